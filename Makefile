@@ -1,0 +1,156 @@
+# mtan: `make help` lists the targets. Everything is built under build/, one folder per configuration.
+
+# make always has a CC of its own ("cc"), so `CC ?= gcc` would do nothing: ask where it comes from.
+ifeq ($(origin CC),default)
+CC := $(shell command -v gcc >/dev/null 2>&1 && echo gcc || echo cc)
+endif
+ifeq ($(origin CXX),default)
+CXX := $(shell command -v g++ >/dev/null 2>&1 && echo g++ || echo c++)
+endif
+PYTHON ?= python3
+CFLAGS ?= -O2
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+
+WARN := -pedantic -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes
+ALWAYS := -std=c99 $(WARN) -ffp-contract=off -I. -Itests -isystem build/deps -DMTAN_GOLDEN_DIR='"golden"' -MMD -MP
+SAN := -g -fno-omit-frame-pointer -fno-sanitize-recover=all -fsanitize=address,undefined
+
+has = $(shell command -v $(1) >/dev/null 2>&1 && echo yes)
+HAS_GCC := $(call has,gcc)
+HAS_CLANG := $(call has,clang)
+HAS_CXX := $(call has,$(CXX))
+HAS_FMA := $(shell grep -qw fma /proc/cpuinfo 2>/dev/null && echo yes)
+
+# ---- Configurations: compiler, flags of every file, flags of the library alone ---------------------------------
+# release and double serve the tools; the others are what `make test` builds and runs, with warnings as errors.
+
+release.CC := $(CC)
+release.FLAGS = $(CFLAGS)
+double.CC := $(CC)
+double.FLAGS = $(CFLAGS) -DMTAN_DOUBLE
+
+gcc-float.FLAGS := -O2
+gcc-fma.FLAGS := -O2
+gcc-fma.LIBRARY := -mfma
+gcc-double.FLAGS := -O2 -DMTAN_DOUBLE
+gcc-sanitize.FLAGS := -O1 $(SAN)
+clang-float.FLAGS := -O2
+clang-double.FLAGS := -O2 -DMTAN_DOUBLE
+
+GCC_TESTS := gcc-float gcc-fma gcc-double gcc-sanitize
+CLANG_TESTS := clang-float clang-double
+TESTS := $(GCC_TESTS) $(CLANG_TESTS)
+CHECKS := suites vendored symbols cxx
+
+$(foreach t,$(GCC_TESTS),$(eval $(t).CC := gcc))
+$(foreach t,$(CLANG_TESTS),$(eval $(t).CC := clang))
+$(foreach t,$(TESTS),$(eval $(t).FLAGS += -Werror))
+
+# Why a configuration cannot run on this machine; empty when it can.
+$(foreach t,$(GCC_TESTS),$(eval $(t).SKIP := $(if $(HAS_GCC),,no gcc)))
+$(foreach t,$(CLANG_TESTS),$(eval $(t).SKIP := $(if $(HAS_CLANG),,no clang)))
+gcc-fma.SKIP += $(if $(HAS_FMA),,this CPU has no FMA)
+cxx.SKIP := $(if $(HAS_CXX),,no C++ compiler)
+RUN := $(foreach t,$(TESTS) $(CHECKS),$(if $(strip $($(t).SKIP)),,$(t)))
+
+# ---- Rules, once per configuration -----------------------------------------------------------------------------
+
+TEST_C := $(wildcard tests/main.c tests/check.c tests/test_*.c tools/data/*.c)
+
+define rules
+build/$(1)/mtan.o: LIBRARY := $$($(1).LIBRARY)
+build/$(1)/%.o: %.c Makefile
+	@mkdir -p $$(@D)
+	@$$($(1).CC) $$(ALWAYS) $$($(1).FLAGS) $$(LIBRARY) -c $$< -o $$@
+$$(patsubst %.c,build/$(1)/%.o,$$(filter tests/main.c tests/test_%,$$(TEST_C))): | build/deps/greatest.h
+build/$(1)/run-tests: $$(TEST_C:%.c=build/$(1)/%.o) build/$(1)/mtan.o
+	@$$($(1).CC) $$($(1).FLAGS) $$^ -lm -o $$@
+# A tool may use the data generators and the tests' comparisons; the linker takes from the archive what it needs.
+build/$(1)/tools.a: $$(patsubst %.c,build/$(1)/%.o,$$(wildcard tools/data/*.c) tests/check.c)
+	@rm -f $$@ && $$(AR) rcs $$@ $$^
+build/$(1)/%: build/$(1)/tools/%.o build/$(1)/tools.a build/$(1)/mtan.o
+	@$$($(1).CC) $$($(1).FLAGS) $$^ -lm -o $$@
+endef
+$(foreach c,release double $(TESTS),$(eval $(call rules,$(c))))
+.SECONDARY:
+.DELETE_ON_ERROR:
+-include $(shell find build -name '*.d' 2>/dev/null)
+
+build/deps/greatest.h:
+	@tools/deps.sh greatest
+
+# ---- Targets ---------------------------------------------------------------------------------------------------
+
+help: found ## this list
+	@echo; sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' Makefile | expand -t 14
+
+found: # one line per optional thing
+	@say() { if [ -n "$$2" ]; then echo "found    $$1"; else echo "missing  $$1: $$3"; fi; }; \
+	say gcc "$(HAS_GCC)" "its configurations are skipped"; \
+	say clang "$(HAS_CLANG)" "its configurations and make fuzz are skipped"; \
+	say "$(CXX)" "$(HAS_CXX)" "make cxx is skipped"; \
+	say "FMA in this CPU" "$(HAS_FMA)" "gcc-fma is skipped"
+
+lib: build/libmtan.a ## the library as build/libmtan.a
+build/libmtan.a: build/release/mtan.o
+	@rm -f $@ && $(AR) rcs $@ $^ && echo $@
+
+demo: build/release/demo ## train on the paper's synthetic series and interpolate them
+	@build/release/demo
+
+test: found ## build and run every configuration, then the checks below; the sum stands on the last line
+	@MAKE='$(MAKE)' tools/run_tests.sh all $(JOBS) $(foreach t,$(TESTS) $(CHECKS),'$(t):$(strip $($(t).SKIP))')
+
+$(TESTS:%=test-%): test-%: build/%/run-tests
+	@tools/run_tests.sh one $* build/$*/run-tests -v
+$(CHECKS:%=test-%): test-%:
+	@tools/run_tests.sh check $* $(MAKE) --no-print-directory $*
+
+suites: ## check that every suite of tests/ is in the list that runs
+	@for s in $$(sed -n 's/^SUITE(\([a-z_]*\)).*/\1/p' tests/test_*.c); do \
+		grep -q "^X($$s)" tests/suites.h || { echo "mtan: $$s is not in tests/suites.h"; bad=1; }; done; test -z "$$bad"
+
+vendored: ## the two files in an empty folder, with the program of the manual, in one command line
+	@tools/vendored.sh $(CC)
+
+symbols: ## no global name without mtan_, nothing undefined but mem*, no writable data
+	@tools/symbols.sh $(sort $(CC) $(if $(HAS_CLANG),clang))
+
+cxx: build/release/mtan.o ## the header and a program that uses it, as C++
+	@$(CXX) -std=c++11 -pedantic -Wall -Wextra -Werror -I. tests/cxx_program.cpp build/release/mtan.o -o build/cxx_program
+	@build/cxx_program
+
+agreement: build/release/agreement build/double/agreement ## differences from the reference, per case and tensor
+	@build/double/agreement
+	@build/release/agreement
+
+ulp: build/release/ulp ## largest error of each function over all floats (minutes)
+	@build/release/ulp
+
+FUZZ_SECONDS ?= 20
+FUZZERS := $(patsubst tests/%.c,%,$(wildcard tests/fuzz_*.c))
+fuzz: $(if $(HAS_CLANG),$(FUZZERS:%=build/fuzz/%)) ## feed the readers hostile input (needs clang; FUZZ_SECONDS=20)
+	@test -n "$^" || echo "skipped: no clang, or no tests/fuzz_*.c"
+	@for f in $^; do echo "$$f"; mkdir -p $$f.corpus; \
+		$$f -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -print_final_stats=0 -artifact_prefix=$$f. $$f.corpus \
+		2>$$f.log && tail -n 1 $$f.log || { tail -n 40 $$f.log; exit 1; }; done
+build/fuzz/%: tests/%.c mtan.c mtan.h Makefile
+	@mkdir -p $(@D)
+	@clang $(filter-out -MMD -MP,$(ALWAYS)) -O1 $(SAN) -fsanitize=fuzzer $< mtan.c -o $@
+
+golden: ## make golden/ again (needs PyTorch and REFERENCE=checkout of the published code)
+	@test -n "$(REFERENCE)" || { echo "mtan: make golden needs REFERENCE=path of a checkout of the published code"; exit 2; }
+	@$(PYTHON) tools/golden.py --reference "$(REFERENCE)"
+	@$(PYTHON) tools/golden_rng.py "$(REFERENCE)" golden
+
+deps: ## fetch all dependencies into build/deps (targets fetch what they need by themselves)
+	@tools/deps.sh
+
+format-check: ## does the C code look as .clang-format says?
+	@clang-format --dry-run $(wildcard *.[ch] tests/*.[ch] tools/*.c tools/data/*.[ch])
+
+clean: ## remove build/, but not the fetched dependencies
+	@find build -mindepth 1 -maxdepth 1 ! -name deps -exec rm -rf {} + 2>/dev/null || :
+
+.PHONY: help found lib demo test suites vendored symbols cxx agreement ulp fuzz golden deps format-check clean \
+	$(TESTS:%=test-%) $(CHECKS:%=test-%)

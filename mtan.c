@@ -1,0 +1,5147 @@
+/* mtan.c: the whole library behind mtan.h. The manual is there; this file refuses to allocate, print, exit, start threads
+ * or keep state. Nothing refers downwards:
+ *
+ *    1. Basics            status messages, checked sizes
+ *    2. Math              exp, log, sin, cos, tanh, sigmoid, softplus, sqrt
+ *    3. Kernels           the scalar backend, which specifies all others
+ *    4. Tape              workspace, tensors, recorded ops
+ *    5. Ops               one forward and one backward each
+ *    6. Configuration     settings, named recipes, the parameter table
+ *    7. Random numbers    NumPy's, PyTorch's, and a counter-based generator
+ *    8. Batches           records in normal form
+ *    9. Models            folding, encoder, decoder, heads, losses: forward only
+ *   10. Prediction
+ *   11. Training
+ *   12. Files             safetensors, model files
+ *
+ * Compiles as it stands: cc -c mtan.c. Contraction of a*b+c is off here at the source, because results must not depend
+ * on the compiler's choice; where a fused multiply-add is meant, MTAN_FMA says so. */
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#elif defined(__GNUC__)
+#pragma GCC optimize("fp-contract=off")
+#endif
+#ifdef __FAST_MATH__
+#error "mtan needs IEEE arithmetic: compile without -ffast-math"
+#endif
+
+#include "mtan.h"
+
+#include <string.h>
+
+/* ==== 1. Basics ================================================================================================ */
+
+const char *mtan_status_message(mtan_status status)
+{
+    switch (status) {
+    case MTAN_OK: return "success";
+    case MTAN_ERR_NULL: return "a pointer that must not be null is null";
+    case MTAN_ERR_CONFIG: return "a setting is out of range or contradicts another";
+    case MTAN_ERR_MEMORY: return "the memory given is too small, or a record exceeds the bounds it was sized for";
+    case MTAN_ERR_SIZE: return "the sizes asked for are too large";
+    case MTAN_ERR_INPUT: return "bad input: a time or value that is not finite, a channel or label out of range, or a negative count";
+    case MTAN_ERR_FILE: return "not a valid safetensors file, or not a model of this library";
+    case MTAN_ERR_MISSING: return "no such tensor, metadata key, setting or configuration";
+    case MTAN_ERR_SHAPE: return "a tensor has another shape or type than the model needs";
+    case MTAN_ERR_WRITE: return "the write callback failed";
+    }
+    return "unknown status";
+}
+
+static int32_t is_finite(mtan_real x)
+{
+    return x - x == 0;
+}
+
+/* The few string functions that are needed, since <string.h>'s are not all there on bare metal. */
+/* The bound, more than any name or header holds, keeps gcc from calling strlen here, which bare metal does not have. */
+static size_t text_length(const char *s)
+{
+    size_t n = 0;
+    while (n < MTAN_FILE_MAX_HEADER && s[n]) n++;
+    return n;
+}
+
+static int32_t text_equal(const char *a, const char *b)
+{
+    while (*a && *a == *b) a++, b++;
+    return *a == *b;
+}
+
+#define NUMBER_SIZE 40
+
+/* Decimal text of x: the fewest decimals that read back as x, at most 15. For settings, |x| < 1e9. */
+static void format_number(char text[NUMBER_SIZE], double x)
+{
+    char digits[NUMBER_SIZE];
+    double power = 1, whole = 0;
+    int32_t n = 0, decimals = 0;
+    uint64_t m;
+    if (x < 0) *text++ = '-', x = -x;
+    for (;; decimals++, power *= 10) {
+        whole = (double)(uint64_t)(x * power + 0.5);
+        if (whole / power == x || decimals == 15 || whole > 1e14) break;
+    }
+    for (m = (uint64_t)whole; m > 0 || n <= decimals; m /= 10) digits[n++] = (char)('0' + (int)(m % 10));
+    while (n > 0) {
+        *text++ = digits[--n];
+        if (n == decimals && decimals > 0) *text++ = '.';
+    }
+    *text = 0;
+}
+
+/* The inverse; also takes an exponent. Correctly rounded while the digits fit in 53 bits and the power in 10^22. */
+static int32_t parse_number(const char *s, double *out)
+{
+    double mantissa = 0, power = 1;
+    int32_t exponent = 0, digits = 0, sign = 1, negative = 0;
+    if (*s == '-') sign = -1, s++;
+    for (; *s >= '0' && *s <= '9'; s++, digits++) mantissa = mantissa * 10 + (*s - '0');
+    if (*s == '.')
+        for (s++; *s >= '0' && *s <= '9'; s++, digits++, exponent--) mantissa = mantissa * 10 + (*s - '0');
+    if (digits == 0 || digits > 30) return 0;
+    if (*s == 'e' || *s == 'E') {
+        int32_t e = 0;
+        s++;
+        if (*s == '-' || *s == '+') negative = *s++ == '-';
+        if (!(*s >= '0' && *s <= '9')) return 0;
+        for (; *s >= '0' && *s <= '9'; s++) e = e < 1000 ? e * 10 + (*s - '0') : e;
+        exponent += negative ? -e : e;
+    }
+    if (*s || exponent > 300 || exponent < -300) return 0;
+    for (int32_t i = exponent < 0 ? -exponent : exponent; i > 0; i--) power *= 10;
+    *out = sign * (exponent < 0 ? mantissa / power : mantissa * power);
+    return 1;
+}
+
+/* Square root in double, for a handful of scalars: Newton from above, until it stops falling. */
+static double scalar_sqrt(double x)
+{
+    double y = x > 1 ? x : 1, next;
+    if (!(x > 0)) return 0;
+    while ((next = 0.5 * (y + x / y)) < y) y = next;
+    return y;
+}
+
+/* x to a whole power */
+static double scalar_power(double x, int64_t n)
+{
+    double result = 1;
+    for (; n > 0; n /= 2, x *= x)
+        if (n % 2) result *= x;
+    return result;
+}
+
+/* ==== 2. Math ==================================================================================================== */
+
+/* ---- Math ----------------------------------------------------------------------------------------------------
+ * exp, log, sin, cos, tanh, sigmoid, softplus and sqrt, so that no libm is needed and the bits do not depend on one.
+ *
+ * Float arithmetic and 32-bit integers only, with selects in place of branches: mul, add, fma, divide, compare, shift
+ * and reinterpret, each of which a vector unit does lane by lane with the same rounding. Only sqrt differs: vector
+ * units have it, correctly rounded, and the version here reaches the same bits by 64-bit integers. Adding and
+ * subtracting ROUND rounds to an integer. MTAN_FMA rounds once where the hardware can and twice elsewhere: the two
+ * classes of results. Errors are the largest over all 2^32 floats (`make ulp`), in units in the last place of the true
+ * value, as fused / unfused.
+ *
+ * Polynomials are minimax fits of the relative error (Remez exchange in 160-bit arithmetic), the leading terms held at
+ * their Taylor values, the others rounded to float afterwards; the comments give the interval and the error that
+ * remains. Special values follow C99's Annex F; subnormal arguments and results are right.
+ */
+#ifdef MTAN_DOUBLE
+#include <math.h>
+#endif
+
+#if defined(__FP_FAST_FMAF) || defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+#define MTAN_FUSED 1
+#ifdef MTAN_DOUBLE
+#define MTAN_FMA(a, b, c) __builtin_fma((a), (b), (c))
+#else
+#define MTAN_FMA(a, b, c) __builtin_fmaf((a), (b), (c))
+#endif
+#else
+#define MTAN_FUSED 0
+#define MTAN_FMA(a, b, c) ((a) * (b) + (c))
+#endif
+
+#ifdef MTAN_DOUBLE
+
+/* The double build serves tests against float64 references, on a host that has libm. */
+static mtan_real real_exp(mtan_real x) {
+    return exp(x);
+}
+static mtan_real real_log(mtan_real x) {
+    return log(x);
+}
+static mtan_real real_sin(mtan_real x) {
+    return sin(x);
+}
+static mtan_real real_cos(mtan_real x) {
+    return cos(x);
+}
+static mtan_real real_tanh(mtan_real x) {
+    return tanh(x);
+}
+static mtan_real real_sqrt(mtan_real x) {
+    return sqrt(x);
+}
+
+static mtan_real real_sigmoid(mtan_real x) {
+    mtan_real e = exp(-fabs(x));
+    return (x < 0 ? e : 1) / (1 + e);
+}
+
+static mtan_real real_softplus(mtan_real x) {
+    return (x > 0 ? x : 0) + log1p(exp(-fabs(x)));
+}
+
+#else
+
+/* At 1.5 x 2^23 the spacing of floats is 1; the low bits of the sum hold the integer, of either sign. */
+#define ROUND 12582912.0f
+#define ROUND_BITS 0x4B400000u
+#define SIGN_BIT 0x80000000u
+
+/* ln 2 in two: the first has 10 bits, so that its product with an exponent is exact without fma too. */
+#define LN2_HI 0.693359375f
+#define LN2_LO (-2.12194442e-4f)
+
+static uint32_t real_bits(mtan_real x) {
+    uint32_t u;
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+
+static mtan_real real_from_bits(uint32_t u) {
+    mtan_real x;
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
+
+static mtan_real real_abs(mtan_real x) {
+    return real_from_bits(real_bits(x) & ~SIGN_BIT);
+}
+
+/* y, negated where the sign bit of x is set. */
+static mtan_real real_times_sign(mtan_real y, mtan_real x) {
+    return real_from_bits(real_bits(y) ^ (real_bits(x) & SIGN_BIT));
+}
+
+/* e^x = 2^n e^r, n = round(x / ln 2). Largest error @exp@ ulp.
+ * e^r = 1 + r + r^2 p(r) on |r| <= 0.347, error 2^-27.7. Arguments beyond [-104, 89] give 0 and Inf as the ends do.
+ * 2^n goes in as two factors, both normal: the first product is exact, the second rounds once if it is subnormal. */
+static mtan_real real_exp(mtan_real x) {
+    mtan_real t, n, r, p;
+    uint32_t e;
+    x = x > 89.0f ? 89.0f : x;
+    x = x < -104.0f ? -104.0f : x;
+    t = MTAN_FMA(x, 1.44269502f, ROUND);
+    n = t - ROUND;
+    r = MTAN_FMA(n, -LN2_HI, x);
+    r = MTAN_FMA(n, -LN2_LO, r);
+    p = 0.00138144672f;
+    p = MTAN_FMA(p, r, 0.00836878084f);
+    p = MTAN_FMA(p, r, 0.0416683927f);
+    p = MTAN_FMA(p, r, 0.166665196f);
+    p = MTAN_FMA(p, r, 0.49999994f);
+    p = MTAN_FMA(p, r * r, r) + 1.0f;
+    e = real_bits(t) - ROUND_BITS + 2 * 127; /* n plus the bias of both factors: positive */
+    return p * real_from_bits((e >> 1) << 23) * real_from_bits((e - (e >> 1)) << 23);
+}
+
+/* k ln 2 + log(1 + f) for f in [sqrt(1/2) - 1, sqrt(2) - 1] and an integer k, smallest terms first.
+ * log(1 + f) = f - f^2 / 2 + f^3 p(f), error 2^-27.2. */
+static mtan_real real_log_reduced(mtan_real f, mtan_real k) {
+    mtan_real z = f * f, p = -0.0763451383f;
+    p = MTAN_FMA(p, f, 0.127615958f);
+    p = MTAN_FMA(p, f, -0.13160184f);
+    p = MTAN_FMA(p, f, 0.142017558f);
+    p = MTAN_FMA(p, f, -0.166233569f);
+    p = MTAN_FMA(p, f, 0.200012267f);
+    p = MTAN_FMA(p, f, -0.250008196f);
+    p = MTAN_FMA(p, f, 0.333333313f);
+    p = MTAN_FMA(p * f, z, k * LN2_LO);
+    p = MTAN_FMA(-0.5f, z, p) + f;
+    return MTAN_FMA(k, LN2_HI, p);
+}
+
+/* x = 2^k (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)). Largest error @log@ ulp. */
+static mtan_real real_log(mtan_real x) {
+    const uint32_t root = 0x3F3504F3u; /* bits of sqrt(1/2) */
+    int tiny = x < 1.17549435e-38f;    /* subnormal: scale by 2^23 */
+    uint32_t u = real_bits(tiny ? x * 8388608.0f : x) + (0x3F800000u - root);
+    mtan_real k = real_from_bits(ROUND_BITS + (u >> 23)) - (ROUND + 127.0f);
+    mtan_real f = real_from_bits((u & 0x007FFFFFu) + root) - 1.0f;
+    mtan_real y = real_log_reduced(f, tiny ? k - 23.0f : k);
+    y = x > 0 ? y : (x == 0 ? real_from_bits(0xFF800000u) : real_from_bits(0x7FC00000u));
+    return x <= 3.40282347e38f ? y : x; /* Inf and NaN are their own logarithms */
+}
+
+/* x - n pi/2 for an integer 0 <= n < 2^16, rounded once, however near x is to the multiple (2^-28 at the nearest).
+ * Cody and Waite: pi/2 in pieces that leave products and differences exact where the result is small; where it is large
+ * and a difference rounds, the error e goes into the next. With fma three pieces of 24 bits do; without, pieces of at
+ * most 8 bits (n has 16, a product 24), and a sixth of 24. What is left out is below 2^-56. */
+static mtan_real real_reduce(mtan_real x, mtan_real n) {
+#ifdef MTAN_FUSED
+    mtan_real a = MTAN_FMA(n, -1.57079637f, x), p = n * 4.37113883e-8f, r = a + p, e = (a - r) + p;
+    return r + (e + MTAN_FMA(n, 1.71512451e-15f, MTAN_FMA(n, 4.37113883e-8f, -p)));
+#else
+    const mtan_real piece[3] = {-6.40749931e-7f, 9.89530236e-10f, 2.55795385e-12f};
+    mtan_real r = (x - n * 1.5703125f) - n * 4.84466553e-4f, e = 0;
+    int i;
+    for (i = 0; i < 3; i++) {
+        mtan_real c = n * piece[i] - e, next = r - c;
+        e = (r - next) - c;
+        r = next;
+    }
+    return r + (e - n * 5.39030295e-15f);
+#endif
+}
+
+/* sin(x + quarter pi/2) for x >= 0: x = n pi/2 + r, and n + quarter says which of +-sin(r), +-cos(r) it is.
+ * sin(r) = r + r^3 s(r^2), error 2^-27.6, and cos(r) = 1 - r^2/2 + r^4 c(r^2), error 2^-30.2, on |r| <= 1.01 pi/4.
+ * Beyond 1e5 a finite x counts as 0 (floats there are 1/128 apart, no angle to speak of); Inf and NaN give NaN. */
+static mtan_real real_sine(mtan_real x, uint32_t quarter) {
+    mtan_real t, r, z, s, c;
+    x = x <= 1e5f ? x : x - x;
+    t = MTAN_FMA(x, 0.636619747f, ROUND);
+    r = real_reduce(x, t - ROUND);
+    z = r * r;
+    s = MTAN_FMA(-1.95087414e-4f, z, 0.0083321128f);
+    s = MTAN_FMA(s, z, -0.166666538f);
+    s = MTAN_FMA(s, r * z, r);
+    c = MTAN_FMA(2.44256807e-5f, z, -0.00138872513f);
+    c = MTAN_FMA(c, z, 0.0416666456f);
+    c = MTAN_FMA(c, z * z, z * -0.5f) + 1.0f;
+    quarter += real_bits(t);
+    return real_from_bits(real_bits(quarter & 1 ? c : s) ^ (quarter & 2) << 30);
+}
+
+/* Largest error @sin@ ulp for |x| <= 1e5; beyond, 0 with the sign of x. */
+static mtan_real real_sin(mtan_real x) {
+    return real_times_sign(real_sine(real_abs(x), 0), x);
+}
+
+/* Largest error @cos@ ulp for |x| <= 1e5; beyond, 1. */
+static mtan_real real_cos(mtan_real x) {
+    return real_sine(real_abs(x), 1);
+}
+
+/* x + x^3 p(x^2) up to 0.625, error 2^-26.7; above, 1 - 2 / (e^2x + 1), where little cancels.
+ * Largest error @tanh@ ulp. */
+static mtan_real real_tanh(mtan_real x) {
+    mtan_real a = real_abs(x), z = a * a, p = -0.00570498826f;
+    mtan_real large = 1.0f - 2.0f / (real_exp(a + a) + 1.0f);
+    p = MTAN_FMA(p, z, 0.020639088f);
+    p = MTAN_FMA(p, z, -0.0537397154f);
+    p = MTAN_FMA(p, z, 0.133314416f);
+    p = MTAN_FMA(p, z, -0.333332807f);
+    p = MTAN_FMA(p, z * a, a);
+    return real_times_sign(a < 0.625f ? p : large, x);
+}
+
+/* 1 / (1 + e^-x), with e^-|x| so that nothing overflows and small results keep their digits.
+ * Largest error @sigmoid@ ulp. */
+static mtan_real real_sigmoid(mtan_real x) {
+    mtan_real e = real_exp(-real_abs(x));
+    return (x < 0 ? e : 1.0f) / (1.0f + e);
+}
+
+/* log(1 + e^x) = max(x, 0) + log(1 + e), e = e^-|x| in [0, 1]; 1 + e is not formed, it would lose a small e.
+ * Largest error @softplus@ ulp. */
+static mtan_real real_softplus(mtan_real x) {
+    mtan_real e = real_exp(-real_abs(x));
+    int big = e > 0.41421357f; /* sqrt(2) - 1: take out a factor 2 */
+    mtan_real y = real_log_reduced(big ? MTAN_FMA(e, 0.5f, -0.5f) : e, big ? 1.0f : 0.0f);
+    return (x > 0 ? x : 0.0f) + y;
+}
+
+/* Correctly rounded. With x = m 2^2h, m in [1, 4), Heron's rule gives the root of m: a line within 3 %, then 4e-4,
+ * 1e-7, and a step of which only the rounding is left. As a 24-bit integer it is at most one off; it is the nearest if
+ * (root - 1/2)^2 < square < (root + 1/2)^2, and as these bounds are integers plus 1/4, integers decide it. */
+static mtan_real real_sqrt(mtan_real x) {
+    int tiny = x < 1.17549435e-38f; /* subnormal: scale by 2^24 and undo 2^12 */
+    uint32_t u = real_bits(tiny ? x * 16777216.0f : x), exponent = u >> 23, even = exponent & 1;
+    mtan_real m = real_from_bits((u & 0x007FFFFFu) | (even ? 0x3F800000u : 0x40000000u));
+    mtan_real s = (m + 2.0f) * 0.343145758f, y;
+    uint64_t square = (uint64_t)((u & 0x007FFFFFu) | 0x00800000u) << (even ? 23 : 24), root;
+    if (!(x > 0 && x <= 3.40282347e38f)) {
+        return x < 0 ? real_from_bits(0x7FC00000u) : x; /* zeros, Inf and NaN are their own roots */
+    }
+    s = 0.5f * (s + m / s);
+    s = 0.5f * (s + m / s);
+    s = 0.5f * (s + m / s);
+    root = (uint32_t)(s * 8388608.0f);
+    if (square > root * root + root) {
+        root++;
+    } else if (square <= root * root - root) {
+        root--;
+    }
+    y = real_from_bits((uint32_t)root + ((((exponent + 1) >> 1) + 62) << 23));
+    return tiny ? y * 2.44140625e-4f : y;
+}
+
+#endif
+
+/* ==== 3. Kernels ==================================================================================================
+ * The scalar kernels, which are the specification of every backend. A sum has one accumulator and runs in ascending
+ * index; a product is added by MTAN_FMA. A backend file may define MTAN_BACKEND and MTAN_KERNELS_ONLY, include this
+ * file, and so get all of them compiled with its own flags under a table of its own name. */
+
+static void map_kernel(mtan_function f, mtan_real *y, const mtan_real *x, size_t n)
+{
+    size_t i;
+    switch (f) {
+    case MTAN_EXP: for (i = 0; i < n; i++) y[i] = real_exp(x[i]); break;
+    case MTAN_LOG: for (i = 0; i < n; i++) y[i] = real_log(x[i]); break;
+    case MTAN_SIN: for (i = 0; i < n; i++) y[i] = real_sin(x[i]); break;
+    case MTAN_COS: for (i = 0; i < n; i++) y[i] = real_cos(x[i]); break;
+    case MTAN_TANH: for (i = 0; i < n; i++) y[i] = real_tanh(x[i]); break;
+    case MTAN_SIGMOID: for (i = 0; i < n; i++) y[i] = real_sigmoid(x[i]); break;
+    case MTAN_SOFTPLUS: for (i = 0; i < n; i++) y[i] = real_softplus(x[i]); break;
+    case MTAN_SQRT: for (i = 0; i < n; i++) y[i] = real_sqrt(x[i]); break;
+    }
+}
+
+static void fill_kernel(mtan_real *y, size_t n, mtan_real value)
+{
+    for (size_t i = 0; i < n; i++) y[i] = value;
+}
+
+static void scale_kernel(mtan_real *y, size_t ldy, int32_t rows, int32_t cols, mtan_real factor)
+{
+    for (int32_t r = 0; r < rows; r++, y += ldy)
+        for (int32_t c = 0; c < cols; c++) y[c] *= factor;
+}
+
+static double sum_kernel(const mtan_real *x, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) sum += (double)x[i];
+    return sum;
+}
+
+static double sum_squares_kernel(const mtan_real *x, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) sum += (double)x[i] * (double)x[i];
+    return sum;
+}
+
+static void copy_kernel(mtan_real *y, size_t ldy, const mtan_real *x, size_t ldx, int32_t rows, int32_t cols)
+{
+    for (int32_t r = 0; r < rows; r++, y += ldy, x += ldx) memcpy(y, x, (size_t)cols * sizeof *y);
+}
+
+static void add_kernel(mtan_real *y, size_t ldy, const mtan_real *x, size_t ldx, int32_t rows, int32_t cols)
+{
+    for (int32_t r = 0; r < rows; r++, y += ldy, x += ldx)
+        for (int32_t c = 0; c < cols; c++) y[c] += x[c];
+}
+
+/* ---- matrix products: c[i][j] = (add ? c[i][j] : 0) + sum over p ---- */
+
+static void start_product(mtan_real *c, size_t ldc, int32_t m, int32_t n, int32_t add)
+{
+    if (add) return;
+    for (int32_t i = 0; i < m; i++) fill_kernel(c + (size_t)i * ldc, (size_t)n, 0);
+}
+
+/* a (m, k), b (k, n) */
+static void product_nn(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *b, size_t ldb, int32_t m,
+                       int32_t n, int32_t k, int32_t add)
+{
+    start_product(c, ldc, m, n, add);
+    for (int32_t i = 0; i < m; i++, c += ldc, a += lda)
+        for (int32_t p = 0; p < k; p++) {
+            const mtan_real s = a[p], *row = b + (size_t)p * ldb;
+            for (int32_t j = 0; j < n; j++) c[j] = MTAN_FMA(s, row[j], c[j]);
+        }
+}
+
+/* a (m, k), b (n, k): four outputs side by side hide the latency of the additions */
+static void product_nt(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *b, size_t ldb, int32_t m,
+                       int32_t n, int32_t k, int32_t add)
+{
+    start_product(c, ldc, m, n, add);
+    for (int32_t i = 0; i < m; i++, c += ldc, a += lda) {
+        int32_t j = 0;
+        for (; j + 4 <= n; j += 4) {
+            const mtan_real *b0 = b + (size_t)j * ldb, *b1 = b0 + ldb, *b2 = b1 + ldb, *b3 = b2 + ldb;
+            mtan_real s0 = c[j], s1 = c[j + 1], s2 = c[j + 2], s3 = c[j + 3];
+            for (int32_t p = 0; p < k; p++) {
+                s0 = MTAN_FMA(a[p], b0[p], s0);
+                s1 = MTAN_FMA(a[p], b1[p], s1);
+                s2 = MTAN_FMA(a[p], b2[p], s2);
+                s3 = MTAN_FMA(a[p], b3[p], s3);
+            }
+            c[j] = s0, c[j + 1] = s1, c[j + 2] = s2, c[j + 3] = s3;
+        }
+        for (; j < n; j++) {
+            const mtan_real *row = b + (size_t)j * ldb;
+            mtan_real s = c[j];
+            for (int32_t p = 0; p < k; p++) s = MTAN_FMA(a[p], row[p], s);
+            c[j] = s;
+        }
+    }
+}
+
+/* a (k, m), b (k, n) */
+static void product_tn(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *b, size_t ldb, int32_t m,
+                       int32_t n, int32_t k, int32_t add)
+{
+    start_product(c, ldc, m, n, add);
+    for (int32_t p = 0; p < k; p++, a += lda, b += ldb)
+        for (int32_t i = 0; i < m; i++) {
+            const mtan_real s = a[i];
+            mtan_real *row = c + (size_t)i * ldc;
+            for (int32_t j = 0; j < n; j++) row[j] = MTAN_FMA(s, b[j], row[j]);
+        }
+}
+
+/* ---- time embedding: phi(t)[0] = w0 t + b0, phi(t)[i] = sin(w_i t + b_i) ---- */
+
+static void embed_forward(mtan_real *y, const mtan_real *time, const mtan_real *lw, const mtan_real *lb, const mtan_real *pw,
+                          const mtan_real *pb, int32_t times, int32_t embed)
+{
+    for (int32_t i = 0; i < times; i++, y += embed) {
+        y[0] = MTAN_FMA(lw[0], time[i], lb[0]);
+        for (int32_t e = 1; e < embed; e++) y[e] = real_sin(MTAN_FMA(pw[e - 1], time[i], pb[e - 1]));
+    }
+}
+
+static void embed_backward(mtan_real *dlw, mtan_real *dlb, mtan_real *dpw, mtan_real *dpb, const mtan_real *dy,
+                           const mtan_real *time, const mtan_real *pw, const mtan_real *pb, int32_t times, int32_t embed)
+{
+    for (int32_t i = 0; i < times; i++, dy += embed) {
+        dlw[0] = MTAN_FMA(dy[0], time[i], dlw[0]);
+        dlb[0] += dy[0];
+        for (int32_t e = 1; e < embed; e++) {
+            const mtan_real d = dy[e] * real_cos(MTAN_FMA(pw[e - 1], time[i], pb[e - 1]));
+            dpw[e - 1] = MTAN_FMA(d, time[i], dpw[e - 1]);
+            dpb[e - 1] += d;
+        }
+    }
+}
+
+/* Q8: phi(t)[2i] = sin(scale t base^(-2i/E)), phi(t)[2i+1] = cos of the same */
+static void embed_fixed(mtan_real *y, const mtan_real *time, mtan_real base, mtan_real scale, int32_t times, int32_t embed)
+{
+    const mtan_real slope = -real_log(base) / (mtan_real)embed;
+    for (int32_t i = 0; i < times; i++, y += embed)
+        for (int32_t e = 0; e < embed; e += 2) {
+            const mtan_real angle = scale * time[i] * real_exp((mtan_real)e * slope);
+            y[e] = real_sin(angle);
+            y[e + 1] = real_cos(angle);
+        }
+}
+
+/* ---- elementwise ---- */
+
+static void relu_forward(mtan_real *y, size_t n)
+{
+    for (size_t i = 0; i < n; i++) y[i] = y[i] > 0 ? y[i] : 0;
+}
+
+static void relu_backward(mtan_real *dy, const mtan_real *y, size_t n)
+{
+    for (size_t i = 0; i < n; i++) dy[i] = y[i] > 0 ? dy[i] : 0;
+}
+
+static void tanh_backward(mtan_real *dy, const mtan_real *y, size_t n)
+{
+    for (size_t i = 0; i < n; i++) dy[i] *= 1 - y[i] * y[i];
+}
+
+static void softplus_backward(mtan_real *dx, const mtan_real *dy, const mtan_real *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) dx[i] = MTAN_FMA(dy[i], real_sigmoid(x[i]), dx[i]);
+}
+
+static mtan_real row_max(const mtan_real *x, int32_t n)
+{
+    mtan_real max = x[0];
+    for (int32_t i = 1; i < n; i++) max = x[i] > max ? x[i] : max;
+    return max;
+}
+
+static void softmax_forward(mtan_real *y, int32_t rows, int32_t cols)
+{
+    for (int32_t r = 0; r < rows; r++, y += cols) {
+        const mtan_real max = row_max(y, cols);
+        mtan_real sum = 0;
+        for (int32_t c = 0; c < cols; c++) sum += y[c] = real_exp(y[c] - max);
+        for (int32_t c = 0; c < cols; c++) y[c] /= sum;
+    }
+}
+
+/* dx = y (dy - sum of y dy) */
+static void softmax_backward(mtan_real *dy, const mtan_real *y, int32_t rows, int32_t cols)
+{
+    for (int32_t r = 0; r < rows; r++, y += cols, dy += cols) {
+        mtan_real sum = 0;
+        for (int32_t c = 0; c < cols; c++) sum = MTAN_FMA(y[c], dy[c], sum);
+        for (int32_t c = 0; c < cols; c++) dy[c] = y[c] * (dy[c] - sum);
+    }
+}
+
+/* ---- sparse attention: y[q][d] = sum over d's events of w x / sum of w, w = exp(score - maximum) ----
+ * The score depends on (time, query) alone, so its exponential is taken once for all channels, under the maximum over
+ * all times. A channel seen only where scores lie far below that maximum would lose its precision to underflow: when its
+ * total falls under a threshold it is done again under its own maximum. 1e-30 is far from the smallest normal float
+ * (1.2e-38), so what is kept has full precision, and far enough below 1 that real data hardly ever comes here. */
+#define MTAN_FAR ((mtan_real)1e-30)
+
+static mtan_real own_max(const mtan_attend *a, int32_t channel, int32_t q)
+{
+    mtan_real max = a->score[(size_t)a->row[a->begin[channel]] * (size_t)a->queries + (size_t)q];
+    for (int32_t j = a->begin[channel] + 1; j < a->begin[channel + 1]; j++) {
+        const mtan_real s = a->score[(size_t)a->row[j] * (size_t)a->queries + (size_t)q];
+        max = s > max ? s : max;
+    }
+    return max;
+}
+
+/* The weight of event j for query q, with the maximum that the channel's total was made with. */
+static mtan_real event_weight(const mtan_attend *a, int32_t j, int32_t q, int32_t far, mtan_real max)
+{
+    const size_t at = (size_t)a->row[j] * (size_t)a->queries + (size_t)q;
+    return far ? real_exp(a->score[at] - max) : a->weight[at];
+}
+
+static void attend_exponentials(const mtan_attend *a)
+{
+    const size_t Q = (size_t)a->queries;
+    mtan_real *max = a->scratch;
+    if (a->keys == 0) return;
+    memcpy(max, a->score, Q * sizeof *max);
+    for (size_t i = 1; i < (size_t)a->keys; i++)
+        for (size_t q = 0; q < Q; q++) max[q] = a->score[i * Q + q] > max[q] ? a->score[i * Q + q] : max[q];
+    for (size_t i = 0; i < (size_t)a->keys; i++)
+        for (size_t q = 0; q < Q; q++) a->weight[i * Q + q] = real_exp(a->score[i * Q + q] - max[q]);
+}
+
+static void attend_far(const mtan_attend *a, int32_t channel, int32_t q, mtan_real *num, mtan_real *total)
+{
+    const mtan_real max = own_max(a, channel, q);
+    mtan_real n = 0, t = 0;
+    for (int32_t j = a->begin[channel]; j < a->begin[channel + 1]; j++) {
+        const mtan_real w = event_weight(a, j, q, 1, max);
+        n = MTAN_FMA(w, a->value[j], n);
+        t += w;
+    }
+    *num = n;
+    *total = -t;
+}
+
+static void attend_forward(const mtan_attend *a, mtan_real *y, size_t ldy)
+{
+    const int32_t Q = a->queries;
+    attend_exponentials(a);
+    for (int32_t d = 0; d < a->channels; d++) {
+        mtan_real *num = a->scratch, *total = a->total + (size_t)d * (size_t)Q;
+        fill_kernel(num, (size_t)Q, 0);
+        fill_kernel(total, (size_t)Q, 0);
+        for (int32_t j = a->begin[d]; j < a->begin[d + 1]; j++) {
+            const mtan_real *w = a->weight + (size_t)a->row[j] * (size_t)Q, x = a->value[j];
+            for (int32_t q = 0; q < Q; q++) {
+                num[q] = MTAN_FMA(w[q], x, num[q]);
+                total[q] += w[q];
+            }
+        }
+        for (int32_t q = 0; q < Q; q++) {
+            mtan_real *out = y + (size_t)(a->first[q] + a->position) * ldy + d;
+            if (a->begin[d] == a->begin[d + 1]) {
+                *out = 0; /* Q4: a channel without observation gives 0 */
+                continue;
+            }
+            if (total[q] < MTAN_FAR) attend_far(a, d, q, &num[q], &total[q]);
+            *out = num[q] / (total[q] < 0 ? -total[q] : total[q]);
+        }
+    }
+}
+
+/* dscore[i][q] += w / total * dy[q][d] * (x - y[q][d]) */
+static void attend_backward(const mtan_attend *a, mtan_real *dscore, const mtan_real *dy, size_t lddy, const mtan_real *y, size_t ldy)
+{
+    const int32_t Q = a->queries;
+    mtan_real *share = a->scratch, *mean = share + Q;
+    for (int32_t d = 0; d < a->channels; d++) {
+        const mtan_real *total = a->total + (size_t)d * (size_t)Q;
+        if (a->begin[d] == a->begin[d + 1]) continue;
+        for (int32_t q = 0; q < Q; q++) {
+            const size_t r = (size_t)(a->first[q] + a->position);
+            share[q] = dy[r * lddy + (size_t)d] / (total[q] < 0 ? -total[q] : total[q]);
+            mean[q] = y[r * ldy + (size_t)d];
+        }
+        for (int32_t j = a->begin[d]; j < a->begin[d + 1]; j++) {
+            mtan_real *ds = dscore + (size_t)a->row[j] * (size_t)Q;
+            for (int32_t q = 0; q < Q; q++) {
+                const int32_t far = total[q] < 0;
+                const mtan_real w = event_weight(a, j, q, far, far ? own_max(a, d, q) : 0);
+                ds[q] = MTAN_FMA(w * share[q], a->value[j] - mean[q], ds[q]);
+            }
+        }
+    }
+}
+
+static void attend_weights(const mtan_attend *a, mtan_real *weight, int32_t channel)
+{
+    for (int32_t q = 0; q < a->queries; q++) {
+        const mtan_real total = a->total[(size_t)channel * (size_t)a->queries + (size_t)q];
+        const int32_t far = total < 0;
+        mtan_real *out = weight + (size_t)q * (size_t)a->keys;
+        fill_kernel(out, (size_t)a->keys, 0);
+        for (int32_t j = a->begin[channel]; j < a->begin[channel + 1]; j++)
+            out[a->row[j]] += event_weight(a, j, q, far, far ? own_max(a, channel, q) : 0) / (far ? -total : total);
+    }
+}
+
+/* ---- RBF smoothing (Q15): weights exp(-beta_d (q - t)^2), normalised per channel under the nearest time ---- */
+
+static mtan_real square(mtan_real x)
+{
+    return x * x;
+}
+
+static mtan_real rbf_nearest(const mtan_rbf *a, int32_t channel, mtan_real query)
+{
+    mtan_real least = square(query - a->time[a->row[a->begin[channel]]]);
+    for (int32_t j = a->begin[channel] + 1; j < a->begin[channel + 1]; j++) {
+        const mtan_real d = square(query - a->time[a->row[j]]);
+        least = d < least ? d : least;
+    }
+    return least;
+}
+
+/* exp(-beta (distance^2 - least)) */
+static mtan_real rbf_weight(mtan_real beta, mtan_real query, mtan_real time, mtan_real least)
+{
+    return real_exp(-beta * (square(query - time) - least));
+}
+
+static void rbf_forward(const mtan_rbf *a, mtan_real *y, size_t ldy)
+{
+    for (int32_t q = 0; q < a->queries; q++)
+        for (int32_t d = 0; d < a->channels; d++) {
+            mtan_real num = 0, total = 0, least;
+            mtan_real *out = y + (size_t)(a->first[q] + a->position) * ldy + d;
+            *out = 0;
+            if (a->begin[d] == a->begin[d + 1]) continue;
+            least = rbf_nearest(a, d, a->query[q]);
+            for (int32_t j = a->begin[d]; j < a->begin[d + 1]; j++) {
+                const mtan_real w = rbf_weight(a->beta[d], a->query[q], a->time[a->row[j]], least);
+                num = MTAN_FMA(w, a->value[j], num);
+                total += w;
+            }
+            *out = num / total;
+        }
+}
+
+/* dbeta_d += dy sum of w / total * -(distance^2) * (x - y) */
+static void rbf_backward(const mtan_rbf *a, mtan_real *dbeta, const mtan_real *dy, size_t lddy, const mtan_real *y, size_t ldy)
+{
+    for (int32_t q = 0; q < a->queries; q++)
+        for (int32_t d = 0; d < a->channels; d++) {
+            const size_t r = (size_t)(a->first[q] + a->position);
+            mtan_real slope = 0, total = 0, least;
+            if (a->begin[d] == a->begin[d + 1]) continue;
+            least = rbf_nearest(a, d, a->query[q]);
+            for (int32_t j = a->begin[d]; j < a->begin[d + 1]; j++) {
+                const mtan_real t = a->time[a->row[j]], w = rbf_weight(a->beta[d], a->query[q], t, least);
+                slope = MTAN_FMA(-w * square(a->query[q] - t), a->value[j] - y[r * ldy + (size_t)d], slope);
+                total += w;
+            }
+            dbeta[d] = MTAN_FMA(dy[r * lddy + (size_t)d], slope / total, dbeta[d]);
+        }
+}
+
+static void rbf_weights(const mtan_rbf *a, mtan_real *weight, int32_t channel)
+{
+    const int32_t begin = a->begin[channel], end = a->begin[channel + 1];
+    for (int32_t q = 0; q < a->queries; q++, weight += a->keys) {
+        mtan_real total = 0, least;
+        fill_kernel(weight, (size_t)a->keys, 0);
+        if (begin == end) continue;
+        least = rbf_nearest(a, channel, a->query[q]);
+        for (int32_t j = begin; j < end; j++) {
+            const mtan_real w = rbf_weight(a->beta[channel], a->query[q], a->time[a->row[j]], least);
+            weight[a->row[j]] += w;
+            total += w;
+        }
+        for (int32_t i = 0; i < a->keys; i++) weight[i] /= total;
+    }
+}
+
+static mtan_real nearest_key(const mtan_real *key, int32_t keys, mtan_real query)
+{
+    mtan_real least = square(query - key[0]);
+    for (int32_t k = 1; k < keys; k++) least = square(query - key[k]) < least ? square(query - key[k]) : least;
+    return least;
+}
+
+static void smooth_forward(mtan_real *y, size_t ldy, const mtan_real *query, const mtan_real *key, const mtan_real *beta,
+                           const mtan_real *value, size_t ldv, int32_t queries, int32_t keys, int32_t cols)
+{
+    for (int32_t q = 0; q < queries; q++, y += ldy) {
+        const mtan_real least = nearest_key(key, keys, query[q]);
+        for (int32_t c = 0; c < cols; c++) {
+            mtan_real num = 0, total = 0;
+            for (int32_t k = 0; k < keys; k++) {
+                const mtan_real w = rbf_weight(beta[c], query[q], key[k], least);
+                num = MTAN_FMA(w, value[(size_t)k * ldv + (size_t)c], num);
+                total += w;
+            }
+            y[c] = num / total;
+        }
+    }
+}
+
+static void smooth_backward(mtan_real *dvalue, mtan_real *dbeta, const mtan_real *dy, const mtan_real *y, size_t ldy,
+                            const mtan_real *query, const mtan_real *key, const mtan_real *beta, const mtan_real *value,
+                            size_t ldv, int32_t queries, int32_t keys, int32_t cols)
+{
+    for (int32_t q = 0; q < queries; q++, y += ldy, dy += ldy) {
+        const mtan_real least = nearest_key(key, keys, query[q]);
+        for (int32_t c = 0; c < cols; c++) {
+            mtan_real slope = 0, total = 0;
+            for (int32_t k = 0; k < keys; k++) total += rbf_weight(beta[c], query[q], key[k], least);
+            for (int32_t k = 0; k < keys; k++) {
+                const size_t at = (size_t)k * ldv + (size_t)c;
+                const mtan_real p = rbf_weight(beta[c], query[q], key[k], least) / total;
+                dvalue[at] = MTAN_FMA(p, dy[c], dvalue[at]);
+                slope = MTAN_FMA(-p * square(query[q] - key[k]), value[at] - y[c], slope);
+            }
+            dbeta[c] = MTAN_FMA(dy[c], slope, dbeta[c]);
+        }
+    }
+}
+
+/* ---- GRU gates, torch's order r, z, n:  n = tanh(g_n + r gh_n),  h = (1 - z) n + z before ---- */
+
+static void gru_forward(mtan_real *h, size_t ldh, mtan_real *g, size_t ldg, mtan_real *hn, const mtan_real *gh,
+                        const mtan_real *before, size_t ldb, int32_t rows, int32_t hidden)
+{
+    const int32_t N = hidden;
+    for (int32_t i = 0; i < rows; i++, h += ldh, g += ldg, gh += 3 * N) {
+        for (int32_t j = 0; j < N; j++) {
+            const mtan_real r = real_sigmoid(g[j] + gh[j]);
+            const mtan_real z = real_sigmoid(g[N + j] + gh[N + j]);
+            const mtan_real n = real_tanh(MTAN_FMA(r, gh[2 * N + j], g[2 * N + j]));
+            h[j] = MTAN_FMA(z, (before ? before[j] : 0) - n, n);
+            g[j] = r, g[N + j] = z, g[2 * N + j] = n;
+            if (hn) hn[j] = gh[2 * N + j];
+        }
+        if (hn) hn += N;
+        if (before) before += ldb;
+    }
+}
+
+static void gru_backward(mtan_real *dh, mtan_real *dg, size_t lddg, mtan_real *hn, const mtan_real *g, size_t ldg,
+                         const mtan_real *before, size_t ldb, int32_t rows, int32_t hidden)
+{
+    const int32_t N = hidden;
+    for (int32_t i = 0; i < rows; i++, dh += N, dg += lddg, hn += N, g += ldg) {
+        for (int32_t j = 0; j < N; j++) {
+            const mtan_real r = g[j], z = g[N + j], n = g[2 * N + j];
+            const mtan_real dn = dh[j] * (1 - z) * (1 - n * n);
+            const mtan_real dz = dh[j] * ((before ? before[j] : 0) - n) * z * (1 - z);
+            dg[j] += dn * hn[j] * r * (1 - r);
+            dg[N + j] += dz;
+            dg[2 * N + j] += dn;
+            hn[j] = dn * r;
+            dh[j] *= z;
+        }
+        if (before) before += ldb;
+    }
+}
+
+/* ---- the variational part ---- */
+
+/* z = mean + noise exp(logvar / 2) */
+static void sample_forward(mtan_real *z, const mtan_real *posterior, const mtan_real *noise, int32_t rows, int32_t samples,
+                           int32_t latent)
+{
+    for (int32_t r = 0; r < rows; r++, posterior += 2 * latent)
+        for (int32_t s = 0; s < samples; s++, z += latent, noise += latent)
+            for (int32_t i = 0; i < latent; i++)
+                z[i] = MTAN_FMA(noise[i], real_exp((mtan_real)0.5 * posterior[latent + i]), posterior[i]);
+}
+
+/* dmean += dz,  dlogvar += dz (z - mean) / 2 */
+static void sample_backward(mtan_real *dposterior, const mtan_real *dz, const mtan_real *z, const mtan_real *posterior,
+                            int32_t rows, int32_t samples, int32_t latent)
+{
+    for (int32_t r = 0; r < rows; r++, posterior += 2 * latent, dposterior += 2 * latent)
+        for (int32_t s = 0; s < samples; s++, z += latent, dz += latent)
+            for (int32_t i = 0; i < latent; i++) {
+                dposterior[i] += dz[i];
+                dposterior[latent + i] = MTAN_FMA(dz[i], (mtan_real)0.5 * (z[i] - posterior[i]), dposterior[latent + i]);
+            }
+}
+
+/* KL(q || N(0, 1)) = sum of (exp(logvar) + mean^2 - 1 - logvar) / 2 */
+static void kl_forward(mtan_real *kl, const mtan_real *posterior, const int32_t *first, int32_t position, int32_t steps, int32_t latent)
+{
+    double sum = 0;
+    for (int32_t k = 0; k < steps; k++) {
+        const mtan_real *mean = posterior + (size_t)(first[k] + position) * 2 * (size_t)latent, *logvar = mean + latent;
+        for (int32_t i = 0; i < latent; i++)
+            sum += 0.5 * ((double)real_exp(logvar[i]) + (double)mean[i] * (double)mean[i] - 1 - (double)logvar[i]);
+    }
+    *kl = (mtan_real)sum;
+}
+
+static void kl_backward(mtan_real *dposterior, const mtan_real *posterior, const mtan_real *dkl, const int32_t *first,
+                        int32_t position, int32_t steps, int32_t latent)
+{
+    for (int32_t k = 0; k < steps; k++) {
+        const size_t at = (size_t)(first[k] + position) * 2 * (size_t)latent;
+        const mtan_real *mean = posterior + at, *logvar = mean + latent;
+        mtan_real *dmean = dposterior + at, *dlogvar = dmean + latent;
+        for (int32_t i = 0; i < latent; i++) {
+            dmean[i] = MTAN_FMA(*dkl, mean[i], dmean[i]);
+            dlogvar[i] = MTAN_FMA(*dkl, (mtan_real)0.5 * (real_exp(logvar[i]) - 1), dlogvar[i]);
+        }
+    }
+}
+
+/* log q(z|x) - log p(z) = sum of (z^2 - noise^2 - logvar) / 2: the constants cancel */
+static void ratio_forward(mtan_real *ratio, const mtan_real *z, const mtan_real *posterior, const mtan_real *noise, const int32_t *first,
+                               int32_t position, int32_t steps, int32_t samples, int32_t sample, int32_t latent)
+{
+    double sum = 0;
+    for (int32_t k = 0; k < steps; k++) {
+        const size_t row = (size_t)(first[k] + position), at = (row * (size_t)samples + (size_t)sample) * (size_t)latent;
+        const mtan_real *logvar = posterior + (2 * row + 1) * (size_t)latent;
+        for (int32_t i = 0; i < latent; i++) {
+            const double zi = (double)z[at + (size_t)i], ni = (double)noise[at + (size_t)i];
+            sum += 0.5 * (zi * zi - ni * ni - (double)logvar[i]);
+        }
+    }
+    *ratio = (mtan_real)sum;
+}
+
+static void ratio_backward(mtan_real *dz, mtan_real *dposterior, const mtan_real *z, const mtan_real *dratio, const int32_t *first,
+                           int32_t position, int32_t steps, int32_t samples, int32_t sample, int32_t latent)
+{
+    for (int32_t k = 0; k < steps; k++) {
+        const size_t row = (size_t)(first[k] + position), at = (row * (size_t)samples + (size_t)sample) * (size_t)latent;
+        mtan_real *dlogvar = dposterior + (2 * row + 1) * (size_t)latent;
+        for (int32_t i = 0; i < latent; i++) {
+            dz[at + (size_t)i] = MTAN_FMA(*dratio, z[at + (size_t)i], dz[at + (size_t)i]);
+            dlogvar[i] -= (mtan_real)0.5 * *dratio;
+        }
+    }
+}
+
+/* log N(x; prediction, std^2) over the cells; 1.8378770664093453 is log(2 pi) */
+static void loglik_forward(mtan_real *logp, const mtan_real *prediction, int32_t channels, const int32_t *row, const int32_t *channel,
+                                const mtan_real *value, int32_t cells, double std)
+{
+    const double constant = 1.8378770664093453 + 2 * (double)real_log((mtan_real)std);
+    double squares = 0;
+    for (int32_t j = 0; j < cells; j++) {
+        const double e = (double)value[j] - (double)prediction[(size_t)row[j] * (size_t)channels + (size_t)channel[j]];
+        squares += e * e;
+    }
+    *logp = (mtan_real)(-0.5 * (constant * cells + squares / (std * std)));
+}
+
+static void loglik_backward(mtan_real *dprediction, const mtan_real *prediction, const mtan_real *dlogp, int32_t channels,
+                            const int32_t *row, const int32_t *channel, const mtan_real *value, int32_t cells, double std)
+{
+    const mtan_real factor = (mtan_real)((double)*dlogp / (std * std));
+    for (int32_t j = 0; j < cells; j++) {
+        const size_t at = (size_t)row[j] * (size_t)channels + (size_t)channel[j];
+        dprediction[at] = MTAN_FMA(factor, value[j] - prediction[at], dprediction[at]);
+    }
+}
+
+/* Sums over the few samples of a record run in double. */
+static void bound_forward(mtan_real *loss, mtan_real *weight, const mtan_real *logp, const mtan_real *kl, int32_t kl_stride,
+                          int32_t samples, mtan_bound bound, double kl_weight, const mtan_real *share)
+{
+    double max = 0, sum = 0, mean = 0;
+    for (int32_t s = 0; s < samples; s++) {
+        const double v = ((double)logp[s] - kl_weight * (double)kl[s * kl_stride]) * (double)*share;
+        max = s == 0 || v > max ? v : max;
+        mean += v / samples;
+    }
+    for (int32_t s = 0; s < samples; s++) {
+        const double v = ((double)logp[s] - kl_weight * (double)kl[s * kl_stride]) * (double)*share;
+        weight[s] = bound == MTAN_BOUND_ELBO ? 1 : real_exp((mtan_real)(v - max));
+        sum += (double)weight[s];
+    }
+    for (int32_t s = 0; s < samples; s++) weight[s] = (mtan_real)((double)weight[s] / sum);
+    *loss = (mtan_real)-(bound == MTAN_BOUND_ELBO ? mean : max + (double)real_log((mtan_real)(sum / samples)));
+}
+
+static void bound_backward(mtan_real *dlogp, mtan_real *dkl, int32_t kl_stride, const mtan_real *weight, int32_t samples,
+                           mtan_real kl_weight, mtan_real seed, const mtan_real *share)
+{
+    for (int32_t s = 0; s < samples; s++) {
+        const mtan_real d = seed * *share * weight[s];
+        dlogp[s] -= d;
+        dkl[s * kl_stride] += kl_weight * d;
+    }
+}
+
+/* squared error of the mean prediction over the samples, which lie `apart` reals from each other */
+static double squared_error(const mtan_real *prediction, size_t apart, int32_t samples, int32_t channels, const int32_t *row,
+                            const int32_t *channel, const mtan_real *value, int32_t cells)
+{
+    double sum = 0;
+    for (int32_t j = 0; j < cells; j++) {
+        const mtan_real *p = prediction + (size_t)row[j] * (size_t)channels + (size_t)channel[j];
+        double mean = 0;
+        for (int32_t s = 0; s < samples; s++) mean += (double)p[(size_t)s * apart] / samples;
+        sum += (mean - (double)value[j]) * (mean - (double)value[j]);
+    }
+    return sum;
+}
+
+static void cross_entropy_forward(mtan_real *loss, mtan_real *p, const mtan_real *x, const int32_t *label, int32_t rows,
+                                  int32_t samples, int32_t classes)
+{
+    for (int32_t r = 0; r < rows; r++, p += classes, x += classes) {
+        const int32_t y = label ? label[r / samples] : MTAN_UNLABELED;
+        const mtan_real max = row_max(x, classes);
+        mtan_real sum = 0;
+        for (int32_t c = 0; c < classes; c++) sum += p[c] = real_exp(x[c] - max);
+        for (int32_t c = 0; c < classes; c++) p[c] /= sum;
+        loss[r] = y < 0 ? 0 : real_log(sum) - (x[y] - max);
+    }
+}
+
+static void cross_entropy_backward(mtan_real *dx, const mtan_real *p, const int32_t *label, mtan_real seed, int32_t rows,
+                                   int32_t samples, int32_t classes)
+{
+    for (int32_t r = 0; r < rows; r++, dx += classes, p += classes) {
+        const int32_t y = label[r / samples];
+        if (y < 0) continue;
+        for (int32_t c = 0; c < classes; c++) dx[c] = MTAN_FMA(seed, p[c] - (c == y ? 1 : 0), dx[c]);
+    }
+}
+
+/* ---- optimisers, as torch.optim computes them. c: beta1', beta2, beta2', epsilon, rate, 1/sqrt(correction2);
+ * a prime is one minus the value ---- */
+
+static void adam_kernel(mtan_real *w, mtan_real *m, mtan_real *v, const mtan_real *g, size_t n, const mtan_real c[6])
+{
+    for (size_t i = 0; i < n; i++) {
+        m[i] = MTAN_FMA(c[0], g[i] - m[i], m[i]);
+        v[i] = MTAN_FMA(c[2] * g[i], g[i], c[1] * v[i]);
+        w[i] -= c[4] * (m[i] / MTAN_FMA(real_sqrt(v[i]), c[5], c[3]));
+    }
+}
+
+static void adamax_kernel(mtan_real *w, mtan_real *m, mtan_real *u, const mtan_real *g, size_t n, const mtan_real c[6])
+{
+    for (size_t i = 0; i < n; i++) {
+        const mtan_real size = (g[i] < 0 ? -g[i] : g[i]) + c[3], faded = c[1] * u[i];
+        m[i] = MTAN_FMA(c[0], g[i] - m[i], m[i]);
+        u[i] = faded > size ? faded : size;
+        w[i] -= c[4] * (m[i] / u[i]);
+    }
+}
+
+/* Box-Muller: n pairs of standard normals from uniforms u and v in [0, 1) and w = 1 - u > 0,
+ *     out[0][i] = r cos(2 pi v),   out[1][i] = r sin(2 pi v),   r = sqrt(-2 log(1 - u)).
+ * w comes beside u because each keeps what the other loses when rounded: w near 0 needs its own digits; near 1 it has
+ * too few, and log(w) u / (1 - w) has the relative precision of u. */
+static void normal_pairs(mtan_real *out /* (2, n) */, const mtan_real *u, const mtan_real *w, const mtan_real *v,
+                         size_t n) {
+    const mtan_real two_pi = (mtan_real)6.283185307179586476925;
+    for (size_t i = 0; i < n; i++) {
+        mtan_real minus_log = w[i] == 1 ? u[i] : -real_log(w[i]) * (u[i] / (1 - w[i]));
+        mtan_real r = real_sqrt(2 * minus_log), angle = two_pi * v[i];
+        out[i] = r * real_cos(angle);
+        out[n + i] = r * real_sin(angle);
+    }
+}
+
+#ifndef MTAN_BACKEND
+#define MTAN_BACKEND mtan_backend_scalar
+#define MTAN_BACKEND_NAME "scalar"
+#endif
+
+#ifndef MTAN_NO_TABLE
+const mtan_backend MTAN_BACKEND = {
+    MTAN_BACKEND_NAME, MTAN_FUSED, map_kernel, fill_kernel, scale_kernel, sum_kernel, sum_squares_kernel, copy_kernel,
+    add_kernel, product_nn, product_nt, product_tn, embed_forward, embed_backward, embed_fixed, relu_forward,
+    relu_backward, tanh_backward, softplus_backward, softmax_forward, softmax_backward, attend_forward, attend_backward,
+    attend_weights, rbf_forward, rbf_backward, rbf_weights, smooth_forward, smooth_backward, gru_forward, gru_backward,
+    sample_forward, sample_backward, kl_forward, kl_backward, ratio_forward, ratio_backward, loglik_forward,
+    loglik_backward, bound_forward, bound_backward, squared_error, cross_entropy_forward, cross_entropy_backward, adam_kernel, adamax_kernel,
+    normal_pairs
+};
+#endif
+
+#ifndef MTAN_KERNELS_ONLY
+/* ==== 4. Tape ====================================================================================================
+ * A workspace is one block of reals: tensors grow from its start, recorded nodes from its end. The same forward function
+ * run without a block counts what it needs, so the size and the carving cannot disagree. */
+
+/* Tensors start at multiples of one cache line, which is also the widest vector. */
+#define MTAN_ALIGN 64u
+#define ALIGN_REALS (MTAN_ALIGN / sizeof(mtan_real))
+#define LARGEST_COUNT ((size_t)INT32_MAX)
+
+static size_t align_count(size_t n)
+{
+    return (n + ALIGN_REALS - 1) / ALIGN_REALS * ALIGN_REALS;
+}
+
+static mtan_real *align_memory(void *memory)
+{
+    return (mtan_real *)(((uintptr_t)memory + MTAN_ALIGN - 1) / MTAN_ALIGN * MTAN_ALIGN);
+}
+
+/* Bytes to ask the caller for: `count` reals at an aligned address inside a block of any alignment. */
+static mtan_status bytes_for(size_t count, size_t *bytes)
+{
+    if (count > (SIZE_MAX - MTAN_ALIGN) / sizeof(mtan_real)) return MTAN_ERR_SIZE;
+    *bytes = count * sizeof(mtan_real) + MTAN_ALIGN - 1;
+    return MTAN_OK;
+}
+
+static void fail(mtan_tape *tape, mtan_status status)
+{
+    if (tape->status == MTAN_OK) tape->status = status;
+}
+
+/* Whether ops should run their kernels: not when counting, not after a failure. */
+static int runs(const mtan_tape *tape)
+{
+    return tape->work != NULL && tape->status == MTAN_OK;
+}
+
+static size_t node_reals(size_t nodes)
+{
+    return align_count((nodes * sizeof(mtan_node) + sizeof(mtan_real) - 1) / sizeof(mtan_real));
+}
+
+/* Takes n reals of workspace; returns where. */
+static size_t take(mtan_tape *tape, size_t n)
+{
+    const size_t at = tape->top;
+    if (tape->status != MTAN_OK) return 0;
+    if (n > LARGEST_COUNT || at + n > LARGEST_COUNT) {
+        fail(tape, MTAN_ERR_SIZE);
+        return 0;
+    }
+    n = align_count(n);
+    if (tape->work && at + n + node_reals(tape->nodes) > tape->capacity) {
+        fail(tape, MTAN_ERR_MEMORY);
+        return 0;
+    }
+    tape->top += n;
+    if (tape->top + node_reals(tape->nodes) > tape->peak) tape->peak = tape->top + node_reals(tape->nodes);
+    return at;
+}
+
+static mtan_tensor matrix(uint32_t space, size_t data, size_t grad, int32_t rows, int32_t cols)
+{
+    mtan_tensor x;
+    x.data = (uint32_t)data;
+    x.grad = grad > UINT32_MAX ? MTAN_NO_GRAD : (uint32_t)grad;
+    x.rows = rows, x.cols = cols, x.stride = cols;
+    x.space = space;
+    return x;
+}
+
+/* rows x cols as a count, or a failure */
+static size_t area(mtan_tape *tape, int32_t rows, int32_t cols)
+{
+    if (rows < 0 || cols < 0 || (cols > 0 && (size_t)rows > LARGEST_COUNT / (size_t)cols)) {
+        fail(tape, MTAN_ERR_SIZE);
+        return 0;
+    }
+    return (size_t)rows * (size_t)cols;
+}
+
+mtan_tensor mtan_new_constant(mtan_tape *tape, int32_t rows, int32_t cols)
+{
+    return matrix(MTAN_SPACE_WORK, take(tape, area(tape, rows, cols)), MTAN_NO_GRAD, rows, cols);
+}
+
+mtan_tensor mtan_new(mtan_tape *tape, int32_t rows, int32_t cols)
+{
+    mtan_tensor x = mtan_new_constant(tape, rows, cols);
+    if (tape->recording) {
+        x.grad = (uint32_t)take(tape, area(tape, rows, cols));
+        if (runs(tape)) tape->backend->fill(mtan_grad(tape, x), area(tape, rows, cols), 0);
+    }
+    return x;
+}
+
+mtan_tensor mtan_new_fold(mtan_tape *tape, int32_t rows, int32_t cols)
+{
+    const size_t n = area(tape, rows, cols), at = tape->fold_top;
+    if (at + n > LARGEST_COUNT - tape->n_params) fail(tape, MTAN_ERR_SIZE);
+    else tape->fold_top += align_count(n);
+    return matrix(MTAN_SPACE_FOLD, at, tape->n_params + at, rows, cols);
+}
+
+mtan_tensor mtan_columns(mtan_tensor x, int32_t first, int32_t count)
+{
+    x.data += (uint32_t)first;
+    if (x.grad != MTAN_NO_GRAD) x.grad += (uint32_t)first;
+    x.cols = count;
+    return x;
+}
+
+mtan_tensor mtan_rows(mtan_tensor x, int32_t first, int32_t count)
+{
+    x.data += (uint32_t)first * (uint32_t)x.stride;
+    if (x.grad != MTAN_NO_GRAD) x.grad += (uint32_t)first * (uint32_t)x.stride;
+    x.rows = count;
+    return x;
+}
+
+/* Weights are const for everybody but the optimiser, which does not come this way. */
+mtan_real *mtan_data(const mtan_tape *tape, mtan_tensor x)
+{
+    mtan_real *base = tape->work;
+    if (x.space == MTAN_SPACE_PARAM) base = (mtan_real *)(uintptr_t)tape->params;
+    if (x.space == MTAN_SPACE_FOLD) base = tape->fold;
+    return base ? base + x.data : NULL;
+}
+
+mtan_real *mtan_grad(const mtan_tape *tape, mtan_tensor x)
+{
+    mtan_real *base = x.space == MTAN_SPACE_WORK ? tape->work : tape->grads;
+    return base && x.grad != MTAN_NO_GRAD ? base + x.grad : NULL;
+}
+
+int32_t *mtan_new_ints(mtan_tape *tape, size_t n)
+{
+    const size_t at = take(tape, n); /* a real is at least as wide as an int32_t */
+    return runs(tape) ? (int32_t *)(void *)(tape->work + at) : NULL;
+}
+
+/* Node i counts from the far end of the workspace, which is a multiple of the alignment. */
+static mtan_node *node_at(const mtan_tape *tape, uint32_t i)
+{
+    return (mtan_node *)(void *)(tape->work + tape->capacity) - 1 - i;
+}
+
+mtan_node *mtan_record_op(mtan_tape *tape, uint32_t op)
+{
+    mtan_node *node;
+    if (!tape->recording || tape->status != MTAN_OK) return NULL;
+    tape->nodes++;
+    if (tape->top + node_reals(tape->nodes) > tape->peak) tape->peak = tape->top + node_reals(tape->nodes);
+    if (!tape->work) return NULL;
+    if (tape->top + node_reals(tape->nodes) > tape->capacity) {
+        tape->nodes--;
+        fail(tape, MTAN_ERR_MEMORY);
+        return NULL;
+    }
+    node = node_at(tape, tape->nodes - 1);
+    memset(node, 0, sizeof *node);
+    node->op = op;
+    return node;
+}
+
+static mtan_node *record_tensors(mtan_tape *tape, uint32_t op, const mtan_tensor *t, int32_t n)
+{
+    mtan_node *node = mtan_record_op(tape, op);
+    if (node) memcpy(node->t, t, (size_t)n * sizeof *t);
+    return node;
+}
+
+/* A tape over `count` aligned reals, or a counting one when work is null. */
+static mtan_tape tape_start(const mtan_backend *backend, mtan_real *work, size_t count, int32_t recording)
+{
+    mtan_tape tape;
+    memset(&tape, 0, sizeof tape);
+    tape.backend = backend;
+    tape.work = work;
+    tape.capacity = count / ALIGN_REALS * ALIGN_REALS;
+    tape.recording = recording;
+    return tape;
+}
+
+/* ==== 5. Ops ====================================================================================================
+ * Each op: the forward function, which records a node with the tensors its backward needs, and the backward function.
+ * No op reads or writes data itself: kernels do. */
+
+enum {
+    OP_EMBED, OP_LINEAR, OP_MATMUL, OP_SCALE, OP_RELU, OP_TANH, OP_SOFTPLUS, OP_COPY, OP_SPREAD, OP_LAST, OP_SOFTMAX, OP_SCORE,
+    OP_ATTEND, OP_ATTEND_RBF, OP_ATTEND_VALUES, OP_SMOOTH, OP_GRU, OP_SAMPLE, OP_KL, OP_RATIO, OP_LOGLIK, OP_BOUND,
+    OP_CROSS_ENTROPY, OP_COUNT
+};
+
+/* An empty tensor, for arguments that are not there. */
+static const mtan_tensor nothing = {0, MTAN_NO_GRAD, 0, 0, 0, MTAN_SPACE_WORK};
+
+static size_t count_of(mtan_tensor x)
+{
+    return (size_t)x.rows * (size_t)x.cols;
+}
+
+static void copy_tensor(mtan_tape *tape, mtan_tensor y, mtan_tensor x)
+{
+    tape->backend->copy(mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, x), x.rows == 1 ? 0 : (size_t)x.stride, y.rows, y.cols);
+}
+
+/* ---- time embedding ---- */
+
+void mtan_op_embed(mtan_tape *tape, mtan_tensor y, mtan_tensor time, const mtan_tensor param[4])
+{
+    const mtan_tensor t[6] = {y, time, param[0], param[1], param[2], param[3]};
+    record_tensors(tape, OP_EMBED, t, 6);
+    if (!runs(tape)) return;
+    tape->backend->embed_forward(mtan_data(tape, y), mtan_data(tape, time), mtan_data(tape, param[0]), mtan_data(tape, param[1]),
+                                 mtan_data(tape, param[2]), mtan_data(tape, param[3]), time.rows, y.cols);
+}
+
+static void embed_back(mtan_tape *tape, const mtan_node *n)
+{
+    const mtan_tensor *t = n->t;
+    tape->backend->embed_backward(mtan_grad(tape, t[2]), mtan_grad(tape, t[3]), mtan_grad(tape, t[4]), mtan_grad(tape, t[5]),
+                                  mtan_grad(tape, t[0]), mtan_data(tape, t[1]), mtan_data(tape, t[4]), mtan_data(tape, t[5]),
+                                  t[1].rows, t[0].cols);
+}
+
+void mtan_op_embed_fixed(mtan_tape *tape, mtan_tensor y, mtan_tensor time, double base, double scale)
+{
+    if (!runs(tape)) return;
+    tape->backend->embed_fixed(mtan_data(tape, y), mtan_data(tape, time), (mtan_real)base, (mtan_real)scale, time.rows, y.cols);
+}
+
+/* ---- linear: y = x w^T + b, or y += x w^T ---- */
+
+static void linear(mtan_tape *tape, mtan_tensor y, mtan_tensor x, mtan_tensor w, const mtan_tensor *bias, int32_t add)
+{
+    const mtan_tensor t[4] = {y, x, w, bias ? *bias : nothing};
+    record_tensors(tape, OP_LINEAR, t, 4);
+    if (!runs(tape)) return;
+    if (bias) tape->backend->copy(mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, *bias), 0, y.rows, y.cols);
+    tape->backend->product_nt(mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, x), (size_t)x.stride, mtan_data(tape, w),
+                              (size_t)w.stride, y.rows, y.cols, x.cols, add || bias != NULL);
+}
+
+void mtan_op_linear(mtan_tape *tape, mtan_tensor y, mtan_tensor x, mtan_tensor w, const mtan_tensor *bias)
+{
+    linear(tape, y, x, w, bias, 0);
+}
+
+void mtan_op_linear_add(mtan_tape *tape, mtan_tensor y, mtan_tensor x, mtan_tensor w)
+{
+    linear(tape, y, x, w, NULL, 1);
+}
+
+static void linear_back(mtan_tape *tape, const mtan_node *n)
+{
+    const mtan_backend *k = tape->backend;
+    const mtan_tensor y = n->t[0], x = n->t[1], w = n->t[2], b = n->t[3];
+    const mtan_real *dy = mtan_grad(tape, y);
+    if (x.grad != MTAN_NO_GRAD)
+        k->product_nn(mtan_grad(tape, x), (size_t)x.stride, dy, (size_t)y.stride, mtan_data(tape, w), (size_t)w.stride, y.rows,
+                      x.cols, y.cols, 1);
+    if (w.grad != MTAN_NO_GRAD)
+        k->product_tn(mtan_grad(tape, w), (size_t)w.stride, dy, (size_t)y.stride, mtan_data(tape, x), (size_t)x.stride, y.cols,
+                      x.cols, y.rows, 1);
+    if (b.grad != MTAN_NO_GRAD) k->add(mtan_grad(tape, b), 0, dy, (size_t)y.stride, y.rows, y.cols);
+}
+
+/* ---- y = a b ---- */
+
+void mtan_op_matmul(mtan_tape *tape, mtan_tensor y, mtan_tensor a, mtan_tensor b)
+{
+    const mtan_tensor t[3] = {y, a, b};
+    record_tensors(tape, OP_MATMUL, t, 3);
+    if (!runs(tape)) return;
+    tape->backend->product_nn(mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, a), (size_t)a.stride, mtan_data(tape, b),
+                              (size_t)b.stride, y.rows, y.cols, a.cols, 0);
+}
+
+static void matmul_back(mtan_tape *tape, const mtan_node *n)
+{
+    const mtan_tensor y = n->t[0], a = n->t[1], b = n->t[2];
+    const mtan_real *dy = mtan_grad(tape, y);
+    if (a.grad != MTAN_NO_GRAD)
+        tape->backend->product_nt(mtan_grad(tape, a), (size_t)a.stride, dy, (size_t)y.stride, mtan_data(tape, b), (size_t)b.stride,
+                                  y.rows, a.cols, y.cols, 1);
+    if (b.grad != MTAN_NO_GRAD)
+        tape->backend->product_tn(mtan_grad(tape, b), (size_t)b.stride, mtan_data(tape, a), (size_t)a.stride, dy, (size_t)y.stride,
+                                  a.cols, y.cols, y.rows, 1);
+}
+
+/* ---- elementwise, most of them in place: their gradient is changed in place too ---- */
+
+void mtan_op_scale(mtan_tape *tape, mtan_tensor x, double factor)
+{
+    mtan_node *node = record_tensors(tape, OP_SCALE, &x, 1);
+    if (node) node->x[0] = (mtan_real)factor;
+    if (runs(tape)) tape->backend->scale(mtan_data(tape, x), (size_t)x.stride, x.rows, x.cols, (mtan_real)factor);
+}
+
+static void scale_back(mtan_tape *tape, const mtan_node *n)
+{
+    tape->backend->scale(mtan_grad(tape, n->t[0]), (size_t)n->t[0].stride, n->t[0].rows, n->t[0].cols, n->x[0]);
+}
+
+void mtan_op_relu(mtan_tape *tape, mtan_tensor x)
+{
+    record_tensors(tape, OP_RELU, &x, 1);
+    if (runs(tape)) tape->backend->relu_forward(mtan_data(tape, x), count_of(x));
+}
+
+static void relu_back(mtan_tape *tape, const mtan_node *n)
+{
+    tape->backend->relu_backward(mtan_grad(tape, n->t[0]), mtan_data(tape, n->t[0]), count_of(n->t[0]));
+}
+
+void mtan_op_tanh(mtan_tape *tape, mtan_tensor x)
+{
+    record_tensors(tape, OP_TANH, &x, 1);
+    if (runs(tape)) tape->backend->map(MTAN_TANH, mtan_data(tape, x), mtan_data(tape, x), count_of(x));
+}
+
+static void tanh_back(mtan_tape *tape, const mtan_node *n)
+{
+    tape->backend->tanh_backward(mtan_grad(tape, n->t[0]), mtan_data(tape, n->t[0]), count_of(n->t[0]));
+}
+
+void mtan_op_softplus(mtan_tape *tape, mtan_tensor y, mtan_tensor x)
+{
+    const mtan_tensor t[2] = {y, x};
+    record_tensors(tape, OP_SOFTPLUS, t, 2);
+    if (runs(tape)) tape->backend->map(MTAN_SOFTPLUS, mtan_data(tape, y), mtan_data(tape, x), count_of(x));
+}
+
+static void softplus_back(mtan_tape *tape, const mtan_node *n)
+{
+    tape->backend->softplus_backward(mtan_grad(tape, n->t[1]), mtan_grad(tape, n->t[0]), mtan_data(tape, n->t[1]), count_of(n->t[1]));
+}
+
+void mtan_op_softmax(mtan_tape *tape, mtan_tensor x)
+{
+    record_tensors(tape, OP_SOFTMAX, &x, 1);
+    if (runs(tape)) tape->backend->softmax_forward(mtan_data(tape, x), x.rows, x.cols);
+}
+
+static void softmax_back(mtan_tape *tape, const mtan_node *n)
+{
+    tape->backend->softmax_backward(mtan_grad(tape, n->t[0]), mtan_data(tape, n->t[0]), n->t[0].rows, n->t[0].cols);
+}
+
+/* ---- moving rows ---- */
+
+void mtan_op_copy(mtan_tape *tape, mtan_tensor y, mtan_tensor x)
+{
+    const mtan_tensor t[2] = {y, x};
+    record_tensors(tape, OP_COPY, t, 2);
+    if (runs(tape)) copy_tensor(tape, y, x);
+}
+
+static void copy_back(mtan_tape *tape, const mtan_node *n)
+{
+    const mtan_tensor y = n->t[0], x = n->t[1];
+    if (x.grad == MTAN_NO_GRAD) return;
+    tape->backend->add(mtan_grad(tape, x), x.rows == 1 ? 0 : (size_t)x.stride, mtan_grad(tape, y), (size_t)y.stride, y.rows, y.cols);
+}
+
+/* rows of the sequence at step k */
+static int32_t step_rows(const mtan_batch *batch, int32_t k)
+{
+    return batch->first[k + 1] - batch->first[k];
+}
+
+void mtan_op_spread(mtan_tape *tape, mtan_tensor y, mtan_tensor x)
+{
+    const mtan_tensor t[2] = {y, x};
+    record_tensors(tape, OP_SPREAD, t, 2);
+    for (int32_t k = 0; runs(tape) && k < tape->batch->steps; k++)
+        copy_tensor(tape, mtan_rows(y, tape->batch->first[k], step_rows(tape->batch, k)), x.rows == 1 ? x : mtan_rows(x, 0, step_rows(tape->batch, k)));
+}
+
+static void spread_back(mtan_tape *tape, const mtan_node *n)
+{
+    const mtan_tensor y = n->t[0], x = n->t[1];
+    for (int32_t k = 0; k < tape->batch->steps; k++)
+        tape->backend->add(mtan_grad(tape, x), (size_t)x.stride, mtan_grad(tape, y) + (size_t)tape->batch->first[k] * (size_t)y.stride,
+                           (size_t)y.stride, step_rows(tape->batch, k), y.cols);
+}
+
+/* The last row of each sequence; a record without steps gives zeros. Rows come S at a time. */
+void mtan_op_last(mtan_tape *tape, mtan_tensor y, mtan_tensor x)
+{
+    const mtan_batch *batch = tape->batch;
+    const mtan_tensor t[2] = {y, x};
+    record_tensors(tape, OP_LAST, t, 2);
+    for (int32_t b = 0; runs(tape) && b < batch->records; b++) {
+        const int32_t S = y.rows / batch->records, k = batch->length[b] - 1;
+        if (k >= 0) copy_tensor(tape, mtan_rows(y, b * S, S), mtan_rows(x, (batch->first[k] + b) * S, S));
+        else tape->backend->fill(mtan_data(tape, mtan_rows(y, b * S, S)), (size_t)S * (size_t)y.cols, 0);
+    }
+}
+
+static void last_back(mtan_tape *tape, const mtan_node *n)
+{
+    const mtan_batch *batch = tape->batch;
+    const mtan_tensor y = n->t[0], x = n->t[1];
+    for (int32_t b = 0; b < batch->records; b++) {
+        const int32_t S = y.rows / batch->records, k = batch->length[b] - 1;
+        if (k < 0) continue;
+        tape->backend->add(mtan_grad(tape, mtan_rows(x, (batch->first[k] + b) * S, S)), (size_t)x.stride,
+                           mtan_grad(tape, mtan_rows(y, b * S, S)), (size_t)y.stride, S, y.cols);
+    }
+}
+
+/* ---- scores of a record's keys and queries: key-major blocks (L, queries) one after the other ----
+ * key (T, e) rows of all records; query (K, e) shared by all, or the records' own rows. */
+
+typedef struct block {
+    mtan_tensor score, key, query;
+} block;
+
+static block score_block(const mtan_batch *batch, const mtan_tensor t[3], int32_t b, int32_t shared)
+{
+    const int32_t L = batch->time0[b + 1] - batch->time0[b], Q = batch->length[b];
+    block x;
+    x.key = mtan_rows(t[1], batch->time0[b], L);
+    x.query = shared ? t[2] : mtan_rows(t[2], batch->query0[b], Q);
+    x.score = t[0];
+    x.score.data += (uint32_t)batch->score0[b];
+    if (x.score.grad != MTAN_NO_GRAD) x.score.grad += (uint32_t)batch->score0[b];
+    x.score.rows = L, x.score.cols = x.score.stride = Q;
+    return x;
+}
+
+void mtan_op_score(mtan_tape *tape, mtan_tensor score, mtan_tensor key, mtan_tensor query, int32_t shared)
+{
+    const mtan_tensor t[3] = {score, key, query};
+    mtan_node *node = record_tensors(tape, OP_SCORE, t, 3);
+    if (node) node->n[0] = shared;
+    for (int32_t b = 0; runs(tape) && b < tape->batch->records; b++) {
+        const block x = score_block(tape->batch, t, b, shared);
+        tape->backend->product_nt(mtan_data(tape, x.score), (size_t)x.score.stride, mtan_data(tape, x.key), (size_t)x.key.stride,
+                                  mtan_data(tape, x.query), (size_t)x.query.stride, x.score.rows, x.score.cols, key.cols, 0);
+    }
+}
+
+static void score_back(mtan_tape *tape, const mtan_node *n)
+{
+    const mtan_backend *k = tape->backend;
+    for (int32_t b = 0; b < tape->batch->records; b++) {
+        const block x = score_block(tape->batch, n->t, b, n->n[0]);
+        const mtan_real *ds = mtan_grad(tape, x.score);
+        const int32_t L = x.score.rows, Q = x.score.cols, e = x.key.cols;
+        if (x.key.grad != MTAN_NO_GRAD)
+            k->product_nn(mtan_grad(tape, x.key), (size_t)x.key.stride, ds, (size_t)Q, mtan_data(tape, x.query),
+                          (size_t)x.query.stride, L, e, Q, 1);
+        if (x.query.grad != MTAN_NO_GRAD)
+            k->product_tn(mtan_grad(tape, x.query), (size_t)x.query.stride, ds, (size_t)Q, mtan_data(tape, x.key),
+                          (size_t)x.key.stride, Q, e, L, 1);
+    }
+}
+
+/* ---- sparse attention over the batch's events: y (R, D) of one head ---- */
+
+static mtan_attend attend_record(const mtan_tape *tape, const mtan_tensor t[5], int32_t b)
+{
+    const mtan_batch *batch = tape->batch;
+    mtan_attend a;
+    a.score = mtan_data(tape, t[1]) + batch->score0[b];
+    a.weight = mtan_data(tape, t[2]) + batch->score0[b];
+    a.total = mtan_data(tape, t[3]) + (size_t)b * (size_t)batch->channels * (size_t)batch->steps;
+    a.scratch = mtan_data(tape, t[4]);
+    a.begin = batch->begin + (size_t)b * ((size_t)batch->channels + 1);
+    a.row = batch->row, a.value = batch->value;
+    a.first = batch->first, a.position = b;
+    a.keys = batch->time0[b + 1] - batch->time0[b];
+    a.queries = batch->length[b];
+    a.channels = batch->channels;
+    return a;
+}
+
+/* Room for the exponentials, the totals and scratch, where attend_record finds them again. */
+static void attend_buffers(mtan_tape *tape, mtan_tensor t[5])
+{
+    const mtan_batch *batch = tape->batch;
+    t[2] = mtan_new_constant(tape, 1, batch->scores);
+    t[3] = mtan_new_constant(tape, (int32_t)area(tape, batch->records, batch->channels), batch->steps);
+    t[4] = mtan_new_constant(tape, 2, batch->steps);
+}
+
+/* t: y, score, and the buffers */
+static void attend(mtan_tape *tape, const mtan_tensor t[5])
+{
+    record_tensors(tape, OP_ATTEND, t, 5);
+    for (int32_t b = 0; runs(tape) && b < tape->batch->records; b++) {
+        const mtan_attend a = attend_record(tape, t, b);
+        tape->backend->attend_forward(&a, mtan_data(tape, t[0]), (size_t)t[0].stride);
+    }
+}
+
+void mtan_op_attend(mtan_tape *tape, mtan_tensor y, mtan_tensor score)
+{
+    mtan_tensor t[5];
+    t[0] = y, t[1] = score;
+    attend_buffers(tape, t);
+    attend(tape, t);
+}
+
+static void attend_back(mtan_tape *tape, const mtan_node *n)
+{
+    const mtan_tensor *t = n->t;
+    for (int32_t b = 0; b < tape->batch->records; b++) {
+        const mtan_attend a = attend_record(tape, t, b);
+        tape->backend->attend_backward(&a, mtan_grad(tape, t[1]) + tape->batch->score0[b], mtan_grad(tape, t[0]), (size_t)t[0].stride,
+                                       mtan_data(tape, t[0]), (size_t)t[0].stride);
+    }
+}
+
+/* ---- RBF smoothing over the batch's events: y (R, D); query (K, 1) shared, or the records' own ---- */
+
+static mtan_rbf rbf_record(const mtan_tape *tape, mtan_tensor query, mtan_tensor beta, int32_t b)
+{
+    const mtan_batch *batch = tape->batch;
+    mtan_rbf a;
+    a.query = mtan_data(tape, query) + (query.data == batch->query.data && query.space == batch->query.space ? batch->query0[b] : 0);
+    a.time = mtan_data(tape, batch->time) + batch->time0[b];
+    a.beta = mtan_data(tape, beta);
+    a.begin = batch->begin + (size_t)b * ((size_t)batch->channels + 1);
+    a.row = batch->row, a.value = batch->value;
+    a.first = batch->first, a.position = b;
+    a.keys = batch->time0[b + 1] - batch->time0[b];
+    a.queries = batch->length[b];
+    a.channels = batch->channels;
+    return a;
+}
+
+void mtan_op_attend_rbf(mtan_tape *tape, mtan_tensor y, mtan_tensor query, mtan_tensor beta)
+{
+    const mtan_tensor t[3] = {y, query, beta};
+    record_tensors(tape, OP_ATTEND_RBF, t, 3);
+    for (int32_t b = 0; runs(tape) && b < tape->batch->records; b++) {
+        const mtan_rbf a = rbf_record(tape, query, beta, b);
+        tape->backend->rbf_forward(&a, mtan_data(tape, y), (size_t)y.stride);
+    }
+}
+
+static void attend_rbf_back(mtan_tape *tape, const mtan_node *n)
+{
+    const mtan_tensor y = n->t[0];
+    for (int32_t b = 0; b < tape->batch->records; b++) {
+        const mtan_rbf a = rbf_record(tape, n->t[1], n->t[2], b);
+        tape->backend->rbf_backward(&a, mtan_grad(tape, n->t[2]), mtan_grad(tape, y), (size_t)y.stride, mtan_data(tape, y), (size_t)y.stride);
+    }
+}
+
+/* ---- decoder attention (Q7): y (Q S, C) from weights (Q, K) and values (K B S, C); the weights of a query serve all
+ * samples. Query i of record b and sample s is row query0[b] S + s L + i of y. ---- */
+
+typedef struct value_block {
+    mtan_tensor y, weight, value; /* (L, C), (L, K), (K, C) with rows B S apart */
+} value_block;
+
+static value_block values_of(const mtan_batch *batch, const mtan_tensor t[3], int32_t b, int32_t s)
+{
+    const int32_t S = batch->samples, L = batch->query0[b + 1] - batch->query0[b];
+    value_block x;
+    x.y = mtan_rows(t[0], batch->query0[b] * S + s * L, L);
+    x.weight = mtan_rows(t[1], batch->query0[b], L);
+    x.value = mtan_rows(t[2], b * S + s, batch->steps);
+    x.value.stride = t[2].stride * batch->records * S;
+    return x;
+}
+
+void mtan_op_attend_values(mtan_tape *tape, mtan_tensor y, mtan_tensor weight, mtan_tensor value)
+{
+    const mtan_tensor t[3] = {y, weight, value};
+    record_tensors(tape, OP_ATTEND_VALUES, t, 3);
+    for (int32_t i = 0; runs(tape) && i < tape->batch->records * tape->batch->samples; i++) {
+        const value_block x = values_of(tape->batch, t, i / tape->batch->samples, i % tape->batch->samples);
+        tape->backend->product_nn(mtan_data(tape, x.y), (size_t)x.y.stride, mtan_data(tape, x.weight), (size_t)x.weight.stride,
+                                  mtan_data(tape, x.value), (size_t)x.value.stride, x.y.rows, x.y.cols, x.weight.cols, 0);
+    }
+}
+
+static void attend_values_back(mtan_tape *tape, const mtan_node *n)
+{
+    const mtan_backend *k = tape->backend;
+    for (int32_t i = 0; i < tape->batch->records * tape->batch->samples; i++) {
+        const value_block x = values_of(tape->batch, n->t, i / tape->batch->samples, i % tape->batch->samples);
+        const mtan_real *dy = mtan_grad(tape, x.y);
+        k->product_nt(mtan_grad(tape, x.weight), (size_t)x.weight.stride, dy, (size_t)x.y.stride, mtan_data(tape, x.value),
+                      (size_t)x.value.stride, x.y.rows, x.weight.cols, x.y.cols, 1);
+        k->product_tn(mtan_grad(tape, x.value), (size_t)x.value.stride, mtan_data(tape, x.weight), (size_t)x.weight.stride, dy,
+                      (size_t)x.y.stride, x.weight.cols, x.y.cols, x.y.rows, 1);
+    }
+}
+
+/* The same with RBF weights of a bandwidth per column. */
+void mtan_op_smooth(mtan_tape *tape, mtan_tensor y, mtan_tensor key, mtan_tensor beta, mtan_tensor value)
+{
+    const mtan_tensor t[4] = {y, tape->batch->query, value, beta};
+    mtan_node *node = record_tensors(tape, OP_SMOOTH, t, 4);
+    if (node) node->t[4] = key;
+    for (int32_t i = 0; runs(tape) && i < tape->batch->records * tape->batch->samples; i++) {
+        const value_block x = values_of(tape->batch, t, i / tape->batch->samples, i % tape->batch->samples);
+        tape->backend->smooth_forward(mtan_data(tape, x.y), (size_t)x.y.stride, mtan_data(tape, x.weight), mtan_data(tape, key),
+                                      mtan_data(tape, beta), mtan_data(tape, x.value), (size_t)x.value.stride, x.y.rows, key.rows, y.cols);
+    }
+}
+
+static void smooth_back(mtan_tape *tape, const mtan_node *n)
+{
+    const mtan_tensor beta = n->t[3], key = n->t[4];
+    for (int32_t i = 0; i < tape->batch->records * tape->batch->samples; i++) {
+        const value_block x = values_of(tape->batch, n->t, i / tape->batch->samples, i % tape->batch->samples);
+        tape->backend->smooth_backward(mtan_grad(tape, x.value), mtan_grad(tape, beta), mtan_grad(tape, x.y), mtan_data(tape, x.y),
+                                       (size_t)x.y.stride, mtan_data(tape, x.weight), mtan_data(tape, key), mtan_data(tape, beta),
+                                       mtan_data(tape, x.value), (size_t)x.value.stride, x.y.rows, key.rows, x.y.cols);
+    }
+}
+
+/* ---- GRU over the batch's sequence ----
+ * Rows at a step are sorted by falling length, so the records still running are the first ones. Running forward, the
+ * state before a step has at least as many rows as the step; backward, fewer: the others start from zero.
+ * The gates replace gx, whose values no other backward needs. */
+
+typedef struct gru_step {
+    size_t row, before;  /* first row of the step and of the state before it */
+    int32_t rows, known; /* rows of the step, and of them those with a state before */
+} gru_step;
+
+/* step number i in the order of the run */
+static gru_step gru_step_at(const mtan_batch *batch, int32_t i, int32_t samples, int32_t reverse)
+{
+    const int32_t k = reverse ? batch->steps - 1 - i : i, from = reverse ? k + 1 : k - 1;
+    gru_step s;
+    s.row = (size_t)batch->first[k] * (size_t)samples;
+    s.rows = step_rows(batch, k) * samples;
+    s.before = i == 0 ? 0 : (size_t)batch->first[from] * (size_t)samples;
+    s.known = i == 0 ? 0 : step_rows(batch, from) * samples;
+    s.known = s.known < s.rows ? s.known : s.rows;
+    return s;
+}
+
+/* t: y (R, N), gx (R, 3N), w_hh, b_hh, hn (R, N) or nothing, scratch (rows of the first step, 3N) */
+static void gru_run(mtan_tape *tape, const mtan_tensor t[6], int32_t samples, int32_t reverse)
+{
+    const mtan_backend *k = tape->backend;
+    const size_t N = (size_t)t[0].cols, ldy = (size_t)t[0].stride, ldg = (size_t)t[1].stride;
+    mtan_real *y = mtan_data(tape, t[0]), *gx = mtan_data(tape, t[1]), *gh = mtan_data(tape, t[5]);
+    mtan_real *hn = t[4].rows ? mtan_data(tape, t[4]) : NULL;
+    for (int32_t i = 0; i < tape->batch->steps; i++) {
+        const gru_step s = gru_step_at(tape->batch, i, samples, reverse);
+        const size_t rest = s.row + (size_t)s.known;
+        k->copy(gh, 3 * N, mtan_data(tape, t[3]), 0, s.rows, 3 * (int32_t)N);
+        if (s.known)
+            k->product_nt(gh, 3 * N, y + s.before * ldy, ldy, mtan_data(tape, t[2]), (size_t)t[2].stride, s.known, 3 * (int32_t)N,
+                          (int32_t)N, 1);
+        k->gru_forward(y + s.row * ldy, ldy, gx + s.row * ldg, ldg, hn ? hn + s.row * N : NULL, gh, y + s.before * ldy, ldy,
+                       s.known, (int32_t)N);
+        k->gru_forward(y + rest * ldy, ldy, gx + rest * ldg, ldg, hn ? hn + rest * N : NULL, gh + 3 * N * (size_t)s.known, NULL, 0,
+                       s.rows - s.known, (int32_t)N);
+    }
+}
+
+void mtan_op_gru(mtan_tape *tape, mtan_tensor y, mtan_tensor gx, mtan_tensor w_hh, mtan_tensor b_hh, int32_t samples, int32_t reverse)
+{
+    const int32_t widest = tape->batch->records * samples;
+    mtan_tensor t[6];
+    mtan_node *node;
+    t[0] = y, t[1] = gx, t[2] = w_hh, t[3] = b_hh;
+    t[4] = tape->recording ? mtan_new_constant(tape, y.rows, y.cols) : nothing;
+    t[5] = mtan_new_constant(tape, widest, 3 * y.cols);
+    node = record_tensors(tape, OP_GRU, t, 6);
+    if (node) node->n[0] = samples, node->n[1] = reverse;
+    if (runs(tape)) gru_run(tape, t, samples, reverse);
+}
+
+/* Weight gradients of one step; dgh is dg for r and z and the separate hn for n. */
+static void gru_weights_back(mtan_tape *tape, const mtan_node *n, gru_step s)
+{
+    const mtan_backend *k = tape->backend;
+    const mtan_tensor y = n->t[0], gx = n->t[1], w = n->t[2];
+    const int32_t N = y.cols;
+    const mtan_real *dg = mtan_grad(tape, gx) + s.row * (size_t)gx.stride, *dhn = mtan_data(tape, n->t[4]) + s.row * (size_t)N;
+    const mtan_real *before = mtan_data(tape, y) + s.before * (size_t)y.stride;
+    mtan_real *dw = mtan_grad(tape, w), *db = mtan_grad(tape, n->t[3]);
+    k->product_tn(dw, (size_t)w.stride, dg, (size_t)gx.stride, before, (size_t)y.stride, 2 * N, N, s.known, 1);
+    k->product_tn(dw + (size_t)(2 * N) * (size_t)w.stride, (size_t)w.stride, dhn, (size_t)N, before, (size_t)y.stride, N, N, s.known, 1);
+    k->add(db, 0, dg, (size_t)gx.stride, s.rows, 2 * N);
+    k->add(db + 2 * N, 0, dhn, (size_t)N, s.rows, N);
+}
+
+static void gru_back(mtan_tape *tape, const mtan_node *n)
+{
+    const mtan_backend *k = tape->backend;
+    const mtan_tensor y = n->t[0], gx = n->t[1], w = n->t[2];
+    const size_t N = (size_t)y.cols, ldy = (size_t)y.stride, ldg = (size_t)gx.stride;
+    mtan_real *dh = mtan_data(tape, n->t[5]), *hn = mtan_data(tape, n->t[4]), *dg = mtan_grad(tape, gx);
+    const mtan_real *g = mtan_data(tape, gx), *h = mtan_data(tape, y), *whh = mtan_data(tape, w);
+    int32_t carried = 0; /* rows of dh that hold a gradient from the step after */
+    for (int32_t i = tape->batch->steps - 1; i >= 0; i--) {
+        const gru_step s = gru_step_at(tape->batch, i, n->n[0], n->n[1]);
+        const size_t rest = s.row + (size_t)s.known;
+        mtan_real *fresh = dh + (size_t)s.known * N;
+        if (carried < s.rows) k->fill(dh + (size_t)carried * N, (size_t)(s.rows - carried) * N, 0);
+        k->add(dh, N, mtan_grad(tape, y) + s.row * ldy, ldy, s.rows, (int32_t)N);
+        k->gru_backward(dh, dg + s.row * ldg, ldg, hn + s.row * N, g + s.row * ldg, ldg, h + s.before * ldy, ldy, s.known, (int32_t)N);
+        k->gru_backward(fresh, dg + rest * ldg, ldg, hn + rest * N, g + rest * ldg, ldg, NULL, 0, s.rows - s.known, (int32_t)N);
+        k->product_nn(dh, N, dg + s.row * ldg, ldg, whh, (size_t)w.stride, s.known, (int32_t)N, 2 * (int32_t)N, 1);
+        k->product_nn(dh, N, hn + s.row * N, N, whh + 2 * N * (size_t)w.stride, (size_t)w.stride, s.known, (int32_t)N, (int32_t)N, 1);
+        carried = s.known;
+    }
+    for (int32_t i = 0; i < tape->batch->steps; i++) gru_weights_back(tape, n, gru_step_at(tape->batch, i, n->n[0], n->n[1]));
+}
+
+/* ---- the variational part. posterior (R, 2Z), noise and z (R S, Z), kl (B, 1), ratio and logp (B S, 1) ---- */
+
+void mtan_op_sample(mtan_tape *tape, mtan_tensor z, mtan_tensor posterior, mtan_tensor noise)
+{
+    const mtan_tensor t[3] = {z, posterior, noise};
+    record_tensors(tape, OP_SAMPLE, t, 3);
+    if (!runs(tape) || posterior.rows == 0) return;
+    tape->backend->sample_forward(mtan_data(tape, z), mtan_data(tape, posterior), mtan_data(tape, noise), posterior.rows,
+                                  z.rows / posterior.rows, z.cols);
+}
+
+static void sample_back(mtan_tape *tape, const mtan_node *n)
+{
+    const mtan_tensor z = n->t[0], posterior = n->t[1];
+    if (posterior.rows == 0) return;
+    tape->backend->sample_backward(mtan_grad(tape, posterior), mtan_grad(tape, z), mtan_data(tape, z), mtan_data(tape, posterior),
+                                   posterior.rows, z.rows / posterior.rows, z.cols);
+}
+
+void mtan_op_kl(mtan_tape *tape, mtan_tensor kl, mtan_tensor posterior)
+{
+    const mtan_batch *batch = tape->batch;
+    const mtan_tensor t[2] = {kl, posterior};
+    record_tensors(tape, OP_KL, t, 2);
+    for (int32_t b = 0; runs(tape) && b < batch->records; b++)
+        tape->backend->kl_forward(mtan_data(tape, kl) + b, mtan_data(tape, posterior), batch->first, b, batch->length[b], posterior.cols / 2);
+}
+
+static void kl_back(mtan_tape *tape, const mtan_node *n)
+{
+    const mtan_batch *batch = tape->batch;
+    for (int32_t b = 0; b < batch->records; b++)
+        tape->backend->kl_backward(mtan_grad(tape, n->t[1]), mtan_data(tape, n->t[1]), mtan_grad(tape, n->t[0]) + b, batch->first, b,
+                                   batch->length[b], n->t[1].cols / 2);
+}
+
+void mtan_op_ratio(mtan_tape *tape, mtan_tensor ratio, mtan_tensor z, mtan_tensor posterior, mtan_tensor noise)
+{
+    const mtan_batch *batch = tape->batch;
+    const mtan_tensor t[4] = {ratio, z, posterior, noise};
+    const int32_t S = batch->samples;
+    record_tensors(tape, OP_RATIO, t, 4);
+    for (int32_t i = 0; runs(tape) && i < batch->records * S; i++)
+        tape->backend->ratio_forward(mtan_data(tape, ratio) + i, mtan_data(tape, z), mtan_data(tape, posterior), mtan_data(tape, noise),
+                                                                 batch->first, i / S, batch->length[i / S], S, i % S, z.cols);
+}
+
+static void ratio_back(mtan_tape *tape, const mtan_node *n)
+{
+    const mtan_batch *batch = tape->batch;
+    const int32_t S = batch->samples;
+    for (int32_t i = 0; i < batch->records * S; i++)
+        tape->backend->ratio_backward(mtan_grad(tape, n->t[1]), mtan_grad(tape, n->t[2]), mtan_data(tape, n->t[1]),
+                                      mtan_grad(tape, n->t[0]) + i, batch->first, i / S, batch->length[i / S], S, i % S, n->t[1].cols);
+}
+
+/* The prediction of record b and sample s: where its rows start. */
+static size_t prediction_at(const mtan_batch *batch, int32_t b, int32_t s, int32_t cols)
+{
+    const int32_t L = batch->query0[b + 1] - batch->query0[b];
+    return (size_t)(batch->query0[b] * batch->samples + s * L) * (size_t)cols;
+}
+
+void mtan_op_loglik(mtan_tape *tape, mtan_tensor logp, mtan_tensor prediction, double std)
+{
+    const mtan_batch *batch = tape->batch;
+    const mtan_tensor t[2] = {logp, prediction};
+    const int32_t S = batch->samples;
+    mtan_node *node = record_tensors(tape, OP_LOGLIK, t, 2);
+    if (node) node->x[0] = (mtan_real)std;
+    for (int32_t i = 0; runs(tape) && i < batch->records * S; i++) {
+        const int32_t b = i / S, c = batch->cell0[b];
+        tape->backend->loglik_forward(
+            mtan_data(tape, logp) + i, mtan_data(tape, prediction) + prediction_at(batch, b, i % S, prediction.cols), prediction.cols, batch->cell_row + c,
+            batch->cell_channel + c, batch->cell_value + c, batch->cell0[b + 1] - c, std);
+    }
+}
+
+static void loglik_back(mtan_tape *tape, const mtan_node *n)
+{
+    const mtan_batch *batch = tape->batch;
+    const mtan_tensor prediction = n->t[1];
+    const int32_t S = batch->samples;
+    for (int32_t i = 0; i < batch->records * S; i++) {
+        const int32_t b = i / S, c = batch->cell0[b];
+        const size_t at = prediction_at(batch, b, i % S, prediction.cols);
+        tape->backend->loglik_backward(mtan_grad(tape, prediction) + at, mtan_data(tape, prediction) + at, mtan_grad(tape, n->t[0]) + i,
+                                       prediction.cols, batch->cell_row + c, batch->cell_channel + c, batch->cell_value + c,
+                                       batch->cell0[b + 1] - c, (double)n->x[0]);
+    }
+}
+
+/* t: loss (B, 1), logp (B S, 1), kl (B or B S, 1), share (B, 1), weight (B S, 1) of a sample in its record's gradient */
+void mtan_op_bound(mtan_tape *tape, mtan_tensor loss, mtan_tensor logp, mtan_tensor kl, mtan_tensor share, mtan_bound bound,
+                   double kl_weight, double seed)
+{
+    const int32_t B = loss.rows, S = B ? logp.rows / B : 0, stride = kl.rows == B ? 0 : 1;
+    mtan_tensor t[5];
+    mtan_node *node;
+    t[0] = loss, t[1] = logp, t[2] = kl, t[3] = share, t[4] = mtan_new_constant(tape, logp.rows, 1);
+    node = record_tensors(tape, OP_BOUND, t, 5);
+    if (node) node->x[0] = (mtan_real)kl_weight, node->x[1] = (mtan_real)seed;
+    for (int32_t b = 0; runs(tape) && b < B; b++)
+        tape->backend->bound_forward(mtan_data(tape, loss) + b, mtan_data(tape, t[4]) + b * S, mtan_data(tape, logp) + b * S,
+                                     mtan_data(tape, kl) + (stride ? b * S : b), stride, S, bound, kl_weight, mtan_data(tape, share) + b);
+}
+
+static void bound_back(mtan_tape *tape, const mtan_node *n)
+{
+    const int32_t B = n->t[0].rows, S = B ? n->t[1].rows / B : 0, stride = n->t[2].rows == B ? 0 : 1;
+    for (int32_t b = 0; b < B; b++)
+        tape->backend->bound_backward(mtan_grad(tape, n->t[1]) + b * S, mtan_grad(tape, n->t[2]) + (stride ? b * S : b), stride,
+                                      mtan_data(tape, n->t[4]) + b * S, S, n->x[0], n->x[1], mtan_data(tape, n->t[3]) + b);
+}
+
+void mtan_op_cross_entropy(mtan_tape *tape, mtan_tensor loss, mtan_tensor p, mtan_tensor x, const int32_t *label, int32_t samples, double seed)
+{
+    const mtan_tensor t[3] = {loss, p, x};
+    mtan_node *node = label ? record_tensors(tape, OP_CROSS_ENTROPY, t, 3) : NULL;
+    if (node) {
+        node->x[0] = (mtan_real)seed;
+        node->n[0] = samples;
+        node->n[1] = (int32_t)(label - (const int32_t *)(const void *)tape->work);
+    }
+    if (runs(tape)) tape->backend->cross_entropy_forward(mtan_data(tape, loss), mtan_data(tape, p), mtan_data(tape, x), label, x.rows, samples, x.cols);
+}
+
+static void cross_entropy_back(mtan_tape *tape, const mtan_node *n)
+{
+    const int32_t *label = (const int32_t *)(const void *)tape->work + n->n[1];
+    tape->backend->cross_entropy_backward(mtan_grad(tape, n->t[2]), mtan_data(tape, n->t[1]), label, n->x[0], n->t[2].rows, n->n[0], n->t[2].cols);
+}
+
+static const mtan_backward backward_of[OP_COUNT] = {
+    embed_back, linear_back, matmul_back, scale_back, relu_back, tanh_back, softplus_back, copy_back, spread_back, last_back,
+    softmax_back, score_back, attend_back, attend_rbf_back, attend_values_back, smooth_back, gru_back, sample_back, kl_back,
+    ratio_back, loglik_back, bound_back, cross_entropy_back
+};
+
+void mtan_backpropagate(mtan_tape *tape)
+{
+    for (uint32_t i = tape->nodes; runs(tape) && i-- > 0;) {
+        const mtan_node *node = node_at(tape, i);
+        if (node->op < OP_COUNT) backward_of[node->op](tape, node);
+        else tape->user[node->op - MTAN_OP_USER](tape, node);
+    }
+}
+
+/* ==== 6. Configuration ========================================================================================== */
+
+/* ---- settings as text: one table serves reading, writing and listing ---- */
+
+static const char *const kind_names[] = {"enc", "full", NULL};
+static const char *const classify_names[] = {"none", "record", "time", NULL};
+static const char *const interp_names[] = {"attention", "rbf", "rnn3", NULL};
+static const char *const embedding_names[] = {"learned", "fixed", NULL};
+static const char *const embed_heads_names[] = {"shared", "per_head", NULL};
+static const char *const reference_names[] = {"even", "given", "observed", NULL};
+static const char *const bound_names[] = {"faithful", "elbo", "iwae", NULL};
+static const char *const rule_names[] = {"mean_probability", "mean_log_probability", NULL};
+
+/* Enumerations are stored as int by every compiler we know; the table relies on it and this checks it. */
+typedef char enums_are_ints[sizeof(mtan_kind) == sizeof(int32_t) ? 1 : -1];
+
+typedef struct setting {
+    const char *key;
+    const char *const *names; /* of an enumeration; null for a number */
+    int32_t real;             /* a double rather than an int32_t */
+    uint32_t offset;
+} setting;
+
+#define CHOICE(field, names) {#field, names, 0, (uint32_t)offsetof(mtan_config, field)}
+#define WHOLE(field) {#field, NULL, 0, (uint32_t)offsetof(mtan_config, field)}
+#define REAL(field) {#field, NULL, 1, (uint32_t)offsetof(mtan_config, field)}
+static const setting settings[] = {
+    CHOICE(kind, kind_names), CHOICE(classify, classify_names), CHOICE(encoder, interp_names), CHOICE(decoder, interp_names),
+    CHOICE(embedding, embedding_names), CHOICE(embed_heads, embed_heads_names), CHOICE(reference, reference_names),
+    WHOLE(channels), WHOLE(classes), WHOLE(embed), WHOLE(enc_heads), WHOLE(dec_heads), WHOLE(enc_hidden), WHOLE(dec_hidden),
+    WHOLE(latent), WHOLE(ref_points), WHOLE(mlp_hidden), WHOLE(head_hidden), REAL(embed_base), REAL(embed_scale),
+    CHOICE(bound, bound_names), WHOLE(samples), WHOLE(norm), WHOLE(skip_empty), WHOLE(kl_anneal), REAL(noise_std), REAL(alpha),
+    CHOICE(rule, rule_names), WHOLE(predict_samples)
+};
+#undef CHOICE
+#undef WHOLE
+#undef REAL
+enum { SETTINGS = sizeof settings / sizeof settings[0] };
+
+static const setting *find_setting(const char *key)
+{
+    for (int32_t i = 0; i < SETTINGS; i++)
+        if (text_equal(settings[i].key, key)) return &settings[i];
+    return NULL;
+}
+
+const char *mtan_config_key(int32_t index)
+{
+    return index >= 0 && index < SETTINGS ? settings[index].key : NULL;
+}
+
+mtan_status mtan_config_get(const mtan_config *config, const char *key, char *text, size_t size)
+{
+    char digits[NUMBER_SIZE];
+    const char *value = digits;
+    const setting *s;
+    const char *field;
+    int32_t whole;
+    double real;
+    if (!config || !key || !text) return MTAN_ERR_NULL;
+    if (!(s = find_setting(key))) return MTAN_ERR_MISSING;
+    field = (const char *)config + s->offset;
+    if (s->real) {
+        memcpy(&real, field, sizeof real);
+        format_number(digits, real);
+    } else {
+        memcpy(&whole, field, sizeof whole);
+        if (s->names) {
+            for (int32_t i = 0; i <= whole; i++)
+                if (whole < 0 || !s->names[i]) return MTAN_ERR_CONFIG;
+            value = s->names[whole];
+        } else {
+            format_number(digits, whole);
+        }
+    }
+    if (text_length(value) + 1 > size) return MTAN_ERR_MEMORY;
+    memcpy(text, value, text_length(value) + 1);
+    return MTAN_OK;
+}
+
+mtan_status mtan_config_set(mtan_config *config, const char *key, const char *text)
+{
+    const setting *s;
+    int32_t whole = 0;
+    double number;
+    if (!config || !key || !text) return MTAN_ERR_NULL;
+    if (!(s = find_setting(key))) return MTAN_ERR_MISSING;
+    if (s->names) {
+        while (s->names[whole] && !text_equal(s->names[whole], text)) whole++;
+        if (!s->names[whole]) return MTAN_ERR_CONFIG;
+    } else {
+        if (!parse_number(text, &number)) return MTAN_ERR_CONFIG;
+        if (!s->real) {
+            if (!(number >= -1e9 && number <= 1e9)) return MTAN_ERR_CONFIG;
+            whole = (int32_t)number;
+            if ((double)whole != number) return MTAN_ERR_CONFIG;
+        }
+    }
+    if (s->real) memcpy((char *)config + s->offset, &number, sizeof number);
+    else memcpy((char *)config + s->offset, &whole, sizeof whole);
+    return MTAN_OK;
+}
+
+/* ---- defaults, presets, recipes ---- */
+
+mtan_status mtan_config_preset(mtan_config *config, mtan_preset preset)
+{
+    const int32_t faithful = preset == MTAN_FAITHFUL;
+    if (!config) return MTAN_ERR_NULL;
+    if (preset != MTAN_FAITHFUL && preset != MTAN_CORRECT) return MTAN_ERR_CONFIG;
+    config->noise_std = faithful ? 0.01 : 0.1;                              /* Q16 */
+    config->bound = faithful ? MTAN_BOUND_FAITHFUL : MTAN_BOUND_ELBO;       /* Q17 */
+    config->skip_empty = !faithful;                                         /* Q18 */
+    config->predict_samples = faithful ? 1 : 8;                             /* Q25 */
+    config->rule = MTAN_MEAN_PROBABILITY;
+    return MTAN_OK;
+}
+
+mtan_status mtan_config_init(mtan_config *config, mtan_kind kind, mtan_classify_kind classify, int32_t channels, int32_t classes)
+{
+    if (!config) return MTAN_ERR_NULL;
+    memset(config, 0, sizeof *config);
+    config->kind = kind;
+    config->classify = classify;
+    config->channels = channels;
+    config->classes = classes;
+    config->reference = kind == MTAN_ENC && classify == MTAN_CLASSIFY_TIME ? MTAN_REF_OBSERVED : MTAN_REF_EVEN;
+    config->embed = 128;
+    config->enc_heads = config->dec_heads = 1;
+    config->enc_hidden = kind == MTAN_ENC ? 128 : 256;
+    config->dec_hidden = 50;
+    config->latent = 20;
+    config->ref_points = 128;
+    config->mlp_hidden = 50;
+    config->head_hidden = kind == MTAN_ENC && classify == MTAN_CLASSIFY_TIME ? 0 : 300; /* Q12 */
+    config->embed_base = 10;
+    config->embed_scale = 48;
+    config->samples = 1;
+    config->norm = 1;
+    config->alpha = 1;
+    mtan_config_preset(config, MTAN_CORRECT);
+    return mtan_config_check(config);
+}
+
+typedef struct recipe_row {
+    const char *name;
+    mtan_kind kind;
+    mtan_classify_kind classify;
+    int32_t channels, classes, batch, hidden, latent, points, samples, anneal, epochs;
+    double lr, alpha, sample_low, sample_high;
+} recipe_row;
+
+static const recipe_row recipes[] = {
+    {"toy-interp", MTAN_FULL, MTAN_CLASSIFY_NONE, 1, 0, 128, 32, 1, 20, 5, 1, 5000, 1e-4, 1, 1, 1},
+    {"physionet-interp", MTAN_FULL, MTAN_CLASSIFY_NONE, 41, 0, 32, 64, 16, 64, 5, 1, 500, 1e-3, 1, 0.5, 0.9},
+    {"physionet-full", MTAN_FULL, MTAN_CLASSIFY_RECORD, 41, 2, 50, 256, 20, 128, 1, 1, 300, 1e-4, 100, 1, 1},
+    {"physionet-enc", MTAN_ENC, MTAN_CLASSIFY_RECORD, 41, 2, 128, 128, 0, 128, 1, 0, 200, 1e-4, 1, 1, 1},
+    {"mimic3-full", MTAN_FULL, MTAN_CLASSIFY_RECORD, 12, 2, 128, 256, 128, 128, 1, 0, 300, 1e-4, 5, 1, 1},
+    {"mimic3-enc", MTAN_ENC, MTAN_CLASSIFY_RECORD, 12, 2, 256, 256, 0, 128, 1, 0, 200, 1e-4, 1, 1, 1},
+    {"activity-enc", MTAN_ENC, MTAN_CLASSIFY_TIME, 12, 11, 256, 512, 0, 128, 1, 0, 1000, 1e-3, 1, 1, 1},
+    {"activity-full", MTAN_FULL, MTAN_CLASSIFY_TIME, 12, 11, 256, 64, 20, 128, 1, 0, 1000, 1e-3, 1, 1, 1}
+};
+enum { RECIPES = sizeof recipes / sizeof recipes[0] };
+
+const char *mtan_recipe_name(int32_t index)
+{
+    return index >= 0 && index < RECIPES ? recipes[index].name : NULL;
+}
+
+mtan_status mtan_recipe_named(mtan_recipe *recipe, const char *name, mtan_preset preset)
+{
+    if (!recipe || !name) return MTAN_ERR_NULL;
+    if (preset != MTAN_FAITHFUL && preset != MTAN_CORRECT) return MTAN_ERR_CONFIG;
+    for (int32_t i = 0; i < RECIPES; i++) {
+        const recipe_row *r = &recipes[i];
+        mtan_config *c = &recipe->config;
+        if (!text_equal(r->name, name)) continue;
+        mtan_config_init(c, r->kind, r->classify, r->channels, r->classes);
+        c->enc_hidden = r->hidden;
+        c->latent = r->latent ? r->latent : c->latent;
+        c->ref_points = r->points;
+        c->samples = r->samples;
+        c->kl_anneal = r->anneal;
+        c->alpha = r->alpha;
+        recipe->batch = r->batch;
+        recipe->epochs = r->epochs;
+        recipe->lr = r->lr;
+        recipe->sample_low = r->sample_low;
+        recipe->sample_high = r->sample_high;
+        return mtan_config_preset(c, preset);
+    }
+    return MTAN_ERR_MISSING;
+}
+
+static int32_t has_decoder(const mtan_config *c)
+{
+    return c->kind == MTAN_FULL;
+}
+
+static int32_t in_range(int32_t x, int32_t low, int32_t high)
+{
+    return x >= low && x <= high;
+}
+
+static int32_t interp_ok(const mtan_config *c, mtan_interp_kind kind, int32_t heads)
+{
+    return in_range((int32_t)kind, MTAN_ATTENTION, MTAN_RNN3) && in_range(heads, 1, c->embed) && c->embed % heads == 0 &&
+           (kind == MTAN_ATTENTION || heads == 1);
+}
+
+/* No dimension above 2^20: products of two then fit in 64 bits, and the counts below catch the rest. */
+#define LARGEST_DIMENSION (1 << 20)
+
+static mtan_status config_ranges(const mtan_config *c)
+{
+    const int32_t top = LARGEST_DIMENSION;
+    const int32_t whole[] = {c->channels, c->embed, c->enc_hidden, c->ref_points, c->samples};
+    for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++)
+        if (whole[i] < 1) return MTAN_ERR_CONFIG;
+        else if (whole[i] > top) return MTAN_ERR_SIZE;
+    if (!in_range((int32_t)c->kind, MTAN_ENC, MTAN_FULL) || !in_range((int32_t)c->classify, MTAN_CLASSIFY_NONE, MTAN_CLASSIFY_TIME) ||
+        !in_range((int32_t)c->embedding, MTAN_EMBED_LEARNED, MTAN_EMBED_FIXED) || !in_range((int32_t)c->rule, 0, 1) ||
+        !in_range((int32_t)c->embed_heads, 0, 1) || !in_range((int32_t)c->reference, MTAN_REF_EVEN, MTAN_REF_OBSERVED) ||
+        !in_range((int32_t)c->bound, MTAN_BOUND_FAITHFUL, MTAN_BOUND_IWAE))
+        return MTAN_ERR_CONFIG;
+    if (c->classify != MTAN_CLASSIFY_NONE && !in_range(c->classes, 2, top)) return MTAN_ERR_CONFIG;
+    if (!in_range(c->head_hidden, 0, top) || !in_range(c->predict_samples, 0, top)) return MTAN_ERR_CONFIG;
+    if (has_decoder(c) && (!in_range(c->latent, 1, top) || !in_range(c->dec_hidden, 1, top) || !in_range(c->mlp_hidden, 1, top)))
+        return MTAN_ERR_CONFIG;
+    return MTAN_OK;
+}
+
+/* ---- the parameter table ----
+ * One walk over the model creates it; counting, naming, loading, saving and initialising are all this walk. Roles are the
+ * index of the first tensor of a layer: weight then bias; of a GRU: weight_ih, weight_hh, bias_ih, bias_hh. */
+
+typedef struct slot {
+    uint32_t offset;
+    int32_t rows, cols;
+} slot;
+
+typedef struct attention_roles {
+    int32_t query, key, out;    /* linears 0, 1, 2 (out: `cross` of the other kinds) */
+    int32_t periodic, linear;   /* time embedding */
+    int32_t bandwidth;          /* RBF */
+    int32_t gru[2], mlp[2];     /* forward and reverse; hiddens_to_z0 or z0_to_obs */
+} attention_roles;
+
+typedef struct layout {
+    attention_roles enc, dec;
+    int32_t cls_gru, head[3];
+    int32_t n;
+    uint64_t count; /* P */
+    slot slots[MTAN_MAX_PARAMS];
+    int32_t wanted; /* the index whose name is asked for, or -1 */
+    mtan_param *found;
+    const char *prefix;
+} layout;
+
+static void append(char *text, size_t size, const char *more)
+{
+    size_t n = text_length(text);
+    while (*more && n + 1 < size) text[n++] = *more++;
+    text[n] = 0;
+}
+
+static int32_t emit(layout *l, const char *layer, const char *tensor, int32_t rows, int32_t cols, int32_t rank, int32_t fan)
+{
+    const slot s = {(uint32_t)l->count, rows, cols};
+    if (l->n < MTAN_MAX_PARAMS) l->slots[l->n] = s;
+    if (l->n == l->wanted && l->found) {
+        mtan_param *p = l->found;
+        memset(p, 0, sizeof *p);
+        append(p->name, sizeof p->name, l->prefix);
+        append(p->name, sizeof p->name, layer);
+        append(p->name, sizeof p->name, tensor);
+        p->rows = rows, p->cols = cols, p->rank = rank, p->fan = fan, p->offset = s.offset;
+    }
+    l->count += (uint64_t)rows * (uint64_t)cols;
+    return l->n++;
+}
+
+static int32_t emit_linear(layout *l, const char *layer, int32_t out, int32_t in, int32_t fan)
+{
+    const int32_t role = emit(l, layer, ".weight", out, in, 2, fan);
+    emit(l, layer, ".bias", out, 1, 1, fan);
+    return role;
+}
+
+static int32_t emit_gru(layout *l, const char *layer, int32_t in, int32_t hidden, int32_t reverse)
+{
+    const int32_t role = emit(l, layer, reverse ? ".weight_ih_l0_reverse" : ".weight_ih_l0", 3 * hidden, in, 2, hidden);
+    emit(l, layer, reverse ? ".weight_hh_l0_reverse" : ".weight_hh_l0", 3 * hidden, hidden, 2, hidden);
+    emit(l, layer, reverse ? ".bias_ih_l0_reverse" : ".bias_ih_l0", 3 * hidden, 1, 1, hidden);
+    emit(l, layer, reverse ? ".bias_hh_l0_reverse" : ".bias_hh_l0", 3 * hidden, 1, 1, hidden);
+    return role;
+}
+
+static void emit_grus(layout *l, attention_roles *r, const char *layer, int32_t in, int32_t hidden, int32_t both)
+{
+    r->gru[0] = emit_gru(l, layer, in, hidden, 0);
+    if (both) r->gru[1] = emit_gru(l, layer, in, hidden, 1);
+}
+
+static void emit_mlp(layout *l, attention_roles *r, const char *first, const char *second, int32_t in, int32_t hidden, int32_t out)
+{
+    r->mlp[0] = emit_linear(l, first, hidden, in, in);
+    r->mlp[1] = emit_linear(l, second, out, hidden, hidden);
+}
+
+static void emit_embedding(layout *l, attention_roles *r, const mtan_config *c, int32_t heads)
+{
+    const int32_t n = c->embed_heads == MTAN_EMBED_PER_HEAD ? heads : 1;
+    if (c->embedding != MTAN_EMBED_LEARNED) return;
+    r->periodic = emit_linear(l, "periodic", n * (c->embed - 1), 1, 1);
+    r->linear = emit_linear(l, "linear", n, 1, 1);
+}
+
+static void emit_attention(layout *l, attention_roles *r, const mtan_config *c, int32_t in, int32_t out)
+{
+    r->query = emit_linear(l, "att.linears.0", c->embed, c->embed, c->embed);
+    r->key = emit_linear(l, "att.linears.1", c->embed, c->embed, c->embed);
+    r->out = emit_linear(l, "att.linears.2", out, in, in);
+}
+
+static void emit_head(layout *l, const mtan_config *c, const char *const names[3], const char *single, int32_t in)
+{
+    if (c->head_hidden == 0) {
+        l->head[0] = emit_linear(l, single, c->classes, in, in);
+        return;
+    }
+    l->head[0] = emit_linear(l, names[0], c->head_hidden, in, in);
+    l->head[1] = emit_linear(l, names[1], c->head_hidden, c->head_hidden, c->head_hidden);
+    l->head[2] = emit_linear(l, names[2], c->classes, c->head_hidden, c->head_hidden);
+}
+
+static const char *const head_names[3] = {"classifier.0", "classifier.2", "classifier.4"};
+static const char *const bare_names[3] = {"0", "2", "4"};
+
+/* The encoder, in the order in which each of the reference's classes creates its layers. */
+static void emit_encoder(layout *l, const mtan_config *c)
+{
+    attention_roles *r = &l->enc;
+    const int32_t D2 = 2 * c->channels, N = c->enc_hidden, full = has_decoder(c), H = c->enc_heads;
+    const char *gru = c->encoder != MTAN_ATTENTION || full ? "gru_rnn" : c->classify == MTAN_CLASSIFY_TIME ? "gru" : "enc";
+    l->prefix = "rec.";
+    if (c->encoder == MTAN_ATTENTION) {
+        emit_attention(l, r, c, D2 * H, N);
+        if (full || c->classify == MTAN_CLASSIFY_TIME) emit_grus(l, r, gru, N, N, full);
+        if (full) emit_mlp(l, r, "hiddens_to_z0.0", "hiddens_to_z0.2", 2 * N, c->mlp_hidden, 2 * c->latent);
+        else emit_head(l, c, head_names, "classifier", N);
+        if (!full && c->classify == MTAN_CLASSIFY_RECORD) emit_grus(l, r, gru, N, N, 0);
+        emit_embedding(l, r, c, H);
+        return;
+    }
+    if (c->encoder == MTAN_RBF) {
+        r->out = emit_linear(l, "cross", D2, D2, D2);
+        r->bandwidth = emit(l, "bandwidth", ".weight", D2, 1, 2, 1);
+        emit_grus(l, r, gru, D2, N, full);
+    } else {
+        r->out = emit_linear(l, "cross", N, D2, D2);
+        emit_grus(l, r, gru, N, N, full);
+        r->query = emit_linear(l, "linears.0", c->embed, c->embed, c->embed);
+        r->key = emit_linear(l, "linears.1", c->embed, c->embed, c->embed);
+        emit_embedding(l, r, c, 1);
+    }
+    if (full) emit_mlp(l, r, "hiddens_to_z0.0", "hiddens_to_z0.2", 2 * N, c->mlp_hidden, 2 * c->latent);
+    else emit_head(l, c, head_names, "classifier", N);
+}
+
+static void emit_decoder(layout *l, const mtan_config *c)
+{
+    attention_roles *r = &l->dec;
+    const int32_t N = c->dec_hidden;
+    l->prefix = "dec.";
+    if (c->decoder == MTAN_ATTENTION) emit_attention(l, r, c, 2 * N * c->dec_heads, 2 * N);
+    if (c->decoder == MTAN_RBF) r->bandwidth = emit(l, "bandwidth", ".weight", 2 * N, 1, 2, 1);
+    emit_grus(l, r, "gru_rnn", c->latent, N, 1);
+    if (c->decoder == MTAN_RNN3) {
+        r->query = emit_linear(l, "linears.0", c->embed, c->embed, c->embed);
+        r->key = emit_linear(l, "linears.1", c->embed, c->embed, c->embed);
+        r->out = emit_linear(l, "linears.2", 2 * N, 2 * N, 2 * N);
+        emit_embedding(l, r, c, 1);
+    }
+    if (c->classify != MTAN_CLASSIFY_TIME) /* Q40: the head reads the embedding, nothing is reconstructed */
+        emit_mlp(l, r, "z0_to_obs.0", "z0_to_obs.2", 2 * N, c->mlp_hidden, c->channels);
+    if (c->decoder == MTAN_ATTENTION) emit_embedding(l, r, c, c->dec_heads);
+}
+
+static void emit_classifier(layout *l, const mtan_config *c)
+{
+    l->prefix = "classifier.";
+    if (c->classify == MTAN_CLASSIFY_RECORD) {
+        l->cls_gru = emit_gru(l, "gru_rnn", c->latent, c->enc_hidden, 0);
+        emit_head(l, c, head_names, "classifier", c->enc_hidden);
+    } else if (c->classify == MTAN_CLASSIFY_TIME) {
+        emit_head(l, c, bare_names, "0", 2 * c->dec_hidden);
+    }
+}
+
+static void walk(layout *l, const mtan_config *c, int32_t wanted, mtan_param *found)
+{
+    memset(l, 0, sizeof *l);
+    l->wanted = wanted;
+    l->found = found;
+    emit_encoder(l, c);
+    if (!has_decoder(c)) return;
+    emit_decoder(l, c);
+    emit_classifier(l, c);
+}
+
+mtan_status mtan_config_check(const mtan_config *config)
+{
+    const mtan_config *c = config;
+    mtan_status status;
+    layout l;
+    if (!c) return MTAN_ERR_NULL;
+    if ((status = config_ranges(c)) != MTAN_OK) return status;
+    if (!interp_ok(c, c->encoder, c->enc_heads) || (has_decoder(c) && !interp_ok(c, c->decoder, c->dec_heads))) return MTAN_ERR_CONFIG;
+    if (c->embed < 2 || (c->embedding == MTAN_EMBED_FIXED && c->embed % 2 != 0)) return MTAN_ERR_CONFIG;
+    if (!(c->embed_base > 0 && c->embed_base < 1e9) || !(c->embed_scale > -1e9 && c->embed_scale < 1e9)) return MTAN_ERR_CONFIG;
+    if (!(c->noise_std > 1e-9 && c->noise_std < 1e9) || !(c->alpha >= 0 && c->alpha < 1e9)) return MTAN_ERR_CONFIG;
+    if (c->kind == MTAN_ENC && c->classify == MTAN_CLASSIFY_NONE) return MTAN_ERR_CONFIG;
+    if (c->kind == MTAN_ENC && c->classify == MTAN_CLASSIFY_TIME && c->reference != MTAN_REF_OBSERVED) return MTAN_ERR_CONFIG;
+    if (has_decoder(c) && c->reference == MTAN_REF_OBSERVED) return MTAN_ERR_CONFIG; /* the latent states need points of their own */
+    if (c->reference == MTAN_REF_GIVEN) {
+        if (!c->ref) return MTAN_ERR_CONFIG;
+        for (int32_t k = 0; k < c->ref_points; k++)
+            if (!is_finite(c->ref[k])) return MTAN_ERR_CONFIG;
+    }
+    walk(&l, c, -1, NULL);
+    return l.n > MTAN_MAX_PARAMS || l.count > LARGEST_COUNT / 4 ? MTAN_ERR_SIZE : MTAN_OK;
+}
+
+int32_t mtan_param_count(const mtan_config *config)
+{
+    layout l;
+    if (mtan_config_check(config) != MTAN_OK) return 0;
+    walk(&l, config, -1, NULL);
+    return l.n;
+}
+
+mtan_status mtan_param_at(const mtan_config *config, int32_t index, mtan_param *param)
+{
+    const mtan_status status = mtan_config_check(config);
+    mtan_param found;
+    layout l;
+    if (status != MTAN_OK) return status;
+    if (!param) return MTAN_ERR_NULL;
+    walk(&l, config, index, &found);
+    if (index < 0 || index >= l.n) return MTAN_ERR_MISSING;
+    *param = found;
+    return MTAN_OK;
+}
+
+size_t mtan_weights_count(const mtan_config *config)
+{
+    layout l;
+    if (mtan_config_check(config) != MTAN_OK) return 0;
+    walk(&l, config, -1, NULL);
+    return (size_t)l.count;
+}
+
+mtan_status mtan_model_init(mtan_model *model, const mtan_config *config, const mtan_real *weights)
+{
+    const mtan_status status = mtan_config_check(config);
+    layout l;
+    if (!model || !weights) return MTAN_ERR_NULL;
+    if (status != MTAN_OK) return status;
+    walk(&l, config, -1, NULL);
+    memset(model, 0, sizeof *model);
+    model->config = *config;
+    model->backend = &mtan_backend_scalar;
+    model->weights = weights;
+    for (int32_t i = 0; i < l.n; i++) model->offset[i] = l.slots[i].offset;
+    return MTAN_OK;
+}
+
+/* ==== 7. Random numbers ========================================================================================== */
+
+/* ---- Random numbers -----------------------------------------------------------------------------------------
+ *
+ * MT19937 as NumPy and PyTorch use it, and a counter generator of our own. Integers, and floating point that is exact or
+ * rounded once in double: the same bits everywhere. Logarithm, sine and cosine are the backend's (normal_pairs).
+ */
+
+enum { MT_N = 624, MT_M = 397 };
+
+void mtan_mt_seed(mtan_mt19937 *rng, uint32_t seed) {
+    uint32_t x = seed;
+    for (uint32_t i = 0; i < MT_N; i++) {
+        rng->state[i] = x;
+        x = 1812433253u * (x ^ (x >> 30)) + i + 1;
+    }
+    rng->index = MT_N;
+    rng->has_normal = 0;
+    rng->normal = 0;
+}
+
+/* The recurrence of Matsumoto and Nishimura (1998), the whole state at once. */
+static void mt_refill(mtan_mt19937 *rng) {
+    uint32_t *s = rng->state;
+    for (int i = 0; i < MT_N; i++) {
+        uint32_t y = (s[i] & 0x80000000u) | (s[(i + 1) % MT_N] & 0x7fffffffu);
+        s[i] = s[(i + MT_M) % MT_N] ^ (y >> 1) ^ ((y & 1) ? 0x9908b0dfu : 0);
+    }
+    rng->index = 0;
+}
+
+uint32_t mtan_mt_next(mtan_mt19937 *rng) {
+    if ((uint32_t)rng->index >= MT_N) mt_refill(rng);
+    uint32_t y = rng->state[rng->index++];
+    y ^= y >> 11;
+    y ^= (y << 7) & 0x9d2c5680u;
+    y ^= (y << 15) & 0xefc60000u;
+    return y ^ (y >> 18);
+}
+
+uint32_t mtan_numpy_interval(mtan_mt19937 *rng, uint32_t max) {
+    uint32_t mask = max, x;
+    if (max == 0) return 0;
+    for (int shift = 1; shift < 32; shift *= 2) mask |= mask >> shift;
+    do x = mtan_mt_next(rng) & mask;
+    while (x > max);
+    return x;
+}
+
+double mtan_numpy_uniform(mtan_mt19937 *rng) {
+    uint32_t high = mtan_mt_next(rng) >> 5, low = mtan_mt_next(rng) >> 6; /* 27 + 26 bits */
+    return (high * 67108864.0 + low) / 9007199254740992.0;                /* (high 2^26 + low) / 2^53 */
+}
+
+/* Fisher-Yates from the top. */
+void mtan_numpy_permutation(mtan_mt19937 *rng, int32_t *out, size_t n) {
+    for (size_t i = 0; i < n; i++) out[i] = (int32_t)i;
+    for (size_t i = n; i-- > 1;) {
+        uint32_t j = mtan_numpy_interval(rng, (uint32_t)i);
+        int32_t held = out[i];
+        out[i] = out[j];
+        out[j] = held;
+    }
+}
+
+size_t mtan_split(int32_t *order, size_t n, double train_size, uint32_t seed) {
+    mtan_mt19937 rng;
+    size_t n_train = 0;
+    if (train_size >= 1) n_train = n;
+    else if (train_size > 0) n_train = (size_t)(train_size * (double)n);
+    mtan_mt_seed(&rng, seed);
+    mtan_numpy_permutation(&rng, order, n);
+    return n - n_train;
+}
+
+/* The float has 24 bits, so PyTorch keeps the low 24 of a word. u * (high - low) has at most 48 bits and is exact in
+ * double; so is the sum, unless low is over 16 times as large as high - low or 2^24 times as small (not 0): then it too
+ * is rounded, with a chance of about 2^-29 that the float comes out one bit off. */
+void mtan_torch_uniform(mtan_mt19937 *rng, float *out, size_t n, float low, float high) {
+    float range = high - low;
+    for (size_t i = 0; i < n; i++) {
+        double u = (mtan_mt_next(rng) & 0xffffffu) / 16777216.0;
+        out[i] = (float)(u * (double)range + (double)low);
+    }
+}
+
+/* The low 53 of 64 bits; the first word drawn is the high one. */
+static uint64_t torch_bits53(mtan_mt19937 *rng) {
+    uint64_t high = mtan_mt_next(rng) & 0x1fffffu;
+    return high << 32 | mtan_mt_next(rng);
+}
+
+/* One scalar normal. They come in pairs, from v and then u with 53 bits each; 1 - u is taken before it is rounded. */
+static float torch_normal1(const mtan_backend *backend, mtan_mt19937 *rng) {
+    if (rng->has_normal) {
+        rng->has_normal = 0;
+        return rng->normal;
+    }
+    const uint64_t one = UINT64_C(1) << 53;
+    uint64_t v_bits = torch_bits53(rng), u_bits = torch_bits53(rng);
+    mtan_real u = (mtan_real)u_bits / (mtan_real)one, w = (mtan_real)(one - u_bits) / (mtan_real)one;
+    mtan_real v = (mtan_real)v_bits / (mtan_real)one, pair[2];
+    backend->normal_pairs(pair, &u, &w, &v, 1);
+    rng->has_normal = 1;
+    rng->normal = (float)pair[1];
+    return (float)pair[0];
+}
+
+/* Sixteen uniforms, multiples of 2^-24, become sixteen normals: the first eight are u, the others v. PyTorch's layout. */
+static void normal16(const mtan_backend *backend, mtan_real x[16]) {
+    mtan_real u[8], w[8], v[8];
+    for (int j = 0; j < 8; j++) {
+        u[j] = x[j];
+        w[j] = 1 - x[j]; /* exact, never 0 */
+        v[j] = x[8 + j];
+    }
+    backend->normal_pairs(x, u, w, v, 8);
+}
+
+static void torch_normal16(const mtan_backend *backend, float *out) {
+    mtan_real x[16];
+    for (int i = 0; i < 16; i++) x[i] = (mtan_real)out[i];
+    normal16(backend, x);
+    for (int i = 0; i < 16; i++) out[i] = (float)x[i];
+}
+
+/* From 16 on PyTorch works in blocks of 16; if some are left over it makes the last 16 anew, from further draws. */
+void mtan_torch_normal(const mtan_backend *backend, mtan_mt19937 *rng, float *out, size_t n) {
+    if (n < 16) {
+        for (size_t i = 0; i < n; i++) out[i] = torch_normal1(backend, rng);
+        return;
+    }
+    mtan_torch_uniform(rng, out, n, 0, 1);
+    for (size_t i = 0; n - i >= 16; i += 16) torch_normal16(backend, out + i);
+    if (n % 16 != 0) {
+        mtan_torch_uniform(rng, out + n - 16, 16, 0, 1);
+        torch_normal16(backend, out + n - 16);
+    }
+}
+
+/* Two multipliers and two Weyl constants (golden ratio, sqrt(3) - 1) of the paper; ten rounds. */
+void mtan_philox(uint32_t out[4], const uint32_t counter[4], const uint32_t key[2]) {
+    uint32_t a = counter[0], b = counter[1], c = counter[2], d = counter[3];
+    for (uint32_t round = 0; round < 10; round++) {
+        uint64_t p = (uint64_t)a * 0xd2511f53u, q = (uint64_t)c * 0xcd9e8d57u;
+        a = (uint32_t)(q >> 32) ^ b ^ (key[0] + round * 0x9e3779b9u);
+        c = (uint32_t)(p >> 32) ^ d ^ (key[1] + round * 0xbb67ae85u);
+        b = (uint32_t)q;
+        d = (uint32_t)p;
+    }
+    out[0] = a, out[1] = b, out[2] = c, out[3] = d;
+}
+
+/* The finaliser of splitmix64: one to one, every input bit reaches every output bit. */
+static uint64_t mix64(uint64_t z) {
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+uint64_t mtan_hash(const void *bytes, size_t n) {
+    const unsigned char *p = (const unsigned char *)bytes;
+    uint64_t h = UINT64_C(0xcbf29ce484222325);
+    for (size_t i = 0; i < n; i++) h = (h ^ p[i]) * UINT64_C(0x100000001b3);
+    return mix64(h);
+}
+
+/* Key: seed and record, one to one in the record for a given seed. Counter: index / 4, sample, epoch. */
+void mtan_noise_fill(const mtan_backend *backend, mtan_real *out, size_t n, uint64_t seed, uint64_t epoch,
+                     uint64_t record, uint32_t sample) {
+    uint64_t stream = mix64(mix64(seed) ^ record);
+    const uint32_t key[2] = {(uint32_t)stream, (uint32_t)(stream >> 32)};
+    uint32_t counter[4] = {0, sample, (uint32_t)epoch, (uint32_t)(epoch >> 32)}, bits[16];
+    mtan_real x[16];
+    for (size_t done = 0; done < n; done += 16) {
+        for (int i = 0; i < 16; i += 4, counter[0]++) mtan_philox(bits + i, counter, key);
+        for (int i = 0; i < 16; i++) x[i] = (mtan_real)(bits[i] >> 8) / 16777216; /* 24 bits: exact */
+        normal16(backend, x);
+        memcpy(out + done, x, (n - done < 16 ? n - done : 16) * sizeof *x);
+    }
+}
+
+mtan_status mtan_weights_init(const mtan_config *config, mtan_real *weights, uint32_t seed)
+{
+    const int32_t n = mtan_param_count(config);
+    float chunk[64];
+    mtan_mt19937 rng;
+    mtan_param p;
+    if (!weights) return MTAN_ERR_NULL;
+    if (n == 0) return mtan_config_check(config);
+    mtan_mt_seed(&rng, seed);
+    for (int32_t i = 0; i < n; i++) {
+        mtan_status status = mtan_param_at(config, i, &p);
+        const size_t count = (size_t)p.rows * (size_t)p.cols;
+        const float bound = (float)(1 / scalar_sqrt((double)p.fan));
+        if (status != MTAN_OK) return status;
+        for (size_t j = 0; j < count; j += 64) {
+            const size_t m = count - j < 64 ? count - j : 64;
+            mtan_torch_uniform(&rng, chunk, m, -bound, bound);
+            for (size_t q = 0; q < m; q++) weights[p.offset + j + q] = (mtan_real)chunk[q];
+        }
+    }
+    return MTAN_OK;
+}
+
+/* ==== 8. Batches ================================================================================================
+ * Records in normal form. With `records` null the arrays are counted for `n` records of the largest size the bounds
+ * allow. What is filled here is plain data on the host; kernels read it. */
+
+/* Which times the decoder or the head is asked about. */
+typedef enum queries_from { QUERY_NONE, QUERY_TIMES, QUERY_TARGETS } queries_from;
+
+static const mtan_event *targets_of(const mtan_record *r, int32_t *n)
+{
+    *n = r->targets ? r->n_targets : r->n_events;
+    return r->targets ? r->targets : r->events;
+}
+
+static mtan_status check_events(const mtan_event *events, int32_t n, int32_t channels, int32_t most)
+{
+    if (n < 0) return MTAN_ERR_INPUT;
+    if (n > 0 && !events) return MTAN_ERR_NULL;
+    if (n > most) return MTAN_ERR_MEMORY;
+    for (int32_t i = 0; i < n; i++)
+        if (!is_finite(events[i].time) || !is_finite(events[i].value) || events[i].channel < 0 || events[i].channel >= channels)
+            return MTAN_ERR_INPUT;
+    return MTAN_OK;
+}
+
+static mtan_status check_record(const mtan_record *r, const mtan_config *c, const mtan_bounds *bounds)
+{
+    int32_t n;
+    const mtan_event *targets = targets_of(r, &n);
+    mtan_status status = check_events(r->events, r->n_events, c->channels, bounds->events);
+    if (status == MTAN_OK && r->targets) status = check_events(targets, n, c->channels, bounds->events);
+    if (status != MTAN_OK || !r->times) return status;
+    if (r->n_times < 0) return MTAN_ERR_INPUT;
+    if (r->n_times > bounds->times) return MTAN_ERR_MEMORY;
+    for (int32_t i = 0; i < r->n_times; i++)
+        if (!is_finite(r->times[i])) return MTAN_ERR_INPUT;
+    return MTAN_OK;
+}
+
+/* A stable merge sort of indices by time, from the bottom up; `spare` is as long as `index`. */
+static void sort_by_time(int32_t *index, int32_t *spare, const mtan_event *events, int32_t n)
+{
+    for (int32_t i = 0; i < n; i++) index[i] = i;
+    for (int32_t width = 1; width < n; width = width > n / 2 ? n : 2 * width) {
+        for (int32_t low = 0; low < n; low += 2 * width) {
+            const int32_t mid = n - low > width ? low + width : n, high = n - mid > width ? mid + width : n;
+            int32_t a = low, b = mid;
+            for (int32_t i = low; i < high; i++)
+                spare[i] = b >= high || (a < mid && events[index[a]].time <= events[index[b]].time) ? index[a++] : index[b++];
+            if (n - low <= 2 * width) break;
+        }
+        memcpy(index, spare, (size_t)n * sizeof *index);
+    }
+}
+
+/* The distinct times of sorted events and, when asked for, the row of each event; returns how many. */
+static int32_t distinct_times(mtan_real *time, int32_t *row, const int32_t *index, const mtan_event *events, int32_t n)
+{
+    int32_t count = 0;
+    mtan_real last = 0;
+    for (int32_t i = 0; i < n; i++) {
+        const mtan_real t = events[index[i]].time;
+        if (i == 0 || t != last) {
+            if (time) time[count] = t;
+            last = t;
+            count++;
+        }
+        if (row) row[i] = count - 1;
+    }
+    return count;
+}
+
+typedef struct batch_request {
+    const mtan_config *config;
+    const mtan_bounds *bounds;
+    const mtan_record *records; /* null when counting */
+    int32_t n, samples;
+    queries_from queries;
+} batch_request;
+
+static int32_t observed(const mtan_config *c)
+{
+    return c->reference == MTAN_REF_OBSERVED;
+}
+
+/* Query times of a record: its own list, or its distinct event times, which `index` and `spare` serve to find. */
+static int32_t count_queries(const mtan_record *r, int32_t *index, int32_t *spare)
+{
+    if (r->times) return r->n_times;
+    sort_by_time(index, spare, r->events, r->n_events);
+    return distinct_times(NULL, NULL, index, r->events, r->n_events);
+}
+
+/* Order of the records and steps of the sequence. */
+static void batch_steps(mtan_tape *tape, mtan_batch *batch, const batch_request *q, int32_t *index, int32_t *spare)
+{
+    const int32_t ragged = observed(q->config), most = ragged ? q->bounds->times : q->config->ref_points;
+    batch->order = mtan_new_ints(tape, (size_t)q->n);
+    batch->length = mtan_new_ints(tape, (size_t)q->n);
+    batch->first = mtan_new_ints(tape, (size_t)most + 1);
+    batch->steps = most;
+    batch->rows = (int32_t)area(tape, most, q->n);
+    if (!runs(tape)) return;
+    for (int32_t b = 0; b < q->n; b++) {
+        const int32_t length = ragged ? count_queries(&q->records[b], index, spare) : most;
+        int32_t at = b;
+        for (; at > 0 && batch->length[at - 1] < length; at--) { /* insertion: longest first, equal ones in order */
+            batch->length[at] = batch->length[at - 1];
+            batch->order[at] = batch->order[at - 1];
+        }
+        batch->length[at] = length;
+        batch->order[at] = b;
+    }
+    batch->steps = batch->length[0];
+    if (batch->steps > most) {
+        fail(tape, MTAN_ERR_MEMORY);
+        return;
+    }
+    batch->first[0] = 0;
+    for (int32_t k = 0, running = q->n; k < batch->steps; k++) {
+        while (batch->length[running - 1] <= k) running--;
+        batch->first[k + 1] = batch->first[k] + running;
+    }
+    batch->rows = batch->first[batch->steps];
+}
+
+/* One record's events: distinct times, and events grouped by channel. Returns the number of times. */
+static int32_t fill_events(mtan_tape *tape, mtan_batch *batch, const mtan_record *r, int32_t b, int32_t base, int32_t *index, int32_t *spare)
+{
+    const int32_t D = batch->channels, n = r->n_events;
+    int32_t *begin = batch->begin + (size_t)b * ((size_t)D + 1), count;
+    mtan_real *seen = mtan_data(tape, batch->seen) + (size_t)b * (size_t)D;
+    sort_by_time(index, spare, r->events, n);
+    count = distinct_times(mtan_data(tape, batch->time) + batch->time0[b], spare, index, r->events, n);
+    for (int32_t d = 0; d <= D; d++) begin[d] = 0;
+    for (int32_t i = 0; i < n; i++) begin[r->events[i].channel + 1]++;
+    for (int32_t d = 0; d < D; d++) {
+        seen[d] = begin[d + 1] > 0 ? 1 : 0;
+        begin[d + 1] += begin[d];
+    }
+    for (int32_t d = D; d > 0; d--) begin[d] = base + begin[d - 1]; /* begin[d + 1] now runs while the channel fills */
+    for (int32_t i = 0; i < n; i++) {
+        const mtan_event *e = &r->events[index[i]];
+        const int32_t at = begin[e->channel + 1]++;
+        batch->row[at] = spare[i];
+        batch->value[at] = e->value;
+    }
+    begin[0] = base;
+    return count;
+}
+
+/* One record's query times, and for targets its cells. Returns the number of queries. */
+static int32_t fill_queries(mtan_tape *tape, mtan_batch *batch, const batch_request *q, int32_t b, int32_t *index, int32_t *spare)
+{
+    const mtan_record *r = &q->records[batch->order[b]];
+    mtan_real *query = mtan_data(tape, batch->query) + batch->query0[b];
+    const int32_t cell = batch->cell0[b];
+    int32_t n, count;
+    const mtan_event *targets = targets_of(r, &n);
+    if (q->queries == QUERY_TIMES) {
+        if (r->times) {
+            for (int32_t i = 0; i < r->n_times; i++) query[i] = r->times[i];
+            return r->n_times;
+        }
+        sort_by_time(index, spare, r->events, r->n_events);
+        return distinct_times(query, NULL, index, r->events, r->n_events);
+    }
+    sort_by_time(index, spare, targets, n);
+    count = distinct_times(query, batch->cell_row + cell, index, targets, n);
+    for (int32_t i = 0; i < n; i++) {
+        batch->cell_channel[cell + i] = targets[index[i]].channel;
+        batch->cell_value[cell + i] = targets[index[i]].value;
+    }
+    batch->cell0[b + 1] = cell + n;
+    return count;
+}
+
+/* Labels by position, by row of the sequence (mTAND-Enc per time) or by query (mTAND-Full per time). */
+static void fill_labels(mtan_tape *tape, mtan_batch *batch, const batch_request *q)
+{
+    const mtan_config *c = q->config;
+    for (int32_t b = 0; runs(tape) && b < q->n; b++) {
+        const mtan_record *r = &q->records[batch->order[b]];
+        const int32_t per_time = c->classify == MTAN_CLASSIFY_TIME;
+        const int32_t n = !per_time ? 1 : batch->query0[b + 1] - batch->query0[b];
+        for (int32_t i = 0; i < n; i++) {
+            const int32_t label = r->labels ? r->labels[i] : MTAN_UNLABELED;
+            const int32_t at = !per_time ? b : observed(c) ? batch->first[i] + b : batch->query0[b] + i;
+            if (label < MTAN_UNLABELED || label >= c->classes) fail(tape, MTAN_ERR_INPUT);
+            batch->label[at] = label;
+        }
+    }
+}
+
+static void batch_arrays(mtan_tape *tape, mtan_batch *batch, const batch_request *q, int32_t events, int32_t cells)
+{
+    const int32_t n = q->n, D = q->config->channels;
+    const int32_t times = q->queries == QUERY_NONE ? 0 : (int32_t)area(tape, n, q->bounds->times);
+    batch->time0 = mtan_new_ints(tape, (size_t)n + 1);
+    batch->query0 = mtan_new_ints(tape, (size_t)n + 1);
+    batch->cell0 = mtan_new_ints(tape, (size_t)n + 1);
+    batch->score0 = mtan_new_ints(tape, (size_t)n + 1);
+    batch->begin = mtan_new_ints(tape, area(tape, n, D + 1));
+    batch->row = mtan_new_ints(tape, (size_t)events);
+    batch->value = mtan_data(tape, mtan_new_constant(tape, events, 1));
+    batch->time = mtan_new_constant(tape, events, 1);
+    batch->seen = mtan_new_constant(tape, n, D);
+    batch->query = mtan_new_constant(tape, times, 1);
+    batch->cell_row = mtan_new_ints(tape, (size_t)cells);
+    batch->cell_channel = mtan_new_ints(tape, (size_t)cells);
+    batch->cell_value = mtan_data(tape, mtan_new_constant(tape, cells, 1));
+    batch->label = mtan_new_ints(tape, (size_t)(q->config->classify == MTAN_CLASSIFY_TIME && q->queries != QUERY_NONE ? times : n));
+}
+
+/* Totals over the records, or their bounds when counting. */
+static void batch_totals(mtan_tape *tape, mtan_batch *batch, const batch_request *q)
+{
+    const int32_t times = q->bounds->times < q->bounds->events ? q->bounds->times : q->bounds->events;
+    if (!runs(tape)) {
+        batch->times = (int32_t)area(tape, q->n, times);
+        batch->queries = q->queries == QUERY_NONE ? 0 : (int32_t)area(tape, q->n, q->bounds->times);
+        batch->scores = (int32_t)area(tape, batch->times, batch->steps);
+    } else {
+        batch->times = batch->time0[q->n];
+        batch->queries = batch->query0[q->n];
+        batch->scores = batch->score0[q->n];
+        batch->events = batch->begin[(size_t)q->n * ((size_t)batch->channels + 1) - 1];
+        batch->cells = batch->cell0[q->n];
+    }
+    batch->time.rows = batch->times;
+    batch->query.rows = batch->queries;
+}
+
+static void batch_fill(mtan_tape *tape, mtan_batch *batch, const batch_request *q, int32_t *index, int32_t *spare)
+{
+    int32_t events = 0;
+    batch->time0[0] = batch->query0[0] = batch->cell0[0] = batch->score0[0] = 0;
+    for (int32_t b = 0; b < q->n && tape->status == MTAN_OK; b++) {
+        const mtan_record *r = &q->records[batch->order[b]];
+        const int32_t times = fill_events(tape, batch, r, b, events, index, spare);
+        int32_t queries = 0;
+        events += r->n_events;
+        batch->time0[b + 1] = batch->time0[b] + times;
+        batch->cell0[b + 1] = batch->cell0[b];
+        if (q->queries != QUERY_NONE) queries = fill_queries(tape, batch, q, b, index, spare);
+        batch->query0[b + 1] = batch->query0[b] + queries;
+        if (times > q->bounds->times || queries > q->bounds->times) fail(tape, MTAN_ERR_MEMORY);
+        else if ((int64_t)times * batch->length[b] > INT32_MAX - batch->score0[b]) fail(tape, MTAN_ERR_SIZE);
+        else batch->score0[b + 1] = batch->score0[b] + times * batch->length[b];
+    }
+}
+
+/* The most queries that fit are bounds.times a record, so distinct target times are written beyond them only after the
+ * number of a record's targets has been checked; count them first. */
+static mtan_status check_targets(const batch_request *q, int32_t *index, int32_t *spare)
+{
+    for (int32_t b = 0; b < q->n; b++) {
+        const mtan_record *r = &q->records[b];
+        int32_t n, count;
+        const mtan_event *targets = q->queries == QUERY_TARGETS ? targets_of(r, &n) : (n = r->n_events, r->events);
+        if (q->queries == QUERY_NONE || (q->queries == QUERY_TIMES && r->times)) continue;
+        sort_by_time(index, spare, targets, n);
+        count = distinct_times(NULL, NULL, index, targets, n);
+        if (count > q->bounds->times) return MTAN_ERR_MEMORY;
+    }
+    return MTAN_OK;
+}
+
+static void batch_build(mtan_tape *tape, mtan_batch *batch, const batch_request *q)
+{
+    int32_t events = 0, cells = 0, *index, *spare;
+    memset(batch, 0, sizeof *batch);
+    batch->records = q->n;
+    batch->samples = q->samples;
+    batch->channels = q->config->channels;
+    tape->batch = batch;
+    index = mtan_new_ints(tape, (size_t)q->bounds->events);
+    spare = mtan_new_ints(tape, (size_t)q->bounds->events);
+    if (tape->work) {
+        for (int32_t b = 0; b < q->n; b++) {
+            int32_t n;
+            mtan_status status = check_record(&q->records[b], q->config, q->bounds);
+            if (status != MTAN_OK) {
+                fail(tape, status);
+                return;
+            }
+            targets_of(&q->records[b], &n);
+            events += q->records[b].n_events; /* each at most bounds.events, whose product with n was checked */
+            cells += q->queries == QUERY_TARGETS ? n : 0;
+        }
+        if (runs(tape)) fail(tape, check_targets(q, index, spare));
+    } else {
+        events = (int32_t)area(tape, q->n, q->bounds->events);
+        cells = q->queries == QUERY_TARGETS ? events : 0;
+    }
+    batch_steps(tape, batch, q, index, spare);
+    batch_arrays(tape, batch, q, events, cells);
+    if (runs(tape)) batch_fill(tape, batch, q, index, spare);
+    batch_totals(tape, batch, q);
+    fill_labels(tape, batch, q);
+}
+
+mtan_status mtan_record_times(const mtan_record *record, int32_t *times)
+{
+    int32_t count = 0;
+    if (!record || !times || (record->n_events > 0 && !record->events)) return MTAN_ERR_NULL;
+    if (record->n_events < 0) return MTAN_ERR_INPUT;
+    for (int32_t i = 0; i < record->n_events; i++) {
+        int32_t j = 0;
+        if (!is_finite(record->events[i].time)) return MTAN_ERR_INPUT;
+        while (j < i && record->events[j].time != record->events[i].time) j++;
+        count += j == i;
+    }
+    *times = count;
+    return MTAN_OK;
+}
+
+/* ==== 9. Models ==================================================================================================
+ * Forward functions of ops; gradients come from the tape. What depends on weights alone is folded once per batch:
+ *   encoder  A = (phi(r) Wq^T + bq) Wk / sqrt(dk), so that score = A . phi(t);  the key bias cancels in the softmax
+ *            G = W_ih U, so that the GRU reads the interpolated values; the mask half of the input is 1 or 0 for a whole
+ *            record (Q1) and becomes a bias of the record
+ *   decoder  A likewise with the roles of query and key exchanged, and its bias; the first layer after the attention
+ *            times U
+ * Folded tensors are outputs of the prologue's tape and leaves of the shards' tapes. */
+
+typedef struct attention_fold {
+    mtan_tensor score;      /* (H K, E) A */
+    mtan_tensor score_bias; /* (1, H K), decoder only */
+    mtan_tensor in[2];      /* encoder: (3N, H 2D) G of each direction */
+    mtan_tensor in_bias[2]; /* (1, 3N) */
+    mtan_tensor out;        /* decoder: (first layer, H 2N) */
+    mtan_tensor out_bias;   /* (1, first layer) */
+    mtan_tensor beta;       /* RBF: softplus of the bandwidths, (1, 2D) or (1, 2N) */
+} attention_fold;
+
+typedef struct model_run {
+    const mtan_model *model;
+    const mtan_config *config;
+    mtan_tape *tape;
+    layout params;
+    mtan_tensor ref; /* (K, 1) reference points */
+    attention_fold enc, dec;
+} model_run;
+
+static mtan_tensor param(const model_run *m, int32_t index)
+{
+    const slot s = m->params.slots[index];
+    mtan_tensor x = matrix(MTAN_SPACE_PARAM, m->model->offset[index], s.offset, s.rows, s.cols);
+    if (!m->tape->recording) x.grad = MTAN_NO_GRAD;
+    return x;
+}
+
+/* A bias as the row it is added as. */
+static mtan_tensor bias(const model_run *m, int32_t index)
+{
+    mtan_tensor x = param(m, index);
+    x.cols = x.stride = x.rows;
+    x.rows = 1;
+    return x;
+}
+
+static int32_t directions(const mtan_config *c)
+{
+    return has_decoder(c) ? 2 : 1;
+}
+
+/* The layer after the decoder's attention: z0_to_obs, or the head for a class per time. */
+static int32_t after_attention(const model_run *m)
+{
+    return m->config->classify == MTAN_CLASSIFY_TIME ? m->params.head[0] : m->params.dec.mlp[0];
+}
+
+static int32_t embed_index(const mtan_config *c, int32_t head)
+{
+    return c->embed_heads == MTAN_EMBED_PER_HEAD ? head : 0;
+}
+
+/* phi(time) of one head: (n, E) */
+static mtan_tensor embed(const model_run *m, const attention_roles *r, mtan_tensor time, int32_t head)
+{
+    const mtan_config *c = m->config;
+    const int32_t learned = c->embedding == MTAN_EMBED_LEARNED, h = embed_index(c, head), E1 = c->embed - 1;
+    mtan_tensor phi = learned ? mtan_new(m->tape, time.rows, c->embed) : mtan_new_constant(m->tape, time.rows, c->embed);
+    mtan_tensor p[4];
+    if (!learned) {
+        mtan_op_embed_fixed(m->tape, phi, time, c->embed_base, c->embed_scale);
+        return phi;
+    }
+    p[0] = mtan_rows(param(m, r->linear), h, 1);
+    p[1] = mtan_rows(param(m, r->linear + 1), h, 1);
+    p[2] = mtan_rows(param(m, r->periodic), h * E1, E1);
+    p[3] = mtan_rows(param(m, r->periodic + 1), h * E1, E1);
+    mtan_op_embed(m->tape, phi, time, p);
+    return phi;
+}
+
+/* Embeds once and hands the same tensor to every head, or once per head. */
+static mtan_tensor embed_for(const model_run *m, const attention_roles *r, mtan_tensor time, int32_t head, mtan_tensor before)
+{
+    return before.rows > 0 && m->config->embed_heads == MTAN_EMBED_SHARED ? before : embed(m, r, time, head);
+}
+
+/* One head of the query or key projection, (n, E/H); with a bias or without. */
+static mtan_tensor project(const model_run *m, mtan_tensor phi, int32_t role, int32_t heads, int32_t head, int32_t biased)
+{
+    const int32_t dk = m->config->embed / heads;
+    const mtan_tensor b = mtan_columns(bias(m, role + 1), head * dk, dk);
+    mtan_tensor y = mtan_new(m->tape, phi.rows, dk);
+    mtan_op_linear(m->tape, y, phi, mtan_rows(param(m, role), head * dk, dk), biased ? &b : NULL);
+    return y;
+}
+
+static double inverse_root(int32_t n)
+{
+    return 1 / scalar_sqrt((double)n);
+}
+
+/* ---- folding: the layout, which shards repeat, and the computation, which the prologue does ---- */
+
+static void fold_layout(model_run *m)
+{
+    const mtan_config *c = m->config;
+    mtan_tape *tape = m->tape;
+    const int32_t K = c->ref_points, N = c->enc_hidden, D2 = 2 * c->channels, attention = c->encoder != MTAN_RBF;
+    m->ref = mtan_new_fold(tape, K, 1);
+    if (attention && !observed(c)) m->enc.score = mtan_new_fold(tape, c->enc_heads * K, c->embed);
+    for (int32_t d = 0; d < directions(c); d++) {
+        m->enc.in[d] = mtan_new_fold(tape, 3 * N, c->enc_heads * D2);
+        m->enc.in_bias[d] = mtan_new_fold(tape, 1, 3 * N);
+    }
+    if (!attention) m->enc.beta = mtan_new_fold(tape, 1, D2);
+    if (!has_decoder(c)) return;
+    if (c->decoder == MTAN_RBF) {
+        m->dec.beta = mtan_new_fold(tape, 1, 2 * c->dec_hidden);
+        return;
+    }
+    m->dec.score = mtan_new_fold(tape, c->dec_heads * K, c->embed);
+    m->dec.score_bias = mtan_new_fold(tape, 1, c->dec_heads * K);
+    m->dec.out = mtan_new_fold(tape, param(m, after_attention(m)).rows, c->dec_heads * 2 * c->dec_hidden);
+    m->dec.out_bias = mtan_new_fold(tape, 1, param(m, after_attention(m)).rows);
+}
+
+/* torch.linspace(0, 1, K): from both ends, so that both are exact */
+static void fill_reference(model_run *m)
+{
+    const mtan_config *c = m->config;
+    const int32_t K = c->ref_points;
+    const mtan_real step = K > 1 ? 1 / (mtan_real)(K - 1) : 0;
+    for (int32_t k = 0; runs(m->tape) && k < K; k++) {
+        mtan_real r = k < K / 2 || K == 1 ? step * (mtan_real)k : 1 - step * (mtan_real)(K - 1 - k);
+        mtan_data(m->tape, m->ref)[k] = c->reference == MTAN_REF_GIVEN ? c->ref[k] : r;
+    }
+}
+
+/* A of every head: the side at the reference points projected by `near`, carried through the weights of `far`. */
+static void fold_scores(model_run *m, const attention_roles *r, attention_fold *fold, int32_t heads, int32_t near, int32_t far, int32_t decoder)
+{
+    const int32_t K = m->config->ref_points, dk = m->config->embed / heads;
+    mtan_tensor phi = nothing;
+    for (int32_t h = 0; h < heads; h++) {
+        mtan_tensor side;
+        phi = embed_for(m, r, m->ref, h, phi);
+        side = project(m, phi, near, heads, h, !decoder);
+        mtan_op_scale(m->tape, side, inverse_root(dk));
+        mtan_op_matmul(m->tape, mtan_rows(fold->score, h * K, K), side, mtan_rows(param(m, far), h * dk, dk));
+        if (decoder)
+            mtan_op_linear(m->tape, mtan_columns(fold->score_bias, h * K, K), mtan_columns(bias(m, far + 1), h * dk, dk), side, NULL);
+    }
+}
+
+static void fold_weights(model_run *m)
+{
+    const mtan_config *c = m->config;
+    const layout *l = &m->params;
+    fill_reference(m);
+    if (c->encoder == MTAN_RBF) mtan_op_softplus(m->tape, m->enc.beta, bias(m, l->enc.bandwidth));
+    else if (!observed(c)) fold_scores(m, &l->enc, &m->enc, c->enc_heads, l->enc.query, l->enc.key, 0);
+    for (int32_t d = 0; d < directions(c); d++) {
+        const mtan_tensor w = param(m, l->enc.gru[d]), b = bias(m, l->enc.gru[d] + 2);
+        mtan_op_matmul(m->tape, m->enc.in[d], w, param(m, l->enc.out));
+        mtan_op_linear(m->tape, m->enc.in_bias[d], bias(m, l->enc.out + 1), w, &b);
+    }
+    if (!has_decoder(c)) return;
+    if (c->decoder == MTAN_RBF) {
+        mtan_op_softplus(m->tape, m->dec.beta, bias(m, l->dec.bandwidth));
+    } else {
+        const mtan_tensor w = param(m, after_attention(m)), b = bias(m, after_attention(m) + 1);
+        fold_scores(m, &l->dec, &m->dec, c->dec_heads, l->dec.key, l->dec.query, 1);
+        mtan_op_matmul(m->tape, m->dec.out, w, param(m, l->dec.out));
+        mtan_op_linear(m->tape, m->dec.out_bias, bias(m, l->dec.out + 1), w, &b);
+    }
+}
+
+/* Binds a model to a tape and lays out its folded weights. */
+static model_run model_start(const mtan_model *model, mtan_tape *tape)
+{
+    model_run m;
+    memset(&m, 0, sizeof m);
+    m.model = model;
+    m.config = &model->config;
+    m.tape = tape;
+    walk(&m.params, m.config, -1, NULL);
+    tape->params = model->weights;
+    tape->n_params = align_count((size_t)m.params.count);
+    tape->fold_top = 0;
+    fold_layout(&m);
+    return m;
+}
+
+/* ---- encoder ---- */
+
+/* Scores of one head; embeddings are taken over from the head before where they are shared. */
+static mtan_tensor head_scores(const model_run *m, int32_t head, mtan_tensor *key_phi, mtan_tensor *query_phi)
+{
+    const mtan_config *c = m->config;
+    const mtan_batch *batch = m->tape->batch;
+    const attention_roles *r = &m->params.enc;
+    const int32_t H = c->enc_heads, K = c->ref_points;
+    mtan_tensor score = mtan_new(m->tape, 1, batch->scores), query, key;
+    *key_phi = embed_for(m, r, batch->time, head, *key_phi);
+    if (!observed(c)) {
+        mtan_op_score(m->tape, score, *key_phi, mtan_rows(m->enc.score, head * K, K), 1);
+        return score;
+    }
+    *query_phi = embed_for(m, r, batch->query, head, *query_phi);
+    query = project(m, *query_phi, r->query, H, head, 1);
+    key = project(m, *key_phi, r->key, H, head, 0);
+    mtan_op_scale(m->tape, query, inverse_root(c->embed / H));
+    mtan_op_score(m->tape, score, key, query, 0);
+    return score;
+}
+
+/* Interpolated values of all heads, (R, H D). */
+static mtan_tensor interpolate_events(const model_run *m)
+{
+    const mtan_config *c = m->config;
+    const mtan_batch *batch = m->tape->batch;
+    const int32_t H = c->enc_heads, D = c->channels;
+    mtan_tensor y = mtan_new(m->tape, batch->rows, H * D), key_phi = nothing, query_phi = nothing;
+    if (c->encoder == MTAN_RBF) {
+        mtan_op_attend_rbf(m->tape, y, observed(c) ? batch->query : m->ref, mtan_columns(m->enc.beta, 0, D));
+        return y;
+    }
+    for (int32_t h = 0; h < H; h++) mtan_op_attend(m->tape, mtan_columns(y, h * D, D), head_scores(m, h, &key_phi, &query_phi));
+    return y;
+}
+
+/* The GRU's input of one direction, (R, 3N): values and mask of head h are columns h 2D and h 2D + D of G. */
+static mtan_tensor gru_input(const model_run *m, mtan_tensor x, int32_t direction)
+{
+    const int32_t D = m->config->channels, H = m->config->enc_heads, N3 = 3 * m->config->enc_hidden;
+    const mtan_tensor g = m->enc.in[direction];
+    mtan_tensor of_record = mtan_new(m->tape, m->tape->batch->records, N3), gx = mtan_new(m->tape, x.rows, N3);
+    mtan_op_linear(m->tape, of_record, m->tape->batch->seen, mtan_columns(g, D, D), &m->enc.in_bias[direction]);
+    for (int32_t h = 1; h < H; h++) mtan_op_linear_add(m->tape, of_record, m->tape->batch->seen, mtan_columns(g, h * 2 * D + D, D));
+    mtan_op_spread(m->tape, gx, of_record);
+    for (int32_t h = 0; h < H; h++) mtan_op_linear_add(m->tape, gx, mtan_columns(x, h * D, D), mtan_columns(g, h * 2 * D, D));
+    return gx;
+}
+
+/* The encoder's GRU, (R, N) or (R, 2N). */
+static mtan_tensor encode(const model_run *m)
+{
+    const int32_t N = m->config->enc_hidden;
+    const mtan_tensor x = interpolate_events(m);
+    mtan_tensor hidden = mtan_new(m->tape, x.rows, directions(m->config) * N);
+    for (int32_t d = 0; d < directions(m->config); d++) {
+        const int32_t gru = m->params.enc.gru[d];
+        mtan_op_gru(m->tape, mtan_columns(hidden, d * N, N), gru_input(m, x, d), param(m, gru + 1), bias(m, gru + 3), 1, d);
+    }
+    return hidden;
+}
+
+/* y = x W^T + b with the layer's own parameters. */
+static mtan_tensor layer(const model_run *m, mtan_tensor x, int32_t role)
+{
+    const mtan_tensor w = param(m, role), b = bias(m, role + 1);
+    mtan_tensor y = mtan_new(m->tape, x.rows, w.rows);
+    mtan_op_linear(m->tape, y, x, w, &b);
+    return y;
+}
+
+/* Mean and log-variance of z, (R, 2Z) (Q11). */
+static mtan_tensor posterior(const model_run *m, mtan_tensor hidden)
+{
+    mtan_tensor x = layer(m, hidden, m->params.enc.mlp[0]);
+    mtan_op_relu(m->tape, x);
+    return layer(m, x, m->params.enc.mlp[1]);
+}
+
+/* ---- decoder ---- */
+
+/* x W_ih^T + b_ih */
+static mtan_tensor gru_layer(const model_run *m, mtan_tensor x, int32_t gru)
+{
+    const mtan_tensor w = param(m, gru), b = bias(m, gru + 2);
+    mtan_tensor gx = mtan_new(m->tape, x.rows, w.rows);
+    mtan_op_linear(m->tape, gx, x, w, &b);
+    return gx;
+}
+
+/* GRUs over z, side by side: (R S, count N), the second one backwards. */
+static mtan_tensor gru_of(const model_run *m, mtan_tensor x, const int32_t *roles, int32_t count, int32_t N)
+{
+    mtan_tensor hidden = mtan_new(m->tape, x.rows, count * N);
+    for (int32_t d = 0; d < count; d++)
+        mtan_op_gru(m->tape, mtan_columns(hidden, d * N, N), gru_layer(m, x, roles[d]), param(m, roles[d] + 1), bias(m, roles[d] + 3),
+                    m->tape->batch->samples, d);
+    return hidden;
+}
+
+/* Latent states to the first layer after the attention, (Q S, ...). */
+static mtan_tensor decode(const model_run *m, mtan_tensor z)
+{
+    const mtan_config *c = m->config;
+    const mtan_batch *batch = m->tape->batch;
+    const int32_t C = 2 * c->dec_hidden, H = c->dec_heads, K = c->ref_points, rows = (int32_t)area(m->tape, batch->queries, batch->samples);
+    const mtan_tensor value = gru_of(m, z, m->params.dec.gru, 2, c->dec_hidden);
+    mtan_tensor attended = mtan_new(m->tape, rows, H * C), phi = nothing, y;
+    if (c->decoder == MTAN_RBF) {
+        mtan_op_smooth(m->tape, attended, m->ref, m->dec.beta, value);
+        return layer(m, attended, after_attention(m));
+    }
+    for (int32_t h = 0; h < H; h++) {
+        const mtan_tensor score_bias = mtan_columns(m->dec.score_bias, h * K, K);
+        mtan_tensor weight = mtan_new(m->tape, batch->queries, K);
+        phi = embed_for(m, &m->params.dec, batch->query, h, phi);
+        mtan_op_linear(m->tape, weight, phi, mtan_rows(m->dec.score, h * K, K), &score_bias);
+        mtan_op_softmax(m->tape, weight);
+        mtan_op_attend_values(m->tape, mtan_columns(attended, h * C, C), weight, value);
+    }
+    y = mtan_new(m->tape, rows, m->dec.out.rows);
+    mtan_op_linear(m->tape, y, attended, m->dec.out, &m->dec.out_bias);
+    return y;
+}
+
+/* The decoder's means, (Q S, D). */
+static mtan_tensor reconstruct(const model_run *m, mtan_tensor z)
+{
+    mtan_tensor x = decode(m, z);
+    mtan_op_relu(m->tape, x);
+    return layer(m, x, m->params.dec.mlp[1]);
+}
+
+/* ---- classes ---- */
+
+/* What follows the head's first layer. */
+static mtan_tensor finish_head(const model_run *m, mtan_tensor x)
+{
+    if (m->config->head_hidden == 0) return x;
+    mtan_op_relu(m->tape, x);
+    x = layer(m, x, m->params.head[1]);
+    mtan_op_relu(m->tape, x);
+    return layer(m, x, m->params.head[2]);
+}
+
+static mtan_tensor head(const model_run *m, mtan_tensor x)
+{
+    return finish_head(m, layer(m, x, m->params.head[0]));
+}
+
+static mtan_tensor last_of(const model_run *m, mtan_tensor hidden, int32_t rows)
+{
+    mtan_tensor y = mtan_new(m->tape, rows, hidden.cols);
+    mtan_op_last(m->tape, y, hidden);
+    return y;
+}
+
+/* ---- whole models ---- */
+
+typedef struct model_outputs {
+    mtan_tensor logits;     /* rows of S samples: per record, or per row of the sequence or query */
+    mtan_tensor posterior;  /* (R, 2Z) */
+    mtan_tensor noise, z;   /* (R S, Z) */
+    mtan_tensor prediction; /* (Q S, D) */
+} model_outputs;
+
+/* Standard normals of every record, laid out as z is. */
+static mtan_tensor noise_of(const model_run *m, const batch_request *q, uint64_t seed, uint64_t epoch, int32_t zero)
+{
+    const mtan_batch *batch = m->tape->batch;
+    const int32_t S = batch->samples, K = m->config->ref_points, Z = m->config->latent;
+    mtan_tensor noise = mtan_new_constant(m->tape, (int32_t)area(m->tape, batch->rows, S), Z);
+    mtan_tensor drawn = mtan_new_constant(m->tape, K, Z);
+    if (zero && runs(m->tape)) m->tape->backend->fill(mtan_data(m->tape, noise), count_of(noise), 0);
+    for (int32_t i = 0; !zero && runs(m->tape) && i < q->n * S; i++) {
+        const int32_t b = i / S, s = i % S;
+        const mtan_record *r = &q->records[batch->order[b]];
+        const mtan_real *from = mtan_data(m->tape, drawn);
+        if (r->noise && r->n_noise < S * K * Z) fail(m->tape, MTAN_ERR_INPUT);
+        else if (r->noise) from = r->noise + (size_t)(s * K) * (size_t)Z;
+        else mtan_noise_fill(m->tape->backend, mtan_data(m->tape, drawn), count_of(drawn), seed, epoch, r->id, (uint32_t)s);
+        if (runs(m->tape))
+            m->tape->backend->copy(mtan_data(m->tape, noise) + (size_t)(b * S + s) * (size_t)Z, (size_t)(q->n * S) * (size_t)Z, from,
+                                   (size_t)Z, K, Z);
+    }
+    return noise;
+}
+
+typedef struct noise_source {
+    uint64_t seed, epoch;
+    int32_t zero; /* z is the posterior's mean */
+} noise_source;
+
+/* What a model computes from a batch: up to logits and, where asked for, the reconstruction. */
+static model_outputs model_forward(const model_run *m, const batch_request *q, noise_source noise, int32_t with_prediction)
+{
+    const mtan_config *c = m->config;
+    const mtan_batch *batch = m->tape->batch;
+    const mtan_tensor hidden = encode(m);
+    model_outputs out;
+    memset(&out, 0, sizeof out);
+    if (!has_decoder(c)) {
+        out.logits = head(m, c->classify == MTAN_CLASSIFY_RECORD ? last_of(m, hidden, batch->records) : hidden);
+        return out;
+    }
+    out.posterior = posterior(m, hidden);
+    out.noise = noise_of(m, q, noise.seed, noise.epoch, noise.zero);
+    out.z = mtan_new(m->tape, out.noise.rows, c->latent);
+    mtan_op_sample(m->tape, out.z, out.posterior, out.noise);
+    if (c->classify == MTAN_CLASSIFY_TIME) out.logits = finish_head(m, decode(m, out.z));
+    if (c->classify == MTAN_CLASSIFY_RECORD)
+        out.logits = head(m, last_of(m, gru_of(m, out.z, &m->params.cls_gru, 1, c->enc_hidden), batch->records * batch->samples));
+    if (with_prediction) out.prediction = reconstruct(m, out.z);
+    return out;
+}
+
+/* ==== 10. Prediction ============================================================================================
+ * A predictor's block: folded weights, then one workspace, in which init runs the folding and every call runs a model. */
+
+static mtan_status check_bounds(const mtan_bounds *bounds)
+{
+    if (!bounds) return MTAN_ERR_NULL;
+    if (bounds->records < 1 || bounds->events < 0 || bounds->times < 0) return MTAN_ERR_INPUT;
+    if (bounds->records > LARGEST_DIMENSION || bounds->events > LARGEST_DIMENSION || bounds->times > LARGEST_DIMENSION) return MTAN_ERR_SIZE;
+    return MTAN_OK;
+}
+
+static mtan_status check_model(const mtan_model *model)
+{
+    if (!model || !model->backend || !model->weights) return MTAN_ERR_NULL;
+    return mtan_config_check(&model->config);
+}
+
+/* One chunk of prediction: as many records as fit a call, all samples. */
+static batch_request predict_request(const mtan_predictor *p, const mtan_record *records, int32_t n, queries_from queries)
+{
+    const mtan_config *c = &p->model->config;
+    batch_request q;
+    q.config = c;
+    q.bounds = &p->bounds;
+    q.records = records;
+    q.n = n;
+    q.samples = has_decoder(c) && c->predict_samples > 0 ? c->predict_samples : 1;
+    q.queries = queries;
+    return q;
+}
+
+/* Where the queries of a classification come from. */
+static queries_from class_queries(const mtan_config *c)
+{
+    return c->classify == MTAN_CLASSIFY_TIME || observed(c) ? QUERY_TIMES : QUERY_NONE;
+}
+
+static model_outputs predict_forward(const mtan_predictor *p, mtan_tape *tape, mtan_batch *batch, const batch_request *q, int32_t with_prediction)
+{
+    const noise_source noise = {p->seed, 0, p->model->config.predict_samples == 0};
+    model_run m = model_start(p->model, tape);
+    batch_build(tape, batch, q);
+    return model_forward(&m, q, noise, with_prediction);
+}
+
+/* The workspace for the most that any call of a predictor does. */
+static mtan_status predictor_counts(const mtan_model *model, const mtan_bounds *bounds, size_t *fold, size_t *work)
+{
+    mtan_predictor p;
+    mtan_tape tape = tape_start(model->backend, NULL, 0, 0);
+    mtan_batch batch;
+    batch_request q;
+    model_run m;
+    memset(&p, 0, sizeof p);
+    p.model = model;
+    p.bounds = *bounds;
+    m = model_start(model, &tape);
+    *fold = tape.fold_top;
+    fold_weights(&m);
+    *work = tape.peak;
+    if (tape.status != MTAN_OK) return tape.status;
+    tape = tape_start(model->backend, NULL, 0, 0);
+    q = predict_request(&p, NULL, bounds->records, class_queries(&model->config));
+    predict_forward(&p, &tape, &batch, &q, 0);
+    *work = tape.peak > *work ? tape.peak : *work;
+    if (tape.status != MTAN_OK || model->config.kind == MTAN_ENC || model->config.classify == MTAN_CLASSIFY_TIME) return tape.status;
+    tape = tape_start(model->backend, NULL, 0, 0);
+    q = predict_request(&p, NULL, 1, QUERY_TIMES);
+    predict_forward(&p, &tape, &batch, &q, 1);
+    *work = tape.peak > *work ? tape.peak : *work;
+    return tape.status;
+}
+
+mtan_status mtan_predictor_size(const mtan_model *model, const mtan_bounds *bounds, size_t *bytes)
+{
+    size_t fold, work;
+    mtan_status status = check_model(model);
+    if (status == MTAN_OK) status = check_bounds(bounds);
+    if (status != MTAN_OK) return status;
+    if (!bytes) return MTAN_ERR_NULL;
+    status = predictor_counts(model, bounds, &fold, &work);
+    return status == MTAN_OK ? bytes_for(fold + work, bytes) : status;
+}
+
+mtan_status mtan_predictor_init(mtan_predictor *predictor, const mtan_model *model, const mtan_bounds *bounds, void *memory, size_t bytes)
+{
+    size_t fold, work, needed;
+    mtan_tape tape;
+    model_run m;
+    mtan_status status = mtan_predictor_size(model, bounds, &needed);
+    if (status != MTAN_OK) return status;
+    if (!predictor || !memory) return MTAN_ERR_NULL;
+    if (bytes < needed) return MTAN_ERR_MEMORY;
+    predictor_counts(model, bounds, &fold, &work);
+    memset(predictor, 0, sizeof *predictor);
+    predictor->model = model;
+    predictor->bounds = *bounds;
+    predictor->fold = align_memory(memory);
+    predictor->work = predictor->fold + fold;
+    predictor->work_count = work;
+    tape = tape_start(model->backend, predictor->work, work, 0);
+    tape.fold = predictor->fold;
+    m = model_start(model, &tape);
+    fold_weights(&m);
+    return tape.status;
+}
+
+static mtan_tape predict_tape(const mtan_predictor *p)
+{
+    mtan_tape tape = tape_start(p->model->backend, p->work, p->work_count, 0);
+    tape.fold = p->fold;
+    return tape;
+}
+
+/* Probabilities of one row from S rows of logits, which become probabilities first. */
+static void combine_samples(const mtan_backend *k, mtan_real *out, mtan_real *logits, int32_t samples, int32_t classes, size_t apart, mtan_rule rule)
+{
+    for (int32_t s = 0; s < samples; s++) k->softmax_forward(logits + (size_t)s * apart, 1, classes);
+    for (int32_t s = 0; rule == MTAN_MEAN_LOG_PROBABILITY && s < samples; s++)
+        k->map(MTAN_LOG, logits + (size_t)s * apart, logits + (size_t)s * apart, (size_t)classes);
+    k->fill(out, (size_t)classes, 0);
+    k->add(out, 0, logits, apart, samples, classes);
+    k->scale(out, (size_t)classes, 1, classes, 1 / (mtan_real)samples);
+    if (rule == MTAN_MEAN_LOG_PROBABILITY) k->softmax_forward(out, 1, classes);
+}
+
+/* Hands the logits of one chunk out to the caller's rows, in the records' own order. */
+static size_t deliver_classes(const mtan_predictor *p, const mtan_tape *tape, const model_outputs *out, mtan_real *probability)
+{
+    const mtan_config *c = &p->model->config;
+    const mtan_batch *batch = tape->batch;
+    const size_t C = (size_t)c->classes;
+    const int32_t S = batch->samples;
+    size_t rows = 0;
+    for (int32_t r = 0; r < batch->records; r++) {
+        int32_t b = 0, n = 1;
+        while (batch->order[b] != r) b++;
+        if (c->classify == MTAN_CLASSIFY_TIME) n = batch->query0[b + 1] - batch->query0[b];
+        for (int32_t i = 0; i < n; i++, rows++) {
+            const size_t row = c->classify == MTAN_CLASSIFY_RECORD ? (size_t)(b * S)
+                               : observed(c)                       ? (size_t)(batch->first[i] + b)
+                                                                   : (size_t)(batch->query0[b] * S + i);
+            const size_t apart = c->classify == MTAN_CLASSIFY_RECORD ? C : (size_t)n * C;
+            combine_samples(tape->backend, probability + rows * C, mtan_data(tape, out->logits) + row * C, S, c->classes, apart, c->rule);
+        }
+    }
+    return rows;
+}
+
+mtan_status mtan_classify(mtan_predictor *predictor, const mtan_record *records, int32_t n, mtan_real *probability)
+{
+    if (!predictor || (n > 0 && (!records || !probability))) return MTAN_ERR_NULL;
+    if (n < 0) return MTAN_ERR_INPUT;
+    if (predictor->model->config.classify == MTAN_CLASSIFY_NONE) return MTAN_ERR_CONFIG;
+    for (int32_t i = 0; i < n; i++) { /* nothing is written unless every record is sound */
+        const mtan_status status = check_record(&records[i], &predictor->model->config, &predictor->bounds);
+        if (status != MTAN_OK) return status;
+    }
+    for (int32_t done = 0; done < n; done += predictor->bounds.records) {
+        const int32_t m = n - done < predictor->bounds.records ? n - done : predictor->bounds.records;
+        const batch_request q = predict_request(predictor, records + done, m, class_queries(&predictor->model->config));
+        mtan_tape tape = predict_tape(predictor);
+        mtan_batch batch;
+        const model_outputs out = predict_forward(predictor, &tape, &batch, &q, 0);
+        if (tape.status != MTAN_OK) return tape.status;
+        probability += deliver_classes(predictor, &tape, &out, probability) * (size_t)predictor->model->config.classes;
+    }
+    return MTAN_OK;
+}
+
+mtan_status mtan_interpolate(mtan_predictor *predictor, const mtan_record *record, mtan_real *mean, mtan_real *std)
+{
+    mtan_tape tape;
+    mtan_batch batch;
+    batch_request q;
+    model_outputs out;
+    if (!predictor || !record || !mean) return MTAN_ERR_NULL;
+    if (!has_decoder(&predictor->model->config) || predictor->model->config.classify == MTAN_CLASSIFY_TIME) return MTAN_ERR_CONFIG;
+    q = predict_request(predictor, record, 1, QUERY_TIMES);
+    tape = predict_tape(predictor);
+    out = predict_forward(predictor, &tape, &batch, &q, 1);
+    if (tape.status != MTAN_OK) return tape.status;
+    for (size_t i = 0, n = (size_t)batch.queries * (size_t)batch.channels; i < n; i++) {
+        const mtan_real *x = mtan_data(&tape, out.prediction) + i;
+        double sum = 0, squares = 0;
+        for (int32_t s = 0; s < batch.samples; s++) sum += (double)x[(size_t)s * n];
+        sum /= batch.samples;
+        for (int32_t s = 0; s < batch.samples; s++) squares += ((double)x[(size_t)s * n] - sum) * ((double)x[(size_t)s * n] - sum);
+        mean[i] = (mtan_real)sum;
+        if (std) std[i] = (mtan_real)scalar_sqrt(squares / batch.samples);
+    }
+    return MTAN_OK;
+}
+
+/* Runs the encoder on one record and leaves the tape for the caller to read. */
+static model_run encode_one(const mtan_predictor *p, mtan_tape *tape, mtan_batch *batch, const mtan_record *record)
+{
+    batch_request q = predict_request(p, record, 1, class_queries(&p->model->config));
+    model_run m = model_start(p->model, tape);
+    q.samples = 1;
+    batch_build(tape, batch, &q);
+    return m;
+}
+
+mtan_status mtan_latent(mtan_predictor *predictor, const mtan_record *record, mtan_real *mean, mtan_real *logvar)
+{
+    mtan_tape tape;
+    mtan_batch batch;
+    mtan_tensor x;
+    model_run m;
+    if (!predictor || !record || !mean) return MTAN_ERR_NULL;
+    if (!has_decoder(&predictor->model->config)) return MTAN_ERR_CONFIG;
+    tape = predict_tape(predictor);
+    m = encode_one(predictor, &tape, &batch, record);
+    x = posterior(&m, encode(&m));
+    if (tape.status != MTAN_OK) return tape.status;
+    for (int32_t k = 0; k < x.rows; k++) {
+        const size_t Z = (size_t)m.config->latent;
+        const mtan_real *row = mtan_data(&tape, mtan_rows(x, k, 1));
+        memcpy(mean + (size_t)k * Z, row, Z * sizeof *mean);
+        if (logvar) memcpy(logvar + (size_t)k * Z, row + Z, Z * sizeof *logvar);
+    }
+    return MTAN_OK;
+}
+
+/* Heads differ in their scores only: the head's own attention is run and its weights are read off. */
+mtan_status mtan_attention(mtan_predictor *predictor, const mtan_record *record, int32_t head, int32_t channel, mtan_real *weight)
+{
+    const mtan_config *c;
+    mtan_tape tape;
+    mtan_batch batch;
+    model_run m;
+    if (!predictor || !record || !weight) return MTAN_ERR_NULL;
+    c = &predictor->model->config;
+    if (head < 0 || head >= c->enc_heads || channel < 0 || channel >= c->channels) return MTAN_ERR_INPUT;
+    tape = predict_tape(predictor);
+    m = encode_one(predictor, &tape, &batch, record);
+    if (c->encoder == MTAN_RBF) {
+        if (runs(&tape)) {
+            const mtan_rbf a = rbf_record(&tape, observed(c) ? batch.query : m.ref, m.enc.beta, 0);
+            tape.backend->rbf_weights(&a, weight, channel);
+        }
+    } else {
+        mtan_tensor t[5], key_phi = nothing, query_phi = nothing;
+        t[0] = mtan_new(&tape, batch.rows, c->channels);
+        t[1] = head_scores(&m, head, &key_phi, &query_phi);
+        attend_buffers(&tape, t);
+        attend(&tape, t);
+        if (runs(&tape)) {
+            const mtan_attend a = attend_record(&tape, t, 0);
+            tape.backend->attend_weights(&a, weight, channel);
+        }
+    }
+    return tape.status;
+}
+
+/* ==== 11. Training ==============================================================================================
+ * One step: the prologue folds the weights; the batch is cut into a power of two of shards, each with its own tape and
+ * gradient array; a binary tree adds the arrays, the same tree whatever the number of threads or ranks; the epilogue
+ * runs the folding backwards; the optimiser moves the weights. */
+
+void mtan_train_config_init(mtan_train_config *config)
+{
+    if (!config) return;
+    memset(config, 0, sizeof *config);
+    config->optimizer = MTAN_ADAM;
+    config->lr = 1e-3;
+    config->beta1 = 0.9;
+    config->beta2 = 0.999;
+    config->epsilon = 1e-8;
+    config->kl_weight = 1;
+    config->threads = config->ranks = 1;
+}
+
+double mtan_kl_anneal(int32_t epoch)
+{
+    return epoch <= 10 ? 0 : 1 - scalar_power(0.99, epoch - 10);
+}
+
+/* Eight shards serve eight threads; fewer than four records a shard would starve the matrix products. */
+int32_t mtan_shard_count(int32_t n)
+{
+    int32_t shards = 1;
+    while (shards < 8 && n >= 8 * shards) shards *= 2;
+    return shards;
+}
+
+/* Shard i of n records: sizes differ by at most one. */
+static int32_t shard_start(int32_t i, int32_t shards, int32_t n)
+{
+    return i * (n / shards) + (i < n % shards ? i : n % shards);
+}
+
+/* What all shards of a step share. */
+typedef struct train_batch {
+    mtan_trainer *trainer;
+    const mtan_record *records;
+    int32_t n, shards, recording;
+    int32_t epoch;
+    double kl_weight, recon_seed, class_seed; /* the loss is a sum over shards with these factors on its terms */
+    struct shard_sums {
+        double recon, ce, kl, squared_error;
+        int64_t labels, correct, cells;
+        mtan_status status;
+    } sums[8];
+} train_batch;
+
+static queries_from train_queries(const mtan_config *c)
+{
+    if (!has_decoder(c)) return observed(c) ? QUERY_TIMES : QUERY_NONE;
+    return c->classify == MTAN_CLASSIFY_TIME ? QUERY_TIMES : QUERY_TARGETS;
+}
+
+static int32_t reconstructs(const mtan_config *c)
+{
+    return has_decoder(c) && c->classify != MTAN_CLASSIFY_TIME;
+}
+
+/* What a record's bracket in the bound is multiplied by: 1 / cells with `norm`, 0 for a record left out (Q18). */
+static mtan_real bound_share(const mtan_config *c, int32_t cells)
+{
+    if (cells == 0 && c->skip_empty) return 0;
+    return c->norm ? 1 / (mtan_real)(cells > 0 ? cells : 1) : 1;
+}
+
+typedef struct loss_tensors {
+    mtan_tensor recon, kl, ce, probability;
+} loss_tensors;
+
+static void bound_loss(const model_run *m, const model_outputs *out, const train_batch *t, loss_tensors *loss)
+{
+    const mtan_config *c = m->config;
+    const mtan_batch *batch = m->tape->batch;
+    const int32_t B = batch->records, BS = B * batch->samples;
+    mtan_tensor logp = mtan_new(m->tape, BS, 1), share = mtan_new_constant(m->tape, B, 1), ratio;
+    loss->recon = mtan_new_constant(m->tape, B, 1);
+    loss->kl = mtan_new(m->tape, B, 1);
+    for (int32_t b = 0; runs(m->tape) && b < B; b++) mtan_data(m->tape, share)[b] = bound_share(c, batch->cell0[b + 1] - batch->cell0[b]);
+    mtan_op_loglik(m->tape, logp, out->prediction, c->noise_std);
+    mtan_op_kl(m->tape, loss->kl, out->posterior);
+    ratio = loss->kl;
+    if (c->bound == MTAN_BOUND_IWAE) {
+        ratio = mtan_new(m->tape, BS, 1);
+        mtan_op_ratio(m->tape, ratio, out->z, out->posterior, out->noise);
+    }
+    mtan_op_bound(m->tape, loss->recon, logp, ratio, share, c->bound, t->kl_weight, t->recon_seed);
+}
+
+static loss_tensors model_loss(const model_run *m, const model_outputs *out, const train_batch *t)
+{
+    loss_tensors loss;
+    memset(&loss, 0, sizeof loss);
+    if (reconstructs(m->config)) bound_loss(m, out, t, &loss);
+    if (m->config->classify != MTAN_CLASSIFY_NONE) {
+        const int32_t *label = m->tape->work ? m->tape->batch->label : (const int32_t *)(const void *)m;
+        loss.ce = mtan_new_constant(m->tape, out->logits.rows, 1);
+        loss.probability = mtan_new_constant(m->tape, out->logits.rows, out->logits.cols);
+        mtan_op_cross_entropy(m->tape, loss.ce, loss.probability, out->logits, label, m->tape->batch->samples, t->class_seed);
+    }
+    return loss;
+}
+
+/* Labelled rows of a shard, and those whose mean probability over the samples is largest at the label. */
+static void count_correct(const model_run *m, const loss_tensors *loss, struct shard_sums *sums)
+{
+    const int32_t S = m->tape->batch->samples, C = loss->probability.cols;
+    for (int32_t r = 0; r < loss->ce.rows / S; r++) {
+        const mtan_real *p = mtan_data(m->tape, loss->probability) + (size_t)(r * S) * (size_t)C;
+        const int32_t label = m->tape->batch->label[r];
+        double best = -1;
+        int32_t guess = 0;
+        if (label < 0) continue;
+        for (int32_t c = 0; c < C; c++) {
+            double sum = 0;
+            for (int32_t s = 0; s < S; s++) sum += (double)p[s * C + c];
+            if (sum > best) best = sum, guess = c;
+        }
+        sums->labels++;
+        sums->correct += guess == label;
+    }
+}
+
+static void shard_report(const model_run *m, const model_outputs *out, const loss_tensors *loss, struct shard_sums *sums)
+{
+    const mtan_batch *batch = m->tape->batch;
+    const mtan_backend *k = m->tape->backend;
+    if (m->config->classify != MTAN_CLASSIFY_NONE) {
+        sums->ce = k->sum(mtan_data(m->tape, loss->ce), count_of(loss->ce));
+        count_correct(m, loss, sums);
+    }
+    if (!reconstructs(m->config)) return;
+    sums->recon = k->sum(mtan_data(m->tape, loss->recon), count_of(loss->recon));
+    for (int32_t b = 0; b < batch->records; b++) {
+        const int32_t c = batch->cell0[b], n = batch->cell0[b + 1] - c, L = batch->query0[b + 1] - batch->query0[b];
+        sums->kl += (double)mtan_data(m->tape, loss->kl)[b] * (double)bound_share(m->config, n);
+        sums->cells += n;
+        sums->squared_error += k->squared_error(mtan_data(m->tape, out->prediction) + prediction_at(batch, b, 0, batch->channels),
+                                                (size_t)L * (size_t)batch->channels, batch->samples, batch->channels, batch->cell_row + c,
+                                                batch->cell_channel + c, batch->cell_value + c, n);
+    }
+}
+
+/* Forward, loss and backward of one shard on a tape; used to count the workspace too. */
+static void run_shard(const train_batch *t, mtan_tape *tape, const mtan_record *records, int32_t n, struct shard_sums *sums)
+{
+    const mtan_trainer *trainer = t->trainer;
+    const mtan_config *c = &trainer->model->config;
+    const noise_source noise = {trainer->config.seed, (uint64_t)t->epoch, 0};
+    const batch_request q = {c, &trainer->bounds, records, n, has_decoder(c) ? c->samples : 1, train_queries(c)};
+    mtan_batch batch;
+    model_run m = model_start(trainer->model, tape);
+    model_outputs out;
+    loss_tensors loss;
+    batch_build(tape, &batch, &q);
+    out = model_forward(&m, &q, noise, reconstructs(c));
+    loss = model_loss(&m, &out, t);
+    if (!runs(tape)) return;
+    shard_report(&m, &out, &loss, sums);
+    if (tape->recording) mtan_backpropagate(tape);
+}
+
+static void shard_body(void *argument, int32_t index, int32_t thread)
+{
+    train_batch *t = (train_batch *)argument;
+    const mtan_trainer *trainer = t->trainer;
+    const int32_t start = shard_start(index, t->shards, t->n), end = shard_start(index + 1, t->shards, t->n);
+    mtan_tape tape = tape_start(trainer->model->backend, trainer->work + (size_t)thread * trainer->work_count, trainer->work_count, t->recording);
+    tape.fold = trainer->fold;
+    tape.grads = trainer->gradient + (size_t)index * trainer->n_gradient;
+    memset(&t->sums[index], 0, sizeof t->sums[index]);
+    if (t->recording) tape.backend->fill(tape.grads, trainer->n_gradient, 0);
+    run_shard(t, &tape, t->records + start, end - start, &t->sums[index]);
+    t->sums[index].status = tape.status;
+}
+
+/* A rank runs its own contiguous part of the shards. */
+typedef struct rank_shards {
+    train_batch *batch;
+    int32_t first, count;
+} rank_shards;
+
+static void rank_body(void *argument, int32_t index, int32_t thread)
+{
+    const rank_shards *own = (const rank_shards *)argument;
+    shard_body(own->batch, own->first + index, thread);
+}
+
+/* ---- layout of a trainer's block ---- */
+
+/* The most records that a shard can have when a batch has at most n: a batch just below the next number of shards may
+ * have larger shards than one above it. */
+static int32_t largest_shard(int32_t n)
+{
+    int32_t most = 0;
+    for (int32_t i = 1; i <= n; i++) {
+        const int32_t shards = mtan_shard_count(i), size = (i + shards - 1) / shards;
+        most = size > most ? size : most;
+    }
+    return most;
+}
+
+static mtan_tape prologue_tape(const mtan_trainer *trainer)
+{
+    mtan_tape tape = tape_start(trainer->model->backend, trainer->prologue, trainer->prologue_count, 1);
+    tape.fold = trainer->fold;
+    tape.grads = trainer->gradient;
+    return tape;
+}
+
+/* One layout for counting and carving: with base null only the total is of use. */
+static mtan_status trainer_layout(mtan_trainer *trainer, mtan_real *base, size_t *total)
+{
+    const mtan_bounds *bounds = &trainer->bounds;
+    mtan_tape tape = tape_start(trainer->model->backend, NULL, 0, 1);
+    model_run m = model_start(trainer->model, &tape);
+    train_batch t;
+    size_t at = 0;
+    memset(&t, 0, sizeof t);
+    t.trainer = trainer;
+    trainer->n_params = tape.n_params;
+    trainer->n_fold = tape.fold_top;
+    trainer->n_gradient = tape.n_params + tape.fold_top;
+    fold_weights(&m);
+    trainer->prologue_count = tape.peak;
+    if (tape.status != MTAN_OK) return tape.status;
+    tape = tape_start(trainer->model->backend, NULL, 0, 1);
+    trainer->shards = mtan_shard_count(bounds->records);
+    run_shard(&t, &tape, NULL, largest_shard(bounds->records), NULL);
+    trainer->work_count = tape.peak;
+    if (tape.status != MTAN_OK) return tape.status;
+#define CARVE(field, count) (trainer->field = base ? base + at : NULL, at += (count))
+    CARVE(fold, trainer->n_fold);
+    CARVE(gradient, (size_t)trainer->shards * trainer->n_gradient);
+    CARVE(moment1, trainer->n_params);
+    CARVE(moment2, trainer->n_params);
+    CARVE(prologue, trainer->prologue_count);
+    CARVE(work, (size_t)trainer->config.threads * trainer->work_count);
+#undef CARVE
+    *total = at;
+    return MTAN_OK;
+}
+
+static mtan_status check_train_config(const mtan_train_config *c)
+{
+    if (c->threads < 1 || c->threads > 1024 || (c->threads > 1 && !c->parallel_for)) return MTAN_ERR_CONFIG;
+    if (c->ranks < 1 || (c->ranks & (c->ranks - 1)) || c->rank < 0 || c->rank >= c->ranks || (c->ranks > 1 && !c->allreduce))
+        return MTAN_ERR_CONFIG;
+    if (c->optimizer != MTAN_ADAM && c->optimizer != MTAN_ADAMAX) return MTAN_ERR_CONFIG;
+    if (!(c->lr >= 0) || !(c->beta1 >= 0 && c->beta1 < 1) || !(c->beta2 >= 0 && c->beta2 < 1) || !(c->epsilon >= 0) || !(c->clip >= 0))
+        return MTAN_ERR_CONFIG;
+    return MTAN_OK;
+}
+
+static mtan_status trainer_prepare(mtan_trainer *trainer, const mtan_model *model, const mtan_train_config *config, const mtan_bounds *bounds)
+{
+    mtan_status status = check_model(model);
+    if (status == MTAN_OK) status = check_bounds(bounds);
+    if (status != MTAN_OK) return status;
+    if (!config) return MTAN_ERR_NULL;
+    memset(trainer, 0, sizeof *trainer);
+    trainer->model = (mtan_model *)(uintptr_t)model;
+    trainer->config = *config;
+    trainer->bounds = *bounds;
+    return check_train_config(config);
+}
+
+mtan_status mtan_trainer_size(const mtan_model *model, const mtan_train_config *config, const mtan_bounds *bounds, size_t *bytes)
+{
+    mtan_trainer trainer;
+    size_t total;
+    mtan_status status = trainer_prepare(&trainer, model, config, bounds);
+    if (status != MTAN_OK) return status;
+    if (!bytes) return MTAN_ERR_NULL;
+    status = trainer_layout(&trainer, NULL, &total);
+    return status == MTAN_OK ? bytes_for(total, bytes) : status;
+}
+
+mtan_status mtan_trainer_init(mtan_trainer *trainer, mtan_model *model, mtan_real *weights, const mtan_train_config *config,
+                              const mtan_bounds *bounds, void *memory, size_t bytes)
+{
+    size_t total, needed;
+    mtan_trainer made;
+    mtan_status status = mtan_trainer_size(model, config, bounds, &needed);
+    if (status != MTAN_OK) return status;
+    if (!trainer || !memory || !weights) return MTAN_ERR_NULL;
+    if (model->weights != weights) return MTAN_ERR_INPUT;
+    if (bytes < needed) return MTAN_ERR_MEMORY;
+    trainer_prepare(&made, model, config, bounds);
+    trainer_layout(&made, align_memory(memory), &total);
+    made.weights = weights;
+    model->backend->fill(made.moment1, made.n_params, 0);
+    model->backend->fill(made.moment2, made.n_params, 0);
+    *trainer = made;
+    return MTAN_OK;
+}
+
+/* ---- the step ---- */
+
+typedef struct tree_sum {
+    mtan_trainer *trainer;
+    int32_t first, shards, chunks;
+} tree_sum;
+
+/* One slice of the parameters: neighbours are added, then neighbours of neighbours, into the first array. */
+static void tree_body(void *argument, int32_t index, int32_t thread)
+{
+    const tree_sum *t = (const tree_sum *)argument;
+    const size_t n = t->trainer->n_gradient, from = n * (size_t)index / (size_t)t->chunks, to = n * (size_t)(index + 1) / (size_t)t->chunks;
+    mtan_real *g = t->trainer->gradient + (size_t)t->first * n + from;
+    (void)thread;
+    for (int32_t width = 1; width < t->shards; width *= 2)
+        for (int32_t i = 0; i + width < t->shards; i += 2 * width)
+            t->trainer->model->backend->add(g + (size_t)i * n, 0, g + (size_t)(i + width) * n, 0, 1, (int32_t)(to - from));
+}
+
+static void run_parallel(const mtan_train_config *c, int32_t n, mtan_body body, void *argument)
+{
+    if (c->parallel_for) c->parallel_for(c->parallel_context, n, body, argument);
+    else
+        for (int32_t i = 0; i < n; i++) body(argument, i, 0);
+}
+
+/* Labels and records that count, which the mean over the batch divides by. */
+static mtan_status count_batch(const mtan_trainer *trainer, const mtan_record *records, int32_t n, int64_t *labels, int64_t *kept)
+{
+    const mtan_config *c = &trainer->model->config;
+    *labels = *kept = 0;
+    for (int32_t b = 0; b < n; b++) {
+        const mtan_record *r = &records[b];
+        int32_t targets, queries = 1;
+        mtan_status status = check_record(r, c, &trainer->bounds);
+        if (status != MTAN_OK) return status;
+        targets_of(r, &targets);
+        *kept += targets > 0 || !c->skip_empty;
+        if (c->classify == MTAN_CLASSIFY_NONE || !r->labels) continue;
+        if (c->classify == MTAN_CLASSIFY_TIME && !r->times) mtan_record_times(r, &queries);
+        else if (c->classify == MTAN_CLASSIFY_TIME) queries = r->n_times;
+        for (int32_t i = 0; i < queries; i++) *labels += r->labels[i] >= 0;
+    }
+    return MTAN_OK;
+}
+
+/* Adds the shards' sums up in the order of the shards. */
+static mtan_status gather_report(const train_batch *t, int32_t first, int32_t count, mtan_report *report)
+{
+    memset(report, 0, sizeof *report);
+    for (int32_t i = first; i < first + count; i++) {
+        const struct shard_sums *s = &t->sums[i];
+        if (s->status != MTAN_OK) return s->status;
+        report->recon += s->recon;
+        report->ce += s->ce;
+        report->kl += s->kl;
+        report->squared_error += s->squared_error;
+        report->labels += s->labels;
+        report->correct += s->correct;
+        report->cells += s->cells;
+    }
+    return MTAN_OK;
+}
+
+/* The report's sums travel with the gradient: split in two reals each, so that a float build loses nothing that matters. */
+static mtan_status exchange(mtan_trainer *trainer, mtan_real *gradient, mtan_report *report)
+{
+    const mtan_train_config *c = &trainer->config;
+    double *sums[7];
+    double whole[3];
+    mtan_real packed[14];
+    mtan_status status;
+    if (c->ranks == 1) return MTAN_OK;
+    whole[0] = (double)report->labels, whole[1] = (double)report->correct, whole[2] = (double)report->cells;
+    sums[0] = &report->recon, sums[1] = &report->ce, sums[2] = &report->kl, sums[3] = &report->squared_error;
+    sums[4] = &whole[0], sums[5] = &whole[1], sums[6] = &whole[2];
+    for (int32_t i = 0; i < 7; i++) {
+        packed[2 * i] = (mtan_real)*sums[i];
+        packed[2 * i + 1] = (mtan_real)(*sums[i] - (double)packed[2 * i]);
+    }
+    if ((status = c->allreduce(c->allreduce_context, gradient, trainer->n_gradient)) != MTAN_OK) return status;
+    if ((status = c->allreduce(c->allreduce_context, packed, 14)) != MTAN_OK) return status;
+    for (int32_t i = 0; i < 7; i++) *sums[i] = (double)packed[2 * i] + (double)packed[2 * i + 1];
+    report->labels = (int64_t)(whole[0] + 0.5);
+    report->correct = (int64_t)(whole[1] + 0.5);
+    report->cells = (int64_t)(whole[2] + 0.5);
+    return MTAN_OK;
+}
+
+/* Loss and, when recording, the summed gradient of parameters and folded weights in the first gradient array. */
+static mtan_status batch_pass(mtan_trainer *trainer, const mtan_record *records, int32_t n, int32_t epoch, int32_t recording, mtan_report *report)
+{
+    const mtan_config *c = &trainer->model->config;
+    const mtan_train_config *tc = &trainer->config;
+    int64_t labels, kept;
+    train_batch t;
+    tree_sum tree;
+    rank_shards own;
+    mtan_status status = count_batch(trainer, records, n, &labels, &kept);
+    if (status != MTAN_OK) return status;
+    t.trainer = trainer;
+    t.records = records;
+    t.n = n;
+    t.shards = mtan_shard_count(n);
+    t.recording = recording;
+    t.epoch = epoch;
+    t.kl_weight = c->kl_anneal ? mtan_kl_anneal(epoch) : tc->kl_weight;
+    t.recon_seed = kept > 0 ? 1.0 / (double)kept : 0;
+    t.class_seed = labels > 0 ? (has_decoder(c) && reconstructs(c) ? c->alpha : 1) / ((double)labels * (has_decoder(c) ? c->samples : 1)) : 0;
+    own.batch = &t;
+    own.first = tc->rank * t.shards / tc->ranks;
+    own.count = (tc->rank + 1) * t.shards / tc->ranks - own.first;
+    run_parallel(tc, own.count, rank_body, &own);
+    if ((status = gather_report(&t, own.first, own.count, report)) != MTAN_OK) return status;
+    if (recording) {
+        tree.trainer = trainer;
+        tree.first = own.first;
+        tree.shards = own.count;
+        tree.chunks = 4 * tc->threads;
+        run_parallel(tc, tree.chunks, tree_body, &tree);
+        if (own.count == 0) trainer->model->backend->fill(trainer->gradient, trainer->n_gradient, 0);
+        else if (own.first) memcpy(trainer->gradient, trainer->gradient + (size_t)own.first * trainer->n_gradient, trainer->n_gradient * sizeof(mtan_real));
+    }
+    if ((status = exchange(trainer, trainer->gradient, report)) != MTAN_OK) return status;
+    report->records = reconstructs(c) ? kept : n;
+    report->recon *= t.recon_seed;
+    report->kl *= t.recon_seed;
+    report->ce = labels > 0 ? report->ce / ((double)labels * (has_decoder(c) ? c->samples : 1)) : 0;
+    report->loss = report->recon + (reconstructs(c) ? c->alpha : 1) * report->ce;
+    return MTAN_OK;
+}
+
+static mtan_status check_batch(const mtan_trainer *trainer, const mtan_record *records, int32_t n, const mtan_report *report)
+{
+    if (!trainer || !records || !report) return MTAN_ERR_NULL;
+    if (n < 1) return MTAN_ERR_INPUT;
+    return n > trainer->bounds.records ? MTAN_ERR_MEMORY : MTAN_OK;
+}
+
+mtan_status mtan_train_loss(mtan_trainer *trainer, const mtan_record *records, int32_t n, int32_t epoch, mtan_report *report)
+{
+    mtan_tape prologue;
+    mtan_report made;
+    model_run m;
+    mtan_status status = check_batch(trainer, records, n, report);
+    if (status != MTAN_OK) return status;
+    prologue = prologue_tape(trainer);
+    m = model_start(trainer->model, &prologue);
+    fold_weights(&m);
+    if (prologue.status != MTAN_OK) return prologue.status;
+    status = batch_pass(trainer, records, n, epoch, 0, &made);
+    if (status == MTAN_OK) *report = made;
+    return status;
+}
+
+mtan_status mtan_train_gradient(mtan_trainer *trainer, const mtan_record *records, int32_t n, int32_t epoch, mtan_report *report)
+{
+    mtan_tape prologue;
+    mtan_report made;
+    model_run m;
+    mtan_status status = check_batch(trainer, records, n, report);
+    if (status != MTAN_OK) return status;
+    prologue = prologue_tape(trainer);
+    m = model_start(trainer->model, &prologue);
+    fold_weights(&m);
+    if (prologue.status != MTAN_OK) return prologue.status;
+    if ((status = batch_pass(trainer, records, n, epoch, 1, &made)) != MTAN_OK) return status;
+    mtan_backpropagate(&prologue);
+    made.gradient_norm = scalar_sqrt(trainer->model->backend->sum_squares(trainer->gradient, (size_t)m.params.count));
+    *report = made;
+    return prologue.status;
+}
+
+/* A gradient that is not finite changes nothing. */
+mtan_status mtan_train_update(mtan_trainer *trainer, int32_t epoch)
+{
+    const mtan_backend *k;
+    const mtan_train_config *c;
+    double norm, rate;
+    mtan_real v[6];
+    size_t n;
+    int64_t step;
+    if (!trainer) return MTAN_ERR_NULL;
+    k = trainer->model->backend;
+    c = &trainer->config;
+    n = mtan_weights_count(&trainer->model->config);
+    norm = scalar_sqrt(k->sum_squares(trainer->gradient, n));
+    if (!(norm - norm == 0)) return MTAN_ERR_INPUT;
+    if (c->clip > 0 && norm > c->clip) /* torch.nn.utils.clip_grad_norm_ */
+        k->scale(trainer->gradient, n, 1, (int32_t)n, (mtan_real)(c->clip / (norm + 1e-6)));
+    step = ++trainer->step;
+    rate = c->lr * (c->schedule ? c->schedule(c->schedule_context, step, epoch) : 1);
+    v[0] = (mtan_real)(1 - c->beta1);
+    v[1] = (mtan_real)c->beta2;
+    v[2] = (mtan_real)(1 - c->beta2);
+    v[3] = (mtan_real)c->epsilon;
+    v[4] = (mtan_real)(rate / (1 - scalar_power(c->beta1, step)));
+    v[5] = (mtan_real)(1 / scalar_sqrt(1 - scalar_power(c->beta2, step)));
+    (c->optimizer == MTAN_ADAM ? k->adam : k->adamax)(trainer->weights, trainer->moment1, trainer->moment2, trainer->gradient, n, v);
+    return MTAN_OK;
+}
+
+mtan_status mtan_train_step(mtan_trainer *trainer, const mtan_record *records, int32_t n, int32_t epoch, mtan_report *report)
+{
+    mtan_report made;
+    mtan_status status = report ? mtan_train_gradient(trainer, records, n, epoch, &made) : MTAN_ERR_NULL;
+    if (status == MTAN_OK) status = mtan_train_update(trainer, epoch);
+    if (status == MTAN_OK) *report = made;
+    return status;
+}
+
+/* ==== 12. Files =================================================================================================== */
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * safetensors: bytes and element types
+ *
+ * The container is little-endian. Single numbers are put together from bytes by shifts; whole arrays are copied, with
+ * each element's bytes reversed on a big-endian host.
+ */
+static const struct {
+    char name[8]; /* longest: F8_E5M2 and F8_E4M3, 7 and the zero */
+    uint8_t width;
+} dtype_table[] = {
+    /* in the order of mtan_dtype */
+    {"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E5M2", 1}, {"F8_E4M3", 1}, {"I16", 2}, {"U16", 2}, {"F16", 2},
+    {"BF16", 2}, {"I32", 4}, {"U32", 4}, {"F32", 4},     {"F64", 8},     {"I64", 8}, {"U64", 8},
+};
+#define DTYPE_COUNT (sizeof dtype_table / sizeof dtype_table[0])
+
+static int host_is_little(void) {
+    const uint16_t one = 1;
+    uint8_t low;
+    memcpy(&low, &one, 1);
+    return low;
+}
+
+static uint64_t load_little(const uint8_t *from, size_t width) {
+    uint64_t value = 0;
+    for (size_t i = 0; i < width; i++) value |= (uint64_t)from[i] << (8 * i);
+    return value;
+}
+
+/* File order to host order, and the other way round: it is the same reversal. */
+static void copy_little(void *to, const void *from, size_t count, size_t width) {
+    if (count == 0) return;
+    if (width == 1 || host_is_little()) {
+        memcpy(to, from, count * width);
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < width; k++)
+            ((uint8_t *)to)[i * width + k] = ((const uint8_t *)from)[i * width + width - 1 - k];
+}
+
+static double f32_from_bits(uint32_t bits) {
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return (double)value;
+}
+
+/* binary16: 5 bits of exponent with bias 15 (112 less than binary32's 127), 10 of fraction (13 fewer than 23). */
+static double f16_from_bits(uint32_t bits) {
+    const uint32_t sign = (bits & 0x8000u) << 16, exponent = bits >> 10 & 31u, fraction = bits & 0x3ffu;
+    if (exponent == 0) /* zero and subnormals: units of 2^-24 */
+        return (sign ? -1.0 : 1.0) * (double)fraction * 0x1p-24;
+    if (exponent == 31) /* infinity, NaN */
+        return f32_from_bits(sign | 0x7f800000u | fraction << 13);
+    return f32_from_bits(sign | (exponent + 112u) << 23 | fraction << 13);
+}
+
+/* Elements of a shape, or SIZE_MAX when they, or their bytes, cannot be counted in size_t (also where a later dimension
+ * is 0). */
+static size_t shape_count(const size_t *shape, int rank, size_t width) {
+    size_t count = 1;
+    for (int i = 0; i < rank; i++) {
+        if (shape[i] != 0 && count > SIZE_MAX / shape[i]) return SIZE_MAX;
+        count *= shape[i];
+    }
+    return count > SIZE_MAX / width ? SIZE_MAX : count;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * safetensors: strings
+ *
+ * Names and metadata stay in the header as JSON wrote them. All that is ever done with one (check, compare, hash,
+ * decode) goes through text_next, which gives a character at a time.
+ */
+
+/* The next UTF-8 character. Or -1, and the cursor stays: at the end, cut short, overlong, a surrogate, or above
+ * U+10FFFF. */
+static int32_t utf8_next(const uint8_t **at, const uint8_t *end) {
+    static const int32_t least[4] = {0, 0x80, 0x800, 0x10000}; /* the smallest code that needs this many bytes more */
+    const uint8_t *p = *at;
+    if (p == end) return -1;
+    int32_t code = *p++;
+    const int more = code < 0x80 ? 0 : code < 0xc0 ? -1 : code < 0xe0 ? 1 : code < 0xf0 ? 2 : code < 0xf8 ? 3 : -1;
+    if (more < 0 || end - p < more) return -1;
+    if (more > 0) code &= 0x3f >> more; /* what the leading ones leave */
+    for (int i = 0; i < more; i++, p++) {
+        if ((*p & 0xc0) != 0x80) return -1;
+        code = code << 6 | (*p & 0x3f);
+    }
+    if (code < least[more] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return -1;
+    *at = p;
+    return code;
+}
+
+/* The UTF-8 bytes of a character, 1 to 4. */
+static size_t utf8_encode(int32_t code, uint8_t out[4]) {
+    static const uint8_t lead[4] = {0, 0xc0, 0xe0, 0xf0};
+    const int more = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+    out[0] = (uint8_t)(lead[more] | code >> (6 * more));
+    for (int i = 1; i <= more; i++) out[i] = (uint8_t)(0x80 | (code >> (6 * (more - i)) & 0x3f));
+    return (size_t)more + 1;
+}
+
+/* The four hexadecimal digits of \uXXXX, or -1. */
+static int32_t text_hex4(const uint8_t **at, const uint8_t *end) {
+    int32_t code = 0;
+    if (end - *at < 4) return -1;
+    for (int i = 0; i < 4; i++) {
+        const int32_t c = *(*at)++, letter = (c | 0x20) - 'a';
+        if (c >= '0' && c <= '9')
+            code = code << 4 | (c - '0');
+        else if (letter >= 0 && letter < 6)
+            code = code << 4 | (letter + 10);
+        else
+            return -1;
+    }
+    return code;
+}
+
+/* What follows a backslash. Codes above U+FFFF are two \u escapes, a high and a low surrogate; neither may be alone. */
+static int32_t text_escape(const uint8_t **at, const uint8_t *end) {
+    static const char letter[] = "\"\\/bfnrt", meaning[] = "\"\\/\b\f\n\r\t";
+    if (*at == end) return -1;
+    const uint8_t c = *(*at)++;
+    for (int i = 0; letter[i] != 0; i++)
+        if (c == (uint8_t)letter[i]) return meaning[i];
+    if (c != 'u') return -1;
+    const int32_t high = text_hex4(at, end);
+    if (high < 0xd800 || high >= 0xe000) /* also -1 */
+        return high;
+    if (high >= 0xdc00 || end - *at < 2 || (*at)[0] != '\\' || (*at)[1] != 'u') return -1;
+    *at += 2;
+    const int32_t low = text_hex4(at, end);
+    return low < 0xdc00 || low >= 0xe000 ? -1 : 0x10000 + ((high - 0xd800) << 10 | (low - 0xdc00));
+}
+
+/* The next character of a JSON string. Or -1, and the cursor stays: at its end, at a quote, at a control character or
+ * an error. So a string is good when the cursor stops at its end. */
+static int32_t text_next(const uint8_t **at, const uint8_t *end) {
+    const uint8_t *p = *at;
+    if (p == end || *p == '"' || *p < 0x20) return -1;
+    if (*p != '\\') return utf8_next(at, end);
+    p++;
+    const int32_t code = text_escape(&p, end);
+    if (code >= 0) *at = p;
+    return code;
+}
+
+/* A JSON string against another, and below against plain UTF-8. */
+static int text_same(mtan_text a, mtan_text b) {
+    const uint8_t *at_a = (const uint8_t *)a.raw, *end_a = at_a + a.length;
+    const uint8_t *at_b = (const uint8_t *)b.raw, *end_b = at_b + b.length;
+    int32_t code;
+    do {
+        code = text_next(&at_a, end_a);
+        if (code != text_next(&at_b, end_b)) return 0;
+    } while (code >= 0);
+    return 1;
+}
+
+static int text_equals(mtan_text coded, const char *plain) {
+    const uint8_t *at = (const uint8_t *)coded.raw, *const end = at + coded.length;
+    uint8_t c[4];
+    int32_t code;
+    while ((code = text_next(&at, end)) > 0) { /* \u0000 ends it, too: no plain string has that */
+        const size_t n = utf8_encode(code, c);
+        for (size_t i = 0; i < n; i++)
+            if ((uint8_t)*plain++ != c[i]) return 0;
+    }
+    return code < 0 && *plain == 0;
+}
+
+/* FNV-1a, by characters. */
+static uint32_t text_hash(mtan_text coded) {
+    const uint8_t *at = (const uint8_t *)coded.raw, *end = at + coded.length;
+    uint32_t hash = 2166136261u;
+    for (int32_t code; (code = text_next(&at, end)) >= 0;) hash = (hash ^ (uint32_t)code) * 16777619u;
+    return hash;
+}
+
+mtan_status mtan_text_decode(const mtan_text *coded, char *text, size_t size, size_t *length) {
+    if (coded == NULL || coded->raw == NULL || (text == NULL && size != 0)) return MTAN_ERR_NULL;
+    const uint8_t *const start = (const uint8_t *)coded->raw, *const end = start + coded->length, *at = start;
+    uint8_t c[4];
+    size_t total = 0;
+    for (int32_t code; (code = text_next(&at, end)) >= 0;) total += utf8_encode(code, c);
+    if (at != end) return MTAN_ERR_FILE;
+    if (text != NULL) {
+        if (size <= total) return MTAN_ERR_MEMORY;
+        at = start;
+        for (int32_t code; (code = text_next(&at, end)) >= 0;) {
+            const size_t n = utf8_encode(code, c);
+            for (size_t i = 0; i < n; i++) *text++ = (char)c[i];
+        }
+        *text = 0;
+    }
+    if (length != NULL) *length = total;
+    return MTAN_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * safetensors: the JSON of the header
+ *
+ * Not JSON at large but the one grammar that a header has: an object of tensors and at most one object of strings. The
+ * nesting is written out, so there is no recursion and no depth to bound. Functions return 1 when they read what
+ * they are named for and moved the cursor past it, 0 when it is not there.
+ */
+typedef struct json {
+    const uint8_t *at;
+    const uint8_t *end;
+    int first; /* the next member of an object is its first: no comma before it */
+} json;
+
+static void json_space(json *j) {
+    while (j->at < j->end && (*j->at == ' ' || *j->at == '\t' || *j->at == '\n' || *j->at == '\r')) j->at++;
+}
+
+static int json_take(json *j, char c) {
+    json_space(j);
+    if (j->at == j->end || *j->at != (uint8_t)c) return 0;
+    j->at++;
+    return 1;
+}
+
+static int json_open(json *j) {
+    j->first = 1;
+    return json_take(j, '{');
+}
+
+static int json_string(json *j, mtan_text *text) {
+    if (!json_take(j, '"')) return 0;
+    const uint8_t *const start = j->at;
+    while (text_next(&j->at, j->end) >= 0)
+        ;
+    text->raw = (const char *)start;
+    text->length = (size_t)(j->at - start);
+    if (j->at == j->end || *j->at != '"') return 0;
+    j->at++;
+    return 1;
+}
+
+/* Steps to the next member of an object and reads its key and colon: 1, 0 at the closing brace, -1 on an error. */
+static int json_member(json *j, mtan_text *key) {
+    const int first = j->first;
+    j->first = 0;
+    if (json_take(j, '}')) return 0;
+    if (!first && !json_take(j, ',')) return -1;
+    return json_string(j, key) && json_take(j, ':') ? 1 : -1;
+}
+
+/* A non-negative integer that fits in size_t: no sign, fraction, exponent or leading zero. */
+static int json_size(json *j, size_t *value) {
+    json_space(j);
+    const uint8_t *const start = j->at;
+    size_t sum = 0;
+    for (; j->at < j->end && *j->at >= '0' && *j->at <= '9'; j->at++) {
+        const size_t digit = (size_t)(*j->at - '0');
+        if (sum > (SIZE_MAX - digit) / 10) return 0;
+        sum = sum * 10 + digit;
+    }
+    *value = sum;
+    return j->at != start && (*start != '0' || j->at - start == 1);
+}
+
+/* An array of at most `most` sizes. */
+static int json_sizes(json *j, size_t *values, int most, int *count) {
+    int n = 0;
+    if (!json_take(j, '[')) return 0;
+    if (!json_take(j, ']')) {
+        do {
+            if (n == most || !json_size(j, &values[n++])) return 0;
+        } while (json_take(j, ','));
+        if (!json_take(j, ']')) return 0;
+    }
+    *count = n;
+    return 1;
+}
+
+static int json_dtype(json *j, mtan_dtype *dtype) {
+    mtan_text name;
+    if (!json_string(j, &name)) return 0;
+    for (size_t i = 0; i < DTYPE_COUNT; i++)
+        if (text_equals(name, dtype_table[i].name)) {
+            *dtype = (mtan_dtype)i;
+            return 1;
+        }
+    return 0;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * safetensors: reading
+ */
+
+/* The three fields of a tensor, each exactly once, in any order. */
+static int scan_fields(json *j, mtan_tensor_view *view, size_t offsets[2]) {
+    enum { DTYPE = 1, SHAPE = 2, OFFSETS = 4, ALL = 7 };
+    int seen = 0, more, two;
+    mtan_text key;
+    if (!json_open(j)) return 0;
+    while ((more = json_member(j, &key)) == 1) {
+        int field = 0;
+        if (text_equals(key, "dtype") && json_dtype(j, &view->dtype))
+            field = DTYPE;
+        else if (text_equals(key, "shape") && json_sizes(j, view->shape, MTAN_MAX_RANK, &view->rank))
+            field = SHAPE;
+        else if (text_equals(key, "data_offsets") && json_sizes(j, offsets, 2, &two) && two == 2)
+            field = OFFSETS;
+        if (field == 0 || seen & field) return 0;
+        seen |= field;
+    }
+    return more == 0 && seen == ALL;
+}
+
+/* The value of a tensor's member; its range must lie in the data and have the size that dtype and shape ask for. */
+static int scan_tensor(json *j, const mtan_file *file, mtan_tensor_view *view) {
+    size_t offsets[2];
+    memset(view, 0, sizeof *view);
+    if (!scan_fields(j, view, offsets)) return 0;
+    const size_t width = dtype_table[view->dtype].width;
+    view->count = shape_count(view->shape, view->rank, width);
+    if (view->count == SIZE_MAX) return 0;
+    view->bytes = view->count * width;
+    if (offsets[0] > offsets[1] || offsets[1] > file->data_bytes || offsets[1] - offsets[0] != view->bytes) return 0;
+    view->data = file->data + offsets[0];
+    view->aligned = (uintptr_t)view->data % width == 0;
+    return 1;
+}
+
+/* The next pair of the metadata: 1, 0 at the end, -1 on an error. */
+static int scan_pair(json *j, mtan_text *key, mtan_text *value) {
+    const int more = json_member(j, key);
+    return more == 1 && !json_string(j, value) ? -1 : more;
+}
+
+/* The value of __metadata__: an object of strings, where *start is its brace, or null, where *start is NULL. */
+static int scan_metadata(json *j, const uint8_t **start, size_t *pairs) {
+    mtan_text key, value;
+    int more;
+    *start = NULL;
+    *pairs = 0;
+    if (json_take(j, 'n')) {
+        if (j->end - j->at < 3 || j->at[0] != 'u' || j->at[1] != 'l' || j->at[2] != 'l') return 0;
+        j->at += 3;
+        return 1;
+    }
+    if (!json_open(j)) return 0;
+    *start = j->at - 1;
+    while ((more = scan_pair(j, &key, &value)) == 1)
+        if (++*pairs > MTAN_FILE_MAX_ENTRIES) return 0;
+    return more == 0;
+}
+
+/* A member of the header: a tensor, or the metadata. */
+typedef struct header_member {
+    int is_metadata;
+    const uint8_t *metadata;
+    size_t pairs;
+    mtan_tensor_view tensor;
+} header_member;
+
+/* 1, 0 at the end of the header's object, -1 on an error. */
+static int next_member(json *j, const mtan_file *file, header_member *member) {
+    mtan_text name;
+    const int more = json_member(j, &name);
+    if (more != 1) return more;
+    member->is_metadata = text_equals(name, "__metadata__");
+    if (member->is_metadata) return scan_metadata(j, &member->metadata, &member->pairs) ? 1 : -1;
+    if (!scan_tensor(j, file, &member->tensor)) return -1;
+    member->tensor.name = name;
+    return 1;
+}
+
+static int next_tensor(json *j, const mtan_file *file, mtan_tensor_view *view) {
+    header_member member;
+    int more;
+    do {
+        more = next_member(j, file, &member);
+    } while (more == 1 && member.is_metadata);
+    if (more == 1) *view = member.tensor;
+    return more;
+}
+
+/* Cursors after the opening brace of the header, and of the metadata where there is one. */
+static json file_tensors(const mtan_file *file) {
+    const json j = {file->header + 1, file->data, 1};
+    return j;
+}
+
+static json file_pairs(const mtan_file *file) {
+    const json j = {file->metadata + 1, file->data, 1};
+    return j;
+}
+
+/* First pass: the header is well formed and ends in blanks alone; the sizes of all tensors sum to the data's. */
+static int file_survey(mtan_file *file) {
+    header_member member;
+    size_t covered = 0;
+    int more, metadata_seen = 0;
+    json j = file_tensors(file);
+    while ((more = next_member(&j, file, &member)) == 1) {
+        if (member.is_metadata) {
+            if (metadata_seen++) return 0;
+            file->metadata = member.metadata;
+            file->pairs = member.pairs;
+        } else {
+            if (++file->tensors > MTAN_FILE_MAX_ENTRIES || member.tensor.bytes > file->data_bytes - covered) return 0;
+            covered += member.tensor.bytes;
+        }
+    }
+    while (j.at < j.end && *j.at == ' ') j.at++;
+    return more == 0 && j.at == j.end && covered == file->data_bytes;
+}
+
+/* What a tensor claims for itself alone: its name and its range. A pair claims its key and an empty range. */
+typedef struct claim {
+    mtan_text name;
+    uint32_t hash;
+    size_t begin, end;
+} claim;
+
+static int next_claim(json *j, const mtan_file *file, int of_pairs, claim *out) {
+    mtan_tensor_view view;
+    mtan_text value;
+    int more;
+    memset(out, 0, sizeof *out);
+    if (of_pairs) {
+        more = scan_pair(j, &out->name, &value);
+    } else if ((more = next_tensor(j, file, &view)) == 1) {
+        out->name = view.name;
+        out->begin = (size_t)(view.data - file->data);
+        out->end = out->begin + view.bytes;
+    }
+    if (more == 1) out->hash = text_hash(out->name);
+    return more;
+}
+
+/* An empty range clashes when it lies inside another, not at its edges. */
+static int claims_clash(const claim *a, const claim *b) {
+    if (a->begin < b->end && b->begin < a->end) return 1;
+    return a->hash == b->hash && text_same(a->name, b->name);
+}
+
+/* Every claim against every other, without memory for all of them: a batch is kept on the stack and all that come after
+ * are held against it, then the next batch starts where this one ended. n claims take n/64 passes over the text and
+ * n^2/2 comparisons: some hundred take milliseconds; the limits, 4096 in a header of 4 MiB, 1.4 seconds (measured). */
+static int claims_disjoint(const mtan_file *file, json start, int of_pairs) {
+    enum { BATCH = 64 }; /* 2.5 KB with 64-bit pointers */
+    claim batch[BATCH], next;
+    int n, more;
+    do {
+        json j = start;
+        n = 0;
+        while ((more = next_claim(&j, file, of_pairs, &next)) == 1) {
+            for (int i = 0; i < n; i++)
+                if (claims_clash(&batch[i], &next)) return 0;
+            if (n < BATCH) {
+                batch[n++] = next;
+                start = j;
+            }
+        }
+        if (more != 0) return 0;
+    } while (n == BATCH);
+    return 1;
+}
+
+/* Ranges inside the data that do not overlap and whose sizes sum to the data's leave no hole and no trailing byte. */
+mtan_status mtan_file_open(mtan_file *file, const void *blob, size_t bytes) {
+    if (file == NULL || blob == NULL) return MTAN_ERR_NULL;
+    if (bytes < 8) return MTAN_ERR_FILE;
+    mtan_file f = {0, 0, (const uint8_t *)blob + 8, NULL, NULL, 0};
+    const uint64_t header_bytes = load_little(blob, 8);
+    if (header_bytes == 0 || header_bytes > bytes - 8 || header_bytes > MTAN_FILE_MAX_HEADER || f.header[0] != '{')
+        return MTAN_ERR_FILE;
+    f.data = f.header + (size_t)header_bytes;
+    f.data_bytes = bytes - 8 - (size_t)header_bytes;
+    if (!file_survey(&f) || !claims_disjoint(&f, file_tensors(&f), 0)) return MTAN_ERR_FILE;
+    if (f.metadata != NULL && !claims_disjoint(&f, file_pairs(&f), 1)) return MTAN_ERR_FILE;
+    *file = f;
+    return MTAN_OK;
+}
+
+/* A walk that ended: at the end of the list, or where the blob is no longer what mtan_file_open saw. */
+static mtan_status file_ended(int more) {
+    return more == 0 ? MTAN_ERR_MISSING : MTAN_ERR_FILE;
+}
+
+mtan_status mtan_file_tensor(const mtan_file *file, const char *name, mtan_tensor_view *view) {
+    if (file == NULL || name == NULL || view == NULL) return MTAN_ERR_NULL;
+    mtan_tensor_view next;
+    int more;
+    json j = file_tensors(file);
+    while ((more = next_tensor(&j, file, &next)) == 1)
+        if (text_equals(next.name, name)) {
+            *view = next;
+            return MTAN_OK;
+        }
+    return file_ended(more);
+}
+
+mtan_status mtan_file_tensor_at(const mtan_file *file, size_t index, mtan_tensor_view *view) {
+    if (file == NULL || view == NULL) return MTAN_ERR_NULL;
+    mtan_tensor_view next;
+    int more;
+    json j = file_tensors(file);
+    while ((more = next_tensor(&j, file, &next)) == 1)
+        if (index-- == 0) {
+            *view = next;
+            return MTAN_OK;
+        }
+    return file_ended(more);
+}
+
+mtan_status mtan_file_metadata(const mtan_file *file, const char *key, char *text, size_t size, size_t *length) {
+    if (file == NULL || key == NULL) return MTAN_ERR_NULL;
+    if (file->metadata == NULL) return MTAN_ERR_MISSING;
+    mtan_text name, value;
+    int more;
+    json j = file_pairs(file);
+    while ((more = scan_pair(&j, &name, &value)) == 1)
+        if (text_equals(name, key)) return mtan_text_decode(&value, text, size, length);
+    return file_ended(more);
+}
+
+mtan_status mtan_file_metadata_at(const mtan_file *file, size_t index, mtan_text *key, mtan_text *value) {
+    if (file == NULL || key == NULL || value == NULL) return MTAN_ERR_NULL;
+    if (file->metadata == NULL) return MTAN_ERR_MISSING;
+    mtan_text name, text;
+    int more;
+    json j = file_pairs(file);
+    while ((more = scan_pair(&j, &name, &text)) == 1)
+        if (index-- == 0) {
+            *key = name;
+            *value = text;
+            return MTAN_OK;
+        }
+    return file_ended(more);
+}
+
+const mtan_real *mtan_view_in_place(const mtan_tensor_view *view) {
+    if (view == NULL || view->dtype != MTAN_DTYPE_REAL || !view->aligned || !host_is_little()) return NULL;
+    return (const mtan_real *)(const void *)view->data;
+}
+
+mtan_status mtan_view_read_raw(const mtan_tensor_view *view, mtan_dtype dtype, void *out, size_t n) {
+    if (view == NULL || (out == NULL && n != 0)) return MTAN_ERR_NULL;
+    if (view->dtype != dtype || view->count != n) return MTAN_ERR_SHAPE;
+    copy_little(out, view->data, n, dtype_table[dtype].width);
+    return MTAN_OK;
+}
+
+mtan_status mtan_view_read_i32(const mtan_tensor_view *view, int32_t *out, size_t n) {
+    return mtan_view_read_raw(view, MTAN_DTYPE_I32, out, n);
+}
+
+static int dtype_is_real(mtan_dtype dtype) {
+    return dtype == MTAN_DTYPE_F16 || dtype == MTAN_DTYPE_BF16 || dtype == MTAN_DTYPE_F32 || dtype == MTAN_DTYPE_F64;
+}
+
+/* Element i of a tensor of real numbers; exact, since double holds all four types. */
+static double view_element(const mtan_tensor_view *view, size_t i) {
+    const size_t width = dtype_table[view->dtype].width;
+    const uint64_t bits = load_little(view->data + i * width, width);
+    double value;
+    if (view->dtype == MTAN_DTYPE_F16) return f16_from_bits((uint32_t)bits);
+    if (view->dtype == MTAN_DTYPE_BF16) /* the upper half of a binary32 */
+        return f32_from_bits((uint32_t)bits << 16);
+    if (view->dtype == MTAN_DTYPE_F32) return f32_from_bits((uint32_t)bits);
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+mtan_status mtan_view_read(const mtan_tensor_view *view, mtan_real *out, size_t n) {
+    if (view == NULL || (out == NULL && n != 0)) return MTAN_ERR_NULL;
+    if (view->dtype == MTAN_DTYPE_REAL) /* no detour through double where that is emulated */
+        return mtan_view_read_raw(view, MTAN_DTYPE_REAL, out, n);
+    if (!dtype_is_real(view->dtype) || view->count != n) return MTAN_ERR_SHAPE;
+    for (size_t i = 0; i < n; i++) out[i] = (mtan_real)view_element(view, i);
+    return MTAN_OK;
+}
+
+mtan_status mtan_view_read_f64(const mtan_tensor_view *view, double *out, size_t n) {
+    if (view == NULL || (out == NULL && n != 0)) return MTAN_ERR_NULL;
+    if (!dtype_is_real(view->dtype) || view->count != n) return MTAN_ERR_SHAPE;
+    for (size_t i = 0; i < n; i++) out[i] = view_element(view, i);
+    return MTAN_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * safetensors: writing
+ *
+ * One function writes a file into a sink. Without a callback the sink only counts, and that count is the size.
+ */
+typedef struct sink {
+    mtan_write_fn write; /* NULL: count */
+    void *context;
+    size_t count;
+    mtan_status status; /* the first failure; nothing is passed on after it */
+} sink;
+
+typedef struct file_contents {
+    const mtan_file_entry *entries;
+    size_t entry_count;
+    const mtan_file_pair *pairs;
+    size_t pair_count;
+} file_contents;
+
+static void sink_put(sink *s, const void *bytes, size_t n) {
+    if (s->status != MTAN_OK || n == 0) return;
+    if (n > SIZE_MAX - s->count)
+        s->status = MTAN_ERR_SIZE;
+    else if (s->write != NULL && s->write(s->context, bytes, n) != MTAN_OK)
+        s->status = MTAN_ERR_WRITE;
+    else
+        s->count += n;
+}
+
+static void sink_text(sink *s, const char *plain) {
+    sink_put(s, plain, text_length(plain));
+}
+
+static void sink_size(sink *s, size_t value) {
+    char digits[20]; /* 2^64 - 1 has 20 */
+    size_t at = sizeof digits;
+    do {
+        digits[--at] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value != 0);
+    sink_put(s, digits + at, sizeof digits - at);
+}
+
+/* A JSON string; escaped is what must be: the quote, the backslash and control characters. */
+static void sink_string(sink *s, const char *plain) {
+    static const char hex[] = "0123456789abcdef";
+    sink_put(s, "\"", 1);
+    for (; *plain != 0; plain++) {
+        const uint8_t c = (uint8_t)*plain;
+        if (c < 0x20) {
+            const char code[6] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]};
+            sink_put(s, code, sizeof code);
+        } else {
+            if (c == '"' || c == '\\') sink_put(s, "\\", 1);
+            sink_put(s, plain, 1);
+        }
+    }
+    sink_put(s, "\"", 1);
+}
+
+/* Elements, from the host's byte order to the file's. */
+static void sink_elements(sink *s, const uint8_t *data, size_t count, size_t width) {
+    uint8_t chunk[512]; /* a multiple of every width */
+    if (s->write == NULL || host_is_little()) {
+        sink_put(s, data, count * width);
+        return;
+    }
+    while (count > 0) {
+        const size_t n = count < sizeof chunk / width ? count : sizeof chunk / width;
+        copy_little(chunk, data, n, width);
+        sink_put(s, chunk, n * width);
+        data += n * width;
+        count -= n;
+    }
+}
+
+/* The order of the tensors, in the header and in the data: wider elements first. Start from {8, 0}. */
+typedef struct write_order {
+    size_t width, index;
+} write_order;
+
+static const mtan_file_entry *next_entry(const file_contents *c, write_order *order) {
+    for (; order->width != 0; order->width /= 2, order->index = 0)
+        while (order->index < c->entry_count) {
+            const mtan_file_entry *entry = &c->entries[order->index++];
+            if (dtype_table[entry->dtype].width == order->width) return entry;
+        }
+    return NULL;
+}
+
+static void write_metadata(sink *s, const file_contents *c) {
+    sink_text(s, "\"__metadata__\":{");
+    for (size_t i = 0; i < c->pair_count; i++) {
+        sink_text(s, i ? "," : "");
+        sink_string(s, c->pairs[i].key);
+        sink_text(s, ":");
+        sink_string(s, c->pairs[i].value);
+    }
+    sink_text(s, "}");
+}
+
+static void write_tensor(sink *s, const mtan_file_entry *entry, size_t begin, size_t end) {
+    sink_string(s, entry->name);
+    sink_text(s, ":{\"dtype\":\"");
+    sink_text(s, dtype_table[entry->dtype].name);
+    sink_text(s, "\",\"shape\":[");
+    for (int i = 0; i < entry->rank; i++) {
+        sink_text(s, i ? "," : "");
+        sink_size(s, entry->shape[i]);
+    }
+    sink_text(s, "],\"data_offsets\":[");
+    sink_size(s, begin);
+    sink_text(s, ",");
+    sink_size(s, end);
+    sink_text(s, "]}");
+}
+
+static void write_header(sink *s, const file_contents *c) {
+    write_order order = {8, 0};
+    const mtan_file_entry *entry;
+    size_t begin = 0, end;
+    int comma = c->pair_count != 0;
+    sink_text(s, "{");
+    if (c->pair_count != 0) write_metadata(s, c);
+    for (; (entry = next_entry(c, &order)) != NULL; begin = end, comma = 1) {
+        end = begin + shape_count(entry->shape, entry->rank, order.width) * order.width;
+        sink_text(s, comma ? "," : "");
+        write_tensor(s, entry, begin, end);
+    }
+    sink_text(s, "}");
+}
+
+/* The whole file, of contents that contents_check has passed. The header is counted first, for its length leads. */
+static void write_file(sink *s, const file_contents *c) {
+    sink counter = {NULL, NULL, 0, MTAN_OK};
+    write_order order = {8, 0};
+    const mtan_file_entry *entry;
+    uint8_t length[8];
+    write_header(&counter, c);
+    if (counter.status != MTAN_OK || counter.count > MTAN_FILE_MAX_HEADER - 63) {
+        s->status = MTAN_ERR_SIZE;
+        return;
+    }
+    const size_t padding = (64 - (8 + counter.count) % 64) % 64;
+    for (int i = 0; i < 8; i++) length[i] = (uint8_t)((uint64_t)(counter.count + padding) >> (8 * i));
+    sink_put(s, length, 8);
+    write_header(s, c);
+    for (size_t i = 0; i < padding; i++) sink_put(s, " ", 1);
+    while ((entry = next_entry(c, &order)) != NULL)
+        sink_elements(s, entry->data, shape_count(entry->shape, entry->rank, order.width), order.width);
+}
+
+static mtan_status string_check(const char *plain) {
+    if (plain == NULL) return MTAN_ERR_NULL;
+    const uint8_t *at = (const uint8_t *)plain, *const end = at + text_length(plain);
+    while (utf8_next(&at, end) >= 0)
+        ;
+    return at == end ? MTAN_OK : MTAN_ERR_INPUT;
+}
+
+static int string_same(const char *a, const char *b) {
+    while (*a != 0 && *a == *b) a++, b++;
+    return *a == *b;
+}
+
+/* *total grows by the tensor's bytes. */
+static mtan_status entry_check(const mtan_file_entry *entry, size_t *total) {
+    const mtan_status status = string_check(entry->name);
+    if (status != MTAN_OK) return status;
+    if (string_same(entry->name, "__metadata__") || (size_t)entry->dtype >= DTYPE_COUNT) return MTAN_ERR_INPUT;
+    if (entry->rank < 0 || entry->rank > MTAN_MAX_RANK) return MTAN_ERR_INPUT;
+    const size_t width = dtype_table[entry->dtype].width, count = shape_count(entry->shape, entry->rank, width);
+    if (count == SIZE_MAX || count * width > SIZE_MAX - *total) return MTAN_ERR_SIZE;
+    *total += count * width;
+    return entry->data == NULL && count != 0 ? MTAN_ERR_NULL : MTAN_OK;
+}
+
+static mtan_status contents_check(const file_contents *c) {
+    mtan_status status;
+    size_t total = 0;
+    if ((c->entries == NULL && c->entry_count != 0) || (c->pairs == NULL && c->pair_count != 0)) return MTAN_ERR_NULL;
+    if (c->entry_count > MTAN_FILE_MAX_ENTRIES || c->pair_count > MTAN_FILE_MAX_ENTRIES) return MTAN_ERR_SIZE;
+    for (size_t i = 0; i < c->entry_count; i++) {
+        if ((status = entry_check(&c->entries[i], &total)) != MTAN_OK) return status;
+        for (size_t k = 0; k < i; k++)
+            if (string_same(c->entries[i].name, c->entries[k].name)) return MTAN_ERR_INPUT;
+    }
+    for (size_t i = 0; i < c->pair_count; i++) {
+        if ((status = string_check(c->pairs[i].key)) != MTAN_OK ||
+            (status = string_check(c->pairs[i].value)) != MTAN_OK)
+            return status;
+        for (size_t k = 0; k < i; k++)
+            if (string_same(c->pairs[i].key, c->pairs[k].key)) return MTAN_ERR_INPUT;
+    }
+    return MTAN_OK;
+}
+
+static mtan_status contents_size(const file_contents *c, size_t *bytes) {
+    sink counter = {NULL, NULL, 0, MTAN_OK};
+    const mtan_status status = contents_check(c);
+    if (status != MTAN_OK) return status;
+    write_file(&counter, c);
+    if (counter.status == MTAN_OK) *bytes = counter.count;
+    return counter.status;
+}
+
+mtan_status mtan_file_write_size(const mtan_file_entry *entries, size_t entry_count, const mtan_file_pair *pairs,
+                                 size_t pair_count, size_t *bytes) {
+    const file_contents c = {entries, entry_count, pairs, pair_count};
+    return bytes == NULL ? MTAN_ERR_NULL : contents_size(&c, bytes);
+}
+
+mtan_status mtan_file_write(const mtan_file_entry *entries, size_t entry_count, const mtan_file_pair *pairs,
+                            size_t pair_count, mtan_write_fn write, void *context) {
+    const file_contents c = {entries, entry_count, pairs, pair_count};
+    sink out = {write, context, 0, MTAN_OK};
+    size_t bytes;
+    if (write == NULL) return MTAN_ERR_NULL;
+    const mtan_status status = contents_size(&c, &bytes); /* so that nothing fails halfway but the callback */
+    if (status != MTAN_OK) return status;
+    write_file(&out, &c);
+    return out.status;
+}
+
+static mtan_status memory_write(void *context, const void *bytes, size_t n) {
+    uint8_t **at = context;
+    memcpy(*at, bytes, n);
+    *at += n;
+    return MTAN_OK;
+}
+
+mtan_status mtan_file_write_memory(const mtan_file_entry *entries, size_t entry_count, const mtan_file_pair *pairs,
+                                   size_t pair_count, void *out, size_t size, size_t *bytes) {
+    const file_contents c = {entries, entry_count, pairs, pair_count};
+    uint8_t *at = out;
+    sink memory = {memory_write, &at, 0, MTAN_OK};
+    size_t needed = 0;
+    if (out == NULL || bytes == NULL) return MTAN_ERR_NULL;
+    const mtan_status status = contents_size(&c, &needed);
+    if (status != MTAN_OK) return status;
+    if (size < needed) return MTAN_ERR_MEMORY;
+    write_file(&memory, &c);
+    *bytes = memory.count;
+    return memory.status;
+}
+
+/* ---- model files: settings as metadata mtan.<key>, weights under their names ---- */
+
+#define KEY_PREFIX "mtan."
+#define KEY_SIZE 40
+
+static void settings_key(char key[KEY_SIZE], const char *name)
+{
+    key[0] = 0;
+    append(key, KEY_SIZE, KEY_PREFIX);
+    append(key, KEY_SIZE, name);
+}
+
+mtan_status mtan_model_load_config(mtan_config *config, const void *blob, size_t bytes)
+{
+    char key[KEY_SIZE], text[NUMBER_SIZE];
+    mtan_config made;
+    mtan_file file;
+    mtan_status status;
+    if (!config) return MTAN_ERR_NULL;
+    if ((status = mtan_file_open(&file, blob, bytes)) != MTAN_OK) return status;
+    if (mtan_file_metadata(&file, KEY_PREFIX "kind", text, sizeof text, NULL) != MTAN_OK) return MTAN_ERR_FILE;
+    mtan_config_init(&made, MTAN_ENC, MTAN_CLASSIFY_RECORD, 1, 2);
+    for (int32_t i = 0; mtan_config_key(i); i++) {
+        settings_key(key, mtan_config_key(i));
+        status = mtan_file_metadata(&file, key, text, sizeof text, NULL);
+        if (status == MTAN_ERR_MISSING) continue; /* a setting that did not exist when the file was written */
+        if (status == MTAN_OK) status = mtan_config_set(&made, mtan_config_key(i), text);
+        if (status != MTAN_OK) return MTAN_ERR_FILE;
+    }
+    if (made.reference == MTAN_REF_GIVEN) {
+        mtan_tensor_view view;
+        if ((status = mtan_file_tensor(&file, KEY_PREFIX "ref", &view)) != MTAN_OK) return status;
+        made.ref = mtan_view_in_place(&view);
+        if (!made.ref || view.count != (size_t)made.ref_points) return MTAN_ERR_SHAPE;
+    }
+    if ((status = mtan_config_check(&made)) != MTAN_OK) return status;
+    *config = made;
+    return MTAN_OK;
+}
+
+/* A parameter's tensor in a file, its shape checked; vectors may be (n) or (n, 1). */
+static mtan_status find_param(const mtan_file *file, const mtan_param *p, mtan_tensor_view *view)
+{
+    const mtan_status status = mtan_file_tensor(file, p->name, view);
+    if (status != MTAN_OK) return status;
+    if (view->rank != p->rank || view->shape[0] != (size_t)p->rows || (p->rank == 2 && view->shape[1] != (size_t)p->cols))
+        return MTAN_ERR_SHAPE;
+    return MTAN_OK;
+}
+
+mtan_status mtan_model_open(mtan_model *model, const void *blob, size_t bytes)
+{
+    mtan_config config;
+    mtan_model made;
+    mtan_file file;
+    mtan_param p;
+    mtan_tensor_view view;
+    mtan_status status;
+    if (!model) return MTAN_ERR_NULL;
+    if ((status = mtan_model_load_config(&config, blob, bytes)) != MTAN_OK) return status;
+    mtan_file_open(&file, blob, bytes);
+    if ((uintptr_t)file.data % sizeof(mtan_real)) return MTAN_ERR_SHAPE;
+    if ((status = mtan_model_init(&made, &config, (const mtan_real *)(const void *)file.data)) != MTAN_OK) return status;
+    for (int32_t i = 0, n = mtan_param_count(&config); i < n; i++) {
+        const mtan_real *at;
+        mtan_param_at(&config, i, &p);
+        if ((status = find_param(&file, &p, &view)) != MTAN_OK) return status;
+        at = mtan_view_in_place(&view);
+        if (!at || (size_t)(at - made.weights) > LARGEST_COUNT) return MTAN_ERR_SHAPE;
+        made.offset[i] = (uint32_t)(at - made.weights);
+    }
+    *model = made;
+    return MTAN_OK;
+}
+
+mtan_status mtan_model_load(mtan_model *model, mtan_real *weights, size_t count, const void *blob, size_t bytes)
+{
+    mtan_config config;
+    mtan_file file;
+    mtan_param p;
+    mtan_tensor_view view;
+    mtan_status status;
+    int32_t n;
+    if (!model || !weights) return MTAN_ERR_NULL;
+    if ((status = mtan_model_load_config(&config, blob, bytes)) != MTAN_OK) return status;
+    if (count < mtan_weights_count(&config)) return MTAN_ERR_MEMORY;
+    mtan_file_open(&file, blob, bytes);
+    n = mtan_param_count(&config);
+    for (int32_t i = 0; i < n; i++) { /* everything is checked before anything is copied */
+        mtan_param_at(&config, i, &p);
+        if ((status = find_param(&file, &p, &view)) != MTAN_OK) return status;
+        if (view.dtype != MTAN_DTYPE_F16 && view.dtype != MTAN_DTYPE_BF16 && view.dtype != MTAN_DTYPE_F32 && view.dtype != MTAN_DTYPE_F64)
+            return MTAN_ERR_SHAPE;
+    }
+    for (int32_t i = 0; i < n; i++) {
+        mtan_param_at(&config, i, &p);
+        find_param(&file, &p, &view);
+        if ((status = mtan_view_read(&view, weights + p.offset, view.count)) != MTAN_OK) return status;
+    }
+    return mtan_model_init(model, &config, weights);
+}
+
+static mtan_file_entry entry_of(const char *name, int32_t rank, size_t rows, size_t cols, const mtan_real *data)
+{
+    mtan_file_entry e;
+    memset(&e, 0, sizeof e);
+    e.name = name;
+    e.dtype = MTAN_DTYPE_REAL;
+    e.rank = rank;
+    e.shape[0] = rows;
+    e.shape[1] = rank == 2 ? cols : 0;
+    e.data = data;
+    return e;
+}
+
+mtan_status mtan_model_save(const mtan_model *model, const mtan_trainer *trainer, const mtan_file_pair *pairs, size_t n_pairs,
+                            mtan_write_fn write, void *context)
+{
+    mtan_file_entry entries[MTAN_MAX_PARAMS + 3];
+    mtan_file_pair all[SETTINGS + 3 + MTAN_MAX_PAIRS];
+    mtan_param params[MTAN_MAX_PARAMS];
+    char keys[SETTINGS][KEY_SIZE], values[SETTINGS][NUMBER_SIZE], step[NUMBER_SIZE];
+    size_t n = 0, m = 0, P;
+    mtan_status status = check_model(model);
+    if (!write || (n_pairs > 0 && !pairs)) return MTAN_ERR_NULL;
+    if (status != MTAN_OK) return status;
+    if (n_pairs > MTAN_MAX_PAIRS) return MTAN_ERR_SIZE;
+    P = mtan_weights_count(&model->config);
+    for (int32_t i = 0; i < mtan_param_count(&model->config); i++, n++) {
+        mtan_param_at(&model->config, i, &params[i]);
+        entries[n] = entry_of(params[i].name, params[i].rank, (size_t)params[i].rows, (size_t)params[i].cols, model->weights + model->offset[i]);
+    }
+    if (model->config.reference == MTAN_REF_GIVEN)
+        entries[n++] = entry_of(KEY_PREFIX "ref", 1, (size_t)model->config.ref_points, 1, model->config.ref);
+    all[m].key = "format", all[m++].value = "pt";
+    all[m].key = KEY_PREFIX "version", all[m++].value = MTAN_VERSION;
+    for (int32_t i = 0; i < SETTINGS; i++, m++) {
+        settings_key(keys[i], mtan_config_key(i));
+        if ((status = mtan_config_get(&model->config, mtan_config_key(i), values[i], sizeof values[i])) != MTAN_OK) return status;
+        all[m].key = keys[i];
+        all[m].value = values[i];
+    }
+    if (trainer) {
+        entries[n++] = entry_of(KEY_PREFIX "moment1", 1, P, 1, trainer->moment1);
+        entries[n++] = entry_of(KEY_PREFIX "moment2", 1, P, 1, trainer->moment2);
+        format_number(step, (double)trainer->step);
+        all[m].key = KEY_PREFIX "step", all[m++].value = step;
+    }
+    for (size_t i = 0; i < n_pairs; i++) all[m++] = pairs[i];
+    return mtan_file_write(entries, n, all, m, write, context);
+}
+
+/* A checkpoint resumes the model it was made from: every parameter must be there in the same shape. */
+static mtan_status same_config(const mtan_file *file, const mtan_config *config)
+{
+    mtan_tensor_view view;
+    mtan_param p;
+    mtan_status status = MTAN_OK;
+    for (int32_t i = 0, n = mtan_param_count(config); i < n && status == MTAN_OK; i++) {
+        mtan_param_at(config, i, &p);
+        status = find_param(file, &p, &view);
+    }
+    return status;
+}
+
+mtan_status mtan_trainer_load(mtan_trainer *trainer, const void *blob, size_t bytes)
+{
+    mtan_tensor_view first, second;
+    mtan_model loaded;
+    mtan_file file;
+    char text[NUMBER_SIZE];
+    double step;
+    size_t P;
+    mtan_status status;
+    if (!trainer) return MTAN_ERR_NULL;
+    if ((status = mtan_file_open(&file, blob, bytes)) != MTAN_OK) return status;
+    P = mtan_weights_count(&trainer->model->config);
+    if ((status = mtan_file_tensor(&file, KEY_PREFIX "moment1", &first)) != MTAN_OK) return status;
+    if ((status = mtan_file_tensor(&file, KEY_PREFIX "moment2", &second)) != MTAN_OK) return status;
+    if ((status = mtan_file_metadata(&file, KEY_PREFIX "step", text, sizeof text, NULL)) != MTAN_OK) return status;
+    if (!parse_number(text, &step) || !(step >= 0 && step < 1e15)) return MTAN_ERR_FILE;
+    if (first.count != P || second.count != P || first.dtype != MTAN_DTYPE_REAL || second.dtype != MTAN_DTYPE_REAL) return MTAN_ERR_SHAPE;
+    if ((status = same_config(&file, &trainer->model->config)) != MTAN_OK) return status;
+    if ((status = mtan_model_load(&loaded, trainer->weights, P, blob, bytes)) != MTAN_OK) return status;
+    mtan_view_read(&first, trainer->moment1, P);
+    mtan_view_read(&second, trainer->moment2, P);
+    trainer->step = (int64_t)step;
+    return MTAN_OK;
+}
+#endif /* MTAN_KERNELS_ONLY */

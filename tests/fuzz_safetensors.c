@@ -1,0 +1,75 @@
+/* Fuzz target: any bytes are either refused or a file that can be read to its end.
+ *
+ * The input is taken twice. Once as it is. Then as the description of a file, so that the header's length and its long
+ * words are no walls in the way: up to the first zero byte it is the header, where control characters stand for the
+ * words of the format; what follows is the data.
+ */
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "file_walk.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const char *const words[] = {
+    "\"dtype\":\"U8\"",
+    "\"dtype\":\"F16\"",
+    "\"dtype\":\"BF16\"",
+    "\"dtype\":\"F32\"",
+    "\"dtype\":\"F64\"",
+    "\"dtype\":\"I32\"",
+    "\"shape\":[",
+    "\"data_offsets\":[",
+    "\"__metadata__\":",
+    "null",
+    "\"a\":{",
+    "\"b\":{",
+    "\\u00",
+    "\\ud83d\\ude42",
+    "{\"k\":\"v\"}",
+    "18446744073709551615",
+    "\"shape\":[1],",
+    "\"shape\":[],",
+    "[0,1]},",
+    "[1,2]}}",
+};
+enum { WORDS = sizeof words / sizeof words[0], LONGEST = 24 };
+
+static void try_blob(const uint8_t *blob, size_t bytes) {
+    mtan_file file;
+    if (mtan_file_open(&file, blob, bytes) == MTAN_OK && !file_walk(&file)) abort();
+}
+
+/* A header's byte, or the word it stands for. Returns the new end. */
+static uint8_t *spell(uint8_t *at, uint8_t c) {
+    if (c - 1 < WORDS) {
+        const size_t n = strlen(words[c - 1]);
+        memcpy(at, words[c - 1], n);
+        return at + n;
+    }
+    *at = c;
+    return at + 1;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    try_blob(data, size);
+    uint8_t *spelled = malloc(8 + size * LONGEST), *at = spelled + 8;
+    if (spelled == NULL) return 0;
+    size_t i = 0;
+    while (i < size && data[i] != 0) at = spell(at, data[i++]);
+    const uint64_t header = (uint64_t)(at - spelled - 8);
+    for (int k = 0; k < 8; k++) spelled[k] = (uint8_t)(header >> (8 * k));
+    for (i++; i < size; i++) *at++ = data[i];
+    /* Again into a block of exactly its size, for the address sanitizer. */
+    const size_t bytes = (size_t)(at - spelled);
+    uint8_t *exact = malloc(bytes);
+    if (exact != NULL) {
+        memcpy(exact, spelled, bytes);
+        try_blob(exact, bytes);
+    }
+    free(exact);
+    free(spelled);
+    return 0;
+}

@@ -1,0 +1,33 @@
+/* The three synthetic data sets of the reference (src/utils.py), draw for draw as NumPy makes them, values to 1e-12.
+ *
+ * Every function fills arrays of the caller, row-major, for n series of `length` observations each. Times lie in [0, 1],
+ * ascending; `truth` is the noise-free curve at 100 even points from 0 to 1 and may be NULL. Uses libm.
+ */
+#ifndef MTAN_TOOLS_SYNTHETIC_H
+#define MTAN_TOOLS_SYNTHETIC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    SYNTHETIC_TRUTH = 100,  /* points of the noise-free curve */
+    SYNTHETIC_KEYS = 10,    /* points between which the kernel smoother interpolates */
+    SYNTHETIC_CHANNELS = 3, /* of synthetic_irregular */
+    SYNTHETIC_GRID = 101    /* times are drawn from this many even points, with replacement (Q44) */
+};
+
+/* kernel_smoother_data_gen, the data set of the paper's appendix: ten standard normals at even points, smoothed by a
+ * Gaussian kernel exp(-100 (t - s)^2). No noise. `keys`, the normals, may be NULL.
+ * times, values (n, length); truth (n, SYNTHETIC_TRUTH); keys (n, SYNTHETIC_KEYS) */
+void synthetic_smooth(uint32_t seed, size_t n, size_t length, double *times, double *values, double *truth,
+                      double *keys);
+
+/* sine_wave_data_gen: a sine of random phase, plus one number of noise per series (Q45).
+ * times, values (n, length); truth (n, SYNTHETIC_TRUTH) */
+void synthetic_sine(uint32_t seed, size_t n, size_t length, double *times, double *values, double *truth);
+
+/* irregularly_sampled_data_gen: three related channels, each at its own times, plus one number of noise per channel.
+ * times, values (n, SYNTHETIC_CHANNELS, length); truth (n, SYNTHETIC_CHANNELS, SYNTHETIC_TRUTH) */
+void synthetic_irregular(uint32_t seed, size_t n, size_t length, double *times, double *values, double *truth);
+
+#endif
