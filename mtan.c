@@ -2385,16 +2385,23 @@ int32_t mtan_param_count(const mtan_config *config)
     return l.n;
 }
 
+/* For a config that has been checked and an index below its count. */
+static mtan_param param_at(const mtan_config *config, int32_t index)
+{
+    mtan_param found;
+    layout l;
+    memset(&found, 0, sizeof found);
+    walk(&l, config, index, &found);
+    return found;
+}
+
 mtan_status mtan_param_at(const mtan_config *config, int32_t index, mtan_param *param)
 {
     const mtan_status status = mtan_config_check(config);
-    mtan_param found;
-    layout l;
     if (status != MTAN_OK) return status;
     if (!param) return MTAN_ERR_NULL;
-    walk(&l, config, index, &found);
-    if (index < 0 || index >= l.n) return MTAN_ERR_MISSING;
-    *param = found;
+    if (index < 0 || index >= mtan_param_count(config)) return MTAN_ERR_MISSING;
+    *param = param_at(config, index);
     return MTAN_OK;
 }
 
@@ -2608,15 +2615,13 @@ mtan_status mtan_weights_init(const mtan_config *config, mtan_real *weights, uin
     const int32_t n = mtan_param_count(config);
     float chunk[64];
     mtan_mt19937 rng;
-    mtan_param p;
     if (!weights) return MTAN_ERR_NULL;
     if (n == 0) return mtan_config_check(config);
     mtan_mt_seed(&rng, seed);
     for (int32_t i = 0; i < n; i++) {
-        mtan_status status = mtan_param_at(config, i, &p);
+        const mtan_param p = param_at(config, i);
         const size_t count = (size_t)p.rows * (size_t)p.cols;
         const float bound = (float)(1 / scalar_sqrt((double)p.fan));
-        if (status != MTAN_OK) return status;
         for (size_t j = 0; j < count; j += 64) {
             const size_t m = count - j < 64 ? count - j : 64;
             mtan_torch_uniform(&rng, chunk, m, -bound, bound);
@@ -3301,6 +3306,7 @@ typedef struct model_outputs {
     mtan_tensor posterior;  /* (R, 2Z) */
     mtan_tensor noise, z;   /* (R S, Z) */
     mtan_tensor prediction; /* (Q S, D) */
+    mtan_tensor row;        /* (S, C) for gathering the samples of one row */
 } model_outputs;
 
 /* Standard normals of every record, laid out as z is. */
@@ -3338,6 +3344,7 @@ static model_outputs model_forward(const model_run *m, const batch_request *q, n
     const mtan_tensor hidden = encode(m);
     model_outputs out;
     memset(&out, 0, sizeof out);
+    out.row = mtan_new_constant(m->tape, batch->samples, c->classes > 0 ? c->classes : 0);
     if (!has_decoder(c)) {
         out.logits = head(m, c->classify == MTAN_CLASSIFY_RECORD ? last_of(m, hidden, batch->records) : hidden);
         return out;
@@ -3468,75 +3475,99 @@ static mtan_tape predict_tape(const mtan_predictor *p)
 }
 
 /* Probabilities of one row from S rows of logits, which become probabilities first. */
-static void combine_samples(const mtan_backend *k, mtan_real *out, mtan_real *logits, int32_t samples, int32_t classes, size_t apart, mtan_rule rule)
+static void combine_samples(const mtan_backend *k, mtan_real *out, mtan_real *logits, int32_t samples, int32_t classes, mtan_rule rule)
 {
-    for (int32_t s = 0; s < samples; s++) k->softmax_forward(logits + (size_t)s * apart, 1, classes);
-    for (int32_t s = 0; rule == MTAN_MEAN_LOG_PROBABILITY && s < samples; s++)
-        k->map(MTAN_LOG, logits + (size_t)s * apart, logits + (size_t)s * apart, (size_t)classes);
-    k->fill(out, (size_t)classes, 0);
-    k->add(out, 0, logits, apart, samples, classes);
-    k->scale(out, (size_t)classes, 1, classes, 1 / (mtan_real)samples);
+    const size_t C = (size_t)classes;
+    k->softmax_forward(logits, samples, classes);
+    if (rule == MTAN_MEAN_LOG_PROBABILITY) k->map(MTAN_LOG, logits, logits, (size_t)samples * C);
+    k->fill(out, C, 0);
+    k->add(out, 0, logits, C, samples, classes);
+    k->scale(out, C, 1, classes, 1 / (mtan_real)samples);
     if (rule == MTAN_MEAN_LOG_PROBABILITY) k->softmax_forward(out, 1, classes);
 }
 
-/* Hands the logits of one chunk out to the caller's rows, in the records' own order. */
-static size_t deliver_classes(const mtan_predictor *p, const mtan_tape *tape, const model_outputs *out, mtan_real *probability)
+/* Row of the logits that belongs to query i (of n) of the record at position b, for sample s. */
+static size_t logit_row(const mtan_config *c, const mtan_batch *batch, int32_t b, int32_t i, int32_t n, int32_t s)
 {
-    const mtan_config *c = &p->model->config;
+    if (c->classify == MTAN_CLASSIFY_RECORD) return (size_t)(b * batch->samples + s);
+    return observed(c) ? (size_t)(batch->first[i] + b) : (size_t)(batch->query0[b] * batch->samples + s * n + i);
+}
+
+/* Hands one chunk's results out in the records' own order: logits (rows, S, C), or probabilities (rows, C). */
+static size_t deliver_classes(const mtan_tape *tape, const mtan_config *c, mtan_tensor logits, mtan_tensor row, mtan_real *out, int32_t raw)
+{
     const mtan_batch *batch = tape->batch;
-    const size_t C = (size_t)c->classes;
-    const int32_t S = batch->samples;
+    const size_t C = (size_t)c->classes, S = (size_t)batch->samples;
+    mtan_real *samples = mtan_data(tape, row);
     size_t rows = 0;
     for (int32_t r = 0; r < batch->records; r++) {
         int32_t b = 0, n = 1;
         while (batch->order[b] != r) b++;
         if (c->classify == MTAN_CLASSIFY_TIME) n = batch->query0[b + 1] - batch->query0[b];
         for (int32_t i = 0; i < n; i++, rows++) {
-            const size_t row = c->classify == MTAN_CLASSIFY_RECORD ? (size_t)(b * S)
-                               : observed(c)                       ? (size_t)(batch->first[i] + b)
-                                                                   : (size_t)(batch->query0[b] * S + i);
-            const size_t apart = c->classify == MTAN_CLASSIFY_RECORD ? C : (size_t)n * C;
-            combine_samples(tape->backend, probability + rows * C, mtan_data(tape, out->logits) + row * C, S, c->classes, apart, c->rule);
+            for (int32_t s = 0; s < batch->samples; s++)
+                tape->backend->copy(samples + (size_t)s * C, C, mtan_data(tape, logits) + logit_row(c, batch, b, i, n, s) * C, C, 1, c->classes);
+            if (raw) memcpy(out + rows * S * C, samples, S * C * sizeof *out);
+            else combine_samples(tape->backend, out + rows * C, samples, batch->samples, c->classes, c->rule);
         }
     }
     return rows;
 }
 
-mtan_status mtan_classify(mtan_predictor *predictor, const mtan_record *records, int32_t n, mtan_real *probability)
+static mtan_status classes_of(mtan_predictor *predictor, const mtan_record *records, int32_t n, mtan_real *out, int32_t raw)
 {
-    if (!predictor || (n > 0 && (!records || !probability))) return MTAN_ERR_NULL;
+    const mtan_config *c;
+    if (!predictor || (n > 0 && (!records || !out))) return MTAN_ERR_NULL;
+    c = &predictor->model->config;
     if (n < 0) return MTAN_ERR_INPUT;
-    if (predictor->model->config.classify == MTAN_CLASSIFY_NONE) return MTAN_ERR_CONFIG;
+    if (c->classify == MTAN_CLASSIFY_NONE) return MTAN_ERR_CONFIG;
     for (int32_t i = 0; i < n; i++) { /* nothing is written unless every record is sound */
-        const mtan_status status = check_record(&records[i], &predictor->model->config, &predictor->bounds);
+        const mtan_status status = check_record(&records[i], c, &predictor->bounds);
         if (status != MTAN_OK) return status;
     }
     for (int32_t done = 0; done < n; done += predictor->bounds.records) {
         const int32_t m = n - done < predictor->bounds.records ? n - done : predictor->bounds.records;
-        const batch_request q = predict_request(predictor, records + done, m, class_queries(&predictor->model->config));
+        const batch_request q = predict_request(predictor, records + done, m, class_queries(c));
         mtan_tape tape = predict_tape(predictor);
         mtan_batch batch;
-        const model_outputs out = predict_forward(predictor, &tape, &batch, &q, 0);
+        const model_outputs result = predict_forward(predictor, &tape, &batch, &q, 0);
         if (tape.status != MTAN_OK) return tape.status;
-        probability += deliver_classes(predictor, &tape, &out, probability) * (size_t)predictor->model->config.classes;
+        out += deliver_classes(&tape, c, result.logits, result.row, out, raw) * (size_t)c->classes * (size_t)(raw ? batch.samples : 1);
     }
     return MTAN_OK;
+}
+
+mtan_status mtan_classify(mtan_predictor *predictor, const mtan_record *records, int32_t n, mtan_real *probability)
+{
+    return classes_of(predictor, records, n, probability, 0);
+}
+
+mtan_status mtan_logits(mtan_predictor *predictor, const mtan_record *records, int32_t n, mtan_real *logits)
+{
+    return classes_of(predictor, records, n, logits, 1);
+}
+
+/* Decodes one record at its query times on the caller's tape. */
+static mtan_status decode_one(mtan_predictor *p, const mtan_record *record, mtan_tape *tape, mtan_batch *batch, mtan_tensor *prediction)
+{
+    batch_request q;
+    if (!has_decoder(&p->model->config) || p->model->config.classify == MTAN_CLASSIFY_TIME) return MTAN_ERR_CONFIG;
+    q = predict_request(p, record, 1, QUERY_TIMES);
+    *tape = predict_tape(p);
+    *prediction = predict_forward(p, tape, batch, &q, 1).prediction;
+    return tape->status;
 }
 
 mtan_status mtan_interpolate(mtan_predictor *predictor, const mtan_record *record, mtan_real *mean, mtan_real *std)
 {
     mtan_tape tape;
     mtan_batch batch;
-    batch_request q;
-    model_outputs out;
+    mtan_tensor prediction;
+    mtan_status status;
     if (!predictor || !record || !mean) return MTAN_ERR_NULL;
-    if (!has_decoder(&predictor->model->config) || predictor->model->config.classify == MTAN_CLASSIFY_TIME) return MTAN_ERR_CONFIG;
-    q = predict_request(predictor, record, 1, QUERY_TIMES);
-    tape = predict_tape(predictor);
-    out = predict_forward(predictor, &tape, &batch, &q, 1);
-    if (tape.status != MTAN_OK) return tape.status;
+    if ((status = decode_one(predictor, record, &tape, &batch, &prediction)) != MTAN_OK) return status;
     for (size_t i = 0, n = (size_t)batch.queries * (size_t)batch.channels; i < n; i++) {
-        const mtan_real *x = mtan_data(&tape, out.prediction) + i;
+        const mtan_real *x = mtan_data(&tape, prediction) + i;
         double sum = 0, squares = 0;
         for (int32_t s = 0; s < batch.samples; s++) sum += (double)x[(size_t)s * n];
         sum /= batch.samples;
@@ -3544,6 +3575,18 @@ mtan_status mtan_interpolate(mtan_predictor *predictor, const mtan_record *recor
         mean[i] = (mtan_real)sum;
         if (std) std[i] = (mtan_real)scalar_sqrt(squares / batch.samples);
     }
+    return MTAN_OK;
+}
+
+mtan_status mtan_curves(mtan_predictor *predictor, const mtan_record *record, mtan_real *samples)
+{
+    mtan_tape tape;
+    mtan_batch batch;
+    mtan_tensor prediction;
+    mtan_status status;
+    if (!predictor || !record || !samples) return MTAN_ERR_NULL;
+    if ((status = decode_one(predictor, record, &tape, &batch, &prediction)) != MTAN_OK) return status;
+    memcpy(samples, mtan_data(&tape, prediction), count_of(prediction) * sizeof *samples);
     return MTAN_OK;
 }
 
@@ -5020,7 +5063,7 @@ mtan_status mtan_model_open(mtan_model *model, const void *blob, size_t bytes)
     if ((status = mtan_model_init(&made, &config, (const mtan_real *)(const void *)file.data)) != MTAN_OK) return status;
     for (int32_t i = 0, n = mtan_param_count(&config); i < n; i++) {
         const mtan_real *at;
-        mtan_param_at(&config, i, &p);
+        p = param_at(&config, i);
         if ((status = find_param(&file, &p, &view)) != MTAN_OK) return status;
         at = mtan_view_in_place(&view);
         if (!at || (size_t)(at - made.weights) > LARGEST_COUNT) return MTAN_ERR_SHAPE;
@@ -5044,13 +5087,13 @@ mtan_status mtan_model_load(mtan_model *model, mtan_real *weights, size_t count,
     mtan_file_open(&file, blob, bytes);
     n = mtan_param_count(&config);
     for (int32_t i = 0; i < n; i++) { /* everything is checked before anything is copied */
-        mtan_param_at(&config, i, &p);
+        p = param_at(&config, i);
         if ((status = find_param(&file, &p, &view)) != MTAN_OK) return status;
         if (view.dtype != MTAN_DTYPE_F16 && view.dtype != MTAN_DTYPE_BF16 && view.dtype != MTAN_DTYPE_F32 && view.dtype != MTAN_DTYPE_F64)
             return MTAN_ERR_SHAPE;
     }
     for (int32_t i = 0; i < n; i++) {
-        mtan_param_at(&config, i, &p);
+        p = param_at(&config, i);
         find_param(&file, &p, &view);
         if ((status = mtan_view_read(&view, weights + p.offset, view.count)) != MTAN_OK) return status;
     }
@@ -5084,7 +5127,7 @@ mtan_status mtan_model_save(const mtan_model *model, const mtan_trainer *trainer
     if (n_pairs > MTAN_MAX_PAIRS) return MTAN_ERR_SIZE;
     P = mtan_weights_count(&model->config);
     for (int32_t i = 0; i < mtan_param_count(&model->config); i++, n++) {
-        mtan_param_at(&model->config, i, &params[i]);
+        params[i] = param_at(&model->config, i);
         entries[n] = entry_of(params[i].name, params[i].rank, (size_t)params[i].rows, (size_t)params[i].cols, model->weights + model->offset[i]);
     }
     if (model->config.reference == MTAN_REF_GIVEN)
@@ -5114,7 +5157,7 @@ static mtan_status same_config(const mtan_file *file, const mtan_config *config)
     mtan_param p;
     mtan_status status = MTAN_OK;
     for (int32_t i = 0, n = mtan_param_count(config); i < n && status == MTAN_OK; i++) {
-        mtan_param_at(config, i, &p);
+        p = param_at(config, i);
         status = find_param(file, &p, &view);
     }
     return status;

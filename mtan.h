@@ -339,8 +339,14 @@ mtan_status mtan_predictor_init(mtan_predictor *predictor, const mtan_model *mod
  * for MTAN_CLASSIFY_TIME the rows of record 0, then record 1, ...: one per query time. */
 mtan_status mtan_classify(mtan_predictor *predictor, const mtan_record *records, int32_t n, mtan_real *probability);
 
+/* The raw logits, S samples to a row: (rows, S, C), rows as above, S = max(1, config.predict_samples), 1 for MTAN_ENC. */
+mtan_status mtan_logits(mtan_predictor *predictor, const mtan_record *records, int32_t n, mtan_real *logits);
+
 /* The decoder's mean and standard deviation over the samples at the record's query times, both (Q, D). std may be null. */
 mtan_status mtan_interpolate(mtan_predictor *predictor, const mtan_record *record, mtan_real *mean, mtan_real *std);
+
+/* Each sample's own curve at the query times: (S, Q, D). */
+mtan_status mtan_curves(mtan_predictor *predictor, const mtan_record *record, mtan_real *samples);
 
 /* The posterior over z: mean and log-variance, both (K, Z). logvar may be null. */
 mtan_status mtan_latent(mtan_predictor *predictor, const mtan_record *record, mtan_real *mean, mtan_real *logvar);

@@ -1,0 +1,430 @@
+/* See ladder.h. */
+#include "ladder.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the rule ---- */
+
+double golden_u(const char *name, size_t i) {
+    uint64_t z = 0xcbf29ce484222325u;
+    for (; *name; name++) z = (z ^ (uint8_t)*name) * 0x100000001b3u;
+    z += ((uint64_t)i + 1) * 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    z ^= z >> 31;
+    return ((double)(z >> 40) - 8388608.0) / 8388608.0;
+}
+
+static int ends_with(const char *text, const char *end) {
+    return strlen(text) >= strlen(end) && strcmp(text + strlen(text) - strlen(end), end) == 0;
+}
+
+void golden_weights(const mtan_config *config, mtan_real *weights, double freq, double gain) {
+    for (int32_t k = 0; k < mtan_param_count(config); k++) {
+        mtan_param p;
+        double scale = 1;
+        mtan_param_at(config, k, &p);
+        while (scale * scale * p.fan > 1) scale /= 2;
+        if (ends_with(p.name, "periodic.weight")) scale *= freq;
+        if (ends_with(p.name, "linears.0.weight") || ends_with(p.name, "linears.1.weight")) scale *= gain;
+        for (size_t i = 0; i < (size_t)p.rows * (size_t)p.cols; i++)
+            weights[p.offset + i] = (mtan_real)(golden_u(p.name, i) * scale);
+    }
+}
+
+/* ---- a case in memory ---- */
+
+typedef struct {
+    int n;
+    mtan_event *events;
+    int32_t *offset, *label;
+    mtan_real *times; /* distinct times of each record, ascending; record b from time0[b] */
+    int *time0;
+} record_set;
+
+typedef struct {
+    void *blob;
+    mtan_file file;
+    mtan_config config;
+    record_set seen, scored;
+    mtan_record *records;
+    mtan_real *weights, *noise;
+    mtan_model model;
+    double kl_weight, lr;
+    mtan_bounds bounds;
+    ladder_visit visit;
+    void *context;
+    double largest_gradient; /* norm */
+    int compared;
+} ladder;
+
+static double number_of(const ladder *l, const char *key, double otherwise) {
+    char text[64];
+    return mtan_file_metadata(&l->file, key, text, sizeof text, NULL) == MTAN_OK ? atof(text) : otherwise;
+}
+
+static void *view_ints(const mtan_file *file, const char *set, const char *field, size_t *n) {
+    char name[96];
+    mtan_tensor_view view;
+    int32_t *out;
+    snprintf(name, sizeof name, "%s/%s", set, field);
+    if (mtan_file_tensor(file, name, &view) != MTAN_OK) return NULL;
+    out = malloc((view.count + 1) * sizeof *out);
+    *n = view.count;
+    if (mtan_view_read_i32(&view, out, view.count) != MTAN_OK) return NULL;
+    return out;
+}
+
+static mtan_real *view_reals(const mtan_file *file, const char *set, const char *field, size_t *n) {
+    char name[96];
+    mtan_tensor_view view;
+    mtan_real *out;
+    snprintf(name, sizeof name, "%s/%s", set, field);
+    if (mtan_file_tensor(file, name, &view) != MTAN_OK) return NULL;
+    out = malloc((view.count + 1) * sizeof *out);
+    *n = view.count;
+    if (mtan_view_read(&view, out, view.count) != MTAN_OK) return NULL;
+    return out;
+}
+
+static int by_value(const void *a, const void *b) {
+    const mtan_real x = *(const mtan_real *)a, y = *(const mtan_real *)b;
+    return (x > y) - (x < y);
+}
+
+static int load_set(record_set *set, const char *name) {
+    size_t bytes, n = 0, records = 0, labels = 0;
+    void *blob = slurp_golden("records.safetensors", &bytes);
+    mtan_file file;
+    int32_t *channel;
+    mtan_real *time, *value;
+    if (!blob || mtan_file_open(&file, blob, bytes) != MTAN_OK) return 0;
+    set->offset = view_ints(&file, name, "offset", &records);
+    set->label = view_ints(&file, name, "label", &labels);
+    channel = view_ints(&file, name, "channel", &n);
+    time = view_reals(&file, name, "time", &n);
+    value = view_reals(&file, name, "value", &n);
+    if (!set->offset || !channel || !time || !value) return 0;
+    set->n = (int)records - 1;
+    set->events = malloc((n + 1) * sizeof *set->events);
+    set->times = malloc((n + 1) * sizeof *set->times);
+    set->time0 = calloc(records, sizeof *set->time0);
+    for (size_t i = 0; i < n; i++) set->events[i] = (mtan_event){time[i], channel[i], value[i]};
+    for (int b = 0; b < set->n; b++) {
+        const int first = set->offset[b], count = set->offset[b + 1] - first;
+        mtan_real *out = set->times + set->time0[b];
+        int distinct = 0;
+        qsort(time + first, (size_t)count, sizeof *time, by_value);
+        for (int i = 0; i < count; i++)
+            if (i == 0 || time[first + i] != time[first + i - 1]) out[distinct++] = time[first + i];
+        set->time0[b + 1] = set->time0[b] + distinct;
+    }
+    free(channel), free(time), free(value);
+    return guard_free(blob);
+}
+
+static void free_set(record_set *set) {
+    free(set->offset), free(set->label), free(set->events), free(set->times), free(set->time0);
+}
+
+static int load_config(ladder *l) {
+    char key[64], text[64];
+    mtan_config_init(&l->config, MTAN_ENC, MTAN_CLASSIFY_RECORD, 1, 2);
+    mtan_config_preset(&l->config, MTAN_FAITHFUL);
+    for (int32_t i = 0; mtan_config_key(i); i++) {
+        snprintf(key, sizeof key, "mtan.%s", mtan_config_key(i));
+        if (mtan_file_metadata(&l->file, key, text, sizeof text, NULL) != MTAN_OK) continue;
+        if (mtan_config_set(&l->config, mtan_config_key(i), text) != MTAN_OK) return 0;
+    }
+    l->config.kl_anneal = 0;
+    l->config.predict_samples = l->config.samples;
+    return mtan_config_check(&l->config) == MTAN_OK;
+}
+
+static int max_int(int a, int b) {
+    return a > b ? a : b;
+}
+
+static void make_records(ladder *l) {
+    const mtan_config *c = &l->config;
+    const size_t per_sample = (size_t)c->ref_points * (size_t)c->latent;
+    const int B = l->seen.n, S = c->samples, has_targets = l->scored.n > 0;
+    l->records = calloc((size_t)B, sizeof *l->records);
+    l->noise = malloc(((size_t)B * (size_t)S * per_sample + 1) * sizeof *l->noise);
+    l->bounds.records = B;
+    for (int b = 0; b < B; b++) {
+        mtan_record *r = &l->records[b];
+        mtan_real *noise = l->noise + (size_t)b * (size_t)S * per_sample;
+        const record_set *scored = has_targets ? &l->scored : &l->seen;
+        r->events = l->seen.events + l->seen.offset[b];
+        r->n_events = l->seen.offset[b + 1] - l->seen.offset[b];
+        if (has_targets) r->targets = scored->events + scored->offset[b];
+        r->n_targets = has_targets ? scored->offset[b + 1] - scored->offset[b] : 0;
+        r->times = scored->times + scored->time0[b];
+        r->n_times = scored->time0[b + 1] - scored->time0[b];
+        if (c->classify == MTAN_CLASSIFY_TIME) r->labels = l->seen.label + l->seen.time0[b];
+        if (c->classify == MTAN_CLASSIFY_RECORD) r->labels = l->seen.label + b;
+        r->noise = noise;
+        r->n_noise = (int32_t)((size_t)S * per_sample);
+        for (int s = 0; s < S; s++) /* the rule's noise is (S, B, K, Z) */
+            for (size_t i = 0; i < per_sample; i++)
+                noise[(size_t)s * per_sample + i] = (mtan_real)(2 * golden_u("noise", ((size_t)s * (size_t)B + (size_t)b) * per_sample + i));
+        l->bounds.events = max_int(l->bounds.events, max_int(r->n_events, r->n_targets));
+        l->bounds.times = max_int(l->bounds.times, max_int(r->n_times, l->seen.time0[b + 1] - l->seen.time0[b]));
+    }
+}
+
+static int ladder_open(ladder *l, const char *name, const mtan_backend *backend, ladder_visit visit, void *context) {
+    char path[128], set[64];
+    size_t bytes;
+    memset(l, 0, sizeof *l);
+    l->visit = visit, l->context = context;
+    snprintf(path, sizeof path, "%s.safetensors", name);
+    l->blob = slurp_golden(path, &bytes);
+    if (!l->blob || mtan_file_open(&l->file, l->blob, bytes) != MTAN_OK || !load_config(l)) return 0;
+    if (mtan_file_metadata(&l->file, "golden.records", set, sizeof set, NULL) != MTAN_OK || !load_set(&l->seen, set)) return 0;
+    if (mtan_file_metadata(&l->file, "golden.targets", set, sizeof set, NULL) == MTAN_OK && !load_set(&l->scored, set)) return 0;
+    l->kl_weight = number_of(l, "golden.kl_coef", 1);
+    l->lr = number_of(l, "golden.lr", 1e-3);
+    make_records(l);
+    l->weights = malloc(mtan_weights_count(&l->config) * sizeof *l->weights);
+    golden_weights(&l->config, l->weights, number_of(l, "golden.freq", 8), number_of(l, "golden.gain", 1));
+    if (mtan_model_init(&l->model, &l->config, l->weights) != MTAN_OK) return 0;
+    l->model.backend = backend;
+    return 1;
+}
+
+static void ladder_close(ladder *l) {
+    free_set(&l->seen), free_set(&l->scored);
+    free(l->records), free(l->noise), free(l->weights);
+    if (l->blob) guard_free(l->blob);
+}
+
+/* ---- comparing ---- */
+
+static double *golden_f64(const ladder *l, const char *name, const char *suffix, size_t *n) {
+    char full[128];
+    mtan_tensor_view view;
+    double *out;
+    snprintf(full, sizeof full, "%s%s", name, suffix);
+    if (mtan_file_tensor(&l->file, full, &view) != MTAN_OK) return NULL;
+    out = malloc((view.count + 1) * sizeof *out);
+    *n = view.count;
+    if (mtan_view_read_f64(&view, out, view.count) != MTAN_OK) *n = 0;
+    return out;
+}
+
+/* The limits at the end of golden/README.md. */
+static double limit_for(const ladder *l, double size, double err32) {
+#ifdef MTAN_DOUBLE
+    (void)err32;
+    return 1e-10 * size + 1e-14 * l->largest_gradient;
+#else
+    (void)l;
+    return 4 * err32 + 4 * ldexp(size, -24);
+#endif
+}
+
+static void report(ladder *l, const char *name, double difference, double limit) {
+    const double share = difference <= limit ? (limit > 0 ? difference / limit : 0) : difference > limit ? difference / limit : HUGE_VAL;
+    l->compared++;
+    l->visit(l->context, name, difference, limit, share);
+}
+
+/* One tensor, stored whole or as 256 samples with sum and norm. Missing in the file is not an error: not every case has it. */
+static void compare(ladder *l, const char *name, const mtan_real *got, size_t n) {
+    size_t count = 0, errors = 0, one = 0;
+    double *ref = golden_f64(l, name, "", &count), *err = golden_f64(l, name, ".err32", &errors);
+    double difference = 0, size = 0;
+    if (ref && count == n && errors == 1) {
+        for (size_t i = 0; i < n; i++) difference += (got[i] - ref[i]) * (got[i] - ref[i]), size += ref[i] * ref[i];
+        report(l, name, sqrt(difference), limit_for(l, sqrt(size), err[0]));
+    } else if (!ref && err && errors == 3) {
+        double *sum = golden_f64(l, name, ".sum", &one), *norm = golden_f64(l, name, ".norm", &one), total = 0, length = 0;
+        char part[128];
+        ref = golden_f64(l, name, ".sample", &count);
+        for (size_t j = 0; j < count; j++) {
+            const double g = (double)got[j * n / count];
+            difference += (g - ref[j]) * (g - ref[j]), size += ref[j] * ref[j];
+        }
+        for (size_t i = 0; i < n; i++) total += (double)got[i], length += (double)got[i] * (double)got[i];
+        report(l, name, count == 256 ? sqrt(difference) : HUGE_VAL, limit_for(l, sqrt(size), err[0]));
+        snprintf(part, sizeof part, "%s (sum)", name);
+        report(l, part, fabs(total - sum[0]), limit_for(l, norm[0], err[1]));
+        snprintf(part, sizeof part, "%s (norm)", name);
+        report(l, part, fabs(sqrt(length) - norm[0]), limit_for(l, norm[0], err[2]));
+        free(sum), free(norm);
+    } else if (ref || err) {
+        report(l, name, HUGE_VAL, 0); /* another shape */
+    }
+    free(ref), free(err);
+}
+
+static void find_largest_gradient(ladder *l) {
+    for (int32_t i = 0; i < mtan_param_count(&l->config); i++) {
+        char name[96];
+        size_t n = 0;
+        mtan_param p;
+        double *ref, size = 0;
+        mtan_param_at(&l->config, i, &p);
+        snprintf(name, sizeof name, "grad.%s", p.name);
+        if ((ref = golden_f64(l, name, "", &n))) size = check_length(ref, n);
+        else if ((ref = golden_f64(l, name, ".norm", &n))) size = ref[0];
+        free(ref);
+        if (size > l->largest_gradient) l->largest_gradient = size;
+    }
+}
+
+/* ---- running ---- */
+
+static mtan_trainer start_trainer(ladder *l, void **memory) {
+    mtan_train_config config;
+    mtan_trainer trainer;
+    size_t bytes = 0;
+    mtan_train_config_init(&config);
+    config.kl_weight = l->kl_weight;
+    config.lr = l->lr;
+    memset(&trainer, 0, sizeof trainer);
+    *memory = NULL;
+    if (mtan_trainer_size(&l->model, &config, &l->bounds, &bytes) != MTAN_OK) return trainer;
+    *memory = guard_alloc(bytes);
+    if (mtan_trainer_init(&trainer, &l->model, l->weights, &config, &l->bounds, *memory, bytes) != MTAN_OK) trainer.model = NULL;
+    return trainer;
+}
+
+static void compare_scalar(ladder *l, const char *name, double got) {
+    const mtan_real x = (mtan_real)got;
+    compare(l, name, &x, 1);
+}
+
+static int compare_training(ladder *l) {
+    mtan_report r;
+    void *memory;
+    mtan_trainer trainer = start_trainer(l, &memory);
+    mtan_status status = trainer.model ? mtan_train_gradient(&trainer, l->records, l->seen.n, 1, &r) : MTAN_ERR_MEMORY;
+    if (status == MTAN_OK) {
+        compare_scalar(l, "loss", r.loss);
+        compare_scalar(l, "recon", r.recon);
+        compare_scalar(l, "ce", r.ce);
+        compare_scalar(l, "kl", r.kl);
+        for (int32_t i = 0; i < mtan_param_count(&l->config); i++) {
+            char name[96];
+            mtan_param p;
+            mtan_param_at(&l->config, i, &p);
+            snprintf(name, sizeof name, "grad.%s", p.name);
+            compare(l, name, trainer.gradient + p.offset, (size_t)p.rows * (size_t)p.cols);
+        }
+    } else {
+        printf("training: %s\n", mtan_status_message(status));
+    }
+    return guard_free(memory) && status == MTAN_OK;
+}
+
+static void compare_logits(ladder *l, mtan_predictor *predictor) {
+    const size_t C = (size_t)l->config.classes, S = l->config.kind == MTAN_FULL ? (size_t)l->config.samples : 1;
+    const int per_time = l->config.classify == MTAN_CLASSIFY_TIME;
+    const size_t rows = per_time ? (size_t)l->seen.time0[l->seen.n] : (size_t)l->seen.n;
+    mtan_real *got = malloc(rows * S * C * sizeof *got), *turned = malloc(rows * S * C * sizeof *got);
+    const mtan_status status = mtan_logits(predictor, l->records, l->seen.n, got);
+    for (size_t i = 0; i < rows * S * C; i++) { /* ours (rows, S, C), theirs (S, rows, C) */
+        const size_t c = i % C, s = i / C % S, r = i / C / S;
+        turned[(s * rows + r) * C + c] = status == MTAN_OK ? got[i] : (mtan_real)NAN;
+    }
+    compare(l, "logits", turned, rows * S * C);
+    free(got), free(turned);
+}
+
+static void compare_latent(ladder *l, mtan_predictor *predictor) {
+    const size_t n = (size_t)l->config.ref_points * (size_t)l->config.latent, B = (size_t)l->seen.n;
+    mtan_real *mean = malloc(B * n * sizeof *mean), *logvar = malloc(B * n * sizeof *logvar);
+    for (size_t b = 0; b < B; b++)
+        if (mtan_latent(predictor, &l->records[b], mean + b * n, logvar + b * n) != MTAN_OK) mean[b * n] = (mtan_real)NAN;
+    compare(l, "mean", mean, B * n);
+    compare(l, "logvar", logvar, B * n);
+    free(mean), free(logvar);
+}
+
+/* The decoder at the scored cells: (S, cells), a record's cells in a stable order of time. */
+static void compare_curves(ladder *l, mtan_predictor *predictor) {
+    const record_set *set = l->scored.n ? &l->scored : &l->seen;
+    const size_t D = (size_t)l->config.channels, S = (size_t)l->config.samples, cells = (size_t)set->offset[set->n];
+    mtan_real *got = malloc((S * cells + 1) * sizeof *got), *curve = malloc((S * (size_t)l->bounds.times * D + 1) * sizeof *curve);
+    for (int b = 0; b < set->n; b++) {
+        const mtan_record *r = &l->records[b];
+        const size_t Q = (size_t)r->n_times;
+        size_t at = (size_t)set->offset[b];
+        const mtan_status status = mtan_curves(predictor, r, curve);
+        for (size_t q = 0; q < Q; q++)
+            for (int e = set->offset[b]; e < set->offset[b + 1]; e++) {
+                if (set->events[e].time != r->times[q]) continue;
+                for (size_t s = 0; s < S; s++)
+                    got[s * cells + at] = status == MTAN_OK ? curve[(s * Q + q) * D + (size_t)set->events[e].channel] : (mtan_real)NAN;
+                at++;
+            }
+    }
+    compare(l, "pred", got, S * cells);
+    free(got), free(curve);
+}
+
+static int compare_prediction(ladder *l) {
+    mtan_predictor predictor;
+    size_t bytes = 0;
+    void *memory;
+    mtan_status status = mtan_predictor_size(&l->model, &l->bounds, &bytes);
+    memory = guard_alloc(bytes);
+    if (status == MTAN_OK) status = mtan_predictor_init(&predictor, &l->model, &l->bounds, memory, bytes);
+    if (status == MTAN_OK) {
+        if (l->config.classify != MTAN_CLASSIFY_NONE) compare_logits(l, &predictor);
+        if (l->config.kind == MTAN_FULL) compare_latent(l, &predictor);
+        if (l->config.kind == MTAN_FULL && l->config.classify != MTAN_CLASSIFY_TIME) compare_curves(l, &predictor);
+    } else {
+        printf("prediction: %s\n", mtan_status_message(status));
+    }
+    return guard_free(memory) && status == MTAN_OK;
+}
+
+int ladder_model(const char *name, const mtan_backend *backend, ladder_visit visit, void *context) {
+    ladder l;
+    int ok = ladder_open(&l, name, backend, visit, context);
+    if (!ok) printf("golden/%s: cannot be set up\n", name);
+    if (ok) find_largest_gradient(&l);
+    ok = ok && compare_training(&l);
+    ok = ok && compare_prediction(&l);
+    ladder_close(&l);
+    return ok ? l.compared : -1;
+}
+
+int ladder_training(const char *name, const mtan_backend *backend, ladder_visit visit, void *context) {
+    ladder l;
+    mtan_real losses[64];
+    void *memory = NULL;
+    int ok = ladder_open(&l, name, backend, visit, context), steps = 0;
+    if (ok) {
+        mtan_trainer trainer = start_trainer(&l, &memory);
+        steps = (int)number_of(&l, "golden.steps", 10);
+        for (int i = 0; ok && i < steps; i++) {
+            mtan_report r;
+            ok = trainer.model && mtan_train_step(&trainer, l.records, l.seen.n, 1, &r) == MTAN_OK;
+            losses[i] = ok ? (mtan_real)r.loss : (mtan_real)NAN;
+        }
+        compare(&l, "losses", losses, (size_t)steps);
+    }
+    ok = guard_free(memory) && ok;
+    ladder_close(&l);
+    return ok ? l.compared : -1;
+}
+
+static const char *const cases[] = {
+    "enc-small", "enc-one", "enc-unsorted", "enc-unseen", "enc-empty", "enc-far", "enc-k1", "enc-h2", "enc-h4", "enc-fixed",
+    "enc-perhead", "rnn3-enc", "full-small", "full-one", "full-unsorted", "full-unseen", "full-empty", "full-far", "full-k1",
+    "full-h2", "full-h4", "full-fixed", "full-perhead", "full-samples", "full-elbo", "full-iwae", "full-subset", "rbf-interp",
+    "rbf-full", "rnn3-full", "toy-interp", "physionet-interp", "physionet-full", "physionet-enc", "mimic3-full", "mimic3-enc",
+    "activity-enc", "activity-full", NULL
+};
+
+const char *ladder_case(int index) {
+    return cases[index];
+}

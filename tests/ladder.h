@@ -1,0 +1,23 @@
+/* The golden ladder at model level: runs one file of golden/ through the library and compares every output and every
+ * gradient with the reference. Used by the tests and by tools/agreement.c. golden/README.md has the rules. */
+#ifndef MTAN_TESTS_LADDER_H
+#define MTAN_TESTS_LADDER_H
+
+#include "check.h"
+
+/* Called once per compared tensor: share of the limit used, above 1 is a failure, NaN counts as infinite. */
+typedef void (*ladder_visit)(void *context, const char *tensor, double difference, double limit, double share);
+
+/* Runs golden/<name>.safetensors. Returns the number of tensors compared, or -1 with a message printed. */
+int ladder_model(const char *name, const mtan_backend *backend, ladder_visit visit, void *context);
+/* The ten training steps of golden/<name>.safetensors: `losses`. */
+int ladder_training(const char *name, const mtan_backend *backend, ladder_visit visit, void *context);
+
+/* Every model case, null past the last. */
+const char *ladder_case(int index);
+
+/* The rule of golden/README.md: u(name, i), and the weight tensor of a parameter. */
+double golden_u(const char *name, size_t i);
+void golden_weights(const mtan_config *config, mtan_real *weights, double freq, double gain);
+
+#endif
