@@ -55,20 +55,20 @@ RUN := $(foreach t,$(TESTS) $(CHECKS),$(if $(strip $($(t).SKIP)),,$(t)))
 
 # ---- Rules, once per configuration -----------------------------------------------------------------------------
 
-TEST_C := $(wildcard tests/main.c tests/check.c tests/test_*.c tools/data/*.c)
+SUITE_C := $(wildcard tests/main.c tests/test_*.c)
+SHARED_C := $(filter-out $(SUITE_C) tests/fuzz_%,$(wildcard tests/*.c tools/data/*.c)) # serves tests and tools
 
 define rules
 build/$(1)/mtan.o: LIBRARY := $$($(1).LIBRARY)
 build/$(1)/%.o: %.c Makefile
 	@mkdir -p $$(@D)
 	@$$($(1).CC) $$(ALWAYS) $$($(1).FLAGS) $$(LIBRARY) -c $$< -o $$@
-$$(patsubst %.c,build/$(1)/%.o,$$(filter tests/main.c tests/test_%,$$(TEST_C))): | build/deps/greatest.h
-build/$(1)/run-tests: $$(TEST_C:%.c=build/$(1)/%.o) build/$(1)/mtan.o
-	@$$($(1).CC) $$($(1).FLAGS) $$^ -lm -o $$@
-# A tool may use the data generators and the tests' comparisons; the linker takes from the archive what it needs.
-build/$(1)/tools.a: $$(patsubst %.c,build/$(1)/%.o,$$(wildcard tools/data/*.c) tests/check.c)
+$$(SUITE_C:%.c=build/$(1)/%.o): | build/deps/greatest.h
+build/$(1)/shared.a: $$(SHARED_C:%.c=build/$(1)/%.o) build/$(1)/mtan.o
 	@rm -f $$@ && $$(AR) rcs $$@ $$^
-build/$(1)/%: build/$(1)/tools/%.o build/$(1)/tools.a build/$(1)/mtan.o
+build/$(1)/run-tests: $$(SUITE_C:%.c=build/$(1)/%.o) build/$(1)/shared.a
+	@$$($(1).CC) $$($(1).FLAGS) $$^ -lm -o $$@
+build/$(1)/%: build/$(1)/tools/%.o build/$(1)/shared.a
 	@$$($(1).CC) $$($(1).FLAGS) $$^ -lm -o $$@
 endef
 $(foreach c,release double $(TESTS),$(eval $(call rules,$(c))))
@@ -96,7 +96,7 @@ build/libmtan.a: build/release/mtan.o
 	@rm -f $@ && $(AR) rcs $@ $^ && echo $@
 
 demo: build/release/demo ## train on the paper's synthetic series and interpolate them
-	@build/release/demo
+	@build/release/demo $(ARGS)
 
 test: found ## build and run every configuration, then the checks below; the sum stands on the last line
 	@MAKE='$(MAKE)' tools/run_tests.sh all $(JOBS) $(foreach t,$(TESTS) $(CHECKS),'$(t):$(strip $($(t).SKIP))')
@@ -120,12 +120,11 @@ cxx: build/release/mtan.o ## the header and a program that uses it, as C++
 	@$(CXX) -std=c++11 -pedantic -Wall -Wextra -Werror -I. tests/cxx_program.cpp build/release/mtan.o -o build/cxx_program
 	@build/cxx_program
 
-agreement: build/release/agreement build/double/agreement ## differences from the reference, per case and tensor
-	@build/double/agreement
-	@build/release/agreement
+agreement: build/release/agreement build/double/agreement ## differences from the reference, per case and tensor (ARGS=--worst: per case)
+	@build/double/agreement $(ARGS); double=$$?; build/release/agreement $(ARGS) && exit $$double
 
 ulp: build/release/ulp ## largest error of each function over all floats (minutes)
-	@build/release/ulp
+	@build/release/ulp $(ARGS)
 
 FUZZ_SECONDS ?= 20
 FUZZERS := $(patsubst tests/%.c,%,$(wildcard tests/fuzz_*.c))

@@ -13,29 +13,24 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+/* Whole tensors first, which fit together, then their parts. */
 static const char *const words[] = {
-    "\"dtype\":\"U8\"",
-    "\"dtype\":\"F16\"",
-    "\"dtype\":\"BF16\"",
-    "\"dtype\":\"F32\"",
-    "\"dtype\":\"F64\"",
+    "\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}",
+    "\"b\":{\"dtype\":\"F16\",\"shape\":[2,1],\"data_offsets\":[4,8]}",
+    "\"c\":{\"dtype\":\"F64\",\"shape\":[],\"data_offsets\":[8,16]}",
+    "\"d\":{\"dtype\":\"BF16\",\"shape\":[0],\"data_offsets\":[0,0]}",
+    "{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}",
     "\"dtype\":\"I32\"",
     "\"shape\":[",
     "\"data_offsets\":[",
     "\"__metadata__\":",
+    "{\"k\":\"v\"}",
     "null",
-    "\"a\":{",
-    "\"b\":{",
     "\\u00",
     "\\ud83d\\ude42",
-    "{\"k\":\"v\"}",
     "18446744073709551615",
-    "\"shape\":[1],",
-    "\"shape\":[],",
-    "[0,1]},",
-    "[1,2]}}",
 };
-enum { WORDS = sizeof words / sizeof words[0], LONGEST = 24 };
+enum { WORDS = sizeof words / sizeof words[0], LONGEST = 64 };
 
 static void try_blob(const uint8_t *blob, size_t bytes) {
     mtan_file file;

@@ -769,8 +769,8 @@ TEST files_cut_at_any_byte_are_refused(void) {
     PASS();
 }
 
-/* Every bit flipped, and every byte replaced by those that mean something in JSON or UTF-8: the file is refused or can be
- * read, and a file opened before the change, whose header is then not what was checked, still reads nothing outside. */
+/* Every bit flipped, and every byte replaced by those that mean something in JSON or UTF-8: the file is refused or can
+ * be read, and a file opened before the change, whose header is then not what was checked, reads nothing outside. */
 TEST any_byte_may_be_wrong(void) {
     static const char meaning[] = "\"\\{}[]:, 019-n\n\x80\xc3\xf0\xff"; /* the zero at its end, too */
     size_t bytes, opened = 0, refused = 0;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Write golden/: what the published code computes, for the C tests to compare with.
 
-    tools/golden.py --reference CHECKOUT [--physionet set-a.tar.gz] [--out golden] [--only CASE] [--runs 1]
+    tools/golden.py --reference CHECKOUT [--physionet set-a.tar.gz] [--out golden] [--only CASE] [--runs 6]
 
 CHECKOUT is reml-lab/mTAN at commit 7a3d536.  Its own classes run in float64 (the truth) and in float32 (whose
 error is the yardstick of the float build).  Weights and inputs are not stored: they follow a rule, `rule` below,
@@ -884,7 +884,7 @@ def main():
     parser.add_argument("--physionet", help="set-a.tar.gz, to renew the pattern of the records")
     parser.add_argument("--out", default="golden", type=Path)
     parser.add_argument("--only", help="one file, by its name without .safetensors")
-    parser.add_argument("--runs", default=1, type=int, help="measurements of the float32 error; the largest counts")
+    parser.add_argument("--runs", default=6, type=int, help="measurements of the float32 error; the largest counts")
     args = parser.parse_args()
     Runs.count = args.runs
     torch.set_num_threads(1)
