@@ -31,15 +31,15 @@
 
 /* ==== 1. Basics ================================================================================================ */
 
-const char *mtan_status_message(mtan_status status)
-{
+const char *mtan_status_message(mtan_status status) {
     switch (status) {
     case MTAN_OK: return "success";
     case MTAN_ERR_NULL: return "a pointer that must not be null is null";
     case MTAN_ERR_CONFIG: return "a setting is out of range or contradicts another";
     case MTAN_ERR_MEMORY: return "the memory given is too small, or a record exceeds the bounds it was sized for";
     case MTAN_ERR_SIZE: return "the sizes asked for are too large";
-    case MTAN_ERR_INPUT: return "bad input: a time or value that is not finite, a channel or label out of range, or a negative count";
+    case MTAN_ERR_INPUT:
+        return "bad input: a time or value that is not finite, a channel or label out of range, or a negative count";
     case MTAN_ERR_FILE: return "not a valid safetensors file, or not a model of this library";
     case MTAN_ERR_MISSING: return "no such tensor, metadata key, setting or configuration";
     case MTAN_ERR_SHAPE: return "a tensor has another shape or type than the model needs";
@@ -48,22 +48,19 @@ const char *mtan_status_message(mtan_status status)
     return "unknown status";
 }
 
-static int32_t is_finite(mtan_real x)
-{
+static int32_t is_finite(mtan_real x) {
     return x - x == 0;
 }
 
 /* The few string functions that are needed, since <string.h>'s are not all there on bare metal. */
 /* The bound, more than any name or header holds, keeps gcc from calling strlen here, which bare metal does not have. */
-static size_t text_length(const char *s)
-{
+static size_t text_length(const char *s) {
     size_t n = 0;
     while (n < MTAN_FILE_MAX_HEADER && s[n]) n++;
     return n;
 }
 
-static int32_t text_equal(const char *a, const char *b)
-{
+static int32_t text_equal(const char *a, const char *b) {
     while (*a && *a == *b) a++, b++;
     return *a == *b;
 }
@@ -71,8 +68,7 @@ static int32_t text_equal(const char *a, const char *b)
 #define NUMBER_SIZE 40
 
 /* Decimal text of x: the fewest decimals that read back as x, at most 15. For settings, |x| < 1e9. */
-static void format_number(char text[NUMBER_SIZE], double x)
-{
+static void format_number(char text[NUMBER_SIZE], double x) {
     char digits[NUMBER_SIZE];
     double power = 1, whole = 0;
     int32_t n = 0, decimals = 0;
@@ -91,8 +87,7 @@ static void format_number(char text[NUMBER_SIZE], double x)
 }
 
 /* The inverse; also takes an exponent. Correctly rounded while the digits fit in 53 bits and the power in 10^22. */
-static int32_t parse_number(const char *s, double *out)
-{
+static int32_t parse_number(const char *s, double *out) {
     double mantissa = 0, power = 1;
     int32_t exponent = 0, digits = 0, sign = 1, negative = 0;
     if (*s == '-') sign = -1, s++;
@@ -115,8 +110,7 @@ static int32_t parse_number(const char *s, double *out)
 }
 
 /* Square root in double, for a handful of scalars: Newton from above, until it stops falling. */
-static double scalar_sqrt(double x)
-{
+static double scalar_sqrt(double x) {
     double y = x > 1 ? x : 1, next;
     if (!(x > 0)) return 0;
     while ((next = 0.5 * (y + x / y)) < y) y = next;
@@ -124,8 +118,7 @@ static double scalar_sqrt(double x)
 }
 
 /* x to a whole power */
-static double scalar_power(double x, int64_t n)
-{
+static double scalar_power(double x, int64_t n) {
     double result = 1;
     for (; n > 0; n /= 2, x *= x)
         if (n % 2) result *= x;
@@ -282,7 +275,7 @@ static mtan_real real_log(mtan_real x) {
  * and a difference rounds, the error e goes into the next. With fma three pieces of 24 bits do; without, pieces of at
  * most 8 bits (n has 16, a product 24), and a sixth of 24. What is left out is below 2^-56. */
 static mtan_real real_reduce(mtan_real x, mtan_real n) {
-#ifdef MTAN_FUSED
+#if MTAN_FUSED
     mtan_real a = MTAN_FMA(n, -1.57079637f, x), p = n * 4.37113883e-8f, r = a + p, e = (a - r) + p;
     return r + (e + MTAN_FMA(n, 1.71512451e-15f, MTAN_FMA(n, 4.37113883e-8f, -p)));
 #else
@@ -388,69 +381,76 @@ static mtan_real real_sqrt(mtan_real x) {
  * index; a product is added by MTAN_FMA. A backend file may define MTAN_BACKEND and MTAN_KERNELS_ONLY, include this
  * file, and so get all of them compiled with its own flags under a table of its own name. */
 
-static void map_kernel(mtan_function f, mtan_real *y, const mtan_real *x, size_t n)
-{
+static void map_kernel(mtan_function f, mtan_real *y, const mtan_real *x, size_t n) {
     size_t i;
     switch (f) {
-    case MTAN_EXP: for (i = 0; i < n; i++) y[i] = real_exp(x[i]); break;
-    case MTAN_LOG: for (i = 0; i < n; i++) y[i] = real_log(x[i]); break;
-    case MTAN_SIN: for (i = 0; i < n; i++) y[i] = real_sin(x[i]); break;
-    case MTAN_COS: for (i = 0; i < n; i++) y[i] = real_cos(x[i]); break;
-    case MTAN_TANH: for (i = 0; i < n; i++) y[i] = real_tanh(x[i]); break;
-    case MTAN_SIGMOID: for (i = 0; i < n; i++) y[i] = real_sigmoid(x[i]); break;
-    case MTAN_SOFTPLUS: for (i = 0; i < n; i++) y[i] = real_softplus(x[i]); break;
-    case MTAN_SQRT: for (i = 0; i < n; i++) y[i] = real_sqrt(x[i]); break;
+    case MTAN_EXP:
+        for (i = 0; i < n; i++) y[i] = real_exp(x[i]);
+        break;
+    case MTAN_LOG:
+        for (i = 0; i < n; i++) y[i] = real_log(x[i]);
+        break;
+    case MTAN_SIN:
+        for (i = 0; i < n; i++) y[i] = real_sin(x[i]);
+        break;
+    case MTAN_COS:
+        for (i = 0; i < n; i++) y[i] = real_cos(x[i]);
+        break;
+    case MTAN_TANH:
+        for (i = 0; i < n; i++) y[i] = real_tanh(x[i]);
+        break;
+    case MTAN_SIGMOID:
+        for (i = 0; i < n; i++) y[i] = real_sigmoid(x[i]);
+        break;
+    case MTAN_SOFTPLUS:
+        for (i = 0; i < n; i++) y[i] = real_softplus(x[i]);
+        break;
+    case MTAN_SQRT:
+        for (i = 0; i < n; i++) y[i] = real_sqrt(x[i]);
+        break;
     }
 }
 
-static void fill_kernel(mtan_real *y, size_t n, mtan_real value)
-{
+static void fill_kernel(mtan_real *y, size_t n, mtan_real value) {
     for (size_t i = 0; i < n; i++) y[i] = value;
 }
 
-static void scale_kernel(mtan_real *y, size_t ldy, int32_t rows, int32_t cols, mtan_real factor)
-{
+static void scale_kernel(mtan_real *y, size_t ldy, int32_t rows, int32_t cols, mtan_real factor) {
     for (int32_t r = 0; r < rows; r++, y += ldy)
         for (int32_t c = 0; c < cols; c++) y[c] *= factor;
 }
 
-static double sum_kernel(const mtan_real *x, size_t n)
-{
+static double sum_kernel(const mtan_real *x, size_t n) {
     double sum = 0;
     for (size_t i = 0; i < n; i++) sum += (double)x[i];
     return sum;
 }
 
-static double sum_squares_kernel(const mtan_real *x, size_t n)
-{
+static double sum_squares_kernel(const mtan_real *x, size_t n) {
     double sum = 0;
     for (size_t i = 0; i < n; i++) sum += (double)x[i] * (double)x[i];
     return sum;
 }
 
-static void copy_kernel(mtan_real *y, size_t ldy, const mtan_real *x, size_t ldx, int32_t rows, int32_t cols)
-{
+static void copy_kernel(mtan_real *y, size_t ldy, const mtan_real *x, size_t ldx, int32_t rows, int32_t cols) {
     for (int32_t r = 0; r < rows; r++, y += ldy, x += ldx) memcpy(y, x, (size_t)cols * sizeof *y);
 }
 
-static void add_kernel(mtan_real *y, size_t ldy, const mtan_real *x, size_t ldx, int32_t rows, int32_t cols)
-{
+static void add_kernel(mtan_real *y, size_t ldy, const mtan_real *x, size_t ldx, int32_t rows, int32_t cols) {
     for (int32_t r = 0; r < rows; r++, y += ldy, x += ldx)
         for (int32_t c = 0; c < cols; c++) y[c] += x[c];
 }
 
 /* ---- matrix products: c[i][j] = (add ? c[i][j] : 0) + sum over p ---- */
 
-static void start_product(mtan_real *c, size_t ldc, int32_t m, int32_t n, int32_t add)
-{
+static void start_product(mtan_real *c, size_t ldc, int32_t m, int32_t n, int32_t add) {
     if (add) return;
     for (int32_t i = 0; i < m; i++) fill_kernel(c + (size_t)i * ldc, (size_t)n, 0);
 }
 
 /* a (m, k), b (k, n) */
-static void product_nn(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *b, size_t ldb, int32_t m,
-                       int32_t n, int32_t k, int32_t add)
-{
+static void product_nn(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *b, size_t ldb,
+                       int32_t m, int32_t n, int32_t k, int32_t add) {
     start_product(c, ldc, m, n, add);
     for (int32_t i = 0; i < m; i++, c += ldc, a += lda)
         for (int32_t p = 0; p < k; p++) {
@@ -460,9 +460,8 @@ static void product_nn(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda,
 }
 
 /* a (m, k), b (n, k): four outputs side by side hide the latency of the additions */
-static void product_nt(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *b, size_t ldb, int32_t m,
-                       int32_t n, int32_t k, int32_t add)
-{
+static void product_nt(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *b, size_t ldb,
+                       int32_t m, int32_t n, int32_t k, int32_t add) {
     start_product(c, ldc, m, n, add);
     for (int32_t i = 0; i < m; i++, c += ldc, a += lda) {
         int32_t j = 0;
@@ -487,9 +486,8 @@ static void product_nt(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda,
 }
 
 /* a (k, m), b (k, n) */
-static void product_tn(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *b, size_t ldb, int32_t m,
-                       int32_t n, int32_t k, int32_t add)
-{
+static void product_tn(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *b, size_t ldb,
+                       int32_t m, int32_t n, int32_t k, int32_t add) {
     start_product(c, ldc, m, n, add);
     for (int32_t p = 0; p < k; p++, a += lda, b += ldb)
         for (int32_t i = 0; i < m; i++) {
@@ -501,9 +499,8 @@ static void product_tn(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda,
 
 /* ---- time embedding: phi(t)[0] = w0 t + b0, phi(t)[i] = sin(w_i t + b_i) ---- */
 
-static void embed_forward(mtan_real *y, const mtan_real *time, const mtan_real *lw, const mtan_real *lb, const mtan_real *pw,
-                          const mtan_real *pb, int32_t times, int32_t embed)
-{
+static void embed_forward(mtan_real *y, const mtan_real *time, const mtan_real *lw, const mtan_real *lb,
+                          const mtan_real *pw, const mtan_real *pb, int32_t times, int32_t embed) {
     for (int32_t i = 0; i < times; i++, y += embed) {
         y[0] = MTAN_FMA(lw[0], time[i], lb[0]);
         for (int32_t e = 1; e < embed; e++) y[e] = real_sin(MTAN_FMA(pw[e - 1], time[i], pb[e - 1]));
@@ -511,8 +508,8 @@ static void embed_forward(mtan_real *y, const mtan_real *time, const mtan_real *
 }
 
 static void embed_backward(mtan_real *dlw, mtan_real *dlb, mtan_real *dpw, mtan_real *dpb, const mtan_real *dy,
-                           const mtan_real *time, const mtan_real *pw, const mtan_real *pb, int32_t times, int32_t embed)
-{
+                           const mtan_real *time, const mtan_real *pw, const mtan_real *pb, int32_t times,
+                           int32_t embed) {
     for (int32_t i = 0; i < times; i++, dy += embed) {
         dlw[0] = MTAN_FMA(dy[0], time[i], dlw[0]);
         dlb[0] += dy[0];
@@ -525,8 +522,8 @@ static void embed_backward(mtan_real *dlw, mtan_real *dlb, mtan_real *dpw, mtan_
 }
 
 /* Q8: phi(t)[2i] = sin(scale t base^(-2i/E)), phi(t)[2i+1] = cos of the same */
-static void embed_fixed(mtan_real *y, const mtan_real *time, mtan_real base, mtan_real scale, int32_t times, int32_t embed)
-{
+static void embed_fixed(mtan_real *y, const mtan_real *time, mtan_real base, mtan_real scale, int32_t times,
+                        int32_t embed) {
     const mtan_real slope = -real_log(base) / (mtan_real)embed;
     for (int32_t i = 0; i < times; i++, y += embed)
         for (int32_t e = 0; e < embed; e += 2) {
@@ -538,35 +535,29 @@ static void embed_fixed(mtan_real *y, const mtan_real *time, mtan_real base, mta
 
 /* ---- elementwise ---- */
 
-static void relu_forward(mtan_real *y, size_t n)
-{
+static void relu_forward(mtan_real *y, size_t n) {
     for (size_t i = 0; i < n; i++) y[i] = y[i] > 0 ? y[i] : 0;
 }
 
-static void relu_backward(mtan_real *dy, const mtan_real *y, size_t n)
-{
+static void relu_backward(mtan_real *dy, const mtan_real *y, size_t n) {
     for (size_t i = 0; i < n; i++) dy[i] = y[i] > 0 ? dy[i] : 0;
 }
 
-static void tanh_backward(mtan_real *dy, const mtan_real *y, size_t n)
-{
+static void tanh_backward(mtan_real *dy, const mtan_real *y, size_t n) {
     for (size_t i = 0; i < n; i++) dy[i] *= 1 - y[i] * y[i];
 }
 
-static void softplus_backward(mtan_real *dx, const mtan_real *dy, const mtan_real *x, size_t n)
-{
+static void softplus_backward(mtan_real *dx, const mtan_real *dy, const mtan_real *x, size_t n) {
     for (size_t i = 0; i < n; i++) dx[i] = MTAN_FMA(dy[i], real_sigmoid(x[i]), dx[i]);
 }
 
-static mtan_real row_max(const mtan_real *x, int32_t n)
-{
+static mtan_real row_max(const mtan_real *x, int32_t n) {
     mtan_real max = x[0];
     for (int32_t i = 1; i < n; i++) max = x[i] > max ? x[i] : max;
     return max;
 }
 
-static void softmax_forward(mtan_real *y, int32_t rows, int32_t cols)
-{
+static void softmax_forward(mtan_real *y, int32_t rows, int32_t cols) {
     for (int32_t r = 0; r < rows; r++, y += cols) {
         const mtan_real max = row_max(y, cols);
         mtan_real sum = 0;
@@ -576,8 +567,7 @@ static void softmax_forward(mtan_real *y, int32_t rows, int32_t cols)
 }
 
 /* dx = y (dy - sum of y dy) */
-static void softmax_backward(mtan_real *dy, const mtan_real *y, int32_t rows, int32_t cols)
-{
+static void softmax_backward(mtan_real *dy, const mtan_real *y, int32_t rows, int32_t cols) {
     for (int32_t r = 0; r < rows; r++, y += cols, dy += cols) {
         mtan_real sum = 0;
         for (int32_t c = 0; c < cols; c++) sum = MTAN_FMA(y[c], dy[c], sum);
@@ -592,8 +582,7 @@ static void softmax_backward(mtan_real *dy, const mtan_real *y, int32_t rows, in
  * (1.2e-38), so what is kept has full precision, and far enough below 1 that real data hardly ever comes here. */
 #define MTAN_FAR ((mtan_real)1e-30)
 
-static mtan_real own_max(const mtan_attend *a, int32_t channel, int32_t q)
-{
+static mtan_real own_max(const mtan_attend *a, int32_t channel, int32_t q) {
     mtan_real max = a->score[(size_t)a->row[a->begin[channel]] * (size_t)a->queries + (size_t)q];
     for (int32_t j = a->begin[channel] + 1; j < a->begin[channel + 1]; j++) {
         const mtan_real s = a->score[(size_t)a->row[j] * (size_t)a->queries + (size_t)q];
@@ -603,14 +592,12 @@ static mtan_real own_max(const mtan_attend *a, int32_t channel, int32_t q)
 }
 
 /* The weight of event j for query q, with the maximum that the channel's total was made with. */
-static mtan_real event_weight(const mtan_attend *a, int32_t j, int32_t q, int32_t far, mtan_real max)
-{
+static mtan_real event_weight(const mtan_attend *a, int32_t j, int32_t q, int32_t far, mtan_real max) {
     const size_t at = (size_t)a->row[j] * (size_t)a->queries + (size_t)q;
     return far ? real_exp(a->score[at] - max) : a->weight[at];
 }
 
-static void attend_exponentials(const mtan_attend *a)
-{
+static void attend_exponentials(const mtan_attend *a) {
     const size_t Q = (size_t)a->queries;
     mtan_real *max = a->scratch;
     if (a->keys == 0) return;
@@ -621,8 +608,7 @@ static void attend_exponentials(const mtan_attend *a)
         for (size_t q = 0; q < Q; q++) a->weight[i * Q + q] = real_exp(a->score[i * Q + q] - max[q]);
 }
 
-static void attend_far(const mtan_attend *a, int32_t channel, int32_t q, mtan_real *num, mtan_real *total)
-{
+static void attend_far(const mtan_attend *a, int32_t channel, int32_t q, mtan_real *num, mtan_real *total) {
     const mtan_real max = own_max(a, channel, q);
     mtan_real n = 0, t = 0;
     for (int32_t j = a->begin[channel]; j < a->begin[channel + 1]; j++) {
@@ -634,8 +620,7 @@ static void attend_far(const mtan_attend *a, int32_t channel, int32_t q, mtan_re
     *total = -t;
 }
 
-static void attend_forward(const mtan_attend *a, mtan_real *y, size_t ldy)
-{
+static void attend_forward(const mtan_attend *a, mtan_real *y, size_t ldy) {
     const int32_t Q = a->queries;
     attend_exponentials(a);
     for (int32_t d = 0; d < a->channels; d++) {
@@ -662,8 +647,8 @@ static void attend_forward(const mtan_attend *a, mtan_real *y, size_t ldy)
 }
 
 /* dscore[i][q] += w / total * dy[q][d] * (x - y[q][d]) */
-static void attend_backward(const mtan_attend *a, mtan_real *dscore, const mtan_real *dy, size_t lddy, const mtan_real *y, size_t ldy)
-{
+static void attend_backward(const mtan_attend *a, mtan_real *dscore, const mtan_real *dy, size_t lddy,
+                            const mtan_real *y, size_t ldy) {
     const int32_t Q = a->queries;
     mtan_real *share = a->scratch, *mean = share + Q;
     for (int32_t d = 0; d < a->channels; d++) {
@@ -685,8 +670,7 @@ static void attend_backward(const mtan_attend *a, mtan_real *dscore, const mtan_
     }
 }
 
-static void attend_weights(const mtan_attend *a, mtan_real *weight, int32_t channel)
-{
+static void attend_weights(const mtan_attend *a, mtan_real *weight, int32_t channel) {
     for (int32_t q = 0; q < a->queries; q++) {
         const mtan_real total = a->total[(size_t)channel * (size_t)a->queries + (size_t)q];
         const int32_t far = total < 0;
@@ -699,13 +683,11 @@ static void attend_weights(const mtan_attend *a, mtan_real *weight, int32_t chan
 
 /* ---- RBF smoothing (Q15): weights exp(-beta_d (q - t)^2), normalised per channel under the nearest time ---- */
 
-static mtan_real square(mtan_real x)
-{
+static mtan_real square(mtan_real x) {
     return x * x;
 }
 
-static mtan_real rbf_nearest(const mtan_rbf *a, int32_t channel, mtan_real query)
-{
+static mtan_real rbf_nearest(const mtan_rbf *a, int32_t channel, mtan_real query) {
     mtan_real least = square(query - a->time[a->row[a->begin[channel]]]);
     for (int32_t j = a->begin[channel] + 1; j < a->begin[channel + 1]; j++) {
         const mtan_real d = square(query - a->time[a->row[j]]);
@@ -715,13 +697,11 @@ static mtan_real rbf_nearest(const mtan_rbf *a, int32_t channel, mtan_real query
 }
 
 /* exp(-beta (distance^2 - least)) */
-static mtan_real rbf_weight(mtan_real beta, mtan_real query, mtan_real time, mtan_real least)
-{
+static mtan_real rbf_weight(mtan_real beta, mtan_real query, mtan_real time, mtan_real least) {
     return real_exp(-beta * (square(query - time) - least));
 }
 
-static void rbf_forward(const mtan_rbf *a, mtan_real *y, size_t ldy)
-{
+static void rbf_forward(const mtan_rbf *a, mtan_real *y, size_t ldy) {
     for (int32_t q = 0; q < a->queries; q++)
         for (int32_t d = 0; d < a->channels; d++) {
             mtan_real num = 0, total = 0, least;
@@ -739,8 +719,8 @@ static void rbf_forward(const mtan_rbf *a, mtan_real *y, size_t ldy)
 }
 
 /* dbeta_d += dy sum of w / total * -(distance^2) * (x - y) */
-static void rbf_backward(const mtan_rbf *a, mtan_real *dbeta, const mtan_real *dy, size_t lddy, const mtan_real *y, size_t ldy)
-{
+static void rbf_backward(const mtan_rbf *a, mtan_real *dbeta, const mtan_real *dy, size_t lddy, const mtan_real *y,
+                         size_t ldy) {
     for (int32_t q = 0; q < a->queries; q++)
         for (int32_t d = 0; d < a->channels; d++) {
             const size_t r = (size_t)(a->first[q] + a->position);
@@ -756,8 +736,7 @@ static void rbf_backward(const mtan_rbf *a, mtan_real *dbeta, const mtan_real *d
         }
 }
 
-static void rbf_weights(const mtan_rbf *a, mtan_real *weight, int32_t channel)
-{
+static void rbf_weights(const mtan_rbf *a, mtan_real *weight, int32_t channel) {
     const int32_t begin = a->begin[channel], end = a->begin[channel + 1];
     for (int32_t q = 0; q < a->queries; q++, weight += a->keys) {
         mtan_real total = 0, least;
@@ -773,16 +752,15 @@ static void rbf_weights(const mtan_rbf *a, mtan_real *weight, int32_t channel)
     }
 }
 
-static mtan_real nearest_key(const mtan_real *key, int32_t keys, mtan_real query)
-{
+static mtan_real nearest_key(const mtan_real *key, int32_t keys, mtan_real query) {
     mtan_real least = square(query - key[0]);
     for (int32_t k = 1; k < keys; k++) least = square(query - key[k]) < least ? square(query - key[k]) : least;
     return least;
 }
 
-static void smooth_forward(mtan_real *y, size_t ldy, const mtan_real *query, const mtan_real *key, const mtan_real *beta,
-                           const mtan_real *value, size_t ldv, int32_t queries, int32_t keys, int32_t cols)
-{
+static void smooth_forward(mtan_real *y, size_t ldy, const mtan_real *query, const mtan_real *key,
+                           const mtan_real *beta, const mtan_real *value, size_t ldv, int32_t queries, int32_t keys,
+                           int32_t cols) {
     for (int32_t q = 0; q < queries; q++, y += ldy) {
         const mtan_real least = nearest_key(key, keys, query[q]);
         for (int32_t c = 0; c < cols; c++) {
@@ -799,8 +777,7 @@ static void smooth_forward(mtan_real *y, size_t ldy, const mtan_real *query, con
 
 static void smooth_backward(mtan_real *dvalue, mtan_real *dbeta, const mtan_real *dy, const mtan_real *y, size_t ldy,
                             const mtan_real *query, const mtan_real *key, const mtan_real *beta, const mtan_real *value,
-                            size_t ldv, int32_t queries, int32_t keys, int32_t cols)
-{
+                            size_t ldv, int32_t queries, int32_t keys, int32_t cols) {
     for (int32_t q = 0; q < queries; q++, y += ldy, dy += ldy) {
         const mtan_real least = nearest_key(key, keys, query[q]);
         for (int32_t c = 0; c < cols; c++) {
@@ -820,8 +797,7 @@ static void smooth_backward(mtan_real *dvalue, mtan_real *dbeta, const mtan_real
 /* ---- GRU gates, torch's order r, z, n:  n = tanh(g_n + r gh_n),  h = (1 - z) n + z before ---- */
 
 static void gru_forward(mtan_real *h, size_t ldh, mtan_real *g, size_t ldg, mtan_real *hn, const mtan_real *gh,
-                        const mtan_real *before, size_t ldb, int32_t rows, int32_t hidden)
-{
+                        const mtan_real *before, size_t ldb, int32_t rows, int32_t hidden) {
     const int32_t N = hidden;
     for (int32_t i = 0; i < rows; i++, h += ldh, g += ldg, gh += 3 * N) {
         for (int32_t j = 0; j < N; j++) {
@@ -838,8 +814,7 @@ static void gru_forward(mtan_real *h, size_t ldh, mtan_real *g, size_t ldg, mtan
 }
 
 static void gru_backward(mtan_real *dh, mtan_real *dg, size_t lddg, mtan_real *hn, const mtan_real *g, size_t ldg,
-                         const mtan_real *before, size_t ldb, int32_t rows, int32_t hidden)
-{
+                         const mtan_real *before, size_t ldb, int32_t rows, int32_t hidden) {
     const int32_t N = hidden;
     for (int32_t i = 0; i < rows; i++, dh += N, dg += lddg, hn += N, g += ldg) {
         for (int32_t j = 0; j < N; j++) {
@@ -859,9 +834,8 @@ static void gru_backward(mtan_real *dh, mtan_real *dg, size_t lddg, mtan_real *h
 /* ---- the variational part ---- */
 
 /* z = mean + noise exp(logvar / 2) */
-static void sample_forward(mtan_real *z, const mtan_real *posterior, const mtan_real *noise, int32_t rows, int32_t samples,
-                           int32_t latent)
-{
+static void sample_forward(mtan_real *z, const mtan_real *posterior, const mtan_real *noise, int32_t rows,
+                           int32_t samples, int32_t latent) {
     for (int32_t r = 0; r < rows; r++, posterior += 2 * latent)
         for (int32_t s = 0; s < samples; s++, z += latent, noise += latent)
             for (int32_t i = 0; i < latent; i++)
@@ -870,19 +844,19 @@ static void sample_forward(mtan_real *z, const mtan_real *posterior, const mtan_
 
 /* dmean += dz,  dlogvar += dz (z - mean) / 2 */
 static void sample_backward(mtan_real *dposterior, const mtan_real *dz, const mtan_real *z, const mtan_real *posterior,
-                            int32_t rows, int32_t samples, int32_t latent)
-{
+                            int32_t rows, int32_t samples, int32_t latent) {
     for (int32_t r = 0; r < rows; r++, posterior += 2 * latent, dposterior += 2 * latent)
         for (int32_t s = 0; s < samples; s++, z += latent, dz += latent)
             for (int32_t i = 0; i < latent; i++) {
                 dposterior[i] += dz[i];
-                dposterior[latent + i] = MTAN_FMA(dz[i], (mtan_real)0.5 * (z[i] - posterior[i]), dposterior[latent + i]);
+                dposterior[latent + i] =
+                    MTAN_FMA(dz[i], (mtan_real)0.5 * (z[i] - posterior[i]), dposterior[latent + i]);
             }
 }
 
 /* KL(q || N(0, 1)) = sum of (exp(logvar) + mean^2 - 1 - logvar) / 2 */
-static void kl_forward(mtan_real *kl, const mtan_real *posterior, const int32_t *first, int32_t position, int32_t steps, int32_t latent)
-{
+static void kl_forward(mtan_real *kl, const mtan_real *posterior, const int32_t *first, int32_t position, int32_t steps,
+                       int32_t latent) {
     double sum = 0;
     for (int32_t k = 0; k < steps; k++) {
         const mtan_real *mean = posterior + (size_t)(first[k] + position) * 2 * (size_t)latent, *logvar = mean + latent;
@@ -893,8 +867,7 @@ static void kl_forward(mtan_real *kl, const mtan_real *posterior, const int32_t 
 }
 
 static void kl_backward(mtan_real *dposterior, const mtan_real *posterior, const mtan_real *dkl, const int32_t *first,
-                        int32_t position, int32_t steps, int32_t latent)
-{
+                        int32_t position, int32_t steps, int32_t latent) {
     for (int32_t k = 0; k < steps; k++) {
         const size_t at = (size_t)(first[k] + position) * 2 * (size_t)latent;
         const mtan_real *mean = posterior + at, *logvar = mean + latent;
@@ -907,12 +880,13 @@ static void kl_backward(mtan_real *dposterior, const mtan_real *posterior, const
 }
 
 /* log q(z|x) - log p(z) = sum of (z^2 - noise^2 - logvar) / 2: the constants cancel */
-static void ratio_forward(mtan_real *ratio, const mtan_real *z, const mtan_real *posterior, const mtan_real *noise, const int32_t *first,
-                               int32_t position, int32_t steps, int32_t samples, int32_t sample, int32_t latent)
-{
+static void ratio_forward(mtan_real *ratio, const mtan_real *z, const mtan_real *posterior, const mtan_real *noise,
+                          const int32_t *first, int32_t position, int32_t steps, int32_t samples, int32_t sample,
+                          int32_t latent) {
     double sum = 0;
     for (int32_t k = 0; k < steps; k++) {
-        const size_t row = (size_t)(first[k] + position), at = (row * (size_t)samples + (size_t)sample) * (size_t)latent;
+        const size_t row = (size_t)(first[k] + position),
+                     at = (row * (size_t)samples + (size_t)sample) * (size_t)latent;
         const mtan_real *logvar = posterior + (2 * row + 1) * (size_t)latent;
         for (int32_t i = 0; i < latent; i++) {
             const double zi = (double)z[at + (size_t)i], ni = (double)noise[at + (size_t)i];
@@ -922,11 +896,12 @@ static void ratio_forward(mtan_real *ratio, const mtan_real *z, const mtan_real 
     *ratio = (mtan_real)sum;
 }
 
-static void ratio_backward(mtan_real *dz, mtan_real *dposterior, const mtan_real *z, const mtan_real *dratio, const int32_t *first,
-                           int32_t position, int32_t steps, int32_t samples, int32_t sample, int32_t latent)
-{
+static void ratio_backward(mtan_real *dz, mtan_real *dposterior, const mtan_real *z, const mtan_real *dratio,
+                           const int32_t *first, int32_t position, int32_t steps, int32_t samples, int32_t sample,
+                           int32_t latent) {
     for (int32_t k = 0; k < steps; k++) {
-        const size_t row = (size_t)(first[k] + position), at = (row * (size_t)samples + (size_t)sample) * (size_t)latent;
+        const size_t row = (size_t)(first[k] + position),
+                     at = (row * (size_t)samples + (size_t)sample) * (size_t)latent;
         mtan_real *dlogvar = dposterior + (2 * row + 1) * (size_t)latent;
         for (int32_t i = 0; i < latent; i++) {
             dz[at + (size_t)i] = MTAN_FMA(*dratio, z[at + (size_t)i], dz[at + (size_t)i]);
@@ -936,9 +911,8 @@ static void ratio_backward(mtan_real *dz, mtan_real *dposterior, const mtan_real
 }
 
 /* log N(x; prediction, std^2) over the cells; 1.8378770664093453 is log(2 pi) */
-static void loglik_forward(mtan_real *logp, const mtan_real *prediction, int32_t channels, const int32_t *row, const int32_t *channel,
-                                const mtan_real *value, int32_t cells, double std)
-{
+static void loglik_forward(mtan_real *logp, const mtan_real *prediction, int32_t channels, const int32_t *row,
+                           const int32_t *channel, const mtan_real *value, int32_t cells, double std) {
     const double constant = 1.8378770664093453 + 2 * (double)real_log((mtan_real)std);
     double squares = 0;
     for (int32_t j = 0; j < cells; j++) {
@@ -948,9 +922,9 @@ static void loglik_forward(mtan_real *logp, const mtan_real *prediction, int32_t
     *logp = (mtan_real)(-0.5 * (constant * cells + squares / (std * std)));
 }
 
-static void loglik_backward(mtan_real *dprediction, const mtan_real *prediction, const mtan_real *dlogp, int32_t channels,
-                            const int32_t *row, const int32_t *channel, const mtan_real *value, int32_t cells, double std)
-{
+static void loglik_backward(mtan_real *dprediction, const mtan_real *prediction, const mtan_real *dlogp,
+                            int32_t channels, const int32_t *row, const int32_t *channel, const mtan_real *value,
+                            int32_t cells, double std) {
     const mtan_real factor = (mtan_real)((double)*dlogp / (std * std));
     for (int32_t j = 0; j < cells; j++) {
         const size_t at = (size_t)row[j] * (size_t)channels + (size_t)channel[j];
@@ -959,9 +933,9 @@ static void loglik_backward(mtan_real *dprediction, const mtan_real *prediction,
 }
 
 /* Sums over the few samples of a record run in double. */
-static void bound_forward(mtan_real *loss, mtan_real *weight, const mtan_real *logp, const mtan_real *kl, int32_t kl_stride,
-                          int32_t samples, mtan_bound bound, double kl_weight, const mtan_real *share)
-{
+static void bound_forward(mtan_real *loss, mtan_real *weight, const mtan_real *logp, const mtan_real *kl,
+                          int32_t kl_stride, int32_t samples, mtan_bound bound, double kl_weight,
+                          const mtan_real *share) {
     double max = 0, sum = 0, mean = 0;
     for (int32_t s = 0; s < samples; s++) {
         const double v = ((double)logp[s] - kl_weight * (double)kl[s * kl_stride]) * (double)*share;
@@ -974,12 +948,11 @@ static void bound_forward(mtan_real *loss, mtan_real *weight, const mtan_real *l
         sum += (double)weight[s];
     }
     for (int32_t s = 0; s < samples; s++) weight[s] = (mtan_real)((double)weight[s] / sum);
-    *loss = (mtan_real)-(bound == MTAN_BOUND_ELBO ? mean : max + (double)real_log((mtan_real)(sum / samples)));
+    *loss = (mtan_real) - (bound == MTAN_BOUND_ELBO ? mean : max + (double)real_log((mtan_real)(sum / samples)));
 }
 
-static void bound_backward(mtan_real *dlogp, mtan_real *dkl, int32_t kl_stride, const mtan_real *weight, int32_t samples,
-                           mtan_real kl_weight, mtan_real seed, const mtan_real *share)
-{
+static void bound_backward(mtan_real *dlogp, mtan_real *dkl, int32_t kl_stride, const mtan_real *weight,
+                           int32_t samples, mtan_real kl_weight, mtan_real seed, const mtan_real *share) {
     for (int32_t s = 0; s < samples; s++) {
         const mtan_real d = seed * *share * weight[s];
         dlogp[s] -= d;
@@ -988,9 +961,8 @@ static void bound_backward(mtan_real *dlogp, mtan_real *dkl, int32_t kl_stride, 
 }
 
 /* squared error of the mean prediction over the samples, which lie `apart` reals from each other */
-static double squared_error(const mtan_real *prediction, size_t apart, int32_t samples, int32_t channels, const int32_t *row,
-                            const int32_t *channel, const mtan_real *value, int32_t cells)
-{
+static double squared_error(const mtan_real *prediction, size_t apart, int32_t samples, int32_t channels,
+                            const int32_t *row, const int32_t *channel, const mtan_real *value, int32_t cells) {
     double sum = 0;
     for (int32_t j = 0; j < cells; j++) {
         const mtan_real *p = prediction + (size_t)row[j] * (size_t)channels + (size_t)channel[j];
@@ -1002,8 +974,7 @@ static double squared_error(const mtan_real *prediction, size_t apart, int32_t s
 }
 
 static void cross_entropy_forward(mtan_real *loss, mtan_real *p, const mtan_real *x, const int32_t *label, int32_t rows,
-                                  int32_t samples, int32_t classes)
-{
+                                  int32_t samples, int32_t classes) {
     for (int32_t r = 0; r < rows; r++, p += classes, x += classes) {
         const int32_t y = label ? label[r / samples] : MTAN_UNLABELED;
         const mtan_real max = row_max(x, classes);
@@ -1014,9 +985,8 @@ static void cross_entropy_forward(mtan_real *loss, mtan_real *p, const mtan_real
     }
 }
 
-static void cross_entropy_backward(mtan_real *dx, const mtan_real *p, const int32_t *label, mtan_real seed, int32_t rows,
-                                   int32_t samples, int32_t classes)
-{
+static void cross_entropy_backward(mtan_real *dx, const mtan_real *p, const int32_t *label, mtan_real seed,
+                                   int32_t rows, int32_t samples, int32_t classes) {
     for (int32_t r = 0; r < rows; r++, dx += classes, p += classes) {
         const int32_t y = label[r / samples];
         if (y < 0) continue;
@@ -1027,8 +997,7 @@ static void cross_entropy_backward(mtan_real *dx, const mtan_real *p, const int3
 /* ---- optimisers, as torch.optim computes them. c: beta1', beta2, beta2', epsilon, rate, 1/sqrt(correction2);
  * a prime is one minus the value ---- */
 
-static void adam_kernel(mtan_real *w, mtan_real *m, mtan_real *v, const mtan_real *g, size_t n, const mtan_real c[6])
-{
+static void adam_kernel(mtan_real *w, mtan_real *m, mtan_real *v, const mtan_real *g, size_t n, const mtan_real c[6]) {
     for (size_t i = 0; i < n; i++) {
         m[i] = MTAN_FMA(c[0], g[i] - m[i], m[i]);
         v[i] = MTAN_FMA(c[2] * g[i], g[i], c[1] * v[i]);
@@ -1036,8 +1005,8 @@ static void adam_kernel(mtan_real *w, mtan_real *m, mtan_real *v, const mtan_rea
     }
 }
 
-static void adamax_kernel(mtan_real *w, mtan_real *m, mtan_real *u, const mtan_real *g, size_t n, const mtan_real c[6])
-{
+static void adamax_kernel(mtan_real *w, mtan_real *m, mtan_real *u, const mtan_real *g, size_t n,
+                          const mtan_real c[6]) {
     for (size_t i = 0; i < n; i++) {
         const mtan_real size = (g[i] < 0 ? -g[i] : g[i]) + c[3], faded = c[1] * u[i];
         m[i] = MTAN_FMA(c[0], g[i] - m[i], m[i]);
@@ -1067,15 +1036,53 @@ static void normal_pairs(mtan_real *out /* (2, n) */, const mtan_real *u, const 
 #endif
 
 #ifndef MTAN_NO_TABLE
-const mtan_backend MTAN_BACKEND = {
-    MTAN_BACKEND_NAME, MTAN_FUSED, map_kernel, fill_kernel, scale_kernel, sum_kernel, sum_squares_kernel, copy_kernel,
-    add_kernel, product_nn, product_nt, product_tn, embed_forward, embed_backward, embed_fixed, relu_forward,
-    relu_backward, tanh_backward, softplus_backward, softmax_forward, softmax_backward, attend_forward, attend_backward,
-    attend_weights, rbf_forward, rbf_backward, rbf_weights, smooth_forward, smooth_backward, gru_forward, gru_backward,
-    sample_forward, sample_backward, kl_forward, kl_backward, ratio_forward, ratio_backward, loglik_forward,
-    loglik_backward, bound_forward, bound_backward, squared_error, cross_entropy_forward, cross_entropy_backward, adam_kernel, adamax_kernel,
-    normal_pairs
-};
+const mtan_backend MTAN_BACKEND = {MTAN_BACKEND_NAME,
+                                   MTAN_FUSED,
+                                   map_kernel,
+                                   fill_kernel,
+                                   scale_kernel,
+                                   sum_kernel,
+                                   sum_squares_kernel,
+                                   copy_kernel,
+                                   add_kernel,
+                                   product_nn,
+                                   product_nt,
+                                   product_tn,
+                                   embed_forward,
+                                   embed_backward,
+                                   embed_fixed,
+                                   relu_forward,
+                                   relu_backward,
+                                   tanh_backward,
+                                   softplus_backward,
+                                   softmax_forward,
+                                   softmax_backward,
+                                   attend_forward,
+                                   attend_backward,
+                                   attend_weights,
+                                   rbf_forward,
+                                   rbf_backward,
+                                   rbf_weights,
+                                   smooth_forward,
+                                   smooth_backward,
+                                   gru_forward,
+                                   gru_backward,
+                                   sample_forward,
+                                   sample_backward,
+                                   kl_forward,
+                                   kl_backward,
+                                   ratio_forward,
+                                   ratio_backward,
+                                   loglik_forward,
+                                   loglik_backward,
+                                   bound_forward,
+                                   bound_backward,
+                                   squared_error,
+                                   cross_entropy_forward,
+                                   cross_entropy_backward,
+                                   adam_kernel,
+                                   adamax_kernel,
+                                   normal_pairs};
 #endif
 
 #ifndef MTAN_KERNELS_ONLY
@@ -1088,43 +1095,36 @@ const mtan_backend MTAN_BACKEND = {
 #define ALIGN_REALS (MTAN_ALIGN / sizeof(mtan_real))
 #define LARGEST_COUNT ((size_t)INT32_MAX)
 
-static size_t align_count(size_t n)
-{
+static size_t align_count(size_t n) {
     return (n + ALIGN_REALS - 1) / ALIGN_REALS * ALIGN_REALS;
 }
 
-static mtan_real *align_memory(void *memory)
-{
+static mtan_real *align_memory(void *memory) {
     return (mtan_real *)(((uintptr_t)memory + MTAN_ALIGN - 1) / MTAN_ALIGN * MTAN_ALIGN);
 }
 
 /* Bytes to ask the caller for: `count` reals at an aligned address inside a block of any alignment. */
-static mtan_status bytes_for(size_t count, size_t *bytes)
-{
+static mtan_status bytes_for(size_t count, size_t *bytes) {
     if (count > (SIZE_MAX - MTAN_ALIGN) / sizeof(mtan_real)) return MTAN_ERR_SIZE;
     *bytes = count * sizeof(mtan_real) + MTAN_ALIGN - 1;
     return MTAN_OK;
 }
 
-static void fail(mtan_tape *tape, mtan_status status)
-{
+static void fail(mtan_tape *tape, mtan_status status) {
     if (tape->status == MTAN_OK) tape->status = status;
 }
 
 /* Whether ops should run their kernels: not when counting, not after a failure. */
-static int runs(const mtan_tape *tape)
-{
+static int runs(const mtan_tape *tape) {
     return tape->work != NULL && tape->status == MTAN_OK;
 }
 
-static size_t node_reals(size_t nodes)
-{
+static size_t node_reals(size_t nodes) {
     return align_count((nodes * sizeof(mtan_node) + sizeof(mtan_real) - 1) / sizeof(mtan_real));
 }
 
 /* Takes n reals of workspace; returns where. */
-static size_t take(mtan_tape *tape, size_t n)
-{
+static size_t take(mtan_tape *tape, size_t n) {
     const size_t at = tape->top;
     if (tape->status != MTAN_OK) return 0;
     if (n > LARGEST_COUNT || at + n > LARGEST_COUNT) {
@@ -1141,8 +1141,7 @@ static size_t take(mtan_tape *tape, size_t n)
     return at;
 }
 
-static mtan_tensor matrix(uint32_t space, size_t data, size_t grad, int32_t rows, int32_t cols)
-{
+static mtan_tensor matrix(uint32_t space, size_t data, size_t grad, int32_t rows, int32_t cols) {
     mtan_tensor x;
     x.data = (uint32_t)data;
     x.grad = grad > UINT32_MAX ? MTAN_NO_GRAD : (uint32_t)grad;
@@ -1152,8 +1151,7 @@ static mtan_tensor matrix(uint32_t space, size_t data, size_t grad, int32_t rows
 }
 
 /* rows x cols as a count, or a failure */
-static size_t area(mtan_tape *tape, int32_t rows, int32_t cols)
-{
+static size_t area(mtan_tape *tape, int32_t rows, int32_t cols) {
     if (rows < 0 || cols < 0 || (cols > 0 && (size_t)rows > LARGEST_COUNT / (size_t)cols)) {
         fail(tape, MTAN_ERR_SIZE);
         return 0;
@@ -1161,13 +1159,11 @@ static size_t area(mtan_tape *tape, int32_t rows, int32_t cols)
     return (size_t)rows * (size_t)cols;
 }
 
-mtan_tensor mtan_new_constant(mtan_tape *tape, int32_t rows, int32_t cols)
-{
+mtan_tensor mtan_new_constant(mtan_tape *tape, int32_t rows, int32_t cols) {
     return matrix(MTAN_SPACE_WORK, take(tape, area(tape, rows, cols)), MTAN_NO_GRAD, rows, cols);
 }
 
-mtan_tensor mtan_new(mtan_tape *tape, int32_t rows, int32_t cols)
-{
+mtan_tensor mtan_new(mtan_tape *tape, int32_t rows, int32_t cols) {
     mtan_tensor x = mtan_new_constant(tape, rows, cols);
     if (tape->recording) {
         x.grad = (uint32_t)take(tape, area(tape, rows, cols));
@@ -1176,24 +1172,21 @@ mtan_tensor mtan_new(mtan_tape *tape, int32_t rows, int32_t cols)
     return x;
 }
 
-mtan_tensor mtan_new_fold(mtan_tape *tape, int32_t rows, int32_t cols)
-{
+mtan_tensor mtan_new_fold(mtan_tape *tape, int32_t rows, int32_t cols) {
     const size_t n = area(tape, rows, cols), at = tape->fold_top;
     if (at + n > LARGEST_COUNT - tape->n_params) fail(tape, MTAN_ERR_SIZE);
     else tape->fold_top += align_count(n);
     return matrix(MTAN_SPACE_FOLD, at, tape->n_params + at, rows, cols);
 }
 
-mtan_tensor mtan_columns(mtan_tensor x, int32_t first, int32_t count)
-{
+mtan_tensor mtan_columns(mtan_tensor x, int32_t first, int32_t count) {
     x.data += (uint32_t)first;
     if (x.grad != MTAN_NO_GRAD) x.grad += (uint32_t)first;
     x.cols = count;
     return x;
 }
 
-mtan_tensor mtan_rows(mtan_tensor x, int32_t first, int32_t count)
-{
+mtan_tensor mtan_rows(mtan_tensor x, int32_t first, int32_t count) {
     x.data += (uint32_t)first * (uint32_t)x.stride;
     if (x.grad != MTAN_NO_GRAD) x.grad += (uint32_t)first * (uint32_t)x.stride;
     x.rows = count;
@@ -1201,34 +1194,29 @@ mtan_tensor mtan_rows(mtan_tensor x, int32_t first, int32_t count)
 }
 
 /* Weights are const for everybody but the optimiser, which does not come this way. */
-mtan_real *mtan_data(const mtan_tape *tape, mtan_tensor x)
-{
+mtan_real *mtan_data(const mtan_tape *tape, mtan_tensor x) {
     mtan_real *base = tape->work;
     if (x.space == MTAN_SPACE_PARAM) base = (mtan_real *)(uintptr_t)tape->params;
     if (x.space == MTAN_SPACE_FOLD) base = tape->fold;
     return base ? base + x.data : NULL;
 }
 
-mtan_real *mtan_grad(const mtan_tape *tape, mtan_tensor x)
-{
+mtan_real *mtan_grad(const mtan_tape *tape, mtan_tensor x) {
     mtan_real *base = x.space == MTAN_SPACE_WORK ? tape->work : tape->grads;
     return base && x.grad != MTAN_NO_GRAD ? base + x.grad : NULL;
 }
 
-int32_t *mtan_new_ints(mtan_tape *tape, size_t n)
-{
+int32_t *mtan_new_ints(mtan_tape *tape, size_t n) {
     const size_t at = take(tape, n); /* a real is at least as wide as an int32_t */
     return runs(tape) ? (int32_t *)(void *)(tape->work + at) : NULL;
 }
 
 /* Node i counts from the far end of the workspace, which is a multiple of the alignment. */
-static mtan_node *node_at(const mtan_tape *tape, uint32_t i)
-{
+static mtan_node *node_at(const mtan_tape *tape, uint32_t i) {
     return (mtan_node *)(void *)(tape->work + tape->capacity) - 1 - i;
 }
 
-mtan_node *mtan_record_op(mtan_tape *tape, uint32_t op)
-{
+mtan_node *mtan_record_op(mtan_tape *tape, uint32_t op) {
     mtan_node *node;
     if (!tape->recording || tape->status != MTAN_OK) return NULL;
     tape->nodes++;
@@ -1245,16 +1233,14 @@ mtan_node *mtan_record_op(mtan_tape *tape, uint32_t op)
     return node;
 }
 
-static mtan_node *record_tensors(mtan_tape *tape, uint32_t op, const mtan_tensor *t, int32_t n)
-{
+static mtan_node *record_tensors(mtan_tape *tape, uint32_t op, const mtan_tensor *t, int32_t n) {
     mtan_node *node = mtan_record_op(tape, op);
     if (node) memcpy(node->t, t, (size_t)n * sizeof *t);
     return node;
 }
 
 /* A tape over `count` aligned reals, or a counting one when work is null. */
-static mtan_tape tape_start(const mtan_backend *backend, mtan_real *work, size_t count, int32_t recording)
-{
+static mtan_tape tape_start(const mtan_backend *backend, mtan_real *work, size_t count, int32_t recording) {
     mtan_tape tape;
     memset(&tape, 0, sizeof tape);
     tape.backend = backend;
@@ -1269,208 +1255,209 @@ static mtan_tape tape_start(const mtan_backend *backend, mtan_real *work, size_t
  * No op reads or writes data itself: kernels do. */
 
 enum {
-    OP_EMBED, OP_LINEAR, OP_MATMUL, OP_SCALE, OP_RELU, OP_TANH, OP_SOFTPLUS, OP_COPY, OP_SPREAD, OP_LAST, OP_SOFTMAX, OP_SCORE,
-    OP_ATTEND, OP_ATTEND_RBF, OP_ATTEND_VALUES, OP_SMOOTH, OP_GRU, OP_SAMPLE, OP_KL, OP_RATIO, OP_LOGLIK, OP_BOUND,
-    OP_CROSS_ENTROPY, OP_COUNT
+    OP_EMBED,
+    OP_LINEAR,
+    OP_MATMUL,
+    OP_SCALE,
+    OP_RELU,
+    OP_TANH,
+    OP_SOFTPLUS,
+    OP_COPY,
+    OP_SPREAD,
+    OP_LAST,
+    OP_SOFTMAX,
+    OP_SCORE,
+    OP_ATTEND,
+    OP_ATTEND_RBF,
+    OP_ATTEND_VALUES,
+    OP_SMOOTH,
+    OP_GRU,
+    OP_SAMPLE,
+    OP_KL,
+    OP_RATIO,
+    OP_LOGLIK,
+    OP_BOUND,
+    OP_CROSS_ENTROPY,
+    OP_COUNT
 };
 
 /* An empty tensor, for arguments that are not there. */
 static const mtan_tensor nothing = {0, MTAN_NO_GRAD, 0, 0, 0, MTAN_SPACE_WORK};
 
-static size_t count_of(mtan_tensor x)
-{
+static size_t count_of(mtan_tensor x) {
     return (size_t)x.rows * (size_t)x.cols;
 }
 
-static void copy_tensor(mtan_tape *tape, mtan_tensor y, mtan_tensor x)
-{
-    tape->backend->copy(mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, x), x.rows == 1 ? 0 : (size_t)x.stride, y.rows, y.cols);
+static void copy_tensor(mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
+    tape->backend->copy(mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, x), x.rows == 1 ? 0 : (size_t)x.stride,
+                        y.rows, y.cols);
 }
 
 /* ---- time embedding ---- */
 
-void mtan_op_embed(mtan_tape *tape, mtan_tensor y, mtan_tensor time, const mtan_tensor param[4])
-{
+void mtan_op_embed(mtan_tape *tape, mtan_tensor y, mtan_tensor time, const mtan_tensor param[4]) {
     const mtan_tensor t[6] = {y, time, param[0], param[1], param[2], param[3]};
     record_tensors(tape, OP_EMBED, t, 6);
     if (!runs(tape)) return;
-    tape->backend->embed_forward(mtan_data(tape, y), mtan_data(tape, time), mtan_data(tape, param[0]), mtan_data(tape, param[1]),
-                                 mtan_data(tape, param[2]), mtan_data(tape, param[3]), time.rows, y.cols);
+    tape->backend->embed_forward(mtan_data(tape, y), mtan_data(tape, time), mtan_data(tape, param[0]),
+                                 mtan_data(tape, param[1]), mtan_data(tape, param[2]), mtan_data(tape, param[3]),
+                                 time.rows, y.cols);
 }
 
-static void embed_back(mtan_tape *tape, const mtan_node *n)
-{
+static void embed_back(mtan_tape *tape, const mtan_node *n) {
     const mtan_tensor *t = n->t;
-    tape->backend->embed_backward(mtan_grad(tape, t[2]), mtan_grad(tape, t[3]), mtan_grad(tape, t[4]), mtan_grad(tape, t[5]),
-                                  mtan_grad(tape, t[0]), mtan_data(tape, t[1]), mtan_data(tape, t[4]), mtan_data(tape, t[5]),
-                                  t[1].rows, t[0].cols);
+    tape->backend->embed_backward(mtan_grad(tape, t[2]), mtan_grad(tape, t[3]), mtan_grad(tape, t[4]),
+                                  mtan_grad(tape, t[5]), mtan_grad(tape, t[0]), mtan_data(tape, t[1]),
+                                  mtan_data(tape, t[4]), mtan_data(tape, t[5]), t[1].rows, t[0].cols);
 }
 
-void mtan_op_embed_fixed(mtan_tape *tape, mtan_tensor y, mtan_tensor time, double base, double scale)
-{
+void mtan_op_embed_fixed(mtan_tape *tape, mtan_tensor y, mtan_tensor time, double base, double scale) {
     if (!runs(tape)) return;
-    tape->backend->embed_fixed(mtan_data(tape, y), mtan_data(tape, time), (mtan_real)base, (mtan_real)scale, time.rows, y.cols);
+    tape->backend->embed_fixed(mtan_data(tape, y), mtan_data(tape, time), (mtan_real)base, (mtan_real)scale, time.rows,
+                               y.cols);
 }
 
 /* ---- linear: y = x w^T + b, or y += x w^T ---- */
 
-static void linear(mtan_tape *tape, mtan_tensor y, mtan_tensor x, mtan_tensor w, const mtan_tensor *bias, int32_t add)
-{
+static void linear(mtan_tape *tape, mtan_tensor y, mtan_tensor x, mtan_tensor w, const mtan_tensor *bias, int32_t add) {
     const mtan_tensor t[4] = {y, x, w, bias ? *bias : nothing};
     record_tensors(tape, OP_LINEAR, t, 4);
     if (!runs(tape)) return;
     if (bias) tape->backend->copy(mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, *bias), 0, y.rows, y.cols);
-    tape->backend->product_nt(mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, x), (size_t)x.stride, mtan_data(tape, w),
-                              (size_t)w.stride, y.rows, y.cols, x.cols, add || bias != NULL);
+    tape->backend->product_nt(mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, x), (size_t)x.stride,
+                              mtan_data(tape, w), (size_t)w.stride, y.rows, y.cols, x.cols, add || bias != NULL);
 }
 
-void mtan_op_linear(mtan_tape *tape, mtan_tensor y, mtan_tensor x, mtan_tensor w, const mtan_tensor *bias)
-{
+void mtan_op_linear(mtan_tape *tape, mtan_tensor y, mtan_tensor x, mtan_tensor w, const mtan_tensor *bias) {
     linear(tape, y, x, w, bias, 0);
 }
 
-void mtan_op_linear_add(mtan_tape *tape, mtan_tensor y, mtan_tensor x, mtan_tensor w)
-{
+void mtan_op_linear_add(mtan_tape *tape, mtan_tensor y, mtan_tensor x, mtan_tensor w) {
     linear(tape, y, x, w, NULL, 1);
 }
 
-static void linear_back(mtan_tape *tape, const mtan_node *n)
-{
+static void linear_back(mtan_tape *tape, const mtan_node *n) {
     const mtan_backend *k = tape->backend;
     const mtan_tensor y = n->t[0], x = n->t[1], w = n->t[2], b = n->t[3];
     const mtan_real *dy = mtan_grad(tape, y);
     if (x.grad != MTAN_NO_GRAD)
-        k->product_nn(mtan_grad(tape, x), (size_t)x.stride, dy, (size_t)y.stride, mtan_data(tape, w), (size_t)w.stride, y.rows,
-                      x.cols, y.cols, 1);
+        k->product_nn(mtan_grad(tape, x), (size_t)x.stride, dy, (size_t)y.stride, mtan_data(tape, w), (size_t)w.stride,
+                      y.rows, x.cols, y.cols, 1);
     if (w.grad != MTAN_NO_GRAD)
-        k->product_tn(mtan_grad(tape, w), (size_t)w.stride, dy, (size_t)y.stride, mtan_data(tape, x), (size_t)x.stride, y.cols,
-                      x.cols, y.rows, 1);
+        k->product_tn(mtan_grad(tape, w), (size_t)w.stride, dy, (size_t)y.stride, mtan_data(tape, x), (size_t)x.stride,
+                      y.cols, x.cols, y.rows, 1);
     if (b.grad != MTAN_NO_GRAD) k->add(mtan_grad(tape, b), 0, dy, (size_t)y.stride, y.rows, y.cols);
 }
 
 /* ---- y = a b ---- */
 
-void mtan_op_matmul(mtan_tape *tape, mtan_tensor y, mtan_tensor a, mtan_tensor b)
-{
+void mtan_op_matmul(mtan_tape *tape, mtan_tensor y, mtan_tensor a, mtan_tensor b) {
     const mtan_tensor t[3] = {y, a, b};
     record_tensors(tape, OP_MATMUL, t, 3);
     if (!runs(tape)) return;
-    tape->backend->product_nn(mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, a), (size_t)a.stride, mtan_data(tape, b),
-                              (size_t)b.stride, y.rows, y.cols, a.cols, 0);
+    tape->backend->product_nn(mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, a), (size_t)a.stride,
+                              mtan_data(tape, b), (size_t)b.stride, y.rows, y.cols, a.cols, 0);
 }
 
-static void matmul_back(mtan_tape *tape, const mtan_node *n)
-{
+static void matmul_back(mtan_tape *tape, const mtan_node *n) {
     const mtan_tensor y = n->t[0], a = n->t[1], b = n->t[2];
     const mtan_real *dy = mtan_grad(tape, y);
     if (a.grad != MTAN_NO_GRAD)
-        tape->backend->product_nt(mtan_grad(tape, a), (size_t)a.stride, dy, (size_t)y.stride, mtan_data(tape, b), (size_t)b.stride,
-                                  y.rows, a.cols, y.cols, 1);
+        tape->backend->product_nt(mtan_grad(tape, a), (size_t)a.stride, dy, (size_t)y.stride, mtan_data(tape, b),
+                                  (size_t)b.stride, y.rows, a.cols, y.cols, 1);
     if (b.grad != MTAN_NO_GRAD)
-        tape->backend->product_tn(mtan_grad(tape, b), (size_t)b.stride, mtan_data(tape, a), (size_t)a.stride, dy, (size_t)y.stride,
-                                  a.cols, y.cols, y.rows, 1);
+        tape->backend->product_tn(mtan_grad(tape, b), (size_t)b.stride, mtan_data(tape, a), (size_t)a.stride, dy,
+                                  (size_t)y.stride, a.cols, y.cols, y.rows, 1);
 }
 
 /* ---- elementwise, most of them in place: their gradient is changed in place too ---- */
 
-void mtan_op_scale(mtan_tape *tape, mtan_tensor x, double factor)
-{
+void mtan_op_scale(mtan_tape *tape, mtan_tensor x, double factor) {
     mtan_node *node = record_tensors(tape, OP_SCALE, &x, 1);
     if (node) node->x[0] = (mtan_real)factor;
     if (runs(tape)) tape->backend->scale(mtan_data(tape, x), (size_t)x.stride, x.rows, x.cols, (mtan_real)factor);
 }
 
-static void scale_back(mtan_tape *tape, const mtan_node *n)
-{
+static void scale_back(mtan_tape *tape, const mtan_node *n) {
     tape->backend->scale(mtan_grad(tape, n->t[0]), (size_t)n->t[0].stride, n->t[0].rows, n->t[0].cols, n->x[0]);
 }
 
-void mtan_op_relu(mtan_tape *tape, mtan_tensor x)
-{
+void mtan_op_relu(mtan_tape *tape, mtan_tensor x) {
     record_tensors(tape, OP_RELU, &x, 1);
     if (runs(tape)) tape->backend->relu_forward(mtan_data(tape, x), count_of(x));
 }
 
-static void relu_back(mtan_tape *tape, const mtan_node *n)
-{
+static void relu_back(mtan_tape *tape, const mtan_node *n) {
     tape->backend->relu_backward(mtan_grad(tape, n->t[0]), mtan_data(tape, n->t[0]), count_of(n->t[0]));
 }
 
-void mtan_op_tanh(mtan_tape *tape, mtan_tensor x)
-{
+void mtan_op_tanh(mtan_tape *tape, mtan_tensor x) {
     record_tensors(tape, OP_TANH, &x, 1);
     if (runs(tape)) tape->backend->map(MTAN_TANH, mtan_data(tape, x), mtan_data(tape, x), count_of(x));
 }
 
-static void tanh_back(mtan_tape *tape, const mtan_node *n)
-{
+static void tanh_back(mtan_tape *tape, const mtan_node *n) {
     tape->backend->tanh_backward(mtan_grad(tape, n->t[0]), mtan_data(tape, n->t[0]), count_of(n->t[0]));
 }
 
-void mtan_op_softplus(mtan_tape *tape, mtan_tensor y, mtan_tensor x)
-{
+void mtan_op_softplus(mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
     const mtan_tensor t[2] = {y, x};
     record_tensors(tape, OP_SOFTPLUS, t, 2);
     if (runs(tape)) tape->backend->map(MTAN_SOFTPLUS, mtan_data(tape, y), mtan_data(tape, x), count_of(x));
 }
 
-static void softplus_back(mtan_tape *tape, const mtan_node *n)
-{
-    tape->backend->softplus_backward(mtan_grad(tape, n->t[1]), mtan_grad(tape, n->t[0]), mtan_data(tape, n->t[1]), count_of(n->t[1]));
+static void softplus_back(mtan_tape *tape, const mtan_node *n) {
+    tape->backend->softplus_backward(mtan_grad(tape, n->t[1]), mtan_grad(tape, n->t[0]), mtan_data(tape, n->t[1]),
+                                     count_of(n->t[1]));
 }
 
-void mtan_op_softmax(mtan_tape *tape, mtan_tensor x)
-{
+void mtan_op_softmax(mtan_tape *tape, mtan_tensor x) {
     record_tensors(tape, OP_SOFTMAX, &x, 1);
     if (runs(tape)) tape->backend->softmax_forward(mtan_data(tape, x), x.rows, x.cols);
 }
 
-static void softmax_back(mtan_tape *tape, const mtan_node *n)
-{
+static void softmax_back(mtan_tape *tape, const mtan_node *n) {
     tape->backend->softmax_backward(mtan_grad(tape, n->t[0]), mtan_data(tape, n->t[0]), n->t[0].rows, n->t[0].cols);
 }
 
 /* ---- moving rows ---- */
 
-void mtan_op_copy(mtan_tape *tape, mtan_tensor y, mtan_tensor x)
-{
+void mtan_op_copy(mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
     const mtan_tensor t[2] = {y, x};
     record_tensors(tape, OP_COPY, t, 2);
     if (runs(tape)) copy_tensor(tape, y, x);
 }
 
-static void copy_back(mtan_tape *tape, const mtan_node *n)
-{
+static void copy_back(mtan_tape *tape, const mtan_node *n) {
     const mtan_tensor y = n->t[0], x = n->t[1];
     if (x.grad == MTAN_NO_GRAD) return;
-    tape->backend->add(mtan_grad(tape, x), x.rows == 1 ? 0 : (size_t)x.stride, mtan_grad(tape, y), (size_t)y.stride, y.rows, y.cols);
+    tape->backend->add(mtan_grad(tape, x), x.rows == 1 ? 0 : (size_t)x.stride, mtan_grad(tape, y), (size_t)y.stride,
+                       y.rows, y.cols);
 }
 
 /* rows of the sequence at step k */
-static int32_t step_rows(const mtan_batch *batch, int32_t k)
-{
+static int32_t step_rows(const mtan_batch *batch, int32_t k) {
     return batch->first[k + 1] - batch->first[k];
 }
 
-void mtan_op_spread(mtan_tape *tape, mtan_tensor y, mtan_tensor x)
-{
+void mtan_op_spread(mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
     const mtan_tensor t[2] = {y, x};
     record_tensors(tape, OP_SPREAD, t, 2);
     for (int32_t k = 0; runs(tape) && k < tape->batch->steps; k++)
-        copy_tensor(tape, mtan_rows(y, tape->batch->first[k], step_rows(tape->batch, k)), x.rows == 1 ? x : mtan_rows(x, 0, step_rows(tape->batch, k)));
+        copy_tensor(tape, mtan_rows(y, tape->batch->first[k], step_rows(tape->batch, k)),
+                    x.rows == 1 ? x : mtan_rows(x, 0, step_rows(tape->batch, k)));
 }
 
-static void spread_back(mtan_tape *tape, const mtan_node *n)
-{
+static void spread_back(mtan_tape *tape, const mtan_node *n) {
     const mtan_tensor y = n->t[0], x = n->t[1];
     for (int32_t k = 0; k < tape->batch->steps; k++)
-        tape->backend->add(mtan_grad(tape, x), (size_t)x.stride, mtan_grad(tape, y) + (size_t)tape->batch->first[k] * (size_t)y.stride,
-                           (size_t)y.stride, step_rows(tape->batch, k), y.cols);
+        tape->backend->add(mtan_grad(tape, x), (size_t)x.stride,
+                           mtan_grad(tape, y) + (size_t)tape->batch->first[k] * (size_t)y.stride, (size_t)y.stride,
+                           step_rows(tape->batch, k), y.cols);
 }
 
 /* The last row of each sequence; a record without steps gives zeros. Rows come S at a time. */
-void mtan_op_last(mtan_tape *tape, mtan_tensor y, mtan_tensor x)
-{
+void mtan_op_last(mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
     const mtan_batch *batch = tape->batch;
     const mtan_tensor t[2] = {y, x};
     record_tensors(tape, OP_LAST, t, 2);
@@ -1481,8 +1468,7 @@ void mtan_op_last(mtan_tape *tape, mtan_tensor y, mtan_tensor x)
     }
 }
 
-static void last_back(mtan_tape *tape, const mtan_node *n)
-{
+static void last_back(mtan_tape *tape, const mtan_node *n) {
     const mtan_batch *batch = tape->batch;
     const mtan_tensor y = n->t[0], x = n->t[1];
     for (int32_t b = 0; b < batch->records; b++) {
@@ -1500,8 +1486,7 @@ typedef struct block {
     mtan_tensor score, key, query;
 } block;
 
-static block score_block(const mtan_batch *batch, const mtan_tensor t[3], int32_t b, int32_t shared)
-{
+static block score_block(const mtan_batch *batch, const mtan_tensor t[3], int32_t b, int32_t shared) {
     const int32_t L = batch->time0[b + 1] - batch->time0[b], Q = batch->length[b];
     block x;
     x.key = mtan_rows(t[1], batch->time0[b], L);
@@ -1513,20 +1498,19 @@ static block score_block(const mtan_batch *batch, const mtan_tensor t[3], int32_
     return x;
 }
 
-void mtan_op_score(mtan_tape *tape, mtan_tensor score, mtan_tensor key, mtan_tensor query, int32_t shared)
-{
+void mtan_op_score(mtan_tape *tape, mtan_tensor score, mtan_tensor key, mtan_tensor query, int32_t shared) {
     const mtan_tensor t[3] = {score, key, query};
     mtan_node *node = record_tensors(tape, OP_SCORE, t, 3);
     if (node) node->n[0] = shared;
     for (int32_t b = 0; runs(tape) && b < tape->batch->records; b++) {
         const block x = score_block(tape->batch, t, b, shared);
-        tape->backend->product_nt(mtan_data(tape, x.score), (size_t)x.score.stride, mtan_data(tape, x.key), (size_t)x.key.stride,
-                                  mtan_data(tape, x.query), (size_t)x.query.stride, x.score.rows, x.score.cols, key.cols, 0);
+        tape->backend->product_nt(mtan_data(tape, x.score), (size_t)x.score.stride, mtan_data(tape, x.key),
+                                  (size_t)x.key.stride, mtan_data(tape, x.query), (size_t)x.query.stride, x.score.rows,
+                                  x.score.cols, key.cols, 0);
     }
 }
 
-static void score_back(mtan_tape *tape, const mtan_node *n)
-{
+static void score_back(mtan_tape *tape, const mtan_node *n) {
     const mtan_backend *k = tape->backend;
     for (int32_t b = 0; b < tape->batch->records; b++) {
         const block x = score_block(tape->batch, n->t, b, n->n[0]);
@@ -1543,8 +1527,7 @@ static void score_back(mtan_tape *tape, const mtan_node *n)
 
 /* ---- sparse attention over the batch's events: y (R, D) of one head ---- */
 
-static mtan_attend attend_record(const mtan_tape *tape, const mtan_tensor t[5], int32_t b)
-{
+static mtan_attend attend_record(const mtan_tape *tape, const mtan_tensor t[5], int32_t b) {
     const mtan_batch *batch = tape->batch;
     mtan_attend a;
     a.score = mtan_data(tape, t[1]) + batch->score0[b];
@@ -1561,8 +1544,7 @@ static mtan_attend attend_record(const mtan_tape *tape, const mtan_tensor t[5], 
 }
 
 /* Room for the exponentials, the totals and scratch, where attend_record finds them again. */
-static void attend_buffers(mtan_tape *tape, mtan_tensor t[5])
-{
+static void attend_buffers(mtan_tape *tape, mtan_tensor t[5]) {
     const mtan_batch *batch = tape->batch;
     t[2] = mtan_new_constant(tape, 1, batch->scores);
     t[3] = mtan_new_constant(tape, (int32_t)area(tape, batch->records, batch->channels), batch->steps);
@@ -1570,8 +1552,7 @@ static void attend_buffers(mtan_tape *tape, mtan_tensor t[5])
 }
 
 /* t: y, score, and the buffers */
-static void attend(mtan_tape *tape, const mtan_tensor t[5])
-{
+static void attend(mtan_tape *tape, const mtan_tensor t[5]) {
     record_tensors(tape, OP_ATTEND, t, 5);
     for (int32_t b = 0; runs(tape) && b < tape->batch->records; b++) {
         const mtan_attend a = attend_record(tape, t, b);
@@ -1579,31 +1560,29 @@ static void attend(mtan_tape *tape, const mtan_tensor t[5])
     }
 }
 
-void mtan_op_attend(mtan_tape *tape, mtan_tensor y, mtan_tensor score)
-{
+void mtan_op_attend(mtan_tape *tape, mtan_tensor y, mtan_tensor score) {
     mtan_tensor t[5];
     t[0] = y, t[1] = score;
     attend_buffers(tape, t);
     attend(tape, t);
 }
 
-static void attend_back(mtan_tape *tape, const mtan_node *n)
-{
+static void attend_back(mtan_tape *tape, const mtan_node *n) {
     const mtan_tensor *t = n->t;
     for (int32_t b = 0; b < tape->batch->records; b++) {
         const mtan_attend a = attend_record(tape, t, b);
-        tape->backend->attend_backward(&a, mtan_grad(tape, t[1]) + tape->batch->score0[b], mtan_grad(tape, t[0]), (size_t)t[0].stride,
-                                       mtan_data(tape, t[0]), (size_t)t[0].stride);
+        tape->backend->attend_backward(&a, mtan_grad(tape, t[1]) + tape->batch->score0[b], mtan_grad(tape, t[0]),
+                                       (size_t)t[0].stride, mtan_data(tape, t[0]), (size_t)t[0].stride);
     }
 }
 
 /* ---- RBF smoothing over the batch's events: y (R, D); query (K, 1) shared, or the records' own ---- */
 
-static mtan_rbf rbf_record(const mtan_tape *tape, mtan_tensor query, mtan_tensor beta, int32_t b)
-{
+static mtan_rbf rbf_record(const mtan_tape *tape, mtan_tensor query, mtan_tensor beta, int32_t b) {
     const mtan_batch *batch = tape->batch;
     mtan_rbf a;
-    a.query = mtan_data(tape, query) + (query.data == batch->query.data && query.space == batch->query.space ? batch->query0[b] : 0);
+    a.query = mtan_data(tape, query) +
+              (query.data == batch->query.data && query.space == batch->query.space ? batch->query0[b] : 0);
     a.time = mtan_data(tape, batch->time) + batch->time0[b];
     a.beta = mtan_data(tape, beta);
     a.begin = batch->begin + (size_t)b * ((size_t)batch->channels + 1);
@@ -1615,8 +1594,7 @@ static mtan_rbf rbf_record(const mtan_tape *tape, mtan_tensor query, mtan_tensor
     return a;
 }
 
-void mtan_op_attend_rbf(mtan_tape *tape, mtan_tensor y, mtan_tensor query, mtan_tensor beta)
-{
+void mtan_op_attend_rbf(mtan_tape *tape, mtan_tensor y, mtan_tensor query, mtan_tensor beta) {
     const mtan_tensor t[3] = {y, query, beta};
     record_tensors(tape, OP_ATTEND_RBF, t, 3);
     for (int32_t b = 0; runs(tape) && b < tape->batch->records; b++) {
@@ -1625,12 +1603,12 @@ void mtan_op_attend_rbf(mtan_tape *tape, mtan_tensor y, mtan_tensor query, mtan_
     }
 }
 
-static void attend_rbf_back(mtan_tape *tape, const mtan_node *n)
-{
+static void attend_rbf_back(mtan_tape *tape, const mtan_node *n) {
     const mtan_tensor y = n->t[0];
     for (int32_t b = 0; b < tape->batch->records; b++) {
         const mtan_rbf a = rbf_record(tape, n->t[1], n->t[2], b);
-        tape->backend->rbf_backward(&a, mtan_grad(tape, n->t[2]), mtan_grad(tape, y), (size_t)y.stride, mtan_data(tape, y), (size_t)y.stride);
+        tape->backend->rbf_backward(&a, mtan_grad(tape, n->t[2]), mtan_grad(tape, y), (size_t)y.stride,
+                                    mtan_data(tape, y), (size_t)y.stride);
     }
 }
 
@@ -1641,8 +1619,7 @@ typedef struct value_block {
     mtan_tensor y, weight, value; /* (L, C), (L, K), (K, C) with rows B S apart */
 } value_block;
 
-static value_block values_of(const mtan_batch *batch, const mtan_tensor t[3], int32_t b, int32_t s)
-{
+static value_block values_of(const mtan_batch *batch, const mtan_tensor t[3], int32_t b, int32_t s) {
     const int32_t S = batch->samples, L = batch->query0[b + 1] - batch->query0[b];
     value_block x;
     x.y = mtan_rows(t[0], batch->query0[b] * S + s * L, L);
@@ -1652,51 +1629,50 @@ static value_block values_of(const mtan_batch *batch, const mtan_tensor t[3], in
     return x;
 }
 
-void mtan_op_attend_values(mtan_tape *tape, mtan_tensor y, mtan_tensor weight, mtan_tensor value)
-{
+void mtan_op_attend_values(mtan_tape *tape, mtan_tensor y, mtan_tensor weight, mtan_tensor value) {
     const mtan_tensor t[3] = {y, weight, value};
     record_tensors(tape, OP_ATTEND_VALUES, t, 3);
     for (int32_t i = 0; runs(tape) && i < tape->batch->records * tape->batch->samples; i++) {
         const value_block x = values_of(tape->batch, t, i / tape->batch->samples, i % tape->batch->samples);
-        tape->backend->product_nn(mtan_data(tape, x.y), (size_t)x.y.stride, mtan_data(tape, x.weight), (size_t)x.weight.stride,
-                                  mtan_data(tape, x.value), (size_t)x.value.stride, x.y.rows, x.y.cols, x.weight.cols, 0);
+        tape->backend->product_nn(mtan_data(tape, x.y), (size_t)x.y.stride, mtan_data(tape, x.weight),
+                                  (size_t)x.weight.stride, mtan_data(tape, x.value), (size_t)x.value.stride, x.y.rows,
+                                  x.y.cols, x.weight.cols, 0);
     }
 }
 
-static void attend_values_back(mtan_tape *tape, const mtan_node *n)
-{
+static void attend_values_back(mtan_tape *tape, const mtan_node *n) {
     const mtan_backend *k = tape->backend;
     for (int32_t i = 0; i < tape->batch->records * tape->batch->samples; i++) {
         const value_block x = values_of(tape->batch, n->t, i / tape->batch->samples, i % tape->batch->samples);
         const mtan_real *dy = mtan_grad(tape, x.y);
-        k->product_nt(mtan_grad(tape, x.weight), (size_t)x.weight.stride, dy, (size_t)x.y.stride, mtan_data(tape, x.value),
-                      (size_t)x.value.stride, x.y.rows, x.weight.cols, x.y.cols, 1);
-        k->product_tn(mtan_grad(tape, x.value), (size_t)x.value.stride, mtan_data(tape, x.weight), (size_t)x.weight.stride, dy,
-                      (size_t)x.y.stride, x.weight.cols, x.y.cols, x.y.rows, 1);
+        k->product_nt(mtan_grad(tape, x.weight), (size_t)x.weight.stride, dy, (size_t)x.y.stride,
+                      mtan_data(tape, x.value), (size_t)x.value.stride, x.y.rows, x.weight.cols, x.y.cols, 1);
+        k->product_tn(mtan_grad(tape, x.value), (size_t)x.value.stride, mtan_data(tape, x.weight),
+                      (size_t)x.weight.stride, dy, (size_t)x.y.stride, x.weight.cols, x.y.cols, x.y.rows, 1);
     }
 }
 
 /* The same with RBF weights of a bandwidth per column. */
-void mtan_op_smooth(mtan_tape *tape, mtan_tensor y, mtan_tensor key, mtan_tensor beta, mtan_tensor value)
-{
+void mtan_op_smooth(mtan_tape *tape, mtan_tensor y, mtan_tensor key, mtan_tensor beta, mtan_tensor value) {
     const mtan_tensor t[4] = {y, tape->batch->query, value, beta};
     mtan_node *node = record_tensors(tape, OP_SMOOTH, t, 4);
     if (node) node->t[4] = key;
     for (int32_t i = 0; runs(tape) && i < tape->batch->records * tape->batch->samples; i++) {
         const value_block x = values_of(tape->batch, t, i / tape->batch->samples, i % tape->batch->samples);
-        tape->backend->smooth_forward(mtan_data(tape, x.y), (size_t)x.y.stride, mtan_data(tape, x.weight), mtan_data(tape, key),
-                                      mtan_data(tape, beta), mtan_data(tape, x.value), (size_t)x.value.stride, x.y.rows, key.rows, y.cols);
+        tape->backend->smooth_forward(mtan_data(tape, x.y), (size_t)x.y.stride, mtan_data(tape, x.weight),
+                                      mtan_data(tape, key), mtan_data(tape, beta), mtan_data(tape, x.value),
+                                      (size_t)x.value.stride, x.y.rows, key.rows, y.cols);
     }
 }
 
-static void smooth_back(mtan_tape *tape, const mtan_node *n)
-{
+static void smooth_back(mtan_tape *tape, const mtan_node *n) {
     const mtan_tensor beta = n->t[3], key = n->t[4];
     for (int32_t i = 0; i < tape->batch->records * tape->batch->samples; i++) {
         const value_block x = values_of(tape->batch, n->t, i / tape->batch->samples, i % tape->batch->samples);
-        tape->backend->smooth_backward(mtan_grad(tape, x.value), mtan_grad(tape, beta), mtan_grad(tape, x.y), mtan_data(tape, x.y),
-                                       (size_t)x.y.stride, mtan_data(tape, x.weight), mtan_data(tape, key), mtan_data(tape, beta),
-                                       mtan_data(tape, x.value), (size_t)x.value.stride, x.y.rows, key.rows, x.y.cols);
+        tape->backend->smooth_backward(mtan_grad(tape, x.value), mtan_grad(tape, beta), mtan_grad(tape, x.y),
+                                       mtan_data(tape, x.y), (size_t)x.y.stride, mtan_data(tape, x.weight),
+                                       mtan_data(tape, key), mtan_data(tape, beta), mtan_data(tape, x.value),
+                                       (size_t)x.value.stride, x.y.rows, key.rows, x.y.cols);
     }
 }
 
@@ -1711,8 +1687,7 @@ typedef struct gru_step {
 } gru_step;
 
 /* step number i in the order of the run */
-static gru_step gru_step_at(const mtan_batch *batch, int32_t i, int32_t samples, int32_t reverse)
-{
+static gru_step gru_step_at(const mtan_batch *batch, int32_t i, int32_t samples, int32_t reverse) {
     const int32_t k = reverse ? batch->steps - 1 - i : i, from = reverse ? k + 1 : k - 1;
     gru_step s;
     s.row = (size_t)batch->first[k] * (size_t)samples;
@@ -1724,8 +1699,7 @@ static gru_step gru_step_at(const mtan_batch *batch, int32_t i, int32_t samples,
 }
 
 /* t: y (R, N), gx (R, 3N), w_hh, b_hh, hn (R, N) or nothing, scratch (rows of the first step, 3N) */
-static void gru_run(mtan_tape *tape, const mtan_tensor t[6], int32_t samples, int32_t reverse)
-{
+static void gru_run(mtan_tape *tape, const mtan_tensor t[6], int32_t samples, int32_t reverse) {
     const mtan_backend *k = tape->backend;
     const size_t N = (size_t)t[0].cols, ldy = (size_t)t[0].stride, ldg = (size_t)t[1].stride;
     mtan_real *y = mtan_data(tape, t[0]), *gx = mtan_data(tape, t[1]), *gh = mtan_data(tape, t[5]);
@@ -1735,17 +1709,17 @@ static void gru_run(mtan_tape *tape, const mtan_tensor t[6], int32_t samples, in
         const size_t rest = s.row + (size_t)s.known;
         k->copy(gh, 3 * N, mtan_data(tape, t[3]), 0, s.rows, 3 * (int32_t)N);
         if (s.known)
-            k->product_nt(gh, 3 * N, y + s.before * ldy, ldy, mtan_data(tape, t[2]), (size_t)t[2].stride, s.known, 3 * (int32_t)N,
-                          (int32_t)N, 1);
-        k->gru_forward(y + s.row * ldy, ldy, gx + s.row * ldg, ldg, hn ? hn + s.row * N : NULL, gh, y + s.before * ldy, ldy,
-                       s.known, (int32_t)N);
-        k->gru_forward(y + rest * ldy, ldy, gx + rest * ldg, ldg, hn ? hn + rest * N : NULL, gh + 3 * N * (size_t)s.known, NULL, 0,
-                       s.rows - s.known, (int32_t)N);
+            k->product_nt(gh, 3 * N, y + s.before * ldy, ldy, mtan_data(tape, t[2]), (size_t)t[2].stride, s.known,
+                          3 * (int32_t)N, (int32_t)N, 1);
+        k->gru_forward(y + s.row * ldy, ldy, gx + s.row * ldg, ldg, hn ? hn + s.row * N : NULL, gh, y + s.before * ldy,
+                       ldy, s.known, (int32_t)N);
+        k->gru_forward(y + rest * ldy, ldy, gx + rest * ldg, ldg, hn ? hn + rest * N : NULL,
+                       gh + 3 * N * (size_t)s.known, NULL, 0, s.rows - s.known, (int32_t)N);
     }
 }
 
-void mtan_op_gru(mtan_tape *tape, mtan_tensor y, mtan_tensor gx, mtan_tensor w_hh, mtan_tensor b_hh, int32_t samples, int32_t reverse)
-{
+void mtan_op_gru(mtan_tape *tape, mtan_tensor y, mtan_tensor gx, mtan_tensor w_hh, mtan_tensor b_hh, int32_t samples,
+                 int32_t reverse) {
     const int32_t widest = tape->batch->records * samples;
     mtan_tensor t[6];
     mtan_node *node;
@@ -1758,22 +1732,22 @@ void mtan_op_gru(mtan_tape *tape, mtan_tensor y, mtan_tensor gx, mtan_tensor w_h
 }
 
 /* Weight gradients of one step; dgh is dg for r and z and the separate hn for n. */
-static void gru_weights_back(mtan_tape *tape, const mtan_node *n, gru_step s)
-{
+static void gru_weights_back(mtan_tape *tape, const mtan_node *n, gru_step s) {
     const mtan_backend *k = tape->backend;
     const mtan_tensor y = n->t[0], gx = n->t[1], w = n->t[2];
     const int32_t N = y.cols;
-    const mtan_real *dg = mtan_grad(tape, gx) + s.row * (size_t)gx.stride, *dhn = mtan_data(tape, n->t[4]) + s.row * (size_t)N;
+    const mtan_real *dg = mtan_grad(tape, gx) + s.row * (size_t)gx.stride,
+                    *dhn = mtan_data(tape, n->t[4]) + s.row * (size_t)N;
     const mtan_real *before = mtan_data(tape, y) + s.before * (size_t)y.stride;
     mtan_real *dw = mtan_grad(tape, w), *db = mtan_grad(tape, n->t[3]);
     k->product_tn(dw, (size_t)w.stride, dg, (size_t)gx.stride, before, (size_t)y.stride, 2 * N, N, s.known, 1);
-    k->product_tn(dw + (size_t)(2 * N) * (size_t)w.stride, (size_t)w.stride, dhn, (size_t)N, before, (size_t)y.stride, N, N, s.known, 1);
+    k->product_tn(dw + (size_t)(2 * N) * (size_t)w.stride, (size_t)w.stride, dhn, (size_t)N, before, (size_t)y.stride,
+                  N, N, s.known, 1);
     k->add(db, 0, dg, (size_t)gx.stride, s.rows, 2 * N);
     k->add(db + 2 * N, 0, dhn, (size_t)N, s.rows, N);
 }
 
-static void gru_back(mtan_tape *tape, const mtan_node *n)
-{
+static void gru_back(mtan_tape *tape, const mtan_node *n) {
     const mtan_backend *k = tape->backend;
     const mtan_tensor y = n->t[0], gx = n->t[1], w = n->t[2];
     const size_t N = (size_t)y.cols, ldy = (size_t)y.stride, ldg = (size_t)gx.stride;
@@ -1786,80 +1760,79 @@ static void gru_back(mtan_tape *tape, const mtan_node *n)
         mtan_real *fresh = dh + (size_t)s.known * N;
         if (carried < s.rows) k->fill(dh + (size_t)carried * N, (size_t)(s.rows - carried) * N, 0);
         k->add(dh, N, mtan_grad(tape, y) + s.row * ldy, ldy, s.rows, (int32_t)N);
-        k->gru_backward(dh, dg + s.row * ldg, ldg, hn + s.row * N, g + s.row * ldg, ldg, h + s.before * ldy, ldy, s.known, (int32_t)N);
-        k->gru_backward(fresh, dg + rest * ldg, ldg, hn + rest * N, g + rest * ldg, ldg, NULL, 0, s.rows - s.known, (int32_t)N);
+        k->gru_backward(dh, dg + s.row * ldg, ldg, hn + s.row * N, g + s.row * ldg, ldg, h + s.before * ldy, ldy,
+                        s.known, (int32_t)N);
+        k->gru_backward(fresh, dg + rest * ldg, ldg, hn + rest * N, g + rest * ldg, ldg, NULL, 0, s.rows - s.known,
+                        (int32_t)N);
         k->product_nn(dh, N, dg + s.row * ldg, ldg, whh, (size_t)w.stride, s.known, (int32_t)N, 2 * (int32_t)N, 1);
-        k->product_nn(dh, N, hn + s.row * N, N, whh + 2 * N * (size_t)w.stride, (size_t)w.stride, s.known, (int32_t)N, (int32_t)N, 1);
+        k->product_nn(dh, N, hn + s.row * N, N, whh + 2 * N * (size_t)w.stride, (size_t)w.stride, s.known, (int32_t)N,
+                      (int32_t)N, 1);
         carried = s.known;
     }
-    for (int32_t i = 0; i < tape->batch->steps; i++) gru_weights_back(tape, n, gru_step_at(tape->batch, i, n->n[0], n->n[1]));
+    for (int32_t i = 0; i < tape->batch->steps; i++)
+        gru_weights_back(tape, n, gru_step_at(tape->batch, i, n->n[0], n->n[1]));
 }
 
 /* ---- the variational part. posterior (R, 2Z), noise and z (R S, Z), kl (B, 1), ratio and logp (B S, 1) ---- */
 
-void mtan_op_sample(mtan_tape *tape, mtan_tensor z, mtan_tensor posterior, mtan_tensor noise)
-{
+void mtan_op_sample(mtan_tape *tape, mtan_tensor z, mtan_tensor posterior, mtan_tensor noise) {
     const mtan_tensor t[3] = {z, posterior, noise};
     record_tensors(tape, OP_SAMPLE, t, 3);
     if (!runs(tape) || posterior.rows == 0) return;
-    tape->backend->sample_forward(mtan_data(tape, z), mtan_data(tape, posterior), mtan_data(tape, noise), posterior.rows,
-                                  z.rows / posterior.rows, z.cols);
+    tape->backend->sample_forward(mtan_data(tape, z), mtan_data(tape, posterior), mtan_data(tape, noise),
+                                  posterior.rows, z.rows / posterior.rows, z.cols);
 }
 
-static void sample_back(mtan_tape *tape, const mtan_node *n)
-{
+static void sample_back(mtan_tape *tape, const mtan_node *n) {
     const mtan_tensor z = n->t[0], posterior = n->t[1];
     if (posterior.rows == 0) return;
-    tape->backend->sample_backward(mtan_grad(tape, posterior), mtan_grad(tape, z), mtan_data(tape, z), mtan_data(tape, posterior),
-                                   posterior.rows, z.rows / posterior.rows, z.cols);
+    tape->backend->sample_backward(mtan_grad(tape, posterior), mtan_grad(tape, z), mtan_data(tape, z),
+                                   mtan_data(tape, posterior), posterior.rows, z.rows / posterior.rows, z.cols);
 }
 
-void mtan_op_kl(mtan_tape *tape, mtan_tensor kl, mtan_tensor posterior)
-{
+void mtan_op_kl(mtan_tape *tape, mtan_tensor kl, mtan_tensor posterior) {
     const mtan_batch *batch = tape->batch;
     const mtan_tensor t[2] = {kl, posterior};
     record_tensors(tape, OP_KL, t, 2);
     for (int32_t b = 0; runs(tape) && b < batch->records; b++)
-        tape->backend->kl_forward(mtan_data(tape, kl) + b, mtan_data(tape, posterior), batch->first, b, batch->length[b], posterior.cols / 2);
+        tape->backend->kl_forward(mtan_data(tape, kl) + b, mtan_data(tape, posterior), batch->first, b,
+                                  batch->length[b], posterior.cols / 2);
 }
 
-static void kl_back(mtan_tape *tape, const mtan_node *n)
-{
+static void kl_back(mtan_tape *tape, const mtan_node *n) {
     const mtan_batch *batch = tape->batch;
     for (int32_t b = 0; b < batch->records; b++)
-        tape->backend->kl_backward(mtan_grad(tape, n->t[1]), mtan_data(tape, n->t[1]), mtan_grad(tape, n->t[0]) + b, batch->first, b,
-                                   batch->length[b], n->t[1].cols / 2);
+        tape->backend->kl_backward(mtan_grad(tape, n->t[1]), mtan_data(tape, n->t[1]), mtan_grad(tape, n->t[0]) + b,
+                                   batch->first, b, batch->length[b], n->t[1].cols / 2);
 }
 
-void mtan_op_ratio(mtan_tape *tape, mtan_tensor ratio, mtan_tensor z, mtan_tensor posterior, mtan_tensor noise)
-{
+void mtan_op_ratio(mtan_tape *tape, mtan_tensor ratio, mtan_tensor z, mtan_tensor posterior, mtan_tensor noise) {
     const mtan_batch *batch = tape->batch;
     const mtan_tensor t[4] = {ratio, z, posterior, noise};
     const int32_t S = batch->samples;
     record_tensors(tape, OP_RATIO, t, 4);
     for (int32_t i = 0; runs(tape) && i < batch->records * S; i++)
-        tape->backend->ratio_forward(mtan_data(tape, ratio) + i, mtan_data(tape, z), mtan_data(tape, posterior), mtan_data(tape, noise),
-                                                                 batch->first, i / S, batch->length[i / S], S, i % S, z.cols);
+        tape->backend->ratio_forward(mtan_data(tape, ratio) + i, mtan_data(tape, z), mtan_data(tape, posterior),
+                                     mtan_data(tape, noise), batch->first, i / S, batch->length[i / S], S, i % S,
+                                     z.cols);
 }
 
-static void ratio_back(mtan_tape *tape, const mtan_node *n)
-{
+static void ratio_back(mtan_tape *tape, const mtan_node *n) {
     const mtan_batch *batch = tape->batch;
     const int32_t S = batch->samples;
     for (int32_t i = 0; i < batch->records * S; i++)
         tape->backend->ratio_backward(mtan_grad(tape, n->t[1]), mtan_grad(tape, n->t[2]), mtan_data(tape, n->t[1]),
-                                      mtan_grad(tape, n->t[0]) + i, batch->first, i / S, batch->length[i / S], S, i % S, n->t[1].cols);
+                                      mtan_grad(tape, n->t[0]) + i, batch->first, i / S, batch->length[i / S], S, i % S,
+                                      n->t[1].cols);
 }
 
 /* The prediction of record b and sample s: where its rows start. */
-static size_t prediction_at(const mtan_batch *batch, int32_t b, int32_t s, int32_t cols)
-{
+static size_t prediction_at(const mtan_batch *batch, int32_t b, int32_t s, int32_t cols) {
     const int32_t L = batch->query0[b + 1] - batch->query0[b];
     return (size_t)(batch->query0[b] * batch->samples + s * L) * (size_t)cols;
 }
 
-void mtan_op_loglik(mtan_tape *tape, mtan_tensor logp, mtan_tensor prediction, double std)
-{
+void mtan_op_loglik(mtan_tape *tape, mtan_tensor logp, mtan_tensor prediction, double std) {
     const mtan_batch *batch = tape->batch;
     const mtan_tensor t[2] = {logp, prediction};
     const int32_t S = batch->samples;
@@ -1867,30 +1840,30 @@ void mtan_op_loglik(mtan_tape *tape, mtan_tensor logp, mtan_tensor prediction, d
     if (node) node->x[0] = (mtan_real)std;
     for (int32_t i = 0; runs(tape) && i < batch->records * S; i++) {
         const int32_t b = i / S, c = batch->cell0[b];
-        tape->backend->loglik_forward(
-            mtan_data(tape, logp) + i, mtan_data(tape, prediction) + prediction_at(batch, b, i % S, prediction.cols), prediction.cols, batch->cell_row + c,
-            batch->cell_channel + c, batch->cell_value + c, batch->cell0[b + 1] - c, std);
+        tape->backend->loglik_forward(mtan_data(tape, logp) + i,
+                                      mtan_data(tape, prediction) + prediction_at(batch, b, i % S, prediction.cols),
+                                      prediction.cols, batch->cell_row + c, batch->cell_channel + c,
+                                      batch->cell_value + c, batch->cell0[b + 1] - c, std);
     }
 }
 
-static void loglik_back(mtan_tape *tape, const mtan_node *n)
-{
+static void loglik_back(mtan_tape *tape, const mtan_node *n) {
     const mtan_batch *batch = tape->batch;
     const mtan_tensor prediction = n->t[1];
     const int32_t S = batch->samples;
     for (int32_t i = 0; i < batch->records * S; i++) {
         const int32_t b = i / S, c = batch->cell0[b];
         const size_t at = prediction_at(batch, b, i % S, prediction.cols);
-        tape->backend->loglik_backward(mtan_grad(tape, prediction) + at, mtan_data(tape, prediction) + at, mtan_grad(tape, n->t[0]) + i,
-                                       prediction.cols, batch->cell_row + c, batch->cell_channel + c, batch->cell_value + c,
-                                       batch->cell0[b + 1] - c, (double)n->x[0]);
+        tape->backend->loglik_backward(mtan_grad(tape, prediction) + at, mtan_data(tape, prediction) + at,
+                                       mtan_grad(tape, n->t[0]) + i, prediction.cols, batch->cell_row + c,
+                                       batch->cell_channel + c, batch->cell_value + c, batch->cell0[b + 1] - c,
+                                       (double)n->x[0]);
     }
 }
 
 /* t: loss (B, 1), logp (B S, 1), kl (B or B S, 1), share (B, 1), weight (B S, 1) of a sample in its record's gradient */
-void mtan_op_bound(mtan_tape *tape, mtan_tensor loss, mtan_tensor logp, mtan_tensor kl, mtan_tensor share, mtan_bound bound,
-                   double kl_weight, double seed)
-{
+void mtan_op_bound(mtan_tape *tape, mtan_tensor loss, mtan_tensor logp, mtan_tensor kl, mtan_tensor share,
+                   mtan_bound bound, double kl_weight, double seed) {
     const int32_t B = loss.rows, S = B ? logp.rows / B : 0, stride = kl.rows == B ? 0 : 1;
     mtan_tensor t[5];
     mtan_node *node;
@@ -1898,20 +1871,21 @@ void mtan_op_bound(mtan_tape *tape, mtan_tensor loss, mtan_tensor logp, mtan_ten
     node = record_tensors(tape, OP_BOUND, t, 5);
     if (node) node->x[0] = (mtan_real)kl_weight, node->x[1] = (mtan_real)seed;
     for (int32_t b = 0; runs(tape) && b < B; b++)
-        tape->backend->bound_forward(mtan_data(tape, loss) + b, mtan_data(tape, t[4]) + b * S, mtan_data(tape, logp) + b * S,
-                                     mtan_data(tape, kl) + (stride ? b * S : b), stride, S, bound, kl_weight, mtan_data(tape, share) + b);
+        tape->backend->bound_forward(mtan_data(tape, loss) + b, mtan_data(tape, t[4]) + b * S,
+                                     mtan_data(tape, logp) + b * S, mtan_data(tape, kl) + (stride ? b * S : b), stride,
+                                     S, bound, kl_weight, mtan_data(tape, share) + b);
 }
 
-static void bound_back(mtan_tape *tape, const mtan_node *n)
-{
+static void bound_back(mtan_tape *tape, const mtan_node *n) {
     const int32_t B = n->t[0].rows, S = B ? n->t[1].rows / B : 0, stride = n->t[2].rows == B ? 0 : 1;
     for (int32_t b = 0; b < B; b++)
-        tape->backend->bound_backward(mtan_grad(tape, n->t[1]) + b * S, mtan_grad(tape, n->t[2]) + (stride ? b * S : b), stride,
-                                      mtan_data(tape, n->t[4]) + b * S, S, n->x[0], n->x[1], mtan_data(tape, n->t[3]) + b);
+        tape->backend->bound_backward(mtan_grad(tape, n->t[1]) + b * S, mtan_grad(tape, n->t[2]) + (stride ? b * S : b),
+                                      stride, mtan_data(tape, n->t[4]) + b * S, S, n->x[0], n->x[1],
+                                      mtan_data(tape, n->t[3]) + b);
 }
 
-void mtan_op_cross_entropy(mtan_tape *tape, mtan_tensor loss, mtan_tensor p, mtan_tensor x, const int32_t *label, int32_t samples, double seed)
-{
+void mtan_op_cross_entropy(mtan_tape *tape, mtan_tensor loss, mtan_tensor p, mtan_tensor x, const int32_t *label,
+                           int32_t samples, double seed) {
     const mtan_tensor t[3] = {loss, p, x};
     mtan_node *node = label ? record_tensors(tape, OP_CROSS_ENTROPY, t, 3) : NULL;
     if (node) {
@@ -1919,23 +1893,23 @@ void mtan_op_cross_entropy(mtan_tape *tape, mtan_tensor loss, mtan_tensor p, mta
         node->n[0] = samples;
         node->n[1] = (int32_t)(label - (const int32_t *)(const void *)tape->work);
     }
-    if (runs(tape)) tape->backend->cross_entropy_forward(mtan_data(tape, loss), mtan_data(tape, p), mtan_data(tape, x), label, x.rows, samples, x.cols);
+    if (runs(tape))
+        tape->backend->cross_entropy_forward(mtan_data(tape, loss), mtan_data(tape, p), mtan_data(tape, x), label,
+                                             x.rows, samples, x.cols);
 }
 
-static void cross_entropy_back(mtan_tape *tape, const mtan_node *n)
-{
+static void cross_entropy_back(mtan_tape *tape, const mtan_node *n) {
     const int32_t *label = (const int32_t *)(const void *)tape->work + n->n[1];
-    tape->backend->cross_entropy_backward(mtan_grad(tape, n->t[2]), mtan_data(tape, n->t[1]), label, n->x[0], n->t[2].rows, n->n[0], n->t[2].cols);
+    tape->backend->cross_entropy_backward(mtan_grad(tape, n->t[2]), mtan_data(tape, n->t[1]), label, n->x[0],
+                                          n->t[2].rows, n->n[0], n->t[2].cols);
 }
 
 static const mtan_backward backward_of[OP_COUNT] = {
-    embed_back, linear_back, matmul_back, scale_back, relu_back, tanh_back, softplus_back, copy_back, spread_back, last_back,
-    softmax_back, score_back, attend_back, attend_rbf_back, attend_values_back, smooth_back, gru_back, sample_back, kl_back,
-    ratio_back, loglik_back, bound_back, cross_entropy_back
-};
+    embed_back,  linear_back, matmul_back,  scale_back, relu_back,   tanh_back,       softplus_back,      copy_back,
+    spread_back, last_back,   softmax_back, score_back, attend_back, attend_rbf_back, attend_values_back, smooth_back,
+    gru_back,    sample_back, kl_back,      ratio_back, loglik_back, bound_back,      cross_entropy_back};
 
-void mtan_backpropagate(mtan_tape *tape)
-{
+void mtan_backpropagate(mtan_tape *tape) {
     for (uint32_t i = tape->nodes; runs(tape) && i-- > 0;) {
         const mtan_node *node = node_at(tape, i);
         if (node->op < OP_COUNT) backward_of[node->op](tape, node);
@@ -1966,36 +1940,57 @@ typedef struct setting {
     uint32_t offset;
 } setting;
 
-#define CHOICE(field, names) {#field, names, 0, (uint32_t)offsetof(mtan_config, field)}
-#define WHOLE(field) {#field, NULL, 0, (uint32_t)offsetof(mtan_config, field)}
-#define REAL(field) {#field, NULL, 1, (uint32_t)offsetof(mtan_config, field)}
-static const setting settings[] = {
-    CHOICE(kind, kind_names), CHOICE(classify, classify_names), CHOICE(encoder, interp_names), CHOICE(decoder, interp_names),
-    CHOICE(embedding, embedding_names), CHOICE(embed_heads, embed_heads_names), CHOICE(reference, reference_names),
-    WHOLE(channels), WHOLE(classes), WHOLE(embed), WHOLE(enc_heads), WHOLE(dec_heads), WHOLE(enc_hidden), WHOLE(dec_hidden),
-    WHOLE(latent), WHOLE(ref_points), WHOLE(mlp_hidden), WHOLE(head_hidden), REAL(embed_base), REAL(embed_scale),
-    CHOICE(bound, bound_names), WHOLE(samples), WHOLE(norm), WHOLE(skip_empty), WHOLE(kl_anneal), REAL(noise_std), REAL(alpha),
-    CHOICE(rule, rule_names), WHOLE(predict_samples)
-};
+#define CHOICE(field, names)                                                                                           \
+    { #field, names, 0, (uint32_t)offsetof(mtan_config, field) }
+#define WHOLE(field)                                                                                                   \
+    { #field, NULL, 0, (uint32_t)offsetof(mtan_config, field) }
+#define REAL(field)                                                                                                    \
+    { #field, NULL, 1, (uint32_t)offsetof(mtan_config, field) }
+static const setting settings[] = {CHOICE(kind, kind_names),
+                                   CHOICE(classify, classify_names),
+                                   CHOICE(encoder, interp_names),
+                                   CHOICE(decoder, interp_names),
+                                   CHOICE(embedding, embedding_names),
+                                   CHOICE(embed_heads, embed_heads_names),
+                                   CHOICE(reference, reference_names),
+                                   WHOLE(channels),
+                                   WHOLE(classes),
+                                   WHOLE(embed),
+                                   WHOLE(enc_heads),
+                                   WHOLE(dec_heads),
+                                   WHOLE(enc_hidden),
+                                   WHOLE(dec_hidden),
+                                   WHOLE(latent),
+                                   WHOLE(ref_points),
+                                   WHOLE(mlp_hidden),
+                                   WHOLE(head_hidden),
+                                   REAL(embed_base),
+                                   REAL(embed_scale),
+                                   CHOICE(bound, bound_names),
+                                   WHOLE(samples),
+                                   WHOLE(norm),
+                                   WHOLE(skip_empty),
+                                   WHOLE(kl_anneal),
+                                   REAL(noise_std),
+                                   REAL(alpha),
+                                   CHOICE(rule, rule_names),
+                                   WHOLE(predict_samples)};
 #undef CHOICE
 #undef WHOLE
 #undef REAL
 enum { SETTINGS = sizeof settings / sizeof settings[0] };
 
-static const setting *find_setting(const char *key)
-{
+static const setting *find_setting(const char *key) {
     for (int32_t i = 0; i < SETTINGS; i++)
         if (text_equal(settings[i].key, key)) return &settings[i];
     return NULL;
 }
 
-const char *mtan_config_key(int32_t index)
-{
+const char *mtan_config_key(int32_t index) {
     return index >= 0 && index < SETTINGS ? settings[index].key : NULL;
 }
 
-mtan_status mtan_config_get(const mtan_config *config, const char *key, char *text, size_t size)
-{
+mtan_status mtan_config_get(const mtan_config *config, const char *key, char *text, size_t size) {
     char digits[NUMBER_SIZE];
     const char *value = digits;
     const setting *s;
@@ -2023,8 +2018,7 @@ mtan_status mtan_config_get(const mtan_config *config, const char *key, char *te
     return MTAN_OK;
 }
 
-mtan_status mtan_config_set(mtan_config *config, const char *key, const char *text)
-{
+mtan_status mtan_config_set(mtan_config *config, const char *key, const char *text) {
     const setting *s;
     int32_t whole = 0;
     double number;
@@ -2048,21 +2042,20 @@ mtan_status mtan_config_set(mtan_config *config, const char *key, const char *te
 
 /* ---- defaults, presets, recipes ---- */
 
-mtan_status mtan_config_preset(mtan_config *config, mtan_preset preset)
-{
+mtan_status mtan_config_preset(mtan_config *config, mtan_preset preset) {
     const int32_t faithful = preset == MTAN_FAITHFUL;
     if (!config) return MTAN_ERR_NULL;
     if (preset != MTAN_FAITHFUL && preset != MTAN_CORRECT) return MTAN_ERR_CONFIG;
-    config->noise_std = faithful ? 0.01 : 0.1;                              /* Q16 */
-    config->bound = faithful ? MTAN_BOUND_FAITHFUL : MTAN_BOUND_ELBO;       /* Q17 */
-    config->skip_empty = !faithful;                                         /* Q18 */
-    config->predict_samples = faithful ? 1 : 8;                             /* Q25 */
+    config->noise_std = faithful ? 0.01 : 0.1;                        /* Q16 */
+    config->bound = faithful ? MTAN_BOUND_FAITHFUL : MTAN_BOUND_ELBO; /* Q17 */
+    config->skip_empty = !faithful;                                   /* Q18 */
+    config->predict_samples = faithful ? 1 : 8;                       /* Q25 */
     config->rule = MTAN_MEAN_PROBABILITY;
     return MTAN_OK;
 }
 
-mtan_status mtan_config_init(mtan_config *config, mtan_kind kind, mtan_classify_kind classify, int32_t channels, int32_t classes)
-{
+mtan_status mtan_config_init(mtan_config *config, mtan_kind kind, mtan_classify_kind classify, int32_t channels,
+                             int32_t classes) {
     if (!config) return MTAN_ERR_NULL;
     memset(config, 0, sizeof *config);
     config->kind = kind;
@@ -2103,17 +2096,14 @@ static const recipe_row recipes[] = {
     {"mimic3-full", MTAN_FULL, MTAN_CLASSIFY_RECORD, 12, 2, 128, 256, 128, 128, 1, 0, 300, 1e-4, 5, 1, 1},
     {"mimic3-enc", MTAN_ENC, MTAN_CLASSIFY_RECORD, 12, 2, 256, 256, 0, 128, 1, 0, 200, 1e-4, 1, 1, 1},
     {"activity-enc", MTAN_ENC, MTAN_CLASSIFY_TIME, 12, 11, 256, 512, 0, 128, 1, 0, 1000, 1e-3, 1, 1, 1},
-    {"activity-full", MTAN_FULL, MTAN_CLASSIFY_TIME, 12, 11, 256, 64, 20, 128, 1, 0, 1000, 1e-3, 1, 1, 1}
-};
+    {"activity-full", MTAN_FULL, MTAN_CLASSIFY_TIME, 12, 11, 256, 64, 20, 128, 1, 0, 1000, 1e-3, 1, 1, 1}};
 enum { RECIPES = sizeof recipes / sizeof recipes[0] };
 
-const char *mtan_recipe_name(int32_t index)
-{
+const char *mtan_recipe_name(int32_t index) {
     return index >= 0 && index < RECIPES ? recipes[index].name : NULL;
 }
 
-mtan_status mtan_recipe_named(mtan_recipe *recipe, const char *name, mtan_preset preset)
-{
+mtan_status mtan_recipe_named(mtan_recipe *recipe, const char *name, mtan_preset preset) {
     if (!recipe || !name) return MTAN_ERR_NULL;
     if (preset != MTAN_FAITHFUL && preset != MTAN_CORRECT) return MTAN_ERR_CONFIG;
     for (int32_t i = 0; i < RECIPES; i++) {
@@ -2137,40 +2127,39 @@ mtan_status mtan_recipe_named(mtan_recipe *recipe, const char *name, mtan_preset
     return MTAN_ERR_MISSING;
 }
 
-static int32_t has_decoder(const mtan_config *c)
-{
+static int32_t has_decoder(const mtan_config *c) {
     return c->kind == MTAN_FULL;
 }
 
-static int32_t in_range(int32_t x, int32_t low, int32_t high)
-{
+static int32_t in_range(int32_t x, int32_t low, int32_t high) {
     return x >= low && x <= high;
 }
 
-static int32_t interp_ok(const mtan_config *c, mtan_interp_kind kind, int32_t heads)
-{
-    return in_range((int32_t)kind, MTAN_ATTENTION, MTAN_RNN3) && in_range(heads, 1, c->embed) && c->embed % heads == 0 &&
-           (kind == MTAN_ATTENTION || heads == 1);
+static int32_t interp_ok(const mtan_config *c, mtan_interp_kind kind, int32_t heads) {
+    return in_range((int32_t)kind, MTAN_ATTENTION, MTAN_RNN3) && in_range(heads, 1, c->embed) &&
+           c->embed % heads == 0 && (kind == MTAN_ATTENTION || heads == 1);
 }
 
 /* No dimension above 2^20: products of two then fit in 64 bits, and the counts below catch the rest. */
 #define LARGEST_DIMENSION (1 << 20)
 
-static mtan_status config_ranges(const mtan_config *c)
-{
+static mtan_status config_ranges(const mtan_config *c) {
     const int32_t top = LARGEST_DIMENSION;
     const int32_t whole[] = {c->channels, c->embed, c->enc_hidden, c->ref_points, c->samples};
     for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++)
         if (whole[i] < 1) return MTAN_ERR_CONFIG;
         else if (whole[i] > top) return MTAN_ERR_SIZE;
-    if (!in_range((int32_t)c->kind, MTAN_ENC, MTAN_FULL) || !in_range((int32_t)c->classify, MTAN_CLASSIFY_NONE, MTAN_CLASSIFY_TIME) ||
+    if (!in_range((int32_t)c->kind, MTAN_ENC, MTAN_FULL) ||
+        !in_range((int32_t)c->classify, MTAN_CLASSIFY_NONE, MTAN_CLASSIFY_TIME) ||
         !in_range((int32_t)c->embedding, MTAN_EMBED_LEARNED, MTAN_EMBED_FIXED) || !in_range((int32_t)c->rule, 0, 1) ||
-        !in_range((int32_t)c->embed_heads, 0, 1) || !in_range((int32_t)c->reference, MTAN_REF_EVEN, MTAN_REF_OBSERVED) ||
+        !in_range((int32_t)c->embed_heads, 0, 1) ||
+        !in_range((int32_t)c->reference, MTAN_REF_EVEN, MTAN_REF_OBSERVED) ||
         !in_range((int32_t)c->bound, MTAN_BOUND_FAITHFUL, MTAN_BOUND_IWAE))
         return MTAN_ERR_CONFIG;
     if (c->classify != MTAN_CLASSIFY_NONE && !in_range(c->classes, 2, top)) return MTAN_ERR_CONFIG;
     if (!in_range(c->head_hidden, 0, top) || !in_range(c->predict_samples, 0, top)) return MTAN_ERR_CONFIG;
-    if (has_decoder(c) && (!in_range(c->latent, 1, top) || !in_range(c->dec_hidden, 1, top) || !in_range(c->mlp_hidden, 1, top)))
+    if (has_decoder(c) &&
+        (!in_range(c->latent, 1, top) || !in_range(c->dec_hidden, 1, top) || !in_range(c->mlp_hidden, 1, top)))
         return MTAN_ERR_CONFIG;
     return MTAN_OK;
 }
@@ -2185,10 +2174,10 @@ typedef struct slot {
 } slot;
 
 typedef struct attention_roles {
-    int32_t query, key, out;    /* linears 0, 1, 2 (out: `cross` of the other kinds) */
-    int32_t periodic, linear;   /* time embedding */
-    int32_t bandwidth;          /* RBF */
-    int32_t gru[2], mlp[2];     /* forward and reverse; hiddens_to_z0 or z0_to_obs */
+    int32_t query, key, out;  /* linears 0, 1, 2 (out: `cross` of the other kinds) */
+    int32_t periodic, linear; /* time embedding */
+    int32_t bandwidth;        /* RBF */
+    int32_t gru[2], mlp[2];   /* forward and reverse; hiddens_to_z0 or z0_to_obs */
 } attention_roles;
 
 typedef struct layout {
@@ -2202,15 +2191,14 @@ typedef struct layout {
     const char *prefix;
 } layout;
 
-static void append(char *text, size_t size, const char *more)
-{
+static void append(char *text, size_t size, const char *more) {
     size_t n = text_length(text);
     while (*more && n + 1 < size) text[n++] = *more++;
     text[n] = 0;
 }
 
-static int32_t emit(layout *l, const char *layer, const char *tensor, int32_t rows, int32_t cols, int32_t rank, int32_t fan)
-{
+static int32_t emit(layout *l, const char *layer, const char *tensor, int32_t rows, int32_t cols, int32_t rank,
+                    int32_t fan) {
     const slot s = {(uint32_t)l->count, rows, cols};
     if (l->n < MTAN_MAX_PARAMS) l->slots[l->n] = s;
     if (l->n == l->wanted && l->found) {
@@ -2225,15 +2213,13 @@ static int32_t emit(layout *l, const char *layer, const char *tensor, int32_t ro
     return l->n++;
 }
 
-static int32_t emit_linear(layout *l, const char *layer, int32_t out, int32_t in, int32_t fan)
-{
+static int32_t emit_linear(layout *l, const char *layer, int32_t out, int32_t in, int32_t fan) {
     const int32_t role = emit(l, layer, ".weight", out, in, 2, fan);
     emit(l, layer, ".bias", out, 1, 1, fan);
     return role;
 }
 
-static int32_t emit_gru(layout *l, const char *layer, int32_t in, int32_t hidden, int32_t reverse)
-{
+static int32_t emit_gru(layout *l, const char *layer, int32_t in, int32_t hidden, int32_t reverse) {
     const int32_t role = emit(l, layer, reverse ? ".weight_ih_l0_reverse" : ".weight_ih_l0", 3 * hidden, in, 2, hidden);
     emit(l, layer, reverse ? ".weight_hh_l0_reverse" : ".weight_hh_l0", 3 * hidden, hidden, 2, hidden);
     emit(l, layer, reverse ? ".bias_ih_l0_reverse" : ".bias_ih_l0", 3 * hidden, 1, 1, hidden);
@@ -2241,35 +2227,31 @@ static int32_t emit_gru(layout *l, const char *layer, int32_t in, int32_t hidden
     return role;
 }
 
-static void emit_grus(layout *l, attention_roles *r, const char *layer, int32_t in, int32_t hidden, int32_t both)
-{
+static void emit_grus(layout *l, attention_roles *r, const char *layer, int32_t in, int32_t hidden, int32_t both) {
     r->gru[0] = emit_gru(l, layer, in, hidden, 0);
     if (both) r->gru[1] = emit_gru(l, layer, in, hidden, 1);
 }
 
-static void emit_mlp(layout *l, attention_roles *r, const char *first, const char *second, int32_t in, int32_t hidden, int32_t out)
-{
+static void emit_mlp(layout *l, attention_roles *r, const char *first, const char *second, int32_t in, int32_t hidden,
+                     int32_t out) {
     r->mlp[0] = emit_linear(l, first, hidden, in, in);
     r->mlp[1] = emit_linear(l, second, out, hidden, hidden);
 }
 
-static void emit_embedding(layout *l, attention_roles *r, const mtan_config *c, int32_t heads)
-{
+static void emit_embedding(layout *l, attention_roles *r, const mtan_config *c, int32_t heads) {
     const int32_t n = c->embed_heads == MTAN_EMBED_PER_HEAD ? heads : 1;
     if (c->embedding != MTAN_EMBED_LEARNED) return;
     r->periodic = emit_linear(l, "periodic", n * (c->embed - 1), 1, 1);
     r->linear = emit_linear(l, "linear", n, 1, 1);
 }
 
-static void emit_attention(layout *l, attention_roles *r, const mtan_config *c, int32_t in, int32_t out)
-{
+static void emit_attention(layout *l, attention_roles *r, const mtan_config *c, int32_t in, int32_t out) {
     r->query = emit_linear(l, "att.linears.0", c->embed, c->embed, c->embed);
     r->key = emit_linear(l, "att.linears.1", c->embed, c->embed, c->embed);
     r->out = emit_linear(l, "att.linears.2", out, in, in);
 }
 
-static void emit_head(layout *l, const mtan_config *c, const char *const names[3], const char *single, int32_t in)
-{
+static void emit_head(layout *l, const mtan_config *c, const char *const names[3], const char *single, int32_t in) {
     if (c->head_hidden == 0) {
         l->head[0] = emit_linear(l, single, c->classes, in, in);
         return;
@@ -2283,11 +2265,12 @@ static const char *const head_names[3] = {"classifier.0", "classifier.2", "class
 static const char *const bare_names[3] = {"0", "2", "4"};
 
 /* The encoder, in the order in which each of the reference's classes creates its layers. */
-static void emit_encoder(layout *l, const mtan_config *c)
-{
+static void emit_encoder(layout *l, const mtan_config *c) {
     attention_roles *r = &l->enc;
     const int32_t D2 = 2 * c->channels, N = c->enc_hidden, full = has_decoder(c), H = c->enc_heads;
-    const char *gru = c->encoder != MTAN_ATTENTION || full ? "gru_rnn" : c->classify == MTAN_CLASSIFY_TIME ? "gru" : "enc";
+    const char *gru = c->encoder != MTAN_ATTENTION || full ? "gru_rnn"
+                      : c->classify == MTAN_CLASSIFY_TIME  ? "gru"
+                                                           : "enc";
     l->prefix = "rec.";
     if (c->encoder == MTAN_ATTENTION) {
         emit_attention(l, r, c, D2 * H, N);
@@ -2313,8 +2296,7 @@ static void emit_encoder(layout *l, const mtan_config *c)
     else emit_head(l, c, head_names, "classifier", N);
 }
 
-static void emit_decoder(layout *l, const mtan_config *c)
-{
+static void emit_decoder(layout *l, const mtan_config *c) {
     attention_roles *r = &l->dec;
     const int32_t N = c->dec_hidden;
     l->prefix = "dec.";
@@ -2332,8 +2314,7 @@ static void emit_decoder(layout *l, const mtan_config *c)
     if (c->decoder == MTAN_ATTENTION) emit_embedding(l, r, c, c->dec_heads);
 }
 
-static void emit_classifier(layout *l, const mtan_config *c)
-{
+static void emit_classifier(layout *l, const mtan_config *c) {
     l->prefix = "classifier.";
     if (c->classify == MTAN_CLASSIFY_RECORD) {
         l->cls_gru = emit_gru(l, "gru_rnn", c->latent, c->enc_hidden, 0);
@@ -2343,8 +2324,7 @@ static void emit_classifier(layout *l, const mtan_config *c)
     }
 }
 
-static void walk(layout *l, const mtan_config *c, int32_t wanted, mtan_param *found)
-{
+static void walk(layout *l, const mtan_config *c, int32_t wanted, mtan_param *found) {
     memset(l, 0, sizeof *l);
     l->wanted = wanted;
     l->found = found;
@@ -2354,20 +2334,23 @@ static void walk(layout *l, const mtan_config *c, int32_t wanted, mtan_param *fo
     emit_classifier(l, c);
 }
 
-mtan_status mtan_config_check(const mtan_config *config)
-{
+mtan_status mtan_config_check(const mtan_config *config) {
     const mtan_config *c = config;
     mtan_status status;
     layout l;
     if (!c) return MTAN_ERR_NULL;
     if ((status = config_ranges(c)) != MTAN_OK) return status;
-    if (!interp_ok(c, c->encoder, c->enc_heads) || (has_decoder(c) && !interp_ok(c, c->decoder, c->dec_heads))) return MTAN_ERR_CONFIG;
+    if (!interp_ok(c, c->encoder, c->enc_heads) || (has_decoder(c) && !interp_ok(c, c->decoder, c->dec_heads)))
+        return MTAN_ERR_CONFIG;
     if (c->embed < 2 || (c->embedding == MTAN_EMBED_FIXED && c->embed % 2 != 0)) return MTAN_ERR_CONFIG;
-    if (!(c->embed_base > 0 && c->embed_base < 1e9) || !(c->embed_scale > -1e9 && c->embed_scale < 1e9)) return MTAN_ERR_CONFIG;
+    if (!(c->embed_base > 0 && c->embed_base < 1e9) || !(c->embed_scale > -1e9 && c->embed_scale < 1e9))
+        return MTAN_ERR_CONFIG;
     if (!(c->noise_std > 1e-9 && c->noise_std < 1e9) || !(c->alpha >= 0 && c->alpha < 1e9)) return MTAN_ERR_CONFIG;
     if (c->kind == MTAN_ENC && c->classify == MTAN_CLASSIFY_NONE) return MTAN_ERR_CONFIG;
-    if (c->kind == MTAN_ENC && c->classify == MTAN_CLASSIFY_TIME && c->reference != MTAN_REF_OBSERVED) return MTAN_ERR_CONFIG;
-    if (has_decoder(c) && c->reference == MTAN_REF_OBSERVED) return MTAN_ERR_CONFIG; /* the latent states need points of their own */
+    if (c->kind == MTAN_ENC && c->classify == MTAN_CLASSIFY_TIME && c->reference != MTAN_REF_OBSERVED)
+        return MTAN_ERR_CONFIG;
+    if (has_decoder(c) && c->reference == MTAN_REF_OBSERVED)
+        return MTAN_ERR_CONFIG; /* the latent states need points of their own */
     if (c->reference == MTAN_REF_GIVEN) {
         if (!c->ref) return MTAN_ERR_CONFIG;
         for (int32_t k = 0; k < c->ref_points; k++)
@@ -2377,8 +2360,7 @@ mtan_status mtan_config_check(const mtan_config *config)
     return l.n > MTAN_MAX_PARAMS || l.count > LARGEST_COUNT / 4 ? MTAN_ERR_SIZE : MTAN_OK;
 }
 
-int32_t mtan_param_count(const mtan_config *config)
-{
+int32_t mtan_param_count(const mtan_config *config) {
     layout l;
     if (mtan_config_check(config) != MTAN_OK) return 0;
     walk(&l, config, -1, NULL);
@@ -2386,8 +2368,7 @@ int32_t mtan_param_count(const mtan_config *config)
 }
 
 /* For a config that has been checked and an index below its count. */
-static mtan_param param_at(const mtan_config *config, int32_t index)
-{
+static mtan_param param_at(const mtan_config *config, int32_t index) {
     mtan_param found;
     layout l;
     memset(&found, 0, sizeof found);
@@ -2395,8 +2376,7 @@ static mtan_param param_at(const mtan_config *config, int32_t index)
     return found;
 }
 
-mtan_status mtan_param_at(const mtan_config *config, int32_t index, mtan_param *param)
-{
+mtan_status mtan_param_at(const mtan_config *config, int32_t index, mtan_param *param) {
     const mtan_status status = mtan_config_check(config);
     if (status != MTAN_OK) return status;
     if (!param) return MTAN_ERR_NULL;
@@ -2405,16 +2385,14 @@ mtan_status mtan_param_at(const mtan_config *config, int32_t index, mtan_param *
     return MTAN_OK;
 }
 
-size_t mtan_weights_count(const mtan_config *config)
-{
+size_t mtan_weights_count(const mtan_config *config) {
     layout l;
     if (mtan_config_check(config) != MTAN_OK) return 0;
     walk(&l, config, -1, NULL);
     return (size_t)l.count;
 }
 
-mtan_status mtan_model_init(mtan_model *model, const mtan_config *config, const mtan_real *weights)
-{
+mtan_status mtan_model_init(mtan_model *model, const mtan_config *config, const mtan_real *weights) {
     const mtan_status status = mtan_config_check(config);
     layout l;
     if (!model || !weights) return MTAN_ERR_NULL;
@@ -2610,8 +2588,7 @@ void mtan_noise_fill(const mtan_backend *backend, mtan_real *out, size_t n, uint
     }
 }
 
-mtan_status mtan_weights_init(const mtan_config *config, mtan_real *weights, uint32_t seed)
-{
+mtan_status mtan_weights_init(const mtan_config *config, mtan_real *weights, uint32_t seed) {
     const int32_t n = mtan_param_count(config);
     float chunk[64];
     mtan_mt19937 rng;
@@ -2638,25 +2615,23 @@ mtan_status mtan_weights_init(const mtan_config *config, mtan_real *weights, uin
 /* Which times the decoder or the head is asked about. */
 typedef enum queries_from { QUERY_NONE, QUERY_TIMES, QUERY_TARGETS } queries_from;
 
-static const mtan_event *targets_of(const mtan_record *r, int32_t *n)
-{
+static const mtan_event *targets_of(const mtan_record *r, int32_t *n) {
     *n = r->targets ? r->n_targets : r->n_events;
     return r->targets ? r->targets : r->events;
 }
 
-static mtan_status check_events(const mtan_event *events, int32_t n, int32_t channels, int32_t most)
-{
+static mtan_status check_events(const mtan_event *events, int32_t n, int32_t channels, int32_t most) {
     if (n < 0) return MTAN_ERR_INPUT;
     if (n > 0 && !events) return MTAN_ERR_NULL;
     if (n > most) return MTAN_ERR_MEMORY;
     for (int32_t i = 0; i < n; i++)
-        if (!is_finite(events[i].time) || !is_finite(events[i].value) || events[i].channel < 0 || events[i].channel >= channels)
+        if (!is_finite(events[i].time) || !is_finite(events[i].value) || events[i].channel < 0 ||
+            events[i].channel >= channels)
             return MTAN_ERR_INPUT;
     return MTAN_OK;
 }
 
-static mtan_status check_record(const mtan_record *r, const mtan_config *c, const mtan_bounds *bounds)
-{
+static mtan_status check_record(const mtan_record *r, const mtan_config *c, const mtan_bounds *bounds) {
     int32_t n;
     const mtan_event *targets = targets_of(r, &n);
     mtan_status status = check_events(r->events, r->n_events, c->channels, bounds->events);
@@ -2670,15 +2645,15 @@ static mtan_status check_record(const mtan_record *r, const mtan_config *c, cons
 }
 
 /* A stable merge sort of indices by time, from the bottom up; `spare` is as long as `index`. */
-static void sort_by_time(int32_t *index, int32_t *spare, const mtan_event *events, int32_t n)
-{
+static void sort_by_time(int32_t *index, int32_t *spare, const mtan_event *events, int32_t n) {
     for (int32_t i = 0; i < n; i++) index[i] = i;
-    for (int32_t width = 1; width < n; width = width > n / 2 ? n : 2 * width) {
+    for (int32_t width = 1; width<n; width = width> n / 2 ? n : 2 * width) {
         for (int32_t low = 0; low < n; low += 2 * width) {
             const int32_t mid = n - low > width ? low + width : n, high = n - mid > width ? mid + width : n;
             int32_t a = low, b = mid;
             for (int32_t i = low; i < high; i++)
-                spare[i] = b >= high || (a < mid && events[index[a]].time <= events[index[b]].time) ? index[a++] : index[b++];
+                spare[i] =
+                    b >= high || (a < mid && events[index[a]].time <= events[index[b]].time) ? index[a++] : index[b++];
             if (n - low <= 2 * width) break;
         }
         memcpy(index, spare, (size_t)n * sizeof *index);
@@ -2686,8 +2661,8 @@ static void sort_by_time(int32_t *index, int32_t *spare, const mtan_event *event
 }
 
 /* The distinct times of sorted events and, when asked for, the row of each event; returns how many. */
-static int32_t distinct_times(mtan_real *time, int32_t *row, const int32_t *index, const mtan_event *events, int32_t n)
-{
+static int32_t distinct_times(mtan_real *time, int32_t *row, const int32_t *index, const mtan_event *events,
+                              int32_t n) {
     int32_t count = 0;
     mtan_real last = 0;
     for (int32_t i = 0; i < n; i++) {
@@ -2710,22 +2685,19 @@ typedef struct batch_request {
     queries_from queries;
 } batch_request;
 
-static int32_t observed(const mtan_config *c)
-{
+static int32_t observed(const mtan_config *c) {
     return c->reference == MTAN_REF_OBSERVED;
 }
 
 /* Query times of a record: its own list, or its distinct event times, which `index` and `spare` serve to find. */
-static int32_t count_queries(const mtan_record *r, int32_t *index, int32_t *spare)
-{
+static int32_t count_queries(const mtan_record *r, int32_t *index, int32_t *spare) {
     if (r->times) return r->n_times;
     sort_by_time(index, spare, r->events, r->n_events);
     return distinct_times(NULL, NULL, index, r->events, r->n_events);
 }
 
 /* Order of the records and steps of the sequence. */
-static void batch_steps(mtan_tape *tape, mtan_batch *batch, const batch_request *q, int32_t *index, int32_t *spare)
-{
+static void batch_steps(mtan_tape *tape, mtan_batch *batch, const batch_request *q, int32_t *index, int32_t *spare) {
     const int32_t ragged = observed(q->config), most = ragged ? q->bounds->times : q->config->ref_points;
     batch->order = mtan_new_ints(tape, (size_t)q->n);
     batch->length = mtan_new_ints(tape, (size_t)q->n);
@@ -2757,8 +2729,8 @@ static void batch_steps(mtan_tape *tape, mtan_batch *batch, const batch_request 
 }
 
 /* One record's events: distinct times, and events grouped by channel. Returns the number of times. */
-static int32_t fill_events(mtan_tape *tape, mtan_batch *batch, const mtan_record *r, int32_t b, int32_t base, int32_t *index, int32_t *spare)
-{
+static int32_t fill_events(mtan_tape *tape, mtan_batch *batch, const mtan_record *r, int32_t b, int32_t base,
+                           int32_t *index, int32_t *spare) {
     const int32_t D = batch->channels, n = r->n_events;
     int32_t *begin = batch->begin + (size_t)b * ((size_t)D + 1), count;
     mtan_real *seen = mtan_data(tape, batch->seen) + (size_t)b * (size_t)D;
@@ -2782,8 +2754,8 @@ static int32_t fill_events(mtan_tape *tape, mtan_batch *batch, const mtan_record
 }
 
 /* One record's query times, and for targets its cells. Returns the number of queries. */
-static int32_t fill_queries(mtan_tape *tape, mtan_batch *batch, const batch_request *q, int32_t b, int32_t *index, int32_t *spare)
-{
+static int32_t fill_queries(mtan_tape *tape, mtan_batch *batch, const batch_request *q, int32_t b, int32_t *index,
+                            int32_t *spare) {
     const mtan_record *r = &q->records[batch->order[b]];
     mtan_real *query = mtan_data(tape, batch->query) + batch->query0[b];
     const int32_t cell = batch->cell0[b];
@@ -2808,8 +2780,7 @@ static int32_t fill_queries(mtan_tape *tape, mtan_batch *batch, const batch_requ
 }
 
 /* Labels by position, by row of the sequence (mTAND-Enc per time) or by query (mTAND-Full per time). */
-static void fill_labels(mtan_tape *tape, mtan_batch *batch, const batch_request *q)
-{
+static void fill_labels(mtan_tape *tape, mtan_batch *batch, const batch_request *q) {
     const mtan_config *c = q->config;
     for (int32_t b = 0; runs(tape) && b < q->n; b++) {
         const mtan_record *r = &q->records[batch->order[b]];
@@ -2824,8 +2795,7 @@ static void fill_labels(mtan_tape *tape, mtan_batch *batch, const batch_request 
     }
 }
 
-static void batch_arrays(mtan_tape *tape, mtan_batch *batch, const batch_request *q, int32_t events, int32_t cells)
-{
+static void batch_arrays(mtan_tape *tape, mtan_batch *batch, const batch_request *q, int32_t events, int32_t cells) {
     const int32_t n = q->n, D = q->config->channels;
     const int32_t times = q->queries == QUERY_NONE ? 0 : (int32_t)area(tape, n, q->bounds->times);
     batch->time0 = mtan_new_ints(tape, (size_t)n + 1);
@@ -2841,12 +2811,12 @@ static void batch_arrays(mtan_tape *tape, mtan_batch *batch, const batch_request
     batch->cell_row = mtan_new_ints(tape, (size_t)cells);
     batch->cell_channel = mtan_new_ints(tape, (size_t)cells);
     batch->cell_value = mtan_data(tape, mtan_new_constant(tape, cells, 1));
-    batch->label = mtan_new_ints(tape, (size_t)(q->config->classify == MTAN_CLASSIFY_TIME && q->queries != QUERY_NONE ? times : n));
+    batch->label = mtan_new_ints(
+        tape, (size_t)(q->config->classify == MTAN_CLASSIFY_TIME && q->queries != QUERY_NONE ? times : n));
 }
 
 /* Totals over the records, or their bounds when counting. */
-static void batch_totals(mtan_tape *tape, mtan_batch *batch, const batch_request *q)
-{
+static void batch_totals(mtan_tape *tape, mtan_batch *batch, const batch_request *q) {
     const int32_t times = q->bounds->times < q->bounds->events ? q->bounds->times : q->bounds->events;
     if (!runs(tape)) {
         batch->times = (int32_t)area(tape, q->n, times);
@@ -2863,8 +2833,7 @@ static void batch_totals(mtan_tape *tape, mtan_batch *batch, const batch_request
     batch->query.rows = batch->queries;
 }
 
-static void batch_fill(mtan_tape *tape, mtan_batch *batch, const batch_request *q, int32_t *index, int32_t *spare)
-{
+static void batch_fill(mtan_tape *tape, mtan_batch *batch, const batch_request *q, int32_t *index, int32_t *spare) {
     int32_t events = 0;
     batch->time0[0] = batch->query0[0] = batch->cell0[0] = batch->score0[0] = 0;
     for (int32_t b = 0; b < q->n && tape->status == MTAN_OK; b++) {
@@ -2884,8 +2853,7 @@ static void batch_fill(mtan_tape *tape, mtan_batch *batch, const batch_request *
 
 /* The most queries that fit are bounds.times a record, so distinct target times are written beyond them only after the
  * number of a record's targets has been checked; count them first. */
-static mtan_status check_targets(const batch_request *q, int32_t *index, int32_t *spare)
-{
+static mtan_status check_targets(const batch_request *q, int32_t *index, int32_t *spare) {
     for (int32_t b = 0; b < q->n; b++) {
         const mtan_record *r = &q->records[b];
         int32_t n, count;
@@ -2898,8 +2866,7 @@ static mtan_status check_targets(const batch_request *q, int32_t *index, int32_t
     return MTAN_OK;
 }
 
-static void batch_build(mtan_tape *tape, mtan_batch *batch, const batch_request *q)
-{
+static void batch_build(mtan_tape *tape, mtan_batch *batch, const batch_request *q) {
     int32_t events = 0, cells = 0, *index, *spare;
     memset(batch, 0, sizeof *batch);
     batch->records = q->n;
@@ -2932,8 +2899,7 @@ static void batch_build(mtan_tape *tape, mtan_batch *batch, const batch_request 
     fill_labels(tape, batch, q);
 }
 
-mtan_status mtan_record_times(const mtan_record *record, int32_t *times)
-{
+mtan_status mtan_record_times(const mtan_record *record, int32_t *times) {
     int32_t count = 0;
     if (!record || !times || (record->n_events > 0 && !record->events)) return MTAN_ERR_NULL;
     if (record->n_events < 0) return MTAN_ERR_INPUT;
@@ -2975,8 +2941,7 @@ typedef struct model_run {
     attention_fold enc, dec;
 } model_run;
 
-static mtan_tensor param(const model_run *m, int32_t index)
-{
+static mtan_tensor param(const model_run *m, int32_t index) {
     const slot s = m->params.slots[index];
     mtan_tensor x = matrix(MTAN_SPACE_PARAM, m->model->offset[index], s.offset, s.rows, s.cols);
     if (!m->tape->recording) x.grad = MTAN_NO_GRAD;
@@ -2984,36 +2949,32 @@ static mtan_tensor param(const model_run *m, int32_t index)
 }
 
 /* A bias as the row it is added as. */
-static mtan_tensor bias(const model_run *m, int32_t index)
-{
+static mtan_tensor bias(const model_run *m, int32_t index) {
     mtan_tensor x = param(m, index);
     x.cols = x.stride = x.rows;
     x.rows = 1;
     return x;
 }
 
-static int32_t directions(const mtan_config *c)
-{
+static int32_t directions(const mtan_config *c) {
     return has_decoder(c) ? 2 : 1;
 }
 
 /* The layer after the decoder's attention: z0_to_obs, or the head for a class per time. */
-static int32_t after_attention(const model_run *m)
-{
+static int32_t after_attention(const model_run *m) {
     return m->config->classify == MTAN_CLASSIFY_TIME ? m->params.head[0] : m->params.dec.mlp[0];
 }
 
-static int32_t embed_index(const mtan_config *c, int32_t head)
-{
+static int32_t embed_index(const mtan_config *c, int32_t head) {
     return c->embed_heads == MTAN_EMBED_PER_HEAD ? head : 0;
 }
 
 /* phi(time) of one head: (n, E) */
-static mtan_tensor embed(const model_run *m, const attention_roles *r, mtan_tensor time, int32_t head)
-{
+static mtan_tensor embed(const model_run *m, const attention_roles *r, mtan_tensor time, int32_t head) {
     const mtan_config *c = m->config;
     const int32_t learned = c->embedding == MTAN_EMBED_LEARNED, h = embed_index(c, head), E1 = c->embed - 1;
-    mtan_tensor phi = learned ? mtan_new(m->tape, time.rows, c->embed) : mtan_new_constant(m->tape, time.rows, c->embed);
+    mtan_tensor phi =
+        learned ? mtan_new(m->tape, time.rows, c->embed) : mtan_new_constant(m->tape, time.rows, c->embed);
     mtan_tensor p[4];
     if (!learned) {
         mtan_op_embed_fixed(m->tape, phi, time, c->embed_base, c->embed_scale);
@@ -3028,14 +2989,14 @@ static mtan_tensor embed(const model_run *m, const attention_roles *r, mtan_tens
 }
 
 /* Embeds once and hands the same tensor to every head, or once per head. */
-static mtan_tensor embed_for(const model_run *m, const attention_roles *r, mtan_tensor time, int32_t head, mtan_tensor before)
-{
+static mtan_tensor embed_for(const model_run *m, const attention_roles *r, mtan_tensor time, int32_t head,
+                             mtan_tensor before) {
     return before.rows > 0 && m->config->embed_heads == MTAN_EMBED_SHARED ? before : embed(m, r, time, head);
 }
 
 /* One head of the query or key projection, (n, E/H); with a bias or without. */
-static mtan_tensor project(const model_run *m, mtan_tensor phi, int32_t role, int32_t heads, int32_t head, int32_t biased)
-{
+static mtan_tensor project(const model_run *m, mtan_tensor phi, int32_t role, int32_t heads, int32_t head,
+                           int32_t biased) {
     const int32_t dk = m->config->embed / heads;
     const mtan_tensor b = mtan_columns(bias(m, role + 1), head * dk, dk);
     mtan_tensor y = mtan_new(m->tape, phi.rows, dk);
@@ -3043,15 +3004,13 @@ static mtan_tensor project(const model_run *m, mtan_tensor phi, int32_t role, in
     return y;
 }
 
-static double inverse_root(int32_t n)
-{
+static double inverse_root(int32_t n) {
     return 1 / scalar_sqrt((double)n);
 }
 
 /* ---- folding: the layout, which shards repeat, and the computation, which the prologue does ---- */
 
-static void fold_layout(model_run *m)
-{
+static void fold_layout(model_run *m) {
     const mtan_config *c = m->config;
     mtan_tape *tape = m->tape;
     const int32_t K = c->ref_points, N = c->enc_hidden, D2 = 2 * c->channels, attention = c->encoder != MTAN_RBF;
@@ -3074,8 +3033,7 @@ static void fold_layout(model_run *m)
 }
 
 /* torch.linspace(0, 1, K): from both ends, so that both are exact */
-static void fill_reference(model_run *m)
-{
+static void fill_reference(model_run *m) {
     const mtan_config *c = m->config;
     const int32_t K = c->ref_points;
     const mtan_real step = K > 1 ? 1 / (mtan_real)(K - 1) : 0;
@@ -3086,8 +3044,8 @@ static void fill_reference(model_run *m)
 }
 
 /* A of every head: the side at the reference points projected by `near`, carried through the weights of `far`. */
-static void fold_scores(model_run *m, const attention_roles *r, attention_fold *fold, int32_t heads, int32_t near, int32_t far, int32_t decoder)
-{
+static void fold_scores(model_run *m, const attention_roles *r, attention_fold *fold, int32_t heads, int32_t near,
+                        int32_t far, int32_t decoder) {
     const int32_t K = m->config->ref_points, dk = m->config->embed / heads;
     mtan_tensor phi = nothing;
     for (int32_t h = 0; h < heads; h++) {
@@ -3097,12 +3055,12 @@ static void fold_scores(model_run *m, const attention_roles *r, attention_fold *
         mtan_op_scale(m->tape, side, inverse_root(dk));
         mtan_op_matmul(m->tape, mtan_rows(fold->score, h * K, K), side, mtan_rows(param(m, far), h * dk, dk));
         if (decoder)
-            mtan_op_linear(m->tape, mtan_columns(fold->score_bias, h * K, K), mtan_columns(bias(m, far + 1), h * dk, dk), side, NULL);
+            mtan_op_linear(m->tape, mtan_columns(fold->score_bias, h * K, K),
+                           mtan_columns(bias(m, far + 1), h * dk, dk), side, NULL);
     }
 }
 
-static void fold_weights(model_run *m)
-{
+static void fold_weights(model_run *m) {
     const mtan_config *c = m->config;
     const layout *l = &m->params;
     fill_reference(m);
@@ -3125,8 +3083,7 @@ static void fold_weights(model_run *m)
 }
 
 /* Binds a model to a tape and lays out its folded weights. */
-static model_run model_start(const mtan_model *model, mtan_tape *tape)
-{
+static model_run model_start(const mtan_model *model, mtan_tape *tape) {
     model_run m;
     memset(&m, 0, sizeof m);
     m.model = model;
@@ -3143,8 +3100,7 @@ static model_run model_start(const mtan_model *model, mtan_tape *tape)
 /* ---- encoder ---- */
 
 /* Scores of one head; embeddings are taken over from the head before where they are shared. */
-static mtan_tensor head_scores(const model_run *m, int32_t head, mtan_tensor *key_phi, mtan_tensor *query_phi)
-{
+static mtan_tensor head_scores(const model_run *m, int32_t head, mtan_tensor *key_phi, mtan_tensor *query_phi) {
     const mtan_config *c = m->config;
     const mtan_batch *batch = m->tape->batch;
     const attention_roles *r = &m->params.enc;
@@ -3164,8 +3120,7 @@ static mtan_tensor head_scores(const model_run *m, int32_t head, mtan_tensor *ke
 }
 
 /* Interpolated values of all heads, (R, H D). */
-static mtan_tensor interpolate_events(const model_run *m)
-{
+static mtan_tensor interpolate_events(const model_run *m) {
     const mtan_config *c = m->config;
     const mtan_batch *batch = m->tape->batch;
     const int32_t H = c->enc_heads, D = c->channels;
@@ -3174,39 +3129,40 @@ static mtan_tensor interpolate_events(const model_run *m)
         mtan_op_attend_rbf(m->tape, y, observed(c) ? batch->query : m->ref, mtan_columns(m->enc.beta, 0, D));
         return y;
     }
-    for (int32_t h = 0; h < H; h++) mtan_op_attend(m->tape, mtan_columns(y, h * D, D), head_scores(m, h, &key_phi, &query_phi));
+    for (int32_t h = 0; h < H; h++)
+        mtan_op_attend(m->tape, mtan_columns(y, h * D, D), head_scores(m, h, &key_phi, &query_phi));
     return y;
 }
 
 /* The GRU's input of one direction, (R, 3N): values and mask of head h are columns h 2D and h 2D + D of G. */
-static mtan_tensor gru_input(const model_run *m, mtan_tensor x, int32_t direction)
-{
+static mtan_tensor gru_input(const model_run *m, mtan_tensor x, int32_t direction) {
     const int32_t D = m->config->channels, H = m->config->enc_heads, N3 = 3 * m->config->enc_hidden;
     const mtan_tensor g = m->enc.in[direction];
     mtan_tensor of_record = mtan_new(m->tape, m->tape->batch->records, N3), gx = mtan_new(m->tape, x.rows, N3);
     mtan_op_linear(m->tape, of_record, m->tape->batch->seen, mtan_columns(g, D, D), &m->enc.in_bias[direction]);
-    for (int32_t h = 1; h < H; h++) mtan_op_linear_add(m->tape, of_record, m->tape->batch->seen, mtan_columns(g, h * 2 * D + D, D));
+    for (int32_t h = 1; h < H; h++)
+        mtan_op_linear_add(m->tape, of_record, m->tape->batch->seen, mtan_columns(g, h * 2 * D + D, D));
     mtan_op_spread(m->tape, gx, of_record);
-    for (int32_t h = 0; h < H; h++) mtan_op_linear_add(m->tape, gx, mtan_columns(x, h * D, D), mtan_columns(g, h * 2 * D, D));
+    for (int32_t h = 0; h < H; h++)
+        mtan_op_linear_add(m->tape, gx, mtan_columns(x, h * D, D), mtan_columns(g, h * 2 * D, D));
     return gx;
 }
 
 /* The encoder's GRU, (R, N) or (R, 2N). */
-static mtan_tensor encode(const model_run *m)
-{
+static mtan_tensor encode(const model_run *m) {
     const int32_t N = m->config->enc_hidden;
     const mtan_tensor x = interpolate_events(m);
     mtan_tensor hidden = mtan_new(m->tape, x.rows, directions(m->config) * N);
     for (int32_t d = 0; d < directions(m->config); d++) {
         const int32_t gru = m->params.enc.gru[d];
-        mtan_op_gru(m->tape, mtan_columns(hidden, d * N, N), gru_input(m, x, d), param(m, gru + 1), bias(m, gru + 3), 1, d);
+        mtan_op_gru(m->tape, mtan_columns(hidden, d * N, N), gru_input(m, x, d), param(m, gru + 1), bias(m, gru + 3), 1,
+                    d);
     }
     return hidden;
 }
 
 /* y = x W^T + b with the layer's own parameters. */
-static mtan_tensor layer(const model_run *m, mtan_tensor x, int32_t role)
-{
+static mtan_tensor layer(const model_run *m, mtan_tensor x, int32_t role) {
     const mtan_tensor w = param(m, role), b = bias(m, role + 1);
     mtan_tensor y = mtan_new(m->tape, x.rows, w.rows);
     mtan_op_linear(m->tape, y, x, w, &b);
@@ -3214,8 +3170,7 @@ static mtan_tensor layer(const model_run *m, mtan_tensor x, int32_t role)
 }
 
 /* Mean and log-variance of z, (R, 2Z) (Q11). */
-static mtan_tensor posterior(const model_run *m, mtan_tensor hidden)
-{
+static mtan_tensor posterior(const model_run *m, mtan_tensor hidden) {
     mtan_tensor x = layer(m, hidden, m->params.enc.mlp[0]);
     mtan_op_relu(m->tape, x);
     return layer(m, x, m->params.enc.mlp[1]);
@@ -3224,8 +3179,7 @@ static mtan_tensor posterior(const model_run *m, mtan_tensor hidden)
 /* ---- decoder ---- */
 
 /* x W_ih^T + b_ih */
-static mtan_tensor gru_layer(const model_run *m, mtan_tensor x, int32_t gru)
-{
+static mtan_tensor gru_layer(const model_run *m, mtan_tensor x, int32_t gru) {
     const mtan_tensor w = param(m, gru), b = bias(m, gru + 2);
     mtan_tensor gx = mtan_new(m->tape, x.rows, w.rows);
     mtan_op_linear(m->tape, gx, x, w, &b);
@@ -3233,21 +3187,20 @@ static mtan_tensor gru_layer(const model_run *m, mtan_tensor x, int32_t gru)
 }
 
 /* GRUs over z, side by side: (R S, count N), the second one backwards. */
-static mtan_tensor gru_of(const model_run *m, mtan_tensor x, const int32_t *roles, int32_t count, int32_t N)
-{
+static mtan_tensor gru_of(const model_run *m, mtan_tensor x, const int32_t *roles, int32_t count, int32_t N) {
     mtan_tensor hidden = mtan_new(m->tape, x.rows, count * N);
     for (int32_t d = 0; d < count; d++)
-        mtan_op_gru(m->tape, mtan_columns(hidden, d * N, N), gru_layer(m, x, roles[d]), param(m, roles[d] + 1), bias(m, roles[d] + 3),
-                    m->tape->batch->samples, d);
+        mtan_op_gru(m->tape, mtan_columns(hidden, d * N, N), gru_layer(m, x, roles[d]), param(m, roles[d] + 1),
+                    bias(m, roles[d] + 3), m->tape->batch->samples, d);
     return hidden;
 }
 
 /* Latent states to the first layer after the attention, (Q S, ...). */
-static mtan_tensor decode(const model_run *m, mtan_tensor z)
-{
+static mtan_tensor decode(const model_run *m, mtan_tensor z) {
     const mtan_config *c = m->config;
     const mtan_batch *batch = m->tape->batch;
-    const int32_t C = 2 * c->dec_hidden, H = c->dec_heads, K = c->ref_points, rows = (int32_t)area(m->tape, batch->queries, batch->samples);
+    const int32_t C = 2 * c->dec_hidden, H = c->dec_heads, K = c->ref_points,
+                  rows = (int32_t)area(m->tape, batch->queries, batch->samples);
     const mtan_tensor value = gru_of(m, z, m->params.dec.gru, 2, c->dec_hidden);
     mtan_tensor attended = mtan_new(m->tape, rows, H * C), phi = nothing, y;
     if (c->decoder == MTAN_RBF) {
@@ -3268,8 +3221,7 @@ static mtan_tensor decode(const model_run *m, mtan_tensor z)
 }
 
 /* The decoder's means, (Q S, D). */
-static mtan_tensor reconstruct(const model_run *m, mtan_tensor z)
-{
+static mtan_tensor reconstruct(const model_run *m, mtan_tensor z) {
     mtan_tensor x = decode(m, z);
     mtan_op_relu(m->tape, x);
     return layer(m, x, m->params.dec.mlp[1]);
@@ -3278,8 +3230,7 @@ static mtan_tensor reconstruct(const model_run *m, mtan_tensor z)
 /* ---- classes ---- */
 
 /* What follows the head's first layer. */
-static mtan_tensor finish_head(const model_run *m, mtan_tensor x)
-{
+static mtan_tensor finish_head(const model_run *m, mtan_tensor x) {
     if (m->config->head_hidden == 0) return x;
     mtan_op_relu(m->tape, x);
     x = layer(m, x, m->params.head[1]);
@@ -3287,13 +3238,11 @@ static mtan_tensor finish_head(const model_run *m, mtan_tensor x)
     return layer(m, x, m->params.head[2]);
 }
 
-static mtan_tensor head(const model_run *m, mtan_tensor x)
-{
+static mtan_tensor head(const model_run *m, mtan_tensor x) {
     return finish_head(m, layer(m, x, m->params.head[0]));
 }
 
-static mtan_tensor last_of(const model_run *m, mtan_tensor hidden, int32_t rows)
-{
+static mtan_tensor last_of(const model_run *m, mtan_tensor hidden, int32_t rows) {
     mtan_tensor y = mtan_new(m->tape, rows, hidden.cols);
     mtan_op_last(m->tape, y, hidden);
     return y;
@@ -3310,8 +3259,7 @@ typedef struct model_outputs {
 } model_outputs;
 
 /* Standard normals of every record, laid out as z is. */
-static mtan_tensor noise_of(const model_run *m, const batch_request *q, uint64_t seed, uint64_t epoch, int32_t zero)
-{
+static mtan_tensor noise_of(const model_run *m, const batch_request *q, uint64_t seed, uint64_t epoch, int32_t zero) {
     const mtan_batch *batch = m->tape->batch;
     const int32_t S = batch->samples, K = m->config->ref_points, Z = m->config->latent;
     mtan_tensor noise = mtan_new_constant(m->tape, (int32_t)area(m->tape, batch->rows, S), Z);
@@ -3323,10 +3271,12 @@ static mtan_tensor noise_of(const model_run *m, const batch_request *q, uint64_t
         const mtan_real *from = mtan_data(m->tape, drawn);
         if (r->noise && r->n_noise < S * K * Z) fail(m->tape, MTAN_ERR_INPUT);
         else if (r->noise) from = r->noise + (size_t)(s * K) * (size_t)Z;
-        else mtan_noise_fill(m->tape->backend, mtan_data(m->tape, drawn), count_of(drawn), seed, epoch, r->id, (uint32_t)s);
+        else
+            mtan_noise_fill(m->tape->backend, mtan_data(m->tape, drawn), count_of(drawn), seed, epoch, r->id,
+                            (uint32_t)s);
         if (runs(m->tape))
-            m->tape->backend->copy(mtan_data(m->tape, noise) + (size_t)(b * S + s) * (size_t)Z, (size_t)(q->n * S) * (size_t)Z, from,
-                                   (size_t)Z, K, Z);
+            m->tape->backend->copy(mtan_data(m->tape, noise) + (size_t)(b * S + s) * (size_t)Z,
+                                   (size_t)(q->n * S) * (size_t)Z, from, (size_t)Z, K, Z);
     }
     return noise;
 }
@@ -3337,8 +3287,8 @@ typedef struct noise_source {
 } noise_source;
 
 /* What a model computes from a batch: up to logits and, where asked for, the reconstruction. */
-static model_outputs model_forward(const model_run *m, const batch_request *q, noise_source noise, int32_t with_prediction)
-{
+static model_outputs model_forward(const model_run *m, const batch_request *q, noise_source noise,
+                                   int32_t with_prediction) {
     const mtan_config *c = m->config;
     const mtan_batch *batch = m->tape->batch;
     const mtan_tensor hidden = encode(m);
@@ -3355,7 +3305,8 @@ static model_outputs model_forward(const model_run *m, const batch_request *q, n
     mtan_op_sample(m->tape, out.z, out.posterior, out.noise);
     if (c->classify == MTAN_CLASSIFY_TIME) out.logits = finish_head(m, decode(m, out.z));
     if (c->classify == MTAN_CLASSIFY_RECORD)
-        out.logits = head(m, last_of(m, gru_of(m, out.z, &m->params.cls_gru, 1, c->enc_hidden), batch->records * batch->samples));
+        out.logits = head(
+            m, last_of(m, gru_of(m, out.z, &m->params.cls_gru, 1, c->enc_hidden), batch->records * batch->samples));
     if (with_prediction) out.prediction = reconstruct(m, out.z);
     return out;
 }
@@ -3363,23 +3314,22 @@ static model_outputs model_forward(const model_run *m, const batch_request *q, n
 /* ==== 10. Prediction ============================================================================================
  * A predictor's block: folded weights, then one workspace, in which init runs the folding and every call runs a model. */
 
-static mtan_status check_bounds(const mtan_bounds *bounds)
-{
+static mtan_status check_bounds(const mtan_bounds *bounds) {
     if (!bounds) return MTAN_ERR_NULL;
     if (bounds->records < 1 || bounds->events < 0 || bounds->times < 0) return MTAN_ERR_INPUT;
-    if (bounds->records > LARGEST_DIMENSION || bounds->events > LARGEST_DIMENSION || bounds->times > LARGEST_DIMENSION) return MTAN_ERR_SIZE;
+    if (bounds->records > LARGEST_DIMENSION || bounds->events > LARGEST_DIMENSION || bounds->times > LARGEST_DIMENSION)
+        return MTAN_ERR_SIZE;
     return MTAN_OK;
 }
 
-static mtan_status check_model(const mtan_model *model)
-{
+static mtan_status check_model(const mtan_model *model) {
     if (!model || !model->backend || !model->weights) return MTAN_ERR_NULL;
     return mtan_config_check(&model->config);
 }
 
 /* One chunk of prediction: as many records as fit a call, all samples. */
-static batch_request predict_request(const mtan_predictor *p, const mtan_record *records, int32_t n, queries_from queries)
-{
+static batch_request predict_request(const mtan_predictor *p, const mtan_record *records, int32_t n,
+                                     queries_from queries) {
     const mtan_config *c = &p->model->config;
     batch_request q;
     q.config = c;
@@ -3392,13 +3342,12 @@ static batch_request predict_request(const mtan_predictor *p, const mtan_record 
 }
 
 /* Where the queries of a classification come from. */
-static queries_from class_queries(const mtan_config *c)
-{
+static queries_from class_queries(const mtan_config *c) {
     return c->classify == MTAN_CLASSIFY_TIME || observed(c) ? QUERY_TIMES : QUERY_NONE;
 }
 
-static model_outputs predict_forward(const mtan_predictor *p, mtan_tape *tape, mtan_batch *batch, const batch_request *q, int32_t with_prediction)
-{
+static model_outputs predict_forward(const mtan_predictor *p, mtan_tape *tape, mtan_batch *batch,
+                                     const batch_request *q, int32_t with_prediction) {
     const noise_source noise = {p->seed, 0, p->model->config.predict_samples == 0};
     model_run m = model_start(p->model, tape);
     batch_build(tape, batch, q);
@@ -3406,8 +3355,7 @@ static model_outputs predict_forward(const mtan_predictor *p, mtan_tape *tape, m
 }
 
 /* The workspace for the most that any call of a predictor does. */
-static mtan_status predictor_counts(const mtan_model *model, const mtan_bounds *bounds, size_t *fold, size_t *work)
-{
+static mtan_status predictor_counts(const mtan_model *model, const mtan_bounds *bounds, size_t *fold, size_t *work) {
     mtan_predictor p;
     mtan_tape tape = tape_start(model->backend, NULL, 0, 0);
     mtan_batch batch;
@@ -3425,7 +3373,8 @@ static mtan_status predictor_counts(const mtan_model *model, const mtan_bounds *
     q = predict_request(&p, NULL, bounds->records, class_queries(&model->config));
     predict_forward(&p, &tape, &batch, &q, 0);
     *work = tape.peak > *work ? tape.peak : *work;
-    if (tape.status != MTAN_OK || model->config.kind == MTAN_ENC || model->config.classify == MTAN_CLASSIFY_TIME) return tape.status;
+    if (tape.status != MTAN_OK || model->config.kind == MTAN_ENC || model->config.classify == MTAN_CLASSIFY_TIME)
+        return tape.status;
     tape = tape_start(model->backend, NULL, 0, 0);
     q = predict_request(&p, NULL, 1, QUERY_TIMES);
     predict_forward(&p, &tape, &batch, &q, 1);
@@ -3433,8 +3382,7 @@ static mtan_status predictor_counts(const mtan_model *model, const mtan_bounds *
     return tape.status;
 }
 
-mtan_status mtan_predictor_size(const mtan_model *model, const mtan_bounds *bounds, size_t *bytes)
-{
+mtan_status mtan_predictor_size(const mtan_model *model, const mtan_bounds *bounds, size_t *bytes) {
     size_t fold, work;
     mtan_status status = check_model(model);
     if (status == MTAN_OK) status = check_bounds(bounds);
@@ -3444,8 +3392,8 @@ mtan_status mtan_predictor_size(const mtan_model *model, const mtan_bounds *boun
     return status == MTAN_OK ? bytes_for(fold + work, bytes) : status;
 }
 
-mtan_status mtan_predictor_init(mtan_predictor *predictor, const mtan_model *model, const mtan_bounds *bounds, void *memory, size_t bytes)
-{
+mtan_status mtan_predictor_init(mtan_predictor *predictor, const mtan_model *model, const mtan_bounds *bounds,
+                                void *memory, size_t bytes) {
     size_t fold, work, needed;
     mtan_tape tape;
     model_run m;
@@ -3467,16 +3415,15 @@ mtan_status mtan_predictor_init(mtan_predictor *predictor, const mtan_model *mod
     return tape.status;
 }
 
-static mtan_tape predict_tape(const mtan_predictor *p)
-{
+static mtan_tape predict_tape(const mtan_predictor *p) {
     mtan_tape tape = tape_start(p->model->backend, p->work, p->work_count, 0);
     tape.fold = p->fold;
     return tape;
 }
 
 /* Probabilities of one row from S rows of logits, which become probabilities first. */
-static void combine_samples(const mtan_backend *k, mtan_real *out, mtan_real *logits, int32_t samples, int32_t classes, mtan_rule rule)
-{
+static void combine_samples(const mtan_backend *k, mtan_real *out, mtan_real *logits, int32_t samples, int32_t classes,
+                            mtan_rule rule) {
     const size_t C = (size_t)classes;
     k->softmax_forward(logits, samples, classes);
     if (rule == MTAN_MEAN_LOG_PROBABILITY) k->map(MTAN_LOG, logits, logits, (size_t)samples * C);
@@ -3487,15 +3434,14 @@ static void combine_samples(const mtan_backend *k, mtan_real *out, mtan_real *lo
 }
 
 /* Row of the logits that belongs to query i (of n) of the record at position b, for sample s. */
-static size_t logit_row(const mtan_config *c, const mtan_batch *batch, int32_t b, int32_t i, int32_t n, int32_t s)
-{
+static size_t logit_row(const mtan_config *c, const mtan_batch *batch, int32_t b, int32_t i, int32_t n, int32_t s) {
     if (c->classify == MTAN_CLASSIFY_RECORD) return (size_t)(b * batch->samples + s);
     return observed(c) ? (size_t)(batch->first[i] + b) : (size_t)(batch->query0[b] * batch->samples + s * n + i);
 }
 
 /* Hands one chunk's results out in the records' own order: logits (rows, S, C), or probabilities (rows, C). */
-static size_t deliver_classes(const mtan_tape *tape, const mtan_config *c, mtan_tensor logits, mtan_tensor row, mtan_real *out, int32_t raw)
-{
+static size_t deliver_classes(const mtan_tape *tape, const mtan_config *c, mtan_tensor logits, mtan_tensor row,
+                              mtan_real *out, int32_t raw) {
     const mtan_batch *batch = tape->batch;
     const size_t C = (size_t)c->classes, S = (size_t)batch->samples;
     mtan_real *samples = mtan_data(tape, row);
@@ -3506,7 +3452,8 @@ static size_t deliver_classes(const mtan_tape *tape, const mtan_config *c, mtan_
         if (c->classify == MTAN_CLASSIFY_TIME) n = batch->query0[b + 1] - batch->query0[b];
         for (int32_t i = 0; i < n; i++, rows++) {
             for (int32_t s = 0; s < batch->samples; s++)
-                tape->backend->copy(samples + (size_t)s * C, C, mtan_data(tape, logits) + logit_row(c, batch, b, i, n, s) * C, C, 1, c->classes);
+                tape->backend->copy(samples + (size_t)s * C, C,
+                                    mtan_data(tape, logits) + logit_row(c, batch, b, i, n, s) * C, C, 1, c->classes);
             if (raw) memcpy(out + rows * S * C, samples, S * C * sizeof *out);
             else combine_samples(tape->backend, out + rows * C, samples, batch->samples, c->classes, c->rule);
         }
@@ -3514,8 +3461,8 @@ static size_t deliver_classes(const mtan_tape *tape, const mtan_config *c, mtan_
     return rows;
 }
 
-static mtan_status classes_of(mtan_predictor *predictor, const mtan_record *records, int32_t n, mtan_real *out, int32_t raw)
-{
+static mtan_status classes_of(mtan_predictor *predictor, const mtan_record *records, int32_t n, mtan_real *out,
+                              int32_t raw) {
     const mtan_config *c;
     if (!predictor || (n > 0 && (!records || !out))) return MTAN_ERR_NULL;
     c = &predictor->model->config;
@@ -3532,24 +3479,23 @@ static mtan_status classes_of(mtan_predictor *predictor, const mtan_record *reco
         mtan_batch batch;
         const model_outputs result = predict_forward(predictor, &tape, &batch, &q, 0);
         if (tape.status != MTAN_OK) return tape.status;
-        out += deliver_classes(&tape, c, result.logits, result.row, out, raw) * (size_t)c->classes * (size_t)(raw ? batch.samples : 1);
+        out += deliver_classes(&tape, c, result.logits, result.row, out, raw) * (size_t)c->classes *
+               (size_t)(raw ? batch.samples : 1);
     }
     return MTAN_OK;
 }
 
-mtan_status mtan_classify(mtan_predictor *predictor, const mtan_record *records, int32_t n, mtan_real *probability)
-{
+mtan_status mtan_classify(mtan_predictor *predictor, const mtan_record *records, int32_t n, mtan_real *probability) {
     return classes_of(predictor, records, n, probability, 0);
 }
 
-mtan_status mtan_logits(mtan_predictor *predictor, const mtan_record *records, int32_t n, mtan_real *logits)
-{
+mtan_status mtan_logits(mtan_predictor *predictor, const mtan_record *records, int32_t n, mtan_real *logits) {
     return classes_of(predictor, records, n, logits, 1);
 }
 
 /* Decodes one record at its query times on the caller's tape. */
-static mtan_status decode_one(mtan_predictor *p, const mtan_record *record, mtan_tape *tape, mtan_batch *batch, mtan_tensor *prediction)
-{
+static mtan_status decode_one(mtan_predictor *p, const mtan_record *record, mtan_tape *tape, mtan_batch *batch,
+                              mtan_tensor *prediction) {
     batch_request q;
     if (!has_decoder(&p->model->config) || p->model->config.classify == MTAN_CLASSIFY_TIME) return MTAN_ERR_CONFIG;
     q = predict_request(p, record, 1, QUERY_TIMES);
@@ -3558,8 +3504,7 @@ static mtan_status decode_one(mtan_predictor *p, const mtan_record *record, mtan
     return tape->status;
 }
 
-mtan_status mtan_interpolate(mtan_predictor *predictor, const mtan_record *record, mtan_real *mean, mtan_real *std)
-{
+mtan_status mtan_interpolate(mtan_predictor *predictor, const mtan_record *record, mtan_real *mean, mtan_real *std) {
     mtan_tape tape;
     mtan_batch batch;
     mtan_tensor prediction;
@@ -3571,15 +3516,15 @@ mtan_status mtan_interpolate(mtan_predictor *predictor, const mtan_record *recor
         double sum = 0, squares = 0;
         for (int32_t s = 0; s < batch.samples; s++) sum += (double)x[(size_t)s * n];
         sum /= batch.samples;
-        for (int32_t s = 0; s < batch.samples; s++) squares += ((double)x[(size_t)s * n] - sum) * ((double)x[(size_t)s * n] - sum);
+        for (int32_t s = 0; s < batch.samples; s++)
+            squares += ((double)x[(size_t)s * n] - sum) * ((double)x[(size_t)s * n] - sum);
         mean[i] = (mtan_real)sum;
         if (std) std[i] = (mtan_real)scalar_sqrt(squares / batch.samples);
     }
     return MTAN_OK;
 }
 
-mtan_status mtan_curves(mtan_predictor *predictor, const mtan_record *record, mtan_real *samples)
-{
+mtan_status mtan_curves(mtan_predictor *predictor, const mtan_record *record, mtan_real *samples) {
     mtan_tape tape;
     mtan_batch batch;
     mtan_tensor prediction;
@@ -3591,8 +3536,7 @@ mtan_status mtan_curves(mtan_predictor *predictor, const mtan_record *record, mt
 }
 
 /* Runs the encoder on one record and leaves the tape for the caller to read. */
-static model_run encode_one(const mtan_predictor *p, mtan_tape *tape, mtan_batch *batch, const mtan_record *record)
-{
+static model_run encode_one(const mtan_predictor *p, mtan_tape *tape, mtan_batch *batch, const mtan_record *record) {
     batch_request q = predict_request(p, record, 1, class_queries(&p->model->config));
     model_run m = model_start(p->model, tape);
     q.samples = 1;
@@ -3600,8 +3544,7 @@ static model_run encode_one(const mtan_predictor *p, mtan_tape *tape, mtan_batch
     return m;
 }
 
-mtan_status mtan_latent(mtan_predictor *predictor, const mtan_record *record, mtan_real *mean, mtan_real *logvar)
-{
+mtan_status mtan_latent(mtan_predictor *predictor, const mtan_record *record, mtan_real *mean, mtan_real *logvar) {
     mtan_tape tape;
     mtan_batch batch;
     mtan_tensor x;
@@ -3622,8 +3565,8 @@ mtan_status mtan_latent(mtan_predictor *predictor, const mtan_record *record, mt
 }
 
 /* Heads differ in their scores only: the head's own attention is run and its weights are read off. */
-mtan_status mtan_attention(mtan_predictor *predictor, const mtan_record *record, int32_t head, int32_t channel, mtan_real *weight)
-{
+mtan_status mtan_attention(mtan_predictor *predictor, const mtan_record *record, int32_t head, int32_t channel,
+                           mtan_real *weight) {
     const mtan_config *c;
     mtan_tape tape;
     mtan_batch batch;
@@ -3657,8 +3600,7 @@ mtan_status mtan_attention(mtan_predictor *predictor, const mtan_record *record,
  * gradient array; a binary tree adds the arrays, the same tree whatever the number of threads or ranks; the epilogue
  * runs the folding backwards; the optimiser moves the weights. */
 
-void mtan_train_config_init(mtan_train_config *config)
-{
+void mtan_train_config_init(mtan_train_config *config) {
     if (!config) return;
     memset(config, 0, sizeof *config);
     config->optimizer = MTAN_ADAM;
@@ -3670,22 +3612,19 @@ void mtan_train_config_init(mtan_train_config *config)
     config->threads = config->ranks = 1;
 }
 
-double mtan_kl_anneal(int32_t epoch)
-{
+double mtan_kl_anneal(int32_t epoch) {
     return epoch <= 10 ? 0 : 1 - scalar_power(0.99, epoch - 10);
 }
 
 /* Eight shards serve eight threads; fewer than four records a shard would starve the matrix products. */
-int32_t mtan_shard_count(int32_t n)
-{
+int32_t mtan_shard_count(int32_t n) {
     int32_t shards = 1;
     while (shards < 8 && n >= 8 * shards) shards *= 2;
     return shards;
 }
 
 /* Shard i of n records: sizes differ by at most one. */
-static int32_t shard_start(int32_t i, int32_t shards, int32_t n)
-{
+static int32_t shard_start(int32_t i, int32_t shards, int32_t n) {
     return i * (n / shards) + (i < n % shards ? i : n % shards);
 }
 
@@ -3703,20 +3642,17 @@ typedef struct train_batch {
     } sums[8];
 } train_batch;
 
-static queries_from train_queries(const mtan_config *c)
-{
+static queries_from train_queries(const mtan_config *c) {
     if (!has_decoder(c)) return observed(c) ? QUERY_TIMES : QUERY_NONE;
     return c->classify == MTAN_CLASSIFY_TIME ? QUERY_TIMES : QUERY_TARGETS;
 }
 
-static int32_t reconstructs(const mtan_config *c)
-{
+static int32_t reconstructs(const mtan_config *c) {
     return has_decoder(c) && c->classify != MTAN_CLASSIFY_TIME;
 }
 
 /* What a record's bracket in the bound is multiplied by: 1 / cells with `norm`, 0 for a record left out (Q18). */
-static mtan_real bound_share(const mtan_config *c, int32_t cells)
-{
+static mtan_real bound_share(const mtan_config *c, int32_t cells) {
     if (cells == 0 && c->skip_empty) return 0;
     return c->norm ? 1 / (mtan_real)(cells > 0 ? cells : 1) : 1;
 }
@@ -3725,15 +3661,15 @@ typedef struct loss_tensors {
     mtan_tensor recon, kl, ce, probability;
 } loss_tensors;
 
-static void bound_loss(const model_run *m, const model_outputs *out, const train_batch *t, loss_tensors *loss)
-{
+static void bound_loss(const model_run *m, const model_outputs *out, const train_batch *t, loss_tensors *loss) {
     const mtan_config *c = m->config;
     const mtan_batch *batch = m->tape->batch;
     const int32_t B = batch->records, BS = B * batch->samples;
     mtan_tensor logp = mtan_new(m->tape, BS, 1), share = mtan_new_constant(m->tape, B, 1), ratio;
     loss->recon = mtan_new_constant(m->tape, B, 1);
     loss->kl = mtan_new(m->tape, B, 1);
-    for (int32_t b = 0; runs(m->tape) && b < B; b++) mtan_data(m->tape, share)[b] = bound_share(c, batch->cell0[b + 1] - batch->cell0[b]);
+    for (int32_t b = 0; runs(m->tape) && b < B; b++)
+        mtan_data(m->tape, share)[b] = bound_share(c, batch->cell0[b + 1] - batch->cell0[b]);
     mtan_op_loglik(m->tape, logp, out->prediction, c->noise_std);
     mtan_op_kl(m->tape, loss->kl, out->posterior);
     ratio = loss->kl;
@@ -3744,8 +3680,7 @@ static void bound_loss(const model_run *m, const model_outputs *out, const train
     mtan_op_bound(m->tape, loss->recon, logp, ratio, share, c->bound, t->kl_weight, t->recon_seed);
 }
 
-static loss_tensors model_loss(const model_run *m, const model_outputs *out, const train_batch *t)
-{
+static loss_tensors model_loss(const model_run *m, const model_outputs *out, const train_batch *t) {
     loss_tensors loss;
     memset(&loss, 0, sizeof loss);
     if (reconstructs(m->config)) bound_loss(m, out, t, &loss);
@@ -3753,14 +3688,14 @@ static loss_tensors model_loss(const model_run *m, const model_outputs *out, con
         const int32_t *label = m->tape->work ? m->tape->batch->label : (const int32_t *)(const void *)m;
         loss.ce = mtan_new_constant(m->tape, out->logits.rows, 1);
         loss.probability = mtan_new_constant(m->tape, out->logits.rows, out->logits.cols);
-        mtan_op_cross_entropy(m->tape, loss.ce, loss.probability, out->logits, label, m->tape->batch->samples, t->class_seed);
+        mtan_op_cross_entropy(m->tape, loss.ce, loss.probability, out->logits, label, m->tape->batch->samples,
+                              t->class_seed);
     }
     return loss;
 }
 
 /* Labelled rows of a shard, and those whose mean probability over the samples is largest at the label. */
-static void count_correct(const model_run *m, const loss_tensors *loss, struct shard_sums *sums)
-{
+static void count_correct(const model_run *m, const loss_tensors *loss, struct shard_sums *sums) {
     const int32_t S = m->tape->batch->samples, C = loss->probability.cols;
     for (int32_t r = 0; r < loss->ce.rows / S; r++) {
         const mtan_real *p = mtan_data(m->tape, loss->probability) + (size_t)(r * S) * (size_t)C;
@@ -3778,8 +3713,8 @@ static void count_correct(const model_run *m, const loss_tensors *loss, struct s
     }
 }
 
-static void shard_report(const model_run *m, const model_outputs *out, const loss_tensors *loss, struct shard_sums *sums)
-{
+static void shard_report(const model_run *m, const model_outputs *out, const loss_tensors *loss,
+                         struct shard_sums *sums) {
     const mtan_batch *batch = m->tape->batch;
     const mtan_backend *k = m->tape->backend;
     if (m->config->classify != MTAN_CLASSIFY_NONE) {
@@ -3792,15 +3727,16 @@ static void shard_report(const model_run *m, const model_outputs *out, const los
         const int32_t c = batch->cell0[b], n = batch->cell0[b + 1] - c, L = batch->query0[b + 1] - batch->query0[b];
         sums->kl += (double)mtan_data(m->tape, loss->kl)[b] * (double)bound_share(m->config, n);
         sums->cells += n;
-        sums->squared_error += k->squared_error(mtan_data(m->tape, out->prediction) + prediction_at(batch, b, 0, batch->channels),
-                                                (size_t)L * (size_t)batch->channels, batch->samples, batch->channels, batch->cell_row + c,
-                                                batch->cell_channel + c, batch->cell_value + c, n);
+        sums->squared_error +=
+            k->squared_error(mtan_data(m->tape, out->prediction) + prediction_at(batch, b, 0, batch->channels),
+                             (size_t)L * (size_t)batch->channels, batch->samples, batch->channels, batch->cell_row + c,
+                             batch->cell_channel + c, batch->cell_value + c, n);
     }
 }
 
 /* Forward, loss and backward of one shard on a tape; used to count the workspace too. */
-static void run_shard(const train_batch *t, mtan_tape *tape, const mtan_record *records, int32_t n, struct shard_sums *sums)
-{
+static void run_shard(const train_batch *t, mtan_tape *tape, const mtan_record *records, int32_t n,
+                      struct shard_sums *sums) {
     const mtan_trainer *trainer = t->trainer;
     const mtan_config *c = &trainer->model->config;
     const noise_source noise = {trainer->config.seed, (uint64_t)t->epoch, 0};
@@ -3817,12 +3753,12 @@ static void run_shard(const train_batch *t, mtan_tape *tape, const mtan_record *
     if (tape->recording) mtan_backpropagate(tape);
 }
 
-static void shard_body(void *argument, int32_t index, int32_t thread)
-{
+static void shard_body(void *argument, int32_t index, int32_t thread) {
     train_batch *t = (train_batch *)argument;
     const mtan_trainer *trainer = t->trainer;
     const int32_t start = shard_start(index, t->shards, t->n), end = shard_start(index + 1, t->shards, t->n);
-    mtan_tape tape = tape_start(trainer->model->backend, trainer->work + (size_t)thread * trainer->work_count, trainer->work_count, t->recording);
+    mtan_tape tape = tape_start(trainer->model->backend, trainer->work + (size_t)thread * trainer->work_count,
+                                trainer->work_count, t->recording);
     tape.fold = trainer->fold;
     tape.grads = trainer->gradient + (size_t)index * trainer->n_gradient;
     memset(&t->sums[index], 0, sizeof t->sums[index]);
@@ -3837,8 +3773,7 @@ typedef struct rank_shards {
     int32_t first, count;
 } rank_shards;
 
-static void rank_body(void *argument, int32_t index, int32_t thread)
-{
+static void rank_body(void *argument, int32_t index, int32_t thread) {
     const rank_shards *own = (const rank_shards *)argument;
     shard_body(own->batch, own->first + index, thread);
 }
@@ -3847,8 +3782,7 @@ static void rank_body(void *argument, int32_t index, int32_t thread)
 
 /* The most records that a shard can have when a batch has at most n: a batch just below the next number of shards may
  * have larger shards than one above it. */
-static int32_t largest_shard(int32_t n)
-{
+static int32_t largest_shard(int32_t n) {
     int32_t most = 0;
     for (int32_t i = 1; i <= n; i++) {
         const int32_t shards = mtan_shard_count(i), size = (i + shards - 1) / shards;
@@ -3857,8 +3791,7 @@ static int32_t largest_shard(int32_t n)
     return most;
 }
 
-static mtan_tape prologue_tape(const mtan_trainer *trainer)
-{
+static mtan_tape prologue_tape(const mtan_trainer *trainer) {
     mtan_tape tape = tape_start(trainer->model->backend, trainer->prologue, trainer->prologue_count, 1);
     tape.fold = trainer->fold;
     tape.grads = trainer->gradient;
@@ -3866,8 +3799,7 @@ static mtan_tape prologue_tape(const mtan_trainer *trainer)
 }
 
 /* One layout for counting and carving: with base null only the total is of use. */
-static mtan_status trainer_layout(mtan_trainer *trainer, mtan_real *base, size_t *total)
-{
+static mtan_status trainer_layout(mtan_trainer *trainer, mtan_real *base, size_t *total) {
     const mtan_bounds *bounds = &trainer->bounds;
     mtan_tape tape = tape_start(trainer->model->backend, NULL, 0, 1);
     model_run m = model_start(trainer->model, &tape);
@@ -3898,19 +3830,20 @@ static mtan_status trainer_layout(mtan_trainer *trainer, mtan_real *base, size_t
     return MTAN_OK;
 }
 
-static mtan_status check_train_config(const mtan_train_config *c)
-{
+static mtan_status check_train_config(const mtan_train_config *c) {
     if (c->threads < 1 || c->threads > 1024 || (c->threads > 1 && !c->parallel_for)) return MTAN_ERR_CONFIG;
-    if (c->ranks < 1 || (c->ranks & (c->ranks - 1)) || c->rank < 0 || c->rank >= c->ranks || (c->ranks > 1 && !c->allreduce))
+    if (c->ranks < 1 || (c->ranks & (c->ranks - 1)) || c->rank < 0 || c->rank >= c->ranks ||
+        (c->ranks > 1 && !c->allreduce))
         return MTAN_ERR_CONFIG;
     if (c->optimizer != MTAN_ADAM && c->optimizer != MTAN_ADAMAX) return MTAN_ERR_CONFIG;
-    if (!(c->lr >= 0) || !(c->beta1 >= 0 && c->beta1 < 1) || !(c->beta2 >= 0 && c->beta2 < 1) || !(c->epsilon >= 0) || !(c->clip >= 0))
+    if (!(c->lr >= 0) || !(c->beta1 >= 0 && c->beta1 < 1) || !(c->beta2 >= 0 && c->beta2 < 1) || !(c->epsilon >= 0) ||
+        !(c->clip >= 0))
         return MTAN_ERR_CONFIG;
     return MTAN_OK;
 }
 
-static mtan_status trainer_prepare(mtan_trainer *trainer, const mtan_model *model, const mtan_train_config *config, const mtan_bounds *bounds)
-{
+static mtan_status trainer_prepare(mtan_trainer *trainer, const mtan_model *model, const mtan_train_config *config,
+                                   const mtan_bounds *bounds) {
     mtan_status status = check_model(model);
     if (status == MTAN_OK) status = check_bounds(bounds);
     if (status != MTAN_OK) return status;
@@ -3922,8 +3855,8 @@ static mtan_status trainer_prepare(mtan_trainer *trainer, const mtan_model *mode
     return check_train_config(config);
 }
 
-mtan_status mtan_trainer_size(const mtan_model *model, const mtan_train_config *config, const mtan_bounds *bounds, size_t *bytes)
-{
+mtan_status mtan_trainer_size(const mtan_model *model, const mtan_train_config *config, const mtan_bounds *bounds,
+                              size_t *bytes) {
     mtan_trainer trainer;
     size_t total;
     mtan_status status = trainer_prepare(&trainer, model, config, bounds);
@@ -3933,9 +3866,8 @@ mtan_status mtan_trainer_size(const mtan_model *model, const mtan_train_config *
     return status == MTAN_OK ? bytes_for(total, bytes) : status;
 }
 
-mtan_status mtan_trainer_init(mtan_trainer *trainer, mtan_model *model, mtan_real *weights, const mtan_train_config *config,
-                              const mtan_bounds *bounds, void *memory, size_t bytes)
-{
+mtan_status mtan_trainer_init(mtan_trainer *trainer, mtan_model *model, mtan_real *weights,
+                              const mtan_train_config *config, const mtan_bounds *bounds, void *memory, size_t bytes) {
     size_t total, needed;
     mtan_trainer made;
     mtan_status status = mtan_trainer_size(model, config, bounds, &needed);
@@ -3960,27 +3892,27 @@ typedef struct tree_sum {
 } tree_sum;
 
 /* One slice of the parameters: neighbours are added, then neighbours of neighbours, into the first array. */
-static void tree_body(void *argument, int32_t index, int32_t thread)
-{
+static void tree_body(void *argument, int32_t index, int32_t thread) {
     const tree_sum *t = (const tree_sum *)argument;
-    const size_t n = t->trainer->n_gradient, from = n * (size_t)index / (size_t)t->chunks, to = n * (size_t)(index + 1) / (size_t)t->chunks;
+    const size_t n = t->trainer->n_gradient, from = n * (size_t)index / (size_t)t->chunks,
+                 to = n * (size_t)(index + 1) / (size_t)t->chunks;
     mtan_real *g = t->trainer->gradient + (size_t)t->first * n + from;
     (void)thread;
     for (int32_t width = 1; width < t->shards; width *= 2)
         for (int32_t i = 0; i + width < t->shards; i += 2 * width)
-            t->trainer->model->backend->add(g + (size_t)i * n, 0, g + (size_t)(i + width) * n, 0, 1, (int32_t)(to - from));
+            t->trainer->model->backend->add(g + (size_t)i * n, 0, g + (size_t)(i + width) * n, 0, 1,
+                                            (int32_t)(to - from));
 }
 
-static void run_parallel(const mtan_train_config *c, int32_t n, mtan_body body, void *argument)
-{
+static void run_parallel(const mtan_train_config *c, int32_t n, mtan_body body, void *argument) {
     if (c->parallel_for) c->parallel_for(c->parallel_context, n, body, argument);
     else
         for (int32_t i = 0; i < n; i++) body(argument, i, 0);
 }
 
 /* Labels and records that count, which the mean over the batch divides by. */
-static mtan_status count_batch(const mtan_trainer *trainer, const mtan_record *records, int32_t n, int64_t *labels, int64_t *kept)
-{
+static mtan_status count_batch(const mtan_trainer *trainer, const mtan_record *records, int32_t n, int64_t *labels,
+                               int64_t *kept) {
     const mtan_config *c = &trainer->model->config;
     *labels = *kept = 0;
     for (int32_t b = 0; b < n; b++) {
@@ -3999,8 +3931,7 @@ static mtan_status count_batch(const mtan_trainer *trainer, const mtan_record *r
 }
 
 /* Adds the shards' sums up in the order of the shards. */
-static mtan_status gather_report(const train_batch *t, int32_t first, int32_t count, mtan_report *report)
-{
+static mtan_status gather_report(const train_batch *t, int32_t first, int32_t count, mtan_report *report) {
     memset(report, 0, sizeof *report);
     for (int32_t i = first; i < first + count; i++) {
         const struct shard_sums *s = &t->sums[i];
@@ -4017,8 +3948,7 @@ static mtan_status gather_report(const train_batch *t, int32_t first, int32_t co
 }
 
 /* The report's sums travel with the gradient: split in two reals each, so that a float build loses nothing that matters. */
-static mtan_status exchange(mtan_trainer *trainer, mtan_real *gradient, mtan_report *report)
-{
+static mtan_status exchange(mtan_trainer *trainer, mtan_real *gradient, mtan_report *report) {
     const mtan_train_config *c = &trainer->config;
     double *sums[7];
     double whole[3];
@@ -4042,8 +3972,8 @@ static mtan_status exchange(mtan_trainer *trainer, mtan_real *gradient, mtan_rep
 }
 
 /* Loss and, when recording, the summed gradient of parameters and folded weights in the first gradient array. */
-static mtan_status batch_pass(mtan_trainer *trainer, const mtan_record *records, int32_t n, int32_t epoch, int32_t recording, mtan_report *report)
-{
+static mtan_status batch_pass(mtan_trainer *trainer, const mtan_record *records, int32_t n, int32_t epoch,
+                              int32_t recording, mtan_report *report) {
     const mtan_config *c = &trainer->model->config;
     const mtan_train_config *tc = &trainer->config;
     int64_t labels, kept;
@@ -4060,7 +3990,9 @@ static mtan_status batch_pass(mtan_trainer *trainer, const mtan_record *records,
     t.epoch = epoch;
     t.kl_weight = c->kl_anneal ? mtan_kl_anneal(epoch) : tc->kl_weight;
     t.recon_seed = kept > 0 ? 1.0 / (double)kept : 0;
-    t.class_seed = labels > 0 ? (has_decoder(c) && reconstructs(c) ? c->alpha : 1) / ((double)labels * (has_decoder(c) ? c->samples : 1)) : 0;
+    t.class_seed = labels > 0 ? (has_decoder(c) && reconstructs(c) ? c->alpha : 1) /
+                                    ((double)labels * (has_decoder(c) ? c->samples : 1))
+                              : 0;
     own.batch = &t;
     own.first = tc->rank * t.shards / tc->ranks;
     own.count = (tc->rank + 1) * t.shards / tc->ranks - own.first;
@@ -4073,7 +4005,9 @@ static mtan_status batch_pass(mtan_trainer *trainer, const mtan_record *records,
         tree.chunks = 4 * tc->threads;
         run_parallel(tc, tree.chunks, tree_body, &tree);
         if (own.count == 0) trainer->model->backend->fill(trainer->gradient, trainer->n_gradient, 0);
-        else if (own.first) memcpy(trainer->gradient, trainer->gradient + (size_t)own.first * trainer->n_gradient, trainer->n_gradient * sizeof(mtan_real));
+        else if (own.first)
+            memcpy(trainer->gradient, trainer->gradient + (size_t)own.first * trainer->n_gradient,
+                   trainer->n_gradient * sizeof(mtan_real));
     }
     if ((status = exchange(trainer, trainer->gradient, report)) != MTAN_OK) return status;
     report->records = reconstructs(c) ? kept : n;
@@ -4084,15 +4018,15 @@ static mtan_status batch_pass(mtan_trainer *trainer, const mtan_record *records,
     return MTAN_OK;
 }
 
-static mtan_status check_batch(const mtan_trainer *trainer, const mtan_record *records, int32_t n, const mtan_report *report)
-{
+static mtan_status check_batch(const mtan_trainer *trainer, const mtan_record *records, int32_t n,
+                               const mtan_report *report) {
     if (!trainer || !records || !report) return MTAN_ERR_NULL;
     if (n < 1) return MTAN_ERR_INPUT;
     return n > trainer->bounds.records ? MTAN_ERR_MEMORY : MTAN_OK;
 }
 
-mtan_status mtan_train_loss(mtan_trainer *trainer, const mtan_record *records, int32_t n, int32_t epoch, mtan_report *report)
-{
+mtan_status mtan_train_loss(mtan_trainer *trainer, const mtan_record *records, int32_t n, int32_t epoch,
+                            mtan_report *report) {
     mtan_tape prologue;
     mtan_report made;
     model_run m;
@@ -4107,8 +4041,8 @@ mtan_status mtan_train_loss(mtan_trainer *trainer, const mtan_record *records, i
     return status;
 }
 
-mtan_status mtan_train_gradient(mtan_trainer *trainer, const mtan_record *records, int32_t n, int32_t epoch, mtan_report *report)
-{
+mtan_status mtan_train_gradient(mtan_trainer *trainer, const mtan_record *records, int32_t n, int32_t epoch,
+                                mtan_report *report) {
     mtan_tape prologue;
     mtan_report made;
     model_run m;
@@ -4126,8 +4060,7 @@ mtan_status mtan_train_gradient(mtan_trainer *trainer, const mtan_record *record
 }
 
 /* A gradient that is not finite changes nothing. */
-mtan_status mtan_train_update(mtan_trainer *trainer, int32_t epoch)
-{
+mtan_status mtan_train_update(mtan_trainer *trainer, int32_t epoch) {
     const mtan_backend *k;
     const mtan_train_config *c;
     double norm, rate;
@@ -4150,12 +4083,13 @@ mtan_status mtan_train_update(mtan_trainer *trainer, int32_t epoch)
     v[3] = (mtan_real)c->epsilon;
     v[4] = (mtan_real)(rate / (1 - scalar_power(c->beta1, step)));
     v[5] = (mtan_real)(1 / scalar_sqrt(1 - scalar_power(c->beta2, step)));
-    (c->optimizer == MTAN_ADAM ? k->adam : k->adamax)(trainer->weights, trainer->moment1, trainer->moment2, trainer->gradient, n, v);
+    (c->optimizer == MTAN_ADAM ? k->adam : k->adamax)(trainer->weights, trainer->moment1, trainer->moment2,
+                                                      trainer->gradient, n, v);
     return MTAN_OK;
 }
 
-mtan_status mtan_train_step(mtan_trainer *trainer, const mtan_record *records, int32_t n, int32_t epoch, mtan_report *report)
-{
+mtan_status mtan_train_step(mtan_trainer *trainer, const mtan_record *records, int32_t n, int32_t epoch,
+                            mtan_report *report) {
     mtan_report made;
     mtan_status status = report ? mtan_train_gradient(trainer, records, n, epoch, &made) : MTAN_ERR_NULL;
     if (status == MTAN_OK) status = mtan_train_update(trainer, epoch);
@@ -4274,12 +4208,9 @@ static int32_t text_hex4(const uint8_t **at, const uint8_t *end) {
     if (end - *at < 4) return -1;
     for (int i = 0; i < 4; i++) {
         const int32_t c = *(*at)++, letter = (c | 0x20) - 'a';
-        if (c >= '0' && c <= '9')
-            code = code << 4 | (c - '0');
-        else if (letter >= 0 && letter < 6)
-            code = code << 4 | (letter + 10);
-        else
-            return -1;
+        if (c >= '0' && c <= '9') code = code << 4 | (c - '0');
+        else if (letter >= 0 && letter < 6) code = code << 4 | (letter + 10);
+        else return -1;
     }
     return code;
 }
@@ -4466,12 +4397,9 @@ static int scan_fields(json *j, mtan_tensor_view *view, size_t offsets[2]) {
     if (!json_open(j)) return 0;
     while ((more = json_member(j, &key)) == 1) {
         int field = 0;
-        if (text_equals(key, "dtype") && json_dtype(j, &view->dtype))
-            field = DTYPE;
-        else if (text_equals(key, "shape") && json_sizes(j, view->shape, MTAN_MAX_RANK, &view->rank))
-            field = SHAPE;
-        else if (text_equals(key, "data_offsets") && json_sizes(j, offsets, 2, &two) && two == 2)
-            field = OFFSETS;
+        if (text_equals(key, "dtype") && json_dtype(j, &view->dtype)) field = DTYPE;
+        else if (text_equals(key, "shape") && json_sizes(j, view->shape, MTAN_MAX_RANK, &view->rank)) field = SHAPE;
+        else if (text_equals(key, "data_offsets") && json_sizes(j, offsets, 2, &two) && two == 2) field = OFFSETS;
         if (field == 0 || seen & field) return 0;
         seen |= field;
     }
@@ -4773,12 +4701,9 @@ typedef struct file_contents {
 
 static void sink_put(sink *s, const void *bytes, size_t n) {
     if (s->status != MTAN_OK || n == 0) return;
-    if (n > SIZE_MAX - s->count)
-        s->status = MTAN_ERR_SIZE;
-    else if (s->write != NULL && s->write(s->context, bytes, n) != MTAN_OK)
-        s->status = MTAN_ERR_WRITE;
-    else
-        s->count += n;
+    if (n > SIZE_MAX - s->count) s->status = MTAN_ERR_SIZE;
+    else if (s->write != NULL && s->write(s->context, bytes, n) != MTAN_OK) s->status = MTAN_ERR_WRITE;
+    else s->count += n;
 }
 
 static void sink_text(sink *s, const char *plain) {
@@ -4917,25 +4842,23 @@ static int string_same(const char *a, const char *b) {
     return *a == *b;
 }
 
-/* *total grows by the tensor's bytes. */
-static mtan_status entry_check(const mtan_file_entry *entry, size_t *total) {
+/* That all tensors together fit in size_t is seen by the sink. */
+static mtan_status entry_check(const mtan_file_entry *entry) {
     const mtan_status status = string_check(entry->name);
     if (status != MTAN_OK) return status;
     if (string_same(entry->name, "__metadata__") || (size_t)entry->dtype >= DTYPE_COUNT) return MTAN_ERR_INPUT;
     if (entry->rank < 0 || entry->rank > MTAN_MAX_RANK) return MTAN_ERR_INPUT;
     const size_t width = dtype_table[entry->dtype].width, count = shape_count(entry->shape, entry->rank, width);
-    if (count == SIZE_MAX || count * width > SIZE_MAX - *total) return MTAN_ERR_SIZE;
-    *total += count * width;
+    if (count == SIZE_MAX) return MTAN_ERR_SIZE;
     return entry->data == NULL && count != 0 ? MTAN_ERR_NULL : MTAN_OK;
 }
 
 static mtan_status contents_check(const file_contents *c) {
     mtan_status status;
-    size_t total = 0;
     if ((c->entries == NULL && c->entry_count != 0) || (c->pairs == NULL && c->pair_count != 0)) return MTAN_ERR_NULL;
     if (c->entry_count > MTAN_FILE_MAX_ENTRIES || c->pair_count > MTAN_FILE_MAX_ENTRIES) return MTAN_ERR_SIZE;
     for (size_t i = 0; i < c->entry_count; i++) {
-        if ((status = entry_check(&c->entries[i], &total)) != MTAN_OK) return status;
+        if ((status = entry_check(&c->entries[i])) != MTAN_OK) return status;
         for (size_t k = 0; k < i; k++)
             if (string_same(c->entries[i].name, c->entries[k].name)) return MTAN_ERR_INPUT;
     }
@@ -5003,15 +4926,13 @@ mtan_status mtan_file_write_memory(const mtan_file_entry *entries, size_t entry_
 #define KEY_PREFIX "mtan."
 #define KEY_SIZE 40
 
-static void settings_key(char key[KEY_SIZE], const char *name)
-{
+static void settings_key(char key[KEY_SIZE], const char *name) {
     key[0] = 0;
     append(key, KEY_SIZE, KEY_PREFIX);
     append(key, KEY_SIZE, name);
 }
 
-mtan_status mtan_model_load_config(mtan_config *config, const void *blob, size_t bytes)
-{
+mtan_status mtan_model_load_config(mtan_config *config, const void *blob, size_t bytes) {
     char key[KEY_SIZE], text[NUMBER_SIZE];
     mtan_config made;
     mtan_file file;
@@ -5039,17 +4960,16 @@ mtan_status mtan_model_load_config(mtan_config *config, const void *blob, size_t
 }
 
 /* A parameter's tensor in a file, its shape checked; vectors may be (n) or (n, 1). */
-static mtan_status find_param(const mtan_file *file, const mtan_param *p, mtan_tensor_view *view)
-{
+static mtan_status find_param(const mtan_file *file, const mtan_param *p, mtan_tensor_view *view) {
     const mtan_status status = mtan_file_tensor(file, p->name, view);
     if (status != MTAN_OK) return status;
-    if (view->rank != p->rank || view->shape[0] != (size_t)p->rows || (p->rank == 2 && view->shape[1] != (size_t)p->cols))
+    if (view->rank != p->rank || view->shape[0] != (size_t)p->rows ||
+        (p->rank == 2 && view->shape[1] != (size_t)p->cols))
         return MTAN_ERR_SHAPE;
     return MTAN_OK;
 }
 
-mtan_status mtan_model_open(mtan_model *model, const void *blob, size_t bytes)
-{
+mtan_status mtan_model_open(mtan_model *model, const void *blob, size_t bytes) {
     mtan_config config;
     mtan_model made;
     mtan_file file;
@@ -5060,7 +4980,8 @@ mtan_status mtan_model_open(mtan_model *model, const void *blob, size_t bytes)
     if ((status = mtan_model_load_config(&config, blob, bytes)) != MTAN_OK) return status;
     mtan_file_open(&file, blob, bytes);
     if ((uintptr_t)file.data % sizeof(mtan_real)) return MTAN_ERR_SHAPE;
-    if ((status = mtan_model_init(&made, &config, (const mtan_real *)(const void *)file.data)) != MTAN_OK) return status;
+    if ((status = mtan_model_init(&made, &config, (const mtan_real *)(const void *)file.data)) != MTAN_OK)
+        return status;
     for (int32_t i = 0, n = mtan_param_count(&config); i < n; i++) {
         const mtan_real *at;
         p = param_at(&config, i);
@@ -5073,8 +4994,7 @@ mtan_status mtan_model_open(mtan_model *model, const void *blob, size_t bytes)
     return MTAN_OK;
 }
 
-mtan_status mtan_model_load(mtan_model *model, mtan_real *weights, size_t count, const void *blob, size_t bytes)
-{
+mtan_status mtan_model_load(mtan_model *model, mtan_real *weights, size_t count, const void *blob, size_t bytes) {
     mtan_config config;
     mtan_file file;
     mtan_param p;
@@ -5089,7 +5009,8 @@ mtan_status mtan_model_load(mtan_model *model, mtan_real *weights, size_t count,
     for (int32_t i = 0; i < n; i++) { /* everything is checked before anything is copied */
         p = param_at(&config, i);
         if ((status = find_param(&file, &p, &view)) != MTAN_OK) return status;
-        if (view.dtype != MTAN_DTYPE_F16 && view.dtype != MTAN_DTYPE_BF16 && view.dtype != MTAN_DTYPE_F32 && view.dtype != MTAN_DTYPE_F64)
+        if (view.dtype != MTAN_DTYPE_F16 && view.dtype != MTAN_DTYPE_BF16 && view.dtype != MTAN_DTYPE_F32 &&
+            view.dtype != MTAN_DTYPE_F64)
             return MTAN_ERR_SHAPE;
     }
     for (int32_t i = 0; i < n; i++) {
@@ -5100,8 +5021,7 @@ mtan_status mtan_model_load(mtan_model *model, mtan_real *weights, size_t count,
     return mtan_model_init(model, &config, weights);
 }
 
-static mtan_file_entry entry_of(const char *name, int32_t rank, size_t rows, size_t cols, const mtan_real *data)
-{
+static mtan_file_entry entry_of(const char *name, int32_t rank, size_t rows, size_t cols, const mtan_real *data) {
     mtan_file_entry e;
     memset(&e, 0, sizeof e);
     e.name = name;
@@ -5113,9 +5033,8 @@ static mtan_file_entry entry_of(const char *name, int32_t rank, size_t rows, siz
     return e;
 }
 
-mtan_status mtan_model_save(const mtan_model *model, const mtan_trainer *trainer, const mtan_file_pair *pairs, size_t n_pairs,
-                            mtan_write_fn write, void *context)
-{
+mtan_status mtan_model_save(const mtan_model *model, const mtan_trainer *trainer, const mtan_file_pair *pairs,
+                            size_t n_pairs, mtan_write_fn write, void *context) {
     mtan_file_entry entries[MTAN_MAX_PARAMS + 3];
     mtan_file_pair all[SETTINGS + 3 + MTAN_MAX_PAIRS];
     mtan_param params[MTAN_MAX_PARAMS];
@@ -5128,7 +5047,8 @@ mtan_status mtan_model_save(const mtan_model *model, const mtan_trainer *trainer
     P = mtan_weights_count(&model->config);
     for (int32_t i = 0; i < mtan_param_count(&model->config); i++, n++) {
         params[i] = param_at(&model->config, i);
-        entries[n] = entry_of(params[i].name, params[i].rank, (size_t)params[i].rows, (size_t)params[i].cols, model->weights + model->offset[i]);
+        entries[n] = entry_of(params[i].name, params[i].rank, (size_t)params[i].rows, (size_t)params[i].cols,
+                              model->weights + model->offset[i]);
     }
     if (model->config.reference == MTAN_REF_GIVEN)
         entries[n++] = entry_of(KEY_PREFIX "ref", 1, (size_t)model->config.ref_points, 1, model->config.ref);
@@ -5136,7 +5056,8 @@ mtan_status mtan_model_save(const mtan_model *model, const mtan_trainer *trainer
     all[m].key = KEY_PREFIX "version", all[m++].value = MTAN_VERSION;
     for (int32_t i = 0; i < SETTINGS; i++, m++) {
         settings_key(keys[i], mtan_config_key(i));
-        if ((status = mtan_config_get(&model->config, mtan_config_key(i), values[i], sizeof values[i])) != MTAN_OK) return status;
+        if ((status = mtan_config_get(&model->config, mtan_config_key(i), values[i], sizeof values[i])) != MTAN_OK)
+            return status;
         all[m].key = keys[i];
         all[m].value = values[i];
     }
@@ -5151,8 +5072,7 @@ mtan_status mtan_model_save(const mtan_model *model, const mtan_trainer *trainer
 }
 
 /* A checkpoint resumes the model it was made from: every parameter must be there in the same shape. */
-static mtan_status same_config(const mtan_file *file, const mtan_config *config)
-{
+static mtan_status same_config(const mtan_file *file, const mtan_config *config) {
     mtan_tensor_view view;
     mtan_param p;
     mtan_status status = MTAN_OK;
@@ -5163,8 +5083,7 @@ static mtan_status same_config(const mtan_file *file, const mtan_config *config)
     return status;
 }
 
-mtan_status mtan_trainer_load(mtan_trainer *trainer, const void *blob, size_t bytes)
-{
+mtan_status mtan_trainer_load(mtan_trainer *trainer, const void *blob, size_t bytes) {
     mtan_tensor_view first, second;
     mtan_model loaded;
     mtan_file file;
@@ -5179,7 +5098,8 @@ mtan_status mtan_trainer_load(mtan_trainer *trainer, const void *blob, size_t by
     if ((status = mtan_file_tensor(&file, KEY_PREFIX "moment2", &second)) != MTAN_OK) return status;
     if ((status = mtan_file_metadata(&file, KEY_PREFIX "step", text, sizeof text, NULL)) != MTAN_OK) return status;
     if (!parse_number(text, &step) || !(step >= 0 && step < 1e15)) return MTAN_ERR_FILE;
-    if (first.count != P || second.count != P || first.dtype != MTAN_DTYPE_REAL || second.dtype != MTAN_DTYPE_REAL) return MTAN_ERR_SHAPE;
+    if (first.count != P || second.count != P || first.dtype != MTAN_DTYPE_REAL || second.dtype != MTAN_DTYPE_REAL)
+        return MTAN_ERR_SHAPE;
     if ((status = same_config(&file, &trainer->model->config)) != MTAN_OK) return status;
     if ((status = mtan_model_load(&loaded, trainer->weights, P, blob, bytes)) != MTAN_OK) return status;
     mtan_view_read(&first, trainer->moment1, P);

@@ -103,7 +103,7 @@ typedef enum mtan_kind { MTAN_ENC, MTAN_FULL } mtan_kind;
 typedef enum mtan_classify_kind {
     MTAN_CLASSIFY_NONE,   /* reconstruct only (MTAN_FULL) */
     MTAN_CLASSIFY_RECORD, /* one label per record */
-    MTAN_CLASSIFY_TIME    /* one label per query time: mTAND-Enc on Activity; with MTAN_FULL the head reads the decoder (Q40) */
+    MTAN_CLASSIFY_TIME /* one label per query time: mTAND-Enc on Activity; with MTAN_FULL the head reads the decoder (Q40) */
 } mtan_classify_kind;
 
 /* How an encoder or decoder interpolates (Q15). RNN3 computes what ATTENTION with one head computes, under the other
@@ -135,10 +135,10 @@ typedef struct mtan_config {
     mtan_embedding embedding;
     mtan_embed_heads embed_heads;
     mtan_reference reference;
-    int32_t channels;    /* D */
-    int32_t classes;     /* C */
-    int32_t embed;       /* E; even for the fixed embedding */
-    int32_t enc_heads;   /* H, divides E */
+    int32_t channels;  /* D */
+    int32_t classes;   /* C */
+    int32_t embed;     /* E; even for the fixed embedding */
+    int32_t enc_heads; /* H, divides E */
     int32_t dec_heads;
     int32_t enc_hidden;  /* N of the encoder's GRU and of the classifier's */
     int32_t dec_hidden;  /* N of the decoder's GRU, per direction */
@@ -150,12 +150,12 @@ typedef struct mtan_config {
     double embed_scale;  /* fixed embedding: times are multiplied by this (Q8) */
     /* loss */
     mtan_bound bound;
-    int32_t samples;     /* S in training */
-    int32_t norm;        /* divide the bound by the number of observed cells */
-    int32_t skip_empty;  /* leave records without a target out of the reconstruction loss (Q18) */
-    int32_t kl_anneal;   /* weight of the KL: 1, or by epoch as Q19 says */
-    double noise_std;    /* of an observation given z (Q16) */
-    double alpha;        /* weight of the cross-entropy beside the bound (Q20) */
+    int32_t samples;    /* S in training */
+    int32_t norm;       /* divide the bound by the number of observed cells */
+    int32_t skip_empty; /* leave records without a target out of the reconstruction loss (Q18) */
+    int32_t kl_anneal;  /* weight of the KL: 1, or by epoch as Q19 says */
+    double noise_std;   /* of an observation given z (Q16) */
+    double alpha;       /* weight of the cross-entropy beside the bound (Q20) */
     /* prediction */
     mtan_rule rule;
     int32_t predict_samples; /* 0: z is the posterior's mean */
@@ -242,10 +242,10 @@ typedef struct mtan_record {
     const mtan_event *targets; /* what the decoder is scored on; null: the events */
     const mtan_real *times;    /* query times, ascending, for classification per time; null: distinct event times */
     int32_t n_times;
-    int32_t n_noise;           /* how many reals `noise` holds: S x K x Z or more */
-    const int32_t *labels;     /* one, or one per query time; MTAN_UNLABELED is left out of the loss; null: none */
-    const mtan_real *noise;    /* (S, K, Z) standard normals; null: drawn from (seed, epoch, id, sample) */
-    uint64_t id;               /* mtan_hash of the record's name: its noise depends on it */
+    int32_t n_noise;        /* how many reals `noise` holds: S x K x Z or more */
+    const int32_t *labels;  /* one, or one per query time; MTAN_UNLABELED is left out of the loss; null: none */
+    const mtan_real *noise; /* (S, K, Z) standard normals; null: drawn from (seed, epoch, id, sample) */
+    uint64_t id;            /* mtan_hash of the record's name: its noise depends on it */
 } mtan_record;
 
 typedef struct mtan_bounds {
@@ -376,15 +376,15 @@ typedef double (*mtan_schedule)(void *context, int64_t step, int32_t epoch);
 typedef struct mtan_train_config {
     mtan_optimizer optimizer;
     double lr, beta1, beta2, epsilon;
-    double clip;      /* largest norm of the whole gradient; 0: no clipping */
-    double kl_weight; /* used when the model's kl_anneal is 0 */
-    uint64_t seed;    /* of the noise */
+    double clip;            /* largest norm of the whole gradient; 0: no clipping */
+    double kl_weight;       /* used when the model's kl_anneal is 0 */
+    uint64_t seed;          /* of the noise */
     mtan_schedule schedule; /* null: constant */
     void *schedule_context;
-    int32_t threads; /* how many workspaces to lay out; 1 without parallel_for */
+    int32_t threads;                /* how many workspaces to lay out; 1 without parallel_for */
     mtan_parallel_for parallel_for; /* null: one after the other */
     void *parallel_context;
-    int32_t rank, ranks; /* 0 of 1; ranks a power of two, all given the same batch */
+    int32_t rank, ranks;      /* 0 of 1; ranks a power of two, all given the same batch */
     mtan_allreduce allreduce; /* needed when ranks > 1 */
     void *allreduce_context;
 } mtan_train_config;
@@ -458,9 +458,9 @@ int32_t mtan_shard_count(int32_t n);
  * in size_t. Any number of threads may read one mtan_file; a blob that changes meanwhile gives wrong values or
  * MTAN_ERR_FILE, never a read outside it. On failure results are untouched.
  */
-#define MTAN_MAX_RANK         8
+#define MTAN_MAX_RANK 8
 #define MTAN_FILE_MAX_ENTRIES 4096u
-#define MTAN_FILE_MAX_HEADER  (4u * 1024u * 1024u)
+#define MTAN_FILE_MAX_HEADER (4u * 1024u * 1024u)
 
 typedef enum mtan_dtype {
     MTAN_DTYPE_BOOL,
@@ -605,7 +605,14 @@ mtan_status mtan_trainer_load(mtan_trainer *trainer, const void *blob, size_t by
 /* ---- Ops: the layer on which models are written. This section may change. ------------------------------------ */
 
 typedef enum mtan_function {
-    MTAN_EXP, MTAN_LOG, MTAN_SIN, MTAN_COS, MTAN_TANH, MTAN_SIGMOID, MTAN_SOFTPLUS, MTAN_SQRT
+    MTAN_EXP,
+    MTAN_LOG,
+    MTAN_SIN,
+    MTAN_COS,
+    MTAN_TANH,
+    MTAN_SIGMOID,
+    MTAN_SOFTPLUS,
+    MTAN_SQRT
 } mtan_function;
 
 /* A matrix in one of three spaces; offsets count reals. The workspace holds activations, the parameter space the
@@ -623,27 +630,27 @@ typedef struct mtan_tensor {
 /* The normal form of a few records: times distinct and ascending, events grouped by channel, ascending in time.
  * Positions 0..B-1 are records sorted by falling number of steps where the sequence is ragged (MTAN_REF_OBSERVED). */
 typedef struct mtan_batch {
-    int32_t records;         /* B */
-    int32_t samples;         /* S */
-    int32_t channels;        /* D */
-    int32_t steps;           /* of the longest sequence: K, or the most query times */
-    int32_t *order;          /* (B) position -> index of the record */
-    int32_t *first;          /* (steps + 1) row at which a step of the sequence starts; R = first[steps] */
-    int32_t *length;         /* (B) steps of each record */
-    int32_t *time0;          /* (B + 1) first time of each record */
-    int32_t *score0;         /* (B + 1) first real of each record's block of scores, (L, steps of the record) */
-    int32_t *begin;          /* (B, D + 1) events of a channel, as positions in row and value */
-    int32_t *row;            /* time row of an event, from the record's first */
-    mtan_real *value;        /* its value */
-    mtan_tensor time;        /* (T, 1) distinct event times */
-    mtan_tensor seen;        /* (B, D) 1 where a channel was ever observed (Q1) */
-    mtan_tensor query;       /* (Q, 1) query times, or distinct target times, of all records */
-    int32_t *query0;         /* (B + 1) */
-    int32_t *cell0;          /* (B + 1) target cells, in the order of time: */
-    int32_t *cell_row;       /* query row of a cell, from the record's first */
+    int32_t records;   /* B */
+    int32_t samples;   /* S */
+    int32_t channels;  /* D */
+    int32_t steps;     /* of the longest sequence: K, or the most query times */
+    int32_t *order;    /* (B) position -> index of the record */
+    int32_t *first;    /* (steps + 1) row at which a step of the sequence starts; R = first[steps] */
+    int32_t *length;   /* (B) steps of each record */
+    int32_t *time0;    /* (B + 1) first time of each record */
+    int32_t *score0;   /* (B + 1) first real of each record's block of scores, (L, steps of the record) */
+    int32_t *begin;    /* (B, D + 1) events of a channel, as positions in row and value */
+    int32_t *row;      /* time row of an event, from the record's first */
+    mtan_real *value;  /* its value */
+    mtan_tensor time;  /* (T, 1) distinct event times */
+    mtan_tensor seen;  /* (B, D) 1 where a channel was ever observed (Q1) */
+    mtan_tensor query; /* (Q, 1) query times, or distinct target times, of all records */
+    int32_t *query0;   /* (B + 1) */
+    int32_t *cell0;    /* (B + 1) target cells, in the order of time: */
+    int32_t *cell_row; /* query row of a cell, from the record's first */
     int32_t *cell_channel;
     mtan_real *cell_value;
-    int32_t *label;          /* per record position, or per row of the sequence or query */
+    int32_t *label;                                      /* per record position, or per row of the sequence or query */
     int32_t times, queries, cells, rows, events, scores; /* T, Q, cells, R, events, reals of scores: of all records */
 } mtan_batch;
 
@@ -662,16 +669,16 @@ typedef void (*mtan_backward)(mtan_tape *tape, const mtan_node *node);
 struct mtan_tape {
     const mtan_backend *backend;
     const mtan_batch *batch;
-    mtan_real *work;         /* null: count only; no op touches data */
+    mtan_real *work; /* null: count only; no op touches data */
     const mtan_real *params;
     mtan_real *fold;
-    mtan_real *grads;        /* of parameters, then of folded weights */
-    const mtan_backward *user; /* backward of ops MTAN_OP_USER, MTAN_OP_USER + 1, ... defined elsewhere */
+    mtan_real *grads;           /* of parameters, then of folded weights */
+    const mtan_backward *user;  /* backward of ops MTAN_OP_USER, MTAN_OP_USER + 1, ... defined elsewhere */
     size_t top, peak, capacity; /* reals in use, at the most, and in all; nodes lie at the far end */
     size_t fold_top, n_params;
     uint32_t nodes;
     int32_t recording;
-    mtan_status status;      /* the first failure; ops after it do nothing */
+    mtan_status status; /* the first failure; ops after it do nothing */
 };
 
 #define MTAN_OP_USER 1000u
@@ -693,19 +700,22 @@ mtan_node *mtan_record_op(mtan_tape *tape, uint32_t op);
 void mtan_backpropagate(mtan_tape *tape);
 
 /* y is always given by the caller, so a concatenation is a set of views. */
-void mtan_op_embed(mtan_tape *tape, mtan_tensor y, mtan_tensor time, const mtan_tensor param[4]); /* linear w, b; periodic w, b */
+void mtan_op_embed(mtan_tape *tape, mtan_tensor y, mtan_tensor time,
+                   const mtan_tensor param[4]); /* linear w, b; periodic w, b */
 void mtan_op_embed_fixed(mtan_tape *tape, mtan_tensor y, mtan_tensor time, double base, double scale);
-void mtan_op_linear(mtan_tape *tape, mtan_tensor y, mtan_tensor x, mtan_tensor w, const mtan_tensor *bias); /* y = x w^T + b */
-void mtan_op_linear_add(mtan_tape *tape, mtan_tensor y, mtan_tensor x, mtan_tensor w);                    /* y += x w^T */
-void mtan_op_matmul(mtan_tape *tape, mtan_tensor y, mtan_tensor a, mtan_tensor b);                        /* y = a b */
-void mtan_op_scale(mtan_tape *tape, mtan_tensor x, double factor);   /* in place */
-void mtan_op_relu(mtan_tape *tape, mtan_tensor x);                   /* in place */
-void mtan_op_tanh(mtan_tape *tape, mtan_tensor x);                   /* in place */
+void mtan_op_linear(mtan_tape *tape, mtan_tensor y, mtan_tensor x, mtan_tensor w,
+                    const mtan_tensor *bias);                                          /* y = x w^T + b */
+void mtan_op_linear_add(mtan_tape *tape, mtan_tensor y, mtan_tensor x, mtan_tensor w); /* y += x w^T */
+void mtan_op_matmul(mtan_tape *tape, mtan_tensor y, mtan_tensor a, mtan_tensor b);     /* y = a b */
+void mtan_op_scale(mtan_tape *tape, mtan_tensor x, double factor);                     /* in place */
+void mtan_op_relu(mtan_tape *tape, mtan_tensor x);                                     /* in place */
+void mtan_op_tanh(mtan_tape *tape, mtan_tensor x);                                     /* in place */
 void mtan_op_softplus(mtan_tape *tape, mtan_tensor y, mtan_tensor x);
-void mtan_op_copy(mtan_tape *tape, mtan_tensor y, mtan_tensor x);    /* concatenate: copy into a view */
-void mtan_op_spread(mtan_tape *tape, mtan_tensor y, mtan_tensor x);  /* (B, C) to the rows (R, C) of the batch's sequence */
-void mtan_op_last(mtan_tape *tape, mtan_tensor y, mtan_tensor x);    /* (R S, N) to (B S, N): last step of each sequence */
-void mtan_op_softmax(mtan_tape *tape, mtan_tensor x);                /* rows, in place */
+void mtan_op_copy(mtan_tape *tape, mtan_tensor y, mtan_tensor x); /* concatenate: copy into a view */
+void mtan_op_spread(mtan_tape *tape, mtan_tensor y,
+                    mtan_tensor x); /* (B, C) to the rows (R, C) of the batch's sequence */
+void mtan_op_last(mtan_tape *tape, mtan_tensor y, mtan_tensor x); /* (R S, N) to (B S, N): last step of each sequence */
+void mtan_op_softmax(mtan_tape *tape, mtan_tensor x);             /* rows, in place */
 void mtan_op_score(mtan_tape *tape, mtan_tensor score, mtan_tensor key, mtan_tensor query, int32_t shared);
 void mtan_op_attend(mtan_tape *tape, mtan_tensor y, mtan_tensor score);
 void mtan_op_attend_rbf(mtan_tape *tape, mtan_tensor y, mtan_tensor query, mtan_tensor beta);
@@ -727,13 +737,13 @@ void mtan_op_cross_entropy(mtan_tape *tape, mtan_tensor loss, mtan_tensor p, mta
 
 /* One record, one head of sparse attention, for the kernels. */
 typedef struct mtan_attend {
-    const mtan_real *score; /* (L, Q): key-major, so that the lanes of a vector are queries */
-    mtan_real *weight;      /* (L, Q): exp(score - row maximum) */
-    mtan_real *total;       /* (D, Q): sum of weights; negative where the channel needed a maximum of its own */
-    mtan_real *scratch;     /* (2, Q) */
+    const mtan_real *score;     /* (L, Q): key-major, so that the lanes of a vector are queries */
+    mtan_real *weight;          /* (L, Q): exp(score - row maximum) */
+    mtan_real *total;           /* (D, Q): sum of weights; negative where the channel needed a maximum of its own */
+    mtan_real *scratch;         /* (2, Q) */
     const int32_t *begin, *row; /* (D + 1), events */
     const mtan_real *value;
-    const int32_t *first;   /* (Q) y's row of query q is first[q] + position */
+    const int32_t *first; /* (Q) y's row of query q is first[q] + position */
     int32_t position, keys, queries, channels;
 } mtan_attend;
 
@@ -758,8 +768,10 @@ struct mtan_backend {
     void (*scale)(mtan_real *y, size_t ldy, int32_t rows, int32_t cols, mtan_real factor);
     double (*sum)(const mtan_real *x, size_t n);         /* in double */
     double (*sum_squares)(const mtan_real *x, size_t n); /* in double */
-    void (*copy)(mtan_real *y, size_t ldy, const mtan_real *x, size_t ldx, int32_t rows, int32_t cols); /* ldx 0: one row, repeated */
-    void (*add)(mtan_real *y, size_t ldy, const mtan_real *x, size_t ldx, int32_t rows, int32_t cols);  /* ldy 0: sum of the rows */
+    void (*copy)(mtan_real *y, size_t ldy, const mtan_real *x, size_t ldx, int32_t rows,
+                 int32_t cols); /* ldx 0: one row, repeated */
+    void (*add)(mtan_real *y, size_t ldy, const mtan_real *x, size_t ldx, int32_t rows,
+                int32_t cols); /* ldy 0: sum of the rows */
     /* c = a b, a b^T, a^T b with c (m, n) and k terms a sum; `add` starts from c instead of 0 */
     void (*product_nn)(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *b, size_t ldb,
                        int32_t m, int32_t n, int32_t k, int32_t add);
@@ -770,8 +782,10 @@ struct mtan_backend {
     void (*embed_forward)(mtan_real *y, const mtan_real *time, const mtan_real *lw, const mtan_real *lb,
                           const mtan_real *pw, const mtan_real *pb, int32_t times, int32_t embed);
     void (*embed_backward)(mtan_real *dlw, mtan_real *dlb, mtan_real *dpw, mtan_real *dpb, const mtan_real *dy,
-                           const mtan_real *time, const mtan_real *pw, const mtan_real *pb, int32_t times, int32_t embed);
-    void (*embed_fixed)(mtan_real *y, const mtan_real *time, mtan_real base, mtan_real scale, int32_t times, int32_t embed);
+                           const mtan_real *time, const mtan_real *pw, const mtan_real *pb, int32_t times,
+                           int32_t embed);
+    void (*embed_fixed)(mtan_real *y, const mtan_real *time, mtan_real base, mtan_real scale, int32_t times,
+                        int32_t embed);
     void (*relu_forward)(mtan_real *y, size_t n);
     void (*relu_backward)(mtan_real *dy, const mtan_real *y, size_t n);
     void (*tanh_backward)(mtan_real *dy, const mtan_real *y, size_t n);
@@ -779,14 +793,17 @@ struct mtan_backend {
     void (*softmax_forward)(mtan_real *y, int32_t rows, int32_t cols);
     void (*softmax_backward)(mtan_real *dy, const mtan_real *y, int32_t rows, int32_t cols); /* in place */
     void (*attend_forward)(const mtan_attend *a, mtan_real *y, size_t ldy);
-    void (*attend_backward)(const mtan_attend *a, mtan_real *dscore, const mtan_real *dy, size_t lddy, const mtan_real *y, size_t ldy);
+    void (*attend_backward)(const mtan_attend *a, mtan_real *dscore, const mtan_real *dy, size_t lddy,
+                            const mtan_real *y, size_t ldy);
     void (*attend_weights)(const mtan_attend *a, mtan_real *weight, int32_t channel); /* (Q, L), normalised */
     void (*rbf_forward)(const mtan_rbf *a, mtan_real *y, size_t ldy);
-    void (*rbf_backward)(const mtan_rbf *a, mtan_real *dbeta, const mtan_real *dy, size_t lddy, const mtan_real *y, size_t ldy);
+    void (*rbf_backward)(const mtan_rbf *a, mtan_real *dbeta, const mtan_real *dy, size_t lddy, const mtan_real *y,
+                         size_t ldy);
     void (*rbf_weights)(const mtan_rbf *a, mtan_real *weight, int32_t channel);
     /* dense RBF smoothing of values (keys, cols), a row every ldv reals, at `queries` times */
-    void (*smooth_forward)(mtan_real *y, size_t ldy, const mtan_real *query, const mtan_real *key, const mtan_real *beta,
-                           const mtan_real *value, size_t ldv, int32_t queries, int32_t keys, int32_t cols);
+    void (*smooth_forward)(mtan_real *y, size_t ldy, const mtan_real *query, const mtan_real *key,
+                           const mtan_real *beta, const mtan_real *value, size_t ldv, int32_t queries, int32_t keys,
+                           int32_t cols);
     void (*smooth_backward)(mtan_real *dvalue, mtan_real *dbeta, const mtan_real *dy, const mtan_real *y, size_t ldy,
                             const mtan_real *query, const mtan_real *key, const mtan_real *beta, const mtan_real *value,
                             size_t ldv, int32_t queries, int32_t keys, int32_t cols);
@@ -798,35 +815,41 @@ struct mtan_backend {
     void (*gru_backward)(mtan_real *dh, mtan_real *dg, size_t lddg, mtan_real *hn, const mtan_real *g, size_t ldg,
                          const mtan_real *before, size_t ldb, int32_t rows, int32_t hidden);
     /* posterior (rows, 2Z) mean and log-variance; z and noise (rows S, Z) */
-    void (*sample_forward)(mtan_real *z, const mtan_real *posterior, const mtan_real *noise, int32_t rows, int32_t samples, int32_t latent);
+    void (*sample_forward)(mtan_real *z, const mtan_real *posterior, const mtan_real *noise, int32_t rows,
+                           int32_t samples, int32_t latent);
     void (*sample_backward)(mtan_real *dposterior, const mtan_real *dz, const mtan_real *z, const mtan_real *posterior,
                             int32_t rows, int32_t samples, int32_t latent);
     /* of one record: `steps` rows of the posterior, at first[k] + position */
-    void (*kl_forward)(mtan_real *kl, const mtan_real *posterior, const int32_t *first, int32_t position, int32_t steps, int32_t latent);
+    void (*kl_forward)(mtan_real *kl, const mtan_real *posterior, const int32_t *first, int32_t position, int32_t steps,
+                       int32_t latent);
     void (*kl_backward)(mtan_real *dposterior, const mtan_real *posterior, const mtan_real *dkl, const int32_t *first,
                         int32_t position, int32_t steps, int32_t latent);
     /* log q(z|x) - log p(z) of one sample of one record; its gradient with respect to z and to the log-variance */
-    void (*ratio_forward)(mtan_real *ratio, const mtan_real *z, const mtan_real *posterior, const mtan_real *noise, const int32_t *first,
-                               int32_t position, int32_t steps, int32_t samples, int32_t sample, int32_t latent);
-    void (*ratio_backward)(mtan_real *dz, mtan_real *dposterior, const mtan_real *z, const mtan_real *dratio, const int32_t *first,
-                           int32_t position, int32_t steps, int32_t samples, int32_t sample, int32_t latent);
+    void (*ratio_forward)(mtan_real *ratio, const mtan_real *z, const mtan_real *posterior, const mtan_real *noise,
+                          const int32_t *first, int32_t position, int32_t steps, int32_t samples, int32_t sample,
+                          int32_t latent);
+    void (*ratio_backward)(mtan_real *dz, mtan_real *dposterior, const mtan_real *z, const mtan_real *dratio,
+                           const int32_t *first, int32_t position, int32_t steps, int32_t samples, int32_t sample,
+                           int32_t latent);
     /* Gaussian log-likelihood of `cells` cells of a prediction (rows, D) */
-    void (*loglik_forward)(mtan_real *logp, const mtan_real *prediction, int32_t channels, const int32_t *row, const int32_t *channel,
-                                const mtan_real *value, int32_t cells, double std);
-    void (*loglik_backward)(mtan_real *dprediction, const mtan_real *prediction, const mtan_real *dlogp, int32_t channels,
-                            const int32_t *row, const int32_t *channel, const mtan_real *value, int32_t cells, double std);
+    void (*loglik_forward)(mtan_real *logp, const mtan_real *prediction, int32_t channels, const int32_t *row,
+                           const int32_t *channel, const mtan_real *value, int32_t cells, double std);
+    void (*loglik_backward)(mtan_real *dprediction, const mtan_real *prediction, const mtan_real *dlogp,
+                            int32_t channels, const int32_t *row, const int32_t *channel, const mtan_real *value,
+                            int32_t cells, double std);
     /* one record: weight (S) of each sample in the gradient comes out; kl has kl_stride reals from sample to sample */
-    void (*bound_forward)(mtan_real *loss, mtan_real *weight, const mtan_real *logp, const mtan_real *kl, int32_t kl_stride,
-                          int32_t samples, mtan_bound bound, double kl_weight, const mtan_real *share);
-    void (*bound_backward)(mtan_real *dlogp, mtan_real *dkl, int32_t kl_stride, const mtan_real *weight, int32_t samples,
-                           mtan_real kl_weight, mtan_real seed, const mtan_real *share);
-    double (*squared_error)(const mtan_real *prediction, size_t apart, int32_t samples, int32_t channels, const int32_t *row,
-                            const int32_t *channel, const mtan_real *value, int32_t cells);
+    void (*bound_forward)(mtan_real *loss, mtan_real *weight, const mtan_real *logp, const mtan_real *kl,
+                          int32_t kl_stride, int32_t samples, mtan_bound bound, double kl_weight,
+                          const mtan_real *share);
+    void (*bound_backward)(mtan_real *dlogp, mtan_real *dkl, int32_t kl_stride, const mtan_real *weight,
+                           int32_t samples, mtan_real kl_weight, mtan_real seed, const mtan_real *share);
+    double (*squared_error)(const mtan_real *prediction, size_t apart, int32_t samples, int32_t channels,
+                            const int32_t *row, const int32_t *channel, const mtan_real *value, int32_t cells);
     /* p = softmax(x), loss = -log p[label]; rows without a label have loss 0 */
     void (*cross_entropy_forward)(mtan_real *loss, mtan_real *p, const mtan_real *x, const int32_t *label, int32_t rows,
                                   int32_t samples, int32_t classes);
-    void (*cross_entropy_backward)(mtan_real *dx, const mtan_real *p, const int32_t *label, mtan_real seed, int32_t rows,
-                                   int32_t samples, int32_t classes);
+    void (*cross_entropy_backward)(mtan_real *dx, const mtan_real *p, const int32_t *label, mtan_real seed,
+                                   int32_t rows, int32_t samples, int32_t classes);
     void (*adam)(mtan_real *w, mtan_real *m, mtan_real *v, const mtan_real *g, size_t n, const mtan_real c[6]);
     void (*adamax)(mtan_real *w, mtan_real *m, mtan_real *u, const mtan_real *g, size_t n, const mtan_real c[6]);
     /* normals out (2, n) by Box-Muller: see section 7 of mtan.c */
