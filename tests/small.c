@@ -1,0 +1,164 @@
+/* See small.h. */
+#include "small.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What the cases below change. Sizes are odd where they may be, so that no dimension is hidden by another. */
+static const char base_settings[] = "embed 8 enc_hidden 5 dec_hidden 3 latent 2 ref_points 4 mlp_hidden 6 head_hidden 7 "
+                                    "samples 2 predict_samples 3";
+
+static const struct {
+    const char *name, *settings;
+} cases[] = {
+    {"enc record even", "kind enc classify record"},
+    {"enc record given", "kind enc classify record reference given"},
+    {"enc record observed", "kind enc classify record reference observed"},
+    {"enc time", "kind enc classify time reference observed"},
+    {"enc time one layer", "kind enc classify time reference observed head_hidden 0 enc_heads 2"},
+    {"enc heads", "kind enc classify record enc_heads 4"},
+    {"enc per head", "kind enc classify record enc_heads 2 embed_heads per_head"},
+    {"enc time per head", "kind enc classify time reference observed enc_heads 2 embed_heads per_head"},
+    {"enc fixed", "kind enc classify record embedding fixed"},
+    {"enc rbf", "kind enc classify record encoder rbf"},
+    {"enc rbf observed", "kind enc classify record encoder rbf reference observed"},
+    {"enc time rbf", "kind enc classify time encoder rbf reference observed"},
+    {"enc rnn3", "kind enc classify record encoder rnn3"},
+    {"enc time rnn3", "kind enc classify time encoder rnn3 reference observed"},
+    {"enc one channel, one point", "kind enc classify record channels 1 ref_points 1 embed 2"},
+    {"full none", "kind full classify none"},
+    {"full record", "kind full classify record"},
+    {"full time", "kind full classify time"},
+    {"full given", "kind full classify record reference given bound faithful"},
+    {"full heads", "kind full classify record enc_heads 2 dec_heads 4 bound iwae rule mean_log_probability"},
+    {"full per head", "kind full classify none enc_heads 4 dec_heads 2 embed_heads per_head bound iwae"},
+    {"full fixed", "kind full classify record embedding fixed dec_heads 2"},
+    {"full rbf", "kind full classify record encoder rbf decoder rbf"},
+    {"full time rbf", "kind full classify time encoder rbf decoder rbf"},
+    {"full rnn3", "kind full classify record encoder rnn3 decoder rnn3"},
+    {"full time rnn3", "kind full classify time encoder rnn3 decoder rnn3"},
+    {"full posterior mean", "kind full classify record predict_samples 0 skip_empty 0 norm 0 kl_anneal 1"},
+    {"full many samples", "kind full classify record samples 7 predict_samples 9"},
+};
+
+static const mtan_real given_points[4] = {(mtan_real)0.9, (mtan_real)-0.5, (mtan_real)0.1, (mtan_real)3};
+
+static int apply(mtan_config *config, const char *settings) {
+    char key[32], value[32];
+    int used;
+    for (; sscanf(settings, "%31s %31s%n", key, value, &used) == 2; settings += used)
+        if (mtan_config_set(config, key, value) != MTAN_OK) return 0;
+    return 1;
+}
+
+uint64_t small_random(uint64_t *state) {
+    uint64_t z = (*state += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+int32_t small_whole(uint64_t *state, int32_t low, int32_t high) {
+    const uint64_t span = (uint64_t)((int64_t)high - low + 1);
+    return (int32_t)(low + (int64_t)(small_random(state) % span));
+}
+
+mtan_real small_real(uint64_t *state) {
+    return (mtan_real)small_whole(state, -(1 << 20), (1 << 20) - 1) / (1 << 20);
+}
+
+int small_open(small_model *s, int index) {
+    uint64_t random = 7;
+    if (index < 0 || index >= (int)(sizeof cases / sizeof cases[0])) return 0;
+    memset(s, 0, sizeof *s);
+    s->name = cases[index].name;
+    mtan_config_init(&s->config, MTAN_ENC, MTAN_CLASSIFY_RECORD, 3, 2);
+    s->config.ref = given_points;
+    if (!apply(&s->config, base_settings) || !apply(&s->config, cases[index].settings) ||
+        (s->count = mtan_weights_count(&s->config)) == 0) {
+        printf("  BAD case \"%s\" is not a model\n", s->name);
+        return 0;
+    }
+    s->weights = guard_alloc(s->count * sizeof *s->weights);
+    for (size_t i = 0; i < s->count; i++) s->weights[i] = small_real(&random) / 2;
+    return mtan_model_init(&s->model, &s->config, s->weights) == MTAN_OK;
+}
+
+int small_close(small_model *s) {
+    return guard_free(s->weights);
+}
+
+/* `times` distinct times over n events, the last time first. */
+static mtan_event *random_events(int32_t n, int32_t times, int32_t channels, uint64_t *random) {
+    mtan_event *events = guard_alloc((size_t)n * sizeof *events);
+    const int32_t start = small_whole(random, 0, 1000);
+    for (int32_t i = 0; i < n; i++) {
+        events[i].time = 1 - (mtan_real)((start + i) % times) / (mtan_real)times;
+        events[i].channel = small_whole(random, 0, channels - 1);
+        events[i].value = small_real(random);
+    }
+    return events;
+}
+
+static int32_t pick(int32_t most, int largest, uint64_t *random) {
+    return largest ? most : small_whole(random, 0, most);
+}
+
+/* Events without a time, or times without a bound for them, are no events. */
+static mtan_event *some_events(const mtan_config *c, const mtan_bounds *bounds, int largest, uint64_t *random, int32_t *n) {
+    int32_t times;
+    *n = bounds->times > 0 ? pick(bounds->events, largest, random) : 0;
+    times = bounds->times < *n ? bounds->times : *n;
+    return random_events(*n, times, c->channels, random);
+}
+
+small_set small_records(const mtan_config *c, const mtan_bounds *bounds, int32_t n, int largest, uint64_t *random) {
+    small_set set = {guard_alloc((size_t)n * sizeof(mtan_record)), n};
+    memset(set.records, 0, (size_t)n * sizeof(mtan_record));
+    for (int32_t b = 0; b < n; b++) {
+        mtan_record *r = &set.records[b];
+        const int32_t queries = pick(bounds->times, largest, random);
+        const int32_t n_labels = c->classify == MTAN_CLASSIFY_TIME ? queries : 1;
+        mtan_real *times = guard_alloc((size_t)queries * sizeof *times);
+        int32_t *labels = guard_alloc((size_t)n_labels * sizeof *labels);
+        r->events = some_events(c, bounds, largest, random, &r->n_events);
+        r->targets = some_events(c, bounds, largest, random, &r->n_targets);
+        for (int32_t i = 0; i < queries; i++) times[i] = (mtan_real)(i + b) / (mtan_real)queries;
+        for (int32_t i = 0; i < n_labels; i++) labels[i] = small_whole(random, MTAN_UNLABELED, c->classes - 1);
+        r->times = times;
+        r->n_times = queries;
+        r->labels = labels;
+        r->id = small_random(random);
+    }
+    return set;
+}
+
+int small_free(small_set *set) {
+    int ok = 1;
+    for (int32_t b = 0; b < set->n; b++) {
+        const mtan_record *r = &set->records[b];
+        ok &= guard_free((void *)(uintptr_t)r->events) & guard_free((void *)(uintptr_t)r->targets) &
+              guard_free((void *)(uintptr_t)r->times) & guard_free((void *)(uintptr_t)r->labels);
+    }
+    return ok & guard_free(set->records);
+}
+
+int32_t small_distinct(const mtan_record *record) {
+    int32_t times = -1;
+    return mtan_record_times(record, &times) == MTAN_OK ? times : -1;
+}
+
+int32_t small_queries(const mtan_record *record) {
+    return record->times ? record->n_times : small_distinct(record);
+}
+
+size_t small_class_rows(const mtan_config *config, const small_set *set) {
+    size_t rows = 0;
+    for (int32_t b = 0; b < set->n; b++)
+        rows += config->classify == MTAN_CLASSIFY_TIME ? (size_t)small_queries(&set->records[b]) : 1;
+    return rows;
+}
+
+int32_t small_samples(const mtan_config *config) {
+    return config->kind == MTAN_FULL && config->predict_samples > 0 ? config->predict_samples : 1;
+}

@@ -1,0 +1,40 @@
+/* Small models of every kind, and random records for them within given bounds. For tests that walk over all kinds. */
+#ifndef MTAN_TESTS_SMALL_H
+#define MTAN_TESTS_SMALL_H
+
+#include "check.h"
+
+typedef struct {
+    const char *name;
+    mtan_config config;
+    mtan_model model;
+    mtan_real *weights; /* (count), a guarded block */
+    size_t count;
+} small_model;
+
+/* Opens the model of that number with random weights; 0 past the last one. */
+int small_open(small_model *s, int index);
+int small_close(small_model *s); /* were the guards intact? */
+
+typedef struct {
+    mtan_record *records; /* (n), a guarded block, as is everything the records point to */
+    int32_t n;
+} small_set;
+
+/* n records of random content. `largest`: every count at its bound; otherwise anything from nothing up to it. Events are
+ * not sorted, and times repeat where the bounds force it. Every record has targets, query times and labels. */
+small_set small_records(const mtan_config *config, const mtan_bounds *bounds, int32_t n, int largest, uint64_t *random);
+int small_free(small_set *set);
+
+/* What a call on a record gives: rows of classes, query times, distinct event times. */
+int32_t small_queries(const mtan_record *record);
+int32_t small_distinct(const mtan_record *record);
+size_t small_class_rows(const mtan_config *config, const small_set *set);
+int32_t small_samples(const mtan_config *config);
+
+/* splitmix64; a whole number in [low, high]; a real in [-1, 1). */
+uint64_t small_random(uint64_t *state);
+int32_t small_whole(uint64_t *state, int32_t low, int32_t high);
+mtan_real small_real(uint64_t *state);
+
+#endif

@@ -1,0 +1,563 @@
+/* Every op on a tape of its own. Most are compared with golden/ops.safetensors, what moves rows with plain loops, the GRU of
+ * ragged records with each record alone. tape_test.h says what piece_run checks besides: that counting and running agree,
+ * that one line too little is refused, that nothing outside the workspace is touched. */
+#include <greatest.h>
+#include <math.h>
+#include <string.h>
+
+#include "golden_file.h"
+#include "tape_test.h"
+
+static const char OPS[] = "ops.safetensors";
+
+/* The times of embed-* and rbf-*: (i / divisor), or its square. */
+static mtan_tensor times(piece *p, int32_t n, double divisor, int squared) {
+    const mtan_tensor x = mtan_new_constant(&p->tape, n, 1);
+    for (int32_t i = 0; piece_runs(p) && i < n; i++)
+        mtan_data(&p->tape, x)[i] = (mtan_real)((squared ? i * i : i) / divisor);
+    return x;
+}
+
+/* ---- golden: simple ops ---- */
+
+static void build_embed_learned(piece *p) {
+    const mtan_tensor time = times(p, 9, 8, 0), y = mtan_new(&p->tape, 9, 16);
+    mtan_tensor w[4];
+    w[0] = piece_input(p, "linear_weight", 1, 1, 1, NULL);
+    w[1] = piece_input(p, "linear_bias", 1, 1, 1, NULL);
+    w[2] = piece_input(p, "periodic_weight", 15, 1, 8, NULL);
+    w[3] = piece_input(p, "periodic_bias", 15, 1, 1, NULL);
+    mtan_op_embed(&p->tape, y, time, w);
+    piece_output(p, "out", y, NULL);
+}
+
+/* Nothing to learn: no gradient, and no node on the tape. */
+static void build_embed_fixed(piece *p) {
+    const mtan_tensor time = times(p, 9, 8, 0), y = mtan_new_constant(&p->tape, 9, 16);
+    mtan_op_embed_fixed(&p->tape, y, time, 10, 48);
+    piece_keep(p, PIECE_VALUE, "out", y);
+}
+
+static void build_linear(piece *p) {
+    const mtan_tensor x = piece_input(p, "x", 7, 5, 1, NULL), w = piece_input(p, "weight", 9, 5, 1, NULL);
+    const mtan_tensor b = piece_input(p, "bias", 1, 9, 1, NULL), y = mtan_new(&p->tape, 7, 9);
+    mtan_op_linear(&p->tape, y, x, w, &b);
+    piece_output(p, "out", y, NULL);
+}
+
+/* In place: the tensor is x and out at once, and its gradient turns from that of out into that of x. */
+static void build_relu(piece *p) {
+    const mtan_tensor x = piece_input(p, "x", 4, 9, 1, NULL);
+    mtan_op_relu(&p->tape, x);
+    piece_output(p, "out", x, NULL);
+}
+
+static void build_tanh(piece *p) {
+    const mtan_tensor x = piece_input(p, "x", 4, 9, 4, NULL);
+    mtan_op_tanh(&p->tape, x);
+    piece_output(p, "out", x, NULL);
+}
+
+/* ---- golden: the GRU. The input's product with W_ih is an op of its own. ---- */
+
+static void build_gru(piece *p) {
+    const int32_t reverse = *(const int32_t *)p->argument;
+    mtan_tensor x, w_ih, w_hh, b_ih, b_hh, gx, y;
+    piece_sequence(p, 3, 6);
+    x = piece_input(p, "x", 18, 5, 1, piece_by_step);
+    w_ih = piece_input(p, "weight_ih", 21, 5, 1, NULL);
+    w_hh = piece_input(p, "weight_hh", 21, 7, 1, NULL);
+    b_ih = piece_input(p, "bias_ih", 1, 21, 1, NULL);
+    b_hh = piece_input(p, "bias_hh", 1, 21, 1, NULL);
+    gx = mtan_new(&p->tape, 18, 21);
+    y = mtan_new(&p->tape, 18, 7);
+    mtan_op_linear(&p->tape, gx, x, w_ih, &b_ih);
+    mtan_op_gru(&p->tape, y, gx, w_hh, b_hh, 1, reverse);
+    piece_output(p, "out", y, piece_by_step);
+}
+
+/* ---- golden: losses ---- */
+
+/* The op gives the loss of each row and takes the gradient of each as `seed`; the mean is taken by the test. */
+static void build_cross_entropy(piece *p) {
+    static const int32_t counted = 0; /* any address does while counting */
+    const mtan_tensor x = piece_input(p, "logits", 5, 4, 4, NULL), loss = mtan_new_constant(&p->tape, 5, 1);
+    const mtan_tensor probability = mtan_new_constant(&p->tape, 5, 4);
+    int32_t *label = mtan_new_ints(&p->tape, 5);
+    for (int32_t b = 0; label && b < 5; b++) label[b] = (3 * b + 1) % 4;
+    mtan_op_cross_entropy(&p->tape, loss, probability, x, label ? label : &counted, 1,
+                          piece_cotangent(p, "out", 0) / 5);
+    piece_keep(p, PIECE_KEPT, "loss", loss);
+}
+
+TEST golden_cross_entropy(void) {
+    piece p;
+    mtan_real loss[5], out;
+    double mean = 0;
+    ASSERT(piece_run(&p, "softmax-ce", build_cross_entropy, NULL));
+    piece_values(&p, "loss", loss);
+    for (int i = 0; i < 5; i++) mean += (double)loss[i] / 5;
+    out = (mtan_real)mean;
+    ASSERT(piece_compare(&p, OPS));
+    ASSERT(piece_compare_array(&p, OPS, "out", &out, 1));
+    ASSERT(piece_end(&p));
+    PASS();
+}
+
+/* What is observed is data, so there is no gradient of x; it would be minus that of the mean. */
+static void build_loglik(piece *p) {
+    const mtan_tensor mean = piece_input(p, "mean", 10, 3, 1, NULL), logp = mtan_new(&p->tape, 2, 1);
+    mtan_batch *batch = &p->batch;
+    piece_sequence(p, 2, 1);
+    piece_queries(p, 5);
+    batch->cell0 = p->cell0, batch->cell_row = p->cell_row, batch->cell_channel = p->cell_channel;
+    batch->cell_value = p->cell_value;
+    for (int32_t i = 0, n = 0; i < 30; i++) {
+        if (piece_u(p, "mask", (size_t)i) < -0.5) continue;
+        p->cell_row[n] = i / 3 % 5, p->cell_channel[n] = i % 3;
+        p->cell_value[n++] = (mtan_real)piece_u(p, "x", (size_t)i);
+        p->cell0[2] = n;
+        if (i < 15) p->cell0[1] = n;
+    }
+    batch->cells = p->cell0[2];
+    mtan_op_loglik(&p->tape, logp, mean, 0.25);
+    piece_output(p, "out", logp, NULL);
+}
+
+/* Mean and log-variance are the halves of one tensor. */
+static mtan_tensor posterior(piece *p) {
+    mtan_tensor x;
+    piece_sequence(p, 2, 4);
+    x = mtan_new(&p->tape, 8, 6);
+    piece_input_view(p, "mean", mtan_columns(x, 0, 3), 1, piece_by_step);
+    piece_input_view(p, "logvar", mtan_columns(x, 3, 3), 1, piece_by_step);
+    return x;
+}
+
+static void build_kl(piece *p) {
+    const mtan_tensor x = posterior(p), kl = mtan_new(&p->tape, 2, 1);
+    mtan_op_kl(&p->tape, kl, x);
+    piece_output(p, "out", kl, NULL);
+}
+
+/* The noise is drawn, not learned: it has no gradient. */
+static void build_reparam(piece *p) {
+    const mtan_tensor x = posterior(p), z = mtan_new(&p->tape, 16, 3), noise = mtan_new_constant(&p->tape, 16, 3);
+    p->batch.samples = 2;
+    piece_fill(p, "reparam.noise", noise, 2, piece_by_step_and_sample);
+    mtan_op_sample(&p->tape, z, x, noise);
+    piece_output(p, "out", z, piece_by_step_and_sample);
+}
+
+/* Ours are the samples of a record together; theirs (S, B). */
+static size_t by_record(const piece *p, size_t i, size_t cols) {
+    (void)p, (void)cols;
+    return i % 3 * 4 + i / 3;
+}
+
+/* The bound without a KL is minus the log mean exp. Its gradient per record is `seed`, so a bound for every record. */
+static void build_logmeanexp(piece *p) {
+    const mtan_tensor x = piece_input(p, "x", 12, 1, 8, by_record), loss = mtan_new(&p->tape, 3, 1);
+    const mtan_tensor kl = mtan_new(&p->tape, 3, 1), share = mtan_new_constant(&p->tape, 3, 1);
+    for (int32_t b = 0; b < 3; b++) {
+        if (piece_runs(p)) mtan_data(&p->tape, kl)[b] = 0, mtan_data(&p->tape, share)[b] = 1;
+        mtan_op_bound(&p->tape, mtan_rows(loss, b, 1), mtan_rows(x, 4 * b, 4), mtan_rows(kl, b, 1),
+                      mtan_rows(share, b, 1), MTAN_BOUND_FAITHFUL, 0, -piece_cotangent(p, "out", (size_t)b));
+    }
+    mtan_op_scale(&p->tape, loss, -1);
+    piece_output(p, "out", loss, NULL);
+}
+
+/* ---- golden: attention ---- */
+
+/* The mask half of the output is 1 where a channel was ever seen and 0 elsewhere, at every query (Q1): `seen`, spread. The
+ * observed values are data: there is no gradient of x. */
+static void build_attention_masked(piece *p) {
+    mtan_tensor q, k, score, y;
+    piece_sequence(p, 1, 5);
+    piece_grid(p, 7, 4);
+    q = piece_input(p, "q", 5, 16, 4, NULL);
+    k = piece_input(p, "k", 7, 16, 1, NULL);
+    score = mtan_new(&p->tape, 1, p->batch.scores);
+    y = mtan_new(&p->tape, 5, 8);
+    mtan_op_scale(&p->tape, q, 0.25);
+    mtan_op_score(&p->tape, score, k, q, 1);
+    mtan_op_attend(&p->tape, mtan_columns(y, 0, 4), score);
+    mtan_op_spread(&p->tape, mtan_columns(y, 4, 4), p->batch.seen);
+    piece_keep(p, PIECE_KEPT, "score", score);
+    piece_output(p, "out", y, NULL);
+}
+
+/* The weights come from the kernel. Those of channel 3, never observed, have no meaning (Q4). */
+TEST golden_attention_masked(void) {
+    enum { Q = 5, L = 7, D = 4 };
+    piece p;
+    mtan_real exponentials[L * Q], total[D * Q], scratch[2 * Q], y[Q * D], weight[Q * L], got[Q * L * D], out[Q * 2 * D];
+    double ref[Q * L * D];
+    mtan_attend a;
+    ASSERT(piece_run(&p, "attention-masked", build_attention_masked, NULL));
+    ASSERT(piece_compare(&p, OPS));
+    memset(&a, 0, sizeof a);
+    a.score = mtan_data(&p.tape, piece_find(&p, "score"));
+    a.weight = exponentials, a.total = total, a.scratch = scratch;
+    a.begin = p.begin, a.row = p.row, a.value = p.value, a.first = p.first;
+    a.keys = L, a.queries = Q, a.channels = D;
+    mtan_backend_scalar.attend_forward(&a, y, D);
+    piece_values(&p, "out", out);
+    for (size_t q = 0; q < Q; q++) ASSERT(check_same("kernel and op", y + q * D, out + q * 2 * D, D * sizeof *y));
+    ASSERT(golden_read(OPS, "attention-masked/weights", MTAN_DTYPE_F64, ref, Q * L * D));
+    for (size_t i = 0; i < Q * L * D; i++) got[i] = (mtan_real)ref[i];
+    for (int32_t d = 0; d < 3; d++) {
+        mtan_backend_scalar.attend_weights(&a, weight, d);
+        for (size_t i = 0; i < Q * L; i++) got[i * D + (size_t)d] = weight[i];
+    }
+    ASSERT(piece_compare_array(&p, OPS, "weights", got, Q * L * D));
+    ASSERT(piece_end(&p));
+    PASS();
+}
+
+static void build_attention(piece *p) {
+    mtan_tensor q, k, x, weight, y;
+    piece_sequence(p, 1, 7);
+    piece_queries(p, 5);
+    q = piece_input(p, "q", 5, 16, 4, NULL);
+    k = piece_input(p, "k", 7, 16, 1, NULL);
+    x = piece_input(p, "x", 7, 6, 1, NULL);
+    weight = mtan_new(&p->tape, 5, 7);
+    y = mtan_new(&p->tape, 5, 6);
+    mtan_op_scale(&p->tape, q, 0.25);
+    mtan_op_linear(&p->tape, weight, q, k, NULL);
+    mtan_op_softmax(&p->tape, weight);
+    mtan_op_attend_values(&p->tape, y, weight, x);
+    piece_keep(p, PIECE_VALUE, "weights", weight);
+    piece_output(p, "out", y, NULL);
+}
+
+/* Bandwidths of the mask half have no effect and no gradient: the whole tensor is compared. */
+static void build_rbf_masked(piece *p) {
+    mtan_tensor query, bandwidth, beta, y;
+    piece_sequence(p, 1, 5);
+    piece_queries(p, 5);
+    piece_grid(p, 7, 4);
+    query = p->batch.query = times(p, 5, 4, 0);
+    p->batch.time = times(p, 7, 64, 1);
+    bandwidth = piece_input(p, "bandwidth", 1, 8, 4, NULL);
+    beta = mtan_new(&p->tape, 1, 8);
+    y = mtan_new(&p->tape, 5, 8);
+    mtan_op_softplus(&p->tape, beta, bandwidth);
+    mtan_op_attend_rbf(&p->tape, mtan_columns(y, 0, 4), query, mtan_columns(beta, 0, 4));
+    mtan_op_spread(&p->tape, mtan_columns(y, 4, 4), p->batch.seen);
+    piece_output(p, "out", y, NULL);
+}
+
+static void build_rbf(piece *p) {
+    mtan_tensor key, bandwidth, beta, x, y;
+    piece_sequence(p, 1, 7);
+    piece_queries(p, 5);
+    p->batch.query = times(p, 5, 4, 0);
+    key = times(p, 7, 64, 1);
+    bandwidth = piece_input(p, "bandwidth", 1, 6, 4, NULL);
+    x = piece_input(p, "x", 7, 6, 1, NULL);
+    beta = mtan_new(&p->tape, 1, 6);
+    y = mtan_new(&p->tape, 5, 6);
+    mtan_op_softplus(&p->tape, beta, bandwidth);
+    mtan_op_smooth(&p->tape, y, key, beta, x);
+    piece_output(p, "out", y, NULL);
+}
+
+static const int32_t forward = 0, backward = 1;
+
+static const struct golden_op {
+    const char *name;
+    piece_build build;
+    const void *argument;
+} golden_ops[] = {
+    {"embed-learned", build_embed_learned, NULL},
+    {"embed-fixed", build_embed_fixed, NULL},
+    {"linear", build_linear, NULL},
+    {"relu", build_relu, NULL},
+    {"tanh", build_tanh, NULL},
+    {"gru", build_gru, &forward},
+    {"gru-reverse", build_gru, &backward},
+    {"gauss-loglik", build_loglik, NULL},
+    {"kl", build_kl, NULL},
+    {"reparam", build_reparam, NULL},
+    {"logmeanexp", build_logmeanexp, NULL},
+    {"attention", build_attention, NULL},
+    {"rbf-masked", build_rbf_masked, NULL},
+    {"rbf", build_rbf, NULL},
+};
+
+TEST golden_op(const struct golden_op *op) {
+    ASSERT(piece_golden(OPS, op->name, op->build, op->argument));
+    PASS();
+}
+
+/* ---- plain loops: rows that move, products, factors ----
+ * Records of 5, 3, 3 and 1 steps: rows 0-3, 4-6, 7-9, 10, 11. */
+
+static const int32_t ragged[4] = {5, 3, 3, 1};
+static const size_t record_of_row[12] = {0, 1, 2, 3, 0, 1, 2, 0, 1, 2, 0, 0};
+
+/* Two tensors side by side in one, a row repeated under them, and a view of part of the result. */
+static void build_copy(piece *p) {
+    const mtan_tensor a = piece_input(p, "a", 3, 2, 1, NULL), b = piece_input(p, "b", 3, 3, 1, NULL);
+    const mtan_tensor row = piece_input(p, "row", 1, 5, 1, NULL), y = mtan_new(&p->tape, 5, 5);
+    mtan_op_copy(&p->tape, mtan_columns(mtan_rows(y, 0, 3), 0, 2), a);
+    mtan_op_copy(&p->tape, mtan_columns(mtan_rows(y, 0, 3), 2, 3), b);
+    mtan_op_copy(&p->tape, mtan_rows(y, 3, 2), row);
+    piece_output(p, "out", y, NULL);
+}
+
+TEST copies(void) {
+    piece p;
+    mtan_real out[25], da[6], db[9], drow[5];
+    double expected[25], ea[6], eb[9], erow[5];
+    ASSERT(piece_run(&p, "copy", build_copy, NULL));
+    for (size_t i = 0; i < 25; i++) {
+        const size_t r = i / 5, c = i % 5;
+        const double cot = piece_cotangent(&p, "out", i);
+        expected[i] = r >= 3 ? piece_u(&p, "row", c) : c < 2 ? piece_u(&p, "a", r * 2 + c) : piece_u(&p, "b", r * 3 + c - 2);
+        if (r >= 3) erow[c] = (r == 3 ? 0 : erow[c]) + cot;
+        else if (c < 2) ea[r * 2 + c] = cot;
+        else eb[r * 3 + c - 2] = cot;
+    }
+    piece_values(&p, "out", out), piece_gradient(&p, "a", da), piece_gradient(&p, "b", db);
+    piece_gradient(&p, "row", drow);
+    ASSERT(piece_near("copy", out, expected, 25));
+    ASSERT(piece_near("copy da", da, ea, 6));
+    ASSERT(piece_near("copy db", db, eb, 9));
+    ASSERT(piece_near("copy drow", drow, erow, 5));
+    ASSERT(piece_end(&p));
+    PASS();
+}
+
+static void build_spread(piece *p) {
+    mtan_tensor x, y;
+    piece_lengths(p, 4, ragged);
+    x = piece_input(p, "x", 4, 3, 1, NULL);
+    y = mtan_new(&p->tape, 12, 4);
+    mtan_op_spread(&p->tape, mtan_columns(y, 1, 3), x);
+    piece_output(p, "out", mtan_columns(y, 1, 3), NULL);
+}
+
+TEST spreads(void) {
+    piece p;
+    mtan_real out[36], dx[12];
+    double expected[36], edx[12] = {0};
+    ASSERT(piece_run(&p, "spread", build_spread, NULL));
+    for (size_t i = 0; i < 36; i++) {
+        const size_t at = record_of_row[i / 3] * 3 + i % 3;
+        expected[i] = piece_u(&p, "x", at);
+        edx[at] += piece_cotangent(&p, "out", i);
+    }
+    piece_values(&p, "out", out), piece_gradient(&p, "x", dx);
+    ASSERT(piece_near("spread", out, expected, 36));
+    ASSERT(piece_near("spread dx", dx, edx, 12));
+    ASSERT(piece_end(&p));
+    PASS();
+}
+
+/* Two samples a row; the last record has no step at all and gives zeros. */
+static void build_last(piece *p) {
+    const int32_t length[4] = {4, 2, 2, 0};
+    mtan_tensor x, y;
+    piece_lengths(p, 4, length);
+    x = piece_input(p, "x", 16, 3, 1, NULL);
+    y = mtan_new(&p->tape, 8, 3);
+    mtan_op_last(&p->tape, y, x);
+    piece_output(p, "out", y, NULL);
+}
+
+TEST lasts(void) {
+    const size_t last_row[3] = {7, 4, 5}; /* rows 0-2, 3-5, 6, 7 */
+    piece p;
+    mtan_real out[24], dx[48];
+    double expected[24] = {0}, edx[48] = {0};
+    ASSERT(piece_run(&p, "last", build_last, NULL));
+    for (size_t i = 0; i < 18; i++) {
+        const size_t b = i / 6, at = last_row[b] * 6 + i % 6;
+        expected[i] = piece_u(&p, "x", at);
+        edx[at] = piece_cotangent(&p, "out", i);
+    }
+    piece_values(&p, "out", out), piece_gradient(&p, "x", dx);
+    ASSERT(piece_near("last", out, expected, 24));
+    ASSERT(piece_near("last dx", dx, edx, 48));
+    ASSERT(piece_end(&p));
+    PASS();
+}
+
+/* y = -3 (a b + c w^T), on views with strides of their own: all three products of the kernels, forward and backward. */
+static void build_products(piece *p) {
+    const mtan_tensor wide = mtan_new(&p->tape, 4, 9), tall = mtan_new(&p->tape, 7, 3), y = mtan_new(&p->tape, 4, 5);
+    const mtan_tensor a = mtan_columns(wide, 2, 3), b = mtan_columns(mtan_new(&p->tape, 3, 6), 1, 5);
+    const mtan_tensor w = mtan_rows(tall, 1, 5), c = mtan_columns(wide, 6, 3), part = mtan_columns(y, 0, 5);
+    piece_input_view(p, "a", a, 1, NULL);
+    piece_input_view(p, "b", b, 1, NULL);
+    piece_input_view(p, "c", c, 1, NULL);
+    piece_input_view(p, "w", w, 1, NULL);
+    mtan_op_matmul(&p->tape, part, a, b);
+    mtan_op_linear_add(&p->tape, part, c, w);
+    mtan_op_scale(&p->tape, part, -3);
+    piece_output(p, "out", y, NULL);
+}
+
+TEST products(void) {
+    piece p;
+    mtan_real got[20];
+    double y[20] = {0}, da[12] = {0}, db[15] = {0}, dc[12] = {0}, dw[15] = {0};
+    ASSERT(piece_run(&p, "products", build_products, NULL));
+    for (size_t i = 0; i < 60; i++) {
+        const size_t r = i / 15, j = i / 3 % 5, k = i % 3;
+        const double a = piece_u(&p, "a", r * 3 + k), b = piece_u(&p, "b", k * 5 + j), c = piece_u(&p, "c", r * 3 + k);
+        const double w = piece_u(&p, "w", j * 3 + k), cot = -3 * piece_cotangent(&p, "out", r * 5 + j);
+        y[r * 5 + j] += -3 * (a * b + c * w);
+        da[r * 3 + k] += cot * b, db[k * 5 + j] += cot * a, dc[r * 3 + k] += cot * w, dw[j * 3 + k] += cot * c;
+    }
+    piece_values(&p, "out", got);
+    ASSERT(piece_near("products", got, y, 20));
+    piece_gradient(&p, "a", got);
+    ASSERT(piece_near("products da", got, da, 12));
+    piece_gradient(&p, "b", got);
+    ASSERT(piece_near("products db", got, db, 15));
+    piece_gradient(&p, "c", got);
+    ASSERT(piece_near("products dc", got, dc, 12));
+    piece_gradient(&p, "w", got);
+    ASSERT(piece_near("products dw", got, dw, 15));
+    ASSERT(piece_end(&p));
+    PASS();
+}
+
+/* ---- plain loops: the three bounds, with a KL per record or per sample, a weight and a share ---- */
+
+typedef struct bound_case {
+    mtan_bound bound;
+    int32_t per_sample;
+} bound_case;
+
+enum { BOUND_B = 3, BOUND_S = 4 };
+static const double KL_WEIGHT = 0.5, SEED = 0.75; /* exact in float */
+
+static double share_of(size_t b) {
+    return b == 1 ? 0.25 : b == 2 ? 0 : 1; /* 0: left out */
+}
+
+static void build_bound(piece *p) {
+    const bound_case *c = p->argument;
+    const mtan_tensor logp = piece_input(p, "logp", BOUND_B * BOUND_S, 1, 8, NULL);
+    const mtan_tensor kl = piece_input(p, "kl", BOUND_B * (c->per_sample ? BOUND_S : 1), 1, 4, NULL);
+    const mtan_tensor share = mtan_new_constant(&p->tape, BOUND_B, 1), loss = mtan_new_constant(&p->tape, BOUND_B, 1);
+    for (size_t b = 0; piece_runs(p) && b < BOUND_B; b++) mtan_data(&p->tape, share)[b] = (mtan_real)share_of(b);
+    mtan_op_bound(&p->tape, loss, logp, kl, share, c->bound, KL_WEIGHT, SEED);
+    piece_keep(p, PIECE_KEPT, "loss", loss);
+}
+
+static size_t kl_at(const bound_case *c, size_t b, size_t s) {
+    return c->per_sample ? b * BOUND_S + s : b;
+}
+
+/* weight[s] = exp(v) / sum of exp(v), or 1/S; the loss is minus log mean exp, or minus the mean */
+static double bound_of(const piece *p, const bound_case *c, size_t b, double weight[BOUND_S]) {
+    double sum = 0, mean = 0;
+    for (size_t s = 0; s < BOUND_S; s++) {
+        const double v = (8 * piece_u(p, "logp", b * BOUND_S + s) - KL_WEIGHT * 4 * piece_u(p, "kl", kl_at(c, b, s))) *
+                         share_of(b);
+        weight[s] = c->bound == MTAN_BOUND_ELBO ? 1 : exp(v);
+        sum += weight[s];
+        mean += v / BOUND_S;
+    }
+    for (size_t s = 0; s < BOUND_S; s++) weight[s] /= sum;
+    return c->bound == MTAN_BOUND_ELBO ? -mean : -log(sum / BOUND_S);
+}
+
+TEST bounds(const bound_case *c) {
+    piece p;
+    mtan_real got[BOUND_B * BOUND_S];
+    double loss[BOUND_B], dlogp[BOUND_B * BOUND_S], dkl[BOUND_B * BOUND_S] = {0}, weight[BOUND_S];
+    ASSERT(piece_run(&p, "bound", build_bound, c));
+    for (size_t b = 0; b < BOUND_B; b++) {
+        loss[b] = bound_of(&p, c, b, weight);
+        for (size_t s = 0; s < BOUND_S; s++) {
+            dlogp[b * BOUND_S + s] = -SEED * share_of(b) * weight[s];
+            dkl[kl_at(c, b, s)] += SEED * KL_WEIGHT * share_of(b) * weight[s];
+        }
+    }
+    piece_values(&p, "loss", got);
+    ASSERT(piece_near("loss", got, loss, BOUND_B));
+    piece_gradient(&p, "logp", got);
+    ASSERT(piece_near("dlogp", got, dlogp, BOUND_B * BOUND_S));
+    piece_gradient(&p, "kl", got);
+    ASSERT(piece_near("dkl", got, dkl, c->per_sample ? BOUND_B * BOUND_S : BOUND_B));
+    ASSERT(piece_end(&p));
+    PASS();
+}
+
+/* log q(z|x) - log p(z), together with the sampling that makes z: z = m + n exp(v/2), ratio = sum of (z^2 - n^2 - v) / 2 */
+static void build_ratio(piece *p) {
+    const mtan_tensor x = posterior(p), noise = mtan_new_constant(&p->tape, 16, 3), z = mtan_new(&p->tape, 16, 3);
+    const mtan_tensor ratio = mtan_new(&p->tape, 4, 1);
+    p->batch.samples = 2;
+    piece_fill(p, "ratio.noise", noise, 2, NULL);
+    mtan_op_sample(&p->tape, z, x, noise);
+    mtan_op_ratio(&p->tape, ratio, z, x, noise);
+    piece_output(p, "out", ratio, NULL);
+}
+
+TEST ratios(void) {
+    piece p;
+    mtan_real got[24];
+    double ratio[4] = {0}, dmean[24] = {0}, dlogvar[24] = {0};
+    ASSERT(piece_run(&p, "ratio", build_ratio, NULL));
+    for (size_t i = 0; i < 48; i++) { /* our order: step, record, sample, latent; theirs for the posterior: record, step */
+        const size_t k = i / 12, b = i / 6 % 2, s = i / 3 % 2, at = (b * 4 + k) * 3 + i % 3;
+        const double n = 2 * piece_u(&p, "noise", i), m = piece_u(&p, "mean", at), v = piece_u(&p, "logvar", at);
+        const double z = m + n * exp(v / 2), cot = piece_cotangent(&p, "out", b * 2 + s);
+        ratio[b * 2 + s] += (z * z - n * n - v) / 2;
+        dmean[at] += cot * z;
+        dlogvar[at] += cot * (z * n * exp(v / 2) / 2 - 0.5);
+    }
+    piece_values(&p, "out", got);
+    ASSERT(piece_near("ratio", got, ratio, 4));
+    piece_gradient(&p, "mean", got);
+    ASSERT(piece_near("ratio dmean", got, dmean, 24));
+    piece_gradient(&p, "logvar", got);
+    ASSERT(piece_near("ratio dlogvar", got, dlogvar, 24));
+    ASSERT(piece_end(&p));
+    PASS();
+}
+
+/* ---- the GRU of ragged records: the same bits as each record alone ---- */
+
+enum { GRU_N = 3, GRU_ROWS = 12, GRU_MOST = 2 * GRU_ROWS * 3 * GRU_N };
+
+typedef struct gru_case {
+    int32_t samples, reverse;
+    int32_t alone; /* which record; -1: all four together */
+} gru_case;
+
+/* The row of step k and sample s of record b when all run together. */
+static size_t together_row(size_t b, size_t k, size_t s, size_t samples) {
+    static const size_t first[5] = {0, 4, 7, 10, 11};
+    return (first[k] + b) * samples + s;
+}
+
+static size_t alone_entry(const piece *p, size_t i, size_t cols) {
+    const gru_case *c = p->argument;
+    (void)cols;
+    return i + 0 * (size_t)c->samples;
+}
+
+/* The rows of a record alone have the inputs, and the outputs the cotangents, that they have among all. */
+static void build_ragged(piece *p) {
+    const gru_case *c = p->argument;
+    const int32_t S = c->samples;
+    mtan_tensor gx, w, b, y;
+    if (c->alone < 0) piece_lengths(p, 4, ragged);
+    else piece_lengths(p, 1, &ragged[c->alone]);
+    gx = piece_input(p, "gx", p->batch.rows * S, 3 * GRU_N, 2, NULL);
+    w = piece_input(p, "w", 3 * GRU_N, GRU_N, 1, NULL);
+    b = piece_input(p, "b", 1, 3 * GRU_N, 1, NULL);
+    y = mtan_new(&p->tape, p->batch.rows * S, GRU_N);
+    mtan_op_gru(&p->tape, y, gx, w, b, S, c->reverse);
+    piece_output(p, "out", y, NULL);
+}

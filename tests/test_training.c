@@ -1,0 +1,381 @@
+/* Training: optimisers against torch.optim, the schedule, shards, threads and ranks that must not change a bit. */
+#define _POSIX_C_SOURCE 200112L /* barriers */
+#include <greatest.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "golden_file.h"
+#include "small_model.h"
+
+/* ---- optimisers ---- */
+
+enum { OPTIM_WEIGHTS = 67, OPTIM_STEPS = 20 };
+
+/* golden/README.md: the limit on the distance of one step's weights. */
+static double step_limit(const double *ref, double err32) {
+    const double size = check_length(ref, OPTIM_WEIGHTS);
+    return sizeof(mtan_real) == sizeof(double) ? 1e-10 * size : 4 * err32 + 4 * ldexp(size, -24);
+}
+
+/* The first 67 weights of a model take the golden steps, the others see a gradient of 0 and must not move. */
+TEST optimizer_is_torchs(const char *tensor, mtan_optimizer optimizer, double clip) {
+    double ref[OPTIM_STEPS * OPTIM_WEIGHTS], err[OPTIM_STEPS];
+    char name[32];
+    small_model s;
+    mtan_train_config config;
+    snprintf(name, sizeof name, "%s.err32", tensor);
+    ASSERT(golden_read("optim.safetensors", tensor, MTAN_DTYPE_F64, ref, OPTIM_STEPS * OPTIM_WEIGHTS));
+    ASSERT(golden_read("optim.safetensors", name, MTAN_DTYPE_F64, err, OPTIM_STEPS));
+    small_open(&s, SMALL_ENC, 1);
+    mtan_train_config_init(&config);
+    config.optimizer = optimizer, config.clip = clip, config.lr = 1e-3;
+    small_train(&s, &config);
+    for (size_t i = 0; i < OPTIM_WEIGHTS; i++) s.weights[i] = (mtan_real)golden_u("optim.weight", i);
+    const mtan_real beyond = s.weights[OPTIM_WEIGHTS];
+    for (size_t step = 0; step < OPTIM_STEPS; step++) {
+        mtan_real *g = s.trainer.gradient;
+        memset(g, 0, s.trainer.n_params * sizeof *g);
+        for (size_t i = 0; i < OPTIM_WEIGHTS; i++)
+            g[i] = (mtan_real)(golden_u("optim.gradient", step * OPTIM_WEIGHTS + i) / (step % 2 ? 64 : 1));
+        ASSERT_EQ(MTAN_OK, mtan_train_update(&s.trainer, 1));
+        snprintf(name, sizeof name, "%s, step %d", tensor, (int)step + 1);
+        ASSERT(check_norm(name, s.weights, ref + step * OPTIM_WEIGHTS, OPTIM_WEIGHTS,
+                          step_limit(ref + step * OPTIM_WEIGHTS, err[step]), 0));
+    }
+    ASSERT(s.weights[OPTIM_WEIGHTS] == beyond);
+    ASSERT_EQ(OPTIM_STEPS, (int)s.trainer.step);
+    ASSERT(small_close(&s));
+    PASS();
+}
+
+TEST gradient_that_is_not_finite_changes_nothing(void) {
+    static const double bad[] = {NAN, INFINITY, -INFINITY};
+    small_model s;
+    mtan_train_config config;
+    small_open(&s, SMALL_ENC, 1);
+    mtan_train_config_init(&config);
+    small_train(&s, &config);
+    mtan_real *before = small_copy(s.weights, s.count);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        memset(s.trainer.gradient, 0, s.trainer.n_params * sizeof(mtan_real));
+        s.trainer.gradient[i] = (mtan_real)bad[i];
+        ASSERT_EQ(MTAN_ERR_INPUT, mtan_train_update(&s.trainer, 1));
+    }
+    ASSERT(check_same("weights", s.weights, before, s.count * sizeof *before));
+    ASSERT_EQ(0, (int)s.trainer.step);
+    free(before);
+    ASSERT(small_close(&s));
+    PASS();
+}
+
+/* ---- schedule ---- */
+
+typedef struct {
+    int calls, epoch;
+    int64_t step;
+    double factor;
+} schedule_log;
+
+static double log_schedule(void *context, int64_t step, int32_t epoch) {
+    schedule_log *log = context;
+    log->calls++, log->step = step, log->epoch = epoch;
+    return log->factor;
+}
+
+TEST schedule_scales_the_rate(void) {
+    schedule_log log = {0, 0, 0, 0.25};
+    small_model a, b;
+    mtan_report report;
+    mtan_train_config config;
+    small_open(&a, SMALL_FULL, 4), small_open(&b, SMALL_FULL, 4);
+    mtan_train_config_init(&config);
+    config.lr = 0.25 * 0.0078125; /* exact, so both roads to it give the same bits */
+    small_train(&a, &config);
+    config.lr = 0.0078125, config.schedule = log_schedule, config.schedule_context = &log;
+    small_train(&b, &config);
+    for (int step = 1; step <= 3; step++) {
+        ASSERT_EQ(MTAN_OK, mtan_train_step(&a.trainer, a.records, 4, 10 + step, &report));
+        ASSERT_EQ(MTAN_OK, mtan_train_step(&b.trainer, b.records, 4, 10 + step, &report));
+        ASSERT_EQ(step, log.calls);
+        ASSERT_EQ(step, (int)log.step);
+        ASSERT_EQ(10 + step, log.epoch);
+    }
+    ASSERT(check_same("weights", b.weights, a.weights, a.count * sizeof *a.weights));
+    log.factor = 0; /* a rate of 0 leaves the weights where they are */
+    ASSERT_EQ(MTAN_OK, mtan_train_step(&b.trainer, b.records, 4, 20, &report));
+    ASSERT(check_same("weights", b.weights, a.weights, a.count * sizeof *a.weights));
+    ASSERT(small_close(&a) & small_close(&b));
+    PASS();
+}
+
+/* ---- losses ---- */
+
+/* 50 steps on 16 records whose labels can be read off the first value. The factor is what must be left of the way down:
+ * cross-entropy has 0 for a floor; the bound has one near its noise, so there only the fall is asked for. */
+TEST loss_falls(small_kind kind) {
+    small_model s;
+    mtan_train_config config;
+    mtan_report first, last;
+    small_open(&s, kind, 16);
+    mtan_train_config_init(&config);
+    config.lr = 0.01;
+    small_train(&s, &config);
+    ASSERT_EQ(MTAN_OK, mtan_train_loss(&s.trainer, s.records, 16, 1, &first));
+    for (int step = 0; step < 50; step++) ASSERT_EQ(MTAN_OK, mtan_train_step(&s.trainer, s.records, 16, 1, &last));
+    ASSERT_EQ(MTAN_OK, mtan_train_loss(&s.trainer, s.records, 16, 1, &last));
+    if (greatest_get_verbosity()) printf("  ok %s: loss %.4f, then %.4f\n", small_names[kind], first.loss, last.loss);
+    ASSERT(isfinite(first.loss) && isfinite(last.loss));
+    ASSERT(last.loss < 0.6 * first.loss);
+    ASSERT(small_close(&s));
+    PASS();
+}
+
+/* The loss alone takes the same path as the gradient, and changes no weight, moment or gradient. */
+TEST loss_is_that_of_the_gradient(small_kind kind) {
+    small_model s;
+    mtan_train_config config;
+    mtan_report whole, alone;
+    small_open(&s, kind, 9);
+    mtan_train_config_init(&config);
+    small_train(&s, &config);
+    ASSERT_EQ(MTAN_OK, mtan_train_step(&s.trainer, s.records, 9, 1, &whole));
+    ASSERT_EQ(MTAN_OK, mtan_train_gradient(&s.trainer, s.records, 9, 2, &whole));
+    mtan_real *weights = small_copy(s.weights, s.count), *gradient = small_copy(s.trainer.gradient, s.count);
+    mtan_real *moment1 = small_copy(s.trainer.moment1, s.count), *moment2 = small_copy(s.trainer.moment2, s.count);
+    ASSERT_EQ(MTAN_OK, mtan_train_loss(&s.trainer, s.records, 9, 2, &alone));
+    ASSERT(check_same("loss", &alone.loss, &whole.loss, sizeof alone.loss));
+    ASSERT(check_same("recon", &alone.recon, &whole.recon, sizeof alone.recon));
+    ASSERT(check_same("ce", &alone.ce, &whole.ce, sizeof alone.ce));
+    ASSERT(check_same("kl", &alone.kl, &whole.kl, sizeof alone.kl));
+    ASSERT(check_same("squared error", &alone.squared_error, &whole.squared_error, sizeof alone.squared_error));
+    ASSERT(alone.records == whole.records && alone.labels == whole.labels && alone.correct == whole.correct &&
+           alone.cells == whole.cells);
+    ASSERT(check_same("weights", s.weights, weights, s.count * sizeof *weights));
+    ASSERT(check_same("gradient", s.trainer.gradient, gradient, s.count * sizeof *gradient));
+    ASSERT(check_same("first moments", s.trainer.moment1, moment1, s.count * sizeof *moment1));
+    ASSERT(check_same("second moments", s.trainer.moment2, moment2, s.count * sizeof *moment2));
+    ASSERT_EQ(1, (int)s.trainer.step);
+    ASSERT(whole.gradient_norm > 0);
+    free(weights), free(gradient), free(moment1), free(moment2);
+    ASSERT(small_close(&s));
+    PASS();
+}
+
+/* ---- shards and threads ---- */
+
+TEST shard_count_is_a_power_of_two(void) {
+    int32_t before = 1;
+    for (int32_t n = 1; n <= 4096; n++) {
+        const int32_t shards = mtan_shard_count(n);
+        ASSERT(shards >= 1 && shards <= n && (shards & (shards - 1)) == 0);
+        ASSERT(shards >= before); /* never fewer for more records */
+        ASSERT_EQ(shards, mtan_shard_count(n));
+        before = shards;
+    }
+    ASSERT(before > 1);
+    PASS();
+}
+
+static void in_reverse(void *context, int32_t n, mtan_body body, void *argument) {
+    (void)context;
+    for (int32_t i = n - 1; i >= 0; i--) body(argument, i, 0);
+}
+
+static void in_order(void *context, int32_t n, mtan_body body, void *argument) {
+    (void)context;
+    for (int32_t i = 0; i < n; i++) body(argument, i, 0);
+}
+
+/* Real threads: each takes the next index that is free, so the split changes from run to run. */
+typedef struct {
+    pthread_mutex_t lock;
+    int32_t next, n, thread;
+    mtan_body body;
+    void *argument;
+} crew;
+
+static void *crew_member(void *context) {
+    crew *c = context;
+    pthread_mutex_lock(&c->lock);
+    const int32_t thread = c->thread++;
+    while (c->next < c->n) {
+        const int32_t i = c->next++;
+        pthread_mutex_unlock(&c->lock);
+        c->body(c->argument, i, thread);
+        pthread_mutex_lock(&c->lock);
+    }
+    pthread_mutex_unlock(&c->lock);
+    return NULL;
+}
+
+static void on_threads(void *context, int32_t n, mtan_body body, void *argument) {
+    const int threads = *(const int *)context;
+    pthread_t id[8];
+    crew c = {PTHREAD_MUTEX_INITIALIZER, 0, n, 0, body, argument};
+    for (int i = 0; i < threads; i++)
+        if (pthread_create(&id[i], NULL, crew_member, &c)) exit(2);
+    for (int i = 0; i < threads; i++) pthread_join(id[i], NULL);
+    pthread_mutex_destroy(&c.lock);
+}
+
+enum { STEPS = 10, BATCH = 37 }; /* 37 records: 8 shards of two sizes */
+
+/* The gradient of the first step, then the weights after all; both owned by the caller. */
+static int train_by(small_kind kind, mtan_parallel_for parallel_for, int threads, mtan_real **gradient,
+                    mtan_real **weights, size_t *count) {
+    small_model s;
+    mtan_train_config config;
+    mtan_report report;
+    small_open(&s, kind, BATCH);
+    mtan_train_config_init(&config);
+    config.parallel_for = parallel_for, config.parallel_context = &threads, config.threads = threads;
+    config.clip = 1;
+    small_train(&s, &config);
+    int good = mtan_train_gradient(&s.trainer, s.records, BATCH, 1, &report) == MTAN_OK;
+    *gradient = small_copy(s.trainer.gradient, s.count);
+    for (int step = 0; good && step < STEPS; step++)
+        good = mtan_train_step(&s.trainer, s.records, BATCH, 1 + step, &report) == MTAN_OK;
+    *weights = small_copy(s.weights, s.count);
+    *count = s.count;
+    return small_close(&s) && good;
+}
+
+TEST threads_change_no_bit(small_kind kind) {
+    static const struct {
+        const char *name;
+        mtan_parallel_for run;
+        int threads;
+    } ways[] = {{"in order", in_order, 1},   {"in reverse", in_reverse, 1}, {"2 threads", on_threads, 2},
+                {"3 threads", on_threads, 3}, {"8 threads", on_threads, 8}};
+    mtan_real *gradient, *weights, *g, *w;
+    size_t count;
+    ASSERT(train_by(kind, NULL, 1, &gradient, &weights, &count));
+    ASSERT_EQ(8, mtan_shard_count(BATCH));
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        ASSERT(train_by(kind, ways[i].run, ways[i].threads, &g, &w, &count));
+        ASSERTm(ways[i].name, check_same("gradient", g, gradient, count * sizeof *g));
+        ASSERTm(ways[i].name, check_same("weights", w, weights, count * sizeof *w));
+        free(g), free(w);
+    }
+    free(gradient), free(weights);
+    PASS();
+}
+
+/* ---- ranks: each a thread with a model of its own; the sum goes up a binary tree over the ranks ---- */
+
+enum { MOST_RANKS = 4, RANK_BATCH = 32 };
+
+typedef struct {
+    pthread_barrier_t barrier;
+    int ranks;
+    const mtan_real *given[MOST_RANKS];
+} meeting;
+
+typedef struct {
+    meeting *all;
+    int rank;
+    small_model model;
+    mtan_report report;
+    mtan_status status;
+} rank_state;
+
+static mtan_real tree_sum_of(const meeting *m, int first, int count, size_t i) {
+    if (count == 1) return m->given[first][i];
+    return tree_sum_of(m, first, count / 2, i) + tree_sum_of(m, first + count / 2, count / 2, i);
+}
+
+static mtan_status add_over_ranks(void *context, mtan_real *data, size_t n) {
+    rank_state *r = context;
+    mtan_real *own = malloc(n * sizeof *own);
+    r->all->given[r->rank] = data;
+    pthread_barrier_wait(&r->all->barrier);
+    for (size_t i = 0; i < n; i++) own[i] = tree_sum_of(r->all, 0, r->all->ranks, i);
+    pthread_barrier_wait(&r->all->barrier); /* all have read before anyone writes */
+    memcpy(data, own, n * sizeof *own);
+    free(own);
+    return MTAN_OK;
+}
+
+static void *run_rank(void *context) {
+    rank_state *r = context;
+    for (int step = 0; r->status == MTAN_OK && step < 3; step++)
+        r->status = mtan_train_step(&r->model.trainer, r->model.records, RANK_BATCH, 1, &r->report);
+    return NULL;
+}
+
+static int close_enough(double a, double b) {
+    return fabs(a - b) <= 1e-6 * fabs(b);
+}
+
+/* Runs `ranks` ranks to the end; their weights and reports stay in `state`. */
+static void run_ranks(small_kind kind, int ranks, rank_state *state) {
+    meeting m;
+    pthread_t id[MOST_RANKS];
+    memset(&m, 0, sizeof m);
+    m.ranks = ranks;
+    if (pthread_barrier_init(&m.barrier, NULL, (unsigned)ranks)) exit(2);
+    for (int r = 0; r < ranks; r++) {
+        mtan_train_config config;
+        mtan_train_config_init(&config);
+        config.rank = r, config.ranks = ranks;
+        config.allreduce = ranks > 1 ? add_over_ranks : NULL, config.allreduce_context = &state[r];
+        state[r].all = &m, state[r].rank = r, state[r].status = MTAN_OK;
+        small_open(&state[r].model, kind, RANK_BATCH);
+        small_train(&state[r].model, &config);
+    }
+    for (int r = 0; r < ranks; r++)
+        if (pthread_create(&id[r], NULL, run_rank, &state[r])) exit(2);
+    for (int r = 0; r < ranks; r++) pthread_join(id[r], NULL);
+    pthread_barrier_destroy(&m.barrier);
+}
+
+TEST ranks_change_no_bit(small_kind kind) {
+    static rank_state one[1], many[MOST_RANKS];
+    run_ranks(kind, 1, one);
+    ASSERT_EQ(MTAN_OK, one[0].status);
+    for (int ranks = 2; ranks <= MOST_RANKS; ranks *= 2) {
+        run_ranks(kind, ranks, many);
+        for (int r = 0; r < ranks; r++) {
+            const mtan_report *a = &many[r].report, *b = &one[0].report;
+            ASSERT_EQ(MTAN_OK, many[r].status);
+            ASSERT(check_same("weights", many[r].model.weights, one[0].model.weights,
+                              one[0].model.count * sizeof(mtan_real)));
+            ASSERT(close_enough(a->loss, b->loss) && close_enough(a->recon, b->recon) && close_enough(a->ce, b->ce) &&
+                   close_enough(a->kl, b->kl) && close_enough(a->squared_error, b->squared_error) &&
+                   close_enough(a->gradient_norm, b->gradient_norm));
+            ASSERT(a->records == b->records && a->labels == b->labels && a->correct == b->correct &&
+                   a->cells == b->cells);
+        }
+        for (int r = 0; r < ranks; r++) ASSERT(small_close(&many[r].model));
+    }
+    ASSERT(small_close(&one[0].model));
+    PASS();
+}
+
+SUITE(training_suite) {
+    greatest_set_test_suffix("adam");
+    RUN_TESTp(optimizer_is_torchs, "adam", MTAN_ADAM, 0.0);
+    greatest_set_test_suffix("adamax");
+    RUN_TESTp(optimizer_is_torchs, "adamax", MTAN_ADAMAX, 0.0);
+    greatest_set_test_suffix("clipped");
+    RUN_TESTp(optimizer_is_torchs, "clipped", MTAN_ADAM, 0.5);
+    RUN_TEST(gradient_that_is_not_finite_changes_nothing);
+    RUN_TEST(schedule_scales_the_rate);
+    RUN_TEST(shard_count_is_a_power_of_two);
+    for (int kind = 0; kind < SMALL_KINDS; kind++) {
+        greatest_set_test_suffix(small_names[kind]);
+        RUN_TEST1(loss_falls, (small_kind)kind);
+        greatest_set_test_suffix(small_names[kind]);
+        RUN_TEST1(loss_is_that_of_the_gradient, (small_kind)kind);
+        greatest_set_test_suffix(small_names[kind]);
+        RUN_TEST1(threads_change_no_bit, (small_kind)kind);
+    }
+    for (int kind = SMALL_ENC; kind <= SMALL_FULL; kind++) {
+        greatest_set_test_suffix(small_names[kind]);
+        RUN_TEST1(ranks_change_no_bit, (small_kind)kind);
+    }
+}
