@@ -40,7 +40,7 @@ clang-double.FLAGS := -O2 -DMTAN_DOUBLE
 GCC_TESTS := gcc-float gcc-fma gcc-double gcc-sanitize
 CLANG_TESTS := clang-float clang-double
 TESTS := $(GCC_TESTS) $(CLANG_TESTS)
-CHECKS := suites vendored symbols cxx
+CHECKS := suites vendored symbols cxx bits
 
 $(foreach t,$(GCC_TESTS),$(eval $(t).CC := gcc))
 $(foreach t,$(CLANG_TESTS),$(eval $(t).CC := clang))
@@ -56,7 +56,7 @@ RUN := $(foreach t,$(TESTS) $(CHECKS),$(if $(strip $($(t).SKIP)),,$(t)))
 # ---- Rules, once per configuration -----------------------------------------------------------------------------
 
 SUITE_C := $(wildcard tests/main.c tests/test_*.c)
-SHARED_C := $(filter-out $(SUITE_C) tests/fuzz_%,$(wildcard tests/*.c tools/data/*.c)) # serves tests and tools
+SHARED_C := $(filter-out $(SUITE_C) tests/fuzz_% tests/bits_dump.c,$(wildcard tests/*.c tools/data/*.c)) # serves tests and tools
 
 define rules
 build/$(1)/mtan.o: LIBRARY := $$($(1).LIBRARY)
@@ -67,7 +67,7 @@ $$(SUITE_C:%.c=build/$(1)/%.o): | build/deps/greatest.h
 build/$(1)/shared.a: $$(SHARED_C:%.c=build/$(1)/%.o) build/$(1)/mtan.o
 	@rm -f $$@ && $$(AR) rcs $$@ $$^
 build/$(1)/run-tests: $$(SUITE_C:%.c=build/$(1)/%.o) build/$(1)/shared.a
-	@$$($(1).CC) $$($(1).FLAGS) $$^ -lm -o $$@
+	@$$($(1).CC) $$($(1).FLAGS) $$^ -lm -pthread -o $$@
 build/$(1)/%: build/$(1)/tools/%.o build/$(1)/shared.a
 	@$$($(1).CC) $$($(1).FLAGS) $$^ -lm -o $$@
 endef
@@ -120,6 +120,21 @@ cxx: build/release/mtan.o ## the header and a program that uses it, as C++
 	@$(CXX) -std=c++11 -pedantic -Wall -Wextra -Werror -I. tests/cxx_program.cpp build/release/mtan.o -o build/cxx_program
 	@build/cxx_program
 
+# One program linked with mtan.c by each compiler, at each level, with and without fused multiply-add: COMPILER-LEVEL-CLASS.
+# No other flag: the source alone has to keep contraction off. The test takes the two levels that differ most; compiling all of them takes a minute.
+LEVELS ?= O0 O1 O2 O3
+test-bits: export LEVELS := O0 O3
+BITS = $(foreach c,$(if $(HAS_GCC),gcc) $(if $(HAS_CLANG),clang),$(foreach l,$(LEVELS),$(foreach k,unfused $(if $(HAS_FMA),fused),$c-$l-$k)))
+BITS_OBJECTS := $(patsubst %,build/release/tests/%.o,bits_dump ladder check tiny_model)
+build/bits/%.o: mtan.c mtan.h Makefile
+	@mkdir -p $(@D)
+	@$(word 1,$(subst -, ,$*)) -I. -$(word 2,$(subst -, ,$*)) $(if $(findstring -fused,$*),-mfma) -c $< -o $@
+build/bits/%.txt: build/bits/%.o $(BITS_OBJECTS)
+	@$(CC) $(BITS_OBJECTS) $< -lm -o build/bits/$* && build/bits/$* >$@
+bits: ## the same bits from every compiler and level, for fused and unfused builds (LEVELS="O0 O1 O2 O3")
+	@$(MAKE) --no-print-directory $(BITS:%=build/bits/%.txt)
+	@tools/bits.sh $(BITS:%=build/bits/%.txt)
+
 agreement: build/release/agreement build/double/agreement ## differences from the reference, per case and tensor (ARGS=--worst: per case)
 	@build/double/agreement $(ARGS); double=$$?; build/release/agreement $(ARGS) && exit $$double
 
@@ -151,5 +166,5 @@ format-check: ## does the C code look as .clang-format says?
 clean: ## remove build/, but not the fetched dependencies
 	@find build -mindepth 1 -maxdepth 1 ! -name deps -exec rm -rf {} + 2>/dev/null || :
 
-.PHONY: help found lib demo test suites vendored symbols cxx agreement ulp fuzz golden deps format-check clean \
+.PHONY: help found lib demo test suites vendored symbols cxx bits agreement ulp fuzz golden deps format-check clean \
 	$(TESTS:%=test-%) $(CHECKS:%=test-%)

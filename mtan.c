@@ -220,7 +220,7 @@ static mtan_real real_times_sign(mtan_real y, mtan_real x) {
     return real_from_bits(real_bits(y) ^ (real_bits(x) & SIGN_BIT));
 }
 
-/* e^x = 2^n e^r, n = round(x / ln 2). Largest error @exp@ ulp.
+/* e^x = 2^n e^r, n = round(x / ln 2). Largest error 1.02 / 0.99 ulp.
  * e^r = 1 + r + r^2 p(r) on |r| <= 0.347, error 2^-27.7. Arguments beyond [-104, 89] give 0 and Inf as the ends do.
  * 2^n goes in as two factors, both normal: the first product is exact, the second rounds once if it is subnormal. */
 static mtan_real real_exp(mtan_real x) {
@@ -258,7 +258,7 @@ static mtan_real real_log_reduced(mtan_real f, mtan_real k) {
     return MTAN_FMA(k, LN2_HI, p);
 }
 
-/* x = 2^k (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)). Largest error @log@ ulp. */
+/* x = 2^k (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)). Largest error 0.87 / 0.87 ulp. */
 static mtan_real real_log(mtan_real x) {
     const uint32_t root = 0x3F3504F3u; /* bits of sqrt(1/2) */
     int tiny = x < 1.17549435e-38f;    /* subnormal: scale by 2^23 */
@@ -310,18 +310,18 @@ static mtan_real real_sine(mtan_real x, uint32_t quarter) {
     return real_from_bits(real_bits(quarter & 1 ? c : s) ^ (quarter & 2) << 30);
 }
 
-/* Largest error @sin@ ulp for |x| <= 1e5; beyond, 0 with the sign of x. */
+/* Largest error 1.55 / 1.55 ulp for |x| <= 1e5; beyond, 0 with the sign of x. */
 static mtan_real real_sin(mtan_real x) {
     return real_times_sign(real_sine(real_abs(x), 0), x);
 }
 
-/* Largest error @cos@ ulp for |x| <= 1e5; beyond, 1. */
+/* Largest error 1.56 / 1.54 ulp for |x| <= 1e5; beyond, 1. */
 static mtan_real real_cos(mtan_real x) {
     return real_sine(real_abs(x), 1);
 }
 
 /* x + x^3 p(x^2) up to 0.625, error 2^-26.7; above, 1 - 2 / (e^2x + 1), where little cancels.
- * Largest error @tanh@ ulp. */
+ * Largest error 1.34 / 1.34 ulp. */
 static mtan_real real_tanh(mtan_real x) {
     mtan_real a = real_abs(x), z = a * a, p = -0.00570498826f;
     mtan_real large = 1.0f - 2.0f / (real_exp(a + a) + 1.0f);
@@ -334,14 +334,14 @@ static mtan_real real_tanh(mtan_real x) {
 }
 
 /* 1 / (1 + e^-x), with e^-|x| so that nothing overflows and small results keep their digits.
- * Largest error @sigmoid@ ulp. */
+ * Largest error 2.41 / 2.41 ulp. */
 static mtan_real real_sigmoid(mtan_real x) {
     mtan_real e = real_exp(-real_abs(x));
     return (x < 0 ? e : 1.0f) / (1.0f + e);
 }
 
 /* log(1 + e^x) = max(x, 0) + log(1 + e), e = e^-|x| in [0, 1]; 1 + e is not formed, it would lose a small e.
- * Largest error @softplus@ ulp. */
+ * Largest error 1.71 / 1.71 ulp. */
 static mtan_real real_softplus(mtan_real x) {
     mtan_real e = real_exp(-real_abs(x));
     int big = e > 0.41421357f; /* sqrt(2) - 1: take out a factor 2 */
@@ -1266,6 +1266,8 @@ enum {
     OP_SPREAD,
     OP_LAST,
     OP_SOFTMAX,
+    OP_SOFTMAX_PAIRS,
+    OP_REGROUP,
     OP_SCORE,
     OP_ATTEND,
     OP_ATTEND_RBF,
@@ -1479,34 +1481,40 @@ static void last_back(mtan_tape *tape, const mtan_node *n) {
     }
 }
 
-/* ---- scores of a record's keys and queries: key-major blocks (L, queries) one after the other ----
- * key (T, e) rows of all records; query (K, e) shared by all, or the records' own rows. */
+/* ---- scores: blocks of (rows, points) one after the other ----
+ * Encoder: rows are the record's times, the keys; points are where it is asked: key-major, so that the lanes of a vector
+ * are queries. Decoder: rows are the queries. The points are shared (K, e), or the records' own rows. */
 
 typedef struct block {
-    mtan_tensor score, key, query;
+    mtan_tensor score, row, point;
 } block;
 
-static block score_block(const mtan_batch *batch, const mtan_tensor t[3], int32_t b, int32_t shared) {
-    const int32_t L = batch->time0[b + 1] - batch->time0[b], Q = batch->length[b];
+/* The block of record b inside a tensor that holds all of them. */
+static mtan_tensor block_at(mtan_tensor all, int32_t first, int32_t rows, int32_t cols) {
+    all.data += (uint32_t)first;
+    if (all.grad != MTAN_NO_GRAD) all.grad += (uint32_t)first;
+    all.rows = rows, all.cols = all.stride = cols;
+    return all;
+}
+
+static block score_block(const mtan_batch *batch, const mtan_tensor t[3], int32_t b, int32_t decoder) {
+    const int32_t *row0 = decoder ? batch->query0 : batch->time0, n = row0[b + 1] - row0[b];
     block x;
-    x.key = mtan_rows(t[1], batch->time0[b], L);
-    x.query = shared ? t[2] : mtan_rows(t[2], batch->query0[b], Q);
-    x.score = t[0];
-    x.score.data += (uint32_t)batch->score0[b];
-    if (x.score.grad != MTAN_NO_GRAD) x.score.grad += (uint32_t)batch->score0[b];
-    x.score.rows = L, x.score.cols = x.score.stride = Q;
+    x.row = mtan_rows(t[1], row0[b], n);
+    x.point = batch->point0 ? mtan_rows(t[2], batch->point0[b], batch->length[b]) : t[2];
+    x.score = block_at(t[0], decoder ? batch->pair0[b] : batch->score0[b], n, batch->length[b]);
     return x;
 }
 
-void mtan_op_score(mtan_tape *tape, mtan_tensor score, mtan_tensor key, mtan_tensor query, int32_t shared) {
-    const mtan_tensor t[3] = {score, key, query};
+void mtan_op_score(mtan_tape *tape, mtan_tensor score, mtan_tensor row, mtan_tensor point, int32_t decoder) {
+    const mtan_tensor t[3] = {score, row, point};
     mtan_node *node = record_tensors(tape, OP_SCORE, t, 3);
-    if (node) node->n[0] = shared;
+    if (node) node->n[0] = decoder;
     for (int32_t b = 0; runs(tape) && b < tape->batch->records; b++) {
-        const block x = score_block(tape->batch, t, b, shared);
-        tape->backend->product_nt(mtan_data(tape, x.score), (size_t)x.score.stride, mtan_data(tape, x.key),
-                                  (size_t)x.key.stride, mtan_data(tape, x.query), (size_t)x.query.stride, x.score.rows,
-                                  x.score.cols, key.cols, 0);
+        const block x = score_block(tape->batch, t, b, decoder);
+        tape->backend->product_nt(mtan_data(tape, x.score), (size_t)x.score.stride, mtan_data(tape, x.row),
+                                  (size_t)x.row.stride, mtan_data(tape, x.point), (size_t)x.point.stride, x.score.rows,
+                                  x.score.cols, row.cols, 0);
     }
 }
 
@@ -1515,13 +1523,33 @@ static void score_back(mtan_tape *tape, const mtan_node *n) {
     for (int32_t b = 0; b < tape->batch->records; b++) {
         const block x = score_block(tape->batch, n->t, b, n->n[0]);
         const mtan_real *ds = mtan_grad(tape, x.score);
-        const int32_t L = x.score.rows, Q = x.score.cols, e = x.key.cols;
-        if (x.key.grad != MTAN_NO_GRAD)
-            k->product_nn(mtan_grad(tape, x.key), (size_t)x.key.stride, ds, (size_t)Q, mtan_data(tape, x.query),
-                          (size_t)x.query.stride, L, e, Q, 1);
-        if (x.query.grad != MTAN_NO_GRAD)
-            k->product_tn(mtan_grad(tape, x.query), (size_t)x.query.stride, ds, (size_t)Q, mtan_data(tape, x.key),
-                          (size_t)x.key.stride, Q, e, L, 1);
+        const int32_t rows = x.score.rows, points = x.score.cols, e = x.row.cols;
+        if (x.row.grad != MTAN_NO_GRAD)
+            k->product_nn(mtan_grad(tape, x.row), (size_t)x.row.stride, ds, (size_t)points, mtan_data(tape, x.point),
+                          (size_t)x.point.stride, rows, e, points, 1);
+        if (x.point.grad != MTAN_NO_GRAD)
+            k->product_tn(mtan_grad(tape, x.point), (size_t)x.point.stride, ds, (size_t)points, mtan_data(tape, x.row),
+                          (size_t)x.row.stride, points, e, rows, 1);
+    }
+}
+
+/* The decoder's weights, (queries, points) of every record. */
+static mtan_tensor pair_block(const mtan_batch *batch, mtan_tensor weight, int32_t b) {
+    return block_at(weight, batch->pair0[b], batch->query0[b + 1] - batch->query0[b], batch->length[b]);
+}
+
+void mtan_op_softmax_pairs(mtan_tape *tape, mtan_tensor weight) {
+    record_tensors(tape, OP_SOFTMAX_PAIRS, &weight, 1);
+    for (int32_t b = 0; runs(tape) && b < tape->batch->records; b++) {
+        const mtan_tensor x = pair_block(tape->batch, weight, b);
+        if (x.cols > 0) tape->backend->softmax_forward(mtan_data(tape, x), x.rows, x.cols);
+    }
+}
+
+static void softmax_pairs_back(mtan_tape *tape, const mtan_node *n) {
+    for (int32_t b = 0; b < tape->batch->records; b++) {
+        const mtan_tensor x = pair_block(tape->batch, n->t[0], b);
+        tape->backend->softmax_backward(mtan_grad(tape, x), mtan_data(tape, x), x.rows, x.cols);
     }
 }
 
@@ -1576,13 +1604,12 @@ static void attend_back(mtan_tape *tape, const mtan_node *n) {
     }
 }
 
-/* ---- RBF smoothing over the batch's events: y (R, D); query (K, 1) shared, or the records' own ---- */
+/* ---- RBF smoothing over the batch's events: y (R, D); query are the points, shared or the records' own ---- */
 
 static mtan_rbf rbf_record(const mtan_tape *tape, mtan_tensor query, mtan_tensor beta, int32_t b) {
     const mtan_batch *batch = tape->batch;
     mtan_rbf a;
-    a.query = mtan_data(tape, query) +
-              (query.data == batch->query.data && query.space == batch->query.space ? batch->query0[b] : 0);
+    a.query = mtan_data(tape, query) + (batch->point0 ? batch->point0[b] : 0);
     a.time = mtan_data(tape, batch->time) + batch->time0[b];
     a.beta = mtan_data(tape, beta);
     a.begin = batch->begin + (size_t)b * ((size_t)batch->channels + 1);
@@ -1612,28 +1639,34 @@ static void attend_rbf_back(mtan_tape *tape, const mtan_node *n) {
     }
 }
 
-/* ---- decoder attention (Q7): y (Q S, C) from weights (Q, K) and values (K B S, C); the weights of a query serve all
- * samples. Query i of record b and sample s is row query0[b] S + s L + i of y. ---- */
+/* ---- decoder attention (Q7): y (Q S, C) from the weights of the queries, which serve all samples, and values ----
+ * Query i of record b and sample s is row query0[b] S + s L + i of y. Values are rows of the sequence where all records
+ * share the points, so that they lie B S rows apart; else they have been regrouped record by record, sample by sample. */
 
 typedef struct value_block {
-    mtan_tensor y, weight, value; /* (L, C), (L, K), (K, C) with rows B S apart */
+    mtan_tensor y, weight, value; /* (L, C), (L, K), (K, C) */
+    const mtan_real *query, *key; /* (L), (K) times, for RBF weights */
 } value_block;
 
-static value_block values_of(const mtan_batch *batch, const mtan_tensor t[3], int32_t b, int32_t s) {
-    const int32_t S = batch->samples, L = batch->query0[b + 1] - batch->query0[b];
+static value_block values_of(const mtan_tape *tape, const mtan_tensor t[4], int32_t i) {
+    const mtan_batch *batch = tape->batch;
+    const int32_t S = batch->samples, b = i / S, s = i % S, K = batch->length[b];
+    const int32_t L = batch->query0[b + 1] - batch->query0[b];
     value_block x;
     x.y = mtan_rows(t[0], batch->query0[b] * S + s * L, L);
-    x.weight = mtan_rows(t[1], batch->query0[b], L);
-    x.value = mtan_rows(t[2], b * S + s, batch->steps);
-    x.value.stride = t[2].stride * batch->records * S;
+    x.weight = pair_block(batch, t[1], b);
+    x.value = mtan_rows(t[2], batch->point0 ? batch->point0[b] * S + s * K : b * S + s, K);
+    x.value.stride = t[2].stride * (batch->point0 ? 1 : batch->records * S);
+    x.query = mtan_data(tape, batch->query) + batch->query0[b];
+    x.key = mtan_data(tape, t[3]) + (batch->point0 ? batch->point0[b] : 0);
     return x;
 }
 
 void mtan_op_attend_values(mtan_tape *tape, mtan_tensor y, mtan_tensor weight, mtan_tensor value) {
-    const mtan_tensor t[3] = {y, weight, value};
-    record_tensors(tape, OP_ATTEND_VALUES, t, 3);
+    const mtan_tensor t[4] = {y, weight, value, nothing};
+    record_tensors(tape, OP_ATTEND_VALUES, t, 4);
     for (int32_t i = 0; runs(tape) && i < tape->batch->records * tape->batch->samples; i++) {
-        const value_block x = values_of(tape->batch, t, i / tape->batch->samples, i % tape->batch->samples);
+        const value_block x = values_of(tape, t, i);
         tape->backend->product_nn(mtan_data(tape, x.y), (size_t)x.y.stride, mtan_data(tape, x.weight),
                                   (size_t)x.weight.stride, mtan_data(tape, x.value), (size_t)x.value.stride, x.y.rows,
                                   x.y.cols, x.weight.cols, 0);
@@ -1643,7 +1676,7 @@ void mtan_op_attend_values(mtan_tape *tape, mtan_tensor y, mtan_tensor weight, m
 static void attend_values_back(mtan_tape *tape, const mtan_node *n) {
     const mtan_backend *k = tape->backend;
     for (int32_t i = 0; i < tape->batch->records * tape->batch->samples; i++) {
-        const value_block x = values_of(tape->batch, n->t, i / tape->batch->samples, i % tape->batch->samples);
+        const value_block x = values_of(tape, n->t, i);
         const mtan_real *dy = mtan_grad(tape, x.y);
         k->product_nt(mtan_grad(tape, x.weight), (size_t)x.weight.stride, dy, (size_t)x.y.stride,
                       mtan_data(tape, x.value), (size_t)x.value.stride, x.y.rows, x.weight.cols, x.y.cols, 1);
@@ -1652,28 +1685,55 @@ static void attend_values_back(mtan_tape *tape, const mtan_node *n) {
     }
 }
 
-/* The same with RBF weights of a bandwidth per column. */
+/* The same with RBF weights of a bandwidth per column; a record without points gives zeros. */
 void mtan_op_smooth(mtan_tape *tape, mtan_tensor y, mtan_tensor key, mtan_tensor beta, mtan_tensor value) {
-    const mtan_tensor t[4] = {y, tape->batch->query, value, beta};
-    mtan_node *node = record_tensors(tape, OP_SMOOTH, t, 4);
-    if (node) node->t[4] = key;
+    const mtan_tensor t[5] = {y, nothing, value, key, beta};
+    record_tensors(tape, OP_SMOOTH, t, 5);
     for (int32_t i = 0; runs(tape) && i < tape->batch->records * tape->batch->samples; i++) {
-        const value_block x = values_of(tape->batch, t, i / tape->batch->samples, i % tape->batch->samples);
-        tape->backend->smooth_forward(mtan_data(tape, x.y), (size_t)x.y.stride, mtan_data(tape, x.weight),
-                                      mtan_data(tape, key), mtan_data(tape, beta), mtan_data(tape, x.value),
-                                      (size_t)x.value.stride, x.y.rows, key.rows, y.cols);
+        const value_block x = values_of(tape, t, i);
+        if (x.value.rows == 0) tape->backend->fill(mtan_data(tape, x.y), count_of(x.y), 0);
+        else
+            tape->backend->smooth_forward(mtan_data(tape, x.y), (size_t)x.y.stride, x.query, x.key,
+                                          mtan_data(tape, beta), mtan_data(tape, x.value), (size_t)x.value.stride,
+                                          x.y.rows, x.value.rows, y.cols);
     }
 }
 
 static void smooth_back(mtan_tape *tape, const mtan_node *n) {
-    const mtan_tensor beta = n->t[3], key = n->t[4];
+    const mtan_tensor beta = n->t[4];
     for (int32_t i = 0; i < tape->batch->records * tape->batch->samples; i++) {
-        const value_block x = values_of(tape->batch, n->t, i / tape->batch->samples, i % tape->batch->samples);
+        const value_block x = values_of(tape, n->t, i);
+        if (x.value.rows == 0) continue;
         tape->backend->smooth_backward(mtan_grad(tape, x.value), mtan_grad(tape, beta), mtan_grad(tape, x.y),
-                                       mtan_data(tape, x.y), (size_t)x.y.stride, mtan_data(tape, x.weight),
-                                       mtan_data(tape, key), mtan_data(tape, beta), mtan_data(tape, x.value),
-                                       (size_t)x.value.stride, x.y.rows, key.rows, x.y.cols);
+                                       mtan_data(tape, x.y), (size_t)x.y.stride, x.query, x.key, mtan_data(tape, beta),
+                                       mtan_data(tape, x.value), (size_t)x.value.stride, x.y.rows, x.value.rows,
+                                       x.y.cols);
     }
+}
+
+/* ---- rows of a sequence regrouped: (step, record, sample) to (record, sample, step), for ragged sequences ---- */
+
+static void regroup(mtan_tape *tape, mtan_tensor y, mtan_tensor x, int32_t back) {
+    const mtan_batch *batch = tape->batch;
+    const int32_t S = batch->samples;
+    for (int32_t b = 0; b < batch->records; b++)
+        for (int32_t i = 0; i < S * batch->length[b]; i++) {
+            const int32_t s = i / batch->length[b], k = i % batch->length[b];
+            const mtan_tensor from = mtan_rows(x, (batch->first[k] + b) * S + s, 1);
+            const mtan_tensor to = mtan_rows(y, batch->point0[b] * S + i, 1);
+            if (back) tape->backend->add(mtan_grad(tape, from), 0, mtan_grad(tape, to), 0, 1, x.cols);
+            else tape->backend->copy(mtan_data(tape, to), 0, mtan_data(tape, from), 0, 1, x.cols);
+        }
+}
+
+void mtan_op_regroup(mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
+    const mtan_tensor t[2] = {y, x};
+    record_tensors(tape, OP_REGROUP, t, 2);
+    if (runs(tape)) regroup(tape, y, x, 0);
+}
+
+static void regroup_back(mtan_tape *tape, const mtan_node *n) {
+    regroup(tape, n->t[0], n->t[1], 1);
 }
 
 /* ---- GRU over the batch's sequence ----
@@ -1905,9 +1965,11 @@ static void cross_entropy_back(mtan_tape *tape, const mtan_node *n) {
 }
 
 static const mtan_backward backward_of[OP_COUNT] = {
-    embed_back,  linear_back, matmul_back,  scale_back, relu_back,   tanh_back,       softplus_back,      copy_back,
-    spread_back, last_back,   softmax_back, score_back, attend_back, attend_rbf_back, attend_values_back, smooth_back,
-    gru_back,    sample_back, kl_back,      ratio_back, loglik_back, bound_back,      cross_entropy_back};
+    embed_back,      linear_back,        matmul_back,  scale_back,  relu_back,
+    tanh_back,       softplus_back,      copy_back,    spread_back, last_back,
+    softmax_back,    softmax_pairs_back, regroup_back, score_back,  attend_back,
+    attend_rbf_back, attend_values_back, smooth_back,  gru_back,    sample_back,
+    kl_back,         ratio_back,         loglik_back,  bound_back,  cross_entropy_back};
 
 void mtan_backpropagate(mtan_tape *tape) {
     for (uint32_t i = tape->nodes; runs(tape) && i-- > 0;) {
@@ -2349,8 +2411,6 @@ mtan_status mtan_config_check(const mtan_config *config) {
     if (c->kind == MTAN_ENC && c->classify == MTAN_CLASSIFY_NONE) return MTAN_ERR_CONFIG;
     if (c->kind == MTAN_ENC && c->classify == MTAN_CLASSIFY_TIME && c->reference != MTAN_REF_OBSERVED)
         return MTAN_ERR_CONFIG;
-    if (has_decoder(c) && c->reference == MTAN_REF_OBSERVED)
-        return MTAN_ERR_CONFIG; /* the latent states need points of their own */
     if (c->reference == MTAN_REF_GIVEN) {
         if (!c->ref) return MTAN_ERR_CONFIG;
         for (int32_t k = 0; k < c->ref_points; k++)
@@ -2689,9 +2749,9 @@ static int32_t observed(const mtan_config *c) {
     return c->reference == MTAN_REF_OBSERVED;
 }
 
-/* Query times of a record: its own list, or its distinct event times, which `index` and `spare` serve to find. */
-static int32_t count_queries(const mtan_record *r, int32_t *index, int32_t *spare) {
-    if (r->times) return r->n_times;
+/* Steps of a record's own sequence: its query times (mTAND-Enc), or its distinct event times, which are counted. */
+static int32_t count_points(const mtan_record *r, const mtan_config *c, int32_t *index, int32_t *spare) {
+    if (r->times && !has_decoder(c)) return r->n_times;
     sort_by_time(index, spare, r->events, r->n_events);
     return distinct_times(NULL, NULL, index, r->events, r->n_events);
 }
@@ -2706,7 +2766,7 @@ static void batch_steps(mtan_tape *tape, mtan_batch *batch, const batch_request 
     batch->rows = (int32_t)area(tape, most, q->n);
     if (!runs(tape)) return;
     for (int32_t b = 0; b < q->n; b++) {
-        const int32_t length = ragged ? count_queries(&q->records[b], index, spare) : most;
+        const int32_t length = ragged ? count_points(&q->records[b], q->config, index, spare) : most;
         int32_t at = b;
         for (; at > 0 && batch->length[at - 1] < length; at--) { /* insertion: longest first, equal ones in order */
             batch->length[at] = batch->length[at - 1];
@@ -2788,7 +2848,7 @@ static void fill_labels(mtan_tape *tape, mtan_batch *batch, const batch_request 
         const int32_t n = !per_time ? 1 : batch->query0[b + 1] - batch->query0[b];
         for (int32_t i = 0; i < n; i++) {
             const int32_t label = r->labels ? r->labels[i] : MTAN_UNLABELED;
-            const int32_t at = !per_time ? b : observed(c) ? batch->first[i] + b : batch->query0[b] + i;
+            const int32_t at = !per_time ? b : has_decoder(c) ? batch->query0[b] + i : batch->first[i] + b;
             if (label < MTAN_UNLABELED || label >= c->classes) fail(tape, MTAN_ERR_INPUT);
             batch->label[at] = label;
         }
@@ -2800,6 +2860,7 @@ static void batch_arrays(mtan_tape *tape, mtan_batch *batch, const batch_request
     const int32_t times = q->queries == QUERY_NONE ? 0 : (int32_t)area(tape, n, q->bounds->times);
     batch->time0 = mtan_new_ints(tape, (size_t)n + 1);
     batch->query0 = mtan_new_ints(tape, (size_t)n + 1);
+    batch->pair0 = mtan_new_ints(tape, (size_t)n + 1);
     batch->cell0 = mtan_new_ints(tape, (size_t)n + 1);
     batch->score0 = mtan_new_ints(tape, (size_t)n + 1);
     batch->begin = mtan_new_ints(tape, area(tape, n, D + 1));
@@ -2822,20 +2883,30 @@ static void batch_totals(mtan_tape *tape, mtan_batch *batch, const batch_request
         batch->times = (int32_t)area(tape, q->n, times);
         batch->queries = q->queries == QUERY_NONE ? 0 : (int32_t)area(tape, q->n, q->bounds->times);
         batch->scores = (int32_t)area(tape, batch->times, batch->steps);
+        batch->pairs = (int32_t)area(tape, batch->queries, batch->steps);
     } else {
         batch->times = batch->time0[q->n];
         batch->queries = batch->query0[q->n];
         batch->scores = batch->score0[q->n];
+        batch->pairs = batch->pair0[q->n];
         batch->events = batch->begin[(size_t)q->n * ((size_t)batch->channels + 1) - 1];
         batch->cells = batch->cell0[q->n];
     }
     batch->time.rows = batch->times;
     batch->query.rows = batch->queries;
+    if (!observed(q->config)) return;
+    batch->point = has_decoder(q->config) ? batch->time : batch->query;
+    batch->point0 = has_decoder(q->config) ? batch->time0 : batch->query0;
+}
+
+static void add_block(mtan_tape *tape, int32_t *first, int32_t b, int32_t rows, int32_t cols) {
+    if ((int64_t)rows * cols > INT32_MAX - first[b]) fail(tape, MTAN_ERR_SIZE);
+    else first[b + 1] = first[b] + rows * cols;
 }
 
 static void batch_fill(mtan_tape *tape, mtan_batch *batch, const batch_request *q, int32_t *index, int32_t *spare) {
     int32_t events = 0;
-    batch->time0[0] = batch->query0[0] = batch->cell0[0] = batch->score0[0] = 0;
+    batch->time0[0] = batch->query0[0] = batch->cell0[0] = batch->score0[0] = batch->pair0[0] = 0;
     for (int32_t b = 0; b < q->n && tape->status == MTAN_OK; b++) {
         const mtan_record *r = &q->records[batch->order[b]];
         const int32_t times = fill_events(tape, batch, r, b, events, index, spare);
@@ -2846,8 +2917,8 @@ static void batch_fill(mtan_tape *tape, mtan_batch *batch, const batch_request *
         if (q->queries != QUERY_NONE) queries = fill_queries(tape, batch, q, b, index, spare);
         batch->query0[b + 1] = batch->query0[b] + queries;
         if (times > q->bounds->times || queries > q->bounds->times) fail(tape, MTAN_ERR_MEMORY);
-        else if ((int64_t)times * batch->length[b] > INT32_MAX - batch->score0[b]) fail(tape, MTAN_ERR_SIZE);
-        else batch->score0[b + 1] = batch->score0[b] + times * batch->length[b];
+        add_block(tape, batch->score0, b, times, batch->length[b]);
+        add_block(tape, batch->pair0, b, queries, batch->length[b]);
     }
 }
 
@@ -3026,8 +3097,10 @@ static void fold_layout(model_run *m) {
         m->dec.beta = mtan_new_fold(tape, 1, 2 * c->dec_hidden);
         return;
     }
-    m->dec.score = mtan_new_fold(tape, c->dec_heads * K, c->embed);
-    m->dec.score_bias = mtan_new_fold(tape, 1, c->dec_heads * K);
+    if (!observed(c)) {
+        m->dec.score = mtan_new_fold(tape, c->dec_heads * K, c->embed);
+        m->dec.score_bias = mtan_new_fold(tape, 1, c->dec_heads * K);
+    }
     m->dec.out = mtan_new_fold(tape, param(m, after_attention(m)).rows, c->dec_heads * 2 * c->dec_hidden);
     m->dec.out_bias = mtan_new_fold(tape, 1, param(m, after_attention(m)).rows);
 }
@@ -3076,7 +3149,7 @@ static void fold_weights(model_run *m) {
         mtan_op_softplus(m->tape, m->dec.beta, bias(m, l->dec.bandwidth));
     } else {
         const mtan_tensor w = param(m, after_attention(m)), b = bias(m, after_attention(m) + 1);
-        fold_scores(m, &l->dec, &m->dec, c->dec_heads, l->dec.key, l->dec.query, 1);
+        if (!observed(c)) fold_scores(m, &l->dec, &m->dec, c->dec_heads, l->dec.key, l->dec.query, 1);
         mtan_op_matmul(m->tape, m->dec.out, w, param(m, l->dec.out));
         mtan_op_linear(m->tape, m->dec.out_bias, bias(m, l->dec.out + 1), w, &b);
     }
@@ -3108,10 +3181,10 @@ static mtan_tensor head_scores(const model_run *m, int32_t head, mtan_tensor *ke
     mtan_tensor score = mtan_new(m->tape, 1, batch->scores), query, key;
     *key_phi = embed_for(m, r, batch->time, head, *key_phi);
     if (!observed(c)) {
-        mtan_op_score(m->tape, score, *key_phi, mtan_rows(m->enc.score, head * K, K), 1);
+        mtan_op_score(m->tape, score, *key_phi, mtan_rows(m->enc.score, head * K, K), 0);
         return score;
     }
-    *query_phi = embed_for(m, r, batch->query, head, *query_phi);
+    *query_phi = embed_for(m, r, batch->point, head, *query_phi);
     query = project(m, *query_phi, r->query, H, head, 1);
     key = project(m, *key_phi, r->key, H, head, 0);
     mtan_op_scale(m->tape, query, inverse_root(c->embed / H));
@@ -3126,7 +3199,7 @@ static mtan_tensor interpolate_events(const model_run *m) {
     const int32_t H = c->enc_heads, D = c->channels;
     mtan_tensor y = mtan_new(m->tape, batch->rows, H * D), key_phi = nothing, query_phi = nothing;
     if (c->encoder == MTAN_RBF) {
-        mtan_op_attend_rbf(m->tape, y, observed(c) ? batch->query : m->ref, mtan_columns(m->enc.beta, 0, D));
+        mtan_op_attend_rbf(m->tape, y, observed(c) ? batch->point : m->ref, mtan_columns(m->enc.beta, 0, D));
         return y;
     }
     for (int32_t h = 0; h < H; h++)
@@ -3195,26 +3268,55 @@ static mtan_tensor gru_of(const model_run *m, mtan_tensor x, const int32_t *role
     return hidden;
 }
 
+/* Attention weights of one head of the decoder: a block (queries, points) per record. */
+static mtan_tensor decoder_weights(const model_run *m, int32_t head, mtan_tensor *query_phi, mtan_tensor *key_phi) {
+    const mtan_config *c = m->config;
+    const mtan_batch *batch = m->tape->batch;
+    const attention_roles *r = &m->params.dec;
+    const int32_t K = c->ref_points;
+    mtan_tensor weight;
+    *query_phi = embed_for(m, r, batch->query, head, *query_phi);
+    if (observed(c)) {
+        mtan_tensor query = project(m, *query_phi, r->query, c->dec_heads, head, 1), key;
+        *key_phi = embed_for(m, r, batch->point, head, *key_phi);
+        key = project(m, *key_phi, r->key, c->dec_heads, head, 0);
+        mtan_op_scale(m->tape, query, inverse_root(c->embed / c->dec_heads));
+        weight = mtan_new(m->tape, 1, batch->pairs);
+        mtan_op_score(m->tape, weight, query, key, 1);
+    } else {
+        const mtan_tensor score_bias = mtan_columns(m->dec.score_bias, head * K, K);
+        weight = mtan_new(m->tape, batch->queries, K); /* which is the same blocks */
+        mtan_op_linear(m->tape, weight, *query_phi, mtan_rows(m->dec.score, head * K, K), &score_bias);
+    }
+    mtan_op_softmax_pairs(m->tape, weight);
+    return weight;
+}
+
+/* What the decoder attends to: its GRU's states, (R S, 2N). */
+static mtan_tensor decoder_values(const model_run *m, mtan_tensor z) {
+    const mtan_tensor hidden = gru_of(m, z, m->params.dec.gru, 2, m->config->dec_hidden);
+    mtan_tensor y;
+    if (!observed(m->config)) return hidden;
+    y = mtan_new(m->tape, hidden.rows, hidden.cols);
+    mtan_op_regroup(m->tape, y, hidden);
+    return y;
+}
+
 /* Latent states to the first layer after the attention, (Q S, ...). */
 static mtan_tensor decode(const model_run *m, mtan_tensor z) {
     const mtan_config *c = m->config;
     const mtan_batch *batch = m->tape->batch;
-    const int32_t C = 2 * c->dec_hidden, H = c->dec_heads, K = c->ref_points,
+    const int32_t C = 2 * c->dec_hidden, H = c->dec_heads,
                   rows = (int32_t)area(m->tape, batch->queries, batch->samples);
-    const mtan_tensor value = gru_of(m, z, m->params.dec.gru, 2, c->dec_hidden);
-    mtan_tensor attended = mtan_new(m->tape, rows, H * C), phi = nothing, y;
+    const mtan_tensor value = decoder_values(m, z);
+    mtan_tensor attended = mtan_new(m->tape, rows, H * C), query_phi = nothing, key_phi = nothing, y;
     if (c->decoder == MTAN_RBF) {
-        mtan_op_smooth(m->tape, attended, m->ref, m->dec.beta, value);
+        mtan_op_smooth(m->tape, attended, observed(c) ? batch->point : m->ref, m->dec.beta, value);
         return layer(m, attended, after_attention(m));
     }
-    for (int32_t h = 0; h < H; h++) {
-        const mtan_tensor score_bias = mtan_columns(m->dec.score_bias, h * K, K);
-        mtan_tensor weight = mtan_new(m->tape, batch->queries, K);
-        phi = embed_for(m, &m->params.dec, batch->query, h, phi);
-        mtan_op_linear(m->tape, weight, phi, mtan_rows(m->dec.score, h * K, K), &score_bias);
-        mtan_op_softmax(m->tape, weight);
-        mtan_op_attend_values(m->tape, mtan_columns(attended, h * C, C), weight, value);
-    }
+    for (int32_t h = 0; h < H; h++)
+        mtan_op_attend_values(m->tape, mtan_columns(attended, h * C, C), decoder_weights(m, h, &query_phi, &key_phi),
+                              value);
     y = mtan_new(m->tape, rows, m->dec.out.rows);
     mtan_op_linear(m->tape, y, attended, m->dec.out, &m->dec.out_bias);
     return y;
@@ -3258,33 +3360,33 @@ typedef struct model_outputs {
     mtan_tensor row;        /* (S, C) for gathering the samples of one row */
 } model_outputs;
 
-/* Standard normals of every record, laid out as z is. */
-static mtan_tensor noise_of(const model_run *m, const batch_request *q, uint64_t seed, uint64_t epoch, int32_t zero) {
+typedef struct noise_source {
+    uint64_t seed, epoch;
+    int32_t zero; /* z is the posterior's mean */
+} noise_source;
+
+/* Standard normals of every record, laid out as z is. A record's own are (S, K, Z), K the number of its steps. */
+static mtan_tensor noise_of(const model_run *m, const batch_request *q, noise_source source) {
     const mtan_batch *batch = m->tape->batch;
-    const int32_t S = batch->samples, K = m->config->ref_points, Z = m->config->latent;
+    const int32_t S = batch->samples, Z = m->config->latent;
     mtan_tensor noise = mtan_new_constant(m->tape, (int32_t)area(m->tape, batch->rows, S), Z);
-    mtan_tensor drawn = mtan_new_constant(m->tape, K, Z);
-    if (zero && runs(m->tape)) m->tape->backend->fill(mtan_data(m->tape, noise), count_of(noise), 0);
-    for (int32_t i = 0; !zero && runs(m->tape) && i < q->n * S; i++) {
-        const int32_t b = i / S, s = i % S;
+    mtan_tensor drawn = mtan_new_constant(m->tape, batch->steps, Z);
+    if (source.zero && runs(m->tape)) m->tape->backend->fill(mtan_data(m->tape, noise), count_of(noise), 0);
+    for (int32_t i = 0; !source.zero && runs(m->tape) && i < q->n * S; i++) {
+        const int32_t b = i / S, s = i % S, K = batch->length[b];
         const mtan_record *r = &q->records[batch->order[b]];
         const mtan_real *from = mtan_data(m->tape, drawn);
         if (r->noise && r->n_noise < S * K * Z) fail(m->tape, MTAN_ERR_INPUT);
         else if (r->noise) from = r->noise + (size_t)(s * K) * (size_t)Z;
         else
-            mtan_noise_fill(m->tape->backend, mtan_data(m->tape, drawn), count_of(drawn), seed, epoch, r->id,
-                            (uint32_t)s);
-        if (runs(m->tape))
-            m->tape->backend->copy(mtan_data(m->tape, noise) + (size_t)(b * S + s) * (size_t)Z,
-                                   (size_t)(q->n * S) * (size_t)Z, from, (size_t)Z, K, Z);
+            mtan_noise_fill(m->tape->backend, mtan_data(m->tape, drawn), (size_t)K * (size_t)Z, source.seed,
+                            source.epoch, r->id, (uint32_t)s);
+        for (int32_t k = 0; runs(m->tape) && k < K; k++)
+            m->tape->backend->copy(mtan_data(m->tape, mtan_rows(noise, (batch->first[k] + b) * S + s, 1)), 0,
+                                   from + (size_t)k * (size_t)Z, 0, 1, Z);
     }
     return noise;
 }
-
-typedef struct noise_source {
-    uint64_t seed, epoch;
-    int32_t zero; /* z is the posterior's mean */
-} noise_source;
 
 /* What a model computes from a batch: up to logits and, where asked for, the reconstruction. */
 static model_outputs model_forward(const model_run *m, const batch_request *q, noise_source noise,
@@ -3300,7 +3402,7 @@ static model_outputs model_forward(const model_run *m, const batch_request *q, n
         return out;
     }
     out.posterior = posterior(m, hidden);
-    out.noise = noise_of(m, q, noise.seed, noise.epoch, noise.zero);
+    out.noise = noise_of(m, q, noise);
     out.z = mtan_new(m->tape, out.noise.rows, c->latent);
     mtan_op_sample(m->tape, out.z, out.posterior, out.noise);
     if (c->classify == MTAN_CLASSIFY_TIME) out.logits = finish_head(m, decode(m, out.z));
@@ -3343,7 +3445,7 @@ static batch_request predict_request(const mtan_predictor *p, const mtan_record 
 
 /* Where the queries of a classification come from. */
 static queries_from class_queries(const mtan_config *c) {
-    return c->classify == MTAN_CLASSIFY_TIME || observed(c) ? QUERY_TIMES : QUERY_NONE;
+    return c->classify == MTAN_CLASSIFY_TIME || (observed(c) && !has_decoder(c)) ? QUERY_TIMES : QUERY_NONE;
 }
 
 static model_outputs predict_forward(const mtan_predictor *p, mtan_tape *tape, mtan_batch *batch,
@@ -3436,7 +3538,7 @@ static void combine_samples(const mtan_backend *k, mtan_real *out, mtan_real *lo
 /* Row of the logits that belongs to query i (of n) of the record at position b, for sample s. */
 static size_t logit_row(const mtan_config *c, const mtan_batch *batch, int32_t b, int32_t i, int32_t n, int32_t s) {
     if (c->classify == MTAN_CLASSIFY_RECORD) return (size_t)(b * batch->samples + s);
-    return observed(c) ? (size_t)(batch->first[i] + b) : (size_t)(batch->query0[b] * batch->samples + s * n + i);
+    return has_decoder(c) ? (size_t)(batch->query0[b] * batch->samples + s * n + i) : (size_t)(batch->first[i] + b);
 }
 
 /* Hands one chunk's results out in the records' own order: logits (rows, S, C), or probabilities (rows, C). */
@@ -3578,7 +3680,7 @@ mtan_status mtan_attention(mtan_predictor *predictor, const mtan_record *record,
     m = encode_one(predictor, &tape, &batch, record);
     if (c->encoder == MTAN_RBF) {
         if (runs(&tape)) {
-            const mtan_rbf a = rbf_record(&tape, observed(c) ? batch.query : m.ref, m.enc.beta, 0);
+            const mtan_rbf a = rbf_record(&tape, observed(c) ? batch.point : m.ref, m.enc.beta, 0);
             tape.backend->rbf_weights(&a, weight, channel);
         }
     } else {

@@ -113,7 +113,8 @@ typedef enum mtan_interp_kind { MTAN_ATTENTION, MTAN_RBF, MTAN_RNN3 } mtan_inter
 typedef enum mtan_embedding { MTAN_EMBED_LEARNED, MTAN_EMBED_FIXED } mtan_embedding;
 typedef enum mtan_embed_heads { MTAN_EMBED_SHARED, MTAN_EMBED_PER_HEAD } mtan_embed_heads; /* Q3 */
 
-/* Reference points: K points evenly from 0 to 1, K points given by the caller, or every record's own query times. */
+/* Reference points: K points evenly from 0 to 1, K points given by the caller, or every record's own: its query times
+ * for MTAN_ENC (Q13), its distinct event times for MTAN_FULL, whose K is then another for every record. */
 typedef enum mtan_reference { MTAN_REF_EVEN, MTAN_REF_GIVEN, MTAN_REF_OBSERVED } mtan_reference;
 
 /* How S samples make one bound (Q17). v_s = (log p(x|z_s) - kl_weight * KL) / cells, cells only with `norm` (Q18).
@@ -405,7 +406,7 @@ typedef struct mtan_report {
     double gradient_norm; /* before clipping */
     int64_t records;      /* in the reconstruction loss */
     int64_t labels;       /* rows with a label */
-    int64_t correct;      /* of them, predicted right (mean over samples, by rounding down) */
+    int64_t correct;      /* of them, those whose mean probability over the samples is largest */
     int64_t cells;        /* target cells */
 } mtan_report;
 
@@ -630,28 +631,33 @@ typedef struct mtan_tensor {
 /* The normal form of a few records: times distinct and ascending, events grouped by channel, ascending in time.
  * Positions 0..B-1 are records sorted by falling number of steps where the sequence is ragged (MTAN_REF_OBSERVED). */
 typedef struct mtan_batch {
-    int32_t records;   /* B */
-    int32_t samples;   /* S */
-    int32_t channels;  /* D */
-    int32_t steps;     /* of the longest sequence: K, or the most query times */
-    int32_t *order;    /* (B) position -> index of the record */
-    int32_t *first;    /* (steps + 1) row at which a step of the sequence starts; R = first[steps] */
-    int32_t *length;   /* (B) steps of each record */
-    int32_t *time0;    /* (B + 1) first time of each record */
-    int32_t *score0;   /* (B + 1) first real of each record's block of scores, (L, steps of the record) */
-    int32_t *begin;    /* (B, D + 1) events of a channel, as positions in row and value */
-    int32_t *row;      /* time row of an event, from the record's first */
-    mtan_real *value;  /* its value */
-    mtan_tensor time;  /* (T, 1) distinct event times */
-    mtan_tensor seen;  /* (B, D) 1 where a channel was ever observed (Q1) */
+    int32_t records;  /* B */
+    int32_t samples;  /* S */
+    int32_t channels; /* D */
+    int32_t steps;    /* of the longest sequence: K, or the most query times */
+    int32_t *order;   /* (B) position -> index of the record */
+    int32_t *first;   /* (steps + 1) row at which a step of the sequence starts; R = first[steps] */
+    int32_t *length;  /* (B) steps of each record */
+    int32_t *time0;   /* (B + 1) first time of each record */
+    int32_t *score0;  /* (B + 1) first real of each record's block of scores, (L, steps of the record) */
+    int32_t *begin;   /* (B, D + 1) events of a channel, as positions in row and value */
+    int32_t *row;     /* time row of an event, from the record's first */
+    mtan_real *value; /* its value */
+    mtan_tensor time; /* (T, 1) distinct event times */
+    mtan_tensor seen; /* (B, D) 1 where a channel was ever observed (Q1) */
+    mtan_tensor
+        point;       /* MTAN_REF_OBSERVED: times of the sequence's steps, record by record; the same as query or time */
+    int32_t *point0; /* (B + 1); null when all records share the reference points */
+    int32_t *pair0;  /* (B + 1) first real of each record's block of decoder weights, (queries, steps of the record) */
     mtan_tensor query; /* (Q, 1) query times, or distinct target times, of all records */
     int32_t *query0;   /* (B + 1) */
     int32_t *cell0;    /* (B + 1) target cells, in the order of time: */
     int32_t *cell_row; /* query row of a cell, from the record's first */
     int32_t *cell_channel;
     mtan_real *cell_value;
-    int32_t *label;                                      /* per record position, or per row of the sequence or query */
-    int32_t times, queries, cells, rows, events, scores; /* T, Q, cells, R, events, reals of scores: of all records */
+    int32_t *label;                              /* per record position, or per row of the sequence or query */
+    int32_t times, queries, cells, rows, events; /* T, Q, cells, R, events: of all records */
+    int32_t scores, pairs;                       /* reals of the two kinds of blocks */
 } mtan_batch;
 
 typedef struct mtan_tape mtan_tape;
@@ -716,7 +722,10 @@ void mtan_op_spread(mtan_tape *tape, mtan_tensor y,
                     mtan_tensor x); /* (B, C) to the rows (R, C) of the batch's sequence */
 void mtan_op_last(mtan_tape *tape, mtan_tensor y, mtan_tensor x); /* (R S, N) to (B S, N): last step of each sequence */
 void mtan_op_softmax(mtan_tape *tape, mtan_tensor x);             /* rows, in place */
-void mtan_op_score(mtan_tape *tape, mtan_tensor score, mtan_tensor key, mtan_tensor query, int32_t shared);
+/* Products of every record's rows (its times, or its queries for the decoder) with its points, block after block. */
+void mtan_op_score(mtan_tape *tape, mtan_tensor score, mtan_tensor row, mtan_tensor point, int32_t decoder);
+void mtan_op_softmax_pairs(mtan_tape *tape, mtan_tensor weight);     /* over the points of each query, in place */
+void mtan_op_regroup(mtan_tape *tape, mtan_tensor y, mtan_tensor x); /* rows of a sequence, record by record */
 void mtan_op_attend(mtan_tape *tape, mtan_tensor y, mtan_tensor score);
 void mtan_op_attend_rbf(mtan_tape *tape, mtan_tensor y, mtan_tensor query, mtan_tensor beta);
 void mtan_op_attend_values(mtan_tape *tape, mtan_tensor y, mtan_tensor weight, mtan_tensor value);

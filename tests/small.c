@@ -43,7 +43,7 @@ static const struct {
 
 static const mtan_real given_points[4] = {(mtan_real)0.9, (mtan_real)-0.5, (mtan_real)0.1, (mtan_real)3};
 
-static int apply(mtan_config *config, const char *settings) {
+int small_apply(mtan_config *config, const char *settings) {
     char key[32], value[32];
     int used;
     for (; sscanf(settings, "%31s %31s%n", key, value, &used) == 2; settings += used)
@@ -74,7 +74,7 @@ int small_open(small_model *s, int index) {
     s->name = cases[index].name;
     mtan_config_init(&s->config, MTAN_ENC, MTAN_CLASSIFY_RECORD, 3, 2);
     s->config.ref = given_points;
-    if (!apply(&s->config, base_settings) || !apply(&s->config, cases[index].settings) ||
+    if (!small_apply(&s->config, base_settings) || !small_apply(&s->config, cases[index].settings) ||
         (s->count = mtan_weights_count(&s->config)) == 0) {
         printf("  BAD case \"%s\" is not a model\n", s->name);
         return 0;
@@ -82,6 +82,12 @@ int small_open(small_model *s, int index) {
     s->weights = guard_alloc(s->count * sizeof *s->weights);
     for (size_t i = 0; i < s->count; i++) s->weights[i] = small_real(&random) / 2;
     return mtan_model_init(&s->model, &s->config, s->weights) == MTAN_OK;
+}
+
+int small_open_named(small_model *s, const char *name) {
+    for (int i = 0; i < (int)(sizeof cases / sizeof cases[0]); i++)
+        if (strcmp(cases[i].name, name) == 0) return small_open(s, i);
+    return 0;
 }
 
 int small_close(small_model *s) {
@@ -124,7 +130,8 @@ small_set small_records(const mtan_config *c, const mtan_bounds *bounds, int32_t
         r->events = some_events(c, bounds, largest, random, &r->n_events);
         r->targets = some_events(c, bounds, largest, random, &r->n_targets);
         for (int32_t i = 0; i < queries; i++) times[i] = (mtan_real)(i + b) / (mtan_real)queries;
-        for (int32_t i = 0; i < n_labels; i++) labels[i] = small_whole(random, MTAN_UNLABELED, c->classes - 1);
+        for (int32_t i = 0; i < n_labels; i++) 
+            labels[i] = c->classes > 0 ? small_whole(random, MTAN_UNLABELED, c->classes - 1) : MTAN_UNLABELED;
         r->times = times;
         r->n_times = queries;
         r->labels = labels;

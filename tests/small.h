@@ -14,7 +14,11 @@ typedef struct {
 
 /* Opens the model of that number with random weights; 0 past the last one. */
 int small_open(small_model *s, int index);
+int small_open_named(small_model *s, const char *name);
 int small_close(small_model *s); /* were the guards intact? */
+
+/* Applies "key value key value ..."; 0 when a setting is refused. */
+int small_apply(mtan_config *config, const char *settings);
 
 typedef struct {
     mtan_record *records; /* (n), a guarded block, as is everything the records point to */

@@ -41,11 +41,12 @@ typedef struct {
 } probe;
 
 /* What is allowed between the difference quotient and g.d, for a direction d of length 1:
- *   RELATIVE |g|           the quotient's error of curvature; g.d itself is of the order |g| / sqrt(n), n below 300
- *   ROUNDING (1 + |f|) / h the loss carries a few roundings of its own size and of the values of order 1 that make it;
- *                          64 of them leave a margin of five over the worst quotient seen */
-#define RELATIVE 1e-7
-#define ROUNDING (64 * DBL_EPSILON)
+ *   RELATIVE |g|           what curvature leaves after the extrapolation below; g.d itself is about |g| / sqrt(n), with
+ *                          n below 1000
+ *   ROUNDING (1 + |f|) / h the loss carries a few roundings of its own size and of the values of order 1 that make it:
+ *                          a factor of 2 was seen, 16 is allowed */
+#define RELATIVE 1e-8
+#define ROUNDING (16 * DBL_EPSILON)
 
 static double uniform(mtan_mt19937 *rng, double low, double high) {
     return low + (high - low) * mtan_numpy_uniform(rng);
@@ -69,19 +70,19 @@ static double quotient(probe *p, size_t first, size_t n, const double *d, const 
     return (f[1] - f[0]) / (2 * h);
 }
 
-static int say(const probe *p, const char *part, const char *what, double quotient_, double claimed, double limit) {
+static int say(const probe *p, const char *part, const char *what, double found, double claimed, double limit) {
     if (!check_quiet)
-        printf("%s, %s: %s: quotient %.12g, gradient %.12g, limit %.3g\n", p->name, part, what, quotient_, claimed, limit);
+        printf("%s, %s: %s: quotient %.12g, gradient %.12g, limit %.3g\n", p->name, part, what, found, claimed, limit);
     return 0;
 }
 
 /* One direction inside the n entries from `first`. 1 when the claimed slope is right.
  *
  * A quotient across the kink of a ReLU is wrong although the gradient is right. Two steps, h and h/2, then disagree, and
- * the step is made smaller until they do not: the choice looks at the two quotients alone, never at the gradient. For a
+ * the step is made smaller until they do not: they are compared with each other, never with the gradient. For a
  * smooth loss their mean (4 D(h/2) - D(h)) / 3 is free of the error of order h^2 as well.
  *
- * A slope so small that its sign could be wrong within the limit proves nothing and is a failure too. */
+ * A slope of less than 50 limits, of which not two digits would be checked, proves nothing and is a failure too. */
 static int check_direction(probe *p, const char *part, size_t first, size_t n) {
     double *d = malloc(n * sizeof *d), *x = malloc(n * sizeof *x), claimed = 0, limit = 0, estimate = 0;
     const double size = check_length(p->g + first, n), loss = p->f(p->context);
@@ -99,7 +100,7 @@ static int check_direction(probe *p, const char *part, size_t first, size_t n) {
     ok = agree && fabs(estimate - claimed) <= limit;
     if (!agree) return say(p, part, "no step without a kink", estimate, claimed, limit);
     if (!ok) return say(p, part, "wrong", estimate, claimed, limit);
-    if (!(fabs(claimed) > 2 * limit)) return say(p, part, "too small to prove anything", estimate, claimed, limit);
+    if (!(fabs(claimed) > 50 * limit)) return say(p, part, "too small to prove anything", estimate, claimed, limit);
     return 1;
 }
 
@@ -145,7 +146,8 @@ TEST a_wrong_gradient_is_rejected(void) {
 }
 
 TEST a_kink_beside_the_point_is_no_error(void) {
-    const double above[TOY] = {cos(0.1), cos(0.6), cos(2.3), cos(3.9), 1}, below[TOY] = {cos(0.1), cos(0.6), cos(2.3), cos(3.9), 0};
+    const double above[TOY] = {cos(0.1), cos(0.6), cos(2.3), cos(3.9), 1},
+                 below[TOY] = {cos(0.1), cos(0.6), cos(2.3), cos(3.9), 0};
     ASSERT(toy_passes(above, 1e-5));
     ASSERT(toy_passes(below, -1e-5));
     ASSERT_FALSE(toy_passes(below, 1e-5));
@@ -163,7 +165,7 @@ TEST a_gradient_of_zero_proves_nothing(void) {
 
 enum { DEPTH = 8, CHANNELS = 3, CLASSES = 3, MOST = 17 };
 
-typedef enum { OWN_TARGETS = 1, OWN_TIMES = 2, UNLABELED = 4 } traits;
+enum { OWN_TARGETS = 1, OWN_TIMES = 2, UNLABELED = 4 }; /* traits of the records, added up */
 
 typedef struct {
     const char *name;
@@ -206,7 +208,8 @@ static int small_config(mtan_config *c, const model_case *m) {
     mtan_config_init(c, m->kind, m->classify, CHANNELS, m->classify == MTAN_CLASSIFY_NONE ? 0 : CLASSES);
     c->ref = given_points;
     return apply(c, "embed=4 enc_hidden=3 dec_hidden=2 latent=2 ref_points=4 mlp_hidden=6 noise_std=0.5 alpha=2.5") &&
-           (c->head_hidden == 0 || apply(c, "head_hidden=6")) && apply(c, m->settings) && mtan_config_check(c) == MTAN_OK;
+           (c->head_hidden == 0 || apply(c, "head_hidden=6")) && apply(c, m->settings) &&
+           mtan_config_check(c) == MTAN_OK;
 }
 
 static void random_events(mtan_mt19937 *rng, mtan_event *e, int n) {
@@ -228,27 +231,27 @@ static int fill_events(mtan_mt19937 *rng, mtan_event *e, int b) {
     return counts[b % 5];
 }
 
-static void fill_record(training *t, mtan_mt19937 *rng, int b, int traits_) {
-    const int32_t per_record = t->config.samples * t->config.ref_points * t->config.latent;
+static void fill_record(training *t, mtan_mt19937 *rng, int b, int traits) {
+    const int32_t per_record = t->config.samples * DEPTH * t->config.latent; /* no record has more points */
     mtan_record *r = &t->records[b];
     memset(r, 0, sizeof *r);
     r->events = t->events[b];
     r->n_events = fill_events(rng, t->events[b], b);
     r->id = (uint64_t)b;
-    if (traits_ & OWN_TARGETS) {
+    if (traits & OWN_TARGETS) {
         r->targets = t->targets[b];
         r->n_targets = b % 4 == 3 ? 0 : 2 + b % 4; /* also where nothing was seen, and none where something was */
         random_events(rng, t->targets[b], r->n_targets);
     }
-    if (traits_ & OWN_TIMES) {
+    if (traits & OWN_TIMES) {
         r->times = t->times[b];
         r->n_times = b % 6 == 5 ? 0 : 2 + b % 4;
         for (int i = 0; i < r->n_times; i++) t->times[b][i] = (i + uniform(rng, 0, 1)) / 4;
     }
-    if (t->config.classify != MTAN_CLASSIFY_NONE && !(traits_ & UNLABELED && b % 4 == 1)) r->labels = t->labels[b];
+    if (t->config.classify != MTAN_CLASSIFY_NONE && !(traits & UNLABELED && b % 4 == 1)) r->labels = t->labels[b];
     for (int i = 0; i < DEPTH; i++) {
         t->labels[b][i] = (int32_t)mtan_numpy_interval(rng, CLASSES - 1);
-        if (traits_ & UNLABELED && (b + i) % 3 == 0) t->labels[b][i] = MTAN_UNLABELED;
+        if (traits & UNLABELED && (b + i) % 3 == 0) t->labels[b][i] = MTAN_UNLABELED;
     }
     for (int32_t i = 0; i < per_record; i++) t->noise[b * per_record + i] = uniform(rng, -2, 2);
     if (b % 2) r->noise = t->noise + b * per_record, r->n_noise = per_record; /* the others draw their own */
@@ -265,11 +268,12 @@ static int start_training(training *t, const model_case *m, uint32_t seed) {
     t->n_weights = mtan_weights_count(&t->config);
     t->weights = guard_alloc(t->n_weights * sizeof *t->weights);
     t->gradient = malloc(t->n_weights * sizeof *t->gradient);
-    t->noise = malloc((size_t)(MOST * t->config.samples * t->config.ref_points * t->config.latent) * sizeof *t->noise);
+    t->noise = malloc((size_t)(MOST * t->config.samples * DEPTH * t->config.latent) * sizeof *t->noise);
     mtan_mt_seed(&rng, seed);
     for (int b = 0; b < t->n; b++) fill_record(t, &rng, b, m->traits);
     if (mtan_weights_init(&t->config, t->weights, seed) != MTAN_OK) return 0;
-    for (size_t i = 0; i < t->n_weights; i++) t->weights[i] *= 1.5; /* out of the range where every layer is nearly linear */
+    for (size_t i = 0; i < t->n_weights; i++)
+        t->weights[i] *= 1.5; /* out of the range where every layer is nearly linear */
     if (mtan_model_init(&t->model, &t->config, t->weights) != MTAN_OK) return 0;
     mtan_train_config_init(&config);
     config.kl_weight = 0.7;
@@ -308,8 +312,7 @@ static probe probe_of(training *t, const char *name) {
 
 /* The key's bias adds the same to every score of a query, which a softmax ignores: the gradient is 0, not nearly 0. */
 static int is_key_bias(const char *name) {
-    const char *at = strstr(name, "linears.1.bias");
-    return at != NULL;
+    return strstr(name, "linears.1.bias") != NULL;
 }
 
 static int check_key_bias(training *t, const mtan_param *param) {
@@ -321,7 +324,8 @@ static int check_key_bias(training *t, const mtan_param *param) {
         t->weights[param->offset + (uint32_t)i] += 0.25;
     }
     after = training_loss(t);
-    for (int32_t i = 0; i < param->rows; i++) t->weights[param->offset + (uint32_t)i] -= 0.25; /* a sum of few bits: exact */
+    for (int32_t i = 0; i < param->rows; i++)
+        t->weights[param->offset + (uint32_t)i] -= 0.25; /* a sum of few bits: exact */
     if (!ok) printf("%s: the gradient of a key bias is not exactly 0\n", param->name);
     return ok && fabs(after - before) <= ROUNDING * (1 + fabs(before));
 }
@@ -358,7 +362,8 @@ static const model_case model_cases[] = {
     {"enc, 2 heads", ENC_RECORD, 6, 0, "enc_heads=2"},
     {"enc, 4 heads", ENC_RECORD, 6, 0, "enc_heads=4"},
     {"enc, embedding per head", ENC_RECORD, 6, 0, "enc_heads=2 embed_heads=per_head"},
-    {"enc, embedding per head, observed points", ENC_RECORD, 6, 0, "enc_heads=2 embed_heads=per_head reference=observed"},
+    {"enc, embedding per head, observed points", ENC_RECORD, 6, 0,
+     "enc_heads=2 embed_heads=per_head reference=observed"},
     {"enc, fixed embedding", ENC_RECORD, 6, 0, "embedding=fixed enc_heads=2"},
     {"enc, rbf", ENC_RECORD, 6, 0, "encoder=rbf"},
     {"enc, rbf, observed points", ENC_RECORD, 6, OWN_TIMES, "encoder=rbf reference=observed"},
@@ -381,6 +386,14 @@ static const model_case model_cases[] = {
     {"interp, faithful, skip, several shards", INTERP, 17, OWN_TARGETS, "samples=3 bound=faithful norm=0 skip_empty=1"},
     {"interp, targets", INTERP, 6, OWN_TARGETS, "samples=2 bound=elbo skip_empty=0"},
     {"interp, given points", INTERP, 6, 0, "reference=given"},
+    {"interp, observed points", INTERP, 6, 0, "reference=observed samples=2"},
+    {"interp, observed points, targets", INTERP, 17, OWN_TARGETS,
+     "reference=observed samples=3 bound=iwae dec_heads=2"},
+    {"interp, observed points, embedding per head", INTERP, 6, OWN_TARGETS,
+     "reference=observed enc_heads=2 dec_heads=2 embed_heads=per_head bound=faithful skip_empty=0"},
+    {"interp, observed points, fixed embedding", INTERP, 6, OWN_TARGETS, "reference=observed embedding=fixed"},
+    {"interp, observed points, rbf", INTERP, 6, OWN_TARGETS, "reference=observed encoder=rbf decoder=rbf samples=2"},
+    {"interp, observed points, rnn3", INTERP, 6, OWN_TARGETS, "reference=observed encoder=rnn3 decoder=rnn3"},
     {"interp, 3 points, small noise", INTERP, 6, 0, "ref_points=3 noise_std=0.1"},
     {"interp, 2 and 4 heads", INTERP, 6, 0, "enc_heads=2 dec_heads=4"},
     {"interp, 4 and 2 heads", INTERP, 6, OWN_TARGETS, "enc_heads=4 dec_heads=2 samples=2"},
@@ -394,16 +407,20 @@ static const model_case model_cases[] = {
     {"full, several shards", FULL_RECORD, 17, OWN_TARGETS | UNLABELED, "samples=2 bound=faithful"},
     {"full, linear head", FULL_RECORD, 6, UNLABELED, "head_hidden=0 samples=3 bound=iwae"},
     {"full, embedding per head", FULL_RECORD, 6, 0, "enc_heads=2 dec_heads=4 embed_heads=per_head"},
+    {"full, observed points", FULL_RECORD, 17, OWN_TARGETS | UNLABELED, "reference=observed samples=2 enc_heads=2"},
     {"full, rbf", FULL_RECORD, 6, 0, "encoder=rbf decoder=rbf"},
     {"full, rnn3", FULL_RECORD, 6, 0, "encoder=rnn3 decoder=rnn3 samples=2"},
     {"full time", FULL_TIME, 6, 0, ""},
     {"full time, several shards", FULL_TIME, 17, OWN_TIMES | UNLABELED, "samples=2 enc_heads=2 dec_heads=2"},
     {"full time, linear head", FULL_TIME, 6, OWN_TIMES, "head_hidden=0"},
     {"full time, embedding per head", FULL_TIME, 6, OWN_TIMES, "enc_heads=2 dec_heads=2 embed_heads=per_head"},
+    {"full time, observed points", FULL_TIME, 6, OWN_TIMES | UNLABELED, "reference=observed samples=2 dec_heads=2"},
+    {"full time, observed points, rbf", FULL_TIME, 6, OWN_TIMES, "reference=observed encoder=rbf decoder=rbf"},
     {"full time, rbf", FULL_TIME, 6, UNLABELED, "encoder=rbf decoder=rbf samples=2"},
     {"full time, rnn3", FULL_TIME, 6, 0, "encoder=rnn3 decoder=rnn3"},
 };
 
+/* Seed 5: with some others the few hidden units of a layer are all below 0, and the layers under it learn nothing. */
 TEST model(const model_case *m) {
     training t;
     ASSERTm("the case cannot be set up", start_training(&t, m, 5));
@@ -453,7 +470,7 @@ TEST a_spoilt_tensor_of_a_model_is_rejected(void) {
  * arrays, as a model's do. Ops that work in place get a copy of their leaf. The objective is the output's product with
  * random cotangents; for the two ops that end a model it is `seed` times their loss. */
 
-enum { LEAVES = 8, REALS = 512, B = 4, S = 2, D = 3, T = 8, Q = 8, K = 3, C = 3, Z = 2, N = 3, E = 4 };
+enum { LEAVES = 8, REALS = 512, B = 4, S = 2, D = 3, T = 8, P = 8, Q = 10, K = 3, C = 3, Z = 2, N = 3, E = 4 };
 
 typedef struct op_run op_run;
 typedef struct {
@@ -470,7 +487,7 @@ struct op_run {
     size_t first[LEAVES + 1]; /* of each leaf in x and g */
     int leaves, counting;
     mtan_tensor out; /* may be a view */
-    double seed; /* 0: the output gets cotangents */
+    double seed;     /* 0: the output gets cotangents */
     double cotangents[REALS];
     void *memory;
     size_t capacity;
@@ -515,37 +532,47 @@ static mtan_tensor output(op_run *r, int32_t rows, int32_t cols) {
 }
 
 /* Four records: five times and an equal pair of observations; two times; one event; nothing. `ragged`: 4, 3, 1 and 0
- * steps at the records' own queries; otherwise K steps for all. */
+ * points of the records' own; otherwise K points for all. Every record has queries. */
 static void make_batch(op_run *r, int32_t ragged) {
-    static int32_t ragged_first[] = {0, 3, 5, 7, 8}, even_first[] = {0, B, 2 * B, 3 * B};
-    static int32_t ragged_length[] = {4, 3, 1, 0}, even_length[] = {K, K, K, K};
-    static int32_t ragged_score0[] = {0, 20, 26, 27, 27}, even_score0[] = {0, 15, 21, 24, 24};
-    static int32_t time0[] = {0, 5, 7, 8, 8}, query0[] = {0, 4, 7, 8, 8}, order[] = {0, 1, 2, 3};
-    static int32_t begin[] = {0, 4, 6, 6, 6, 7, 7, 9, 9, 9, 10, 10, 10, 10, 10, 10}, row[] = {0, 1, 1, 4, 2, 3, 0, 0, 1, 0};
-    static int32_t cell0[] = {0, 4, 6, 7, 7}, cell_row[] = {0, 1, 1, 3, 0, 2, 0}, cell_channel[] = {2, 0, 0, 1, 1, 2, 0};
-    static mtan_real value[] = {0.3, -0.8, 1.1, 0.2, -0.4, 0.9, 0.6, -1.0, 0.5, 0.7}, cell_value[] = {1, -1, 0.5, 0.2, 0.3, -0.7, 0.9};
-    static const mtan_real time[T] = {0.05, 0.2, 0.45, 0.7, 1, 0.3, 0.6, 0.5}, query[Q] = {0, 0.15, 0.5, 0.95, 0.2, 0.35, 0.8, 0.4};
+    static int32_t order[] = {0, 1, 2, 3}, time0[] = {0, 5, 7, 8, 8}, point0[] = {0, 4, 7, 8, 8};
+    static int32_t query0[] = {0, 3, 5, 8, 10}, row[] = {0, 1, 1, 4, 2, 3, 0, 0, 1, 0};
+    static int32_t begin[] = {0, 4, 6, 6, 6, 7, 7, 9, 9, 9, 10, 10, 10, 10, 10, 10};
+    static int32_t cell0[] = {0, 4, 6, 7, 8}, cell_row[] = {0, 1, 1, 2, 0, 1, 2, 1};
+    static int32_t cell_channel[] = {2, 0, 0, 1, 1, 2, 0, 2};
+    static int32_t first[2][5] = {{0, B, 2 * B, 3 * B}, {0, 3, 5, 7, 8}}, length[2][B] = {{K, K, K, K}, {4, 3, 1, 0}};
+    static int32_t score0[2][5] = {{0, 15, 21, 24, 24}, {0, 20, 26, 27, 27}}; /* times x points of each record */
+    static int32_t pair0[2][5] = {{0, 9, 15, 24, 30}, {0, 12, 18, 21, 21}};   /* queries x points */
+    static mtan_real value[] = {0.3, -0.8, 1.1, 0.2, -0.4, 0.9, 0.6, -1.0, 0.5, 0.7};
+    static mtan_real cell_value[] = {1, -1, 0.5, 0.2, 0.3, -0.7, 0.9, 0.1};
+    static const mtan_real time[T] = {0.05, 0.2, 0.45, 0.7, 1, 0.3, 0.6, 0.5};
+    static const mtan_real point[P] = {0, 0.15, 0.5, 0.95, 0.2, 0.35, 0.8, 0.4};
+    static const mtan_real query[Q] = {0.1, 0.3, 0.9, 0.4, 0.7, 0, 0.6, 1, 0.2, 0.8};
     mtan_batch *b = &r->batch;
     memset(b, 0, sizeof *b);
-    b->records = B, b->samples = S, b->channels = D;
-    b->steps = ragged ? 4 : K;
-    b->order = order;
-    b->first = ragged ? ragged_first : even_first;
-    b->length = ragged ? ragged_length : even_length;
-    b->score0 = ragged ? ragged_score0 : even_score0;
+    b->records = B, b->samples = S, b->channels = D, b->steps = ragged ? 4 : K;
+    b->order = order, b->first = first[ragged], b->length = length[ragged];
+    b->score0 = score0[ragged], b->pair0 = pair0[ragged], b->point0 = ragged ? point0 : NULL;
     b->time0 = time0, b->query0 = query0, b->begin = begin, b->row = row, b->value = value;
     b->cell0 = cell0, b->cell_row = cell_row, b->cell_channel = cell_channel, b->cell_value = cell_value;
     b->time = constant(r, T, time);
+    b->point = constant(r, P, point);
     b->query = constant(r, Q, query);
-    b->times = T, b->queries = Q, b->cells = 7, b->events = 10;
-    b->rows = b->first[b->steps], b->scores = b->score0[B];
+    b->times = T, b->queries = Q, b->cells = cell0[B], b->events = 10;
+    b->rows = b->first[b->steps], b->scores = b->score0[B], b->pairs = b->pair0[B];
     r->tape.batch = b;
+}
+
+/* Where the sequence stands: K points shared by all, or the records' own. */
+static mtan_tensor points(op_run *r) {
+    static const mtan_real shared[K] = {0, 0.5, 1};
+    return r->batch.point0 ? r->batch.point : constant(r, K, shared);
 }
 
 static void build_embed(op_run *r) {
     mtan_tensor p[4];
     make_batch(r, 0);
-    p[0] = leaf(r, 1, 1, -2, 2), p[1] = leaf(r, 1, 1, -2, 2), p[2] = leaf(r, E - 1, 1, -8, 8), p[3] = leaf(r, E - 1, 1, -2, 2);
+    p[0] = leaf(r, 1, 1, -2, 2), p[1] = leaf(r, 1, 1, -2, 2), p[2] = leaf(r, E - 1, 1, -8, 8),
+    p[3] = leaf(r, E - 1, 1, -2, 2);
     mtan_op_embed(&r->tape, output(r, T, E), r->batch.time, p);
 }
 
@@ -617,10 +644,23 @@ static void build_softmax(op_run *r) {
     mtan_op_softmax(&r->tape, r->out);
 }
 
-static void build_score(op_run *r) { /* variant: queries of each record's own */
+static void build_score(op_run *r) { /* variant: 1 ragged, 2 the decoder's */
+    const int32_t ragged = r->op->variant & 1, decoder = r->op->variant >> 1;
+    make_batch(r, ragged);
+    const mtan_tensor row = leaf(r, decoder ? Q : T, E, -1, 1), point = leaf(r, ragged ? P : K, E, -1, 1);
+    mtan_op_score(&r->tape, output(r, 1, decoder ? r->batch.pairs : r->batch.scores), row, point, decoder);
+}
+
+static void build_softmax_pairs(op_run *r) { /* variant: ragged */
     make_batch(r, r->op->variant);
-    const mtan_tensor key = leaf(r, T, E, -1, 1), query = leaf(r, r->op->variant ? Q : K, E, -1, 1);
-    mtan_op_score(&r->tape, output(r, 1, r->batch.scores), key, query, !r->op->variant);
+    r->out = copied(r, leaf(r, 1, r->batch.pairs, -3, 3));
+    mtan_op_softmax_pairs(&r->tape, r->out);
+}
+
+static void build_regroup(op_run *r) {
+    make_batch(r, 1);
+    const mtan_tensor x = leaf(r, r->batch.rows * S, C, -1, 1);
+    mtan_op_regroup(&r->tape, output(r, x.rows, C), x);
 }
 
 /* variant 1: ragged. 2: ragged, and the events of a channel lie so far below the maximum of their query that the channel
@@ -633,25 +673,23 @@ static void build_attend(op_run *r) {
     mtan_op_attend(&r->tape, output(r, r->batch.rows, D), score);
 }
 
-static void build_attend_rbf(op_run *r) { /* variant: queries of each record's own */
-    static const mtan_real ref[K] = {0, 0.5, 1};
+static void build_attend_rbf(op_run *r) { /* variant: ragged */
     make_batch(r, r->op->variant);
-    const mtan_tensor query = r->op->variant ? r->batch.query : constant(r, K, ref);
-    mtan_op_attend_rbf(&r->tape, output(r, r->batch.rows, D), query, leaf(r, 1, D, 0.5, 3));
+    mtan_op_attend_rbf(&r->tape, output(r, r->batch.rows, D), points(r), leaf(r, 1, D, 0.5, 3));
 }
 
-static void build_attend_values(op_run *r) { /* two heads side by side */
-    make_batch(r, 0);
-    const mtan_tensor a = leaf(r, Q, K, 0, 1), b = leaf(r, Q, K, 0, 1), value = leaf(r, K * B * S, C, -1, 1);
-    const mtan_tensor y = output(r, Q * S, 2 * C);
+static void build_attend_values(op_run *r) { /* two heads side by side; variant: ragged */
+    make_batch(r, r->op->variant);
+    const int32_t pairs = r->batch.pairs;
+    const mtan_tensor a = leaf(r, 1, pairs, 0, 1), b = leaf(r, 1, pairs, 0, 1);
+    const mtan_tensor value = leaf(r, r->batch.rows * S, C, -1, 1), y = output(r, Q * S, 2 * C);
     mtan_op_attend_values(&r->tape, mtan_columns(y, 0, C), a, value);
     mtan_op_attend_values(&r->tape, mtan_columns(y, C, C), b, value);
 }
 
-static void build_smooth(op_run *r) {
-    static const mtan_real ref[K] = {0, 0.5, 1};
-    make_batch(r, 0);
-    const mtan_tensor key = constant(r, K, ref), beta = leaf(r, 1, C, 0.5, 3), value = leaf(r, K * B * S, C, -1, 1);
+static void build_smooth(op_run *r) { /* variant: ragged */
+    make_batch(r, r->op->variant);
+    const mtan_tensor key = points(r), beta = leaf(r, 1, C, 0.5, 3), value = leaf(r, r->batch.rows * S, C, -1, 1);
     mtan_op_smooth(&r->tape, output(r, Q * S, C), key, beta, value);
 }
 
@@ -664,27 +702,29 @@ static void build_gru(op_run *r) { /* variant: 1 ragged, 2 reverse, 4 two sample
     mtan_op_gru(&r->tape, r->out, gx, w, b, samples, v >> 1 & 1);
 }
 
+/* variant of the next four: ragged */
+
 static void build_sample(op_run *r) {
-    make_batch(r, 0);
+    make_batch(r, r->op->variant);
     const mtan_tensor posterior = leaf(r, r->batch.rows, 2 * Z, -1, 1);
     mtan_op_sample(&r->tape, output(r, r->batch.rows * S, Z), posterior, random_constant(r, r->batch.rows * S, Z));
 }
 
 static void build_kl(op_run *r) {
-    make_batch(r, 0);
+    make_batch(r, r->op->variant);
     mtan_op_kl(&r->tape, output(r, B, 1), leaf(r, r->batch.rows, 2 * Z, -1, 1));
 }
 
 /* z is an input beside the posterior here: the op counts the noise, not (z - mean) / std, as what it is given. */
 static void build_ratio(op_run *r) {
-    make_batch(r, 0);
+    make_batch(r, r->op->variant);
     const mtan_tensor z = leaf(r, r->batch.rows * S, Z, -1, 1), posterior = leaf(r, r->batch.rows, 2 * Z, -1, 1);
     mtan_op_ratio(&r->tape, output(r, B * S, 1), z, posterior, random_constant(r, r->batch.rows * S, Z));
 }
 
 /* z made from the posterior, as models have it. */
 static void build_sampled_ratio(op_run *r) {
-    make_batch(r, 0);
+    make_batch(r, r->op->variant);
     const mtan_tensor posterior = leaf(r, r->batch.rows, 2 * Z, -1, 1), z = mtan_new(&r->tape, r->batch.rows * S, Z);
     const mtan_tensor noise = random_constant(r, r->batch.rows * S, Z);
     mtan_op_sample(&r->tape, z, posterior, noise);
@@ -696,7 +736,7 @@ static void build_loglik(op_run *r) {
     mtan_op_loglik(&r->tape, output(r, B * S, 1), leaf(r, Q * S, D, -1, 1), 0.3);
 }
 
-static void build_bound(op_run *r) { /* variant: the bound */
+static void build_bound(op_run *r) {                      /* variant: the bound */
     static const mtan_real shares[B] = {1, 0.25, 0, 0.5}; /* the third record is left out */
     const mtan_bound bound = (mtan_bound)r->op->variant;
     const mtan_tensor logp = leaf(r, B * S, 1, -2, 2), kl = leaf(r, bound == MTAN_BOUND_IWAE ? B * S : B, 1, -1, 2);
@@ -729,7 +769,8 @@ static void build_user(op_run *r) {
     mtan_node *node = mtan_record_op(&r->tape, MTAN_OP_USER + 1);
     r->tape.user = user;
     if (node) node->n[0] = 12, node->t[0] = y, node->t[1] = x;
-    for (int i = 0; !r->counting && i < 12; i++) mtan_data(&r->tape, y)[i] = mtan_data(&r->tape, x)[i] * mtan_data(&r->tape, x)[i];
+    for (int i = 0; !r->counting && i < 12; i++)
+        mtan_data(&r->tape, y)[i] = mtan_data(&r->tape, x)[i] * mtan_data(&r->tape, x)[i];
 }
 
 static const op_case op_cases[] = {
@@ -749,15 +790,22 @@ static const op_case op_cases[] = {
     {"last", build_last, 0},
     {"last, ragged", build_last, 1},
     {"softmax", build_softmax, 0},
-    {"score, shared queries", build_score, 0},
-    {"score, own queries", build_score, 1},
+    {"softmax_pairs", build_softmax_pairs, 0},
+    {"softmax_pairs, ragged", build_softmax_pairs, 1},
+    {"regroup", build_regroup, 0},
+    {"score", build_score, 0},
+    {"score, ragged", build_score, 1},
+    {"score, decoder", build_score, 2},
+    {"score, decoder, ragged", build_score, 3},
     {"attend", build_attend, 0},
     {"attend, ragged", build_attend, 1},
     {"attend, far", build_attend, 2},
-    {"attend_rbf, shared queries", build_attend_rbf, 0},
-    {"attend_rbf, own queries", build_attend_rbf, 1},
+    {"attend_rbf", build_attend_rbf, 0},
+    {"attend_rbf, ragged", build_attend_rbf, 1},
     {"attend_values", build_attend_values, 0},
+    {"attend_values, ragged", build_attend_values, 1},
     {"smooth", build_smooth, 0},
+    {"smooth, ragged", build_smooth, 1},
     {"gru", build_gru, 0},
     {"gru, ragged", build_gru, 1},
     {"gru, reverse", build_gru, 2},
@@ -767,9 +815,13 @@ static const op_case op_cases[] = {
     {"gru, reverse, samples", build_gru, 6},
     {"gru, ragged, reverse, samples", build_gru, 7},
     {"sample", build_sample, 0},
+    {"sample, ragged", build_sample, 1},
     {"kl", build_kl, 0},
+    {"kl, ragged", build_kl, 1},
     {"ratio", build_ratio, 0},
+    {"ratio, ragged", build_ratio, 1},
     {"ratio of samples", build_sampled_ratio, 0},
+    {"ratio of samples, ragged", build_sampled_ratio, 1},
     {"loglik", build_loglik, 0},
     {"bound, faithful", build_bound, MTAN_BOUND_FAITHFUL},
     {"bound, elbo", build_bound, MTAN_BOUND_ELBO},

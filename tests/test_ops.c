@@ -535,29 +535,150 @@ typedef struct gru_case {
     int32_t alone; /* which record; -1: all four together */
 } gru_case;
 
-/* The row of step k and sample s of record b when all run together. */
-static size_t together_row(size_t b, size_t k, size_t s, size_t samples) {
-    static const size_t first[5] = {0, 4, 7, 10, 11};
-    return (first[k] + b) * samples + s;
-}
-
-static size_t alone_entry(const piece *p, size_t i, size_t cols) {
-    const gru_case *c = p->argument;
-    (void)cols;
-    return i + 0 * (size_t)c->samples;
-}
-
-/* The rows of a record alone have the inputs, and the outputs the cotangents, that they have among all. */
+/* Input and output have the rows of all records, so that a record has the same numbers and cotangents in either run. */
 static void build_ragged(piece *p) {
     const gru_case *c = p->argument;
     const int32_t S = c->samples;
-    mtan_tensor gx, w, b, y;
+    mtan_tensor x, gx, w, b, y, out;
     if (c->alone < 0) piece_lengths(p, 4, ragged);
     else piece_lengths(p, 1, &ragged[c->alone]);
-    gx = piece_input(p, "gx", p->batch.rows * S, 3 * GRU_N, 2, NULL);
+    x = piece_input(p, "x", GRU_ROWS * S, 3 * GRU_N, 2, NULL);
     w = piece_input(p, "w", 3 * GRU_N, GRU_N, 1, NULL);
     b = piece_input(p, "b", 1, 3 * GRU_N, 1, NULL);
+    gx = mtan_new(&p->tape, p->batch.rows * S, 3 * GRU_N);
     y = mtan_new(&p->tape, p->batch.rows * S, GRU_N);
+    out = mtan_new(&p->tape, GRU_ROWS * S, GRU_N);
+    for (int32_t r = 0, at = 0; r < GRU_ROWS; r++)
+        if (c->alone < 0 || record_of_row[r] == (size_t)c->alone)
+            mtan_op_copy(&p->tape, mtan_rows(gx, at++ * S, S), mtan_rows(x, r * S, S));
     mtan_op_gru(&p->tape, y, gx, w, b, S, c->reverse);
+    for (int32_t r = 0, at = 0; r < GRU_ROWS; r++)
+        if (c->alone < 0 || record_of_row[r] == (size_t)c->alone)
+            mtan_op_copy(&p->tape, mtan_rows(out, r * S, S), mtan_rows(y, at++ * S, S));
+    piece_output(p, "out", out, NULL);
+}
+
+typedef struct gru_result {
+    mtan_real out[GRU_MOST], dx[GRU_MOST], dw[3 * GRU_N * GRU_N], db[3 * GRU_N];
+} gru_result;
+
+static int run_gru(const gru_case *c, gru_result *r) {
+    piece p;
+    const int ok = piece_run(&p, "ragged", build_ragged, c);
+    if (ok) {
+        piece_values(&p, "out", r->out), piece_gradient(&p, "x", r->dx);
+        piece_gradient(&p, "w", r->dw), piece_gradient(&p, "b", r->db);
+    }
+    return piece_end(&p) && ok;
+}
+
+/* The gradients of the weights are sums over records in another order: equal to rounding only. */
+TEST ragged_gru(int32_t samples, int32_t reverse) {
+    const size_t wide = 3 * GRU_N * (size_t)samples, narrow = GRU_N * (size_t)samples;
+    gru_case c = {samples, reverse, -1};
+    gru_result all, one;
+    double dw[3 * GRU_N * GRU_N] = {0}, db[3 * GRU_N] = {0};
+    ASSERT(run_gru(&c, &all));
+    for (c.alone = 0; c.alone < 4; c.alone++) {
+        ASSERT(run_gru(&c, &one));
+        for (size_t r = 0; r < GRU_ROWS; r++) {
+            if (record_of_row[r] != (size_t)c.alone) continue;
+            ASSERT(check_same("out", one.out + r * narrow, all.out + r * narrow, narrow * sizeof(mtan_real)));
+            ASSERT(check_same("dx", one.dx + r * wide, all.dx + r * wide, wide * sizeof(mtan_real)));
+        }
+        for (size_t i = 0; i < 3 * GRU_N * GRU_N; i++) dw[i] += (double)one.dw[i];
+        for (size_t i = 0; i < 3 * GRU_N; i++) db[i] += (double)one.db[i];
+    }
+    ASSERT(piece_near("dw", all.dw, dw, 3 * GRU_N * GRU_N));
+    ASSERT(piece_near("db", all.db, db, 3 * GRU_N));
+    PASS();
+}
+
+/* ---- an op that the library does not know: y = x^2, the second of the caller's table ---- */
+
+static void never_called(mtan_tape *tape, const mtan_node *node) {
+    (void)node;
+    tape->status = MTAN_ERR_INPUT;
+}
+
+static void square_backward(mtan_tape *tape, const mtan_node *node) {
+    const mtan_real *dy = mtan_grad(tape, node->t[0]), *x = mtan_data(tape, node->t[1]);
+    mtan_real *dx = mtan_grad(tape, node->t[1]);
+    for (int32_t i = 0; i < node->n[0]; i++) dx[i] += 2 * x[i] * dy[i] * node->x[0];
+}
+
+/* 0.5 (-2 x)^2: library ops before and after, so that the order of the backward run matters */
+static void build_user(piece *p) {
+    static const mtan_backward table[] = {never_called, square_backward};
+    const mtan_tensor x = piece_input(p, "x", 3, 5, 1, NULL), y = mtan_new(&p->tape, 3, 5);
+    mtan_node *node;
+    p->tape.user = table;
+    mtan_op_scale(&p->tape, x, -2);
+    node = mtan_record_op(&p->tape, MTAN_OP_USER + 1);
+    if (node) node->t[0] = y, node->t[1] = x, node->n[0] = 15, node->x[0] = 1;
+    for (int32_t i = 0; piece_runs(p) && i < 15; i++) {
+        const mtan_real v = mtan_data(&p->tape, x)[i];
+        mtan_data(&p->tape, y)[i] = v * v;
+    }
+    mtan_op_scale(&p->tape, y, 0.5);
     piece_output(p, "out", y, NULL);
+}
+
+TEST user_op(void) {
+    piece p;
+    mtan_real out[15], dx[15];
+    double expected[15], edx[15];
+    ASSERT(piece_run(&p, "user", build_user, NULL));
+    for (size_t i = 0; i < 15; i++) {
+        const double x = piece_u(&p, "x", i);
+        expected[i] = 2 * x * x;
+        edx[i] = 4 * x * piece_cotangent(&p, "out", i);
+    }
+    piece_values(&p, "out", out), piece_gradient(&p, "x", dx);
+    ASSERT_EQ(MTAN_OK, p.tape.status);
+    ASSERT_EQ(3, p.tape.nodes);
+    ASSERT(piece_near("user", out, expected, 15));
+    ASSERT(piece_near("user dx", dx, edx, 15));
+    ASSERT(piece_end(&p));
+    PASS();
+}
+
+/* Without recording there are no gradients and no nodes, and the values are the same bits. */
+static void build_not_recording(piece *p) {
+    p->tape.recording = 0;
+    build_attention(p);
+}
+
+TEST without_recording(void) {
+    piece with, without;
+    mtan_real a[30], b[30];
+    ASSERT(piece_run(&with, "attention", build_attention, NULL));
+    ASSERT(piece_run(&without, "attention", build_not_recording, NULL));
+    ASSERT_EQ(0, without.tape.nodes);
+    ASSERT(without.tape.peak < with.tape.peak);
+    piece_values(&with, "out", a), piece_values(&without, "out", b);
+    ASSERT(check_same("out", b, a, sizeof a));
+    ASSERT(piece_end(&with) && piece_end(&without));
+    PASS();
+}
+
+SUITE(ops_suite) {
+    static const bound_case bound_cases[] = {
+        {MTAN_BOUND_FAITHFUL, 0}, {MTAN_BOUND_FAITHFUL, 1}, {MTAN_BOUND_ELBO, 0}, {MTAN_BOUND_ELBO, 1}, {MTAN_BOUND_IWAE, 1},
+    };
+    for (size_t i = 0; i < sizeof golden_ops / sizeof *golden_ops; i++) {
+        greatest_set_test_suffix(golden_ops[i].name);
+        RUN_TESTp(golden_op, &golden_ops[i]);
+    }
+    RUN_TEST(golden_cross_entropy);
+    RUN_TEST(golden_attention_masked);
+    RUN_TEST(copies);
+    RUN_TEST(spreads);
+    RUN_TEST(lasts);
+    RUN_TEST(products);
+    for (size_t i = 0; i < sizeof bound_cases / sizeof *bound_cases; i++) RUN_TESTp(bounds, &bound_cases[i]);
+    RUN_TEST(ratios);
+    for (int32_t i = 0; i < 4; i++) RUN_TESTp(ragged_gru, 1 + i / 2, i % 2);
+    RUN_TEST(user_op);
+    RUN_TEST(without_recording);
 }

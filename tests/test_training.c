@@ -9,7 +9,7 @@
 
 #include "check.h"
 #include "golden_file.h"
-#include "small_model.h"
+#include "tiny_model.h"
 
 /* ---- optimisers ---- */
 
@@ -25,15 +25,15 @@ static double step_limit(const double *ref, double err32) {
 TEST optimizer_is_torchs(const char *tensor, mtan_optimizer optimizer, double clip) {
     double ref[OPTIM_STEPS * OPTIM_WEIGHTS], err[OPTIM_STEPS];
     char name[32];
-    small_model s;
+    tiny_model s;
     mtan_train_config config;
     snprintf(name, sizeof name, "%s.err32", tensor);
     ASSERT(golden_read("optim.safetensors", tensor, MTAN_DTYPE_F64, ref, OPTIM_STEPS * OPTIM_WEIGHTS));
     ASSERT(golden_read("optim.safetensors", name, MTAN_DTYPE_F64, err, OPTIM_STEPS));
-    small_open(&s, SMALL_ENC, 1);
+    tiny_open(&s, TINY_ENC, 1);
     mtan_train_config_init(&config);
     config.optimizer = optimizer, config.clip = clip, config.lr = 1e-3;
-    small_train(&s, &config);
+    tiny_train(&s, &config);
     for (size_t i = 0; i < OPTIM_WEIGHTS; i++) s.weights[i] = (mtan_real)golden_u("optim.weight", i);
     const mtan_real beyond = s.weights[OPTIM_WEIGHTS];
     for (size_t step = 0; step < OPTIM_STEPS; step++) {
@@ -48,18 +48,18 @@ TEST optimizer_is_torchs(const char *tensor, mtan_optimizer optimizer, double cl
     }
     ASSERT(s.weights[OPTIM_WEIGHTS] == beyond);
     ASSERT_EQ(OPTIM_STEPS, (int)s.trainer.step);
-    ASSERT(small_close(&s));
+    ASSERT(tiny_close(&s));
     PASS();
 }
 
 TEST gradient_that_is_not_finite_changes_nothing(void) {
     static const double bad[] = {NAN, INFINITY, -INFINITY};
-    small_model s;
+    tiny_model s;
     mtan_train_config config;
-    small_open(&s, SMALL_ENC, 1);
+    tiny_open(&s, TINY_ENC, 1);
     mtan_train_config_init(&config);
-    small_train(&s, &config);
-    mtan_real *before = small_copy(s.weights, s.count);
+    tiny_train(&s, &config);
+    mtan_real *before = tiny_copy(s.weights, s.count);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         memset(s.trainer.gradient, 0, s.trainer.n_params * sizeof(mtan_real));
         s.trainer.gradient[i] = (mtan_real)bad[i];
@@ -68,7 +68,7 @@ TEST gradient_that_is_not_finite_changes_nothing(void) {
     ASSERT(check_same("weights", s.weights, before, s.count * sizeof *before));
     ASSERT_EQ(0, (int)s.trainer.step);
     free(before);
-    ASSERT(small_close(&s));
+    ASSERT(tiny_close(&s));
     PASS();
 }
 
@@ -88,15 +88,15 @@ static double log_schedule(void *context, int64_t step, int32_t epoch) {
 
 TEST schedule_scales_the_rate(void) {
     schedule_log log = {0, 0, 0, 0.25};
-    small_model a, b;
+    tiny_model a, b;
     mtan_report report;
     mtan_train_config config;
-    small_open(&a, SMALL_FULL, 4), small_open(&b, SMALL_FULL, 4);
+    tiny_open(&a, TINY_FULL, 4), tiny_open(&b, TINY_FULL, 4);
     mtan_train_config_init(&config);
     config.lr = 0.25 * 0.0078125; /* exact, so both roads to it give the same bits */
-    small_train(&a, &config);
+    tiny_train(&a, &config);
     config.lr = 0.0078125, config.schedule = log_schedule, config.schedule_context = &log;
-    small_train(&b, &config);
+    tiny_train(&b, &config);
     for (int step = 1; step <= 3; step++) {
         ASSERT_EQ(MTAN_OK, mtan_train_step(&a.trainer, a.records, 4, 10 + step, &report));
         ASSERT_EQ(MTAN_OK, mtan_train_step(&b.trainer, b.records, 4, 10 + step, &report));
@@ -108,7 +108,7 @@ TEST schedule_scales_the_rate(void) {
     log.factor = 0; /* a rate of 0 leaves the weights where they are */
     ASSERT_EQ(MTAN_OK, mtan_train_step(&b.trainer, b.records, 4, 20, &report));
     ASSERT(check_same("weights", b.weights, a.weights, a.count * sizeof *a.weights));
-    ASSERT(small_close(&a) & small_close(&b));
+    ASSERT(tiny_close(&a) & tiny_close(&b));
     PASS();
 }
 
@@ -116,36 +116,36 @@ TEST schedule_scales_the_rate(void) {
 
 /* 50 steps on 16 records whose labels can be read off the first value. The factor is what must be left of the way down:
  * cross-entropy has 0 for a floor; the bound has one near its noise, so there only the fall is asked for. */
-TEST loss_falls(small_kind kind) {
-    small_model s;
+TEST loss_falls(tiny_kind kind) {
+    tiny_model s;
     mtan_train_config config;
     mtan_report first, last;
-    small_open(&s, kind, 16);
+    tiny_open(&s, kind, 16);
     mtan_train_config_init(&config);
     config.lr = 0.01;
-    small_train(&s, &config);
+    tiny_train(&s, &config);
     ASSERT_EQ(MTAN_OK, mtan_train_loss(&s.trainer, s.records, 16, 1, &first));
     for (int step = 0; step < 50; step++) ASSERT_EQ(MTAN_OK, mtan_train_step(&s.trainer, s.records, 16, 1, &last));
     ASSERT_EQ(MTAN_OK, mtan_train_loss(&s.trainer, s.records, 16, 1, &last));
-    if (greatest_get_verbosity()) printf("  ok %s: loss %.4f, then %.4f\n", small_names[kind], first.loss, last.loss);
+    if (greatest_get_verbosity()) printf("  ok %s: loss %.4f, then %.4f\n", tiny_names[kind], first.loss, last.loss);
     ASSERT(isfinite(first.loss) && isfinite(last.loss));
     ASSERT(last.loss < 0.6 * first.loss);
-    ASSERT(small_close(&s));
+    ASSERT(tiny_close(&s));
     PASS();
 }
 
 /* The loss alone takes the same path as the gradient, and changes no weight, moment or gradient. */
-TEST loss_is_that_of_the_gradient(small_kind kind) {
-    small_model s;
+TEST loss_is_that_of_the_gradient(tiny_kind kind) {
+    tiny_model s;
     mtan_train_config config;
     mtan_report whole, alone;
-    small_open(&s, kind, 9);
+    tiny_open(&s, kind, 9);
     mtan_train_config_init(&config);
-    small_train(&s, &config);
+    tiny_train(&s, &config);
     ASSERT_EQ(MTAN_OK, mtan_train_step(&s.trainer, s.records, 9, 1, &whole));
     ASSERT_EQ(MTAN_OK, mtan_train_gradient(&s.trainer, s.records, 9, 2, &whole));
-    mtan_real *weights = small_copy(s.weights, s.count), *gradient = small_copy(s.trainer.gradient, s.count);
-    mtan_real *moment1 = small_copy(s.trainer.moment1, s.count), *moment2 = small_copy(s.trainer.moment2, s.count);
+    mtan_real *weights = tiny_copy(s.weights, s.count), *gradient = tiny_copy(s.trainer.gradient, s.count);
+    mtan_real *moment1 = tiny_copy(s.trainer.moment1, s.count), *moment2 = tiny_copy(s.trainer.moment2, s.count);
     ASSERT_EQ(MTAN_OK, mtan_train_loss(&s.trainer, s.records, 9, 2, &alone));
     ASSERT(check_same("loss", &alone.loss, &whole.loss, sizeof alone.loss));
     ASSERT(check_same("recon", &alone.recon, &whole.recon, sizeof alone.recon));
@@ -161,7 +161,7 @@ TEST loss_is_that_of_the_gradient(small_kind kind) {
     ASSERT_EQ(1, (int)s.trainer.step);
     ASSERT(whole.gradient_norm > 0);
     free(weights), free(gradient), free(moment1), free(moment2);
-    ASSERT(small_close(&s));
+    ASSERT(tiny_close(&s));
     PASS();
 }
 
@@ -225,26 +225,26 @@ static void on_threads(void *context, int32_t n, mtan_body body, void *argument)
 enum { STEPS = 10, BATCH = 37 }; /* 37 records: 8 shards of two sizes */
 
 /* The gradient of the first step, then the weights after all; both owned by the caller. */
-static int train_by(small_kind kind, mtan_parallel_for parallel_for, int threads, mtan_real **gradient,
+static int train_by(tiny_kind kind, mtan_parallel_for parallel_for, int threads, mtan_real **gradient,
                     mtan_real **weights, size_t *count) {
-    small_model s;
+    tiny_model s;
     mtan_train_config config;
     mtan_report report;
-    small_open(&s, kind, BATCH);
+    tiny_open(&s, kind, BATCH);
     mtan_train_config_init(&config);
     config.parallel_for = parallel_for, config.parallel_context = &threads, config.threads = threads;
     config.clip = 1;
-    small_train(&s, &config);
+    tiny_train(&s, &config);
     int good = mtan_train_gradient(&s.trainer, s.records, BATCH, 1, &report) == MTAN_OK;
-    *gradient = small_copy(s.trainer.gradient, s.count);
+    *gradient = tiny_copy(s.trainer.gradient, s.count);
     for (int step = 0; good && step < STEPS; step++)
         good = mtan_train_step(&s.trainer, s.records, BATCH, 1 + step, &report) == MTAN_OK;
-    *weights = small_copy(s.weights, s.count);
+    *weights = tiny_copy(s.weights, s.count);
     *count = s.count;
-    return small_close(&s) && good;
+    return tiny_close(&s) && good;
 }
 
-TEST threads_change_no_bit(small_kind kind) {
+TEST threads_change_no_bit(tiny_kind kind) {
     static const struct {
         const char *name;
         mtan_parallel_for run;
@@ -278,7 +278,7 @@ typedef struct {
 typedef struct {
     meeting *all;
     int rank;
-    small_model model;
+    tiny_model model;
     mtan_report report;
     mtan_status status;
 } rank_state;
@@ -312,7 +312,7 @@ static int close_enough(double a, double b) {
 }
 
 /* Runs `ranks` ranks to the end; their weights and reports stay in `state`. */
-static void run_ranks(small_kind kind, int ranks, rank_state *state) {
+static void run_ranks(tiny_kind kind, int ranks, rank_state *state) {
     meeting m;
     pthread_t id[MOST_RANKS];
     memset(&m, 0, sizeof m);
@@ -324,8 +324,8 @@ static void run_ranks(small_kind kind, int ranks, rank_state *state) {
         config.rank = r, config.ranks = ranks;
         config.allreduce = ranks > 1 ? add_over_ranks : NULL, config.allreduce_context = &state[r];
         state[r].all = &m, state[r].rank = r, state[r].status = MTAN_OK;
-        small_open(&state[r].model, kind, RANK_BATCH);
-        small_train(&state[r].model, &config);
+        tiny_open(&state[r].model, kind, RANK_BATCH);
+        tiny_train(&state[r].model, &config);
     }
     for (int r = 0; r < ranks; r++)
         if (pthread_create(&id[r], NULL, run_rank, &state[r])) exit(2);
@@ -333,7 +333,7 @@ static void run_ranks(small_kind kind, int ranks, rank_state *state) {
     pthread_barrier_destroy(&m.barrier);
 }
 
-TEST ranks_change_no_bit(small_kind kind) {
+TEST ranks_change_no_bit(tiny_kind kind) {
     static rank_state one[1], many[MOST_RANKS];
     run_ranks(kind, 1, one);
     ASSERT_EQ(MTAN_OK, one[0].status);
@@ -350,9 +350,9 @@ TEST ranks_change_no_bit(small_kind kind) {
             ASSERT(a->records == b->records && a->labels == b->labels && a->correct == b->correct &&
                    a->cells == b->cells);
         }
-        for (int r = 0; r < ranks; r++) ASSERT(small_close(&many[r].model));
+        for (int r = 0; r < ranks; r++) ASSERT(tiny_close(&many[r].model));
     }
-    ASSERT(small_close(&one[0].model));
+    ASSERT(tiny_close(&one[0].model));
     PASS();
 }
 
@@ -366,16 +366,16 @@ SUITE(training_suite) {
     RUN_TEST(gradient_that_is_not_finite_changes_nothing);
     RUN_TEST(schedule_scales_the_rate);
     RUN_TEST(shard_count_is_a_power_of_two);
-    for (int kind = 0; kind < SMALL_KINDS; kind++) {
-        greatest_set_test_suffix(small_names[kind]);
-        RUN_TEST1(loss_falls, (small_kind)kind);
-        greatest_set_test_suffix(small_names[kind]);
-        RUN_TEST1(loss_is_that_of_the_gradient, (small_kind)kind);
-        greatest_set_test_suffix(small_names[kind]);
-        RUN_TEST1(threads_change_no_bit, (small_kind)kind);
+    for (int kind = 0; kind < TINY_KINDS; kind++) {
+        greatest_set_test_suffix(tiny_names[kind]);
+        RUN_TEST1(loss_falls, (tiny_kind)kind);
+        greatest_set_test_suffix(tiny_names[kind]);
+        RUN_TEST1(loss_is_that_of_the_gradient, (tiny_kind)kind);
+        greatest_set_test_suffix(tiny_names[kind]);
+        RUN_TEST1(threads_change_no_bit, (tiny_kind)kind);
     }
-    for (int kind = SMALL_ENC; kind <= SMALL_FULL; kind++) {
-        greatest_set_test_suffix(small_names[kind]);
-        RUN_TEST1(ranks_change_no_bit, (small_kind)kind);
+    for (int kind = TINY_ENC; kind <= TINY_FULL; kind++) {
+        greatest_set_test_suffix(tiny_names[kind]);
+        RUN_TEST1(ranks_change_no_bit, (tiny_kind)kind);
     }
 }

@@ -1,11 +1,11 @@
-/* See small_model.h. */
-#include "small_model.h"
+/* See tiny_model.h. */
+#include "tiny_model.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-const char *const small_names[SMALL_KINDS] = {"enc",      "full",     "interp",    "enc-time", "full-time", "rbf-enc",
+const char *const tiny_names[TINY_KINDS] = {"enc",      "full",     "interp",    "enc-time", "full-time", "rbf-enc",
                                               "rbf-full", "rnn3-enc", "rnn3-full", "per-head", "fixed"};
 
 static void must(mtan_status status, int line) {
@@ -14,39 +14,40 @@ static void must(mtan_status status, int line) {
     exit(2);
 }
 
-static int is_enc(small_kind kind) {
-    return kind == SMALL_ENC || kind == SMALL_ENC_TIME || kind == SMALL_RBF_ENC || kind == SMALL_RNN3_ENC;
+static int is_enc(tiny_kind kind) {
+    return kind == TINY_ENC || kind == TINY_ENC_TIME || kind == TINY_RBF_ENC || kind == TINY_RNN3_ENC;
 }
 
-void small_config(mtan_config *c, small_kind kind) {
-    const int per_time = kind == SMALL_ENC_TIME || kind == SMALL_FULL_TIME;
+void tiny_config(mtan_config *c, tiny_kind kind) {
+    const int per_time = kind == TINY_ENC_TIME || kind == TINY_FULL_TIME;
     mtan_config_init(c, is_enc(kind) ? MTAN_ENC : MTAN_FULL,
-                     kind == SMALL_INTERP ? MTAN_CLASSIFY_NONE
+                     kind == TINY_INTERP ? MTAN_CLASSIFY_NONE
                      : per_time           ? MTAN_CLASSIFY_TIME
                                           : MTAN_CLASSIFY_RECORD,
-                     SMALL_CHANNELS, 2);
+                     TINY_CHANNELS, 2);
     c->embed = 16, c->enc_hidden = 9, c->dec_hidden = 7, c->latent = 5, c->ref_points = 6;
     c->mlp_hidden = 8, c->head_hidden = c->head_hidden ? 10 : 0;
     c->noise_std = 0.5, c->alpha = 2;
-    if (kind == SMALL_RBF_ENC || kind == SMALL_RBF_FULL) c->encoder = c->decoder = MTAN_RBF;
-    if (kind == SMALL_RNN3_ENC || kind == SMALL_RNN3_FULL) c->encoder = c->decoder = MTAN_RNN3;
-    if (kind == SMALL_FULL || kind == SMALL_PER_HEAD) c->enc_heads = 2, c->dec_heads = 4, c->samples = 3;
-    if (kind == SMALL_PER_HEAD) c->embed_heads = MTAN_EMBED_PER_HEAD, c->bound = MTAN_BOUND_IWAE;
-    if (kind == SMALL_FIXED) c->embedding = MTAN_EMBED_FIXED, c->head_hidden = 0;
+    if (kind == TINY_RBF_ENC || kind == TINY_RBF_FULL) c->encoder = c->decoder = MTAN_RBF;
+    if (kind == TINY_RNN3_ENC || kind == TINY_RNN3_FULL) c->encoder = c->decoder = MTAN_RNN3;
+    if (kind == TINY_FULL || kind == TINY_PER_HEAD) c->enc_heads = 2, c->dec_heads = 4, c->samples = 3;
+    if (kind == TINY_PER_HEAD) c->embed_heads = MTAN_EMBED_PER_HEAD, c->bound = MTAN_BOUND_IWAE;
+    if (kind == TINY_FIXED) c->embedding = MTAN_EMBED_FIXED, c->head_hidden = 0;
     must(mtan_config_check(c), __LINE__);
 }
 
-/* Record b has 4 + 3 b mod 8 events in no order of time. Its label is the sign of its values; per time that of the time. */
-static void make_record(small_model *s, int32_t b) {
-    mtan_event *events = s->events + (size_t)b * SMALL_EVENTS;
-    int32_t *labels = s->labels + (size_t)b * SMALL_EVENTS;
+/* Record b has 4 + 3 b mod 8 events in no order of time, two to a time, no (time, channel) pair twice. Its label is the
+ * sign of its values. */
+static void make_record(tiny_model *s, int32_t b) {
+    mtan_event *events = s->events + (size_t)b * TINY_EVENTS;
+    int32_t *labels = s->labels + (size_t)b * TINY_EVENTS;
     mtan_record *r = &s->records[b];
     r->n_events = 4 + 3 * b % 8;
     for (int32_t i = 0; i < r->n_events; i++) {
-        const size_t at = (size_t)b * SMALL_EVENTS + (size_t)i;
-        const double noise = golden_u("small.value", at), level = b % 2 ? 0.75 : -0.75;
-        const int32_t channel = i % (b % 3 == 2 ? 2 : SMALL_CHANNELS); /* every third record lacks the last channel */
-        events[i].time = (mtan_real)(0.5 + 0.5 * golden_u("small.time", at));
+        const size_t at = (size_t)b * TINY_EVENTS + (size_t)i;
+        const double noise = golden_u("tiny.value", at), level = b % 2 ? 0.75 : -0.75;
+        const int32_t channel = i % (b % 3 == 2 ? 2 : TINY_CHANNELS); /* every third lacks a channel */
+        events[i].time = (mtan_real)(0.5 + 0.5 * golden_u("tiny.time", at - (size_t)(i % 2)));
         events[i].channel = channel;
         events[i].value = (mtan_real)(level + 0.125 * noise);
         labels[i] = b % 2;
@@ -56,29 +57,29 @@ static void make_record(small_model *s, int32_t b) {
     r->id = mtan_hash(&b, sizeof b);
 }
 
-void small_open(small_model *s, small_kind kind, int32_t records) {
+void tiny_open(tiny_model *s, tiny_kind kind, int32_t records) {
     memset(s, 0, sizeof *s);
-    small_config(&s->config, kind);
+    tiny_config(&s->config, kind);
     s->n = records;
-    s->bounds.records = records, s->bounds.events = SMALL_EVENTS, s->bounds.times = SMALL_TIMES;
+    s->bounds.records = records, s->bounds.events = TINY_EVENTS, s->bounds.times = TINY_TIMES;
     s->count = mtan_weights_count(&s->config);
     s->weights = guard_alloc(s->count * sizeof *s->weights);
     s->records = calloc((size_t)records, sizeof *s->records);
-    s->events = calloc((size_t)records * SMALL_EVENTS, sizeof *s->events);
-    s->labels = calloc((size_t)records * SMALL_EVENTS, sizeof *s->labels);
+    s->events = calloc((size_t)records * TINY_EVENTS, sizeof *s->events);
+    s->labels = calloc((size_t)records * TINY_EVENTS, sizeof *s->labels);
     for (int32_t b = 0; b < records; b++) make_record(s, b);
     must(mtan_weights_init(&s->config, s->weights, 0), __LINE__);
     must(mtan_model_init(&s->model, &s->config, s->weights), __LINE__);
 }
 
-void small_train(small_model *s, const mtan_train_config *config) {
+void tiny_train(tiny_model *s, const mtan_train_config *config) {
     size_t bytes = 0;
     must(mtan_trainer_size(&s->model, config, &s->bounds, &bytes), __LINE__);
     s->trainer_memory = guard_alloc(bytes);
     must(mtan_trainer_init(&s->trainer, &s->model, s->weights, config, &s->bounds, s->trainer_memory, bytes), __LINE__);
 }
 
-void small_predict(small_model *s, int32_t records_at_once) {
+void tiny_predict(tiny_model *s, int32_t records_at_once) {
     mtan_bounds bounds = s->bounds;
     size_t bytes = 0;
     bounds.records = records_at_once;
@@ -88,14 +89,14 @@ void small_predict(small_model *s, int32_t records_at_once) {
     must(mtan_predictor_init(&s->predictor, &s->model, &bounds, s->predictor_memory, bytes), __LINE__);
 }
 
-int small_close(small_model *s) {
+int tiny_close(tiny_model *s) {
     const int weights = guard_free(s->weights), trainer = guard_free(s->trainer_memory);
     const int predictor = guard_free(s->predictor_memory);
     free(s->records), free(s->events), free(s->labels);
     return weights && trainer && predictor;
 }
 
-mtan_real *small_copy(const mtan_real *x, size_t n) {
+mtan_real *tiny_copy(const mtan_real *x, size_t n) {
     mtan_real *copy = malloc(n * sizeof *copy);
     if (copy == NULL) exit(2);
     memcpy(copy, x, n * sizeof *copy);

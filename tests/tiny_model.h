@@ -1,0 +1,52 @@
+/* Tiny models of every kind on made-up records, for tests that compare the library with itself. */
+#ifndef MTAN_TESTS_TINY_MODEL_H
+#define MTAN_TESTS_TINY_MODEL_H
+
+#include "ladder.h"
+
+typedef enum {
+    TINY_ENC,
+    TINY_FULL, /* 2 encoder heads, 4 decoder heads, 3 samples */
+    TINY_INTERP,
+    TINY_ENC_TIME,
+    TINY_FULL_TIME,
+    TINY_RBF_ENC,
+    TINY_RBF_FULL,
+    TINY_RNN3_ENC,
+    TINY_RNN3_FULL,
+    TINY_PER_HEAD, /* an embedding per head, importance-weighted bound */
+    TINY_FIXED,    /* positional embedding, no hidden layers in the head */
+    TINY_KINDS
+} tiny_kind;
+extern const char *const tiny_names[TINY_KINDS];
+
+enum { TINY_CHANNELS = 3, TINY_EVENTS = 11, TINY_TIMES = 11 };
+
+typedef struct {
+    mtan_config config;
+    mtan_model model;
+    mtan_real *weights; /* mtan_weights_init with seed 0 */
+    size_t count;
+    int32_t n;
+    mtan_record *records; /* n of 4 to 11 events; labels can be read off the values */
+    mtan_event *events;   /* TINY_EVENTS to a record */
+    int32_t *labels;      /* TINY_EVENTS to a record */
+    mtan_bounds bounds;
+    mtan_trainer trainer;
+    mtan_predictor predictor;
+    void *trainer_memory, *predictor_memory;
+} tiny_model;
+
+void tiny_config(mtan_config *config, tiny_kind kind);
+
+/* Each exits when the library refuses: these are the ground the tests stand on. */
+void tiny_open(tiny_model *s, tiny_kind kind, int32_t records);
+void tiny_train(tiny_model *s, const mtan_train_config *config);
+void tiny_predict(tiny_model *s, int32_t records_at_once); /* anew each time */
+
+/* Frees everything; 0 when something was written outside its memory. */
+int tiny_close(tiny_model *s);
+
+mtan_real *tiny_copy(const mtan_real *x, size_t n); /* free it */
+
+#endif
