@@ -171,7 +171,8 @@ static void make_records(ladder *l) {
         r->n_noise = (int32_t)((size_t)S * per_sample);
         for (int s = 0; s < S; s++) /* the rule's noise is (S, B, K, Z) */
             for (size_t i = 0; i < per_sample; i++)
-                noise[(size_t)s * per_sample + i] = (mtan_real)(2 * golden_u("noise", ((size_t)s * (size_t)B + (size_t)b) * per_sample + i));
+                noise[(size_t)s * per_sample + i] =
+                    (mtan_real)(2 * golden_u("noise", ((size_t)s * (size_t)B + (size_t)b) * per_sample + i));
         l->bounds.events = max_int(l->bounds.events, max_int(r->n_events, r->n_targets));
         l->bounds.times = max_int(l->bounds.times, max_int(r->n_times, l->seen.time0[b + 1] - l->seen.time0[b]));
     }
@@ -185,8 +186,10 @@ static int ladder_open(ladder *l, const char *name, const mtan_backend *backend,
     snprintf(path, sizeof path, "%s.safetensors", name);
     l->blob = slurp_golden(path, &bytes);
     if (!l->blob || mtan_file_open(&l->file, l->blob, bytes) != MTAN_OK || !load_config(l)) return 0;
-    if (mtan_file_metadata(&l->file, "golden.records", set, sizeof set, NULL) != MTAN_OK || !load_set(&l->seen, set)) return 0;
-    if (mtan_file_metadata(&l->file, "golden.targets", set, sizeof set, NULL) == MTAN_OK && !load_set(&l->scored, set)) return 0;
+    if (mtan_file_metadata(&l->file, "golden.records", set, sizeof set, NULL) != MTAN_OK || !load_set(&l->seen, set))
+        return 0;
+    if (mtan_file_metadata(&l->file, "golden.targets", set, sizeof set, NULL) == MTAN_OK && !load_set(&l->scored, set))
+        return 0;
     l->kl_weight = number_of(l, "golden.kl_coef", 1);
     l->lr = number_of(l, "golden.lr", 1e-3);
     make_records(l);
@@ -235,7 +238,9 @@ static double sum_reach(size_t n) {
 }
 
 static void report(ladder *l, const char *name, double difference, double limit) {
-    const double share = difference <= limit ? (limit > 0 ? difference / limit : 0) : difference > limit ? difference / limit : HUGE_VAL;
+    const double share = difference <= limit  ? (limit > 0 ? difference / limit : 0)
+                         : difference > limit ? difference / limit
+                                              : HUGE_VAL;
     l->compared++;
     l->visit(l->context, name, difference, limit, share);
 }
@@ -249,7 +254,8 @@ static void compare(ladder *l, const char *name, const mtan_real *got, size_t n)
         for (size_t i = 0; i < n; i++) difference += (got[i] - ref[i]) * (got[i] - ref[i]), size += ref[i] * ref[i];
         report(l, name, sqrt(difference), limit_for(l, sqrt(size), err[0]));
     } else if (!ref && err && errors == 3) {
-        double *sum = golden_f64(l, name, ".sum", &one), *norm = golden_f64(l, name, ".norm", &one), total = 0, length = 0;
+        double *sum = golden_f64(l, name, ".sum", &one), *norm = golden_f64(l, name, ".norm", &one), total = 0,
+               length = 0;
         char part[128];
         ref = golden_f64(l, name, ".sample", &count);
         for (size_t j = 0; j < count; j++) {
@@ -297,7 +303,8 @@ static mtan_trainer start_trainer(ladder *l, void **memory) {
     *memory = NULL;
     if (mtan_trainer_size(&l->model, &config, &l->bounds, &bytes) != MTAN_OK) return trainer;
     *memory = guard_alloc(bytes);
-    if (mtan_trainer_init(&trainer, &l->model, l->weights, &config, &l->bounds, *memory, bytes) != MTAN_OK) trainer.model = NULL;
+    if (mtan_trainer_init(&trainer, &l->model, l->weights, &config, &l->bounds, *memory, bytes) != MTAN_OK)
+        trainer.model = NULL;
     return trainer;
 }
 
@@ -347,7 +354,8 @@ static void compare_latent(ladder *l, mtan_predictor *predictor) {
     const size_t n = (size_t)l->config.ref_points * (size_t)l->config.latent, B = (size_t)l->seen.n;
     mtan_real *mean = malloc(B * n * sizeof *mean), *logvar = malloc(B * n * sizeof *logvar);
     for (size_t b = 0; b < B; b++)
-        if (mtan_latent(predictor, &l->records[b], mean + b * n, logvar + b * n) != MTAN_OK) mean[b * n] = (mtan_real)NAN;
+        if (mtan_latent(predictor, &l->records[b], mean + b * n, logvar + b * n) != MTAN_OK)
+            mean[b * n] = (mtan_real)NAN;
     compare(l, "mean", mean, B * n);
     compare(l, "logvar", logvar, B * n);
     free(mean), free(logvar);
@@ -357,7 +365,8 @@ static void compare_latent(ladder *l, mtan_predictor *predictor) {
 static void compare_curves(ladder *l, mtan_predictor *predictor) {
     const record_set *set = l->scored.n ? &l->scored : &l->seen;
     const size_t D = (size_t)l->config.channels, S = (size_t)l->config.samples, cells = (size_t)set->offset[set->n];
-    mtan_real *got = malloc((S * cells + 1) * sizeof *got), *curve = malloc((S * (size_t)l->bounds.times * D + 1) * sizeof *curve);
+    mtan_real *got = malloc((S * cells + 1) * sizeof *got),
+              *curve = malloc((S * (size_t)l->bounds.times * D + 1) * sizeof *curve);
     for (int b = 0; b < set->n; b++) {
         const mtan_record *r = &l->records[b];
         const size_t Q = (size_t)r->n_times;
@@ -367,7 +376,8 @@ static void compare_curves(ladder *l, mtan_predictor *predictor) {
             for (int e = set->offset[b]; e < set->offset[b + 1]; e++) {
                 if (set->events[e].time != r->times[q]) continue;
                 for (size_t s = 0; s < S; s++)
-                    got[s * cells + at] = status == MTAN_OK ? curve[(s * Q + q) * D + (size_t)set->events[e].channel] : (mtan_real)NAN;
+                    got[s * cells + at] =
+                        status == MTAN_OK ? curve[(s * Q + q) * D + (size_t)set->events[e].channel] : (mtan_real)NAN;
                 at++;
             }
     }
@@ -423,13 +433,19 @@ int ladder_training(const char *name, const mtan_backend *backend, ladder_visit 
     return ok ? l.compared : -1;
 }
 
-static const char *const cases[] = {
-    "enc-small", "enc-one", "enc-unsorted", "enc-unseen", "enc-empty", "enc-far", "enc-k1", "enc-h2", "enc-h4", "enc-fixed",
-    "enc-perhead", "rnn3-enc", "full-small", "full-one", "full-unsorted", "full-unseen", "full-empty", "full-far", "full-k1",
-    "full-h2", "full-h4", "full-fixed", "full-perhead", "full-samples", "full-elbo", "full-iwae", "full-subset", "rbf-interp",
-    "rbf-full", "rnn3-full", "toy-interp", "physionet-interp", "physionet-full", "physionet-enc", "mimic3-full", "mimic3-enc",
-    "activity-enc", "activity-full", NULL
-};
+static const char *const cases[] = {"enc-small",     "enc-one",          "enc-unsorted",
+                                    "enc-unseen",    "enc-empty",        "enc-far",
+                                    "enc-k1",        "enc-h2",           "enc-h4",
+                                    "enc-fixed",     "enc-perhead",      "rnn3-enc",
+                                    "full-small",    "full-one",         "full-unsorted",
+                                    "full-unseen",   "full-empty",       "full-far",
+                                    "full-k1",       "full-h2",          "full-h4",
+                                    "full-fixed",    "full-perhead",     "full-samples",
+                                    "full-elbo",     "full-iwae",        "full-subset",
+                                    "rbf-interp",    "rbf-full",         "rnn3-full",
+                                    "toy-interp",    "physionet-interp", "physionet-full",
+                                    "physionet-enc", "mimic3-full",      "mimic3-enc",
+                                    "activity-enc",  "activity-full",    NULL};
 
 const char *ladder_case(int index) {
     return cases[index];

@@ -121,10 +121,19 @@ void piece_sequence(piece *p, int32_t records, int32_t steps) {
     piece_lengths(p, records, length);
 }
 
-void piece_queries(piece *p, int32_t count) {
-    p->batch.query0 = p->query0;
-    for (int32_t b = 0; b < p->batch.records; b++) p->query0[b + 1] = p->query0[b] + count;
+void piece_queries(piece *p, const int32_t *count) {
+    p->batch.query0 = p->query0, p->batch.pair0 = p->pair0;
+    for (int32_t b = 0; b < p->batch.records; b++) {
+        p->query0[b + 1] = p->query0[b] + count[b];
+        p->pair0[b + 1] = p->pair0[b] + count[b] * p->length[b];
+    }
     p->batch.queries = p->query0[p->batch.records];
+    p->batch.pairs = p->pair0[p->batch.records];
+}
+
+void piece_own_points(piece *p) {
+    p->batch.point0 = p->point0;
+    for (int32_t b = 0; b < p->batch.records; b++) p->point0[b + 1] = p->point0[b] + p->length[b];
 }
 
 void piece_events(piece *p, int32_t channels, const int32_t *keys, const piece_event *events, int32_t n) {

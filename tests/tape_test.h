@@ -44,7 +44,8 @@ struct piece {
     mtan_tape tape;
     mtan_batch batch; /* its arrays are those below */
     int32_t order[PIECE_RECORDS], first[PIECE_STEPS + 1], length[PIECE_RECORDS];
-    int32_t time0[PIECE_RECORDS + 1], score0[PIECE_RECORDS + 1], query0[PIECE_RECORDS + 1], cell0[PIECE_RECORDS + 1];
+    int32_t time0[PIECE_RECORDS + 1], score0[PIECE_RECORDS + 1], cell0[PIECE_RECORDS + 1];
+    int32_t query0[PIECE_RECORDS + 1], pair0[PIECE_RECORDS + 1], point0[PIECE_RECORDS + 1];
     int32_t begin[PIECE_RECORDS * (PIECE_CHANNELS + 1)], row[PIECE_EVENTS];
     int32_t cell_row[PIECE_EVENTS], cell_channel[PIECE_EVENTS];
     mtan_real value[PIECE_EVENTS], cell_value[PIECE_EVENTS];
@@ -76,8 +77,10 @@ void piece_keep(piece *p, piece_role role, const char *name, mtan_tensor x);
 /* The batch: lengths of the records' sequences, falling; or all alike. One sample unless changed afterwards. */
 void piece_lengths(piece *p, int32_t records, const int32_t *length);
 void piece_sequence(piece *p, int32_t records, int32_t steps);
-/* Queries of record b: count[b]. */
-void piece_queries(piece *p, int32_t count);
+/* count[b] queries in record b. Call it after the lengths. */
+void piece_queries(piece *p, const int32_t *count);
+/* The records have points of their own, as many as steps, instead of sharing them. */
+void piece_own_points(piece *p);
 /* Observations in the order of record and time; keys[b] times in record b. `seen` becomes a tensor with a gradient. */
 void piece_events(piece *p, int32_t channels, const int32_t *keys, const piece_event *events, int32_t n);
 /* The observations of a full grid (records, keys, channels): values u("PIECE.x"), there where u("PIECE.mask") >= -0.5, the

@@ -103,7 +103,7 @@ static mtan_tensor attend_events(piece *p, const char *prefix, mtan_tensor query
     const mtan_tensor y = mtan_new(&p->tape, p->batch.rows, heads * 2 * channels);
     for (int32_t h = 0; h < heads; h++) {
         const mtan_tensor score = mtan_new(&p->tape, 1, p->batch.scores);
-        mtan_op_score(&p->tape, score, project_key(p, &w, key, h), project_query(p, &w, query, h), 1);
+        mtan_op_score(&p->tape, score, project_key(p, &w, key, h), project_query(p, &w, query, h), 0);
         mtan_op_attend(&p->tape, mtan_columns(y, h * 2 * channels, channels), score);
         mtan_op_spread(&p->tape, mtan_columns(y, (2 * h + 1) * channels, channels), p->batch.seen);
     }
@@ -200,9 +200,10 @@ static void build_masked(piece *p) {
 }
 
 static void build_unmasked(piece *p) {
+    const int32_t seven[2] = {7, 7};
     mtan_tensor query, key, value;
     piece_sequence(p, 2, K);
-    piece_queries(p, 7);
+    piece_queries(p, seven);
     query = piece_input(p, "query", 14, E, 1, NULL);
     key = piece_input(p, "key", K, E, 1, NULL);
     value = piece_input(p, "value", 2 * K, 2 * N, 1, piece_by_step);
@@ -240,9 +241,7 @@ static void build_decoder(piece *p) {
     const small_set *set = p->argument;
     mtan_tensor w[4], query, key, x;
     piece_sequence(p, SMALL, K);
-    p->batch.query0 = p->query0;
-    for (int32_t b = 0; b < SMALL; b++) p->query0[b + 1] = p->query0[b] + set->keys[b];
-    p->batch.queries = set->times;
+    piece_queries(p, set->keys);
     time_weights(p, "dec", w);
     query = embed(p, w, observed_times(p, set));
     key = embed(p, w, reference_points(p));

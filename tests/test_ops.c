@@ -10,6 +10,8 @@
 
 static const char OPS[] = "ops.safetensors";
 
+static const int32_t five[2] = {5, 5}; /* queries of a record */
+
 /* The times of embed-* and rbf-*: (i / divisor), or its square. */
 static mtan_tensor times(piece *p, int32_t n, double divisor, int squared) {
     const mtan_tensor x = mtan_new_constant(&p->tape, n, 1);
@@ -109,7 +111,7 @@ static void build_loglik(piece *p) {
     const mtan_tensor mean = piece_input(p, "mean", 10, 3, 1, NULL), logp = mtan_new(&p->tape, 2, 1);
     mtan_batch *batch = &p->batch;
     piece_sequence(p, 2, 1);
-    piece_queries(p, 5);
+    piece_queries(p, five);
     batch->cell0 = p->cell0, batch->cell_row = p->cell_row, batch->cell_channel = p->cell_channel;
     batch->cell_value = p->cell_value;
     for (int32_t i = 0, n = 0; i < 30; i++) {
@@ -181,7 +183,7 @@ static void build_attention_masked(piece *p) {
     score = mtan_new(&p->tape, 1, p->batch.scores);
     y = mtan_new(&p->tape, 5, 8);
     mtan_op_scale(&p->tape, q, 0.25);
-    mtan_op_score(&p->tape, score, k, q, 1);
+    mtan_op_score(&p->tape, score, k, q, 0);
     mtan_op_attend(&p->tape, mtan_columns(y, 0, 4), score);
     mtan_op_spread(&p->tape, mtan_columns(y, 4, 4), p->batch.seen);
     piece_keep(p, PIECE_KEPT, "score", score);
@@ -219,7 +221,7 @@ TEST golden_attention_masked(void) {
 static void build_attention(piece *p) {
     mtan_tensor q, k, x, weight, y;
     piece_sequence(p, 1, 7);
-    piece_queries(p, 5);
+    piece_queries(p, five);
     q = piece_input(p, "q", 5, 16, 4, NULL);
     k = piece_input(p, "k", 7, 16, 1, NULL);
     x = piece_input(p, "x", 7, 6, 1, NULL);
@@ -237,9 +239,8 @@ static void build_attention(piece *p) {
 static void build_rbf_masked(piece *p) {
     mtan_tensor query, bandwidth, beta, y;
     piece_sequence(p, 1, 5);
-    piece_queries(p, 5);
     piece_grid(p, 7, 4);
-    query = p->batch.query = times(p, 5, 4, 0);
+    query = times(p, 5, 4, 0);
     p->batch.time = times(p, 7, 64, 1);
     bandwidth = piece_input(p, "bandwidth", 1, 8, 4, NULL);
     beta = mtan_new(&p->tape, 1, 8);
@@ -253,7 +254,7 @@ static void build_rbf_masked(piece *p) {
 static void build_rbf(piece *p) {
     mtan_tensor key, bandwidth, beta, x, y;
     piece_sequence(p, 1, 7);
-    piece_queries(p, 5);
+    piece_queries(p, five);
     p->batch.query = times(p, 5, 4, 0);
     key = times(p, 7, 64, 1);
     bandwidth = piece_input(p, "bandwidth", 1, 6, 4, NULL);
@@ -594,6 +595,154 @@ TEST ragged_gru(int32_t samples, int32_t reverse) {
     PASS();
 }
 
+/* ---- records with points of their own (MTAN_REF_OBSERVED): the same bits as each record alone ----
+ * Four records of 4, 2, 2 and 0 steps, so 8 rows in all, and as many points, keys and queries. A record alone has its
+ * points as the shared ones, which is what the golden tests cover. Inputs and outputs have the rows of all records. */
+
+enum { OWN = 8, OWN_S = 2, OWN_E = 3, OWN_C = 5, OWN_D = 2 };
+static const int32_t own_steps[4] = {4, 2, 2, 0}, own_keys[4] = {3, 2, 1, 2}, own_queries[4] = {2, 3, 1, 2};
+static const int32_t step_owner[OWN] = {0, 1, 2, 0, 1, 2, 0, 0}, point_owner[OWN] = {0, 0, 0, 0, 1, 1, 2, 2};
+static const int32_t key_owner[OWN] = {0, 0, 0, 1, 1, 2, 3, 3}, query_owner[OWN] = {0, 0, 1, 1, 1, 2, 3, 3};
+
+typedef struct own_case {
+    int32_t rbf, alone; /* which record; -1: all four together */
+} own_case;
+
+/* The rows of the record that is alone, or all. */
+static mtan_tensor rows_of(const own_case *c, mtan_tensor x, const int32_t *owner) {
+    int32_t first = 0, count = 0;
+    for (int32_t r = 0; c->alone >= 0 && r < OWN; r++) first += owner[r] < c->alone, count += owner[r] == c->alone;
+    return c->alone < 0 ? x : mtan_rows(x, first, count);
+}
+
+/* Step-major rows of one record between a tensor of all and one of its own, one way or the other. */
+static void copy_steps(piece *p, mtan_tensor all, mtan_tensor own, int32_t samples, int32_t out) {
+    const own_case *c = p->argument;
+    for (int32_t r = 0, at = 0; r < OWN; r++) {
+        const mtan_tensor whole = mtan_rows(all, r * samples, samples);
+        if (step_owner[r] != c->alone) continue;
+        if (out) mtan_op_copy(&p->tape, whole, mtan_rows(own, at++ * samples, samples));
+        else mtan_op_copy(&p->tape, mtan_rows(own, at++ * samples, samples), whole);
+    }
+}
+
+static void own_events(piece *p) {
+    const own_case *c = p->argument;
+    piece_event events[OWN * OWN_D];
+    int32_t n = 0;
+    for (int32_t i = 0, row = 0; i < OWN; i++) {
+        row = i > 0 && key_owner[i] == key_owner[i - 1] ? row + 1 : 0;
+        for (int32_t d = 0; d < OWN_D; d++) {
+            const piece_event e = {c->alone < 0 ? key_owner[i] : 0, row, d, (mtan_real)piece_u(p, "x", (size_t)(i * OWN_D + d))};
+            if (c->alone < 0 || key_owner[i] == c->alone) events[n++] = e;
+        }
+    }
+    piece_events(p, OWN_D, c->alone < 0 ? own_keys : &own_keys[c->alone], events, n);
+}
+
+static void own_lengths(piece *p) {
+    const own_case *c = p->argument;
+    if (c->alone >= 0) piece_lengths(p, 1, &own_steps[c->alone]);
+    else piece_lengths(p, 4, own_steps), piece_own_points(p);
+}
+
+/* Encoder: attention, or RBF smoothing at times, over each record's events. */
+static void build_own_encoder(piece *p) {
+    const own_case *c = p->argument;
+    mtan_tensor key, point, width, out, y, score;
+    own_lengths(p);
+    own_events(p);
+    key = piece_input(p, "key", OWN, c->rbf ? 1 : OWN_E, 1, NULL);
+    point = piece_input(p, "point", OWN, c->rbf ? 1 : OWN_E, 1, NULL);
+    width = piece_input(p, "width", 1, OWN_D, 1, NULL);
+    out = mtan_new(&p->tape, OWN, OWN_D);
+    y = c->alone < 0 ? out : mtan_new(&p->tape, own_steps[c->alone], OWN_D);
+    key = rows_of(c, key, key_owner), point = rows_of(c, point, point_owner);
+    if (c->rbf) {
+        const mtan_tensor beta = mtan_new(&p->tape, 1, OWN_D);
+        p->batch.time = key;
+        mtan_op_softplus(&p->tape, beta, width);
+        mtan_op_attend_rbf(&p->tape, y, point, beta);
+    } else {
+        score = mtan_new(&p->tape, 1, p->batch.scores);
+        mtan_op_score(&p->tape, score, key, point, 0);
+        mtan_op_attend(&p->tape, y, score);
+    }
+    if (c->alone >= 0) copy_steps(p, out, y, 1, 1);
+    piece_output(p, "out", out, NULL);
+}
+
+/* Decoder: attention, or RBF smoothing, of values that a record has at its steps. Two samples. */
+static void build_own_decoder(piece *p) {
+    const own_case *c = p->argument;
+    mtan_tensor query, point, value, width, out, own, weight;
+    own_lengths(p);
+    piece_queries(p, c->alone < 0 ? own_queries : &own_queries[c->alone]);
+    p->batch.samples = OWN_S;
+    query = rows_of(c, piece_input(p, "query", OWN, c->rbf ? 1 : OWN_E, 1, NULL), query_owner);
+    point = rows_of(c, piece_input(p, "point", OWN, c->rbf ? 1 : OWN_E, 1, NULL), point_owner);
+    value = piece_input(p, "value", OWN * OWN_S, OWN_C, 1, NULL);
+    width = piece_input(p, "width", 1, OWN_C, 1, NULL);
+    out = mtan_new(&p->tape, OWN * OWN_S, OWN_C);
+    own = mtan_new(&p->tape, p->batch.rows * OWN_S, OWN_C);
+    if (c->alone < 0) mtan_op_regroup(&p->tape, own, value);
+    else copy_steps(p, value, own, OWN_S, 0);
+    piece_output(p, "out", out, NULL);
+    if (c->alone >= 0) out = mtan_rows(out, (int32_t)(query.data - piece_find(p, "query").data) / query.cols * OWN_S, query.rows * OWN_S);
+    if (c->rbf) {
+        const mtan_tensor beta = mtan_new(&p->tape, 1, OWN_C);
+        p->batch.query = query;
+        mtan_op_softplus(&p->tape, beta, width);
+        mtan_op_smooth(&p->tape, out, point, beta, own);
+        return;
+    }
+    weight = c->alone < 0 ? mtan_new(&p->tape, 1, p->batch.pairs) : mtan_new(&p->tape, query.rows, point.rows);
+    if (c->alone < 0) mtan_op_score(&p->tape, weight, query, point, 1), mtan_op_softmax_pairs(&p->tape, weight);
+    else mtan_op_linear(&p->tape, weight, query, point, NULL), mtan_op_softmax(&p->tape, weight);
+    mtan_op_attend_values(&p->tape, out, weight, own);
+}
+
+/* The rows of record b in tensor `name` of both pieces: values of an output, else the gradient. */
+static int same_rows(const piece *all, const piece *one, const char *name, const int32_t *owner, int32_t b) {
+    const mtan_tensor x = piece_find(all, name), y = piece_find(one, name);
+    const size_t n = (size_t)(x.rows / OWN * x.cols);
+    const int out = strcmp(name, "out") == 0;
+    const mtan_real *got = out ? mtan_data(&all->tape, x) : mtan_grad(&all->tape, x);
+    const mtan_real *expected = out ? mtan_data(&one->tape, y) : mtan_grad(&one->tape, y);
+    for (size_t r = 0; r < OWN; r++)
+        if (owner[r] == b && !check_same(name, got + r * n, expected + r * n, n * sizeof *got)) return 0;
+    return 1;
+}
+
+/* The gradient of the bandwidths is summed over the records, so it is equal to rounding only. */
+TEST own_points(int32_t decoder, int32_t rbf) {
+    own_case all_case = {rbf, -1}, c = {rbf, 0};
+    const piece_build build = decoder ? build_own_decoder : build_own_encoder;
+    const size_t wide = decoder ? OWN_C : OWN_D;
+    piece all, one;
+    mtan_real got[OWN_C];
+    double dwidth[OWN_C] = {0};
+    ASSERT(piece_run(&all, "own", build, &all_case));
+    for (c.alone = 0; c.alone < 3; c.alone++) {
+        ASSERT(piece_run(&one, "own", build, &c));
+        ASSERT(same_rows(&all, &one, "out", decoder ? query_owner : step_owner, c.alone));
+        ASSERT(same_rows(&all, &one, "point", point_owner, c.alone));
+        ASSERT(same_rows(&all, &one, decoder ? "query" : "key", decoder ? query_owner : key_owner, c.alone));
+        if (decoder) ASSERT(same_rows(&all, &one, "value", step_owner, c.alone));
+        piece_gradient(&one, "width", got);
+        for (size_t i = 0; i < wide; i++) dwidth[i] += (double)got[i];
+        ASSERT(piece_end(&one));
+    }
+    piece_gradient(&all, "width", got);
+    ASSERT(piece_near("dwidth", got, dwidth, wide));
+    if (decoder) { /* the last record has queries but no points: nothing to interpolate */
+        const mtan_real *out = mtan_data(&all.tape, piece_find(&all, "out"));
+        for (size_t i = 6 * OWN_S * OWN_C; i < OWN * OWN_S * OWN_C; i++) ASSERT(out[i] == 0);
+    }
+    ASSERT(piece_end(&all));
+    PASS();
+}
+
 /* ---- an op that the library does not know: y = x^2, the second of the caller's table ---- */
 
 static void never_called(mtan_tape *tape, const mtan_node *node) {
@@ -679,6 +828,7 @@ SUITE(ops_suite) {
     for (size_t i = 0; i < sizeof bound_cases / sizeof *bound_cases; i++) RUN_TESTp(bounds, &bound_cases[i]);
     RUN_TEST(ratios);
     for (int32_t i = 0; i < 4; i++) RUN_TESTp(ragged_gru, 1 + i / 2, i % 2);
+    for (int32_t i = 0; i < 4; i++) RUN_TESTp(own_points, i / 2, i % 2);
     RUN_TEST(user_op);
     RUN_TEST(without_recording);
 }

@@ -53,6 +53,7 @@ int main(int argc, char **argv) {
     for (int i = 1 + worst; i < argc; i++) failed += run(argv[i], !worst, &compared);
     for (int i = 0; !named && ladder_case(i); i++) failed += run(ladder_case(i), !worst, &compared);
     for (int i = 0; !named && i < 3; i++) failed += run(training[i], !worst, &compared);
-    printf("%d tensors compared, %d cases over a limit (%s build)\n", compared, failed, sizeof(mtan_real) == 8 ? "double" : "float");
+    printf("%d tensors compared, %d cases over a limit (%s build)\n", compared, failed,
+           sizeof(mtan_real) == 8 ? "double" : "float");
     return failed > 0;
 }
