@@ -1992,14 +1992,11 @@ static const char *const reference_names[] = {"even", "given", "observed", NULL}
 static const char *const bound_names[] = {"faithful", "elbo", "iwae", NULL};
 static const char *const rule_names[] = {"mean_probability", "mean_log_probability", NULL};
 
-/* Enumerations are stored as int by every compiler we know; the table relies on it and this checks it. */
-typedef char enums_are_ints[sizeof(mtan_kind) == sizeof(int32_t) ? 1 : -1];
-
 typedef struct setting {
     const char *key;
     const char *const *names; /* of an enumeration; null for a number */
-    int32_t real;             /* a double rather than an int32_t */
-    uint32_t offset;
+    int32_t real;             /* a double rather than a whole number */
+    uint32_t offset, bytes;
 } setting;
 
 #define CHOICE(field, names)                                                                                           \
@@ -2037,10 +2034,30 @@ static const setting settings[] = {CHOICE(kind, kind_names),
                                    REAL(alpha),
                                    CHOICE(rule, rule_names),
                                    WHOLE(predict_samples)};
+#undef FIELD
 #undef CHOICE
 #undef WHOLE
 #undef REAL
 enum { SETTINGS = sizeof settings / sizeof settings[0] };
+
+/* A whole number of the config. An enumeration may be one byte wide (the Arm ABI without an operating system). */
+static int32_t load_whole(const mtan_config *config, const setting *s) {
+    const char *field = (const char *)config + s->offset;
+    uint8_t narrow;
+    int32_t wide;
+    if (s->bytes == 1) return memcpy(&narrow, field, 1), narrow;
+    return memcpy(&wide, field, sizeof wide), wide;
+}
+
+static void store_whole(mtan_config *config, const setting *s, int32_t value) {
+    char *field = (char *)config + s->offset;
+    const uint8_t narrow = (uint8_t)value;
+    if (s->bytes == 1) memcpy(field, &narrow, 1);
+    else memcpy(field, &value, sizeof value);
+}
+
+/* What load_whole and store_whole take for granted. */
+typedef char enum_widths[sizeof(mtan_kind) == 1 || sizeof(mtan_kind) == sizeof(int32_t) ? 1 : -1];
 
 static const setting *find_setting(const char *key) {
     for (int32_t i = 0; i < SETTINGS; i++)
@@ -2056,17 +2073,15 @@ mtan_status mtan_config_get(const mtan_config *config, const char *key, char *te
     char digits[NUMBER_SIZE];
     const char *value = digits;
     const setting *s;
-    const char *field;
     int32_t whole;
     double real;
     if (!config || !key || !text) return MTAN_ERR_NULL;
     if (!(s = find_setting(key))) return MTAN_ERR_MISSING;
-    field = (const char *)config + s->offset;
     if (s->real) {
-        memcpy(&real, field, sizeof real);
+        memcpy(&real, (const char *)config + s->offset, sizeof real);
         format_number(digits, real);
     } else {
-        memcpy(&whole, field, sizeof whole);
+        whole = load_whole(config, s);
         if (s->names) {
             for (int32_t i = 0; i <= whole; i++)
                 if (whole < 0 || !s->names[i]) return MTAN_ERR_CONFIG;
@@ -2098,7 +2113,7 @@ mtan_status mtan_config_set(mtan_config *config, const char *key, const char *te
         }
     }
     if (s->real) memcpy((char *)config + s->offset, &number, sizeof number);
-    else memcpy((char *)config + s->offset, &whole, sizeof whole);
+    else store_whole(config, s, whole);
     return MTAN_OK;
 }
 

@@ -5,8 +5,9 @@
 #include <string.h>
 
 /* What the cases below change. Sizes are odd where they may be, so that no dimension is hidden by another. */
-static const char base_settings[] = "embed 8 enc_hidden 5 dec_hidden 3 latent 2 ref_points 4 mlp_hidden 6 head_hidden 7 "
-                                    "samples 2 predict_samples 3";
+static const char base_settings[] =
+    "embed 8 enc_hidden 5 dec_hidden 3 latent 2 ref_points 4 mlp_hidden 6 head_hidden 7 "
+    "samples 2 predict_samples 3";
 
 static const struct {
     const char *name, *settings;
@@ -37,6 +38,11 @@ static const struct {
     {"full time rbf", "kind full classify time encoder rbf decoder rbf"},
     {"full rnn3", "kind full classify record encoder rnn3 decoder rnn3"},
     {"full time rnn3", "kind full classify time encoder rnn3 decoder rnn3"},
+    {"full observed", "kind full classify record reference observed"},
+    {"full none observed", "kind full classify none reference observed enc_heads 2 dec_heads 4 bound iwae"},
+    {"full time observed", "kind full classify time reference observed embed_heads per_head dec_heads 2"},
+    {"full rbf observed", "kind full classify record encoder rbf decoder rbf reference observed"},
+    {"full rnn3 observed", "kind full classify time encoder rnn3 decoder rnn3 reference observed"},
     {"full posterior mean", "kind full classify record predict_samples 0 skip_empty 0 norm 0 kl_anneal 1"},
     {"full many samples", "kind full classify record samples 7 predict_samples 9"},
 };
@@ -67,9 +73,13 @@ mtan_real small_real(uint64_t *state) {
     return (mtan_real)small_whole(state, -(1 << 20), (1 << 20) - 1) / (1 << 20);
 }
 
+int small_count(void) {
+    return (int)(sizeof cases / sizeof cases[0]);
+}
+
 int small_open(small_model *s, int index) {
     uint64_t random = 7;
-    if (index < 0 || index >= (int)(sizeof cases / sizeof cases[0])) return 0;
+    if (index < 0 || index >= small_count()) return 0;
     memset(s, 0, sizeof *s);
     s->name = cases[index].name;
     mtan_config_init(&s->config, MTAN_ENC, MTAN_CLASSIFY_RECORD, 3, 2);
@@ -85,7 +95,7 @@ int small_open(small_model *s, int index) {
 }
 
 int small_open_named(small_model *s, const char *name) {
-    for (int i = 0; i < (int)(sizeof cases / sizeof cases[0]); i++)
+    for (int i = 0; i < small_count(); i++)
         if (strcmp(cases[i].name, name) == 0) return small_open(s, i);
     return 0;
 }
@@ -111,7 +121,8 @@ static int32_t pick(int32_t most, int largest, uint64_t *random) {
 }
 
 /* Events without a time, or times without a bound for them, are no events. */
-static mtan_event *some_events(const mtan_config *c, const mtan_bounds *bounds, int largest, uint64_t *random, int32_t *n) {
+static mtan_event *some_events(const mtan_config *c, const mtan_bounds *bounds, int largest, uint64_t *random,
+                               int32_t *n) {
     int32_t times;
     *n = bounds->times > 0 ? pick(bounds->events, largest, random) : 0;
     times = bounds->times < *n ? bounds->times : *n;
@@ -130,7 +141,7 @@ small_set small_records(const mtan_config *c, const mtan_bounds *bounds, int32_t
         r->events = some_events(c, bounds, largest, random, &r->n_events);
         r->targets = some_events(c, bounds, largest, random, &r->n_targets);
         for (int32_t i = 0; i < queries; i++) times[i] = (mtan_real)(i + b) / (mtan_real)queries;
-        for (int32_t i = 0; i < n_labels; i++) 
+        for (int32_t i = 0; i < n_labels; i++)
             labels[i] = c->classes > 0 ? small_whole(random, MTAN_UNLABELED, c->classes - 1) : MTAN_UNLABELED;
         r->times = times;
         r->n_times = queries;
@@ -157,6 +168,11 @@ int32_t small_distinct(const mtan_record *record) {
 
 int32_t small_queries(const mtan_record *record) {
     return record->times ? record->n_times : small_distinct(record);
+}
+
+int32_t small_points(const mtan_config *config, const mtan_record *record) {
+    if (config->reference != MTAN_REF_OBSERVED) return config->ref_points;
+    return config->kind == MTAN_ENC ? small_queries(record) : small_distinct(record);
 }
 
 size_t small_class_rows(const mtan_config *config, const small_set *set) {

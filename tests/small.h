@@ -14,6 +14,7 @@ typedef struct {
 
 /* Opens the model of that number with random weights; 0 past the last one. */
 int small_open(small_model *s, int index);
+int small_count(void);
 int small_open_named(small_model *s, const char *name);
 int small_close(small_model *s); /* were the guards intact? */
 
@@ -30,7 +31,8 @@ typedef struct {
 small_set small_records(const mtan_config *config, const mtan_bounds *bounds, int32_t n, int largest, uint64_t *random);
 int small_free(small_set *set);
 
-/* What a call on a record gives: rows of classes, query times, distinct event times. */
+/* What a call on a record gives: reference points, query times, distinct event times, rows of classes, samples. */
+int32_t small_points(const mtan_config *config, const mtan_record *record);
 int32_t small_queries(const mtan_record *record);
 int32_t small_distinct(const mtan_record *record);
 size_t small_class_rows(const mtan_config *config, const small_set *set);

@@ -212,7 +212,8 @@ int piece_run(piece *p, const char *name, piece_build build, const void *argumen
     start(p, name, argument, need, 0);
     build(p);
     if (p->tape.status != MTAN_OK || p->tape.peak != need) {
-        printf("  BAD %s: %s; counted %zu reals, then %zu\n", name, mtan_status_message(p->tape.status), need, p->tape.peak);
+        printf("  BAD %s: %s; counted %zu reals, then %zu\n", name, mtan_status_message(p->tape.status), need,
+               p->tape.peak);
         return 0;
     }
     seed_outputs(p);
@@ -331,8 +332,8 @@ static int compare_sampled(const golden *g, const piece *p, const char *name, co
         const double limit[2] = {limit_of(g, norm[0] * reach, err32[1]), limit_of(g, norm[0], err32[2])};
         ok = compare_whole(g, name, picked, sample, 256, err32[0]);
         for (int i = 0; i < 2; i++) {
-            printf("  %s %s %s: off by %.3g of %.3g\n", off[i] <= limit[i] ? "ok" : "BAD", name, i ? "norm" : "sum", off[i],
-                   limit[i]);
+            printf("  %s %s %s: off by %.3g of %.3g\n", off[i] <= limit[i] ? "ok" : "BAD", name, i ? "norm" : "sum",
+                   off[i], limit[i]);
             ok = off[i] <= limit[i] && ok;
         }
     }

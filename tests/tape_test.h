@@ -1,9 +1,10 @@
 /* A piece: a few ops on a tape of their own, built by hand, for the tests of ops and blocks.
  *
- * A test writes one function that builds the piece. piece_run calls it three times: without a workspace, which counts;
- * on a workspace one cache line too small, which must be refused; and on one of exactly the counted size between guards.
- * Then the cotangents go into the outputs' gradients and the tape runs backwards. Inputs, weights and cotangents follow
- * the rule of golden/README.md, so a piece may be compared with golden/ops or golden/blocks, or with loops of the test. */
+ * * A test writes one function that builds the piece. piece_run calls it three times: without a workspace, which
+ * counts; on a workspace one cache line too small, which must be refused; and on one of exactly the counted size
+ * between guards. Then the cotangents go into the outputs' gradients and the tape runs backwards. Inputs, weights
+ * and cotangents follow the rule of golden/README.md, so a piece may be compared with golden/ops or golden/blocks,
+ * or with loops of the test. */
 #ifndef MTAN_TESTS_TAPE_TEST_H
 #define MTAN_TESTS_TAPE_TEST_H
 
@@ -14,7 +15,8 @@ enum { PIECE_TENSORS = 32, PIECE_RECORDS = 4, PIECE_STEPS = 16, PIECE_CHANNELS =
 typedef struct piece piece;
 typedef void (*piece_build)(piece *p);
 
-/* Where entry i of the reference's tensor lies in ours of `cols` columns, as row * cols + column. Null: in the same place. */
+/* Where entry i of the reference's tensor lies in ours of `cols` columns, as row * cols + column. Null: in the
+ * same place. */
 typedef size_t (*piece_map)(const piece *p, size_t i, size_t cols);
 
 typedef enum piece_role {
@@ -83,8 +85,8 @@ void piece_queries(piece *p, const int32_t *count);
 void piece_own_points(piece *p);
 /* Observations in the order of record and time; keys[b] times in record b. `seen` becomes a tensor with a gradient. */
 void piece_events(piece *p, int32_t channels, const int32_t *keys, const piece_event *events, int32_t n);
-/* The observations of a full grid (records, keys, channels): values u("PIECE.x"), there where u("PIECE.mask") >= -0.5, the
- * last channel never. */
+/* The observations of a full grid (records, keys, channels): values u("PIECE.x"), there where u("PIECE.mask") >=
+ * -0.5, the last channel never. */
 void piece_grid(piece *p, int32_t keys, int32_t channels);
 
 /* Maps. The reference has (B, steps, cols) or (S, B, steps, cols); ours are rows step-major, samples together. */

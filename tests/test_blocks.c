@@ -1,10 +1,11 @@
-/* Attention with projections, GRUs, encoder, decoder and classifier, composed of ops as the published code composes them and
- * compared with golden/blocks.safetensors. The library folds weights where it can (mtan.c, section 9); here nothing is
- * folded, so that what is compared is the chain of ops. The folded models are compared by the tests of whole models.
+/* Attention with projections, GRUs, encoder, decoder and classifier, composed of ops as the published code composes
+ * them and compared with golden/blocks.safetensors. The library folds weights where it can (mtan.c, section 9); here
+ * nothing is folded, so that what is compared is the chain of ops. The folded models are compared by the tests of
+ * whole models.
  *
- * Two things of the reference are not there. Observed values are data, so no gradient of `x` of the masked attention exists.
- * The bias of the keys adds the same to every score of a query and cancels in the softmax: no op reads it. Its gradient
- * must be zero and is compared as such. */
+ * * Two things of the reference are not there. Observed values are data, so no gradient of `x` of the masked
+ * attention exists. The bias of the keys adds the same to every score of a query and cancels in the softmax: no op
+ * reads it. Its gradient must be zero and is compared as such. */
 #include <greatest.h>
 #include <math.h>
 #include <stdio.h>
@@ -23,7 +24,8 @@ typedef struct layer {
     mtan_tensor weight, bias;
 } layer;
 
-static mtan_tensor weight_named(piece *p, const char *prefix, const char *leaf, int32_t rows, int32_t cols, int32_t fan) {
+static mtan_tensor weight_named(piece *p, const char *prefix, const char *leaf, int32_t rows, int32_t cols,
+                                int32_t fan) {
     char name[96];
     snprintf(name, sizeof name, "%s.%s", prefix, leaf);
     return piece_weight(p, name, rows, cols, fan);
@@ -53,7 +55,11 @@ static void gru(piece *p, const char *prefix, const char *end, mtan_tensor y, mt
     for (int i = 0; i < 4; i++) {
         char leaf[32];
         snprintf(leaf, sizeof leaf, "%s_%s", kinds[i], end);
-        w[i] = weight_named(p, prefix, leaf, i < 2 ? 3 * y.cols : 1, i == 0 ? x.cols : i == 1 ? y.cols : 3 * y.cols, y.cols);
+        w[i] = weight_named(p, prefix, leaf, i < 2 ? 3 * y.cols : 1,
+                            i == 0   ? x.cols
+                            : i == 1 ? y.cols
+                                     : 3 * y.cols,
+                            y.cols);
     }
     mtan_op_linear(&p->tape, gx, x, w[0], &w[2]);
     mtan_op_gru(&p->tape, y, gx, w[1], w[3], 1, reverse);
@@ -117,8 +123,8 @@ static mtan_tensor attend_values(piece *p, const char *prefix, mtan_tensor query
     const mtan_tensor y = mtan_new(&p->tape, query.rows, heads * value.cols);
     for (int32_t h = 0; h < heads; h++) {
         const mtan_tensor weight = mtan_new(&p->tape, query.rows, key.rows);
-        mtan_op_linear(&p->tape, weight, project_query(p, &w, query, h), project_key(p, &w, key, h), NULL);
-        mtan_op_softmax(&p->tape, weight);
+        mtan_op_score(&p->tape, weight, project_query(p, &w, query, h), project_key(p, &w, key, h), 1);
+        mtan_op_softmax_pairs(&p->tape, weight);
         mtan_op_attend_values(&p->tape, mtan_columns(y, h * value.cols, value.cols), weight, value);
     }
     return linear(p, prefix, "linears.2", y, out);
@@ -146,7 +152,7 @@ static int load_small(small_set *set) {
         !golden_read(file, "small/value", MTAN_DTYPE_F32, value, CELLS) || offset[SMALL] != CELLS)
         return 0;
     for (int32_t b = 0, n = 0; b < SMALL; b++) {
-        float last = -1; /* times are not negative */
+        float last = -1;                                            /* times are not negative */
         for (int32_t left = offset[b + 1] - offset[b]; left > 0;) { /* the least time above the last, and its events */
             float next = HUGE_VALF;
             for (int32_t i = offset[b]; i < offset[b + 1]; i++)
@@ -275,9 +281,12 @@ static const struct golden_block {
     piece_build build;
     const int32_t *heads;
 } golden_blocks[] = {
-    {"att-masked-h1", build_masked, &one_head}, {"att-masked-h2", build_masked, &two_heads},
-    {"att-h1", build_unmasked, &one_head},      {"att-h2", build_unmasked, &two_heads},
-    {"bigru", build_bigru, NULL},               {"classifier", build_classifier, NULL},
+    {"att-masked-h1", build_masked, &one_head},
+    {"att-masked-h2", build_masked, &two_heads},
+    {"att-h1", build_unmasked, &one_head},
+    {"att-h2", build_unmasked, &two_heads},
+    {"bigru", build_bigru, NULL},
+    {"classifier", build_classifier, NULL},
 };
 
 TEST golden_block(const struct golden_block *block) {

@@ -44,7 +44,7 @@ typedef struct {
  *   RELATIVE |g|           what curvature leaves after the extrapolation below; g.d itself is about |g| / sqrt(n), with
  *                          n below 1000
  *   ROUNDING (1 + |f|) / h the loss carries a few roundings of its own size and of the values of order 1 that make it:
- *                          a factor of 2 was seen, 16 is allowed */
+ *                          less than 3 was seen, 16 is allowed */
 #define RELATIVE 1e-8
 #define ROUNDING (16 * DBL_EPSILON)
 

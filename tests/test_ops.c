@@ -1,6 +1,6 @@
-/* Every op on a tape of its own. Most are compared with golden/ops.safetensors, what moves rows with plain loops, the GRU of
- * ragged records with each record alone. tape_test.h says what piece_run checks besides: that counting and running agree,
- * that one line too little is refused, that nothing outside the workspace is touched. */
+/* Every op on a tape of its own. Most are compared with golden/ops.safetensors, what moves rows with plain loops,
+ * the GRU of ragged records with each record alone. tape_test.h says what piece_run checks besides: that counting
+ * and running agree, that one line too little is refused, that nothing outside the workspace is touched. */
 #include <greatest.h>
 #include <math.h>
 #include <string.h>
@@ -172,8 +172,8 @@ static void build_logmeanexp(piece *p) {
 
 /* ---- golden: attention ---- */
 
-/* The mask half of the output is 1 where a channel was ever seen and 0 elsewhere, at every query (Q1): `seen`, spread. The
- * observed values are data: there is no gradient of x. */
+/* The mask half of the output is 1 where a channel was ever seen and 0 elsewhere, at every query (Q1): `seen`,
+ * spread. The observed values are data: there is no gradient of x. */
 static void build_attention_masked(piece *p) {
     mtan_tensor q, k, score, y;
     piece_sequence(p, 1, 5);
@@ -194,7 +194,8 @@ static void build_attention_masked(piece *p) {
 TEST golden_attention_masked(void) {
     enum { Q = 5, L = 7, D = 4 };
     piece p;
-    mtan_real exponentials[L * Q], total[D * Q], scratch[2 * Q], y[Q * D], weight[Q * L], got[Q * L * D], out[Q * 2 * D];
+    mtan_real exponentials[L * Q], total[D * Q], scratch[2 * Q], y[Q * D], weight[Q * L], got[Q * L * D],
+        out[Q * 2 * D];
     double ref[Q * L * D];
     mtan_attend a;
     ASSERT(piece_run(&p, "attention-masked", build_attention_masked, NULL));
@@ -228,8 +229,8 @@ static void build_attention(piece *p) {
     weight = mtan_new(&p->tape, 5, 7);
     y = mtan_new(&p->tape, 5, 6);
     mtan_op_scale(&p->tape, q, 0.25);
-    mtan_op_linear(&p->tape, weight, q, k, NULL);
-    mtan_op_softmax(&p->tape, weight);
+    mtan_op_score(&p->tape, weight, q, k, 1);
+    mtan_op_softmax_pairs(&p->tape, weight);
     mtan_op_attend_values(&p->tape, y, weight, x);
     piece_keep(p, PIECE_VALUE, "weights", weight);
     piece_output(p, "out", y, NULL);
@@ -318,7 +319,9 @@ TEST copies(void) {
     for (size_t i = 0; i < 25; i++) {
         const size_t r = i / 5, c = i % 5;
         const double cot = piece_cotangent(&p, "out", i);
-        expected[i] = r >= 3 ? piece_u(&p, "row", c) : c < 2 ? piece_u(&p, "a", r * 2 + c) : piece_u(&p, "b", r * 3 + c - 2);
+        expected[i] = r >= 3  ? piece_u(&p, "row", c)
+                      : c < 2 ? piece_u(&p, "a", r * 2 + c)
+                              : piece_u(&p, "b", r * 3 + c - 2);
         if (r >= 3) erow[c] = (r == 3 ? 0 : erow[c]) + cot;
         else if (c < 2) ea[r * 2 + c] = cot;
         else eb[r * 3 + c - 2] = cot;
@@ -461,8 +464,8 @@ static size_t kl_at(const bound_case *c, size_t b, size_t s) {
 static double bound_of(const piece *p, const bound_case *c, size_t b, double weight[BOUND_S]) {
     double sum = 0, mean = 0;
     for (size_t s = 0; s < BOUND_S; s++) {
-        const double v = (8 * piece_u(p, "logp", b * BOUND_S + s) - KL_WEIGHT * 4 * piece_u(p, "kl", kl_at(c, b, s))) *
-                         share_of(b);
+        const double v =
+            (8 * piece_u(p, "logp", b * BOUND_S + s) - KL_WEIGHT * 4 * piece_u(p, "kl", kl_at(c, b, s))) * share_of(b);
         weight[s] = c->bound == MTAN_BOUND_ELBO ? 1 : exp(v);
         sum += weight[s];
         mean += v / BOUND_S;
@@ -493,7 +496,8 @@ TEST bounds(const bound_case *c) {
     PASS();
 }
 
-/* log q(z|x) - log p(z), together with the sampling that makes z: z = m + n exp(v/2), ratio = sum of (z^2 - n^2 - v) / 2 */
+/* log q(z|x) - log p(z), together with the sampling that makes z: z = m + n exp(v/2), ratio = sum of (z^2 - n^2 -
+ * v) / 2 */
 static void build_ratio(piece *p) {
     const mtan_tensor x = posterior(p), noise = mtan_new_constant(&p->tape, 16, 3), z = mtan_new(&p->tape, 16, 3);
     const mtan_tensor ratio = mtan_new(&p->tape, 4, 1);
@@ -509,7 +513,8 @@ TEST ratios(void) {
     mtan_real got[24];
     double ratio[4] = {0}, dmean[24] = {0}, dlogvar[24] = {0};
     ASSERT(piece_run(&p, "ratio", build_ratio, NULL));
-    for (size_t i = 0; i < 48; i++) { /* our order: step, record, sample, latent; theirs for the posterior: record, step */
+    for (size_t i = 0; i < 48;
+         i++) { /* our order: step, record, sample, latent; theirs for the posterior: record, step */
         const size_t k = i / 12, b = i / 6 % 2, s = i / 3 % 2, at = (b * 4 + k) * 3 + i % 3;
         const double n = 2 * piece_u(&p, "noise", i), m = piece_u(&p, "mean", at), v = piece_u(&p, "logvar", at);
         const double z = m + n * exp(v / 2), cot = piece_cotangent(&p, "out", b * 2 + s);
@@ -608,11 +613,17 @@ typedef struct own_case {
     int32_t rbf, alone; /* which record; -1: all four together */
 } own_case;
 
+static int32_t first_row(const own_case *c, const int32_t *owner) {
+    int32_t r = 0;
+    while (r < OWN && owner[r] < c->alone) r++;
+    return r;
+}
+
 /* The rows of the record that is alone, or all. */
 static mtan_tensor rows_of(const own_case *c, mtan_tensor x, const int32_t *owner) {
-    int32_t first = 0, count = 0;
-    for (int32_t r = 0; c->alone >= 0 && r < OWN; r++) first += owner[r] < c->alone, count += owner[r] == c->alone;
-    return c->alone < 0 ? x : mtan_rows(x, first, count);
+    const own_case next = {c->rbf, c->alone + 1};
+    const int32_t first = first_row(c, owner);
+    return c->alone < 0 ? x : mtan_rows(x, first, first_row(&next, owner) - first);
 }
 
 /* Step-major rows of one record between a tensor of all and one of its own, one way or the other. */
@@ -633,7 +644,8 @@ static void own_events(piece *p) {
     for (int32_t i = 0, row = 0; i < OWN; i++) {
         row = i > 0 && key_owner[i] == key_owner[i - 1] ? row + 1 : 0;
         for (int32_t d = 0; d < OWN_D; d++) {
-            const piece_event e = {c->alone < 0 ? key_owner[i] : 0, row, d, (mtan_real)piece_u(p, "x", (size_t)(i * OWN_D + d))};
+            const piece_event e = {c->alone < 0 ? key_owner[i] : 0, row, d,
+                                   (mtan_real)piece_u(p, "x", (size_t)(i * OWN_D + d))};
             if (c->alone < 0 || key_owner[i] == c->alone) events[n++] = e;
         }
     }
@@ -649,7 +661,7 @@ static void own_lengths(piece *p) {
 /* Encoder: attention, or RBF smoothing at times, over each record's events. */
 static void build_own_encoder(piece *p) {
     const own_case *c = p->argument;
-    mtan_tensor key, point, width, out, y, score;
+    mtan_tensor key, point, width, out, y;
     own_lengths(p);
     own_events(p);
     key = piece_input(p, "key", OWN, c->rbf ? 1 : OWN_E, 1, NULL);
@@ -664,7 +676,7 @@ static void build_own_encoder(piece *p) {
         mtan_op_softplus(&p->tape, beta, width);
         mtan_op_attend_rbf(&p->tape, y, point, beta);
     } else {
-        score = mtan_new(&p->tape, 1, p->batch.scores);
+        const mtan_tensor score = mtan_new(&p->tape, 1, p->batch.scores);
         mtan_op_score(&p->tape, score, key, point, 0);
         mtan_op_attend(&p->tape, y, score);
     }
@@ -688,7 +700,7 @@ static void build_own_decoder(piece *p) {
     if (c->alone < 0) mtan_op_regroup(&p->tape, own, value);
     else copy_steps(p, value, own, OWN_S, 0);
     piece_output(p, "out", out, NULL);
-    if (c->alone >= 0) out = mtan_rows(out, (int32_t)(query.data - piece_find(p, "query").data) / query.cols * OWN_S, query.rows * OWN_S);
+    if (c->alone >= 0) out = mtan_rows(out, first_row(c, query_owner) * OWN_S, query.rows * OWN_S);
     if (c->rbf) {
         const mtan_tensor beta = mtan_new(&p->tape, 1, OWN_C);
         p->batch.query = query;
@@ -696,9 +708,15 @@ static void build_own_decoder(piece *p) {
         mtan_op_smooth(&p->tape, out, point, beta, own);
         return;
     }
-    weight = c->alone < 0 ? mtan_new(&p->tape, 1, p->batch.pairs) : mtan_new(&p->tape, query.rows, point.rows);
-    if (c->alone < 0) mtan_op_score(&p->tape, weight, query, point, 1), mtan_op_softmax_pairs(&p->tape, weight);
-    else mtan_op_linear(&p->tape, weight, query, point, NULL), mtan_op_softmax(&p->tape, weight);
+    if (c->alone < 0) {
+        weight = mtan_new(&p->tape, 1, p->batch.pairs);
+        mtan_op_score(&p->tape, weight, query, point, 1);
+        mtan_op_softmax_pairs(&p->tape, weight);
+    } else { /* one block of weights is a matrix like any other */
+        weight = mtan_new(&p->tape, query.rows, point.rows);
+        mtan_op_linear(&p->tape, weight, query, point, NULL);
+        mtan_op_softmax(&p->tape, weight);
+    }
     mtan_op_attend_values(&p->tape, out, weight, own);
 }
 
@@ -813,7 +831,8 @@ TEST without_recording(void) {
 
 SUITE(ops_suite) {
     static const bound_case bound_cases[] = {
-        {MTAN_BOUND_FAITHFUL, 0}, {MTAN_BOUND_FAITHFUL, 1}, {MTAN_BOUND_ELBO, 0}, {MTAN_BOUND_ELBO, 1}, {MTAN_BOUND_IWAE, 1},
+        {MTAN_BOUND_FAITHFUL, 0}, {MTAN_BOUND_FAITHFUL, 1}, {MTAN_BOUND_ELBO, 0},
+        {MTAN_BOUND_ELBO, 1},     {MTAN_BOUND_IWAE, 1},
     };
     for (size_t i = 0; i < sizeof golden_ops / sizeof *golden_ops; i++) {
         greatest_set_test_suffix(golden_ops[i].name);

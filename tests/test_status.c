@@ -108,7 +108,6 @@ static const struct {
     {"noise_std 0", MTAN_ERR_CONFIG},
     {"noise_std -0.1", MTAN_ERR_CONFIG},
     {"alpha -1", MTAN_ERR_CONFIG},
-    {"reference observed", MTAN_ERR_CONFIG},
     {"kind enc classify none", MTAN_ERR_CONFIG},
     {"kind enc classify time reference even", MTAN_ERR_CONFIG},
     {"kind enc classify time reference given", MTAN_ERR_CONFIG},
@@ -277,8 +276,25 @@ TEST every_setting_goes_through_text(void) {
 }
 
 TEST bad_text_is_refused(void) {
-    static const char *const bad[] = {"",    " ",   "x",    "-",    ".",        "+1",         "1 ",  " 1",         "0x10", "1e",
-                                      "1e+", "1.2.3", "nan", "inf", "1e999", "-1e-999", "--1", "1,5", "99999999999999999999999999999999"};
+    static const char *const bad[] = {"",
+                                      " ",
+                                      "x",
+                                      "-",
+                                      ".",
+                                      "+1",
+                                      "1 ",
+                                      " 1",
+                                      "0x10",
+                                      "1e",
+                                      "1e+",
+                                      "1.2.3",
+                                      "nan",
+                                      "inf",
+                                      "1e999",
+                                      "-1e-999",
+                                      "--1",
+                                      "1,5",
+                                      "99999999999999999999999999999999"};
     static const char *const bad_whole[] = {"1.5", "2147483648", "-2147483649", "1e10", "1e-1"};
     small_model s;
     ASSERT(small_open_named(&s, "full record"));
@@ -320,6 +336,7 @@ TEST bad_settings_have_no_text(void) {
         EXPECT(MTAN_ERR_CONFIG, mtan_config_get(&c, "bound", text, sizeof text));
     }
     ASSERT(painted(text, sizeof text));
+    ASSERT(small_close(&s));
     PASS();
 }
 
@@ -362,8 +379,8 @@ static int desk_start(desk *d, const mtan_bounds *predict) {
     if (mtan_trainer_size(&d->small.model, &d->train, &desk_bounds, &bytes) != MTAN_OK) return 0;
     d->memory[1] = guard_alloc(bytes);
     d->before = malloc(3 * d->small.count * sizeof *d->before);
-    return mtan_trainer_init(&d->trainer, &d->small.model, d->small.weights, &d->train, &desk_bounds, d->memory[1], bytes) ==
-           MTAN_OK;
+    return mtan_trainer_init(&d->trainer, &d->small.model, d->small.weights, &d->train, &desk_bounds, d->memory[1],
+                             bytes) == MTAN_OK;
 }
 
 static int desk_open(desk *d, int index) {
@@ -424,15 +441,17 @@ typedef struct {
     const char *name;
 } defect;
 
-static const defect defects[] = {
-    {MTAN_ERR_INPUT, "event time"},      {MTAN_ERR_INPUT, "event value"},    {MTAN_ERR_INPUT, "target time"},
-    {MTAN_ERR_INPUT, "target value"},    {MTAN_ERR_INPUT, "query time"},     {MTAN_ERR_INPUT, "channel below"},
-    {MTAN_ERR_INPUT, "channel above"},   {MTAN_ERR_INPUT, "target below"},   {MTAN_ERR_INPUT, "target above"},
-    {MTAN_ERR_INPUT, "channel far"},     {MTAN_ERR_INPUT, "events < 0"},     {MTAN_ERR_INPUT, "targets < 0"},
-    {MTAN_ERR_INPUT, "times < 0"},       {MTAN_ERR_NULL, "no events"},       {MTAN_ERR_MEMORY, "too many events"},
-    {MTAN_ERR_MEMORY, "too many targets"}, {MTAN_ERR_MEMORY, "too many queries"}, {MTAN_ERR_MEMORY, "too many times"},
-    {MTAN_ERR_INPUT, "label below"},     {MTAN_ERR_INPUT, "label above"},    {MTAN_ERR_INPUT, "noise too short"},
-    {MTAN_ERR_MEMORY, "too many target times"}};
+static const defect defects[] = {{MTAN_ERR_INPUT, "event time"},        {MTAN_ERR_INPUT, "event value"},
+                                 {MTAN_ERR_INPUT, "target time"},       {MTAN_ERR_INPUT, "target value"},
+                                 {MTAN_ERR_INPUT, "query time"},        {MTAN_ERR_INPUT, "channel below"},
+                                 {MTAN_ERR_INPUT, "channel above"},     {MTAN_ERR_INPUT, "target below"},
+                                 {MTAN_ERR_INPUT, "target above"},      {MTAN_ERR_INPUT, "channel far"},
+                                 {MTAN_ERR_INPUT, "events < 0"},        {MTAN_ERR_INPUT, "targets < 0"},
+                                 {MTAN_ERR_INPUT, "times < 0"},         {MTAN_ERR_NULL, "no events"},
+                                 {MTAN_ERR_MEMORY, "too many events"},  {MTAN_ERR_MEMORY, "too many targets"},
+                                 {MTAN_ERR_MEMORY, "too many queries"}, {MTAN_ERR_MEMORY, "too many times"},
+                                 {MTAN_ERR_INPUT, "label below"},       {MTAN_ERR_INPUT, "label above"},
+                                 {MTAN_ERR_INPUT, "noise too short"},   {MTAN_ERR_MEMORY, "too many target times"}};
 enum { DEFECTS = sizeof defects / sizeof defects[0], LABEL_BELOW = 18, LABEL_ABOVE, SHORT_NOISE, TARGET_TIMES };
 
 static void spoil(mtan_record *r, parts *p, int which, mtan_real not_finite, const mtan_config *c) {
@@ -466,7 +485,8 @@ static void spoil(mtan_record *r, parts *p, int which, mtan_real not_finite, con
 
 /* Every function that takes records, behind one signature. `out` is ROOM reals; a report is written there too. */
 enum { CLASSIFY, LOGITS, INTERPOLATE, CURVES, LATENT, ATTENTION, TRAIN_LOSS, TRAIN_GRADIENT, TRAIN_STEP, CALLS };
-static const char *const call_names[] = {"classify", "logits", "interpolate", "curves", "latent", "attention", "train_loss", "train_gradient", "train_step"};
+static const char *const call_names[] = {"classify",  "logits",     "interpolate",    "curves",    "latent",
+                                         "attention", "train_loss", "train_gradient", "train_step"};
 
 static mtan_status call(desk *d, int which, const mtan_record *records, int32_t n, mtan_real *out) {
     mtan_report *report = (mtan_report *)(void *)out;
@@ -496,7 +516,8 @@ static int concerns(const mtan_config *c, int which_call, int which_defect) {
     const int trains = which_call >= TRAIN_LOSS;
     if (which_defect == LABEL_BELOW || which_defect == LABEL_ABOVE) return trains && c->classify != MTAN_CLASSIFY_NONE;
     if (which_defect == SHORT_NOISE)
-        return c->kind == MTAN_FULL && which_call != LATENT && which_call != ATTENTION && (trains || c->predict_samples > 0);
+        return c->kind == MTAN_FULL && which_call != LATENT && which_call != ATTENTION &&
+               (trains || c->predict_samples > 0);
     if (which_defect == TARGET_TIMES) return trains && c->kind == MTAN_FULL && c->classify != MTAN_CLASSIFY_TIME;
     return 1;
 }
@@ -513,8 +534,8 @@ static int refuses(desk *d, int which_call, int which_defect, mtan_real not_fini
     status = call(d, which_call, records, 3, out);
     if (!concerns(&d->small.config, which_call, which_defect)) return is_status(status);
     if (status == defects[which_defect].status && painted(out, ROOM * sizeof *out) && desk_unchanged(d)) return 1;
-    printf("  BAD %s of %s, %s: status %d where %d is due; output %s, weights %s\n", call_names[which_call], d->small.name,
-           defects[which_defect].name, (int)status, (int)defects[which_defect].status,
+    printf("  BAD %s of %s, %s: status %d where %d is due; output %s, weights %s\n", call_names[which_call],
+           d->small.name, defects[which_defect].name, (int)status, (int)defects[which_defect].status,
            painted(out, ROOM * sizeof *out) ? "untouched" : "written", desk_unchanged(d) ? "unchanged" : "changed");
     return 0;
 }
@@ -530,10 +551,11 @@ TEST broken_records_are_refused_and_nothing_is_written(void) {
         ASSERT(desk_start(&d, &two));
         for (int which = 0; which < CALLS; which++)
             for (int k = 0; k < DEFECTS && has_call(&d.small.config, which); k++)
-                for (int f = 0; f < (k < 5 ? 3 : 1); f++, tried++) failures += !refuses(&d, which, k, not_finite[f], out);
+                for (int f = 0; f < (k < 5 ? 3 : 1); f++, tried++)
+                    failures += !refuses(&d, which, k, not_finite[f], out);
         ASSERT(desk_close(&d));
     }
-    ASSERT(tried > 28 * DEFECTS * 4);
+    ASSERT(tried > small_count() * DEFECTS * 4);
     ASSERT_EQ_FMT(0, failures, "%d");
     ASSERT(guard_free(out));
     PASS();
@@ -655,7 +677,8 @@ TEST null_pointers_of_prediction(void) {
     EXPECT(MTAN_ERR_NULL, mtan_param_at(NULL, 0, (mtan_param *)(void *)out));
     EXPECT(MTAN_ERR_NULL, mtan_param_at(&d.small.config, 0, NULL));
     EXPECT(MTAN_ERR_MISSING, mtan_param_at(&d.small.config, -1, (mtan_param *)(void *)out));
-    EXPECT(MTAN_ERR_MISSING, mtan_param_at(&d.small.config, mtan_param_count(&d.small.config), (mtan_param *)(void *)out));
+    EXPECT(MTAN_ERR_MISSING,
+           mtan_param_at(&d.small.config, mtan_param_count(&d.small.config), (mtan_param *)(void *)out));
     ASSERT(mtan_param_count(NULL) == 0 && mtan_weights_count(NULL) == 0);
 
     EXPECT(MTAN_ERR_NULL, mtan_predictor_size(NULL, &desk_bounds, &bytes));
@@ -734,7 +757,8 @@ TEST null_pointers_of_training(void) {
     EXPECT(MTAN_ERR_NULL, mtan_train_step(NULL, &r, 1, 1, &report));
     EXPECT(MTAN_ERR_NULL, mtan_train_step(&d.trainer, &r, 1, 1, NULL));
     EXPECT(MTAN_ERR_NULL, mtan_train_update(NULL, 1));
-    ASSERT(painted(memory, sizeof memory) && painted(&made, sizeof made) && painted(&report, sizeof report) && bytes == 5);
+    ASSERT(painted(memory, sizeof memory) && painted(&made, sizeof made) && painted(&report, sizeof report) &&
+           bytes == 5);
     ASSERT(desk_unchanged(&d));
     ASSERT(desk_close(&d));
     PASS();
@@ -761,7 +785,8 @@ static int both_sizes(const char *settings, mtan_bounds bounds, mtan_status expe
 
 TEST bounds_out_of_range(void) {
     const mtan_bounds negative[] = {{0, 1, 1}, {-1, 1, 1}, {1, -1, 1}, {1, 1, -1}, {INT_MIN, INT_MIN, INT_MIN}};
-    const mtan_bounds large[] = {{INT_MAX, 1, 1}, {1, INT_MAX, 1}, {1, 1, INT_MAX}, {TOP + 1, 1, 1}, {TOP, TOP, TOP}, {TOP, TOP, 1}};
+    const mtan_bounds large[] = {{INT_MAX, 1, 1}, {1, INT_MAX, 1}, {1, 1, INT_MAX},
+                                 {TOP + 1, 1, 1}, {TOP, TOP, TOP}, {TOP, TOP, 1}};
     for (int i = 0; i < 5; i++) ASSERT(both_sizes("", negative[i], MTAN_ERR_INPUT));
     for (int i = 0; i < 6; i++) ASSERT(both_sizes("", large[i], MTAN_ERR_SIZE));
     PASS();
@@ -779,9 +804,12 @@ TEST sizes_whose_product_overflows(void) {
     ASSERT(both_sizes("kind enc classify record channels 1048576 ref_points 1048576", small, MTAN_ERR_SIZE));
     ASSERT(both_sizes("kind enc classify time reference observed enc_hidden 4096", long_ones, MTAN_ERR_SIZE));
     ASSERT(both_sizes("classify none channels 65536 samples 65536 predict_samples 65536", long_ones, MTAN_ERR_SIZE));
-    ASSERT(both_sizes("classify time classes 65536 samples 65536 predict_samples 65536 head_hidden 8", long_ones, MTAN_ERR_SIZE));
-    ASSERT(both_sizes("encoder rbf decoder rbf ref_points 1048576 samples 4096 predict_samples 4096", many, MTAN_ERR_SIZE));
-    ASSERT(both_sizes("encoder rnn3 decoder rnn3 ref_points 1048576 samples 4096 predict_samples 4096", many, MTAN_ERR_SIZE));
+    ASSERT(both_sizes("classify time classes 65536 samples 65536 predict_samples 65536 head_hidden 8", long_ones,
+                      MTAN_ERR_SIZE));
+    ASSERT(both_sizes("encoder rbf decoder rbf ref_points 1048576 samples 4096 predict_samples 4096", many,
+                      MTAN_ERR_SIZE));
+    ASSERT(both_sizes("encoder rnn3 decoder rnn3 ref_points 1048576 samples 4096 predict_samples 4096", many,
+                      MTAN_ERR_SIZE));
     PASS();
 }
 
@@ -813,9 +841,9 @@ TEST bad_training_configurations_are_refused(void) {
         size_t bytes = 5;                                                                                              \
         c = good;                                                                                                      \
         change;                                                                                                        \
-        ASSERT(expect(#change, MTAN_ERR_CONFIG, mtan_trainer_size(&s.model, &c, &desk_bounds, &bytes)));              \
+        ASSERT(expect(#change, MTAN_ERR_CONFIG, mtan_trainer_size(&s.model, &c, &desk_bounds, &bytes)));               \
         ASSERT(expect(#change, MTAN_ERR_CONFIG,                                                                        \
-                      mtan_trainer_init(&made, &s.model, s.weights, &c, &desk_bounds, memory, sizeof memory)));       \
+                      mtan_trainer_init(&made, &s.model, s.weights, &c, &desk_bounds, memory, sizeof memory)));        \
         ASSERT(bytes == 5 && painted(&made, sizeof made) && painted(memory, sizeof memory));                           \
         refusals++;                                                                                                    \
     } while (0)
@@ -879,8 +907,9 @@ static int all_finite(desk *d, const char *what, const mtan_record *records, int
         for (size_t i = 0; i < ROOM; i++) out[i] = zero;
         const mtan_status status = call(d, which, records, n, out);
         const mtan_report *report = (const mtan_report *)(const void *)out;
-        const int finite = which < TRAIN_LOSS ? finite_reals(out, room / sizeof *out)
-                                              : report->loss - report->loss == 0 && report->gradient_norm - report->gradient_norm == 0;
+        const int finite = which < TRAIN_LOSS
+                               ? finite_reals(out, room / sizeof *out)
+                               : report->loss - report->loss == 0 && report->gradient_norm - report->gradient_norm == 0;
         if (status == MTAN_OK && finite) continue;
         printf("  BAD %s of %s, %s: %s, %s\n", call_names[which], d->small.name, what, mtan_status_message(status),
                finite ? "finite" : "not finite");
@@ -974,7 +1003,8 @@ static int step_is_sound(desk *d, const char *what, const mtan_record *records, 
     *status = mtan_train_step(&d->trainer, records, n, 12, &report);
     if (*status == MTAN_OK)
         ok = finite_reals(d->small.weights, d->small.count) && finite_reals(d->trainer.moment1, d->small.count) &&
-             finite_reals(d->trainer.moment2, d->small.count) && report.loss - report.loss == 0 && d->trainer.step == d->step + 1;
+             finite_reals(d->trainer.moment2, d->small.count) && report.loss - report.loss == 0 &&
+             d->trainer.step == d->step + 1;
     else ok = *status == MTAN_ERR_INPUT && desk_unchanged(d) && painted(&report, sizeof report);
     if (!ok)
         printf("  BAD %s, %s: status %d, loss %g, state %s, weights %s\n", d->small.name, what, (int)*status,
@@ -1075,7 +1105,8 @@ TEST huge_values_do_no_harm(void) {
                     if (where == 2) p.events[e].time = (mtan_real)(e % 2 ? huge[k] : -huge[k]);
                 }
                 for (int which = 0; which < TRAIN_LOSS; which++)
-                    if (has_call(&d.small.config, which)) ASSERT(expect(call_names[which], MTAN_OK, call(&d, which, &r, 1, out)));
+                    if (has_call(&d.small.config, which))
+                        ASSERT(expect(call_names[which], MTAN_OK, call(&d, which, &r, 1, out)));
                 failures += !step_is_sound(&d, "huge values", &r, 1, &status);
             }
         ASSERT(desk_close(&d));
@@ -1114,7 +1145,8 @@ static int refuses_blobs(desk *d, const sink *file) {
     for (size_t size = 0; size < file->size; size += 1 + size / 50) {
         unsigned char *cut = guard_alloc(size);
         memcpy(cut, file->bytes, size);
-        ok &= mtan_model_open(&model, cut, size) == MTAN_ERR_FILE && mtan_model_load_config(&config, cut, size) == MTAN_ERR_FILE;
+        ok &= mtan_model_open(&model, cut, size) == MTAN_ERR_FILE &&
+              mtan_model_load_config(&config, cut, size) == MTAN_ERR_FILE;
         ok &= mtan_model_load(&model, weights, d->small.count, cut, size) == MTAN_ERR_FILE;
         ok &= mtan_trainer_load(&d->trainer, cut, size) == MTAN_ERR_FILE && guard_free(cut);
     }
@@ -1125,10 +1157,12 @@ static int refuses_blobs(desk *d, const sink *file) {
     ok &= expect("no model", MTAN_ERR_NULL, mtan_model_load(NULL, weights, d->small.count, file->bytes, file->size));
     ok &= expect("no weights", MTAN_ERR_NULL, mtan_model_load(&model, NULL, d->small.count, file->bytes, file->size));
     ok &= expect("no blob", MTAN_ERR_NULL, mtan_model_load(&model, weights, d->small.count, NULL, file->size));
-    ok &= expect("few weights", MTAN_ERR_MEMORY, mtan_model_load(&model, weights, d->small.count - 1, file->bytes, file->size));
+    ok &= expect("few weights", MTAN_ERR_MEMORY,
+                 mtan_model_load(&model, weights, d->small.count - 1, file->bytes, file->size));
     ok &= expect("no trainer", MTAN_ERR_NULL, mtan_trainer_load(NULL, file->bytes, file->size));
     ok &= expect("no blob", MTAN_ERR_NULL, mtan_trainer_load(&d->trainer, NULL, file->size));
-    ok &= painted(&config, sizeof config) && painted(&model, sizeof model) && painted(weights, d->small.count * sizeof *weights);
+    ok &= painted(&config, sizeof config) && painted(&model, sizeof model) &&
+          painted(weights, d->small.count * sizeof *weights);
     return ok & desk_unchanged(d) & guard_free(weights);
 }
 
@@ -1206,8 +1240,10 @@ TEST files_that_are_no_models_are_refused(void) {
 
 static void random_config(mtan_config *c, uint64_t *random) {
     static const int32_t odd[] = {-1, 0, 1, 2, 3, 4, 6, 8, 9, 16, TOP, TOP + 1, INT_MAX, INT_MIN};
-    int32_t *whole[] = {&c->channels, &c->classes, &c->embed, &c->enc_heads, &c->dec_heads, &c->enc_hidden, &c->dec_hidden, &c->latent,
-                        &c->ref_points, &c->mlp_hidden, &c->head_hidden, &c->samples, &c->norm, &c->skip_empty, &c->kl_anneal, &c->predict_samples};
+    int32_t *whole[] = {&c->channels,   &c->classes,    &c->embed,       &c->enc_heads,
+                        &c->dec_heads,  &c->enc_hidden, &c->dec_hidden,  &c->latent,
+                        &c->ref_points, &c->mlp_hidden, &c->head_hidden, &c->samples,
+                        &c->norm,       &c->skip_empty, &c->kl_anneal,   &c->predict_samples};
     for (int32_t k = small_whole(random, 0, 3); k > 0; k--) {
         const int32_t value = odd[small_whole(random, 0, small_whole(random, 0, 5) ? 9 : 13)];
         const int choice = small_whole(random, -1, 2);
@@ -1247,7 +1283,8 @@ static int random_damage(mtan_record *r, const mtan_bounds *bounds, uint64_t *ra
 
 /* One predictor or trainer in a block of exactly its size. `status` of a call on `set` must be OK where nothing is broken;
  * a step may also find that its gradient is not finite. */
-static int hostile_run(small_model *s, const mtan_bounds *bounds, const small_set *set, int broken, mtan_real *out, int *ran) {
+static int hostile_run(small_model *s, const mtan_bounds *bounds, const small_set *set, int broken, mtan_real *out,
+                       int *ran) {
     desk d;
     size_t bytes = 0;
     int ok = 1;
@@ -1269,7 +1306,8 @@ static int hostile_run(small_model *s, const mtan_bounds *bounds, const small_se
     for (int which = 0; which < (trains ? CALLS : TRAIN_LOSS) && ok; which++) {
         status = call(&d, which, set->records, set->n, out);
         ok &= is_status(status) && guard_check(out);
-        if (!broken && has_call(&s->config, which)) ok &= status == MTAN_OK || (which == TRAIN_STEP && status == MTAN_ERR_INPUT);
+        if (!broken && has_call(&s->config, which))
+            ok &= status == MTAN_OK || (which == TRAIN_STEP && status == MTAN_ERR_INPUT);
         if (!ok) printf("  BAD %s of %s: status %d\n", call_names[which], s->name, (int)status);
         ++*ran;
     }
@@ -1283,10 +1321,11 @@ TEST anything_at_all(void) {
     int models = 0, ran = 0;
     for (int round = 0; round < ROUNDS; round++) {
         static const int32_t some[] = {0, 1, 2, 3, 5, 9};
-        mtan_bounds bounds = {some[small_whole(&random, 1, 5)], some[small_whole(&random, 0, 5)], some[small_whole(&random, 0, 5)]};
+        mtan_bounds bounds = {some[small_whole(&random, 1, 5)], some[small_whole(&random, 0, 5)],
+                              some[small_whole(&random, 0, 5)]};
         const int strange = small_whole(&random, 0, 19);
         small_model s, made;
-        ASSERT(small_open(&s, small_whole(&random, 0, 27)));
+        ASSERT(small_open(&s, small_whole(&random, 0, small_count() - 1)));
         made = s;
         random_config(&made.config, &random);
         const mtan_status status = mtan_config_check(&made.config);
@@ -1297,9 +1336,11 @@ TEST anything_at_all(void) {
             made.weights = guard_alloc(made.count * sizeof *made.weights);
             ASSERT_EQ(MTAN_OK, mtan_weights_init(&made.config, made.weights, 5));
             ASSERT_EQ(MTAN_OK, mtan_model_init(&made.model, &made.config, made.weights));
-            small_set set = small_records(&made.config, &bounds, small_whole(&random, 1, bounds.records + 1), small_whole(&random, 0, 1), &random);
+            small_set set = small_records(&made.config, &bounds, small_whole(&random, 1, bounds.records + 1),
+                                          small_whole(&random, 0, 1), &random);
             int broken = 0;
-            for (int32_t b = 0; b < set.n && small_whole(&random, 0, 2) == 0; b++) broken |= random_damage(&set.records[b], &bounds, &random);
+            for (int32_t b = 0; b < set.n && small_whole(&random, 0, 2) == 0; b++)
+                broken |= random_damage(&set.records[b], &bounds, &random);
             if (strange == 0) bounds.records = -bounds.records;
             if (strange == 1) bounds.times = TOP;
             if (strange == 2) bounds.events = INT_MAX;
