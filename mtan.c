@@ -1036,53 +1036,17 @@ static void normal_pairs(mtan_real *out /* (2, n) */, const mtan_real *u, const 
 #endif
 
 #ifndef MTAN_NO_TABLE
-const mtan_backend MTAN_BACKEND = {MTAN_BACKEND_NAME,
-                                   MTAN_FUSED,
-                                   map_kernel,
-                                   fill_kernel,
-                                   scale_kernel,
-                                   sum_kernel,
-                                   sum_squares_kernel,
-                                   copy_kernel,
-                                   add_kernel,
-                                   product_nn,
-                                   product_nt,
-                                   product_tn,
-                                   embed_forward,
-                                   embed_backward,
-                                   embed_fixed,
-                                   relu_forward,
-                                   relu_backward,
-                                   tanh_backward,
-                                   softplus_backward,
-                                   softmax_forward,
-                                   softmax_backward,
-                                   attend_forward,
-                                   attend_backward,
-                                   attend_weights,
-                                   rbf_forward,
-                                   rbf_backward,
-                                   rbf_weights,
-                                   smooth_forward,
-                                   smooth_backward,
-                                   gru_forward,
-                                   gru_backward,
-                                   sample_forward,
-                                   sample_backward,
-                                   kl_forward,
-                                   kl_backward,
-                                   ratio_forward,
-                                   ratio_backward,
-                                   loglik_forward,
-                                   loglik_backward,
-                                   bound_forward,
-                                   bound_backward,
-                                   squared_error,
-                                   cross_entropy_forward,
-                                   cross_entropy_backward,
-                                   adam_kernel,
-                                   adamax_kernel,
-                                   normal_pairs};
+/* clang-format off */
+const mtan_backend MTAN_BACKEND = {
+    MTAN_BACKEND_NAME, MTAN_FUSED, map_kernel, fill_kernel, scale_kernel, sum_kernel, sum_squares_kernel,
+    copy_kernel, add_kernel, product_nn, product_nt, product_tn, embed_forward, embed_backward, embed_fixed,
+    relu_forward, relu_backward, tanh_backward, softplus_backward, softmax_forward, softmax_backward, attend_forward,
+    attend_backward, attend_weights, rbf_forward, rbf_backward, rbf_weights, smooth_forward, smooth_backward,
+    gru_forward, gru_backward, sample_forward, sample_backward, kl_forward, kl_backward, ratio_forward,
+    ratio_backward, loglik_forward, loglik_backward, bound_forward, bound_backward, squared_error,
+    cross_entropy_forward, cross_entropy_backward, adam_kernel, adamax_kernel, normal_pairs
+};
+/* clang-format on */
 #endif
 
 #ifndef MTAN_KERNELS_ONLY
@@ -1254,34 +1218,13 @@ static mtan_tape tape_start(const mtan_backend *backend, mtan_real *work, size_t
  * Each op: the forward function, which records a node with the tensors its backward needs, and the backward function.
  * No op reads or writes data itself: kernels do. */
 
+/* clang-format off */
 enum {
-    OP_EMBED,
-    OP_LINEAR,
-    OP_MATMUL,
-    OP_SCALE,
-    OP_RELU,
-    OP_TANH,
-    OP_SOFTPLUS,
-    OP_COPY,
-    OP_SPREAD,
-    OP_LAST,
-    OP_SOFTMAX,
-    OP_SOFTMAX_PAIRS,
-    OP_REGROUP,
-    OP_SCORE,
-    OP_ATTEND,
-    OP_ATTEND_RBF,
-    OP_ATTEND_VALUES,
-    OP_SMOOTH,
-    OP_GRU,
-    OP_SAMPLE,
-    OP_KL,
-    OP_RATIO,
-    OP_LOGLIK,
-    OP_BOUND,
-    OP_CROSS_ENTROPY,
-    OP_COUNT
+    OP_EMBED, OP_LINEAR, OP_MATMUL, OP_SCALE, OP_RELU, OP_TANH, OP_SOFTPLUS, OP_COPY, OP_SPREAD, OP_LAST, OP_SOFTMAX,
+    OP_SOFTMAX_PAIRS, OP_REGROUP, OP_SCORE, OP_ATTEND, OP_ATTEND_RBF, OP_ATTEND_VALUES, OP_SMOOTH, OP_GRU, OP_SAMPLE,
+    OP_KL, OP_RATIO, OP_LOGLIK, OP_BOUND, OP_CROSS_ENTROPY, OP_COUNT
 };
+/* clang-format on */
 
 /* An empty tensor, for arguments that are not there. */
 static const mtan_tensor nothing = {0, MTAN_NO_GRAD, 0, 0, 0, MTAN_SPACE_WORK};
@@ -1447,7 +1390,7 @@ void mtan_op_spread(mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
     record_tensors(tape, OP_SPREAD, t, 2);
     for (int32_t k = 0; runs(tape) && k < tape->batch->steps; k++)
         copy_tensor(tape, mtan_rows(y, tape->batch->first[k], step_rows(tape->batch, k)),
-                    x.rows == 1 ? x : mtan_rows(x, 0, step_rows(tape->batch, k)));
+                    mtan_rows(x, 0, step_rows(tape->batch, k)));
 }
 
 static void spread_back(mtan_tape *tape, const mtan_node *n) {
@@ -1999,41 +1942,20 @@ typedef struct setting {
     uint32_t offset, bytes;
 } setting;
 
-#define CHOICE(field, names)                                                                                           \
-    { #field, names, 0, (uint32_t)offsetof(mtan_config, field) }
-#define WHOLE(field)                                                                                                   \
-    { #field, NULL, 0, (uint32_t)offsetof(mtan_config, field) }
-#define REAL(field)                                                                                                    \
-    { #field, NULL, 1, (uint32_t)offsetof(mtan_config, field) }
-static const setting settings[] = {CHOICE(kind, kind_names),
-                                   CHOICE(classify, classify_names),
-                                   CHOICE(encoder, interp_names),
-                                   CHOICE(decoder, interp_names),
-                                   CHOICE(embedding, embedding_names),
-                                   CHOICE(embed_heads, embed_heads_names),
-                                   CHOICE(reference, reference_names),
-                                   WHOLE(channels),
-                                   WHOLE(classes),
-                                   WHOLE(embed),
-                                   WHOLE(enc_heads),
-                                   WHOLE(dec_heads),
-                                   WHOLE(enc_hidden),
-                                   WHOLE(dec_hidden),
-                                   WHOLE(latent),
-                                   WHOLE(ref_points),
-                                   WHOLE(mlp_hidden),
-                                   WHOLE(head_hidden),
-                                   REAL(embed_base),
-                                   REAL(embed_scale),
-                                   CHOICE(bound, bound_names),
-                                   WHOLE(samples),
-                                   WHOLE(norm),
-                                   WHOLE(skip_empty),
-                                   WHOLE(kl_anneal),
-                                   REAL(noise_std),
-                                   REAL(alpha),
-                                   CHOICE(rule, rule_names),
-                                   WHOLE(predict_samples)};
+/* clang-format off */
+#define FIELD(field) (uint32_t)offsetof(mtan_config, field), (uint32_t)sizeof(((mtan_config *)0)->field)
+#define CHOICE(field, names) {#field, names, 0, FIELD(field)}
+#define WHOLE(field) {#field, NULL, 0, FIELD(field)}
+#define REAL(field) {#field, NULL, 1, FIELD(field)}
+static const setting settings[] = {
+    CHOICE(kind, kind_names), CHOICE(classify, classify_names), CHOICE(encoder, interp_names),
+    CHOICE(decoder, interp_names), CHOICE(embedding, embedding_names), CHOICE(embed_heads, embed_heads_names),
+    CHOICE(reference, reference_names), WHOLE(channels), WHOLE(classes), WHOLE(embed), WHOLE(enc_heads),
+    WHOLE(dec_heads), WHOLE(enc_hidden), WHOLE(dec_hidden), WHOLE(latent), WHOLE(ref_points), WHOLE(mlp_hidden),
+    WHOLE(head_hidden), REAL(embed_base), REAL(embed_scale), CHOICE(bound, bound_names), WHOLE(samples), WHOLE(norm),
+    WHOLE(skip_empty), WHOLE(kl_anneal), REAL(noise_std), REAL(alpha), CHOICE(rule, rule_names), WHOLE(predict_samples)
+};
+/* clang-format on */
 #undef FIELD
 #undef CHOICE
 #undef WHOLE
@@ -2857,6 +2779,7 @@ static int32_t fill_queries(mtan_tape *tape, mtan_batch *batch, const batch_requ
 /* Labels by position, by row of the sequence (mTAND-Enc per time) or by query (mTAND-Full per time). */
 static void fill_labels(mtan_tape *tape, mtan_batch *batch, const batch_request *q) {
     const mtan_config *c = q->config;
+    if (c->classify == MTAN_CLASSIFY_NONE) return; /* labels may be there and do not matter */
     for (int32_t b = 0; runs(tape) && b < q->n; b++) {
         const mtan_record *r = &q->records[batch->order[b]];
         const int32_t per_time = c->classify == MTAN_CLASSIFY_TIME;

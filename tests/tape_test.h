@@ -1,6 +1,6 @@
 /* A piece: a few ops on a tape of their own, built by hand, for the tests of ops and blocks.
  *
- * * A test writes one function that builds the piece. piece_run calls it three times: without a workspace, which
+ * A test writes one function that builds the piece. piece_run calls it three times: without a workspace, which
  * counts; on a workspace one cache line too small, which must be refused; and on one of exactly the counted size
  * between guards. Then the cotangents go into the outputs' gradients and the tape runs backwards. Inputs, weights
  * and cotangents follow the rule of golden/README.md, so a piece may be compared with golden/ops or golden/blocks,

@@ -3,7 +3,7 @@
  * nothing is folded, so that what is compared is the chain of ops. The folded models are compared by the tests of
  * whole models.
  *
- * * Two things of the reference are not there. Observed values are data, so no gradient of `x` of the masked
+ * Two things of the reference are not there. Observed values are data, so no gradient of `x` of the masked
  * attention exists. The bias of the keys adds the same to every score of a query and cancels in the softmax: no op
  * reads it. Its gradient must be zero and is compared as such. */
 #include <greatest.h>

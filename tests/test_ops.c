@@ -496,8 +496,8 @@ TEST bounds(const bound_case *c) {
     PASS();
 }
 
-/* log q(z|x) - log p(z), together with the sampling that makes z: z = m + n exp(v/2), ratio = sum of (z^2 - n^2 -
- * v) / 2 */
+/* log q(z|x) - log p(z), together with the sampling that makes z:
+ * z = m + n exp(v/2), ratio = sum of (z^2 - n^2 - v) / 2 */
 static void build_ratio(piece *p) {
     const mtan_tensor x = posterior(p), noise = mtan_new_constant(&p->tape, 16, 3), z = mtan_new(&p->tape, 16, 3);
     const mtan_tensor ratio = mtan_new(&p->tape, 4, 1);
