@@ -121,7 +121,8 @@ cxx: build/release/mtan.o ## the header and a program that uses it, as C++
 	@build/cxx_program
 
 # One program linked with mtan.c by each compiler, at each level, with and without fused multiply-add: COMPILER-LEVEL-CLASS.
-# No other flag: the source alone has to keep contraction off. The test takes the two levels that differ most; compiling all of them takes a minute.
+# No other flag: the source alone has to keep contraction off. The test takes the two levels that differ most, as compiling
+# them all takes a minute.
 LEVELS ?= O0 O1 O2 O3
 test-bits: export LEVELS := O0 O3
 BITS = $(foreach c,$(if $(HAS_GCC),gcc) $(if $(HAS_CLANG),clang),$(foreach l,$(LEVELS),$(foreach k,unfused $(if $(HAS_FMA),fused),$c-$l-$k)))
@@ -156,6 +157,7 @@ golden: ## make golden/ again (needs PyTorch and REFERENCE=checkout of the publi
 	@test -n "$(REFERENCE)" || { echo "mtan: make golden needs REFERENCE=path of a checkout of the published code"; exit 2; }
 	@$(PYTHON) tools/golden.py --reference "$(REFERENCE)"
 	@$(PYTHON) tools/golden_rng.py "$(REFERENCE)" golden
+	@$(PYTHON) tools/golden_init.py "$(REFERENCE)" golden
 
 deps: ## fetch all dependencies into build/deps (targets fetch what they need by themselves)
 	@tools/deps.sh

@@ -497,6 +497,21 @@ static void product_tn(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda,
         }
 }
 
+/* The scalar layout is the transpose: packing off. */
+static size_t pack_count(int32_t n, int32_t k) {
+    return (size_t)n * (size_t)k;
+}
+
+static void pack(mtan_real *packed, const mtan_real *b, size_t ldb, int32_t n, int32_t k) {
+    for (int32_t p = 0; p < k; p++)
+        for (int32_t j = 0; j < n; j++) *packed++ = b[(size_t)j * ldb + (size_t)p];
+}
+
+static void product_packed(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *packed, int32_t m,
+                           int32_t n, int32_t k, int32_t add) {
+    product_nn(c, ldc, a, lda, packed, (size_t)n, m, n, k, add);
+}
+
 /* ---- time embedding: phi(t)[0] = w0 t + b0, phi(t)[i] = sin(w_i t + b_i) ---- */
 
 static void embed_forward(mtan_real *y, const mtan_real *time, const mtan_real *lw, const mtan_real *lb,
@@ -1044,7 +1059,7 @@ const mtan_backend MTAN_BACKEND = {
     attend_backward, attend_weights, rbf_forward, rbf_backward, rbf_weights, smooth_forward, smooth_backward,
     gru_forward, gru_backward, sample_forward, sample_backward, kl_forward, kl_backward, ratio_forward,
     ratio_backward, loglik_forward, loglik_backward, bound_forward, bound_backward, squared_error,
-    cross_entropy_forward, cross_entropy_backward, adam_kernel, adamax_kernel, normal_pairs
+    cross_entropy_forward, cross_entropy_backward, adam_kernel, adamax_kernel, pack_count, pack, product_packed, normal_pairs
 };
 /* clang-format on */
 #endif

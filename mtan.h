@@ -861,6 +861,11 @@ struct mtan_backend {
                                    int32_t rows, int32_t samples, int32_t classes);
     void (*adam)(mtan_real *w, mtan_real *m, mtan_real *v, const mtan_real *g, size_t n, const mtan_real c[6]);
     void (*adamax)(mtan_real *w, mtan_real *m, mtan_real *u, const mtan_real *g, size_t n, const mtan_real c[6]);
+    /* b (n, k) of product_nt laid out once for many products: how many reals, the layout, c = [c +] a b^T */
+    size_t (*pack_count)(int32_t n, int32_t k);
+    void (*pack)(mtan_real *packed, const mtan_real *b, size_t ldb, int32_t n, int32_t k);
+    void (*product_packed)(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *packed, int32_t m,
+                           int32_t n, int32_t k, int32_t add);
     /* normals out (2, n) by Box-Muller: see section 7 of mtan.c */
     void (*normal_pairs)(mtan_real *out, const mtan_real *u, const mtan_real *w, const mtan_real *v, size_t n);
 };

@@ -235,12 +235,19 @@ TEST samples_make_a_prediction(tiny_kind kind, mtan_rule rule) {
     PASS();
 }
 
+/* Reals of a record's latent states: (K, Z), or (L, Z) where they stand at the observed times; never more than (6, Z). */
+static size_t latent_count(const tiny_model *t, const mtan_record *record) {
+    int32_t points = t->config.ref_points;
+    if (t->config.reference == MTAN_REF_OBSERVED) mtan_record_times(record, &points);
+    return (size_t)(points * t->config.latent);
+}
+
 /* All that a predictor says about its records, in one array (free it). */
 static mtan_real *everything(tiny_model *t, size_t *n) {
     const int full = t->config.kind == MTAN_FULL, curves = full && t->config.classify != MTAN_CLASSIFY_TIME;
     const size_t S = full && t->model.config.predict_samples > 1 ? (size_t)t->model.config.predict_samples : 1;
-    const size_t latent = (size_t)(t->config.ref_points * t->config.latent);
-    const size_t most = (size_t)t->n * (2 * latent + S * TINY_TIMES * (TINY_CHANNELS + 2 + 2));
+    const size_t most_latent = (size_t)(t->config.ref_points * t->config.latent);
+    const size_t most = (size_t)t->n * (2 * most_latent + S * TINY_TIMES * (TINY_CHANNELS + 2 + 2));
     mtan_real *all = calloc(most, sizeof *all);
     mtan_status status = MTAN_OK;
     *n = 0;
@@ -250,6 +257,7 @@ static mtan_real *everything(tiny_model *t, size_t *n) {
     }
     for (int32_t b = 0; full && b < t->n; b++) {
         int32_t times = 0;
+        const size_t latent = latent_count(t, &t->records[b]);
         mtan_record_times(&t->records[b], &times);
         if (status == MTAN_OK) status = mtan_latent(&t->predictor, &t->records[b], all + *n, all + *n + latent);
         *n += 2 * latent;
@@ -291,15 +299,18 @@ TEST noise_depends_on_seed_and_id(tiny_kind kind) {
     size_t n, m;
     tiny_open(&t, kind, 4);
     t.model.config.predict_samples = S;
-    const size_t KZ = (size_t)(t.config.ref_points * t.config.latent);
-    mtan_real *noise = malloc(4 * S * KZ * sizeof *noise);
+    const size_t most = (size_t)(t.config.ref_points * t.config.latent);
+    mtan_real *noise = malloc(4 * S * most * sizeof *noise);
     tiny_predict(&t, 4);
     t.predictor.seed = 99;
     mtan_real *drawn = everything(&t, &n);
-    for (size_t b = 0; b < 4; b++)
+    for (size_t b = 0; b < 4; b++) {
+        const size_t KZ = latent_count(&t, &t.records[b]);
+        mtan_real *own = noise + b * S * most;
         for (size_t s = 0; s < S; s++)
-            mtan_noise_fill(t.model.backend, noise + (b * S + s) * KZ, KZ, 99, 0, t.records[b].id, (uint32_t)s);
-    for (size_t b = 0; b < 4; b++) t.records[b].noise = noise + b * S * KZ, t.records[b].n_noise = (int32_t)(S * KZ);
+            mtan_noise_fill(t.model.backend, own + s * KZ, KZ, 99, 0, t.records[b].id, (uint32_t)s);
+        t.records[b].noise = own, t.records[b].n_noise = (int32_t)(S * KZ);
+    }
     mtan_real *given = everything(&t, &m);
     ASSERT_EQ(n, m);
     ASSERT(n > 0 && check_same("given noise", given, drawn, n * sizeof *given));

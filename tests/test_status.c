@@ -1321,8 +1321,10 @@ TEST anything_at_all(void) {
     int models = 0, ran = 0;
     for (int round = 0; round < ROUNDS; round++) {
         static const int32_t some[] = {0, 1, 2, 3, 5, 9};
-        mtan_bounds bounds = {some[small_whole(&random, 1, 5)], some[small_whole(&random, 0, 5)],
-                              some[small_whole(&random, 0, 5)]};
+        mtan_bounds bounds;
+        bounds.records = some[small_whole(&random, 1, 5)]; /* one after the other: arguments have no order in C */
+        bounds.events = some[small_whole(&random, 0, 5)];
+        bounds.times = some[small_whole(&random, 0, 5)];
         const int strange = small_whole(&random, 0, 19);
         small_model s, made;
         ASSERT(small_open(&s, small_whole(&random, 0, small_count() - 1)));
@@ -1332,12 +1334,12 @@ TEST anything_at_all(void) {
         ASSERT(is_status(status));
         made.count = mtan_weights_count(&made.config);
         ASSERT((made.count > 0) == (status == MTAN_OK));
-        if (status == MTAN_OK && made.count < 100000 && made.config.channels * made.config.classes < 1000) {
+        if (status == MTAN_OK && made.count < 100000 && (int64_t)made.config.channels * made.config.classes < 1000) {
             made.weights = guard_alloc(made.count * sizeof *made.weights);
             ASSERT_EQ(MTAN_OK, mtan_weights_init(&made.config, made.weights, 5));
             ASSERT_EQ(MTAN_OK, mtan_model_init(&made.model, &made.config, made.weights));
-            small_set set = small_records(&made.config, &bounds, small_whole(&random, 1, bounds.records + 1),
-                                          small_whole(&random, 0, 1), &random);
+            const int32_t n = small_whole(&random, 1, bounds.records + 1), largest = small_whole(&random, 0, 1);
+            small_set set = small_records(&made.config, &bounds, n, largest, &random);
             int broken = 0;
             for (int32_t b = 0; b < set.n && small_whole(&random, 0, 2) == 0; b++)
                 broken |= random_damage(&set.records[b], &bounds, &random);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 const char *const tiny_names[TINY_KINDS] = {"enc",      "full",     "interp",    "enc-time", "full-time", "rbf-enc",
-                                              "rbf-full", "rnn3-enc", "rnn3-full", "per-head", "fixed"};
+                                              "rbf-full", "rnn3-enc", "rnn3-full", "per-head", "fixed",    "observed"};
 
 static void must(mtan_status status, int line) {
     if (status == MTAN_OK) return;
@@ -33,6 +33,7 @@ void tiny_config(mtan_config *c, tiny_kind kind) {
     if (kind == TINY_FULL || kind == TINY_PER_HEAD) c->enc_heads = 2, c->dec_heads = 4, c->samples = 3;
     if (kind == TINY_PER_HEAD) c->embed_heads = MTAN_EMBED_PER_HEAD, c->bound = MTAN_BOUND_IWAE;
     if (kind == TINY_FIXED) c->embedding = MTAN_EMBED_FIXED, c->head_hidden = 0;
+    if (kind == TINY_OBSERVED) c->reference = MTAN_REF_OBSERVED;
     must(mtan_config_check(c), __LINE__);
 }
 
