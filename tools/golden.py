@@ -768,9 +768,15 @@ def twice(x):
     return torch.cat((x, x), -1)
 
 
+def observed(v):
+    """Values as the reference's batches have them: 0 where nothing was observed, which shows only in a channel that never
+    was (Q4)."""
+    return torch.cat((v.x * v.mask, v.mask), -1)
+
+
 def attention(models, v, masked):
     """One head, no projections.  The weights of the value half only: those of the mask half are the same."""
-    value = torch.cat((v.x, v.mask), -1) if masked else v.x
+    value = observed(v) if masked else v.x
     out, weights = models.multiTimeAttention.attention(None, v.q, v.k, value, twice(v.mask) if masked else None)
     D = v.x.shape[-1]
     return {"out": out, "weights": weights[..., :D] if masked else weights[..., 0]}
@@ -778,7 +784,7 @@ def attention(models, v, masked):
 
 def rbf(models, v, masked):
     """enc_interp.attention with the given bandwidths."""
-    value = torch.cat((v.x, v.mask), -1) if masked else v.x
+    value = observed(v) if masked else v.x
     owner = types.SimpleNamespace(device="cpu", bandwidth=lambda one: one * v.bandwidth)
     out, _ = models.enc_interp.attention(owner, v.q[None], v.k[None], value[None],
                                          twice(v.mask)[None] if masked else None)
@@ -839,7 +845,7 @@ def blocks(reference, sets):
     K, Z, N, E, D = 6, 2, 5, 8, 3
 
     def masked_attention(v, m):
-        return {"out": m["rec.att"](v.query, v.key, torch.cat((v.x, v.mask), 2), twice(v.mask))}
+        return {"out": m["rec.att"](v.query, v.key, observed(v), twice(v.mask))}
 
     def encoder(v, m):
         batch = dense(sets["small"])
