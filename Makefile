@@ -133,7 +133,7 @@ build/bits/%.o: mtan.c mtan.h Makefile
 build/bits/%.txt: build/bits/%.o $(BITS_OBJECTS)
 	@$(CC) $(BITS_OBJECTS) $< -lm -o build/bits/$* && build/bits/$* >$@
 bits: ## the same bits from every compiler and level, for fused and unfused builds (LEVELS="O0 O1 O2 O3")
-	@$(MAKE) --no-print-directory $(BITS:%=build/bits/%.txt)
+	@$(MAKE) -s --no-print-directory $(BITS:%=build/bits/%.txt)
 	@tools/bits.sh $(BITS:%=build/bits/%.txt)
 
 agreement: build/release/agreement build/double/agreement ## differences from the reference, per case and tensor (ARGS=--worst: per case)

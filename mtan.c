@@ -67,23 +67,51 @@ static int32_t text_equal(const char *a, const char *b) {
 
 #define NUMBER_SIZE 40
 
-/* Decimal text of x: the fewest decimals that read back as x, at most 15. For settings, |x| < 1e9. */
+/* Text that reads back as exactly x, |x| < 1e15: the fewest decimals that do, or C's hexadecimal form when 15 do not. */
 static void format_number(char text[NUMBER_SIZE], double x) {
     char digits[NUMBER_SIZE];
     double power = 1, whole = 0;
-    int32_t n = 0, decimals = 0;
+    int32_t n = 0, decimals = 0, base = 10, exponent = 0;
     uint64_t m;
     if (x < 0) *text++ = '-', x = -x;
     for (;; decimals++, power *= 10) {
         whole = (double)(uint64_t)(x * power + 0.5);
         if (whole / power == x || decimals == 15 || whole > 1e14) break;
     }
-    for (m = (uint64_t)whole; m > 0 || n <= decimals; m /= 10) digits[n++] = (char)('0' + (int)(m % 10));
+    if (whole / power != x) {
+        for (; x < 4503599627370496.0; exponent--) x *= 2; /* until 2^52 makes it whole */
+        whole = x, base = 16, decimals = 0;
+        *text++ = '0', *text++ = 'x';
+    }
+    for (m = (uint64_t)whole; m > 0 || n <= decimals; m /= (uint64_t)base)
+        digits[n++] = "0123456789abcdef"[m % (uint64_t)base];
     while (n > 0) {
         *text++ = digits[--n];
         if (n == decimals && decimals > 0) *text++ = '.';
     }
+    if (base == 16) {
+        *text++ = 'p', *text++ = '-';
+        for (exponent = -exponent; exponent > 0; exponent /= 10) digits[n++] = (char)('0' + exponent % 10);
+        while (n > 0) *text++ = digits[--n];
+    }
     *text = 0;
+}
+
+/* 0x1234p-56, the form written above: exact */
+static int32_t parse_hexadecimal(const char *s, double *out) {
+    uint64_t m = 0;
+    int32_t digits = 0, exponent = 0;
+    for (;; s++, digits++) {
+        const char c = *s;
+        if (c >= '0' && c <= '9') m = m * 16 + (uint64_t)(c - '0');
+        else if (c >= 'a' && c <= 'f') m = m * 16 + (uint64_t)(c - 'a' + 10);
+        else break;
+    }
+    if (digits == 0 || digits > 14 || *s++ != 'p' || *s++ != '-' || !*s) return 0;
+    for (; *s >= '0' && *s <= '9'; s++) exponent = exponent < 1100 ? exponent * 10 + (*s - '0') : exponent;
+    if (*s || exponent > 1022) return 0;
+    for (*out = (double)m; exponent > 0; exponent--) *out *= 0.5;
+    return 1;
 }
 
 /* The inverse; also takes an exponent. Correctly rounded while the digits fit in 53 bits and the power in 10^22. */
@@ -91,6 +119,11 @@ static int32_t parse_number(const char *s, double *out) {
     double mantissa = 0, power = 1;
     int32_t exponent = 0, digits = 0, sign = 1, negative = 0;
     if (*s == '-') sign = -1, s++;
+    if (s[0] == '0' && s[1] == 'x') {
+        if (!parse_hexadecimal(s + 2, &mantissa)) return 0;
+        *out = sign * mantissa;
+        return 1;
+    }
     for (; *s >= '0' && *s <= '9'; s++, digits++) mantissa = mantissa * 10 + (*s - '0');
     if (*s == '.')
         for (s++; *s >= '0' && *s <= '9'; s++, digits++, exponent--) mantissa = mantissa * 10 + (*s - '0');
@@ -112,6 +145,7 @@ static int32_t parse_number(const char *s, double *out) {
 /* Square root in double, for a handful of scalars: Newton from above, until it stops falling. */
 static double scalar_sqrt(double x) {
     double y = x > 1 ? x : 1, next;
+    if (!(x == x)) return x;
     if (!(x > 0)) return 0;
     while ((next = 0.5 * (y + x / y)) < y) y = next;
     return y;
@@ -1738,7 +1772,7 @@ static void gru_run(mtan_tape *tape, const mtan_tensor t[6], int32_t samples, in
 
 void mtan_op_gru(mtan_tape *tape, mtan_tensor y, mtan_tensor gx, mtan_tensor w_hh, mtan_tensor b_hh, int32_t samples,
                  int32_t reverse) {
-    const int32_t widest = tape->batch->records * samples;
+    const int32_t widest = (int32_t)area(tape, tape->batch->records, samples);
     mtan_tensor t[6];
     mtan_node *node;
     t[0] = y, t[1] = gx, t[2] = w_hh, t[3] = b_hh;
@@ -2016,12 +2050,14 @@ mtan_status mtan_config_get(const mtan_config *config, const char *key, char *te
     if (!(s = find_setting(key))) return MTAN_ERR_MISSING;
     if (s->real) {
         memcpy(&real, (const char *)config + s->offset, sizeof real);
+        if (!(real > -1e9 && real < 1e9)) return MTAN_ERR_CONFIG; /* as mtan_config_check has it; NaN as well */
         format_number(digits, real);
     } else {
         whole = load_whole(config, s);
         if (s->names) {
+            if (whole < 0) return MTAN_ERR_CONFIG;
             for (int32_t i = 0; i <= whole; i++)
-                if (whole < 0 || !s->names[i]) return MTAN_ERR_CONFIG;
+                if (!s->names[i]) return MTAN_ERR_CONFIG;
             value = s->names[whole];
         } else {
             format_number(digits, whole);
@@ -2070,28 +2106,32 @@ mtan_status mtan_config_preset(mtan_config *config, mtan_preset preset) {
 
 mtan_status mtan_config_init(mtan_config *config, mtan_kind kind, mtan_classify_kind classify, int32_t channels,
                              int32_t classes) {
+    const int32_t per_time = kind == MTAN_ENC && classify == MTAN_CLASSIFY_TIME;
+    mtan_config c;
+    mtan_status status;
     if (!config) return MTAN_ERR_NULL;
-    memset(config, 0, sizeof *config);
-    config->kind = kind;
-    config->classify = classify;
-    config->channels = channels;
-    config->classes = classes;
-    config->reference = kind == MTAN_ENC && classify == MTAN_CLASSIFY_TIME ? MTAN_REF_OBSERVED : MTAN_REF_EVEN;
-    config->embed = 128;
-    config->enc_heads = config->dec_heads = 1;
-    config->enc_hidden = kind == MTAN_ENC ? 128 : 256;
-    config->dec_hidden = 50;
-    config->latent = 20;
-    config->ref_points = 128;
-    config->mlp_hidden = 50;
-    config->head_hidden = kind == MTAN_ENC && classify == MTAN_CLASSIFY_TIME ? 0 : 300; /* Q12 */
-    config->embed_base = 10;
-    config->embed_scale = 48;
-    config->samples = 1;
-    config->norm = 1;
-    config->alpha = 1;
-    mtan_config_preset(config, MTAN_CORRECT);
-    return mtan_config_check(config);
+    memset(&c, 0, sizeof c);
+    c.kind = kind;
+    c.classify = classify;
+    c.channels = channels;
+    c.classes = classes;
+    c.reference = per_time ? MTAN_REF_OBSERVED : MTAN_REF_EVEN;
+    c.embed = 128;
+    c.enc_heads = c.dec_heads = 1;
+    c.enc_hidden = kind == MTAN_ENC ? 128 : 256;
+    c.dec_hidden = 50;
+    c.latent = 20;
+    c.ref_points = 128;
+    c.mlp_hidden = 50;
+    c.head_hidden = per_time ? 0 : 300; /* Q12 */
+    c.embed_base = 10;
+    c.embed_scale = 48;
+    c.samples = 1;
+    c.norm = 1;
+    c.alpha = 1;
+    mtan_config_preset(&c, MTAN_CORRECT);
+    if ((status = mtan_config_check(&c)) == MTAN_OK) *config = c;
+    return status;
 }
 
 typedef struct recipe_row {
@@ -2348,6 +2388,13 @@ static void walk(layout *l, const mtan_config *c, int32_t wanted, mtan_param *fo
     emit_classifier(l, c);
 }
 
+/* The walk forms these products in 32 bits. */
+static int32_t widths_fit(const mtan_config *c) {
+    const int64_t wide = c->channels > c->dec_hidden || !has_decoder(c) ? c->channels : c->dec_hidden;
+    const int64_t heads = c->enc_heads > c->dec_heads || !has_decoder(c) ? c->enc_heads : c->dec_heads;
+    return 2 * wide * heads <= INT32_MAX && heads * c->embed <= INT32_MAX;
+}
+
 mtan_status mtan_config_check(const mtan_config *config) {
     const mtan_config *c = config;
     mtan_status status;
@@ -2368,6 +2415,7 @@ mtan_status mtan_config_check(const mtan_config *config) {
         for (int32_t k = 0; k < c->ref_points; k++)
             if (!is_finite(c->ref[k])) return MTAN_ERR_CONFIG;
     }
+    if (!widths_fit(c)) return MTAN_ERR_SIZE;
     walk(&l, c, -1, NULL);
     return l.n > MTAN_MAX_PARAMS || l.count > LARGEST_COUNT / 4 ? MTAN_ERR_SIZE : MTAN_OK;
 }
@@ -3360,8 +3408,8 @@ static model_outputs model_forward(const model_run *m, const batch_request *q, n
     mtan_op_sample(m->tape, out.z, out.posterior, out.noise);
     if (c->classify == MTAN_CLASSIFY_TIME) out.logits = finish_head(m, decode(m, out.z));
     if (c->classify == MTAN_CLASSIFY_RECORD)
-        out.logits = head(
-            m, last_of(m, gru_of(m, out.z, &m->params.cls_gru, 1, c->enc_hidden), batch->records * batch->samples));
+        out.logits = head(m, last_of(m, gru_of(m, out.z, &m->params.cls_gru, 1, c->enc_hidden),
+                                     (int32_t)area(m->tape, batch->records, batch->samples)));
     if (with_prediction) out.prediction = reconstruct(m, out.z);
     return out;
 }
@@ -3516,17 +3564,35 @@ static size_t deliver_classes(const mtan_tape *tape, const mtan_config *c, mtan_
     return rows;
 }
 
+/* More records than fit one call: each chunk is put in its normal form once before any of them runs, so that nothing is
+ * written unless every record is sound. */
+static mtan_status check_chunks(const mtan_predictor *p, const mtan_record *records, int32_t n) {
+    const mtan_config *c = &p->model->config;
+    for (int32_t done = 0; done < n; done += p->bounds.records) {
+        const int32_t m = n - done < p->bounds.records ? n - done : p->bounds.records;
+        const batch_request q = predict_request(p, records + done, m, class_queries(c));
+        mtan_tape tape = predict_tape(p);
+        mtan_batch batch;
+        batch_build(&tape, &batch, &q);
+        if (tape.status != MTAN_OK) return tape.status;
+        for (int32_t b = 0; has_decoder(c) && b < m; b++) {
+            const mtan_record *r = &q.records[batch.order[b]];
+            if (r->noise && r->n_noise < (int64_t)c->predict_samples * batch.length[b] * c->latent)
+                return MTAN_ERR_INPUT;
+        }
+    }
+    return MTAN_OK;
+}
+
 static mtan_status classes_of(mtan_predictor *predictor, const mtan_record *records, int32_t n, mtan_real *out,
                               int32_t raw) {
     const mtan_config *c;
+    mtan_status status;
     if (!predictor || (n > 0 && (!records || !out))) return MTAN_ERR_NULL;
     c = &predictor->model->config;
     if (n < 0) return MTAN_ERR_INPUT;
     if (c->classify == MTAN_CLASSIFY_NONE) return MTAN_ERR_CONFIG;
-    for (int32_t i = 0; i < n; i++) { /* nothing is written unless every record is sound */
-        const mtan_status status = check_record(&records[i], c, &predictor->bounds);
-        if (status != MTAN_OK) return status;
-    }
+    if (n > predictor->bounds.records && (status = check_chunks(predictor, records, n)) != MTAN_OK) return status;
     for (int32_t done = 0; done < n; done += predictor->bounds.records) {
         const int32_t m = n - done < predictor->bounds.records ? n - done : predictor->bounds.records;
         const batch_request q = predict_request(predictor, records + done, m, class_queries(c));
@@ -3719,7 +3785,7 @@ typedef struct loss_tensors {
 static void bound_loss(const model_run *m, const model_outputs *out, const train_batch *t, loss_tensors *loss) {
     const mtan_config *c = m->config;
     const mtan_batch *batch = m->tape->batch;
-    const int32_t B = batch->records, BS = B * batch->samples;
+    const int32_t B = batch->records, BS = (int32_t)area(m->tape, B, batch->samples);
     mtan_tensor logp = mtan_new(m->tape, BS, 1), share = mtan_new_constant(m->tape, B, 1), ratio;
     loss->recon = mtan_new_constant(m->tape, B, 1);
     loss->kl = mtan_new(m->tape, B, 1);
@@ -3891,8 +3957,8 @@ static mtan_status check_train_config(const mtan_train_config *c) {
         (c->ranks > 1 && !c->allreduce))
         return MTAN_ERR_CONFIG;
     if (c->optimizer != MTAN_ADAM && c->optimizer != MTAN_ADAMAX) return MTAN_ERR_CONFIG;
-    if (!(c->lr >= 0) || !(c->beta1 >= 0 && c->beta1 < 1) || !(c->beta2 >= 0 && c->beta2 < 1) || !(c->epsilon >= 0) ||
-        !(c->clip >= 0))
+    if (!(c->lr >= 0 && c->lr < 1e9) || !(c->kl_weight - c->kl_weight == 0) || !(c->epsilon < 1e9) ||
+        !(c->beta1 >= 0 && c->beta1 < 1) || !(c->beta2 >= 0 && c->beta2 < 1) || !(c->epsilon >= 0) || !(c->clip >= 0))
         return MTAN_ERR_CONFIG;
     return MTAN_OK;
 }
@@ -4118,7 +4184,7 @@ mtan_status mtan_train_gradient(mtan_trainer *trainer, const mtan_record *record
 mtan_status mtan_train_update(mtan_trainer *trainer, int32_t epoch) {
     const mtan_backend *k;
     const mtan_train_config *c;
-    double norm, rate;
+    double norm, used, rate;
     mtan_real v[6];
     size_t n;
     int64_t step;
@@ -4127,11 +4193,15 @@ mtan_status mtan_train_update(mtan_trainer *trainer, int32_t epoch) {
     c = &trainer->config;
     n = mtan_weights_count(&trainer->model->config);
     norm = scalar_sqrt(k->sum_squares(trainer->gradient, n));
-    if (!(norm - norm == 0)) return MTAN_ERR_INPUT;
+    used = c->clip > 0 && norm > c->clip ? c->clip : norm;
+    if (!(norm - norm == 0) || !is_finite((mtan_real)(used * used)))
+        return MTAN_ERR_INPUT;         /* the moments hold squares */
     if (c->clip > 0 && norm > c->clip) /* torch.nn.utils.clip_grad_norm_ */
         k->scale(trainer->gradient, n, 1, (int32_t)n, (mtan_real)(c->clip / (norm + 1e-6)));
-    step = ++trainer->step;
+    step = trainer->step + 1;
     rate = c->lr * (c->schedule ? c->schedule(c->schedule_context, step, epoch) : 1);
+    if (!is_finite((mtan_real)rate)) return MTAN_ERR_INPUT;
+    trainer->step = step;
     v[0] = (mtan_real)(1 - c->beta1);
     v[1] = (mtan_real)c->beta2;
     v[2] = (mtan_real)(1 - c->beta2);
@@ -4147,6 +4217,7 @@ mtan_status mtan_train_step(mtan_trainer *trainer, const mtan_record *records, i
                             mtan_report *report) {
     mtan_report made;
     mtan_status status = report ? mtan_train_gradient(trainer, records, n, epoch, &made) : MTAN_ERR_NULL;
+    if (status == MTAN_OK && !(made.loss - made.loss == 0)) status = MTAN_ERR_INPUT;
     if (status == MTAN_OK) status = mtan_train_update(trainer, epoch);
     if (status == MTAN_OK) *report = made;
     return status;
@@ -4987,30 +5058,59 @@ static void settings_key(char key[KEY_SIZE], const char *name) {
     append(key, KEY_SIZE, name);
 }
 
-mtan_status mtan_model_load_config(mtan_config *config, const void *blob, size_t bytes) {
+/* The settings in a file, all but the given points. */
+static mtan_status read_settings(mtan_config *config, const mtan_file *file) {
     char key[KEY_SIZE], text[NUMBER_SIZE];
+    if (mtan_file_metadata(file, KEY_PREFIX "kind", text, sizeof text, NULL) != MTAN_OK) return MTAN_ERR_FILE;
+    mtan_config_init(config, MTAN_ENC, MTAN_CLASSIFY_RECORD, 1, 2);
+    for (int32_t i = 0; mtan_config_key(i); i++) {
+        mtan_status status;
+        settings_key(key, mtan_config_key(i));
+        status = mtan_file_metadata(file, key, text, sizeof text, NULL);
+        if (status == MTAN_ERR_MISSING) continue; /* a setting that did not exist when the file was written */
+        if (status == MTAN_OK) status = mtan_config_set(config, mtan_config_key(i), text);
+        if (status != MTAN_OK) return MTAN_ERR_FILE;
+    }
+    return MTAN_OK;
+}
+
+static mtan_status find_points(const mtan_file *file, const mtan_config *config, mtan_tensor_view *view) {
+    const mtan_status status = mtan_file_tensor(file, KEY_PREFIX "ref", view);
+    if (status != MTAN_OK) return status;
+    return view->rank == 1 && view->count == (size_t)config->ref_points ? MTAN_OK : MTAN_ERR_SHAPE;
+}
+
+mtan_status mtan_model_load_config(mtan_config *config, const void *blob, size_t bytes) {
     mtan_config made;
     mtan_file file;
+    mtan_tensor_view view;
     mtan_status status;
     if (!config) return MTAN_ERR_NULL;
     if ((status = mtan_file_open(&file, blob, bytes)) != MTAN_OK) return status;
-    if (mtan_file_metadata(&file, KEY_PREFIX "kind", text, sizeof text, NULL) != MTAN_OK) return MTAN_ERR_FILE;
-    mtan_config_init(&made, MTAN_ENC, MTAN_CLASSIFY_RECORD, 1, 2);
-    for (int32_t i = 0; mtan_config_key(i); i++) {
-        settings_key(key, mtan_config_key(i));
-        status = mtan_file_metadata(&file, key, text, sizeof text, NULL);
-        if (status == MTAN_ERR_MISSING) continue; /* a setting that did not exist when the file was written */
-        if (status == MTAN_OK) status = mtan_config_set(&made, mtan_config_key(i), text);
-        if (status != MTAN_OK) return MTAN_ERR_FILE;
-    }
+    if ((status = read_settings(&made, &file)) != MTAN_OK) return status;
     if (made.reference == MTAN_REF_GIVEN) {
-        mtan_tensor_view view;
-        if ((status = mtan_file_tensor(&file, KEY_PREFIX "ref", &view)) != MTAN_OK) return status;
-        made.ref = mtan_view_in_place(&view);
-        if (!made.ref || view.count != (size_t)made.ref_points) return MTAN_ERR_SHAPE;
+        if ((status = find_points(&file, &made, &view)) != MTAN_OK) return status;
+        if (!(made.ref = mtan_view_in_place(&view))) return MTAN_ERR_SHAPE;
     }
     if ((status = mtan_config_check(&made)) != MTAN_OK) return status;
     *config = made;
+    return MTAN_OK;
+}
+
+mtan_status mtan_model_load_count(const void *blob, size_t bytes, size_t *count) {
+    mtan_config made;
+    mtan_file file;
+    mtan_status status;
+    size_t points = 0;
+    if (!count) return MTAN_ERR_NULL;
+    if ((status = mtan_file_open(&file, blob, bytes)) != MTAN_OK) return status;
+    if ((status = read_settings(&made, &file)) != MTAN_OK) return status;
+    if (made.reference == MTAN_REF_GIVEN) {
+        made.reference = MTAN_REF_EVEN; /* as many weights */
+        points = (size_t)(made.ref_points > 0 ? made.ref_points : 0);
+    }
+    if ((status = mtan_config_check(&made)) != MTAN_OK) return status;
+    *count = mtan_weights_count(&made) + points;
     return MTAN_OK;
 }
 
@@ -5049,29 +5149,68 @@ mtan_status mtan_model_open(mtan_model *model, const void *blob, size_t bytes) {
     return MTAN_OK;
 }
 
+static int32_t readable(mtan_dtype dtype) {
+    return dtype == MTAN_DTYPE_F16 || dtype == MTAN_DTYPE_BF16 || dtype == MTAN_DTYPE_F32 || dtype == MTAN_DTYPE_F64;
+}
+
+/* Are all elements finite? They are decoded one at a time, since nothing may be written yet. */
+static mtan_status check_points(mtan_tensor_view view) {
+    const size_t n = view.count, size = n ? view.bytes / n : 0;
+    if (!readable(view.dtype)) return MTAN_ERR_SHAPE;
+    view.count = 1;
+    for (size_t i = 0; i < n; i++, view.data += size) {
+        mtan_real x = 0;
+        if (mtan_view_read(&view, &x, 1) != MTAN_OK || !is_finite(x)) return MTAN_ERR_CONFIG;
+    }
+    return MTAN_OK;
+}
+
+/* Every parameter of the model is in the file, in its shape and a type that can be read. */
+static mtan_status check_params(const mtan_file *file, const mtan_config *config) {
+    for (int32_t i = 0, n = mtan_param_count(config); i < n; i++) {
+        const mtan_param p = param_at(config, i);
+        mtan_tensor_view view;
+        const mtan_status status = find_param(file, &p, &view);
+        if (status != MTAN_OK) return status;
+        if (!readable(view.dtype)) return MTAN_ERR_SHAPE;
+    }
+    return MTAN_OK;
+}
+
+static mtan_status read_params(const mtan_file *file, const mtan_config *config, mtan_real *weights) {
+    for (int32_t i = 0, n = mtan_param_count(config); i < n; i++) {
+        const mtan_param p = param_at(config, i);
+        mtan_tensor_view view;
+        mtan_status status = find_param(file, &p, &view);
+        if (status == MTAN_OK) status = mtan_view_read(&view, weights + p.offset, view.count);
+        if (status != MTAN_OK) return status;
+    }
+    return MTAN_OK;
+}
+
+/* Everything is checked before anything is copied. */
 mtan_status mtan_model_load(mtan_model *model, mtan_real *weights, size_t count, const void *blob, size_t bytes) {
     mtan_config config;
     mtan_file file;
-    mtan_param p;
-    mtan_tensor_view view;
+    mtan_tensor_view points;
     mtan_status status;
-    int32_t n;
+    size_t needed = 0;
+    int32_t given;
     if (!model || !weights) return MTAN_ERR_NULL;
-    if ((status = mtan_model_load_config(&config, blob, bytes)) != MTAN_OK) return status;
-    if (count < mtan_weights_count(&config)) return MTAN_ERR_MEMORY;
+    if ((status = mtan_model_load_count(blob, bytes, &needed)) != MTAN_OK) return status;
+    if (count < needed) return MTAN_ERR_MEMORY;
     mtan_file_open(&file, blob, bytes);
-    n = mtan_param_count(&config);
-    for (int32_t i = 0; i < n; i++) { /* everything is checked before anything is copied */
-        p = param_at(&config, i);
-        if ((status = find_param(&file, &p, &view)) != MTAN_OK) return status;
-        if (view.dtype != MTAN_DTYPE_F16 && view.dtype != MTAN_DTYPE_BF16 && view.dtype != MTAN_DTYPE_F32 &&
-            view.dtype != MTAN_DTYPE_F64)
-            return MTAN_ERR_SHAPE;
-    }
-    for (int32_t i = 0; i < n; i++) {
-        p = param_at(&config, i);
-        find_param(&file, &p, &view);
-        if ((status = mtan_view_read(&view, weights + p.offset, view.count)) != MTAN_OK) return status;
+    read_settings(&config, &file);
+    given = config.reference == MTAN_REF_GIVEN;
+    if (given && (status = find_points(&file, &config, &points)) != MTAN_OK) return status;
+    if (given && (status = check_points(points)) != MTAN_OK) return status;
+    if (given) config.reference = MTAN_REF_EVEN; /* until the points are there */
+    if ((status = check_params(&file, &config)) != MTAN_OK) return status;
+    if ((status = read_params(&file, &config, weights)) != MTAN_OK) return status;
+    if (given) {
+        config.reference = MTAN_REF_GIVEN;
+        config.ref = weights + needed - points.count;
+        mtan_view_read(&points, weights + needed - points.count, points.count);
     }
     return mtan_model_init(model, &config, weights);
 }
@@ -5126,21 +5265,8 @@ mtan_status mtan_model_save(const mtan_model *model, const mtan_trainer *trainer
     return mtan_file_write(entries, n, all, m, write, context);
 }
 
-/* A checkpoint resumes the model it was made from: every parameter must be there in the same shape. */
-static mtan_status same_config(const mtan_file *file, const mtan_config *config) {
-    mtan_tensor_view view;
-    mtan_param p;
-    mtan_status status = MTAN_OK;
-    for (int32_t i = 0, n = mtan_param_count(config); i < n && status == MTAN_OK; i++) {
-        p = param_at(config, i);
-        status = find_param(file, &p, &view);
-    }
-    return status;
-}
-
 mtan_status mtan_trainer_load(mtan_trainer *trainer, const void *blob, size_t bytes) {
     mtan_tensor_view first, second;
-    mtan_model loaded;
     mtan_file file;
     char text[NUMBER_SIZE];
     double step;
@@ -5155,8 +5281,8 @@ mtan_status mtan_trainer_load(mtan_trainer *trainer, const void *blob, size_t by
     if (!parse_number(text, &step) || !(step >= 0 && step < 1e15)) return MTAN_ERR_FILE;
     if (first.count != P || second.count != P || first.dtype != MTAN_DTYPE_REAL || second.dtype != MTAN_DTYPE_REAL)
         return MTAN_ERR_SHAPE;
-    if ((status = same_config(&file, &trainer->model->config)) != MTAN_OK) return status;
-    if ((status = mtan_model_load(&loaded, trainer->weights, P, blob, bytes)) != MTAN_OK) return status;
+    if ((status = check_params(&file, &trainer->model->config)) != MTAN_OK) return status;
+    if ((status = read_params(&file, &trainer->model->config, trainer->weights)) != MTAN_OK) return status;
     mtan_view_read(&first, trainer->moment1, P);
     mtan_view_read(&second, trainer->moment2, P);
     trainer->step = (int64_t)step;

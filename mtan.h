@@ -416,7 +416,7 @@ typedef struct mtan_trainer {
     mtan_train_config config;
     mtan_bounds bounds;
     int64_t step;
-    size_t n_params, n_fold, n_gradient; /* P, folded weights, and both */
+    size_t n_params, n_fold, n_gradient; /* reals for P parameters, for folded weights, and for both, aligned */
     int32_t shards;
     mtan_real *fold, *gradient, *moment1, *moment2, *prologue, *work;
     size_t prologue_count, work_count;
@@ -592,8 +592,11 @@ mtan_status mtan_file_write_memory(const mtan_file_entry *entries, size_t entry_
 /* Opens a model in a safetensors blob without copying: the blob (flash, mmap) must stay, lie at a multiple of 4 bytes,
  * hold F32 and be read by a little-endian host, else MTAN_ERR_SHAPE: then use mtan_model_load. */
 mtan_status mtan_model_open(mtan_model *model, const void *blob, size_t bytes);
-/* The config alone, then the weights copied into an array of mtan_weights_count reals: any dtype, any host. */
+/* The settings alone; given reference points are used in place, or MTAN_ERR_SHAPE. */
 mtan_status mtan_model_load_config(mtan_config *config, const void *blob, size_t bytes);
+/* Copies the weights, from any address, any floating type, on any host. The array needs mtan_model_load_count reals: the
+ * weights, and behind them the K points of MTAN_REF_GIVEN. */
+mtan_status mtan_model_load_count(const void *blob, size_t bytes, size_t *count);
 mtan_status mtan_model_load(mtan_model *model, mtan_real *weights, size_t count, const void *blob, size_t bytes);
 
 /* Writes a model: weights under their names, settings as mtan.* metadata, and the caller's own pairs (preprocessing,

@@ -69,7 +69,8 @@ static void basic_kernels(const mtan_backend *k, int n) {
     k->fill(y, (size_t)n, (mtan_real)0.7), hash_reals("fill", n, y, rows * ld);
     double sums[2] = {k->sum(x, (size_t)n), k->sum_squares(x, (size_t)n)};
     print_hash("sums", n, fnv1a(FNV_START, sums, sizeof sums));
-    mtan_real *u = positive("u", n, 0.999), *w = made("w", n, 1), *v = positive("v", n, 1), *out = made("out", 2 * n, 0);
+    mtan_real *u = positive("u", n, 0.999), *w = made("w", n, 1), *v = positive("v", n, 1),
+              *out = made("out", 2 * n, 0);
     for (int i = 0; i < n; i++) w[i] = 1 - u[i];
     k->normal_pairs(out, u, w, v, (size_t)n), hash_reals("normal-pairs", n, out, 2 * n);
 }
@@ -80,18 +81,21 @@ static void product_kernels(const mtan_backend *k, int n) {
         for (int add = 0; add < 2; add++) {
             const int m = others[i], t = others[2 - i] + 1; /* n columns, m rows, t terms */
             const size_t ldc = (size_t)n + 1, wide = (size_t)(n > t ? n : t) + 2, tall = wide + (size_t)m;
-            mtan_real *c = made("c", m * (n + 1), 1), *a = made("a", (int)(tall * tall), 1), *b = made("b", (int)(tall * tall), 1);
+            mtan_real *c = made("c", m * (n + 1), 1), *a = made("a", (int)(tall * tall), 1),
+                      *b = made("b", (int)(tall * tall), 1);
             k->product_nn(c, ldc, a, tall, b, tall, m, n, t, add), hash_reals("product-nn", n, c, m * (n + 1));
             k->product_nt(c, ldc, a, tall, b, tall, m, n, t, add), hash_reals("product-nt", n, c, m * (n + 1));
             k->product_tn(c, ldc, a, tall, b, tall, m, n, t, add), hash_reals("product-tn", n, c, m * (n + 1));
-            k->product_nt(c, ldc, a, tall, b, tall, m, t < n ? t : n, n, add), hash_reals("product-nt-long", n, c, m * (n + 1));
+            k->product_nt(c, ldc, a, tall, b, tall, m, t < n ? t : n, n, add),
+                hash_reals("product-nt-long", n, c, m * (n + 1));
         }
 }
 
 static void layer_kernels(const mtan_backend *k, int n) {
     const int T = 4, E = n + 1, C = n < 2 ? 2 : n;
     mtan_real *time = made("time", T, 1), *lw = made("lw", 1, 1), *lb = made("lb", 1, 1), *pw = made("pw", n, 8);
-    mtan_real *pb = made("pb", n, 1), *y = made("phi", T * 2 * E, 1), *dy = made("dphi", T * E, 1), *d = made("d", 4 * E, 1);
+    mtan_real *pb = made("pb", n, 1), *y = made("phi", T * 2 * E, 1), *dy = made("dphi", T * E, 1),
+              *d = made("d", 4 * E, 1);
     k->embed_forward(y, time, lw, lb, pw, pb, T, E), hash_reals("embed", n, y, T * E);
     k->embed_backward(d, d + 1, d + E, d + 2 * E, dy, time, pw, pb, T, E), hash_reals("embed-back", n, d, 4 * E);
     k->embed_fixed(y, time, 10, 48, T, 2 * n), hash_reals("embed-fixed", n, y, T * 2 * n);
@@ -102,10 +106,12 @@ static void layer_kernels(const mtan_backend *k, int n) {
     k->softmax_forward(x, 4, C), hash_reals("softmax", n, x, 4 * C);
     k->softmax_backward(g, x, 4, C), hash_reals("softmax-back", n, g, 4 * C);
     const int32_t label[4] = {0, MTAN_UNLABELED, 1, C - 1};
-    mtan_real *logits = made("logits", 8 * C, 4), *p = made("p", 8 * C, 1), *loss = made("loss", 8, 1), *dl = made("dl", 8 * C, 1);
+    mtan_real *logits = made("logits", 8 * C, 4), *p = made("p", 8 * C, 1), *loss = made("loss", 8, 1),
+              *dl = made("dl", 8 * C, 1);
     k->cross_entropy_forward(loss, p, logits, label, 8, 2, C), hash_reals("cross-entropy", n, loss, 8);
     k->cross_entropy_backward(dl, p, label, (mtan_real)0.25, 8, 2, C), hash_reals("cross-entropy-back", n, dl, 8 * C);
-    const mtan_real c[6] = {(mtan_real)0.1, (mtan_real)0.999, (mtan_real)0.001, (mtan_real)1e-8, (mtan_real)0.01, (mtan_real)31.6};
+    const mtan_real c[6] = {(mtan_real)0.1,  (mtan_real)0.999, (mtan_real)0.001,
+                            (mtan_real)1e-8, (mtan_real)0.01,  (mtan_real)31.6};
     mtan_real *w = made("w", 4 * n, 1), *moments = positive("m", 2 * n, 1), *gradient = made("g", n, 1);
     k->adam(w, moments, moments + n, gradient, (size_t)n, c), hash_reals("adam", n, w, 4 * n);
     k->adamax(w, moments, moments + n, gradient, (size_t)n, c), hash_reals("adamax", n, w, 4 * n);
@@ -120,8 +126,18 @@ static void attention_kernels(const mtan_backend *k, int n) {
     mtan_real *value = made("value", 2 * n, 1), *y = made("y", 2 * n * D, 0), *dy = made("dy", 2 * n * D, 1);
     mtan_real *weight = made("weight", n * n, 0), *dscore = made("dscore", n * n, 1);
     for (int far = 0; far < 2; far++) { /* scores so far apart that the second channel needs a maximum of its own */
-        mtan_attend a = {made("score", n * n, far ? 300 : 3), made("exp", n * n, 0), made("total", n * D, 0),
-                         made("scratch", 2 * n, 0), begin, row, value, first, 1, n, n, D};
+        mtan_attend a = {made("score", n * n, far ? 300 : 3),
+                         made("exp", n * n, 0),
+                         made("total", n * D, 0),
+                         made("scratch", 2 * n, 0),
+                         begin,
+                         row,
+                         value,
+                         first,
+                         1,
+                         n,
+                         n,
+                         D};
         k->attend_forward(&a, y, D), hash_reals("attend", n, y, 2 * n * D);
         k->attend_backward(&a, dscore, dy, D, y, D), hash_reals("attend-back", n, dscore, n * n);
         for (int d = 0; d < D; d++) k->attend_weights(&a, weight, d), hash_reals("attend-weights", n, weight, n * n);
@@ -141,7 +157,8 @@ static void attention_kernels(const mtan_backend *k, int n) {
 
 static void gru_kernels(const mtan_backend *k, int n) {
     const int B = 3, ldh = n + 2, ldg = 3 * n + 1;
-    mtan_real *h = made("h", B * ldh, 0), *g = made("gates", B * ldg, 2), *hn = made("hn", B * n, 0), *gh = made("gh", B * 3 * n, 2);
+    mtan_real *h = made("h", B * ldh, 0), *g = made("gates", B * ldg, 2), *hn = made("hn", B * n, 0),
+              *gh = made("gh", B * 3 * n, 2);
     mtan_real *before = made("before", B * ldh, 1), *dh = made("dh", B * n, 1), *dg = made("dg", B * ldg, 1);
     k->gru_forward(h, (size_t)ldh, g, (size_t)ldg, hn, gh, before, (size_t)ldh, B, n);
     hash_reals("gru", n, h, B * ldh), hash_reals("gru-gates", n, g, B * ldg), hash_reals("gru-hn", n, hn, B * n);
@@ -156,7 +173,8 @@ static void latent_kernels(const mtan_backend *k, int n) {
     int32_t first[K];
     const int R = K * B;
     for (int i = 0; i < K; i++) first[i] = B * i;
-    mtan_real *posterior = made("posterior", R * 2 * n, 1), *noise = made("noise", R * S * n, 2), *z = made("z", R * S * n, 0);
+    mtan_real *posterior = made("posterior", R * 2 * n, 1), *noise = made("noise", R * S * n, 2),
+              *z = made("z", R * S * n, 0);
     mtan_real *dz = made("dz", R * S * n, 1), *dp = made("dp", R * 2 * n, 1), *one = made("one", 4, 1);
     k->sample_forward(z, posterior, noise, R, S, n), hash_reals("sample", n, z, R * S * n);
     k->sample_backward(dp, dz, z, posterior, R, S, n), hash_reals("sample-back", n, dp, R * 2 * n);
@@ -180,10 +198,12 @@ static void loss_kernels(const mtan_backend *k, int n) {
     print_hash("squared-error", n, fnv1a(FNV_START, &error, sizeof error));
     for (int b = MTAN_BOUND_FAITHFUL; b <= MTAN_BOUND_IWAE; b++) {
         const int stride = b == MTAN_BOUND_IWAE;
-        mtan_real *logp = made("bound", n, 30), *kl = made("kl", n, 5), *weight = made("weights", n, 0), *d = made("dbound", 2 * n, 1);
+        mtan_real *logp = made("bound", n, 30), *kl = made("kl", n, 5), *weight = made("weights", n, 0),
+                  *d = made("dbound", 2 * n, 1);
         k->bound_forward(one, weight, logp, kl, stride, n, (mtan_bound)b, 0.5, share);
         hash_reals("bound", n, one, 4), hash_reals("bound-weight", n, weight, n);
-        k->bound_backward(d, d + n, stride, weight, n, (mtan_real)0.5, (mtan_real)0.25, share), hash_reals("bound-back", n, d, 2 * n);
+        k->bound_backward(d, d + n, stride, weight, n, (mtan_real)0.5, (mtan_real)0.25, share),
+            hash_reals("bound-back", n, d, 2 * n);
     }
 }
 
@@ -192,7 +212,8 @@ static void dump_kernels(const mtan_backend *k) {
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         pool_used = 0;
         basic_kernels(k, sizes[i]), product_kernels(k, sizes[i]), layer_kernels(k, sizes[i]);
-        attention_kernels(k, sizes[i]), gru_kernels(k, sizes[i]), latent_kernels(k, sizes[i]), loss_kernels(k, sizes[i]);
+        attention_kernels(k, sizes[i]), gru_kernels(k, sizes[i]), latent_kernels(k, sizes[i]),
+            loss_kernels(k, sizes[i]);
     }
 }
 
@@ -217,7 +238,8 @@ static uint64_t predictions(tiny_model *t) {
         h = fnv1a(h, out, sizeof out);
     }
     if (t->config.kind == MTAN_FULL && t->config.classify != MTAN_CLASSIFY_TIME) {
-        must(mtan_interpolate(&t->predictor, t->records, out, out + TINY_TIMES * TINY_CHANNELS) == MTAN_OK, "interpolate");
+        must(mtan_interpolate(&t->predictor, t->records, out, out + TINY_TIMES * TINY_CHANNELS) == MTAN_OK,
+             "interpolate");
         h = fnv1a(h, out, sizeof out);
     }
     return h;

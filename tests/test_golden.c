@@ -25,8 +25,8 @@ static enum greatest_test_res verdict(const char *name, int status, const golden
     const int good = status >= 1 && t->compared == status && t->over == 0;
     if (!good || greatest_get_verbosity())
         printf("  %s %s: %d tensors, %d over their limit; worst %s, off by %.3g of %.3g (%.3g %% of the limit)\n",
-               good ? "ok" : "BAD", name, t->compared, t->over, t->compared ? t->tensor : "none", t->difference, t->limit,
-               100 * t->share);
+               good ? "ok" : "BAD", name, t->compared, t->over, t->compared ? t->tensor : "none", t->difference,
+               t->limit, 100 * t->share);
     ASSERTm("no tensor was compared", status >= 1);
     ASSERTm("a tensor is over its limit", good);
     PASS();

@@ -22,9 +22,8 @@ typedef struct {
 
 /* The published code's own counts. */
 static const recipe_counts counts[] = {
-    {"toy-interp", 49400, 64381, 0},          {"physionet-interp", 96594, 70921, 0},
-    {"physionet-full", 871722, 72121, 381506}, {"physionet-enc", 272578, 0, 0},
-    {"mimic3-full", 867890, 103042, 464450},  {"mimic3-enc", 602434, 0, 0},
+    {"toy-interp", 49400, 64381, 0}, {"physionet-interp", 96594, 70921, 0},   {"physionet-full", 871722, 72121, 381506},
+    {"physionet-enc", 272578, 0, 0}, {"mimic3-full", 867890, 103042, 464450}, {"mimic3-enc", 602434, 0, 0},
     {"activity-enc", 1627659, 0, 0},
 };
 
@@ -166,10 +165,10 @@ TEST presets_differ_as_documented(void) {
     ASSERT_EQ(MTAN_OK, mtan_config_preset(&faithful, MTAN_FAITHFUL));
     ASSERT_EQ(MTAN_OK, mtan_config_preset(&correct, MTAN_CORRECT));
     ASSERT(faithful.noise_std == 0.01 && correct.noise_std == 0.1); /* Q16: variance 1e-4, the paper's 0.01 */
-    ASSERT(faithful.bound == MTAN_BOUND_FAITHFUL && correct.bound == MTAN_BOUND_ELBO);                   /* Q17 */
-    ASSERT(!faithful.skip_empty && correct.skip_empty);                                                 /* Q18 */
-    ASSERT(faithful.predict_samples == 1 && correct.predict_samples > 1);                               /* Q25 */
-    ASSERT(faithful.rule == MTAN_MEAN_PROBABILITY && correct.rule == MTAN_MEAN_PROBABILITY);            /* Q25 */
+    ASSERT(faithful.bound == MTAN_BOUND_FAITHFUL && correct.bound == MTAN_BOUND_ELBO);       /* Q17 */
+    ASSERT(!faithful.skip_empty && correct.skip_empty);                                      /* Q18 */
+    ASSERT(faithful.predict_samples == 1 && correct.predict_samples > 1);                    /* Q25 */
+    ASSERT(faithful.rule == MTAN_MEAN_PROBABILITY && correct.rule == MTAN_MEAN_PROBABILITY); /* Q25 */
     ASSERT_EQ(MTAN_OK, mtan_recipe_named(&recipe, "physionet-full", MTAN_CORRECT));
     ASSERT(recipe.config.noise_std == 0.1 && recipe.config.bound == MTAN_BOUND_ELBO);
     ASSERT_EQ(MTAN_OK, mtan_recipe_named(&recipe, "physionet-full", MTAN_FAITHFUL));
@@ -264,7 +263,8 @@ static mtan_real *everything(tiny_model *t, size_t *n) {
         if (curves && status == MTAN_OK) status = mtan_curves(&t->predictor, &t->records[b], all + *n);
         if (curves) *n += S * (size_t)times * TINY_CHANNELS;
     }
-    if (status != MTAN_OK || *n == 0 || *n > most) printf("  BAD everything: %s\n", mtan_status_message(status)), *n = 0;
+    if (status != MTAN_OK || *n == 0 || *n > most)
+        printf("  BAD everything: %s\n", mtan_status_message(status)), *n = 0;
     return all;
 }
 
@@ -327,7 +327,8 @@ TEST noise_depends_on_seed_and_id(tiny_kind kind) {
 /* Mean and deviation are those of the curves; a query's answer depends on its own time alone, also beyond the records. */
 TEST interpolates_anywhere(tiny_kind kind) {
     enum { S = 4, Q = 7, D = TINY_CHANNELS };
-    static const mtan_real times[Q] = {(mtan_real)-0.5, 0, (mtan_real)0.1, (mtan_real)0.1, (mtan_real)0.77, 1, (mtan_real)2.5};
+    static const mtan_real times[Q] = {(mtan_real)-0.5, 0, (mtan_real)0.1, (mtan_real)0.1,
+                                       (mtan_real)0.77, 1, (mtan_real)2.5};
     tiny_model t;
     mtan_real curves[S * Q * D], mean[Q * D], std[Q * D], again[Q * D], alone[S * D];
     double expected_mean[Q * D], expected_std[Q * D];
@@ -532,7 +533,8 @@ TEST given_points_equal_even_points(tiny_kind kind, int32_t K) {
     tiny_open(&t, kind, 3);
     t.model.config.ref_points = t.config.ref_points = K;
     const mtan_real step = K > 1 ? 1 / (mtan_real)(K - 1) : 0;
-    for (int32_t k = 0; k < K; k++) points[k] = k < K / 2 || K == 1 ? step * (mtan_real)k : 1 - step * (mtan_real)(K - 1 - k);
+    for (int32_t k = 0; k < K; k++)
+        points[k] = k < K / 2 || K == 1 ? step * (mtan_real)k : 1 - step * (mtan_real)(K - 1 - k);
     tiny_predict(&t, 3);
     mtan_real *even = everything(&t, &n);
     t.model.config.reference = MTAN_REF_GIVEN, t.model.config.ref = points;

@@ -219,7 +219,8 @@ static int same_settings(const mtan_config *a, const mtan_config *b) {
     char x[64], y[64];
     for (int32_t i = 0; mtan_config_key(i); i++) {
         const char *key = mtan_config_key(i);
-        if (mtan_config_get(a, key, x, sizeof x) != MTAN_OK || mtan_config_get(b, key, y, sizeof y) != MTAN_OK) return 0;
+        if (mtan_config_get(a, key, x, sizeof x) != MTAN_OK || mtan_config_get(b, key, y, sizeof y) != MTAN_OK)
+            return 0;
         if (strcmp(x, y) != 0) printf("  BAD %s: %s, expected %s\n", key, x, y);
         if (strcmp(x, y) != 0) return 0;
     }
@@ -263,7 +264,8 @@ TEST numbers_come_back_to_the_bit(void) {
 }
 
 TEST pairs_of_the_caller_are_kept(void) {
-    static const mtan_file_pair pairs[] = {{"preset", "faithful"}, {"channels", "HR \"bpm\"\n\xc3\xa9\\"}, {"empty", ""}};
+    static const mtan_file_pair pairs[] = {
+        {"preset", "faithful"}, {"channels", "HR \"bpm\"\n\xc3\xa9\\"}, {"empty", ""}};
     mtan_file_pair many[MTAN_MAX_PAIRS + 1];
     char keys[MTAN_MAX_PAIRS + 1][8], text[64];
     const mtan_file_pair taken = {"mtan.kind", "full"};
@@ -329,11 +331,16 @@ TEST given_points_load_from_anywhere(mtan_dtype dtype, size_t shift) {
     for (int i = 0; i < 6; i++) exact[i] = (mtan_real)(i * i / 32.0);
     t.model.config.reference = MTAN_REF_GIVEN, t.model.config.ref = exact;
     void *blob = save(&t.model, NULL, NULL, 0, &bytes), *other = blob ? rewrite(blob, bytes, &how, &made) : NULL;
-    mtan_real *weights = guard_alloc(t.count * sizeof *weights);
     ASSERT(other);
     uint8_t *moved = guard_alloc(made + shift);
     memcpy(moved + shift, other, made);
-    ASSERT_EQ(MTAN_OK, mtan_model_load(&model, weights, t.count, moved + shift, made));
+    size_t count = 0;
+    ASSERT_EQ(MTAN_OK, mtan_model_load_count(moved + shift, made, &count));
+    ASSERT_EQ(t.count + 6, count); /* the weights, and the points behind them */
+    mtan_real *weights = guard_alloc(count * sizeof *weights);
+    ASSERT_EQ(MTAN_ERR_MEMORY, mtan_model_load(&model, weights, count - 1, moved + shift, made));
+    ASSERT_EQ(MTAN_OK, mtan_model_load(&model, weights, count, moved + shift, made));
+    ASSERT(model.config.ref == weights + t.count);
     ASSERT(same_answers(&t, &model));
     ASSERT(guard_free(weights) & guard_free(blob) & guard_free(other) & guard_free(moved) & tiny_close(&t));
     PASS();

@@ -249,8 +249,11 @@ TEST threads_change_no_bit(tiny_kind kind) {
         const char *name;
         mtan_parallel_for run;
         int threads;
-    } ways[] = {{"in order", in_order, 1},   {"in reverse", in_reverse, 1}, {"2 threads", on_threads, 2},
-                {"3 threads", on_threads, 3}, {"8 threads", on_threads, 8}};
+    } ways[] = {{"in order", in_order, 1},
+                {"in reverse", in_reverse, 1},
+                {"2 threads", on_threads, 2},
+                {"3 threads", on_threads, 3},
+                {"8 threads", on_threads, 8}};
     mtan_real *gradient, *weights, *g, *w;
     size_t count;
     ASSERT(train_by(kind, NULL, 1, &gradient, &weights, &count));

@@ -6,7 +6,7 @@
 #include <string.h>
 
 const char *const tiny_names[TINY_KINDS] = {"enc",      "full",     "interp",    "enc-time", "full-time", "rbf-enc",
-                                              "rbf-full", "rnn3-enc", "rnn3-full", "per-head", "fixed",    "observed"};
+                                            "rbf-full", "rnn3-enc", "rnn3-full", "per-head", "fixed",     "observed"};
 
 static void must(mtan_status status, int line) {
     if (status == MTAN_OK) return;
@@ -22,8 +22,8 @@ void tiny_config(mtan_config *c, tiny_kind kind) {
     const int per_time = kind == TINY_ENC_TIME || kind == TINY_FULL_TIME;
     mtan_config_init(c, is_enc(kind) ? MTAN_ENC : MTAN_FULL,
                      kind == TINY_INTERP ? MTAN_CLASSIFY_NONE
-                     : per_time           ? MTAN_CLASSIFY_TIME
-                                          : MTAN_CLASSIFY_RECORD,
+                     : per_time          ? MTAN_CLASSIFY_TIME
+                                         : MTAN_CLASSIFY_RECORD,
                      TINY_CHANNELS, 2);
     c->embed = 16, c->enc_hidden = 9, c->dec_hidden = 7, c->latent = 5, c->ref_points = 6;
     c->mlp_hidden = 8, c->head_hidden = c->head_hidden ? 10 : 0;
