@@ -5267,6 +5267,7 @@ mtan_status mtan_model_save(const mtan_model *model, const mtan_trainer *trainer
 
 mtan_status mtan_trainer_load(mtan_trainer *trainer, const void *blob, size_t bytes) {
     mtan_tensor_view first, second;
+    mtan_config saved; /* only to see that the file is one of ours: shapes decide */
     mtan_file file;
     char text[NUMBER_SIZE];
     double step;
@@ -5274,6 +5275,7 @@ mtan_status mtan_trainer_load(mtan_trainer *trainer, const void *blob, size_t by
     mtan_status status;
     if (!trainer) return MTAN_ERR_NULL;
     if ((status = mtan_file_open(&file, blob, bytes)) != MTAN_OK) return status;
+    if ((status = read_settings(&saved, &file)) != MTAN_OK) return status;
     P = mtan_weights_count(&trainer->model->config);
     if ((status = mtan_file_tensor(&file, KEY_PREFIX "moment1", &first)) != MTAN_OK) return status;
     if ((status = mtan_file_tensor(&file, KEY_PREFIX "moment2", &second)) != MTAN_OK) return status;
