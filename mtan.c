@@ -2452,17 +2452,23 @@ size_t mtan_weights_count(const mtan_config *config) {
     return (size_t)l.count;
 }
 
-mtan_status mtan_model_init(mtan_model *model, const mtan_config *config, const mtan_real *weights) {
-    const mtan_status status = mtan_config_check(config);
+/* A model of a config that has been checked. */
+static void model_bind(mtan_model *model, const mtan_config *config, const mtan_real *weights) {
     layout l;
-    if (!model || !weights) return MTAN_ERR_NULL;
-    if (status != MTAN_OK) return status;
     walk(&l, config, -1, NULL);
     memset(model, 0, sizeof *model);
     model->config = *config;
     model->backend = &mtan_backend_scalar;
     model->weights = weights;
     for (int32_t i = 0; i < l.n; i++) model->offset[i] = l.slots[i].offset;
+}
+
+mtan_status mtan_model_init(mtan_model *model, const mtan_config *config, const mtan_real *weights, size_t count) {
+    const mtan_status status = mtan_config_check(config);
+    if (!model || !weights) return MTAN_ERR_NULL;
+    if (status != MTAN_OK) return status;
+    if (count < mtan_weights_count(config)) return MTAN_ERR_MEMORY;
+    model_bind(model, config, weights);
     return MTAN_OK;
 }
 
@@ -2648,19 +2654,20 @@ void mtan_noise_fill(const mtan_backend *backend, mtan_real *out, size_t n, uint
     }
 }
 
-mtan_status mtan_weights_init(const mtan_config *config, mtan_real *weights, uint32_t seed) {
+mtan_status mtan_weights_init(const mtan_config *config, mtan_real *weights, size_t count, uint32_t seed) {
     const int32_t n = mtan_param_count(config);
     float chunk[64];
     mtan_mt19937 rng;
     if (!weights) return MTAN_ERR_NULL;
     if (n == 0) return mtan_config_check(config);
+    if (count < mtan_weights_count(config)) return MTAN_ERR_MEMORY;
     mtan_mt_seed(&rng, seed);
     for (int32_t i = 0; i < n; i++) {
         const mtan_param p = param_at(config, i);
-        const size_t count = (size_t)p.rows * (size_t)p.cols;
+        const size_t entries = (size_t)p.rows * (size_t)p.cols;
         const float bound = (float)(1 / scalar_sqrt((double)p.fan));
-        for (size_t j = 0; j < count; j += 64) {
-            const size_t m = count - j < 64 ? count - j : 64;
+        for (size_t j = 0; j < entries; j += 64) {
+            const size_t m = entries - j < 64 ? entries - j : 64;
             mtan_torch_uniform(&rng, chunk, m, -bound, bound);
             for (size_t q = 0; q < m; q++) weights[p.offset + j + q] = (mtan_real)chunk[q];
         }
@@ -5135,8 +5142,7 @@ mtan_status mtan_model_open(mtan_model *model, const void *blob, size_t bytes) {
     if ((status = mtan_model_load_config(&config, blob, bytes)) != MTAN_OK) return status;
     mtan_file_open(&file, blob, bytes);
     if ((uintptr_t)file.data % sizeof(mtan_real)) return MTAN_ERR_SHAPE;
-    if ((status = mtan_model_init(&made, &config, (const mtan_real *)(const void *)file.data)) != MTAN_OK)
-        return status;
+    model_bind(&made, &config, (const mtan_real *)(const void *)file.data);
     for (int32_t i = 0, n = mtan_param_count(&config); i < n; i++) {
         const mtan_real *at;
         p = param_at(&config, i);
@@ -5212,7 +5218,8 @@ mtan_status mtan_model_load(mtan_model *model, mtan_real *weights, size_t count,
         config.ref = weights + needed - points.count;
         mtan_view_read(&points, weights + needed - points.count, points.count);
     }
-    return mtan_model_init(model, &config, weights);
+    model_bind(model, &config, weights);
+    return MTAN_OK;
 }
 
 static mtan_file_entry entry_of(const char *name, int32_t rank, size_t rows, size_t cols, const mtan_real *data) {

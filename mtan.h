@@ -15,19 +15,15 @@
  *     --- program ---
  *     #include "mtan.h"
  *     #include <stdio.h>
- *     #include <stdlib.h>
+ *     static mtan_real weights[300000], memory[300000], p[2];                            // all memory is the caller's
  *     int main(void) {
  *         mtan_event events[] = {{0.00f, 0, 0.7f}, {0.25f, 2, -0.1f}, {0.30f, 0, 0.9f}}; // time, channel, value
- *         mtan_record record = {events, 3};
- *         mtan_bounds bounds = {1, 3, 3};                      // records, events and time points at the most
- *         mtan_config config; mtan_model model; mtan_predictor predictor; mtan_real p[2]; size_t bytes;
- *         mtan_config_init(&config, MTAN_ENC, MTAN_CLASSIFY_RECORD, 3, 2);   // 3 channels, 2 classes
- *         mtan_real *weights = (mtan_real *)calloc(mtan_weights_count(&config), sizeof *weights);
- *         if (mtan_weights_init(&config, weights, 42) || mtan_model_init(&model, &config, weights)) return 1;
- *         if (mtan_predictor_size(&model, &bounds, &bytes)) return 1;
- *         if (mtan_predictor_init(&predictor, &model, &bounds, malloc(bytes), bytes)) return 1;
- *         if (mtan_classify(&predictor, &record, 1, p)) return 1;
- *         return printf("p(class 1) = %.4f\n", p[1]) < 0;
+ *         mtan_record record = {events, 3}; mtan_bounds most = {1, 3, 3};                // records, events, times
+ *         mtan_config config; mtan_model model; mtan_predictor run;
+ *         return mtan_config_init(&config, MTAN_ENC, MTAN_CLASSIFY_RECORD, 3, 2) ||      // 3 channels, 2 classes
+ *                mtan_weights_init(&config, weights, 300000, 42) || mtan_model_init(&model, &config, weights, 300000) ||
+ *                mtan_predictor_init(&run, &model, &most, memory, sizeof memory) ||
+ *                mtan_classify(&run, &record, 1, p) || printf("p(class 1) = %.4f\n", p[1]) < 0;
  *     }
  *     --- end ---
  *
@@ -209,7 +205,7 @@ mtan_status mtan_param_at(const mtan_config *config, int32_t index, mtan_param *
 size_t mtan_weights_count(const mtan_config *config); /* P, 0 for a config that fails its check */
 
 /* Initial weights: those of the published code after torch.manual_seed(seed). */
-mtan_status mtan_weights_init(const mtan_config *config, mtan_real *weights, uint32_t seed);
+mtan_status mtan_weights_init(const mtan_config *config, mtan_real *weights, size_t count, uint32_t seed);
 
 typedef struct mtan_backend mtan_backend;
 extern const mtan_backend mtan_backend_scalar;
@@ -221,8 +217,8 @@ typedef struct mtan_model {
     uint32_t offset[MTAN_MAX_PARAMS]; /* of each parameter, from weights */
 } mtan_model;
 
-/* A model on a flat array of mtan_weights_count reals. The array may be const memory if it is never trained. */
-mtan_status mtan_model_init(mtan_model *model, const mtan_config *config, const mtan_real *weights);
+/* A model on a flat array of count reals, at least mtan_weights_count. It may be const memory if it is never trained. */
+mtan_status mtan_model_init(mtan_model *model, const mtan_config *config, const mtan_real *weights, size_t count);
 
 /* ---- Records ------------------------------------------------------------------------------------------------ */
 

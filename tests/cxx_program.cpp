@@ -20,8 +20,8 @@ int main() {
     if (!fine(mtan_config_init(&config, MTAN_ENC, MTAN_CLASSIFY_RECORD, 2, 2))) return 1;
     std::vector<mtan_real> weights(mtan_weights_count(&config));
     mtan_model model;
-    if (!fine(mtan_weights_init(&config, weights.data(), 1))) return 1;
-    if (!fine(mtan_model_init(&model, &config, weights.data()))) return 1;
+    if (!fine(mtan_weights_init(&config, weights.data(), mtan_weights_count(&config), 1))) return 1;
+    if (!fine(mtan_model_init(&model, &config, weights.data(), mtan_weights_count(&config)))) return 1;
 
     std::size_t bytes = 0;
     if (!fine(mtan_predictor_size(&model, &bounds, &bytes))) return 1;

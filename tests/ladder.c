@@ -195,7 +195,7 @@ static int ladder_open(ladder *l, const char *name, const mtan_backend *backend,
     make_records(l);
     l->weights = malloc(mtan_weights_count(&l->config) * sizeof *l->weights);
     golden_weights(&l->config, l->weights, number_of(l, "golden.freq", 8), number_of(l, "golden.gain", 1));
-    if (mtan_model_init(&l->model, &l->config, l->weights) != MTAN_OK) return 0;
+    if (mtan_model_init(&l->model, &l->config, l->weights, mtan_weights_count(&l->config)) != MTAN_OK) return 0;
     l->model.backend = backend;
     return 1;
 }

@@ -91,7 +91,7 @@ int small_open(small_model *s, int index) {
     }
     s->weights = guard_alloc(s->count * sizeof *s->weights);
     for (size_t i = 0; i < s->count; i++) s->weights[i] = small_real(&random) / 2;
-    return mtan_model_init(&s->model, &s->config, s->weights) == MTAN_OK;
+    return mtan_model_init(&s->model, &s->config, s->weights, mtan_weights_count(&s->config)) == MTAN_OK;
 }
 
 int small_open_named(small_model *s, const char *name) {

@@ -328,7 +328,7 @@ TEST sizes_of_a_published_model(void) {
     mtan_model model;
     ASSERT_EQ(MTAN_OK, mtan_recipe_named(&recipe, "physionet-enc", MTAN_FAITHFUL));
     mtan_real *weights = calloc(mtan_weights_count(&recipe.config), sizeof *weights);
-    ASSERT_EQ(MTAN_OK, mtan_model_init(&model, &recipe.config, weights));
+    ASSERT_EQ(MTAN_OK, mtan_model_init(&model, &recipe.config, weights, mtan_weights_count(&recipe.config)));
     mtan_train_config_init(&train);
     ASSERT_EQ(MTAN_OK, mtan_predictor_size(&model, &one, &predict));
     ASSERT_EQ(MTAN_OK, mtan_trainer_size(&model, &train, &batch, &trainer));

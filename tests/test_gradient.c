@@ -271,10 +271,10 @@ static int start_training(training *t, const model_case *m, uint32_t seed) {
     t->noise = malloc((size_t)(MOST * t->config.samples * DEPTH * t->config.latent) * sizeof *t->noise);
     mtan_mt_seed(&rng, seed);
     for (int b = 0; b < t->n; b++) fill_record(t, &rng, b, m->traits);
-    if (mtan_weights_init(&t->config, t->weights, seed) != MTAN_OK) return 0;
+    if (mtan_weights_init(&t->config, t->weights, mtan_weights_count(&t->config), seed) != MTAN_OK) return 0;
     for (size_t i = 0; i < t->n_weights; i++)
         t->weights[i] *= 1.5; /* out of the range where every layer is nearly linear */
-    if (mtan_model_init(&t->model, &t->config, t->weights) != MTAN_OK) return 0;
+    if (mtan_model_init(&t->model, &t->config, t->weights, mtan_weights_count(&t->config)) != MTAN_OK) return 0;
     mtan_train_config_init(&config);
     config.kl_weight = 0.7;
     if (mtan_trainer_size(&t->model, &config, &bounds, &bytes) != MTAN_OK) return 0;

@@ -135,7 +135,7 @@ TEST initial_weights_are_the_references(const char *name) {
     ASSERT(golden_read("init.safetensors", tensor, MTAN_DTYPE_F32, ends, 8 * n));
     mtan_real *weights = guard_alloc(P * sizeof *weights);
     float *floats = guard_alloc(P * sizeof *floats);
-    ASSERT_EQ(MTAN_OK, mtan_weights_init(&config, weights, 0));
+    ASSERT_EQ(MTAN_OK, mtan_weights_init(&config, weights, mtan_weights_count(&config), 0));
     for (size_t i = 0; i < P; i++) floats[i] = (float)weights[i];
     const char *next = strtok(names, " ");
     for (size_t i = 0; i < n; i++, next = strtok(NULL, " ")) {

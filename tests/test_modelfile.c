@@ -207,7 +207,8 @@ TEST any_order_and_type_load(tiny_kind kind) {
         ASSERT_EQ(types[i] == MTAN_DTYPE_REAL ? MTAN_OK : MTAN_ERR_SHAPE, in_place);
         ASSERT(same_answers(&t, &model)); /* opened in alphabetical order, or still the one loaded before */
         ASSERT(guard_free(other));
-        ASSERT_EQ(MTAN_OK, mtan_model_init(&model, &t.config, t.weights)); /* points into nothing that was freed */
+        ASSERT_EQ(MTAN_OK, mtan_model_init(&model, &t.config, t.weights,
+                                           mtan_weights_count(&t.config))); /* points into nothing that was freed */
     }
     ASSERT(guard_free(weights) & guard_free(blob) & tiny_close(&t));
     PASS();
@@ -234,7 +235,7 @@ static int settings_come_back(const mtan_config *config) {
     mtan_model model;
     mtan_config back;
     size_t bytes;
-    int good = mtan_model_init(&model, config, weights) == MTAN_OK;
+    int good = mtan_model_init(&model, config, weights, mtan_weights_count(config)) == MTAN_OK;
     void *blob = good ? save(&model, NULL, NULL, 0, &bytes) : NULL;
     good = blob && mtan_model_load_config(&back, blob, bytes) == MTAN_OK && same_settings(&back, config) &&
            mtan_weights_count(&back) == count;
@@ -251,9 +252,10 @@ TEST settings_of_recipes_come_back(const char *name) {
     PASS();
 }
 
-/* Numbers that people write: up to 15 digits, up to 15 of them behind the point. */
+/* Numbers that people write, and numbers that no decimal of 15 digits reaches. */
 TEST numbers_come_back_to_the_bit(void) {
-    static const double written[] = {0.1, 0.7, 1e-3, 1e-8, 0.333333333333333, 3.14159265358979, 123456.789, 48, 5e8};
+    static const double written[] = {0.1,        0.7, 1e-3, 1e-8,    0.333333333333333,     3.14159265358979,
+                                     123456.789, 48,  5e8,  1.0 / 3, 2.2250738585072014e-7, 1e-9 * (1 + 1e-12)};
     mtan_config c;
     tiny_config(&c, TINY_FULL);
     for (size_t i = 0; i < sizeof written / sizeof written[0]; i++) {

@@ -67,7 +67,7 @@ static int gradient_of(const mtan_config *c, const mtan_record *records, int n, 
     int ok;
     mtan_train_config_init(&config);
     golden_weights(c, weights, 4, 1);
-    ok = mtan_model_init(&model, c, weights) == MTAN_OK;
+    ok = mtan_model_init(&model, c, weights, mtan_weights_count(c)) == MTAN_OK;
     ok = ok && mtan_trainer_size(&model, &config, &bounds, &bytes) == MTAN_OK;
     memory = guard_alloc(bytes);
     ok = ok && mtan_trainer_init(&trainer, &model, weights, &config, &bounds, memory, bytes) == MTAN_OK;
@@ -122,7 +122,7 @@ TEST alone_or_together(mtan_interp_kind kind) {
     make_scene(&s);
     weights = malloc(mtan_weights_count(&c) * sizeof *weights);
     golden_weights(&c, weights, 4, 1);
-    ASSERT_EQ(MTAN_OK, mtan_model_init(&model, &c, weights));
+    ASSERT_EQ(MTAN_OK, mtan_model_init(&model, &c, weights, mtan_weights_count(&c)));
     ASSERT_EQ(MTAN_OK, mtan_predictor_size(&model, &bounds, &bytes));
     memory = guard_alloc(bytes);
     ASSERT_EQ(MTAN_OK, mtan_predictor_init(&predictor, &model, &bounds, memory, bytes));

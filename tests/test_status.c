@@ -65,8 +65,8 @@ static int refused(const char *what, const mtan_config *config, mtan_status expe
     paint(&model, sizeof model);
     ok &= expect(what, expected, mtan_config_check(config));
     ok &= expect(what, expected, mtan_param_at(config, 0, &param));
-    ok &= expect(what, expected, mtan_weights_init(config, weights, 1));
-    ok &= expect(what, expected, mtan_model_init(&model, config, weights));
+    ok &= expect(what, expected, mtan_weights_init(config, weights, mtan_weights_count(config), 1));
+    ok &= expect(what, expected, mtan_model_init(&model, config, weights, mtan_weights_count(config)));
     ok &= mtan_param_count(config) == 0 && mtan_weights_count(config) == 0;
     ok &= painted(weights, sizeof weights) && painted(&param, sizeof param) && painted(&model, sizeof model);
     return ok;
@@ -669,11 +669,14 @@ TEST null_pointers_of_prediction(void) {
     ASSERT(desk_start(&d, &desk_bounds));
     paint(out, sizeof out);
     paint(&made, sizeof made);
-    EXPECT(MTAN_ERR_NULL, mtan_model_init(NULL, &d.small.config, d.small.weights));
-    EXPECT(MTAN_ERR_NULL, mtan_model_init(&bare, NULL, d.small.weights));
-    EXPECT(MTAN_ERR_NULL, mtan_model_init(&bare, &d.small.config, NULL));
-    EXPECT(MTAN_ERR_NULL, mtan_weights_init(NULL, out, 1));
-    EXPECT(MTAN_ERR_NULL, mtan_weights_init(&d.small.config, NULL, 1));
+    EXPECT(MTAN_ERR_NULL, mtan_model_init(NULL, &d.small.config, d.small.weights, mtan_weights_count(&d.small.config)));
+    EXPECT(MTAN_ERR_NULL, mtan_model_init(&bare, NULL, d.small.weights, mtan_weights_count(NULL)));
+    EXPECT(MTAN_ERR_NULL, mtan_model_init(&bare, &d.small.config, NULL, mtan_weights_count(&d.small.config)));
+    EXPECT(MTAN_ERR_MEMORY,
+           mtan_model_init(&bare, &d.small.config, d.small.weights, mtan_weights_count(&d.small.config) - 1));
+    EXPECT(MTAN_ERR_MEMORY, mtan_weights_init(&d.small.config, out, mtan_weights_count(&d.small.config) - 1, 1));
+    EXPECT(MTAN_ERR_NULL, mtan_weights_init(NULL, out, mtan_weights_count(NULL), 1));
+    EXPECT(MTAN_ERR_NULL, mtan_weights_init(&d.small.config, NULL, mtan_weights_count(&d.small.config), 1));
     EXPECT(MTAN_ERR_NULL, mtan_param_at(NULL, 0, (mtan_param *)(void *)out));
     EXPECT(MTAN_ERR_NULL, mtan_param_at(&d.small.config, 0, NULL));
     EXPECT(MTAN_ERR_MISSING, mtan_param_at(&d.small.config, -1, (mtan_param *)(void *)out));
@@ -775,7 +778,7 @@ static int both_sizes(const char *settings, mtan_bounds bounds, mtan_status expe
     small_model s;
     int ok = small_open_named(&s, "full record");
     c = s.config;
-    ok &= small_apply(&c, settings) && mtan_model_init(&model, &c, &weight) == MTAN_OK;
+    ok &= small_apply(&c, settings) && mtan_model_init(&model, &c, &weight, mtan_weights_count(&c)) == MTAN_OK;
     if (!ok) return 0;
     mtan_train_config_init(&train);
     ok &= expect(settings, expected, mtan_predictor_size(&model, &bounds, &bytes));
@@ -976,7 +979,8 @@ TEST labels_mean_nothing_to_a_model_without_classes(void) {
         ASSERT(small_open_named(&d.small, "full none"));
         d.small.config.classes = classes[i];
         if (mtan_config_check(&d.small.config) == MTAN_OK) { /* or such a config is refused from the start */
-            ASSERT_EQ(MTAN_OK, mtan_model_init(&d.small.model, &d.small.config, d.small.weights));
+            ASSERT_EQ(MTAN_OK, mtan_model_init(&d.small.model, &d.small.config, d.small.weights,
+                                               mtan_weights_count(&d.small.config)));
             mtan_train_config_init(&d.train);
             ASSERT(desk_start(&d, &desk_bounds));
             p.labels[0] = 1;
@@ -1336,8 +1340,9 @@ TEST anything_at_all(void) {
         ASSERT((made.count > 0) == (status == MTAN_OK));
         if (status == MTAN_OK && made.count < 100000 && (int64_t)made.config.channels * made.config.classes < 1000) {
             made.weights = guard_alloc(made.count * sizeof *made.weights);
-            ASSERT_EQ(MTAN_OK, mtan_weights_init(&made.config, made.weights, 5));
-            ASSERT_EQ(MTAN_OK, mtan_model_init(&made.model, &made.config, made.weights));
+            ASSERT_EQ(MTAN_OK, mtan_weights_init(&made.config, made.weights, mtan_weights_count(&made.config), 5));
+            ASSERT_EQ(MTAN_OK,
+                      mtan_model_init(&made.model, &made.config, made.weights, mtan_weights_count(&made.config)));
             const int32_t n = small_whole(&random, 1, bounds.records + 1), largest = small_whole(&random, 0, 1);
             small_set set = small_records(&made.config, &bounds, n, largest, &random);
             int broken = 0;

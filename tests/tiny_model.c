@@ -69,8 +69,8 @@ void tiny_open(tiny_model *s, tiny_kind kind, int32_t records) {
     s->events = calloc((size_t)records * TINY_EVENTS, sizeof *s->events);
     s->labels = calloc((size_t)records * TINY_EVENTS, sizeof *s->labels);
     for (int32_t b = 0; b < records; b++) make_record(s, b);
-    must(mtan_weights_init(&s->config, s->weights, 0), __LINE__);
-    must(mtan_model_init(&s->model, &s->config, s->weights), __LINE__);
+    must(mtan_weights_init(&s->config, s->weights, mtan_weights_count(&s->config), 0), __LINE__);
+    must(mtan_model_init(&s->model, &s->config, s->weights, mtan_weights_count(&s->config)), __LINE__);
 }
 
 void tiny_train(tiny_model *s, const mtan_train_config *config) {

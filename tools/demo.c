@@ -224,8 +224,10 @@ int main(int argc, char **argv) {
     make_data(d);
     configure(&config);
     weights = allocate(mtan_weights_count(&config) * sizeof *weights);
-    if ((status = mtan_weights_init(&config, weights, o.seed)) != MTAN_OK) die("weights", status);
-    if ((status = mtan_model_init(&model, &config, weights)) != MTAN_OK) die("model", status);
+    if ((status = mtan_weights_init(&config, weights, mtan_weights_count(&config), o.seed)) != MTAN_OK)
+        die("weights", status);
+    if ((status = mtan_model_init(&model, &config, weights, mtan_weights_count(&config))) != MTAN_OK)
+        die("model", status);
     if (!o.quiet)
         printf("mTAND-Full on %d series of %d points, %d held out; %zu weights; backend %s\n", SERIES, LENGTH, d->tests,
                mtan_weights_count(&config), model.backend->name);
