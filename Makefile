@@ -142,6 +142,9 @@ agreement: build/release/agreement build/double/agreement ## differences from th
 ulp: build/release/ulp ## largest error of each function over all floats (minutes)
 	@build/release/ulp $(ARGS)
 
+sizes: build/release/sizes ## bytes that each named model needs for weights, prediction and training
+	@build/release/sizes $(ARGS)
+
 FUZZ_SECONDS ?= 20
 FUZZERS := $(patsubst tests/%.c,%,$(wildcard tests/fuzz_*.c))
 fuzz: $(if $(HAS_CLANG),$(FUZZERS:%=build/fuzz/%)) ## feed the readers hostile input (needs clang; FUZZ_SECONDS=20)
