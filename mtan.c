@@ -24,6 +24,9 @@
 #ifdef __FAST_MATH__
 #error "mtan needs IEEE arithmetic: compile without -ffast-math"
 #endif
+#if defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ != 0 && __FLT_EVAL_METHOD__ != 16
+#error "mtan needs float evaluated as float: -fexcess-precision=fast (s390x), or -msse2 -mfpmath=sse (32-bit x86)"
+#endif
 
 #include "mtan.h"
 

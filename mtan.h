@@ -46,6 +46,9 @@
  * level, or on which other records are in the batch being predicted. Two classes exist, fused and unfused; bits agree
  * inside a class. Sums of losses over the cells of a record run in double.
  *
+ * Times.  Any finite time is allowed. The embedding's sine is accurate for arguments up to 1e5; beyond that the float
+ * build takes sin as 0 and cos as 1.
+ *
  * What is not promised: results across the two classes agree to rounding only; struct layouts may change between
  * versions; the section "Ops" at the end may change.
  *
