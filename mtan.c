@@ -1188,11 +1188,18 @@ mtan_tensor mtan_new(mtan_tape *tape, int32_t rows, int32_t cols) {
     return x;
 }
 
-mtan_tensor mtan_new_fold(mtan_tape *tape, int32_t rows, int32_t cols) {
+mtan_tensor mtan_new_fold_constant(mtan_tape *tape, int32_t rows, int32_t cols) {
     const size_t n = area(tape, rows, cols), at = tape->fold_top;
     if (at + n > LARGEST_COUNT - tape->n_params) fail(tape, MTAN_ERR_SIZE);
     else tape->fold_top += align_count(n);
-    return matrix(MTAN_SPACE_FOLD, at, tape->n_params + at, rows, cols);
+    return matrix(MTAN_SPACE_FOLD, at, MTAN_NO_GRAD, rows, cols);
+}
+
+mtan_tensor mtan_new_fold(mtan_tape *tape, int32_t rows, int32_t cols) {
+    mtan_tensor x = mtan_new_fold_constant(tape, rows, cols);
+    x.grad = (uint32_t)tape->n_params + x.data;
+    tape->fold_graded = tape->fold_top;
+    return x;
 }
 
 mtan_tensor mtan_columns(mtan_tensor x, int32_t first, int32_t count) {
@@ -1753,8 +1760,8 @@ static gru_step gru_step_at(const mtan_batch *batch, int32_t i, int32_t samples,
     return s;
 }
 
-/* t: y (R, N), gx (R, 3N), w_hh, b_hh, hn (R, N) or nothing, scratch (rows of the first step, 3N) */
-static void gru_run(mtan_tape *tape, const mtan_tensor t[6], int32_t samples, int32_t reverse) {
+/* t: y (R, N), gx (R, 3N), w_hh, b_hh, hn (R, N) or nothing, scratch (rows of the first step, 3N), packed or nothing */
+static void gru_run(mtan_tape *tape, const mtan_tensor t[7], int32_t samples, int32_t reverse) {
     const mtan_backend *k = tape->backend;
     const size_t N = (size_t)t[0].cols, ldy = (size_t)t[0].stride, ldg = (size_t)t[1].stride;
     mtan_real *y = mtan_data(tape, t[0]), *gx = mtan_data(tape, t[1]), *gh = mtan_data(tape, t[5]);
@@ -1763,7 +1770,10 @@ static void gru_run(mtan_tape *tape, const mtan_tensor t[6], int32_t samples, in
         const gru_step s = gru_step_at(tape->batch, i, samples, reverse);
         const size_t rest = s.row + (size_t)s.known;
         k->copy(gh, 3 * N, mtan_data(tape, t[3]), 0, s.rows, 3 * (int32_t)N);
-        if (s.known)
+        if (s.known && t[6].cols)
+            k->product_packed(gh, 3 * N, y + s.before * ldy, ldy, mtan_data(tape, t[6]), s.known, 3 * (int32_t)N,
+                              (int32_t)N, 1);
+        else if (s.known)
             k->product_nt(gh, 3 * N, y + s.before * ldy, ldy, mtan_data(tape, t[2]), (size_t)t[2].stride, s.known,
                           3 * (int32_t)N, (int32_t)N, 1);
         k->gru_forward(y + s.row * ldy, ldy, gx + s.row * ldg, ldg, hn ? hn + s.row * N : NULL, gh, y + s.before * ldy,
@@ -1773,14 +1783,15 @@ static void gru_run(mtan_tape *tape, const mtan_tensor t[6], int32_t samples, in
     }
 }
 
-void mtan_op_gru(mtan_tape *tape, mtan_tensor y, mtan_tensor gx, mtan_tensor w_hh, mtan_tensor b_hh, int32_t samples,
-                 int32_t reverse) {
+void mtan_op_gru(mtan_tape *tape, mtan_tensor y, mtan_tensor gx, mtan_tensor w_hh, mtan_tensor b_hh,
+                 const mtan_tensor *packed, int32_t samples, int32_t reverse) {
     const int32_t widest = (int32_t)area(tape, tape->batch->records, samples);
-    mtan_tensor t[6];
+    mtan_tensor t[7];
     mtan_node *node;
     t[0] = y, t[1] = gx, t[2] = w_hh, t[3] = b_hh;
     t[4] = tape->recording ? mtan_new_constant(tape, y.rows, y.cols) : nothing;
     t[5] = mtan_new_constant(tape, widest, 3 * y.cols);
+    t[6] = packed ? *packed : nothing;
     node = record_tensors(tape, OP_GRU, t, 6);
     if (node) node->n[0] = samples, node->n[1] = reverse;
     if (runs(tape)) gru_run(tape, t, samples, reverse);
@@ -3012,6 +3023,7 @@ typedef struct attention_fold {
     mtan_tensor out;        /* decoder: (first layer, H 2N) */
     mtan_tensor out_bias;   /* (1, first layer) */
     mtan_tensor beta;       /* RBF: softplus of the bandwidths, (1, 2D) or (1, 2N) */
+    mtan_tensor packed[2];  /* recurrent weights of each direction, packed */
 } attention_fold;
 
 typedef struct model_run {
@@ -3021,6 +3033,7 @@ typedef struct model_run {
     layout params;
     mtan_tensor ref; /* (K, 1) reference points */
     attention_fold enc, dec;
+    mtan_tensor cls_packed;
 } model_run;
 
 static mtan_tensor param(const model_run *m, int32_t index) {
@@ -3092,28 +3105,47 @@ static double inverse_root(int32_t n) {
 
 /* ---- folding: the layout, which shards repeat, and the computation, which the prologue does ---- */
 
-static void fold_layout(model_run *m) {
+static void fold_layout_decoder(model_run *m) {
     const mtan_config *c = m->config;
-    mtan_tape *tape = m->tape;
-    const int32_t K = c->ref_points, N = c->enc_hidden, D2 = 2 * c->channels, attention = c->encoder != MTAN_RBF;
-    m->ref = mtan_new_fold(tape, K, 1);
-    if (attention && !observed(c)) m->enc.score = mtan_new_fold(tape, c->enc_heads * K, c->embed);
-    for (int32_t d = 0; d < directions(c); d++) {
-        m->enc.in[d] = mtan_new_fold(tape, 3 * N, c->enc_heads * D2);
-        m->enc.in_bias[d] = mtan_new_fold(tape, 1, 3 * N);
-    }
-    if (!attention) m->enc.beta = mtan_new_fold(tape, 1, D2);
-    if (!has_decoder(c)) return;
     if (c->decoder == MTAN_RBF) {
-        m->dec.beta = mtan_new_fold(tape, 1, 2 * c->dec_hidden);
+        m->dec.beta = mtan_new_fold(m->tape, 1, 2 * c->dec_hidden);
         return;
     }
     if (!observed(c)) {
-        m->dec.score = mtan_new_fold(tape, c->dec_heads * K, c->embed);
-        m->dec.score_bias = mtan_new_fold(tape, 1, c->dec_heads * K);
+        m->dec.score = mtan_new_fold(m->tape, c->dec_heads * c->ref_points, c->embed);
+        m->dec.score_bias = mtan_new_fold(m->tape, 1, c->dec_heads * c->ref_points);
     }
-    m->dec.out = mtan_new_fold(tape, param(m, after_attention(m)).rows, c->dec_heads * 2 * c->dec_hidden);
-    m->dec.out_bias = mtan_new_fold(tape, 1, param(m, after_attention(m)).rows);
+    m->dec.out = mtan_new_fold(m->tape, param(m, after_attention(m)).rows, c->dec_heads * 2 * c->dec_hidden);
+    m->dec.out_bias = mtan_new_fold(m->tape, 1, param(m, after_attention(m)).rows);
+}
+
+static mtan_tensor packed_layout(model_run *m, int32_t hidden) {
+    const size_t count = m->tape->backend->pack_count(3 * hidden, hidden);
+    if (count > LARGEST_COUNT) fail(m->tape, MTAN_ERR_SIZE);
+    return mtan_new_fold_constant(m->tape, 1, count > LARGEST_COUNT ? 0 : (int32_t)count);
+}
+
+static void fold_layout(model_run *m) {
+    const mtan_config *c = m->config;
+    const int32_t N = c->enc_hidden, D2 = 2 * c->channels, attention = c->encoder != MTAN_RBF;
+    if (attention && !observed(c)) m->enc.score = mtan_new_fold(m->tape, c->enc_heads * c->ref_points, c->embed);
+    for (int32_t d = 0; d < directions(c); d++) {
+        m->enc.in[d] = mtan_new_fold(m->tape, 3 * N, c->enc_heads * D2);
+        m->enc.in_bias[d] = mtan_new_fold(m->tape, 1, 3 * N);
+    }
+    if (!attention) m->enc.beta = mtan_new_fold(m->tape, 1, D2);
+    if (has_decoder(c)) fold_layout_decoder(m);
+    m->ref = mtan_new_fold_constant(m->tape, c->ref_points, 1);
+    for (int32_t d = 0; d < directions(c); d++) m->enc.packed[d] = packed_layout(m, N);
+    for (int32_t d = 0; has_decoder(c) && d < 2; d++) m->dec.packed[d] = packed_layout(m, c->dec_hidden);
+    if (has_decoder(c) && c->classify == MTAN_CLASSIFY_RECORD) m->cls_packed = packed_layout(m, N);
+}
+
+/* The recurrent weights of a GRU, the second tensor of its four, as the backend likes them. */
+static void pack_gru(const model_run *m, mtan_tensor packed, int32_t gru) {
+    const mtan_tensor w = param(m, gru + 1);
+    if (runs(m->tape))
+        m->tape->backend->pack(mtan_data(m->tape, packed), mtan_data(m->tape, w), (size_t)w.stride, w.rows, w.cols);
 }
 
 /* torch.linspace(0, 1, K): from both ends, so that both are exact */
@@ -3148,6 +3180,9 @@ static void fold_weights(model_run *m) {
     const mtan_config *c = m->config;
     const layout *l = &m->params;
     fill_reference(m);
+    for (int32_t d = 0; d < directions(c); d++) pack_gru(m, m->enc.packed[d], l->enc.gru[d]);
+    for (int32_t d = 0; has_decoder(c) && d < 2; d++) pack_gru(m, m->dec.packed[d], l->dec.gru[d]);
+    if (has_decoder(c) && c->classify == MTAN_CLASSIFY_RECORD) pack_gru(m, m->cls_packed, l->cls_gru);
     if (c->encoder == MTAN_RBF) mtan_op_softplus(m->tape, m->enc.beta, bias(m, l->enc.bandwidth));
     else if (!observed(c)) fold_scores(m, &l->enc, &m->enc, c->enc_heads, l->enc.query, l->enc.key, 0);
     for (int32_t d = 0; d < directions(c); d++) {
@@ -3176,7 +3211,7 @@ static model_run model_start(const mtan_model *model, mtan_tape *tape) {
     walk(&m.params, m.config, -1, NULL);
     tape->params = model->weights;
     tape->n_params = align_count((size_t)m.params.count);
-    tape->fold_top = 0;
+    tape->fold_top = tape->fold_graded = 0;
     fold_layout(&m);
     return m;
 }
@@ -3239,8 +3274,8 @@ static mtan_tensor encode(const model_run *m) {
     mtan_tensor hidden = mtan_new(m->tape, x.rows, directions(m->config) * N);
     for (int32_t d = 0; d < directions(m->config); d++) {
         const int32_t gru = m->params.enc.gru[d];
-        mtan_op_gru(m->tape, mtan_columns(hidden, d * N, N), gru_input(m, x, d), param(m, gru + 1), bias(m, gru + 3), 1,
-                    d);
+        mtan_op_gru(m->tape, mtan_columns(hidden, d * N, N), gru_input(m, x, d), param(m, gru + 1), bias(m, gru + 3),
+                    &m->enc.packed[d], 1, d);
     }
     return hidden;
 }
@@ -3271,11 +3306,12 @@ static mtan_tensor gru_layer(const model_run *m, mtan_tensor x, int32_t gru) {
 }
 
 /* GRUs over z, side by side: (R S, count N), the second one backwards. */
-static mtan_tensor gru_of(const model_run *m, mtan_tensor x, const int32_t *roles, int32_t count, int32_t N) {
+static mtan_tensor gru_of(const model_run *m, mtan_tensor x, const int32_t *roles, const mtan_tensor *packed,
+                          int32_t count, int32_t N) {
     mtan_tensor hidden = mtan_new(m->tape, x.rows, count * N);
     for (int32_t d = 0; d < count; d++)
         mtan_op_gru(m->tape, mtan_columns(hidden, d * N, N), gru_layer(m, x, roles[d]), param(m, roles[d] + 1),
-                    bias(m, roles[d] + 3), m->tape->batch->samples, d);
+                    bias(m, roles[d] + 3), &packed[d], m->tape->batch->samples, d);
     return hidden;
 }
 
@@ -3305,7 +3341,7 @@ static mtan_tensor decoder_weights(const model_run *m, int32_t head, mtan_tensor
 
 /* What the decoder attends to: its GRU's states, (R S, 2N). */
 static mtan_tensor decoder_values(const model_run *m, mtan_tensor z) {
-    const mtan_tensor hidden = gru_of(m, z, m->params.dec.gru, 2, m->config->dec_hidden);
+    const mtan_tensor hidden = gru_of(m, z, m->params.dec.gru, m->dec.packed, 2, m->config->dec_hidden);
     mtan_tensor y;
     if (!observed(m->config)) return hidden;
     y = mtan_new(m->tape, hidden.rows, hidden.cols);
@@ -3418,7 +3454,7 @@ static model_outputs model_forward(const model_run *m, const batch_request *q, n
     mtan_op_sample(m->tape, out.z, out.posterior, out.noise);
     if (c->classify == MTAN_CLASSIFY_TIME) out.logits = finish_head(m, decode(m, out.z));
     if (c->classify == MTAN_CLASSIFY_RECORD)
-        out.logits = head(m, last_of(m, gru_of(m, out.z, &m->params.cls_gru, 1, c->enc_hidden),
+        out.logits = head(m, last_of(m, gru_of(m, out.z, &m->params.cls_gru, &m->cls_packed, 1, c->enc_hidden),
                                      (int32_t)area(m->tape, batch->records, batch->samples)));
     if (with_prediction) out.prediction = reconstruct(m, out.z);
     return out;
@@ -3940,7 +3976,7 @@ static mtan_status trainer_layout(mtan_trainer *trainer, mtan_real *base, size_t
     t.trainer = trainer;
     trainer->n_params = tape.n_params;
     trainer->n_fold = tape.fold_top;
-    trainer->n_gradient = tape.n_params + tape.fold_top;
+    trainer->n_gradient = tape.n_params + tape.fold_graded;
     fold_weights(&m);
     trainer->prologue_count = tape.peak;
     if (tape.status != MTAN_OK) return tape.status;

@@ -684,6 +684,7 @@ struct mtan_tape {
     const mtan_backward *user;  /* backward of ops MTAN_OP_USER, MTAN_OP_USER + 1, ... defined elsewhere */
     size_t top, peak, capacity; /* reals in use, at the most, and in all; nodes lie at the far end */
     size_t fold_top, n_params;
+    size_t fold_graded; /* of the fold space, the part that has gradients: it comes first */
     uint32_t nodes;
     int32_t recording;
     mtan_status status; /* the first failure; ops after it do nothing */
@@ -696,6 +697,7 @@ struct mtan_tape {
 mtan_tensor mtan_new(mtan_tape *tape, int32_t rows, int32_t cols);
 mtan_tensor mtan_new_constant(mtan_tape *tape, int32_t rows, int32_t cols);
 mtan_tensor mtan_new_fold(mtan_tape *tape, int32_t rows, int32_t cols);
+mtan_tensor mtan_new_fold_constant(mtan_tape *tape, int32_t rows, int32_t cols); /* after all that have gradients */
 mtan_tensor mtan_columns(mtan_tensor x, int32_t first, int32_t count);
 mtan_tensor mtan_rows(mtan_tensor x, int32_t first, int32_t count);
 mtan_real *mtan_data(const mtan_tape *tape, mtan_tensor x);
@@ -732,9 +734,10 @@ void mtan_op_attend(mtan_tape *tape, mtan_tensor y, mtan_tensor score);
 void mtan_op_attend_rbf(mtan_tape *tape, mtan_tensor y, mtan_tensor query, mtan_tensor beta);
 void mtan_op_attend_values(mtan_tape *tape, mtan_tensor y, mtan_tensor weight, mtan_tensor value);
 void mtan_op_smooth(mtan_tape *tape, mtan_tensor y, mtan_tensor key, mtan_tensor beta, mtan_tensor value);
-/* gx = x W_ih^T + b_ih comes in and is overwritten by the gates. rows of the sequence come `samples` at a time. */
-void mtan_op_gru(mtan_tape *tape, mtan_tensor y, mtan_tensor gx, mtan_tensor w_hh, mtan_tensor b_hh, int32_t samples,
-                 int32_t reverse);
+/* gx = x W_ih^T + b_ih comes in and is overwritten by the gates. Rows of the sequence come `samples` at a time. packed is
+ * w_hh as the backend packs it, or null. */
+void mtan_op_gru(mtan_tape *tape, mtan_tensor y, mtan_tensor gx, mtan_tensor w_hh, mtan_tensor b_hh,
+                 const mtan_tensor *packed, int32_t samples, int32_t reverse);
 void mtan_op_sample(mtan_tape *tape, mtan_tensor z, mtan_tensor posterior, mtan_tensor noise);
 void mtan_op_kl(mtan_tape *tape, mtan_tensor kl, mtan_tensor posterior);
 void mtan_op_ratio(mtan_tape *tape, mtan_tensor ratio, mtan_tensor z, mtan_tensor posterior, mtan_tensor noise);

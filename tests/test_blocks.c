@@ -62,7 +62,7 @@ static void gru(piece *p, const char *prefix, const char *end, mtan_tensor y, mt
                             y.cols);
     }
     mtan_op_linear(&p->tape, gx, x, w[0], &w[2]);
-    mtan_op_gru(&p->tape, y, gx, w[1], w[3], 1, reverse);
+    mtan_op_gru(&p->tape, y, gx, w[1], w[3], NULL, 1, reverse);
 }
 
 static mtan_tensor bigru(piece *p, const char *prefix, mtan_tensor x) {

@@ -699,7 +699,7 @@ static void build_gru(op_run *r) { /* variant: 1 ragged, 2 reverse, 4 two sample
     const mtan_tensor gx = copied(r, leaf(r, r->batch.rows * samples, 3 * N, -1, 1));
     const mtan_tensor w = leaf(r, 3 * N, N, -1, 1), b = leaf(r, 1, 3 * N, -1, 1);
     r->out = mtan_columns(output(r, gx.rows, N + 2), 1, N);
-    mtan_op_gru(&r->tape, r->out, gx, w, b, samples, v >> 1 & 1);
+    mtan_op_gru(&r->tape, r->out, gx, w, b, NULL, samples, v >> 1 & 1);
 }
 
 /* variant of the next four: ragged */

@@ -74,7 +74,7 @@ static void build_gru(piece *p) {
     gx = mtan_new(&p->tape, 18, 21);
     y = mtan_new(&p->tape, 18, 7);
     mtan_op_linear(&p->tape, gx, x, w_ih, &b_ih);
-    mtan_op_gru(&p->tape, y, gx, w_hh, b_hh, 1, reverse);
+    mtan_op_gru(&p->tape, y, gx, w_hh, b_hh, NULL, 1, reverse);
     piece_output(p, "out", y, piece_by_step);
 }
 
@@ -557,7 +557,7 @@ static void build_ragged(piece *p) {
     for (int32_t r = 0, at = 0; r < GRU_ROWS; r++)
         if (c->alone < 0 || record_of_row[r] == (size_t)c->alone)
             mtan_op_copy(&p->tape, mtan_rows(gx, at++ * S, S), mtan_rows(x, r * S, S));
-    mtan_op_gru(&p->tape, y, gx, w, b, S, c->reverse);
+    mtan_op_gru(&p->tape, y, gx, w, b, NULL, S, c->reverse);
     for (int32_t r = 0, at = 0; r < GRU_ROWS; r++)
         if (c->alone < 0 || record_of_row[r] == (size_t)c->alone)
             mtan_op_copy(&p->tape, mtan_rows(out, r * S, S), mtan_rows(y, at++ * S, S));
