@@ -1797,20 +1797,28 @@ void mtan_op_gru(mtan_tape *tape, mtan_tensor y, mtan_tensor gx, mtan_tensor w_h
     if (runs(tape)) gru_run(tape, t, samples, reverse);
 }
 
-/* Weight gradients of one step; dgh is dg for r and z and the separate hn for n. */
-static void gru_weights_back(mtan_tape *tape, const mtan_node *n, gru_step s) {
+/* Weight gradients: dgh is dg for r and z, and the separate hn for n. Steps side by side in memory, with as many rows
+ * before them as they have themselves, are one long product. */
+static void gru_weights_back(mtan_tape *tape, const mtan_node *n) {
     const mtan_backend *k = tape->backend;
+    const mtan_batch *batch = tape->batch;
     const mtan_tensor y = n->t[0], gx = n->t[1], w = n->t[2];
-    const int32_t N = y.cols;
-    const mtan_real *dg = mtan_grad(tape, gx) + s.row * (size_t)gx.stride,
-                    *dhn = mtan_data(tape, n->t[4]) + s.row * (size_t)N;
-    const mtan_real *before = mtan_data(tape, y) + s.before * (size_t)y.stride;
+    const int32_t N = y.cols, samples = n->n[0], reverse = n->n[1], pairs = batch->steps - 1;
+    const size_t ldg = (size_t)gx.stride, ldy = (size_t)y.stride, ldw = (size_t)w.stride;
+    const mtan_real *dg = mtan_grad(tape, gx), *dhn = mtan_data(tape, n->t[4]), *h = mtan_data(tape, y);
     mtan_real *dw = mtan_grad(tape, w), *db = mtan_grad(tape, n->t[3]);
-    k->product_tn(dw, (size_t)w.stride, dg, (size_t)gx.stride, before, (size_t)y.stride, 2 * N, N, s.known, 1);
-    k->product_tn(dw + (size_t)(2 * N) * (size_t)w.stride, (size_t)w.stride, dhn, (size_t)N, before, (size_t)y.stride,
-                  N, N, s.known, 1);
-    k->add(db, 0, dg, (size_t)gx.stride, s.rows, 2 * N);
-    k->add(db + 2 * N, 0, dhn, (size_t)N, s.rows, N);
+    for (int32_t i = 0, next; i < pairs; i = next) { /* steps i and i + 1: the later state has no more rows */
+        const size_t low = (size_t)(batch->first[i] * samples), high = (size_t)(batch->first[i + 1] * samples);
+        const size_t row = reverse ? low : high, before = reverse ? high : low;
+        int32_t rows = step_rows(batch, i + 1);
+        for (next = i + 1; next < pairs && step_rows(batch, next + 1) == step_rows(batch, i); next++)
+            rows += step_rows(batch, next + 1);
+        k->product_tn(dw, ldw, dg + row * ldg, ldg, h + before * ldy, ldy, 2 * N, N, rows * samples, 1);
+        k->product_tn(dw + (size_t)(2 * N) * ldw, ldw, dhn + row * (size_t)N, (size_t)N, h + before * ldy, ldy, N, N,
+                      rows * samples, 1);
+    }
+    k->add(db, 0, dg, ldg, y.rows, 2 * N);
+    k->add(db + 2 * N, 0, dhn, (size_t)N, y.rows, N);
 }
 
 static void gru_back(mtan_tape *tape, const mtan_node *n) {
@@ -1835,8 +1843,7 @@ static void gru_back(mtan_tape *tape, const mtan_node *n) {
                       (int32_t)N, 1);
         carried = s.known;
     }
-    for (int32_t i = 0; i < tape->batch->steps; i++)
-        gru_weights_back(tape, n, gru_step_at(tape->batch, i, n->n[0], n->n[1]));
+    gru_weights_back(tape, n);
 }
 
 /* ---- the variational part. posterior (R, 2Z), noise and z (R S, Z), kl (B, 1), ratio and logp (B S, 1) ---- */
