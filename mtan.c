@@ -34,6 +34,8 @@
 
 /* ==== 1. Basics ================================================================================================ */
 
+#ifndef MTAN_KERNELS_ONLY
+
 const char *mtan_status_message(mtan_status status) {
     switch (status) {
     case MTAN_OK: return "success";
@@ -161,6 +163,8 @@ static double scalar_power(double x, int64_t n) {
         if (n % 2) result *= x;
     return result;
 }
+
+#endif
 
 /* ==== 2. Math ==================================================================================================== */
 
