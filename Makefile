@@ -13,12 +13,16 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
 WARN := -pedantic -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes
 ALWAYS := -std=c99 $(WARN) -ffp-contract=off -I. -Itests -isystem build/deps -DMTAN_GOLDEN_DIR='"golden"' -MMD -MP
+LIBS = $(if $(HAS_ZLIB),-lz) -lm -pthread
 SAN := -g -fno-omit-frame-pointer -fno-sanitize-recover=all -fsanitize=address,undefined
 
 has = $(shell command -v $(1) >/dev/null 2>&1 && echo yes)
 HAS_GCC := $(call has,gcc)
 HAS_CLANG := $(call has,clang)
 HAS_CXX := $(call has,$(CXX))
+HAS_TSAN := $(findstring /,$(if $(HAS_GCC),$(shell gcc -print-file-name=libtsan.so)))
+HAS_ZLIB := $(shell printf '\043include <zlib.h>\nint main(void) { return !zlibVersion(); }\n' | $(CC) -x c - -lz -o /dev/null 2>/dev/null && echo yes)
+ALWAYS += $(if $(HAS_ZLIB),-DMTAN_ZLIB)
 HAS_FMA := $(shell grep -qw fma /proc/cpuinfo 2>/dev/null && echo yes)
 
 # ---- Configurations: compiler, flags of every file, flags of the library alone ---------------------------------
@@ -34,10 +38,11 @@ gcc-fma.FLAGS := -O2
 gcc-fma.LIBRARY := -mfma
 gcc-double.FLAGS := -O2 -DMTAN_DOUBLE
 gcc-sanitize.FLAGS := -O1 $(SAN)
+gcc-tsan.FLAGS := -O1 -g -fsanitize=thread -DMTAN_TESTS_THREADED
 clang-float.FLAGS := -O2
 clang-double.FLAGS := -O2 -DMTAN_DOUBLE
 
-GCC_TESTS := gcc-float gcc-fma gcc-double gcc-sanitize
+GCC_TESTS := gcc-float gcc-fma gcc-double gcc-sanitize gcc-tsan
 CLANG_TESTS := clang-float clang-double
 TESTS := $(GCC_TESTS) $(CLANG_TESTS)
 CHECKS := suites vendored symbols cxx bits
@@ -50,13 +55,14 @@ $(foreach t,$(TESTS),$(eval $(t).FLAGS += -Werror))
 $(foreach t,$(GCC_TESTS),$(eval $(t).SKIP := $(if $(HAS_GCC),,no gcc)))
 $(foreach t,$(CLANG_TESTS),$(eval $(t).SKIP := $(if $(HAS_CLANG),,no clang)))
 gcc-fma.SKIP += $(if $(HAS_FMA),,this CPU has no FMA)
+gcc-tsan.SKIP += $(if $(HAS_TSAN),,no ThreadSanitizer)
 cxx.SKIP := $(if $(HAS_CXX),,no C++ compiler)
 RUN := $(foreach t,$(TESTS) $(CHECKS),$(if $(strip $($(t).SKIP)),,$(t)))
 
 # ---- Rules, once per configuration -----------------------------------------------------------------------------
 
 SUITE_C := $(wildcard tests/main.c tests/test_*.c)
-SHARED_C := $(filter-out $(SUITE_C) tests/fuzz_% tests/bits_dump.c,$(wildcard tests/*.c tools/data/*.c)) # serves tests and tools
+SHARED_C := $(filter-out $(SUITE_C) tests/fuzz_% tests/bits_dump.c,$(wildcard tests/*.c tools/data/*.c platform/*.c)) # serves tests and tools
 
 define rules
 build/$(1)/mtan.o: LIBRARY := $$($(1).LIBRARY)
@@ -67,9 +73,9 @@ $$(SUITE_C:%.c=build/$(1)/%.o): | build/deps/greatest.h
 build/$(1)/shared.a: $$(SHARED_C:%.c=build/$(1)/%.o) build/$(1)/mtan.o
 	@rm -f $$@ && $$(AR) rcs $$@ $$^
 build/$(1)/run-tests: $$(SUITE_C:%.c=build/$(1)/%.o) build/$(1)/shared.a
-	@$$($(1).CC) $$($(1).FLAGS) $$^ -lm -pthread -o $$@
+	@$$($(1).CC) $$($(1).FLAGS) $$^ $$(LIBS) -o $$@
 build/$(1)/%: build/$(1)/tools/%.o build/$(1)/shared.a
-	@$$($(1).CC) $$($(1).FLAGS) $$^ -lm -o $$@
+	@$$($(1).CC) $$($(1).FLAGS) $$^ $$(LIBS) -o $$@
 endef
 $(foreach c,release double $(TESTS),$(eval $(call rules,$(c))))
 .SECONDARY:
@@ -89,6 +95,7 @@ found: # one line per optional thing
 	say gcc "$(HAS_GCC)" "its configurations are skipped"; \
 	say clang "$(HAS_CLANG)" "its configurations and make fuzz are skipped"; \
 	say "$(CXX)" "$(HAS_CXX)" "make cxx is skipped"; \
+	say zlib "$(HAS_ZLIB)" "PhysioNet is read from unpacked folders only"; \
 	say "FMA in this CPU" "$(HAS_FMA)" "gcc-fma is skipped"
 
 lib: build/libmtan.a ## the library as build/libmtan.a
@@ -145,6 +152,9 @@ ulp: build/release/ulp ## largest error of each function over all floats (minute
 sizes: build/release/sizes ## bytes that each named model needs for weights, prediction and training
 	@build/release/sizes $(ARGS)
 
+bench: build/release/bench ## speed, memory and growth on this machine (ARGS="--help" lists the options)
+	@build/release/bench $(ARGS)
+
 FUZZ_SECONDS ?= 20
 FUZZERS := $(patsubst tests/%.c,%,$(wildcard tests/fuzz_*.c))
 fuzz: $(if $(HAS_CLANG),$(FUZZERS:%=build/fuzz/%)) ## feed the readers hostile input (needs clang; FUZZ_SECONDS=20)
@@ -166,10 +176,10 @@ deps: ## fetch all dependencies into build/deps (targets fetch what they need by
 	@tools/deps.sh
 
 format-check: ## does the C code look as .clang-format says?
-	@clang-format --dry-run $(wildcard *.[ch] tests/*.[ch] tools/*.c tools/data/*.[ch])
+	@clang-format --dry-run $(wildcard *.[ch] tests/*.[ch] tools/*.c tools/data/*.[ch] platform/*.[ch])
 
 clean: ## remove build/, but not the fetched dependencies
 	@find build -mindepth 1 -maxdepth 1 ! -name deps -exec rm -rf {} + 2>/dev/null || :
 
-.PHONY: help found lib demo test suites vendored symbols cxx bits agreement ulp fuzz golden deps format-check clean \
+.PHONY: help found lib demo test suites vendored symbols cxx bits agreement ulp bench fuzz golden deps format-check clean \
 	$(TESTS:%=test-%) $(CHECKS:%=test-%)

@@ -2738,8 +2738,12 @@ static mtan_status check_record(const mtan_record *r, const mtan_config *c, cons
 
 /* A stable merge sort of indices by time, from the bottom up; `spare` is as long as `index`. */
 static void sort_by_time(int32_t *index, int32_t *spare, const mtan_event *events, int32_t n) {
-    for (int32_t i = 0; i < n; i++) index[i] = i;
-    for (int32_t width = 1; width<n; width = width> n / 2 ? n : 2 * width) {
+    int32_t sorted = 1; /* as records mostly come */
+    for (int32_t i = 0; i < n; i++) {
+        index[i] = i;
+        sorted = sorted && (i == 0 || events[i - 1].time <= events[i].time);
+    }
+    for (int32_t width = sorted ? n : 1; width<n; width = width> n / 2 ? n : 2 * width) {
         for (int32_t low = 0; low < n; low += 2 * width) {
             const int32_t mid = n - low > width ? low + width : n, high = n - mid > width ? mid + width : n;
             int32_t a = low, b = mid;

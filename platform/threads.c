@@ -43,21 +43,45 @@ typedef uint32_t counter;
 static int thread_start(thread_id *id, void *(*entry)(void *), void *context) {
     return pthread_create(id, NULL, entry, context) == 0;
 }
-static void thread_join(thread_id id) { pthread_join(id, NULL); }
+static void thread_join(thread_id id) {
+    pthread_join(id, NULL);
+}
 
-static int lock_open(lock_type *lock) { return pthread_mutex_init(lock, NULL) == 0; }
-static void lock_close(lock_type *lock) { pthread_mutex_destroy(lock); }
-static void lock_take(lock_type *lock) { pthread_mutex_lock(lock); }
-static void lock_give(lock_type *lock) { pthread_mutex_unlock(lock); }
+static int lock_open(lock_type *lock) {
+    return pthread_mutex_init(lock, NULL) == 0;
+}
+static void lock_close(lock_type *lock) {
+    pthread_mutex_destroy(lock);
+}
+static void lock_take(lock_type *lock) {
+    pthread_mutex_lock(lock);
+}
+static void lock_give(lock_type *lock) {
+    pthread_mutex_unlock(lock);
+}
 
-static int condition_open(condition *c) { return pthread_cond_init(c, NULL) == 0; }
-static void condition_close(condition *c) { pthread_cond_destroy(c); }
-static void condition_wait(condition *c, lock_type *lock) { pthread_cond_wait(c, lock); }
-static void condition_wake(condition *c) { pthread_cond_broadcast(c); }
+static int condition_open(condition *c) {
+    return pthread_cond_init(c, NULL) == 0;
+}
+static void condition_close(condition *c) {
+    pthread_cond_destroy(c);
+}
+static void condition_wait(condition *c, lock_type *lock) {
+    pthread_cond_wait(c, lock);
+}
+static void condition_wake(condition *c) {
+    pthread_cond_broadcast(c);
+}
 
-static uint32_t counter_get(counter *c) { return __atomic_load_n(c, __ATOMIC_RELAXED); }
-static void counter_set(counter *c, uint32_t value) { __atomic_store_n(c, value, __ATOMIC_RELAXED); }
-static uint32_t counter_take(counter *c) { return __atomic_fetch_add(c, 1, __ATOMIC_RELAXED); }
+static uint32_t counter_get(counter *c) {
+    return __atomic_load_n(c, __ATOMIC_RELAXED);
+}
+static void counter_set(counter *c, uint32_t value) {
+    __atomic_store_n(c, value, __ATOMIC_RELAXED);
+}
+static uint32_t counter_take(counter *c) {
+    return __atomic_fetch_add(c, 1, __ATOMIC_RELAXED);
+}
 
 static void relax(void) { /* tells the CPU that this is a waiting loop */
 #if defined __i386__ || defined __x86_64__
@@ -104,21 +128,45 @@ static void thread_join(thread_id id) {
     CloseHandle(id);
 }
 
-static int lock_open(lock_type *lock) { return InitializeSRWLock(lock), 1; }
-static void lock_close(lock_type *lock) { (void)lock; }
-static void lock_take(lock_type *lock) { AcquireSRWLockExclusive(lock); }
-static void lock_give(lock_type *lock) { ReleaseSRWLockExclusive(lock); }
+static int lock_open(lock_type *lock) {
+    return InitializeSRWLock(lock), 1;
+}
+static void lock_close(lock_type *lock) {
+    (void)lock;
+}
+static void lock_take(lock_type *lock) {
+    AcquireSRWLockExclusive(lock);
+}
+static void lock_give(lock_type *lock) {
+    ReleaseSRWLockExclusive(lock);
+}
 
-static int condition_open(condition *c) { return InitializeConditionVariable(c), 1; }
-static void condition_close(condition *c) { (void)c; }
-static void condition_wait(condition *c, lock_type *lock) { SleepConditionVariableSRW(c, lock, INFINITE, 0); }
-static void condition_wake(condition *c) { WakeAllConditionVariable(c); }
+static int condition_open(condition *c) {
+    return InitializeConditionVariable(c), 1;
+}
+static void condition_close(condition *c) {
+    (void)c;
+}
+static void condition_wait(condition *c, lock_type *lock) {
+    SleepConditionVariableSRW(c, lock, INFINITE, 0);
+}
+static void condition_wake(condition *c) {
+    WakeAllConditionVariable(c);
+}
 
-static uint32_t counter_get(counter *c) { return (uint32_t)*c; } /* an aligned volatile load is one load */
-static void counter_set(counter *c, uint32_t value) { InterlockedExchange(c, (LONG)value); }
-static uint32_t counter_take(counter *c) { return (uint32_t)InterlockedIncrement(c) - 1; }
+static uint32_t counter_get(counter *c) {
+    return (uint32_t)*c;
+} /* an aligned volatile load is one load */
+static void counter_set(counter *c, uint32_t value) {
+    InterlockedExchange(c, (LONG)value);
+}
+static uint32_t counter_take(counter *c) {
+    return (uint32_t)InterlockedIncrement(c) - 1;
+}
 
-static void relax(void) { YieldProcessor(); }
+static void relax(void) {
+    YieldProcessor();
+}
 
 int32_t mtan_pool_cpus(void) {
     SYSTEM_INFO info;
@@ -136,20 +184,46 @@ static int thread_start(thread_id *id, void *(*entry)(void *), void *context) {
     (void)id, (void)entry, (void)context;
     return 0;
 }
-static void thread_join(thread_id id) { (void)id; }
-static int lock_open(lock_type *lock) { return *lock = 1; }
-static void lock_close(lock_type *lock) { *lock = 0; }
-static void lock_take(lock_type *lock) { (void)lock; }
-static void lock_give(lock_type *lock) { (void)lock; }
-static int condition_open(condition *c) { return *c = 1; }
-static void condition_close(condition *c) { *c = 0; }
-static void condition_wait(condition *c, lock_type *lock) { (void)c, (void)lock; }
-static void condition_wake(condition *c) { (void)c; }
-static uint32_t counter_get(counter *c) { return *c; }
-static void counter_set(counter *c, uint32_t value) { *c = value; }
-static uint32_t counter_take(counter *c) { return (*c)++; }
+static void thread_join(thread_id id) {
+    (void)id;
+}
+static int lock_open(lock_type *lock) {
+    return *lock = 1;
+}
+static void lock_close(lock_type *lock) {
+    *lock = 0;
+}
+static void lock_take(lock_type *lock) {
+    (void)lock;
+}
+static void lock_give(lock_type *lock) {
+    (void)lock;
+}
+static int condition_open(condition *c) {
+    return *c = 1;
+}
+static void condition_close(condition *c) {
+    *c = 0;
+}
+static void condition_wait(condition *c, lock_type *lock) {
+    (void)c, (void)lock;
+}
+static void condition_wake(condition *c) {
+    (void)c;
+}
+static uint32_t counter_get(counter *c) {
+    return *c;
+}
+static void counter_set(counter *c, uint32_t value) {
+    *c = value;
+}
+static uint32_t counter_take(counter *c) {
+    return (*c)++;
+}
 static void relax(void) {}
-int32_t mtan_pool_cpus(void) { return 1; }
+int32_t mtan_pool_cpus(void) {
+    return 1;
+}
 
 #endif
 

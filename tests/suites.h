@@ -1,16 +1,21 @@
-/* Every suite, one line each, in the order in which they run: what others stand on comes first. */
+/* Every suite, one line each, in the order in which they run: what others stand on comes first.
+ * MTAN_TESTS_THREADED leaves those that use threads, for ThreadSanitizer, under which the others would take minutes. */
+#ifndef MTAN_TESTS_THREADED
 X(check_suite)
 X(math_suite)
 X(rng_suite)
 X(safetensors_suite)
 X(synthetic_suite)
+X(physionet_suite)
 X(ops_suite)
 X(blocks_suite)
 X(gradient_suite)
 X(golden_suite)
 X(observed_suite)
 X(model_suite)
-X(training_suite)
 X(modelfile_suite)
 X(arena_suite)
 X(status_suite)
+#endif
+X(threads_suite)
+X(training_suite)

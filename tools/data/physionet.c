@@ -22,11 +22,11 @@ enum {
 };
 
 static const char *const channels[PHYSIONET_CHANNELS] = {
-    "Age",      "Gender",     "Height",  "ICUType",  "Weight",    "Albumin",   "ALP",  "ALT",      "AST",
-    "Bilirubin", "BUN",       "Cholesterol", "Creatinine", "DiasABP", "FiO2",  "GCS",  "Glucose",  "HCO3",
-    "HCT",      "HR",         "K",       "Lactate",  "Mg",        "MAP",       "MechVent", "Na",   "NIDiasABP",
-    "NIMAP",    "NISysABP",   "PaCO2",   "PaO2",     "pH",        "Platelets", "RespRate", "SaO2", "SysABP",
-    "Temp",     "TroponinI",  "TroponinT", "Urine",  "WBC"};
+    "Age",       "Gender",    "Height",      "ICUType",    "Weight",  "Albumin",   "ALP",      "ALT",     "AST",
+    "Bilirubin", "BUN",       "Cholesterol", "Creatinine", "DiasABP", "FiO2",      "GCS",      "Glucose", "HCO3",
+    "HCT",       "HR",        "K",           "Lactate",    "Mg",      "MAP",       "MechVent", "Na",      "NIDiasABP",
+    "NIMAP",     "NISysABP",  "PaCO2",       "PaO2",       "pH",      "Platelets", "RespRate", "SaO2",    "SysABP",
+    "Temp",      "TroponinI", "TroponinT",   "Urine",      "WBC"};
 
 const char *physionet_channel(int32_t channel) {
     return channel >= 0 && channel < PHYSIONET_CHANNELS ? channels[channel] : NULL;
@@ -87,7 +87,8 @@ static int32_t parse_digits(const char **at, int32_t most) {
 /* "HH:MM,Parameter,Value" into the reader's list; a parameter that is not ours is skipped before its value is read. */
 static int parse_line(reader *r, char *text, const char *file, int32_t line) {
     const char *at = text;
-    const int32_t hours = parse_digits(&at, MOST_HOURS), colon = *at == ':', minutes = colon ? (at++, parse_digits(&at, 59)) : -1;
+    const int32_t hours = parse_digits(&at, MOST_HOURS), colon = *at == ':',
+                  minutes = colon ? (at++, parse_digits(&at, 59)) : -1;
     const char *name, *comma;
     observation o;
     char *end;

@@ -55,7 +55,7 @@ void physionet_free(physionet *data);
 
 /* Averages and extremes over the records. */
 typedef struct physionet_summary {
-    double times, cells, never; /* means per record: time stamps, cells, channels never observed */
+    double times, cells, never;        /* means per record: time stamps, cells, channels never observed */
     double times_spread, cells_spread; /* standard deviations */
     int32_t most_times, most_cells;
     size_t records, only_start; /* records; those whose only time is the first */
