@@ -38,7 +38,8 @@ gcc-fma.FLAGS := -O2
 gcc-fma.LIBRARY := -mfma
 gcc-double.FLAGS := -O2 -DMTAN_DOUBLE
 gcc-sanitize.FLAGS := -O1 $(SAN)
-gcc-tsan.FLAGS := -O1 -g -fsanitize=thread -DMTAN_TESTS_THREADED
+gcc-tsan.FLAGS := -O2 -g -fsanitize=thread -DMTAN_TESTS_THREADED
+gcc-tsan.ARGS := -x loss_falls # hundreds of steps on one thread
 clang-float.FLAGS := -O2
 clang-double.FLAGS := -O2 -DMTAN_DOUBLE
 
@@ -59,6 +60,22 @@ gcc-tsan.SKIP += $(if $(HAS_TSAN),,no ThreadSanitizer)
 cxx.SKIP := $(if $(HAS_CXX),,no C++ compiler)
 RUN := $(foreach t,$(TESTS) $(CHECKS),$(if $(strip $($(t).SKIP)),,$(t)))
 
+# ---- Vector backends: which, and the flags of each file of simd/. `make SIMD= ...` leaves them out. --------------
+
+MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null)
+SIMD := $(if $(filter x86_64%,$(MACHINE)),scalar_fma avx2 avx512)$(if $(filter aarch64% arm64%,$(MACHINE)),neon)
+scalar_fma.SIMD := -mfma
+avx2.SIMD := -mavx2 -mfma
+avx512.SIMD := -mavx512f -mavx512dq -mavx512bw -mavx512vl -mfma
+emulated512.SIMD := -mavx2 -mfma -Wno-psabi
+# The double build has the scalar table alone; what only compiles here is compiled once; the width of AVX-512 is tested
+# through SIMDe's emulation.
+release.BACKENDS := $(SIMD)
+gcc-float.BACKENDS := $(SIMD) $(if $(filter avx2,$(SIMD)),emulated512)
+$(foreach t,gcc-fma gcc-sanitize clang-float,$(eval $(t).BACKENDS := $(filter-out avx512,$(SIMD))))
+upper = $(shell echo $(1) | tr a-z A-Z)
+$(foreach c,release $(TESTS),$(eval $(c).FLAGS += $(foreach b,$($(c).BACKENDS),-DMTAN_WITH_$(call upper,$(b)))))
+
 # ---- Rules, once per configuration -----------------------------------------------------------------------------
 
 SUITE_C := $(wildcard tests/main.c tests/test_*.c)
@@ -69,8 +86,10 @@ build/$(1)/mtan.o: LIBRARY := $$($(1).LIBRARY)
 build/$(1)/%.o: %.c Makefile
 	@mkdir -p $$(@D)
 	@$$($(1).CC) $$(ALWAYS) $$($(1).FLAGS) $$(LIBRARY) -c $$< -o $$@
+$$(foreach b,$$($(1).BACKENDS),$$(eval build/$(1)/simd/mtan_$$(b).o: LIBRARY := $$($$(b).SIMD)))
 $$(SUITE_C:%.c=build/$(1)/%.o): | build/deps/greatest.h
-build/$(1)/shared.a: $$(SHARED_C:%.c=build/$(1)/%.o) build/$(1)/mtan.o
+$$($(1).BACKENDS:%=build/$(1)/simd/mtan_%.o): | build/deps/simde
+build/$(1)/shared.a: $$(SHARED_C:%.c=build/$(1)/%.o) build/$(1)/mtan.o $$($(1).BACKENDS:%=build/$(1)/simd/mtan_%.o)
 	@rm -f $$@ && $$(AR) rcs $$@ $$^
 build/$(1)/run-tests: $$(SUITE_C:%.c=build/$(1)/%.o) build/$(1)/shared.a
 	@$$($(1).CC) $$($(1).FLAGS) $$^ $$(LIBS) -o $$@
@@ -84,6 +103,8 @@ $(foreach c,release double $(TESTS),$(eval $(call rules,$(c))))
 
 build/deps/greatest.h:
 	@tools/deps.sh greatest
+build/deps/simde:
+	@tools/deps.sh simde
 
 # ---- Targets ---------------------------------------------------------------------------------------------------
 
@@ -96,7 +117,8 @@ found: # one line per optional thing
 	say clang "$(HAS_CLANG)" "its configurations and make fuzz are skipped"; \
 	say "$(CXX)" "$(HAS_CXX)" "make cxx is skipped"; \
 	say zlib "$(HAS_ZLIB)" "PhysioNet is read from unpacked folders only"; \
-	say "FMA in this CPU" "$(HAS_FMA)" "gcc-fma is skipped"
+	say "FMA in this CPU" "$(HAS_FMA)" "gcc-fma is skipped"; \
+	say "gcc's ThreadSanitizer" "$(HAS_TSAN)" "gcc-tsan is skipped"
 
 lib: build/libmtan.a ## the library as build/libmtan.a
 build/libmtan.a: build/release/mtan.o
@@ -109,7 +131,7 @@ test: found ## build and run every configuration, then the checks below; the sum
 	@MAKE='$(MAKE)' tools/run_tests.sh all $(JOBS) $(foreach t,$(TESTS) $(CHECKS),'$(t):$(strip $($(t).SKIP))')
 
 $(TESTS:%=test-%): test-%: build/%/run-tests
-	@tools/run_tests.sh one $* build/$*/run-tests -v
+	@tools/run_tests.sh one $* build/$*/run-tests -v $($*.ARGS)
 $(CHECKS:%=test-%): test-%:
 	@tools/run_tests.sh check $* $(MAKE) --no-print-directory $*
 

@@ -123,7 +123,7 @@ static void add_index(void *argument, int32_t index, int32_t thread) {
     ((sums *)argument)->sum[thread] += index + 1;
 }
 
-/* The bound is there for runs that sleep or hang: with 8 threads on 2 CPUs they take about 0.1 s altogether. */
+/* The bound is there for runs that sleep or hang: sound ones take some ten milliseconds altogether. */
 TEST short_runs_are_quick(int32_t threads) {
     enum { RUNS = 10000, N = 8 };
     sums s = {{0}};
@@ -276,9 +276,9 @@ TEST pool_without_threads_is_serial(void) {
 
 /* ---- training ---- */
 
-enum { STEPS = 10, BATCH = 37 }; /* 37 records: 8 shards of two sizes */
+enum { BATCH = 37 }; /* 37 records: 8 shards of two sizes */
 
-/* Weights after STEPS steps, the caller's to free; without a pool the library runs its shards by itself. */
+/* Weights after TINY_STEPS steps, the caller's to free; without a pool the library runs its shards by itself. */
 static mtan_real *train_on(tiny_kind kind, mtan_pool *pool, size_t *count) {
     tiny_model s;
     mtan_train_config config;
@@ -289,7 +289,7 @@ static mtan_real *train_on(tiny_kind kind, mtan_pool *pool, size_t *count) {
     config.clip = 1;
     if (pool) config.parallel_for = mtan_pool_run, config.parallel_context = pool, config.threads = pool->threads;
     tiny_train(&s, &config);
-    for (int step = 0; step < STEPS; step++)
+    for (int step = 0; step < TINY_STEPS; step++)
         good &= mtan_train_step(&s.trainer, s.records, BATCH, 1 + step, &report) == MTAN_OK;
     mtan_real *weights = tiny_copy(s.weights, s.count);
     *count = s.count;

@@ -222,7 +222,7 @@ static void on_threads(void *context, int32_t n, mtan_body body, void *argument)
     pthread_mutex_destroy(&c.lock);
 }
 
-enum { STEPS = 10, BATCH = 37 }; /* 37 records: 8 shards of two sizes */
+enum { BATCH = 37 }; /* 37 records: 8 shards of two sizes */
 
 /* The gradient of the first step, then the weights after all; both owned by the caller. */
 static int train_by(tiny_kind kind, mtan_parallel_for parallel_for, int threads, mtan_real **gradient,
@@ -237,7 +237,7 @@ static int train_by(tiny_kind kind, mtan_parallel_for parallel_for, int threads,
     tiny_train(&s, &config);
     int good = mtan_train_gradient(&s.trainer, s.records, BATCH, 1, &report) == MTAN_OK;
     *gradient = tiny_copy(s.trainer.gradient, s.count);
-    for (int step = 0; good && step < STEPS; step++)
+    for (int step = 0; good && step < TINY_STEPS; step++)
         good = mtan_train_step(&s.trainer, s.records, BATCH, 1 + step, &report) == MTAN_OK;
     *weights = tiny_copy(s.weights, s.count);
     *count = s.count;

@@ -1,0 +1,160 @@
+/* cpu.c: which of the linked backends this CPU and operating system can run. See simd/mtan_simd.h, which names the macros
+ * MTAN_WITH_*. Asks the hardware at each call: no state. */
+#include "../simd/mtan_simd.h"
+
+#include <string.h>
+
+#if defined(__x86_64__) || defined(_M_X64)
+#if defined(_MSC_VER)
+#include <intrin.h>
+#else
+#include <cpuid.h>
+#endif
+
+enum { EAX, EBX, ECX, EDX };
+
+static void ask_cpu(uint32_t leaf, uint32_t out[4]) {
+#if defined(_MSC_VER)
+    __cpuidex((int *)out, (int)leaf, 0);
+#else
+    if (!__get_cpuid_count(leaf, 0, &out[EAX], &out[EBX], &out[ECX], &out[EDX])) memset(out, 0, 4 * sizeof *out);
+#endif
+}
+
+/* The register sets that the operating system saves: XCR0. */
+static uint32_t saved_registers(void) {
+#if defined(_MSC_VER)
+    return (uint32_t)_xgetbv(0);
+#else
+    uint32_t low, high;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return low;
+#endif
+}
+
+static int has(uint32_t bits, uint32_t wanted) {
+    return (bits & wanted) == wanted;
+}
+
+static const char *fma_reason(void) {
+    uint32_t one[4];
+    ask_cpu(1, one);
+    if (!has(one[ECX], 1u << 12 | 1u << 28)) return "the CPU has no FMA";
+    if (!has(one[ECX], 1u << 27) || !has(saved_registers(), 0x6))
+        return "the operating system does not save 256-bit registers";
+    return NULL;
+}
+
+static const char *avx2_reason(void) {
+    const char *reason = fma_reason();
+    uint32_t seven[4];
+    if (reason) return reason;
+    ask_cpu(7, seven);
+    return has(seven[EBX], 1u << 5) ? NULL : "the CPU has no AVX2";
+}
+
+static const char *avx512_reason(void) {
+    const char *reason = avx2_reason();
+    uint32_t seven[4];
+    if (reason) return reason;
+    ask_cpu(7, seven);
+    if (!has(seven[EBX], 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31)) return "the CPU has no AVX-512 (F, DQ, BW and VL)";
+    return has(saved_registers(), 0xE6) ? NULL : "the operating system does not save 512-bit registers";
+}
+
+#else
+
+static const char *avx2_reason(void) {
+    return "needs an x86-64 CPU";
+}
+static const char *avx512_reason(void) {
+    return "needs an x86-64 CPU";
+}
+/* Where the compiler took fused multiply-add for granted, so does the CPU. */
+static const char *fma_reason(void) {
+    return NULL;
+}
+
+#endif
+
+#if defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+static const char *neon_reason(void) {
+    return getauxval(AT_HWCAP) & 1u << 1 ? NULL : "the CPU has no Advanced SIMD"; /* HWCAP_ASIMD */
+}
+#else
+static const char *neon_reason(void) {
+#if defined(__aarch64__) || defined(_M_ARM64)
+    return NULL;
+#else
+    return "needs an AArch64 CPU";
+#endif
+}
+#endif
+
+/* A module with simd128 is refused as a whole where it cannot run; elsewhere SIMDe gives plain vectors. */
+static const char *wasm_reason(void) {
+    return NULL;
+}
+
+/* What is not linked has no table; the reason why it could not run anyway comes first. */
+#ifdef MTAN_WITH_AVX512
+#define AVX512 &mtan_backend_avx512
+#else
+#define AVX512 NULL
+#endif
+#ifdef MTAN_WITH_AVX2
+#define AVX2 &mtan_backend_avx2
+#else
+#define AVX2 NULL
+#endif
+#ifdef MTAN_WITH_NEON
+#define NEON &mtan_backend_neon
+#else
+#define NEON NULL
+#endif
+#ifdef MTAN_WITH_WASM
+#define WASM &mtan_backend_wasm
+#else
+#define WASM NULL
+#endif
+#ifdef MTAN_WITH_SCALAR_FMA
+#define SCALAR_FMA &mtan_backend_scalar_fma
+#else
+#define SCALAR_FMA NULL
+#endif
+
+static const struct {
+    const char *name;
+    const mtan_backend *backend;
+    const char *(*reason)(void);
+    const char *missing;
+} known[] = {
+    {"avx512", AVX512, avx512_reason, "not linked: compile simd/mtan_avx512.c and define MTAN_WITH_AVX512"},
+    {"avx2", AVX2, avx2_reason, "not linked: compile simd/mtan_avx2.c and define MTAN_WITH_AVX2"},
+    {"neon", NEON, neon_reason, "not linked: compile simd/mtan_neon.c and define MTAN_WITH_NEON"},
+    {"wasm", WASM, wasm_reason, "not linked: compile simd/mtan_wasm.c and define MTAN_WITH_WASM"},
+    {"scalar-fma", SCALAR_FMA, fma_reason,
+     "not linked: compile simd/mtan_scalar_fma.c and define MTAN_WITH_SCALAR_FMA"},
+    {"scalar", &mtan_backend_scalar, NULL, NULL},
+};
+
+int mtan_backend_list(int index, mtan_backend_choice *choice) {
+    if (index < 0 || index >= (int)(sizeof known / sizeof *known)) return 0;
+    choice->name = known[index].name;
+    choice->reason = known[index].reason ? known[index].reason() : NULL;
+    if (!choice->reason && !known[index].backend) choice->reason = known[index].missing;
+    choice->backend = choice->reason ? NULL : known[index].backend;
+    return 1;
+}
+
+const mtan_backend *mtan_backend_best(void) {
+    return mtan_backend_named("best");
+}
+
+const mtan_backend *mtan_backend_named(const char *name) {
+    mtan_backend_choice choice;
+    for (int i = 0; mtan_backend_list(i, &choice); i++)
+        if (choice.backend && (strcmp(name, "best") == 0 || strcmp(name, choice.name) == 0)) return choice.backend;
+    return NULL;
+}
