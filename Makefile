@@ -177,6 +177,9 @@ sizes: build/release/sizes ## bytes that each named model needs for weights, pre
 bench: build/release/bench ## speed, memory and growth on this machine (ARGS="--help" lists the options)
 	@build/release/bench $(ARGS)
 
+bench-peers: build/release/bench ## mtan against PyTorch, the published code and ONNX Runtime (PYTHON=, DATA=, REFERENCE=, ARGS=)
+	@$(PYTHON) tools/bench_peers.py $(if $(DATA),--data "$(DATA)") $(if $(REFERENCE),--reference "$(REFERENCE)") $(ARGS)
+
 FUZZ_SECONDS ?= 20
 FUZZERS := $(patsubst tests/%.c,%,$(wildcard tests/fuzz_*.c))
 fuzz: $(if $(HAS_CLANG),$(FUZZERS:%=build/fuzz/%)) ## feed the readers hostile input (needs clang; FUZZ_SECONDS=20)
@@ -203,5 +206,5 @@ format-check: ## does the C code look as .clang-format says?
 clean: ## remove build/, but not the fetched dependencies
 	@find build -mindepth 1 -maxdepth 1 ! -name deps -exec rm -rf {} + 2>/dev/null || :
 
-.PHONY: help found lib demo test suites vendored symbols cxx bits agreement ulp bench fuzz golden deps format-check clean \
+.PHONY: help found lib demo test suites vendored symbols cxx bits agreement ulp bench bench-peers fuzz golden deps format-check clean \
 	$(TESTS:%=test-%) $(CHECKS:%=test-%)

@@ -869,17 +869,16 @@ static void gru_forward(mtan_real *h, size_t ldh, mtan_real *g, size_t ldg, mtan
     }
 }
 
-static void gru_backward(mtan_real *dh, mtan_real *dg, size_t lddg, mtan_real *hn, const mtan_real *g, size_t ldg,
-                         const mtan_real *before, size_t ldb, int32_t rows, int32_t hidden) {
+static void gru_backward(mtan_real *dh, mtan_real *g, size_t ldg, mtan_real *hn, const mtan_real *before, size_t ldb,
+                         int32_t rows, int32_t hidden) {
     const int32_t N = hidden;
-    for (int32_t i = 0; i < rows; i++, dh += N, dg += lddg, hn += N, g += ldg) {
+    for (int32_t i = 0; i < rows; i++, dh += N, hn += N, g += ldg) {
         for (int32_t j = 0; j < N; j++) {
             const mtan_real r = g[j], z = g[N + j], n = g[2 * N + j];
             const mtan_real dn = dh[j] * (1 - z) * (1 - n * n);
-            const mtan_real dz = dh[j] * ((before ? before[j] : 0) - n) * z * (1 - z);
-            dg[j] += dn * hn[j] * r * (1 - r);
-            dg[N + j] += dz;
-            dg[2 * N + j] += dn;
+            g[j] = dn * hn[j] * r * (1 - r);
+            g[N + j] = dh[j] * ((before ? before[j] : 0) - n) * z * (1 - z);
+            g[2 * N + j] = dn;
             hn[j] = dn * r;
             dh[j] *= z;
         }
@@ -1181,6 +1180,12 @@ static size_t area(mtan_tape *tape, int32_t rows, int32_t cols) {
 
 mtan_tensor mtan_new_constant(mtan_tape *tape, int32_t rows, int32_t cols) {
     return matrix(MTAN_SPACE_WORK, take(tape, area(tape, rows, cols)), MTAN_NO_GRAD, rows, cols);
+}
+
+mtan_tensor mtan_new_gates(mtan_tape *tape, int32_t rows, int32_t cols) {
+    mtan_tensor x = mtan_new_constant(tape, rows, cols);
+    if (tape->recording) x.grad = x.data;
+    return x;
 }
 
 mtan_tensor mtan_new(mtan_tape *tape, int32_t rows, int32_t cols) {
@@ -1745,7 +1750,8 @@ static void regroup_back(mtan_tape *tape, const mtan_node *n) {
 /* ---- GRU over the batch's sequence ----
  * Rows at a step are sorted by falling length, so the records still running are the first ones. Running forward, the
  * state before a step has at least as many rows as the step; backward, fewer: the others start from zero.
- * The gates replace gx, whose values no other backward needs. */
+ * The gates replace gx, whose values no other backward needs, and in the backward pass their gradients replace the
+ * gates: which is gx's gradient when it lies in the same place (mtan_new_gates). */
 
 typedef struct gru_step {
     size_t row, before;  /* first row of the step and of the state before it */
@@ -1809,7 +1815,7 @@ static void gru_weights_back(mtan_tape *tape, const mtan_node *n) {
     const mtan_tensor y = n->t[0], gx = n->t[1], w = n->t[2];
     const int32_t N = y.cols, samples = n->n[0], reverse = n->n[1], pairs = batch->steps - 1;
     const size_t ldg = (size_t)gx.stride, ldy = (size_t)y.stride, ldw = (size_t)w.stride;
-    const mtan_real *dg = mtan_grad(tape, gx), *dhn = mtan_data(tape, n->t[4]), *h = mtan_data(tape, y);
+    const mtan_real *dg = mtan_data(tape, gx), *dhn = mtan_data(tape, n->t[4]), *h = mtan_data(tape, y);
     mtan_real *dw = mtan_grad(tape, w), *db = mtan_grad(tape, n->t[3]);
     for (int32_t i = 0, next; i < pairs; i = next) { /* steps i and i + 1: the later state has no more rows */
         const size_t low = (size_t)(batch->first[i] * samples), high = (size_t)(batch->first[i + 1] * samples);
@@ -1828,26 +1834,24 @@ static void gru_weights_back(mtan_tape *tape, const mtan_node *n) {
 static void gru_back(mtan_tape *tape, const mtan_node *n) {
     const mtan_backend *k = tape->backend;
     const mtan_tensor y = n->t[0], gx = n->t[1], w = n->t[2];
-    const size_t N = (size_t)y.cols, ldy = (size_t)y.stride, ldg = (size_t)gx.stride;
-    mtan_real *dh = mtan_data(tape, n->t[5]), *hn = mtan_data(tape, n->t[4]), *dg = mtan_grad(tape, gx);
-    const mtan_real *g = mtan_data(tape, gx), *h = mtan_data(tape, y), *whh = mtan_data(tape, w);
+    const size_t N = (size_t)y.cols, ldy = (size_t)y.stride, ldg = (size_t)gx.stride, ldw = (size_t)w.stride;
+    mtan_real *dh = mtan_data(tape, n->t[5]), *hn = mtan_data(tape, n->t[4]), *g = mtan_data(tape, gx);
+    const mtan_real *h = mtan_data(tape, y), *whh = mtan_data(tape, w);
     int32_t carried = 0; /* rows of dh that hold a gradient from the step after */
     for (int32_t i = tape->batch->steps - 1; i >= 0; i--) {
         const gru_step s = gru_step_at(tape->batch, i, n->n[0], n->n[1]);
         const size_t rest = s.row + (size_t)s.known;
-        mtan_real *fresh = dh + (size_t)s.known * N;
         if (carried < s.rows) k->fill(dh + (size_t)carried * N, (size_t)(s.rows - carried) * N, 0);
-        k->add(dh, N, mtan_grad(tape, y) + s.row * ldy, ldy, s.rows, (int32_t)N);
-        k->gru_backward(dh, dg + s.row * ldg, ldg, hn + s.row * N, g + s.row * ldg, ldg, h + s.before * ldy, ldy,
-                        s.known, (int32_t)N);
-        k->gru_backward(fresh, dg + rest * ldg, ldg, hn + rest * N, g + rest * ldg, ldg, NULL, 0, s.rows - s.known,
-                        (int32_t)N);
-        k->product_nn(dh, N, dg + s.row * ldg, ldg, whh, (size_t)w.stride, s.known, (int32_t)N, 2 * (int32_t)N, 1);
-        k->product_nn(dh, N, hn + s.row * N, N, whh + 2 * N * (size_t)w.stride, (size_t)w.stride, s.known, (int32_t)N,
-                      (int32_t)N, 1);
+        k->add(dh, N, mtan_grad(tape, y) + s.row * ldy, ldy, s.rows, y.cols);
+        k->gru_backward(dh, g + s.row * ldg, ldg, hn + s.row * N, h + s.before * ldy, ldy, s.known, y.cols);
+        k->gru_backward(dh + (size_t)s.known * N, g + rest * ldg, ldg, hn + rest * N, NULL, 0, s.rows - s.known,
+                        y.cols);
+        k->product_nn(dh, N, g + s.row * ldg, ldg, whh, ldw, s.known, y.cols, 2 * y.cols, 1);
+        k->product_nn(dh, N, hn + s.row * N, N, whh + 2 * N * ldw, ldw, s.known, y.cols, y.cols, 1);
         carried = s.known;
     }
     gru_weights_back(tape, n);
+    if (gx.grad != gx.data) k->add(mtan_grad(tape, gx), ldg, g, ldg, gx.rows, gx.cols);
 }
 
 /* ---- the variational part. posterior (R, 2Z), noise and z (R S, Z), kl (B, 1), ratio and logp (B S, 1) ---- */
@@ -3272,7 +3276,7 @@ static mtan_tensor interpolate_events(const model_run *m) {
 static mtan_tensor gru_input(const model_run *m, mtan_tensor x, int32_t direction) {
     const int32_t D = m->config->channels, H = m->config->enc_heads, N3 = 3 * m->config->enc_hidden;
     const mtan_tensor g = m->enc.in[direction];
-    mtan_tensor of_record = mtan_new(m->tape, m->tape->batch->records, N3), gx = mtan_new(m->tape, x.rows, N3);
+    mtan_tensor of_record = mtan_new(m->tape, m->tape->batch->records, N3), gx = mtan_new_gates(m->tape, x.rows, N3);
     mtan_op_linear(m->tape, of_record, m->tape->batch->seen, mtan_columns(g, D, D), &m->enc.in_bias[direction]);
     for (int32_t h = 1; h < H; h++)
         mtan_op_linear_add(m->tape, of_record, m->tape->batch->seen, mtan_columns(g, h * 2 * D + D, D));
@@ -3315,7 +3319,7 @@ static mtan_tensor posterior(const model_run *m, mtan_tensor hidden) {
 /* x W_ih^T + b_ih */
 static mtan_tensor gru_layer(const model_run *m, mtan_tensor x, int32_t gru) {
     const mtan_tensor w = param(m, gru), b = bias(m, gru + 2);
-    mtan_tensor gx = mtan_new(m->tape, x.rows, w.rows);
+    mtan_tensor gx = mtan_new_gates(m->tape, x.rows, w.rows);
     mtan_op_linear(m->tape, gx, x, w, &b);
     return gx;
 }

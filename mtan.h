@@ -696,6 +696,8 @@ struct mtan_tape {
  * mtan_columns and mtan_rows are views. mtan_data and mtan_grad give addresses for kernels. */
 mtan_tensor mtan_new(mtan_tape *tape, int32_t rows, int32_t cols);
 mtan_tensor mtan_new_constant(mtan_tape *tape, int32_t rows, int32_t cols);
+mtan_tensor mtan_new_gates(mtan_tape *tape, int32_t rows,
+                           int32_t cols); /* its gradient takes its place: for mtan_op_gru */
 mtan_tensor mtan_new_fold(mtan_tape *tape, int32_t rows, int32_t cols);
 mtan_tensor mtan_new_fold_constant(mtan_tape *tape, int32_t rows, int32_t cols); /* after all that have gradients */
 mtan_tensor mtan_columns(mtan_tensor x, int32_t first, int32_t count);
@@ -825,9 +827,9 @@ struct mtan_backend {
      * recurrent part of n, or is null; before is h of the step before, or null for zero */
     void (*gru_forward)(mtan_real *h, size_t ldh, mtan_real *g, size_t ldg, mtan_real *hn, const mtan_real *gh,
                         const mtan_real *before, size_t ldb, int32_t rows, int32_t hidden);
-    /* dh in: gradient of h, out: the part of it that reaches `before` directly; dg added; hn becomes its own gradient */
-    void (*gru_backward)(mtan_real *dh, mtan_real *dg, size_t lddg, mtan_real *hn, const mtan_real *g, size_t ldg,
-                         const mtan_real *before, size_t ldb, int32_t rows, int32_t hidden);
+    /* dh in: gradient of h, out: the part of it that reaches `before` directly; the gates g and hn become their gradients */
+    void (*gru_backward)(mtan_real *dh, mtan_real *g, size_t ldg, mtan_real *hn, const mtan_real *before, size_t ldb,
+                         int32_t rows, int32_t hidden);
     /* posterior (rows, 2Z) mean and log-variance; z and noise (rows S, Z) */
     void (*sample_forward)(mtan_real *z, const mtan_real *posterior, const mtan_real *noise, int32_t rows,
                            int32_t samples, int32_t latent);

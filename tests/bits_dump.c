@@ -159,11 +159,11 @@ static void gru_kernels(const mtan_backend *k, int n) {
     const int B = 3, ldh = n + 2, ldg = 3 * n + 1;
     mtan_real *h = made("h", B * ldh, 0), *g = made("gates", B * ldg, 2), *hn = made("hn", B * n, 0),
               *gh = made("gh", B * 3 * n, 2);
-    mtan_real *before = made("before", B * ldh, 1), *dh = made("dh", B * n, 1), *dg = made("dg", B * ldg, 1);
+    mtan_real *before = made("before", B * ldh, 1), *dh = made("dh", B * n, 1);
     k->gru_forward(h, (size_t)ldh, g, (size_t)ldg, hn, gh, before, (size_t)ldh, B, n);
     hash_reals("gru", n, h, B * ldh), hash_reals("gru-gates", n, g, B * ldg), hash_reals("gru-hn", n, hn, B * n);
-    k->gru_backward(dh, dg, (size_t)ldg, hn, g, (size_t)ldg, before, (size_t)ldh, B, n);
-    hash_reals("gru-dh", n, dh, B * n), hash_reals("gru-dg", n, dg, B * ldg), hash_reals("gru-dhn", n, hn, B * n);
+    k->gru_backward(dh, g, (size_t)ldg, hn, before, (size_t)ldh, B, n);
+    hash_reals("gru-dh", n, dh, B * n), hash_reals("gru-dg", n, g, B * ldg), hash_reals("gru-dhn", n, hn, B * n);
     mtan_real *start = made("start", B * ldg, 2);
     k->gru_forward(h, (size_t)ldh, start, (size_t)ldg, NULL, gh, NULL, 0, B, n), hash_reals("gru-start", n, h, B * ldh);
 }

@@ -253,10 +253,10 @@ static void run_smooth(work *w, const shape *s) {
 static void run_gru(work *w, const shape *s) {
     const size_t N = (size_t)s->n, R = (size_t)s->m, ldh = N + (size_t)s->pad, ldg = 3 * N + (size_t)s->pad;
     mtan_real *h = take(w, R * ldh, 1), *g = take(w, R * ldg, 3), *hn = take(w, R * N, 1), *gh = take(w, R * 3 * N, 3);
-    mtan_real *before = take(w, R * ldh, 1), *dh = take(w, R * N, 1), *dg = take(w, R * ldg, 1);
+    mtan_real *before = take(w, R * ldh, 1), *dh = take(w, R * N, 1);
     const mtan_real *past = s->add ? before : NULL;
     w->backend->gru_forward(h, ldh, g, ldg, s->k % 2 ? hn : NULL, gh, past, ldh, s->m, s->n);
-    w->backend->gru_backward(dh, dg, ldg, hn, g, ldg, past, ldh, s->m, s->n);
+    w->backend->gru_backward(dh, g, ldg, hn, past, ldh, s->m, s->n);
 }
 
 /* n latent dimensions, m steps */

@@ -25,11 +25,7 @@
 
 #include "../mtan.h"
 #include "../platform/threads.h"
-#ifdef __has_include
-#if __has_include("../simd/mtan_simd.h")
 #include "../simd/mtan_simd.h"
-#endif
-#endif
 #include "data/physionet.h"
 
 static const char usage[] =
@@ -102,30 +98,18 @@ enum { MOST_BACKENDS = 8, MOST_THREADS = 256 };
 
 /* Those that run here, slowest first. */
 static int list_backends(const mtan_backend *list[MOST_BACKENDS]) {
-    int n = 0;
-#ifdef MTAN_SIMD_H
     mtan_backend_choice choice;
-    int choices = 0;
+    int choices = 0, n = 0;
     while (mtan_backend_list(choices, &choice)) choices++;
     while (choices-- > 0 && n < MOST_BACKENDS)
         if (mtan_backend_list(choices, &choice) && choice.backend) list[n++] = choice.backend;
-#endif
-    if (n == 0) list[n++] = &mtan_backend_scalar;
     return n;
-}
-
-static const mtan_backend *best_backend(void) {
-#ifdef MTAN_SIMD_H
-    return mtan_backend_best();
-#else
-    return &mtan_backend_scalar;
-#endif
 }
 
 static const mtan_backend *find_backend(const char *name) {
     const mtan_backend *list[MOST_BACKENDS];
     const int n = list_backends(list);
-    if (!name) return best_backend();
+    if (!name) return mtan_backend_best();
     for (int i = 0; i < n; i++)
         if (strcmp(list[i]->name, name) == 0) return list[i];
     die("%s: no such backend on this CPU", name);
@@ -945,7 +929,7 @@ static int json_row(const options *o) {
 
 static int whole_report(options *o) {
     plan p = make_plan(o);
-    const mtan_backend *best = o->backend ? p.backend[0] : best_backend();
+    const mtan_backend *best = o->backend ? p.backend[0] : mtan_backend_best();
     dataset d;
     o->json = fopen("build/bench.json", "w");
     if (!o->json) die("build/bench.json: cannot be written");

@@ -408,10 +408,9 @@ def enumerate_rows(model, batch):
 
 # ---- Time ------------------------------------------------------------------------------------------------------------
 
-def milliseconds(call, inputs, warm=True):
+def milliseconds(call, inputs):
     """Median over the inputs, the first of them run once before."""
-    if warm:
-        call(inputs[0])
+    call(inputs[0])
     times = []
     for one in inputs:
         start = time.perf_counter()

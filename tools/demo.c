@@ -17,6 +17,7 @@
 
 #include "../mtan.h"
 #include "../platform/threads.h"
+#include "../simd/mtan_simd.h"
 #include "data/synthetic.h"
 
 enum { SERIES = 1000, LENGTH = 20, GRID = SYNTHETIC_TRUTH, BATCH = 25 };
@@ -76,7 +77,7 @@ static void make_data(data *d) {
 
 /* ---- predictors: a curve at the grid, and at the points seen, from the points seen ---- */
 
-typedef void (*predictor)(void *context, const data *d, int series, double at_points[LENGTH], double at_grid[GRID]);
+typedef void (*curve)(void *context, const data *d, int series, double at_points[LENGTH], double at_grid[GRID]);
 
 static void predict_mean(void *context, const data *d, int series, double at_points[LENGTH], double at_grid[GRID]) {
     double mean = 0;
@@ -113,7 +114,7 @@ static void predict_model(void *context, const data *d, int series, double at_po
     for (int g = 0; g < GRID; g++) at_grid[g] = (double)mean[LENGTH + g];
 }
 
-static errors measure(const data *d, predictor predict, void *context) {
+static errors measure(const data *d, curve predict, void *context) {
     double points[LENGTH], grid[GRID];
     errors e = {0, 0};
     for (int k = 0; k < d->tests; k++) {
@@ -239,6 +240,7 @@ int main(int argc, char **argv) {
         die("weights", status);
     if ((status = mtan_model_init(&model, &config, weights, mtan_weights_count(&config))) != MTAN_OK)
         die("model", status);
+    model.backend = mtan_backend_best();
     if (!o.quiet)
         printf("mTAND-Full on %d series of %d points, %d held out; %zu weights; backend %s\n", SERIES, LENGTH, d->tests,
                mtan_weights_count(&config), model.backend->name);
