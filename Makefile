@@ -43,6 +43,11 @@ gcc-tsan.ARGS := -x loss_falls # hundreds of steps on one thread
 clang-float.FLAGS := -O2
 clang-double.FLAGS := -O2 -DMTAN_DOUBLE
 
+# `make edge`: another CPU, emulated. Cross compilers have no zlib.
+aarch64.CC := aarch64-linux-gnu-gcc
+aarch64.FLAGS := -O2 -Werror -static -UMTAN_ZLIB
+aarch64.LIBS := -lm -pthread
+
 GCC_TESTS := gcc-float gcc-fma gcc-double gcc-sanitize gcc-tsan
 CLANG_TESTS := clang-float clang-double
 TESTS := $(GCC_TESTS) $(CLANG_TESTS)
@@ -73,8 +78,9 @@ emulated512.SIMD := -mavx2 -mfma -Wno-psabi
 release.BACKENDS := $(SIMD)
 gcc-float.BACKENDS := $(SIMD) $(if $(filter avx2,$(SIMD)),emulated512)
 $(foreach t,gcc-fma gcc-sanitize clang-float,$(eval $(t).BACKENDS := $(filter-out avx512,$(SIMD))))
+aarch64.BACKENDS := neon
 upper = $(shell echo $(1) | tr a-z A-Z)
-$(foreach c,release $(TESTS),$(eval $(c).FLAGS += $(foreach b,$($(c).BACKENDS),-DMTAN_WITH_$(call upper,$(b)))))
+$(foreach c,release aarch64 $(TESTS),$(eval $(c).FLAGS += $(foreach b,$($(c).BACKENDS),-DMTAN_WITH_$(call upper,$(b)))))
 
 # ---- Rules, once per configuration -----------------------------------------------------------------------------
 
@@ -92,11 +98,11 @@ $$($(1).BACKENDS:%=build/$(1)/simd/mtan_%.o): | build/deps/simde
 build/$(1)/shared.a: $$(SHARED_C:%.c=build/$(1)/%.o) build/$(1)/mtan.o $$($(1).BACKENDS:%=build/$(1)/simd/mtan_%.o)
 	@rm -f $$@ && $$(AR) rcs $$@ $$^
 build/$(1)/run-tests: $$(SUITE_C:%.c=build/$(1)/%.o) build/$(1)/shared.a
-	@$$($(1).CC) $$($(1).FLAGS) $$^ $$(LIBS) -o $$@
+	@$$($(1).CC) $$($(1).FLAGS) $$^ $$(or $$($(1).LIBS),$$(LIBS)) -o $$@
 build/$(1)/%: build/$(1)/tools/%.o build/$(1)/shared.a
 	@$$($(1).CC) $$($(1).FLAGS) $$^ $$(LIBS) -o $$@
 endef
-$(foreach c,release double $(TESTS),$(eval $(call rules,$(c))))
+$(foreach c,release double aarch64 $(TESTS),$(eval $(call rules,$(c))))
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find build -name '*.d' 2>/dev/null)
@@ -139,8 +145,8 @@ suites: ## check that every suite of tests/ is in the list that runs
 	@for s in $$(sed -n 's/^SUITE(\([a-z_]*\)).*/\1/p' tests/test_*.c); do \
 		grep -q "^X($$s)" tests/suites.h || { echo "mtan: $$s is not in tests/suites.h"; bad=1; }; done; test -z "$$bad"
 
-vendored: ## the two files in an empty folder, with the program of the manual, in one command line
-	@tools/vendored.sh $(CC)
+vendored: $(if $(SIMD),build/deps/simde) ## the files in an empty folder, with the program of the manual, in one command line per backend
+	@tools/vendored.sh $(CC) $(if $(filter avx2,$(SIMD)),"avx2:$(avx2.SIMD):avx2" "avx512:$(avx512.SIMD):avx512f")
 
 symbols: ## no global name without mtan_, nothing undefined but mem*, no writable data
 	@tools/symbols.sh $(sort $(CC) $(if $(HAS_CLANG),clang))
@@ -179,6 +185,10 @@ bench: build/release/bench ## speed, memory and growth on this machine (ARGS="--
 
 bench-peers: build/release/bench ## mtan against PyTorch, the published code and ONNX Runtime (PYTHON=, DATA=, REFERENCE=, ARGS=)
 	@$(PYTHON) tools/bench_peers.py $(if $(DATA),--data "$(DATA)") $(if $(REFERENCE),--reference "$(REFERENCE)") $(ARGS)
+
+edge: $(if $(call has,$(aarch64.CC)),build/aarch64/run-tests) ## every suite on an emulated AArch64 CPU with NEON (gcc-aarch64-linux-gnu, qemu-user)
+	@test -n "$^" || { echo "skipped: no $(aarch64.CC)"; exit 0; }; command -v qemu-aarch64 >/dev/null || { echo "skipped: no qemu-aarch64"; exit 0; }; \
+	qemu-aarch64 build/aarch64/run-tests $(ARGS) >build/aarch64/log; status=$$?; tail -n 1 build/aarch64/log; exit $$status
 
 FUZZ_SECONDS ?= 20
 FUZZERS := $(patsubst tests/%.c,%,$(wildcard tests/fuzz_*.c))

@@ -8,8 +8,8 @@ Peers: torch-tuned (tools/bench_torch.py), published (the published code's own c
 onnxruntime (inference; the tuned model exported). One that cannot run is named as missing, with the reason.
 Single records run on one thread. DIR holds set-a.tar.gz; without it every program generates records with its statistics.
 Every measurement is a process of its own, so that no library's threads wait in another's way; starting, reading, padding
-and exporting are not timed. The published code takes one batch per round (after one to warm up), padded to the longest
-record of all, as it does. Every process runs with an allocator that keeps its memory (KEEP below): it helps that peer most.
+and exporting are not timed. The published code takes three steps per round (after one to warm up: single steps
+differ several times over), padded to the longest record of all, as it does. Every process runs with an allocator that keeps its memory (KEEP below): it helps that peer most.
 
 Needs build/release/bench (make bench-peers builds it); the peers need torch, numpy, onnx and onnxruntime, the published code
 scikit-learn as well. Progress goes to stderr.
@@ -41,7 +41,8 @@ BARS = {  # with AVX-512 and two threads (singles: one); half of each with AVX2 
 }
 
 
-# glibc gives large blocks back at every free and faults them in again: 3 x the time of the published code on a virtual machine.
+# glibc gives large blocks back at every free and faults them in again: without this, one interp step of the published code
+# (8 records, 1 thread, a virtual machine) took 3 x the CPU time. It favours the peers.
 KEEP = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "100000000000", "MALLOC_TOP_PAD_": "67108864"}
 
 
@@ -116,10 +117,10 @@ def published_worker(model, what, args):
         return tuned.whole(*tuned.pad(some, longest))
 
     if what == "train":
-        return {TRAIN: tuned.milliseconds(step, [padded(records[:size])]) / size}
+        return {TRAIN: tuned.milliseconds(step, [padded(records[:size])] * 3) / size}
     with torch.no_grad():
         if what == "batch":
-            return {BATCH: tuned.milliseconds(predict, [padded(records[:size])]) / size}
+            return {BATCH: tuned.milliseconds(predict, [padded(records[:size])] * 3) / size}
         return {SINGLE: tuned.milliseconds(predict, [padded([r]) for r in records[:20]])}
 
 
