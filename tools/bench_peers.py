@@ -9,7 +9,8 @@ onnxruntime (inference; the tuned model exported). One that cannot run is named 
 Single records run on one thread. DIR holds set-a.tar.gz; without it every program generates records with its statistics.
 Every measurement is a process of its own, so that no library's threads wait in another's way; starting, reading, padding
 and exporting are not timed. The published code takes three steps per round (after one to warm up: single steps
-differ several times over), padded to the longest record of all, as it does. Every process runs with an allocator that keeps its memory (KEEP below): it helps that peer most.
+differ several times over), padded to the longest record of all, as it does. Every process runs with an allocator that
+keeps its memory (KEEP below): it helps that peer most.
 
 Needs build/release/bench (make bench-peers builds it); the peers need torch, numpy, onnx and onnxruntime, the published code
 scikit-learn as well. Progress goes to stderr.
