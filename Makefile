@@ -186,9 +186,10 @@ bench: build/release/bench ## speed, memory and growth on this machine (ARGS="--
 bench-peers: build/release/bench ## mtan against PyTorch, the published code and ONNX Runtime (PYTHON=, DATA=, REFERENCE=, ARGS=)
 	@$(PYTHON) tools/bench_peers.py $(if $(DATA),--data "$(DATA)") $(if $(REFERENCE),--reference "$(REFERENCE)") $(ARGS)
 
-edge: $(if $(call has,$(aarch64.CC)),build/aarch64/run-tests) ## every suite on an emulated AArch64 CPU with NEON (gcc-aarch64-linux-gnu, qemu-user)
-	@test -n "$^" || { echo "skipped: no $(aarch64.CC)"; exit 0; }; command -v qemu-aarch64 >/dev/null || { echo "skipped: no qemu-aarch64"; exit 0; }; \
-	qemu-aarch64 build/aarch64/run-tests $(ARGS) >build/aarch64/log; status=$$?; tail -n 1 build/aarch64/log; exit $$status
+edge: ## the tests on emulated CPUs: AArch64 with NEON, WebAssembly (what each needs: tools/edge.sh)
+	@MAKE='$(MAKE)' tools/edge.sh
+build/aarch64/bits: $(patsubst %,build/aarch64/tests/%.o,bits_dump ladder check tiny_model) build/aarch64/mtan.o
+	@$(aarch64.CC) $(aarch64.FLAGS) $^ $(aarch64.LIBS) -o $@
 
 FUZZ_SECONDS ?= 20
 FUZZERS := $(patsubst tests/%.c,%,$(wildcard tests/fuzz_*.c))
