@@ -1332,21 +1332,27 @@ void mtan_op_embed_fixed(mtan_tape *tape, mtan_tensor y, mtan_tensor time, doubl
 
 /* ---- linear: y = x w^T + b, or y += x w^T ---- */
 
-static void linear(mtan_tape *tape, mtan_tensor y, mtan_tensor x, mtan_tensor w, const mtan_tensor *bias, int32_t add) {
+/* packed is w as the backend packs it, or nothing. */
+static void linear(mtan_tape *tape, mtan_tensor y, mtan_tensor x, mtan_tensor w, const mtan_tensor *bias,
+                   mtan_tensor packed, int32_t add) {
     const mtan_tensor t[4] = {y, x, w, bias ? *bias : nothing};
     record_tensors(tape, OP_LINEAR, t, 4);
     if (!runs(tape)) return;
     if (bias) tape->backend->copy(mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, *bias), 0, y.rows, y.cols);
-    tape->backend->product_nt(mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, x), (size_t)x.stride,
-                              mtan_data(tape, w), (size_t)w.stride, y.rows, y.cols, x.cols, add || bias != NULL);
+    if (packed.cols)
+        tape->backend->product_packed(mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, x), (size_t)x.stride,
+                                      mtan_data(tape, packed), y.rows, y.cols, x.cols, add || bias != NULL);
+    else
+        tape->backend->product_nt(mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, x), (size_t)x.stride,
+                                  mtan_data(tape, w), (size_t)w.stride, y.rows, y.cols, x.cols, add || bias != NULL);
 }
 
 void mtan_op_linear(mtan_tape *tape, mtan_tensor y, mtan_tensor x, mtan_tensor w, const mtan_tensor *bias) {
-    linear(tape, y, x, w, bias, 0);
+    linear(tape, y, x, w, bias, nothing, 0);
 }
 
 void mtan_op_linear_add(mtan_tape *tape, mtan_tensor y, mtan_tensor x, mtan_tensor w) {
-    linear(tape, y, x, w, NULL, 1);
+    linear(tape, y, x, w, NULL, nothing, 1);
 }
 
 static void linear_back(mtan_tape *tape, const mtan_node *n) {
@@ -3052,7 +3058,7 @@ typedef struct model_run {
     layout params;
     mtan_tensor ref; /* (K, 1) reference points */
     attention_fold enc, dec;
-    mtan_tensor cls_packed;
+    mtan_tensor cls_packed, head_packed[3];
 } model_run;
 
 static mtan_tensor param(const model_run *m, int32_t index) {
@@ -3138,10 +3144,33 @@ static void fold_layout_decoder(model_run *m) {
     m->dec.out_bias = mtan_new_fold(m->tape, 1, param(m, after_attention(m)).rows);
 }
 
-static mtan_tensor packed_layout(model_run *m, int32_t hidden) {
-    const size_t count = m->tape->backend->pack_count(3 * hidden, hidden);
+/* Room for a weight matrix (n, k) as the backend packs it. */
+static mtan_tensor packed_layout(model_run *m, int32_t n, int32_t k) {
+    const size_t count = m->tape->backend->pack_count(n, k);
     if (count > LARGEST_COUNT) fail(m->tape, MTAN_ERR_SIZE);
     return mtan_new_fold_constant(m->tape, 1, count > LARGEST_COUNT ? 0 : (int32_t)count);
+}
+
+/* Layers of the head: with a class per time its first one is folded into the decoder. */
+static int32_t first_head(const mtan_config *c) {
+    return has_decoder(c) && c->classify == MTAN_CLASSIFY_TIME;
+}
+
+static int32_t head_layers(const mtan_config *c) {
+    return c->classify == MTAN_CLASSIFY_NONE ? 0 : c->head_hidden ? 3 : 1;
+}
+
+/* The weights that few rows meet at a time: recurrent ones, and those of the head. */
+static void fold_layout_packed(model_run *m) {
+    const mtan_config *c = m->config;
+    const int32_t N = c->enc_hidden, M = c->dec_hidden;
+    for (int32_t d = 0; d < directions(c); d++) m->enc.packed[d] = packed_layout(m, 3 * N, N);
+    for (int32_t d = 0; has_decoder(c) && d < 2; d++) m->dec.packed[d] = packed_layout(m, 3 * M, M);
+    if (has_decoder(c) && c->classify == MTAN_CLASSIFY_RECORD) m->cls_packed = packed_layout(m, 3 * N, N);
+    for (int32_t i = first_head(c); i < head_layers(c); i++) {
+        const mtan_tensor w = param(m, m->params.head[i]);
+        m->head_packed[i] = packed_layout(m, w.rows, w.cols);
+    }
 }
 
 static void fold_layout(model_run *m) {
@@ -3155,16 +3184,23 @@ static void fold_layout(model_run *m) {
     if (!attention) m->enc.beta = mtan_new_fold(m->tape, 1, D2);
     if (has_decoder(c)) fold_layout_decoder(m);
     m->ref = mtan_new_fold_constant(m->tape, c->ref_points, 1);
-    for (int32_t d = 0; d < directions(c); d++) m->enc.packed[d] = packed_layout(m, N);
-    for (int32_t d = 0; has_decoder(c) && d < 2; d++) m->dec.packed[d] = packed_layout(m, c->dec_hidden);
-    if (has_decoder(c) && c->classify == MTAN_CLASSIFY_RECORD) m->cls_packed = packed_layout(m, N);
+    fold_layout_packed(m);
 }
 
-/* The recurrent weights of a GRU, the second tensor of its four, as the backend likes them. */
-static void pack_gru(const model_run *m, mtan_tensor packed, int32_t gru) {
-    const mtan_tensor w = param(m, gru + 1);
+static void pack_param(const model_run *m, mtan_tensor packed, int32_t index) {
+    const mtan_tensor w = param(m, index);
     if (runs(m->tape))
         m->tape->backend->pack(mtan_data(m->tape, packed), mtan_data(m->tape, w), (size_t)w.stride, w.rows, w.cols);
+}
+
+/* The recurrent weights are the second of a GRU's four tensors. */
+static void pack_weights(const model_run *m) {
+    const mtan_config *c = m->config;
+    const layout *l = &m->params;
+    for (int32_t d = 0; d < directions(c); d++) pack_param(m, m->enc.packed[d], l->enc.gru[d] + 1);
+    for (int32_t d = 0; has_decoder(c) && d < 2; d++) pack_param(m, m->dec.packed[d], l->dec.gru[d] + 1);
+    if (has_decoder(c) && c->classify == MTAN_CLASSIFY_RECORD) pack_param(m, m->cls_packed, l->cls_gru + 1);
+    for (int32_t i = first_head(c); i < head_layers(c); i++) pack_param(m, m->head_packed[i], l->head[i]);
 }
 
 /* torch.linspace(0, 1, K): from both ends, so that both are exact */
@@ -3199,9 +3235,7 @@ static void fold_weights(model_run *m) {
     const mtan_config *c = m->config;
     const layout *l = &m->params;
     fill_reference(m);
-    for (int32_t d = 0; d < directions(c); d++) pack_gru(m, m->enc.packed[d], l->enc.gru[d]);
-    for (int32_t d = 0; has_decoder(c) && d < 2; d++) pack_gru(m, m->dec.packed[d], l->dec.gru[d]);
-    if (has_decoder(c) && c->classify == MTAN_CLASSIFY_RECORD) pack_gru(m, m->cls_packed, l->cls_gru);
+    pack_weights(m);
     if (c->encoder == MTAN_RBF) mtan_op_softplus(m->tape, m->enc.beta, bias(m, l->enc.bandwidth));
     else if (!observed(c)) fold_scores(m, &l->enc, &m->enc, c->enc_heads, l->enc.query, l->enc.key, 0);
     for (int32_t d = 0; d < directions(c); d++) {
@@ -3397,17 +3431,24 @@ static mtan_tensor reconstruct(const model_run *m, mtan_tensor z) {
 
 /* ---- classes ---- */
 
+static mtan_tensor head_layer(const model_run *m, mtan_tensor x, int32_t i) {
+    const mtan_tensor w = param(m, m->params.head[i]), b = bias(m, m->params.head[i] + 1);
+    mtan_tensor y = mtan_new(m->tape, x.rows, w.rows);
+    linear(m->tape, y, x, w, &b, m->head_packed[i], 0);
+    return y;
+}
+
 /* What follows the head's first layer. */
 static mtan_tensor finish_head(const model_run *m, mtan_tensor x) {
-    if (m->config->head_hidden == 0) return x;
-    mtan_op_relu(m->tape, x);
-    x = layer(m, x, m->params.head[1]);
-    mtan_op_relu(m->tape, x);
-    return layer(m, x, m->params.head[2]);
+    for (int32_t i = 1; i < head_layers(m->config); i++) {
+        mtan_op_relu(m->tape, x);
+        x = head_layer(m, x, i);
+    }
+    return x;
 }
 
 static mtan_tensor head(const model_run *m, mtan_tensor x) {
-    return finish_head(m, layer(m, x, m->params.head[0]));
+    return finish_head(m, head_layer(m, x, 0));
 }
 
 static mtan_tensor last_of(const model_run *m, mtan_tensor hidden, int32_t rows) {
