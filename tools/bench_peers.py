@@ -9,8 +9,7 @@ onnxruntime (inference; the tuned model exported). One that cannot run is named 
 Single records run on one thread. DIR holds set-a.tar.gz; without it every program generates records with its statistics.
 Every measurement is a process of its own, so that no library's threads wait in another's way; starting, reading, padding
 and exporting are not timed. The published code takes three steps per round (after one to warm up: single steps
-differ several times over), padded to the longest record of all, as it does. Every process runs with an allocator that
-keeps its memory (KEEP below): it helps that peer most.
+differ several times over), padded to the longest record of all, as it does.
 
 Needs build/release/bench (make bench-peers builds it); the peers need torch, numpy, onnx and onnxruntime, the published code
 scikit-learn as well. Progress goes to stderr.
@@ -34,17 +33,13 @@ WORKS = {  # model, what is measured, its name in the answers
     "enc-infer-batch": ("enc", "batch", BATCH),
     "enc-infer-single": ("enc", "single", SINGLE),
 }
+SINGLES = 60  # single records timed, as the peers do
 PEERS = ("torch-tuned", "onnxruntime", "published")
 BARS = {  # with AVX-512 and two threads (singles: one); half of each with AVX2 alone
     ("enc-train", "torch-tuned"): 3.5, ("full-train", "torch-tuned"): 3.5, ("interp-train", "torch-tuned"): 4,
     ("enc-infer-batch", "torch-tuned"): 4, ("enc-infer-single", "torch-tuned"): 8, ("enc-infer-single", "onnxruntime"): 3,
     ("enc-train", "published"): 250, ("full-train", "published"): 35, ("interp-train", "published"): 50,
 }
-
-
-# glibc gives large blocks back at every free and faults them in again: without this, one interp step of the published code
-# (8 records, 1 thread, a virtual machine) took 3 x the CPU time. It favours the peers.
-KEEP = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "100000000000", "MALLOC_TOP_PAD_": "67108864"}
 
 
 class Missing(Exception):
@@ -58,7 +53,7 @@ def say(text):
 def answer(command):
     """The JSON object on the last line that a command prints."""
     try:
-        done = subprocess.run([str(c) for c in command], capture_output=True, text=True, env={**os.environ, **KEEP})
+        done = subprocess.run([str(c) for c in command], capture_output=True, text=True)
     except OSError as error:
         raise Missing(str(error))
     lines = done.stdout.strip().splitlines()
@@ -73,6 +68,7 @@ def answer(command):
 def mtan_row(work, backend, threads, data):
     """(backend's name, milliseconds)"""
     command = [BENCH, "--json-row", work, "--threads", threads, "--quiet"]
+    command += ["--repeat", SINGLES] if WORKS[work][1] == "single" else []
     command += ["--backend", backend] if backend else []
     command += ["--data", data] if data else []
     row = answer(command)
