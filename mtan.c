@@ -4252,36 +4252,37 @@ static mtan_status check_batch(const mtan_trainer *trainer, const mtan_record *r
     return n > trainer->bounds.records ? MTAN_ERR_MEMORY : MTAN_OK;
 }
 
+/* Folds the weights on the prologue's tape, then runs the batch. */
+static mtan_status fold_and_pass(mtan_trainer *trainer, mtan_tape *prologue, const mtan_record *records, int32_t n,
+                                 int32_t epoch, int32_t recording, mtan_report *report) {
+    model_run m;
+    *prologue = prologue_tape(trainer);
+    m = model_start(trainer->model, prologue);
+    fold_weights(&m);
+    if (prologue->status != MTAN_OK) return prologue->status;
+    return batch_pass(trainer, records, n, epoch, recording, report);
+}
+
 mtan_status mtan_train_loss(mtan_trainer *trainer, const mtan_record *records, int32_t n, int32_t epoch,
                             mtan_report *report) {
     mtan_tape prologue;
     mtan_report made;
-    model_run m;
     mtan_status status = check_batch(trainer, records, n, report);
-    if (status != MTAN_OK) return status;
-    prologue = prologue_tape(trainer);
-    m = model_start(trainer->model, &prologue);
-    fold_weights(&m);
-    if (prologue.status != MTAN_OK) return prologue.status;
-    status = batch_pass(trainer, records, n, epoch, 0, &made);
+    if (status == MTAN_OK) status = fold_and_pass(trainer, &prologue, records, n, epoch, 0, &made);
     if (status == MTAN_OK) *report = made;
     return status;
 }
 
 mtan_status mtan_train_gradient(mtan_trainer *trainer, const mtan_record *records, int32_t n, int32_t epoch,
                                 mtan_report *report) {
+    const size_t P = trainer ? mtan_weights_count(&trainer->model->config) : 0;
     mtan_tape prologue;
     mtan_report made;
-    model_run m;
     mtan_status status = check_batch(trainer, records, n, report);
+    if (status == MTAN_OK) status = fold_and_pass(trainer, &prologue, records, n, epoch, 1, &made);
     if (status != MTAN_OK) return status;
-    prologue = prologue_tape(trainer);
-    m = model_start(trainer->model, &prologue);
-    fold_weights(&m);
-    if (prologue.status != MTAN_OK) return prologue.status;
-    if ((status = batch_pass(trainer, records, n, epoch, 1, &made)) != MTAN_OK) return status;
     mtan_backpropagate(&prologue);
-    made.gradient_norm = scalar_sqrt(trainer->model->backend->sum_squares(trainer->gradient, (size_t)m.params.count));
+    made.gradient_norm = scalar_sqrt(trainer->model->backend->sum_squares(trainer->gradient, P));
     *report = made;
     return prologue.status;
 }

@@ -1,6 +1,6 @@
 /* mtan_simd.h: faster kernels than mtan_backend_scalar, one table per instruction set, and the choice among them.
  *
- *     mtan_model_init(&model, &config, weights);
+ *     mtan_model_init(&model, &config, weights, count);
  *     model.backend = mtan_backend_best();
  *
  * Each file of simd/ is compiled with the flags it names and says by a macro, given to platform/cpu.c, that it is linked:
