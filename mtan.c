@@ -2766,15 +2766,16 @@ static void sort_by_time(int32_t *index, int32_t *spare, const mtan_event *event
     }
 }
 
-/* The distinct times of sorted events and, when asked for, the row of each event; returns how many. */
-static int32_t distinct_times(mtan_real *time, int32_t *row, const int32_t *index, const mtan_event *events,
-                              int32_t n) {
+/* The distinct times of sorted events and, when asked for, the row of each event; returns how many there are, of which at
+ * most `most` are written. */
+static int32_t distinct_times(mtan_real *time, int32_t most, int32_t *row, const int32_t *index,
+                              const mtan_event *events, int32_t n) {
     int32_t count = 0;
     mtan_real last = 0;
     for (int32_t i = 0; i < n; i++) {
         const mtan_real t = events[index[i]].time;
         if (i == 0 || t != last) {
-            if (time) time[count] = t;
+            if (count < most) time[count] = t;
             last = t;
             count++;
         }
@@ -2799,7 +2800,7 @@ static int32_t observed(const mtan_config *c) {
 static int32_t count_points(const mtan_record *r, const mtan_config *c, int32_t *index, int32_t *spare) {
     if (r->times && !has_decoder(c)) return r->n_times;
     sort_by_time(index, spare, r->events, r->n_events);
-    return distinct_times(NULL, NULL, index, r->events, r->n_events);
+    return distinct_times(NULL, 0, NULL, index, r->events, r->n_events);
 }
 
 /* Order of the records and steps of the sequence. */
@@ -2841,7 +2842,7 @@ static int32_t fill_events(mtan_tape *tape, mtan_batch *batch, const mtan_record
     int32_t *begin = batch->begin + (size_t)b * ((size_t)D + 1), count;
     mtan_real *seen = mtan_data(tape, batch->seen) + (size_t)b * (size_t)D;
     sort_by_time(index, spare, r->events, n);
-    count = distinct_times(mtan_data(tape, batch->time) + batch->time0[b], spare, index, r->events, n);
+    count = distinct_times(mtan_data(tape, batch->time) + batch->time0[b], n, spare, index, r->events, n);
     for (int32_t d = 0; d <= D; d++) begin[d] = 0;
     for (int32_t i = 0; i < n; i++) begin[r->events[i].channel + 1]++;
     for (int32_t d = 0; d < D; d++) {
@@ -2873,10 +2874,10 @@ static int32_t fill_queries(mtan_tape *tape, mtan_batch *batch, const batch_requ
             return r->n_times;
         }
         sort_by_time(index, spare, r->events, r->n_events);
-        return distinct_times(query, NULL, index, r->events, r->n_events);
+        return distinct_times(query, q->bounds->times, NULL, index, r->events, r->n_events);
     }
     sort_by_time(index, spare, targets, n);
-    count = distinct_times(query, batch->cell_row + cell, index, targets, n);
+    count = distinct_times(query, q->bounds->times, batch->cell_row + cell, index, targets, n);
     for (int32_t i = 0; i < n; i++) {
         batch->cell_channel[cell + i] = targets[index[i]].channel;
         batch->cell_value[cell + i] = targets[index[i]].value;
@@ -2969,21 +2970,6 @@ static void batch_fill(mtan_tape *tape, mtan_batch *batch, const batch_request *
     }
 }
 
-/* The most queries that fit are bounds.times a record, so distinct target times are written beyond them only after the
- * number of a record's targets has been checked; count them first. */
-static mtan_status check_targets(const batch_request *q, int32_t *index, int32_t *spare) {
-    for (int32_t b = 0; b < q->n; b++) {
-        const mtan_record *r = &q->records[b];
-        int32_t n, count;
-        const mtan_event *targets = q->queries == QUERY_TARGETS ? targets_of(r, &n) : (n = r->n_events, r->events);
-        if (q->queries == QUERY_NONE || (q->queries == QUERY_TIMES && r->times)) continue;
-        sort_by_time(index, spare, targets, n);
-        count = distinct_times(NULL, NULL, index, targets, n);
-        if (count > q->bounds->times) return MTAN_ERR_MEMORY;
-    }
-    return MTAN_OK;
-}
-
 static void batch_build(mtan_tape *tape, mtan_batch *batch, const batch_request *q) {
     int32_t events = 0, cells = 0, *index, *spare;
     memset(batch, 0, sizeof *batch);
@@ -3005,7 +2991,6 @@ static void batch_build(mtan_tape *tape, mtan_batch *batch, const batch_request 
             events += q->records[b].n_events; /* each at most bounds.events, whose product with n was checked */
             cells += q->queries == QUERY_TARGETS ? n : 0;
         }
-        if (runs(tape)) fail(tape, check_targets(q, index, spare));
     } else {
         events = (int32_t)area(tape, q->n, q->bounds->events);
         cells = q->queries == QUERY_TARGETS ? events : 0;

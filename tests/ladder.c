@@ -66,28 +66,28 @@ static double number_of(const ladder *l, const char *key, double otherwise) {
     return mtan_file_metadata(&l->file, key, text, sizeof text, NULL) == MTAN_OK ? atof(text) : otherwise;
 }
 
-static void *view_ints(const mtan_file *file, const char *set, const char *field, size_t *n) {
+static int find_field(const mtan_file *file, const char *set, const char *field, mtan_tensor_view *view, size_t *n) {
     char name[96];
+    snprintf(name, sizeof name, "%s/%s", set, field);
+    if (mtan_file_tensor(file, name, view) != MTAN_OK) return 0;
+    *n = view->count;
+    return 1;
+}
+
+static int32_t *view_ints(const mtan_file *file, const char *set, const char *field, size_t *n) {
     mtan_tensor_view view;
     int32_t *out;
-    snprintf(name, sizeof name, "%s/%s", set, field);
-    if (mtan_file_tensor(file, name, &view) != MTAN_OK) return NULL;
+    if (!find_field(file, set, field, &view, n)) return NULL;
     out = malloc((view.count + 1) * sizeof *out);
-    *n = view.count;
-    if (mtan_view_read_i32(&view, out, view.count) != MTAN_OK) return NULL;
-    return out;
+    return mtan_view_read_i32(&view, out, view.count) == MTAN_OK ? out : NULL;
 }
 
 static mtan_real *view_reals(const mtan_file *file, const char *set, const char *field, size_t *n) {
-    char name[96];
     mtan_tensor_view view;
     mtan_real *out;
-    snprintf(name, sizeof name, "%s/%s", set, field);
-    if (mtan_file_tensor(file, name, &view) != MTAN_OK) return NULL;
+    if (!find_field(file, set, field, &view, n)) return NULL;
     out = malloc((view.count + 1) * sizeof *out);
-    *n = view.count;
-    if (mtan_view_read(&view, out, view.count) != MTAN_OK) return NULL;
-    return out;
+    return mtan_view_read(&view, out, view.count) == MTAN_OK ? out : NULL;
 }
 
 static int by_value(const void *a, const void *b) {
