@@ -85,7 +85,8 @@ $(foreach c,release aarch64 $(TESTS),$(eval $(c).FLAGS += $(foreach b,$($(c).BAC
 # ---- Rules, once per configuration -----------------------------------------------------------------------------
 
 SUITE_C := $(wildcard tests/main.c tests/test_*.c)
-SHARED_C := $(filter-out $(SUITE_C) tests/fuzz_% tests/bits_dump.c,$(wildcard tests/*.c tools/data/*.c platform/*.c)) # serves tests and tools
+SHARED_C := $(filter-out $(SUITE_C) tests/fuzz_% tests/bits_dump.c tests/mpi_program.c tools/mtan/main.c platform/mpi.c,\
+	$(wildcard tests/*.c tools/data/*.c tools/mtan/*.c platform/*.c)) # serves tests and tools
 
 define rules
 build/$(1)/mtan.o: LIBRARY := $$($(1).LIBRARY)
@@ -95,6 +96,7 @@ build/$(1)/%.o: %.c Makefile
 $$(foreach b,$$($(1).BACKENDS),$$(eval build/$(1)/simd/mtan_$$(b).o: LIBRARY := $$($$(b).SIMD)))
 $$(SUITE_C:%.c=build/$(1)/%.o): | build/deps/greatest.h
 $$($(1).BACKENDS:%=build/$(1)/simd/mtan_%.o): | build/deps/simde
+$$(SUITE_C:%.c=build/$(1)/%.o) $$(SHARED_C:%.c=build/$(1)/%.o) build/$(1)/tools/mtan/main.o: | build/deps/stb
 build/$(1)/shared.a: $$(SHARED_C:%.c=build/$(1)/%.o) build/$(1)/mtan.o $$($(1).BACKENDS:%=build/$(1)/simd/mtan_%.o)
 	@rm -f $$@ && $$(AR) rcs $$@ $$^
 build/$(1)/run-tests: $$(SUITE_C:%.c=build/$(1)/%.o) build/$(1)/shared.a
@@ -111,6 +113,8 @@ build/deps/greatest.h:
 	@tools/deps.sh greatest
 build/deps/simde:
 	@tools/deps.sh simde
+build/deps/stb:
+	@tools/deps.sh stb
 
 # ---- Targets ---------------------------------------------------------------------------------------------------
 
@@ -124,11 +128,17 @@ found: # one line per optional thing
 	say "$(CXX)" "$(HAS_CXX)" "make cxx is skipped"; \
 	say zlib "$(HAS_ZLIB)" "PhysioNet is read from unpacked folders only"; \
 	say "FMA in this CPU" "$(HAS_FMA)" "gcc-fma is skipped"; \
+	say mpicc "$(call has,mpicc)" "make mpi is skipped"; \
 	say "gcc's ThreadSanitizer" "$(HAS_TSAN)" "gcc-tsan is skipped"
 
 lib: build/libmtan.a ## the library as build/libmtan.a
 build/libmtan.a: build/release/mtan.o
 	@rm -f $@ && $(AR) rcs $@ $^ && echo $@
+
+mtan: build/mtan ## the command: train, eval, predict, interpolate, report, ... as build/mtan
+	@echo build/mtan
+build/mtan: build/release/tools/mtan/main.o build/release/shared.a
+	@$(CC) $(release.FLAGS) $^ $(LIBS) -o $@
 
 demo: build/release/demo ## train on the paper's synthetic series and interpolate them
 	@build/release/demo $(ARGS)
@@ -191,6 +201,9 @@ edge: ## the tests on emulated CPUs: AArch64 with NEON, WebAssembly (what each n
 build/aarch64/bits: $(patsubst %,build/aarch64/tests/%.o,bits_dump ladder check tiny_model) build/aarch64/mtan.o
 	@$(aarch64.CC) $(aarch64.FLAGS) $^ $(aarch64.LIBS) -o $@
 
+mpi: ## training over 1, 2 and 4 MPI ranks has the bits of one process (needs mpicc, mpirun)
+	@tools/mpi.sh $(CC)
+
 FUZZ_SECONDS ?= 20
 FUZZERS := $(patsubst tests/%.c,%,$(wildcard tests/fuzz_*.c))
 fuzz: $(if $(HAS_CLANG),$(FUZZERS:%=build/fuzz/%)) ## feed the readers hostile input (needs clang; FUZZ_SECONDS=20)
@@ -217,5 +230,5 @@ format-check: ## does the C code look as .clang-format says?
 clean: ## remove build/, but not the fetched dependencies
 	@find build -mindepth 1 -maxdepth 1 ! -name deps -exec rm -rf {} + 2>/dev/null || :
 
-.PHONY: help found lib demo test suites vendored symbols cxx bits agreement ulp bench bench-peers fuzz golden deps format-check clean \
+.PHONY: help found lib mtan demo test suites vendored symbols cxx bits agreement ulp bench bench-peers mpi fuzz golden deps format-check clean \
 	$(TESTS:%=test-%) $(CHECKS:%=test-%)

@@ -1288,9 +1288,9 @@ static mtan_tape tape_start(const mtan_backend *backend, mtan_real *work, size_t
 
 /* clang-format off */
 enum {
-    OP_EMBED, OP_LINEAR, OP_MATMUL, OP_SCALE, OP_RELU, OP_TANH, OP_SOFTPLUS, OP_COPY, OP_SPREAD, OP_LAST, OP_SOFTMAX,
-    OP_SOFTMAX_PAIRS, OP_REGROUP, OP_SCORE, OP_ATTEND, OP_ATTEND_RBF, OP_ATTEND_VALUES, OP_SMOOTH, OP_GRU, OP_SAMPLE,
-    OP_KL, OP_RATIO, OP_LOGLIK, OP_BOUND, OP_CROSS_ENTROPY, OP_COUNT
+    OP_EMBED, OP_LINEAR, OP_MATMUL, OP_SCALE, OP_RELU, OP_TANH, OP_DROPOUT, OP_SOFTPLUS, OP_COPY, OP_SPREAD, OP_LAST,
+    OP_SOFTMAX, OP_SOFTMAX_PAIRS, OP_REGROUP, OP_SCORE, OP_ATTEND, OP_ATTEND_RBF, OP_ATTEND_VALUES, OP_SMOOTH, OP_GRU,
+    OP_SAMPLE, OP_KL, OP_RATIO, OP_LOGLIK, OP_BOUND, OP_CROSS_ENTROPY, OP_COUNT
 };
 /* clang-format on */
 
@@ -1417,6 +1417,25 @@ void mtan_op_tanh(mtan_tape *tape, mtan_tensor x) {
 
 static void tanh_back(mtan_tape *tape, const mtan_node *n) {
     tape->backend->tanh_backward(mtan_grad(tape, n->t[0]), mtan_data(tape, n->t[0]), count_of(n->t[0]));
+}
+
+/* y = mask y / (1 - dropout), by two kernels that every backend has: the first puts 0 where the mask is not above 0. */
+static void drop_units(const mtan_tape *tape, mtan_real *y, mtan_tensor mask, mtan_real factor) {
+    tape->backend->relu_backward(y, mtan_data(tape, mask), count_of(mask));
+    tape->backend->scale(y, (size_t)mask.stride, mask.rows, mask.cols, factor);
+}
+
+/* May follow a ReLU in the same place: what was kept has its sign, and what was not has no gradient to stop. */
+void mtan_op_dropout(mtan_tape *tape, mtan_tensor x, mtan_tensor mask, double dropout) {
+    const mtan_tensor t[2] = {x, mask};
+    const mtan_real factor = (mtan_real)(1 / (1 - dropout));
+    mtan_node *node = record_tensors(tape, OP_DROPOUT, t, 2);
+    if (node) node->x[0] = factor;
+    if (runs(tape)) drop_units(tape, mtan_data(tape, x), mask, factor);
+}
+
+static void dropout_back(mtan_tape *tape, const mtan_node *n) {
+    drop_units(tape, mtan_grad(tape, n->t[0]), n->t[1], n->x[0]);
 }
 
 void mtan_op_softplus(mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
@@ -1971,6 +1990,28 @@ static void bound_back(mtan_tape *tape, const mtan_node *n) {
                                       mtan_data(tape, n->t[3]) + b);
 }
 
+/* Rows whose labels follow each other: `samples` rows to a label; or, with samples 0, rows as the decoder lays them out,
+ * in which those of one record and sample have the labels of the record's queries. */
+typedef struct label_block {
+    int32_t row, rows, label, samples;
+} label_block;
+
+static int32_t label_blocks(const mtan_tape *tape, int32_t samples) {
+    return samples ? 1 : tape->batch->records * tape->batch->samples;
+}
+
+static label_block label_block_at(const mtan_tape *tape, int32_t rows, int32_t samples, int32_t i) {
+    label_block x = {0, rows, 0, samples};
+    if (!samples) {
+        const int32_t *query0 = tape->batch->query0, S = tape->batch->samples, b = i / S;
+        x.label = query0[b];
+        x.rows = query0[b + 1] - query0[b];
+        x.row = query0[b] * S + i % S * x.rows;
+        x.samples = 1;
+    }
+    return x;
+}
+
 void mtan_op_cross_entropy(mtan_tape *tape, mtan_tensor loss, mtan_tensor p, mtan_tensor x, const int32_t *label,
                            int32_t samples, double seed) {
     const mtan_tensor t[3] = {loss, p, x};
@@ -1980,23 +2021,32 @@ void mtan_op_cross_entropy(mtan_tape *tape, mtan_tensor loss, mtan_tensor p, mta
         node->n[0] = samples;
         node->n[1] = (int32_t)(label - (const int32_t *)(const void *)tape->work);
     }
-    if (runs(tape))
-        tape->backend->cross_entropy_forward(mtan_data(tape, loss), mtan_data(tape, p), mtan_data(tape, x), label,
-                                             x.rows, samples, x.cols);
+    for (int32_t i = 0; runs(tape) && i < label_blocks(tape, samples); i++) {
+        const label_block k = label_block_at(tape, x.rows, samples, i);
+        const size_t at = (size_t)k.row * (size_t)x.cols;
+        tape->backend->cross_entropy_forward(mtan_data(tape, loss) + k.row, mtan_data(tape, p) + at,
+                                             mtan_data(tape, x) + at, label ? label + k.label : NULL, k.rows, k.samples,
+                                             x.cols);
+    }
 }
 
 static void cross_entropy_back(mtan_tape *tape, const mtan_node *n) {
     const int32_t *label = (const int32_t *)(const void *)tape->work + n->n[1];
-    tape->backend->cross_entropy_backward(mtan_grad(tape, n->t[2]), mtan_data(tape, n->t[1]), label, n->x[0],
-                                          n->t[2].rows, n->n[0], n->t[2].cols);
+    const mtan_tensor p = n->t[1], x = n->t[2];
+    for (int32_t i = 0; i < label_blocks(tape, n->n[0]); i++) {
+        const label_block k = label_block_at(tape, x.rows, n->n[0], i);
+        const size_t at = (size_t)k.row * (size_t)x.cols;
+        tape->backend->cross_entropy_backward(mtan_grad(tape, x) + at, mtan_data(tape, p) + at, label + k.label,
+                                              n->x[0], k.rows, k.samples, x.cols);
+    }
 }
 
 static const mtan_backward backward_of[OP_COUNT] = {
-    embed_back,      linear_back,        matmul_back,  scale_back,  relu_back,
-    tanh_back,       softplus_back,      copy_back,    spread_back, last_back,
-    softmax_back,    softmax_pairs_back, regroup_back, score_back,  attend_back,
-    attend_rbf_back, attend_values_back, smooth_back,  gru_back,    sample_back,
-    kl_back,         ratio_back,         loglik_back,  bound_back,  cross_entropy_back};
+    embed_back,         linear_back,       matmul_back, scale_back,  relu_back,       tanh_back,
+    dropout_back,       softplus_back,     copy_back,   spread_back, last_back,       softmax_back,
+    softmax_pairs_back, regroup_back,      score_back,  attend_back, attend_rbf_back, attend_values_back,
+    smooth_back,        gru_back,          sample_back, kl_back,     ratio_back,      loglik_back,
+    bound_back,         cross_entropy_back};
 
 void mtan_backpropagate(mtan_tape *tape) {
     for (uint32_t i = tape->nodes; runs(tape) && i-- > 0;) {
@@ -2674,18 +2724,36 @@ uint64_t mtan_hash(const void *bytes, size_t n) {
     return mix64(h);
 }
 
-/* Key: seed and record, one to one in the record for a given seed. Counter: index / 4, sample, epoch. */
+/* Seed and record, one to one in the record for a given seed. */
+static void record_key(uint32_t key[2], uint64_t seed, uint64_t record) {
+    const uint64_t stream = mix64(mix64(seed) ^ record);
+    key[0] = (uint32_t)stream, key[1] = (uint32_t)(stream >> 32);
+}
+
+/* Counter: index / 4, sample, epoch. */
 void mtan_noise_fill(const mtan_backend *backend, mtan_real *out, size_t n, uint64_t seed, uint64_t epoch,
                      uint64_t record, uint32_t sample) {
-    uint64_t stream = mix64(mix64(seed) ^ record);
-    const uint32_t key[2] = {(uint32_t)stream, (uint32_t)(stream >> 32)};
-    uint32_t counter[4] = {0, sample, (uint32_t)epoch, (uint32_t)(epoch >> 32)}, bits[16];
+    uint32_t counter[4] = {0, sample, (uint32_t)epoch, (uint32_t)(epoch >> 32)}, bits[16], key[2];
     mtan_real x[16];
+    record_key(key, seed, record);
     for (size_t done = 0; done < n; done += 16) {
         for (int i = 0; i < 16; i += 4, counter[0]++) mtan_philox(bits + i, counter, key);
         for (int i = 0; i < 16; i++) x[i] = (mtan_real)(bits[i] >> 8) / 16777216; /* 24 bits: exact */
         normal16(backend, x);
         memcpy(out + done, x, (n - done < 16 ? n - done : 16) * sizeof *x);
+    }
+}
+
+/* Counter: index / 4, sample, step; a bit that no epoch of mtan_noise_fill has keeps the two apart. */
+void mtan_mask_fill(mtan_real *out, size_t n, double dropout, uint64_t seed, uint64_t step, uint64_t record,
+                    uint32_t sample, uint64_t first) {
+    const uint64_t least = (uint64_t)(dropout * 4294967296.0); /* of 2^32 */
+    uint32_t counter[4] = {0, sample, (uint32_t)step, (uint32_t)(step >> 32) | UINT32_C(0x40000000)}, bits[4], key[2];
+    record_key(key, seed, record);
+    for (size_t i = 0; i < n; i++) {
+        counter[0] = (uint32_t)((first + i) / 4);
+        if (i == 0 || (first + i) % 4 == 0) mtan_philox(bits, counter, key);
+        out[i] = bits[(first + i) % 4] >= least ? 1 : 0;
     }
 }
 
@@ -2886,19 +2954,35 @@ static int32_t fill_queries(mtan_tape *tape, mtan_batch *batch, const batch_requ
     return count;
 }
 
-/* Labels by position, by row of the sequence (mTAND-Enc per time) or by query (mTAND-Full per time). */
+/* ---- rows that are classified: one per record, or one per query time of a record; each S times ---- */
+
+static int32_t class_rows(const mtan_config *c, const mtan_batch *batch, int32_t b) {
+    return c->classify == MTAN_CLASSIFY_TIME ? batch->query0[b + 1] - batch->query0[b] : 1;
+}
+
+/* Row of the logits that belongs to row i of the record at position b, for sample s. */
+static size_t logit_row(const mtan_config *c, const mtan_batch *batch, int32_t b, int32_t i, int32_t s) {
+    if (c->classify == MTAN_CLASSIFY_RECORD) return (size_t)(b * batch->samples + s);
+    return has_decoder(c) ? (size_t)(batch->query0[b] * batch->samples + s * class_rows(c, batch, b) + i)
+                          : (size_t)(batch->first[i] + b);
+}
+
+/* Where the label of row i of a record is: by position, by row of the sequence (mTAND-Enc per time) or by query
+ * (mTAND-Full per time). */
+static int32_t label_at(const mtan_config *c, const mtan_batch *batch, int32_t b, int32_t i) {
+    if (c->classify == MTAN_CLASSIFY_RECORD) return b;
+    return has_decoder(c) ? batch->query0[b] + i : batch->first[i] + b;
+}
+
 static void fill_labels(mtan_tape *tape, mtan_batch *batch, const batch_request *q) {
     const mtan_config *c = q->config;
     if (c->classify == MTAN_CLASSIFY_NONE) return; /* labels may be there and do not matter */
     for (int32_t b = 0; runs(tape) && b < q->n; b++) {
         const mtan_record *r = &q->records[batch->order[b]];
-        const int32_t per_time = c->classify == MTAN_CLASSIFY_TIME;
-        const int32_t n = !per_time ? 1 : batch->query0[b + 1] - batch->query0[b];
-        for (int32_t i = 0; i < n; i++) {
+        for (int32_t i = 0; i < class_rows(c, batch, b); i++) {
             const int32_t label = r->labels ? r->labels[i] : MTAN_UNLABELED;
-            const int32_t at = !per_time ? b : has_decoder(c) ? batch->query0[b] + i : batch->first[i] + b;
             if (label < MTAN_UNLABELED || label >= c->classes) fail(tape, MTAN_ERR_INPUT);
-            batch->label[at] = label;
+            batch->label[label_at(c, batch, b, i)] = label;
         }
     }
 }
@@ -3036,6 +3120,13 @@ typedef struct attention_fold {
     mtan_tensor packed[2];  /* recurrent weights of each direction, packed */
 } attention_fold;
 
+/* Dropout in the head, in training. */
+typedef struct head_dropout {
+    double rate; /* 0: none */
+    uint64_t seed, step;
+    const mtan_record *records; /* of the batch: a mask depends on its record's id */
+} head_dropout;
+
 typedef struct model_run {
     const mtan_model *model;
     const mtan_config *config;
@@ -3044,6 +3135,7 @@ typedef struct model_run {
     mtan_tensor ref; /* (K, 1) reference points */
     attention_fold enc, dec;
     mtan_tensor cls_packed, head_packed[3];
+    head_dropout dropout;
 } model_run;
 
 static mtan_tensor param(const model_run *m, int32_t index) {
@@ -3333,6 +3425,42 @@ static mtan_tensor posterior(const model_run *m, mtan_tensor hidden) {
     return layer(m, x, m->params.enc.mlp[1]);
 }
 
+/* ---- dropout in the head ---- */
+
+/* Dropout of a layer of the head, in place. A unit's number counts the units of both hidden layers, row by row of the
+ * record, so that no two share one. */
+static void drop_layer(const model_run *m, mtan_tensor x, int32_t hidden_layer) {
+    const head_dropout *d = &m->dropout;
+    const mtan_batch *batch = m->tape->batch;
+    mtan_tensor mask;
+    if (d->rate == 0) return;
+    mask = mtan_new_constant(m->tape, x.rows, x.cols);
+    for (int32_t b = 0; runs(m->tape) && b < batch->records; b++)
+        for (int32_t j = 0; j < class_rows(m->config, batch, b) * batch->samples; j++) {
+            const int32_t i = j / batch->samples, s = j % batch->samples;
+            const size_t row = logit_row(m->config, batch, b, i, s);
+            mtan_mask_fill(mtan_data(m->tape, mask) + row * (size_t)x.cols, (size_t)x.cols, d->rate, d->seed, d->step,
+                           d->records[batch->order[b]].id, (uint32_t)s,
+                           (2 * (uint64_t)i + (uint64_t)hidden_layer) * (uint64_t)x.cols);
+        }
+    mtan_op_dropout(m->tape, x, mask, d->rate);
+}
+
+/* A head of one layer has no hidden ones: its input is dropped. */
+static int32_t drops_input(const model_run *m) {
+    return m->dropout.rate > 0 && head_layers(m->config) == 1;
+}
+
+/* What the head reads: with dropout a copy, as x has been kept for its own backward pass. */
+static mtan_tensor head_input(const model_run *m, mtan_tensor x) {
+    mtan_tensor y;
+    if (!drops_input(m)) return x;
+    y = mtan_new(m->tape, x.rows, x.cols);
+    mtan_op_copy(m->tape, y, x);
+    drop_layer(m, y, 0);
+    return y;
+}
+
 /* ---- decoder ---- */
 
 /* x W_ih^T + b_ih */
@@ -3397,11 +3525,13 @@ static mtan_tensor decode(const model_run *m, mtan_tensor z) {
     mtan_tensor attended = mtan_new(m->tape, rows, H * C), query_phi = nothing, key_phi = nothing, y;
     if (c->decoder == MTAN_RBF) {
         mtan_op_smooth(m->tape, attended, observed(c) ? batch->point : m->ref, m->dec.beta, value);
-        return layer(m, attended, after_attention(m));
+        return layer(m, first_head(c) ? head_input(m, attended) : attended, after_attention(m));
     }
     for (int32_t h = 0; h < H; h++)
         mtan_op_attend_values(m->tape, mtan_columns(attended, h * C, C), decoder_weights(m, h, &query_phi, &key_phi),
                               value);
+    if (first_head(c) && drops_input(m)) /* what is dropped stands between the two layers that are folded into one */
+        return layer(m, head_input(m, layer(m, attended, m->params.dec.out)), m->params.head[0]);
     y = mtan_new(m->tape, rows, m->dec.out.rows);
     mtan_op_linear(m->tape, y, attended, m->dec.out, &m->dec.out_bias);
     return y;
@@ -3427,13 +3557,14 @@ static mtan_tensor head_layer(const model_run *m, mtan_tensor x, int32_t i) {
 static mtan_tensor finish_head(const model_run *m, mtan_tensor x) {
     for (int32_t i = 1; i < head_layers(m->config); i++) {
         mtan_op_relu(m->tape, x);
+        drop_layer(m, x, i - 1);
         x = head_layer(m, x, i);
     }
     return x;
 }
 
 static mtan_tensor head(const model_run *m, mtan_tensor x) {
-    return finish_head(m, head_layer(m, x, 0));
+    return finish_head(m, head_layer(m, head_input(m, x), 0));
 }
 
 static mtan_tensor last_of(const model_run *m, mtan_tensor hidden, int32_t rows) {
@@ -3627,12 +3758,6 @@ static void combine_samples(const mtan_backend *k, mtan_real *out, mtan_real *lo
     if (rule == MTAN_MEAN_LOG_PROBABILITY) k->softmax_forward(out, 1, classes);
 }
 
-/* Row of the logits that belongs to query i (of n) of the record at position b, for sample s. */
-static size_t logit_row(const mtan_config *c, const mtan_batch *batch, int32_t b, int32_t i, int32_t n, int32_t s) {
-    if (c->classify == MTAN_CLASSIFY_RECORD) return (size_t)(b * batch->samples + s);
-    return has_decoder(c) ? (size_t)(batch->query0[b] * batch->samples + s * n + i) : (size_t)(batch->first[i] + b);
-}
-
 /* Hands one chunk's results out in the records' own order: logits (rows, S, C), or probabilities (rows, C). */
 static size_t deliver_classes(const mtan_tape *tape, const mtan_config *c, mtan_tensor logits, mtan_tensor row,
                               mtan_real *out, int32_t raw) {
@@ -3641,13 +3766,12 @@ static size_t deliver_classes(const mtan_tape *tape, const mtan_config *c, mtan_
     mtan_real *samples = mtan_data(tape, row);
     size_t rows = 0;
     for (int32_t r = 0; r < batch->records; r++) {
-        int32_t b = 0, n = 1;
+        int32_t b = 0;
         while (batch->order[b] != r) b++;
-        if (c->classify == MTAN_CLASSIFY_TIME) n = batch->query0[b + 1] - batch->query0[b];
-        for (int32_t i = 0; i < n; i++, rows++) {
+        for (int32_t i = 0; i < class_rows(c, batch, b); i++, rows++) {
             for (int32_t s = 0; s < batch->samples; s++)
                 tape->backend->copy(samples + (size_t)s * C, C,
-                                    mtan_data(tape, logits) + logit_row(c, batch, b, i, n, s) * C, C, 1, c->classes);
+                                    mtan_data(tape, logits) + logit_row(c, batch, b, i, s) * C, C, 1, c->classes);
             if (raw) memcpy(out + rows * S * C, samples, S * C * sizeof *out);
             else combine_samples(tape->backend, out + rows * C, samples, batch->samples, c->classes, c->rule);
         }
@@ -3829,9 +3953,11 @@ double mtan_kl_anneal(int32_t epoch) {
 }
 
 /* Eight shards serve eight threads; fewer than four records a shard would starve the matrix products. */
+enum { MOST_SHARDS = 8 };
+
 int32_t mtan_shard_count(int32_t n) {
     int32_t shards = 1;
-    while (shards < 8 && n >= 8 * shards) shards *= 2;
+    while (shards < MOST_SHARDS && n >= 8 * shards) shards *= 2;
     return shards;
 }
 
@@ -3850,8 +3976,8 @@ typedef struct train_batch {
     struct shard_sums {
         double recon, ce, kl, squared_error;
         int64_t labels, correct, cells;
-        mtan_status status;
-    } sums[8];
+        int64_t status;
+    } sums[MOST_SHARDS]; /* zeros for the shards of other ranks */
 } train_batch;
 
 static queries_from train_queries(const mtan_config *c) {
@@ -3900,29 +4026,36 @@ static loss_tensors model_loss(const model_run *m, const model_outputs *out, con
         const int32_t *label = m->tape->work ? m->tape->batch->label : (const int32_t *)(const void *)m;
         loss.ce = mtan_new_constant(m->tape, out->logits.rows, 1);
         loss.probability = mtan_new_constant(m->tape, out->logits.rows, out->logits.cols);
-        mtan_op_cross_entropy(m->tape, loss.ce, loss.probability, out->logits, label, m->tape->batch->samples,
-                              t->class_seed);
+        mtan_op_cross_entropy(m->tape, loss.ce, loss.probability, out->logits, label,
+                              first_head(m->config) ? 0 : m->tape->batch->samples, t->class_seed);
     }
     return loss;
 }
 
-/* Labelled rows of a shard, and those whose mean probability over the samples is largest at the label. */
-static void count_correct(const model_run *m, const loss_tensors *loss, struct shard_sums *sums) {
-    const int32_t S = m->tape->batch->samples, C = loss->probability.cols;
-    for (int32_t r = 0; r < loss->ce.rows / S; r++) {
-        const mtan_real *p = mtan_data(m->tape, loss->probability) + (size_t)(r * S) * (size_t)C;
-        const int32_t label = m->tape->batch->label[r];
-        double best = -1;
-        int32_t guess = 0;
-        if (label < 0) continue;
-        for (int32_t c = 0; c < C; c++) {
-            double sum = 0;
-            for (int32_t s = 0; s < S; s++) sum += (double)p[s * C + c];
-            if (sum > best) best = sum, guess = c;
-        }
-        sums->labels++;
-        sums->correct += guess == label;
+/* Whether the mean probability over the samples is largest at the label. */
+static int32_t is_correct(const model_run *m, mtan_tensor probability, int32_t b, int32_t i, int32_t label) {
+    const mtan_batch *batch = m->tape->batch;
+    const size_t C = (size_t)probability.cols;
+    double best = -1;
+    int32_t guess = 0;
+    for (int32_t c = 0; c < probability.cols; c++) {
+        double sum = 0;
+        for (int32_t s = 0; s < batch->samples; s++)
+            sum += (double)mtan_data(m->tape, probability)[logit_row(m->config, batch, b, i, s) * C + (size_t)c];
+        if (sum > best) best = sum, guess = c;
     }
+    return guess == label;
+}
+
+static void count_correct(const model_run *m, const loss_tensors *loss, struct shard_sums *sums) {
+    const mtan_batch *batch = m->tape->batch;
+    for (int32_t b = 0; b < batch->records; b++)
+        for (int32_t i = 0; i < class_rows(m->config, batch, b); i++) {
+            const int32_t label = batch->label[label_at(m->config, batch, b, i)];
+            if (label < 0) continue;
+            sums->labels++;
+            sums->correct += is_correct(m, loss->probability, b, i, label);
+        }
 }
 
 static void shard_report(const model_run *m, const model_outputs *out, const loss_tensors *loss,
@@ -3957,6 +4090,10 @@ static void run_shard(const train_batch *t, mtan_tape *tape, const mtan_record *
     model_run m = model_start(trainer->model, tape);
     model_outputs out;
     loss_tensors loss;
+    if (tape->recording) {
+        const head_dropout dropout = {trainer->config.dropout, trainer->config.seed, (uint64_t)trainer->step, records};
+        m.dropout = dropout;
+    }
     batch_build(tape, &batch, &q);
     out = model_forward(&m, &q, noise, reconstructs(c));
     loss = model_loss(&m, &out, t);
@@ -3973,7 +4110,6 @@ static void shard_body(void *argument, int32_t index, int32_t thread) {
                                 trainer->work_count, t->recording);
     tape.fold = trainer->fold;
     tape.grads = trainer->gradient + (size_t)index * trainer->n_gradient;
-    memset(&t->sums[index], 0, sizeof t->sums[index]);
     if (t->recording) tape.backend->fill(tape.grads, trainer->n_gradient, 0);
     run_shard(t, &tape, t->records + start, end - start, &t->sums[index]);
     t->sums[index].status = tape.status;
@@ -4049,7 +4185,8 @@ static mtan_status check_train_config(const mtan_train_config *c) {
         return MTAN_ERR_CONFIG;
     if (c->optimizer != MTAN_ADAM && c->optimizer != MTAN_ADAMAX) return MTAN_ERR_CONFIG;
     if (!(c->lr >= 0 && c->lr < 1e9) || !(c->kl_weight - c->kl_weight == 0) || !(c->epsilon < 1e9) ||
-        !(c->beta1 >= 0 && c->beta1 < 1) || !(c->beta2 >= 0 && c->beta2 < 1) || !(c->epsilon >= 0) || !(c->clip >= 0))
+        !(c->beta1 >= 0 && c->beta1 < 1) || !(c->beta2 >= 0 && c->beta2 < 1) || !(c->epsilon >= 0) || !(c->clip >= 0) ||
+        !(c->dropout >= 0 && c->dropout < 1))
         return MTAN_ERR_CONFIG;
     return MTAN_OK;
 }
@@ -4143,11 +4280,11 @@ static mtan_status count_batch(const mtan_trainer *trainer, const mtan_record *r
 }
 
 /* Adds the shards' sums up in the order of the shards. */
-static mtan_status gather_report(const train_batch *t, int32_t first, int32_t count, mtan_report *report) {
+static mtan_status gather_report(const train_batch *t, mtan_report *report) {
     memset(report, 0, sizeof *report);
-    for (int32_t i = first; i < first + count; i++) {
+    for (int32_t i = 0; i < t->shards; i++) {
         const struct shard_sums *s = &t->sums[i];
-        if (s->status != MTAN_OK) return s->status;
+        if (s->status != MTAN_OK) return (mtan_status)s->status;
         report->recon += s->recon;
         report->ce += s->ce;
         report->kl += s->kl;
@@ -4159,28 +4296,40 @@ static mtan_status gather_report(const train_batch *t, int32_t first, int32_t co
     return MTAN_OK;
 }
 
-/* The report's sums travel with the gradient: split in two reals each, so that a float build loses nothing that matters. */
-static mtan_status exchange(mtan_trainer *trainer, mtan_real *gradient, mtan_report *report) {
-    const mtan_train_config *c = &trainer->config;
-    double *sums[7];
-    double whole[3];
-    mtan_real packed[14];
+/* Gives every rank the sums and the status of every shard, so that all make the same report, or fail with one status.
+ * They travel as they are, sixteen bits to a real: added to the zeros of the other ranks nothing is rounded. */
+static mtan_status share_sums(const mtan_train_config *c, struct shard_sums sums[MOST_SHARDS]) {
+    enum { PIECES = MOST_SHARDS * sizeof(struct shard_sums) / sizeof(uint16_t) };
+    uint16_t piece[PIECES];
+    mtan_real moved[PIECES];
     mtan_status status;
     if (c->ranks == 1) return MTAN_OK;
-    whole[0] = (double)report->labels, whole[1] = (double)report->correct, whole[2] = (double)report->cells;
-    sums[0] = &report->recon, sums[1] = &report->ce, sums[2] = &report->kl, sums[3] = &report->squared_error;
-    sums[4] = &whole[0], sums[5] = &whole[1], sums[6] = &whole[2];
-    for (int32_t i = 0; i < 7; i++) {
-        packed[2 * i] = (mtan_real)*sums[i];
-        packed[2 * i + 1] = (mtan_real)(*sums[i] - (double)packed[2 * i]);
+    memcpy(piece, sums, sizeof piece);
+    for (int32_t i = 0; i < PIECES; i++) moved[i] = (mtan_real)piece[i];
+    if ((status = c->allreduce(c->allreduce_context, moved, PIECES)) != MTAN_OK) return status;
+    for (int32_t i = 0; i < PIECES; i++) {
+        if (!(moved[i] >= 0 && moved[i] <= 65535)) return MTAN_ERR_INPUT; /* no sum of what was given */
+        piece[i] = (uint16_t)moved[i];
     }
-    if ((status = c->allreduce(c->allreduce_context, gradient, trainer->n_gradient)) != MTAN_OK) return status;
-    if ((status = c->allreduce(c->allreduce_context, packed, 14)) != MTAN_OK) return status;
-    for (int32_t i = 0; i < 7; i++) *sums[i] = (double)packed[2 * i] + (double)packed[2 * i + 1];
-    report->labels = (int64_t)(whole[0] + 0.5);
-    report->correct = (int64_t)(whole[1] + 0.5);
-    report->cells = (int64_t)(whole[2] + 0.5);
+    memcpy(sums, piece, sizeof piece);
     return MTAN_OK;
+}
+
+/* Adds the gradients of the rank's shards, then those of the ranks, into the first array. With fewer shards than ranks
+ * some have none: they give -0, which added to any number changes no bit of it. */
+static mtan_status sum_gradients(mtan_trainer *trainer, const rank_shards *own) {
+    const mtan_train_config *c = &trainer->config;
+    const size_t n = trainer->n_gradient;
+    tree_sum tree;
+    tree.trainer = trainer;
+    tree.first = own->first;
+    tree.shards = own->count;
+    tree.chunks = 4 * c->threads;
+    run_parallel(c, tree.chunks, tree_body, &tree);
+    if (c->ranks == 1) return MTAN_OK;
+    if (own->count == 0) trainer->model->backend->fill(trainer->gradient, n, -(mtan_real)0);
+    else if (own->first) memcpy(trainer->gradient, trainer->gradient + (size_t)own->first * n, n * sizeof(mtan_real));
+    return c->allreduce(c->allreduce_context, trainer->gradient, n);
 }
 
 /* Loss and, when recording, the summed gradient of parameters and folded weights in the first gradient array. */
@@ -4190,10 +4339,10 @@ static mtan_status batch_pass(mtan_trainer *trainer, const mtan_record *records,
     const mtan_train_config *tc = &trainer->config;
     int64_t labels, kept;
     train_batch t;
-    tree_sum tree;
     rank_shards own;
     mtan_status status = count_batch(trainer, records, n, &labels, &kept);
     if (status != MTAN_OK) return status;
+    memset(&t, 0, sizeof t);
     t.trainer = trainer;
     t.records = records;
     t.n = n;
@@ -4206,22 +4355,12 @@ static mtan_status batch_pass(mtan_trainer *trainer, const mtan_record *records,
                                     ((double)labels * (has_decoder(c) ? c->samples : 1))
                               : 0;
     own.batch = &t;
-    own.first = tc->rank * t.shards / tc->ranks;
-    own.count = (tc->rank + 1) * t.shards / tc->ranks - own.first;
+    own.first = (int32_t)((int64_t)tc->rank * t.shards / tc->ranks);
+    own.count = (int32_t)((int64_t)(tc->rank + 1) * t.shards / tc->ranks) - own.first;
     run_parallel(tc, own.count, rank_body, &own);
-    if ((status = gather_report(&t, own.first, own.count, report)) != MTAN_OK) return status;
-    if (recording) {
-        tree.trainer = trainer;
-        tree.first = own.first;
-        tree.shards = own.count;
-        tree.chunks = 4 * tc->threads;
-        run_parallel(tc, tree.chunks, tree_body, &tree);
-        if (own.count == 0) trainer->model->backend->fill(trainer->gradient, trainer->n_gradient, 0);
-        else if (own.first)
-            memcpy(trainer->gradient, trainer->gradient + (size_t)own.first * trainer->n_gradient,
-                   trainer->n_gradient * sizeof(mtan_real));
-    }
-    if ((status = exchange(trainer, trainer->gradient, report)) != MTAN_OK) return status;
+    if ((status = share_sums(tc, t.sums)) != MTAN_OK) return status;
+    if ((status = gather_report(&t, report)) != MTAN_OK) return status;
+    if (recording && (status = sum_gradients(trainer, &own)) != MTAN_OK) return status;
     report->records = reconstructs(c) ? kept : n;
     report->recon *= t.recon_seed;
     report->kl *= t.recon_seed;

@@ -319,6 +319,12 @@ uint64_t mtan_hash(const void *bytes, size_t n);
 void mtan_noise_fill(const mtan_backend *backend, mtan_real *out /* (n) */, size_t n, uint64_t seed, uint64_t epoch,
                      uint64_t record, uint32_t sample);
 
+/* A mask of dropout, in [0, 1): 0 with that probability, else 1. out[i] depends on (seed, step, record, sample, first + i)
+ * and on nothing else; `record` as above, first + i below 2^34, step below 2^62. For one seed no two sets of coordinates
+ * share a counter, nor one with mtan_noise_fill for an epoch below 2^62. */
+void mtan_mask_fill(mtan_real *out /* (n) */, size_t n, double dropout, uint64_t seed, uint64_t step, uint64_t record,
+                    uint32_t sample, uint64_t first);
+
 /* ---- Prediction --------------------------------------------------------------------------------------------- */
 
 typedef struct mtan_predictor {
@@ -367,7 +373,8 @@ typedef enum mtan_optimizer { MTAN_ADAM, MTAN_ADAMAX } mtan_optimizer; /* as tor
 typedef void (*mtan_body)(void *argument, int32_t index, int32_t thread);
 typedef void (*mtan_parallel_for)(void *context, int32_t n, mtan_body body, void *argument);
 
-/* Replaces data by its sum over all ranks, added by a binary tree over the ranks in order. */
+/* Replaces data by its sum over all ranks, added by a binary tree over the ranks in order: of eight,
+ * ((0 + 1) + (2 + 3)) + ((4 + 5) + (6 + 7)). All ranks get the same bits and, when it fails, a failure. */
 typedef mtan_status (*mtan_allreduce)(void *context, mtan_real *data, size_t n);
 
 /* Factor on the learning rate for a step (from 1) of an epoch (from 1). */
@@ -378,13 +385,14 @@ typedef struct mtan_train_config {
     double lr, beta1, beta2, epsilon;
     double clip;            /* largest norm of the whole gradient; 0: no clipping */
     double kl_weight;       /* used when the model's kl_anneal is 0 */
-    uint64_t seed;          /* of the noise */
+    double dropout;         /* in [0, 1), of the classifier's units in training; 0: none. See mtan_train_step */
+    uint64_t seed;          /* of the noise and of dropout */
     mtan_schedule schedule; /* null: constant */
     void *schedule_context;
     int32_t threads;                /* how many workspaces to lay out; 1 without parallel_for */
     mtan_parallel_for parallel_for; /* null: one after the other */
     void *parallel_context;
-    int32_t rank, ranks;      /* 0 of 1; ranks a power of two, all given the same batch */
+    int32_t rank, ranks; /* 0 of 1; ranks a power of two, all given the same batch: they end with the same weights */
     mtan_allreduce allreduce; /* needed when ranks > 1 */
     void *allreduce_context;
 } mtan_train_config;
@@ -427,14 +435,21 @@ mtan_status mtan_trainer_size(const mtan_model *model, const mtan_train_config *
 mtan_status mtan_trainer_init(mtan_trainer *trainer, mtan_model *model, mtan_real *weights,
                               const mtan_train_config *config, const mtan_bounds *bounds, void *memory, size_t bytes);
 
-/* One step on a batch of n records: loss, gradient, clipping, optimiser. On failure the weights stay as they were. */
+/* One step on a batch of n records: loss, gradient, clipping, optimiser. On failure the weights stay as they were.
+ *
+ * With dropout each unit of the two hidden layers of the head (of its input, where head_hidden is 0) is 0 with that
+ * probability and 1/(1 - dropout) times itself otherwise, in the gradient and in the report that comes with it. Which
+ * units is a function of the seed, the step, the record's id, the sample and the unit (with a class per time also of the
+ * query's place in the record): shards, threads, ranks and the order of records do not change it, and a trainer that
+ * was loaded goes on as the saved one would have. */
 mtan_status mtan_train_step(mtan_trainer *trainer, const mtan_record *records, int32_t n, int32_t epoch,
                             mtan_report *report);
 /* The same in halves: the gradient of the batch (trainer->gradient, P reals in the order of the table), the update. */
 mtan_status mtan_train_gradient(mtan_trainer *trainer, const mtan_record *records, int32_t n, int32_t epoch,
                                 mtan_report *report);
 mtan_status mtan_train_update(mtan_trainer *trainer, int32_t epoch);
-/* The loss alone, on the same path, with nothing changed but workspace: what a validation set is measured with. */
+/* The loss alone, on the same path but without dropout, with nothing changed but workspace: what a validation set is
+ * measured with. */
 mtan_status mtan_train_loss(mtan_trainer *trainer, const mtan_record *records, int32_t n, int32_t epoch,
                             mtan_report *report);
 
@@ -722,6 +737,8 @@ void mtan_op_matmul(mtan_tape *tape, mtan_tensor y, mtan_tensor a, mtan_tensor b
 void mtan_op_scale(mtan_tape *tape, mtan_tensor x, double factor);                     /* in place */
 void mtan_op_relu(mtan_tape *tape, mtan_tensor x);                                     /* in place */
 void mtan_op_tanh(mtan_tape *tape, mtan_tensor x);                                     /* in place */
+/* In place: 0 where the mask (of x's shape) is 0, x / (1 - dropout) where it is 1. */
+void mtan_op_dropout(mtan_tape *tape, mtan_tensor x, mtan_tensor mask, double dropout);
 void mtan_op_softplus(mtan_tape *tape, mtan_tensor y, mtan_tensor x);
 void mtan_op_copy(mtan_tape *tape, mtan_tensor y, mtan_tensor x); /* concatenate: copy into a view */
 void mtan_op_spread(mtan_tape *tape, mtan_tensor y,
@@ -747,7 +764,8 @@ void mtan_op_loglik(mtan_tape *tape, mtan_tensor logp, mtan_tensor prediction, d
 /* The loss of each record, minus its bound; `share` (B, 1) is what the bracket is multiplied by (0: left out). */
 void mtan_op_bound(mtan_tape *tape, mtan_tensor loss, mtan_tensor logp, mtan_tensor kl, mtan_tensor share,
                    mtan_bound bound, double kl_weight, double seed);
-/* The loss of each row, rows `samples` to a label; p becomes softmax(x). seed is the gradient of each row's loss. */
+/* The loss of each row, rows `samples` to a label; samples 0: rows as mtan_op_attend_values has them, labels as queries.
+ * p becomes softmax(x). seed is the gradient of each row's loss. */
 void mtan_op_cross_entropy(mtan_tape *tape, mtan_tensor loss, mtan_tensor p, mtan_tensor x, const int32_t *label,
                            int32_t samples, double seed);
 

@@ -166,6 +166,7 @@ TEST a_gradient_of_zero_proves_nothing(void) {
 enum { DEPTH = 8, CHANNELS = 3, CLASSES = 3, MOST = 17 };
 
 enum { OWN_TARGETS = 1, OWN_TIMES = 2, UNLABELED = 4 }; /* traits of the records, added up */
+enum { DROPOUT = 8 };                                   /* a trait of the training */
 
 typedef struct {
     const char *name;
@@ -277,6 +278,7 @@ static int start_training(training *t, const model_case *m, uint32_t seed) {
     if (mtan_model_init(&t->model, &t->config, t->weights, mtan_weights_count(&t->config)) != MTAN_OK) return 0;
     mtan_train_config_init(&config);
     config.kl_weight = 0.7;
+    config.dropout = m->traits & DROPOUT ? 0.25 : 0;
     if (mtan_trainer_size(&t->model, &config, &bounds, &bytes) != MTAN_OK) return 0;
     t->memory = guard_alloc(bytes);
     return mtan_trainer_init(&t->trainer, &t->model, t->weights, &config, &bounds, t->memory, bytes) == MTAN_OK;
@@ -288,10 +290,13 @@ static int end_training(training *t) {
     return ok;
 }
 
+/* With dropout it is the gradient's own loss: the step stands still, and with it the masks. */
 static double training_loss(void *context) {
     training *t = context;
     mtan_report r;
-    return mtan_train_loss(&t->trainer, t->records, t->n, 1, &r) == MTAN_OK ? r.loss : (double)NAN;
+    mtan_status (*loss)(mtan_trainer *, const mtan_record *, int32_t, int32_t, mtan_report *) =
+        t->trainer.config.dropout > 0 ? mtan_train_gradient : mtan_train_loss;
+    return loss(&t->trainer, t->records, t->n, 1, &r) == MTAN_OK ? r.loss : (double)NAN;
 }
 
 /* The gradient, kept apart from the trainer's memory; its loss has the bits of the loss alone. */
@@ -418,6 +423,17 @@ static const model_case model_cases[] = {
     {"full time, observed points, rbf", FULL_TIME, 6, OWN_TIMES, "reference=observed encoder=rbf decoder=rbf"},
     {"full time, rbf", FULL_TIME, 6, UNLABELED, "encoder=rbf decoder=rbf samples=2"},
     {"full time, rnn3", FULL_TIME, 6, 0, "encoder=rnn3 decoder=rnn3"},
+    {"enc, dropout", ENC_RECORD, 17, DROPOUT | UNLABELED, ""},
+    {"enc, linear head, dropout", ENC_RECORD, 6, DROPOUT, "head_hidden=0"},
+    {"enc time, dropout", ENC_TIME, 6, DROPOUT, "head_hidden=0"},
+    {"enc time, hidden layers, dropout", ENC_TIME, 17, DROPOUT | OWN_TIMES, "head_hidden=8"},
+    {"full, dropout", FULL_RECORD, 6, DROPOUT | UNLABELED, "samples=3 head_hidden=8"},
+    {"full, linear head, dropout", FULL_RECORD, 6, DROPOUT, "head_hidden=0 samples=2"},
+    {"full time, dropout", FULL_TIME, 17, DROPOUT | OWN_TIMES | UNLABELED, "samples=2 head_hidden=8 dec_heads=2"},
+    {"full time, linear head, dropout", FULL_TIME, 6, DROPOUT | OWN_TIMES, "head_hidden=0 samples=2 dec_heads=2"},
+    {"full time, rbf, linear head, dropout", FULL_TIME, 6, DROPOUT, "head_hidden=0 encoder=rbf decoder=rbf"},
+    {"full time, observed points, dropout", FULL_TIME, 6, DROPOUT | OWN_TIMES, "reference=observed head_hidden=0"},
+    {"full time, rnn3, dropout", FULL_TIME, 6, DROPOUT, "encoder=rnn3 decoder=rnn3 head_hidden=0"},
 };
 
 /* Seed 5: with some others the few hidden units of a layer are all below 0, and the layers under it learn nothing. */
@@ -616,6 +632,15 @@ static void build_tanh(op_run *r) {
     mtan_op_tanh(&r->tape, r->out);
 }
 
+static void build_dropout(op_run *r) { /* variant: after a ReLU in the same place */
+    static const mtan_real keep[20] = {1, 0, 1, 1, 0, 1, 1, 1, 0, 0, 1, 1, 0, 1, 1, 1, 0, 1, 0, 1};
+    mtan_tensor mask = constant(r, 20, keep);
+    mask.rows = 4, mask.cols = mask.stride = 5;
+    r->out = copied(r, leaf(r, 4, 5, -1, 1));
+    if (r->op->variant) mtan_op_relu(&r->tape, r->out);
+    mtan_op_dropout(&r->tape, r->out, mask, 0.3);
+}
+
 static void build_softplus(op_run *r) {
     const mtan_tensor x = leaf(r, 4, 5, -6, 6);
     mtan_op_softplus(&r->tape, output(r, 4, 5), x);
@@ -756,6 +781,19 @@ static void build_cross_entropy(op_run *r) { /* variant: rows to a label */
     mtan_op_cross_entropy(&r->tape, r->out, p, x, label ? label : labels, samples, r->seed);
 }
 
+static void build_cross_entropy_queries(op_run *r) { /* rows of several samples as the decoder has them */
+    static const int32_t labels[Q] = {2, MTAN_UNLABELED, 0, 1, 1, MTAN_UNLABELED, 2, 0, 1, 2};
+    mtan_tensor x, p;
+    int32_t *label;
+    make_batch(r, 0);
+    x = leaf(r, Q * S, C, -2, 2), p = mtan_new_constant(&r->tape, Q * S, C);
+    label = mtan_new_ints(&r->tape, Q);
+    r->seed = 0.3;
+    r->out = mtan_new_constant(&r->tape, Q * S, 1);
+    if (label) memcpy(label, labels, sizeof labels);
+    mtan_op_cross_entropy(&r->tape, r->out, p, x, label ? label : labels, 0, r->seed);
+}
+
 /* An op of the caller's own: y = x^2. */
 static void square_back(mtan_tape *tape, const mtan_node *node) {
     mtan_real *dx = mtan_grad(tape, node->t[1]);
@@ -783,6 +821,8 @@ static const op_case op_cases[] = {
     {"scale", build_scale, 0},
     {"relu", build_relu, 0},
     {"tanh", build_tanh, 0},
+    {"dropout", build_dropout, 0},
+    {"dropout, relu", build_dropout, 1},
     {"softplus", build_softplus, 0},
     {"copy", build_copy, 0},
     {"spread", build_spread, 0},
@@ -828,6 +868,7 @@ static const op_case op_cases[] = {
     {"bound, iwae", build_bound, MTAN_BOUND_IWAE},
     {"cross_entropy", build_cross_entropy, 1},
     {"cross_entropy, samples", build_cross_entropy, S},
+    {"cross_entropy, queries", build_cross_entropy_queries, 0},
     {"an op of the caller's", build_user, 0},
 };
 

@@ -1,11 +1,12 @@
 /* Training: optimisers against torch.optim, the schedule, shards, threads and ranks that must not change a bit. */
-#define _POSIX_C_SOURCE 200112L /* barriers */
+#define _POSIX_C_SOURCE 200112L /* clock_gettime */
 #include <greatest.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "check.h"
 #include "golden_file.h"
@@ -225,7 +226,7 @@ static void on_threads(void *context, int32_t n, mtan_body body, void *argument)
 enum { BATCH = 37 }; /* 37 records: 8 shards of two sizes */
 
 /* The gradient of the first step, then the weights after all; both owned by the caller. */
-static int train_by(tiny_kind kind, mtan_parallel_for parallel_for, int threads, mtan_real **gradient,
+static int train_by(tiny_kind kind, double dropout, mtan_parallel_for parallel_for, int threads, mtan_real **gradient,
                     mtan_real **weights, size_t *count) {
     tiny_model s;
     mtan_train_config config;
@@ -233,7 +234,7 @@ static int train_by(tiny_kind kind, mtan_parallel_for parallel_for, int threads,
     tiny_open(&s, kind, BATCH);
     mtan_train_config_init(&config);
     config.parallel_for = parallel_for, config.parallel_context = &threads, config.threads = threads;
-    config.clip = 1;
+    config.clip = 1, config.dropout = dropout;
     tiny_train(&s, &config);
     int good = mtan_train_gradient(&s.trainer, s.records, BATCH, 1, &report) == MTAN_OK;
     *gradient = tiny_copy(s.trainer.gradient, s.count);
@@ -244,7 +245,7 @@ static int train_by(tiny_kind kind, mtan_parallel_for parallel_for, int threads,
     return tiny_close(&s) && good;
 }
 
-TEST threads_change_no_bit(tiny_kind kind) {
+TEST threads_change_no_bit(tiny_kind kind, double dropout) {
     static const struct {
         const char *name;
         mtan_parallel_for run;
@@ -256,10 +257,10 @@ TEST threads_change_no_bit(tiny_kind kind) {
                 {"8 threads", on_threads, 8}};
     mtan_real *gradient, *weights, *g, *w;
     size_t count;
-    ASSERT(train_by(kind, NULL, 1, &gradient, &weights, &count));
+    ASSERT(train_by(kind, dropout, NULL, 1, &gradient, &weights, &count));
     ASSERT_EQ(8, mtan_shard_count(BATCH));
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
-        ASSERT(train_by(kind, ways[i].run, ways[i].threads, &g, &w, &count));
+        ASSERT(train_by(kind, dropout, ways[i].run, ways[i].threads, &g, &w, &count));
         ASSERTm(ways[i].name, check_same("gradient", g, gradient, count * sizeof *g));
         ASSERTm(ways[i].name, check_same("weights", w, weights, count * sizeof *w));
         free(g), free(w);
@@ -270,20 +271,22 @@ TEST threads_change_no_bit(tiny_kind kind) {
 
 /* ---- ranks: each a thread with a model of its own; the sum goes up a binary tree over the ranks ---- */
 
-enum { MOST_RANKS = 4, RANK_BATCH = 32 };
+enum { MOST_RANKS = 4 };
 
 typedef struct {
-    pthread_barrier_t barrier;
-    int ranks;
+    pthread_mutex_t lock;
+    pthread_cond_t all_here;
+    int ranks, here, round;
     const mtan_real *given[MOST_RANKS];
 } meeting;
 
 typedef struct {
     meeting *all;
-    int rank;
+    int rank, batch;
     tiny_model model;
     mtan_report report;
     mtan_status status;
+    size_t moved; /* reals handed to the sum */
 } rank_state;
 
 static mtan_real tree_sum_of(const meeting *m, int first, int count, size_t i) {
@@ -291,71 +294,177 @@ static mtan_real tree_sum_of(const meeting *m, int first, int count, size_t i) {
     return tree_sum_of(m, first, count / 2, i) + tree_sum_of(m, first + count / 2, count / 2, i);
 }
 
+/* Waits until all ranks are here; 0 when one of them does not come, which would hang a real machine. */
+static int meet(meeting *m) {
+    struct timespec limit;
+    int late = 0;
+    clock_gettime(CLOCK_REALTIME, &limit);
+    limit.tv_sec += 60;
+    pthread_mutex_lock(&m->lock);
+    const int round = m->round;
+    if (++m->here == m->ranks) m->here = 0, m->round++, pthread_cond_broadcast(&m->all_here);
+    while (m->round == round && !late) late = pthread_cond_timedwait(&m->all_here, &m->lock, &limit);
+    pthread_mutex_unlock(&m->lock);
+    return !late;
+}
+
 static mtan_status add_over_ranks(void *context, mtan_real *data, size_t n) {
     rank_state *r = context;
     mtan_real *own = malloc(n * sizeof *own);
+    int all;
+    r->moved += n;
+    pthread_mutex_lock(&r->all->lock);
     r->all->given[r->rank] = data;
-    pthread_barrier_wait(&r->all->barrier);
-    for (size_t i = 0; i < n; i++) own[i] = tree_sum_of(r->all, 0, r->all->ranks, i);
-    pthread_barrier_wait(&r->all->barrier); /* all have read before anyone writes */
-    memcpy(data, own, n * sizeof *own);
+    pthread_mutex_unlock(&r->all->lock);
+    all = meet(r->all);
+    for (size_t i = 0; all && i < n; i++) own[i] = tree_sum_of(r->all, 0, r->all->ranks, i);
+    all = all && meet(r->all); /* all have read before anyone writes */
+    if (all) memcpy(data, own, n * sizeof *own);
     free(own);
-    return MTAN_OK;
+    return all ? MTAN_OK : MTAN_ERR_WRITE;
 }
 
-static void *run_rank(void *context) {
+static void *train_rank(void *context) {
     rank_state *r = context;
     for (int step = 0; r->status == MTAN_OK && step < 3; step++)
-        r->status = mtan_train_step(&r->model.trainer, r->model.records, RANK_BATCH, 1, &r->report);
+        r->status = mtan_train_step(&r->model.trainer, r->model.records, r->batch, 1, &r->report);
     return NULL;
 }
 
-static int close_enough(double a, double b) {
-    return fabs(a - b) <= 1e-6 * fabs(b);
-}
-
-/* Runs `ranks` ranks to the end; their weights and reports stay in `state`. */
-static void run_ranks(tiny_kind kind, int ranks, rank_state *state) {
-    meeting m;
-    pthread_t id[MOST_RANKS];
-    memset(&m, 0, sizeof m);
-    m.ranks = ranks;
-    if (pthread_barrier_init(&m.barrier, NULL, (unsigned)ranks)) exit(2);
+static void open_ranks(meeting *m, rank_state *state, tiny_kind kind, int ranks, int batch, double dropout) {
+    memset(m, 0, sizeof *m);
+    m->ranks = ranks;
+    pthread_mutex_init(&m->lock, NULL);
+    pthread_cond_init(&m->all_here, NULL);
     for (int r = 0; r < ranks; r++) {
         mtan_train_config config;
         mtan_train_config_init(&config);
-        config.rank = r, config.ranks = ranks;
+        config.rank = r, config.ranks = ranks, config.dropout = dropout;
         config.allreduce = ranks > 1 ? add_over_ranks : NULL, config.allreduce_context = &state[r];
-        state[r].all = &m, state[r].rank = r, state[r].status = MTAN_OK;
-        tiny_open(&state[r].model, kind, RANK_BATCH);
+        state[r].all = m, state[r].rank = r, state[r].batch = batch, state[r].status = MTAN_OK, state[r].moved = 0;
+        tiny_open(&state[r].model, kind, batch);
         tiny_train(&state[r].model, &config);
     }
-    for (int r = 0; r < ranks; r++)
-        if (pthread_create(&id[r], NULL, run_rank, &state[r])) exit(2);
-    for (int r = 0; r < ranks; r++) pthread_join(id[r], NULL);
-    pthread_barrier_destroy(&m.barrier);
 }
 
-TEST ranks_change_no_bit(tiny_kind kind) {
+/* Runs every rank to its end; weights, reports and statuses stay in `state`. */
+static void run_ranks(rank_state *state, int ranks, void *(*work)(void *)) {
+    pthread_t id[MOST_RANKS];
+    for (int r = 0; r < ranks; r++)
+        if (pthread_create(&id[r], NULL, work, &state[r])) exit(2);
+    for (int r = 0; r < ranks; r++) pthread_join(id[r], NULL);
+}
+
+static int close_ranks(meeting *m, rank_state *state, int ranks) {
+    int good = 1;
+    for (int r = 0; r < ranks; r++) good &= tiny_close(&state[r].model);
+    pthread_cond_destroy(&m->all_here);
+    pthread_mutex_destroy(&m->lock);
+    return good;
+}
+
+/* Weights and the whole report, on every rank, as one process has them: also where there are fewer shards than ranks. */
+TEST ranks_change_no_bit(tiny_kind kind, double dropout) {
+    static const int batches[] = {1, 9, 17, 37}; /* 1, 2, 4 and 8 shards */
     static rank_state one[1], many[MOST_RANKS];
-    run_ranks(kind, 1, one);
-    ASSERT_EQ(MTAN_OK, one[0].status);
-    for (int ranks = 2; ranks <= MOST_RANKS; ranks *= 2) {
-        run_ranks(kind, ranks, many);
-        for (int r = 0; r < ranks; r++) {
-            const mtan_report *a = &many[r].report, *b = &one[0].report;
-            ASSERT_EQ(MTAN_OK, many[r].status);
-            ASSERT(check_same("weights", many[r].model.weights, one[0].model.weights,
-                              one[0].model.count * sizeof(mtan_real)));
-            ASSERT(close_enough(a->loss, b->loss) && close_enough(a->recon, b->recon) && close_enough(a->ce, b->ce) &&
-                   close_enough(a->kl, b->kl) && close_enough(a->squared_error, b->squared_error) &&
-                   close_enough(a->gradient_norm, b->gradient_norm));
-            ASSERT(a->records == b->records && a->labels == b->labels && a->correct == b->correct &&
-                   a->cells == b->cells);
+    meeting alone, m;
+    for (size_t i = 0; i < sizeof batches / sizeof batches[0]; i++) {
+        open_ranks(&alone, one, kind, 1, batches[i], dropout);
+        run_ranks(one, 1, train_rank);
+        ASSERT_EQ(MTAN_OK, one[0].status);
+        for (int ranks = 2; ranks <= MOST_RANKS; ranks *= 2) {
+            open_ranks(&m, many, kind, ranks, batches[i], dropout);
+            run_ranks(many, ranks, train_rank);
+            for (int r = 0; r < ranks; r++) {
+                const tiny_model *a = &many[r].model, *b = &one[0].model;
+                ASSERT_EQ(MTAN_OK, many[r].status);
+                ASSERT(check_same("weights", a->weights, b->weights, b->count * sizeof(mtan_real)));
+                ASSERT(check_same("gradient", a->trainer.gradient, b->trainer.gradient, b->count * sizeof(mtan_real)));
+                ASSERT(check_same("report", &many[r].report, &one[0].report, sizeof one[0].report));
+            }
+            ASSERT(close_ranks(&m, many, ranks));
         }
-        for (int r = 0; r < ranks; r++) ASSERT(tiny_close(&many[r].model));
+        ASSERT(close_ranks(&alone, one, 1));
     }
-    ASSERT(tiny_close(&one[0].model));
+    PASS();
+}
+
+/* What only one rank's shard can see, a label out of range, is refused by all of them: none waits for the other. */
+TEST ranks_fail_together(int ranks, int record) {
+    static rank_state state[MOST_RANKS];
+    meeting m;
+    open_ranks(&m, state, TINY_ENC, ranks, 37, 0);
+    for (int r = 0; r < ranks; r++) {
+        state[r].model.labels[record * TINY_EVENTS] = 2;
+    }
+    mtan_real *before = tiny_copy(state[0].model.weights, state[0].model.count);
+    run_ranks(state, ranks, train_rank);
+    for (int r = 0; r < ranks; r++) {
+        ASSERT_EQ(MTAN_ERR_INPUT, state[r].status);
+        ASSERT(check_same("weights", state[r].model.weights, before, state[r].model.count * sizeof *before));
+    }
+    free(before);
+    ASSERT(close_ranks(&m, state, ranks));
+    PASS();
+}
+
+static void *loss_of_rank(void *context) {
+    rank_state *r = context;
+    r->status = mtan_train_gradient(&r->model.trainer, r->model.records, r->batch, 1, &r->report);
+    mtan_real *gradient = tiny_copy(r->model.trainer.gradient, r->model.count);
+    r->moved = 0;
+    if (r->status == MTAN_OK) r->status = mtan_train_loss(&r->model.trainer, r->model.records, r->batch, 1, &r->report);
+    if (r->status == MTAN_OK && memcmp(gradient, r->model.trainer.gradient, r->model.count * sizeof *gradient))
+        r->status = MTAN_ERR_INPUT;
+    free(gradient);
+    return NULL;
+}
+
+/* The loss alone leaves the gradient as it was, and does not send it round. */
+TEST loss_over_ranks_moves_no_gradient(void) {
+    static rank_state state[MOST_RANKS];
+    meeting m;
+    open_ranks(&m, state, TINY_FULL, 2, 37, 0);
+    run_ranks(state, 2, loss_of_rank);
+    for (int r = 0; r < 2; r++) {
+        ASSERT_EQ(MTAN_OK, state[r].status);
+        ASSERT(state[r].moved > 0 && state[r].moved < state[r].model.count);
+    }
+    ASSERT(close_ranks(&m, state, 2));
+    PASS();
+}
+
+/* ---- samples of a class per time ---- */
+
+/* Without noise all samples are one, so that several of them have the loss and the gradient of one. */
+TEST samples_of_a_time_share_its_label(void) {
+    enum { RECORDS = 9, SAMPLES = 3 };
+    mtan_real zero[SAMPLES * 6 * 5] = {0}; /* (S, K, Z) */
+    double gradient[4096];
+    mtan_report report[2];
+    for (int32_t i = 0; i < 2; i++) {
+        tiny_model s;
+        mtan_train_config config;
+        tiny_open(&s, TINY_FULL_TIME, RECORDS);
+        for (size_t k = 0; k < s.count; k++) s.weights[k] *= 3; /* so that times differ */
+        s.config.samples = i ? SAMPLES : 1;
+        ASSERT(s.config.ref_points == 6 && s.config.latent == 5 && s.count <= 4096);
+        ASSERT_EQ(MTAN_OK, mtan_model_init(&s.model, &s.config, s.weights, s.count));
+        for (int32_t b = 0; b < RECORDS; b++) {
+            s.records[b].noise = zero, s.records[b].n_noise = SAMPLES * 6 * 5;
+            for (int32_t k = 0; k < TINY_EVENTS; k++) s.labels[b * TINY_EVENTS + k] = (b + k) % 2;
+        }
+        mtan_train_config_init(&config);
+        tiny_train(&s, &config);
+        ASSERT_EQ(MTAN_OK, mtan_train_gradient(&s.trainer, s.records, RECORDS, 1, &report[i]));
+        if (i)
+            ASSERT(check_norm("gradient", s.trainer.gradient, gradient, s.count, 0,
+                              sizeof(mtan_real) == sizeof(double) ? 1e-13 : 1e-5));
+        for (size_t k = 0; k < s.count; k++) gradient[k] = (double)s.trainer.gradient[k];
+        ASSERT(tiny_close(&s));
+    }
+    ASSERT(fabs(report[1].ce - report[0].ce) <= 1e-6 * report[0].ce);
+    ASSERT(report[1].correct == report[0].correct && report[1].labels == report[0].labels);
     PASS();
 }
 
@@ -375,10 +484,24 @@ SUITE(training_suite) {
         greatest_set_test_suffix(tiny_names[kind]);
         RUN_TEST1(loss_is_that_of_the_gradient, (tiny_kind)kind);
         greatest_set_test_suffix(tiny_names[kind]);
-        RUN_TEST1(threads_change_no_bit, (tiny_kind)kind);
+        RUN_TESTp(threads_change_no_bit, (tiny_kind)kind, 0.0);
     }
     for (int kind = TINY_ENC; kind <= TINY_FULL; kind++) {
         greatest_set_test_suffix(tiny_names[kind]);
-        RUN_TEST1(ranks_change_no_bit, (tiny_kind)kind);
+        RUN_TESTp(ranks_change_no_bit, (tiny_kind)kind, 0.0);
     }
+    static const tiny_kind heads[] = {TINY_ENC, TINY_ENC_TIME,
+                                      TINY_FULL_TIME}; /* two layers, its input, a folded one */
+    for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "%s_dropout", tiny_names[heads[i]]);
+        greatest_set_test_suffix(name);
+        RUN_TESTp(threads_change_no_bit, heads[i], 0.3);
+    }
+    greatest_set_test_suffix("enc_dropout");
+    RUN_TESTp(ranks_change_no_bit, TINY_ENC, 0.3);
+    RUN_TESTp(ranks_fail_together, 2, 0);
+    RUN_TESTp(ranks_fail_together, 4, 36);
+    RUN_TEST(loss_over_ranks_moves_no_gradient);
+    RUN_TEST(samples_of_a_time_share_its_label);
 }
