@@ -89,10 +89,73 @@ TEST nothing_asked_nothing_written(void) {
     PASS();
 }
 
+/* Series `series` of the data set against row `row` of the golden arrays (C, length) and (C, SYNTHETIC_TRUTH). */
+static int same_series(const dataset *d, size_t series, size_t C, const double *times, const double *values,
+                       const double *truth) {
+    const dataset_record *r = &d->records[series];
+    const mtan_event *e = d->events + r->event0, *t = d->truth + r->truth0;
+    size_t next[SYNTHETIC_CHANNELS] = {0};
+    int32_t distinct = 0;
+    if (r->n_events != (int32_t)(C * LENGTH) || r->n_truth != (int32_t)(C * SYNTHETIC_TRUTH)) return 0;
+    for (size_t i = 0; i < C * LENGTH; i++) {
+        const size_t c = (size_t)e[i].channel, at = c * LENGTH + next[c]++;
+        if (next[c] > LENGTH || !(fabs((double)e[i].time - times[at]) <= 6e-8) ||
+            !(fabs((double)e[i].value - values[at]) <= 2e-7))
+            return 0;
+        if (i > 0 && (e[i].time < e[i - 1].time || (!(e[i].time > e[i - 1].time) && e[i].channel < e[i - 1].channel)))
+            return 0;
+        distinct += i == 0 || e[i].time > e[i - 1].time;
+    }
+    for (size_t i = 0; i < C * SYNTHETIC_TRUTH; i++)
+        if (t[i].channel != (int32_t)(i % C) || !(fabs((double)t[i].time - (double)(i / C) / 99) <= 6e-8) ||
+            !(fabs((double)t[i].value - truth[i % C * SYNTHETIC_TRUTH + i / C]) <= 2e-7))
+            return 0;
+    return r->n_times == distinct;
+}
+
+/* The first and the last series of each set, through the loader; values to the rounding of float. */
+TEST data_sets_are_the_references(void) {
+    static const struct {
+        const char *kind;
+        uint32_t seed;
+        size_t n, few, channels;
+    } sets[] = {{"smooth", 0, N, 3, 1}, {"sine", 1, N, 3, 1}, {"irregular", 2, 50, 2, SYNTHETIC_CHANNELS}};
+    double times[6 * SYNTHETIC_CHANNELS * LENGTH], values[6 * SYNTHETIC_CHANNELS * LENGTH], truth[6 * MOST];
+    char name[32];
+    dataset d;
+    for (size_t k = 0; k < 3; k++) {
+        const size_t few = sets[k].few, C = sets[k].channels, row = C * LENGTH, curve = C * SYNTHETIC_TRUTH;
+        snprintf(name, sizeof name, "%s.times", sets[k].kind);
+        ASSERT(golden_read("synthetic.safetensors", name, MTAN_DTYPE_F64, times, 2 * few * row));
+        snprintf(name, sizeof name, "%s.values", sets[k].kind);
+        ASSERT(golden_read("synthetic.safetensors", name, MTAN_DTYPE_F64, values, 2 * few * row));
+        snprintf(name, sizeof name, "%s.truth", sets[k].kind);
+        ASSERT(golden_read("synthetic.safetensors", name, MTAN_DTYPE_F64, truth, 2 * few * curve));
+        ASSERT(synthetic_load(&d, sets[k].kind, sets[k].n, LENGTH, sets[k].seed));
+        ASSERT(arrlenu(d.records) == sets[k].n && arrlenu(d.channels) == C && arrlenu(d.labels) == 0);
+        for (size_t i = 0; i < 2 * few; i++)
+            ASSERT(same_series(&d, i < few ? i : sets[k].n - 2 * few + i, C, times + i * row, values + i * row,
+                               truth + i * curve));
+        dataset_free(&d);
+    }
+    PASS();
+}
+
+TEST impossible_sets_are_refused(void) {
+    dataset d;
+    ASSERT(!synthetic_load(&d, "square", 10, 20, 0) && strstr(d.error, "'square'"));
+    ASSERT(!synthetic_load(&d, "smooth", 0, 20, 0) && strstr(d.error, "0 synthetic series"));
+    ASSERT(!synthetic_load(&d, "smooth", 10, 0, 0) && !synthetic_load(&d, "irregular", SIZE_MAX, 2, 0));
+    ASSERT(!synthetic_load(&d, "sine", 2, SIZE_MAX, 0) && !synthetic_load(&d, "sine", 1 << 20, 1 << 20, 0));
+    PASS();
+}
+
 SUITE(synthetic_suite) {
     RUN_TEST(kernel_smoother_is_the_references);
     RUN_TEST(sine_wave_is_the_references);
     RUN_TEST(irregular_channels_are_the_references);
     RUN_TEST(split_is_the_references);
     RUN_TEST(nothing_asked_nothing_written);
+    RUN_TEST(data_sets_are_the_references);
+    RUN_TEST(impossible_sets_are_refused);
 }

@@ -27,6 +27,8 @@
 #include "../platform/threads.h"
 #include "../simd/mtan_simd.h"
 #include "data/physionet.h"
+#include "data/prep.h"
+#include "data/split.h"
 
 static const char usage[] =
     "usage: bench [--data DIR] [--rows A,B] [--backend NAME] [--threads N] [--repeat N] [--quick] [--quiet]\n"
@@ -127,15 +129,15 @@ static void start_pool(mtan_pool *pool, int threads) {
 /* ---- records ---- */
 
 /* Everything a batch needs, once for events as they are and once with a tenth of the time points hidden. */
-typedef struct dataset {
-    physionet raw;
+typedef struct workload {
+    dataset raw;
     mtan_record *records; /* (n) all events */
     mtan_record *shown;   /* (n) events of about 90 % of the time points; all events are the targets */
     mtan_event *kept;
     int32_t *labels;
     int32_t n;
     mtan_bounds bounds; /* of one record */
-} dataset;
+} workload;
 
 /* Labels are coins: their values change no time. The same coin hides time points, one throw per time. */
 static uint32_t coin(uint32_t record, uint32_t index) {
@@ -145,60 +147,64 @@ static uint32_t coin(uint32_t record, uint32_t index) {
     return out[0];
 }
 
-static int32_t hide_times(mtan_event *kept, const physionet_record *r, uint32_t number) {
+static int32_t hide_times(mtan_event *kept, const mtan_event *events, int32_t n_events, uint32_t number) {
     int32_t n = 0;
     uint32_t time = 0;
-    for (int32_t j = 0; j < r->n_events; j++) {
-        if (j > 0 && r->events[j].time > r->events[j - 1].time) time++;
-        if (coin(number, time) % 10 != 0) kept[n++] = r->events[j];
+    for (int32_t j = 0; j < n_events; j++) {
+        if (j > 0 && events[j].time > events[j - 1].time) time++;
+        if (coin(number, time) % 10 != 0) kept[n++] = events[j];
     }
     return n;
 }
 
-static void make_records(dataset *d, int with_hidden) {
-    const size_t n = d->raw.n;
-    size_t events = 0;
-    for (size_t i = 0; i < n; i++) events += (size_t)d->raw.records[i].n_events;
+static void make_records(workload *d, int with_hidden) {
+    const size_t n = arrlenu(d->raw.records);
+    size_t events = arrlenu(d->raw.events);
     d->n = (int32_t)n;
     d->records = calloc(n, sizeof *d->records);
     d->shown = with_hidden ? calloc(n, sizeof *d->shown) : NULL;
     d->labels = allocate(n * sizeof *d->labels);
     d->kept = with_hidden ? allocate(events * sizeof *d->kept) : NULL;
     if (!d->records || (with_hidden && !d->shown)) die("out of memory");
-    memset(&d->bounds, 0, sizeof d->bounds);
+    d->bounds = dataset_bounds(&d->raw);
     events = 0;
     for (size_t i = 0; i < n; i++) {
-        const physionet_record *r = &d->raw.records[i];
         mtan_record *all = &d->records[i];
+        *all = dataset_view(&d->raw, i);
         d->labels[i] = (int32_t)(coin((uint32_t)i, UINT32_MAX) & 1);
-        all->events = r->events, all->n_events = r->n_events, all->labels = &d->labels[i];
-        all->id = mtan_hash(&r->id, sizeof r->id);
+        all->labels = &d->labels[i];
         if (with_hidden) {
             mtan_record *part = &d->shown[i];
             *part = *all;
-            part->targets = r->events, part->n_targets = r->n_events;
+            part->targets = all->events, part->n_targets = all->n_events;
             part->events = d->kept + events;
-            events += (size_t)(part->n_events = hide_times(d->kept + events, r, (uint32_t)i));
+            events += (size_t)(part->n_events = hide_times(d->kept + events, all->events, all->n_events, (uint32_t)i));
         }
-        if (r->n_events > d->bounds.events) d->bounds.events = r->n_events;
-        if (r->n_times > d->bounds.times) d->bounds.times = r->n_times;
     }
 }
 
-static void load(dataset *d, const char *path, size_t made, int with_hidden) {
+/* Values as published, parts of 48 hours. */
+static void normalise(dataset *raw) {
+    prep p;
+    split all;
+    memset(&all, 0, sizeof all);
+    for (size_t i = 0; i < arrlenu(raw->records); i++) arrput(all.part[SPLIT_TRAIN], (int32_t)i);
+    prep_fit(&p, raw, &all, PREP_PUBLISHED, 48, NULL);
+    prep_apply(&p, raw, &all);
+    prep_free(&p), split_free(&all);
+}
+
+static void load(workload *d, const char *path, size_t made, int with_hidden) {
     if (path) {
-        if (!physionet_read(&d->raw, path)) {
-            fprintf(stderr, "%s\n", d->raw.error);
-            exit(2);
-        }
-        physionet_normalise(&d->raw);
-    } else if (!physionet_generate(&d->raw, made, PHYSIONET_CHANNELS, 1)) die("out of memory");
+        if (!physionet_load(&d->raw, path, 'a')) die("%s", d->raw.error);
+        normalise(&d->raw);
+    } else physionet_generate(&d->raw, made, PHYSIONET_CHANNELS, 1);
     make_records(d, with_hidden);
 }
 
-static void unload(dataset *d) {
+static void unload(workload *d) {
     free(d->records), free(d->shown), free(d->labels), free(d->kept);
-    physionet_free(&d->raw);
+    dataset_free(&d->raw);
 }
 
 /* ---- operations, counted: multiply-adds of the folded models for one record; a pass back costs two passes forward ----
@@ -359,7 +365,7 @@ typedef struct result {
 } result;
 
 /* Averages over the records that the batches take. Times are shown in the proportion in which cells are. */
-static shape average(const mtan_record *records, const dataset *d, int32_t n) {
+static shape average(const mtan_record *records, const workload *d, int32_t n) {
     shape s = {0, 0, 0};
     double cells = 0;
     for (int32_t i = 0; i < n; i++) {
@@ -371,7 +377,7 @@ static shape average(const mtan_record *records, const dataset *d, int32_t n) {
     return s;
 }
 
-static result time_row(const work *w, const dataset *d, const mtan_backend *backend, int threads, int repeat) {
+static result time_row(const work *w, const workload *d, const mtan_backend *backend, int threads, int repeat) {
     result r = {w->name, backend->name, threads, 0, repeat, 0, 0, 0};
     double *times = allocate((size_t)repeat * sizeof *times);
     mtan_recipe recipe;
@@ -524,7 +530,7 @@ static double resident(void) {
 static void train_in_memory(const options *o) {
     const work *w = &works[0];
     mtan_recipe recipe;
-    dataset d;
+    workload d;
     engine e;
     load(&d, o->data, SET_A, 0);
     check(w->recipe, mtan_recipe_named(&recipe, w->recipe, MTAN_FAITHFUL));
@@ -699,7 +705,7 @@ static void describe_machine(const options *o) {
     json_text(o->json, "compiler", compiler, "},\n");
 }
 
-static void describe_data(const options *o, const dataset *d) {
+static void describe_data(const options *o, const workload *d) {
     const physionet_summary s = physionet_summarise(&d->raw);
     printf("%s: %zu records; time stamps %.1f +- %.1f, at most %d; cells %.1f +- %.1f, at most %d; of 41 channels %.1f "
            "never "
@@ -776,7 +782,7 @@ static void report_peak(const options *o, plan *p) {
     if (o->json) fputs("],\n", o->json);
 }
 
-static void report_rows(const options *o, const plan *p, const dataset *d) {
+static void report_rows(const options *o, const plan *p, const workload *d) {
     int first = 1;
     if (o->json) fputs("\"rows\": [", o->json);
     printf("\n%-18s %-10s %7s %6s %14s %10s %8s\n", "work", "backend", "threads", "batch", "ms per record", "GFLOP/s",
@@ -818,7 +824,7 @@ static const growth growths[] = {{"records", 2, 1, 1, 1, 1},
 
 /* Seconds of a step before and after doubling, and their ratio: medians over pairs of steps taken in turn. */
 static void time_growth(const growth *g, const mtan_backend *backend, int records, int repeat, double took[3]) {
-    dataset d[2];
+    workload d[2];
     engine e[2];
     double *times = allocate(3 * (size_t)repeat * sizeof *times);
     for (int i = 0; i < 2; i++) {
@@ -828,9 +834,8 @@ static void time_growth(const growth *g, const mtan_backend *backend, int record
         recipe.config.enc_hidden *= i ? g->hidden : 1;
         recipe.config.channels *= i ? g->channels : 1;
         memset(&d[i], 0, sizeof d[i]);
-        if (!physionet_generate(&d[i].raw, (size_t)(records * (i ? g->records : 1)), recipe.config.channels,
-                                i ? 1 : g->density))
-            die("out of memory");
+        physionet_generate(&d[i].raw, (size_t)(records * (i ? g->records : 1)), recipe.config.channels,
+                           i ? 1 : g->density);
         make_records(&d[i], 0);
         engine_start(&e[i], &recipe.config, 1, d[i].n, recipe.lr, backend, 1, d[i].bounds);
         engine_run(&e[i], d[i].records, d[i].n);
@@ -917,7 +922,7 @@ static const work *find_work(const char *name) {
 static int json_row(const options *o) {
     const work *w = find_work(o->json_row);
     const mtan_backend *backend = find_backend(o->backend);
-    dataset d;
+    workload d;
     result r;
     load(&d, o->data, MADE, 1);
     r = time_row(w, &d, backend, o->threads ? o->threads : 1, repetitions(o, w, backend));
@@ -930,7 +935,7 @@ static int json_row(const options *o) {
 static int whole_report(options *o) {
     plan p = make_plan(o);
     const mtan_backend *best = o->backend ? p.backend[0] : mtan_backend_best();
-    dataset d;
+    workload d;
     o->json = fopen("build/bench.json", "w");
     if (!o->json) die("build/bench.json: cannot be written");
     load(&d, o->data, MADE, 1);

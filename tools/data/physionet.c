@@ -1,24 +1,23 @@
-/* See physionet.h. Sections: parsing of one file; tar; where the files come from; what is done to the records. */
+/* See physionet.h. Sections: one file of a record; tar; outcomes; where the files come from; statistics. */
 #define _POSIX_C_SOURCE 200809L
 #include "physionet.h"
 
 #include <dirent.h>
 #include <limits.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#ifdef MTAN_ZLIB
-#include <zlib.h>
-#endif
+
+#include "gzip.h"
 
 #define QUANTUM 0.016 /* hours: the published code's rounding of times */
 enum {
     MOST_BYTES = 1 << 20, /* of one file; the largest of set-a has 30 kB */
     MOST_TOTAL = 1 << 28, /* of one archive, unpacked; set-a has 30 MB */
-    MOST_HOURS = 10000    /* so that ticks and hours stay small */
+    MOST_HOURS = 10000,   /* so that ticks and hours stay small */
+    MOST_ID = 99999999,
+    PATH_BYTES = 4096
 };
 
 static const char *const channels[PHYSIONET_CHANNELS] = {
@@ -28,50 +27,47 @@ static const char *const channels[PHYSIONET_CHANNELS] = {
     "NIMAP",     "NISysABP",  "PaCO2",       "PaO2",       "pH",      "Platelets", "RespRate", "SaO2",    "SysABP",
     "Temp",      "TroponinI", "TroponinT",   "Urine",      "WBC"};
 
-const char *physionet_channel(int32_t channel) {
-    return channel >= 0 && channel < PHYSIONET_CHANNELS ? channels[channel] : NULL;
-}
-
-/* ---- reading one file ---- */
+/* ---- one file ---- */
 
 typedef struct observation {
-    int32_t tick, channel, line; /* time in quanta; where it stood, so that sums run in the file's order */
-    double value;
+    int32_t tick, channel, order; /* time in quanta; place in the file, so that sorting keeps it */
+    float value;
 } observation;
 
+typedef struct numbered {
+    int32_t id, value;
+} numbered;
+
+static int by_id(const void *left, const void *right) {
+    const numbered *a = left, *b = right;
+    return a->id < b->id ? -1 : a->id > b->id;
+}
+
+/* Sorts; the first id that is there twice, or -1. */
+static int32_t sort_by_id(numbered *list, size_t n) {
+    if (n) qsort(list, n, sizeof *list, by_id);
+    for (size_t i = 1; i < n; i++)
+        if (list[i].id == list[i - 1].id) return list[i].id;
+    return -1;
+}
+
 typedef struct reader {
-    physionet *data;
-    size_t records, events, seen; /* how many the arrays can hold */
-    observation *observation;     /* of the file being read */
-    size_t *first;                /* (records) first event of each: the array moves while it grows */
-    size_t n_events, n_seen;
-    char *text; /* MOST_BYTES + 1: the file being read */
+    dataset *data;
+    numbered *outcomes; /* stb_ds array: ids and classes, ascending */
+    char *text;         /* (MOST_BYTES + 1) the file being read */
+    size_t length[PHYSIONET_CHANNELS];
+
+    observation *seen; /* stb_ds array: of the file being read */
+    int32_t tick;      /* of the row being read: all lines of one time that follow each other */
+    float mean[PHYSIONET_CHANNELS], count[PHYSIONET_CHANNELS]; /* of that row */
 } reader;
 
-static int fail(reader *r, const char *format, ...) {
-    va_list arguments;
-    memcpy(r->data->error, "mtan: ", 7);
-    va_start(arguments, format);
-    vsnprintf(r->data->error + 6, sizeof r->data->error - 6, format, arguments);
-    va_end(arguments);
-    return 0;
-}
-
-/* Room for n elements in an array that may move; growth by half keeps the copies linear. */
-static int reserve(reader *r, void *array, size_t *capacity, size_t n, size_t size) {
-    void *old, *grown;
-    if (n <= *capacity) return 1;
-    n += n / 2 + 64;
-    memcpy(&old, array, sizeof old);
-    if (n > SIZE_MAX / size || !(grown = realloc(old, n * size))) return fail(r, "out of memory");
-    memcpy(array, &grown, sizeof grown);
-    *capacity = n;
-    return 1;
-}
-
-static int32_t find_channel(const char *name, size_t length) {
-    for (int32_t c = 0; c < PHYSIONET_CHANNELS; c++)
-        if (strlen(channels[c]) == length && memcmp(channels[c], name, length) == 0) return c;
+/* The same parameters come in the same order time after time: the search begins behind the last one found. */
+static int32_t find_channel(const reader *r, const char *name, size_t length, int32_t last) {
+    for (int32_t i = 1; i <= PHYSIONET_CHANNELS; i++) {
+        const int32_t c = (last + i) % PHYSIONET_CHANNELS;
+        if (r->length[c] == length && memcmp(channels[c], name, length) == 0) return c;
+    }
     return -1;
 }
 
@@ -84,26 +80,45 @@ static int32_t parse_digits(const char **at, int32_t most) {
     return *at == start ? -1 : x;
 }
 
-/* "HH:MM,Parameter,Value" into the reader's list; a parameter that is not ours is skipped before its value is read. */
-static int parse_line(reader *r, char *text, const char *file, int32_t line) {
-    const char *at = text;
-    const int32_t hours = parse_digits(&at, MOST_HOURS), colon = *at == ':',
-                  minutes = colon ? (at++, parse_digits(&at, 59)) : -1;
-    const char *name, *comma;
-    observation o;
+static void end_row(reader *r) {
+    for (int32_t c = 0; c < PHYSIONET_CHANNELS; c++) {
+        if (r->count[c] > 0) {
+            const observation o = {r->tick, c, (int32_t)arrlen(r->seen), r->mean[c]};
+            arrput(r->seen, o);
+        }
+        r->count[c] = 0;
+    }
+}
+
+/* The published code's running mean, every step rounded to float32. */
+static void observe(reader *r, int32_t tick, int32_t channel, float value) {
+    float *mean = &r->mean[channel], *count = &r->count[channel];
+    if (tick != r->tick) end_row(r), r->tick = tick;
+    if (*count > 0) {
+        const float sum = *mean * *count;
+        *mean = (sum + value) / (*count + 1);
+    } else *mean = value;
+    *count += 1;
+}
+
+/* "HH:MM,Parameter,Value"; a parameter that is not ours is skipped before its value is read. *last: channel found. */
+static int parse_line(reader *r, const char *text, const char *file, int line, int32_t *last) {
+    const char *at = text, *name, *comma;
+    const int32_t hours = parse_digits(&at, MOST_HOURS);
+    const int32_t minutes = *at == ':' ? (at++, parse_digits(&at, 59)) : -1;
+    int32_t channel;
+    double value;
     char *end;
-    if (hours < 0 || minutes < 0 || *at != ',') return fail(r, "%s:%d: no time of the form HH:MM", file, (int)line);
+    if (hours < 0 || minutes < 0 || *at != ',')
+        return dataset_fail(r->data, "%s:%d: no time of the form HH:MM", file, line);
     name = at + 1;
-    if (!(comma = strchr(name, ','))) return fail(r, "%s:%d: not three fields", file, (int)line);
-    if ((o.channel = find_channel(name, (size_t)(comma - name))) < 0) return 1;
-    o.value = strtod(comma + 1, &end);
+    if (!(comma = strchr(name, ','))) return dataset_fail(r->data, "%s:%d: not three fields", file, line);
+    if ((channel = find_channel(r, name, (size_t)(comma - name), *last)) < 0) return 1;
+    value = strtod(comma + 1, &end);
     while (*end == ' ' || *end == '\r') end++;
-    if (end == comma + 1 || *end || !(fabs(o.value) <= 1e30))
-        return fail(r, "%s:%d: the value is not a number", file, (int)line);
-    o.tick = (int32_t)rint((hours + minutes / 60.0) / QUANTUM);
-    o.line = line;
-    if (!reserve(r, &r->observation, &r->seen, r->n_seen + 1, sizeof o)) return 0;
-    r->observation[r->n_seen++] = o;
+    if (end == comma + 1 || *end || !(fabs(value) <= 1e30))
+        return dataset_fail(r->data, "%s:%d: the value is not a number", file, line);
+    observe(r, (int32_t)rint((hours + minutes / 60.0) / QUANTUM), *last = channel, (float)value);
     return 1;
 }
 
@@ -111,65 +126,64 @@ static int compare_observations(const void *left, const void *right) {
     const observation *a = left, *b = right;
     if (a->tick != b->tick) return a->tick < b->tick ? -1 : 1;
     if (a->channel != b->channel) return a->channel < b->channel ? -1 : 1;
-    return a->line < b->line ? -1 : a->line > b->line;
+    return a->order < b->order ? -1 : a->order > b->order;
 }
 
-/* The observations of a file as a record: sorted, repeats averaged. */
-static int add_record(reader *r, int32_t id) {
-    physionet *d = r->data;
-    physionet_record record = {NULL, 0, 0, 0};
-    size_t capacity = r->records;
-    record.id = id;
-    if (!reserve(r, &d->records, &capacity, d->n + 1, sizeof record) ||
-        !reserve(r, &r->first, &r->records, d->n + 1, sizeof *r->first) ||
-        !reserve(r, &d->events, &r->events, r->n_events + r->n_seen, sizeof *d->events))
-        return 0;
-    r->first[d->n] = r->n_events;
-    if (r->n_seen) qsort(r->observation, r->n_seen, sizeof *r->observation, compare_observations);
-    for (size_t i = 0, j; i < r->n_seen; i = j) {
-        const observation *o = &r->observation[i];
-        mtan_event *e = &d->events[r->n_events + (size_t)record.n_events++];
-        double sum = 0;
-        for (j = i; j < r->n_seen && r->observation[j].tick == o->tick && r->observation[j].channel == o->channel; j++)
-            sum += r->observation[j].value;
-        e->time = (mtan_real)(o->tick * QUANTUM);
-        e->channel = o->channel;
-        e->value = (mtan_real)(sum / (double)(j - i));
-        record.n_times += i == 0 || o->tick != o[-1].tick;
-    }
-    r->n_events += (size_t)record.n_events;
-    d->records[d->n++] = record;
+static int in_order(const observation *o, size_t n) {
+    for (size_t i = 1; i < n; i++)
+        if (compare_observations(&o[i - 1], &o[i]) > 0) return 0;
     return 1;
+}
+
+/* The observations of a file as a record, with its label. */
+static void add_record(reader *r, int32_t id) {
+    dataset *d = r->data;
+    const size_t n = arrlenu(r->seen);
+    const numbered key = {id, 0}, *outcome = NULL;
+    char name[16];
+    if (arrlenu(r->outcomes)) outcome = bsearch(&key, r->outcomes, arrlenu(r->outcomes), sizeof key, by_id);
+    snprintf(name, sizeof name, "%d", (int)id);
+    dataset_add_record(d, name, -1);
+    if (outcome) dataset_add_label(d, outcome->value);
+    if (!in_order(r->seen, n)) qsort(r->seen, n, sizeof *r->seen, compare_observations);
+    for (size_t i = 0; i < n; i++) {
+        const observation *o = &r->seen[i];
+        dataset_add_event(d, (mtan_real)(float)(o->tick * QUANTUM), o->channel, (mtan_real)o->value);
+        arrlast(d->records).n_times += i == 0 || o->tick != o[-1].tick;
+    }
 }
 
 /* r->text, `bytes` long, is the file `file`. */
 static int parse_file(reader *r, size_t bytes, const char *file, int32_t id) {
     char *line = r->text, *end = r->text + bytes, *next;
-    r->n_seen = 0;
+    int32_t last = -1;
+    r->tick = 0;
+    arrsetlen(r->seen, 0);
     *end = 0;
-    if (strlen(r->text) != bytes) return fail(r, "%s: a zero byte in the text", file);
-    for (int32_t number = 1; line < end; line = next, number++) {
+    if (strlen(r->text) != bytes) return dataset_fail(r->data, "%s: a zero byte in the text", file);
+    for (int number = 1; line < end; line = next, number++) {
         char *stop = memchr(line, '\n', (size_t)(end - line));
         next = stop ? stop + 1 : end;
         if (stop) *stop = 0;
         if (number == 1 && strncmp(line, "Time,Parameter,Value", 20) != 0)
-            return fail(r, "%s:1: the first line is not Time,Parameter,Value", file);
-        if (number == 1 || strspn(line, " \r") == strlen(line)) continue;
-        if (!parse_line(r, line, file, number)) return 0;
+            return dataset_fail(r->data, "%s:1: the first line is not Time,Parameter,Value", file);
+        if (number == 1 || line[strspn(line, " \r")] == 0) continue;
+        if (!parse_line(r, line, file, number, &last)) return 0;
     }
-    return add_record(r, id);
+    end_row(r);
+    add_record(r, id);
+    return 1;
 }
 
 /* The record's id from a path that ends in <digits>.txt; -1 for any other. */
 static int32_t id_of(const char *path) {
     const char *slash = strrchr(path, '/'), *at = slash ? slash + 1 : path;
-    const int32_t id = parse_digits(&at, 99999999);
+    const int32_t id = parse_digits(&at, MOST_ID);
     return strcmp(at, ".txt") == 0 ? id : -1;
 }
 
 /* ---- tar: blocks of 512 bytes, a header before every file (POSIX ustar) ---- */
 
-#ifdef MTAN_ZLIB
 enum { BLOCK = 512 };
 
 /* An octal field of a header; -1 when it is none. */
@@ -189,189 +203,242 @@ static int checksum_holds(const unsigned char header[BLOCK]) {
     return sum == octal(header + 148, 8);
 }
 
-/* The whole number of bytes, or a failure that says whether the archive ended early or is damaged. */
-static int inflate_bytes(reader *r, gzFile archive, const char *path, void *out, size_t bytes) {
-    const int got = gzread(archive, out, (unsigned)bytes);
-    int code = Z_OK;
-    if (got == (int)bytes) return 1;
-    if (got < 0) return fail(r, "%s: %s", path, gzerror(archive, &code));
-    return fail(r, "%s: the archive ends early", path);
+static int tar_bytes(reader *r, text_stream *archive, void *out, size_t bytes) {
+    if (text_bytes(archive, out, bytes) == bytes) return 1;
+    if (archive->error[0]) return dataset_fail(r->data, "%s", archive->error);
+    return dataset_fail(r->data, "%s: the archive ends early", archive->name);
 }
 
 /* The file behind a header: parsed if it is a record, else passed over. */
-static int tar_member(reader *r, gzFile archive, const char *path, const unsigned char header[BLOCK], size_t size) {
+static int tar_member(reader *r, text_stream *archive, const unsigned char header[BLOCK], size_t size) {
     char name[101] = {0}, file[256];
     const char kind = (char)header[156];
     unsigned char passed[BLOCK];
     int32_t id;
     memcpy(name, header, 100);
     id = kind == '0' || kind == 0 ? id_of(name) : -1;
-    snprintf(file, sizeof file, "%.*s(%s)", 150, path, name);
-    if (id >= 0 && size > MOST_BYTES) return fail(r, "%s: larger than %d bytes", file, MOST_BYTES);
+    snprintf(file, sizeof file, "%.150s(%s)", archive->name, name);
+    if (id >= 0 && size > MOST_BYTES) return dataset_fail(r->data, "%s: larger than %d bytes", file, (int)MOST_BYTES);
     if (id >= 0) {
-        if (!inflate_bytes(r, archive, path, r->text, size) || !parse_file(r, size, file, id)) return 0;
+        if (!tar_bytes(r, archive, r->text, size) || !parse_file(r, size, file, id)) return 0;
         size = (BLOCK - size % BLOCK) % BLOCK;
     } else size = (size + BLOCK - 1) / BLOCK * BLOCK;
     for (; size > 0; size -= size < BLOCK ? size : BLOCK)
-        if (!inflate_bytes(r, archive, path, passed, size < BLOCK ? size : BLOCK)) return 0;
+        if (!tar_bytes(r, archive, passed, size < BLOCK ? size : BLOCK)) return 0;
     return 1;
 }
 
-/* After the last file: blocks of zeros. Reading to the end makes zlib compare the archive's own checksum. */
-static int tar_end(reader *r, gzFile archive, const char *path, size_t total) {
+/* After the last file: blocks of zeros. Reading to the end compares the checksum that gzip keeps there. */
+static int tar_end(reader *r, text_stream *archive) {
     unsigned char rest[BLOCK];
-    int got, code = Z_OK;
-    while ((got = gzread(archive, rest, sizeof rest)) > 0)
-        if ((total += (size_t)got) > MOST_TOTAL) return fail(r, "%s: unpacks to more than %d bytes", path, MOST_TOTAL);
-    gzerror(archive, &code);
-    return got == 0 && code == Z_OK ? 1 : fail(r, "%s: damaged: %s", path, gzerror(archive, &code));
+    while (text_bytes(archive, rest, sizeof rest) > 0) {
+    }
+    return archive->error[0] ? dataset_fail(r->data, "%s", archive->error) : 1;
 }
 
-static int read_members(reader *r, gzFile archive, const char *path) {
+static int read_members(reader *r, text_stream *archive) {
     unsigned char header[BLOCK];
-    for (size_t total = 0;;) {
+    for (;;) {
         long size;
-        if (!inflate_bytes(r, archive, path, header, BLOCK)) return 0;
-        if (header[0] == 0) return tar_end(r, archive, path, total);
-        if (!checksum_holds(header)) return fail(r, "%s: not a tar archive, or damaged: wrong checksum", path);
-        if ((size = octal(header + 124, 12)) < 0) return fail(r, "%s: a file of unreadable size", path);
-        if (size > MOST_TOTAL || (total += BLOCK + (size_t)size) > MOST_TOTAL)
-            return fail(r, "%s: unpacks to more than %d bytes", path, MOST_TOTAL);
-        if (!tar_member(r, archive, path, header, (size_t)size)) return 0;
+        if (!tar_bytes(r, archive, header, BLOCK)) return 0;
+        if (header[0] == 0) return tar_end(r, archive);
+        if (!checksum_holds(header))
+            return dataset_fail(r->data, "%s: not a tar archive, or damaged: wrong checksum", archive->name);
+        if ((size = octal(header + 124, 12)) < 0)
+            return dataset_fail(r->data, "%s: a file of unreadable size", archive->name);
+        if (size > MOST_TOTAL)
+            return dataset_fail(r->data, "%s: unpacks to more than %d bytes", archive->name, (int)MOST_TOTAL);
+        if (!tar_member(r, archive, header, (size_t)size)) return 0;
     }
 }
 
 static int read_archive(reader *r, const char *path) {
-    gzFile archive = gzopen(path, "rb");
-    int good;
-    if (!archive) return fail(r, "%s: cannot be opened", path);
-    good = read_members(r, archive, path);
-    gzclose(archive);
+    text_stream archive;
+    const int good =
+        text_open(&archive, path, MOST_TOTAL) ? read_members(r, &archive) : dataset_fail(r->data, "%s", archive.error);
+    text_close(&archive);
     return good;
 }
-#else
-static int read_archive(reader *r, const char *path) {
-    return fail(r, "%s: built without zlib: unpack the archive and name the folder of its .txt files", path);
+
+/* ---- outcomes ---- */
+
+/* "RecordID,SAPS-I,SOFA,Length_of_stay,Survival,In-hospital_death", all numbers. */
+static int parse_outcome(reader *r, const char *line) {
+    const char *at = line, *id_end = line;
+    const int32_t id = parse_digits(&id_end, MOST_ID);
+    double value = -1;
+    for (int i = 0; i < 6; i++) {
+        char *end;
+        value = strtod(at, &end);
+        if (end == at || *end != (i < 5 ? ',' : 0)) return 0;
+        at = end + 1;
+    }
+    const numbered outcome = {id, value > 0};
+    if (id < 0 || *id_end != ',' || (value < 0 || value > 0) == (value < 1 || value > 1)) return 0;
+    arrput(r->outcomes, outcome);
+    return 1;
 }
-#endif
+
+static int read_outcomes(reader *r, const char *path) {
+    static const char header[] = "RecordID,SAPS-I,SOFA,Length_of_stay,Survival,In-hospital_death";
+    text_stream s;
+    int good = text_open(&s, path, MOST_TOTAL);
+    while (good && text_line(&s)) {
+        if (s.number == 1 && strcmp(s.line, header) != 0)
+            good = dataset_fail(r->data, "%s:1: the first line is not %s", path, header);
+        if (s.number > 1 && s.line[strspn(s.line, " ")] && !parse_outcome(r, s.line))
+            good = dataset_fail(r->data, "%s:%zu: not six numbers of which the last is 0 or 1", path, s.number);
+    }
+    if (s.error[0]) good = dataset_fail(r->data, "%s", s.error);
+    text_close(&s);
+    return good;
+}
+
+static int join(reader *r, char out[PATH_BYTES], const char *folder, const char *name) {
+    if (snprintf(out, PATH_BYTES, "%s/%s", folder, name) < PATH_BYTES) return 1;
+    return dataset_fail(r->data, "%.100s...: the path is too long", folder);
+}
+
+static int read_outcomes_in(reader *r, const char *folder) {
+    static const char *const names[] = {"Outcomes-a.txt", "Outcomes-b.txt"};
+    struct stat status;
+    char path[PATH_BYTES];
+    int32_t twice;
+    for (int i = 0; i < 2; i++) {
+        if (!join(r, path, folder, names[i])) return 0;
+        if (stat(path, &status) == 0 && !read_outcomes(r, path)) return 0;
+    }
+    twice = sort_by_id(r->outcomes, arrlenu(r->outcomes));
+    return twice < 0 || dataset_fail(r->data, "%s: record %d has two outcomes", folder, (int)twice);
+}
 
 /* ---- where the files come from ---- */
 
 static int read_text(reader *r, const char *path, int32_t id) {
-    FILE *file = fopen(path, "rb");
-    size_t bytes;
-    if (!file) return fail(r, "%s: cannot be opened", path);
-    bytes = fread(r->text, 1, MOST_BYTES, file);
-    if (ferror(file) || fgetc(file) != EOF) {
-        fclose(file);
-        return fail(r, "%s: cannot be read, or larger than %d bytes", path, MOST_BYTES);
-    }
-    fclose(file);
-    return parse_file(r, bytes, path, id);
+    text_stream s;
+    size_t bytes = 0;
+    if (text_open(&s, path, MOST_BYTES)) bytes = text_bytes(&s, r->text, MOST_BYTES + 1);
+    const int good = s.error[0] ? dataset_fail(r->data, "%s", s.error) : parse_file(r, bytes, path, id);
+    text_close(&s);
+    return good;
 }
 
 static int read_folder(reader *r, const char *path) {
     DIR *folder = opendir(path);
     struct dirent *entry;
-    char file[4096];
+    char file[PATH_BYTES];
     int good = 1;
-    if (!folder) return fail(r, "%s: cannot be opened", path);
+    if (!folder) return dataset_fail(r->data, "%s: cannot be opened", path);
     while (good && (entry = readdir(folder)) != NULL) {
         const int32_t id = id_of(entry->d_name);
-        if (id < 0) continue;
-        if (snprintf(file, sizeof file, "%s/%s", path, entry->d_name) >= (int)sizeof file)
-            good = fail(r, "%s: the path is too long", path);
-        else good = read_text(r, file, id);
+        if (id >= 0) good = join(r, file, path, entry->d_name) && read_text(r, file, id);
     }
     closedir(folder);
     return good;
 }
 
-static int read_path(reader *r, const char *path) {
+/* The records from `first` on by id. Their events stay where they are. */
+static int sort_records(reader *r, const char *path, size_t first) {
+    dataset_record *records = r->data->records, *old;
+    const size_t n = arrlenu(records) - first;
+    numbered *order = tool_calloc(n, sizeof *order);
+    int32_t twice;
+    for (size_t i = 0; i < n; i++) {
+        order[i].id = (int32_t)strtol(dataset_name(r->data, first + i), NULL, 10);
+        order[i].value = (int32_t)i;
+    }
+    twice = sort_by_id(order, n);
+    old = memcpy(tool_calloc(n, sizeof *old), records + first, n * sizeof *old);
+    for (size_t i = 0; i < n; i++) records[first + i] = old[order[i].value];
+    free(order), free(old);
+    return twice < 0 || dataset_fail(r->data, "%s: record %d is there twice", path, (int)twice);
+}
+
+/* One set, from a file or a folder of texts. */
+static int read_set(reader *r, const char *path, int is_folder) {
+    const size_t first = arrlenu(r->data->records);
+    if (!(is_folder ? read_folder(r, path) : read_archive(r, path))) return 0;
+    if (arrlenu(r->data->records) == first)
+        return dataset_fail(r->data, "%s: no record: no file named <digits>.txt", path);
+    return sort_records(r, path, first);
+}
+
+/* Where a set of the folder is: 0 not there, 1 an archive, 2 a folder. */
+static int find_set(reader *r, char path[PATH_BYTES], const char *folder, char set) {
+    static const char *const endings[] = {".tar.gz", ".tar", ""};
     struct stat status;
-    char archive[4096];
-    if (stat(path, &status) != 0) return fail(r, "%s: no such file or folder", path);
-    if (!S_ISDIR(status.st_mode)) return read_archive(r, path);
-    if (snprintf(archive, sizeof archive, "%s/set-a.tar.gz", path) >= (int)sizeof archive)
-        return fail(r, "%s: the path is too long", path);
-    return stat(archive, &status) == 0 ? read_archive(r, archive) : read_folder(r, path);
+    for (int i = 0; i < 3; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "set-%c%s", set, endings[i]);
+        if (!join(r, path, folder, name)) return 0;
+        if (stat(path, &status) == 0) return S_ISDIR(status.st_mode) ? 2 : 1;
+    }
+    return 0;
 }
 
-static int compare_records(const void *left, const void *right) {
-    const physionet_record *a = left, *b = right;
-    return a->id < b->id ? -1 : a->id > b->id;
+static int read_sets(reader *r, const char *folder, const char *sets) {
+    char path[PATH_BYTES], above[PATH_BYTES];
+    int found = 0;
+    if (!read_outcomes_in(r, folder)) return 0;
+    for (const char *set = sets; *set; set++) {
+        const int kind = find_set(r, path, folder, *set);
+        if (kind && !read_set(r, path, kind == 2)) return 0;
+        if (!kind && found)
+            return dataset_fail(r->data, "%s: set-a is there, but no set-%c.tar.gz, .tar or folder", folder, *set);
+        if (!kind) break;
+        found++;
+    }
+    if (found) return 1;
+    return join(r, above, folder, "..") && read_outcomes_in(r, above) && read_set(r, folder, 1);
 }
 
-/* Events to their records now that the array stays, records by id. */
-static int finish(reader *r, const char *path) {
-    physionet *d = r->data;
-    mtan_event *exact = r->n_events ? realloc(d->events, r->n_events * sizeof *exact) : NULL;
-    if (exact) d->events = exact;
-    if (d->n == 0) return fail(r, "%s: no record: no file named <digits>.txt", path);
-    for (size_t i = 0; i < d->n; i++) d->records[i].events = d->events + r->first[i];
-    qsort(d->records, d->n, sizeof *d->records, compare_records);
-    for (size_t i = 1; i < d->n; i++)
-        if (d->records[i].id == d->records[i - 1].id)
-            return fail(r, "%s: record %d is there twice", path, (int)d->records[i].id);
-    return 1;
+static int read_path(reader *r, const char *path, const char *sets) {
+    struct stat status;
+    char folder[PATH_BYTES];
+    const char *slash = strrchr(path, '/');
+    if (stat(path, &status) != 0) return dataset_fail(r->data, "%s: no such file or folder", path);
+    if (S_ISDIR(status.st_mode)) return read_sets(r, path, sets);
+    if (snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".") >= PATH_BYTES)
+        return dataset_fail(r->data, "%.100s...: the path is too long", path);
+    return read_outcomes_in(r, folder) && read_set(r, path, 0);
 }
 
-/* Sets up, runs one way of filling, cleans up. */
-static int fill(physionet *data, reader *r, const char *path) {
-    memset(data, 0, sizeof *data);
-    memset(r, 0, sizeof *r);
-    r->data = data;
-    return (r->text = malloc(MOST_BYTES + 1)) && path ? 1 : fail(r, path ? "out of memory" : "no path given");
+static void describe(reader *r) {
+    dataset *d = r->data;
+    size_t n = arrlenu(d->records), labelled = arrlenu(d->labels);
+    for (int32_t c = 0; c < PHYSIONET_CHANNELS; c++) arrput(d->channels, tool_text(channels[c]));
+    if (labelled) arrput(d->classes, tool_text("survived")), arrput(d->classes, tool_text("died"));
+    if (labelled < n) dataset_note(d, "%zu of %zu records have no outcome", n - labelled, n);
+    snprintf(d->unit, sizeof d->unit, "hours");
 }
 
-static int close_reader(reader *r, int good) {
-    free(r->observation), free(r->first), free(r->text);
-    if (!good) physionet_free(r->data);
+int physionet_load(dataset *d, const char *path, int which) {
+    const char sets[] = {(char)(which == 'b' ? 'b' : 'a'), (char)(which == '2' ? 'b' : 0), 0};
+    reader *r = tool_calloc(1, sizeof *r);
+    int good;
+    memset(d, 0, sizeof *d);
+    r->data = d;
+    r->text = tool_realloc(NULL, MOST_BYTES + 1);
+    for (int32_t c = 0; c < PHYSIONET_CHANNELS; c++) r->length[c] = strlen(channels[c]);
+    if ((good = read_path(r, path, sets)) != 0) describe(r);
+    else dataset_free(d);
+    arrfree(r->outcomes), arrfree(r->seen);
+    free(r->text), free(r);
     return good;
 }
 
-int physionet_read(physionet *data, const char *path) {
-    reader r;
-    return close_reader(&r, fill(data, &r, path) && read_path(&r, path) && finish(&r, path));
-}
+/* ---- statistics ---- */
 
-void physionet_free(physionet *data) {
-    free(data->records), free(data->events);
-    data->records = NULL, data->events = NULL, data->n = 0;
-}
-
-/* ---- what is done to the records ---- */
-
-void physionet_normalise(physionet *data) {
-    mtan_real low[PHYSIONET_CHANNELS], high[PHYSIONET_CHANNELS];
-    int seen[PHYSIONET_CHANNELS] = {0};
-    for (size_t i = 0; i < data->n; i++)
-        for (int32_t j = 0; j < data->records[i].n_events; j++) {
-            const mtan_event e = data->records[i].events[j];
-            const int32_t c = e.channel;
-            low[c] = seen[c] && low[c] < e.value ? low[c] : e.value;
-            high[c] = seen[c] && high[c] > e.value ? high[c] : e.value;
-            seen[c] = 1;
-        }
-    for (size_t i = 0; i < data->n; i++)
-        for (int32_t j = 0; j < data->records[i].n_events; j++) {
-            mtan_event *e = &data->records[i].events[j];
-            const mtan_real most = high[e->channel];
-            e->time /= 48;
-            e->value = (e->value - low[e->channel]) / (most < 0 || most > 0 ? most : 1);
-        }
-}
-
-physionet_summary physionet_summarise(const physionet *data) {
+physionet_summary physionet_summarise(const dataset *d) {
     physionet_summary s;
-    double times2 = 0, cells2 = 0, n = data->n ? (double)data->n : 1;
+    double times2 = 0, cells2 = 0, n = arrlenu(d->records) ? (double)arrlenu(d->records) : 1;
     memset(&s, 0, sizeof s);
-    s.records = data->n;
-    for (size_t i = 0; i < data->n; i++) {
-        const physionet_record *r = &data->records[i];
+    s.records = arrlenu(d->records);
+    for (size_t i = 0; i < s.records; i++) {
+        const dataset_record *r = &d->records[i];
         int seen[PHYSIONET_CHANNELS] = {0}, channels_seen = 0;
-        for (int32_t j = 0; j < r->n_events; j++)
-            if (r->events[j].channel < PHYSIONET_CHANNELS) channels_seen += !seen[r->events[j].channel]++;
+        for (const mtan_event *e = d->events + r->event0; e < d->events + r->event0 + r->n_events; e++)
+            if (e->channel < PHYSIONET_CHANNELS) channels_seen += !seen[e->channel]++;
         s.times += r->n_times / n, times2 += (double)r->n_times * r->n_times / n;
         s.cells += r->n_events / n, cells2 += (double)r->n_events * r->n_events / n;
         s.never += (PHYSIONET_CHANNELS - channels_seen) / n;

@@ -4,7 +4,7 @@
  * record's times. The number of times is log-normal (quartiles 59, 72, 88: median 72, sigma 0.29), at most 203; the times
  * are even with jitter. Values are uniform: no kernel's time depends on them. */
 #include <math.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "physionet.h"
@@ -26,52 +26,37 @@ static double normal(mtan_mt19937 *rng) {
 }
 
 /* The events of one time. The draws do not depend on `density`, so that a larger one adds cells to the same record. */
-static int32_t make_time(mtan_event *events, mtan_mt19937 *rng, mtan_real time, const unsigned char *present,
-                         int32_t channels, double density) {
+static void make_time(dataset *d, mtan_mt19937 *rng, mtan_real time, const unsigned char *present, int32_t channels,
+                      double density) {
     int32_t n = 0;
     for (int32_t c = 0; c < channels; c++) {
         const double rate = habit[c % PHYSIONET_CHANNELS].rate * 1e-3 * PHYSIONET_CHANNELS / channels * density;
         const double draw = mtan_numpy_uniform(rng), value = mtan_numpy_uniform(rng);
         const int always = (c < DESCRIPTORS && !(time > 0)) || (c == channels - 1 && n == 0);
         if (!always && !(present[c] && draw < rate)) continue;
-        events[n].time = time;
-        events[n].channel = always && c >= DESCRIPTORS && HEART_RATE < channels ? HEART_RATE : c;
-        events[n++].value = (mtan_real)value;
+        dataset_add_event(d, time, always && c >= DESCRIPTORS && HEART_RATE < channels ? HEART_RATE : c,
+                          (mtan_real)value);
+        n++;
     }
-    return n;
 }
 
-int physionet_generate(physionet *data, size_t n, int32_t channels, double density) {
-    unsigned char *present = malloc((size_t)(channels > 0 ? channels : 1));
-    size_t room = 0, used = 0;
+void physionet_generate(dataset *d, size_t n, int32_t channels, double density) {
+    unsigned char *present = tool_calloc((size_t)channels, 1);
     mtan_mt19937 rng;
-    memset(data, 0, sizeof *data);
-    data->records = calloc(n ? n : 1, sizeof *data->records);
+    memset(d, 0, sizeof *d);
     mtan_mt_seed(&rng, 2012);
-    for (size_t i = 0; present && data->records && i < n; i++) {
-        physionet_record *r = &data->records[data->n];
+    for (size_t i = 0; i < n; i++) {
         const double length = fmin(MOST_TIMES, fmax(1, rint(72 * exp(0.29 * normal(&rng)))));
+        char name[24];
+        snprintf(name, sizeof name, "%zu", i);
+        dataset_add_record(d, name, -1);
         for (int32_t c = 0; c < channels; c++)
             present[c] = mtan_numpy_uniform(&rng) * 100 < habit[c % PHYSIONET_CHANNELS].present;
-        if (used + (size_t)(length * channels) > room) {
-            mtan_event *grown = realloc(data->events, (room = 2 * used + (size_t)(length * channels)) * sizeof *grown);
-            if (!grown) break;
-            data->events = grown;
+        for (int32_t t = 0; t < (int32_t)length; t++) {
+            const double jitter = t ? mtan_numpy_uniform(&rng) : 0;
+            make_time(d, &rng, (mtan_real)((t + jitter) / length), present, channels, density);
         }
-        r->id = (int32_t)i;
-        for (r->n_times = 0; r->n_times < (int32_t)length; r->n_times++) {
-            const double jitter = r->n_times ? mtan_numpy_uniform(&rng) : 0;
-            r->n_events += make_time(data->events + used + r->n_events, &rng,
-                                     (mtan_real)((r->n_times + jitter) / length), present, channels, density);
-        }
-        used += (size_t)r->n_events;
-        data->n++;
+        arrlast(d->records).n_times = (int32_t)length;
     }
     free(present);
-    for (size_t i = 0, at = 0; i < data->n; at += (size_t)data->records[i++].n_events)
-        data->records[i].events = data->events + at;
-    if (data->n == n) return 1;
-    physionet_free(data);
-    memcpy(data->error, "mtan: out of memory", 20);
-    return 0;
 }

@@ -2,9 +2,8 @@
 #include "tools/data/synthetic.h"
 
 #include <math.h>
-#include <stdlib.h>
-
-#include "mtan.h"
+#include <stdio.h>
+#include <string.h>
 
 /* numpy.random after seed(): the twister, and the second half of the last pair of normals. */
 typedef struct {
@@ -117,4 +116,66 @@ void synthetic_irregular(uint32_t seed, size_t n, size_t length, double *times, 
                 *truth++ = channel_value(c, even(i, SYNTHETIC_TRUTH), a, b);
         }
     }
+}
+
+/* ---- As a data set ---- */
+
+enum { MOST_NUMBERS = 1 << 26 }; /* of one array: 512 MB */
+
+/* One series of C channels, each with its own ascending times (C, length): merged by time, then by channel. */
+static void add_events(dataset *d, size_t C, size_t length, const double *times, const double *values) {
+    size_t next[SYNTHETIC_CHANNELS] = {0};
+    dataset_record *r = &arrlast(d->records);
+    for (size_t k = 0; k < C * length; k++) {
+        size_t first = C;
+        for (size_t c = 0; c < C; c++)
+            if (next[c] < length &&
+                (first == C || (mtan_real)times[c * length + next[c]] < (mtan_real)times[first * length + next[first]]))
+                first = c;
+        const size_t at = first * length + next[first]++;
+        const mtan_real time = (mtan_real)times[at];
+        if (k == 0 || time > arrlast(d->events).time) r->n_times++;
+        dataset_add_event(d, time, (int32_t)first, (mtan_real)values[at]);
+    }
+}
+
+/* The curves of one series (C, SYNTHETIC_TRUTH), by time, then by channel. */
+static void add_truth(dataset *d, size_t C, const double *truth) {
+    for (size_t i = 0; i < SYNTHETIC_TRUTH; i++)
+        for (size_t c = 0; c < C; c++) {
+            const mtan_event e = {(mtan_real)even(i, SYNTHETIC_TRUTH), (int32_t)c,
+                                  (mtan_real)truth[c * SYNTHETIC_TRUTH + i]};
+            arrput(d->truth, e);
+        }
+    arrlast(d->records).n_truth = (int32_t)(C * SYNTHETIC_TRUTH);
+}
+
+int synthetic_load(dataset *d, const char *kind, size_t n, size_t length, uint32_t seed) {
+    const int smooth_set = strcmp(kind, "smooth") == 0, sine_set = strcmp(kind, "sine") == 0;
+    const size_t C = smooth_set || sine_set ? 1 : SYNTHETIC_CHANNELS, row = C * length, curve = C * SYNTHETIC_TRUTH;
+    double *times, *values, *truth;
+    char name[24];
+    memset(d, 0, sizeof *d);
+    if (!smooth_set && !sine_set && strcmp(kind, "irregular") != 0)
+        return dataset_fail(d, "no synthetic data set '%.40s': there are smooth, sine and irregular", kind);
+    if (n == 0 || length == 0 || n > MOST_NUMBERS / curve || length > MOST_NUMBERS / C / n)
+        return dataset_fail(d, "%zu synthetic series of %zu points: none at all, or more than memory should hold", n,
+                            length);
+    times = tool_calloc(n * row, sizeof *times), values = tool_calloc(n * row, sizeof *values);
+    truth = tool_calloc(n * curve, sizeof *truth);
+    if (smooth_set) synthetic_smooth(seed, n, length, times, values, truth, NULL);
+    else if (sine_set) synthetic_sine(seed, n, length, times, values, truth);
+    else synthetic_irregular(seed, n, length, times, values, truth);
+    for (size_t i = 0; i < n; i++) {
+        snprintf(name, sizeof name, "%zu", i);
+        dataset_add_record(d, name, -1);
+        add_events(d, C, length, times + i * row, values + i * row);
+        add_truth(d, C, truth + i * curve);
+    }
+    for (size_t c = 0; c < C; c++) {
+        snprintf(name, sizeof name, "x%zu", c);
+        arrput(d->channels, tool_text(name));
+    }
+    free(times), free(values), free(truth);
+    return 1;
 }

@@ -6,8 +6,7 @@
 #ifndef MTAN_TOOLS_SYNTHETIC_H
 #define MTAN_TOOLS_SYNTHETIC_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "dataset.h"
 
 enum {
     SYNTHETIC_TRUTH = 100,  /* points of the noise-free curve */
@@ -29,5 +28,9 @@ void synthetic_sine(uint32_t seed, size_t n, size_t length, double *times, doubl
 /* irregularly_sampled_data_gen: three related channels, each at its own times, plus one number of noise per channel.
  * times, values (n, SYNTHETIC_CHANNELS, length); truth (n, SYNTHETIC_CHANNELS, SYNTHETIC_TRUTH) */
 void synthetic_irregular(uint32_t seed, size_t n, size_t length, double *times, double *values, double *truth);
+
+/* One of them by name (smooth, sine, irregular) as a data set, with the noise-free curve as truth. Times that were drawn
+ * twice stay two observations, as in the reference. As every loader: 1, or 0 with d->error set and nothing to free. */
+int synthetic_load(dataset *d, const char *kind, size_t n, size_t length, uint32_t seed);
 
 #endif

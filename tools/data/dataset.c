@@ -1,0 +1,150 @@
+/* See dataset.h. */
+#include "dataset.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *dataset_name(const dataset *d, size_t record) {
+    return d->names + d->records[record].name;
+}
+
+void dataset_add_record(dataset *d, const char *name, int32_t group) {
+    dataset_record r;
+    const size_t bytes = strlen(name) + 1;
+    memset(&r, 0, sizeof r);
+    r.event0 = arrlenu(d->events);
+    r.truth0 = arrlenu(d->truth);
+    r.label0 = arrlenu(d->labels);
+    r.name = arrlenu(d->names);
+    r.group = group;
+    memcpy(arraddnptr(d->names, bytes), name, bytes);
+    arrput(d->records, r);
+}
+
+void dataset_add_event(dataset *d, mtan_real time, int32_t channel, mtan_real value) {
+    const mtan_event e = {time, channel, value};
+    arrput(d->events, e);
+    arrlast(d->records).n_events++;
+}
+
+void dataset_add_label(dataset *d, int32_t label) {
+    arrput(d->labels, label);
+    arrlast(d->records).n_labels++;
+}
+
+/* A set without any event has no array. */
+static mtan_event *events_of(const dataset *d, const dataset_record *r) {
+    return r->n_events > 0 ? d->events + r->event0 : NULL;
+}
+
+/* ---- normal form ---- */
+
+static int before(const mtan_event *a, const mtan_event *b) {
+    return a->time < b->time || (!(a->time > b->time) && a->channel < b->channel);
+}
+
+/* Files mostly are. */
+static int in_order(const mtan_event *e, size_t n) {
+    for (size_t i = 1; i < n; i++)
+        if (before(&e[i], &e[i - 1])) return 0;
+    return 1;
+}
+
+/* Stable merge sort. */
+static void sort_events(mtan_event *e, mtan_event *spare, size_t n) {
+    size_t middle = n / 2, i = 0, j = middle, k = 0;
+    if (n < 2) return;
+    sort_events(e, spare, middle);
+    sort_events(e + middle, spare, n - middle);
+    if (!before(&e[middle], &e[middle - 1])) return;
+    while (i < middle && j < n) spare[k++] = before(&e[j], &e[i]) ? e[j++] : e[i++];
+    while (i < middle) spare[k++] = e[i++];
+    memcpy(e, spare, k * sizeof *e);
+}
+
+static int same_cell(const mtan_event *a, const mtan_event *b) {
+    return !before(a, b) && !before(b, a);
+}
+
+size_t dataset_end_record(dataset *d) {
+    dataset_record *r = &arrlast(d->records);
+    const size_t n = (size_t)r->n_events;
+    mtan_event *e = events_of(d, r), *spare;
+    size_t kept = 0;
+    r->n_times = 0;
+    if (!in_order(e, n)) {
+        spare = tool_calloc(n, sizeof *spare);
+        sort_events(e, spare, n);
+        free(spare);
+    }
+    for (size_t i = 0, j; i < n; i = j) {
+        double sum = 0;
+        for (j = i; j < n && same_cell(&e[i], &e[j]); j++) sum += (double)e[j].value;
+        r->n_times += i == 0 || e[i].time > e[kept - 1].time;
+        e[kept] = e[i];
+        e[kept++].value = (mtan_real)(sum / (double)(j - i));
+    }
+    r->n_events = (int32_t)kept;
+    arrsetlen(d->events, r->event0 + kept);
+    return n - kept;
+}
+
+/* ---- words ---- */
+
+void dataset_note(dataset *d, const char *format, ...) {
+    char text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    arrput(d->notes, tool_text(text));
+}
+
+int dataset_fail(dataset *d, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(d->error, sizeof d->error, format, arguments);
+    va_end(arguments);
+    return 0;
+}
+
+/* ---- for the library ---- */
+
+mtan_record dataset_view(const dataset *d, size_t record) {
+    const dataset_record *r = &d->records[record];
+    const char *name = dataset_name(d, record);
+    mtan_record view;
+    memset(&view, 0, sizeof view);
+    view.events = events_of(d, r);
+    view.n_events = r->n_events;
+    view.id = mtan_hash(name, strlen(name));
+    if (r->n_labels > 0) {
+        view.labels = d->labels + r->label0;
+        if (d->label_times) view.times = d->label_times + r->label0, view.n_times = r->n_labels;
+    }
+    return view;
+}
+
+mtan_bounds dataset_bounds(const dataset *d) {
+    mtan_bounds b = {0, 1, 1};
+    for (size_t i = 0; i < arrlenu(d->records); i++) {
+        const dataset_record *r = &d->records[i];
+        const int32_t times = d->label_times && r->n_labels > r->n_times ? r->n_labels : r->n_times;
+        if (r->n_events > b.events) b.events = r->n_events;
+        if (times > b.times) b.times = times;
+    }
+    return b;
+}
+
+static void free_texts(char **texts) {
+    for (size_t i = 0; i < arrlenu(texts); i++) free(texts[i]);
+    arrfree(texts);
+}
+
+void dataset_free(dataset *d) {
+    arrfree(d->records), arrfree(d->events), arrfree(d->truth), arrfree(d->labels), arrfree(d->label_times);
+    arrfree(d->names);
+    free_texts(d->channels), free_texts(d->classes), free_texts(d->notes);
+    d->channels = d->classes = d->notes = NULL;
+}

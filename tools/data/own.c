@@ -1,0 +1,270 @@
+/* See own.h. A whole file: the rows are kept in the order of the file, then grouped by record. */
+#include "own.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "field.h"
+#include "own_rows.h"
+
+/* The rows of record r are those at places start[r] to start[r + 1] - 1, in the order of the file. */
+typedef struct groups {
+    size_t *start;
+    uint32_t *order; /* which row stands at a place; NULL: the place's own */
+    const own_row *rows;
+} groups;
+
+typedef struct loader {
+    const own_options *options;
+    names records, channels, classes;
+    own_source events, labels;
+    own_row *rows;         /* of the events */
+    own_row *label_rows;   /* of labels of times */
+    int32_t *record_label; /* by record; shorter than the records where the last have none */
+    int32_t event_records; /* records of the events file: those behind are of the labels alone */
+    size_t labelled;       /* labels kept: of records, or rows of labels of times */
+    int per_time;
+    own_tally tally;
+
+    groups event_groups, label_groups;
+    own_row *mine, *mine_labels;          /* of one record */
+    int32_t *channel_place, *class_place; /* of names in order of appearance; NULL: they stay where they are */
+} loader;
+
+/* The record that a row belongs to. Rows of a record mostly follow each other: `last` is the one before, or -1. */
+static int32_t record_of(names *records, const csv_field *name, int32_t last) {
+    if (last >= 0 && strcmp(names_text(records, last), name->text) == 0) return last;
+    return names_add(records, name->text, name->length);
+}
+
+/* ---- events ---- */
+
+static own_outcome read_event(loader *l, own_row *row) {
+    own_source *s = &l->events;
+    const own_outcome got = own_source_next(s);
+    if (got != OWN_ROW_GOOD) return got;
+    row->record = record_of(&l->records, own_field(s, OWN_NAME), row->record);
+    if (row->record < 0) return own_complain(s, s->csv.line, "too many records"), OWN_ROW_FAILED;
+    return own_read_event(s, &l->channels, l->options->channels != NULL, l->options->skip_unknown, row);
+}
+
+static int read_events(loader *l, const char *path) {
+    own_row row;
+    own_outcome got;
+    memset(&row, 0, sizeof row);
+    row.record = -1;
+    if (!own_source_open(&l->events, path, 0, l->options->origin)) return 0;
+    while ((got = read_event(l, &row)) == OWN_ROW_GOOD || got == OWN_ROW_LEFT_OUT)
+        if (got == OWN_ROW_GOOD) arrput(l->rows, row);
+    l->event_records = names_count(&l->records);
+    return got == OWN_ROW_END;
+}
+
+/* ---- labels ---- */
+
+static own_outcome read_class(loader *l, int32_t *label) {
+    const csv_field *text = own_field(&l->labels, OWN_VALUE);
+    *label = MTAN_UNLABELED;
+    if (field_missing(text->text)) return l->labels.missing += !l->per_time, OWN_ROW_GOOD;
+    *label = names_find(&l->classes, text->text, text->length);
+    if (*label >= 0) return OWN_ROW_GOOD;
+    if (l->options->classes)
+        return own_complain(&l->labels, l->labels.csv.line, "the model has no class \"%s\"",
+                            field_quote(text->text).text),
+               OWN_ROW_BAD;
+    if (names_count(&l->classes) == OWN_CLASSES_MOST)
+        return own_complain(&l->labels, l->labels.csv.line,
+                            "more than %d classes: this looks like a number to predict, which this model does not do",
+                            OWN_CLASSES_MOST),
+               OWN_ROW_BAD;
+    *label = names_add(&l->classes, text->text, text->length);
+    return OWN_ROW_GOOD;
+}
+
+/* Two labels of one thing: the same, or none beside one. */
+static own_outcome agree(loader *l, int32_t record, size_t line, int32_t *kept, int32_t label) {
+    if (*kept == MTAN_UNLABELED) *kept = label;
+    if (label == MTAN_UNLABELED || label == *kept) return OWN_ROW_GOOD;
+    return own_complain(&l->labels, line, "record \"%s\"%s has label \"%s\" here and \"%s\" elsewhere",
+                        field_quote(names_text(&l->records, record)).text, l->per_time ? " at one time" : "",
+                        field_quote(names_text(&l->classes, label)).text,
+                        field_quote(names_text(&l->classes, *kept)).text),
+           OWN_ROW_BAD;
+}
+
+static own_outcome keep_label(loader *l, own_row *row) {
+    if (l->per_time) {
+        if (own_read_time(&l->labels, row) != OWN_ROW_GOOD) return OWN_ROW_BAD;
+        l->labelled += row->channel != MTAN_UNLABELED;
+        arrput(l->label_rows, *row);
+        return OWN_ROW_GOOD;
+    }
+    while (arrlen(l->record_label) <= row->record) arrput(l->record_label, MTAN_UNLABELED);
+    l->labelled += row->channel != MTAN_UNLABELED && l->record_label[row->record] == MTAN_UNLABELED;
+    return agree(l, row->record, l->labels.csv.line, &l->record_label[row->record], row->channel);
+}
+
+static own_outcome read_label(loader *l, own_row *row) {
+    own_outcome got = own_source_next(&l->labels);
+    if (got != OWN_ROW_GOOD) return got;
+    row->record = record_of(&l->records, own_field(&l->labels, OWN_NAME), row->record);
+    if (row->record < 0) return own_complain(&l->labels, l->labels.csv.line, "too many records"), OWN_ROW_FAILED;
+    got = read_class(l, &row->channel);
+    return got == OWN_ROW_GOOD ? keep_label(l, row) : got;
+}
+
+static int check_labels(loader *l) {
+    enum { ENOUGH = 10 }; /* two records of two classes are a toy, not a mistake */
+    const char *file = l->labels.csv.text.name;
+    if (l->labelled == 0) snprintf(l->labels.error, sizeof l->labels.error, "%s: no label", file);
+    else if (!l->options->classes && l->labelled >= ENOUGH && l->labelled == (size_t)names_count(&l->classes))
+        snprintf(l->labels.error, sizeof l->labels.error,
+                 "%s: all %zu labels are different: this looks like a number to predict, which this model does not do",
+                 file, l->labelled);
+    return l->labels.error[0] == 0;
+}
+
+static int read_labels(loader *l, const char *path) {
+    own_row row;
+    own_outcome got;
+    memset(&row, 0, sizeof row);
+    row.record = -1;
+    if (!own_source_open(&l->labels, path, 1, l->options->origin)) return 0;
+    l->per_time = own_field(&l->labels, OWN_TIME) != NULL;
+    l->labels.clock = l->events.clock;
+    while ((got = read_label(l, &row)) == OWN_ROW_GOOD) continue;
+    return got == OWN_ROW_END && check_labels(l);
+}
+
+/* ---- from rows to records ---- */
+
+static groups group(const own_row *rows, int32_t n_records) {
+    groups g = {tool_calloc((size_t)n_records + 2, sizeof *g.start), NULL, rows};
+    const size_t n = arrlenu(rows);
+    int together = 1;
+    for (size_t i = 0; i < n; i++) {
+        g.start[rows[i].record + 2]++;
+        together = together && (i == 0 || rows[i - 1].record <= rows[i].record);
+    }
+    for (int32_t r = 2; r < n_records + 2; r++) g.start[r] += g.start[r - 1];
+    if (!together) g.order = tool_calloc(n, sizeof *g.order);
+    for (size_t i = 0; i < n; i++) { /* start[r + 1] runs from the start of r to its end */
+        const size_t at = g.start[rows[i].record + 1]++;
+        if (g.order) g.order[at] = (uint32_t)i;
+    }
+    return g;
+}
+
+/* Copies the record's rows to *mine, an stb_ds array. */
+static void gather(const groups *g, int32_t record, own_row **mine) {
+    const size_t first = g->start[record], n = g->start[record + 1] - first;
+    arrsetlen(*mine, n);
+    for (size_t i = 0; i < n; i++) (*mine)[i] = g->rows[g->order ? g->order[first + i] : first + i];
+}
+
+static void ungroup(groups *g) {
+    free(g->start), free(g->order);
+}
+
+/* Labels of times, ascending; `first` is the record's first observation, or NULL. */
+static int add_time_labels(dataset *d, loader *l, const own_time *first) {
+    own_row *mine = l->mine_labels;
+    const size_t n = arrlenu(mine);
+    if (n > INT32_MAX) return own_complain(&l->labels, mine[0].line, "more than %d labels of one record", INT32_MAX);
+    own_sort(l->labels.clock, mine, n);
+    for (size_t i = 0, j; i < n; i = j) {
+        mtan_real moment;
+        int32_t label = mine[i].channel;
+        for (j = i + 1; j < n && own_same_time(l->labels.clock, mine[i].time, mine[j].time); j++)
+            if (agree(l, mine[i].record, mine[j].line, &label, mine[j].channel) != OWN_ROW_GOOD) return 0;
+        if (!own_moment(&l->labels, &mine[i], first ? *first : mine[0].time, &moment)) return 0;
+        arrput(d->label_times, moment);
+        dataset_add_label(d, label == MTAN_UNLABELED || !l->class_place ? label : l->class_place[label]);
+    }
+    return 1;
+}
+
+static void add_record_label(dataset *d, const loader *l, int32_t record) {
+    const int32_t label = record < (int32_t)arrlen(l->record_label) ? l->record_label[record] : MTAN_UNLABELED;
+    if (label != MTAN_UNLABELED) dataset_add_label(d, l->class_place ? l->class_place[label] : label);
+}
+
+/* Where channels or classes are given, they keep their places: then NULL. */
+static int32_t *set_names(char ***texts, char **given, const names *found) {
+    if (!given) return names_sorted(found, texts);
+    for (size_t i = 0; i < arrlenu(given); i++) arrput(*texts, tool_text(given[i]));
+    return NULL;
+}
+
+static int add_record(dataset *d, loader *l, int32_t record) {
+    const own_time *first;
+    dataset_add_record(d, names_text(&l->records, record), -1);
+    gather(&l->event_groups, record, &l->mine);
+    if (!own_add_events(d, &l->events, l->mine, arrlenu(l->mine), l->channel_place, &l->tally))
+        return dataset_fail(d, "%s", l->events.error);
+    if (!l->per_time) return add_record_label(d, l, record), 1;
+    first = arrlen(l->mine) > 0 ? &l->mine[0].time : NULL;
+    gather(&l->label_groups, record, &l->mine_labels);
+    return add_time_labels(d, l, first) || dataset_fail(d, "%s", l->labels.error);
+}
+
+static int build(dataset *d, loader *l) {
+    const int32_t n = names_count(&l->records);
+    l->channel_place = set_names(&d->channels, l->options->channels, &l->channels);
+    l->class_place = set_names(&d->classes, l->options->classes, &l->classes);
+    l->event_groups = group(l->rows, n);
+    l->label_groups = group(l->label_rows, n);
+    arrsetcap(d->records, (size_t)n);
+    arrsetcap(d->events, arrlenu(l->rows) + 1); /* never NULL: records point into it even when they have none */
+    for (int32_t r = 0; r < n; r++)
+        if (!add_record(d, l, r)) return 0;
+    strcpy(d->unit, l->events.clock == OWN_DATES || l->labels.clock == OWN_DATES ? "hours" : "");
+    return 1;
+}
+
+/* ---- all of it ---- */
+
+static void note_labels(dataset *d, const loader *l) {
+    static const own_tally none;
+    const size_t extra = arrlenu(d->records) - (size_t)l->event_records;
+    size_t without = 0;
+    own_note(d, &l->labels, &none);
+    for (size_t i = 0; i < arrlenu(d->records); i++) without += d->records[i].n_labels == 0;
+    if (extra) dataset_note(d, "%s: records without a row of events: %zu", l->labels.csv.text.name, extra);
+    if (without) dataset_note(d, "%s: records without a label: %zu", l->labels.csv.text.name, without);
+}
+
+static int load(dataset *d, loader *l, const char *events, const char *labels) {
+    if (!names_set(&l->channels, l->options->channels) || !names_set(&l->classes, l->options->classes))
+        return dataset_fail(d, "the model has two channels or two classes of one name");
+    if (!read_events(l, events)) return dataset_fail(d, "%s", l->events.error);
+    if (labels && !read_labels(l, labels)) return dataset_fail(d, "%s", l->labels.error);
+    if (names_count(&l->records) == 0) return dataset_fail(d, "%s: no record", l->events.csv.text.name);
+    if (!build(d, l)) return 0;
+    own_note(d, &l->events, &l->tally);
+    if (labels) note_labels(d, l);
+    return 1;
+}
+
+static void free_loader(loader *l) {
+    own_source_close(&l->events), own_source_close(&l->labels);
+    names_free(&l->records), names_free(&l->channels), names_free(&l->classes);
+    arrfree(l->rows), arrfree(l->label_rows), arrfree(l->record_label);
+    arrfree(l->mine), arrfree(l->mine_labels);
+    arrfree(l->channel_place), arrfree(l->class_place);
+    ungroup(&l->event_groups), ungroup(&l->label_groups);
+}
+
+int own_load(dataset *d, const char *events, const char *labels, const own_options *o) {
+    static const own_options plain;
+    loader l;
+    int good;
+    memset(d, 0, sizeof *d);
+    memset(&l, 0, sizeof l);
+    l.options = o ? o : &plain;
+    good = load(d, &l, events, labels);
+    free_loader(&l);
+    if (!good) dataset_free(d);
+    return good;
+}

@@ -1,0 +1,293 @@
+/* See own_rows.h. */
+#include "own_rows.h"
+
+#include <float.h>
+#include <limits.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "field.h"
+
+int own_complain(own_source *s, size_t line, const char *format, ...) {
+    va_list arguments;
+    const int n = snprintf(s->error, sizeof s->error, "%s:%zu: ", s->csv.text.name, line);
+    va_start(arguments, format);
+    if (n > 0 && (size_t)n < sizeof s->error) vsnprintf(s->error + n, sizeof s->error - (size_t)n, format, arguments);
+    va_end(arguments);
+    return 0;
+}
+
+static const char *plural(size_t n) {
+    return n == 1 ? "" : "s";
+}
+
+/* ---- the header ---- */
+
+enum { LAYOUTS = 4 };
+typedef const char *layout[OWN_ROLES]; /* names of columns; NULL: there is none */
+static const layout event_layouts[LAYOUTS] = {{"record", "time", "channel", "value"},
+                                              {"subject_id", "time", "code", "numeric_value"},
+                                              {"unique_id", "ds", NULL, "y"},
+                                              {"time_series_id", "timestamp", "channel_id", "value"}};
+static const layout label_layouts[LAYOUTS] = {{"record", "time", NULL, "label"},
+                                              {"subject_id", "time", NULL, "boolean_value"},
+                                              {"unique_id", "ds", NULL, "label"},
+                                              {"time_series_id", "timestamp", NULL, "label"}};
+static const char event_help[] = "record,time,channel,value or subject_id,time,code,numeric_value or unique_id,ds,y or "
+                                 "time_series_id,timestamp,channel_id,value";
+static const char label_help[] = "record,label or record,time,label";
+
+/* Are the letters the same, but for case and blanks around the first? */
+static int same_name(const char *text, const char *name) {
+    text += strspn(text, " \t");
+    for (; *name; text++, name++)
+        if ((*text >= 'A' && *text <= 'Z' ? *text - 'A' + 'a' : *text) != *name) return 0;
+    return text[strspn(text, " \t")] == 0;
+}
+
+/* The first column of that name from `from` on, or -1. */
+static int32_t find_column(const own_source *s, const char *name, int32_t from) {
+    for (int32_t i = from; i < (int32_t)arrlen(s->csv.fields); i++)
+        if (same_name(s->csv.fields[i].text, name)) return i;
+    return -1;
+}
+
+/* Gives a role the column of that name, if there is one. */
+static int take_column(own_source *s, int role, const char *name) {
+    s->name[role] = name;
+    s->column[role] = name ? find_column(s, name, 0) : -1;
+    return s->column[role] >= 0;
+}
+
+/* The first role that has no column and needs one, or -1. */
+static int open_role(const own_source *s, int labels) {
+    for (int role = 0; role < OWN_ROLES; role++) {
+        if (s->column[role] >= 0 || (labels && (role == OWN_TIME || role == OWN_CHANNEL))) continue;
+        if (role == OWN_CHANNEL && s->column[OWN_VALUE] >= 0 && strcmp(s->name[OWN_VALUE], "y") == 0) continue;
+        return role;
+    }
+    return -1;
+}
+
+/* All columns of one layout; else, and for labels, every role by the first name that is there. As open_role. */
+static int choose_columns(own_source *s, const layout *layouts, int labels) {
+    for (int i = 0; i < LAYOUTS && !labels; i++) {
+        for (int role = 0; role < OWN_ROLES; role++) take_column(s, role, layouts[i][role]);
+        if (open_role(s, labels) < 0) return -1;
+    }
+    for (int role = 0; role < OWN_ROLES; role++)
+        for (int i = 0; i < LAYOUTS; i++)
+            if (take_column(s, role, layouts[i][role])) break;
+    return open_role(s, labels);
+}
+
+/* The columns that nothing is read from, for a note. */
+static char *ignored_columns(const own_source *s) {
+    char *list = NULL;
+    for (int32_t i = 0; i < (int32_t)s->columns; i++) {
+        char text[64];
+        const int n = snprintf(text, sizeof text, "\"%s\"", field_quote(s->csv.fields[i].text).text);
+        int used = 0;
+        for (int role = 0; role < OWN_ROLES; role++) used |= s->column[role] == i;
+        if (used || arrlen(list) > 300) continue; /* a note is not a place for a thousand columns */
+        if (list) memcpy(arraddnptr(list, 2), ", ", 2);
+        memcpy(arraddnptr(list, (size_t)n), text, (size_t)n);
+    }
+    if (list) arrput(list, 0);
+    return list;
+}
+
+static int understand_header(own_source *s, int labels) {
+    int role;
+    s->columns = arrlenu(s->csv.fields);
+    role = choose_columns(s, labels ? label_layouts : event_layouts, labels);
+    for (size_t i = 0; role >= 0 && i < s->columns; i++) {
+        const char *found = strpbrk(s->csv.fields[i].text, "\t;");
+        if (found)
+            return own_complain(s, s->csv.line, "the columns are separated by %s: this reader takes commas alone",
+                                *found == ';' ? "semicolons" : "tabs");
+    }
+    if (role >= 0)
+        return own_complain(s, s->csv.line, "no column \"%s\": the first line has to name the columns %s",
+                            (labels ? label_layouts : event_layouts)[0][role], labels ? label_help : event_help);
+    for (role = 0; role < OWN_ROLES; role++)
+        if (s->column[role] >= 0 && find_column(s, s->name[role], s->column[role] + 1) >= 0)
+            return own_complain(s, s->csv.line, "two columns are called \"%s\"", s->name[role]);
+    s->ignored = ignored_columns(s);
+    return 1;
+}
+
+int own_source_open(own_source *s, const char *path, int labels, own_origin origin) {
+    memset(s, 0, sizeof *s);
+    s->origin = origin;
+    csv_status got = csv_open(&s->csv, path) ? csv_next(&s->csv) : CSV_FAILED;
+    if (got == CSV_ROW) return understand_header(s, labels);
+    if (got == CSV_BAD) return own_complain(s, s->csv.line, "%s", s->csv.problem);
+    if (got == CSV_END) snprintf(s->error, sizeof s->error, "%s: empty, without so much as a header", s->csv.text.name);
+    else memcpy(s->error, s->csv.text.error, sizeof s->error);
+    return 0;
+}
+
+void own_source_close(own_source *s) {
+    csv_close(&s->csv);
+    arrfree(s->ignored);
+    free(s->first_unknown);
+    s->first_unknown = NULL;
+}
+
+/* ---- a row ---- */
+
+const csv_field *own_field(const own_source *s, int role) {
+    return s->column[role] < 0 ? NULL : &s->csv.fields[s->column[role]];
+}
+
+own_outcome own_source_next(own_source *s) {
+    const csv_status got = csv_next(&s->csv);
+    if (got == CSV_END) return OWN_ROW_END;
+    if (got == CSV_FAILED) return memcpy(s->error, s->csv.text.error, sizeof s->error), OWN_ROW_FAILED;
+    if (s->csv.line > UINT32_MAX) return own_complain(s, s->csv.line, "too many lines: split the file"), OWN_ROW_FAILED;
+    if (got == CSV_BAD) return own_complain(s, s->csv.line, "%s", s->csv.problem), OWN_ROW_TORN;
+    if (arrlenu(s->csv.fields) != s->columns)
+        return own_complain(s, s->csv.line, "%zu field%s, but the header has %zu", arrlenu(s->csv.fields),
+                            plural(arrlenu(s->csv.fields)), s->columns),
+               OWN_ROW_TORN;
+    if (own_field(s, OWN_NAME)->length == 0)
+        return own_complain(s, s->csv.line, "the record's name is empty"), OWN_ROW_TORN;
+    return OWN_ROW_GOOD;
+}
+
+own_outcome own_read_time(own_source *s, own_row *row) {
+    const char *text = own_field(s, OWN_TIME)->text;
+    const own_clock clock = field_looks_like_date(text) ? OWN_DATES : OWN_NUMBERS;
+    row->line = (uint32_t)s->csv.line;
+    if (!(clock == OWN_DATES ? field_date(text, &row->time.ticks) : field_number(text, &row->time.number)))
+        return own_complain(s, s->csv.line,
+                            "\"%s\" is no time: a number, or a date as 2024-05-31 or 2024-05-31T23:59:00Z",
+                            field_quote(text).text),
+               OWN_ROW_BAD;
+    if (clock == OWN_DATES && s->origin == OWN_ORIGIN_ZERO)
+        return own_complain(s, s->csv.line, "\"%s\" is a date: --origin zero takes numbers", field_quote(text).text),
+               OWN_ROW_BAD;
+    if (s->clock != OWN_NO_TIMES && s->clock != clock)
+        return own_complain(s, s->csv.line, "\"%s\" is a %s, but the times before are %s", field_quote(text).text,
+                            clock == OWN_DATES ? "date" : "number", clock == OWN_DATES ? "numbers" : "dates"),
+               OWN_ROW_BAD;
+    s->clock = clock;
+    return OWN_ROW_GOOD;
+}
+
+static own_outcome unknown_channel(own_source *s, const char *channel, int skip) {
+    if (!skip)
+        return own_complain(s, s->csv.line, "the model has no channel \"%s\" (--skip-unknown leaves such rows out)",
+                            field_quote(channel).text),
+               OWN_ROW_BAD;
+    if (s->unknown++ == 0) s->first_unknown = tool_text(field_quote(channel).text);
+    return OWN_ROW_LEFT_OUT;
+}
+
+own_outcome own_read_event(own_source *s, names *channels, int fixed, int skip_unknown, own_row *row) {
+    static char only[] = "y";
+    const csv_field single = {only, 1, 0};
+    const csv_field *channel = own_field(s, OWN_CHANNEL), *value = own_field(s, OWN_VALUE);
+    double number;
+    if (!channel) channel = &single;
+    if (channel->length == 0) return own_complain(s, s->csv.line, "the channel's name is empty"), OWN_ROW_BAD;
+    if (field_missing(value->text)) return s->missing++, OWN_ROW_LEFT_OUT;
+    if (!field_number(value->text, &number) || fabs(number) > FLT_MAX)
+        return own_complain(s, s->csv.line, "\"%s\" is no value: a number that a float can hold, or nothing",
+                            field_quote(value->text).text),
+               OWN_ROW_BAD;
+    row->value = (mtan_real)number;
+    row->channel = names_find(channels, channel->text, channel->length);
+    if (row->channel < 0 && fixed) return unknown_channel(s, channel->text, skip_unknown);
+    if (own_read_time(s, row) != OWN_ROW_GOOD) return OWN_ROW_BAD;
+    if (row->channel < 0) row->channel = names_add(channels, channel->text, channel->length);
+    if (row->channel < 0) return own_complain(s, s->csv.line, "too many channels"), OWN_ROW_FAILED;
+    return OWN_ROW_GOOD;
+}
+
+/* ---- the rows of a record ---- */
+
+/* Where b is later than a: -1; earlier: 1. */
+static int compare_lines(const own_row *a, const own_row *b) {
+    return (a->line > b->line) - (a->line < b->line);
+}
+
+static int by_number(const void *left, const void *right) {
+    const own_row *a = left, *b = right;
+    const double x = a->time.number, y = b->time.number;
+    return x < y ? -1 : x > y ? 1 : compare_lines(a, b);
+}
+
+static int by_ticks(const void *left, const void *right) {
+    const own_row *a = left, *b = right;
+    const int64_t x = a->time.ticks, y = b->time.ticks;
+    return x < y ? -1 : x > y ? 1 : compare_lines(a, b);
+}
+
+void own_sort(own_clock clock, own_row *rows, size_t n) {
+    int (*compare)(const void *, const void *) = clock == OWN_DATES ? by_ticks : by_number;
+    for (size_t i = 1; i < n; i++) /* files mostly are in order */
+        if (compare(&rows[i - 1], &rows[i]) > 0) {
+            qsort(rows, n, sizeof *rows, compare);
+            return;
+        }
+}
+
+int own_same_time(own_clock clock, own_time a, own_time b) {
+    return clock == OWN_DATES ? a.ticks == b.ticks : !(a.number < b.number) && !(a.number > b.number);
+}
+
+int own_moment(own_source *s, const own_row *row, own_time first, mtan_real *moment) {
+    double t = row->time.number;
+    if (s->clock == OWN_DATES) t = (double)(row->time.ticks - first.ticks) / FIELD_TICKS_PER_HOUR;
+    else if (s->origin == OWN_ORIGIN_RECORD) t -= first.number;
+    *moment = (mtan_real)t;
+    return isfinite(*moment) ? 1 : own_complain(s, row->line, "the time is too large for a float");
+}
+
+/* Two distinct times that became one mtan_real: 0 with error set where that is refused. */
+static int merge_times(own_source *s, const own_row *a, const own_row *b, const char *record, own_tally *tally) {
+    tally->merged++;
+    if (s->origin != OWN_ORIGIN_AUTO || s->clock == OWN_DATES) return 1;
+    return own_complain(s, a->line > b->line ? a->line : b->line,
+                        "the times %.17g and %.17g of record \"%s\" are one in float: use --origin record",
+                        a->time.number, b->time.number, field_quote(record).text);
+}
+
+int own_add_events(dataset *d, own_source *s, own_row *rows, size_t n, const int32_t *place, own_tally *tally) {
+    mtan_real before = 0, now;
+    own_sort(s->clock, rows, n);
+    if (n > INT32_MAX)
+        return own_complain(s, rows[n - 1].line, "more than %d observations of one record", (int)INT32_MAX);
+    for (size_t i = 0; i < n; i++, before = now) {
+        if (!own_moment(s, &rows[i], rows[0].time, &now)) return 0;
+        if (i > 0 && !(before < now) && !own_same_time(s->clock, rows[i - 1].time, rows[i].time) &&
+            !merge_times(s, &rows[i - 1], &rows[i], dataset_name(d, arrlenu(d->records) - 1), tally))
+            return 0;
+        dataset_add_event(d, now, place ? place[rows[i].channel] : rows[i].channel, rows[i].value);
+    }
+    tally->repeats += dataset_end_record(d);
+    return 1;
+}
+
+/* ---- notes ---- */
+
+void own_note(dataset *d, const own_source *s, const own_tally *tally) {
+    const char *file = s->csv.text.name;
+    if (s->ignored) dataset_note(d, "%s: columns ignored: %s", file, s->ignored);
+    if (s->missing)
+        dataset_note(d, "%s: %zu row%s without a %s left out", file, s->missing, plural(s->missing),
+                     s->name[OWN_VALUE]);
+    if (s->unknown)
+        dataset_note(d, "%s: %zu row%s of channels that the model does not have left out, \"%s\" the first", file,
+                     s->unknown, plural(s->unknown), s->first_unknown);
+    if (tally->repeats)
+        dataset_note(d, "%s: %zu repeat%s of a record, time and channel averaged", file, tally->repeats,
+                     plural(tally->repeats));
+    if (tally->merged)
+        dataset_note(d, "%s: %zu time%s became equal to another by rounding", file, tally->merged,
+                     plural(tally->merged));
+}

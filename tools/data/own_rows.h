@@ -1,0 +1,85 @@
+/* The rows of people's own files (own.h), for own.c and own_stream.c: which column is what, what a row says, and how
+ * the rows of a record become its events. */
+#ifndef MTAN_TOOLS_OWN_ROWS_H
+#define MTAN_TOOLS_OWN_ROWS_H
+
+#include "csv.h"
+#include "names.h"
+#include "own.h"
+
+enum { OWN_NAME, OWN_TIME, OWN_CHANNEL, OWN_VALUE, OWN_ROLES }; /* a label stands in OWN_VALUE */
+
+typedef enum own_clock { OWN_NO_TIMES, OWN_NUMBERS, OWN_DATES } own_clock; /* the kind of a file's times */
+
+typedef union own_time {
+    double number;
+    int64_t ticks; /* of a date */
+} own_time;
+
+typedef struct own_row {
+    own_time time;
+    int32_t record;
+    int32_t channel; /* or class */
+    mtan_real value;
+    uint32_t line;
+} own_row;
+
+typedef struct own_source {
+    csv_reader csv;
+    own_clock clock;
+    own_origin origin;
+    int32_t column[OWN_ROLES];   /* -1: the file has none */
+    size_t columns;              /* every row has as many */
+    const char *name[OWN_ROLES]; /* of those columns */
+    char *ignored;               /* names of the other columns, for a note; NULL: none */
+    size_t missing;              /* rows without a value or label */
+    size_t unknown;              /* rows of channels that are not known */
+    char *first_unknown;         /* the first of those, for a note */
+    char error[512];             /* of the last outcome that was not good */
+} own_source;
+
+typedef enum own_outcome {
+    OWN_ROW_END,
+    OWN_ROW_GOOD,
+    OWN_ROW_LEFT_OUT, /* nothing is wrong, but there is nothing to use */
+    OWN_ROW_BAD,      /* error says why; its record is known */
+    OWN_ROW_TORN,     /* error says why; its record is not known */
+    OWN_ROW_FAILED    /* error says why; there are no more rows */
+} own_outcome;
+
+/* Opens the file and understands its header. 1, or 0 with error set. own_source_close is allowed after both. */
+int own_source_open(own_source *s, const char *path, int labels, own_origin origin);
+void own_source_close(own_source *s);
+
+/* Reads the next row: OWN_ROW_GOOD when it has as many fields as the header, and a record's name. Then own_field gives
+ * its fields; NULL where the file has no such column. */
+own_outcome own_source_next(own_source *s);
+const csv_field *own_field(const own_source *s, int role);
+
+/* The row's time: OWN_ROW_GOOD or OWN_ROW_BAD. */
+own_outcome own_read_time(own_source *s, own_row *row);
+/* The row as an observation, but for its record. Channels are added unless `fixed`; those that are not there are then
+ * left out with skip_unknown, or bad. */
+own_outcome own_read_event(own_source *s, names *channels, int fixed, int skip_unknown, own_row *row);
+/* Sets error to "file:line: ..." and returns 0. */
+int own_complain(own_source *s, size_t line, const char *format, ...);
+
+/* Sorts rows by time, then by line. */
+void own_sort(own_clock clock, own_row *rows, size_t n);
+int own_same_time(own_clock clock, own_time a, own_time b);
+/* The row's time on the clock of a record whose first observation is `first`. 0: out of range (error is set). */
+int own_moment(own_source *s, const own_row *row, own_time first, mtan_real *moment);
+
+typedef struct own_tally {
+    size_t repeats; /* rows that went into the average of another */
+    size_t merged;  /* times that rounding made equal to the one before */
+} own_tally;
+
+/* Adds the rows as events of the last record and ends it. place may be NULL, or says which channel each becomes. The
+ * rows get sorted. 1, or 0 with the source's error set. */
+int own_add_events(dataset *d, own_source *s, own_row *rows, size_t n, const int32_t *place, own_tally *tally);
+
+/* What was found, as notes. */
+void own_note(dataset *d, const own_source *s, const own_tally *tally);
+
+#endif

@@ -1,0 +1,181 @@
+/* See own.h: record after record. The row that begins a record ends the one before it, so one row waits in the CSV
+ * reader between calls. */
+#include "own.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "field.h"
+#include "own_rows.h"
+
+/* Hashes of the names seen: open addressing, at most three quarters in use; 0 is free. */
+typedef struct seen {
+    uint64_t *slots; /* stb_ds array, a power of two of them */
+    size_t used;
+} seen;
+
+struct own_stream_state {
+    own_options options;
+    own_source source;
+    names channels;
+    seen seen;
+    own_tally tally;
+    own_row *rows;     /* of the record in progress */
+    char *name;        /* its name, an stb_ds array; empty: there is none */
+    char trouble[512]; /* its first error, or what ended the stream; "" while all is well */
+    char torn[512];    /* the first error of rows behind its last good one */
+    int waiting;       /* the row just read belongs to the next record */
+    int ended, failed; /* the source has no more rows; and why is in trouble */
+};
+
+/* ---- names seen ---- */
+
+/* Puts the hash in; 0 if it is there already. */
+static int put_hash(uint64_t *slots, uint64_t hash) {
+    const size_t mask = arrlenu(slots) - 1;
+    size_t i = (size_t)hash & mask;
+    for (; slots[i]; i = (i + 1) & mask)
+        if (slots[i] == hash) return 0;
+    slots[i] = hash;
+    return 1;
+}
+
+static int is_new(seen *s, const char *name, size_t length) {
+    const uint64_t hash = mtan_hash(name, length);
+    if (4 * (s->used + 1) > 3 * arrlenu(s->slots)) {
+        uint64_t *old = s->slots;
+        const size_t had = arrlenu(old), slots = had ? 2 * had : 64;
+        s->slots = NULL;
+        memset(arraddnptr(s->slots, slots), 0, slots * sizeof *old);
+        for (size_t i = 0; i < had; i++)
+            if (old[i]) put_hash(s->slots, old[i]);
+        arrfree(old);
+    }
+    if (!put_hash(s->slots, hash ? hash : 1)) return 0;
+    s->used++;
+    return 1;
+}
+
+/* ---- rows ---- */
+
+static void copy_error(char *to, const char *from) {
+    if (!to[0]) memcpy(to, from, strlen(from) + 1);
+}
+
+/* The row just read begins a record. 0: it was there before. */
+static int begin(struct own_stream_state *s) {
+    const csv_field *name = own_field(&s->source, OWN_NAME);
+    if (!is_new(&s->seen, name->text, name->length))
+        return own_complain(&s->source, s->source.csv.line,
+                            "record \"%s\" comes back after another began: sort the file by record",
+                            field_quote(name->text).text);
+    memcpy(arraddnptr(s->name, name->length + 1), name->text, name->length + 1);
+    copy_error(s->trouble, s->torn);
+    return 1;
+}
+
+/* The row just read belongs to the record in progress. */
+static void add_row(struct own_stream_state *s) {
+    own_row row;
+    s->torn[0] = 0;
+    if (s->trouble[0]) return;
+    memset(&row, 0, sizeof row);
+    switch (own_read_event(&s->source, &s->channels, 1, s->options.skip_unknown, &row)) {
+    case OWN_ROW_GOOD: arrput(s->rows, row); break;
+    case OWN_ROW_LEFT_OUT: break;
+    default: copy_error(s->trouble, s->source.error);
+    }
+}
+
+/* Reads on until a record ends: 1; 0 when the stream has failed. */
+static int read_record(struct own_stream_state *s) {
+    while (!s->ended) {
+        const own_outcome got = s->waiting ? OWN_ROW_GOOD : own_source_next(&s->source);
+        s->waiting = 0;
+        if (got == OWN_ROW_END) {
+            s->ended = 1;
+        } else if (got == OWN_ROW_TORN) {
+            copy_error(s->torn, s->source.error);
+            if (arrlen(s->name) > 0) copy_error(s->trouble, s->source.error);
+        } else if (got == OWN_ROW_GOOD) {
+            if (arrlen(s->name) > 0 && strcmp(s->name, own_field(&s->source, OWN_NAME)->text) != 0)
+                return s->waiting = 1;
+            if (arrlen(s->name) == 0 && !begin(s)) return 0;
+            add_row(s);
+        } else {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* ---- records ---- */
+
+static void clear(dataset *one, const own_options *o) {
+    arrsetlen(one->records, 0), arrsetlen(one->events, 0), arrsetlen(one->names, 0);
+    arrsetcap(one->events, 1); /* never NULL: the record points into it even when it has none */
+    one->error[0] = 0;
+    if (!one->channels)
+        for (size_t i = 0; i < arrlenu(o->channels); i++) arrput(one->channels, tool_text(o->channels[i]));
+}
+
+/* The record in progress becomes the one of `one`. */
+static own_status deliver(struct own_stream_state *s, dataset *one) {
+    dataset_add_record(one, s->name, -1);
+    strcpy(one->unit, s->source.clock == OWN_DATES ? "hours" : "");
+    if (!s->trouble[0] && !own_add_events(one, &s->source, s->rows, arrlenu(s->rows), NULL, &s->tally))
+        copy_error(s->trouble, s->source.error);
+    arrsetlen(s->rows, 0), arrsetlen(s->name, 0);
+    if (s->ended) s->torn[0] = 0;
+    if (!s->trouble[0]) return OWN_RECORD;
+    arrsetlen(one->events, 0), one->records[0].n_events = 0;
+    copy_error(one->error, s->trouble);
+    s->trouble[0] = 0;
+    return OWN_BAD_RECORD;
+}
+
+/* Behind the last record: bad rows without any record, then the notes, once. */
+static own_status finish(struct own_stream_state *s, dataset *one) {
+    if (s->torn[0]) {
+        copy_error(one->error, s->torn);
+        s->torn[0] = 0;
+        return OWN_BAD_RECORD;
+    }
+    if (!one->notes) own_note(one, &s->source, &s->tally);
+    return OWN_END;
+}
+
+own_status own_stream_next(own_stream *stream, dataset *one) {
+    struct own_stream_state *s = stream->state;
+    clear(one, &s->options);
+    if (!s->failed && !read_record(s)) {
+        s->failed = 1;
+        s->trouble[0] = 0;
+        copy_error(s->trouble, s->source.error);
+    }
+    if (s->failed) return copy_error(one->error, s->trouble), OWN_FAILED;
+    return arrlen(s->name) > 0 ? deliver(s, one) : finish(s, one);
+}
+
+/* ---- beginning and end ---- */
+
+int own_stream_open(own_stream *stream, const char *path, const own_options *o) {
+    struct own_stream_state *s = tool_calloc(1, sizeof *s);
+    memset(stream, 0, sizeof *stream);
+    stream->state = s;
+    s->options = *o;
+    if (!names_set(&s->channels, o->channels)) copy_error(stream->error, "the model has two channels of one name");
+    else if (!o->channels) copy_error(stream->error, "a stream of records needs the channels of a model");
+    else if (!own_source_open(&s->source, path, 0, o->origin)) copy_error(stream->error, s->source.error);
+    return stream->error[0] == 0;
+}
+
+void own_stream_close(own_stream *stream) {
+    struct own_stream_state *s = stream->state;
+    if (!s) return;
+    own_source_close(&s->source);
+    names_free(&s->channels);
+    arrfree(s->seen.slots), arrfree(s->rows), arrfree(s->name);
+    free(s);
+    stream->state = NULL;
+}

@@ -1,0 +1,83 @@
+/* Preprocessing: raw events to what a model sees, fitted on the training records, kept in the model file as text.
+ *
+ * faithful  x -> (x - min) / max over ALL records (Q34, Q35), -1 codes kept (Q36), times divided by the largest time of
+ *           each part of the split (Q37)
+ * correct   from the training records alone: x clipped to their 0.1 and 99.9 percentiles, then z-scores; or, for the
+ *           paper's MSE tables, (x - min) / (max - min), not clipped; -1 codes of static descriptors missing; one time
+ *           scale for all
+ * none      values and times as they stand (a converted model)
+ *
+ * Nothing here makes a value NaN or infinite: a channel that training never saw has offset 0 and scale 1, one that is
+ * constant there scale 1, and a result beyond mtan_real is its largest number. A NaN that comes in goes out, for the
+ * library to refuse.
+ */
+#ifndef MTAN_TOOLS_PREP_H
+#define MTAN_TOOLS_PREP_H
+
+#include "dataset.h"
+#include "split.h"
+
+typedef enum prep_kind {
+    PREP_NONE,
+    PREP_PUBLISHED,
+    PREP_MINMAX,
+    PREP_ZSCORE, /* clipped, unless clipping would make the channel constant (a flag that is rarely set) */
+    PREP_TIMES,  /* values as they stand, times as PREP_PUBLISHED: Activity as published (Q41) */
+    PREP_KINDS
+} prep_kind;
+
+typedef struct prep_channel {
+    mtan_real offset, scale; /* x -> (clipped x - offset) / scale */
+    mtan_real low, high;     /* clip; -inf and inf: none */
+    mtan_real missing;       /* this value means missing; NaN: no such value */
+} prep_channel;
+
+typedef struct prep {
+    prep_kind kind;
+    prep_channel *channel;          /* (D) stb_ds array */
+    double time_scale[SPLIT_PARTS]; /* all the same but for PREP_PUBLISHED and PREP_TIMES */
+    char unit[24];
+    char **channels, **classes; /* names, stb_ds arrays of malloc'd text; empty: a model without */
+} prep;
+
+/* "none", "published", "minmax", "zscore", "times", as model files have it. */
+const char *prep_kind_name(prep_kind kind);
+/* Leaves values as they stand. */
+prep_channel prep_untouched(void);
+
+/* Fits on the training part (PREP_PUBLISHED: min and max on all records). time_scale > 0 sets the scale of all parts
+ * instead of the largest time there, of events and labels (PREP_NONE: 1). `missing` (D), NaN where there is no such
+ * code, may be NULL; PREP_PUBLISHED honours it as well: the published code has none. */
+void prep_fit(prep *p, const dataset *d, const split *s, prep_kind kind, double time_scale, const mtan_real *missing);
+
+/* Turns n raw events of a part into what the model sees, in place; returns how many remain (missing codes go). A
+ * channel that the model does not have stays as it is. */
+int32_t prep_events(const prep *p, int part, mtan_event *events, int32_t n);
+/* The whole data set, truth and label times too. s NULL: every record as one of the test part. */
+void prep_apply(const prep *p, dataset *d, const split *s);
+mtan_real prep_time(const prep *p, int part, double time);            /* one time, as prep_events does it */
+double prep_raw_time(const prep *p, int part, double time);           /* and back */
+double prep_raw_value(const prep *p, int32_t channel, double value);  /* back to the data's unit */
+double prep_raw_spread(const prep *p, int32_t channel, double value); /* a standard deviation back to the data's unit */
+
+/* As text: pairs for mtan_model_save (keys and values are malloc'd, appended to the stb_ds array), and back from a
+ * file, to the same bits. Names must be UTF-8, or mtan_model_save refuses them.
+ *
+ *     mtan.prep.kind                              a name from above
+ *     mtan.prep.{offset,scale,low,high,missing}   a number per channel, between spaces; inf, -inf and nan are allowed
+ *     mtan.time.scale                             three numbers: training, validation, test
+ *     mtan.time.unit                              "hours"
+ *     mtan.names.{channels,classes}               ["Age","HR"], a JSON array; mtan.channels and mtan.classes are counts
+ *
+ * prep_read: 1, or 0 with error (256 bytes) set and nothing to free. A file without mtan.prep.kind is a model without
+ * preprocessing: PREP_NONE, with whatever names there are; a prep without channels is written as such. */
+void prep_write(const prep *p, mtan_file_pair **pairs);
+int prep_read(prep *p, const mtan_file *file, char *error);
+
+/* Which of the model's channels each of the data's channels is, by name: (data channels) or -1. The channels of a model
+ * without names are called 0, 1, 2, ...; a number with leading zeros is the number. Returns how many of the data's
+ * channels the model does not know; *absent is how many of the model's the data lacks. */
+int32_t prep_match(const prep *p, char **channels, int32_t *map, int32_t *absent);
+void prep_free(prep *p);
+
+#endif

@@ -1,0 +1,44 @@
+/* Which records are for training, validation and test. Positions are those of dataset.records.
+ *
+ * The published splits are scikit-learn's: train_test_split(0.8, seed 42) leaves the test set, train_test_split(0.8,
+ * seed 11) of the rest the validation set. Where records have groups, `by_group` draws groups instead of records (Q42:
+ * windows of one person). MIMIC-III uses five stratified folds (StratifiedKFold, shuffled, seed 0) and the last fifth
+ * of the training part, in order, for validation.
+ *
+ * Every record is in exactly one part, in the order in which scikit-learn gives it. With `by_group` the items that are
+ * drawn are the groups in order of first appearance; a group's records stay together, in their own order, and the
+ * shares are shares of groups. A record without a group (-1) is an item of its own. For folds a group has the largest
+ * label of its records. */
+#ifndef MTAN_TOOLS_SPLIT_H
+#define MTAN_TOOLS_SPLIT_H
+
+#include "dataset.h"
+
+enum { SPLIT_TRAIN, SPLIT_VALID, SPLIT_TEST, SPLIT_PARTS };
+
+typedef enum split_kind {
+    SPLIT_PUBLISHED, /* 64 / 16 / 20 % */
+    SPLIT_TWO,       /* 80 / 0 / 20 %: the published interpolation experiments (Q24) */
+    SPLIT_FOLDS      /* fold `fold` of five, stratified by the records' labels */
+} split_kind;
+
+enum { SPLIT_FOLD_COUNT = 5 };
+
+/* The seed that gives every published split: 42 and then 11 for the two draws, 0 for the folds. Any other seed s is s
+ * for the first draw and for the folds, and s + 1 (mod 2^32) for the second draw. */
+#define SPLIT_SEED 42u
+
+typedef struct split {
+    int32_t *part[SPLIT_PARTS]; /* stb_ds arrays */
+    uint64_t hash; /* of the names and parts of all records: a data set or a split that differs has another */
+} split;
+
+/* 1, or 0 with `error` (at least 256 bytes) set and nothing to free: too few records, no such fold, or a fold of
+ * records without one label each. */
+int split_make(split *s, const dataset *d, split_kind kind, int by_group, int32_t fold, uint32_t seed, char *error);
+/* "train", "valid", "test", "all" -> the positions, a new stb_ds array (not NULL when empty); "all" is in the data
+ * set's order. NULL for another word. */
+int32_t *split_positions(const split *s, const char *part);
+void split_free(split *s);
+
+#endif

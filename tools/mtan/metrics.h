@@ -1,0 +1,105 @@
+/* What a prediction is worth. Everything in double; ties, empty classes and single classes have defined results: NaN
+ * where a number does not exist (an AUC with one class), never a crash.
+ *
+ * A row whose label is none of the classes (MTAN_UNLABELED) is left out of everything, whatever its numbers are. NaN
+ * among the numbers that a result uses makes it NaN. Of equal probabilities the first class counts as the largest. n
+ * below 2^31. */
+#ifndef MTAN_TOOLS_METRICS_H
+#define MTAN_TOOLS_METRICS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Area under the ROC curve as scikit-learn's roc_auc_score: ties count one half. label 0 or 1, n of each score. */
+double metric_auc(const double *score, const int32_t *label, size_t n);
+/* Average precision as scikit-learn's average_precision_score: sum of (R_i - R_{i-1}) P_i over distinct thresholds. */
+double metric_auprc(const double *score, const int32_t *label, size_t n);
+/* p (n, C) probabilities. */
+double metric_accuracy(const double *p, const int32_t *label, size_t n, int32_t classes);
+double metric_log_loss(const double *p, const int32_t *label, size_t n, int32_t classes); /* p clipped at 1e-15 */
+/* As scikit-learn's brier_score_loss: the mean over rows of the squared distance from p to the truth; half of that for
+ * two classes. */
+double metric_brier(const double *p, const int32_t *label, size_t n, int32_t classes);
+/* Expected calibration error of the largest class's probability: 15 even bins, |accuracy - confidence| by count. */
+double metric_calibration(const double *p, const int32_t *label, size_t n, int32_t classes);
+/* One against the rest, averaged over the classes that occur (macro). Two classes: the usual value of class 1. */
+double metric_auc_classes(const double *p, const int32_t *label, size_t n, int32_t classes);
+double metric_auprc_classes(const double *p, const int32_t *label, size_t n, int32_t classes);
+
+/* The calibration curve. Bin k holds the confidences in (k/15, (k+1)/15], bin 0 also 0. of = -1: the confidence is the
+ * largest probability, and accuracy how often that class is true. of = a class: the confidence is its probability, and
+ * accuracy how often it is true. An empty bin has NaN means. A row with NaN makes bin 0 NaN. */
+enum { METRIC_BINS = 15 };
+typedef struct metric_bin {
+    double confidence, accuracy; /* means */
+    int64_t count;
+} metric_bin;
+void metric_bins(metric_bin bins[METRIC_BINS], const double *p, const int32_t *label, size_t n, int32_t classes,
+                 int32_t of);
+
+/* counts (C, C): row is the true class, column the one predicted. A row with NaN is in no cell. */
+void metric_confusion(int64_t *counts, const double *p, const int32_t *label, size_t n, int32_t classes);
+
+/* Per class, from the confusion matrix. As scikit-learn's precision_recall_fscore_support with zero_division = nan: a
+ * precision is NaN when nothing was predicted, a recall when the class does not occur, an F1 when both. */
+typedef struct metric_class {
+    double precision, recall, f1;
+    int64_t support, predicted; /* rows of this class; rows taken for it */
+} metric_class;
+void metric_per_class(metric_class *table /* (C) */, const int64_t *counts /* (C, C) */, int32_t classes);
+
+/* The points of the ROC (false positive rate, true positive rate) and precision-recall (recall, precision) curves at
+ * every distinct threshold, from the strictest, after (0, 0) or (0, 1): scikit-learn's roc_curve without dropping
+ * points, and its precision_recall_curve from the other end. Returns how many, at most n + 1; 0 where the curve does
+ * not exist. x and y hold n + 1. */
+size_t metric_roc(double *x, double *y, const double *score, const int32_t *label, size_t n);
+size_t metric_pr(double *x, double *y, const double *score, const int32_t *label, size_t n);
+
+/* Bootstrap: `metric` of resampled rows. Percentile interval 95 %, as NumPy's percentile gives it, of the draws for
+ * which the metric exists; NaN when it never does. Rows are drawn by groups when group (n) is not NULL (the times of
+ * one record; a negative number is a group of one). Deterministic in the seed: each draw takes as many rows or groups
+ * as there are, with replacement, as RandomState(seed).randint(0, count, count) goes on to give them; groups count in
+ * order of first appearance. */
+typedef double (*metric_function)(void *context, const int32_t *rows, size_t n);
+typedef struct interval {
+    double low, high;
+} interval;
+interval metric_bootstrap(metric_function metric, void *context, size_t n, const int32_t *group, int32_t draws,
+                          uint32_t seed);
+
+/* The metrics above for a bootstrap, prepared once so that a draw takes time linear in its rows. Keeps `label`; score
+ * (n) is what the AUC and AUPRC of two classes rank, NULL: p of class 1. One caller at a time.
+ *
+ *     metric_query q = {metric_table_new(p, score, label, n, classes), METRIC_AUC, NULL};
+ *     value = metric_drawn(&q, NULL, n);
+ *     range = metric_bootstrap(metric_drawn, &q, n, group, 1000, seed);
+ *     metric_table_free(q.table);
+ */
+typedef enum metric_name {
+    METRIC_AUC, /* macro for more than two classes, as METRIC_AUPRC */
+    METRIC_AUPRC,
+    METRIC_ACCURACY,
+    METRIC_LOG_LOSS,
+    METRIC_BRIER,
+    METRIC_CALIBRATION,
+    METRICS
+} metric_name;
+typedef struct metric_table metric_table;
+metric_table *metric_table_new(const double *p, const double *score, const int32_t *label, size_t n, int32_t classes);
+void metric_table_free(metric_table *table);
+
+typedef struct metric_query {
+    metric_table *table;
+    metric_name name;
+    metric_table *minus; /* another model on the same rows: the difference, table - minus, on the same draws; or NULL */
+} metric_query;
+/* A metric_function; context is a metric_query. rows NULL: all rows once. */
+double metric_drawn(void *context, const int32_t *rows, size_t n);
+
+/* A metric_function for errors pooled over points: the sum of above[row] over the sum of below[row]. */
+typedef struct metric_quotient {
+    const double *above, *below; /* (n) sums of squares; numbers of points */
+} metric_quotient;
+double metric_pooled(void *context, const int32_t *rows, size_t n);
+
+#endif
