@@ -211,21 +211,24 @@ fuzz: $(if $(HAS_CLANG),$(FUZZERS:%=build/fuzz/%)) ## feed the readers hostile i
 	@for f in $^; do echo "$$f"; mkdir -p $$f.corpus; \
 		$$f -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -print_final_stats=0 -artifact_prefix=$$f. $$f.corpus \
 		2>$$f.log && tail -n 1 $$f.log || { tail -n 40 $$f.log; exit 1; }; done
-build/fuzz/%: tests/%.c mtan.c mtan.h Makefile
+fuzz_own.C := $(patsubst %,tools/data/%.c,array dataset gzip csv field names own own_rows own_stream)
+build/fuzz/fuzz_own: $(fuzz_own.C)
+build/fuzz/%: tests/%.c mtan.c mtan.h Makefile | build/deps/stb
 	@mkdir -p $(@D)
-	@clang $(filter-out -MMD -MP,$(ALWAYS)) -O1 $(SAN) -fsanitize=fuzzer $< mtan.c -o $@
+	@clang $(filter-out -MMD -MP,$(ALWAYS)) -O1 $(SAN) -fsanitize=fuzzer $< mtan.c $($*.C) $(if $(HAS_ZLIB),-lz) -lm -o $@
 
 golden: ## make golden/ again (needs PyTorch and REFERENCE=checkout of the published code)
 	@test -n "$(REFERENCE)" || { echo "mtan: make golden needs REFERENCE=path of a checkout of the published code"; exit 2; }
 	@$(PYTHON) tools/golden.py --reference "$(REFERENCE)"
 	@$(PYTHON) tools/golden_rng.py "$(REFERENCE)" golden
 	@$(PYTHON) tools/golden_init.py "$(REFERENCE)" golden
+	@$(PYTHON) tools/golden_metrics.py "$(REFERENCE)" golden
 
 deps: ## fetch all dependencies into build/deps (targets fetch what they need by themselves)
 	@tools/deps.sh
 
 format-check: ## does the C code look as .clang-format says?
-	@clang-format --dry-run $(wildcard *.[ch] tests/*.[ch] tools/*.c tools/data/*.[ch] platform/*.[ch])
+	@clang-format --dry-run $(wildcard *.[ch] tests/*.[ch] tools/*.c tools/data/*.[ch] tools/mtan/*.[ch] platform/*.[ch])
 
 clean: ## remove build/, but not the fetched dependencies
 	@find build -mindepth 1 -maxdepth 1 ! -name deps -exec rm -rf {} + 2>/dev/null || :

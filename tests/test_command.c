@@ -1,0 +1,342 @@
+/* The command as its users meet it: each call runs in a process of its own, on small files that the test writes. */
+#define _POSIX_C_SOURCE 200809L
+#include <greatest.h>
+#include <math.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "tools/mtan/bundle.h"
+#include "tools/mtan/commands.h"
+#include "tools/mtan/options.h"
+
+enum { RECORDS = 60, WORDS = 48 };
+
+static char folder[64];
+
+static const char *path_of(const char *name) {
+    static char paths[8][160];
+    static int next;
+    char *path = paths[next++ % 8];
+    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
+    return path;
+}
+
+/* Two classes at two levels: learned in a few steps. */
+static void write_data(void) {
+    FILE *events = fopen(path_of("events.csv"), "w"), *labels = fopen(path_of("labels.csv"), "w");
+    mtan_mt19937 rng;
+    if (!events || !labels) perror("mtan: build"), exit(2);
+    mtan_mt_seed(&rng, 5);
+    fputs("record,time,channel,value\n", events);
+    fputs("record,label\n", labels);
+    for (int r = 0; r < RECORDS; r++) {
+        const int n = 4 + (int)mtan_numpy_interval(&rng, 8), up = r % 2;
+        for (int k = 0; k < n; k++) {
+            const double t = 10 * mtan_numpy_uniform(&rng), noise = mtan_numpy_uniform(&rng);
+            fprintf(events, "r%d,%.4f,%s,%.4f\n", r, t, k % 3 ? "pulse" : "heat", (up ? 6 : 3) + 2 * noise);
+        }
+        fprintf(labels, "r%d,%s\n", r, up ? "up" : "down");
+    }
+    fclose(events), fclose(labels);
+}
+
+static void open_folder(void *unused) {
+    (void)unused;
+    strcpy(folder, "build/command-XXXXXX");
+    if (!mkdtemp(folder)) perror("mtan: build"), exit(2);
+    write_data();
+}
+
+static void close_folder(void *unused) {
+    char command_line[96];
+    (void)unused;
+    snprintf(command_line, sizeof command_line, "rm -rf %s", folder);
+    if (system(command_line) != 0) perror("mtan: build"), exit(2);
+}
+
+/* ---- running a command ---- */
+
+/* A child whose output goes to out.txt and err.txt. `line` is cut at blanks; @ stands for the folder. */
+static pid_t start(const char *line, size_t file_limit) {
+    static char text[1024];
+    char *argv[WORDS] = {(char *)(uintptr_t) "mtan"}, *at;
+    int argc = 1;
+    options o;
+    pid_t child;
+    size_t n = 0;
+    for (; *line && n + sizeof folder < sizeof text; line++)
+        if (*line == '@') n += (size_t)snprintf(text + n, sizeof text - n, "%s", folder);
+        else text[n++] = *line;
+    text[n] = 0;
+    for (at = strtok(text, " "); at && argc < WORDS; at = strtok(NULL, " ")) argv[argc++] = at;
+    fflush(NULL);
+    if ((child = fork()) != 0) return child;
+    if (!freopen(path_of("out.txt"), "w", stdout) || !freopen(path_of("err.txt"), "w", stderr)) _exit(99);
+    if (file_limit) {
+        const struct rlimit limit = {file_limit, file_limit};
+        signal(SIGXFSZ, SIG_IGN);
+        setrlimit(RLIMIT_FSIZE, &limit);
+    }
+    if (!options_parse(&o, argc, argv)) exit(BAD_USE);
+    messages_start(&o);
+    exit(o.command->run(&o));
+}
+
+static int finish(pid_t child) {
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0) continue;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+static int run(const char *line) {
+    return finish(start(line, 0));
+}
+
+static char *text_of(const char *name) {
+    char error[512];
+    size_t bytes;
+    return file_read(path_of(name), &bytes, error);
+}
+
+static int says(const char *name, const char *words) {
+    char *text = text_of(name);
+    const int found = text && strstr(text, words) != NULL;
+    if (!found) printf("  BAD %s says:\n%s  expected: %s\n", name, text ? text : "(nothing)", words);
+    free(text);
+    return found;
+}
+
+/* The same tensors, bit for bit; metadata holds times and is left out. */
+static int same_tensors(const char *a, const char *b) {
+    bundle x, y;
+    char error[512];
+    int same;
+    if (!bundle_read(&x, path_of(a), error)) return printf("  BAD %s\n", error), 0;
+    if (!bundle_read(&y, path_of(b), error)) return printf("  BAD %s\n", error), bundle_free(&x), 0;
+    same = x.file.tensors == y.file.tensors && x.file.data_bytes == y.file.data_bytes &&
+           memcmp(x.file.data, y.file.data, x.file.data_bytes) == 0;
+    bundle_free(&x), bundle_free(&y);
+    return same;
+}
+
+/* A table without its column of seconds, to compare runs: the first `columns` of each row. */
+static int same_columns(const char *a, const char *b, int columns) {
+    char *x = text_of(a), *y = text_of(b), *p = x, *q = y;
+    int same = x && y, column = 0;
+    while (same && (*p || *q)) {
+        if (column >= columns) {
+            while (*p && *p != '\n') p++;
+            while (*q && *q != '\n') q++;
+        }
+        same = *p == *q;
+        column = *p == '\n' ? 0 : column + (*p == ',');
+        if (*p) p++;
+        if (*q) q++;
+    }
+    free(x), free(y);
+    return same;
+}
+
+#define TRAIN                                                                                                          \
+    "train own --model enc --data @/events.csv --labels @/labels.csv --enc-hidden 16 --embed 16 --ref-points 8 "       \
+    "--head-hidden 12 --batch 8 --lr 0.01 --quiet --threads 2 "
+
+/* ---- tests ---- */
+
+TEST options_are_checked(void) {
+    ASSERT_EQ_FMT(BAD_USE, run("trian own"), "%d");
+    ASSERT(says("err.txt", "mtan: no command trian; did you mean train?"));
+    ASSERT_EQ_FMT(BAD_USE, run("train own --modle enc"), "%d");
+    ASSERT(says("err.txt", "mtan: train: no option --modle; did you mean --model?"));
+    ASSERT_EQ_FMT(BAD_USE, run("train own --model enc --epochs many --out @/x"), "%d");
+    ASSERT(says("err.txt", "mtan: --epochs many: not a number"));
+    ASSERT_EQ_FMT(BAD_USE, run("train own --model enc --epochs 0 --out @/x"), "%d");
+    ASSERT(says("err.txt", "mtan: --epochs 0: must be from 1 to 1e+06"));
+    ASSERT_EQ_FMT(BAD_USE, run("eval a b"), "%d");
+    ASSERT_EQ_FMT(BAD_USE, run("train physionet-encoder --out @/x"), "%d");
+    ASSERT(says("err.txt", "physionet-enc"));
+    ASSERT_EQ_FMT(BAD_USE, run("train own --model enc --data"), "%d");
+    ASSERT(says("err.txt", "mtan: --data needs a value"));
+    PASS();
+}
+
+TEST every_command_has_help(void) {
+    char line[64];
+    for (const command *c = commands; c->name; c++) {
+        snprintf(line, sizeof line, "help %s", c->name);
+        ASSERT_EQ_FMT(DONE, run(line), "%d");
+        snprintf(line, sizeof line, "usage: mtan %s", c->name);
+        ASSERT(says("out.txt", line));
+    }
+    ASSERT_EQ_FMT(DONE, run("man"), "%d");
+    ASSERT(says("out.txt", "Fl Fl budget"));
+    ASSERT_EQ_FMT(DONE, run("completion"), "%d");
+    ASSERT(says("out.txt", "--enc-hidden"));
+    PASS();
+}
+
+TEST a_model_is_trained_and_used(void) {
+    char *scores, *again;
+    ASSERT_EQ_FMT(DONE, run(TRAIN "--epochs 12 --out @/run"), "%d");
+    ASSERT_EQ_FMT(
+        DONE, run("eval @/run/best.safetensors --data @/events.csv --labels @/labels.csv --json --bootstrap 50"), "%d");
+    ASSERT(says("out.txt", "\"auc\": 1,"));
+    ASSERT_EQ_FMT(DONE, run("selftest @/run/best.safetensors"), "%d");
+    ASSERT(says("out.txt", "the same bits"));
+    ASSERT_EQ_FMT(DONE, run("predict @/run/best.safetensors --data @/events.csv --threads 1"), "%d");
+    scores = text_of("out.txt");
+    ASSERT(strncmp(scores, "record,p0,p1\nr0,", 16) == 0);
+    ASSERT_EQ_FMT(DONE, run("predict @/run/best.safetensors --data @/events.csv --threads 3"), "%d");
+    again = text_of("out.txt");
+    ASSERT_STR_EQ(scores, again);
+    free(scores), free(again);
+    ASSERT_EQ_FMT(BAD_USE, run("interpolate @/run/best.safetensors --data @/events.csv --at 0:1:1"), "%d");
+    ASSERT(says("err.txt", "does not interpolate"));
+    PASS();
+}
+
+TEST a_resumed_run_has_the_same_bits(void) {
+    ASSERT_EQ_FMT(DONE, run(TRAIN "--dropout 0.2 --thin 0.2 --epochs 6 --out @/whole"), "%d");
+    ASSERT_EQ_FMT(DONE, run(TRAIN "--dropout 0.2 --thin 0.2 --epochs 2 --out @/parts"), "%d");
+    ASSERT_EQ_FMT(BAD_USE, run(TRAIN "--epochs 6 --out @/parts"), "%d");
+    ASSERT(says("err.txt", "holds a run: --resume goes on with it"));
+    ASSERT_EQ_FMT(BAD_USE, run(TRAIN "--dropout 0.3 --epochs 6 --out @/parts --resume"), "%d");
+    ASSERT(says("err.txt", "the run to be resumed has 0.2"));
+    ASSERT_EQ_FMT(
+        DONE,
+        run("train own --data @/events.csv --labels @/labels.csv --quiet --epochs 6 --threads 1 --out @/parts "
+            "--resume"),
+        "%d");
+    ASSERT(same_tensors("whole/last.safetensors", "parts/last.safetensors"));
+    ASSERT(same_tensors("whole/best.safetensors", "parts/best.safetensors"));
+    ASSERT(same_columns("whole/log.csv", "parts/log.csv", 4));
+    ASSERT(same_columns("whole/steps.csv", "parts/steps.csv", 4));
+    PASS();
+}
+
+/* Waits until a table has some rows, at most ten seconds. */
+static int wait_rows(const char *name, int rows) {
+    const struct timespec moment = {0, 2000000};
+    for (int i = 0; i < 5000; i++) {
+        char *text = access(path_of(name), R_OK) == 0 ? text_of(name) : NULL;
+        int n = 0;
+        for (const char *at = text; at && (at = strchr(at, '\n')) != NULL; at++) n++;
+        free(text);
+        if (n > rows) return 1;
+        nanosleep(&moment, NULL);
+    }
+    return 0;
+}
+
+TEST an_interrupted_run_is_saved(void) {
+    pid_t child = start(TRAIN "--epochs 100000 --patience 0 --out @/stopped", 0);
+    int32_t epochs;
+    char error[512], line[512];
+    bundle b;
+    ASSERT(wait_rows("stopped/log.csv", 2));
+    kill(child, SIGINT);
+    ASSERT_EQ_FMT(INTERRUPTED, finish(child), "%d");
+    ASSERT(bundle_read(&b, path_of("stopped/last.safetensors"), error));
+    epochs = (int32_t)bundle_number(&b, "mtan.run.epoch", 0);
+    bundle_free(&b);
+    snprintf(line, sizeof line, TRAIN "--epochs %d --patience 0 --out @/never", (int)epochs + 2);
+    ASSERT_EQ_FMT(DONE, run(line), "%d");
+    snprintf(line, sizeof line, TRAIN "--epochs %d --out @/stopped --resume", (int)epochs + 2);
+    ASSERT_EQ_FMT(DONE, run(line), "%d");
+    ASSERT(same_tensors("never/last.safetensors", "stopped/last.safetensors"));
+    ASSERT(same_columns("never/log.csv", "stopped/log.csv", 4));
+    ASSERT(same_columns("never/steps.csv", "stopped/steps.csv", 4));
+    PASS();
+}
+
+TEST a_killed_run_leaves_a_good_checkpoint(void) {
+    pid_t child = start(TRAIN "--epochs 100000 --patience 0 --out @/killed", 0);
+    ASSERT(wait_rows("killed/log.csv", 3));
+    kill(child, SIGKILL);
+    ASSERT_EQ_FMT(1000 + SIGKILL, finish(child), "%d");
+    ASSERT_EQ_FMT(DONE, run("selftest @/killed/best.safetensors"), "%d");
+    ASSERT_EQ_FMT(DONE, run(TRAIN "--epochs 20 --patience 1 --out @/killed --resume"), "%d");
+    PASS();
+}
+
+/* Every write beyond the limit fails, as on a full disk. */
+TEST a_full_disk_loses_nothing(void) {
+    ASSERT_EQ_FMT(DONE, run(TRAIN "--epochs 2 --out @/full"), "%d");
+    ASSERT_EQ_FMT(DONE, run(TRAIN "--epochs 2 --out @/copy"), "%d");
+    ASSERT_EQ_FMT(BAD_USE, finish(start(TRAIN "--epochs 4 --out @/full --resume", 4096)), "%d");
+    ASSERT(says("err.txt", "cannot be written"));
+    ASSERT(same_tensors("copy/last.safetensors", "full/last.safetensors"));
+    PASS();
+}
+
+TEST divergence_names_its_batch(void) {
+    ASSERT_EQ_FMT(BAD_USE, run(TRAIN "--epochs 50 --lr 1000 --out @/wild"), "%d");
+    ASSERT(says("err.txt", "mtan: epoch "));
+    ASSERT(says("err.txt", ", batch "));
+    PASS();
+}
+
+TEST interpolation_follows_the_grid(void) {
+    char *text;
+    int rows = 0;
+    ASSERT_EQ_FMT(DONE,
+                  run("train own --model interp --data @/events.csv --enc-hidden 8 --embed 8 --ref-points 6 --latent 2 "
+                      "--dec-hidden 5 --mlp-hidden 6 --batch 16 --epochs 2 --quiet --out @/curves"),
+                  "%d");
+    ASSERT_EQ_FMT(DONE, run("interpolate @/curves/best.safetensors --data @/events.csv --at 0:10:2.5 --samples 3"),
+                  "%d");
+    text = text_of("out.txt");
+    for (const char *at = text; (at = strchr(at, '\n')) != NULL; at++) rows++;
+    ASSERT_EQ_FMT(1 + RECORDS * 5 * 2, rows, "%d");
+    ASSERT(strncmp(text, "record,time,channel,mean,sd\nr0,0,heat,", 38) == 0);
+    free(text);
+    ASSERT_EQ_FMT(DONE, run("eval @/curves/best.safetensors --data @/events.csv --json"), "%d");
+    ASSERT(says("out.txt", "\"observed\": 0.9, \"mse_all\": "));
+    ASSERT_EQ_FMT(DONE, run("selftest @/curves/best.safetensors"), "%d");
+    ASSERT_EQ_FMT(BAD_USE, run("interpolate @/curves/best.safetensors --data @/events.csv --at 3:1:1"), "%d");
+    PASS();
+}
+
+static void append_line(const char *name, const char *line) {
+    FILE *file = fopen(path_of(name), "a");
+    if (!file || fputs(line, file) < 0 || fclose(file) != 0) perror("mtan: build"), exit(2);
+}
+
+TEST bad_records_are_left_out_and_counted(void) {
+    ASSERT_EQ_FMT(DONE, run(TRAIN "--epochs 1 --out @/run"), "%d");
+    append_line("new.csv", "record,time,channel,value\na,1,heat,2\nb,1,heat,oops\nb,2,heat,3\nc,1,pulse,4\n");
+    ASSERT_EQ_FMT(BAD_RESULT, run("predict @/run/best.safetensors --data @/new.csv"), "%d");
+    ASSERT(says("err.txt", "new.csv:3: "));
+    ASSERT(says("out.txt", "\na,"));
+    ASSERT(says("out.txt", "\nc,"));
+    append_line("odd.csv", "record,time,channel,value\na,1,mystery,2\n");
+    ASSERT_EQ_FMT(BAD_RESULT, run("predict @/run/best.safetensors --data @/odd.csv"), "%d");
+    ASSERT(says("err.txt", "mystery"));
+    ASSERT_EQ_FMT(DONE, run("predict @/run/best.safetensors --data @/odd.csv --skip-unknown"), "%d");
+    ASSERT_EQ_FMT(BAD_USE, run("predict @/events.csv --data @/odd.csv"), "%d");
+    ASSERT(says("err.txt", "not a valid safetensors file"));
+    PASS();
+}
+
+SUITE(command_suite) {
+    GREATEST_SET_SETUP_CB(open_folder, NULL);
+    GREATEST_SET_TEARDOWN_CB(close_folder, NULL);
+    RUN_TEST(options_are_checked);
+    RUN_TEST(every_command_has_help);
+    RUN_TEST(a_model_is_trained_and_used);
+    RUN_TEST(a_resumed_run_has_the_same_bits);
+    RUN_TEST(an_interrupted_run_is_saved);
+    RUN_TEST(a_killed_run_leaves_a_good_checkpoint);
+    RUN_TEST(a_full_disk_loses_nothing);
+    RUN_TEST(divergence_names_its_batch);
+    RUN_TEST(interpolation_follows_the_grid);
+    RUN_TEST(bad_records_are_left_out_and_counted);
+}

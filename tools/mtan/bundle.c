@@ -1,0 +1,292 @@
+/* See bundle.h. Sections: files; model files; running a model. */
+#define _POSIX_C_SOURCE 200809L
+#include "bundle.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../simd/mtan_simd.h"
+
+enum { ERROR_SIZE = 512, CHUNK = 16 };
+
+/* ---- files ---- */
+
+void *file_read(const char *path, size_t *bytes, char *error) {
+    FILE *file = fopen(path, "rb");
+    char *text = NULL;
+    size_t got, size = 0, room = 0;
+    if (!file) return snprintf(error, ERROR_SIZE, "%s: %s", path, strerror(errno)), NULL;
+    do {
+        if (size + 1 >= room) text = tool_realloc(text, room = room ? 2 * room : 1 << 16);
+        size += got = fread(text + size, 1, room - size - 1, file);
+    } while (got > 0);
+    if (ferror(file)) {
+        snprintf(error, ERROR_SIZE, "%s: %s", path, strerror(errno));
+        free(text), text = NULL;
+    } else text[size] = 0;
+    fclose(file);
+    *bytes = size;
+    return text;
+}
+
+/* A file that takes the place of `path` only when it is whole and on the disk. */
+typedef struct replacement {
+    char path[4096], temporary[4112];
+    FILE *file;
+} replacement;
+
+static int replacement_open(replacement *r, const char *path, char *error) {
+    if (snprintf(r->path, sizeof r->path, "%s", path) >= (int)sizeof r->path)
+        return snprintf(error, ERROR_SIZE, "the path is too long"), 0;
+    snprintf(r->temporary, sizeof r->temporary, "%s.%ld.tmp", path, (long)getpid());
+    if ((r->file = fopen(r->temporary, "wb")) != NULL) return 1;
+    return snprintf(error, ERROR_SIZE, "%.400s: %s", r->temporary, strerror(errno)), 0;
+}
+
+/* The folder's entry has to reach the disk too, or a power cut may undo the renaming. */
+static void flush_folder(const char *path) {
+    char folder[4096];
+    char *slash;
+    int descriptor;
+    snprintf(folder, sizeof folder, "%s", path);
+    slash = strrchr(folder, '/');
+    if (slash) *(slash == folder ? slash + 1 : slash) = 0;
+    if ((descriptor = open(slash ? folder : ".", O_RDONLY)) < 0) return;
+    (void)fsync(descriptor);
+    close(descriptor);
+}
+
+static int replacement_close(replacement *r, int good, char *error) {
+    if (good) good = fflush(r->file) == 0 && fsync(fileno(r->file)) == 0;
+    good = (fclose(r->file) == 0) & good;
+    if (good) good = rename(r->temporary, r->path) == 0;
+    if (!good) {
+        snprintf(error, ERROR_SIZE, "%.400s: cannot be written: %s", r->path, strerror(errno));
+        remove(r->temporary);
+    } else flush_folder(r->path);
+    return good;
+}
+
+int file_write(const char *path, const void *bytes, size_t n, char *error) {
+    replacement r;
+    if (!replacement_open(&r, path, error)) return 0;
+    return replacement_close(&r, fwrite(bytes, 1, n, r.file) == n, error);
+}
+
+/* ---- model files ---- */
+
+static mtan_status write_piece(void *context, const void *bytes, size_t n) {
+    return fwrite(bytes, 1, n, context) == n ? MTAN_OK : MTAN_ERR_WRITE;
+}
+
+int bundle_write(const char *path, const mtan_model *model, const mtan_trainer *trainer, const prep *p,
+                 const mtan_file_pair *pairs, size_t n_pairs, char *error) {
+    mtan_file_pair *all = NULL;
+    size_t own;
+    mtan_status status;
+    replacement r;
+    int good;
+    if (!replacement_open(&r, path, error)) return 0;
+    prep_write(p, &all);
+    own = arrlenu(all);
+    for (size_t i = 0; i < n_pairs; i++) arrput(all, pairs[i]);
+    status = mtan_model_save(model, trainer, all, arrlenu(all), write_piece, r.file);
+    good = replacement_close(&r, status == MTAN_OK, error);
+    if (status != MTAN_OK && status != MTAN_ERR_WRITE)
+        snprintf(error, ERROR_SIZE, "%.400s: %s", path, mtan_status_message(status));
+    pairs_free(all, own);
+    arrfree(all);
+    return good;
+}
+
+void pairs_free(mtan_file_pair *pairs, size_t n) {
+    for (size_t i = 0; i < n; i++) free((void *)(uintptr_t)pairs[i].key), free((void *)(uintptr_t)pairs[i].value);
+}
+
+void pairs_add(mtan_file_pair **pairs, const char *key, const char *value) {
+    const mtan_file_pair pair = {tool_text(key), tool_text(value)};
+    arrput(*pairs, pair);
+}
+
+int bundle_read(bundle *b, const char *path, char *error) {
+    mtan_status status;
+    size_t count = 0;
+    memset(b, 0, sizeof *b);
+    if (!(b->blob = file_read(path, &b->bytes, error))) return 0;
+    status = mtan_file_open(&b->file, b->blob, b->bytes);
+    if (status == MTAN_OK) status = mtan_model_load_count(b->blob, b->bytes, &count);
+    if (status == MTAN_OK) {
+        b->weights = tool_calloc(count, sizeof *b->weights);
+        status = mtan_model_load(&b->model, b->weights, count, b->blob, b->bytes);
+    }
+    if (status != MTAN_OK) {
+        snprintf(error, ERROR_SIZE, "%.400s: %s", path, mtan_status_message(status));
+        return bundle_free(b), 0;
+    }
+    b->model.backend = mtan_backend_best();
+    if (!prep_read(&b->prep, &b->file, error)) {
+        char reason[ERROR_SIZE];
+        snprintf(reason, sizeof reason, "%s", error);
+        snprintf(error, ERROR_SIZE, "%.200s: %.300s", path, reason);
+        return bundle_free(b), 0;
+    }
+    return 1;
+}
+
+const char *bundle_text(bundle *b, const char *key, const char *otherwise) {
+    size_t length = 0;
+    char *text;
+    if (mtan_file_metadata(&b->file, key, NULL, 0, &length) != MTAN_OK) return otherwise;
+    text = tool_calloc(length + 1, 1);
+    mtan_file_metadata(&b->file, key, text, length + 1, NULL);
+    arrput(b->texts, text);
+    return text;
+}
+
+double bundle_number(bundle *b, const char *key, double otherwise) {
+    const char *text = bundle_text(b, key, NULL);
+    char *end;
+    double x;
+    if (!text) return otherwise;
+    x = strtod(text, &end);
+    return end == text || *end ? otherwise : x;
+}
+
+void bundle_free(bundle *b) {
+    prep_free(&b->prep);
+    for (size_t i = 0; i < arrlenu(b->texts); i++) free(b->texts[i]);
+    arrfree(b->texts);
+    free(b->weights), free(b->blob);
+    memset(b, 0, sizeof *b);
+}
+
+/* ---- running a model ---- */
+
+mtan_status runner_refresh(runner *r) {
+    size_t bytes = 0;
+    mtan_status status = mtan_predictor_size(r->model, &r->bounds, &bytes);
+    for (int32_t t = 0; t < r->threads && status == MTAN_OK; t++)
+        status = mtan_predictor_init(&r->predictor[t], r->model, &r->bounds, r->memory[t], bytes);
+    return status;
+}
+
+static int runner_fails(runner *r, mtan_status status, char *error) {
+    snprintf(error, ERROR_SIZE, "the model cannot be run: %s", mtan_status_message(status));
+    return runner_stop(r), 0;
+}
+
+static void runner_arrays(runner *r, const mtan_model *model, mtan_bounds bounds, mtan_pool *pool) {
+    r->model = model;
+    r->bounds = bounds;
+    r->bounds.records = r->chunk = CHUNK;
+    r->pool = pool;
+    r->threads = pool->threads;
+    r->predictor = tool_calloc((size_t)r->threads, sizeof *r->predictor);
+    r->memory = tool_calloc((size_t)r->threads, sizeof *r->memory);
+}
+
+int runner_start(runner *r, const mtan_model *model, mtan_bounds bounds, int32_t threads, char *error) {
+    mtan_status status;
+    size_t bytes = 0;
+    memset(r, 0, sizeof *r);
+    mtan_pool_start(&r->own_pool, threads); /* fewer threads are enough */
+    runner_arrays(r, model, bounds, &r->own_pool);
+    if ((status = mtan_predictor_size(model, &r->bounds, &bytes)) != MTAN_OK) return runner_fails(r, status, error);
+    for (int32_t t = 0; t < r->threads; t++) r->memory[t] = tool_calloc(1, bytes);
+    return (status = runner_refresh(r)) == MTAN_OK ? 1 : runner_fails(r, status, error);
+}
+
+int runner_borrow(runner *r, const mtan_trainer *trainer, mtan_pool *pool, mtan_bounds bounds, char *error) {
+    const size_t room = trainer->work_count * sizeof(mtan_real);
+    mtan_status status;
+    size_t bytes = 0;
+    memset(r, 0, sizeof *r);
+    runner_arrays(r, trainer->model, bounds, pool);
+    while ((status = mtan_predictor_size(r->model, &r->bounds, &bytes)) == MTAN_OK && bytes > room && r->chunk > 1)
+        r->bounds.records = r->chunk /= 2;
+    if (status != MTAN_OK) return runner_fails(r, status, error);
+    r->borrowed = bytes <= room; /* a small batch of small records leaves no room for a predictor's folded weights */
+    for (int32_t t = 0; t < r->threads; t++)
+        r->memory[t] = r->borrowed ? (void *)(trainer->work + (size_t)t * trainer->work_count) : tool_calloc(1, bytes);
+    return 1;
+}
+
+typedef struct job {
+    runner *runner;
+    runner_body body;
+    void *context;
+    mtan_status *status; /* (chunks) */
+    size_t n;
+} job;
+
+static void run_chunk(void *argument, int32_t index, int32_t thread) {
+    job *j = argument;
+    const size_t chunk = (size_t)j->runner->chunk, first = (size_t)index * chunk;
+    const size_t count = j->n - first < chunk ? j->n - first : chunk;
+    j->status[index] = j->body(j->context, &j->runner->predictor[thread], first, count);
+}
+
+int runner_each(runner *r, size_t n, runner_body body, void *context) {
+    const size_t chunks = (n + (size_t)r->chunk - 1) / (size_t)r->chunk;
+    job j = {r, body, context, tool_calloc(chunks, sizeof *j.status), n};
+    size_t bad = 0;
+    mtan_pool_run(r->pool, (int32_t)chunks, run_chunk, &j);
+    while (bad < chunks && j.status[bad] == MTAN_OK) bad++;
+    if (bad < chunks) r->status = j.status[bad], r->failed = bad * (size_t)r->chunk;
+    free(j.status);
+    return bad == chunks;
+}
+
+typedef struct classification {
+    const mtan_record *records;
+    const size_t *row0;
+    double *probability, *logit;
+    int32_t classes, samples;
+} classification;
+
+static void keep_probabilities(const classification *c, const mtan_real *p, size_t row, size_t rows) {
+    for (size_t i = 0; i < rows * (size_t)c->classes; i++) c->probability[row * (size_t)c->classes + i] = (double)p[i];
+}
+
+static void keep_logits(const classification *c, const mtan_real *x, size_t row, size_t rows) {
+    const size_t C = (size_t)c->classes, S = (size_t)c->samples;
+    for (size_t i = 0; i < rows; i++)
+        for (size_t k = 0; k < C; k++) {
+            double sum = 0;
+            for (size_t s = 0; s < S; s++) sum += (double)x[(i * S + s) * C + k];
+            c->logit[(row + i) * C + k] = sum / (double)S;
+        }
+}
+
+static mtan_status classify_chunk(void *context, mtan_predictor *predictor, size_t first, size_t count) {
+    const classification *c = context;
+    const size_t row = c->row0[first], rows = c->row0[first + count] - row;
+    mtan_real *out = tool_calloc(rows * (size_t)c->samples * (size_t)c->classes, sizeof *out);
+    mtan_status status = mtan_classify(predictor, c->records + first, (int32_t)count, out);
+    if (status == MTAN_OK) keep_probabilities(c, out, row, rows);
+    if (status == MTAN_OK && c->logit) {
+        status = mtan_logits(predictor, c->records + first, (int32_t)count, out);
+        if (status == MTAN_OK) keep_logits(c, out, row, rows);
+    }
+    free(out);
+    return status;
+}
+
+int runner_classify(runner *r, const mtan_record *records, size_t n, const size_t *row0, double *probability,
+                    double *logit) {
+    const mtan_config *config = &r->model->config;
+    const int sampled = config->kind == MTAN_FULL && config->predict_samples > 1;
+    classification c = {records, row0, probability, logit, config->classes, sampled ? config->predict_samples : 1};
+    return runner_each(r, n, classify_chunk, &c);
+}
+
+void runner_stop(runner *r) {
+    for (int32_t t = 0; t < r->threads && !r->borrowed; t++) free(r->memory[t]);
+    free(r->memory), free(r->predictor);
+    mtan_pool_stop(&r->own_pool);
+    memset(r, 0, sizeof *r);
+}

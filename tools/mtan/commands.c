@@ -1,0 +1,106 @@
+/* The table of commands, and those that need no file of their own. */
+#include <stdio.h>
+
+#include "../../simd/mtan_simd.h"
+#include "commands.h"
+
+static int command_help(const options *o) {
+    if (o->arguments == 0) return options_help(stdout), DONE;
+    return options_help_command(stdout, o->argument[0]) ? DONE : BAD_USE;
+}
+
+static int command_man(const options *o) {
+    (void)o;
+    return options_man(stdout), DONE;
+}
+
+static int command_completion(const options *o) {
+    (void)o;
+    return options_completion(stdout), DONE;
+}
+
+int command_backends(const options *o) {
+    const int json = option_given(o, "json");
+    mtan_backend_choice c;
+    for (int i = 0; mtan_backend_list(i, &c); i++)
+        if (json)
+            printf("%s{\"name\": \"%s\", \"runs\": %s, \"fused\": %s, \"reason\": \"%s\"}", i ? ",\n " : "[", c.name,
+                   c.backend ? "true" : "false", c.backend && c.backend->fused ? "true" : "false",
+                   c.reason ? c.reason : "");
+        else if (c.backend)
+            printf("%-12s runs here%s%s\n", c.name, c.backend->fused ? ", fused multiply-add" : "",
+                   c.backend == mtan_backend_best() ? ", the default" : "");
+        else printf("%-12s %s\n", c.name, c.reason);
+    if (json) puts("]");
+    return DONE;
+}
+
+const command commands[] = {
+    {"train", command_train, "NAME --data PATH --out RUN [--option VALUE]...",
+     "train a model and keep the best by validation",
+     "NAME is one of toy-interp, physionet-interp, physionet-full, physionet-enc,\n"
+     "mimic3-full, mimic3-enc, activity-enc, activity-full (the configurations of\n"
+     "the published code), or own: a CSV of events with the columns\n"
+     "record,time,channel,value in any order, and labels record,label or\n"
+     "record,time,label. RUN gets best.safetensors, last.safetensors, log.csv and\n"
+     "steps.csv. SIGINT saves and exits 130; --resume goes on.\n"
+     "\n"
+     "  mtan train physionet-enc --data physionet2012 --preset faithful --out run\n"
+     "  mtan train own --model enc --data events.csv --labels labels.csv --out run\n"
+     "  mtan train own --model interp --data events.csv --out run --budget 10m\n"
+     "  mtan train physionet-enc --data physionet2012 --out run --resume\n",
+     1, 1},
+    {"eval", command_eval, "MODEL --data PATH [--split test]", "measure a model on the records that training left out",
+     "AUC, AUPRC, accuracy, log-loss, Brier score and calibration error with 95 %\n"
+     "intervals, and a table per class; for models that interpolate the mean\n"
+     "squared error over all points and over the points held out when 50 to 90 %\n"
+     "of the times are observed.\n"
+     "\n"
+     "  mtan eval run/best.safetensors --data physionet2012 --json\n",
+     1, 1},
+    {"predict", command_predict, "MODEL --data PATH|-", "class probabilities of records, or of their times",
+     "Columns: record,p0,p1 and so on, or record,time,p0 and so on. Own data is\n"
+     "read as a stream, in constant memory, and comes out in the order in which it\n"
+     "came in. A record that cannot be read is reported and left out; the exit\n"
+     "status is then 1.\n"
+     "\n"
+     "  mtan predict run/best.safetensors --data new.csv > scores.csv\n"
+     "  cat new.csv | mtan predict run/best.safetensors --data - --json\n",
+     1, 1},
+    {"interpolate", command_interpolate, "MODEL --data PATH|- --at A:B:STEP", "values at any times, with their spread",
+     "Columns: record,time,channel,mean,sd. Means and standard deviations over\n"
+     "samples of the latent state, in the data's own units.\n"
+     "\n"
+     "  mtan interpolate run/best.safetensors --data new.csv --at 0:48:0.5\n",
+     1, 1},
+    {"report", command_report, "RUN --data PATH -o FILE",
+     "a page with curves, calibration, interpolations and attention",
+     "One HTML file that needs nothing else.\n"
+     "\n"
+     "  mtan report run --data physionet2012 -o report.html\n",
+     1, 1},
+    {"selftest", command_selftest, "MODEL", "prove a model on this machine by the record that its file keeps", "", 1,
+     1},
+    {"inspect", command_inspect, "FILE", "tensors, metadata, sizes and memory need of a model file", "", 1, 1},
+    {"compare", command_compare, "A B [--data PATH]",
+     "differences of two models, tensor by tensor and in their metrics",
+     "Exit status 0: the same bits, or within --tolerance. 1: they differ.\n", 2, 2},
+    {"convert", command_convert, "FROM TO", "checkpoints of the published code to safetensors, and back",
+     "Nothing in a checkpoint is executed: what is not a tensor, a number, a text\n"
+     "or a container of them is refused. A converted model has no preprocessing,\n"
+     "unless --stats-from computes it from data.\n"
+     "\n"
+     "  mtan convert checkpoint.h5 model.safetensors --stats-from physionet2012\n"
+     "  mtan convert model.safetensors checkpoint.pt\n",
+     2, 2},
+    {"check", command_check, "DATA [--labels FILE]", "profile a data set before training on it",
+     "Problems by line, sparsity, gaps, leakage between the splits, suggested\n"
+     "settings, expected time per epoch and memory.\n"
+     "\n"
+     "  mtan check events.csv --labels labels.csv\n",
+     1, 1},
+    {"backends", command_backends, "", "which kernels can run on this machine", "", 0, 0},
+    {"help", command_help, "[COMMAND]", "this list, or all about a command", "", 0, 1},
+    {"man", command_man, "", "the man page", "  mtan man | man -l -\n", 0, 0},
+    {"completion", command_completion, "", "completion for bash", "  eval \"$(mtan completion)\"\n", 0, 0},
+    {NULL, NULL, NULL, NULL, NULL, 0, 0}};

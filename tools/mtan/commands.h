@@ -1,0 +1,20 @@
+/* The commands of `mtan`. Each takes the parsed command line and returns the exit status: 0, 1 (done, but not all is
+ * well) or 2 (could not be done). */
+#ifndef MTAN_TOOLS_COMMANDS_H
+#define MTAN_TOOLS_COMMANDS_H
+
+#include "options.h"
+
+int command_train(const options *o);       /* train.c */
+int command_eval(const options *o);        /* eval.c */
+int command_predict(const options *o);     /* predict.c */
+int command_interpolate(const options *o); /* predict.c */
+int command_selftest(const options *o);    /* selftest.c */
+int command_convert(const options *o);     /* convert.c */
+int command_inspect(const options *o);     /* inspect.c */
+int command_compare(const options *o);     /* compare.c */
+int command_check(const options *o);       /* check_data.c */
+int command_report(const options *o);      /* report.c */
+int command_backends(const options *o);    /* main.c */
+
+#endif

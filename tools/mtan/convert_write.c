@@ -1,0 +1,186 @@
+/* From a model to a checkpoint of the published scripts: their keys, their names, their args, and all settings under `mtan`,
+ * so that the way back loses nothing. A checkpoint has no place for preprocessing. */
+#include "convert.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const prefixes[] = {"rec.", "dec.", "classifier."};
+
+static void put_text_pair(torch_writer *w, const char *key, const char *value) {
+    torch_put_text(w, key);
+    torch_put_text(w, value);
+}
+
+static void put_whole_pair(torch_writer *w, const char *key, int64_t value) {
+    torch_put_text(w, key);
+    torch_put_whole(w, value);
+}
+
+static void put_real_pair(torch_writer *w, const char *key, double value) {
+    torch_put_text(w, key);
+    torch_put_real(w, value);
+}
+
+static void put_bool_pair(torch_writer *w, const char *key, int value) {
+    torch_put_text(w, key);
+    torch_put_bool(w, value);
+}
+
+/* What the published scripts keep of their command line, as a plain dict: a Namespace would not be loaded. */
+static void put_args(torch_writer *w, const mtan_config *c) {
+    static const char *const encoders[] = {"mtan_rnn", "interp", "enc_rnn3"}, *const decoders[] = {"mtan_rnn", "interp",
+                                                                                                   "rnn3"};
+    const int per_time = c->classify == MTAN_CLASSIFY_TIME;
+    torch_put_text(w, "args");
+    torch_put_open(w, TORCH_DICT);
+    put_text_pair(w, "enc", c->kind == MTAN_FULL ? encoders[c->encoder] : per_time ? "mtan_enc_activity" : "mtan_enc");
+    if (c->kind == MTAN_FULL) {
+        put_text_pair(w, "dec", decoders[c->decoder]);
+        put_whole_pair(w, "latent_dim", c->latent);
+        put_whole_pair(w, "gen_hidden", c->dec_hidden);
+        put_whole_pair(w, "enc_num_heads", c->enc_heads);
+        put_whole_pair(w, "dec_num_heads", c->dec_heads);
+        put_whole_pair(w, "k_iwae", c->samples);
+        put_real_pair(w, "std", c->noise_std);
+        put_bool_pair(w, "norm", c->norm);
+        put_bool_pair(w, "kl", c->kl_anneal);
+        put_real_pair(w, "alpha", c->alpha);
+    } else {
+        put_whole_pair(w, "num_heads", c->enc_heads);
+        put_real_pair(w, "freq", c->embed_base);
+    }
+    put_whole_pair(w, "rec_hidden", c->enc_hidden);
+    put_whole_pair(w, "embed_time", c->embed);
+    put_whole_pair(w, "num_ref_points", c->ref_points);
+    put_bool_pair(w, "learn_emb", c->embedding == MTAN_EMBED_LEARNED);
+    put_bool_pair(w, "classif", c->classify != MTAN_CLASSIFY_NONE);
+    put_bool_pair(w, "classify_pertp", per_time);
+    torch_put_close(w, TORCH_DICT);
+}
+
+static void put_settings(torch_writer *w, const mtan_config *c) {
+    char text[64];
+    torch_put_text(w, "mtan");
+    torch_put_open(w, TORCH_DICT);
+    for (int32_t i = 0; mtan_config_key(i); i++)
+        if (mtan_config_get(c, mtan_config_key(i), text, sizeof text) == MTAN_OK)
+            put_text_pair(w, mtan_config_key(i), text);
+    torch_put_close(w, TORCH_DICT);
+}
+
+static int in_part(const mtan_param *param, int part) {
+    return strncmp(param->name, prefixes[part], strlen(prefixes[part])) == 0;
+}
+
+static void put_state_dict(torch_writer *w, const mtan_model *model, int part, const char *key) {
+    torch_put_text(w, key);
+    torch_put_open(w, TORCH_ORDERED_DICT);
+    for (int32_t i = 0; i < mtan_param_count(&model->config); i++) {
+        mtan_param p;
+        mtan_param_at(&model->config, i, &p);
+        if (!in_part(&p, part)) continue;
+        torch_put_text(w, p.name + strlen(prefixes[part]));
+        torch_put_tensor(w, p.rank, (size_t)p.rows, (size_t)p.cols, model->weights + model->offset[i]);
+    }
+    torch_put_close(w, TORCH_ORDERED_DICT);
+}
+
+/* Adam's moments, or NULL; they lie in the model's file. */
+typedef struct moments {
+    const mtan_real *first, *second;
+    double step;
+} moments;
+
+static moments find_moments(bundle *b) {
+    mtan_tensor_view first, second;
+    moments m = {NULL, NULL, bundle_number(b, "mtan.step", 0)};
+    const size_t count = mtan_weights_count(&b->model.config);
+    if (mtan_file_tensor(&b->file, "mtan.moment1", &first) != MTAN_OK || first.count != count ||
+        mtan_file_tensor(&b->file, "mtan.moment2", &second) != MTAN_OK || second.count != count)
+        return m;
+    m.first = mtan_view_in_place(&first), m.second = mtan_view_in_place(&second);
+    if (!m.second) m.first = NULL;
+    return m;
+}
+
+/* The order in which the published scripts list the parameters: dec before rec where there is no classifier. */
+static int part_at(const mtan_config *c, int place) {
+    return c->classify == MTAN_CLASSIFY_NONE && place < 2 ? !place : place;
+}
+
+static int64_t put_moments(torch_writer *w, const mtan_config *c, const moments *m) {
+    int64_t id = 0;
+    torch_put_text(w, "state");
+    torch_put_open(w, TORCH_DICT);
+    for (int place = 0; place < 3; place++)
+        for (int32_t i = 0; i < mtan_param_count(c); i++) {
+            mtan_param p;
+            mtan_param_at(c, i, &p);
+            if (!in_part(&p, part_at(c, place))) continue;
+            if (m->first) {
+                torch_put_whole(w, id);
+                torch_put_open(w, TORCH_DICT);
+                torch_put_text(w, "step");
+                torch_put_scalar(w, m->step);
+                torch_put_text(w, "exp_avg");
+                torch_put_tensor(w, p.rank, (size_t)p.rows, (size_t)p.cols, m->first + p.offset);
+                torch_put_text(w, "exp_avg_sq");
+                torch_put_tensor(w, p.rank, (size_t)p.rows, (size_t)p.cols, m->second + p.offset);
+                torch_put_close(w, TORCH_DICT);
+            }
+            id++;
+        }
+    torch_put_close(w, TORCH_DICT);
+    return id;
+}
+
+/* Always there, as the published scripts load it whenever they load weights; without moments its state is empty. */
+static void put_optimiser(torch_writer *w, bundle *b) {
+    const moments m = find_moments(b);
+    const double lr = bundle_number(b, "mtan.plan.lr", bundle_number(b, "mtan.torch.lr", 1e-3));
+    torch_put_text(w, "optimizer_state_dict");
+    torch_put_open(w, TORCH_DICT);
+    const int64_t count = put_moments(w, &b->model.config, &m);
+    torch_put_text(w, "param_groups");
+    torch_put_open(w, TORCH_LIST);
+    torch_put_open(w, TORCH_DICT);
+    put_real_pair(w, "lr", lr);
+    torch_put_text(w, "betas");
+    torch_put_open(w, TORCH_TUPLE);
+    torch_put_real(w, 0.9);
+    torch_put_real(w, 0.999);
+    torch_put_close(w, TORCH_TUPLE);
+    put_real_pair(w, "eps", 1e-8);
+    put_whole_pair(w, "weight_decay", 0);
+    put_bool_pair(w, "amsgrad", 0);
+    torch_put_text(w, "params");
+    torch_put_open(w, TORCH_LIST);
+    for (int64_t i = 0; i < count; i++) torch_put_whole(w, i);
+    torch_put_close(w, TORCH_LIST);
+    torch_put_close(w, TORCH_DICT);
+    torch_put_close(w, TORCH_LIST);
+    torch_put_close(w, TORCH_DICT);
+}
+
+uint8_t *convert_to_torch(bundle *b) {
+    const mtan_config *c = &b->model.config;
+    torch_writer w;
+    torch_begin(&w);
+    torch_put_open(&w, TORCH_DICT);
+    put_args(&w, c);
+    put_settings(&w, c);
+    put_whole_pair(&w, "epoch", (int64_t)bundle_number(b, "mtan.run.epoch", bundle_number(b, "mtan.torch.epoch", 0)));
+    put_state_dict(&w, &b->model, 0, "rec_state_dict");
+    if (c->kind == MTAN_FULL) put_state_dict(&w, &b->model, 1, "dec_state_dict");
+    if (c->kind == MTAN_FULL && c->classify != MTAN_CLASSIFY_NONE)
+        put_state_dict(&w, &b->model, 2, "classifier_state_dict");
+    put_optimiser(&w, b);
+    if (c->reference == MTAN_REF_GIVEN) {
+        torch_put_text(&w, "ref_points");
+        torch_put_tensor(&w, 1, (size_t)c->ref_points, 1, c->ref);
+    }
+    torch_put_close(&w, TORCH_DICT);
+    return torch_finish(&w);
+}

@@ -1,0 +1,193 @@
+/* See golden_record.h, and the command selftest. */
+#include "golden_record.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands.h"
+
+enum { FEWEST = 8, MOST_EVENTS = 400, QUERIES = 5 };
+static const double BETWEEN_CLASSES =
+    1e-4; /* fused and unfused arithmetic differ by rounding, amplified by the model */
+
+#define REAL_FORMAT (sizeof(mtan_real) == sizeof(float) ? "%.9g" : "%.17g") /* enough digits for the same bits */
+
+/* ---- one record through a model ---- */
+
+typedef struct example {
+    mtan_record record;
+    mtan_event *events; /* stb_ds arrays */
+    mtan_real *times;
+} example;
+
+static size_t output_size(const mtan_config *c, const example *x) {
+    if (c->classify == MTAN_CLASSIFY_RECORD) return (size_t)c->classes;
+    return arrlenu(x->times) * (size_t)(c->classify == MTAN_CLASSIFY_TIME ? c->classes : c->channels);
+}
+
+static mtan_status run_example(mtan_predictor *p, example *x, mtan_real *out) {
+    x->record.events = x->events, x->record.n_events = (int32_t)arrlen(x->events);
+    x->record.times = x->times, x->record.n_times = (int32_t)arrlen(x->times);
+    if (p->model->config.classify == MTAN_CLASSIFY_NONE) return mtan_interpolate(p, &x->record, out, NULL);
+    return mtan_classify(p, &x->record, 1, out);
+}
+
+static void example_free(example *x) {
+    arrfree(x->events), arrfree(x->times);
+}
+
+/* ---- writing ---- */
+
+/* The smallest record that has at least FEWEST events, of the test records if there are any; -1: none. */
+static int64_t pick_record(const dataset *d, const split *s) {
+    for (int part = SPLIT_TEST; part >= SPLIT_TRAIN; part--) {
+        int64_t best = -1;
+        for (size_t i = 0; i < arrlenu(s->part[part]); i++) {
+            const dataset_record *r = &d->records[s->part[part][i]];
+            if (r->n_events >= FEWEST && r->n_events <= MOST_EVENTS &&
+                (best < 0 || r->n_events < d->records[best].n_events))
+                best = s->part[part][i];
+        }
+        if (best >= 0) return best;
+    }
+    return -1;
+}
+
+static void add_reals(char **text, const mtan_real *x, size_t n) {
+    char number[40];
+    for (size_t i = 0; i < n; i++) {
+        const int length = snprintf(number, sizeof number, REAL_FORMAT, (double)x[i]);
+        memcpy(arraddnptr(*text, (size_t)length + 1), number, (size_t)length);
+        arrlast(*text) = ' ';
+    }
+}
+
+static void add_pair(mtan_file_pair **pairs, const char *key, char *text) {
+    if (arrlen(text) > 0) arrlast(text) = 0;
+    else arrput(text, 0);
+    pairs_add(pairs, key, text);
+    arrfree(text);
+}
+
+static void write_example(const example *x, const mtan_real *out, size_t n, int fused, mtan_file_pair **pairs) {
+    char *events = NULL, *times = NULL, *output = NULL, id[24];
+    for (size_t i = 0; i < arrlenu(x->events); i++) {
+        const mtan_real triple[3] = {x->events[i].time, (mtan_real)x->events[i].channel, x->events[i].value};
+        add_reals(&events, triple, 3);
+    }
+    add_reals(&times, x->times, arrlenu(x->times));
+    add_reals(&output, out, n);
+    add_pair(pairs, "mtan.golden.events", events);
+    add_pair(pairs, "mtan.golden.times", times);
+    add_pair(pairs, "mtan.golden.output", output);
+    snprintf(id, sizeof id, "%016" PRIx64, x->record.id);
+    pairs_add(pairs, "mtan.golden.id", id);
+    pairs_add(pairs, "mtan.golden.fused", fused ? "1" : "0");
+}
+
+void golden_record_write(const runner *run, const dataset *d, const split *s, mtan_file_pair **pairs) {
+    const int64_t position = pick_record(d, s);
+    const mtan_config *config = &run->model->config;
+    mtan_real *out;
+    example x;
+    if (position < 0) return; /* no record fits: a model file without a self-test */
+    memset(&x, 0, sizeof x);
+    x.record.id = dataset_view(d, (size_t)position).id;
+    for (int32_t i = 0; i < d->records[position].n_events; i++)
+        arrput(x.events, d->events[d->records[position].event0 + (size_t)i]);
+    for (int32_t i = 0; i < QUERIES && config->classify != MTAN_CLASSIFY_RECORD; i++)
+        arrput(x.times, (mtan_real)i / (QUERIES - 1));
+    out = tool_calloc(output_size(config, &x), sizeof *out);
+    if (run_example(&run->predictor[0], &x, out) == MTAN_OK)
+        write_example(&x, out, output_size(config, &x), run->model->backend->fused, pairs);
+    free(out);
+    example_free(&x);
+}
+
+/* ---- reading ---- */
+
+/* All numbers of a text, or 0 when something else stands in it. */
+static int parse_reals(mtan_real **out, const char *text) {
+    char *end;
+    for (;; text = end) {
+        const double x = strtod(text, &end);
+        if (end == text) break;
+        arrput(*out, (mtan_real)x);
+    }
+    while (*text == ' ') text++;
+    return *text == 0;
+}
+
+static int read_example(example *x, mtan_real **expected, bundle *b) {
+    mtan_real *flat = NULL;
+    const char *id = bundle_text(b, "mtan.golden.id", NULL);
+    int good;
+    memset(x, 0, sizeof *x);
+    if (!id) return 0;
+    x->record.id = strtoull(id, NULL, 16);
+    good = parse_reals(&flat, bundle_text(b, "mtan.golden.events", "")) && arrlen(flat) % 3 == 0 &&
+           parse_reals(&x->times, bundle_text(b, "mtan.golden.times", "")) &&
+           parse_reals(expected, bundle_text(b, "mtan.golden.output", ""));
+    for (size_t i = 0; good && i + 2 < arrlenu(flat); i += 3) {
+        const mtan_event e = {flat[i], (int32_t)fmax(-1, fmin(1e9, (double)flat[i + 1])), flat[i + 2]};
+        arrput(x->events, e);
+    }
+    arrfree(flat);
+    return good && arrlenu(*expected) == output_size(&b->model.config, x) && arrlen(*expected) > 0;
+}
+
+/* The largest difference, relative to 1 + |expected|; NaN counts as infinite. */
+static double worst_difference(const mtan_real *out, const mtan_real *expected, size_t n) {
+    double worst = 0;
+    for (size_t i = 0; i < n; i++) {
+        const double d = fabs((double)out[i] - (double)expected[i]) / (1 + fabs((double)expected[i]));
+        if (!(d <= worst)) worst = isnan(d) ? INFINITY : d;
+    }
+    return worst;
+}
+
+static int test_example(const options *o, const char *path, bundle *b, example *x, const mtan_real *expected) {
+    const mtan_bounds bounds = {0, (int32_t)arrlen(x->events) + 1, (int32_t)(arrlen(x->events) + arrlen(x->times)) + 1};
+    const int same_class = (bundle_number(b, "mtan.golden.fused", 0) > 0) == (b->model.backend->fused != 0);
+    mtan_real *out = tool_calloc(arrlenu(expected), sizeof *out);
+    char error[512];
+    double worst;
+    int good;
+    mtan_status status;
+    runner run;
+    if (!runner_start(&run, &b->model, bounds, 1, error)) return free(out), complain("%s", error);
+    status = run_example(&run.predictor[0], x, out);
+    worst = status == MTAN_OK ? worst_difference(out, expected, arrlenu(expected)) : INFINITY;
+    good = same_class ? memcmp(out, expected, arrlenu(expected) * sizeof *out) == 0 : worst <= BETWEEN_CLASSES;
+    if (option_given(o, "json"))
+        printf("{\"model\": \"%s\", \"backend\": \"%s\", \"numbers\": %zu, \"same_class\": %s, \"worst\": %g, "
+               "\"passed\": %s}\n",
+               path, b->model.backend->name, arrlenu(expected), same_class ? "true" : "false", worst,
+               good ? "true" : "false");
+    else if (good)
+        printf("%s: passed on %s: %zu numbers, %s\n", path, b->model.backend->name, arrlenu(expected),
+               same_class ? "the same bits"
+                          : "equal to rounding (the model was written on the other class of hardware)");
+    else printf("%s: FAILED on %s: largest difference %g\n", path, b->model.backend->name, worst);
+    runner_stop(&run);
+    free(out);
+    return good ? DONE : BAD_RESULT;
+}
+
+int command_selftest(const options *o) {
+    char error[512] = "";
+    mtan_real *expected = NULL;
+    example x;
+    bundle b;
+    int status;
+    if (!bundle_read(&b, o->argument[0], error)) return complain("%s", error);
+    if (!option_backend(o, &b.model.backend)) return bundle_free(&b), BAD_USE;
+    if (read_example(&x, &expected, &b)) status = test_example(o, o->argument[0], &b, &x, expected);
+    else status = complain("%s: holds no usable record for a self-test (mtan.golden.*)", o->argument[0]);
+    example_free(&x);
+    arrfree(expected);
+    bundle_free(&b);
+    return status;
+}

@@ -1,0 +1,263 @@
+/* See plan.h. */
+#include "plan.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the numbers of a plan: one table for options, model files and --resume ---- */
+
+typedef struct field {
+    const char *name; /* as an option; in files mtan.plan.<name> */
+    char type;        /* i int32_t, l int64_t, d double */
+    size_t offset;
+    double low, high;
+    int may_change; /* by an option when a run is resumed */
+} field;
+
+#define FIELD(name, type, member, low, high, may_change)                                                               \
+    { name, type, offsetof(plan, member), low, high, may_change }
+static const field fields[] = {
+    FIELD("epochs", 'i', epochs, 1, 1e6, 1),
+    FIELD("batch", 'i', batch, 1, 1e5, 0),
+    FIELD("patience", 'i', patience, 0, 1e6, 1),
+    FIELD("lr", 'd', lr, 0, 1e3, 0),
+    FIELD("clip", 'd', clip, 0, 1e9, 0),
+    FIELD("dropout", 'd', dropout, 0, 0.95, 0),
+    FIELD("thin", 'd', thin, 0, 0.95, 0),
+    FIELD("time-scale", 'd', time_scale, 0, 1e12, 0),
+    FIELD("seed", 'l', seed, 0, 4294967295.0, 0),
+    FIELD("observed-low", 'd', observed_low, 0, 1, 0),
+    FIELD("observed-high", 'd', observed_high, 0, 1, 0),
+    FIELD("shuffle", 'i', shuffle, 0, 1, 0),
+    FIELD("optimizer", 'i', optimizer, 0, 1, 0),
+    FIELD("select", 'i', select, 0, 2, 0),
+    FIELD("scale", 'i', scale, 0, PREP_KINDS - 1, 0),
+};
+enum { FIELDS = sizeof fields / sizeof fields[0], NUMBERS = 9 }; /* the first NUMBERS are options that take a number */
+
+static double field_get(const plan *p, const field *f) {
+    const char *at = (const char *)p + f->offset;
+    int32_t i;
+    int64_t l;
+    double d;
+    if (f->type == 'i') return memcpy(&i, at, sizeof i), (double)i;
+    if (f->type == 'l') return memcpy(&l, at, sizeof l), (double)l;
+    return memcpy(&d, at, sizeof d), d;
+}
+
+static void field_set(plan *p, const field *f, double x) {
+    char *at = (char *)p + f->offset;
+    const int32_t i = (int32_t)x;
+    const int64_t l = (int64_t)x;
+    if (f->type == 'i') memcpy(at, &i, sizeof i);
+    else if (f->type == 'l') memcpy(at, &l, sizeof l);
+    else memcpy(at, &x, sizeof x);
+}
+
+/* ---- words ---- */
+
+/* The place of a word in a list, -1 with a message when it is none of them. */
+static int word_option(const options *o, const char *name, int otherwise, const char *const *words) {
+    const char *text = option_text(o, name, NULL);
+    char all[128] = "";
+    if (!text) return otherwise;
+    for (int i = 0; words[i]; i++) {
+        if (strcmp(words[i], text) == 0) return i;
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", i ? ", " : "", words[i]);
+    }
+    complain("--%s %s: must be one of %s", name, text, all);
+    return -1;
+}
+
+static const char *const presets[] = {"faithful", "correct", NULL}, *const answers[] = {"no", "yes", NULL},
+                         *const optimizers[] = {"adam", "adamax", NULL},
+                         *const selections[] = {"loss", "auc", "mse", NULL}, *const scales[] = {"none",   "published",
+                                                                                                "minmax", "zscore",
+                                                                                                "times",  NULL},
+                         *const models[] = {"enc", "full", "per-time", "interp", NULL};
+
+/* ---- defaults ---- */
+
+static void faithful_defaults(plan *p, const mtan_recipe *r) {
+    const int activity = strcmp(p->source.kind, "activity") == 0, toy = strcmp(p->source.kind, "toy") == 0;
+    p->lr = r->lr;
+    p->scale = activity ? PREP_TIMES : toy ? PREP_NONE : PREP_PUBLISHED;
+    p->time_scale = toy || strcmp(p->source.kind, "mimic3") == 0; /* Q38: hours as they are */
+    p->observed_low = p->observed_high = r->sample_low;
+    p->source.split_kind = p->source.interpolation ? SPLIT_TWO : SPLIT_PUBLISHED; /* Q24 */
+}
+
+/* What `correct` trains with on PhysioNet was chosen on validation records: see README, Accuracy. */
+static void correct_defaults(plan *p, const mtan_recipe *r) {
+    const int toy = strcmp(p->source.kind, "toy") == 0, physionet = strcmp(p->source.kind, "physionet") == 0;
+    p->lr = r->lr > 1e-3 ? r->lr : 1e-3;
+    p->shuffle = 1;
+    p->clip = p->config.kind == MTAN_FULL ? 1 : 0;
+    p->patience = p->source.interpolation ? 0 : 15;
+    p->scale = toy ? PREP_NONE : physionet && p->source.interpolation ? PREP_MINMAX : PREP_ZSCORE;
+    p->time_scale = physionet ? 48 : toy;
+    p->observed_low = r->sample_low, p->observed_high = r->sample_high;
+    if (p->config.kind == MTAN_ENC && p->config.classify == MTAN_CLASSIFY_RECORD) p->dropout = 0.3, p->thin = 0.2;
+}
+
+static int own_recipe(mtan_recipe *r, const options *o, mtan_preset preset) {
+    const int model = word_option(o, "model", -2, models);
+    static const mtan_classify_kind classify[] = {MTAN_CLASSIFY_RECORD, MTAN_CLASSIFY_RECORD, MTAN_CLASSIFY_TIME,
+                                                  MTAN_CLASSIFY_NONE};
+    if (model == -2) return complain("own data needs --model enc, full, per-time or interp"), 0;
+    if (model < 0) return 0;
+    memset(r, 0, sizeof *r);
+    mtan_config_init(&r->config, model == 0 || model == 2 ? MTAN_ENC : MTAN_FULL, classify[model], 1, 2);
+    mtan_config_preset(&r->config, preset);
+    if (model == 1 || model == 3) r->config.enc_hidden = 64;
+    if (model == 3) r->config.classes = 0, r->config.ref_points = 64, r->config.latent = 16, r->config.kl_anneal = 1;
+    r->batch = 64, r->epochs = 100, r->lr = 1e-3;
+    r->sample_low = model == 3 ? 0.5 : 1, r->sample_high = model == 3 ? 0.9 : 1;
+    return 1;
+}
+
+/* "physionet-enc" is a model of the data "physionet". */
+static void plan_start(plan *p, const char *name, const mtan_recipe *recipe, mtan_preset preset) {
+    memset(p, 0, sizeof *p);
+    snprintf(p->name, sizeof p->name, "%s", name);
+    snprintf(p->source.kind, sizeof p->source.kind, "%.*s", (int)strcspn(name, "-"), name);
+    p->config = recipe->config;
+    p->source.preset = preset;
+}
+
+static int plan_named(plan *p, const options *o, mtan_recipe *recipe) {
+    const char *name = o->argument[0];
+    const int preset = word_option(o, "preset", MTAN_CORRECT, presets);
+    if (preset < 0) return 0;
+    if (strcmp(name, "own") == 0) {
+        if (!own_recipe(recipe, o, (mtan_preset)preset)) return 0;
+    } else if (mtan_recipe_named(recipe, name, (mtan_preset)preset) != MTAN_OK) {
+        char all[256] = "";
+        for (int32_t i = 0; mtan_recipe_name(i); i++)
+            snprintf(all + strlen(all), sizeof all - strlen(all), "%s, ", mtan_recipe_name(i));
+        return complain("train: no configuration %s; there are %sown", name, all), 0;
+    }
+    plan_start(p, name, recipe, (mtan_preset)preset);
+    return 1;
+}
+
+static void source_defaults(plan *p) {
+    source *s = &p->source;
+    s->interpolation = p->config.classify == MTAN_CLASSIFY_NONE;
+    s->seed = 42;
+    if (strcmp(s->kind, "physionet") == 0) strcpy(s->variant, s->interpolation ? "ab" : "a");
+    if (strcmp(s->kind, "toy") == 0) strcpy(s->variant, "smooth");
+    s->split_kind = strcmp(s->kind, "mimic3") == 0 ? SPLIT_FOLDS : SPLIT_PUBLISHED;
+    s->by_group = strcmp(s->kind, "own") == 0;
+    s->observed = s->interpolation && strcmp(s->kind, "toy") != 0 ? 0.5 : 1;
+}
+
+static int apply_words(plan *p, const options *o) {
+    const int shuffle = word_option(o, "shuffle", p->shuffle, answers);
+    const int optimizer = word_option(o, "optimizer", p->optimizer, optimizers);
+    const int selection = word_option(o, "select", p->source.interpolation ? SELECT_MSE : SELECT_LOSS, selections);
+    const int scale = word_option(o, "scale", (int)p->scale, scales);
+    if (shuffle < 0 || optimizer < 0 || selection < 0 || scale < 0) return 0;
+    p->shuffle = shuffle, p->optimizer = optimizer, p->select = (plan_select)selection, p->scale = (prep_kind)scale;
+    if (p->source.interpolation != (p->select == SELECT_MSE))
+        return complain("--select %s does not go with this model", selections[selection]), 0;
+    return 1;
+}
+
+static int apply_settings(mtan_config *c, const options *o) {
+    for (int32_t i = 0; mtan_config_key(i); i++) {
+        char name[64];
+        const char *key = mtan_config_key(i), *text;
+        snprintf(name, sizeof name, "%s", key);
+        for (char *at = name; *at; at++) *at = *at == '_' ? '-' : *at;
+        if (!(text = option_text(o, name, NULL))) continue;
+        if (mtan_config_set(c, key, text) != MTAN_OK)
+            return complain("--%s %s: not a value of this setting", name, text), 0;
+    }
+    return 1;
+}
+
+static void plan_defaults(plan *p, const mtan_recipe *recipe) {
+    source_defaults(p);
+    p->batch = recipe->batch, p->epochs = recipe->epochs;
+    if (p->source.preset == MTAN_FAITHFUL) faithful_defaults(p, recipe);
+    else correct_defaults(p, recipe);
+}
+
+int plan_published(plan *p, const char *name) {
+    mtan_recipe recipe;
+    if (mtan_recipe_named(&recipe, name, MTAN_FAITHFUL) != MTAN_OK) return 0;
+    plan_start(p, name, &recipe, MTAN_FAITHFUL);
+    plan_defaults(p, &recipe);
+    return 1;
+}
+
+int plan_make(plan *p, const options *o) {
+    mtan_recipe recipe;
+    if (!plan_named(p, o, &recipe)) return 0;
+    plan_defaults(p, &recipe);
+    for (int i = 0; i < NUMBERS; i++)
+        field_set(p, &fields[i],
+                  option_number(o, fields[i].name, field_get(p, &fields[i]), fields[i].low, fields[i].high));
+    p->observed_low = option_number(o, "observed", p->observed_low, 0.05, 1);
+    p->observed_high = option_number(o, "observed", p->observed_high, 0.05, 1);
+    if (p->source.interpolation) p->source.observed = option_number(o, "observed", p->source.observed, 0.05, 1);
+    p->source.seed = (uint32_t)option_integer(o, "split-seed", p->source.seed, 0, UINT32_MAX);
+    p->source.fold = (int32_t)option_integer(o, "fold", 0, 0, 4);
+    if (option_given(o, "by-group")) p->source.by_group = 1;
+    return apply_words(p, o) && apply_settings(&p->config, o);
+}
+
+int plan_fit(plan *p, const dataset *d) {
+    const size_t classes = arrlenu(d->classes);
+    p->config.channels = (int32_t)arrlen(d->channels);
+    if (p->config.classify != MTAN_CLASSIFY_NONE) {
+        if (classes < 2)
+            return complain("%s needs labels of at least two classes; --labels FILE has %zu", p->name, classes), 0;
+        if ((p->config.classify == MTAN_CLASSIFY_TIME) != (d->label_times != NULL))
+            return complain(d->label_times ? "the labels belong to times: --model per-time"
+                                           : "the labels belong to records: --model enc or full"),
+                   0;
+        p->config.classes = (int32_t)classes;
+    }
+    if (mtan_config_check(&p->config) == MTAN_OK) return 1;
+    return complain("no model can have these settings: `mtan help train`"), 0;
+}
+
+/* ---- in a model file ---- */
+
+void plan_write(const plan *p, mtan_file_pair **pairs) {
+    char key[64], value[64];
+    pairs_add(pairs, "mtan.plan.name", p->name);
+    for (int i = 0; i < FIELDS; i++) {
+        snprintf(key, sizeof key, "mtan.plan.%s", fields[i].name);
+        snprintf(value, sizeof value, "%.17g", field_get(p, &fields[i]));
+        pairs_add(pairs, key, value);
+    }
+    source_write(&p->source, pairs);
+}
+
+int plan_read(plan *p, bundle *b, const options *o, char *error) {
+    char key[64];
+    memset(p, 0, sizeof *p);
+    snprintf(p->name, sizeof p->name, "%s", bundle_text(b, "mtan.plan.name", ""));
+    if (strcmp(p->name, o->argument[0]) != 0)
+        return snprintf(error, 512, "the run in this folder is %.40s, not %.40s", p->name, o->argument[0]), 0;
+    p->config = b->model.config;
+    if (!source_read(&p->source, b, error)) return 0;
+    for (int i = 0; i < FIELDS; i++) {
+        const field *f = &fields[i];
+        double saved, asked;
+        snprintf(key, sizeof key, "mtan.plan.%s", f->name);
+        saved = bundle_number(b, key, NAN);
+        if (!(saved >= f->low && saved <= f->high))
+            return snprintf(error, 512, "the file says nothing usable for %s", key), 0;
+        asked = i < NUMBERS ? option_number(o, f->name, saved, f->low, f->high) : saved;
+        if (!f->may_change && (asked > saved || asked < saved))
+            return snprintf(error, 512, "--%s %g: the run to be resumed has %g", f->name, asked, saved), 0;
+        field_set(p, f, asked);
+    }
+    return 1;
+}

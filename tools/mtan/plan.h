@@ -1,0 +1,34 @@
+/* What `mtan train` is to do: the model, the data, how long and how. A named configuration and a preset give the defaults,
+ * options change them, a model file keeps them (mtan.plan.*, mtan.data.*), so that --resume needs no option again. */
+#ifndef MTAN_TOOLS_PLAN_H
+#define MTAN_TOOLS_PLAN_H
+
+#include "session.h"
+
+typedef enum plan_select { SELECT_LOSS, SELECT_AUC, SELECT_MSE } plan_select;
+
+typedef struct plan {
+    char name[32]; /* physionet-enc, ..., own */
+    mtan_config config;
+    source source;
+    prep_kind scale;
+    double time_scale; /* 0: the largest training time */
+    int32_t epochs, batch, patience, shuffle, optimizer;
+    plan_select select;
+    double lr, clip, dropout, thin;
+    double observed_low,
+        observed_high; /* share of the times shown when interpolating, drawn anew for every record and epoch */
+    int64_t seed;
+} plan;
+
+/* The defaults of a named configuration, then the options. 1, or 0 with a message printed. Own data has its channels and classes
+ * only when it has been read: plan_fit sets them. */
+int plan_make(plan *p, const options *o);
+int plan_published(plan *p, const char *name); /* a named configuration as published, no options; 0: no such name */
+int plan_fit(plan *p, const dataset *d);
+
+/* Into a model file and back. plan_read refuses options that contradict the file. */
+void plan_write(const plan *p, mtan_file_pair **pairs);
+int plan_read(plan *p, bundle *b, const options *o, char *error);
+
+#endif

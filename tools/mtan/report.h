@@ -1,0 +1,87 @@
+/* A run as one HTML page: what happened in training, what the model is worth, what it sees. Plain arrays in, text out: no
+ * files, no models. Every section is left out when there is nothing for it; names may hold anything.
+ *
+ * The page stands alone: inline SVG and CSS, no script, nothing fetched. The same data give the same bytes. */
+#ifndef MTAN_TOOLS_REPORT_H
+#define MTAN_TOOLS_REPORT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+typedef struct report_number {
+    const char *name;
+    double value, low, high; /* the interval, NaN: none */
+    const char *note;        /* a few words, or NULL */
+} report_number;
+
+typedef struct report_curve {
+    const char *plot;    /* curves of one plot follow each other */
+    const char *name;    /* "train" */
+    const double *value; /* (epochs) NaN: not measured */
+} report_curve;
+
+typedef struct report_points {
+    const double *x, *y;
+    size_t n;
+} report_points;
+
+/* One record's channel: what was seen, what was held out, the curve behind it, and the model's. */
+typedef struct report_panel {
+    const char *record, *channel;
+    report_points seen, held, truth, mean; /* truth: n 0 when nobody knows it */
+    const double *sd;                      /* (mean.n) or NULL */
+} report_panel;
+
+typedef struct report_attention {
+    const char *record, *channel;
+    const double *time;      /* (times) of the channel's observations, ascending */
+    const double *reference; /* (references) ascending */
+    const double *weight;    /* (references, times) */
+    size_t times, references;
+} report_attention;
+
+typedef struct report_pair {
+    const char *key, *value;
+} report_pair;
+
+typedef struct report_table {
+    const char *title;
+    const report_pair *pairs;
+    size_t n;
+} report_table;
+
+typedef struct report_data {
+    const char *title, *subtitle;
+    const report_number *numbers;
+    size_t n_numbers;
+    /* learning */
+    const double *epoch; /* (epochs) */
+    size_t epochs;
+    const report_curve *curves; /* (epochs) each */
+    size_t n_curves;
+    double best_epoch; /* NaN: none */
+    /* classification */
+    size_t rows;          /* labelled */
+    int32_t classes;      /* 0: none */
+    const double *p;      /* (rows, classes) */
+    const double *score;  /* (rows) what ROC and precision-recall rank; NULL unless there are two classes */
+    const int32_t *label; /* (rows) */
+    const char *const *class_names;
+    /* interpolation */
+    const char *time_unit;
+    const report_panel *panels; /* (panel_columns, panel_rows): a column is a record */
+    size_t panel_columns, panel_rows;
+    int samples;                         /* of which a panel's mean and sd are */
+    report_points error_all, error_held; /* mean squared error by share of observed times, in percent */
+    const report_attention *attention;
+    size_t n_attention;
+    const report_table *tables;
+    size_t n_tables;
+} report_data;
+
+void report_write(FILE *out, const report_data *r);
+/* As a file, whole or not at all. 1, or 0 with error (512 bytes) set. */
+int report_save(const char *path, const report_data *r, char *error);
+
+#endif

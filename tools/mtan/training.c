@@ -1,0 +1,293 @@
+/* See training.h. */
+#include "training.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "metrics.h"
+
+enum { DRAW_THIN = 1, DRAW_SHARE = 2, DRAW_TIMES = 3, DRAW_ORDER = 4 };
+static const double DIVERGED = 1e4; /* a loss this many times the first one's size is no training any more */
+
+/* Four random words for one thing drawn for a record in an epoch. */
+static void draw(uint32_t out[4], const training *t, uint32_t what, uint64_t record, uint32_t index) {
+    const uint32_t counter[4] = {index, (uint32_t)(t->epoch + 1), (uint32_t)record, (uint32_t)(record >> 32)};
+    const uint32_t key[2] = {(uint32_t)t->plan->seed, what};
+    mtan_philox(out, counter, key);
+}
+
+static double uniform(uint32_t word) {
+    return (double)word / 4294967296.0;
+}
+
+/* ---- start ---- */
+
+static mtan_bounds training_bounds(const training *t) {
+    mtan_bounds b = dataset_bounds(t->data);
+    b.records = t->plan->batch;
+    return b;
+}
+
+static mtan_status start_trainer(training *t, const rank_set *r, int32_t threads) {
+    const plan *p = t->plan;
+    const mtan_bounds bounds = training_bounds(t);
+    mtan_train_config config;
+    mtan_status status;
+    size_t bytes = 0;
+    mtan_train_config_init(&config);
+    config.optimizer = p->optimizer ? MTAN_ADAMAX : MTAN_ADAM;
+    config.lr = p->lr;
+    config.clip = p->clip;
+    config.dropout = p->dropout;
+    config.kl_weight = 1;
+    config.seed = (uint64_t)p->seed;
+    mtan_pool_start(&t->pool, threads); /* fewer threads are enough */
+    config.parallel_for = mtan_pool_run, config.parallel_context = &t->pool, config.threads = t->pool.threads;
+    if (r) config.rank = r->rank, config.ranks = r->ranks, config.allreduce = r->allreduce;
+    if (r) config.allreduce_context = r->context;
+    if ((status = mtan_trainer_size(&t->model, &config, &bounds, &bytes)) != MTAN_OK) return status;
+    t->memory = tool_realloc(NULL, bytes); /* not cleared: pages that no batch needs stay untouched */
+    return mtan_trainer_init(&t->trainer, &t->model, t->weights, &config, &bounds, t->memory, bytes);
+}
+
+int training_start(training *t, const plan *p, const dataset *d, const split *s, const mtan_backend *backend,
+                   int32_t threads, const rank_set *r, char *error) {
+    const size_t count = mtan_weights_count(&p->config);
+    const mtan_bounds most = p->source.interpolation ? interpolation_bounds(d) : dataset_bounds(d);
+    mtan_status status;
+    memset(t, 0, sizeof *t);
+    t->plan = p, t->data = d, t->split = s;
+    t->best = INFINITY;
+    t->first_loss = NAN;
+    t->weights = tool_calloc(count, sizeof *t->weights);
+    t->records = tool_calloc((size_t)p->batch, sizeof *t->records);
+    t->order = tool_calloc(arrlenu(s->part[SPLIT_TRAIN]), sizeof *t->order);
+    if (p->thin > 0 || p->source.interpolation)
+        t->events = tool_realloc(NULL, (size_t)p->batch * (size_t)most.events * sizeof *t->events);
+    status = mtan_weights_init(&p->config, t->weights, count, (uint32_t)p->seed);
+    if (status == MTAN_OK) status = mtan_model_init(&t->model, &p->config, t->weights, count);
+    t->model.backend = backend;
+    if (status == MTAN_OK) status = start_trainer(t, r, threads);
+    if (status == MTAN_OK && runner_borrow(&t->run, &t->trainer, &t->pool, most, error)) return 1;
+    if (status != MTAN_OK) snprintf(error, 512, "the model cannot be trained: %s", mtan_status_message(status));
+    training_stop(t);
+    return 0;
+}
+
+void training_stop(training *t) {
+    runner_stop(&t->run);
+    mtan_pool_stop(&t->pool);
+    free(t->memory), free(t->weights), free(t->records), free(t->events), free(t->order);
+    memset(t, 0, sizeof *t);
+}
+
+/* ---- batches ---- */
+
+int32_t training_batches(const training *t) {
+    return (int32_t)((arrlen(t->split->part[SPLIT_TRAIN]) + t->plan->batch - 1) / t->plan->batch);
+}
+
+static void order_epoch(training *t) {
+    const size_t n = arrlenu(t->split->part[SPLIT_TRAIN]);
+    uint32_t word[4];
+    mtan_mt19937 rng;
+    draw(word, t, DRAW_ORDER, 0, 0);
+    mtan_mt_seed(&rng, word[0]);
+    if (t->plan->shuffle) mtan_numpy_permutation(&rng, t->order, n);
+    else
+        for (size_t i = 0; i < n; i++) t->order[i] = (int32_t)i;
+}
+
+/* Each observation stays with probability 1 - thin. */
+static void thin_events(const training *t, mtan_record *r, mtan_event *out) {
+    uint32_t word[4];
+    int32_t n = 0;
+    for (int32_t i = 0; i < r->n_events; i++) {
+        if (i % 4 == 0) draw(word, t, DRAW_THIN, r->id, (uint32_t)i / 4);
+        if (uniform(word[i % 4]) >= t->plan->thin) out[n++] = r->events[i];
+    }
+    r->events = out, r->n_events = n;
+}
+
+/* The encoder sees a share of the times; the decoder is scored on all observations. */
+static void hide_times(const training *t, mtan_record *r, int32_t n_times, mtan_event *out) {
+    const double low = t->plan->observed_low, high = t->plan->observed_high;
+    unsigned char *shown = tool_calloc((size_t)n_times, 1);
+    uint32_t word[4];
+    int32_t n = 0, time = -1;
+    draw(word, t, DRAW_SHARE, r->id, 0);
+    const double share = low + (high - low) * uniform(word[0]);
+    draw(word, t, DRAW_TIMES, r->id, 0);
+    choose_times(shown, n_times, share, (uint64_t)word[0] << 32 | word[1]);
+    for (int32_t i = 0; i < r->n_events; i++) {
+        time += i == 0 || r->events[i].time > r->events[i - 1].time;
+        if (shown[time]) out[n++] = r->events[i];
+    }
+    r->targets = r->events, r->n_targets = r->n_events;
+    r->events = out, r->n_events = n;
+    free(shown);
+}
+
+static int32_t fill_batch(training *t) {
+    const int32_t *train = t->split->part[SPLIT_TRAIN], total = (int32_t)arrlen(train),
+                  first = t->batch * t->plan->batch;
+    const size_t most = (size_t)t->trainer.bounds.events;
+    int32_t n = 0;
+    for (; n < t->plan->batch && first + n < total; n++) {
+        const size_t position = (size_t)train[t->order[first + n]];
+        mtan_record *r = &t->records[n];
+        mtan_event *out = t->events ? t->events + (size_t)n * most : NULL;
+        *r = dataset_view(t->data, position);
+        if (t->plan->observed_low < 1) hide_times(t, r, t->data->records[position].n_times, out);
+        else if (t->plan->thin > 0) thin_events(t, r, out);
+    }
+    return n;
+}
+
+int training_step(training *t, step_result *step, char *error) {
+    mtan_report report;
+    mtan_status status;
+    int32_t n;
+    const double start = seconds();
+    if (t->batch == training_batches(t)) return 0;
+    if (t->batch == 0) {
+        order_epoch(t);
+        memset(t->sum, 0, sizeof t->sum);
+        t->train_seconds = 0;
+    }
+    n = fill_batch(t);
+    status = mtan_train_gradient(&t->trainer, t->records, n, t->epoch + 1, &report);
+    if (status == MTAN_OK) {
+        if (isnan(t->first_loss)) t->first_loss = report.loss;
+        if (!(fabs(report.loss) <= DIVERGED * (1 + fabs(t->first_loss))) || !(report.gradient_norm < INFINITY)) {
+            snprintf(
+                error, 512,
+                "epoch %d, batch %d: the loss is %g and the gradient's norm %g: training diverged; a smaller --lr or "
+                "--clip 1 may help; the weights of the step before are kept",
+                (int)t->epoch + 1, (int)t->batch + 1, report.loss, report.gradient_norm);
+            return -1;
+        }
+        status = mtan_train_update(&t->trainer, t->epoch + 1);
+    }
+    if (status != MTAN_OK) {
+        snprintf(error, 512, "epoch %d, batch %d: %s", (int)t->epoch + 1, (int)t->batch + 1,
+                 mtan_status_message(status));
+        return -1;
+    }
+    t->sum[0] += report.loss * n, t->sum[1] += report.recon * n, t->sum[2] += report.ce * n, t->sum[3] += report.kl * n;
+    t->sum[4] += report.gradient_norm * n;
+    t->batch++;
+    t->train_seconds += seconds() - start;
+    step->epoch = t->epoch + 1, step->batch = t->batch, step->loss = report.loss;
+    step->gradient_norm = report.gradient_norm;
+    return 1;
+}
+
+/* ---- validation ---- */
+
+const char *training_metric(const training *t) {
+    if (t->plan->source.interpolation) return "val_mse";
+    return t->plan->config.classes == 2 ? "val_auc" : "val_acc";
+}
+
+static int validate_classes(training *t, epoch_result *result) {
+    const int two = t->plan->config.classes == 2;
+    predictions p;
+    if (!predictions_make(&p, &t->run, t->data, t->split->part[SPLIT_VALID], t->plan->source.preset == MTAN_FAITHFUL))
+        return 0;
+    predictions_drop_unlabelled(&p);
+    result->val_loss = metric_log_loss(p.p, p.label, p.rows, p.classes);
+    result->val_metric = two ? metric_auc(p.score, p.label, p.rows) : metric_accuracy(p.p, p.label, p.rows, p.classes);
+    predictions_free(&p);
+    return 1;
+}
+
+static int validate_curves(training *t, epoch_result *result) {
+    interpolation_error e;
+    if (!interpolation_measure(&e, &t->run, t->data, t->split->part[SPLIT_VALID], t->plan->source.observed, 0))
+        return 0;
+    result->val_loss = e.all;
+    result->val_metric = t->plan->source.observed < 1 ? e.held : arrlen(t->data->truth) > 0 ? e.truth : e.all;
+    return 1;
+}
+
+static double selection(const training *t, const epoch_result *r) {
+    if (t->plan->select == SELECT_AUC) return -r->val_metric;
+    return t->plan->select == SELECT_MSE ? r->val_metric : r->val_loss;
+}
+
+int training_end_epoch(training *t, epoch_result *result, char *error) {
+    const double n = (double)arrlen(t->split->part[SPLIT_TRAIN]), start = seconds();
+    int good, best;
+    result->train_loss = t->sum[0] / n, result->train_recon = t->sum[1] / n, result->train_ce = t->sum[2] / n;
+    result->train_kl = t->sum[3] / n, result->gradient_norm = t->sum[4] / n;
+    result->val_loss = result->val_metric = NAN;
+    result->seconds = t->train_seconds;
+    good = runner_refresh(&t->run) == MTAN_OK;
+    if (good && arrlen(t->split->part[SPLIT_VALID]) > 0)
+        good = t->plan->source.interpolation ? validate_curves(t, result) : validate_classes(t, result);
+    if (!good) return snprintf(error, 512, "validation: %s", mtan_status_message(t->run.status)), -1;
+    result->eval_seconds = seconds() - start;
+    t->epoch++, t->batch = 0;
+    best = arrlen(t->split->part[SPLIT_VALID]) == 0 || selection(t, result) < t->best;
+    if (best) t->best = selection(t, result), t->best_epoch = t->epoch, t->since_best = 0;
+    else t->since_best++;
+    return best;
+}
+
+int training_finished(const training *t) {
+    return t->epoch >= t->plan->epochs || (t->plan->patience > 0 && t->since_best >= t->plan->patience);
+}
+
+/* ---- checkpoints ---- */
+
+static void add_state(mtan_file_pair **pairs, const char *key, double x) {
+    char text[40];
+    snprintf(text, sizeof text, "%.17g", x);
+    pairs_add(pairs, key, text);
+}
+
+void training_write(const training *t, mtan_file_pair **pairs) {
+    static const char *const sums[] = {"loss", "recon", "ce", "kl", "norm"};
+    char key[48], hash[24];
+    add_state(pairs, "mtan.run.epoch", t->epoch);
+    add_state(pairs, "mtan.run.batch", t->batch);
+    add_state(pairs, "mtan.run.best_epoch", t->best_epoch);
+    add_state(pairs, "mtan.run.since_best", t->since_best);
+    add_state(pairs, "mtan.run.best", t->best);
+    add_state(pairs, "mtan.run.first_loss", t->first_loss);
+    add_state(pairs, "mtan.run.seconds", t->train_seconds);
+    for (int i = 0; i < 5; i++) {
+        snprintf(key, sizeof key, "mtan.run.sum.%s", sums[i]);
+        add_state(pairs, key, t->sum[i]);
+    }
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)t->split->hash);
+    pairs_add(pairs, "mtan.split.hash", hash);
+}
+
+int training_read(training *t, bundle *b, char *error) {
+    static const char *const sums[] = {"loss", "recon", "ce", "kl", "norm"};
+    const double epoch = bundle_number(b, "mtan.run.epoch", -1), batch = bundle_number(b, "mtan.run.batch", -1);
+    char key[48], hash[24];
+    mtan_status status;
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)t->split->hash);
+    if (strcmp(hash, bundle_text(b, "mtan.split.hash", "")) != 0)
+        return snprintf(error, 512, "the data or its split is not that of the run to be resumed"), 0;
+    if (!(epoch >= 0 && epoch < 1e9) || !(batch >= 0 && batch <= training_batches(t)))
+        return snprintf(error, 512, "its mtan.run.* metadata is out of range"), 0;
+    if ((status = mtan_trainer_load(&t->trainer, b->blob, b->bytes)) != MTAN_OK)
+        return snprintf(error, 512, "%s", mtan_status_message(status)), 0;
+    t->epoch = (int32_t)epoch, t->batch = (int32_t)batch;
+    t->best_epoch = (int32_t)bundle_number(b, "mtan.run.best_epoch", 0);
+    t->since_best = (int32_t)bundle_number(b, "mtan.run.since_best", 0);
+    t->best = bundle_number(b, "mtan.run.best", INFINITY);
+    t->first_loss = bundle_number(b, "mtan.run.first_loss", NAN);
+    t->train_seconds = bundle_number(b, "mtan.run.seconds", 0);
+    for (int i = 0; i < 5; i++) {
+        snprintf(key, sizeof key, "mtan.run.sum.%s", sums[i]);
+        t->sum[i] = bundle_number(b, key, 0);
+    }
+    if (t->batch > 0) order_epoch(t);
+    return 1;
+}

@@ -1,0 +1,67 @@
+/* Training of one model by a plan: batches, steps, validation, and the state that a checkpoint needs. It neither prints nor
+ * writes files: train.c does. Everything random is a function of (seed, epoch, record), so a resumed run continues to the same
+ * bits, and threads and ranks change nothing. */
+#ifndef MTAN_TOOLS_TRAINING_H
+#define MTAN_TOOLS_TRAINING_H
+
+#include "plan.h"
+
+/* What one epoch gave. NaN where there is no such number. */
+typedef struct epoch_result {
+    double train_loss, train_recon, train_ce, train_kl, gradient_norm;
+    double val_loss,
+        val_metric; /* metric: AUC (two classes), accuracy (more), MSE of held-out points (interpolation) */
+    double seconds, eval_seconds;
+} epoch_result;
+
+typedef struct step_result {
+    int32_t epoch, batch; /* batch from 1 */
+    double loss, gradient_norm;
+} step_result;
+
+typedef struct training {
+    const plan *plan;
+    const dataset *data;
+    const split *split;
+    mtan_model model;
+    mtan_real *weights;
+    mtan_trainer trainer;
+    runner run; /* for validation */
+    mtan_pool pool;
+    void *memory;
+    /* the batch being trained on */
+    mtan_record *records; /* (batch) */
+    mtan_event *events;   /* (batch, most events): what is left of each record's events after thinning */
+    int32_t *order;       /* (training records) this epoch's order, as positions in split->part[SPLIT_TRAIN] */
+    /* state of the run: what a checkpoint keeps beside weights, moments and step */
+    int32_t epoch, batch; /* epochs and, of the next one, batches that are done */
+    double sum[5];        /* over this epoch's batches: loss, recon, ce, kl, gradient norm, each times its records */
+    double train_seconds; /* of this epoch */
+    int32_t best_epoch, since_best;
+    double best; /* the smallest selection value: loss, MSE, or minus AUC */
+    double first_loss;
+} training;
+
+typedef struct rank_set {
+    int32_t rank, ranks;
+    mtan_allreduce allreduce;
+    void *context;
+} rank_set;
+
+/* Initial weights, workspaces, threads. 1, or 0 with error (512 bytes) set. */
+int training_start(training *t, const plan *p, const dataset *d, const split *s, const mtan_backend *backend,
+                   int32_t threads, const rank_set *r, char *error);
+/* The next batch of the epoch: 1; 0 when the epoch's batches are done; -1 with error set on a failure (a loss that is not a number
+ * leaves the weights as they were). */
+int training_step(training *t, step_result *step, char *error);
+/* Ends an epoch: validation, selection. Returns 1 when this is the best so far, 0 when not, -1 with error set. */
+int training_end_epoch(training *t, epoch_result *result, char *error);
+int32_t training_batches(const training *t);    /* per epoch */
+const char *training_metric(const training *t); /* "val_auc", "val_acc" or "val_mse" */
+int training_finished(const training *t);       /* all epochs done, or no better model for `patience` epochs */
+
+void training_write(const training *t, mtan_file_pair **pairs); /* mtan.run.* */
+int training_read(training *t, bundle *b, char *error);
+void training_stop(training *t);
+
+#endif
