@@ -20,6 +20,7 @@ has = $(shell command -v $(1) >/dev/null 2>&1 && echo yes)
 HAS_GCC := $(call has,gcc)
 HAS_CLANG := $(call has,clang)
 HAS_CXX := $(call has,$(CXX))
+HAS_MPI := $(call has,mpicc)
 HAS_TSAN := $(findstring /,$(if $(HAS_GCC),$(shell gcc -print-file-name=libtsan.so)))
 HAS_ZLIB := $(shell printf '\043include <zlib.h>\nint main(void) { return !zlibVersion(); }\n' | $(CC) -x c - -lz -o /dev/null 2>/dev/null && echo yes)
 ALWAYS += $(if $(HAS_ZLIB),-DMTAN_ZLIB)
@@ -47,6 +48,10 @@ clang-double.FLAGS := -O2 -DMTAN_DOUBLE
 aarch64.CC := aarch64-linux-gnu-gcc
 aarch64.FLAGS := -O2 -Werror -static -UMTAN_ZLIB
 aarch64.LIBS := -lm -pthread
+
+# `make mpi`: the command for several processes.
+mpi.CC := mpicc
+mpi.FLAGS = $(CFLAGS) -DMTAN_MPI
 
 GCC_TESTS := gcc-float gcc-fma gcc-double gcc-sanitize gcc-tsan
 CLANG_TESTS := clang-float clang-double
@@ -76,11 +81,12 @@ emulated512.SIMD := -mavx2 -mfma -Wno-psabi
 # The double build has the scalar table alone; what only compiles here is compiled once; the width of AVX-512 is tested
 # through SIMDe's emulation.
 release.BACKENDS := $(SIMD)
+mpi.BACKENDS := $(SIMD)
 gcc-float.BACKENDS := $(SIMD) $(if $(filter avx2,$(SIMD)),emulated512)
 $(foreach t,gcc-fma gcc-sanitize clang-float,$(eval $(t).BACKENDS := $(filter-out avx512,$(SIMD))))
 aarch64.BACKENDS := neon
 upper = $(shell echo $(1) | tr a-z A-Z)
-$(foreach c,release aarch64 $(TESTS),$(eval $(c).FLAGS += $(foreach b,$($(c).BACKENDS),-DMTAN_WITH_$(call upper,$(b)))))
+$(foreach c,release mpi aarch64 $(TESTS),$(eval $(c).FLAGS += $(foreach b,$($(c).BACKENDS),-DMTAN_WITH_$(call upper,$(b)))))
 
 # ---- Rules, once per configuration -----------------------------------------------------------------------------
 
@@ -104,7 +110,7 @@ build/$(1)/run-tests: $$(SUITE_C:%.c=build/$(1)/%.o) build/$(1)/shared.a
 build/$(1)/%: build/$(1)/tools/%.o build/$(1)/shared.a
 	@$$($(1).CC) $$($(1).FLAGS) $$^ $$(LIBS) -o $$@
 endef
-$(foreach c,release double aarch64 $(TESTS),$(eval $(call rules,$(c))))
+$(foreach c,release double mpi aarch64 $(TESTS),$(eval $(call rules,$(c))))
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find build -name '*.d' 2>/dev/null)
@@ -126,9 +132,9 @@ found: # one line per optional thing
 	say gcc "$(HAS_GCC)" "its configurations are skipped"; \
 	say clang "$(HAS_CLANG)" "its configurations and make fuzz are skipped"; \
 	say "$(CXX)" "$(HAS_CXX)" "make cxx is skipped"; \
-	say zlib "$(HAS_ZLIB)" "PhysioNet is read from unpacked folders only"; \
+	say zlib "$(HAS_ZLIB)" "compressed files must be unpacked first"; \
 	say "FMA in this CPU" "$(HAS_FMA)" "gcc-fma is skipped"; \
-	say mpicc "$(call has,mpicc)" "make mpi is skipped"; \
+	say mpicc "$(HAS_MPI)" "make mpi is skipped"; \
 	say "gcc's ThreadSanitizer" "$(HAS_TSAN)" "gcc-tsan is skipped"
 
 lib: build/libmtan.a ## the library as build/libmtan.a
@@ -201,28 +207,37 @@ edge: ## the tests on emulated CPUs: AArch64 with NEON, WebAssembly (what each n
 build/aarch64/bits: $(patsubst %,build/aarch64/tests/%.o,bits_dump ladder check tiny_model) build/aarch64/mtan.o
 	@$(aarch64.CC) $(aarch64.FLAGS) $^ $(aarch64.LIBS) -o $@
 
-mpi: ## training over 1, 2 and 4 MPI ranks has the bits of one process (needs mpicc, mpirun)
+mpi: $(if $(HAS_MPI),build/mtan build/mtan-mpi) ## build/mtan-mpi for mpirun; 1, 2 and 4 ranks have the bits of one process (needs mpicc)
 	@tools/mpi.sh $(CC)
+build/mtan-mpi: build/mpi/tools/mtan/main.o build/mpi/platform/mpi.o build/mpi/shared.a
+	@$(mpi.CC) $(mpi.FLAGS) $^ $(LIBS) -o $@
 
 FUZZ_SECONDS ?= 20
 FUZZERS := $(patsubst tests/%.c,%,$(wildcard tests/fuzz_*.c))
 fuzz: $(if $(HAS_CLANG),$(FUZZERS:%=build/fuzz/%)) ## feed the readers hostile input (needs clang; FUZZ_SECONDS=20)
 	@test -n "$^" || echo "skipped: no clang, or no tests/fuzz_*.c"
+	@mkdir -p build/fuzz/fuzz_torchfile.corpus && cp golden/torch-*.pt build/fuzz/fuzz_torchfile.corpus
 	@for f in $^; do echo "$$f"; mkdir -p $$f.corpus; \
 		$$f -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -print_final_stats=0 -artifact_prefix=$$f. $$f.corpus \
 		2>$$f.log && tail -n 1 $$f.log || { tail -n 40 $$f.log; exit 1; }; done
 fuzz_own.C := $(patsubst %,tools/data/%.c,array dataset gzip csv field names own own_rows own_stream)
+fuzz_torchfile.C := $(patsubst %,tools/mtan/%.c,zipfile pickle torchfile torchwrite convert_read json_text) tools/data/array.c
 build/fuzz/fuzz_own: $(fuzz_own.C)
+build/fuzz/fuzz_torchfile: $(fuzz_torchfile.C)
 build/fuzz/%: tests/%.c mtan.c mtan.h Makefile | build/deps/stb
 	@mkdir -p $(@D)
 	@clang $(filter-out -MMD -MP,$(ALWAYS)) -O1 $(SAN) -fsanitize=fuzzer $< mtan.c $($*.C) $(if $(HAS_ZLIB),-lz) -lm -o $@
 
-golden: ## make golden/ again (needs PyTorch and REFERENCE=checkout of the published code)
+golden: ## make golden/ again (needs PyTorch, REFERENCE=checkout of the published code; DATA=folder of the data sets for what was read from them)
 	@test -n "$(REFERENCE)" || { echo "mtan: make golden needs REFERENCE=path of a checkout of the published code"; exit 2; }
 	@$(PYTHON) tools/golden.py --reference "$(REFERENCE)"
 	@$(PYTHON) tools/golden_rng.py "$(REFERENCE)" golden
 	@$(PYTHON) tools/golden_init.py "$(REFERENCE)" golden
 	@$(PYTHON) tools/golden_metrics.py "$(REFERENCE)" golden
+	@$(PYTHON) tools/golden_torchfile.py "$(REFERENCE)" golden
+	@test -z "$(DATA)" || $(PYTHON) tools/golden_data.py "$(REFERENCE)" "$(DATA)" golden
+	@test -z "$(DATA)" || $(PYTHON) tools/golden_losses.py "$(REFERENCE)" "$(DATA)" golden
+	@test -z "$(DATA)" || $(PYTHON) tools/golden_mimic3.py "$(DATA)/mimic3-demo" golden
 
 deps: ## fetch all dependencies into build/deps (targets fetch what they need by themselves)
 	@tools/deps.sh

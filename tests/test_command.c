@@ -326,6 +326,39 @@ TEST bad_records_are_left_out_and_counted(void) {
     PASS();
 }
 
+/* Column `column` (from 0) of row `row` (from 1) of a table; NaN where there is none. */
+static double cell(const char *text, int row, int column) {
+    for (; row > 0 && text; row--) text = (text = strchr(text, '\n')) ? text + 1 : NULL;
+    for (; column > 0 && text; column--) text = (text = strchr(text, ',')) ? text + 1 : NULL;
+    return text && *text ? strtod(text, NULL) : NAN;
+}
+
+/* Same seed, same data, same split: the losses of the published script's first 40 steps, and its validation. */
+TEST the_first_losses_are_the_published_ones(void) {
+    const char *data = getenv("MTAN_PHYSIONET");
+    double loss[40], valid[4];
+    mtan_tensor_view view;
+    mtan_file file;
+    char line[512], *steps, *log;
+    size_t bytes;
+    void *golden;
+    if (!data) SKIPm("MTAN_PHYSIONET is not set");
+    golden = slurp_golden("losses-physionet-enc.safetensors", &bytes);
+    ASSERT(golden && mtan_file_open(&file, golden, bytes) == MTAN_OK);
+    ASSERT(mtan_file_tensor(&file, "loss", &view) == MTAN_OK && mtan_view_read_f64(&view, loss, 40) == MTAN_OK);
+    ASSERT(mtan_file_tensor(&file, "valid", &view) == MTAN_OK && mtan_view_read_f64(&view, valid, 4) == MTAN_OK);
+    snprintf(line, sizeof line,
+             "train physionet-enc --preset faithful --seed 0 --epochs 2 --quiet --out @/losses --data %s", data);
+    ASSERT_EQ_FMT(DONE, run(line), "%d");
+    steps = text_of("losses/steps.csv"), log = text_of("losses/log.csv");
+    for (int i = 0; i < 40; i++) ASSERT(fabs(cell(steps, i + 1, 2) - loss[i]) <= 1e-4 * loss[i]);
+    for (int e = 0; e < 2; e++) ASSERT(fabs(cell(log, e + 1, 2) - valid[2 * e]) <= 1e-4 * valid[2 * e]);
+    for (int e = 0; e < 2; e++) ASSERT(fabs(cell(log, e + 1, 3) - valid[2 * e + 1]) <= 1e-3);
+    free(steps), free(log);
+    ASSERT(guard_free(golden));
+    PASS();
+}
+
 SUITE(command_suite) {
     GREATEST_SET_SETUP_CB(open_folder, NULL);
     GREATEST_SET_TEARDOWN_CB(close_folder, NULL);
@@ -339,4 +372,5 @@ SUITE(command_suite) {
     RUN_TEST(divergence_names_its_batch);
     RUN_TEST(interpolation_follows_the_grid);
     RUN_TEST(bad_records_are_left_out_and_counted);
+    RUN_TEST(the_first_losses_are_the_published_ones);
 }

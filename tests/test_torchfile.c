@@ -14,6 +14,7 @@
 
 #include "check.h"
 #include "tools/mtan/convert.h"
+#include "tools/mtan/tensor_set.h"
 #include "tools/mtan/torchfile.h"
 
 /* ---- golden files ---- */
@@ -576,6 +577,28 @@ TEST compressed_entries_are_unpacked_within_limits(void) {
     ASSERT(strstr(archive_error(&m), "0x00 at byte 0"));
     PASS();
 }
+
+/* What was unpacked has to live as long as the views of it. */
+TEST unpacked_tensors_stay_while_they_are_looked_at(void) {
+    static const char four[] = TENSOR("K\4", "K\0K\4\x85K\1\x85");
+    static uint8_t packed[256];
+    const float data[4] = {1, 2, 3, 4};
+    float read[4] = {0};
+    const size_t n = deflated(packed, sizeof packed, data, sizeof data);
+    made m = {NULL, NULL, 0};
+    char error[512] = "";
+    tensor_set set;
+    add_stored(&m, "a/data.pkl", four, sizeof four - 1);
+    add_entry(&m, "a/data/0", packed, n, sizeof data, zip_checksum(data, sizeof data), 8);
+    end_archive(&m);
+    ASSERT(tensor_set_open(&set, "f", m.bytes, arrlenu(m.bytes), error));
+    ASSERT_EQ_FMT((size_t)1, arrlenu(set.tensors), "%zu");
+    ASSERT_EQ(MTAN_OK, mtan_view_read_raw(&set.tensors[0].view, MTAN_DTYPE_F32, read, 4));
+    ASSERT(check_same("unpacked", read, data, sizeof data));
+    tensor_set_close(&set);
+    arrfree(m.bytes);
+    PASS();
+}
 #endif
 
 SUITE(torchfile_suite) {
@@ -602,5 +625,6 @@ SUITE(torchfile_suite) {
     RUN_TEST(the_checksum_is_crc32);
 #ifdef MTAN_ZLIB
     RUN_TEST(compressed_entries_are_unpacked_within_limits);
+    RUN_TEST(unpacked_tensors_stay_while_they_are_looked_at);
 #endif
 }

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Trains over 1, 2 and 4 MPI ranks of one machine, each with 1 and 2 threads, in float and in double, and compares every
 # rank's weights and reports bit for bit with those of one process that knows nothing of MPI. Needs mpicc and mpirun
-# (Debian: libopenmpi-dev, openmpi-bin). Then the number of ranks that must be refused.
+# (Debian: libopenmpi-dev, openmpi-bin). Then the number of ranks that must be refused, and the same for whole runs of the
+# command: build/mtan-mpi train --distributed against build/mtan train, on data made here.
 #   mpi.sh [CC]     CC: the compiler of the single process and, where mpicc heeds OMPI_CC or MPICH_CC, of the others
 # The last line is the sum: N passed, N failed, N skipped.
 set -u
@@ -60,6 +61,25 @@ done
 log=$dir/three.log
 ! timeout 120 mpirun -n 3 "$dir/many-float" "$dir/three" 1 >"$log" 2>&1 && [ "$(grep -c '^mtan: 3 ranks: ' "$log")" = 1 ] && [ ! -e $dir/three.0 ]
 verdict "3 ranks are refused" $? "$log"
+
+# The command. Steps of 32 records in shards of 8, dropout and thinning on.
+awk 'BEGIN { srand(7); print "record,time,channel,value"
+    for (r = 0; r < 120; r++) for (k = 0; k < 12; k++) print r "," rand() * 24 ",c" k % 3 "," (r % 2) * 2 + rand() }' >$dir/events.csv
+awk 'BEGIN { print "record,label"; for (r = 0; r < 120; r++) print r "," r % 2 }' >$dir/labels.csv
+train() { # out, command words...
+    run=$1
+    shift
+    "$@" --model enc --data $dir/events.csv --labels $dir/labels.csv --epochs 3 --batch 32 --enc-hidden 24 --embed 16 \
+        --ref-points 16 --dropout 0.3 --thin 0.2 --quiet --threads 1 --out "$run"
+}
+log=$dir/command.log
+train $dir/run-one build/mtan train own >"$log" 2>&1
+verdict "command, one process" $? "$log"
+for ranks in 1 2 4; do
+    { train $dir/run-$ranks timeout 120 mpirun -n $ranks build/mtan-mpi train own --distributed &&
+        build/mtan compare $dir/run-one/last.safetensors $dir/run-$ranks/last.safetensors; } >"$log" 2>&1
+    verdict "command, ranks $ranks: the same bits" $? "$log"
+done
 
 echo "$passed passed, $failed failed, 0 skipped"
 [ $failed = 0 ]

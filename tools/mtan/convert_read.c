@@ -255,12 +255,10 @@ static void args_tell(reader *r) {
 
 static int set(reader *r, const char *key, const char *text, size_t length) {
     char value[64];
-    if (length < sizeof value) {
-        memcpy(value, text, length);
-        value[length] = 0;
-        if (mtan_config_set(&r->config, key, value) == MTAN_OK) return 1;
-    }
-    return refuse(r, "%s cannot be %.*s", key, length < 40 ? (int)length : 40, text);
+    if (length >= sizeof value) return 0;
+    memcpy(value, text, length);
+    value[length] = 0;
+    return mtan_config_set(&r->config, key, value) == MTAN_OK;
 }
 
 /* The settings that convert_to_torch writes, then the user's. */
@@ -270,8 +268,8 @@ static int settings_tell(reader *r) {
         const int32_t value = pickle_get(r->p, r->settings, key);
         const pickle_value *v = value < 0 ? NULL : &r->p->values[value];
         if (v && (v->kind != PICKLE_TEXT || !set(r, key, v->text, v->length)))
-            return r->error[0] ? 0 : refuse(r, "its mtan.%s is no text", key);
-        if (given && !set(r, key, given, strlen(given))) return 0;
+            return refuse(r, "its setting mtan.%s has a value that it cannot have", key);
+        if (given && !set(r, key, given, strlen(given))) return refuse(r, "%s cannot be %.40s", key, given);
     }
     if (r->config.kind == MTAN_ENC && r->config.classify == MTAN_CLASSIFY_TIME) r->config.reference = MTAN_REF_OBSERVED;
     return 1;

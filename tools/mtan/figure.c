@@ -236,7 +236,7 @@ static void y_axis(const frame *f, const char *name) {
         axis_label(&f->y, ticks, n, i, text);
         text_at(f->out, "tick end", f->left - 7, pixel_y(f, ticks[i]) + 4, text, FIGURE_TEXT_MOST);
     }
-    axis_name(f->out, "name", fmax(f->left - 36, 2), f->top - 9, name, &f->y);
+    axis_name(f->out, "name", fmax(f->left - 36, 2), f->top - 12, name, &f->y);
 }
 
 void frame_axes(const frame *f, const char *x_name, const char *y_name) {

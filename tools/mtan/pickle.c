@@ -293,7 +293,7 @@ static int32_t add_storage(pickle *p, const pickle_storage *s) {
         const pickle_storage *old = &p->storages[i];
         if (old->key_length != s->key_length || memcmp(old->key, s->key, s->key_length) != 0) continue;
         if (old->dtype == s->dtype && old->count == s->count) return (int32_t)i;
-        return fail(p, "storage '%.*s' has two types or sizes", (int)s->key_length, s->key), -1;
+        return fail(p, "a storage has two types or sizes, before byte %zu", p->at), -1;
     }
     if (arrlen(p->storages) >= MOST_STORAGES) return fail(p, "more than %d storages", (int)MOST_STORAGES), -1;
     arrput(p->storages, *s);

@@ -78,6 +78,17 @@ static const char *const presets[] = {"faithful", "correct", NULL}, *const answe
                                                                                                 "times",  NULL},
                          *const models[] = {"enc", "full", "per-time", "interp", NULL};
 
+const char *plan_word(const char *name, double value) {
+    static const struct {
+        const char *name;
+        const char *const *words;
+    } choices[] = {{"shuffle", answers}, {"optimizer", optimizers}, {"select", selections}, {"scale", scales}};
+    for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++)
+        for (int k = 0; strcmp(name, choices[i].name) == 0 && choices[i].words[k]; k++)
+            if (value >= k && value <= k) return choices[i].words[k];
+    return NULL;
+}
+
 /* ---- defaults ---- */
 
 static void faithful_defaults(plan *p, const mtan_recipe *r) {

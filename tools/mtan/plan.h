@@ -26,6 +26,8 @@ typedef struct plan {
 int plan_make(plan *p, const options *o);
 int plan_published(plan *p, const char *name); /* a named configuration as published, no options; 0: no such name */
 int plan_fit(plan *p, const dataset *d);
+/* The word behind a number that a model file keeps as mtan.plan.<name>, or NULL: it is a number, or means nothing. */
+const char *plan_word(const char *name, double value);
 
 /* Into a model file and back. plan_read refuses options that contradict the file. */
 void plan_write(const plan *p, mtan_file_pair **pairs);

@@ -11,7 +11,8 @@
 
 #include "commands.h"
 #include "metrics.h"
-#include "session.h"
+#include "plan.h"
+#include "report_tables.h"
 
 enum {
     COLUMNS_MOST = 64, /* of a log */
@@ -60,10 +61,7 @@ static char *text(collection *c, const char *format, ...) {
 }
 
 static void collection_free(collection *c) {
-    for (size_t i = 0; i < arrlenu(c->tables); i++) {
-        const report_pair *pairs = c->tables[i].pairs;
-        arrfree(pairs);
-    }
+    for (size_t i = 0; i < arrlenu(c->tables); i++) report_table_free(&c->tables[i]);
     for (size_t i = 0; i < arrlenu(c->owned); i++) free(c->owned[i]);
     arrfree(c->owned), arrfree(c->numbers), arrfree(c->curves), arrfree(c->panels), arrfree(c->attention);
     arrfree(c->tables);
@@ -491,38 +489,16 @@ static int collect_pictures(collection *c) {
 
 /* ---- tables ---- */
 
-static void add_pair(collection *c, report_pair **pairs, const char *key, const char *value) {
-    report_pair pair = {text(c, "%s", key), text(c, "%s", value)};
-    arrput(*pairs, pair);
-}
-
 static void add_table(collection *c, const char *title, report_pair *pairs) {
-    report_table table = {title, pairs, arrlenu(pairs)};
-    arrput(c->tables, table);
-}
-
-static void settings_table(collection *c) {
-    report_pair *pairs = NULL;
-    char value[256];
-    for (int32_t i = 0; mtan_config_key(i); i++)
-        if (mtan_config_get(&c->s->bundle.model.config, mtan_config_key(i), value, sizeof value) == MTAN_OK)
-            add_pair(c, &pairs, mtan_config_key(i), value);
-    add_table(c, "Model", pairs);
+    arrput(c->tables, report_table_of(title, pairs));
 }
 
 /* Model files keep choices as numbers and numbers with all their digits. */
 static const char *plan_text(const char *key, const char *value, char *text_of) {
-    static const struct {
-        const char *key, *words[4];
-    } choices[] = {{"optimizer", {"adam", "adamax", NULL, NULL}},
-                   {"select", {"loss", "auc", "mse", NULL}},
-                   {"scale", {"none", "published", "minmax", "zscore"}},
-                   {"shuffle", {"no", "yes", NULL, NULL}}};
     const double number = number_of(value);
+    const char *word = plan_word(key, number);
+    if (word) return word;
     if (!isfinite(number)) return value;
-    for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++)
-        for (int k = 0; k < 4; k++)
-            if (strcmp(key, choices[i].key) == 0 && number == k && choices[i].words[k]) return choices[i].words[k];
     snprintf(text_of, 32, "%.6g", number);
     return text_of;
 }
@@ -539,11 +515,11 @@ static void training_table(collection *c) {
             mtan_text_decode(&raw_key, key, sizeof key, NULL) != MTAN_OK || strncmp(key, "mtan.plan.", 10) != 0 ||
             mtan_text_decode(&raw_value, value, sizeof value, NULL) != MTAN_OK)
             continue;
-        add_pair(c, &pairs, key + 10, plan_text(key + 10, value, short_value));
+        report_pair_add(&pairs, key + 10, "%s", plan_text(key + 10, value, short_value));
     }
     for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++)
         if (bundle_text(&c->s->bundle, kept[i], NULL))
-            add_pair(c, &pairs, names[i], bundle_text(&c->s->bundle, kept[i], ""));
+            report_pair_add(&pairs, names[i], "%s", bundle_text(&c->s->bundle, kept[i], ""));
     if (pairs) add_table(c, "Training", pairs);
 }
 
@@ -551,38 +527,19 @@ static void data_table(collection *c) {
     static const char *const parts[SPLIT_PARTS] = {"training", "validation", "test"};
     session *s = c->s;
     report_pair *pairs = NULL;
-    add_pair(c, &pairs, "data", s->source.kind);
-    if (*s->source.variant) add_pair(c, &pairs, "variant", s->source.variant);
-    add_pair(c, &pairs, "preset", s->source.preset == MTAN_FAITHFUL ? "faithful" : "correct");
+    report_pair_add(&pairs, "data", "%s", s->source.kind);
+    if (*s->source.variant) report_pair_add(&pairs, "variant", "%s", s->source.variant);
+    report_pair_add(&pairs, "preset", "%s", s->source.preset == MTAN_FAITHFUL ? "faithful" : "correct");
     if (arrlen(s->data.records) > 0) {
-        add_pair(c, &pairs, "records", text(c, "%zu", arrlenu(s->data.records)));
-        add_pair(c, &pairs, "channels", text(c, "%zu", arrlenu(s->data.channels)));
+        report_pair_add(&pairs, "records", "%zu", arrlenu(s->data.records));
+        report_pair_add(&pairs, "channels", "%zu", arrlenu(s->data.channels));
         for (int i = 0; i < SPLIT_PARTS; i++)
-            add_pair(c, &pairs, parts[i], text(c, "%zu records", arrlenu(s->split.part[i])));
-        add_pair(c, &pairs, "shown here", s->part);
+            report_pair_add(&pairs, parts[i], "%zu records", arrlenu(s->split.part[i]));
+        report_pair_add(&pairs, "shown here", "%s", s->part);
     }
-    add_pair(c, &pairs, "seed of the split", text(c, "%lu", (unsigned long)s->source.seed));
-    add_pair(c, &pairs, "hash of the split", bundle_text(&s->bundle, "mtan.split.hash", "none"));
+    report_pair_add(&pairs, "seed of the split", "%lu", (unsigned long)s->source.seed);
+    report_pair_add(&pairs, "hash of the split", "%s", bundle_text(&s->bundle, "mtan.split.hash", "none"));
     add_table(c, "Data and split", pairs);
-}
-
-/* Nothing that changes from run to run of the same program: the page of a run is always the same. */
-static void environment_table(collection *c) {
-    const mtan_backend *b = c->s->bundle.model.backend;
-    report_pair *pairs = NULL;
-    add_pair(c, &pairs, "mtan", MTAN_VERSION);
-    add_pair(c, &pairs, "backend", b->name);
-    add_pair(c, &pairs, "class of the CPU", b->fused ? "fused multiply-add" : "no fused multiply-add");
-    add_pair(c, &pairs, "arithmetic", sizeof(mtan_real) == 8 ? "double" : "float");
-#ifdef __VERSION__
-    add_pair(c, &pairs, "compiler", __VERSION__);
-#endif
-#ifdef __OPTIMIZE__
-    add_pair(c, &pairs, "build", "optimised");
-#else
-    add_pair(c, &pairs, "build", "not optimised");
-#endif
-    add_table(c, "Environment", pairs);
 }
 
 /* ---- the command ---- */
@@ -657,7 +614,9 @@ static int collect(collection *c, const char *log) {
     titles(c);
     collect_log(c, log);
     if (c->s->part && !(collect_classes(c) && collect_errors(c) && collect_pictures(c))) return 0;
-    settings_table(c), training_table(c), data_table(c), environment_table(c);
+    add_table(c, "Model", report_model_pairs(&c->s->bundle.model.config));
+    training_table(c), data_table(c);
+    add_table(c, "Environment", report_environment_pairs(c->s->bundle.model.backend));
     c->page.time_unit = c->s->bundle.prep.unit;
     c->page.numbers = c->numbers, c->page.n_numbers = arrlenu(c->numbers);
     c->page.curves = c->curves, c->page.n_curves = arrlenu(c->curves);

@@ -38,7 +38,7 @@ static const char page_style[] =
     "h2{font-size:18px;font-weight:650;margin:44px 0 2px}\n"
     "p{margin:0 0 14px;max-width:72ch;color:var(--soft);overflow-wrap:anywhere}\n"
     ".numbers{display:flex;flex-wrap:wrap;gap:12px;margin:24px 0 0}\n"
-    ".numbers div{flex:1 1 150px;max-width:260px;background:var(--card);border:1px solid "
+    ".numbers div{flex:1 1 150px;max-width:270px;background:var(--card);border:1px solid "
     "var(--edge);border-radius:8px;padding:12px 14px}\n"
     ".numbers dt{font-size:13px;color:var(--soft)}\n"
     ".numbers dd{margin:0;font-size:24px;font-weight:600;font-variant-numeric:tabular-nums;line-height:1.3}\n"
@@ -94,7 +94,11 @@ static const char figure_style[] =
     "@media(max-width:640px){main{padding:24px 14px 40px}.plots{grid-template-columns:minmax(0,1fr)}"
     ".stack{grid-auto-flow:row;grid-template-rows:none;grid-auto-columns:auto}.wide{grid-column:auto}"
     "h1{font-size:22px}}\n"
-    "@media print{body{background:#fff;font-size:12px}main{max-width:none;padding:0}h2{break-after:avoid}"
+    "@media print{body{background:#fff;font-size:12px}main{max-width:none;padding:0 1px}"
+    "h2{break-after:avoid;margin-top:22px}.numbers{margin-top:14px}.legend,p{break-after:avoid;margin-bottom:6px}"
+    "text{font-size:13.5px}.plots{grid-template-columns:repeat(3,minmax(0,1fr));gap:10px}figure{padding:8px 8px 4px}"
+    ".tables{columns:3;column-gap:10px;margin-top:22px}.tables section{padding:10px;break-inside:auto;"
+    "box-decoration-break:clone;-webkit-box-decoration-break:clone}table{font-size:11px}th,td{padding:2px 6px 2px 0}"
     "figure,.numbers div,.tables section{border-color:#ccc}"
     "*{-webkit-print-color-adjust:exact;print-color-adjust:exact}}\n";
 
@@ -517,15 +521,14 @@ static void error_plot(FILE *out, const report_data *r) {
 }
 
 static void interpolation(FILE *out, const report_data *r) {
-    char text[320] = "Each column is a record.";
+    char text[320] = "The model's curves for a few records.";
     const int any = r->panel_columns * r->panel_rows > 0, errors = r->error_all.n + r->error_held.n > 0;
     if (!any && !errors) return;
     if (r->samples > 0)
-        snprintf(
-            text, sizeof text,
-            "Each column is a record. The mean and the standard deviation are those of %d curves, decoded from as many "
-            "samples of the posterior; the noise of a single observation is not in them.",
-            r->samples);
+        snprintf(text, sizeof text,
+                 "The mean and the standard deviation are those of %d curves, decoded from as many samples of the "
+                 "posterior; the noise of a single observation is not in them.",
+                 r->samples);
     section_begin(out, "Interpolation", any ? text : "Error on held-out time points.");
     if (any) panels(out, r);
     if (errors) fputs("<div class=\"plots after\">\n", out), error_plot(out, r), fputs("</div>\n", out);

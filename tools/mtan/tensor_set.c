@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "torchfile.h"
-
 enum { NAME_MOST = 512, DEPTH_MOST = 12, TENSORS_MOST = 4096, GATHERED_MOST = 1 << 30 };
 
 /* ---- safetensors ---- */
@@ -118,13 +116,9 @@ static int take_torch(tensor_set *s, const torchfile *file) {
 /* ---- both ---- */
 
 static int open_torch(tensor_set *s, const char *name, const void *blob, size_t bytes, char *error) {
-    torchfile file;
-    int good;
-    if (!torch_open(&file, name, blob, bytes, error)) return 0;
+    if (!torch_open(&s->file, name, blob, bytes, error)) return 0;
     s->torch = 1;
-    good = take_torch(s, &file);
-    torch_close(&file);
-    if (good) return 1;
+    if (take_torch(s, &s->file)) return 1;
     tensor_set_close(s);
     return snprintf(error, 512, "%.400s: more than %d tensors, or more than 1 GiB to rearrange", name, TENSORS_MOST), 0;
 }
@@ -147,4 +141,5 @@ void tensor_set_close(tensor_set *s) {
     for (size_t i = 0; i < arrlenu(s->metadata); i++) free(s->metadata[i].name), free(s->metadata[i].text);
     arrfree(s->tensors);
     arrfree(s->metadata);
+    if (s->torch) torch_close(&s->file);
 }

@@ -10,6 +10,7 @@
 
 #include "../../mtan.h"
 #include "../data/array.h"
+#include "torchfile.h"
 
 typedef struct named_tensor {
     char *name;
@@ -24,7 +25,8 @@ typedef struct named_text {
 typedef struct tensor_set {
     named_tensor *tensors; /* stb_ds arrays, in the file's order */
     named_text *metadata;
-    int torch; /* a PyTorch checkpoint */
+    int torch; /* a PyTorch checkpoint: */
+    torchfile file;
 } tensor_set;
 
 /* The blob has to stay. 1, or 0 with error (512 bytes) set and nothing to free. */

@@ -234,7 +234,11 @@ const uint8_t *zip_content(zipfile *z, const zip_entry *e, char *error) {
         return refuse(error, "an entry of the zip archive is compressed in a way this program does not know"), NULL;
     }
     if (zip_checksum(content, (size_t)e->bytes) == e->checksum) return content;
-    snprintf(error, ERROR_SIZE, "the checksum of '%.*s' in the zip archive is wrong: the file is damaged",
-             e->name_length < 80 ? (int)e->name_length : 80, e->name);
+    char name[64]; /* nothing of a damaged or hostile name may reach a terminal but plain letters */
+    size_t n = 0;
+    for (; n < e->name_length && n + 1 < sizeof name; n++)
+        name[n] = e->name[n] >= ' ' && e->name[n] < 127 ? e->name[n] : '?';
+    name[n] = 0;
+    snprintf(error, ERROR_SIZE, "the checksum of '%s' in the zip archive is wrong: the file is damaged", name);
     return NULL;
 }
