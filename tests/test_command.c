@@ -321,6 +321,9 @@ TEST bad_records_are_left_out_and_counted(void) {
     ASSERT_EQ_FMT(BAD_RESULT, run("predict @/run/best.safetensors --data @/odd.csv"), "%d");
     ASSERT(says("err.txt", "mystery"));
     ASSERT_EQ_FMT(DONE, run("predict @/run/best.safetensors --data @/odd.csv --skip-unknown"), "%d");
+    append_line("dates.csv", "record,time,channel,value\na,2024-01-01T00:00,heat,2\na,2024-01-01T05:00,heat,2\n");
+    ASSERT_EQ_FMT(BAD_USE, run("predict @/run/best.safetensors --data @/dates.csv"), "%d");
+    ASSERT(says("err.txt", "the data's times are hours, the model's numbers without a unit"));
     ASSERT_EQ_FMT(BAD_USE, run("predict @/events.csv --data @/odd.csv"), "%d");
     ASSERT(says("err.txt", "not a valid safetensors file"));
     PASS();

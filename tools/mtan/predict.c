@@ -234,7 +234,7 @@ static int stream_own(job *j, const char *path) {
     if (!own_options_make(&own, j->options, &j->bundle.prep)) return 0;
     if (!own_stream_open(&s, path, &own)) return complain("%s", s.error), own_stream_close(&s), 0;
     while (good && ((got = own_stream_next(&s, &one)) == OWN_RECORD || got == OWN_BAD_RECORD)) {
-        if (got == OWN_RECORD) good = take_record(j, &one, 0);
+        if (got == OWN_RECORD) good = unit_matches(&j->bundle.prep, &one) && take_record(j, &one, 0);
         else complain("%s", one.error), j->failed = 1;
     }
     good = run_chunk(j) && good;

@@ -195,6 +195,13 @@ static int channels_match(const session *s) {
     return !unknown && !absent;
 }
 
+int unit_matches(const prep *p, const dataset *d) {
+    if (arrlen(p->channel) == 0 || strcmp(p->unit, d->unit) == 0) return 1;
+    return complain("the data's times are %s, the model's %s", d->unit[0] ? d->unit : "numbers without a unit",
+                    p->unit[0] ? p->unit : "numbers without a unit"),
+           0;
+}
+
 int session_open(session *s, const options *o, const char *model) {
     char error[512] = "";
     memset(s, 0, sizeof *s);
@@ -208,7 +215,7 @@ int session_open(session *s, const options *o, const char *model) {
         complain("%s: the data's channels are not the model's", model);
         return session_close(s), 0;
     }
-    if (!session_split(s, o)) return session_close(s), 0;
+    if (!unit_matches(&s->bundle.prep, &s->data) || !session_split(s, o)) return session_close(s), 0;
     prep_apply(&s->bundle.prep, &s->data, &s->split);
     if (option_given(o, "samples"))
         s->bundle.model.config.predict_samples = (int32_t)option_integer(o, "samples", 0, 0, 10000);

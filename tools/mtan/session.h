@@ -90,7 +90,8 @@ mtan_bounds interpolation_bounds(const dataset *d); /* those of the events' and 
 void choose_times(unsigned char *shown, int32_t times, double share, uint64_t seed);
 
 int own_options_make(own_options *own, const options *o, const prep *model); /* --origin, --skip-unknown */
-int32_t option_threads(const options *o);                                    /* --threads, default: CPUs, at most 8 */
+int unit_matches(const prep *p, const dataset *d); /* dates are hours, numbers are not: 0 with a message printed */
+int32_t option_threads(const options *o);          /* --threads, default: CPUs, at most 8 */
 int option_backend(const options *o,
                    const mtan_backend **b); /* --backend NAME; 0 with a message when it cannot run here */
 
