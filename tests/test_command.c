@@ -149,6 +149,11 @@ static int same_columns(const char *a, const char *b, int columns) {
     "train own --model enc --data @/events.csv --labels @/labels.csv --enc-hidden 16 --embed 16 --ref-points 8 "       \
     "--head-hidden 12 --batch 8 --lr 0.01 --quiet --threads 2 "
 
+static void append_line(const char *name, const char *line) {
+    FILE *file = fopen(path_of(name), "a");
+    if (!file || fputs(line, file) < 0 || fclose(file) != 0) perror("mtan: build"), exit(2);
+}
+
 /* ---- tests ---- */
 
 TEST options_are_checked(void) {
@@ -165,6 +170,66 @@ TEST options_are_checked(void) {
     ASSERT(says("err.txt", "physionet-enc"));
     ASSERT_EQ_FMT(BAD_USE, run("train own --model enc --data"), "%d");
     ASSERT(says("err.txt", "mtan: --data needs a value"));
+    PASS();
+}
+
+TEST options_that_do_not_fit_are_refused(void) {
+    ASSERT_EQ_FMT(BAD_USE, run(TRAIN "--observed 0.5 --epochs 1 --out @/x"), "%d");
+    ASSERT(says("err.txt", "--observed is for models that interpolate"));
+    ASSERT_EQ_FMT(BAD_USE, run(TRAIN "--epochs 1.5 --out @/x"), "%d");
+    ASSERT(says("err.txt", "--epochs 1.5: must be a whole number"));
+    ASSERT_EQ_FMT(BAD_USE, run(TRAIN "--lr 0 --epochs 1 --out @/x"), "%d");
+    ASSERT_EQ_FMT(-1, access(path_of("x"), F_OK), "%d"); /* nothing was made */
+    PASS();
+}
+
+/* Validation records of one class have no AUC. */
+TEST a_run_always_has_a_best_model(void) {
+    FILE *labels = fopen(path_of("labels.csv"), "w");
+    if (!labels) perror("mtan: build"), exit(2);
+    fputs("record,label\nr0,up\nr1,down\n", labels);
+    fclose(labels);
+    ASSERT_EQ_FMT(DONE, run(TRAIN "--epochs 2 --select auc --out @/odd"), "%d");
+    ASSERT_EQ_FMT(DONE, run("selftest @/odd/best.safetensors"), "%d");
+    PASS();
+}
+
+TEST other_data_is_used_whole(void) {
+    append_line("two.csv", "record,time,channel,value\na,1,heat,2\nb,2,heat,3\n");
+    append_line("two-labels.csv", "record,label\na,up\nb,down\n");
+    ASSERT_EQ_FMT(DONE, run(TRAIN "--epochs 1 --out @/run"), "%d");
+    ASSERT_EQ_FMT(DONE, run("eval @/run/best.safetensors --data @/two.csv --labels @/two-labels.csv --quiet"), "%d");
+    ASSERT(says("out.txt", "2 records of the part 'all'"));
+    ASSERT(says("err.txt", "not the data that the model was trained with"));
+    ASSERT_EQ_FMT(BAD_USE, run("eval @/run/best.safetensors --data @/two.csv --labels @/two-labels.csv --split test"),
+                  "%d");
+    PASS();
+}
+
+TEST samples_follow_the_seed(void) {
+    char *first, *second;
+    ASSERT_EQ_FMT(DONE,
+                  run("train own --model interp --data @/events.csv --enc-hidden 8 --embed 8 --ref-points 6 --latent 2 "
+                      "--dec-hidden 5 --mlp-hidden 6 --batch 16 --epochs 1 --thin 0.3 --quiet --out @/curves"),
+                  "%d");
+    ASSERT_EQ_FMT(DONE, run("interpolate @/curves/best.safetensors --data @/events.csv --at 0:5:5 --seed 1"), "%d");
+    first = text_of("out.txt");
+    ASSERT_EQ_FMT(DONE, run("interpolate @/curves/best.safetensors --data @/events.csv --at 0:5:5 --seed 2"), "%d");
+    second = text_of("out.txt");
+    ASSERT(strcmp(first, second) != 0);
+    free(first), free(second);
+    PASS();
+}
+
+TEST a_budget_picks_settings(void) {
+    ASSERT_EQ_FMT(
+        DONE,
+        run("train own --model enc --data @/events.csv --labels @/labels.csv --enc-hidden 16 --embed 16 --ref-points 8 "
+            "--head-hidden 12 --batch 8 --epochs 3 --budget 1s --out @/found"),
+        "%d");
+    ASSERT(says("err.txt", "round 3"));
+    ASSERT(says("err.txt", "best: lr "));
+    ASSERT_EQ_FMT(BAD_USE, run(TRAIN "--budget soon --out @/x"), "%d");
     PASS();
 }
 
@@ -209,7 +274,15 @@ TEST a_resumed_run_has_the_same_bits(void) {
     ASSERT_EQ_FMT(BAD_USE, run(TRAIN "--epochs 6 --out @/parts"), "%d");
     ASSERT(says("err.txt", "holds a run: --resume goes on with it"));
     ASSERT_EQ_FMT(BAD_USE, run(TRAIN "--dropout 0.3 --epochs 6 --out @/parts --resume"), "%d");
-    ASSERT(says("err.txt", "the run to be resumed has 0.2"));
+    ASSERT(says("err.txt", "--dropout: a resumed run keeps the setting that it was started with"));
+    ASSERT_EQ_FMT(BAD_USE,
+                  run("train own --data @/events.csv --labels @/labels.csv --optimizer adamax --out @/parts --resume"),
+                  "%d");
+    ASSERT(says("err.txt", "--optimizer: a resumed run"));
+    ASSERT_EQ_FMT(BAD_USE,
+                  run("train own --data @/events.csv --labels @/labels.csv --enc-hidden 99 --out @/parts --resume"),
+                  "%d");
+    ASSERT(says("err.txt", "--enc_hidden: a resumed run"));
     ASSERT_EQ_FMT(
         DONE,
         run("train own --data @/events.csv --labels @/labels.csv --quiet --epochs 6 --threads 1 --out @/parts "
@@ -305,11 +378,6 @@ TEST interpolation_follows_the_grid(void) {
     PASS();
 }
 
-static void append_line(const char *name, const char *line) {
-    FILE *file = fopen(path_of(name), "a");
-    if (!file || fputs(line, file) < 0 || fclose(file) != 0) perror("mtan: build"), exit(2);
-}
-
 TEST bad_records_are_left_out_and_counted(void) {
     ASSERT_EQ_FMT(DONE, run(TRAIN "--epochs 1 --out @/run"), "%d");
     append_line("new.csv", "record,time,channel,value\na,1,heat,2\nb,1,heat,oops\nb,2,heat,3\nc,1,pulse,4\n");
@@ -366,7 +434,12 @@ SUITE(command_suite) {
     GREATEST_SET_SETUP_CB(open_folder, NULL);
     GREATEST_SET_TEARDOWN_CB(close_folder, NULL);
     RUN_TEST(options_are_checked);
+    RUN_TEST(options_that_do_not_fit_are_refused);
     RUN_TEST(every_command_has_help);
+    RUN_TEST(a_run_always_has_a_best_model);
+    RUN_TEST(other_data_is_used_whole);
+    RUN_TEST(samples_follow_the_seed);
+    RUN_TEST(a_budget_picks_settings);
     RUN_TEST(a_model_is_trained_and_used);
     RUN_TEST(a_resumed_run_has_the_same_bits);
     RUN_TEST(an_interrupted_run_is_saved);

@@ -5,9 +5,10 @@
  * The series are those of the published code: 1000 smooth curves, each seen at 20 random points of [0, 1]; 800 train,
  * 200 test, by the published split. Prints the error on the points seen (reconstruction) and on the whole curve
  * (interpolation) beside two predictors that learn nothing, writes what was learned as one page (FILE, by default
- * build/demo.html; its folder has to exist) and says last where it is. --quiet leaves out the first line and the progress. The number of
- * threads (by default that of the CPUs, at most 8) changes the time and nothing else. Exit status 1 when the model is not at
- * least five times better than the mean, 2 on bad usage or when the page cannot be written.
+ * build/demo.html; its folder has to exist) and says on the last line where it is. --quiet leaves out the first line and
+ * the progress. The number of threads (by default that of the CPUs, at most 8) changes the time and nothing else. Exit
+ * status 1 when the model is not at least five times better than the mean, 2 on bad usage or when the page cannot be
+ * written.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>

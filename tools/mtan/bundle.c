@@ -12,6 +12,7 @@
 #include "../../simd/mtan_simd.h"
 
 enum { ERROR_SIZE = 512, CHUNK = 16 };
+static const size_t MOST_BYTES = (size_t)4 << 30; /* of a file that is read whole: more than any model */
 
 /* ---- files ---- */
 
@@ -23,9 +24,9 @@ void *file_read(const char *path, size_t *bytes, char *error) {
     do {
         if (size + 1 >= room) text = tool_realloc(text, room = room ? 2 * room : 1 << 16);
         size += got = fread(text + size, 1, room - size - 1, file);
-    } while (got > 0);
-    if (ferror(file)) {
-        snprintf(error, ERROR_SIZE, "%s: %s", path, strerror(errno));
+    } while (got > 0 && size <= MOST_BYTES);
+    if (ferror(file) || size > MOST_BYTES) {
+        snprintf(error, ERROR_SIZE, "%s: %s", path, size > MOST_BYTES ? "larger than 4 GiB" : strerror(errno));
         free(text), text = NULL;
     } else text[size] = 0;
     fclose(file);
@@ -171,7 +172,13 @@ mtan_status runner_refresh(runner *r) {
     mtan_status status = mtan_predictor_size(r->model, &r->bounds, &bytes);
     for (int32_t t = 0; t < r->threads && status == MTAN_OK; t++)
         status = mtan_predictor_init(&r->predictor[t], r->model, &r->bounds, r->memory[t], bytes);
+    runner_seed(r, r->seed);
     return status;
+}
+
+void runner_seed(runner *r, uint64_t seed) {
+    r->seed = seed;
+    for (int32_t t = 0; t < r->threads; t++) r->predictor[t].seed = seed;
 }
 
 static int runner_fails(runner *r, mtan_status status, char *error) {

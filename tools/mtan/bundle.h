@@ -46,6 +46,7 @@ typedef struct runner {
     int32_t threads, chunk; /* chunk: most records in one call of a predictor */
     mtan_pool own_pool, *pool;
     int borrowed;       /* the memory is a trainer's */
+    uint64_t seed;      /* of the samples */
     mtan_status status; /* of the first chunk that failed */
     size_t failed;      /* its first record */
 } runner;
@@ -53,6 +54,7 @@ typedef struct runner {
 int runner_start(runner *r, const mtan_model *model, mtan_bounds bounds, int32_t threads, char *error);
 /* The same in a trainer's scratch memory where that is enough, on its threads: between steps only, and refreshed after every step. */
 int runner_borrow(runner *r, const mtan_trainer *trainer, mtan_pool *pool, mtan_bounds bounds, char *error);
+void runner_seed(runner *r, uint64_t seed); /* of the samples of the latent state; 0 at first */
 /* The weights (or borrowed memory) have changed: fold them again. */
 mtan_status runner_refresh(runner *r);
 /* body(context, predictor, first, count) for chunks of 0..n-1, each predictor used by one thread at a time. A body that fails ends

@@ -122,7 +122,7 @@ static int read_own(checked *c, const options *o) {
     own_options own;
     dataset whole;
     if (strcmp(c->path, "-") == 0) return complain("check reads its data twice: give it a file"), 0;
-    if (!own_options_make(&own, o, NULL)) return 0;
+    if (!own_options_make(&own, o, NULL, NULL)) return 0;
     if (!tolerant_load(&c->data, &c->problems, c->path, c->labels, own.origin))
         return complain("%s", c->problems.count ? c->problems.text[arrlen(c->problems.text) - 1] : c->path), 0;
     if (c->problems.count > 0) return 1;

@@ -121,16 +121,19 @@ static void put_error(double x) {
 
 /* The share asked for, or the five of the paper's table. */
 static int eval_curves(session *s, const options *o, int json) {
-    const double asked = option_number(o, "observed", s->source.observed < 1 ? 0 : 1, 0, 1);
-    interpolation_error e;
+    const int one = option_given(o, "observed") || !(s->source.observed < 1), shares = one ? 1 : SHARES;
+    const double asked = option_number(o, "observed", 1, 0.05, 1);
+    interpolation_error errors[SHARES];
+    for (int i = 0; i < shares; i++)
+        if (!session_interpolate(s, o, one ? asked : 0.5 + 0.1 * i, &errors[i])) return BAD_USE;
     put_what(s, o, json);
     if (json) fputs(", \"interpolation\": [", stdout);
     else
         printf("%td records of the part '%s'; mean squared errors in the model's units\n%10s %14s %14s %14s\n",
                arrlen(s->positions), s->part, "observed", "all points", "held out", "true curve");
-    for (int i = 0; i < (asked > 0 ? 1 : SHARES); i++) {
-        const double share = asked > 0 ? asked : 0.5 + 0.1 * i;
-        if (!session_interpolate(s, o, share, &e)) return BAD_USE;
+    for (int i = 0; i < shares; i++) {
+        const double share = one ? asked : 0.5 + 0.1 * i;
+        const interpolation_error e = errors[i];
         if (json) {
             printf("%s{\"observed\": %g", i ? ", " : "", share);
             put_key("mse_all", e.all), put_key("mse_held_out", e.held), put_key("mse_truth", e.truth);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "json_text.h"
 
 enum { FEWEST = 8, MOST_EVENTS = 400, QUERIES = 5 };
 static const double BETWEEN_CLASSES =
@@ -160,13 +161,15 @@ static int test_example(const options *o, const char *path, bundle *b, example *
     if (!runner_start(&run, &b->model, bounds, 1, error)) return free(out), complain("%s", error);
     status = run_example(&run.predictor[0], x, out);
     worst = status == MTAN_OK ? worst_difference(out, expected, arrlenu(expected)) : INFINITY;
-    good = same_class ? memcmp(out, expected, arrlenu(expected) * sizeof *out) == 0 : worst <= BETWEEN_CLASSES;
-    if (option_given(o, "json"))
-        printf("{\"model\": \"%s\", \"backend\": \"%s\", \"numbers\": %zu, \"same_class\": %s, \"worst\": %g, "
-               "\"passed\": %s}\n",
-               path, b->model.backend->name, arrlenu(expected), same_class ? "true" : "false", worst,
-               good ? "true" : "false");
-    else if (good)
+    good = status == MTAN_OK &&
+           (same_class ? memcmp(out, expected, arrlenu(expected) * sizeof *out) == 0 : worst <= BETWEEN_CLASSES);
+    if (option_given(o, "json")) {
+        fputs("{\"model\": ", stdout), json_string(stdout, path);
+        printf(", \"backend\": \"%s\", \"numbers\": %zu, \"same_class\": %s, \"worst\": ", b->model.backend->name,
+               arrlenu(expected), same_class ? "true" : "false");
+        json_number(stdout, worst);
+        printf(", \"passed\": %s}\n", good ? "true" : "false");
+    } else if (good)
         printf("%s: passed on %s: %zu numbers, %s\n", path, b->model.backend->name, arrlenu(expected),
                same_class ? "the same bits"
                           : "equal to rounding (the model was written on the other class of hardware)");

@@ -22,7 +22,7 @@ static const field fields[] = {
     FIELD("epochs", 'i', epochs, 1, 1e6, 1),
     FIELD("batch", 'i', batch, 1, 1e5, 0),
     FIELD("patience", 'i', patience, 0, 1e6, 1),
-    FIELD("lr", 'd', lr, 0, 1e3, 0),
+    FIELD("lr", 'd', lr, 1e-12, 1e3, 0),
     FIELD("clip", 'd', clip, 0, 1e9, 0),
     FIELD("dropout", 'd', dropout, 0, 0.95, 0),
     FIELD("thin", 'd', thin, 0, 0.95, 0),
@@ -163,12 +163,14 @@ static void source_defaults(plan *p) {
     s->split_kind = strcmp(s->kind, "mimic3") == 0 ? SPLIT_FOLDS : SPLIT_PUBLISHED;
     s->by_group = strcmp(s->kind, "own") == 0;
     s->observed = s->interpolation && strcmp(s->kind, "toy") != 0 ? 0.5 : 1;
+    strcpy(s->origin, "auto");
+    p->select = s->interpolation ? SELECT_MSE : SELECT_LOSS;
 }
 
 static int apply_words(plan *p, const options *o) {
     const int shuffle = word_option(o, "shuffle", p->shuffle, answers);
     const int optimizer = word_option(o, "optimizer", p->optimizer, optimizers);
-    const int selection = word_option(o, "select", p->source.interpolation ? SELECT_MSE : SELECT_LOSS, selections);
+    const int selection = word_option(o, "select", (int)p->select, selections);
     const int scale = word_option(o, "scale", (int)p->scale, scales);
     if (shuffle < 0 || optimizer < 0 || selection < 0 || scale < 0) return 0;
     p->shuffle = shuffle, p->optimizer = optimizer, p->select = (plan_select)selection, p->scale = (prep_kind)scale;
@@ -205,20 +207,40 @@ int plan_published(plan *p, const char *name) {
     return 1;
 }
 
+static void apply_numbers(plan *p, const options *o) {
+    for (int i = 0; i < NUMBERS; i++) {
+        const field *f = &fields[i];
+        const double now = field_get(p, f);
+        if (f->type == 'd') field_set(p, f, option_number(o, f->name, now, f->low, f->high));
+        else field_set(p, f, (double)option_integer(o, f->name, (int64_t)now, (int64_t)f->low, (int64_t)f->high));
+    }
+}
+
+static int apply_source(plan *p, const options *o) {
+    source *s = &p->source;
+    if (option_given(o, "observed") && !s->interpolation)
+        return complain("--observed is for models that interpolate; --thin leaves out observations of others"), 0;
+    p->observed_low = option_number(o, "observed", p->observed_low, 0.05, 1);
+    p->observed_high = option_number(o, "observed", p->observed_high, 0.05, 1);
+    s->observed = option_number(o, "observed", s->observed, 0.05, 1);
+    s->seed = (uint32_t)option_integer(o, "split-seed", s->seed, 0, UINT32_MAX);
+    s->fold = (int32_t)option_integer(o, "fold", s->fold, 0, SPLIT_FOLD_COUNT - 1);
+    s->by_group |= option_given(o, "by-group");
+    if (option_given(o, "origin")) snprintf(s->origin, sizeof s->origin, "%s", option_text(o, "origin", ""));
+    return 1;
+}
+
+/* What the options say replaces what the plan has. */
+static int plan_options(plan *p, const options *o) {
+    apply_numbers(p, o);
+    return apply_source(p, o) && apply_words(p, o) && apply_settings(&p->config, o);
+}
+
 int plan_make(plan *p, const options *o) {
     mtan_recipe recipe;
     if (!plan_named(p, o, &recipe)) return 0;
     plan_defaults(p, &recipe);
-    for (int i = 0; i < NUMBERS; i++)
-        field_set(p, &fields[i],
-                  option_number(o, fields[i].name, field_get(p, &fields[i]), fields[i].low, fields[i].high));
-    p->observed_low = option_number(o, "observed", p->observed_low, 0.05, 1);
-    p->observed_high = option_number(o, "observed", p->observed_high, 0.05, 1);
-    if (p->source.interpolation) p->source.observed = option_number(o, "observed", p->source.observed, 0.05, 1);
-    p->source.seed = (uint32_t)option_integer(o, "split-seed", p->source.seed, 0, UINT32_MAX);
-    p->source.fold = (int32_t)option_integer(o, "fold", 0, 0, 4);
-    if (option_given(o, "by-group")) p->source.by_group = 1;
-    return apply_words(p, o) && apply_settings(&p->config, o);
+    return plan_options(p, o);
 }
 
 int plan_fit(plan *p, const dataset *d) {
@@ -250,25 +272,54 @@ void plan_write(const plan *p, mtan_file_pair **pairs) {
     source_write(&p->source, pairs);
 }
 
-int plan_read(plan *p, bundle *b, const options *o, char *error) {
+/* The numbers of the plan in a file. */
+static int read_fields(plan *p, bundle *b, char *error) {
     char key[64];
+    for (int i = 0; i < FIELDS; i++) {
+        const field *f = &fields[i];
+        snprintf(key, sizeof key, "mtan.plan.%s", f->name);
+        const double saved = bundle_number(b, key, NAN);
+        if (!(saved >= f->low && saved <= f->high))
+            return snprintf(error, 512, "the file says nothing usable for %s", key), 0;
+        field_set(p, f, saved);
+    }
+    return 1;
+}
+
+/* A setting that the options would change, but may not; NULL: none. */
+static const char *contradiction(const plan *saved, const plan *asked) {
+    const source *a = &saved->source, *b = &asked->source;
+    for (int i = 0; i < FIELDS; i++)
+        if (!fields[i].may_change && fabs(field_get(saved, &fields[i]) - field_get(asked, &fields[i])) > 0)
+            return fields[i].name;
+    for (int32_t i = 0; mtan_config_key(i); i++) {
+        char x[64], y[64];
+        mtan_config_get(&saved->config, mtan_config_key(i), x, sizeof x);
+        mtan_config_get(&asked->config, mtan_config_key(i), y, sizeof y);
+        if (strcmp(x, y) != 0) return mtan_config_key(i);
+    }
+    if (a->seed != b->seed) return "split-seed";
+    if (a->fold != b->fold) return "fold";
+    if (a->by_group != b->by_group) return "by-group";
+    return strcmp(a->origin, b->origin) != 0 ? "origin" : NULL;
+}
+
+int plan_read(plan *p, bundle *b, const options *o, char *error) {
+    const char *preset = option_text(o, "preset", NULL), *changed;
+    plan asked;
     memset(p, 0, sizeof *p);
     snprintf(p->name, sizeof p->name, "%s", bundle_text(b, "mtan.plan.name", ""));
     if (strcmp(p->name, o->argument[0]) != 0)
         return snprintf(error, 512, "the run in this folder is %.40s, not %.40s", p->name, o->argument[0]), 0;
     p->config = b->model.config;
-    if (!source_read(&p->source, b, error)) return 0;
-    for (int i = 0; i < FIELDS; i++) {
-        const field *f = &fields[i];
-        double saved, asked;
-        snprintf(key, sizeof key, "mtan.plan.%s", f->name);
-        saved = bundle_number(b, key, NAN);
-        if (!(saved >= f->low && saved <= f->high))
-            return snprintf(error, 512, "the file says nothing usable for %s", key), 0;
-        asked = i < NUMBERS ? option_number(o, f->name, saved, f->low, f->high) : saved;
-        if (!f->may_change && (asked > saved || asked < saved))
-            return snprintf(error, 512, "--%s %g: the run to be resumed has %g", f->name, asked, saved), 0;
-        field_set(p, f, asked);
-    }
+    if (!source_read(&p->source, b, error) || !read_fields(p, b, error)) return 0;
+    asked = *p;
+    if (!plan_options(&asked, o)) return snprintf(error, 512, "cannot be resumed with these options"), 0;
+    changed = contradiction(p, &asked);
+    if (preset && strcmp(preset, presets[p->source.preset]) != 0) changed = "preset";
+    if (option_given(o, "budget")) changed = "budget";
+    if (changed)
+        return snprintf(error, 512, "--%s: a resumed run keeps the setting that it was started with", changed), 0;
+    *p = asked;
     return 1;
 }

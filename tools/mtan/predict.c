@@ -57,9 +57,9 @@ static void put_row(const job *j, const char *name, const double *time, const do
     if (j->json) {
         fputs("{\"record\": ", stdout);
         json_string(stdout, name);
-        if (time) printf(", \"time\": %.9g", *time);
+        if (time) printf(", \"time\": "), json_number(stdout, *time);
         fputs(", \"p\": [", stdout);
-        for (int32_t k = 0; k < C; k++) printf("%s%.9g", k ? ", " : "", p[k]);
+        for (int32_t k = 0; k < C; k++) fputs(k ? ", " : "", stdout), json_number(stdout, p[k]);
         puts("]}");
         return;
     }
@@ -80,8 +80,10 @@ static int fit_runner(job *j) {
     if (j->run.predictor) runner_stop(&j->run);
     j->bounds.events = need.events + need.events / 2;
     j->bounds.times = need.times + need.times / 2 > queries ? need.times + need.times / 2 : queries;
-    if (runner_start(&j->run, &j->bundle.model, j->bounds, option_threads(j->options), error)) return 1;
-    return complain("%s", error), 0;
+    if (!runner_start(&j->run, &j->bundle.model, j->bounds, option_threads(j->options), error))
+        return complain("%s", error), 0;
+    runner_seed(&j->run, (uint64_t)option_integer(j->options, "seed", 0, 0, UINT32_MAX));
+    return 1;
 }
 
 static int classify_chunk(job *j) {
@@ -148,8 +150,11 @@ static void put_curve(const job *j, const curves *c, size_t record, size_t query
             snprintf(number, sizeof number, "%d", (int)d);
             if (j->json) {
                 fputs("{\"record\": ", stdout), json_string(stdout, name);
-                printf(", \"time\": %.9g, \"channel\": ", time), json_string(stdout, channel);
-                printf(", \"mean\": %.9g, \"sd\": %.9g}\n", mean, sd);
+                fputs(", \"time\": ", stdout), json_number(stdout, time);
+                fputs(", \"channel\": ", stdout), json_string(stdout, channel);
+                fputs(", \"mean\": ", stdout), json_number(stdout, mean);
+                fputs(", \"sd\": ", stdout), json_number(stdout, sd);
+                puts("}");
             } else {
                 put_name(name), printf(",%.9g,", time), put_name(channel);
                 printf(",%.9g,%.9g\n", mean, sd);
@@ -185,7 +190,7 @@ static void clear_chunk(dataset *d) {
 static int run_chunk(job *j) {
     int good;
     if (arrlen(j->chunk.records) == 0) return 1;
-    if (!fit_runner(j)) return 0;
+    if (!fit_runner(j)) return clear_chunk(&j->chunk), 0;
     good = j->grid.n ? interpolate_chunk(j) : classify_chunk(j);
     if (!good)
         complain("record %s or one after it: %s", dataset_name(&j->chunk, j->run.failed),
@@ -231,7 +236,7 @@ static int stream_own(job *j, const char *path) {
     int good = 1;
     memset(&one, 0, sizeof one);
     number_channels(&j->bundle.prep, j->bundle.model.config.channels);
-    if (!own_options_make(&own, j->options, &j->bundle.prep)) return 0;
+    if (!own_options_make(&own, j->options, &j->source, &j->bundle.prep)) return 0;
     if (!own_stream_open(&s, path, &own)) return complain("%s", s.error), own_stream_close(&s), 0;
     while (good && ((got = own_stream_next(&s, &one)) == OWN_RECORD || got == OWN_BAD_RECORD)) {
         if (got == OWN_RECORD) good = unit_matches(&j->bundle.prep, &one) && take_record(j, &one, 0);
@@ -272,11 +277,11 @@ static int run_job(job *j, const char *model) {
     const char *data = option_text(j->options, "data", NULL);
     char error[512] = "";
     int good;
-    if (!data) return complain("--data is missing");
     if (!bundle_read(&j->bundle, model, error)) return complain("%s", error);
     mtan_config *c = &j->bundle.model.config;
     if (!option_backend(j->options, &j->bundle.model.backend)) return BAD_USE;
     if (!source_read(&j->source, &j->bundle, error)) return complain("%s: %s", model, error);
+    if (!data && strcmp(j->source.kind, "toy") != 0) return complain("--data is missing");
     if (j->grid.n && c->kind != MTAN_FULL) return complain("%s: this model classifies and does not interpolate", model);
     if (!j->grid.n && c->classify == MTAN_CLASSIFY_NONE)
         return complain("%s: this model does not classify: `mtan interpolate`", model);

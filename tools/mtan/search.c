@@ -33,28 +33,27 @@ static int parse_budget(const char *text, double *out) {
 static void vary(plan *p, int index, mtan_mt19937 *rng) {
     static const double rates[] = {1.0 / 3, 1, 3}, drops[] = {0, 0.2, 0.4}, thins[] = {0, 0.15, 0.3};
     static const double sizes[] = {0.5, 1, 1.5};
-    const int regular = p->config.classify != MTAN_CLASSIFY_NONE;
+    const int regular = p->config.classify != MTAN_CLASSIFY_NONE, hidden = p->config.enc_hidden;
     const double size = sizes[mtan_numpy_interval(rng, 2)], rate = rates[mtan_numpy_interval(rng, 2)];
     const double drop = drops[mtan_numpy_interval(rng, 2)], thin = thins[mtan_numpy_interval(rng, 2)];
     if (index == 0) return;
     p->lr *= rate;
-    p->config.enc_hidden = (int32_t)fmax(8, 8 * floor(p->config.enc_hidden * size / 8));
+    if (size > 1 || size < 1) p->config.enc_hidden = (int32_t)fmax(8, 8 * floor(hidden * size / 8));
     if (regular) p->dropout = drop, p->thin = thin;
 }
 
-/* Trains one candidate for a while; its best validation value so far counts. */
+/* Trains one candidate until its time is up; its best validation value so far counts. An epoch that is cut short is measured
+ * too if it is the first. */
 static void advance(candidate *c, double budget) {
     const double start = seconds();
     char error[512];
     epoch_result result;
     step_result step;
-    while (!c->failed && !training_finished(&c->training)) {
+    while (!c->failed && !training_finished(&c->training) && seconds() - start < budget) {
         int more;
-        while ((more = training_step(&c->training, &step, error)) == 1)
-            if (seconds() - start > budget && c->training.epoch > 0) break;
-        if (more == 1) break;
+        while ((more = training_step(&c->training, &step, error)) == 1 && seconds() - start < budget) continue;
+        if (more == 1 && c->training.epoch > 0) break;
         if (more < 0 || training_end_epoch(&c->training, &result, error) < 0) c->failed = 1;
-        if (seconds() - start > budget) break;
     }
     c->seconds += seconds() - start;
     c->best = c->failed || isnan(c->training.best) ? INFINITY : c->training.best;
@@ -67,7 +66,8 @@ static void describe(char text[160], const candidate *c) {
 
 static int compare_candidates(const void *left, const void *right) {
     const candidate *const *a = left, *const *b = right;
-    return ((*a)->best > (*b)->best) - ((*a)->best < (*b)->best);
+    if ((*a)->best > (*b)->best || (*a)->best < (*b)->best) return (*a)->best > (*b)->best ? 1 : -1;
+    return *a < *b ? -1 : *a > *b; /* the first of equals */
 }
 
 static void show(const candidate *c, int round) {
@@ -89,8 +89,9 @@ static int halve(candidate *all, double budget) {
             show(order[i], round);
         }
         qsort(order, (size_t)left, sizeof order[0], compare_candidates);
+        for (int i = left / 2; i < left; i++) training_stop(&order[i]->training);
     }
-    return (int)(order[0] - all);
+    return order[0]->best < INFINITY ? (int)(order[0] - all) : -1;
 }
 
 int search_settings(plan *p, const dataset *d, const split *s, const mtan_backend *backend, const options *o,
@@ -114,8 +115,8 @@ int search_settings(plan *p, const dataset *d, const split *s, const mtan_backen
         vary(&c->plan, started, &rng);
         if (!training_start(&c->training, &c->plan, d, s, backend, option_threads(o), NULL, error)) break;
     }
-    if (started == CANDIDATES) winner = halve(all, budget / 2);
-    else complain("%s", error);
+    if (started < CANDIDATES) complain("%s", error);
+    else if ((winner = halve(all, budget / 2)) < 0) complain("every candidate diverged: a smaller --lr may help");
     if (winner >= 0) {
         const candidate *c = &all[winner];
         const double epoch_seconds = c->seconds / fmax(1, c->training.epoch);

@@ -28,6 +28,7 @@ void source_write(const source *s, mtan_file_pair **pairs) {
     pairs_add(pairs, "mtan.data.kind", s->kind);
     pairs_add(pairs, "mtan.data.variant", s->variant);
     pairs_add(pairs, "mtan.data.preset", s->preset == MTAN_FAITHFUL ? "faithful" : "correct");
+    pairs_add(pairs, "mtan.data.origin", s->origin);
     add_number(pairs, "mtan.data.split_kind", (double)s->split_kind);
     add_number(pairs, "mtan.data.by_group", s->by_group);
     add_number(pairs, "mtan.data.fold", s->fold);
@@ -65,6 +66,7 @@ int source_read(source *s, bundle *b, char *error) {
     memset(s, 0, sizeof *s);
     snprintf(s->kind, sizeof s->kind, "%s", bundle_text(b, "mtan.data.kind", "own"));
     snprintf(s->variant, sizeof s->variant, "%s", bundle_text(b, "mtan.data.variant", ""));
+    snprintf(s->origin, sizeof s->origin, "%s", bundle_text(b, "mtan.data.origin", "auto"));
     s->preset = strcmp(bundle_text(b, "mtan.data.preset", "correct"), "faithful") == 0 ? MTAN_FAITHFUL : MTAN_CORRECT;
     if (kind < 0 || fold < 0 || !(seed >= 0 && seed <= UINT32_MAX) || !(observed > 0 && observed <= 1))
         return snprintf(error, 512, "its mtan.data.* metadata is out of range"), 0;
@@ -85,8 +87,8 @@ static void show_progress(void *context, double share, const char *what) {
     else progress("reading %s", what);
 }
 
-static int read_origin(const options *o, own_options *own) {
-    const char *origin = option_text(o, "origin", "auto");
+static int read_origin(const options *o, const source *from, own_options *own) {
+    const char *origin = option_text(o, "origin", from ? from->origin : "auto");
     static const char *const words[] = {"auto", "zero", "record"};
     static const own_origin kinds[] = {OWN_ORIGIN_AUTO, OWN_ORIGIN_ZERO, OWN_ORIGIN_RECORD};
     for (size_t i = 0; i < 3; i++)
@@ -94,12 +96,12 @@ static int read_origin(const options *o, own_options *own) {
     return complain("--origin %s: must be record, zero or auto", origin), 0;
 }
 
-int own_options_make(own_options *own, const options *o, const prep *model) {
+int own_options_make(own_options *own, const options *o, const source *from, const prep *model) {
     memset(own, 0, sizeof *own);
     own->skip_unknown = option_given(o, "skip-unknown");
     if (model && arrlen(model->channels) > 0) own->channels = model->channels;
     if (model && arrlen(model->classes) > 0) own->classes = model->classes;
-    return read_origin(o, own);
+    return read_origin(o, from, own);
 }
 
 static int load(dataset *d, const source *s, const char *path, const char *labels, const prep *model,
@@ -110,7 +112,7 @@ static int load(dataset *d, const source *s, const char *path, const char *label
     if (strcmp(s->kind, "physionet") == 0) return physionet_load(d, path, s->variant[1] ? '2' : s->variant[0]);
     if (strcmp(s->kind, "activity") == 0) return activity_load(d, path, s->preset);
     if (strcmp(s->kind, "mimic3") == 0) return mimic3_load(d, path, s->preset == MTAN_FAITHFUL, show_progress, NULL);
-    if (!own_options_make(&own, o, model)) exit(BAD_USE);
+    if (!own_options_make(&own, o, s, model)) exit(BAD_USE);
     return own_load(d, path, labels, &own);
 }
 
@@ -161,27 +163,34 @@ static void split_none(split *s, const dataset *d) {
     for (int32_t i = 0; i < (int32_t)arrlen(d->records); i++) arrput(s->part[SPLIT_TEST], i);
 }
 
+/* Is this the data, split as it was, that the model was trained with? */
+static int same_data(session *s) {
+    char hash[24], error[512];
+    if (!split_make(&s->split, &s->data, s->source.split_kind, s->source.by_group, s->source.fold, s->source.seed,
+                    error))
+        return 0; /* too few records to have been split */
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)s->split.hash);
+    return strcmp(hash, bundle_text(&s->bundle, "mtan.split.hash", "")) == 0;
+}
+
 /* The split of training if this is the same data, else all of it. */
 static int session_split(session *s, const options *o) {
-    const char *asked = option_text(o, "split", NULL), *saved = bundle_text(&s->bundle, "mtan.split.hash", "");
-    char hash[24];
-    if (!source_split(&s->split, &s->source, &s->data)) return 0;
-    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)s->split.hash);
+    const char *asked = option_text(o, "split", NULL);
     s->part = asked ? asked : "test";
-    if (strcmp(hash, saved) != 0) {
+    if (!same_data(s)) {
         if (asked && strcmp(asked, "all") != 0)
-            return complain(
-                       "--split %s: this is not the data that the model was trained with (its split has another hash); "
-                       "leave --split out to use all records",
-                       asked),
+            return complain("--split %s: this is not the data that the model was trained with (its split has another "
+                            "hash); leave --split out to use all records",
+                            asked),
                    0;
-        note("not the data that the model was trained with: all %zu records are used", arrlenu(s->data.records));
+        complain("not the data that the model was trained with: all %zu records are used", arrlenu(s->data.records));
         split_none(&s->split, &s->data);
         s->part = "all";
     }
+    if (s->source.has_means) mimic3_fill(&s->data, s->source.means);
     if (!(s->positions = split_positions(&s->split, s->part)))
-        return complain("--split %s: must be train, valid, test or all, and not empty", s->part), 0;
-    return 1;
+        return complain("--split %s: must be train, valid, test or all", s->part), 0;
+    return arrlen(s->positions) > 0 ? 1 : (complain("--split %s: this split has no such records", s->part), 0);
 }
 
 static int channels_match(const session *s) {
@@ -289,6 +298,7 @@ int session_predict(session *s, const options *o, predictions *p) {
         return complain("this model interpolates and does not classify: `mtan interpolate`"), 0;
     if (!runner_start(&run, &s->bundle.model, dataset_bounds(&s->data), option_threads(o), error))
         return complain("%s", error), 0;
+    runner_seed(&run, (uint64_t)option_integer(o, "seed", 0, 0, UINT32_MAX));
     good = predictions_make(p, &run, &s->data, s->positions, s->source.preset == MTAN_FAITHFUL);
     if (!good)
         complain("record %s or one after it: %s", dataset_name(&s->data, (size_t)s->positions[run.failed]),
@@ -465,14 +475,16 @@ int interpolation_measure(interpolation_error *e, runner *run, const dataset *d,
 
 int session_interpolate(session *s, const options *o, double share, interpolation_error *e) {
     const int faithful = s->source.preset == MTAN_FAITHFUL;
+    const double batch = bundle_number(&s->bundle, "mtan.plan.batch", 0);
     char error[512] = "";
     runner run;
     int good;
     if (s->bundle.model.config.kind != MTAN_FULL) return complain("this model classifies and does not interpolate"), 0;
     if (!runner_start(&run, &s->bundle.model, interpolation_bounds(&s->data), option_threads(o), error))
         return complain("%s", error), 0;
+    runner_seed(&run, (uint64_t)option_integer(o, "seed", 0, 0, UINT32_MAX));
     good = interpolation_measure(e, &run, &s->data, s->positions, share,
-                                 faithful ? (size_t)bundle_number(&s->bundle, "mtan.plan.batch", 0) : 0);
+                                 faithful && batch >= 1 && batch < 1e6 ? (size_t)batch : 0);
     if (!good)
         complain("record %s or one after it: %s", dataset_name(&s->data, (size_t)s->positions[run.failed]),
                  mtan_status_message(run.status));

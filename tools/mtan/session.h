@@ -21,6 +21,7 @@ typedef struct source {
     uint32_t seed;     /* of the split: 42 as published */
     int interpolation; /* records are conditioned on a share of their times and scored on the rest */
     double observed;   /* that share in evaluation */
+    char origin[8];    /* own data: where its times start: auto, zero, record */
     int has_means;
     double means[MIMIC3_CHANNELS]; /* mimic3: what a series without an observation gets at time 0 */
 } source;
@@ -89,7 +90,8 @@ mtan_bounds interpolation_bounds(const dataset *d); /* those of the events' and 
 /* Which of `times` time stamps are shown: int(times * share) of them, by a permutation that `seed` decides. */
 void choose_times(unsigned char *shown, int32_t times, double share, uint64_t seed);
 
-int own_options_make(own_options *own, const options *o, const prep *model); /* --origin, --skip-unknown */
+/* --origin and --skip-unknown; from and model may be NULL. */
+int own_options_make(own_options *own, const options *o, const source *from, const prep *model);
 int unit_matches(const prep *p, const dataset *d); /* dates are hours, numbers are not: 0 with a message printed */
 int32_t option_threads(const options *o);          /* --threads, default: CPUs, at most 8 */
 int option_backend(const options *o,

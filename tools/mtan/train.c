@@ -47,8 +47,7 @@ static int folder_name(char out[4096], const char *path, const char *name) {
     return snprintf(out, 4096, "%s/%s", path, name) < 4096;
 }
 
-static int folder_open(folder *f, const char *path, int resume, const rank_set *r) {
-    struct stat status;
+static int folder_start(folder *f, const char *path, const rank_set *r) {
     memset(f, 0, sizeof *f);
     f->ranks = r;
     f->writes = !r || r->rank == 0;
@@ -56,11 +55,15 @@ static int folder_open(folder *f, const char *path, int resume, const rank_set *
     if (!folder_name(f->best, path, "best.safetensors") || !folder_name(f->last, path, "last.safetensors") ||
         !folder_name(f->log, path, "log.csv") || !folder_name(f->steps, path, "steps.csv"))
         return complain("%s: the path is too long", path), 0;
+    return 1;
+}
+
+static int folder_open(const folder *f, const char *path, int resume) {
+    struct stat status;
     if (!f->writes) return 1;
     if (mkdir(path, 0777) != 0 && errno != EEXIST) return complain("%s: %s", path, strerror(errno)), 0;
     if (!resume && stat(f->last, &status) == 0)
         return complain("%s holds a run: --resume goes on with it, another --out starts a new one", path), 0;
-    if (resume && stat(f->last, &status) != 0) return complain("%s: no run to resume: %s", f->last, strerror(errno)), 0;
     return 1;
 }
 
@@ -118,7 +121,7 @@ static int log_epoch(folder *f, const training *t, const epoch_result *r) {
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         put_number(f->log_file, ",", numbers[i], i == 3 || i == 4 ? "%.3f" : "%.9g");
     fputc('\n', f->log_file);
-    if (fflush(f->log_file) == 0 && fflush(f->steps_file) == 0) return 1;
+    if (fflush(f->log_file) == 0 && fflush(f->steps_file) == 0 && !ferror(f->steps_file)) return 1;
     return complain("%s: cannot be written: %s", f->log, strerror(errno)), 0;
 }
 
@@ -224,6 +227,7 @@ static int prepare(plan *p, dataset *d, split *s, prep *prepared, const options 
 
 static int train(const options *o, const rank_set *r) {
     const int resume = option_given(o, "resume");
+    const char *out = option_text(o, "out", NULL);
     const mtan_backend *backend;
     char error[512] = "";
     bundle saved;
@@ -237,8 +241,8 @@ static int train(const options *o, const rank_set *r) {
     memset(&saved, 0, sizeof saved), memset(&d, 0, sizeof d), memset(&s, 0, sizeof s),
         memset(&prepared, 0, sizeof prepared);
     memset(&f, 0, sizeof f), memset(&t, 0, sizeof t);
-    if (option_backend(o, &backend) && folder_open(&f, option_text(o, "out", NULL), resume, r) &&
-        make_plan(&p, &saved, &f, o) && prepare(&p, &d, &s, &prepared, o) &&
+    if (option_backend(o, &backend) && folder_start(&f, out, r) && make_plan(&p, &saved, &f, o) &&
+        folder_open(&f, out, resume) && prepare(&p, &d, &s, &prepared, o) &&
         (resume || search_settings(&p, &d, &s, backend, o, r))) {
         if (!training_start(&t, &p, &d, &s, backend, option_threads(o), r, error)) complain("%s", error);
         else if (resume && !training_read(&t, &saved, error)) complain("%s: %s", f.last, error);

@@ -139,8 +139,8 @@ static int32_t fill_batch(training *t) {
         mtan_record *r = &t->records[n];
         mtan_event *out = t->events ? t->events + (size_t)n * most : NULL;
         *r = dataset_view(t->data, position);
-        if (t->plan->observed_low < 1) hide_times(t, r, t->data->records[position].n_times, out);
-        else if (t->plan->thin > 0) thin_events(t, r, out);
+        if (t->plan->source.interpolation) hide_times(t, r, t->data->records[position].n_times, out);
+        if (t->plan->thin > 0) thin_events(t, r, out);
     }
     return n;
 }
@@ -212,8 +212,9 @@ static int validate_curves(training *t, epoch_result *result) {
     return 1;
 }
 
+/* Validation records of one class have no AUC: then the loss decides. NaN: nothing can. */
 static double selection(const training *t, const epoch_result *r) {
-    if (t->plan->select == SELECT_AUC) return -r->val_metric;
+    if (t->plan->select == SELECT_AUC && !isnan(r->val_metric)) return -r->val_metric;
     return t->plan->select == SELECT_MSE ? r->val_metric : r->val_loss;
 }
 
@@ -230,7 +231,7 @@ int training_end_epoch(training *t, epoch_result *result, char *error) {
     if (!good) return snprintf(error, 512, "validation: %s", mtan_status_message(t->run.status)), -1;
     result->eval_seconds = seconds() - start;
     t->epoch++, t->batch = 0;
-    best = arrlen(t->split->part[SPLIT_VALID]) == 0 || selection(t, result) < t->best;
+    best = isnan(selection(t, result)) || selection(t, result) < t->best; /* without a choice the newest is the best */
     if (best) t->best = selection(t, result), t->best_epoch = t->epoch, t->since_best = 0;
     else t->since_best++;
     return best;
@@ -279,8 +280,8 @@ int training_read(training *t, bundle *b, char *error) {
     if ((status = mtan_trainer_load(&t->trainer, b->blob, b->bytes)) != MTAN_OK)
         return snprintf(error, 512, "%s", mtan_status_message(status)), 0;
     t->epoch = (int32_t)epoch, t->batch = (int32_t)batch;
-    t->best_epoch = (int32_t)bundle_number(b, "mtan.run.best_epoch", 0);
-    t->since_best = (int32_t)bundle_number(b, "mtan.run.since_best", 0);
+    t->best_epoch = (int32_t)fmax(0, fmin(epoch, bundle_number(b, "mtan.run.best_epoch", 0)));
+    t->since_best = (int32_t)fmax(0, fmin(epoch, bundle_number(b, "mtan.run.since_best", 0)));
     t->best = bundle_number(b, "mtan.run.best", INFINITY);
     t->first_loss = bundle_number(b, "mtan.run.first_loss", NAN);
     t->train_seconds = bundle_number(b, "mtan.run.seconds", 0);
