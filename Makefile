@@ -56,7 +56,7 @@ mpi.FLAGS = $(CFLAGS) -DMTAN_MPI
 GCC_TESTS := gcc-float gcc-fma gcc-double gcc-sanitize gcc-tsan
 CLANG_TESTS := clang-float clang-double
 TESTS := $(GCC_TESTS) $(CLANG_TESTS)
-CHECKS := suites vendored symbols cxx bits
+CHECKS := suites vendored symbols cxx bits manual
 
 $(foreach t,$(GCC_TESTS),$(eval $(t).CC := gcc))
 $(foreach t,$(CLANG_TESTS),$(eval $(t).CC := clang))
@@ -68,6 +68,7 @@ $(foreach t,$(CLANG_TESTS),$(eval $(t).SKIP := $(if $(HAS_CLANG),,no clang)))
 gcc-fma.SKIP += $(if $(HAS_FMA),,this CPU has no FMA)
 gcc-tsan.SKIP += $(if $(HAS_TSAN),,no ThreadSanitizer)
 cxx.SKIP := $(if $(HAS_CXX),,no C++ compiler)
+manual.SKIP := $(if $(call has,mandoc),,no mandoc)
 RUN := $(foreach t,$(TESTS) $(CHECKS),$(if $(strip $($(t).SKIP)),,$(t)))
 
 # ---- Vector backends: which, and the flags of each file of simd/. `make SIMD= ...` leaves them out. --------------
@@ -171,6 +172,9 @@ cxx: build/release/mtan.o ## the header and a program that uses it, as C++
 	@$(CXX) -std=c++11 -pedantic -Wall -Wextra -Werror -I. tests/cxx_program.cpp build/release/mtan.o -o build/cxx_program
 	@build/cxx_program
 
+manual: build/mtan ## the man page that `mtan man` prints, as mandoc sees it
+	@build/mtan man | mandoc -T lint
+
 # One program linked with mtan.c by each compiler, at each level, with and without fused multiply-add: COMPILER-LEVEL-CLASS.
 # No other flag: the source alone has to keep contraction off. The test takes the two levels that differ most, as compiling
 # them all takes a minute.
@@ -248,5 +252,5 @@ format-check: ## does the C code look as .clang-format says?
 clean: ## remove build/, but not the fetched dependencies
 	@find build -mindepth 1 -maxdepth 1 ! -name deps -exec rm -rf {} + 2>/dev/null || :
 
-.PHONY: help found lib mtan demo test suites vendored symbols cxx bits agreement ulp bench bench-peers mpi fuzz golden deps format-check clean \
+.PHONY: help found lib mtan demo test suites vendored symbols cxx bits manual agreement ulp bench bench-peers mpi fuzz golden deps format-check clean \
 	$(TESTS:%=test-%) $(CHECKS:%=test-%)

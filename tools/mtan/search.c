@@ -59,6 +59,18 @@ static void advance(candidate *c, double budget) {
     c->best = c->failed || isnan(c->training.best) ? INFINITY : c->training.best;
 }
 
+/* Has the candidate at `index` the settings of one before it? */
+static int is_known(const candidate *all, int index) {
+    const plan *p = &all[index].plan;
+    for (int i = 0; i < index; i++) {
+        const plan *q = &all[i].plan;
+        if (memcmp(&p->lr, &q->lr, sizeof p->lr) == 0 && p->config.enc_hidden == q->config.enc_hidden &&
+            memcmp(&p->dropout, &q->dropout, sizeof p->dropout) == 0 && memcmp(&p->thin, &q->thin, sizeof p->thin) == 0)
+            return 1;
+    }
+    return 0;
+}
+
 static void describe(char text[160], const candidate *c) {
     snprintf(text, 160, "lr %-8.3g hidden %-4d dropout %-4g thin %-5g", c->plan.lr, (int)c->plan.config.enc_hidden,
              c->plan.dropout, c->plan.thin);
@@ -111,8 +123,10 @@ int search_settings(plan *p, const dataset *d, const split *s, const mtan_backen
     note("searching for %.0f s on %td validation records:", budget / 2, arrlen(s->part[SPLIT_VALID]));
     for (; started < CANDIDATES; started++) {
         candidate *c = &all[started];
-        c->plan = *p;
-        vary(&c->plan, started, &rng);
+        do {
+            c->plan = *p;
+            vary(&c->plan, started, &rng);
+        } while (is_known(all, started));
         if (!training_start(&c->training, &c->plan, d, s, backend, option_threads(o), NULL, error)) break;
     }
     if (started < CANDIDATES) complain("%s", error);
