@@ -123,10 +123,10 @@ int search_settings(plan *p, const dataset *d, const split *s, const mtan_backen
     note("searching for %.0f s on %td validation records:", budget / 2, arrlen(s->part[SPLIT_VALID]));
     for (; started < CANDIDATES; started++) {
         candidate *c = &all[started];
-        do {
+        for (int tries = 0; tries == 0 || (is_known(all, started) && tries < 100); tries++) {
             c->plan = *p;
             vary(&c->plan, started, &rng);
-        } while (is_known(all, started));
+        }
         if (!training_start(&c->training, &c->plan, d, s, backend, option_threads(o), NULL, error)) break;
     }
     if (started < CANDIDATES) complain("%s", error);
