@@ -114,9 +114,19 @@ static int eval_classes(session *s, const options *o, int json) {
 
 /* ---- interpolation ---- */
 
-static void put_error(double x) {
-    if (isnan(x)) printf(" %14s", "-");
-    else printf(" %14.6f", x);
+static void put_error(double x, interval range) {
+    char text[64] = "-";
+    if (!isnan(x)) snprintf(text, sizeof text, "%.6f", x);
+    if (!isnan(x) && !isnan(range.low)) snprintf(text, sizeof text, "%.6f (%.4f-%.4f)", x, range.low, range.high);
+    printf("  %-24s", text);
+}
+
+/* "mse_all": x, "mse_all_low": ..., "mse_all_high": ... */
+static void put_error_json(const char *key, double x, interval range) {
+    char name[40];
+    put_key(key, x);
+    snprintf(name, sizeof name, "%s_low", key), put_key(name, range.low);
+    snprintf(name, sizeof name, "%s_high", key), put_key(name, range.high);
 }
 
 /* The share asked for, or the five of the paper's table. */
@@ -129,18 +139,21 @@ static int eval_curves(session *s, const options *o, int json) {
     put_what(s, o, json);
     if (json) fputs(", \"interpolation\": [", stdout);
     else
-        printf("%td records of the part '%s'; mean squared errors in the model's units\n%10s %14s %14s %14s\n",
+        printf("%td records of the part '%s'; mean squared errors in the model's units, 95 %% intervals\n%10s  %-26s  "
+               "%-26s  %-26s\n",
                arrlen(s->positions), s->part, "observed", "all points", "held out", "true curve");
     for (int i = 0; i < shares; i++) {
         const double share = one ? asked : 0.5 + 0.1 * i;
         const interpolation_error e = errors[i];
         if (json) {
             printf("%s{\"observed\": %g", i ? ", " : "", share);
-            put_key("mse_all", e.all), put_key("mse_held_out", e.held), put_key("mse_truth", e.truth);
+            put_error_json("mse_all", e.all, e.all_range);
+            put_error_json("mse_held_out", e.held, e.held_range);
+            put_error_json("mse_truth", e.truth, e.truth_range);
             printf(", \"points\": %zu, \"held_out_points\": %zu}", e.points, e.held_points);
         } else {
             printf("%8.0f %%", 100 * share);
-            put_error(e.all), put_error(e.held), put_error(e.truth);
+            put_error(e.all, e.all_range), put_error(e.held, e.held_range), put_error(e.truth, e.truth_range);
             putchar('\n');
         }
     }

@@ -452,6 +452,26 @@ static void pool_errors(interpolation_error *e, const record_error *r, size_t n,
     e->all = all / (double)n, e->held = held / (double)n, e->truth = truth / (double)n;
 }
 
+/* Interval of the sum of squares over the number of points, by resampling records. */
+static interval ratio_range(const double *above, const double *below, size_t n, int32_t draws) {
+    const interval none = {NAN, NAN};
+    metric_quotient q = {above, below};
+    return draws > 0 ? metric_bootstrap(metric_pooled, &q, n, NULL, draws, 0) : none;
+}
+
+static void error_ranges(interpolation_error *e, const record_error *r, size_t n, int32_t draws) {
+    double *column = tool_calloc(6 * n, sizeof *column);
+    for (size_t i = 0; i < n; i++) {
+        const double numbers[6] = {r[i].all,   (double)r[i].points,      r[i].held, (double)r[i].held_points,
+                                   r[i].truth, (double)r[i].truth_points};
+        for (size_t k = 0; k < 6; k++) column[k * n + i] = numbers[k];
+    }
+    e->all_range = ratio_range(column, column + n, n, draws);
+    e->held_range = ratio_range(column + 2 * n, column + 3 * n, n, draws);
+    e->truth_range = ratio_range(column + 4 * n, column + 5 * n, n, draws);
+    free(column);
+}
+
 mtan_bounds interpolation_bounds(const dataset *d) {
     mtan_bounds b = dataset_bounds(d);
     int32_t most = b.times;
@@ -464,11 +484,14 @@ mtan_bounds interpolation_bounds(const dataset *d) {
 }
 
 int interpolation_measure(interpolation_error *e, runner *run, const dataset *d, const int32_t *positions, double share,
-                          size_t batch) {
+                          size_t batch, int32_t draws) {
     const size_t n = arrlenu(positions);
     interpolation_job job = {d, positions, share, tool_calloc(n, sizeof *job.error)};
     const int good = runner_each(run, n, interpolate_chunk, &job);
-    if (good) pool_errors(e, job.error, n, batch ? batch : n);
+    if (good) {
+        pool_errors(e, job.error, n, batch ? batch : n);
+        error_ranges(e, job.error, n, draws);
+    }
     free(job.error);
     return good;
 }
@@ -484,7 +507,8 @@ int session_interpolate(session *s, const options *o, double share, interpolatio
         return complain("%s", error), 0;
     runner_seed(&run, (uint64_t)option_integer(o, "seed", 0, 0, UINT32_MAX));
     good = interpolation_measure(e, &run, &s->data, s->positions, share,
-                                 faithful && batch >= 1 && batch < 1e6 ? (size_t)batch : 0);
+                                 faithful && batch >= 1 && batch < 1e6 ? (size_t)batch : 0,
+                                 (int32_t)option_integer(o, "bootstrap", 1000, 0, 1000000));
     if (!good)
         complain("record %s or one after it: %s", dataset_name(&s->data, (size_t)s->positions[run.failed]),
                  mtan_status_message(run.status));

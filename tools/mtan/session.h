@@ -8,6 +8,7 @@
 #include "../data/mimic3.h"
 #include "../data/own.h"
 #include "bundle.h"
+#include "metrics.h"
 #include "options.h"
 
 /* How a data set is read and split: set by `mtan train`, kept in the model file as mtan.data.* */
@@ -81,11 +82,12 @@ void holdout_free(holdout *h);
 typedef struct interpolation_error {
     double all, held, truth; /* truth: on the noise-free curve, NaN without one */
     size_t points, held_points;
+    interval all_range, held_range, truth_range; /* 95 %, over records, pooled; NaN without --bootstrap */
 } interpolation_error;
 int session_interpolate(session *s, const options *o, double share, interpolation_error *e);
-/* batch: how many records a ratio is taken over (Q22); 0: all. */
+/* batch: how many records a ratio is taken over (Q22); 0: all. draws: resamples for the intervals; 0: none. */
 int interpolation_measure(interpolation_error *e, runner *run, const dataset *d, const int32_t *positions, double share,
-                          size_t batch);
+                          size_t batch, int32_t draws);
 mtan_bounds interpolation_bounds(const dataset *d); /* those of the events' and the truth's times together */
 /* Which of `times` time stamps are shown: int(times * share) of them, by a permutation that `seed` decides. */
 void choose_times(unsigned char *shown, int32_t times, double share, uint64_t seed);

@@ -205,7 +205,7 @@ static int validate_classes(training *t, epoch_result *result) {
 
 static int validate_curves(training *t, epoch_result *result) {
     interpolation_error e;
-    if (!interpolation_measure(&e, &t->run, t->data, t->split->part[SPLIT_VALID], t->plan->source.observed, 0))
+    if (!interpolation_measure(&e, &t->run, t->data, t->split->part[SPLIT_VALID], t->plan->source.observed, 0, 0))
         return 0;
     result->val_loss = e.all;
     result->val_metric = t->plan->source.observed < 1 ? e.held : arrlen(t->data->truth) > 0 ? e.truth : e.all;
