@@ -2858,6 +2858,7 @@ typedef struct batch_request {
     const mtan_record *records; /* null when counting */
     int32_t n, samples;
     queries_from queries;
+    const mtan_sums *sums; /* of one record, in place of its events; or null */
 } batch_request;
 
 static int32_t observed(const mtan_config *c) {
@@ -3082,6 +3083,8 @@ static void batch_build(mtan_tape *tape, mtan_batch *batch, const batch_request 
     batch_steps(tape, batch, q, index, spare);
     batch_arrays(tape, batch, q, events, cells);
     if (runs(tape)) batch_fill(tape, batch, q, index, spare);
+    if (runs(tape) && q->sums)
+        memcpy(mtan_data(tape, batch->seen), q->sums->seen, count_of(batch->seen) * sizeof(mtan_real));
     batch_totals(tape, batch, q);
     fill_labels(tape, batch, q);
 }
@@ -3136,6 +3139,7 @@ typedef struct model_run {
     attention_fold enc, dec;
     mtan_tensor cls_packed, head_packed[3];
     head_dropout dropout;
+    const mtan_sums *sums; /* attention gathered before, in place of the batch's events; or null */
 } model_run;
 
 static mtan_tensor param(const model_run *m, int32_t index) {
@@ -3280,25 +3284,26 @@ static void pack_weights(const model_run *m) {
     for (int32_t i = first_head(c); i < head_layers(c); i++) pack_param(m, m->head_packed[i], l->head[i]);
 }
 
-/* torch.linspace(0, 1, K): from both ends, so that both are exact */
-static void fill_reference(model_run *m) {
+/* The reference points from number `first` on. torch.linspace(0, 1, K) goes from both ends, so that both are exact. */
+static void fill_reference(const model_run *m, mtan_tensor point, int32_t first) {
     const mtan_config *c = m->config;
     const int32_t K = c->ref_points;
     const mtan_real step = K > 1 ? 1 / (mtan_real)(K - 1) : 0;
-    for (int32_t k = 0; runs(m->tape) && k < K; k++) {
-        mtan_real r = k < K / 2 || K == 1 ? step * (mtan_real)k : 1 - step * (mtan_real)(K - 1 - k);
-        mtan_data(m->tape, m->ref)[k] = c->reference == MTAN_REF_GIVEN ? c->ref[k] : r;
+    for (int32_t i = 0; runs(m->tape) && i < point.rows; i++) {
+        const int32_t k = first + i;
+        const mtan_real r = k < K / 2 || K == 1 ? step * (mtan_real)k : 1 - step * (mtan_real)(K - 1 - k);
+        mtan_data(m->tape, point)[i] = c->reference == MTAN_REF_GIVEN ? c->ref[k] : r;
     }
 }
 
 /* A of every head: the side at the reference points projected by `near`, carried through the weights of `far`. */
-static void fold_scores(model_run *m, const attention_roles *r, attention_fold *fold, int32_t heads, int32_t near,
-                        int32_t far, int32_t decoder) {
-    const int32_t K = m->config->ref_points, dk = m->config->embed / heads;
+static void fold_scores(const model_run *m, const attention_roles *r, attention_fold *fold, mtan_tensor point,
+                        int32_t heads, int32_t near, int32_t far, int32_t decoder) {
+    const int32_t K = point.rows, dk = m->config->embed / heads;
     mtan_tensor phi = nothing;
     for (int32_t h = 0; h < heads; h++) {
         mtan_tensor side;
-        phi = embed_for(m, r, m->ref, h, phi);
+        phi = embed_for(m, r, point, h, phi);
         side = project(m, phi, near, heads, h, !decoder);
         mtan_op_scale(m->tape, side, inverse_root(dk));
         mtan_op_matmul(m->tape, mtan_rows(fold->score, h * K, K), side, mtan_rows(param(m, far), h * dk, dk));
@@ -3311,10 +3316,10 @@ static void fold_scores(model_run *m, const attention_roles *r, attention_fold *
 static void fold_weights(model_run *m) {
     const mtan_config *c = m->config;
     const layout *l = &m->params;
-    fill_reference(m);
+    fill_reference(m, m->ref, 0);
     pack_weights(m);
     if (c->encoder == MTAN_RBF) mtan_op_softplus(m->tape, m->enc.beta, bias(m, l->enc.bandwidth));
-    else if (!observed(c)) fold_scores(m, &l->enc, &m->enc, c->enc_heads, l->enc.query, l->enc.key, 0);
+    else if (!observed(c)) fold_scores(m, &l->enc, &m->enc, m->ref, c->enc_heads, l->enc.query, l->enc.key, 0);
     for (int32_t d = 0; d < directions(c); d++) {
         const mtan_tensor w = param(m, l->enc.gru[d]), b = bias(m, l->enc.gru[d] + 2);
         mtan_op_matmul(m->tape, m->enc.in[d], w, param(m, l->enc.out));
@@ -3325,25 +3330,129 @@ static void fold_weights(model_run *m) {
         mtan_op_softplus(m->tape, m->dec.beta, bias(m, l->dec.bandwidth));
     } else {
         const mtan_tensor w = param(m, after_attention(m)), b = bias(m, after_attention(m) + 1);
-        if (!observed(c)) fold_scores(m, &l->dec, &m->dec, c->dec_heads, l->dec.key, l->dec.query, 1);
+        if (!observed(c)) fold_scores(m, &l->dec, &m->dec, m->ref, c->dec_heads, l->dec.key, l->dec.query, 1);
         mtan_op_matmul(m->tape, m->dec.out, w, param(m, l->dec.out));
         mtan_op_linear(m->tape, m->dec.out_bias, bias(m, l->dec.out + 1), w, &b);
     }
 }
 
 /* Binds a model to a tape and lays out its folded weights. */
-static model_run model_start(const mtan_model *model, mtan_tape *tape) {
-    model_run m;
-    memset(&m, 0, sizeof m);
-    m.model = model;
-    m.config = &model->config;
-    m.tape = tape;
-    walk(&m.params, m.config, -1, NULL);
+static void model_start(model_run *m, const mtan_model *model, mtan_tape *tape) {
+    memset(m, 0, sizeof *m);
+    m->model = model;
+    m->config = &model->config;
+    m->tape = tape;
+    walk(&m->params, m->config, -1, NULL);
     tape->params = model->weights;
-    tape->n_params = align_count((size_t)m.params.count);
+    tape->n_params = align_count((size_t)m->params.count);
     tape->fold_top = tape->fold_graded = 0;
-    fold_layout(&m);
-    return m;
+    fold_layout(m);
+}
+
+/* ---- attention gathered observation by observation ----
+ * What the sparse attention sums, kept open: for every channel and every point of every head the sums of w x and of w,
+ * w = exp(score - base). A base is raised when a score exceeds it, and then by HEADROOM more than needed: the sums so far
+ * are rescaled seldom, however slowly the scores rise, and the largest weight stays between exp(-HEADROOM) and 1. Bases of
+ * one channel know nothing of another, so none underflows. The sums keep their rounding errors (Knuth's two-sum): 10^6
+ * terms are as exact as ten, and their order hardly matters. No term is fused here, so no kernel is needed. */
+#define HEADROOM ((mtan_real)8)
+enum { SUM_BASE, SUM_VALUE, SUM_VALUE_REST, SUM_WEIGHT, SUM_WEIGHT_REST, SUM_PARTS };
+
+static void sums_layout(mtan_tape *tape, mtan_sums *s, const mtan_model *model, int32_t points) {
+    const mtan_config *c = &model->config;
+    const int32_t n = (int32_t)area(tape, c->enc_heads, points);
+    memset(s, 0, sizeof *s);
+    s->model = model;
+    s->points = points;
+    s->seen = mtan_data(tape, mtan_new_constant(tape, 1, c->channels));
+    s->phi = mtan_data(tape, mtan_new_constant(tape, 1, c->embed));
+    s->score = mtan_data(tape, mtan_new_constant(tape, 1, n));
+    s->weight = mtan_data(tape, mtan_new_constant(tape, 1, n));
+    s->sums = mtan_data(tape, mtan_new_constant(tape, SUM_PARTS * c->channels, n));
+}
+
+static void sums_clear(mtan_sums *s) {
+    s->has_time = 0;
+    s->model->backend->fill(s->seen, (size_t)s->model->config.channels, 0);
+}
+
+/* Where the time embedding's weights are; the caller sets query, or point and beta. */
+static void sums_embedding(mtan_sums *s, const model_run *m) {
+    const attention_roles *r = &m->params.enc;
+    const int32_t role[4] = {r->linear, r->linear + 1, r->periodic, r->periodic + 1};
+    if (m->config->encoder == MTAN_RBF || m->config->embedding != MTAN_EMBED_LEARNED) return;
+    for (int32_t i = 0; i < 4; i++) s->embedding[i] = mtan_data(m->tape, param(m, role[i]));
+}
+
+/* Scores of a time stamp at all points of all heads. */
+static void sums_time(mtan_sums *s, mtan_real time) {
+    const mtan_config *c = &s->model->config;
+    const mtan_backend *k = s->model->backend;
+    const int32_t E = c->embed, P = s->points;
+    if (s->has_time && time == s->time) return;
+    s->time = time;
+    s->has_time = 1;
+    for (int32_t h = 0; h < c->enc_heads && c->encoder != MTAN_RBF; h++) {
+        const size_t own = (size_t)embed_index(c, h), w = own * ((size_t)E - 1), at = (size_t)h * (size_t)P;
+        if (h == 0 && c->embedding != MTAN_EMBED_LEARNED)
+            k->embed_fixed(s->phi, &time, (mtan_real)c->embed_base, (mtan_real)c->embed_scale, 1, E);
+        if (c->embedding == MTAN_EMBED_LEARNED && (h == 0 || own > 0))
+            k->embed_forward(s->phi, &time, s->embedding[0] + own, s->embedding[1] + own, s->embedding[2] + w,
+                             s->embedding[3] + w, 1, E);
+        k->product_nt(s->score + at, (size_t)P, s->phi, (size_t)E, s->query + at * (size_t)E, (size_t)E, 1, P, E, 0);
+    }
+}
+
+/* Raises the bases of a channel above the scores. */
+static void sums_raise(const mtan_sums *s, mtan_real *sums, size_t n) {
+    mtan_real *base = sums;
+    size_t above = 0;
+    for (size_t i = 0; i < n; i++) above += s->score[i] > base[i];
+    if (above == 0) return;
+    for (size_t i = 0; i < n; i++) {
+        const mtan_real before = base[i];
+        if (s->score[i] > before) base[i] = s->score[i] + HEADROOM;
+        s->weight[i] = before - base[i];
+    }
+    s->model->backend->map(MTAN_EXP, s->weight, s->weight, n);
+    for (size_t part = SUM_VALUE; part < SUM_PARTS; part++)
+        for (size_t i = 0; i < n; i++) sums[part * n + i] *= s->weight[i];
+}
+
+/* sum + rest += x with the rounding error of the sum kept in the rest */
+static void add_exactly(mtan_real *sum, mtan_real *rest, mtan_real x) {
+    const mtan_real before = *sum, after = before + x, added = after - before;
+    *rest += (before - (after - added)) + (x - added);
+    *sum = after;
+}
+
+/* One observation at the time of the last sums_time. */
+static void sums_add(mtan_sums *s, int32_t channel, mtan_real x) {
+    const size_t n = (size_t)s->model->config.enc_heads * (size_t)s->points;
+    mtan_real *sums = s->sums + (size_t)channel * SUM_PARTS * n, *base = sums;
+    if (s->model->config.encoder == MTAN_RBF)
+        for (size_t i = 0; i < n; i++) s->score[i] = -s->beta[channel] * square(s->point[i] - s->time);
+    if (s->seen[channel] > 0) {
+        sums_raise(s, sums, n);
+    } else {
+        for (size_t i = 0; i < n; i++) base[i] = s->score[i] + HEADROOM;
+        s->model->backend->fill(sums + n, (SUM_PARTS - 1) * n, 0);
+        s->seen[channel] = 1;
+    }
+    for (size_t i = 0; i < n; i++) s->weight[i] = s->score[i] - base[i];
+    s->model->backend->map(MTAN_EXP, s->weight, s->weight, n);
+    for (size_t i = 0; i < n; i++) {
+        add_exactly(&sums[SUM_VALUE * n + i], &sums[SUM_VALUE_REST * n + i], s->weight[i] * x);
+        add_exactly(&sums[SUM_WEIGHT * n + i], &sums[SUM_WEIGHT_REST * n + i], s->weight[i]);
+    }
+}
+
+/* The interpolated value of a channel at a point of a head; a channel without observation gives 0 (Q4). */
+static mtan_real sums_value(const mtan_sums *s, int32_t head, int32_t point, int32_t channel) {
+    const size_t n = (size_t)s->model->config.enc_heads * (size_t)s->points;
+    const mtan_real *at = s->sums + (size_t)channel * SUM_PARTS * n + (size_t)head * (size_t)s->points + (size_t)point;
+    if (!(s->seen[channel] > 0)) return 0;
+    return (at[SUM_VALUE * n] + at[SUM_VALUE_REST * n]) / (at[SUM_WEIGHT * n] + at[SUM_WEIGHT_REST * n]);
 }
 
 /* ---- encoder ---- */
@@ -3374,6 +3483,9 @@ static mtan_tensor interpolate_events(const model_run *m) {
     const mtan_batch *batch = m->tape->batch;
     const int32_t H = c->enc_heads, D = c->channels;
     mtan_tensor y = mtan_new(m->tape, batch->rows, H * D), key_phi = nothing, query_phi = nothing;
+    for (int32_t i = 0; m->sums && runs(m->tape) && i < y.rows * y.cols; i++)
+        mtan_data(m->tape, y)[i] = sums_value(m->sums, i % y.cols / D, i / y.cols, i % D);
+    if (m->sums) return y;
     if (c->encoder == MTAN_RBF) {
         mtan_op_attend_rbf(m->tape, y, observed(c) ? batch->point : m->ref, mtan_columns(m->enc.beta, 0, D));
         return y;
@@ -3663,6 +3775,7 @@ static batch_request predict_request(const mtan_predictor *p, const mtan_record 
     q.n = n;
     q.samples = has_decoder(c) && c->predict_samples > 0 ? c->predict_samples : 1;
     q.queries = queries;
+    q.sums = NULL;
     return q;
 }
 
@@ -3674,7 +3787,9 @@ static queries_from class_queries(const mtan_config *c) {
 static model_outputs predict_forward(const mtan_predictor *p, mtan_tape *tape, mtan_batch *batch,
                                      const batch_request *q, int32_t with_prediction) {
     const noise_source noise = {p->seed, 0, p->model->config.predict_samples == 0};
-    model_run m = model_start(p->model, tape);
+    model_run m;
+    model_start(&m, p->model, tape);
+    m.sums = q->sums;
     batch_build(tape, batch, q);
     return model_forward(&m, q, noise, with_prediction);
 }
@@ -3689,7 +3804,7 @@ static mtan_status predictor_counts(const mtan_model *model, const mtan_bounds *
     memset(&p, 0, sizeof p);
     p.model = model;
     p.bounds = *bounds;
-    m = model_start(model, &tape);
+    model_start(&m, model, &tape);
     *fold = tape.fold_top;
     fold_weights(&m);
     *work = tape.peak;
@@ -3735,7 +3850,7 @@ mtan_status mtan_predictor_init(mtan_predictor *predictor, const mtan_model *mod
     predictor->work_count = work;
     tape = tape_start(model->backend, predictor->work, work, 0);
     tape.fold = predictor->fold;
-    m = model_start(model, &tape);
+    model_start(&m, model, &tape);
     fold_weights(&m);
     return tape.status;
 }
@@ -3799,26 +3914,34 @@ static mtan_status check_chunks(const mtan_predictor *p, const mtan_record *reco
     return MTAN_OK;
 }
 
+/* One chunk; *out moves on behind its results. */
+static mtan_status classes_chunk(const mtan_predictor *predictor, const batch_request *q, mtan_real **out,
+                                 int32_t raw) {
+    const mtan_config *c = &predictor->model->config;
+    mtan_tape tape = predict_tape(predictor);
+    mtan_batch batch;
+    const model_outputs result = predict_forward(predictor, &tape, &batch, q, 0);
+    if (tape.status != MTAN_OK) return tape.status;
+    *out += deliver_classes(&tape, c, result.logits, result.row, *out, raw) * (size_t)c->classes *
+            (size_t)(raw ? batch.samples : 1);
+    return MTAN_OK;
+}
+
 static mtan_status classes_of(mtan_predictor *predictor, const mtan_record *records, int32_t n, mtan_real *out,
                               int32_t raw) {
     const mtan_config *c;
-    mtan_status status;
+    mtan_status status = MTAN_OK;
     if (!predictor || (n > 0 && (!records || !out))) return MTAN_ERR_NULL;
     c = &predictor->model->config;
     if (n < 0) return MTAN_ERR_INPUT;
     if (c->classify == MTAN_CLASSIFY_NONE) return MTAN_ERR_CONFIG;
     if (n > predictor->bounds.records && (status = check_chunks(predictor, records, n)) != MTAN_OK) return status;
-    for (int32_t done = 0; done < n; done += predictor->bounds.records) {
+    for (int32_t done = 0; done < n && status == MTAN_OK; done += predictor->bounds.records) {
         const int32_t m = n - done < predictor->bounds.records ? n - done : predictor->bounds.records;
         const batch_request q = predict_request(predictor, records + done, m, class_queries(c));
-        mtan_tape tape = predict_tape(predictor);
-        mtan_batch batch;
-        const model_outputs result = predict_forward(predictor, &tape, &batch, &q, 0);
-        if (tape.status != MTAN_OK) return tape.status;
-        out += deliver_classes(&tape, c, result.logits, result.row, out, raw) * (size_t)c->classes *
-               (size_t)(raw ? batch.samples : 1);
+        status = classes_chunk(predictor, &q, &out, raw);
     }
-    return MTAN_OK;
+    return status;
 }
 
 mtan_status mtan_classify(mtan_predictor *predictor, const mtan_record *records, int32_t n, mtan_real *probability) {
@@ -3829,24 +3952,25 @@ mtan_status mtan_logits(mtan_predictor *predictor, const mtan_record *records, i
     return classes_of(predictor, records, n, logits, 1);
 }
 
-/* Decodes one record at its query times on the caller's tape. */
-static mtan_status decode_one(mtan_predictor *p, const mtan_record *record, mtan_tape *tape, mtan_batch *batch,
-                              mtan_tensor *prediction) {
+/* Decodes one record, or its sums, at its query times on the caller's tape. */
+static mtan_status decode_one(mtan_predictor *p, const mtan_record *record, const mtan_sums *sums, mtan_tape *tape,
+                              mtan_batch *batch, mtan_tensor *prediction) {
     batch_request q;
     if (!has_decoder(&p->model->config) || p->model->config.classify == MTAN_CLASSIFY_TIME) return MTAN_ERR_CONFIG;
     q = predict_request(p, record, 1, QUERY_TIMES);
+    q.sums = sums;
     *tape = predict_tape(p);
     *prediction = predict_forward(p, tape, batch, &q, 1).prediction;
     return tape->status;
 }
 
-mtan_status mtan_interpolate(mtan_predictor *predictor, const mtan_record *record, mtan_real *mean, mtan_real *std) {
+static mtan_status interpolate_one(mtan_predictor *predictor, const mtan_record *record, const mtan_sums *sums,
+                                   mtan_real *mean, mtan_real *std) {
     mtan_tape tape;
     mtan_batch batch;
     mtan_tensor prediction;
-    mtan_status status;
-    if (!predictor || !record || !mean) return MTAN_ERR_NULL;
-    if ((status = decode_one(predictor, record, &tape, &batch, &prediction)) != MTAN_OK) return status;
+    const mtan_status status = decode_one(predictor, record, sums, &tape, &batch, &prediction);
+    if (status != MTAN_OK) return status;
     for (size_t i = 0, n = (size_t)batch.queries * (size_t)batch.channels; i < n; i++) {
         const mtan_real *x = mtan_data(&tape, prediction) + i;
         double sum = 0, squares = 0;
@@ -3860,24 +3984,29 @@ mtan_status mtan_interpolate(mtan_predictor *predictor, const mtan_record *recor
     return MTAN_OK;
 }
 
+mtan_status mtan_interpolate(mtan_predictor *predictor, const mtan_record *record, mtan_real *mean, mtan_real *std) {
+    if (!predictor || !record || !mean) return MTAN_ERR_NULL;
+    return interpolate_one(predictor, record, NULL, mean, std);
+}
+
 mtan_status mtan_curves(mtan_predictor *predictor, const mtan_record *record, mtan_real *samples) {
     mtan_tape tape;
     mtan_batch batch;
     mtan_tensor prediction;
     mtan_status status;
     if (!predictor || !record || !samples) return MTAN_ERR_NULL;
-    if ((status = decode_one(predictor, record, &tape, &batch, &prediction)) != MTAN_OK) return status;
+    if ((status = decode_one(predictor, record, NULL, &tape, &batch, &prediction)) != MTAN_OK) return status;
     memcpy(samples, mtan_data(&tape, prediction), count_of(prediction) * sizeof *samples);
     return MTAN_OK;
 }
 
 /* Runs the encoder on one record and leaves the tape for the caller to read. */
-static model_run encode_one(const mtan_predictor *p, mtan_tape *tape, mtan_batch *batch, const mtan_record *record) {
+static void encode_one(model_run *m, const mtan_predictor *p, mtan_tape *tape, mtan_batch *batch,
+                       const mtan_record *record) {
     batch_request q = predict_request(p, record, 1, class_queries(&p->model->config));
-    model_run m = model_start(p->model, tape);
+    model_start(m, p->model, tape);
     q.samples = 1;
     batch_build(tape, batch, &q);
-    return m;
 }
 
 mtan_status mtan_latent(mtan_predictor *predictor, const mtan_record *record, mtan_real *mean, mtan_real *logvar) {
@@ -3888,7 +4017,7 @@ mtan_status mtan_latent(mtan_predictor *predictor, const mtan_record *record, mt
     if (!predictor || !record || !mean) return MTAN_ERR_NULL;
     if (!has_decoder(&predictor->model->config)) return MTAN_ERR_CONFIG;
     tape = predict_tape(predictor);
-    m = encode_one(predictor, &tape, &batch, record);
+    encode_one(&m, predictor, &tape, &batch, record);
     x = posterior(&m, encode(&m));
     if (tape.status != MTAN_OK) return tape.status;
     for (int32_t k = 0; k < x.rows; k++) {
@@ -3911,7 +4040,7 @@ mtan_status mtan_attention(mtan_predictor *predictor, const mtan_record *record,
     c = &predictor->model->config;
     if (head < 0 || head >= c->enc_heads || channel < 0 || channel >= c->channels) return MTAN_ERR_INPUT;
     tape = predict_tape(predictor);
-    m = encode_one(predictor, &tape, &batch, record);
+    encode_one(&m, predictor, &tape, &batch, record);
     if (c->encoder == MTAN_RBF) {
         if (runs(&tape)) {
             const mtan_rbf a = rbf_record(&tape, observed(c) ? batch.point : m.ref, m.enc.beta, 0);
@@ -3931,7 +4060,294 @@ mtan_status mtan_attention(mtan_predictor *predictor, const mtan_record *record,
     return tape.status;
 }
 
-/* ==== 11. Training ==============================================================================================
+/* ==== 11. Streams and small memory ==============================================================================
+ * The same attention from running sums (section 9). A stream keeps them for all reference points, and a predictor goes
+ * on from there; the small path keeps them for a few points, runs the GRU over these, and takes the next few. */
+
+/* ---- streams ---- */
+
+/* A record's own points would be another number of sums with every observation. */
+static mtan_status check_stream(const mtan_model *model, int32_t window) {
+    const mtan_status status = check_model(model);
+    if (status != MTAN_OK) return status;
+    if (observed(&model->config)) return MTAN_ERR_CONFIG;
+    if (window < 0) return MTAN_ERR_INPUT;
+    return window > LARGEST_DIMENSION ? MTAN_ERR_SIZE : MTAN_OK;
+}
+
+/* An event takes three reals in either build. */
+static void stream_layout(mtan_tape *tape, mtan_stream *s, const mtan_model *model, int32_t window) {
+    sums_layout(tape, &s->sums, model, model->config.ref_points);
+    s->kept = (mtan_event *)(void *)mtan_data(tape, mtan_new_constant(tape, window, 3));
+    s->window = window;
+}
+
+mtan_status mtan_stream_size(const mtan_model *model, int32_t window, size_t *bytes) {
+    const mtan_status status = check_stream(model, window);
+    mtan_stream s;
+    mtan_tape tape;
+    if (status != MTAN_OK) return status;
+    if (!bytes) return MTAN_ERR_NULL;
+    tape = tape_start(model->backend, NULL, 0, 0);
+    stream_layout(&tape, &s, model, window);
+    return tape.status == MTAN_OK ? bytes_for(tape.peak, bytes) : tape.status;
+}
+
+mtan_status mtan_stream_init(mtan_stream *stream, mtan_predictor *predictor, int32_t window, void *memory,
+                             size_t bytes) {
+    const mtan_model *model = predictor ? predictor->model : NULL;
+    size_t needed;
+    mtan_tape tape;
+    model_run m;
+    const mtan_status status = mtan_stream_size(model, window, &needed);
+    if (status != MTAN_OK) return status;
+    if (!stream || !memory) return MTAN_ERR_NULL;
+    if (bytes < needed) return MTAN_ERR_MEMORY;
+    memset(stream, 0, sizeof *stream);
+    stream->predictor = predictor;
+    tape = tape_start(model->backend, align_memory(memory), (needed - (MTAN_ALIGN - 1)) / sizeof(mtan_real), 0);
+    stream_layout(&tape, stream, model, window);
+    tape.fold = predictor->fold;
+    model_start(&m, model, &tape);
+    sums_embedding(&stream->sums, &m);
+    stream->sums.query = mtan_data(&tape, m.enc.score);
+    stream->sums.point = mtan_data(&tape, m.ref);
+    stream->sums.beta = mtan_data(&tape, m.enc.beta);
+    sums_clear(&stream->sums);
+    return tape.status;
+}
+
+mtan_status mtan_stream_reset(mtan_stream *stream) {
+    if (!stream) return MTAN_ERR_NULL;
+    sums_clear(&stream->sums);
+    stream->events = 0;
+    stream->first = stream->count = stream->has_lost = 0;
+    return MTAN_OK;
+}
+
+static mtan_event *kept_at(const mtan_stream *s, int32_t i) {
+    return &s->kept[((int64_t)s->first + i) % s->window];
+}
+
+static void gather(mtan_sums *s, const mtan_event *e) {
+    sums_time(s, e->time);
+    sums_add(s, e->channel, e->value);
+}
+
+/* The oldest to arrive makes room for the newest. */
+static void keep(mtan_stream *s, const mtan_event *event) {
+    if (s->window == 0) return;
+    if (s->count == s->window) {
+        const mtan_real time = kept_at(s, 0)->time;
+        s->lost = s->has_lost && s->lost > time ? s->lost : time;
+        s->has_lost = 1;
+        s->first = (s->first + 1) % s->window;
+        s->count--;
+    }
+    *kept_at(s, s->count) = *event;
+    s->count++;
+}
+
+mtan_status mtan_stream_push(mtan_stream *stream, mtan_real time, int32_t channel, mtan_real value) {
+    mtan_event event;
+    mtan_status status;
+    event.time = time, event.channel = channel, event.value = value;
+    if (!stream) return MTAN_ERR_NULL;
+    status = check_events(&event, 1, stream->sums.model->config.channels, 1);
+    if (status != MTAN_OK) return status;
+    gather(&stream->sums, &event);
+    keep(stream, &event);
+    stream->events++;
+    return MTAN_OK;
+}
+
+mtan_status mtan_stream_expire(mtan_stream *stream, mtan_real before) {
+    int32_t left = 0;
+    if (!stream) return MTAN_ERR_NULL;
+    if (!is_finite(before)) return MTAN_ERR_INPUT;
+    if (stream->window == 0) return MTAN_ERR_CONFIG;
+    if (stream->has_lost && stream->lost >= before) return MTAN_ERR_MEMORY;
+    for (int32_t i = 0; i < stream->count; i++)
+        if (kept_at(stream, i)->time >= before) *kept_at(stream, left++) = *kept_at(stream, i);
+    if (left == stream->count && !stream->has_lost) return MTAN_OK;
+    sums_clear(&stream->sums);
+    for (int32_t i = 0; i < left; i++) gather(&stream->sums, kept_at(stream, i));
+    stream->events = stream->count = left;
+    stream->has_lost = 0;
+    return MTAN_OK;
+}
+
+/* What is asked about the stream, as a record without events. */
+static mtan_record question(const mtan_record *ask) {
+    mtan_record r;
+    memset(&r, 0, sizeof r);
+    if (!ask) return r;
+    r.times = ask->times, r.n_times = ask->n_times;
+    r.noise = ask->noise, r.n_noise = ask->n_noise;
+    r.id = ask->id;
+    return r;
+}
+
+static mtan_status stream_classes(mtan_stream *s, const mtan_record *ask, mtan_real *out, int32_t raw) {
+    const mtan_record r = question(ask);
+    batch_request q;
+    if (!s || !out) return MTAN_ERR_NULL;
+    if (s->sums.model->config.classify == MTAN_CLASSIFY_NONE) return MTAN_ERR_CONFIG;
+    if (s->sums.model->config.classify == MTAN_CLASSIFY_TIME && !r.times) return MTAN_ERR_NULL;
+    q = predict_request(s->predictor, &r, 1, class_queries(&s->sums.model->config));
+    q.sums = &s->sums;
+    return classes_chunk(s->predictor, &q, &out, raw);
+}
+
+mtan_status mtan_stream_predict(mtan_stream *stream, const mtan_record *ask, mtan_real *probability) {
+    return stream_classes(stream, ask, probability, 0);
+}
+
+mtan_status mtan_stream_logits(mtan_stream *stream, const mtan_record *ask, mtan_real *logits) {
+    return stream_classes(stream, ask, logits, 1);
+}
+
+mtan_status mtan_stream_interpolate(mtan_stream *stream, const mtan_record *ask, mtan_real *mean, mtan_real *std) {
+    const mtan_record r = question(ask);
+    if (!stream || !mean || !r.times) return MTAN_ERR_NULL;
+    return interpolate_one(stream->predictor, &r, &stream->sums, mean, std);
+}
+
+/* ---- small memory ----
+ * Workspace is given back after every step, so that the peak is that of one block of points. The weights are read where
+ * they lie: U, then W_ih, in place of the folded G. */
+
+/* What scores need of `point`; RBF needs the points and the bandwidths of the channels alone. */
+static void small_points(const model_run *m, mtan_sums *s, mtan_tensor point) {
+    const mtan_config *c = m->config;
+    const attention_roles *r = &m->params.enc;
+    attention_fold fold;
+    size_t top;
+    if (c->encoder == MTAN_RBF) {
+        const mtan_tensor beta = mtan_new_constant(m->tape, 1, c->channels);
+        mtan_op_softplus(m->tape, beta, mtan_columns(bias(m, r->bandwidth), 0, c->channels));
+        s->beta = mtan_data(m->tape, beta);
+        s->point = mtan_data(m->tape, point);
+        return;
+    }
+    fold.score = mtan_new_constant(m->tape, (int32_t)area(m->tape, c->enc_heads, point.rows), c->embed);
+    top = m->tape->top;
+    fold_scores(m, r, &fold, point, c->enc_heads, r->query, r->key, 0);
+    m->tape->top = top;
+    s->query = mtan_data(m->tape, fold.score);
+}
+
+/* Interpolated values and masks of one point, as the layer behind the attention reads them: (1, H 2D). */
+static mtan_tensor small_values(const model_run *m, const mtan_sums *s, int32_t point) {
+    const int32_t D = m->config->channels, H = m->config->enc_heads;
+    const mtan_tensor x = mtan_new_constant(m->tape, 1, H * 2 * D);
+    for (int32_t i = 0; runs(m->tape) && i < H * D; i++) {
+        mtan_real *out = mtan_data(m->tape, x) + (size_t)(i / D * 2 * D + i % D);
+        out[0] = sums_value(s, i / D, point, i % D);
+        out[D] = s->seen[i % D];
+    }
+    return x;
+}
+
+/* hidden = GRU(values of a point, hidden); first: hidden is zero */
+static void small_step(const model_run *m, const mtan_sums *s, mtan_tensor hidden, int32_t point, int32_t first) {
+    const size_t top = m->tape->top;
+    const int32_t N = hidden.cols, gru = m->params.enc.gru[0];
+    const mtan_tensor gx = gru_layer(m, layer(m, small_values(m, s, point), m->params.enc.out), gru);
+    const mtan_tensor gh = mtan_new_constant(m->tape, 1, 3 * N), b = bias(m, gru + 3);
+    if (first) mtan_op_copy(m->tape, gh, b);
+    else mtan_op_linear(m->tape, gh, hidden, param(m, gru + 1), &b);
+    if (runs(m->tape)) {
+        mtan_real *h = mtan_data(m->tape, hidden);
+        m->tape->backend->gru_forward(h, (size_t)N, mtan_data(m->tape, gx), (size_t)(3 * N), NULL,
+                                      mtan_data(m->tape, gh), first ? NULL : h, (size_t)N, 1, N);
+    }
+    m->tape->top = top;
+}
+
+/* Attention at points first .. first + count - 1, and the GRU's steps over them. record is null when counting. */
+static void small_block(const model_run *m, const mtan_record *record, mtan_tensor hidden, int32_t first,
+                        int32_t count) {
+    const size_t top = m->tape->top;
+    const mtan_tensor point = mtan_new_constant(m->tape, count, 1);
+    mtan_sums sums;
+    sums_layout(m->tape, &sums, m->model, count);
+    fill_reference(m, point, first);
+    sums_embedding(&sums, m);
+    small_points(m, &sums, point);
+    if (runs(m->tape)) {
+        sums_clear(&sums);
+        for (int32_t i = 0; i < record->n_events; i++) gather(&sums, &record->events[i]);
+    }
+    for (int32_t k = 0; k < count; k++) small_step(m, &sums, hidden, k, first + k == 0);
+    m->tape->top = top;
+}
+
+/* The logits, on a tape that counts or runs. */
+static mtan_tensor small_forward(const model_run *m, const mtan_record *record, int32_t points) {
+    const mtan_config *c = m->config;
+    const mtan_tensor hidden = mtan_new_constant(m->tape, 1, c->enc_hidden);
+    mtan_tensor x;
+    for (int32_t k = 0; k < c->ref_points; k += points)
+        small_block(m, record, hidden, k, c->ref_points - k < points ? c->ref_points - k : points);
+    x = layer(m, hidden, m->params.head[0]);
+    for (int32_t i = 1; i < head_layers(c); i++) {
+        mtan_op_relu(m->tape, x);
+        x = layer(m, x, m->params.head[i]);
+    }
+    return x;
+}
+
+/* Counts what a record needs (work null), or runs one and gives its logits or probabilities. A frame of its own: the
+ * caller's is not on the stack twice. */
+static mtan_status small_run(const mtan_model *model, const mtan_record *record, int32_t points, mtan_real *work,
+                             size_t *count, mtan_real *out, int32_t raw) {
+    mtan_tape tape = tape_start(model->backend, work, *count, 0);
+    mtan_tensor logits;
+    model_run m;
+    model_start(&m, model, &tape);
+    logits = small_forward(&m, record, points);
+    *count = tape.peak;
+    if (!runs(&tape)) return tape.status;
+    if (!raw) model->backend->softmax_forward(mtan_data(&tape, logits), 1, logits.cols);
+    memcpy(out, mtan_data(&tape, logits), count_of(logits) * sizeof *out);
+    return MTAN_OK;
+}
+
+mtan_status mtan_small_size(const mtan_model *model, int32_t points, size_t *bytes) {
+    mtan_status status = check_stream(model, 0);
+    size_t count = 0;
+    if (status != MTAN_OK) return status;
+    if (!bytes) return MTAN_ERR_NULL;
+    if (has_decoder(&model->config) || model->config.classify != MTAN_CLASSIFY_RECORD) return MTAN_ERR_CONFIG;
+    if (points < 1 || points > model->config.ref_points) return MTAN_ERR_INPUT;
+    status = small_run(model, NULL, points, NULL, &count, NULL, 0);
+    return status == MTAN_OK ? bytes_for(count, bytes) : status;
+}
+
+static mtan_status small_classes(const mtan_model *model, const mtan_record *record, int32_t points, void *memory,
+                                 size_t bytes, mtan_real *out, int32_t raw) {
+    size_t needed, count;
+    mtan_status status = mtan_small_size(model, points, &needed);
+    if (status != MTAN_OK) return status;
+    if (!record || !memory || !out) return MTAN_ERR_NULL;
+    if (bytes < needed) return MTAN_ERR_MEMORY;
+    status = check_events(record->events, record->n_events, model->config.channels, INT32_MAX);
+    count = (needed - (MTAN_ALIGN - 1)) / sizeof(mtan_real);
+    return status == MTAN_OK ? small_run(model, record, points, align_memory(memory), &count, out, raw) : status;
+}
+
+mtan_status mtan_small_classify(const mtan_model *model, const mtan_record *record, int32_t points, void *memory,
+                                size_t bytes, mtan_real *probability) {
+    return small_classes(model, record, points, memory, bytes, probability, 0);
+}
+
+mtan_status mtan_small_logits(const mtan_model *model, const mtan_record *record, int32_t points, void *memory,
+                              size_t bytes, mtan_real *logits) {
+    return small_classes(model, record, points, memory, bytes, logits, 1);
+}
+
+/* ==== 12. Training ==============================================================================================
  * One step: the prologue folds the weights; the batch is cut into a power of two of shards, each with its own tape and
  * gradient array; a binary tree adds the arrays, the same tree whatever the number of threads or ranks; the epilogue
  * runs the folding backwards; the optimiser moves the weights. */
@@ -4085,11 +4501,12 @@ static void run_shard(const train_batch *t, mtan_tape *tape, const mtan_record *
     const mtan_trainer *trainer = t->trainer;
     const mtan_config *c = &trainer->model->config;
     const noise_source noise = {trainer->config.seed, (uint64_t)t->epoch, 0};
-    const batch_request q = {c, &trainer->bounds, records, n, has_decoder(c) ? c->samples : 1, train_queries(c)};
+    const batch_request q = {c, &trainer->bounds, records, n, has_decoder(c) ? c->samples : 1, train_queries(c), NULL};
     mtan_batch batch;
-    model_run m = model_start(trainer->model, tape);
+    model_run m;
     model_outputs out;
     loss_tensors loss;
+    model_start(&m, trainer->model, tape);
     if (tape->recording) {
         const head_dropout dropout = {trainer->config.dropout, trainer->config.seed, (uint64_t)trainer->step, records};
         m.dropout = dropout;
@@ -4150,9 +4567,10 @@ static mtan_tape prologue_tape(const mtan_trainer *trainer) {
 static mtan_status trainer_layout(mtan_trainer *trainer, mtan_real *base, size_t *total) {
     const mtan_bounds *bounds = &trainer->bounds;
     mtan_tape tape = tape_start(trainer->model->backend, NULL, 0, 1);
-    model_run m = model_start(trainer->model, &tape);
+    model_run m;
     train_batch t;
     size_t at = 0;
+    model_start(&m, trainer->model, &tape);
     memset(&t, 0, sizeof t);
     t.trainer = trainer;
     trainer->n_params = tape.n_params;
@@ -4381,7 +4799,7 @@ static mtan_status fold_and_pass(mtan_trainer *trainer, mtan_tape *prologue, con
                                  int32_t epoch, int32_t recording, mtan_report *report) {
     model_run m;
     *prologue = prologue_tape(trainer);
-    m = model_start(trainer->model, prologue);
+    model_start(&m, trainer->model, prologue);
     fold_weights(&m);
     if (prologue->status != MTAN_OK) return prologue->status;
     return batch_pass(trainer, records, n, epoch, recording, report);
@@ -4454,7 +4872,7 @@ mtan_status mtan_train_step(mtan_trainer *trainer, const mtan_record *records, i
     return status;
 }
 
-/* ==== 12. Files =================================================================================================== */
+/* ==== 13. Files =================================================================================================== */
 
 /* ---------------------------------------------------------------------------------------------------------------
  * safetensors: bytes and element types

@@ -10,8 +10,12 @@
 
 #include "tiny_model.h"
 
-static uint64_t fnv1a(uint64_t h, const void *bytes, size_t n) {
-    for (const uint8_t *p = bytes; n > 0; n--, p++) h = (h ^ *p) * 0x100000001b3u;
+/* n numbers of `size` bytes each, taken from the least significant byte whatever this machine's order. */
+static uint64_t fnv1a(uint64_t h, const void *numbers, size_t n, size_t size) {
+    const uint16_t one = 1;
+    const size_t turn = *(const uint8_t *)&one ? 0 : size - 1;
+    for (const uint8_t *p = numbers; n > 0; n--, p += size)
+        for (size_t i = 0; i < size; i++) h = (h ^ p[i ^ turn]) * 0x100000001b3u;
     return h;
 }
 #define FNV_START 0xcbf29ce484222325u
@@ -48,7 +52,7 @@ static mtan_real *positive(const char *name, int n, double scale) {
 }
 
 static void hash_reals(const char *what, int size, const mtan_real *x, int n) {
-    print_hash(what, size, fnv1a(FNV_START, x, (size_t)n * sizeof *x));
+    print_hash(what, size, fnv1a(FNV_START, x, (size_t)n, sizeof *x));
 }
 
 static void basic_kernels(const mtan_backend *k, int n) {
@@ -68,7 +72,7 @@ static void basic_kernels(const mtan_backend *k, int n) {
     k->add(y, 0, x, (size_t)ld, rows, n), hash_reals("add-rows", n, y, rows * ld);
     k->fill(y, (size_t)n, (mtan_real)0.7), hash_reals("fill", n, y, rows * ld);
     double sums[2] = {k->sum(x, (size_t)n), k->sum_squares(x, (size_t)n)};
-    print_hash("sums", n, fnv1a(FNV_START, sums, sizeof sums));
+    print_hash("sums", n, fnv1a(FNV_START, sums, 2, sizeof sums[0]));
     mtan_real *u = positive("u", n, 0.999), *w = made("w", n, 1), *v = positive("v", n, 1),
               *out = made("out", 2 * n, 0);
     for (int i = 0; i < n; i++) w[i] = 1 - u[i];
@@ -195,7 +199,7 @@ static void loss_kernels(const mtan_backend *k, int n) {
     k->loglik_backward(dprediction, prediction, one + 1, D, row, channel, value, n, 0.25);
     hash_reals("loglik-back", n, dprediction, n * D);
     const double error = k->squared_error(prediction, (size_t)(n * D), 3, D, row, channel, value, n);
-    print_hash("squared-error", n, fnv1a(FNV_START, &error, sizeof error));
+    print_hash("squared-error", n, fnv1a(FNV_START, &error, 1, sizeof error));
     for (int b = MTAN_BOUND_FAITHFUL; b <= MTAN_BOUND_IWAE; b++) {
         const int stride = b == MTAN_BOUND_IWAE;
         mtan_real *logp = made("bound", n, 30), *kl = made("kl", n, 5), *weight = made("weights", n, 0),
@@ -222,25 +226,26 @@ static void dump_kernels(const mtan_backend *k) {
 enum { BATCH = 16, SAMPLES = 3 };
 
 static uint64_t predictions(tiny_model *t) {
-    static mtan_real out[BATCH * SAMPLES * TINY_TIMES * TINY_TIMES * TINY_CHANNELS];
+    enum { MOST = BATCH * SAMPLES * TINY_TIMES * TINY_TIMES * TINY_CHANNELS };
+    static mtan_real out[MOST];
     uint64_t h = FNV_START;
     memset(out, 0, sizeof out); /* what a call does not fill stays 0 */
     t->model.config.predict_samples = SAMPLES;
     tiny_predict(t, 5);
     if (t->config.classify != MTAN_CLASSIFY_NONE) {
         must(mtan_logits(&t->predictor, t->records, BATCH, out) == MTAN_OK, "logits");
-        h = fnv1a(h, out, sizeof out);
+        h = fnv1a(h, out, MOST, sizeof out[0]);
         must(mtan_classify(&t->predictor, t->records, BATCH, out) == MTAN_OK, "classify");
-        h = fnv1a(h, out, sizeof out);
+        h = fnv1a(h, out, MOST, sizeof out[0]);
     }
     for (int head = 0; head < t->config.enc_heads; head++) {
         must(mtan_attention(&t->predictor, t->records, head, 0, out) == MTAN_OK, "attention");
-        h = fnv1a(h, out, sizeof out);
+        h = fnv1a(h, out, MOST, sizeof out[0]);
     }
     if (t->config.kind == MTAN_FULL && t->config.classify != MTAN_CLASSIFY_TIME) {
         must(mtan_interpolate(&t->predictor, t->records, out, out + TINY_TIMES * TINY_CHANNELS) == MTAN_OK,
              "interpolate");
-        h = fnv1a(h, out, sizeof out);
+        h = fnv1a(h, out, MOST, sizeof out[0]);
     }
     return h;
 }
@@ -258,7 +263,7 @@ static void dump_model(tiny_kind kind) {
     printf("%s-", tiny_names[kind]), hash_reals("gradient", BATCH, t.trainer.gradient, (int)t.count);
     for (int i = 0; i < 3; i++) must(mtan_train_step(&t.trainer, t.records, BATCH, 12, &report) == MTAN_OK, "step");
     printf("%s-", tiny_names[kind]), hash_reals("weights", BATCH, t.weights, (int)t.count);
-    printf("%s-", tiny_names[kind]), print_hash("loss", BATCH, fnv1a(FNV_START, &report.loss, sizeof report.loss));
+    printf("%s-", tiny_names[kind]), print_hash("loss", BATCH, fnv1a(FNV_START, &report.loss, 1, sizeof report.loss));
     must(tiny_close(&t), "guard");
 }
 
@@ -266,7 +271,7 @@ static void dump_model(tiny_kind kind) {
 static void hash_distance(void *context, const char *tensor, double difference, double limit, double share) {
     uint64_t *h = context;
     (void)limit, (void)share;
-    *h = fnv1a(fnv1a(*h, tensor, strlen(tensor)), &difference, sizeof difference);
+    *h = fnv1a(fnv1a(*h, tensor, strlen(tensor), 1), &difference, 1, sizeof difference);
 }
 
 static int is_small(const char *name) {

@@ -336,18 +336,34 @@ static int compare_training(ladder *l) {
     return guard_free(memory) && status == MTAN_OK;
 }
 
-static void compare_logits(ladder *l, mtan_predictor *predictor) {
-    const size_t C = (size_t)l->config.classes, S = l->config.kind == MTAN_FULL ? (size_t)l->config.samples : 1;
-    const int per_time = l->config.classify == MTAN_CLASSIFY_TIME;
-    const size_t rows = per_time ? (size_t)l->seen.time0[l->seen.n] : (size_t)l->seen.n;
-    mtan_real *got = malloc(rows * S * C * sizeof *got), *turned = malloc(rows * S * C * sizeof *got);
-    const mtan_status status = mtan_logits(predictor, l->records, l->seen.n, got);
+static size_t samples_of(const ladder *l) {
+    return l->config.kind == MTAN_FULL ? (size_t)l->config.samples : 1;
+}
+
+static size_t logit_rows(const ladder *l) {
+    return l->config.classify == MTAN_CLASSIFY_TIME ? (size_t)l->seen.time0[l->seen.n] : (size_t)l->seen.n;
+}
+
+static void deliver_logits(ladder *l, const mtan_real *got, mtan_status status) {
+    const size_t C = (size_t)l->config.classes, S = samples_of(l), rows = logit_rows(l);
+    mtan_real *turned = malloc(rows * S * C * sizeof *turned);
     for (size_t i = 0; i < rows * S * C; i++) { /* ours (rows, S, C), theirs (S, rows, C) */
         const size_t c = i % C, s = i / C % S, r = i / C / S;
         turned[(s * rows + r) * C + c] = status == MTAN_OK ? got[i] : (mtan_real)NAN;
     }
     compare(l, "logits", turned, rows * S * C);
-    free(got), free(turned);
+    free(turned);
+}
+
+static mtan_real *room_for_logits(const ladder *l) {
+    return malloc(logit_rows(l) * samples_of(l) * (size_t)l->config.classes * sizeof(mtan_real));
+}
+
+static void compare_logits(ladder *l, mtan_predictor *predictor) {
+    mtan_real *got = room_for_logits(l);
+    const mtan_status status = mtan_logits(predictor, l->records, l->seen.n, got);
+    deliver_logits(l, got, status);
+    free(got);
 }
 
 static void compare_latent(ladder *l, mtan_predictor *predictor) {
@@ -413,9 +429,22 @@ int ladder_model(const char *name, const mtan_backend *backend, ladder_visit vis
     return ok ? l.compared : -1;
 }
 
+int ladder_logits(const char *name, const mtan_backend *backend, ladder_way way, ladder_visit visit, void *context) {
+    ladder l;
+    const int ok = ladder_open(&l, name, backend, visit, context);
+    if (ok && l.config.classify != MTAN_CLASSIFY_NONE) {
+        mtan_real *got = room_for_logits(&l);
+        const mtan_status status = way(context, &l.model, l.records, l.seen.n, got);
+        if (status != MTAN_ERR_CONFIG) deliver_logits(&l, got, status);
+        free(got);
+    }
+    ladder_close(&l);
+    return ok ? l.compared : -1;
+}
+
 int ladder_training(const char *name, const mtan_backend *backend, ladder_visit visit, void *context) {
     ladder l;
-    mtan_real losses[64];
+    mtan_real losses[64] = {0};
     void *memory = NULL;
     int ok = ladder_open(&l, name, backend, visit, context), steps = 0;
     if (ok) {

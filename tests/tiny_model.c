@@ -43,6 +43,7 @@ static void make_record(tiny_model *s, int32_t b) {
     mtan_event *events = s->events + (size_t)b * TINY_EVENTS;
     int32_t *labels = s->labels + (size_t)b * TINY_EVENTS;
     mtan_record *r = &s->records[b];
+    const uint8_t number[4] = {(uint8_t)b, (uint8_t)(b >> 8)}; /* not b itself: the same noise in any byte order */
     r->n_events = 4 + 3 * b % 8;
     for (int32_t i = 0; i < r->n_events; i++) {
         const size_t at = (size_t)b * TINY_EVENTS + (size_t)i;
@@ -55,7 +56,7 @@ static void make_record(tiny_model *s, int32_t b) {
     }
     r->events = events;
     r->labels = s->config.classify == MTAN_CLASSIFY_NONE ? NULL : labels;
-    r->id = mtan_hash(&b, sizeof b);
+    r->id = mtan_hash(number, sizeof number);
 }
 
 void tiny_open(tiny_model *s, tiny_kind kind, int32_t records) {

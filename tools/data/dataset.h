@@ -22,14 +22,15 @@ typedef struct dataset_record {
     int32_t n_times; /* distinct event times */
     int32_t n_truth;
     int32_t n_labels; /* 0: not labelled; 1 for a record; one per labelled time, ascending */
-    int32_t group;    /* records of one group (a person, a series cut into windows) belong on one side of a split; -1: none */
+    int32_t
+        group; /* records of one group (a person, a series cut into windows) belong on one side of a split; -1: none */
 } dataset_record;
 
 typedef struct dataset {
     dataset_record *records; /* all of these are stb_ds arrays: arrlen(records) */
     mtan_event *events;
-    mtan_event *truth;      /* never shown to a model, only scored: the noise-free curve of synthetic series; else empty */
-    int32_t *labels;        /* class numbers; MTAN_UNLABELED where a time has none */
+    mtan_event *truth; /* never shown to a model, only scored: the noise-free curve of synthetic series; else empty */
+    int32_t *labels;   /* class numbers; MTAN_UNLABELED where a time has none */
     mtan_real *label_times; /* beside `labels` when labels belong to times, else NULL */
     char *names;            /* zero-terminated, one after the other */
     char **channels;        /* (D) names */

@@ -3,7 +3,7 @@
 #include "physionet.h"
 
 #include <dirent.h>
-#include <limits.h>
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -187,12 +187,12 @@ static int32_t id_of(const char *path) {
 enum { BLOCK = 512 };
 
 /* An octal field of a header; -1 when it is none. */
-static long octal(const unsigned char *field, size_t length) {
-    long x = 0;
+static int64_t octal(const unsigned char *field, size_t length) {
+    int64_t x = 0;
     size_t i = 0;
     while (i < length && field[i] == ' ') i++;
     for (; i < length && field[i] >= '0' && field[i] <= '7'; i++)
-        if ((x = 8 * x + (field[i] - '0')) > LONG_MAX / 16) return -1;
+        if ((x = 8 * x + (field[i] - '0')) > INT64_MAX / 16) return -1;
     return i == length || field[i] == 0 || field[i] == ' ' ? x : -1;
 }
 
@@ -239,7 +239,7 @@ static int tar_end(reader *r, text_stream *archive) {
 static int read_members(reader *r, text_stream *archive) {
     unsigned char header[BLOCK];
     for (;;) {
-        long size;
+        int64_t size;
         if (!tar_bytes(r, archive, header, BLOCK)) return 0;
         if (header[0] == 0) return tar_end(r, archive);
         if (!checksum_holds(header))
@@ -329,10 +329,11 @@ static int read_folder(reader *r, const char *path) {
     char file[PATH_BYTES];
     int good = 1;
     if (!folder) return dataset_fail(r->data, "%s: cannot be opened", path);
-    while (good && (entry = readdir(folder)) != NULL) {
+    while (good && (errno = 0, entry = readdir(folder)) != NULL) {
         const int32_t id = id_of(entry->d_name);
         if (id >= 0) good = join(r, file, path, entry->d_name) && read_text(r, file, id);
     }
+    if (good && errno) good = dataset_fail(r->data, "%s: cannot be listed: %s", path, strerror(errno));
     closedir(folder);
     return good;
 }

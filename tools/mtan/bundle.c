@@ -12,7 +12,8 @@
 #include "../../simd/mtan_simd.h"
 
 enum { ERROR_SIZE = 512, CHUNK = 16 };
-static const size_t MOST_BYTES = (size_t)4 << 30; /* of a file that is read whole: more than any model */
+/* Of a file that is read whole: 4 GiB, more than any model; a quarter of the memory where addresses have 32 bits. */
+static const size_t MOST_BYTES = (size_t)1 << (sizeof(size_t) > 4 ? 32 : 30);
 
 /* ---- files ---- */
 
@@ -26,7 +27,8 @@ void *file_read(const char *path, size_t *bytes, char *error) {
         size += got = fread(text + size, 1, room - size - 1, file);
     } while (got > 0 && size <= MOST_BYTES);
     if (ferror(file) || size > MOST_BYTES) {
-        snprintf(error, ERROR_SIZE, "%s: %s", path, size > MOST_BYTES ? "larger than 4 GiB" : strerror(errno));
+        if (ferror(file)) snprintf(error, ERROR_SIZE, "%s: %s", path, strerror(errno));
+        else snprintf(error, ERROR_SIZE, "%s: larger than %zu MiB", path, MOST_BYTES >> 20);
         free(text), text = NULL;
     } else text[size] = 0;
     fclose(file);

@@ -73,6 +73,18 @@ const command commands[] = {
      "\n"
      "  mtan interpolate run/best.safetensors --data new.csv --at 0:48:0.5\n",
      1, 1},
+    {"stream", command_stream, "MODEL [--data PATH|-] [--every line|request|TIME]",
+     "predictions while observations arrive, many records at once",
+     "Reads lines record,time,channel,value from standard input, records mixed and\n"
+     "in any order, and prints what `mtan predict` prints after each. record,time,,\n"
+     "and record,predict ask for a prediction, record,end lets a record go. Memory\n"
+     "does not grow with the number of observations. A line that cannot be used is\n"
+     "reported and changes nothing; the exit status is then 1.\n"
+     "\n"
+     "  tail -f ward.csv | mtan stream run/best.safetensors\n"
+     "  mtan stream run/best.safetensors --every request --json < ward.csv\n"
+     "  mtan stream run/best.safetensors --window 24 --keep 2000 < ward.csv\n",
+     1, 1},
     {"report", command_report, "RUN --data PATH -o FILE",
      "a page with curves, calibration, interpolations and attention",
      "One HTML file that needs nothing else.\n"

@@ -9,6 +9,7 @@ int command_train(const options *o);       /* train.c */
 int command_eval(const options *o);        /* eval.c */
 int command_predict(const options *o);     /* predict.c */
 int command_interpolate(const options *o); /* predict.c */
+int command_stream(const options *o);      /* stream.c */
 int command_selftest(const options *o);    /* selftest.c */
 int command_convert(const options *o);     /* convert.c */
 int command_inspect(const options *o);     /* inspect.c */

@@ -17,26 +17,20 @@ static const double BETWEEN_CLASSES =
 
 /* ---- one record through a model ---- */
 
-typedef struct example {
-    mtan_record record;
-    mtan_event *events; /* stb_ds arrays */
-    mtan_real *times;
-} example;
-
-static size_t output_size(const mtan_config *c, const example *x) {
+size_t golden_record_size(const mtan_config *c, const golden_record *x) {
     if (c->classify == MTAN_CLASSIFY_RECORD) return (size_t)c->classes;
     return arrlenu(x->times) * (size_t)(c->classify == MTAN_CLASSIFY_TIME ? c->classes : c->channels);
 }
 
-static mtan_status run_example(mtan_predictor *p, example *x, mtan_real *out) {
+mtan_status golden_record_run(mtan_predictor *p, golden_record *x, mtan_real *out) {
     x->record.events = x->events, x->record.n_events = (int32_t)arrlen(x->events);
     x->record.times = x->times, x->record.n_times = (int32_t)arrlen(x->times);
     if (p->model->config.classify == MTAN_CLASSIFY_NONE) return mtan_interpolate(p, &x->record, out, NULL);
     return mtan_classify(p, &x->record, 1, out);
 }
 
-static void example_free(example *x) {
-    arrfree(x->events), arrfree(x->times);
+void golden_record_free(golden_record *x) {
+    arrfree(x->events), arrfree(x->times), arrfree(x->output);
 }
 
 /* ---- writing ---- */
@@ -72,7 +66,7 @@ static void add_pair(mtan_file_pair **pairs, const char *key, char *text) {
     arrfree(text);
 }
 
-static void write_example(const example *x, const mtan_real *out, size_t n, int fused, mtan_file_pair **pairs) {
+static void write_example(const golden_record *x, const mtan_real *out, size_t n, int fused, mtan_file_pair **pairs) {
     char *events = NULL, *times = NULL, *output = NULL, id[24];
     for (size_t i = 0; i < arrlenu(x->events); i++) {
         const mtan_real triple[3] = {x->events[i].time, (mtan_real)x->events[i].channel, x->events[i].value};
@@ -92,7 +86,7 @@ void golden_record_write(const runner *run, const dataset *d, const split *s, mt
     const int64_t position = pick_record(d, s);
     const mtan_config *config = &run->model->config;
     mtan_real *out;
-    example x;
+    golden_record x;
     if (position < 0) return; /* no record fits: a model file without a self-test */
     memset(&x, 0, sizeof x);
     x.record.id = dataset_view(d, (size_t)position).id;
@@ -100,11 +94,11 @@ void golden_record_write(const runner *run, const dataset *d, const split *s, mt
         arrput(x.events, d->events[d->records[position].event0 + (size_t)i]);
     for (int32_t i = 0; i < QUERIES && config->classify != MTAN_CLASSIFY_RECORD; i++)
         arrput(x.times, (mtan_real)i / (QUERIES - 1));
-    out = tool_calloc(output_size(config, &x), sizeof *out);
-    if (run_example(&run->predictor[0], &x, out) == MTAN_OK)
-        write_example(&x, out, output_size(config, &x), run->model->backend->fused, pairs);
+    out = tool_calloc(golden_record_size(config, &x), sizeof *out);
+    if (golden_record_run(&run->predictor[0], &x, out) == MTAN_OK)
+        write_example(&x, out, golden_record_size(config, &x), run->model->backend->fused, pairs);
     free(out);
-    example_free(&x);
+    golden_record_free(&x);
 }
 
 /* ---- reading ---- */
@@ -121,22 +115,23 @@ static int parse_reals(mtan_real **out, const char *text) {
     return *text == 0;
 }
 
-static int read_example(example *x, mtan_real **expected, bundle *b) {
+int golden_record_read(golden_record *x, bundle *b) {
     mtan_real *flat = NULL;
     const char *id = bundle_text(b, "mtan.golden.id", NULL);
     int good;
     memset(x, 0, sizeof *x);
     if (!id) return 0;
     x->record.id = strtoull(id, NULL, 16);
+    x->fused = bundle_number(b, "mtan.golden.fused", 0) > 0;
     good = parse_reals(&flat, bundle_text(b, "mtan.golden.events", "")) && arrlen(flat) % 3 == 0 &&
            parse_reals(&x->times, bundle_text(b, "mtan.golden.times", "")) &&
-           parse_reals(expected, bundle_text(b, "mtan.golden.output", ""));
+           parse_reals(&x->output, bundle_text(b, "mtan.golden.output", ""));
     for (size_t i = 0; good && i + 2 < arrlenu(flat); i += 3) {
         const mtan_event e = {flat[i], (int32_t)fmax(-1, fmin(1e9, (double)flat[i + 1])), flat[i + 2]};
         arrput(x->events, e);
     }
     arrfree(flat);
-    return good && arrlenu(*expected) == output_size(&b->model.config, x) && arrlen(*expected) > 0;
+    return good && arrlenu(x->output) == golden_record_size(&b->model.config, x) && arrlen(x->output) > 0;
 }
 
 /* The largest difference, relative to 1 + |expected|; NaN counts as infinite. */
@@ -149,9 +144,10 @@ static double worst_difference(const mtan_real *out, const mtan_real *expected, 
     return worst;
 }
 
-static int test_example(const options *o, const char *path, bundle *b, example *x, const mtan_real *expected) {
+static int test_example(const options *o, const char *path, bundle *b, golden_record *x) {
+    const mtan_real *expected = x->output;
     const mtan_bounds bounds = {0, (int32_t)arrlen(x->events) + 1, (int32_t)(arrlen(x->events) + arrlen(x->times)) + 1};
-    const int same_class = (bundle_number(b, "mtan.golden.fused", 0) > 0) == (b->model.backend->fused != 0);
+    const int same_class = x->fused == (b->model.backend->fused != 0);
     mtan_real *out = tool_calloc(arrlenu(expected), sizeof *out);
     char error[512];
     double worst;
@@ -159,7 +155,7 @@ static int test_example(const options *o, const char *path, bundle *b, example *
     mtan_status status;
     runner run;
     if (!runner_start(&run, &b->model, bounds, 1, error)) return free(out), complain("%s", error);
-    status = run_example(&run.predictor[0], x, out);
+    status = golden_record_run(&run.predictor[0], x, out);
     worst = status == MTAN_OK ? worst_difference(out, expected, arrlenu(expected)) : INFINITY;
     good = status == MTAN_OK &&
            (same_class ? memcmp(out, expected, arrlenu(expected) * sizeof *out) == 0 : worst <= BETWEEN_CLASSES);
@@ -181,16 +177,14 @@ static int test_example(const options *o, const char *path, bundle *b, example *
 
 int command_selftest(const options *o) {
     char error[512] = "";
-    mtan_real *expected = NULL;
-    example x;
+    golden_record x;
     bundle b;
     int status;
     if (!bundle_read(&b, o->argument[0], error)) return complain("%s", error);
     if (!option_backend(o, &b.model.backend)) return bundle_free(&b), BAD_USE;
-    if (read_example(&x, &expected, &b)) status = test_example(o, o->argument[0], &b, &x, expected);
+    if (golden_record_read(&x, &b)) status = test_example(o, o->argument[0], &b, &x);
     else status = complain("%s: holds no usable record for a self-test (mtan.golden.*)", o->argument[0]);
-    example_free(&x);
-    arrfree(expected);
+    golden_record_free(&x);
     bundle_free(&b);
     return status;
 }

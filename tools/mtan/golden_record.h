@@ -7,4 +7,20 @@
 /* Picks a small record that was not trained on, runs it through the runner's model and adds it as mtan.golden.* */
 void golden_record_write(const runner *run, const dataset *d, const split *s, mtan_file_pair **pairs);
 
+/* The record of a model file. The arrays are of stb_ds: golden_record_free. */
+typedef struct golden_record {
+    mtan_record record; /* filled by golden_record_run */
+    mtan_event *events; /* as the model sees them */
+    mtan_real *times;   /* query times; none for a class per record */
+    mtan_real *output;  /* what is expected */
+    int fused;          /* of the class of arithmetic that computed it */
+} golden_record;
+
+/* 0: the file holds none that can be used; free it all the same. */
+int golden_record_read(golden_record *x, bundle *b);
+/* How many reals a model makes of it: probabilities, or the mean of the interpolation. */
+size_t golden_record_size(const mtan_config *config, const golden_record *x);
+mtan_status golden_record_run(mtan_predictor *p, golden_record *x, mtan_real *out);
+void golden_record_free(golden_record *x);
+
 #endif

@@ -22,10 +22,10 @@ typedef struct option {
     const char *help;     /* one sentence, without the full stop */
 } option;
 
-#define MODEL_USERS " eval predict interpolate report compare selftest "
+#define MODEL_USERS " eval predict interpolate stream report compare selftest "
 static const option table[] = {
-    {"data", 0, "PATH", " train eval predict interpolate report compare ",
-     "folder or file of the data; - reads own events from standard input (predict, interpolate)"},
+    {"data", 0, "PATH", " train eval predict interpolate stream report compare ",
+     "folder or file of the data; - reads own events from standard input (predict, interpolate, stream)"},
     {"labels", 0, "FILE", " train eval report compare check ", "labels of own data: record,label or record,time,label"},
     {"out", 'o', "PATH", " train report ", "folder of the run (train), or the file to write (report)"},
     {"model", 0, "KIND", " train ", "for own data: enc, full, per-time or interp"},
@@ -60,7 +60,12 @@ static const option table[] = {
     {"split", 0, "PART", " eval report compare ", "train, valid, test (default) or all"},
     {"bootstrap", 0, "N", " eval compare report ", "resamples for the 95 % intervals; 0: none (default 1000)"},
     {"at", 0, "A:B:STEP", " interpolate ", "times to interpolate at, in the data's unit"},
-    {"samples", 0, "N", " interpolate eval ", "samples of the latent state; 0: its mean"},
+    {"every", 0, "WHEN", " stream ",
+     "print after every line (default), on request alone, or when a record has moved on by this time"},
+    {"window", 0, "TIME", " stream ", "forget what is older than this before the record's latest time"},
+    {"keep", 0, "N", " stream ", "most observations in the window of a record (default 10000)"},
+    {"records", 0, "N", " stream ", "most records at once (default 10000)"},
+    {"samples", 0, "N", " interpolate stream eval ", "samples of the latent state; 0: its mean"},
     {"kind", 0, "KIND", " check ", "physionet, activity, mimic3 or own; default: by what is there"},
     {"recipe", 0, "NAME", " convert ", "the named configuration that the checkpoint belongs to"},
     {"stats-from", 0, "DATA", " convert ", "compute the preprocessing from this data, as `mtan train` would"},
@@ -68,13 +73,14 @@ static const option table[] = {
     {"times", 0, "N", " inspect ", "most time stamps of a record, for the memory estimate (default 200)"},
     {"full", 0, NULL, " inspect ", "print long metadata whole"},
     {"tolerance", 0, "X", " compare ", "differences up to this count as equal"},
-    {"seed", 0, "N", " train eval predict interpolate report compare ",
+    {"seed", 0, "N", " train eval predict interpolate stream report compare ",
      "of initial weights, noise, shuffling (train) and of samples (default 0)"},
     {"threads", 0, "N", " train report check " MODEL_USERS,
      "default: the CPUs, at most 8; changes the time and nothing else"},
     {"backend", 0, "NAME", " train " MODEL_USERS,
      "scalar, avx2, ...: `mtan backends` lists them; default: the fastest here"},
-    {"json", 0, NULL, " eval predict interpolate inspect compare check selftest backends ", "output for programs"},
+    {"json", 0, NULL, " eval predict interpolate stream inspect compare check selftest backends ",
+     "output for programs"},
     {"quiet", 'q', NULL, "*", "no progress, no remarks; errors only"},
     {"help", 'h', NULL, "*", "help on the command"},
 };

@@ -7,7 +7,7 @@
 
 #include "../data/own.h"
 #include "commands.h"
-#include "json_text.h"
+#include "rows.h"
 #include "session.h"
 
 enum { RECORDS_AT_ONCE = 16, QUERIES_AT_ONCE = 512, MOST_QUERIES = 10000000, USUAL_SAMPLES = 20 };
@@ -27,47 +27,6 @@ typedef struct job {
     grid grid;          /* times to interpolate at, in the data's unit; n = 0: classify */
     int json, failed;
 } job;
-
-/* ---- output ---- */
-
-static void put_name(const char *name) {
-    if (!strpbrk(name, ",\"\r\n")) {
-        fputs(name, stdout);
-        return;
-    }
-    putchar('"');
-    for (; *name; name++) printf(*name == '"' ? "\"\"" : "%c", *name);
-    putchar('"');
-}
-
-static void put_header(const job *j) {
-    const mtan_config *c = &j->bundle.model.config;
-    if (j->json) return;
-    if (j->grid.n) {
-        puts("record,time,channel,mean,sd");
-        return;
-    }
-    fputs(c->classify == MTAN_CLASSIFY_TIME ? "record,time" : "record", stdout);
-    for (int32_t k = 0; k < c->classes; k++) printf(",p%d", (int)k);
-    putchar('\n');
-}
-
-static void put_row(const job *j, const char *name, const double *time, const double *p) {
-    const int32_t C = j->bundle.model.config.classes;
-    if (j->json) {
-        fputs("{\"record\": ", stdout);
-        json_string(stdout, name);
-        if (time) printf(", \"time\": "), json_number(stdout, *time);
-        fputs(", \"p\": [", stdout);
-        for (int32_t k = 0; k < C; k++) fputs(k ? ", " : "", stdout), json_number(stdout, p[k]);
-        puts("]}");
-        return;
-    }
-    put_name(name);
-    if (time) printf(",%.9g", *time);
-    for (int32_t k = 0; k < C; k++) printf(",%.9g", p[k]);
-    putchar('\n');
-}
 
 /* ---- a chunk of records through the model ---- */
 
@@ -109,7 +68,7 @@ static int classify_chunk(job *j) {
                 for (const mtan_real now = e->time; e < j->chunk.events + r->event0 + r->n_events && !(e->time > now);)
                     e++;
             }
-            put_row(j, dataset_name(&j->chunk, i), per_time ? &time : NULL, p + row * C);
+            row_classes(j->json, dataset_name(&j->chunk, i), per_time ? &time : NULL, p + row * C, (int32_t)C);
         }
     }
     free(p), free(row0), free(records);
@@ -148,17 +107,7 @@ static void put_curve(const job *j, const curves *c, size_t record, size_t query
             char number[16];
             const char *channel = d < (int32_t)arrlen(p->channels) ? p->channels[d] : number;
             snprintf(number, sizeof number, "%d", (int)d);
-            if (j->json) {
-                fputs("{\"record\": ", stdout), json_string(stdout, name);
-                fputs(", \"time\": ", stdout), json_number(stdout, time);
-                fputs(", \"channel\": ", stdout), json_string(stdout, channel);
-                fputs(", \"mean\": ", stdout), json_number(stdout, mean);
-                fputs(", \"sd\": ", stdout), json_number(stdout, sd);
-                puts("}");
-            } else {
-                put_name(name), printf(",%.9g,", time), put_name(channel);
-                printf(",%.9g,%.9g\n", mean, sd);
-            }
+            row_value(j->json, name, time, channel, mean, sd);
         }
 }
 
@@ -288,7 +237,7 @@ static int run_job(job *j, const char *model) {
     c->predict_samples =
         (int32_t)option_integer(j->options, "samples", j->grid.n ? USUAL_SAMPLES : c->predict_samples, 0, 10000);
     j->json = option_given(j->options, "json");
-    put_header(j);
+    if (!j->json) rows_header(c, j->grid.n > 0);
     good = strcmp(j->source.kind, "own") == 0 ? stream_own(j, data) : whole_set(j, data);
     return !good ? BAD_USE : j->failed ? BAD_RESULT : DONE;
 }

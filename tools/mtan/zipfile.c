@@ -204,7 +204,7 @@ const zip_entry *zip_find(const zipfile *z, const char *name) {
 /* Deflate makes at most 1032 bytes of one, so what is allocated stays in proportion to the file. */
 static const uint8_t *inflate_entry(zipfile *z, const zip_entry *e, char *error) {
     z_stream stream;
-    if (e->bytes / 1032 > e->packed_bytes + 1 || e->bytes > UINT32_MAX || e->packed_bytes > UINT32_MAX)
+    if (e->bytes / 1032 > e->packed_bytes + 1 || e->bytes >= UINT32_MAX || e->packed_bytes > UINT32_MAX)
         return refuse(error, "an entry of the zip archive claims to be larger than it can be"), NULL;
     uint8_t *out = tool_realloc(NULL, (size_t)e->bytes + 1);
     memset(&stream, 0, sizeof stream);
