@@ -12,7 +12,7 @@ CFLAGS ?= -O2
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
 WARN := -pedantic -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes
-ALWAYS := -std=c99 $(WARN) -ffp-contract=off -I. -Itests -isystem build/deps -DMTAN_GOLDEN_DIR='"golden"' -MMD -MP
+ALWAYS := -std=c99 $(WARN) -ffp-contract=off -I. -Itests -isystem build/deps -DMTAN_GOLDEN_DIR='"golden"' -D_FILE_OFFSET_BITS=64 -MMD -MP
 LIBS = $(if $(HAS_ZLIB),-lz) -lm -pthread
 SAN := -g -fno-omit-frame-pointer -fno-sanitize-recover=all -fsanitize=address,undefined
 
@@ -44,10 +44,18 @@ gcc-tsan.ARGS := -x loss_falls # hundreds of steps on one thread
 clang-float.FLAGS := -O2
 clang-double.FLAGS := -O2 -DMTAN_DOUBLE
 
-# `make edge`: another CPU, emulated. Cross compilers have no zlib.
+# `make edge`: other CPUs, emulated. Cross compilers have no zlib. All fuse multiply and add but armv7 (VFPv3), of which only
+# the bits are compared. C99 on s390x would evaluate float as double.
+EDGE := aarch64 riscv64 armhf armv7 s390x
 aarch64.CC := aarch64-linux-gnu-gcc
-aarch64.FLAGS := -O2 -Werror -static -UMTAN_ZLIB
-aarch64.LIBS := -lm -pthread
+riscv64.CC := riscv64-linux-gnu-gcc
+armhf.CC := arm-linux-gnueabihf-gcc
+armhf.FLAGS := -mfpu=vfpv4 -mfloat-abi=hard
+armv7.CC := $(armhf.CC)
+armv7.FLAGS := -mfpu=vfpv3-d16 -mfloat-abi=hard
+s390x.CC := s390x-linux-gnu-gcc
+s390x.FLAGS := -fexcess-precision=fast
+$(foreach t,$(EDGE),$(eval $(t).FLAGS += -O2 -Werror -static -UMTAN_ZLIB)$(eval $(t).LIBS := -lm -pthread))
 
 # `make mpi`: the command for several processes.
 mpi.CC := mpicc
@@ -87,7 +95,7 @@ gcc-float.BACKENDS := $(SIMD) $(if $(filter avx2,$(SIMD)),emulated512)
 $(foreach t,gcc-fma gcc-sanitize clang-float,$(eval $(t).BACKENDS := $(filter-out avx512,$(SIMD))))
 aarch64.BACKENDS := neon
 upper = $(shell echo $(1) | tr a-z A-Z)
-$(foreach c,release mpi aarch64 $(TESTS),$(eval $(c).FLAGS += $(foreach b,$($(c).BACKENDS),-DMTAN_WITH_$(call upper,$(b)))))
+$(foreach c,release mpi $(EDGE) $(TESTS),$(eval $(c).FLAGS += $(foreach b,$($(c).BACKENDS),-DMTAN_WITH_$(call upper,$(b)))))
 
 # ---- Rules, once per configuration -----------------------------------------------------------------------------
 
@@ -111,7 +119,7 @@ build/$(1)/run-tests: $$(SUITE_C:%.c=build/$(1)/%.o) build/$(1)/shared.a
 build/$(1)/%: build/$(1)/tools/%.o build/$(1)/shared.a
 	@$$($(1).CC) $$($(1).FLAGS) $$^ $$(LIBS) -o $$@
 endef
-$(foreach c,release double mpi aarch64 $(TESTS),$(eval $(call rules,$(c))))
+$(foreach c,release double mpi $(EDGE) $(TESTS),$(eval $(call rules,$(c))))
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find build -name '*.d' 2>/dev/null)
@@ -206,10 +214,17 @@ bench: build/release/bench ## speed, memory and growth on this machine (ARGS="--
 bench-peers: build/release/bench ## mtan against PyTorch, the published code and ONNX Runtime (PYTHON=, DATA=, REFERENCE=, ARGS=)
 	@$(PYTHON) tools/bench_peers.py $(if $(DATA),--data "$(DATA)") $(if $(REFERENCE),--reference "$(REFERENCE)") $(ARGS)
 
-edge: ## the tests on emulated CPUs: AArch64 with NEON, WebAssembly (what each needs: tools/edge.sh)
-	@MAKE='$(MAKE)' tools/edge.sh
-build/aarch64/bits: $(patsubst %,build/aarch64/tests/%.o,bits_dump ladder check tiny_model) build/aarch64/mtan.o
-	@$(aarch64.CC) $(aarch64.FLAGS) $^ $(aarch64.LIBS) -o $@
+edge: ## the tests on emulated CPUs: AArch64, RISC-V, 32-bit ARM, s390x, WebAssembly (what each needs: tools/edge.sh; EDGE_ARGS="armhf s390x": those)
+	@MAKE='$(MAKE)' JOBS=$(JOBS) tools/edge.sh $(EDGE_ARGS)
+# As in `make bits`, mtan.c is compiled with no flag that would keep contraction off for it.
+define edge_bits
+build/$(1)/bits: $$(patsubst %,build/$(1)/tests/%.o,bits_dump ladder check tiny_model) mtan.c mtan.h Makefile
+	@$$($(1).CC) $$($(1).FLAGS) -I. $$(filter %.o %.c,$$^) $$($(1).LIBS) -o $$@
+endef
+$(foreach t,$(EDGE),$(eval $(call edge_bits,$(t))))
+
+wasm: build/mtan ## mtan as WebAssembly, and a page to play with: build/wasm/index.html (emscripten, node; chromium-headless-shell tests it)
+	@tools/wasm.sh
 
 mpi: $(if $(HAS_MPI),build/mtan build/mtan-mpi) ## build/mtan-mpi for mpirun; 1, 2 and 4 ranks have the bits of one process (needs mpicc)
 	@tools/mpi.sh $(CC)
@@ -247,10 +262,10 @@ deps: ## fetch all dependencies into build/deps (targets fetch what they need by
 	@tools/deps.sh
 
 format-check: ## does the C code look as .clang-format says?
-	@clang-format --dry-run $(wildcard *.[ch] tests/*.[ch] tools/*.c tools/data/*.[ch] tools/mtan/*.[ch] platform/*.[ch])
+	@clang-format --dry-run $(wildcard *.[ch] tests/*.[ch] tools/*.c tools/data/*.[ch] tools/mtan/*.[ch] platform/*.[ch] platform/cortex-m/*.[ch] tools/web/*.c)
 
 clean: ## remove build/, but not the fetched dependencies
 	@find build -mindepth 1 -maxdepth 1 ! -name deps -exec rm -rf {} + 2>/dev/null || :
 
-.PHONY: help found lib mtan demo test suites vendored symbols cxx bits manual agreement ulp bench bench-peers mpi fuzz golden deps format-check clean \
+.PHONY: help found lib mtan demo test suites vendored symbols cxx bits manual agreement ulp bench bench-peers wasm mpi fuzz golden deps format-check clean \
 	$(TESTS:%=test-%) $(CHECKS:%=test-%)

@@ -553,6 +553,101 @@ static void product_packed(mtan_real *c, size_t ldc, const mtan_real *a, size_t 
     product_nn(c, ldc, a, lda, packed, (size_t)n, m, n, k, add);
 }
 
+/* ---- int8 products: c = [c +] a b^T with b's rows as whole numbers -127..127 times a scale, a's rows as -32767..32767 ----
+ * Terms are taken in blocks of INT8_DEPTH, the most whose sum an int32_t holds: 512 x 127 x 32767 < 2^31. A block of a has
+ * a scale of its own, the largest magnitude / 32767; its sum is exact in any order, and is added to c by one MTAN_FMA. */
+enum { INT8_DEPTH = 512 };
+
+/* At this number the spacing of reals is 1: adding and subtracting it rounds to a whole number, ties to even. */
+#define TO_WHOLE ((mtan_real)(sizeof(mtan_real) == sizeof(float) ? 12582912.0 : 6755399441055744.0))
+
+/* The largest magnitude of a row; NaN where an element is not finite; 0 where all are below 2^-100, which count as zeros:
+ * their scale could not be inverted. */
+static mtan_real row_magnitude(const mtan_real *x, size_t n) {
+    mtan_real largest = 0, bad = 0;
+    for (size_t i = 0; i < n; i++) {
+        const mtan_real a = x[i] < 0 ? -x[i] : x[i];
+        bad += x[i] - x[i];
+        largest = a > largest ? a : largest;
+    }
+    if (!(bad == 0)) return bad;
+    return largest < (mtan_real)0x1p-100 ? 0 : largest;
+}
+
+/* The scale of a row of weights: a float in the double build, too, as files keep it; NaN for a row that is not finite. */
+static mtan_real weight_scale(const mtan_real *x, size_t n) {
+    return (mtan_real)(float)(row_magnitude(x, n) / 127);
+}
+
+/* The whole number nearest to x / scale */
+static int8_t quantize_weight(mtan_real x, mtan_real scale) {
+    return (int8_t)(scale > 0 ? (x / scale + TO_WHOLE) - TO_WHOLE : 0);
+}
+
+/* Up to INT8_DEPTH activations; gives their scale. */
+static mtan_real quantize_block(int16_t *q, const mtan_real *x, size_t n) {
+    const mtan_real largest = row_magnitude(x, n), inverse = largest > 0 ? 32767 / largest : 0;
+    for (size_t i = 0; i < n; i++) q[i] = (int16_t)(largest > 0 ? (x[i] * inverse + TO_WHOLE) - TO_WHOLE : 0);
+    return largest / 32767;
+}
+
+/* Scales, then the rows as they stand. */
+static size_t pack_int8_count(int32_t n, int32_t k) {
+    return (size_t)n + ((size_t)n * (size_t)k + sizeof(mtan_real) - 1) / sizeof(mtan_real);
+}
+
+static void pack_int8(mtan_real *packed, const mtan_real *b, size_t ldb, int32_t n, int32_t k) {
+    int8_t *q = (int8_t *)(void *)(packed + n);
+    for (int32_t j = 0; j < n; j++, b += ldb) {
+        packed[j] = weight_scale(b, (size_t)k);
+        for (int32_t p = 0; p < k; p++) *q++ = quantize_weight(b[p], packed[j]);
+    }
+}
+
+/* sum[0..3] of four rows of b, k bytes apart: a is loaded once for all of them */
+static void int8_sums(int32_t sum[4], const int16_t *a, const int8_t *b, size_t k, size_t n) {
+    const int8_t *b0 = b, *b1 = b0 + k, *b2 = b1 + k, *b3 = b2 + k;
+    int32_t s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+    for (size_t p = 0; p < n; p++) {
+        s0 += a[p] * b0[p];
+        s1 += a[p] * b1[p];
+        s2 += a[p] * b2[p];
+        s3 += a[p] * b3[p];
+    }
+    sum[0] = s0, sum[1] = s1, sum[2] = s2, sum[3] = s3;
+}
+
+static int32_t int8_sum(const int16_t *a, const int8_t *b, size_t n) {
+    int32_t sum = 0;
+    for (size_t p = 0; p < n; p++) sum += a[p] * b[p];
+    return sum;
+}
+
+/* One row of a block: c (n), b as it stands from the block's first term on, k bytes to a row */
+static void int8_row(mtan_real *c, const int16_t *q, mtan_real factor, const mtan_real *scale, const int8_t *b,
+                     size_t k, int32_t n, size_t terms) {
+    int32_t sum[4], j = 0;
+    for (; j + 4 <= n; j += 4, b += 4 * k) {
+        int8_sums(sum, q, b, k, terms);
+        for (int32_t i = 0; i < 4; i++) c[j + i] = MTAN_FMA((mtan_real)sum[i], scale[j + i] * factor, c[j + i]);
+    }
+    for (; j < n; j++, b += k) c[j] = MTAN_FMA((mtan_real)int8_sum(q, b, terms), scale[j] * factor, c[j]);
+}
+
+static void product_int8(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *packed, int32_t m,
+                         int32_t n, int32_t k, int32_t add) {
+    const int8_t *b = (const int8_t *)(const void *)(packed + n);
+    const size_t K = (size_t)k;
+    int16_t q[INT8_DEPTH];
+    start_product(c, ldc, m, n, add);
+    for (int32_t i = 0; i < m; i++, c += ldc, a += lda)
+        for (size_t p = 0; p < K; p += INT8_DEPTH) {
+            const size_t terms = K - p < INT8_DEPTH ? K - p : INT8_DEPTH;
+            const mtan_real factor = quantize_block(q, a + p, terms);
+            int8_row(c, q, factor, packed, b + p, K, n, terms);
+        }
+}
+
 /* ---- time embedding: phi(t)[0] = w0 t + b0, phi(t)[i] = sin(w_i t + b_i) ---- */
 
 static void embed_forward(mtan_real *y, const mtan_real *time, const mtan_real *lw, const mtan_real *lb,
@@ -1099,7 +1194,8 @@ const mtan_backend MTAN_BACKEND = {
     attend_backward, attend_weights, rbf_forward, rbf_backward, rbf_weights, smooth_forward, smooth_backward,
     gru_forward, gru_backward, sample_forward, sample_backward, kl_forward, kl_backward, ratio_forward,
     ratio_backward, loglik_forward, loglik_backward, bound_forward, bound_backward, squared_error,
-    cross_entropy_forward, cross_entropy_backward, adam_kernel, adamax_kernel, pack_count, pack, product_packed, normal_pairs
+    cross_entropy_forward, cross_entropy_backward, adam_kernel, adamax_kernel, pack_count, pack, product_packed, normal_pairs,
+    pack_int8_count, pack_int8, product_int8
 };
 /* clang-format on */
 #endif
@@ -1332,6 +1428,13 @@ void mtan_op_embed_fixed(mtan_tape *tape, mtan_tensor y, mtan_tensor time, doubl
 
 /* ---- linear: y = x w^T + b, or y += x w^T ---- */
 
+/* y = [y +] x w^T with w as the backend packs it for the tape's precision */
+static void multiply_packed(const mtan_tape *tape, mtan_real *y, size_t ldy, const mtan_real *x, size_t ldx,
+                            mtan_tensor packed, int32_t rows, int32_t n, int32_t k, int32_t add) {
+    (tape->precision == MTAN_INT8 ? tape->backend->product_int8 : tape->backend->product_packed)(
+        y, ldy, x, ldx, mtan_data(tape, packed), rows, n, k, add);
+}
+
 /* packed is w as the backend packs it, or nothing. */
 static void linear(mtan_tape *tape, mtan_tensor y, mtan_tensor x, mtan_tensor w, const mtan_tensor *bias,
                    mtan_tensor packed, int32_t add) {
@@ -1340,8 +1443,8 @@ static void linear(mtan_tape *tape, mtan_tensor y, mtan_tensor x, mtan_tensor w,
     if (!runs(tape)) return;
     if (bias) tape->backend->copy(mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, *bias), 0, y.rows, y.cols);
     if (packed.cols)
-        tape->backend->product_packed(mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, x), (size_t)x.stride,
-                                      mtan_data(tape, packed), y.rows, y.cols, x.cols, add || bias != NULL);
+        multiply_packed(tape, mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, x), (size_t)x.stride, packed,
+                        y.rows, y.cols, x.cols, add || bias != NULL);
     else
         tape->backend->product_nt(mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, x), (size_t)x.stride,
                                   mtan_data(tape, w), (size_t)w.stride, y.rows, y.cols, x.cols, add || bias != NULL);
@@ -1806,8 +1909,7 @@ static void gru_run(mtan_tape *tape, const mtan_tensor t[7], int32_t samples, in
         const size_t rest = s.row + (size_t)s.known;
         k->copy(gh, 3 * N, mtan_data(tape, t[3]), 0, s.rows, 3 * (int32_t)N);
         if (s.known && t[6].cols)
-            k->product_packed(gh, 3 * N, y + s.before * ldy, ldy, mtan_data(tape, t[6]), s.known, 3 * (int32_t)N,
-                              (int32_t)N, 1);
+            multiply_packed(tape, gh, 3 * N, y + s.before * ldy, ldy, t[6], s.known, 3 * (int32_t)N, (int32_t)N, 1);
         else if (s.known)
             k->product_nt(gh, 3 * N, y + s.before * ldy, ldy, mtan_data(tape, t[2]), (size_t)t[2].stride, s.known,
                           3 * (int32_t)N, (int32_t)N, 1);
@@ -3121,6 +3223,8 @@ typedef struct attention_fold {
     mtan_tensor out_bias;   /* (1, first layer) */
     mtan_tensor beta;       /* RBF: softplus of the bandwidths, (1, 2D) or (1, 2N) */
     mtan_tensor packed[2];  /* recurrent weights of each direction, packed */
+    mtan_tensor values[2];  /* encoder in INT8, in place of G: its columns for values, (3N, H D), packed */
+    mtan_tensor masks[2];   /* and those for masks, which all heads share: their sum, (3N, D), packed */
 } attention_fold;
 
 /* Dropout in the head, in training. */
@@ -3225,9 +3329,14 @@ static void fold_layout_decoder(model_run *m) {
     m->dec.out_bias = mtan_new_fold(m->tape, 1, param(m, after_attention(m)).rows);
 }
 
+static int32_t in_int8(const model_run *m) {
+    return m->tape->precision == MTAN_INT8;
+}
+
 /* Room for a weight matrix (n, k) as the backend packs it. */
 static mtan_tensor packed_layout(model_run *m, int32_t n, int32_t k) {
-    const size_t count = m->tape->backend->pack_count(n, k);
+    const mtan_backend *b = m->tape->backend;
+    const size_t count = (in_int8(m) ? b->pack_int8_count : b->pack_count)(n, k);
     if (count > LARGEST_COUNT) fail(m->tape, MTAN_ERR_SIZE);
     return mtan_new_fold_constant(m->tape, 1, count > LARGEST_COUNT ? 0 : (int32_t)count);
 }
@@ -3245,7 +3354,12 @@ static int32_t head_layers(const mtan_config *c) {
 static void fold_layout_packed(model_run *m) {
     const mtan_config *c = m->config;
     const int32_t N = c->enc_hidden, M = c->dec_hidden;
-    for (int32_t d = 0; d < directions(c); d++) m->enc.packed[d] = packed_layout(m, 3 * N, N);
+    for (int32_t d = 0; d < directions(c); d++) {
+        m->enc.packed[d] = packed_layout(m, 3 * N, N);
+        if (!in_int8(m)) continue;
+        m->enc.values[d] = packed_layout(m, 3 * N, c->enc_heads * c->channels);
+        m->enc.masks[d] = packed_layout(m, 3 * N, c->channels);
+    }
     for (int32_t d = 0; has_decoder(c) && d < 2; d++) m->dec.packed[d] = packed_layout(m, 3 * M, M);
     if (has_decoder(c) && c->classify == MTAN_CLASSIFY_RECORD) m->cls_packed = packed_layout(m, 3 * N, N);
     for (int32_t i = first_head(c); i < head_layers(c); i++) {
@@ -3257,9 +3371,10 @@ static void fold_layout_packed(model_run *m) {
 static void fold_layout(model_run *m) {
     const mtan_config *c = m->config;
     const int32_t N = c->enc_hidden, D2 = 2 * c->channels, attention = c->encoder != MTAN_RBF;
+    m->tape->precision = m->model->precision;
     if (attention && !observed(c)) m->enc.score = mtan_new_fold(m->tape, c->enc_heads * c->ref_points, c->embed);
     for (int32_t d = 0; d < directions(c); d++) {
-        m->enc.in[d] = mtan_new_fold(m->tape, 3 * N, c->enc_heads * D2);
+        if (!in_int8(m)) m->enc.in[d] = mtan_new_fold(m->tape, 3 * N, c->enc_heads * D2);
         m->enc.in_bias[d] = mtan_new_fold(m->tape, 1, 3 * N);
     }
     if (!attention) m->enc.beta = mtan_new_fold(m->tape, 1, D2);
@@ -3268,10 +3383,15 @@ static void fold_layout(model_run *m) {
     fold_layout_packed(m);
 }
 
-static void pack_param(const model_run *m, mtan_tensor packed, int32_t index) {
-    const mtan_tensor w = param(m, index);
+static void pack_tensor(const model_run *m, mtan_tensor packed, mtan_tensor w) {
+    const mtan_backend *b = m->tape->backend;
     if (runs(m->tape))
-        m->tape->backend->pack(mtan_data(m->tape, packed), mtan_data(m->tape, w), (size_t)w.stride, w.rows, w.cols);
+        (in_int8(m) ? b->pack_int8 : b->pack)(mtan_data(m->tape, packed), mtan_data(m->tape, w), (size_t)w.stride,
+                                              w.rows, w.cols);
+}
+
+static void pack_param(const model_run *m, mtan_tensor packed, int32_t index) {
+    pack_tensor(m, packed, param(m, index));
 }
 
 /* The recurrent weights are the second of a GRU's four tensors. */
@@ -3313,6 +3433,24 @@ static void fold_scores(const model_run *m, const attention_roles *r, attention_
     }
 }
 
+/* G of one direction in INT8: the weights of values and of masks apart, as a value and a mask have no scale in common. */
+static void fold_input_int8(const model_run *m, int32_t direction) {
+    const int32_t D = m->config->channels, H = m->config->enc_heads, N3 = 3 * m->config->enc_hidden;
+    mtan_tensor g = mtan_new_constant(m->tape, N3, H * 2 * D), values = mtan_new_constant(m->tape, N3, H * D);
+    mtan_tensor masks = mtan_new_constant(m->tape, N3, D);
+    mtan_op_matmul(m->tape, g, param(m, m->params.enc.gru[direction]), param(m, m->params.enc.out));
+    for (int32_t h = 0; h < H; h++) {
+        const mtan_tensor mask = mtan_columns(g, h * 2 * D + D, D);
+        mtan_op_copy(m->tape, mtan_columns(values, h * D, D), mtan_columns(g, h * 2 * D, D));
+        if (h == 0) mtan_op_copy(m->tape, masks, mask);
+        else if (runs(m->tape))
+            m->tape->backend->add(mtan_data(m->tape, masks), (size_t)D, mtan_data(m->tape, mask), (size_t)mask.stride,
+                                  N3, D);
+    }
+    pack_tensor(m, m->enc.values[direction], values);
+    pack_tensor(m, m->enc.masks[direction], masks);
+}
+
 static void fold_weights(model_run *m) {
     const mtan_config *c = m->config;
     const layout *l = &m->params;
@@ -3322,7 +3460,8 @@ static void fold_weights(model_run *m) {
     else if (!observed(c)) fold_scores(m, &l->enc, &m->enc, m->ref, c->enc_heads, l->enc.query, l->enc.key, 0);
     for (int32_t d = 0; d < directions(c); d++) {
         const mtan_tensor w = param(m, l->enc.gru[d]), b = bias(m, l->enc.gru[d] + 2);
-        mtan_op_matmul(m->tape, m->enc.in[d], w, param(m, l->enc.out));
+        if (in_int8(m)) fold_input_int8(m, d);
+        else mtan_op_matmul(m->tape, m->enc.in[d], w, param(m, l->enc.out));
         mtan_op_linear(m->tape, m->enc.in_bias[d], bias(m, l->enc.out + 1), w, &b);
     }
     if (!has_decoder(c)) return;
@@ -3500,6 +3639,13 @@ static mtan_tensor gru_input(const model_run *m, mtan_tensor x, int32_t directio
     const int32_t D = m->config->channels, H = m->config->enc_heads, N3 = 3 * m->config->enc_hidden;
     const mtan_tensor g = m->enc.in[direction];
     mtan_tensor of_record = mtan_new(m->tape, m->tape->batch->records, N3), gx = mtan_new_gates(m->tape, x.rows, N3);
+    if (in_int8(m)) {
+        linear(m->tape, of_record, m->tape->batch->seen, nothing, &m->enc.in_bias[direction], m->enc.masks[direction],
+               0);
+        mtan_op_spread(m->tape, gx, of_record);
+        linear(m->tape, gx, x, nothing, NULL, m->enc.values[direction], 1);
+        return gx;
+    }
     mtan_op_linear(m->tape, of_record, m->tape->batch->seen, mtan_columns(g, D, D), &m->enc.in_bias[direction]);
     for (int32_t h = 1; h < H; h++)
         mtan_op_linear_add(m->tape, of_record, m->tape->batch->seen, mtan_columns(g, h * 2 * D + D, D));
@@ -3761,6 +3907,7 @@ static mtan_status check_bounds(const mtan_bounds *bounds) {
 
 static mtan_status check_model(const mtan_model *model) {
     if (!model || !model->backend || !model->weights) return MTAN_ERR_NULL;
+    if (model->precision != MTAN_REAL && model->precision != MTAN_INT8) return MTAN_ERR_CONFIG;
     return mtan_config_check(&model->config);
 }
 
@@ -4615,6 +4762,7 @@ static mtan_status trainer_prepare(mtan_trainer *trainer, const mtan_model *mode
     if (status == MTAN_OK) status = check_bounds(bounds);
     if (status != MTAN_OK) return status;
     if (!config) return MTAN_ERR_NULL;
+    if (model->precision != MTAN_REAL) return MTAN_ERR_CONFIG; /* gradients of whole numbers there are none */
     memset(trainer, 0, sizeof *trainer);
     trainer->model = (mtan_model *)(uintptr_t)model;
     trainer->config = *config;
@@ -5813,16 +5961,68 @@ static mtan_status check_points(mtan_tensor_view view) {
     return MTAN_OK;
 }
 
+/* ---- int8 weights in files: I8 tensors of rank 2, each with the scales of its rows under its name and ".scale" ---- */
+
+mtan_real mtan_quantize_row(int8_t *q, const mtan_real *x, size_t n) {
+    const mtan_real scale = weight_scale(x, n);
+    for (size_t i = 0; i < n; i++) q[i] = quantize_weight(x[i], scale);
+    return scale;
+}
+
+static mtan_status find_scale(const mtan_file *file, const mtan_param *p, mtan_tensor_view *view) {
+    char name[MTAN_NAME_SIZE + 8] = "";
+    mtan_status status;
+    append(name, sizeof name, p->name);
+    append(name, sizeof name, ".scale");
+    if ((status = mtan_file_tensor(file, name, view)) != MTAN_OK) return status;
+    return p->rank == 2 && view->rank == 1 && view->count == (size_t)p->rows && readable(view->dtype) ? MTAN_OK
+                                                                                                      : MTAN_ERR_SHAPE;
+}
+
+/* The scales are there, finite and not negative. */
+static mtan_status check_scale(const mtan_file *file, const mtan_param *p) {
+    mtan_tensor_view view;
+    const mtan_status status = find_scale(file, p, &view);
+    if (status != MTAN_OK) return status;
+    for (size_t i = 0; i < view.count; i++) {
+        const mtan_real x = (mtan_real)view_element(&view, i);
+        if (!is_finite(x) || x < 0) return MTAN_ERR_FILE;
+    }
+    return MTAN_OK;
+}
+
+static mtan_status read_int8(const mtan_file *file, const mtan_param *p, const mtan_tensor_view *view, mtan_real *out) {
+    mtan_tensor_view scale;
+    const mtan_status status = find_scale(file, p, &scale);
+    for (size_t i = 0; status == MTAN_OK && i < view->count; i++) {
+        const int32_t q = view->data[i] < 128 ? view->data[i] : view->data[i] - 256;
+        out[i] = (mtan_real)q * (mtan_real)view_element(&scale, i / (size_t)p->cols);
+    }
+    return status;
+}
+
 /* Every parameter of the model is in the file, in its shape and a type that can be read. */
 static mtan_status check_params(const mtan_file *file, const mtan_config *config) {
     for (int32_t i = 0, n = mtan_param_count(config); i < n; i++) {
         const mtan_param p = param_at(config, i);
         mtan_tensor_view view;
-        const mtan_status status = find_param(file, &p, &view);
+        mtan_status status = find_param(file, &p, &view);
+        if (status == MTAN_OK && view.dtype == MTAN_DTYPE_I8) status = check_scale(file, &p);
+        else if (status == MTAN_OK && !readable(view.dtype)) status = MTAN_ERR_SHAPE;
         if (status != MTAN_OK) return status;
-        if (!readable(view.dtype)) return MTAN_ERR_SHAPE;
     }
     return MTAN_OK;
+}
+
+/* INT8 when the file has a parameter in that type. */
+static mtan_precision precision_of(const mtan_file *file, const mtan_config *config) {
+    mtan_precision precision = MTAN_REAL;
+    for (int32_t i = 0, n = mtan_param_count(config); i < n; i++) {
+        const mtan_param p = param_at(config, i);
+        mtan_tensor_view view;
+        if (find_param(file, &p, &view) == MTAN_OK && view.dtype == MTAN_DTYPE_I8) precision = MTAN_INT8;
+    }
+    return precision;
 }
 
 static mtan_status read_params(const mtan_file *file, const mtan_config *config, mtan_real *weights) {
@@ -5830,7 +6030,8 @@ static mtan_status read_params(const mtan_file *file, const mtan_config *config,
         const mtan_param p = param_at(config, i);
         mtan_tensor_view view;
         mtan_status status = find_param(file, &p, &view);
-        if (status == MTAN_OK) status = mtan_view_read(&view, weights + p.offset, view.count);
+        if (status == MTAN_OK && view.dtype == MTAN_DTYPE_I8) status = read_int8(file, &p, &view, weights + p.offset);
+        else if (status == MTAN_OK) status = mtan_view_read(&view, weights + p.offset, view.count);
         if (status != MTAN_OK) return status;
     }
     return MTAN_OK;
@@ -5861,6 +6062,7 @@ mtan_status mtan_model_load(mtan_model *model, mtan_real *weights, size_t count,
         mtan_view_read(&points, weights + needed - points.count, points.count);
     }
     model_bind(model, &config, weights);
+    model->precision = precision_of(&file, &config);
     return MTAN_OK;
 }
 

@@ -214,9 +214,15 @@ mtan_status mtan_weights_init(const mtan_config *config, mtan_real *weights, siz
 typedef struct mtan_backend mtan_backend;
 extern const mtan_backend mtan_backend_scalar;
 
+/* How a predictor keeps the weights of the recurrent layers, of the encoder's input and of the classifier's head. INT8 makes
+ * them four times smaller, with a scale to a row, and their products products of integers: faster for single records, most of
+ * all on CPUs without vectors or without floating point. A trainer works with REAL alone. */
+typedef enum mtan_precision { MTAN_REAL, MTAN_INT8 } mtan_precision;
+
 typedef struct mtan_model {
     mtan_config config;
     const mtan_backend *backend;      /* mtan_backend_scalar unless the caller sets another after init */
+    mtan_precision precision;         /* MTAN_REAL unless the caller sets another after init, before any predictor's */
     const mtan_real *weights;         /* base of the offsets below */
     uint32_t offset[MTAN_MAX_PARAMS]; /* of each parameter, from weights */
 } mtan_model;
@@ -710,9 +716,14 @@ mtan_status mtan_model_open(mtan_model *model, const void *blob, size_t bytes);
 /* The settings alone; given reference points are used in place, or MTAN_ERR_SHAPE. */
 mtan_status mtan_model_load_config(mtan_config *config, const void *blob, size_t bytes);
 /* Copies the weights, from any address, any floating type, on any host. The array needs mtan_model_load_count reals: the
- * weights, and behind them the K points of MTAN_REF_GIVEN. */
+ * weights, and behind them the K points of MTAN_REF_GIVEN. Matrices may be I8, each with a scale for every row in a vector
+ * of its name and ".scale" (finite and not negative, else MTAN_ERR_FILE): then the model's precision is MTAN_INT8. */
 mtan_status mtan_model_load_count(const void *blob, size_t bytes, size_t *count);
 mtan_status mtan_model_load(mtan_model *model, mtan_real *weights, size_t count, const void *blob, size_t bytes);
+
+/* A row of n weights as whole numbers from -127 to 127; returns their scale, so that |x - q scale| <= scale / 2. The scale is
+ * a float, 0 for a row of zeros (all below 2^-100 count as such) and NaN for one that is not finite. */
+mtan_real mtan_quantize_row(int8_t *q, const mtan_real *x, size_t n);
 
 /* Writes a model: weights under their names, settings as mtan.* metadata, and the caller's own pairs (preprocessing,
  * preset, channel names). With a trainer its moments and step are written too, so that training resumes to the same bits. */
@@ -803,7 +814,8 @@ struct mtan_tape {
     size_t fold_graded; /* of the fold space, the part that has gradients: it comes first */
     uint32_t nodes;
     int32_t recording;
-    mtan_status status; /* the first failure; ops after it do nothing */
+    mtan_precision precision; /* of packed weights */
+    mtan_status status;       /* the first failure; ops after it do nothing */
 };
 
 #define MTAN_OP_USER 1000u
@@ -994,6 +1006,12 @@ struct mtan_backend {
                            int32_t n, int32_t k, int32_t add);
     /* normals out (2, n) by Box-Muller: see section 7 of mtan.c */
     void (*normal_pairs)(mtan_real *out, const mtan_real *u, const mtan_real *w, const mtan_real *v, size_t n);
+    /* the three of `pack` with b in int8, a scale to a row, and a in int16, a scale to a block of 512 terms: the sums are
+     * sums of integers, so the order of their terms does not matter */
+    size_t (*pack_int8_count)(int32_t n, int32_t k);
+    void (*pack_int8)(mtan_real *packed, const mtan_real *b, size_t ldb, int32_t n, int32_t k);
+    void (*product_int8)(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *packed, int32_t m,
+                         int32_t n, int32_t k, int32_t add);
 };
 
 #ifdef __cplusplus

@@ -9,6 +9,8 @@
  *    v_lt, v_le, v_eq      false for NaN; v_select(m, a, b) is a where m holds, else b
  *    v_bits, v_floats      reinterpret; u_* are operations on vu
  *    transpose4            4 x 4 floats
+ *    vi, vw                sums of LANES columns as integers; two int8 weights of each column as int16
+ *    i_add_products        adds to each column its two weights times the two int16 of every 32-bit lane of x
  *
  * TILE_ROWS and PANEL_REALS shape the matrix products: rows of accumulators (two registers each) that leave room for the
  * operands, and a buffer on the stack for columns laid side by side. */
@@ -53,6 +55,12 @@ typedef simde__m256 vm;
 #define u_left simde_mm256_slli_epi32
 #define u_right simde_mm256_srli_epi32
 
+typedef simde__m256i vi, vw;
+#define i_zero simde_mm256_setzero_si256
+#define i_floats simde_mm256_cvtepi32_ps
+#define w_load(p) simde_mm256_cvtepi8_epi16(simde_mm_loadu_si128((const simde__m128i *)(const void *)(p)))
+#define i_add_products(sum, w, x) simde_mm256_add_epi32(sum, simde_mm256_madd_epi16(w, x))
+
 #elif defined(VEC_AVX512)
 
 #include <simde/x86/avx512.h>
@@ -87,6 +95,11 @@ typedef simde__mmask16 vm;
 #define u_xor simde_mm512_xor_si512
 #define u_left simde_mm512_slli_epi32
 #define u_right simde_mm512_srli_epi32
+
+typedef simde__m512i vi, vw;
+#define i_zero simde_mm512_setzero_si512
+#define w_load(p) simde_mm512_cvtepi8_epi16(simde_mm256_loadu_si256((const simde__m256i *)(const void *)(p)))
+#define i_add_products(sum, w, x) simde_mm512_add_epi32(sum, simde_mm512_madd_epi16(w, x))
 
 #elif defined(VEC_NEON)
 
@@ -124,6 +137,29 @@ typedef simde_uint32x4_t vm;
 #define u_left(x, n) simde_vshlq_n_u32(x, n)
 #define u_right(x, n) simde_vshrq_n_u32(x, n)
 
+/* There is no sum of neighbouring products: the two of a column are summed at the end. */
+typedef struct vi {
+    simde_int32x4_t low, high;
+} vi;
+typedef simde_int16x8_t vw;
+#define w_load(p) simde_vmovl_s8(simde_vld1_s8(p))
+
+static inline vi i_zero(void) {
+    const vi zero = {simde_vdupq_n_s32(0), simde_vdupq_n_s32(0)};
+    return zero;
+}
+
+static inline vi i_add_products(vi sum, vw w, vu x) {
+    const simde_int16x4_t two = simde_vget_low_s16(simde_vreinterpretq_s16_u32(x));
+    sum.low = simde_vmlal_s16(sum.low, simde_vget_low_s16(w), two);
+    sum.high = simde_vmlal_s16(sum.high, simde_vget_high_s16(w), two);
+    return sum;
+}
+
+static inline vf i_floats(vi sum) {
+    return simde_vcvtq_f32_s32(simde_vpaddq_s32(sum.low, sum.high));
+}
+
 #elif defined(VEC_WASM)
 
 #include <simde/wasm/simd128.h>
@@ -158,6 +194,12 @@ typedef simde_v128_t vm;
 #define u_xor simde_wasm_v128_xor
 #define u_left simde_wasm_i32x4_shl
 #define u_right simde_wasm_u32x4_shr
+
+typedef simde_v128_t vi, vw;
+#define i_zero() simde_wasm_i32x4_splat(0)
+#define i_floats simde_wasm_f32x4_convert_i32x4
+#define w_load simde_wasm_i16x8_load8x8
+#define i_add_products(sum, w, x) simde_wasm_i32x4_add(sum, simde_wasm_i32x4_dot_i16x8(w, x))
 
 #else
 #error "define VEC_AVX2, VEC_AVX512, VEC_NEON or VEC_WASM before vec.h"
@@ -204,6 +246,8 @@ static inline void v_store_n(float *p, vf x, size_t n) {
     else _mm512_mask_storeu_ps(p, first_lanes(n), x);
 }
 
+#define i_floats _mm512_cvtepi32_ps
+
 #else
 
 static inline vf v_load_n(const float *p, size_t n) {
@@ -222,6 +266,16 @@ static inline void v_store_n(float *p, vf x, size_t n) {
     v_store(lane, x);
     for (size_t i = 0; i < n; i++) p[i] = lane[i];
 }
+
+#ifdef VEC_AVX512
+static inline vf i_floats(vi x) {
+    int32_t whole[LANES];
+    float lane[LANES];
+    simde_mm512_storeu_si512(whole, x);
+    for (size_t i = 0; i < LANES; i++) lane[i] = (float)whole[i];
+    return v_load(lane);
+}
+#endif
 
 #endif
 

@@ -12,8 +12,7 @@
 
 /* n numbers of `size` bytes each, taken from the least significant byte whatever this machine's order. */
 static uint64_t fnv1a(uint64_t h, const void *numbers, size_t n, size_t size) {
-    const uint16_t one = 1;
-    const size_t turn = *(const uint8_t *)&one ? 0 : size - 1;
+    const size_t turn = host_is_little() ? 0 : size - 1;
     for (const uint8_t *p = numbers; n > 0; n--, p += size)
         for (size_t i = 0; i < size; i++) h = (h ^ p[i ^ turn]) * 0x100000001b3u;
     return h;
@@ -259,6 +258,9 @@ static void dump_model(tiny_kind kind) {
     config.clip = 1;
     tiny_train(&t, &config);
     printf("%s-", tiny_names[kind]), print_hash("prediction", BATCH, predictions(&t));
+    t.model.precision = MTAN_INT8;
+    printf("%s-", tiny_names[kind]), print_hash("int8-prediction", BATCH, predictions(&t));
+    t.model.precision = MTAN_REAL;
     must(mtan_train_gradient(&t.trainer, t.records, BATCH, 1, &report) == MTAN_OK, "gradient");
     printf("%s-", tiny_names[kind]), hash_reals("gradient", BATCH, t.trainer.gradient, (int)t.count);
     for (int i = 0; i < 3; i++) must(mtan_train_step(&t.trainer, t.records, BATCH, 12, &report) == MTAN_OK, "step");

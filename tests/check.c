@@ -63,6 +63,11 @@ check_worst check_distance(const mtan_real *got, const double *ref, size_t n, do
     return worst;
 }
 
+int host_is_little(void) {
+    const uint16_t one = 1;
+    return *(const uint8_t *)&one;
+}
+
 double check_length(const double *x, size_t n) {
     double sum = 0;
     for (size_t i = 0; i < n; i++) sum += x[i] * x[i];

@@ -35,6 +35,9 @@ int check_norm(const char *name, const mtan_real *got, const double *ref, size_t
 /* The same bits? Prints the first byte that differs. */
 int check_same(const char *name, const void *got, const void *expected, size_t bytes);
 
+/* Does this machine keep the least significant byte first, as files do? */
+int host_is_little(void);
+
 /* Euclidean norm, summed in double. */
 double check_length(const double *x, size_t n);
 

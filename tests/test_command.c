@@ -268,6 +268,53 @@ TEST a_model_is_trained_and_used(void) {
     PASS();
 }
 
+static size_t bytes_of(const char *name) {
+    char error[512];
+    size_t bytes = 0;
+    free(file_read(path_of(name), &bytes, error));
+    return bytes;
+}
+
+/* Matrices of a file against those of another: |x - y| <= |x| / steps. */
+static int matrices_are_near(const char *a, const char *b, double steps) {
+    char error[512];
+    bundle x, y;
+    int ok = bundle_read(&x, path_of(a), error), moved = 0;
+    if (!ok || !bundle_read(&y, path_of(b), error)) return 0;
+    for (size_t i = 0; i < mtan_weights_count(&x.model.config); i++) {
+        const double u = (double)x.weights[i], v = (double)y.weights[i];
+        ok = ok && fabs(u - v) <= fmax(fabs(u), 6.2e-5) / steps; /* below 2^-14 a step of f16 stays what it is */
+        moved |= fabs(u - v) > 0;
+    }
+    ok = ok && x.model.precision == MTAN_REAL && y.model.precision == MTAN_REAL;
+    bundle_free(&x), bundle_free(&y);
+    return ok && moved;
+}
+
+TEST a_model_is_made_smaller(void) {
+    const char *const data = " --data @/events.csv --labels @/labels.csv";
+    char line[256];
+    ASSERT_EQ_FMT(DONE, run(TRAIN "--epochs 12 --out @/large"), "%d");
+    snprintf(line, sizeof line, "quantize @/large/best.safetensors @/small.safetensors%s", data);
+    ASSERT_EQ_FMT(DONE, run(line), "%d");
+    ASSERT(says("out.txt", "of a probability") && says("out.txt", "'valid'") && says("out.txt", "AUC"));
+    ASSERT(bytes_of("small.safetensors") < bytes_of("large/best.safetensors"));
+    ASSERT_EQ_FMT(DONE, run("selftest @/small.safetensors"), "%d");
+    ASSERT(says("out.txt", "the same bits"));
+    snprintf(line, sizeof line, "eval @/small.safetensors%s --json --bootstrap 0", data);
+    ASSERT_EQ_FMT(DONE, run(line), "%d");
+    ASSERT(says("out.txt", "\"auc\": 1,"));
+    ASSERT_EQ_FMT(DONE, run("quantize @/large/best.safetensors @/f16.safetensors --type f16"), "%d");
+    ASSERT(matrices_are_near("large/best.safetensors", "f16.safetensors", 2048));
+    ASSERT_EQ_FMT(DONE, run("quantize @/large/last.safetensors @/bf16.safetensors --type bf16"), "%d");
+    ASSERT(matrices_are_near("large/last.safetensors", "bf16.safetensors", 256));
+    ASSERT_EQ_FMT(BAD_USE, run("quantize @/large/best.safetensors @/x.safetensors --type int4"), "%d");
+    ASSERT(says("err.txt", "int8, f16 or bf16"));
+    ASSERT_EQ_FMT(BAD_USE, run("quantize @/events.csv @/x.safetensors"), "%d");
+    ASSERT_EQ_FMT((size_t)0, bytes_of("x.safetensors"), "%zu");
+    PASS();
+}
+
 TEST a_resumed_run_has_the_same_bits(void) {
     ASSERT_EQ_FMT(DONE, run(TRAIN "--dropout 0.2 --thin 0.2 --epochs 6 --out @/whole"), "%d");
     ASSERT_EQ_FMT(DONE, run(TRAIN "--dropout 0.2 --thin 0.2 --epochs 2 --out @/parts"), "%d");
@@ -441,6 +488,7 @@ SUITE(command_suite) {
     RUN_TEST(samples_follow_the_seed);
     RUN_TEST(a_budget_picks_settings);
     RUN_TEST(a_model_is_trained_and_used);
+    RUN_TEST(a_model_is_made_smaller);
     RUN_TEST(a_resumed_run_has_the_same_bits);
     RUN_TEST(an_interrupted_run_is_saved);
     RUN_TEST(a_killed_run_leaves_a_good_checkpoint);

@@ -159,6 +159,11 @@ static int same_answers(tiny_model *t, const mtan_model *other) {
     return guard_free(memory) && good && check_same("answers", got, expected, sizeof got);
 }
 
+/* What mtan_model_open says to a good file: it cannot be used in place where the bytes of a number are the other way round. */
+static mtan_status opens(void) {
+    return host_is_little() ? MTAN_OK : MTAN_ERR_SHAPE;
+}
+
 TEST saved_model_opens_in_place_and_loads(tiny_kind kind) {
     tiny_model t;
     mtan_model model;
@@ -166,9 +171,11 @@ TEST saved_model_opens_in_place_and_loads(tiny_kind kind) {
     open_exact(&t, kind);
     uint8_t *blob = save(&t.model, NULL, NULL, 0, &bytes);
     ASSERT(blob);
-    ASSERT_EQ(MTAN_OK, mtan_model_open(&model, blob, bytes));
-    ASSERT((const uint8_t *)model.weights >= blob && (const uint8_t *)model.weights < blob + bytes);
-    ASSERT(same_answers(&t, &model));
+    ASSERT_EQ(opens(), mtan_model_open(&model, blob, bytes));
+    if (opens() == MTAN_OK) {
+        ASSERT((const uint8_t *)model.weights >= blob && (const uint8_t *)model.weights < blob + bytes);
+        ASSERT(same_answers(&t, &model));
+    }
     mtan_real *weights = guard_alloc(t.count * sizeof *weights);
     ASSERT_EQ(MTAN_OK, mtan_model_load(&model, weights, t.count, blob, bytes));
     ASSERT(model.weights == weights);
@@ -204,7 +211,7 @@ TEST any_order_and_type_load(tiny_kind kind) {
         ASSERT_EQ(MTAN_OK, mtan_model_load(&model, weights, t.count, other, made));
         ASSERT(check_same("weights", weights, t.weights, t.count * sizeof *weights));
         const mtan_status in_place = mtan_model_open(&model, other, made);
-        ASSERT_EQ(types[i] == MTAN_DTYPE_REAL ? MTAN_OK : MTAN_ERR_SHAPE, in_place);
+        ASSERT_EQ(types[i] == MTAN_DTYPE_REAL ? opens() : MTAN_ERR_SHAPE, in_place);
         ASSERT(same_answers(&t, &model)); /* opened in alphabetical order, or still the one loaded before */
         ASSERT(guard_free(other));
         ASSERT_EQ(MTAN_OK, mtan_model_init(&model, &t.config, t.weights,
@@ -312,11 +319,13 @@ TEST given_points_are_kept(tiny_kind kind) {
     const size_t count = t.count + sizeof points / sizeof points[0];
     mtan_real *weights = guard_alloc(count * sizeof *weights);
     ASSERT(blob);
-    ASSERT_EQ(MTAN_OK, mtan_model_load_config(&config, blob, bytes));
-    ASSERT_EQ(MTAN_REF_GIVEN, config.reference);
-    ASSERT(check_same("points", config.ref, points, sizeof points));
-    ASSERT_EQ(MTAN_OK, mtan_model_open(&model, blob, bytes));
-    ASSERT(same_answers(&t, &model));
+    ASSERT_EQ(opens(), mtan_model_load_config(&config, blob, bytes));
+    ASSERT_EQ(opens(), mtan_model_open(&model, blob, bytes));
+    if (opens() == MTAN_OK) {
+        ASSERT_EQ(MTAN_REF_GIVEN, config.reference);
+        ASSERT(check_same("points", config.ref, points, sizeof points));
+        ASSERT(same_answers(&t, &model));
+    }
     ASSERT_EQ(MTAN_OK, mtan_model_load(&model, weights, count, blob, bytes));
     ASSERT(same_answers(&t, &model));
     ASSERT(guard_free(weights) & guard_free(blob) & tiny_close(&t));
@@ -363,7 +372,7 @@ static int all_bytes_are(const void *memory, size_t n, uint8_t byte) {
     return n == 0;
 }
 
-/* All three readers refuse, with that status, and write nothing. */
+/* Both readers refuse, with that status, and write nothing; the order of bytes may be what the one in place finds first. */
 static int refuses(const void *blob, size_t bytes, mtan_status expected, size_t count) {
     mtan_real *weights = guard_alloc(count * sizeof *weights);
     mtan_model model;
@@ -371,7 +380,7 @@ static int refuses(const void *blob, size_t bytes, mtan_status expected, size_t 
     memset(weights, 0x5a, count * sizeof *weights);
     const mtan_status loaded = mtan_model_load(&model, weights, count, blob, bytes);
     const mtan_status opened = mtan_model_open(&model, blob, bytes);
-    int good = loaded == expected && opened == expected;
+    int good = loaded == expected && (opened == expected || (opened == opens() && opened != MTAN_OK));
     if (!good) printf("  BAD load: %d, open: %d, expected %d\n", loaded, opened, expected);
     good = good && all_bytes_are(&model, sizeof model, 0x5a) && all_bytes_are(weights, count * sizeof *weights, 0x5a);
     return guard_free(weights) && good;
@@ -506,7 +515,7 @@ TEST checkpoint_resumes_to_the_bit(tiny_kind kind, mtan_optimizer optimizer) {
     ASSERT(check_same("second moments", b.trainer.moment2, a.trainer.moment2, a.count * sizeof *a.weights));
     ASSERT_EQ(10, (int)b.trainer.step);
     mtan_model model;
-    ASSERT_EQ(MTAN_OK, mtan_model_open(&model, blob, bytes)); /* a checkpoint is a model too */
+    ASSERT_EQ(opens(), mtan_model_open(&model, blob, bytes)); /* a checkpoint is a model too */
     ASSERT(guard_free(blob) & tiny_close(&a) & tiny_close(&b));
     PASS();
 }

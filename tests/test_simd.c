@@ -148,6 +148,14 @@ static void run_packed(work *w, const shape *s) {
     w->backend->product_packed(c, (size_t)ldc, a, (size_t)lda, packed, s->m, s->n, s->k, s->add);
 }
 
+static void run_int8(work *w, const shape *s) {
+    const int32_t lda = s->k + s->pad, ldb = s->k + s->pad, ldc = s->n + s->pad;
+    mtan_real *c = take(w, area(s->m, ldc), 1), *a = take(w, area(s->m, lda), 1), *b = take(w, area(s->n, ldb), 1);
+    mtan_real *packed = take_layout(w, w->backend->pack_int8_count(s->n, s->k));
+    w->backend->pack_int8(packed, b, (size_t)ldb, s->n, s->k);
+    w->backend->product_int8(c, (size_t)ldc, a, (size_t)lda, packed, s->m, s->n, s->k, s->add);
+}
+
 /* ---- everything else; m rows, n columns ---- */
 
 /* All bits of a float come up: infinities, NaN, subnormals. */
@@ -317,6 +325,7 @@ static const struct {
     {"product_nt", run_nt, 1},
     {"product_tn", run_tn, 1},
     {"product_packed", run_packed, 1},
+    {"product_int8", run_int8, 1},
     {"map", run_map, 0},
     {"moves and sums", run_moves, 0},
     {"embedding", run_embed, 0},
@@ -409,7 +418,7 @@ static int keep_predictions(results *r, const small_model *s, const small_set *s
     return guard_free(memory) && ok;
 }
 
-/* Predictions, the gradient of a batch, the weights after ten steps. */
+/* Predictions in both precisions, the gradient of a batch, the weights after ten steps. */
 static int run_model(results *r, small_model *s, const small_set *set, const mtan_bounds *bounds,
                      const mtan_backend *backend) {
     mtan_train_config config;
@@ -420,6 +429,9 @@ static int run_model(results *r, small_model *s, const small_set *set, const mta
     int ok;
     s->model.backend = backend;
     ok = keep_predictions(r, s, set, bounds);
+    s->model.precision = MTAN_INT8;
+    ok = ok && keep_predictions(r, s, set, bounds);
+    s->model.precision = MTAN_REAL;
     mtan_train_config_init(&config);
     ok = ok && mtan_trainer_size(&s->model, &config, bounds, &bytes) == MTAN_OK;
     memory = guard_alloc(bytes);

@@ -137,9 +137,11 @@ TEST all_types_and_layouts_are_read(void) {
             ASSERT(got.bytes <= sizeof whole);
             for (size_t k = 0; k < got.count; k++) { /* small whole numbers, by the byte */
                 const size_t item = got.bytes / got.count;
-                int32_t code = 0;
-                memcpy(&code, got.data + k * item, item);
-                x[k] = got.dtype == MTAN_DTYPE_I8 ? (int8_t)code : got.dtype == MTAN_DTYPE_I16 ? (int16_t)code : code;
+                uint32_t code = 0;
+                for (size_t b = item; b-- > 0;) code = code << 8 | got.data[k * item + b];
+                x[k] = got.dtype == MTAN_DTYPE_I8    ? (int8_t)code
+                       : got.dtype == MTAN_DTYPE_I16 ? (int16_t)code
+                                                     : (int32_t)code;
             }
         }
         if (got.count) ASSERT(check_same(name, x, wanted, got.count * sizeof *x));

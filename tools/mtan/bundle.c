@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../../simd/mtan_simd.h"
@@ -43,8 +44,11 @@ typedef struct replacement {
 } replacement;
 
 static int replacement_open(replacement *r, const char *path, char *error) {
+    struct stat status;
     if (snprintf(r->path, sizeof r->path, "%s", path) >= (int)sizeof r->path)
         return snprintf(error, ERROR_SIZE, "the path is too long"), 0;
+    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode)) /* a device or a pipe must not be replaced */
+        return snprintf(error, ERROR_SIZE, "%.400s: not a regular file", path), 0;
     snprintf(r->temporary, sizeof r->temporary, "%s.%ld.tmp", path, (long)getpid());
     if ((r->file = fopen(r->temporary, "wb")) != NULL) return 1;
     return snprintf(error, ERROR_SIZE, "%.400s: %s", r->temporary, strerror(errno)), 0;

@@ -14,7 +14,9 @@ int command_selftest(const options *o);    /* selftest.c */
 int command_convert(const options *o);     /* convert.c */
 int command_inspect(const options *o);     /* inspect.c */
 int command_compare(const options *o);     /* compare.c */
+int command_quantize(const options *o);    /* quantize.c */
 int command_check(const options *o);       /* check_data.c */
+int command_export(const options *o);      /* export.c */
 int command_report(const options *o);      /* report.c */
 int command_backends(const options *o);    /* main.c */
 

@@ -87,22 +87,18 @@ static void put_state_dict(torch_writer *w, const mtan_model *model, int part, c
     torch_put_close(w, TORCH_ORDERED_DICT);
 }
 
-/* Adam's moments, or NULL; they lie in the model's file. */
-typedef struct moments {
-    const mtan_real *first, *second;
-    double step;
-} moments;
-
-static moments find_moments(bundle *b) {
+/* Adam's moments, the first of all parameters and then the second, copied from the model's file; NULL if it has none. */
+static mtan_real *read_moments(const bundle *b) {
     mtan_tensor_view first, second;
-    moments m = {NULL, NULL, bundle_number(b, "mtan.step", 0)};
     const size_t count = mtan_weights_count(&b->model.config);
     if (mtan_file_tensor(&b->file, "mtan.moment1", &first) != MTAN_OK || first.count != count ||
         mtan_file_tensor(&b->file, "mtan.moment2", &second) != MTAN_OK || second.count != count)
-        return m;
-    m.first = mtan_view_in_place(&first), m.second = mtan_view_in_place(&second);
-    if (!m.second) m.first = NULL;
-    return m;
+        return NULL;
+    mtan_real *moments = tool_calloc(count, 2 * sizeof *moments);
+    if (mtan_view_read(&first, moments, count) == MTAN_OK && mtan_view_read(&second, moments + count, count) == MTAN_OK)
+        return moments;
+    free(moments);
+    return NULL;
 }
 
 /* The order in which the published scripts list the parameters: dec before rec where there is no classifier. */
@@ -110,7 +106,8 @@ static int part_at(const mtan_config *c, int place) {
     return c->classify == MTAN_CLASSIFY_NONE && place < 2 ? !place : place;
 }
 
-static int64_t put_moments(torch_writer *w, const mtan_config *c, const moments *m) {
+static int64_t put_moments(torch_writer *w, const mtan_config *c, const mtan_real *moments, double step) {
+    const size_t count = mtan_weights_count(c);
     int64_t id = 0;
     torch_put_text(w, "state");
     torch_put_open(w, TORCH_DICT);
@@ -119,15 +116,15 @@ static int64_t put_moments(torch_writer *w, const mtan_config *c, const moments 
             mtan_param p;
             mtan_param_at(c, i, &p);
             if (!in_part(&p, part_at(c, place))) continue;
-            if (m->first) {
+            if (moments) {
                 torch_put_whole(w, id);
                 torch_put_open(w, TORCH_DICT);
                 torch_put_text(w, "step");
-                torch_put_scalar(w, m->step);
+                torch_put_scalar(w, step);
                 torch_put_text(w, "exp_avg");
-                torch_put_tensor(w, p.rank, (size_t)p.rows, (size_t)p.cols, m->first + p.offset);
+                torch_put_tensor(w, p.rank, (size_t)p.rows, (size_t)p.cols, moments + p.offset);
                 torch_put_text(w, "exp_avg_sq");
-                torch_put_tensor(w, p.rank, (size_t)p.rows, (size_t)p.cols, m->second + p.offset);
+                torch_put_tensor(w, p.rank, (size_t)p.rows, (size_t)p.cols, moments + count + p.offset);
                 torch_put_close(w, TORCH_DICT);
             }
             id++;
@@ -137,12 +134,11 @@ static int64_t put_moments(torch_writer *w, const mtan_config *c, const moments 
 }
 
 /* Always there, as the published scripts load it whenever they load weights; without moments its state is empty. */
-static void put_optimiser(torch_writer *w, bundle *b) {
-    const moments m = find_moments(b);
+static void put_optimiser(torch_writer *w, bundle *b, const mtan_real *moments) {
     const double lr = bundle_number(b, "mtan.plan.lr", bundle_number(b, "mtan.torch.lr", 1e-3));
     torch_put_text(w, "optimizer_state_dict");
     torch_put_open(w, TORCH_DICT);
-    const int64_t count = put_moments(w, &b->model.config, &m);
+    const int64_t count = put_moments(w, &b->model.config, moments, bundle_number(b, "mtan.step", 0));
     torch_put_text(w, "param_groups");
     torch_put_open(w, TORCH_LIST);
     torch_put_open(w, TORCH_DICT);
@@ -166,6 +162,7 @@ static void put_optimiser(torch_writer *w, bundle *b) {
 
 uint8_t *convert_to_torch(bundle *b) {
     const mtan_config *c = &b->model.config;
+    mtan_real *moments = read_moments(b); /* the writer points into them until it has finished */
     torch_writer w;
     torch_begin(&w);
     torch_put_open(&w, TORCH_DICT);
@@ -176,11 +173,13 @@ uint8_t *convert_to_torch(bundle *b) {
     if (c->kind == MTAN_FULL) put_state_dict(&w, &b->model, 1, "dec_state_dict");
     if (c->kind == MTAN_FULL && c->classify != MTAN_CLASSIFY_NONE)
         put_state_dict(&w, &b->model, 2, "classifier_state_dict");
-    put_optimiser(&w, b);
+    put_optimiser(&w, b, moments);
     if (c->reference == MTAN_REF_GIVEN) {
         torch_put_text(&w, "ref_points");
         torch_put_tensor(&w, 1, (size_t)c->ref_points, 1, c->ref);
     }
     torch_put_close(&w, TORCH_DICT);
-    return torch_finish(&w);
+    uint8_t *file = torch_finish(&w);
+    free(moments);
+    return file;
 }

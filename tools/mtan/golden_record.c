@@ -144,6 +144,64 @@ static double worst_difference(const mtan_real *out, const mtan_real *expected, 
     return worst;
 }
 
+/* ---- another model on the same record ---- */
+
+/* What a model gives for it; malloc'd, NULL when it cannot be run. */
+static mtan_real *output_of(const mtan_model *model, golden_record *x) {
+    const mtan_bounds bounds = {0, (int32_t)arrlen(x->events) + 1, (int32_t)(arrlen(x->events) + arrlen(x->times)) + 1};
+    mtan_real *out = tool_calloc(arrlenu(x->output), sizeof *out);
+    char error[512];
+    runner run;
+    int good = runner_start(&run, model, bounds, 1, error);
+    if (good) {
+        good = golden_record_run(&run.predictor[0], x, out) == MTAN_OK;
+        runner_stop(&run);
+    }
+    if (good) return out;
+    free(out);
+    return NULL;
+}
+
+int golden_record_change(bundle *b, const mtan_model *other, double *change) {
+    mtan_real *before = NULL, *after = NULL;
+    golden_record x;
+    int good = golden_record_read(&x, b);
+    if (good) before = output_of(&b->model, &x), after = output_of(other, &x);
+    good = before && after;
+    *change = 0;
+    for (size_t i = 0; good && i < arrlenu(x.output); i++)
+        *change = fmax(*change, fabs((double)after[i] - (double)before[i]));
+    free(before), free(after);
+    golden_record_free(&x);
+    return good;
+}
+
+static void renew(mtan_file_pair *pairs, const char *key, const char *value) {
+    for (size_t i = 0; i < arrlenu(pairs); i++)
+        if (strcmp(pairs[i].key, key) == 0) {
+            free((void *)(uintptr_t)pairs[i].value);
+            pairs[i].value = tool_text(value);
+        }
+}
+
+void golden_record_renew(bundle *b, const mtan_model *other, mtan_file_pair *pairs) {
+    mtan_real *out = NULL;
+    char *text = NULL;
+    golden_record x;
+    if (golden_record_read(&x, b)) out = output_of(other, &x);
+    if (out) {
+        add_reals(&text, out, arrlenu(x.output));
+        arrlast(text) = 0;
+        renew(pairs, "mtan.golden.output", text);
+        renew(pairs, "mtan.golden.fused", other->backend->fused ? "1" : "0");
+        arrfree(text);
+    }
+    free(out);
+    golden_record_free(&x);
+}
+
+/* ---- the command selftest ---- */
+
 static int test_example(const options *o, const char *path, bundle *b, golden_record *x) {
     const mtan_real *expected = x->output;
     const mtan_bounds bounds = {0, (int32_t)arrlen(x->events) + 1, (int32_t)(arrlen(x->events) + arrlen(x->times)) + 1};

@@ -23,4 +23,10 @@ size_t golden_record_size(const mtan_config *config, const golden_record *x);
 mtan_status golden_record_run(mtan_predictor *p, golden_record *x, mtan_real *out);
 void golden_record_free(golden_record *x);
 
+/* The file's record through another model of the same settings: the largest difference from what the file's own model gives.
+ * 0 when the file has no such record. */
+int golden_record_change(bundle *b, const mtan_model *other, double *change);
+/* The output promised in pairs with malloc'd texts becomes that of the other model. */
+void golden_record_renew(bundle *b, const mtan_model *other, mtan_file_pair *pairs);
+
 #endif

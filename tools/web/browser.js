@@ -1,0 +1,247 @@
+'use strict';
+/* Tests the page in a real browser: opens it from disk in headless Chromium, moves a real pointer over it, looks at what is
+ * drawn, keeps screenshots. An error or a warning on the console fails the test. Speaks the DevTools protocol over a pipe, so it
+ * needs nothing but node and the browser.
+ *
+ *     node tools/web/browser.js build/wasm [chromium-headless-shell]
+ */
+const { spawn } = require('child_process'), fs = require('fs'), path = require('path');
+const build = path.resolve(process.argv[2] || 'build/wasm'), program = process.argv[3] || 'chromium-headless-shell';
+const PATIENCE = 60000; /* milliseconds for everything */
+let passed = 0, failed = 0;
+
+function expect(truth, words) {
+    if (!truth) throw new Error(words);
+}
+
+/* ---- the browser ---- */
+
+function start() {
+    const child = spawn(program, ['--headless', '--no-sandbox', '--disable-gpu', '--hide-scrollbars',
+        '--remote-debugging-pipe'], { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'] });
+    const answers = new Map(), said = [];
+    let rest = '', last = 0;
+    child.stdio[4].on('data', (bytes) => {
+        const messages = (rest + bytes).split('\0');
+        rest = messages.pop();
+        for (const message of messages.map(JSON.parse)) {
+            if (message.id) answers.get(message.id)(message);
+            else said.push(message);
+        }
+    });
+    const send = (method, params = {}, sessionId) => new Promise((resolve, reject) => {
+        answers.set(++last, (message) => message.error ? reject(new Error(`${method}: ${message.error.message}`))
+            : resolve(message.result));
+        child.stdio[3].write(JSON.stringify({ id: last, method, params, sessionId }) + '\0');
+    });
+    return { child, send, said };
+}
+
+/* What a person would see on the console. */
+function complaints(said) {
+    const bad = {
+        'Runtime.exceptionThrown': () => true,
+        'Runtime.consoleAPICalled': (p) => /error|warning|assert/.test(p.type),
+        'Log.entryAdded': (p) => p.entry.level !== 'info'
+    };
+    return said.filter((m) => m.method in bad && bad[m.method](m.params)).map((m) => JSON.stringify(m.params));
+}
+
+/* A page of some width, from disk. */
+async function open(browser, { width, height, scale = 1, dark = false, touch = false, motion = true }) {
+    const { targetId } = await browser.send('Target.createTarget', { url: 'about:blank' });
+    const { sessionId } = await browser.send('Target.attachToTarget', { targetId, flatten: true });
+    const send = (method, params) => browser.send(method, params, sessionId);
+    for (const domain of ['Page', 'Runtime', 'Log']) await send(domain + '.enable');
+    await send('Emulation.setDeviceMetricsOverride', { width, height, deviceScaleFactor: scale, mobile: touch });
+    await send('Emulation.setTouchEmulationEnabled', { enabled: touch });
+    await send('Emulation.setEmulatedMedia', { features: [{ name: 'prefers-color-scheme', value: dark ? 'dark' : 'light' },
+        { name: 'prefers-reduced-motion', value: motion ? 'no-preference' : 'reduce' }] });
+    await send('Network.enable');
+    await send('Network.emulateNetworkConditions', { offline: true, latency: 0, downloadThroughput: 0, uploadThroughput: 0 });
+    await send('Page.navigate', { url: `file://${build}/index.html` });
+    const page = { send, width };
+    await settle(page);
+    return page;
+}
+
+async function evaluate(page, expression) {
+    const { result, exceptionDetails } = await page.send('Runtime.evaluate', { expression, returnByValue: true });
+    expect(!exceptionDetails, `${expression}: ${JSON.stringify(exceptionDetails)}`);
+    return result.value;
+}
+
+/* Until the curves have come to rest. */
+async function settle(page) {
+    for (let i = 0; i < 400; i++) {
+        const state = await evaluate(page, `(document.getElementById('status') || {dataset: {}}).dataset.state || ''`);
+        if (state === 'failed') throw new Error(await evaluate(page, `document.getElementById('status').textContent`));
+        if (state === 'ready') return;
+        await new Promise((resolve) => setTimeout(resolve, 25));
+    }
+    throw new Error('the page never came to rest');
+}
+
+/* Of the whole page, or of the window: the pointer leaves where the window is made larger. */
+async function shot(page, name, window = false) {
+    const { data } = await page.send('Page.captureScreenshot', { format: 'png', captureBeyondViewport: !window });
+    fs.writeFileSync(path.join(build, name + '.png'), Buffer.from(data, 'base64'));
+}
+
+/* ---- a person ---- */
+
+/* Where an hour and a value of a panel are on the screen. */
+const PLACE = `(c, hour, value) => {
+    const svg = document.querySelectorAll('svg')[c], b = svg.getBoundingClientRect(), f = JSON.parse(svg.dataset.frame);
+    return [b.left + f.LEFT + (b.width - f.LEFT - f.RIGHT) * hour / f.HOURS,
+        b.top + f.TOP + f.PLOT * (f.HIGH - value) / (f.HIGH - f.LOW)];
+}`;
+const place = (page, c, hour, value) => evaluate(page, `(${PLACE})(${c}, ${hour}, ${value})`);
+
+async function mouse(page, type, [x, y], held) {
+    const button = type === 'mouseMoved' && !held ? 'none' : 'left';
+    await page.send('Input.dispatchMouseEvent', { type, x, y, button, buttons: held ? 1 : 0, clickCount: 1 });
+}
+
+async function click(page, c, hour, value) {
+    const at = await place(page, c, hour, value);
+    await mouse(page, 'mouseMoved', at, false);
+    await mouse(page, 'mousePressed', at, true);
+    await mouse(page, 'mouseReleased', at, false);
+    await settle(page);
+}
+
+async function drag(page, c, from, to) {
+    const a = await place(page, c, ...from), b = await place(page, c, ...to);
+    await mouse(page, 'mousePressed', a, true);
+    for (let i = 1; i <= 5; i++) await mouse(page, 'mouseMoved', a.map((v, k) => v + (b[k] - v) * i / 5), true);
+    await mouse(page, 'mouseReleased', b, false);
+    await settle(page);
+}
+
+async function touch(page, points) {
+    const finger = (type, touchPoints) => page.send('Input.dispatchTouchEvent', { type, touchPoints });
+    for (const [i, [x, y]] of points.entries()) await finger(i ? 'touchMove' : 'touchStart', [{ x, y }]);
+    await finger('touchEnd', []);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    await settle(page);
+}
+
+async function press(page, text) {
+    await evaluate(page, `Array.from(document.querySelectorAll('button')).find((b) => b.textContent === '${text}').click()`);
+    await settle(page);
+}
+
+const points = (page, c) => evaluate(page, `document.querySelectorAll('svg')[${c}].querySelectorAll('.dot').length`);
+const links = (page, c) => evaluate(page, `document.querySelectorAll('svg')[${c}].querySelectorAll('.link').length`);
+
+/* What is drawn of a panel at an hour, in its values: the curve, and the height of its band. */
+const READ = `(c, hour) => {
+    const svg = document.querySelectorAll('svg')[c], f = JSON.parse(svg.dataset.frame);
+    const heights = (kind) => svg.querySelector(kind).getAttribute('d').split(/[MLZ]/).filter(Boolean).map((s) => Number(s.split(' ')[1]));
+    const unit = (f.HIGH - f.LOW) / f.PLOT, mean = heights('.mean'), band = heights('.band'), q = Math.round(hour / f.HOURS * (f.GRID - 1));
+    return { mean: f.HIGH - (mean[q] - f.TOP) * unit, band: (band[band.length - 1 - q] - band[q]) * unit };
+}`;
+const read = (page, c, hour) => evaluate(page, `(${READ})(${c}, ${hour})`);
+
+/* ---- tests ---- */
+
+async function mouseOnEmpty(browser) {
+    const page = await open(browser, { width: 1180, height: 1100 });
+    await press(page, 'Clear');
+    for (let c = 0; c < 3; c++) expect(await points(page, c) + await links(page, c) === 0, 'points or links without observations');
+    await shot(page, 'empty');
+    await click(page, 0, 6, 1.5), await click(page, 0, 12, -1), await click(page, 0, 18, 1);
+    expect(await points(page, 0) === 3 && await points(page, 1) === 0, 'clicks placed other points');
+    expect(await links(page, 0) > 20, 'no attention is drawn');
+    const before = (await read(page, 0, 12)).mean, other = (await read(page, 2, 12)).mean;
+    expect(Math.abs(before + 1) < 0.6, `the curve passes far from an observation: ${before}`);
+    await drag(page, 0, [12, -1], [12, 1]);
+    expect(await points(page, 0) === 3, 'dragging changed the number of points');
+    const after = (await read(page, 0, 12)).mean, moved = (await read(page, 2, 12)).mean;
+    expect(after - before > 0.8, `the curve did not follow: ${before}, then ${after}`);
+    expect(other - moved > 0.3, `the mirror did not answer: ${other}, then ${moved}`);
+    await click(page, 0, 12, 1), await click(page, 1, 3, -0.5);
+    expect(await points(page, 0) === 2, 'a click on a point did not remove it');
+    expect(await points(page, 1) === 1, 'a click on another panel placed no point there');
+    return `lead ${before.toFixed(2)} to ${after.toFixed(2)}, mirror ${other.toFixed(2)} to ${moved.toFixed(2)}`;
+}
+
+async function presets(browser) {
+    const page = await open(browser, { width: 1180, height: 1100 }), words = [];
+    for (const [name, file] of [['Few', 'light'], ['Many', 'many'], ['A gap', 'gap'], ['Lead alone', 'lead']]) {
+        await press(page, name);
+        expect(await points(page, 0) > 3, `${name}: no points`);
+        expect(await evaluate(page, `document.querySelector('path.truth').getAttribute('d').length > 100`), 'no truth');
+        for (const hour of name === 'A gap' ? [4, 13] : []) words.push(`band ${(await read(page, 0, hour)).band.toFixed(2)} at ${hour} h`);
+        await shot(page, file);
+    }
+    await mouse(page, 'mouseMoved', await place(page, 0, 10, 0), false);
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    expect(await evaluate(page, `document.querySelectorAll('.guide').length`) === 3, 'no guide at the pointer');
+    expect(await evaluate(page, `document.querySelectorAll('.ring').length`) > 0, 'no weights at the pointer');
+    await shot(page, 'hover', true);
+    await press(page, 'Another series');
+    await click(page, 1, 20, 1);
+    expect(await evaluate(page, `document.querySelector('path.truth').getAttribute('d')`) === '', 'truth outlives a change');
+    for (let i = 0; i < 20; i++) await press(page, 'Another series');
+    words.push(await evaluate(page, `Array.from(document.querySelectorAll('.numbers div'), (d) => d.textContent).join('; ')`));
+    return words.join('; ');
+}
+
+async function phone(browser) {
+    const page = await open(browser, { width: 390, height: 844, scale: 2, touch: true });
+    expect(await evaluate(page, 'document.documentElement.scrollWidth <= innerWidth'), 'wider than the phone');
+    await shot(page, 'phone');
+    const had = await points(page, 0), at = await place(page, 0, 12, 2.2);
+    await touch(page, [at]);
+    expect(await points(page, 0) === had + 1, 'a tap placed no point');
+    await touch(page, [0, 1, 2, 3].map((i) => [at[0] - 10 * i, at[1] + 10 * i]));
+    expect(await points(page, 0) === had + 1, 'dragging by finger changed the number of points');
+    expect(await evaluate(page, 'scrollY') === 0, 'dragging a point scrolled the page');
+    await touch(page, [[at[0] - 30, at[1] + 30]]);
+    expect(await points(page, 0) === had, `a tap on a point did not remove it: ${await points(page, 0)} points, had ${had}`);
+    const below = await place(page, 1, 12, -2.2);
+    await touch(page, [0, 1, 2, 3, 4, 5, 6].map((i) => [below[0], below[1] - 25 * i]));
+    expect(await evaluate(page, 'scrollY') > 30, 'a swipe over a panel does not scroll');
+}
+
+async function dark(browser) {
+    const page = await open(browser, { width: 1180, height: 1100, dark: true, motion: false });
+    expect(await evaluate(page, 'getComputedStyle(document.body).backgroundColor') === 'rgb(20, 23, 26)', 'not dark');
+    await press(page, 'A gap');
+    await shot(page, 'dark');
+}
+
+async function test(browser, name, body) {
+    try {
+        const words = await body(browser), bad = complaints(browser.said);
+        expect(bad.length === 0, 'the console says: ' + bad.join('\n'));
+        passed++;
+        console.log(`PASS ${name}${words ? ': ' + words : ''}`);
+    } catch (error) {
+        failed++;
+        console.log(`FAIL ${name}: ${error.stack}`);
+    }
+}
+
+async function main() {
+    const browser = start();
+    let done = false;
+    const late = setTimeout(() => fail('it took too long'), PATIENCE);
+    const fail = (words) => { failed++, console.log(`FAIL ${words}`), browser.child.kill(); };
+    browser.child.on('error', (error) => { console.log(`FAIL ${program}: ${error.message}`), process.exit(1); });
+    browser.child.on('exit', (code) => {
+        if (!done && !failed) failed++, console.log(`FAIL the browser ended by itself: ${code}`);
+        console.log(`Pass: ${passed}, fail: ${failed}, skip: 0.`);
+        process.exit(failed ? 1 : 0);
+    });
+    await test(browser, 'mouse on an empty page', mouseOnEmpty);
+    await test(browser, 'presets', presets);
+    await test(browser, 'phone', phone);
+    await test(browser, 'dark', dark);
+    done = true;
+    clearTimeout(late);
+    browser.child.kill();
+}
+main();

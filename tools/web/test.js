@@ -1,0 +1,330 @@
+'use strict';
+/* Tests of mtan.js in node, for each of the modules: the forward passes of golden/ within its limits, the mtan command's numbers,
+ * hostile input. Prints a line per test and the sum as the suites do; exit status 1 when one failed.
+ *
+ *     node tools/web/test.js BUILD        BUILD: what tools/wasm.sh made (modules, models, and what the command said of them)
+ */
+const fs = require('fs'), path = require('path');
+const mtan = require('./mtan.js');
+const build = process.argv[2] || 'build/wasm', golden = path.join(__dirname, '../../golden');
+let passed = 0, failed = 0;
+
+function expect(truth, words) {
+    if (!truth) throw new Error(words);
+}
+
+function throws(body, words) {
+    try {
+        body();
+    } catch (error) {
+        expect(error.message.includes(words), `"${error.message}" does not say "${words}"`);
+        return;
+    }
+    throw new Error(`nothing was thrown where "${words}" is due`);
+}
+
+async function test(name, body) {
+    try {
+        const words = await body();
+        passed++;
+        console.log(`PASS ${name}${words ? ': ' + words : ''}`);
+    } catch (error) {
+        failed++;
+        console.log(`FAIL ${name}: ${error.stack}`);
+    }
+}
+
+/* ---- safetensors ---- */
+
+function readTensors(file) {
+    const bytes = fs.readFileSync(file), n = Number(bytes.readBigUInt64LE(0));
+    const header = JSON.parse(bytes.toString('utf8', 8, 8 + n)), tensors = {};
+    const kinds = { F64: Float64Array, F32: Float32Array, I32: Int32Array };
+    for (const [name, t] of Object.entries(header)) {
+        if (name === '__metadata__') continue;
+        const part = bytes.subarray(8 + n + t.data_offsets[0], 8 + n + t.data_offsets[1]);
+        tensors[name] = Object.assign(new kinds[t.dtype](new Uint8Array(part).buffer), { shape: t.shape });
+    }
+    return { metadata: header.__metadata__ || {}, tensors };
+}
+
+/* weights: name -> { shape, values }; dtype: F32 or F64. */
+function writeTensors(metadata, weights, dtype) {
+    const header = { __metadata__: metadata }, parts = [];
+    let offset = 0;
+    for (const [name, w] of Object.entries(weights)) {
+        const array = dtype === 'F32' ? Float32Array.from(w.values) : Float64Array.from(w.values);
+        header[name] = { dtype, shape: w.shape, data_offsets: [offset, offset += array.byteLength] };
+        parts.push(Buffer.from(array.buffer));
+    }
+    let text = JSON.stringify(header);
+    text += ' '.repeat((8 - text.length % 8) % 8);
+    const length = Buffer.alloc(8);
+    length.writeBigUInt64LE(BigInt(text.length));
+    return Buffer.concat([length, Buffer.from(text), ...parts]);
+}
+
+/* ---- the rule of golden/README.md ---- */
+
+const drawn = {};
+function draws(name, n) {
+    const mask = (1n << 64n) - 1n, key = name + ' ' + n;
+    if (drawn[key]) return drawn[key];
+    let h = 0xcbf29ce484222325n;
+    for (const byte of Buffer.from(name)) h = (h ^ BigInt(byte)) * 0x100000001b3n & mask;
+    return drawn[key] = Float64Array.from({ length: n }, (none, i) => {
+        let z = h + BigInt(i + 1) * 0x9e3779b97f4a7c15n & mask;
+        z = (z ^ z >> 30n) * 0xbf58476d1ce4e5b9n & mask;
+        z = (z ^ z >> 27n) * 0x94d049bb133111ebn & mask;
+        z ^= z >> 31n;
+        return (Number(z >> 40n) - 8388608) / 8388608;
+    });
+}
+
+function shapes(tensors) {
+    const found = {};
+    for (const name of Object.keys(tensors)) {
+        const match = /^grad\.(.*?)(\.shape)?$/.exec(name);
+        if (/\.(err32|sample|sum|norm)$/.test(name) || !match) continue;
+        found[match[1]] = match[2] ? Array.from(tensors[name]) : tensors[name].shape;
+    }
+    return found;
+}
+
+function fan(name, all) {
+    if (/_l0(_reverse)?$/.test(name)) return all[name][0] / 3; /* of a GRU */
+    const weight = all[name.replace(/bias$/, 'weight')];
+    return weight.length > 1 ? weight[1] : 1;
+}
+
+function goldenModel(file, dtype) {
+    const { metadata, tensors } = file, all = shapes(tensors), weights = {};
+    for (const [name, shape] of Object.entries(all)) {
+        let scale = 1;
+        while (scale * scale * fan(name, all) > 1) scale /= 2;
+        if (name.endsWith('periodic.weight')) scale *= Number(metadata['golden.freq'] || 8);
+        if (/linears\.[01]\.weight$/.test(name)) scale *= Number(metadata['golden.gain'] || 1);
+        const n = shape.reduce((a, b) => a * b, 1);
+        weights[name] = { shape, values: draws(name, n).map((u) => u * scale) };
+    }
+    const settings = Object.fromEntries(Object.entries(metadata).filter(([key]) => key.startsWith('mtan.')));
+    return writeTensors({ ...settings, 'mtan.predict_samples': settings['mtan.samples'] || '1' }, weights, dtype);
+}
+
+function goldenRecords(set) {
+    const { tensors } = goldenRecords.file = goldenRecords.file || readTensors(path.join(golden, 'records.safetensors'));
+    const offset = tensors[set + '/offset'];
+    return Array.from(offset.subarray(1), (end, b) => ({
+        time: tensors[set + '/time'].subarray(offset[b], end), channel: tensors[set + '/channel'].subarray(offset[b], end),
+        value: tensors[set + '/value'].subarray(offset[b], end)
+    }));
+}
+
+/* ---- comparing: the limit of the float build ---- */
+
+function share(got, want, err32) {
+    let difference = 0, size = 0;
+    expect(got.length === want.length, `${got.length} numbers, not ${want.length}`);
+    for (let i = 0; i < got.length; i++) difference += (got[i] - want[i]) ** 2, size += want[i] ** 2;
+    const used = Math.sqrt(difference) / (4 * err32 + 4 * Math.sqrt(size) * 2 ** -24);
+    expect(used <= 1, `off by ${Math.sqrt(difference)}: ${used} of the limit`);
+    return used;
+}
+
+/* Mean over S of rows that come S times: (S, n) to (n). */
+function meanOver(array, S) {
+    const n = array.length / S;
+    return Array.from({ length: n }, (none, i) => {
+        let sum = 0;
+        for (let s = 0; s < S; s++) sum += array[s * n + i];
+        return sum / S;
+    });
+}
+
+function softmax(logits, C) {
+    const e = Array.from(logits, Math.exp);
+    return e.map((x, i) => x / e.slice(i - i % C, i - i % C + C).reduce((a, b) => a + b));
+}
+
+/* The noise of a record: (S, K, Z) out of (S, B, K, Z). */
+function noiseOf(b, S, B, n) {
+    const all = draws('noise', S * B * n), own = [];
+    for (let s = 0; s < S; s++) own.push(...all.subarray((s * B + b) * n, (s * B + b + 1) * n));
+    return own.map((u) => 2 * u);
+}
+
+/* Softmax moves no further than its logits do, and a mean no further than what it is of: so the limits of both hold. */
+async function goldenCase(library, name) {
+    const file = readTensors(path.join(golden, name + '.safetensors')), { metadata, tensors } = file;
+    const model = await library.open(goldenModel(file, 'F32')), s = model.settings;
+    const records = goldenRecords(metadata['golden.records']), S = Number(metadata['mtan.samples'] || 1);
+    const options = records.map((r, b) => s.kind === 'full'
+        ? { samples: S, noise: noiseOf(b, S, records.length, s.ref_points * Number(metadata['mtan.latent'])) } : {});
+    const used = [];
+    if (tensors.logits) {
+        const got = records.flatMap((r, b) => Array.from(model.classify(r, options[b])));
+        used.push(share(got, meanOver(softmax(tensors.logits, s.classes), S), tensors['logits.err32'][0]));
+    }
+    if (tensors.pred) {
+        const targets = metadata['golden.targets'] ? goldenRecords(metadata['golden.targets']) : records;
+        const got = records.flatMap((r, b) => decoded(model, r, targets[b], options[b]));
+        used.push(share(got, meanOver(tensors.pred, S), tensors['pred.err32'][0]));
+    }
+    expect(used.length > 0, 'nothing was compared');
+    return `${(100 * Math.max(...used)).toFixed(1)} % of the limit`;
+}
+
+/* The decoder at the events of the targets in a stable order of time. */
+function decoded(model, record, target, options) {
+    const order = Array.from(target.time.keys()).sort((i, j) => target.time[i] - target.time[j] || i - j);
+    const times = Array.from(new Set(order.map((i) => target.time[i]))), D = model.settings.channels;
+    if (times.length === 0) return [];
+    const { mean } = model.interpolate(record, times, options);
+    return order.map((i) => mean[times.indexOf(target.time[i]) * D + target.channel[i]]);
+}
+
+/* ---- the command: rows of CSV that tools/wasm.sh had it print ---- */
+
+function readRows(name) {
+    const [head, ...rows] = fs.readFileSync(path.join(build, name), 'utf8').trim().split('\n').map((row) => row.split(','));
+    return rows.map((row) => Object.fromEntries(head.map((key, i) => [key, row[i]])));
+}
+
+/* Events by record; the command averages what repeats at one time. */
+function recordsOf(rows, channels) {
+    const cells = new Map(), records = new Map();
+    for (const row of rows) {
+        const key = [row.record, row.time, row.channel].join();
+        cells.set(key, (cells.get(key) || []).concat(Number(row.value)));
+    }
+    for (const [key, values] of cells) {
+        const [record, time, channel] = key.split(',');
+        if (!records.has(record)) records.set(record, { time: [], channel: [], value: [] });
+        const r = records.get(record);
+        r.time.push(Number(time)), r.channel.push(channels.indexOf(channel));
+        r.value.push(values.reduce((a, b) => a + b) / values.length);
+    }
+    return records;
+}
+
+const same = (got, printed) => Number(got.toPrecision(9)) === Number(printed);
+
+async function likeInterpolate(library) {
+    const model = await library.open(fs.readFileSync(path.join(build, 'model.safetensors'))), D = model.channels.length;
+    const rows = readRows('interpolated.csv'), records = recordsOf(readRows('few.csv'), model.channels);
+    const per = rows.length / records.size, times = Array.from({ length: per / D }, (none, q) => Number(rows[q * D].time));
+    let at = 0;
+    expect(records.size >= 5 && times.length >= 10, 'too little to compare');
+    for (const [name, events] of records) {
+        const { mean, sd } = model.interpolate(events, times, { name });
+        for (let i = 0; i < per; i++, at++) {
+            expect(rows[at].record === name && rows[at].channel === model.channels[i % D], 'rows in another order');
+            expect(same(mean[i], rows[at].mean) && same(sd[i], rows[at].sd),
+                `record ${name}: ${mean[i]} and ${sd[i]}, not ${rows[at].mean} and ${rows[at].sd}`);
+        }
+    }
+    return `${rows.length} means and deviations, all digits`;
+}
+
+async function likePredict(library, kind) {
+    const model = await library.open(fs.readFileSync(path.join(build, kind + '.safetensors')));
+    const rows = readRows(kind + '.csv'), records = recordsOf(readRows('patients/events.csv'), model.channels);
+    let at = 0;
+    expect(records.size > 100 && rows.length >= records.size, 'too little to compare');
+    for (const [name, events] of records) {
+        const p = model.classify(events);
+        for (let i = 0; i < p.length; i += 2, at++)
+            expect(rows[at].record === name && same(p[i], rows[at].p0) && same(p[i + 1], rows[at].p1),
+                `record ${name}: ${p[i]},${p[i + 1]}, not ${rows[at].p0},${rows[at].p1} of ${rows[at].record}`);
+    }
+    expect(at === rows.length && model.classes.length === 2, 'other rows or classes');
+    throws(() => model.interpolate({ time: [], channel: [], value: [] }, [0]), 'does not interpolate');
+    return `${rows.length} rows, all digits`;
+}
+
+/* ---- the wrapper's own promises ---- */
+
+async function attends(library) {
+    const model = await library.open(fs.readFileSync(path.join(build, 'model.safetensors'))), K = model.settings.ref_points;
+    const events = { time: [20, 3, 3, 11], channel: [0, 0, 1, 0], value: [1, -1, 0.5, 0] };
+    for (let channel = 0; channel < 3; channel++) {
+        const { time, reference, weight } = model.attention(events, channel);
+        expect(time.join() === '3,11,20' && reference.length === K && weight.length === 3 * K, 'other shapes');
+        expect(reference[0] === 0 && reference[K - 1] === 24, 'the reference points are not in hours');
+        for (let k = 0; k < K; k++) {
+            const sum = weight[3 * k] + weight[3 * k + 1] + weight[3 * k + 2];
+            expect(Math.abs(sum - [1, 1, 0][channel]) < 1e-6, `channel ${channel}, row ${k}: weights sum to ${sum}`);
+            expect(channel !== 1 || weight[3 * k] === 1, 'the only observation of a channel has all of the weight');
+        }
+    }
+}
+
+async function otherTypes(library) {
+    const file = readTensors(path.join(golden, 'full-small.safetensors')), [record] = goldenRecords('small');
+    const one = await library.open(goldenModel(file, 'F32')), two = await library.open(goldenModel(file, 'F64'));
+    const times = [0, 0.5, 1], a = one.interpolate(record, times), b = two.interpolate(record, times);
+    expect(a.mean.join() === b.mean.join() && a.sd.join() === b.sd.join(), 'F64 weights give other numbers');
+    expect(a.sd.every((x) => x > 0), 'no spread');
+    expect(one.interpolate(record, times, { name: 'x' }).mean.join() !== a.mean.join(), 'the name changes nothing');
+    expect(one.interpolate(record, times, { seed: 1 }).mean.join() !== a.mean.join(), 'the seed changes nothing');
+    expect(one.interpolate(record, times, { samples: 0 }).sd.every((x) => x === 0), 'a spread without samples');
+    expect(one.interpolate(record, times).mean.join() === a.mean.join(), 'not the same a second time');
+}
+
+async function grows(library) {
+    const model = await library.open(fs.readFileSync(path.join(build, 'model.safetensors'))), n = 3000;
+    const few = { time: [], channel: [], value: [] }, first = model.interpolate(few, [0, 12, 24]);
+    const many = { time: Float64Array.from({ length: n }, (none, i) => 24 * i / n),
+        channel: Uint8Array.from({ length: n }, (none, i) => i % 3), value: new Float32Array(n) };
+    const before = model.wasm.memory.buffer.byteLength;
+    expect(model.interpolate(many, [0, 12, 24]).mean.every(Number.isFinite), 'not finite');
+    const after = model.wasm.memory.buffer.byteLength;
+    expect(after > before, 'the memory did not grow');
+    for (let i = 0; i < 20; i++) model.interpolate(many, [0, 12, 24]), model.attention(many, i % 3);
+    expect(model.interpolate(few, [0, 12, 24]).mean.join() === first.mean.join(), 'other numbers after growing');
+    expect(model.wasm.memory.buffer.byteLength < after + 16 * 65536, 'memory is lost');
+    return `${before >> 10} KB, then ${after >> 10} KB for ${n} events`;
+}
+
+async function refuses(library) {
+    const bytes = fs.readFileSync(path.join(build, 'model.safetensors')), model = await library.open(bytes);
+    const good = { time: [1, 2], channel: [0, 1], value: [0, 1] }, before = model.interpolate(good, [3]).mean.join();
+    const failure = async (file) => library.open(file).then(() => 'none', (error) => error.message);
+    expect(/safetensors/.test(await failure(new Uint8Array(0))), 'an empty file was opened');
+    expect(/safetensors/.test(await failure(bytes.subarray(0, bytes.length - 1))), 'a cut file was opened');
+    throws(() => model.interpolate({ ...good, time: [NaN, 2] }, [3]), 'not finite');
+    throws(() => model.interpolate({ ...good, value: [Infinity, NaN] }, [3]), 'not finite');
+    throws(() => model.interpolate(good, [NaN]), 'not finite');
+    throws(() => model.interpolate({ ...good, channel: [0, 3] }, [3]), 'channel 3');
+    throws(() => model.interpolate({ ...good, channel: [0, 0.5] }, [3]), 'channel 0.5');
+    throws(() => model.interpolate({ ...good, value: [0] }, [3]), 'same length');
+    throws(() => model.attention(good, 7), 'range');
+    throws(() => model.classify(good), 'does not classify');
+    throws(() => model.interpolate(good, [3], { samples: 1e9 }), 'out of range');
+    expect(model.interpolate(good, [3]).mean.join() === before, 'other numbers after a failure');
+}
+
+async function main() {
+    const cases = ['enc-small', 'enc-one', 'enc-unsorted', 'enc-unseen', 'enc-empty', 'enc-far', 'enc-k1', 'enc-h4', 'enc-fixed',
+        'enc-perhead', 'rnn3-enc', 'full-small', 'full-one', 'full-unsorted', 'full-unseen', 'full-far', 'full-k1', 'full-h2',
+        'full-fixed', 'full-perhead', 'full-samples', 'full-subset', 'rbf-full', 'rbf-interp', 'rnn3-full', 'mimic3-enc'];
+    const files = { plain: 'mtan-plain.wasm', simd: 'mtan.wasm' };
+    for (const [variant, file] of Object.entries(files)) {
+        const library = await mtan.load({ [variant]: fs.readFileSync(path.join(build, file)) });
+        for (const name of cases) await test(`${variant} golden ${name}`, () => goldenCase(library, name));
+        await test(`${variant} interpolates as the command`, () => likeInterpolate(library));
+        await test(`${variant} classifies records as the command`, () => likePredict(library, 'per-record'));
+        await test(`${variant} classifies times as the command`, () => likePredict(library, 'per-time'));
+        await test(`${variant} attention`, () => attends(library));
+        await test(`${variant} weights of other types, names, seeds`, () => otherTypes(library));
+        await test(`${variant} grows`, () => grows(library));
+        await test(`${variant} refuses`, () => refuses(library));
+    }
+    await test('simd is chosen where it runs', async () => {
+        const bytes = (file) => fs.readFileSync(path.join(build, file));
+        expect((await mtan.load({ simd: bytes('mtan.wasm'), plain: bytes('mtan-plain.wasm') })).simd, 'plain was chosen');
+    });
+    console.log(`Pass: ${passed}, fail: ${failed}, skip: 0.`);
+    process.exit(failed ? 1 : 0);
+}
+main();
