@@ -156,11 +156,12 @@ static int8_file *file_of(const tiny_model *s) {
     int8_file *f = calloc(1, sizeof *f);
     if (!f || !(f->q = malloc(s->count)) || !(f->scale = malloc(s->count * sizeof *f->scale))) exit(2);
     for (int32_t i = 0; i < mtan_param_count(&s->config); i++) {
-        mtan_param *p = &f->params[i];
-        mtan_param_at(&s->config, i, p);
+        mtan_param *p = &f->params[i], copy;
+        mtan_param_at(&s->config, i, &copy);
+        *p = copy;
         const size_t rows = (size_t)p->rows, cols = (size_t)p->cols;
         const mtan_real *w = s->weights + p->offset;
-        snprintf(f->names[i], sizeof f->names[i], "%s.scale", p->name);
+        snprintf(f->names[i], sizeof f->names[i], "%s.scale", copy.name); /* gcc fears that two texts of f overlap */
         if (p->rank != 2) {
             f->entries[f->n++] = entry_of(p->name, MTAN_DTYPE_REAL, p, 1, w);
             continue;
