@@ -1367,6 +1367,11 @@ static mtan_node *record_tensors(mtan_tape *tape, uint32_t op, const mtan_tensor
     return node;
 }
 
+/* For ops that may be used on constants: what has no gradient needs no node. t[0] is the result. */
+static mtan_node *record_graded(mtan_tape *tape, uint32_t op, const mtan_tensor *t, int32_t n) {
+    return t[0].grad == MTAN_NO_GRAD || t[n - 1].grad == MTAN_NO_GRAD ? NULL : record_tensors(tape, op, t, n);
+}
+
 /* A tape over `count` aligned reals, or a counting one when work is null. */
 static mtan_tape tape_start(const mtan_backend *backend, mtan_real *work, size_t count, int32_t recording) {
     mtan_tape tape;
@@ -1385,7 +1390,7 @@ static mtan_tape tape_start(const mtan_backend *backend, mtan_real *work, size_t
 /* clang-format off */
 enum {
     OP_EMBED, OP_LINEAR, OP_MATMUL, OP_SCALE, OP_RELU, OP_TANH, OP_DROPOUT, OP_SOFTPLUS, OP_COPY, OP_SPREAD, OP_LAST,
-    OP_SOFTMAX, OP_SOFTMAX_PAIRS, OP_REGROUP, OP_SCORE, OP_ATTEND, OP_ATTEND_RBF, OP_ATTEND_VALUES, OP_SMOOTH, OP_GRU,
+    OP_SOFTMAX, OP_SOFTMAX_PAIRS, OP_REGROUP, OP_AT_QUERIES, OP_SCORE, OP_ATTEND, OP_ATTEND_RBF, OP_ATTEND_VALUES, OP_SMOOTH, OP_GRU,
     OP_SAMPLE, OP_KL, OP_RATIO, OP_LOGLIK, OP_BOUND, OP_CROSS_ENTROPY, OP_COUNT
 };
 /* clang-format on */
@@ -1495,7 +1500,7 @@ static void matmul_back(mtan_tape *tape, const mtan_node *n) {
 /* ---- elementwise, most of them in place: their gradient is changed in place too ---- */
 
 void mtan_op_scale(mtan_tape *tape, mtan_tensor x, double factor) {
-    mtan_node *node = record_tensors(tape, OP_SCALE, &x, 1);
+    mtan_node *node = record_graded(tape, OP_SCALE, &x, 1);
     if (node) node->x[0] = (mtan_real)factor;
     if (runs(tape)) tape->backend->scale(mtan_data(tape, x), (size_t)x.stride, x.rows, x.cols, (mtan_real)factor);
 }
@@ -1505,7 +1510,7 @@ static void scale_back(mtan_tape *tape, const mtan_node *n) {
 }
 
 void mtan_op_relu(mtan_tape *tape, mtan_tensor x) {
-    record_tensors(tape, OP_RELU, &x, 1);
+    record_graded(tape, OP_RELU, &x, 1);
     if (runs(tape)) tape->backend->relu_forward(mtan_data(tape, x), count_of(x));
 }
 
@@ -1514,7 +1519,7 @@ static void relu_back(mtan_tape *tape, const mtan_node *n) {
 }
 
 void mtan_op_tanh(mtan_tape *tape, mtan_tensor x) {
-    record_tensors(tape, OP_TANH, &x, 1);
+    record_graded(tape, OP_TANH, &x, 1);
     if (runs(tape)) tape->backend->map(MTAN_TANH, mtan_data(tape, x), mtan_data(tape, x), count_of(x));
 }
 
@@ -1543,7 +1548,7 @@ static void dropout_back(mtan_tape *tape, const mtan_node *n) {
 
 void mtan_op_softplus(mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
     const mtan_tensor t[2] = {y, x};
-    record_tensors(tape, OP_SOFTPLUS, t, 2);
+    record_graded(tape, OP_SOFTPLUS, t, 2);
     if (runs(tape)) tape->backend->map(MTAN_SOFTPLUS, mtan_data(tape, y), mtan_data(tape, x), count_of(x));
 }
 
@@ -1553,7 +1558,7 @@ static void softplus_back(mtan_tape *tape, const mtan_node *n) {
 }
 
 void mtan_op_softmax(mtan_tape *tape, mtan_tensor x) {
-    record_tensors(tape, OP_SOFTMAX, &x, 1);
+    record_graded(tape, OP_SOFTMAX, &x, 1);
     if (runs(tape)) tape->backend->softmax_forward(mtan_data(tape, x), x.rows, x.cols);
 }
 
@@ -1565,13 +1570,12 @@ static void softmax_back(mtan_tape *tape, const mtan_node *n) {
 
 void mtan_op_copy(mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
     const mtan_tensor t[2] = {y, x};
-    record_tensors(tape, OP_COPY, t, 2);
+    record_graded(tape, OP_COPY, t, 2);
     if (runs(tape)) copy_tensor(tape, y, x);
 }
 
 static void copy_back(mtan_tape *tape, const mtan_node *n) {
     const mtan_tensor y = n->t[0], x = n->t[1];
-    if (x.grad == MTAN_NO_GRAD) return;
     tape->backend->add(mtan_grad(tape, x), x.rows == 1 ? 0 : (size_t)x.stride, mtan_grad(tape, y), (size_t)y.stride,
                        y.rows, y.cols);
 }
@@ -1583,7 +1587,7 @@ static int32_t step_rows(const mtan_batch *batch, int32_t k) {
 
 void mtan_op_spread(mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
     const mtan_tensor t[2] = {y, x};
-    record_tensors(tape, OP_SPREAD, t, 2);
+    record_graded(tape, OP_SPREAD, t, 2);
     for (int32_t k = 0; runs(tape) && k < tape->batch->steps; k++)
         copy_tensor(tape, mtan_rows(y, tape->batch->first[k], step_rows(tape->batch, k)),
                     mtan_rows(x, 0, step_rows(tape->batch, k)));
@@ -1601,7 +1605,7 @@ static void spread_back(mtan_tape *tape, const mtan_node *n) {
 void mtan_op_last(mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
     const mtan_batch *batch = tape->batch;
     const mtan_tensor t[2] = {y, x};
-    record_tensors(tape, OP_LAST, t, 2);
+    record_graded(tape, OP_LAST, t, 2);
     for (int32_t b = 0; runs(tape) && b < batch->records; b++) {
         const int32_t S = y.rows / batch->records, k = batch->length[b] - 1;
         if (k >= 0) copy_tensor(tape, mtan_rows(y, b * S, S), mtan_rows(x, (batch->first[k] + b) * S, S));
@@ -1875,6 +1879,33 @@ static void regroup_back(mtan_tape *tape, const mtan_node *n) {
     regroup(tape, n->t[0], n->t[1], 1);
 }
 
+/* ---- rows of a sequence at the record's queries, for a class per time: (step, record, sample) to (record, sample, query) ---- */
+
+static void at_queries(mtan_tape *tape, mtan_tensor y, mtan_tensor x, int32_t back) {
+    const mtan_batch *batch = tape->batch;
+    const int32_t S = batch->samples;
+    for (int32_t b = 0; b < batch->records; b++) {
+        const int32_t q0 = batch->query0[b], queries = batch->query0[b + 1] - q0;
+        for (int32_t i = 0; i < S * queries; i++) {
+            const int32_t s = i / queries, step = batch->query_row[q0 + i % queries];
+            const mtan_tensor from = mtan_rows(x, (batch->first[step] + b) * S + s, 1);
+            const mtan_tensor to = mtan_rows(y, q0 * S + i, 1);
+            if (back) tape->backend->add(mtan_grad(tape, from), 0, mtan_grad(tape, to), 0, 1, x.cols);
+            else tape->backend->copy(mtan_data(tape, to), 0, mtan_data(tape, from), 0, 1, x.cols);
+        }
+    }
+}
+
+void mtan_op_at_queries(mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
+    const mtan_tensor t[2] = {y, x};
+    record_graded(tape, OP_AT_QUERIES, t, 2);
+    if (runs(tape)) at_queries(tape, y, x, 0);
+}
+
+static void at_queries_back(mtan_tape *tape, const mtan_node *n) {
+    at_queries(tape, n->t[0], n->t[1], 1);
+}
+
 /* ---- GRU over the batch's sequence ----
  * Rows at a step are sorted by falling length, so the records still running are the first ones. Running forward, the
  * state before a step has at least as many rows as the step; backward, fewer: the others start from zero.
@@ -1998,20 +2029,30 @@ static void sample_back(mtan_tape *tape, const mtan_node *n) {
                                    mtan_data(tape, posterior), posterior.rows, z.rows / posterior.rows, z.cols);
 }
 
+/* Rows of the posterior of record b: at latent_first[k] + b for k below latent_steps. */
+static const int32_t *latent_first(const mtan_batch *batch) {
+    static const int32_t only = 0;
+    return batch->one_latent ? &only : batch->first;
+}
+
+static int32_t latent_steps(const mtan_batch *batch, int32_t b) {
+    return batch->one_latent ? 1 : batch->length[b];
+}
+
 void mtan_op_kl(mtan_tape *tape, mtan_tensor kl, mtan_tensor posterior) {
     const mtan_batch *batch = tape->batch;
     const mtan_tensor t[2] = {kl, posterior};
     record_tensors(tape, OP_KL, t, 2);
     for (int32_t b = 0; runs(tape) && b < batch->records; b++)
-        tape->backend->kl_forward(mtan_data(tape, kl) + b, mtan_data(tape, posterior), batch->first, b,
-                                  batch->length[b], posterior.cols / 2);
+        tape->backend->kl_forward(mtan_data(tape, kl) + b, mtan_data(tape, posterior), latent_first(batch), b,
+                                  latent_steps(batch, b), posterior.cols / 2);
 }
 
 static void kl_back(mtan_tape *tape, const mtan_node *n) {
     const mtan_batch *batch = tape->batch;
     for (int32_t b = 0; b < batch->records; b++)
         tape->backend->kl_backward(mtan_grad(tape, n->t[1]), mtan_data(tape, n->t[1]), mtan_grad(tape, n->t[0]) + b,
-                                   batch->first, b, batch->length[b], n->t[1].cols / 2);
+                                   latent_first(batch), b, latent_steps(batch, b), n->t[1].cols / 2);
 }
 
 void mtan_op_ratio(mtan_tape *tape, mtan_tensor ratio, mtan_tensor z, mtan_tensor posterior, mtan_tensor noise) {
@@ -2021,8 +2062,8 @@ void mtan_op_ratio(mtan_tape *tape, mtan_tensor ratio, mtan_tensor z, mtan_tenso
     record_tensors(tape, OP_RATIO, t, 4);
     for (int32_t i = 0; runs(tape) && i < batch->records * S; i++)
         tape->backend->ratio_forward(mtan_data(tape, ratio) + i, mtan_data(tape, z), mtan_data(tape, posterior),
-                                     mtan_data(tape, noise), batch->first, i / S, batch->length[i / S], S, i % S,
-                                     z.cols);
+                                     mtan_data(tape, noise), latent_first(batch), i / S, latent_steps(batch, i / S), S,
+                                     i % S, z.cols);
 }
 
 static void ratio_back(mtan_tape *tape, const mtan_node *n) {
@@ -2030,8 +2071,8 @@ static void ratio_back(mtan_tape *tape, const mtan_node *n) {
     const int32_t S = batch->samples;
     for (int32_t i = 0; i < batch->records * S; i++)
         tape->backend->ratio_backward(mtan_grad(tape, n->t[1]), mtan_grad(tape, n->t[2]), mtan_data(tape, n->t[1]),
-                                      mtan_grad(tape, n->t[0]) + i, batch->first, i / S, batch->length[i / S], S, i % S,
-                                      n->t[1].cols);
+                                      mtan_grad(tape, n->t[0]) + i, latent_first(batch), i / S,
+                                      latent_steps(batch, i / S), S, i % S, n->t[1].cols);
 }
 
 /* The prediction of record b and sample s: where its rows start. */
@@ -2144,11 +2185,10 @@ static void cross_entropy_back(mtan_tape *tape, const mtan_node *n) {
 }
 
 static const mtan_backward backward_of[OP_COUNT] = {
-    embed_back,         linear_back,       matmul_back, scale_back,  relu_back,       tanh_back,
-    dropout_back,       softplus_back,     copy_back,   spread_back, last_back,       softmax_back,
-    softmax_pairs_back, regroup_back,      score_back,  attend_back, attend_rbf_back, attend_values_back,
-    smooth_back,        gru_back,          sample_back, kl_back,     ratio_back,      loglik_back,
-    bound_back,         cross_entropy_back};
+    embed_back,      linear_back, matmul_back, scale_back,      relu_back,          tanh_back,          dropout_back,
+    softplus_back,   copy_back,   spread_back, last_back,       softmax_back,       softmax_pairs_back, regroup_back,
+    at_queries_back, score_back,  attend_back, attend_rbf_back, attend_values_back, smooth_back,        gru_back,
+    sample_back,     kl_back,     ratio_back,  loglik_back,     bound_back,         cross_entropy_back};
 
 void mtan_backpropagate(mtan_tape *tape) {
     for (uint32_t i = tape->nodes; runs(tape) && i-- > 0;) {
@@ -2217,6 +2257,18 @@ static void store_whole(mtan_config *config, const setting *s, int32_t value) {
 /* What load_whole and store_whole take for granted. */
 typedef char enum_widths[sizeof(mtan_kind) == 1 || sizeof(mtan_kind) == sizeof(int32_t) ? 1 : -1];
 
+/* Name of the model's own setting i, null past the last. */
+static const char *own_name(const mtan_config *config, int32_t i) {
+    const mtan_architecture *a = config->architecture;
+    return a && a->settings && i < MTAN_OWN_SETTINGS ? a->settings[i] : NULL;
+}
+
+static double *own_setting(const mtan_config *config, const char *key) {
+    for (int32_t i = 0; own_name(config, i); i++)
+        if (text_equal(own_name(config, i), key)) return (double *)(uintptr_t)&config->own[i];
+    return NULL;
+}
+
 static const setting *find_setting(const char *key) {
     for (int32_t i = 0; i < SETTINGS; i++)
         if (text_equal(settings[i].key, key)) return &settings[i];
@@ -2231,12 +2283,14 @@ mtan_status mtan_config_get(const mtan_config *config, const char *key, char *te
     char digits[NUMBER_SIZE];
     const char *value = digits;
     const setting *s;
+    const double *own;
     int32_t whole;
     double real;
     if (!config || !key || !text) return MTAN_ERR_NULL;
-    if (!(s = find_setting(key))) return MTAN_ERR_MISSING;
-    if (s->real) {
-        memcpy(&real, (const char *)config + s->offset, sizeof real);
+    own = own_setting(config, key);
+    if (!(s = find_setting(key)) && !own) return MTAN_ERR_MISSING;
+    if (own || s->real) {
+        memcpy(&real, own ? (const char *)own : (const char *)config + s->offset, sizeof real);
         if (!(real > -1e9 && real < 1e9)) return MTAN_ERR_CONFIG; /* as mtan_config_check has it; NaN as well */
         format_number(digits, real);
     } else {
@@ -2257,9 +2311,11 @@ mtan_status mtan_config_get(const mtan_config *config, const char *key, char *te
 
 mtan_status mtan_config_set(mtan_config *config, const char *key, const char *text) {
     const setting *s;
+    double *own;
     int32_t whole = 0;
     double number;
     if (!config || !key || !text) return MTAN_ERR_NULL;
+    if ((own = own_setting(config, key))) return parse_number(text, own) ? MTAN_OK : MTAN_ERR_CONFIG;
     if (!(s = find_setting(key))) return MTAN_ERR_MISSING;
     if (s->names) {
         while (s->names[whole] && !text_equal(s->names[whole], text)) whole++;
@@ -2421,7 +2477,7 @@ typedef struct attention_roles {
     int32_t gru[2], mlp[2];   /* forward and reverse; hiddens_to_z0 or z0_to_obs */
 } attention_roles;
 
-typedef struct layout {
+struct mtan_params {
     attention_roles enc, dec;
     int32_t cls_gru, head[3];
     int32_t n;
@@ -2430,7 +2486,8 @@ typedef struct layout {
     int32_t wanted; /* the index whose name is asked for, or -1 */
     mtan_param *found;
     const char *prefix;
-} layout;
+};
+typedef mtan_params layout;
 
 static void append(char *text, size_t size, const char *more) {
     size_t n = text_length(text);
@@ -2452,6 +2509,14 @@ static int32_t emit(layout *l, const char *layer, const char *tensor, int32_t ro
     }
     l->count += (uint64_t)rows * (uint64_t)cols;
     return l->n++;
+}
+
+int32_t mtan_params_add(mtan_params *params, const char *name, int32_t rows, int32_t cols, int32_t rank, int32_t fan) {
+    if (rows < 0 || cols < 0 || rank < 1 || rank > 2 || fan < 1) { /* the count makes the check fail */
+        params->count = UINT32_MAX;
+        return params->n;
+    }
+    return emit(params, name, "", rows, cols, rank, fan);
 }
 
 static int32_t emit_linear(layout *l, const char *layer, int32_t out, int32_t in, int32_t fan) {
@@ -2569,6 +2634,11 @@ static void walk(layout *l, const mtan_config *c, int32_t wanted, mtan_param *fo
     memset(l, 0, sizeof *l);
     l->wanted = wanted;
     l->found = found;
+    l->prefix = "";
+    if (c->architecture) {
+        c->architecture->params(c, l);
+        return;
+    }
     emit_encoder(l, c);
     if (!has_decoder(c)) return;
     emit_decoder(l, c);
@@ -2582,12 +2652,31 @@ static int32_t widths_fit(const mtan_config *c) {
     return 2 * wide * heads <= INT32_MAX && heads * c->embed <= INT32_MAX;
 }
 
+/* A model defined elsewhere has no reference points but its record's own times. */
+static mtan_status check_architecture(const mtan_config *c) {
+    const mtan_architecture *a = c->architecture;
+    if (!a->name || !a->params || !a->forward || c->reference != MTAN_REF_OBSERVED) return MTAN_ERR_CONFIG;
+    for (int32_t i = 0; i < MTAN_OWN_SETTINGS; i++)
+        if (!(c->own[i] > -1e9 && c->own[i] < 1e9)) return MTAN_ERR_CONFIG;
+    return a->check ? a->check(c) : MTAN_OK;
+}
+
+mtan_status mtan_config_architecture(mtan_config *config, const mtan_architecture *architecture) {
+    if (!config || !architecture) return MTAN_ERR_NULL;
+    config->architecture = architecture;
+    config->reference = MTAN_REF_OBSERVED;
+    for (int32_t i = 0; i < MTAN_OWN_SETTINGS; i++) config->own[i] = 0;
+    for (int32_t i = 0; own_name(config, i); i++) config->own[i] = architecture->defaults[i];
+    return mtan_config_check(config);
+}
+
 mtan_status mtan_config_check(const mtan_config *config) {
     const mtan_config *c = config;
     mtan_status status;
     layout l;
     if (!c) return MTAN_ERR_NULL;
     if ((status = config_ranges(c)) != MTAN_OK) return status;
+    if (c->architecture && (status = check_architecture(c)) != MTAN_OK) return status;
     if (!interp_ok(c, c->encoder, c->enc_heads) || (has_decoder(c) && !interp_ok(c, c->decoder, c->dec_heads)))
         return MTAN_ERR_CONFIG;
     if (c->embed < 2 || (c->embedding == MTAN_EMBED_FIXED && c->embed % 2 != 0)) return MTAN_ERR_CONFIG;
@@ -2877,6 +2966,7 @@ mtan_status mtan_weights_init(const mtan_config *config, mtan_real *weights, siz
             for (size_t q = 0; q < m; q++) weights[p.offset + j + q] = (mtan_real)chunk[q];
         }
     }
+    if (config->architecture && config->architecture->init) config->architecture->init(config, weights, &rng);
     return MTAN_OK;
 }
 
@@ -2903,6 +2993,11 @@ static mtan_status check_events(const mtan_event *events, int32_t n, int32_t cha
     return MTAN_OK;
 }
 
+/* Whether the query times are steps of the sequence beside the event times: a class per time, defined elsewhere. */
+static int32_t joins_queries(const mtan_config *c) {
+    return c->architecture && c->classify == MTAN_CLASSIFY_TIME;
+}
+
 static mtan_status check_record(const mtan_record *r, const mtan_config *c, const mtan_bounds *bounds) {
     int32_t n;
     const mtan_event *targets = targets_of(r, &n);
@@ -2912,7 +3007,8 @@ static mtan_status check_record(const mtan_record *r, const mtan_config *c, cons
     if (r->n_times < 0) return MTAN_ERR_INPUT;
     if (r->n_times > bounds->times) return MTAN_ERR_MEMORY;
     for (int32_t i = 0; i < r->n_times; i++)
-        if (!is_finite(r->times[i])) return MTAN_ERR_INPUT;
+        if (!is_finite(r->times[i]) || (joins_queries(c) && i > 0 && r->times[i] < r->times[i - 1]))
+            return MTAN_ERR_INPUT;
     return MTAN_OK;
 }
 
@@ -2963,14 +3059,52 @@ typedef struct batch_request {
     const mtan_sums *sums; /* of one record, in place of its events; or null */
 } batch_request;
 
+/* Whether the steps of a record's own sequence are its event times rather than its queries. */
+static int32_t reads_times(const mtan_config *c) {
+    return has_decoder(c) || c->architecture;
+}
+
 static int32_t observed(const mtan_config *c) {
     return c->reference == MTAN_REF_OBSERVED;
 }
 
+/* Ascending times `more` that are not among the n distinct ascending ones are put between them; returns how many there are
+ * then. place (n), when asked for, says where each of the n went, and where_more the same of the others. */
+static int32_t merge_times(mtan_real *time, int32_t n, const mtan_real *more, int32_t n_more, int32_t *place,
+                           int32_t *where_more) {
+    int32_t total = n, a = n, b = n_more;
+    for (int32_t i = 0, j = 0; j < n_more; j++) {
+        while (i < n && time[i] < more[j]) i++;
+        total += (i == n || time[i] > more[j]) && (j == 0 || more[j - 1] < more[j]);
+    }
+    for (int32_t to = total - 1; to >= 0; to--) { /* from the far end, so that none is overwritten before it moves */
+        const int32_t later = b > 0 && (a == 0 || more[b - 1] > time[a - 1]);
+        const mtan_real t = later ? more[b - 1] : time[a - 1];
+        for (; b > 0 && more[b - 1] >= t; b--) where_more[b - 1] = to;
+        if (!later) place[--a] = to;
+        time[to] = t;
+    }
+    return total;
+}
+
+/* Distinct times of the sorted events and the query times together. */
+static int32_t count_joined(const mtan_record *r, const int32_t *index) {
+    int32_t count = 0, i = 0, j = 0;
+    while (i < r->n_events || j < r->n_times) {
+        const int32_t event = j == r->n_times || (i < r->n_events && r->events[index[i]].time <= r->times[j]);
+        const mtan_real t = event ? r->events[index[i]].time : r->times[j];
+        while (i < r->n_events && r->events[index[i]].time <= t) i++;
+        while (j < r->n_times && r->times[j] <= t) j++;
+        count++;
+    }
+    return count;
+}
+
 /* Steps of a record's own sequence: its query times (mTAND-Enc), or its distinct event times, which are counted. */
 static int32_t count_points(const mtan_record *r, const mtan_config *c, int32_t *index, int32_t *spare) {
-    if (r->times && !has_decoder(c)) return r->n_times;
+    if (r->times && !reads_times(c)) return r->n_times;
     sort_by_time(index, spare, r->events, r->n_events);
+    if (r->times && joins_queries(c)) return count_joined(r, index);
     return distinct_times(NULL, 0, NULL, index, r->events, r->n_events);
 }
 
@@ -3006,14 +3140,30 @@ static void batch_steps(mtan_tape *tape, mtan_batch *batch, const batch_request 
     batch->rows = batch->first[batch->steps];
 }
 
+/* Puts the query times among the `count` event times of record b, and the rows of its events right. */
+static int32_t join_queries(mtan_tape *tape, mtan_batch *batch, const mtan_record *r, int32_t b, int32_t count,
+                            int32_t *row) {
+    int32_t *query_row = batch->query_row + batch->query0[b];
+    if (!r->times) { /* then they are the queries */
+        for (int32_t i = 0; i < count; i++) query_row[i] = i;
+        return count;
+    }
+    count = merge_times(mtan_data(tape, batch->time) + batch->time0[b], count, r->times, r->n_times, batch->place,
+                        query_row);
+    for (int32_t i = 0; i < r->n_events; i++) row[i] = batch->place[row[i]];
+    return count;
+}
+
 /* One record's events: distinct times, and events grouped by channel. Returns the number of times. */
-static int32_t fill_events(mtan_tape *tape, mtan_batch *batch, const mtan_record *r, int32_t b, int32_t base,
+static int32_t fill_events(mtan_tape *tape, mtan_batch *batch, const batch_request *q, int32_t b, int32_t base,
                            int32_t *index, int32_t *spare) {
+    const mtan_record *r = &q->records[batch->order[b]];
     const int32_t D = batch->channels, n = r->n_events;
     int32_t *begin = batch->begin + (size_t)b * ((size_t)D + 1), count;
     mtan_real *seen = mtan_data(tape, batch->seen) + (size_t)b * (size_t)D;
     sort_by_time(index, spare, r->events, n);
     count = distinct_times(mtan_data(tape, batch->time) + batch->time0[b], n, spare, index, r->events, n);
+    if (joins_queries(q->config)) count = join_queries(tape, batch, r, b, count, spare);
     for (int32_t d = 0; d <= D; d++) begin[d] = 0;
     for (int32_t i = 0; i < n; i++) begin[r->events[i].channel + 1]++;
     for (int32_t d = 0; d < D; d++) {
@@ -3066,7 +3216,7 @@ static int32_t class_rows(const mtan_config *c, const mtan_batch *batch, int32_t
 /* Row of the logits that belongs to row i of the record at position b, for sample s. */
 static size_t logit_row(const mtan_config *c, const mtan_batch *batch, int32_t b, int32_t i, int32_t s) {
     if (c->classify == MTAN_CLASSIFY_RECORD) return (size_t)(b * batch->samples + s);
-    return has_decoder(c) ? (size_t)(batch->query0[b] * batch->samples + s * class_rows(c, batch, b) + i)
+    return reads_times(c) ? (size_t)(batch->query0[b] * batch->samples + s * class_rows(c, batch, b) + i)
                           : (size_t)(batch->first[i] + b);
 }
 
@@ -3074,7 +3224,7 @@ static size_t logit_row(const mtan_config *c, const mtan_batch *batch, int32_t b
  * (mTAND-Full per time). */
 static int32_t label_at(const mtan_config *c, const mtan_batch *batch, int32_t b, int32_t i) {
     if (c->classify == MTAN_CLASSIFY_RECORD) return b;
-    return has_decoder(c) ? batch->query0[b] + i : batch->first[i] + b;
+    return reads_times(c) ? batch->query0[b] + i : batch->first[i] + b;
 }
 
 static void fill_labels(mtan_tape *tape, mtan_batch *batch, const batch_request *q) {
@@ -3093,6 +3243,7 @@ static void fill_labels(mtan_tape *tape, mtan_batch *batch, const batch_request 
 static void batch_arrays(mtan_tape *tape, mtan_batch *batch, const batch_request *q, int32_t events, int32_t cells) {
     const int32_t n = q->n, D = q->config->channels;
     const int32_t times = q->queries == QUERY_NONE ? 0 : (int32_t)area(tape, n, q->bounds->times);
+    const int32_t joined = joins_queries(q->config);
     batch->time0 = mtan_new_ints(tape, (size_t)n + 1);
     batch->query0 = mtan_new_ints(tape, (size_t)n + 1);
     batch->pair0 = mtan_new_ints(tape, (size_t)n + 1);
@@ -3101,7 +3252,9 @@ static void batch_arrays(mtan_tape *tape, mtan_batch *batch, const batch_request
     batch->begin = mtan_new_ints(tape, area(tape, n, D + 1));
     batch->row = mtan_new_ints(tape, (size_t)events);
     batch->value = mtan_data(tape, mtan_new_constant(tape, events, 1));
-    batch->time = mtan_new_constant(tape, events, 1);
+    batch->time = mtan_new_constant(tape, events + (joined ? times : 0), 1);
+    batch->query_row = mtan_new_ints(tape, joined ? (size_t)times : 0);
+    batch->place = mtan_new_ints(tape, joined ? (size_t)q->bounds->events : 0);
     batch->seen = mtan_new_constant(tape, n, D);
     batch->query = mtan_new_constant(tape, times, 1);
     batch->cell_row = mtan_new_ints(tape, (size_t)cells);
@@ -3113,12 +3266,13 @@ static void batch_arrays(mtan_tape *tape, mtan_batch *batch, const batch_request
 
 /* Totals over the records, or their bounds when counting. */
 static void batch_totals(mtan_tape *tape, mtan_batch *batch, const batch_request *q) {
-    const int32_t times = q->bounds->times < q->bounds->events ? q->bounds->times : q->bounds->events;
+    const int32_t times =
+        q->bounds->times < q->bounds->events || joins_queries(q->config) ? q->bounds->times : q->bounds->events;
     if (!runs(tape)) {
         batch->times = (int32_t)area(tape, q->n, times);
         batch->queries = q->queries == QUERY_NONE ? 0 : (int32_t)area(tape, q->n, q->bounds->times);
-        batch->scores = (int32_t)area(tape, batch->times, batch->steps);
-        batch->pairs = (int32_t)area(tape, batch->queries, batch->steps);
+        batch->scores = (int32_t)area(tape, batch->times, q->config->architecture ? 0 : batch->steps);
+        batch->pairs = (int32_t)area(tape, batch->queries, q->config->architecture ? 0 : batch->steps);
     } else {
         batch->times = batch->time0[q->n];
         batch->queries = batch->query0[q->n];
@@ -3130,8 +3284,8 @@ static void batch_totals(mtan_tape *tape, mtan_batch *batch, const batch_request
     batch->time.rows = batch->times;
     batch->query.rows = batch->queries;
     if (!observed(q->config)) return;
-    batch->point = has_decoder(q->config) ? batch->time : batch->query;
-    batch->point0 = has_decoder(q->config) ? batch->time0 : batch->query0;
+    batch->point = reads_times(q->config) ? batch->time : batch->query;
+    batch->point0 = reads_times(q->config) ? batch->time0 : batch->query0;
 }
 
 static void add_block(mtan_tape *tape, int32_t *first, int32_t b, int32_t rows, int32_t cols) {
@@ -3144,7 +3298,7 @@ static void batch_fill(mtan_tape *tape, mtan_batch *batch, const batch_request *
     batch->time0[0] = batch->query0[0] = batch->cell0[0] = batch->score0[0] = batch->pair0[0] = 0;
     for (int32_t b = 0; b < q->n && tape->status == MTAN_OK; b++) {
         const mtan_record *r = &q->records[batch->order[b]];
-        const int32_t times = fill_events(tape, batch, r, b, events, index, spare);
+        const int32_t times = fill_events(tape, batch, q, b, events, index, spare);
         int32_t queries = 0;
         events += r->n_events;
         batch->time0[b + 1] = batch->time0[b] + times;
@@ -3152,8 +3306,8 @@ static void batch_fill(mtan_tape *tape, mtan_batch *batch, const batch_request *
         if (q->queries != QUERY_NONE) queries = fill_queries(tape, batch, q, b, index, spare);
         batch->query0[b + 1] = batch->query0[b] + queries;
         if (times > q->bounds->times || queries > q->bounds->times) fail(tape, MTAN_ERR_MEMORY);
-        add_block(tape, batch->score0, b, times, batch->length[b]);
-        add_block(tape, batch->pair0, b, queries, batch->length[b]);
+        add_block(tape, batch->score0, b, times, q->config->architecture ? 0 : batch->length[b]);
+        add_block(tape, batch->pair0, b, queries, q->config->architecture ? 0 : batch->length[b]);
     }
 }
 
@@ -3163,6 +3317,7 @@ static void batch_build(mtan_tape *tape, mtan_batch *batch, const batch_request 
     batch->records = q->n;
     batch->samples = q->samples;
     batch->channels = q->config->channels;
+    batch->one_latent = q->config->architecture != NULL;
     tape->batch = batch;
     index = mtan_new_ints(tape, (size_t)q->bounds->events);
     spare = mtan_new_ints(tape, (size_t)q->bounds->events);
@@ -3243,6 +3398,8 @@ typedef struct model_run {
     attention_fold enc, dec;
     mtan_tensor cls_packed, head_packed[3];
     head_dropout dropout;
+    int32_t training;      /* the loss is asked for */
+    uint64_t step;         /* of the trainer */
     const mtan_sums *sums; /* attention gathered before, in place of the batch's events; or null */
 } model_run;
 
@@ -3454,6 +3611,7 @@ static void fold_input_int8(const model_run *m, int32_t direction) {
 static void fold_weights(model_run *m) {
     const mtan_config *c = m->config;
     const layout *l = &m->params;
+    if (c->architecture) return; /* it folds nothing */
     fill_reference(m, m->ref, 0);
     pack_weights(m);
     if (c->encoder == MTAN_RBF) mtan_op_softplus(m->tape, m->enc.beta, bias(m, l->enc.bandwidth));
@@ -3485,7 +3643,8 @@ static void model_start(model_run *m, const mtan_model *model, mtan_tape *tape) 
     tape->params = model->weights;
     tape->n_params = align_count((size_t)m->params.count);
     tape->fold_top = tape->fold_graded = 0;
-    fold_layout(m);
+    if (m->config->architecture) tape->user = m->config->architecture->backward;
+    else fold_layout(m);
 }
 
 /* ---- attention gathered observation by observation ----
@@ -3839,6 +3998,7 @@ typedef struct model_outputs {
     mtan_tensor noise, z;   /* (R S, Z) */
     mtan_tensor prediction; /* (Q S, D) */
     mtan_tensor row;        /* (S, C) for gathering the samples of one row */
+    mtan_tensor penalty;    /* (B, 1), or no rows */
 } model_outputs;
 
 typedef struct noise_source {
@@ -3846,15 +4006,15 @@ typedef struct noise_source {
     int32_t zero; /* z is the posterior's mean */
 } noise_source;
 
-/* Standard normals of every record, laid out as z is. A record's own are (S, K, Z), K the number of its steps. */
+/* Standard normals of every record, laid out as z is. A record's own are (S, K, Z), K the number of its latent steps. */
 static mtan_tensor noise_of(const model_run *m, const batch_request *q, noise_source source) {
     const mtan_batch *batch = m->tape->batch;
-    const int32_t S = batch->samples, Z = m->config->latent;
-    mtan_tensor noise = mtan_new_constant(m->tape, (int32_t)area(m->tape, batch->rows, S), Z);
-    mtan_tensor drawn = mtan_new_constant(m->tape, batch->steps, Z);
+    const int32_t S = batch->samples, Z = m->config->latent, one = batch->one_latent;
+    mtan_tensor noise = mtan_new_constant(m->tape, (int32_t)area(m->tape, one ? batch->records : batch->rows, S), Z);
+    mtan_tensor drawn = mtan_new_constant(m->tape, one ? 1 : batch->steps, Z);
     if (source.zero && runs(m->tape)) m->tape->backend->fill(mtan_data(m->tape, noise), count_of(noise), 0);
     for (int32_t i = 0; !source.zero && runs(m->tape) && i < q->n * S; i++) {
-        const int32_t b = i / S, s = i % S, K = batch->length[b];
+        const int32_t b = i / S, s = i % S, K = latent_steps(batch, b);
         const mtan_record *r = &q->records[batch->order[b]];
         const mtan_real *from = mtan_data(m->tape, drawn);
         if (r->noise && r->n_noise < S * K * Z) fail(m->tape, MTAN_ERR_INPUT);
@@ -3863,19 +4023,75 @@ static mtan_tensor noise_of(const model_run *m, const batch_request *q, noise_so
             mtan_noise_fill(m->tape->backend, mtan_data(m->tape, drawn), (size_t)K * (size_t)Z, source.seed,
                             source.epoch, r->id, (uint32_t)s);
         for (int32_t k = 0; runs(m->tape) && k < K; k++)
-            m->tape->backend->copy(mtan_data(m->tape, mtan_rows(noise, (batch->first[k] + b) * S + s, 1)), 0,
+            m->tape->backend->copy(mtan_data(m->tape, mtan_rows(noise, (latent_first(batch)[k] + b) * S + s, 1)), 0,
                                    from + (size_t)k * (size_t)Z, 0, 1, Z);
     }
     return noise;
 }
+
+/* ---- models defined elsewhere ---- */
+
+mtan_tensor mtan_forward_param(const mtan_forward *f, int32_t index) {
+    const int32_t vector = f->run->params.slots[index].cols == 1;
+    return vector ? bias(f->run, index) : param(f->run, index);
+}
+
+void mtan_forward_rows(const mtan_forward *f, mtan_tensor x, mtan_tensor mask, mtan_tensor time) {
+    const mtan_tape *tape = f->tape;
+    const mtan_batch *batch = tape->batch;
+    const size_t D = (size_t)batch->channels;
+    if (!runs(tape)) return;
+    memset(mtan_data(tape, x), 0, count_of(x) * sizeof(mtan_real));
+    memset(mtan_data(tape, mask), 0, count_of(mask) * sizeof(mtan_real));
+    for (int32_t b = 0; b < batch->records; b++) {
+        const int32_t *begin = batch->begin + (size_t)b * (D + 1);
+        for (int32_t k = 0; k < batch->length[b]; k++)
+            mtan_data(tape, time)[batch->first[k] + b] = mtan_data(tape, batch->time)[batch->time0[b] + k];
+        for (size_t d = 0; d < D; d++)
+            for (int32_t j = begin[d], n = 1; j < begin[d + 1]; j++) {
+                const size_t at = (size_t)(batch->first[batch->row[j]] + b) * D + d;
+                n = j > begin[d] && batch->row[j] == batch->row[j - 1] ? n + 1 : 1; /* the n-th at this time */
+                mtan_data(tape, x)[at] += (batch->value[j] - mtan_data(tape, x)[at]) / (mtan_real)n;
+                mtan_data(tape, mask)[at] = 1;
+            }
+    }
+}
+
+static model_outputs forward_elsewhere(const model_run *m, const batch_request *q, noise_source noise,
+                                       int32_t with_prediction) {
+    const mtan_config *c = m->config;
+    mtan_outputs made;
+    mtan_forward f;
+    model_outputs out;
+    memset(&f, 0, sizeof f);
+    memset(&made, 0, sizeof made);
+    memset(&out, 0, sizeof out);
+    f.tape = m->tape;
+    f.config = c;
+    f.prediction = with_prediction;
+    f.training = m->training;
+    f.epoch = (int32_t)noise.epoch, f.seed = noise.seed, f.step = m->step;
+    f.records = q->records;
+    f.run = m;
+    if (has_decoder(c)) f.noise = out.noise = noise_of(m, q, noise);
+    out.row = mtan_new_constant(m->tape, m->tape->batch->samples, c->classes > 0 ? c->classes : 0);
+    c->architecture->forward(&f, &made);
+    out.logits = made.logits, out.posterior = made.posterior, out.z = made.z;
+    out.prediction = made.prediction, out.penalty = made.penalty;
+    return out;
+}
+
+/* ---- any model ---- */
 
 /* What a model computes from a batch: up to logits and, where asked for, the reconstruction. */
 static model_outputs model_forward(const model_run *m, const batch_request *q, noise_source noise,
                                    int32_t with_prediction) {
     const mtan_config *c = m->config;
     const mtan_batch *batch = m->tape->batch;
-    const mtan_tensor hidden = encode(m);
+    mtan_tensor hidden;
     model_outputs out;
+    if (c->architecture) return forward_elsewhere(m, q, noise, with_prediction);
+    hidden = encode(m);
     memset(&out, 0, sizeof out);
     out.row = mtan_new_constant(m->tape, batch->samples, c->classes > 0 ? c->classes : 0);
     if (!has_decoder(c)) {
@@ -3907,7 +4123,8 @@ static mtan_status check_bounds(const mtan_bounds *bounds) {
 
 static mtan_status check_model(const mtan_model *model) {
     if (!model || !model->backend || !model->weights) return MTAN_ERR_NULL;
-    if (model->precision != MTAN_REAL && model->precision != MTAN_INT8) return MTAN_ERR_CONFIG;
+    if (model->precision != MTAN_REAL && (model->precision != MTAN_INT8 || model->config.architecture))
+        return MTAN_ERR_CONFIG;
     return mtan_config_check(&model->config);
 }
 
@@ -3928,7 +4145,7 @@ static batch_request predict_request(const mtan_predictor *p, const mtan_record 
 
 /* Where the queries of a classification come from. */
 static queries_from class_queries(const mtan_config *c) {
-    return c->classify == MTAN_CLASSIFY_TIME || (observed(c) && !has_decoder(c)) ? QUERY_TIMES : QUERY_NONE;
+    return c->classify == MTAN_CLASSIFY_TIME || (observed(c) && !reads_times(c)) ? QUERY_TIMES : QUERY_NONE;
 }
 
 static model_outputs predict_forward(const mtan_predictor *p, mtan_tape *tape, mtan_batch *batch,
@@ -4054,7 +4271,7 @@ static mtan_status check_chunks(const mtan_predictor *p, const mtan_record *reco
         if (tape.status != MTAN_OK) return tape.status;
         for (int32_t b = 0; has_decoder(c) && b < m; b++) {
             const mtan_record *r = &q.records[batch.order[b]];
-            if (r->noise && r->n_noise < (int64_t)c->predict_samples * batch.length[b] * c->latent)
+            if (r->noise && r->n_noise < (int64_t)c->predict_samples * latent_steps(&batch, b) * c->latent)
                 return MTAN_ERR_INPUT;
         }
     }
@@ -4162,7 +4379,7 @@ mtan_status mtan_latent(mtan_predictor *predictor, const mtan_record *record, mt
     mtan_tensor x;
     model_run m;
     if (!predictor || !record || !mean) return MTAN_ERR_NULL;
-    if (!has_decoder(&predictor->model->config)) return MTAN_ERR_CONFIG;
+    if (!has_decoder(&predictor->model->config) || predictor->model->config.architecture) return MTAN_ERR_CONFIG;
     tape = predict_tape(predictor);
     encode_one(&m, predictor, &tape, &batch, record);
     x = posterior(&m, encode(&m));
@@ -4185,6 +4402,7 @@ mtan_status mtan_attention(mtan_predictor *predictor, const mtan_record *record,
     model_run m;
     if (!predictor || !record || !weight) return MTAN_ERR_NULL;
     c = &predictor->model->config;
+    if (c->architecture) return MTAN_ERR_CONFIG;
     if (head < 0 || head >= c->enc_heads || channel < 0 || channel >= c->channels) return MTAN_ERR_INPUT;
     tape = predict_tape(predictor);
     encode_one(&m, predictor, &tape, &batch, record);
@@ -4544,7 +4762,7 @@ typedef struct train_batch {
 } train_batch;
 
 static queries_from train_queries(const mtan_config *c) {
-    if (!has_decoder(c)) return observed(c) ? QUERY_TIMES : QUERY_NONE;
+    if (!has_decoder(c)) return class_queries(c);
     return c->classify == MTAN_CLASSIFY_TIME ? QUERY_TIMES : QUERY_TARGETS;
 }
 
@@ -4585,12 +4803,16 @@ static loss_tensors model_loss(const model_run *m, const model_outputs *out, con
     loss_tensors loss;
     memset(&loss, 0, sizeof loss);
     if (reconstructs(m->config)) bound_loss(m, out, t, &loss);
+    if (out->penalty.rows > 0 && m->tape->recording && runs(m->tape))
+        m->tape->backend->fill(mtan_grad(m->tape, out->penalty), count_of(out->penalty), (mtan_real)t->recon_seed);
     if (m->config->classify != MTAN_CLASSIFY_NONE) {
         const int32_t *label = m->tape->work ? m->tape->batch->label : (const int32_t *)(const void *)m;
         loss.ce = mtan_new_constant(m->tape, out->logits.rows, 1);
         loss.probability = mtan_new_constant(m->tape, out->logits.rows, out->logits.cols);
-        mtan_op_cross_entropy(m->tape, loss.ce, loss.probability, out->logits, label,
-                              first_head(m->config) ? 0 : m->tape->batch->samples, t->class_seed);
+        mtan_op_cross_entropy(
+            m->tape, loss.ce, loss.probability, out->logits, label,
+            m->config->classify == MTAN_CLASSIFY_TIME && reads_times(m->config) ? 0 : m->tape->batch->samples,
+            t->class_seed);
     }
     return loss;
 }
@@ -4629,8 +4851,9 @@ static void shard_report(const model_run *m, const model_outputs *out, const los
         sums->ce = k->sum(mtan_data(m->tape, loss->ce), count_of(loss->ce));
         count_correct(m, loss, sums);
     }
+    if (out->penalty.rows > 0) sums->recon = k->sum(mtan_data(m->tape, out->penalty), count_of(out->penalty));
     if (!reconstructs(m->config)) return;
-    sums->recon = k->sum(mtan_data(m->tape, loss->recon), count_of(loss->recon));
+    sums->recon += k->sum(mtan_data(m->tape, loss->recon), count_of(loss->recon));
     for (int32_t b = 0; b < batch->records; b++) {
         const int32_t c = batch->cell0[b], n = batch->cell0[b + 1] - c, L = batch->query0[b + 1] - batch->query0[b];
         sums->kl += (double)mtan_data(m->tape, loss->kl)[b] * (double)bound_share(m->config, n);
@@ -4654,6 +4877,8 @@ static void run_shard(const train_batch *t, mtan_tape *tape, const mtan_record *
     model_outputs out;
     loss_tensors loss;
     model_start(&m, trainer->model, tape);
+    m.training = 1;
+    m.step = (uint64_t)trainer->step;
     if (tape->recording) {
         const head_dropout dropout = {trainer->config.dropout, trainer->config.seed, (uint64_t)trainer->step, records};
         m.dropout = dropout;
@@ -5855,20 +6080,45 @@ static void settings_key(char key[KEY_SIZE], const char *name) {
     append(key, KEY_SIZE, name);
 }
 
-/* The settings in a file, all but the given points. */
-static mtan_status read_settings(mtan_config *config, const mtan_file *file) {
+/* A setting that did not exist when the file was written keeps its default. */
+static mtan_status read_setting(mtan_config *config, const mtan_file *file, const char *name) {
     char key[KEY_SIZE], text[NUMBER_SIZE];
+    mtan_status status;
+    settings_key(key, name);
+    status = mtan_file_metadata(file, key, text, sizeof text, NULL);
+    if (status == MTAN_ERR_MISSING) return MTAN_OK;
+    if (status == MTAN_OK) status = mtan_config_set(config, name, text);
+    return status == MTAN_OK ? MTAN_OK : MTAN_ERR_FILE;
+}
+
+#define ARCHITECTURE KEY_PREFIX "architecture"
+
+/* The architecture that a file names: among the known ones, or none. */
+static mtan_status read_architecture(mtan_config *config, const mtan_architecture *const *known,
+                                     const mtan_file *file) {
+    char text[MTAN_NAME_SIZE];
+    mtan_status status = mtan_file_metadata(file, ARCHITECTURE, text, sizeof text, NULL);
+    if (status == MTAN_ERR_MISSING) return MTAN_OK;
+    if (status != MTAN_OK) return MTAN_ERR_FILE;
+    while (known && *known && !text_equal((*known)->name, text)) known++;
+    if (!known || !*known) return MTAN_ERR_MISSING;
+    config->architecture = *known;
+    for (int32_t i = 0; own_name(config, i); i++) config->own[i] = config->architecture->defaults[i];
+    for (int32_t i = 0; own_name(config, i); i++)
+        if ((status = read_setting(config, file, own_name(config, i))) != MTAN_OK) return status;
+    return MTAN_OK;
+}
+
+/* The settings in a file, all but the given points. */
+static mtan_status read_settings(mtan_config *config, const mtan_architecture *const *known, const mtan_file *file) {
+    char text[NUMBER_SIZE];
     if (mtan_file_metadata(file, KEY_PREFIX "kind", text, sizeof text, NULL) != MTAN_OK) return MTAN_ERR_FILE;
     mtan_config_init(config, MTAN_ENC, MTAN_CLASSIFY_RECORD, 1, 2);
     for (int32_t i = 0; mtan_config_key(i); i++) {
-        mtan_status status;
-        settings_key(key, mtan_config_key(i));
-        status = mtan_file_metadata(file, key, text, sizeof text, NULL);
-        if (status == MTAN_ERR_MISSING) continue; /* a setting that did not exist when the file was written */
-        if (status == MTAN_OK) status = mtan_config_set(config, mtan_config_key(i), text);
-        if (status != MTAN_OK) return MTAN_ERR_FILE;
+        const mtan_status status = read_setting(config, file, mtan_config_key(i));
+        if (status != MTAN_OK) return status;
     }
-    return MTAN_OK;
+    return read_architecture(config, known, file);
 }
 
 static mtan_status find_points(const mtan_file *file, const mtan_config *config, mtan_tensor_view *view) {
@@ -5878,13 +6128,18 @@ static mtan_status find_points(const mtan_file *file, const mtan_config *config,
 }
 
 mtan_status mtan_model_load_config(mtan_config *config, const void *blob, size_t bytes) {
+    return mtan_known_load_config(config, NULL, blob, bytes);
+}
+
+mtan_status mtan_known_load_config(mtan_config *config, const mtan_architecture *const *known, const void *blob,
+                                   size_t bytes) {
     mtan_config made;
     mtan_file file;
     mtan_tensor_view view;
     mtan_status status;
     if (!config) return MTAN_ERR_NULL;
     if ((status = mtan_file_open(&file, blob, bytes)) != MTAN_OK) return status;
-    if ((status = read_settings(&made, &file)) != MTAN_OK) return status;
+    if ((status = read_settings(&made, known, &file)) != MTAN_OK) return status;
     if (made.reference == MTAN_REF_GIVEN) {
         if ((status = find_points(&file, &made, &view)) != MTAN_OK) return status;
         if (!(made.ref = mtan_view_in_place(&view))) return MTAN_ERR_SHAPE;
@@ -5895,13 +6150,18 @@ mtan_status mtan_model_load_config(mtan_config *config, const void *blob, size_t
 }
 
 mtan_status mtan_model_load_count(const void *blob, size_t bytes, size_t *count) {
+    return mtan_known_load_count(NULL, blob, bytes, count);
+}
+
+mtan_status mtan_known_load_count(const mtan_architecture *const *known, const void *blob, size_t bytes,
+                                  size_t *count) {
     mtan_config made;
     mtan_file file;
     mtan_status status;
     size_t points = 0;
     if (!count) return MTAN_ERR_NULL;
     if ((status = mtan_file_open(&file, blob, bytes)) != MTAN_OK) return status;
-    if ((status = read_settings(&made, &file)) != MTAN_OK) return status;
+    if ((status = read_settings(&made, known, &file)) != MTAN_OK) return status;
     if (made.reference == MTAN_REF_GIVEN) {
         made.reference = MTAN_REF_EVEN; /* as many weights */
         points = (size_t)(made.ref_points > 0 ? made.ref_points : 0);
@@ -6037,8 +6297,13 @@ static mtan_status read_params(const mtan_file *file, const mtan_config *config,
     return MTAN_OK;
 }
 
-/* Everything is checked before anything is copied. */
 mtan_status mtan_model_load(mtan_model *model, mtan_real *weights, size_t count, const void *blob, size_t bytes) {
+    return mtan_known_load(model, weights, count, NULL, blob, bytes);
+}
+
+/* Everything is checked before anything is copied. */
+mtan_status mtan_known_load(mtan_model *model, mtan_real *weights, size_t count, const mtan_architecture *const *known,
+                            const void *blob, size_t bytes) {
     mtan_config config;
     mtan_file file;
     mtan_tensor_view points;
@@ -6046,10 +6311,10 @@ mtan_status mtan_model_load(mtan_model *model, mtan_real *weights, size_t count,
     size_t needed = 0;
     int32_t given;
     if (!model || !weights) return MTAN_ERR_NULL;
-    if ((status = mtan_model_load_count(blob, bytes, &needed)) != MTAN_OK) return status;
+    if ((status = mtan_known_load_count(known, blob, bytes, &needed)) != MTAN_OK) return status;
     if (count < needed) return MTAN_ERR_MEMORY;
     mtan_file_open(&file, blob, bytes);
-    read_settings(&config, &file);
+    read_settings(&config, known, &file);
     given = config.reference == MTAN_REF_GIVEN;
     if (given && (status = find_points(&file, &config, &points)) != MTAN_OK) return status;
     if (given && (status = check_points(points)) != MTAN_OK) return status;
@@ -6078,12 +6343,19 @@ static mtan_file_entry entry_of(const char *name, int32_t rank, size_t rows, siz
     return e;
 }
 
+enum { ALL_SETTINGS = SETTINGS + MTAN_OWN_SETTINGS };
+
+/* Setting i of a model: the library's, then its own; null past the last. */
+static const char *setting_name(const mtan_config *config, int32_t i) {
+    return i < SETTINGS ? mtan_config_key(i) : own_name(config, i - SETTINGS);
+}
+
 mtan_status mtan_model_save(const mtan_model *model, const mtan_trainer *trainer, const mtan_file_pair *pairs,
                             size_t n_pairs, mtan_write_fn write, void *context) {
     mtan_file_entry entries[MTAN_MAX_PARAMS + 3];
-    mtan_file_pair all[SETTINGS + 3 + MTAN_MAX_PAIRS];
+    mtan_file_pair all[ALL_SETTINGS + 4 + MTAN_MAX_PAIRS];
     mtan_param params[MTAN_MAX_PARAMS];
-    char keys[SETTINGS][KEY_SIZE], values[SETTINGS][NUMBER_SIZE], step[NUMBER_SIZE];
+    char keys[ALL_SETTINGS][KEY_SIZE], values[ALL_SETTINGS][NUMBER_SIZE], step[NUMBER_SIZE];
     size_t n = 0, m = 0, P;
     mtan_status status = check_model(model);
     if (!write || (n_pairs > 0 && !pairs)) return MTAN_ERR_NULL;
@@ -6099,10 +6371,11 @@ mtan_status mtan_model_save(const mtan_model *model, const mtan_trainer *trainer
         entries[n++] = entry_of(KEY_PREFIX "ref", 1, (size_t)model->config.ref_points, 1, model->config.ref);
     all[m].key = "format", all[m++].value = "pt";
     all[m].key = KEY_PREFIX "version", all[m++].value = MTAN_VERSION;
-    for (int32_t i = 0; i < SETTINGS; i++, m++) {
-        settings_key(keys[i], mtan_config_key(i));
-        if ((status = mtan_config_get(&model->config, mtan_config_key(i), values[i], sizeof values[i])) != MTAN_OK)
-            return status;
+    if (model->config.architecture) all[m].key = ARCHITECTURE, all[m++].value = model->config.architecture->name;
+    for (int32_t i = 0; setting_name(&model->config, i); i++, m++) {
+        const char *name = setting_name(&model->config, i);
+        settings_key(keys[i], name);
+        if ((status = mtan_config_get(&model->config, name, values[i], sizeof values[i])) != MTAN_OK) return status;
         all[m].key = keys[i];
         all[m].value = values[i];
     }
@@ -6118,6 +6391,7 @@ mtan_status mtan_model_save(const mtan_model *model, const mtan_trainer *trainer
 
 mtan_status mtan_trainer_load(mtan_trainer *trainer, const void *blob, size_t bytes) {
     mtan_tensor_view first, second;
+    const mtan_architecture *known[2] = {NULL, NULL};
     mtan_config saved; /* only to see that the file is one of ours: shapes decide */
     mtan_file file;
     char text[NUMBER_SIZE];
@@ -6126,7 +6400,8 @@ mtan_status mtan_trainer_load(mtan_trainer *trainer, const void *blob, size_t by
     mtan_status status;
     if (!trainer) return MTAN_ERR_NULL;
     if ((status = mtan_file_open(&file, blob, bytes)) != MTAN_OK) return status;
-    if ((status = read_settings(&saved, &file)) != MTAN_OK) return status;
+    known[0] = trainer->model->config.architecture;
+    if ((status = read_settings(&saved, known, &file)) != MTAN_OK) return status;
     P = mtan_weights_count(&trainer->model->config);
     if ((status = mtan_file_tensor(&file, KEY_PREFIX "moment1", &first)) != MTAN_OK) return status;
     if ((status = mtan_file_tensor(&file, KEY_PREFIX "moment2", &second)) != MTAN_OK) return status;

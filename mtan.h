@@ -129,6 +129,9 @@ typedef enum mtan_rule { MTAN_MEAN_PROBABILITY, MTAN_MEAN_LOG_PROBABILITY } mtan
 /* FAITHFUL reproduces the published code, CORRECT what the paper says or what is right (Q16, Q17, Q18, Q25). */
 typedef enum mtan_preset { MTAN_FAITHFUL, MTAN_CORRECT } mtan_preset;
 
+typedef struct mtan_architecture mtan_architecture;
+#define MTAN_OWN_SETTINGS 12
+
 typedef struct mtan_config {
     mtan_kind kind;
     mtan_classify_kind classify;
@@ -161,6 +164,9 @@ typedef struct mtan_config {
     mtan_rule rule;
     int32_t predict_samples; /* 0: z is the posterior's mean */
     const mtan_real *ref;    /* (K) for MTAN_REF_GIVEN; the caller's memory */
+    /* a model defined elsewhere (the last section but one); null: one of the paper's */
+    const mtan_architecture *architecture;
+    double own[MTAN_OWN_SETTINGS]; /* its own settings */
 } mtan_config;
 
 /* Defaults: E 128, one head, K 128, hidden 128 (Enc) or 256 (Full), latent 20, CORRECT preset. */
@@ -258,7 +264,8 @@ typedef struct mtan_record {
 typedef struct mtan_bounds {
     int32_t records; /* most records in one call of a predictor, or in one batch of a trainer */
     int32_t events;  /* most events, and most targets, of a record */
-    int32_t times;   /* most distinct times, and most query times, of a record */
+    int32_t times;   /* most distinct times, and most query times, of a record; of both together for a class per time by
+                        a model defined elsewhere */
 } mtan_bounds;
 
 /* ---- Random numbers -----------------------------------------------------------------------------------------
@@ -720,6 +727,13 @@ mtan_status mtan_model_load_config(mtan_config *config, const void *blob, size_t
  * of its name and ".scale" (finite and not negative, else MTAN_ERR_FILE): then the model's precision is MTAN_INT8. */
 mtan_status mtan_model_load_count(const void *blob, size_t bytes, size_t *count);
 mtan_status mtan_model_load(mtan_model *model, mtan_real *weights, size_t count, const void *blob, size_t bytes);
+/* The same for files that may hold a model defined elsewhere: `known` lists architectures up to a null. A file with another
+ * one is MTAN_ERR_MISSING, here and above. */
+mtan_status mtan_known_load_config(mtan_config *config, const mtan_architecture *const *known, const void *blob,
+                                   size_t bytes);
+mtan_status mtan_known_load_count(const mtan_architecture *const *known, const void *blob, size_t bytes, size_t *count);
+mtan_status mtan_known_load(mtan_model *model, mtan_real *weights, size_t count, const mtan_architecture *const *known,
+                            const void *blob, size_t bytes);
 
 /* A row of n weights as whole numbers from -127 to 127; returns their scale, so that |x - q scale| <= scale / 2. The scale is
  * a float, 0 for a row of zeros (all below 2^-100 count as such) and NaN for one that is not finite. */
@@ -778,15 +792,18 @@ typedef struct mtan_batch {
         point;       /* MTAN_REF_OBSERVED: times of the sequence's steps, record by record; the same as query or time */
     int32_t *point0; /* (B + 1); null when all records share the reference points */
     int32_t *pair0;  /* (B + 1) first real of each record's block of decoder weights, (queries, steps of the record) */
-    mtan_tensor query; /* (Q, 1) query times, or distinct target times, of all records */
-    int32_t *query0;   /* (B + 1) */
-    int32_t *cell0;    /* (B + 1) target cells, in the order of time: */
-    int32_t *cell_row; /* query row of a cell, from the record's first */
+    mtan_tensor query;  /* (Q, 1) query times, or distinct target times, of all records */
+    int32_t *query0;    /* (B + 1) */
+    int32_t *query_row; /* with an architecture and a class per time: (Q) the step of the record that a query is */
+    int32_t *place;     /* scratch */
+    int32_t *cell0;     /* (B + 1) target cells, in the order of time: */
+    int32_t *cell_row;  /* query row of a cell, from the record's first */
     int32_t *cell_channel;
     mtan_real *cell_value;
     int32_t *label;                              /* per record position, or per row of the sequence or query */
     int32_t times, queries, cells, rows, events; /* T, Q, cells, R, events: of all records */
     int32_t scores, pairs;                       /* reals of the two kinds of blocks */
+    int32_t one_latent;                          /* the posterior has one row for a record, not one for a step */
 } mtan_batch;
 
 typedef struct mtan_tape mtan_tape;
@@ -881,6 +898,72 @@ void mtan_op_bound(mtan_tape *tape, mtan_tensor loss, mtan_tensor logp, mtan_ten
  * p becomes softmax(x). seed is the gradient of each row's loss. */
 void mtan_op_cross_entropy(mtan_tape *tape, mtan_tensor loss, mtan_tensor p, mtan_tensor x, const int32_t *label,
                            int32_t samples, double seed);
+
+/* ---- Models defined elsewhere: this section may change --------------------------------------------------------
+ *
+ * A model of one's own is a list of parameters and a forward function of ops (those above, and its own). Sizes, gradients,
+ * shards, threads, training, prediction, files and checkpoints are then the library's, with the same promises: whatever the
+ * forward function computes of a record may depend on that record alone.
+ *
+ *     mtan_config_init(&config, MTAN_ENC, MTAN_CLASSIFY_RECORD, 41, 2);
+ *     mtan_config_architecture(&config, &my_architecture);
+ *
+ * kind MTAN_ENC has logits, MTAN_FULL a latent state of one step per record beside: posterior (B, 2Z), z (B S, Z) and a
+ * prediction at the target times. The sequence of a record (first, length, rows of mtan_batch) are its distinct event times,
+ * with a class per time the query times among them. What does not apply - streams, mtan_small_*, mtan_attention, mtan_latent,
+ * MTAN_INT8, dropout, reference points - is MTAN_ERR_CONFIG, or has no effect.
+ */
+
+/* A list of parameters that is being made. */
+typedef struct mtan_params mtan_params;
+/* Appends one and returns its index: rows x cols; rank 1 or 2; starts uniform in +-1/sqrt(fan). */
+int32_t mtan_params_add(mtan_params *params, const char *name, int32_t rows, int32_t cols, int32_t rank, int32_t fan);
+
+typedef struct mtan_forward {
+    mtan_tape *tape; /* its batch is the batch */
+    const mtan_config *config;
+    mtan_tensor noise;  /* (B S, Z) standard normals, or zeros: MTAN_FULL */
+    int32_t prediction; /* whether the prediction is needed */
+    int32_t training;   /* whether the loss is needed */
+    int32_t epoch;
+    uint64_t seed, step;
+    const mtan_record *records; /* batch->order[b] is the index of the record at position b; null when counting */
+    const struct model_run *run;
+} mtan_forward;
+
+typedef struct mtan_outputs {
+    mtan_tensor
+        logits; /* (B S, C), S rows to a record; with a class per time (Q S, C): record by record (S, queries, C) */
+    mtan_tensor posterior;  /* (B, 2Z) mean and log-variance */
+    mtan_tensor z;          /* (B S, Z) */
+    mtan_tensor prediction; /* (Q S, D), record by record: (S, queries, D) */
+    mtan_tensor penalty;    /* (B, 1) added to the loss, mean over the records; rows 0: none */
+} mtan_outputs;
+
+/* Parameter `index` as a tensor: (rows, cols), a vector as the row (1, n). */
+mtan_tensor mtan_forward_param(const mtan_forward *f, int32_t index);
+/* The batch as dense rows of its sequence: x (R, D) 0 where nothing was observed, the mean of repeats; mask (R, D); and time (R, 1).
+ * All constants. */
+void mtan_forward_rows(const mtan_forward *f, mtan_tensor x, mtan_tensor mask, mtan_tensor time);
+/* Rows of the sequence (R S, C), S together, to rows of the queries (Q S, C), as logits of a class per time lie. */
+void mtan_op_at_queries(mtan_tape *tape, mtan_tensor y, mtan_tensor x);
+
+struct mtan_architecture {
+    const char *name; /* in files as mtan.architecture */
+    const char *const
+        *settings;          /* names of config.own[0], [1], ... up to a null, at most MTAN_OWN_SETTINGS; null: none */
+    const double *defaults; /* as many */
+    /* MTAN_OK, MTAN_ERR_CONFIG or MTAN_ERR_SIZE; null: nothing to check */
+    mtan_status (*check)(const mtan_config *config);
+    void (*params)(const mtan_config *config, mtan_params *params);
+    /* after the uniform start: what starts otherwise; null: nothing */
+    void (*init)(const mtan_config *config, mtan_real *weights, mtan_mt19937 *rng);
+    void (*forward)(const mtan_forward *f, mtan_outputs *out);
+    const mtan_backward *backward; /* of its own ops: MTAN_OP_USER, MTAN_OP_USER + 1, ... */
+};
+
+/* Sets the architecture, its default settings, and MTAN_REF_OBSERVED. */
+mtan_status mtan_config_architecture(mtan_config *config, const mtan_architecture *architecture);
 
 /* One record, one head of sparse attention, for the kernels. */
 typedef struct mtan_attend {

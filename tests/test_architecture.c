@@ -1,0 +1,392 @@
+/* Models defined elsewhere: two small ones made here, of the library's ops and one of their own. What they compute is checked
+ * against a plain loop, their gradients against finite differences, their files by reading them back. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "greatest.h"
+#include "small.h"
+
+enum { CHANNELS = 3, CLASSES = 3, RECORDS = 9, EVENTS = 12, TIMES = 14 };
+
+/* ---- "counter": a GRU over [x, mask, 1.5 time], then classes; a penalty: the square of a weight for every record ---- */
+
+enum { OP_SQUARE = MTAN_OP_USER };
+
+static void op_square(mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
+    mtan_node *node = mtan_record_op(tape, OP_SQUARE);
+    if (node) node->t[0] = y, node->t[1] = x;
+    if (!tape->work || tape->status != MTAN_OK) return;
+    for (int32_t i = 0; i < y.rows; i++) mtan_data(tape, y)[i] = mtan_data(tape, x)[0] * mtan_data(tape, x)[0];
+}
+
+static void square_back(mtan_tape *tape, const mtan_node *n) {
+    for (int32_t i = 0; i < n->t[0].rows; i++)
+        mtan_grad(tape, n->t[1])[0] += 2 * mtan_data(tape, n->t[1])[0] * mtan_grad(tape, n->t[0])[i];
+}
+
+static const mtan_backward counter_back[] = {square_back};
+static const char *const counter_settings[] = {"factor", "units", NULL};
+static const double counter_defaults[] = {1.5, 4};
+
+static mtan_status counter_check(const mtan_config *c) {
+    return c->own[1] >= 1 && c->own[1] <= 100 ? MTAN_OK : MTAN_ERR_CONFIG;
+}
+
+static void counter_params(const mtan_config *c, mtan_params *p) {
+    const int32_t N = (int32_t)c->own[1], in = 2 * c->channels + 1;
+    mtan_params_add(p, "gru.weight_ih", 3 * N, in, 2, N);
+    mtan_params_add(p, "gru.weight_hh", 3 * N, N, 2, N);
+    mtan_params_add(p, "gru.bias_ih", 3 * N, 1, 1, N);
+    mtan_params_add(p, "gru.bias_hh", 3 * N, 1, 1, N);
+    mtan_params_add(p, "head.weight", c->classes, N, 2, N);
+    mtan_params_add(p, "head.bias", c->classes, 1, 1, N);
+}
+
+static void counter_init(const mtan_config *c, mtan_real *weights, mtan_mt19937 *rng) {
+    mtan_param p;
+    (void)rng;
+    mtan_param_at(c, 5, &p);
+    for (int32_t i = 0; i < p.rows; i++) weights[p.offset + (uint32_t)i] = (mtan_real)0.25;
+}
+
+static void counter_forward(const mtan_forward *f, mtan_outputs *out) {
+    mtan_tape *tape = f->tape;
+    const mtan_batch *batch = tape->batch;
+    const int32_t R = batch->rows, D = f->config->channels, N = (int32_t)f->config->own[1];
+    const mtan_tensor b_ih = mtan_forward_param(f, 2), b = mtan_forward_param(f, 5);
+    mtan_tensor input = mtan_new_constant(tape, R, 2 * D + 1), x = mtan_new_constant(tape, R, D);
+    mtan_tensor mask = mtan_new_constant(tape, R, D), time = mtan_new_constant(tape, R, 1);
+    mtan_tensor gx = mtan_new_gates(tape, R, 3 * N), h = mtan_new(tape, R, N), last;
+    mtan_forward_rows(f, x, mask, time);
+    mtan_op_scale(tape, time, f->config->own[0]);
+    mtan_op_copy(tape, mtan_columns(input, 0, D), x);
+    mtan_op_copy(tape, mtan_columns(input, D, D), mask);
+    mtan_op_copy(tape, mtan_columns(input, 2 * D, 1), time);
+    mtan_op_linear(tape, gx, input, mtan_forward_param(f, 0), &b_ih);
+    mtan_op_gru(tape, h, gx, mtan_forward_param(f, 1), mtan_forward_param(f, 3), NULL, 1, 0);
+    if (f->config->classify == MTAN_CLASSIFY_TIME) {
+        last = mtan_new(tape, batch->queries, N);
+        mtan_op_at_queries(tape, last, h);
+    } else {
+        last = mtan_new(tape, batch->records, N);
+        mtan_op_last(tape, last, h);
+    }
+    out->logits = mtan_new(tape, last.rows, f->config->classes);
+    mtan_op_linear(tape, out->logits, last, mtan_forward_param(f, 4), &b);
+    if (!f->training) return;
+    out->penalty = mtan_new(tape, batch->records, 1);
+    op_square(tape, out->penalty, b);
+}
+
+static const mtan_architecture counter = {"counter",      counter_settings, counter_defaults, counter_check,
+                                          counter_params, counter_init,     counter_forward,  counter_back};
+
+/* ---- "blurred": the mean of the last row's values as a latent state, read out at every query ---- */
+
+static void blurred_params(const mtan_config *c, mtan_params *p) {
+    mtan_params_add(p, "encode.weight", 2 * c->latent, 2 * c->channels, 2, c->channels);
+    mtan_params_add(p, "decode.weight", c->channels, c->latent, 2, c->latent);
+}
+
+static void blurred_forward(const mtan_forward *f, mtan_outputs *out) {
+    mtan_tape *tape = f->tape;
+    const mtan_batch *batch = tape->batch;
+    const int32_t R = batch->rows, D = f->config->channels, S = batch->samples;
+    mtan_tensor both = mtan_new_constant(tape, R, 2 * D), time = mtan_new_constant(tape, R, 1);
+    mtan_tensor x = mtan_new_constant(tape, R, D), mask = mtan_new_constant(tape, R, D);
+    mtan_tensor last = mtan_new(tape, batch->records, 2 * D), decoded = mtan_new(tape, batch->records * S, D);
+    mtan_forward_rows(f, x, mask, time);
+    mtan_op_copy(tape, mtan_columns(both, 0, D), x);
+    mtan_op_copy(tape, mtan_columns(both, D, D), mask);
+    mtan_op_last(tape, last, both);
+    out->posterior = mtan_new(tape, batch->records, 2 * f->config->latent);
+    mtan_op_linear(tape, out->posterior, last, mtan_forward_param(f, 0), NULL);
+    out->z = mtan_new(tape, f->noise.rows, f->config->latent);
+    mtan_op_sample(tape, out->z, out->posterior, f->noise);
+    mtan_op_linear(tape, decoded, out->z, mtan_forward_param(f, 1), NULL);
+    if (!f->prediction) return;
+    out->prediction = mtan_new(tape, batch->queries * S, D);
+    for (int32_t b = 0; tape->work && b < batch->records; b++)
+        for (int32_t s = 0; s < S; s++) {
+            const int32_t n = batch->query0[b + 1] - batch->query0[b];
+            mtan_op_copy(tape, mtan_rows(out->prediction, batch->query0[b] * S + s * n, n),
+                         mtan_rows(decoded, b * S + s, 1));
+        }
+    for (int32_t i = 0; !tape->work && i < batch->records * S; i++)
+        mtan_op_copy(tape, out->prediction, out->prediction); /* as many nodes */
+}
+
+static const mtan_architecture blurred = {"blurred", NULL, NULL, NULL, blurred_params, NULL, blurred_forward, NULL};
+static const mtan_architecture *const known[] = {&counter, &blurred, NULL};
+
+/* ---- a model with its records ---- */
+
+typedef struct {
+    mtan_config config;
+    mtan_model model;
+    mtan_real *weights;
+    size_t count;
+    small_set set;
+} scene;
+
+static const mtan_bounds bounds = {RECORDS, EVENTS, TIMES};
+
+/* Query times of a joined sequence must ascend; some are event times, some not. */
+static void sort_queries(const mtan_record *r) {
+    mtan_real *t = (mtan_real *)(uintptr_t)r->times;
+    for (int32_t i = 0; i < r->n_times; i++) {
+        if (i % 3 == 0 && r->n_events > 0) t[i] = r->events[i % r->n_events].time;
+        for (int32_t j = i; j > 0 && t[j] < t[j - 1]; j--) {
+            const mtan_real swap = t[j];
+            t[j] = t[j - 1], t[j - 1] = swap;
+        }
+    }
+}
+
+static int scene_open(scene *s, const mtan_architecture *a, mtan_kind kind, mtan_classify_kind classify) {
+    const mtan_bounds half = {RECORDS, TIMES / 2,
+                              TIMES / 2}; /* events' and queries' times together are in the bounds */
+    uint64_t random = 7;
+    memset(s, 0, sizeof *s);
+    if (mtan_config_init(&s->config, kind, classify == MTAN_CLASSIFY_NONE ? MTAN_CLASSIFY_RECORD : classify, CHANNELS,
+                         CLASSES) != MTAN_OK)
+        return 0;
+    s->config.classify = classify;
+    s->config.latent = 2, s->config.samples = s->config.predict_samples = kind == MTAN_FULL ? 3 : 1;
+    if (mtan_config_architecture(&s->config, a) != MTAN_OK) return 0;
+    s->count = mtan_weights_count(&s->config);
+    s->weights = malloc(s->count * sizeof *s->weights);
+    s->set = small_records(&s->config, &half, RECORDS, 0, &random);
+    for (int32_t i = 0; i < RECORDS; i++) sort_queries(&s->set.records[i]);
+    return mtan_weights_init(&s->config, s->weights, s->count, 3) == MTAN_OK &&
+           mtan_model_init(&s->model, &s->config, s->weights, s->count) == MTAN_OK;
+}
+
+static int scene_close(scene *s) {
+    free(s->weights);
+    return small_free(&s->set);
+}
+
+static mtan_status loss_of(scene *s, mtan_real *gradient, mtan_report *report) {
+    mtan_train_config config;
+    mtan_trainer trainer;
+    size_t bytes = 0;
+    mtan_status status;
+    void *memory;
+    mtan_train_config_init(&config);
+    if ((status = mtan_trainer_size(&s->model, &config, &bounds, &bytes)) != MTAN_OK) return status;
+    memory = guard_alloc(bytes);
+    status = mtan_trainer_init(&trainer, &s->model, s->weights, &config, &bounds, memory, bytes);
+    if (status == MTAN_OK && gradient) status = mtan_train_gradient(&trainer, s->set.records, RECORDS, 1, report);
+    else if (status == MTAN_OK) status = mtan_train_loss(&trainer, s->set.records, RECORDS, 1, report);
+    if (status == MTAN_OK && gradient) memcpy(gradient, trainer.gradient, s->count * sizeof *gradient);
+    return guard_free(memory) ? status : MTAN_ERR_MEMORY;
+}
+
+/* ---- tests ---- */
+
+/* Logits of the counter by a plain loop over a record's rows in double; rows are asked for by time. */
+static void counter_by_hand(const scene *s, const mtan_record *r, mtan_real until, double out[CLASSES]) {
+    enum { N = 4 };
+    const mtan_real *w_ih = s->weights, *w_hh = w_ih + 3 * N * (2 * CHANNELS + 1), *b_ih = w_hh + 3 * N * N,
+                    *b_hh = b_ih + 3 * N, *w = b_hh + 3 * N, *b = w + CLASSES * N;
+    double h[N] = {0}, last = -1e30;
+    for (;;) {
+        double input[2 * CHANNELS + 1] = {0}, count[CHANNELS] = {0}, next = 1e30, g[3 * N], gh[3 * N];
+        for (int32_t i = 0; i < r->n_events; i++)
+            if ((double)r->events[i].time > last && (double)r->events[i].time < next) next = (double)r->events[i].time;
+        for (int32_t i = 0; s->config.classify == MTAN_CLASSIFY_TIME && i < r->n_times; i++)
+            if ((double)r->times[i] > last && (double)r->times[i] < next) next = (double)r->times[i];
+        if (next > (double)until) break;
+        last = next;
+        for (int32_t i = 0; i < r->n_events; i++) {
+            const mtan_event *e = &r->events[i];
+            if ((double)e->time < next || (double)e->time > next) continue;
+            input[e->channel] += (double)e->value;
+            count[e->channel]++;
+        }
+        for (int d = 0; d < CHANNELS; d++) {
+            input[d] /= count[d] > 0 ? count[d] : 1;
+            input[CHANNELS + d] = count[d] > 0;
+        }
+        input[2 * CHANNELS] = 1.5 * next;
+        for (int i = 0; i < 3 * N; i++) {
+            g[i] = (double)b_ih[i], gh[i] = (double)b_hh[i];
+            for (int k = 0; k < 2 * CHANNELS + 1; k++) g[i] += (double)w_ih[i * (2 * CHANNELS + 1) + k] * input[k];
+            for (int k = 0; k < N; k++) gh[i] += (double)w_hh[i * N + k] * h[k];
+        }
+        for (int i = 0; i < N; i++) {
+            const double reset = 1 / (1 + exp(-g[i] - gh[i])), z = 1 / (1 + exp(-g[N + i] - gh[N + i]));
+            h[i] = (1 - z) * tanh(g[2 * N + i] + reset * gh[2 * N + i]) + z * h[i];
+        }
+    }
+    for (int c = 0; c < CLASSES; c++) {
+        out[c] = (double)b[c];
+        for (int i = 0; i < N; i++) out[c] += (double)w[c * N + i] * h[i];
+    }
+}
+
+static int logits_agree(scene *s) {
+    const mtan_real *got;
+    mtan_real *logits = malloc(RECORDS * TIMES * CLASSES * sizeof *logits);
+    mtan_predictor predictor;
+    size_t bytes = 0;
+    void *memory;
+    double expected[CLASSES];
+    int ok = mtan_predictor_size(&s->model, &bounds, &bytes) == MTAN_OK;
+    memory = guard_alloc(bytes);
+    ok = ok && mtan_predictor_init(&predictor, &s->model, &bounds, memory, bytes) == MTAN_OK;
+    ok = ok && mtan_logits(&predictor, s->set.records, RECORDS, logits) == MTAN_OK;
+    got = logits;
+    for (int32_t i = 0; ok && i < RECORDS; i++) {
+        const mtan_record *r = &s->set.records[i];
+        const int32_t rows = s->config.classify == MTAN_CLASSIFY_TIME ? r->n_times : 1;
+        for (int32_t k = 0; k < rows; k++, got += CLASSES) {
+            counter_by_hand(s, r, s->config.classify == MTAN_CLASSIFY_TIME ? r->times[k] : (mtan_real)1e20, expected);
+            for (int c = 0; c < CLASSES; c++) ok = ok && fabs((double)got[c] - expected[c]) < 2e-6;
+        }
+    }
+    free(logits);
+    return guard_free(memory) && ok;
+}
+
+TEST a_class_per_record_is_that_of_a_plain_loop(void) {
+    scene s;
+    ASSERT(scene_open(&s, &counter, MTAN_ENC, MTAN_CLASSIFY_RECORD));
+    ASSERT(logits_agree(&s));
+    ASSERT(scene_close(&s));
+    PASS();
+}
+
+TEST a_class_per_time_is_that_of_a_plain_loop(void) {
+    scene s;
+    ASSERT(scene_open(&s, &counter, MTAN_ENC, MTAN_CLASSIFY_TIME));
+    ASSERT(logits_agree(&s));
+    ASSERT(scene_close(&s));
+    PASS();
+}
+
+static int gradient_agrees(scene *s) {
+    mtan_real *gradient = malloc(s->count * sizeof *gradient);
+    mtan_report report, up, down;
+    int ok = loss_of(s, gradient, &report) == MTAN_OK;
+    for (size_t i = 0; ok && i < s->count; i++) {
+        const mtan_real kept = s->weights[i], step = (mtan_real)1e-5;
+        s->weights[i] = kept + step;
+        ok = ok && loss_of(s, NULL, &up) == MTAN_OK;
+        s->weights[i] = kept - step;
+        ok = ok && loss_of(s, NULL, &down) == MTAN_OK;
+        s->weights[i] = kept;
+        ok = ok && fabs((up.loss - down.loss) / (2 * (double)step) - (double)gradient[i]) <
+                       1e-6 * (1 + fabs((double)gradient[i]));
+    }
+    free(gradient);
+    return ok;
+}
+
+TEST gradients_are_finite_differences(void) {
+    static const struct {
+        const mtan_architecture *architecture;
+        mtan_kind kind;
+        mtan_classify_kind classify;
+    } cases[] = {{&counter, MTAN_ENC, MTAN_CLASSIFY_RECORD},
+                 {&counter, MTAN_ENC, MTAN_CLASSIFY_TIME},
+                 {&blurred, MTAN_FULL, MTAN_CLASSIFY_NONE}};
+    if (sizeof(mtan_real) == sizeof(float)) SKIPm("finite differences need the double build");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        scene s;
+        ASSERT(scene_open(&s, cases[i].architecture, cases[i].kind, cases[i].classify));
+        ASSERT(gradient_agrees(&s));
+        ASSERT(scene_close(&s));
+    }
+    PASS();
+}
+
+TEST a_penalty_is_in_the_loss(void) {
+    scene s;
+    mtan_report report;
+    ASSERT(scene_open(&s, &counter, MTAN_ENC, MTAN_CLASSIFY_RECORD));
+    s.config.skip_empty = s.model.config.skip_empty = 0;
+    ASSERT_EQ(MTAN_OK, loss_of(&s, NULL, &report));
+    ASSERT_IN_RANGE(0.0625, report.recon, 1e-7); /* 0.25 squared, for each of the records */
+    ASSERT_IN_RANGE(report.ce + 0.0625, report.loss, 1e-7);
+    ASSERT(scene_close(&s));
+    PASS();
+}
+
+typedef struct {
+    unsigned char bytes[8192];
+    size_t n;
+} buffer;
+
+static mtan_status keep(void *context, const void *bytes, size_t n) {
+    buffer *b = context;
+    if (n > sizeof b->bytes - b->n) return MTAN_ERR_WRITE;
+    memcpy(b->bytes + b->n, bytes, n);
+    b->n += n;
+    return MTAN_OK;
+}
+
+TEST files_name_the_architecture(void) {
+    static const mtan_architecture *const others[] = {&blurred, NULL};
+    mtan_real weights[512];
+    mtan_model read;
+    buffer file = {{0}, 0};
+    size_t count = 0;
+    scene s;
+    ASSERT(scene_open(&s, &counter, MTAN_ENC, MTAN_CLASSIFY_RECORD));
+    ASSERT_EQ(MTAN_OK, mtan_config_set(&s.model.config, "factor", "2.25"));
+    ASSERT_EQ(MTAN_OK, mtan_model_save(&s.model, NULL, NULL, 0, keep, &file));
+    ASSERT_EQ(MTAN_OK, mtan_known_load_count(known, file.bytes, file.n, &count));
+    ASSERT_EQ(s.count, count);
+    ASSERT_EQ(MTAN_OK, mtan_known_load(&read, weights, 512, known, file.bytes, file.n));
+    ASSERT_EQ(&counter, read.config.architecture);
+    ASSERT(read.config.own[0] >= 2.25 && read.config.own[0] <= 2.25 && read.config.own[1] >= 4);
+    ASSERT_MEM_EQ(s.weights, weights, count * sizeof *weights);
+    ASSERT_EQ(MTAN_ERR_MISSING, mtan_known_load(&read, weights, 512, others, file.bytes, file.n));
+    ASSERT_EQ(MTAN_ERR_MISSING, mtan_model_load(&read, weights, 512, file.bytes, file.n));
+    ASSERT_EQ(MTAN_ERR_MISSING, mtan_model_load_count(file.bytes, file.n, &count));
+    ASSERT(scene_close(&s));
+    PASS();
+}
+
+TEST settings_and_refusals(void) {
+    scene s;
+    char text[64];
+    size_t bytes;
+    mtan_real query = 1;
+    mtan_record *r;
+    mtan_report report;
+    ASSERT(scene_open(&s, &counter, MTAN_ENC, MTAN_CLASSIFY_TIME));
+    ASSERT_EQ(MTAN_OK, mtan_config_get(&s.config, "factor", text, sizeof text));
+    ASSERT_STR_EQ("1.5", text);
+    ASSERT_EQ(MTAN_ERR_MISSING, mtan_config_set(&s.config, "unit", "3"));
+    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_config_set(&s.config, "units", "x"));
+    ASSERT_EQ(MTAN_OK, mtan_config_set(&s.config, "units", "0")); /* the architecture's own check refuses it */
+    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_config_check(&s.config));
+    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_stream_size(&s.model, 0, &bytes));
+    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_small_size(&s.model, 1, &bytes));
+    s.model.precision = MTAN_INT8;
+    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_predictor_size(&s.model, &bounds, &bytes));
+    s.model.precision = MTAN_REAL;
+    r = &s.set.records[0];
+    for (int i = 0; r->n_times < 2; i++) r = &s.set.records[i];
+    query = r->times[0];
+    ((mtan_real *)(uintptr_t)r->times)[0] = r->times[r->n_times - 1] + 1; /* no longer ascending */
+    ASSERT_EQ(MTAN_ERR_INPUT, loss_of(&s, NULL, &report));
+    ((mtan_real *)(uintptr_t)r->times)[0] = query;
+    ASSERT_EQ(MTAN_OK, loss_of(&s, NULL, &report));
+    ASSERT(scene_close(&s));
+    PASS();
+}
+
+SUITE(architecture_suite) {
+    RUN_TEST(a_class_per_record_is_that_of_a_plain_loop);
+    RUN_TEST(a_class_per_time_is_that_of_a_plain_loop);
+    RUN_TEST(gradients_are_finite_differences);
+    RUN_TEST(a_penalty_is_in_the_loss);
+    RUN_TEST(files_name_the_architecture);
+    RUN_TEST(settings_and_refusals);
+}
