@@ -101,7 +101,7 @@ $(foreach c,release mpi $(EDGE) $(TESTS),$(eval $(c).FLAGS += $(foreach b,$($(c)
 
 SUITE_C := $(wildcard tests/main.c tests/test_*.c)
 SHARED_C := $(filter-out $(SUITE_C) tests/fuzz_% tests/bits_dump.c tests/mpi_program.c tools/mtan/main.c platform/mpi.c,\
-	$(wildcard tests/*.c tools/data/*.c tools/mtan/*.c platform/*.c)) # serves tests and tools
+	$(wildcard tests/*.c tools/data/*.c tools/baselines/*.c tools/mtan/*.c platform/*.c)) # serves tests and tools
 
 define rules
 build/$(1)/mtan.o: LIBRARY := $$($(1).LIBRARY)
@@ -262,7 +262,7 @@ deps: ## fetch all dependencies into build/deps (targets fetch what they need by
 	@tools/deps.sh
 
 format-check: ## does the C code look as .clang-format says?
-	@clang-format --dry-run $(wildcard *.[ch] tests/*.[ch] tools/*.c tools/data/*.[ch] tools/mtan/*.[ch] platform/*.[ch] platform/cortex-m/*.[ch] tools/web/*.c)
+	@clang-format --dry-run $(wildcard *.[ch] tests/*.[ch] tools/*.c tools/data/*.[ch] tools/baselines/*.[ch] tools/mtan/*.[ch] platform/*.[ch] platform/cortex-m/*.[ch] tools/web/*.c)
 
 clean: ## remove build/, but not the fetched dependencies
 	@find build -mindepth 1 -maxdepth 1 ! -name deps -exec rm -rf {} + 2>/dev/null || :

@@ -1,0 +1,88 @@
+/* What the baselines share: ops beside the library's, layers made of ops, and lists of parameters for them.
+ *
+ * An architecture's table of backward functions starts with BASELINE_BACKWARD and goes on with its own ops, which it numbers
+ * from BASELINE_OWN_OP on. As everywhere, a result is given by the caller, gradients are added to, and nothing is touched while
+ * sizes are counted. */
+#ifndef MTAN_TOOLS_BASELINES_OPS_H
+#define MTAN_TOOLS_BASELINES_OPS_H
+
+#include "../../mtan.h"
+
+enum {
+    BASELINE_ADD = MTAN_OP_USER,
+    BASELINE_MULTIPLY,
+    BASELINE_BLEND,
+    BASELINE_SIGMOID,
+    BASELINE_DECAY,
+    BASELINE_LOGVAR,
+    BASELINE_GRU_STEP,
+    BASELINE_FIRST,
+    BASELINE_OWN_OP
+};
+
+#define BASELINE_BACKWARD                                                                                              \
+    baseline_add_back, baseline_multiply_back, baseline_blend_back, baseline_sigmoid_back, baseline_decay_back,        \
+        baseline_logvar_back, baseline_gru_step_back, baseline_first_back
+void baseline_add_back(mtan_tape *tape, const mtan_node *n);
+void baseline_multiply_back(mtan_tape *tape, const mtan_node *n);
+void baseline_blend_back(mtan_tape *tape, const mtan_node *n);
+void baseline_sigmoid_back(mtan_tape *tape, const mtan_node *n);
+void baseline_decay_back(mtan_tape *tape, const mtan_node *n);
+void baseline_logvar_back(mtan_tape *tape, const mtan_node *n);
+void baseline_gru_step_back(mtan_tape *tape, const mtan_node *n);
+void baseline_first_back(mtan_tape *tape, const mtan_node *n);
+
+/* Whether an op should compute: not while counting, not after a failure. */
+int op_runs(const mtan_tape *tape);
+
+/* Elementwise on matrices of one shape, any stride; a matrix of one row serves every row. */
+void op_add(mtan_tape *tape, mtan_tensor y, mtan_tensor a, mtan_tensor b);                     /* y = a + b */
+void op_multiply(mtan_tape *tape, mtan_tensor y, mtan_tensor a, mtan_tensor b);                /* y = a b */
+void op_blend(mtan_tape *tape, mtan_tensor y, mtan_tensor gate, mtan_tensor a, mtan_tensor b); /* y = g a + (1 - g) b */
+void op_sigmoid(mtan_tape *tape, mtan_tensor x);                                               /* in place */
+void op_decay(mtan_tape *tape, mtan_tensor y, mtan_tensor x);                                  /* y = exp(-max(0, x)) */
+void op_logvar(mtan_tape *tape, mtan_tensor y,
+               mtan_tensor x); /* y = 2 log |x|: a log-variance from a standard deviation */
+
+/* One step of a GRU for some rows: gx (rows, 3N) holds x W_ih^T + b_ih and becomes the gates (mtan_new_gates); before (rows, N) is
+ * the state it starts from, which may be a view of more rows. */
+void op_gru_step(mtan_tape *tape, mtan_tensor h, mtan_tensor gx, mtan_tensor before, mtan_tensor w_hh,
+                 mtan_tensor b_hh);
+
+/* (R S, C) to (B S, C): the first step of each sequence, where a GRU that runs backwards ends; zeros for no step. */
+void op_first(mtan_tape *tape, mtan_tensor y, mtan_tensor x);
+
+/* ---- the sequence ---- */
+
+/* Rows of the batch's sequence at step k (B while counting), and where they start. Records are sorted by falling length, so the
+ * rows of step k are the first ones of step k - 1. */
+int32_t step_count(const mtan_tape *tape, int32_t k);
+int32_t step_start(const mtan_tape *tape, int32_t k);
+mtan_tensor step_of(const mtan_tape *tape, mtan_tensor rows, int32_t k); /* a view: the rows (R, C) of step k */
+
+/* ---- layers ---- */
+
+/* NAME.weight (out, in) and NAME.bias (out), as torch.nn.Linear starts them; the index of the weight, the bias follows. */
+int32_t add_linear(mtan_params *p, const char *name, int32_t out, int32_t in);
+/* NAME.weight_ih, weight_hh, bias_ih, bias_hh of a torch.nn.GRUCell; the index of the first. */
+int32_t add_gru(mtan_params *p, const char *name, int32_t in, int32_t hidden);
+/* NAME.0, NAME.2, ...: `layers` hidden layers of `units`, then `out`. */
+int32_t add_net(mtan_params *p, const char *name, int32_t in, int32_t units, int32_t layers, int32_t out);
+
+mtan_tensor apply_linear(const mtan_forward *f, int32_t index, mtan_tensor x);
+/* The net of add_net, with tanh or ReLU after each hidden layer. */
+mtan_tensor apply_net(const mtan_forward *f, int32_t index, int32_t layers, mtan_tensor x, int32_t relu);
+/* x (R, in) through a GRU over the batch's sequence, forwards or backwards: (R, N). */
+mtan_tensor apply_gru(const mtan_forward *f, int32_t index, mtan_tensor x, int32_t hidden, int32_t reverse);
+
+/* The classifier that all have: two hidden layers of config.head_hidden with ReLU, or one linear layer when that is 0. */
+int32_t add_head(mtan_params *p, const mtan_config *c, int32_t in);
+mtan_tensor apply_head(const mtan_forward *f, int32_t index, mtan_tensor x);
+
+/* Starts a tensor of the list otherwise than uniformly. */
+void start_constant(const mtan_config *c, mtan_real *weights, int32_t index, double value);
+void start_normal(const mtan_config *c, mtan_real *weights, int32_t index, double std, mtan_mt19937 *rng);
+/* A net of add_net or a linear layer (layers 0) as latent_ode starts its nets: weights N(0, 0.1^2), biases 0. */
+void start_net(const mtan_config *c, mtan_real *weights, int32_t index, int32_t layers, mtan_mt19937 *rng);
+
+#endif
