@@ -120,12 +120,18 @@ void baseline_decay_back(mtan_tape *tape, const mtan_node *n) {
     }
 }
 
+/* An empty record under fresh weights has standard deviations of 0, whose logarithm has no value. */
+#define LEAST_STD ((mtan_real)1e-6)
+
 void op_logvar(mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
     const mtan_tensor t[2] = {y, x};
     record(tape, BASELINE_LOGVAR, t, 2);
     for (int32_t i = 0; op_runs(tape) && i < y.rows; i++) {
         const line l = line_at(tape, t, 2, i);
-        for (int32_t j = 0; j < y.cols; j++) l.x[0][j] = l.x[1][j] < 0 ? -l.x[1][j] : l.x[1][j];
+        for (int32_t j = 0; j < y.cols; j++) {
+            const mtan_real std = l.x[1][j] < 0 ? -l.x[1][j] : l.x[1][j];
+            l.x[0][j] = std > LEAST_STD ? std : LEAST_STD;
+        }
         tape->backend->map(MTAN_LOG, l.x[0], l.x[0], (size_t)y.cols);
         for (int32_t j = 0; j < y.cols; j++) l.x[0][j] *= 2;
     }
@@ -134,7 +140,8 @@ void op_logvar(mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
 void baseline_logvar_back(mtan_tape *tape, const mtan_node *n) {
     for (int32_t i = 0; i < n->t[0].rows; i++) {
         const line l = line_at(tape, n->t, 2, i);
-        for (int32_t j = 0; l.d[1] && j < n->t[0].cols; j++) l.d[1][j] += 2 * l.d[0][j] / l.x[1][j];
+        for (int32_t j = 0; l.d[1] && j < n->t[0].cols; j++)
+            if (l.x[1][j] > LEAST_STD || l.x[1][j] < -LEAST_STD) l.d[1][j] += 2 * l.d[0][j] / l.x[1][j];
     }
 }
 
@@ -234,10 +241,10 @@ int32_t add_linear(mtan_params *p, const char *name, int32_t out, int32_t in) {
 }
 
 int32_t add_gru(mtan_params *p, const char *name, int32_t in, int32_t hidden) {
-    const int32_t index = add_named(p, name, "weight_ih", 3 * hidden, in, 2, hidden);
-    add_named(p, name, "weight_hh", 3 * hidden, hidden, 2, hidden);
-    add_named(p, name, "bias_ih", 3 * hidden, 1, 1, hidden);
-    add_named(p, name, "bias_hh", 3 * hidden, 1, 1, hidden);
+    const int32_t index = add_named(p, name, "weight_ih_l0", 3 * hidden, in, 2, hidden);
+    add_named(p, name, "weight_hh_l0", 3 * hidden, hidden, 2, hidden);
+    add_named(p, name, "bias_ih_l0", 3 * hidden, 1, 1, hidden);
+    add_named(p, name, "bias_hh_l0", 3 * hidden, 1, 1, hidden);
     return index;
 }
 

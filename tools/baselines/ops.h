@@ -41,8 +41,7 @@ void op_multiply(mtan_tape *tape, mtan_tensor y, mtan_tensor a, mtan_tensor b); 
 void op_blend(mtan_tape *tape, mtan_tensor y, mtan_tensor gate, mtan_tensor a, mtan_tensor b); /* y = g a + (1 - g) b */
 void op_sigmoid(mtan_tape *tape, mtan_tensor x);                                               /* in place */
 void op_decay(mtan_tape *tape, mtan_tensor y, mtan_tensor x);                                  /* y = exp(-max(0, x)) */
-void op_logvar(mtan_tape *tape, mtan_tensor y,
-               mtan_tensor x); /* y = 2 log |x|: a log-variance from a standard deviation */
+void op_logvar(mtan_tape *tape, mtan_tensor y, mtan_tensor x); /* y = 2 log max(|x|, 1e-6): a log-variance */
 
 /* One step of a GRU for some rows: gx (rows, 3N) holds x W_ih^T + b_ih and becomes the gates (mtan_new_gates); before (rows, N) is
  * the state it starts from, which may be a view of more rows. */
@@ -64,7 +63,7 @@ mtan_tensor step_of(const mtan_tape *tape, mtan_tensor rows, int32_t k); /* a vi
 
 /* NAME.weight (out, in) and NAME.bias (out), as torch.nn.Linear starts them; the index of the weight, the bias follows. */
 int32_t add_linear(mtan_params *p, const char *name, int32_t out, int32_t in);
-/* NAME.weight_ih, weight_hh, bias_ih, bias_hh of a torch.nn.GRUCell; the index of the first. */
+/* NAME.weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0 of a torch.nn.GRU; the index of the first. */
 int32_t add_gru(mtan_params *p, const char *name, int32_t in, int32_t hidden);
 /* NAME.0, NAME.2, ...: `layers` hidden layers of `units`, then `out`. */
 int32_t add_net(mtan_params *p, const char *name, int32_t in, int32_t units, int32_t layers, int32_t out);
