@@ -58,4 +58,9 @@ void *slurp(const char *path, size_t *bytes);
 /* The same for a file of the folder golden/. */
 void *slurp_golden(const char *name, size_t *bytes);
 
+/* Is it a word of MTAN_SKIP_CASES? An emulated CPU takes minutes for the largest cases; a test that skips one says
+ * LEFT_OUT. */
+int case_left_out(const char *name);
+#define LEFT_OUT "named in MTAN_SKIP_CASES"
+
 #endif

@@ -41,7 +41,7 @@ typedef struct {
     int n;
     mtan_event *events;
     int32_t *offset, *label;
-    mtan_real *times; /* distinct times of each record, ascending; record b from time0[b] */
+    mtan_real *times; /* query times of each record, or its distinct times, ascending; record b from time0[b] */
     int *time0;
 } record_set;
 
@@ -95,9 +95,24 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static int load_set(record_set *set, const char *name) {
+/* Query times of its own, where the set has them, in place of the distinct times. */
+static void load_queries(record_set *set, const mtan_file *file, const char *name) {
+    size_t n = 0, records = 0;
+    int32_t *offset = view_ints(file, name, "query_offset", &records);
+    mtan_real *query = view_reals(file, name, "query", &n);
+    if (offset && query && records == (size_t)set->n + 1) {
+        free(set->times);
+        set->times = query;
+        for (size_t b = 0; b < records; b++) set->time0[b] = offset[b];
+    } else {
+        free(query);
+    }
+    free(offset);
+}
+
+static int load_set(record_set *set, const char *path, const char *name) {
     size_t bytes, n = 0, records = 0, labels = 0;
-    void *blob = slurp_golden("records.safetensors", &bytes);
+    void *blob = slurp_golden(path, &bytes);
     mtan_file file;
     int32_t *channel;
     mtan_real *time, *value;
@@ -122,6 +137,7 @@ static int load_set(record_set *set, const char *name) {
             if (i == 0 || time[first + i] != time[first + i - 1]) out[distinct++] = time[first + i];
         set->time0[b + 1] = set->time0[b] + distinct;
     }
+    load_queries(set, &file, name);
     free(channel), free(time), free(value);
     return guard_free(blob);
 }
@@ -130,15 +146,38 @@ static void free_set(record_set *set) {
     free(set->offset), free(set->label), free(set->events), free(set->times), free(set->time0);
 }
 
-static int load_config(ladder *l) {
+/* Solvers go by their names in the files, by numbers in a model's own settings. */
+static int load_setting(ladder *l, const char *name) {
+    static const char *const solvers[] = {"euler", "rk4", "dopri5"};
     char key[64], text[64];
+    snprintf(key, sizeof key, "mtan.%s", name);
+    if (mtan_file_metadata(&l->file, key, text, sizeof text, NULL) != MTAN_OK) return 1;
+    for (int i = 0; i < 3; i++)
+        if (strcmp(text, solvers[i]) == 0) snprintf(text, sizeof text, "%d", i);
+    return mtan_config_set(&l->config, name, text) == MTAN_OK;
+}
+
+/* A model defined elsewhere: it has a latent state when the file has noise, and the preset is one of its own settings. */
+static int load_own_settings(ladder *l, const mtan_architecture *architecture) {
+    mtan_tensor_view noise;
+    char preset[16] = "";
+    if (mtan_file_tensor(&l->file, "noise", &noise) == MTAN_OK) l->config.kind = MTAN_FULL;
+    mtan_config_architecture(&l->config, architecture);
+    mtan_file_metadata(&l->file, "mtan.preset", preset, sizeof preset, NULL);
+    for (int32_t i = 0; architecture->settings && architecture->settings[i]; i++) {
+        const char *name = architecture->settings[i];
+        if (!load_setting(l, name)) return 0;
+        if (strcmp(name, "faithful") == 0) l->config.own[i] = strcmp(preset, "faithful") == 0;
+    }
+    return 1;
+}
+
+static int load_config(ladder *l, const mtan_architecture *architecture) {
     mtan_config_init(&l->config, MTAN_ENC, MTAN_CLASSIFY_RECORD, 1, 2);
     mtan_config_preset(&l->config, MTAN_FAITHFUL);
-    for (int32_t i = 0; mtan_config_key(i); i++) {
-        snprintf(key, sizeof key, "mtan.%s", mtan_config_key(i));
-        if (mtan_file_metadata(&l->file, key, text, sizeof text, NULL) != MTAN_OK) continue;
-        if (mtan_config_set(&l->config, mtan_config_key(i), text) != MTAN_OK) return 0;
-    }
+    for (int32_t i = 0; mtan_config_key(i); i++)
+        if (!load_setting(l, mtan_config_key(i))) return 0;
+    if (architecture && !load_own_settings(l, architecture)) return 0;
     l->config.kl_anneal = 0;
     l->config.predict_samples = l->config.samples;
     return mtan_config_check(&l->config) == MTAN_OK;
@@ -148,9 +187,14 @@ static int max_int(int a, int b) {
     return a > b ? a : b;
 }
 
+/* Reals of a record's latent state: of K points, or of one where the model is defined elsewhere. */
+static size_t latent_count(const mtan_config *c) {
+    return (size_t)(c->architecture ? 1 : c->ref_points) * (size_t)c->latent;
+}
+
 static void make_records(ladder *l) {
     const mtan_config *c = &l->config;
-    const size_t per_sample = (size_t)c->ref_points * (size_t)c->latent;
+    const size_t per_sample = latent_count(c);
     const int B = l->seen.n, S = c->samples, has_targets = l->scored.n > 0;
     l->records = calloc((size_t)B, sizeof *l->records);
     l->noise = malloc(((size_t)B * (size_t)S * per_sample + 1) * sizeof *l->noise);
@@ -159,12 +203,13 @@ static void make_records(ladder *l) {
         mtan_record *r = &l->records[b];
         mtan_real *noise = l->noise + (size_t)b * (size_t)S * per_sample;
         const record_set *scored = has_targets ? &l->scored : &l->seen;
+        const record_set *asked = c->classify == MTAN_CLASSIFY_TIME ? &l->seen : scored;
         r->events = l->seen.events + l->seen.offset[b];
         r->n_events = l->seen.offset[b + 1] - l->seen.offset[b];
         if (has_targets) r->targets = scored->events + scored->offset[b];
         r->n_targets = has_targets ? scored->offset[b + 1] - scored->offset[b] : 0;
-        r->times = scored->times + scored->time0[b];
-        r->n_times = scored->time0[b + 1] - scored->time0[b];
+        r->times = asked->times + asked->time0[b];
+        r->n_times = asked->time0[b + 1] - asked->time0[b];
         if (c->classify == MTAN_CLASSIFY_TIME) r->labels = l->seen.label + l->seen.time0[b];
         if (c->classify == MTAN_CLASSIFY_RECORD) r->labels = l->seen.label + b;
         r->noise = noise;
@@ -176,25 +221,65 @@ static void make_records(ladder *l) {
         l->bounds.events = max_int(l->bounds.events, max_int(r->n_events, r->n_targets));
         l->bounds.times = max_int(l->bounds.times, max_int(r->n_times, l->seen.time0[b + 1] - l->seen.time0[b]));
     }
+    if (c->architecture) l->bounds.times += l->bounds.events; /* queries and events may share one sequence */
 }
 
-static int ladder_open(ladder *l, const char *name, const mtan_backend *backend, ladder_visit visit, void *context) {
-    char path[128], set[64];
+/* How many parameters the reference has: one gradient's error each. */
+static int32_t count_gradients(const ladder *l) {
+    int32_t n = 0;
+    for (size_t i = 0; i < l->file.tensors; i++) {
+        mtan_tensor_view view;
+        char name[128];
+        if (mtan_file_tensor_at(&l->file, i, &view) != MTAN_OK) return -1;
+        if (mtan_text_decode(&view.name, name, sizeof name, NULL) != MTAN_OK) return -1;
+        n += strncmp(name, "grad.", 5) == 0 && ends_with(name, ".err32");
+    }
+    return n;
+}
+
+/* Weights as the file has them, under the names of their parameters. */
+static int read_weights(ladder *l) {
+    if (count_gradients(l) != mtan_param_count(&l->config)) {
+        printf("%d parameters, %d in the file\n", (int)mtan_param_count(&l->config), (int)count_gradients(l));
+        return 0;
+    }
+    for (int32_t i = 0; i < mtan_param_count(&l->config); i++) {
+        mtan_tensor_view view;
+        mtan_param p;
+        mtan_param_at(&l->config, i, &p);
+        if (mtan_file_tensor(&l->file, p.name, &view) != MTAN_OK ||
+            mtan_view_read(&view, l->weights + p.offset, (size_t)p.rows * (size_t)p.cols) != MTAN_OK) {
+            printf("%s (%d, %d): not in the file\n", p.name, (int)p.rows, (int)p.cols);
+            return 0;
+        }
+    }
+    return 1;
+}
+
+static int ladder_open(ladder *l, const char *name, const mtan_architecture *architecture, const mtan_backend *backend,
+                       ladder_visit visit, void *context) {
+    char path[128], set[64], file[64] = "records";
     size_t bytes;
     memset(l, 0, sizeof *l);
     l->visit = visit, l->context = context;
     snprintf(path, sizeof path, "%s.safetensors", name);
     l->blob = slurp_golden(path, &bytes);
-    if (!l->blob || mtan_file_open(&l->file, l->blob, bytes) != MTAN_OK || !load_config(l)) return 0;
-    if (mtan_file_metadata(&l->file, "golden.records", set, sizeof set, NULL) != MTAN_OK || !load_set(&l->seen, set))
+    if (!l->blob || mtan_file_open(&l->file, l->blob, bytes) != MTAN_OK || !load_config(l, architecture)) return 0;
+    mtan_file_metadata(&l->file, "golden.file", file, sizeof file, NULL);
+    snprintf(path, sizeof path, "%s.safetensors", file);
+    if (mtan_file_metadata(&l->file, "golden.records", set, sizeof set, NULL) != MTAN_OK ||
+        !load_set(&l->seen, path, set))
         return 0;
-    if (mtan_file_metadata(&l->file, "golden.targets", set, sizeof set, NULL) == MTAN_OK && !load_set(&l->scored, set))
+    if (mtan_file_metadata(&l->file, "golden.targets", set, sizeof set, NULL) == MTAN_OK &&
+        !load_set(&l->scored, path, set))
         return 0;
     l->kl_weight = number_of(l, "golden.kl_coef", 1);
     l->lr = number_of(l, "golden.lr", 1e-3);
     make_records(l);
     l->weights = malloc(mtan_weights_count(&l->config) * sizeof *l->weights);
-    golden_weights(&l->config, l->weights, number_of(l, "golden.freq", 8), number_of(l, "golden.gain", 1));
+    if (!architecture)
+        golden_weights(&l->config, l->weights, number_of(l, "golden.freq", 8), number_of(l, "golden.gain", 1));
+    else if (!read_weights(l)) return 0;
     if (mtan_model_init(&l->model, &l->config, l->weights, mtan_weights_count(&l->config)) != MTAN_OK) return 0;
     l->model.backend = backend;
     return 1;
@@ -367,7 +452,7 @@ static void compare_logits(ladder *l, mtan_predictor *predictor) {
 }
 
 static void compare_latent(ladder *l, mtan_predictor *predictor) {
-    const size_t n = (size_t)l->config.ref_points * (size_t)l->config.latent, B = (size_t)l->seen.n;
+    const size_t n = latent_count(&l->config), B = (size_t)l->seen.n;
     mtan_real *mean = malloc(B * n * sizeof *mean), *logvar = malloc(B * n * sizeof *logvar);
     for (size_t b = 0; b < B; b++)
         if (mtan_latent(predictor, &l->records[b], mean + b * n, logvar + b * n) != MTAN_OK)
@@ -410,7 +495,7 @@ static int compare_prediction(ladder *l) {
     if (status == MTAN_OK) status = mtan_predictor_init(&predictor, &l->model, &l->bounds, memory, bytes);
     if (status == MTAN_OK) {
         if (l->config.classify != MTAN_CLASSIFY_NONE) compare_logits(l, &predictor);
-        if (l->config.kind == MTAN_FULL) compare_latent(l, &predictor);
+        if (l->config.kind == MTAN_FULL && !l->config.architecture) compare_latent(l, &predictor);
         if (l->config.kind == MTAN_FULL && l->config.classify != MTAN_CLASSIFY_TIME) compare_curves(l, &predictor);
     } else {
         printf("prediction: %s\n", mtan_status_message(status));
@@ -418,9 +503,10 @@ static int compare_prediction(ladder *l) {
     return guard_free(memory) && status == MTAN_OK;
 }
 
-int ladder_model(const char *name, const mtan_backend *backend, ladder_visit visit, void *context) {
+static int run_case(const char *name, const mtan_architecture *architecture, const mtan_backend *backend,
+                    ladder_visit visit, void *context) {
     ladder l;
-    int ok = ladder_open(&l, name, backend, visit, context);
+    int ok = ladder_open(&l, name, architecture, backend, visit, context);
     if (!ok) printf("golden/%s: cannot be set up\n", name);
     if (ok) find_largest_gradient(&l);
     ok = ok && compare_training(&l);
@@ -429,9 +515,31 @@ int ladder_model(const char *name, const mtan_backend *backend, ladder_visit vis
     return ok ? l.compared : -1;
 }
 
+int ladder_model(const char *name, const mtan_backend *backend, ladder_visit visit, void *context) {
+    return run_case(name, NULL, backend, visit, context);
+}
+
+int ladder_architecture(const char *name, char *architecture, size_t size) {
+    char path[128];
+    size_t bytes;
+    mtan_file file;
+    void *blob;
+    int ok;
+    snprintf(path, sizeof path, "%s.safetensors", name);
+    blob = slurp_golden(path, &bytes);
+    ok = blob && mtan_file_open(&file, blob, bytes) == MTAN_OK &&
+         mtan_file_metadata(&file, "mtan.architecture", architecture, size, NULL) == MTAN_OK;
+    return guard_free(blob) && ok;
+}
+
+int ladder_elsewhere(const char *name, const mtan_architecture *architecture, const mtan_backend *backend,
+                     ladder_visit visit, void *context) {
+    return run_case(name, architecture, backend, visit, context);
+}
+
 int ladder_logits(const char *name, const mtan_backend *backend, ladder_way way, ladder_visit visit, void *context) {
     ladder l;
-    const int ok = ladder_open(&l, name, backend, visit, context);
+    const int ok = ladder_open(&l, name, NULL, backend, visit, context);
     if (ok && l.config.classify != MTAN_CLASSIFY_NONE) {
         mtan_real *got = room_for_logits(&l);
         const mtan_status status = way(context, &l.model, l.records, l.seen.n, got);
@@ -446,7 +554,7 @@ int ladder_training(const char *name, const mtan_backend *backend, ladder_visit 
     ladder l;
     mtan_real losses[64] = {0};
     void *memory = NULL;
-    int ok = ladder_open(&l, name, backend, visit, context), steps = 0;
+    int ok = ladder_open(&l, name, NULL, backend, visit, context), steps = 0;
     if (ok) {
         mtan_trainer trainer = start_trainer(&l, &memory);
         steps = (int)number_of(&l, "golden.steps", 10);

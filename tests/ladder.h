@@ -10,6 +10,11 @@ typedef void (*ladder_visit)(void *context, const char *tensor, double differenc
 
 /* Runs golden/<name>.safetensors. Returns the number of tensors compared, or -1 with a message printed. */
 int ladder_model(const char *name, const mtan_backend *backend, ladder_visit visit, void *context);
+/* The same for a model defined elsewhere: its file holds the weights and names the file of its records. */
+int ladder_elsewhere(const char *name, const mtan_architecture *architecture, const mtan_backend *backend,
+                     ladder_visit visit, void *context);
+/* The name of the architecture in golden/<name>.safetensors; 0: it has none. */
+int ladder_architecture(const char *name, char *architecture, size_t size);
 /* The ten training steps of golden/<name>.safetensors: `losses`. */
 int ladder_training(const char *name, const mtan_backend *backend, ladder_visit visit, void *context);
 

@@ -1,6 +1,6 @@
 /* Every suite, one line each, in the order in which they run: what others stand on comes first.
  * MTAN_TESTS_THREADED leaves those that use threads, for ThreadSanitizer, under which the others would take minutes;
- * MTAN_ONE_SUITE names the only one, where not all files can be built. */
+ * MTAN_TESTS_LIBRARY leaves those of the library, where the command cannot be built; MTAN_ONE_SUITE names the only one. */
 #ifdef MTAN_ONE_SUITE
 X(MTAN_ONE_SUITE)
 #else
@@ -9,6 +9,7 @@ X(check_suite)
 X(math_suite)
 X(rng_suite)
 X(safetensors_suite)
+#ifndef MTAN_TESTS_LIBRARY
 X(gzip_suite)
 X(synthetic_suite)
 X(physionet_suite)
@@ -18,6 +19,7 @@ X(own_suite)
 X(split_suite)
 X(prep_suite)
 X(metrics_suite)
+#endif
 X(ops_suite)
 X(blocks_suite)
 X(gradient_suite)
@@ -31,14 +33,17 @@ X(modelfile_suite)
 X(int8_suite)
 X(arena_suite)
 X(status_suite)
+X(stream_suite)
+#ifndef MTAN_TESTS_LIBRARY
+X(baselines_suite)
 X(torchfile_suite)
 X(figure_suite)
 X(check_data_suite)
 X(compare_suite)
-X(stream_suite)
 X(stream_command_suite)
 X(export_suite)
 X(command_suite)
+#endif
 #endif
 X(threads_suite)
 X(training_suite)

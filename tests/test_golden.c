@@ -1,10 +1,8 @@
 /* The library against the published code: every model case of golden/ (outputs and all gradients), and the first ten
- * losses of three trainings. A line per tensor stands in `make agreement`; here only the worst of a case is named.
- * MTAN_SKIP_CASES names cases to leave out, with blanks between: an emulated CPU takes minutes for the largest. */
+ * losses of three trainings. A line per tensor stands in `make agreement`; here only the worst of a case is named. */
 #include <greatest.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "ladder.h"
@@ -34,21 +32,9 @@ static enum greatest_test_res verdict(const char *name, int status, const golden
     PASS();
 }
 
-/* Is it a word of MTAN_SKIP_CASES? */
-static int left_out(const char *name) {
-    const char *list = getenv("MTAN_SKIP_CASES");
-    const size_t n = strlen(name);
-    while (list && *list) {
-        const size_t word = strcspn(list, " ");
-        if (word == n && memcmp(list, name, n) == 0) return 1;
-        list += word + (list[word] == ' ');
-    }
-    return 0;
-}
-
 TEST model_agrees(const char *name) {
     golden_tally t;
-    if (left_out(name)) SKIPm("named in MTAN_SKIP_CASES");
+    if (case_left_out(name)) SKIPm(LEFT_OUT);
     memset(&t, 0, sizeof t);
     const int status = ladder_model(name, &mtan_backend_scalar, tally_tensor, &t);
     return verdict(name, status, &t);

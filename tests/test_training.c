@@ -121,6 +121,7 @@ TEST loss_falls(tiny_kind kind) {
     tiny_model s;
     mtan_train_config config;
     mtan_report first, last;
+    if (tiny_left_out(kind)) SKIPm(LEFT_OUT);
     tiny_open(&s, kind, 16);
     mtan_train_config_init(&config);
     config.lr = 0.01;
@@ -257,6 +258,7 @@ TEST threads_change_no_bit(tiny_kind kind, double dropout) {
                 {"8 threads", on_threads, 8}};
     mtan_real *gradient, *weights, *g, *w;
     size_t count;
+    if (tiny_left_out(kind)) SKIPm(LEFT_OUT);
     ASSERT(train_by(kind, dropout, NULL, 1, &gradient, &weights, &count));
     ASSERT_EQ(8, mtan_shard_count(BATCH));
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
@@ -368,6 +370,7 @@ TEST ranks_change_no_bit(tiny_kind kind, double dropout) {
     static const int batches[] = {1, 9, 17, 37}; /* 1, 2, 4 and 8 shards */
     static rank_state one[1], many[MOST_RANKS];
     meeting alone, m;
+    if (tiny_left_out(kind)) SKIPm(LEFT_OUT);
     for (size_t i = 0; i < sizeof batches / sizeof batches[0]; i++) {
         open_ranks(&alone, one, kind, 1, batches[i], dropout);
         run_ranks(one, 1, train_rank);

@@ -8,6 +8,12 @@
 const char *const tiny_names[TINY_KINDS] = {"enc",      "full",     "interp",    "enc-time", "full-time", "rbf-enc",
                                             "rbf-full", "rnn3-enc", "rnn3-full", "per-head", "fixed",     "observed"};
 
+int tiny_left_out(tiny_kind kind) {
+    char name[32];
+    snprintf(name, sizeof name, "tiny-%s", tiny_names[kind]);
+    return case_left_out(name);
+}
+
 static void must(mtan_status status, int line) {
     if (status == MTAN_OK) return;
     fprintf(stderr, "mtan: %s:%d: %s\n", __FILE__, line, mtan_status_message(status));

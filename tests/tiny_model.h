@@ -20,6 +20,7 @@ typedef enum {
     TINY_KINDS
 } tiny_kind;
 extern const char *const tiny_names[TINY_KINDS];
+int tiny_left_out(tiny_kind kind); /* case_left_out of tiny-NAME */
 
 enum { TINY_CHANNELS = 3, TINY_EVENTS = 11, TINY_TIMES = 11 };
 

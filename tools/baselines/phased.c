@@ -1,0 +1,264 @@
+/* Phased LSTM (Neil et al., 2016): an LSTM whose state and memory move only while a gate of time is open, a little otherwise. Each
+ * unit's gate opens once in a period tau, from a shift on, for the share `open` of it; tau, shift and share are learned.
+ *
+ * Input [x, mask], where an unobserved value is the channel's last one, 0 before any. In the reverse direction time runs
+ * backwards for the gates as well. */
+#include <math.h>
+
+#include "sequence.h"
+
+/* ---- settings and parameters ---- */
+
+enum { BIDIRECTIONAL }; /* place in config.own */
+static const char *const settings[] = {"bidirectional", NULL};
+static const double defaults[] = {0};
+
+enum { W_IH, W_HH, B_IH, B_HH, LOG_TAU, SHIFT, OPEN, PER_DIRECTION }; /* parameters of a direction */
+
+static int32_t directions(const mtan_config *c) {
+    return c->own[BIDIRECTIONAL] > 0 ? 2 : 1;
+}
+
+static mtan_status check(const mtan_config *c) {
+    return check_sequence(c, c->own[BIDIRECTIONAL]);
+}
+
+static void params(const mtan_config *c, mtan_params *p) {
+    const int32_t D = c->channels, N = c->enc_hidden;
+    char name[MTAN_NAME_SIZE];
+    for (int32_t i = 0; i < directions(c); i++) {
+        mtan_params_add(p, name_in_direction(name, "rnn.weight_ih_l0", i), 4 * N, 2 * D, 2, N);
+        mtan_params_add(p, name_in_direction(name, "rnn.weight_hh_l0", i), 4 * N, N, 2, N);
+        mtan_params_add(p, name_in_direction(name, "rnn.bias_ih_l0", i), 4 * N, 1, 1, N);
+        mtan_params_add(p, name_in_direction(name, "rnn.bias_hh_l0", i), 4 * N, 1, 1, N);
+        mtan_params_add(p, name_in_direction(name, "log_tau", i), N, 1, 1, N);
+        mtan_params_add(p, name_in_direction(name, "shift", i), N, 1, 1, N);
+        mtan_params_add(p, name_in_direction(name, "open", i), N, 1, 1, N);
+    }
+    add_head(p, c, directions(c) * N);
+}
+
+/* Periods from 0.5 to 1000 on a logarithmic scale, a shift anywhere in the period, open for a tenth of it. */
+static void init(const mtan_config *c, mtan_real *weights, mtan_mt19937 *rng) {
+    for (int32_t i = 0; i < directions(c); i++) {
+        mtan_param log_tau, shift;
+        if (mtan_param_at(c, i * PER_DIRECTION + LOG_TAU, &log_tau) != MTAN_OK) return;
+        if (mtan_param_at(c, i * PER_DIRECTION + SHIFT, &shift) != MTAN_OK) return;
+        for (int32_t j = 0; j < log_tau.rows; j++) {
+            float drawn[2];
+            mtan_torch_uniform(rng, &drawn[0], 1, (float)log(0.5), (float)log(1000));
+            mtan_torch_uniform(rng, &drawn[1], 1, 0, 1);
+            weights[log_tau.offset + (uint32_t)j] = (mtan_real)drawn[0];
+            weights[shift.offset + (uint32_t)j] = (mtan_real)((double)drawn[1] * exp((double)drawn[0]));
+        }
+        start_constant(c, weights, i * PER_DIRECTION + OPEN, 0.1);
+    }
+}
+
+/* ---- the gate of time ---- */
+
+enum { OP_TIME_GATE = BASELINE_OWN_OP, OP_PHASED_LSTM };
+enum { GATE_K, GATE_TIME, GATE_LOG_TAU, GATE_SHIFT, GATE_OPEN, GATE_TAU, GATE_TENSORS }; /* the tensors of its node */
+
+#define LEAK ((mtan_real)0.001) /* what passes a closed gate, times the phase */
+
+/* Phase of a unit, in [0, 1). */
+static mtan_real phase(mtan_real periods) {
+    return periods - (mtan_real)floor((double)periods);
+}
+
+/* k (R, N) at the times (R, 1): up, down, closed. */
+static void op_time_gate(mtan_tape *tape, mtan_tensor k, mtan_tensor time, mtan_tensor log_tau, mtan_tensor shift,
+                         mtan_tensor open) {
+    const mtan_tensor tau = mtan_new_constant(tape, 1, k.cols);
+    const mtan_tensor t[GATE_TENSORS] = {k, time, log_tau, shift, open, tau};
+    mtan_node *node = mtan_record_op(tape, OP_TIME_GATE);
+    for (int i = 0; node && i < GATE_TENSORS; i++) node->t[i] = t[i];
+    if (!op_runs(tape)) return;
+    tape->backend->map(MTAN_EXP, mtan_data(tape, tau), mtan_data(tape, log_tau), (size_t)k.cols);
+    for (int32_t i = 0; i < k.rows; i++) {
+        const mtan_real now = mtan_data(tape, time)[i], *s = mtan_data(tape, shift), *r = mtan_data(tape, open);
+        mtan_real *y = mtan_data(tape, mtan_rows(k, i, 1));
+        for (int32_t j = 0; j < k.cols; j++) {
+            const mtan_real phi = phase((now - s[j]) / mtan_data(tape, tau)[j]);
+            y[j] = phi < r[j] / 2 ? 2 * phi / r[j] : phi < r[j] ? 2 - 2 * phi / r[j] : LEAK * phi;
+        }
+    }
+}
+
+/* The phase moves with (t - shift) / tau; floor does not. */
+static void time_gate_back(mtan_tape *tape, const mtan_node *n) {
+    const mtan_real *s = mtan_data(tape, n->t[GATE_SHIFT]), *r = mtan_data(tape, n->t[GATE_OPEN]),
+                    *tau = mtan_data(tape, n->t[GATE_TAU]);
+    mtan_real *dlog = mtan_grad(tape, n->t[GATE_LOG_TAU]), *ds = mtan_grad(tape, n->t[GATE_SHIFT]),
+              *dr = mtan_grad(tape, n->t[GATE_OPEN]);
+    for (int32_t i = 0; i < n->t[GATE_K].rows; i++) {
+        const mtan_real now = mtan_data(tape, n->t[GATE_TIME])[i];
+        const mtan_real *dk = mtan_grad(tape, mtan_rows(n->t[GATE_K], i, 1));
+        for (int32_t j = 0; j < n->t[GATE_K].cols; j++) {
+            const mtan_real periods = (now - s[j]) / tau[j], phi = phase(periods);
+            const mtan_real way = phi < r[j] / 2 ? 1 : phi < r[j] ? -1 : 0;
+            const mtan_real dphi = dk[j] * (phi < r[j] ? 2 * way / r[j] : LEAK);
+            if (phi < r[j]) dr[j] -= dk[j] * way * 2 * phi / (r[j] * r[j]);
+            dlog[j] -= dphi * periods;
+            ds[j] -= dphi / tau[j];
+        }
+    }
+}
+
+/* ---- the LSTM, gates i, f, g, o:  c~ = f c + i g,  h~ = o tanh(c~),  c' = k c~ + (1 - k) c,  h' = k h~ + (1 - k) h ---- */
+
+enum { LSTM_Y, LSTM_GX, LSTM_K, LSTM_W, LSTM_B, LSTM_C, LSTM_KEPT, LSTM_TENSORS }; /* the tensors of its node */
+
+/* kept (2 R + 2 B, N): the states before each row, tanh(c~), and room for the gradients of one step. */
+static mtan_real *kept_rows(const mtan_tape *tape, const mtan_tensor *t, size_t first) {
+    return mtan_data(tape, t[LSTM_KEPT]) + first * (size_t)t[LSTM_Y].cols;
+}
+
+/* Row b of a step, in all arrays; what there is no row before is zero. */
+typedef struct cell {
+    mtan_real *h, *c, *gate, *before, *tanh_c;
+    const mtan_real *k, *c_before; /* c_before null: zero */
+} cell;
+
+static cell cell_at(const mtan_tape *tape, const mtan_tensor *t, const run_step *s, int32_t b) {
+    const size_t N = (size_t)t[LSTM_Y].cols, row = s->row + (size_t)b, from = s->before + (size_t)b;
+    cell at;
+    at.h = mtan_data(tape, t[LSTM_Y]) + row * (size_t)t[LSTM_Y].stride;
+    at.c = mtan_data(tape, t[LSTM_C]) + row * N;
+    at.gate = mtan_data(tape, t[LSTM_GX]) + row * 4 * N;
+    at.before = kept_rows(tape, t, row);
+    at.tanh_c = kept_rows(tape, t, (size_t)t[LSTM_Y].rows + row);
+    at.k = mtan_data(tape, t[LSTM_K]) + row * N;
+    at.c_before = b < s->known ? mtan_data(tape, t[LSTM_C]) + from * N : NULL;
+    return at;
+}
+
+static void take_states(const mtan_tape *tape, const mtan_tensor *t, const run_step *s) {
+    const mtan_tensor y = t[LSTM_Y];
+    mtan_real *to = kept_rows(tape, t, s->row);
+    tape->backend->copy(to, (size_t)y.cols, mtan_data(tape, y) + s->before * (size_t)y.stride, (size_t)y.stride,
+                        s->known, y.cols);
+    tape->backend->fill(to + (size_t)(s->known * y.cols), (size_t)(s->rows - s->known) * (size_t)y.cols, 0);
+}
+
+static void move_cell(const mtan_tape *tape, const mtan_tensor *t, cell at) {
+    const mtan_backend *k = tape->backend;
+    const size_t N = (size_t)t[LSTM_Y].cols;
+    const mtan_real *b = mtan_data(tape, t[LSTM_B]), *in = at.gate, *forget = in + N, *g = in + 2 * N, *o = in + 3 * N;
+    for (size_t j = 0; j < 4 * N; j++) at.gate[j] += b[j];
+    k->map(MTAN_SIGMOID, at.gate, at.gate, 2 * N);
+    k->map(MTAN_TANH, at.gate + 2 * N, at.gate + 2 * N, N);
+    k->map(MTAN_SIGMOID, at.gate + 3 * N, at.gate + 3 * N, N);
+    for (size_t j = 0; j < N; j++) at.c[j] = forget[j] * (at.c_before ? at.c_before[j] : 0) + in[j] * g[j];
+    k->map(MTAN_TANH, at.tanh_c, at.c, N);
+    for (size_t j = 0; j < N; j++) {
+        at.h[j] = at.k[j] * o[j] * at.tanh_c[j] + (1 - at.k[j]) * at.before[j];
+        at.c[j] = at.k[j] * at.c[j] + (1 - at.k[j]) * (at.c_before ? at.c_before[j] : 0);
+    }
+}
+
+static void op_phased_lstm(mtan_tape *tape, mtan_tensor y, mtan_tensor gx, mtan_tensor k, mtan_tensor w_hh,
+                           mtan_tensor b_hh, mtan_tensor packed, int32_t reverse) {
+    const int32_t R = y.rows, N = y.cols, B = tape->batch->records;
+    mtan_tensor t[LSTM_TENSORS] = {y, gx, k, w_hh, b_hh};
+    mtan_node *node;
+    t[LSTM_C] = mtan_new_constant(tape, R, N);
+    t[LSTM_KEPT] = mtan_new_constant(tape, 2 * R + 2 * B, N);
+    node = mtan_record_op(tape, OP_PHASED_LSTM);
+    if (node) node->n[0] = reverse;
+    for (int i = 0; node && i < LSTM_TENSORS; i++) node->t[i] = t[i];
+    for (int32_t i = 0; op_runs(tape) && i < tape->batch->steps; i++) {
+        const run_step s = run_at(tape->batch, i, reverse);
+        take_states(tape, t, &s);
+        tape->backend->product_packed(mtan_data(tape, gx) + s.row * (size_t)gx.stride, (size_t)gx.stride,
+                                      kept_rows(tape, t, s.row), (size_t)N, mtan_data(tape, packed), s.rows, 4 * N, N,
+                                      1);
+        for (int32_t b = 0; b < s.rows; b++) move_cell(tape, t, cell_at(tape, t, &s, b));
+    }
+}
+
+/* Gradients of h' and c' become those of h (by the direct way) and c; the gates become their own. */
+static void move_cell_back(size_t N, cell at, mtan_real *dk, mtan_real *dh, mtan_real *dc) {
+    for (size_t j = 0; j < N; j++) {
+        const mtan_real in = at.gate[j], forget = at.gate[N + j], g = at.gate[2 * N + j], o = at.gate[3 * N + j];
+        const mtan_real c = at.c_before ? at.c_before[j] : 0, k = at.k[j], tanh_c = at.tanh_c[j];
+        const mtan_real dnew_h = k * dh[j], dnew_c = k * dc[j] + dnew_h * o * (1 - tanh_c * tanh_c);
+        dk[j] += dh[j] * (o * tanh_c - at.before[j]) + dc[j] * (forget * c + in * g - c);
+        at.gate[j] = dnew_c * g * in * (1 - in);
+        at.gate[N + j] = dnew_c * c * forget * (1 - forget);
+        at.gate[2 * N + j] = dnew_c * in * (1 - g * g);
+        at.gate[3 * N + j] = dnew_h * tanh_c * o * (1 - o);
+        dh[j] *= 1 - k;
+        dc[j] = (1 - k) * dc[j] + dnew_c * forget;
+    }
+}
+
+static void phased_lstm_back(mtan_tape *tape, const mtan_node *n) {
+    const mtan_backend *k = tape->backend;
+    const mtan_tensor *t = n->t, y = t[LSTM_Y], gx = t[LSTM_GX], w = t[LSTM_W];
+    const size_t N = (size_t)y.cols, ldy = (size_t)y.stride, ldg = (size_t)gx.stride, ldw = (size_t)w.stride;
+    mtan_real *dh = kept_rows(tape, t, 2 * (size_t)y.rows), *dc = dh + (size_t)tape->batch->records * N;
+    int32_t carried = 0; /* rows of dh and dc that hold gradients from the step after */
+    for (int32_t i = tape->batch->steps - 1; i >= 0; i--) {
+        const run_step s = run_at(tape->batch, i, n->n[0]);
+        if (carried < s.rows) k->fill(dh + (size_t)carried * N, (size_t)(s.rows - carried) * N, 0);
+        if (carried < s.rows) k->fill(dc + (size_t)carried * N, (size_t)(s.rows - carried) * N, 0);
+        k->add(dh, N, mtan_grad(tape, y) + s.row * ldy, ldy, s.rows, y.cols);
+        for (int32_t b = 0; b < s.rows; b++) {
+            const size_t at = (size_t)b * N;
+            move_cell_back(N, cell_at(tape, t, &s, b), mtan_grad(tape, t[LSTM_K]) + s.row * N + at, dh + at, dc + at);
+        }
+        k->product_nn(dh, N, mtan_data(tape, gx) + s.row * ldg, ldg, mtan_data(tape, w), ldw, s.known, y.cols,
+                      4 * y.cols, 1);
+        carried = s.known;
+    }
+    k->product_tn(mtan_grad(tape, w), ldw, mtan_data(tape, gx), ldg, kept_rows(tape, t, 0), N, 4 * y.cols, y.cols,
+                  y.rows, 1);
+    k->add(mtan_grad(tape, t[LSTM_B]), 0, mtan_data(tape, gx), ldg, y.rows, 4 * y.cols);
+}
+
+/* ---- the model ---- */
+
+/* The latest value of each channel at or before a row in the order of the run, 0 before any: (R, D). */
+static mtan_tensor filled_forward(const mtan_forward *f, const dense_rows *rows, int32_t reverse) {
+    const mtan_tape *tape = f->tape;
+    const mtan_tensor y = mtan_new_constant(f->tape, rows->x.rows, rows->x.cols);
+    const size_t D = (size_t)y.cols;
+    for (int32_t i = 0; op_runs(tape) && i < tape->batch->steps; i++) {
+        const run_step s = run_at(tape->batch, i, reverse);
+        for (int32_t b = 0; b < s.rows; b++) {
+            const size_t row = (s.row + (size_t)b) * D, before = (s.before + (size_t)b) * D;
+            const mtan_real *x = mtan_data(tape, rows->x) + row, *seen = mtan_data(tape, rows->mask) + row;
+            const mtan_real *past = mtan_data(tape, y) + before;
+            mtan_real *to = mtan_data(tape, y) + row;
+            for (size_t d = 0; d < D; d++) to[d] = seen[d] > 0 ? x[d] : b < s.known ? past[d] : 0;
+        }
+    }
+    return y;
+}
+
+static void run_direction(const mtan_forward *f, const dense_rows *rows, mtan_tensor states, int32_t reverse) {
+    const int32_t first = reverse * PER_DIRECTION;
+    const mtan_tensor time = mtan_new_constant(f->tape, states.rows, 1), w_hh = mtan_forward_param(f, first + W_HH);
+    const mtan_tensor k = mtan_new(f->tape, states.rows, states.cols), packed = packed_weight(f, w_hh);
+    const mtan_tensor gx = apply_input(f, first + W_IH, first + B_IH, filled_forward(f, rows, reverse), rows->mask);
+    mtan_op_copy(f->tape, time, rows->time);
+    mtan_op_scale(f->tape, time, reverse ? -f->config->embed_scale : f->config->embed_scale);
+    op_time_gate(f->tape, k, time, mtan_forward_param(f, first + LOG_TAU), mtan_forward_param(f, first + SHIFT),
+                 mtan_forward_param(f, first + OPEN));
+    op_phased_lstm(f->tape, states, gx, k, w_hh, mtan_forward_param(f, first + B_HH), packed, reverse);
+}
+
+static void forward(const mtan_forward *f, mtan_outputs *out) {
+    const int32_t N = f->config->enc_hidden, n = directions(f->config);
+    const dense_rows rows = read_rows(f);
+    const mtan_tensor states = mtan_new(f->tape, rows.x.rows, n * N);
+    for (int32_t i = 0; i < n; i++) run_direction(f, &rows, mtan_columns(states, i * N, N), i);
+    out->logits = classify_states(f, states, n * PER_DIRECTION);
+}
+
+static const mtan_backward backward[] = {BASELINE_BACKWARD, time_gate_back, phased_lstm_back};
+
+const mtan_architecture baseline_phased_lstm = {"phased-lstm", settings, defaults, check,
+                                                params,        init,     forward,  backward};
