@@ -2467,7 +2467,7 @@ static mtan_status config_ranges(const mtan_config *c) {
 
 typedef struct slot {
     uint32_t offset;
-    int32_t rows, cols;
+    int32_t rows, cols, rank;
 } slot;
 
 typedef struct attention_roles {
@@ -2497,7 +2497,7 @@ static void append(char *text, size_t size, const char *more) {
 
 static int32_t emit(layout *l, const char *layer, const char *tensor, int32_t rows, int32_t cols, int32_t rank,
                     int32_t fan) {
-    const slot s = {(uint32_t)l->count, rows, cols};
+    const slot s = {(uint32_t)l->count, rows, cols, rank};
     if (l->n < MTAN_MAX_PARAMS) l->slots[l->n] = s;
     if (l->n == l->wanted && l->found) {
         mtan_param *p = l->found;
@@ -4032,7 +4032,7 @@ static mtan_tensor noise_of(const model_run *m, const batch_request *q, noise_so
 /* ---- models defined elsewhere ---- */
 
 mtan_tensor mtan_forward_param(const mtan_forward *f, int32_t index) {
-    const int32_t vector = f->run->params.slots[index].cols == 1;
+    const int32_t vector = f->run->params.slots[index].rank == 1;
     return vector ? bias(f->run, index) : param(f->run, index);
 }
 

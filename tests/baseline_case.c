@@ -78,10 +78,8 @@ static void draw_records(baseline_case *c, int32_t records, int largest, uint64_
     }
 }
 
-int baseline_open(baseline_case *c, int index, int32_t records, int largest) {
+static int make_case(baseline_case *c, int32_t records, int largest) {
     uint64_t random = 11;
-    memset(c, 0, sizeof *c);
-    if (!baseline_form(&c->config, c->name, sizeof c->name, index)) return 0;
     c->count = mtan_weights_count(&c->config);
     c->weights = guard_alloc(c->count * sizeof *c->weights);
     c->bounds = (mtan_bounds){records, BASELINE_EVENTS, BASELINE_TIMES};
@@ -89,6 +87,20 @@ int baseline_open(baseline_case *c, int index, int32_t records, int largest) {
     for (size_t i = 0; i < c->count; i++) c->weights[i] += small_real(&random) / 4; /* off kinks: biases start at 0 */
     draw_records(c, records, largest, &random);
     return mtan_model_init(&c->model, &c->config, c->weights, c->count) == MTAN_OK;
+}
+
+int baseline_open(baseline_case *c, int index, int32_t records, int largest) {
+    memset(c, 0, sizeof *c);
+    return baseline_form(&c->config, c->name, sizeof c->name, index) && make_case(c, records, largest);
+}
+
+int baseline_open_thin(baseline_case *c, int index, int32_t records) {
+    static const char *const sizes[] = {"channels",  "enc_hidden", "latent",    "mlp_hidden", "head_hidden",
+                                        "enc_heads", "units",      "gru_units", "psi_units"};
+    memset(c, 0, sizeof *c);
+    if (!baseline_form(&c->config, c->name, sizeof c->name, index)) return 0;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) mtan_config_set(&c->config, sizes[i], "1");
+    return make_case(c, records, 0);
 }
 
 int baseline_close(baseline_case *c) {

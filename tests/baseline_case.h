@@ -21,6 +21,8 @@ typedef struct {
 /* Form number `index` of all forms of all baselines; 0 past the last. baseline_form gives its settings alone. */
 int baseline_form(mtan_config *config, char *name, size_t size, int index);
 int baseline_open(baseline_case *c, int index, int32_t records, int largest);
+/* The same with one channel and every size 1, so that matrices are columns. */
+int baseline_open_thin(baseline_case *c, int index, int32_t records);
 int baseline_close(baseline_case *c); /* were the guards intact? */
 
 /* A setting of the architecture; `otherwise` where it has none of that name. */

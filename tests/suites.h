@@ -35,6 +35,7 @@ X(arena_suite)
 X(status_suite)
 X(stream_suite)
 #ifndef MTAN_TESTS_LIBRARY
+X(ode_suite)
 X(baselines_suite)
 X(torchfile_suite)
 X(figure_suite)
@@ -43,6 +44,7 @@ X(compare_suite)
 X(stream_command_suite)
 X(export_suite)
 X(command_suite)
+X(baseline_command_suite)
 #endif
 #endif
 X(threads_suite)

@@ -7,215 +7,86 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "check.h"
+#include "test_command_line.h"
 #include "tools/mtan/bundle.h"
 #include "tools/mtan/commands.h"
 #include "tools/mtan/options.h"
-
-enum { RECORDS = 60, WORDS = 48 };
-
-static char folder[64];
-
-static const char *path_of(const char *name) {
-    static char paths[8][160];
-    static int next;
-    char *path = paths[next++ % 8];
-    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
-    return path;
-}
-
-/* Two classes at two levels: learned in a few steps. */
-static void write_data(void) {
-    FILE *events = fopen(path_of("events.csv"), "w"), *labels = fopen(path_of("labels.csv"), "w");
-    mtan_mt19937 rng;
-    if (!events || !labels) perror("mtan: build"), exit(2);
-    mtan_mt_seed(&rng, 5);
-    fputs("record,time,channel,value\n", events);
-    fputs("record,label\n", labels);
-    for (int r = 0; r < RECORDS; r++) {
-        const int n = 4 + (int)mtan_numpy_interval(&rng, 8), up = r % 2;
-        for (int k = 0; k < n; k++) {
-            const double t = 10 * mtan_numpy_uniform(&rng), noise = mtan_numpy_uniform(&rng);
-            fprintf(events, "r%d,%.4f,%s,%.4f\n", r, t, k % 3 ? "pulse" : "heat", (up ? 6 : 3) + 2 * noise);
-        }
-        fprintf(labels, "r%d,%s\n", r, up ? "up" : "down");
-    }
-    fclose(events), fclose(labels);
-}
-
-static void open_folder(void *unused) {
-    (void)unused;
-    strcpy(folder, "build/command-XXXXXX");
-    if (!mkdtemp(folder)) perror("mtan: build"), exit(2);
-    write_data();
-}
-
-static void close_folder(void *unused) {
-    char command_line[96];
-    (void)unused;
-    snprintf(command_line, sizeof command_line, "rm -rf %s", folder);
-    if (system(command_line) != 0) perror("mtan: build"), exit(2);
-}
-
-/* ---- running a command ---- */
-
-/* A child whose output goes to out.txt and err.txt. `line` is cut at blanks; @ stands for the folder. */
-static pid_t start(const char *line, size_t file_limit) {
-    static char text[1024];
-    char *argv[WORDS] = {(char *)(uintptr_t) "mtan"}, *at;
-    int argc = 1;
-    options o;
-    pid_t child;
-    size_t n = 0;
-    for (; *line && n + sizeof folder < sizeof text; line++)
-        if (*line == '@') n += (size_t)snprintf(text + n, sizeof text - n, "%s", folder);
-        else text[n++] = *line;
-    text[n] = 0;
-    for (at = strtok(text, " "); at && argc < WORDS; at = strtok(NULL, " ")) argv[argc++] = at;
-    fflush(NULL);
-    if ((child = fork()) != 0) return child;
-    if (!freopen(path_of("out.txt"), "w", stdout) || !freopen(path_of("err.txt"), "w", stderr)) _exit(99);
-    if (file_limit) {
-        const struct rlimit limit = {file_limit, file_limit};
-        signal(SIGXFSZ, SIG_IGN);
-        setrlimit(RLIMIT_FSIZE, &limit);
-    }
-    if (!options_parse(&o, argc, argv)) exit(BAD_USE);
-    messages_start(&o);
-    exit(o.command->run(&o));
-}
-
-static int finish(pid_t child) {
-    int status = 0;
-    while (waitpid(child, &status, 0) < 0) continue;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
-}
-
-static int run(const char *line) {
-    return finish(start(line, 0));
-}
-
-static char *text_of(const char *name) {
-    char error[512];
-    size_t bytes;
-    return file_read(path_of(name), &bytes, error);
-}
-
-static int says(const char *name, const char *words) {
-    char *text = text_of(name);
-    const int found = text && strstr(text, words) != NULL;
-    if (!found) printf("  BAD %s says:\n%s  expected: %s\n", name, text ? text : "(nothing)", words);
-    free(text);
-    return found;
-}
-
-/* The same tensors, bit for bit; metadata holds times and is left out. */
-static int same_tensors(const char *a, const char *b) {
-    bundle x, y;
-    char error[512];
-    int same;
-    if (!bundle_read(&x, path_of(a), error)) return printf("  BAD %s\n", error), 0;
-    if (!bundle_read(&y, path_of(b), error)) return printf("  BAD %s\n", error), bundle_free(&x), 0;
-    same = x.file.tensors == y.file.tensors && x.file.data_bytes == y.file.data_bytes &&
-           memcmp(x.file.data, y.file.data, x.file.data_bytes) == 0;
-    bundle_free(&x), bundle_free(&y);
-    return same;
-}
-
-/* A table without its column of seconds, to compare runs: the first `columns` of each row. */
-static int same_columns(const char *a, const char *b, int columns) {
-    char *x = text_of(a), *y = text_of(b), *p = x, *q = y;
-    int same = x && y, column = 0;
-    while (same && (*p || *q)) {
-        if (column >= columns) {
-            while (*p && *p != '\n') p++;
-            while (*q && *q != '\n') q++;
-        }
-        same = *p == *q;
-        column = *p == '\n' ? 0 : column + (*p == ',');
-        if (*p) p++;
-        if (*q) q++;
-    }
-    free(x), free(y);
-    return same;
-}
 
 #define TRAIN                                                                                                          \
     "train own --model enc --data @/events.csv --labels @/labels.csv --enc-hidden 16 --embed 16 --ref-points 8 "       \
     "--head-hidden 12 --batch 8 --lr 0.01 --quiet --threads 2 "
 
-static void append_line(const char *name, const char *line) {
-    FILE *file = fopen(path_of(name), "a");
-    if (!file || fputs(line, file) < 0 || fclose(file) != 0) perror("mtan: build"), exit(2);
-}
-
 /* ---- tests ---- */
 
 TEST options_are_checked(void) {
-    ASSERT_EQ_FMT(BAD_USE, run("trian own"), "%d");
-    ASSERT(says("err.txt", "mtan: no command trian; did you mean train?"));
-    ASSERT_EQ_FMT(BAD_USE, run("train own --modle enc"), "%d");
-    ASSERT(says("err.txt", "mtan: train: no option --modle; did you mean --model?"));
-    ASSERT_EQ_FMT(BAD_USE, run("train own --model enc --epochs many --out @/x"), "%d");
-    ASSERT(says("err.txt", "mtan: --epochs many: not a number"));
-    ASSERT_EQ_FMT(BAD_USE, run("train own --model enc --epochs 0 --out @/x"), "%d");
-    ASSERT(says("err.txt", "mtan: --epochs 0: must be from 1 to 1e+06"));
-    ASSERT_EQ_FMT(BAD_USE, run("eval a b"), "%d");
-    ASSERT_EQ_FMT(BAD_USE, run("train physionet-encoder --out @/x"), "%d");
-    ASSERT(says("err.txt", "physionet-enc"));
-    ASSERT_EQ_FMT(BAD_USE, run("train own --model enc --data"), "%d");
-    ASSERT(says("err.txt", "mtan: --data needs a value"));
+    ASSERT_EQ_FMT(BAD_USE, command_run("trian own"), "%d");
+    ASSERT(command_says("err.txt", "mtan: no command trian; did you mean train?"));
+    ASSERT_EQ_FMT(BAD_USE, command_run("train own --modle enc"), "%d");
+    ASSERT(command_says("err.txt", "mtan: train: no option --modle; did you mean --model?"));
+    ASSERT_EQ_FMT(BAD_USE, command_run("train own --model enc --epochs many --out @/x"), "%d");
+    ASSERT(command_says("err.txt", "mtan: --epochs many: not a number"));
+    ASSERT_EQ_FMT(BAD_USE, command_run("train own --model enc --epochs 0 --out @/x"), "%d");
+    ASSERT(command_says("err.txt", "mtan: --epochs 0: must be from 1 to 1e+06"));
+    ASSERT_EQ_FMT(BAD_USE, command_run("eval a b"), "%d");
+    ASSERT_EQ_FMT(BAD_USE, command_run("train physionet-encoder --out @/x"), "%d");
+    ASSERT(command_says("err.txt", "physionet-enc"));
+    ASSERT_EQ_FMT(BAD_USE, command_run("train own --model enc --data"), "%d");
+    ASSERT(command_says("err.txt", "mtan: --data needs a value"));
     PASS();
 }
 
 TEST options_that_do_not_fit_are_refused(void) {
-    ASSERT_EQ_FMT(BAD_USE, run(TRAIN "--observed 0.5 --epochs 1 --out @/x"), "%d");
-    ASSERT(says("err.txt", "--observed is for models that interpolate"));
-    ASSERT_EQ_FMT(BAD_USE, run(TRAIN "--epochs 1.5 --out @/x"), "%d");
-    ASSERT(says("err.txt", "--epochs 1.5: must be a whole number"));
-    ASSERT_EQ_FMT(BAD_USE, run(TRAIN "--lr 0 --epochs 1 --out @/x"), "%d");
-    ASSERT_EQ_FMT(-1, access(path_of("x"), F_OK), "%d"); /* nothing was made */
+    ASSERT_EQ_FMT(BAD_USE, command_run(TRAIN "--observed 0.5 --epochs 1 --out @/x"), "%d");
+    ASSERT(command_says("err.txt", "--observed is for models that interpolate"));
+    ASSERT_EQ_FMT(BAD_USE, command_run(TRAIN "--epochs 1.5 --out @/x"), "%d");
+    ASSERT(command_says("err.txt", "--epochs 1.5: must be a whole number"));
+    ASSERT_EQ_FMT(BAD_USE, command_run(TRAIN "--lr 0 --epochs 1 --out @/x"), "%d");
+    ASSERT_EQ_FMT(-1, access(command_path("x"), F_OK), "%d"); /* nothing was made */
     PASS();
 }
 
 /* Validation records of one class have no AUC. */
 TEST a_run_always_has_a_best_model(void) {
-    FILE *labels = fopen(path_of("labels.csv"), "w");
+    FILE *labels = fopen(command_path("labels.csv"), "w");
     if (!labels) perror("mtan: build"), exit(2);
     fputs("record,label\nr0,up\nr1,down\n", labels);
     fclose(labels);
-    ASSERT_EQ_FMT(DONE, run(TRAIN "--epochs 2 --select auc --out @/odd"), "%d");
-    ASSERT_EQ_FMT(DONE, run("selftest @/odd/best.safetensors"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--epochs 2 --select auc --out @/odd"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run("selftest @/odd/best.safetensors"), "%d");
     PASS();
 }
 
 TEST other_data_is_used_whole(void) {
-    append_line("two.csv", "record,time,channel,value\na,1,heat,2\nb,2,heat,3\n");
-    append_line("two-labels.csv", "record,label\na,up\nb,down\n");
-    ASSERT_EQ_FMT(DONE, run(TRAIN "--epochs 1 --out @/run"), "%d");
-    ASSERT_EQ_FMT(DONE, run("eval @/run/best.safetensors --data @/two.csv --labels @/two-labels.csv --quiet"), "%d");
-    ASSERT(says("out.txt", "2 records of the part 'all'"));
-    ASSERT(says("err.txt", "not the data that the model was trained with"));
-    ASSERT_EQ_FMT(BAD_USE, run("eval @/run/best.safetensors --data @/two.csv --labels @/two-labels.csv --split test"),
+    command_append("two.csv", "record,time,channel,value\na,1,heat,2\nb,2,heat,3\n");
+    command_append("two-labels.csv", "record,label\na,up\nb,down\n");
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--epochs 1 --out @/run"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run("eval @/run/best.safetensors --data @/two.csv --labels @/two-labels.csv --quiet"),
+                  "%d");
+    ASSERT(command_says("out.txt", "2 records of the part 'all'"));
+    ASSERT(command_says("err.txt", "not the data that the model was trained with"));
+    ASSERT_EQ_FMT(BAD_USE,
+                  command_run("eval @/run/best.safetensors --data @/two.csv --labels @/two-labels.csv --split test"),
                   "%d");
     PASS();
 }
 
 TEST samples_follow_the_seed(void) {
     char *first, *second;
-    ASSERT_EQ_FMT(DONE,
-                  run("train own --model interp --data @/events.csv --enc-hidden 8 --embed 8 --ref-points 6 --latent 2 "
-                      "--dec-hidden 5 --mlp-hidden 6 --batch 16 --epochs 1 --thin 0.3 --quiet --out @/curves"),
+    ASSERT_EQ_FMT(
+        DONE,
+        command_run("train own --model interp --data @/events.csv --enc-hidden 8 --embed 8 --ref-points 6 --latent 2 "
+                    "--dec-hidden 5 --mlp-hidden 6 --batch 16 --epochs 1 --thin 0.3 --quiet --out @/curves"),
+        "%d");
+    ASSERT_EQ_FMT(DONE, command_run("interpolate @/curves/best.safetensors --data @/events.csv --at 0:5:5 --seed 1"),
                   "%d");
-    ASSERT_EQ_FMT(DONE, run("interpolate @/curves/best.safetensors --data @/events.csv --at 0:5:5 --seed 1"), "%d");
-    first = text_of("out.txt");
-    ASSERT_EQ_FMT(DONE, run("interpolate @/curves/best.safetensors --data @/events.csv --at 0:5:5 --seed 2"), "%d");
-    second = text_of("out.txt");
+    first = command_text("out.txt");
+    ASSERT_EQ_FMT(DONE, command_run("interpolate @/curves/best.safetensors --data @/events.csv --at 0:5:5 --seed 2"),
+                  "%d");
+    second = command_text("out.txt");
     ASSERT(strcmp(first, second) != 0);
     free(first), free(second);
     PASS();
@@ -224,12 +95,13 @@ TEST samples_follow_the_seed(void) {
 TEST a_budget_picks_settings(void) {
     ASSERT_EQ_FMT(
         DONE,
-        run("train own --model enc --data @/events.csv --labels @/labels.csv --enc-hidden 16 --embed 16 --ref-points 8 "
+        command_run(
+            "train own --model enc --data @/events.csv --labels @/labels.csv --enc-hidden 16 --embed 16 --ref-points 8 "
             "--head-hidden 12 --batch 8 --epochs 3 --budget 1s --out @/found"),
         "%d");
-    ASSERT(says("err.txt", "round 3"));
-    ASSERT(says("err.txt", "best: lr "));
-    ASSERT_EQ_FMT(BAD_USE, run(TRAIN "--budget soon --out @/x"), "%d");
+    ASSERT(command_says("err.txt", "round 3"));
+    ASSERT(command_says("err.txt", "best: lr "));
+    ASSERT_EQ_FMT(BAD_USE, command_run(TRAIN "--budget soon --out @/x"), "%d");
     PASS();
 }
 
@@ -237,50 +109,45 @@ TEST every_command_has_help(void) {
     char line[64];
     for (const command *c = commands; c->name; c++) {
         snprintf(line, sizeof line, "help %s", c->name);
-        ASSERT_EQ_FMT(DONE, run(line), "%d");
+        ASSERT_EQ_FMT(DONE, command_run(line), "%d");
         snprintf(line, sizeof line, "usage: mtan %s", c->name);
-        ASSERT(says("out.txt", line));
+        ASSERT(command_says("out.txt", line));
     }
-    ASSERT_EQ_FMT(DONE, run("man"), "%d");
-    ASSERT(says("out.txt", "Fl Fl budget"));
-    ASSERT_EQ_FMT(DONE, run("completion"), "%d");
-    ASSERT(says("out.txt", "--enc-hidden"));
+    ASSERT_EQ_FMT(DONE, command_run("man"), "%d");
+    ASSERT(command_says("out.txt", "Fl Fl budget"));
+    ASSERT_EQ_FMT(DONE, command_run("completion"), "%d");
+    ASSERT(command_says("out.txt", "--enc-hidden"));
     PASS();
 }
 
 TEST a_model_is_trained_and_used(void) {
     char *scores, *again;
-    ASSERT_EQ_FMT(DONE, run(TRAIN "--epochs 12 --out @/run"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--epochs 12 --out @/run"), "%d");
     ASSERT_EQ_FMT(
-        DONE, run("eval @/run/best.safetensors --data @/events.csv --labels @/labels.csv --json --bootstrap 50"), "%d");
-    ASSERT(says("out.txt", "\"auc\": 1,"));
-    ASSERT_EQ_FMT(DONE, run("selftest @/run/best.safetensors"), "%d");
-    ASSERT(says("out.txt", "the same bits"));
-    ASSERT_EQ_FMT(DONE, run("predict @/run/best.safetensors --data @/events.csv --threads 1"), "%d");
-    scores = text_of("out.txt");
+        DONE,
+        command_run("eval @/run/best.safetensors --data @/events.csv --labels @/labels.csv --json --bootstrap 50"),
+        "%d");
+    ASSERT(command_says("out.txt", "\"auc\": 1,"));
+    ASSERT_EQ_FMT(DONE, command_run("selftest @/run/best.safetensors"), "%d");
+    ASSERT(command_says("out.txt", "the same bits"));
+    ASSERT_EQ_FMT(DONE, command_run("predict @/run/best.safetensors --data @/events.csv --threads 1"), "%d");
+    scores = command_text("out.txt");
     ASSERT(strncmp(scores, "record,p0,p1\nr0,", 16) == 0);
-    ASSERT_EQ_FMT(DONE, run("predict @/run/best.safetensors --data @/events.csv --threads 3"), "%d");
-    again = text_of("out.txt");
+    ASSERT_EQ_FMT(DONE, command_run("predict @/run/best.safetensors --data @/events.csv --threads 3"), "%d");
+    again = command_text("out.txt");
     ASSERT_STR_EQ(scores, again);
     free(scores), free(again);
-    ASSERT_EQ_FMT(BAD_USE, run("interpolate @/run/best.safetensors --data @/events.csv --at 0:1:1"), "%d");
-    ASSERT(says("err.txt", "does not interpolate"));
+    ASSERT_EQ_FMT(BAD_USE, command_run("interpolate @/run/best.safetensors --data @/events.csv --at 0:1:1"), "%d");
+    ASSERT(command_says("err.txt", "does not interpolate"));
     PASS();
-}
-
-static size_t bytes_of(const char *name) {
-    char error[512];
-    size_t bytes = 0;
-    free(file_read(path_of(name), &bytes, error));
-    return bytes;
 }
 
 /* Matrices of a file against those of another: |x - y| <= |x| / steps. */
 static int matrices_are_near(const char *a, const char *b, double steps) {
     char error[512];
     bundle x, y;
-    int ok = bundle_read(&x, path_of(a), error), moved = 0;
-    if (!ok || !bundle_read(&y, path_of(b), error)) return 0;
+    int ok = bundle_read(&x, command_path(a), error), moved = 0;
+    if (!ok || !bundle_read(&y, command_path(b), error)) return 0;
     for (size_t i = 0; i < mtan_weights_count(&x.model.config); i++) {
         const double u = (double)x.weights[i], v = (double)y.weights[i];
         ok = ok && fabs(u - v) <= fmax(fabs(u), 6.2e-5) / steps; /* below 2^-14 a step of f16 stays what it is */
@@ -294,51 +161,54 @@ static int matrices_are_near(const char *a, const char *b, double steps) {
 TEST a_model_is_made_smaller(void) {
     const char *const data = " --data @/events.csv --labels @/labels.csv";
     char line[256];
-    ASSERT_EQ_FMT(DONE, run(TRAIN "--epochs 12 --out @/large"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--epochs 12 --out @/large"), "%d");
     snprintf(line, sizeof line, "quantize @/large/best.safetensors @/small.safetensors%s", data);
-    ASSERT_EQ_FMT(DONE, run(line), "%d");
-    ASSERT(says("out.txt", "of a probability") && says("out.txt", "'valid'") && says("out.txt", "AUC"));
-    ASSERT(bytes_of("small.safetensors") < bytes_of("large/best.safetensors"));
-    ASSERT_EQ_FMT(DONE, run("selftest @/small.safetensors"), "%d");
-    ASSERT(says("out.txt", "the same bits"));
+    ASSERT_EQ_FMT(DONE, command_run(line), "%d");
+    ASSERT(command_says("out.txt", "of a probability") && command_says("out.txt", "'valid'") &&
+           command_says("out.txt", "AUC"));
+    ASSERT(command_bytes("small.safetensors") < command_bytes("large/best.safetensors"));
+    ASSERT_EQ_FMT(DONE, command_run("selftest @/small.safetensors"), "%d");
+    ASSERT(command_says("out.txt", "the same bits"));
     snprintf(line, sizeof line, "eval @/small.safetensors%s --json --bootstrap 0", data);
-    ASSERT_EQ_FMT(DONE, run(line), "%d");
-    ASSERT(says("out.txt", "\"auc\": 1,"));
-    ASSERT_EQ_FMT(DONE, run("quantize @/large/best.safetensors @/f16.safetensors --type f16"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run(line), "%d");
+    ASSERT(command_says("out.txt", "\"auc\": 1,"));
+    ASSERT_EQ_FMT(DONE, command_run("quantize @/large/best.safetensors @/f16.safetensors --type f16"), "%d");
     ASSERT(matrices_are_near("large/best.safetensors", "f16.safetensors", 2048));
-    ASSERT_EQ_FMT(DONE, run("quantize @/large/last.safetensors @/bf16.safetensors --type bf16"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run("quantize @/large/last.safetensors @/bf16.safetensors --type bf16"), "%d");
     ASSERT(matrices_are_near("large/last.safetensors", "bf16.safetensors", 256));
-    ASSERT_EQ_FMT(BAD_USE, run("quantize @/large/best.safetensors @/x.safetensors --type int4"), "%d");
-    ASSERT(says("err.txt", "int8, f16 or bf16"));
-    ASSERT_EQ_FMT(BAD_USE, run("quantize @/events.csv @/x.safetensors"), "%d");
-    ASSERT_EQ_FMT((size_t)0, bytes_of("x.safetensors"), "%zu");
+    ASSERT_EQ_FMT(BAD_USE, command_run("quantize @/large/best.safetensors @/x.safetensors --type int4"), "%d");
+    ASSERT(command_says("err.txt", "int8, f16 or bf16"));
+    ASSERT_EQ_FMT(BAD_USE, command_run("quantize @/events.csv @/x.safetensors"), "%d");
+    ASSERT_EQ_FMT((size_t)0, command_bytes("x.safetensors"), "%zu");
     PASS();
 }
 
 TEST a_resumed_run_has_the_same_bits(void) {
-    ASSERT_EQ_FMT(DONE, run(TRAIN "--dropout 0.2 --thin 0.2 --epochs 6 --out @/whole"), "%d");
-    ASSERT_EQ_FMT(DONE, run(TRAIN "--dropout 0.2 --thin 0.2 --epochs 2 --out @/parts"), "%d");
-    ASSERT_EQ_FMT(BAD_USE, run(TRAIN "--epochs 6 --out @/parts"), "%d");
-    ASSERT(says("err.txt", "holds a run: --resume goes on with it"));
-    ASSERT_EQ_FMT(BAD_USE, run(TRAIN "--dropout 0.3 --epochs 6 --out @/parts --resume"), "%d");
-    ASSERT(says("err.txt", "--dropout: a resumed run keeps the setting that it was started with"));
-    ASSERT_EQ_FMT(BAD_USE,
-                  run("train own --data @/events.csv --labels @/labels.csv --optimizer adamax --out @/parts --resume"),
-                  "%d");
-    ASSERT(says("err.txt", "--optimizer: a resumed run"));
-    ASSERT_EQ_FMT(BAD_USE,
-                  run("train own --data @/events.csv --labels @/labels.csv --enc-hidden 99 --out @/parts --resume"),
-                  "%d");
-    ASSERT(says("err.txt", "--enc_hidden: a resumed run"));
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--dropout 0.2 --thin 0.2 --epochs 6 --out @/whole"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--dropout 0.2 --thin 0.2 --epochs 2 --out @/parts"), "%d");
+    ASSERT_EQ_FMT(BAD_USE, command_run(TRAIN "--epochs 6 --out @/parts"), "%d");
+    ASSERT(command_says("err.txt", "holds a run: --resume goes on with it"));
+    ASSERT_EQ_FMT(BAD_USE, command_run(TRAIN "--dropout 0.3 --epochs 6 --out @/parts --resume"), "%d");
+    ASSERT(command_says("err.txt", "--dropout: a resumed run keeps the setting that it was started with"));
+    ASSERT_EQ_FMT(
+        BAD_USE,
+        command_run("train own --data @/events.csv --labels @/labels.csv --optimizer adamax --out @/parts --resume"),
+        "%d");
+    ASSERT(command_says("err.txt", "--optimizer: a resumed run"));
+    ASSERT_EQ_FMT(
+        BAD_USE,
+        command_run("train own --data @/events.csv --labels @/labels.csv --enc-hidden 99 --out @/parts --resume"),
+        "%d");
+    ASSERT(command_says("err.txt", "--enc_hidden: a resumed run"));
     ASSERT_EQ_FMT(
         DONE,
-        run("train own --data @/events.csv --labels @/labels.csv --quiet --epochs 6 --threads 1 --out @/parts "
-            "--resume"),
+        command_run("train own --data @/events.csv --labels @/labels.csv --quiet --epochs 6 --threads 1 --out @/parts "
+                    "--resume"),
         "%d");
-    ASSERT(same_tensors("whole/last.safetensors", "parts/last.safetensors"));
-    ASSERT(same_tensors("whole/best.safetensors", "parts/best.safetensors"));
-    ASSERT(same_columns("whole/log.csv", "parts/log.csv", 4));
-    ASSERT(same_columns("whole/steps.csv", "parts/steps.csv", 4));
+    ASSERT(command_same_tensors("whole/last.safetensors", "parts/last.safetensors"));
+    ASSERT(command_same_tensors("whole/best.safetensors", "parts/best.safetensors"));
+    ASSERT(command_same_columns("whole/log.csv", "parts/log.csv", 4));
+    ASSERT(command_same_columns("whole/steps.csv", "parts/steps.csv", 4));
     PASS();
 }
 
@@ -346,7 +216,7 @@ TEST a_resumed_run_has_the_same_bits(void) {
 static int wait_rows(const char *name, int rows) {
     const struct timespec moment = {0, 2000000};
     for (int i = 0; i < 5000; i++) {
-        char *text = access(path_of(name), R_OK) == 0 ? text_of(name) : NULL;
+        char *text = access(command_path(name), R_OK) == 0 ? command_text(name) : NULL;
         int n = 0;
         for (const char *at = text; at && (at = strchr(at, '\n')) != NULL; at++) n++;
         free(text);
@@ -357,90 +227,91 @@ static int wait_rows(const char *name, int rows) {
 }
 
 TEST an_interrupted_run_is_saved(void) {
-    pid_t child = start(TRAIN "--epochs 100000 --patience 0 --out @/stopped", 0);
+    pid_t child = command_start(TRAIN "--epochs 100000 --patience 0 --out @/stopped", 0);
     int32_t epochs;
     char error[512], line[512];
     bundle b;
     ASSERT(wait_rows("stopped/log.csv", 2));
     kill(child, SIGINT);
-    ASSERT_EQ_FMT(INTERRUPTED, finish(child), "%d");
-    ASSERT(bundle_read(&b, path_of("stopped/last.safetensors"), error));
+    ASSERT_EQ_FMT(INTERRUPTED, command_finish(child), "%d");
+    ASSERT(bundle_read(&b, command_path("stopped/last.safetensors"), error));
     epochs = (int32_t)bundle_number(&b, "mtan.run.epoch", 0);
     bundle_free(&b);
     snprintf(line, sizeof line, TRAIN "--epochs %d --patience 0 --out @/never", (int)epochs + 2);
-    ASSERT_EQ_FMT(DONE, run(line), "%d");
+    ASSERT_EQ_FMT(DONE, command_run(line), "%d");
     snprintf(line, sizeof line, TRAIN "--epochs %d --out @/stopped --resume", (int)epochs + 2);
-    ASSERT_EQ_FMT(DONE, run(line), "%d");
-    ASSERT(same_tensors("never/last.safetensors", "stopped/last.safetensors"));
-    ASSERT(same_columns("never/log.csv", "stopped/log.csv", 4));
-    ASSERT(same_columns("never/steps.csv", "stopped/steps.csv", 4));
+    ASSERT_EQ_FMT(DONE, command_run(line), "%d");
+    ASSERT(command_same_tensors("never/last.safetensors", "stopped/last.safetensors"));
+    ASSERT(command_same_columns("never/log.csv", "stopped/log.csv", 4));
+    ASSERT(command_same_columns("never/steps.csv", "stopped/steps.csv", 4));
     PASS();
 }
 
 TEST a_killed_run_leaves_a_good_checkpoint(void) {
-    pid_t child = start(TRAIN "--epochs 100000 --patience 0 --out @/killed", 0);
+    pid_t child = command_start(TRAIN "--epochs 100000 --patience 0 --out @/killed", 0);
     ASSERT(wait_rows("killed/log.csv", 3));
     kill(child, SIGKILL);
-    ASSERT_EQ_FMT(1000 + SIGKILL, finish(child), "%d");
-    ASSERT_EQ_FMT(DONE, run("selftest @/killed/best.safetensors"), "%d");
-    ASSERT_EQ_FMT(DONE, run(TRAIN "--epochs 20 --patience 1 --out @/killed --resume"), "%d");
+    ASSERT_EQ_FMT(1000 + SIGKILL, command_finish(child), "%d");
+    ASSERT_EQ_FMT(DONE, command_run("selftest @/killed/best.safetensors"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--epochs 20 --patience 1 --out @/killed --resume"), "%d");
     PASS();
 }
 
 /* Every write beyond the limit fails, as on a full disk. */
 TEST a_full_disk_loses_nothing(void) {
-    ASSERT_EQ_FMT(DONE, run(TRAIN "--epochs 2 --out @/full"), "%d");
-    ASSERT_EQ_FMT(DONE, run(TRAIN "--epochs 2 --out @/copy"), "%d");
-    ASSERT_EQ_FMT(BAD_USE, finish(start(TRAIN "--epochs 4 --out @/full --resume", 4096)), "%d");
-    ASSERT(says("err.txt", "cannot be written"));
-    ASSERT(same_tensors("copy/last.safetensors", "full/last.safetensors"));
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--epochs 2 --out @/full"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--epochs 2 --out @/copy"), "%d");
+    ASSERT_EQ_FMT(BAD_USE, command_finish(command_start(TRAIN "--epochs 4 --out @/full --resume", 4096)), "%d");
+    ASSERT(command_says("err.txt", "cannot be written"));
+    ASSERT(command_same_tensors("copy/last.safetensors", "full/last.safetensors"));
     PASS();
 }
 
 TEST divergence_names_its_batch(void) {
-    ASSERT_EQ_FMT(BAD_USE, run(TRAIN "--epochs 50 --lr 1000 --out @/wild"), "%d");
-    ASSERT(says("err.txt", "mtan: epoch "));
-    ASSERT(says("err.txt", ", batch "));
+    ASSERT_EQ_FMT(BAD_USE, command_run(TRAIN "--epochs 50 --lr 1000 --out @/wild"), "%d");
+    ASSERT(command_says("err.txt", "mtan: epoch "));
+    ASSERT(command_says("err.txt", ", batch "));
     PASS();
 }
 
 TEST interpolation_follows_the_grid(void) {
     char *text;
     int rows = 0;
-    ASSERT_EQ_FMT(DONE,
-                  run("train own --model interp --data @/events.csv --enc-hidden 8 --embed 8 --ref-points 6 --latent 2 "
-                      "--dec-hidden 5 --mlp-hidden 6 --batch 16 --epochs 2 --quiet --out @/curves"),
-                  "%d");
-    ASSERT_EQ_FMT(DONE, run("interpolate @/curves/best.safetensors --data @/events.csv --at 0:10:2.5 --samples 3"),
-                  "%d");
-    text = text_of("out.txt");
+    ASSERT_EQ_FMT(
+        DONE,
+        command_run("train own --model interp --data @/events.csv --enc-hidden 8 --embed 8 --ref-points 6 --latent 2 "
+                    "--dec-hidden 5 --mlp-hidden 6 --batch 16 --epochs 2 --quiet --out @/curves"),
+        "%d");
+    ASSERT_EQ_FMT(
+        DONE, command_run("interpolate @/curves/best.safetensors --data @/events.csv --at 0:10:2.5 --samples 3"), "%d");
+    text = command_text("out.txt");
     for (const char *at = text; (at = strchr(at, '\n')) != NULL; at++) rows++;
-    ASSERT_EQ_FMT(1 + RECORDS * 5 * 2, rows, "%d");
+    ASSERT_EQ_FMT(1 + COMMAND_RECORDS * 5 * 2, rows, "%d");
     ASSERT(strncmp(text, "record,time,channel,mean,sd\nr0,0,heat,", 38) == 0);
     free(text);
-    ASSERT_EQ_FMT(DONE, run("eval @/curves/best.safetensors --data @/events.csv --json"), "%d");
-    ASSERT(says("out.txt", "\"observed\": 0.9, \"mse_all\": "));
-    ASSERT_EQ_FMT(DONE, run("selftest @/curves/best.safetensors"), "%d");
-    ASSERT_EQ_FMT(BAD_USE, run("interpolate @/curves/best.safetensors --data @/events.csv --at 3:1:1"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run("eval @/curves/best.safetensors --data @/events.csv --json"), "%d");
+    ASSERT(command_says("out.txt", "\"observed\": 0.9, \"mse_all\": "));
+    ASSERT_EQ_FMT(DONE, command_run("selftest @/curves/best.safetensors"), "%d");
+    ASSERT_EQ_FMT(BAD_USE, command_run("interpolate @/curves/best.safetensors --data @/events.csv --at 3:1:1"), "%d");
     PASS();
 }
 
 TEST bad_records_are_left_out_and_counted(void) {
-    ASSERT_EQ_FMT(DONE, run(TRAIN "--epochs 1 --out @/run"), "%d");
-    append_line("new.csv", "record,time,channel,value\na,1,heat,2\nb,1,heat,oops\nb,2,heat,3\nc,1,pulse,4\n");
-    ASSERT_EQ_FMT(BAD_RESULT, run("predict @/run/best.safetensors --data @/new.csv"), "%d");
-    ASSERT(says("err.txt", "new.csv:3: "));
-    ASSERT(says("out.txt", "\na,"));
-    ASSERT(says("out.txt", "\nc,"));
-    append_line("odd.csv", "record,time,channel,value\na,1,mystery,2\n");
-    ASSERT_EQ_FMT(BAD_RESULT, run("predict @/run/best.safetensors --data @/odd.csv"), "%d");
-    ASSERT(says("err.txt", "mystery"));
-    ASSERT_EQ_FMT(DONE, run("predict @/run/best.safetensors --data @/odd.csv --skip-unknown"), "%d");
-    append_line("dates.csv", "record,time,channel,value\na,2024-01-01T00:00,heat,2\na,2024-01-01T05:00,heat,2\n");
-    ASSERT_EQ_FMT(BAD_USE, run("predict @/run/best.safetensors --data @/dates.csv"), "%d");
-    ASSERT(says("err.txt", "the data's times are hours, the model's numbers without a unit"));
-    ASSERT_EQ_FMT(BAD_USE, run("predict @/events.csv --data @/odd.csv"), "%d");
-    ASSERT(says("err.txt", "not a valid safetensors file"));
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--epochs 1 --out @/run"), "%d");
+    command_append("new.csv", "record,time,channel,value\na,1,heat,2\nb,1,heat,oops\nb,2,heat,3\nc,1,pulse,4\n");
+    ASSERT_EQ_FMT(BAD_RESULT, command_run("predict @/run/best.safetensors --data @/new.csv"), "%d");
+    ASSERT(command_says("err.txt", "new.csv:3: "));
+    ASSERT(command_says("out.txt", "\na,"));
+    ASSERT(command_says("out.txt", "\nc,"));
+    command_append("odd.csv", "record,time,channel,value\na,1,mystery,2\n");
+    ASSERT_EQ_FMT(BAD_RESULT, command_run("predict @/run/best.safetensors --data @/odd.csv"), "%d");
+    ASSERT(command_says("err.txt", "mystery"));
+    ASSERT_EQ_FMT(DONE, command_run("predict @/run/best.safetensors --data @/odd.csv --skip-unknown"), "%d");
+    command_append("dates.csv", "record,time,channel,value\na,2024-01-01T00:00,heat,2\na,2024-01-01T05:00,heat,2\n");
+    ASSERT_EQ_FMT(BAD_USE, command_run("predict @/run/best.safetensors --data @/dates.csv"), "%d");
+    ASSERT(command_says("err.txt", "the data's times are hours, the model's numbers without a unit"));
+    ASSERT_EQ_FMT(BAD_USE, command_run("predict @/events.csv --data @/odd.csv"), "%d");
+    ASSERT(command_says("err.txt", "not a valid safetensors file"));
     PASS();
 }
 
@@ -467,8 +338,8 @@ TEST the_first_losses_are_the_published_ones(void) {
     ASSERT(mtan_file_tensor(&file, "valid", &view) == MTAN_OK && mtan_view_read_f64(&view, valid, 4) == MTAN_OK);
     snprintf(line, sizeof line,
              "train physionet-enc --preset faithful --seed 0 --epochs 2 --quiet --out @/losses --data %s", data);
-    ASSERT_EQ_FMT(DONE, run(line), "%d");
-    steps = text_of("losses/steps.csv"), log = text_of("losses/log.csv");
+    ASSERT_EQ_FMT(DONE, command_run(line), "%d");
+    steps = command_text("losses/steps.csv"), log = command_text("losses/log.csv");
     for (int i = 0; i < 40; i++) ASSERT(fabs(cell(steps, i + 1, 2) - loss[i]) <= 1e-4 * loss[i]);
     for (int e = 0; e < 2; e++) ASSERT(fabs(cell(log, e + 1, 2) - valid[2 * e]) <= 1e-4 * valid[2 * e]);
     for (int e = 0; e < 2; e++) ASSERT(fabs(cell(log, e + 1, 3) - valid[2 * e + 1]) <= 1e-3);
@@ -478,8 +349,8 @@ TEST the_first_losses_are_the_published_ones(void) {
 }
 
 SUITE(command_suite) {
-    GREATEST_SET_SETUP_CB(open_folder, NULL);
-    GREATEST_SET_TEARDOWN_CB(close_folder, NULL);
+    GREATEST_SET_SETUP_CB(command_open, NULL);
+    GREATEST_SET_TEARDOWN_CB(command_close, NULL);
     RUN_TEST(options_are_checked);
     RUN_TEST(options_that_do_not_fit_are_refused);
     RUN_TEST(every_command_has_help);

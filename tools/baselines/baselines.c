@@ -4,10 +4,15 @@
 #include <string.h>
 
 extern const mtan_architecture baseline_rnn_dt, baseline_rnn_impute, baseline_rnn_decay, baseline_gru_d,
-    baseline_phased_lstm;
+    baseline_phased_lstm, baseline_ode_rnn;
 
-const mtan_architecture *const baselines[] = {&baseline_rnn_dt, &baseline_rnn_impute,  &baseline_rnn_decay,
-                                              &baseline_gru_d,  &baseline_phased_lstm, NULL};
+const mtan_architecture *const baselines[] = {&baseline_rnn_dt,
+                                              &baseline_rnn_impute,
+                                              &baseline_rnn_decay,
+                                              &baseline_gru_d,
+                                              &baseline_phased_lstm,
+                                              &baseline_ode_rnn,
+                                              NULL};
 
 const mtan_architecture *baseline_named(const char *name) {
     for (int i = 0; baselines[i]; i++)

@@ -64,12 +64,11 @@ static int32_t times(mtan_tape *tape, int32_t a, int32_t b) {
     return 0;
 }
 
-/* Room for n things of some bytes each. */
-static mtan_tensor new_bytes(mtan_tape *tape, int32_t n, size_t bytes) {
+mtan_tensor new_bytes(mtan_tape *tape, int32_t n, size_t bytes) {
     return mtan_new_constant(tape, n, (int32_t)((bytes + sizeof(mtan_real) - 1) / sizeof(mtan_real)));
 }
 
-static void *bytes_of(const mtan_tape *tape, mtan_tensor x) {
+void *bytes_of(const mtan_tape *tape, mtan_tensor x) {
     return (void *)mtan_data(tape, x);
 }
 
@@ -327,10 +326,11 @@ static void start_lanes(pass *p) {
 static void keep_step(const pass *p, int32_t i) {
     const ode_lane *l = &p->lane[i];
     const ode_row *r = &p->row[l->row];
-    const int32_t most = p->solver->set.most, at = r->kept + r->steps;
-    mtan_real *to = p->kept + (size_t)at * (size_t)p->solver->kept.cols;
-    if (!p->tape->recording ? r->steps / ENDLESS >= most : at >= (r->owner + 1) * most) fail(p, MTAN_ERR_MEMORY);
+    const int32_t room = p->solver->set.most, most = r->most < room ? r->most : room, at = r->kept + r->steps;
+    mtan_real *to;
+    if (p->tape->recording ? at - r->owner * room >= most : r->steps / ENDLESS >= most) fail(p, MTAN_ERR_MEMORY);
     if (!p->tape->recording || p->tape->status != MTAN_OK) return;
+    to = p->kept + (size_t)at * (size_t)p->solver->kept.cols;
     memcpy(to, lane_of(p, p->arg, 0, i), p->size * sizeof *to);
     if (p->method->reuses) memcpy(to + p->size, lane_of(p, p->k, 0, i), p->size * sizeof *to);
     p->step[at].time = l->time;

@@ -20,6 +20,10 @@ enum {
 }; /* a table: {BASELINE_BACKWARD, ode_back, own ones from ODE_OWN_OP on} */
 void ode_back(mtan_tape *tape, const mtan_node *n);
 
+/* Workspace for n things of so many bytes each, and its address (null while sizes are counted). */
+mtan_tensor new_bytes(mtan_tape *tape, int32_t n, size_t bytes);
+void *bytes_of(const mtan_tape *tape, mtan_tensor x);
+
 typedef enum ode_method { ODE_EULER, ODE_RK4, ODE_DOPRI5 } ode_method;
 
 typedef struct ode_settings {
@@ -27,7 +31,7 @@ typedef struct ode_settings {
     double rtol, atol; /* of dopri5 */
     int32_t rows;      /* most rows of an op */
     int32_t owners;    /* whose steps are counted: rows of different ops may have the same */
-    int32_t most;      /* steps of an owner, over all ops */
+    int32_t most;      /* room for as many steps of an owner, over all ops */
     int32_t
         shared; /* rows that share their steps and their error norm, as neighbours with outputs at the same times; 1: none */
 } ode_settings;
@@ -60,7 +64,8 @@ typedef struct ode_output {
 } ode_output;
 
 typedef struct ode_row {
-    int32_t start, owner;    /* row of the starts; whose steps are counted: no two rows of an op have one owner */
+    int32_t start;           /* row of the starts */
+    int32_t owner, most;     /* whose steps are counted, no two rows of an op having one; how many it may have */
     int32_t output, outputs; /* its outputs: the first, and how many */
     int32_t kept, steps;     /* set by the solver: where its steps are kept, and how many */
 } ode_row;

@@ -215,10 +215,11 @@ static void fill_start_and_way(const mtan_tape *tape, mtan_tensor start, mtan_te
         for (int32_t row = batch->first[k]; row < batch->first[k + 1]; row++) {
             const size_t at = (size_t)row * D;
             const mtan_real *x = mtan_data(tape, rows->x) + at, *seen = mtan_data(tape, rows->mask) + at;
-            const mtan_real *to = mtan_data(tape, mtan_rows(mean, mean.rows == 1 ? 0 : row - batch->first[k], 1));
+            const mtan_real *middle = mtan_data(tape, mtan_rows(mean, mean.rows == 1 ? 0 : row - batch->first[k], 1));
+            mtan_real *from = mtan_data(tape, start) + at, *way = mtan_data(tape, last) + at;
             for (size_t d = 0; d < D; d++) {
-                mtan_data(tape, start)[at + d] = seen[d] * x[d] + (1 - seen[d]) * to[d];
-                mtan_data(tape, last)[at + d] = (1 - seen[d]) * (mtan_data(tape, last)[at + d] - to[d]);
+                from[d] = seen[d] > 0 ? x[d] : middle[d];
+                way[d] = seen[d] > 0 ? 0 : way[d] - middle[d];
             }
         }
 }

@@ -11,8 +11,10 @@
 #include <unistd.h>
 
 #include "../../simd/mtan_simd.h"
+#include "../baselines/recipes.h"
+#include "options.h"
 
-enum { ERROR_SIZE = 512, CHUNK = 16 };
+enum { ERROR_SIZE = 512, CHUNK = 16, MOST_STEPS = 1 << 16 };
 /* Of a file that is read whole: 4 GiB, more than any model; a quarter of the memory where addresses have 32 bits. */
 static const size_t MOST_BYTES = (size_t)1 << (sizeof(size_t) > 4 ? 32 : 30);
 
@@ -125,10 +127,10 @@ int bundle_read(bundle *b, const char *path, char *error) {
     memset(b, 0, sizeof *b);
     if (!(b->blob = file_read(path, &b->bytes, error))) return 0;
     status = mtan_file_open(&b->file, b->blob, b->bytes);
-    if (status == MTAN_OK) status = mtan_model_load_count(b->blob, b->bytes, &count);
+    if (status == MTAN_OK) status = mtan_known_load_count(baselines, b->blob, b->bytes, &count);
     if (status == MTAN_OK) {
         b->weights = tool_calloc(count, sizeof *b->weights);
-        status = mtan_model_load(&b->model, b->weights, count, b->blob, b->bytes);
+        status = mtan_known_load(&b->model, b->weights, count, baselines, b->blob, b->bytes);
     }
     if (status != MTAN_OK) {
         snprintf(error, ERROR_SIZE, "%.400s: %s", path, mtan_status_message(status));
@@ -172,6 +174,38 @@ void bundle_free(bundle *b) {
 }
 
 /* ---- running a model ---- */
+
+/* Distinct times of the events and of the labels of a record, both ascending. */
+static int32_t joined_times(const dataset *d, const dataset_record *r) {
+    int32_t count = 0, i = 0, j = 0;
+    while (i < r->n_events || j < r->n_labels) {
+        const int event = i < r->n_events, label = j < r->n_labels;
+        const mtan_real a = event ? d->events[r->event0 + (size_t)i].time : 0;
+        const mtan_real b = label ? d->label_times[r->label0 + (size_t)j] : 0, t = event && (!label || a < b) ? a : b;
+        while (i < r->n_events && !(d->events[r->event0 + (size_t)i].time > t)) i++;
+        while (j < r->n_labels && !(d->label_times[r->label0 + (size_t)j] > t)) j++;
+        count++;
+    }
+    return count;
+}
+
+mtan_bounds model_bounds(const mtan_config *c, const dataset *d) {
+    mtan_bounds b = dataset_bounds(d);
+    if (d->label_times && baseline_swaps_records(c)) b.times *= 2; /* one record's times, another's events */
+    for (size_t i = 0; c->architecture && d->label_times && i < arrlenu(d->records); i++) {
+        const int32_t times = joined_times(d, &d->records[i]);
+        if (times > b.times) b.times = times;
+    }
+    return b;
+}
+
+int grow_steps(mtan_config *c) {
+    int32_t *bound = baseline_step_bound(c);
+    if (!bound || *bound > MOST_STEPS / 2) return 0;
+    note("a record needs more than %d steps of the solver: making room for %d", (int)*bound, (int)*bound * 2);
+    *bound *= 2;
+    return 1;
+}
 
 mtan_status runner_refresh(runner *r) {
     size_t bytes = 0;
@@ -228,11 +262,25 @@ int runner_borrow(runner *r, const mtan_trainer *trainer, mtan_pool *pool, mtan_
     return 1;
 }
 
+/* Memory of its own for a model with room for more steps. */
+static int runner_grow(runner *r) {
+    size_t bytes = 0;
+    if (r->model != &r->grown) r->grown = *r->model;
+    if (!grow_steps(&r->grown.config)) return 0;
+    r->model = &r->grown;
+    if ((r->status = mtan_predictor_size(r->model, &r->bounds, &bytes)) != MTAN_OK) return 0;
+    for (int32_t t = 0; t < r->threads; t++)
+        r->memory[t] = tool_realloc(r->borrowed ? NULL : r->memory[t], bytes); /* not cleared, as it is large */
+    r->borrowed = 0;
+    return (r->status = runner_refresh(r)) == MTAN_OK;
+}
+
 typedef struct job {
     runner *runner;
     runner_body body;
     void *context;
     mtan_status *status; /* (chunks) */
+    unsigned char *done; /* (chunks) */
     size_t n;
 } job;
 
@@ -240,17 +288,21 @@ static void run_chunk(void *argument, int32_t index, int32_t thread) {
     job *j = argument;
     const size_t chunk = (size_t)j->runner->chunk, first = (size_t)index * chunk;
     const size_t count = j->n - first < chunk ? j->n - first : chunk;
+    if (j->done[index]) return;
     j->status[index] = j->body(j->context, &j->runner->predictor[thread], first, count);
+    j->done[index] = j->status[index] == MTAN_OK;
 }
 
 int runner_each(runner *r, size_t n, runner_body body, void *context) {
     const size_t chunks = (n + (size_t)r->chunk - 1) / (size_t)r->chunk;
-    job j = {r, body, context, tool_calloc(chunks, sizeof *j.status), n};
-    size_t bad = 0;
-    mtan_pool_run(r->pool, (int32_t)chunks, run_chunk, &j);
-    while (bad < chunks && j.status[bad] == MTAN_OK) bad++;
-    if (bad < chunks) r->status = j.status[bad], r->failed = bad * (size_t)r->chunk;
-    free(j.status);
+    job j = {r, body, context, tool_calloc(chunks, sizeof *j.status), tool_calloc(chunks, 1), n};
+    size_t bad;
+    do {
+        mtan_pool_run(r->pool, (int32_t)chunks, run_chunk, &j);
+        for (bad = 0; bad < chunks && j.status[bad] == MTAN_OK;) bad++;
+        if (bad < chunks) r->status = j.status[bad], r->failed = bad * (size_t)r->chunk;
+    } while (bad < chunks && r->status == MTAN_ERR_MEMORY && runner_grow(r));
+    free(j.status), free(j.done);
     return bad == chunks;
 }
 

@@ -49,7 +49,14 @@ typedef struct runner {
     uint64_t seed;      /* of the samples */
     mtan_status status; /* of the first chunk that failed */
     size_t failed;      /* its first record */
+    mtan_model grown;   /* the model with room for more steps of its solver, once a record has needed them */
 } runner;
+
+/* The bounds that hold every record of a data set for a model: dataset_bounds, but where the query times become steps of the
+ * sequence beside the event times (a class per time by a baseline) they count together. records stays 0. */
+mtan_bounds model_bounds(const mtan_config *c, const dataset *d);
+/* Doubles the room for the steps of an adaptive solver, with a message; 0: there is none, or it has enough. */
+int grow_steps(mtan_config *c);
 
 int runner_start(runner *r, const mtan_model *model, mtan_bounds bounds, int32_t threads, char *error);
 /* The same in a trainer's scratch memory where that is enough, on its threads: between steps only, and refreshed after every step. */
@@ -58,7 +65,8 @@ void runner_seed(runner *r, uint64_t seed); /* of the samples of the latent stat
 /* The weights (or borrowed memory) have changed: fold them again. */
 mtan_status runner_refresh(runner *r);
 /* body(context, predictor, first, count) for chunks of 0..n-1, each predictor used by one thread at a time. A body that fails ends
- * the run: 0, with r->status and r->failed (the first of its chunk) set. */
+ * the run: 0, with r->status and r->failed (the first of its chunk) set. Where a solver ran out of room it gets more and the body is
+ * called again for the chunk. */
 typedef mtan_status (*runner_body)(void *context, mtan_predictor *predictor, size_t first, size_t count);
 int runner_each(runner *r, size_t n, runner_body body, void *context);
 

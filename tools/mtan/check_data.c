@@ -64,7 +64,7 @@ void check_append_word(char *text, size_t size, const char *word) {
 
 typedef struct words {
     char *word[24]; /* the library's parser takes them as main's argv */
-    char number[3][16];
+    char number[3][16], name[64];
     int n;
 } words;
 
@@ -77,21 +77,21 @@ static void add_number(words *w, const char *name, int which, int32_t x) {
     add_word(w, name), add_word(w, w->number[which]);
 }
 
-/* Options of own data by the suggestion; a named data set has its named configuration. */
-static void suggest(words *w, const checked *c, const char *origin) {
+/* Options of own data by the suggestion, unless a model is asked for; a named data set has its named configuration. */
+static void suggest(words *w, const checked *c, const char *model, const char *origin) {
     memset(w, 0, sizeof *w);
     add_word(w, "mtan"), add_word(w, "train");
     if (strcmp(c->kind, "own") == 0) {
         const suggestion s = profile_suggest(&c->profile, &c->data);
-        add_word(w, "own"), add_word(w, "--model"), add_word(w, s.model);
+        add_word(w, "own"), add_word(w, "--model"), add_word(w, model ? model : s.model);
         add_number(w, "--batch", 0, s.batch);
-        add_number(w, "--enc-hidden", 1, s.hidden);
-        if (strcmp(s.model, "per-time") != 0) add_number(w, "--ref-points", 2, s.ref_points);
+        if (!model) add_number(w, "--enc-hidden", 1, s.hidden);
+        if (!model && strcmp(s.model, "per-time") != 0) add_number(w, "--ref-points", 2, s.ref_points);
         if (origin) add_word(w, "--origin"), add_word(w, origin);
-    } else
-        add_word(w, strcmp(c->kind, "physionet") == 0  ? "physionet-enc"
-                    : strcmp(c->kind, "activity") == 0 ? "activity-enc"
-                                                       : "mimic3-enc");
+    } else {
+        snprintf(w->name, sizeof w->name, "%s-%s", c->kind, model ? model : "enc");
+        add_word(w, w->name);
+    }
 }
 
 static void spell_command(checked *c, const words *w) {
@@ -110,7 +110,7 @@ static void spell_command(checked *c, const words *w) {
 static int make_plan(checked *c, const options *o) {
     options of_train;
     words w;
-    suggest(&w, c, option_text(o, "origin", NULL));
+    suggest(&w, c, option_text(o, "model", NULL), option_text(o, "origin", NULL));
     spell_command(c, &w);
     return options_parse(&of_train, w.n, w.word) && plan_make(&c->plan, &of_train);
 }

@@ -40,14 +40,19 @@ const command commands[] = {
      "train a model and keep the best by validation",
      "NAME is one of toy-interp, physionet-interp, physionet-full, physionet-enc,\n"
      "mimic3-full, mimic3-enc, activity-enc, activity-full (the configurations of\n"
-     "the published code), or own: a CSV of events with the columns\n"
-     "record,time,channel,value in any order, and labels record,label or\n"
-     "record,time,label. RUN gets best.safetensors, last.safetensors, log.csv and\n"
-     "steps.csv. SIGINT saves and exits 130; --resume goes on.\n"
+     "the published code); or physionet, mimic3 or activity, a dash and one of the\n"
+     "paper's baselines: rnn-impute, rnn-dt, rnn-decay, gru-d, phased-lstm,\n"
+     "ip-nets, seft, rnn-vae, ode-rnn, l-ode-rnn, l-ode-ode; with -interp behind\n"
+     "rnn-vae, l-ode-rnn and l-ode-ode for interpolation, and toy-l-ode-ode; or own:\n"
+     "a CSV of events with the columns record,time,channel,value in any order, and\n"
+     "labels record,label or record,time,label. RUN gets best.safetensors,\n"
+     "last.safetensors, log.csv and steps.csv. SIGINT saves and exits 130; --resume\n"
+     "goes on.\n"
      "\n"
      "  mtan train physionet-enc --data physionet2012 --preset faithful --out run\n"
      "  mtan train own --model enc --data events.csv --labels labels.csv --out run\n"
      "  mtan train own --model interp --data events.csv --out run --budget 10m\n"
+     "  mtan train physionet-gru-d --data physionet2012 --out run --enc-hidden 64\n"
      "  mtan train physionet-enc --data physionet2012 --out run --resume\n",
      1, 1},
     {"eval", command_eval, "MODEL --data PATH [--split test]", "measure a model on the records that training left out",

@@ -251,6 +251,7 @@ static int compare_classes(outcome *result, const options *o, session *a, sessio
 typedef struct unseen_errors {
     const session *s;
     double share;
+    size_t swap;          /* as swap_size has it */
     double *unit;         /* (D) */
     double *sum, *points; /* (records) */
 } unseen_errors;
@@ -276,24 +277,27 @@ static void add_errors(const unseen_errors *e, size_t i, const mtan_event *targe
 
 static mtan_status find_error(const unseen_errors *e, mtan_predictor *predictor, size_t i) {
     const size_t position = (size_t)e->s->positions[i], channels = (size_t)predictor->model->config.channels;
+    const size_t partner = (size_t)e->s->positions[swap_partner(i, arrlenu(e->s->positions), e->swap)];
     mtan_record record = dataset_view(&e->s->data, position);
     mtan_real *times = NULL, *mean;
     mtan_status status = MTAN_OK;
     const mtan_event *target;
     size_t n;
-    holdout h;
+    holdout h, shown;
+    e->sum[i] = e->points[i] = 0; /* a chunk may be tried again */
     holdout_make(&h, &e->s->data, position, e->share);
+    holdout_make(&shown, &e->s->data, partner, e->share);
     target = find_targets(&e->s->data, &e->s->data.records[position], &h, &n);
     for (size_t k = 0; k < n; k++)
         if (k == 0 || target[k].time > target[k - 1].time) arrput(times, target[k].time);
-    record.events = h.seen, record.n_events = (int32_t)arrlen(h.seen);
+    record.events = shown.seen, record.n_events = (int32_t)arrlen(shown.seen);
     record.times = times, record.n_times = (int32_t)arrlen(times), record.labels = NULL;
     mean = tool_calloc(arrlenu(times) * channels, sizeof *mean);
     if (n > 0) status = mtan_interpolate(predictor, &record, mean, NULL);
     if (status == MTAN_OK) add_errors(e, i, target, n, mean, channels);
     arrfree(times);
     free(mean);
-    holdout_free(&h);
+    holdout_free(&h), holdout_free(&shown);
     return status;
 }
 
@@ -316,6 +320,7 @@ static int find_errors(unseen_errors *e, session *s, const session *first, const
     int done;
     memset(e, 0, sizeof *e);
     e->s = s, e->share = first->source.observed;
+    e->swap = swap_size(&s->bundle.model.config, bundle_number(&s->bundle, "mtan.plan.batch", 0));
     e->unit = tool_calloc((size_t)D, sizeof *e->unit);
     e->sum = tool_calloc(n, sizeof *e->sum), e->points = tool_calloc(n, sizeof *e->points);
     for (int32_t c = 0; c < D; c++)

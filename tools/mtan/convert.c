@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "settings.h"
 
 enum { ERROR_SIZE = 512, KEY_SIZE = 64 };
 
@@ -84,6 +85,10 @@ static int to_torch(const options *o) {
     char error[ERROR_SIZE];
     bundle b;
     if (!bundle_read(&b, in, error)) return complain("%s", error);
+    if (b.model.config.architecture) {
+        complain("%s is a %s: the published code has no checkpoint of it", in, model_title(&b.model.config));
+        return bundle_free(&b), BAD_USE;
+    }
     const int has_prep = b.prep.kind != PREP_NONE;
     uint8_t *bytes = convert_to_torch(&b);
     int status = DONE;

@@ -22,6 +22,7 @@
 #include "commands.h"
 #include "golden_record.h"
 #include "options.h"
+#include "settings.h"
 
 enum { ERROR_SIZE = 512, WIDTH = 118, NAME_MOST = 40, MADE_EVENTS = 16, MADE_TIMES = 5 };
 enum { HAS_LOW = 1, HAS_HIGH = 2, HAS_MISSING = 4 }; /* flags of a channel, as the header's own text reads them */
@@ -489,6 +490,10 @@ int command_export(const options *o) {
     bundle b;
     if (!option_given(o, "c")) return complain("export: say --c, the only form there is");
     if (!bundle_read(&b, path, error)) return complain("%s", error);
+    if (b.model.config.architecture) {
+        complain("%s is a %s: only mTAN's models run on a board", path, model_title(&b.model.config));
+        return bundle_free(&b), BAD_USE;
+    }
     text = export_text(&b, &s, &n, error);
     good = text && put_text(out, text, n, error);
     if (good && out)

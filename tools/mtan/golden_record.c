@@ -82,7 +82,34 @@ static void write_example(const golden_record *x, const mtan_real *out, size_t n
     pairs_add(pairs, "mtan.golden.fused", fused ? "1" : "0");
 }
 
-void golden_record_write(const runner *run, const dataset *d, const split *s, mtan_file_pair **pairs) {
+/* Query times: even ones, or, where they become steps of the record's sequence beside its own, some of its own. */
+static void add_times(golden_record *x, const mtan_config *c) {
+    const size_t n = arrlenu(x->events);
+    for (size_t i = 0; i < QUERIES && c->classify != MTAN_CLASSIFY_RECORD; i++) {
+        const mtan_real t = c->architecture && c->classify == MTAN_CLASSIFY_TIME
+                                ? x->events[i * (n - 1) / (QUERIES - 1)].time
+                                : (mtan_real)i / (QUERIES - 1);
+        if (i == 0 || t > arrlast(x->times)) arrput(x->times, t);
+    }
+}
+
+typedef struct one_run {
+    golden_record *x;
+    mtan_real *out;
+} one_run;
+
+static mtan_status run_one(void *context, mtan_predictor *p, size_t first, size_t count) {
+    const one_run *r = context;
+    (void)first, (void)count;
+    return golden_record_run(p, r->x, r->out);
+}
+
+static mtan_status run_record(runner *run, golden_record *x, mtan_real *out) {
+    one_run r = {x, out};
+    return runner_each(run, 1, run_one, &r) ? MTAN_OK : run->status;
+}
+
+void golden_record_write(runner *run, const dataset *d, const split *s, mtan_file_pair **pairs) {
     const int64_t position = pick_record(d, s);
     const mtan_config *config = &run->model->config;
     mtan_real *out;
@@ -92,10 +119,9 @@ void golden_record_write(const runner *run, const dataset *d, const split *s, mt
     x.record.id = dataset_view(d, (size_t)position).id;
     for (int32_t i = 0; i < d->records[position].n_events; i++)
         arrput(x.events, d->events[d->records[position].event0 + (size_t)i]);
-    for (int32_t i = 0; i < QUERIES && config->classify != MTAN_CLASSIFY_RECORD; i++)
-        arrput(x.times, (mtan_real)i / (QUERIES - 1));
+    add_times(&x, config);
     out = tool_calloc(golden_record_size(config, &x), sizeof *out);
-    if (golden_record_run(&run->predictor[0], &x, out) == MTAN_OK)
+    if (run_record(run, &x, out) == MTAN_OK)
         write_example(&x, out, golden_record_size(config, &x), run->model->backend->fused, pairs);
     free(out);
     golden_record_free(&x);
@@ -154,7 +180,7 @@ static mtan_real *output_of(const mtan_model *model, golden_record *x) {
     runner run;
     int good = runner_start(&run, model, bounds, 1, error);
     if (good) {
-        good = golden_record_run(&run.predictor[0], x, out) == MTAN_OK;
+        good = run_record(&run, x, out) == MTAN_OK;
         runner_stop(&run);
     }
     if (good) return out;
@@ -213,7 +239,7 @@ static int test_example(const options *o, const char *path, bundle *b, golden_re
     mtan_status status;
     runner run;
     if (!runner_start(&run, &b->model, bounds, 1, error)) return free(out), complain("%s", error);
-    status = golden_record_run(&run.predictor[0], x, out);
+    status = run_record(&run, x, out);
     worst = status == MTAN_OK ? worst_difference(out, expected, arrlenu(expected)) : INFINITY;
     good = status == MTAN_OK &&
            (same_class ? memcmp(out, expected, arrlenu(expected) * sizeof *out) == 0 : worst <= BETWEEN_CLASSES);

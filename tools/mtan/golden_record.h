@@ -5,7 +5,7 @@
 #include "session.h"
 
 /* Picks a small record that was not trained on, runs it through the runner's model and adds it as mtan.golden.* */
-void golden_record_write(const runner *run, const dataset *d, const split *s, mtan_file_pair **pairs);
+void golden_record_write(runner *run, const dataset *d, const split *s, mtan_file_pair **pairs);
 
 /* The record of a model file. The arrays are of stb_ds: golden_record_free. */
 typedef struct golden_record {

@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../baselines/baselines.h"
 #include "commands.h"
 #include "convert.h"
 #include "json_text.h"
+#include "settings.h"
 #include "tensor_set.h"
 
 enum { ERROR_SIZE = 512, LONGEST = 72, BATCH = 32 };
@@ -91,9 +93,9 @@ static void find_model(subject *s, const void *blob, size_t bytes) {
         s->is_model = convert_from_torch(&s->converted, &file, NULL, error);
         if (s->is_model) s->model = s->converted.model;
         torch_close(&file);
-    } else if (mtan_model_load_count(blob, bytes, &count) == MTAN_OK) {
+    } else if (mtan_known_load_count(baselines, blob, bytes, &count) == MTAN_OK) {
         s->weights = tool_calloc(count, sizeof *s->weights);
-        s->is_model = mtan_model_load(&s->model, s->weights, count, blob, bytes) == MTAN_OK;
+        s->is_model = mtan_known_load(&s->model, s->weights, count, baselines, blob, bytes) == MTAN_OK;
     }
 }
 
@@ -126,10 +128,10 @@ static void print_bytes(const char *what, size_t bytes) {
 static void print_model(const subject *s) {
     const mtan_config *c = &s->model.config;
     char text[64], what[96];
-    printf("model: %s, %zu parameters\n ", c->kind == MTAN_FULL ? "mTAND-Full" : "mTAND-Enc", mtan_weights_count(c));
-    for (int32_t i = 0; mtan_config_key(i); i++)
-        if (mtan_config_get(c, mtan_config_key(i), text, sizeof text) == MTAN_OK)
-            printf(" %s %s%s", mtan_config_key(i), text, !mtan_config_key(i + 1) ? "\n" : i % 6 == 5 ? ",\n " : ",");
+    printf("model: %s, %zu parameters\n ", model_title(c), mtan_weights_count(c));
+    for (int32_t i = 0; setting_key(c, i); i++)
+        if (setting_get(c, setting_key(c, i), text, sizeof text))
+            printf(" %s %s%s", setting_key(c, i), text, !setting_key(c, i + 1) ? "\n" : i % 6 == 5 ? ",\n " : ",");
     for (size_t i = 0; i < arrlenu(s->converted.remarks); i++) printf("  %s\n", s->converted.remarks[i]);
     snprintf(what, sizeof what, "memory to predict a record of at most %d observations at %d times",
              (int)s->bounds.events, (int)s->bounds.times);
@@ -155,8 +157,8 @@ static void print_tensor(const named_tensor *t) {
 /* Settings of a model are printed above, and a list of parameter numbers says nothing to people. */
 static int is_dull(const subject *s, const char *name) {
     if (strncmp(name, "optimizer.param_groups.0.params.", 32) == 0) return 1;
-    for (int32_t i = 0; s->is_model && strncmp(name, "mtan.", 5) == 0 && mtan_config_key(i); i++)
-        if (strcmp(name + 5, mtan_config_key(i)) == 0) return 1;
+    for (int32_t i = 0; s->is_model && strncmp(name, "mtan.", 5) == 0 && setting_key(&s->model.config, i); i++)
+        if (strcmp(name + 5, setting_key(&s->model.config, i)) == 0) return 1;
     return 0;
 }
 
@@ -204,9 +206,9 @@ static void json_model(const subject *s) {
     const mtan_config *c = &s->model.config;
     char text[64];
     printf("{\"parameters\": %zu, \"settings\": {", mtan_weights_count(c));
-    for (int32_t i = 0, n = 0; mtan_config_key(i); i++)
-        if (mtan_config_get(c, mtan_config_key(i), text, sizeof text) == MTAN_OK)
-            printf("%s\"%s\": \"%s\"", n++ ? ", " : "", mtan_config_key(i), text);
+    for (int32_t i = 0, n = 0; setting_key(c, i); i++)
+        if (setting_get(c, setting_key(c, i), text, sizeof text))
+            printf("%s\"%s\": \"%s\"", n++ ? ", " : "", setting_key(c, i), text);
     printf(
         "}, \"memory\": {\"events\": %d, \"times\": %d, \"predict_bytes\": %zu, \"batch\": %d, \"train_bytes\": %zu}}",
         (int)s->bounds.events, (int)s->bounds.times, s->predict_bytes, (int)BATCH, s->train_bytes);

@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "../../mtan.h"
+#include "../baselines/recipes.h"
+#include "settings.h"
 
 /* ---- the table ---- */
 
@@ -29,7 +31,8 @@ static const option table[] = {
     {"labels", 0, "FILE", " train eval report compare check quantize ",
      "labels of own data: record,label or record,time,label"},
     {"out", 'o', "PATH", " train report export ", "folder of the run (train), or the file to write (report, export)"},
-    {"model", 0, "KIND", " train ", "for own data: enc, full, per-time or interp"},
+    {"model", 0, "KIND", " train check ",
+     "for own data: enc, full, per-time, interp, or a baseline, with -per-time or -interp behind its name"},
     {"preset", 0, "NAME", " train ",
      "faithful: what the published code does; correct: what the paper says or what is right (default)"},
     {"epochs", 0, "N", " train ", "how many epochs at most"},
@@ -40,6 +43,8 @@ static const option table[] = {
      "train the best"},
     {"batch", 0, "N", " train ", "records per step"},
     {"lr", 0, "R", " train ", "learning rate"},
+    {"lr-decay", 0, "R", " train ", "the learning rate is multiplied by this at every step; 1: never"},
+    {"lr-floor", 0, "R", " train ", "share of the learning rate at which its decay ends"},
     {"optimizer", 0, "NAME", " train ", "adam or adamax"},
     {"clip", 0, "R", " train ", "largest norm of the gradient; 0: no clipping"},
     {"dropout", 0, "R", " train ", "share of the classifier's hidden units left out in training"},
@@ -91,12 +96,21 @@ static const option table[] = {
 };
 enum { TABLE = sizeof table / sizeof table[0] };
 
-/* The settings of mtan_config are options of their own: enc_hidden is --enc-hidden. */
+/* The settings of mtan_config are options of their own: enc_hidden is --enc-hidden. Those of the baselines follow. */
+static int first_of_baselines(void) {
+    int shared = 0;
+    while (mtan_config_key(shared)) shared++;
+    return TABLE + shared;
+}
+
+static const char *key_of(int i) {
+    const int first = first_of_baselines();
+    return i < TABLE ? NULL : i < first ? mtan_config_key(i - TABLE) : baseline_key(i - first);
+}
+
 static const char *setting_name(int i, char name[64]) {
-    const char *key = mtan_config_key(i - TABLE);
-    if (!key || strlen(key) >= 64) return NULL;
-    for (size_t k = 0; k <= strlen(key); k++) name[k] = key[k] == '_' ? '-' : key[k];
-    return name;
+    const char *key = key_of(i);
+    return key ? setting_option(key, name) : NULL;
 }
 
 static const char *option_name(int i, char name[64]) {
@@ -110,9 +124,9 @@ static int word_in(const char *words, const char *word) {
     return 0;
 }
 
-/* What kind of model it is follows from NAME and --model, its channels and classes from the data. */
+/* What kind of model it is follows from NAME, --model and --preset, its channels and classes from the data. */
 static int is_fixed(const char *name) {
-    return word_in(" kind classify channels classes ", name);
+    return word_in(" kind classify channels classes faithful ", name);
 }
 
 static int belongs(int i, const command *c) {
@@ -295,22 +309,34 @@ static void print_option(FILE *out, const option *x) {
     print_wrapped(out, x->help, 26);
 }
 
+/* Settings that every model has on a few lines, then those that only some baselines have, each with its models. */
+static void print_settings(FILE *out, const command *c) {
+    const int first = first_of_baselines();
+    char buffer[64], models[256];
+    int column = 1;
+    fputs("\nsettings of the model, each with a value (mtan.h says what it is):\n ", out);
+    for (int i = TABLE; i < first && option_name(i, buffer); i++) {
+        if (!belongs(i, c)) continue;
+        if (column + 3 + (int)strlen(buffer) > 79) fputs("\n ", out), column = 1;
+        column += fprintf(out, " --%s", buffer);
+    }
+    fputs(option_name(first, buffer) ? "\n\nsettings of baselines:\n" : "\n", out);
+    for (int i = first; option_name(i, buffer); i++) {
+        if (!belongs(i, c)) continue;
+        baseline_key_models(key_of(i), models, sizeof models);
+        fprintf(out, "      --%-17s ", buffer);
+        print_wrapped(out, models, 26);
+    }
+}
+
 int options_help_command(FILE *out, const char *name) {
     const command *c = find_command(name);
-    char buffer[64];
     if (!c) return unknown_command(name);
     fprintf(out, "usage: mtan %s %s\n\n%s.\n%s%s\noptions:\n", c->name, c->arguments, c->summary,
             c->details[0] ? "\n" : "", c->details);
     for (int i = 0; i < TABLE; i++)
         if (belongs(i, c)) print_option(out, &table[i]);
-    if (strcmp(c->name, "train") != 0) return 1;
-    fputs("\nsettings of the model, each with a value (mtan.h says what it is):\n ", out);
-    for (int i = TABLE, column = 1; option_name(i, buffer); i++) {
-        if (!belongs(i, c)) continue;
-        if (column + 3 + (int)strlen(buffer) > 79) fputs("\n ", out), column = 1;
-        column += fprintf(out, " --%s", buffer);
-    }
-    fputc('\n', out);
+    if (strcmp(c->name, "train") == 0) print_settings(out, c);
     return 1;
 }
 
@@ -353,12 +379,16 @@ static void man_sentence(FILE *out, const char *text) {
 }
 
 static void man_option(FILE *out, int i) {
-    char buffer[64];
-    const char *argument = i < TABLE ? table[i].argument : "value";
+    char buffer[64] = "", models[256];
+    const char *argument = i < TABLE ? table[i].argument : "value", *name = option_name(i, buffer);
     fputs(".It ", out);
     if (i < TABLE && table[i].letter) fprintf(out, "Fl %c , ", table[i].letter);
-    fprintf(out, "Fl Fl %s%s%s\n", option_name(i, buffer), argument ? " Ar " : "", argument ? argument : "");
+    fprintf(out, "Fl Fl %s%s%s\n", name ? name : buffer, argument ? " Ar " : "", argument ? argument : "");
     if (i < TABLE) man_sentence(out, table[i].help);
+    if (i < first_of_baselines()) return;
+    snprintf(models, sizeof models, "Of ");
+    baseline_key_models(key_of(i), models + 3, sizeof models - 3);
+    man_sentence(out, models);
 }
 
 static const char man_head[] = ".Dd November 16, 2026\n"
@@ -429,6 +459,7 @@ void options_completion(FILE *out) {
     }
     fputs("    esac; elif [ \"$command\" = train ] && [ \"$COMP_CWORD\" -eq 2 ]; then words='own", out);
     for (int32_t i = 0; mtan_recipe_name(i); i++) fprintf(out, " %s", mtan_recipe_name(i));
+    for (int i = 0; baseline_recipe_name(i); i++) fprintf(out, " %s", baseline_recipe_name(i));
     fputs("'; fi\n    if [ -n \"$words\" ]; then COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
           "    else COMPREPLY=($(compgen -f -- \"$word\")); fi\n}\ncomplete -o filenames -F _mtan mtan\n",
           out);

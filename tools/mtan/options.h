@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 enum { DONE = 0, BAD_RESULT = 1, BAD_USE = 2, INTERRUPTED = 130 }; /* exit status of a command */
-enum { OPTIONS_MOST = 96, ARGUMENTS_MOST = 8 };
+enum { OPTIONS_MOST = 128, ARGUMENTS_MOST = 8 };
 
 typedef struct options {
     const struct command *command;

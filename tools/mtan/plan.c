@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "settings.h"
+
 /* ---- the numbers of a plan: one table for options, model files and --resume ---- */
 
 typedef struct field {
@@ -13,11 +15,14 @@ typedef struct field {
     char type;        /* i int32_t, l int64_t, d double */
     size_t offset;
     double low, high;
-    int may_change; /* by an option when a run is resumed */
+    int may_change;   /* by an option when a run is resumed */
+    double otherwise; /* in a file from before there was such a field; NAN: it always was there */
 } field;
 
 #define FIELD(name, type, member, low, high, may_change)                                                               \
-    { name, type, offsetof(plan, member), low, high, may_change }
+    { name, type, offsetof(plan, member), low, high, may_change, NAN }
+#define LATER(name, type, member, low, high, otherwise)                                                                \
+    { name, type, offsetof(plan, member), low, high, 0, otherwise }
 static const field fields[] = {
     FIELD("epochs", 'i', epochs, 1, 1e6, 1),
     FIELD("batch", 'i', batch, 1, 1e5, 0),
@@ -26,6 +31,8 @@ static const field fields[] = {
     FIELD("clip", 'd', clip, 0, 1e9, 0),
     FIELD("dropout", 'd', dropout, 0, 0.95, 0),
     FIELD("thin", 'd', thin, 0, 0.95, 0),
+    LATER("lr-decay", 'd', lr_decay, 0.5, 1, 1),
+    LATER("lr-floor", 'd', lr_floor, 0, 1, 0),
     FIELD("time-scale", 'd', time_scale, 0, 1e12, 0),
     FIELD("seed", 'l', seed, 0, 4294967295.0, 0),
     FIELD("observed-low", 'd', observed_low, 0, 1, 0),
@@ -35,7 +42,7 @@ static const field fields[] = {
     FIELD("select", 'i', select, 0, 2, 0),
     FIELD("scale", 'i', scale, 0, PREP_KINDS - 1, 0),
 };
-enum { FIELDS = sizeof fields / sizeof fields[0], NUMBERS = 9 }; /* the first NUMBERS are options that take a number */
+enum { FIELDS = sizeof fields / sizeof fields[0], NUMBERS = 11 }; /* the first NUMBERS are options that take a number */
 
 static double field_get(const plan *p, const field *f) {
     const char *at = (const char *)p + f->offset;
@@ -75,8 +82,7 @@ static const char *const presets[] = {"faithful", "correct", NULL}, *const answe
                          *const optimizers[] = {"adam", "adamax", NULL},
                          *const selections[] = {"loss", "auc", "mse", NULL}, *const scales[] = {"none",   "published",
                                                                                                 "minmax", "zscore",
-                                                                                                "times",  NULL},
-                         *const models[] = {"enc", "full", "per-time", "interp", NULL};
+                                                                                                "times",  NULL};
 
 const char *plan_word(const char *name, double value) {
     static const struct {
@@ -93,9 +99,11 @@ const char *plan_word(const char *name, double value) {
 
 static void faithful_defaults(plan *p, const mtan_recipe *r) {
     const int activity = strcmp(p->source.kind, "activity") == 0, toy = strcmp(p->source.kind, "toy") == 0;
+    const int mimic = strcmp(p->source.kind, "mimic3") == 0;
     p->lr = r->lr;
     p->scale = activity ? PREP_TIMES : toy ? PREP_NONE : PREP_PUBLISHED;
-    p->time_scale = toy || strcmp(p->source.kind, "mimic3") == 0; /* Q38: hours as they are */
+    p->time_scale = toy || mimic;                            /* Q38: hours as they are, */
+    if (mimic && p->config.architecture) p->time_scale = 48; /* of mTAN alone */
     p->observed_low = p->observed_high = r->sample_low;
     p->source.split_kind = p->source.interpolation ? SPLIT_TWO : SPLIT_PUBLISHED; /* Q24 */
 }
@@ -112,19 +120,20 @@ static void correct_defaults(plan *p, const mtan_recipe *r) {
     p->scale = toy ? PREP_NONE : physionet && p->source.interpolation ? PREP_MINMAX : PREP_ZSCORE;
     p->time_scale = physionet ? 48 : toy;
     p->observed_low = r->sample_low, p->observed_high = r->sample_high;
-    if (p->config.kind == MTAN_ENC && p->config.classify == MTAN_CLASSIFY_RECORD) {
+    if (!p->config.architecture && p->config.kind == MTAN_ENC && p->config.classify == MTAN_CLASSIFY_RECORD) {
         p->dropout = 0.3, p->thin = 0.2;
         p->lr = strcmp(p->source.kind, "own") == 0 ? r->lr : 3e-4;
     }
 }
 
-static int own_recipe(mtan_recipe *r, const options *o, mtan_preset preset) {
-    const int model = word_option(o, "model", -2, models);
+/* mTAN's models for own data. */
+static int own_mtan(mtan_recipe *r, const char *name, mtan_preset preset) {
+    static const char *const models[] = {"enc", "full", "per-time", "interp"};
     static const mtan_classify_kind classify[] = {MTAN_CLASSIFY_RECORD, MTAN_CLASSIFY_RECORD, MTAN_CLASSIFY_TIME,
                                                   MTAN_CLASSIFY_NONE};
-    if (model == -2) return complain("own data needs --model enc, full, per-time or interp"), 0;
-    if (model < 0) return 0;
-    memset(r, 0, sizeof *r);
+    int model = 0;
+    while (model < 4 && strcmp(models[model], name) != 0) model++;
+    if (model == 4) return 0;
     mtan_config_init(&r->config, model == 0 || model == 2 ? MTAN_ENC : MTAN_FULL, classify[model], 1, 2);
     mtan_config_preset(&r->config, preset);
     if (model == 1 || model == 3) r->config.enc_hidden = 64;
@@ -132,6 +141,21 @@ static int own_recipe(mtan_recipe *r, const options *o, mtan_preset preset) {
     r->batch = 64, r->epochs = 100, r->lr = 1e-3;
     r->sample_low = model == 3 ? 0.5 : 1, r->sample_high = model == 3 ? 0.9 : 1;
     return 1;
+}
+
+static int own_recipe(baseline_recipe *r, const options *o, mtan_preset preset) {
+    const char *model = option_text(o, "model", NULL);
+    char name[64];
+    if (!model) return complain("own data needs --model enc, full, per-time, interp or a baseline"), 0;
+    snprintf(name, sizeof name, "own-%s", model);
+    if (own_mtan(&r->recipe, model, preset) || baseline_recipe_named(r, name, preset)) return 1;
+    complain("--model %s: must be enc, full, per-time, interp or a baseline: `mtan help train` lists them", model);
+    return 0;
+}
+
+/* A named configuration of mTAN or of a baseline. */
+static int find_recipe(baseline_recipe *r, const char *name, mtan_preset preset) {
+    return mtan_recipe_named(&r->recipe, name, preset) == MTAN_OK || baseline_recipe_named(r, name, preset);
 }
 
 /* "physionet-enc" is a model of the data "physionet". */
@@ -143,19 +167,23 @@ static void plan_start(plan *p, const char *name, const mtan_recipe *recipe, mta
     p->source.preset = preset;
 }
 
-static int plan_named(plan *p, const options *o, mtan_recipe *recipe) {
+static int plan_named(plan *p, const options *o, baseline_recipe *r) {
     const char *name = o->argument[0];
     const int preset = word_option(o, "preset", MTAN_CORRECT, presets);
     if (preset < 0) return 0;
+    memset(r, 0, sizeof *r);
+    r->decay = 1;
     if (strcmp(name, "own") == 0) {
-        if (!own_recipe(recipe, o, (mtan_preset)preset)) return 0;
-    } else if (mtan_recipe_named(recipe, name, (mtan_preset)preset) != MTAN_OK) {
+        if (!own_recipe(r, o, (mtan_preset)preset)) return 0;
+    } else if (!find_recipe(r, name, (mtan_preset)preset)) {
         char all[256] = "";
         for (int32_t i = 0; mtan_recipe_name(i); i++)
             snprintf(all + strlen(all), sizeof all - strlen(all), "%s, ", mtan_recipe_name(i));
-        return complain("train: no configuration %s; there are %sown", name, all), 0;
+        return complain("train: no configuration %s; there are %sown, and those of the baselines: `mtan help train`",
+                        name, all),
+               0;
     }
-    plan_start(p, name, recipe, (mtan_preset)preset);
+    plan_start(p, name, &r->recipe, (mtan_preset)preset);
     return 1;
 }
 
@@ -184,31 +212,41 @@ static int apply_words(plan *p, const options *o) {
     return 1;
 }
 
+static int has_key(const mtan_config *c, const char *key) {
+    for (int32_t i = 0; setting_key(c, i); i++)
+        if (strcmp(setting_key(c, i), key) == 0) return 1;
+    return 0;
+}
+
 static int apply_settings(mtan_config *c, const options *o) {
-    for (int32_t i = 0; mtan_config_key(i); i++) {
-        char name[64];
-        const char *key = mtan_config_key(i), *text;
-        snprintf(name, sizeof name, "%s", key);
-        for (char *at = name; *at; at++) *at = *at == '_' ? '-' : *at;
-        if (!(text = option_text(o, name, NULL))) continue;
-        if (mtan_config_set(c, key, text) != MTAN_OK)
-            return complain("--%s %s: not a value of this setting", name, text), 0;
+    char name[64], models[256];
+    const char *key, *text;
+    for (int32_t i = 0; (key = baseline_key(i)) != NULL; i++) {
+        if (has_key(c, key) || !option_given(o, setting_option(key, name))) continue;
+        baseline_key_models(key, models, sizeof models);
+        return complain("--%s is a setting of %s, not of %s", name, models, model_title(c)), 0;
     }
+    for (int32_t i = 0; (key = setting_key(c, i)) != NULL; i++)
+        if ((text = option_text(o, setting_option(key, name), NULL)) && !setting_set(c, key, text))
+            return complain("--%s %s: not a value of this setting", name, text), 0;
     return 1;
 }
 
-static void plan_defaults(plan *p, const mtan_recipe *recipe) {
+static void plan_defaults(plan *p, const baseline_recipe *r) {
     source_defaults(p);
-    p->batch = recipe->batch, p->epochs = recipe->epochs;
-    if (p->source.preset == MTAN_FAITHFUL) faithful_defaults(p, recipe);
-    else correct_defaults(p, recipe);
+    p->batch = r->recipe.batch, p->epochs = r->recipe.epochs;
+    p->optimizer = r->optimizer == MTAN_ADAMAX, p->lr_decay = r->decay, p->lr_floor = r->floor;
+    if (p->source.preset == MTAN_FAITHFUL) faithful_defaults(p, &r->recipe);
+    else correct_defaults(p, &r->recipe);
 }
 
 int plan_published(plan *p, const char *name) {
-    mtan_recipe recipe;
-    if (mtan_recipe_named(&recipe, name, MTAN_FAITHFUL) != MTAN_OK) return 0;
-    plan_start(p, name, &recipe, MTAN_FAITHFUL);
-    plan_defaults(p, &recipe);
+    baseline_recipe r;
+    memset(&r, 0, sizeof r);
+    r.decay = 1;
+    if (mtan_recipe_named(&r.recipe, name, MTAN_FAITHFUL) != MTAN_OK) return 0;
+    plan_start(p, name, &r.recipe, MTAN_FAITHFUL);
+    plan_defaults(p, &r);
     return 1;
 }
 
@@ -238,14 +276,20 @@ static int apply_source(plan *p, const options *o) {
 /* What the options say replaces what the plan has. */
 static int plan_options(plan *p, const options *o) {
     apply_numbers(p, o);
+    if (p->config.architecture && p->dropout > 0)
+        return complain("--dropout is for mTAN's models: %s has none", model_title(&p->config)), 0;
     return apply_source(p, o) && apply_words(p, o) && apply_settings(&p->config, o);
 }
 
 int plan_make(plan *p, const options *o) {
-    mtan_recipe recipe;
-    if (!plan_named(p, o, &recipe)) return 0;
-    plan_defaults(p, &recipe);
+    baseline_recipe r;
+    if (!plan_named(p, o, &r)) return 0;
+    plan_defaults(p, &r);
     return plan_options(p, o);
+}
+
+double plan_rate(const plan *p, int64_t step) {
+    return fmax(pow(p->lr_decay, (double)step), p->lr_floor);
 }
 
 int plan_fit(plan *p, const dataset *d) {
@@ -255,8 +299,8 @@ int plan_fit(plan *p, const dataset *d) {
         if (classes < 2)
             return complain("%s needs labels of at least two classes; --labels FILE has %zu", p->name, classes), 0;
         if ((p->config.classify == MTAN_CLASSIFY_TIME) != (d->label_times != NULL))
-            return complain(d->label_times ? "the labels belong to times: --model per-time"
-                                           : "the labels belong to records: --model enc or full"),
+            return complain(d->label_times ? "the labels belong to times: --model per-time, or a baseline's -per-time"
+                                           : "the labels belong to records: --model enc, full or a baseline"),
                    0;
         p->config.classes = (int32_t)classes;
     }
@@ -283,7 +327,7 @@ static int read_fields(plan *p, bundle *b, char *error) {
     for (int i = 0; i < FIELDS; i++) {
         const field *f = &fields[i];
         snprintf(key, sizeof key, "mtan.plan.%s", f->name);
-        const double saved = bundle_number(b, key, NAN);
+        const double saved = bundle_number(b, key, f->otherwise);
         if (!(saved >= f->low && saved <= f->high))
             return snprintf(error, 512, "the file says nothing usable for %s", key), 0;
         field_set(p, f, saved);
@@ -297,11 +341,12 @@ static const char *contradiction(const plan *saved, const plan *asked) {
     for (int i = 0; i < FIELDS; i++)
         if (!fields[i].may_change && fabs(field_get(saved, &fields[i]) - field_get(asked, &fields[i])) > 0)
             return fields[i].name;
-    for (int32_t i = 0; mtan_config_key(i); i++) {
+    for (int32_t i = 0; setting_key(&saved->config, i); i++) {
+        const char *key = setting_key(&saved->config, i);
         char x[64], y[64];
-        mtan_config_get(&saved->config, mtan_config_key(i), x, sizeof x);
-        mtan_config_get(&asked->config, mtan_config_key(i), y, sizeof y);
-        if (strcmp(x, y) != 0) return mtan_config_key(i);
+        mtan_config_get(&saved->config, key, x, sizeof x);
+        mtan_config_get(&asked->config, key, y, sizeof y);
+        if (strcmp(x, y) != 0) return key;
     }
     if (a->seed != b->seed) return "split-seed";
     if (a->fold != b->fold) return "fold";

@@ -3,6 +3,7 @@
 #ifndef MTAN_TOOLS_PLAN_H
 #define MTAN_TOOLS_PLAN_H
 
+#include "../baselines/recipes.h"
 #include "session.h"
 
 typedef enum plan_select { SELECT_LOSS, SELECT_AUC, SELECT_MSE } plan_select;
@@ -16,6 +17,7 @@ typedef struct plan {
     int32_t epochs, batch, patience, shuffle, optimizer;
     plan_select select;
     double lr, clip, dropout, thin;
+    double lr_decay, lr_floor; /* the rate is multiplied by lr_decay at every step, down to this share of lr */
     double observed_low,
         observed_high; /* share of the times shown when interpolating, drawn anew for every record and epoch */
     int64_t seed;
@@ -26,6 +28,7 @@ typedef struct plan {
 int plan_make(plan *p, const options *o);
 int plan_published(plan *p, const char *name); /* a named configuration as published, no options; 0: no such name */
 int plan_fit(plan *p, const dataset *d);
+double plan_rate(const plan *p, int64_t step); /* factor on the learning rate for a step, from 1 */
 /* The word behind a number that a model file keeps as mtan.plan.<name>, or NULL: it is a number, or means nothing. */
 const char *plan_word(const char *name, double value);
 

@@ -32,7 +32,7 @@ typedef struct job {
 
 /* The predictors grow with the largest record seen. */
 static int fit_runner(job *j) {
-    const mtan_bounds need = dataset_bounds(&j->chunk);
+    const mtan_bounds need = model_bounds(&j->bundle.model.config, &j->chunk);
     const int32_t queries = j->grid.n ? QUERIES_AT_ONCE : 1;
     char error[512];
     if (j->run.predictor && need.events <= j->bounds.events && need.times <= j->bounds.times) return 1;

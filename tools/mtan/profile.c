@@ -9,6 +9,7 @@
 #include "../../platform/threads.h"
 #include "../data/buckets.h"
 #include "../data/percentile.h"
+#include "bundle.h"
 
 /* The p-th percentile, NaN of nothing. */
 static double percentile(const double *ascending, size_t n, double p) {
@@ -339,7 +340,7 @@ cost profile_cost(const mtan_config *config, mtan_train_config train, const mtan
                   const int32_t *training, int32_t batch, int32_t threads, double seconds, size_t most) {
     const size_t count = mtan_weights_count(config);
     mtan_real *weights = tool_calloc(count, sizeof *weights);
-    mtan_bounds bounds = dataset_bounds(d);
+    mtan_bounds bounds = model_bounds(config, d);
     mtan_model model;
     mtan_pool pool;
     cost c = {count, 0, (int32_t)((arrlenu(training) + (size_t)batch - 1) / (size_t)batch), NAN, NAN, 0, MTAN_OK};
@@ -348,12 +349,13 @@ cost profile_cost(const mtan_config *config, mtan_train_config train, const mtan
     train.threads = pool.threads, train.parallel_for = mtan_pool_run, train.parallel_context = &pool;
     c.status = mtan_weights_init(config, weights, count, 0);
     if (c.status == MTAN_OK) c.status = mtan_model_init(&model, config, weights, count);
-    if (c.status == MTAN_OK) {
-        model.backend = backend;
+    model.backend = backend;
+    for (int again = c.status == MTAN_OK; again;) {
         c.status = mtan_trainer_size(&model, &train, &bounds, &c.bytes);
+        if (c.status == MTAN_OK && c.bytes <= most && c.steps > 0)
+            run_trainer(&c, &model, weights, &train, &bounds, d, training, seconds);
+        again = c.status == MTAN_ERR_MEMORY && grow_steps(&model.config);
     }
-    if (c.status == MTAN_OK && c.bytes <= most && c.steps > 0)
-        run_trainer(&c, &model, weights, &train, &bounds, d, training, seconds);
     mtan_pool_stop(&pool);
     free(weights);
     return c;

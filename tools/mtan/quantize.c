@@ -8,6 +8,7 @@
 #include "commands.h"
 #include "golden_record.h"
 #include "metrics.h"
+#include "settings.h"
 
 static const double LARGEST_LOSS = 0.002; /* of AUC */
 
@@ -267,6 +268,11 @@ int command_quantize(const options *o) {
     if (with_data && !session_open(&s, o, o->argument[0])) return BAD_USE;
     if (!with_data && !bundle_read(&s.bundle, o->argument[0], error)) return complain("%s", error);
     if (!with_data && !option_backend(o, &s.bundle.model.backend)) return bundle_free(&s.bundle), BAD_USE;
+    if (s.bundle.model.config.architecture) {
+        complain("%s is a %s: only mTAN's models are made smaller", o->argument[0],
+                 model_title(&s.bundle.model.config));
+        return session_close(&s), BAD_USE;
+    }
     if (write_smaller(o, &s.bundle, dtype, &model, &weights)) {
         model.config.predict_samples = s.bundle.model.config.predict_samples;
         if (with_data) choose_part(&s, o);

@@ -13,6 +13,7 @@
 #include "metrics.h"
 #include "plan.h"
 #include "report_tables.h"
+#include "settings.h"
 
 enum {
     COLUMNS_MOST = 64, /* of a log */
@@ -251,27 +252,33 @@ static int collect_errors(collection *c) {
 typedef struct artist {
     mtan_model model;
     mtan_predictor predictor;
+    mtan_bounds bounds;
     void *memory;
 } artist;
 
-static int artist_start(artist *a, const session *s) {
-    mtan_bounds bounds = dataset_bounds(&s->data);
+static int artist_fit(artist *a) {
     size_t bytes = 0;
     mtan_status status;
-    memset(a, 0, sizeof *a);
-    a->model = s->bundle.model;
-    a->model.config.predict_samples = SAMPLES;
-    bounds.records = 1;
-    if (bounds.times < GRID) bounds.times = GRID;
-    while ((status = mtan_predictor_size(&a->model, &bounds, &bytes)) == MTAN_OK && bytes > MEMORY_MOST &&
+    while ((status = mtan_predictor_size(&a->model, &a->bounds, &bytes)) == MTAN_OK && bytes > MEMORY_MOST &&
            a->model.config.predict_samples > 1)
         a->model.config.predict_samples /= 2;
     if (status == MTAN_OK) {
+        free(a->memory);
         a->memory = tool_calloc(bytes, 1);
-        status = mtan_predictor_init(&a->predictor, &a->model, &bounds, a->memory, bytes);
+        status = mtan_predictor_init(&a->predictor, &a->model, &a->bounds, a->memory, bytes);
     }
     if (status != MTAN_OK) complain("%s", mtan_status_message(status));
     return status == MTAN_OK;
+}
+
+static int artist_start(artist *a, const session *s) {
+    memset(a, 0, sizeof *a);
+    a->model = s->bundle.model;
+    a->model.config.predict_samples = SAMPLES;
+    a->bounds = model_bounds(&s->bundle.model.config, &s->data);
+    a->bounds.records = 1;
+    if (a->bounds.times < GRID) a->bounds.times = GRID;
+    return artist_fit(a);
 }
 
 /* Which scale a record's times have. */
@@ -359,12 +366,15 @@ static int sketch_make(sketch *k, artist *a, const session *s, int32_t position)
     const double last = r->n_truth > 0 ? (double)s->data.truth[r->truth0 + (size_t)r->n_truth - 1].time
                                        : (double)e[r->n_events - 1].time;
     mtan_record record = dataset_view(&s->data, (size_t)position);
+    mtan_status status;
     holdout_make(&k->h, &s->data, (size_t)position, share);
     for (int i = 0; i < GRID; i++) k->times[i] = (mtan_real)(first + (last - first) * i / (GRID - 1));
     k->mean = tool_calloc(GRID * D, sizeof *k->mean), k->sd = tool_calloc(GRID * D, sizeof *k->sd);
     record.events = k->h.seen, record.n_events = (int32_t)arrlen(k->h.seen);
     record.times = k->times, record.n_times = GRID;
-    return mtan_interpolate(&a->predictor, &record, k->mean, k->sd) == MTAN_OK;
+    do status = mtan_interpolate(&a->predictor, &record, k->mean, k->sd);
+    while (status == MTAN_ERR_MEMORY && grow_steps(&a->model.config) && artist_fit(a));
+    return status == MTAN_OK;
 }
 
 static void sketch_free(sketch *k) {
@@ -600,7 +610,7 @@ static int open_run(session *s, const options *o, const char *model) {
 static void titles(collection *c) {
     static const char *const unseen = ", which were neither trained on nor used to choose the epoch";
     session *s = c->s;
-    const char *model = s->bundle.model.config.kind == MTAN_ENC ? "mTAND-Enc" : "mTAND-Full";
+    const char *model = model_title(&s->bundle.model.config);
     const char *name = bundle_text(&s->bundle, "mtan.plan.name", s->source.kind);
     c->page.title = text(c, "%s: %.200s", model, name);
     if (!s->part) c->page.subtitle = "The model and how it was trained. No data was given.";

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 
 #include "../data/array.h"
+#include "settings.h"
 
 void report_pair_add(report_pair **pairs, const char *key, const char *format, ...) {
     char value[1024];
@@ -19,9 +20,13 @@ void report_pair_add(report_pair **pairs, const char *key, const char *format, .
 report_pair *report_model_pairs(const mtan_config *config) {
     report_pair *pairs = NULL;
     char value[256];
-    for (int32_t i = 0; mtan_config_key(i); i++)
-        if (mtan_config_get(config, mtan_config_key(i), value, sizeof value) == MTAN_OK)
-            report_pair_add(&pairs, mtan_config_key(i), "%s", value);
+    if (config->architecture) {
+        report_pair_add(&pairs, "architecture", "%s", model_title(config));
+        report_pair_add(&pairs, "figures of attention", "left out: this model has no attention over time");
+    }
+    for (int32_t i = 0; setting_key(config, i); i++)
+        if (setting_get(config, setting_key(config, i), value, sizeof value))
+            report_pair_add(&pairs, setting_key(config, i), "%s", value);
     return pairs;
 }
 

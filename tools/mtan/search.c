@@ -29,6 +29,14 @@ static int parse_budget(const char *text, double *out) {
     return 1;
 }
 
+/* The widths that a model has of its own follow its hidden units. */
+static void scale_units(mtan_config *c, double size) {
+    char text[40];
+    if (mtan_config_get(c, "units", text, sizeof text) != MTAN_OK) return;
+    snprintf(text, sizeof text, "%.0f", fmax(8, 8 * floor(strtod(text, NULL) * size / 8)));
+    (void)mtan_config_set(c, "units", text);
+}
+
 /* Candidate 0 is the plan as it stands; the others change what matters most. */
 static void vary(plan *p, int index, mtan_mt19937 *rng) {
     static const double rates[] = {1.0 / 3, 1, 3}, drops[] = {0, 0.2, 0.4}, thins[] = {0, 0.15, 0.3};
@@ -38,8 +46,12 @@ static void vary(plan *p, int index, mtan_mt19937 *rng) {
     const double drop = drops[mtan_numpy_interval(rng, 2)], thin = thins[mtan_numpy_interval(rng, 2)];
     if (index == 0) return;
     p->lr *= rate;
-    if (size > 1 || size < 1) p->config.enc_hidden = (int32_t)fmax(8, 8 * floor(hidden * size / 8));
-    if (regular) p->dropout = drop, p->thin = thin;
+    if (size > 1 || size < 1) {
+        p->config.enc_hidden = (int32_t)fmax(8, 8 * floor(hidden * size / 8));
+        scale_units(&p->config, size);
+    }
+    if (regular) p->thin = thin;
+    if (regular && !p->config.architecture) p->dropout = drop; /* which the baselines do not have */
 }
 
 /* Trains one candidate until its time is up; its best validation value so far counts. An epoch that is cut short is measured

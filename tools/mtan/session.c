@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "../../simd/mtan_simd.h"
+#include "../baselines/recipes.h"
 #include "../data/activity.h"
 #include "../data/mimic3.h"
 #include "../data/own.h"
@@ -238,6 +239,18 @@ void session_close(session *s) {
     bundle_free(&s->bundle);
 }
 
+/* ---- batches that are reversed ---- */
+
+size_t swap_size(const mtan_config *c, double batch) {
+    return baseline_swaps_records(c) && batch >= 1 && batch < 1e6 ? (size_t)batch : 0;
+}
+
+size_t swap_partner(size_t i, size_t n, size_t swap) {
+    const size_t first = swap ? i / swap * swap : i;
+    const size_t count = swap && n - first > swap ? swap : swap ? n - first : 1;
+    return first + count - 1 - (i - first);
+}
+
 /* ---- classification ---- */
 
 /* What the AUC ranks by: class 1's logit as published (Q26), else the difference of the two. */
@@ -262,7 +275,16 @@ static size_t rows_of(const dataset *d, int32_t position, int per_time) {
     return !per_time ? 1 : r->n_labels > 0 ? (size_t)r->n_labels : (size_t)r->n_times;
 }
 
-int predictions_make(predictions *p, runner *run, const dataset *d, const int32_t *positions, int faithful) {
+/* The i-th record, encoded from whose events it is. A class per time keeps its own times, which the labels bring. */
+static mtan_record encoded_view(const dataset *d, const int32_t *positions, size_t i, size_t swap) {
+    mtan_record r = dataset_view(d, (size_t)positions[i]);
+    const mtan_record other = dataset_view(d, (size_t)positions[swap_partner(i, arrlenu(positions), swap)]);
+    if (!d->label_times || r.times) r.events = other.events, r.n_events = other.n_events;
+    return r;
+}
+
+int predictions_make(predictions *p, runner *run, const dataset *d, const int32_t *positions, int faithful,
+                     size_t swap) {
     const size_t n = arrlenu(positions);
     const int per_time = run->model->config.classify == MTAN_CLASSIFY_TIME;
     mtan_record *records = tool_calloc(n, sizeof *records);
@@ -271,7 +293,7 @@ int predictions_make(predictions *p, runner *run, const dataset *d, const int32_
     int good;
     memset(p, 0, sizeof *p);
     for (size_t i = 0; i < n; i++) {
-        records[i] = dataset_view(d, (size_t)positions[i]);
+        records[i] = encoded_view(d, positions, i, swap);
         row0[i + 1] = row0[i] + rows_of(d, positions[i], per_time);
     }
     p->rows = row0[n];
@@ -296,10 +318,12 @@ int session_predict(session *s, const options *o, predictions *p) {
     memset(p, 0, sizeof *p);
     if (s->bundle.model.config.classify == MTAN_CLASSIFY_NONE)
         return complain("this model interpolates and does not classify: `mtan interpolate`"), 0;
-    if (!runner_start(&run, &s->bundle.model, dataset_bounds(&s->data), option_threads(o), error))
+    if (!runner_start(&run, &s->bundle.model, model_bounds(&s->bundle.model.config, &s->data), option_threads(o),
+                      error))
         return complain("%s", error), 0;
     runner_seed(&run, (uint64_t)option_integer(o, "seed", 0, 0, UINT32_MAX));
-    good = predictions_make(p, &run, &s->data, s->positions, s->source.preset == MTAN_FAITHFUL);
+    good = predictions_make(p, &run, &s->data, s->positions, s->source.preset == MTAN_FAITHFUL,
+                            swap_size(&s->bundle.model.config, bundle_number(&s->bundle, "mtan.plan.batch", 0)));
     if (!good)
         complain("record %s or one after it: %s", dataset_name(&s->data, (size_t)s->positions[run.failed]),
                  mtan_status_message(run.status));
@@ -364,9 +388,7 @@ typedef struct record_error {
 } record_error;
 
 typedef struct interpolation_job {
-    const dataset *data;
-    const int32_t *positions;
-    double share;
+    const interpolation_request *request;
     record_error *error; /* (n) */
 } interpolation_job;
 
@@ -402,26 +424,32 @@ static mtan_real *query_times(const dataset *d, const dataset_record *r) {
 }
 
 static mtan_status interpolate_record(const interpolation_job *job, mtan_predictor *predictor, size_t index) {
-    const size_t position = (size_t)job->positions[index], channels = (size_t)predictor->model->config.channels;
-    const dataset_record *r = &job->data->records[position];
+    const interpolation_request *q = job->request;
+    const size_t position = (size_t)q->positions[index], channels = (size_t)predictor->model->config.channels;
+    const size_t partner = (size_t)q->positions[swap_partner(index, arrlenu(q->positions), q->swap)];
+    const dataset_record *r = &q->data->records[position];
     record_error *error = &job->error[index];
-    mtan_record record = dataset_view(job->data, position);
-    mtan_real *times = query_times(job->data, r), *mean = tool_calloc(arrlenu(times) * channels, sizeof *mean);
+    mtan_record record = dataset_view(q->data, position);
+    mtan_real *times = query_times(q->data, r), *mean = tool_calloc(arrlenu(times) * channels, sizeof *mean);
     mtan_status status = MTAN_OK;
-    holdout h;
-    holdout_make(&h, job->data, position, job->share);
-    record.events = h.seen, record.n_events = (int32_t)arrlen(h.seen);
+    const mtan_event *seen;
+    holdout h, other;
+    memset(&other, 0, sizeof other);
+    holdout_make(&h, q->data, position, q->share);
+    if (partner != position) holdout_make(&other, q->data, partner, q->share);
+    seen = partner != position ? other.seen : h.seen;
+    record.events = seen, record.n_events = (int32_t)arrlen(seen);
     record.times = times, record.n_times = (int32_t)arrlen(times);
     if (arrlen(times) > 0) status = mtan_interpolate(predictor, &record, mean, NULL);
     if (status == MTAN_OK) {
         error->held = squared_errors(h.held, arrlenu(h.held), times, arrlenu(times), mean, channels);
         error->all = error->held + squared_errors(h.seen, arrlenu(h.seen), times, arrlenu(times), mean, channels);
         error->truth =
-            squared_errors(job->data->truth + r->truth0, (size_t)r->n_truth, times, arrlenu(times), mean, channels);
+            squared_errors(q->data->truth + r->truth0, (size_t)r->n_truth, times, arrlenu(times), mean, channels);
         error->held_points = arrlenu(h.held), error->points = (size_t)r->n_events,
         error->truth_points = (size_t)r->n_truth;
     }
-    holdout_free(&h);
+    holdout_free(&h), holdout_free(&other);
     arrfree(times), free(mean);
     return status;
 }
@@ -483,13 +511,12 @@ mtan_bounds interpolation_bounds(const dataset *d) {
     return b;
 }
 
-int interpolation_measure(interpolation_error *e, runner *run, const dataset *d, const int32_t *positions, double share,
-                          size_t batch, int32_t draws) {
-    const size_t n = arrlenu(positions);
-    interpolation_job job = {d, positions, share, tool_calloc(n, sizeof *job.error)};
+int interpolation_measure(interpolation_error *e, runner *run, const interpolation_request *q, int32_t draws) {
+    const size_t n = arrlenu(q->positions);
+    interpolation_job job = {q, tool_calloc(n, sizeof *job.error)};
     const int good = runner_each(run, n, interpolate_chunk, &job);
     if (good) {
-        pool_errors(e, job.error, n, batch ? batch : n);
+        pool_errors(e, job.error, n, q->batch ? q->batch : n);
         error_ranges(e, job.error, n, draws);
     }
     free(job.error);
@@ -499,6 +526,9 @@ int interpolation_measure(interpolation_error *e, runner *run, const dataset *d,
 int session_interpolate(session *s, const options *o, double share, interpolation_error *e) {
     const int faithful = s->source.preset == MTAN_FAITHFUL;
     const double batch = bundle_number(&s->bundle, "mtan.plan.batch", 0);
+    const interpolation_request q = {&s->data, s->positions, share,
+                                     faithful && batch >= 1 && batch < 1e6 ? (size_t)batch : 0,
+                                     swap_size(&s->bundle.model.config, batch)};
     char error[512] = "";
     runner run;
     int good;
@@ -506,9 +536,7 @@ int session_interpolate(session *s, const options *o, double share, interpolatio
     if (!runner_start(&run, &s->bundle.model, interpolation_bounds(&s->data), option_threads(o), error))
         return complain("%s", error), 0;
     runner_seed(&run, (uint64_t)option_integer(o, "seed", 0, 0, UINT32_MAX));
-    good = interpolation_measure(e, &run, &s->data, s->positions, share,
-                                 faithful && batch >= 1 && batch < 1e6 ? (size_t)batch : 0,
-                                 (int32_t)option_integer(o, "bootstrap", 1000, 0, 1000000));
+    good = interpolation_measure(e, &run, &q, (int32_t)option_integer(o, "bootstrap", 1000, 0, 1000000));
     if (!good)
         complain("record %s or one after it: %s", dataset_name(&s->data, (size_t)s->positions[run.failed]),
                  mtan_status_message(run.status));

@@ -65,9 +65,16 @@ typedef struct predictions {
     int32_t *record; /* (rows) position in the data set */
 } predictions;
 int session_predict(session *s, const options *o, predictions *p);
-int predictions_make(predictions *p, runner *run, const dataset *d, const int32_t *positions, int faithful);
+/* swap: as swap_size has it. */
+int predictions_make(predictions *p, runner *run, const dataset *d, const int32_t *positions, int faithful,
+                     size_t swap);
 void predictions_drop_unlabelled(predictions *p);
 void predictions_free(predictions *p);
+
+/* RNN-VAE as published encodes record b of a batch of B from the events of record B - 1 - b: how many records make a batch there, and
+ * whose events the i-th of n is encoded from. 0 for every other model: its own. */
+size_t swap_size(const mtan_config *c, double batch);
+size_t swap_partner(size_t i, size_t n, size_t swap);
 
 /* Interpolation of one record: what the model sees and what it is scored on. The held-out times are a function of the record's
  * name and `share` (Q23), so every evaluation and every model sees the same. Arrays are stb_ds, in model units. */
@@ -85,9 +92,15 @@ typedef struct interpolation_error {
     interval all_range, held_range, truth_range; /* 95 %, over records, pooled; NaN without --bootstrap */
 } interpolation_error;
 int session_interpolate(session *s, const options *o, double share, interpolation_error *e);
-/* batch: how many records a ratio is taken over (Q22); 0: all. draws: resamples for the intervals; 0: none. */
-int interpolation_measure(interpolation_error *e, runner *run, const dataset *d, const int32_t *positions, double share,
-                          size_t batch, int32_t draws);
+typedef struct interpolation_request {
+    const dataset *data;
+    const int32_t *positions;
+    double share; /* of the times shown */
+    size_t batch; /* how many records a ratio is taken over (Q22); 0: all */
+    size_t swap;  /* as swap_size has it */
+} interpolation_request;
+/* draws: resamples for the intervals; 0: none. */
+int interpolation_measure(interpolation_error *e, runner *run, const interpolation_request *q, int32_t draws);
 mtan_bounds interpolation_bounds(const dataset *d); /* those of the events' and the truth's times together */
 /* Which of `times` time stamps are shown: int(times * share) of them, by a permutation that `seed` decides. */
 void choose_times(unsigned char *shown, int32_t times, double share, uint64_t seed);

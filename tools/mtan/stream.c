@@ -11,6 +11,7 @@
 #include "../data/field.h"
 #include "rows.h"
 #include "session.h"
+#include "settings.h"
 
 enum { USUAL_SAMPLES = 20, USUAL_KEEP = 10000, USUAL_RECORDS = 10000 };
 
@@ -255,6 +256,7 @@ static int open_model(job *j, const options *o) {
     char error[512] = "";
     if (!bundle_read(&j->bundle, path, error)) return complain("%s", error), 0;
     if (!option_backend(o, &j->bundle.model.backend)) return 0;
+    if (c->architecture) return complain("%s is a %s: streams are for mTAN's models", path, model_title(c)), 0;
     if (!source_read(&j->source, &j->bundle, error)) return complain("%s: %s", path, error), 0;
     j->interpolates = c->classify == MTAN_CLASSIFY_NONE;
     if (j->settings->samples >= 0) c->predict_samples = j->settings->samples;

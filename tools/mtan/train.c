@@ -125,7 +125,7 @@ static int log_epoch(folder *f, const training *t, const epoch_result *r) {
     return complain("%s: cannot be written: %s", f->log, strerror(errno)), 0;
 }
 
-static int save(const folder *f, const char *path, const training *t, const prep *p, int with_trainer) {
+static int save(const folder *f, const char *path, training *t, const prep *p, int with_trainer) {
     mtan_file_pair *pairs = NULL;
     char error[512] = "";
     int good;

@@ -7,7 +7,7 @@
 
 #include "metrics.h"
 
-enum { DRAW_THIN = 1, DRAW_SHARE = 2, DRAW_TIMES = 3, DRAW_ORDER = 4 };
+enum { DRAW_THIN = 1, DRAW_SHARE = 2, DRAW_TIMES = 3, DRAW_ORDER = 4, DRAW_HELD = 5 };
 static const double DIVERGED = 1e4; /* a loss this many times the first one's size is no training any more */
 
 /* Four random words for one thing drawn for a record in an epoch. */
@@ -24,17 +24,34 @@ static double uniform(uint32_t word) {
 /* ---- start ---- */
 
 static mtan_bounds training_bounds(const training *t) {
-    mtan_bounds b = dataset_bounds(t->data);
+    mtan_bounds b = model_bounds(&t->plan->config, t->data);
     b.records = t->plan->batch;
     return b;
 }
 
+/* Those of validation. */
+static mtan_bounds runner_bounds(const training *t) {
+    return t->plan->source.interpolation ? interpolation_bounds(t->data) : model_bounds(&t->plan->config, t->data);
+}
+
+static double rate_of(void *context, int64_t step, int32_t epoch) {
+    (void)epoch;
+    return plan_rate(context, step);
+}
+
+/* A trainer in a new block. */
+static mtan_status make_trainer(training *t, const mtan_train_config *config) {
+    const mtan_bounds bounds = training_bounds(t);
+    size_t bytes = 0;
+    const mtan_status status = mtan_trainer_size(&t->model, config, &bounds, &bytes);
+    if (status != MTAN_OK) return status;
+    t->memory = tool_realloc(NULL, bytes); /* not cleared: pages that no batch needs stay untouched */
+    return mtan_trainer_init(&t->trainer, &t->model, t->weights, config, &bounds, t->memory, bytes);
+}
+
 static mtan_status start_trainer(training *t, const rank_set *r, int32_t threads) {
     const plan *p = t->plan;
-    const mtan_bounds bounds = training_bounds(t);
     mtan_train_config config;
-    mtan_status status;
-    size_t bytes = 0;
     mtan_train_config_init(&config);
     config.optimizer = p->optimizer ? MTAN_ADAMAX : MTAN_ADAM;
     config.lr = p->lr;
@@ -46,18 +63,58 @@ static mtan_status start_trainer(training *t, const rank_set *r, int32_t threads
     config.parallel_for = mtan_pool_run, config.parallel_context = &t->pool, config.threads = t->pool.threads;
     if (r) config.rank = r->rank, config.ranks = r->ranks, config.allreduce = r->allreduce;
     if (r) config.allreduce_context = r->context;
-    if ((status = mtan_trainer_size(&t->model, &config, &bounds, &bytes)) != MTAN_OK) return status;
-    t->memory = tool_realloc(NULL, bytes); /* not cleared: pages that no batch needs stay untouched */
-    return mtan_trainer_init(&t->trainer, &t->model, t->weights, &config, &bounds, t->memory, bytes);
+    if (p->lr_decay < 1) config.schedule = rate_of, config.schedule_context = (void *)(uintptr_t)p;
+    return make_trainer(t, &config);
+}
+
+/* Room for more steps of the solver: another block, with the state of the old one. 0: no more is to be had. */
+static int grow_trainer(training *t) {
+    const mtan_trainer old = t->trainer;
+    void *memory = t->memory;
+    char error[512];
+    int good = grow_steps(&t->model.config) && make_trainer(t, &old.config) == MTAN_OK;
+    if (good) {
+        memcpy(t->trainer.moment1, old.moment1, old.n_params * sizeof *old.moment1);
+        memcpy(t->trainer.moment2, old.moment2, old.n_params * sizeof *old.moment2);
+        t->trainer.step = old.step;
+        runner_stop(&t->run);
+        good = runner_borrow(&t->run, &t->trainer, &t->pool, runner_bounds(t), error);
+    }
+    if (memory != t->memory) free(memory);
+    return good;
+}
+
+/* The index of a parameter, -1: the model has none of this name. */
+static int32_t find_param(const mtan_config *c, const char *name, mtan_param *p) {
+    for (int32_t i = 0; i < mtan_param_count(c); i++)
+        if (mtan_param_at(c, i, p) == MTAN_OK && strcmp(p->name, name) == 0) return i;
+    return -1;
+}
+
+/* Some baselines fill gaps with the mean of a channel over the training records, which they keep beside their weights. */
+static void set_means(training *t) {
+    const size_t D = (size_t)t->plan->config.channels;
+    double *sum = tool_calloc(2 * D, sizeof *sum), *count = sum + D;
+    mtan_param p;
+    if (t->plan->config.architecture && find_param(&t->plan->config, "rec.mean", &p) >= 0) {
+        for (size_t i = 0; i < arrlenu(t->split->part[SPLIT_TRAIN]); i++) {
+            const mtan_record r = dataset_view(t->data, (size_t)t->split->part[SPLIT_TRAIN][i]);
+            for (int32_t k = 0; k < r.n_events; k++)
+                sum[r.events[k].channel] += (double)r.events[k].value, count[r.events[k].channel]++;
+        }
+        for (size_t d = 0; d < D; d++) t->weights[p.offset + d] = (mtan_real)(count[d] > 0 ? sum[d] / count[d] : 0);
+    }
+    free(sum);
 }
 
 int training_start(training *t, const plan *p, const dataset *d, const split *s, const mtan_backend *backend,
                    int32_t threads, const rank_set *r, char *error) {
     const size_t count = mtan_weights_count(&p->config);
-    const mtan_bounds most = p->source.interpolation ? interpolation_bounds(d) : dataset_bounds(d);
+    mtan_bounds most;
     mtan_status status;
     memset(t, 0, sizeof *t);
     t->plan = p, t->data = d, t->split = s;
+    most = runner_bounds(t);
     t->best = INFINITY;
     t->first_loss = NAN;
     t->weights = tool_calloc(count, sizeof *t->weights);
@@ -65,7 +122,10 @@ int training_start(training *t, const plan *p, const dataset *d, const split *s,
     t->order = tool_calloc(arrlenu(s->part[SPLIT_TRAIN]), sizeof *t->order);
     if (p->thin > 0 || p->source.interpolation)
         t->events = tool_realloc(NULL, (size_t)p->batch * (size_t)most.events * sizeof *t->events);
+    if (baseline_holds_out(&p->config))
+        t->held = tool_realloc(NULL, (size_t)p->batch * (size_t)most.events * sizeof *t->held);
     status = mtan_weights_init(&p->config, t->weights, count, (uint32_t)p->seed);
+    if (status == MTAN_OK) set_means(t);
     if (status == MTAN_OK) status = mtan_model_init(&t->model, &p->config, t->weights, count);
     t->model.backend = backend;
     if (status == MTAN_OK) status = start_trainer(t, r, threads);
@@ -78,7 +138,7 @@ int training_start(training *t, const plan *p, const dataset *d, const split *s,
 void training_stop(training *t) {
     runner_stop(&t->run);
     mtan_pool_stop(&t->pool);
-    free(t->memory), free(t->weights), free(t->records), free(t->events), free(t->order);
+    free(t->memory), free(t->weights), free(t->records), free(t->events), free(t->held), free(t->order);
     memset(t, 0, sizeof *t);
 }
 
@@ -129,6 +189,29 @@ static void hide_times(const training *t, mtan_record *r, int32_t n_times, mtan_
     free(shown);
 }
 
+/* IP-Nets reconstructs some of what it sees from the rest. */
+static void hold_out(const training *t, mtan_record *r, mtan_event *out) {
+    mtan_mt19937 rng;
+    uint32_t word[4];
+    draw(word, t, DRAW_HELD, r->id, 0);
+    mtan_mt_seed(&rng, word[0]);
+    r->n_targets = baseline_hold_out(out, r->events, r->n_events, t->plan->config.channels, &rng);
+    r->targets = out;
+}
+
+/* Record b is encoded from the events of record n - 1 - b, and scored on its own. */
+static void swap_records(mtan_record *records, int32_t n) {
+    for (int32_t b = 0; b < n; b++)
+        if (!records[b].targets) records[b].targets = records[b].events, records[b].n_targets = records[b].n_events;
+    for (int32_t b = 0; b < n / 2; b++) {
+        mtan_record *x = &records[b], *y = &records[n - 1 - b];
+        const mtan_event *events = x->events;
+        const int32_t count = x->n_events;
+        x->events = y->events, x->n_events = y->n_events;
+        y->events = events, y->n_events = count;
+    }
+}
+
 static int32_t fill_batch(training *t) {
     const int32_t *train = t->split->part[SPLIT_TRAIN], total = (int32_t)arrlen(train),
                   first = t->batch * t->plan->batch;
@@ -141,7 +224,9 @@ static int32_t fill_batch(training *t) {
         *r = dataset_view(t->data, position);
         if (t->plan->source.interpolation) hide_times(t, r, t->data->records[position].n_times, out);
         if (t->plan->thin > 0) thin_events(t, r, out);
+        if (t->held) hold_out(t, r, t->held + (size_t)n * most);
     }
+    if (baseline_swaps_records(&t->plan->config)) swap_records(t->records, n);
     return n;
 }
 
@@ -157,7 +242,8 @@ int training_step(training *t, step_result *step, char *error) {
         t->train_seconds = 0;
     }
     n = fill_batch(t);
-    status = mtan_train_gradient(&t->trainer, t->records, n, t->epoch + 1, &report);
+    do status = mtan_train_gradient(&t->trainer, t->records, n, t->epoch + 1, &report);
+    while (status == MTAN_ERR_MEMORY && grow_trainer(t));
     if (status == MTAN_OK) {
         if (isnan(t->first_loss)) t->first_loss = report.loss;
         if (!(fabs(report.loss) <= DIVERGED * (1 + fabs(t->first_loss))) || !(report.gradient_norm < INFINITY)) {
@@ -194,7 +280,8 @@ const char *training_metric(const training *t) {
 static int validate_classes(training *t, epoch_result *result) {
     const int two = t->plan->config.classes == 2;
     predictions p;
-    if (!predictions_make(&p, &t->run, t->data, t->split->part[SPLIT_VALID], t->plan->source.preset == MTAN_FAITHFUL))
+    if (!predictions_make(&p, &t->run, t->data, t->split->part[SPLIT_VALID], t->plan->source.preset == MTAN_FAITHFUL,
+                          swap_size(&t->plan->config, t->plan->batch)))
         return 0;
     predictions_drop_unlabelled(&p);
     result->val_loss = metric_log_loss(p.p, p.label, p.rows, p.classes);
@@ -205,8 +292,9 @@ static int validate_classes(training *t, epoch_result *result) {
 
 static int validate_curves(training *t, epoch_result *result) {
     interpolation_error e;
-    if (!interpolation_measure(&e, &t->run, t->data, t->split->part[SPLIT_VALID], t->plan->source.observed, 0, 0))
-        return 0;
+    const interpolation_request q = {t->data, t->split->part[SPLIT_VALID], t->plan->source.observed, 0,
+                                     swap_size(&t->plan->config, t->plan->batch)};
+    if (!interpolation_measure(&e, &t->run, &q, 0)) return 0;
     result->val_loss = e.all;
     result->val_metric = t->plan->source.observed < 1 ? e.held : arrlen(t->data->truth) > 0 ? e.truth : e.all;
     return 1;

@@ -32,6 +32,7 @@ typedef struct training {
     /* the batch being trained on */
     mtan_record *records; /* (batch) */
     mtan_event *events;   /* (batch, most events): what is left of each record's events after thinning */
+    mtan_event *held;     /* (batch, most events): what IP-Nets is not shown of them */
     int32_t *order;       /* (training records) this epoch's order, as positions in split->part[SPLIT_TRAIN] */
     /* state of the run: what a checkpoint keeps beside weights, moments and step */
     int32_t epoch, batch; /* epochs and, of the next one, batches that are done */

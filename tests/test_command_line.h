@@ -1,0 +1,35 @@
+/* Running the command in tests: each call is a process of its own, in a folder that a test opens and closes. */
+#ifndef MTAN_TESTS_COMMAND_LINE_H
+#define MTAN_TESTS_COMMAND_LINE_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+enum { COMMAND_RECORDS = 60 };
+
+/* The folder of a test, for GREATEST_SET_SETUP_CB and GREATEST_SET_TEARDOWN_CB; a file in it. The folder has data of
+ * COMMAND_RECORDS records of two classes that are learned in a few steps: events.csv, labels.csv, and times.csv with a label
+ * for every time. */
+void command_open(void *unused);
+void command_close(void *unused);
+const char *command_path(const char *name);
+
+/* A child whose output goes to out.txt and err.txt of the folder. `line` is cut at blanks; @ stands for the folder. file_limit:
+ * writes beyond so many bytes of a file fail, as on a full disk; 0: none. command_finish gives the exit status, 1000 and the
+ * signal's number after a signal. */
+pid_t command_start(const char *line, size_t file_limit);
+int command_finish(pid_t child);
+int command_run(const char *line);
+
+/* A file of the folder: its text (malloc'd), its size, a line more, and whether it holds some words: prints it when not. */
+char *command_text(const char *name);
+size_t command_bytes(const char *name);
+void command_append(const char *name, const char *line);
+int command_says(const char *name, const char *words);
+
+/* The same tensors, bit for bit; metadata holds times and is left out. */
+int command_same_tensors(const char *a, const char *b);
+/* The same first `columns` of each row of two tables: the others hold seconds. */
+int command_same_columns(const char *a, const char *b, int columns);
+
+#endif

@@ -1,0 +1,438 @@
+/* See ode_rnn.h; and the model ODE-RNN itself. */
+#include "ode_rnn.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- settings and parameters ---- */
+
+double own_setting(const mtan_config *c, const char *name) {
+    for (int32_t i = 0; c->architecture->settings[i]; i++)
+        if (strcmp(c->architecture->settings[i], name) == 0) return c->own[i];
+    return 0;
+}
+
+int32_t own_whole(const mtan_config *c, const char *name) {
+    return (int32_t)own_setting(c, name);
+}
+
+int32_t is_whole(double setting, double least, double most) {
+    return setting >= least && setting <= most && floor(setting) >= setting;
+}
+
+int32_t whole_steps(double amount) {
+    const double n = floor(amount + 0.007);
+    return n < 1 ? 1 : n < 1e9 ? (int32_t)n : 1000000000;
+}
+
+mtan_status check_ode_rnn(const mtan_config *c) {
+    const int32_t sizes = is_whole(own_setting(c, "units"), 1, 1e6) && is_whole(own_setting(c, "gru_units"), 1, 1e6) &&
+                          is_whole(own_setting(c, "rec_layers"), 0, ODE_LINEARS - 2);
+    const int32_t solver = is_whole(own_setting(c, "rec_solver"), ODE_EULER, ODE_DOPRI5) &&
+                           is_whole(own_setting(c, "ode_steps"), 1, 1e6) && own_setting(c, "rtol") >= 0 &&
+                           own_setting(c, "atol") > 0;
+    return sizes && solver ? MTAN_OK : MTAN_ERR_CONFIG;
+}
+
+/* Places of its parameters, from the first: the three nets of the unit, and the field. */
+enum { UPDATE, RESET, FRESH, NETS };
+enum { OF_NET = 4, FIELD = NETS * OF_NET };
+
+int32_t ode_rnn_params(const mtan_config *c) {
+    return FIELD + 2 * (own_whole(c, "rec_layers") + 2);
+}
+
+int32_t add_ode_rnn(mtan_params *p, const mtan_config *c, int32_t direction) {
+    static const char *const names[NETS] = {"gru.update_gate", "gru.reset_gate", "gru.new_state_net"};
+    const int32_t N = c->enc_hidden, in = 2 * N + 2 * c->channels;
+    int32_t first = 0;
+    char name[MTAN_NAME_SIZE];
+    for (int32_t i = 0; i < NETS; i++) {
+        const int32_t index = add_net(p, name_in_direction(name, names[i], direction), in, own_whole(c, "gru_units"), 1,
+                                      i == FRESH ? 2 * N : N);
+        first = i == 0 ? index : first;
+    }
+    add_net(p, name_in_direction(name, "ode", direction), N, own_whole(c, "units"), own_whole(c, "rec_layers") + 1, N);
+    return first;
+}
+
+void start_ode_rnn(const mtan_config *c, mtan_real *weights, int32_t index, mtan_mt19937 *rng) {
+    for (int32_t i = 0; i < NETS; i++) start_net(c, weights, index + i * OF_NET, 1, rng);
+    start_net(c, weights, index + FIELD, own_whole(c, "rec_layers") + 1, rng);
+}
+
+/* ---- the unit ----
+ * u = sigmoid(update(c)), r = sigmoid(reset(c)) with c = [y, s, x, m]; [y~, v] = new([r y, r s, x, m]);
+ * y' = (1 - u) y~ + u y, s' = (1 - u) |v| + u s. Each net is a hidden layer with tanh and a linear one. What x and m add to the
+ * hidden layers is computed for all rows at once, and so are the gradients of the weights. */
+
+typedef struct gru_unit {
+    mtan_tensor w1[NETS], w2[NETS], b2[NETS], packed1[NETS], packed2[NETS]; /* w1: the columns of the state */
+    mtan_tensor hidden[NETS];                                               /* (R, G) */
+    mtan_tensor out[NETS], dout[NETS];   /* (R, N): u, r; (R, 2N): y~ and v; gradients before the sigmoids */
+    mtan_tensor state, reset, dreset, h; /* (R, 2N): (y, s) before a row, times r, its gradient; (y', s') */
+    mtan_tensor passed;                  /* (R, 1): 1 where the row is passed over */
+    mtan_tensor self;                    /* a copy of this */
+} gru_unit;
+
+static void new_net(const mtan_forward *f, gru_unit *u, const dense_rows *rows, int32_t i, int32_t index) {
+    mtan_tape *tape = f->tape;
+    const int32_t R = rows->x.rows, D = rows->x.cols, N2 = 2 * f->config->enc_hidden;
+    const mtan_tensor w = mtan_forward_param(f, index), b = mtan_forward_param(f, index + 1);
+    u->w1[i] = mtan_columns(w, 0, N2);
+    u->w2[i] = mtan_forward_param(f, index + 2);
+    u->b2[i] = mtan_forward_param(f, index + 3);
+    u->packed1[i] = packed_weight(f, u->w1[i]);
+    u->packed2[i] = packed_weight(f, u->w2[i]);
+    u->out[i] = mtan_new_constant(tape, R, u->w2[i].rows);
+    u->dout[i] = mtan_new_constant(tape, tape->recording ? R : 0, u->w2[i].rows);
+    u->hidden[i] = mtan_new(tape, R, w.rows);
+    mtan_op_linear(tape, u->hidden[i], rows->x, mtan_columns(w, N2, D), &b);
+    mtan_op_linear_add(tape, u->hidden[i], rows->mask, mtan_columns(w, N2 + D, D));
+}
+
+static void mark_passed(const mtan_tape *tape, mtan_tensor passed, mtan_tensor mask, int32_t cells) {
+    for (int32_t i = 0; op_runs(tape) && i < passed.rows; i++) {
+        const mtan_real *m = mtan_data(tape, mtan_rows(mask, i, 1));
+        int32_t any = !cells;
+        for (int32_t d = 0; d < mask.cols; d++) any = any || m[d] > 0;
+        mtan_data(tape, passed)[i] = any ? 0 : 1;
+    }
+}
+
+static gru_unit unit_new(const mtan_forward *f, const dense_rows *rows, const ode_rnn_run *run) {
+    mtan_tape *tape = f->tape;
+    const int32_t R = rows->x.rows, N2 = 2 * f->config->enc_hidden;
+    mtan_node *node;
+    gru_unit u;
+    memset(&u, 0, sizeof u);
+    for (int32_t i = 0; i < NETS; i++) new_net(f, &u, rows, i, run->index + i * OF_NET);
+    u.state = mtan_new(tape, R, N2);
+    u.h = mtan_new(tape, R, N2);
+    u.reset = mtan_new_constant(tape, R, N2);
+    u.dreset = mtan_new_constant(tape, tape->recording ? tape->batch->records : 0, N2);
+    u.passed = mtan_new_constant(tape, R, 1);
+    mark_passed(tape, u.passed, rows->mask, run->cells);
+    u.self = new_bytes(tape, 1, sizeof u);
+    if (op_runs(tape)) memcpy(bytes_of(tape, u.self), &u, sizeof u);
+    node = mtan_record_op(tape, BASELINE_UNIT_WEIGHTS);
+    if (node) node->t[0] = u.self;
+    return u;
+}
+
+/* c = [c +] a b^T, all rows of a step, from the packed b; the bias, when there is one, first */
+static void multiply(const mtan_tape *tape, mtan_tensor c, mtan_tensor a, mtan_tensor packed, const mtan_tensor *bias) {
+    if (bias) tape->backend->copy(mtan_data(tape, c), (size_t)c.stride, mtan_data(tape, *bias), 0, c.rows, c.cols);
+    tape->backend->product_packed(mtan_data(tape, c), (size_t)c.stride, mtan_data(tape, a), (size_t)a.stride,
+                                  mtan_data(tape, packed), c.rows, c.cols, a.cols, 1);
+}
+
+/* Net i of a step's rows: `in` (rows, 2N) is the part of its input that is not x and m. */
+static void run_net(const mtan_tape *tape, const gru_unit *u, int32_t i, mtan_tensor in, int32_t first, int32_t rows) {
+    const mtan_tensor hidden = mtan_rows(u->hidden[i], first, rows), out = mtan_rows(u->out[i], first, rows);
+    mtan_real *h = mtan_data(tape, hidden);
+    multiply(tape, hidden, in, u->packed1[i], NULL);
+    tape->backend->map(MTAN_TANH, h, h, (size_t)rows * (size_t)hidden.cols);
+    multiply(tape, out, hidden, u->packed2[i], &u->b2[i]);
+}
+
+/* Addresses of one row in a step. Two of the lines belong to the state's halves: [0, N) is y, [N, 2N) is s. */
+typedef struct unit_row {
+    mtan_real *u, *r, *fresh, *state, *reset, *h;
+    int32_t passed;
+} unit_row;
+
+static unit_row unit_row_at(const mtan_tape *tape, const gru_unit *u, int32_t row) {
+    unit_row at;
+    at.u = mtan_data(tape, mtan_rows(u->out[UPDATE], row, 1));
+    at.r = mtan_data(tape, mtan_rows(u->out[RESET], row, 1));
+    at.fresh = mtan_data(tape, mtan_rows(u->out[FRESH], row, 1));
+    at.state = mtan_data(tape, mtan_rows(u->state, row, 1));
+    at.reset = mtan_data(tape, mtan_rows(u->reset, row, 1));
+    at.h = mtan_data(tape, mtan_rows(u->h, row, 1));
+    at.passed = mtan_data(tape, u->passed)[row] > 0;
+    return at;
+}
+
+static void op_unit(mtan_tape *tape, const gru_unit *u, int32_t first, int32_t rows) {
+    const int32_t N = u->out[UPDATE].cols;
+    mtan_node *node = mtan_record_op(tape, BASELINE_UNIT);
+    if (node) node->t[0] = u->self, node->n[0] = first, node->n[1] = rows;
+    if (!op_runs(tape)) return;
+    for (int32_t i = UPDATE; i <= RESET; i++) {
+        mtan_real *gate = mtan_data(tape, mtan_rows(u->out[i], first, rows));
+        run_net(tape, u, i, mtan_rows(u->state, first, rows), first, rows);
+        tape->backend->map(MTAN_SIGMOID, gate, gate, (size_t)rows * (size_t)N);
+    }
+    for (int32_t i = 0; i < rows; i++) {
+        const unit_row at = unit_row_at(tape, u, first + i);
+        for (int32_t j = 0; j < N; j++)
+            at.reset[j] = at.r[j] * at.state[j], at.reset[N + j] = at.r[j] * at.state[N + j];
+        for (int32_t j = 0; at.passed && j < N; j++) at.u[j] = 1;
+    }
+    run_net(tape, u, FRESH, mtan_rows(u->reset, first, rows), first, rows);
+    for (int32_t i = 0; i < rows; i++) {
+        const unit_row at = unit_row_at(tape, u, first + i);
+        for (int32_t j = 0; j < N; j++) {
+            const mtan_real keep = at.u[j], spread = at.fresh[N + j];
+            at.h[j] = (1 - keep) * at.fresh[j] + keep * at.state[j];
+            at.h[N + j] = (1 - keep) * (spread < 0 ? -spread : spread) + keep * at.state[N + j];
+        }
+    }
+}
+
+/* Of net i: from dout to the hidden layer, and to `din` [added to]. */
+static void net_back(const mtan_tape *tape, const gru_unit *u, int32_t i, mtan_real *din, int32_t add, int32_t first,
+                     int32_t rows) {
+    const mtan_tensor w1 = u->w1[i], w2 = u->w2[i], hidden = mtan_rows(u->hidden[i], first, rows);
+    mtan_real *dhidden = mtan_grad(tape, hidden);
+    const size_t G = (size_t)hidden.cols;
+    tape->backend->product_nn(dhidden, G, mtan_data(tape, mtan_rows(u->dout[i], first, rows)), (size_t)w2.rows,
+                              mtan_data(tape, w2), (size_t)w2.stride, rows, w2.cols, w2.rows, 0);
+    tape->backend->tanh_backward(dhidden, mtan_data(tape, hidden), (size_t)rows * G);
+    tape->backend->product_nn(din, (size_t)w1.cols, dhidden, G, mtan_data(tape, w1), (size_t)w1.stride, rows, w1.cols,
+                              w1.rows, add);
+}
+
+/* The blend of old and new state. */
+static void blend_back(const mtan_tape *tape, const gru_unit *u, int32_t row) {
+    const unit_row at = unit_row_at(tape, u, row);
+    const int32_t N = u->out[UPDATE].cols;
+    const mtan_real *dh = mtan_grad(tape, mtan_rows(u->h, row, 1));
+    mtan_real *dstate = mtan_grad(tape, mtan_rows(u->state, row, 1));
+    mtan_real *du = mtan_data(tape, mtan_rows(u->dout[UPDATE], row, 1));
+    mtan_real *dfresh = mtan_data(tape, mtan_rows(u->dout[FRESH], row, 1));
+    for (int32_t j = 0; j < N; j++) {
+        const mtan_real keep = at.u[j], v = at.fresh[N + j], sign = (mtan_real)((v > 0) - (v < 0));
+        const mtan_real dy = dh[j], ds = dh[N + j];
+        dstate[j] += dy * keep, dstate[N + j] += ds * keep;
+        dfresh[j] = dy * (1 - keep), dfresh[N + j] = ds * (1 - keep) * sign;
+        du[j] = (dy * (at.state[j] - at.fresh[j]) + ds * (at.state[N + j] - sign * v)) * keep * (1 - keep);
+    }
+}
+
+static void reset_back(const mtan_tape *tape, const gru_unit *u, int32_t row, const mtan_real *dreset) {
+    const unit_row at = unit_row_at(tape, u, row);
+    const int32_t N = u->out[UPDATE].cols;
+    mtan_real *dstate = mtan_grad(tape, mtan_rows(u->state, row, 1));
+    mtan_real *dr = mtan_data(tape, mtan_rows(u->dout[RESET], row, 1));
+    for (int32_t j = 0; j < N; j++) {
+        dstate[j] += dreset[j] * at.r[j], dstate[N + j] += dreset[N + j] * at.r[j];
+        dr[j] = (dreset[j] * at.state[j] + dreset[N + j] * at.state[N + j]) * at.r[j] * (1 - at.r[j]);
+    }
+}
+
+void ode_rnn_unit_back(mtan_tape *tape, const mtan_node *n) {
+    const gru_unit *u = (const gru_unit *)bytes_of(tape, n->t[0]);
+    const int32_t first = n->n[0], rows = n->n[1];
+    mtan_real *dreset = mtan_data(tape, u->dreset), *dstate = mtan_grad(tape, mtan_rows(u->state, first, rows));
+    for (int32_t i = 0; i < rows; i++) blend_back(tape, u, first + i);
+    net_back(tape, u, FRESH, dreset, 0, first, rows);
+    for (int32_t i = 0; i < rows; i++) reset_back(tape, u, first + i, dreset + (size_t)i * (size_t)u->dreset.cols);
+    net_back(tape, u, UPDATE, dstate, 1, first, rows);
+    net_back(tape, u, RESET, dstate, 1, first, rows);
+}
+
+/* dw += dy^T x over all rows */
+static void weight_back(const mtan_tape *tape, mtan_tensor w, const mtan_real *dy, mtan_tensor x) {
+    tape->backend->product_tn(mtan_grad(tape, w), (size_t)w.stride, dy, (size_t)w.rows, mtan_data(tape, x),
+                              (size_t)x.stride, w.rows, w.cols, x.rows, 1);
+}
+
+void ode_rnn_weights_back(mtan_tape *tape, const mtan_node *n) {
+    const gru_unit *u = (const gru_unit *)bytes_of(tape, n->t[0]);
+    for (int32_t i = 0; i < NETS; i++) {
+        const mtan_real *dout = mtan_data(tape, u->dout[i]);
+        weight_back(tape, u->w1[i], mtan_grad(tape, u->hidden[i]), i == FRESH ? u->reset : u->state);
+        weight_back(tape, u->w2[i], dout, u->hidden[i]);
+        tape->backend->add(mtan_grad(tape, u->b2[i]), 0, dout, (size_t)u->dout[i].cols, u->dout[i].rows,
+                           u->dout[i].cols);
+    }
+}
+
+/* ---- intervals ---- */
+
+/* What the ODE does before a row. */
+typedef struct interval {
+    double length;
+    int32_t steps;
+} interval;
+
+/* Rows of record b that count, in the order of the run; their times, which ascend. */
+typedef struct row_walk {
+    const mtan_tape *tape;
+    const mtan_real *time, *passed;
+    int32_t b, reverse, k; /* step of the sequence */
+} row_walk;
+
+static int32_t row_of_walk(const row_walk *w) {
+    return w->tape->batch->first[w->k] + w->b;
+}
+
+/* On to the next row that counts; 0 past the last. */
+static int next_row(row_walk *w) {
+    const int32_t length = w->tape->batch->length[w->b];
+    do w->k += w->reverse ? -1 : 1;
+    while (w->k >= 0 && w->k < length && w->passed[row_of_walk(w)] > 0);
+    return w->k >= 0 && w->k < length;
+}
+
+static double time_of(const row_walk *w) {
+    const double t = (double)w->time[row_of_walk(w)];
+    return w->reverse ? -t : t;
+}
+
+/* Before row j (from 0) of those that count, `gap` after the row before it, which came gap_before after the one before that.
+ * The published code goes back by a hundredth, then ahead by the whole span in one step, then back by the gap before; and where
+ * steps are to be counted it counts points, one fewer. */
+static interval interval_at(int32_t j, double gap, double gap_before, double span, double steps, int32_t published) {
+    interval i = {j == 0 ? 0 : gap, 0};
+    if (published) i.length = j == 0 ? -0.01 : j == 1 ? span : -gap_before;
+    if (published || j > 0) i.steps = whole_steps(steps * fabs(i.length) / span);
+    if (published) i.steps = j == 1 || i.steps < 2 ? 1 : i.steps - 1;
+    return i;
+}
+
+/* The intervals of all rows of one record. */
+static void fill_intervals(interval *out, row_walk w, double steps, int32_t published) {
+    double first = 0, last = 0, before = 0, gap = 0;
+    const row_walk start = w;
+    int32_t count = 0;
+    for (; next_row(&w); count++) {
+        last = time_of(&w);
+        first = count == 0 ? last : first;
+    }
+    w = start;
+    for (int32_t j = 0; count > 1 && next_row(&w); j++) {
+        const double time = time_of(&w), gap_before = gap;
+        gap = j == 0 ? 0 : time - before;
+        out[row_of_walk(&w)] = interval_at(j, gap, gap_before, last - first, steps, published);
+        before = time;
+    }
+}
+
+static const interval *intervals_of(const mtan_forward *f, mtan_tensor time, mtan_tensor passed,
+                                    const ode_rnn_run *run) {
+    const mtan_batch *batch = f->tape->batch;
+    const mtan_tensor at = new_bytes(f->tape, time.rows, sizeof(interval));
+    interval *out = (interval *)bytes_of(f->tape, at);
+    if (!op_runs(f->tape)) return NULL;
+    memset(out, 0, (size_t)time.rows * sizeof *out);
+    for (int32_t b = 0; b < batch->records; b++) {
+        const row_walk w = {f->tape,
+                            mtan_data(f->tape, time),
+                            mtan_data(f->tape, passed),
+                            b,
+                            run->reverse,
+                            run->reverse ? batch->length[b] : -1};
+        fill_intervals(out, w, own_setting(f->config, "ode_steps"), run->published);
+    }
+    return out;
+}
+
+/* ---- the run ---- */
+
+/* Step i of the run; while sizes are counted, the most that it can be. */
+static run_step step_at(const mtan_tape *tape, int32_t i, int32_t reverse) {
+    const int32_t B = tape->batch->records;
+    const run_step most = {i, (size_t)i * (size_t)B, 0, B, B};
+    return op_runs(tape) ? run_at(tape->batch, i, reverse) : most;
+}
+
+/* Enough for equal steps over the whole span, however its rows lie. */
+static int32_t most_steps(const mtan_config *c, int32_t rows) {
+    return own_whole(c, "ode_steps") + 2 * rows + c->ref_points;
+}
+
+static ode_solver solver_new(const mtan_forward *f, int32_t index) {
+    const mtan_config *c = f->config;
+    const int32_t B = f->tape->batch->records;
+    const ode_settings set = {(ode_method)own_whole(c, "rec_solver"),
+                              own_setting(c, "rtol"),
+                              own_setting(c, "atol"),
+                              B,
+                              B,
+                              most_steps(c, f->tape->batch->steps),
+                              1};
+    return ode_solver_new(f, index, own_whole(c, "rec_layers") + 1, set);
+}
+
+/* y of `rows` rows from `first` on, records from `record` on, from `start` over their intervals. */
+static void move(const mtan_forward *f, const ode_solver *solver, mtan_tensor y, mtan_tensor start,
+                 const interval *before, int32_t record) {
+    ode_task task = ode_task_new(f->tape, y.rows, y.rows);
+    for (int32_t i = 0; task.row && i < y.rows; i++) {
+        const ode_row row = {i, record + i, most_steps(f->config, f->tape->batch->length[record + i]), i, 1, 0, 0};
+        const ode_output output = {before[i].length, i, before[i].steps, 0};
+        task.row[i] = row;
+        task.output[i] = output;
+    }
+    op_ode(f->tape, solver, y, start, &task);
+}
+
+mtan_tensor apply_ode_rnn(const mtan_forward *f, const dense_rows *rows, ode_rnn_run run) {
+    mtan_tape *tape = f->tape;
+    const int32_t N = f->config->enc_hidden;
+    const gru_unit u = unit_new(f, rows, &run);
+    const interval *before = intervals_of(f, rows->time, u.passed, &run);
+    const ode_solver solver = solver_new(f, run.index + FIELD);
+    const mtan_tensor zero = mtan_new_constant(tape, tape->batch->records, 2 * N);
+    if (op_runs(tape)) tape->backend->fill(mtan_data(tape, zero), (size_t)zero.rows * (size_t)zero.cols, 0);
+    for (int32_t i = 0; i < tape->batch->steps; i++) {
+        const run_step s = step_at(tape, i, run.reverse);
+        const int32_t first = (int32_t)s.row, fresh = op_runs(tape) ? s.rows - s.known : s.rows;
+        const mtan_tensor from = mtan_rows(u.h, (int32_t)s.before, s.known), to = mtan_rows(u.state, first, s.known);
+        const mtan_tensor start = mtan_rows(zero, 0, fresh), begun = mtan_rows(u.state, first + s.rows - fresh, fresh);
+        const interval *at = before ? before + first : NULL;
+        mtan_op_copy(tape, mtan_columns(to, N, N), mtan_columns(from, N, N));
+        mtan_op_copy(tape, begun, start);
+        move(f, &solver, mtan_columns(to, 0, N), mtan_columns(from, 0, N), at, 0);
+        if (run.published)
+            move(f, &solver, mtan_columns(begun, 0, N), mtan_columns(start, 0, N), at ? at + s.known : NULL, s.known);
+        op_unit(tape, &u, first, s.rows);
+    }
+    return u.h;
+}
+
+/* ---- ODE-RNN ---- */
+
+static const char *const settings[] = {"faithful",   "bidirectional", "units", "gru_units", "rec_layers",
+                                       "rec_solver", "ode_steps",     "rtol",  "atol",      NULL};
+static const double defaults[] = {0, 0, 50, 50, 3, ODE_EULER, 50, 1e-3, 1e-4};
+
+static int32_t directions(const mtan_config *c) {
+    return own_setting(c, "bidirectional") > 0 ? 2 : 1;
+}
+
+static mtan_status check(const mtan_config *c) {
+    const mtan_status status = check_sequence(c, own_setting(c, "bidirectional"));
+    if (status != MTAN_OK || !is_switch(own_setting(c, "faithful"))) return MTAN_ERR_CONFIG;
+    return check_ode_rnn(c);
+}
+
+static void params(const mtan_config *c, mtan_params *p) {
+    for (int32_t i = 0; i < directions(c); i++) add_ode_rnn(p, c, i);
+    add_head(p, c, directions(c) * c->enc_hidden);
+}
+
+static void init(const mtan_config *c, mtan_real *weights, mtan_mt19937 *rng) {
+    for (int32_t i = 0; i < directions(c); i++) start_ode_rnn(c, weights, i * ode_rnn_params(c), rng);
+    start_net(c, weights, directions(c) * ode_rnn_params(c), c->head_hidden ? 2 : 0, rng);
+}
+
+static void forward(const mtan_forward *f, mtan_outputs *out) {
+    const mtan_config *c = f->config;
+    const int32_t N = c->enc_hidden, count = directions(c);
+    const dense_rows rows = read_rows(f);
+    const mtan_tensor states = mtan_new(f->tape, rows.x.rows, count * N);
+    for (int32_t i = 0; i < count; i++) {
+        const ode_rnn_run run = {i * ode_rnn_params(c), i, own_setting(c, "faithful") > 0, 0};
+        mtan_op_copy(f->tape, mtan_columns(states, i * N, N), mtan_columns(apply_ode_rnn(f, &rows, run), 0, N));
+    }
+    out->logits = classify_states(f, states, count * ode_rnn_params(c));
+}
+
+static const mtan_backward backward[] = {ODE_RNN_BACKWARD};
+
+extern const mtan_architecture baseline_ode_rnn;
+const mtan_architecture baseline_ode_rnn = {"ode-rnn", settings, defaults, check, params, init, forward, backward};

@@ -1,0 +1,41 @@
+/* The recognition net of ODE-RNN, which L-ODE-ODE has too: between the rows of a record its state follows an ODE, at a row a gated
+ * unit takes in what was observed (Rubanova et al., 2019). The state is (y, s), N numbers each; the ODE moves y alone. */
+#ifndef MTAN_TOOLS_BASELINES_ODE_RNN_H
+#define MTAN_TOOLS_BASELINES_ODE_RNN_H
+
+#include "ode.h"
+#include "sequence.h"
+
+enum { BASELINE_UNIT = ODE_OWN_OP, BASELINE_UNIT_WEIGHTS, ODE_RNN_OWN_OP };
+#define ODE_RNN_BACKWARD BASELINE_BACKWARD, ode_back, ode_rnn_unit_back, ode_rnn_weights_back
+void ode_rnn_unit_back(mtan_tape *tape, const mtan_node *n);
+void ode_rnn_weights_back(mtan_tape *tape, const mtan_node *n);
+
+/* Its settings by name: units, gru_units, rec_layers, rec_solver, ode_steps, rtol, atol. ref_points: steps of a record beyond what
+ * its rows and ode_steps need, as the negative intervals of the published code and dopri5 may. */
+mtan_status check_ode_rnn(const mtan_config *c);
+/* Its parameters in a direction (0 or 1), and how they start; the index of the first, and how many there are. */
+int32_t add_ode_rnn(mtan_params *p, const mtan_config *c, int32_t direction);
+int32_t ode_rnn_params(const mtan_config *c);
+void start_ode_rnn(const mtan_config *c, mtan_real *weights, int32_t index, mtan_mt19937 *rng);
+
+typedef struct ode_rnn_run {
+    int32_t index;     /* of the first parameter */
+    int32_t reverse;   /* from the last row to the first */
+    int32_t published; /* the intervals of the published code */
+    int32_t cells;     /* rows without a cell are passed over: the state stays */
+} ode_rnn_run;
+
+/* States (R, 2N) after every row. */
+mtan_tensor apply_ode_rnn(const mtan_forward *f, const dense_rows *rows, ode_rnn_run run);
+
+/* A setting of the model by its name, 0 where it has none; a whole number. */
+double own_setting(const mtan_config *c, const char *name);
+int32_t own_whole(const mtan_config *c, const char *name);
+/* Is it a whole number from `least` to `most`? */
+int32_t is_whole(double setting, double least, double most);
+
+/* Steps of a fixed size for `amount` of them: at least one. The 0.007 keeps whole amounts off the edge of rounding. */
+int32_t whole_steps(double amount);
+
+#endif
