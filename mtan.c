@@ -3270,6 +3270,7 @@ static void batch_totals(mtan_tape *tape, mtan_batch *batch, const batch_request
         q->bounds->times < q->bounds->events || joins_queries(q->config) ? q->bounds->times : q->bounds->events;
     if (!runs(tape)) {
         batch->times = (int32_t)area(tape, q->n, times);
+        batch->events = (int32_t)area(tape, q->n, q->bounds->events);
         batch->queries = q->queries == QUERY_NONE ? 0 : (int32_t)area(tape, q->n, q->bounds->times);
         batch->scores = (int32_t)area(tape, batch->times, q->config->architecture ? 0 : batch->steps);
         batch->pairs = (int32_t)area(tape, batch->queries, q->config->architecture ? 0 : batch->steps);
@@ -4770,6 +4771,11 @@ static int32_t reconstructs(const mtan_config *c) {
     return has_decoder(c) && c->classify != MTAN_CLASSIFY_TIME;
 }
 
+/* Weight of the cross-entropy beside a bound or, for a model defined elsewhere, its penalty; with a class per time it is the loss. */
+static double class_weight(const mtan_config *c) {
+    return (has_decoder(c) || c->architecture) && c->classify != MTAN_CLASSIFY_TIME ? c->alpha : 1;
+}
+
 /* What a record's bracket in the bound is multiplied by: 1 / cells with `norm`, 0 for a record left out (Q18). */
 static mtan_real bound_share(const mtan_config *c, int32_t cells) {
     if (cells == 0 && c->skip_empty) return 0;
@@ -5142,9 +5148,7 @@ static mtan_status batch_pass(mtan_trainer *trainer, const mtan_record *records,
     t.epoch = epoch;
     t.kl_weight = c->kl_anneal ? mtan_kl_anneal(epoch) : tc->kl_weight;
     t.recon_seed = kept > 0 ? 1.0 / (double)kept : 0;
-    t.class_seed = labels > 0 ? (has_decoder(c) && reconstructs(c) ? c->alpha : 1) /
-                                    ((double)labels * (has_decoder(c) ? c->samples : 1))
-                              : 0;
+    t.class_seed = labels > 0 ? class_weight(c) / ((double)labels * (has_decoder(c) ? c->samples : 1)) : 0;
     own.batch = &t;
     own.first = (int32_t)((int64_t)tc->rank * t.shards / tc->ranks);
     own.count = (int32_t)((int64_t)(tc->rank + 1) * t.shards / tc->ranks) - own.first;
@@ -5156,7 +5160,7 @@ static mtan_status batch_pass(mtan_trainer *trainer, const mtan_record *records,
     report->recon *= t.recon_seed;
     report->kl *= t.recon_seed;
     report->ce = labels > 0 ? report->ce / ((double)labels * (has_decoder(c) ? c->samples : 1)) : 0;
-    report->loss = report->recon + (reconstructs(c) ? c->alpha : 1) * report->ce;
+    report->loss = report->recon + class_weight(c) * report->ce;
     return MTAN_OK;
 }
 

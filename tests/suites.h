@@ -45,6 +45,7 @@ X(stream_command_suite)
 X(export_suite)
 X(command_suite)
 X(baseline_command_suite)
+X(table_suite)
 #endif
 #endif
 X(threads_suite)

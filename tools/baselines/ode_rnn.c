@@ -6,20 +6,6 @@
 
 /* ---- settings and parameters ---- */
 
-double own_setting(const mtan_config *c, const char *name) {
-    for (int32_t i = 0; c->architecture->settings[i]; i++)
-        if (strcmp(c->architecture->settings[i], name) == 0) return c->own[i];
-    return 0;
-}
-
-int32_t own_whole(const mtan_config *c, const char *name) {
-    return (int32_t)own_setting(c, name);
-}
-
-int32_t is_whole(double setting, double least, double most) {
-    return setting >= least && setting <= most && floor(setting) >= setting;
-}
-
 int32_t whole_steps(double amount) {
     const double n = floor(amount + 0.007);
     return n < 1 ? 1 : n < 1e9 ? (int32_t)n : 1000000000;
@@ -91,15 +77,6 @@ static void new_net(const mtan_forward *f, gru_unit *u, const dense_rows *rows, 
     mtan_op_linear_add(tape, u->hidden[i], rows->mask, mtan_columns(w, N2 + D, D));
 }
 
-static void mark_passed(const mtan_tape *tape, mtan_tensor passed, mtan_tensor mask, int32_t cells) {
-    for (int32_t i = 0; op_runs(tape) && i < passed.rows; i++) {
-        const mtan_real *m = mtan_data(tape, mtan_rows(mask, i, 1));
-        int32_t any = !cells;
-        for (int32_t d = 0; d < mask.cols; d++) any = any || m[d] > 0;
-        mtan_data(tape, passed)[i] = any ? 0 : 1;
-    }
-}
-
 static gru_unit unit_new(const mtan_forward *f, const dense_rows *rows, const ode_rnn_run *run) {
     mtan_tape *tape = f->tape;
     const int32_t R = rows->x.rows, N2 = 2 * f->config->enc_hidden;
@@ -111,8 +88,7 @@ static gru_unit unit_new(const mtan_forward *f, const dense_rows *rows, const od
     u.h = mtan_new(tape, R, N2);
     u.reset = mtan_new_constant(tape, R, N2);
     u.dreset = mtan_new_constant(tape, tape->recording ? tape->batch->records : 0, N2);
-    u.passed = mtan_new_constant(tape, R, 1);
-    mark_passed(tape, u.passed, rows->mask, run->cells);
+    u.passed = passed_rows(f, rows->mask, run->cells);
     u.self = new_bytes(tape, 1, sizeof u);
     if (op_runs(tape)) memcpy(bytes_of(tape, u.self), &u, sizeof u);
     node = mtan_record_op(tape, BASELINE_UNIT_WEIGHTS);
@@ -258,30 +234,6 @@ typedef struct interval {
     int32_t steps;
 } interval;
 
-/* Rows of record b that count, in the order of the run; their times, which ascend. */
-typedef struct row_walk {
-    const mtan_tape *tape;
-    const mtan_real *time, *passed;
-    int32_t b, reverse, k; /* step of the sequence */
-} row_walk;
-
-static int32_t row_of_walk(const row_walk *w) {
-    return w->tape->batch->first[w->k] + w->b;
-}
-
-/* On to the next row that counts; 0 past the last. */
-static int next_row(row_walk *w) {
-    const int32_t length = w->tape->batch->length[w->b];
-    do w->k += w->reverse ? -1 : 1;
-    while (w->k >= 0 && w->k < length && w->passed[row_of_walk(w)] > 0);
-    return w->k >= 0 && w->k < length;
-}
-
-static double time_of(const row_walk *w) {
-    const double t = (double)w->time[row_of_walk(w)];
-    return w->reverse ? -t : t;
-}
-
 /* Before row j (from 0) of those that count, `gap` after the row before it, which came gap_before after the one before that.
  * The published code goes back by a hundredth, then ahead by the whole span in one step, then back by the gap before; and where
  * steps are to be counted it counts points, one fewer. */
@@ -298,35 +250,28 @@ static void fill_intervals(interval *out, row_walk w, double steps, int32_t publ
     double first = 0, last = 0, before = 0, gap = 0;
     const row_walk start = w;
     int32_t count = 0;
-    for (; next_row(&w); count++) {
-        last = time_of(&w);
+    for (; walk_next(&w); count++) {
+        last = walk_time(&w);
         first = count == 0 ? last : first;
     }
     w = start;
-    for (int32_t j = 0; count > 1 && next_row(&w); j++) {
-        const double time = time_of(&w), gap_before = gap;
+    for (int32_t j = 0; count > 1 && walk_next(&w); j++) {
+        const double time = walk_time(&w), gap_before = gap;
         gap = j == 0 ? 0 : time - before;
-        out[row_of_walk(&w)] = interval_at(j, gap, gap_before, last - first, steps, published);
+        out[walk_row(&w)] = interval_at(j, gap, gap_before, last - first, steps, published);
         before = time;
     }
 }
 
 static const interval *intervals_of(const mtan_forward *f, mtan_tensor time, mtan_tensor passed,
                                     const ode_rnn_run *run) {
-    const mtan_batch *batch = f->tape->batch;
     const mtan_tensor at = new_bytes(f->tape, time.rows, sizeof(interval));
     interval *out = (interval *)bytes_of(f->tape, at);
     if (!op_runs(f->tape)) return NULL;
     memset(out, 0, (size_t)time.rows * sizeof *out);
-    for (int32_t b = 0; b < batch->records; b++) {
-        const row_walk w = {f->tape,
-                            mtan_data(f->tape, time),
-                            mtan_data(f->tape, passed),
-                            b,
-                            run->reverse,
-                            run->reverse ? batch->length[b] : -1};
-        fill_intervals(out, w, own_setting(f->config, "ode_steps"), run->published);
-    }
+    for (int32_t b = 0; b < f->tape->batch->records; b++)
+        fill_intervals(out, walk_start(f, time, passed, b, run->reverse), own_setting(f->config, "ode_steps"),
+                       run->published);
     return out;
 }
 

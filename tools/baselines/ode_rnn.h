@@ -4,7 +4,8 @@
 #define MTAN_TOOLS_BASELINES_ODE_RNN_H
 
 #include "ode.h"
-#include "sequence.h"
+#include "settings.h"
+#include "walk.h"
 
 enum { BASELINE_UNIT = ODE_OWN_OP, BASELINE_UNIT_WEIGHTS, ODE_RNN_OWN_OP };
 #define ODE_RNN_BACKWARD BASELINE_BACKWARD, ode_back, ode_rnn_unit_back, ode_rnn_weights_back
@@ -28,12 +29,6 @@ typedef struct ode_rnn_run {
 
 /* States (R, 2N) after every row. */
 mtan_tensor apply_ode_rnn(const mtan_forward *f, const dense_rows *rows, ode_rnn_run run);
-
-/* A setting of the model by its name, 0 where it has none; a whole number. */
-double own_setting(const mtan_config *c, const char *name);
-int32_t own_whole(const mtan_config *c, const char *name);
-/* Is it a whole number from `least` to `most`? */
-int32_t is_whole(double setting, double least, double most);
 
 /* Steps of a fixed size for `amount` of them: at least one. The 0.007 keeps whole amounts off the edge of rounding. */
 int32_t whole_steps(double amount);

@@ -1,0 +1,701 @@
+/* See baselines.h. Interpolation-prediction networks (Shukla & Marlin, ICLR 2019). At points r, for channel d with cells (T_j, x_j):
+ *     y = sum_j w_j x_j / sum_j w_j,  w_j = exp(-alpha_d (r - T_j)^2);  lambda = sum_j w_j;  y' as y with 10 alpha_d
+ *     omega_d = lambda_d / sum over channels of lambda;  ybar_d = mean of y_d over the points
+ *     chi_d = sum_e Wc_de omega_e (y_e - ybar_e) + ybar_d
+ * and a GRU reads [chi, lambda, y' - chi] point after point. The points are K even ones or, with a class per time, the queries.
+ * In training the cells that are a record's targets are held out, and interpolated from the others at the record's own times.
+ * Rows of points are step-major as those of a batch's sequence; the record of a row is in `owner`. */
+#include <string.h>
+
+#include "baselines.h"
+#include "cells.h"
+#include "ops.h"
+
+enum { SETTING_FAITHFUL, SETTING_BIDIRECTIONAL };
+static const char *const settings[] = {"faithful", "bidirectional", NULL};
+static const double defaults[] = {0, 0};
+
+enum {
+    OP_INTERPOLATE = BASELINE_OWN_OP,
+    OP_MEAN,
+    OP_WEIGH,
+    OP_FEATURES,
+    OP_HELD_OUT,
+    OP_PICK,
+    OP_SEQUENCE,
+};
+
+/* ---- parameters ---- */
+
+static int32_t faithful(const mtan_config *c) {
+    return c->own[SETTING_FAITHFUL] > 0;
+}
+
+static int32_t directions(const mtan_config *c) {
+    return c->own[SETTING_BIDIRECTIONAL] > 0 ? 2 : 1;
+}
+
+static int32_t is_switch(double x) {
+    return !(x < 0) && !(x > 1) && !(x > 0 && x < 1);
+}
+
+static mtan_status check(const mtan_config *c) {
+    if (c->kind != MTAN_ENC) return MTAN_ERR_CONFIG;
+    if (!is_switch(c->own[SETTING_FAITHFUL]) || !is_switch(c->own[SETTING_BIDIRECTIONAL])) return MTAN_ERR_CONFIG;
+    return directions(c) == 2 && c->classify != MTAN_CLASSIFY_TIME ? MTAN_ERR_CONFIG : MTAN_OK;
+}
+
+/* Indices of the first parameter of each part, in the order of params below. */
+typedef struct layout {
+    int32_t mean, kernel, cross, gru, reverse, head;
+} layout;
+
+static layout indices(const mtan_config *c) {
+    layout l;
+    l.mean = 0;
+    l.kernel = faithful(c) ? 1 : 0;
+    l.cross = l.kernel + 1;
+    l.gru = l.cross + 1;
+    l.reverse = l.gru + 4;
+    l.head = l.gru + 4 * directions(c);
+    return l;
+}
+
+static void params(const mtan_config *c, mtan_params *p) {
+    const int32_t D = c->channels, N = c->enc_hidden;
+    if (faithful(c)) mtan_params_add(p, "rec.mean", D, 1, 1, D);
+    mtan_params_add(p, "rec.kernel", D, 1, 1, 400); /* uniform in +-0.05 */
+    mtan_params_add(p, "rec.cross.weight", D, D, 2, D);
+    add_gru(p, "rec.rnn", 3 * D, N);
+    if (directions(c) == 2) add_gru(p, "rec.reverse.rnn", 3 * D, N);
+    add_head(p, c, directions(c) * N);
+}
+
+static void init(const mtan_config *c, mtan_real *weights, mtan_mt19937 *rng) {
+    const layout l = indices(c);
+    mtan_param cross;
+    (void)rng;
+    if (faithful(c)) start_constant(c, weights, l.mean, 0); /* until the training records are known */
+    start_constant(c, weights, l.cross, 0);
+    if (mtan_param_at(c, l.cross, &cross) != MTAN_OK) return;
+    for (size_t d = 0; d < (size_t)c->channels; d++) weights[cross.offset + d * ((size_t)c->channels + 1)] = 1;
+}
+
+/* ---- small things ---- */
+
+static void record(mtan_tape *tape, uint32_t op, const mtan_tensor *t, int32_t n) {
+    mtan_node *node = mtan_record_op(tape, op);
+    if (node) memcpy(node->t, t, (size_t)n * sizeof *t);
+}
+
+/* Whole numbers that a node can keep: a tensor of as many reals, which are at least as wide. */
+static int32_t *ints_of(const mtan_tape *tape, mtan_tensor x) {
+    return (int32_t *)(void *)mtan_data(tape, x);
+}
+
+static mtan_real *row_at(const mtan_tape *tape, mtan_tensor x, int32_t i) {
+    return mtan_data(tape, x) + (size_t)i * (size_t)x.stride;
+}
+
+static mtan_real *grad_row(const mtan_tape *tape, mtan_tensor x, int32_t i) {
+    return mtan_grad(tape, x) + (size_t)i * (size_t)x.stride;
+}
+
+/* ---- points: where a record is interpolated ---- */
+
+typedef struct points {
+    int32_t rows, steps;
+    int32_t *first;    /* (steps + 1) row at which a step starts */
+    int32_t *length;   /* (B) steps, falling, by place in the sequence */
+    int32_t *place;    /* (B) of a record of the batch in the sequence: its row at step k is first[k] + place */
+    int32_t *start;    /* (B) its first point in `time`, of which it has length[place] */
+    mtan_real *time;   /* scaled */
+    mtan_tensor owner; /* (rows) record of a row, as a position of the batch */
+} points;
+
+static points points_new(mtan_tape *tape, int64_t rows, int32_t steps, int32_t times) {
+    const size_t B = (size_t)tape->batch->records;
+    points p;
+    if (rows > INT32_MAX && tape->status == MTAN_OK) tape->status = MTAN_ERR_SIZE;
+    p.rows = rows > INT32_MAX ? 0 : (int32_t)rows;
+    p.steps = steps;
+    p.first = mtan_new_ints(tape, (size_t)steps + 1);
+    p.length = mtan_new_ints(tape, B);
+    p.place = mtan_new_ints(tape, B);
+    p.start = mtan_new_ints(tape, B);
+    p.time = mtan_data(tape, mtan_new_constant(tape, times, 1));
+    p.owner = mtan_new_constant(tape, p.rows, 1);
+    return p;
+}
+
+/* Squares of times stay finite, and small beside the inverse of the least weight. */
+static mtan_real scaled(const mtan_forward *f, mtan_real time) {
+    const double most = 1e9, t = f->config->embed_scale * (double)time;
+    return (mtan_real)(t > most ? most : t < -most ? -most : t);
+}
+
+/* Steps and owners, from lengths and places. */
+static void points_finish(mtan_tape *tape, points *p) {
+    const int32_t B = tape->batch->records;
+    p->steps = p->length[0];
+    p->first[0] = 0;
+    for (int32_t k = 0, running = B; k < p->steps; k++) {
+        while (p->length[running - 1] <= k) running--;
+        p->first[k + 1] = p->first[k] + running;
+    }
+    p->rows = p->first[p->steps];
+    for (int32_t b = 0; b < B; b++)
+        for (int32_t k = 0; k < p->length[p->place[b]]; k++) ints_of(tape, p->owner)[p->first[k] + p->place[b]] = b;
+}
+
+/* The same K points from 0 to the scale for every record. */
+static points even_points(const mtan_forward *f) {
+    const int32_t B = f->tape->batch->records, K = f->config->ref_points;
+    points p = points_new(f->tape, (int64_t)K * B, K, K);
+    if (!op_runs(f->tape)) return p;
+    for (int32_t b = 0; b < B; b++) p.length[b] = K, p.place[b] = b, p.start[b] = 0;
+    for (int32_t k = 0; k < K; k++)
+        p.time[k] = (mtan_real)(K > 1 ? f->config->embed_scale * (double)k / (double)(K - 1) : 0);
+    points_finish(f->tape, &p);
+    return p;
+}
+
+/* Steps of the longest record, record b's being begin[b] up to begin[b + 1]; their bound while counting. */
+static int32_t longest(const mtan_tape *tape, const int32_t *begin) {
+    int32_t most = 0;
+    if (!op_runs(tape)) return tape->batch->steps;
+    for (int32_t b = 0; b < tape->batch->records; b++)
+        most = begin[b + 1] - begin[b] > most ? begin[b + 1] - begin[b] : most;
+    return most;
+}
+
+/* Every record's own times, those of record b at begin[b]: its queries, or its rows. */
+static points own_points(const mtan_forward *f, mtan_tensor time, const int32_t *begin) {
+    const int32_t B = f->tape->batch->records;
+    points p = points_new(f->tape, time.rows, longest(f->tape, begin), time.rows);
+    if (!op_runs(f->tape)) return p;
+    for (int32_t i = 0; i < time.rows; i++) p.time[i] = scaled(f, mtan_data(f->tape, time)[i]);
+    for (int32_t b = 0; b < B; b++) {
+        const int32_t length = begin[b + 1] - begin[b];
+        p.start[b] = begin[b];
+        p.place[b] = 0; /* after the longer ones, and those as long before it */
+        for (int32_t a = 0; a < B; a++)
+            p.place[b] += begin[a + 1] - begin[a] > length || (a < b && begin[a + 1] - begin[a] == length);
+        p.length[p.place[b]] = length;
+    }
+    points_finish(f->tape, &p);
+    return p;
+}
+
+/* ---- interpolation of every channel at the points ----
+ * The nearest cell of a point is taken out of all exponents: its weight is 1, none is larger, and sums never vanish. alpha is all
+ * that has a gradient here, one number to a channel, so the derivatives of the results are found along with them:
+ *     dy/dalpha = -sum_j p_j s_j (x_j - y),  d(log lambda)/dalpha = -sum_j p_j s_j - nearest^2
+ * with p_j = w_j / sum w and s_j = (r - T_j)^2 - nearest^2. */
+
+/* Points that are done side by side. The trip count of the loops over them is known, so compilers make vectors of them. */
+enum { BLOCK = 32 };
+
+/* The largest weight is 1, so one of 1e-30 is lost in any sum. Smaller ones are slow to compute with, and are kept from coming up. */
+#define LEAST_EXPONENT ((mtan_real)-70) /* 4e-31 */
+#define LEAST_ROOT ((mtan_real)1e-3)    /* the tenth root of 1e-30 */
+#define NEVER_SEEN ((mtan_real)-1e30)   /* log lambda of a channel without a cell: exp and softmax make 0 of it */
+
+/* Sums over the cells of a channel at BLOCK points: of w x, w, w s x, w s. */
+typedef struct moments {
+    mtan_real sum[BLOCK], total[BLOCK], sum_s[BLOCK], total_s[BLOCK];
+} moments;
+
+/* One channel at BLOCK points. */
+typedef struct lanes {
+    mtan_real point[BLOCK], near[BLOCK]; /* scaled time of the point, and of the cell nearest to it */
+    struct {
+        mtan_real y[BLOCK], log_lambda[BLOCK], fine[BLOCK];
+        mtan_real dy[BLOCK], dlog_lambda[BLOCK], dfine[BLOCK]; /* with respect to alpha */
+    } out;
+} lanes;
+
+static void find_nearest(lanes *l, const mtan_real *time, int32_t n) {
+    for (int i = 0; i < BLOCK; i++) l->near[i] = time[0];
+    for (int32_t j = 1; j < n; j++) {
+        const mtan_real t = time[j];
+        for (int i = 0; i < BLOCK; i++) {
+            const mtan_real a = l->point[i] - t, b = l->point[i] - l->near[i];
+            l->near[i] = a * a < b * b ? t : l->near[i];
+        }
+    }
+}
+
+/* s and the exponent of w for a cell at time t. The difference of squares is made as a product: a square far off would lose what
+ * tells neighbours apart. */
+static void find_exponents(mtan_real *restrict s, mtan_real *restrict exponent, const mtan_real *restrict point,
+                           const mtan_real *restrict near, mtan_real t, mtan_real alpha) {
+    for (int i = 0; i < BLOCK; i++) {
+        const mtan_real square = (near[i] - t) * (point[i] - t + (point[i] - near[i])), x = -alpha * square;
+        s[i] = square;
+        exponent[i] = x > LEAST_EXPONENT ? x : LEAST_EXPONENT;
+    }
+}
+
+/* Weights for 10 alpha: tenth powers. Two loops, as gcc makes a branch of the choice where it has the powers of a constant. */
+static void raise_weights(mtan_real *w) {
+    for (int i = 0; i < BLOCK; i++) w[i] = w[i] > LEAST_ROOT ? w[i] : LEAST_ROOT;
+    for (int i = 0; i < BLOCK; i++) {
+        const mtan_real w2 = w[i] * w[i], w4 = w2 * w2;
+        w[i] = w4 * w4 * w2;
+    }
+}
+
+static void add_cells(moments *restrict m, const mtan_real *restrict s, const mtan_real *restrict w,
+                      const mtan_real *value, int32_t n) {
+    memset(m, 0, sizeof *m);
+    for (int32_t j = 0; j < n; j++, s += BLOCK, w += BLOCK) {
+        const mtan_real x = value[j];
+        for (int i = 0; i < BLOCK; i++) {
+            m->sum[i] += w[i] * x;
+            m->total[i] += w[i];
+            m->sum_s[i] += w[i] * s[i] * x;
+            m->total_s[i] += w[i] * s[i];
+        }
+    }
+}
+
+/* y, and its derivative with respect to alpha where weights are exp(-factor alpha s). */
+static void find_mean(mtan_real *restrict y, mtan_real *restrict dy, const moments *restrict m, mtan_real factor) {
+    for (int i = 0; i < BLOCK; i++) {
+        y[i] = m->sum[i] / m->total[i];
+        dy[i] = factor * (y[i] * m->total_s[i] - m->sum_s[i]) / m->total[i];
+    }
+}
+
+static void find_intensity(const mtan_backend *k, lanes *l, const moments *m, mtan_real alpha) {
+    k->map(MTAN_LOG, l->out.log_lambda, m->total, BLOCK);
+    for (int i = 0; i < BLOCK; i++) {
+        const mtan_real away = (l->point[i] - l->near[i]) * (l->point[i] - l->near[i]);
+        l->out.log_lambda[i] -= alpha * away;
+        l->out.dlog_lambda[i] = -m->total_s[i] / m->total[i] - away;
+    }
+}
+
+/* A channel of n > 0 cells at the points of l. s and w (n, BLOCK) are scratch. */
+static void smooth_channel(const mtan_backend *k, lanes *l, mtan_real alpha, const mtan_real *time,
+                           const mtan_real *value, int32_t n, int32_t with_fine, mtan_real *s, mtan_real *w) {
+    moments m;
+    find_nearest(l, time, n);
+    for (int32_t j = 0; j < n; j++)
+        find_exponents(s + (size_t)j * BLOCK, w + (size_t)j * BLOCK, l->point, l->near, time[j], alpha);
+    k->map(MTAN_EXP, w, w, (size_t)n * BLOCK);
+    add_cells(&m, s, w, value, n);
+    find_mean(l->out.y, l->out.dy, &m, 1);
+    find_intensity(k, l, &m, alpha);
+    if (!with_fine) return;
+    for (int32_t j = 0; j < n; j++) raise_weights(w + (size_t)j * BLOCK);
+    add_cells(&m, s, w, value, n);
+    find_mean(l->out.fine, l->out.dfine, &m, 10);
+}
+
+enum {
+    SMOOTH_Y,
+    SMOOTH_LOG,
+    SMOOTH_FINE,
+    SMOOTH_ALPHA,
+    SMOOTH_DY,
+    SMOOTH_DLOG,
+    SMOOTH_DFINE
+}; /* the tensors of its node */
+
+/* Column d of the results, at rows first[0] + place, first[1] + place, ... up to `count`. */
+static void scatter_lanes(const mtan_tape *tape, const mtan_tensor *t, const lanes *l, const int32_t *first,
+                          int32_t place, int32_t count, int32_t d) {
+    const mtan_real *from[7] = {l->out.y,  l->out.log_lambda,  l->out.fine, NULL,
+                                l->out.dy, l->out.dlog_lambda, l->out.dfine};
+    for (int n = 0; n < 7; n++) {
+        mtan_real *to = mtan_data(tape, t[n]) + place * t[n].stride + d;
+        if (!from[n] || t[n].rows == 0) continue;
+        for (int32_t i = 0; i < count; i++) to[(size_t)first[i] * (size_t)t[n].stride] = from[n][i];
+    }
+}
+
+/* Record b at its points k up to k + BLOCK. Channels inside, so that the rows written stay in the cache. */
+static void smooth_block(const mtan_tape *tape, const mtan_tensor *t, const points *p, const batch_cells *cells,
+                         int32_t b, int32_t k, mtan_real *scratch) {
+    const int32_t D = tape->batch->channels, place = p->place[b], left = p->length[place] - k;
+    const int32_t count = left < BLOCK ? left : BLOCK, *begin = cells->begin + (size_t)b * (size_t)(D + 1);
+    lanes l;
+    for (int i = 0; i < BLOCK; i++) l.point[i] = p->time[p->start[b] + k + (i < count ? i : count - 1)];
+    for (int32_t d = 0; d < D; d++) {
+        if (begin[d + 1] > begin[d])
+            smooth_channel(tape->backend, &l, mtan_data(tape, t[SMOOTH_ALPHA])[d], cells->time + begin[d],
+                           cells->value + begin[d], begin[d + 1] - begin[d], t[SMOOTH_FINE].rows > 0, scratch,
+                           scratch + (size_t)cells->most * BLOCK);
+        else {
+            memset(&l.out, 0, sizeof l.out);
+            for (int i = 0; i < BLOCK; i++) l.out.log_lambda[i] = NEVER_SEEN;
+        }
+        scatter_lanes(tape, t, &l, p->first + k, place, count, d);
+    }
+}
+
+/* y, log_lambda and, where it has rows, fine: (rows of the points, D); alpha (1, D). */
+static void op_interpolate(mtan_tape *tape, mtan_tensor y, mtan_tensor log_lambda, mtan_tensor fine, mtan_tensor alpha,
+                           const points *p, const batch_cells *cells) {
+    const int32_t kept = tape->recording ? y.rows : 0, fine_kept = tape->recording ? fine.rows : 0, D = y.cols;
+    const mtan_tensor t[7] = {y,
+                              log_lambda,
+                              fine,
+                              alpha,
+                              mtan_new_constant(tape, kept, D),
+                              mtan_new_constant(tape, kept, D),
+                              mtan_new_constant(tape, fine_kept, D)};
+    mtan_real *scratch = mtan_data(tape, mtan_new_constant(tape, cells->most, 2 * BLOCK));
+    record(tape, OP_INTERPOLATE, t, 7);
+    for (int32_t b = 0; op_runs(tape) && b < tape->batch->records; b++)
+        for (int32_t k = 0; k < p->length[p->place[b]]; k += BLOCK) smooth_block(tape, t, p, cells, b, k, scratch);
+}
+
+static void interpolate_back(mtan_tape *tape, const mtan_node *n) {
+    mtan_real *dalpha = mtan_grad(tape, n->t[SMOOTH_ALPHA]);
+    for (int m = 0; m < 3; m++) {
+        const mtan_tensor y = n->t[SMOOTH_Y + m], slope = n->t[SMOOTH_DY + m];
+        for (int32_t i = 0; i < y.rows; i++) {
+            const mtan_real *dy = grad_row(tape, y, i), *dy_dalpha = row_at(tape, slope, i);
+            for (int32_t d = 0; d < y.cols; d++) dalpha[d] += dy[d] * dy_dalpha[d];
+        }
+    }
+}
+
+/* ---- mean over the points of each record: y (B, D), x (rows, D) ---- */
+
+static void op_mean(mtan_tape *tape, mtan_tensor y, mtan_tensor x, const points *p) {
+    const mtan_tensor count = mtan_new_constant(tape, y.rows, 1), t[4] = {y, x, p->owner, count};
+    record(tape, OP_MEAN, t, 4);
+    if (!op_runs(tape)) return;
+    tape->backend->fill(mtan_data(tape, y), (size_t)y.rows * (size_t)y.cols, 0);
+    for (int32_t i = 0; i < x.rows; i++)
+        tape->backend->add(row_at(tape, y, ints_of(tape, p->owner)[i]), 0, row_at(tape, x, i), 0, 1, x.cols);
+    for (int32_t b = 0; b < y.rows; b++) {
+        const int32_t n = p->length[p->place[b]];
+        ints_of(tape, count)[b] = n;
+        for (int32_t d = 0; n > 0 && d < y.cols; d++) row_at(tape, y, b)[d] /= (mtan_real)n;
+    }
+}
+
+static void mean_back(mtan_tape *tape, const mtan_node *n) {
+    const mtan_tensor y = n->t[0], x = n->t[1];
+    for (int32_t i = 0; i < x.rows; i++) {
+        const int32_t b = ints_of(tape, n->t[2])[i];
+        const mtan_real share = 1 / (mtan_real)ints_of(tape, n->t[3])[b], *dy = grad_row(tape, y, b);
+        mtan_real *dx = grad_row(tape, x, i);
+        for (int32_t d = 0; d < x.cols; d++) dx[d] += dy[d] * share;
+    }
+}
+
+/* ---- y = omega (x - mean), omega the softmax of log lambda over the channels ----
+ * A channel never seen has omega 0. Where none was seen the softmax is even, and x and mean are 0. */
+
+enum { WEIGH_Y, WEIGH_X, WEIGH_LOG, WEIGH_MEAN, WEIGH_OWNER, WEIGH_OMEGA, WEIGH_SCRATCH }; /* the tensors of its node */
+
+static void op_weigh(mtan_tape *tape, mtan_tensor y, mtan_tensor x, mtan_tensor log_lambda, mtan_tensor mean,
+                     mtan_tensor owner) {
+    const mtan_tensor omega = mtan_new_constant(tape, y.rows, y.cols);
+    const mtan_tensor scratch = mtan_new_constant(tape, tape->recording ? y.rows : 0, y.cols);
+    const mtan_tensor t[7] = {y, x, log_lambda, mean, owner, omega, scratch};
+    record(tape, OP_WEIGH, t, 7);
+    mtan_op_copy(tape, omega, log_lambda);
+    mtan_op_softmax(tape, omega);
+    for (int32_t i = 0; op_runs(tape) && i < y.rows; i++) {
+        const mtan_real *m = row_at(tape, mean, ints_of(tape, owner)[i]), *w = row_at(tape, omega, i);
+        const mtan_real *from = row_at(tape, x, i);
+        mtan_real *to = row_at(tape, y, i);
+        for (int32_t d = 0; d < y.cols; d++) to[d] = w[d] * (from[d] - m[d]);
+    }
+}
+
+static void weigh_back(mtan_tape *tape, const mtan_node *n) {
+    const mtan_tensor y = n->t[WEIGH_Y], x = n->t[WEIGH_X], mean = n->t[WEIGH_MEAN], log_lambda = n->t[WEIGH_LOG];
+    mtan_real *scratch = mtan_data(tape, n->t[WEIGH_SCRATCH]);
+    for (int32_t i = 0; i < y.rows; i++) {
+        const int32_t b = ints_of(tape, n->t[WEIGH_OWNER])[i];
+        const mtan_real *m = row_at(tape, mean, b), *w = row_at(tape, n->t[WEIGH_OMEGA], i), *dy = grad_row(tape, y, i);
+        const mtan_real *from = row_at(tape, x, i);
+        mtan_real *dm = grad_row(tape, mean, b), *dx = grad_row(tape, x, i),
+                  *domega = row_at(tape, n->t[WEIGH_SCRATCH], i);
+        for (int32_t d = 0; d < y.cols; d++) {
+            dx[d] += dy[d] * w[d];
+            dm[d] -= dy[d] * w[d];
+            domega[d] = dy[d] * (from[d] - m[d]);
+        }
+    }
+    tape->backend->softmax_backward(scratch, mtan_data(tape, n->t[WEIGH_OMEGA]), y.rows, y.cols);
+    tape->backend->add(mtan_grad(tape, log_lambda), (size_t)y.cols, scratch, (size_t)y.cols, y.rows, y.cols);
+}
+
+/* ---- y (rows, 3D) = [chi, lambda, fine - chi], chi = cross + mean ---- */
+
+enum { FEATURES_Y, FEATURES_CROSS, FEATURES_MEAN, FEATURES_LOG, FEATURES_FINE, FEATURES_OWNER };
+
+static void op_features(mtan_tape *tape, const mtan_tensor t[6]) {
+    const int32_t D = t[FEATURES_CROSS].cols;
+    record(tape, OP_FEATURES, t, 6);
+    for (int32_t i = 0; op_runs(tape) && i < t[FEATURES_Y].rows; i++) {
+        const mtan_real *cross = row_at(tape, t[FEATURES_CROSS], i), *fine = row_at(tape, t[FEATURES_FINE], i);
+        const mtan_real *mean = row_at(tape, t[FEATURES_MEAN], ints_of(tape, t[FEATURES_OWNER])[i]);
+        mtan_real *y = row_at(tape, t[FEATURES_Y], i);
+        for (int32_t d = 0; d < D; d++) y[d] = cross[d] + mean[d];
+        for (int32_t d = 0; d < D; d++) y[2 * D + d] = fine[d] - y[d];
+        tape->backend->map(MTAN_EXP, y + D, row_at(tape, t[FEATURES_LOG], i), (size_t)D);
+    }
+}
+
+static void features_back(mtan_tape *tape, const mtan_node *n) {
+    const int32_t D = n->t[FEATURES_CROSS].cols;
+    for (int32_t i = 0; i < n->t[FEATURES_Y].rows; i++) {
+        const mtan_real *y = row_at(tape, n->t[FEATURES_Y], i), *dy = grad_row(tape, n->t[FEATURES_Y], i);
+        mtan_real *dcross = grad_row(tape, n->t[FEATURES_CROSS], i), *dfine = grad_row(tape, n->t[FEATURES_FINE], i);
+        mtan_real *dmean = grad_row(tape, n->t[FEATURES_MEAN], ints_of(tape, n->t[FEATURES_OWNER])[i]);
+        mtan_real *dlog = grad_row(tape, n->t[FEATURES_LOG], i);
+        for (int32_t d = 0; d < D; d++) {
+            dcross[d] += dy[d] - dy[2 * D + d];
+            dmean[d] += dy[d] - dy[2 * D + d];
+            dlog[d] += dy[D + d] * y[D + d];
+            dfine[d] += dy[2 * D + d];
+        }
+    }
+}
+
+/* ---- y (B, 1): sum of share (chi - goal)^2 over the points and channels of a record, chi = cross + mean ---- */
+
+enum { HELD_Y, HELD_CROSS, HELD_MEAN, HELD_GOAL, HELD_SHARE, HELD_OWNER };
+
+static void op_held_out(mtan_tape *tape, const mtan_tensor t[6]) {
+    record(tape, OP_HELD_OUT, t, 6);
+    if (op_runs(tape)) tape->backend->fill(mtan_data(tape, t[HELD_Y]), (size_t)t[HELD_Y].rows, 0);
+    for (int32_t i = 0; op_runs(tape) && i < t[HELD_CROSS].rows; i++) {
+        const int32_t b = ints_of(tape, t[HELD_OWNER])[i];
+        const mtan_real *cross = row_at(tape, t[HELD_CROSS], i), *mean = row_at(tape, t[HELD_MEAN], b);
+        const mtan_real *goal = row_at(tape, t[HELD_GOAL], i), *share = row_at(tape, t[HELD_SHARE], i);
+        for (int32_t d = 0; d < t[HELD_CROSS].cols; d++) {
+            const mtan_real off = cross[d] + mean[d] - goal[d];
+            if (share[d] > 0) mtan_data(tape, t[HELD_Y])[b] += share[d] * off * off;
+        }
+    }
+}
+
+static void held_out_back(mtan_tape *tape, const mtan_node *n) {
+    for (int32_t i = 0; i < n->t[HELD_CROSS].rows; i++) {
+        const int32_t b = ints_of(tape, n->t[HELD_OWNER])[i];
+        const mtan_real *cross = row_at(tape, n->t[HELD_CROSS], i), *mean = row_at(tape, n->t[HELD_MEAN], b);
+        const mtan_real *goal = row_at(tape, n->t[HELD_GOAL], i), *share = row_at(tape, n->t[HELD_SHARE], i);
+        mtan_real *dcross = grad_row(tape, n->t[HELD_CROSS], i), *dmean = grad_row(tape, n->t[HELD_MEAN], b);
+        for (int32_t d = 0; d < n->t[HELD_CROSS].cols; d++) {
+            const mtan_real dchi = 2 * mtan_grad(tape, n->t[HELD_Y])[b] * share[d] * (cross[d] + mean[d] - goal[d]);
+            dcross[d] += dchi;
+            dmean[d] += dchi;
+        }
+    }
+}
+
+/* ---- row i of y is row index[i] of x ---- */
+
+static void op_pick(mtan_tape *tape, mtan_tensor y, mtan_tensor x, mtan_tensor index) {
+    const mtan_tensor t[3] = {y, x, index};
+    record(tape, OP_PICK, t, 3);
+    for (int32_t i = 0; op_runs(tape) && i < y.rows; i++)
+        tape->backend->copy(row_at(tape, y, i), 0, row_at(tape, x, ints_of(tape, index)[i]), 0, 1, y.cols);
+}
+
+static void pick_back(mtan_tape *tape, const mtan_node *n) {
+    for (int32_t i = 0; i < n->t[0].rows; i++)
+        tape->backend->add(grad_row(tape, n->t[1], ints_of(tape, n->t[2])[i]), 0, grad_row(tape, n->t[0], i), 0, 1,
+                           n->t[0].cols);
+}
+
+/* ---- the points as the tape's sequence, for the library's GRU, in the forward pass and in the backward one ---- */
+
+typedef struct sequence {
+    mtan_batch inner;
+    const mtan_batch *outer;
+} sequence;
+
+static void record_change(mtan_tape *tape, mtan_tensor where, int32_t inner_in_backward) {
+    mtan_node *node = mtan_record_op(tape, OP_SEQUENCE);
+    if (node) node->t[0] = where, node->n[0] = inner_in_backward;
+}
+
+static void sequence_back(mtan_tape *tape, const mtan_node *n) {
+    const sequence *s = (const sequence *)(const void *)mtan_data(tape, n->t[0]);
+    tape->batch = n->n[0] ? &s->inner : s->outer;
+}
+
+/* The states of a GRU that reads x (rows, 3D), forwards and, where there are two, backwards: h[0], h[1]. */
+static void run_gru(const mtan_forward *f, const points *p, mtan_tensor x, mtan_tensor h[2]) {
+    mtan_tape *tape = f->tape;
+    const layout l = indices(f->config);
+    const mtan_tensor where = mtan_new_constant(tape, (int32_t)(sizeof(sequence) / sizeof(mtan_real) + 1), 1);
+    sequence here, *s = op_runs(tape) ? (sequence *)(void *)mtan_data(tape, where) : &here;
+    s->outer = tape->batch;
+    s->inner = *tape->batch;
+    s->inner.first = p->first, s->inner.length = p->length, s->inner.steps = p->steps, s->inner.rows = p->rows;
+    record_change(tape, where, 0);
+    tape->batch = &s->inner;
+    for (int32_t i = 0; i < directions(f->config); i++)
+        h[i] = apply_gru(f, i ? l.reverse : l.gru, x, f->config->enc_hidden, i);
+    record_change(tape, where, 1);
+    tape->batch = s->outer;
+}
+
+static const mtan_backward backward[] = {BASELINE_BACKWARD, interpolate_back, mean_back, weigh_back,
+                                         features_back,     held_out_back,    pick_back, sequence_back};
+
+/* ---- cells ---- */
+
+/* The cells with their times scaled; without those that are held out (null: none is); faithful: a channel that then has
+ * none gets one of the mean at time 0. */
+static batch_cells kept_cells(const mtan_forward *f, const batch_cells *all, const int32_t *held) {
+    const int32_t B = f->tape->batch->records, D = f->tape->batch->channels, more = faithful(f->config) ? D : 0;
+    batch_cells c = cells_new(f->tape, all->count + B * more, all->most + more);
+    int32_t n = 0;
+    for (int32_t i = 0; op_runs(f->tape) && i < B * (D + 1); i++) {
+        c.begin[i] = n;
+        if (i % (D + 1) == D) continue; /* the end of a record's last channel */
+        for (int32_t j = all->begin[i]; j < all->begin[i + 1]; j++) {
+            if (held && held[j]) continue;
+            c.time[n] = scaled(f, all->time[j]);
+            c.value[n++] = all->value[j];
+        }
+        if (!more || n > c.begin[i]) continue;
+        c.time[n] = 0;
+        c.value[n++] = mtan_data(f->tape, mtan_forward_param(f, indices(f->config).mean))[i % (D + 1)];
+    }
+    return c;
+}
+
+/* Position of the cell of an event among those of its channel, or -1. */
+static int32_t find_cell(const batch_cells *cells, const int32_t *begin, const mtan_event *e) {
+    for (int32_t j = begin[e->channel]; j < begin[e->channel + 1]; j++)
+        if (!(cells->time[j] < e->time) && !(cells->time[j] > e->time)) return j;
+    return -1;
+}
+
+/* held[j]: 1 where a cell is among its record's targets; a target that is no event counts for nothing. Returns how many are held. */
+static int32_t mark_held(const mtan_forward *f, const batch_cells *cells, int32_t *held) {
+    const mtan_batch *batch = f->tape->batch;
+    int32_t count = 0;
+    for (int32_t j = 0; op_runs(f->tape) && j < cells->count; j++) held[j] = 0;
+    for (int32_t b = 0; op_runs(f->tape) && b < batch->records; b++) {
+        const mtan_record *r = &f->records[batch->order[b]];
+        for (int32_t i = 0; r->targets && i < r->n_targets; i++) {
+            const int32_t *begin = cells->begin + (size_t)b * (size_t)(batch->channels + 1);
+            const int32_t j = find_cell(cells, begin, &r->targets[i]);
+            if (j >= 0) held[j] = 1, count++;
+        }
+    }
+    return count;
+}
+
+/* goal and share (rows, D): the value of a held-out cell, and 1 / (D c) with c of them in its channel; 0 elsewhere. */
+static void fill_goals(const mtan_forward *f, const points *p, const batch_cells *cells, const int32_t *held,
+                       mtan_tensor goal, mtan_tensor share) {
+    mtan_tape *tape = f->tape;
+    const int32_t D = tape->batch->channels;
+    tape->backend->fill(mtan_data(tape, goal), (size_t)goal.rows * (size_t)D, 0);
+    tape->backend->fill(mtan_data(tape, share), (size_t)share.rows * (size_t)D, 0);
+    for (int32_t i = 0; i < tape->batch->records * (D + 1); i++) {
+        const int32_t b = i / (D + 1), d = i % (D + 1);
+        int32_t n = 0;
+        if (d == D) continue; /* the end of a record's last channel */
+        for (int32_t j = cells->begin[i]; j < cells->begin[i + 1]; j++) n += held[j];
+        for (int32_t j = cells->begin[i]; j < cells->begin[i + 1]; j++) {
+            const int32_t row = p->first[cells->row[j]] + p->place[b];
+            if (!held[j]) continue;
+            row_at(tape, goal, row)[d] = cells->value[j];
+            row_at(tape, share, row)[d] = 1 / ((mtan_real)D * (mtan_real)n);
+        }
+    }
+}
+
+/* ---- the model ---- */
+
+typedef struct channels {
+    mtan_tensor log_lambda, fine; /* (rows, D) */
+    mtan_tensor mean;             /* (B, D) */
+    mtan_tensor cross;            /* (rows, D) chi without the mean */
+} channels;
+
+static channels interpolate(const mtan_forward *f, const points *p, const batch_cells *cells, int32_t with_fine) {
+    mtan_tape *tape = f->tape;
+    const int32_t D = f->config->channels, B = tape->batch->records;
+    const layout l = indices(f->config);
+    const mtan_tensor alpha = mtan_new(tape, 1, D), y = mtan_new(tape, p->rows, D), q = mtan_new(tape, p->rows, D);
+    mtan_tensor weight = mtan_forward_param(f, l.cross);
+    channels c;
+    c.log_lambda = mtan_new(tape, p->rows, D);
+    c.fine = mtan_new(tape, with_fine ? p->rows : 0, D);
+    c.mean = mtan_new(tape, B, D);
+    c.cross = mtan_new(tape, p->rows, D);
+    mtan_op_softplus(tape, alpha, mtan_forward_param(f, l.kernel));
+    op_interpolate(tape, y, c.log_lambda, c.fine, alpha, p, cells);
+    op_mean(tape, c.mean, y, p);
+    op_weigh(tape, q, y, c.log_lambda, c.mean, p->owner);
+    mtan_op_linear(tape, c.cross, q, weight, NULL);
+    return c;
+}
+
+static mtan_tensor features(const mtan_forward *f, const points *p, const batch_cells *cells) {
+    const channels c = interpolate(f, p, cells, 1);
+    const mtan_tensor y = mtan_new(f->tape, p->rows, 3 * f->config->channels);
+    const mtan_tensor t[6] = {y, c.cross, c.mean, c.log_lambda, c.fine, p->owner};
+    op_features(f->tape, t);
+    return y;
+}
+
+/* The loss of the held-out cells of each record (B, 1). */
+static mtan_tensor held_out_loss(const mtan_forward *f, const batch_cells *all) {
+    mtan_tape *tape = f->tape;
+    const mtan_tensor y = mtan_new(tape, tape->batch->records, 1);
+    int32_t *held = mtan_new_ints(tape, (size_t)all->count);
+    if (mark_held(f, all, held) == 0 && op_runs(tape)) { /* no record has any */
+        tape->backend->fill(mtan_data(tape, y), (size_t)y.rows, 0);
+        return y;
+    } else {
+        const batch_cells cells = kept_cells(f, all, held);
+        const points p = own_points(f, tape->batch->time, tape->batch->time0);
+        const mtan_tensor goal = mtan_new_constant(tape, p.rows, f->config->channels);
+        const mtan_tensor share = mtan_new_constant(tape, p.rows, f->config->channels);
+        const channels c = interpolate(f, &p, &cells, 0);
+        const mtan_tensor t[6] = {y, c.cross, c.mean, goal, share, p.owner};
+        if (op_runs(tape)) fill_goals(f, &p, all, held, goal, share);
+        op_held_out(tape, t);
+        return y;
+    }
+}
+
+/* States at the queries, those of two directions side by side. */
+static mtan_tensor states_at_queries(const mtan_forward *f, const points *p, const mtan_tensor *h) {
+    mtan_tape *tape = f->tape;
+    const mtan_batch *batch = tape->batch;
+    const int32_t N = f->config->enc_hidden;
+    const mtan_tensor y = mtan_new(tape, p->rows, directions(f->config) * N);
+    const mtan_tensor index = mtan_new_constant(tape, p->rows, 1);
+    for (int32_t b = 0; op_runs(tape) && b < batch->records; b++)
+        for (int32_t i = batch->query0[b]; i < batch->query0[b + 1]; i++)
+            ints_of(tape, index)[i] = p->first[i - batch->query0[b]] + p->place[b];
+    for (int32_t i = 0; i < directions(f->config); i++) op_pick(tape, mtan_columns(y, i * N, N), h[i], index);
+    return y;
+}
+
+static void forward(const mtan_forward *f, mtan_outputs *out) {
+    mtan_tape *tape = f->tape;
+    const mtan_batch *batch = tape->batch;
+    const int32_t per_time = f->config->classify == MTAN_CLASSIFY_TIME, B = batch->records;
+    const batch_cells all = cells_of(tape), cells = kept_cells(f, &all, NULL);
+    const points p = per_time ? own_points(f, batch->query, batch->query0) : even_points(f);
+    mtan_tensor h[2], state;
+    if (tape->status != MTAN_OK) return;
+    run_gru(f, &p, features(f, &p, &cells), h);
+    state = per_time ? states_at_queries(f, &p, h) : mtan_rows(h[0], p.rows - B, B); /* the last point of each */
+    out->logits = apply_head(f, indices(f->config).head, state);
+    if (f->training) out->penalty = held_out_loss(f, &all);
+}
+
+const mtan_architecture baseline_ip_nets = {"ip-nets", settings, defaults, check, params, init, forward, backward};
