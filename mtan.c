@@ -229,16 +229,34 @@ static mtan_real real_softplus(mtan_real x) {
     return (x > 0 ? x : 0) + log1p(exp(-fabs(x)));
 }
 
+/* At 2^52 the spacing of doubles is 1. */
+static mtan_real real_exponent(mtan_real x) {
+    const mtan_real whole = copysign(4503599627370496.0, x);
+    return (x * 1.4426950408889634 + whole) - whole;
+}
+
+/* ln 2 in two: the first has 33 bits, so that its product with an exponent is exact. */
+static mtan_real real_significand(mtan_real x, mtan_real exponent) {
+    const mtan_real r = (x - exponent * 6.93147180369123816490e-01) - exponent * 1.90821492927058770002e-10;
+    return exp(r > 0.35 ? 0.35 : r < -0.35 ? -0.35 : r);
+}
+
+static mtan_real real_power(mtan_real k) {
+    return k >= -1022 ? ldexp(1, (int)k) : 0;
+}
+
 #else
 
 /* At 1.5 x 2^23 the spacing of floats is 1; the low bits of the sum hold the integer, of either sign. */
 #define ROUND 12582912.0f
 #define ROUND_BITS 0x4B400000u
 #define SIGN_BIT 0x80000000u
+#define WHOLE_BITS 0x4B000000u /* 2^23 */
 
 /* ln 2 in two: the first has 10 bits, so that its product with an exponent is exact without fma too. */
 #define LN2_HI 0.693359375f
 #define LN2_LO (-2.12194442e-4f)
+#define REST_MOST 0.35f /* half of ln 2, and what is lost in finding it */
 
 static uint32_t real_bits(mtan_real x) {
     uint32_t u;
@@ -261,26 +279,54 @@ static mtan_real real_times_sign(mtan_real y, mtan_real x) {
     return real_from_bits(real_bits(y) ^ (real_bits(x) & SIGN_BIT));
 }
 
-/* e^x = 2^n e^r, n = round(x / ln 2). Largest error 1.02 / 0.99 ulp.
- * e^r = 1 + r + r^2 p(r) on |r| <= 0.347, error 2^-27.7. Arguments beyond [-104, 89] give 0 and Inf as the ends do.
- * 2^n goes in as two factors, both normal: the first product is exact, the second rounds once if it is subnormal. */
-static mtan_real real_exp(mtan_real x) {
-    mtan_real t, n, r, p;
-    uint32_t e;
-    x = x > 89.0f ? 89.0f : x;
-    x = x < -104.0f ? -104.0f : x;
-    t = MTAN_FMA(x, 1.44269502f, ROUND);
-    n = t - ROUND;
-    r = MTAN_FMA(n, -LN2_HI, x);
-    r = MTAN_FMA(n, -LN2_LO, r);
-    p = 0.00138144672f;
+/* x - n ln 2 */
+static mtan_real real_exp_rest(mtan_real x, mtan_real n) {
+    return MTAN_FMA(n, -LN2_LO, MTAN_FMA(n, -LN2_HI, x));
+}
+
+/* e^r = 1 + r + r^2 p(r) on |r| <= 0.347, error 2^-27.7 */
+static mtan_real real_exp_reduced(mtan_real r) {
+    mtan_real p = 0.00138144672f;
     p = MTAN_FMA(p, r, 0.00836878084f);
     p = MTAN_FMA(p, r, 0.0416683927f);
     p = MTAN_FMA(p, r, 0.166665196f);
     p = MTAN_FMA(p, r, 0.49999994f);
-    p = MTAN_FMA(p, r * r, r) + 1.0f;
+    return MTAN_FMA(p, r * r, r) + 1.0f;
+}
+
+/* e^x = 2^n e^r, n = round(x / ln 2). Largest error 1.02 / 0.99 ulp. Arguments beyond [-104, 89] give 0 and Inf as the
+ * ends do. 2^n goes in as two factors, both normal: the first product is exact, the second rounds once if it is
+ * subnormal. */
+static mtan_real real_exp(mtan_real x) {
+    mtan_real t, p;
+    uint32_t e;
+    x = x > 89.0f ? 89.0f : x;
+    x = x < -104.0f ? -104.0f : x;
+    t = MTAN_FMA(x, 1.44269502f, ROUND);
+    p = real_exp_reduced(real_exp_rest(x, t - ROUND));
     e = real_bits(t) - ROUND_BITS + 2 * 127; /* n plus the bias of both factors: positive */
     return p * real_from_bits((e >> 1) << 23) * real_from_bits((e - (e >> 1)) << 23);
+}
+
+/* The exponent n of e^x = e^r 2^n. At 2^23 the spacing of floats is 1, and never less beyond; the sign is that of x, so
+ * that n is whole however large x is, up to 2e38. */
+static mtan_real real_exponent(mtan_real x) {
+    const mtan_real whole = real_from_bits((real_bits(x) & SIGN_BIT) | WHOLE_BITS);
+    return MTAN_FMA(x, 1.44269502f, whole) - whole;
+}
+
+/* Its significand e^r, from 0.7 to 1.42. Where floats are so far apart that r means nothing it is held in its interval:
+ * the result is that of an x off by no more than its last place. */
+static mtan_real real_significand(mtan_real x, mtan_real exponent) {
+    mtan_real r = real_exp_rest(x, exponent);
+    r = r > REST_MOST ? REST_MOST : r;
+    return real_exp_reduced(r < -REST_MOST ? -REST_MOST : r);
+}
+
+/* 2^k for a whole k up to 127; 0 where that is subnormal */
+static mtan_real real_power(mtan_real k) {
+    k = k < -127.0f ? -127.0f : k;
+    return real_from_bits(real_bits(k + (ROUND + 127.0f)) << 23);
 }
 
 /* k ln 2 + log(1 + f) for f in [sqrt(1/2) - 1, sqrt(2) - 1] and an integer k, smallest terms first.
@@ -417,6 +463,13 @@ static mtan_real real_sqrt(mtan_real x) {
 
 #endif
 
+/* e^x / 2^base for a base that is whole and not below the exponent of x. Another base is another power of two and nothing
+ * else: a sum of such terms that is scaled from one base to the next has the digits of one made under the last. */
+static mtan_real real_exp_under(mtan_real x, mtan_real base) {
+    const mtan_real n = real_exponent(x);
+    return real_significand(x, n) * real_power(n - base);
+}
+
 /* ==== 3. Kernels ==================================================================================================
  * The scalar kernels, which are the specification of every backend. A sum has one accumulator and runs in ascending
  * index; a product is added by MTAN_FMA. A backend file may define MTAN_BACKEND and MTAN_KERNELS_ONLY, include this
@@ -449,6 +502,13 @@ static void map_kernel(mtan_function f, mtan_real *y, const mtan_real *x, size_t
     case MTAN_SQRT:
         for (i = 0; i < n; i++) y[i] = real_sqrt(x[i]);
         break;
+    }
+}
+
+static void exp_parts(mtan_real *significand, mtan_real *exponent, const mtan_real *x, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        exponent[i] = real_exponent(x[i]);
+        significand[i] = real_significand(x[i], exponent[i]);
     }
 }
 
@@ -726,44 +786,47 @@ static void softmax_backward(mtan_real *dy, const mtan_real *y, int32_t rows, in
     }
 }
 
-/* ---- sparse attention: y[q][d] = sum over d's events of w x / sum of w, w = exp(score - maximum) ----
- * The score depends on (time, query) alone, so its exponential is taken once for all channels, under the maximum over
- * all times. A channel seen only where scores lie far below that maximum would lose its precision to underflow: when its
- * total falls under a threshold it is done again under its own maximum. 1e-30 is far from the smallest normal float
- * (1.2e-38), so what is kept has full precision, and far enough below 1 that real data hardly ever comes here. */
-#define MTAN_FAR ((mtan_real)1e-30)
+/* ---- sparse attention: y[q][d] = sum over d's events of w x / sum of w, w = exp(score) under a base ----
+ * The score depends on (time, query) alone, so its exponential is taken once for all channels, under the exponent of the
+ * largest over all times. A channel seen only where scores lie far below would lose its precision to underflow: when its
+ * total falls under MTAN_FAR it is done again under its own base. A base is a power of two: which one it is changes no
+ * digit while nothing underflows, and a stream, whose bases rise with its observations (section 9), gives the same bits.
+ * No w x underflows where up to 2^24 weights of a channel span at most 2^48 and its values are 0 or above 2^-22, as
+ * MTAN_FAR 2^-24 2^-48 2^-22 = 2^-126. What does underflow has less than 2^-94 of its channel's weight. */
+#define MTAN_FAR ((mtan_real)0x1p-32)
 
-static mtan_real own_max(const mtan_attend *a, int32_t channel, int32_t q) {
+static mtan_real own_base(const mtan_attend *a, int32_t channel, int32_t q) {
     mtan_real max = a->score[(size_t)a->row[a->begin[channel]] * (size_t)a->queries + (size_t)q];
     for (int32_t j = a->begin[channel] + 1; j < a->begin[channel + 1]; j++) {
         const mtan_real s = a->score[(size_t)a->row[j] * (size_t)a->queries + (size_t)q];
         max = s > max ? s : max;
     }
-    return max;
+    return real_exponent(max);
 }
 
-/* The weight of event j for query q, with the maximum that the channel's total was made with. */
-static mtan_real event_weight(const mtan_attend *a, int32_t j, int32_t q, int32_t far, mtan_real max) {
+/* The weight of event j for query q, under the base that the channel's total was made with. */
+static mtan_real event_weight(const mtan_attend *a, int32_t j, int32_t q, int32_t far, mtan_real base) {
     const size_t at = (size_t)a->row[j] * (size_t)a->queries + (size_t)q;
-    return far ? real_exp(a->score[at] - max) : a->weight[at];
+    return far ? real_exp_under(a->score[at], base) : a->weight[at];
 }
 
 static void attend_exponentials(const mtan_attend *a) {
     const size_t Q = (size_t)a->queries;
-    mtan_real *max = a->scratch;
+    mtan_real *base = a->scratch;
     if (a->keys == 0) return;
-    memcpy(max, a->score, Q * sizeof *max);
+    memcpy(base, a->score, Q * sizeof *base);
     for (size_t i = 1; i < (size_t)a->keys; i++)
-        for (size_t q = 0; q < Q; q++) max[q] = a->score[i * Q + q] > max[q] ? a->score[i * Q + q] : max[q];
+        for (size_t q = 0; q < Q; q++) base[q] = a->score[i * Q + q] > base[q] ? a->score[i * Q + q] : base[q];
+    for (size_t q = 0; q < Q; q++) base[q] = real_exponent(base[q]);
     for (size_t i = 0; i < (size_t)a->keys; i++)
-        for (size_t q = 0; q < Q; q++) a->weight[i * Q + q] = real_exp(a->score[i * Q + q] - max[q]);
+        for (size_t q = 0; q < Q; q++) a->weight[i * Q + q] = real_exp_under(a->score[i * Q + q], base[q]);
 }
 
 static void attend_far(const mtan_attend *a, int32_t channel, int32_t q, mtan_real *num, mtan_real *total) {
-    const mtan_real max = own_max(a, channel, q);
+    const mtan_real base = own_base(a, channel, q);
     mtan_real n = 0, t = 0;
     for (int32_t j = a->begin[channel]; j < a->begin[channel + 1]; j++) {
-        const mtan_real w = event_weight(a, j, q, 1, max);
+        const mtan_real w = event_weight(a, j, q, 1, base);
         n = MTAN_FMA(w, a->value[j], n);
         t += w;
     }
@@ -797,6 +860,17 @@ static void attend_forward(const mtan_attend *a, mtan_real *y, size_t ldy) {
     }
 }
 
+/* dscore of a channel's events for query q, whichever base its total was made with */
+static void attend_slopes_far(const mtan_attend *a, mtan_real *dscore, int32_t channel, int32_t q, mtan_real share,
+                              mtan_real mean) {
+    const int32_t far = a->total[(size_t)channel * (size_t)a->queries + (size_t)q] < 0;
+    const mtan_real base = far ? own_base(a, channel, q) : 0;
+    for (int32_t j = a->begin[channel]; j < a->begin[channel + 1]; j++) {
+        mtan_real *ds = dscore + (size_t)a->row[j] * (size_t)a->queries + (size_t)q;
+        *ds = MTAN_FMA(event_weight(a, j, q, far, base) * share, a->value[j] - mean, *ds);
+    }
+}
+
 /* dscore[i][q] += w / total * dy[q][d] * (x - y[q][d]) */
 static void attend_backward(const mtan_attend *a, mtan_real *dscore, const mtan_real *dy, size_t lddy,
                             const mtan_real *y, size_t ldy) {
@@ -811,13 +885,13 @@ static void attend_backward(const mtan_attend *a, mtan_real *dscore, const mtan_
             mean[q] = y[r * ldy + (size_t)d];
         }
         for (int32_t j = a->begin[d]; j < a->begin[d + 1]; j++) {
+            const mtan_real *w = a->weight + (size_t)a->row[j] * (size_t)Q;
             mtan_real *ds = dscore + (size_t)a->row[j] * (size_t)Q;
-            for (int32_t q = 0; q < Q; q++) {
-                const int32_t far = total[q] < 0;
-                const mtan_real w = event_weight(a, j, q, far, far ? own_max(a, d, q) : 0);
-                ds[q] = MTAN_FMA(w * share[q], a->value[j] - mean[q], ds[q]);
-            }
+            for (int32_t q = 0; q < Q; q++)
+                if (!(total[q] < 0)) ds[q] = MTAN_FMA(w[q] * share[q], a->value[j] - mean[q], ds[q]);
         }
+        for (int32_t q = 0; q < Q; q++)
+            if (total[q] < 0) attend_slopes_far(a, dscore, d, q, share[q], mean[q]);
     }
 }
 
@@ -825,43 +899,43 @@ static void attend_weights(const mtan_attend *a, mtan_real *weight, int32_t chan
     for (int32_t q = 0; q < a->queries; q++) {
         const mtan_real total = a->total[(size_t)channel * (size_t)a->queries + (size_t)q];
         const int32_t far = total < 0;
+        const mtan_real base = far ? own_base(a, channel, q) : 0;
         mtan_real *out = weight + (size_t)q * (size_t)a->keys;
         fill_kernel(out, (size_t)a->keys, 0);
         for (int32_t j = a->begin[channel]; j < a->begin[channel + 1]; j++)
-            out[a->row[j]] += event_weight(a, j, q, far, far ? own_max(a, channel, q) : 0) / (far ? -total : total);
+            out[a->row[j]] += event_weight(a, j, q, far, base) / (far ? -total : total);
     }
 }
 
-/* ---- RBF smoothing (Q15): weights exp(-beta_d (q - t)^2), normalised per channel under the nearest time ---- */
+/* ---- RBF smoothing (Q15): weights exp(-beta_d (q - t)^2) under the base of a channel's nearest time ---- */
 
 static mtan_real square(mtan_real x) {
     return x * x;
 }
 
-static mtan_real rbf_nearest(const mtan_rbf *a, int32_t channel, mtan_real query) {
+static mtan_real rbf_base(const mtan_rbf *a, int32_t channel, mtan_real query) {
     mtan_real least = square(query - a->time[a->row[a->begin[channel]]]);
     for (int32_t j = a->begin[channel] + 1; j < a->begin[channel + 1]; j++) {
         const mtan_real d = square(query - a->time[a->row[j]]);
         least = d < least ? d : least;
     }
-    return least;
+    return real_exponent(-a->beta[channel] * least);
 }
 
-/* exp(-beta (distance^2 - least)) */
-static mtan_real rbf_weight(mtan_real beta, mtan_real query, mtan_real time, mtan_real least) {
-    return real_exp(-beta * (square(query - time) - least));
+static mtan_real rbf_weight(mtan_real beta, mtan_real query, mtan_real time, mtan_real base) {
+    return real_exp_under(-beta * square(query - time), base);
 }
 
 static void rbf_forward(const mtan_rbf *a, mtan_real *y, size_t ldy) {
     for (int32_t q = 0; q < a->queries; q++)
         for (int32_t d = 0; d < a->channels; d++) {
-            mtan_real num = 0, total = 0, least;
+            mtan_real num = 0, total = 0, base;
             mtan_real *out = y + (size_t)(a->first[q] + a->position) * ldy + d;
             *out = 0;
             if (a->begin[d] == a->begin[d + 1]) continue;
-            least = rbf_nearest(a, d, a->query[q]);
+            base = rbf_base(a, d, a->query[q]);
             for (int32_t j = a->begin[d]; j < a->begin[d + 1]; j++) {
-                const mtan_real w = rbf_weight(a->beta[d], a->query[q], a->time[a->row[j]], least);
+                const mtan_real w = rbf_weight(a->beta[d], a->query[q], a->time[a->row[j]], base);
                 num = MTAN_FMA(w, a->value[j], num);
                 total += w;
             }
@@ -875,11 +949,11 @@ static void rbf_backward(const mtan_rbf *a, mtan_real *dbeta, const mtan_real *d
     for (int32_t q = 0; q < a->queries; q++)
         for (int32_t d = 0; d < a->channels; d++) {
             const size_t r = (size_t)(a->first[q] + a->position);
-            mtan_real slope = 0, total = 0, least;
+            mtan_real slope = 0, total = 0, base;
             if (a->begin[d] == a->begin[d + 1]) continue;
-            least = rbf_nearest(a, d, a->query[q]);
+            base = rbf_base(a, d, a->query[q]);
             for (int32_t j = a->begin[d]; j < a->begin[d + 1]; j++) {
-                const mtan_real t = a->time[a->row[j]], w = rbf_weight(a->beta[d], a->query[q], t, least);
+                const mtan_real t = a->time[a->row[j]], w = rbf_weight(a->beta[d], a->query[q], t, base);
                 slope = MTAN_FMA(-w * square(a->query[q] - t), a->value[j] - y[r * ldy + (size_t)d], slope);
                 total += w;
             }
@@ -890,12 +964,12 @@ static void rbf_backward(const mtan_rbf *a, mtan_real *dbeta, const mtan_real *d
 static void rbf_weights(const mtan_rbf *a, mtan_real *weight, int32_t channel) {
     const int32_t begin = a->begin[channel], end = a->begin[channel + 1];
     for (int32_t q = 0; q < a->queries; q++, weight += a->keys) {
-        mtan_real total = 0, least;
+        mtan_real total = 0, base;
         fill_kernel(weight, (size_t)a->keys, 0);
         if (begin == end) continue;
-        least = rbf_nearest(a, channel, a->query[q]);
+        base = rbf_base(a, channel, a->query[q]);
         for (int32_t j = begin; j < end; j++) {
-            const mtan_real w = rbf_weight(a->beta[channel], a->query[q], a->time[a->row[j]], least);
+            const mtan_real w = rbf_weight(a->beta[channel], a->query[q], a->time[a->row[j]], base);
             weight[a->row[j]] += w;
             total += w;
         }
@@ -915,9 +989,10 @@ static void smooth_forward(mtan_real *y, size_t ldy, const mtan_real *query, con
     for (int32_t q = 0; q < queries; q++, y += ldy) {
         const mtan_real least = nearest_key(key, keys, query[q]);
         for (int32_t c = 0; c < cols; c++) {
+            const mtan_real base = real_exponent(-beta[c] * least);
             mtan_real num = 0, total = 0;
             for (int32_t k = 0; k < keys; k++) {
-                const mtan_real w = rbf_weight(beta[c], query[q], key[k], least);
+                const mtan_real w = rbf_weight(beta[c], query[q], key[k], base);
                 num = MTAN_FMA(w, value[(size_t)k * ldv + (size_t)c], num);
                 total += w;
             }
@@ -932,11 +1007,12 @@ static void smooth_backward(mtan_real *dvalue, mtan_real *dbeta, const mtan_real
     for (int32_t q = 0; q < queries; q++, y += ldy, dy += ldy) {
         const mtan_real least = nearest_key(key, keys, query[q]);
         for (int32_t c = 0; c < cols; c++) {
+            const mtan_real base = real_exponent(-beta[c] * least);
             mtan_real slope = 0, total = 0;
-            for (int32_t k = 0; k < keys; k++) total += rbf_weight(beta[c], query[q], key[k], least);
+            for (int32_t k = 0; k < keys; k++) total += rbf_weight(beta[c], query[q], key[k], base);
             for (int32_t k = 0; k < keys; k++) {
                 const size_t at = (size_t)k * ldv + (size_t)c;
-                const mtan_real p = rbf_weight(beta[c], query[q], key[k], least) / total;
+                const mtan_real p = rbf_weight(beta[c], query[q], key[k], base) / total;
                 dvalue[at] = MTAN_FMA(p, dy[c], dvalue[at]);
                 slope = MTAN_FMA(-p * square(query[q] - key[k]), value[at] - y[c], slope);
             }
@@ -1188,7 +1264,7 @@ static void normal_pairs(mtan_real *out /* (2, n) */, const mtan_real *u, const 
 #ifndef MTAN_NO_TABLE
 /* clang-format off */
 const mtan_backend MTAN_BACKEND = {
-    MTAN_BACKEND_NAME, MTAN_FUSED, map_kernel, fill_kernel, scale_kernel, sum_kernel, sum_squares_kernel,
+    MTAN_BACKEND_NAME, MTAN_FUSED, map_kernel, exp_parts, fill_kernel, scale_kernel, sum_kernel, sum_squares_kernel,
     copy_kernel, add_kernel, product_nn, product_nt, product_tn, embed_forward, embed_backward, embed_fixed,
     relu_forward, relu_backward, tanh_backward, softplus_backward, softmax_forward, softmax_backward, attend_forward,
     attend_backward, attend_weights, rbf_forward, rbf_backward, rbf_weights, smooth_forward, smooth_backward,
@@ -3650,24 +3726,33 @@ static void model_start(model_run *m, const mtan_model *model, mtan_tape *tape) 
 
 /* ---- attention gathered observation by observation ----
  * What the sparse attention sums, kept open: for every channel and every point of every head the sums of w x and of w,
- * w = exp(score - base). A base is raised when a score exceeds it, and then by HEADROOM more than needed: the sums so far
- * are rescaled seldom, however slowly the scores rise, and the largest weight stays between exp(-HEADROOM) and 1. Bases of
- * one channel know nothing of another, so none underflows. The sums keep their rounding errors (Knuth's two-sum): 10^6
- * terms are as exact as ten, and their order hardly matters. No term is fused here, so no kernel is needed. */
-#define HEADROOM ((mtan_real)8)
-enum { SUM_BASE, SUM_VALUE, SUM_VALUE_REST, SUM_WEIGHT, SUM_WEIGHT_REST, SUM_PARTS };
+ * w = exp(score) under a base, the largest exponent of the channel's scores so far. When it rises the sums are scaled by
+ * a power of two. So they have the digits of the batch's, which are made under the base of the whole record, as long as
+ * a channel's observations come in the batch's order. A stream also keeps what its sums lose to rounding (Knuth's
+ * two-sum): once an observation of a channel comes late, or one too many, the channel's sums are exact, that is, a sum
+ * and its rest are one number of twice the digits. */
+enum { SUM_BASE, SUM_VALUE, SUM_WEIGHT, SUM_PLAIN, SUM_VALUE_REST = SUM_PLAIN, SUM_WEIGHT_REST, SUM_PARTS };
 
-static void sums_layout(mtan_tape *tape, mtan_sums *s, const mtan_model *model, int32_t points) {
+/* Plain sums of so many terms are off by 3e-6 (measured), those of 10^7 by 2e-3, and beyond they stand still. */
+enum { PLAIN_MOST = 1 << 16 };
+
+/* parts: SUM_PARTS, or SUM_PLAIN for sums without rests */
+static void sums_layout(mtan_tape *tape, mtan_sums *s, const mtan_model *model, int32_t points, int32_t parts) {
     const mtan_config *c = &model->config;
     const int32_t n = (int32_t)area(tape, c->enc_heads, points);
     memset(s, 0, sizeof *s);
     s->model = model;
     s->points = points;
+    s->parts = parts;
     s->seen = mtan_data(tape, mtan_new_constant(tape, 1, c->channels));
     s->phi = mtan_data(tape, mtan_new_constant(tape, 1, c->embed));
-    s->score = mtan_data(tape, mtan_new_constant(tape, 1, n));
+    s->significand = mtan_data(tape, mtan_new_constant(tape, 1, n));
+    s->exponent = mtan_data(tape, mtan_new_constant(tape, 1, n));
     s->weight = mtan_data(tape, mtan_new_constant(tape, 1, n));
-    s->sums = mtan_data(tape, mtan_new_constant(tape, SUM_PARTS * c->channels, n));
+    s->before = parts > SUM_PLAIN ? mtan_data(tape, mtan_new_constant(tape, 2, n)) : NULL;
+    s->latest = parts > SUM_PLAIN ? mtan_data(tape, mtan_new_constant(tape, 1, c->channels)) : NULL;
+    s->plain = parts > SUM_PLAIN ? mtan_new_ints(tape, (size_t)c->channels) : NULL;
+    s->sums = mtan_data(tape, mtan_new_constant(tape, parts * c->channels, n));
 }
 
 static void sums_clear(mtan_sums *s) {
@@ -3683,7 +3768,7 @@ static void sums_embedding(mtan_sums *s, const model_run *m) {
     for (int32_t i = 0; i < 4; i++) s->embedding[i] = mtan_data(m->tape, param(m, role[i]));
 }
 
-/* Scores of a time stamp at all points of all heads. */
+/* exp(score) of a time stamp at all points of all heads */
 static void sums_time(mtan_sums *s, mtan_real time) {
     const mtan_config *c = &s->model->config;
     const mtan_backend *k = s->model->backend;
@@ -3691,67 +3776,104 @@ static void sums_time(mtan_sums *s, mtan_real time) {
     if (s->has_time && time == s->time) return;
     s->time = time;
     s->has_time = 1;
-    for (int32_t h = 0; h < c->enc_heads && c->encoder != MTAN_RBF; h++) {
+    if (c->encoder == MTAN_RBF) return; /* the weights of a channel are its own */
+    for (int32_t h = 0; h < c->enc_heads; h++) {
         const size_t own = (size_t)embed_index(c, h), w = own * ((size_t)E - 1), at = (size_t)h * (size_t)P;
         if (h == 0 && c->embedding != MTAN_EMBED_LEARNED)
             k->embed_fixed(s->phi, &time, (mtan_real)c->embed_base, (mtan_real)c->embed_scale, 1, E);
         if (c->embedding == MTAN_EMBED_LEARNED && (h == 0 || own > 0))
             k->embed_forward(s->phi, &time, s->embedding[0] + own, s->embedding[1] + own, s->embedding[2] + w,
                              s->embedding[3] + w, 1, E);
-        k->product_nt(s->score + at, (size_t)P, s->phi, (size_t)E, s->query + at * (size_t)E, (size_t)E, 1, P, E, 0);
+        k->product_nt(s->weight + at, (size_t)P, s->phi, (size_t)E, s->query + at * (size_t)E, (size_t)E, 1, P, E, 0);
     }
+    k->exp_parts(s->significand, s->exponent, s->weight, (size_t)c->enc_heads * (size_t)P);
 }
 
-/* Raises the bases of a channel above the scores. */
-static void sums_raise(const mtan_sums *s, mtan_real *sums, size_t n) {
-    mtan_real *base = sums;
-    size_t above = 0;
-    for (size_t i = 0; i < n; i++) above += s->score[i] > base[i];
-    if (above == 0) return;
+/* The same for RBF, which has one head, of the channel that is next. */
+static void sums_time_rbf(mtan_sums *s, int32_t channel) {
+    const size_t n = (size_t)s->points;
+    for (size_t i = 0; i < n; i++) s->weight[i] = -s->beta[channel] * square(s->point[i] - s->time);
+    s->model->backend->exp_parts(s->significand, s->exponent, s->weight, n);
+}
+
+/* The first part of a channel's sums, (parts, H P). */
+static mtan_real *sums_of(const mtan_sums *s, int32_t channel) {
+    const size_t n = (size_t)s->model->config.enc_heads * (size_t)s->points;
+    return s->sums + (size_t)channel * (size_t)s->parts * n;
+}
+
+/* Raises the bases of a channel to the exponents, and gives the weights under them. */
+static void sums_weigh(mtan_sums *s, mtan_real *sums, size_t n) {
+    mtan_real *base = sums + SUM_BASE * n;
     for (size_t i = 0; i < n; i++) {
-        const mtan_real before = base[i];
-        if (s->score[i] > before) base[i] = s->score[i] + HEADROOM;
-        s->weight[i] = before - base[i];
+        if (s->exponent[i] > base[i]) {
+            const mtan_real fall = real_power(base[i] - s->exponent[i]);
+            for (size_t part = SUM_VALUE; part < (size_t)s->parts; part++) sums[part * n + i] *= fall;
+            base[i] = s->exponent[i];
+        }
+        s->weight[i] = s->significand[i] * real_power(s->exponent[i] - base[i]);
     }
-    s->model->backend->map(MTAN_EXP, s->weight, s->weight, n);
-    for (size_t part = SUM_VALUE; part < SUM_PARTS; part++)
-        for (size_t i = 0; i < n; i++) sums[part * n + i] *= s->weight[i];
 }
 
-/* sum + rest += x with the rounding error of the sum kept in the rest */
-static void add_exactly(mtan_real *sum, mtan_real *rest, mtan_real x) {
-    const mtan_real before = *sum, after = before + x, added = after - before;
-    *rest += (before - (after - added)) + (x - added);
-    *sum = after;
+/* What rounding took from after = before + x */
+static mtan_real lost(mtan_real before, mtan_real after, mtan_real x) {
+    const mtan_real added = after - before;
+    return (before - (after - added)) + (x - added);
+}
+
+/* The rest of a sum that x was added to; in an exact one it is less than the sum's last place. */
+static void sum_rest(mtan_real *sum, mtan_real *rest, mtan_real before, mtan_real x, int32_t exact) {
+    const mtan_real plain = *sum, left = *rest + lost(before, plain, x);
+    *rest = left;
+    if (!exact) return;
+    *sum = plain + left;
+    *rest = lost(plain, *sum, left);
+}
+
+/* The rests of a channel after an observation. */
+static void sums_rests(const mtan_sums *s, int32_t channel, mtan_real x, size_t n) {
+    mtan_real *value = sums_of(s, channel) + SUM_VALUE * n, *weight = value + n, *rest = weight + n;
+    int32_t exact;
+    if (s->time < s->latest[channel]) s->plain[channel] = 0;
+    exact = s->plain[channel] == 0;
+    s->plain[channel] -= !exact;
+    s->latest[channel] = s->time;
+    for (size_t i = 0; i < n; i++) {
+        sum_rest(value + i, rest + i, s->before[i], s->weight[i] * x, exact);
+        sum_rest(weight + i, rest + n + i, s->before[n + i], s->weight[i], exact);
+    }
+}
+
+/* Sums of a channel that has not been seen before. */
+static void sums_open(mtan_sums *s, int32_t channel, size_t n) {
+    mtan_real *sums = sums_of(s, channel);
+    memcpy(sums, s->exponent, n * sizeof *sums);
+    s->model->backend->fill(sums + n, ((size_t)s->parts - 1) * n, 0);
+    s->seen[channel] = 1;
+    if (s->parts == SUM_PLAIN) return;
+    s->latest[channel] = s->time;
+    s->plain[channel] = PLAIN_MOST;
 }
 
 /* One observation at the time of the last sums_time. */
 static void sums_add(mtan_sums *s, int32_t channel, mtan_real x) {
+    const mtan_backend *k = s->model->backend;
     const size_t n = (size_t)s->model->config.enc_heads * (size_t)s->points;
-    mtan_real *sums = s->sums + (size_t)channel * SUM_PARTS * n, *base = sums;
-    if (s->model->config.encoder == MTAN_RBF)
-        for (size_t i = 0; i < n; i++) s->score[i] = -s->beta[channel] * square(s->point[i] - s->time);
-    if (s->seen[channel] > 0) {
-        sums_raise(s, sums, n);
-    } else {
-        for (size_t i = 0; i < n; i++) base[i] = s->score[i] + HEADROOM;
-        s->model->backend->fill(sums + n, (SUM_PARTS - 1) * n, 0);
-        s->seen[channel] = 1;
-    }
-    for (size_t i = 0; i < n; i++) s->weight[i] = s->score[i] - base[i];
-    s->model->backend->map(MTAN_EXP, s->weight, s->weight, n);
-    for (size_t i = 0; i < n; i++) {
-        add_exactly(&sums[SUM_VALUE * n + i], &sums[SUM_VALUE_REST * n + i], s->weight[i] * x);
-        add_exactly(&sums[SUM_WEIGHT * n + i], &sums[SUM_WEIGHT_REST * n + i], s->weight[i]);
-    }
+    mtan_real *sums = sums_of(s, channel), *value = sums + SUM_VALUE * n;
+    if (s->model->config.encoder == MTAN_RBF) sums_time_rbf(s, channel);
+    if (!(s->seen[channel] > 0)) sums_open(s, channel, n);
+    sums_weigh(s, sums, n);
+    if (s->parts == SUM_PARTS) memcpy(s->before, value, 2 * n * sizeof *value);
+    k->product_nn(value, n, &x, 1, s->weight, n, 1, (int32_t)n, 1, 1); /* fused where the batch's is */
+    k->add(value + n, 0, s->weight, 0, 1, (int32_t)n);
+    if (s->parts == SUM_PARTS) sums_rests(s, channel, x, n);
 }
 
 /* The interpolated value of a channel at a point of a head; a channel without observation gives 0 (Q4). */
 static mtan_real sums_value(const mtan_sums *s, int32_t head, int32_t point, int32_t channel) {
     const size_t n = (size_t)s->model->config.enc_heads * (size_t)s->points;
-    const mtan_real *at = s->sums + (size_t)channel * SUM_PARTS * n + (size_t)head * (size_t)s->points + (size_t)point;
-    if (!(s->seen[channel] > 0)) return 0;
-    return (at[SUM_VALUE * n] + at[SUM_VALUE_REST * n]) / (at[SUM_WEIGHT * n] + at[SUM_WEIGHT_REST * n]);
+    const mtan_real *at = sums_of(s, channel) + (size_t)head * (size_t)s->points + (size_t)point;
+    return s->seen[channel] > 0 ? at[SUM_VALUE * n] / at[SUM_WEIGHT * n] : 0;
 }
 
 /* ---- encoder ---- */
@@ -4443,7 +4565,7 @@ static mtan_status check_stream(const mtan_model *model, int32_t window) {
 
 /* An event takes three reals in either build. */
 static void stream_layout(mtan_tape *tape, mtan_stream *s, const mtan_model *model, int32_t window) {
-    sums_layout(tape, &s->sums, model, model->config.ref_points);
+    sums_layout(tape, &s->sums, model, model->config.ref_points, SUM_PARTS);
     s->kept = (mtan_event *)(void *)mtan_data(tape, mtan_new_constant(tape, window, 3));
     s->window = window;
 }
@@ -4637,7 +4759,7 @@ static void small_block(const model_run *m, const mtan_record *record, mtan_tens
     const size_t top = m->tape->top;
     const mtan_tensor point = mtan_new_constant(m->tape, count, 1);
     mtan_sums sums;
-    sums_layout(m->tape, &sums, m->model, count);
+    sums_layout(m->tape, &sums, m->model, count, SUM_PLAIN);
     fill_reference(m, point, first);
     sums_embedding(&sums, m);
     small_points(m, &sums, point);

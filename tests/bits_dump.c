@@ -1,6 +1,7 @@
 /* Prints a hash of all that the library computes: every kernel of the scalar table on awkward shapes, every kind of
- * model, and how far the small golden cases are from the reference. Two builds of mtan.c of one class (fused or
- * unfused) must print the same lines; `make bits` compares them. This program itself is compiled once.
+ * model (in batches, as streams, in small memory), and how far the small golden cases are from the reference. Two
+ * builds of mtan.c of one class (fused or unfused) must print the same lines; `make bits` compares them. This program
+ * itself is compiled once.
  *
  *     name-of-what-was-computed hash
  */
@@ -63,6 +64,8 @@ static void basic_kernels(const mtan_backend *k, int n) {
         k->map((mtan_function)f, x, x, (size_t)n);
         hash_reals(names[f], n, x, n);
     }
+    mtan_real *parts = made("parts", 2 * n, 50);
+    k->exp_parts(parts, parts + n, parts, (size_t)n), hash_reals("exp-parts", n, parts, 2 * n);
     mtan_real *y = made("y", rows * ld, 1), *x = made("x", rows * ld, 2);
     k->scale(y, (size_t)ld, rows, n, (mtan_real)0.3), hash_reals("scale", n, y, rows * ld);
     k->copy(y, (size_t)ld, x, (size_t)ld, rows, n), hash_reals("copy", n, y, rows * ld);
@@ -249,6 +252,61 @@ static uint64_t predictions(tiny_model *t) {
     return h;
 }
 
+/* Every record pushed as it stands, in no order of time, with an answer after each observation. 0 where there is none. */
+static uint64_t streamed(tiny_model *t) {
+    enum { TIMES = 3, MOST = SAMPLES * TIMES * TINY_CHANNELS };
+    static const mtan_real times[TIMES] = {0, (mtan_real)0.5, 1};
+    mtan_real out[2 * MOST] = {0};
+    uint64_t h = FNV_START;
+    size_t bytes = 0;
+    mtan_stream stream;
+    void *memory;
+    if (mtan_stream_size(&t->model, 0, &bytes) != MTAN_OK) return 0;
+    t->model.config.predict_samples = SAMPLES;
+    tiny_predict(t, 1);
+    memory = guard_alloc(bytes);
+    must(mtan_stream_init(&stream, &t->predictor, 0, memory, bytes) == MTAN_OK, "stream");
+    for (int b = 0; b < BATCH; b++) {
+        mtan_record ask = t->records[b];
+        ask.times = times, ask.n_times = TIMES;
+        must(mtan_stream_reset(&stream) == MTAN_OK, "reset");
+        for (int i = 0; i < ask.n_events; i++) {
+            const mtan_event *e = &ask.events[i];
+            must(mtan_stream_push(&stream, e->time, e->channel, e->value) == MTAN_OK, "push");
+            if (t->config.classify != MTAN_CLASSIFY_NONE)
+                must(mtan_stream_logits(&stream, &ask, out) == MTAN_OK, "stream logits");
+            if (t->config.kind == MTAN_FULL && t->config.classify != MTAN_CLASSIFY_TIME)
+                must(mtan_stream_interpolate(&stream, &ask, out + MOST, NULL) == MTAN_OK, "stream interpolate");
+            h = fnv1a(h, out, 2 * MOST, sizeof out[0]);
+        }
+    }
+    must(guard_free(memory), "guard");
+    return h;
+}
+
+/* Every record in small memory; 0 where the model is of another kind. */
+static uint64_t in_small_memory(tiny_model *t) {
+    mtan_real out[2];
+    uint64_t h = FNV_START;
+    size_t bytes = 0;
+    void *memory;
+    if (mtan_small_size(&t->model, 2, &bytes) != MTAN_OK) return 0;
+    memory = guard_alloc(bytes);
+    for (int b = 0; b < BATCH; b++) {
+        must(mtan_small_logits(&t->model, &t->records[b], 2, memory, bytes, out) == MTAN_OK, "small logits");
+        h = fnv1a(h, out, 2, sizeof out[0]);
+    }
+    must(guard_free(memory), "guard");
+    return h;
+}
+
+/* Whatever predicts, in the precision of the model. */
+static void dump_predictions(tiny_model *t, const char *kind, const char *precision) {
+    printf("%s-%s", kind, precision), print_hash("prediction", BATCH, predictions(t));
+    printf("%s-%s", kind, precision), print_hash("stream", BATCH, streamed(t));
+    printf("%s-%s", kind, precision), print_hash("small", BATCH, in_small_memory(t));
+}
+
 static void dump_model(tiny_kind kind) {
     tiny_model t;
     mtan_train_config config;
@@ -257,9 +315,9 @@ static void dump_model(tiny_kind kind) {
     mtan_train_config_init(&config);
     config.clip = 1;
     tiny_train(&t, &config);
-    printf("%s-", tiny_names[kind]), print_hash("prediction", BATCH, predictions(&t));
+    dump_predictions(&t, tiny_names[kind], "");
     t.model.precision = MTAN_INT8;
-    printf("%s-", tiny_names[kind]), print_hash("int8-prediction", BATCH, predictions(&t));
+    dump_predictions(&t, tiny_names[kind], "int8-");
     t.model.precision = MTAN_REAL;
     must(mtan_train_gradient(&t.trainer, t.records, BATCH, 1, &report) == MTAN_OK, "gradient");
     printf("%s-", tiny_names[kind]), hash_reals("gradient", BATCH, t.trainer.gradient, (int)t.count);

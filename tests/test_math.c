@@ -74,6 +74,38 @@ TEST any_length(void) {
 }
 
 #ifdef MTAN_DOUBLE
+#define REAL_EPSILON DBL_EPSILON
+#define REAL_MANY 7e5
+#else
+#define REAL_EPSILON FLT_EPSILON
+#define REAL_MANY 1e3
+#endif
+
+/* e^x = significand 2^exponent, to an ulp; for large x, that of an x off by no more than its last place. */
+static int parts_are_right(mtan_real x) {
+    mtan_real significand, exponent;
+    long double rest, limit = 1.1 * (double)REAL_EPSILON;
+    mtan_backend_scalar.exp_parts(&significand, &exponent, &x, 1);
+    rest =
+        ((long double)x - (long double)exponent * 0x1.62e42feep-1L) - (long double)exponent * 1.9082149292705878e-10L;
+    if (fabs((double)x) > REAL_MANY) limit += fabsl((long double)x) * (double)REAL_EPSILON;
+    if (rint((double)exponent) == (double)exponent && significand >= (mtan_real)0.7 && significand <= (mtan_real)1.42 &&
+        fabsl(logl((long double)significand) - rest) <= limit)
+        return 1;
+    printf("exp(%.9g) is not %.9g 2^%.9g\n", (double)x, (double)significand, (double)exponent);
+    return 0;
+}
+
+TEST exponentials_in_parts(void) {
+    const mtan_real huge[] = {1e4f, 12345.678f, 1e5f, 4194304, 8388608.5f, 1e7f, 3e7f, 1e10f, 1e20f, 2e38f};
+    for (int i = -20000; i <= 20000; i++) ASSERT(parts_are_right((mtan_real)i * (mtan_real)0.0377));
+    for (int i = 0; i < 1000; i++) ASSERT(parts_are_right((mtan_real)i * (mtan_real)11.33));
+    for (size_t i = 0; i < sizeof huge / sizeof *huge; i++)
+        ASSERT(parts_are_right(huge[i]) && parts_are_right(-huge[i]));
+    PASS();
+}
+
+#ifdef MTAN_DOUBLE
 
 static double libm(mtan_function f, double x) {
     switch (f) {
@@ -107,6 +139,7 @@ TEST double_is_libm(void) {
 SUITE(math_suite) {
     RUN_TEST(special_values);
     RUN_TEST(any_length);
+    RUN_TEST(exponentials_in_parts);
     RUN_TEST(double_is_libm);
 }
 
@@ -194,6 +227,7 @@ TEST large_angles_are_zero(void) {
 SUITE(math_suite) {
     RUN_TEST(special_values);
     RUN_TEST(any_length);
+    RUN_TEST(exponentials_in_parts);
     RUN_TEST(ulp_error_counts);
     for (int i = 0; i < ULP_CASES; i++) {
         greatest_set_test_suffix(ulp_cases[i].name);

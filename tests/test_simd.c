@@ -173,6 +173,7 @@ static void run_map(work *w, const shape *s) {
         if (i % 5 == 0) x[i] = special[i / 5 % specials];
     }
     for (int f = MTAN_EXP; f <= MTAN_SQRT; f++) w->backend->map((mtan_function)f, block_of(w, n), x, n);
+    w->backend->exp_parts(block_of(w, n), block_of(w, n), x, n);
 }
 
 static void run_moves(work *w, const shape *s) {
