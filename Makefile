@@ -44,9 +44,9 @@ gcc-tsan.ARGS := -x loss_falls # hundreds of steps on one thread
 clang-float.FLAGS := -O2
 clang-double.FLAGS := -O2 -DMTAN_DOUBLE
 
-# `make edge`: other CPUs, emulated. Cross compilers have no zlib. All fuse multiply and add but armv7 (VFPv3), of which only
-# the bits are compared. C99 on s390x would evaluate float as double.
-EDGE := aarch64 riscv64 armhf armv7 s390x
+# `make edge`: other CPUs, emulated, and other C libraries. Cross compilers have no zlib. All CPUs fuse multiply and add but
+# armv7 (VFPv3), of which only the bits are compared. C99 on s390x would evaluate float as double.
+EDGE := aarch64 riscv64 armhf armv7 s390x musl windows
 aarch64.CC := aarch64-linux-gnu-gcc
 riscv64.CC := riscv64-linux-gnu-gcc
 armhf.CC := arm-linux-gnueabihf-gcc
@@ -55,6 +55,11 @@ armv7.CC := $(armhf.CC)
 armv7.FLAGS := -mfpu=vfpv3-d16 -mfloat-abi=hard
 s390x.CC := s390x-linux-gnu-gcc
 s390x.FLAGS := -fexcess-precision=fast
+# Their isnan of a double has a branch for float in it, which warns.
+musl.CC := musl-gcc
+musl.FLAGS := -Wno-float-conversion
+windows.CC := x86_64-w64-mingw32-gcc-posix
+windows.FLAGS := -Wno-float-conversion -DMTAN_TESTS_LIBRARY -D__USE_MINGW_ANSI_STDIO=1 # printf as in C99
 $(foreach t,$(EDGE),$(eval $(t).FLAGS += -O2 -Werror -static -UMTAN_ZLIB)$(eval $(t).LIBS := -lm -pthread))
 
 # `make mpi`: the command for several processes.
@@ -94,6 +99,8 @@ mpi.BACKENDS := $(SIMD)
 gcc-float.BACKENDS := $(SIMD) $(if $(filter avx2,$(SIMD)),emulated512)
 $(foreach t,gcc-fma gcc-sanitize clang-float,$(eval $(t).BACKENDS := $(filter-out avx512,$(SIMD))))
 aarch64.BACKENDS := neon
+musl.BACKENDS := $(filter-out avx512,$(SIMD))
+windows.BACKENDS := scalar_fma avx2
 upper = $(shell echo $(1) | tr a-z A-Z)
 $(foreach c,release mpi $(EDGE) $(TESTS),$(eval $(c).FLAGS += $(foreach b,$($(c).BACKENDS),-DMTAN_WITH_$(call upper,$(b)))))
 
@@ -102,6 +109,10 @@ $(foreach c,release mpi $(EDGE) $(TESTS),$(eval $(c).FLAGS += $(foreach b,$($(c)
 SUITE_C := $(wildcard tests/main.c tests/test_*.c)
 SHARED_C := $(filter-out $(SUITE_C) tests/fuzz_% tests/bits_dump.c tests/mpi_program.c tools/mtan/main.c platform/mpi.c,\
 	$(wildcard tests/*.c tools/data/*.c tools/baselines/*.c tools/mtan/*.c platform/*.c)) # serves tests and tools
+# The command is a POSIX program: on Windows there is the library alone, with the suites that MTAN_TESTS_LIBRARY leaves.
+windows.SUITE_C := tests/main.c $(shell sed -n '/MTAN_TESTS_LIBRARY$$/,/endif/d; s/^X(\(.*\)_suite)/tests\/test_\1.c/p' tests/suites.h)
+windows.SHARED_C := $(filter-out tools/% tests/baseline%,$(SHARED_C))
+$(foreach c,release double mpi $(EDGE) $(TESTS),$(foreach v,SUITE_C SHARED_C,$(eval $(c).$(v) ?= $$($(v)))))
 
 define rules
 build/$(1)/mtan.o: LIBRARY := $$($(1).LIBRARY)
@@ -109,12 +120,12 @@ build/$(1)/%.o: %.c Makefile
 	@mkdir -p $$(@D)
 	@$$($(1).CC) $$(ALWAYS) $$($(1).FLAGS) $$(LIBRARY) -c $$< -o $$@
 $$(foreach b,$$($(1).BACKENDS),$$(eval build/$(1)/simd/mtan_$$(b).o: LIBRARY := $$($$(b).SIMD)))
-$$(SUITE_C:%.c=build/$(1)/%.o): | build/deps/greatest.h
+$$($(1).SUITE_C:%.c=build/$(1)/%.o): | build/deps/greatest.h
 $$($(1).BACKENDS:%=build/$(1)/simd/mtan_%.o): | build/deps/simde
-$$(SUITE_C:%.c=build/$(1)/%.o) $$(SHARED_C:%.c=build/$(1)/%.o) build/$(1)/tools/mtan/main.o: | build/deps/stb
-build/$(1)/shared.a: $$(SHARED_C:%.c=build/$(1)/%.o) build/$(1)/mtan.o $$($(1).BACKENDS:%=build/$(1)/simd/mtan_%.o)
+$$($(1).SUITE_C:%.c=build/$(1)/%.o) $$($(1).SHARED_C:%.c=build/$(1)/%.o) build/$(1)/tools/mtan/main.o: | build/deps/stb
+build/$(1)/shared.a: $$($(1).SHARED_C:%.c=build/$(1)/%.o) build/$(1)/mtan.o $$($(1).BACKENDS:%=build/$(1)/simd/mtan_%.o)
 	@rm -f $$@ && $$(AR) rcs $$@ $$^
-build/$(1)/run-tests: $$(SUITE_C:%.c=build/$(1)/%.o) build/$(1)/shared.a
+build/$(1)/run-tests: $$($(1).SUITE_C:%.c=build/$(1)/%.o) build/$(1)/shared.a
 	@$$($(1).CC) $$($(1).FLAGS) $$^ $$(or $$($(1).LIBS),$$(LIBS)) -o $$@
 build/$(1)/%: build/$(1)/tools/%.o build/$(1)/shared.a
 	@$$($(1).CC) $$($(1).FLAGS) $$^ $$(LIBS) -o $$@
@@ -214,7 +225,7 @@ bench: build/release/bench ## speed, memory and growth on this machine (ARGS="--
 bench-peers: build/release/bench ## mtan against PyTorch, the published code and ONNX Runtime (PYTHON=, DATA=, REFERENCE=, ARGS=)
 	@$(PYTHON) tools/bench_peers.py $(if $(DATA),--data "$(DATA)") $(if $(REFERENCE),--reference "$(REFERENCE)") $(ARGS)
 
-edge: ## the tests on emulated CPUs: AArch64, RISC-V, 32-bit ARM, s390x, WebAssembly (what each needs: tools/edge.sh; EDGE_ARGS="armhf s390x": those)
+edge: ## the tests on other CPUs, C libraries and boards, most of them emulated: tools/edge.sh has the list (EDGE_ARGS="armhf windows": those)
 	@MAKE='$(MAKE)' JOBS=$(JOBS) tools/edge.sh $(EDGE_ARGS)
 # As in `make bits`, mtan.c is compiled with no flag that would keep contraction off for it.
 define edge_bits
@@ -267,5 +278,5 @@ format-check: ## does the C code look as .clang-format says?
 clean: ## remove build/, but not the fetched dependencies
 	@find build -mindepth 1 -maxdepth 1 ! -name deps -exec rm -rf {} + 2>/dev/null || :
 
-.PHONY: help found lib mtan demo test suites vendored symbols cxx bits manual agreement ulp bench bench-peers wasm mpi fuzz golden deps format-check clean \
+.PHONY: help found lib mtan demo test suites vendored symbols cxx bits manual agreement ulp bench bench-peers edge wasm mpi fuzz golden deps format-check clean \
 	$(TESTS:%=test-%) $(CHECKS:%=test-%)

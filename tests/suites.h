@@ -37,6 +37,7 @@ X(stream_suite)
 #ifndef MTAN_TESTS_LIBRARY
 X(ode_suite)
 X(baselines_suite)
+X(latent_suite)
 X(torchfile_suite)
 X(figure_suite)
 X(check_data_suite)
@@ -45,6 +46,7 @@ X(stream_command_suite)
 X(export_suite)
 X(command_suite)
 X(baseline_command_suite)
+X(ablation_suite)
 X(table_suite)
 #endif
 #endif

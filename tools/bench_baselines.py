@@ -4,18 +4,20 @@
     tools/bench_baselines.py MODEL [--threads 2] [--batches 6] [--data DIR]
     tools/bench_baselines.py MODEL --check [--data DIR]
 
-One training step of the correct preset with a class per record, at the sizes of the recipes for PhysioNet. --check runs some
-records through the equations of golden_baselines_models.py in float64 instead, and prints the largest differences of loss and
-gradients, relative to their norms. What makes it fast:
-  - records sorted by length, rows packed step by step: a product never sees padding, and a loop shrinks as records end;
-  - what does not depend on the state (inputs, decays, phases, gates' share of the observation) is one product before the loop;
-  - ODE-RNN: a record goes through Euler steps and updates at its own pace, so a batch takes the ticks of its longest record, not
-    the sum over rows of the longest gap; the two gates share their first product;
+One training step of the correct preset with a class per record, at the sizes of the recipes for PhysioNet. --check runs
+a few records through the equations of golden_baselines_models.py in float64 instead, and prints the differences of loss
+and gradients, relative to their norms. What makes it fast:
+  - records sorted by length, rows in the order of steps: a loop shrinks as records end (torch's GRU is faster padded);
+  - what does not depend on the state (inputs, decays, phases, the observation's share of gates) is one product, before
+    the loop;
+  - ODE-RNN: a record goes through its Euler steps and updates at its own pace, so a batch takes the ticks of its
+    longest record, not the sum over rows of the longest gap; the two gates share their products;
   - dopri5: every row with its own step, all rows at once; outputs read from the quartics in one gather;
-  - IP-Nets, SeFT: observed cells alone; IP-Nets' sharp kernel is the tenth power of the smooth one; SeFT without what cancels
-    in its softmax, its queries multiplied into its keys.
-What depends on the data alone is prepared with the batch and not timed. Prints one JSON line: milliseconds per record of a
-training step, the median over the batches. Records as tools/bench_torch.py has them. Needs torch, numpy, torchdiffeq.
+  - IP-Nets, SeFT: observed cells alone; IP-Nets' sharp kernel is the tenth power of the smooth one; SeFT without what
+    cancels in its softmax, its queries multiplied into its keys.
+What depends on the data alone is prepared with the batch and not timed. Prints one JSON line: milliseconds per record
+of a training step, the median over the batches. Records as tools/bench_torch.py has them. Needs torch, numpy and
+torchdiffeq.
 """
 import argparse
 import json
@@ -26,7 +28,6 @@ import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
-from torch.nn.utils.rnn import PackedSequence
 
 import bench_torch
 import golden_baselines_models as plain
@@ -40,8 +41,8 @@ RECIPES = {
     "gru-d": dict(enc_hidden=40),
     "phased-lstm": dict(enc_hidden=128, embed_scale=48, batch=128),
     "ip-nets": dict(enc_hidden=100, ref_points=192, embed_scale=48, alpha=1, batch=128),
-    "seft": dict(embed=4, embed_base=100, embed_scale=48, psi_units=64, latent=128, units=32, enc_heads=4, head_hidden=0,
-                 batch=128),
+    "seft": dict(embed=4, embed_base=100, embed_scale=48, psi_units=64, latent=128, units=32, enc_heads=4,
+                 head_hidden=0, batch=128),
     "rnn-vae": dict(enc_hidden=40, units=50, mlp_hidden=50) | BOUND,
     "ode-rnn": dict(enc_hidden=40, units=50, gru_units=50, rec_layers=3) | ODE,
     "l-ode-rnn": dict(enc_hidden=40, units=50, gen_layers=3, mlp_hidden=50) | BOUND | ODE,
@@ -49,6 +50,7 @@ RECIPES = {
 }
 VARIATIONAL = ("rnn-vae", "l-ode-rnn", "l-ode-ode")
 KL_WEIGHT = 1.0
+CHUNK = 8
 
 
 def settings_of(name):
@@ -80,12 +82,13 @@ def derived(rows):
     """What recurrent models are fed with."""
     zero = torch.zeros(D)
     has = plain.last_before(plain.Rows(rows.t, torch.ones_like(rows.x), rows.m), zero)
-    return dict(t=rows.t[:, None], x=rows.x, m=rows.m, gap=plain.since_last(rows.t)[:, None], missing=plain.missing_for(rows),
-                last=plain.last_before(rows, zero), has=has, filled=plain.filled_forward(rows))
+    return dict(t=rows.t[:, None], x=rows.x, m=rows.m, gap=plain.since_last(rows.t)[:, None],
+                missing=plain.missing_for(rows), last=plain.last_before(rows, zero), has=has,
+                filled=plain.filled_forward(rows))
 
 
 class Batch:
-    """Records sorted by length, longest first. `fed` is packed; `back` is the same mirrored in time."""
+    """Records sorted by length, longest first."""
 
     def __init__(self, settings, records):
         self.rows = sorted((rows_of(record) for record in records), key=len, reverse=True)
@@ -110,9 +113,8 @@ class Batch:
         if settings.architecture == "rnn-vae":
             each = [derived(rows) for rows in self.rows]
             x, m, gap = (packed([one[key] for one in each], self.sizes) for key in ("x", "m", "gap"))
-            owner = torch.cat([torch.arange(n) for n in self.sizes])
             self.x, self.m, self.gaps = x, m, gap.repeat_interleave(S, 0).split([n * S for n in self.sizes])
-            self.owner = owner
+            self.owner = torch.cat([torch.arange(n) for n in self.sizes])
             return
         self.tau = torch.zeros(shape, dtype=torch.get_default_dtype())
         self.x, self.m = torch.zeros(*shape, D), torch.zeros(*shape, D)
@@ -123,9 +125,13 @@ class Batch:
 
 # ---- Recurrent classifiers -------------------------------------------------------------------------------------------
 
-def run_packed(rnn, data, sizes):
-    """The last state of every record."""
-    return rnn(PackedSequence(data, torch.tensor(sizes)))[1][0]
+def run_padded(rnn, data, sizes):
+    """The last state of every record. Padded, because torch's GRU is slower on packed rows."""
+    padded = data.new_zeros(len(sizes), sizes[0], data.shape[1])
+    record = torch.cat([torch.arange(n) for n in sizes])
+    step = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
+    padded[step, record] = data
+    return rnn(padded)[0][torch.bincount(record) - 1, torch.arange(sizes[0])]
 
 
 def imputed(rec, fed):
@@ -170,7 +176,7 @@ def gru_states(rec, batch):
     x = imputed(rec, fed) if rec.imputes else fed.x
     if rec.decays:
         return decaying_gru(rec, torch.cat((x, fed.m), 1), fed.missing, batch.sizes)
-    return run_packed(rec.rnn, torch.cat((x, fed.m, fed.gap), 1), batch.sizes)
+    return run_padded(rec.rnn, torch.cat((x, fed.m, fed.gap), 1), batch.sizes)
 
 
 def phased_states(rec, batch):
@@ -193,7 +199,7 @@ def phased_states(rec, batch):
 # ---- ODE-RNN ---------------------------------------------------------------------------------------------------------
 
 class Ticks:
-    """Every record's Euler steps and updates, tick by tick: a step (of size 0 before the first row), then perhaps an update."""
+    """Every record's Euler steps and updates: at a tick a step, 0 before the first row, then perhaps an update."""
 
     def __init__(self, settings, rows):
         helper = plain.OdeRnn(settings)
@@ -222,7 +228,7 @@ def ode_rnn_states(rec, batch):
     shares = [F.linear(ticks.seen, part[0].weight[:, 2 * N:], part[0].bias) for part in nets]
     gate_share, new_share = torch.cat(shares[:2], 1).split(ticks.sizes), shares[2].split(ticks.sizes)
     first = torch.cat([part[0].weight[:, :2 * N] for part in nets[:2]]).t()
-    candidate, G = nets[2][0].weight[:, :2 * N].t(), rec.settings.gru_units
+    candidate = nets[2][0].weight[:, :2 * N].t()
     # Second layers of both gates side by side, zero where one would see the other's units.
     second = torch.block_diag(nets[0][2].weight, nets[1][2].weight).t()
     bias = torch.cat((nets[0][2].bias, nets[1][2].bias))
@@ -276,28 +282,41 @@ def held_out(group):
     return held
 
 
-def kernels(rec, cells, points, B):
-    """Kernel averages (B, K, D), smooth and sharp, and log lambda. points (K), or (B, K); not yet scaled."""
+def kernels(rec, cells, points, B, lengths=None):
+    """Kernel averages (B, K, D), log lambda and, without lengths, the sharp averages. points (K), not yet scaled, or
+    (B, K) of which a record has `lengths`, longest first. A few records at a time, so that the cache holds them."""
+    parts = []
+    for first in range(0, B, CHUNK):
+        count = min(CHUNK, B - first)
+        a, b = torch.searchsorted(cells[0], torch.tensor([first * D, (first + count) * D])).tolist()
+        group, channel, time, value = (part[a:b] for part in cells)
+        some = points if lengths is None else points[first:first + count, :lengths[first]]
+        found = kernels_of_some(rec, (group - first * D, channel, time, value), some, count, lengths is None)
+        parts.append([F.pad(each, (0, 0, 0, points.shape[-1] - each.shape[1])) for each in found])
+    return [torch.cat(part) for part in zip(*parts)]
+
+
+def kernels_of_some(rec, cells, points, B, with_sharp):
     group, channel, time, value = cells
     rate = F.softplus(rec.kernel)[channel][:, None]
     where = points if points.dim() == 1 else points[group // D]
     score = -rate * (rec.scale * (where - time[:, None])).square()                      # (n, K)
-    spread = group[:, None].expand_as(score)
     shape = B * D, points.shape[-1]
-    best = score.detach().new_full(shape, -math.inf).scatter_reduce(0, spread, score.detach(), "amax")
+    best = score.new_full(shape, -math.inf)
+    best = best.scatter_reduce(0, group[:, None].expand_as(score), score.detach(), "amax")
     weight = torch.exp(score - best[group])
-    second = weight * weight
-    tenth = (second * second).square() * second
 
     def average(w):
+        """The kernel's sum, and the average; both (B, K, D)."""
         total = score.new_zeros(shape).index_add(0, group, w)
-        return score.new_zeros(shape).index_add(0, group, w * value[:, None]), total
-    (num, den), (sharp, sharp_den) = average(weight), average(tenth)
-    seen = den > 0
-    loglam = torch.where(seen, torch.log(den.clamp_min(1e-30)) + best, -math.inf)
-    fit = lambda part: part.view(B, D, -1).transpose(1, 2)
-    safe, sharp_safe = den + ~seen, sharp_den + ~seen
-    return fit(num / safe), fit(sharp / sharp_safe), fit(loglam)
+        weighted = score.new_zeros(shape).index_add(0, group, w * value[:, None])
+        return total, (weighted / (total + (total == 0))).view(B, D, -1).transpose(1, 2)
+    total, y = average(weight)
+    loglam = torch.where(total > 0, torch.log(total.clamp_min(1e-30)) + best, -math.inf).view(B, D, -1).transpose(1, 2)
+    if not with_sharp:
+        return y, loglam
+    second = weight * weight
+    return y, loglam, average((second * second).square() * second)[1]
 
 
 def crossed(rec, y, loglam, alive=None):
@@ -308,11 +327,11 @@ def crossed(rec, y, loglam, alive=None):
 def interpolation_loss(model, batch):
     rec, s, B = model.rec, model.settings, len(batch.rows)
     cells = batch.group, batch.channel, batch.time, batch.value
-    y, sharp, loglam = kernels(rec, cells, torch.linspace(0, 1, s.ref_points), B)
+    y, loglam, sharp = kernels(rec, cells, torch.linspace(0, 1, s.ref_points), B)
     chi = crossed(rec, y, loglam)
     features = torch.cat((chi, torch.exp(loglam), sharp - chi), 2)
     logits = model.classifier(bench_torch.run_gru(rec.rnn_by_record, features)[1][0])
-    y, _, loglam = kernels(rec, batch.kept, batch.points, B)
+    y, loglam = kernels(rec, batch.kept, batch.points, B, [len(rows) for rows in batch.rows])
     chi = crossed(rec, y, loglam, batch.alive[:, :, None]).flatten(0, 1)
     error = ((batch.value[batch.held] - chi[batch.at]).square() * batch.share).sum()
     return error + s.alpha * F.cross_entropy(logits, batch.labels)
@@ -359,7 +378,8 @@ def set_loss(model, batch):
 
 # ---- Variational models ----------------------------------------------------------------------------------------------
 
-TABLEAU = [[1 / 5], [3 / 40, 9 / 40], [44 / 45, -56 / 15, 32 / 9], [19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729],
+TABLEAU = [[1 / 5], [3 / 40, 9 / 40], [44 / 45, -56 / 15, 32 / 9],
+           [19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729],
            [9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656],
            [35 / 384, 0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84]]
 ERROR = [35 / 384 - 1951 / 21600, 0, 500 / 1113 - 22642 / 50085, 125 / 192 - 451 / 720, -2187 / 6784 + 12231 / 42400,
@@ -390,7 +410,7 @@ def dopri5(f, y, tau, rtol, atol):
     end, t = tau.amax(1, keepdim=True), torch.zeros(len(y), 1, dtype=tau.dtype)
     fy = f(y)
     h = first_step(f, y, fy, rtol, atol)
-    starts, ends, quartics = [torch.zeros_like(t)], [torch.zeros_like(t)], [torch.stack([y] + [torch.zeros_like(y)] * 4)]
+    starts, ends, quartics = [t], [t], [torch.stack([y] + [torch.zeros_like(y)] * 4)]
     while (t < end).any():
         ks = [fy]
         for row in TABLEAU:
@@ -411,14 +431,14 @@ def dopri5(f, y, tau, rtol, atol):
     starts, ends = torch.cat(starts, 1), torch.cat(ends, 1)                              # (R, steps)
     step = (tau[:, :, None] <= ends[:, None]).to(torch.uint8).argmax(2)                  # the first that reaches tau
     row = torch.arange(len(y))[:, None]
-    x = ((tau - starts[row, step]) / (ends - starts).clamp_min(1e-12)[row, step])[..., None]
-    c = torch.stack(quartics)[step, :, row]                                              # (R, Q, 5, Z)
-    return c[:, :, 0] + x * (c[:, :, 1] + x * (c[:, :, 2] + x * (c[:, :, 3] + x * c[:, :, 4])))
+    x = (tau - starts[row, step]) / (ends - starts).clamp_min(1e-12)[row, step]
+    powers = torch.stack([x ** i for i in range(5)], 2).unsqueeze(2)                     # (R, Q, 1, 5)
+    return (powers.to(y) @ torch.stack(quartics)[step, :, row]).squeeze(2)
 
 
 def recurrent_error(model, batch, z):
     """RNN-VAE: squared errors (S, B)."""
-    dec, S, done = model.dec, z.shape[0], []
+    dec, S = model.dec, z.shape[0]
     h, found = z.transpose(0, 1).flatten(0, 1), []
     recurrent, weight = dec.rnn.weight_hh_l0.t(), dec.rnn.weight_ih_l0.t()
     x = None
@@ -447,7 +467,7 @@ def variational_loss(model, batch, noise):
     if s.architecture == "l-ode-ode":
         state = ode_rnn_states(rec, batch)
     else:
-        state = run_packed(rec.rnn, torch.cat((batch.fed.x, batch.fed.m, batch.fed.gap), 1), batch.sizes)
+        state = run_padded(rec.rnn, torch.cat((batch.fed.x, batch.fed.m, batch.fed.gap), 1), batch.sizes)
     mean, raw = rec.z0(state).chunk(2, 1)
     std = plain.spread(raw)
     z = torch.addcmul(mean, noise, std)
@@ -523,7 +543,8 @@ def plain_record(rows, held=None):
     cells = plain.Cells(rows.t[row], channel, rows.x[row, channel])
     record = types.SimpleNamespace(rows=rows, cells=cells)
     if held is not None:
-        record.held, record.kept = (plain.Cells(cells.time[part], channel[part], cells.value[part]) for part in (held, ~held))
+        record.held, record.kept = (plain.Cells(cells.time[part], channel[part], cells.value[part])
+                                    for part in (held, ~held))
     return record
 
 

@@ -1,25 +1,90 @@
 /* A model on a board without an operating system: no files, no allocation, no libc.
  *
- * model.h is what `mtan export MODEL --c -o model.h` wrote; records.h holds further records with the output that the
- * published code gives for them (tools/board_case.c). Prints every output as bits, so that a PC's can be compared.
- * Status 0: the self-test passed and all records are within LIMIT of the published code. */
+ * model.h is what `mtan export MODEL --c -o model.h` wrote. The program checks the weights and the record that came with
+ * them, and ends with status 0 if both are right. To that it adds with
+ *
+ *     -DRECORDS='"records.h"'  golden records and what the published code gives for them (tools/board_case.c): every
+ *                              output is printed as bits, so that a PC's can be compared, and must be within LIMIT;
+ *                              -DMOST_RECORDS=2: no more of them
+ *     -DPOINTS=4 -DMEMORY=n    reference points side by side, and the bytes that mtan_small_size wants for them
+ *     -DPREDICTOR              a predictor in model_memory bytes: for interpolation, a class per time and mTAND-Full,
+ *                              which mtan_small_classify refuses
+ */
 #include <string.h>
 
 #include "board.h"
 #include "model.h"
-#include "records.h"
+#ifdef RECORDS
+#include RECORDS
+#ifndef MOST_RECORDS
+#define MOST_RECORDS golden_record_count
+#endif
+#endif
 
 #define LIMIT 1e-5f
-#define OTHER_CLASS 1e-4f /* fused and unfused arithmetic differ by rounding, amplified by the model */
+#define NEAR 1e-4f /* other arithmetic, fused or in another order, differs by rounding, amplified by the model */
 
-static unsigned char memory[model_memory]; /* all that predictions need besides the weights in flash */
 static mtan_real out[model_outputs];
-static uint64_t spin_ticks; /* of SPIN instructions */
-enum { SPIN = 2000000 };
+
+/* ---- the two ways: start, and predict one record; all memory besides the weights in flash ---- */
 
 static void print_line(const char *what, uint64_t number) {
     board_print(what), board_number((uint32_t)number), board_print("\n");
 }
+
+#ifdef PREDICTOR
+
+static unsigned char memory[model_memory];
+static mtan_predictor run;
+
+static mtan_status start(const mtan_model *model) {
+    const mtan_bounds most = {1, model_events, model_times};
+    print_line("memory: ", sizeof memory);
+    return mtan_predictor_init(&run, model, &most, memory, sizeof memory);
+}
+
+static mtan_status predict(const mtan_model *model, const mtan_record *record) {
+    (void)model; /* the predictor has it */
+    return model_predict(&run, record, out);
+}
+
+/* Logits show every bit of the arithmetic; probabilities near a half would hide some. */
+static mtan_status predict_bits(const mtan_model *model, const mtan_record *record) {
+    return model_classes > 0 ? mtan_logits(&run, record, 1, out) : predict(model, record);
+}
+
+enum { SAME_ORDER = 1 }; /* of the sums as where the expected output was computed */
+
+#else
+
+#ifndef POINTS
+#define POINTS 1
+#endif
+#ifndef MEMORY
+#define MEMORY 16384 /* enough for the models of the paper, one point at a time */
+#endif
+static unsigned char memory[MEMORY];
+
+static mtan_status start(const mtan_model *model) {
+    size_t needed = 0;
+    const mtan_status status = mtan_small_size(model, POINTS, &needed);
+    if (status == MTAN_OK) print_line("memory: ", needed);
+    return status == MTAN_OK && needed > sizeof memory ? MTAN_ERR_MEMORY : status;
+}
+
+static mtan_status predict(const mtan_model *model, const mtan_record *record) {
+    return mtan_small_classify(model, record, POINTS, memory, sizeof memory, out);
+}
+
+static mtan_status predict_bits(const mtan_model *model, const mtan_record *record) {
+    return mtan_small_logits(model, record, POINTS, memory, sizeof memory, out);
+}
+
+enum { SAME_ORDER = 0 };
+
+#endif
+
+/* ---- checks ---- */
 
 static void print_bits(const char *what, int32_t index, int32_t n) {
     board_print("bits "), board_print(what), board_number((uint32_t)index);
@@ -41,35 +106,38 @@ static mtan_real worst_difference(const mtan_real *expected, int32_t n) {
     return worst;
 }
 
-static int self_test(mtan_predictor *run) {
-    const int same_class = (run->model->backend->fused != 0) == model_test_fused;
+static int self_test(const mtan_model *model) {
+    const int same = SAME_ORDER && (model->backend->fused != 0) == model_test_fused;
     const mtan_record record = model_test_record();
     const int good = mtan_hash(model_weights, sizeof model_weights) == model_hash &&
-                     model_predict(run, &record, out) == MTAN_OK &&
-                     (same_class ? memcmp(out, model_test_output, sizeof model_test_output) == 0
-                                 : worst_difference(model_test_output, model_test_output_count) <= OTHER_CLASS);
+                     predict(model, &record) == MTAN_OK &&
+                     (same ? memcmp(out, model_test_output, sizeof model_test_output) == 0
+                           : worst_difference(model_test_output, model_test_output_count) <= NEAR);
     print_bits("self-test ", 0, model_test_output_count);
-    board_print(!good        ? "self-test: FAILED\n"
-                : same_class ? "self-test: the same bits\n"
-                             : "self-test: within 1e-4 of the other class\n");
+    board_print(!good ? "self-test: FAILED\n" : same ? "self-test: the same bits\n" : "self-test: within 1e-4\n");
     return good;
 }
 
-/* Logits show every bit of the arithmetic; probabilities near a half would hide some. */
-static mtan_status predict(mtan_predictor *run, const mtan_record *record) {
-    return model_classes > 0 ? mtan_logits(run, record, 1, out) : model_predict(run, record, out);
+#ifdef RECORDS
+
+static uint64_t spin_ticks(uint32_t instructions) {
+    const uint64_t start_ticks = board_ticks();
+    board_spin(instructions / 2); /* two a turn */
+    return board_ticks() - start_ticks;
 }
 
-static int golden_test(mtan_predictor *run) {
+static int golden_test(const mtan_model *model) {
+    enum { SPIN = 2000000, RECORD_COUNT = golden_record_count < MOST_RECORDS ? golden_record_count : MOST_RECORDS };
+    const uint64_t spin = spin_ticks(SPIN);
     const mtan_real *expected = golden_expected;
     mtan_real worst = 0;
     uint64_t ticks = 0;
-    for (int32_t i = 0; i < golden_record_count; i++) {
+    for (int32_t i = 0; i < RECORD_COUNT; i++) {
         const mtan_record *record = &golden_records[i];
         const int32_t n = record->n_times > 0 ? record->n_times * model_channels : model_classes;
-        const uint64_t start = board_ticks();
-        const mtan_status status = predict(run, record);
-        ticks += board_ticks() - start;
+        const uint64_t before = board_ticks();
+        const mtan_status status = predict_bits(model, record);
+        ticks += board_ticks() - before;
         if (status != MTAN_OK) return board_print(mtan_status_message(status)), board_print("\n"), 0;
         print_bits("record ", i, n);
         const mtan_real d = worst_difference(expected, n);
@@ -77,22 +145,25 @@ static int golden_test(mtan_predictor *run) {
         expected += n;
     }
     print_line("difference x 1e9: ", (uint64_t)(worst * 1e9f));
-    if (spin_ticks) print_line("instructions per prediction: ", ticks / golden_record_count * SPIN / spin_ticks);
+    if (spin) print_line("instructions per prediction: ", ticks / RECORD_COUNT * SPIN / spin);
     return worst <= LIMIT;
 }
 
+#else
+
+static int golden_test(const mtan_model *model) {
+    return (void)model, (void)predict_bits, 1;
+}
+
+#endif
+
 int main(void) {
-    const mtan_bounds most = {1, model_events, model_times};
-    const uint64_t start = board_ticks();
     mtan_model model;
-    mtan_predictor run;
-    board_spin(SPIN / 2); /* two instructions a turn */
-    spin_ticks = board_ticks() - start;
-    if (model_open(&model) != MTAN_OK || mtan_predictor_init(&run, &model, &most, memory, sizeof memory) != MTAN_OK)
-        return board_print("the model does not fit\n"), 2;
-    print_line("memory: ", sizeof memory);
+    mtan_status status = model_open(&model);
+    if (status == MTAN_OK) status = start(&model);
+    if (status != MTAN_OK) return board_print(mtan_status_message(status)), board_print("\n"), 2;
     print_line("fused: ", (uint64_t)(model.backend->fused != 0));
-    const int tested = self_test(&run), agrees = golden_test(&run);
+    const int tested = self_test(&model), agrees = golden_test(&model);
     print_line("stack: ", board_stack_used());
     return tested && agrees ? 0 : 1;
 }

@@ -44,7 +44,7 @@ static int32_t most_steps(const mtan_config *c, int32_t n) {
 
 static ode_solver solver_new(const mtan_forward *f, int32_t index) {
     const mtan_config *c = f->config;
-    const int32_t rows = 2 * f->noise.rows; /* into the future and into the past */
+    const int32_t rows = count_product(f->tape, 2, f->noise.rows); /* into the future and into the past */
     const ode_settings set = {(ode_method)own_whole(c, "dec_solver"),
                               own_setting(c, "rtol"),
                               own_setting(c, "atol"),
@@ -102,10 +102,10 @@ static void fill_task(const mtan_forward *f, ode_task *task, const dense_rows *r
 /* z at the queries: (Q S, Z). */
 static mtan_tensor decode(const mtan_forward *f, const dense_rows *rows, mtan_tensor z, int32_t index) {
     mtan_tape *tape = f->tape;
-    const int32_t results = tape->batch->queries * tape->batch->samples;
+    const int32_t results = count_product(tape, tape->batch->queries, tape->batch->samples);
     const mtan_tensor states = mtan_new(tape, results, f->config->latent);
     const ode_solver solver = solver_new(f, index);
-    ode_task task = ode_task_new(tape, 2 * z.rows, results);
+    ode_task task = ode_task_new(tape, solver.set.rows, results);
     fill_task(f, &task, rows, mtan_new_ints(tape, (size_t)most_queries(tape)));
     op_ode(tape, &solver, states, z, &task);
     return states;

@@ -57,8 +57,7 @@ typedef struct pass {
 
 /* ---- layout ---- */
 
-/* a b, or a failure */
-static int32_t times(mtan_tape *tape, int32_t a, int32_t b) {
+int32_t count_product(mtan_tape *tape, int32_t a, int32_t b) {
     if ((int64_t)a * b <= INT32_MAX) return a * b;
     if (tape->status == MTAN_OK) tape->status = MTAN_ERR_SIZE;
     return 0;
@@ -87,7 +86,8 @@ static void new_field(mtan_tape *tape, ode_solver *s, const mtan_tensor *param) 
 static void new_scratch(mtan_tape *tape, ode_solver *s) {
     const method *m = &methods[s->set.method];
     const int32_t rows = s->set.rows, back = tape->recording ? rows : 0;
-    const int32_t slots = times(tape, rows, tape->recording ? m->last : 1), stages = times(tape, rows, m->last + 1);
+    const int32_t slots = count_product(tape, rows, tape->recording ? m->last : 1),
+                  stages = count_product(tape, rows, m->last + 1);
     for (int32_t i = 0; i + 1 < s->linears; i++) {
         s->act[i] = mtan_new_constant(tape, slots, s->weight[i].rows);
         s->delta[i] = mtan_new_constant(tape, tape->recording ? slots : 0, s->weight[i].rows);
@@ -103,7 +103,7 @@ static void new_scratch(mtan_tape *tape, ode_solver *s) {
 }
 
 static void new_store(mtan_tape *tape, ode_solver *s) {
-    const int32_t slots = tape->recording ? times(tape, s->set.owners, s->set.most) : 0;
+    const int32_t slots = tape->recording ? count_product(tape, s->set.owners, s->set.most) : 0;
     s->kept = mtan_new_constant(tape, slots, s->size * (1 + methods[s->set.method].reuses));
     s->steps = new_bytes(tape, slots, sizeof(ode_step));
     s->used = new_bytes(tape, s->set.owners, sizeof(int32_t));

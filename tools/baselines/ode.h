@@ -20,6 +20,8 @@ enum {
 }; /* a table: {BASELINE_BACKWARD, ode_back, own ones from ODE_OWN_OP on} */
 void ode_back(mtan_tape *tape, const mtan_node *n);
 
+/* a b; MTAN_ERR_SIZE on the tape, and 0, where it is too large. */
+int32_t count_product(mtan_tape *tape, int32_t a, int32_t b);
 /* Workspace for n things of so many bytes each, and its address (null while sizes are counted). */
 mtan_tensor new_bytes(mtan_tape *tape, int32_t n, size_t bytes);
 void *bytes_of(const mtan_tape *tape, mtan_tensor x);

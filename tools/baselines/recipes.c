@@ -80,7 +80,8 @@ static int read_name(const char *name, data_set *d, const row **r) {
         if (strncmp(name, data_sets[i].name, n) != 0 || name[n] != '-') continue;
         *d = data_sets[i];
         snprintf(model, sizeof model, "%s", name + n + 1);
-        if (d->classify == MTAN_CLASSIFY_RECORD && cut(model, "-interp")) d->classify = MTAN_CLASSIFY_NONE;
+        if (d->classify == MTAN_CLASSIFY_RECORD && cut(model, "-interp"))
+            d->classify = MTAN_CLASSIFY_NONE, d->classes = 0;
         else if (strcmp(d->name, "own") == 0 && cut(model, "-per-time")) d->classify = MTAN_CLASSIFY_TIME;
         *r = row_named(model);
         return *r && ((*r)->variational || d->classify != MTAN_CLASSIFY_NONE);

@@ -13,7 +13,7 @@ enum { ENCODER, DECODER = RNN_ENCODER_PARAMS, OUT = DECODER + 4, HEAD = OUT + 4 
  * the rows of a step go on from the first rows of the step before; a record has S rows together. */
 
 typedef struct schedule {
-    int32_t steps, rows;
+    int32_t steps;
     int32_t *first;       /* (steps + 1) first row of a step */
     mtan_tensor first_at; /* where they are */
     mtan_tensor start,
@@ -47,7 +47,6 @@ static void order_records(const mtan_forward *f, schedule *s, query_count *count
         while (count[running - 1].distinct <= i) running--;
         s->first[i + 1] = s->first[i] + running * batch->samples;
     }
-    s->rows = s->first[s->steps];
 }
 
 /* The rows of the record at place `place`: where they start from, where its queries are, and the gaps before them. */
@@ -77,10 +76,10 @@ static schedule schedule_of(const mtan_forward *f, mtan_tensor gap) {
     int32_t *order = mtan_new_ints(tape, (size_t)most);
     query_count *count = (query_count *)bytes_of(tape, new_bytes(tape, batch->records, sizeof *count));
     schedule s;
-    s.steps = most, s.rows = batch->queries * batch->samples;
+    s.steps = most;
     s.first_at = new_bytes(tape, most + 1, sizeof(int32_t));
-    s.start = new_bytes(tape, batch->records * batch->samples, sizeof(int32_t));
-    s.at = new_bytes(tape, batch->queries * batch->samples, sizeof(int32_t));
+    s.start = new_bytes(tape, f->noise.rows, sizeof(int32_t));
+    s.at = new_bytes(tape, count_product(tape, batch->queries, batch->samples), sizeof(int32_t));
     s.first = (int32_t *)bytes_of(tape, s.first_at);
     if (!op_runs(tape)) return s;
     order_records(f, &s, count, order);
@@ -105,7 +104,8 @@ static feedback feedback_new(const mtan_forward *f) {
     static const int32_t weight[PRODUCTS] = {DECODER, DECODER + 1, OUT, OUT + 2};
     static const int32_t bias[PRODUCTS] = {DECODER + 2, DECODER + 3, OUT + 1, OUT + 3};
     mtan_tape *tape = f->tape;
-    const int32_t rows = tape->batch->queries * tape->batch->samples, D = f->config->channels, Z = f->config->latent;
+    const int32_t rows = count_product(tape, tape->batch->queries, tape->batch->samples), D = f->config->channels,
+                  Z = f->config->latent;
     feedback d;
     memset(&d, 0, sizeof d);
     for (int32_t i = 0; i < PRODUCTS; i++) {
@@ -258,7 +258,7 @@ static mtan_tensor decode(const mtan_forward *f, mtan_tensor z, int32_t states) 
     const schedule s = schedule_of(f, mtan_columns(d.fed, f->config->channels, 1));
     const int32_t begun = !op_runs(tape) ? z.rows : s.steps ? s.first[1] : 0;
     const mtan_tensor from = states ? d.h : d.x;
-    const mtan_tensor y = mtan_new(tape, tape->batch->queries * tape->batch->samples, from.cols);
+    const mtan_tensor y = mtan_new(tape, d.x.rows, from.cols);
     op_gather(tape, mtan_rows(d.h, 0, begun), z, s.start);
     op_feedback(tape, &d, &s);
     op_gather(tape, y, from, s.at);

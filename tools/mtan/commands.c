@@ -102,6 +102,18 @@ const command commands[] = {
      "\n"
      "  mtan report run --data physionet2012 -o report.html\n",
      1, 1},
+    {"table", command_table, "[1 2 3 4 5] [--data FOLDER] [--budget TIME]", "the paper's tables beside ours",
+     "Prints the paper's numbers and ours, faithful and correct, mean and standard\n"
+     "deviation over the seeds, from the lines of results.tsv. With --budget the runs\n"
+     "that are missing are trained for this long (minutes, or 90s, 10m, 2h), measured\n"
+     "on the test records and added; a run that is cut short goes on the next time.\n"
+     "--data is a folder that holds physionet2012, activity and mimic3. --add takes\n"
+     "in a model that was trained by hand.\n"
+     "\n"
+     "  mtan table 2 --data data --dry-run\n"
+     "  mtan table 2 --data data --only gru-d,mtand-enc/physionet --budget 60\n"
+     "  mtan table --add run/best.safetensors --data data\n",
+     0, 5},
     {"selftest", command_selftest, "MODEL", "prove a model on this machine by the record that its file keeps", "", 1,
      1},
     {"inspect", command_inspect, "FILE", "tensors, metadata, sizes and memory need of a model file", "", 1, 1},

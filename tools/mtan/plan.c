@@ -308,6 +308,70 @@ int plan_fit(plan *p, const dataset *d) {
     return complain("no model can have these settings: `mtan help train`"), 0;
 }
 
+/* ---- in words ---- */
+
+typedef struct description {
+    char *text;
+    size_t size;
+} description;
+
+static void describe(description *d, const char *name, const char *value) {
+    const size_t used = strlen(d->text);
+    snprintf(d->text + used, d->size - used, value ? " --%s %s" : " --%s", name, value);
+}
+
+static void describe_number(description *d, const char *name, double value) {
+    char text[40];
+    snprintf(text, sizeof text, "%.10g", value);
+    describe(d, name, text);
+}
+
+static int differ(double a, double b) {
+    return fabs(a - b) > 0;
+}
+
+/* The model's settings, but for those that the data, the name and the preset decide. Room for a solver's steps grows as it must. */
+static void describe_settings(description *d, mtan_config usual, mtan_config c) {
+    char name[64], a[64], b[64];
+    const char *key;
+    if (baseline_step_bound(&c)) *baseline_step_bound(&c) = *baseline_step_bound(&usual);
+    usual.channels = c.channels, usual.classes = c.classes;
+    for (int32_t i = 0; (key = setting_key(&c, i)) != NULL; i++)
+        if (setting_get(&usual, key, a, sizeof a) && setting_get(&c, key, b, sizeof b) && strcmp(a, b) != 0)
+            describe(d, setting_option(key, name), b);
+}
+
+static void describe_source(description *d, const plan *usual, const plan *p) {
+    const source *a = &usual->source, *b = &p->source;
+    if (differ(usual->observed_low, p->observed_low) || differ(usual->observed_high, p->observed_high) ||
+        differ(a->observed, b->observed))
+        describe_number(d, "observed", b->observed);
+    if (a->seed != b->seed) describe_number(d, "split-seed", b->seed);
+    if (a->fold != b->fold) describe_number(d, "fold", b->fold);
+    if (a->by_group != b->by_group) describe(d, "by-group", NULL);
+}
+
+int plan_describe(const plan *p, char *text, size_t size) {
+    description d = {text, size};
+    baseline_recipe r;
+    plan usual;
+    text[0] = 0;
+    memset(&r, 0, sizeof r);
+    r.decay = 1;
+    if (!find_recipe(&r, p->name, p->source.preset)) return 0;
+    plan_start(&usual, p->name, &r.recipe, p->source.preset);
+    plan_defaults(&usual, &r);
+    for (int i = 0; i < FIELDS; i++) {
+        const double value = field_get(p, &fields[i]);
+        if (!differ(field_get(&usual, &fields[i]), value) || strcmp(fields[i].name, "seed") == 0) continue;
+        if (i < NUMBERS) describe_number(&d, fields[i].name, value);
+        else if (plan_word(fields[i].name, value)) describe(&d, fields[i].name, plan_word(fields[i].name, value));
+    }
+    describe_settings(&d, usual.config, p->config);
+    describe_source(&d, &usual, p);
+    return 1;
+}
+
 /* ---- in a model file ---- */
 
 void plan_write(const plan *p, mtan_file_pair **pairs) {
@@ -354,15 +418,19 @@ static const char *contradiction(const plan *saved, const plan *asked) {
     return strcmp(a->origin, b->origin) != 0 ? "origin" : NULL;
 }
 
-int plan_read(plan *p, bundle *b, const options *o, char *error) {
-    const char *preset = option_text(o, "preset", NULL), *changed;
-    plan asked;
+int plan_load(plan *p, bundle *b, char *error) {
     memset(p, 0, sizeof *p);
     snprintf(p->name, sizeof p->name, "%s", bundle_text(b, "mtan.plan.name", ""));
-    if (strcmp(p->name, o->argument[0]) != 0)
-        return snprintf(error, 512, "the run in this folder is %.40s, not %.40s", p->name, o->argument[0]), 0;
     p->config = b->model.config;
-    if (!source_read(&p->source, b, error) || !read_fields(p, b, error)) return 0;
+    return source_read(&p->source, b, error) && read_fields(p, b, error);
+}
+
+int plan_read(plan *p, bundle *b, const options *o, char *error) {
+    const char *preset = option_text(o, "preset", NULL), *changed, *name = bundle_text(b, "mtan.plan.name", "");
+    plan asked;
+    if (strcmp(name, o->argument[0]) != 0)
+        return snprintf(error, 512, "the run in this folder is %.40s, not %.40s", name, o->argument[0]), 0;
+    if (!plan_load(p, b, error)) return 0;
     asked = *p;
     if (!plan_options(&asked, o)) return snprintf(error, 512, "cannot be resumed with these options"), 0;
     changed = contradiction(p, &asked);

@@ -35,5 +35,9 @@ const char *plan_word(const char *name, double value);
 /* Into a model file and back. plan_read refuses options that contradict the file. */
 void plan_write(const plan *p, mtan_file_pair **pairs);
 int plan_read(plan *p, bundle *b, const options *o, char *error);
+int plan_load(plan *p, bundle *b, char *error); /* as it stands in the file */
+/* The options that make this plan of the one that its name and preset stand for, each with a blank before it: " --latent 10". The
+ * seed is not among them. 0: the name stands for nothing (own data). */
+int plan_describe(const plan *p, char *text, size_t size);
 
 #endif

@@ -15,6 +15,7 @@
 #include "distributed.h"
 #include "golden_record.h"
 #include "search.h"
+#include "train.h"
 #include "training.h"
 
 static volatile sig_atomic_t interrupted;
@@ -41,15 +42,17 @@ typedef struct folder {
     FILE *log_file, *steps_file;
     int writes; /* rank 0 alone */
     const rank_set *ranks;
+    train_watch *watch; /* or NULL */
 } folder;
 
 static int folder_name(char out[4096], const char *path, const char *name) {
     return snprintf(out, 4096, "%s/%s", path, name) < 4096;
 }
 
-static int folder_start(folder *f, const char *path, const rank_set *r) {
+static int folder_start(folder *f, const char *path, const rank_set *r, train_watch *w) {
     memset(f, 0, sizeof *f);
     f->ranks = r;
+    f->watch = w;
     f->writes = !r || r->rank == 0;
     if (!path) return complain("--out is missing: the folder of the run"), 0;
     if (!folder_name(f->best, path, "best.safetensors") || !folder_name(f->last, path, "last.safetensors") ||
@@ -167,6 +170,12 @@ static void show_epoch(const training *t, const epoch_result *r, int best) {
          r->eval_seconds, best && !isnan(r->val_loss) ? "  best" : "");
 }
 
+/* Whether the run has to end here. */
+static int must_stop(const folder *f) {
+    if (f->watch && seconds() >= f->watch->deadline) f->watch->late = 1;
+    return distributed_any(f->ranks, interrupted || (f->watch && f->watch->late));
+}
+
 /* One epoch. DONE, INTERRUPTED with the state saved, or BAD_USE with a message printed. */
 static int run_epoch(folder *f, training *t, const prep *p, double *metric) {
     epoch_result result;
@@ -177,16 +186,17 @@ static int run_epoch(folder *f, training *t, const prep *p, double *metric) {
         if (f->writes)
             fprintf(f->steps_file, "%d,%d,%.9g,%.9g\n", (int)step.epoch, (int)step.batch, step.loss,
                     step.gradient_norm);
-        if (distributed_any(f->ranks, interrupted)) {
+        if (must_stop(f)) {
             if (f->writes && fflush(f->steps_file) != 0)
                 complain("%s: cannot be written: %s", f->steps, strerror(errno));
             if (!save(f, f->last, t, p, 1)) return BAD_USE;
-            note("interrupted after epoch %d, batch %d; the state is in %s: go on with --resume", (int)step.epoch,
-                 (int)step.batch, f->last);
+            note("%s after epoch %d, batch %d; the state is in %s: go on with --resume",
+                 interrupted ? "interrupted" : "the time is up", (int)step.epoch, (int)step.batch, f->last);
             return INTERRUPTED;
         }
         show_step(t, &step, *metric);
     }
+    if (f->watch) f->watch->diverged = t->diverged;
     if (more < 0 || (best = training_end_epoch(t, &result, error)) < 0) return complain("%s", error);
     *metric = result.val_metric;
     show_epoch(t, &result, best);
@@ -225,7 +235,7 @@ static int prepare(plan *p, dataset *d, split *s, prep *prepared, const options 
     return 1;
 }
 
-static int train(const options *o, const rank_set *r) {
+static int train(const options *o, const rank_set *r, train_watch *w) {
     const int resume = option_given(o, "resume");
     const char *out = option_text(o, "out", NULL);
     const mtan_backend *backend;
@@ -241,7 +251,7 @@ static int train(const options *o, const rank_set *r) {
     memset(&saved, 0, sizeof saved), memset(&d, 0, sizeof d), memset(&s, 0, sizeof s),
         memset(&prepared, 0, sizeof prepared);
     memset(&f, 0, sizeof f), memset(&t, 0, sizeof t);
-    if (option_backend(o, &backend) && folder_start(&f, out, r) && make_plan(&p, &saved, &f, o) &&
+    if (option_backend(o, &backend) && folder_start(&f, out, r, w) && make_plan(&p, &saved, &f, o) &&
         folder_open(&f, out, resume) && prepare(&p, &d, &s, &prepared, o) &&
         (resume || search_settings(&p, &d, &s, backend, o, r))) {
         if (!training_start(&t, &p, &d, &s, backend, option_threads(o), r, error)) complain("%s", error);
@@ -254,13 +264,18 @@ static int train(const options *o, const rank_set *r) {
     return status;
 }
 
+int train_run(const options *o, train_watch *w) {
+    w->late = w->diverged = 0;
+    return train(o, NULL, w);
+}
+
 int command_train(const options *o) {
     rank_set r;
     int status;
-    if (!option_given(o, "distributed")) return train(o, NULL);
+    if (!option_given(o, "distributed")) return train(o, NULL, NULL);
     if (!distributed_start(&r)) return BAD_USE;
     if (r.rank > 0) messages_silence();
-    status = train(o, &r);
+    status = train(o, &r, NULL);
     distributed_stop(status);
     return status;
 }

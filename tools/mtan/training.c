@@ -247,6 +247,7 @@ int training_step(training *t, step_result *step, char *error) {
     if (status == MTAN_OK) {
         if (isnan(t->first_loss)) t->first_loss = report.loss;
         if (!(fabs(report.loss) <= DIVERGED * (1 + fabs(t->first_loss))) || !(report.gradient_norm < INFINITY)) {
+            t->diverged = 1;
             snprintf(
                 error, 512,
                 "epoch %d, batch %d: the loss is %g and the gradient's norm %g: training diverged; a smaller --lr or "

@@ -41,6 +41,7 @@ typedef struct training {
     int32_t best_epoch, since_best;
     double best; /* the smallest selection value: loss, MSE, or minus AUC */
     double first_loss;
+    int diverged; /* the last step's loss was not a number, or beyond all measure */
 } training;
 
 typedef struct rank_set {

@@ -1,5 +1,5 @@
-/* See settings.h. */
-#include "settings.h"
+/* See own_settings.h. */
+#include "own_settings.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Settings of an architecture by their names. */
-#ifndef MTAN_TOOLS_BASELINES_SETTINGS_H
-#define MTAN_TOOLS_BASELINES_SETTINGS_H
+#ifndef MTAN_TOOLS_BASELINES_OWN_SETTINGS_H
+#define MTAN_TOOLS_BASELINES_OWN_SETTINGS_H
 
 #include "../../mtan.h"
 
