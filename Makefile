@@ -265,6 +265,7 @@ golden: ## make golden/ again (needs PyTorch, REFERENCE=checkout of the publishe
 	@$(PYTHON) tools/golden_init.py "$(REFERENCE)" golden
 	@$(PYTHON) tools/golden_metrics.py "$(REFERENCE)" golden
 	@$(PYTHON) tools/golden_torchfile.py "$(REFERENCE)" golden
+	@$(PYTHON) tools/golden_baselines.py
 	@test -z "$(DATA)" || $(PYTHON) tools/golden_data.py "$(REFERENCE)" "$(DATA)" golden
 	@test -z "$(DATA)" || $(PYTHON) tools/golden_losses.py "$(REFERENCE)" "$(DATA)" golden
 	@test -z "$(DATA)" || $(PYTHON) tools/golden_mimic3.py "$(DATA)/mimic3-demo" golden

@@ -221,6 +221,34 @@ TEST a_solver_gets_more_room(const char *model) {
     PASS();
 }
 
+/* The value behind "auc" in out.txt; NaN: none. */
+static double auc_of_eval(const char *model) {
+    char line[200], *text, *at;
+    double auc = NAN;
+    snprintf(line, sizeof line, "eval @/%s --data @/events.csv --labels @/labels.csv --json --bootstrap 0", model);
+    if (command_run(line) != DONE) return NAN;
+    text = command_text("out.txt");
+    at = strstr(text, "\"auc\": ");
+    if (at) auc = strtod(at + 7, NULL);
+    free(text);
+    return auc;
+}
+
+/* Two classes that any model tells apart: but not one that is shown the observations of another record, in training and after. */
+TEST a_reversed_batch_leaves_chance(void) {
+    double correct, faithful;
+    ASSERT_EQ_FMT(DONE, train("rnn-vae", "", "labels.csv", "--epochs 30 --head-hidden 16 --latent 4 --out @/correct"),
+                  "%d");
+    ASSERT_EQ_FMT(DONE,
+                  train("rnn-vae", "", "labels.csv",
+                        "--epochs 30 --head-hidden 16 --latent 4 --preset faithful --out @/faithful"),
+                  "%d");
+    correct = auc_of_eval("correct/best.safetensors"), faithful = auc_of_eval("faithful/best.safetensors");
+    ASSERT(correct > 0.95);
+    ASSERT(faithful < 0.8);
+    PASS();
+}
+
 TEST what_is_mtans_alone_is_refused(void) {
     ASSERT_EQ_FMT(DONE, train("gru-d", "", "labels.csv", "--epochs 1 --out @/run"), "%d");
     ASSERT_EQ_FMT(BAD_USE, command_run("stream @/run/best.safetensors --data @/events.csv"), "%d");
@@ -295,6 +323,7 @@ SUITE(baseline_command_suite) {
     }
     RUN_TEST1(a_solver_gets_more_room, "l-ode-rnn");
     RUN_TEST1(a_solver_gets_more_room, "l-ode-ode");
+    RUN_TEST(a_reversed_batch_leaves_chance);
     RUN_TEST(what_is_mtans_alone_is_refused);
     RUN_TEST(means_are_those_of_training);
     RUN_TEST(a_budget_picks_settings_of_a_baseline);

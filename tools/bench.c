@@ -26,6 +26,7 @@
 #include "../mtan.h"
 #include "../platform/threads.h"
 #include "../simd/mtan_simd.h"
+#include "baselines/recipes.h"
 #include "data/physionet.h"
 #include "data/prep.h"
 #include "data/split.h"
@@ -44,7 +45,7 @@ static const char usage[] =
     "  --quick         a quarter of the repetitions\n"
     "  --quiet         no progress on stderr\n"
     "  --json-row ROW  one row, one line: {\"work\":..., \"backend\":..., \"threads\":..., \"ms_per_record\":...};\n"
-    "                  the best backend and 1 thread unless given\n"
+    "                  the best backend and 1 thread unless given; of the baselines too: gru-d-train, ...\n"
     "\n"
     "Prints a table and writes build/bench.json. Exit status 2 on bad usage or unreadable data.\n";
 
@@ -377,12 +378,35 @@ static shape average(const mtan_record *records, const workload *d, int32_t n) {
     return s;
 }
 
+/* mTAN's recipes as published, the baselines' as their papers define them. */
+static mtan_recipe recipe_named(const char *name) {
+    mtan_recipe recipe;
+    baseline_recipe baseline;
+    if (mtan_recipe_named(&recipe, name, MTAN_FAITHFUL) == MTAN_OK) return recipe;
+    if (!baseline_recipe_named(&baseline, name, MTAN_CORRECT)) die("%s: no such recipe", name);
+    return baseline.recipe;
+}
+
+/* IP-Nets reconstructs what is held out of a record: targets for all of them, to be freed. */
+static mtan_event *hold_out(const workload *d, int32_t channels) {
+    mtan_event *held = allocate(arrlenu(d->raw.events) * sizeof *held), *next = held;
+    mtan_mt19937 rng;
+    mtan_mt_seed(&rng, 0);
+    for (int32_t i = 0; i < d->n; i++) {
+        mtan_record *r = &d->records[i];
+        r->targets = next;
+        r->n_targets = baseline_hold_out(next, r->events, r->n_events, channels, &rng);
+        next += r->n_targets;
+    }
+    return held;
+}
+
 static result time_row(const work *w, const workload *d, const mtan_backend *backend, int threads, int repeat) {
     result r = {w->name, backend->name, threads, 0, repeat, 0, 0, 0};
     double *times = allocate((size_t)repeat * sizeof *times);
-    mtan_recipe recipe;
+    const mtan_recipe recipe = recipe_named(w->recipe);
+    mtan_event *held = baseline_holds_out(&recipe.config) ? hold_out(d, recipe.config.channels) : NULL;
     engine e;
-    check(w->recipe, mtan_recipe_named(&recipe, w->recipe, MTAN_FAITHFUL));
     const mtan_record *records = recipe.config.classify == MTAN_CLASSIFY_NONE ? d->shown : d->records;
     r.batch = w->batch ? w->batch : recipe.batch;
     if (d->n < r.batch) die("%s needs %d records, there are %d", w->name, r.batch, (int)d->n);
@@ -392,9 +416,10 @@ static result time_row(const work *w, const workload *d, const mtan_backend *bac
     for (int i = 0; i < repeat; i++) times[i] = time_batch(&e, records, d->n, i) / r.batch;
     const int32_t used = r.batch * repeat < d->n ? r.batch * repeat : d->n;
     r.ms = 1e3 * median(times, repeat);
-    r.gflops = 2e-6 * model_work(&recipe.config, average(records, d, used)) * (w->training ? 3 : 1) / r.ms;
+    if (!recipe.config.architecture)
+        r.gflops = 2e-6 * model_work(&recipe.config, average(records, d, used)) * (w->training ? 3 : 1) / r.ms;
     engine_stop(&e);
-    free(times);
+    free(times), free(held);
     return r;
 }
 
@@ -912,9 +937,16 @@ static void report_start(const options *o, const mtan_backend *backend) {
 
 /* ---- command line ---- */
 
+/* A row of the report, or the training of a baseline: gru-d-train. */
 static const work *find_work(const char *name) {
+    static char recipe[64];
+    static work baseline = {NULL, recipe, 1, 0};
+    const size_t n = strlen(name), end = strlen("-train");
     for (int i = 0; i < WORKS; i++)
         if (strcmp(works[i].name, name) == 0) return &works[i];
+    snprintf(recipe, sizeof recipe, "physionet-%.*s", n > end ? (int)(n - end) : 0, name);
+    for (int i = 0; n > end && strcmp(name + n - end, "-train") == 0 && baseline_recipe_name(i); i++)
+        if (strcmp(baseline_recipe_name(i), recipe) == 0) return baseline.name = name, &baseline;
     die("%s: no such row; `bench --help` lists them", name);
     return NULL;
 }

@@ -4,7 +4,7 @@
     tools/bench_peers.py [--data DIR] [--reference CHECKOUT] [--rounds 3] [--batches 12] [--threads 2]
                          [--only WORK,...] [--backend NAME] [--out build/bench-peers.json]
 
-Peers: torch-tuned (tools/bench_torch.py), published (the published code's own classes on the CPU; needs --reference),
+Peers: torch-tuned (tools/bench_torch.py; for the baselines, gru-d-train and so on, tools/bench_baselines.py), published (the published code's own classes on the CPU; needs --reference),
 onnxruntime (inference; the tuned model exported). One that cannot run is named as missing, with the reason.
 Single records run on one thread. DIR holds set-a.tar.gz; without it every program generates records with its statistics.
 Every measurement is a process of its own, so that no library's threads wait in another's way; starting, reading, padding
@@ -33,6 +33,9 @@ WORKS = {  # model, what is measured, its name in the answers
     "enc-infer-batch": ("enc", "batch", BATCH),
     "enc-infer-single": ("enc", "single", SINGLE),
 }
+BASELINES = ("rnn-impute", "rnn-dt", "rnn-decay", "gru-d", "phased-lstm", "ip-nets", "seft", "rnn-vae", "ode-rnn", "l-ode-rnn",
+             "l-ode-ode")
+WORKS.update({name + "-train": (name, "train", TRAIN) for name in BASELINES})
 SINGLES = 60  # single records timed, as the peers do
 PEERS = ("torch-tuned", "onnxruntime", "published")
 BARS = {  # with AVX-512 and two threads (singles: one); half of each with AVX2 alone
@@ -40,6 +43,7 @@ BARS = {  # with AVX-512 and two threads (singles: one); half of each with AVX2 
     ("enc-infer-batch", "torch-tuned"): 4, ("enc-infer-single", "torch-tuned"): 8, ("enc-infer-single", "onnxruntime"): 3,
     ("enc-train", "published"): 250, ("full-train", "published"): 35, ("interp-train", "published"): 50,
 }
+EQUAL = 1  # a baseline's training step is to be as fast as its PyTorch form, on any CPU
 
 
 class Missing(Exception):
@@ -77,11 +81,13 @@ def mtan_row(work, backend, threads, data):
 
 def peer_row(peer, work, threads, args):
     model, what, key = WORKS[work]
-    if peer == "onnxruntime" and what == "train":
+    if peer != "torch-tuned" and (what == "train" if peer == "onnxruntime" else model in BASELINES):
         return None
     if peer == "published" and not args.reference:
         raise Missing("no --reference given")
-    if peer == "torch-tuned":
+    if model in BASELINES:
+        command = [sys.executable, HERE / "bench_baselines.py", model]
+    elif peer == "torch-tuned":
         command = [sys.executable, HERE / "bench_torch.py", model, "--work", what]
     else:
         command = [sys.executable, __file__, "--worker", peer, model, what]
@@ -228,9 +234,10 @@ def ratios(times, backends, args, machine, share):
             continue
         mine, theirs = statistics.median(times[work, "mtan"]), statistics.median(values)
         bar = BARS.get((work, peer))
+        bar = EQUAL if WORKS[work][0] in BASELINES else bar * share if bar and share else None
         rows.append({"work": work, "backend": backends[work], "threads": 1 if work == "enc-infer-single" else args.threads,
                      "peer": peer, "mtan_ms": round(mine, 5), "peer_ms": round(theirs, 5), "ratio": round(theirs / mine, 3),
-                     "bar": bar * share if bar and share else None, "machine": machine})
+                     "bar": bar, "machine": machine})
     return sorted(rows, key=lambda r: (list(WORKS).index(r["work"]), PEERS.index(r["peer"])))
 
 
