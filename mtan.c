@@ -11,8 +11,9 @@
  *    8. Batches           records in normal form
  *    9. Models            folding, encoder, decoder, heads, losses: forward only
  *   10. Prediction
- *   11. Training
- *   12. Files             safetensors, model files
+ *   11. Streams           and prediction in a few kilobytes
+ *   12. Training
+ *   13. Files             safetensors, model files
  *
  * Compiles as it stands: cc -c mtan.c. Contraction of a*b+c is off here at the source, because results must not depend
  * on the compiler's choice; where a fused multiply-add is meant, MTAN_FMA says so. */
