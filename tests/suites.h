@@ -37,6 +37,7 @@ X(stream_suite)
 #ifndef MTAN_TESTS_LIBRARY
 X(ode_suite)
 X(baselines_suite)
+X(ip_nets_suite)
 X(latent_suite)
 X(torchfile_suite)
 X(figure_suite)

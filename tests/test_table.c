@@ -460,6 +460,22 @@ TEST a_run_that_is_cut_goes_on(void) {
     PASS();
 }
 
+/* Each run is made by one of them. */
+TEST processes_share_the_work(void) {
+    static const char line[] = TABLE "--only gru-d --seeds 0-3 --epochs 2 --budget 5m";
+    char error[512];
+    result *list;
+    pid_t first, second;
+    write_patients();
+    first = command_start(line, 0), second = command_start(line, 0);
+    ASSERT_EQ_FMT(DONE, command_finish(first), "%d");
+    ASSERT_EQ_FMT(DONE, command_finish(second), "%d");
+    ASSERT(results_read(&list, command_path("r.tsv"), error));
+    ASSERT_EQ_FMT((size_t)8, arrlenu(list), "%zu");
+    arrfree(list);
+    PASS();
+}
+
 TEST a_model_made_by_hand_is_added(void) {
     write_patients();
     ASSERT_EQ_FMT(DONE,
@@ -512,6 +528,7 @@ SUITE(table_suite) {
     RUN_TEST(programs_get_json);
     RUN_TEST(missing_runs_are_made);
     RUN_TEST(a_run_that_is_cut_goes_on);
+    RUN_TEST(processes_share_the_work);
     RUN_TEST(a_model_made_by_hand_is_added);
     RUN_TEST(bad_words_are_refused);
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -67,6 +68,17 @@ static void flush_folder(const char *path) {
     if ((descriptor = open(slash ? folder : ".", O_RDONLY)) < 0) return;
     (void)fsync(descriptor);
     close(descriptor);
+}
+
+int folder_lock(const char *path, int wait) {
+    const int lock = open(path, O_RDONLY);
+    if (lock < 0 || flock(lock, wait ? LOCK_EX : LOCK_EX | LOCK_NB) == 0) return lock;
+    close(lock);
+    return -1;
+}
+
+void folder_unlock(int lock) {
+    if (lock >= 0) close(lock);
 }
 
 static int replacement_close(replacement *r, int good, char *error) {

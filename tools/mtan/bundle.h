@@ -35,6 +35,10 @@ void pairs_free(mtan_file_pair *pairs, size_t n);
 int file_write(const char *path, const void *bytes, size_t n, char *error);
 /* The whole file; malloc'd and zero-terminated behind `bytes`; NULL with error set. */
 void *file_read(const char *path, size_t *bytes, char *error);
+/* Keeps a folder to this process: a descriptor for folder_unlock; -1: another one has it and there is no waiting, or the folder
+ * cannot be opened. */
+int folder_lock(const char *path, int wait);
+void folder_unlock(int lock);
 
 /* ---- running a model over many records, in parallel, in chunks that bound the memory ---- */
 

@@ -39,7 +39,7 @@ int setting_get(const mtan_config *c, const char *key, char *text, size_t size) 
 }
 
 int setting_set(mtan_config *c, const char *key, const char *text) {
-    char number[8];
+    char number[16];
     for (int i = 0; is_solver(key) && i < SOLVERS; i++)
         if (strcmp(text, solvers[i]) == 0) snprintf(number, sizeof number, "%d", i), text = number;
     return mtan_config_set(c, key, text) == MTAN_OK;

@@ -230,7 +230,7 @@ static int add_results(job *j, const paper_run *run, result *r, session *s, cons
     result *lines = NULL;
     char error[512];
     int good = 1;
-    for (const char *at = run->metrics; good && *at; at += strcspn(at, " ") + (at[strcspn(at, " ")] == ' ')) {
+    for (const char *at = run->metrics; good && *at; at = table_next(at, " ")) {
         snprintf(r->metric, sizeof r->metric, "%.*s", (int)strcspn(at, " "), at);
         if (s)
             good = s->source.interpolation ? measure_curves(s, o, &errors, r->metric, &r->value)
@@ -312,6 +312,12 @@ static int add_diverged(job *j, const paper_run *run) {
 
 /* ---- running what is missing ---- */
 
+static int load_results(job *j) {
+    char error[512];
+    arrfree(j->results);
+    return results_read(&j->results, j->results_path, error) ? 1 : (complain("%s", error), 0);
+}
+
 /* DONE, BAD_RESULT: this one failed, others may not; INTERRUPTED: by a signal or by the end of the time. */
 static int make_run(job *j, const paper_run *r, train_watch *w) {
     char folder[PATH_SIZE], model[PATH_SIZE + 32];
@@ -328,6 +334,19 @@ static int make_run(job *j, const paper_run *r, train_watch *w) {
     run_folder(j, r, folder);
     snprintf(model, sizeof model, "%s/best.safetensors", folder);
     return add_model(j, model, 1) ? DONE : BAD_RESULT;
+}
+
+/* Several processes may share the work: a run belongs to the one that has locked its folder, and is not made twice. */
+static int take_run(job *j, const paper_run *r, train_watch *w) {
+    char folder[PATH_SIZE];
+    int status = DONE, lock;
+    run_folder(j, r, folder);
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST) return complain("%s: %s", folder, strerror(errno)), BAD_RESULT;
+    if ((lock = folder_lock(folder, 0)) < 0) return note("%s: another process is at it", folder), DONE;
+    if (!load_results(j)) status = BAD_RESULT;
+    else if (!table_has(j->results, r)) status = make_run(j, r, w);
+    folder_unlock(lock);
+    return status;
 }
 
 /* Those that were cut short come first, otherwise the order stays. */
@@ -360,7 +379,7 @@ static int make_runs(job *j, const paper_run *runs, double budget) {
     int status = DONE, failed = 0;
     if (mkdir(j->out, 0777) != 0 && errno != EEXIST) return complain("%s: %s", j->out, strerror(errno));
     for (size_t i = 0; i < arrlenu(runs) && status != INTERRUPTED && seconds() < w.deadline; i++) {
-        status = make_run(j, &runs[i], &w);
+        status = take_run(j, &runs[i], &w);
         failed |= status == BAD_RESULT;
     }
     if (status == INTERRUPTED && !w.late) return INTERRUPTED;
@@ -400,12 +419,6 @@ static int read_choice(table_choice *c, const options *o) {
     if (!table_seeds(&c->seeds, option_text(o, "seeds", "0,1,2")))
         return complain("--seeds %s: must be numbers such as 0,1,2 or 0-4", option_text(o, "seeds", "")), 0;
     return 1;
-}
-
-static int load_results(job *j) {
-    char error[512];
-    arrfree(j->results);
-    return results_read(&j->results, j->results_path, error) ? 1 : (complain("%s", error), 0);
 }
 
 /* What is still to be done, on standard error. */

@@ -27,6 +27,9 @@ int table_only_exists(const char *only);
  * array. */
 paper_run *table_missing(const table_choice *c, const result *results);
 
+int table_has(const result *results, const paper_run *r);      /* are they all in the results? */
+const char *table_next(const char *word, const char *between); /* the next word of a list, "" at its end */
+
 /* A number of a table from the results: over the seeds that have it. */
 typedef struct table_number {
     int runs, diverged;  /* seeds with a value; without one, as their run diverged */

@@ -9,6 +9,11 @@
 
 /* ---- what is asked for ---- */
 
+const char *table_next(const char *word, const char *between) {
+    word += strcspn(word, between);
+    return word + (*word != 0);
+}
+
 int table_seeds(int64_t **seeds, const char *text) {
     *seeds = NULL;
     do {
@@ -34,7 +39,7 @@ static int word_names(const char *word, size_t length, const char *row, const ch
 }
 
 static int list_names(const char *list, const char *row, const char *data) {
-    for (const char *at = list; *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ','))
+    for (const char *at = list; *at; at = table_next(at, ","))
         if (word_names(at, strcspn(at, ","), row, data)) return 1;
     return 0;
 }
@@ -46,7 +51,7 @@ int table_wants(const table_choice *c, int table, const char *row, const char *d
 }
 
 int table_only_exists(const char *only) {
-    for (const char *at = only; *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ',')) {
+    for (const char *at = only; *at; at = table_next(at, ",")) {
         const paper_cell *p = paper_cells;
         while (p->table && !word_names(at, strcspn(at, ","), p->row, p->data)) p++;
         if (!p->table) return 0;
@@ -58,7 +63,7 @@ int table_only_exists(const char *only) {
 
 static int has_word(const char *words, const char *word) {
     const size_t n = strlen(word);
-    for (const char *at = words; *at; at += strcspn(at, " ") + (at[strcspn(at, " ")] == ' '))
+    for (const char *at = words; *at; at = table_next(at, " "))
         if (strcspn(at, " ") == n && memcmp(at, word, n) == 0) return 1;
     return 0;
 }
@@ -77,8 +82,8 @@ static int run_wanted(const table_choice *c, const paper_run *r) {
     return 0;
 }
 
-static int run_done(const paper_run *r, const result *results) {
-    for (const char *at = r->metrics; *at; at += strcspn(at, " ") + (at[strcspn(at, " ")] == ' ')) {
+int table_has(const result *results, const paper_run *r) {
+    for (const char *at = r->metrics; *at; at = table_next(at, " ")) {
         char metric[24];
         snprintf(metric, sizeof metric, "%.*s", (int)strcspn(at, " "), at);
         if (!results_find(results, r->table, r->row, r->data, paper_preset(r->preset), r->seed, metric)) return 0;
@@ -92,7 +97,7 @@ paper_run *table_missing(const table_choice *c, const result *results) {
         arrsetlen(all, 0);
         paper_runs(&all, c->seeds[s]);
         for (size_t i = 0; i < arrlenu(all); i++)
-            if (run_wanted(c, &all[i]) && !run_done(&all[i], results)) arrput(missing, all[i]);
+            if (run_wanted(c, &all[i]) && !table_has(results, &all[i])) arrput(missing, all[i]);
     }
     arrfree(all);
     return missing;
