@@ -13,7 +13,7 @@
 #define FILE_NAME "ode-solvers.safetensors"
 enum { STATES = 3, UNITS = 6, ROWS = 4, TIMES = 7, LINEARS = 3, MOST = 128, TAKEN = 512 };
 
-static const mtan_backward backward[] = {BASELINE_BACKWARD, ode_back};
+static const mtan_backward backward[] = {ODE_BACKWARD};
 
 /* ---- the field and the starts of the file ---- */
 

@@ -121,7 +121,7 @@ TEST runs_are_known_again(void) {
         for (char *at = strtok(line, " "); at && n < 32; at = strtok(NULL, " ")) word[n++] = at;
         ASSERT(options_parse(&o, n, word));
         ASSERT(plan_make(&p, &o));
-        ASSERT_EQ_FMT((int64_t)2, p.seed, "%ld");
+        ASSERT_EQ_FMT(2, (int)p.seed, "%d");
         ASSERT(plan_describe(&p, described, sizeof described));
         ASSERT_STR_EQ(runs[i].options, described);
         ASSERT_EQ_FMT((ptrdiff_t)i, paper_run_of(runs, p.name, p.source.preset, described), "%td");
