@@ -6,6 +6,8 @@
 
 enum { STAGES = 7 };
 #define ENDLESS 1000 /* times `most`, where nothing is kept */
+#define POOL                                                                                                           \
+    192 /* rows that are gathered for one product: few rows at a time would move the weights' gradients in vain */
 
 /* An explicit method. Stage s is f at y0 + h sum over r < s of a[s][r] k_r, s = 0 .. last; the argument of the last is the state at
  * the step's end. With `reuses` f there is the next step's first stage; without, it is not needed. */
@@ -52,6 +54,7 @@ typedef struct pass {
     mtan_real *arg, *k, *dk, *dy, *dy0, *df, *darg, *kept;
     mtan_tensor y, start;
     int32_t rows, lanes; /* of the task; of them, those that run */
+    int32_t *filled;     /* rows of the pool */
     size_t size;         /* of a state */
 } pass;
 
@@ -71,27 +74,48 @@ void *bytes_of(const mtan_tape *tape, mtan_tensor x) {
     return (void *)mtan_data(tape, x);
 }
 
+/* w as the backend packs it, or its transpose, through `room`. */
+static mtan_tensor new_packed(mtan_tape *tape, mtan_tensor w, const mtan_tensor *room) {
+    const int32_t n = room ? w.cols : w.rows, k = room ? w.rows : w.cols;
+    const mtan_tensor packed = mtan_new_constant(tape, 1, (int32_t)tape->backend->pack_count(n, k));
+    const mtan_real *from = mtan_data(tape, w);
+    mtan_real *turned = room ? mtan_data(tape, *room) : NULL;
+    if (!op_runs(tape)) return packed;
+    for (int32_t i = 0; room && i < n * k; i++) turned[i] = from[(size_t)(i % k) * (size_t)w.stride + (size_t)(i / k)];
+    tape->backend->pack(mtan_data(tape, packed), room ? turned : from, room ? (size_t)k : (size_t)w.stride, n, k);
+    return packed;
+}
+
+static int32_t largest_weight(const ode_solver *s, const mtan_tensor *param) {
+    int32_t most = 0;
+    for (int32_t i = 0; i < s->linears; i++) {
+        const int32_t n = param[2 * i].rows * param[2 * i].cols;
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
+/* The transposes serve the backward pass, and so does most of the pool. */
 static void new_field(mtan_tape *tape, ode_solver *s, const mtan_tensor *param) {
+    const int32_t slots = tape->recording ? methods[s->set.method].last : 1;
+    const int32_t all = count_product(tape, s->set.rows, slots), pool = !tape->recording || all > POOL ? all : POOL;
+    const mtan_tensor room = mtan_new_constant(tape, 1, tape->recording ? largest_weight(s, param) : 0);
     for (int32_t i = 0; i < s->linears; i++) {
         const mtan_tensor w = param[2 * i];
         s->weight[i] = w;
         s->bias[i] = param[2 * i + 1];
-        s->packed[i] = mtan_new_constant(tape, 1, (int32_t)tape->backend->pack_count(w.rows, w.cols));
-        if (op_runs(tape))
-            tape->backend->pack(mtan_data(tape, s->packed[i]), mtan_data(tape, w), (size_t)w.stride, w.rows, w.cols);
+        s->packed[i] = new_packed(tape, w, NULL);
+        if (tape->recording) s->turned[i] = new_packed(tape, w, &room);
+        s->in[i] = mtan_new_constant(tape, i > 0 || tape->recording ? pool : 0, w.cols);
+        s->dout[i] = mtan_new_constant(tape, tape->recording ? pool : 0, w.rows);
     }
+    s->filled = new_bytes(tape, 1, sizeof(int32_t));
+    if (op_runs(tape)) *(int32_t *)bytes_of(tape, s->filled) = 0;
 }
 
-/* Activations of one stage suffice without a backward pass. */
 static void new_scratch(mtan_tape *tape, ode_solver *s) {
-    const method *m = &methods[s->set.method];
     const int32_t rows = s->set.rows, back = tape->recording ? rows : 0;
-    const int32_t slots = count_product(tape, rows, tape->recording ? m->last : 1),
-                  stages = count_product(tape, rows, m->last + 1);
-    for (int32_t i = 0; i + 1 < s->linears; i++) {
-        s->act[i] = mtan_new_constant(tape, slots, s->weight[i].rows);
-        s->delta[i] = mtan_new_constant(tape, tape->recording ? slots : 0, s->weight[i].rows);
-    }
+    const int32_t stages = count_product(tape, rows, methods[s->set.method].last + 1);
     s->arg = mtan_new_constant(tape, stages, s->size);
     s->k = mtan_new_constant(tape, stages, s->size);
     s->dk = mtan_new_constant(tape, tape->recording ? stages : 0, s->size);
@@ -110,7 +134,9 @@ static void new_store(mtan_tape *tape, ode_solver *s) {
     if (op_runs(tape)) memset(bytes_of(tape, s->used), 0, (size_t)s->set.owners * sizeof(int32_t));
 }
 
+/* Its node runs backwards after those of its ops: the rest of the pool is left to it. */
 ode_solver ode_solver_of(mtan_tape *tape, const mtan_tensor *param, int32_t linears, ode_settings set) {
+    mtan_node *node = mtan_record_op(tape, BASELINE_ODE_SOLVER);
     ode_solver s;
     memset(&s, 0, sizeof s);
     s.set = set;
@@ -120,6 +146,7 @@ ode_solver ode_solver_of(mtan_tape *tape, const mtan_tensor *param, int32_t line
     new_field(tape, &s, param);
     new_scratch(tape, &s);
     new_store(tape, &s);
+    if (node) node->t[0] = s.self;
     if (op_runs(tape)) memcpy(bytes_of(tape, s.self), &s, sizeof s);
     return s;
 }
@@ -156,6 +183,7 @@ static pass pass_of(mtan_tape *tape, const ode_solver *s, mtan_tensor y, mtan_te
     p.kept = mtan_data(tape, s->kept);
     p.y = y, p.start = start;
     p.rows = rows, p.lanes = 0;
+    p.filled = (int32_t *)bytes_of(tape, s->filled);
     p.size = (size_t)s->size;
     return p;
 }
@@ -173,19 +201,21 @@ static mtan_real *lane_of(const pass *p, mtan_real *base, int32_t s, int32_t i) 
     return stage_of(p, base, s) + (size_t)i * p->size;
 }
 
-static mtan_real *hidden_of(const pass *p, mtan_tensor x, int32_t slot) {
-    return mtan_data(p->tape, x) + (size_t)slot * (size_t)p->lanes * (size_t)x.cols;
+/* The lanes in slot number `slot` of the pool's free part. */
+static mtan_real *slot_of(const pass *p, mtan_tensor x, int32_t slot) {
+    return mtan_data(p->tape, x) + ((size_t)*p->filled + (size_t)slot * (size_t)p->lanes) * (size_t)x.cols;
 }
 
 /* ---- the field ---- */
 
-/* f of all lanes; the hidden layers stay in `slot`. */
-static void field(const pass *p, mtan_real *f, const mtan_real *y, int32_t slot) {
+/* f of all lanes. What its layers take in stays in a slot; y itself only where a backward pass will follow. */
+static void field(const pass *p, mtan_real *f, const mtan_real *y, int32_t slot, int32_t keep) {
     const ode_solver *s = p->solver;
+    if (keep) memcpy(slot_of(p, s->in[0], slot), y, (size_t)p->lanes * p->size * sizeof *y);
     for (int32_t i = 0; i < s->linears; i++) {
         const mtan_tensor w = s->weight[i];
         const int32_t hidden = i + 1 < s->linears;
-        mtan_real *to = hidden ? hidden_of(p, s->act[i], slot) : f;
+        mtan_real *to = hidden ? slot_of(p, s->in[i + 1], slot) : f;
         p->kernel->copy(to, (size_t)w.rows, mtan_data(p->tape, s->bias[i]), 0, p->lanes, w.rows);
         p->kernel->product_packed(to, (size_t)w.rows, y, (size_t)w.cols, mtan_data(p->tape, s->packed[i]), p->lanes,
                                   w.rows, w.cols, 1);
@@ -194,32 +224,41 @@ static void field(const pass *p, mtan_real *f, const mtan_real *y, int32_t slot)
     }
 }
 
-/* dy = [dy +] J^T df; the gradients of the hidden layers stay in `slot`. */
+/* dy = [dy +] J^T df; gradients of what the layers give out stay in the slot. */
 static void field_back(const pass *p, mtan_real *dy, const mtan_real *df, int32_t slot, int32_t add) {
     const ode_solver *s = p->solver;
+    memcpy(slot_of(p, s->dout[s->linears - 1], slot), df, (size_t)p->lanes * p->size * sizeof *df);
     for (int32_t i = s->linears - 1; i >= 0; i--) {
         const mtan_tensor w = s->weight[i];
-        mtan_real *to = i > 0 ? hidden_of(p, s->delta[i - 1], slot) : dy;
-        p->kernel->product_nn(to, (size_t)w.cols, df, (size_t)w.rows, mtan_data(p->tape, w), (size_t)w.stride, p->lanes,
-                              w.cols, w.rows, i == 0 && add);
-        if (i > 0) p->kernel->tanh_backward(to, hidden_of(p, s->act[i - 1], slot), (size_t)p->lanes * (size_t)w.cols);
+        mtan_real *to = i > 0 ? slot_of(p, s->dout[i - 1], slot) : dy;
+        p->kernel->product_packed(to, (size_t)w.cols, df, (size_t)w.rows, mtan_data(p->tape, s->turned[i]), p->lanes,
+                                  w.cols, w.rows, i == 0 && add);
+        if (i > 0) p->kernel->tanh_backward(to, slot_of(p, s->in[i], slot), (size_t)p->lanes * (size_t)w.cols);
         df = to;
     }
 }
 
-/* Gradients of the weights from n stages, of which df and y are side by side, and the hidden layers are in slots 0 to n - 1. */
-static void weights_back(const pass *p, const mtan_real *df, const mtan_real *y, int32_t n) {
-    const ode_solver *s = p->solver;
-    const int32_t rows = n * p->lanes;
+/* Adds what the pool holds to the gradients of the weights. */
+static void empty_pool(mtan_tape *tape, const ode_solver *s) {
+    int32_t *filled = (int32_t *)bytes_of(tape, s->filled);
     for (int32_t i = 0; i < s->linears; i++) {
         const mtan_tensor w = s->weight[i], b = s->bias[i];
-        const mtan_real *to = i + 1 < s->linears ? mtan_data(p->tape, s->delta[i]) : df;
-        const mtan_real *from = i > 0 ? mtan_data(p->tape, s->act[i - 1]) : y;
+        const mtan_real *dout = mtan_data(tape, s->dout[i]);
         if (w.grad != MTAN_NO_GRAD)
-            p->kernel->product_tn(mtan_grad(p->tape, w), (size_t)w.stride, to, (size_t)w.rows, from, (size_t)w.cols,
-                                  w.rows, w.cols, rows, 1);
-        if (b.grad != MTAN_NO_GRAD) p->kernel->add(mtan_grad(p->tape, b), 0, to, (size_t)w.rows, rows, w.rows);
+            tape->backend->product_tn(mtan_grad(tape, w), (size_t)w.stride, dout, (size_t)w.rows,
+                                      mtan_data(tape, s->in[i]), (size_t)w.cols, w.rows, w.cols, *filled, 1);
+        if (b.grad != MTAN_NO_GRAD) tape->backend->add(mtan_grad(tape, b), 0, dout, (size_t)w.rows, *filled, w.rows);
     }
+    *filled = 0;
+}
+
+void ode_solver_back(mtan_tape *tape, const mtan_node *n) {
+    empty_pool(tape, (const ode_solver *)bytes_of(tape, n->t[0]));
+}
+
+/* Makes room for n slots. */
+static void reserve(const pass *p, int32_t n) {
+    if (*p->filled + n * p->lanes > p->solver->dout[0].rows) empty_pool(p->tape, p->solver);
 }
 
 /* ---- one step of all lanes ---- */
@@ -240,15 +279,15 @@ static double signed_step(const ode_lane *l) {
     return l->sign * l->h;
 }
 
-/* The stages from the states in the first argument (and, where it reuses it, f there): the end is in the last one. Each stage
- * leaves its hidden layers in a slot of its own, or all in one. */
-static void take_step(const pass *p, int32_t slots) {
+/* The stages from the states in the first argument (and, where it reuses it, f there): the end is in the last one. With `keep` each
+ * leaves a slot of its own. */
+static void take_step(const pass *p, int32_t keep) {
     const method *m = p->method;
     for (int32_t s = 0; s <= m->last; s++) {
         for (int32_t i = 0; s > 0 && i < p->lanes; i++)
             combine(p, lane_of(p, p->arg, s, i), lane_of(p, p->arg, 0, i), i, m->a[s], s, signed_step(&p->lane[i]));
         if (s >= m->reuses && s < m->last + m->reuses)
-            field(p, stage_of(p, p->k, s), stage_of(p, p->arg, s), slots ? s - m->reuses : 0);
+            field(p, stage_of(p, p->k, s), stage_of(p, p->arg, s), keep ? s - m->reuses : 0, keep);
     }
 }
 
@@ -429,12 +468,12 @@ static void first_steps(const pass *p) {
     const int32_t shared = p->solver->set.shared;
     const double one[1] = {1};
     double d1;
-    field(p, p->k, p->arg, 0);
+    field(p, p->k, p->arg, 0, 0);
     for (int32_t i = 0; i < p->lanes; i++) {
         p->lane[i].h = try_first(p, i / shared * shared, &d1);
         combine(p, lane_of(p, p->arg, 1, i), lane_of(p, p->arg, 0, i), i, one, 1, signed_step(&p->lane[i]));
     }
-    field(p, stage_of(p, p->k, 1), stage_of(p, p->arg, 1), 0);
+    field(p, stage_of(p, p->k, 1), stage_of(p, p->arg, 1), 0, 0);
     for (int32_t i = 0; i < p->lanes; i++) {
         const double h0 = try_first(p, i / shared * shared, &d1);
         p->lane[i].h = set_first(p, i / shared * shared, h0, d1);
@@ -555,6 +594,7 @@ static void step_back(pass *p, int32_t j) {
     const method *m = p->method;
     size_t n;
     restore_step(p, j);
+    reserve(p, m->last);
     n = (size_t)p->lanes * p->size;
     take_step(p, 1);
     p->kernel->fill(p->dk, (size_t)(m->last + 1) * n, 0);
@@ -568,7 +608,7 @@ static void step_back(pass *p, int32_t j) {
         field_back(p, p->darg, stage_of(p, p->dk, s), s - m->reuses, 0);
         argument_back(p, s);
     }
-    weights_back(p, stage_of(p, p->dk, m->reuses), stage_of(p, p->arg, m->reuses), m->last);
+    *p->filled += m->last * p->lanes;
     memcpy(p->dy, p->dy0, n * sizeof *p->dy);
     if (m->reuses) memcpy(p->df, p->dk, n * sizeof *p->df);
 }
@@ -576,9 +616,10 @@ static void step_back(pass *p, int32_t j) {
 /* The first stage of a row's first step, which no step before it has. */
 static void first_back(const pass *p) {
     if (p->lanes == 0) return;
-    field(p, p->k, p->arg, 0);
+    reserve(p, 1);
+    field(p, p->k, p->arg, 0, 1);
     field_back(p, p->dy, p->df, 0, 1);
-    weights_back(p, p->df, p->arg, 1);
+    *p->filled += p->lanes;
 }
 
 static void start_back(const pass *p) {

@@ -14,11 +14,10 @@
 
 #include "ops.h"
 
-enum {
-    BASELINE_ODE = BASELINE_OWN_OP,
-    ODE_OWN_OP
-}; /* a table: {BASELINE_BACKWARD, ode_back, own ones from ODE_OWN_OP on} */
+enum { BASELINE_ODE = BASELINE_OWN_OP, BASELINE_ODE_SOLVER, ODE_OWN_OP };
+#define ODE_BACKWARD BASELINE_BACKWARD, ode_back, ode_solver_back
 void ode_back(mtan_tape *tape, const mtan_node *n);
+void ode_solver_back(mtan_tape *tape, const mtan_node *n);
 
 /* a b; MTAN_ERR_SIZE on the tape, and 0, where it is too large. */
 int32_t count_product(mtan_tape *tape, int32_t a, int32_t b);
@@ -34,8 +33,7 @@ typedef struct ode_settings {
     int32_t rows;      /* most rows of an op */
     int32_t owners;    /* whose steps are counted: rows of different ops may have the same */
     int32_t most;      /* room for as many steps of an owner, over all ops */
-    int32_t
-        shared; /* rows that share their steps and their error norm, as neighbours with outputs at the same times; 1: none */
+    int32_t shared;    /* neighbours that share their steps, error norm and output times; 1: none */
 } ode_settings;
 
 enum { ODE_LINEARS = 8 }; /* of the field, at the most */
@@ -44,12 +42,14 @@ enum { ODE_LINEARS = 8 }; /* of the field, at the most */
 typedef struct ode_solver {
     ode_settings set;
     int32_t linears, size; /* of the field; numbers of a state */
-    mtan_tensor weight[ODE_LINEARS], bias[ODE_LINEARS], packed[ODE_LINEARS];
-    mtan_tensor act[ODE_LINEARS], delta[ODE_LINEARS]; /* hidden layers of all stages, their gradients */
-    mtan_tensor arg, k, dk, dy, dy0, df, darg;        /* arguments of the stages, values of f there; gradients */
-    mtan_tensor lanes;                                /* ode_lane (rows) */
-    mtan_tensor kept, steps, used;                    /* what accepted steps leave; how many an owner has */
-    mtan_tensor self;                                 /* a copy of this */
+    mtan_tensor weight[ODE_LINEARS], bias[ODE_LINEARS];
+    mtan_tensor packed[ODE_LINEARS], turned[ODE_LINEARS]; /* the weights laid out for products, and their transposes */
+    mtan_tensor in[ODE_LINEARS], dout[ODE_LINEARS]; /* a pool of rows: inputs of each layer, gradients of its outputs */
+    mtan_tensor filled; /* int32_t: rows of the pool that wait to be added to the weights' gradients */
+    mtan_tensor arg, k, dk, dy, dy0, df, darg; /* arguments of the stages, values of f there; gradients */
+    mtan_tensor lanes;                         /* what runs, in ode.c */
+    mtan_tensor kept, steps, used;             /* what accepted steps leave; int32_t: how many an owner has */
+    mtan_tensor self;                          /* a copy of this */
 } ode_solver;
 
 /* `index` is that of the field's first weight, `layers` its hidden layers. */

@@ -8,7 +8,7 @@
 #include "walk.h"
 
 enum { BASELINE_UNIT = ODE_OWN_OP, BASELINE_UNIT_WEIGHTS, ODE_RNN_OWN_OP };
-#define ODE_RNN_BACKWARD BASELINE_BACKWARD, ode_back, ode_rnn_unit_back, ode_rnn_weights_back
+#define ODE_RNN_BACKWARD ODE_BACKWARD, ode_rnn_unit_back, ode_rnn_weights_back
 void ode_rnn_unit_back(mtan_tape *tape, const mtan_node *n);
 void ode_rnn_weights_back(mtan_tape *tape, const mtan_node *n);
 
