@@ -259,16 +259,23 @@ static mtan_real real_power(mtan_real k) {
 #define LN2_LO (-2.12194442e-4f)
 #define REST_MOST 0.35f /* half of ln 2, and what is lost in finding it */
 
+/* A union, since without a hosted library memcpy is a call, and most of the time of a sine. */
 static uint32_t real_bits(mtan_real x) {
-    uint32_t u;
-    memcpy(&u, &x, sizeof u);
-    return u;
+    union {
+        mtan_real x;
+        uint32_t u;
+    } both;
+    both.x = x;
+    return both.u;
 }
 
 static mtan_real real_from_bits(uint32_t u) {
-    mtan_real x;
-    memcpy(&x, &u, sizeof x);
-    return x;
+    union {
+        uint32_t u;
+        mtan_real x;
+    } both;
+    both.u = u;
+    return both.x;
 }
 
 static mtan_real real_abs(mtan_real x) {
@@ -665,7 +672,9 @@ static void pack_int8(mtan_real *packed, const mtan_real *b, size_t ldb, int32_t
     }
 }
 
-/* sum[0..3] of four rows of b, k bytes apart: a is loaded once for all of them */
+/* sum[0..3] of four rows of b, k bytes apart: a is loaded once for all of them. A file that includes this one may bring
+ * one for its CPU (simd/mtan_dsp.h). */
+#ifndef MTAN_INT8_SUMS
 static void int8_sums(int32_t sum[4], const int16_t *a, const int8_t *b, size_t k, size_t n) {
     const int8_t *b0 = b, *b1 = b0 + k, *b2 = b1 + k, *b3 = b2 + k;
     int32_t s0 = 0, s1 = 0, s2 = 0, s3 = 0;
@@ -677,6 +686,7 @@ static void int8_sums(int32_t sum[4], const int16_t *a, const int8_t *b, size_t 
     }
     sum[0] = s0, sum[1] = s1, sum[2] = s2, sum[3] = s3;
 }
+#endif
 
 static int32_t int8_sum(const int16_t *a, const int8_t *b, size_t n) {
     int32_t sum = 0;
@@ -695,17 +705,62 @@ static void int8_row(mtan_real *c, const int16_t *q, mtan_real factor, const mta
     for (; j < n; j++, b += k) c[j] = MTAN_FMA((mtan_real)int8_sum(q, b, terms), scale[j] * factor, c[j]);
 }
 
-static void product_int8(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *packed, int32_t m,
-                         int32_t n, int32_t k, int32_t add) {
-    const int8_t *b = (const int8_t *)(const void *)(packed + n);
+static size_t int8_terms(size_t k, size_t first) {
+    return k - first < INT8_DEPTH ? k - first : INT8_DEPTH;
+}
+
+/* b (n, k) and its scales (n) where they lie */
+static void product_nt_int8(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const int8_t *b,
+                            const mtan_real *scale, int32_t m, int32_t n, int32_t k, int32_t add) {
     const size_t K = (size_t)k;
     int16_t q[INT8_DEPTH];
     start_product(c, ldc, m, n, add);
     for (int32_t i = 0; i < m; i++, c += ldc, a += lda)
         for (size_t p = 0; p < K; p += INT8_DEPTH) {
-            const size_t terms = K - p < INT8_DEPTH ? K - p : INT8_DEPTH;
+            const mtan_real factor = quantize_block(q, a + p, int8_terms(K, p));
+            int8_row(c, q, factor, scale, b + p, K, n, int8_terms(K, p));
+        }
+}
+
+static void product_int8(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *packed, int32_t m,
+                         int32_t n, int32_t k, int32_t add) {
+    product_nt_int8(c, ldc, a, lda, (const int8_t *)(const void *)(packed + n), packed, m, n, k, add);
+}
+
+/* sum[0..3] of four columns of b, n bytes to a row */
+static void int8_columns(int32_t sum[4], const int16_t *a, const int8_t *b, size_t n, size_t terms) {
+    int32_t s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+    for (size_t p = 0; p < terms; p++, b += n) {
+        s0 += a[p] * b[0];
+        s1 += a[p] * b[1];
+        s2 += a[p] * b[2];
+        s3 += a[p] * b[3];
+    }
+    sum[0] = s0, sum[1] = s1, sum[2] = s2, sum[3] = s3;
+}
+
+/* c = [c +] a b, b (k, n) where it lies, without scales: those of its rows belong to the columns of a */
+static void product_nn_int8(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const int8_t *b, int32_t m,
+                            int32_t n, int32_t k, int32_t add) {
+    const size_t K = (size_t)k, N = (size_t)n;
+    int16_t q[INT8_DEPTH];
+    int32_t sum[4];
+    start_product(c, ldc, m, n, add);
+    for (int32_t i = 0; i < m; i++, c += ldc, a += lda)
+        for (size_t p = 0; p < K; p += INT8_DEPTH) {
+            const size_t terms = int8_terms(K, p);
             const mtan_real factor = quantize_block(q, a + p, terms);
-            int8_row(c, q, factor, packed, b + p, K, n, terms);
+            const int8_t *from = b + p * N;
+            size_t j = 0;
+            for (; j + 4 <= N; j += 4) {
+                int8_columns(sum, q, from + j, N, terms);
+                for (size_t l = 0; l < 4; l++) c[j + l] = MTAN_FMA((mtan_real)sum[l], factor, c[j + l]);
+            }
+            for (; j < N; j++) {
+                sum[0] = 0;
+                for (size_t t = 0; t < terms; t++) sum[0] += q[t] * from[t * N + j];
+                c[j] = MTAN_FMA((mtan_real)sum[0], factor, c[j]);
+            }
         }
 }
 
@@ -1272,7 +1327,7 @@ const mtan_backend MTAN_BACKEND = {
     gru_forward, gru_backward, sample_forward, sample_backward, kl_forward, kl_backward, ratio_forward,
     ratio_backward, loglik_forward, loglik_backward, bound_forward, bound_backward, squared_error,
     cross_entropy_forward, cross_entropy_backward, adam_kernel, adamax_kernel, pack_count, pack, product_packed, normal_pairs,
-    pack_int8_count, pack_int8, product_int8
+    pack_int8_count, pack_int8, product_int8, product_nt_int8, product_nn_int8
 };
 /* clang-format on */
 #endif
@@ -4252,6 +4307,12 @@ static mtan_status check_model(const mtan_model *model) {
     return mtan_config_check(&model->config);
 }
 
+/* What folds weights, trains or saves them needs all of them as reals. */
+static mtan_status check_reals(const mtan_model *model) {
+    const mtan_status status = check_model(model);
+    return status == MTAN_OK && model->rows ? MTAN_ERR_CONFIG : status;
+}
+
 /* One chunk of prediction: as many records as fit a call, all samples. */
 static batch_request predict_request(const mtan_predictor *p, const mtan_record *records, int32_t n,
                                      queries_from queries) {
@@ -4312,7 +4373,7 @@ static mtan_status predictor_counts(const mtan_model *model, const mtan_bounds *
 
 mtan_status mtan_predictor_size(const mtan_model *model, const mtan_bounds *bounds, size_t *bytes) {
     size_t fold, work;
-    mtan_status status = check_model(model);
+    mtan_status status = check_reals(model);
     if (status == MTAN_OK) status = check_bounds(bounds);
     if (status != MTAN_OK) return status;
     if (!bytes) return MTAN_ERR_NULL;
@@ -4576,6 +4637,7 @@ mtan_status mtan_stream_size(const mtan_model *model, int32_t window, size_t *by
     mtan_stream s;
     mtan_tape tape;
     if (status != MTAN_OK) return status;
+    if (model->rows) return MTAN_ERR_CONFIG; /* as its predictor would */
     if (!bytes) return MTAN_ERR_NULL;
     tape = tape_start(model->backend, NULL, 0, 0);
     stream_layout(&tape, &s, model, window);
@@ -4704,26 +4766,82 @@ mtan_status mtan_stream_interpolate(mtan_stream *stream, const mtan_record *ask,
 
 /* ---- small memory ----
  * Workspace is given back after every step, so that the peak is that of one block of points. The weights are read where
- * they lie: U, then W_ih, in place of the folded G. */
+ * they lie, as reals or as whole numbers: U, then W_ih, in place of the folded G. */
+
+/* The whole numbers of a weight matrix, from row `first` on; null where it is of reals. */
+static const int8_t *rows_of(const model_run *m, int32_t weight, int32_t first) {
+    const mtan_model *model = m->model;
+    if (!model->rows || model->row0[weight] == MTAN_NO_ROWS) return NULL;
+    return model->rows + model->row0[weight] + (size_t)first * (size_t)m->params.slots[weight].cols;
+}
+
+/* y = x W^T + b with as many rows of W as y has columns, from `first` on */
+static void small_linear(const model_run *m, mtan_tensor y, mtan_tensor x, int32_t weight, int32_t first,
+                         mtan_tensor b) {
+    const int8_t *rows = rows_of(m, weight, first);
+    if (!rows) {
+        mtan_op_linear(m->tape, y, x, mtan_rows(param(m, weight), first, y.cols), &b);
+        return;
+    }
+    mtan_op_copy(m->tape, y, b);
+    if (runs(m->tape))
+        m->tape->backend->product_nt_int8(mtan_data(m->tape, y), (size_t)y.stride, mtan_data(m->tape, x),
+                                          (size_t)x.stride, rows, m->model->weights + m->model->offset[weight] + first,
+                                          y.rows, y.cols, x.cols, 1);
+}
+
+/* y = x W with as many rows of W as x has columns, from `first` on. x is lost. */
+static void small_matmul(const model_run *m, mtan_tensor y, mtan_tensor x, int32_t weight, int32_t first) {
+    const int8_t *rows = rows_of(m, weight, first);
+    const mtan_real *scale = m->model->weights + m->model->offset[weight] + first;
+    if (!rows) {
+        mtan_op_matmul(m->tape, y, x, mtan_rows(param(m, weight), first, x.cols));
+        return;
+    }
+    for (int32_t i = 0; runs(m->tape) && i < x.cols; i++)
+        m->tape->backend->scale(mtan_data(m->tape, x) + i, (size_t)x.stride, x.rows, 1, scale[i]);
+    if (runs(m->tape))
+        m->tape->backend->product_nn_int8(mtan_data(m->tape, y), (size_t)y.stride, mtan_data(m->tape, x),
+                                          (size_t)x.stride, rows, y.rows, y.cols, x.cols, 0);
+}
+
+static mtan_tensor small_layer(const model_run *m, mtan_tensor x, int32_t weight, int32_t bias_of) {
+    const mtan_tensor y = mtan_new_constant(m->tape, x.rows, m->params.slots[weight].rows);
+    small_linear(m, y, x, weight, 0, bias(m, bias_of));
+    return y;
+}
+
+/* A of every head at these points, as fold_scores makes it. */
+static void small_scores(const model_run *m, mtan_tensor score, mtan_tensor point) {
+    const attention_roles *r = &m->params.enc;
+    const int32_t P = point.rows, H = m->config->enc_heads, dk = m->config->embed / H;
+    mtan_tensor phi = nothing;
+    for (int32_t h = 0; h < H; h++) {
+        const mtan_tensor side = mtan_new_constant(m->tape, P, dk);
+        phi = embed_for(m, r, point, h, phi);
+        small_linear(m, side, phi, r->query, h * dk, mtan_columns(bias(m, r->query + 1), h * dk, dk));
+        mtan_op_scale(m->tape, side, inverse_root(dk));
+        small_matmul(m, mtan_rows(score, h * P, P), side, r->key, h * dk);
+    }
+}
 
 /* What scores need of `point`; RBF needs the points and the bandwidths of the channels alone. */
 static void small_points(const model_run *m, mtan_sums *s, mtan_tensor point) {
     const mtan_config *c = m->config;
-    const attention_roles *r = &m->params.enc;
-    attention_fold fold;
+    mtan_tensor score;
     size_t top;
     if (c->encoder == MTAN_RBF) {
         const mtan_tensor beta = mtan_new_constant(m->tape, 1, c->channels);
-        mtan_op_softplus(m->tape, beta, mtan_columns(bias(m, r->bandwidth), 0, c->channels));
+        mtan_op_softplus(m->tape, beta, mtan_columns(bias(m, m->params.enc.bandwidth), 0, c->channels));
         s->beta = mtan_data(m->tape, beta);
         s->point = mtan_data(m->tape, point);
         return;
     }
-    fold.score = mtan_new_constant(m->tape, (int32_t)area(m->tape, c->enc_heads, point.rows), c->embed);
+    score = mtan_new_constant(m->tape, (int32_t)area(m->tape, c->enc_heads, point.rows), c->embed);
     top = m->tape->top;
-    fold_scores(m, r, &fold, point, c->enc_heads, r->query, r->key, 0);
+    small_scores(m, score, point);
     m->tape->top = top;
-    s->query = mtan_data(m->tape, fold.score);
+    s->query = mtan_data(m->tape, score);
 }
 
 /* Interpolated values and masks of one point, as the layer behind the attention reads them: (1, H 2D). */
@@ -4741,11 +4859,11 @@ static mtan_tensor small_values(const model_run *m, const mtan_sums *s, int32_t 
 /* hidden = GRU(values of a point, hidden); first: hidden is zero */
 static void small_step(const model_run *m, const mtan_sums *s, mtan_tensor hidden, int32_t point, int32_t first) {
     const size_t top = m->tape->top;
-    const int32_t N = hidden.cols, gru = m->params.enc.gru[0];
-    const mtan_tensor gx = gru_layer(m, layer(m, small_values(m, s, point), m->params.enc.out), gru);
-    const mtan_tensor gh = mtan_new_constant(m->tape, 1, 3 * N), b = bias(m, gru + 3);
-    if (first) mtan_op_copy(m->tape, gh, b);
-    else mtan_op_linear(m->tape, gh, hidden, param(m, gru + 1), &b);
+    const int32_t N = hidden.cols, gru = m->params.enc.gru[0], out = m->params.enc.out;
+    const mtan_tensor gx = small_layer(m, small_layer(m, small_values(m, s, point), out, out + 1), gru, gru + 2);
+    const mtan_tensor gh = mtan_new_constant(m->tape, 1, 3 * N);
+    if (first) mtan_op_copy(m->tape, gh, bias(m, gru + 3));
+    else small_linear(m, gh, hidden, gru + 1, 0, bias(m, gru + 3));
     if (runs(m->tape)) {
         mtan_real *h = mtan_data(m->tape, hidden);
         m->tape->backend->gru_forward(h, (size_t)N, mtan_data(m->tape, gx), (size_t)(3 * N), NULL,
@@ -4779,10 +4897,10 @@ static mtan_tensor small_forward(const model_run *m, const mtan_record *record, 
     mtan_tensor x;
     for (int32_t k = 0; k < c->ref_points; k += points)
         small_block(m, record, hidden, k, c->ref_points - k < points ? c->ref_points - k : points);
-    x = layer(m, hidden, m->params.head[0]);
+    x = small_layer(m, hidden, m->params.head[0], m->params.head[0] + 1);
     for (int32_t i = 1; i < head_layers(c); i++) {
         mtan_op_relu(m->tape, x);
-        x = layer(m, x, m->params.head[i]);
+        x = small_layer(m, x, m->params.head[i], m->params.head[i] + 1);
     }
     return x;
 }
@@ -6308,30 +6426,6 @@ static mtan_status find_param(const mtan_file *file, const mtan_param *p, mtan_t
     return MTAN_OK;
 }
 
-mtan_status mtan_model_open(mtan_model *model, const void *blob, size_t bytes) {
-    mtan_config config;
-    mtan_model made;
-    mtan_file file;
-    mtan_param p;
-    mtan_tensor_view view;
-    mtan_status status;
-    if (!model) return MTAN_ERR_NULL;
-    if ((status = mtan_model_load_config(&config, blob, bytes)) != MTAN_OK) return status;
-    mtan_file_open(&file, blob, bytes);
-    if ((uintptr_t)file.data % sizeof(mtan_real)) return MTAN_ERR_SHAPE;
-    model_bind(&made, &config, (const mtan_real *)(const void *)file.data);
-    for (int32_t i = 0, n = mtan_param_count(&config); i < n; i++) {
-        const mtan_real *at;
-        p = param_at(&config, i);
-        if ((status = find_param(&file, &p, &view)) != MTAN_OK) return status;
-        at = mtan_view_in_place(&view);
-        if (!at || (size_t)(at - made.weights) > LARGEST_COUNT) return MTAN_ERR_SHAPE;
-        made.offset[i] = (uint32_t)(at - made.weights);
-    }
-    *model = made;
-    return MTAN_OK;
-}
-
 static int32_t readable(mtan_dtype dtype) {
     return dtype == MTAN_DTYPE_F16 || dtype == MTAN_DTYPE_BF16 || dtype == MTAN_DTYPE_F32 || dtype == MTAN_DTYPE_F64;
 }
@@ -6378,6 +6472,11 @@ static mtan_status check_scale(const mtan_file *file, const mtan_param *p) {
     return MTAN_OK;
 }
 
+/* Matrices of one column stay reals: the frequencies of the time embedding are among them. */
+static int32_t is_int8_param(const mtan_param *p) {
+    return p->rank == 2 && p->cols > 1;
+}
+
 static mtan_status read_int8(const mtan_file *file, const mtan_param *p, const mtan_tensor_view *view, mtan_real *out) {
     mtan_tensor_view scale;
     const mtan_status status = find_scale(file, p, &scale);
@@ -6386,6 +6485,79 @@ static mtan_status read_int8(const mtan_file *file, const mtan_param *p, const m
         out[i] = (mtan_real)q * (mtan_real)view_element(&scale, i / (size_t)p->cols);
     }
     return status;
+}
+
+mtan_status mtan_int8_counts(const mtan_config *config, size_t *count, size_t *bytes) {
+    const mtan_status status = mtan_config_check(config);
+    if (!count || !bytes) return MTAN_ERR_NULL;
+    if (status != MTAN_OK) return status;
+    *count = *bytes = 0;
+    for (int32_t i = 0, n = mtan_param_count(config); i < n; i++) {
+        const mtan_param p = param_at(config, i);
+        *count += (size_t)p.rows * (is_int8_param(&p) ? 1 : (size_t)p.cols);
+        if (is_int8_param(&p)) *bytes += (size_t)p.rows * (size_t)p.cols;
+    }
+    return MTAN_OK;
+}
+
+mtan_status mtan_model_init_int8(mtan_model *model, const mtan_config *config, const mtan_real *weights, size_t count,
+                                 const int8_t *rows, size_t bytes) {
+    size_t reals = 0, whole = 0;
+    const mtan_status status = mtan_int8_counts(config, &reals, &whole);
+    if (!model || !weights || !rows) return MTAN_ERR_NULL;
+    if (status != MTAN_OK) return status;
+    if (count < reals || bytes < whole) return MTAN_ERR_MEMORY;
+    model_bind(model, config, weights);
+    model->precision = MTAN_INT8;
+    model->rows = rows;
+    reals = whole = 0;
+    for (int32_t i = 0, n = mtan_param_count(config); i < n; i++) {
+        const mtan_param p = param_at(config, i);
+        model->offset[i] = (uint32_t)reals;
+        model->row0[i] = is_int8_param(&p) ? (uint32_t)whole : MTAN_NO_ROWS;
+        reals += (size_t)p.rows * (is_int8_param(&p) ? 1 : (size_t)p.cols);
+        if (is_int8_param(&p)) whole += (size_t)p.rows * (size_t)p.cols;
+    }
+    return MTAN_OK;
+}
+
+/* Where a parameter lies in a file: its reals; or its whole numbers, and the reals that are their scales. */
+static mtan_status open_param(mtan_model *model, const mtan_file *file, int32_t index) {
+    const mtan_param p = param_at(&model->config, index);
+    mtan_tensor_view view;
+    const mtan_real *at;
+    size_t row0 = MTAN_NO_ROWS;
+    mtan_status status = find_param(file, &p, &view);
+    if (status == MTAN_OK && view.dtype == MTAN_DTYPE_I8) {
+        if (!is_int8_param(&p)) return MTAN_ERR_SHAPE;
+        row0 = (size_t)(view.data - file->data);
+        if (row0 >= MTAN_NO_ROWS) return MTAN_ERR_SHAPE;
+        model->rows = (const int8_t *)(const void *)file->data;
+        if ((status = check_scale(file, &p)) == MTAN_OK) status = find_scale(file, &p, &view);
+    }
+    if (status != MTAN_OK) return status;
+    at = mtan_view_in_place(&view);
+    if (!at || (size_t)(at - model->weights) > LARGEST_COUNT) return MTAN_ERR_SHAPE;
+    model->offset[index] = (uint32_t)(at - model->weights);
+    model->row0[index] = (uint32_t)row0;
+    return MTAN_OK;
+}
+
+mtan_status mtan_model_open(mtan_model *model, const void *blob, size_t bytes) {
+    mtan_config config;
+    mtan_model made;
+    mtan_file file;
+    mtan_status status;
+    if (!model) return MTAN_ERR_NULL;
+    if ((status = mtan_model_load_config(&config, blob, bytes)) != MTAN_OK) return status;
+    mtan_file_open(&file, blob, bytes);
+    if ((uintptr_t)file.data % sizeof(mtan_real)) return MTAN_ERR_SHAPE;
+    model_bind(&made, &config, (const mtan_real *)(const void *)file.data);
+    for (int32_t i = 0, n = mtan_param_count(&config); i < n; i++)
+        if ((status = open_param(&made, &file, i)) != MTAN_OK) return status;
+    if (made.rows) made.precision = MTAN_INT8;
+    *model = made;
+    return MTAN_OK;
 }
 
 /* Every parameter of the model is in the file, in its shape and a type that can be read. */
@@ -6484,7 +6656,7 @@ mtan_status mtan_model_save(const mtan_model *model, const mtan_trainer *trainer
     mtan_param params[MTAN_MAX_PARAMS];
     char keys[ALL_SETTINGS][KEY_SIZE], values[ALL_SETTINGS][NUMBER_SIZE], step[NUMBER_SIZE];
     size_t n = 0, m = 0, P;
-    mtan_status status = check_model(model);
+    mtan_status status = check_reals(model);
     if (!write || (n_pairs > 0 && !pairs)) return MTAN_ERR_NULL;
     if (status != MTAN_OK) return status;
     if (n_pairs > MTAN_MAX_PAIRS) return MTAN_ERR_SIZE;

@@ -231,10 +231,22 @@ typedef struct mtan_model {
     mtan_precision precision;         /* MTAN_REAL unless the caller sets another after init, before any predictor's */
     const mtan_real *weights;         /* base of the offsets below */
     uint32_t offset[MTAN_MAX_PARAMS]; /* of each parameter, from weights */
+    const int8_t *rows;               /* null; or base of the matrices that are whole numbers, used where they lie: */
+    uint32_t row0[MTAN_MAX_PARAMS];   /* of each, from rows; its offset is that of its scales. MTAN_NO_ROWS: reals */
 } mtan_model;
+
+#define MTAN_NO_ROWS UINT32_MAX
 
 /* A model on a flat array of count reals, at least mtan_weights_count. It may be const memory if it is never trained. */
 mtan_status mtan_model_init(mtan_model *model, const mtan_config *config, const mtan_real *weights, size_t count);
+
+/* A model in INT8 that is used where it lies, in a quarter of the memory, by mtan_small_classify alone: predictors, streams
+ * and trainers, which need reals, refuse it with MTAN_ERR_CONFIG. Matrices of more than one column are whole numbers, as
+ * mtan_quantize_row makes them, in `rows`; all else is in `weights`: in the order of the table the other parameters, and for
+ * such a matrix the scales of its rows. mtan_int8_counts says how many of each. */
+mtan_status mtan_int8_counts(const mtan_config *config, size_t *count, size_t *bytes);
+mtan_status mtan_model_init_int8(mtan_model *model, const mtan_config *config, const mtan_real *weights, size_t count,
+                                 const int8_t *rows, size_t bytes);
 
 /* ---- Records ------------------------------------------------------------------------------------------------ */
 
@@ -724,7 +736,8 @@ mtan_status mtan_file_write_memory(const mtan_file_entry *entries, size_t entry_
 /* ---- Model files -------------------------------------------------------------------------------------------- */
 
 /* Opens a model in a safetensors blob without copying: the blob (flash, mmap) must stay, lie at a multiple of 4 bytes,
- * hold F32 and be read by a little-endian host, else MTAN_ERR_SHAPE: then use mtan_model_load. */
+ * hold F32 and be read by a little-endian host, else MTAN_ERR_SHAPE: then use mtan_model_load. Matrices of more than one
+ * column may be I8 as in mtan_model_load: then the model is one of mtan_model_init_int8, for mtan_small_classify alone. */
 mtan_status mtan_model_open(mtan_model *model, const void *blob, size_t bytes);
 /* The settings alone; given reference points are used in place, or MTAN_ERR_SHAPE. */
 mtan_status mtan_model_load_config(mtan_config *config, const void *blob, size_t bytes);
@@ -1103,6 +1116,11 @@ struct mtan_backend {
     void (*pack_int8)(mtan_real *packed, const mtan_real *b, size_t ldb, int32_t n, int32_t k);
     void (*product_int8)(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *packed, int32_t m,
                          int32_t n, int32_t k, int32_t add);
+    /* the same with b where it lies: c = [c +] a b^T, and c = [c +] a b, whose scales are in the columns of a already */
+    void (*product_nt_int8)(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const int8_t *b,
+                            const mtan_real *scale, int32_t m, int32_t n, int32_t k, int32_t add);
+    void (*product_nn_int8)(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const int8_t *b, int32_t m,
+                            int32_t n, int32_t k, int32_t add);
 };
 
 #ifdef __cplusplus

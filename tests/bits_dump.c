@@ -83,6 +83,8 @@ static void basic_kernels(const mtan_backend *k, int n) {
 
 static void product_kernels(const mtan_backend *k, int n) {
     static const int others[] = {1, 5, 16};
+    int8_t rows[17 * 67];
+    for (int i = 0; i < 17 * 67; i++) rows[i] = (int8_t)(i * 89 % 255 - 127);
     for (int i = 0; i < 3; i++)
         for (int add = 0; add < 2; add++) {
             const int m = others[i], t = others[2 - i] + 1; /* n columns, m rows, t terms */
@@ -94,6 +96,8 @@ static void product_kernels(const mtan_backend *k, int n) {
             k->product_tn(c, ldc, a, tall, b, tall, m, n, t, add), hash_reals("product-tn", n, c, m * (n + 1));
             k->product_nt(c, ldc, a, tall, b, tall, m, t < n ? t : n, n, add),
                 hash_reals("product-nt-long", n, c, m * (n + 1));
+            k->product_nt_int8(c, ldc, a, tall, rows, b, m, n, t, add), hash_reals("int8-nt", n, c, m * (n + 1));
+            k->product_nn_int8(c, ldc, a, tall, rows, m, n, t, add), hash_reals("int8-nn", n, c, m * (n + 1));
         }
 }
 
@@ -300,6 +304,31 @@ static uint64_t in_small_memory(tiny_model *t) {
     return h;
 }
 
+/* The same on a model of whole numbers that are used in place. */
+static uint64_t in_place(tiny_model *t) {
+    const mtan_model model = t->model;
+    mtan_real *weights, *next;
+    int8_t *rows, *row;
+    size_t count = 0, bytes = 0;
+    uint64_t h;
+    must(mtan_int8_counts(&t->config, &count, &bytes) == MTAN_OK, "int8 counts");
+    next = weights = guard_alloc(count * sizeof *weights), row = rows = guard_alloc(bytes);
+    for (int32_t i = 0; i < mtan_param_count(&t->config); i++) {
+        mtan_param p;
+        must(mtan_param_at(&t->config, i, &p) == MTAN_OK, "parameter");
+        for (int32_t r = 0; r < p.rows; r++) {
+            const mtan_real *x = t->weights + p.offset + (size_t)r * (size_t)p.cols;
+            if (p.cols > 1) *next++ = mtan_quantize_row(row, x, (size_t)p.cols), row += p.cols;
+            else *next++ = *x;
+        }
+    }
+    must(mtan_model_init_int8(&t->model, &t->config, weights, count, rows, bytes) == MTAN_OK, "int8 model");
+    h = in_small_memory(t);
+    t->model = model;
+    must(guard_free(weights) && guard_free(rows), "guard");
+    return h;
+}
+
 /* Whatever predicts, in the precision of the model. */
 static void dump_predictions(tiny_model *t, const char *kind, const char *precision) {
     printf("%s-%s", kind, precision), print_hash("prediction", BATCH, predictions(t));
@@ -318,6 +347,7 @@ static void dump_model(tiny_kind kind) {
     dump_predictions(&t, tiny_names[kind], "");
     t.model.precision = MTAN_INT8;
     dump_predictions(&t, tiny_names[kind], "int8-");
+    printf("%s-", tiny_names[kind]), print_hash("int8-in-place", BATCH, in_place(&t));
     t.model.precision = MTAN_REAL;
     must(mtan_train_gradient(&t.trainer, t.records, BATCH, 1, &report) == MTAN_OK, "gradient");
     printf("%s-", tiny_names[kind]), hash_reals("gradient", BATCH, t.trainer.gradient, (int)t.count);

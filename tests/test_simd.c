@@ -156,6 +156,16 @@ static void run_int8(work *w, const shape *s) {
     w->backend->product_int8(c, (size_t)ldc, a, (size_t)lda, packed, s->m, s->n, s->k, s->add);
 }
 
+/* Any bytes are whole numbers. */
+static void run_int8_in_place(work *w, const shape *s) {
+    const int32_t lda = s->k + s->pad, ldc = s->n + s->pad;
+    mtan_real *c = take(w, area(s->m, ldc), 1), *a = take(w, area(s->m, lda), 1), *d = take(w, area(s->m, ldc), 1);
+    mtan_real *scale = take_positive(w, (size_t)s->n, 1), *b = take(w, area(s->n, s->k) / sizeof(mtan_real) + 1, 1);
+    const int8_t *rows = (const int8_t *)(const void *)b;
+    w->backend->product_nt_int8(c, (size_t)ldc, a, (size_t)lda, rows, scale, s->m, s->n, s->k, s->add);
+    w->backend->product_nn_int8(d, (size_t)ldc, a, (size_t)lda, rows, s->m, s->n, s->k, s->add);
+}
+
 /* ---- everything else; m rows, n columns ---- */
 
 /* All bits of a float come up: infinities, NaN, subnormals. */
@@ -327,6 +337,7 @@ static const struct {
     {"product_tn", run_tn, 1},
     {"product_packed", run_packed, 1},
     {"product_int8", run_int8, 1},
+    {"int8 in place", run_int8_in_place, 1},
     {"map", run_map, 0},
     {"moves and sums", run_moves, 0},
     {"embedding", run_embed, 0},

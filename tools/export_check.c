@@ -18,10 +18,36 @@ static void check(int good, const char *what) {
     if (!good) printf("export_check: %s differ\n", what), bad = 1;
 }
 
+#ifdef model_is_int8
+
+/* Whole numbers and scales against the file's tensors. */
+static void check_int8(const bundle *b, const mtan_model *m, int32_t k, const mtan_param *p) {
+    const size_t rows = (size_t)p->rows, count = rows * (size_t)p->cols;
+    mtan_tensor_view view;
+    mtan_real *scale = tool_calloc(rows, sizeof *scale);
+    char name[MTAN_NAME_SIZE + 8];
+    snprintf(name, sizeof name, "%s.scale", p->name);
+    check(mtan_file_tensor(&b->file, p->name, &view) == MTAN_OK && view.dtype == MTAN_DTYPE_I8 && view.bytes == count &&
+              memcmp(m->rows + m->row0[k], view.data, count) == 0,
+          p->name);
+    check(mtan_file_tensor(&b->file, name, &view) == MTAN_OK && mtan_view_read(&view, scale, rows) == MTAN_OK &&
+              memcmp(m->weights + m->offset[k], scale, rows * sizeof *scale) == 0,
+          name);
+    free(scale);
+}
+
+#endif
+
 static void check_weights(const bundle *b, const mtan_model *m) {
     for (int32_t k = 0; k < mtan_param_count(&b->model.config); k++) {
         mtan_param p;
         mtan_param_at(&b->model.config, k, &p);
+#ifdef model_is_int8
+        if (m->row0[k] != MTAN_NO_ROWS) {
+            check_int8(b, m, k, &p);
+            continue;
+        }
+#endif
         check(memcmp(m->weights + m->offset[k], b->model.weights + b->model.offset[k],
                      (size_t)p.rows * (size_t)p.cols * sizeof(mtan_real)) == 0,
               p.name);
@@ -67,16 +93,23 @@ static void check_preparation(const bundle *b) {
     }
 }
 
+static mtan_status predict(const mtan_model *m, const mtan_record *record, void *memory, mtan_real *out) {
+#ifdef model_is_int8
+    return model_predict(m, record, memory, out);
+#else
+    const mtan_bounds most = {1, model_events, model_times};
+    mtan_predictor run;
+    const mtan_status status = mtan_predictor_init(&run, m, &most, memory, model_memory);
+    return status == MTAN_OK ? model_predict(&run, record, out) : status;
+#endif
+}
+
 static void check_record(const bundle *b, mtan_model *m) {
     static mtan_real out[model_outputs];
-    const mtan_bounds most = {1, model_events, model_times};
     const mtan_record record = model_test_record();
     void *memory = tool_calloc(model_memory, 1);
-    mtan_predictor run;
     m->backend = b->model.backend;
-    check(mtan_predictor_init(&run, m, &most, memory, model_memory) == MTAN_OK &&
-              model_predict(&run, &record, out) == MTAN_OK &&
-              memcmp(out, model_test_output, sizeof model_test_output) == 0,
+    check(predict(m, &record, memory, out) == MTAN_OK && memcmp(out, model_test_output, sizeof model_test_output) == 0,
           "outputs of the self-test");
     free(memory);
 }

@@ -27,9 +27,10 @@ try() { # what, compiler, arguments
 }
 
 zlib=$(printf '#include <zlib.h>\nint main(void) { return !zlibVersion(); }\n' | ${CC:-gcc} -x c - -lz -o /dev/null 2>/dev/null && echo -lz)
-for case in enc-small toy-interp; do
+for case in enc-small toy-interp enc-small-int8; do
     dir=$out/$case && mkdir -p $dir
-    try "$case: export" sh -c "'$BOARD_CASE' $case $dir/model.safetensors $dir/records.h && '$MTAN' export $dir/model.safetensors --c -o $dir/model.h --events 40 --times 24 --quiet"
+    small=$([ "$case" = "${case%-int8}" ] || echo "&& '$MTAN' quantize $dir/model.safetensors $dir/int8.safetensors && mv $dir/int8.safetensors $dir/model.safetensors")
+    try "$case: export" sh -c "'$BOARD_CASE' ${case%-int8} $dir/model.safetensors $dir/records.h $small && '$MTAN' export $dir/model.safetensors --c -o $dir/model.h --events 40 --times 24 --quiet"
     printf '#include "model.h"\nint main(void) {\n    mtan_model m;\n    return model_open(&m) ? 1 : 0;\n}\n' >$dir/use.c
     # shellcheck disable=SC2086 # several words
     {

@@ -45,10 +45,22 @@ static double apart(double a, double b) {
     return isnan(d) ? INFINITY : d;
 }
 
-static void compare_values(tensor_difference *t) {
+/* What whole numbers stand for: each times the scale of its row. */
+static int read_scaled(const mtan_tensor_view *v, const mtan_tensor_view *scale, double *out) {
+    double *factor;
+    int good = read_values(v, out);
+    if (!scale || !good) return good;
+    factor = tool_calloc(scale->count, sizeof *factor);
+    good = read_values(scale, factor);
+    for (size_t i = 0; i < v->count; i++) out[i] *= factor[i / v->shape[1]];
+    free(factor);
+    return good;
+}
+
+static void compare_values(tensor_difference *t, const mtan_tensor_view *scale_a, const mtan_tensor_view *scale_b) {
     const size_t n = t->a.count;
     double *a = tool_calloc(n, sizeof *a), *b = tool_calloc(n, sizeof *b), norm = 0, norm_a = 0;
-    if (!read_values(&t->a, a) || !read_values(&t->b, b)) t->largest = INFINITY;
+    if (!read_scaled(&t->a, scale_a, a) || !read_scaled(&t->b, scale_b, b)) t->largest = INFINITY;
     for (size_t i = 0; i < n; i++) {
         const double d = apart(a[i], b[i]);
         if (d > t->largest) t->largest = d, t->where = i;
@@ -74,7 +86,51 @@ typedef struct place {
     size_t value;
 } place;
 
-static tensor_difference compare_pair(const char *name, const mtan_tensor_view *a, const mtan_tensor_view *b) {
+/* A set, and where its names stand. */
+typedef struct indexed {
+    const tensor_set *set;
+    place *places;
+} indexed;
+
+static indexed index_tensors(const tensor_set *set) {
+    indexed x = {set, NULL};
+    for (size_t i = 0; i < arrlenu(set->tensors); i++) shput(x.places, set->tensors[i].name, i);
+    return x;
+}
+
+static const mtan_tensor_view *find_view(indexed *x, const char *name) {
+    const ptrdiff_t at = shgeti(x->places, name);
+    return at < 0 ? NULL : &x->set->tensors[x->places[at].value].view;
+}
+
+/* The scales of an int8 matrix, which stand beside it under its name and this ending; NULL: it has none. */
+#define SCALE ".scale"
+
+static const mtan_tensor_view *find_scale(indexed *x, const char *name) {
+    const mtan_tensor_view *v = find_view(x, name), *scale;
+    char *text;
+    if (!v || v->dtype != MTAN_DTYPE_I8 || v->rank != 2) return NULL;
+    text = tool_calloc(strlen(name) + sizeof SCALE, 1);
+    scale = find_view(x, strcat(strcpy(text, name), SCALE));
+    free(text);
+    return scale && scale->rank == 1 && scale->count == v->shape[0] ? scale : NULL;
+}
+
+/* Scales that belong to a matrix which the other file has in another type: they are in its values. */
+static int is_part_of_values(indexed *x, indexed *other, const char *name) {
+    const size_t n = strlen(name), ending = sizeof SCALE - 1;
+    char *text;
+    int part;
+    if (n <= ending || strcmp(name + n - ending, SCALE) != 0 || find_view(other, name)) return 0;
+    text = tool_text(name);
+    text[n - ending] = 0;
+    part = find_scale(x, text) && find_view(other, text);
+    free(text);
+    return part;
+}
+
+static tensor_difference compare_pair(const char *name, indexed *of_a, indexed *of_b) {
+    const mtan_tensor_view *a = find_view(of_a, name), *b = find_view(of_b, name);
     tensor_difference t;
     memset(&t, 0, sizeof t);
     t.name = tool_text(name);
@@ -85,14 +141,8 @@ static tensor_difference compare_pair(const char *name, const mtan_tensor_view *
              : !same_shape(a, b) ? DIFFERENCE_SHAPE
              : same_bits(a, b)   ? DIFFERENCE_NONE
                                  : DIFFERENCE_VALUES;
-    if (t.kind == DIFFERENCE_VALUES) compare_values(&t);
+    if (t.kind == DIFFERENCE_VALUES) compare_values(&t, find_scale(of_a, name), find_scale(of_b, name));
     return t;
-}
-
-static place *tensor_places(const tensor_set *set) {
-    place *places = NULL;
-    for (size_t i = 0; i < arrlenu(set->tensors); i++) shput(places, set->tensors[i].name, i);
-    return places;
 }
 
 static int is_optimiser(const char *name) {
@@ -102,20 +152,19 @@ static int is_optimiser(const char *name) {
 
 static void find_tensors(differences *d, const tensor_set *a, const tensor_set *b) {
     const int all = a->torch == b->torch;
-    place *in_a = tensor_places(a), *in_b = tensor_places(b);
+    indexed of_a = index_tensors(a), of_b = index_tensors(b);
     for (size_t i = 0; i < arrlenu(a->tensors); i++) {
-        const named_tensor *x = &a->tensors[i];
-        const ptrdiff_t at = shgeti(in_b, x->name);
-        if (all || !is_optimiser(x->name))
-            arrput(d->tensors, compare_pair(x->name, &x->view, at < 0 ? NULL : &b->tensors[in_b[at].value].view));
+        const char *name = a->tensors[i].name;
+        if ((all || !is_optimiser(name)) && !is_part_of_values(&of_a, &of_b, name))
+            arrput(d->tensors, compare_pair(name, &of_a, &of_b));
     }
     for (size_t i = 0; i < arrlenu(b->tensors); i++) {
-        const named_tensor *y = &b->tensors[i];
-        if (shgeti(in_a, y->name) < 0 && (all || !is_optimiser(y->name)))
-            arrput(d->tensors, compare_pair(y->name, NULL, &y->view));
+        const char *name = b->tensors[i].name;
+        if (!find_view(&of_a, name) && (all || !is_optimiser(name)) && !is_part_of_values(&of_b, &of_a, name))
+            arrput(d->tensors, compare_pair(name, &of_a, &of_b));
     }
-    shfree(in_a);
-    shfree(in_b);
+    shfree(of_a.places);
+    shfree(of_b.places);
 }
 
 /* ---- metadata ---- */

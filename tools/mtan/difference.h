@@ -1,8 +1,8 @@
 /* How two model files differ, and whether the difference shows in what they predict: the computing part of `mtan
  * compare`.
  *
- * Tensors are matched by name and compared by value, in double; their order in the file, and bytes between them, do
- * not count. Nothing is written, and nothing is said about which of the two is better. */
+ * Tensors are matched by name and compared by value, in double (int8 matrices as what they stand for: whole numbers
+ * times the scales of their rows); their order in the file, and bytes between them, do not count. Nothing is written, and nothing is said about which of the two is better. */
 #ifndef MTAN_TOOLS_DIFFERENCE_H
 #define MTAN_TOOLS_DIFFERENCE_H
 

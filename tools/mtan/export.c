@@ -6,6 +6,9 @@
  * does not demand that decimals are rounded to the nearest float: NAME_hash, mtan_hash of the weights' bytes, finds a
  * compiler that does not.
  *
+ * A file whose matrices are int8 stays so where mtan_small_classify can use them in place: bytes and their scales. Other
+ * models are run by a predictor, which needs reals, and get them.
+ *
  * Refuses what no C text can say: weights that are NaN or infinite, a NAME that is no prefix of C names. Never writes
  * half a header. Training state is left out. */
 #define _POSIX_C_SOURCE 200809L
@@ -24,14 +27,61 @@
 #include "options.h"
 #include "settings.h"
 
-enum { ERROR_SIZE = 512, WIDTH = 118, NAME_MOST = 40, MADE_EVENTS = 16, MADE_TIMES = 5 };
+enum { ERROR_SIZE = 512, WIDTH = 118, NAME_MOST = 40, MADE_EVENTS = 16, MADE_TIMES = 5, POINTS = 4 };
 enum { HAS_LOW = 1, HAS_HIGH = 2, HAS_MISSING = 4 }; /* flags of a channel, as the header's own text reads them */
+
+/* The matrices of an int8 file as a board uses them. */
+typedef struct int8_arrays {
+    mtan_model model;
+    mtan_real *weights; /* (count) */
+    int8_t *rows;       /* (bytes) */
+    size_t count, bytes, memory;
+    int32_t points; /* at a time, in so much memory */
+} int8_arrays;
 
 typedef struct header {
     FILE *out;
     const char *name;
-    size_t column, numbers; /* of the list being written */
+    const int8_arrays *int8; /* or NULL */
+    size_t column, numbers;  /* of the list being written */
 } header;
+
+/* ---- int8 ---- */
+
+/* One parameter of the file: 0 when it is a matrix of another type. */
+static int int8_take(int8_arrays *q, const bundle *b, int32_t index) {
+    const mtan_model *m = &q->model;
+    mtan_param p;
+    mtan_tensor_view view;
+    char name[MTAN_NAME_SIZE + 8];
+    mtan_param_at(&m->config, index, &p);
+    snprintf(name, sizeof name, "%s%s", p.name, m->row0[index] == MTAN_NO_ROWS ? "" : ".scale");
+    if (mtan_file_tensor(&b->file, name, &view) != MTAN_OK ||
+        mtan_view_read(&view, q->weights + m->offset[index], view.count) != MTAN_OK)
+        return 0;
+    if (m->row0[index] == MTAN_NO_ROWS) return 1;
+    if (mtan_file_tensor(&b->file, p.name, &view) != MTAN_OK) return 0;
+    return mtan_view_read_raw(&view, MTAN_DTYPE_I8, q->rows + m->row0[index], view.count) == MTAN_OK;
+}
+
+/* 0: the file's matrices are not all int8, or the model needs a predictor; free it all the same. */
+static int int8_read(int8_arrays *q, const bundle *b) {
+    const mtan_config *c = &b->model.config;
+    memset(q, 0, sizeof *q);
+    q->points = c->ref_points < POINTS ? c->ref_points : POINTS;
+    if (mtan_int8_counts(c, &q->count, &q->bytes) != MTAN_OK) return 0;
+    q->weights = tool_calloc(q->count, sizeof *q->weights), q->rows = tool_calloc(q->bytes, 1);
+    if (mtan_model_init_int8(&q->model, c, q->weights, q->count, q->rows, q->bytes) != MTAN_OK) return 0;
+    q->model.backend = b->model.backend;
+    if (mtan_small_size(&q->model, q->points, &q->memory) != MTAN_OK) return 0;
+    for (int32_t i = 0; i < mtan_param_count(c); i++)
+        if (!int8_take(q, b, i)) return 0;
+    return 1;
+}
+
+static void int8_free(int8_arrays *q) {
+    free(q->weights), free(q->rows);
+}
 
 /* ---- lists of numbers ---- */
 
@@ -102,6 +152,13 @@ static void write_names(header *h, const char *what, char **names, int32_t n) {
     fputs(n > 0 ? "\n};\n" : "\n    0,\n};\n", h->out);
 }
 
+/* Text in which @ stands for the header's name. */
+static void write_code(header *h, const char *code) {
+    for (; *code; code++)
+        if (*code == '@') fputs(h->name, h->out);
+        else fputc(*code, h->out);
+}
+
 /* Nothing that could end a comment. */
 static void write_remark(header *h, const char *text) {
     for (; *text; text++) fputc(isalnum((unsigned char)*text) || strchr("._-/ ", *text) ? *text : '_', h->out);
@@ -109,18 +166,26 @@ static void write_remark(header *h, const char *text) {
 
 /* ---- the parts of a header ---- */
 
+static const char *const use_code =
+    " *\n"
+    " *     mtan_model model;\n"
+    " *     static unsigned char memory[@_memory];\n"
+    " *     mtan_bounds most = {1, @_events, @_times};\n"
+    " *     @_open(&model); mtan_predictor_init(&run, &model, &most, memory, sizeof memory);\n"
+    " *     record.n_events = @_prepare(events, n); @_predict(&run, &record, out);\n";
+
+static const char *const use_int8_code =
+    " *\n"
+    " *     mtan_model model;\n"
+    " *     static unsigned char memory[@_memory];\n"
+    " *     @_open(&model);\n"
+    " *     record.n_events = @_prepare(events, n); @_predict(&model, &record, memory, out);\n";
+
 static void write_top(header *h, bundle *b, const export_settings *s) {
     fputs("/* A model of mtan " MTAN_VERSION ", from ", h->out);
     write_remark(h, s->source);
-    fprintf(h->out,
-            ". Include it in one file: every array is static.\n"
-            " *\n"
-            " *     mtan_model model;\n"
-            " *     static unsigned char memory[%s_memory];\n"
-            " *     mtan_bounds most = {1, %s_events, %s_times};\n"
-            " *     %s_open(&model); mtan_predictor_init(&run, &model, &most, memory, sizeof memory);\n"
-            " *     record.n_events = %s_prepare(events, n); %s_predict(&run, &record, out);\n",
-            h->name, h->name, h->name, h->name, h->name, h->name);
+    fputs(". Include it in one file: every array is static.\n", h->out);
+    write_code(h, h->int8 ? use_int8_code : use_code);
     fputs(" *\n * Times are in ", h->out);
     write_remark(h, b->prep.unit[0] ? b->prep.unit : "the unit of the training data");
     fputs(", their origin: ", h->out);
@@ -139,12 +204,26 @@ static int32_t row_size(const mtan_config *c) {
     return c->classify == MTAN_CLASSIFY_NONE ? c->channels : c->classes;
 }
 
+/* The macro is for programs that take either kind of header. */
+static void write_int8_sizes(header *h) {
+    write_size(h, "outputs", h->int8->model.config.classes, "");
+    write_size(h, "points", h->int8->points, " /* reference points at a time: more are faster, in more memory */");
+    write_size(h, "memory", (int64_t)h->int8->memory, " /* bytes that so many need, for a record of any length */");
+    write_size(h, "weight_count", (int64_t)h->int8->count, "");
+    write_size(h, "row_bytes", (int64_t)h->int8->bytes, "");
+    write_code(h, "};\n#define @_is_int8 1\n");
+}
+
 static void write_sizes(header *h, const bundle *b, const export_settings *s, size_t memory) {
     const mtan_config *c = &b->model.config;
     const int64_t rows = c->classify == MTAN_CLASSIFY_RECORD ? 1 : s->times;
     fputs("\nenum {\n", h->out);
     write_size(h, "channels", c->channels, "");
     write_size(h, "classes", c->classify == MTAN_CLASSIFY_NONE ? 0 : c->classes, "");
+    if (h->int8) {
+        write_int8_sizes(h);
+        return;
+    }
     write_size(h, "events", s->events, " /* most observations of a record */");
     write_size(h, "times", s->times, " /* most distinct times, and most query times */");
     write_size(h, "outputs", rows * row_size(c), " /* most numbers that a prediction has */");
@@ -153,19 +232,26 @@ static void write_sizes(header *h, const bundle *b, const export_settings *s, si
     fputs("};\n", h->out);
 }
 
+/* How many reals a parameter has: all, or a scale for each of its rows. */
+static size_t reals_of(const mtan_model *m, int32_t index, const mtan_param *p) {
+    const int in_rows = m->rows && m->row0[index] != MTAN_NO_ROWS;
+    return (size_t)p->rows * (in_rows ? 1 : (size_t)p->cols);
+}
+
 /* Flat, in the order of the parameter table, each tensor under its name. */
-static int write_weights(header *h, const bundle *b, char *error) {
-    const mtan_model *m = &b->model;
-    char remark[MTAN_NAME_SIZE + 40];
+static int write_weights(header *h, const mtan_model *m, char *error) {
+    char remark[MTAN_NAME_SIZE + 48];
     list_begin(h, "mtan_real", "weights");
     for (int32_t k = 0; k < mtan_param_count(&m->config); k++) {
         mtan_param p;
         if (mtan_param_at(&m->config, k, &p) != MTAN_OK)
             return snprintf(error, ERROR_SIZE, "no parameter %d", (int)k), 0;
-        while (h->numbers < p.offset) put_real(h, 0); /* what a table leaves between tensors */
-        snprintf(remark, sizeof remark, "%s (%" PRId32 ", %" PRId32 ")", p.name, p.rows, p.cols);
+        const size_t n = reals_of(m, k, &p);
+        while (h->numbers < m->offset[k]) put_real(h, 0); /* what a table leaves between tensors */
+        snprintf(remark, sizeof remark, "%s%s (%" PRId32 ", %" PRId32 ")",
+                 n < (size_t)p.rows * (size_t)p.cols ? "scales of " : "", p.name, p.rows, p.cols);
         list_remark(h, remark);
-        for (size_t i = 0; i < (size_t)p.rows * (size_t)p.cols; i++) {
+        for (size_t i = 0; i < n; i++) {
             const mtan_real w = m->weights[m->offset[k] + i];
             if (!isfinite(w)) return snprintf(error, ERROR_SIZE, "%s holds a weight that is not a number", p.name), 0;
             put_real(h, w);
@@ -175,24 +261,53 @@ static int write_weights(header *h, const bundle *b, char *error) {
     return 1;
 }
 
-/* mtan_hash of the weights as little-endian floats. */
-static uint64_t hash_weights(const bundle *b) {
-    const size_t n = mtan_weights_count(&b->model.config);
-    uint8_t *bytes = tool_calloc(n, 4);
-    uint64_t hash;
-    for (int32_t k = 0; k < mtan_param_count(&b->model.config); k++) {
+static void write_rows(header *h, const mtan_model *m) {
+    char text[MTAN_NAME_SIZE + 40];
+    list_begin(h, "int8_t", "rows");
+    for (int32_t k = 0; k < mtan_param_count(&m->config); k++) {
         mtan_param p;
-        mtan_param_at(&b->model.config, k, &p);
+        mtan_param_at(&m->config, k, &p);
+        if (m->row0[k] == MTAN_NO_ROWS) continue;
+        snprintf(text, sizeof text, "%s (%" PRId32 ", %" PRId32 ")", p.name, p.rows, p.cols);
+        list_remark(h, text);
         for (size_t i = 0; i < (size_t)p.rows * (size_t)p.cols; i++) {
-            const float w = (float)b->model.weights[b->model.offset[k] + i];
-            uint32_t bits;
-            memcpy(&bits, &w, sizeof bits);
-            for (int j = 0; j < 4; j++) bytes[4 * (p.offset + i) + (size_t)j] = (uint8_t)(bits >> 8 * j);
+            snprintf(text, sizeof text, "%d", m->rows[m->row0[k] + i]);
+            list_put(h, text);
         }
     }
-    hash = mtan_hash(bytes, 4 * n);
+    list_end(h);
+}
+
+/* mtan_hash of the `count` reals of the weights as little-endian floats. */
+static uint64_t hash_weights(const mtan_model *m, size_t count) {
+    uint8_t *bytes = tool_calloc(count, 4);
+    uint64_t hash;
+    for (int32_t k = 0; k < mtan_param_count(&m->config); k++) {
+        mtan_param p;
+        mtan_param_at(&m->config, k, &p);
+        for (size_t i = 0, n = reals_of(m, k, &p); i < n; i++) {
+            const float w = (float)m->weights[m->offset[k] + i];
+            uint32_t bits;
+            memcpy(&bits, &w, sizeof bits);
+            for (int j = 0; j < 4; j++) bytes[4 * (m->offset[k] + i) + (size_t)j] = (uint8_t)(bits >> 8 * j);
+        }
+    }
+    hash = mtan_hash(bytes, 4 * count);
     free(bytes);
     return hash;
+}
+
+/* The weights, and what proves that a compiler read them. */
+static int write_arrays(header *h, const bundle *b, char *error) {
+    const mtan_model *m = h->int8 ? &h->int8->model : &b->model;
+    const size_t count = h->int8 ? h->int8->count : mtan_weights_count(&m->config);
+    if (!write_weights(h, m, error)) return 0;
+    if (h->int8) write_rows(h, m);
+    fprintf(h->out,
+            "/* mtan_hash of the weights as little-endian floats. */\nstatic const uint64_t %s_hash = 0x%016" PRIx64
+            "u;\n",
+            h->name, hash_weights(m, count));
+    return 1;
 }
 
 /* The C name of a setting's value: MTAN_BOUND_ELBO for bound = elbo; numbers as they stand. 0: unknown. */
@@ -230,11 +345,23 @@ static int write_open(header *h, const bundle *b, char *error) {
         fprintf(h->out, "    c.%s = %s;\n", key, value);
     }
     if (c->reference == MTAN_REF_GIVEN) fprintf(h->out, "    c.ref = %s_ref;\n", h->name);
-    fprintf(h->out, "    return mtan_model_init(m, &c, %s_weights, %s_weight_count);\n}\n", h->name, h->name);
+    write_code(h, h->int8
+                      ? "    return mtan_model_init_int8(m, &c, @_weights, @_weight_count, @_rows, @_row_bytes);\n}\n"
+                      : "    return mtan_model_init(m, &c, @_weights, @_weight_count);\n}\n");
     return 1;
 }
 
+static const char *const predict_int8_code =
+    "\n/* One record: probabilities of the classes. `memory` has @_memory bytes, `out` @_outputs reals. */\n"
+    "static inline mtan_status @_predict(const mtan_model *m, const mtan_record *record, void *memory, mtan_real *out) "
+    "{\n"
+    "    return mtan_small_classify(m, record, @_points, memory, @_memory, out);\n}\n";
+
 static void write_predict(header *h, const mtan_config *c) {
+    if (h->int8) {
+        write_code(h, predict_int8_code);
+        return;
+    }
     fprintf(h->out,
             "\n/* One record: %s. `out` has %s_outputs reals. */\n"
             "static inline mtan_status %s_predict(mtan_predictor *run, const mtan_record *record, mtan_real *out) {\n"
@@ -281,7 +408,7 @@ static void write_channels(header *h, const bundle *b) {
     list_end(h);
 }
 
-/* prep_events of prep.c in the header's terms; @ stands for its name. */
+/* prep_events of prep.c in the header's terms. */
 static const char *const prepare_code =
     "\n/* Raw observations to what the model sees, in place: missing codes go, values are clipped, shifted and scaled, "
     "times\n"
@@ -309,12 +436,6 @@ static const char *const prepare_code =
     "    }\n"
     "    return kept;\n"
     "}\n";
-
-static void write_code(header *h, const char *code) {
-    for (; *code; code++)
-        if (*code == '@') fputs(h->name, h->out);
-        else fputc(*code, h->out);
-}
 
 static void write_preprocessing(header *h, const bundle *b) {
     char scale[40];
@@ -357,6 +478,23 @@ static int try_record(golden_record *x, const mtan_model *m, char *error) {
         if (!isfinite(x->output[i])) status = MTAN_ERR_INPUT;
     runner_stop(&run);
     free(out);
+    if (status != MTAN_OK)
+        snprintf(error, ERROR_SIZE, "its record for a self-test cannot be run: %s", mtan_status_message(status));
+    return status == MTAN_OK;
+}
+
+/* The same by the int8 arrays, as a board runs it; whatever output the record had is another arithmetic's. */
+static int try_int8(golden_record *x, const int8_arrays *q, char *error) {
+    const size_t n = golden_record_size(&q->model.config, x);
+    void *memory = tool_calloc(q->memory, 1);
+    mtan_status status;
+    arrsetlen(x->output, n);
+    x->record.events = x->events, x->record.n_events = (int32_t)arrlen(x->events);
+    status = mtan_small_classify(&q->model, &x->record, q->points, memory, q->memory, x->output);
+    x->fused = q->model.backend->fused != 0;
+    for (size_t i = 0; i < n && status == MTAN_OK; i++)
+        if (!isfinite(x->output[i])) status = MTAN_ERR_INPUT;
+    free(memory);
     if (status != MTAN_OK)
         snprintf(error, ERROR_SIZE, "its record for a self-test cannot be run: %s", mtan_status_message(status));
     return status == MTAN_OK;
@@ -406,15 +544,16 @@ static int32_t at_least(int32_t a, ptrdiff_t b) {
     return b > a ? (int32_t)b : a;
 }
 
-static int write_header(FILE *out, bundle *b, const golden_record *x, export_settings s, char *error) {
-    header h = {out, s.name, 0, 0};
+static int write_header(FILE *out, bundle *b, const int8_arrays *int8, const golden_record *x, export_settings s,
+                        char *error) {
+    header h = {out, s.name, int8, 0, 0};
     size_t memory = 0;
     mtan_bounds most = {1, 0, 0};
     mtan_status status;
     most.events = s.events = at_least(s.events, arrlen(x->events));
     most.times = s.times = at_least(s.times, arrlen(x->events) < s.events ? arrlen(x->events) : s.events);
     most.times = s.times = at_least(s.times, arrlen(x->times));
-    status = mtan_predictor_size(&b->model, &most, &memory);
+    status = int8 ? MTAN_OK : mtan_predictor_size(&b->model, &most, &memory);
     if (status != MTAN_OK || memory > INT32_MAX || (int64_t)s.times * row_size(&b->model.config) > INT32_MAX)
         return snprintf(error, ERROR_SIZE, "%d events at %d times: %s", (int)s.events, (int)s.times,
                         mtan_status_message(status == MTAN_OK ? MTAN_ERR_SIZE : status)),
@@ -425,12 +564,7 @@ static int write_header(FILE *out, bundle *b, const golden_record *x, export_set
     write_names(&h, "class_names", b->prep.classes,
                 b->model.config.classify == MTAN_CLASSIFY_NONE ? 0 : b->model.config.classes);
     fputs("\n", out);
-    if (!write_weights(&h, b, error)) return 0;
-    fprintf(out,
-            "/* mtan_hash of the weights as little-endian floats. */\nstatic const uint64_t %s_hash = 0x%016" PRIx64
-            "u;\n",
-            s.name, hash_weights(b));
-    if (!write_open(&h, b, error)) return 0;
+    if (!write_arrays(&h, b, error) || !write_open(&h, b, error)) return 0;
     write_predict(&h, &b->model.config);
     write_preprocessing(&h, b);
     write_test(&h, x);
@@ -448,16 +582,20 @@ static int is_prefix(const char *name) {
 
 char *export_text(bundle *b, const export_settings *s, size_t *length, char *error) {
     golden_record x;
+    int8_arrays q;
     char *text = NULL;
     FILE *out;
-    int good;
+    int good, int8;
     if (!is_prefix(s->name))
         return snprintf(error, ERROR_SIZE, "--name %.60s: must be a letter, then letters, digits and _, not mtan...",
                         s->name),
                NULL;
     if (!(out = open_memstream(&text, length))) return snprintf(error, ERROR_SIZE, "%s", strerror(errno)), NULL;
     if (!golden_record_read(&x, b)) make_record(&x, &b->model.config);
-    good = try_record(&x, &b->model, error) && write_header(out, b, &x, *s, error);
+    int8 = int8_read(&q, b);
+    good = int8 ? try_int8(&x, &q, error) : try_record(&x, &b->model, error);
+    good = good && write_header(out, b, int8 ? &q : NULL, &x, *s, error);
+    int8_free(&q);
     golden_record_free(&x);
     if (fclose(out) != 0 && good) {
         snprintf(error, ERROR_SIZE, "%s", strerror(errno));
@@ -479,6 +617,13 @@ static int put_text(const char *path, const char *text, size_t n, char *error) {
     return snprintf(error, ERROR_SIZE, "standard output: %s", strerror(errno)), 0;
 }
 
+static size_t board_bytes(const bundle *b) {
+    int8_arrays q;
+    const size_t n = int8_read(&q, b) ? 4 * q.count + q.bytes : 4 * mtan_weights_count(&b->model.config);
+    int8_free(&q);
+    return n;
+}
+
 int command_export(const options *o) {
     const char *path = o->argument[0], *out = option_text(o, "out", NULL), *slash = strrchr(path, '/');
     const export_settings s = {option_text(o, "name", "model"), slash ? slash + 1 : path,
@@ -497,8 +642,7 @@ int command_export(const options *o) {
     text = export_text(&b, &s, &n, error);
     good = text && put_text(out, text, n, error);
     if (good && out)
-        note("%s: %zu bytes of text, %zu bytes of weights on the board", out, n,
-             4 * mtan_weights_count(&b.model.config));
+        note("%s: %zu bytes of text, %zu bytes of weights on the board", out, n, board_bytes(&b));
     free(text);
     bundle_free(&b);
     return good ? DONE : complain("%s: %s", path, error);

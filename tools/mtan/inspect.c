@@ -12,7 +12,7 @@
 #include "settings.h"
 #include "tensor_set.h"
 
-enum { ERROR_SIZE = 512, LONGEST = 72, BATCH = 32 };
+enum { ERROR_SIZE = 512, LONGEST = 72, BATCH = 32, POINTS = 4 };
 
 /* ---- statistics ---- */
 
@@ -82,6 +82,8 @@ typedef struct subject {
     converted converted; /* of a checkpoint */
     mtan_bounds bounds;
     size_t predict_bytes, train_bytes; /* 0: beyond what the library can lay out */
+    size_t small_bytes;                /* by mtan_small_classify, `points` reference points at a time; 0: it cannot */
+    int32_t points;
 } subject;
 
 static void find_model(subject *s, const void *blob, size_t bytes) {
@@ -106,6 +108,8 @@ static void find_memory(subject *s, const options *o) {
     s->bounds.events = (int32_t)option_integer(o, "events", 1500, 1, 1 << 24);
     s->bounds.times = (int32_t)option_integer(o, "times", 200, 1, 1 << 24);
     if (mtan_predictor_size(&s->model, &s->bounds, &s->predict_bytes) != MTAN_OK) s->predict_bytes = 0;
+    s->points = s->model.config.ref_points < POINTS ? s->model.config.ref_points : POINTS;
+    if (mtan_small_size(&s->model, s->points, &s->small_bytes) != MTAN_OK) s->small_bytes = 0;
     s->bounds.records = BATCH;
     if (mtan_trainer_size(&s->model, &train, &s->bounds, &s->train_bytes) != MTAN_OK) s->train_bytes = 0;
 }
@@ -136,8 +140,11 @@ static void print_model(const subject *s) {
     snprintf(what, sizeof what, "memory to predict a record of at most %d observations at %d times",
              (int)s->bounds.events, (int)s->bounds.times);
     print_bytes(what, s->predict_bytes);
+    snprintf(what, sizeof what, "memory to predict any record, %d reference points at a time", (int)s->points);
+    if (s->small_bytes) print_bytes(what, s->small_bytes);
     snprintf(what, sizeof what, "memory to train on %d such records a step, on one thread", (int)BATCH);
-    print_bytes(what, s->train_bytes);
+    if (s->model.precision == MTAN_REAL) print_bytes(what, s->train_bytes);
+    else puts("its matrices are int8: it cannot be trained on");
 }
 
 static void print_tensor(const named_tensor *t) {
@@ -210,8 +217,9 @@ static void json_model(const subject *s) {
         if (setting_get(c, setting_key(c, i), text, sizeof text))
             printf("%s\"%s\": \"%s\"", n++ ? ", " : "", setting_key(c, i), text);
     printf(
-        "}, \"memory\": {\"events\": %d, \"times\": %d, \"predict_bytes\": %zu, \"batch\": %d, \"train_bytes\": %zu}}",
-        (int)s->bounds.events, (int)s->bounds.times, s->predict_bytes, (int)BATCH, s->train_bytes);
+        "}, \"memory\": {\"events\": %d, \"times\": %d, \"predict_bytes\": %zu, \"small_bytes\": %zu, \"batch\": %d, "
+        "\"train_bytes\": %zu}}",
+        (int)s->bounds.events, (int)s->bounds.times, s->predict_bytes, s->small_bytes, (int)BATCH, s->train_bytes);
 }
 
 static void json_all(const subject *s) {
