@@ -9,7 +9,7 @@
 
 #include "baselines.h"
 #include "cells.h"
-#include "ops.h"
+#include "sequence.h"
 
 enum { SETTING_FAITHFUL, SETTING_BIDIRECTIONAL };
 static const char *const settings[] = {"faithful", "bidirectional", NULL};
@@ -35,14 +35,8 @@ static int32_t directions(const mtan_config *c) {
     return c->own[SETTING_BIDIRECTIONAL] > 0 ? 2 : 1;
 }
 
-static int32_t is_switch(double x) {
-    return !(x < 0) && !(x > 1) && !(x > 0 && x < 1);
-}
-
 static mtan_status check(const mtan_config *c) {
-    if (c->kind != MTAN_ENC) return MTAN_ERR_CONFIG;
-    if (!is_switch(c->own[SETTING_FAITHFUL]) || !is_switch(c->own[SETTING_BIDIRECTIONAL])) return MTAN_ERR_CONFIG;
-    return directions(c) == 2 && c->classify != MTAN_CLASSIFY_TIME ? MTAN_ERR_CONFIG : MTAN_OK;
+    return is_switch(c->own[SETTING_FAITHFUL]) ? check_sequence(c, c->own[SETTING_BIDIRECTIONAL]) : MTAN_ERR_CONFIG;
 }
 
 /* Indices of the first parameter of each part, in the order of params below. */
@@ -294,15 +288,8 @@ static void smooth_channel(const mtan_backend *k, lanes *l, mtan_real alpha, con
     find_mean(l->out.fine, l->out.dfine, &m, 10);
 }
 
-enum {
-    SMOOTH_Y,
-    SMOOTH_LOG,
-    SMOOTH_FINE,
-    SMOOTH_ALPHA,
-    SMOOTH_DY,
-    SMOOTH_DLOG,
-    SMOOTH_DFINE
-}; /* the tensors of its node */
+/* the tensors of its node */
+enum { SMOOTH_Y, SMOOTH_LOG, SMOOTH_FINE, SMOOTH_ALPHA, SMOOTH_DY, SMOOTH_DLOG, SMOOTH_DFINE };
 
 /* Column d of the results, at rows first[0] + place, first[1] + place, ... up to `count`. */
 static void scatter_lanes(const mtan_tape *tape, const mtan_tensor *t, const lanes *l, const int32_t *first,
@@ -393,7 +380,7 @@ static void mean_back(mtan_tape *tape, const mtan_node *n) {
 /* ---- y = omega (x - mean), omega the softmax of log lambda over the channels ----
  * A channel never seen has omega 0. Where none was seen the softmax is even, and x and mean are 0. */
 
-enum { WEIGH_Y, WEIGH_X, WEIGH_LOG, WEIGH_MEAN, WEIGH_OWNER, WEIGH_OMEGA, WEIGH_SCRATCH }; /* the tensors of its node */
+enum { WEIGH_Y, WEIGH_X, WEIGH_LOG, WEIGH_MEAN, WEIGH_OWNER, WEIGH_OMEGA, WEIGH_SCRATCH };
 
 static void op_weigh(mtan_tape *tape, mtan_tensor y, mtan_tensor x, mtan_tensor log_lambda, mtan_tensor mean,
                      mtan_tensor owner) {
@@ -627,7 +614,6 @@ static channels interpolate(const mtan_forward *f, const points *p, const batch_
     const int32_t D = f->config->channels, B = tape->batch->records;
     const layout l = indices(f->config);
     const mtan_tensor alpha = mtan_new(tape, 1, D), y = mtan_new(tape, p->rows, D), q = mtan_new(tape, p->rows, D);
-    mtan_tensor weight = mtan_forward_param(f, l.cross);
     channels c;
     c.log_lambda = mtan_new(tape, p->rows, D);
     c.fine = mtan_new(tape, with_fine ? p->rows : 0, D);
@@ -637,7 +623,7 @@ static channels interpolate(const mtan_forward *f, const points *p, const batch_
     op_interpolate(tape, y, c.log_lambda, c.fine, alpha, p, cells);
     op_mean(tape, c.mean, y, p);
     op_weigh(tape, q, y, c.log_lambda, c.mean, p->owner);
-    mtan_op_linear(tape, c.cross, q, weight, NULL);
+    mtan_op_linear(tape, c.cross, q, mtan_forward_param(f, l.cross), NULL);
     return c;
 }
 
@@ -649,25 +635,27 @@ static mtan_tensor features(const mtan_forward *f, const points *p, const batch_
     return y;
 }
 
-/* The loss of the held-out cells of each record (B, 1). */
+/* y (B, 1): the loss of each record's held-out cells. */
+static void reconstruct(const mtan_forward *f, mtan_tensor y, const batch_cells *all, const int32_t *held) {
+    mtan_tape *tape = f->tape;
+    const int32_t D = f->config->channels;
+    const batch_cells cells = kept_cells(f, all, held);
+    const points p = own_points(f, tape->batch->time, tape->batch->time0);
+    const mtan_tensor goal = mtan_new_constant(tape, p.rows, D), share = mtan_new_constant(tape, p.rows, D);
+    const channels c = interpolate(f, &p, &cells, 0);
+    const mtan_tensor t[6] = {y, c.cross, c.mean, goal, share, p.owner};
+    if (op_runs(tape)) fill_goals(f, &p, all, held, goal, share);
+    op_held_out(tape, t);
+}
+
 static mtan_tensor held_out_loss(const mtan_forward *f, const batch_cells *all) {
     mtan_tape *tape = f->tape;
     const mtan_tensor y = mtan_new(tape, tape->batch->records, 1);
     int32_t *held = mtan_new_ints(tape, (size_t)all->count);
-    if (mark_held(f, all, held) == 0 && op_runs(tape)) { /* no record has any */
-        tape->backend->fill(mtan_data(tape, y), (size_t)y.rows, 0);
-        return y;
-    } else {
-        const batch_cells cells = kept_cells(f, all, held);
-        const points p = own_points(f, tape->batch->time, tape->batch->time0);
-        const mtan_tensor goal = mtan_new_constant(tape, p.rows, f->config->channels);
-        const mtan_tensor share = mtan_new_constant(tape, p.rows, f->config->channels);
-        const channels c = interpolate(f, &p, &cells, 0);
-        const mtan_tensor t[6] = {y, c.cross, c.mean, goal, share, p.owner};
-        if (op_runs(tape)) fill_goals(f, &p, all, held, goal, share);
-        op_held_out(tape, t);
-        return y;
-    }
+    const int32_t count = mark_held(f, all, held);
+    if (!op_runs(tape) || count > 0) reconstruct(f, y, all, held);
+    else tape->backend->fill(mtan_data(tape, y), (size_t)y.rows, 0);
+    return y;
 }
 
 /* States at the queries, those of two directions side by side. */

@@ -10,6 +10,7 @@
 #include "baselines.h"
 #include "cells.h"
 #include "ops.h"
+#include "own_settings.h"
 
 enum { SETTING_UNITS, SETTING_PSI_UNITS };
 static const char *const settings[] = {"units", "psi_units", NULL};
@@ -27,17 +28,13 @@ static int32_t element_size(const mtan_config *c) {
     return c->embed + 1 + c->channels;
 }
 
-static int32_t in_range(double x, double low, double high) {
-    return x >= low && x <= high;
-}
-
 static mtan_status check(const mtan_config *c) {
     const double most = 1 << 20;
     if (c->kind != MTAN_ENC || c->embed % 2 != 0) return MTAN_ERR_CONFIG;
-    if (!in_range(c->own[SETTING_UNITS], 1, most) || !in_range(c->own[SETTING_PSI_UNITS], 1, most) ||
-        !in_range(c->latent, 1, most))
+    if (!is_whole(c->own[SETTING_UNITS], 1, most) || !is_whole(c->own[SETTING_PSI_UNITS], 1, most) ||
+        !is_whole(c->latent, 1, most))
         return MTAN_ERR_CONFIG;
-    return in_range((double)c->latent * c->enc_heads, 1, most) ? MTAN_OK : MTAN_ERR_SIZE;
+    return is_whole((double)c->latent * c->enc_heads, 1, most) ? MTAN_OK : MTAN_ERR_SIZE;
 }
 
 /* Indices of the first parameter of each part, in the order of params below: psi has three layers, agg one, phi four, rho three, of
