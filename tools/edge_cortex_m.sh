@@ -6,10 +6,10 @@
 #   tools/edge_cortex_m.sh MODEL.safetensors [core]   an image of your own, and its self-test: build/edge/cortex-m/own/CORE-4/image.elf
 #
 #   core  board in qemu                                model
-#   M4F   mps2-an386                                   physionet-enc: 1.09 MB of weights
-#   M7    mps2-an500                                   the same
-#   M3    mps2-an385, no FPU                           the same
-#   M55   mps3-an547, 512 KB of code, 512 KB of RAM    enc-small; toy-interp: 455 KB of weights
+#   M4F   mps2-an386                                   physionet-enc: 1.09 MB of weights; in int8 293 KB
+#   M7    mps2-an500                                   physionet-enc
+#   M3    mps2-an385, no FPU                           physionet-enc, and in int8
+#   M55   mps3-an547, 512 KB of code, 512 KB of RAM    physionet-enc in int8; toy-interp: 455 KB of weights
 #
 # mTAND-Enc with a class per record runs by mtan_small_logits, POINTS reference points at a time (default 4); interpolation by a
 # predictor. An image passes when it holds no training code, when its self-test and its distance from the published code do, and when
@@ -29,12 +29,13 @@ fail() { failed=$((failed + 1)); printf 'FAILED  %-22s %s\n' "$1" "$2"; [ -z "${
 
 # ---- cores ----
 
-# Without the M55's vector extension: it flushes subnormal numbers to zero. -Os leaves the larger model some room.
+# int8 by SMLAD where there is one. Without the M55's vector extension: it flushes subnormal numbers to zero. -Os leaves the larger model some room.
 core_is() { # core: machine, class, script, flags
+    dsp="-include simd/mtan_dsp.h"
     case $1 in
     M4F) machine=mps2-an386 class=fused script=mps2.ld flags="-O2 -mcpu=cortex-m4 -mfloat-abi=hard -mfpu=fpv4-sp-d16" ;;
     M7) machine=mps2-an500 class=fused script=mps2.ld flags="-O2 -mcpu=cortex-m7 -mfloat-abi=hard -mfpu=fpv5-sp-d16" ;;
-    M3) machine=mps2-an385 class=unfused script=mps2.ld flags="-O2 -mcpu=cortex-m3 -mfloat-abi=soft" ;;
+    M3) dsp= machine=mps2-an385 class=unfused script=mps2.ld flags="-O2 -mcpu=cortex-m3 -mfloat-abi=soft" ;;
     M55) machine=mps3-an547 class=fused script=mps3-an547.ld flags="-Os -mcpu=cortex-m55+nomve -mfloat-abi=hard -mfpu=auto" ;;
     *) echo "mtan: $0: no core $1; there are: M4F M7 M3 M55" && exit 2 ;;
     esac
@@ -62,6 +63,7 @@ host() { # model, class, settings of main.c
 # What main.c is compiled with. mtan_small_size is the same on every CPU, so this machine says how much memory there must be.
 settings() { # model, most records
     records=$([ ! -f "$1/records.h" ] || echo "-DRECORDS=\"records.h\" -DMOST_RECORDS=$2")
+    ! grep -q '_is_int8 1$' "$1/model.h" || records="$records -DLIMIT=1e-3f" # of weights in 255 steps
     if grep -q '  c.kind = MTAN_ENC;' "$1/model.h" && grep -q '  c.classify = MTAN_CLASSIFY_RECORD;' "$1/model.h"; then
         # shellcheck disable=SC2086 # several words, or none
         host "$1" unfused -DPOINTS="$points" -DMEMORY=4194304 $records
@@ -83,10 +85,11 @@ build() { # model, core, folder of the image, settings of main.c: image.elf
     model=$1 objects=$out/$2 image=$3
     shift 3
     mkdir -p "$objects"
+    # shellcheck disable=SC2086 # several words, or none
     if [ ! -f "$objects/predict_only.o" ]; then # what does not depend on the model; memory.c must not become calls of itself
         compile startup.c "$objects/startup.o" && compile semihosting.c "$objects/semihosting.o" &&
             compile memory.c "$objects/memory.o" -fno-tree-loop-distribute-patterns &&
-            compile predict_only.c "$objects/predict_only.o" || return 1
+            compile predict_only.c "$objects/predict_only.o" $dsp || return 1
     fi
     # shellcheck disable=SC2086
     compile main.c "$image/main.o" -I"$model" "$@" &&
@@ -134,8 +137,10 @@ export_model() { # model file, folder, most events, most times: model.h
 }
 
 golden_case() { # case, most events, most times: model.h and records.h
-    mkdir -p "$out/$1" && "$BOARD_CASE" "$1" "$out/$1/model.safetensors" "$out/$1/records.h" &&
-        export_model "$out/$1/model.safetensors" "$out/$1" "$2" "$3"
+    model=$out/$1 name=${1%-int8}
+    mkdir -p "$model" && "$BOARD_CASE" "$name" "$model/model.safetensors" "$model/records.h" || return 1
+    [ "$name" = "$1" ] || { "$MTAN" quantize "$model/model.safetensors" "$model/int8.safetensors" && mv "$model/int8.safetensors" "$model/model.safetensors"; } || return 1
+    export_model "$model/model.safetensors" "$model" "$2" "$3"
 }
 
 # ---- all ----
@@ -156,14 +161,16 @@ if [ $# -gt 0 ]; then
 fi
 [ -n "${BOARD_CASE:-}" ] || { BOARD_CASE=build/release/board_case && ${MAKE:-make} -s --no-print-directory $BOARD_CASE >$out/make.log 2>&1; } ||
     { fail cortex-m "tools/board_case.c does not build" $out/make.log; finish; }
-for case in physionet-enc:800:130 toy-interp:24:24 enc-small:40:20; do
+for case in physionet-enc:800:130 physionet-enc-int8:800:130 toy-interp:24:24; do
     rest=${case#*:}
     golden_case "${case%%:*}" "${rest%%:*}" "${rest#*:}" >$out/prepare.log 2>&1 || { fail "${case%%:*}" "cannot be exported" $out/prepare.log; finish; }
 done
 target "M4F physionet-enc" M4F $out/physionet-enc
 target "M7 physionet-enc" M7 $out/physionet-enc
 target "M3 physionet-enc" M3 $out/physionet-enc 2 # emulated arithmetic, emulated: half a minute for two records
-target "M55 enc-small" M55 $out/enc-small
+target "M4F physionet-enc int8" M4F $out/physionet-enc-int8
+target "M3 physionet-enc int8" M3 $out/physionet-enc-int8 2
+target "M55 physionet-enc int8" M55 $out/physionet-enc-int8
 target "M55 toy-interp" M55 $out/toy-interp
 points=1
 target "M4F physionet-enc, 1" M4F $out/physionet-enc 2
