@@ -13,7 +13,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
 WARN := -pedantic -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes
 ALWAYS := -std=c99 $(WARN) -ffp-contract=off -I. -Itests -isystem build/deps -DMTAN_GOLDEN_DIR='"golden"' -D_FILE_OFFSET_BITS=64 -MMD -MP
-LIBS = $(if $(HAS_ZLIB),-lz) -lm -pthread
+LIBS = $(if $(HAS_ZLIB),-lz) -lm -pthread $(DL)
 SAN := -g -fno-omit-frame-pointer -fno-sanitize-recover=all -fsanitize=address,undefined
 
 has = $(shell command -v $(1) >/dev/null 2>&1 && echo yes)
@@ -24,6 +24,8 @@ HAS_MPI := $(call has,mpicc)
 HAS_TSAN := $(findstring /,$(if $(HAS_GCC),$(shell gcc -print-file-name=libtsan.so)))
 HAS_ZLIB := $(shell printf '\043include <zlib.h>\nint main(void) { return !zlibVersion(); }\n' | $(CC) -x c - -lz -o /dev/null 2>/dev/null && echo yes)
 ALWAYS += $(if $(HAS_ZLIB),-DMTAN_ZLIB)
+DL := $(if $(findstring Linux,$(shell uname -s)),-ldl)
+NVCC ?= $(or $(shell command -v nvcc 2>/dev/null),$(wildcard /usr/local/cuda/bin/nvcc))
 HAS_FMA := $(shell grep -qw fma /proc/cpuinfo 2>/dev/null && echo yes)
 
 # ---- Configurations: compiler, flags of every file, flags of the library alone ---------------------------------
@@ -62,6 +64,10 @@ windows.CC := x86_64-w64-mingw32-gcc-posix
 windows.FLAGS := -Wno-float-conversion -DMTAN_TESTS_LIBRARY -D__USE_MINGW_ANSI_STDIO=1 # printf as in C99
 $(foreach t,$(EDGE),$(eval $(t).FLAGS += -O2 -Werror -static -UMTAN_ZLIB)$(eval $(t).LIBS := -lm -pthread))
 
+# `make cuda`: the command for NVIDIA GPUs.
+cuda.CC := $(CC)
+cuda.FLAGS = $(CFLAGS) -DMTAN_WITH_CUDA
+
 # `make mpi`: the command for several processes.
 mpi.CC := mpicc
 mpi.FLAGS = $(CFLAGS) -DMTAN_MPI
@@ -96,13 +102,26 @@ emulated512.SIMD := -mavx2 -mfma -Wno-psabi
 # through SIMDe's emulation.
 release.BACKENDS := $(SIMD)
 mpi.BACKENDS := $(SIMD)
+cuda.BACKENDS := $(SIMD)
 gcc-float.BACKENDS := $(SIMD) $(if $(filter avx2,$(SIMD)),emulated512)
 $(foreach t,gcc-fma gcc-sanitize clang-float,$(eval $(t).BACKENDS := $(filter-out avx512,$(SIMD))))
 aarch64.BACKENDS := neon
 musl.BACKENDS := $(filter-out avx512,$(SIMD))
 windows.BACKENDS := scalar_fma avx2
 upper = $(shell echo $(1) | tr a-z A-Z)
-$(foreach c,release mpi $(EDGE) $(TESTS),$(eval $(c).FLAGS += $(foreach b,$($(c).BACKENDS),-DMTAN_WITH_$(call upper,$(b)))))
+$(foreach c,release mpi cuda $(EDGE) $(TESTS),$(eval $(c).FLAGS += $(foreach b,$($(c).BACKENDS),-DMTAN_WITH_$(call upper,$(b)))))
+
+# ---- CUDA without a GPU: the kernels as C++ for the tests' shim, which watches what they touch (tests/cuda_shim.h) -------
+
+CUDA_C := platform/cuda/cuda.c platform/cuda/backend.c platform/cuda/load.c
+SHIM := $(if $(HAS_CXX),$(if $(findstring linux,$(MACHINE)),build/cuda-shim/cuda_kernels.o build/cuda-shim/cuda_cases.o))
+SHIM_TESTS := $(if $(SHIM),gcc-float gcc-sanitize clang-float)
+SHIM_FLAGS := -std=c++11 -O1 -fsanitize=thread -ffp-contract=off -fno-math-errno -fno-exceptions -fno-rtti \
+	-Wall -Wextra -Wno-unknown-pragmas -Werror $(if $(HAS_FMA),$(if $(filter x86_64%,$(MACHINE)),-mfma))
+$(foreach t,$(SHIM_TESTS),$(eval $(t).FLAGS += -DMTAN_WITH_CUDA_SHIM)$(eval $(t).SHIM := $(SHIM)))
+build/cuda-shim/%.o: tests/%.cpp tests/cuda_shim.h tests/cuda_cases.h platform/cuda/kernels.cu platform/cuda/arguments.h Makefile
+	@mkdir -p $(@D)
+	@$(CXX) $(SHIM_FLAGS) -DMTAN_CUDA_SHIM -c $< -o $@
 
 # ---- Rules, once per configuration -----------------------------------------------------------------------------
 
@@ -111,8 +130,9 @@ SHARED_C := $(filter-out $(SUITE_C) tests/fuzz_% tests/bits_dump.c tests/mpi_pro
 	$(wildcard tests/*.c tools/data/*.c tools/baselines/*.c tools/mtan/*.c platform/*.c)) # serves tests and tools
 # The command is a POSIX program: on Windows there is the library alone, with the suites that MTAN_TESTS_LIBRARY leaves.
 windows.SUITE_C := tests/main.c $(shell sed -n '/MTAN_TESTS_LIBRARY$$/,/endif/d; s/^X(\(.*\)_suite)/tests\/test_\1.c/p' tests/suites.h)
+$(foreach t,cuda $(SHIM_TESTS),$(eval $(t).SHARED_C := $(SHARED_C) $(CUDA_C)))
 windows.SHARED_C := $(filter-out tools/% tests/baseline%,$(SHARED_C))
-$(foreach c,release double mpi $(EDGE) $(TESTS),$(foreach v,SUITE_C SHARED_C,$(eval $(c).$(v) ?= $$($(v)))))
+$(foreach c,release double mpi cuda $(EDGE) $(TESTS),$(foreach v,SUITE_C SHARED_C,$(eval $(c).$(v) ?= $$($(v)))))
 
 define rules
 build/$(1)/mtan.o: LIBRARY := $$($(1).LIBRARY)
@@ -125,12 +145,12 @@ $$($(1).BACKENDS:%=build/$(1)/simd/mtan_%.o): | build/deps/simde
 $$($(1).SUITE_C:%.c=build/$(1)/%.o) $$($(1).SHARED_C:%.c=build/$(1)/%.o) build/$(1)/tools/mtan/main.o: | build/deps/stb
 build/$(1)/shared.a: $$($(1).SHARED_C:%.c=build/$(1)/%.o) build/$(1)/mtan.o $$($(1).BACKENDS:%=build/$(1)/simd/mtan_%.o)
 	@rm -f $$@ && $$(AR) rcs $$@ $$^
-build/$(1)/run-tests: $$($(1).SUITE_C:%.c=build/$(1)/%.o) build/$(1)/shared.a
+build/$(1)/run-tests: $$($(1).SUITE_C:%.c=build/$(1)/%.o) $$($(1).SHIM) build/$(1)/shared.a
 	@$$($(1).CC) $$($(1).FLAGS) $$^ $$(or $$($(1).LIBS),$$(LIBS)) -o $$@
 build/$(1)/%: build/$(1)/tools/%.o build/$(1)/shared.a
 	@$$($(1).CC) $$($(1).FLAGS) $$^ $$(LIBS) -o $$@
 endef
-$(foreach c,release double mpi $(EDGE) $(TESTS),$(eval $(call rules,$(c))))
+$(foreach c,release double mpi cuda $(EDGE) $(TESTS),$(eval $(call rules,$(c))))
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find build -name '*.d' 2>/dev/null)
@@ -155,6 +175,7 @@ found: # one line per optional thing
 	say zlib "$(HAS_ZLIB)" "compressed files must be unpacked first"; \
 	say "FMA in this CPU" "$(HAS_FMA)" "gcc-fma is skipped"; \
 	say mpicc "$(HAS_MPI)" "make mpi is skipped"; \
+	say nvcc "$(NVCC)" "make cuda cannot be made; the kernels are tested without it"; \
 	say "gcc's ThreadSanitizer" "$(HAS_TSAN)" "gcc-tsan is skipped"
 
 lib: build/libmtan.a ## the library as build/libmtan.a
@@ -242,6 +263,28 @@ mpi: $(if $(HAS_MPI),build/mtan build/mtan-mpi) ## build/mtan-mpi for mpirun; 1,
 build/mtan-mpi: build/mpi/tools/mtan/main.o build/mpi/platform/mpi.o build/mpi/shared.a
 	@$(mpi.CC) $(mpi.FLAGS) $^ $(LIBS) -o $@
 
+# The kernels for the GPUs that this nvcc serves, 52 and 61 (Titan X) as long as it does; newer ones compile the PTX themselves.
+CUDA_CODES = $(filter 52 61 75 86,$(patsubst sm_%,%,$(shell "$(NVCC)" --list-gpu-code)))
+cuda: $(if $(NVCC),build/mtan-cuda build/libmtan_cuda.a) ## the command and the backend for NVIDIA GPUs: build/mtan-cuda, build/libmtan_cuda.a (needs nvcc; running needs the driver alone)
+	@test -n "$^" || { echo "mtan: make cuda needs nvcc: name it with NVCC="; exit 2; }
+	@echo "$^: code for $(CUDA_CODES:%=sm_%), PTX for compute_$(firstword $(CUDA_CODES))"
+build/cuda/kernels.fatbin: platform/cuda/kernels.cu platform/cuda/arguments.h Makefile
+	@mkdir -p $(@D)
+	@"$(NVCC)" -fatbin --fmad=false $(foreach c,$(CUDA_CODES),-gencode arch=compute_$(c),code=sm_$(c)) \
+		-gencode arch=compute_$(firstword $(CUDA_CODES)),code=compute_$(firstword $(CUDA_CODES)) $< -o $@
+build/cuda/image.c: build/cuda/kernels.fatbin
+	@{ echo '#include "../../platform/cuda/mtan_cuda.h"'; echo 'const unsigned long long mtan_cuda_image[] = {'; \
+		od -An -v -tx8 $< | sed 's/ *\([0-9a-f][0-9a-f]*\)/0x\1,/g'; echo '};'; } >$@
+build/cuda/image.o: build/cuda/image.c
+	@$(CC) -std=c99 -O1 -c $< -o $@
+build/libmtan_cuda.a: $(CUDA_C:%.c=build/cuda/%.o) build/cuda/image.o
+	@rm -f $@ && $(AR) rcs $@ $^
+build/mtan-cuda: build/cuda/tools/mtan/main.o build/cuda/image.o build/cuda/shared.a
+	@$(cuda.CC) $(cuda.FLAGS) $^ $(LIBS) -o $@
+
+cuda-check: build/release/cuda_check ## kernels for both Titan X with NVRTC 12.9 and with clang: registers, spills, occupancy
+	@PYTHON="$(PYTHON)" CC="$(CC)" tools/cuda_check.sh $< $(if $(HAS_CLANG),clang)
+
 FUZZ_SECONDS ?= 20
 FUZZERS := $(patsubst tests/%.c,%,$(wildcard tests/fuzz_*.c))
 fuzz: $(if $(HAS_CLANG),$(FUZZERS:%=build/fuzz/%)) ## feed the readers hostile input (needs clang; FUZZ_SECONDS=20)
@@ -274,10 +317,10 @@ deps: ## fetch all dependencies into build/deps (targets fetch what they need by
 	@tools/deps.sh
 
 format-check: ## does the C code look as .clang-format says?
-	@clang-format --dry-run $(wildcard *.[ch] tests/*.[ch] tools/*.c tools/data/*.[ch] tools/baselines/*.[ch] tools/mtan/*.[ch] platform/*.[ch] platform/cortex-m/*.[ch] tools/web/*.c)
+	@clang-format --dry-run $(wildcard *.[ch] tests/*.[ch] tools/*.c tools/data/*.[ch] tools/baselines/*.[ch] tools/mtan/*.[ch] platform/*.[ch] platform/cortex-m/*.[ch] platform/cuda/*.[ch] platform/cuda/*.cu tests/*.cpp tools/web/*.c)
 
 clean: ## remove build/, but not the fetched dependencies
 	@find build -mindepth 1 -maxdepth 1 ! -name deps -exec rm -rf {} + 2>/dev/null || :
 
-.PHONY: help found lib mtan demo test suites vendored symbols cxx bits manual agreement ulp bench bench-peers edge wasm mpi fuzz golden deps format-check clean \
+.PHONY: help found lib mtan demo test suites vendored symbols cxx bits manual agreement ulp bench bench-peers edge wasm mpi cuda cuda-check fuzz golden deps format-check clean \
 	$(TESTS:%=test-%) $(CHECKS:%=test-%)

@@ -50,6 +50,7 @@ const char *mtan_status_message(mtan_status status) {
     case MTAN_ERR_MISSING: return "no such tensor, metadata key, setting or configuration";
     case MTAN_ERR_SHAPE: return "a tensor has another shape or type than the model needs";
     case MTAN_ERR_WRITE: return "the write callback failed";
+    case MTAN_ERR_DEVICE: return "the backend's device failed";
     }
     return "unknown status";
 }
@@ -1327,7 +1328,7 @@ const mtan_backend MTAN_BACKEND = {
     gru_forward, gru_backward, sample_forward, sample_backward, kl_forward, kl_backward, ratio_forward,
     ratio_backward, loglik_forward, loglik_backward, bound_forward, bound_backward, squared_error,
     cross_entropy_forward, cross_entropy_backward, adam_kernel, adamax_kernel, pack_count, pack, product_packed, normal_pairs,
-    pack_int8_count, pack_int8, product_int8, product_nt_int8, product_nn_int8
+    pack_int8_count, pack_int8, product_int8, product_nt_int8, product_nn_int8, NULL
 };
 /* clang-format on */
 #endif
@@ -1364,6 +1365,34 @@ static void fail(mtan_tape *tape, mtan_status status) {
 /* Whether ops should run their kernels: not when counting, not after a failure. */
 static int runs(const mtan_tape *tape) {
     return tape->work != NULL && tape->status == MTAN_OK;
+}
+
+/* ---- a device's memory: the host says what it has written and what it is about to read. On CPUs nothing happens. ---- */
+
+static void send(mtan_tape *tape, const void *from, size_t bytes) {
+    const mtan_device *device = tape->backend->device;
+    if (device && runs(tape) && !device->send(from, bytes)) fail(tape, MTAN_ERR_DEVICE);
+}
+
+static void send_tensor(mtan_tape *tape, mtan_tensor x) {
+    send(tape, mtan_data(tape, x), (size_t)x.rows * (size_t)x.stride * sizeof(mtan_real));
+}
+
+static void fetch_tensor(mtan_tape *tape, mtan_tensor x) {
+    const mtan_device *device = tape->backend->device;
+    if (device && runs(tape) &&
+        !device->fetch(mtan_data(tape, x), (size_t)x.rows * (size_t)x.stride * sizeof(mtan_real)))
+        fail(tape, MTAN_ERR_DEVICE);
+}
+
+/* What happened to the kernels launched so far. */
+static mtan_status device_status(const mtan_backend *backend, mtan_real *any) {
+    return backend->device && !backend->device->fetch(any, 0) ? MTAN_ERR_DEVICE : MTAN_OK;
+}
+
+/* For the little that is computed on the host from what was fetched. */
+static const mtan_backend *host_kernels(const mtan_tape *tape) {
+    return tape->backend->device ? &mtan_backend_scalar : tape->backend;
 }
 
 static size_t node_reals(size_t nodes) {
@@ -1720,13 +1749,24 @@ static int32_t step_rows(const mtan_batch *batch, int32_t k) {
 void mtan_op_spread(mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
     const mtan_tensor t[2] = {y, x};
     record_graded(tape, OP_SPREAD, t, 2);
-    for (int32_t k = 0; runs(tape) && k < tape->batch->steps; k++)
+    if (!runs(tape)) return;
+    if (tape->backend->device) {
+        tape->backend->device->spread_forward(tape->batch, mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, x),
+                                              (size_t)x.stride, y.cols);
+        return;
+    }
+    for (int32_t k = 0; k < tape->batch->steps; k++)
         copy_tensor(tape, mtan_rows(y, tape->batch->first[k], step_rows(tape->batch, k)),
                     mtan_rows(x, 0, step_rows(tape->batch, k)));
 }
 
 static void spread_back(mtan_tape *tape, const mtan_node *n) {
     const mtan_tensor y = n->t[0], x = n->t[1];
+    if (tape->backend->device) {
+        tape->backend->device->spread_backward(tape->batch, mtan_grad(tape, x), (size_t)x.stride, mtan_grad(tape, y),
+                                               (size_t)y.stride, y.cols);
+        return;
+    }
     for (int32_t k = 0; k < tape->batch->steps; k++)
         tape->backend->add(mtan_grad(tape, x), (size_t)x.stride,
                            mtan_grad(tape, y) + (size_t)tape->batch->first[k] * (size_t)y.stride, (size_t)y.stride,
@@ -1737,9 +1777,16 @@ static void spread_back(mtan_tape *tape, const mtan_node *n) {
 void mtan_op_last(mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
     const mtan_batch *batch = tape->batch;
     const mtan_tensor t[2] = {y, x};
+    const int32_t S = y.rows / batch->records;
     record_graded(tape, OP_LAST, t, 2);
-    for (int32_t b = 0; runs(tape) && b < batch->records; b++) {
-        const int32_t S = y.rows / batch->records, k = batch->length[b] - 1;
+    if (!runs(tape)) return;
+    if (tape->backend->device) {
+        tape->backend->device->last_forward(batch, mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, x),
+                                            (size_t)x.stride, y.cols, S);
+        return;
+    }
+    for (int32_t b = 0; b < batch->records; b++) {
+        const int32_t k = batch->length[b] - 1;
         if (k >= 0) copy_tensor(tape, mtan_rows(y, b * S, S), mtan_rows(x, (batch->first[k] + b) * S, S));
         else tape->backend->fill(mtan_data(tape, mtan_rows(y, b * S, S)), (size_t)S * (size_t)y.cols, 0);
     }
@@ -1748,8 +1795,14 @@ void mtan_op_last(mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
 static void last_back(mtan_tape *tape, const mtan_node *n) {
     const mtan_batch *batch = tape->batch;
     const mtan_tensor y = n->t[0], x = n->t[1];
+    const int32_t S = y.rows / batch->records;
+    if (tape->backend->device) {
+        tape->backend->device->last_backward(batch, mtan_grad(tape, x), (size_t)x.stride, mtan_grad(tape, y),
+                                             (size_t)y.stride, y.cols, S);
+        return;
+    }
     for (int32_t b = 0; b < batch->records; b++) {
-        const int32_t S = y.rows / batch->records, k = batch->length[b] - 1;
+        const int32_t k = batch->length[b] - 1;
         if (k < 0) continue;
         tape->backend->add(mtan_grad(tape, mtan_rows(x, (batch->first[k] + b) * S, S)), (size_t)x.stride,
                            mtan_grad(tape, mtan_rows(y, b * S, S)), (size_t)y.stride, S, y.cols);
@@ -1781,31 +1834,67 @@ static block score_block(const mtan_batch *batch, const mtan_tensor t[3], int32_
     return x;
 }
 
+/* With shared points the blocks of all records are one matrix, (T, K): which is how a device takes them. */
+static block score_whole(const mtan_tensor t[3]) {
+    block x;
+    x.row = t[1], x.point = t[2];
+    x.score = block_at(t[0], 0, t[1].rows, t[2].rows);
+    return x;
+}
+
+static void score_run(mtan_tape *tape, const block *x) {
+    tape->backend->product_nt(mtan_data(tape, x->score), (size_t)x->score.stride, mtan_data(tape, x->row),
+                              (size_t)x->row.stride, mtan_data(tape, x->point), (size_t)x->point.stride, x->score.rows,
+                              x->score.cols, x->row.cols, 0);
+}
+
 void mtan_op_score(mtan_tape *tape, mtan_tensor score, mtan_tensor row, mtan_tensor point, int32_t decoder) {
     const mtan_tensor t[3] = {score, row, point};
+    const mtan_device *device = tape->backend->device;
     mtan_node *node = record_tensors(tape, OP_SCORE, t, 3);
     if (node) node->n[0] = decoder;
-    for (int32_t b = 0; runs(tape) && b < tape->batch->records; b++) {
-        const block x = score_block(tape->batch, t, b, decoder);
-        tape->backend->product_nt(mtan_data(tape, x.score), (size_t)x.score.stride, mtan_data(tape, x.row),
-                                  (size_t)x.row.stride, mtan_data(tape, x.point), (size_t)x.point.stride, x.score.rows,
-                                  x.score.cols, row.cols, 0);
-    }
+    if (!runs(tape)) return;
+    if (device && tape->batch->point0) {
+        device->score_forward(tape->batch, mtan_data(tape, score), mtan_data(tape, row), (size_t)row.stride,
+                              mtan_data(tape, point), (size_t)point.stride, row.cols, decoder);
+    } else if (device) {
+        const block x = score_whole(t);
+        score_run(tape, &x);
+    } else
+        for (int32_t b = 0; b < tape->batch->records; b++) {
+            const block x = score_block(tape->batch, t, b, decoder);
+            score_run(tape, &x);
+        }
+}
+
+static void score_run_back(mtan_tape *tape, const block *x) {
+    const mtan_backend *k = tape->backend;
+    const mtan_real *ds = mtan_grad(tape, x->score);
+    const int32_t rows = x->score.rows, points = x->score.cols, e = x->row.cols;
+    if (x->row.grad != MTAN_NO_GRAD)
+        k->product_nn(mtan_grad(tape, x->row), (size_t)x->row.stride, ds, (size_t)points, mtan_data(tape, x->point),
+                      (size_t)x->point.stride, rows, e, points, 1);
+    if (x->point.grad != MTAN_NO_GRAD)
+        k->product_tn(mtan_grad(tape, x->point), (size_t)x->point.stride, ds, (size_t)points, mtan_data(tape, x->row),
+                      (size_t)x->row.stride, points, e, rows, 1);
 }
 
 static void score_back(mtan_tape *tape, const mtan_node *n) {
-    const mtan_backend *k = tape->backend;
-    for (int32_t b = 0; b < tape->batch->records; b++) {
-        const block x = score_block(tape->batch, n->t, b, n->n[0]);
-        const mtan_real *ds = mtan_grad(tape, x.score);
-        const int32_t rows = x.score.rows, points = x.score.cols, e = x.row.cols;
-        if (x.row.grad != MTAN_NO_GRAD)
-            k->product_nn(mtan_grad(tape, x.row), (size_t)x.row.stride, ds, (size_t)points, mtan_data(tape, x.point),
-                          (size_t)x.point.stride, rows, e, points, 1);
-        if (x.point.grad != MTAN_NO_GRAD)
-            k->product_tn(mtan_grad(tape, x.point), (size_t)x.point.stride, ds, (size_t)points, mtan_data(tape, x.row),
-                          (size_t)x.row.stride, points, e, rows, 1);
-    }
+    const mtan_device *device = tape->backend->device;
+    const mtan_tensor *t = n->t;
+    if (device && tape->batch->point0) {
+        device->score_backward(tape->batch, t[1].grad != MTAN_NO_GRAD ? mtan_grad(tape, t[1]) : NULL,
+                               (size_t)t[1].stride, t[2].grad != MTAN_NO_GRAD ? mtan_grad(tape, t[2]) : NULL,
+                               (size_t)t[2].stride, mtan_grad(tape, t[0]), mtan_data(tape, t[1]), mtan_data(tape, t[2]),
+                               t[1].cols, n->n[0]);
+    } else if (device) {
+        const block x = score_whole(t);
+        score_run_back(tape, &x);
+    } else
+        for (int32_t b = 0; b < tape->batch->records; b++) {
+            const block x = score_block(tape->batch, t, b, n->n[0]);
+            score_run_back(tape, &x);
+        }
 }
 
 /* The decoder's weights, (queries, points) of every record. */
@@ -1815,13 +1904,22 @@ static mtan_tensor pair_block(const mtan_batch *batch, mtan_tensor weight, int32
 
 void mtan_op_softmax_pairs(mtan_tape *tape, mtan_tensor weight) {
     record_tensors(tape, OP_SOFTMAX_PAIRS, &weight, 1);
-    for (int32_t b = 0; runs(tape) && b < tape->batch->records; b++) {
+    if (!runs(tape)) return;
+    if (tape->backend->device) {
+        tape->backend->device->softmax_pairs_forward(tape->batch, mtan_data(tape, weight));
+        return;
+    }
+    for (int32_t b = 0; b < tape->batch->records; b++) {
         const mtan_tensor x = pair_block(tape->batch, weight, b);
         if (x.cols > 0) tape->backend->softmax_forward(mtan_data(tape, x), x.rows, x.cols);
     }
 }
 
 static void softmax_pairs_back(mtan_tape *tape, const mtan_node *n) {
+    if (tape->backend->device) {
+        tape->backend->device->softmax_pairs_backward(tape->batch, mtan_grad(tape, n->t[0]), mtan_data(tape, n->t[0]));
+        return;
+    }
     for (int32_t b = 0; b < tape->batch->records; b++) {
         const mtan_tensor x = pair_block(tape->batch, n->t[0], b);
         tape->backend->softmax_backward(mtan_grad(tape, x), mtan_data(tape, x), x.rows, x.cols);
@@ -1857,7 +1955,13 @@ static void attend_buffers(mtan_tape *tape, mtan_tensor t[5]) {
 /* t: y, score, and the buffers */
 static void attend(mtan_tape *tape, const mtan_tensor t[5]) {
     record_tensors(tape, OP_ATTEND, t, 5);
-    for (int32_t b = 0; runs(tape) && b < tape->batch->records; b++) {
+    if (!runs(tape)) return;
+    if (tape->backend->device) {
+        tape->backend->device->attend_forward(tape->batch, mtan_data(tape, t[0]), (size_t)t[0].stride,
+                                              mtan_data(tape, t[1]), mtan_data(tape, t[2]), mtan_data(tape, t[3]));
+        return;
+    }
+    for (int32_t b = 0; b < tape->batch->records; b++) {
         const mtan_attend a = attend_record(tape, t, b);
         tape->backend->attend_forward(&a, mtan_data(tape, t[0]), (size_t)t[0].stride);
     }
@@ -1872,6 +1976,12 @@ void mtan_op_attend(mtan_tape *tape, mtan_tensor y, mtan_tensor score) {
 
 static void attend_back(mtan_tape *tape, const mtan_node *n) {
     const mtan_tensor *t = n->t;
+    if (tape->backend->device) {
+        tape->backend->device->attend_backward(tape->batch, mtan_grad(tape, t[1]), mtan_grad(tape, t[0]),
+                                               mtan_data(tape, t[0]), (size_t)t[0].stride, mtan_data(tape, t[1]),
+                                               mtan_data(tape, t[2]), mtan_data(tape, t[3]));
+        return;
+    }
     for (int32_t b = 0; b < tape->batch->records; b++) {
         const mtan_attend a = attend_record(tape, t, b);
         tape->backend->attend_backward(&a, mtan_grad(tape, t[1]) + tape->batch->score0[b], mtan_grad(tape, t[0]),
@@ -1899,7 +2009,13 @@ static mtan_rbf rbf_record(const mtan_tape *tape, mtan_tensor query, mtan_tensor
 void mtan_op_attend_rbf(mtan_tape *tape, mtan_tensor y, mtan_tensor query, mtan_tensor beta) {
     const mtan_tensor t[3] = {y, query, beta};
     record_tensors(tape, OP_ATTEND_RBF, t, 3);
-    for (int32_t b = 0; runs(tape) && b < tape->batch->records; b++) {
+    if (!runs(tape)) return;
+    if (tape->backend->device) {
+        tape->backend->device->rbf_forward(tape->batch, mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, query),
+                                           mtan_data(tape, tape->batch->time), mtan_data(tape, beta));
+        return;
+    }
+    for (int32_t b = 0; b < tape->batch->records; b++) {
         const mtan_rbf a = rbf_record(tape, query, beta, b);
         tape->backend->rbf_forward(&a, mtan_data(tape, y), (size_t)y.stride);
     }
@@ -1907,6 +2023,12 @@ void mtan_op_attend_rbf(mtan_tape *tape, mtan_tensor y, mtan_tensor query, mtan_
 
 static void attend_rbf_back(mtan_tape *tape, const mtan_node *n) {
     const mtan_tensor y = n->t[0];
+    if (tape->backend->device) {
+        tape->backend->device->rbf_backward(tape->batch, mtan_grad(tape, n->t[2]), mtan_grad(tape, y),
+                                            mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, n->t[1]),
+                                            mtan_data(tape, tape->batch->time), mtan_data(tape, n->t[2]));
+        return;
+    }
     for (int32_t b = 0; b < tape->batch->records; b++) {
         const mtan_rbf a = rbf_record(tape, n->t[1], n->t[2], b);
         tape->backend->rbf_backward(&a, mtan_grad(tape, n->t[2]), mtan_grad(tape, y), (size_t)y.stride,
@@ -1940,7 +2062,14 @@ static value_block values_of(const mtan_tape *tape, const mtan_tensor t[4], int3
 void mtan_op_attend_values(mtan_tape *tape, mtan_tensor y, mtan_tensor weight, mtan_tensor value) {
     const mtan_tensor t[4] = {y, weight, value, nothing};
     record_tensors(tape, OP_ATTEND_VALUES, t, 4);
-    for (int32_t i = 0; runs(tape) && i < tape->batch->records * tape->batch->samples; i++) {
+    if (!runs(tape)) return;
+    if (tape->backend->device) {
+        tape->backend->device->values_forward(tape->batch, mtan_data(tape, y), (size_t)y.stride,
+                                              mtan_data(tape, weight), mtan_data(tape, value), (size_t)value.stride,
+                                              y.cols);
+        return;
+    }
+    for (int32_t i = 0; i < tape->batch->records * tape->batch->samples; i++) {
         const value_block x = values_of(tape, t, i);
         tape->backend->product_nn(mtan_data(tape, x.y), (size_t)x.y.stride, mtan_data(tape, x.weight),
                                   (size_t)x.weight.stride, mtan_data(tape, x.value), (size_t)x.value.stride, x.y.rows,
@@ -1950,8 +2079,15 @@ void mtan_op_attend_values(mtan_tape *tape, mtan_tensor y, mtan_tensor weight, m
 
 static void attend_values_back(mtan_tape *tape, const mtan_node *n) {
     const mtan_backend *k = tape->backend;
+    const mtan_tensor *t = n->t;
+    if (k->device) {
+        k->device->values_backward(tape->batch, mtan_grad(tape, t[1]), mtan_grad(tape, t[2]), mtan_grad(tape, t[0]),
+                                   (size_t)t[0].stride, mtan_data(tape, t[1]), mtan_data(tape, t[2]),
+                                   (size_t)t[2].stride, t[0].cols);
+        return;
+    }
     for (int32_t i = 0; i < tape->batch->records * tape->batch->samples; i++) {
-        const value_block x = values_of(tape, n->t, i);
+        const value_block x = values_of(tape, t, i);
         const mtan_real *dy = mtan_grad(tape, x.y);
         k->product_nt(mtan_grad(tape, x.weight), (size_t)x.weight.stride, dy, (size_t)x.y.stride,
                       mtan_data(tape, x.value), (size_t)x.value.stride, x.y.rows, x.weight.cols, x.y.cols, 1);
@@ -1964,7 +2100,14 @@ static void attend_values_back(mtan_tape *tape, const mtan_node *n) {
 void mtan_op_smooth(mtan_tape *tape, mtan_tensor y, mtan_tensor key, mtan_tensor beta, mtan_tensor value) {
     const mtan_tensor t[5] = {y, nothing, value, key, beta};
     record_tensors(tape, OP_SMOOTH, t, 5);
-    for (int32_t i = 0; runs(tape) && i < tape->batch->records * tape->batch->samples; i++) {
+    if (!runs(tape)) return;
+    if (tape->backend->device) {
+        tape->backend->device->smooth_forward(
+            tape->batch, mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, tape->batch->query),
+            mtan_data(tape, key), mtan_data(tape, beta), mtan_data(tape, value), (size_t)value.stride, y.cols);
+        return;
+    }
+    for (int32_t i = 0; i < tape->batch->records * tape->batch->samples; i++) {
         const value_block x = values_of(tape, t, i);
         if (x.value.rows == 0) tape->backend->fill(mtan_data(tape, x.y), count_of(x.y), 0);
         else
@@ -1975,9 +2118,16 @@ void mtan_op_smooth(mtan_tape *tape, mtan_tensor y, mtan_tensor key, mtan_tensor
 }
 
 static void smooth_back(mtan_tape *tape, const mtan_node *n) {
-    const mtan_tensor beta = n->t[4];
+    const mtan_tensor *t = n->t, beta = t[4];
+    if (tape->backend->device) {
+        tape->backend->device->smooth_backward(
+            tape->batch, mtan_grad(tape, t[2]), mtan_grad(tape, beta), mtan_grad(tape, t[0]), mtan_data(tape, t[0]),
+            (size_t)t[0].stride, mtan_data(tape, tape->batch->query), mtan_data(tape, t[3]), mtan_data(tape, beta),
+            mtan_data(tape, t[2]), (size_t)t[2].stride, t[0].cols);
+        return;
+    }
     for (int32_t i = 0; i < tape->batch->records * tape->batch->samples; i++) {
-        const value_block x = values_of(tape, n->t, i);
+        const value_block x = values_of(tape, t, i);
         if (x.value.rows == 0) continue;
         tape->backend->smooth_backward(mtan_grad(tape, x.value), mtan_grad(tape, beta), mtan_grad(tape, x.y),
                                        mtan_data(tape, x.y), (size_t)x.y.stride, x.query, x.key, mtan_data(tape, beta),
@@ -1990,8 +2140,15 @@ static void smooth_back(mtan_tape *tape, const mtan_node *n) {
 
 static void regroup(mtan_tape *tape, mtan_tensor y, mtan_tensor x, int32_t back) {
     const mtan_batch *batch = tape->batch;
+    const mtan_device *device = tape->backend->device;
     const int32_t S = batch->samples;
-    for (int32_t b = 0; b < batch->records; b++)
+    if (device && back)
+        device->regroup_backward(batch, mtan_grad(tape, x), (size_t)x.stride, mtan_grad(tape, y), (size_t)y.stride,
+                                 x.cols);
+    else if (device)
+        device->regroup_forward(batch, mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, x), (size_t)x.stride,
+                                x.cols);
+    for (int32_t b = 0; !device && b < batch->records; b++)
         for (int32_t i = 0; i < S * batch->length[b]; i++) {
             const int32_t s = i / batch->length[b], k = i % batch->length[b];
             const mtan_tensor from = mtan_rows(x, (batch->first[k] + b) * S + s, 1);
@@ -2067,6 +2224,11 @@ static void gru_run(mtan_tape *tape, const mtan_tensor t[7], int32_t samples, in
     const size_t N = (size_t)t[0].cols, ldy = (size_t)t[0].stride, ldg = (size_t)t[1].stride;
     mtan_real *y = mtan_data(tape, t[0]), *gx = mtan_data(tape, t[1]), *gh = mtan_data(tape, t[5]);
     mtan_real *hn = t[4].rows ? mtan_data(tape, t[4]) : NULL;
+    if (k->device && tape->precision == MTAN_REAL) {
+        k->device->gru_forward(tape->batch, y, ldy, gx, ldg, hn, mtan_data(tape, t[2]), (size_t)t[2].stride,
+                               mtan_data(tape, t[3]), (int32_t)N, samples, reverse);
+        return;
+    }
     for (int32_t i = 0; i < tape->batch->steps; i++) {
         const gru_step s = gru_step_at(tape->batch, i, samples, reverse);
         const size_t rest = s.row + (size_t)s.known;
@@ -2128,7 +2290,10 @@ static void gru_back(mtan_tape *tape, const mtan_node *n) {
     mtan_real *dh = mtan_data(tape, n->t[5]), *hn = mtan_data(tape, n->t[4]), *g = mtan_data(tape, gx);
     const mtan_real *h = mtan_data(tape, y), *whh = mtan_data(tape, w);
     int32_t carried = 0; /* rows of dh that hold a gradient from the step after */
-    for (int32_t i = tape->batch->steps - 1; i >= 0; i--) {
+    if (k->device)
+        k->device->gru_backward(tape->batch, g, ldg, hn, dh, mtan_grad(tape, y), h, ldy, whh, ldw, y.cols, n->n[0],
+                                n->n[1]);
+    for (int32_t i = k->device ? -1 : tape->batch->steps - 1; i >= 0; i--) {
         const gru_step s = gru_step_at(tape->batch, i, n->n[0], n->n[1]);
         const size_t rest = s.row + (size_t)s.known;
         if (carried < s.rows) k->fill(dh + (size_t)carried * N, (size_t)(s.rows - carried) * N, 0);
@@ -2175,13 +2340,23 @@ void mtan_op_kl(mtan_tape *tape, mtan_tensor kl, mtan_tensor posterior) {
     const mtan_batch *batch = tape->batch;
     const mtan_tensor t[2] = {kl, posterior};
     record_tensors(tape, OP_KL, t, 2);
-    for (int32_t b = 0; runs(tape) && b < batch->records; b++)
+    if (!runs(tape)) return;
+    if (tape->backend->device) {
+        tape->backend->device->kl_forward(batch, mtan_data(tape, kl), mtan_data(tape, posterior), posterior.cols / 2);
+        return;
+    }
+    for (int32_t b = 0; b < batch->records; b++)
         tape->backend->kl_forward(mtan_data(tape, kl) + b, mtan_data(tape, posterior), latent_first(batch), b,
                                   latent_steps(batch, b), posterior.cols / 2);
 }
 
 static void kl_back(mtan_tape *tape, const mtan_node *n) {
     const mtan_batch *batch = tape->batch;
+    if (tape->backend->device) {
+        tape->backend->device->kl_backward(batch, mtan_grad(tape, n->t[1]), mtan_data(tape, n->t[1]),
+                                           mtan_grad(tape, n->t[0]), n->t[1].cols / 2);
+        return;
+    }
     for (int32_t b = 0; b < batch->records; b++)
         tape->backend->kl_backward(mtan_grad(tape, n->t[1]), mtan_data(tape, n->t[1]), mtan_grad(tape, n->t[0]) + b,
                                    latent_first(batch), b, latent_steps(batch, b), n->t[1].cols / 2);
@@ -2192,7 +2367,13 @@ void mtan_op_ratio(mtan_tape *tape, mtan_tensor ratio, mtan_tensor z, mtan_tenso
     const mtan_tensor t[4] = {ratio, z, posterior, noise};
     const int32_t S = batch->samples;
     record_tensors(tape, OP_RATIO, t, 4);
-    for (int32_t i = 0; runs(tape) && i < batch->records * S; i++)
+    if (!runs(tape)) return;
+    if (tape->backend->device) {
+        tape->backend->device->ratio_forward(batch, mtan_data(tape, ratio), mtan_data(tape, z),
+                                             mtan_data(tape, posterior), mtan_data(tape, noise), z.cols);
+        return;
+    }
+    for (int32_t i = 0; i < batch->records * S; i++)
         tape->backend->ratio_forward(mtan_data(tape, ratio) + i, mtan_data(tape, z), mtan_data(tape, posterior),
                                      mtan_data(tape, noise), latent_first(batch), i / S, latent_steps(batch, i / S), S,
                                      i % S, z.cols);
@@ -2201,6 +2382,11 @@ void mtan_op_ratio(mtan_tape *tape, mtan_tensor ratio, mtan_tensor z, mtan_tenso
 static void ratio_back(mtan_tape *tape, const mtan_node *n) {
     const mtan_batch *batch = tape->batch;
     const int32_t S = batch->samples;
+    if (tape->backend->device) {
+        tape->backend->device->ratio_backward(batch, mtan_grad(tape, n->t[1]), mtan_grad(tape, n->t[2]),
+                                              mtan_data(tape, n->t[1]), mtan_grad(tape, n->t[0]), n->t[1].cols);
+        return;
+    }
     for (int32_t i = 0; i < batch->records * S; i++)
         tape->backend->ratio_backward(mtan_grad(tape, n->t[1]), mtan_grad(tape, n->t[2]), mtan_data(tape, n->t[1]),
                                       mtan_grad(tape, n->t[0]) + i, latent_first(batch), i / S,
@@ -2219,7 +2405,12 @@ void mtan_op_loglik(mtan_tape *tape, mtan_tensor logp, mtan_tensor prediction, d
     const int32_t S = batch->samples;
     mtan_node *node = record_tensors(tape, OP_LOGLIK, t, 2);
     if (node) node->x[0] = (mtan_real)std;
-    for (int32_t i = 0; runs(tape) && i < batch->records * S; i++) {
+    if (!runs(tape)) return;
+    if (tape->backend->device) {
+        tape->backend->device->loglik_forward(batch, mtan_data(tape, logp), mtan_data(tape, prediction), std);
+        return;
+    }
+    for (int32_t i = 0; i < batch->records * S; i++) {
         const int32_t b = i / S, c = batch->cell0[b];
         tape->backend->loglik_forward(mtan_data(tape, logp) + i,
                                       mtan_data(tape, prediction) + prediction_at(batch, b, i % S, prediction.cols),
@@ -2232,6 +2423,11 @@ static void loglik_back(mtan_tape *tape, const mtan_node *n) {
     const mtan_batch *batch = tape->batch;
     const mtan_tensor prediction = n->t[1];
     const int32_t S = batch->samples;
+    if (tape->backend->device) {
+        tape->backend->device->loglik_backward(batch, mtan_grad(tape, prediction), mtan_data(tape, prediction),
+                                               mtan_grad(tape, n->t[0]), (double)n->x[0]);
+        return;
+    }
     for (int32_t i = 0; i < batch->records * S; i++) {
         const int32_t b = i / S, c = batch->cell0[b];
         const size_t at = prediction_at(batch, b, i % S, prediction.cols);
@@ -2251,7 +2447,13 @@ void mtan_op_bound(mtan_tape *tape, mtan_tensor loss, mtan_tensor logp, mtan_ten
     t[0] = loss, t[1] = logp, t[2] = kl, t[3] = share, t[4] = mtan_new_constant(tape, logp.rows, 1);
     node = record_tensors(tape, OP_BOUND, t, 5);
     if (node) node->x[0] = (mtan_real)kl_weight, node->x[1] = (mtan_real)seed;
-    for (int32_t b = 0; runs(tape) && b < B; b++)
+    if (!runs(tape)) return;
+    if (tape->backend->device) {
+        tape->backend->device->bound_forward(B, mtan_data(tape, loss), mtan_data(tape, t[4]), mtan_data(tape, logp),
+                                             mtan_data(tape, kl), stride, S, bound, kl_weight, mtan_data(tape, share));
+        return;
+    }
+    for (int32_t b = 0; b < B; b++)
         tape->backend->bound_forward(mtan_data(tape, loss) + b, mtan_data(tape, t[4]) + b * S,
                                      mtan_data(tape, logp) + b * S, mtan_data(tape, kl) + (stride ? b * S : b), stride,
                                      S, bound, kl_weight, mtan_data(tape, share) + b);
@@ -2259,6 +2461,11 @@ void mtan_op_bound(mtan_tape *tape, mtan_tensor loss, mtan_tensor logp, mtan_ten
 
 static void bound_back(mtan_tape *tape, const mtan_node *n) {
     const int32_t B = n->t[0].rows, S = B ? n->t[1].rows / B : 0, stride = n->t[2].rows == B ? 0 : 1;
+    if (tape->backend->device) {
+        tape->backend->device->bound_backward(B, mtan_grad(tape, n->t[1]), mtan_grad(tape, n->t[2]), stride,
+                                              mtan_data(tape, n->t[4]), S, n->x[0], n->x[1], mtan_data(tape, n->t[3]));
+        return;
+    }
     for (int32_t b = 0; b < B; b++)
         tape->backend->bound_backward(mtan_grad(tape, n->t[1]) + b * S, mtan_grad(tape, n->t[2]) + (stride ? b * S : b),
                                       stride, mtan_data(tape, n->t[4]) + b * S, S, n->x[0], n->x[1],
@@ -2296,7 +2503,13 @@ void mtan_op_cross_entropy(mtan_tape *tape, mtan_tensor loss, mtan_tensor p, mta
         node->n[0] = samples;
         node->n[1] = (int32_t)(label - (const int32_t *)(const void *)tape->work);
     }
-    for (int32_t i = 0; runs(tape) && i < label_blocks(tape, samples); i++) {
+    if (!runs(tape)) return;
+    if (tape->backend->device && !samples) {
+        tape->backend->device->cross_entropy_forward(tape->batch, mtan_data(tape, loss), mtan_data(tape, p),
+                                                     mtan_data(tape, x), label, x.cols);
+        return;
+    }
+    for (int32_t i = 0; i < label_blocks(tape, samples); i++) {
         const label_block k = label_block_at(tape, x.rows, samples, i);
         const size_t at = (size_t)k.row * (size_t)x.cols;
         tape->backend->cross_entropy_forward(mtan_data(tape, loss) + k.row, mtan_data(tape, p) + at,
@@ -2308,6 +2521,11 @@ void mtan_op_cross_entropy(mtan_tape *tape, mtan_tensor loss, mtan_tensor p, mta
 static void cross_entropy_back(mtan_tape *tape, const mtan_node *n) {
     const int32_t *label = (const int32_t *)(const void *)tape->work + n->n[1];
     const mtan_tensor p = n->t[1], x = n->t[2];
+    if (tape->backend->device && !n->n[0]) {
+        tape->backend->device->cross_entropy_backward(tape->batch, mtan_grad(tape, x), mtan_data(tape, p), label,
+                                                      n->x[0], x.cols);
+        return;
+    }
     for (int32_t i = 0; i < label_blocks(tape, n->n[0]); i++) {
         const label_block k = label_block_at(tape, x.rows, n->n[0], i);
         const size_t at = (size_t)k.row * (size_t)x.cols;
@@ -3352,6 +3570,11 @@ static size_t logit_row(const mtan_config *c, const mtan_batch *batch, int32_t b
                           : (size_t)(batch->first[i] + b);
 }
 
+/* How those rows lie, for a device's kernels. */
+static int32_t logit_layout(const mtan_config *c) {
+    return c->classify == MTAN_CLASSIFY_RECORD ? 0 : reads_times(c) ? 2 : 1;
+}
+
 /* Where the label of row i of a record is: by position, by row of the sequence (mTAND-Enc per time) or by query
  * (mTAND-Full per time). */
 static int32_t label_at(const mtan_config *c, const mtan_batch *batch, int32_t b, int32_t i) {
@@ -3394,6 +3617,8 @@ static void batch_arrays(mtan_tape *tape, mtan_batch *batch, const batch_request
     batch->cell_value = mtan_data(tape, mtan_new_constant(tape, cells, 1));
     batch->label = mtan_new_ints(
         tape, (size_t)(q->config->classify == MTAN_CLASSIFY_TIME && q->queries != QUERY_NONE ? times : n));
+    if (tape->backend->device)
+        batch->id = (uint64_t *)(void *)mtan_new_ints(tape, (size_t)n * sizeof(uint64_t) / sizeof(int32_t));
 }
 
 /* Totals over the records, or their bounds when counting. */
@@ -3433,12 +3658,15 @@ static void batch_fill(mtan_tape *tape, mtan_batch *batch, const batch_request *
         const mtan_record *r = &q->records[batch->order[b]];
         const int32_t times = fill_events(tape, batch, q, b, events, index, spare);
         int32_t queries = 0;
+        if (batch->id) batch->id[b] = r->id;
         events += r->n_events;
         batch->time0[b + 1] = batch->time0[b] + times;
         batch->cell0[b + 1] = batch->cell0[b];
         if (q->queries != QUERY_NONE) queries = fill_queries(tape, batch, q, b, index, spare);
         batch->query0[b + 1] = batch->query0[b] + queries;
         if (times > q->bounds->times || queries > q->bounds->times) fail(tape, MTAN_ERR_MEMORY);
+        batch->most_times = times > batch->most_times ? times : batch->most_times;
+        batch->most_queries = queries > batch->most_queries ? queries : batch->most_queries;
         add_block(tape, batch->score0, b, times, q->config->architecture ? 0 : batch->length[b]);
         add_block(tape, batch->pair0, b, queries, q->config->architecture ? 0 : batch->length[b]);
     }
@@ -3477,6 +3705,11 @@ static void batch_build(mtan_tape *tape, mtan_batch *batch, const batch_request 
         memcpy(mtan_data(tape, batch->seen), q->sums->seen, count_of(batch->seen) * sizeof(mtan_real));
     batch_totals(tape, batch, q);
     fill_labels(tape, batch, q);
+}
+
+/* To a device, all of it at once: what lies in the workspace from `first` on. */
+static void batch_send(mtan_tape *tape, size_t first) {
+    send(tape, tape->work + first, (tape->top - first) * sizeof(mtan_real));
 }
 
 mtan_status mtan_record_times(const mtan_record *record, int32_t *times) {
@@ -3704,6 +3937,7 @@ static void fill_reference(const model_run *m, mtan_tensor point, int32_t first)
         const mtan_real r = k < K / 2 || K == 1 ? step * (mtan_real)k : 1 - step * (mtan_real)(K - 1 - k);
         mtan_data(m->tape, point)[i] = c->reference == MTAN_REF_GIVEN ? c->ref[k] : r;
     }
+    send_tensor(m->tape, point);
 }
 
 /* A of every head: the side at the reference points projected by `near`, carried through the weights of `far`. */
@@ -4031,7 +4265,10 @@ static void drop_layer(const model_run *m, mtan_tensor x, int32_t hidden_layer) 
     mtan_tensor mask;
     if (d->rate == 0) return;
     mask = mtan_new_constant(m->tape, x.rows, x.cols);
-    for (int32_t b = 0; runs(m->tape) && b < batch->records; b++)
+    if (m->tape->backend->device && runs(m->tape))
+        m->tape->backend->device->mask(batch, mtan_data(m->tape, mask), batch->id, d->rate, d->seed, d->step, x.cols,
+                                       logit_layout(m->config), hidden_layer);
+    for (int32_t b = 0; !m->tape->backend->device && runs(m->tape) && b < batch->records; b++)
         for (int32_t j = 0; j < class_rows(m->config, batch, b) * batch->samples; j++) {
             const int32_t i = j / batch->samples, s = j % batch->samples;
             const size_t row = logit_row(m->config, batch, b, i, s);
@@ -4185,26 +4422,42 @@ typedef struct noise_source {
     int32_t zero; /* z is the posterior's mean */
 } noise_source;
 
+/* Whether a device can draw the noise itself: no record brings its own. */
+static int32_t draws_noise(const mtan_tape *tape, const batch_request *q) {
+    int32_t own = 0;
+    for (int32_t b = 0; b < q->n; b++) own |= q->records[b].noise != NULL;
+    return tape->backend->device && !own;
+}
+
 /* Standard normals of every record, laid out as z is. A record's own are (S, K, Z), K the number of its latent steps. */
 static mtan_tensor noise_of(const model_run *m, const batch_request *q, noise_source source) {
     const mtan_batch *batch = m->tape->batch;
     const int32_t S = batch->samples, Z = m->config->latent, one = batch->one_latent;
     mtan_tensor noise = mtan_new_constant(m->tape, (int32_t)area(m->tape, one ? batch->records : batch->rows, S), Z);
     mtan_tensor drawn = mtan_new_constant(m->tape, one ? 1 : batch->steps, Z);
-    if (source.zero && runs(m->tape)) m->tape->backend->fill(mtan_data(m->tape, noise), count_of(noise), 0);
-    for (int32_t i = 0; !source.zero && runs(m->tape) && i < q->n * S; i++) {
+    if (!runs(m->tape)) return noise;
+    if (source.zero) {
+        m->tape->backend->fill(mtan_data(m->tape, noise), count_of(noise), 0);
+        return noise;
+    }
+    if (draws_noise(m->tape, q)) {
+        m->tape->backend->device->noise(batch, mtan_data(m->tape, noise), batch->id, source.seed, source.epoch, Z);
+        return noise;
+    }
+    for (int32_t i = 0; runs(m->tape) && i < q->n * S; i++) {
         const int32_t b = i / S, s = i % S, K = latent_steps(batch, b);
         const mtan_record *r = &q->records[batch->order[b]];
         const mtan_real *from = mtan_data(m->tape, drawn);
         if (r->noise && r->n_noise < S * K * Z) fail(m->tape, MTAN_ERR_INPUT);
         else if (r->noise) from = r->noise + (size_t)(s * K) * (size_t)Z;
         else
-            mtan_noise_fill(m->tape->backend, mtan_data(m->tape, drawn), (size_t)K * (size_t)Z, source.seed,
+            mtan_noise_fill(host_kernels(m->tape), mtan_data(m->tape, drawn), (size_t)K * (size_t)Z, source.seed,
                             source.epoch, r->id, (uint32_t)s);
         for (int32_t k = 0; runs(m->tape) && k < K; k++)
-            m->tape->backend->copy(mtan_data(m->tape, mtan_rows(noise, (latent_first(batch)[k] + b) * S + s, 1)), 0,
-                                   from + (size_t)k * (size_t)Z, 0, 1, Z);
+            memcpy(mtan_data(m->tape, mtan_rows(noise, (latent_first(batch)[k] + b) * S + s, 1)),
+                   from + (size_t)k * (size_t)Z, (size_t)Z * sizeof *from);
     }
+    send_tensor(m->tape, noise);
     return noise;
 }
 
@@ -4304,6 +4557,7 @@ static mtan_status check_model(const mtan_model *model) {
     if (!model || !model->backend || !model->weights) return MTAN_ERR_NULL;
     if (model->precision != MTAN_REAL && (model->precision != MTAN_INT8 || model->config.architecture))
         return MTAN_ERR_CONFIG;
+    if (model->backend->device && model->config.architecture) return MTAN_ERR_CONFIG; /* its ops work on the host */
     return mtan_config_check(&model->config);
 }
 
@@ -4340,6 +4594,7 @@ static model_outputs predict_forward(const mtan_predictor *p, mtan_tape *tape, m
     model_start(&m, p->model, tape);
     m.sums = q->sums;
     batch_build(tape, batch, q);
+    batch_send(tape, 0);
     return model_forward(&m, q, noise, with_prediction);
 }
 
@@ -4425,6 +4680,7 @@ static void combine_samples(const mtan_backend *k, mtan_real *out, mtan_real *lo
 /* Hands one chunk's results out in the records' own order: logits (rows, S, C), or probabilities (rows, C). */
 static size_t deliver_classes(const mtan_tape *tape, const mtan_config *c, mtan_tensor logits, mtan_tensor row,
                               mtan_real *out, int32_t raw) {
+    const mtan_backend *k = host_kernels(tape);
     const mtan_batch *batch = tape->batch;
     const size_t C = (size_t)c->classes, S = (size_t)batch->samples;
     mtan_real *samples = mtan_data(tape, row);
@@ -4434,10 +4690,10 @@ static size_t deliver_classes(const mtan_tape *tape, const mtan_config *c, mtan_
         while (batch->order[b] != r) b++;
         for (int32_t i = 0; i < class_rows(c, batch, b); i++, rows++) {
             for (int32_t s = 0; s < batch->samples; s++)
-                tape->backend->copy(samples + (size_t)s * C, C,
-                                    mtan_data(tape, logits) + logit_row(c, batch, b, i, s) * C, C, 1, c->classes);
+                k->copy(samples + (size_t)s * C, C, mtan_data(tape, logits) + logit_row(c, batch, b, i, s) * C, C, 1,
+                        c->classes);
             if (raw) memcpy(out + rows * S * C, samples, S * C * sizeof *out);
-            else combine_samples(tape->backend, out + rows * C, samples, batch->samples, c->classes, c->rule);
+            else combine_samples(k, out + rows * C, samples, batch->samples, c->classes, c->rule);
         }
     }
     return rows;
@@ -4470,6 +4726,7 @@ static mtan_status classes_chunk(const mtan_predictor *predictor, const batch_re
     mtan_tape tape = predict_tape(predictor);
     mtan_batch batch;
     const model_outputs result = predict_forward(predictor, &tape, &batch, q, 0);
+    fetch_tensor(&tape, result.logits);
     if (tape.status != MTAN_OK) return tape.status;
     *out += deliver_classes(&tape, c, result.logits, result.row, *out, raw) * (size_t)c->classes *
             (size_t)(raw ? batch.samples : 1);
@@ -4510,6 +4767,7 @@ static mtan_status decode_one(mtan_predictor *p, const mtan_record *record, cons
     q.sums = sums;
     *tape = predict_tape(p);
     *prediction = predict_forward(p, tape, batch, &q, 1).prediction;
+    fetch_tensor(tape, *prediction);
     return tape->status;
 }
 
@@ -4556,6 +4814,7 @@ static void encode_one(model_run *m, const mtan_predictor *p, mtan_tape *tape, m
     model_start(m, p->model, tape);
     q.samples = 1;
     batch_build(tape, batch, &q);
+    batch_send(tape, 0);
 }
 
 mtan_status mtan_latent(mtan_predictor *predictor, const mtan_record *record, mtan_real *mean, mtan_real *logvar) {
@@ -4568,6 +4827,7 @@ mtan_status mtan_latent(mtan_predictor *predictor, const mtan_record *record, mt
     tape = predict_tape(predictor);
     encode_one(&m, predictor, &tape, &batch, record);
     x = posterior(&m, encode(&m));
+    fetch_tensor(&tape, x);
     if (tape.status != MTAN_OK) return tape.status;
     for (int32_t k = 0; k < x.rows; k++) {
         const size_t Z = (size_t)m.config->latent;
@@ -4592,9 +4852,10 @@ mtan_status mtan_attention(mtan_predictor *predictor, const mtan_record *record,
     tape = predict_tape(predictor);
     encode_one(&m, predictor, &tape, &batch, record);
     if (c->encoder == MTAN_RBF) {
+        fetch_tensor(&tape, m.enc.beta);
         if (runs(&tape)) {
             const mtan_rbf a = rbf_record(&tape, observed(c) ? batch.point : m.ref, m.enc.beta, 0);
-            tape.backend->rbf_weights(&a, weight, channel);
+            host_kernels(&tape)->rbf_weights(&a, weight, channel);
         }
     } else {
         mtan_tensor t[5], key_phi = nothing, query_phi = nothing;
@@ -4602,9 +4863,10 @@ mtan_status mtan_attention(mtan_predictor *predictor, const mtan_record *record,
         t[1] = head_scores(&m, head, &key_phi, &query_phi);
         attend_buffers(&tape, t);
         attend(&tape, t);
+        for (int32_t i = 1; i < 4; i++) fetch_tensor(&tape, t[i]);
         if (runs(&tape)) {
             const mtan_attend a = attend_record(&tape, t, 0);
-            tape.backend->attend_weights(&a, weight, channel);
+            host_kernels(&tape)->attend_weights(&a, weight, channel);
         }
     }
     return tape.status;
@@ -4620,7 +4882,7 @@ mtan_status mtan_attention(mtan_predictor *predictor, const mtan_record *record,
 static mtan_status check_stream(const mtan_model *model, int32_t window) {
     const mtan_status status = check_model(model);
     if (status != MTAN_OK) return status;
-    if (observed(&model->config)) return MTAN_ERR_CONFIG;
+    if (observed(&model->config) || model->backend->device) return MTAN_ERR_CONFIG;
     if (window < 0) return MTAN_ERR_INPUT;
     return window > LARGEST_DIMENSION ? MTAN_ERR_SIZE : MTAN_OK;
 }
@@ -4984,6 +5246,11 @@ int32_t mtan_shard_count(int32_t n) {
     return shards;
 }
 
+/* A device takes a batch whole. */
+static int32_t shards_on(const mtan_backend *backend, int32_t n) {
+    return backend->device ? 1 : mtan_shard_count(n);
+}
+
 /* Shard i of n records: sizes differ by at most one. */
 static int32_t shard_start(int32_t i, int32_t shards, int32_t n) {
     return i * (n / shards) + (i < n % shards ? i : n % shards);
@@ -5025,6 +5292,7 @@ static mtan_real bound_share(const mtan_config *c, int32_t cells) {
 
 typedef struct loss_tensors {
     mtan_tensor recon, kl, ce, probability;
+    mtan_tensor squared_error; /* on a device: a double for each record */
 } loss_tensors;
 
 static void bound_loss(const model_run *m, const model_outputs *out, const train_batch *t, loss_tensors *loss) {
@@ -5036,7 +5304,14 @@ static void bound_loss(const model_run *m, const model_outputs *out, const train
     loss->kl = mtan_new(m->tape, B, 1);
     for (int32_t b = 0; runs(m->tape) && b < B; b++)
         mtan_data(m->tape, share)[b] = bound_share(c, batch->cell0[b + 1] - batch->cell0[b]);
+    send_tensor(m->tape, share);
     mtan_op_loglik(m->tape, logp, out->prediction, c->noise_std);
+    if (m->tape->backend->device) {
+        loss->squared_error = mtan_new_constant(m->tape, B, (int32_t)(sizeof(double) / sizeof(mtan_real)));
+        if (runs(m->tape))
+            m->tape->backend->device->squared_error(batch, (double *)(void *)mtan_data(m->tape, loss->squared_error),
+                                                    mtan_data(m->tape, out->prediction));
+    }
     mtan_op_kl(m->tape, loss->kl, out->posterior);
     ratio = loss->kl;
     if (c->bound == MTAN_BOUND_IWAE) {
@@ -5090,10 +5365,24 @@ static void count_correct(const model_run *m, const loss_tensors *loss, struct s
         }
 }
 
+/* The squared error of a record at position b. */
+static double error_of(const model_run *m, const model_outputs *out, const loss_tensors *loss, int32_t b) {
+    const mtan_batch *batch = m->tape->batch;
+    const int32_t c = batch->cell0[b], n = batch->cell0[b + 1] - c, L = batch->query0[b + 1] - batch->query0[b];
+    if (m->tape->backend->device) return ((const double *)(const void *)mtan_data(m->tape, loss->squared_error))[b];
+    return m->tape->backend->squared_error(mtan_data(m->tape, out->prediction) +
+                                               prediction_at(batch, b, 0, batch->channels),
+                                           (size_t)L * (size_t)batch->channels, batch->samples, batch->channels,
+                                           batch->cell_row + c, batch->cell_channel + c, batch->cell_value + c, n);
+}
+
 static void shard_report(const model_run *m, const model_outputs *out, const loss_tensors *loss,
                          struct shard_sums *sums) {
     const mtan_batch *batch = m->tape->batch;
-    const mtan_backend *k = m->tape->backend;
+    const mtan_backend *k = host_kernels(m->tape);
+    fetch_tensor(m->tape, loss->ce), fetch_tensor(m->tape, loss->probability), fetch_tensor(m->tape, loss->recon);
+    fetch_tensor(m->tape, loss->kl), fetch_tensor(m->tape, loss->squared_error);
+    if (!runs(m->tape)) return;
     if (m->config->classify != MTAN_CLASSIFY_NONE) {
         sums->ce = k->sum(mtan_data(m->tape, loss->ce), count_of(loss->ce));
         count_correct(m, loss, sums);
@@ -5102,23 +5391,79 @@ static void shard_report(const model_run *m, const model_outputs *out, const los
     if (!reconstructs(m->config)) return;
     sums->recon += k->sum(mtan_data(m->tape, loss->recon), count_of(loss->recon));
     for (int32_t b = 0; b < batch->records; b++) {
-        const int32_t c = batch->cell0[b], n = batch->cell0[b + 1] - c, L = batch->query0[b + 1] - batch->query0[b];
+        const int32_t n = batch->cell0[b + 1] - batch->cell0[b];
         sums->kl += (double)mtan_data(m->tape, loss->kl)[b] * (double)bound_share(m->config, n);
         sums->cells += n;
-        sums->squared_error +=
-            k->squared_error(mtan_data(m->tape, out->prediction) + prediction_at(batch, b, 0, batch->channels),
-                             (size_t)L * (size_t)batch->channels, batch->samples, batch->channels, batch->cell_row + c,
-                             batch->cell_channel + c, batch->cell_value + c, n);
+        sums->squared_error += error_of(m, out, loss, b);
     }
+}
+
+/* ---- a batch's way to a device. While kernels work on one, the next is built beside it and sent ahead. ---- */
+
+/* Where the second half of what a step needs of a batch, its structure, lies behind the arrays. */
+static size_t structure_reals(void) {
+    return align_count((sizeof(mtan_batch) + sizeof(mtan_real) - 1) / sizeof(mtan_real));
+}
+
+static mtan_batch *structure_at(const mtan_trainer *trainer, int32_t place) {
+    return (mtan_batch *)(void *)(trainer->work + (size_t)(place + 1) * trainer->batch_count - structure_reals());
+}
+
+static batch_request train_request(const mtan_trainer *trainer, const mtan_record *records, int32_t n) {
+    const mtan_config *c = &trainer->model->config;
+    const batch_request q = {c, &trainer->bounds, records, n, has_decoder(c) ? c->samples : 1, train_queries(c), NULL};
+    return q;
+}
+
+void mtan_train_next(mtan_trainer *trainer, const mtan_record *records, int32_t n) {
+    if (!trainer || !trainer->model->backend->device) return;
+    trainer->next = n > 0 && n <= trainer->bounds.records ? records : NULL;
+    trainer->n_next = n;
+}
+
+/* Records that cannot be sent are left to the step itself, which says why. */
+static void send_next(mtan_trainer *trainer) {
+    const mtan_device *device = trainer->model->backend->device;
+    const size_t first = (size_t)!trainer->place * trainer->batch_count;
+    mtan_tape tape = tape_start(trainer->model->backend, trainer->work, trainer->work_count, 1);
+    const batch_request q = train_request(trainer, trainer->next, trainer->n_next);
+    mtan_batch batch;
+    if (!device || !trainer->next) return;
+    tape.top = first;
+    batch_build(&tape, &batch, &q);
+    if (tape.status != MTAN_OK || !device->send_ahead(tape.work + first, (tape.top - first) * sizeof(mtan_real)))
+        return;
+    trainer->ahead.records = trainer->next, trainer->ahead.n = trainer->n_next;
+    trainer->ahead.batch = structure_at(trainer, !trainer->place);
+    *trainer->ahead.batch = batch;
+    trainer->next = NULL;
+}
+
+/* The batch of a step: the one that went ahead, or a new one. On a CPU it lies at the start of the workspace. */
+static void take_batch(mtan_trainer *trainer, mtan_tape *tape, mtan_batch *batch, const batch_request *q) {
+    const int32_t is_here =
+        tape->work && trainer->ahead.batch && trainer->ahead.records == q->records && trainer->ahead.n == q->n;
+    if (is_here) {
+        *batch = *trainer->ahead.batch;
+        tape->batch = batch;
+        trainer->place = !trainer->place;
+        trainer->ahead.batch = NULL;
+        if (!tape->backend->device->arrive()) fail(tape, MTAN_ERR_DEVICE);
+    } else {
+        tape->top = (size_t)trainer->place * trainer->batch_count;
+        batch_build(tape, batch, q);
+        batch_send(tape, (size_t)trainer->place * trainer->batch_count);
+    }
+    if (trainer->batch_count) tape->top = 2 * trainer->batch_count;
 }
 
 /* Forward, loss and backward of one shard on a tape; used to count the workspace too. */
 static void run_shard(const train_batch *t, mtan_tape *tape, const mtan_record *records, int32_t n,
                       struct shard_sums *sums) {
-    const mtan_trainer *trainer = t->trainer;
+    mtan_trainer *trainer = t->trainer;
     const mtan_config *c = &trainer->model->config;
     const noise_source noise = {trainer->config.seed, (uint64_t)t->epoch, 0};
-    const batch_request q = {c, &trainer->bounds, records, n, has_decoder(c) ? c->samples : 1, train_queries(c), NULL};
+    const batch_request q = train_request(trainer, records, n);
     mtan_batch batch;
     model_run m;
     model_outputs out;
@@ -5130,7 +5475,7 @@ static void run_shard(const train_batch *t, mtan_tape *tape, const mtan_record *
         const head_dropout dropout = {trainer->config.dropout, trainer->config.seed, (uint64_t)trainer->step, records};
         m.dropout = dropout;
     }
-    batch_build(tape, &batch, &q);
+    take_batch(trainer, tape, &batch, &q);
     out = model_forward(&m, &q, noise, reconstructs(c));
     loss = model_loss(&m, &out, t);
     if (!runs(tape)) return;
@@ -5166,10 +5511,10 @@ static void rank_body(void *argument, int32_t index, int32_t thread) {
 
 /* The most records that a shard can have when a batch has at most n: a batch just below the next number of shards may
  * have larger shards than one above it. */
-static int32_t largest_shard(int32_t n) {
+static int32_t largest_shard(const mtan_backend *backend, int32_t n) {
     int32_t most = 0;
     for (int32_t i = 1; i <= n; i++) {
-        const int32_t shards = mtan_shard_count(i), size = (i + shards - 1) / shards;
+        const int32_t shards = shards_on(backend, i), size = (i + shards - 1) / shards;
         most = size > most ? size : most;
     }
     return most;
@@ -5199,8 +5544,15 @@ static mtan_status trainer_layout(mtan_trainer *trainer, mtan_real *base, size_t
     trainer->prologue_count = tape.peak;
     if (tape.status != MTAN_OK) return tape.status;
     tape = tape_start(trainer->model->backend, NULL, 0, 1);
-    trainer->shards = mtan_shard_count(bounds->records);
-    run_shard(&t, &tape, NULL, largest_shard(bounds->records), NULL);
+    trainer->shards = shards_on(trainer->model->backend, bounds->records);
+    if (trainer->model->backend->device) {
+        const batch_request q = train_request(trainer, NULL, bounds->records);
+        mtan_batch batch;
+        batch_build(&tape, &batch, &q);
+        trainer->batch_count = tape.top + structure_reals();
+        tape.top = 0;
+    }
+    run_shard(&t, &tape, NULL, largest_shard(trainer->model->backend, bounds->records), NULL);
     trainer->work_count = tape.peak;
     if (tape.status != MTAN_OK) return tape.status;
 #define CARVE(field, count) (trainer->field = base ? base + at : NULL, at += (count))
@@ -5239,6 +5591,7 @@ static mtan_status trainer_prepare(mtan_trainer *trainer, const mtan_model *mode
     trainer->model = (mtan_model *)(uintptr_t)model;
     trainer->config = *config;
     trainer->bounds = *bounds;
+    if (model->backend->device && (config->threads > 1 || config->ranks > 1)) return MTAN_ERR_CONFIG;
     return check_train_config(config);
 }
 
@@ -5384,7 +5737,7 @@ static mtan_status batch_pass(mtan_trainer *trainer, const mtan_record *records,
     t.trainer = trainer;
     t.records = records;
     t.n = n;
-    t.shards = mtan_shard_count(n);
+    t.shards = shards_on(trainer->model->backend, n);
     t.recording = recording;
     t.epoch = epoch;
     t.kl_weight = c->kl_anneal ? mtan_kl_anneal(epoch) : tc->kl_weight;
@@ -5442,7 +5795,9 @@ mtan_status mtan_train_gradient(mtan_trainer *trainer, const mtan_record *record
     if (status == MTAN_OK) status = fold_and_pass(trainer, &prologue, records, n, epoch, 1, &made);
     if (status != MTAN_OK) return status;
     mtan_backpropagate(&prologue);
+    send_next(trainer);
     made.gradient_norm = scalar_sqrt(trainer->model->backend->sum_squares(trainer->gradient, P));
+    if ((status = device_status(trainer->model->backend, trainer->gradient)) != MTAN_OK) return status;
     *report = made;
     return prologue.status;
 }
@@ -5460,6 +5815,7 @@ mtan_status mtan_train_update(mtan_trainer *trainer, int32_t epoch) {
     c = &trainer->config;
     n = mtan_weights_count(&trainer->model->config);
     norm = scalar_sqrt(k->sum_squares(trainer->gradient, n));
+    if (device_status(k, trainer->gradient) != MTAN_OK) return MTAN_ERR_DEVICE;
     used = c->clip > 0 && norm > c->clip ? c->clip : norm;
     if (!(norm - norm == 0) || !is_finite((mtan_real)(used * used)))
         return MTAN_ERR_INPUT;         /* the moments hold squares */

@@ -90,7 +90,8 @@ typedef enum mtan_status {
     MTAN_ERR_FILE = -6,    /* not a valid safetensors file, or not a model of ours */
     MTAN_ERR_MISSING = -7, /* no such tensor, metadata key, setting or named configuration */
     MTAN_ERR_SHAPE = -8,   /* a tensor has another shape or type than the model needs */
-    MTAN_ERR_WRITE = -9    /* the write callback failed */
+    MTAN_ERR_WRITE = -9,   /* the write callback failed */
+    MTAN_ERR_DEVICE = -10  /* the backend's device failed; its own message says how */
 } mtan_status;
 
 /* One sentence, never null. */
@@ -559,6 +560,15 @@ typedef struct mtan_trainer {
     int32_t shards;
     mtan_real *fold, *gradient, *moment1, *moment2, *prologue, *work;
     size_t prologue_count, work_count;
+    /* on a device: the workspace starts with room for two batches of batch_count reals, this step's and the next one's */
+    size_t batch_count;
+    int32_t place, n_next; /* 0 or 1: where this step's is */
+    const mtan_record *next;
+    struct { /* what has gone ahead, as mtan_train_next said before the last step; batch null: nothing */
+        const mtan_record *records;
+        int32_t n;
+        struct mtan_batch *batch;
+    } ahead;
 } mtan_trainer;
 
 /* model->weights must be the flat, writable array `weights`. */
@@ -576,6 +586,9 @@ mtan_status mtan_trainer_init(mtan_trainer *trainer, mtan_model *model, mtan_rea
  * was loaded goes on as the saved one would have. */
 mtan_status mtan_train_step(mtan_trainer *trainer, const mtan_record *records, int32_t n, int32_t epoch,
                             mtan_report *report);
+/* Says before a step which records the step after it will have. A device then gets them while it works on this step; on a
+ * CPU nothing happens. They have to stay as they are until that step; a step with other records is no mistake. */
+void mtan_train_next(mtan_trainer *trainer, const mtan_record *records, int32_t n);
 /* The same in halves: the gradient of the batch (trainer->gradient, P reals in the order of the table), the update. */
 mtan_status mtan_train_gradient(mtan_trainer *trainer, const mtan_record *records, int32_t n, int32_t epoch,
                                 mtan_report *report);
@@ -822,6 +835,8 @@ typedef struct mtan_batch {
     int32_t *label;                              /* per record position, or per row of the sequence or query */
     int32_t times, queries, cells, rows, events; /* T, Q, cells, R, events: of all records */
     int32_t scores, pairs;                       /* reals of the two kinds of blocks */
+    int32_t most_times, most_queries;            /* of one record */
+    uint64_t *id;                                /* (B) of the records at their positions; null on CPUs */
     int32_t one_latent;                          /* the posterior has one row for a record, not one for a step */
 } mtan_batch;
 
@@ -1121,7 +1136,98 @@ struct mtan_backend {
                             const mtan_real *scale, int32_t m, int32_t n, int32_t k, int32_t add);
     void (*product_nn_int8)(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const int8_t *b, int32_t m,
                             int32_t n, int32_t k, int32_t add);
+    const struct mtan_device *device; /* null on CPUs */
 };
+
+/* What a backend has besides when its kernels run elsewhere, on a memory of their own, one after the other while the host
+ * goes on. The blocks that the caller hands to the library have images there, tensor for tensor: kernels are given the
+ * host's addresses and work on the images. The library says what it has written and what it wants to read; weights and a
+ * trainer's state stay there until the caller fetches them (platform/cuda/mtan_cuda.h).
+ *
+ * Kernels cost a launch, so what is done record by record or step by step above is done here for a whole batch. Tensors
+ * lie as the ops lay them out. */
+typedef struct mtan_device {
+    /* 0: the device has failed. A send may go on after the return, and the bytes stay as they are until the next fetch,
+     * which waits for all that went before it. */
+    int32_t (*send)(const void *from, size_t bytes);
+    int32_t (*fetch)(void *to, size_t bytes);
+    /* the same beside the kernels under way, which do not touch these bytes; kernels launched after `arrive` find them */
+    int32_t (*send_ahead)(const void *from, size_t bytes);
+    int32_t (*arrive)(void);
+    /* scores of records with points of their own; drow or dpoint may be null */
+    void (*score_forward)(const mtan_batch *b, mtan_real *score, const mtan_real *row, size_t ldr,
+                          const mtan_real *point, size_t ldp, int32_t inner, int32_t decoder);
+    void (*score_backward)(const mtan_batch *b, mtan_real *drow, size_t ldr, mtan_real *dpoint, size_t ldp,
+                           const mtan_real *dscore, const mtan_real *row, const mtan_real *point, int32_t inner,
+                           int32_t decoder);
+    void (*attend_forward)(const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *score, mtan_real *weight,
+                           mtan_real *total);
+    void (*attend_backward)(const mtan_batch *b, mtan_real *dscore, const mtan_real *dy, const mtan_real *y, size_t ldy,
+                            const mtan_real *score, const mtan_real *weight, const mtan_real *total);
+    void (*rbf_forward)(const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *query, const mtan_real *time,
+                        const mtan_real *beta);
+    void (*rbf_backward)(const mtan_batch *b, mtan_real *dbeta, const mtan_real *dy, const mtan_real *y, size_t ldy,
+                         const mtan_real *query, const mtan_real *time, const mtan_real *beta);
+    void (*softmax_pairs_forward)(const mtan_batch *b, mtan_real *weight);
+    void (*softmax_pairs_backward)(const mtan_batch *b, mtan_real *dweight, const mtan_real *weight);
+    /* value: a row every ldv reals; y (Q S, cols) */
+    void (*values_forward)(const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *weight,
+                           const mtan_real *value, size_t ldv, int32_t cols);
+    void (*values_backward)(const mtan_batch *b, mtan_real *dweight, mtan_real *dvalue, const mtan_real *dy, size_t ldy,
+                            const mtan_real *weight, const mtan_real *value, size_t ldv, int32_t cols);
+    void (*smooth_forward)(const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *query, const mtan_real *key,
+                           const mtan_real *beta, const mtan_real *value, size_t ldv, int32_t cols);
+    void (*smooth_backward)(const mtan_batch *b, mtan_real *dvalue, mtan_real *dbeta, const mtan_real *dy,
+                            const mtan_real *y, size_t ldy, const mtan_real *query, const mtan_real *key,
+                            const mtan_real *beta, const mtan_real *value, size_t ldv, int32_t cols);
+    /* g comes in as the input part and goes out as the gates; hn null when not recording. dh (rows of the first step, N) is
+     * scratch; in the backward pass g and hn become their gradients, the weights' own are products over them. */
+    void (*gru_forward)(const mtan_batch *b, mtan_real *y, size_t ldy, mtan_real *g, size_t ldg, mtan_real *hn,
+                        const mtan_real *w, size_t ldw, const mtan_real *bias, int32_t hidden, int32_t samples,
+                        int32_t reverse);
+    void (*gru_backward)(const mtan_batch *b, mtan_real *g, size_t ldg, mtan_real *hn, mtan_real *dh,
+                         const mtan_real *dy, const mtan_real *y, size_t ldy, const mtan_real *w, size_t ldw,
+                         int32_t hidden, int32_t samples, int32_t reverse);
+    void (*kl_forward)(const mtan_batch *b, mtan_real *kl, const mtan_real *posterior, int32_t latent);
+    void (*kl_backward)(const mtan_batch *b, mtan_real *dposterior, const mtan_real *posterior, const mtan_real *dkl,
+                        int32_t latent);
+    void (*ratio_forward)(const mtan_batch *b, mtan_real *ratio, const mtan_real *z, const mtan_real *posterior,
+                          const mtan_real *noise, int32_t latent);
+    void (*ratio_backward)(const mtan_batch *b, mtan_real *dz, mtan_real *dposterior, const mtan_real *z,
+                           const mtan_real *dratio, int32_t latent);
+    void (*loglik_forward)(const mtan_batch *b, mtan_real *logp, const mtan_real *prediction, double std);
+    void (*loglik_backward)(const mtan_batch *b, mtan_real *dprediction, const mtan_real *prediction,
+                            const mtan_real *dlogp, double std);
+    void (*squared_error)(const mtan_batch *b, double *error /* (B) on the device */, const mtan_real *prediction);
+    /* kl has a value for a record, or with kl_stride 1 one for a record and sample */
+    void (*bound_forward)(int32_t records, mtan_real *loss, mtan_real *weight, const mtan_real *logp,
+                          const mtan_real *kl, int32_t kl_stride, int32_t samples, mtan_bound bound, double kl_weight,
+                          const mtan_real *share);
+    void (*bound_backward)(int32_t records, mtan_real *dlogp, mtan_real *dkl, int32_t kl_stride,
+                           const mtan_real *weight, int32_t samples, mtan_real kl_weight, mtan_real seed,
+                           const mtan_real *share);
+    /* rows as mtan_op_attend_values has them, a label for each query */
+    void (*cross_entropy_forward)(const mtan_batch *b, mtan_real *loss, mtan_real *p, const mtan_real *x,
+                                  const int32_t *label, int32_t classes);
+    void (*cross_entropy_backward)(const mtan_batch *b, mtan_real *dx, const mtan_real *p, const int32_t *label,
+                                   mtan_real seed, int32_t classes);
+    void (*spread_forward)(const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *x, size_t ldx, int32_t cols);
+    void (*spread_backward)(const mtan_batch *b, mtan_real *dx, size_t ldx, const mtan_real *dy, size_t ldy,
+                            int32_t cols);
+    void (*last_forward)(const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *x, size_t ldx, int32_t cols,
+                         int32_t samples);
+    void (*last_backward)(const mtan_batch *b, mtan_real *dx, size_t ldx, const mtan_real *dy, size_t ldy, int32_t cols,
+                          int32_t samples);
+    void (*regroup_forward)(const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *x, size_t ldx,
+                            int32_t cols);
+    void (*regroup_backward)(const mtan_batch *b, mtan_real *dx, size_t ldx, const mtan_real *dy, size_t ldy,
+                             int32_t cols);
+    /* what mtan_noise_fill gives every record and sample, laid out as z; id (B) in the order of positions */
+    void (*noise)(const mtan_batch *b, mtan_real *z, const uint64_t *id, uint64_t seed, uint64_t epoch, int32_t latent);
+    /* what mtan_mask_fill gives; rows of a record lie together (0), by steps (1), or by queries (2), hidden_layer 0 or 1 */
+    void (*mask)(const mtan_batch *b, mtan_real *mask, const uint64_t *id, double dropout, uint64_t seed, uint64_t step,
+                 int32_t width, int32_t layout, int32_t hidden_layer);
+} mtan_device;
 
 #ifdef __cplusplus
 }

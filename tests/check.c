@@ -114,6 +114,8 @@ static guard_header *header_of(const void *block) {
     return (guard_header *)((uintptr_t)block - ZONE - sizeof(guard_header));
 }
 
+guard_watcher guard_watch;
+
 void *guard_alloc(size_t bytes) {
     size_t around = 64 + sizeof(guard_header) + 2 * ZONE;
     unsigned char *base = bytes <= SIZE_MAX - around ? malloc(bytes + around) : NULL;
@@ -129,6 +131,7 @@ void *guard_alloc(size_t bytes) {
     memset(block + bytes, ZONE_BYTE, ZONE);
     FORBID(block - ZONE, ZONE);
     FORBID(block + bytes, ZONE);
+    if (guard_watch.given) guard_watch.given(block, bytes);
     return block;
 }
 
@@ -151,6 +154,7 @@ int guard_check(const void *block) {
 
 int guard_free(void *block) {
     if (!block) return 1;
+    if (guard_watch.taken) guard_watch.taken(block);
     int ok = guard_check(block);
     guard_header header = *header_of(block);
     ALLOW((unsigned char *)block - ZONE, ZONE);

@@ -46,6 +46,13 @@ double check_length(const double *x, size_t n);
  * forbidden, so a read of them stops the test as well. Exits when the machine has no memory left. */
 void *guard_alloc(size_t bytes);
 
+/* Told about every such block from its first to its last moment; both may be null. */
+typedef struct {
+    void (*given)(void *block, size_t bytes);
+    void (*taken)(void *block);
+} guard_watcher;
+extern guard_watcher guard_watch;
+
 /* Are both zones untouched? Prints which byte is not. */
 int guard_check(const void *block);
 

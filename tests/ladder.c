@@ -276,18 +276,20 @@ static int ladder_open(ladder *l, const char *name, const mtan_architecture *arc
     l->kl_weight = number_of(l, "golden.kl_coef", 1);
     l->lr = number_of(l, "golden.lr", 1e-3);
     make_records(l);
-    l->weights = malloc(mtan_weights_count(&l->config) * sizeof *l->weights);
+    l->weights = guard_alloc(mtan_weights_count(&l->config) * sizeof *l->weights);
     if (!architecture)
         golden_weights(&l->config, l->weights, number_of(l, "golden.freq", 8), number_of(l, "golden.gain", 1));
     else if (!read_weights(l)) return 0;
     if (mtan_model_init(&l->model, &l->config, l->weights, mtan_weights_count(&l->config)) != MTAN_OK) return 0;
     l->model.backend = backend;
+    if (backend->device) backend->device->send(l->weights, mtan_weights_count(&l->config) * sizeof *l->weights);
     return 1;
 }
 
 static void ladder_close(ladder *l) {
     free_set(&l->seen), free_set(&l->scored);
-    free(l->records), free(l->noise), free(l->weights);
+    free(l->records), free(l->noise);
+    guard_free(l->weights);
     if (l->blob) guard_free(l->blob);
 }
 
@@ -403,6 +405,9 @@ static int compare_training(ladder *l) {
     void *memory;
     mtan_trainer trainer = start_trainer(l, &memory);
     mtan_status status = trainer.model ? mtan_train_gradient(&trainer, l->records, l->seen.n, 1, &r) : MTAN_ERR_MEMORY;
+    if (status == MTAN_OK && l->model.backend->device &&
+        !l->model.backend->device->fetch(trainer.gradient, trainer.n_params * sizeof(mtan_real)))
+        status = MTAN_ERR_DEVICE;
     if (status == MTAN_OK) {
         compare_scalar(l, "loss", r.loss);
         compare_scalar(l, "recon", r.recon);

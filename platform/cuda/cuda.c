@@ -1,0 +1,385 @@
+/* See mtan_cuda.h: a device, its memory and its streams, over a table of the driver's functions. Nothing here knows what
+ * the kernels compute. */
+#include "launch.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Error numbers and attributes of CUDA's that matter here. */
+enum {
+    ERROR_MEMORY = 2,
+    ERROR_NOT_INITIALIZED = 3,
+    ERROR_STUB = 34, /* a library to link with, without a driver behind it */
+    ERROR_DEVICE_UNAVAILABLE = 46,
+    ERROR_NO_DEVICE = 100,
+    ERROR_BAD_DEVICE = 101,
+    ERROR_NO_IMAGE = 209,
+    ERROR_BAD_PTX = 218,
+    ERROR_NEWER_PTX = 222,
+    ERROR_NOT_FOUND = 500,
+    ERROR_FIRST_LOST = 700, /* what a kernel can do to its context */
+    ERROR_LAST_LOST = 720,
+    ERROR_DRIVER_MISMATCH = 803
+};
+enum { ATTRIBUTE_MAJOR = 75, ATTRIBUTE_MINOR = 76, NON_BLOCKING = 1, NO_TIMING = 2 };
+
+typedef char kernels_fit[KERNEL_COUNT <= MTAN_CUDA_MOST_KERNELS ? 1 : -1];
+typedef char functions_agree[(int)MTAN_EXP == FUNCTION_EXP && (int)MTAN_LOG == FUNCTION_LOG &&
+                                     (int)MTAN_SIN == FUNCTION_SIN && (int)MTAN_COS == FUNCTION_COS &&
+                                     (int)MTAN_TANH == FUNCTION_TANH && (int)MTAN_SIGMOID == FUNCTION_SIGMOID &&
+                                     (int)MTAN_SOFTPLUS == FUNCTION_SOFTPLUS && (int)MTAN_SQRT == FUNCTION_SQRT
+                                 ? 1
+                                 : -1];
+
+/* The entries of a backend have no argument that could say on which device: this is the only state of the program. */
+static mtan_cuda *in_use;
+
+static const struct {
+    const char *name;
+    unsigned x, y;
+} kernels[KERNEL_COUNT] = {
+#define X(name, arguments, x, y, hot) {#name "_kernel", x, y},
+    MTAN_CUDA_KERNELS(X)
+#undef X
+};
+
+/* ---- failures ---- */
+
+static mtan_cuda_status kind_of(int error) {
+    switch (error) {
+    case 0: return MTAN_CUDA_OK;
+    case ERROR_MEMORY: return MTAN_CUDA_NO_MEMORY;
+    case ERROR_NOT_INITIALIZED:
+    case ERROR_STUB:
+    case ERROR_DRIVER_MISMATCH: return MTAN_CUDA_NO_DRIVER;
+    case ERROR_DEVICE_UNAVAILABLE:
+    case ERROR_NO_DEVICE:
+    case ERROR_BAD_DEVICE: return MTAN_CUDA_NO_DEVICE;
+    case ERROR_NO_IMAGE:
+    case ERROR_BAD_PTX:
+    case ERROR_NEWER_PTX:
+    case ERROR_NOT_FOUND: return MTAN_CUDA_NO_KERNELS;
+    default: return error >= ERROR_FIRST_LOST && error <= ERROR_LAST_LOST ? MTAN_CUDA_LOST : MTAN_CUDA_FAILED;
+    }
+}
+
+static const char *advice(mtan_cuda_status status) {
+    switch (status) {
+    case MTAN_CUDA_OK: return "";
+    case MTAN_CUDA_NO_DRIVER: return ": the NVIDIA driver is not there, or too old";
+    case MTAN_CUDA_NO_DEVICE: return ": no such GPU, or another program has it";
+    case MTAN_CUDA_NO_KERNELS: return ": the kernels were not compiled for this GPU (make cuda)";
+    case MTAN_CUDA_NO_MEMORY: return ": out of memory: fewer records at once, or a smaller model";
+    case MTAN_CUDA_LOST: return ": the GPU stopped";
+    case MTAN_CUDA_FAILED: return "";
+    }
+    return "";
+}
+
+/* Writes the message; what a driver says of itself may be missing. */
+static mtan_cuda_status explain(mtan_cuda *d, const char *what, int error) {
+    const mtan_cuda_status status = kind_of(error);
+    const char *name = NULL;
+    if (d->driver->error_name(error, &name) != 0 || !name) name = "an unknown error";
+    snprintf(d->message, sizeof d->message, "CUDA: %s failed with %s (%d)%s", what, name, error, advice(status));
+    return status;
+}
+
+/* A failure that stays. */
+static mtan_cuda_status check(mtan_cuda *d, const char *what, int error) {
+    if (error != 0 && d->status == MTAN_CUDA_OK) d->status = explain(d, what, error);
+    return d->status;
+}
+
+void mtan_cuda_refuse(const char *what) {
+    if (!in_use || in_use->status != MTAN_CUDA_OK) return;
+    in_use->status = MTAN_CUDA_FAILED;
+    snprintf(in_use->message, sizeof in_use->message, "CUDA: %s", what);
+}
+
+mtan_cuda *mtan_cuda_current(void) {
+    return in_use && in_use->status == MTAN_CUDA_OK ? in_use : NULL;
+}
+
+void mtan_cuda_use(mtan_cuda *device) {
+    in_use = device;
+    if (device && device->status == MTAN_CUDA_OK)
+        check(device, "cuCtxSetCurrent", device->driver->context_use(device->context));
+}
+
+/* ---- opening and closing ---- */
+
+static mtan_cuda_status find_device(mtan_cuda *d, int ordinal) {
+    const mtan_cuda_driver *k = d->driver;
+    int count = 0, major = 0, minor = 0;
+    if (check(d, "cuInit", k->init(0))) return d->status;
+    if (check(d, "cuDeviceGetCount", k->device_count(&count))) return d->status;
+    if (ordinal < 0 || ordinal >= count) {
+        d->status = MTAN_CUDA_NO_DEVICE;
+        snprintf(d->message, sizeof d->message, "CUDA: there is no GPU number %d: this machine has %d", ordinal, count);
+        return d->status;
+    }
+    check(d, "cuDeviceGet", k->device_get(&d->number, ordinal));
+    if (!d->status) check(d, "cuDeviceGetName", k->device_name(d->name, (int)sizeof d->name, d->number));
+    if (!d->status) check(d, "cuDeviceGetAttribute", k->device_attribute(&major, ATTRIBUTE_MAJOR, d->number));
+    if (!d->status) check(d, "cuDeviceGetAttribute", k->device_attribute(&minor, ATTRIBUTE_MINOR, d->number));
+    d->capability = 10 * major + minor;
+    return d->status;
+}
+
+static mtan_cuda_status load_kernels(mtan_cuda *d, const void *image) {
+    if (check(d, "cuModuleLoadData", d->driver->module_load(&d->module, image))) d->module = NULL;
+    for (int i = 0; !d->status && i < KERNEL_COUNT; i++)
+        check(d, kernels[i].name, d->driver->function_get(&d->function[i], d->module, kernels[i].name));
+    return d->status;
+}
+
+static mtan_cuda_status make_streams(mtan_cuda *d) {
+    const mtan_cuda_driver *k = d->driver;
+    void *memory = NULL;
+    if (check(d, "cuStreamCreate", k->stream_create(&d->work, NON_BLOCKING))) d->work = NULL;
+    if (!d->status && check(d, "cuStreamCreate", k->stream_create(&d->copies, NON_BLOCKING))) d->copies = NULL;
+    if (!d->status && check(d, "cuEventCreate", k->event_create(&d->sent, NO_TIMING))) d->sent = NULL;
+    if (!d->status && !check(d, "cuMemHostAlloc", k->host_alloc(&memory, sizeof *d->answer, 0))) d->answer = memory;
+    return d->status;
+}
+
+/* A cuBLAS that does not start is one that is not there. */
+static void start_blas(mtan_cuda *d, const mtan_cuda_blas *blas) {
+    if (d->status || !blas || !blas->sgemm) return;
+    if (blas->create(&d->blas_handle) != 0) {
+        d->blas_handle = NULL;
+        return;
+    }
+    d->blas = blas;
+    if (blas->set_stream(d->blas_handle, d->work) == 0) return;
+    blas->destroy(d->blas_handle);
+    d->blas = NULL, d->blas_handle = NULL;
+}
+
+mtan_cuda_status mtan_cuda_open(mtan_cuda *device, const mtan_cuda_driver *driver, const mtan_cuda_blas *blas,
+                                int ordinal, const void *image) {
+    mtan_cuda *d = device;
+    memset(d, 0, sizeof *d);
+    d->driver = driver;
+    if (find_device(d, ordinal)) return d->status;
+    if (check(d, "cuDevicePrimaryCtxRetain", driver->context_retain(&d->context, d->number))) {
+        d->context = NULL;
+        return d->status;
+    }
+    check(d, "cuCtxSetCurrent", driver->context_use(d->context));
+    if (!d->status) load_kernels(d, image);
+    if (!d->status) make_streams(d);
+    start_blas(d, blas);
+    if (d->status) mtan_cuda_close(d);
+    else in_use = d;
+    return d->status;
+}
+
+/* Status and message stay, to be read. */
+void mtan_cuda_close(mtan_cuda *device) {
+    mtan_cuda *d = device;
+    const mtan_cuda_driver *k = d->driver;
+    if (in_use == d) in_use = NULL;
+    if (!d->context) return;
+    k->context_use(d->context);
+    if (d->work) k->stream_sync(d->work);
+    if (d->copies) k->stream_sync(d->copies);
+    if (d->blas) d->blas->destroy(d->blas_handle);
+    if (d->scratch) k->free(d->scratch);
+    while (d->mirror_count > 0) mtan_cuda_unmirror(d, d->mirrors[0].host);
+    if (d->answer) k->host_free(d->answer);
+    if (d->sent) k->event_destroy(d->sent);
+    if (d->copies) k->stream_destroy(d->copies);
+    if (d->work) k->stream_destroy(d->work);
+    if (d->module) k->module_unload(d->module);
+    k->context_use(NULL);
+    k->context_release(d->number);
+    d->context = d->module = d->work = d->copies = d->sent = d->blas_handle = NULL;
+    d->blas = NULL, d->answer = NULL;
+    d->scratch = 0, d->scratch_bytes = 0;
+}
+
+/* ---- memory ---- */
+
+void *mtan_cuda_alloc(mtan_cuda *device, size_t bytes) {
+    mtan_cuda_address address = 0;
+    int error;
+    if (device->status) return NULL;
+    error = device->driver->alloc(&address, bytes ? bytes : 1);
+    if (error == 0) return (void *)(uintptr_t)address;
+    if (kind_of(error) == MTAN_CUDA_NO_MEMORY) explain(device, "cuMemAlloc", error); /* the device goes on */
+    else check(device, "cuMemAlloc", error);
+    return NULL;
+}
+
+void mtan_cuda_free(mtan_cuda *device, void *memory) {
+    if (memory) device->driver->free((mtan_cuda_address)(uintptr_t)memory);
+}
+
+mtan_cuda_status mtan_cuda_upload(mtan_cuda *device, void *to, const void *from, size_t bytes) {
+    if (device->status || bytes == 0) return device->status;
+    return check(device, "cuMemcpyHtoDAsync",
+                 device->driver->upload((mtan_cuda_address)(uintptr_t)to, from, bytes, device->work));
+}
+
+mtan_cuda_status mtan_cuda_download(mtan_cuda *device, void *to, const void *from, size_t bytes) {
+    if (device->status || bytes == 0) return device->status;
+    return check(device, "cuMemcpyDtoHAsync",
+                 device->driver->download(to, (mtan_cuda_address)(uintptr_t)from, bytes, device->work));
+}
+
+mtan_cuda_status mtan_cuda_sync(mtan_cuda *device) {
+    if (device->status) return device->status;
+    return check(device, "cuStreamSynchronize", device->driver->stream_sync(device->work));
+}
+
+/* ---- mirrors ---- */
+
+/* The mirror that holds an address; one that is just behind it belongs to a tensor without elements. */
+static mtan_cuda_mirrored *mirror_of(mtan_cuda *d, const void *address) {
+    const char *at = address;
+    for (int i = 0; i < d->mirror_count; i++)
+        if (at >= d->mirrors[i].host && at <= d->mirrors[i].host + d->mirrors[i].bytes) return &d->mirrors[i];
+    return NULL;
+}
+
+static int overlaps(const mtan_cuda *d, const char *from, size_t bytes) {
+    for (int i = 0; i < d->mirror_count; i++)
+        if (from < d->mirrors[i].host + d->mirrors[i].bytes && d->mirrors[i].host < from + bytes) return 1;
+    return 0;
+}
+
+mtan_cuda_status mtan_cuda_mirror(mtan_cuda *device, void *memory, size_t bytes) {
+    mtan_cuda_mirrored m;
+    if (device->status) return device->status;
+    if (device->mirror_count == MTAN_CUDA_MOST_MIRRORS || overlaps(device, memory, bytes)) {
+        snprintf(device->message, sizeof device->message, "CUDA: too many mirrors, or two of the same memory");
+        return MTAN_CUDA_FAILED;
+    }
+    m.host = memory, m.bytes = bytes;
+    m.device = (mtan_cuda_address)(uintptr_t)mtan_cuda_alloc(device, bytes);
+    if (!m.device) return device->status ? device->status : MTAN_CUDA_NO_MEMORY;
+    m.pinned = device->driver->host_register(memory, bytes, 0) == 0; /* else copies are slower, and no more */
+    device->mirrors[device->mirror_count++] = m;
+    return MTAN_CUDA_OK;
+}
+
+void mtan_cuda_unmirror(mtan_cuda *device, void *memory) {
+    for (int i = 0; i < device->mirror_count; i++) {
+        const mtan_cuda_mirrored m = device->mirrors[i];
+        if (m.host != (char *)memory) continue;
+        if (device->work) device->driver->stream_sync(device->work);
+        if (device->copies) device->driver->stream_sync(device->copies);
+        if (m.pinned) device->driver->host_unregister(m.host);
+        device->driver->free(m.device);
+        device->mirrors[i] = device->mirrors[--device->mirror_count];
+        return;
+    }
+}
+
+void *mtan_cuda_there(const void *address) {
+    mtan_cuda *d = mtan_cuda_current();
+    const mtan_cuda_mirrored *m;
+    if (!address || !d) return NULL;
+    if (d->mirror_count == 0) return (void *)(uintptr_t)address;
+    m = mirror_of(d, address);
+    if (m) return (void *)(uintptr_t)(m->device + (mtan_cuda_address)((const char *)address - m->host));
+    mtan_cuda_refuse("a kernel was given memory that is not mirrored on the device");
+    return NULL;
+}
+
+/* Whether all of it is in one mirror. */
+static int is_mirrored(mtan_cuda *d, const void *from, size_t bytes) {
+    const mtan_cuda_mirrored *m = mirror_of(d, from);
+    if (m && bytes <= m->bytes - (size_t)((const char *)from - m->host)) return 1;
+    mtan_cuda_refuse("memory that is not mirrored was to be copied");
+    return 0;
+}
+
+int32_t mtan_cuda_send(const void *from, size_t bytes) {
+    mtan_cuda *d = mtan_cuda_current();
+    if (!d || d->mirror_count == 0) return d != NULL;
+    return is_mirrored(d, from, bytes) && !mtan_cuda_upload(d, mtan_cuda_there(from), from, bytes);
+}
+
+int32_t mtan_cuda_fetch(void *to, size_t bytes) {
+    mtan_cuda *d = mtan_cuda_current();
+    if (!d) return 0;
+    if (d->mirror_count > 0 && (!is_mirrored(d, to, bytes) || mtan_cuda_download(d, to, mtan_cuda_there(to), bytes)))
+        return 0;
+    return mtan_cuda_sync(d) == MTAN_CUDA_OK;
+}
+
+/* Kernels that are under way, and those launched before mtan_cuda_arrive, do not wait for it. */
+int32_t mtan_cuda_send_ahead(const void *from, size_t bytes) {
+    mtan_cuda *d = mtan_cuda_current();
+    mtan_cuda_address to;
+    if (!d || d->mirror_count == 0) return d != NULL;
+    if (!is_mirrored(d, from, bytes)) return 0;
+    to = (mtan_cuda_address)(uintptr_t)mtan_cuda_there(from);
+    if (check(d, "cuMemcpyHtoDAsync", d->driver->upload(to, from, bytes, d->copies))) return 0;
+    return !check(d, "cuEventRecord", d->driver->event_record(d->sent, d->copies));
+}
+
+int32_t mtan_cuda_arrive(void) {
+    mtan_cuda *d = mtan_cuda_current();
+    return d && !check(d, "cuStreamWaitEvent", d->driver->stream_wait(d->work, d->sent, 0));
+}
+
+/* ---- for the kernels ---- */
+
+void mtan_cuda_launch(mtan_cuda_kernel kernel, size_t grid_x, size_t grid_y, size_t grid_z, const void *arguments) {
+    mtan_cuda *d = mtan_cuda_current();
+    void *parameters[1];
+    if (!d || grid_x == 0 || grid_y == 0 || grid_z == 0) return;
+    if (grid_x > INT32_MAX || grid_y > 65535 || grid_z > 65535) {
+        mtan_cuda_refuse("a tensor is larger than a kernel can take");
+        return;
+    }
+    parameters[0] = (void *)(uintptr_t)arguments; /* read only */
+    check(d, kernels[kernel].name,
+          d->driver->launch(d->function[kernel], (unsigned)grid_x, (unsigned)grid_y, (unsigned)grid_z,
+                            kernels[kernel].x, kernels[kernel].y, 1, 0, d->work, parameters, NULL));
+}
+
+/* Grows, and never shrinks: kernels that use the old one are waited for. */
+void *mtan_cuda_scratch(size_t bytes) {
+    mtan_cuda *d = mtan_cuda_current();
+    const size_t least = (size_t)1 << 20, wanted = bytes > least ? bytes : least;
+    if (!d) return NULL;
+    if (bytes > d->scratch_bytes) {
+        if (mtan_cuda_sync(d)) return NULL;
+        if (d->scratch) d->driver->free(d->scratch);
+        d->scratch = 0, d->scratch_bytes = 0;
+        if (check(d, "cuMemAlloc", d->driver->alloc(&d->scratch, wanted))) {
+            d->scratch = 0;
+            return NULL;
+        }
+        d->scratch_bytes = wanted;
+    }
+    return (void *)(uintptr_t)d->scratch;
+}
+
+double mtan_cuda_answer(const double *address) {
+    mtan_cuda *d = mtan_cuda_current();
+    if (!d) return (double)NAN;
+    mtan_cuda_download(d, d->answer, address, sizeof *d->answer);
+    return mtan_cuda_sync(d) ? (double)NAN : *d->answer;
+}
+
+/* Row-major c is column-major c^T = op(b)^T op(a)^T: the operands change places. */
+int mtan_cuda_sgemm(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, int a_transposed, const mtan_real *b,
+                    size_t ldb, int b_transposed, int32_t m, int32_t n, int32_t k, int32_t add) {
+    mtan_cuda *d = mtan_cuda_current();
+    const float one = 1, start = add ? 1 : 0;
+    int error;
+    if (!d || !d->blas) return 0;
+    error = d->blas->sgemm(d->blas_handle, b_transposed, a_transposed, n, m, k, &one, b, (int)ldb, a, (int)lda, &start,
+                           c, (int)ldc);
+    if (error == 0) return 1;
+    d->status = MTAN_CUDA_FAILED;
+    snprintf(d->message, sizeof d->message, "cuBLAS: cublasSgemm failed with status %d", error);
+    return 1;
+}

@@ -1,0 +1,197 @@
+/* NVIDIA GPUs: a device, its memory, and the library's kernels on it.
+ *
+ *     mtan_cuda_driver driver;
+ *     mtan_cuda device;
+ *     if (mtan_cuda_load(&driver, &blas) || mtan_cuda_open(&device, &driver, &blas, 0, mtan_cuda_image)) -> device.message
+ *     model.backend = &mtan_backend_cuda;
+ *     ...
+ *     mtan_cuda_close(&device);
+ *
+ * No header and no library of CUDA's is needed to build: the driver (libcuda.so.1, nvcuda.dll) is looked for at run time and
+ * is a table of functions here, and so is cuBLAS, which does the large products where it is found. The kernels are
+ * kernels.cu, compiled by `make cuda` into an image that is linked as an array.
+ *
+ * Failures.  Functions return a status, 0 is success, and leave a sentence in device.message. Kernels return nothing: what
+ * fails there - a lost device, no room for intermediate sums - stays in device.status, everything after it does nothing, and
+ * mtan_cuda_sync gives it back. Running out of memory in mtan_cuda_alloc is not of that kind: the device goes on.
+ *
+ * Order.  Kernels and copies run one after the other on one stream, while the host goes on; mtan_cuda_sync waits for them.
+ * The batch of the next step comes over on a second stream while kernels run: see mtan_train_next.
+ *
+ * Same bits.  Two runs give the same bits, on any GPU, unless cuBLAS has part in it. They are not the bits of a CPU: the
+ * table in kernels.cu says where they are.
+ *
+ * Threads.  The entries of mtan_backend_cuda work on the device opened last, or named by mtan_cuda_use, which is one for the
+ * whole program: one thread at a time.
+ */
+#ifndef MTAN_CUDA_H
+#define MTAN_CUDA_H
+
+#include "../../mtan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum mtan_cuda_status {
+    MTAN_CUDA_OK = 0,
+    MTAN_CUDA_NO_DRIVER,  /* no libcuda here, or one too old */
+    MTAN_CUDA_NO_DEVICE,  /* no GPU, or not of that number */
+    MTAN_CUDA_NO_KERNELS, /* the image has no code for this GPU, or lacks a kernel */
+    MTAN_CUDA_NO_MEMORY,  /* of the device, or pinned memory of the host */
+    MTAN_CUDA_LOST, /* the GPU stopped, or a kernel touched what is not its own: nothing works until it is opened anew */
+    MTAN_CUDA_FAILED /* anything else the driver says */
+} mtan_cuda_status;
+
+/* ---- the driver's functions, under shorter names; all return 0 or an error number of CUDA's ---- */
+
+typedef unsigned long long mtan_cuda_address; /* CUdeviceptr */
+
+#define MTAN_CUDA_DRIVER(X)                                                                                            \
+    X(init, cuInit, (unsigned flags))                                                                                  \
+    X(device_count, cuDeviceGetCount, (int *count))                                                                    \
+    X(device_get, cuDeviceGet, (int *device, int ordinal))                                                             \
+    X(device_name, cuDeviceGetName, (char *name, int size, int device))                                                \
+    X(device_attribute, cuDeviceGetAttribute, (int *value, int attribute, int device))                                 \
+    X(context_retain, cuDevicePrimaryCtxRetain, (void **context, int device))                                          \
+    X(context_release, cuDevicePrimaryCtxRelease_v2, (int device))                                                     \
+    X(context_use, cuCtxSetCurrent, (void *context))                                                                   \
+    X(module_load, cuModuleLoadData, (void **module, const void *image))                                               \
+    X(module_unload, cuModuleUnload, (void *module))                                                                   \
+    X(function_get, cuModuleGetFunction, (void **function, void *module, const char *name))                            \
+    X(stream_create, cuStreamCreate, (void **stream, unsigned flags))                                                  \
+    X(stream_destroy, cuStreamDestroy_v2, (void *stream))                                                              \
+    X(stream_sync, cuStreamSynchronize, (void *stream))                                                                \
+    X(stream_wait, cuStreamWaitEvent, (void *stream, void *event, unsigned flags))                                     \
+    X(event_create, cuEventCreate, (void **event, unsigned flags))                                                     \
+    X(event_destroy, cuEventDestroy_v2, (void *event))                                                                 \
+    X(event_record, cuEventRecord, (void *event, void *stream))                                                        \
+    X(alloc, cuMemAlloc_v2, (mtan_cuda_address * address, size_t bytes))                                               \
+    X(free, cuMemFree_v2, (mtan_cuda_address address))                                                                 \
+    X(host_alloc, cuMemHostAlloc, (void **memory, size_t bytes, unsigned flags))                                       \
+    X(host_register, cuMemHostRegister_v2, (void *memory, size_t bytes, unsigned flags))                               \
+    X(host_unregister, cuMemHostUnregister, (void *memory))                                                            \
+    X(host_free, cuMemFreeHost, (void *memory))                                                                        \
+    X(upload, cuMemcpyHtoDAsync_v2, (mtan_cuda_address to, const void *from, size_t bytes, void *stream))              \
+    X(download, cuMemcpyDtoHAsync_v2, (void *to, mtan_cuda_address from, size_t bytes, void *stream))                  \
+    X(launch, cuLaunchKernel,                                                                                          \
+      (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,          \
+       unsigned block_z, unsigned shared, void *stream, void **arguments, void **extra))                               \
+    X(error_name, cuGetErrorName, (int error, const char **name))
+
+typedef struct mtan_cuda_driver {
+#define X(name, symbol, parameters) int(*name) parameters;
+    MTAN_CUDA_DRIVER(X)
+#undef X
+} mtan_cuda_driver;
+
+/* cuBLAS: column-major, of which cuda.c makes row-major. An `operation` is 0 (as it is) or 1 (transposed). */
+#define MTAN_CUDA_BLAS(X)                                                                                              \
+    X(create, cublasCreate_v2, (void **handle))                                                                        \
+    X(destroy, cublasDestroy_v2, (void *handle))                                                                       \
+    X(set_stream, cublasSetStream_v2, (void *handle, void *stream))                                                    \
+    X(sgemm, cublasSgemm_v2,                                                                                           \
+      (void *handle, int operation_a, int operation_b, int m, int n, int k, const float *alpha, const float *a,        \
+       int lda, const float *b, int ldb, const float *beta, float *c, int ldc))
+
+typedef struct mtan_cuda_blas {
+#define X(name, symbol, parameters) int(*name) parameters;
+    MTAN_CUDA_BLAS(X)
+#undef X
+} mtan_cuda_blas;
+
+/* Looks for the driver, and for cuBLAS when `blas` is not null: without it blas->sgemm is null, which is no failure.
+ * `message` (may be null) gets a sentence about a failure. */
+mtan_cuda_status mtan_cuda_load(mtan_cuda_driver *driver, mtan_cuda_blas *blas, char *message, size_t size);
+
+/* The image that `make cuda` makes of kernels.cu, aligned as a driver may want it. */
+extern const unsigned long long mtan_cuda_image[];
+
+/* ---- a device ---- */
+
+#define MTAN_CUDA_MOST_KERNELS 128
+
+#define MTAN_CUDA_MOST_MIRRORS 16
+
+/* A block of the host's and its image on the device. */
+typedef struct mtan_cuda_mirrored {
+    char *host;
+    size_t bytes;
+    mtan_cuda_address device;
+    int pinned;
+} mtan_cuda_mirrored;
+
+/* The caller's, at one address from open to close. Read status, message, name and capability; the rest is private. */
+typedef struct mtan_cuda {
+    mtan_cuda_status status;
+    char message[256];
+    char name[64];
+    int capability; /* 52, 61, ... */
+    const mtan_cuda_driver *driver;
+    const mtan_cuda_blas *blas; /* null: none */
+    void *blas_handle;
+    int number; /* CUdevice */
+    void *context, *module, *function[MTAN_CUDA_MOST_KERNELS];
+    void *work, *copies, *sent; /* two streams, and the event that marks what was sent ahead */
+    mtan_cuda_address scratch;  /* for sums in parts */
+    size_t scratch_bytes;
+    double *answer; /* pinned: where sums come back to */
+    mtan_cuda_mirrored mirrors[MTAN_CUDA_MOST_MIRRORS];
+    int mirror_count;
+} mtan_cuda;
+
+/* Opens GPU number `ordinal` and makes it the one that kernels use. `blas` null, or with a null sgemm: no cuBLAS. On
+ * failure nothing is left open, and the message says what to do. The tables and the image have to stay. */
+mtan_cuda_status mtan_cuda_open(mtan_cuda *device, const mtan_cuda_driver *driver, const mtan_cuda_blas *blas,
+                                int ordinal, const void *image);
+/* Gives everything back, mirrors too, but what mtan_cuda_alloc gave out. Works on a lost device. */
+void mtan_cuda_close(mtan_cuda *device);
+
+/* The device that kernels use from now on; null: none, and they do nothing. */
+void mtan_cuda_use(mtan_cuda *device);
+
+/* Device memory; null when there is none left. */
+void *mtan_cuda_alloc(mtan_cuda *device, size_t bytes);
+void mtan_cuda_free(mtan_cuda *device, void *memory);
+
+/* In order with the kernels. From pinned memory an upload goes on after the return, and the memory must stay as it is until
+ * mtan_cuda_sync. A download has come when mtan_cuda_sync has returned. */
+mtan_cuda_status mtan_cuda_upload(mtan_cuda *device, void *to, const void *from, size_t bytes);
+mtan_cuda_status mtan_cuda_download(mtan_cuda *device, void *to, const void *from, size_t bytes);
+
+/* Waits for everything; the status of all that happened since the device was opened. */
+mtan_cuda_status mtan_cuda_sync(mtan_cuda *device);
+
+/* Mirrors: memory of the host that has an image on the device, byte for byte. Kernels given an address inside take the image
+ * of it, so that a program which lays its tensors out on the host - as the library does - can run on the device as it is, if
+ * it says what it has written (mtan_cuda_send) and what it wants to read (mtan_cuda_fetch):
+ *
+ *     mtan_cuda_mirror(&device, memory, bytes);        weights, a trainer's block, a predictor's block
+ *     mtan_cuda_send(weights, n); ... kernels ...; mtan_cuda_fetch(loss, sizeof *loss);
+ *
+ * While there is a mirror every address given to a kernel has to be inside one: any other fails the device, with a message.
+ * A mirror of memory that overlaps another's, or a seventeenth, is MTAN_CUDA_FAILED; MTAN_CUDA_NO_MEMORY leaves the device
+ * as it was. The image starts with nothing in particular. */
+mtan_cuda_status mtan_cuda_mirror(mtan_cuda *device, void *memory, size_t bytes);
+void mtan_cuda_unmirror(mtan_cuda *device, void *memory);
+/* Of the device in use. A send may go on after the return: the bytes have to stay as they are until the next fetch or sync,
+ * which waits for all that went before. Without mirrors a send does nothing and a fetch waits: for memory that both sides
+ * address alike. 0: the device has failed. */
+int32_t mtan_cuda_send(const void *from, size_t bytes);
+int32_t mtan_cuda_fetch(void *to, size_t bytes);
+/* A send on the second stream, beside kernels that are under way and do not touch these bytes. Kernels launched after
+ * mtan_cuda_arrive find them; a fetch waits for them only then. */
+int32_t mtan_cuda_send_ahead(const void *from, size_t bytes);
+int32_t mtan_cuda_arrive(void);
+
+/* ---- kernels: every pointer to a tensor or to integers is a device address, or one that is mirrored ---- */
+
+/* Every entry of the table. mtan_attend and mtan_rbf themselves, and the constants of the optimisers, are read on the
+ * host. Those that return a number wait for it. */
+extern const mtan_backend mtan_backend_cuda;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
