@@ -48,9 +48,11 @@ X(stream_command_suite)
 X(export_suite)
 X(int8_command_suite)
 X(command_suite)
+X(cuda_command_suite)
 X(baseline_command_suite)
 X(ablation_suite)
 X(table_suite)
+X(bench_command_suite)
 #endif
 #endif
 X(threads_suite)

@@ -13,6 +13,7 @@
 
 #include "../../simd/mtan_simd.h"
 #include "../baselines/recipes.h"
+#include "device.h"
 #include "options.h"
 
 enum { ERROR_SIZE = 512, CHUNK = 16, MOST_STEPS = 1 << 16 };
@@ -234,7 +235,7 @@ void runner_seed(runner *r, uint64_t seed) {
 }
 
 static int runner_fails(runner *r, mtan_status status, char *error) {
-    snprintf(error, ERROR_SIZE, "the model cannot be run: %s", mtan_status_message(status));
+    snprintf(error, ERROR_SIZE, "the model cannot be run: %s", status_message(status));
     return runner_stop(r), 0;
 }
 
@@ -248,14 +249,33 @@ static void runner_arrays(runner *r, const mtan_model *model, mtan_bounds bounds
     r->memory = tool_calloc((size_t)r->threads, sizeof *r->memory);
 }
 
+/* Memory of its own; 0: none on the device. */
+static int runner_memory(runner *r, size_t bytes) {
+    int good = 1;
+    for (int32_t t = 0; t < r->threads; t++) {
+        r->memory[t] = tool_calloc(1, bytes);
+        good = good && device_hold(r->model->backend, r->memory[t], bytes);
+    }
+    return good;
+}
+
+/* The weights of a model that nobody trains go to the device as they are. */
+static int runner_weights(runner *r) {
+    const size_t bytes = mtan_weights_count(&r->model->config) * sizeof(mtan_real);
+    const mtan_backend *b = r->model->backend;
+    if (!b->device) return 1;
+    r->weights = (mtan_real *)(uintptr_t)r->model->weights;
+    return device_hold(b, r->weights, bytes) && device_send(b, r->weights, bytes);
+}
+
 int runner_start(runner *r, const mtan_model *model, mtan_bounds bounds, int32_t threads, char *error) {
     mtan_status status;
     size_t bytes = 0;
     memset(r, 0, sizeof *r);
-    mtan_pool_start(&r->own_pool, threads); /* fewer threads are enough */
+    mtan_pool_start(&r->own_pool, model->backend->device ? 1 : threads); /* fewer threads are enough */
     runner_arrays(r, model, bounds, &r->own_pool);
     if ((status = mtan_predictor_size(model, &r->bounds, &bytes)) != MTAN_OK) return runner_fails(r, status, error);
-    for (int32_t t = 0; t < r->threads; t++) r->memory[t] = tool_calloc(1, bytes);
+    if (!runner_memory(r, bytes) || !runner_weights(r)) return runner_fails(r, MTAN_ERR_DEVICE, error);
     return (status = runner_refresh(r)) == MTAN_OK ? 1 : runner_fails(r, status, error);
 }
 
@@ -268,9 +288,10 @@ int runner_borrow(runner *r, const mtan_trainer *trainer, mtan_pool *pool, mtan_
     while ((status = mtan_predictor_size(r->model, &r->bounds, &bytes)) == MTAN_OK && bytes > room && r->chunk > 1)
         r->bounds.records = r->chunk /= 2;
     if (status != MTAN_OK) return runner_fails(r, status, error);
-    r->borrowed = bytes <= room; /* a small batch of small records leaves no room for a predictor's folded weights */
-    for (int32_t t = 0; t < r->threads; t++)
-        r->memory[t] = r->borrowed ? (void *)(trainer->work + (size_t)t * trainer->work_count) : tool_calloc(1, bytes);
+    /* a small batch of small records leaves no room for a predictor's folded weights; a device's next batch is there */
+    r->borrowed = bytes <= room && !r->model->backend->device;
+    if (!r->borrowed) return runner_memory(r, bytes) ? 1 : runner_fails(r, MTAN_ERR_DEVICE, error);
+    for (int32_t t = 0; t < r->threads; t++) r->memory[t] = trainer->work + (size_t)t * trainer->work_count;
     return 1;
 }
 
@@ -362,7 +383,11 @@ int runner_classify(runner *r, const mtan_record *records, size_t n, const size_
 }
 
 void runner_stop(runner *r) {
-    for (int32_t t = 0; t < r->threads && !r->borrowed; t++) free(r->memory[t]);
+    for (int32_t t = 0; t < r->threads && !r->borrowed; t++) {
+        device_release(r->model->backend, r->memory[t]);
+        free(r->memory[t]);
+    }
+    if (r->weights) device_release(r->model->backend, r->weights);
     free(r->memory), free(r->predictor);
     mtan_pool_stop(&r->own_pool);
     memset(r, 0, sizeof *r);

@@ -50,6 +50,7 @@ typedef struct runner {
     int32_t threads, chunk; /* chunk: most records in one call of a predictor */
     mtan_pool own_pool, *pool;
     int borrowed;       /* the memory is a trainer's */
+    mtan_real *weights; /* the model's, where they were brought to a device for this run; or null */
     uint64_t seed;      /* of the samples */
     mtan_status status; /* of the first chunk that failed */
     size_t failed;      /* its first record */

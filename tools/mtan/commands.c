@@ -3,6 +3,8 @@
 
 #include "../../simd/mtan_simd.h"
 #include "commands.h"
+#include "device.h"
+#include "json_text.h"
 
 static int command_help(const options *o) {
     if (o->arguments == 0) return options_help(stdout), DONE;
@@ -19,18 +21,28 @@ static int command_completion(const options *o) {
     return options_completion(stdout), DONE;
 }
 
+/* device: which GPU it is, or null */
+static void show_backend(const mtan_backend_choice *c, const char *device, int json, int first) {
+    if (json) {
+        printf("%s{\"name\": \"%s\", \"runs\": %s, \"fused\": %s, \"reason\": ", first ? "[" : ",\n ", c->name,
+               c->backend ? "true" : "false", c->backend && c->backend->fused ? "true" : "false");
+        json_string(stdout, c->reason ? c->reason : ""), fputs(", \"device\": ", stdout);
+        json_string(stdout, device ? device : ""), fputs("}", stdout);
+    } else if (c->backend)
+        printf("%-12s runs here%s%s%s%s\n", c->name, c->backend->fused ? ", fused multiply-add" : "",
+               c->backend == mtan_backend_best() ? ", the default" : "", device ? ": " : "", device ? device : "");
+    else printf("%-12s %s\n", c->name, c->reason);
+}
+
 int command_backends(const options *o) {
     const int json = option_given(o, "json");
+    char text[DEVICE_TEXT];
     mtan_backend_choice c;
-    for (int i = 0; mtan_backend_list(i, &c); i++)
-        if (json)
-            printf("%s{\"name\": \"%s\", \"runs\": %s, \"fused\": %s, \"reason\": \"%s\"}", i ? ",\n " : "[", c.name,
-                   c.backend ? "true" : "false", c.backend && c.backend->fused ? "true" : "false",
-                   c.reason ? c.reason : "");
-        else if (c.backend)
-            printf("%-12s runs here%s%s\n", c.name, c.backend->fused ? ", fused multiply-add" : "",
-                   c.backend == mtan_backend_best() ? ", the default" : "");
-        else printf("%-12s %s\n", c.name, c.reason);
+    for (int i = 0; mtan_backend_list(i, &c); i++) show_backend(&c, NULL, json, i == 0);
+    c.name = "cuda";
+    c.backend = device_open(text);
+    c.reason = c.backend ? NULL : text;
+    show_backend(&c, c.backend ? text : NULL, json, 0);
     if (json) puts("]");
     return DONE;
 }
@@ -143,6 +155,20 @@ const command commands[] = {
      "\n"
      "  mtan check events.csv --labels labels.csv\n",
      1, 1},
+    {"bench", command_bench, "[NAME...] [--backend NAME] [--records N] [--predict CARD]",
+     "seconds per epoch here, in the paper, and predicted for its card",
+     "Trains NAME (default: physionet-enc and physionet-full) as published, on --data\n"
+     "or on made records of PhysioNet's sizes, and prints the median time of an epoch,\n"
+     "without validation, beside the paper's and beside a prediction for both cards\n"
+     "called Titan X. The prediction is a roofline: launches, flops and bytes of the\n"
+     "backend cuda, counted, and a few assumptions; it was never measured on a card.\n"
+     "With --predict nothing is trained: the counts and times of each kind of kernel\n"
+     "and all that is assumed, within seconds, on any machine.\n"
+     "\n"
+     "  mtan bench --data physionet2012 --backend cuda\n"
+     "  mtan bench physionet-enc --records 512 --epochs 1\n"
+     "  mtan bench --predict titanx\n",
+     0, ARGUMENTS_MOST},
     {"backends", command_backends, "", "which kernels can run on this machine", "", 0, 0},
     {"help", command_help, "[COMMAND]", "this list, or all about a command", "", 0, 1},
     {"man", command_man, "", "the man page", "  mtan man | man -l -\n", 0, 0},

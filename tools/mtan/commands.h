@@ -19,6 +19,7 @@ int command_check(const options *o);       /* check_data.c */
 int command_export(const options *o);      /* export.c */
 int command_report(const options *o);      /* report.c */
 int command_table(const options *o);       /* table.c */
+int command_bench(const options *o);       /* bench.c */
 int command_backends(const options *o);    /* main.c */
 
 #endif

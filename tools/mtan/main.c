@@ -4,6 +4,7 @@
 
 #include "../../mtan.h"
 #include "commands.h"
+#include "device.h"
 
 /* Data that did not reach its file (a full disk, a closed pipe) is not data. */
 static int check_output(int status) {
@@ -13,11 +14,14 @@ static int check_output(int status) {
 
 int main(int argc, char **argv) {
     options o;
+    int status;
     if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
         return options_help(stdout), check_output(DONE);
     if (strcmp(argv[1], "--version") == 0) return puts("mtan " MTAN_VERSION), check_output(DONE);
     if (!options_parse(&o, argc, argv)) return BAD_USE;
     messages_start(&o);
     if (option_given(&o, "help")) return options_help_command(stdout, o.command->name), check_output(DONE);
-    return check_output(o.command->run(&o));
+    status = o.command->run(&o);
+    device_close();
+    return check_output(status);
 }

@@ -7,6 +7,7 @@
 
 #include "../data/own.h"
 #include "commands.h"
+#include "device.h"
 #include "rows.h"
 #include "session.h"
 
@@ -143,7 +144,7 @@ static int run_chunk(job *j) {
     good = j->grid.n ? interpolate_chunk(j) : classify_chunk(j);
     if (!good)
         complain("record %s or one after it: %s", dataset_name(&j->chunk, j->run.failed),
-                 mtan_status_message(j->run.status));
+                 status_message(j->run.status));
     clear_chunk(&j->chunk);
     fflush(stdout);
     return good;

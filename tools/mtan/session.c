@@ -14,6 +14,7 @@
 #include "../data/own.h"
 #include "../data/physionet.h"
 #include "../data/synthetic.h"
+#include "device.h"
 
 enum { TOY_SERIES = 1000, TOY_LENGTH = 20, MOST_THREADS = 8 };
 
@@ -326,7 +327,7 @@ int session_predict(session *s, const options *o, predictions *p) {
                             swap_size(&s->bundle.model.config, bundle_number(&s->bundle, "mtan.plan.batch", 0)));
     if (!good)
         complain("record %s or one after it: %s", dataset_name(&s->data, (size_t)s->positions[run.failed]),
-                 mtan_status_message(run.status));
+                 status_message(run.status));
     runner_stop(&run);
     return good;
 }
@@ -539,7 +540,7 @@ int session_interpolate(session *s, const options *o, double share, interpolatio
     good = interpolation_measure(e, &run, &q, (int32_t)option_integer(o, "bootstrap", 1000, 0, 1000000));
     if (!good)
         complain("record %s or one after it: %s", dataset_name(&s->data, (size_t)s->positions[run.failed]),
-                 mtan_status_message(run.status));
+                 status_message(run.status));
     runner_stop(&run);
     return good;
 }
@@ -551,11 +552,29 @@ int32_t option_threads(const options *o) {
     return (int32_t)option_integer(o, "threads", cpus < MOST_THREADS ? cpus : MOST_THREADS, 1, MTAN_POOL_MOST);
 }
 
+/* What runs models in blocks that can be held on a device. */
+static int uses_device(const options *o) {
+    static const char *const names[] = {"train", "eval", "predict", "interpolate", "selftest", "bench", "table"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(o->command->name, names[i]) == 0) return 1;
+    return 0;
+}
+
+static int option_device(const options *o, const mtan_backend **b) {
+    char text[DEVICE_TEXT];
+    if (!uses_device(o)) return complain("--backend cuda: `mtan %s` runs on the CPU alone", o->command->name), 0;
+    *b = device_open(text);
+    if (!*b) return complain("--backend cuda: %s", text), 0;
+    note("cuda: %s", text);
+    return 1;
+}
+
 int option_backend(const options *o, const mtan_backend **b) {
     const char *name = option_text(o, "backend", "best");
     const mtan_backend *found = mtan_backend_named(name);
     mtan_backend_choice choice;
     if (found) return *b = found, 1;
+    if (strcmp(name, "cuda") == 0) return option_device(o, b);
     for (int i = 0; mtan_backend_list(i, &choice); i++)
         if (strcmp(choice.name, name) == 0 && choice.reason)
             return complain("--backend %s: %s", name, choice.reason), 0;

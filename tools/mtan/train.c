@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "commands.h"
+#include "device.h"
 #include "distributed.h"
 #include "golden_record.h"
 #include "search.h"
@@ -133,6 +134,7 @@ static int save(const folder *f, const char *path, training *t, const prep *p, i
     char error[512] = "";
     int good;
     if (!f->writes) return 1;
+    if (!training_fetch(t)) return complain("%s", status_message(MTAN_ERR_DEVICE)), 0;
     plan_write(t->plan, &pairs);
     training_write(t, &pairs);
     if (!with_trainer) golden_record_write(&t->run, t->data, t->split, &pairs);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device.h"
 #include "metrics.h"
 
 enum { DRAW_THIN = 1, DRAW_SHARE = 2, DRAW_TIMES = 3, DRAW_ORDER = 4, DRAW_HELD = 5 };
@@ -46,6 +47,7 @@ static mtan_status make_trainer(training *t, const mtan_train_config *config) {
     const mtan_status status = mtan_trainer_size(&t->model, config, &bounds, &bytes);
     if (status != MTAN_OK) return status;
     t->memory = tool_realloc(NULL, bytes); /* not cleared: pages that no batch needs stay untouched */
+    if (!device_hold(t->model.backend, t->memory, bytes)) return MTAN_ERR_DEVICE;
     return mtan_trainer_init(&t->trainer, &t->model, t->weights, config, &bounds, t->memory, bytes);
 }
 
@@ -59,7 +61,7 @@ static mtan_status start_trainer(training *t, const rank_set *r, int32_t threads
     config.dropout = p->dropout;
     config.kl_weight = 1;
     config.seed = (uint64_t)p->seed;
-    mtan_pool_start(&t->pool, threads); /* fewer threads are enough */
+    mtan_pool_start(&t->pool, t->model.backend->device ? 1 : threads); /* fewer threads are enough */
     config.parallel_for = mtan_pool_run, config.parallel_context = &t->pool, config.threads = t->pool.threads;
     if (r) config.rank = r->rank, config.ranks = r->ranks, config.allreduce = r->allreduce;
     if (r) config.allreduce_context = r->context;
@@ -109,7 +111,7 @@ static void set_means(training *t) {
 
 int training_start(training *t, const plan *p, const dataset *d, const split *s, const mtan_backend *backend,
                    int32_t threads, const rank_set *r, char *error) {
-    const size_t count = mtan_weights_count(&p->config);
+    const size_t count = mtan_weights_count(&p->config), batches = backend->device ? 2 : 1;
     mtan_bounds most;
     mtan_status status;
     memset(t, 0, sizeof *t);
@@ -118,19 +120,22 @@ int training_start(training *t, const plan *p, const dataset *d, const split *s,
     t->best = INFINITY;
     t->first_loss = NAN;
     t->weights = tool_calloc(count, sizeof *t->weights);
-    t->records = tool_calloc((size_t)p->batch, sizeof *t->records);
+    t->records = tool_calloc(batches * (size_t)p->batch, sizeof *t->records);
     t->order = tool_calloc(arrlenu(s->part[SPLIT_TRAIN]), sizeof *t->order);
     if (p->thin > 0 || p->source.interpolation)
-        t->events = tool_realloc(NULL, (size_t)p->batch * (size_t)most.events * sizeof *t->events);
+        t->events = tool_realloc(NULL, batches * (size_t)p->batch * (size_t)most.events * sizeof *t->events);
     if (baseline_holds_out(&p->config))
         t->held = tool_realloc(NULL, (size_t)p->batch * (size_t)most.events * sizeof *t->held);
     status = mtan_weights_init(&p->config, t->weights, count, (uint32_t)p->seed);
     if (status == MTAN_OK) set_means(t);
     if (status == MTAN_OK) status = mtan_model_init(&t->model, &p->config, t->weights, count);
     t->model.backend = backend;
+    if (status == MTAN_OK && (!device_hold(backend, t->weights, count * sizeof *t->weights) ||
+                              !device_send(backend, t->weights, count * sizeof *t->weights)))
+        status = MTAN_ERR_DEVICE;
     if (status == MTAN_OK) status = start_trainer(t, r, threads);
     if (status == MTAN_OK && runner_borrow(&t->run, &t->trainer, &t->pool, most, error)) return 1;
-    if (status != MTAN_OK) snprintf(error, 512, "the model cannot be trained: %s", mtan_status_message(status));
+    if (status != MTAN_OK) snprintf(error, 512, "the model cannot be trained: %s", status_message(status));
     training_stop(t);
     return 0;
 }
@@ -138,6 +143,7 @@ int training_start(training *t, const plan *p, const dataset *d, const split *s,
 void training_stop(training *t) {
     runner_stop(&t->run);
     mtan_pool_stop(&t->pool);
+    device_release(t->model.backend, t->memory), device_release(t->model.backend, t->weights);
     free(t->memory), free(t->weights), free(t->records), free(t->events), free(t->held), free(t->order);
     memset(t, 0, sizeof *t);
 }
@@ -212,21 +218,26 @@ static void swap_records(mtan_record *records, int32_t n) {
     }
 }
 
-static int32_t fill_batch(training *t) {
-    const int32_t *train = t->split->part[SPLIT_TRAIN], total = (int32_t)arrlen(train),
-                  first = t->batch * t->plan->batch;
-    const size_t most = (size_t)t->trainer.bounds.events;
+/* The first record of a batch: neighbours have places of their own where one is sent to a device while the other runs. */
+static size_t batch_place(const training *t, int32_t batch) {
+    return t->model.backend->device && batch % 2 ? (size_t)t->plan->batch : 0;
+}
+
+static int32_t fill_batch(training *t, int32_t batch) {
+    const int32_t *train = t->split->part[SPLIT_TRAIN], total = (int32_t)arrlen(train), first = batch * t->plan->batch;
+    const size_t most = (size_t)t->trainer.bounds.events, place = batch_place(t, batch);
+    mtan_record *records = t->records + place;
     int32_t n = 0;
     for (; n < t->plan->batch && first + n < total; n++) {
         const size_t position = (size_t)train[t->order[first + n]];
-        mtan_record *r = &t->records[n];
-        mtan_event *out = t->events ? t->events + (size_t)n * most : NULL;
+        mtan_record *r = &records[n];
+        mtan_event *out = t->events ? t->events + (place + (size_t)n) * most : NULL;
         *r = dataset_view(t->data, position);
         if (t->plan->source.interpolation) hide_times(t, r, t->data->records[position].n_times, out);
         if (t->plan->thin > 0) thin_events(t, r, out);
         if (t->held) hold_out(t, r, t->held + (size_t)n * most);
     }
-    if (baseline_swaps_records(&t->plan->config)) swap_records(t->records, n);
+    if (baseline_swaps_records(&t->plan->config)) swap_records(records, n);
     return n;
 }
 
@@ -241,8 +252,10 @@ int training_step(training *t, step_result *step, char *error) {
         memset(t->sum, 0, sizeof t->sum);
         t->train_seconds = 0;
     }
-    n = fill_batch(t);
-    do status = mtan_train_gradient(&t->trainer, t->records, n, t->epoch + 1, &report);
+    n = fill_batch(t, t->batch);
+    if (t->model.backend->device && t->batch + 1 < training_batches(t))
+        mtan_train_next(&t->trainer, t->records + batch_place(t, t->batch + 1), fill_batch(t, t->batch + 1));
+    do status = mtan_train_gradient(&t->trainer, t->records + batch_place(t, t->batch), n, t->epoch + 1, &report);
     while (status == MTAN_ERR_MEMORY && grow_trainer(t));
     if (status == MTAN_OK) {
         if (isnan(t->first_loss)) t->first_loss = report.loss;
@@ -258,8 +271,7 @@ int training_step(training *t, step_result *step, char *error) {
         status = mtan_train_update(&t->trainer, t->epoch + 1);
     }
     if (status != MTAN_OK) {
-        snprintf(error, 512, "epoch %d, batch %d: %s", (int)t->epoch + 1, (int)t->batch + 1,
-                 mtan_status_message(status));
+        snprintf(error, 512, "epoch %d, batch %d: %s", (int)t->epoch + 1, (int)t->batch + 1, status_message(status));
         return -1;
     }
     t->sum[0] += report.loss * n, t->sum[1] += report.recon * n, t->sum[2] += report.ce * n, t->sum[3] += report.kl * n;
@@ -317,7 +329,7 @@ int training_end_epoch(training *t, epoch_result *result, char *error) {
     good = runner_refresh(&t->run) == MTAN_OK;
     if (good && arrlen(t->split->part[SPLIT_VALID]) > 0)
         good = t->plan->source.interpolation ? validate_curves(t, result) : validate_classes(t, result);
-    if (!good) return snprintf(error, 512, "validation: %s", mtan_status_message(t->run.status)), -1;
+    if (!good) return snprintf(error, 512, "validation: %s", status_message(t->run.status)), -1;
     result->eval_seconds = seconds() - start;
     t->epoch++, t->batch = 0;
     best = isnan(selection(t, result)) || selection(t, result) < t->best; /* without a choice the newest is the best */
@@ -336,6 +348,20 @@ static void add_state(mtan_file_pair **pairs, const char *key, double x) {
     char text[40];
     snprintf(text, sizeof text, "%.17g", x);
     pairs_add(pairs, key, text);
+}
+
+int training_fetch(training *t) {
+    const mtan_backend *b = t->model.backend;
+    const size_t bytes = mtan_weights_count(&t->model.config) * sizeof(mtan_real);
+    return device_fetch(b, t->weights, bytes) && device_fetch(b, t->trainer.moment1, bytes) &&
+           device_fetch(b, t->trainer.moment2, bytes);
+}
+
+static int send_state(training *t) {
+    const mtan_backend *b = t->model.backend;
+    const size_t bytes = mtan_weights_count(&t->model.config) * sizeof(mtan_real);
+    return device_send(b, t->weights, bytes) && device_send(b, t->trainer.moment1, bytes) &&
+           device_send(b, t->trainer.moment2, bytes);
 }
 
 void training_write(const training *t, mtan_file_pair **pairs) {
@@ -366,8 +392,9 @@ int training_read(training *t, bundle *b, char *error) {
         return snprintf(error, 512, "the data or its split is not that of the run to be resumed"), 0;
     if (!(epoch >= 0 && epoch < 1e9) || !(batch >= 0 && batch <= training_batches(t)))
         return snprintf(error, 512, "its mtan.run.* metadata is out of range"), 0;
-    if ((status = mtan_trainer_load(&t->trainer, b->blob, b->bytes)) != MTAN_OK)
-        return snprintf(error, 512, "%s", mtan_status_message(status)), 0;
+    status = mtan_trainer_load(&t->trainer, b->blob, b->bytes);
+    if (status == MTAN_OK && !send_state(t)) status = MTAN_ERR_DEVICE;
+    if (status != MTAN_OK) return snprintf(error, 512, "%s", status_message(status)), 0;
     t->epoch = (int32_t)epoch, t->batch = (int32_t)batch;
     t->best_epoch = (int32_t)fmax(0, fmin(epoch, bundle_number(b, "mtan.run.best_epoch", 0)));
     t->since_best = (int32_t)fmax(0, fmin(epoch, bundle_number(b, "mtan.run.since_best", 0)));

@@ -30,8 +30,8 @@ typedef struct training {
     mtan_pool pool;
     void *memory;
     /* the batch being trained on */
-    mtan_record *records; /* (batch) */
-    mtan_event *events;   /* (batch, most events): what is left of each record's events after thinning */
+    mtan_record *records; /* (batch); with a device twice, for the next batch too */
+    mtan_event *events;   /* (batch, most events), likewise: what is left of each record's events after thinning */
     mtan_event *held;     /* (batch, most events): what IP-Nets is not shown of them */
     int32_t *order;       /* (training records) this epoch's order, as positions in split->part[SPLIT_TRAIN] */
     /* state of the run: what a checkpoint keeps beside weights, moments and step */
@@ -62,6 +62,8 @@ int32_t training_batches(const training *t);    /* per epoch */
 const char *training_metric(const training *t); /* "val_auc", "val_acc" or "val_mse" */
 int training_finished(const training *t);       /* all epochs done, or no better model for `patience` epochs */
 
+/* Weights and moments as they are now come back from a device; 0: it failed. Before anything of them is read or written. */
+int training_fetch(training *t);
 void training_write(const training *t, mtan_file_pair **pairs); /* mtan.run.* */
 int training_read(training *t, bundle *b, char *error);
 void training_stop(training *t);
