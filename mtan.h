@@ -42,6 +42,11 @@
  * Threads.  No function keeps hidden state. A predictor or trainer serves one caller at a time; a model that is not
  * being trained may be shared by any number of predictors. Training runs its shards through the parallel_for callback.
  *
+ * Devices.  A backend may have a memory of its own (platform/cuda/mtan_cuda.h). The caller then brings the weights and
+ * each block there before `*_init`, and fetches weights and moments before it reads or saves them; the rest is the
+ * library's. A failing device is MTAN_ERR_DEVICE. Streams, the small path, models defined elsewhere, threads and ranks
+ * are for CPUs: MTAN_ERR_CONFIG.
+ *
  * Same bits.  Every sum has one order (ascending index, one accumulator, one fused multiply-add per term where the
  * backend is of the fused class). Results therefore do not depend on threads, on the compiler, on its optimisation
  * level, or on which other records are in the batch being predicted. Two classes exist, fused and unfused; bits agree

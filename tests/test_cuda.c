@@ -13,6 +13,7 @@
 #include "cuda_compare.h"
 #include "ladder.h"
 #include "tiny_model.h"
+#include "tools/mtan/roofline.h"
 
 /* ---- the shim ---- */
 
@@ -321,6 +322,37 @@ TEST prediction_agrees(int kind) {
     ASSERT_EQ(n, answers_of(&b, wanted));
     ASSERT(cuda_compare(tiny_names[kind], got, wanted, n, CUDA_NEAR));
     ASSERT(tiny_close(&a) && tiny_close(&b));
+    ASSERT(device_close_for_models());
+    PASS();
+}
+
+/* ---- what is counted for predictions (tools/mtan/roofline.h) is what is launched ---- */
+
+static int one_step(int kind, const mtan_backend *backend) {
+    tiny_model s;
+    mtan_train_config config;
+    mtan_report report;
+    mtan_status status;
+    tiny_open(&s, (tiny_kind)kind, 2);
+    s.model.backend = backend;
+    backend->device->send(s.weights, s.count * sizeof *s.weights);
+    mtan_train_config_init(&config);
+    config.clip = 1e-3, config.dropout = 0.5;
+    tiny_train(&s, &config);
+    test_driver.launches = 0;
+    roofline_reset();
+    status = mtan_train_step(&s.trainer, s.records, 2, 1, &report);
+    return tiny_close(&s) && status == MTAN_OK;
+}
+
+TEST launches_are_as_counted(int kind) {
+    roofline counted;
+    ASSERT(device_open_for_models(0, 1));
+    ASSERT(one_step(kind, &mtan_backend_cuda));
+    const int launches = test_driver.launches;
+    ASSERT(one_step(kind, &roofline_backend));
+    roofline_read(&counted);
+    ASSERT_EQ_FMT((double)launches, roofline_sum(&counted).launches + 1, "%g"); /* its norm is 0: nothing is clipped */
     ASSERT(device_close_for_models());
     PASS();
 }
@@ -706,6 +738,10 @@ static void model_tests(void) {
     for (int kind = 0; kind < TINY_KINDS; kind++) {
         greatest_set_test_suffix(tiny_names[kind]);
         RUN_TESTp(prediction_agrees, kind);
+    }
+    for (int kind = 0; kind < TINY_KINDS; kind++) {
+        greatest_set_test_suffix(tiny_names[kind]);
+        RUN_TESTp(launches_are_as_counted, kind);
     }
     RUN_TEST(batches_go_ahead);
     RUN_TEST(what_a_device_cannot_do_is_refused);

@@ -107,10 +107,18 @@ TEST a_failure_ends_the_program(int error, const char *words) {
     PASS();
 }
 
+TEST a_card_is_measured(void) {
+    use_shim();
+    ASSERT_EQ(0, command_run("bench physionet-enc --backend cuda --records 2 --epochs 1"));
+    ASSERT(command_says("out.txt", "cuda"));
+    PASS();
+}
+
 SUITE(cuda_command_suite) {
     GREATEST_SET_SETUP_CB(command_open, NULL);
     GREATEST_SET_TEARDOWN_CB(command_close, NULL);
     RUN_TEST(backends_are_listed);
+    RUN_TEST(a_card_is_measured);
     RUN_TEST(a_model_is_trained);
     RUN_TEST(a_run_is_resumed);
     RUN_TEST(without_a_gpu_it_says_so);
