@@ -38,7 +38,7 @@ static const char usage[] =
     "  --data DIR      PhysioNet 2012: folder of set-a.tar.gz, an archive, or a folder of .txt files; else made "
     "records\n"
     "  --rows A,B      only these of enc-train, full-train, interp-train, enc-infer-batch, enc-infer-single,\n"
-    "                  and of peak, growth, memory, start\n"
+    "                  enc-infer-single-int8, and of peak, growth, memory, start\n"
     "  --backend NAME  only this one; else every one that this CPU can run\n"
     "  --threads N     only this number; else 1 and 2\n"
     "  --repeat N      batches timed per row (12; 2 for scalar)\n"
@@ -250,13 +250,15 @@ static double model_work(const mtan_config *c, shape s) {
 typedef struct work {
     const char *name, *recipe;
     int training, batch; /* batch 0: the recipe's */
+    mtan_precision precision;
 } work;
 
-static const work works[] = {{"enc-train", "physionet-enc", 1, 0},
-                             {"full-train", "physionet-full", 1, 0},
-                             {"interp-train", "physionet-interp", 1, 0},
-                             {"enc-infer-batch", "physionet-enc", 0, 128},
-                             {"enc-infer-single", "physionet-enc", 0, 1}};
+static const work works[] = {{"enc-train", "physionet-enc", 1, 0, MTAN_REAL},
+                             {"full-train", "physionet-full", 1, 0, MTAN_REAL},
+                             {"interp-train", "physionet-interp", 1, 0, MTAN_REAL},
+                             {"enc-infer-batch", "physionet-enc", 0, 128, MTAN_REAL},
+                             {"enc-infer-single", "physionet-enc", 0, 1, MTAN_REAL},
+                             {"enc-infer-single-int8", "physionet-enc", 0, 1, MTAN_INT8}};
 enum { WORKS = sizeof works / sizeof works[0] };
 
 /* A model ready to be timed: a trainer, or one predictor per thread. */
@@ -300,7 +302,7 @@ static void start_predictors(engine *e, mtan_bounds bounds) {
 
 /* The pool starts here and the trainer keeps its address: an engine must not move. */
 static void engine_start(engine *e, const mtan_config *config, int training, int batch, double lr,
-                         const mtan_backend *backend, int threads, mtan_bounds bounds) {
+                         mtan_precision precision, const mtan_backend *backend, int threads, mtan_bounds bounds) {
     const size_t count = mtan_weights_count(config);
     memset(e, 0, sizeof *e);
     e->config = *config;
@@ -311,6 +313,7 @@ static void engine_start(engine *e, const mtan_config *config, int training, int
     check("weights", mtan_weights_init(config, e->weights, count, 0));
     check("model", mtan_model_init(&e->model, config, e->weights, count));
     e->model.backend = backend;
+    e->model.precision = precision;
     bounds.records = batch;
     if (training) start_trainer(e, lr, bounds);
     else start_predictors(e, bounds);
@@ -410,7 +413,7 @@ static result time_row(const work *w, const workload *d, const mtan_backend *bac
     const mtan_record *records = recipe.config.classify == MTAN_CLASSIFY_NONE ? d->shown : d->records;
     r.batch = w->batch ? w->batch : recipe.batch;
     if (d->n < r.batch) die("%s needs %d records, there are %d", w->name, r.batch, (int)d->n);
-    engine_start(&e, &recipe.config, w->training, r.batch, recipe.lr, backend, threads, d->bounds);
+    engine_start(&e, &recipe.config, w->training, r.batch, recipe.lr, w->precision, backend, threads, d->bounds);
     /* Warm up with a whole batch, so that pages are there and clocks are up; scalar steps take seconds: a few records. */
     engine_run(&e, records, is_scalar(backend) && r.batch > 8 ? 8 : r.batch);
     for (int i = 0; i < repeat; i++) times[i] = time_batch(&e, records, d->n, i) / r.batch;
@@ -559,8 +562,8 @@ static void train_in_memory(const options *o) {
     engine e;
     load(&d, o->data, SET_A, 0);
     check(w->recipe, mtan_recipe_named(&recipe, w->recipe, MTAN_FAITHFUL));
-    engine_start(&e, &recipe.config, 1, recipe.batch, recipe.lr, find_backend(o->backend), o->threads ? o->threads : 2,
-                 d.bounds);
+    engine_start(&e, &recipe.config, 1, recipe.batch, recipe.lr, MTAN_REAL, find_backend(o->backend),
+                 o->threads ? o->threads : 2, d.bounds);
     for (int i = 0; i < 3 && (i + 1) * e.batch <= d.n; i++) engine_run(&e, d.records + i * e.batch, e.batch);
 }
 
@@ -585,7 +588,7 @@ static void predict_in_memory(const options *o) {
     mtan_recipe recipe;
     engine e;
     check("physionet-enc", mtan_recipe_named(&recipe, "physionet-enc", MTAN_FAITHFUL));
-    engine_start(&e, &recipe.config, 0, 1, 0, find_backend(o->backend), 1, largest);
+    engine_start(&e, &recipe.config, 0, 1, 0, MTAN_REAL, find_backend(o->backend), 1, largest);
     engine_run(&e, &record, 1);
 }
 
@@ -746,7 +749,7 @@ static void describe_data(const options *o, const workload *d) {
 
 static void progress(const options *o, const char *what, const char *backend, int threads) {
     if (o->quiet || !isatty(2)) return;
-    if (what) fprintf(stderr, "\r%-18s %-10s %d ...", what, backend, threads);
+    if (what) fprintf(stderr, "\r%-21s %-10s %d ...", what, backend, threads);
     else fprintf(stderr, "\r%44s\r", "");
     fflush(stderr);
 }
@@ -810,7 +813,7 @@ static void report_peak(const options *o, plan *p) {
 static void report_rows(const options *o, const plan *p, const workload *d) {
     int first = 1;
     if (o->json) fputs("\"rows\": [", o->json);
-    printf("\n%-18s %-10s %7s %6s %14s %10s %8s\n", "work", "backend", "threads", "batch", "ms per record", "GFLOP/s",
+    printf("\n%-21s %-10s %7s %6s %14s %10s %8s\n", "work", "backend", "threads", "batch", "ms per record", "GFLOP/s",
            "of peak");
     for (int i = 0; i < WORKS * p->backends * p->thread_counts; i++) {
         const work *w = &works[i / p->backends / p->thread_counts];
@@ -822,7 +825,7 @@ static void report_rows(const options *o, const plan *p, const workload *d) {
         r = time_row(w, d, backend, p->threads[t], repetitions(o, w, backend));
         r.share = r.gflops / p->peak[t];
         progress(o, NULL, NULL, 0);
-        printf("%-18s %-10s %7d %6d %14.4f %10.2f %6.1f %%\n", r.work, r.backend, r.threads, r.batch, r.ms, r.gflops,
+        printf("%-21s %-10s %7d %6d %14.4f %10.2f %6.1f %%\n", r.work, r.backend, r.threads, r.batch, r.ms, r.gflops,
                100 * r.share);
         fflush(stdout);
         json_object(o->json, first,
@@ -862,7 +865,7 @@ static void time_growth(const growth *g, const mtan_backend *backend, int record
         physionet_generate(&d[i].raw, (size_t)(records * (i ? g->records : 1)), recipe.config.channels,
                            i ? 1 : g->density);
         make_records(&d[i], 0);
-        engine_start(&e[i], &recipe.config, 1, d[i].n, recipe.lr, backend, 1, d[i].bounds);
+        engine_start(&e[i], &recipe.config, 1, d[i].n, recipe.lr, MTAN_REAL, backend, 1, d[i].bounds);
         engine_run(&e[i], d[i].records, d[i].n);
     }
     for (int k = 0; k < repeat; k++) {
@@ -940,7 +943,7 @@ static void report_start(const options *o, const mtan_backend *backend) {
 /* A row of the report, or the training of a baseline: gru-d-train. */
 static const work *find_work(const char *name) {
     static char recipe[64];
-    static work baseline = {NULL, recipe, 1, 0};
+    static work baseline = {NULL, recipe, 1, 0, MTAN_REAL};
     const size_t n = strlen(name), end = strlen("-train");
     for (int i = 0; i < WORKS; i++)
         if (strcmp(works[i].name, name) == 0) return &works[i];
