@@ -1380,7 +1380,7 @@ static void send_tensor(mtan_tape *tape, mtan_tensor x) {
 
 static void fetch_tensor(mtan_tape *tape, mtan_tensor x) {
     const mtan_device *device = tape->backend->device;
-    if (device && runs(tape) &&
+    if (device && runs(tape) && x.rows > 0 &&
         !device->fetch(mtan_data(tape, x), (size_t)x.rows * (size_t)x.stride * sizeof(mtan_real)))
         fail(tape, MTAN_ERR_DEVICE);
 }
@@ -3709,7 +3709,7 @@ static void batch_build(mtan_tape *tape, mtan_batch *batch, const batch_request 
 
 /* To a device, all of it at once: what lies in the workspace from `first` on. */
 static void batch_send(mtan_tape *tape, size_t first) {
-    send(tape, tape->work + first, (tape->top - first) * sizeof(mtan_real));
+    if (runs(tape)) send(tape, tape->work + first, (tape->top - first) * sizeof(mtan_real));
 }
 
 mtan_status mtan_record_times(const mtan_record *record, int32_t *times) {
@@ -4656,7 +4656,7 @@ mtan_status mtan_predictor_init(mtan_predictor *predictor, const mtan_model *mod
     tape.fold = predictor->fold;
     model_start(&m, model, &tape);
     fold_weights(&m);
-    return tape.status;
+    return tape.status == MTAN_OK ? device_status(model->backend, predictor->fold) : tape.status;
 }
 
 static mtan_tape predict_tape(const mtan_predictor *p) {
@@ -5400,7 +5400,7 @@ static void shard_report(const model_run *m, const model_outputs *out, const los
 
 /* ---- a batch's way to a device. While kernels work on one, the next is built beside it and sent ahead. ---- */
 
-/* Where the second half of what a step needs of a batch, its structure, lies behind the arrays. */
+/* A place holds a batch's arrays and, last, the structure that says where they are. */
 static size_t structure_reals(void) {
     return align_count((sizeof(mtan_batch) + sizeof(mtan_real) - 1) / sizeof(mtan_real));
 }
@@ -5419,6 +5419,7 @@ void mtan_train_next(mtan_trainer *trainer, const mtan_record *records, int32_t 
     if (!trainer || !trainer->model->backend->device) return;
     trainer->next = n > 0 && n <= trainer->bounds.records ? records : NULL;
     trainer->n_next = n;
+    if (!records) trainer->ahead.batch = NULL;
 }
 
 /* Records that cannot be sent are left to the step itself, which says why. */
@@ -5429,25 +5430,25 @@ static void send_next(mtan_trainer *trainer) {
     const batch_request q = train_request(trainer, trainer->next, trainer->n_next);
     mtan_batch batch;
     if (!device || !trainer->next) return;
+    trainer->next = NULL;
     tape.top = first;
     batch_build(&tape, &batch, &q);
     if (tape.status != MTAN_OK || !device->send_ahead(tape.work + first, (tape.top - first) * sizeof(mtan_real)))
         return;
-    trainer->ahead.records = trainer->next, trainer->ahead.n = trainer->n_next;
+    trainer->ahead.records = q.records, trainer->ahead.n = q.n;
     trainer->ahead.batch = structure_at(trainer, !trainer->place);
     *trainer->ahead.batch = batch;
-    trainer->next = NULL;
 }
 
-/* The batch of a step: the one that went ahead, or a new one. On a CPU it lies at the start of the workspace. */
+/* The batch of a step: the one that went ahead, or a new one. On a CPU it lies at the start of the workspace. What is ahead
+ * is for the next step alone. */
 static void take_batch(mtan_trainer *trainer, mtan_tape *tape, mtan_batch *batch, const batch_request *q) {
-    const int32_t is_here =
-        tape->work && trainer->ahead.batch && trainer->ahead.records == q->records && trainer->ahead.n == q->n;
-    if (is_here) {
-        *batch = *trainer->ahead.batch;
+    const mtan_batch *ahead = tape->work && tape->recording ? trainer->ahead.batch : NULL;
+    if (ahead) trainer->ahead.batch = NULL;
+    if (ahead && trainer->ahead.records == q->records && trainer->ahead.n == q->n) {
+        *batch = *ahead;
         tape->batch = batch;
         trainer->place = !trainer->place;
-        trainer->ahead.batch = NULL;
         if (!tape->backend->device->arrive()) fail(tape, MTAN_ERR_DEVICE);
     } else {
         tape->top = (size_t)trainer->place * trainer->batch_count;
@@ -5621,7 +5622,7 @@ mtan_status mtan_trainer_init(mtan_trainer *trainer, mtan_model *model, mtan_rea
     model->backend->fill(made.moment1, made.n_params, 0);
     model->backend->fill(made.moment2, made.n_params, 0);
     *trainer = made;
-    return MTAN_OK;
+    return device_status(model->backend, made.moment1);
 }
 
 /* ---- the step ---- */
@@ -5793,7 +5794,10 @@ mtan_status mtan_train_gradient(mtan_trainer *trainer, const mtan_record *record
     mtan_report made;
     mtan_status status = check_batch(trainer, records, n, report);
     if (status == MTAN_OK) status = fold_and_pass(trainer, &prologue, records, n, epoch, 1, &made);
-    if (status != MTAN_OK) return status;
+    if (status != MTAN_OK) {
+        if (trainer) trainer->next = NULL;
+        return status;
+    }
     mtan_backpropagate(&prologue);
     send_next(trainer);
     made.gradient_norm = scalar_sqrt(trainer->model->backend->sum_squares(trainer->gradient, P));
@@ -7047,6 +7051,7 @@ mtan_status mtan_model_save(const mtan_model *model, const mtan_trainer *trainer
 mtan_status mtan_trainer_load(mtan_trainer *trainer, const void *blob, size_t bytes) {
     mtan_tensor_view first, second;
     const mtan_architecture *known[2] = {NULL, NULL};
+    const mtan_device *device;
     mtan_config saved; /* only to see that the file is one of ours: shapes decide */
     mtan_file file;
     char text[NUMBER_SIZE];
@@ -7069,6 +7074,11 @@ mtan_status mtan_trainer_load(mtan_trainer *trainer, const void *blob, size_t by
     mtan_view_read(&first, trainer->moment1, P);
     mtan_view_read(&second, trainer->moment2, P);
     trainer->step = (int64_t)step;
+    device = trainer->model->backend->device;
+    P *= sizeof(mtan_real);
+    if (device &&
+        !(device->send(trainer->weights, P) && device->send(trainer->moment1, P) && device->send(trainer->moment2, P)))
+        return MTAN_ERR_DEVICE;
     return MTAN_OK;
 }
 #endif /* MTAN_KERNELS_ONLY */

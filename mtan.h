@@ -567,8 +567,9 @@ typedef struct mtan_trainer {
     size_t prologue_count, work_count;
     /* on a device: the workspace starts with room for two batches of batch_count reals, this step's and the next one's */
     size_t batch_count;
-    int32_t place, n_next; /* 0 or 1: where this step's is */
-    const mtan_record *next;
+    int32_t place;           /* 0 or 1: where this step's is */
+    const mtan_record *next; /* said by mtan_train_next; or null */
+    int32_t n_next;
     struct { /* what has gone ahead, as mtan_train_next said before the last step; batch null: nothing */
         const mtan_record *records;
         int32_t n;
@@ -592,7 +593,8 @@ mtan_status mtan_trainer_init(mtan_trainer *trainer, mtan_model *model, mtan_rea
 mtan_status mtan_train_step(mtan_trainer *trainer, const mtan_record *records, int32_t n, int32_t epoch,
                             mtan_report *report);
 /* Says before a step which records the step after it will have. A device then gets them while it works on this step; on a
- * CPU nothing happens. They have to stay as they are until that step; a step with other records is no mistake. */
+ * CPU nothing happens. They have to stay as they are until that step; a step with other records is no mistake, and then,
+ * as after null, they are forgotten. */
 void mtan_train_next(mtan_trainer *trainer, const mtan_record *records, int32_t n);
 /* The same in halves: the gradient of the batch (trainer->gradient, P reals in the order of the table), the update. */
 mtan_status mtan_train_gradient(mtan_trainer *trainer, const mtan_record *records, int32_t n, int32_t epoch,
@@ -1152,8 +1154,7 @@ struct mtan_backend {
  * Kernels cost a launch, so what is done record by record or step by step above is done here for a whole batch. Tensors
  * lie as the ops lay them out. */
 typedef struct mtan_device {
-    /* 0: the device has failed. A send may go on after the return, and the bytes stay as they are until the next fetch,
-     * which waits for all that went before it. */
+    /* 0: the device has failed. A send has taken the bytes when it returns; a fetch waits for all that went before it. */
     int32_t (*send)(const void *from, size_t bytes);
     int32_t (*fetch)(void *to, size_t bytes);
     /* the same beside the kernels under way, which do not touch these bytes; kernels launched after `arrive` find them */

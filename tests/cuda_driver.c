@@ -30,13 +30,14 @@ static int next_call(const char *name) {
 
 int driver_given_out(void) {
     const driver_state *d = &test_driver;
-    return d->contexts + d->modules + d->streams + d->events + d->blocks + d->pinned + d->registered + d->blas;
+    return d->contexts + d->modules + d->streams + d->events + d->blocks + d->pinned + d->blas;
 }
 
 void driver_reset(void) {
     lost = 0;
     test_driver.calls = test_driver.fail_at = test_driver.launches = test_driver.products = 0;
     test_driver.failed = NULL;
+    test_driver.blas_fails = 0;
 }
 
 /* ---- the device ---- */
@@ -273,7 +274,10 @@ static int stream_wait(void *to, void *given, unsigned flags) {
 
 /* ---- memory ---- */
 
+enum { ALIGNED = 256 }; /* as the driver gives memory out */
+
 typedef struct block {
+    void *base;
     char *from;
     size_t bytes;
     int pinned;
@@ -291,7 +295,8 @@ static block *block_with(const void *from, size_t bytes, int pinned) {
 
 static void *give(size_t bytes, int pinned) {
     block *b = malloc(sizeof *b);
-    if (!b || !(b->from = malloc(bytes))) exit(2);
+    if (!b || !(b->base = malloc(bytes + ALIGNED))) exit(2);
+    b->from = (char *)b->base + (ALIGNED - (uintptr_t)b->base % ALIGNED);
     memset(b->from, 0xFF, bytes);
     b->bytes = bytes, b->pinned = pinned, b->next = blocks;
     blocks = b;
@@ -308,7 +313,7 @@ static int take_back(const char *name, const void *from, int pinned) {
         if (b->from != from || b->pinned != pinned) continue;
         *at = b->next;
         if (!pinned) shim_memory_remove(b->from);
-        free(b->from), free(b);
+        free(b->base), free(b);
         *(pinned ? &test_driver.pinned : &test_driver.blocks) -= 1;
         return next_call(name);
     }
@@ -330,32 +335,6 @@ static int host_alloc(void **memory, size_t bytes, unsigned flags) {
     (void)flags;
     *memory = give(bytes, 1);
     return 0;
-}
-
-/* The caller's memory becomes pinned: copies from it may start later. */
-static int host_register(void *memory, size_t bytes, unsigned flags) {
-    block *b;
-    CALL();
-    (void)flags;
-    b = malloc(sizeof *b);
-    if (!b) exit(2);
-    b->from = memory, b->bytes = bytes, b->pinned = 1, b->next = blocks;
-    blocks = b;
-    test_driver.registered++;
-    return 0;
-}
-
-static int host_unregister(void *memory) {
-    for (stream *s = streams; s; s = s->next) finish(s);
-    for (block **at = &blocks; *at; at = &(*at)->next) {
-        block *b = *at;
-        if (b->from != memory) continue;
-        *at = b->next;
-        free(b);
-        test_driver.registered--;
-        return next_call(__func__);
-    }
-    return 1;
 }
 
 static int host_free(void *memory) {
@@ -408,12 +387,12 @@ static int error_name(int error, const char **name) {
 }
 
 const mtan_cuda_driver test_driver_functions = {
-    init,           device_count,    device_get,      device_name, device_attribute,
-    context_retain, context_release, context_use,     module_load, module_unload,
-    function_get,   stream_create,   stream_destroy,  stream_sync, stream_wait,
-    event_create,   event_destroy,   event_record,    alloc,       free_block,
-    host_alloc,     host_register,   host_unregister, host_free,   upload,
-    download,       launch,          error_name};
+    init,           device_count,    device_get,     device_name, device_attribute,
+    context_retain, context_release, context_use,    module_load, module_unload,
+    function_get,   stream_create,   stream_destroy, stream_sync, stream_wait,
+    event_create,   event_destroy,   event_record,   alloc,       free_block,
+    host_alloc,     host_free,       upload,         download,    launch,
+    error_name};
 
 /* ---- cuBLAS, as its manual defines it: column-major ---- */
 
@@ -441,6 +420,7 @@ static int blas_set_stream(void *handle, void *to) {
 static int blas_sgemm(void *handle, int operation_a, int operation_b, int m, int n, int k, const float *alpha,
                       const float *a, int lda, const float *b, int ldb, const float *beta, float *c, int ldc) {
     CALL();
+    if (test_driver.blas_fails) return 8;
     if (handle != &the_blas || lda < (operation_a ? k : m) || ldb < (operation_b ? n : k) || ldc < m) return 7;
     test_driver.products++;
     finish(blas_stream);

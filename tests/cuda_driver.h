@@ -13,11 +13,12 @@ typedef struct driver_state {
     int fail_at;        /* the call that fails, from 1; 0: none */
     int error;          /* how */
     const char *failed; /* the call that did, or null */
+    int blas_fails;     /* every product of cuBLAS */
     int deferred;       /* 1: late, 2: no sooner than waited for; set it when nothing is under way */
-    int contexts, modules, streams, events, blocks, pinned, registered, blas; /* given out */
-    int launches, products, launched[128];                                    /* in all; of cuBLAS; of each kernel */
-    int uploaded;                                                             /* copies to the device */
-    unsigned long long random;                                                /* of deferred work; not 0 */
+    int contexts, modules, streams, events, blocks, pinned, blas; /* given out */
+    int launches, products, launched[128];                        /* in all; of cuBLAS; of each kernel */
+    int uploaded;                                                 /* copies to the device */
+    unsigned long long random;                                    /* of deferred work; not 0 */
 } driver_state;
 extern driver_state test_driver;
 

@@ -74,6 +74,24 @@ TEST a_run_is_resumed(void) {
     PASS();
 }
 
+/* Eight trainings have their blocks on the device at once. */
+TEST settings_are_searched(void) {
+    char more[400];
+    use_shim();
+    snprintf(more, sizeof more, "--model enc --out @/search --backend cuda %s --budget 1s", SMALL);
+    ASSERT_EQ(0, run_small("train own", more));
+    PASS();
+}
+
+TEST a_baseline_is_refused(void) {
+    char more[400];
+    use_shim();
+    snprintf(more, sizeof more, "--model gru-d --out @/run --backend cuda --epochs 1");
+    ASSERT_EQ(2, run_small("train own", more));
+    ASSERT(command_says("err.txt", "baselines and --distributed run on CPUs"));
+    PASS();
+}
+
 TEST without_a_gpu_it_says_so(void) {
     char more[400];
     use_shim();
@@ -121,6 +139,8 @@ SUITE(cuda_command_suite) {
     RUN_TEST(a_card_is_measured);
     RUN_TEST(a_model_is_trained);
     RUN_TEST(a_run_is_resumed);
+    RUN_TEST(settings_are_searched);
+    RUN_TEST(a_baseline_is_refused);
     RUN_TEST(without_a_gpu_it_says_so);
     greatest_set_test_suffix("memory");
     RUN_TESTp(a_failure_ends_the_program, 2, "out of memory");

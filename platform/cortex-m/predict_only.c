@@ -26,6 +26,6 @@ const mtan_backend mtan_backend_scalar = {
     TRAINS(loglik_forward), TRAINS(loglik_backward), TRAINS(bound_forward), TRAINS(bound_backward), TRAINS(squared_error),
     TRAINS(cross_entropy_forward), TRAINS(cross_entropy_backward), TRAINS(adam_kernel), TRAINS(adamax_kernel),
     pack_count, pack, product_packed, normal_pairs,
-    pack_int8_count, pack_int8, product_int8, product_nt_int8, product_nn_int8
+    pack_int8_count, pack_int8, product_int8, product_nt_int8, product_nn_int8, NULL
 };
 /* clang-format on */

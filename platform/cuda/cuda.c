@@ -14,12 +14,20 @@ enum {
     ERROR_DEVICE_UNAVAILABLE = 46,
     ERROR_NO_DEVICE = 100,
     ERROR_BAD_DEVICE = 101,
+    ERROR_BAD_IMAGE = 200,
     ERROR_NO_IMAGE = 209,
     ERROR_BAD_PTX = 218,
+    ERROR_NO_COMPILER = 221,
     ERROR_NEWER_PTX = 222,
+    ERROR_NO_COMPILING = 223,
     ERROR_NOT_FOUND = 500,
-    ERROR_FIRST_LOST = 700, /* what a kernel can do to its context */
-    ERROR_LAST_LOST = 720,
+    ERROR_ADDRESS = 700, /* what a kernel can do to its context */
+    ERROR_TIMEOUT = 702,
+    ERROR_DESTROYED = 709,
+    ERROR_FIRST_FAULT = 710, /* of those up to 719 two are not faults of kernels */
+    ERROR_REGISTERED = 712,
+    ERROR_NOT_REGISTERED = 713,
+    ERROR_LAST_FAULT = 719,
     ERROR_DRIVER_MISMATCH = 803
 };
 enum { ATTRIBUTE_MAJOR = 75, ATTRIBUTE_MINOR = 76, NON_BLOCKING = 1, NO_TIMING = 2 };
@@ -56,11 +64,19 @@ static mtan_cuda_status kind_of(int error) {
     case ERROR_DEVICE_UNAVAILABLE:
     case ERROR_NO_DEVICE:
     case ERROR_BAD_DEVICE: return MTAN_CUDA_NO_DEVICE;
+    case ERROR_BAD_IMAGE:
     case ERROR_NO_IMAGE:
     case ERROR_BAD_PTX:
+    case ERROR_NO_COMPILER:
     case ERROR_NEWER_PTX:
+    case ERROR_NO_COMPILING:
     case ERROR_NOT_FOUND: return MTAN_CUDA_NO_KERNELS;
-    default: return error >= ERROR_FIRST_LOST && error <= ERROR_LAST_LOST ? MTAN_CUDA_LOST : MTAN_CUDA_FAILED;
+    case ERROR_ADDRESS:
+    case ERROR_TIMEOUT:
+    case ERROR_DESTROYED: return MTAN_CUDA_LOST;
+    case ERROR_REGISTERED:
+    case ERROR_NOT_REGISTERED: return MTAN_CUDA_FAILED;
+    default: return error >= ERROR_FIRST_FAULT && error <= ERROR_LAST_FAULT ? MTAN_CUDA_LOST : MTAN_CUDA_FAILED;
     }
 }
 
@@ -190,6 +206,7 @@ void mtan_cuda_close(mtan_cuda *device) {
     if (d->scratch) k->free(d->scratch);
     while (d->mirror_count > 0) mtan_cuda_unmirror(d, d->mirrors[0].host);
     if (d->answer) k->host_free(d->answer);
+    if (d->staged) k->host_free(d->staged);
     if (d->sent) k->event_destroy(d->sent);
     if (d->copies) k->stream_destroy(d->copies);
     if (d->work) k->stream_destroy(d->work);
@@ -198,6 +215,7 @@ void mtan_cuda_close(mtan_cuda *device) {
     k->context_release(d->number);
     d->context = d->module = d->work = d->copies = d->sent = d->blas_handle = NULL;
     d->blas = NULL, d->answer = NULL;
+    d->staged = NULL, d->staged_bytes = 0;
     d->scratch = 0, d->scratch_bytes = 0;
 }
 
@@ -240,15 +258,24 @@ mtan_cuda_status mtan_cuda_sync(mtan_cuda *device) {
 /* The mirror that holds an address; one that is just behind it belongs to a tensor without elements. */
 static mtan_cuda_mirrored *mirror_of(mtan_cuda *d, const void *address) {
     const char *at = address;
-    for (int i = 0; i < d->mirror_count; i++)
-        if (at >= d->mirrors[i].host && at <= d->mirrors[i].host + d->mirrors[i].bytes) return &d->mirrors[i];
-    return NULL;
+    mtan_cuda_mirrored *before = NULL;
+    for (int i = 0; i < d->mirror_count; i++) {
+        mtan_cuda_mirrored *m = &d->mirrors[i];
+        if (at >= m->host && at < m->host + m->bytes) return m;
+        if (at == m->host + m->bytes) before = m;
+    }
+    return before;
 }
 
 static int overlaps(const mtan_cuda *d, const char *from, size_t bytes) {
     for (int i = 0; i < d->mirror_count; i++)
         if (from < d->mirrors[i].host + d->mirrors[i].bytes && d->mirrors[i].host < from + bytes) return 1;
     return 0;
+}
+
+/* The driver gives memory out at multiples of 256: what is aligned on the host is to be so in the image. */
+static size_t beyond_boundary(const void *memory) {
+    return (uintptr_t)memory % 256;
 }
 
 mtan_cuda_status mtan_cuda_mirror(mtan_cuda *device, void *memory, size_t bytes) {
@@ -259,9 +286,9 @@ mtan_cuda_status mtan_cuda_mirror(mtan_cuda *device, void *memory, size_t bytes)
         return MTAN_CUDA_FAILED;
     }
     m.host = memory, m.bytes = bytes;
-    m.device = (mtan_cuda_address)(uintptr_t)mtan_cuda_alloc(device, bytes);
+    m.device = (mtan_cuda_address)(uintptr_t)mtan_cuda_alloc(device, bytes + beyond_boundary(memory));
     if (!m.device) return device->status ? device->status : MTAN_CUDA_NO_MEMORY;
-    m.pinned = device->driver->host_register(memory, bytes, 0) == 0; /* else copies are slower, and no more */
+    m.device += beyond_boundary(memory);
     device->mirrors[device->mirror_count++] = m;
     return MTAN_CUDA_OK;
 }
@@ -272,8 +299,7 @@ void mtan_cuda_unmirror(mtan_cuda *device, void *memory) {
         if (m.host != (char *)memory) continue;
         if (device->work) device->driver->stream_sync(device->work);
         if (device->copies) device->driver->stream_sync(device->copies);
-        if (m.pinned) device->driver->host_unregister(m.host);
-        device->driver->free(m.device);
+        device->driver->free(m.device - beyond_boundary(m.host));
         device->mirrors[i] = device->mirrors[--device->mirror_count];
         return;
     }
@@ -312,14 +338,26 @@ int32_t mtan_cuda_fetch(void *to, size_t bytes) {
     return mtan_cuda_sync(d) == MTAN_CUDA_OK;
 }
 
-/* Kernels that are under way, and those launched before mtan_cuda_arrive, do not wait for it. */
+/* Room for `bytes` in pinned memory, from which alone a copy runs beside kernels; what went from there before has gone. */
+static void *staging(mtan_cuda *d, size_t bytes) {
+    if (check(d, "cuStreamSynchronize", d->driver->stream_sync(d->copies))) return NULL;
+    if (bytes <= d->staged_bytes) return d->staged;
+    if (d->staged) d->driver->host_free(d->staged);
+    d->staged_bytes = 0;
+    if (check(d, "cuMemHostAlloc", d->driver->host_alloc(&d->staged, bytes, 0))) return d->staged = NULL;
+    d->staged_bytes = bytes;
+    return d->staged;
+}
+
 int32_t mtan_cuda_send_ahead(const void *from, size_t bytes) {
     mtan_cuda *d = mtan_cuda_current();
     mtan_cuda_address to;
+    void *staged;
     if (!d || d->mirror_count == 0) return d != NULL;
-    if (!is_mirrored(d, from, bytes)) return 0;
+    if (!is_mirrored(d, from, bytes) || !(staged = staging(d, bytes))) return 0;
+    memcpy(staged, from, bytes);
     to = (mtan_cuda_address)(uintptr_t)mtan_cuda_there(from);
-    if (check(d, "cuMemcpyHtoDAsync", d->driver->upload(to, from, bytes, d->copies))) return 0;
+    if (check(d, "cuMemcpyHtoDAsync", d->driver->upload(to, staged, bytes, d->copies))) return 0;
     return !check(d, "cuEventRecord", d->driver->event_record(d->sent, d->copies));
 }
 
@@ -379,7 +417,7 @@ int mtan_cuda_sgemm(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, in
     error = d->blas->sgemm(d->blas_handle, b_transposed, a_transposed, n, m, k, &one, b, (int)ldb, a, (int)lda, &start,
                            c, (int)ldc);
     if (error == 0) return 1;
-    d->status = MTAN_CUDA_FAILED;
-    snprintf(d->message, sizeof d->message, "cuBLAS: cublasSgemm failed with status %d", error);
-    return 1;
+    d->blas->destroy(d->blas_handle); /* one without code for this GPU, say: the kernels here do as well */
+    d->blas = NULL, d->blas_handle = NULL;
+    return 0;
 }

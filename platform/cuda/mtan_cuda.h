@@ -1,10 +1,15 @@
 /* NVIDIA GPUs: a device, its memory, and the library's kernels on it.
  *
  *     mtan_cuda_driver driver;
+ *     mtan_cuda_blas blas;
  *     mtan_cuda device;
- *     if (mtan_cuda_load(&driver, &blas) || mtan_cuda_open(&device, &driver, &blas, 0, mtan_cuda_image)) -> device.message
+ *     char message[256];
+ *     if (mtan_cuda_load(&driver, &blas, message, sizeof message)) -> message
+ *     if (mtan_cuda_open(&device, &driver, &blas, 0, mtan_cuda_image)) -> device.message
  *     model.backend = &mtan_backend_cuda;
- *     ...
+ *     mtan_cuda_mirror(&device, weights, weights_bytes), mtan_cuda_send(weights, weights_bytes);
+ *     mtan_cuda_mirror(&device, memory, memory_bytes); mtan_trainer_init(..., memory, memory_bytes); mtan_train_step ...
+ *     mtan_cuda_fetch(weights, weights_bytes);
  *     mtan_cuda_close(&device);
  *
  * No header and no library of CUDA's is needed to build: the driver (libcuda.so.1, nvcuda.dll) is looked for at run time and
@@ -22,7 +27,7 @@
  * table in kernels.cu says where they are.
  *
  * Threads.  The entries of mtan_backend_cuda work on the device opened last, or named by mtan_cuda_use, which is one for the
- * whole program: one thread at a time.
+ * whole program: one thread at a time. A thread other than the one that opened it calls mtan_cuda_use first.
  */
 #ifndef MTAN_CUDA_H
 #define MTAN_CUDA_H
@@ -39,8 +44,8 @@ typedef enum mtan_cuda_status {
     MTAN_CUDA_NO_DEVICE,  /* no GPU, or not of that number */
     MTAN_CUDA_NO_KERNELS, /* the image has no code for this GPU, or lacks a kernel */
     MTAN_CUDA_NO_MEMORY,  /* of the device, or pinned memory of the host */
-    MTAN_CUDA_LOST, /* the GPU stopped, or a kernel touched what is not its own: nothing works until it is opened anew */
-    MTAN_CUDA_FAILED /* anything else the driver says */
+    MTAN_CUDA_LOST,       /* the GPU stopped, or a kernel touched what is not its own: start the program anew */
+    MTAN_CUDA_FAILED      /* anything else the driver says */
 } mtan_cuda_status;
 
 /* ---- the driver's functions, under shorter names; all return 0 or an error number of CUDA's ---- */
@@ -69,8 +74,6 @@ typedef unsigned long long mtan_cuda_address; /* CUdeviceptr */
     X(alloc, cuMemAlloc_v2, (mtan_cuda_address * address, size_t bytes))                                               \
     X(free, cuMemFree_v2, (mtan_cuda_address address))                                                                 \
     X(host_alloc, cuMemHostAlloc, (void **memory, size_t bytes, unsigned flags))                                       \
-    X(host_register, cuMemHostRegister_v2, (void *memory, size_t bytes, unsigned flags))                               \
-    X(host_unregister, cuMemHostUnregister, (void *memory))                                                            \
     X(host_free, cuMemFreeHost, (void *memory))                                                                        \
     X(upload, cuMemcpyHtoDAsync_v2, (mtan_cuda_address to, const void *from, size_t bytes, void *stream))              \
     X(download, cuMemcpyDtoHAsync_v2, (void *to, mtan_cuda_address from, size_t bytes, void *stream))                  \
@@ -111,14 +114,13 @@ extern const unsigned long long mtan_cuda_image[];
 
 #define MTAN_CUDA_MOST_KERNELS 128
 
-#define MTAN_CUDA_MOST_MIRRORS 16
+#define MTAN_CUDA_MOST_MIRRORS 32
 
 /* A block of the host's and its image on the device. */
 typedef struct mtan_cuda_mirrored {
     char *host;
     size_t bytes;
     mtan_cuda_address device;
-    int pinned;
 } mtan_cuda_mirrored;
 
 /* The caller's, at one address from open to close. Read status, message, name and capability; the rest is private. */
@@ -133,7 +135,9 @@ typedef struct mtan_cuda {
     int number; /* CUdevice */
     void *context, *module, *function[MTAN_CUDA_MOST_KERNELS];
     void *work, *copies, *sent; /* two streams, and the event that marks what was sent ahead */
-    mtan_cuda_address scratch;  /* for sums in parts */
+    void *staged;               /* pinned, where it goes from */
+    size_t staged_bytes;
+    mtan_cuda_address scratch; /* for sums in parts */
     size_t scratch_bytes;
     double *answer; /* pinned: where sums come back to */
     mtan_cuda_mirrored mirrors[MTAN_CUDA_MOST_MIRRORS];
@@ -159,7 +163,7 @@ void mtan_cuda_free(mtan_cuda *device, void *memory);
 mtan_cuda_status mtan_cuda_upload(mtan_cuda *device, void *to, const void *from, size_t bytes);
 mtan_cuda_status mtan_cuda_download(mtan_cuda *device, void *to, const void *from, size_t bytes);
 
-/* Waits for everything; the status of all that happened since the device was opened. */
+/* Waits for all but what was sent ahead and has not arrived; the status of all that happened since the device was opened. */
 mtan_cuda_status mtan_cuda_sync(mtan_cuda *device);
 
 /* Mirrors: memory of the host that has an image on the device, byte for byte. Kernels given an address inside take the image
@@ -170,13 +174,12 @@ mtan_cuda_status mtan_cuda_sync(mtan_cuda *device);
  *     mtan_cuda_send(weights, n); ... kernels ...; mtan_cuda_fetch(loss, sizeof *loss);
  *
  * While there is a mirror every address given to a kernel has to be inside one: any other fails the device, with a message.
- * A mirror of memory that overlaps another's, or a seventeenth, is MTAN_CUDA_FAILED; MTAN_CUDA_NO_MEMORY leaves the device
+ * A mirror of memory that overlaps another's, or one too many, is MTAN_CUDA_FAILED; MTAN_CUDA_NO_MEMORY leaves the device
  * as it was. The image starts with nothing in particular. */
 mtan_cuda_status mtan_cuda_mirror(mtan_cuda *device, void *memory, size_t bytes);
 void mtan_cuda_unmirror(mtan_cuda *device, void *memory);
-/* Of the device in use. A send may go on after the return: the bytes have to stay as they are until the next fetch or sync,
- * which waits for all that went before. Without mirrors a send does nothing and a fetch waits: for memory that both sides
- * address alike. 0: the device has failed. */
+/* Of the device in use. A send has taken the bytes when it returns, and a fetch waits for all that went before it. Without
+ * mirrors a send does nothing and a fetch waits: for memory that both sides address alike. 0: the device has failed. */
 int32_t mtan_cuda_send(const void *from, size_t bytes);
 int32_t mtan_cuda_fetch(void *to, size_t bytes);
 /* A send on the second stream, beside kernels that are under way and do not touch these bytes. Kernels launched after

@@ -226,7 +226,7 @@ mtan_status runner_refresh(runner *r) {
     for (int32_t t = 0; t < r->threads && status == MTAN_OK; t++)
         status = mtan_predictor_init(&r->predictor[t], r->model, &r->bounds, r->memory[t], bytes);
     runner_seed(r, r->seed);
-    return status;
+    return r->status = status;
 }
 
 void runner_seed(runner *r, uint64_t seed) {
@@ -235,7 +235,9 @@ void runner_seed(runner *r, uint64_t seed) {
 }
 
 static int runner_fails(runner *r, mtan_status status, char *error) {
-    snprintf(error, ERROR_SIZE, "the model cannot be run: %s", status_message(status));
+    if (status == MTAN_ERR_CONFIG && r->model->backend->device)
+        snprintf(error, ERROR_SIZE, "the model cannot be run on %s: baselines run on CPUs", r->model->backend->name);
+    else snprintf(error, ERROR_SIZE, "the model cannot be run: %s", status_message(status));
     return runner_stop(r), 0;
 }
 
@@ -264,8 +266,9 @@ static int runner_weights(runner *r) {
     const size_t bytes = mtan_weights_count(&r->model->config) * sizeof(mtan_real);
     const mtan_backend *b = r->model->backend;
     if (!b->device) return 1;
-    r->weights = (mtan_real *)(uintptr_t)r->model->weights;
-    return device_hold(b, r->weights, bytes) && device_send(b, r->weights, bytes);
+    if (!device_hold(b, (void *)(uintptr_t)r->model->weights, bytes)) return 0;
+    r->weights = r->model->weights;
+    return device_send(b, r->weights, bytes);
 }
 
 int runner_start(runner *r, const mtan_model *model, mtan_bounds bounds, int32_t threads, char *error) {
@@ -387,7 +390,7 @@ void runner_stop(runner *r) {
         device_release(r->model->backend, r->memory[t]);
         free(r->memory[t]);
     }
-    if (r->weights) device_release(r->model->backend, r->weights);
+    if (r->weights) device_release(r->model->backend, (void *)(uintptr_t)r->weights);
     free(r->memory), free(r->predictor);
     mtan_pool_stop(&r->own_pool);
     memset(r, 0, sizeof *r);

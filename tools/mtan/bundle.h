@@ -49,12 +49,12 @@ typedef struct runner {
     mtan_bounds bounds;
     int32_t threads, chunk; /* chunk: most records in one call of a predictor */
     mtan_pool own_pool, *pool;
-    int borrowed;       /* the memory is a trainer's */
-    mtan_real *weights; /* the model's, where they were brought to a device for this run; or null */
-    uint64_t seed;      /* of the samples */
-    mtan_status status; /* of the first chunk that failed */
-    size_t failed;      /* its first record */
-    mtan_model grown;   /* the model with room for more steps of its solver, once a record has needed them */
+    int borrowed;             /* the memory is a trainer's */
+    const mtan_real *weights; /* the model's, where they were brought to a device for this run; or null */
+    uint64_t seed;            /* of the samples */
+    mtan_status status;       /* of the first chunk that failed */
+    size_t failed;            /* its first record */
+    mtan_model grown;         /* the model with room for more steps of its solver, once a record has needed them */
 } runner;
 
 /* The bounds that hold every record of a data set for a model: dataset_bounds, but where the query times become steps of the

@@ -8,6 +8,7 @@
 
 #include "../../simd/mtan_simd.h"
 #include "commands.h"
+#include "device.h"
 #include "json_text.h"
 
 enum { FEWEST = 8, MOST_EVENTS = 400, QUERIES = 5 };
@@ -256,6 +257,8 @@ static int test_example(const options *o, const char *path, bundle *b, golden_re
     runner run;
     if (!runner_start(&run, &b->model, bounds, 1, error)) return free(out), complain("%s", error);
     status = run_record(&run, x, out);
+    if (status == MTAN_ERR_DEVICE)
+        return runner_stop(&run), free(out), complain("%s: %s", path, status_message(status));
     worst = status == MTAN_OK ? worst_difference(out, expected, arrlenu(expected)) : INFINITY;
     good = status == MTAN_OK &&
            (same_class ? memcmp(out, expected, arrlenu(expected) * sizeof *out) == 0 : worst <= BETWEEN_CLASSES);
@@ -267,8 +270,9 @@ static int test_example(const options *o, const char *path, bundle *b, golden_re
         printf(", \"passed\": %s}\n", good ? "true" : "false");
     } else if (good)
         printf("%s: passed on %s: %zu numbers, %s\n", path, b->model.backend->name, arrlenu(expected),
-               same_class ? "the same bits"
-                          : "equal to rounding (the model was written on the other class of hardware)");
+               same_class                 ? "the same bits"
+               : b->model.backend->device ? "equal to rounding"
+                                          : "equal to rounding (the model was written on the other class of hardware)");
     else printf("%s: FAILED on %s: largest difference %g\n", path, b->model.backend->name, worst);
     runner_stop(&run);
     free(out);

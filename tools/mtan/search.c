@@ -65,7 +65,10 @@ static void advance(candidate *c, double budget) {
         int more;
         while ((more = training_step(&c->training, &step, error)) == 1 && seconds() - start < budget) continue;
         if (more == 1 && c->training.epoch > 0) break;
-        if (more < 0 || training_end_epoch(&c->training, &result, error) < 0) c->failed = 1;
+        if (more < 0 || training_end_epoch(&c->training, &result, error) < 0) {
+            c->failed = 1;
+            if (!c->training.diverged) complain("%s", error);
+        }
     }
     c->seconds += seconds() - start;
     c->best = c->failed || isnan(c->training.best) ? INFINITY : c->training.best;

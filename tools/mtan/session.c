@@ -552,7 +552,7 @@ int32_t option_threads(const options *o) {
     return (int32_t)option_integer(o, "threads", cpus < MOST_THREADS ? cpus : MOST_THREADS, 1, MTAN_POOL_MOST);
 }
 
-/* What runs models in blocks that can be held on a device. */
+/* Commands whose models run in blocks that a device can hold. */
 static int uses_device(const options *o) {
     static const char *const names[] = {"train", "eval", "predict", "interpolate", "selftest", "bench", "table"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)

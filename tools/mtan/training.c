@@ -135,7 +135,10 @@ int training_start(training *t, const plan *p, const dataset *d, const split *s,
         status = MTAN_ERR_DEVICE;
     if (status == MTAN_OK) status = start_trainer(t, r, threads);
     if (status == MTAN_OK && runner_borrow(&t->run, &t->trainer, &t->pool, most, error)) return 1;
-    if (status != MTAN_OK) snprintf(error, 512, "the model cannot be trained: %s", status_message(status));
+    if (status == MTAN_ERR_CONFIG && backend->device)
+        snprintf(error, 512, "the model cannot be trained on %s: baselines and --distributed run on CPUs",
+                 backend->name);
+    else if (status != MTAN_OK) snprintf(error, 512, "the model cannot be trained: %s", status_message(status));
     training_stop(t);
     return 0;
 }
@@ -332,6 +335,7 @@ int training_end_epoch(training *t, epoch_result *result, char *error) {
     if (!good) return snprintf(error, 512, "validation: %s", status_message(t->run.status)), -1;
     result->eval_seconds = seconds() - start;
     t->epoch++, t->batch = 0;
+    mtan_train_next(&t->trainer, NULL, 0); /* an epoch may have been cut short, by a search */
     best = isnan(selection(t, result)) || selection(t, result) < t->best; /* without a choice the newest is the best */
     if (best) t->best = selection(t, result), t->best_epoch = t->epoch, t->since_best = 0;
     else t->since_best++;
@@ -355,13 +359,6 @@ int training_fetch(training *t) {
     const size_t bytes = mtan_weights_count(&t->model.config) * sizeof(mtan_real);
     return device_fetch(b, t->weights, bytes) && device_fetch(b, t->trainer.moment1, bytes) &&
            device_fetch(b, t->trainer.moment2, bytes);
-}
-
-static int send_state(training *t) {
-    const mtan_backend *b = t->model.backend;
-    const size_t bytes = mtan_weights_count(&t->model.config) * sizeof(mtan_real);
-    return device_send(b, t->weights, bytes) && device_send(b, t->trainer.moment1, bytes) &&
-           device_send(b, t->trainer.moment2, bytes);
 }
 
 void training_write(const training *t, mtan_file_pair **pairs) {
@@ -393,7 +390,6 @@ int training_read(training *t, bundle *b, char *error) {
     if (!(epoch >= 0 && epoch < 1e9) || !(batch >= 0 && batch <= training_batches(t)))
         return snprintf(error, 512, "its mtan.run.* metadata is out of range"), 0;
     status = mtan_trainer_load(&t->trainer, b->blob, b->bytes);
-    if (status == MTAN_OK && !send_state(t)) status = MTAN_ERR_DEVICE;
     if (status != MTAN_OK) return snprintf(error, 512, "%s", status_message(status)), 0;
     t->epoch = (int32_t)epoch, t->batch = (int32_t)batch;
     t->best_epoch = (int32_t)fmax(0, fmin(epoch, bundle_number(b, "mtan.run.best_epoch", 0)));
