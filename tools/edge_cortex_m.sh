@@ -63,7 +63,7 @@ host() { # model, class, settings of main.c
 # What main.c is compiled with. mtan_small_size is the same on every CPU, so this machine says how much memory there must be.
 settings() { # model, most records
     records=$([ ! -f "$1/records.h" ] || echo "-DRECORDS=\"records.h\" -DMOST_RECORDS=$2")
-    ! grep -q '_is_int8 1$' "$1/model.h" || records="$records -DLIMIT=1e-3f" # of weights in 255 steps
+    ! grep -q '_is_int8 1$' "$1/model.h" || records="$records -DLIMIT=1e-4f" # 4e-5 was seen
     if grep -q '  c.kind = MTAN_ENC;' "$1/model.h" && grep -q '  c.classify = MTAN_CLASSIFY_RECORD;' "$1/model.h"; then
         # shellcheck disable=SC2086 # several words, or none
         host "$1" unfused -DPOINTS="$points" -DMEMORY=4194304 $records

@@ -5,7 +5,7 @@
  *
  *     -DRECORDS='"records.h"'  golden records and what the published code gives for them (tools/board_case.c): every
  *                              output is printed as bits, so that a PC's can be compared, and must be within LIMIT,
- *                              which -DLIMIT=0.1f makes larger for int8;
+ *                              which -DLIMIT=1e-4f makes larger for int8;
  *                              -DMOST_RECORDS=2: no more of them
  *     -DPOINTS=4 -DMEMORY=n    reference points side by side, and the bytes that mtan_small_size wants for them
  *     -DPREDICTOR              a predictor in model_memory bytes: for interpolation, a class per time and mTAND-Full,
