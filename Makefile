@@ -301,6 +301,9 @@ build/fuzz/%: tests/%.c mtan.c mtan.h Makefile | build/deps/stb
 	@mkdir -p $(@D)
 	@clang $(filter-out -MMD -MP,$(ALWAYS)) -O1 $(SAN) -fsanitize=fuzzer $< mtan.c $($*.C) $(if $(HAS_ZLIB),-lz) -lm -o $@
 
+tables: build/mtan ## results.txt: the paper's tables beside the numbers in results.tsv (DATA=folder of the data sets)
+	@build/mtan table $(if $(DATA),--data "$(DATA)") --quiet >results.txt && echo results.txt
+
 golden: ## make golden/ again (needs PyTorch, REFERENCE=checkout of the published code; DATA=folder of the data sets for what was read from them)
 	@test -n "$(REFERENCE)" || { echo "mtan: make golden needs REFERENCE=path of a checkout of the published code"; exit 2; }
 	@$(PYTHON) tools/golden.py --reference "$(REFERENCE)"
@@ -322,5 +325,5 @@ format-check: ## does the C code look as .clang-format says?
 clean: ## remove build/, but not the fetched dependencies
 	@find build -mindepth 1 -maxdepth 1 ! -name deps -exec rm -rf {} + 2>/dev/null || :
 
-.PHONY: help found lib mtan demo test suites vendored symbols cxx bits manual agreement ulp bench bench-peers edge wasm mpi cuda cuda-check fuzz golden deps format-check clean \
+.PHONY: help found lib mtan demo test suites vendored symbols cxx bits manual agreement ulp bench bench-peers edge wasm mpi cuda cuda-check fuzz tables golden deps format-check clean \
 	$(TESTS:%=test-%) $(CHECKS:%=test-%)
