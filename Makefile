@@ -75,7 +75,7 @@ mpi.FLAGS = $(CFLAGS) -DMTAN_MPI
 GCC_TESTS := gcc-float gcc-fma gcc-double gcc-sanitize gcc-tsan
 CLANG_TESTS := clang-float clang-double
 TESTS := $(GCC_TESTS) $(CLANG_TESTS)
-CHECKS := suites vendored symbols cxx bits manual
+CHECKS := suites fresh vendored symbols cxx bits manual
 
 $(foreach t,$(GCC_TESTS),$(eval $(t).CC := gcc))
 $(foreach t,$(CLANG_TESTS),$(eval $(t).CC := clang))
@@ -128,6 +128,7 @@ build/cuda-shim/%.o: tests/%.cpp tests/cuda_shim.h tests/cuda_cases.h platform/c
 SUITE_C := $(wildcard tests/main.c tests/test_*.c)
 SHARED_C := $(filter-out $(SUITE_C) tests/fuzz_% tests/bits_dump.c tests/mpi_program.c tools/mtan/main.c platform/mpi.c,\
 	$(wildcard tests/*.c tools/data/*.c tools/baselines/*.c tools/mtan/*.c platform/*.c)) # serves tests and tools
+TOOLS_C := $(wildcard tools/*.c tools/mtan/main.c) # each a program
 # The command is a POSIX program: on Windows there is the library alone, with the suites that MTAN_TESTS_LIBRARY leaves.
 windows.SUITE_C := tests/main.c $(shell sed -n '/MTAN_TESTS_LIBRARY$$/,/endif/d; s/^X(\(.*\)_suite)/tests\/test_\1.c/p' tests/suites.h)
 $(foreach t,cuda $(SHIM_TESTS),$(eval $(t).SHARED_C := $(SHARED_C) $(CUDA_C)))
@@ -142,7 +143,7 @@ build/$(1)/%.o: %.c Makefile
 $$(foreach b,$$($(1).BACKENDS),$$(eval build/$(1)/simd/mtan_$$(b).o: LIBRARY := $$($$(b).SIMD)))
 $$($(1).SUITE_C:%.c=build/$(1)/%.o): | build/deps/greatest.h
 $$($(1).BACKENDS:%=build/$(1)/simd/mtan_%.o): | build/deps/simde
-$$($(1).SUITE_C:%.c=build/$(1)/%.o) $$($(1).SHARED_C:%.c=build/$(1)/%.o) build/$(1)/tools/mtan/main.o: | build/deps/stb
+$$($(1).SUITE_C:%.c=build/$(1)/%.o) $$($(1).SHARED_C:%.c=build/$(1)/%.o) $$(TOOLS_C:%.c=build/$(1)/%.o): | build/deps/stb
 build/$(1)/shared.a: $$($(1).SHARED_C:%.c=build/$(1)/%.o) build/$(1)/mtan.o $$($(1).BACKENDS:%=build/$(1)/simd/mtan_%.o)
 	@rm -f $$@ && $$(AR) rcs $$@ $$^
 build/$(1)/run-tests: $$($(1).SUITE_C:%.c=build/$(1)/%.o) $$($(1).SHIM) build/$(1)/shared.a
@@ -201,6 +202,11 @@ $(CHECKS:%=test-%): test-%:
 suites: ## check that every suite of tests/ is in the list that runs
 	@for s in $$(sed -n 's/^SUITE(\([a-z_]*\)).*/\1/p' tests/test_*.c); do \
 		grep -q "^X($$s)" tests/suites.h || { echo "mtan: $$s is not in tests/suites.h"; bad=1; }; done; test -z "$$bad"
+
+fresh: ## on a fresh machine what is fetched comes before what includes it
+	@for t in demo mtan bench; do $(MAKE) --no-print-directory -Bns $$t 2>/dev/null | awk -v target=$$t \
+		'/deps.sh stb/ { fetched = 1 } / -c tools\// && !fetched { print "mtan: make " target " compiles before it fetches stb"; exit 1 } \
+		END { if (!fetched) exit 1 }' || exit 1; done
 
 vendored: $(if $(SIMD),build/deps/simde) ## the files in an empty folder, with the program of the manual, in one command line per backend
 	@tools/vendored.sh $(CC) $(if $(filter avx2,$(SIMD)),"avx2:$(avx2.SIMD):avx2" "avx512:$(avx512.SIMD):avx512f")
@@ -325,5 +331,5 @@ format-check: ## does the C code look as .clang-format says?
 clean: ## remove build/, but not the fetched dependencies
 	@find build -mindepth 1 -maxdepth 1 ! -name deps -exec rm -rf {} + 2>/dev/null || :
 
-.PHONY: help found lib mtan demo test suites vendored symbols cxx bits manual agreement ulp bench bench-peers edge wasm mpi cuda cuda-check fuzz tables golden deps format-check clean \
+.PHONY: help found lib mtan demo test suites fresh vendored symbols cxx bits manual agreement ulp bench bench-peers edge wasm mpi cuda cuda-check fuzz tables golden deps format-check clean \
 	$(TESTS:%=test-%) $(CHECKS:%=test-%)
