@@ -2142,13 +2142,16 @@ static void regroup(mtan_tape *tape, mtan_tensor y, mtan_tensor x, int32_t back)
     const mtan_batch *batch = tape->batch;
     const mtan_device *device = tape->backend->device;
     const int32_t S = batch->samples;
-    if (device && back)
-        device->regroup_backward(batch, mtan_grad(tape, x), (size_t)x.stride, mtan_grad(tape, y), (size_t)y.stride,
-                                 x.cols);
-    else if (device)
-        device->regroup_forward(batch, mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, x), (size_t)x.stride,
-                                x.cols);
-    for (int32_t b = 0; !device && b < batch->records; b++)
+    if (device) {
+        if (back)
+            device->regroup_backward(batch, mtan_grad(tape, x), (size_t)x.stride, mtan_grad(tape, y), (size_t)y.stride,
+                                     x.cols);
+        else
+            device->regroup_forward(batch, mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, x), (size_t)x.stride,
+                                    x.cols);
+        return;
+    }
+    for (int32_t b = 0; b < batch->records; b++)
         for (int32_t i = 0; i < S * batch->length[b]; i++) {
             const int32_t s = i / batch->length[b], k = i % batch->length[b];
             const mtan_tensor from = mtan_rows(x, (batch->first[k] + b) * S + s, 1);
@@ -2283,17 +2286,14 @@ static void gru_weights_back(mtan_tape *tape, const mtan_node *n) {
     k->add(db + 2 * N, 0, dhn, (size_t)N, y.rows, N);
 }
 
-static void gru_back(mtan_tape *tape, const mtan_node *n) {
+static void gru_steps_back(mtan_tape *tape, const mtan_node *n) {
     const mtan_backend *k = tape->backend;
     const mtan_tensor y = n->t[0], gx = n->t[1], w = n->t[2];
     const size_t N = (size_t)y.cols, ldy = (size_t)y.stride, ldg = (size_t)gx.stride, ldw = (size_t)w.stride;
     mtan_real *dh = mtan_data(tape, n->t[5]), *hn = mtan_data(tape, n->t[4]), *g = mtan_data(tape, gx);
     const mtan_real *h = mtan_data(tape, y), *whh = mtan_data(tape, w);
     int32_t carried = 0; /* rows of dh that hold a gradient from the step after */
-    if (k->device)
-        k->device->gru_backward(tape->batch, g, ldg, hn, dh, mtan_grad(tape, y), h, ldy, whh, ldw, y.cols, n->n[0],
-                                n->n[1]);
-    for (int32_t i = k->device ? -1 : tape->batch->steps - 1; i >= 0; i--) {
+    for (int32_t i = tape->batch->steps - 1; i >= 0; i--) {
         const gru_step s = gru_step_at(tape->batch, i, n->n[0], n->n[1]);
         const size_t rest = s.row + (size_t)s.known;
         if (carried < s.rows) k->fill(dh + (size_t)carried * N, (size_t)(s.rows - carried) * N, 0);
@@ -2305,6 +2305,18 @@ static void gru_back(mtan_tape *tape, const mtan_node *n) {
         k->product_nn(dh, N, hn + s.row * N, N, whh + 2 * N * ldw, ldw, s.known, y.cols, y.cols, 1);
         carried = s.known;
     }
+}
+
+static void gru_back(mtan_tape *tape, const mtan_node *n) {
+    const mtan_backend *k = tape->backend;
+    const mtan_tensor y = n->t[0], gx = n->t[1], w = n->t[2];
+    const size_t ldg = (size_t)gx.stride;
+    mtan_real *g = mtan_data(tape, gx);
+    if (k->device)
+        k->device->gru_backward(tape->batch, g, ldg, mtan_data(tape, n->t[4]), mtan_data(tape, n->t[5]),
+                                mtan_grad(tape, y), mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, w),
+                                (size_t)w.stride, y.cols, n->n[0], n->n[1]);
+    else gru_steps_back(tape, n);
     gru_weights_back(tape, n);
     if (gx.grad != gx.data) k->add(mtan_grad(tape, gx), ldg, g, ldg, gx.rows, gx.cols);
 }
@@ -3921,10 +3933,11 @@ static void pack_param(const model_run *m, mtan_tensor packed, int32_t index) {
 static void pack_weights(const model_run *m) {
     const mtan_config *c = m->config;
     const layout *l = &m->params;
+    for (int32_t i = first_head(c); i < head_layers(c); i++) pack_param(m, m->head_packed[i], l->head[i]);
+    if (m->tape->backend->device && !in_int8(m)) return; /* its GRU reads the weights themselves */
     for (int32_t d = 0; d < directions(c); d++) pack_param(m, m->enc.packed[d], l->enc.gru[d] + 1);
     for (int32_t d = 0; has_decoder(c) && d < 2; d++) pack_param(m, m->dec.packed[d], l->dec.gru[d] + 1);
     if (has_decoder(c) && c->classify == MTAN_CLASSIFY_RECORD) pack_param(m, m->cls_packed, l->cls_gru + 1);
-    for (int32_t i = first_head(c); i < head_layers(c); i++) pack_param(m, m->head_packed[i], l->head[i]);
 }
 
 /* The reference points from number `first` on. torch.linspace(0, 1, K) goes from both ends, so that both are exact. */
@@ -4257,26 +4270,33 @@ static mtan_tensor posterior(const model_run *m, mtan_tensor hidden) {
 
 /* ---- dropout in the head ---- */
 
-/* Dropout of a layer of the head, in place. A unit's number counts the units of both hidden layers, row by row of the
- * record, so that no two share one. */
-static void drop_layer(const model_run *m, mtan_tensor x, int32_t hidden_layer) {
+/* A unit's number counts the units of both hidden layers, row by row of the record, so that no two share one. */
+static void fill_mask(const model_run *m, mtan_tensor mask, int32_t hidden_layer) {
     const head_dropout *d = &m->dropout;
     const mtan_batch *batch = m->tape->batch;
-    mtan_tensor mask;
-    if (d->rate == 0) return;
-    mask = mtan_new_constant(m->tape, x.rows, x.cols);
-    if (m->tape->backend->device && runs(m->tape))
-        m->tape->backend->device->mask(batch, mtan_data(m->tape, mask), batch->id, d->rate, d->seed, d->step, x.cols,
+    const size_t cols = (size_t)mask.cols;
+    if (m->tape->backend->device) {
+        m->tape->backend->device->mask(batch, mtan_data(m->tape, mask), batch->id, d->rate, d->seed, d->step, mask.cols,
                                        logit_layout(m->config), hidden_layer);
-    for (int32_t b = 0; !m->tape->backend->device && runs(m->tape) && b < batch->records; b++)
+        return;
+    }
+    for (int32_t b = 0; b < batch->records; b++)
         for (int32_t j = 0; j < class_rows(m->config, batch, b) * batch->samples; j++) {
             const int32_t i = j / batch->samples, s = j % batch->samples;
             const size_t row = logit_row(m->config, batch, b, i, s);
-            mtan_mask_fill(mtan_data(m->tape, mask) + row * (size_t)x.cols, (size_t)x.cols, d->rate, d->seed, d->step,
+            mtan_mask_fill(mtan_data(m->tape, mask) + row * cols, cols, d->rate, d->seed, d->step,
                            d->records[batch->order[b]].id, (uint32_t)s,
-                           (2 * (uint64_t)i + (uint64_t)hidden_layer) * (uint64_t)x.cols);
+                           (2 * (uint64_t)i + (uint64_t)hidden_layer) * cols);
         }
-    mtan_op_dropout(m->tape, x, mask, d->rate);
+}
+
+/* Dropout of a layer of the head, in place. */
+static void drop_layer(const model_run *m, mtan_tensor x, int32_t hidden_layer) {
+    mtan_tensor mask;
+    if (m->dropout.rate == 0) return;
+    mask = mtan_new_constant(m->tape, x.rows, x.cols);
+    if (runs(m->tape)) fill_mask(m, mask, hidden_layer);
+    mtan_op_dropout(m->tape, x, mask, m->dropout.rate);
 }
 
 /* A head of one layer has no hidden ones: its input is dropped. */

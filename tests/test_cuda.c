@@ -209,6 +209,15 @@ TEST model_agrees(const char *name) {
     PASS();
 }
 
+/* A tiny model with its weights where the backend runs, and a trainer. */
+static void tiny_on(tiny_model *s, tiny_kind kind, int32_t records, const mtan_backend *backend,
+                    const mtan_train_config *config) {
+    tiny_open(s, kind, records);
+    s->model.backend = backend;
+    if (backend->device) backend->device->send(s->weights, s->count * sizeof *s->weights);
+    tiny_train(s, config);
+}
+
 enum { BATCHES = 2 };
 
 /* Ten steps of a tiny model on two batches in turn; the weights come back, and stay with the caller. */
@@ -216,12 +225,9 @@ static int train_tiny(tiny_model *s, tiny_kind kind, const mtan_backend *backend
     const mtan_device *there = backend->device;
     mtan_train_config config;
     mtan_report report;
-    tiny_open(s, kind, 2 * BATCHES);
-    s->model.backend = backend;
-    if (there) there->send(s->weights, s->count * sizeof *s->weights);
     mtan_train_config_init(&config);
     config.dropout = 0.2;
-    tiny_train(s, &config);
+    tiny_on(s, kind, 2 * BATCHES, backend, &config);
     for (int i = 0; i < 10; i++) {
         if (ahead) mtan_train_next(&s->trainer, s->records + 2 * ((i + 1) % BATCHES), 2);
         if (mtan_train_step(&s->trainer, s->records + 2 * (i % BATCHES), 2, 1, &report) != MTAN_OK) return 0;
@@ -256,11 +262,8 @@ TEST batches_go_ahead(void) {
     mtan_train_config config;
     int sends;
     ASSERT(device_open_for_models(0, 1));
-    tiny_open(&s, TINY_FULL, 4);
-    s.model.backend = &mtan_backend_cuda;
-    ASSERT(mtan_cuda_send(s.weights, s.count * sizeof *s.weights));
     mtan_train_config_init(&config);
-    tiny_train(&s, &config);
+    tiny_on(&s, TINY_FULL, 4, &mtan_backend_cuda, &config);
     mtan_train_next(&s.trainer, s.records + 2, 2);
     ASSERT_EQ(MTAN_OK, mtan_train_step(&s.trainer, s.records, 2, 1, &report));
     ASSERT(s.trainer.ahead.batch && s.trainer.ahead.records == s.records + 2);
@@ -349,12 +352,9 @@ static int one_step(int kind, const mtan_backend *backend) {
     mtan_train_config config;
     mtan_report report;
     mtan_status status;
-    tiny_open(&s, (tiny_kind)kind, 2);
-    s.model.backend = backend;
-    backend->device->send(s.weights, s.count * sizeof *s.weights);
     mtan_train_config_init(&config);
     config.clip = 1e-3, config.dropout = 0.5;
-    tiny_train(&s, &config);
+    tiny_on(&s, (tiny_kind)kind, 2, backend, &config);
     test_driver.launches = 0;
     roofline_reset();
     status = mtan_train_step(&s.trainer, s.records, 2, 1, &report);
@@ -401,11 +401,8 @@ TEST every_failure_reaches_the_caller(void) {
         mtan_report report;
         mtan_status status;
         ASSERT(device_open_for_models(0, 1));
-        tiny_open(&s, TINY_FULL, 2);
-        s.model.backend = &mtan_backend_cuda;
-        mtan_cuda_send(s.weights, s.count * sizeof *s.weights);
         mtan_train_config_init(&config);
-        tiny_train(&s, &config);
+        tiny_on(&s, TINY_FULL, 2, &mtan_backend_cuda, &config);
         test_driver.fail_at = test_driver.calls + k, test_driver.error = 719;
         mtan_train_next(&s.trainer, s.records, 2);
         status = mtan_train_step(&s.trainer, s.records, 2, 1, &report);

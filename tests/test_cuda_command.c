@@ -29,6 +29,13 @@ static int run_small(const char *command, const char *more) {
     return command_run(line);
 }
 
+/* A small model on the own data, into a folder. */
+static int train_small(const char *out, const char *more) {
+    char line[400];
+    snprintf(line, sizeof line, "--model enc --out @/%s %s %s", out, SMALL, more);
+    return run_small("train own", line);
+}
+
 TEST backends_are_listed(void) {
     use_shim();
     ASSERT_EQ(0, command_run("backends"));
@@ -41,13 +48,10 @@ TEST backends_are_listed(void) {
 
 /* What a device trains, a CPU reads; the first loss is the CPU's. */
 TEST a_model_is_trained(void) {
-    char more[400];
     char *here, *there;
     use_shim();
-    snprintf(more, sizeof more, "--model enc --out @/gpu --backend cuda %s", SMALL);
-    ASSERT_EQ(0, run_small("train own", more));
-    snprintf(more, sizeof more, "--model enc --out @/cpu --threads 1 %s", SMALL);
-    ASSERT_EQ(0, run_small("train own", more));
+    ASSERT_EQ(0, train_small("gpu", "--backend cuda"));
+    ASSERT_EQ(0, train_small("cpu", "--threads 1"));
     here = command_text("cpu/steps.csv"), there = command_text("gpu/steps.csv");
     ASSERT(here && there);
     ASSERT_EQ(0, strncmp(strchr(here, '\n'), strchr(there, '\n'), 9)); /* 1,1,0.69... */
@@ -57,65 +61,51 @@ TEST a_model_is_trained(void) {
     ASSERT(command_says("out.txt", "passed on cuda"));
     ASSERT_EQ(0, run_small("eval @/gpu/best.safetensors", "--backend cuda --split all"));
     ASSERT_EQ(0, command_run("predict @/gpu/best.safetensors --data @/events.csv --backend cuda"));
+    ASSERT_EQ(2, command_run("stream @/gpu/best.safetensors --backend cuda"));
+    ASSERT(command_says("err.txt", "`mtan stream` runs on the CPU alone"));
     PASS();
 }
 
 /* Stopped and gone on with, the run has the bits of one that was not. */
 TEST a_run_is_resumed(void) {
-    char more[400];
     use_shim();
-    snprintf(more, sizeof more, "--model enc --out @/whole --backend cuda %s --epochs 2", SMALL);
-    ASSERT_EQ(0, run_small("train own", more));
-    snprintf(more, sizeof more, "--model enc --out @/parts --backend cuda %s --epochs 1", SMALL);
-    ASSERT_EQ(0, run_small("train own", more));
-    snprintf(more, sizeof more, "--out @/parts --backend cuda --resume --epochs 2 --quiet");
-    ASSERT_EQ(0, run_small("train own", more));
+    ASSERT_EQ(0, train_small("whole", "--backend cuda --epochs 2"));
+    ASSERT_EQ(0, train_small("parts", "--backend cuda"));
+    ASSERT_EQ(0, run_small("train own", "--out @/parts --backend cuda --resume --epochs 2 --quiet"));
     ASSERT(command_same_tensors("whole/last.safetensors", "parts/last.safetensors"));
     PASS();
 }
 
 /* Eight trainings have their blocks on the device at once. */
 TEST settings_are_searched(void) {
-    char more[400];
     use_shim();
-    snprintf(more, sizeof more, "--model enc --out @/search --backend cuda %s --budget 1s", SMALL);
-    ASSERT_EQ(0, run_small("train own", more));
+    ASSERT_EQ(0, train_small("search", "--backend cuda --budget 1s"));
     PASS();
 }
 
 TEST a_baseline_is_refused(void) {
-    char more[400];
     use_shim();
-    snprintf(more, sizeof more, "--model gru-d --out @/run --backend cuda --epochs 1");
-    ASSERT_EQ(2, run_small("train own", more));
+    ASSERT_EQ(2, run_small("train own", "--model gru-d --out @/run --backend cuda --epochs 1"));
     ASSERT(command_says("err.txt", "baselines and --distributed run on CPUs"));
     PASS();
 }
 
 TEST without_a_gpu_it_says_so(void) {
-    char more[400];
     use_shim();
-    snprintf(more, sizeof more, "--model enc --out @/run --backend cuda %s", SMALL);
     test_driver.fail_at = 1, test_driver.error = 100;
-    ASSERT_EQ(2, run_small("train own", more));
+    ASSERT_EQ(2, train_small("run", "--backend cuda"));
     ASSERT(command_says("err.txt", "--backend cuda: CUDA: cuInit failed"));
     ASSERT(command_says("err.txt", "no such GPU"));
-    use_shim();
-    ASSERT_EQ(2, command_run("stream @/none.safetensors --backend cuda"));
     PASS();
 }
 
 /* A call now and then fails, from the first to the last of a training: a message, exit 2, and no half-written model. */
 TEST a_failure_ends_the_program(int error, const char *words) {
-    char more[400];
     int failures = 0, status = 2;
-    use_shim();
-    test_driver.deferred = 0;
-    snprintf(more, sizeof more, "--model enc --out @/run --backend cuda %s", SMALL);
     for (int k = 95; status == 2; k += 31 + k / 8, failures++) {
         use_shim();
         test_driver.fail_at = k, test_driver.error = error;
-        status = run_small("train own", more);
+        status = train_small("run", "--backend cuda");
         ASSERT(status == 0 || status == 2);
         if (status == 0) break;
         ASSERT(command_says("err.txt", words));

@@ -185,7 +185,7 @@ struct random {
     const unsigned long long *id; /* (B) */
     float *out;
     unsigned long long seed, epoch, least;
-    int records, samples, steps, width, layout, hidden_layer;
+    int records, samples, width, layout, hidden_layer;
 };
 
 /* How rows that are classified lie, for masks. */

@@ -973,7 +973,7 @@ static struct random random_of(const mtan_batch *b, mtan_real *out, const uint64
     a.first = AT(b->first), a.length = AT(b->length), a.query0 = AT(b->query0);
     a.id = AT(id);
     a.out = AT(out), a.seed = seed, a.epoch = epoch, a.width = width;
-    a.records = b->records, a.samples = b->samples, a.steps = b->steps;
+    a.records = b->records, a.samples = b->samples;
     return a;
 }
 

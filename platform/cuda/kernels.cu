@@ -1678,7 +1678,7 @@ DEVICE unsigned long long mix64(unsigned long long z) {
 /* out (R S, Z) as z lies; a block has a record and a sample, a thread sixteen normals */
 KERNEL(noise)(const struct random a) {
     const int b = blockIdx.x / a.samples, s = blockIdx.x % a.samples, Z = a.width;
-    const int n = (a.length ? a.length[b] : a.steps) * Z;
+    const int n = a.length[b] * Z;
     const unsigned long long key = mix64(mix64(a.seed) ^ a.id[b]);
     for (int from = threadIdx.x * 16; from < n; from += noise_threads * 16) {
         float x[16];
@@ -1692,7 +1692,7 @@ KERNEL(noise)(const struct random a) {
         for (int i = 0; i < 8; i++) normal_pair(&x[i], &x[8 + i], x[i], 1 - x[i], x[8 + i]);
 #pragma unroll
         for (int i = 0; i < 16; i++) {
-            const int e = from + i, row = (a.first ? a.first[e < n ? e / Z : 0] : 0) + b;
+            const int e = from + i, row = a.first[e < n ? e / Z : 0] + b;
             if (e < n) a.out[(row * a.samples + s) * Z + e % Z] = x[i];
         }
     }

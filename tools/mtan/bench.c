@@ -72,9 +72,7 @@ static int load_records(dataset *d, const plan *p, const request *q) {
 }
 
 static int prepare(plan *p, dataset *d, split *s, prep *prepared, const request *q) {
-    if (!load_records(d, p, q) || !plan_fit(p, d) || !source_split(s, &p->source, d)) return 0;
-    source_fit(prepared, &p->source, d, s, p->scale, p->time_scale);
-    prep_apply(prepared, d, s);
+    if (!load_records(d, p, q) || !plan_prepare(p, d, s, prepared)) return 0;
     arrsetlen(s->part[SPLIT_VALID], 0); /* no validation between epochs */
     if (arrlen(s->part[SPLIT_TRAIN]) > 0) return 1;
     return complain("bench: %s: no record is left for training", p->name), 0;

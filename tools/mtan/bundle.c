@@ -283,7 +283,7 @@ int runner_start(runner *r, const mtan_model *model, mtan_bounds bounds, int32_t
 }
 
 int runner_borrow(runner *r, const mtan_trainer *trainer, mtan_pool *pool, mtan_bounds bounds, char *error) {
-    const size_t room = trainer->work_count * sizeof(mtan_real);
+    const size_t room = trainer->model->backend->device ? SIZE_MAX : trainer->work_count * sizeof(mtan_real);
     mtan_status status;
     size_t bytes = 0;
     memset(r, 0, sizeof *r);
@@ -291,7 +291,7 @@ int runner_borrow(runner *r, const mtan_trainer *trainer, mtan_pool *pool, mtan_
     while ((status = mtan_predictor_size(r->model, &r->bounds, &bytes)) == MTAN_OK && bytes > room && r->chunk > 1)
         r->bounds.records = r->chunk /= 2;
     if (status != MTAN_OK) return runner_fails(r, status, error);
-    /* a small batch of small records leaves no room for a predictor's folded weights; a device's next batch is there */
+    /* a small batch of small records leaves no room for a predictor's folded weights; on a device the next batch is there */
     r->borrowed = bytes <= room && !r->model->backend->device;
     if (!r->borrowed) return runner_memory(r, bytes) ? 1 : runner_fails(r, MTAN_ERR_DEVICE, error);
     for (int32_t t = 0; t < r->threads; t++) r->memory[t] = trainer->work + (size_t)t * trainer->work_count;

@@ -308,6 +308,13 @@ int plan_fit(plan *p, const dataset *d) {
     return complain("no model can have these settings: `mtan help train`"), 0;
 }
 
+int plan_prepare(plan *p, dataset *d, split *s, prep *prepared) {
+    if (!plan_fit(p, d) || !source_split(s, &p->source, d)) return 0;
+    source_fit(prepared, &p->source, d, s, p->scale, p->time_scale);
+    prep_apply(prepared, d, s);
+    return 1;
+}
+
 /* ---- in words ---- */
 
 typedef struct description {

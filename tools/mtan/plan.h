@@ -28,6 +28,8 @@ typedef struct plan {
 int plan_make(plan *p, const options *o);
 int plan_published(plan *p, const char *name); /* a named configuration as published, no options; 0: no such name */
 int plan_fit(plan *p, const dataset *d);
+/* plan_fit, the split, and the preprocessing fitted to it and applied. */
+int plan_prepare(plan *p, dataset *d, split *s, prep *prepared);
 double plan_rate(const plan *p, int64_t step); /* factor on the learning rate for a step, from 1 */
 /* The word behind a number that a model file keeps as mtan.plan.<name>, or NULL: it is a number, or means nothing. */
 const char *plan_word(const char *name, double value);

@@ -226,9 +226,7 @@ static int make_plan(plan *p, bundle *saved, const folder *f, const options *o) 
 
 static int prepare(plan *p, dataset *d, split *s, prep *prepared, const options *o) {
     if (!source_load(d, &p->source, option_text(o, "data", NULL), option_text(o, "labels", NULL), NULL, o)) return 0;
-    if (!plan_fit(p, d) || !source_split(s, &p->source, d)) return 0;
-    source_fit(prepared, &p->source, d, s, p->scale, p->time_scale);
-    prep_apply(prepared, d, s);
+    if (!plan_prepare(p, d, s, prepared)) return 0;
     note("%s, %s: %zu records (%td training, %td validation, %td test), %td channels, %zu parameters", p->name,
          p->source.preset == MTAN_FAITHFUL ? "faithful" : "correct", arrlenu(d->records), arrlen(s->part[SPLIT_TRAIN]),
          arrlen(s->part[SPLIT_VALID]), arrlen(s->part[SPLIT_TEST]), arrlen(d->channels),

@@ -255,9 +255,11 @@ int training_step(training *t, step_result *step, char *error) {
         memset(t->sum, 0, sizeof t->sum);
         t->train_seconds = 0;
     }
-    n = fill_batch(t, t->batch);
-    if (t->model.backend->device && t->batch + 1 < training_batches(t))
-        mtan_train_next(&t->trainer, t->records + batch_place(t, t->batch + 1), fill_batch(t, t->batch + 1));
+    n = t->filled > 0 && t->filled == t->batch ? t->n_filled : fill_batch(t, t->batch);
+    if (t->model.backend->device && t->batch + 1 < training_batches(t)) {
+        t->filled = t->batch + 1, t->n_filled = fill_batch(t, t->filled);
+        mtan_train_next(&t->trainer, t->records + batch_place(t, t->filled), t->n_filled);
+    }
     do status = mtan_train_gradient(&t->trainer, t->records + batch_place(t, t->batch), n, t->epoch + 1, &report);
     while (status == MTAN_ERR_MEMORY && grow_trainer(t));
     if (status == MTAN_OK) {
@@ -334,7 +336,7 @@ int training_end_epoch(training *t, epoch_result *result, char *error) {
         good = t->plan->source.interpolation ? validate_curves(t, result) : validate_classes(t, result);
     if (!good) return snprintf(error, 512, "validation: %s", status_message(t->run.status)), -1;
     result->eval_seconds = seconds() - start;
-    t->epoch++, t->batch = 0;
+    t->epoch++, t->batch = t->filled = 0;
     mtan_train_next(&t->trainer, NULL, 0); /* an epoch may have been cut short, by a search */
     best = isnan(selection(t, result)) || selection(t, result) < t->best; /* without a choice the newest is the best */
     if (best) t->best = selection(t, result), t->best_epoch = t->epoch, t->since_best = 0;

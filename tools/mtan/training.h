@@ -30,10 +30,11 @@ typedef struct training {
     mtan_pool pool;
     void *memory;
     /* the batch being trained on */
-    mtan_record *records; /* (batch); with a device twice, for the next batch too */
-    mtan_event *events;   /* (batch, most events), likewise: what is left of each record's events after thinning */
-    mtan_event *held;     /* (batch, most events): what IP-Nets is not shown of them */
-    int32_t *order;       /* (training records) this epoch's order, as positions in split->part[SPLIT_TRAIN] */
+    mtan_record *records;     /* (batch); with a device twice, for the next batch too */
+    mtan_event *events;       /* (batch, most events), likewise: what is left of each record's events after thinning */
+    mtan_event *held;         /* (batch, most events): what IP-Nets is not shown of them */
+    int32_t filled, n_filled; /* with a device: the batch that is there already, 0: none, and its records */
+    int32_t *order;           /* (training records) this epoch's order, as positions in split->part[SPLIT_TRAIN] */
     /* state of the run: what a checkpoint keeps beside weights, moments and step */
     int32_t epoch, batch; /* epochs and, of the next one, batches that are done */
     double sum[5];        /* over this epoch's batches: loss, recon, ce, kl, gradient norm, each times its records */
