@@ -12,7 +12,7 @@ CFLAGS ?= -O2
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
 WARN := -pedantic -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes
-ALWAYS := -std=c99 $(WARN) -ffp-contract=off -I. -Itests -isystem build/deps -DMTAN_GOLDEN_DIR='"golden"' -D_FILE_OFFSET_BITS=64 -MMD -MP
+ALWAYS := -std=c99 $(WARN) -ffp-contract=off -I. -Itests/support -isystem build/deps -DMTAN_GOLDEN_DIR='"golden"' -D_FILE_OFFSET_BITS=64 -MMD -MP
 LIBS = $(if $(HAS_ZLIB),-lz) -lm -pthread $(DL)
 SAN := -g -fno-omit-frame-pointer -fno-sanitize-recover=all -fsanitize=address,undefined
 
@@ -111,7 +111,7 @@ windows.BACKENDS := scalar_fma avx2
 upper = $(shell echo $(1) | tr a-z A-Z)
 $(foreach c,release mpi cuda $(EDGE) $(TESTS),$(eval $(c).FLAGS += $(foreach b,$($(c).BACKENDS),-DMTAN_WITH_$(call upper,$(b)))))
 
-# ---- CUDA without a GPU: the kernels as C++ for the tests' shim, which watches what they touch (tests/cuda_shim.h) -------
+# ---- CUDA without a GPU: the kernels as C++ for the tests' shim, which watches what they touch (tests/cuda/cuda_shim.h) -------
 
 CUDA_C := platform/cuda/cuda.c platform/cuda/backend.c platform/cuda/load.c
 SHIM := $(if $(HAS_CXX),$(if $(findstring linux,$(MACHINE)),build/cuda-shim/cuda_kernels.o build/cuda-shim/cuda_cases.o))
@@ -119,20 +119,20 @@ SHIM_TESTS := $(if $(SHIM),gcc-float gcc-sanitize clang-float)
 SHIM_FLAGS := -std=c++11 -O1 -fsanitize=thread -ffp-contract=off -fno-math-errno -fno-exceptions -fno-rtti \
 	-Wall -Wextra -Wno-unknown-pragmas -Werror $(if $(HAS_FMA),$(if $(filter x86_64%,$(MACHINE)),-mfma))
 $(foreach t,$(SHIM_TESTS),$(eval $(t).FLAGS += -DMTAN_WITH_CUDA_SHIM)$(eval $(t).SHIM := $(SHIM)))
-build/cuda-shim/%.o: tests/%.cpp tests/cuda_shim.h tests/cuda_cases.h platform/cuda/kernels.cu platform/cuda/arguments.h Makefile
+build/cuda-shim/%.o: tests/cuda/%.cpp tests/cuda/cuda_shim.h tests/cuda/cuda_cases.h platform/cuda/kernels.cu platform/cuda/arguments.h Makefile
 	@mkdir -p $(@D)
 	@$(CXX) $(SHIM_FLAGS) -DMTAN_CUDA_SHIM -c $< -o $@
 
 # ---- Rules, once per configuration -----------------------------------------------------------------------------
 
-SUITE_C := $(wildcard tests/main.c tests/test_*.c)
-SHARED_C := $(filter-out $(SUITE_C) tests/fuzz_% tests/bits_dump.c tests/mpi_program.c tools/mtan/main.c platform/mpi.c,\
-	$(wildcard tests/*.c tools/data/*.c tools/baselines/*.c tools/mtan/*.c platform/*.c)) # serves tests and tools
-TOOLS_C := $(wildcard tools/*.c tools/mtan/main.c) # each a program
+PROGRAMS := $(wildcard tools/check/*.c tools/bench/*.c tools/edge/*.c tools/demo/*.c) # each a program of its own
+SUITE_C := tests/main.c $(wildcard tests/*/test_*.c)
+SHARED_C := $(filter-out tools/mtan/command/main.c platform/ranks.c $(wildcard tests/library/*_program.c tests/library/bits_dump.c tests/*/test_*.c),\
+	$(wildcard tests/support/*.c tests/library/*.c tests/cuda/*.c tools/data/*.c tools/baselines/*.c tools/mtan/*/*.c platform/*.c)) # serves tests and tools
 # The command is a POSIX program: on Windows there is the library alone, with the suites that MTAN_TESTS_LIBRARY leaves.
-windows.SUITE_C := tests/main.c $(shell sed -n '/MTAN_TESTS_LIBRARY$$/,/endif/d; s/^X(\(.*\)_suite)/tests\/test_\1.c/p' tests/suites.h)
+windows.SUITE_C := tests/main.c tests/cuda/test_cuda.c $(wildcard tests/library/test_*.c)
 $(foreach t,cuda $(SHIM_TESTS),$(eval $(t).SHARED_C := $(SHARED_C) $(CUDA_C)))
-windows.SHARED_C := $(filter-out tools/% tests/baseline%,$(SHARED_C))
+windows.SHARED_C := $(filter-out tools/% tests/support/baseline% tests/support/command_line%,$(SHARED_C))
 $(foreach c,release double mpi cuda $(EDGE) $(TESTS),$(foreach v,SUITE_C SHARED_C,$(eval $(c).$(v) ?= $$($(v)))))
 
 define rules
@@ -143,13 +143,14 @@ build/$(1)/%.o: %.c Makefile
 $$(foreach b,$$($(1).BACKENDS),$$(eval build/$(1)/simd/mtan_$$(b).o: LIBRARY := $$($$(b).SIMD)))
 $$($(1).SUITE_C:%.c=build/$(1)/%.o): | build/deps/greatest.h
 $$($(1).BACKENDS:%=build/$(1)/simd/mtan_%.o): | build/deps/simde
-$$($(1).SUITE_C:%.c=build/$(1)/%.o) $$($(1).SHARED_C:%.c=build/$(1)/%.o) $$(TOOLS_C:%.c=build/$(1)/%.o): | build/deps/stb
+$$($(1).SUITE_C:%.c=build/$(1)/%.o) $$($(1).SHARED_C:%.c=build/$(1)/%.o) $$(patsubst %.c,build/$(1)/%.o,$$(PROGRAMS) tools/mtan/command/main.c): | build/deps/stb
 build/$(1)/shared.a: $$($(1).SHARED_C:%.c=build/$(1)/%.o) build/$(1)/mtan.o $$($(1).BACKENDS:%=build/$(1)/simd/mtan_%.o)
 	@rm -f $$@ && $$(AR) rcs $$@ $$^
 build/$(1)/run-tests: $$($(1).SUITE_C:%.c=build/$(1)/%.o) $$($(1).SHIM) build/$(1)/shared.a
 	@$$($(1).CC) $$($(1).FLAGS) $$^ $$(or $$($(1).LIBS),$$(LIBS)) -o $$@
-build/$(1)/%: build/$(1)/tools/%.o build/$(1)/shared.a
-	@$$($(1).CC) $$($(1).FLAGS) $$^ $$(LIBS) -o $$@
+$$(foreach p,$$(PROGRAMS:%.c=%),$$(eval build/$(1)/$$(notdir $$(p)): build/$(1)/$$(p).o))
+$$(patsubst %.c,build/$(1)/%,$$(notdir $$(PROGRAMS))): build/$(1)/shared.a
+	@$$($(1).CC) $$($(1).FLAGS) $$(filter %.o,$$^) $$< $$(LIBS) -o $$@
 endef
 $(foreach c,release double mpi cuda $(EDGE) $(TESTS),$(eval $(call rules,$(c))))
 .SECONDARY:
@@ -185,22 +186,22 @@ build/libmtan.a: build/release/mtan.o
 
 mtan: build/mtan ## the command: train, eval, predict, interpolate, report, ... as build/mtan
 	@echo build/mtan
-build/mtan: build/release/tools/mtan/main.o build/release/shared.a
+build/mtan: build/release/tools/mtan/command/main.o build/release/shared.a
 	@$(CC) $(release.FLAGS) $^ $(LIBS) -o $@
 
 demo: build/release/demo ## train on the paper's synthetic series and interpolate them
 	@build/release/demo $(ARGS)
 
 test: found ## build and run every configuration, then the checks below; the sum stands on the last line
-	@MAKE='$(MAKE)' tools/run_tests.sh all $(JOBS) $(foreach t,$(TESTS) $(CHECKS),'$(t):$(strip $($(t).SKIP))')
+	@MAKE='$(MAKE)' tools/check/run_tests.sh all $(JOBS) $(foreach t,$(TESTS) $(CHECKS),'$(t):$(strip $($(t).SKIP))')
 
 $(TESTS:%=test-%): test-%: build/%/run-tests
-	@tools/run_tests.sh one $* build/$*/run-tests -v $($*.ARGS)
+	@tools/check/run_tests.sh one $* build/$*/run-tests -v $($*.ARGS)
 $(CHECKS:%=test-%): test-%:
-	@tools/run_tests.sh check $* $(MAKE) --no-print-directory $*
+	@tools/check/run_tests.sh check $* $(MAKE) --no-print-directory $*
 
 suites: ## check that every suite of tests/ is in the list that runs
-	@for s in $$(sed -n 's/^SUITE(\([a-z_]*\)).*/\1/p' tests/test_*.c); do \
+	@for s in $$(sed -n 's/^SUITE(\([a-z_]*\)).*/\1/p' tests/*/test_*.c); do \
 		grep -q "^X($$s)" tests/suites.h || { echo "mtan: $$s is not in tests/suites.h"; bad=1; }; done; test -z "$$bad"
 
 fresh: ## on a fresh machine what is fetched comes before what includes it
@@ -209,13 +210,13 @@ fresh: ## on a fresh machine what is fetched comes before what includes it
 		END { if (!fetched) exit 1 }' || exit 1; done
 
 vendored: $(if $(SIMD),build/deps/simde) ## the files in an empty folder, with the program of the manual, in one command line per backend
-	@tools/vendored.sh $(CC) $(if $(filter avx2,$(SIMD)),"avx2:$(avx2.SIMD):avx2" "avx512:$(avx512.SIMD):avx512f")
+	@tools/check/vendored.sh $(CC) $(if $(filter avx2,$(SIMD)),"avx2:$(avx2.SIMD):avx2" "avx512:$(avx512.SIMD):avx512f")
 
 symbols: ## no global name without mtan_, nothing undefined but mem*, no writable data
-	@tools/symbols.sh $(sort $(CC) $(if $(HAS_CLANG),clang))
+	@tools/check/symbols.sh $(sort $(CC) $(if $(HAS_CLANG),clang))
 
 cxx: build/release/mtan.o ## the header and a program that uses it, as C++
-	@$(CXX) -std=c++11 -pedantic -Wall -Wextra -Werror -I. tests/cxx_program.cpp build/release/mtan.o -o build/cxx_program
+	@$(CXX) -std=c++11 -pedantic -Wall -Wextra -Werror -I. tests/library/cxx_program.cpp build/release/mtan.o -o build/cxx_program
 	@build/cxx_program
 
 manual: build/mtan ## the man page that `mtan man` prints, as mandoc sees it
@@ -227,7 +228,8 @@ manual: build/mtan ## the man page that `mtan man` prints, as mandoc sees it
 LEVELS ?= O0 O1 O2 O3
 test-bits: export LEVELS := O0 O3
 BITS = $(foreach c,$(if $(HAS_GCC),gcc) $(if $(HAS_CLANG),clang),$(foreach l,$(LEVELS),$(foreach k,unfused $(if $(HAS_FMA),fused),$c-$l-$k)))
-BITS_OBJECTS := $(patsubst %,build/release/tests/%.o,bits_dump ladder check tiny_model)
+BITS_PARTS := library/bits_dump $(addprefix support/,ladder check tiny_model)
+BITS_OBJECTS := $(BITS_PARTS:%=build/release/tests/%.o)
 build/bits/%.o: mtan.c mtan.h Makefile
 	@mkdir -p $(@D)
 	@$(word 1,$(subst -, ,$*)) -I. -$(word 2,$(subst -, ,$*)) $(if $(findstring -fused,$*),-mfma) -c $< -o $@
@@ -235,7 +237,7 @@ build/bits/%.txt: build/bits/%.o $(BITS_OBJECTS)
 	@$(CC) $(BITS_OBJECTS) $< -lm -o build/bits/$* && build/bits/$* >$@
 bits: ## the same bits from every compiler and level, for fused and unfused builds (LEVELS="O0 O1 O2 O3")
 	@$(MAKE) -s --no-print-directory $(BITS:%=build/bits/%.txt)
-	@tools/bits.sh $(BITS:%=build/bits/%.txt)
+	@tools/check/bits.sh $(BITS:%=build/bits/%.txt)
 
 agreement: build/release/agreement build/double/agreement ## differences from the reference, per case and tensor (ARGS=--worst: per case)
 	@build/double/agreement $(ARGS); double=$$?; build/release/agreement $(ARGS) && exit $$double
@@ -250,23 +252,23 @@ bench: build/release/bench ## speed, memory and growth on this machine (ARGS="--
 	@build/release/bench $(ARGS)
 
 bench-peers: build/release/bench ## mtan against PyTorch, the published code and ONNX Runtime (PYTHON=, DATA=, REFERENCE=, ARGS=)
-	@$(PYTHON) tools/bench_peers.py $(if $(DATA),--data "$(DATA)") $(if $(REFERENCE),--reference "$(REFERENCE)") $(ARGS)
+	@$(PYTHON) tools/bench/bench_peers.py $(if $(DATA),--data "$(DATA)") $(if $(REFERENCE),--reference "$(REFERENCE)") $(ARGS)
 
-edge: ## the tests on other CPUs, C libraries and boards, most of them emulated: tools/edge.sh has the list (EDGE_ARGS="armhf windows": those)
-	@MAKE='$(MAKE)' JOBS=$(JOBS) tools/edge.sh $(EDGE_ARGS)
+edge: ## the tests on other CPUs, C libraries and boards, most of them emulated: tools/edge/edge.sh has the list (EDGE_ARGS="armhf windows": those)
+	@MAKE='$(MAKE)' JOBS=$(JOBS) tools/edge/edge.sh $(EDGE_ARGS)
 # As in `make bits`, mtan.c is compiled with no flag that would keep contraction off for it.
 define edge_bits
-build/$(1)/bits: $$(patsubst %,build/$(1)/tests/%.o,bits_dump ladder check tiny_model) mtan.c mtan.h Makefile
+build/$(1)/bits: $$(BITS_PARTS:%=build/$(1)/tests/%.o) mtan.c mtan.h Makefile
 	@$$($(1).CC) $$($(1).FLAGS) -I. $$(filter %.o %.c,$$^) $$($(1).LIBS) -o $$@
 endef
 $(foreach t,$(EDGE),$(eval $(call edge_bits,$(t))))
 
 wasm: build/mtan ## mtan as WebAssembly, and a page to play with: build/wasm/index.html (emscripten, node; chromium-headless-shell tests it)
-	@tools/wasm.sh
+	@tools/edge/wasm.sh
 
 mpi: $(if $(HAS_MPI),build/mtan build/mtan-mpi) ## build/mtan-mpi for mpirun; 1, 2 and 4 ranks have the bits of one process (needs mpicc)
-	@tools/mpi.sh $(CC)
-build/mtan-mpi: build/mpi/tools/mtan/main.o build/mpi/platform/mpi.o build/mpi/shared.a
+	@tools/check/mpi.sh $(CC)
+build/mtan-mpi: build/mpi/tools/mtan/command/main.o build/mpi/platform/ranks.o build/mpi/shared.a
 	@$(mpi.CC) $(mpi.FLAGS) $^ $(LIBS) -o $@
 
 # The kernels for the GPUs that this nvcc serves, 52 and 61 (Titan X) as long as it does; newer ones compile the PTX themselves.
@@ -285,48 +287,48 @@ build/cuda/image.o: build/cuda/image.c
 	@$(CC) -std=c99 -O1 -c $< -o $@
 build/libmtan_cuda.a: $(CUDA_C:%.c=build/cuda/%.o) build/cuda/image.o
 	@rm -f $@ && $(AR) rcs $@ $^
-build/mtan-cuda: build/cuda/tools/mtan/main.o build/cuda/image.o build/cuda/shared.a
+build/mtan-cuda: build/cuda/tools/mtan/command/main.o build/cuda/image.o build/cuda/shared.a
 	@$(cuda.CC) $(cuda.FLAGS) $^ $(LIBS) -o $@
 
 cuda-check: build/release/cuda_check ## kernels for both Titan X with NVRTC 12.9 and with clang: registers, spills, occupancy
-	@PYTHON="$(PYTHON)" CC="$(CC)" tools/cuda_check.sh $< $(if $(HAS_CLANG),clang)
+	@PYTHON="$(PYTHON)" CC="$(CC)" tools/check/cuda_check.sh $< $(if $(HAS_CLANG),clang)
 
 FUZZ_SECONDS ?= 20
-FUZZERS := $(patsubst tests/%.c,%,$(wildcard tests/fuzz_*.c))
+FUZZERS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c))
 fuzz: $(if $(HAS_CLANG),$(FUZZERS:%=build/fuzz/%)) ## feed the readers hostile input (needs clang; FUZZ_SECONDS=20)
-	@test -n "$^" || echo "skipped: no clang, or no tests/fuzz_*.c"
+	@test -n "$^" || echo "skipped: no clang, or no tests/fuzz/*.c"
 	@mkdir -p build/fuzz/fuzz_torchfile.corpus && cp golden/torch-*.pt build/fuzz/fuzz_torchfile.corpus
 	@for f in $^; do echo "$$f"; mkdir -p $$f.corpus; \
 		$$f -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -print_final_stats=0 -artifact_prefix=$$f. $$f.corpus \
 		2>$$f.log && tail -n 1 $$f.log || { tail -n 40 $$f.log; exit 1; }; done
 fuzz_own.C := $(patsubst %,tools/data/%.c,array dataset gzip csv field names own own_rows own_stream)
-fuzz_torchfile.C := $(patsubst %,tools/mtan/%.c,zipfile pickle torchfile torchwrite convert_read json_text) tools/data/array.c
+fuzz_torchfile.C := $(patsubst %,tools/mtan/%.c,torch/zipfile torch/pickle torch/torchfile torch/torchwrite torch/convert_read report/json_text) tools/data/array.c
 build/fuzz/fuzz_own: $(fuzz_own.C)
 build/fuzz/fuzz_torchfile: $(fuzz_torchfile.C)
-build/fuzz/%: tests/%.c mtan.c mtan.h Makefile | build/deps/stb
+build/fuzz/%: tests/fuzz/%.c mtan.c mtan.h Makefile | build/deps/stb
 	@mkdir -p $(@D)
 	@clang $(filter-out -MMD -MP,$(ALWAYS)) -O1 $(SAN) -fsanitize=fuzzer $< mtan.c $($*.C) $(if $(HAS_ZLIB),-lz) -lm -o $@
 
-tables: build/mtan ## results.txt: the paper's tables beside the numbers in results.tsv (DATA=folder of the data sets)
-	@build/mtan table $(if $(DATA),--data "$(DATA)") --quiet >results.txt && echo results.txt
+tables: build/mtan ## tools/mtan/paper/results.txt: the paper's tables beside the numbers in results.tsv (DATA=folder of the data sets)
+	@build/mtan table $(if $(DATA),--data "$(DATA)") --results tools/mtan/paper/results.tsv --quiet >tools/mtan/paper/results.txt && echo tools/mtan/paper/results.txt
 
 golden: ## make golden/ again (needs PyTorch, REFERENCE=checkout of the published code; DATA=folder of the data sets for what was read from them)
 	@test -n "$(REFERENCE)" || { echo "mtan: make golden needs REFERENCE=path of a checkout of the published code"; exit 2; }
-	@$(PYTHON) tools/golden.py --reference "$(REFERENCE)"
-	@$(PYTHON) tools/golden_rng.py "$(REFERENCE)" golden
-	@$(PYTHON) tools/golden_init.py "$(REFERENCE)" golden
-	@$(PYTHON) tools/golden_metrics.py "$(REFERENCE)" golden
-	@$(PYTHON) tools/golden_torchfile.py "$(REFERENCE)" golden
-	@$(PYTHON) tools/golden_baselines.py
-	@test -z "$(DATA)" || $(PYTHON) tools/golden_data.py "$(REFERENCE)" "$(DATA)" golden
-	@test -z "$(DATA)" || $(PYTHON) tools/golden_losses.py "$(REFERENCE)" "$(DATA)" golden
-	@test -z "$(DATA)" || $(PYTHON) tools/golden_mimic3.py "$(DATA)/mimic3-demo" golden
+	@$(PYTHON) tools/golden/golden.py --reference "$(REFERENCE)"
+	@$(PYTHON) tools/golden/golden_rng.py "$(REFERENCE)" golden
+	@$(PYTHON) tools/golden/golden_init.py "$(REFERENCE)" golden
+	@$(PYTHON) tools/golden/golden_metrics.py "$(REFERENCE)" golden
+	@$(PYTHON) tools/golden/golden_torchfile.py "$(REFERENCE)" golden
+	@$(PYTHON) tools/golden/golden_baselines.py
+	@test -z "$(DATA)" || $(PYTHON) tools/golden/golden_data.py "$(REFERENCE)" "$(DATA)" golden
+	@test -z "$(DATA)" || $(PYTHON) tools/golden/golden_losses.py "$(REFERENCE)" "$(DATA)" golden
+	@test -z "$(DATA)" || $(PYTHON) tools/golden/golden_mimic3.py "$(DATA)/mimic3-demo" golden
 
 deps: ## fetch all dependencies into build/deps (targets fetch what they need by themselves)
 	@tools/deps.sh
 
 format-check: ## does the C code look as .clang-format says?
-	@clang-format --dry-run $(wildcard *.[ch] tests/*.[ch] tools/*.c tools/data/*.[ch] tools/baselines/*.[ch] tools/mtan/*.[ch] platform/*.[ch] platform/cortex-m/*.[ch] platform/cuda/*.[ch] platform/cuda/*.cu tests/*.cpp tools/web/*.c)
+	@clang-format --dry-run $(wildcard *.[ch] tests/*.[ch] tests/*/*.[ch] tools/*/*.[ch] tools/mtan/*/*.[ch] platform/*.[ch] platform/cortex-m/*.[ch] platform/cuda/*.[ch] platform/cuda/*.cu tests/*/*.cpp)
 
 clean: ## remove build/, but not the fetched dependencies
 	@find build -mindepth 1 -maxdepth 1 ! -name deps -exec rm -rf {} + 2>/dev/null || :

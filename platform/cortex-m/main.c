@@ -3,7 +3,7 @@
  * model.h is what `mtan export MODEL --c -o model.h` wrote. The program checks the weights and the record that came with
  * them, and ends with status 0 if both are right. To that it adds with
  *
- *     -DRECORDS='"records.h"'  golden records and what the published code gives for them (tools/board_case.c): every
+ *     -DRECORDS='"records.h"'  golden records and what the published code gives for them (tools/edge/board_case.c): every
  *                              output is printed as bits, so that a PC's can be compared, and must be within LIMIT,
  *                              which -DLIMIT=1e-4f makes larger for int8;
  *                              -DMOST_RECORDS=2: no more of them

@@ -1,4 +1,4 @@
-/* kernels.cu: all that runs on a GPU. One file, which nvcc, NVRTC, clang and, through tests/cuda_shim.h, any C++ compiler
+/* kernels.cu: all that runs on a GPU. One file, which nvcc, NVRTC, clang and, through tests/cuda/cuda_shim.h, any C++ compiler
  * take as it stands; it includes no header of CUDA's and needs no library.
  *
  * mtan.c's scalar kernels specify what is computed. Functions, products without a split, attention and all that is

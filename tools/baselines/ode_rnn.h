@@ -4,7 +4,7 @@
 #define MTAN_TOOLS_BASELINES_ODE_RNN_H
 
 #include "ode.h"
-#include "own_settings.h"
+#include "architecture_settings.h"
 #include "walk.h"
 
 enum { BASELINE_UNIT = ODE_OWN_OP, BASELINE_UNIT_WEIGHTS, ODE_RNN_OWN_OP };

@@ -10,7 +10,7 @@
 #include "baselines.h"
 #include "cells.h"
 #include "ops.h"
-#include "own_settings.h"
+#include "architecture_settings.h"
 
 enum { SETTING_UNITS, SETTING_PSI_UNITS };
 static const char *const settings[] = {"units", "psi_units", NULL};

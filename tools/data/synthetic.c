@@ -1,5 +1,5 @@
 /* See synthetic.h. */
-#include "tools/data/synthetic.h"
+#include "synthetic.h"
 
 #include <math.h>
 #include <stdio.h>

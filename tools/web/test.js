@@ -2,7 +2,7 @@
 /* Tests of mtan.js in node, for each of the modules: the forward passes of golden/ within its limits, the mtan command's numbers,
  * hostile input. Prints a line per test and the sum as the suites do; exit status 1 when one failed.
  *
- *     node tools/web/test.js BUILD        BUILD: what tools/wasm.sh made (modules, models, and what the command said of them)
+ *     node tools/web/test.js BUILD        BUILD: what tools/edge/wasm.sh made (modules, models, and what the command said of them)
  */
 const fs = require('fs'), path = require('path');
 const mtan = require('./mtan.js');
@@ -183,7 +183,7 @@ function decoded(model, record, target, options) {
     return order.map((i) => mean[times.indexOf(target.time[i]) * D + target.channel[i]]);
 }
 
-/* ---- the command: rows of CSV that tools/wasm.sh had it print ---- */
+/* ---- the command: rows of CSV that tools/edge/wasm.sh had it print ---- */
 
 function readRows(name) {
     const [head, ...rows] = fs.readFileSync(path.join(build, name), 'utf8').trim().split('\n').map((row) => row.split(','));

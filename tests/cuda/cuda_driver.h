@@ -1,0 +1,35 @@
+/* A CUDA driver for tests: the functions of mtan_cuda_driver on the CPU. Device memory is the host's, filled with NaN when it
+ * is given out and known to the shim, on which kernels run.
+ *
+ * Any call can be made to fail, and what was given out and not given back is counted. With `deferred` a stream does its
+ * work as late as it may, now and then a piece of it, as a real one would: what reads too early then reads something old. */
+#ifndef MTAN_TESTS_CUDA_DRIVER_H
+#define MTAN_TESTS_CUDA_DRIVER_H
+
+#include "../../platform/cuda/mtan_cuda.h"
+
+typedef struct driver_state {
+    int calls;          /* so far */
+    int fail_at;        /* the call that fails, from 1; 0: none */
+    int error;          /* how */
+    const char *failed; /* the call that did, or null */
+    int blas_fails;     /* every product of cuBLAS */
+    int deferred;       /* 1: late, 2: no sooner than waited for; set it when nothing is under way */
+    int contexts, modules, streams, events, blocks, pinned, blas; /* given out */
+    int launches, products, launched[128];                        /* in all; of cuBLAS; of each kernel */
+    int uploaded;                                                 /* copies to the device */
+    unsigned long long random;                                    /* of deferred work; not 0 */
+} driver_state;
+extern driver_state test_driver;
+
+extern const mtan_cuda_driver test_driver_functions;
+extern const mtan_cuda_blas test_blas_functions;
+extern const unsigned char test_driver_image[];
+
+/* Everything counted above, together. */
+int driver_given_out(void);
+
+/* A lost device stays lost until the context is released; this forgets that, the counts of calls and what should fail. */
+void driver_reset(void);
+
+#endif

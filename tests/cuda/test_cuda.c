@@ -1,0 +1,836 @@
+/* The CUDA backend without a GPU: its kernels run on the shim of cuda_shim.h, its host side on the driver of cuda_driver.h.
+ * First the shim itself has to find what it is there to find; then every kernel is compared with the scalar code, models
+ * with the golden files, and every call of the driver is made to fail. */
+#include <greatest.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef MTAN_WITH_CUDA_SHIM
+
+#include "cuda_cases.h"
+#include "cuda_compare.h"
+#include "ladder.h"
+#include "../../platform/cuda/launch.h"
+#include "tiny_model.h"
+#include "../../tools/mtan/paper/roofline.h"
+
+/* ---- the shim ---- */
+
+static void run_case(int index, uint64_t seed, float y[128]) {
+    const shim_index grid = {index == CASE_blocks_meet || index == CASE_blocks_read ? 2 : 1, 1, 1}, block = {64, 1, 1};
+    struct case_arguments a;
+    float x[64];
+    for (int i = 0; i < 64; i++) x[i] = (float)i;
+    a.x = x, a.y = y;
+    shim_memory_add(x, sizeof x), shim_memory_add(y, (index == CASE_blocks_read ? 128 : 64) * sizeof *y);
+    shim.seed = seed, shim.check_memory = 1;
+    shim_clear();
+    shim_launch(&cuda_cases[index], grid, block, &a);
+    shim_memory_remove(x), shim_memory_remove(y);
+}
+
+TEST shim_finds(int index, shim_fault kind) {
+    float y[128] = {0};
+    for (uint64_t seed = 0; seed < 5; seed++) {
+        run_case(index, seed, y);
+        if (!shim_watches()) SKIPm("the kernels were compiled without -fsanitize=thread");
+        ASSERT(shim.found[kind] > 0);
+        ASSERT(strstr(shim.text, cuda_cases[index].name));
+    }
+    shim_clear();
+    PASS();
+}
+
+TEST shim_allows(int index) {
+    float y[128] = {0};
+    for (uint64_t seed = 0; seed < 5; seed++) {
+        run_case(index, seed, y);
+        ASSERT_STR_EQ("", shim.text);
+        ASSERT_EQ(0, shim.faults);
+        for (int i = 0; index == CASE_reverse && i < 64; i++) ASSERT_EQ((float)(63 - i), y[i]);
+        for (int i = 0; index == CASE_warps && i < 64; i++) /* 0 + ... + 31, then 32 + ... + 63 */
+            ASSERT_EQ((float)((i < 32 ? 496 : 1520) + (i ^ 1)), y[i]);
+    }
+    PASS();
+}
+
+/* ---- kernels ---- */
+
+static mtan_cuda device;
+
+static int device_open(const mtan_cuda_blas *blas) {
+    driver_reset();
+    shim_clear();
+    shim.skipped = 0, shim.check_memory = 1;
+    test_driver.deferred = 0, test_driver.random = 1;
+    return mtan_cuda_open(&device, &test_driver_functions, blas, 0, test_driver_image) == MTAN_CUDA_OK;
+}
+
+/* Nothing left, nothing found. */
+static int device_close(void) {
+    const int ok = device.status == MTAN_CUDA_OK;
+    mtan_cuda_close(&device);
+    if (driver_given_out() || shim.faults)
+        printf("  BAD %d things not given back, %d faults: %s\n", driver_given_out(), shim.faults, shim.text);
+    return ok && driver_given_out() == 0 && shim.faults == 0;
+}
+
+/* deferred: streams do their work late. */
+TEST kernels_agree(int seed, int deferred) {
+    int entries, batches;
+    ASSERT(device_open(NULL));
+    test_driver.deferred = deferred;
+    entries = cuda_entries_agree(&device, (uint64_t)seed);
+    batches = cuda_batches_agree(&device, (uint64_t)seed);
+    for (int i = 0; i < cuda_kernel_count; i++) {
+        if (test_driver.launched[i] == 0) printf("  BAD %s was never run\n", cuda_kernels[i].name);
+        ASSERT(test_driver.launched[i] > 0);
+    }
+    ASSERT(entries && batches);
+    ASSERT(device_close());
+    PASS();
+}
+
+typedef int barrier_run(int index, mtan_cuda *on);
+
+/* Lines of kernels.cu whose barrier was left out and missed. */
+static int missed[64], missed_count;
+
+/* One run as it is, then without each of the barriers it meets that nobody has missed yet. */
+static int barriers_are_missed(barrier_run *run, int index) {
+    int met[64], n, ok;
+    shim.lines = shim.skipped = 0;
+    ok = run(index, &device) == 1;
+    n = shim.lines;
+    memcpy(met, shim.line, sizeof met);
+    for (int i = 0; ok && i < n; i++) {
+        int known = 0;
+        for (int j = 0; j < missed_count; j++) known |= missed[j] == met[i];
+        if (known) continue;
+        shim.skipped = met[i];
+        check_quiet = 1;
+        if (run(index, &device) == 0) missed[missed_count++] = met[i];
+        check_quiet = 0;
+        shim.skipped = 0;
+        shim_clear();
+    }
+    return ok;
+}
+
+static int has_line(const int *lines, int n, int line) {
+    for (int i = 0; i < n; i++)
+        if (lines[i] == line) return 1;
+    return 0;
+}
+
+/* Not one barrier of the kernels can go: leave it out, and a fault is found. */
+TEST every_barrier_is_needed(void) {
+    int all[64], n = 0;
+    if (!shim_watches()) SKIPm("the kernels were compiled without -fsanitize=thread");
+    missed_count = 0;
+    ASSERT(device_open(NULL));
+    for (int i = 0; i < 16; i++)
+        for (int batch = 0; batch < 2; batch++) {
+            barrier_run *run = batch ? cuda_barrier_batch : cuda_barrier_run;
+            if (run(i, &device) < 0) continue;
+            ASSERT(barriers_are_missed(run, i));
+            for (int j = 0; j < shim.lines; j++)
+                if (!has_line(all, n, shim.line[j])) all[n++] = shim.line[j];
+        }
+    for (int i = 0; i < n; i++) {
+        if (!has_line(missed, missed_count, all[i])) printf("  BAD nobody misses the barrier in line %d\n", all[i]);
+        ASSERT(has_line(missed, missed_count, all[i]));
+    }
+    ASSERT(n >= 12);
+    ASSERT(device_close());
+    PASS();
+}
+
+/* What the comparisons say must depend on what they compare. */
+TEST one_wrong_number_is_seen(void) {
+    const mtan_real x[3] = {1, 2, 3}, y[3] = {1, 2, 3.001f}, z[3] = {1, NAN, 3};
+    check_quiet = 1;
+    ASSERT(cuda_compare("same", x, x, 3, CUDA_SAME));
+    ASSERT_FALSE(cuda_compare("near", x, y, 3, CUDA_NEAR));
+    ASSERT_FALSE(cuda_compare("nan", z, x, 3, CUDA_NEAR));
+    ASSERT_FALSE(cuda_compare("nan expected", x, z, 3, CUDA_NEAR));
+    check_quiet = 0;
+    PASS();
+}
+
+/* ---- models. Weights, trainers and predictors lie on the device, whose memory is not the host's and starts as NaN: what
+ * the library forgets to send or to fetch shows, the more as streams do their work late. ---- */
+
+static void mirror_block(void *block, size_t bytes) {
+    mtan_cuda_mirror(&device, block, bytes);
+}
+
+static void unmirror_block(void *block) {
+    mtan_cuda_unmirror(&device, block);
+}
+
+static int device_open_for_models(int deferred, uint64_t seed) {
+    const int ok = device_open(NULL);
+    test_driver.deferred = deferred, test_driver.random = seed + 1;
+    shim.seed = seed;
+    guard_watch.given = mirror_block, guard_watch.taken = unmirror_block;
+    return ok;
+}
+
+static int device_close_for_models(void) {
+    guard_watch.given = NULL, guard_watch.taken = NULL;
+    return device_close();
+}
+
+typedef struct {
+    int compared, over;
+} tally;
+
+static void count_tensor(void *context, const char *tensor, double difference, double limit, double share) {
+    tally *t = context;
+    t->compared++;
+    if (share <= 1) return;
+    t->over++;
+    printf("  BAD %s: off by %.3g, limit %.3g\n", tensor, difference, limit);
+}
+
+TEST model_agrees(const char *name) {
+    tally t = {0, 0};
+    int status;
+    ASSERT(device_open_for_models(1, 5));
+    status = strncmp(name, "train-", 6) == 0 ? ladder_training(name, &mtan_backend_cuda, count_tensor, &t)
+                                             : ladder_model(name, &mtan_backend_cuda, count_tensor, &t);
+    ASSERT(status >= 1);
+    ASSERT_EQ(status, t.compared);
+    ASSERT_EQ(0, t.over);
+    ASSERT(device_close_for_models());
+    PASS();
+}
+
+/* A tiny model with its weights where the backend runs, and a trainer. */
+static void tiny_on(tiny_model *s, tiny_kind kind, int32_t records, const mtan_backend *backend,
+                    const mtan_train_config *config) {
+    tiny_open(s, kind, records);
+    s->model.backend = backend;
+    if (backend->device) backend->device->send(s->weights, s->count * sizeof *s->weights);
+    tiny_train(s, config);
+}
+
+enum { BATCHES = 2 };
+
+/* Ten steps of a tiny model on two batches in turn; the weights come back, and stay with the caller. */
+static int train_tiny(tiny_model *s, tiny_kind kind, const mtan_backend *backend, int ahead, double losses[10]) {
+    const mtan_device *there = backend->device;
+    mtan_train_config config;
+    mtan_report report;
+    mtan_train_config_init(&config);
+    config.dropout = 0.2;
+    tiny_on(s, kind, 2 * BATCHES, backend, &config);
+    for (int i = 0; i < 10; i++) {
+        if (ahead) mtan_train_next(&s->trainer, s->records + 2 * ((i + 1) % BATCHES), 2);
+        if (mtan_train_step(&s->trainer, s->records + 2 * (i % BATCHES), 2, 1, &report) != MTAN_OK) return 0;
+        losses[i] = report.loss;
+    }
+    return !there || there->fetch(s->weights, s->count * sizeof *s->weights);
+}
+
+/* Another order of threads, streams that do their work late, batches that are sent ahead: the bits are the same. The losses
+ * are those of the scalar code. */
+TEST training_repeats(int kind) {
+    tiny_model a, b, c;
+    double of_a[10], of_b[10], of_c[10];
+    ASSERT(device_open_for_models(0, 1));
+    ASSERT(train_tiny(&a, (tiny_kind)kind, &mtan_backend_cuda, 0, of_a));
+    test_driver.deferred = 2, shim.seed = 2;
+    ASSERT(train_tiny(&b, (tiny_kind)kind, &mtan_backend_cuda, 1, of_b));
+    ASSERT(train_tiny(&c, (tiny_kind)kind, cuda_expected(), 0, of_c));
+    ASSERT(check_same("weights", a.weights, b.weights, a.count * sizeof *a.weights));
+    ASSERT_EQ(0, memcmp(of_a, of_b, sizeof of_a));
+    for (int i = 0; i < 10; i++) ASSERT(fabs(of_a[i] - of_c[i]) <= 1e-4 * (1 + fabs(of_c[i])));
+    ASSERT(of_a[8] < of_a[0]);
+    ASSERT(tiny_close(&a) && tiny_close(&b) && tiny_close(&c));
+    ASSERT(device_close_for_models());
+    PASS();
+}
+
+/* What a batch needs comes over while the step before it runs, not after. */
+TEST batches_go_ahead(void) {
+    tiny_model s;
+    mtan_report report;
+    mtan_train_config config;
+    int sends;
+    ASSERT(device_open_for_models(0, 1));
+    mtan_train_config_init(&config);
+    tiny_on(&s, TINY_FULL, 4, &mtan_backend_cuda, &config);
+    mtan_train_next(&s.trainer, s.records + 2, 2);
+    ASSERT_EQ(MTAN_OK, mtan_train_step(&s.trainer, s.records, 2, 1, &report));
+    ASSERT(s.trainer.ahead.batch && s.trainer.ahead.records == s.records + 2);
+    ASSERT_EQ(0, s.trainer.place);
+    sends = test_driver.uploaded;
+    ASSERT_EQ(MTAN_OK, mtan_train_step(&s.trainer, s.records + 2, 2, 1, &report));
+    ASSERT_EQ(1, s.trainer.place);
+    ASSERT(!s.trainer.ahead.batch);
+    ASSERT_EQ(2, test_driver.uploaded - sends); /* reference points and shares alone */
+    mtan_train_next(&s.trainer, s.records, 3);
+    ASSERT_EQ(MTAN_OK, mtan_train_step(&s.trainer, s.records, 2, 1, &report));
+    ASSERT_EQ(MTAN_OK, mtan_train_loss(&s.trainer, s.records, 4, 1, &report)); /* no step */
+    ASSERT(s.trainer.ahead.batch);
+    ASSERT_EQ(MTAN_OK, mtan_train_step(&s.trainer, s.records, 2, 1, &report)); /* not what was said, */
+    ASSERT(!s.trainer.ahead.batch);                                            /* which may be gone by now */
+    mtan_train_next(&s.trainer, s.records, 2);
+    ASSERT_EQ(MTAN_OK, mtan_train_step(&s.trainer, s.records, 2, 1, &report));
+    mtan_train_next(&s.trainer, NULL, 0);
+    ASSERT(!s.trainer.ahead.batch);
+    mtan_train_next(&s.trainer, s.records, 2);
+    s.labels[0] = 100;
+    ASSERT_EQ(MTAN_ERR_INPUT, mtan_train_step(&s.trainer, s.records, 2, 1, &report));
+    ASSERT(!s.trainer.next); /* a step that fails has no next */
+    mtan_train_next(&s.trainer, s.records, 2);
+    ASSERT_EQ(MTAN_OK, mtan_train_step(&s.trainer, s.records + 2, 2, 1, &report));
+    ASSERT(!s.trainer.ahead.batch); /* what is wrong with it, its own step will say */
+    s.labels[0] = 0;
+    mtan_train_next(&s.trainer, s.records, 5); /* more than the bounds: left to the step itself */
+    ASSERT_EQ(MTAN_OK, mtan_train_step(&s.trainer, s.records, 2, 1, &report));
+    ASSERT_EQ(MTAN_ERR_MEMORY, mtan_train_step(&s.trainer, s.records, 5, 1, &report));
+    ASSERT(tiny_close(&s));
+    ASSERT(device_close_for_models());
+    PASS();
+}
+
+/* ---- everything that a predictor does ---- */
+
+enum { MOST_ANSWERS = 4096 };
+
+static size_t answers_of(tiny_model *s, mtan_real *out) {
+    const int full = s->config.kind == MTAN_FULL, curves = full && s->config.classify != MTAN_CLASSIFY_TIME;
+    size_t n = 0;
+    int32_t points;
+    memset(out, 0, MOST_ANSWERS * sizeof *out);
+    tiny_predict(s, 2);
+    if (s->config.classify != MTAN_CLASSIFY_NONE) {
+        if (mtan_classify(&s->predictor, s->records, s->n, out) != MTAN_OK) return 0;
+        n = 1000;
+        if (mtan_logits(&s->predictor, s->records, s->n, out + n) != MTAN_OK) return 0;
+        n = 2000;
+    }
+    for (int32_t i = 0; curves && i < s->n; i++) {
+        mtan_real mean[TINY_TIMES * TINY_CHANNELS] = {0}, std[TINY_TIMES * TINY_CHANNELS] = {0};
+        if (mtan_interpolate(&s->predictor, &s->records[i], mean, std) != MTAN_OK) return 0;
+        memcpy(out + n, mean, sizeof mean), memcpy(out + n + TINY_TIMES * TINY_CHANNELS, std, sizeof std);
+        n += 2 * TINY_TIMES * TINY_CHANNELS;
+    }
+    if (full && mtan_latent(&s->predictor, s->records, out + n, out + n + 200) != MTAN_OK) return 0;
+    n += 400;
+    points = s->config.reference == MTAN_REF_OBSERVED ? TINY_TIMES : s->config.ref_points;
+    if (mtan_attention(&s->predictor, s->records, 0, 1, out + n) != MTAN_OK) return 0;
+    return n + (size_t)(points * TINY_TIMES);
+}
+
+TEST prediction_agrees(int kind) {
+    tiny_model a, b;
+    mtan_real got[MOST_ANSWERS], wanted[MOST_ANSWERS];
+    size_t n;
+    ASSERT(device_open_for_models(1, 3));
+    tiny_open(&a, (tiny_kind)kind, 3), tiny_open(&b, (tiny_kind)kind, 3);
+    a.model.backend = &mtan_backend_cuda, b.model.backend = cuda_expected();
+    ASSERT(mtan_cuda_send(a.weights, a.count * sizeof *a.weights));
+    n = answers_of(&a, got);
+    ASSERT(n > 0 && n <= MOST_ANSWERS);
+    ASSERT_EQ(n, answers_of(&b, wanted));
+    ASSERT(cuda_compare(tiny_names[kind], got, wanted, n, CUDA_NEAR));
+    ASSERT(tiny_close(&a) && tiny_close(&b));
+    ASSERT(device_close_for_models());
+    PASS();
+}
+
+/* ---- what is counted for predictions (tools/mtan/paper/roofline.h) is what is launched ---- */
+
+static int one_step(int kind, const mtan_backend *backend) {
+    tiny_model s;
+    mtan_train_config config;
+    mtan_report report;
+    mtan_status status;
+    mtan_train_config_init(&config);
+    config.clip = 1e-3, config.dropout = 0.5;
+    tiny_on(&s, (tiny_kind)kind, 2, backend, &config);
+    test_driver.launches = 0;
+    roofline_reset();
+    status = mtan_train_step(&s.trainer, s.records, 2, 1, &report);
+    return tiny_close(&s) && status == MTAN_OK;
+}
+
+TEST launches_are_as_counted(int kind) {
+    roofline counted;
+    ASSERT(device_open_for_models(0, 1));
+    ASSERT(one_step(kind, &mtan_backend_cuda));
+    const int launches = test_driver.launches;
+    ASSERT(one_step(kind, &roofline_backend));
+    roofline_read(&counted);
+    ASSERT_EQ_FMT((double)launches, roofline_sum(&counted).launches + 1, "%g"); /* its norm is 0: nothing is clipped */
+    ASSERT(device_close_for_models());
+    PASS();
+}
+
+/* What the library does on the host alone is refused with a device. */
+TEST what_a_device_cannot_do_is_refused(void) {
+    tiny_model s;
+    mtan_train_config config;
+    size_t bytes;
+    tiny_open(&s, TINY_ENC, 2);
+    s.model.backend = &mtan_backend_cuda;
+    mtan_train_config_init(&config);
+    ASSERT_EQ(MTAN_OK, mtan_trainer_size(&s.model, &config, &s.bounds, &bytes));
+    config.ranks = 2;
+    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_trainer_size(&s.model, &config, &s.bounds, &bytes));
+    config.ranks = 1, config.threads = 2;
+    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_trainer_size(&s.model, &config, &s.bounds, &bytes));
+    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_stream_size(&s.model, 0, &bytes));
+    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_small_size(&s.model, 1, &bytes));
+    ASSERT(tiny_close(&s));
+    PASS();
+}
+
+/* Call after call of a step fails: the library says that the device did, and the device says how. */
+TEST every_failure_reaches_the_caller(void) {
+    int failures = 0;
+    for (int k = 1;; k += 7) {
+        tiny_model s;
+        mtan_train_config config;
+        mtan_report report;
+        mtan_status status;
+        ASSERT(device_open_for_models(0, 1));
+        mtan_train_config_init(&config);
+        tiny_on(&s, TINY_FULL, 2, &mtan_backend_cuda, &config);
+        test_driver.fail_at = test_driver.calls + k, test_driver.error = 719;
+        mtan_train_next(&s.trainer, s.records, 2);
+        status = mtan_train_step(&s.trainer, s.records, 2, 1, &report);
+        if (test_driver.failed) {
+            /* the optimiser's launch is the last call: the next step says so */
+            if (status == MTAN_OK) status = mtan_train_step(&s.trainer, s.records, 2, 1, &report);
+            ASSERT_EQ(MTAN_ERR_DEVICE, status);
+            ASSERT(strstr(device.message, "the GPU stopped"));
+            failures++;
+        }
+        ASSERT(tiny_close(&s));
+        guard_watch.given = NULL, guard_watch.taken = NULL;
+        mtan_cuda_close(&device);
+        ASSERT_EQ(0, driver_given_out());
+        if (!test_driver.failed) break;
+    }
+    ASSERT(failures > 10);
+    ASSERT_EQ(0, shim.faults);
+    driver_reset();
+    PASS();
+}
+
+/* ---- the host side ---- */
+
+enum { COLS = 7, ROWS = 70 };
+
+/* Where a scenario ended: a status, or numbers that are right. */
+static mtan_cuda_status use_memory(mtan_cuda *d, mtan_real *x, mtan_real *y) {
+    mtan_real here[ROWS * COLS], back[COLS] = {0};
+    double sum;
+    for (int i = 0; i < ROWS * COLS; i++) here[i] = (mtan_real)(i % COLS);
+    if (mtan_cuda_upload(d, x, here, sizeof here)) return d->status;
+    mtan_backend_cuda.fill(y, COLS, 1);
+    mtan_backend_cuda.add(y, 0, x, COLS, ROWS, COLS); /* in parts, which need memory of their own */
+    mtan_backend_cuda.product_nt(y, COLS, x, COLS, x, COLS, 1, 1, COLS, 0);
+    sum = mtan_backend_cuda.sum(x, ROWS * COLS);
+    if (mtan_cuda_download(d, back, y, sizeof back) || mtan_cuda_sync(d)) return d->status;
+    return sum == ROWS * 21 && back[0] == 91 && back[6] == 1 + 6 * ROWS ? MTAN_CUDA_OK : MTAN_CUDA_FAILED;
+}
+
+/* Batch after batch into two places in turn, each sent while the one before it is worked on. */
+static mtan_cuda_status send_batches(mtan_cuda *d, int waits) {
+    mtan_real x[2][100], sums[6] = {0};
+    mtan_cuda_status status = mtan_cuda_mirror(d, x, sizeof x);
+    if (!status && (status = mtan_cuda_mirror(d, sums, sizeof sums)) != MTAN_CUDA_OK) mtan_cuda_unmirror(d, x);
+    if (status) return status;
+    mtan_cuda_send(sums, sizeof sums);
+    for (int i = 0; i < 6; i++) {
+        mtan_real *to = x[i % 2];
+        for (int j = 0; j < 100; j++) to[j] = (mtan_real)(i + 1);
+        mtan_cuda_send_ahead(to, sizeof x[0]);
+        if (i > 0) mtan_cuda_fetch(&sums[i - 1], sizeof *sums); /* as a step ends */
+        if (waits) mtan_cuda_arrive();
+        mtan_backend_cuda.add(&sums[i], 0, to, 1, 100, 1);
+    }
+    status = mtan_cuda_fetch(sums, sizeof sums) ? MTAN_CUDA_OK : d->status;
+    for (int i = 0; !status && i < 6; i++)
+        if (sums[i] != (mtan_real)(100 * (i + 1))) status = MTAN_CUDA_FAILED;
+    mtan_cuda_unmirror(d, sums), mtan_cuda_unmirror(d, x);
+    return status;
+}
+
+static mtan_cuda_status use_mirror(mtan_cuda *d) {
+    mtan_real x[COLS];
+    mtan_cuda_status status = mtan_cuda_mirror(d, x, sizeof x);
+    if (status) return status;
+    mtan_cuda_send(x, sizeof x);
+    mtan_backend_cuda.fill(x, COLS, 3);
+    if (mtan_cuda_fetch(x, sizeof x)) status = x[0] == 3 && x[COLS - 1] == 3 ? MTAN_CUDA_OK : MTAN_CUDA_FAILED;
+    else status = d->status;
+    mtan_cuda_unmirror(d, x);
+    return status;
+}
+
+/* A whole life: everything the host side does once. */
+static mtan_cuda_status live(mtan_cuda *d) {
+    mtan_real *x = NULL, *y = NULL;
+    mtan_cuda_status status = mtan_cuda_open(d, &test_driver_functions, &test_blas_functions, 0, test_driver_image);
+    if (status) return status;
+    x = mtan_cuda_alloc(d, ROWS * COLS * sizeof *x);
+    if (x) y = mtan_cuda_alloc(d, COLS * sizeof *y);
+    if (!x || !y) status = d->status ? d->status : MTAN_CUDA_NO_MEMORY;
+    if (!status) status = use_memory(d, x, y);
+    if (!status) status = send_batches(d, 1);
+    if (!status) status = use_mirror(d);
+    mtan_cuda_free(d, y), mtan_cuda_free(d, x);
+    mtan_cuda_close(d);
+    return status;
+}
+
+/* What may fail without a word: giving back, what closing waits for, and a cuBLAS that does not start. */
+static int is_unimportant(const char *call) {
+    static const char *const calls[] = {"free_block",    "host_free",       "stream_destroy", "event_destroy",
+                                        "module_unload", "context_release", "blas_create",    "blas_set_stream",
+                                        "blas_destroy",  "stream_sync",     "context_use"};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        if (strcmp(call, calls[i]) == 0) return 1;
+    return 0;
+}
+
+/* Call after call fails: each time there is a status and a sentence, everything is given back, and the next life is a good
+ * one. */
+TEST every_failure_is_told(int error, mtan_cuda_status kind) {
+    mtan_cuda d;
+    int told = 0;
+    ASSERT(device_open(NULL) && device_close());
+    for (int k = 1;; k++) {
+        mtan_cuda_status status;
+        driver_reset();
+        test_driver.fail_at = k, test_driver.error = error;
+        memset(&d, 0xFF, sizeof d);
+        status = live(&d);
+        if (!test_driver.failed) break; /* there are fewer calls */
+        if (driver_given_out() || (status == MTAN_CUDA_OK && !is_unimportant(test_driver.failed)))
+            printf("  BAD %s failed: %d things kept, status %d\n", test_driver.failed, driver_given_out(), (int)status);
+        ASSERT_EQ(0, driver_given_out());
+        ASSERT(status != MTAN_CUDA_OK || is_unimportant(test_driver.failed));
+        if (status == MTAN_CUDA_OK) continue;
+        told++;
+        ASSERT_EQ(kind, status);
+        ASSERT(strlen(d.message) > 20 && strstr(d.message, "failed"));
+    }
+    driver_reset();
+    ASSERT_EQ(MTAN_CUDA_OK, live(&d));
+    ASSERT(told > cuda_kernel_count);
+    ASSERT_EQ(0, shim.faults);
+    PASS();
+}
+
+TEST running_out_of_memory_is_no_end(void) {
+    mtan_real *x;
+    ASSERT(device_open(NULL));
+    test_driver.fail_at = test_driver.calls + 1, test_driver.error = 2;
+    ASSERT_EQ(NULL, mtan_cuda_alloc(&device, 100));
+    ASSERT(strstr(device.message, "out of memory"));
+    ASSERT_EQ(MTAN_CUDA_OK, device.status);
+    x = mtan_cuda_alloc(&device, 4 * sizeof *x);
+    ASSERT(x);
+    mtan_backend_cuda.fill(x, 4, 3);
+    ASSERT_EQ(12.0, mtan_backend_cuda.sum(x, 4));
+    mtan_cuda_free(&device, x);
+    ASSERT(device_close());
+    PASS();
+}
+
+/* A kernel goes wrong: nothing is computed any more, sums are NaN, and the status says so until the device is opened anew. */
+TEST a_lost_device_stays_lost(void) {
+    mtan_real *x;
+    int launches;
+    ASSERT(device_open(NULL));
+    x = mtan_cuda_alloc(&device, 4 * sizeof *x);
+    test_driver.fail_at = test_driver.calls + 1, test_driver.error = 719;
+    mtan_backend_cuda.fill(x, 4, 3);
+    launches = test_driver.launches;
+    ASSERT(isnan(mtan_backend_cuda.sum(x, 4)));
+    mtan_backend_cuda.fill(x, 4, 3);
+    ASSERT_EQ(launches, test_driver.launches);
+    ASSERT_EQ(MTAN_CUDA_LOST, mtan_cuda_sync(&device));
+    ASSERT(strstr(device.message, "fill_kernel") && strstr(device.message, "the GPU stopped"));
+    ASSERT_EQ(NULL, mtan_cuda_alloc(&device, 4));
+    mtan_cuda_free(&device, x);
+    mtan_cuda_close(&device);
+    ASSERT_EQ(0, driver_given_out());
+    ASSERT(device_open(NULL) && device_close());
+    PASS();
+}
+
+TEST a_wrong_number_is_no_device(void) {
+    mtan_cuda d;
+    driver_reset();
+    ASSERT_EQ(MTAN_CUDA_NO_DEVICE, mtan_cuda_open(&d, &test_driver_functions, NULL, 1, test_driver_image));
+    ASSERT(strstr(d.message, "number 1"));
+    ASSERT_EQ(MTAN_CUDA_NO_DEVICE, mtan_cuda_open(&d, &test_driver_functions, NULL, -1, test_driver_image));
+    ASSERT_EQ(0, driver_given_out());
+    PASS();
+}
+
+/* Without a device kernels do nothing, and say so. */
+TEST no_device_does_nothing(void) {
+    mtan_real x[4] = {1, 2, 3, 4};
+    mtan_cuda_use(NULL);
+    mtan_backend_cuda.fill(x, 4, 9);
+    ASSERT_EQ(1, x[0]);
+    ASSERT(isnan(mtan_backend_cuda.sum(x, 4)));
+    PASS();
+}
+
+/* Uploads that start late, kernels that run late: each batch is still seen whole, and by the kernels it is meant for. */
+TEST batches_come_over_in_time(int seed) {
+    ASSERT(device_open(NULL));
+    test_driver.deferred = 1, test_driver.random = (unsigned long long)seed + 1;
+    ASSERT_EQ(MTAN_CUDA_OK, send_batches(&device, 1));
+    ASSERT(device_close());
+    PASS();
+}
+
+/* The deferred driver is worth something only if it punishes who does not wait. */
+TEST a_batch_that_is_not_waited_for_shows(void) {
+    int wrong = 0;
+    for (unsigned seed = 1; seed < 20; seed++) {
+        ASSERT(device_open(NULL));
+        test_driver.deferred = 1, test_driver.random = seed;
+        wrong += send_batches(&device, 0) != MTAN_CUDA_OK;
+        mtan_cuda_close(&device);
+        ASSERT_EQ(0, driver_given_out());
+    }
+    ASSERT(wrong > 0);
+    shim_clear();
+    PASS();
+}
+
+static void large_nn(cuda_work *w, const cuda_shape *s) {
+    mtan_real *c = cuda_take(w, (size_t)(s->m * (s->n + 2)), 1), *a = cuda_take(w, (size_t)(s->m * (s->k + 1)), 1);
+    const mtan_real *b = cuda_take(w, (size_t)(s->k * (s->n + 3)), 1);
+    w->backend->product_nn(c, (size_t)s->n + 2, a, (size_t)s->k + 1, b, (size_t)s->n + 3, s->m, s->n, s->k, s->add);
+}
+
+static void large_nt(cuda_work *w, const cuda_shape *s) {
+    mtan_real *c = cuda_take(w, (size_t)(s->m * (s->n + 2)), 1), *a = cuda_take(w, (size_t)(s->m * (s->k + 1)), 1);
+    const mtan_real *b = cuda_take(w, (size_t)(s->n * (s->k + 3)), 1);
+    w->backend->product_nt(c, (size_t)s->n + 2, a, (size_t)s->k + 1, b, (size_t)s->k + 3, s->m, s->n, s->k, s->add);
+}
+
+static void large_tn(cuda_work *w, const cuda_shape *s) {
+    mtan_real *c = cuda_take(w, (size_t)(s->m * (s->n + 2)), 1), *a = cuda_take(w, (size_t)(s->k * (s->m + 1)), 1);
+    const mtan_real *b = cuda_take(w, (size_t)(s->k * (s->n + 3)), 1);
+    w->backend->product_tn(c, (size_t)s->n + 2, a, (size_t)s->m + 1, b, (size_t)s->n + 3, s->m, s->n, s->k, s->add);
+}
+
+/* Large products go to cuBLAS where it is there, small ones never. */
+TEST cublas_does_large_products(void) {
+    static cuda_run *const runs[] = {large_nn, large_nt, large_tn};
+    ASSERT(device_open(&test_blas_functions));
+    for (int i = 0; i < 3; i++)
+        for (int32_t add = 0; add < 2; add++) {
+            const cuda_shape large = {90, 110, 120, 0, add}, small = {9, 11, 12, 0, add};
+            ASSERT(cuda_agree("a large product", runs[i], &large, CUDA_NEAR, &device, 0));
+            ASSERT_EQ(2 * i + add + 1, test_driver.products);
+            ASSERT(cuda_agree("a small product", runs[i], &small, CUDA_NEAR, &device, 0));
+            ASSERT_EQ(2 * i + add + 1, test_driver.products);
+        }
+    ASSERT(device_close());
+    PASS();
+}
+
+/* A cuBLAS without code for the card starts and then fails: the kernels here go on without it. */
+TEST a_failing_cublas_is_left(void) {
+    const cuda_shape large = {90, 110, 120, 0, 1};
+    ASSERT(device_open(&test_blas_functions));
+    test_driver.blas_fails = 1;
+    ASSERT(cuda_agree("without cuBLAS", large_nt, &large, CUDA_NEAR, &device, 0));
+    ASSERT_EQ(0, test_driver.products);
+    ASSERT(!device.blas && test_driver.blas == 0);
+    ASSERT(device_close());
+    PASS();
+}
+
+TEST a_driver_is_found_or_missed(void) {
+    mtan_cuda_driver driver;
+    mtan_cuda_blas blas;
+    char message[128] = "";
+    const mtan_cuda_status status = mtan_cuda_load(&driver, &blas, message, sizeof message);
+    ASSERT(status == MTAN_CUDA_OK ? driver.error_name != NULL && message[0] == 0
+                                  : status == MTAN_CUDA_NO_DRIVER && strstr(message, "no NVIDIA driver"));
+    PASS();
+}
+
+/* Kernels are given addresses of the host's and work on their images; what is no image is refused. */
+TEST mirrors_are_kept_apart(void) {
+    mtan_real a[8] = {1, 2, 3, 4, 5, 6, 7, 8}, b[4] = {0}, c[2] = {0};
+    ASSERT(device_open(NULL));
+    test_driver.deferred = 1;
+    ASSERT_EQ(MTAN_CUDA_OK, mtan_cuda_mirror(&device, a, sizeof a));
+    ASSERT_EQ(MTAN_CUDA_OK, mtan_cuda_mirror(&device, b, sizeof b));
+    ASSERT_EQ(MTAN_CUDA_FAILED, mtan_cuda_mirror(&device, a + 7, sizeof a)); /* overlaps, and is refused */
+    ASSERT_EQ(MTAN_CUDA_OK, device.status);
+    ASSERT(mtan_cuda_send(a, sizeof a) && mtan_cuda_send(b, sizeof b));
+    mtan_backend_cuda.add(b + 1, 0, a + 5, 0, 1, 3);
+    mtan_backend_cuda.scale(a + 8, 1, 0, 1, 2); /* nothing of what lies behind it */
+    ASSERT_EQ(0, b[1]);                         /* not here */
+    ASSERT_EQ(21.0, mtan_backend_cuda.sum(b, 4));
+    ASSERT(mtan_cuda_fetch(b + 1, 2 * sizeof *b));
+    ASSERT(b[1] == 6 && b[2] == 7 && b[3] == 0); /* no more than was asked for */
+    mtan_backend_cuda.fill(c, 2, 9);
+    ASSERT_EQ(MTAN_CUDA_FAILED, mtan_cuda_sync(&device));
+    ASSERT(strstr(device.message, "not mirrored"));
+    ASSERT_EQ(0, c[0]);
+    ASSERT_FALSE(mtan_cuda_send(a, sizeof a));
+    mtan_cuda_close(&device);
+    ASSERT_EQ(0, driver_given_out());
+    ASSERT_EQ(0, shim.faults);
+    PASS();
+}
+
+/* A tensor that is aligned on the host is so on the device, whatever the block's own alignment. */
+TEST images_are_aligned_as_the_host_is(void) {
+    mtan_real memory[200];
+    ASSERT(device_open(NULL));
+    for (int i = 0; i < 64; i += 7) {
+        ASSERT_EQ(MTAN_CUDA_OK, mtan_cuda_mirror(&device, memory + i, 100 * sizeof *memory));
+        ASSERT_EQ((uintptr_t)&memory[i] % 256, (uintptr_t)mtan_cuda_there(&memory[i]) % 256);
+        mtan_cuda_unmirror(&device, memory + i);
+    }
+    ASSERT(device_close());
+    PASS();
+}
+
+/* One block ends where the next begins: an address there is the next one's. */
+TEST neighbours_are_told_apart(void) {
+    mtan_real both[16] = {0};
+    ASSERT(device_open(NULL));
+    ASSERT_EQ(MTAN_CUDA_OK, mtan_cuda_mirror(&device, both, 8 * sizeof *both));
+    ASSERT_EQ(MTAN_CUDA_OK, mtan_cuda_mirror(&device, both + 8, 8 * sizeof *both));
+    ASSERT(mtan_cuda_send(both, 8 * sizeof *both) && mtan_cuda_send(both + 8, 8 * sizeof *both));
+    mtan_backend_cuda.fill(both + 8, 8, 3);
+    ASSERT(mtan_cuda_fetch(both, 8 * sizeof *both) && mtan_cuda_fetch(both + 8, 8 * sizeof *both));
+    ASSERT(both[7] == 0 && both[8] == 3 && both[15] == 3);
+    ASSERT(device_close());
+    PASS();
+}
+
+TEST every_entry_is_filled(void) {
+    const size_t entry = sizeof(void (*)(void));
+    const unsigned char *const tables[] = {(const unsigned char *)&mtan_backend_cuda + offsetof(mtan_backend, map),
+                                           (const unsigned char *)mtan_backend_cuda.device};
+    const size_t bytes[] = {sizeof mtan_backend_cuda - offsetof(mtan_backend, map), sizeof *mtan_backend_cuda.device};
+    static const unsigned char null[sizeof(void (*)(void))];
+    for (int t = 0; t < 2; t++)
+        for (size_t at = 0; at + entry <= bytes[t]; at += entry) ASSERT(memcmp(tables[t] + at, null, entry) != 0);
+    PASS();
+}
+
+static void shim_tests(void) {
+    static const struct {
+        int index;
+        shim_fault kind;
+    } wrong[] = {{CASE_reverse_without_barrier, SHIM_RACE},
+                 {CASE_reverse_twice, SHIM_RACE},
+                 {CASE_blocks_meet, SHIM_RACE},
+                 {CASE_blocks_read, SHIM_RACE},
+                 {CASE_one_too_far, SHIM_OUTSIDE},
+                 {CASE_never_written, SHIM_UNWRITTEN},
+                 {CASE_half_at_barrier, SHIM_BARRIER},
+                 {CASE_two_barriers, SHIM_BARRIER},
+                 {CASE_warps_without_barrier, SHIM_RACE},
+                 {CASE_across_warps, SHIM_RACE},
+                 {CASE_lane_missing, SHIM_BARRIER}};
+    static const int right[] = {CASE_reverse, CASE_warps, CASE_bytes};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        greatest_set_test_suffix(cuda_cases[wrong[i].index].name);
+        RUN_TESTp(shim_finds, wrong[i].index, wrong[i].kind);
+    }
+    for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
+        greatest_set_test_suffix(cuda_cases[right[i]].name);
+        RUN_TESTp(shim_allows, right[i]);
+    }
+}
+
+static void model_tests(void) {
+    static const char *const models[] = {"enc-small", "enc-far", "full-iwae", "rbf-full", "train-interp"};
+    static const int trained[] = {TINY_FULL, TINY_ENC_TIME, TINY_OBSERVED};
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        greatest_set_test_suffix(models[i]);
+        RUN_TESTp(model_agrees, models[i]);
+    }
+    for (size_t i = 0; i < sizeof trained / sizeof *trained; i++) {
+        greatest_set_test_suffix(tiny_names[trained[i]]);
+        RUN_TESTp(training_repeats, trained[i]);
+    }
+    for (int kind = 0; kind < TINY_KINDS; kind++) {
+        greatest_set_test_suffix(tiny_names[kind]);
+        RUN_TESTp(prediction_agrees, kind);
+    }
+    for (int kind = 0; kind < TINY_KINDS; kind++) {
+        greatest_set_test_suffix(tiny_names[kind]);
+        RUN_TESTp(launches_are_as_counted, kind);
+    }
+    RUN_TEST(batches_go_ahead);
+    RUN_TEST(what_a_device_cannot_do_is_refused);
+    RUN_TEST(every_failure_reaches_the_caller);
+}
+
+static void host_tests(void) {
+    static const struct {
+        int error;
+        mtan_cuda_status kind;
+        const char *name;
+    } failures[] = {{2, MTAN_CUDA_NO_MEMORY, "memory"},
+                    {100, MTAN_CUDA_NO_DEVICE, "device"},
+                    {719, MTAN_CUDA_LOST, "lost"},
+                    {999, MTAN_CUDA_FAILED, "unknown"}};
+    for (size_t i = 0; i < sizeof failures / sizeof *failures; i++) {
+        greatest_set_test_suffix(failures[i].name);
+        RUN_TESTp(every_failure_is_told, failures[i].error, failures[i].kind);
+    }
+    RUN_TEST(running_out_of_memory_is_no_end);
+    RUN_TEST(a_lost_device_stays_lost);
+    RUN_TEST(a_wrong_number_is_no_device);
+    RUN_TEST(no_device_does_nothing);
+    for (int seed = 0; seed < 3; seed++) RUN_TESTp(batches_come_over_in_time, seed);
+    RUN_TEST(a_batch_that_is_not_waited_for_shows);
+    RUN_TEST(cublas_does_large_products);
+    RUN_TEST(a_failing_cublas_is_left);
+    RUN_TEST(a_driver_is_found_or_missed);
+    RUN_TEST(mirrors_are_kept_apart);
+    RUN_TEST(images_are_aligned_as_the_host_is);
+    RUN_TEST(neighbours_are_told_apart);
+    RUN_TEST(every_entry_is_filled);
+}
+
+SUITE(cuda_suite) {
+    shim_tests();
+    RUN_TEST(one_wrong_number_is_seen);
+    RUN_TESTp(kernels_agree, 0, 0);
+    RUN_TESTp(kernels_agree, 1, 1);
+    RUN_TEST(every_barrier_is_needed);
+    host_tests();
+    model_tests();
+}
+
+#else
+
+TEST there_is_no_shim(void) {
+    SKIPm("kernels are in float, and need a C++ compiler to run on the CPU");
+}
+
+SUITE(cuda_suite) {
+    RUN_TEST(there_is_no_shim);
+}
+
+#endif

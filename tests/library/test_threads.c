@@ -1,0 +1,343 @@
+/* The thread pool: every index once, thread numbers that can stand for workspaces, and training that it does not change.
+ * Bodies cannot assert, as they run in other threads: they leave marks, and the test looks at them afterwards. */
+#define _POSIX_C_SOURCE 200112L /* clock_gettime */
+#include <greatest.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "../../platform/pool.h"
+#include "check.h"
+#include "tiny_model.h"
+
+enum { MOST_INDICES = 1000, MOST_THREADS = 8 };
+static const int32_t thread_counts[] = {1, 2, 3, 8}; /* on most machines the last is more than the CPUs */
+enum { THREAD_COUNTS = sizeof thread_counts / sizeof thread_counts[0] };
+
+static double seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void pause_for(long microseconds) {
+    const struct timespec t = {microseconds / 1000000, microseconds % 1000000 * 1000};
+    nanosleep(&t, NULL);
+}
+
+/* ---- every index once ---- */
+
+typedef struct {
+    int times[MOST_INDICES + 1], thread[MOST_INDICES]; /* no lock: a wrong pool is a race that ThreadSanitizer sees */
+    int inside[MOST_THREADS];                          /* per thread: as a workspace would be */
+    int overlaps[MOST_THREADS];
+} marks;
+
+static void mark(void *argument, int32_t index, int32_t thread) {
+    marks *m = argument;
+    m->times[index]++;
+    m->thread[index] = thread;
+    if (thread < 0 || thread >= MOST_THREADS) return;
+    if (m->inside[thread]++) m->overlaps[thread]++;
+    if (index % 64 == 0) pause_for(50); /* lets the others in, also where there is one CPU */
+    m->inside[thread]--;
+}
+
+/* Did a run of n on these many threads do what it promises? */
+static int marks_are_right(const marks *m, int32_t n, int32_t threads) {
+    for (int32_t i = 0; i <= MOST_INDICES; i++)
+        if (m->times[i] != (i < n)) return 0;
+    for (int32_t i = 0; i < n; i++)
+        if (m->thread[i] < 0 || m->thread[i] >= threads) return 0;
+    for (int32_t t = 0; t < MOST_THREADS; t++)
+        if (m->overlaps[t] || m->inside[t]) return 0;
+    return 1;
+}
+
+TEST every_index_once(int32_t threads) {
+    static const int32_t counts[] = {0, 1, 2, 7, 8, 1000, -1};
+    mtan_pool pool;
+    ASSERT_EQ(MTAN_OK, mtan_pool_start(&pool, threads));
+    ASSERT_EQ(threads, pool.threads);
+    for (int round = 0; round < 20; round++) {
+        for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+            static marks m;
+            memset(&m, 0, sizeof m);
+            mtan_pool_run(&pool, counts[i], mark, &m);
+            ASSERT(marks_are_right(&m, counts[i], threads));
+        }
+        if (round % 5 == 4) pause_for(20000); /* longer than any spinning: the next run has to wake them */
+    }
+    mtan_pool_stop(&pool);
+    PASS();
+}
+
+/* ---- the threads are real: every body waits until all are inside ---- */
+
+typedef struct {
+    pthread_mutex_t lock;
+    pthread_cond_t all_here;
+    int32_t here, wanted, together;
+    int thread_seen[MOST_THREADS];
+} gathering;
+
+static void gather(void *argument, int32_t index, int32_t thread) {
+    gathering *g = argument;
+    struct timespec limit;
+    (void)index;
+    clock_gettime(CLOCK_REALTIME, &limit);
+    limit.tv_sec += 20;
+    pthread_mutex_lock(&g->lock);
+    g->thread_seen[thread]++;
+    if (++g->here == g->wanted) pthread_cond_broadcast(&g->all_here);
+    while (g->here < g->wanted)
+        if (pthread_cond_timedwait(&g->all_here, &g->lock, &limit)) break;
+    g->together += g->here == g->wanted;
+    pthread_mutex_unlock(&g->lock);
+}
+
+TEST all_threads_work_at_once(int32_t threads) {
+    mtan_pool pool;
+    ASSERT_EQ(MTAN_OK, mtan_pool_start(&pool, threads));
+    for (int round = 0; round < 20; round++) {
+        gathering g = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, threads, 0, {0}};
+        mtan_pool_run(&pool, threads, gather, &g);
+        ASSERT_EQ(threads, g.together);
+        for (int32_t t = 0; t < threads; t++) ASSERT_EQ(1, g.thread_seen[t]);
+        pthread_cond_destroy(&g.all_here);
+        pthread_mutex_destroy(&g.lock);
+        if (round % 5 == 4) pause_for(20000);
+    }
+    mtan_pool_stop(&pool);
+    PASS();
+}
+
+/* ---- many short runs, many pools ---- */
+
+typedef struct {
+    int64_t sum[MOST_THREADS];
+} sums;
+
+static void add_index(void *argument, int32_t index, int32_t thread) {
+    ((sums *)argument)->sum[thread] += index + 1;
+}
+
+/* The bound is there for runs that sleep or hang: sound ones take some ten milliseconds altogether. */
+TEST short_runs_are_quick(int32_t threads) {
+    enum { RUNS = 10000, N = 8 };
+    sums s = {{0}};
+    int64_t sum = 0;
+    mtan_pool pool;
+    ASSERT_EQ(MTAN_OK, mtan_pool_start(&pool, threads));
+    const double start = seconds();
+    for (int i = 0; i < RUNS; i++) mtan_pool_run(&pool, N, add_index, &s);
+    const double took = seconds() - start;
+    mtan_pool_stop(&pool);
+    for (int t = 0; t < MOST_THREADS; t++) sum += s.sum[t];
+    ASSERT_EQ((int64_t)RUNS * N * (N + 1) / 2, sum);
+    ASSERT(took <= 15);
+    PASS();
+}
+
+TEST pools_start_and_stop(void) {
+    for (int round = 0; round < 200; round++) {
+        sums s = {{0}};
+        mtan_pool pool, other;
+        int64_t sum = 0;
+        ASSERT_EQ(MTAN_OK, mtan_pool_start(&pool, thread_counts[round % THREAD_COUNTS]));
+        ASSERT_EQ(MTAN_OK, mtan_pool_start(&other, 2));
+        if (round % 3) mtan_pool_run(&pool, 4, add_index, &s); /* a pool may also end without a run */
+        mtan_pool_stop(&other);
+        mtan_pool_stop(&pool);
+        ASSERT_EQ(1, pool.threads);
+        mtan_pool_run(&pool, 4, add_index, &s); /* by the caller alone */
+        ASSERT(s.sum[0] >= 10);
+        for (int t = 0; t < MOST_THREADS; t++) sum += s.sum[t];
+        ASSERT_EQ(round % 3 ? 20 : 10, sum);
+        mtan_pool_stop(&pool);
+    }
+    PASS();
+}
+
+/* ---- calls inside and beside each other ---- */
+
+typedef struct {
+    mtan_pool *pool;
+    marks inner[8];
+} nest;
+
+static void run_inside(void *argument, int32_t index, int32_t thread) {
+    nest *n = argument;
+    (void)thread;
+    mtan_pool_run(n->pool, 5, mark, &n->inner[index]);
+}
+
+TEST run_inside_a_body_is_serial(void) {
+    static nest n;
+    mtan_pool pool;
+    ASSERT_EQ(MTAN_OK, mtan_pool_start(&pool, 3));
+    memset(&n, 0, sizeof n);
+    n.pool = &pool;
+    mtan_pool_run(&pool, 8, run_inside, &n);
+    for (int i = 0; i < 8; i++) ASSERT(marks_are_right(&n.inner[i], 5, 1));
+    mtan_pool_stop(&pool);
+    PASS();
+}
+
+typedef struct {
+    mtan_pool *pool;
+    int bad;
+    marks m;
+} rival;
+
+static void *run_often(void *context) {
+    rival *r = context;
+    for (int i = 0; i < 300; i++) {
+        memset(&r->m, 0, sizeof r->m);
+        mtan_pool_run(r->pool, 40, mark, &r->m);
+        r->bad += !marks_are_right(&r->m, 40, 3);
+    }
+    return NULL;
+}
+
+TEST callers_share_a_pool(void) {
+    static rival rivals[3];
+    pthread_t id[3];
+    mtan_pool pool;
+    ASSERT_EQ(MTAN_OK, mtan_pool_start(&pool, 3));
+    for (int i = 0; i < 3; i++) {
+        rivals[i].pool = &pool, rivals[i].bad = 0;
+        if (pthread_create(&id[i], NULL, run_often, &rivals[i])) exit(2);
+    }
+    for (int i = 0; i < 3; i++) pthread_join(id[i], NULL);
+    for (int i = 0; i < 3; i++) ASSERT_EQ(0, rivals[i].bad);
+    mtan_pool_stop(&pool);
+    PASS();
+}
+
+/* ---- when threads cannot be had ---- */
+
+TEST wrong_numbers_give_a_pool_of_one(void) {
+    static const int32_t wrong[] = {0, -1, MTAN_POOL_MOST + 1, INT32_MAX, INT32_MIN};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        sums s = {{0}};
+        mtan_pool pool;
+        ASSERT_EQ(MTAN_ERR_CONFIG, mtan_pool_start(&pool, wrong[i]));
+        ASSERT_EQ(1, pool.threads);
+        mtan_pool_run(&pool, 4, add_index, &s);
+        ASSERT_EQ(10, s.sum[0]);
+        mtan_pool_stop(&pool);
+    }
+    ASSERT_EQ(MTAN_ERR_NULL, mtan_pool_start(NULL, 2));
+    ASSERT(mtan_pool_cpus() >= 1);
+    PASS();
+}
+
+/* threads_starved.c */
+extern int starved_allowed; /* how many threads the system will still give */
+mtan_status starved_pool_start(mtan_pool *pool, int32_t threads);
+void starved_pool_run(void *pool, int32_t n, mtan_body body, void *argument);
+void starved_pool_stop(mtan_pool *pool);
+
+TEST pool_runs_with_the_threads_it_got(int allowed) {
+    static marks m;
+    mtan_pool pool;
+    starved_allowed = allowed;
+    ASSERT_EQ(allowed >= 4 ? MTAN_OK : MTAN_ERR_MEMORY, starved_pool_start(&pool, 5));
+    ASSERT_EQ(allowed + 1, pool.threads);
+    memset(&m, 0, sizeof m);
+    starved_pool_run(&pool, 1000, mark, &m);
+    ASSERT(marks_are_right(&m, 1000, pool.threads));
+    starved_pool_stop(&pool);
+    PASS();
+}
+
+/* threads_none.c */
+int32_t none_pool_cpus(void);
+mtan_status none_pool_start(mtan_pool *pool, int32_t threads);
+void none_pool_run(void *pool, int32_t n, mtan_body body, void *argument);
+void none_pool_stop(mtan_pool *pool);
+
+TEST pool_without_threads_is_serial(void) {
+    static marks m;
+    mtan_pool pool;
+    ASSERT_EQ(1, none_pool_cpus());
+    ASSERT_EQ(MTAN_OK, none_pool_start(&pool, 1));
+    none_pool_stop(&pool);
+    ASSERT_EQ(MTAN_ERR_MEMORY, none_pool_start(&pool, 3));
+    ASSERT_EQ(1, pool.threads);
+    memset(&m, 0, sizeof m);
+    none_pool_run(&pool, 1000, mark, &m);
+    ASSERT(marks_are_right(&m, 1000, 1));
+    none_pool_stop(&pool);
+    PASS();
+}
+
+/* ---- training ---- */
+
+enum { BATCH = 37 }; /* 37 records: 8 shards of two sizes */
+
+/* Weights after TINY_STEPS steps, the caller's to free; without a pool the library runs its shards by itself. */
+static mtan_real *train_on(tiny_kind kind, mtan_pool *pool, size_t *count) {
+    tiny_model s;
+    mtan_train_config config;
+    mtan_report report;
+    int good = 1;
+    tiny_open(&s, kind, BATCH);
+    mtan_train_config_init(&config);
+    config.clip = 1;
+    if (pool) config.parallel_for = mtan_pool_run, config.parallel_context = pool, config.threads = pool->threads;
+    tiny_train(&s, &config);
+    for (int step = 0; step < TINY_STEPS; step++)
+        good &= mtan_train_step(&s.trainer, s.records, BATCH, 1 + step, &report) == MTAN_OK;
+    mtan_real *weights = tiny_copy(s.weights, s.count);
+    *count = s.count;
+    good &= tiny_close(&s);
+    if (!good) free(weights), weights = NULL;
+    return weights;
+}
+
+TEST training_has_the_same_bits(tiny_kind kind) {
+    size_t count, n;
+    if (tiny_left_out(kind)) SKIPm(LEFT_OUT);
+    mtan_real *serial = train_on(kind, NULL, &count);
+    ASSERT(serial);
+    for (int i = 0; i < THREAD_COUNTS; i++) {
+        mtan_pool pool;
+        ASSERT_EQ(MTAN_OK, mtan_pool_start(&pool, thread_counts[i]));
+        mtan_real *weights = train_on(kind, &pool, &n);
+        mtan_pool_stop(&pool);
+        ASSERT(weights && n == count);
+        ASSERT(check_same("weights", weights, serial, count * sizeof *weights));
+        free(weights);
+    }
+    free(serial);
+    PASS();
+}
+
+SUITE(threads_suite) {
+    for (int i = 0; i < THREAD_COUNTS; i++) {
+        static const char *const names[THREAD_COUNTS] = {"1", "2", "3", "8"};
+        greatest_set_test_suffix(names[i]);
+        RUN_TEST1(every_index_once, thread_counts[i]);
+        greatest_set_test_suffix(names[i]);
+        RUN_TEST1(all_threads_work_at_once, thread_counts[i]);
+        greatest_set_test_suffix(names[i]);
+        RUN_TEST1(short_runs_are_quick, thread_counts[i]);
+    }
+    RUN_TEST(pools_start_and_stop);
+    RUN_TEST(run_inside_a_body_is_serial);
+    RUN_TEST(callers_share_a_pool);
+    RUN_TEST(wrong_numbers_give_a_pool_of_one);
+    for (int allowed = 0; allowed <= 4; allowed++) {
+        static const char *const names[] = {"0", "1", "2", "3", "4"};
+        greatest_set_test_suffix(names[allowed]);
+        RUN_TEST1(pool_runs_with_the_threads_it_got, allowed);
+    }
+    RUN_TEST(pool_without_threads_is_serial);
+    for (int kind = 0; kind < TINY_KINDS; kind++) {
+        greatest_set_test_suffix(tiny_names[kind]);
+        RUN_TEST1(training_has_the_same_bits, (tiny_kind)kind);
+    }
+}

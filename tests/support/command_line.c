@@ -1,0 +1,153 @@
+/* See command_line.h. Off Windows, as the suites of the command are. */
+#define _POSIX_C_SOURCE 200809L
+#include "command_line.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../../tools/mtan/model/bundle.h"
+#include "../../tools/mtan/command/commands.h"
+#include "../../tools/mtan/command/options.h"
+
+enum { WORDS = 64 };
+
+static char folder[64];
+
+const char *command_path(const char *name) {
+    static char paths[8][160];
+    static int next;
+    char *path = paths[next++ % 8];
+    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
+    return path;
+}
+
+/* Two classes at two levels. */
+static void write_data(void) {
+    FILE *events = fopen(command_path("events.csv"), "w"), *labels = fopen(command_path("labels.csv"), "w");
+    FILE *times = fopen(command_path("times.csv"), "w");
+    mtan_mt19937 rng;
+    if (!events || !labels || !times) perror("mtan: build"), exit(2);
+    mtan_mt_seed(&rng, 5);
+    fputs("record,time,channel,value\n", events);
+    fputs("record,label\n", labels);
+    fputs("record,time,label\n", times);
+    for (int r = 0; r < COMMAND_RECORDS; r++) {
+        const int n = 4 + (int)mtan_numpy_interval(&rng, 8), up = r % 2;
+        for (int k = 0; k < n; k++) {
+            const double t = 10 * mtan_numpy_uniform(&rng), noise = mtan_numpy_uniform(&rng);
+            fprintf(events, "r%d,%.4f,%s,%.4f\n", r, t, k % 3 ? "pulse" : "heat", (up ? 6 : 3) + 2 * noise);
+            fprintf(times, "r%d,%.4f,%s\n", r, k % 4 ? t : t + 0.5, up ? "up" : "down");
+        }
+        fprintf(labels, "r%d,%s\n", r, up ? "up" : "down");
+    }
+    fclose(events), fclose(labels), fclose(times);
+}
+
+void command_open(void *unused) {
+    (void)unused;
+    strcpy(folder, "build/command-XXXXXX");
+    if (!mkdtemp(folder)) perror("mtan: build"), exit(2);
+    write_data();
+}
+
+void command_close(void *unused) {
+    char command_line[96];
+    (void)unused;
+    snprintf(command_line, sizeof command_line, "rm -rf %s", folder);
+    if (system(command_line) != 0) perror("mtan: build"), exit(2);
+}
+
+pid_t command_start(const char *line, size_t file_limit) {
+    static char text[1024];
+    char *argv[WORDS] = {(char *)(uintptr_t) "mtan"}, *at;
+    int argc = 1;
+    options o;
+    pid_t child;
+    size_t n = 0;
+    for (; *line && n + sizeof folder < sizeof text; line++)
+        if (*line == '@') n += (size_t)snprintf(text + n, sizeof text - n, "%s", folder);
+        else text[n++] = *line;
+    text[n] = 0;
+    for (at = strtok(text, " "); at && argc < WORDS; at = strtok(NULL, " ")) argv[argc++] = at;
+    fflush(NULL);
+    if ((child = fork()) != 0) return child;
+    if (!freopen(command_path("out.txt"), "w", stdout) || !freopen(command_path("err.txt"), "w", stderr)) _exit(99);
+    if (file_limit) {
+        const struct rlimit limit = {file_limit, file_limit};
+        signal(SIGXFSZ, SIG_IGN);
+        setrlimit(RLIMIT_FSIZE, &limit);
+    }
+    if (!options_parse(&o, argc, argv)) exit(BAD_USE);
+    messages_start(&o);
+    exit(o.command->run(&o));
+}
+
+int command_finish(pid_t child) {
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0) continue;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+int command_run(const char *line) {
+    return command_finish(command_start(line, 0));
+}
+
+char *command_text(const char *name) {
+    char error[512];
+    size_t bytes;
+    return file_read(command_path(name), &bytes, error);
+}
+
+int command_says(const char *name, const char *words) {
+    char *text = command_text(name);
+    const int found = text && strstr(text, words) != NULL;
+    if (!found) printf("  BAD %s says:\n%s  expected: %s\n", name, text ? text : "(nothing)", words);
+    free(text);
+    return found;
+}
+
+int command_same_tensors(const char *a, const char *b) {
+    bundle x, y;
+    char error[512];
+    int same;
+    if (!bundle_read(&x, command_path(a), error)) return printf("  BAD %s\n", error), 0;
+    if (!bundle_read(&y, command_path(b), error)) return printf("  BAD %s\n", error), bundle_free(&x), 0;
+    same = x.file.tensors == y.file.tensors && x.file.data_bytes == y.file.data_bytes &&
+           memcmp(x.file.data, y.file.data, x.file.data_bytes) == 0;
+    bundle_free(&x), bundle_free(&y);
+    return same;
+}
+
+int command_same_columns(const char *a, const char *b, int columns) {
+    char *x = command_text(a), *y = command_text(b), *p = x, *q = y;
+    int same = x && y, column = 0;
+    while (same && (*p || *q)) {
+        if (column >= columns) {
+            while (*p && *p != '\n') p++;
+            while (*q && *q != '\n') q++;
+        }
+        same = *p == *q;
+        column = *p == '\n' ? 0 : column + (*p == ',');
+        if (*p) p++;
+        if (*q) q++;
+    }
+    free(x), free(y);
+    return same;
+}
+
+void command_append(const char *name, const char *line) {
+    FILE *file = fopen(command_path(name), "a");
+    if (!file || fputs(line, file) < 0 || fclose(file) != 0) perror("mtan: build"), exit(2);
+}
+
+size_t command_bytes(const char *name) {
+    char error[512];
+    size_t bytes = 0;
+    free(file_read(command_path(name), &bytes, error));
+    return bytes;
+}

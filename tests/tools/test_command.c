@@ -1,0 +1,371 @@
+/* The command as its users meet it: each call runs in a process of its own, on small files that the test writes. */
+#define _POSIX_C_SOURCE 200809L
+#include <greatest.h>
+#include <math.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "command_line.h"
+#include "../../tools/mtan/model/bundle.h"
+#include "../../tools/mtan/command/commands.h"
+#include "../../tools/mtan/command/options.h"
+
+#define TRAIN                                                                                                          \
+    "train own --model enc --data @/events.csv --labels @/labels.csv --enc-hidden 16 --embed 16 --ref-points 8 "       \
+    "--head-hidden 12 --batch 8 --lr 0.01 --quiet --threads 2 "
+
+/* ---- tests ---- */
+
+TEST options_are_checked(void) {
+    ASSERT_EQ_FMT(BAD_USE, command_run("trian own"), "%d");
+    ASSERT(command_says("err.txt", "mtan: no command trian; did you mean train?"));
+    ASSERT_EQ_FMT(BAD_USE, command_run("train own --modle enc"), "%d");
+    ASSERT(command_says("err.txt", "mtan: train: no option --modle; did you mean --model?"));
+    ASSERT_EQ_FMT(BAD_USE, command_run("train own --model enc --epochs many --out @/x"), "%d");
+    ASSERT(command_says("err.txt", "mtan: --epochs many: not a number"));
+    ASSERT_EQ_FMT(BAD_USE, command_run("train own --model enc --epochs 0 --out @/x"), "%d");
+    ASSERT(command_says("err.txt", "mtan: --epochs 0: must be from 1 to 1e+06"));
+    ASSERT_EQ_FMT(BAD_USE, command_run("eval a b"), "%d");
+    ASSERT_EQ_FMT(BAD_USE, command_run("train physionet-encoder --out @/x"), "%d");
+    ASSERT(command_says("err.txt", "physionet-enc"));
+    ASSERT_EQ_FMT(BAD_USE, command_run("train own --model enc --data"), "%d");
+    ASSERT(command_says("err.txt", "mtan: --data needs a value"));
+    PASS();
+}
+
+TEST options_that_do_not_fit_are_refused(void) {
+    ASSERT_EQ_FMT(BAD_USE, command_run(TRAIN "--observed 0.5 --epochs 1 --out @/x"), "%d");
+    ASSERT(command_says("err.txt", "--observed is for models that interpolate"));
+    ASSERT_EQ_FMT(BAD_USE, command_run(TRAIN "--epochs 1.5 --out @/x"), "%d");
+    ASSERT(command_says("err.txt", "--epochs 1.5: must be a whole number"));
+    ASSERT_EQ_FMT(BAD_USE, command_run(TRAIN "--lr 0 --epochs 1 --out @/x"), "%d");
+    ASSERT_EQ_FMT(-1, access(command_path("x"), F_OK), "%d"); /* nothing was made */
+    PASS();
+}
+
+/* Validation records of one class have no AUC. */
+TEST a_run_always_has_a_best_model(void) {
+    FILE *labels = fopen(command_path("labels.csv"), "w");
+    if (!labels) perror("mtan: build"), exit(2);
+    fputs("record,label\nr0,up\nr1,down\n", labels);
+    fclose(labels);
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--epochs 2 --select auc --out @/odd"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run("selftest @/odd/best.safetensors"), "%d");
+    PASS();
+}
+
+TEST other_data_is_used_whole(void) {
+    command_append("two.csv", "record,time,channel,value\na,1,heat,2\nb,2,heat,3\n");
+    command_append("two-labels.csv", "record,label\na,up\nb,down\n");
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--epochs 1 --out @/run"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run("eval @/run/best.safetensors --data @/two.csv --labels @/two-labels.csv --quiet"),
+                  "%d");
+    ASSERT(command_says("out.txt", "2 records of the part 'all'"));
+    ASSERT(command_says("err.txt", "not the data that the model was trained with"));
+    ASSERT_EQ_FMT(BAD_USE,
+                  command_run("eval @/run/best.safetensors --data @/two.csv --labels @/two-labels.csv --split test"),
+                  "%d");
+    PASS();
+}
+
+TEST samples_follow_the_seed(void) {
+    char *first, *second;
+    ASSERT_EQ_FMT(
+        DONE,
+        command_run("train own --model interp --data @/events.csv --enc-hidden 8 --embed 8 --ref-points 6 --latent 2 "
+                    "--dec-hidden 5 --mlp-hidden 6 --batch 16 --epochs 1 --thin 0.3 --quiet --out @/curves"),
+        "%d");
+    ASSERT_EQ_FMT(DONE, command_run("interpolate @/curves/best.safetensors --data @/events.csv --at 0:5:5 --seed 1"),
+                  "%d");
+    first = command_text("out.txt");
+    ASSERT_EQ_FMT(DONE, command_run("interpolate @/curves/best.safetensors --data @/events.csv --at 0:5:5 --seed 2"),
+                  "%d");
+    second = command_text("out.txt");
+    ASSERT(strcmp(first, second) != 0);
+    free(first), free(second);
+    PASS();
+}
+
+TEST a_budget_picks_settings(void) {
+    ASSERT_EQ_FMT(
+        DONE,
+        command_run(
+            "train own --model enc --data @/events.csv --labels @/labels.csv --enc-hidden 16 --embed 16 --ref-points 8 "
+            "--head-hidden 12 --batch 8 --epochs 3 --budget 1s --out @/found"),
+        "%d");
+    ASSERT(command_says("err.txt", "round 3"));
+    ASSERT(command_says("err.txt", "best: lr "));
+    ASSERT_EQ_FMT(BAD_USE, command_run(TRAIN "--budget soon --out @/x"), "%d");
+    PASS();
+}
+
+TEST every_command_has_help(void) {
+    char line[64];
+    for (const command *c = commands; c->name; c++) {
+        snprintf(line, sizeof line, "help %s", c->name);
+        ASSERT_EQ_FMT(DONE, command_run(line), "%d");
+        snprintf(line, sizeof line, "usage: mtan %s", c->name);
+        ASSERT(command_says("out.txt", line));
+    }
+    ASSERT_EQ_FMT(DONE, command_run("man"), "%d");
+    ASSERT(command_says("out.txt", "Fl Fl budget"));
+    ASSERT_EQ_FMT(DONE, command_run("completion"), "%d");
+    ASSERT(command_says("out.txt", "--enc-hidden"));
+    PASS();
+}
+
+TEST a_model_is_trained_and_used(void) {
+    char *scores, *again;
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--epochs 12 --out @/run"), "%d");
+    ASSERT_EQ_FMT(
+        DONE,
+        command_run("eval @/run/best.safetensors --data @/events.csv --labels @/labels.csv --json --bootstrap 50"),
+        "%d");
+    ASSERT(command_says("out.txt", "\"auc\": 1,"));
+    ASSERT_EQ_FMT(DONE, command_run("selftest @/run/best.safetensors"), "%d");
+    ASSERT(command_says("out.txt", "the same bits"));
+    ASSERT_EQ_FMT(DONE, command_run("predict @/run/best.safetensors --data @/events.csv --threads 1"), "%d");
+    scores = command_text("out.txt");
+    ASSERT(strncmp(scores, "record,p0,p1\nr0,", 16) == 0);
+    ASSERT_EQ_FMT(DONE, command_run("predict @/run/best.safetensors --data @/events.csv --threads 3"), "%d");
+    again = command_text("out.txt");
+    ASSERT_STR_EQ(scores, again);
+    free(scores), free(again);
+    ASSERT_EQ_FMT(BAD_USE, command_run("interpolate @/run/best.safetensors --data @/events.csv --at 0:1:1"), "%d");
+    ASSERT(command_says("err.txt", "does not interpolate"));
+    PASS();
+}
+
+/* Matrices of a file against those of another: |x - y| <= |x| / steps. */
+static int matrices_are_near(const char *a, const char *b, double steps) {
+    char error[512];
+    bundle x, y;
+    int ok = bundle_read(&x, command_path(a), error), moved = 0;
+    if (!ok || !bundle_read(&y, command_path(b), error)) return 0;
+    for (size_t i = 0; i < mtan_weights_count(&x.model.config); i++) {
+        const double u = (double)x.weights[i], v = (double)y.weights[i];
+        ok = ok && fabs(u - v) <= fmax(fabs(u), 6.2e-5) / steps; /* below 2^-14 a step of f16 stays what it is */
+        moved |= fabs(u - v) > 0;
+    }
+    ok = ok && x.model.precision == MTAN_REAL && y.model.precision == MTAN_REAL;
+    bundle_free(&x), bundle_free(&y);
+    return ok && moved;
+}
+
+TEST a_model_is_made_smaller(void) {
+    const char *const data = " --data @/events.csv --labels @/labels.csv";
+    char line[256];
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--epochs 12 --out @/large"), "%d");
+    snprintf(line, sizeof line, "quantize @/large/best.safetensors @/small.safetensors%s", data);
+    ASSERT_EQ_FMT(DONE, command_run(line), "%d");
+    ASSERT(command_says("out.txt", "of a probability") && command_says("out.txt", "'valid'") &&
+           command_says("out.txt", "AUC"));
+    ASSERT(command_bytes("small.safetensors") < command_bytes("large/best.safetensors"));
+    ASSERT_EQ_FMT(DONE, command_run("selftest @/small.safetensors"), "%d");
+    ASSERT(command_says("out.txt", "the same bits"));
+    snprintf(line, sizeof line, "eval @/small.safetensors%s --json --bootstrap 0", data);
+    ASSERT_EQ_FMT(DONE, command_run(line), "%d");
+    ASSERT(command_says("out.txt", "\"auc\": 1,"));
+    ASSERT_EQ_FMT(DONE, command_run("quantize @/large/best.safetensors @/f16.safetensors --type f16"), "%d");
+    ASSERT(matrices_are_near("large/best.safetensors", "f16.safetensors", 2048));
+    ASSERT_EQ_FMT(DONE, command_run("quantize @/large/last.safetensors @/bf16.safetensors --type bf16"), "%d");
+    ASSERT(matrices_are_near("large/last.safetensors", "bf16.safetensors", 256));
+    ASSERT_EQ_FMT(BAD_USE, command_run("quantize @/large/best.safetensors @/x.safetensors --type int4"), "%d");
+    ASSERT(command_says("err.txt", "int8, f16 or bf16"));
+    ASSERT_EQ_FMT(BAD_USE, command_run("quantize @/events.csv @/x.safetensors"), "%d");
+    ASSERT_EQ_FMT((size_t)0, command_bytes("x.safetensors"), "%zu");
+    PASS();
+}
+
+TEST a_resumed_run_has_the_same_bits(void) {
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--dropout 0.2 --thin 0.2 --epochs 6 --out @/whole"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--dropout 0.2 --thin 0.2 --epochs 2 --out @/parts"), "%d");
+    ASSERT_EQ_FMT(BAD_USE, command_run(TRAIN "--epochs 6 --out @/parts"), "%d");
+    ASSERT(command_says("err.txt", "holds a run: --resume goes on with it"));
+    ASSERT_EQ_FMT(BAD_USE, command_run(TRAIN "--dropout 0.3 --epochs 6 --out @/parts --resume"), "%d");
+    ASSERT(command_says("err.txt", "--dropout: a resumed run keeps the setting that it was started with"));
+    ASSERT_EQ_FMT(
+        BAD_USE,
+        command_run("train own --data @/events.csv --labels @/labels.csv --optimizer adamax --out @/parts --resume"),
+        "%d");
+    ASSERT(command_says("err.txt", "--optimizer: a resumed run"));
+    ASSERT_EQ_FMT(
+        BAD_USE,
+        command_run("train own --data @/events.csv --labels @/labels.csv --enc-hidden 99 --out @/parts --resume"),
+        "%d");
+    ASSERT(command_says("err.txt", "--enc_hidden: a resumed run"));
+    ASSERT_EQ_FMT(
+        DONE,
+        command_run("train own --data @/events.csv --labels @/labels.csv --quiet --epochs 6 --threads 1 --out @/parts "
+                    "--resume"),
+        "%d");
+    ASSERT(command_same_tensors("whole/last.safetensors", "parts/last.safetensors"));
+    ASSERT(command_same_tensors("whole/best.safetensors", "parts/best.safetensors"));
+    ASSERT(command_same_columns("whole/log.csv", "parts/log.csv", 4));
+    ASSERT(command_same_columns("whole/steps.csv", "parts/steps.csv", 4));
+    PASS();
+}
+
+/* Waits until a table has some rows, at most ten seconds. */
+static int wait_rows(const char *name, int rows) {
+    const struct timespec moment = {0, 2000000};
+    for (int i = 0; i < 5000; i++) {
+        char *text = access(command_path(name), R_OK) == 0 ? command_text(name) : NULL;
+        int n = 0;
+        for (const char *at = text; at && (at = strchr(at, '\n')) != NULL; at++) n++;
+        free(text);
+        if (n > rows) return 1;
+        nanosleep(&moment, NULL);
+    }
+    return 0;
+}
+
+TEST an_interrupted_run_is_saved(void) {
+    pid_t child = command_start(TRAIN "--epochs 100000 --patience 0 --out @/stopped", 0);
+    int32_t epochs;
+    char error[512], line[512];
+    bundle b;
+    ASSERT(wait_rows("stopped/log.csv", 2));
+    kill(child, SIGINT);
+    ASSERT_EQ_FMT(INTERRUPTED, command_finish(child), "%d");
+    ASSERT(bundle_read(&b, command_path("stopped/last.safetensors"), error));
+    epochs = (int32_t)bundle_number(&b, "mtan.run.epoch", 0);
+    bundle_free(&b);
+    snprintf(line, sizeof line, TRAIN "--epochs %d --patience 0 --out @/never", (int)epochs + 2);
+    ASSERT_EQ_FMT(DONE, command_run(line), "%d");
+    snprintf(line, sizeof line, TRAIN "--epochs %d --out @/stopped --resume", (int)epochs + 2);
+    ASSERT_EQ_FMT(DONE, command_run(line), "%d");
+    ASSERT(command_same_tensors("never/last.safetensors", "stopped/last.safetensors"));
+    ASSERT(command_same_columns("never/log.csv", "stopped/log.csv", 4));
+    ASSERT(command_same_columns("never/steps.csv", "stopped/steps.csv", 4));
+    PASS();
+}
+
+TEST a_killed_run_leaves_a_good_checkpoint(void) {
+    pid_t child = command_start(TRAIN "--epochs 100000 --patience 0 --out @/killed", 0);
+    ASSERT(wait_rows("killed/log.csv", 3));
+    kill(child, SIGKILL);
+    ASSERT_EQ_FMT(1000 + SIGKILL, command_finish(child), "%d");
+    ASSERT_EQ_FMT(DONE, command_run("selftest @/killed/best.safetensors"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--epochs 20 --patience 1 --out @/killed --resume"), "%d");
+    PASS();
+}
+
+/* Every write beyond the limit fails, as on a full disk. */
+TEST a_full_disk_loses_nothing(void) {
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--epochs 2 --out @/full"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--epochs 2 --out @/copy"), "%d");
+    ASSERT_EQ_FMT(BAD_USE, command_finish(command_start(TRAIN "--epochs 4 --out @/full --resume", 4096)), "%d");
+    ASSERT(command_says("err.txt", "cannot be written"));
+    ASSERT(command_same_tensors("copy/last.safetensors", "full/last.safetensors"));
+    PASS();
+}
+
+TEST divergence_names_its_batch(void) {
+    ASSERT_EQ_FMT(BAD_USE, command_run(TRAIN "--epochs 50 --lr 1000 --out @/wild"), "%d");
+    ASSERT(command_says("err.txt", "mtan: epoch "));
+    ASSERT(command_says("err.txt", ", batch "));
+    PASS();
+}
+
+TEST interpolation_follows_the_grid(void) {
+    char *text;
+    int rows = 0;
+    ASSERT_EQ_FMT(
+        DONE,
+        command_run("train own --model interp --data @/events.csv --enc-hidden 8 --embed 8 --ref-points 6 --latent 2 "
+                    "--dec-hidden 5 --mlp-hidden 6 --batch 16 --epochs 2 --quiet --out @/curves"),
+        "%d");
+    ASSERT_EQ_FMT(
+        DONE, command_run("interpolate @/curves/best.safetensors --data @/events.csv --at 0:10:2.5 --samples 3"), "%d");
+    text = command_text("out.txt");
+    for (const char *at = text; (at = strchr(at, '\n')) != NULL; at++) rows++;
+    ASSERT_EQ_FMT(1 + COMMAND_RECORDS * 5 * 2, rows, "%d");
+    ASSERT(strncmp(text, "record,time,channel,mean,sd\nr0,0,heat,", 38) == 0);
+    free(text);
+    ASSERT_EQ_FMT(DONE, command_run("eval @/curves/best.safetensors --data @/events.csv --json"), "%d");
+    ASSERT(command_says("out.txt", "\"observed\": 0.9, \"mse_all\": "));
+    ASSERT_EQ_FMT(DONE, command_run("selftest @/curves/best.safetensors"), "%d");
+    ASSERT_EQ_FMT(BAD_USE, command_run("interpolate @/curves/best.safetensors --data @/events.csv --at 3:1:1"), "%d");
+    PASS();
+}
+
+TEST bad_records_are_left_out_and_counted(void) {
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--epochs 1 --out @/run"), "%d");
+    command_append("new.csv", "record,time,channel,value\na,1,heat,2\nb,1,heat,oops\nb,2,heat,3\nc,1,pulse,4\n");
+    ASSERT_EQ_FMT(BAD_RESULT, command_run("predict @/run/best.safetensors --data @/new.csv"), "%d");
+    ASSERT(command_says("err.txt", "new.csv:3: "));
+    ASSERT(command_says("out.txt", "\na,"));
+    ASSERT(command_says("out.txt", "\nc,"));
+    command_append("odd.csv", "record,time,channel,value\na,1,mystery,2\n");
+    ASSERT_EQ_FMT(BAD_RESULT, command_run("predict @/run/best.safetensors --data @/odd.csv"), "%d");
+    ASSERT(command_says("err.txt", "mystery"));
+    ASSERT_EQ_FMT(DONE, command_run("predict @/run/best.safetensors --data @/odd.csv --skip-unknown"), "%d");
+    command_append("dates.csv", "record,time,channel,value\na,2024-01-01T00:00,heat,2\na,2024-01-01T05:00,heat,2\n");
+    ASSERT_EQ_FMT(BAD_USE, command_run("predict @/run/best.safetensors --data @/dates.csv"), "%d");
+    ASSERT(command_says("err.txt", "the data's times are hours, the model's numbers without a unit"));
+    ASSERT_EQ_FMT(BAD_USE, command_run("predict @/events.csv --data @/odd.csv"), "%d");
+    ASSERT(command_says("err.txt", "not a valid safetensors file"));
+    PASS();
+}
+
+/* Column `column` (from 0) of row `row` (from 1) of a table; NaN where there is none. */
+static double cell(const char *text, int row, int column) {
+    for (; row > 0 && text; row--) text = (text = strchr(text, '\n')) ? text + 1 : NULL;
+    for (; column > 0 && text; column--) text = (text = strchr(text, ',')) ? text + 1 : NULL;
+    return text && *text ? strtod(text, NULL) : NAN;
+}
+
+/* Same seed, same data, same split: the losses of the published script's first 40 steps, and its validation. */
+TEST the_first_losses_are_the_published_ones(void) {
+    const char *data = getenv("MTAN_PHYSIONET");
+    double loss[40], valid[4];
+    mtan_tensor_view view;
+    mtan_file file;
+    char line[512], *steps, *log;
+    size_t bytes;
+    void *golden;
+    if (!data) SKIPm("MTAN_PHYSIONET is not set");
+    golden = slurp_golden("losses-physionet-enc.safetensors", &bytes);
+    ASSERT(golden && mtan_file_open(&file, golden, bytes) == MTAN_OK);
+    ASSERT(mtan_file_tensor(&file, "loss", &view) == MTAN_OK && mtan_view_read_f64(&view, loss, 40) == MTAN_OK);
+    ASSERT(mtan_file_tensor(&file, "valid", &view) == MTAN_OK && mtan_view_read_f64(&view, valid, 4) == MTAN_OK);
+    snprintf(line, sizeof line,
+             "train physionet-enc --preset faithful --seed 0 --epochs 2 --quiet --out @/losses --data %s", data);
+    ASSERT_EQ_FMT(DONE, command_run(line), "%d");
+    steps = command_text("losses/steps.csv"), log = command_text("losses/log.csv");
+    for (int i = 0; i < 40; i++) ASSERT(fabs(cell(steps, i + 1, 2) - loss[i]) <= 1e-4 * loss[i]);
+    for (int e = 0; e < 2; e++) ASSERT(fabs(cell(log, e + 1, 2) - valid[2 * e]) <= 1e-4 * valid[2 * e]);
+    for (int e = 0; e < 2; e++) ASSERT(fabs(cell(log, e + 1, 3) - valid[2 * e + 1]) <= 1e-3);
+    free(steps), free(log);
+    ASSERT(guard_free(golden));
+    PASS();
+}
+
+SUITE(command_suite) {
+    GREATEST_SET_SETUP_CB(command_open, NULL);
+    GREATEST_SET_TEARDOWN_CB(command_close, NULL);
+    RUN_TEST(options_are_checked);
+    RUN_TEST(options_that_do_not_fit_are_refused);
+    RUN_TEST(every_command_has_help);
+    RUN_TEST(a_run_always_has_a_best_model);
+    RUN_TEST(other_data_is_used_whole);
+    RUN_TEST(samples_follow_the_seed);
+    RUN_TEST(a_budget_picks_settings);
+    RUN_TEST(a_model_is_trained_and_used);
+    RUN_TEST(a_model_is_made_smaller);
+    RUN_TEST(a_resumed_run_has_the_same_bits);
+    RUN_TEST(an_interrupted_run_is_saved);
+    RUN_TEST(a_killed_run_leaves_a_good_checkpoint);
+    RUN_TEST(a_full_disk_loses_nothing);
+    RUN_TEST(divergence_names_its_batch);
+    RUN_TEST(interpolation_follows_the_grid);
+    RUN_TEST(bad_records_are_left_out_and_counted);
+    RUN_TEST(the_first_losses_are_the_published_ones);
+}

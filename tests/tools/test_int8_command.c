@@ -1,0 +1,166 @@
+/* int8 models as people meet them: what quantize says, how compare and inspect see the file, the C header with int8 arrays. */
+#define _POSIX_C_SOURCE 200809L
+#include <greatest.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "command_line.h"
+#include "../../tools/mtan/model/bundle.h"
+#include "../../tools/mtan/command/commands.h"
+
+#define TRAIN                                                                                                          \
+    "train own --model enc --data @/events.csv --labels @/labels.csv --enc-hidden 16 --embed 16 --ref-points 8 "       \
+    "--head-hidden 12 --batch 8 --lr 0.01 --quiet --threads 2 --epochs 12 --out @/run"
+#define FLOAT "@/run/best.safetensors"
+#define DATA " --data @/events.csv --labels @/labels.csv"
+
+static int train_and_quantize(void) {
+    return command_run(TRAIN) == DONE && command_run("quantize " FLOAT " @/int8.safetensors") == DONE;
+}
+
+/* Sets element i of every row of a tensor in a file. */
+static int set_column(const char *file, const char *tensor, size_t i, float value) {
+    char error[512];
+    size_t bytes = 0;
+    uint8_t *blob = file_read(command_path(file), &bytes, error);
+    mtan_file f;
+    mtan_tensor_view view;
+    int ok = blob && mtan_file_open(&f, blob, bytes) == MTAN_OK && mtan_file_tensor(&f, tensor, &view) == MTAN_OK;
+    const size_t cols = ok && view.rank == 2 ? view.shape[1] : ok ? view.count : 1;
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    for (size_t k = i; ok && k < view.count; k += cols)
+        for (size_t byte = 0; byte < 4; byte++)
+            blob[(size_t)(view.data - blob) + 4 * k + byte] = (uint8_t)(bits >> 8 * byte);
+    ok = ok && view.dtype == MTAN_DTYPE_F32 && file_write(command_path(file), blob, bytes, error);
+    free(blob);
+    return ok;
+}
+
+/* A unit that is always 0 may have any weights behind it: in int8 they take the steps of all the others. */
+TEST a_loss_of_auc_is_a_bad_result(void) {
+    if (sizeof(mtan_real) != sizeof(float)) SKIPm("the file is of doubles");
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN), "%d");
+    ASSERT(set_column("run/best.safetensors", "rec.classifier.0.bias", 3, -1e6f));
+    ASSERT(set_column("run/best.safetensors", "rec.classifier.2.weight", 3, 1e6f));
+    ASSERT_EQ_FMT(BAD_RESULT, command_run("quantize " FLOAT " @/int8.safetensors" DATA), "%d");
+    ASSERT(command_says("err.txt", "the AUC falls by more than 0.002"));
+    ASSERT(command_says("out.txt", "AUC"));
+    ASSERT_EQ_FMT(DONE, command_run("quantize " FLOAT " @/f16.safetensors --type bf16" DATA), "%d");
+    PASS();
+}
+
+/* The scales are in the values, not tensors that only one file has. */
+TEST int8_is_compared_by_value(void) {
+    char *text;
+    ASSERT(train_and_quantize());
+    ASSERT_EQ_FMT(BAD_RESULT, command_run("compare " FLOAT " @/int8.safetensors"), "%d");
+    text = command_text("out.txt");
+    ASSERT(strstr(text, "rec.enc.weight_hh_l0 ") && !strstr(text, "only in") && !strstr(text, ".scale"));
+    free(text);
+    ASSERT_EQ_FMT(BAD_RESULT, command_run("compare @/int8.safetensors " FLOAT " --json"), "%d");
+    ASSERT(command_says("out.txt", "\"values differ\",\"shape_a\":[48,16]"));
+    ASSERT_EQ_FMT(DONE, command_run("compare " FLOAT " @/int8.safetensors --tolerance 0.01"), "%d");
+    ASSERT_EQ_FMT(BAD_RESULT, command_run("compare " FLOAT " @/int8.safetensors --tolerance 0.00001"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run("compare @/int8.safetensors @/int8.safetensors"), "%d");
+    ASSERT(command_says("out.txt", ".scale"));
+    PASS();
+}
+
+TEST int8_is_inspected(void) {
+    ASSERT(train_and_quantize());
+    ASSERT_EQ_FMT(DONE, command_run("inspect @/int8.safetensors"), "%d");
+    char *text = command_text("out.txt");
+    ASSERT(strstr(text, "cannot be trained on") && strstr(text, "reference points at a time") &&
+           !strstr(text, "more than can be laid out"));
+    free(text);
+    ASSERT_EQ_FMT(DONE, command_run("inspect " FLOAT), "%d");
+    ASSERT(command_says("out.txt", "memory to train"));
+    PASS();
+}
+
+/* Are these the numbers between the braces of an array of the header? */
+static int array_is(const char *text, const char *name, const double *expected, size_t n) {
+    const char *at = strstr(text, name);
+    size_t found = 0;
+    int ok = at != NULL;
+    for (at = ok ? strchr(at, '{') : NULL; ok && *at != '}';) {
+        char *end;
+        const char *comment = strncmp(at, "/*", 2) == 0 ? strstr(at, "*/") : NULL;
+        const double x = strtod(at, &end);
+        if (comment) at = comment + 2;
+        else if (!strchr("-0123456789", *at)) at++;
+        else ok = found < n && fabs(x - expected[found]) <= 1e-7 * fabs(x), found++, at = end;
+    }
+    return ok && found == n;
+}
+
+/* What the file holds, in the order of the header: all but int8 matrices, and their scales; their bytes. */
+static int read_arrays(const bundle *b, double *weights, double *rows) {
+    int ok = 1;
+    for (int32_t i = 0; i < mtan_param_count(&b->model.config); i++) {
+        char name[64];
+        mtan_param p;
+        mtan_tensor_view view;
+        mtan_param_at(&b->model.config, i, &p);
+        const int int8 = p.rank == 2 && p.cols > 1;
+        snprintf(name, sizeof name, "%s%s", p.name, int8 ? ".scale" : "");
+        ok = ok && mtan_file_tensor(&b->file, name, &view) == MTAN_OK &&
+             mtan_view_read_f64(&view, weights, view.count) == MTAN_OK;
+        weights += ok ? view.count : 0;
+        ok = ok && mtan_file_tensor(&b->file, p.name, &view) == MTAN_OK;
+        for (size_t k = 0; ok && int8 && k < view.count; k++) *rows++ = (int8_t)view.data[k];
+    }
+    return ok;
+}
+
+TEST int8_is_exported(void) {
+    char error[512], *text;
+    size_t reals = 0, whole = 0;
+    bundle b;
+    ASSERT(train_and_quantize());
+    ASSERT_EQ_FMT(DONE, command_run("export @/int8.safetensors --c -o @/model.h"), "%d");
+    ASSERT(command_says("model.h", "#define model_is_int8 1"));
+    ASSERT(command_says("model.h", "return mtan_small_classify(m, record, model_points, memory, model_memory, out);"));
+    text = command_text("model.h");
+    ASSERT(bundle_read(&b, command_path("int8.safetensors"), error));
+    ASSERT_EQ(MTAN_OK, mtan_int8_counts(&b.model.config, &reals, &whole));
+    double *weights = tool_calloc(reals, sizeof *weights), *rows = tool_calloc(whole, sizeof *rows);
+    ASSERT(read_arrays(&b, weights, rows));
+    ASSERT(array_is(text, "model_weights[]", weights, reals));
+    ASSERT(array_is(text, "model_rows[]", rows, whole));
+    rows[whole / 2] += 1;
+    ASSERT_FALSE(array_is(text, "model_rows[]", rows, whole)); /* it would have been seen */
+    free(weights), free(rows), free(text), bundle_free(&b);
+    PASS();
+}
+
+/* What mtan_small_classify cannot run gets reals. */
+TEST int8_curves_are_exported_as_reals(void) {
+    char *text;
+    ASSERT_EQ_FMT(DONE,
+                  command_run("train own --model interp --data @/events.csv --enc-hidden 8 --embed 8 --ref-points 6 "
+                              "--latent 2 --batch 8 --quiet --epochs 1 --out @/curves"),
+                  "%d");
+    ASSERT_EQ_FMT(DONE, command_run("quantize @/curves/best.safetensors @/int8.safetensors"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run("export @/int8.safetensors --c -o @/curves.h"), "%d");
+    text = command_text("curves.h");
+    ASSERT(!strstr(text, "_is_int8") && !strstr(text, "int8_t") && strstr(text, "mtan_interpolate"));
+    free(text);
+    PASS();
+}
+
+SUITE(int8_command_suite) {
+    GREATEST_SET_SETUP_CB(command_open, NULL);
+    GREATEST_SET_TEARDOWN_CB(command_close, NULL);
+    RUN_TEST(a_loss_of_auc_is_a_bad_result);
+    RUN_TEST(int8_is_compared_by_value);
+    RUN_TEST(int8_is_inspected);
+    RUN_TEST(int8_is_exported);
+    RUN_TEST(int8_curves_are_exported_as_reals);
+    GREATEST_SET_SETUP_CB(NULL, NULL);
+    GREATEST_SET_TEARDOWN_CB(NULL, NULL);
+}

@@ -1,0 +1,753 @@
+/* People's own CSV files: what a row means, what is refused and in which words, whole files and streams.
+ *
+ * A data set is compared as text: "a 0:HR=80 1.5:BP=3 -> 1 | b" is record a with two observations and label 1, then b
+ * with neither. Dates are held to Python's datetime, numbers to strtod. */
+#define _POSIX_C_SOURCE 200809L
+#include <greatest.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#ifdef MTAN_ZLIB
+#include <zlib.h>
+#endif
+
+#include "../../tools/data/csv.h"
+#include "../../tools/data/field.h"
+#include "../../tools/data/names.h"
+#include "../../tools/data/own.h"
+
+#define HEADER "record,time,channel,value\n"
+
+static char folder[64]; /* of the test that runs */
+static own_options options;
+static dataset set;
+static char *shown; /* stb_ds array: what the last call of render or notes wrote */
+
+static void set_up(void *unused) {
+    (void)unused;
+    strcpy(folder, "build/own-XXXXXX");
+    if (!mkdtemp(folder)) perror("mtan: build"), exit(2);
+    memset(&options, 0, sizeof options);
+    memset(&set, 0, sizeof set);
+}
+
+static const char *in_folder(const char *name) {
+    static char path[128];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+static void tear_down(void *unused) {
+    (void)unused;
+    remove(in_folder("events.csv")), remove(in_folder("labels.csv"));
+    rmdir(folder);
+    arrfree(options.channels), arrfree(options.classes);
+    dataset_free(&set);
+    arrfree(shown);
+}
+
+static void write_bytes(const char *name, const char *bytes, size_t n) {
+    FILE *f = fopen(in_folder(name), "wb");
+    if (!f || fwrite(bytes, 1, n, f) != n || fclose(f) != 0) perror("mtan: build"), exit(2);
+}
+
+static void write_text(const char *name, const char *text) {
+    write_bytes(name, text, strlen(text));
+}
+
+/* ---- data sets as text ---- */
+
+static void show(const char *format, ...) {
+    char text[256];
+    va_list arguments;
+    int n;
+    va_start(arguments, format);
+    n = vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    memcpy(arraddnptr(shown, (size_t)n), text, (size_t)n);
+}
+
+static void show_labels(const dataset *d, const dataset_record *r) {
+    for (int32_t i = 0; i < r->n_labels; i++) {
+        const int32_t label = d->labels[r->label0 + (size_t)i];
+        show(i == 0 ? " -> " : " ");
+        if (d->label_times) show("%.7g:", (double)d->label_times[r->label0 + (size_t)i]);
+        show("%s", label == MTAN_UNLABELED ? "?" : d->classes[label]);
+    }
+}
+
+static const char *render(const dataset *d) {
+    arrsetlen(shown, 0);
+    for (size_t i = 0; i < arrlenu(d->records); i++) {
+        const dataset_record *r = &d->records[i];
+        show(i == 0 ? "%s" : " | %s", dataset_name(d, i));
+        for (int32_t k = 0; k < r->n_events; k++) {
+            const mtan_event e = d->events[r->event0 + (size_t)k];
+            show(" %.7g:%s=%.7g", (double)e.time, d->channels[e.channel], (double)e.value);
+        }
+        show_labels(d, r);
+    }
+    arrput(shown, 0);
+    return shown;
+}
+
+/* The notes, one after the other, without the folder. */
+static const char *notes(const dataset *d) {
+    arrsetlen(shown, 0);
+    for (size_t i = 0; i < arrlenu(d->notes); i++) {
+        const size_t prefix = strlen(folder) + 1;
+        if (strncmp(d->notes[i], folder, prefix - 1) != 0) show("(no folder) ");
+        show(i == 0 ? "%s" : "; %s", d->notes[i] + prefix);
+    }
+    arrput(shown, 0);
+    return shown;
+}
+
+static int same(const char *expected, const char *got) {
+    if (strcmp(expected, got) == 0) return 1;
+    printf("  BAD    %s\n  wanted %s\n", got, expected);
+    return 0;
+}
+
+/* ---- loading ---- */
+
+static int load(const char *events, const char *labels) {
+    dataset_free(&set);
+    write_text("events.csv", events);
+    if (labels) write_text("labels.csv", labels);
+    char *labels_path = labels ? strdup(in_folder("labels.csv")) : NULL;
+    const int good = own_load(&set, in_folder("events.csv"), labels_path, &options);
+    free(labels_path);
+    return good;
+}
+
+/* Is this what comes of it? */
+static int gives(const char *events, const char *labels, const char *expected) {
+    if (!load(events, labels)) return printf("  BAD    %s\n", set.error), 0;
+    return same(expected, render(&set));
+}
+
+/* Is it refused with these words behind the folder? */
+static int refuses(const char *events, const char *labels, const char *expected) {
+    char whole[600];
+    snprintf(whole, sizeof whole, "%s/%s", folder, expected);
+    if (load(events, labels)) return printf("  BAD    no error\n  wanted %s\n", whole), 0;
+    return same(whole, set.error);
+}
+
+/* ---- columns ---- */
+
+TEST the_columns_go_by_name(void) {
+    static const char *const files[] = {
+        HEADER "a,0,HR,80\na,1.5,BP,3\nb,2,HR,70\n",
+        "value,channel,time,record\n80,HR,0,a\n3,BP,1.5,a\n70,HR,2,b\n",
+        "subject_id,time,code,numeric_value\na,0,HR,80\na,1.5,BP,3\nb,2,HR,70\n",
+        "time_series_id,channel_id,timestamp,value\na,HR,0,80\na,BP,1.5,3\nb,HR,2,70\n",
+        "\xef\xbb\xbfRecord, TIME ,\"Channel\", Value\r\na , 0,HR,80\r\n\"a\", \"1.5\" , BP,\" 3\"\r\n\r\nb,2,HR,70",
+        "record,timestamp,code,numeric_value\na,0,HR,80\na,1.5,BP,3\nb,2,HR,70\n", /* of several layouts */
+        "\n \t\n" HEADER "\na,0,HR,80\n  \na,1.5,BP,3\r\n\r\nb,2,HR,70\n\n"};
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        ASSERT(gives(files[i], NULL, "a 0:HR=80 1.5:BP=3 | b 2:HR=70"));
+        ASSERT_STR_EQ("", notes(&set));
+        ASSERT_STR_EQ("", set.unit);
+        ASSERT(!set.classes && !set.label_times && set.records[0].group == -1 && set.records[0].n_times == 2);
+    }
+    PASS();
+}
+
+TEST nixtla_has_a_single_channel(void) {
+    ASSERT(gives("unique_id,ds,y,price,Promo day\n1,1,5,9,9\n1,2,6,9,9\n2,1,,9,9\n", NULL, "1 1:y=5 2:y=6 | 2"));
+    ASSERT(same("events.csv: columns ignored: \"price\", \"Promo day\"; events.csv: 1 row without a y left out",
+                notes(&set)));
+    /* value and time are columns of another layout, and here no more than extra ones */
+    ASSERT(gives("unique_id,ds,y,value,time\n1,1,5,x,x\n", NULL, "1 1:y=5"));
+    arrput(options.channels, "x");
+    ASSERT(refuses("unique_id,ds,y\n1,1,5\n", NULL,
+                   "events.csv:2: the model has no channel \"y\" (--skip-unknown leaves such rows out)"));
+    PASS();
+}
+
+#define NAMES                                                                                                          \
+    "record,time,channel,value or subject_id,time,code,numeric_value or unique_id,ds,y or "                            \
+    "time_series_id,timestamp,channel_id,value"
+
+TEST a_header_that_does_not_do_is_named(void) {
+    static const char *const bad[][2] = {
+        {"", "events.csv: empty, without so much as a header"},
+        {"\n\n", "events.csv: empty, without so much as a header"},
+        {"a,0,HR,80\n", "events.csv:1: no column \"record\": the first line has to name the columns " NAMES},
+        {"\n\nrecord,time,value\n",
+         "events.csv:3: no column \"channel\": the first line has to name the columns " NAMES},
+        {"unique_id,ds,z\n", "events.csv:1: no column \"channel\": the first line has to name the columns " NAMES},
+        {"record,channel,value\n", "events.csv:1: no column \"time\": the first line has to name the columns " NAMES},
+        {"record;time;channel;value\na;0;HR;80\n",
+         "events.csv:1: the columns are separated by semicolons: this reader takes commas alone"},
+        {"record\ttime\tchannel\tvalue\n",
+         "events.csv:1: the columns are separated by tabs: this reader takes commas alone"},
+        {"record,time,channel,value,Value\n", "events.csv:1: two columns are called \"value\""},
+        {"record,\"time\n", "events.csv:1: a quote that is never closed"},
+        {HEADER, "events.csv: no record"}};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) ASSERT(refuses(bad[i][0], NULL, bad[i][1]));
+    ASSERT(refuses(HEADER "a,0,HR,80\n", "record,class\n",
+                   "labels.csv:1: no column \"label\": the first line has to name the columns record,label or "
+                   "record,time,label"));
+    ASSERT(!own_load(&set, in_folder("nowhere.csv"), NULL, &options) && strstr(set.error, "nowhere.csv: No such file"));
+    ASSERT(!own_load(&set, in_folder("events.csv"), "build/no labels", NULL) && strstr(set.error, "build/no labels: "));
+    PASS();
+}
+
+/* ---- rows ---- */
+
+TEST a_bad_row_is_named_with_its_line(void) {
+    static const char *const bad[][2] = {
+        {"a,0,HR\n", "3: 3 fields, but the header has 4"},
+        {"a,0,HR,80,\n", "3: 5 fields, but the header has 4"},
+        {"\n\n,0,HR,80\n", "5: the record's name is empty"},
+        {"\" \",0, ,80\n", "3: the channel's name is empty"},
+        {"a,0,\"\",\n", "3: the channel's name is empty"},
+        {"a,0,HR,inf\n", "3: \"inf\" is no value: a number that a float can hold, or nothing"},
+        {"a,0,HR,-Infinity\n", "3: \"-Infinity\" is no value: a number that a float can hold, or nothing"},
+        {"a,0,HR,0x10\n", "3: \"0x10\" is no value: a number that a float can hold, or nothing"},
+        {"a,0,HR,\"1,5\"\n", "3: \"1,5\" is no value: a number that a float can hold, or nothing"},
+        {"a,0,HR,1e39\n", "3: \"1e39\" is no value: a number that a float can hold, or nothing"},
+        {"a,0,HR,1 2\n", "3: \"1 2\" is no value: a number that a float can hold, or nothing"},
+        {"a,0,HR,naan\n", "3: \"naan\" is no value: a number that a float can hold, or nothing"},
+        {"a,,HR,1\n", "3: \"\" is no time: a number, or a date as 2024-05-31 or 2024-05-31T23:59:00Z"},
+        {"a,nan,HR,1\n", "3: \"nan\" is no time: a number, or a date as 2024-05-31 or 2024-05-31T23:59:00Z"},
+        {"a,1e999,HR,1\n", "3: \"1e999\" is no time: a number, or a date as 2024-05-31 or 2024-05-31T23:59:00Z"},
+        {"a,2024-02-30,HR,1\n",
+         "3: \"2024-02-30\" is no time: a number, or a date as 2024-05-31 or 2024-05-31T23:59:00Z"},
+        {"a,2024-02-28,HR,1\n", "3: \"2024-02-28\" is a date, but the times before are numbers"},
+        {"a,0,HR,\"1\"2\n", "3: text behind a closing quote"},
+        {"a,0,H\"R,1\n", "3: a quote inside a field that does not begin with one"},
+        {"a,0,\"HR,1\na,1,HR,2\n", "3: a quote that is never closed"},
+        {"a,0,HR,1\ra,1,HR,2\n", "3: a carriage return inside a line: lines end with LF or CRLF"},
+        {"a,0,\"two\nlines\",1\na,\"0\n\",HR,1\na,0,HR,x\n",
+         "5: \"0?\" is no time: a number, or a date as 2024-05-31 or 2024-05-31T23:59:00Z"},
+        {"a,0,HR,this text is longer than messages are wide\n",
+         "3: \"this text is longer than messages are wi...\" is no value: a number that a float can hold, or "
+         "nothing"}};
+    char events[256], expected[256];
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        snprintf(events, sizeof events, "%sok,1,HR,1\n%s", HEADER, bad[i][0]);
+        snprintf(expected, sizeof expected, "events.csv:%s", bad[i][1]);
+        ASSERT(refuses(events, NULL, expected));
+    }
+    write_bytes("events.csv", HEADER "a,0,H\0,1\n", sizeof HEADER - 1 + 9);
+    ASSERT(!own_load(&set, in_folder("events.csv"), NULL, NULL) && strstr(set.error, "events.csv:2: a zero byte"));
+    ASSERT(refuses(HEADER "a,2024-01-01,HR,1\na,2024-01-01 12:00,HR,1\na,12,HR,1\n", NULL,
+                   "events.csv:4: \"12\" is a number, but the times before are dates"));
+    PASS();
+}
+
+TEST quotes_and_line_ends_are_part_of_names(void) {
+    ASSERT(gives(HEADER
+                 "\"a,1\",0,\" H\"\"R \",80\r\n\"two\r\nlines\",0,\"\"\"\",1\n\"a,1\",\"1\",\" H\"\"R \",\"81\"\n",
+                 NULL, "a,1 0: H\"R =80 1: H\"R =81 | two\nlines 0:\"=1"));
+    PASS();
+}
+
+TEST missing_values_are_left_out_and_counted(void) {
+    ASSERT(gives(HEADER "a,0,HR,\na,1,HR,NaN\na,2,HR,nan\nb,3,BP,NA\nb,,HR,null\nb,x,Other,NULL\nc,4,HR,7\nc,5,HR, \n",
+                 NULL, "a | b | c 4:HR=7"));
+    ASSERT(same("events.csv: 7 rows without a value left out", notes(&set)));
+    ASSERT_EQ(1, arrlen(set.channels)); /* of those that were ever observed */
+    ASSERT(gives("subject_id,time,code,numeric_value,text_value\n1,,GENDER//M,,\n1,2024-01-01T00:00:00,HR,60,\n", NULL,
+                 "1 0:HR=60"));
+    ASSERT(same("events.csv: columns ignored: \"text_value\"; events.csv: 1 row without a numeric_value left out",
+                notes(&set)));
+    PASS();
+}
+
+TEST repeats_are_averaged_and_counted(void) {
+    ASSERT(gives(HEADER "a,1,HR,1\na,1,BP,5\nb,1,HR,9\na,1.0,HR,2\na,0,HR,4\na,1e0,HR,6\n", NULL,
+                 "a 0:HR=4 1:BP=5 1:HR=3 | b 1:HR=9"));
+    ASSERT(same("events.csv: 2 repeats of a record, time and channel averaged", notes(&set)));
+    PASS();
+}
+
+TEST the_order_of_rows_does_not_matter(void) {
+    static const char *const rows[] = {"p,3,10,1\n", "p,1,9,2\n", "p,2,-1,3\n", "p,1,10,4\n", "p,2,9,5\n"};
+    char events[256];
+    for (size_t first = 0; first < 5; first++)
+        for (size_t step = 1; step < 5; step++) {
+            strcpy(events, HEADER);
+            for (size_t i = 0; i < 5; i++) strcat(events, rows[(first + i * step) % 5]);
+            ASSERT(gives(events, NULL, "p 1:9=2 1:10=4 2:-1=3 2:9=5 3:10=1"));
+            ASSERT(same("-1", set.channels[0]) && same("9", set.channels[1]) && same("10", set.channels[2]));
+        }
+    /* One name that is no integer, and all go by their bytes. */
+    ASSERT(gives(HEADER "p,1,b,1\np,1,10,2\np,1,9,3\np,1,B,4\n", NULL, "p 1:10=2 1:9=3 1:B=4 1:b=1"));
+    ASSERT(gives(HEADER "z,1,c,1\n10,1,c,2\n9,2,c,3\nz,0,c,4\n9,1,c,5\n", NULL,
+                 "z 0:c=4 1:c=1 | 10 1:c=2 | 9 1:c=5 2:c=3"));
+    PASS();
+}
+
+TEST channels_of_a_model_keep_their_places(void) {
+    arrput(options.channels, "Temp"), arrput(options.channels, "HR"), arrput(options.channels, "BP");
+    ASSERT(gives(HEADER "a,1,BP,1\na,1,Temp,2\n", NULL, "a 1:Temp=2 1:BP=1"));
+    ASSERT_EQ(3, arrlen(set.channels));
+    ASSERT_EQ(2, set.events[1].channel);
+    ASSERT(refuses(HEADER "a,1,BP,1\na,1,hr,2\n", NULL,
+                   "events.csv:3: the model has no channel \"hr\" (--skip-unknown leaves such rows out)"));
+    options.skip_unknown = 1;
+    ASSERT(gives(HEADER "a,1,BP,1\na,1,hr,2\nb,2,X,3\nb,2,X,\n", NULL, "a 1:BP=1 | b"));
+    ASSERT(
+        same("events.csv: 1 row without a value left out; events.csv: 2 rows of channels that the model does not have "
+             "left out, \"hr\" the first",
+             notes(&set)));
+    arrput(options.channels, "HR");
+    ASSERT(!load(HEADER, NULL) && same("the model has two channels or two classes of one name", set.error));
+    PASS();
+}
+
+/* ---- times and numbers ---- */
+
+/* From Python: datetime.fromisoformat, as UTC where it says nothing, minus 1970-01-01, in 100 ns. */
+TEST dates_are_those_of_python(void) {
+    static const struct {
+        const char *text;
+        int64_t ticks;
+    } dates[] = {{"1970-01-01", 0},
+                 {"2024-05-31", INT64_C(17171136000000000)},
+                 {"2024-02-29T23:59:59Z", INT64_C(17092511990000000)},
+                 {"2024-05-31T23:59", INT64_C(17171999400000000)},
+                 {"2024-05-31 23:59:00.25+02:00", INT64_C(17171927402500000)},
+                 {"0001-01-01", INT64_C(-621355968000000000)},
+                 {"9999-12-31T23:59:59.999999", INT64_C(2534023007999999990)},
+                 {"1900-03-01 00:00:00", INT64_C(-22038912000000000)},
+                 {"2000-02-29", INT64_C(9517824000000000)},
+                 {"1969-12-31T23:59:59.5Z", INT64_C(-5000000)},
+                 {"2024-01-01T00:00:00-05:30", INT64_C(17040870000000000)},
+                 {"2024-05-31T01:02:03+0200", INT64_C(17171101230000000)},
+                 {"2024-05-31T01:02:03+02", INT64_C(17171101230000000)},
+                 {"2150-11-20 14:47:05.123456", INT64_C(57082420251234560)},
+                 {"1583-10-15T12:00-23:59", INT64_C(-121876272600000000)},
+                 {" 2100-02-28T23:00:00Z ", INT64_C(41075388000000000)}};
+    static const char *const others[] = {"",
+                                         "2024",
+                                         "2024-05",
+                                         "2024-5-31",
+                                         "2024-13-01",
+                                         "2024-00-01",
+                                         "2024-01-00",
+                                         "2023-02-29",
+                                         "1900-02-29",
+                                         "0000-01-01",
+                                         "2024-05-31T",
+                                         "2024-05-31T23",
+                                         "2024-05-31T24:00",
+                                         "2024-05-31T23:60",
+                                         "2024-05-31T23:59:60",
+                                         "2024-05-31T23:59:",
+                                         "2024-05-31T23:59.5",
+                                         "2024-05-31T23:59:00.",
+                                         "2024-05-31T23:59:00,5",
+                                         "2024-05-31T23:59:00+",
+                                         "2024-05-31T23:59:00+2",
+                                         "2024-05-31T23:59:00+24:00",
+                                         "2024-05-31T23:59:00+02:60",
+                                         "2024-05-31T23:59:00+02:",
+                                         "2024-05-31T23:59:00+02:3",
+                                         "2024-05-31T23:59:00Z1",
+                                         "2024-05-31Z",
+                                         "2024-05-31x",
+                                         "2024-05-31  23:59",
+                                         "2024/05/31"};
+    int64_t ticks;
+    for (size_t i = 0; i < sizeof dates / sizeof dates[0]; i++) {
+        ASSERT(field_date(dates[i].text, &ticks));
+        ASSERT_EQ_FMT((long long)dates[i].ticks, (long long)ticks, "%lld");
+    }
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (field_date(others[i], &ticks)) FAILm(others[i]);
+    ASSERT(field_date("1970-01-01T00:00:00.123456789", &ticks) && ticks == 1234567);
+    PASS();
+}
+
+static uint32_t draw(uint32_t *state, uint32_t below) {
+    *state = *state * 1664525u + 1013904223u;
+    return (*state >> 16) % below;
+}
+
+/* One to twelve digits, a point, none to eleven digits, half of the time an exponent of two digits. */
+static void random_number(char *text, uint32_t *state) {
+    for (uint32_t n = 1 + draw(state, 12); n > 0; n--) *text++ = (char)('0' + draw(state, 10));
+    *text++ = '.';
+    for (uint32_t n = draw(state, 12); n > 0; n--) *text++ = (char)('0' + draw(state, 10));
+    *text = 0;
+    if (draw(state, 2)) sprintf(text, "e%d", (int)draw(state, 61) - 30);
+}
+
+TEST numbers_are_those_of_strtod(void) {
+    static const char *const given[] = {"0",
+                                        "-0",
+                                        "+1",
+                                        ".5",
+                                        "5.",
+                                        "1e5",
+                                        "1E+5",
+                                        "-1.25e-3",
+                                        "1e22",
+                                        "1e23",
+                                        "1e-22",
+                                        "1e-23",
+                                        "1e308",
+                                        "5e-324",
+                                        "1e-400",
+                                        "0.1",
+                                        "9007199254740993",
+                                        "123456789012345678901234567890",
+                                        "0.000000000000000000000001",
+                                        "2.2250738585072011e-308",
+                                        "00012.50",
+                                        " 7\t"};
+    static const char *const others[] = {
+        "",   " ",   "-",    "+",   ".",   "e5",  "1e",  "1e+",   "1.2.3",          "0x1p3",
+        "1f", "1_0", "1e5.", "--1", "1 2", "inf", "nan", "1e309", "-1e999999999999"};
+    uint32_t state = 1;
+    double x;
+    char text[64];
+    for (size_t i = 0; i < sizeof given / sizeof given[0]; i++)
+        if (!field_number(given[i], &x) || x != strtod(given[i], NULL)) FAILm(given[i]);
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (field_number(others[i], &x)) FAILm(others[i]);
+    for (int i = 0; i < 20000; i++) {
+        random_number(text, &state);
+        if (!field_number(text, &x) || x != strtod(text, NULL)) FAILm(text);
+    }
+    PASS();
+}
+
+TEST dates_become_hours_since_the_first_observation(void) {
+    ASSERT(gives(HEADER "a,2150-01-02,HR,1\na,2150-01-01T12:30:00Z,HR,2\nb,2024-05-31 01:00:00+01:00,HR,3\n"
+                        "b,2024-05-31 00:00:36,HR,4\na,2150-01-01T00:00:00,HR,\n",
+                 NULL, "a 0:HR=2 11.5:HR=1 | b 0:HR=3 0.01:HR=4"));
+    ASSERT_STR_EQ("hours", set.unit);
+    options.origin = OWN_ORIGIN_RECORD; /* says the same */
+    ASSERT(gives(HEADER "a,2150-01-02,HR,1\na,2150-01-01,HR,2\n", NULL, "a 0:HR=2 24:HR=1"));
+    options.origin = OWN_ORIGIN_ZERO;
+    ASSERT(refuses(HEADER "a,2150-01-02,HR,1\n", NULL,
+                   "events.csv:2: \"2150-01-02\" is a date: --origin zero takes numbers"));
+    PASS();
+}
+
+/* Seconds since 1970: a float tells them apart by 128. */
+#define SECONDS HEADER "a,1700000000,HR,1\na,1700000032,HR,2\na,1699999999,HR,3\nb,1700000000,HR,4\n"
+
+TEST numbers_follow_the_origin(void) {
+    ASSERT(gives(HEADER "a,-5,HR,1\na,1e6,HR,2\n", NULL, "a -5:HR=1 1000000:HR=2"));
+#ifdef MTAN_DOUBLE
+    ASSERT(load(SECONDS, NULL) && set.records[0].n_times == 3);
+#else
+    ASSERT(refuses(
+        SECONDS, NULL,
+        "events.csv:4: the times 1699999999 and 1700000000 of record \"a\" are one in float: use --origin record"));
+    options.origin = OWN_ORIGIN_ZERO;
+    ASSERT(gives(SECONDS, NULL, "a 1.7e+09:HR=2 | b 1.7e+09:HR=4"));
+    ASSERT(same(
+        "events.csv: 2 repeats of a record, time and channel averaged; events.csv: 2 times became equal to another "
+        "by rounding",
+        notes(&set)));
+    options.origin = OWN_ORIGIN_AUTO;
+    ASSERT(refuses(HEADER "a,1e200,HR,1\n", NULL, "events.csv:2: the time is too large for a float"));
+#endif
+    options.origin = OWN_ORIGIN_RECORD;
+    ASSERT(gives(SECONDS, NULL, "a 0:HR=3 1:HR=1 33:HR=2 | b 0:HR=4"));
+    ASSERT_STR_EQ("", notes(&set));
+    PASS();
+}
+
+/* ---- labels ---- */
+
+#define THREE HEADER "a,1,c,1\nb,2,c,2\nd,3,c,3\n"
+
+TEST records_have_labels(void) {
+    ASSERT(gives(THREE, "record,label\nb,10\na,9\n", "a 1:c=1 -> 9 | b 2:c=2 -> 10 | d 3:c=3"));
+    ASSERT(same("9", set.classes[0]) && same("10", set.classes[1]) && arrlen(set.classes) == 2);
+    ASSERT(same("labels.csv: records without a label: 1", notes(&set)));
+    ASSERT(gives(THREE, "label,x,Record\n10,,b\nx,,a\n9,,d\n10,,b\n", "a 1:c=1 -> x | b 2:c=2 -> 10 | d 3:c=3 -> 9"));
+    ASSERT(same("10", set.classes[0]) && same("9", set.classes[1]) && same("x", set.classes[2]));
+    ASSERT(same("labels.csv: columns ignored: \"x\"", notes(&set)));
+    ASSERT(gives(THREE, "subject_id,prediction_time,boolean_value\nz,,true\na,,false\n",
+                 "a 1:c=1 -> false | b 2:c=2 | d 3:c=3 | z -> true"));
+    ASSERT(same("labels.csv: columns ignored: \"prediction_time\"; labels.csv: records without a row of events: 1; "
+                "labels.csv: records without a label: 2",
+                notes(&set)));
+    ASSERT(gives(THREE, "unique_id,label\na,\nb,NA\nd,1\na,2\nd,\n", "a 1:c=1 -> 2 | b 2:c=2 | d 3:c=3 -> 1"));
+    ASSERT(same("labels.csv: 3 rows without a label left out; labels.csv: records without a label: 1", notes(&set)));
+    ASSERT(gives(THREE, "time_series_id,label\na,1\n", "a 1:c=1 -> 1 | b 2:c=2 | d 3:c=3"));
+    PASS();
+}
+
+TEST labels_that_do_not_do_are_refused(void) {
+    char labels[1 << 16];
+    size_t n;
+    ASSERT(refuses(THREE, "record,label\na,1\nb,1\na,0\n",
+                   "labels.csv:4: record \"a\" has label \"0\" here and \"1\" elsewhere"));
+    ASSERT(refuses(THREE, "record,label\na,1\n,1\n", "labels.csv:3: the record's name is empty"));
+    ASSERT(refuses(THREE, "record,label\na\n", "labels.csv:2: 1 field, but the header has 2"));
+    ASSERT(refuses(THREE, "record,label\na,\n", "labels.csv: no label"));
+    n = (size_t)sprintf(labels, "record,label\n");
+    for (int i = 0; i < 10; i++) n += (size_t)sprintf(labels + n, "r%d,%d.5\n", i, i);
+    ASSERT(
+        refuses(THREE, labels,
+                "labels.csv: all 10 labels are different: this looks like a number to predict, which this model does "
+                "not do"));
+    sprintf(labels + n, "a,0.5\n");
+    ASSERT(load(THREE, labels) && arrlen(set.classes) == 10);
+    n = (size_t)sprintf(labels, "record,label\n");
+    for (int i = 0; i <= OWN_CLASSES_MOST; i++) n += (size_t)sprintf(labels + n, "r%d,%d\n", i, i);
+    ASSERT(
+        refuses(THREE, labels,
+                "labels.csv:4098: more than 4096 classes: this looks like a number to predict, which this model does "
+                "not do"));
+    arrput(options.classes, "sick"), arrput(options.classes, "fine");
+    ASSERT(gives(THREE, "record,label\na,fine\n", "a 1:c=1 -> fine | b 2:c=2 | d 3:c=3"));
+    ASSERT_EQ(1, set.labels[0]);
+    ASSERT(refuses(THREE, "record,label\na,Fine\n", "labels.csv:2: the model has no class \"Fine\""));
+    PASS();
+}
+
+TEST times_have_labels(void) {
+    ASSERT(gives(THREE, "record,time,label\na,2,x\nb,0,y\na,1,y\na,3,\na,2,x\nz,5,x\n",
+                 "a 1:c=1 -> 1:y 2:x 3:? | b 2:c=2 -> 0:y | d 3:c=3 | z -> 5:x"));
+    ASSERT_EQ(3, dataset_view(&set, 0).n_times);
+    ASSERT_EQ(5, arrlen(set.label_times));
+    ASSERT(same("labels.csv: records without a row of events: 1; labels.csv: records without a label: 1", notes(&set)));
+    ASSERT(refuses(THREE, "record,time,label\na,2,x\na,1,x\na,2.0,y\n",
+                   "labels.csv:4: record \"a\" at one time has label \"y\" here and \"x\" elsewhere"));
+    ASSERT(refuses(THREE, "record,time,label\na,2024-01-01,x\n",
+                   "labels.csv:2: \"2024-01-01\" is a date, but the times before are numbers"));
+    ASSERT(refuses(THREE, "record,time,label\na,,x\n",
+                   "labels.csv:2: \"\" is no time: a number, or a date as 2024-05-31 or 2024-05-31T23:59:00Z"));
+    options.origin = OWN_ORIGIN_RECORD; /* a record without events has its first label as origin */
+    ASSERT(gives(HEADER "a,1700000007,c,1\na,1700000005,c,2\n",
+                 "record,ds,label\na,1700000006,x\na,1700000004,y\nz,100,x\nz,101,y\n",
+                 "a 0:c=2 2:c=1 -> -1:y 1:x | z -> 0:x 1:y"));
+    ASSERT(gives(HEADER "a,2024-01-01T06:00:00,c,1\n", "record,timestamp,label\na,2024-01-01 07:30,x\na,2024-01-02,y\n",
+                 "a 0:c=1 -> 1.5:x 18:y"));
+    PASS();
+}
+
+/* ---- streams ---- */
+
+static int open_stream(own_stream *s, const char *events) {
+    write_text("events.csv", events);
+    if (!options.channels) arrput(options.channels, "HR"), arrput(options.channels, "BP");
+    return own_stream_open(s, in_folder("events.csv"), &options);
+}
+
+/* Every record or error of the stream, one after the other: "a 0:HR=1" or "a: file:line: ...". */
+static int streams(const char *events, const char *expected) {
+    own_stream s;
+    own_status got;
+    char *all = NULL;
+    int good = open_stream(&s, events);
+    if (!good) return printf("  BAD    %s\n", s.error), own_stream_close(&s), 0;
+    do {
+        char line[1024] = "end";
+        got = own_stream_next(&s, &set);
+        if (got == OWN_RECORD) snprintf(line, sizeof line, "%s | ", render(&set));
+        else if (got == OWN_BAD_RECORD)
+            snprintf(line, sizeof line, "BAD %s%s | ", render(&set), set.error + strlen(folder));
+        else if (got == OWN_FAILED) snprintf(line, sizeof line, "FAILED %s", set.error + strlen(folder));
+        memcpy(arraddnptr(all, strlen(line)), line, strlen(line));
+    } while (got == OWN_RECORD || got == OWN_BAD_RECORD);
+    arrput(all, 0);
+    good = same(expected, all) && own_stream_next(&s, &set) == got; /* says it again */
+    own_stream_close(&s);
+    arrfree(all);
+    return good;
+}
+
+TEST a_stream_gives_record_after_record(void) {
+    ASSERT(streams(HEADER "a,2,HR,1\na,1,BP,2\na,1,BP,4\nb,7,BP,\nc,0,HR,5\n", "a 1:BP=3 2:HR=1 | b | c 0:HR=5 | end"));
+    ASSERT(
+        same("events.csv: 1 row without a value left out; events.csv: 1 repeat of a record, time and channel averaged",
+             notes(&set)));
+    dataset_free(&set);
+    ASSERT(streams(HEADER "a,2024-01-01,HR,1\nb,2024-01-03,HR,2\nb,2024-01-02,BP,3\n",
+                   "a 0:HR=1 | b 0:BP=3 24:HR=2 | end"));
+    ASSERT_STR_EQ("hours", set.unit);
+    ASSERT(streams(HEADER, "end"));
+    options.skip_unknown = 1;
+    dataset_free(&set);
+    ASSERT(streams("unique_id,ds,y,z\na,1,2,3\n", "a | end"));
+    ASSERT(
+        same("events.csv: columns ignored: \"z\"; events.csv: 1 row of channels that the model does not have left out, "
+             "\"y\" the first",
+             notes(&set)));
+    PASS();
+}
+
+TEST a_stream_goes_on_behind_a_bad_record(void) {
+    ASSERT(streams(
+        HEADER "a,0,HR,1\nb,0,HR,x\nb,1,HR,y\nc,0,HR,2\n",
+        "a 0:HR=1 | BAD b/events.csv:3: \"x\" is no value: a number that a float can hold, or nothing | c 0:HR=2 | "
+        "end"));
+    ASSERT(streams(
+        HEADER "a,0,HR,1\na,0,Hr,1\nb,0,HR,1\n",
+        "BAD a/events.csv:3: the model has no channel \"Hr\" (--skip-unknown leaves such rows out) | b 0:HR=1 | "
+        "end"));
+    /* A line that is no row spoils the record around it; between two, both. */
+    ASSERT(streams(HEADER "a,0,HR,1\na,1\na,2,HR,1\nb,0,HR,1\n",
+                   "BAD a/events.csv:3: 2 fields, but the header has 4 | b 0:HR=1 | end"));
+    ASSERT(streams(
+        HEADER "a,0,HR,1\na,1\n,1,HR,1\nb,0,HR,1\nb,1,HR,2\nc,0,HR,3\n",
+        "BAD a/events.csv:3: 2 fields, but the header has 4 | BAD b/events.csv:3: 2 fields, but the header has 4 "
+        "| c 0:HR=3 | end"));
+    ASSERT(streams(
+        HEADER "a\nb,0,HR,1\nc,0,HR,2\nd",
+        "BAD b/events.csv:2: 1 field, but the header has 4 | BAD c/events.csv:5: 1 field, but the header has 4 | "
+        "end"));
+    ASSERT(streams(HEADER "a\nb\n", "BAD /events.csv:2: 1 field, but the header has 4 | end"));
+    /* A stray quote does not swallow the rest. */
+    ASSERT(streams(
+        HEADER "a,0,HR,1\nb,0,\"HR,2\nb,1,HR,3\nc,0,HR,4\nd,0,HR,5\n",
+        "BAD a/events.csv:3: a quote that is never closed | BAD b/events.csv:3: a quote that is never closed | c "
+        "0:HR=4 | d 0:HR=5 | end"));
+#ifndef MTAN_DOUBLE
+    ASSERT(streams(
+        SECONDS "c,0,HR,1\n",
+        "BAD a/events.csv:4: the times 1699999999 and 1700000000 of record \"a\" are one in float: use --origin "
+        "record | b 1.7e+09:HR=4 | c 0:HR=1 | end"));
+#endif
+    PASS();
+}
+
+TEST a_stream_ends_where_it_makes_no_sense(void) {
+    own_stream s;
+    ASSERT(streams(
+        HEADER "a,0,HR,1\nb,0,HR,1\na,1,HR,1\nb,1,HR,1\n",
+        "a 0:HR=1 | b 0:HR=1 | FAILED /events.csv:4: record \"a\" comes back after another began: sort the file by "
+        "record"));
+    ASSERT(!open_stream(&s, "record,time\n"));
+    ASSERT(strstr(s.error, "events.csv:1: no column \"channel\""));
+    own_stream_close(&s);
+    arrfree(options.channels);
+    ASSERT(!own_stream_open(&s, in_folder("events.csv"), &options));
+    ASSERT_STR_EQ("a stream of records needs the channels of a model", s.error);
+    own_stream_close(&s), own_stream_close(&s);
+    PASS();
+}
+
+/* ---- size ---- */
+
+/* A row with a field of n bytes, between two good ones. */
+static int long_field(size_t n, const char *expected) {
+    char *text = malloc(n + 100);
+    size_t at = (size_t)sprintf(text, HEADER "a,0,HR,1\nb,0,");
+    int good;
+    if (!text) return 0;
+    memset(text + at, 'x', n);
+    strcpy(text + at + n, ",1\nc,0,HR,2\n");
+    options.skip_unknown = 1;
+    good = streams(text, expected);
+    free(text);
+    return good;
+}
+
+TEST long_fields_and_lines_are_refused(void) {
+    ASSERT(long_field(CSV_FIELD_LONGEST, "a 0:HR=1 | b | c 0:HR=2 | end"));
+    ASSERT(long_field(CSV_FIELD_LONGEST + 1,
+                      "BAD a/events.csv:3: a field of more than 65536 bytes | BAD c/events.csv:3: a "
+                      "field of more than 65536 bytes | end"));
+    dataset_free(&set);
+    ASSERT(long_field(3 * CSV_LONGEST, "FAILED /events.csv:3: a line of more than 1048576 bytes"));
+    PASS();
+}
+
+/* Quotes that stay open for more than a row may hold: each line is given up alone. */
+TEST an_open_quote_costs_its_line_alone(void) {
+    enum { LINES = 200000 };
+    char *text = malloc(LINES * 16 + 200);
+    size_t at = (size_t)sprintf(text, HEADER "a,0,\"HR,1\n");
+    int good = 0, bad = 0;
+    own_stream s;
+    own_status got;
+    ASSERT(text);
+    for (int i = 0; i < LINES; i++) at += (size_t)sprintf(text + at, "%06d,0,HR,1\n", i);
+    ASSERT(open_stream(&s, text));
+    while ((got = own_stream_next(&s, &set)) == OWN_RECORD || got == OWN_BAD_RECORD)
+        good += got == OWN_RECORD, bad += got == OWN_BAD_RECORD;
+    ASSERT_EQ(OWN_END, got);
+    ASSERT_EQ(LINES - 1, good);
+    ASSERT_EQ(1, bad);
+    own_stream_close(&s);
+    free(text);
+    PASS();
+}
+
+TEST many_scattered_records_are_found_again(void) {
+    enum { RECORDS = 20000, ROUNDS = 3 };
+    char *text = malloc(ROUNDS * RECORDS * 32), name[16];
+    size_t at = (size_t)sprintf(text, HEADER);
+    names n;
+    ASSERT(text);
+    for (int k = 0; k < ROUNDS; k++)
+        for (int i = 0; i < RECORDS; i++)
+            at += (size_t)sprintf(text + at, "%d,%d,c%d,%d\n", i * 7919 % RECORDS, k, i % 5, k);
+    ASSERT(load(text, NULL));
+    ASSERT_EQ(RECORDS, arrlen(set.records));
+    for (int i = 0; i < RECORDS; i++) {
+        const dataset_record *r = &set.records[i];
+        snprintf(name, sizeof name, "%d", i * 7919 % RECORDS);
+        ASSERT_STR_EQ(name, dataset_name(&set, (size_t)i));
+        ASSERT_EQ(ROUNDS, r->n_events);
+        for (int k = 0; k < ROUNDS; k++) {
+            const mtan_event e = set.events[r->event0 + (size_t)k];
+            ASSERT(e.time == (mtan_real)k && e.value == (mtan_real)k && e.channel == i % 5);
+        }
+    }
+    memset(&n, 0, sizeof n);
+    ASSERT_EQ(-1, names_find(&n, "a", 1));
+    ASSERT(names_add(&n, "a", 1) == 0 && names_add(&n, "", 0) == 1 && names_add(&n, "ab", 2) == 2);
+    ASSERT(names_add(&n, "a", 1) == 0 && names_find(&n, "ab", 1) == 0 && names_find(&n, "b", 1) == -1);
+    names_free(&n);
+    free(text);
+    PASS();
+}
+
+TEST compressed_files_are_read(void) {
+#ifdef MTAN_ZLIB
+    gzFile f = gzopen(in_folder("events.csv"), "wb");
+    ASSERT(f && gzputs(f, HEADER "a,0,HR,80\n") > 0 && gzclose(f) == Z_OK);
+    ASSERT(own_load(&set, in_folder("events.csv"), NULL, NULL));
+    ASSERT(same("a 0:HR=80", render(&set)));
+    PASS();
+#else
+    SKIPm("built without zlib");
+#endif
+}
+
+SUITE(own_suite) {
+    GREATEST_SET_SETUP_CB(set_up, NULL);
+    GREATEST_SET_TEARDOWN_CB(tear_down, NULL);
+    RUN_TEST(the_columns_go_by_name);
+    RUN_TEST(nixtla_has_a_single_channel);
+    RUN_TEST(a_header_that_does_not_do_is_named);
+    RUN_TEST(a_bad_row_is_named_with_its_line);
+    RUN_TEST(quotes_and_line_ends_are_part_of_names);
+    RUN_TEST(missing_values_are_left_out_and_counted);
+    RUN_TEST(repeats_are_averaged_and_counted);
+    RUN_TEST(the_order_of_rows_does_not_matter);
+    RUN_TEST(channels_of_a_model_keep_their_places);
+    RUN_TEST(dates_are_those_of_python);
+    RUN_TEST(numbers_are_those_of_strtod);
+    RUN_TEST(dates_become_hours_since_the_first_observation);
+    RUN_TEST(numbers_follow_the_origin);
+    RUN_TEST(records_have_labels);
+    RUN_TEST(labels_that_do_not_do_are_refused);
+    RUN_TEST(times_have_labels);
+    RUN_TEST(a_stream_gives_record_after_record);
+    RUN_TEST(a_stream_goes_on_behind_a_bad_record);
+    RUN_TEST(a_stream_ends_where_it_makes_no_sense);
+    RUN_TEST(long_fields_and_lines_are_refused);
+    RUN_TEST(an_open_quote_costs_its_line_alone);
+    RUN_TEST(many_scattered_records_are_found_again);
+    RUN_TEST(compressed_files_are_read);
+}

@@ -1,0 +1,268 @@
+/* Splits, against scikit-learn (golden/metrics.safetensors). */
+#include <greatest.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "golden_metrics.h"
+#include "../../tools/data/buckets.h"
+#include "../../tools/data/split.h"
+
+/* n records r0, r1, ...; labels and groups may be NULL. */
+static dataset make_data(size_t n, const int32_t *label, const int32_t *group) {
+    dataset d;
+    char name[24];
+    memset(&d, 0, sizeof d);
+    for (size_t i = 0; i < n; i++) {
+        snprintf(name, sizeof name, "r%zu", i);
+        dataset_add_record(&d, name, group ? group[i] : -1);
+        if (label) dataset_add_label(&d, label[i]);
+    }
+    return d;
+}
+
+/* The ends of a part when the tensor has fewer, else all of it. */
+static int same_positions(const int32_t *part, const char *tensor) {
+    size_t n = 0, wrong = 0;
+    int32_t *expected = golden_i32(tensor, &n);
+    const size_t have = arrlenu(part);
+    if (have < n || (have > n && n != 16)) wrong = 1;
+    for (size_t i = 0; i < n && !wrong; i++) wrong += part[i < n / 2 ? i : have - n + i] != expected[i];
+    if (wrong) printf("  BAD %s: %zu positions, expected %zu\n", tensor, have, n);
+    free(expected);
+    return !wrong;
+}
+
+static int same_parts(const split *s, const char *name) {
+    static const char *const parts[SPLIT_PARTS] = {"train", "valid", "test"};
+    char tensor[64];
+    int good = 1;
+    for (int p = 0; p < SPLIT_PARTS; p++) {
+        snprintf(tensor, sizeof tensor, "%s.%s", name, parts[p]);
+        good &= same_positions(s->part[p], tensor);
+    }
+    return good;
+}
+
+/* Is every record in exactly one part? */
+static int covers(const split *s, size_t n) {
+    char *seen = calloc(n, 1);
+    size_t found = 0;
+    for (int p = 0; p < SPLIT_PARTS; p++)
+        for (size_t i = 0; i < arrlenu(s->part[p]); i++) found += !seen[s->part[p][i]]++;
+    for (size_t i = 0; i < n; i++) found -= seen[i] != 1;
+    free(seen);
+    return found == n;
+}
+
+TEST two_draws_are_scikit_learns(void) {
+    static const struct {
+        size_t n;
+        uint32_t seed;
+        const char *name;
+    } cases[] = {{137, SPLIT_SEED, "two.137"},
+                 {137, 7, "two.137.seed7"},
+                 {3, SPLIT_SEED, "two.3"},
+                 {4000, SPLIT_SEED, "two.4000"}};
+    char error[256];
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        dataset d = make_data(cases[i].n, NULL, NULL);
+        split s;
+        ASSERT(split_make(&s, &d, SPLIT_PUBLISHED, 0, 0, cases[i].seed, error));
+        ASSERT(same_parts(&s, cases[i].name));
+        ASSERT(covers(&s, cases[i].n));
+        split_free(&s);
+        dataset_free(&d);
+    }
+    PASS();
+}
+
+TEST one_draw_has_no_validation_set(void) {
+    dataset d = make_data(137, NULL, NULL);
+    char error[256];
+    split s;
+    ASSERT(split_make(&s, &d, SPLIT_TWO, 0, 0, SPLIT_SEED, error));
+    ASSERT(same_positions(s.part[SPLIT_TRAIN], "one.137.train"));
+    ASSERT(same_positions(s.part[SPLIT_TEST], "one.137.test"));
+    ASSERT_EQ_FMT((size_t)0, arrlenu(s.part[SPLIT_VALID]), "%zu");
+    split_free(&s);
+    dataset_free(&d);
+    PASS();
+}
+
+/* The test set is the fold, the rest ascends through training and validation. */
+static int is_fold(const split *s, const int32_t *of, size_t n, int32_t fold) {
+    const size_t n_train = arrlenu(s->part[SPLIT_TRAIN]), n_valid = arrlenu(s->part[SPLIT_VALID]);
+    size_t test = 0, rest = 0;
+    if (!covers(s, n) || n_train != (size_t)(0.8 * (double)(n_train + n_valid))) return 0;
+    for (size_t i = 0; i < n; i++) {
+        const int32_t *next = of[i] == fold    ? s->part[SPLIT_TEST] + test++
+                              : rest < n_train ? s->part[SPLIT_TRAIN] + rest++
+                                               : s->part[SPLIT_VALID] + (rest++ - n_train);
+        if (*next != (int32_t)i) return 0;
+    }
+    return 1;
+}
+
+TEST folds_are_scikit_learns(void) {
+    size_t cases = 0, total = 0;
+    int32_t *n = golden_i32("fold.n", &cases), *label = golden_i32("fold.label", &total);
+    int32_t *of = golden_i32("fold.of", &total);
+    size_t first = 0;
+    char error[256];
+    for (size_t k = 0; k < cases; first += (size_t)n[k++]) {
+        dataset d = make_data((size_t)n[k], label + first, NULL);
+        for (int32_t fold = 0; fold < SPLIT_FOLD_COUNT; fold++) {
+            split s;
+            ASSERT(split_make(&s, &d, SPLIT_FOLDS, 0, fold, SPLIT_SEED, error));
+            ASSERT(is_fold(&s, of + first, (size_t)n[k], fold));
+            split_free(&s);
+        }
+        dataset_free(&d);
+    }
+    ASSERT_EQ_FMT(total, first, "%zu");
+    free(n), free(label), free(of);
+    PASS();
+}
+
+TEST the_last_fifth_is_for_validation(void) {
+    size_t cases = 0, total = 0;
+    int32_t *n = golden_i32("fold.n", &cases), *label = golden_i32("fold.label", &total);
+    dataset d = make_data((size_t)n[4], label + n[0] + n[1] + n[2] + n[3], NULL);
+    char error[256];
+    split s;
+    ASSERT(split_make(&s, &d, SPLIT_FOLDS, 0, 2, SPLIT_SEED, error));
+    ASSERT(same_parts(&s, "fold.2"));
+    split_free(&s);
+    ASSERT(split_make(&s, &d, SPLIT_FOLDS, 0, 2, 9, error));
+    ASSERT(same_parts(&s, "fold.2.seed9"));
+    split_free(&s);
+    dataset_free(&d);
+    free(n), free(label);
+    PASS();
+}
+
+TEST groups_stay_together(void) {
+    size_t n = 0;
+    int32_t *key = golden_i32("group.key", &n), *label = golden_i32("group.label", &n);
+    dataset d = make_data(n, label, key);
+    char error[256];
+    split s;
+    ASSERT(split_make(&s, &d, SPLIT_PUBLISHED, 1, 0, SPLIT_SEED, error));
+    ASSERT(same_parts(&s, "group.two"));
+    ASSERT(covers(&s, n));
+    split_free(&s);
+    ASSERT(split_make(&s, &d, SPLIT_FOLDS, 1, 3, SPLIT_SEED, error));
+    ASSERT(same_parts(&s, "group.fold"));
+    ASSERT(covers(&s, n));
+    split_free(&s);
+    dataset_free(&d);
+    free(key), free(label);
+    PASS();
+}
+
+static int refused(dataset *d, split_kind kind, int by_group, int32_t fold, const char *reason) {
+    char error[256] = "";
+    split s;
+    const int made = split_make(&s, d, kind, by_group, fold, SPLIT_SEED, error);
+    if (made) split_free(&s);
+    if (made || !strstr(error, reason)) printf("  BAD \"%s\", expected \"%s\"\n", error, reason);
+    dataset_free(d);
+    return !made && strstr(error, reason) != NULL;
+}
+
+TEST what_cannot_be_split_is_refused(void) {
+    static const int32_t one_group[] = {4, 4, 4, 4, 4, 4}, four_each[] = {0, 1, 0, 1, 0, 1, 0, 1},
+                         unlabelled[] = {0, 0, 0, 0, 0, MTAN_UNLABELED};
+    dataset d = make_data(0, NULL, NULL);
+    ASSERT(refused(&d, SPLIT_PUBLISHED, 0, 0, "at least 3"));
+    d = make_data(2, NULL, NULL);
+    ASSERT(refused(&d, SPLIT_PUBLISHED, 0, 0, "at least 3"));
+    d = make_data(1, NULL, NULL);
+    ASSERT(refused(&d, SPLIT_TWO, 0, 0, "at least 2"));
+    d = make_data(6, NULL, one_group);
+    ASSERT(refused(&d, SPLIT_TWO, 1, 0, "1 records or groups are too few"));
+    d = make_data(8, four_each, NULL);
+    ASSERT(refused(&d, SPLIT_FOLDS, 0, 0, "no class has 5"));
+    d = make_data(6, unlabelled, NULL);
+    ASSERT(refused(&d, SPLIT_FOLDS, 0, 0, "record r5 has not one label"));
+    d = make_data(6, NULL, NULL);
+    ASSERT(refused(&d, SPLIT_FOLDS, 0, 0, "record r0 has not one label"));
+    d = make_data(6, one_group, NULL);
+    arrput(d.label_times, 0);
+    ASSERT(refused(&d, SPLIT_FOLDS, 0, 0, "record r0 has not one label"));
+    d = make_data(6, one_group, NULL);
+    ASSERT(refused(&d, SPLIT_FOLDS, 0, 5, "no fold 5"));
+    d = make_data(6, one_group, NULL);
+    ASSERT(refused(&d, SPLIT_FOLDS, 0, -1, "no fold -1"));
+    PASS();
+}
+
+static uint64_t hash_of(dataset *d, split_kind kind, uint32_t seed) {
+    char error[256];
+    split s;
+    uint64_t hash = 0;
+    if (split_make(&s, d, kind, 0, 0, seed, error)) hash = s.hash, split_free(&s);
+    return hash;
+}
+
+TEST the_hash_is_of_names_and_parts(void) {
+    size_t n = 0;
+    uint32_t *expected = golden_array("two.3.hash", MTAN_DTYPE_U32, sizeof *expected, &n);
+    dataset small = make_data(3, NULL, NULL), d = make_data(100, NULL, NULL), longer = make_data(101, NULL, NULL);
+    ASSERT(hash_of(&small, SPLIT_PUBLISHED, SPLIT_SEED) == ((uint64_t)expected[1] << 32 | expected[0]));
+    const uint64_t hash = hash_of(&d, SPLIT_PUBLISHED, SPLIT_SEED);
+    ASSERT(hash == hash_of(&d, SPLIT_PUBLISHED, SPLIT_SEED));
+    ASSERT(hash != hash_of(&d, SPLIT_PUBLISHED, 43));
+    ASSERT(hash != hash_of(&d, SPLIT_TWO, SPLIT_SEED));
+    ASSERT(hash != hash_of(&longer, SPLIT_PUBLISHED, SPLIT_SEED));
+    d.names[d.records[50].name] = 'R';
+    ASSERT(hash != hash_of(&d, SPLIT_PUBLISHED, SPLIT_SEED));
+    dataset_free(&small), dataset_free(&d), dataset_free(&longer);
+    free(expected);
+    PASS();
+}
+
+TEST parts_go_by_name(void) {
+    dataset d = make_data(137, NULL, NULL);
+    char error[256];
+    split s;
+    ASSERT(split_make(&s, &d, SPLIT_TWO, 0, 0, SPLIT_SEED, error));
+    int32_t *test = split_positions(&s, "test"), *valid = split_positions(&s, "valid");
+    int32_t *all = split_positions(&s, "all");
+    ASSERT(same_positions(test, "one.137.test"));
+    ASSERT(valid != NULL && arrlenu(valid) == 0);
+    ASSERT_EQ_FMT((size_t)137, arrlenu(all), "%zu");
+    for (int32_t i = 0; i < 137; i++) ASSERT_EQ_FMT(i, all[i], "%d");
+    ASSERT(split_positions(&s, "Test") == NULL);
+    arrfree(test), arrfree(valid), arrfree(all);
+    split_free(&s);
+    dataset_free(&d);
+    PASS();
+}
+
+TEST buckets_keep_the_order(void) {
+    static const int32_t key[] = {9, -1, 2, 9, -1, 2, INT32_MAX, 0}, first[] = {0, 2, 3, 5, 6, 7, 8},
+                         member[] = {0, 3, 1, 2, 5, 4, 6, 7};
+    buckets b = buckets_fill(key, 8);
+    ASSERT_EQ_FMT((size_t)6, b.n, "%zu");
+    ASSERT(check_same("first", b.first, first, sizeof first));
+    ASSERT(check_same("member", b.member, member, sizeof member));
+    ASSERT_EQ_FMT(2, buckets_largest(&b), "%d");
+    buckets_free(&b);
+    b = buckets_fill(key, 0);
+    ASSERT(b.n == 0 && b.first[0] == 0 && buckets_largest(&b) == 0);
+    buckets_free(&b);
+    PASS();
+}
+
+SUITE(split_suite) {
+    RUN_TEST(two_draws_are_scikit_learns);
+    RUN_TEST(one_draw_has_no_validation_set);
+    RUN_TEST(folds_are_scikit_learns);
+    RUN_TEST(the_last_fifth_is_for_validation);
+    RUN_TEST(groups_stay_together);
+    RUN_TEST(what_cannot_be_split_is_refused);
+    RUN_TEST(the_hash_is_of_names_and_parts);
+    RUN_TEST(parts_go_by_name);
+    RUN_TEST(buckets_keep_the_order);
+}

@@ -1,0 +1,633 @@
+/* Checkpoints of PyTorch: every tensor of files that PyTorch wrote comes out exactly; what is converted has the settings of the
+ * model that was saved and goes back to the same bytes; hostile and damaged files are refused, never followed. */
+#define _POSIX_C_SOURCE 200809L
+#include <greatest.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#ifdef MTAN_ZLIB
+#include <zlib.h>
+#endif
+
+#include "check.h"
+#include "../../tools/mtan/torch/convert.h"
+#include "../../tools/mtan/torch/tensor_set.h"
+#include "../../tools/mtan/torch/torchfile.h"
+
+/* ---- golden files ---- */
+
+typedef struct pair {
+    uint8_t *blob, *expected_blob; /* guarded */
+    size_t bytes;
+    torchfile torch;
+    mtan_file expected;
+} pair;
+
+static int open_pair(pair *p, const char *name) {
+    char path[64], error[512];
+    size_t n = 0;
+    snprintf(path, sizeof path, "torch-%s.pt", name);
+    p->blob = slurp_golden(path, &p->bytes);
+    snprintf(path, sizeof path, "torch-%s.safetensors", name);
+    p->expected_blob = slurp_golden(path, &n);
+    if (!p->blob || !p->expected_blob || mtan_file_open(&p->expected, p->expected_blob, n) != MTAN_OK) return 0;
+    if (torch_open(&p->torch, name, p->blob, p->bytes, error)) return 1;
+    printf("  %s\n", error);
+    return 0;
+}
+
+static int close_pair(pair *p) {
+    torch_close(&p->torch);
+    return guard_free(p->blob) & guard_free(p->expected_blob);
+}
+
+/* A number of the expected file's metadata, or -1. */
+static int32_t expected_number(const pair *p, const char *key) {
+    char text[32];
+    return mtan_file_metadata(&p->expected, key, text, sizeof text, NULL) == MTAN_OK ? atoi(text) : -1;
+}
+
+/* n reals against a tensor of the expected file, to the bit. */
+static int same_reals(const pair *p, const char *name, const mtan_real *got, size_t n) {
+    mtan_tensor_view view;
+    if (mtan_file_tensor(&p->expected, name, &view) != MTAN_OK || view.count != n) return 0;
+    mtan_real *expected = guard_alloc(n * sizeof *expected);
+    const int read = mtan_view_read(&view, expected, n) == MTAN_OK;
+    const int same = read && check_same(name, got, expected, n * sizeof *got);
+    return guard_free(expected) && same;
+}
+
+/* Every setting that the file names is the config's. */
+static int same_settings(const pair *p, const mtan_config *c, size_t *checked) {
+    for (int32_t i = 0; mtan_config_key(i); i++) {
+        char expected[64], got[64];
+        const char *key = mtan_config_key(i);
+        if (mtan_file_metadata(&p->expected, key, expected, sizeof expected, NULL) != MTAN_OK) continue;
+        if (mtan_config_get(c, key, got, sizeof got) != MTAN_OK || strcmp(got, expected) != 0)
+            return printf("  %s is %s, expected %s\n", key, got, expected), 0;
+        ++*checked;
+    }
+    return 1;
+}
+
+static int same_params(const pair *p, const converted *m) {
+    for (int32_t i = 0; i < mtan_param_count(&m->model.config); i++) {
+        mtan_param param;
+        char name[64];
+        mtan_param_at(&m->model.config, i, &param);
+        const size_t n = (size_t)param.rows * (size_t)param.cols;
+        if (!same_reals(p, param.name, m->weights + param.offset, n)) return 0;
+        snprintf(name, sizeof name, "moment1.%s", param.name);
+        if (m->moment1 && !same_reals(p, name, m->moment1 + param.offset, n)) return 0;
+        snprintf(name, sizeof name, "moment2.%s", param.name);
+        if (m->moment2 && !same_reals(p, name, m->moment2 + param.offset, n)) return 0;
+    }
+    return 1;
+}
+
+TEST a_checkpoint_becomes_the_model_that_was_saved(const char *name) {
+    pair p;
+    converted m;
+    char error[512];
+    size_t settings = 0;
+    ASSERT(open_pair(&p, name));
+    ASSERT(convert_from_torch(&m, &p.torch, NULL, error));
+    ASSERT(same_settings(&p, &m.model.config, &settings));
+    ASSERT(settings >= 10);
+    ASSERT(same_params(&p, &m));
+    const size_t per_param = m.moment1 ? 3 : 1;
+    ASSERT_EQ(p.expected.tensors, per_param * (size_t)mtan_param_count(&m.model.config));
+    ASSERT_EQ_FMT(expected_number(&p, "epoch"), (int32_t)m.epoch, "%d");
+    ASSERT_EQ_FMT(expected_number(&p, "step"), (int32_t)m.step, "%d");
+    ASSERT_EQ(m.step > 0, m.moment1 != NULL);
+    converted_free(&m);
+    ASSERT(close_pair(&p));
+    PASS();
+}
+
+/* Every type and layout, through the tree; the scalar's expectation has shape (1). */
+TEST all_types_and_layouts_are_read(void) {
+    pair p;
+    uint8_t *scratch = NULL;
+    size_t gathered = 0;
+    ASSERT(open_pair(&p, "types"));
+    const int32_t tensors = pickle_get(&p.torch.pickle, p.torch.root, "tensors");
+    ASSERT_EQ(p.expected.tensors, 16);
+    for (size_t i = 0; i < p.expected.tensors; i++) {
+        mtan_tensor_view expected, got;
+        char name[32];
+        double wanted[32], x[32];
+        int64_t whole[32];
+        mtan_file_tensor_at(&p.expected, i, &expected);
+        mtan_text_decode(&expected.name, name, sizeof name, NULL);
+        const int32_t value = pickle_get(&p.torch.pickle, tensors, name);
+        ASSERT(value >= 0 && p.torch.pickle.values[value].kind == PICKLE_TENSOR);
+        torch_view(&p.torch, &p.torch.pickle.tensors[p.torch.pickle.values[value].whole], &got, &scratch);
+        gathered += scratch != NULL && got.data == scratch;
+        ASSERT_EQ(expected.count, got.count);
+        ASSERT(got.rank == 0 || (got.rank == expected.rank && !memcmp(got.shape, expected.shape, sizeof got.shape)));
+        ASSERT_EQ(MTAN_OK, mtan_view_read_f64(&expected, wanted, expected.count));
+        if (got.dtype == MTAN_DTYPE_I64) {
+            ASSERT_EQ(MTAN_OK, mtan_view_read_raw(&got, MTAN_DTYPE_I64, whole, got.count));
+            for (size_t k = 0; k < got.count; k++) x[k] = (double)whole[k];
+        } else if (mtan_view_read_f64(&got, x, got.count) != MTAN_OK) {
+            ASSERT(got.bytes <= sizeof whole);
+            for (size_t k = 0; k < got.count; k++) { /* small whole numbers, by the byte */
+                const size_t item = got.bytes / got.count;
+                uint32_t code = 0;
+                for (size_t b = item; b-- > 0;) code = code << 8 | got.data[k * item + b];
+                x[k] = got.dtype == MTAN_DTYPE_I8    ? (int8_t)code
+                       : got.dtype == MTAN_DTYPE_I16 ? (int16_t)code
+                                                     : (int32_t)code;
+            }
+        }
+        if (got.count) ASSERT(check_same(name, x, wanted, got.count * sizeof *x));
+    }
+    ASSERT_EQ(3, gathered); /* transposed, sliced, diagonal */
+    arrfree(scratch);
+    ASSERT(close_pair(&p));
+    PASS();
+}
+
+TEST plain_values_are_read(void) {
+    pair p;
+    ASSERT(open_pair(&p, "types"));
+    const pickle *k = &p.torch.pickle;
+    const int32_t plain = pickle_get(k, p.torch.root, "plain");
+    const pickle_value *v = &k->values[pickle_get(k, plain, "text")];
+    ASSERT(v->kind == PICKLE_TEXT && v->length == 10 && memcmp(v->text, "na\xc3\xafve \xe2\x98\x83", 10) == 0);
+    v = &k->values[pickle_get(k, plain, "long_int")];
+    ASSERT(v->kind == PICKLE_INT && v->whole == -((int64_t)1 << 40));
+    v = &k->values[pickle_get(k, plain, "wide")];
+    ASSERT(v->kind == PICKLE_INT && v->whole == (int64_t)1 << 31);
+    ASSERT_EQ(-3, k->values[pickle_get(k, plain, "negative")].whole);
+    v = &k->values[pickle_get(k, plain, "real")];
+    const double tenth = 0.1;
+    ASSERT(v->kind == PICKLE_FLOAT && memcmp(&v->real, &tenth, sizeof tenth) == 0);
+    ASSERT_EQ(PICKLE_NONE, k->values[pickle_get(k, plain, "nothing")].kind);
+    v = &k->values[pickle_get(k, plain, "flags")];
+    ASSERT(v->kind == PICKLE_TUPLE && arrlen(v->items) == 2 && k->values[v->items[0]].whole == 1);
+    ASSERT_EQ(-1, pickle_get(k, plain, "absent"));
+    ASSERT(close_pair(&p));
+    PASS();
+}
+
+/* ---- there and back ---- */
+
+static char folder[64];
+
+static void open_folder(void) {
+    strcpy(folder, "build/torchfile-XXXXXX");
+    if (!mkdtemp(folder)) perror("mtan: build"), exit(2);
+}
+
+static const char *in_folder(const char *name) {
+    static char path[128];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+/* A converted model as a model file, and that as a checkpoint. */
+static uint8_t *back_to_torch(const converted *m, char *error) {
+    mtan_trainer trainer;
+    prep none;
+    bundle b;
+    mtan_file_pair epoch = {"mtan.torch.epoch", "10"}, *pairs = &epoch;
+    memset(&trainer, 0, sizeof trainer);
+    memset(&none, 0, sizeof none);
+    trainer.moment1 = m->moment1, trainer.moment2 = m->moment2, trainer.step = m->step;
+    if (!bundle_write(in_folder("m"), &m->model, m->moment1 ? &trainer : NULL, &none, pairs, 1, error)) return NULL;
+    const int good = bundle_read(&b, in_folder("m"), error);
+    remove(in_folder("m"));
+    uint8_t *file = good ? convert_to_torch(&b) : NULL;
+    if (good) bundle_free(&b);
+    return file;
+}
+
+/* The second checkpoint, made from the first, has the same bytes, and what it holds is still what PyTorch saved. */
+TEST a_model_goes_back_to_a_checkpoint(const char *name) {
+    pair p;
+    converted m, again;
+    torchfile torch;
+    char error[512] = "";
+    open_folder();
+    ASSERT(open_pair(&p, name));
+    ASSERT(convert_from_torch(&m, &p.torch, NULL, error));
+    uint8_t *first = back_to_torch(&m, error);
+    ASSERT(first);
+    ASSERT(torch_open(&torch, "first", first, arrlenu(first), error));
+    ASSERT(convert_from_torch(&again, &torch, NULL, error));
+    ASSERT(same_params(&p, &again));
+    ASSERT_EQ(0, arrlen(again.remarks)); /* nothing is left to assume */
+    ASSERT_EQ(10, again.epoch);
+    ASSERT_EQ(m.step, again.step);
+    uint8_t *second = back_to_torch(&again, error);
+    ASSERT_EQ(arrlenu(first), arrlenu(second));
+    ASSERT(check_same(name, second, first, arrlenu(first)));
+    converted_free(&m), converted_free(&again);
+    torch_close(&torch);
+    arrfree(first);
+    arrfree(second);
+    rmdir(folder);
+    ASSERT(close_pair(&p));
+    PASS();
+}
+
+TEST what_the_user_says_goes_before_args(void) {
+    pair p;
+    converted m;
+    char error[512];
+    mtan_file_pair points = {"ref_points", "9"}, heads = {"enc_heads", "1"}, wrong = {"enc_heads", "4"};
+    convert_given given = {NULL, NULL};
+    ASSERT(open_pair(&p, "enc")); /* saved with two heads and three channels */
+    arrput(given.settings, points);
+    arrput(given.settings, heads);
+    ASSERT(convert_from_torch(&m, &p.torch, &given, error));
+    ASSERT_EQ(9, m.model.config.ref_points);
+    ASSERT_EQ(6, m.model.config.channels);
+    ASSERT_EQ(0, arrlen(m.remarks));
+    converted_free(&m);
+    given.settings[1] = wrong;
+    ASSERT_FALSE(convert_from_torch(&m, &p.torch, &given, error));
+    ASSERT(strstr(error, "attention heads"));
+    given.recipe = "toy-interp", arrsetlen(given.settings, 0);
+    ASSERT_FALSE(convert_from_torch(&m, &p.torch, &given, error));
+    ASSERT(strstr(error, "not those of toy-interp"));
+    arrfree(given.settings);
+    ASSERT(close_pair(&p));
+    PASS();
+}
+
+/* A tensor renamed in the bytes, as long as before: one is missing, and nothing half-made comes out. */
+TEST a_missing_tensor_is_named(void) {
+    size_t bytes = 0;
+    char error[512];
+    torchfile torch;
+    converted m;
+    uint8_t *blob = slurp_golden("torch-activity.pt", &bytes);
+    ASSERT(blob);
+    for (size_t i = 0; i + 10 < bytes; i++)
+        if (memcmp(blob + i, "gru.bias_i", 10) == 0) blob[i + 9] = 'x';
+    ASSERT(torch_open(&torch, "f", blob, bytes, error));
+    ASSERT_FALSE(convert_from_torch(&m, &torch, NULL, error));
+    ASSERT_STR_EQ("misses the tensor rec.gru.bias_ih_l0", error);
+    torch_close(&torch);
+    ASSERT(guard_free(blob));
+    PASS();
+}
+
+/* ---- pickles made by hand ---- */
+
+/* The error of reading a pickle; "" when it is read. */
+static const char *pickle_error(const void *bytes, size_t n) {
+    static char error[512];
+    uint8_t *exact = guard_alloc(n);
+    pickle p;
+    memset(&p, 0, sizeof p);
+    memcpy(exact, bytes, n);
+    p.bytes = exact, p.n = n;
+    const int32_t root = pickle_read(&p);
+    snprintf(error, sizeof error, "%s", root < 0 ? p.error : "");
+    if (root < 0 && !error[0]) strcpy(error, "refused without a word");
+    pickle_free(&p);
+    return guard_free(exact) ? error : "read outside its bytes";
+}
+#define ERROR_OF(text) pickle_error(text, sizeof text - 1)
+
+#define STORAGE(count) "((X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0000X\3\0\0\0cpu" count "tQ"
+#define TENSOR(count, rest) "\x80\2ctorch._utils\n_rebuild_tensor_v2\n" STORAGE(count) rest "\x89}tR."
+
+TEST code_is_never_run(void) {
+    ASSERT(strstr(ERROR_OF("\x80\2cos\nsystem\nX\4\0\0\0true\x85R."), "refuses to load os.system"));
+    ASSERT(strstr(ERROR_OF("\x80\2cbuiltins\neval\nX\1\0\0\0001\x85R."), "refuses to load builtins.eval"));
+    ASSERT(strstr(ERROR_OF("\x80\4\x8c\5posix\x8c\6system\x93."), "refuses to load posix.system"));
+    ASSERT(strstr(ERROR_OF("\x80\2ctorch\nload\n."), "refuses to load torch.load"));
+    ASSERT(strstr(ERROR_OF("\x80\2ctorch.storage\n_load_from_bytes\n."), "torch.storage._load_from_bytes"));
+    ASSERT(strstr(ERROR_OF("\x80\2c\33[31mx\n\7\n."), "refuses to load ?[31mx.?")); /* nothing for the terminal */
+    ASSERT(strstr(ERROR_OF("\x80\2ccollections\nOrderedDict\n]\x85R."), "arguments that torch.save does not write"));
+    ASSERT(strstr(ERROR_OF("\x80\2ios\nsystem\n."), "none that torch.save writes")); /* INST, of protocol 0 */
+    ASSERT(strstr(ERROR_OF("\x80\1N."), "protocol 1"));
+    PASS();
+}
+
+TEST malformed_pickles_are_refused(void) {
+    static const char *const bad[] = {".",
+                                      "R.",
+                                      "a.",
+                                      "s.",
+                                      "t.",
+                                      "e.",
+                                      "u.",
+                                      "b.",
+                                      "Q.",
+                                      "(.",
+                                      "NN.",
+                                      "N",
+                                      "h\1.",
+                                      "j\1\1\1\1.",
+                                      "Nr\xff\xff\xff\xff.",
+                                      "(Na.",
+                                      "](NNu.",
+                                      "}(Nu.",
+                                      "}]Ns.",
+                                      "}GAAAAAAAANs.",
+                                      "N)R.",
+                                      "X\xff\xff\xff\xff.",
+                                      "\x8a\xff.",
+                                      "\x8c\2\xc0\xaf.",
+                                      "\x8c\1\xff.",
+                                      "\x8c\3\xed\xa0\x80.",
+                                      "NQ.",
+                                      ")Q.",
+                                      "N}b.",
+                                      ")Nb.",
+                                      "}Nb.",
+                                      "\x85.",
+                                      "\x93.",
+                                      "c\n",
+                                      "cx",
+                                      "G.",
+                                      "\x95."};
+    ASSERT_STR_EQ("", ERROR_OF("\x80\2}(K\1NK\2]u."));
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        if (!*pickle_error(bad[i], strlen(bad[i]))) FAILm(bad[i]);
+    }
+    ASSERT(strstr(ERROR_OF("\x80\2}(X\1\0\0\0aNX\1\0\0\0aNu."), "'a' occurs twice"));
+    ASSERT(strstr(ERROR_OF("\x80\2}(K\7NM\7\0Nu."), "occurs twice"));
+    PASS();
+}
+
+TEST a_tensor_stays_inside_its_storage(void) {
+    ASSERT_STR_EQ("", ERROR_OF(TENSOR("K\6", "K\0K\2K\3\x86K\3K\1\x86")));
+    ASSERT_STR_EQ("", ERROR_OF(TENSOR("K\6", "K\1K\2K\2\x86K\3K\1\x86")));
+    ASSERT_STR_EQ("", ERROR_OF(TENSOR("K\6", "K\0K\0K\3\x86K\3K\1\x86")));                    /* empty */
+    ASSERT(strstr(ERROR_OF(TENSOR("K\6", "K\2K\2K\2\x86K\3K\2\x86")), "beyond its storage")); /* one too far */
+    ASSERT(strstr(ERROR_OF(TENSOR("K\6", "K\6))")), "beyond its storage"));                   /* scalar */
+    ASSERT(strstr(ERROR_OF(TENSOR("K\6", "K\0K\7\x85K\0\x85")), "beyond its storage"));       /* seven of one */
+    ASSERT(strstr(ERROR_OF(TENSOR("K\6", "K\0J\xff\xff\xff\x1f\x85K\0\x85")), "beyond its storage"));
+    ASSERT(strstr(ERROR_OF(TENSOR("K\6", "K\0K\2\x85\x8a\x08\0\0\0\0\0\0\0\x10\x85")),
+                  sizeof(size_t) > 4 ? "beyond its storage" : "not understood")); /* a stride beyond 32 bits */
+    ASSERT(strstr(ERROR_OF(TENSOR("K\6", "K\0K\2\x85J\xff\xff\xff\xff\x85")), "not understood")); /* stride -1 */
+    ASSERT(strstr(ERROR_OF(TENSOR("K\6", "K\0K\2\x85)")), "not understood"));                     /* ranks differ */
+    ASSERT(strstr(ERROR_OF(TENSOR("K\6", "K\0(K\1K\1K\1K\1K\1K\1K\1K\1K\1t(K\1K\1K\1K\1K\1K\1K\1K\1K\1t")),
+                  "not understood"));
+    ASSERT(strstr(ERROR_OF(TENSOR("J\xff\xff\xff\xff", "K\0))")), "something other than a tensor's storage"));
+    PASS();
+}
+
+/* Far more than any checkpoint: refused at a limit, not when memory ends. */
+TEST numbers_of_values_have_a_limit(void) {
+    const size_t n = 1 << 20;
+    char *many = malloc(n);
+    memset(many, ')', n);
+    ASSERT(strstr(pickle_error(many, n), "more than 262144 values"));
+    memset(many, '(', n); /* marks on marks */
+    ASSERT(strstr(pickle_error(many, n), "cut off"));
+    memset(many, ']', 2000); /* lists in lists: no recursion */
+    memset(many + 2000, 'a', 1999);
+    many[3999] = '.';
+    ASSERT_STR_EQ("", pickle_error(many, 4000));
+    free(many);
+    PASS();
+}
+
+/* ---- damaged files ---- */
+
+/* 1: read, 0: refused with a message; -1: a promise is broken. */
+static int outcome(const uint8_t *bytes, size_t n) {
+    char error[512] = "";
+    mtan_tensor_view view;
+    torchfile t;
+    converted m;
+    uint8_t *scratch = NULL, *exact = guard_alloc(n);
+    memcpy(exact, bytes, n);
+    const int read = torch_open(&t, "f", exact, n, error);
+    int good = read || strncmp(error, "f: ", 3) == 0;
+    for (size_t i = 0; read && i < arrlenu(t.pickle.tensors); i++) {
+        torch_view(&t, &t.pickle.tensors[i], &view, &scratch);
+        void *copy = malloc(view.bytes + 1);
+        good &= mtan_view_read_raw(&view, view.dtype, copy, view.count) == MTAN_OK;
+        free(copy);
+    }
+    arrfree(scratch);
+    if (read && convert_from_torch(&m, &t, NULL, error)) converted_free(&m);
+    if (read) torch_close(&t);
+    return guard_free(exact) && good ? read : -1;
+}
+
+TEST every_truncation_is_refused(const char *name) {
+    size_t bytes = 0;
+    uint8_t *blob = slurp_golden(name, &bytes);
+    ASSERT(blob);
+    ASSERT_EQ(1, outcome(blob, bytes));
+    for (size_t n = 0; n < bytes; n += n < 64 || n + 64 > bytes ? 1 : 61) ASSERT_EQ_FMT(0, outcome(blob, n), "%d");
+    ASSERT(guard_free(blob));
+    PASS();
+}
+
+/* In an archive, checksums find a changed byte of any content; padding and times are free. */
+TEST a_flipped_byte_is_refused_or_harmless(const char *name, size_t stride) {
+    size_t bytes = 0, refused = 0, tried = 0;
+    uint8_t *blob = slurp_golden(name, &bytes);
+    ASSERT(blob);
+    for (size_t i = 0; i < bytes; i += stride, tried++) {
+        const uint8_t kept = blob[i];
+        blob[i] = (uint8_t)(kept ^ (1u << (i % 8)));
+        const int result = outcome(blob, bytes);
+        ASSERT(result >= 0);
+        refused += !result;
+        blob[i] = kept;
+    }
+    ASSERT(refused > tried / 8);
+    ASSERT(guard_free(blob));
+    PASS();
+}
+
+TEST a_changed_weight_is_noticed(void) {
+    size_t bytes = 0;
+    char error[512];
+    torchfile t;
+    uint8_t *blob = slurp_golden("torch-full.pt", &bytes);
+    ASSERT(blob && torch_open(&t, "f", blob, bytes, error));
+    const size_t at = (size_t)(t.pickle.storages[0].data - blob);
+    torch_close(&t);
+    blob[at] ^= 1;
+    ASSERT_FALSE(torch_open(&t, "f", blob, bytes, error));
+    ASSERT(strstr(error, "checksum") && strstr(error, "data/0"));
+    ASSERT(guard_free(blob));
+    PASS();
+}
+
+/* ---- archives made by hand ---- */
+
+typedef struct made {
+    uint8_t *bytes, *directory; /* stb_ds arrays */
+    int entries;
+} made;
+
+static void put(uint8_t **out, uint64_t x, int n) {
+    for (int i = 0; i < n; i++) arrput(*out, (uint8_t)(x >> (8 * i)));
+}
+
+/* One entry with a method and sizes of the test's choice. */
+static void add_entry(made *m, const char *name, const void *data, size_t packed, size_t size, uint32_t checksum,
+                      int method) {
+    const size_t start = arrlenu(m->bytes), n = strlen(name);
+    for (int central = 0; central < 2; central++) {
+        uint8_t **out = central ? &m->directory : &m->bytes;
+        put(out, central ? 0x02014b50 : 0x04034b50, 4);
+        if (central) put(out, 20, 2);
+        put(out, 20, 2), put(out, 0, 2), put(out, (uint64_t)method, 2), put(out, 0, 4), put(out, checksum, 4);
+        put(out, packed, 4), put(out, size, 4), put(out, n, 2), put(out, 0, 2);
+        if (central) put(out, 0, 8), put(out, 0, 2), put(out, start, 4);
+        memcpy(arraddnptr(*out, n), name, n);
+    }
+    if (packed) memcpy(arraddnptr(m->bytes, packed), data, packed);
+    m->entries++;
+}
+
+static void end_archive(made *m) {
+    const size_t start = arrlenu(m->bytes), n = arrlenu(m->directory);
+    memcpy(arraddnptr(m->bytes, n), m->directory, n);
+    put(&m->bytes, 0x06054b50, 4), put(&m->bytes, 0, 4);
+    put(&m->bytes, (uint64_t)m->entries, 2), put(&m->bytes, (uint64_t)m->entries, 2);
+    put(&m->bytes, n, 4), put(&m->bytes, start, 4), put(&m->bytes, 0, 2);
+    arrfree(m->directory);
+}
+
+/* The message of opening an archive, "" when it opens. Frees it. */
+static const char *archive_error(made *m) {
+    static char error[512];
+    torchfile t;
+    error[0] = 0;
+    end_archive(m);
+    if (torch_open(&t, "f", m->bytes, arrlenu(m->bytes), error)) torch_close(&t);
+    arrfree(m->bytes);
+    return error;
+}
+
+static void add_stored(made *m, const char *name, const void *data, size_t n) {
+    add_entry(m, name, data, n, n, zip_checksum(data, n), 0);
+}
+
+TEST hostile_archives_are_refused(void) {
+    static const char four[] = TENSOR("K\4", "K\0K\4\x85K\1\x85"), none[] = "\x80\2N.";
+    const uint8_t data[16] = {0};
+    made m = {NULL, NULL, 0};
+    add_stored(&m, "a/data.pkl", four, sizeof four - 1), add_stored(&m, "a/data/0", data, 16);
+    ASSERT_STR_EQ("", archive_error(&m));
+    memset(&m, 0, sizeof m);
+    add_stored(&m, "a/data.pkl", four, sizeof four - 1);
+    ASSERT(strstr(archive_error(&m), "misses the data"));
+    memset(&m, 0, sizeof m);
+    add_stored(&m, "a/data.pkl", four, sizeof four - 1), add_stored(&m, "a/data/0", data, 15);
+    ASSERT(strstr(archive_error(&m), "another size"));
+    memset(&m, 0, sizeof m);
+    add_stored(&m, "a/data.pkl", none, 4), add_stored(&m, "a/data.pkl", none, 4);
+    ASSERT(strstr(archive_error(&m), "occurs twice"));
+    memset(&m, 0, sizeof m);
+    add_stored(&m, "a/data.pkl", none, 4), add_stored(&m, "b/data.pkl", none, 4);
+    ASSERT(strstr(archive_error(&m), "not one of torch.save"));
+    memset(&m, 0, sizeof m);
+    add_stored(&m, "a/data.pkl", none, 4), add_stored(&m, "a/byteorder", "big", 3);
+    ASSERT(strstr(archive_error(&m), "big-endian"));
+    memset(&m, 0, sizeof m);
+    add_entry(&m, "a/data.pkl", none, 4, 4, zip_checksum(none, 4), 12);
+    ASSERT(strstr(archive_error(&m), "compressed in a way"));
+    memset(&m, 0, sizeof m);
+    add_entry(&m, "a/data.pkl", none, 4, 0xfffffff0, 0, 8); /* four bytes that claim to be 4 GB */
+    const char *error = archive_error(&m);
+    ASSERT(strstr(error, "claims to be larger") || strstr(error, "without zlib"));
+    PASS();
+}
+
+/* The check value of CRC-32 in the catalogues: that of "123456789". */
+TEST the_checksum_is_crc32(void) {
+    ASSERT_EQ_FMT(0xcbf43926u, zip_checksum("123456789", 9), "%x");
+    PASS();
+}
+
+#ifdef MTAN_ZLIB
+static size_t deflated(uint8_t *out, size_t room, const void *in, size_t n) {
+    z_stream s;
+    memset(&s, 0, sizeof s);
+    deflateInit2(&s, 9, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY);
+    s.next_in = (Bytef *)(uintptr_t)in, s.avail_in = (uInt)n, s.next_out = out, s.avail_out = (uInt)room;
+    deflate(&s, Z_FINISH);
+    deflateEnd(&s);
+    return room - s.avail_out;
+}
+
+TEST compressed_entries_are_unpacked_within_limits(void) {
+    static const char none[] = "\x80\2N.";
+    static uint8_t zeros[1 << 20], packed[4096];
+    const size_t n = deflated(packed, sizeof packed, none, 4);
+    made m = {NULL, NULL, 0};
+    add_entry(&m, "a/data.pkl", packed, n, 4, zip_checksum(none, 4), 8);
+    ASSERT_STR_EQ("", archive_error(&m));
+    memset(&m, 0, sizeof m);
+    add_entry(&m, "a/data.pkl", packed, n, 5, zip_checksum(none, 4), 8); /* says five, holds four */
+    ASSERT(strstr(archive_error(&m), "cannot be unpacked"));
+    memset(&m, 0, sizeof m);
+    add_entry(&m, "a/data.pkl", packed, n, 3, zip_checksum(none, 3), 8); /* says three */
+    ASSERT(strstr(archive_error(&m), "cannot be unpacked"));
+    memset(&m, 0, sizeof m);
+    const size_t bomb = deflated(packed, sizeof packed, zeros, sizeof zeros); /* a MB of zeros is a pickle of nothing */
+    add_entry(&m, "a/data.pkl", packed, bomb, sizeof zeros, zip_checksum(zeros, sizeof zeros), 8);
+    ASSERT(strstr(archive_error(&m), "0x00 at byte 0"));
+    PASS();
+}
+
+/* What was unpacked has to live as long as the views of it. */
+TEST unpacked_tensors_stay_while_they_are_looked_at(void) {
+    static const char four[] = TENSOR("K\4", "K\0K\4\x85K\1\x85");
+    static uint8_t packed[256];
+    const float data[4] = {1, 2, 3, 4};
+    float read[4] = {0};
+    const size_t n = deflated(packed, sizeof packed, data, sizeof data);
+    made m = {NULL, NULL, 0};
+    char error[512] = "";
+    tensor_set set;
+    add_stored(&m, "a/data.pkl", four, sizeof four - 1);
+    add_entry(&m, "a/data/0", packed, n, sizeof data, zip_checksum(data, sizeof data), 8);
+    end_archive(&m);
+    ASSERT(tensor_set_open(&set, "f", m.bytes, arrlenu(m.bytes), error));
+    ASSERT_EQ_FMT((size_t)1, arrlenu(set.tensors), "%zu");
+    ASSERT_EQ(MTAN_OK, mtan_view_read_raw(&set.tensors[0].view, MTAN_DTYPE_F32, read, 4));
+    ASSERT(check_same("unpacked", read, data, sizeof data));
+    tensor_set_close(&set);
+    arrfree(m.bytes);
+    PASS();
+}
+#endif
+
+SUITE(torchfile_suite) {
+    static const char *const cases[] = {"interp", "full", "enc", "activity", "rnn3"};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        RUN_TESTp(a_checkpoint_becomes_the_model_that_was_saved, cases[i]);
+        RUN_TESTp(a_model_goes_back_to_a_checkpoint, cases[i]);
+    }
+    RUN_TEST(all_types_and_layouts_are_read);
+    RUN_TEST(plain_values_are_read);
+    RUN_TEST(what_the_user_says_goes_before_args);
+    RUN_TEST(a_missing_tensor_is_named);
+    RUN_TEST(code_is_never_run);
+    RUN_TEST(malformed_pickles_are_refused);
+    RUN_TEST(a_tensor_stays_inside_its_storage);
+    RUN_TEST(numbers_of_values_have_a_limit);
+    RUN_TESTp(every_truncation_is_refused, "torch-interp.pt");
+    RUN_TESTp(every_truncation_is_refused, "torch-types.pt");
+    RUN_TESTp(a_flipped_byte_is_refused_or_harmless, "torch-interp.pt", 13);
+    RUN_TESTp(a_flipped_byte_is_refused_or_harmless, "torch-types.pt", 1);
+    RUN_TESTp(a_flipped_byte_is_refused_or_harmless, "torch-enc.pt", 7);
+    RUN_TEST(a_changed_weight_is_noticed);
+    RUN_TEST(hostile_archives_are_refused);
+    RUN_TEST(the_checksum_is_crc32);
+#ifdef MTAN_ZLIB
+    RUN_TEST(compressed_entries_are_unpacked_within_limits);
+    RUN_TEST(unpacked_tensors_stay_while_they_are_looked_at);
+#endif
+}

@@ -1,0 +1,468 @@
+#!/usr/bin/env python3
+"""mTAND in PyTorch, tuned: the peer that `make bench-peers` measures mtan against.
+
+    tools/bench/bench_torch.py enc|full|interp [--threads 2] [--batches 12] [--data DIR] [--work train,batch,single]
+    tools/bench/bench_torch.py enc|full|interp --reference CHECKOUT [--data DIR]
+
+The models of the recipes physionet-enc, -full and -interp, with the parameters of the published code, and its
+numbers: --reference checks that and prints the largest differences instead of times. What makes it fast:
+  - attention weights once per (query, time), numerator and denominator in one product;
+  - whatever stands between two products on the weight side alone is multiplied out first: query and key projections, the
+    encoder's output projection with the GRU's input weights, the decoder's with the first layer behind it;
+  - the decoder projects before it attends, and all samples of a record are columns of one product;
+  - the records of a batch are sorted by length and attended to in a few groups, each padded to its own longest record;
+  - in inference that product of weights is made once, not per call; fused Adam; no denormals.
+Tried and left out, because it gained nothing: a GRU with its own backward pass.
+
+Prints one JSON line: training and batched inference in milliseconds per record, inference of one record in milliseconds
+(medians). Making and padding batches is not timed. Records come from DIR/set-a.tar.gz, or are generated with its statistics.
+Needs torch and numpy; --reference also needs scikit-learn.
+"""
+import argparse
+import json
+import math
+import statistics
+import sys
+import tarfile
+import time
+import types
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+CHANNELS = ("Age Gender Height ICUType Weight Albumin ALP ALT AST Bilirubin BUN Cholesterol Creatinine DiasABP FiO2 GCS "
+            "Glucose HCO3 HCT HR K Lactate Mg MAP MechVent Na NIDiasABP NIMAP NISysABP PaCO2 PaO2 pH Platelets RespRate "
+            "SaO2 SysABP Temp TroponinI TroponinT Urine WBC").split()
+D = len(CHANNELS)
+E = 128     # time embedding
+STD = 0.01  # of the observation noise
+SIZES = {   # batch, hidden, latent, reference points, samples, share of the time points that condition
+    "enc": (128, 128, 0, 128, 1, 1.0),
+    "full": (50, 256, 20, 128, 1, 1.0),
+    "interp": (32, 64, 16, 64, 5, 0.9),
+}
+SINGLES = 240  # as `bench` takes
+GROUPS = 4
+
+
+# ---- Records: (times (L), values and mask side by side (L, 2D)) ------------------------------------------------------
+
+def parse(text):
+    """One file of the challenge: times on a grid of 0.016 h, as a share of 48 h; repeated values averaged."""
+    cells = {(0.0, None): []}
+    column = {name: i for i, name in enumerate(CHANNELS)}
+    for line in text.splitlines()[1:]:
+        clock, name, value = line.split(",")
+        if name in column:
+            hours, minutes = clock.split(":")
+            at = round((int(hours) + int(minutes) / 60) / 0.016) * 0.016
+            cells.setdefault((at, column[name]), []).append(float(value))
+    times = sorted({at for at, _ in cells})
+    row = {at: i for i, at in enumerate(times)}
+    both = np.zeros((len(times), 2 * D), np.float32)
+    for (at, c), values in cells.items():
+        if values:
+            both[row[at], c], both[row[at], D + c] = sum(values) / len(values), 1
+    return np.array(times, np.float32) / 48, both
+
+
+def read_records(folder, limit=None):
+    """The first records of set-a by id, scaled as the published code scales them: (x - min) / max."""
+    with tarfile.open(Path(folder) / "set-a.tar.gz") as archive:
+        files = {Path(m.name).stem: archive.extractfile(m).read() for m in archive if m.name.endswith(".txt")}
+    records = [parse(files[name].decode()) for name in sorted(files)[:limit]]
+    x, m = np.split(np.concatenate([both for _, both in records]), 2, 1)
+    low = np.where(m.any(0), np.where(m == 1, x, np.inf).min(0), 0)
+    high = np.where(m.any(0), np.where(m == 1, x, -np.inf).max(0), 1)
+    high[high == 0] = 1
+    for _, both in records:
+        both[:, :D] = (both[:, :D] - low) / high * both[:, D:]
+    return records
+
+
+def generate_records(n):
+    """Records with set-a's averages: 74.8 time stamps, at most 203; 437 cells; 31 of 41 channels seen."""
+    draw = np.random.default_rng(0)
+    records = []
+    for _ in range(n):
+        length = int(np.clip(np.rint(draw.normal(74.8, 23)), 1, 203))
+        seen = draw.permutation(D)[:31]
+        rate = draw.exponential(1, 31)  # channels differ widely in how often they are measured
+        p = np.clip(rate / rate.sum() * 437 / 74.8, 0, 0.93)
+        mask = np.zeros((length, D), np.float32)
+        mask[:, seen] = draw.random((length, 31)) < p
+        mask[0, seen] = 1
+        times = np.sort(draw.choice(3000, length, replace=False)).astype(np.float32) / 3000
+        records.append((times, np.concatenate([draw.random((length, D), np.float32) * mask, mask], 1)))
+    return records
+
+
+def get_records(folder, n=None):
+    records = read_records(folder, n) if folder else generate_records(n or 4000)
+    print("%d %s records: %.1f time stamps, %.0f cells, %.1f channels seen" % (
+        len(records), "real" if folder else "generated", np.mean([len(t) for t, _ in records]),
+        np.mean([b[:, D:].sum() for _, b in records]), np.mean([b[:, D:].any(0).sum() for _, b in records])), file=sys.stderr)
+    return records
+
+
+def pad(records, length=0):
+    """times (B, L), values and mask (B, L, 2D); padded time stamps are 0 and have no mask."""
+    length = max(length, max(len(t) for t, _ in records))
+    times, both = torch.zeros(len(records), length), torch.zeros(len(records), length, 2 * D)
+    for i, (t, b) in enumerate(records):
+        times[i, :len(t)], both[i, :len(t)] = torch.from_numpy(t), torch.from_numpy(b)
+    return times, both
+
+
+def group(records, groups=GROUPS):
+    """A batch: the records sorted by length, in groups of about one size, each padded to its own longest record."""
+    records = sorted(records, key=lambda r: len(r[0]))
+    edges = [len(records) * i // groups for i in range(groups + 1)]
+    return [pad(records[a:b]) for a, b in zip(edges, edges[1:]) if b > a]
+
+
+# ---- The models ------------------------------------------------------------------------------------------------------
+
+class TimeAttention(nn.Module):
+    """att.linears.{0,1,2} are query, key and output; one head. The key's bias is dead: it cancels in the softmax."""
+
+    def __init__(self, inputs, outputs):
+        super().__init__()
+        self.linears = nn.ModuleList([nn.Linear(E, E), nn.Linear(E, E), nn.Linear(inputs, outputs)])
+
+
+def of_weights(method):
+    """A method that depends on weights alone: without gradients its value is kept until training begins or ends."""
+    def value(self):
+        if torch.is_grad_enabled():
+            return method(self)
+        if method not in self.kept:
+            self.kept[method] = method(self)
+        return self.kept[method]
+    return value
+
+
+class Timed(nn.Module):
+    """A module with a learned time embedding, attention and K reference points."""
+
+    def __init__(self, inputs, outputs, points):
+        super().__init__()
+        self.att, self.periodic, self.linear = TimeAttention(inputs, outputs), nn.Linear(1, E - 1), nn.Linear(1, 1)
+        self.register_buffer("points", torch.linspace(0, 1, points), persistent=False)
+        self.kept = {}
+
+    def train(self, mode=True):
+        if mode != self.training:
+            self.kept.clear()
+        return super().train(mode)
+
+    def embed(self, t):
+        t = t.unsqueeze(-1)
+        return torch.cat([torch.addcmul(self.linear.bias, t, self.linear.weight[0]),
+                          torch.sin(torch.addcmul(self.periodic.bias, t, self.periodic.weight[:, 0]))], -1)
+
+    @of_weights
+    def keys_side(self):
+        """(K, E): score[q, i] = row q . embed(t_i) for the reference points as queries."""
+        query, key, _ = self.att.linears
+        return query(self.embed(self.points)) @ key.weight / math.sqrt(E)
+
+    @of_weights
+    def queries_side(self):
+        """(K, E) and (K): score[i, k] = row k . embed(t_i) + offset k for the reference points as keys."""
+        query, key, _ = self.att.linears
+        keys = F.linear(self.embed(self.points), key.weight) / math.sqrt(E)
+        return keys @ query.weight, keys @ query.bias
+
+
+def interpolate(rows, embedded, both):
+    """(B, K, 2D): channels interpolated at the reference points, and which channels were seen at all."""
+    scores = rows @ embedded.transpose(1, 2)
+    mask = both[..., D:]
+    live = mask.amax(-1).unsqueeze(1)
+    scores = scores.masked_fill(live == 0, -1e9)
+    weights = torch.exp(scores - scores.detach().amax(-1, keepdim=True))
+    num, den = (weights @ both).split(D, -1)
+    seen = mask.amax(1, keepdim=True)
+    return torch.cat([num / (den + (1 - seen)), seen.expand_as(num)], -1)
+
+
+def run_gru(gru, x, weights=None):
+    """nn.GRU over x (B, T, I), with other weights if they are given."""
+    start = x.new_zeros(2 if gru.bidirectional else 1, x.size(0), gru.hidden_size)
+    return torch._VF.gru(x, start, weights or gru._flat_weights, True, 1, 0.0, False, gru.bidirectional, True)
+
+
+class Encoder(Timed):
+    def interpolated(self, batch):
+        rows = self.keys_side()
+        return torch.cat([interpolate(rows, self.embed(t), both) for t, both in batch])
+
+    @of_weights
+    def gru_weights(self):
+        """The weights of self.gru_rnn, the output projection in front of it multiplied into those of the input."""
+        out, weights = self.att.linears[2], list(self.gru_rnn._flat_weights)
+        for i in range(0, len(weights), 4):  # input, recurrent, and their biases, per direction
+            weights[i], weights[i + 2] = weights[i] @ out.weight, torch.addmv(weights[i + 2], weights[i], out.bias)
+        return weights
+
+
+def classifier_layers(hidden):
+    return nn.Sequential(nn.Linear(hidden, 300), nn.ReLU(), nn.Linear(300, 300), nn.ReLU(), nn.Linear(300, 2))
+
+
+class Enc(Encoder):
+    def __init__(self, hidden, latent, points, samples, keep):
+        super().__init__(2 * D, hidden, points)
+        self.gru_rnn, self.classifier = nn.GRU(hidden, hidden), classifier_layers(hidden)
+
+    def forward(self, batch):
+        return self.classifier(run_gru(self.gru_rnn, self.interpolated(batch), self.gru_weights())[1][0])
+
+    def loss(self, batch, labels, noise=None):
+        return F.cross_entropy(self(batch), labels)
+
+
+class Recogniser(Encoder):
+    def __init__(self, hidden, latent, points):
+        super().__init__(2 * D, hidden, points)
+        self.gru_rnn = nn.GRU(hidden, hidden, bidirectional=True)
+        self.hiddens_to_z0 = nn.Sequential(nn.Linear(2 * hidden, 50), nn.ReLU(), nn.Linear(50, 2 * latent))
+
+    def forward(self, batch):
+        return self.hiddens_to_z0(run_gru(self.gru_rnn, self.interpolated(batch), self.gru_weights())[0]).chunk(2, -1)
+
+
+class Generator(Timed):
+    def __init__(self, latent, points, hidden=50):
+        super().__init__(2 * hidden, 2 * hidden, points)
+        self.gru_rnn = nn.GRU(latent, hidden, bidirectional=True)
+        self.z0_to_obs = nn.Sequential(nn.Linear(2 * hidden, 50), nn.ReLU(), nn.Linear(50, D))
+
+    @of_weights
+    def first_layer(self):
+        out, first = self.att.linears[2], self.z0_to_obs[0]
+        return first.weight @ out.weight, torch.addmv(first.bias, first.weight, out.bias)
+
+    def forward(self, z, batch):
+        """z (S, B, K, Z): one tensor (S, b, L, D) per group of the batch."""
+        samples, records, points, _ = z.shape
+        first, bias = self.first_layer()
+        h = F.linear(run_gru(self.gru_rnn, z.flatten(0, 1))[0], first)
+        h = h.view(samples, records, points, -1).permute(1, 2, 0, 3).reshape(records, points, -1)
+        rows, offset = self.queries_side()
+        found = []
+        for (t, _), part in zip(batch, h.split([len(t) for t, _ in batch])):
+            weights = torch.softmax(F.linear(self.embed(t), rows, offset), -1)
+            hidden = (weights @ part).view(*t.shape, samples, -1)
+            found.append(self.z0_to_obs[2](F.relu(hidden + bias)).permute(2, 0, 1, 3))
+        return found
+
+
+class Classifier(nn.Module):
+    def __init__(self, latent, hidden):
+        super().__init__()
+        self.gru_rnn, self.classifier = nn.GRU(latent, hidden), classifier_layers(hidden)
+
+    def forward(self, z):
+        return self.classifier(run_gru(self.gru_rnn, z)[1][0])
+
+
+class Full(nn.Module):
+    def __init__(self, hidden, latent, points, samples, keep):
+        super().__init__()
+        self.samples, self.keep = samples, keep
+        self.rec, self.dec = Recogniser(hidden, latent, points), Generator(latent, points)
+        self.classifier = Classifier(latent, hidden) if keep == 1 else None
+
+    def forward(self, batch):
+        mean, _ = self.rec(batch)
+        return self.classifier(mean) if self.classifier else torch.cat([x[0].flatten(0, 1) for x in self.dec(mean[None], batch)])
+
+    def loss(self, batch, labels, noise=None):
+        seen = batch
+        if self.keep < 1:
+            seen = [(t, both * (torch.rand(*t.shape, 1) < self.keep)) for t, both in batch]
+        mean, logvar = self.rec(seen)
+        spread = torch.exp(.5 * logvar)
+        noise = torch.randn(self.samples, *mean.shape) if noise is None else noise
+        z = torch.addcmul(mean, noise, spread)
+        error, count = [], []
+        for (_, both), found in zip(batch, self.dec(z, batch)):
+            x, mask = both.split(D, -1)
+            error.append((torch.addcmul(x, found, mask, value=-1)).square().sum((-1, -2)))  # x is 0 where the mask is
+            count.append(mask.sum((-1, -2)))
+        count = torch.cat(count)
+        likelihood = -.5 * (math.log(2 * math.pi * STD ** 2) * count + torch.cat(error, 1) / STD ** 2)
+        divergence = .5 * (spread.square() + mean.square() - 1 - logvar).sum((-1, -2))
+        bound = torch.logsumexp((likelihood - divergence) / count, 0).mean() - math.log(self.samples)
+        if not self.classifier:
+            return -bound
+        return 100 * F.cross_entropy(self.classifier(z.flatten(0, 1)), labels.repeat(self.samples)) - bound
+
+
+def make(name):
+    return (Enc if name == "enc" else Full)(*SIZES[name][1:])
+
+
+# ---- The published code ----------------------------------------------------------------------------------------------
+
+def published(checkout):
+    """The modules `models` and `utils` of a checkout. They want torchvision for a download that is not made here."""
+    for name in ("torchvision", "torchvision.datasets", "torchvision.datasets.utils"):
+        sys.modules.setdefault(name, types.ModuleType(name))
+    sys.modules["torchvision.datasets.utils"].download_url = None
+    sys.path.insert(0, str(Path(checkout) / "src"))
+    import models
+    import utils
+    return models, utils
+
+
+def published_model(checkout, name):
+    """(its modules by our names, its loss of (x, mask, times in one tensor; labels; noise), its prediction of a batch)."""
+    models, utils = published(checkout)
+    _, hidden, latent, points, samples, keep = SIZES[name]
+    query = torch.linspace(0, 1, points)
+    if name == "enc":
+        model = models.enc_mtan_classif(D, query, hidden, E, 1, True, device="cpu")
+        predict = lambda b: model(b[:, :, :2 * D], b[:, :, -1])
+        return {"": model}, lambda b, labels, noise=None: F.cross_entropy(predict(b), labels), predict
+    parts = {"rec.": models.enc_mtan_rnn(D, query, latent, hidden, embed_time=E, learn_emb=True, device="cpu"),
+             "dec.": models.dec_mtan_rnn(D, query, latent, 50, embed_time=E, learn_emb=True, device="cpu")}
+    if name == "full":
+        parts["classifier."] = models.create_classifier(latent, hidden)
+    rec, dec, classifier = parts["rec."], parts["dec."], parts.get("classifier.")
+    options = types.SimpleNamespace(std=STD, norm=True)
+
+    def predict(b):
+        mean = rec(b[:, :, :2 * D], b[:, :, -1])[:, :, :latent]
+        return classifier(mean) if classifier else dec(mean, b[:, :, -1])
+
+    def loss(b, labels, noise=None):
+        x, mask, t = b[:, :, :D], b[:, :, D:2 * D], b[:, :, -1]
+        if keep < 1 and noise is None:
+            x, t, mask = utils.subsample_timepoints(x.clone(), t.clone(), mask.clone(), keep)
+        out = rec(torch.cat((x, mask), 2), t)
+        mean, logvar = out[:, :, :latent], out[:, :, latent:]
+        noise = torch.randn(samples, *mean.shape) if noise is None else noise
+        z = (noise * torch.exp(.5 * logvar) + mean).view(-1, *mean.shape[1:])
+        found = dec(z, t[None].repeat(samples, 1, 1).view(-1, t.shape[1])).view(samples, len(b), -1, D)
+        likelihood, divergence = utils.compute_losses(D, b, mean, logvar, found, options, "cpu")
+        bound = torch.logsumexp(likelihood - divergence, 0).mean(0) - np.log(samples)
+        return 100 * F.cross_entropy(classifier(z), labels.repeat(samples)) - bound if classifier else -bound
+
+    return parts, loss, predict
+
+
+def whole(times, both):
+    """A batch as the published code takes it: values, mask and times in one tensor."""
+    return torch.cat([both, times.unsqueeze(-1)], -1)
+
+
+def our_name(name):
+    """mTAND-Enc calls its GRU `enc`, the others `gru_rnn`."""
+    return "gru_rnn" + name[3:] if name.startswith("enc.") else name
+
+
+def check(checkout, name, records):
+    """Largest relative differences from the published model with the same weights, as float64: prediction, loss, gradients."""
+    torch.set_default_dtype(torch.float64)
+    parts, loss, predict = published_model(checkout, name)
+    ours = make(name)
+    ours.keep = 1.0
+    ours.load_state_dict({our_name(k + n): v for k, part in parts.items() for n, v in part.state_dict().items()})
+    records = sorted(records[:8], key=lambda r: len(r[0]))
+    batch = [(t.double(), b.double()) for t, b in group(records)]
+    theirs = whole(*(a.double() for a in pad(records)))
+    labels = torch.arange(8) % 2
+    _, _, latent, points, samples, _ = SIZES[name]
+    noise = torch.randn(samples, 8, points, latent) if latent else None
+    apart = lambda a, b: ((a - b).norm() / b.norm().clamp_min(1e-12)).item()
+    here, there = ours(batch).detach(), predict(theirs).detach()
+    if name == "interp":  # the published code also predicts at padded times
+        there = torch.cat([row[:len(r[0])] for row, r in zip(there, records)])
+        here = torch.cat([x[0, i, :len(records[k][0])] for x, i, k in enumerate_rows(ours, batch)])
+    result = {"model": name, "prediction": apart(here, there)}
+    a, b = ours.loss(batch, labels, noise), loss(theirs, labels, noise)
+    result["loss"] = apart(a.detach(), b.detach())
+    a.backward()
+    b.backward()
+    mine = dict(ours.named_parameters())
+    result["gradients"] = max(apart(mine[our_name(k + n)].grad, p.grad) for k, part in parts.items()
+                              for n, p in part.named_parameters() if n != "att.linears.1.bias")
+    result["ok"] = all(v <= 1e-6 for k, v in result.items() if k != "model")
+    return result
+
+
+def enumerate_rows(model, batch):
+    """(prediction of a group, row in it, row in the batch) for every record of a batch in order."""
+    k = 0
+    for found in model.dec(model.rec(batch)[0][None], batch):
+        for i in range(found.size(1)):
+            yield found.detach(), i, k
+            k += 1
+
+
+# ---- Time ------------------------------------------------------------------------------------------------------------
+
+def milliseconds(call, inputs):
+    """Median over the inputs, the first of them run once before."""
+    call(inputs[0])
+    times = []
+    for one in inputs:
+        start = time.perf_counter()
+        call(one)
+        times.append((time.perf_counter() - start) * 1e3)
+    return statistics.median(times)
+
+
+def measure(name, records, works=("train", "batch", "single")):
+    size = SIZES[name][0]
+    model = make(name)
+    batches = [group(records[i:i + size]) for i in range(0, len(records) - size + 1, size)]
+    labels = torch.randint(0, 2, (size,))
+    optimiser = torch.optim.Adam(model.parameters(), lr=1e-4, fused=True)
+
+    def step(batch):
+        optimiser.zero_grad()
+        model.loss(batch, labels).backward()
+        optimiser.step()
+
+    result = {}
+    if "train" in works:
+        result["train_ms_per_record"] = milliseconds(step, batches) / size
+    model.eval()
+    with torch.inference_mode():
+        if "batch" in works:
+            result["infer_batch_ms_per_record"] = milliseconds(model, batches) / size
+        if "single" in works:
+            result["infer_single_ms"] = milliseconds(model, [group([r], 1) for r in records[:SINGLES]])
+    return result
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", choices=sorted(SIZES))
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--batches", type=int, default=12)
+    parser.add_argument("--work", default="train,batch,single", help="what to measure (default: all three)")
+    parser.add_argument("--data", help="folder with set-a.tar.gz")
+    parser.add_argument("--reference", help="checkout of the published code: compare with it")
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    torch.set_flush_denormal(True)
+    torch.manual_seed(0)
+    records = get_records(args.data, SIZES[args.model][0] * args.batches)
+    if args.reference:
+        result = check(args.reference, args.model, records)
+        print(json.dumps(result))
+        sys.exit(0 if result["ok"] else 1)
+    result = {k: round(v, 4) for k, v in measure(args.model, records, args.work.split(",")).items()}
+    print(json.dumps({"peer": "torch " + torch.__version__, "model": args.model, "threads": args.threads, **result}))
+
+
+if __name__ == "__main__":
+    main()

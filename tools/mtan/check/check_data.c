@@ -1,0 +1,246 @@
+/* mtan check DATA: problems, profile, leakage, suggested settings and their cost, before a minute is spent on training.
+ * Changes no file; own data with faults is profiled by its good rows. */
+#define _POSIX_C_SOURCE 200809L
+#include "check_data.h"
+#include "../command/commands.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "../../../simd/mtan_simd.h"
+
+enum { PROBLEMS_LISTED = 20, PROBLEMS_IN_JSON = 1000 };
+static const double timing_seconds = 1;
+static const size_t most_bytes = (size_t)2 << 30; /* above it nothing is run: the machine may not have it */
+
+/* ---- which data it is ---- */
+
+/* A record of PhysioNet: <digits>.txt. */
+static int is_record(const char *name) {
+    const size_t digits = strspn(name, "0123456789");
+    return digits > 0 && strcmp(name + digits, ".txt") == 0;
+}
+
+static const char *kind_by_name(const char *name) {
+    const size_t n = strlen(name);
+    if (strncasecmp(name, "CHARTEVENTS.csv", 15) == 0) return "mimic3";
+    if (strncmp(name, "ConfLongDemo", 12) == 0) return "activity";
+    if (strncmp(name, "set-", 4) == 0 || is_record(name)) return "physionet";
+    return n > 7 && strcmp(name + n - 7, ".tar.gz") == 0 ? "physionet" : NULL;
+}
+
+const char *check_kind(const char *path) {
+    const char *slash = strrchr(path, '/'), *kind = NULL;
+    DIR *folder = opendir(path);
+    struct dirent *entry;
+    if (!folder) {
+        kind = kind_by_name(slash ? slash + 1 : path);
+        return kind && strcmp(kind, "mimic3") != 0 ? kind : "own"; /* MIMIC-III is a folder of tables */
+    }
+    while (!kind && (entry = readdir(folder)) != NULL) kind = kind_by_name(entry->d_name);
+    closedir(folder);
+    return kind;
+}
+
+/* ---- the plan that `mtan train` would make ---- */
+
+static int is_plain(const char *word) {
+    for (const char *at = word; *at; at++)
+        if (!isalnum((unsigned char)*at) && !strchr("_-./,:=+@%", *at)) return 0;
+    return *word != 0;
+}
+
+void check_append_word(char *text, size_t size, const char *word) {
+    size_t used = strlen(text);
+    const int plain = is_plain(word);
+    used += (size_t)snprintf(text + used, size - used, "%s%s", used ? " " : "", plain ? "" : "'");
+    for (; *word && used + 6 < size; word++) /* ' inside quotes is '\'' */
+        used += (size_t)snprintf(text + used, size - used, *word == '\'' ? "'\\''" : "%c", *word);
+    if (!plain) snprintf(text + used, size - used, "'");
+}
+
+typedef struct words {
+    char *word[24]; /* the library's parser takes them as main's argv */
+    char number[3][16], name[64];
+    int n;
+} words;
+
+static void add_word(words *w, const char *word) {
+    w->word[w->n++] = (char *)(uintptr_t)word; /* options_parse does not write */
+}
+
+static void add_number(words *w, const char *name, int which, int32_t x) {
+    snprintf(w->number[which], sizeof w->number[which], "%d", (int)x);
+    add_word(w, name), add_word(w, w->number[which]);
+}
+
+/* Options of own data by the suggestion, unless a model is asked for; a named data set has its named configuration. */
+static void suggest(words *w, const checked *c, const char *model, const char *origin) {
+    memset(w, 0, sizeof *w);
+    add_word(w, "mtan"), add_word(w, "train");
+    if (strcmp(c->kind, "own") == 0) {
+        const suggestion s = profile_suggest(&c->profile, &c->data);
+        add_word(w, "own"), add_word(w, "--model"), add_word(w, model ? model : s.model);
+        add_number(w, "--batch", 0, s.batch);
+        if (!model) add_number(w, "--enc-hidden", 1, s.hidden);
+        if (!model && strcmp(s.model, "per-time") != 0) add_number(w, "--ref-points", 2, s.ref_points);
+        if (origin) add_word(w, "--origin"), add_word(w, origin);
+    } else {
+        snprintf(w->name, sizeof w->name, "%s-%s", c->kind, model ? model : "enc");
+        add_word(w, w->name);
+    }
+}
+
+static void spell_command(checked *c, const words *w) {
+    c->command[0] = 0;
+    for (int i = 0; i < w->n; i++) check_append_word(c->command, sizeof c->command, w->word[i]);
+    check_append_word(c->command, sizeof c->command, "--data");
+    check_append_word(c->command, sizeof c->command, c->path);
+    if (c->labels) {
+        check_append_word(c->command, sizeof c->command, "--labels");
+        check_append_word(c->command, sizeof c->command, c->labels);
+    }
+    check_append_word(c->command, sizeof c->command, "--out");
+    check_append_word(c->command, sizeof c->command, "run");
+}
+
+static int make_plan(checked *c, const options *o) {
+    options of_train;
+    words w;
+    suggest(&w, c, option_text(o, "model", NULL), option_text(o, "origin", NULL));
+    spell_command(c, &w);
+    return options_parse(&of_train, w.n, w.word) && plan_make(&c->plan, &of_train);
+}
+
+/* ---- reading ---- */
+
+/* Own data: its good rows, unless the loader proper takes all of it. 0 when there is nothing to look at. */
+static int read_own(checked *c, const options *o) {
+    own_options own;
+    dataset whole;
+    if (strcmp(c->path, "-") == 0) return complain("check reads its data twice: give it a file"), 0;
+    if (!own_options_make(&own, o, NULL, NULL)) return 0;
+    if (!tolerant_load(&c->data, &c->problems, c->path, c->labels, own.origin))
+        return complain("%s", c->problems.count ? c->problems.text[arrlen(c->problems.text) - 1] : c->path), 0;
+    if (c->problems.count > 0) return 1;
+    if (own_load(&whole, c->path, c->labels, &own)) {
+        dataset_free(&c->data);
+        c->data = whole;
+    } else problems_add(&c->problems, whole.error);
+    return 1;
+}
+
+static int read_data(checked *c, const options *o) {
+    if (strcmp(c->kind, "own") == 0) return read_own(c, o);
+    return make_plan(c, o) && source_load(&c->data, &c->plan.source, c->path, c->labels, NULL, o);
+}
+
+/* ---- judging ---- */
+
+static size_t data_bytes(const dataset *d) {
+    return arrlenu(d->records) * sizeof *d->records + arrlenu(d->events) * sizeof *d->events +
+           arrlenu(d->truth) * sizeof *d->truth + arrlenu(d->labels) * sizeof *d->labels +
+           arrlenu(d->label_times) * sizeof *d->label_times + arrlenu(d->names);
+}
+
+static void judge_leakage(checked *c) {
+    const leakage *l = &c->leakage;
+    char text[512];
+    if (l->twins) {
+        snprintf(text, sizeof text,
+                 "leakage: %zu validation or test record%s the same observations as a training record (%.60s as %.60s)",
+                 l->twins, l->twins == 1 ? " has" : "s have", dataset_name(&c->data, l->twin_outside),
+                 dataset_name(&c->data, l->twin_training));
+        problems_add(&c->problems, text);
+    }
+    if (l->shared_groups) {
+        snprintf(text, sizeof text,
+                 "leakage: %zu of %zu groups (persons, cut series) are on both sides of the split, with %zu validation "
+                 "and test records: --by-group keeps a group on one side",
+                 l->shared_groups, l->groups, l->shared_records);
+        problems_add(&c->problems, text);
+    }
+}
+
+static void judge_twins(checked *c) {
+    const profile *p = &c->profile;
+    char text[512];
+    if (!p->contradicting) return;
+    snprintf(text, sizeof text, "labels: %zu record%s the observations of another, but not its label", p->contradicting,
+             p->contradicting == 1 ? " has" : "s have");
+    problems_add(&c->problems, text);
+}
+
+static mtan_train_config train_config(const plan *p) {
+    mtan_train_config config;
+    mtan_train_config_init(&config);
+    config.optimizer = p->optimizer ? MTAN_ADAMAX : MTAN_ADAM;
+    config.clip = p->clip;
+    config.dropout = p->dropout;
+    return config;
+}
+
+/* Preprocesses the data as `mtan train` would: last of all, as the profile is of the raw data. */
+static void find_cost(checked *c, const options *o) {
+    prep p;
+    memset(&p, 0, sizeof p);
+    source_fit(&p, &c->plan.source, &c->data, &c->split, c->plan.scale, c->plan.time_scale);
+    c->time_scale = p.time_scale[SPLIT_TRAIN];
+    prep_apply(&p, &c->data, &c->split);
+    prep_free(&p);
+    c->threads = option_threads(o);
+    c->backend = mtan_backend_best()->name;
+    note("timing a few steps of training");
+    c->cost = profile_cost(&c->plan.config, train_config(&c->plan), mtan_backend_best(), &c->data,
+                           c->split.part[SPLIT_TRAIN], c->plan.batch, c->threads, timing_seconds, most_bytes);
+    c->has_cost = c->cost.status == MTAN_OK;
+    if (!c->has_cost) problems_add(&c->problems, mtan_status_message(c->cost.status));
+}
+
+static void find_split(checked *c, const options *o) {
+    if (!source_split(&c->split, &c->plan.source, &c->data)) {
+        problems_add(&c->problems, "the records cannot be split for training: there are too few");
+        return;
+    }
+    c->has_split = 1;
+    c->leakage = profile_leakage(&c->profile, &c->data, &c->split);
+    judge_leakage(c);
+    if (plan_fit(&c->plan, &c->data)) find_cost(c, o);
+    else problems_add(&c->problems, "`mtan train` would refuse these data");
+}
+
+static int check(checked *c, const options *o) {
+    if (!read_data(c, o)) return BAD_USE;
+    c->rows_at_fault = c->problems.count;
+    c->data_bytes = data_bytes(&c->data);
+    profile_make(&c->profile, &c->data);
+    judge_twins(c);
+    if (!make_plan(c, o)) return BAD_USE;
+    find_split(c, o);
+    if (option_given(o, "json")) check_json(c);
+    else check_print(c);
+    return c->problems.count ? BAD_RESULT : DONE;
+}
+
+int command_check(const options *o) {
+    checked c;
+    int status;
+    memset(&c, 0, sizeof c);
+    c.path = o->argument[0];
+    c.labels = option_text(o, "labels", NULL);
+    c.kind = option_text(o, "kind", NULL);
+    c.problems.most = option_given(o, "json") ? PROBLEMS_IN_JSON : PROBLEMS_LISTED;
+    if (!c.kind && !(c.kind = check_kind(c.path)))
+        return complain("%s: no data set known by its files; --kind says which it is", c.path);
+    if (strcmp(c.kind, "own") && strcmp(c.kind, "physionet") && strcmp(c.kind, "activity") && strcmp(c.kind, "mimic3"))
+        return complain("--kind %s: must be physionet, activity, mimic3 or own", c.kind);
+    status = check(&c, o);
+    profile_free(&c.profile);
+    split_free(&c.split);
+    dataset_free(&c.data);
+    problems_free(&c.problems);
+    return status;
+}

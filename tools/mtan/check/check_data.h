@@ -1,0 +1,37 @@
+/* What `mtan check` found out about a data set: made by check_data.c, printed by check_print.c. */
+#ifndef MTAN_TOOLS_CHECK_DATA_H
+#define MTAN_TOOLS_CHECK_DATA_H
+
+#include "../model/plan.h"
+#include "profile.h"
+#include "../torch/tolerant.h"
+
+typedef struct checked {
+    const char *path, *labels, *kind; /* physionet, activity, mimic3, own */
+    problems problems;
+    size_t rows_at_fault; /* of the problems, those that name a row; they come first */
+    dataset data;         /* preprocessed at the end, for the timing */
+    size_t data_bytes;
+    profile profile;
+    int has_split, has_cost;
+    split split;
+    leakage leakage;
+    plan plan; /* what `mtan train` would do */
+    double time_scale;
+    cost cost;
+    int32_t threads;
+    const char *backend;
+    char command[1024]; /* the suggestion, as one would type it */
+} checked;
+
+/* Which data set lies at a path, by the names of files: never NULL for a file (own); NULL for a folder of something
+ * else. */
+const char *check_kind(const char *path);
+
+/* A word as a shell takes it: in quotes where it has to be. Appends to text, cut at `size`. */
+void check_append_word(char *text, size_t size, const char *word);
+
+void check_print(const checked *c); /* aligned tables within 80 columns */
+void check_json(const checked *c);  /* one object */
+
+#endif

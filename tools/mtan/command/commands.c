@@ -1,0 +1,176 @@
+/* The table of commands, and those that need no file of their own. */
+#include <stdio.h>
+
+#include "../../../simd/mtan_simd.h"
+#include "commands.h"
+#include "../model/device.h"
+#include "../report/json_text.h"
+
+static int command_help(const options *o) {
+    if (o->arguments == 0) return options_help(stdout), DONE;
+    return options_help_command(stdout, o->argument[0]) ? DONE : BAD_USE;
+}
+
+static int command_man(const options *o) {
+    (void)o;
+    return options_man(stdout), DONE;
+}
+
+static int command_completion(const options *o) {
+    (void)o;
+    return options_completion(stdout), DONE;
+}
+
+/* device: which GPU it is, or null */
+static void show_backend(const mtan_backend_choice *c, const char *device, int json, int first) {
+    if (json) {
+        printf("%s{\"name\": \"%s\", \"runs\": %s, \"fused\": %s, \"reason\": ", first ? "[" : ",\n ", c->name,
+               c->backend ? "true" : "false", c->backend && c->backend->fused ? "true" : "false");
+        json_string(stdout, c->reason ? c->reason : ""), fputs(", \"device\": ", stdout);
+        json_string(stdout, device ? device : ""), fputs("}", stdout);
+    } else if (c->backend)
+        printf("%-12s runs here%s%s%s%s\n", c->name, c->backend->fused ? ", fused multiply-add" : "",
+               c->backend == mtan_backend_best() ? ", the default" : "", device ? ": " : "", device ? device : "");
+    else printf("%-12s %s\n", c->name, c->reason);
+}
+
+int command_backends(const options *o) {
+    const int json = option_given(o, "json");
+    char text[DEVICE_TEXT];
+    mtan_backend_choice c;
+    for (int i = 0; mtan_backend_list(i, &c); i++) show_backend(&c, NULL, json, i == 0);
+    c.name = "cuda";
+    c.backend = device_open(text);
+    c.reason = c.backend ? NULL : text;
+    show_backend(&c, c.backend ? text : NULL, json, 0);
+    if (json) puts("]");
+    return DONE;
+}
+
+const command commands[] = {
+    {"train", command_train, "NAME --data PATH --out RUN [--option VALUE]...",
+     "train a model and keep the best by validation",
+     "NAME is one of toy-interp, physionet-interp, physionet-full, physionet-enc,\n"
+     "mimic3-full, mimic3-enc, activity-enc, activity-full (the configurations of\n"
+     "the published code); or physionet, mimic3 or activity, a dash and one of the\n"
+     "paper's baselines: rnn-impute, rnn-dt, rnn-decay, gru-d, phased-lstm,\n"
+     "ip-nets, seft, rnn-vae, ode-rnn, l-ode-rnn, l-ode-ode; with -interp behind\n"
+     "rnn-vae, l-ode-rnn and l-ode-ode for interpolation, and toy-l-ode-ode; or own:\n"
+     "a CSV of events with the columns record,time,channel,value in any order, and\n"
+     "labels record,label or record,time,label. RUN gets best.safetensors,\n"
+     "last.safetensors, log.csv and steps.csv. SIGINT saves and exits 130; --resume\n"
+     "goes on.\n"
+     "\n"
+     "  mtan train physionet-enc --data physionet2012 --preset faithful --out run\n"
+     "  mtan train own --model enc --data events.csv --labels labels.csv --out run\n"
+     "  mtan train own --model interp --data events.csv --out run --budget 10m\n"
+     "  mtan train physionet-gru-d --data physionet2012 --out run --enc-hidden 64\n"
+     "  mtan train physionet-enc --data physionet2012 --out run --resume\n",
+     1, 1},
+    {"eval", command_eval, "MODEL --data PATH [--split test]", "measure a model on the records that training left out",
+     "AUC, AUPRC, accuracy, log-loss, Brier score and calibration error with 95 %\n"
+     "intervals, and a table per class; for models that interpolate the mean\n"
+     "squared error over all points and over the points held out when 50 to 90 %\n"
+     "of the times are observed.\n"
+     "\n"
+     "  mtan eval run/best.safetensors --data physionet2012 --json\n",
+     1, 1},
+    {"predict", command_predict, "MODEL --data PATH|-", "class probabilities of records, or of their times",
+     "Columns: record,p0,p1 and so on, or record,time,p0 and so on. Own data is\n"
+     "read as a stream, in constant memory, and comes out in the order in which it\n"
+     "came in. A record that cannot be read is reported and left out; the exit\n"
+     "status is then 1.\n"
+     "\n"
+     "  mtan predict run/best.safetensors --data new.csv > scores.csv\n"
+     "  cat new.csv | mtan predict run/best.safetensors --data - --json\n",
+     1, 1},
+    {"interpolate", command_interpolate, "MODEL --data PATH|- --at A:B:STEP", "values at any times, with their spread",
+     "Columns: record,time,channel,mean,sd. Means and standard deviations over\n"
+     "samples of the latent state, in the data's own units.\n"
+     "\n"
+     "  mtan interpolate run/best.safetensors --data new.csv --at 0:48:0.5\n",
+     1, 1},
+    {"stream", command_stream, "MODEL [--data PATH|-] [--every line|request|TIME]",
+     "predictions while observations arrive, many records at once",
+     "Reads lines record,time,channel,value from standard input, records mixed and\n"
+     "in any order, and prints what `mtan predict` prints after each. record,time,,\n"
+     "and record,predict ask for a prediction, record,end lets a record go. Memory\n"
+     "does not grow with the number of observations. A line that cannot be used is\n"
+     "reported and changes nothing; the exit status is then 1.\n"
+     "\n"
+     "  tail -f ward.csv | mtan stream run/best.safetensors\n"
+     "  mtan stream run/best.safetensors --every request --json < ward.csv\n"
+     "  mtan stream run/best.safetensors --window 24 --keep 2000 < ward.csv\n",
+     1, 1},
+    {"export", command_export, "MODEL --c -o FILE.h", "a model as one C header, for a board without files",
+     "Const arrays of the weights (the same bits), settings, names, preprocessing\n"
+     "and a record with its expected output. C99 and C++.\n"
+     "\n"
+     "  mtan export run/best.safetensors --c -o model.h --events 300 --times 80\n",
+     1, 1},
+    {"report", command_report, "RUN --data PATH -o FILE",
+     "a page with curves, calibration, interpolations and attention",
+     "One HTML file that needs nothing else.\n"
+     "\n"
+     "  mtan report run --data physionet2012 -o report.html\n",
+     1, 1},
+    {"table", command_table, "[1 2 3 4 5] [--data FOLDER] [--budget TIME]", "the paper's tables beside ours",
+     "Prints the paper's numbers and ours, faithful and correct, mean and standard\n"
+     "deviation over the seeds, from the lines of results.tsv. With --budget the runs\n"
+     "that are missing are trained for this long (minutes, or 90s, 10m, 2h), measured\n"
+     "on the test records and added; a run that is cut short goes on the next time.\n"
+     "--data is a folder that holds physionet2012, activity and mimic3. --add takes\n"
+     "in a model that was trained by hand.\n"
+     "\n"
+     "  mtan table 2 --data data --dry-run\n"
+     "  mtan table 2 --data data --only gru-d,mtand-enc/physionet --budget 60\n"
+     "  mtan table --add run/best.safetensors --data data\n",
+     0, 5},
+    {"selftest", command_selftest, "MODEL", "prove a model on this machine by the record that its file keeps", "", 1,
+     1},
+    {"inspect", command_inspect, "FILE", "tensors, metadata, sizes and memory need of a model file", "", 1, 1},
+    {"compare", command_compare, "A B [--data PATH]",
+     "differences of two models, tensor by tensor and in their metrics",
+     "Exit status 0: the same bits, or within --tolerance. 1: they differ.\n", 2, 2},
+    {"convert", command_convert, "FROM TO", "checkpoints of the published code to safetensors, and back",
+     "Nothing in a checkpoint is executed: what is not a tensor, a number, a text\n"
+     "or a container of them is refused. A converted model has no preprocessing,\n"
+     "unless --stats-from computes it from data.\n"
+     "\n"
+     "  mtan convert checkpoint.h5 model.safetensors --stats-from physionet2012\n"
+     "  mtan convert model.safetensors checkpoint.pt\n",
+     2, 2},
+    {"quantize", command_quantize, "MODEL OUT [--type int8|f16|bf16] [--data PATH]",
+     "a smaller model file, and what that changes",
+     "int8 keeps every matrix as whole numbers with a scale to a row, a quarter of\n"
+     "the size, and predicts with products of integers; f16 and bf16 are half the\n"
+     "size and change the file alone. With --data the AUC before and after, on the\n"
+     "validation records; exit status 1 when it falls by more than 0.002.\n"
+     "\n"
+     "  mtan quantize run/best.safetensors small.safetensors --data physionet2012\n",
+     2, 2},
+    {"check", command_check, "DATA [--labels FILE]", "profile a data set before training on it",
+     "Problems by line, sparsity, gaps, leakage between the splits, suggested\n"
+     "settings, expected time per epoch and memory.\n"
+     "\n"
+     "  mtan check events.csv --labels labels.csv\n",
+     1, 1},
+    {"bench", command_bench, "[NAME...] [--backend NAME] [--records N] [--predict CARD]",
+     "seconds per epoch here, in the paper, and predicted for its card",
+     "Trains NAME (default: physionet-enc and physionet-full) as published, on --data\n"
+     "or on made records of PhysioNet's sizes, and prints the median time of an epoch,\n"
+     "without validation, beside the paper's and beside a prediction for both cards\n"
+     "called Titan X. The prediction is a roofline: launches, flops and bytes of the\n"
+     "backend cuda, counted, and a few assumptions; it was never measured on a card.\n"
+     "With --predict nothing is trained: the counts and times of each kind of kernel\n"
+     "and all that is assumed, within seconds, on any machine.\n"
+     "\n"
+     "  mtan bench --data physionet2012 --backend cuda\n"
+     "  mtan bench physionet-enc --records 512 --epochs 1\n"
+     "  mtan bench --predict titanx\n",
+     0, ARGUMENTS_MOST},
+    {"backends", command_backends, "", "which kernels can run on this machine", "", 0, 0},
+    {"help", command_help, "[COMMAND]", "this list, or all about a command", "", 0, 1},
+    {"man", command_man, "", "the man page", "  mtan man | man -l -\n", 0, 0},
+    {"completion", command_completion, "", "completion for bash", "  eval \"$(mtan completion)\"\n", 0, 0},
+    {NULL, NULL, NULL, NULL, NULL, 0, 0}};

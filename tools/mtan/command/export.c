@@ -1,0 +1,649 @@
+/* The command export: a model as one C header, for a board without files.
+ *
+ * Weights are decimals that give the same bits back, with the suffix f: valid in C99 and C++, right in either byte
+ * order and in the double build. On a Cortex-M4F mtan_model_init on that array needs 4.7 KB of code less than
+ * mtan_model_open on the bytes of a model file, and neither the reader's 2.5 KB of stack nor the file's metadata. C
+ * does not demand that decimals are rounded to the nearest float: NAME_hash, mtan_hash of the weights' bytes, finds a
+ * compiler that does not.
+ *
+ * A file whose matrices are int8 stays so where mtan_small_classify can use them in place: bytes and their scales. Other
+ * models are run by a predictor, which needs reals, and get them.
+ *
+ * Refuses what no C text can say: weights that are NaN or infinite, a NAME that is no prefix of C names. Never writes
+ * half a header. Training state is left out. */
+#define _POSIX_C_SOURCE 200809L
+#include "export.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "commands.h"
+#include "../model/golden_record.h"
+#include "options.h"
+#include "settings.h"
+
+enum { ERROR_SIZE = 512, WIDTH = 118, NAME_MOST = 40, MADE_EVENTS = 16, MADE_TIMES = 5, POINTS = 4 };
+enum { HAS_LOW = 1, HAS_HIGH = 2, HAS_MISSING = 4 }; /* flags of a channel, as the header's own text reads them */
+
+/* The matrices of an int8 file as a board uses them. */
+typedef struct int8_arrays {
+    mtan_model model;
+    mtan_real *weights; /* (count) */
+    int8_t *rows;       /* (bytes) */
+    size_t count, bytes, memory;
+    int32_t points; /* at a time, in so much memory */
+} int8_arrays;
+
+typedef struct header {
+    FILE *out;
+    const char *name;
+    const int8_arrays *int8; /* or NULL */
+    size_t column, numbers;  /* of the list being written */
+} header;
+
+/* ---- int8 ---- */
+
+/* One parameter of the file: 0 when it is a matrix of another type. */
+static int int8_take(int8_arrays *q, const bundle *b, int32_t index) {
+    const mtan_model *m = &q->model;
+    mtan_param p;
+    mtan_tensor_view view;
+    char name[MTAN_NAME_SIZE + 8];
+    mtan_param_at(&m->config, index, &p);
+    snprintf(name, sizeof name, "%s%s", p.name, m->row0[index] == MTAN_NO_ROWS ? "" : ".scale");
+    if (mtan_file_tensor(&b->file, name, &view) != MTAN_OK ||
+        mtan_view_read(&view, q->weights + m->offset[index], view.count) != MTAN_OK)
+        return 0;
+    if (m->row0[index] == MTAN_NO_ROWS) return 1;
+    if (mtan_file_tensor(&b->file, p.name, &view) != MTAN_OK) return 0;
+    return mtan_view_read_raw(&view, MTAN_DTYPE_I8, q->rows + m->row0[index], view.count) == MTAN_OK;
+}
+
+/* 0: the file's matrices are not all int8, or the model needs a predictor; free it all the same. */
+static int int8_read(int8_arrays *q, const bundle *b) {
+    const mtan_config *c = &b->model.config;
+    memset(q, 0, sizeof *q);
+    q->points = c->ref_points < POINTS ? c->ref_points : POINTS;
+    if (mtan_int8_counts(c, &q->count, &q->bytes) != MTAN_OK) return 0;
+    q->weights = tool_calloc(q->count, sizeof *q->weights), q->rows = tool_calloc(q->bytes, 1);
+    if (mtan_model_init_int8(&q->model, c, q->weights, q->count, q->rows, q->bytes) != MTAN_OK) return 0;
+    q->model.backend = b->model.backend;
+    if (mtan_small_size(&q->model, q->points, &q->memory) != MTAN_OK) return 0;
+    for (int32_t i = 0; i < mtan_param_count(c); i++)
+        if (!int8_take(q, b, i)) return 0;
+    return 1;
+}
+
+static void int8_free(int8_arrays *q) {
+    free(q->weights), free(q->rows);
+}
+
+/* ---- lists of numbers ---- */
+
+static void list_begin(header *h, const char *type, const char *what) {
+    fprintf(h->out, "static const %s %s_%s[] = {", type, h->name, what);
+    h->column = WIDTH, h->numbers = 0;
+}
+
+static void list_put(header *h, const char *item) {
+    const size_t length = strlen(item) + 2;
+    if (h->column + length > WIDTH) fputs("\n   ", h->out), h->column = 3;
+    fprintf(h->out, " %s,", item);
+    h->column += length, h->numbers++;
+}
+
+static void list_remark(header *h, const char *text) {
+    fprintf(h->out, "\n    /* %s */", text);
+    h->column = WIDTH;
+}
+
+/* An array without elements is no C: one 0 stands for none. */
+static void list_end(header *h) {
+    if (h->numbers == 0) list_put(h, "0");
+    fputs("\n};\n", h->out);
+}
+
+/* The shortest usual decimal that gives the same bits back, as a C literal. */
+static const char *real_text(mtan_real x, char text[40]) {
+    const int narrow = !((double)x < (double)(float)x) && !((double)x > (double)(float)x);
+    snprintf(text, 32, narrow ? "%.9g" : "%.17g", (double)x);
+    if (!strpbrk(text, ".e")) strcat(text, ".0");
+    if (narrow) strcat(text, "f");
+    return text;
+}
+
+static void put_real(header *h, mtan_real x) {
+    char text[40];
+    list_put(h, real_text(x, text));
+}
+
+static void write_reals(header *h, const char *what, const mtan_real *x, size_t n) {
+    list_begin(h, "mtan_real", what);
+    for (size_t i = 0; i < n; i++) put_real(h, x[i]);
+    list_end(h);
+}
+
+/* ---- texts ---- */
+
+/* A literal of C and C++: anything but plain ASCII in octal, and no trigraphs. */
+static void write_string(header *h, const char *text) {
+    fputc('"', h->out);
+    for (const unsigned char *s = (const unsigned char *)text; *s; s++)
+        if (*s < 0x20 || *s > 0x7E) fprintf(h->out, "\\%03o", *s);
+        else fprintf(h->out, strchr("\"\\?", *s) ? "\\%c" : "%c", *s);
+    fputc('"', h->out);
+}
+
+/* Names, or their numbers where the model has none. */
+static void write_names(header *h, const char *what, char **names, int32_t n) {
+    char number[16];
+    fprintf(h->out, "static const char *const %s_%s[] = {", h->name, what);
+    for (int32_t i = 0; i < n; i++) {
+        snprintf(number, sizeof number, "%" PRId32, i);
+        fputs("\n    ", h->out);
+        write_string(h, (size_t)i < arrlenu(names) ? names[i] : number);
+        fputc(',', h->out);
+    }
+    fputs(n > 0 ? "\n};\n" : "\n    0,\n};\n", h->out);
+}
+
+/* Text in which @ stands for the header's name. */
+static void write_code(header *h, const char *code) {
+    for (; *code; code++)
+        if (*code == '@') fputs(h->name, h->out);
+        else fputc(*code, h->out);
+}
+
+/* Nothing that could end a comment. */
+static void write_remark(header *h, const char *text) {
+    for (; *text; text++) fputc(isalnum((unsigned char)*text) || strchr("._-/ ", *text) ? *text : '_', h->out);
+}
+
+/* ---- the parts of a header ---- */
+
+static const char *const use_code =
+    " *\n"
+    " *     mtan_model model;\n"
+    " *     static unsigned char memory[@_memory];\n"
+    " *     mtan_bounds most = {1, @_events, @_times};\n"
+    " *     @_open(&model); mtan_predictor_init(&run, &model, &most, memory, sizeof memory);\n"
+    " *     record.n_events = @_prepare(events, n); @_predict(&run, &record, out);\n";
+
+static const char *const use_int8_code =
+    " *\n"
+    " *     mtan_model model;\n"
+    " *     static unsigned char memory[@_memory];\n"
+    " *     @_open(&model);\n"
+    " *     record.n_events = @_prepare(events, n); @_predict(&model, &record, memory, out);\n";
+
+static void write_top(header *h, bundle *b, const export_settings *s) {
+    fputs("/* A model of mtan " MTAN_VERSION ", from ", h->out);
+    write_remark(h, s->source);
+    fputs(". Include it in one file: every array is static.\n", h->out);
+    write_code(h, h->int8 ? use_int8_code : use_code);
+    fputs(" *\n * Times are in ", h->out);
+    write_remark(h, b->prep.unit[0] ? b->prep.unit : "the unit of the training data");
+    fputs(", their origin: ", h->out);
+    write_remark(h, bundle_text(b, "mtan.data.origin", "that of the training data"));
+    fprintf(h->out,
+            ". */\n#ifndef MTAN_EXPORT_%s_H\n#define MTAN_EXPORT_%s_H\n\n#include <float.h>\n\n#include \"mtan.h\"\n",
+            h->name, h->name);
+}
+
+static void write_size(header *h, const char *what, int64_t value, const char *remark) {
+    fprintf(h->out, "    %s_%s = %" PRId64 ",%s\n", h->name, what, value, remark);
+}
+
+/* Numbers to a row of the output: one row per record, or one per query time. */
+static int32_t row_size(const mtan_config *c) {
+    return c->classify == MTAN_CLASSIFY_NONE ? c->channels : c->classes;
+}
+
+/* The macro is for programs that take either kind of header. */
+static void write_int8_sizes(header *h) {
+    write_size(h, "outputs", h->int8->model.config.classes, "");
+    write_size(h, "points", h->int8->points, " /* reference points at a time: more are faster, in more memory */");
+    write_size(h, "memory", (int64_t)h->int8->memory, " /* bytes that so many need, for a record of any length */");
+    write_size(h, "weight_count", (int64_t)h->int8->count, "");
+    write_size(h, "row_bytes", (int64_t)h->int8->bytes, "");
+    write_code(h, "};\n#define @_is_int8 1\n");
+}
+
+static void write_sizes(header *h, const bundle *b, const export_settings *s, size_t memory) {
+    const mtan_config *c = &b->model.config;
+    const int64_t rows = c->classify == MTAN_CLASSIFY_RECORD ? 1 : s->times;
+    fputs("\nenum {\n", h->out);
+    write_size(h, "channels", c->channels, "");
+    write_size(h, "classes", c->classify == MTAN_CLASSIFY_NONE ? 0 : c->classes, "");
+    if (h->int8) {
+        write_int8_sizes(h);
+        return;
+    }
+    write_size(h, "events", s->events, " /* most observations of a record */");
+    write_size(h, "times", s->times, " /* most distinct times, and most query times */");
+    write_size(h, "outputs", rows * row_size(c), " /* most numbers that a prediction has */");
+    write_size(h, "memory", (int64_t)memory, " /* bytes that a predictor needs for one such record */");
+    write_size(h, "weight_count", (int64_t)mtan_weights_count(c), "");
+    fputs("};\n", h->out);
+}
+
+/* How many reals a parameter has: all, or a scale for each of its rows. */
+static size_t reals_of(const mtan_model *m, int32_t index, const mtan_param *p) {
+    const int in_rows = m->rows && m->row0[index] != MTAN_NO_ROWS;
+    return (size_t)p->rows * (in_rows ? 1 : (size_t)p->cols);
+}
+
+/* Flat, in the order of the parameter table, each tensor under its name. */
+static int write_weights(header *h, const mtan_model *m, char *error) {
+    char remark[MTAN_NAME_SIZE + 48];
+    list_begin(h, "mtan_real", "weights");
+    for (int32_t k = 0; k < mtan_param_count(&m->config); k++) {
+        mtan_param p;
+        if (mtan_param_at(&m->config, k, &p) != MTAN_OK)
+            return snprintf(error, ERROR_SIZE, "no parameter %d", (int)k), 0;
+        const size_t n = reals_of(m, k, &p);
+        while (h->numbers < m->offset[k]) put_real(h, 0); /* what a table leaves between tensors */
+        snprintf(remark, sizeof remark, "%s%s (%" PRId32 ", %" PRId32 ")",
+                 n < (size_t)p.rows * (size_t)p.cols ? "scales of " : "", p.name, p.rows, p.cols);
+        list_remark(h, remark);
+        for (size_t i = 0; i < n; i++) {
+            const mtan_real w = m->weights[m->offset[k] + i];
+            if (!isfinite(w)) return snprintf(error, ERROR_SIZE, "%s holds a weight that is not a number", p.name), 0;
+            put_real(h, w);
+        }
+    }
+    list_end(h);
+    return 1;
+}
+
+static void write_rows(header *h, const mtan_model *m) {
+    char text[MTAN_NAME_SIZE + 40];
+    list_begin(h, "int8_t", "rows");
+    for (int32_t k = 0; k < mtan_param_count(&m->config); k++) {
+        mtan_param p;
+        mtan_param_at(&m->config, k, &p);
+        if (m->row0[k] == MTAN_NO_ROWS) continue;
+        snprintf(text, sizeof text, "%s (%" PRId32 ", %" PRId32 ")", p.name, p.rows, p.cols);
+        list_remark(h, text);
+        for (size_t i = 0; i < (size_t)p.rows * (size_t)p.cols; i++) {
+            snprintf(text, sizeof text, "%d", m->rows[m->row0[k] + i]);
+            list_put(h, text);
+        }
+    }
+    list_end(h);
+}
+
+/* mtan_hash of the `count` reals of the weights as little-endian floats. */
+static uint64_t hash_weights(const mtan_model *m, size_t count) {
+    uint8_t *bytes = tool_calloc(count, 4);
+    uint64_t hash;
+    for (int32_t k = 0; k < mtan_param_count(&m->config); k++) {
+        mtan_param p;
+        mtan_param_at(&m->config, k, &p);
+        for (size_t i = 0, n = reals_of(m, k, &p); i < n; i++) {
+            const float w = (float)m->weights[m->offset[k] + i];
+            uint32_t bits;
+            memcpy(&bits, &w, sizeof bits);
+            for (int j = 0; j < 4; j++) bytes[4 * (m->offset[k] + i) + (size_t)j] = (uint8_t)(bits >> 8 * j);
+        }
+    }
+    hash = mtan_hash(bytes, 4 * count);
+    free(bytes);
+    return hash;
+}
+
+/* The weights, and what proves that a compiler read them. */
+static int write_arrays(header *h, const bundle *b, char *error) {
+    const mtan_model *m = h->int8 ? &h->int8->model : &b->model;
+    const size_t count = h->int8 ? h->int8->count : mtan_weights_count(&m->config);
+    if (!write_weights(h, m, error)) return 0;
+    if (h->int8) write_rows(h, m);
+    fprintf(h->out,
+            "/* mtan_hash of the weights as little-endian floats. */\nstatic const uint64_t %s_hash = 0x%016" PRIx64
+            "u;\n",
+            h->name, hash_weights(m, count));
+    return 1;
+}
+
+/* The C name of a setting's value: MTAN_BOUND_ELBO for bound = elbo; numbers as they stand. 0: unknown. */
+static int setting_value(const char *key, const char *text, char value[96]) {
+    static const char *const prefixes[][2] = {
+        {"kind", "MTAN_"},          {"classify", "MTAN_CLASSIFY_"}, {"encoder", "MTAN_"},
+        {"decoder", "MTAN_"},       {"embedding", "MTAN_EMBED_"},   {"embed_heads", "MTAN_EMBED_"},
+        {"reference", "MTAN_REF_"}, {"bound", "MTAN_BOUND_"},       {"rule", "MTAN_"},
+    };
+    if (!isalpha((unsigned char)text[0])) return snprintf(value, 96, "%s", text), 1;
+    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
+        if (strcmp(prefixes[i][0], key) != 0) continue;
+        snprintf(value, 96, "%s%.63s", prefixes[i][1], text);
+        for (char *c = value; *c; c++) *c = (char)toupper((unsigned char)*c);
+        return 1;
+    }
+    return 0;
+}
+
+/* Settings by name, so that a field added to mtan_config later keeps its default. */
+static int write_open(header *h, const bundle *b, char *error) {
+    const mtan_config *c = &b->model.config;
+    char text[64], value[96];
+    if (c->reference == MTAN_REF_GIVEN) write_reals(h, "ref", c->ref, (size_t)c->ref_points);
+    fprintf(h->out,
+            "\n/* A model on the weights above. */\nstatic inline mtan_status %s_open(mtan_model *m) {\n"
+            "    mtan_config c;\n    const mtan_status status = mtan_config_init(&c, MTAN_ENC, MTAN_CLASSIFY_RECORD, "
+            "1, 2);\n"
+            "    if (status != MTAN_OK) return status;\n",
+            h->name);
+    for (int32_t i = 0; mtan_config_key(i); i++) {
+        const char *key = mtan_config_key(i);
+        if (mtan_config_get(c, key, text, sizeof text) != MTAN_OK || !setting_value(key, text, value))
+            return snprintf(error, ERROR_SIZE, "the setting %s cannot be written as C", key), 0;
+        fprintf(h->out, "    c.%s = %s;\n", key, value);
+    }
+    if (c->reference == MTAN_REF_GIVEN) fprintf(h->out, "    c.ref = %s_ref;\n", h->name);
+    write_code(h, h->int8
+                      ? "    return mtan_model_init_int8(m, &c, @_weights, @_weight_count, @_rows, @_row_bytes);\n}\n"
+                      : "    return mtan_model_init(m, &c, @_weights, @_weight_count);\n}\n");
+    return 1;
+}
+
+static const char *const predict_int8_code =
+    "\n/* One record: probabilities of the classes. `memory` has @_memory bytes, `out` @_outputs reals. */\n"
+    "static inline mtan_status @_predict(const mtan_model *m, const mtan_record *record, void *memory, mtan_real *out) "
+    "{\n"
+    "    return mtan_small_classify(m, record, @_points, memory, @_memory, out);\n}\n";
+
+static void write_predict(header *h, const mtan_config *c) {
+    if (h->int8) {
+        write_code(h, predict_int8_code);
+        return;
+    }
+    fprintf(h->out,
+            "\n/* One record: %s. `out` has %s_outputs reals. */\n"
+            "static inline mtan_status %s_predict(mtan_predictor *run, const mtan_record *record, mtan_real *out) {\n"
+            "    return %s;\n}\n",
+            c->classify == MTAN_CLASSIFY_RECORD ? "probabilities of the classes"
+            : c->classify == MTAN_CLASSIFY_TIME ? "probabilities of the classes at each query time"
+                                                : "the channels' means at each query time",
+            h->name, h->name,
+            c->classify == MTAN_CLASSIFY_NONE ? "mtan_interpolate(run, record, out, 0)"
+                                              : "mtan_classify(run, record, 1, out)");
+}
+
+/* ---- preprocessing ---- */
+
+static prep_channel channel_of(const bundle *b, int32_t i) {
+    return (size_t)i < arrlenu(b->prep.channel) ? b->prep.channel[i] : prep_untouched();
+}
+
+static unsigned channel_flags(const prep_channel *c) {
+    return (isfinite(c->low) ? HAS_LOW : 0u) | (isfinite(c->high) ? HAS_HIGH : 0u) |
+           (isfinite(c->missing) ? HAS_MISSING : 0u);
+}
+
+static void write_channels(header *h, const bundle *b) {
+    static const char *const what[] = {"offset", "scale", "low", "high", "missing"};
+    char flags[16];
+    for (int k = 0; k < 5; k++) {
+        list_begin(h, "mtan_real", what[k]);
+        for (int32_t i = 0; i < b->model.config.channels; i++) {
+            const prep_channel c = channel_of(b, i);
+            const mtan_real values[] = {c.offset, c.scale, c.low, c.high, c.missing};
+            put_real(h, isfinite(values[k]) ? values[k] : 0);
+        }
+        list_end(h);
+    }
+    fputs("/* 1: clip below at low; 2: clip above at high; 4: the value `missing` means that there is none. */\n",
+          h->out);
+    list_begin(h, "unsigned char", "flags");
+    for (int32_t i = 0; i < b->model.config.channels; i++) {
+        const prep_channel c = channel_of(b, i);
+        snprintf(flags, sizeof flags, "%u", channel_flags(&c));
+        list_put(h, flags);
+    }
+    list_end(h);
+}
+
+/* prep_events of prep.c in the header's terms. */
+static const char *const prepare_code =
+    "\n/* Raw observations to what the model sees, in place: missing codes go, values are clipped, shifted and scaled, "
+    "times\n"
+    " * scaled. Returns how many remain. A channel that the model does not have stays, for the library to refuse. */\n"
+    "static inline int32_t @_prepare(mtan_event *events, int32_t n) {\n"
+    "#ifdef MTAN_DOUBLE\n"
+    "    const mtan_real largest = DBL_MAX;\n"
+    "#else\n"
+    "    const mtan_real largest = FLT_MAX;\n"
+    "#endif\n"
+    "    int32_t i, kept = 0;\n"
+    "    for (i = 0; i < n; i++) {\n"
+    "        mtan_event e = events[i];\n"
+    "        e.time /= @_time_scale;\n"
+    "        if (e.channel >= 0 && e.channel < @_channels) {\n"
+    "            const int32_t d = e.channel;\n"
+    "            if ((@_flags[d] & 4) && e.value == @_missing[d]) continue;\n"
+    "            if ((@_flags[d] & 1) && e.value < @_low[d]) e.value = @_low[d];\n"
+    "            else if ((@_flags[d] & 2) && e.value > @_high[d]) e.value = @_high[d];\n"
+    "            e.value = (e.value - @_offset[d]) / @_scale[d];\n"
+    "        }\n"
+    "        e.time = e.time < -largest ? -largest : e.time > largest ? largest : e.time;\n"
+    "        e.value = e.value < -largest ? -largest : e.value > largest ? largest : e.value;\n"
+    "        events[kept++] = e;\n"
+    "    }\n"
+    "    return kept;\n"
+    "}\n";
+
+static void write_preprocessing(header *h, const bundle *b) {
+    char scale[40];
+    fprintf(h->out, "\n/* Preprocessing, %s: (clipped value - offset) / scale per channel; time / time_scale. */\n",
+            prep_kind_name(b->prep.kind));
+    write_channels(h, b);
+    fprintf(h->out, "static const mtan_real %s_time_scale = %s;\n", h->name,
+            real_text((mtan_real)b->prep.time_scale[SPLIT_TEST], scale));
+    write_code(h, prepare_code);
+}
+
+/* ---- the self-test ---- */
+
+/* For a model file that brings no record of its own. */
+static void make_record(golden_record *x, const mtan_config *c) {
+    golden_record_free(x);
+    memset(x, 0, sizeof *x);
+    for (int32_t i = 0; i < MADE_EVENTS; i++) {
+        const mtan_event e = {(mtan_real)i / MADE_EVENTS, 7 * i % c->channels, (mtan_real)(i % 5 - 2) / 2};
+        arrput(x->events, e);
+    }
+    for (int32_t i = 0; i < MADE_TIMES && c->classify != MTAN_CLASSIFY_RECORD; i++)
+        arrput(x->times, (mtan_real)i / (MADE_TIMES - 1));
+}
+
+/* Runs the record here: what is exported has worked once. A record that was made up takes the output. */
+static int try_record(golden_record *x, const mtan_model *m, char *error) {
+    const mtan_bounds most = {1, (int32_t)arrlen(x->events) + 1, (int32_t)(arrlen(x->events) + arrlen(x->times)) + 1};
+    const size_t n = golden_record_size(&m->config, x);
+    mtan_real *out = tool_calloc(n, sizeof *out);
+    mtan_status status;
+    runner run;
+    if (!runner_start(&run, m, most, 1, error)) return free(out), 0;
+    status = golden_record_run(&run.predictor[0], x, out);
+    if (status == MTAN_OK && arrlen(x->output) == 0) {
+        memcpy(arraddnptr(x->output, n), out, n * sizeof *out);
+        x->fused = m->backend->fused != 0;
+    }
+    for (size_t i = 0; i < arrlenu(x->output); i++)
+        if (!isfinite(x->output[i])) status = MTAN_ERR_INPUT;
+    runner_stop(&run);
+    free(out);
+    if (status != MTAN_OK)
+        snprintf(error, ERROR_SIZE, "its record for a self-test cannot be run: %s", mtan_status_message(status));
+    return status == MTAN_OK;
+}
+
+/* The same by the int8 arrays, as a board runs it; whatever output the record had is another arithmetic's. */
+static int try_int8(golden_record *x, const int8_arrays *q, char *error) {
+    const size_t n = golden_record_size(&q->model.config, x);
+    void *memory = tool_calloc(q->memory, 1);
+    mtan_status status;
+    arrsetlen(x->output, n);
+    x->record.events = x->events, x->record.n_events = (int32_t)arrlen(x->events);
+    status = mtan_small_classify(&q->model, &x->record, q->points, memory, q->memory, x->output);
+    x->fused = q->model.backend->fused != 0;
+    for (size_t i = 0; i < n && status == MTAN_OK; i++)
+        if (!isfinite(x->output[i])) status = MTAN_ERR_INPUT;
+    free(memory);
+    if (status != MTAN_OK)
+        snprintf(error, ERROR_SIZE, "its record for a self-test cannot be run: %s", mtan_status_message(status));
+    return status == MTAN_OK;
+}
+
+static const char *const test_code = "\n/* Events as the model sees them. Give it to mtan_classify, or to "
+                                     "mtan_interpolate where the model has no classes. */\n"
+                                     "static inline mtan_record @_test_record(void) {\n"
+                                     "#ifdef __cplusplus\n"
+                                     "    mtan_record r = mtan_record();\n"
+                                     "#else\n"
+                                     "    mtan_record r = {0};\n"
+                                     "#endif\n"
+                                     "    r.events = @_test_events;\n"
+                                     "    r.n_events = @_test_event_count;\n"
+                                     "    r.times = @_test_time_count > 0 ? @_test_times : 0;\n"
+                                     "    r.n_times = @_test_time_count;\n"
+                                     "    r.id = @_test_id;\n"
+                                     "    return r;\n"
+                                     "}\n";
+
+static void write_test(header *h, const golden_record *x) {
+    char time[40], value[40], event[120];
+    fprintf(h->out,
+            "\n/* A record with its expected output: the same bits in a build of the same class, fused or unfused, "
+            "else 1e-4. */\n"
+            "enum {\n    %s_test_fused = %d,\n    %s_test_event_count = %zu,\n    %s_test_time_count = %zu,\n"
+            "    %s_test_output_count = %zu\n};\nstatic const uint64_t %s_test_id = 0x%016" PRIx64 "u;\n",
+            h->name, x->fused, h->name, arrlenu(x->events), h->name, arrlenu(x->times), h->name, arrlenu(x->output),
+            h->name, x->record.id);
+    list_begin(h, "mtan_event", "test_events");
+    for (size_t i = 0; i < arrlenu(x->events); i++) {
+        snprintf(event, sizeof event, "{%s, %" PRId32 ", %s}", real_text(x->events[i].time, time), x->events[i].channel,
+                 real_text(x->events[i].value, value));
+        list_put(h, event);
+    }
+    if (arrlen(x->events) == 0) list_put(h, "{0, 0, 0}");
+    list_end(h);
+    write_reals(h, "test_times", x->times, arrlenu(x->times));
+    write_reals(h, "test_output", x->output, arrlenu(x->output));
+    write_code(h, test_code);
+}
+
+/* ---- the whole ---- */
+
+static int32_t at_least(int32_t a, ptrdiff_t b) {
+    return b > a ? (int32_t)b : a;
+}
+
+static int write_header(FILE *out, bundle *b, const int8_arrays *int8, const golden_record *x, export_settings s,
+                        char *error) {
+    header h = {out, s.name, int8, 0, 0};
+    size_t memory = 0;
+    mtan_bounds most = {1, 0, 0};
+    mtan_status status;
+    most.events = s.events = at_least(s.events, arrlen(x->events));
+    most.times = s.times = at_least(s.times, arrlen(x->events) < s.events ? arrlen(x->events) : s.events);
+    most.times = s.times = at_least(s.times, arrlen(x->times));
+    status = int8 ? MTAN_OK : mtan_predictor_size(&b->model, &most, &memory);
+    if (status != MTAN_OK || memory > INT32_MAX || (int64_t)s.times * row_size(&b->model.config) > INT32_MAX)
+        return snprintf(error, ERROR_SIZE, "%d events at %d times: %s", (int)s.events, (int)s.times,
+                        mtan_status_message(status == MTAN_OK ? MTAN_ERR_SIZE : status)),
+               0;
+    write_top(&h, b, &s);
+    write_sizes(&h, b, &s, memory);
+    write_names(&h, "channel_names", b->prep.channels, b->model.config.channels);
+    write_names(&h, "class_names", b->prep.classes,
+                b->model.config.classify == MTAN_CLASSIFY_NONE ? 0 : b->model.config.classes);
+    fputs("\n", out);
+    if (!write_arrays(&h, b, error) || !write_open(&h, b, error)) return 0;
+    write_predict(&h, &b->model.config);
+    write_preprocessing(&h, b);
+    write_test(&h, x);
+    fputs("\n#endif\n", out);
+    return 1;
+}
+
+static int is_prefix(const char *name) {
+    const size_t n = strlen(name);
+    if (n > NAME_MOST || !isalpha((unsigned char)name[0]) || strncmp(name, "mtan", 4) == 0) return 0;
+    for (size_t i = 0; i < n; i++)
+        if (!isalnum((unsigned char)name[i]) && name[i] != '_') return 0;
+    return 1;
+}
+
+char *export_text(bundle *b, const export_settings *s, size_t *length, char *error) {
+    golden_record x;
+    int8_arrays q;
+    char *text = NULL;
+    FILE *out;
+    int good, int8;
+    if (!is_prefix(s->name))
+        return snprintf(error, ERROR_SIZE, "--name %.60s: must be a letter, then letters, digits and _, not mtan...",
+                        s->name),
+               NULL;
+    if (!(out = open_memstream(&text, length))) return snprintf(error, ERROR_SIZE, "%s", strerror(errno)), NULL;
+    if (!golden_record_read(&x, b)) make_record(&x, &b->model.config);
+    int8 = int8_read(&q, b);
+    good = int8 ? try_int8(&x, &q, error) : try_record(&x, &b->model, error);
+    good = good && write_header(out, b, int8 ? &q : NULL, &x, *s, error);
+    int8_free(&q);
+    golden_record_free(&x);
+    if (fclose(out) != 0 && good) {
+        snprintf(error, ERROR_SIZE, "%s", strerror(errno));
+        good = 0;
+    }
+    if (!good) free(text), text = NULL;
+    return text;
+}
+
+/* To a file, which is replaced as a whole: a device or a pipe of that name would be lost. */
+static int put_text(const char *path, const char *text, size_t n, char *error) {
+    struct stat found;
+    if (path && stat(path, &found) == 0 && !S_ISREG(found.st_mode))
+        return snprintf(error, ERROR_SIZE, "%.200s is no regular file; without -o the header goes to standard output",
+                        path),
+               0;
+    if (path) return file_write(path, text, n, error);
+    if (fwrite(text, 1, n, stdout) == n && fflush(stdout) == 0) return 1;
+    return snprintf(error, ERROR_SIZE, "standard output: %s", strerror(errno)), 0;
+}
+
+static size_t board_bytes(const bundle *b) {
+    int8_arrays q;
+    const size_t n = int8_read(&q, b) ? 4 * q.count + q.bytes : 4 * mtan_weights_count(&b->model.config);
+    int8_free(&q);
+    return n;
+}
+
+int command_export(const options *o) {
+    const char *path = o->argument[0], *out = option_text(o, "out", NULL), *slash = strrchr(path, '/');
+    const export_settings s = {option_text(o, "name", "model"), slash ? slash + 1 : path,
+                               (int32_t)option_integer(o, "events", 1500, 1, 1000000),
+                               (int32_t)option_integer(o, "times", 200, 1, 1000000)};
+    char error[ERROR_SIZE] = "", *text;
+    size_t n = 0;
+    int good;
+    bundle b;
+    if (!option_given(o, "c")) return complain("export: say --c, the only form there is");
+    if (!bundle_read(&b, path, error)) return complain("%s", error);
+    if (b.model.config.architecture) {
+        complain("%s is a %s: only mTAN's models run on a board", path, model_title(&b.model.config));
+        return bundle_free(&b), BAD_USE;
+    }
+    text = export_text(&b, &s, &n, error);
+    good = text && put_text(out, text, n, error);
+    if (good && out)
+        note("%s: %zu bytes of text, %zu bytes of weights on the board", out, n, board_bytes(&b));
+    free(text);
+    bundle_free(&b);
+    return good ? DONE : complain("%s: %s", path, error);
+}

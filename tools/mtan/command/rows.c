@@ -1,0 +1,56 @@
+/* See rows.h. */
+#include "rows.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "../report/json_text.h"
+
+static void put_name(const char *name) {
+    if (!strpbrk(name, ",\"\r\n")) {
+        fputs(name, stdout);
+        return;
+    }
+    putchar('"');
+    for (; *name; name++) printf(*name == '"' ? "\"\"" : "%c", *name);
+    putchar('"');
+}
+
+void rows_header(const mtan_config *config, int interpolates) {
+    if (interpolates) {
+        puts("record,time,channel,mean,sd");
+        return;
+    }
+    fputs(config->classify == MTAN_CLASSIFY_TIME ? "record,time" : "record", stdout);
+    for (int32_t k = 0; k < config->classes; k++) printf(",p%d", (int)k);
+    putchar('\n');
+}
+
+void row_classes(int json, const char *record, const double *time, const double *p, int32_t classes) {
+    if (json) {
+        fputs("{\"record\": ", stdout), json_string(stdout, record);
+        if (time) fputs(", \"time\": ", stdout), json_number(stdout, *time);
+        fputs(", \"p\": [", stdout);
+        for (int32_t k = 0; k < classes; k++) fputs(k ? ", " : "", stdout), json_number(stdout, p[k]);
+        puts("]}");
+        return;
+    }
+    put_name(record);
+    if (time) printf(",%.9g", *time);
+    for (int32_t k = 0; k < classes; k++) printf(",%.9g", p[k]);
+    putchar('\n');
+}
+
+void row_value(int json, const char *record, double time, const char *channel, double mean, double sd) {
+    if (json) {
+        fputs("{\"record\": ", stdout), json_string(stdout, record);
+        fputs(", \"time\": ", stdout), json_number(stdout, time);
+        fputs(", \"channel\": ", stdout), json_string(stdout, channel);
+        fputs(", \"mean\": ", stdout), json_number(stdout, mean);
+        fputs(", \"sd\": ", stdout), json_number(stdout, sd);
+        puts("}");
+        return;
+    }
+    put_name(record), printf(",%.9g,", time), put_name(channel);
+    printf(",%.9g,%.9g\n", mean, sd);
+}

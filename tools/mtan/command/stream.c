@@ -1,0 +1,328 @@
+/* See stream.h. One predictor serves all records; a record is a stream state in a hash map. */
+#include "stream.h"
+
+#include "commands.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "../../data/csv.h"
+#include "../../data/field.h"
+#include "rows.h"
+#include "../model/session.h"
+#include "settings.h"
+
+enum { USUAL_SAMPLES = 20, USUAL_KEEP = 10000, USUAL_RECORDS = 10000 };
+
+typedef struct state {
+    mtan_stream stream;
+    void *memory;
+    double time, latest; /* of the last line, and the largest so far, in the data's unit */
+    double shown;        /* the largest when a prediction was last printed */
+    double first;        /* what times are counted from */
+    int lines, was_shown;
+} state;
+
+typedef struct state_entry {
+    char *key;
+    state *value;
+} state_entry;
+
+typedef struct channel_entry {
+    char *key;
+    int32_t value;
+} channel_entry;
+
+typedef struct job {
+    const stream_settings *settings;
+    bundle bundle;
+    source source;
+    csv_reader csv;
+    mtan_predictor predictor;
+    void *memory;
+    state_entry *states;
+    channel_entry *channels;
+    size_t state_bytes;
+    double every; /* 0: every line; infinite: on request */
+    int interpolates, dates, relative, failed;
+    double *p;
+    mtan_real *out, *spread; /* (C), or (D) means and standard deviations */
+} job;
+
+void stream_settings_init(stream_settings *s) {
+    memset(s, 0, sizeof *s);
+    s->data = "-";
+    s->every = "line";
+    s->keep = USUAL_KEEP;
+    s->records = USUAL_RECORDS;
+    s->samples = -1;
+}
+
+/* ---- records ---- */
+
+/* Says what is wrong with the line. The next one may be good. */
+static int bad_line(job *j, const char *what, const char *text) {
+    complain("%s:%zu: %s%s%s", j->csv.text.name, j->csv.line, what, text ? ": " : "",
+             text ? field_quote(text).text : "");
+    j->failed = 1;
+    return 0;
+}
+
+static state *find_state(job *j, const char *record) {
+    const int32_t window = j->settings->window > 0 ? j->settings->keep : 0;
+    state *s = shget(j->states, record);
+    if (s) return s;
+    if ((int64_t)shlen(j->states) >= j->settings->records)
+        return bad_line(j, "more records at once than --records allows; RECORD,end lets one go", record), NULL;
+    s = tool_calloc(1, sizeof *s);
+    s->memory = tool_realloc(NULL, j->state_bytes);
+    if (mtan_stream_init(&s->stream, &j->predictor, window, s->memory, j->state_bytes) != MTAN_OK) {
+        free(s->memory), free(s);
+        return bad_line(j, "no stream for record", record), NULL;
+    }
+    shput(j->states, record, s);
+    return s;
+}
+
+static void free_state(state *s) {
+    if (s) free(s->memory);
+    free(s);
+}
+
+static void drop_state(job *j, const char *record) {
+    free_state(shget(j->states, record));
+    (void)shdel(j->states, record);
+}
+
+/* ---- predictions ---- */
+
+static int forget(job *j, state *s) {
+    const mtan_real before = prep_time(&j->bundle.prep, SPLIT_TEST, s->latest - j->settings->window);
+    const mtan_status status =
+        j->settings->window > 0 && s->stream.events > 0 ? mtan_stream_expire(&s->stream, before) : MTAN_OK;
+    if (status == MTAN_ERR_MEMORY)
+        return bad_line(j, "the window holds more observations than --keep says: nothing is forgotten", NULL);
+    return status == MTAN_OK || bad_line(j, mtan_status_message(status), NULL);
+}
+
+static void put_prediction(job *j, const state *s, const char *record) {
+    const mtan_config *c = &j->bundle.model.config;
+    const prep *p = &j->bundle.prep;
+    for (int32_t k = 0; !j->interpolates && k < c->classes; k++) j->p[k] = (double)j->out[k];
+    if (!j->interpolates)
+        row_classes(j->settings->json, record, c->classify == MTAN_CLASSIFY_TIME ? &s->time : NULL, j->p, c->classes);
+    for (int32_t d = 0; j->interpolates && d < c->channels; d++)
+        row_value(j->settings->json, record, s->time, p->channels[d], prep_raw_value(p, d, (double)j->out[d]),
+                  prep_raw_spread(p, d, (double)j->spread[d]));
+}
+
+static int predict(job *j, state *s, const char *record) {
+    const mtan_real time = prep_time(&j->bundle.prep, SPLIT_TEST, s->time);
+    mtan_record ask;
+    mtan_status status;
+    if (s->lines == 0 && (j->interpolates || j->bundle.model.config.classify == MTAN_CLASSIFY_TIME))
+        return bad_line(j, "no line of this record has a time yet", record);
+    memset(&ask, 0, sizeof ask);
+    ask.times = &time, ask.n_times = 1;
+    ask.id = mtan_hash(record, strlen(record));
+    forget(j, s);
+    status = j->interpolates ? mtan_stream_interpolate(&s->stream, &ask, j->out, j->spread)
+                             : mtan_stream_predict(&s->stream, &ask, j->out);
+    if (status != MTAN_OK) return bad_line(j, mtan_status_message(status), record);
+    put_prediction(j, s, record);
+    s->shown = s->latest, s->was_shown = 1;
+    return 1;
+}
+
+/* ---- lines ---- */
+
+static int read_time(job *j, const state *s, const char *text, double *time) {
+    int64_t ticks;
+    if (j->dates) {
+        if (!field_date(text, &ticks)) return bad_line(j, "the model's times are dates, and this is none", text);
+        *time = (double)ticks / FIELD_TICKS_PER_HOUR;
+    } else if (!field_number(text, time) || fabs(*time) > FLT_MAX) {
+        return bad_line(j, "not a time that a float can hold", text);
+    }
+    if ((j->dates || j->relative) && s->lines > 0) *time -= s->first;
+    return 1;
+}
+
+/* The first line of a record may be where its times start. */
+static void move_clock(const job *j, state *s, double time) {
+    if (s->lines == 0) {
+        s->first = time;
+        if (j->dates || j->relative) time = 0;
+        s->latest = time;
+    }
+    s->lines = 1;
+    s->time = time;
+    s->latest = time > s->latest ? time : s->latest;
+}
+
+/* An observation, unless its value is missing. */
+static int observe(job *j, state *s, const char *channel, const char *value) {
+    mtan_event e;
+    double x;
+    const ptrdiff_t at = shgeti(j->channels, channel);
+    mtan_status status;
+    if (at < 0) return bad_line(j, "a channel that the model does not know", channel);
+    if (field_missing(value)) return 1;
+    if (!field_number(value, &x) || fabs(x) > FLT_MAX) return bad_line(j, "not a number that a float can hold", value);
+    e.time = (mtan_real)s->time, e.channel = j->channels[at].value, e.value = (mtan_real)x;
+    if (prep_events(&j->bundle.prep, SPLIT_TEST, &e, 1) == 0) return 1;
+    status = mtan_stream_push(&s->stream, e.time, e.channel, e.value);
+    return status == MTAN_OK || bad_line(j, mtan_status_message(status), value);
+}
+
+static int is_due(const job *j, const state *s) {
+    return !s->was_shown ? isfinite(j->every) : s->latest - s->shown >= j->every || j->every == 0;
+}
+
+/* A record that a refused line would have begun does not exist. */
+static void take_four(job *j, const csv_field *f) {
+    const int asks = f[2].length == 0 && f[3].length == 0;
+    state *s = find_state(j, f[0].text), before;
+    double time;
+    if (!s) return;
+    before = *s;
+    if (read_time(j, s, f[1].text, &time)) {
+        move_clock(j, s, time);
+        if (asks || observe(j, s, f[2].text, f[3].text)) {
+            if (asks || is_due(j, s)) predict(j, s, f[0].text);
+            return;
+        }
+    }
+    *s = before;
+    if (s->lines == 0) drop_state(j, f[0].text);
+}
+
+static void take_two(job *j, const char *record, const char *word) {
+    state *s;
+    if (strcmp(word, "end") == 0) {
+        drop_state(j, record);
+    } else if (strcmp(word, "predict") != 0) bad_line(j, "must be RECORD,predict or RECORD,end", word);
+    else if ((s = find_state(j, record))) predict(j, s, record);
+}
+
+static void take_line(job *j) {
+    const csv_field *f = j->csv.fields;
+    const size_t n = arrlenu(f);
+    if (j->csv.line == 1 && n == 4 && strcmp(f[0].text, "record") == 0 && strcmp(f[1].text, "time") == 0) return;
+    if (f[0].length == 0) bad_line(j, "the record has no name", NULL);
+    else if (n == 4) take_four(j, f);
+    else if (n == 1 || n == 2) take_two(j, f[0].text, n == 2 ? f[1].text : "predict");
+    else bad_line(j, "must be record,time,channel,value", NULL);
+}
+
+/* What was printed goes out before the next line is waited for. */
+static int take_lines(job *j) {
+    csv_status got;
+    while ((got = csv_next(&j->csv)) == CSV_ROW || got == CSV_BAD) {
+        if (got == CSV_ROW) take_line(j);
+        else bad_line(j, j->csv.problem, NULL);
+        if (j->csv.text.at == j->csv.text.end && fflush(stdout) != 0) return complain("standard output: cannot write");
+    }
+    if (got == CSV_FAILED) return complain("%s", j->csv.text.error);
+    if (fflush(stdout) != 0) return complain("standard output: cannot write");
+    return j->failed ? BAD_RESULT : DONE;
+}
+
+/* ---- start and end ---- */
+
+static int read_every(job *j) {
+    const char *text = j->settings->every;
+    if (strcmp(text, "line") == 0) return j->every = 0, 1;
+    if (strcmp(text, "request") == 0) return j->every = INFINITY, 1;
+    if (field_number(text, &j->every) && j->every > 0) return 1;
+    return complain("--every %s: must be line, request or a time above 0", text), 0;
+}
+
+/* A model without channel names takes 0, 1, 2, ... */
+static void name_channels(job *j) {
+    prep *p = &j->bundle.prep;
+    for (int32_t d = 0; d < j->bundle.model.config.channels; d++) {
+        char number[16];
+        snprintf(number, sizeof number, "%d", (int)d);
+        if (d >= (int32_t)arrlen(p->channels)) arrput(p->channels, tool_text(number));
+        shput(j->channels, p->channels[d], d);
+    }
+}
+
+static int open_model(job *j, const options *o) {
+    const char *path = j->settings->model;
+    mtan_config *c = &j->bundle.model.config;
+    char error[512] = "";
+    if (!bundle_read(&j->bundle, path, error)) return complain("%s", error), 0;
+    if (!option_backend(o, &j->bundle.model.backend)) return 0;
+    if (c->architecture) return complain("%s is a %s: streams are for mTAN's models", path, model_title(c)), 0;
+    if (!source_read(&j->source, &j->bundle, error)) return complain("%s: %s", path, error), 0;
+    j->interpolates = c->classify == MTAN_CLASSIFY_NONE;
+    if (j->settings->samples >= 0) c->predict_samples = j->settings->samples;
+    else if (j->interpolates) c->predict_samples = USUAL_SAMPLES;
+    j->dates = strcmp(j->source.kind, "own") == 0 && strcmp(j->bundle.prep.unit, "hours") == 0;
+    j->relative = strcmp(j->source.origin, "record") == 0;
+    if (j->source.has_means)
+        note("series without an observation stay so: `mtan predict` gives them their mean at time 0");
+    name_channels(j);
+    return 1;
+}
+
+static int open_predictor(job *j) {
+    const mtan_model *model = &j->bundle.model;
+    const mtan_bounds bounds = {1, 0, 1};
+    const size_t D = (size_t)model->config.channels, C = (size_t)model->config.classes;
+    size_t bytes = 0;
+    mtan_status status = mtan_stream_size(model, j->settings->window > 0 ? j->settings->keep : 0, &j->state_bytes);
+    if (status == MTAN_ERR_CONFIG)
+        return complain("%s: its reference points are each record's own times: use `mtan predict`", j->settings->model),
+               0;
+    if (status == MTAN_OK) status = mtan_predictor_size(model, &bounds, &bytes);
+    if (status == MTAN_OK) j->memory = tool_realloc(NULL, bytes);
+    if (status == MTAN_OK) status = mtan_predictor_init(&j->predictor, model, &bounds, j->memory, bytes);
+    if (status != MTAN_OK) return complain("%s: %s", j->settings->model, mtan_status_message(status)), 0;
+    j->predictor.seed = j->settings->seed;
+    j->p = tool_calloc(C + 1, sizeof *j->p);
+    j->out = tool_calloc(C + D, sizeof *j->out);
+    j->spread = tool_calloc(D, sizeof *j->spread);
+    return 1;
+}
+
+static int run(job *j, const options *o) {
+    if (!read_every(j) || !open_model(j, o) || !open_predictor(j)) return BAD_USE;
+    if (!csv_open(&j->csv, j->settings->data)) return complain("%s", j->csv.text.error);
+    if (!j->settings->json) rows_header(&j->bundle.model.config, j->interpolates);
+    return take_lines(j);
+}
+
+int stream_records(const stream_settings *s, const options *o) {
+    job j;
+    int status;
+    memset(&j, 0, sizeof j);
+    j.settings = s;
+    sh_new_strdup(j.states);
+    sh_new_strdup(j.channels);
+    status = run(&j, o);
+    for (ptrdiff_t i = 0; i < shlen(j.states); i++) free_state(j.states[i].value);
+    shfree(j.states), shfree(j.channels);
+    csv_close(&j.csv);
+    free(j.memory), free(j.p), free(j.out), free(j.spread);
+    bundle_free(&j.bundle);
+    return status;
+}
+
+int command_stream(const options *o) {
+    stream_settings s;
+    stream_settings_init(&s);
+    s.model = o->argument[0];
+    s.data = option_text(o, "data", s.data);
+    s.every = option_text(o, "every", s.every);
+    s.window = option_number(o, "window", 0, 0, 1e12);
+    s.keep = (int32_t)option_integer(o, "keep", s.keep, 1, 1 << 20);
+    s.records = option_integer(o, "records", s.records, 1, INT32_MAX);
+    s.samples = (int32_t)option_integer(o, "samples", s.samples, 0, 10000);
+    s.seed = (uint64_t)option_integer(o, "seed", 0, 0, UINT32_MAX);
+    s.json = option_given(o, "json");
+    return stream_records(&s, o);
+}

@@ -1,0 +1,281 @@
+/* mtan train: a run in a folder. RUN/best.safetensors is the best model by validation, RUN/last.safetensors the newest state with
+ * optimiser and counters, RUN/log.csv a row per epoch, RUN/steps.csv a row per step.
+ *
+ * Nothing is half-written: model files are replaced whole, and a log that is ahead of last.safetensors (a kill between the two) is
+ * cut back when the run is resumed. Order of an epoch's end: best, log, last. */
+#define _POSIX_C_SOURCE 200809L
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "commands.h"
+#include "../model/device.h"
+#include "../model/distributed.h"
+#include "../model/golden_record.h"
+#include "../model/search.h"
+#include "train.h"
+#include "../model/training.h"
+
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(int signal_number) {
+    (void)signal_number;
+    interrupted = 1;
+}
+
+/* The first signal asks for an end after the step; a second one ends at once. */
+static void watch_signals(void) {
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = interrupt;
+    action.sa_flags = (int)SA_RESETHAND;
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+/* ---- the folder of a run ---- */
+
+typedef struct folder {
+    char best[4096], last[4096], log[4096], steps[4096];
+    FILE *log_file, *steps_file;
+    int writes; /* rank 0 alone */
+    const rank_set *ranks;
+    train_watch *watch; /* or NULL */
+} folder;
+
+static int folder_name(char out[4096], const char *path, const char *name) {
+    return snprintf(out, 4096, "%s/%s", path, name) < 4096;
+}
+
+static int folder_start(folder *f, const char *path, const rank_set *r, train_watch *w) {
+    memset(f, 0, sizeof *f);
+    f->ranks = r;
+    f->watch = w;
+    f->writes = !r || r->rank == 0;
+    if (!path) return complain("--out is missing: the folder of the run"), 0;
+    if (!folder_name(f->best, path, "best.safetensors") || !folder_name(f->last, path, "last.safetensors") ||
+        !folder_name(f->log, path, "log.csv") || !folder_name(f->steps, path, "steps.csv"))
+        return complain("%s: the path is too long", path), 0;
+    return 1;
+}
+
+static int folder_open(const folder *f, const char *path, int resume) {
+    struct stat status;
+    if (!f->writes) return 1;
+    if (mkdir(path, 0777) != 0 && errno != EEXIST) return complain("%s: %s", path, strerror(errno)), 0;
+    if (!resume && stat(f->last, &status) == 0)
+        return complain("%s holds a run: --resume goes on with it, another --out starts a new one", path), 0;
+    return 1;
+}
+
+/* Keeps the header and the rows whose epoch (and batch) have been done; the rest will be made again. */
+static int cut_table(const char *path, int32_t epochs, int32_t batches) {
+    char error[512], *text, *kept, *line;
+    size_t bytes = 0, n = 0;
+    int good;
+    if (!(text = file_read(path, &bytes, error))) return complain("%s", error), 0;
+    kept = tool_calloc(bytes + 1, 1);
+    for (line = text; *line;) {
+        char *end = strchr(line, '\n'), *rest;
+        const long epoch = strtol(line, &rest, 10), batch = *rest == ',' ? strtol(rest + 1, NULL, 10) : 0;
+        const size_t length = end ? (size_t)(end - line) + 1 : strlen(line);
+        const int header = line == text;
+        if (end && (header || epoch <= epochs || (batches >= 0 && epoch == epochs + 1 && batch <= batches)))
+            memcpy(kept + n, line, length), n += length;
+        line += length;
+    }
+    good = file_write(path, kept, n, error);
+    free(text), free(kept);
+    return good ? 1 : (complain("%s", error), 0);
+}
+
+static FILE *append(const char *path, const char *header, int fresh) {
+    FILE *file = fopen(path, fresh ? "wb" : "ab");
+    if (!file) return complain("%s: %s", path, strerror(errno)), NULL;
+    if (fresh) fprintf(file, "%s\n", header);
+    return file;
+}
+
+static int folder_tables(folder *f, const training *t, int resume) {
+    char header[160];
+    if (!f->writes) return 1;
+    if (resume && (!cut_table(f->log, t->epoch, -1) || !cut_table(f->steps, t->epoch, t->batch))) return 0;
+    snprintf(header, sizeof header,
+             "epoch,train_loss,val_loss,%s,seconds,eval_seconds,train_recon,train_ce,train_kl,gradient_norm",
+             training_metric(t));
+    f->log_file = append(f->log, header, !resume);
+    f->steps_file = append(f->steps, "epoch,batch,loss,gradient_norm", !resume);
+    return f->log_file && f->steps_file;
+}
+
+/* A number of a table; an empty field where there is none. */
+static void put_number(FILE *file, const char *before, double x, const char *format) {
+    fputs(before, file);
+    if (!isnan(x)) fprintf(file, format, x);
+}
+
+static int log_epoch(folder *f, const training *t, const epoch_result *r) {
+    const double numbers[] = {r->train_loss,  r->val_loss, r->val_metric, r->seconds,      r->eval_seconds,
+                              r->train_recon, r->train_ce, r->train_kl,   r->gradient_norm};
+    if (!f->writes) return 1;
+    fprintf(f->log_file, "%d", (int)t->epoch);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        put_number(f->log_file, ",", numbers[i], i == 3 || i == 4 ? "%.3f" : "%.9g");
+    fputc('\n', f->log_file);
+    if (fflush(f->log_file) == 0 && fflush(f->steps_file) == 0 && !ferror(f->steps_file)) return 1;
+    return complain("%s: cannot be written: %s", f->log, strerror(errno)), 0;
+}
+
+static int save(const folder *f, const char *path, training *t, const prep *p, int with_trainer) {
+    mtan_file_pair *pairs = NULL;
+    char error[512] = "";
+    int good;
+    if (!f->writes) return 1;
+    if (!training_fetch(t)) return complain("%s", status_message(MTAN_ERR_DEVICE)), 0;
+    plan_write(t->plan, &pairs);
+    training_write(t, &pairs);
+    if (!with_trainer) golden_record_write(&t->run, t->data, t->split, &pairs);
+    good = bundle_write(path, &t->model, with_trainer ? &t->trainer : NULL, p, pairs, arrlenu(pairs), error);
+    pairs_free(pairs, arrlenu(pairs));
+    arrfree(pairs);
+    if (!good) complain("%s", error);
+    return good;
+}
+
+static void folder_close(folder *f) {
+    if (f->log_file) fclose(f->log_file);
+    if (f->steps_file) fclose(f->steps_file);
+}
+
+/* ---- the loop ---- */
+
+static void show_step(const training *t, const step_result *s, double last_metric) {
+    const double done = (double)s->batch / training_batches(t),
+                 rate = s->batch * (double)t->plan->batch / t->train_seconds;
+    const double left = (t->plan->epochs - t->epoch - done) * t->train_seconds / done;
+    char metric[48] = "";
+    if (!isnan(last_metric)) snprintf(metric, sizeof metric, "  %s %.4f", training_metric(t), last_metric);
+    progress("epoch %d/%d  batch %d/%d  loss %.4f%s  %.0f records/s  %.0f:%02d:%02d left", (int)s->epoch,
+             (int)t->plan->epochs, (int)s->batch, (int)training_batches(t), s->loss, metric, rate, floor(left / 3600),
+             (int)fmod(left / 60, 60), (int)fmod(left, 60));
+}
+
+static void show_epoch(const training *t, const epoch_result *r, int best) {
+    char validation[96] = "";
+    if (!isnan(r->val_loss))
+        snprintf(validation, sizeof validation, "  val_loss %.4f  %s %.4f", r->val_loss, training_metric(t),
+                 r->val_metric);
+    note("epoch %3d  loss %.4f%s  %.2f s + %.2f s%s", (int)t->epoch, r->train_loss, validation, r->seconds,
+         r->eval_seconds, best && !isnan(r->val_loss) ? "  best" : "");
+}
+
+/* Whether the run has to end here. */
+static int must_stop(const folder *f) {
+    if (f->watch && seconds() >= f->watch->deadline) f->watch->late = 1;
+    return distributed_any(f->ranks, interrupted || (f->watch && f->watch->late));
+}
+
+/* One epoch. DONE, INTERRUPTED with the state saved, or BAD_USE with a message printed. */
+static int run_epoch(folder *f, training *t, const prep *p, double *metric) {
+    epoch_result result;
+    step_result step;
+    char error[512] = "";
+    int more, best;
+    while ((more = training_step(t, &step, error)) == 1) {
+        if (f->writes)
+            fprintf(f->steps_file, "%d,%d,%.9g,%.9g\n", (int)step.epoch, (int)step.batch, step.loss,
+                    step.gradient_norm);
+        if (must_stop(f)) {
+            if (f->writes && fflush(f->steps_file) != 0)
+                complain("%s: cannot be written: %s", f->steps, strerror(errno));
+            if (!save(f, f->last, t, p, 1)) return BAD_USE;
+            note("%s after epoch %d, batch %d; the state is in %s: go on with --resume",
+                 interrupted ? "interrupted" : "the time is up", (int)step.epoch, (int)step.batch, f->last);
+            return INTERRUPTED;
+        }
+        show_step(t, &step, *metric);
+    }
+    if (f->watch) f->watch->diverged = t->diverged;
+    if (more < 0 || (best = training_end_epoch(t, &result, error)) < 0) return complain("%s", error);
+    *metric = result.val_metric;
+    show_epoch(t, &result, best);
+    if (best && !save(f, f->best, t, p, 0)) return BAD_USE;
+    return log_epoch(f, t, &result) && save(f, f->last, t, p, 1) ? DONE : BAD_USE;
+}
+
+static int run(folder *f, training *t, const prep *p) {
+    double metric = NAN;
+    int status = DONE;
+    watch_signals();
+    while (status == DONE && !training_finished(t)) status = run_epoch(f, t, p, &metric);
+    if (status == DONE) note("best epoch %d of %d: %s", (int)t->best_epoch, (int)t->epoch, f->best);
+    return status;
+}
+
+/* ---- the command ---- */
+
+static int make_plan(plan *p, bundle *saved, const folder *f, const options *o) {
+    char error[512] = "";
+    if (!option_given(o, "resume")) return plan_make(p, o);
+    if (!bundle_read(saved, f->last, error)) return complain("%s", error), 0;
+    return plan_read(p, saved, o, error) ? 1 : (complain("%s: %s", f->last, error), 0);
+}
+
+static int prepare(plan *p, dataset *d, split *s, prep *prepared, const options *o) {
+    if (!source_load(d, &p->source, option_text(o, "data", NULL), option_text(o, "labels", NULL), NULL, o)) return 0;
+    if (!plan_prepare(p, d, s, prepared)) return 0;
+    note("%s, %s: %zu records (%td training, %td validation, %td test), %td channels, %zu parameters", p->name,
+         p->source.preset == MTAN_FAITHFUL ? "faithful" : "correct", arrlenu(d->records), arrlen(s->part[SPLIT_TRAIN]),
+         arrlen(s->part[SPLIT_VALID]), arrlen(s->part[SPLIT_TEST]), arrlen(d->channels),
+         mtan_weights_count(&p->config));
+    if (arrlen(s->part[SPLIT_TRAIN]) == 0) return complain("no record is left for training"), 0;
+    return 1;
+}
+
+static int train(const options *o, const rank_set *r, train_watch *w) {
+    const int resume = option_given(o, "resume");
+    const char *out = option_text(o, "out", NULL);
+    const mtan_backend *backend;
+    char error[512] = "";
+    bundle saved;
+    folder f;
+    plan p;
+    dataset d;
+    split s;
+    prep prepared;
+    training t;
+    int status = BAD_USE;
+    memset(&saved, 0, sizeof saved), memset(&d, 0, sizeof d), memset(&s, 0, sizeof s),
+        memset(&prepared, 0, sizeof prepared);
+    memset(&f, 0, sizeof f), memset(&t, 0, sizeof t);
+    if (option_backend(o, &backend) && folder_start(&f, out, r, w) && make_plan(&p, &saved, &f, o) &&
+        folder_open(&f, out, resume) && prepare(&p, &d, &s, &prepared, o) &&
+        (resume || search_settings(&p, &d, &s, backend, o, r))) {
+        if (!training_start(&t, &p, &d, &s, backend, option_threads(o), r, error)) complain("%s", error);
+        else if (resume && !training_read(&t, &saved, error)) complain("%s: %s", f.last, error);
+        else if (folder_tables(&f, &t, resume)) status = run(&f, &t, &prepared);
+    }
+    training_stop(&t);
+    folder_close(&f);
+    prep_free(&prepared), split_free(&s), dataset_free(&d), bundle_free(&saved);
+    return status;
+}
+
+int train_run(const options *o, train_watch *w) {
+    w->late = w->diverged = 0;
+    return train(o, NULL, w);
+}
+
+int command_train(const options *o) {
+    rank_set r;
+    int status;
+    if (!option_given(o, "distributed")) return train(o, NULL, NULL);
+    if (!distributed_start(&r)) return BAD_USE;
+    if (r.rank > 0) messages_silence();
+    status = train(o, &r, NULL);
+    distributed_stop(status);
+    return status;
+}

@@ -1,0 +1,450 @@
+/* See plan.h. */
+#include "plan.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../command/settings.h"
+
+/* ---- the numbers of a plan: one table for options, model files and --resume ---- */
+
+typedef struct field {
+    const char *name; /* as an option; in files mtan.plan.<name> */
+    char type;        /* i int32_t, l int64_t, d double */
+    size_t offset;
+    double low, high;
+    int may_change;   /* by an option when a run is resumed */
+    double otherwise; /* in a file from before there was such a field; NAN: it always was there */
+} field;
+
+#define FIELD(name, type, member, low, high, may_change)                                                               \
+    { name, type, offsetof(plan, member), low, high, may_change, NAN }
+#define LATER(name, type, member, low, high, otherwise)                                                                \
+    { name, type, offsetof(plan, member), low, high, 0, otherwise }
+static const field fields[] = {
+    FIELD("epochs", 'i', epochs, 1, 1e6, 1),
+    FIELD("batch", 'i', batch, 1, 1e5, 0),
+    FIELD("patience", 'i', patience, 0, 1e6, 1),
+    FIELD("lr", 'd', lr, 1e-12, 1e3, 0),
+    FIELD("clip", 'd', clip, 0, 1e9, 0),
+    FIELD("dropout", 'd', dropout, 0, 0.95, 0),
+    FIELD("thin", 'd', thin, 0, 0.95, 0),
+    LATER("lr-decay", 'd', lr_decay, 0.5, 1, 1),
+    LATER("lr-floor", 'd', lr_floor, 0, 1, 0),
+    FIELD("time-scale", 'd', time_scale, 0, 1e12, 0),
+    FIELD("seed", 'l', seed, 0, 4294967295.0, 0),
+    FIELD("observed-low", 'd', observed_low, 0, 1, 0),
+    FIELD("observed-high", 'd', observed_high, 0, 1, 0),
+    FIELD("shuffle", 'i', shuffle, 0, 1, 0),
+    FIELD("optimizer", 'i', optimizer, 0, 1, 0),
+    FIELD("select", 'i', select, 0, 2, 0),
+    FIELD("scale", 'i', scale, 0, PREP_KINDS - 1, 0),
+};
+enum { FIELDS = sizeof fields / sizeof fields[0], NUMBERS = 11 }; /* the first NUMBERS are options that take a number */
+
+static double field_get(const plan *p, const field *f) {
+    const char *at = (const char *)p + f->offset;
+    int32_t i;
+    int64_t l;
+    double d;
+    if (f->type == 'i') return memcpy(&i, at, sizeof i), (double)i;
+    if (f->type == 'l') return memcpy(&l, at, sizeof l), (double)l;
+    return memcpy(&d, at, sizeof d), d;
+}
+
+static void field_set(plan *p, const field *f, double x) {
+    char *at = (char *)p + f->offset;
+    const int32_t i = (int32_t)x;
+    const int64_t l = (int64_t)x;
+    if (f->type == 'i') memcpy(at, &i, sizeof i);
+    else if (f->type == 'l') memcpy(at, &l, sizeof l);
+    else memcpy(at, &x, sizeof x);
+}
+
+/* ---- words ---- */
+
+/* The place of a word in a list, -1 with a message when it is none of them. */
+static int word_option(const options *o, const char *name, int otherwise, const char *const *words) {
+    const char *text = option_text(o, name, NULL);
+    char all[128] = "";
+    if (!text) return otherwise;
+    for (int i = 0; words[i]; i++) {
+        if (strcmp(words[i], text) == 0) return i;
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", i ? ", " : "", words[i]);
+    }
+    complain("--%s %s: must be one of %s", name, text, all);
+    return -1;
+}
+
+static const char *const presets[] = {"faithful", "correct", NULL}, *const answers[] = {"no", "yes", NULL},
+                         *const optimizers[] = {"adam", "adamax", NULL},
+                         *const selections[] = {"loss", "auc", "mse", NULL}, *const scales[] = {"none",   "published",
+                                                                                                "minmax", "zscore",
+                                                                                                "times",  NULL};
+
+const char *plan_word(const char *name, double value) {
+    static const struct {
+        const char *name;
+        const char *const *words;
+    } choices[] = {{"shuffle", answers}, {"optimizer", optimizers}, {"select", selections}, {"scale", scales}};
+    for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++)
+        for (int k = 0; strcmp(name, choices[i].name) == 0 && choices[i].words[k]; k++)
+            if (value >= k && value <= k) return choices[i].words[k];
+    return NULL;
+}
+
+/* ---- defaults ---- */
+
+static void faithful_defaults(plan *p, const mtan_recipe *r) {
+    const int activity = strcmp(p->source.kind, "activity") == 0, toy = strcmp(p->source.kind, "toy") == 0;
+    const int mimic = strcmp(p->source.kind, "mimic3") == 0;
+    p->lr = r->lr;
+    p->scale = activity ? PREP_TIMES : toy ? PREP_NONE : PREP_PUBLISHED;
+    p->time_scale = toy || mimic;                            /* Q38: hours as they are, */
+    if (mimic && p->config.architecture) p->time_scale = 48; /* of mTAN alone */
+    p->observed_low = p->observed_high = r->sample_low;
+    p->source.split_kind = p->source.interpolation ? SPLIT_TWO : SPLIT_PUBLISHED; /* Q24 */
+}
+
+/* Learning rate, dropout and thinning of mTAND-Enc were chosen on PhysioNet's validation records, seeds 0 and 1; mean of the best
+ * validation losses: lr 1e-3 0.299, 3e-4 0.296; 3e-4 with batch 32, dropout 0.5 and thinning 0.3 0.297; 5e-4 with dropout 0.5 and
+ * thinning 0.3 0.298; 1e-3 with dropout 0.5 and thinning 0.4 0.300, with 64 hidden units and 0.5, 0.3 0.299. */
+static void correct_defaults(plan *p, const mtan_recipe *r) {
+    const int toy = strcmp(p->source.kind, "toy") == 0, physionet = strcmp(p->source.kind, "physionet") == 0;
+    p->lr = r->lr;
+    p->shuffle = 1;
+    p->clip = p->config.kind == MTAN_FULL ? 1 : 0;
+    p->patience = p->source.interpolation ? 0 : 15;
+    p->scale = toy ? PREP_NONE : physionet && p->source.interpolation ? PREP_MINMAX : PREP_ZSCORE;
+    p->time_scale = physionet ? 48 : toy;
+    p->observed_low = r->sample_low, p->observed_high = r->sample_high;
+    if (!p->config.architecture && p->config.kind == MTAN_ENC && p->config.classify == MTAN_CLASSIFY_RECORD) {
+        p->dropout = 0.3, p->thin = 0.2;
+        p->lr = strcmp(p->source.kind, "own") == 0 ? r->lr : 3e-4;
+    }
+}
+
+/* mTAN's models for own data. */
+static int own_mtan(mtan_recipe *r, const char *name, mtan_preset preset) {
+    static const char *const models[] = {"enc", "full", "per-time", "interp"};
+    static const mtan_classify_kind classify[] = {MTAN_CLASSIFY_RECORD, MTAN_CLASSIFY_RECORD, MTAN_CLASSIFY_TIME,
+                                                  MTAN_CLASSIFY_NONE};
+    int model = 0;
+    while (model < 4 && strcmp(models[model], name) != 0) model++;
+    if (model == 4) return 0;
+    mtan_config_init(&r->config, model == 0 || model == 2 ? MTAN_ENC : MTAN_FULL, classify[model], 1, 2);
+    mtan_config_preset(&r->config, preset);
+    if (model == 1 || model == 3) r->config.enc_hidden = 64;
+    if (model == 3) r->config.classes = 0, r->config.ref_points = 64, r->config.latent = 16, r->config.kl_anneal = 1;
+    r->batch = 64, r->epochs = 100, r->lr = 1e-3;
+    r->sample_low = model == 3 ? 0.5 : 1, r->sample_high = model == 3 ? 0.9 : 1;
+    return 1;
+}
+
+static int own_recipe(baseline_recipe *r, const options *o, mtan_preset preset) {
+    const char *model = option_text(o, "model", NULL);
+    char name[64];
+    if (!model) return complain("own data needs --model enc, full, per-time, interp or a baseline"), 0;
+    snprintf(name, sizeof name, "own-%s", model);
+    if (own_mtan(&r->recipe, model, preset) || baseline_recipe_named(r, name, preset)) return 1;
+    complain("--model %s: must be enc, full, per-time, interp or a baseline: `mtan help train` lists them", model);
+    return 0;
+}
+
+/* A named configuration of mTAN or of a baseline. */
+static int find_recipe(baseline_recipe *r, const char *name, mtan_preset preset) {
+    return mtan_recipe_named(&r->recipe, name, preset) == MTAN_OK || baseline_recipe_named(r, name, preset);
+}
+
+/* "physionet-enc" is a model of the data "physionet". */
+static void plan_start(plan *p, const char *name, const mtan_recipe *recipe, mtan_preset preset) {
+    memset(p, 0, sizeof *p);
+    snprintf(p->name, sizeof p->name, "%s", name);
+    snprintf(p->source.kind, sizeof p->source.kind, "%.*s", (int)strcspn(name, "-"), name);
+    p->config = recipe->config;
+    p->source.preset = preset;
+}
+
+static int plan_named(plan *p, const options *o, baseline_recipe *r) {
+    const char *name = o->argument[0];
+    const int preset = word_option(o, "preset", MTAN_CORRECT, presets);
+    if (preset < 0) return 0;
+    memset(r, 0, sizeof *r);
+    r->decay = 1;
+    if (strcmp(name, "own") == 0) {
+        if (!own_recipe(r, o, (mtan_preset)preset)) return 0;
+    } else if (!find_recipe(r, name, (mtan_preset)preset)) {
+        char all[256] = "";
+        for (int32_t i = 0; mtan_recipe_name(i); i++)
+            snprintf(all + strlen(all), sizeof all - strlen(all), "%s, ", mtan_recipe_name(i));
+        return complain("train: no configuration %s; there are %sown, and those of the baselines: `mtan help train`",
+                        name, all),
+               0;
+    }
+    plan_start(p, name, &r->recipe, (mtan_preset)preset);
+    return 1;
+}
+
+static void source_defaults(plan *p) {
+    source *s = &p->source;
+    s->interpolation = p->config.classify == MTAN_CLASSIFY_NONE;
+    s->seed = 42;
+    if (strcmp(s->kind, "physionet") == 0) strcpy(s->variant, s->interpolation ? "ab" : "a");
+    if (strcmp(s->kind, "toy") == 0) strcpy(s->variant, "smooth");
+    s->split_kind = strcmp(s->kind, "mimic3") == 0 ? SPLIT_FOLDS : SPLIT_PUBLISHED;
+    s->by_group = strcmp(s->kind, "own") == 0;
+    s->observed = s->interpolation && strcmp(s->kind, "toy") != 0 ? 0.5 : 1;
+    strcpy(s->origin, "auto");
+    p->select = s->interpolation ? SELECT_MSE : SELECT_LOSS;
+}
+
+static int apply_words(plan *p, const options *o) {
+    const int shuffle = word_option(o, "shuffle", p->shuffle, answers);
+    const int optimizer = word_option(o, "optimizer", p->optimizer, optimizers);
+    const int selection = word_option(o, "select", (int)p->select, selections);
+    const int scale = word_option(o, "scale", (int)p->scale, scales);
+    if (shuffle < 0 || optimizer < 0 || selection < 0 || scale < 0) return 0;
+    p->shuffle = shuffle, p->optimizer = optimizer, p->select = (plan_select)selection, p->scale = (prep_kind)scale;
+    if (p->source.interpolation != (p->select == SELECT_MSE))
+        return complain("--select %s does not go with this model", selections[selection]), 0;
+    return 1;
+}
+
+static int has_key(const mtan_config *c, const char *key) {
+    for (int32_t i = 0; setting_key(c, i); i++)
+        if (strcmp(setting_key(c, i), key) == 0) return 1;
+    return 0;
+}
+
+static int apply_settings(mtan_config *c, const options *o) {
+    char name[64], models[256];
+    const char *key, *text;
+    for (int32_t i = 0; (key = baseline_key(i)) != NULL; i++) {
+        if (has_key(c, key) || !option_given(o, setting_option(key, name))) continue;
+        baseline_key_models(key, models, sizeof models);
+        return complain("--%s is a setting of %s, not of %s", name, models, model_title(c)), 0;
+    }
+    for (int32_t i = 0; (key = setting_key(c, i)) != NULL; i++)
+        if ((text = option_text(o, setting_option(key, name), NULL)) && !setting_set(c, key, text))
+            return complain("--%s %s: not a value of this setting", name, text), 0;
+    return 1;
+}
+
+static void plan_defaults(plan *p, const baseline_recipe *r) {
+    source_defaults(p);
+    p->batch = r->recipe.batch, p->epochs = r->recipe.epochs;
+    p->optimizer = r->optimizer == MTAN_ADAMAX, p->lr_decay = r->decay, p->lr_floor = r->floor;
+    if (p->source.preset == MTAN_FAITHFUL) faithful_defaults(p, &r->recipe);
+    else correct_defaults(p, &r->recipe);
+}
+
+int plan_published(plan *p, const char *name) {
+    baseline_recipe r;
+    memset(&r, 0, sizeof r);
+    r.decay = 1;
+    if (mtan_recipe_named(&r.recipe, name, MTAN_FAITHFUL) != MTAN_OK) return 0;
+    plan_start(p, name, &r.recipe, MTAN_FAITHFUL);
+    plan_defaults(p, &r);
+    return 1;
+}
+
+static void apply_numbers(plan *p, const options *o) {
+    for (int i = 0; i < NUMBERS; i++) {
+        const field *f = &fields[i];
+        const double now = field_get(p, f);
+        if (f->type == 'd') field_set(p, f, option_number(o, f->name, now, f->low, f->high));
+        else field_set(p, f, (double)option_integer(o, f->name, (int64_t)now, (int64_t)f->low, (int64_t)f->high));
+    }
+}
+
+static int apply_source(plan *p, const options *o) {
+    source *s = &p->source;
+    if (option_given(o, "observed") && !s->interpolation)
+        return complain("--observed is for models that interpolate; --thin leaves out observations of others"), 0;
+    p->observed_low = option_number(o, "observed", p->observed_low, 0.05, 1);
+    p->observed_high = option_number(o, "observed", p->observed_high, 0.05, 1);
+    s->observed = option_number(o, "observed", s->observed, 0.05, 1);
+    s->seed = (uint32_t)option_integer(o, "split-seed", s->seed, 0, UINT32_MAX);
+    s->fold = (int32_t)option_integer(o, "fold", s->fold, 0, SPLIT_FOLD_COUNT - 1);
+    s->by_group |= option_given(o, "by-group");
+    if (option_given(o, "origin")) snprintf(s->origin, sizeof s->origin, "%s", option_text(o, "origin", ""));
+    return 1;
+}
+
+/* What the options say replaces what the plan has. */
+static int plan_options(plan *p, const options *o) {
+    apply_numbers(p, o);
+    if (p->config.architecture && p->dropout > 0)
+        return complain("--dropout is for mTAN's models: %s has none", model_title(&p->config)), 0;
+    return apply_source(p, o) && apply_words(p, o) && apply_settings(&p->config, o);
+}
+
+int plan_make(plan *p, const options *o) {
+    baseline_recipe r;
+    if (!plan_named(p, o, &r)) return 0;
+    plan_defaults(p, &r);
+    return plan_options(p, o);
+}
+
+double plan_rate(const plan *p, int64_t step) {
+    return fmax(pow(p->lr_decay, (double)step), p->lr_floor);
+}
+
+int plan_fit(plan *p, const dataset *d) {
+    const size_t classes = arrlenu(d->classes);
+    p->config.channels = (int32_t)arrlen(d->channels);
+    if (p->config.classify != MTAN_CLASSIFY_NONE) {
+        if (classes < 2)
+            return complain("%s needs labels of at least two classes; --labels FILE has %zu", p->name, classes), 0;
+        if ((p->config.classify == MTAN_CLASSIFY_TIME) != (d->label_times != NULL))
+            return complain(d->label_times ? "the labels belong to times: --model per-time, or a baseline's -per-time"
+                                           : "the labels belong to records: --model enc, full or a baseline"),
+                   0;
+        p->config.classes = (int32_t)classes;
+    }
+    if (mtan_config_check(&p->config) == MTAN_OK) return 1;
+    return complain("no model can have these settings: `mtan help train`"), 0;
+}
+
+int plan_prepare(plan *p, dataset *d, split *s, prep *prepared) {
+    if (!plan_fit(p, d) || !source_split(s, &p->source, d)) return 0;
+    source_fit(prepared, &p->source, d, s, p->scale, p->time_scale);
+    prep_apply(prepared, d, s);
+    return 1;
+}
+
+/* ---- in words ---- */
+
+typedef struct description {
+    char *text;
+    size_t size;
+} description;
+
+static void describe(description *d, const char *name, const char *value) {
+    const size_t used = strlen(d->text);
+    snprintf(d->text + used, d->size - used, value ? " --%s %s" : " --%s", name, value);
+}
+
+static void describe_number(description *d, const char *name, double value) {
+    char text[40];
+    snprintf(text, sizeof text, "%.10g", value);
+    describe(d, name, text);
+}
+
+static int differ(double a, double b) {
+    return fabs(a - b) > 0;
+}
+
+/* The model's settings, but for those that the data, the name and the preset decide. Room for a solver's steps grows as it must. */
+static void describe_settings(description *d, mtan_config usual, mtan_config c) {
+    char name[64], a[64], b[64];
+    const char *key;
+    if (baseline_step_bound(&c)) *baseline_step_bound(&c) = *baseline_step_bound(&usual);
+    usual.channels = c.channels, usual.classes = c.classes;
+    for (int32_t i = 0; (key = setting_key(&c, i)) != NULL; i++)
+        if (setting_get(&usual, key, a, sizeof a) && setting_get(&c, key, b, sizeof b) && strcmp(a, b) != 0)
+            describe(d, setting_option(key, name), b);
+}
+
+static void describe_source(description *d, const plan *usual, const plan *p) {
+    const source *a = &usual->source, *b = &p->source;
+    if (differ(usual->observed_low, p->observed_low) || differ(usual->observed_high, p->observed_high) ||
+        differ(a->observed, b->observed))
+        describe_number(d, "observed", b->observed);
+    if (a->seed != b->seed) describe_number(d, "split-seed", b->seed);
+    if (a->fold != b->fold) describe_number(d, "fold", b->fold);
+    if (a->by_group != b->by_group) describe(d, "by-group", NULL);
+}
+
+int plan_describe(const plan *p, char *text, size_t size) {
+    description d = {text, size};
+    baseline_recipe r;
+    plan usual;
+    text[0] = 0;
+    memset(&r, 0, sizeof r);
+    r.decay = 1;
+    if (!find_recipe(&r, p->name, p->source.preset)) return 0;
+    plan_start(&usual, p->name, &r.recipe, p->source.preset);
+    plan_defaults(&usual, &r);
+    for (int i = 0; i < FIELDS; i++) {
+        const double value = field_get(p, &fields[i]);
+        if (!differ(field_get(&usual, &fields[i]), value) || strcmp(fields[i].name, "seed") == 0) continue;
+        if (i < NUMBERS) describe_number(&d, fields[i].name, value);
+        else if (plan_word(fields[i].name, value)) describe(&d, fields[i].name, plan_word(fields[i].name, value));
+    }
+    describe_settings(&d, usual.config, p->config);
+    describe_source(&d, &usual, p);
+    return 1;
+}
+
+/* ---- in a model file ---- */
+
+void plan_write(const plan *p, mtan_file_pair **pairs) {
+    char key[64], value[64];
+    pairs_add(pairs, "mtan.plan.name", p->name);
+    for (int i = 0; i < FIELDS; i++) {
+        snprintf(key, sizeof key, "mtan.plan.%s", fields[i].name);
+        snprintf(value, sizeof value, "%.17g", field_get(p, &fields[i]));
+        pairs_add(pairs, key, value);
+    }
+    source_write(&p->source, pairs);
+}
+
+/* The numbers of the plan in a file. */
+static int read_fields(plan *p, bundle *b, char *error) {
+    char key[64];
+    for (int i = 0; i < FIELDS; i++) {
+        const field *f = &fields[i];
+        snprintf(key, sizeof key, "mtan.plan.%s", f->name);
+        const double saved = bundle_number(b, key, f->otherwise);
+        if (!(saved >= f->low && saved <= f->high))
+            return snprintf(error, 512, "the file says nothing usable for %s", key), 0;
+        field_set(p, f, saved);
+    }
+    return 1;
+}
+
+/* A setting that the options would change, but may not; NULL: none. */
+static const char *contradiction(const plan *saved, const plan *asked) {
+    const source *a = &saved->source, *b = &asked->source;
+    for (int i = 0; i < FIELDS; i++)
+        if (!fields[i].may_change && fabs(field_get(saved, &fields[i]) - field_get(asked, &fields[i])) > 0)
+            return fields[i].name;
+    for (int32_t i = 0; setting_key(&saved->config, i); i++) {
+        const char *key = setting_key(&saved->config, i);
+        char x[64], y[64];
+        mtan_config_get(&saved->config, key, x, sizeof x);
+        mtan_config_get(&asked->config, key, y, sizeof y);
+        if (strcmp(x, y) != 0) return key;
+    }
+    if (a->seed != b->seed) return "split-seed";
+    if (a->fold != b->fold) return "fold";
+    if (a->by_group != b->by_group) return "by-group";
+    return strcmp(a->origin, b->origin) != 0 ? "origin" : NULL;
+}
+
+int plan_load(plan *p, bundle *b, char *error) {
+    memset(p, 0, sizeof *p);
+    snprintf(p->name, sizeof p->name, "%s", bundle_text(b, "mtan.plan.name", ""));
+    p->config = b->model.config;
+    return source_read(&p->source, b, error) && read_fields(p, b, error);
+}
+
+int plan_read(plan *p, bundle *b, const options *o, char *error) {
+    const char *preset = option_text(o, "preset", NULL), *changed, *name = bundle_text(b, "mtan.plan.name", "");
+    plan asked;
+    if (strcmp(name, o->argument[0]) != 0)
+        return snprintf(error, 512, "the run in this folder is %.40s, not %.40s", name, o->argument[0]), 0;
+    if (!plan_load(p, b, error)) return 0;
+    asked = *p;
+    if (!plan_options(&asked, o)) return snprintf(error, 512, "cannot be resumed with these options"), 0;
+    changed = contradiction(p, &asked);
+    if (preset && strcmp(preset, presets[p->source.preset]) != 0) changed = "preset";
+    if (option_given(o, "budget")) changed = "budget";
+    if (changed)
+        return snprintf(error, 512, "--%s: a resumed run keeps the setting that it was started with", changed), 0;
+    *p = asked;
+    return 1;
+}

@@ -1,0 +1,45 @@
+/* What `mtan train` is to do: the model, the data, how long and how. A named configuration and a preset give the defaults,
+ * options change them, a model file keeps them (mtan.plan.*, mtan.data.*), so that --resume needs no option again. */
+#ifndef MTAN_TOOLS_PLAN_H
+#define MTAN_TOOLS_PLAN_H
+
+#include "../../baselines/recipes.h"
+#include "session.h"
+
+typedef enum plan_select { SELECT_LOSS, SELECT_AUC, SELECT_MSE } plan_select;
+
+typedef struct plan {
+    char name[32]; /* physionet-enc, ..., own */
+    mtan_config config;
+    source source;
+    prep_kind scale;
+    double time_scale; /* 0: the largest training time */
+    int32_t epochs, batch, patience, shuffle, optimizer;
+    plan_select select;
+    double lr, clip, dropout, thin;
+    double lr_decay, lr_floor; /* the rate is multiplied by lr_decay at every step, down to this share of lr */
+    double observed_low,
+        observed_high; /* share of the times shown when interpolating, drawn anew for every record and epoch */
+    int64_t seed;
+} plan;
+
+/* The defaults of a named configuration, then the options. 1, or 0 with a message printed. Own data has its channels and classes
+ * only when it has been read: plan_fit sets them. */
+int plan_make(plan *p, const options *o);
+int plan_published(plan *p, const char *name); /* a named configuration as published, no options; 0: no such name */
+int plan_fit(plan *p, const dataset *d);
+/* plan_fit, the split, and the preprocessing fitted to it and applied. */
+int plan_prepare(plan *p, dataset *d, split *s, prep *prepared);
+double plan_rate(const plan *p, int64_t step); /* factor on the learning rate for a step, from 1 */
+/* The word behind a number that a model file keeps as mtan.plan.<name>, or NULL: it is a number, or means nothing. */
+const char *plan_word(const char *name, double value);
+
+/* Into a model file and back. plan_read refuses options that contradict the file. */
+void plan_write(const plan *p, mtan_file_pair **pairs);
+int plan_read(plan *p, bundle *b, const options *o, char *error);
+int plan_load(plan *p, bundle *b, char *error); /* as it stands in the file */
+/* The options that make this plan of the one that its name and preset stand for, each with a blank before it: " --latent 10". The
+ * seed is not among them. 0: the name stands for nothing (own data). */
+int plan_describe(const plan *p, char *text, size_t size);
+
+#endif

@@ -1,0 +1,477 @@
+/* mtan table: the paper's tables beside ours. Trains what is missing for as long as --budget says, measures it on the test records,
+ * keeps the numbers in a file of results, and prints the tables from that file. A run that is cut short goes on the next time. */
+#define _POSIX_C_SOURCE 200809L
+#include "table.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "../check/check_data.h"
+#include "../command/commands.h"
+#include "../model/plan.h"
+#include "../command/train.h"
+
+enum { WORDS = 40, PATH_SIZE = 4096 };
+
+/* ---- data ---- */
+
+typedef struct data_place {
+    const char *kind, *folders[4], *what; /* what: how to come by it */
+} data_place;
+
+static const data_place places[] = {
+    {"physionet", {"physionet2012", "physionet", NULL}, "PhysioNet/CinC Challenge 2012: set-a, set-b, Outcomes-a.txt"},
+    {"activity", {"activity", NULL}, "UCI Localization Data for Person Activity: ConfLongDemo_JSI.txt"},
+    {"mimic3",
+     {"mimic3", "mimic-iii", "mimiciii", NULL},
+     "the full MIMIC-III, which needs credentials (its demo of 100 patients gives no result)"},
+};
+enum { PLACES = sizeof places / sizeof places[0] };
+
+typedef struct data_folder {
+    const char *path; /* of --data */
+    char found[PLACES][PATH_SIZE], missing[PLACES][512];
+} data_folder;
+
+static int holds(const char *path, const char *kind) {
+    struct stat status;
+    const char *is;
+    if (stat(path, &status) != 0) return 0;
+    is = check_kind(path);
+    return is && strcmp(is, kind) == 0;
+}
+
+/* In a folder of --data with a name that says so, or --data itself. */
+static void find_data(data_folder *d, const char *path) {
+    d->path = path;
+    for (int i = 0; i < PLACES; i++) {
+        const data_place *p = &places[i];
+        int k = 0, found = holds(path, p->kind);
+        snprintf(d->found[i], PATH_SIZE, "%s", path);
+        for (; !found && p->folders[k]; k++) {
+            snprintf(d->found[i], PATH_SIZE, "%s/%s", path, p->folders[k]);
+            found = holds(d->found[i], p->kind);
+        }
+        if (found) continue;
+        d->found[i][0] = 0;
+        snprintf(d->missing[i], sizeof d->missing[i], "no data: %.200s/%s would hold %s", path, p->folders[0], p->what);
+    }
+}
+
+/* Where a data set is: "" for one that is made, not read; NULL: nowhere. */
+static const char *data_path(const data_folder *d, const char *kind) {
+    for (int i = 0; i < PLACES; i++)
+        if (strcmp(places[i].kind, kind) == 0) return d->found[i][0] ? d->found[i] : NULL;
+    return "";
+}
+
+static const char *no_data(void *context, const char *kind) {
+    const data_folder *d = context;
+    for (int i = 0; i < PLACES; i++)
+        if (strcmp(places[i].kind, kind) == 0 && !d->found[i][0]) return d->missing[i];
+    return NULL;
+}
+
+/* ---- command lines ---- */
+
+typedef struct words {
+    char *word[WORDS], text[2 * PATH_SIZE + 1024];
+    int n;
+    size_t used;
+} words;
+
+static void add_word(words *w, const char *word) {
+    const size_t n = strlen(word) + 1;
+    if (w->n == WORDS || w->used + n > sizeof w->text) return;
+    w->word[w->n++] = memcpy(w->text + w->used, word, n);
+    w->used += n;
+}
+
+static void add_words(words *w, const char *words_of) {
+    char word[64];
+    while (*(words_of += strspn(words_of, " "))) {
+        snprintf(word, sizeof word, "%.*s", (int)strcspn(words_of, " "), words_of);
+        add_word(w, word);
+        words_of += strcspn(words_of, " ");
+    }
+}
+
+static void add_pair(words *w, const char *name, const char *value) {
+    if (value) add_word(w, name), add_word(w, value);
+}
+
+/* Options that the user gave and a command that is run takes too. */
+static void pass_on(words *w, const options *o) {
+    add_pair(w, "--threads", option_text(o, "threads", NULL));
+    add_pair(w, "--backend", option_text(o, "backend", NULL));
+}
+
+/* ---- a run ---- */
+
+typedef struct job {
+    const options *options;
+    data_folder data;
+    const char *out, *results_path;
+    table_choice choice;
+    result *results;
+} job;
+
+/* 2.gru-d.physionet.correct.0; where there is a run for every share of the times, 1.rnn-vae.physionet.50.faithful.0. */
+static void run_folder(const job *j, const paper_run *r, char path[PATH_SIZE]) {
+    char share[8] = "";
+    if (r->table == 1 && r->preset == MTAN_FAITHFUL) snprintf(share, sizeof share, ".%.2s", r->metrics + 4);
+    snprintf(path, PATH_SIZE, "%s/%d.%s.%s%s.%s.%lld", j->out, r->table, r->row, r->data, share,
+             paper_preset(r->preset), (long long)r->seed);
+}
+
+static int exists(const char *folder, const char *name) {
+    struct stat status;
+    char path[PATH_SIZE + 32];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return stat(path, &status) == 0;
+}
+
+static void train_words(const job *j, const paper_run *r, words *w) {
+    char folder[PATH_SIZE], seed[24];
+    const char *data = data_path(&j->data, r->data);
+    run_folder(j, r, folder);
+    snprintf(seed, sizeof seed, "%lld", (long long)r->seed);
+    memset(w, 0, sizeof *w);
+    add_words(w, "mtan train"), add_word(w, r->name);
+    add_pair(w, "--data", data && *data ? data : NULL);
+    add_pair(w, "--preset", paper_preset(r->preset)), add_pair(w, "--seed", seed);
+    add_words(w, r->options);
+    add_pair(w, "--epochs", option_text(j->options, "epochs", NULL));
+    pass_on(w, j->options);
+    add_pair(w, "--out", folder);
+    if (exists(folder, "last.safetensors")) add_word(w, "--resume");
+}
+
+static void print_command(FILE *out, const words *w) {
+    char line[2 * PATH_SIZE] = "";
+    for (int i = 0; i < w->n; i++) check_append_word(line, sizeof line, w->word[i]);
+    fprintf(out, "%s\n", line);
+}
+
+/* ---- what a model is worth ---- */
+
+/* Epochs and mean seconds of the log beside a model; nothing when there is none. */
+static void read_log(const char *model, result *r) {
+    char path[PATH_SIZE], error[512], *text, *line;
+    const char *slash = strrchr(model, '/');
+    size_t bytes = 0;
+    double sum = 0;
+    r->epochs = 0, r->seconds = NAN;
+    snprintf(path, sizeof path, "%.*slog.csv", slash ? (int)(slash + 1 - model) : 0, model);
+    if (!(text = file_read(path, &bytes, error))) return;
+    for (line = strchr(text, '\n'); line && line[1]; line = strchr(line + 1, '\n')) {
+        const char *at = line + 1;
+        for (int column = 0; column < 4 && at; column++) at = (at = strchr(at, ',')) ? at + 1 : NULL;
+        if (at) sum += strtod(at, NULL), r->epochs++;
+    }
+    if (r->epochs) r->seconds = sum / r->epochs;
+    free(text);
+}
+
+static int measure_classes(session *s, const options *o, const char *metric, double *value) {
+    metric_query q;
+    predictions p;
+    if (!session_predict(s, o, &p)) return 0;
+    predictions_drop_unlabelled(&p);
+    memset(&q, 0, sizeof q);
+    q.name = strcmp(metric, "accuracy") == 0 ? METRIC_ACCURACY : METRIC_AUC;
+    q.table = metric_table_new(p.p, p.classes == 2 ? p.score : NULL, p.label, p.rows, p.classes);
+    *value = metric_drawn(&q, NULL, p.rows);
+    metric_table_free(q.table);
+    predictions_free(&p);
+    return 1;
+}
+
+/* The errors at one share of the times serve several metrics. */
+typedef struct curve_errors {
+    double share; /* 0: none yet */
+    interpolation_error e;
+} curve_errors;
+
+static int measure_curves(session *s, const options *o, curve_errors *last, const char *metric, double *value) {
+    const int all = strncmp(metric, "mse-all-", 8) == 0, shares = strncmp(metric, "mse-", 4) == 0;
+    const double share = shares ? strtod(metric + (all ? 8 : 4), NULL) / 100 : 1;
+    if (fabs(share - last->share) > 0 && !session_interpolate(s, o, share, &last->e)) return 0;
+    last->share = share;
+    *value = strcmp(metric, "interpolation") == 0 ? last->e.truth : shares && !all ? last->e.held : last->e.all;
+    return 1;
+}
+
+static void write_date(char date[24]) {
+    const time_t now = time(NULL);
+    struct tm utc;
+    if (!gmtime_r(&now, &utc) || !strftime(date, 24, "%Y-%m-%dT%H:%M:%SZ", &utc)) snprintf(date, 24, "-");
+}
+
+/* What the lines of a run's results share. */
+static void start_result(result *r, const paper_run *run, const char *line) {
+    memset(r, 0, sizeof *r);
+    r->table = run->table, r->seed = run->seed;
+    r->value = r->seconds = NAN;
+    memcpy(r->row, run->row, sizeof r->row), memcpy(r->data, run->data, sizeof r->data);
+    snprintf(r->preset, sizeof r->preset, "%s", paper_preset(run->preset));
+    snprintf(r->command, sizeof r->command, "%s", line);
+    snprintf(r->backend, sizeof r->backend, "-");
+    write_date(r->date);
+}
+
+/* One line for each metric of a run; s NULL: it diverged, and there is nothing to measure. */
+static int add_results(job *j, const paper_run *run, result *r, session *s, const options *o) {
+    curve_errors errors = {0, {0, 0, 0, 0, 0, {0, 0}, {0, 0}, {0, 0}}};
+    result *lines = NULL;
+    char error[512];
+    int good = 1;
+    for (const char *at = run->metrics; good && *at; at = table_next(at, " ")) {
+        snprintf(r->metric, sizeof r->metric, "%.*s", (int)strcspn(at, " "), at);
+        if (s)
+            good = s->source.interpolation ? measure_curves(s, o, &errors, r->metric, &r->value)
+                                           : measure_classes(s, o, r->metric, &r->value);
+        arrput(lines, *r);
+    }
+    if (good && !(good = results_add(j->results_path, lines, arrlenu(lines), error))) complain("%s", error);
+    for (size_t i = 0; good && i < arrlenu(lines); i++)
+        note("table %d, %s, %s, %s, seed %lld: %s %.6g", r->table, r->row, r->data, r->preset, (long long)r->seed,
+             lines[i].metric, lines[i].value);
+    arrfree(lines);
+    return good;
+}
+
+/* Which run a model file is of. */
+static int find_run(bundle *b, const char *model, paper_run *run, char *line, size_t size) {
+    paper_run *all = NULL;
+    char error[512] = "", described[400];
+    ptrdiff_t at = -1;
+    plan p;
+    if (!plan_load(&p, b, error)) return complain("%s: %s", model, error), 0;
+    if (plan_describe(&p, described, sizeof described)) {
+        paper_runs(&all, p.seed);
+        at = paper_run_of(all, p.name, p.source.preset, described);
+    }
+    if (at >= 0) {
+        *run = all[at];
+        snprintf(line, size, "mtan train %s --preset %s --seed %lld%s", p.name, paper_preset(run->preset),
+                 (long long)p.seed, described);
+    } else complain("%s: %s%s is in none of the tables", model, p.name, described);
+    arrfree(all);
+    return at >= 0;
+}
+
+/* Measures a model on its test records and keeps the numbers. trained: by this command just now. */
+static int add_model(job *j, const char *model, int trained) {
+    char error[512] = "", line[480];
+    words w;
+    options o;
+    session s;
+    paper_run run;
+    result r;
+    bundle b;
+    int good;
+    if (!bundle_read(&b, model, error)) return complain("%s", error), 0;
+    good = find_run(&b, model, &run, line, sizeof line);
+    bundle_free(&b);
+    if (!good) return 0;
+    memset(&w, 0, sizeof w);
+    add_words(&w, "mtan eval"), add_word(&w, model), add_words(&w, "--bootstrap 0");
+    if (!data_path(&j->data, run.data)) return complain("%s", no_data(&j->data, run.data)), 0;
+    if (*data_path(&j->data, run.data)) add_pair(&w, "--data", data_path(&j->data, run.data));
+    pass_on(&w, j->options);
+    if (!options_parse(&o, w.n, w.word) || !session_open(&s, &o, model)) return 0;
+    start_result(&r, &run, line);
+    read_log(model, &r);
+    if (!r.epochs) r.epochs = (int32_t)fmin(1e9, bundle_number(&s.bundle, "mtan.run.epoch", 0));
+    r.best_epoch = (int32_t)fmin(1e9, bundle_number(&s.bundle, "mtan.run.best_epoch", 0));
+    if (trained) {
+        r.threads = option_threads(&o);
+        snprintf(r.backend, sizeof r.backend, "%s", s.bundle.model.backend->name);
+    }
+    good = add_results(j, &run, &r, &s, &o);
+    session_close(&s);
+    return good;
+}
+
+/* A run that diverged is a result: it would diverge again. */
+static int add_diverged(job *j, const paper_run *run) {
+    char line[480], folder[PATH_SIZE], model[PATH_SIZE + 32];
+    result r;
+    paper_command(run, line, sizeof line);
+    start_result(&r, run, line);
+    run_folder(j, run, folder);
+    snprintf(model, sizeof model, "%s/best.safetensors", folder);
+    read_log(model, &r);
+    return add_results(j, run, &r, NULL, NULL);
+}
+
+/* ---- running what is missing ---- */
+
+static int load_results(job *j) {
+    char error[512];
+    arrfree(j->results);
+    return results_read(&j->results, j->results_path, error) ? 1 : (complain("%s", error), 0);
+}
+
+/* DONE, BAD_RESULT: this one failed, others may not; INTERRUPTED: by a signal or by the end of the time. */
+static int make_run(job *j, const paper_run *r, train_watch *w) {
+    char folder[PATH_SIZE], model[PATH_SIZE + 32];
+    words line;
+    options o;
+    int status;
+    train_words(j, r, &line);
+    if (!quiet()) print_command(stderr, &line);
+    if (!options_parse(&o, line.n, line.word)) return BAD_RESULT;
+    status = train_run(&o, w);
+    if (status == INTERRUPTED) return status;
+    if (w->diverged) return add_diverged(j, r) ? DONE : BAD_RESULT;
+    if (status != DONE) return BAD_RESULT;
+    run_folder(j, r, folder);
+    snprintf(model, sizeof model, "%s/best.safetensors", folder);
+    return add_model(j, model, 1) ? DONE : BAD_RESULT;
+}
+
+/* Several processes may share the work: a run belongs to the one that has locked its folder, and is not made twice. */
+static int take_run(job *j, const paper_run *r, train_watch *w) {
+    char folder[PATH_SIZE];
+    int status = DONE, lock;
+    run_folder(j, r, folder);
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST) return complain("%s: %s", folder, strerror(errno)), BAD_RESULT;
+    if ((lock = folder_lock(folder, 0)) < 0) return note("%s: another process is at it", folder), DONE;
+    if (!load_results(j)) status = BAD_RESULT;
+    else if (!table_has(j->results, r)) status = make_run(j, r, w);
+    folder_unlock(lock);
+    return status;
+}
+
+/* Those that were cut short come first, otherwise the order stays. */
+static void interrupted_first(const job *j, paper_run *runs) {
+    size_t front = 0;
+    for (size_t i = 0; i < arrlenu(runs); i++) {
+        const paper_run r = runs[i];
+        char folder[PATH_SIZE];
+        run_folder(j, &r, folder);
+        if (!exists(folder, "last.safetensors")) continue;
+        memmove(runs + front + 1, runs + front, (i - front) * sizeof *runs);
+        runs[front++] = r;
+    }
+}
+
+/* Leaves out what has no data. */
+static paper_run *runs_to_make(const job *j, size_t *without_data) {
+    paper_run *runs = table_missing(&j->choice, j->results);
+    size_t n = 0, all = arrlenu(runs);
+    for (size_t i = 0; i < all; i++)
+        if (data_path(&j->data, runs[i].data)) runs[n++] = runs[i];
+    if (runs) arrsetlen(runs, n);
+    *without_data = all - n;
+    interrupted_first(j, runs);
+    return runs;
+}
+
+static int make_runs(job *j, const paper_run *runs, double budget) {
+    train_watch w = {seconds() + budget, 0, 0};
+    int status = DONE, failed = 0;
+    if (mkdir(j->out, 0777) != 0 && errno != EEXIST) return complain("%s: %s", j->out, strerror(errno));
+    for (size_t i = 0; i < arrlenu(runs) && status != INTERRUPTED && seconds() < w.deadline; i++) {
+        status = take_run(j, &runs[i], &w);
+        failed |= status == BAD_RESULT;
+    }
+    if (status == INTERRUPTED && !w.late) return INTERRUPTED;
+    return failed ? BAD_RESULT : DONE;
+}
+
+/* ---- the command ---- */
+
+static int parse_minutes(const char *text, double *out) {
+    char *end;
+    const double x = strtod(text, &end);
+    const double unit = *end == 0 || *end == 'm' ? 60 : *end == 's' ? 1 : *end == 'h' ? 3600 : 0;
+    if (end == text || !(unit > 0) || (*end && end[1]) || !(x * unit > 0 && x * unit < 1e8))
+        return complain("--budget %s: must be minutes, or a time such as 90s, 10m or 2h", text), 0;
+    *out = x * unit;
+    return 1;
+}
+
+static int read_choice(table_choice *c, const options *o) {
+    const char *preset = option_text(o, "preset", NULL);
+    c->only = option_text(o, "only", NULL);
+    c->all_seeds = !option_given(o, "seeds");
+    c->preset = !preset ? -1 : strcmp(preset, "faithful") == 0 ? MTAN_FAITHFUL : MTAN_CORRECT;
+    if (preset && c->preset == MTAN_CORRECT && strcmp(preset, "correct") != 0)
+        return complain("--preset %s: must be one of faithful, correct", preset), 0;
+    for (int i = 0; i < o->arguments; i++) {
+        const char *text = o->argument[i];
+        if (text[0] < '1' || text[0] > '0' + PAPER_TABLES || text[1])
+            return complain("table %s: the paper has tables 1 to %d", text, PAPER_TABLES), 0;
+        c->tables[text[0] - '0'] = 1;
+    }
+    for (int t = 1; t <= PAPER_TABLES && o->arguments == 0; t++) c->tables[t] = 1;
+    if (c->only && !table_only_exists(c->only))
+        return complain("--only %s: must be rows (gru-d), data sets (physionet) or gru-d/physionet, between commas",
+                        c->only),
+               0;
+    if (!table_seeds(&c->seeds, option_text(o, "seeds", "0,1,2")))
+        return complain("--seeds %s: must be numbers such as 0,1,2 or 0-4", option_text(o, "seeds", "")), 0;
+    return 1;
+}
+
+/* What is still to be done, on standard error. */
+static void tell_missing(const job *j) {
+    size_t without;
+    paper_run *runs = runs_to_make(j, &without);
+    if (arrlen(runs)) note("%td runs are missing: --budget trains them, --dry-run lists them", arrlen(runs));
+    if (without) note("%zu runs more have no data", without);
+    arrfree(runs);
+}
+
+static int list_runs(const job *j) {
+    size_t without;
+    paper_run *runs = runs_to_make(j, &without);
+    words w;
+    for (size_t i = 0; i < arrlenu(runs); i++) train_words(j, &runs[i], &w), print_command(stdout, &w);
+    if (without) note("%zu runs more have no data", without);
+    arrfree(runs);
+    return DONE;
+}
+
+static int run_job(job *j) {
+    const options *o = j->options;
+    const char *budget = option_text(o, "budget", NULL), *add = option_text(o, "add", NULL);
+    double time_left = 0;
+    int status = DONE;
+    if (budget && !parse_minutes(budget, &time_left)) return BAD_USE;
+    if (!load_results(j)) return BAD_USE;
+    if (add && !add_model(j, add, 0)) return BAD_USE;
+    if (option_given(o, "dry-run")) return list_runs(j);
+    if (budget) {
+        size_t without;
+        paper_run *runs = runs_to_make(j, &without);
+        status = make_runs(j, runs, time_left);
+        arrfree(runs);
+        if (status == BAD_USE) return status;
+    }
+    if (!load_results(j)) return BAD_USE;
+    if (option_given(o, "json")) table_json(stdout, &j->choice, j->results, no_data, &j->data);
+    else table_print(stdout, &j->choice, j->results, no_data, &j->data);
+    tell_missing(j);
+    return status;
+}
+
+int command_table(const options *o) {
+    job *j = tool_calloc(1, sizeof *j);
+    int status = BAD_USE;
+    j->options = o;
+    j->out = option_text(o, "out", "runs");
+    j->results_path = option_text(o, "results", "results.tsv");
+    find_data(&j->data, option_text(o, "data", "data"));
+    if (read_choice(&j->choice, o)) status = run_job(j);
+    arrfree(j->choice.seeds), arrfree(j->results);
+    free(j);
+    return status;
+}

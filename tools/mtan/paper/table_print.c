@@ -1,0 +1,302 @@
+/* See table.h: choosing, counting and printing. Reads no file and trains nothing. */
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../report/json_text.h"
+#include "table.h"
+
+/* ---- what is asked for ---- */
+
+const char *table_next(const char *word, const char *between) {
+    word += strcspn(word, between);
+    return word + (*word != 0);
+}
+
+int table_seeds(int64_t **seeds, const char *text) {
+    *seeds = NULL;
+    do {
+        char *end;
+        const long long first = strtoll(text, &end, 10), last = *end == '-' ? strtoll(end + 1, &end, 10) : first;
+        if (!isdigit((unsigned char)*text) || (*end && *end != ',') || last < first || last > 4294967295LL ||
+            last - first > 1000)
+            return arrfree(*seeds), 0;
+        for (long long s = first; s <= last; s++) arrput(*seeds, (int64_t)s);
+        text = end + (*end == ',');
+        if (*end == ',' && !*text) return arrfree(*seeds), 0;
+    } while (*text);
+    return 1;
+}
+
+/* Is the word of `length` ROW, DATA or ROW/DATA? */
+static int word_names(const char *word, size_t length, const char *row, const char *data) {
+    char both[64];
+    snprintf(both, sizeof both, "%s/%s", row, data);
+    return (strlen(row) == length && memcmp(word, row, length) == 0) ||
+           (strlen(data) == length && memcmp(word, data, length) == 0) ||
+           (strlen(both) == length && memcmp(word, both, length) == 0);
+}
+
+static int list_names(const char *list, const char *row, const char *data) {
+    for (const char *at = list; *at; at = table_next(at, ","))
+        if (word_names(at, strcspn(at, ","), row, data)) return 1;
+    return 0;
+}
+
+int table_wants(const table_choice *c, int table, const char *row, const char *data) {
+    const paper_row *r = paper_row_of(table, row);
+    if (!c->tables[table]) return 0;
+    return !c->only || list_names(c->only, row, data) || (r && list_names(c->only, r->home_row, data));
+}
+
+int table_only_exists(const char *only) {
+    for (const char *at = only; *at; at = table_next(at, ",")) {
+        const paper_cell *p = paper_cells;
+        while (p->table && !word_names(at, strcspn(at, ","), p->row, p->data)) p++;
+        if (!p->table) return 0;
+    }
+    return *only != 0;
+}
+
+/* ---- what is missing ---- */
+
+static int has_word(const char *words, const char *word) {
+    const size_t n = strlen(word);
+    for (const char *at = words; *at; at = table_next(at, " "))
+        if (strcspn(at, " ") == n && memcmp(at, word, n) == 0) return 1;
+    return 0;
+}
+
+/* Does a run give a number? */
+static int gives(const paper_run *r, const paper_cell *p) {
+    const paper_row *row = paper_row_of(p->table, p->row);
+    return row && row->home == r->table && strcmp(row->home_row, r->row) == 0 && strcmp(p->data, r->data) == 0 &&
+           has_word(r->metrics, p->metric);
+}
+
+static int run_wanted(const table_choice *c, const paper_run *r) {
+    if (c->preset >= 0 && c->preset != (int)r->preset) return 0;
+    for (const paper_cell *p = paper_cells; p->table; p++)
+        if (table_wants(c, p->table, p->row, p->data) && gives(r, p)) return 1;
+    return 0;
+}
+
+int table_has(const result *results, const paper_run *r) {
+    for (const char *at = r->metrics; *at; at = table_next(at, " ")) {
+        char metric[24];
+        snprintf(metric, sizeof metric, "%.*s", (int)strcspn(at, " "), at);
+        if (!results_find(results, r->table, r->row, r->data, paper_preset(r->preset), r->seed, metric)) return 0;
+    }
+    return 1;
+}
+
+paper_run *table_missing(const table_choice *c, const result *results) {
+    paper_run *missing = NULL, *all = NULL;
+    for (size_t s = 0; s < arrlenu(c->seeds); s++) {
+        arrsetlen(all, 0);
+        paper_runs(&all, c->seeds[s]);
+        for (size_t i = 0; i < arrlenu(all); i++)
+            if (run_wanted(c, &all[i]) && !table_has(results, &all[i])) arrput(missing, all[i]);
+    }
+    arrfree(all);
+    return missing;
+}
+
+/* ---- numbers ---- */
+
+static int seed_counts(const table_choice *c, int64_t seed) {
+    for (size_t i = 0; i < arrlenu(c->seeds); i++)
+        if (c->seeds[i] == seed) return 1;
+    return c->all_seeds;
+}
+
+/* Was it trained as the row says? */
+static int is_usual(const result *r, const paper_cell *p, mtan_preset preset) {
+    paper_run *all = NULL;
+    char command[480] = "";
+    paper_runs(&all, r->seed);
+    for (size_t i = 0; i < arrlenu(all); i++)
+        if (all[i].preset == preset && gives(&all[i], p)) paper_command(&all[i], command, sizeof command);
+    arrfree(all);
+    return strcmp(command, r->command) == 0;
+}
+
+static void finish_number(table_number *n, double squares, double seconds, int timed) {
+    if (n->runs) n->mean /= n->runs;
+    else n->mean = NAN;
+    n->spread = n->runs > 1 ? sqrt(fmax(0, squares - n->runs * n->mean * n->mean) / (n->runs - 1)) : NAN;
+    n->seconds = timed ? seconds / timed : NAN;
+}
+
+table_number table_number_of(const table_choice *c, const result *results, const paper_cell *cell, mtan_preset preset) {
+    const paper_row *row = paper_row_of(cell->table, cell->row);
+    table_number n = {0, 0, 0, 0, 0, 0};
+    double squares = 0, seconds = 0;
+    int timed = 0;
+    for (size_t i = 0; i < arrlenu(results); i++) {
+        const result *r = &results[i];
+        if (r->table != row->home || strcmp(r->row, row->home_row) != 0 || strcmp(r->data, cell->data) != 0 ||
+            strcmp(r->metric, cell->metric) != 0 || strcmp(r->preset, paper_preset(preset)) != 0 ||
+            !seed_counts(c, r->seed))
+            continue;
+        if (isnan(r->value)) n.diverged++;
+        else n.runs++, n.mean += r->value, squares += r->value * r->value;
+        if (!isnan(r->seconds)) timed++, seconds += r->seconds;
+        n.other += !is_usual(r, cell, preset);
+    }
+    finish_number(&n, squares, seconds, timed);
+    return n;
+}
+
+/* ---- for people ---- */
+
+enum { NOTES = 26 };
+
+/* What is said below a table, each under a letter. */
+typedef struct footnotes {
+    const char *text[NOTES];
+    int n;
+} footnotes;
+
+static void add_mark(footnotes *f, char *marks, size_t size, const char *note) {
+    int i = 0;
+    while (i < f->n && strcmp(f->text[i], note) != 0) i++;
+    if (i == NOTES) return;
+    if (i == f->n) f->text[f->n++] = note;
+    snprintf(marks + strlen(marks), size - strlen(marks), "%s%c", *marks ? "," : " ", 'a' + i);
+}
+
+static void put_value(char text[40], double value, double spread, const paper_block *b) {
+    if (isnan(value)) snprintf(text, 40, "-");
+    else if (isnan(spread)) snprintf(text, 40, "%.*f", b->decimals, value * b->factor);
+    else snprintf(text, 40, "%.*f +- %.*f", b->decimals, value * b->factor, b->decimals, spread * b->factor);
+}
+
+static void put_ours(FILE *out, const table_number *n, const paper_block *b, const char *absent) {
+    char value[40], seconds[24] = "-";
+    put_value(value, n->mean, n->spread, b);
+    if (n->runs == 0 && n->diverged) snprintf(value, sizeof value, "diverged");
+    else if (n->runs == 0 && absent) snprintf(value, sizeof value, "no data");
+    if (!isnan(n->seconds)) snprintf(seconds, sizeof seconds, n->seconds < 100 ? "%.2f" : "%.0f", n->seconds);
+    fprintf(out, "  %-16s %5d %8s", value, n->runs, seconds);
+}
+
+static void print_line(FILE *out, const table_choice *c, const result *results, const paper_cell *p, footnotes *f,
+                       const char *absent) {
+    const paper_row *row = paper_row_of(p->table, p->row);
+    const paper_block b = paper_block_of(p->table, p->data, p->metric);
+    const table_number faithful = table_number_of(c, results, p, MTAN_FAITHFUL),
+                       correct = table_number_of(c, results, p, MTAN_CORRECT);
+    char title[64], marks[32] = "", paper[40];
+    if (row->note && (!row->note_where || strcmp(row->note_where, p->data) == 0))
+        add_mark(f, marks, sizeof marks, row->note);
+    if (faithful.other || correct.other)
+        add_mark(f, marks, sizeof marks,
+                 "some runs had other options than the row's: the results file has their commands");
+    if (faithful.diverged || correct.diverged)
+        add_mark(f, marks, sizeof marks, "some runs diverged and are not in the mean");
+    snprintf(title, sizeof title, "%s%s", row->title, marks);
+    put_value(paper, p->value, p->spread, &b);
+    fprintf(out, "  %-26s %-16s", title, paper);
+    put_ours(out, &faithful, &b, absent), put_ours(out, &correct, &b, absent);
+    if (!isnan(row->minutes) && strcmp(p->data, "physionet") == 0) fprintf(out, "  %6.1f", row->minutes);
+    fputc('\n', out);
+}
+
+/* Is this the first cell of its block that is asked for? */
+static int starts_block(const table_choice *c, const paper_cell *p) {
+    for (const paper_cell *q = paper_cells; q < p; q++)
+        if (q->table == p->table && strcmp(q->data, p->data) == 0 && strcmp(q->metric, p->metric) == 0 &&
+            table_wants(c, q->table, q->row, q->data))
+            return 0;
+    return table_wants(c, p->table, p->row, p->data);
+}
+
+static void print_block(FILE *out, const table_choice *c, const result *results, const paper_cell *first, footnotes *f,
+                        const char *absent) {
+    const paper_block b = paper_block_of(first->table, first->data, first->metric);
+    char marks[32] = "";
+    if (b.note) add_mark(f, marks, sizeof marks, b.note);
+    if (absent) add_mark(f, marks, sizeof marks, absent);
+    fprintf(out, "%s%s\n", b.title, marks);
+    for (const paper_cell *p = first; p->table; p++)
+        if (p->table == first->table && strcmp(p->data, first->data) == 0 && strcmp(p->metric, first->metric) == 0 &&
+            table_wants(c, p->table, p->row, p->data))
+            print_line(out, c, results, p, f, absent);
+}
+
+static void print_notes(FILE *out, const footnotes *f) {
+    for (int i = 0; i < f->n; i++) {
+        int column = fprintf(out, "%c ", 'a' + i);
+        for (const char *at = f->text[i]; *at;) {
+            const int length = (int)strcspn(at, " ");
+            if (column + 1 + length > 110) column = fprintf(out, "\n  ") - 1;
+            column += fprintf(out, " %.*s", length, at);
+            at += length + (at[length] == ' ');
+        }
+        fputc('\n', out);
+    }
+}
+
+static void print_head(FILE *out, int table, int printed) {
+    fprintf(out, "%sTable %d. %s\n%-28s %-16s  %-16s %5s %8s  %-16s %5s %8s%s\n", printed ? "\n" : "", table,
+            paper_titles[table], "", "paper", "faithful", "seeds", "s/epoch", "correct", "seeds", "s/epoch",
+            table == 2 ? "   paper's min/epoch" : "");
+}
+
+void table_print(FILE *out, const table_choice *c, const result *results, table_no_data no_data, void *context) {
+    for (int table = 1, printed = 0; table <= PAPER_TABLES; table++) {
+        footnotes f;
+        int started = 0;
+        memset(&f, 0, sizeof f);
+        for (const paper_cell *p = paper_cells; p->table; p++) {
+            if (p->table != table || !starts_block(c, p)) continue;
+            if (!started++) print_head(out, table, printed++);
+            print_block(out, c, results, p, &f, no_data(context, p->data));
+        }
+        print_notes(out, &f);
+    }
+}
+
+/* ---- for programs ---- */
+
+static void json_key(FILE *out, const char *key, double x) {
+    fprintf(out, ", \"%s\": ", key);
+    json_number(out, x);
+}
+
+static void json_ours(FILE *out, const table_number *n, mtan_preset preset) {
+    fprintf(out, ", \"%s\": {\"seeds\": %d, \"diverged\": %d, \"other_options\": %d", paper_preset(preset), n->runs,
+            n->diverged, n->other);
+    json_key(out, "mean", n->mean), json_key(out, "spread", n->spread);
+    json_key(out, "seconds_per_epoch", n->seconds);
+    fputc('}', out);
+}
+
+static void json_cell(FILE *out, const table_choice *c, const result *results, const paper_cell *p,
+                      const char *absent) {
+    const paper_row *row = paper_row_of(p->table, p->row);
+    const table_number faithful = table_number_of(c, results, p, MTAN_FAITHFUL),
+                       correct = table_number_of(c, results, p, MTAN_CORRECT);
+    fprintf(out, "{\"table\": %d, \"row\": \"%s\", \"title\": \"%s\", \"data\": \"%s\", \"metric\": \"%s\"", p->table,
+            p->row, row->title, p->data, p->metric);
+    json_key(out, "paper", p->value), json_key(out, "paper_spread", p->spread);
+    json_key(out, "paper_minutes_per_epoch", strcmp(p->data, "physionet") == 0 ? row->minutes : (double)NAN);
+    json_ours(out, &faithful, MTAN_FAITHFUL), json_ours(out, &correct, MTAN_CORRECT);
+    if (row->note && (!row->note_where || strcmp(row->note_where, p->data) == 0))
+        fputs(", \"note\": ", out), json_string(out, row->note);
+    if (absent) fputs(", \"no_data\": ", out), json_string(out, absent);
+    fputc('}', out);
+}
+
+void table_json(FILE *out, const table_choice *c, const result *results, table_no_data no_data, void *context) {
+    int n = 0;
+    fputc('[', out);
+    for (const paper_cell *p = paper_cells; p->table; p++) {
+        if (!table_wants(c, p->table, p->row, p->data)) continue;
+        fputs(n++ ? ",\n " : "", out);
+        json_cell(out, c, results, p, no_data(context, p->data));
+    }
+    fputs("]\n", out);
+}

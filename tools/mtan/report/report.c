@@ -1,0 +1,669 @@
+/* mtan report: a run's model, log and test records as one HTML page. Collects plain arrays for report_write (report.h), in the
+ * data's own units; decides what is shown, never how. The page is written whole or not at all. */
+#define _POSIX_C_SOURCE 200809L
+#include "report.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "../command/commands.h"
+#include "../model/metrics.h"
+#include "../model/plan.h"
+#include "report_tables.h"
+#include "../command/settings.h"
+
+enum {
+    COLUMNS_MOST = 64, /* of a log */
+    RECORDS_SHOWN = 3,
+    CHANNELS_SHOWN = 3,
+    RARE = 3,      /* a channel with fewer observations shows nothing of attention */
+    GRID = 200,    /* points of a curve */
+    SAMPLES = 100, /* as the paper's figure */
+    DRAWS = 1000,
+    PATH_BYTES = 4096
+};
+static const size_t MEMORY_MOST = (size_t)1 << 30; /* of the predictor that draws the samples */
+static const double SHOWN = 0.7; /* of the times of a record, where the model was not trained to interpolate */
+
+/* Everything that the page points to; freed at once. */
+typedef struct collection {
+    report_data page;
+    void **owned;
+    report_number *numbers;
+    report_curve *curves;
+    report_panel *panels;
+    report_attention *attention;
+    report_table *tables;
+    session *s;
+    const options *o;
+} collection;
+
+/* ---- memory ---- */
+
+static void *keep(collection *c, void *block) {
+    arrput(c->owned, block);
+    return block;
+}
+
+static double *reals(collection *c, size_t n) {
+    return keep(c, tool_calloc(n + 1, sizeof(double)));
+}
+
+static char *text(collection *c, const char *format, ...) {
+    char buffer[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(buffer, sizeof buffer, format, arguments);
+    va_end(arguments);
+    return keep(c, tool_text(buffer));
+}
+
+static void collection_free(collection *c) {
+    for (size_t i = 0; i < arrlenu(c->tables); i++) report_table_free(&c->tables[i]);
+    for (size_t i = 0; i < arrlenu(c->owned); i++) free(c->owned[i]);
+    arrfree(c->owned), arrfree(c->numbers), arrfree(c->curves), arrfree(c->panels), arrfree(c->attention);
+    arrfree(c->tables);
+}
+
+/* ---- the log ---- */
+
+/* A table of numbers under names, as log.csv is; an empty field or one that is no number is NaN. */
+typedef struct log_table {
+    char *names[COLUMNS_MOST];
+    double *column[COLUMNS_MOST]; /* stb_ds arrays */
+    size_t columns, rows;
+} log_table;
+
+/* The next field of a line, cut off by a zero; moves on to the one after. NULL past the last. */
+static char *next_field(char **line) {
+    char *field = *line, *comma;
+    if (!field) return NULL;
+    comma = strchr(field, ',');
+    if (comma) *comma = 0;
+    *line = comma ? comma + 1 : NULL;
+    return field;
+}
+
+static double number_of(const char *field) {
+    char *end;
+    const double value = field && *field ? strtod(field, &end) : NAN;
+    return field && *field && *end == 0 ? value : NAN;
+}
+
+static void log_read(log_table *t, char *content) {
+    char *rest = content, *line, *field;
+    memset(t, 0, sizeof *t);
+    for (int header = 1; rest && *rest; header = 0) {
+        char *end = strchr(rest, '\n');
+        line = rest, rest = end ? end + 1 : NULL;
+        if (end) *end = 0;
+        line[strcspn(line, "\r")] = 0;
+        if (!header && !*line) continue;
+        for (size_t i = 0; header && i < COLUMNS_MOST && (field = next_field(&line)); i++)
+            t->names[t->columns++] = field;
+        for (size_t i = 0; !header && i < t->columns; i++) arrput(t->column[i], number_of(next_field(&line)));
+        t->rows += !header;
+    }
+}
+
+static const double *log_column(const log_table *t, const char *name) {
+    for (size_t i = 0; i < t->columns; i++)
+        if (strcmp(t->names[i], name) == 0) return t->column[i];
+    return NULL;
+}
+
+/* Which columns are drawn together depends on what the model is trained for: a bound has another scale than what is validated. */
+enum { ENCODER = 1, FULL = 2, INTERPOLATION = 4 };
+static const struct {
+    const char *column, *plot, *name;
+    int kinds;
+} drawn[] = {{"train_loss", "Loss", "training", ENCODER},
+             {"val_loss", "Loss", "validation", ENCODER},
+             {"train_loss", "Training loss", "training", FULL | INTERPOLATION},
+             {"train_ce", "Cross-entropy", "training", FULL},
+             {"val_loss", "Cross-entropy", "validation", FULL},
+             {"val_auc", "Validation AUC", "validation", ENCODER | FULL},
+             {"val_acc", "Validation accuracy", "validation", ENCODER | FULL},
+             {"val_loss", "Validation error", "all", INTERPOLATION},
+             {"val_mse", "Validation error", NULL, INTERPOLATION},
+             {"seconds", "Seconds per epoch", "training", ENCODER | INTERPOLATION}};
+
+static int model_kind(const mtan_config *m) {
+    return m->kind == MTAN_ENC ? ENCODER : m->classify == MTAN_CLASSIFY_NONE ? INTERPOLATION : FULL;
+}
+
+static int any_finite(const double *x, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (isfinite(x[i])) return 1;
+    return 0;
+}
+
+static const double *copy(collection *c, const double *from, size_t n) {
+    double *to = reals(c, n);
+    if (n) memcpy(to, from, n * sizeof *to);
+    return to;
+}
+
+static void collect_log(collection *c, const char *path) {
+    const int kind = model_kind(&c->s->bundle.model.config);
+    const double *epoch, *value;
+    char error[512], *content;
+    size_t bytes;
+    log_table t;
+    if (!(content = file_read(path, &bytes, error))) {
+        note("%s: no learning curves", error);
+        return;
+    }
+    log_read(&t, content);
+    epoch = log_column(&t, "epoch");
+    if (!epoch) note("%s: no column `epoch`, no learning curves", path);
+    for (size_t i = 0; epoch && i < sizeof drawn / sizeof drawn[0]; i++) {
+        if (!(drawn[i].kinds & kind) || !(value = log_column(&t, drawn[i].column)) || !any_finite(value, t.rows))
+            continue;
+        report_curve curve = {drawn[i].plot, drawn[i].name, copy(c, value, t.rows)};
+        if (strcmp(drawn[i].column, "val_mse") == 0) curve.name = c->s->source.observed < 1 ? "held out" : "true curve";
+        arrput(c->curves, curve);
+    }
+    if (epoch) c->page.epoch = copy(c, epoch, t.rows), c->page.epochs = t.rows;
+    value = log_column(&t, "val_loss");
+    if (value && any_finite(value, t.rows))
+        c->page.best_epoch = bundle_number(&c->s->bundle, "mtan.run.best_epoch", NAN);
+    for (size_t i = 0; i < t.columns; i++) arrfree(t.column[i]);
+    free(content);
+}
+
+/* ---- classification ---- */
+
+static void add_number(collection *c, const char *name, double value, interval range, const char *remark) {
+    report_number n = {name, value, range.low, range.high, remark};
+    arrput(c->numbers, n);
+}
+
+/* With intervals; the times of one record are drawn together. */
+static void collect_metrics(collection *c, const predictions *p) {
+    static const char *const two[METRICS] = {"AUC",      "Average precision", "Accuracy",
+                                             "Log loss", "Brier score",       "Calibration error"};
+    const int32_t draws = (int32_t)option_integer(c->o, "bootstrap", DRAWS, 0, 1000000);
+    metric_query q = {metric_table_new(p->p, p->classes == 2 ? p->score : NULL, p->label, p->rows, p->classes),
+                      METRIC_AUC, NULL};
+    for (int i = 0; i < METRICS; i++) {
+        interval range = {NAN, NAN};
+        q.name = (metric_name)i;
+        if (draws > 0)
+            progress("resampling: %s", two[i]),
+                range = metric_bootstrap(metric_drawn, &q, p->rows, p->record, draws, 0);
+        add_number(c, two[i], metric_drawn(&q, NULL, p->rows), range,
+                   p->classes > 2 && i <= METRIC_AUPRC ? "mean over the classes" : NULL);
+    }
+    progress_end();
+    metric_table_free(q.table);
+}
+
+static int collect_classes(collection *c) {
+    predictions p;
+    if (c->s->bundle.model.config.classify == MTAN_CLASSIFY_NONE) return 1;
+    if (!session_predict(c->s, c->o, &p)) return 0;
+    predictions_drop_unlabelled(&p);
+    keep(c, p.p), keep(c, p.score), keep(c, p.label), keep(c, p.record);
+    if (p.rows == 0) return note("no labels: no classification"), 1;
+    c->page.rows = p.rows, c->page.classes = p.classes;
+    c->page.p = p.p, c->page.label = p.label;
+    if (p.classes == 2) c->page.score = p.score;
+    if ((int32_t)arrlen(c->s->bundle.prep.classes) == p.classes)
+        c->page.class_names = (const char *const *)c->s->bundle.prep.classes;
+    collect_metrics(c, &p);
+    return 1;
+}
+
+/* ---- interpolation ---- */
+
+/* Does the decoder give values? With a label per time it feeds the classifier alone (Q40). */
+static int interpolates(const mtan_config *m) {
+    return m->kind == MTAN_FULL && m->classify != MTAN_CLASSIFY_TIME;
+}
+
+/* Errors in the model's units, as they are compared between models: at the share of training, and from 50 to 90 %. */
+static int collect_errors(collection *c) {
+    static const char units[] = "in the model's units";
+    const interval none = {NAN, NAN};
+    double *share = reals(c, 5), *all = reals(c, 5), *held = reals(c, 5);
+    interpolation_error e;
+    if (!c->s->source.interpolation) return 1;
+    if (!session_interpolate(c->s, c->o, c->s->source.observed, &e)) return 0;
+    if (e.held_points > 0) add_number(c, "Squared error, held out", e.held, none, units);
+    add_number(c, e.held_points > 0 ? "Squared error, all points" : "Squared error, observed", e.all, none, units);
+    if (isfinite(e.truth)) add_number(c, "Squared error, true curve", e.truth, none, units);
+    for (int i = 0; e.held_points > 0 && i < 5; i++) {
+        share[i] = 50 + 10 * i;
+        progress("interpolating from %.0f %% of the times", share[i]);
+        if (!session_interpolate(c->s, c->o, share[i] / 100, &e)) return progress_end(), 0;
+        all[i] = e.all, held[i] = e.held;
+        c->page.error_all = (report_points){share, all, 5}, c->page.error_held = (report_points){share, held, 5};
+        e.held_points = 1; /* a share may leave a short record nothing to hold out */
+    }
+    progress_end();
+    return 1;
+}
+
+/* A predictor of its own: one record at a time, many samples. */
+typedef struct artist {
+    mtan_model model;
+    mtan_predictor predictor;
+    mtan_bounds bounds;
+    void *memory;
+} artist;
+
+static int artist_fit(artist *a) {
+    size_t bytes = 0;
+    mtan_status status;
+    while ((status = mtan_predictor_size(&a->model, &a->bounds, &bytes)) == MTAN_OK && bytes > MEMORY_MOST &&
+           a->model.config.predict_samples > 1)
+        a->model.config.predict_samples /= 2;
+    if (status == MTAN_OK) {
+        free(a->memory);
+        a->memory = tool_calloc(bytes, 1);
+        status = mtan_predictor_init(&a->predictor, &a->model, &a->bounds, a->memory, bytes);
+    }
+    if (status != MTAN_OK) complain("%s", mtan_status_message(status));
+    return status == MTAN_OK;
+}
+
+static int artist_start(artist *a, const session *s) {
+    memset(a, 0, sizeof *a);
+    a->model = s->bundle.model;
+    a->model.config.predict_samples = SAMPLES;
+    a->bounds = model_bounds(&s->bundle.model.config, &s->data);
+    a->bounds.records = 1;
+    if (a->bounds.times < GRID) a->bounds.times = GRID;
+    return artist_fit(a);
+}
+
+/* Which scale a record's times have. */
+static int part_of(const split *s, int32_t position) {
+    for (int part = 0; part < SPLIT_PARTS; part++)
+        for (size_t i = 0; i < arrlenu(s->part[part]); i++)
+            if (s->part[part][i] == position) return part;
+    return SPLIT_TEST;
+}
+
+static int descending(const void *left, const void *right) {
+    const int32_t a = *(const int32_t *)left, b = *(const int32_t *)right;
+    return (a < b) - (a > b);
+}
+
+/* The first records that have at least as many events as half of the others. */
+static size_t choose_records(const session *s, int32_t chosen[RECORDS_SHOWN]) {
+    const size_t n = arrlenu(s->positions);
+    int32_t *count = tool_calloc(n + 1, sizeof *count), middle;
+    size_t found = 0;
+    for (size_t i = 0; i < n; i++) count[i] = s->data.records[s->positions[i]].n_events;
+    qsort(count, n, sizeof *count, descending);
+    middle = count[n / 2];
+    free(count);
+    for (size_t i = 0; i < n && found < RECORDS_SHOWN; i++) {
+        const int32_t events = s->data.records[s->positions[i]].n_events;
+        if (events > 0 && events >= middle) chosen[found++] = s->positions[i];
+    }
+    return found;
+}
+
+typedef struct tally {
+    int32_t channel, count;
+} tally;
+
+static int more_often(const void *left, const void *right) {
+    const tally *a = left, *b = right;
+    return a->count != b->count ? (a->count < b->count) - (a->count > b->count)
+                                : (a->channel > b->channel) - (a->channel < b->channel);
+}
+
+/* Channels by how often the records observe them: the first, or (spread) some from the first to the rare. */
+static size_t choose_channels(const dataset *d, const int32_t *records, size_t n, int spread,
+                              int32_t chosen[CHANNELS_SHOWN]) {
+    const size_t channels = arrlenu(d->channels);
+    tally *rank = tool_calloc(channels + 1, sizeof *rank);
+    size_t ranked = 0, found;
+    for (size_t k = 0; k < channels; k++) rank[k].channel = (int32_t)k;
+    for (size_t r = 0; r < n; r++)
+        for (int32_t i = 0; i < d->records[records[r]].n_events; i++)
+            rank[d->events[d->records[records[r]].event0 + (size_t)i].channel].count++;
+    qsort(rank, channels, sizeof *rank, more_often);
+    while (ranked < channels && rank[ranked].count >= (spread && ranked > 0 ? RARE : 1)) ranked++;
+    found = ranked < CHANNELS_SHOWN ? ranked : CHANNELS_SHOWN;
+    for (size_t i = 0; i < found; i++) chosen[i] = rank[spread ? i * ranked / found : i].channel;
+    free(rank);
+    return found;
+}
+
+/* The events of one channel, in the data's units. */
+static report_points raw_points(collection *c, const mtan_event *e, size_t n, int32_t channel, int part) {
+    const prep *p = &c->s->bundle.prep;
+    double *x = reals(c, n), *y = reals(c, n);
+    report_points points = {x, y, 0};
+    for (size_t i = 0; i < n; i++) {
+        if (e[i].channel != channel) continue;
+        x[points.n] = prep_raw_time(p, part, (double)e[i].time);
+        y[points.n++] = prep_raw_value(p, channel, (double)e[i].value);
+    }
+    return points;
+}
+
+/* The curves of a record at an even grid over its own times: (GRID, D) mean and standard deviation. */
+typedef struct sketch {
+    mtan_real times[GRID], *mean, *sd;
+    holdout h;
+} sketch;
+
+static int sketch_make(sketch *k, artist *a, const session *s, int32_t position) {
+    const dataset_record *r = &s->data.records[position];
+    const mtan_event *e = s->data.events + r->event0;
+    const double share = s->source.interpolation ? s->source.observed : SHOWN;
+    const size_t D = (size_t)a->model.config.channels;
+    const double first = r->n_truth > 0 ? (double)s->data.truth[r->truth0].time : (double)e[0].time;
+    const double last = r->n_truth > 0 ? (double)s->data.truth[r->truth0 + (size_t)r->n_truth - 1].time
+                                       : (double)e[r->n_events - 1].time;
+    mtan_record record = dataset_view(&s->data, (size_t)position);
+    mtan_status status;
+    holdout_make(&k->h, &s->data, (size_t)position, share);
+    for (int i = 0; i < GRID; i++) k->times[i] = (mtan_real)(first + (last - first) * i / (GRID - 1));
+    k->mean = tool_calloc(GRID * D, sizeof *k->mean), k->sd = tool_calloc(GRID * D, sizeof *k->sd);
+    record.events = k->h.seen, record.n_events = (int32_t)arrlen(k->h.seen);
+    record.times = k->times, record.n_times = GRID;
+    do status = mtan_interpolate(&a->predictor, &record, k->mean, k->sd);
+    while (status == MTAN_ERR_MEMORY && grow_steps(&a->model.config) && artist_fit(a));
+    return status == MTAN_OK;
+}
+
+static void sketch_free(sketch *k) {
+    free(k->mean), free(k->sd);
+    holdout_free(&k->h);
+}
+
+static const char *channel_name(const collection *c, int32_t channel) {
+    return arrlen(c->s->data.channels) > 1 ? c->s->data.channels[channel] : "";
+}
+
+static const char *record_name(collection *c, int32_t position) {
+    return text(c, "record %s", dataset_name(&c->s->data, (size_t)position));
+}
+
+static void add_panel(collection *c, const sketch *k, int32_t position, int32_t channel) {
+    const session *s = c->s;
+    const dataset_record *r = &s->data.records[position];
+    const size_t D = (size_t)s->bundle.model.config.channels;
+    const int part = part_of(&s->split, position);
+    double *time = reals(c, GRID), *mean = reals(c, GRID), *sd = reals(c, GRID);
+    report_panel p = {record_name(c, position), channel_name(c, channel), {0}, {0}, {0}, {0}, sd};
+    for (size_t i = 0; i < GRID; i++) {
+        time[i] = prep_raw_time(&s->bundle.prep, part, (double)k->times[i]);
+        mean[i] = prep_raw_value(&s->bundle.prep, channel, (double)k->mean[i * D + (size_t)channel]);
+        sd[i] = prep_raw_spread(&s->bundle.prep, channel, (double)k->sd[i * D + (size_t)channel]);
+    }
+    p.seen = raw_points(c, k->h.seen, arrlenu(k->h.seen), channel, part);
+    p.held = raw_points(c, k->h.held, arrlenu(k->h.held), channel, part);
+    p.truth = raw_points(c, s->data.truth + r->truth0, (size_t)r->n_truth, channel, part);
+    p.mean = (report_points){time, mean, GRID};
+    arrput(c->panels, p);
+}
+
+static int collect_panels(collection *c, artist *a, const int32_t *records, size_t n) {
+    int32_t channels[CHANNELS_SHOWN];
+    const size_t m = choose_channels(&c->s->data, records, n, 0, channels);
+    int good = 1;
+    if (!interpolates(&a->model.config)) return 1;
+    for (size_t r = 0; r < n && good; r++) {
+        sketch k;
+        good = sketch_make(&k, a, c->s, records[r]);
+        for (size_t i = 0; i < m && good; i++) add_panel(c, &k, records[r], channels[i]);
+        sketch_free(&k);
+    }
+    if (!good) return complain("the curves of a record could not be computed"), 0;
+    c->page.panel_columns = n, c->page.panel_rows = m;
+    c->page.samples = a->model.config.predict_samples;
+    return 1;
+}
+
+/* ---- attention ---- */
+
+/* The distinct times of a record, ascending, as the library numbers them, and those at which a channel was observed. An event
+ * may be there twice (Q44). */
+typedef struct moments {
+    mtan_real *times; /* (L) */
+    size_t *observed; /* numbers of times, ascending */
+} moments;
+
+static moments moments_make(const mtan_record *r, int32_t channel) {
+    moments m = {NULL, NULL};
+    for (int32_t i = 0; i < r->n_events; i++) {
+        const mtan_event *e = &r->events[i];
+        if (i == 0 || e->time > r->events[i - 1].time) arrput(m.times, e->time);
+        if (e->channel != channel) continue;
+        if (arrlen(m.observed) == 0 || m.observed[arrlen(m.observed) - 1] + 1 < arrlenu(m.times))
+            arrput(m.observed, arrlenu(m.times) - 1);
+    }
+    return m;
+}
+
+static double reference_time(const mtan_config *m, const mtan_real *times, size_t k, size_t references) {
+    if (m->reference == MTAN_REF_OBSERVED) return (double)times[k];
+    if (m->reference == MTAN_REF_GIVEN) return (double)m->ref[k];
+    return references > 1 ? (double)k / (double)(references - 1) : 0;
+}
+
+/* Times at which the channel was not observed have no weight: their columns go. */
+static void add_attention(collection *c, artist *a, int32_t position, int32_t channel) {
+    const mtan_config *config = &a->model.config;
+    const prep *p = &c->s->bundle.prep;
+    const int part = part_of(&c->s->split, position);
+    mtan_record record = dataset_view(&c->s->data, (size_t)position);
+    moments m = moments_make(&record, channel);
+    const size_t L = arrlenu(m.times), n = arrlenu(m.observed);
+    const size_t K = config->reference == MTAN_REF_OBSERVED ? L : (size_t)config->ref_points;
+    mtan_real *weight = tool_calloc(K * L + 1, sizeof *weight);
+    double *shown = reals(c, K * n), *time = reals(c, n), *reference = reals(c, K);
+    report_attention view = {record_name(c, position), channel_name(c, channel), time, reference, shown, n, K};
+    record.times = NULL, record.n_times = 0;
+    if (mtan_attention(&a->predictor, &record, 0, channel, weight) == MTAN_OK) {
+        for (size_t i = 0; i < n; i++) time[i] = prep_raw_time(p, part, (double)m.times[m.observed[i]]);
+        for (size_t k = 0; k < K; k++) {
+            reference[k] = prep_raw_time(p, part, reference_time(config, m.times, k, K));
+            for (size_t i = 0; i < n; i++) shown[k * n + i] = (double)weight[k * L + m.observed[i]];
+        }
+        arrput(c->attention, view);
+    }
+    arrfree(m.times), arrfree(m.observed), free(weight);
+}
+
+/* A few channels of one record; with a single channel, a few records. */
+static void collect_attention(collection *c, artist *a, const int32_t *records, size_t n) {
+    int32_t channels[CHANNELS_SHOWN];
+    const size_t m = choose_channels(&c->s->data, records, 1, 1, channels);
+    for (size_t i = 0; i < (m == 1 ? n : m); i++)
+        add_attention(c, a, records[m == 1 ? i : 0], channels[m == 1 ? 0 : i]);
+}
+
+static int collect_pictures(collection *c) {
+    int32_t records[RECORDS_SHOWN];
+    const size_t n = choose_records(c->s, records);
+    artist a;
+    int good;
+    if (n == 0) return 1;
+    good = artist_start(&a, c->s) && collect_panels(c, &a, records, n);
+    if (good) collect_attention(c, &a, records, n);
+    free(a.memory);
+    return good;
+}
+
+/* ---- tables ---- */
+
+static void add_table(collection *c, const char *title, report_pair *pairs) {
+    arrput(c->tables, report_table_of(title, pairs));
+}
+
+/* Model files keep choices as numbers and numbers with all their digits. */
+static const char *plan_text(const char *key, const char *value, char *text_of) {
+    const double number = number_of(value);
+    const char *word = plan_word(key, number);
+    if (word) return word;
+    if (!isfinite(number)) return value;
+    snprintf(text_of, 32, "%.6g", number);
+    return text_of;
+}
+
+/* What `mtan train` kept of its plan and of the run, under the names it gave them. */
+static void training_table(collection *c) {
+    static const char *const kept[] = {"mtan.run.epoch", "mtan.run.best_epoch"}, *const names[] = {"epochs done",
+                                                                                                   "best epoch"};
+    report_pair *pairs = NULL;
+    char key[128], value[256], short_value[32];
+    for (size_t i = 0; i < c->s->bundle.file.pairs; i++) {
+        mtan_text raw_key, raw_value;
+        if (mtan_file_metadata_at(&c->s->bundle.file, i, &raw_key, &raw_value) != MTAN_OK ||
+            mtan_text_decode(&raw_key, key, sizeof key, NULL) != MTAN_OK || strncmp(key, "mtan.plan.", 10) != 0 ||
+            mtan_text_decode(&raw_value, value, sizeof value, NULL) != MTAN_OK)
+            continue;
+        report_pair_add(&pairs, key + 10, "%s", plan_text(key + 10, value, short_value));
+    }
+    for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++)
+        if (bundle_text(&c->s->bundle, kept[i], NULL))
+            report_pair_add(&pairs, names[i], "%s", bundle_text(&c->s->bundle, kept[i], ""));
+    if (pairs) add_table(c, "Training", pairs);
+}
+
+static void data_table(collection *c) {
+    static const char *const parts[SPLIT_PARTS] = {"training", "validation", "test"};
+    session *s = c->s;
+    report_pair *pairs = NULL;
+    report_pair_add(&pairs, "data", "%s", s->source.kind);
+    if (*s->source.variant) report_pair_add(&pairs, "variant", "%s", s->source.variant);
+    report_pair_add(&pairs, "preset", "%s", s->source.preset == MTAN_FAITHFUL ? "faithful" : "correct");
+    if (arrlen(s->data.records) > 0) {
+        report_pair_add(&pairs, "records", "%zu", arrlenu(s->data.records));
+        report_pair_add(&pairs, "channels", "%zu", arrlenu(s->data.channels));
+        for (int i = 0; i < SPLIT_PARTS; i++)
+            report_pair_add(&pairs, parts[i], "%zu records", arrlenu(s->split.part[i]));
+        report_pair_add(&pairs, "shown here", "%s", s->part);
+    }
+    report_pair_add(&pairs, "seed of the split", "%lu", (unsigned long)s->source.seed);
+    report_pair_add(&pairs, "hash of the split", "%s", bundle_text(&s->bundle, "mtan.split.hash", "none"));
+    add_table(c, "Data and split", pairs);
+}
+
+/* ---- the command ---- */
+
+/* RUN is a folder, or a model file in one. */
+typedef struct run_paths {
+    char model[PATH_BYTES], log[PATH_BYTES], out[PATH_BYTES];
+} run_paths;
+
+static int is_folder(const char *path) {
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+static int exists(const char *path) {
+    struct stat status;
+    return stat(path, &status) == 0;
+}
+
+static int join(char out[PATH_BYTES], int folder_bytes, const char *folder, const char *name) {
+    return snprintf(out, PATH_BYTES, "%.*s%s", folder_bytes, folder, name) < PATH_BYTES;
+}
+
+static int find_run(run_paths *r, const options *o) {
+    const char *run = o->argument[0], *slash = strrchr(run, '/'), *out = option_text(o, "out", NULL);
+    const int folder = is_folder(run), bytes = folder ? (int)strlen(run) : slash ? (int)(slash - run) : 0;
+    const char *between = bytes > 0 ? "/" : "";
+    char name[64];
+    int fits = 1;
+    snprintf(name, sizeof name, "%sbest.safetensors", between);
+    fits &= folder ? join(r->model, bytes, run, name) : join(r->model, (int)strlen(run), run, "");
+    snprintf(name, sizeof name, "%slast.safetensors", between);
+    if (folder && !exists(r->model)) fits &= join(r->model, bytes, run, name);
+    snprintf(name, sizeof name, "%slog.csv", between);
+    fits &= join(r->log, bytes, run, name);
+    snprintf(name, sizeof name, "%sreport.html", between);
+    fits &= out ? join(r->out, (int)strlen(out), out, "") : join(r->out, bytes, run, name);
+    if (!fits) return complain("%s: the path is too long", run), 0;
+    if (!exists(r->model))
+        return complain("%s: no such run: neither best.safetensors nor last.safetensors is there", run), 0;
+    return 1;
+}
+
+/* Without --data the model and its log are shown alone. */
+static int open_run(session *s, const options *o, const char *model) {
+    char error[512] = "";
+    memset(s, 0, sizeof *s);
+    if (!bundle_read(&s->bundle, model, error)) return complain("%s", error), 0;
+    if (!source_read(&s->source, &s->bundle, error)) return complain("%s: %s", model, error), session_close(s), 0;
+    if (!option_given(o, "data") && strcmp(s->source.kind, "toy") != 0) {
+        note("no --data: the page has learning curves and settings, but no results");
+        return option_backend(o, &s->bundle.model.backend) ? 1 : (session_close(s), 0);
+    }
+    session_close(s);
+    return session_open(s, o, model);
+}
+
+static void titles(collection *c) {
+    static const char *const unseen = ", which were neither trained on nor used to choose the epoch";
+    session *s = c->s;
+    const char *model = model_title(&s->bundle.model.config);
+    const char *name = bundle_text(&s->bundle, "mtan.plan.name", s->source.kind);
+    c->page.title = text(c, "%s: %.200s", model, name);
+    if (!s->part) c->page.subtitle = "The model and how it was trained. No data was given.";
+    else
+        c->page.subtitle = text(c, "%s preset. Results on %zu records (%.40s)%s.",
+                                s->source.preset == MTAN_FAITHFUL ? "The faithful" : "The correct",
+                                arrlenu(s->positions), s->part, strcmp(s->part, "test") == 0 ? unseen : "");
+}
+
+static int collect(collection *c, const char *log) {
+    titles(c);
+    collect_log(c, log);
+    if (c->s->part && !(collect_classes(c) && collect_errors(c) && collect_pictures(c))) return 0;
+    add_table(c, "Model", report_model_pairs(&c->s->bundle.model.config));
+    training_table(c), data_table(c);
+    add_table(c, "Environment", report_environment_pairs(c->s->bundle.model.backend));
+    c->page.time_unit = c->s->bundle.prep.unit;
+    c->page.numbers = c->numbers, c->page.n_numbers = arrlenu(c->numbers);
+    c->page.curves = c->curves, c->page.n_curves = arrlenu(c->curves);
+    c->page.panels = c->panels, c->page.attention = c->attention, c->page.n_attention = arrlenu(c->attention);
+    c->page.tables = c->tables, c->page.n_tables = arrlenu(c->tables);
+    return 1;
+}
+
+int report_save(const char *path, const report_data *page, char *error) {
+    char *bytes = NULL;
+    size_t n = 0;
+    FILE *out = open_memstream(&bytes, &n);
+    int good;
+    if (!out) return snprintf(error, 512, "%.400s: out of memory", path), 0;
+    report_write(out, page);
+    good = !ferror(out);
+    good = fclose(out) == 0 && good;
+    if (!good) snprintf(error, 512, "%.400s: out of memory", path);
+    good = good && file_write(path, bytes, n, error);
+    free(bytes);
+    return good;
+}
+
+int command_report(const options *o) {
+    char error[512] = "";
+    run_paths paths;
+    session s;
+    collection c;
+    int status = BAD_USE;
+    if (!find_run(&paths, o) || !open_run(&s, o, paths.model)) return BAD_USE;
+    memset(&c, 0, sizeof c);
+    c.s = &s, c.o = o, c.page.best_epoch = NAN;
+    if (collect(&c, paths.log)) {
+        if (report_save(paths.out, &c.page, error)) note("%s", paths.out), status = DONE;
+        else complain("%s", error);
+    }
+    collection_free(&c);
+    session_close(&s);
+    return status;
+}

@@ -1,0 +1,666 @@
+/* The page of report.h: sections, captions and the style sheet. Draws through figure.h, counts through metrics.h. */
+#include "report.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../data/array.h"
+#include "figure.h"
+#include "html.h"
+#include "../model/metrics.h"
+
+enum {
+    WIDTH = 360, /* of a figure, in its own units: about what a phone shows, so that text keeps its size there */
+    HEIGHT = 240,
+    LEFT = 46,
+    RIGHT = 12,
+    TOP = 26,
+    BOTTOM = 38,
+    UNNAMED = 14,        /* what a frame gains above when its vertical axis has no name */
+    CLASSES_MOST = 24,   /* of a confusion matrix that can be read */
+    HEAT_ROWS_MOST = 64, /* more reference points are averaged */
+    NAME_MOST = 40
+};
+
+/* Colours are named once; dark is for screens alone, so that paper stays white. */
+static const char page_style[] =
+    ":root{--bg:#fbfbf9;--card:#fff;--ink:#1d2228;--soft:#5d6670;--grid:#e4e5e2;--edge:#dcdeda;--c1:#1f5fa6;--c2:#"
+    "c2501c;"
+    "--c3:#2f7d5b;--c0:#8b939b}\n"
+    "@media screen and (prefers-color-scheme:dark){:root{--bg:#14171a;--card:#1b1f23;--ink:#e4e7ea;--soft:#9aa4ae;"
+    "--grid:#2b3136;--edge:#2e343a;--c1:#74b2f2;--c2:#f2935c;--c3:#6cc79e;--c0:#7b858f}}\n"
+    "*{box-sizing:border-box}\n"
+    "body{margin:0;background:var(--bg);color:var(--ink);font:15px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,"
+    "'Helvetica Neue',Arial,sans-serif;-webkit-text-size-adjust:100%}\n"
+    "main{max-width:1120px;margin:0 auto;padding:36px 20px 56px}\n"
+    "h1{font-size:26px;line-height:1.25;font-weight:650;margin:0 0 4px;overflow-wrap:anywhere}\n"
+    "h2{font-size:18px;font-weight:650;margin:44px 0 2px}\n"
+    "p{margin:0 0 14px;max-width:72ch;color:var(--soft);overflow-wrap:anywhere}\n"
+    ".numbers{display:flex;flex-wrap:wrap;gap:12px;margin:24px 0 0}\n"
+    ".numbers div{flex:1 1 150px;max-width:270px;background:var(--card);border:1px solid "
+    "var(--edge);border-radius:8px;padding:12px 14px}\n"
+    ".numbers dt{font-size:13px;color:var(--soft)}\n"
+    ".numbers dd{margin:0;font-size:24px;font-weight:600;font-variant-numeric:tabular-nums;line-height:1.3}\n"
+    ".numbers small{display:block;font-size:12px;font-weight:400;color:var(--soft)}\n"
+    ".plots{display:grid;grid-template-columns:repeat(3,minmax(0,1fr));gap:16px}\n"
+    ".stack{grid-auto-flow:column;grid-template-columns:none;grid-auto-columns:minmax(0,calc((100% - 32px)/3));"
+    "grid-template-rows:repeat(var(--rows),auto)}\n"
+    ".wide{grid-column:span 2}\n"
+    "figure{margin:0;background:var(--card);border:1px solid var(--edge);border-radius:8px;padding:12px 10px 8px;"
+    "break-inside:avoid;min-width:0}\n"
+    "figcaption,.legend{display:flex;flex-wrap:wrap;gap:0 12px;align-items:baseline;padding:0 4px 4px;font-size:13px;"
+    "color:var(--soft)}\n"
+    ".legend{padding:0 0 10px}.after{margin-top:16px}.ramp{width:72px;height:10px;align-self:center;border-radius:2px;"
+    "background:linear-gradient(90deg,transparent,var(--c1))}\n"
+    "figcaption b{font-size:14px;font-weight:600;color:var(--ink);overflow-wrap:anywhere}\n"
+    "i{font-style:normal;white-space:nowrap}\n"
+    "i::before{content:'';display:inline-block;width:14px;height:0;border-top:2.5px solid;margin-right:5px;"
+    "vertical-align:middle;position:relative;top:-1px}\n"
+    "i.c0::before{color:var(--c0)}i.c1::before{color:var(--c1)}i.c2::before{color:var(--c2)}"
+    "i.truth::before{color:var(--soft);border-top-style:dashed;border-top-width:2px}\n"
+    "i.seen::before,i.held::before{width:8px;height:8px;border:1.5px solid var(--ink);border-radius:50%}"
+    "i.seen::before{background:var(--ink)}i.held::before{border-color:var(--c2)}\n"
+    "i.area::before{height:10px;border:0;background:var(--c1);opacity:.25}\n";
+
+static const char figure_style[] =
+    "svg{display:block;width:100%;height:auto;max-width:520px;margin:0 auto}\n"
+    "text{fill:var(--soft);font-size:11px;font-variant-numeric:tabular-nums}text.dark{fill:var(--ink)}"
+    ".middle{text-anchor:middle}.end{text-anchor:end}text.light{fill:var(--card)}\n"
+    ".grid{stroke:var(--grid);stroke-width:1;fill:none}.axis{stroke:var(--c0);stroke-width:1;fill:none}\n"
+    ".line{fill:none;stroke-width:1.75;stroke-linejoin:round;stroke-linecap:round}\n"
+    ".c0 .line{stroke:var(--c0)}.c1 .line{stroke:var(--c1)}.c2 .line{stroke:var(--c2)}.c3 .line{stroke:var(--c3)}\n"
+    ".rule .line{stroke:var(--c0);stroke-width:1;stroke-dasharray:3 3}"
+    ".truth .line{stroke:var(--soft);stroke-width:1.5;stroke-dasharray:5 3}.range .line{stroke:var(--c1);"
+    "stroke-width:1.25;opacity:.6}\n"
+    ".band{fill:var(--c1);opacity:.2}.bar,.cell{fill:var(--c1)}.bar{opacity:.55}.cell{shape-rendering:crispEdges}\n"
+    ".edge .line{stroke:var(--card);stroke-width:1.5}\n"
+    ".link{stroke:var(--c1);stroke-width:.9;fill:none}\n"
+    "g.c0 circle{fill:var(--c0)}g.c1 circle{fill:var(--c1)}g.c2 circle{fill:var(--c2)}"
+    "g.seen circle{fill:var(--ink);stroke:var(--card);stroke-width:1}"
+    "g.held circle{fill:var(--card);stroke:var(--c2);stroke-width:1.5}\n"
+    "table{border-collapse:collapse;width:calc(100% - 8px);margin:0 "
+    "4px;font-size:13px;font-variant-numeric:tabular-nums}\n"
+    "th,td{text-align:left;padding:4px 10px 4px 0;border-bottom:1px solid var(--grid);font-weight:400;"
+    "vertical-align:top;overflow-wrap:anywhere}\n"
+    "th{color:var(--soft)}td.n,th.n{text-align:right;padding:4px 4px 4px 8px;white-space:nowrap;overflow-wrap:normal}"
+    "tr:last-child>*{border-bottom:0}\n"
+    ".tables{columns:3 300px;column-gap:16px;margin-top:44px}\n"
+    ".tables section{break-inside:avoid;margin:0 0 16px;background:var(--card);border:1px solid "
+    "var(--edge);border-radius:8px;padding:14px 16px}"
+    ".tables h2{margin:0 0 8px;font-size:15px}.pairs th{width:46%}\n"
+    "@media(max-width:900px){.plots{grid-template-columns:repeat(2,minmax(0,1fr))}"
+    ".stack{grid-auto-columns:minmax(0,1fr)}}\n"
+    "@media(max-width:640px){main{padding:24px 14px 40px}.plots{grid-template-columns:minmax(0,1fr)}"
+    ".stack{grid-auto-flow:row;grid-template-rows:none;grid-auto-columns:auto}.wide{grid-column:auto}"
+    "h1{font-size:22px}}\n"
+    "@media print{body{background:#fff;font-size:12px}main{max-width:none;padding:0 1px}"
+    "h2{break-after:avoid;margin-top:22px}.numbers{margin-top:14px}.legend,p{break-after:avoid;margin-bottom:6px}"
+    "text{font-size:13.5px}.plots{grid-template-columns:repeat(3,minmax(0,1fr));gap:10px}figure{padding:8px 8px 4px}"
+    ".tables{columns:3;column-gap:10px;margin-top:22px}.tables section{padding:10px;break-inside:auto;"
+    "box-decoration-break:clone;-webkit-box-decoration-break:clone}table{font-size:11px}th,td{padding:2px 6px 2px 0}"
+    "figure,.numbers div,.tables section{border-color:#ccc}"
+    "*{-webkit-print-color-adjust:exact;print-color-adjust:exact}}\n";
+
+/* ---- parts of a page ---- */
+
+static void section_begin(FILE *out, const char *title, const char *words) {
+    fprintf(out, "<section>\n<h2>%s</h2>\n<p>%s</p>\n", title, words);
+}
+
+/* The caption's name: a record and a channel, or a title alone. */
+static void caption_begin(FILE *out, const char *name, const char *more) {
+    fputs("<figure>\n<figcaption><b>", out);
+    html_short(out, name, NAME_MOST);
+    if (more && *more) fputs(" \xC2\xB7 ", out), html_short(out, more, NAME_MOST);
+    fputs("</b>", out);
+}
+
+static void key(FILE *out, const char *kind, const char *name) {
+    fprintf(out, "<i class=\"%s\">", kind);
+    html_short(out, name, NAME_MOST);
+    fputs("</i>", out);
+}
+
+static void words(FILE *out, const char *name, double value) {
+    char text[32];
+    fprintf(out, "<span>%s %s</span>", name, html_fixed(text, value, html_decimals(value, 3)));
+}
+
+static frame caption_end(FILE *out, int height, const char *description) {
+    frame f = {out, LEFT, TOP, WIDTH - LEFT - RIGHT, height - TOP - BOTTOM, {0, 1, 0, 0}, {0, 1, 0, 0}};
+    fputs("</figcaption>\n", out);
+    figure_begin(out, WIDTH, height, description);
+    return f;
+}
+
+static void plot_end(FILE *out) {
+    figure_end(out);
+    fputs("</figure>\n", out);
+}
+
+/* ---- headline numbers ---- */
+
+static void numbers(FILE *out, const report_data *r) {
+    char a[32], b[32];
+    if (r->n_numbers == 0) return;
+    fputs("<dl class=\"numbers\">\n", out);
+    for (size_t i = 0; i < r->n_numbers; i++) {
+        const report_number *n = r->numbers + i;
+        const int decimals = html_decimals(n->value, 3);
+        fputs("<div><dt>", out), html_text(out, n->name);
+        fprintf(out, "</dt><dd>%s", html_fixed(a, n->value, decimals));
+        if (n->low <= n->high)
+            fprintf(out, "<small>95 %%: %s\xE2\x80\x93%s</small>", html_fixed(a, n->low, decimals),
+                    html_fixed(b, n->high, decimals));
+        if (n->note) fputs("<small>", out), html_text(out, n->note), fputs("</small>", out);
+        fputs("</dd></div>\n", out);
+    }
+    fputs("</dl>\n", out);
+}
+
+/* ---- learning curves ---- */
+
+static int ascending(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The first epochs of a diverse loss can be a thousand times the last: then decades, or, with values below 0, an axis that
+ * leaves the first ones out. Returns 1 when some are cut. */
+static int fit_losses(axis *a, const report_curve *curves, size_t n, size_t epochs) {
+    double *all = NULL, low, high, middle;
+    int cut = 0;
+    for (size_t c = 0; c < n; c++)
+        for (size_t i = 0; i < epochs; i++)
+            if (isfinite(curves[c].value[i])) arrput(all, curves[c].value[i]);
+    axis_fit(a, all, arrlenu(all));
+    if (arrlenu(all) > 0) {
+        qsort(all, arrlenu(all), sizeof *all, ascending);
+        low = all[0], high = all[arrlenu(all) - 1], middle = all[arrlenu(all) * 9 / 10];
+        if (low > 0 && high > 20 * low) a->log = 1;
+        else if (middle > low && high - low > 5 * (middle - low)) a->high = low + 1.5 * (middle - low), cut = 1;
+    }
+    arrfree(all);
+    return cut;
+}
+
+static double value_at(const report_data *r, const double *value, double epoch) {
+    for (size_t i = 0; i < r->epochs; i++)
+        if (r->epoch[i] == epoch) return value[i];
+    return NAN;
+}
+
+static void curves_plot(FILE *out, const report_data *r, const report_curve *curves, size_t n) {
+    static const char *const colour[4] = {"c1", "c2", "c3", "c0"};
+    frame f;
+    int cut;
+    caption_begin(out, curves[0].plot, NULL);
+    for (size_t c = 0; n > 1 && c < n; c++) key(out, colour[c % 4], curves[c].name);
+    f = caption_end(out, HEIGHT, curves[0].plot);
+    f.x = f.y = axis_none;
+    f.x.whole = 1;
+    axis_fit(&f.x, r->epoch, r->epochs);
+    cut = fit_losses(&f.y, curves, n, r->epochs);
+    if (axis_settle(&f.x, 0) && axis_settle(&f.y, cut ? 0.02 : 0.06)) {
+        frame_axes(&f, "epoch", cut ? "first epochs are above the frame" : f.y.log ? "log scale" : "");
+        frame_rule(&f, "rule", r->best_epoch, f.y.low, r->best_epoch, f.y.high);
+        for (size_t c = 0; c < n; c++) {
+            const double at = value_at(r, curves[c].value, r->best_epoch);
+            frame_line(&f, colour[c % 4], r->epoch, curves[c].value, r->epochs);
+            frame_points(&f, colour[c % 4], &r->best_epoch, &at, 1, 3.5);
+        }
+    } else frame_message(&f, "no finite value was logged");
+    plot_end(out);
+}
+
+static void learning(FILE *out, const report_data *r) {
+    char text[160], epoch[32];
+    if (r->n_curves == 0) return;
+    snprintf(text, sizeof text, "By epoch.");
+    if (isfinite(r->best_epoch))
+        snprintf(text, sizeof text,
+                 "By epoch. The dashed line marks epoch %s, the best on the validation records, whose weights are used "
+                 "below.",
+                 html_number(epoch, r->best_epoch, 7));
+    section_begin(out, "Learning", text);
+    fputs("<div class=\"plots\">\n", out);
+    for (size_t first = 0, end; first < r->n_curves; first = end) {
+        for (end = first + 1; end < r->n_curves && !strcmp(r->curves[end].plot, r->curves[first].plot); end++) {
+        }
+        curves_plot(out, r, r->curves + first, end - first);
+    }
+    fputs("</div>\n</section>\n", out);
+}
+
+/* ---- ranking and calibration ---- */
+
+static size_t positives(const report_data *r) {
+    size_t n = 0;
+    for (size_t i = 0; i < r->rows; i++) n += r->label[i] == 1;
+    return n;
+}
+
+static void roc_plot(FILE *out, const report_data *r) {
+    double *x = tool_calloc(r->rows + 1, sizeof *x), *y = tool_calloc(r->rows + 1, sizeof *y);
+    frame f;
+    caption_begin(out, "ROC", NULL);
+    words(out, "area", metric_auc(r->score, r->label, r->rows));
+    f = caption_end(out, WIDTH, "Receiver operating characteristic");
+    frame_axes(&f, "false positive rate", "true positive rate");
+    frame_rule(&f, "rule", 0, 0, 1, 1);
+    frame_line(&f, "c1", x, y, metric_roc(x, y, r->score, r->label, r->rows));
+    plot_end(out);
+    free(x), free(y);
+}
+
+static void pr_plot(FILE *out, const report_data *r) {
+    double *x = tool_calloc(r->rows + 1, sizeof *x), *y = tool_calloc(r->rows + 1, sizeof *y);
+    const double share = (double)positives(r) / (double)r->rows;
+    frame f;
+    caption_begin(out, "Precision\xE2\x80\x93recall", NULL);
+    words(out, "average", metric_auprc(r->score, r->label, r->rows));
+    f = caption_end(out, WIDTH, "Precision by recall");
+    frame_axes(&f, "recall", "precision");
+    frame_rule(&f, "rule", 0, share, 1, share);
+    frame_line(&f, "c1", x, y, metric_pr(x, y, r->score, r->label, r->rows));
+    plot_end(out);
+    free(x), free(y);
+}
+
+/* Wilson's 95 % interval of a proportion: stays inside 0 to 1 and means something for few rows. */
+static void wilson(double hits, double n, double *low, double *high) {
+    const double z = 1.959964, share = hits / n, scale = 1 / (1 + z * z / n);
+    const double middle = (share + z * z / (2 * n)) * scale;
+    const double half = z * scale * sqrt(share * (1 - share) / n + z * z / (4 * n * n));
+    *low = middle - half, *high = middle + half;
+}
+
+static void reliability_points(const frame *f, const metric_bin *bins) {
+    double x[METRIC_BINS], y[METRIC_BINS], low, high;
+    size_t n = 0;
+    frame_rule(f, "rule", 0, 0, 1, 1);
+    for (int k = 0; k < METRIC_BINS; k++) {
+        const double count = (double)bins[k].count;
+        if (!(count > 0)) continue;
+        x[n] = bins[k].confidence, y[n] = bins[k].accuracy;
+        wilson(y[n] * count, count, &low, &high);
+        frame_rule(f, "range", x[n], low, x[n], high);
+        n++;
+    }
+    frame_line(f, "c1", x, y, n);
+    frame_points(f, "c1", x, y, n, 3);
+}
+
+static void histogram(const frame *f, const metric_bin *bins, const char *name) {
+    frame h = *f;
+    double count[METRIC_BINS];
+    for (int k = 0; k < METRIC_BINS; k++) count[k] = (double)bins[k].count;
+    h.y = axis_none;
+    axis_fit(&h.y, count, METRIC_BINS);
+    h.y.low = 0;
+    if (!(h.y.high > 0)) h.y.high = 1;
+    frame_axes(&h, name, "");
+    for (int k = 0; k < METRIC_BINS; k++)
+        frame_bar(&h, "c1", (k + 0.06) / METRIC_BINS, (k + 0.94) / METRIC_BINS, 0, count[k]);
+}
+
+static void calibration_plot(FILE *out, const report_data *r) {
+    const int strip = 48, apart = 16; /* the histogram below */
+    const int two = r->classes == 2;
+    metric_bin bins[METRIC_BINS];
+    frame f, below;
+    metric_bins(bins, r->p, r->label, r->rows, r->classes, two ? 1 : -1);
+    caption_begin(out, "Calibration", NULL);
+    words(out, "error", metric_calibration(r->p, r->label, r->rows, r->classes));
+    f = caption_end(out, WIDTH, "Observed frequency by predicted probability, with the number of rows");
+    below = f;
+    f.height -= strip + apart;
+    below.top = f.top + f.height + apart, below.height = strip;
+    frame_axes(&f, NULL, two ? "share that was class 1" : "share that was right");
+    reliability_points(&f, bins);
+    histogram(&below, bins, two ? "predicted probability of class 1" : "probability of the class predicted");
+    plot_end(out);
+}
+
+static void ranking(FILE *out, const report_data *r) {
+    char text[256];
+    if (r->classes < 2 || r->rows == 0) return;
+    if (r->score)
+        snprintf(text, sizeof text,
+                 "%zu labelled rows, %zu of them of class 1. Dashed: what chance would give. Bars: 95 %% intervals.",
+                 r->rows, positives(r));
+    else snprintf(text, sizeof text, "%zu labelled rows. Bars: 95 %% intervals.", r->rows);
+    section_begin(out, "Classification", text);
+    fputs("<div class=\"plots\">\n", out);
+    if (r->score) roc_plot(out, r), pr_plot(out, r);
+    calibration_plot(out, r);
+}
+
+/* ---- confusion ---- */
+
+typedef struct confusion {
+    int32_t n, classes[CLASSES_MOST]; /* those that occur or were predicted */
+    int64_t *counts;                  /* (C, C) of all classes */
+    metric_class *table;              /* (C) */
+    int32_t all;                      /* C */
+} confusion;
+
+static int64_t cell_of(const confusion *m, int32_t truth, int32_t predicted) {
+    return m->counts[(size_t)m->classes[truth] * (size_t)m->all + (size_t)m->classes[predicted]];
+}
+
+/* 0 when there are more classes than can be read. */
+static int confusion_make(confusion *m, const report_data *r) {
+    const size_t all = (size_t)r->classes;
+    memset(m, 0, sizeof *m);
+    m->all = r->classes;
+    m->counts = tool_calloc(all * all, sizeof *m->counts), m->table = tool_calloc(all, sizeof *m->table);
+    metric_confusion(m->counts, r->p, r->label, r->rows, r->classes);
+    metric_per_class(m->table, m->counts, r->classes);
+    for (int32_t c = 0; c < r->classes; c++) {
+        if (m->table[c].support + m->table[c].predicted == 0) continue;
+        if (m->n == CLASSES_MOST) return 0;
+        m->classes[m->n++] = c;
+    }
+    return m->n > 0;
+}
+
+static const char *class_name(const report_data *r, int32_t class, char number[16]) {
+    if (r->class_names && r->class_names[class] && *r->class_names[class]) return r->class_names[class];
+    snprintf(number, 16, "%d", (int)class);
+    return number;
+}
+
+static void cell_number(const frame *f, const confusion *m, int32_t i, int32_t j, double share) {
+    char text[24];
+    if (m->n > 14 || cell_of(m, i, j) == 0) return;
+    snprintf(text, sizeof text, "%lld", (long long)cell_of(m, i, j));
+    frame_text(f, share > 0.3 ? "light middle" : "dark middle", j + 0.5, m->n - i - 0.5, 0, 4, text, sizeof text);
+}
+
+static void confusion_plot(FILE *out, const report_data *r, const confusion *m) {
+    const int label = 104, cell = m->n <= 2 ? 70 : m->n <= 4 ? 48 : m->n <= 14 ? 28 : 16;
+    double edge[CLASSES_MOST + 1], share[CLASSES_MOST * CLASSES_MOST];
+    char number[16];
+    frame f;
+    caption_begin(out, "Confusion", NULL);
+    fputs("<span>rows: truth; columns: predicted</span>", out);
+    f = caption_end(out, TOP + m->n * cell + 14, "Confusion matrix: rows are the truth, columns the class predicted");
+    f.left = label, f.width = WIDTH - label - RIGHT, f.height = m->n * cell;
+    f.x.high = f.y.high = m->n;
+    for (int32_t i = 0; i <= m->n; i++) edge[i] = i;
+    for (int32_t i = 0; i < m->n; i++)
+        for (int32_t j = 0; j < m->n; j++)
+            share[(m->n - 1 - i) * m->n + j] =
+                (double)cell_of(m, i, j) / fmax(1, (double)m->table[m->classes[i]].support);
+    frame_cells(&f, edge, (size_t)m->n, edge, (size_t)m->n, share, 1);
+    for (int32_t i = 0; i < m->n; i++) {
+        frame_text(&f, "dark end", 0, m->n - i - 0.5, -8, 4, class_name(r, m->classes[i], number), 15);
+        snprintf(number, sizeof number, "%d", (int)m->classes[i]);
+        frame_text(&f, "tick middle", i + 0.5, m->n, 0, -6, number, sizeof number);
+        for (int32_t j = 0; j < m->n; j++) cell_number(&f, m, i, j, share[(m->n - 1 - i) * m->n + j]);
+    }
+    for (int32_t i = 0; i <= m->n; i++) frame_rule(&f, "edge", 0, i, m->n, i), frame_rule(&f, "edge", i, 0, i, m->n);
+    plot_end(out);
+}
+
+static void class_row(FILE *out, const report_data *r, const confusion *m, int32_t i) {
+    const metric_class *row = &m->table[m->classes[i]];
+    const double cells[3] = {row->precision, row->recall, row->f1};
+    char text[32], number[16];
+    fprintf(out, "<tr><td>%d ", (int)m->classes[i]);
+    html_short(out, class_name(r, m->classes[i], number), NAME_MOST);
+    fprintf(out, "</td><td class=\"n\">%lld</td>", (long long)row->support);
+    for (int k = 0; k < 3; k++) fprintf(out, "<td class=\"n\">%s</td>", html_fixed(text, cells[k], 3));
+    fputs("</tr>\n", out);
+}
+
+static void classes_table(FILE *out, const report_data *r, const confusion *m) {
+    fprintf(
+        out,
+        "<figure%s>\n<figcaption><b>By class</b></figcaption>\n<table>\n<tr><th>class</th><th class=\"n\">rows</th>",
+        r->score ? " class=\"wide\"" : "");
+    fputs("<th class=\"n\">precision</th><th class=\"n\">recall</th><th class=\"n\">F1</th></tr>\n", out);
+    for (int32_t i = 0; i < m->n; i++) class_row(out, r, m, i);
+    fputs("</table>\n</figure>\n", out);
+}
+
+static void classification(FILE *out, const report_data *r) {
+    confusion m;
+    if (r->classes < 2 || r->rows == 0) return;
+    ranking(out, r);
+    if (confusion_make(&m, r)) confusion_plot(out, r, &m), classes_table(out, r, &m);
+    free(m.counts), free(m.table);
+    fputs("</div>\n</section>\n", out);
+}
+
+/* ---- interpolation ---- */
+
+/* All panels of a row of the grid have the same channel, but records differ in their range: each fits its own axes. */
+static void panel_axes(frame *f, const report_panel *p, const double *low, const double *high) {
+    const report_points *parts[4] = {&p->seen, &p->held, &p->truth, &p->mean};
+    f->x = f->y = axis_none;
+    for (int i = 0; i < 4; i++) axis_fit(&f->x, parts[i]->x, parts[i]->n), axis_fit(&f->y, parts[i]->y, parts[i]->n);
+    if (low) axis_fit(&f->y, low, p->mean.n), axis_fit(&f->y, high, p->mean.n);
+}
+
+/* "time, hours" */
+static const char *time_name(char name[80], const char *what, const report_data *r) {
+    const int unit = r->time_unit && *r->time_unit;
+    snprintf(name, 80, "%s%s%.40s", what, unit ? ", " : "", unit ? r->time_unit : "");
+    return name;
+}
+
+static void panel_plot(FILE *out, const report_data *r, const report_panel *p, int model) {
+    double *low = NULL, *high = NULL;
+    char name[80];
+    frame f;
+    for (size_t i = 0; p->sd && i < p->mean.n; i++) {
+        arrput(low, p->mean.y[i] - 2 * p->sd[i]);
+        arrput(high, p->mean.y[i] + 2 * p->sd[i]);
+    }
+    caption_begin(out, p->record, p->channel);
+    f = caption_end(out, HEIGHT - 30,
+                    model ? "Interpolation with uncertainty" : "The true curve and the points observed");
+    f.top -= UNNAMED, f.height += UNNAMED;
+    panel_axes(&f, p, low, high);
+    if (axis_settle(&f.x, 0.02) & axis_settle(&f.y, 0.06)) {
+        frame_axes(&f, time_name(name, "time", r), "");
+        if (model && low) frame_band(&f, "", p->mean.x, low, high, p->mean.n);
+        frame_line(&f, "truth", p->truth.x, p->truth.y, p->truth.n);
+        if (model) frame_line(&f, "c1", p->mean.x, p->mean.y, p->mean.n);
+        frame_points(&f, "seen", p->seen.x, p->seen.y, p->seen.n, 3.2);
+        frame_points(&f, "held", p->held.x, p->held.y, p->held.n, 3.2);
+    } else frame_message(&f, "no observation, no finite prediction");
+    plot_end(out);
+    arrfree(low), arrfree(high);
+}
+
+static void panels(FILE *out, const report_data *r) {
+    const size_t n = r->panel_columns * r->panel_rows;
+    int truth = 0, held = 0;
+    for (size_t i = 0; i < n; i++) truth |= r->panels[i].truth.n > 0, held |= r->panels[i].held.n > 0;
+    fputs("<div class=\"legend\">", out);
+    key(out, "seen", "observed");
+    if (held) key(out, "held", "held out");
+    if (truth) key(out, "truth", "truth");
+    key(out, "c1", "mean"), key(out, "area",
+                                "\xC2\xB1"
+                                "2 standard deviations");
+    /* One channel with its truth: the first row shows what there is to find, as in the paper. */
+    fprintf(out, "</div>\n<div class=\"plots stack\" style=\"--rows:%zu\">\n",
+            r->panel_rows == 1 && truth ? 2 : r->panel_rows);
+    for (size_t i = 0; i < n; i++) {
+        if (r->panel_rows == 1 && truth) panel_plot(out, r, r->panels + i, 0);
+        panel_plot(out, r, r->panels + i, 1);
+    }
+    fputs("</div>\n", out);
+}
+
+static void error_plot(FILE *out, const report_data *r) {
+    const report_points *parts[2] = {&r->error_all, &r->error_held};
+    static const char *const colour[2] = {"c1", "c2"}, *const name[2] = {"all points", "held-out points"};
+    frame f;
+    caption_begin(out, "Error by share observed", NULL);
+    for (int i = 0; i < 2; i++)
+        if (parts[i]->n) key(out, colour[i], name[i]);
+    f = caption_end(out, HEIGHT, "Mean squared error by share of time points observed");
+    f.x = f.y = axis_none;
+    for (int i = 0; i < 2; i++) axis_fit(&f.x, parts[i]->x, parts[i]->n), axis_fit(&f.y, parts[i]->y, parts[i]->n);
+    f.y.low = fmin(f.y.low, 0);
+    if (axis_settle(&f.x, 0.05) & axis_settle(&f.y, 0.05)) {
+        f.y.low = 0;
+        frame_axes(&f, "% of time points observed", "mean squared error");
+        for (int i = 0; i < 2; i++) {
+            frame_line(&f, colour[i], parts[i]->x, parts[i]->y, parts[i]->n);
+            frame_points(&f, colour[i], parts[i]->x, parts[i]->y, parts[i]->n, 3);
+        }
+    } else frame_message(&f, "nothing was measured");
+    plot_end(out);
+}
+
+static void interpolation(FILE *out, const report_data *r) {
+    char text[320] = "The model's curves for a few records.";
+    const int any = r->panel_columns * r->panel_rows > 0, errors = r->error_all.n + r->error_held.n > 0;
+    if (!any && !errors) return;
+    if (r->samples > 0)
+        snprintf(text, sizeof text,
+                 "The mean and the standard deviation are those of %d curves, decoded from as many samples of the "
+                 "posterior; the noise of a single observation is not in them.",
+                 r->samples);
+    section_begin(out, "Interpolation", any ? text : "Error on held-out time points.");
+    if (any) panels(out, r);
+    if (errors) fputs("<div class=\"plots after\">\n", out), error_plot(out, r), fputs("</div>\n", out);
+    fputs("</section>\n", out);
+}
+
+/* ---- attention ---- */
+
+/* Borders of cells around n ascending places: half way to the neighbours, and as far outwards at the ends. */
+static double *cell_borders(const double *place, size_t n) {
+    double *edge = tool_calloc(n + 1, sizeof *edge);
+    for (size_t i = 1; i < n; i++) edge[i] = (place[i - 1] + place[i]) / 2;
+    edge[0] = n > 1 ? 2 * place[0] - edge[1] : place[0] - 0.5;
+    edge[n] = n > 1 ? 2 * place[n - 1] - edge[n - 1] : place[0] + 0.5;
+    return edge;
+}
+
+/* At most HEAT_ROWS_MOST rows: neighbouring reference points are averaged. */
+typedef struct heat {
+    double *weight, *place; /* (rows, times), (rows) */
+    size_t rows;
+    double most;
+} heat;
+
+static heat heat_make(const report_attention *a) {
+    const size_t each = (a->references + HEAT_ROWS_MOST - 1) / HEAT_ROWS_MOST;
+    heat h = {0};
+    h.rows = (a->references + each - 1) / each;
+    h.weight = tool_calloc(h.rows * a->times, sizeof *h.weight), h.place = tool_calloc(h.rows, sizeof *h.place);
+    for (size_t k = 0; k < h.rows; k++) {
+        const size_t end = (k + 1) * each < a->references ? (k + 1) * each : a->references;
+        for (size_t i = k * each; i < end; i++) {
+            const double part = 1 / (double)(end - k * each);
+            h.place[k] += a->reference[i] * part;
+            for (size_t t = 0; t < a->times; t++) h.weight[k * a->times + t] += a->weight[i * a->times + t] * part;
+        }
+    }
+    for (size_t i = 0; i < h.rows * a->times; i++)
+        if (h.weight[i] > h.most) h.most = h.weight[i];
+    return h;
+}
+
+static void links_plot(FILE *out, const report_attention *a, const heat *h, axis time) {
+    double *above = tool_calloc(h->rows, sizeof *above), *below = tool_calloc(a->times, sizeof *below);
+    frame f;
+    caption_begin(out, a->record, a->channel);
+    f = caption_end(out, 170, "Reference points above, observations below, joined by attention");
+    f.x = time;
+    for (size_t k = 0; k < h->rows; k++) above[k] = 1;
+    frame_links(&f, h->place, h->rows, a->time, a->times, h->weight, h->most);
+    frame_axes(&f, "observations", NULL);
+    frame_text(&f, "name", time.low, 1, 0, -9, "reference points", NAME_MOST);
+    frame_points(&f, "c0", h->place, above, h->rows, 1.8);
+    frame_points(&f, "seen", a->time, below, a->times, 3);
+    plot_end(out);
+    free(above), free(below);
+}
+
+static void heat_plot(FILE *out, const report_data *r, const report_attention *a, const heat *h, axis time) {
+    double *x = cell_borders(a->time, a->times), *y = cell_borders(h->place, h->rows);
+    char text[32], name[80];
+    frame f;
+    for (size_t i = 0; i <= a->times; i++) x[i] = fmin(fmax(x[i], time.low), time.high);
+    fprintf(out, "<figure>\n<figcaption><span>weight 0</span><span class=\"ramp\"></span><span>%s</span>",
+            html_number(text, h->most, 2));
+    f = caption_end(out, 300, "Attention of every reference point to every observation");
+    f.x = time, f.y = axis_none;
+    axis_fit(&f.y, y, h->rows + 1);
+    axis_settle(&f.y, 0);
+    frame_axes(&f, time_name(name, "time of the observation", r), "time of the reference point");
+    frame_cells(&f, x, a->times, y, h->rows, h->weight, h->most);
+    plot_end(out);
+    free(x), free(y);
+}
+
+static void attention_column(FILE *out, const report_data *r, const report_attention *a) {
+    axis time = axis_none;
+    heat h;
+    if (a->times == 0 || a->references == 0) return;
+    axis_fit(&time, a->time, a->times), axis_fit(&time, a->reference, a->references);
+    axis_settle(&time, 0.015);
+    h = heat_make(a);
+    links_plot(out, a, &h, time);
+    heat_plot(out, r, a, &h, time);
+    free(h.weight), free(h.place);
+}
+
+static void attention(FILE *out, const report_data *r) {
+    if (r->n_attention == 0) return;
+    section_begin(
+        out, "Attention",
+        "How the encoder reads a record: every reference point takes a weighted mean of the observations of a "
+        "channel. The stronger the line or the cell, the larger the weight.");
+    fputs("<div class=\"plots stack\" style=\"--rows:2\">\n", out);
+    for (size_t i = 0; i < r->n_attention; i++) attention_column(out, r, r->attention + i);
+    fputs("</div>\n</section>\n", out);
+}
+
+/* ---- tables, and the whole ---- */
+
+static void tables(FILE *out, const report_data *r) {
+    if (r->n_tables == 0) return;
+    fputs("<div class=\"tables\">\n", out);
+    for (size_t t = 0; t < r->n_tables; t++) {
+        fputs("<section>\n<h2>", out), html_text(out, r->tables[t].title);
+        fputs("</h2>\n<table class=\"pairs\">\n", out);
+        for (size_t i = 0; i < r->tables[t].n; i++) {
+            fputs("<tr><th>", out), html_short(out, r->tables[t].pairs[i].key, 80);
+            fputs("</th><td>", out), html_short(out, r->tables[t].pairs[i].value, 400);
+            fputs("</td></tr>\n", out);
+        }
+        fputs("</table>\n</section>\n", out);
+    }
+    fputs("</div>\n", out);
+}
+
+void report_write(FILE *out, const report_data *r) {
+    fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
+          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
+          "<meta name=\"color-scheme\" content=\"light dark\"/>\n"
+          "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
+          "'unsafe-inline'\"/>\n<title>",
+          out);
+    html_text(out, r->title);
+    fprintf(out, "</title>\n<style>\n%s%s</style>\n</head>\n<body>\n<main>\n<h1>", page_style, figure_style);
+    html_text(out, r->title);
+    fputs("</h1>\n<p>", out), html_text(out, r->subtitle), fputs("</p>\n", out);
+    numbers(out, r);
+    learning(out, r);
+    classification(out, r);
+    interpolation(out, r);
+    attention(out, r);
+    tables(out, r);
+    fputs("</main>\n</body>\n</html>\n", out);
+}

@@ -1,0 +1,45 @@
+/* mtan convert --stats-from DATA: the preprocessing of a converted model, as the published code computes it from that data,
+ * and where its test records are, so that `mtan eval` and `mtan predict` take the data itself. */
+#include <string.h>
+
+#include "convert.h"
+#include "../model/plan.h"
+
+/* Which published command trains a model of this shape. */
+static const char *recipe_of(const mtan_config *c) {
+    const int full = c->kind == MTAN_FULL;
+    if (c->channels == 41)
+        return c->classify == MTAN_CLASSIFY_NONE ? "physionet-interp" : full ? "physionet-full" : "physionet-enc";
+    if (c->channels == 12 && c->classify == MTAN_CLASSIFY_TIME) return full ? "activity-full" : "activity-enc";
+    if (c->channels == 12) return full ? "mimic3-full" : "mimic3-enc";
+    return c->channels == 1 ? "toy-interp" : NULL;
+}
+
+int convert_statistics(prep *p, mtan_file_pair **pairs, const options *o, const mtan_config *config) {
+    const char *name = option_text(o, "recipe", recipe_of(config));
+    char hash[24];
+    plan published;
+    dataset d;
+    split s;
+    int good;
+    if (!name || !plan_published(&published, name))
+        return complain("--stats-from: no published configuration has %d channels; name one by --recipe",
+                        (int)config->channels),
+               0;
+    memset(&s, 0, sizeof s);
+    if (!source_load(&d, &published.source, option_text(o, "stats-from", NULL), NULL, NULL, o)) return 0;
+    if ((int32_t)arrlen(d.channels) != config->channels)
+        return complain("%s: the data of %s has %td channels, the model %d", option_text(o, "stats-from", NULL), name,
+                        arrlen(d.channels), (int)config->channels),
+               dataset_free(&d), 0;
+    if ((good = source_split(&s, &published.source, &d)) != 0) {
+        source_fit(p, &published.source, &d, &s, published.scale, published.time_scale);
+        plan_write(&published, pairs);
+        snprintf(hash, sizeof hash, "%016llx", (unsigned long long)s.hash);
+        pairs_add(pairs, "mtan.split.hash", hash);
+        note("preprocessing of %s, as published, from %zu records", name, arrlenu(d.records));
+    }
+    split_free(&s);
+    dataset_free(&d);
+    return good;
+}

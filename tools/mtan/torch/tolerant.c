@@ -1,0 +1,158 @@
+/* See tolerant.h. */
+#include "tolerant.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "../../data/field.h"
+#include "../../data/own_rows.h"
+
+void problems_add(problems *p, const char *text) {
+    if (p->count++ < p->most) arrput(p->text, tool_text(text));
+}
+
+void problems_free(problems *p) {
+    for (size_t i = 0; i < arrlenu(p->text); i++) free(p->text[i]);
+    arrfree(p->text);
+}
+
+typedef struct reading {
+    problems *problems;
+    own_source events, labels;
+    names records, channels, classes;
+    own_row *rows, *label_rows;           /* good rows in the order of the file; a label's class stands in `channel` */
+    int32_t *channel_place, *class_place; /* names in order of appearance -> sorted */
+    int per_time;
+} reading;
+
+/* ---- rows ---- */
+
+static own_outcome next_event(reading *r, own_row *row) {
+    const csv_field *name;
+    const own_outcome got = own_source_next(&r->events);
+    if (got != OWN_ROW_GOOD) return got;
+    name = own_field(&r->events, OWN_NAME);
+    if ((row->record = names_add(&r->records, name->text, name->length)) < 0) return OWN_ROW_END;
+    return own_read_event(&r->events, &r->channels, 0, 0, row);
+}
+
+static own_outcome next_label(reading *r, own_row *row) {
+    const csv_field *name, *label;
+    const own_outcome got = own_source_next(&r->labels);
+    if (got != OWN_ROW_GOOD) return got;
+    name = own_field(&r->labels, OWN_NAME), label = own_field(&r->labels, OWN_VALUE);
+    if ((row->record = names_add(&r->records, name->text, name->length)) < 0) return OWN_ROW_END;
+    row->line = (uint32_t)r->labels.csv.line;
+    if (r->per_time && own_read_time(&r->labels, row) != OWN_ROW_GOOD) return OWN_ROW_BAD;
+    if (field_missing(label->text)) return OWN_ROW_LEFT_OUT;
+    row->channel = names_add(&r->classes, label->text, label->length);
+    return OWN_ROW_GOOD;
+}
+
+/* All rows of one file: 0 when it cannot be read to its end. */
+static int read_rows(reading *r, own_source *s, own_outcome (*next)(reading *, own_row *), own_row **rows) {
+    own_outcome got;
+    own_row row;
+    memset(&row, 0, sizeof row);
+    while ((got = next(r, &row)) != OWN_ROW_END) {
+        if (got == OWN_ROW_GOOD) arrput(*rows, row);
+        else if (got != OWN_ROW_LEFT_OUT) problems_add(r->problems, s->error);
+        if (got == OWN_ROW_FAILED) return 0;
+    }
+    return 1;
+}
+
+static int read_events(reading *r, const char *path, own_origin origin) {
+    if (own_source_open(&r->events, path, 0, origin)) return read_rows(r, &r->events, next_event, &r->rows);
+    return problems_add(r->problems, r->events.error), 0;
+}
+
+static int read_labels(reading *r, const char *path, own_origin origin) {
+    if (!own_source_open(&r->labels, path, 1, origin)) return problems_add(r->problems, r->labels.error), 0;
+    r->per_time = own_field(&r->labels, OWN_TIME) != NULL;
+    r->labels.clock = r->events.clock;
+    return read_rows(r, &r->labels, next_label, &r->label_rows);
+}
+
+/* ---- records ---- */
+
+/* Puts rows of one record together: `first` (records + 1) says where each starts. */
+static own_row *by_record(const own_row *rows, int32_t records, size_t *first) {
+    own_row *sorted = tool_calloc(arrlenu(rows), sizeof *sorted);
+    size_t *at = tool_calloc((size_t)records + 1, sizeof *at);
+    for (size_t i = 0; i < arrlenu(rows); i++) first[rows[i].record + 1]++;
+    for (int32_t k = 0; k < records; k++) first[k + 1] += first[k], at[k] = first[k];
+    for (size_t i = 0; i < arrlenu(rows); i++) sorted[at[rows[i].record]++] = rows[i];
+    free(at);
+    return sorted;
+}
+
+static void refuse_label(reading *r, const own_row *kept, const own_row *other) {
+    own_complain(&r->labels, other->line, "record \"%s\"%s has label \"%s\" here and \"%s\" in line %u",
+                 field_quote(names_text(&r->records, other->record)).text, r->per_time ? " at one time" : "",
+                 field_quote(names_text(&r->classes, other->channel)).text,
+                 field_quote(names_text(&r->classes, kept->channel)).text, (unsigned)kept->line);
+    problems_add(r->problems, r->labels.error);
+}
+
+/* Of two labels of one thing the first counts. */
+static void add_labels(dataset *d, reading *r, own_row *rows, size_t n, own_time first) {
+    if (r->per_time) own_sort(r->labels.clock, rows, n);
+    for (size_t i = 0, j; i < n; i = j) {
+        mtan_real moment;
+        for (j = i + 1; j < n && (!r->per_time || own_same_time(r->labels.clock, rows[i].time, rows[j].time)); j++)
+            if (rows[j].channel != rows[i].channel) refuse_label(r, &rows[i], &rows[j]);
+        if (r->per_time && !own_moment(&r->labels, &rows[i], first, &moment)) {
+            problems_add(r->problems, r->labels.error);
+            continue;
+        }
+        if (r->per_time) arrput(d->label_times, moment);
+        dataset_add_label(d, r->class_place[rows[i].channel]);
+    }
+}
+
+static void build(dataset *d, reading *r) {
+    const int32_t n = names_count(&r->records);
+    size_t *event0 = tool_calloc((size_t)n + 1, sizeof *event0), *label0 = tool_calloc((size_t)n + 1, sizeof *label0);
+    own_row *rows = by_record(r->rows, n, event0), *labels = by_record(r->label_rows, n, label0);
+    own_tally tally = {0, 0};
+    r->channel_place = names_sorted(&r->channels, &d->channels);
+    r->class_place = names_sorted(&r->classes, &d->classes);
+    for (int32_t i = 0; i < n; i++) {
+        own_row *mine = rows + event0[i], *of_labels = labels + label0[i];
+        const size_t events = event0[i + 1] - event0[i], n_labels = label0[i + 1] - label0[i];
+        dataset_add_record(d, names_text(&r->records, i), -1);
+        if (!own_add_events(d, &r->events, mine, events, r->channel_place, &tally)) {
+            problems_add(r->problems, r->events.error);
+            dataset_end_record(d);
+        }
+        if (n_labels > 0) add_labels(d, r, of_labels, n_labels, events ? mine[0].time : of_labels[0].time);
+    }
+    strcpy(d->unit, r->events.clock == OWN_DATES ? "hours" : "");
+    free(rows), free(labels), free(event0), free(label0);
+}
+
+static void free_reading(reading *r) {
+    own_source_close(&r->events), own_source_close(&r->labels);
+    names_free(&r->records), names_free(&r->channels), names_free(&r->classes);
+    arrfree(r->rows), arrfree(r->label_rows);
+    arrfree(r->channel_place), arrfree(r->class_place);
+}
+
+int tolerant_load(dataset *d, problems *p, const char *events, const char *labels, own_origin origin) {
+    reading r;
+    int good;
+    memset(d, 0, sizeof *d);
+    memset(&r, 0, sizeof r);
+    r.problems = p;
+    good = read_events(&r, events, origin) && (!labels || read_labels(&r, labels, origin));
+    if (good && names_count(&r.records) == 0) {
+        char text[512];
+        snprintf(text, sizeof text, "%.400s: no record", events);
+        problems_add(p, text);
+        good = 0;
+    }
+    if (good) build(d, &r);
+    free_reading(&r);
+    return good;
+}
