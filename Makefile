@@ -112,14 +112,18 @@ upper = $(shell echo $(1) | tr a-z A-Z)
 $(foreach c,release mpi cuda $(EDGE) $(TESTS),$(eval $(c).FLAGS += $(foreach b,$($(c).BACKENDS),-DMTAN_WITH_$(call upper,$(b)))))
 
 # ---- CUDA without a GPU: the kernels as C++ for the tests' shim, which watches what they touch (tests/cuda/cuda_shim.h) -------
+# The host side of the backend is in every program, as `mtan bench` counts what it would launch; what looks for the machine's
+# driver is where there is a GPU to be found, or a test of it. Kernels are in float: programs in double have none of it.
 
-CUDA_C := platform/cuda/cuda.c platform/cuda/backend.c platform/cuda/load.c
+CUDA_C := platform/cuda/cuda.c platform/cuda/backend.c
+CUDA_LOAD_C := platform/cuda/load.c
+IN_DOUBLE := double gcc-double clang-double
 SHIM := $(if $(HAS_CXX),$(if $(findstring linux,$(MACHINE)),build/cuda-shim/cuda_kernels.o build/cuda-shim/cuda_cases.o))
 SHIM_TESTS := $(if $(SHIM),gcc-float gcc-sanitize clang-float)
 SHIM_FLAGS := -std=c++11 -O1 -fsanitize=thread -ffp-contract=off -fno-math-errno -fno-exceptions -fno-rtti \
 	-Wall -Wextra -Wno-unknown-pragmas -Werror $(if $(HAS_FMA),$(if $(filter x86_64%,$(MACHINE)),-mfma))
 $(foreach t,$(SHIM_TESTS),$(eval $(t).FLAGS += -DMTAN_WITH_CUDA_SHIM)$(eval $(t).SHIM := $(SHIM)))
-build/cuda-shim/%.o: tests/cuda/%.cpp tests/cuda/cuda_shim.h tests/cuda/cuda_cases.h platform/cuda/kernels.cu platform/cuda/arguments.h Makefile
+build/cuda-shim/%.o: tests/cuda/%.cpp tests/cuda/cuda_shim.h tests/cuda/cuda_cases.h platform/cuda/kernels.cu platform/cuda/arguments.h mtan.c Makefile
 	@mkdir -p $(@D)
 	@$(CXX) $(SHIM_FLAGS) -DMTAN_CUDA_SHIM -c $< -o $@
 
@@ -128,11 +132,12 @@ build/cuda-shim/%.o: tests/cuda/%.cpp tests/cuda/cuda_shim.h tests/cuda/cuda_cas
 PROGRAMS := $(wildcard tools/check/*.c tools/bench/*.c tools/edge/*.c tools/demo/*.c) # each a program of its own
 SUITE_C := tests/main.c $(wildcard tests/*/test_*.c)
 SHARED_C := $(filter-out tools/mtan/command/main.c platform/ranks.c $(wildcard tests/library/*_program.c tests/library/bits_dump.c tests/*/test_*.c),\
-	$(wildcard tests/support/*.c tests/library/*.c tests/cuda/*.c tools/data/*.c tools/baselines/*.c tools/mtan/*/*.c platform/*.c)) # serves tests and tools
+	$(wildcard tests/support/*.c tests/library/*.c tests/cuda/*.c tools/data/*.c tools/baselines/*.c tools/mtan/*/*.c platform/*.c)) $(CUDA_C) # serves tests and tools
 # The command is a POSIX program: on Windows there is the library alone, with the suites that MTAN_TESTS_LIBRARY leaves.
 windows.SUITE_C := tests/main.c tests/cuda/test_cuda.c $(wildcard tests/library/test_*.c)
-$(foreach t,cuda $(SHIM_TESTS),$(eval $(t).SHARED_C := $(SHARED_C) $(CUDA_C)))
-windows.SHARED_C := $(filter-out tools/% tests/support/baseline% tests/support/command_line%,$(SHARED_C))
+$(foreach t,cuda $(SHIM_TESTS),$(eval $(t).SHARED_C := $(SHARED_C) $(CUDA_LOAD_C)))
+$(foreach t,$(IN_DOUBLE),$(eval $(t).SHARED_C := $(filter-out $(CUDA_C) tools/mtan/paper/cost.c,$(SHARED_C))))
+windows.SHARED_C := $(filter-out tools/% tests/support/baseline% tests/support/command_line% $(CUDA_C),$(SHARED_C)) tools/data/generators.c
 $(foreach c,release double mpi cuda $(EDGE) $(TESTS),$(foreach v,SUITE_C SHARED_C,$(eval $(c).$(v) ?= $$($(v)))))
 
 define rules
@@ -215,7 +220,8 @@ vendored: $(if $(SIMD),build/deps/simde) ## the files in an empty folder, with t
 symbols: ## no global name without mtan_, nothing undefined but mem*, no writable data
 	@tools/check/symbols.sh $(sort $(CC) $(if $(HAS_CLANG),clang))
 
-cxx: build/release/mtan.o ## the header and a program that uses it, as C++
+cxx: build/release/mtan.o ## the header, its internals too, and a program that uses it, as C++
+	@echo '#include "mtan.h"' | $(CXX) -std=c++11 -pedantic -Wall -Wextra -Werror -I. -DMTAN_INTERNALS -fsyntax-only -x c++ -
 	@$(CXX) -std=c++11 -pedantic -Wall -Wextra -Werror -I. tests/library/cxx_program.cpp build/release/mtan.o -o build/cxx_program
 	@build/cxx_program
 
@@ -228,7 +234,7 @@ manual: build/mtan ## the man page that `mtan man` prints, as mandoc sees it
 LEVELS ?= O0 O1 O2 O3
 test-bits: export LEVELS := O0 O3
 BITS = $(foreach c,$(if $(HAS_GCC),gcc) $(if $(HAS_CLANG),clang),$(foreach l,$(LEVELS),$(foreach k,unfused $(if $(HAS_FMA),fused),$c-$l-$k)))
-BITS_PARTS := library/bits_dump $(addprefix support/,ladder check tiny_model)
+BITS_PARTS := library/bits_dump $(addprefix support/,ladder check tiny_model kernel_cases small caller)
 BITS_OBJECTS := $(BITS_PARTS:%=build/release/tests/%.o)
 build/bits/%.o: mtan.c mtan.h Makefile
 	@mkdir -p $(@D)
@@ -276,7 +282,7 @@ CUDA_CODES = $(filter 52 61 75 86,$(patsubst sm_%,%,$(shell "$(NVCC)" --list-gpu
 cuda: $(if $(NVCC),build/mtan-cuda build/libmtan_cuda.a) ## the command and the backend for NVIDIA GPUs: build/mtan-cuda, build/libmtan_cuda.a (needs nvcc; running needs the driver alone)
 	@test -n "$^" || { echo "mtan: make cuda needs nvcc: name it with NVCC="; exit 2; }
 	@echo "$^: code for $(CUDA_CODES:%=sm_%), PTX for compute_$(firstword $(CUDA_CODES))"
-build/cuda/kernels.fatbin: platform/cuda/kernels.cu platform/cuda/arguments.h Makefile
+build/cuda/kernels.fatbin: platform/cuda/kernels.cu platform/cuda/arguments.h mtan.c Makefile
 	@mkdir -p $(@D)
 	@"$(NVCC)" -fatbin --fmad=false $(foreach c,$(CUDA_CODES),-gencode arch=compute_$(c),code=sm_$(c)) \
 		-gencode arch=compute_$(firstword $(CUDA_CODES)),code=compute_$(firstword $(CUDA_CODES)) $< -o $@
@@ -285,7 +291,7 @@ build/cuda/image.c: build/cuda/kernels.fatbin
 		od -An -v -tx8 $< | sed 's/ *\([0-9a-f][0-9a-f]*\)/0x\1,/g'; echo '};'; } >$@
 build/cuda/image.o: build/cuda/image.c
 	@$(CC) -std=c99 -O1 -c $< -o $@
-build/libmtan_cuda.a: $(CUDA_C:%.c=build/cuda/%.o) build/cuda/image.o
+build/libmtan_cuda.a: $(patsubst %.c,build/cuda/%.o,$(CUDA_C) $(CUDA_LOAD_C)) build/cuda/image.o
 	@rm -f $@ && $(AR) rcs $@ $^
 build/mtan-cuda: build/cuda/tools/mtan/command/main.o build/cuda/image.o build/cuda/shared.a
 	@$(cuda.CC) $(cuda.FLAGS) $^ $(LIBS) -o $@
@@ -310,7 +316,7 @@ build/fuzz/%: tests/fuzz/%.c mtan.c mtan.h Makefile | build/deps/stb
 	@clang $(filter-out -MMD -MP,$(ALWAYS)) -O1 $(SAN) -fsanitize=fuzzer $< mtan.c $($*.C) $(if $(HAS_ZLIB),-lz) -lm -o $@
 
 tables: build/mtan ## tools/mtan/paper/results.txt: the paper's tables beside the numbers in results.tsv (DATA=folder of the data sets)
-	@build/mtan table $(if $(DATA),--data "$(DATA)") --results tools/mtan/paper/results.tsv --quiet >tools/mtan/paper/results.txt && echo tools/mtan/paper/results.txt
+	@build/mtan table $(if $(DATA),--data "$(DATA)") --results tools/mtan/paper/results.tsv --quiet >tools/mtan/paper/results.txt
 
 golden: ## make golden/ again (needs PyTorch, REFERENCE=checkout of the published code; DATA=folder of the data sets for what was read from them)
 	@test -n "$(REFERENCE)" || { echo "mtan: make golden needs REFERENCE=path of a checkout of the published code"; exit 2; }

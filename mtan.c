@@ -6,17 +6,20 @@
  *    3. Kernels           the scalar backend, which specifies all others
  *    4. Tape              workspace, tensors, recorded ops
  *    5. Ops               one forward and one backward each
- *    6. Configuration     settings, named recipes, the parameter table
- *    7. Random numbers    NumPy's, PyTorch's, and a counter-based generator
+ *    6. Configuration     settings, architectures, the parameter table
+ *    7. Random numbers    initial weights, ids
  *    8. Batches           records in normal form
- *    9. Models            folding, encoder, decoder, heads, losses: forward only
- *   10. Prediction
- *   11. Streams           and prediction in a few kilobytes
- *   12. Training
- *   13. Files             safetensors, model files
+ *    9. Models            what all have: parameters as tensors, folding, noise, the forward pass
+ *   10. Gathered sums     attention summed observation by observation
+ *   11. mTAND             the paper's two models: folding, encoder, decoder, heads
+ *   12. Prediction
+ *   13. Streams           and prediction in a few kilobytes
+ *   14. Training
+ *   15. Files             safetensors, model files
  *
  * Compiles as it stands: cc -c mtan.c. Contraction of a*b+c is off here at the source, because results must not depend
  * on the compiler's choice; where a fused multiply-add is meant, MTAN_FMA says so. */
+#ifndef MTAN_CONSTANTS_ONLY
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
 #elif defined(__GNUC__)
@@ -29,6 +32,9 @@
 #error "mtan needs float evaluated as float: -fexcess-precision=fast (s390x), or -msse2 -mfpmath=sse (32-bit x86)"
 #endif
 
+#ifndef MTAN_INTERNALS
+#define MTAN_INTERNALS
+#endif
 #include "mtan.h"
 
 #include <string.h>
@@ -36,6 +42,14 @@
 /* ==== 1. Basics ================================================================================================ */
 
 #ifndef MTAN_KERNELS_ONLY
+
+const char *mtan_backend_name(const mtan_backend *backend) {
+    return backend ? backend->name : "";
+}
+
+int32_t mtan_backend_fused(const mtan_backend *backend) {
+    return backend ? backend->fused : 0;
+}
 
 const char *mtan_status_message(mtan_status status) {
     switch (status) {
@@ -168,9 +182,9 @@ static double scalar_power(double x, int64_t n) {
 
 #endif
 
-/* ==== 2. Math ==================================================================================================== */
+#endif /* MTAN_CONSTANTS_ONLY */
 
-/* ---- Math ----------------------------------------------------------------------------------------------------
+/* ==== 2. Math ====================================================================================================
  * exp, log, sin, cos, tanh, sigmoid, softplus and sqrt, so that no libm is needed and the bits do not depend on one.
  *
  * Float arithmetic and 32-bit integers only, with selects in place of branches: mul, add, fma, divide, compare, shift
@@ -182,8 +196,79 @@ static double scalar_power(double x, int64_t n) {
  *
  * Polynomials are minimax fits of the relative error (Remez exchange in 160-bit arithmetic), the leading terms held at
  * their Taylor values, the others rounded to float afterwards; the comments give the interval and the error that
- * remains. Special values follow C99's Annex F; subnormal arguments and results are right.
- */
+ * remains. Special values follow C99's Annex F; subnormal arguments and results are right. */
+
+/* ---- constants: one place for the scalar code, the vectors and the GPUs, which define MTAN_CONSTANTS_ONLY ----
+ * A polynomial is a list for Horner's rule: FIRST(c) with the coefficient of the highest power, then NEXT(c) down to the
+ * lowest. */
+#ifndef MTAN_CONSTANTS
+#define MTAN_CONSTANTS
+
+/* At 1.5 x 2^23 the spacing of floats is 1; the low bits of the sum hold the integer, of either sign. */
+#define ROUND 12582912.0f
+#define ROUND_BITS 0x4B400000u
+#define SIGN_BIT 0x80000000u
+#define WHOLE_BITS 0x4B000000u /* 2^23 */
+#define LEAST_NORMAL 1.17549435e-38f
+#define LARGEST 3.40282347e38f
+#define FRACTION_BITS 0x007FFFFFu
+#define ONE_BITS 0x3F800000u
+#define INFINITE_BITS 0x7F800000u
+#define NAN_BITS 0x7FC00000u
+
+/* ln 2 in two: the first has 10 bits, so that its product with an exponent is exact without fma too. */
+#define LN2_HI 0.693359375f
+#define LN2_LO (-2.12194442e-4f)
+#define LOG2_E 1.44269502f
+
+/* Beyond these e^x is Inf and 0. */
+#define EXP_MOST 89.0f
+#define EXP_LEAST (-104.0f)
+#define REST_MOST 0.35f /* half of ln 2, and what is lost in finding it */
+/* p in e^r = 1 + r + r^2 p(r) on |r| <= 0.347, error 2^-27.7 */
+#define EXP_POLYNOMIAL(FIRST, NEXT)                                                                                    \
+    FIRST(0.00138144672f) NEXT(0.00836878084f) NEXT(0.0416683927f) NEXT(0.166665196f) NEXT(0.49999994f)
+
+#define ROOT_HALF_BITS 0x3F3504F3u /* of sqrt(1/2) */
+/* p in log(1 + f) = f - f^2 / 2 + f^3 p(f) for 1 + f in [sqrt(1/2), sqrt(2)), error 2^-27.2 */
+/* clang-format off */
+#define LOG_POLYNOMIAL(FIRST, NEXT)                                                                                    \
+    FIRST(-0.0763451383f) NEXT(0.127615958f) NEXT(-0.13160184f) NEXT(0.142017558f) NEXT(-0.166233569f)                 \
+    NEXT(0.200012267f) NEXT(-0.250008196f) NEXT(0.333333313f)
+/* clang-format on */
+
+/* pi/2 in three pieces of 24 bits for fma; without, in five of at most 8 bits (an n has 16, a product 24) and one of 24 */
+#define TWO_OVER_PI 0.636619747f
+#define HALF_PI_1 1.57079637f
+#define HALF_PI_2 (-4.37113883e-8f)
+#define HALF_PI_3 (-1.71512451e-15f)
+#define HALF_PI_SHORT_1 1.5703125f
+#define HALF_PI_SHORT_2 4.84466553e-4f
+#define HALF_PI_SHORT_3 (-6.40749931e-7f)
+#define HALF_PI_SHORT_4 9.89530236e-10f
+#define HALF_PI_SHORT_5 2.55795385e-12f
+#define HALF_PI_SHORT_6 5.39030295e-15f
+#define ANGLE_MOST 1e5f /* floats beyond are 1/128 apart, no angle to speak of */
+/* s in sin(r) = r + r^3 s(r^2), error 2^-27.6, and c in cos(r) = 1 - r^2/2 + r^4 c(r^2), error 2^-30.2, on |r| <= 1.01 pi/4 */
+#define SIN_POLYNOMIAL(FIRST, NEXT) FIRST(-1.95087414e-4f) NEXT(0.0083321128f) NEXT(-0.166666538f)
+#define COS_POLYNOMIAL(FIRST, NEXT) FIRST(2.44256807e-5f) NEXT(-0.00138872513f) NEXT(0.0416666456f)
+
+/* p in tanh(x) = x + x^3 p(x^2) up to TANH_NEAR, error 2^-26.7 */
+#define TANH_NEAR 0.625f
+#define TANH_POLYNOMIAL(FIRST, NEXT)                                                                                   \
+    FIRST(-0.00570498826f) NEXT(0.020639088f) NEXT(-0.0537397154f) NEXT(0.133314416f) NEXT(-0.333332807f)
+
+#define SOFTPLUS_LARGE 0.41421357f /* sqrt(2) - 1: from there on a factor 2 is taken out */
+
+#define INT8_DEPTH 512 /* terms of an int8 product whose sum an int32_t holds: see int8 products */
+
+#define TWO_PI 6.283185307179586476925
+#define LOG_TWO_PI 1.8378770664093453
+/* 2^-32: a channel whose weights sum to less than this is summed again under a base of its own. See sparse attention. */
+#define ATTEND_FAR 2.3283064365386962890625e-10
+#endif
+
+#ifndef MTAN_CONSTANTS_ONLY
 #ifdef MTAN_DOUBLE
 #include <math.h>
 #endif
@@ -249,16 +334,9 @@ static mtan_real real_power(mtan_real k) {
 
 #else
 
-/* At 1.5 x 2^23 the spacing of floats is 1; the low bits of the sum hold the integer, of either sign. */
-#define ROUND 12582912.0f
-#define ROUND_BITS 0x4B400000u
-#define SIGN_BIT 0x80000000u
-#define WHOLE_BITS 0x4B000000u /* 2^23 */
-
-/* ln 2 in two: the first has 10 bits, so that its product with an exponent is exact without fma too. */
-#define LN2_HI 0.693359375f
-#define LN2_LO (-2.12194442e-4f)
-#define REST_MOST 0.35f /* half of ln 2, and what is lost in finding it */
+/* Horner's rule in x: POLYNOMIAL(START, STEP) leaves the sum in p. */
+#define START(c) mtan_real p = c;
+#define STEP(c) p = MTAN_FMA(p, x, c);
 
 /* A union, since without a hosted library memcpy is a call, and most of the time of a sine. */
 static uint32_t real_bits(mtan_real x) {
@@ -293,14 +371,10 @@ static mtan_real real_exp_rest(mtan_real x, mtan_real n) {
     return MTAN_FMA(n, -LN2_LO, MTAN_FMA(n, -LN2_HI, x));
 }
 
-/* e^r = 1 + r + r^2 p(r) on |r| <= 0.347, error 2^-27.7 */
-static mtan_real real_exp_reduced(mtan_real r) {
-    mtan_real p = 0.00138144672f;
-    p = MTAN_FMA(p, r, 0.00836878084f);
-    p = MTAN_FMA(p, r, 0.0416683927f);
-    p = MTAN_FMA(p, r, 0.166665196f);
-    p = MTAN_FMA(p, r, 0.49999994f);
-    return MTAN_FMA(p, r * r, r) + 1.0f;
+/* e^x for a rest: 1 + x + x^2 p(x) */
+static mtan_real real_exp_reduced(mtan_real x) {
+    EXP_POLYNOMIAL(START, STEP)
+    return MTAN_FMA(p, x * x, x) + 1.0f;
 }
 
 /* e^x = 2^n e^r, n = round(x / ln 2). Largest error 1.02 / 0.99 ulp. Arguments beyond [-104, 89] give 0 and Inf as the
@@ -309,9 +383,9 @@ static mtan_real real_exp_reduced(mtan_real r) {
 static mtan_real real_exp(mtan_real x) {
     mtan_real t, p;
     uint32_t e;
-    x = x > 89.0f ? 89.0f : x;
-    x = x < -104.0f ? -104.0f : x;
-    t = MTAN_FMA(x, 1.44269502f, ROUND);
+    x = x > EXP_MOST ? EXP_MOST : x;
+    x = x < EXP_LEAST ? EXP_LEAST : x;
+    t = MTAN_FMA(x, LOG2_E, ROUND);
     p = real_exp_reduced(real_exp_rest(x, t - ROUND));
     e = real_bits(t) - ROUND_BITS + 2 * 127; /* n plus the bias of both factors: positive */
     return p * real_from_bits((e >> 1) << 23) * real_from_bits((e - (e >> 1)) << 23);
@@ -321,7 +395,7 @@ static mtan_real real_exp(mtan_real x) {
  * that n is whole however large x is, up to 2e38. */
 static mtan_real real_exponent(mtan_real x) {
     const mtan_real whole = real_from_bits((real_bits(x) & SIGN_BIT) | WHOLE_BITS);
-    return MTAN_FMA(x, 1.44269502f, whole) - whole;
+    return MTAN_FMA(x, LOG2_E, whole) - whole;
 }
 
 /* Its significand e^r, from 0.7 to 1.42. Where floats are so far apart that r means nothing it is held in its interval:
@@ -338,70 +412,67 @@ static mtan_real real_power(mtan_real k) {
     return real_from_bits(real_bits(k + (ROUND + 127.0f)) << 23);
 }
 
-/* k ln 2 + log(1 + f) for f in [sqrt(1/2) - 1, sqrt(2) - 1] and an integer k, smallest terms first.
- * log(1 + f) = f - f^2 / 2 + f^3 p(f), error 2^-27.2. */
-static mtan_real real_log_reduced(mtan_real f, mtan_real k) {
-    mtan_real z = f * f, p = -0.0763451383f;
-    p = MTAN_FMA(p, f, 0.127615958f);
-    p = MTAN_FMA(p, f, -0.13160184f);
-    p = MTAN_FMA(p, f, 0.142017558f);
-    p = MTAN_FMA(p, f, -0.166233569f);
-    p = MTAN_FMA(p, f, 0.200012267f);
-    p = MTAN_FMA(p, f, -0.250008196f);
-    p = MTAN_FMA(p, f, 0.333333313f);
-    p = MTAN_FMA(p * f, z, k * LN2_LO);
-    p = MTAN_FMA(-0.5f, z, p) + f;
+/* k ln 2 + log(1 + x) for an integer k, smallest terms first: x - x^2 / 2 + x^3 p(x). */
+static mtan_real real_log_reduced(mtan_real x, mtan_real k) {
+    const mtan_real z = x * x;
+    LOG_POLYNOMIAL(START, STEP)
+    p = MTAN_FMA(p * x, z, k * LN2_LO);
+    p = MTAN_FMA(-0.5f, z, p) + x;
     return MTAN_FMA(k, LN2_HI, p);
 }
 
 /* x = 2^k (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)). Largest error 0.87 / 0.87 ulp. */
 static mtan_real real_log(mtan_real x) {
-    const uint32_t root = 0x3F3504F3u; /* bits of sqrt(1/2) */
-    int tiny = x < 1.17549435e-38f;    /* subnormal: scale by 2^23 */
-    uint32_t u = real_bits(tiny ? x * 8388608.0f : x) + (0x3F800000u - root);
+    int tiny = x < LEAST_NORMAL; /* subnormal: scale by 2^23 */
+    uint32_t u = real_bits(tiny ? x * 8388608.0f : x) + (ONE_BITS - ROOT_HALF_BITS);
     mtan_real k = real_from_bits(ROUND_BITS + (u >> 23)) - (ROUND + 127.0f);
-    mtan_real f = real_from_bits((u & 0x007FFFFFu) + root) - 1.0f;
+    mtan_real f = real_from_bits((u & FRACTION_BITS) + ROOT_HALF_BITS) - 1.0f;
     mtan_real y = real_log_reduced(f, tiny ? k - 23.0f : k);
-    y = x > 0 ? y : (x == 0 ? real_from_bits(0xFF800000u) : real_from_bits(0x7FC00000u));
-    return x <= 3.40282347e38f ? y : x; /* Inf and NaN are their own logarithms */
+    y = x > 0 ? y : (x == 0 ? real_from_bits(SIGN_BIT | INFINITE_BITS) : real_from_bits(NAN_BITS));
+    return x <= LARGEST ? y : x; /* Inf and NaN are their own logarithms */
 }
 
 /* x - n pi/2 for an integer 0 <= n < 2^16, rounded once, however near x is to the multiple (2^-28 at the nearest).
  * Cody and Waite: pi/2 in pieces that leave products and differences exact where the result is small; where it is large
- * and a difference rounds, the error e goes into the next. With fma three pieces of 24 bits do; without, pieces of at
- * most 8 bits (n has 16, a product 24), and a sixth of 24. What is left out is below 2^-56. */
+ * and a difference rounds, the error e goes into the next. What is left out is below 2^-56. */
 static mtan_real real_reduce(mtan_real x, mtan_real n) {
 #if MTAN_FUSED
-    mtan_real a = MTAN_FMA(n, -1.57079637f, x), p = n * 4.37113883e-8f, r = a + p, e = (a - r) + p;
-    return r + (e + MTAN_FMA(n, 1.71512451e-15f, MTAN_FMA(n, 4.37113883e-8f, -p)));
+    mtan_real a = MTAN_FMA(n, -HALF_PI_1, x), p = n * -HALF_PI_2, r = a + p, e = (a - r) + p;
+    return r + (e + MTAN_FMA(n, -HALF_PI_3, MTAN_FMA(n, -HALF_PI_2, -p)));
 #else
-    const mtan_real piece[3] = {-6.40749931e-7f, 9.89530236e-10f, 2.55795385e-12f};
-    mtan_real r = (x - n * 1.5703125f) - n * 4.84466553e-4f, e = 0;
+    const mtan_real piece[3] = {HALF_PI_SHORT_3, HALF_PI_SHORT_4, HALF_PI_SHORT_5};
+    mtan_real r = (x - n * HALF_PI_SHORT_1) - n * HALF_PI_SHORT_2, e = 0;
     int i;
     for (i = 0; i < 3; i++) {
         mtan_real c = n * piece[i] - e, next = r - c;
         e = (r - next) - c;
         r = next;
     }
-    return r + (e - n * 5.39030295e-15f);
+    return r + (e - n * HALF_PI_SHORT_6);
 #endif
 }
 
+/* sin(r) and cos(r) of a rest */
+static mtan_real real_sin_reduced(mtan_real r) {
+    const mtan_real x = r * r;
+    SIN_POLYNOMIAL(START, STEP)
+    return MTAN_FMA(p, r * x, r);
+}
+
+static mtan_real real_cos_reduced(mtan_real r) {
+    const mtan_real x = r * r;
+    COS_POLYNOMIAL(START, STEP)
+    return MTAN_FMA(p, x * x, x * -0.5f) + 1.0f;
+}
+
 /* sin(x + quarter pi/2) for x >= 0: x = n pi/2 + r, and n + quarter says which of +-sin(r), +-cos(r) it is.
- * sin(r) = r + r^3 s(r^2), error 2^-27.6, and cos(r) = 1 - r^2/2 + r^4 c(r^2), error 2^-30.2, on |r| <= 1.01 pi/4.
- * Beyond 1e5 a finite x counts as 0 (floats there are 1/128 apart, no angle to speak of); Inf and NaN give NaN. */
+ * Beyond ANGLE_MOST a finite x counts as 0; Inf and NaN give NaN. */
 static mtan_real real_sine(mtan_real x, uint32_t quarter) {
-    mtan_real t, r, z, s, c;
-    x = x <= 1e5f ? x : x - x;
-    t = MTAN_FMA(x, 0.636619747f, ROUND);
+    mtan_real t, r, s, c;
+    x = x <= ANGLE_MOST ? x : x - x;
+    t = MTAN_FMA(x, TWO_OVER_PI, ROUND);
     r = real_reduce(x, t - ROUND);
-    z = r * r;
-    s = MTAN_FMA(-1.95087414e-4f, z, 0.0083321128f);
-    s = MTAN_FMA(s, z, -0.166666538f);
-    s = MTAN_FMA(s, r * z, r);
-    c = MTAN_FMA(2.44256807e-5f, z, -0.00138872513f);
-    c = MTAN_FMA(c, z, 0.0416666456f);
-    c = MTAN_FMA(c, z * z, z * -0.5f) + 1.0f;
+    s = real_sin_reduced(r), c = real_cos_reduced(r);
     quarter += real_bits(t);
     return real_from_bits(real_bits(quarter & 1 ? c : s) ^ (quarter & 2) << 30);
 }
@@ -416,17 +487,12 @@ static mtan_real real_cos(mtan_real x) {
     return real_sine(real_abs(x), 1);
 }
 
-/* x + x^3 p(x^2) up to 0.625, error 2^-26.7; above, 1 - 2 / (e^2x + 1), where little cancels.
- * Largest error 1.34 / 1.34 ulp. */
-static mtan_real real_tanh(mtan_real x) {
-    mtan_real a = real_abs(x), z = a * a, p = -0.00570498826f;
-    mtan_real large = 1.0f - 2.0f / (real_exp(a + a) + 1.0f);
-    p = MTAN_FMA(p, z, 0.020639088f);
-    p = MTAN_FMA(p, z, -0.0537397154f);
-    p = MTAN_FMA(p, z, 0.133314416f);
-    p = MTAN_FMA(p, z, -0.333332807f);
-    p = MTAN_FMA(p, z * a, a);
-    return real_times_sign(a < 0.625f ? p : large, x);
+/* a + a^3 p(a^2) near 0; further out 1 - 2 / (e^2a + 1), where little cancels. Largest error 1.34 / 1.34 ulp. */
+static mtan_real real_tanh(mtan_real argument) {
+    const mtan_real a = real_abs(argument), x = a * a, large = 1.0f - 2.0f / (real_exp(a + a) + 1.0f);
+    TANH_POLYNOMIAL(START, STEP)
+    p = MTAN_FMA(p, x * a, a);
+    return real_times_sign(a < TANH_NEAR ? p : large, argument);
 }
 
 /* 1 / (1 + e^-x), with e^-|x| so that nothing overflows and small results keep their digits.
@@ -440,7 +506,7 @@ static mtan_real real_sigmoid(mtan_real x) {
  * Largest error 1.71 / 1.71 ulp. */
 static mtan_real real_softplus(mtan_real x) {
     mtan_real e = real_exp(-real_abs(x));
-    int big = e > 0.41421357f; /* sqrt(2) - 1: take out a factor 2 */
+    int big = e > SOFTPLUS_LARGE;
     mtan_real y = real_log_reduced(big ? MTAN_FMA(e, 0.5f, -0.5f) : e, big ? 1.0f : 0.0f);
     return (x > 0 ? x : 0.0f) + y;
 }
@@ -449,13 +515,13 @@ static mtan_real real_softplus(mtan_real x) {
  * 1e-7, and a step of which only the rounding is left. As a 24-bit integer it is at most one off; it is the nearest if
  * (root - 1/2)^2 < square < (root + 1/2)^2, and as these bounds are integers plus 1/4, integers decide it. */
 static mtan_real real_sqrt(mtan_real x) {
-    int tiny = x < 1.17549435e-38f; /* subnormal: scale by 2^24 and undo 2^12 */
+    int tiny = x < LEAST_NORMAL; /* subnormal: scale by 2^24 and undo 2^12 */
     uint32_t u = real_bits(tiny ? x * 16777216.0f : x), exponent = u >> 23, even = exponent & 1;
-    mtan_real m = real_from_bits((u & 0x007FFFFFu) | (even ? 0x3F800000u : 0x40000000u));
+    mtan_real m = real_from_bits((u & FRACTION_BITS) | (even ? ONE_BITS : 0x40000000u));
     mtan_real s = (m + 2.0f) * 0.343145758f, y;
-    uint64_t square = (uint64_t)((u & 0x007FFFFFu) | 0x00800000u) << (even ? 23 : 24), root;
-    if (!(x > 0 && x <= 3.40282347e38f)) {
-        return x < 0 ? real_from_bits(0x7FC00000u) : x; /* zeros, Inf and NaN are their own roots */
+    uint64_t square = (uint64_t)((u & FRACTION_BITS) | 0x00800000u) << (even ? 23 : 24), root;
+    if (!(x > 0 && x <= LARGEST)) {
+        return x < 0 ? real_from_bits(NAN_BITS) : x; /* zeros, Inf and NaN are their own roots */
     }
     s = 0.5f * (s + m / s);
     s = 0.5f * (s + m / s);
@@ -484,7 +550,17 @@ static mtan_real real_exp_under(mtan_real x, mtan_real base) {
  * index; a product is added by MTAN_FMA. A backend file may define MTAN_BACKEND and MTAN_KERNELS_ONLY, include this
  * file, and so get all of them compiled with its own flags under a table of its own name. */
 
-static void map_kernel(mtan_function f, mtan_real *y, const mtan_real *x, size_t n) {
+#ifndef MTAN_BACKEND
+#define MTAN_BACKEND mtan_backend_scalar
+#define MTAN_BACKEND_NAME "scalar"
+#endif
+
+/* The table that this file makes. A kernel for a batch calls the smaller ones through it: where a backend has a faster one of
+ * those, all that stand on it are faster. */
+extern const mtan_backend MTAN_BACKEND;
+static const mtan_backend *const kernels = &MTAN_BACKEND;
+
+static void scalar_map(mtan_function f, mtan_real *y, const mtan_real *x, size_t n) {
     size_t i;
     switch (f) {
     case MTAN_EXP:
@@ -514,39 +590,39 @@ static void map_kernel(mtan_function f, mtan_real *y, const mtan_real *x, size_t
     }
 }
 
-static void exp_parts(mtan_real *significand, mtan_real *exponent, const mtan_real *x, size_t n) {
+static void scalar_exp_parts(mtan_real *significand, mtan_real *exponent, const mtan_real *x, size_t n) {
     for (size_t i = 0; i < n; i++) {
         exponent[i] = real_exponent(x[i]);
         significand[i] = real_significand(x[i], exponent[i]);
     }
 }
 
-static void fill_kernel(mtan_real *y, size_t n, mtan_real value) {
+static void scalar_fill(mtan_real *y, size_t n, mtan_real value) {
     for (size_t i = 0; i < n; i++) y[i] = value;
 }
 
-static void scale_kernel(mtan_real *y, size_t ldy, int32_t rows, int32_t cols, mtan_real factor) {
+static void scalar_scale(mtan_real *y, size_t ldy, int32_t rows, int32_t cols, mtan_real factor) {
     for (int32_t r = 0; r < rows; r++, y += ldy)
         for (int32_t c = 0; c < cols; c++) y[c] *= factor;
 }
 
-static double sum_kernel(const mtan_real *x, size_t n) {
+static double scalar_sum(const mtan_real *x, size_t n) {
     double sum = 0;
     for (size_t i = 0; i < n; i++) sum += (double)x[i];
     return sum;
 }
 
-static double sum_squares_kernel(const mtan_real *x, size_t n) {
+static double scalar_sum_squares(const mtan_real *x, size_t n) {
     double sum = 0;
     for (size_t i = 0; i < n; i++) sum += (double)x[i] * (double)x[i];
     return sum;
 }
 
-static void copy_kernel(mtan_real *y, size_t ldy, const mtan_real *x, size_t ldx, int32_t rows, int32_t cols) {
+static void scalar_copy(mtan_real *y, size_t ldy, const mtan_real *x, size_t ldx, int32_t rows, int32_t cols) {
     for (int32_t r = 0; r < rows; r++, y += ldy, x += ldx) memcpy(y, x, (size_t)cols * sizeof *y);
 }
 
-static void add_kernel(mtan_real *y, size_t ldy, const mtan_real *x, size_t ldx, int32_t rows, int32_t cols) {
+static void scalar_add(mtan_real *y, size_t ldy, const mtan_real *x, size_t ldx, int32_t rows, int32_t cols) {
     for (int32_t r = 0; r < rows; r++, y += ldy, x += ldx)
         for (int32_t c = 0; c < cols; c++) y[c] += x[c];
 }
@@ -555,12 +631,12 @@ static void add_kernel(mtan_real *y, size_t ldy, const mtan_real *x, size_t ldx,
 
 static void start_product(mtan_real *c, size_t ldc, int32_t m, int32_t n, int32_t add) {
     if (add) return;
-    for (int32_t i = 0; i < m; i++) fill_kernel(c + (size_t)i * ldc, (size_t)n, 0);
+    for (int32_t i = 0; i < m; i++) scalar_fill(c + (size_t)i * ldc, (size_t)n, 0);
 }
 
 /* a (m, k), b (k, n) */
-static void product_nn(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *b, size_t ldb,
-                       int32_t m, int32_t n, int32_t k, int32_t add) {
+static void scalar_product_nn(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *b, size_t ldb,
+                              int32_t m, int32_t n, int32_t k, int32_t add) {
     start_product(c, ldc, m, n, add);
     for (int32_t i = 0; i < m; i++, c += ldc, a += lda)
         for (int32_t p = 0; p < k; p++) {
@@ -570,8 +646,8 @@ static void product_nn(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda,
 }
 
 /* a (m, k), b (n, k): four outputs side by side hide the latency of the additions */
-static void product_nt(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *b, size_t ldb,
-                       int32_t m, int32_t n, int32_t k, int32_t add) {
+static void scalar_product_nt(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *b, size_t ldb,
+                              int32_t m, int32_t n, int32_t k, int32_t add) {
     start_product(c, ldc, m, n, add);
     for (int32_t i = 0; i < m; i++, c += ldc, a += lda) {
         int32_t j = 0;
@@ -596,8 +672,8 @@ static void product_nt(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda,
 }
 
 /* a (k, m), b (k, n) */
-static void product_tn(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *b, size_t ldb,
-                       int32_t m, int32_t n, int32_t k, int32_t add) {
+static void scalar_product_tn(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *b, size_t ldb,
+                              int32_t m, int32_t n, int32_t k, int32_t add) {
     start_product(c, ldc, m, n, add);
     for (int32_t p = 0; p < k; p++, a += lda, b += ldb)
         for (int32_t i = 0; i < m; i++) {
@@ -608,24 +684,23 @@ static void product_tn(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda,
 }
 
 /* The scalar layout is the transpose: packing off. */
-static size_t pack_count(int32_t n, int32_t k) {
+static size_t scalar_pack_count(int32_t n, int32_t k) {
     return (size_t)n * (size_t)k;
 }
 
-static void pack(mtan_real *packed, const mtan_real *b, size_t ldb, int32_t n, int32_t k) {
+static void scalar_pack(mtan_real *packed, const mtan_real *b, size_t ldb, int32_t n, int32_t k) {
     for (int32_t p = 0; p < k; p++)
         for (int32_t j = 0; j < n; j++) *packed++ = b[(size_t)j * ldb + (size_t)p];
 }
 
-static void product_packed(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *packed, int32_t m,
-                           int32_t n, int32_t k, int32_t add) {
-    product_nn(c, ldc, a, lda, packed, (size_t)n, m, n, k, add);
+static void scalar_product_packed(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *packed,
+                                  int32_t m, int32_t n, int32_t k, int32_t add) {
+    scalar_product_nn(c, ldc, a, lda, packed, (size_t)n, m, n, k, add);
 }
 
 /* ---- int8 products: c = [c +] a b^T with b's rows as whole numbers -127..127 times a scale, a's rows as -32767..32767 ----
  * Terms are taken in blocks of INT8_DEPTH, the most whose sum an int32_t holds: 512 x 127 x 32767 < 2^31. A block of a has
  * a scale of its own, the largest magnitude / 32767; its sum is exact in any order, and is added to c by one MTAN_FMA. */
-enum { INT8_DEPTH = 512 };
 
 /* At this number the spacing of reals is 1: adding and subtracting it rounds to a whole number, ties to even. */
 #define TO_WHOLE ((mtan_real)(sizeof(mtan_real) == sizeof(float) ? 12582912.0 : 6755399441055744.0))
@@ -661,11 +736,11 @@ static mtan_real quantize_block(int16_t *q, const mtan_real *x, size_t n) {
 }
 
 /* Scales, then the rows as they stand. */
-static size_t pack_int8_count(int32_t n, int32_t k) {
+static size_t scalar_pack_int8_count(int32_t n, int32_t k) {
     return (size_t)n + ((size_t)n * (size_t)k + sizeof(mtan_real) - 1) / sizeof(mtan_real);
 }
 
-static void pack_int8(mtan_real *packed, const mtan_real *b, size_t ldb, int32_t n, int32_t k) {
+static void scalar_pack_int8(mtan_real *packed, const mtan_real *b, size_t ldb, int32_t n, int32_t k) {
     int8_t *q = (int8_t *)(void *)(packed + n);
     for (int32_t j = 0; j < n; j++, b += ldb) {
         packed[j] = weight_scale(b, (size_t)k);
@@ -711,8 +786,8 @@ static size_t int8_terms(size_t k, size_t first) {
 }
 
 /* b (n, k) and its scales (n) where they lie */
-static void product_nt_int8(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const int8_t *b,
-                            const mtan_real *scale, int32_t m, int32_t n, int32_t k, int32_t add) {
+static void scalar_product_nt_int8(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const int8_t *b,
+                                   const mtan_real *scale, int32_t m, int32_t n, int32_t k, int32_t add) {
     const size_t K = (size_t)k;
     int16_t q[INT8_DEPTH];
     start_product(c, ldc, m, n, add);
@@ -723,9 +798,9 @@ static void product_nt_int8(mtan_real *c, size_t ldc, const mtan_real *a, size_t
         }
 }
 
-static void product_int8(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *packed, int32_t m,
-                         int32_t n, int32_t k, int32_t add) {
-    product_nt_int8(c, ldc, a, lda, (const int8_t *)(const void *)(packed + n), packed, m, n, k, add);
+static void scalar_product_int8(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *packed,
+                                int32_t m, int32_t n, int32_t k, int32_t add) {
+    scalar_product_nt_int8(c, ldc, a, lda, (const int8_t *)(const void *)(packed + n), packed, m, n, k, add);
 }
 
 /* sum[0..3] of four columns of b, n bytes to a row */
@@ -741,8 +816,8 @@ static void int8_columns(int32_t sum[4], const int16_t *a, const int8_t *b, size
 }
 
 /* c = [c +] a b, b (k, n) where it lies, without scales: those of its rows belong to the columns of a */
-static void product_nn_int8(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const int8_t *b, int32_t m,
-                            int32_t n, int32_t k, int32_t add) {
+static void scalar_product_nn_int8(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const int8_t *b, int32_t m,
+                                   int32_t n, int32_t k, int32_t add) {
     const size_t K = (size_t)k, N = (size_t)n;
     int16_t q[INT8_DEPTH];
     int32_t sum[4];
@@ -767,17 +842,17 @@ static void product_nn_int8(mtan_real *c, size_t ldc, const mtan_real *a, size_t
 
 /* ---- time embedding: phi(t)[0] = w0 t + b0, phi(t)[i] = sin(w_i t + b_i) ---- */
 
-static void embed_forward(mtan_real *y, const mtan_real *time, const mtan_real *lw, const mtan_real *lb,
-                          const mtan_real *pw, const mtan_real *pb, int32_t times, int32_t embed) {
+static void scalar_embed_forward(mtan_real *y, const mtan_real *time, const mtan_real *lw, const mtan_real *lb,
+                                 const mtan_real *pw, const mtan_real *pb, int32_t times, int32_t embed) {
     for (int32_t i = 0; i < times; i++, y += embed) {
         y[0] = MTAN_FMA(lw[0], time[i], lb[0]);
         for (int32_t e = 1; e < embed; e++) y[e] = real_sin(MTAN_FMA(pw[e - 1], time[i], pb[e - 1]));
     }
 }
 
-static void embed_backward(mtan_real *dlw, mtan_real *dlb, mtan_real *dpw, mtan_real *dpb, const mtan_real *dy,
-                           const mtan_real *time, const mtan_real *pw, const mtan_real *pb, int32_t times,
-                           int32_t embed) {
+static void scalar_embed_backward(mtan_real *dlw, mtan_real *dlb, mtan_real *dpw, mtan_real *dpb, const mtan_real *dy,
+                                  const mtan_real *time, const mtan_real *pw, const mtan_real *pb, int32_t times,
+                                  int32_t embed) {
     for (int32_t i = 0; i < times; i++, dy += embed) {
         dlw[0] = MTAN_FMA(dy[0], time[i], dlw[0]);
         dlb[0] += dy[0];
@@ -789,9 +864,9 @@ static void embed_backward(mtan_real *dlw, mtan_real *dlb, mtan_real *dpw, mtan_
     }
 }
 
-/* Q8: phi(t)[2i] = sin(scale t base^(-2i/E)), phi(t)[2i+1] = cos of the same */
-static void embed_fixed(mtan_real *y, const mtan_real *time, mtan_real base, mtan_real scale, int32_t times,
-                        int32_t embed) {
+/* The positional encoding (Q8): phi(t)[2i] = sin(scale t base^(-2i/E)), phi(t)[2i+1] = cos of the same */
+static void scalar_embed_fixed(mtan_real *y, const mtan_real *time, mtan_real base, mtan_real scale, int32_t times,
+                               int32_t embed) {
     const mtan_real slope = -real_log(base) / (mtan_real)embed;
     for (int32_t i = 0; i < times; i++, y += embed)
         for (int32_t e = 0; e < embed; e += 2) {
@@ -803,19 +878,19 @@ static void embed_fixed(mtan_real *y, const mtan_real *time, mtan_real base, mta
 
 /* ---- elementwise ---- */
 
-static void relu_forward(mtan_real *y, size_t n) {
+static void scalar_relu_forward(mtan_real *y, size_t n) {
     for (size_t i = 0; i < n; i++) y[i] = y[i] > 0 ? y[i] : 0;
 }
 
-static void relu_backward(mtan_real *dy, const mtan_real *y, size_t n) {
+static void scalar_relu_backward(mtan_real *dy, const mtan_real *y, size_t n) {
     for (size_t i = 0; i < n; i++) dy[i] = y[i] > 0 ? dy[i] : 0;
 }
 
-static void tanh_backward(mtan_real *dy, const mtan_real *y, size_t n) {
+static void scalar_tanh_backward(mtan_real *dy, const mtan_real *y, size_t n) {
     for (size_t i = 0; i < n; i++) dy[i] *= 1 - y[i] * y[i];
 }
 
-static void softplus_backward(mtan_real *dx, const mtan_real *dy, const mtan_real *x, size_t n) {
+static void scalar_softplus_backward(mtan_real *dx, const mtan_real *dy, const mtan_real *x, size_t n) {
     for (size_t i = 0; i < n; i++) dx[i] = MTAN_FMA(dy[i], real_sigmoid(x[i]), dx[i]);
 }
 
@@ -825,7 +900,7 @@ static mtan_real row_max(const mtan_real *x, int32_t n) {
     return max;
 }
 
-static void softmax_forward(mtan_real *y, int32_t rows, int32_t cols) {
+static void scalar_softmax_forward(mtan_real *y, int32_t rows, int32_t cols) {
     for (int32_t r = 0; r < rows; r++, y += cols) {
         const mtan_real max = row_max(y, cols);
         mtan_real sum = 0;
@@ -835,7 +910,7 @@ static void softmax_forward(mtan_real *y, int32_t rows, int32_t cols) {
 }
 
 /* dx = y (dy - sum of y dy) */
-static void softmax_backward(mtan_real *dy, const mtan_real *y, int32_t rows, int32_t cols) {
+static void scalar_softmax_backward(mtan_real *dy, const mtan_real *y, int32_t rows, int32_t cols) {
     for (int32_t r = 0; r < rows; r++, y += cols, dy += cols) {
         mtan_real sum = 0;
         for (int32_t c = 0; c < cols; c++) sum = MTAN_FMA(y[c], dy[c], sum);
@@ -850,9 +925,38 @@ static void softmax_backward(mtan_real *dy, const mtan_real *y, int32_t rows, in
  * digit while nothing underflows, and a stream, whose bases rise with its observations (section 9), gives the same bits.
  * No w x underflows where up to 2^24 weights of a channel span at most 2^48 and its values are 0 or above 2^-22, as
  * MTAN_FAR 2^-24 2^-48 2^-22 = 2^-126. What does underflow has less than 2^-94 of its channel's weight. */
-#define MTAN_FAR ((mtan_real)0x1p-32)
+#define MTAN_FAR ((mtan_real)ATTEND_FAR)
 
-static mtan_real own_base(const mtan_attend *a, int32_t channel, int32_t q) {
+/* One record and one head. */
+typedef struct attend_record {
+    const mtan_real *score;     /* (L, Q): key-major, so that the lanes of a vector are queries */
+    mtan_real *weight;          /* (L, Q): exp(score) / 2^base, the base of a query the exponent of its largest score */
+    mtan_real *total;           /* (D, Q): sum of weights; negative where the channel needed a base of its own */
+    mtan_real *scratch;         /* (2, Q) */
+    const int32_t *begin, *row; /* (D + 1), events */
+    const mtan_real *value;
+    const int32_t *first; /* (Q) y's row of query q is first[q] + position */
+    int32_t position, keys, queries, channels;
+} attend_record;
+
+/* weight and total are written by the forward pass alone. */
+static attend_record attend_at(const mtan_batch *b, int32_t position, const mtan_real *score, const mtan_real *weight,
+                               const mtan_real *total, mtan_real *scratch) {
+    attend_record a;
+    a.score = score + b->score0[position];
+    a.weight = (mtan_real *)(uintptr_t)weight + b->score0[position];
+    a.total = (mtan_real *)(uintptr_t)total + (size_t)position * (size_t)b->channels * (size_t)b->steps;
+    a.scratch = scratch;
+    a.begin = b->begin + (size_t)position * ((size_t)b->channels + 1);
+    a.row = b->row, a.value = b->value;
+    a.first = b->first, a.position = position;
+    a.keys = b->time0[position + 1] - b->time0[position];
+    a.queries = b->length[position];
+    a.channels = b->channels;
+    return a;
+}
+
+static mtan_real own_base(const attend_record *a, int32_t channel, int32_t q) {
     mtan_real max = a->score[(size_t)a->row[a->begin[channel]] * (size_t)a->queries + (size_t)q];
     for (int32_t j = a->begin[channel] + 1; j < a->begin[channel + 1]; j++) {
         const mtan_real s = a->score[(size_t)a->row[j] * (size_t)a->queries + (size_t)q];
@@ -862,12 +966,12 @@ static mtan_real own_base(const mtan_attend *a, int32_t channel, int32_t q) {
 }
 
 /* The weight of event j for query q, under the base that the channel's total was made with. */
-static mtan_real event_weight(const mtan_attend *a, int32_t j, int32_t q, int32_t far, mtan_real base) {
+static mtan_real event_weight(const attend_record *a, int32_t j, int32_t q, int32_t far, mtan_real base) {
     const size_t at = (size_t)a->row[j] * (size_t)a->queries + (size_t)q;
     return far ? real_exp_under(a->score[at], base) : a->weight[at];
 }
 
-static void attend_exponentials(const mtan_attend *a) {
+static void attend_exponentials(const attend_record *a) {
     const size_t Q = (size_t)a->queries;
     mtan_real *base = a->scratch;
     if (a->keys == 0) return;
@@ -879,7 +983,7 @@ static void attend_exponentials(const mtan_attend *a) {
         for (size_t q = 0; q < Q; q++) a->weight[i * Q + q] = real_exp_under(a->score[i * Q + q], base[q]);
 }
 
-static void attend_far(const mtan_attend *a, int32_t channel, int32_t q, mtan_real *num, mtan_real *total) {
+static void attend_far(const attend_record *a, int32_t channel, int32_t q, mtan_real *num, mtan_real *total) {
     const mtan_real base = own_base(a, channel, q);
     mtan_real n = 0, t = 0;
     for (int32_t j = a->begin[channel]; j < a->begin[channel + 1]; j++) {
@@ -891,13 +995,13 @@ static void attend_far(const mtan_attend *a, int32_t channel, int32_t q, mtan_re
     *total = -t;
 }
 
-static void attend_forward(const mtan_attend *a, mtan_real *y, size_t ldy) {
+static void attend_one(const attend_record *a, mtan_real *y, size_t ldy) {
     const int32_t Q = a->queries;
     attend_exponentials(a);
     for (int32_t d = 0; d < a->channels; d++) {
         mtan_real *num = a->scratch, *total = a->total + (size_t)d * (size_t)Q;
-        fill_kernel(num, (size_t)Q, 0);
-        fill_kernel(total, (size_t)Q, 0);
+        scalar_fill(num, (size_t)Q, 0);
+        scalar_fill(total, (size_t)Q, 0);
         for (int32_t j = a->begin[d]; j < a->begin[d + 1]; j++) {
             const mtan_real *w = a->weight + (size_t)a->row[j] * (size_t)Q, x = a->value[j];
             for (int32_t q = 0; q < Q; q++) {
@@ -918,7 +1022,7 @@ static void attend_forward(const mtan_attend *a, mtan_real *y, size_t ldy) {
 }
 
 /* dscore of a channel's events for query q, whichever base its total was made with */
-static void attend_slopes_far(const mtan_attend *a, mtan_real *dscore, int32_t channel, int32_t q, mtan_real share,
+static void attend_slopes_far(const attend_record *a, mtan_real *dscore, int32_t channel, int32_t q, mtan_real share,
                               mtan_real mean) {
     const int32_t far = a->total[(size_t)channel * (size_t)a->queries + (size_t)q] < 0;
     const mtan_real base = far ? own_base(a, channel, q) : 0;
@@ -929,8 +1033,8 @@ static void attend_slopes_far(const mtan_attend *a, mtan_real *dscore, int32_t c
 }
 
 /* dscore[i][q] += w / total * dy[q][d] * (x - y[q][d]) */
-static void attend_backward(const mtan_attend *a, mtan_real *dscore, const mtan_real *dy, size_t lddy,
-                            const mtan_real *y, size_t ldy) {
+static void attend_one_back(const attend_record *a, mtan_real *dscore, const mtan_real *dy, const mtan_real *y,
+                            size_t ldy) {
     const int32_t Q = a->queries;
     mtan_real *share = a->scratch, *mean = share + Q;
     for (int32_t d = 0; d < a->channels; d++) {
@@ -938,7 +1042,7 @@ static void attend_backward(const mtan_attend *a, mtan_real *dscore, const mtan_
         if (a->begin[d] == a->begin[d + 1]) continue;
         for (int32_t q = 0; q < Q; q++) {
             const size_t r = (size_t)(a->first[q] + a->position);
-            share[q] = dy[r * lddy + (size_t)d] / (total[q] < 0 ? -total[q] : total[q]);
+            share[q] = dy[r * ldy + (size_t)d] / (total[q] < 0 ? -total[q] : total[q]);
             mean[q] = y[r * ldy + (size_t)d];
         }
         for (int32_t j = a->begin[d]; j < a->begin[d + 1]; j++) {
@@ -952,15 +1056,55 @@ static void attend_backward(const mtan_attend *a, mtan_real *dscore, const mtan_
     }
 }
 
-static void attend_weights(const mtan_attend *a, mtan_real *weight, int32_t channel) {
+static void attend_one_weights(const attend_record *a, mtan_real *weight, int32_t channel) {
     for (int32_t q = 0; q < a->queries; q++) {
         const mtan_real total = a->total[(size_t)channel * (size_t)a->queries + (size_t)q];
         const int32_t far = total < 0;
         const mtan_real base = far ? own_base(a, channel, q) : 0;
         mtan_real *out = weight + (size_t)q * (size_t)a->keys;
-        fill_kernel(out, (size_t)a->keys, 0);
+        scalar_fill(out, (size_t)a->keys, 0);
         for (int32_t j = a->begin[channel]; j < a->begin[channel + 1]; j++)
             out[a->row[j]] += event_weight(a, j, q, far, base) / (far ? -total : total);
+    }
+}
+
+typedef void attend_function(const attend_record *a, mtan_real *y, size_t ldy);
+typedef void attend_back_function(const attend_record *a, mtan_real *dscore, const mtan_real *dy, const mtan_real *y,
+                                  size_t ldy);
+
+static void attend_each(const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *score, mtan_real *weight,
+                        mtan_real *total, mtan_real *scratch, attend_function *one) {
+    for (int32_t i = 0; i < b->records; i++) {
+        const attend_record a = attend_at(b, i, score, weight, total, scratch);
+        one(&a, y, ldy);
+    }
+}
+
+static void attend_each_back(const mtan_batch *b, mtan_real *dscore, const mtan_real *dy, const mtan_real *y,
+                             size_t ldy, const mtan_real *score, const mtan_real *weight, const mtan_real *total,
+                             mtan_real *scratch, attend_back_function *one) {
+    for (int32_t i = 0; i < b->records; i++) {
+        const attend_record a = attend_at(b, i, score, weight, total, scratch);
+        one(&a, dscore + b->score0[i], dy, y, ldy);
+    }
+}
+
+static void scalar_attend_forward(const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *score,
+                                  mtan_real *weight, mtan_real *total, mtan_real *scratch) {
+    attend_each(b, y, ldy, score, weight, total, scratch, attend_one);
+}
+
+static void scalar_attend_backward(const mtan_batch *b, mtan_real *dscore, const mtan_real *dy, const mtan_real *y,
+                                   size_t ldy, const mtan_real *score, const mtan_real *weight, const mtan_real *total,
+                                   mtan_real *scratch) {
+    attend_each_back(b, dscore, dy, y, ldy, score, weight, total, scratch, attend_one_back);
+}
+
+static void scalar_attend_weights(const mtan_batch *b, mtan_real *shown, const mtan_real *score,
+                                  const mtan_real *weight, const mtan_real *total, int32_t channel) {
+    for (int32_t i = 0; i < b->records; i++) {
+        const attend_record a = attend_at(b, i, score, weight, total, NULL);
+        attend_one_weights(&a, shown + b->score0[i], channel);
     }
 }
 
@@ -970,7 +1114,33 @@ static mtan_real square(mtan_real x) {
     return x * x;
 }
 
-static mtan_real rbf_base(const mtan_rbf *a, int32_t channel, mtan_real query) {
+/* One record. */
+typedef struct rbf_record {
+    const mtan_real *query; /* (Q) */
+    const mtan_real *time;  /* (L) */
+    const mtan_real *beta;  /* (D) */
+    const int32_t *begin, *row;
+    const mtan_real *value;
+    const int32_t *first;
+    int32_t position, keys, queries, channels;
+} rbf_record;
+
+static rbf_record rbf_at(const mtan_batch *b, int32_t position, const mtan_real *query, const mtan_real *time,
+                         const mtan_real *beta) {
+    rbf_record a;
+    a.query = query + (b->point0 ? b->point0[position] : 0);
+    a.time = time + b->time0[position];
+    a.beta = beta;
+    a.begin = b->begin + (size_t)position * ((size_t)b->channels + 1);
+    a.row = b->row, a.value = b->value;
+    a.first = b->first, a.position = position;
+    a.keys = b->time0[position + 1] - b->time0[position];
+    a.queries = b->length[position];
+    a.channels = b->channels;
+    return a;
+}
+
+static mtan_real rbf_base(const rbf_record *a, int32_t channel, mtan_real query) {
     mtan_real least = square(query - a->time[a->row[a->begin[channel]]]);
     for (int32_t j = a->begin[channel] + 1; j < a->begin[channel + 1]; j++) {
         const mtan_real d = square(query - a->time[a->row[j]]);
@@ -983,7 +1153,7 @@ static mtan_real rbf_weight(mtan_real beta, mtan_real query, mtan_real time, mta
     return real_exp_under(-beta * square(query - time), base);
 }
 
-static void rbf_forward(const mtan_rbf *a, mtan_real *y, size_t ldy) {
+static void rbf_one(const rbf_record *a, mtan_real *y, size_t ldy) {
     for (int32_t q = 0; q < a->queries; q++)
         for (int32_t d = 0; d < a->channels; d++) {
             mtan_real num = 0, total = 0, base;
@@ -1001,8 +1171,7 @@ static void rbf_forward(const mtan_rbf *a, mtan_real *y, size_t ldy) {
 }
 
 /* dbeta_d += dy sum of w / total * -(distance^2) * (x - y) */
-static void rbf_backward(const mtan_rbf *a, mtan_real *dbeta, const mtan_real *dy, size_t lddy, const mtan_real *y,
-                         size_t ldy) {
+static void rbf_one_back(const rbf_record *a, mtan_real *dbeta, const mtan_real *dy, const mtan_real *y, size_t ldy) {
     for (int32_t q = 0; q < a->queries; q++)
         for (int32_t d = 0; d < a->channels; d++) {
             const size_t r = (size_t)(a->first[q] + a->position);
@@ -1014,15 +1183,15 @@ static void rbf_backward(const mtan_rbf *a, mtan_real *dbeta, const mtan_real *d
                 slope = MTAN_FMA(-w * square(a->query[q] - t), a->value[j] - y[r * ldy + (size_t)d], slope);
                 total += w;
             }
-            dbeta[d] = MTAN_FMA(dy[r * lddy + (size_t)d], slope / total, dbeta[d]);
+            dbeta[d] = MTAN_FMA(dy[r * ldy + (size_t)d], slope / total, dbeta[d]);
         }
 }
 
-static void rbf_weights(const mtan_rbf *a, mtan_real *weight, int32_t channel) {
+static void rbf_one_weights(const rbf_record *a, mtan_real *weight, int32_t channel) {
     const int32_t begin = a->begin[channel], end = a->begin[channel + 1];
     for (int32_t q = 0; q < a->queries; q++, weight += a->keys) {
         mtan_real total = 0, base;
-        fill_kernel(weight, (size_t)a->keys, 0);
+        scalar_fill(weight, (size_t)a->keys, 0);
         if (begin == end) continue;
         base = rbf_base(a, channel, a->query[q]);
         for (int32_t j = begin; j < end; j++) {
@@ -1034,23 +1203,232 @@ static void rbf_weights(const mtan_rbf *a, mtan_real *weight, int32_t channel) {
     }
 }
 
+static void scalar_rbf_forward(const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *query,
+                               const mtan_real *time, const mtan_real *beta) {
+    for (int32_t i = 0; i < b->records; i++) {
+        const rbf_record a = rbf_at(b, i, query, time, beta);
+        rbf_one(&a, y, ldy);
+    }
+}
+
+static void scalar_rbf_backward(const mtan_batch *b, mtan_real *dbeta, const mtan_real *dy, const mtan_real *y,
+                                size_t ldy, const mtan_real *query, const mtan_real *time, const mtan_real *beta) {
+    for (int32_t i = 0; i < b->records; i++) {
+        const rbf_record a = rbf_at(b, i, query, time, beta);
+        rbf_one_back(&a, dbeta, dy, y, ldy);
+    }
+}
+
+static void scalar_rbf_weights(const mtan_batch *b, mtan_real *shown, const mtan_real *query, const mtan_real *time,
+                               const mtan_real *beta, int32_t channel) {
+    for (int32_t i = 0; i < b->records; i++) {
+        const rbf_record a = rbf_at(b, i, query, time, beta);
+        rbf_one_weights(&a, shown + b->score0[i], channel);
+    }
+}
+
+/* ---- rows of a sequence, and of its queries ---- */
+
+/* rows of the sequence at step k */
+static int32_t step_rows(const mtan_batch *b, int32_t k) {
+    return b->first[k + 1] - b->first[k];
+}
+
+/* Row of a record's step and sample in the sequence, S samples together. */
+static size_t sequence_row(const mtan_batch *b, int32_t record, int32_t step, int32_t sample, int32_t samples) {
+    return (size_t)(b->first[step] + record) * (size_t)samples + (size_t)sample;
+}
+
+static int32_t query_count(const mtan_batch *b, int32_t record) {
+    return b->query0[record + 1] - b->query0[record];
+}
+
+/* First row of a record and sample where rows lie by record, sample and query. */
+static size_t query_rows(const mtan_batch *b, int32_t record, int32_t sample) {
+    return (size_t)(b->query0[record] * b->samples + sample * query_count(b, record));
+}
+
+static void scalar_spread_forward(const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *x, size_t ldx,
+                                  int32_t cols) {
+    for (int32_t k = 0; k < b->steps; k++)
+        kernels->copy(y + (size_t)b->first[k] * ldy, ldy, x, ldx, step_rows(b, k), cols);
+}
+
+static void scalar_spread_backward(const mtan_batch *b, mtan_real *dx, size_t ldx, const mtan_real *dy, size_t ldy,
+                                   int32_t cols) {
+    for (int32_t k = 0; k < b->steps; k++)
+        kernels->add(dx, ldx, dy + (size_t)b->first[k] * ldy, ldy, step_rows(b, k), cols);
+}
+
+static void scalar_last_forward(const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *x, size_t ldx,
+                                int32_t cols, int32_t samples) {
+    for (int32_t i = 0; i < b->records; i++)
+        for (int32_t s = 0; s < samples; s++, y += ldy) {
+            const int32_t k = b->length[i] - 1;
+            if (k < 0) kernels->fill(y, (size_t)cols, 0);
+            else kernels->copy(y, ldy, x + sequence_row(b, i, k, s, samples) * ldx, ldx, 1, cols);
+        }
+}
+
+static void scalar_last_backward(const mtan_batch *b, mtan_real *dx, size_t ldx, const mtan_real *dy, size_t ldy,
+                                 int32_t cols, int32_t samples) {
+    for (int32_t i = 0; i < b->records; i++)
+        for (int32_t s = 0; s < samples; s++, dy += ldy) {
+            const int32_t k = b->length[i] - 1;
+            if (k >= 0) kernels->add(dx + sequence_row(b, i, k, s, samples) * ldx, ldx, dy, ldy, 1, cols);
+        }
+}
+
+/* One row at a time between the sequence and where rows of a record lie together: to it, or its gradient back. */
+static void move_row(mtan_real *to, const mtan_real *from, int32_t cols, int32_t back) {
+    (back ? kernels->add : kernels->copy)(to, 0, from, 0, 1, cols);
+}
+
+static void scalar_regroup_forward(const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *x, size_t ldx,
+                                   int32_t cols) {
+    for (int32_t i = 0; i < b->records; i++)
+        for (int32_t s = 0; s < b->samples; s++)
+            for (int32_t k = 0; k < b->length[i]; k++, y += ldy)
+                move_row(y, x + sequence_row(b, i, k, s, b->samples) * ldx, cols, 0);
+}
+
+static void scalar_regroup_backward(const mtan_batch *b, mtan_real *dx, size_t ldx, const mtan_real *dy, size_t ldy,
+                                    int32_t cols) {
+    for (int32_t i = 0; i < b->records; i++)
+        for (int32_t s = 0; s < b->samples; s++)
+            for (int32_t k = 0; k < b->length[i]; k++, dy += ldy)
+                move_row(dx + sequence_row(b, i, k, s, b->samples) * ldx, dy, cols, 1);
+}
+
+static void scalar_at_queries_forward(const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *x, size_t ldx,
+                                      int32_t cols) {
+    for (int32_t i = 0; i < b->records; i++)
+        for (int32_t s = 0; s < b->samples; s++)
+            for (int32_t q = b->query0[i]; q < b->query0[i + 1]; q++, y += ldy)
+                move_row(y, x + sequence_row(b, i, b->query_row[q], s, b->samples) * ldx, cols, 0);
+}
+
+static void scalar_at_queries_backward(const mtan_batch *b, mtan_real *dx, size_t ldx, const mtan_real *dy, size_t ldy,
+                                       int32_t cols) {
+    for (int32_t i = 0; i < b->records; i++)
+        for (int32_t s = 0; s < b->samples; s++)
+            for (int32_t q = b->query0[i]; q < b->query0[i + 1]; q++, dy += ldy)
+                move_row(dx + sequence_row(b, i, b->query_row[q], s, b->samples) * ldx, dy, cols, 1);
+}
+
+/* ---- scores: blocks of (rows, points) one after the other ----
+ * Encoder: rows are the record's times, the keys; points are where it is asked: key-major, so that the lanes of a vector
+ * are queries. Decoder: rows are the queries. The points are shared (K, e), and then all blocks are one matrix (T, K); or
+ * they are the records' own. */
+
+static void scalar_score_forward(const mtan_batch *b, mtan_real *score, const mtan_real *row, size_t ldr,
+                                 const mtan_real *point, size_t ldp, int32_t inner, int32_t decoder) {
+    const int32_t *row0 = decoder ? b->query0 : b->time0, *block0 = decoder ? b->pair0 : b->score0;
+    for (int32_t i = 0; i < b->records; i++)
+        kernels->product_nt(score + block0[i], (size_t)b->length[i], row + (size_t)row0[i] * ldr, ldr,
+                            point + (b->point0 ? (size_t)b->point0[i] * ldp : 0), ldp, row0[i + 1] - row0[i],
+                            b->length[i], inner, 0);
+}
+
+static void scalar_score_backward(const mtan_batch *b, mtan_real *drow, size_t ldr, mtan_real *dpoint, size_t ldp,
+                                  const mtan_real *dscore, const mtan_real *row, const mtan_real *point, int32_t inner,
+                                  int32_t decoder) {
+    const int32_t *row0 = decoder ? b->query0 : b->time0, *block0 = decoder ? b->pair0 : b->score0;
+    for (int32_t i = 0; i < b->records; i++) {
+        const size_t at = (size_t)row0[i] * ldr, to = b->point0 ? (size_t)b->point0[i] * ldp : 0;
+        const int32_t rows = row0[i + 1] - row0[i], points = b->length[i];
+        const mtan_real *ds = dscore + block0[i];
+        if (drow) kernels->product_nn(drow + at, ldr, ds, (size_t)points, point + to, ldp, rows, inner, points, 1);
+        if (dpoint) kernels->product_tn(dpoint + to, ldp, ds, (size_t)points, row + at, ldr, points, inner, rows, 1);
+    }
+}
+
+/* ---- decoder attention: weights, a block (queries, points) for each record, serve all its samples ---- */
+
+static void scalar_softmax_pairs_forward(const mtan_batch *b, mtan_real *weight) {
+    for (int32_t i = 0; i < b->records; i++)
+        if (b->length[i] > 0) kernels->softmax_forward(weight + b->pair0[i], query_count(b, i), b->length[i]);
+}
+
+static void scalar_softmax_pairs_backward(const mtan_batch *b, mtan_real *dweight, const mtan_real *weight) {
+    for (int32_t i = 0; i < b->records; i++)
+        kernels->softmax_backward(dweight + b->pair0[i], weight + b->pair0[i], query_count(b, i), b->length[i]);
+}
+
+/* The values of a record and sample are rows of the sequence where all records share the points, so that they lie B S rows
+ * apart; else they have been regrouped by record and sample. */
+static size_t value_at(const mtan_batch *b, int32_t record, int32_t sample, size_t ldv) {
+    return (b->point0 ? (size_t)(b->point0[record] * b->samples + sample * b->length[record])
+                      : (size_t)(record * b->samples + sample)) *
+           ldv;
+}
+
+static size_t value_stride(const mtan_batch *b, size_t ldv) {
+    return ldv * (b->point0 ? 1 : (size_t)(b->records * b->samples));
+}
+
+static void scalar_values_forward(const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *weight,
+                                  const mtan_real *value, size_t ldv, int32_t cols) {
+    for (int32_t i = 0; i < b->records; i++)
+        for (int32_t s = 0; s < b->samples; s++)
+            kernels->product_nn(y + query_rows(b, i, s) * ldy, ldy, weight + b->pair0[i], (size_t)b->length[i],
+                                value + value_at(b, i, s, ldv), value_stride(b, ldv), query_count(b, i), cols,
+                                b->length[i], 0);
+}
+
+static void scalar_values_backward(const mtan_batch *b, mtan_real *dweight, mtan_real *dvalue, const mtan_real *dy,
+                                   size_t ldy, const mtan_real *weight, const mtan_real *value, size_t ldv,
+                                   int32_t cols) {
+    for (int32_t i = 0; i < b->records; i++)
+        for (int32_t s = 0; s < b->samples; s++) {
+            const int32_t queries = query_count(b, i), points = b->length[i];
+            const size_t at = value_at(b, i, s, ldv), stride = value_stride(b, ldv);
+            const mtan_real *slope = dy + query_rows(b, i, s) * ldy;
+            kernels->product_nt(dweight + b->pair0[i], (size_t)points, slope, ldy, value + at, stride, queries, points,
+                                cols, 1);
+            kernels->product_tn(dvalue + at, stride, weight + b->pair0[i], (size_t)points, slope, ldy, points, cols,
+                                queries, 1);
+        }
+}
+
+/* ---- the same with RBF weights of a bandwidth per column ---- */
+
+/* One record and sample: values (keys, cols) at `queries` times. */
+typedef struct smooth_record {
+    const mtan_real *query, *key, *beta, *value;
+    size_t y, at, stride; /* where its rows of y and of value start; from one row of value to the next */
+    int32_t queries, keys, cols;
+} smooth_record;
+
+static smooth_record smooth_at(const mtan_batch *b, int32_t i, int32_t s, size_t ldy, const mtan_real *query,
+                               const mtan_real *key, const mtan_real *beta, const mtan_real *value, size_t ldv,
+                               int32_t cols) {
+    smooth_record a;
+    a.query = query + b->query0[i];
+    a.key = key + (b->point0 ? b->point0[i] : 0);
+    a.beta = beta;
+    a.y = query_rows(b, i, s) * ldy;
+    a.at = value_at(b, i, s, ldv), a.stride = value_stride(b, ldv);
+    a.value = value + a.at;
+    a.queries = query_count(b, i), a.keys = b->length[i], a.cols = cols;
+    return a;
+}
+
 static mtan_real nearest_key(const mtan_real *key, int32_t keys, mtan_real query) {
     mtan_real least = square(query - key[0]);
     for (int32_t k = 1; k < keys; k++) least = square(query - key[k]) < least ? square(query - key[k]) : least;
     return least;
 }
 
-static void smooth_forward(mtan_real *y, size_t ldy, const mtan_real *query, const mtan_real *key,
-                           const mtan_real *beta, const mtan_real *value, size_t ldv, int32_t queries, int32_t keys,
-                           int32_t cols) {
-    for (int32_t q = 0; q < queries; q++, y += ldy) {
-        const mtan_real least = nearest_key(key, keys, query[q]);
-        for (int32_t c = 0; c < cols; c++) {
-            const mtan_real base = real_exponent(-beta[c] * least);
+static void smooth_one(const smooth_record *a, mtan_real *y, size_t ldy) {
+    for (int32_t q = 0; q < a->queries; q++, y += ldy) {
+        const mtan_real least = nearest_key(a->key, a->keys, a->query[q]);
+        for (int32_t c = 0; c < a->cols; c++) {
+            const mtan_real base = real_exponent(-a->beta[c] * least);
             mtan_real num = 0, total = 0;
-            for (int32_t k = 0; k < keys; k++) {
-                const mtan_real w = rbf_weight(beta[c], query[q], key[k], base);
-                num = MTAN_FMA(w, value[(size_t)k * ldv + (size_t)c], num);
+            for (int32_t k = 0; k < a->keys; k++) {
+                const mtan_real w = rbf_weight(a->beta[c], a->query[q], a->key[k], base);
+                num = MTAN_FMA(w, a->value[(size_t)k * a->stride + (size_t)c], num);
                 total += w;
             }
             y[c] = num / total;
@@ -1058,30 +1436,67 @@ static void smooth_forward(mtan_real *y, size_t ldy, const mtan_real *query, con
     }
 }
 
-static void smooth_backward(mtan_real *dvalue, mtan_real *dbeta, const mtan_real *dy, const mtan_real *y, size_t ldy,
-                            const mtan_real *query, const mtan_real *key, const mtan_real *beta, const mtan_real *value,
-                            size_t ldv, int32_t queries, int32_t keys, int32_t cols) {
-    for (int32_t q = 0; q < queries; q++, y += ldy, dy += ldy) {
-        const mtan_real least = nearest_key(key, keys, query[q]);
-        for (int32_t c = 0; c < cols; c++) {
-            const mtan_real base = real_exponent(-beta[c] * least);
+static void smooth_one_back(const smooth_record *a, mtan_real *dvalue, mtan_real *dbeta, const mtan_real *dy,
+                            const mtan_real *y, size_t ldy) {
+    for (int32_t q = 0; q < a->queries; q++, y += ldy, dy += ldy) {
+        const mtan_real least = nearest_key(a->key, a->keys, a->query[q]);
+        for (int32_t c = 0; c < a->cols; c++) {
+            const mtan_real base = real_exponent(-a->beta[c] * least);
             mtan_real slope = 0, total = 0;
-            for (int32_t k = 0; k < keys; k++) total += rbf_weight(beta[c], query[q], key[k], base);
-            for (int32_t k = 0; k < keys; k++) {
-                const size_t at = (size_t)k * ldv + (size_t)c;
-                const mtan_real p = rbf_weight(beta[c], query[q], key[k], base) / total;
+            for (int32_t k = 0; k < a->keys; k++) total += rbf_weight(a->beta[c], a->query[q], a->key[k], base);
+            for (int32_t k = 0; k < a->keys; k++) {
+                const size_t at = (size_t)k * a->stride + (size_t)c;
+                const mtan_real p = rbf_weight(a->beta[c], a->query[q], a->key[k], base) / total;
                 dvalue[at] = MTAN_FMA(p, dy[c], dvalue[at]);
-                slope = MTAN_FMA(-p * square(query[q] - key[k]), value[at] - y[c], slope);
+                slope = MTAN_FMA(-p * square(a->query[q] - a->key[k]), a->value[at] - y[c], slope);
             }
             dbeta[c] = MTAN_FMA(dy[c], slope, dbeta[c]);
         }
     }
 }
 
+typedef void smooth_function(const smooth_record *a, mtan_real *y, size_t ldy);
+typedef void smooth_back_function(const smooth_record *a, mtan_real *dvalue, mtan_real *dbeta, const mtan_real *dy,
+                                  const mtan_real *y, size_t ldy);
+
+static void smooth_each(const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *query, const mtan_real *key,
+                        const mtan_real *beta, const mtan_real *value, size_t ldv, int32_t cols, smooth_function *one) {
+    for (int32_t i = 0; i < b->records; i++)
+        for (int32_t s = 0; s < b->samples; s++) {
+            const smooth_record a = smooth_at(b, i, s, ldy, query, key, beta, value, ldv, cols);
+            if (a.keys > 0) one(&a, y + a.y, ldy);
+            else
+                for (int32_t q = 0; q < a.queries; q++) kernels->fill(y + a.y + (size_t)q * ldy, (size_t)cols, 0);
+        }
+}
+
+static void smooth_each_back(const mtan_batch *b, mtan_real *dvalue, mtan_real *dbeta, const mtan_real *dy,
+                             const mtan_real *y, size_t ldy, const mtan_real *query, const mtan_real *key,
+                             const mtan_real *beta, const mtan_real *value, size_t ldv, int32_t cols,
+                             smooth_back_function *one) {
+    for (int32_t i = 0; i < b->records; i++)
+        for (int32_t s = 0; s < b->samples; s++) {
+            const smooth_record a = smooth_at(b, i, s, ldy, query, key, beta, value, ldv, cols);
+            if (a.keys > 0) one(&a, dvalue + a.at, dbeta, dy + a.y, y + a.y, ldy);
+        }
+}
+
+static void scalar_smooth_forward(const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *query,
+                                  const mtan_real *key, const mtan_real *beta, const mtan_real *value, size_t ldv,
+                                  int32_t cols) {
+    smooth_each(b, y, ldy, query, key, beta, value, ldv, cols, smooth_one);
+}
+
+static void scalar_smooth_backward(const mtan_batch *b, mtan_real *dvalue, mtan_real *dbeta, const mtan_real *dy,
+                                   const mtan_real *y, size_t ldy, const mtan_real *query, const mtan_real *key,
+                                   const mtan_real *beta, const mtan_real *value, size_t ldv, int32_t cols) {
+    smooth_each_back(b, dvalue, dbeta, dy, y, ldy, query, key, beta, value, ldv, cols, smooth_one_back);
+}
+
 /* ---- GRU gates, torch's order r, z, n:  n = tanh(g_n + r gh_n),  h = (1 - z) n + z before ---- */
 
-static void gru_forward(mtan_real *h, size_t ldh, mtan_real *g, size_t ldg, mtan_real *hn, const mtan_real *gh,
-                        const mtan_real *before, size_t ldb, int32_t rows, int32_t hidden) {
+static void scalar_gates_forward(mtan_real *h, size_t ldh, mtan_real *g, size_t ldg, mtan_real *hn, const mtan_real *gh,
+                                 const mtan_real *before, size_t ldb, int32_t rows, int32_t hidden) {
     const int32_t N = hidden;
     for (int32_t i = 0; i < rows; i++, h += ldh, g += ldg, gh += 3 * N) {
         for (int32_t j = 0; j < N; j++) {
@@ -1097,8 +1512,8 @@ static void gru_forward(mtan_real *h, size_t ldh, mtan_real *g, size_t ldg, mtan
     }
 }
 
-static void gru_backward(mtan_real *dh, mtan_real *g, size_t ldg, mtan_real *hn, const mtan_real *before, size_t ldb,
-                         int32_t rows, int32_t hidden) {
+static void scalar_gates_backward(mtan_real *dh, mtan_real *g, size_t ldg, mtan_real *hn, const mtan_real *before,
+                                  size_t ldb, int32_t rows, int32_t hidden) {
     const int32_t N = hidden;
     for (int32_t i = 0; i < rows; i++, dh += N, hn += N, g += ldg) {
         for (int32_t j = 0; j < N; j++) {
@@ -1114,11 +1529,98 @@ static void gru_backward(mtan_real *dh, mtan_real *g, size_t ldg, mtan_real *hn,
     }
 }
 
+/* ---- GRU over the batch's sequence ----
+ * Rows at a step are sorted by falling length, so the records still running are the first ones. Running forward, the
+ * state before a step has at least as many rows as the step; backward, fewer: the others start from zero. */
+
+typedef struct gru_step {
+    size_t row, before;  /* first row of the step and of the state before it */
+    int32_t rows, known; /* rows of the step, and of them those with a state before */
+} gru_step;
+
+/* step number i in the order of the run */
+static gru_step gru_step_at(const mtan_batch *b, int32_t i, int32_t samples, int32_t reverse) {
+    const int32_t k = reverse ? b->steps - 1 - i : i, from = reverse ? k + 1 : k - 1;
+    gru_step s;
+    s.row = (size_t)b->first[k] * (size_t)samples;
+    s.rows = step_rows(b, k) * samples;
+    s.before = i == 0 ? 0 : (size_t)b->first[from] * (size_t)samples;
+    s.known = i == 0 ? 0 : step_rows(b, from) * samples;
+    s.known = s.known < s.rows ? s.known : s.rows;
+    return s;
+}
+
+/* gh += h W^T, with the weights packed or as they stand */
+static void gru_recur(const mtan_gru *layer, mtan_real *gh, const mtan_real *h, size_t ldh, int32_t rows) {
+    const int32_t N = layer->hidden;
+    const size_t wide = 3 * (size_t)N;
+    if (!layer->packed) kernels->product_nt(gh, wide, h, ldh, layer->w, layer->ldw, rows, 3 * N, N, 1);
+    else
+        (layer->precision == MTAN_INT8 ? kernels->product_int8
+                                       : kernels->product_packed)(gh, wide, h, ldh, layer->packed, rows, 3 * N, N, 1);
+}
+
+static void scalar_gru_forward(const mtan_batch *b, const mtan_gru *layer, mtan_real *y, size_t ldy, mtan_real *g,
+                               size_t ldg, mtan_real *hn, mtan_real *scratch) {
+    const size_t N = (size_t)layer->hidden;
+    for (int32_t i = 0; i < b->steps; i++) {
+        const gru_step s = gru_step_at(b, i, layer->samples, layer->reverse);
+        const size_t rest = s.row + (size_t)s.known;
+        kernels->copy(scratch, 3 * N, layer->bias, 0, s.rows, 3 * layer->hidden);
+        if (s.known) gru_recur(layer, scratch, y + s.before * ldy, ldy, s.known);
+        kernels->gates_forward(y + s.row * ldy, ldy, g + s.row * ldg, ldg, hn ? hn + s.row * N : NULL, scratch,
+                               y + s.before * ldy, ldy, s.known, layer->hidden);
+        kernels->gates_forward(y + rest * ldy, ldy, g + rest * ldg, ldg, hn ? hn + rest * N : NULL,
+                               scratch + 3 * N * (size_t)s.known, NULL, 0, s.rows - s.known, layer->hidden);
+    }
+}
+
+/* Weight gradients: those of the recurrent part are g's for r and z, and hn's for n. Steps side by side in memory, with as
+ * many rows before them as they have themselves, are one long product. */
+static void gru_weights_back(const mtan_batch *b, const mtan_gru *layer, mtan_real *dw, mtan_real *db,
+                             const mtan_real *g, size_t ldg, const mtan_real *hn, const mtan_real *y, size_t ldy) {
+    const int32_t N = layer->hidden, S = layer->samples, pairs = b->steps - 1, R = b->first[b->steps] * S;
+    mtan_real *dwn = dw + (size_t)(2 * N) * layer->ldw;
+    for (int32_t i = 0, next; i < pairs; i = next) { /* steps i and i + 1: the later state has no more rows */
+        const size_t low = (size_t)(b->first[i] * S), high = (size_t)(b->first[i + 1] * S);
+        const size_t row = layer->reverse ? low : high, before = layer->reverse ? high : low;
+        int32_t rows = step_rows(b, i + 1);
+        for (next = i + 1; next < pairs && step_rows(b, next + 1) == step_rows(b, i); next++)
+            rows += step_rows(b, next + 1);
+        kernels->product_tn(dw, layer->ldw, g + row * ldg, ldg, y + before * ldy, ldy, 2 * N, N, rows * S, 1);
+        kernels->product_tn(dwn, layer->ldw, hn + row * (size_t)N, (size_t)N, y + before * ldy, ldy, N, N, rows * S, 1);
+    }
+    kernels->add(db, 0, g, ldg, R, 2 * N);
+    kernels->add(db + 2 * N, 0, hn, (size_t)N, R, N);
+}
+
+static void scalar_gru_backward(const mtan_batch *b, const mtan_gru *layer, mtan_real *dw, mtan_real *db, mtan_real *g,
+                                size_t ldg, mtan_real *hn, mtan_real *scratch, const mtan_real *dy, const mtan_real *y,
+                                size_t ldy) {
+    const int32_t n = layer->hidden;
+    const size_t N = (size_t)n, ldw = layer->ldw;
+    mtan_real *dh = scratch;
+    int32_t carried = 0; /* rows of dh that hold a gradient from the step after */
+    for (int32_t i = b->steps - 1; i >= 0; i--) {
+        const gru_step s = gru_step_at(b, i, layer->samples, layer->reverse);
+        const size_t rest = s.row + (size_t)s.known;
+        if (carried < s.rows) kernels->fill(dh + (size_t)carried * N, (size_t)(s.rows - carried) * N, 0);
+        kernels->add(dh, N, dy + s.row * ldy, ldy, s.rows, n);
+        kernels->gates_backward(dh, g + s.row * ldg, ldg, hn + s.row * N, y + s.before * ldy, ldy, s.known, n);
+        kernels->gates_backward(dh + (size_t)s.known * N, g + rest * ldg, ldg, hn + rest * N, NULL, 0, s.rows - s.known,
+                                n);
+        kernels->product_nn(dh, N, g + s.row * ldg, ldg, layer->w, ldw, s.known, n, 2 * n, 1);
+        kernels->product_nn(dh, N, hn + s.row * N, N, layer->w + 2 * N * ldw, ldw, s.known, n, n, 1);
+        carried = s.known;
+    }
+    gru_weights_back(b, layer, dw, db, g, ldg, hn, y, ldy);
+}
+
 /* ---- the variational part ---- */
 
 /* z = mean + noise exp(logvar / 2) */
-static void sample_forward(mtan_real *z, const mtan_real *posterior, const mtan_real *noise, int32_t rows,
-                           int32_t samples, int32_t latent) {
+static void scalar_sample_forward(mtan_real *z, const mtan_real *posterior, const mtan_real *noise, int32_t rows,
+                                  int32_t samples, int32_t latent) {
     for (int32_t r = 0; r < rows; r++, posterior += 2 * latent)
         for (int32_t s = 0; s < samples; s++, z += latent, noise += latent)
             for (int32_t i = 0; i < latent; i++)
@@ -1126,8 +1628,8 @@ static void sample_forward(mtan_real *z, const mtan_real *posterior, const mtan_
 }
 
 /* dmean += dz,  dlogvar += dz (z - mean) / 2 */
-static void sample_backward(mtan_real *dposterior, const mtan_real *dz, const mtan_real *z, const mtan_real *posterior,
-                            int32_t rows, int32_t samples, int32_t latent) {
+static void scalar_sample_backward(mtan_real *dposterior, const mtan_real *dz, const mtan_real *z,
+                                   const mtan_real *posterior, int32_t rows, int32_t samples, int32_t latent) {
     for (int32_t r = 0; r < rows; r++, posterior += 2 * latent, dposterior += 2 * latent)
         for (int32_t s = 0; s < samples; s++, z += latent, dz += latent)
             for (int32_t i = 0; i < latent; i++) {
@@ -1137,150 +1639,198 @@ static void sample_backward(mtan_real *dposterior, const mtan_real *dz, const mt
             }
 }
 
-/* KL(q || N(0, 1)) = sum of (exp(logvar) + mean^2 - 1 - logvar) / 2 */
-static void kl_forward(mtan_real *kl, const mtan_real *posterior, const int32_t *first, int32_t position, int32_t steps,
-                       int32_t latent) {
-    double sum = 0;
-    for (int32_t k = 0; k < steps; k++) {
-        const mtan_real *mean = posterior + (size_t)(first[k] + position) * 2 * (size_t)latent, *logvar = mean + latent;
-        for (int32_t i = 0; i < latent; i++)
-            sum += 0.5 * ((double)real_exp(logvar[i]) + (double)mean[i] * (double)mean[i] - 1 - (double)logvar[i]);
-    }
-    *kl = (mtan_real)sum;
+/* Rows of the posterior of record i: at latent_first[k] + i for k below latent_steps. */
+static const int32_t *latent_first(const mtan_batch *b) {
+    static const int32_t only = 0;
+    return b->one_latent ? &only : b->first;
 }
 
-static void kl_backward(mtan_real *dposterior, const mtan_real *posterior, const mtan_real *dkl, const int32_t *first,
-                        int32_t position, int32_t steps, int32_t latent) {
-    for (int32_t k = 0; k < steps; k++) {
-        const size_t at = (size_t)(first[k] + position) * 2 * (size_t)latent;
-        const mtan_real *mean = posterior + at, *logvar = mean + latent;
-        mtan_real *dmean = dposterior + at, *dlogvar = dmean + latent;
-        for (int32_t i = 0; i < latent; i++) {
-            dmean[i] = MTAN_FMA(*dkl, mean[i], dmean[i]);
-            dlogvar[i] = MTAN_FMA(*dkl, (mtan_real)0.5 * (real_exp(logvar[i]) - 1), dlogvar[i]);
+static int32_t latent_steps(const mtan_batch *b, int32_t i) {
+    return b->one_latent ? 1 : b->length[i];
+}
+
+static size_t latent_row(const mtan_batch *b, int32_t i, int32_t k) {
+    return (size_t)(latent_first(b)[k] + i);
+}
+
+/* KL(q || N(0, 1)) = sum of (exp(logvar) + mean^2 - 1 - logvar) / 2 */
+static void scalar_kl_forward(const mtan_batch *b, mtan_real *kl, const mtan_real *posterior, int32_t latent) {
+    for (int32_t i = 0; i < b->records; i++) {
+        double sum = 0;
+        for (int32_t k = 0; k < latent_steps(b, i); k++) {
+            const mtan_real *mean = posterior + latent_row(b, i, k) * 2 * (size_t)latent, *logvar = mean + latent;
+            for (int32_t j = 0; j < latent; j++)
+                sum += 0.5 * ((double)real_exp(logvar[j]) + (double)mean[j] * (double)mean[j] - 1 - (double)logvar[j]);
         }
+        kl[i] = (mtan_real)sum;
     }
+}
+
+static void scalar_kl_backward(const mtan_batch *b, mtan_real *dposterior, const mtan_real *posterior,
+                               const mtan_real *dkl, int32_t latent) {
+    for (int32_t i = 0; i < b->records; i++)
+        for (int32_t k = 0; k < latent_steps(b, i); k++) {
+            const size_t at = latent_row(b, i, k) * 2 * (size_t)latent;
+            const mtan_real *mean = posterior + at, *logvar = mean + latent;
+            mtan_real *dmean = dposterior + at, *dlogvar = dmean + latent;
+            for (int32_t j = 0; j < latent; j++) {
+                dmean[j] = MTAN_FMA(dkl[i], mean[j], dmean[j]);
+                dlogvar[j] = MTAN_FMA(dkl[i], (mtan_real)0.5 * (real_exp(logvar[j]) - 1), dlogvar[j]);
+            }
+        }
 }
 
 /* log q(z|x) - log p(z) = sum of (z^2 - noise^2 - logvar) / 2: the constants cancel */
-static void ratio_forward(mtan_real *ratio, const mtan_real *z, const mtan_real *posterior, const mtan_real *noise,
-                          const int32_t *first, int32_t position, int32_t steps, int32_t samples, int32_t sample,
-                          int32_t latent) {
-    double sum = 0;
-    for (int32_t k = 0; k < steps; k++) {
-        const size_t row = (size_t)(first[k] + position),
-                     at = (row * (size_t)samples + (size_t)sample) * (size_t)latent;
-        const mtan_real *logvar = posterior + (2 * row + 1) * (size_t)latent;
-        for (int32_t i = 0; i < latent; i++) {
-            const double zi = (double)z[at + (size_t)i], ni = (double)noise[at + (size_t)i];
-            sum += 0.5 * (zi * zi - ni * ni - (double)logvar[i]);
+static void scalar_ratio_forward(const mtan_batch *b, mtan_real *ratio, const mtan_real *z, const mtan_real *posterior,
+                                 const mtan_real *noise, int32_t latent) {
+    const size_t Z = (size_t)latent, S = (size_t)b->samples;
+    for (size_t i = 0; i < (size_t)b->records * S; i++) {
+        const int32_t record = (int32_t)(i / S);
+        double sum = 0;
+        for (int32_t k = 0; k < latent_steps(b, record); k++) {
+            const size_t row = latent_row(b, record, k), at = (row * S + i % S) * Z;
+            const mtan_real *logvar = posterior + (2 * row + 1) * Z;
+            for (size_t j = 0; j < Z; j++) {
+                const double zj = (double)z[at + j], nj = (double)noise[at + j];
+                sum += 0.5 * (zj * zj - nj * nj - (double)logvar[j]);
+            }
+        }
+        ratio[i] = (mtan_real)sum;
+    }
+}
+
+static void scalar_ratio_backward(const mtan_batch *b, mtan_real *dz, mtan_real *dposterior, const mtan_real *z,
+                                  const mtan_real *dratio, int32_t latent) {
+    const size_t Z = (size_t)latent, S = (size_t)b->samples;
+    for (size_t i = 0; i < (size_t)b->records * S; i++) {
+        const int32_t record = (int32_t)(i / S);
+        for (int32_t k = 0; k < latent_steps(b, record); k++) {
+            const size_t row = latent_row(b, record, k), at = (row * S + i % S) * Z;
+            mtan_real *dlogvar = dposterior + (2 * row + 1) * Z;
+            for (size_t j = 0; j < Z; j++) {
+                dz[at + j] = MTAN_FMA(dratio[i], z[at + j], dz[at + j]);
+                dlogvar[j] -= (mtan_real)0.5 * dratio[i];
+            }
         }
     }
-    *ratio = (mtan_real)sum;
 }
 
-static void ratio_backward(mtan_real *dz, mtan_real *dposterior, const mtan_real *z, const mtan_real *dratio,
-                           const int32_t *first, int32_t position, int32_t steps, int32_t samples, int32_t sample,
-                           int32_t latent) {
-    for (int32_t k = 0; k < steps; k++) {
-        const size_t row = (size_t)(first[k] + position),
-                     at = (row * (size_t)samples + (size_t)sample) * (size_t)latent;
-        mtan_real *dlogvar = dposterior + (2 * row + 1) * (size_t)latent;
-        for (int32_t i = 0; i < latent; i++) {
-            dz[at + (size_t)i] = MTAN_FMA(*dratio, z[at + (size_t)i], dz[at + (size_t)i]);
-            dlogvar[i] -= (mtan_real)0.5 * *dratio;
+/* Where target cell j of a record is in the prediction of one of its samples. */
+static size_t cell_at(const mtan_batch *b, int32_t record, int32_t sample, int32_t j) {
+    return (query_rows(b, record, sample) + (size_t)b->cell_row[j]) * (size_t)b->channels + (size_t)b->cell_channel[j];
+}
+
+/* log N(x; prediction, std^2) over the cells */
+static void scalar_loglik_forward(const mtan_batch *b, mtan_real *logp, const mtan_real *prediction, double std) {
+    const double constant = LOG_TWO_PI + 2 * (double)real_log((mtan_real)std);
+    for (int32_t i = 0; i < b->records; i++)
+        for (int32_t s = 0; s < b->samples; s++) {
+            double squares = 0;
+            for (int32_t j = b->cell0[i]; j < b->cell0[i + 1]; j++) {
+                const double e = (double)b->cell_value[j] - (double)prediction[cell_at(b, i, s, j)];
+                squares += e * e;
+            }
+            *logp++ = (mtan_real)(-0.5 * (constant * (b->cell0[i + 1] - b->cell0[i]) + squares / (std * std)));
         }
-    }
 }
 
-/* log N(x; prediction, std^2) over the cells; 1.8378770664093453 is log(2 pi) */
-static void loglik_forward(mtan_real *logp, const mtan_real *prediction, int32_t channels, const int32_t *row,
-                           const int32_t *channel, const mtan_real *value, int32_t cells, double std) {
-    const double constant = 1.8378770664093453 + 2 * (double)real_log((mtan_real)std);
-    double squares = 0;
-    for (int32_t j = 0; j < cells; j++) {
-        const double e = (double)value[j] - (double)prediction[(size_t)row[j] * (size_t)channels + (size_t)channel[j]];
-        squares += e * e;
-    }
-    *logp = (mtan_real)(-0.5 * (constant * cells + squares / (std * std)));
+static void scalar_loglik_backward(const mtan_batch *b, mtan_real *dprediction, const mtan_real *prediction,
+                                   const mtan_real *dlogp, double std) {
+    for (int32_t i = 0; i < b->records; i++)
+        for (int32_t s = 0; s < b->samples; s++, dlogp++) {
+            const mtan_real factor = (mtan_real)((double)*dlogp / (std * std));
+            for (int32_t j = b->cell0[i]; j < b->cell0[i + 1]; j++) {
+                const size_t at = cell_at(b, i, s, j);
+                dprediction[at] = MTAN_FMA(factor, b->cell_value[j] - prediction[at], dprediction[at]);
+            }
+        }
 }
 
-static void loglik_backward(mtan_real *dprediction, const mtan_real *prediction, const mtan_real *dlogp,
-                            int32_t channels, const int32_t *row, const int32_t *channel, const mtan_real *value,
-                            int32_t cells, double std) {
-    const mtan_real factor = (mtan_real)((double)*dlogp / (std * std));
-    for (int32_t j = 0; j < cells; j++) {
-        const size_t at = (size_t)row[j] * (size_t)channels + (size_t)channel[j];
-        dprediction[at] = MTAN_FMA(factor, value[j] - prediction[at], dprediction[at]);
+/* squared error of the mean prediction over the samples */
+static void scalar_squared_error(const mtan_batch *b, double *error, const mtan_real *prediction) {
+    for (int32_t i = 0; i < b->records; i++) {
+        double sum = 0;
+        for (int32_t j = b->cell0[i]; j < b->cell0[i + 1]; j++) {
+            double mean = 0;
+            for (int32_t s = 0; s < b->samples; s++) mean += (double)prediction[cell_at(b, i, s, j)] / b->samples;
+            sum += (mean - (double)b->cell_value[j]) * (mean - (double)b->cell_value[j]);
+        }
+        error[i] = sum;
     }
 }
 
 /* Sums over the few samples of a record run in double. */
-static void bound_forward(mtan_real *loss, mtan_real *weight, const mtan_real *logp, const mtan_real *kl,
-                          int32_t kl_stride, int32_t samples, mtan_bound bound, double kl_weight,
-                          const mtan_real *share) {
-    double max = 0, sum = 0, mean = 0;
-    for (int32_t s = 0; s < samples; s++) {
-        const double v = ((double)logp[s] - kl_weight * (double)kl[s * kl_stride]) * (double)*share;
-        max = s == 0 || v > max ? v : max;
-        mean += v / samples;
-    }
-    for (int32_t s = 0; s < samples; s++) {
-        const double v = ((double)logp[s] - kl_weight * (double)kl[s * kl_stride]) * (double)*share;
-        weight[s] = bound == MTAN_BOUND_ELBO ? 1 : real_exp((mtan_real)(v - max));
-        sum += (double)weight[s];
-    }
-    for (int32_t s = 0; s < samples; s++) weight[s] = (mtan_real)((double)weight[s] / sum);
-    *loss = (mtan_real) - (bound == MTAN_BOUND_ELBO ? mean : max + (double)real_log((mtan_real)(sum / samples)));
-}
-
-static void bound_backward(mtan_real *dlogp, mtan_real *dkl, int32_t kl_stride, const mtan_real *weight,
-                           int32_t samples, mtan_real kl_weight, mtan_real seed, const mtan_real *share) {
-    for (int32_t s = 0; s < samples; s++) {
-        const mtan_real d = seed * *share * weight[s];
-        dlogp[s] -= d;
-        dkl[s * kl_stride] += kl_weight * d;
+static void scalar_bound_forward(int32_t records, mtan_real *loss, mtan_real *weight, const mtan_real *logp,
+                                 const mtan_real *kl, int32_t kl_stride, int32_t samples, mtan_bound bound,
+                                 double kl_weight, const mtan_real *share) {
+    for (int32_t i = 0; i < records; i++, weight += samples, logp += samples, kl += kl_stride ? samples : 1) {
+        double max = 0, sum = 0, mean = 0;
+        for (int32_t s = 0; s < samples; s++) {
+            const double v = ((double)logp[s] - kl_weight * (double)kl[s * kl_stride]) * (double)share[i];
+            max = s == 0 || v > max ? v : max;
+            mean += v / samples;
+        }
+        for (int32_t s = 0; s < samples; s++) {
+            const double v = ((double)logp[s] - kl_weight * (double)kl[s * kl_stride]) * (double)share[i];
+            weight[s] = bound == MTAN_BOUND_ELBO ? 1 : real_exp((mtan_real)(v - max));
+            sum += (double)weight[s];
+        }
+        for (int32_t s = 0; s < samples; s++) weight[s] = (mtan_real)((double)weight[s] / sum);
+        loss[i] = (mtan_real) - (bound == MTAN_BOUND_ELBO ? mean : max + (double)real_log((mtan_real)(sum / samples)));
     }
 }
 
-/* squared error of the mean prediction over the samples, which lie `apart` reals from each other */
-static double squared_error(const mtan_real *prediction, size_t apart, int32_t samples, int32_t channels,
-                            const int32_t *row, const int32_t *channel, const mtan_real *value, int32_t cells) {
-    double sum = 0;
-    for (int32_t j = 0; j < cells; j++) {
-        const mtan_real *p = prediction + (size_t)row[j] * (size_t)channels + (size_t)channel[j];
-        double mean = 0;
-        for (int32_t s = 0; s < samples; s++) mean += (double)p[(size_t)s * apart] / samples;
-        sum += (mean - (double)value[j]) * (mean - (double)value[j]);
-    }
-    return sum;
+static void scalar_bound_backward(int32_t records, mtan_real *dlogp, mtan_real *dkl, int32_t kl_stride,
+                                  const mtan_real *weight, int32_t samples, mtan_real kl_weight, mtan_real seed,
+                                  const mtan_real *share) {
+    for (int32_t i = 0; i < records; i++, dlogp += samples, weight += samples, dkl += kl_stride ? samples : 1)
+        for (int32_t s = 0; s < samples; s++) {
+            const mtan_real d = seed * share[i] * weight[s];
+            dlogp[s] -= d;
+            dkl[s * kl_stride] += kl_weight * d;
+        }
 }
 
-static void cross_entropy_forward(mtan_real *loss, mtan_real *p, const mtan_real *x, const int32_t *label, int32_t rows,
-                                  int32_t samples, int32_t classes) {
-    for (int32_t r = 0; r < rows; r++, p += classes, x += classes) {
-        const int32_t y = label ? label[r / samples] : MTAN_UNLABELED;
-        const mtan_real max = row_max(x, classes);
-        mtan_real sum = 0;
-        for (int32_t c = 0; c < classes; c++) sum += p[c] = real_exp(x[c] - max);
-        for (int32_t c = 0; c < classes; c++) p[c] /= sum;
-        loss[r] = y < 0 ? 0 : real_log(sum) - (x[y] - max);
-    }
+/* Rows of logits, all with the label */
+static void cross_entropy_row(mtan_real *loss, mtan_real *p, const mtan_real *x, int32_t label, int32_t classes) {
+    const mtan_real max = row_max(x, classes);
+    mtan_real sum = 0;
+    for (int32_t c = 0; c < classes; c++) sum += p[c] = real_exp(x[c] - max);
+    for (int32_t c = 0; c < classes; c++) p[c] /= sum;
+    *loss = label < 0 ? 0 : real_log(sum) - (x[label] - max);
 }
 
-static void cross_entropy_backward(mtan_real *dx, const mtan_real *p, const int32_t *label, mtan_real seed,
-                                   int32_t rows, int32_t samples, int32_t classes) {
-    for (int32_t r = 0; r < rows; r++, dx += classes, p += classes) {
-        const int32_t y = label[r / samples];
-        if (y < 0) continue;
-        for (int32_t c = 0; c < classes; c++) dx[c] = MTAN_FMA(seed, p[c] - (c == y ? 1 : 0), dx[c]);
-    }
+static void cross_entropy_row_back(mtan_real *dx, const mtan_real *p, int32_t label, mtan_real seed, int32_t classes) {
+    for (int32_t c = 0; label >= 0 && c < classes; c++) dx[c] = MTAN_FMA(seed, p[c] - (c == label ? 1 : 0), dx[c]);
+}
+
+/* The label of a row: `samples` rows to a label; or, with samples 0, that of the row's query. */
+static void scalar_cross_entropy_forward(const mtan_batch *b, mtan_real *loss, mtan_real *p, const mtan_real *x,
+                                         const int32_t *label, int32_t rows, int32_t samples, int32_t classes) {
+    const size_t C = (size_t)classes;
+    for (int32_t r = 0; samples && r < rows; r++, loss++, p += C, x += C)
+        cross_entropy_row(loss, p, x, label[r / samples], classes);
+    for (int32_t i = 0; !samples && i < b->records; i++)
+        for (int32_t s = 0; s < b->samples; s++)
+            for (int32_t q = b->query0[i]; q < b->query0[i + 1]; q++, loss++, p += C, x += C)
+                cross_entropy_row(loss, p, x, label[q], classes);
+}
+
+static void scalar_cross_entropy_backward(const mtan_batch *b, mtan_real *dx, const mtan_real *p, const int32_t *label,
+                                          mtan_real seed, int32_t rows, int32_t samples, int32_t classes) {
+    const size_t C = (size_t)classes;
+    for (int32_t r = 0; samples && r < rows; r++, dx += C, p += C)
+        cross_entropy_row_back(dx, p, label[r / samples], seed, classes);
+    for (int32_t i = 0; !samples && i < b->records; i++)
+        for (int32_t s = 0; s < b->samples; s++)
+            for (int32_t q = b->query0[i]; q < b->query0[i + 1]; q++, dx += C, p += C)
+                cross_entropy_row_back(dx, p, label[q], seed, classes);
 }
 
 /* ---- optimisers, as torch.optim computes them. c: beta1', beta2, beta2', epsilon, rate, 1/sqrt(correction2);
  * a prime is one minus the value ---- */
 
-static void adam_kernel(mtan_real *w, mtan_real *m, mtan_real *v, const mtan_real *g, size_t n, const mtan_real c[6]) {
+static void scalar_adam(mtan_real *w, mtan_real *m, mtan_real *v, const mtan_real *g, size_t n, const mtan_real c[6]) {
     for (size_t i = 0; i < n; i++) {
         m[i] = MTAN_FMA(c[0], g[i] - m[i], m[i]);
         v[i] = MTAN_FMA(c[2] * g[i], g[i], c[1] * v[i]);
@@ -1288,7 +1838,7 @@ static void adam_kernel(mtan_real *w, mtan_real *m, mtan_real *v, const mtan_rea
     }
 }
 
-static void adamax_kernel(mtan_real *w, mtan_real *m, mtan_real *u, const mtan_real *g, size_t n,
+static void scalar_adamax(mtan_real *w, mtan_real *m, mtan_real *u, const mtan_real *g, size_t n,
                           const mtan_real c[6]) {
     for (size_t i = 0; i < n; i++) {
         const mtan_real size = (g[i] < 0 ? -g[i] : g[i]) + c[3], faded = c[1] * u[i];
@@ -1302,9 +1852,9 @@ static void adamax_kernel(mtan_real *w, mtan_real *m, mtan_real *u, const mtan_r
  *     out[0][i] = r cos(2 pi v),   out[1][i] = r sin(2 pi v),   r = sqrt(-2 log(1 - u)).
  * w comes beside u because each keeps what the other loses when rounded: w near 0 needs its own digits; near 1 it has
  * too few, and log(w) u / (1 - w) has the relative precision of u. */
-static void normal_pairs(mtan_real *out /* (2, n) */, const mtan_real *u, const mtan_real *w, const mtan_real *v,
-                         size_t n) {
-    const mtan_real two_pi = (mtan_real)6.283185307179586476925;
+static void scalar_normal_pairs(mtan_real *out /* (2, n) */, const mtan_real *u, const mtan_real *w, const mtan_real *v,
+                                size_t n) {
+    const mtan_real two_pi = (mtan_real)TWO_PI;
     for (size_t i = 0; i < n; i++) {
         mtan_real minus_log = w[i] == 1 ? u[i] : -real_log(w[i]) * (u[i] / (1 - w[i]));
         mtan_real r = real_sqrt(2 * minus_log), angle = two_pi * v[i];
@@ -1313,24 +1863,122 @@ static void normal_pairs(mtan_real *out /* (2, n) */, const mtan_real *u, const 
     }
 }
 
-#ifndef MTAN_BACKEND
-#define MTAN_BACKEND mtan_backend_scalar
-#define MTAN_BACKEND_NAME "scalar"
-#endif
+/* ---- random numbers of a batch: a counter generator, so that a record's are a function of its own coordinates ---- */
+
+/* Philox4x32-10. Two multipliers and two Weyl constants (golden ratio, sqrt(3) - 1) of its paper; ten rounds. */
+static void philox(uint32_t out[4], const uint32_t counter[4], const uint32_t key[2]) {
+    uint32_t a = counter[0], b = counter[1], c = counter[2], d = counter[3];
+    for (uint32_t round = 0; round < 10; round++) {
+        uint64_t p = (uint64_t)a * 0xd2511f53u, q = (uint64_t)c * 0xcd9e8d57u;
+        a = (uint32_t)(q >> 32) ^ b ^ (key[0] + round * 0x9e3779b9u);
+        c = (uint32_t)(p >> 32) ^ d ^ (key[1] + round * 0xbb67ae85u);
+        b = (uint32_t)q;
+        d = (uint32_t)p;
+    }
+    out[0] = a, out[1] = b, out[2] = c, out[3] = d;
+}
+
+/* The finaliser of splitmix64: one to one, every input bit reaches every output bit. */
+static uint64_t mix64(uint64_t z) {
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+/* The numbers of one record and sample in one epoch or step. */
+typedef struct counter_stream {
+    uint32_t counter[4], key[2];
+} counter_stream;
+
+/* The key is one to one in the record for a given seed. Counter: index / 4, sample, epoch. */
+static counter_stream noise_stream(uint64_t seed, uint64_t epoch, uint64_t record, uint32_t sample) {
+    const uint64_t key = mix64(mix64(seed) ^ record);
+    const counter_stream r = {{0, sample, (uint32_t)epoch, (uint32_t)(epoch >> 32)},
+                              {(uint32_t)key, (uint32_t)(key >> 32)}};
+    return r;
+}
+
+/* A bit that no epoch of noise has keeps masks apart from it. */
+static counter_stream mask_stream(uint64_t seed, uint64_t step, uint64_t record, uint32_t sample) {
+    return noise_stream(seed, step | UINT64_C(0x4000000000000000), record, sample);
+}
+
+/* Sixteen uniforms, multiples of 2^-24, become sixteen normals: the first eight are u, the others v. PyTorch's layout. */
+static void normal16(const mtan_backend *backend, mtan_real x[16]) {
+    mtan_real u[8], w[8], v[8];
+    for (int j = 0; j < 8; j++) {
+        u[j] = x[j];
+        w[j] = 1 - x[j]; /* exact, never 0 */
+        v[j] = x[8 + j];
+    }
+    backend->normal_pairs(x, u, w, v, 8);
+}
+
+static void next_normals(const mtan_backend *backend, mtan_real x[16], counter_stream *r) {
+    uint32_t bits[16];
+    for (int i = 0; i < 16; i += 4, r->counter[0]++) philox(bits + i, r->counter, r->key);
+    for (int i = 0; i < 16; i++) x[i] = (mtan_real)(bits[i] >> 8) / 16777216; /* 24 bits: exact */
+    normal16(backend, x);
+}
+
+static void scalar_noise(const mtan_batch *b, mtan_real *z, uint64_t seed, uint64_t epoch, int32_t latent) {
+    const size_t Z = (size_t)latent;
+    for (int32_t i = 0; i < b->records; i++)
+        for (int32_t s = 0; s < b->samples; s++) {
+            counter_stream r = noise_stream(seed, epoch, b->id[i], (uint32_t)s);
+            mtan_real x[16];
+            size_t n = 0;
+            for (int32_t k = 0; k < latent_steps(b, i); k++) {
+                mtan_real *row = z + (latent_row(b, i, k) * (size_t)b->samples + (size_t)s) * Z;
+                for (size_t j = 0; j < Z; j++, n++) {
+                    if (n % 16 == 0) next_normals(kernels, x, &r);
+                    row[j] = x[n % 16];
+                }
+            }
+        }
+}
+
+/* Units first .. first + n - 1: 0 with the probability `dropout`, else 1. */
+static void fill_units(mtan_real *out, size_t n, double dropout, counter_stream r, uint64_t first) {
+    const uint64_t least = (uint64_t)(dropout * 4294967296.0); /* of 2^32 */
+    uint32_t bits[4];
+    for (size_t i = 0; i < n; i++) {
+        r.counter[0] = (uint32_t)((first + i) / 4);
+        if (i == 0 || (first + i) % 4 == 0) philox(bits, r.counter, r.key);
+        out[i] = bits[(first + i) % 4] >= least ? 1 : 0;
+    }
+}
+
+/* How many rows of a record are classified, each S times; and where row i of record `record` and sample `sample` lies. */
+static int32_t class_rows(const mtan_batch *b, mtan_row_order order, int32_t record) {
+    return order == MTAN_ROWS_BY_RECORD ? 1 : order == MTAN_ROWS_BY_STEP ? b->length[record] : query_count(b, record);
+}
+
+static size_t class_row(const mtan_batch *b, mtan_row_order order, int32_t record, int32_t i, int32_t sample) {
+    if (order == MTAN_ROWS_BY_QUERY) return query_rows(b, record, sample) + (size_t)i;
+    return order == MTAN_ROWS_BY_STEP ? sequence_row(b, record, i, sample, b->samples)
+                                      : (size_t)(record * b->samples + sample);
+}
+
+/* A unit's number counts the units of both hidden layers, row by row of the record, so that no two share one. */
+static void scalar_mask(const mtan_batch *b, mtan_real *mask, double dropout, uint64_t seed, uint64_t step,
+                        int32_t width, mtan_row_order order, int32_t hidden_layer) {
+    for (int32_t r = 0; r < b->records; r++)
+        for (int32_t i = 0; i < class_rows(b, order, r); i++)
+            for (int32_t s = 0; s < b->samples; s++)
+                fill_units(mask + class_row(b, order, r, i, s) * (size_t)width, (size_t)width, dropout,
+                           mask_stream(seed, step, b->id[r], (uint32_t)s),
+                           (2 * (uint64_t)i + (uint64_t)hidden_layer) * (uint64_t)width);
+}
+
+/* Every kernel as it stands here, for a table: .map = scalar_map, and so on. */
+#define MTAN_SCALAR(result, name, arguments) .name = scalar_##name,
 
 #ifndef MTAN_NO_TABLE
-/* clang-format off */
 const mtan_backend MTAN_BACKEND = {
-    MTAN_BACKEND_NAME, MTAN_FUSED, map_kernel, exp_parts, fill_kernel, scale_kernel, sum_kernel, sum_squares_kernel,
-    copy_kernel, add_kernel, product_nn, product_nt, product_tn, embed_forward, embed_backward, embed_fixed,
-    relu_forward, relu_backward, tanh_backward, softplus_backward, softmax_forward, softmax_backward, attend_forward,
-    attend_backward, attend_weights, rbf_forward, rbf_backward, rbf_weights, smooth_forward, smooth_backward,
-    gru_forward, gru_backward, sample_forward, sample_backward, kl_forward, kl_backward, ratio_forward,
-    ratio_backward, loglik_forward, loglik_backward, bound_forward, bound_backward, squared_error,
-    cross_entropy_forward, cross_entropy_backward, adam_kernel, adamax_kernel, pack_count, pack, product_packed, normal_pairs,
-    pack_int8_count, pack_int8, product_int8, product_nt_int8, product_nn_int8, NULL
+    MTAN_KERNELS(MTAN_SCALAR, MTAN_SCALAR).fused = MTAN_FUSED,
+    .name = MTAN_BACKEND_NAME,
 };
-/* clang-format on */
 #endif
 
 #ifndef MTAN_KERNELS_ONLY
@@ -1548,13 +2196,20 @@ static mtan_tape tape_start(const mtan_backend *backend, mtan_real *work, size_t
  * Each op: the forward function, which records a node with the tensors its backward needs, and the backward function.
  * No op reads or writes data itself: kernels do. */
 
+/* The ops, one list: op NAME is number OP_NAME on a tape, its backward function is NAME_back. */
 /* clang-format off */
-enum {
-    OP_EMBED, OP_LINEAR, OP_MATMUL, OP_SCALE, OP_RELU, OP_TANH, OP_DROPOUT, OP_SOFTPLUS, OP_COPY, OP_SPREAD, OP_LAST,
-    OP_SOFTMAX, OP_SOFTMAX_PAIRS, OP_REGROUP, OP_AT_QUERIES, OP_SCORE, OP_ATTEND, OP_ATTEND_RBF, OP_ATTEND_VALUES, OP_SMOOTH, OP_GRU,
-    OP_SAMPLE, OP_KL, OP_RATIO, OP_LOGLIK, OP_BOUND, OP_CROSS_ENTROPY, OP_COUNT
-};
+#define OPS(X) \
+    X(embed) X(linear) X(matmul) X(scale) X(relu) X(tanh) X(dropout) X(softplus) X(copy) X(spread) X(last) \
+    X(softmax) X(softmax_pairs) X(regroup) X(at_queries) X(score) X(attend) X(attend_rbf) \
+    X(attend_values) X(smooth) X(gru) X(sample) X(kl) X(ratio) X(loglik) X(bound) X(cross_entropy)
 /* clang-format on */
+
+enum {
+#define X(name) OP_##name,
+    OPS(X)
+#undef X
+        OP_COUNT
+};
 
 /* An empty tensor, for arguments that are not there. */
 static const mtan_tensor nothing = {0, MTAN_NO_GRAD, 0, 0, 0, MTAN_SPACE_WORK};
@@ -1572,7 +2227,7 @@ static void copy_tensor(mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
 
 void mtan_op_embed(mtan_tape *tape, mtan_tensor y, mtan_tensor time, const mtan_tensor param[4]) {
     const mtan_tensor t[6] = {y, time, param[0], param[1], param[2], param[3]};
-    record_tensors(tape, OP_EMBED, t, 6);
+    record_tensors(tape, OP_embed, t, 6);
     if (!runs(tape)) return;
     tape->backend->embed_forward(mtan_data(tape, y), mtan_data(tape, time), mtan_data(tape, param[0]),
                                  mtan_data(tape, param[1]), mtan_data(tape, param[2]), mtan_data(tape, param[3]),
@@ -1605,7 +2260,7 @@ static void multiply_packed(const mtan_tape *tape, mtan_real *y, size_t ldy, con
 static void linear(mtan_tape *tape, mtan_tensor y, mtan_tensor x, mtan_tensor w, const mtan_tensor *bias,
                    mtan_tensor packed, int32_t add) {
     const mtan_tensor t[4] = {y, x, w, bias ? *bias : nothing};
-    record_tensors(tape, OP_LINEAR, t, 4);
+    record_tensors(tape, OP_linear, t, 4);
     if (!runs(tape)) return;
     if (bias) tape->backend->copy(mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, *bias), 0, y.rows, y.cols);
     if (packed.cols)
@@ -1641,7 +2296,7 @@ static void linear_back(mtan_tape *tape, const mtan_node *n) {
 
 void mtan_op_matmul(mtan_tape *tape, mtan_tensor y, mtan_tensor a, mtan_tensor b) {
     const mtan_tensor t[3] = {y, a, b};
-    record_tensors(tape, OP_MATMUL, t, 3);
+    record_tensors(tape, OP_matmul, t, 3);
     if (!runs(tape)) return;
     tape->backend->product_nn(mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, a), (size_t)a.stride,
                               mtan_data(tape, b), (size_t)b.stride, y.rows, y.cols, a.cols, 0);
@@ -1661,7 +2316,7 @@ static void matmul_back(mtan_tape *tape, const mtan_node *n) {
 /* ---- elementwise, most of them in place: their gradient is changed in place too ---- */
 
 void mtan_op_scale(mtan_tape *tape, mtan_tensor x, double factor) {
-    mtan_node *node = record_graded(tape, OP_SCALE, &x, 1);
+    mtan_node *node = record_graded(tape, OP_scale, &x, 1);
     if (node) node->x[0] = (mtan_real)factor;
     if (runs(tape)) tape->backend->scale(mtan_data(tape, x), (size_t)x.stride, x.rows, x.cols, (mtan_real)factor);
 }
@@ -1671,7 +2326,7 @@ static void scale_back(mtan_tape *tape, const mtan_node *n) {
 }
 
 void mtan_op_relu(mtan_tape *tape, mtan_tensor x) {
-    record_graded(tape, OP_RELU, &x, 1);
+    record_graded(tape, OP_relu, &x, 1);
     if (runs(tape)) tape->backend->relu_forward(mtan_data(tape, x), count_of(x));
 }
 
@@ -1680,7 +2335,7 @@ static void relu_back(mtan_tape *tape, const mtan_node *n) {
 }
 
 void mtan_op_tanh(mtan_tape *tape, mtan_tensor x) {
-    record_graded(tape, OP_TANH, &x, 1);
+    record_graded(tape, OP_tanh, &x, 1);
     if (runs(tape)) tape->backend->map(MTAN_TANH, mtan_data(tape, x), mtan_data(tape, x), count_of(x));
 }
 
@@ -1698,7 +2353,7 @@ static void drop_units(const mtan_tape *tape, mtan_real *y, mtan_tensor mask, mt
 void mtan_op_dropout(mtan_tape *tape, mtan_tensor x, mtan_tensor mask, double dropout) {
     const mtan_tensor t[2] = {x, mask};
     const mtan_real factor = (mtan_real)(1 / (1 - dropout));
-    mtan_node *node = record_tensors(tape, OP_DROPOUT, t, 2);
+    mtan_node *node = record_tensors(tape, OP_dropout, t, 2);
     if (node) node->x[0] = factor;
     if (runs(tape)) drop_units(tape, mtan_data(tape, x), mask, factor);
 }
@@ -1709,7 +2364,7 @@ static void dropout_back(mtan_tape *tape, const mtan_node *n) {
 
 void mtan_op_softplus(mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
     const mtan_tensor t[2] = {y, x};
-    record_graded(tape, OP_SOFTPLUS, t, 2);
+    record_graded(tape, OP_softplus, t, 2);
     if (runs(tape)) tape->backend->map(MTAN_SOFTPLUS, mtan_data(tape, y), mtan_data(tape, x), count_of(x));
 }
 
@@ -1719,7 +2374,7 @@ static void softplus_back(mtan_tape *tape, const mtan_node *n) {
 }
 
 void mtan_op_softmax(mtan_tape *tape, mtan_tensor x) {
-    record_graded(tape, OP_SOFTMAX, &x, 1);
+    record_graded(tape, OP_softmax, &x, 1);
     if (runs(tape)) tape->backend->softmax_forward(mtan_data(tape, x), x.rows, x.cols);
 }
 
@@ -1731,7 +2386,7 @@ static void softmax_back(mtan_tape *tape, const mtan_node *n) {
 
 void mtan_op_copy(mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
     const mtan_tensor t[2] = {y, x};
-    record_graded(tape, OP_COPY, t, 2);
+    record_graded(tape, OP_copy, t, 2);
     if (runs(tape)) copy_tensor(tape, y, x);
 }
 
@@ -1741,210 +2396,95 @@ static void copy_back(mtan_tape *tape, const mtan_node *n) {
                        y.rows, y.cols);
 }
 
-/* rows of the sequence at step k */
-static int32_t step_rows(const mtan_batch *batch, int32_t k) {
-    return batch->first[k + 1] - batch->first[k];
-}
-
 void mtan_op_spread(mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
     const mtan_tensor t[2] = {y, x};
-    record_graded(tape, OP_SPREAD, t, 2);
+    record_graded(tape, OP_spread, t, 2);
     if (!runs(tape)) return;
-    if (tape->backend->device) {
-        tape->backend->device->spread_forward(tape->batch, mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, x),
-                                              (size_t)x.stride, y.cols);
-        return;
-    }
-    for (int32_t k = 0; k < tape->batch->steps; k++)
-        copy_tensor(tape, mtan_rows(y, tape->batch->first[k], step_rows(tape->batch, k)),
-                    mtan_rows(x, 0, step_rows(tape->batch, k)));
+    tape->backend->spread_forward(tape->batch, mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, x),
+                                  (size_t)x.stride, y.cols);
 }
 
 static void spread_back(mtan_tape *tape, const mtan_node *n) {
     const mtan_tensor y = n->t[0], x = n->t[1];
-    if (tape->backend->device) {
-        tape->backend->device->spread_backward(tape->batch, mtan_grad(tape, x), (size_t)x.stride, mtan_grad(tape, y),
-                                               (size_t)y.stride, y.cols);
-        return;
-    }
-    for (int32_t k = 0; k < tape->batch->steps; k++)
-        tape->backend->add(mtan_grad(tape, x), (size_t)x.stride,
-                           mtan_grad(tape, y) + (size_t)tape->batch->first[k] * (size_t)y.stride, (size_t)y.stride,
-                           step_rows(tape->batch, k), y.cols);
+    tape->backend->spread_backward(tape->batch, mtan_grad(tape, x), (size_t)x.stride, mtan_grad(tape, y),
+                                   (size_t)y.stride, y.cols);
 }
 
 /* The last row of each sequence; a record without steps gives zeros. Rows come S at a time. */
 void mtan_op_last(mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
-    const mtan_batch *batch = tape->batch;
     const mtan_tensor t[2] = {y, x};
-    const int32_t S = y.rows / batch->records;
-    record_graded(tape, OP_LAST, t, 2);
+    record_graded(tape, OP_last, t, 2);
     if (!runs(tape)) return;
-    if (tape->backend->device) {
-        tape->backend->device->last_forward(batch, mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, x),
-                                            (size_t)x.stride, y.cols, S);
-        return;
-    }
-    for (int32_t b = 0; b < batch->records; b++) {
-        const int32_t k = batch->length[b] - 1;
-        if (k >= 0) copy_tensor(tape, mtan_rows(y, b * S, S), mtan_rows(x, (batch->first[k] + b) * S, S));
-        else tape->backend->fill(mtan_data(tape, mtan_rows(y, b * S, S)), (size_t)S * (size_t)y.cols, 0);
-    }
+    tape->backend->last_forward(tape->batch, mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, x), (size_t)x.stride,
+                                y.cols, y.rows / tape->batch->records);
 }
 
 static void last_back(mtan_tape *tape, const mtan_node *n) {
-    const mtan_batch *batch = tape->batch;
     const mtan_tensor y = n->t[0], x = n->t[1];
-    const int32_t S = y.rows / batch->records;
-    if (tape->backend->device) {
-        tape->backend->device->last_backward(batch, mtan_grad(tape, x), (size_t)x.stride, mtan_grad(tape, y),
-                                             (size_t)y.stride, y.cols, S);
-        return;
-    }
-    for (int32_t b = 0; b < batch->records; b++) {
-        const int32_t k = batch->length[b] - 1;
-        if (k < 0) continue;
-        tape->backend->add(mtan_grad(tape, mtan_rows(x, (batch->first[k] + b) * S, S)), (size_t)x.stride,
-                           mtan_grad(tape, mtan_rows(y, b * S, S)), (size_t)y.stride, S, y.cols);
-    }
+    tape->backend->last_backward(tape->batch, mtan_grad(tape, x), (size_t)x.stride, mtan_grad(tape, y),
+                                 (size_t)y.stride, y.cols, y.rows / tape->batch->records);
 }
 
-/* ---- scores: blocks of (rows, points) one after the other ----
- * Encoder: rows are the record's times, the keys; points are where it is asked: key-major, so that the lanes of a vector
- * are queries. Decoder: rows are the queries. The points are shared (K, e), or the records' own rows. */
-
-typedef struct block {
-    mtan_tensor score, row, point;
-} block;
-
-/* The block of record b inside a tensor that holds all of them. */
-static mtan_tensor block_at(mtan_tensor all, int32_t first, int32_t rows, int32_t cols) {
-    all.data += (uint32_t)first;
-    if (all.grad != MTAN_NO_GRAD) all.grad += (uint32_t)first;
-    all.rows = rows, all.cols = all.stride = cols;
-    return all;
+/* (step, record, sample) to (record, sample, step), for ragged sequences */
+void mtan_op_regroup(mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
+    const mtan_tensor t[2] = {y, x};
+    record_graded(tape, OP_regroup, t, 2);
+    if (!runs(tape)) return;
+    tape->backend->regroup_forward(tape->batch, mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, x),
+                                   (size_t)x.stride, y.cols);
 }
 
-static block score_block(const mtan_batch *batch, const mtan_tensor t[3], int32_t b, int32_t decoder) {
-    const int32_t *row0 = decoder ? batch->query0 : batch->time0, n = row0[b + 1] - row0[b];
-    block x;
-    x.row = mtan_rows(t[1], row0[b], n);
-    x.point = batch->point0 ? mtan_rows(t[2], batch->point0[b], batch->length[b]) : t[2];
-    x.score = block_at(t[0], decoder ? batch->pair0[b] : batch->score0[b], n, batch->length[b]);
-    return x;
+static void regroup_back(mtan_tape *tape, const mtan_node *n) {
+    const mtan_tensor y = n->t[0], x = n->t[1];
+    tape->backend->regroup_backward(tape->batch, mtan_grad(tape, x), (size_t)x.stride, mtan_grad(tape, y),
+                                    (size_t)y.stride, y.cols);
 }
 
-/* With shared points the blocks of all records are one matrix, (T, K): which is how a device takes them. */
-static block score_whole(const mtan_tensor t[3]) {
-    block x;
-    x.row = t[1], x.point = t[2];
-    x.score = block_at(t[0], 0, t[1].rows, t[2].rows);
-    return x;
+/* (step, record, sample) to (record, sample, query), for a class per time */
+void mtan_op_at_queries(mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
+    const mtan_tensor t[2] = {y, x};
+    record_graded(tape, OP_at_queries, t, 2);
+    if (!runs(tape)) return;
+    tape->backend->at_queries_forward(tape->batch, mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, x),
+                                      (size_t)x.stride, y.cols);
 }
 
-static void score_run(mtan_tape *tape, const block *x) {
-    tape->backend->product_nt(mtan_data(tape, x->score), (size_t)x->score.stride, mtan_data(tape, x->row),
-                              (size_t)x->row.stride, mtan_data(tape, x->point), (size_t)x->point.stride, x->score.rows,
-                              x->score.cols, x->row.cols, 0);
+static void at_queries_back(mtan_tape *tape, const mtan_node *n) {
+    const mtan_tensor y = n->t[0], x = n->t[1];
+    tape->backend->at_queries_backward(tape->batch, mtan_grad(tape, x), (size_t)x.stride, mtan_grad(tape, y),
+                                       (size_t)y.stride, y.cols);
 }
+
+/* ---- scores ---- */
 
 void mtan_op_score(mtan_tape *tape, mtan_tensor score, mtan_tensor row, mtan_tensor point, int32_t decoder) {
     const mtan_tensor t[3] = {score, row, point};
-    const mtan_device *device = tape->backend->device;
-    mtan_node *node = record_tensors(tape, OP_SCORE, t, 3);
+    mtan_node *node = record_tensors(tape, OP_score, t, 3);
     if (node) node->n[0] = decoder;
     if (!runs(tape)) return;
-    if (device && tape->batch->point0) {
-        device->score_forward(tape->batch, mtan_data(tape, score), mtan_data(tape, row), (size_t)row.stride,
-                              mtan_data(tape, point), (size_t)point.stride, row.cols, decoder);
-    } else if (device) {
-        const block x = score_whole(t);
-        score_run(tape, &x);
-    } else
-        for (int32_t b = 0; b < tape->batch->records; b++) {
-            const block x = score_block(tape->batch, t, b, decoder);
-            score_run(tape, &x);
-        }
-}
-
-static void score_run_back(mtan_tape *tape, const block *x) {
-    const mtan_backend *k = tape->backend;
-    const mtan_real *ds = mtan_grad(tape, x->score);
-    const int32_t rows = x->score.rows, points = x->score.cols, e = x->row.cols;
-    if (x->row.grad != MTAN_NO_GRAD)
-        k->product_nn(mtan_grad(tape, x->row), (size_t)x->row.stride, ds, (size_t)points, mtan_data(tape, x->point),
-                      (size_t)x->point.stride, rows, e, points, 1);
-    if (x->point.grad != MTAN_NO_GRAD)
-        k->product_tn(mtan_grad(tape, x->point), (size_t)x->point.stride, ds, (size_t)points, mtan_data(tape, x->row),
-                      (size_t)x->row.stride, points, e, rows, 1);
+    tape->backend->score_forward(tape->batch, mtan_data(tape, score), mtan_data(tape, row), (size_t)row.stride,
+                                 mtan_data(tape, point), (size_t)point.stride, row.cols, decoder);
 }
 
 static void score_back(mtan_tape *tape, const mtan_node *n) {
-    const mtan_device *device = tape->backend->device;
-    const mtan_tensor *t = n->t;
-    if (device && tape->batch->point0) {
-        device->score_backward(tape->batch, t[1].grad != MTAN_NO_GRAD ? mtan_grad(tape, t[1]) : NULL,
-                               (size_t)t[1].stride, t[2].grad != MTAN_NO_GRAD ? mtan_grad(tape, t[2]) : NULL,
-                               (size_t)t[2].stride, mtan_grad(tape, t[0]), mtan_data(tape, t[1]), mtan_data(tape, t[2]),
-                               t[1].cols, n->n[0]);
-    } else if (device) {
-        const block x = score_whole(t);
-        score_run_back(tape, &x);
-    } else
-        for (int32_t b = 0; b < tape->batch->records; b++) {
-            const block x = score_block(tape->batch, t, b, n->n[0]);
-            score_run_back(tape, &x);
-        }
-}
-
-/* The decoder's weights, (queries, points) of every record. */
-static mtan_tensor pair_block(const mtan_batch *batch, mtan_tensor weight, int32_t b) {
-    return block_at(weight, batch->pair0[b], batch->query0[b + 1] - batch->query0[b], batch->length[b]);
+    const mtan_tensor score = n->t[0], row = n->t[1], point = n->t[2];
+    tape->backend->score_backward(tape->batch, mtan_grad(tape, row), (size_t)row.stride, mtan_grad(tape, point),
+                                  (size_t)point.stride, mtan_grad(tape, score), mtan_data(tape, row),
+                                  mtan_data(tape, point), row.cols, n->n[0]);
 }
 
 void mtan_op_softmax_pairs(mtan_tape *tape, mtan_tensor weight) {
-    record_tensors(tape, OP_SOFTMAX_PAIRS, &weight, 1);
-    if (!runs(tape)) return;
-    if (tape->backend->device) {
-        tape->backend->device->softmax_pairs_forward(tape->batch, mtan_data(tape, weight));
-        return;
-    }
-    for (int32_t b = 0; b < tape->batch->records; b++) {
-        const mtan_tensor x = pair_block(tape->batch, weight, b);
-        if (x.cols > 0) tape->backend->softmax_forward(mtan_data(tape, x), x.rows, x.cols);
-    }
+    record_tensors(tape, OP_softmax_pairs, &weight, 1);
+    if (runs(tape)) tape->backend->softmax_pairs_forward(tape->batch, mtan_data(tape, weight));
 }
 
 static void softmax_pairs_back(mtan_tape *tape, const mtan_node *n) {
-    if (tape->backend->device) {
-        tape->backend->device->softmax_pairs_backward(tape->batch, mtan_grad(tape, n->t[0]), mtan_data(tape, n->t[0]));
-        return;
-    }
-    for (int32_t b = 0; b < tape->batch->records; b++) {
-        const mtan_tensor x = pair_block(tape->batch, n->t[0], b);
-        tape->backend->softmax_backward(mtan_grad(tape, x), mtan_data(tape, x), x.rows, x.cols);
-    }
+    tape->backend->softmax_pairs_backward(tape->batch, mtan_grad(tape, n->t[0]), mtan_data(tape, n->t[0]));
 }
 
 /* ---- sparse attention over the batch's events: y (R, D) of one head ---- */
 
-static mtan_attend attend_record(const mtan_tape *tape, const mtan_tensor t[5], int32_t b) {
-    const mtan_batch *batch = tape->batch;
-    mtan_attend a;
-    a.score = mtan_data(tape, t[1]) + batch->score0[b];
-    a.weight = mtan_data(tape, t[2]) + batch->score0[b];
-    a.total = mtan_data(tape, t[3]) + (size_t)b * (size_t)batch->channels * (size_t)batch->steps;
-    a.scratch = mtan_data(tape, t[4]);
-    a.begin = batch->begin + (size_t)b * ((size_t)batch->channels + 1);
-    a.row = batch->row, a.value = batch->value;
-    a.first = batch->first, a.position = b;
-    a.keys = batch->time0[b + 1] - batch->time0[b];
-    a.queries = batch->length[b];
-    a.channels = batch->channels;
-    return a;
-}
-
-/* Room for the exponentials, the totals and scratch, where attend_record finds them again. */
+/* Room for the exponentials, the totals and scratch. */
 static void attend_buffers(mtan_tape *tape, mtan_tensor t[5]) {
     const mtan_batch *batch = tape->batch;
     t[2] = mtan_new_constant(tape, 1, batch->scores);
@@ -1954,17 +2494,10 @@ static void attend_buffers(mtan_tape *tape, mtan_tensor t[5]) {
 
 /* t: y, score, and the buffers */
 static void attend(mtan_tape *tape, const mtan_tensor t[5]) {
-    record_tensors(tape, OP_ATTEND, t, 5);
+    record_tensors(tape, OP_attend, t, 5);
     if (!runs(tape)) return;
-    if (tape->backend->device) {
-        tape->backend->device->attend_forward(tape->batch, mtan_data(tape, t[0]), (size_t)t[0].stride,
-                                              mtan_data(tape, t[1]), mtan_data(tape, t[2]), mtan_data(tape, t[3]));
-        return;
-    }
-    for (int32_t b = 0; b < tape->batch->records; b++) {
-        const mtan_attend a = attend_record(tape, t, b);
-        tape->backend->attend_forward(&a, mtan_data(tape, t[0]), (size_t)t[0].stride);
-    }
+    tape->backend->attend_forward(tape->batch, mtan_data(tape, t[0]), (size_t)t[0].stride, mtan_data(tape, t[1]),
+                                  mtan_data(tape, t[2]), mtan_data(tape, t[3]), mtan_data(tape, t[4]));
 }
 
 void mtan_op_attend(mtan_tape *tape, mtan_tensor y, mtan_tensor score) {
@@ -1976,356 +2509,113 @@ void mtan_op_attend(mtan_tape *tape, mtan_tensor y, mtan_tensor score) {
 
 static void attend_back(mtan_tape *tape, const mtan_node *n) {
     const mtan_tensor *t = n->t;
-    if (tape->backend->device) {
-        tape->backend->device->attend_backward(tape->batch, mtan_grad(tape, t[1]), mtan_grad(tape, t[0]),
-                                               mtan_data(tape, t[0]), (size_t)t[0].stride, mtan_data(tape, t[1]),
-                                               mtan_data(tape, t[2]), mtan_data(tape, t[3]));
-        return;
-    }
-    for (int32_t b = 0; b < tape->batch->records; b++) {
-        const mtan_attend a = attend_record(tape, t, b);
-        tape->backend->attend_backward(&a, mtan_grad(tape, t[1]) + tape->batch->score0[b], mtan_grad(tape, t[0]),
-                                       (size_t)t[0].stride, mtan_data(tape, t[0]), (size_t)t[0].stride);
-    }
+    tape->backend->attend_backward(tape->batch, mtan_grad(tape, t[1]), mtan_grad(tape, t[0]), mtan_data(tape, t[0]),
+                                   (size_t)t[0].stride, mtan_data(tape, t[1]), mtan_data(tape, t[2]),
+                                   mtan_data(tape, t[3]), mtan_data(tape, t[4]));
 }
 
 /* ---- RBF smoothing over the batch's events: y (R, D); query are the points, shared or the records' own ---- */
 
-static mtan_rbf rbf_record(const mtan_tape *tape, mtan_tensor query, mtan_tensor beta, int32_t b) {
-    const mtan_batch *batch = tape->batch;
-    mtan_rbf a;
-    a.query = mtan_data(tape, query) + (batch->point0 ? batch->point0[b] : 0);
-    a.time = mtan_data(tape, batch->time) + batch->time0[b];
-    a.beta = mtan_data(tape, beta);
-    a.begin = batch->begin + (size_t)b * ((size_t)batch->channels + 1);
-    a.row = batch->row, a.value = batch->value;
-    a.first = batch->first, a.position = b;
-    a.keys = batch->time0[b + 1] - batch->time0[b];
-    a.queries = batch->length[b];
-    a.channels = batch->channels;
-    return a;
-}
-
 void mtan_op_attend_rbf(mtan_tape *tape, mtan_tensor y, mtan_tensor query, mtan_tensor beta) {
     const mtan_tensor t[3] = {y, query, beta};
-    record_tensors(tape, OP_ATTEND_RBF, t, 3);
+    record_tensors(tape, OP_attend_rbf, t, 3);
     if (!runs(tape)) return;
-    if (tape->backend->device) {
-        tape->backend->device->rbf_forward(tape->batch, mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, query),
-                                           mtan_data(tape, tape->batch->time), mtan_data(tape, beta));
-        return;
-    }
-    for (int32_t b = 0; b < tape->batch->records; b++) {
-        const mtan_rbf a = rbf_record(tape, query, beta, b);
-        tape->backend->rbf_forward(&a, mtan_data(tape, y), (size_t)y.stride);
-    }
+    tape->backend->rbf_forward(tape->batch, mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, query),
+                               mtan_data(tape, tape->batch->time), mtan_data(tape, beta));
 }
 
 static void attend_rbf_back(mtan_tape *tape, const mtan_node *n) {
-    const mtan_tensor y = n->t[0];
-    if (tape->backend->device) {
-        tape->backend->device->rbf_backward(tape->batch, mtan_grad(tape, n->t[2]), mtan_grad(tape, y),
-                                            mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, n->t[1]),
-                                            mtan_data(tape, tape->batch->time), mtan_data(tape, n->t[2]));
-        return;
-    }
-    for (int32_t b = 0; b < tape->batch->records; b++) {
-        const mtan_rbf a = rbf_record(tape, n->t[1], n->t[2], b);
-        tape->backend->rbf_backward(&a, mtan_grad(tape, n->t[2]), mtan_grad(tape, y), (size_t)y.stride,
-                                    mtan_data(tape, y), (size_t)y.stride);
-    }
+    const mtan_tensor y = n->t[0], query = n->t[1], beta = n->t[2];
+    tape->backend->rbf_backward(tape->batch, mtan_grad(tape, beta), mtan_grad(tape, y), mtan_data(tape, y),
+                                (size_t)y.stride, mtan_data(tape, query), mtan_data(tape, tape->batch->time),
+                                mtan_data(tape, beta));
 }
 
-/* ---- decoder attention (Q7): y (Q S, C) from the weights of the queries, which serve all samples, and values ----
- * Query i of record b and sample s is row query0[b] S + s L + i of y. Values are rows of the sequence where all records
- * share the points, so that they lie B S rows apart; else they have been regrouped record by record, sample by sample. */
-
-typedef struct value_block {
-    mtan_tensor y, weight, value; /* (L, C), (L, K), (K, C) */
-    const mtan_real *query, *key; /* (L), (K) times, for RBF weights */
-} value_block;
-
-static value_block values_of(const mtan_tape *tape, const mtan_tensor t[4], int32_t i) {
-    const mtan_batch *batch = tape->batch;
-    const int32_t S = batch->samples, b = i / S, s = i % S, K = batch->length[b];
-    const int32_t L = batch->query0[b + 1] - batch->query0[b];
-    value_block x;
-    x.y = mtan_rows(t[0], batch->query0[b] * S + s * L, L);
-    x.weight = pair_block(batch, t[1], b);
-    x.value = mtan_rows(t[2], batch->point0 ? batch->point0[b] * S + s * K : b * S + s, K);
-    x.value.stride = t[2].stride * (batch->point0 ? 1 : batch->records * S);
-    x.query = mtan_data(tape, batch->query) + batch->query0[b];
-    x.key = mtan_data(tape, t[3]) + (batch->point0 ? batch->point0[b] : 0);
-    return x;
-}
+/* ---- decoder attention, unmasked (Q7): y (Q S, C) from the weights of the queries, which serve all samples, and values ---- */
 
 void mtan_op_attend_values(mtan_tape *tape, mtan_tensor y, mtan_tensor weight, mtan_tensor value) {
-    const mtan_tensor t[4] = {y, weight, value, nothing};
-    record_tensors(tape, OP_ATTEND_VALUES, t, 4);
+    const mtan_tensor t[3] = {y, weight, value};
+    record_tensors(tape, OP_attend_values, t, 3);
     if (!runs(tape)) return;
-    if (tape->backend->device) {
-        tape->backend->device->values_forward(tape->batch, mtan_data(tape, y), (size_t)y.stride,
-                                              mtan_data(tape, weight), mtan_data(tape, value), (size_t)value.stride,
-                                              y.cols);
-        return;
-    }
-    for (int32_t i = 0; i < tape->batch->records * tape->batch->samples; i++) {
-        const value_block x = values_of(tape, t, i);
-        tape->backend->product_nn(mtan_data(tape, x.y), (size_t)x.y.stride, mtan_data(tape, x.weight),
-                                  (size_t)x.weight.stride, mtan_data(tape, x.value), (size_t)x.value.stride, x.y.rows,
-                                  x.y.cols, x.weight.cols, 0);
-    }
+    tape->backend->values_forward(tape->batch, mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, weight),
+                                  mtan_data(tape, value), (size_t)value.stride, y.cols);
 }
 
 static void attend_values_back(mtan_tape *tape, const mtan_node *n) {
-    const mtan_backend *k = tape->backend;
-    const mtan_tensor *t = n->t;
-    if (k->device) {
-        k->device->values_backward(tape->batch, mtan_grad(tape, t[1]), mtan_grad(tape, t[2]), mtan_grad(tape, t[0]),
-                                   (size_t)t[0].stride, mtan_data(tape, t[1]), mtan_data(tape, t[2]),
-                                   (size_t)t[2].stride, t[0].cols);
-        return;
-    }
-    for (int32_t i = 0; i < tape->batch->records * tape->batch->samples; i++) {
-        const value_block x = values_of(tape, t, i);
-        const mtan_real *dy = mtan_grad(tape, x.y);
-        k->product_nt(mtan_grad(tape, x.weight), (size_t)x.weight.stride, dy, (size_t)x.y.stride,
-                      mtan_data(tape, x.value), (size_t)x.value.stride, x.y.rows, x.weight.cols, x.y.cols, 1);
-        k->product_tn(mtan_grad(tape, x.value), (size_t)x.value.stride, mtan_data(tape, x.weight),
-                      (size_t)x.weight.stride, dy, (size_t)x.y.stride, x.weight.cols, x.y.cols, x.y.rows, 1);
-    }
+    const mtan_tensor y = n->t[0], weight = n->t[1], value = n->t[2];
+    tape->backend->values_backward(tape->batch, mtan_grad(tape, weight), mtan_grad(tape, value), mtan_grad(tape, y),
+                                   (size_t)y.stride, mtan_data(tape, weight), mtan_data(tape, value),
+                                   (size_t)value.stride, y.cols);
 }
 
 /* The same with RBF weights of a bandwidth per column; a record without points gives zeros. */
 void mtan_op_smooth(mtan_tape *tape, mtan_tensor y, mtan_tensor key, mtan_tensor beta, mtan_tensor value) {
-    const mtan_tensor t[5] = {y, nothing, value, key, beta};
-    record_tensors(tape, OP_SMOOTH, t, 5);
+    const mtan_tensor t[4] = {y, key, beta, value};
+    record_tensors(tape, OP_smooth, t, 4);
     if (!runs(tape)) return;
-    if (tape->backend->device) {
-        tape->backend->device->smooth_forward(
-            tape->batch, mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, tape->batch->query),
-            mtan_data(tape, key), mtan_data(tape, beta), mtan_data(tape, value), (size_t)value.stride, y.cols);
-        return;
-    }
-    for (int32_t i = 0; i < tape->batch->records * tape->batch->samples; i++) {
-        const value_block x = values_of(tape, t, i);
-        if (x.value.rows == 0) tape->backend->fill(mtan_data(tape, x.y), count_of(x.y), 0);
-        else
-            tape->backend->smooth_forward(mtan_data(tape, x.y), (size_t)x.y.stride, x.query, x.key,
-                                          mtan_data(tape, beta), mtan_data(tape, x.value), (size_t)x.value.stride,
-                                          x.y.rows, x.value.rows, y.cols);
-    }
+    tape->backend->smooth_forward(tape->batch, mtan_data(tape, y), (size_t)y.stride,
+                                  mtan_data(tape, tape->batch->query), mtan_data(tape, key), mtan_data(tape, beta),
+                                  mtan_data(tape, value), (size_t)value.stride, y.cols);
 }
 
 static void smooth_back(mtan_tape *tape, const mtan_node *n) {
-    const mtan_tensor *t = n->t, beta = t[4];
-    if (tape->backend->device) {
-        tape->backend->device->smooth_backward(
-            tape->batch, mtan_grad(tape, t[2]), mtan_grad(tape, beta), mtan_grad(tape, t[0]), mtan_data(tape, t[0]),
-            (size_t)t[0].stride, mtan_data(tape, tape->batch->query), mtan_data(tape, t[3]), mtan_data(tape, beta),
-            mtan_data(tape, t[2]), (size_t)t[2].stride, t[0].cols);
-        return;
-    }
-    for (int32_t i = 0; i < tape->batch->records * tape->batch->samples; i++) {
-        const value_block x = values_of(tape, t, i);
-        if (x.value.rows == 0) continue;
-        tape->backend->smooth_backward(mtan_grad(tape, x.value), mtan_grad(tape, beta), mtan_grad(tape, x.y),
-                                       mtan_data(tape, x.y), (size_t)x.y.stride, x.query, x.key, mtan_data(tape, beta),
-                                       mtan_data(tape, x.value), (size_t)x.value.stride, x.y.rows, x.value.rows,
-                                       x.y.cols);
-    }
-}
-
-/* ---- rows of a sequence regrouped: (step, record, sample) to (record, sample, step), for ragged sequences ---- */
-
-static void regroup(mtan_tape *tape, mtan_tensor y, mtan_tensor x, int32_t back) {
-    const mtan_batch *batch = tape->batch;
-    const mtan_device *device = tape->backend->device;
-    const int32_t S = batch->samples;
-    if (device) {
-        if (back)
-            device->regroup_backward(batch, mtan_grad(tape, x), (size_t)x.stride, mtan_grad(tape, y), (size_t)y.stride,
-                                     x.cols);
-        else
-            device->regroup_forward(batch, mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, x), (size_t)x.stride,
-                                    x.cols);
-        return;
-    }
-    for (int32_t b = 0; b < batch->records; b++)
-        for (int32_t i = 0; i < S * batch->length[b]; i++) {
-            const int32_t s = i / batch->length[b], k = i % batch->length[b];
-            const mtan_tensor from = mtan_rows(x, (batch->first[k] + b) * S + s, 1);
-            const mtan_tensor to = mtan_rows(y, batch->point0[b] * S + i, 1);
-            if (back) tape->backend->add(mtan_grad(tape, from), 0, mtan_grad(tape, to), 0, 1, x.cols);
-            else tape->backend->copy(mtan_data(tape, to), 0, mtan_data(tape, from), 0, 1, x.cols);
-        }
-}
-
-void mtan_op_regroup(mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
-    const mtan_tensor t[2] = {y, x};
-    record_tensors(tape, OP_REGROUP, t, 2);
-    if (runs(tape)) regroup(tape, y, x, 0);
-}
-
-static void regroup_back(mtan_tape *tape, const mtan_node *n) {
-    regroup(tape, n->t[0], n->t[1], 1);
-}
-
-/* ---- rows of a sequence at the record's queries, for a class per time: (step, record, sample) to (record, sample, query) ---- */
-
-static void at_queries(mtan_tape *tape, mtan_tensor y, mtan_tensor x, int32_t back) {
-    const mtan_batch *batch = tape->batch;
-    const int32_t S = batch->samples;
-    for (int32_t b = 0; b < batch->records; b++) {
-        const int32_t q0 = batch->query0[b], queries = batch->query0[b + 1] - q0;
-        for (int32_t i = 0; i < S * queries; i++) {
-            const int32_t s = i / queries, step = batch->query_row[q0 + i % queries];
-            const mtan_tensor from = mtan_rows(x, (batch->first[step] + b) * S + s, 1);
-            const mtan_tensor to = mtan_rows(y, q0 * S + i, 1);
-            if (back) tape->backend->add(mtan_grad(tape, from), 0, mtan_grad(tape, to), 0, 1, x.cols);
-            else tape->backend->copy(mtan_data(tape, to), 0, mtan_data(tape, from), 0, 1, x.cols);
-        }
-    }
-}
-
-void mtan_op_at_queries(mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
-    const mtan_tensor t[2] = {y, x};
-    record_graded(tape, OP_AT_QUERIES, t, 2);
-    if (runs(tape)) at_queries(tape, y, x, 0);
-}
-
-static void at_queries_back(mtan_tape *tape, const mtan_node *n) {
-    at_queries(tape, n->t[0], n->t[1], 1);
+    const mtan_tensor y = n->t[0], key = n->t[1], beta = n->t[2], value = n->t[3];
+    tape->backend->smooth_backward(tape->batch, mtan_grad(tape, value), mtan_grad(tape, beta), mtan_grad(tape, y),
+                                   mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, tape->batch->query),
+                                   mtan_data(tape, key), mtan_data(tape, beta), mtan_data(tape, value),
+                                   (size_t)value.stride, y.cols);
 }
 
 /* ---- GRU over the batch's sequence ----
- * Rows at a step are sorted by falling length, so the records still running are the first ones. Running forward, the
- * state before a step has at least as many rows as the step; backward, fewer: the others start from zero.
  * The gates replace gx, whose values no other backward needs, and in the backward pass their gradients replace the
  * gates: which is gx's gradient when it lies in the same place (mtan_new_gates). */
 
-typedef struct gru_step {
-    size_t row, before;  /* first row of the step and of the state before it */
-    int32_t rows, known; /* rows of the step, and of them those with a state before */
-} gru_step;
-
-/* step number i in the order of the run */
-static gru_step gru_step_at(const mtan_batch *batch, int32_t i, int32_t samples, int32_t reverse) {
-    const int32_t k = reverse ? batch->steps - 1 - i : i, from = reverse ? k + 1 : k - 1;
-    gru_step s;
-    s.row = (size_t)batch->first[k] * (size_t)samples;
-    s.rows = step_rows(batch, k) * samples;
-    s.before = i == 0 ? 0 : (size_t)batch->first[from] * (size_t)samples;
-    s.known = i == 0 ? 0 : step_rows(batch, from) * samples;
-    s.known = s.known < s.rows ? s.known : s.rows;
-    return s;
-}
-
-/* t: y (R, N), gx (R, 3N), w_hh, b_hh, hn (R, N) or nothing, scratch (rows of the first step, 3N), packed or nothing */
-static void gru_run(mtan_tape *tape, const mtan_tensor t[7], int32_t samples, int32_t reverse) {
-    const mtan_backend *k = tape->backend;
-    const size_t N = (size_t)t[0].cols, ldy = (size_t)t[0].stride, ldg = (size_t)t[1].stride;
-    mtan_real *y = mtan_data(tape, t[0]), *gx = mtan_data(tape, t[1]), *gh = mtan_data(tape, t[5]);
-    mtan_real *hn = t[4].rows ? mtan_data(tape, t[4]) : NULL;
-    if (k->device && tape->precision == MTAN_REAL) {
-        k->device->gru_forward(tape->batch, y, ldy, gx, ldg, hn, mtan_data(tape, t[2]), (size_t)t[2].stride,
-                               mtan_data(tape, t[3]), (int32_t)N, samples, reverse);
-        return;
-    }
-    for (int32_t i = 0; i < tape->batch->steps; i++) {
-        const gru_step s = gru_step_at(tape->batch, i, samples, reverse);
-        const size_t rest = s.row + (size_t)s.known;
-        k->copy(gh, 3 * N, mtan_data(tape, t[3]), 0, s.rows, 3 * (int32_t)N);
-        if (s.known && t[6].cols)
-            multiply_packed(tape, gh, 3 * N, y + s.before * ldy, ldy, t[6], s.known, 3 * (int32_t)N, (int32_t)N, 1);
-        else if (s.known)
-            k->product_nt(gh, 3 * N, y + s.before * ldy, ldy, mtan_data(tape, t[2]), (size_t)t[2].stride, s.known,
-                          3 * (int32_t)N, (int32_t)N, 1);
-        k->gru_forward(y + s.row * ldy, ldy, gx + s.row * ldg, ldg, hn ? hn + s.row * N : NULL, gh, y + s.before * ldy,
-                       ldy, s.known, (int32_t)N);
-        k->gru_forward(y + rest * ldy, ldy, gx + rest * ldg, ldg, hn ? hn + rest * N : NULL,
-                       gh + 3 * N * (size_t)s.known, NULL, 0, s.rows - s.known, (int32_t)N);
-    }
+/* Tensors of a GRU: y (R, N), gx (R, 3N), w_hh, b_hh, hn (R, N) or nothing, scratch (rows of the first step, 3N). */
+static mtan_gru gru_of(const mtan_tape *tape, const mtan_tensor *t, mtan_tensor packed, int32_t samples,
+                       int32_t reverse) {
+    mtan_gru layer;
+    layer.w = mtan_data(tape, t[2]), layer.ldw = (size_t)t[2].stride;
+    layer.packed = packed.cols ? mtan_data(tape, packed) : NULL;
+    layer.precision = tape->precision;
+    layer.bias = mtan_data(tape, t[3]);
+    layer.hidden = t[0].cols;
+    layer.samples = samples;
+    layer.reverse = reverse;
+    return layer;
 }
 
 void mtan_op_gru(mtan_tape *tape, mtan_tensor y, mtan_tensor gx, mtan_tensor w_hh, mtan_tensor b_hh,
                  const mtan_tensor *packed, int32_t samples, int32_t reverse) {
     const int32_t widest = (int32_t)area(tape, tape->batch->records, samples);
-    mtan_tensor t[7];
+    mtan_tensor t[6];
     mtan_node *node;
+    mtan_gru layer;
     t[0] = y, t[1] = gx, t[2] = w_hh, t[3] = b_hh;
     t[4] = tape->recording ? mtan_new_constant(tape, y.rows, y.cols) : nothing;
     t[5] = mtan_new_constant(tape, widest, 3 * y.cols);
-    t[6] = packed ? *packed : nothing;
-    node = record_tensors(tape, OP_GRU, t, 6);
+    node = record_tensors(tape, OP_gru, t, 6);
     if (node) node->n[0] = samples, node->n[1] = reverse;
-    if (runs(tape)) gru_run(tape, t, samples, reverse);
-}
-
-/* Weight gradients: dgh is dg for r and z, and the separate hn for n. Steps side by side in memory, with as many rows
- * before them as they have themselves, are one long product. */
-static void gru_weights_back(mtan_tape *tape, const mtan_node *n) {
-    const mtan_backend *k = tape->backend;
-    const mtan_batch *batch = tape->batch;
-    const mtan_tensor y = n->t[0], gx = n->t[1], w = n->t[2];
-    const int32_t N = y.cols, samples = n->n[0], reverse = n->n[1], pairs = batch->steps - 1;
-    const size_t ldg = (size_t)gx.stride, ldy = (size_t)y.stride, ldw = (size_t)w.stride;
-    const mtan_real *dg = mtan_data(tape, gx), *dhn = mtan_data(tape, n->t[4]), *h = mtan_data(tape, y);
-    mtan_real *dw = mtan_grad(tape, w), *db = mtan_grad(tape, n->t[3]);
-    for (int32_t i = 0, next; i < pairs; i = next) { /* steps i and i + 1: the later state has no more rows */
-        const size_t low = (size_t)(batch->first[i] * samples), high = (size_t)(batch->first[i + 1] * samples);
-        const size_t row = reverse ? low : high, before = reverse ? high : low;
-        int32_t rows = step_rows(batch, i + 1);
-        for (next = i + 1; next < pairs && step_rows(batch, next + 1) == step_rows(batch, i); next++)
-            rows += step_rows(batch, next + 1);
-        k->product_tn(dw, ldw, dg + row * ldg, ldg, h + before * ldy, ldy, 2 * N, N, rows * samples, 1);
-        k->product_tn(dw + (size_t)(2 * N) * ldw, ldw, dhn + row * (size_t)N, (size_t)N, h + before * ldy, ldy, N, N,
-                      rows * samples, 1);
-    }
-    k->add(db, 0, dg, ldg, y.rows, 2 * N);
-    k->add(db + 2 * N, 0, dhn, (size_t)N, y.rows, N);
-}
-
-static void gru_steps_back(mtan_tape *tape, const mtan_node *n) {
-    const mtan_backend *k = tape->backend;
-    const mtan_tensor y = n->t[0], gx = n->t[1], w = n->t[2];
-    const size_t N = (size_t)y.cols, ldy = (size_t)y.stride, ldg = (size_t)gx.stride, ldw = (size_t)w.stride;
-    mtan_real *dh = mtan_data(tape, n->t[5]), *hn = mtan_data(tape, n->t[4]), *g = mtan_data(tape, gx);
-    const mtan_real *h = mtan_data(tape, y), *whh = mtan_data(tape, w);
-    int32_t carried = 0; /* rows of dh that hold a gradient from the step after */
-    for (int32_t i = tape->batch->steps - 1; i >= 0; i--) {
-        const gru_step s = gru_step_at(tape->batch, i, n->n[0], n->n[1]);
-        const size_t rest = s.row + (size_t)s.known;
-        if (carried < s.rows) k->fill(dh + (size_t)carried * N, (size_t)(s.rows - carried) * N, 0);
-        k->add(dh, N, mtan_grad(tape, y) + s.row * ldy, ldy, s.rows, y.cols);
-        k->gru_backward(dh, g + s.row * ldg, ldg, hn + s.row * N, h + s.before * ldy, ldy, s.known, y.cols);
-        k->gru_backward(dh + (size_t)s.known * N, g + rest * ldg, ldg, hn + rest * N, NULL, 0, s.rows - s.known,
-                        y.cols);
-        k->product_nn(dh, N, g + s.row * ldg, ldg, whh, ldw, s.known, y.cols, 2 * y.cols, 1);
-        k->product_nn(dh, N, hn + s.row * N, N, whh + 2 * N * ldw, ldw, s.known, y.cols, y.cols, 1);
-        carried = s.known;
-    }
+    if (!runs(tape)) return;
+    layer = gru_of(tape, t, packed ? *packed : nothing, samples, reverse);
+    tape->backend->gru_forward(tape->batch, &layer, mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, gx),
+                               (size_t)gx.stride, t[4].rows ? mtan_data(tape, t[4]) : NULL, mtan_data(tape, t[5]));
 }
 
 static void gru_back(mtan_tape *tape, const mtan_node *n) {
-    const mtan_backend *k = tape->backend;
-    const mtan_tensor y = n->t[0], gx = n->t[1], w = n->t[2];
+    const mtan_tensor y = n->t[0], gx = n->t[1];
+    const mtan_gru layer = gru_of(tape, n->t, nothing, n->n[0], n->n[1]);
     const size_t ldg = (size_t)gx.stride;
-    mtan_real *g = mtan_data(tape, gx);
-    if (k->device)
-        k->device->gru_backward(tape->batch, g, ldg, mtan_data(tape, n->t[4]), mtan_data(tape, n->t[5]),
-                                mtan_grad(tape, y), mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, w),
-                                (size_t)w.stride, y.cols, n->n[0], n->n[1]);
-    else gru_steps_back(tape, n);
-    gru_weights_back(tape, n);
-    if (gx.grad != gx.data) k->add(mtan_grad(tape, gx), ldg, g, ldg, gx.rows, gx.cols);
+    tape->backend->gru_backward(tape->batch, &layer, mtan_grad(tape, n->t[2]), mtan_grad(tape, n->t[3]),
+                                mtan_data(tape, gx), ldg, mtan_data(tape, n->t[4]), mtan_data(tape, n->t[5]),
+                                mtan_grad(tape, y), mtan_data(tape, y), (size_t)y.stride);
+    if (gx.grad != gx.data) tape->backend->add(mtan_grad(tape, gx), ldg, mtan_data(tape, gx), ldg, gx.rows, gx.cols);
 }
 
 /* ---- the variational part. posterior (R, 2Z), noise and z (R S, Z), kl (B, 1), ratio and logp (B S, 1) ---- */
 
 void mtan_op_sample(mtan_tape *tape, mtan_tensor z, mtan_tensor posterior, mtan_tensor noise) {
     const mtan_tensor t[3] = {z, posterior, noise};
-    record_tensors(tape, OP_SAMPLE, t, 3);
+    record_tensors(tape, OP_sample, t, 3);
     if (!runs(tape) || posterior.rows == 0) return;
     tape->backend->sample_forward(mtan_data(tape, z), mtan_data(tape, posterior), mtan_data(tape, noise),
                                   posterior.rows, z.rows / posterior.rows, z.cols);
@@ -2338,219 +2628,91 @@ static void sample_back(mtan_tape *tape, const mtan_node *n) {
                                    mtan_data(tape, posterior), posterior.rows, z.rows / posterior.rows, z.cols);
 }
 
-/* Rows of the posterior of record b: at latent_first[k] + b for k below latent_steps. */
-static const int32_t *latent_first(const mtan_batch *batch) {
-    static const int32_t only = 0;
-    return batch->one_latent ? &only : batch->first;
-}
-
-static int32_t latent_steps(const mtan_batch *batch, int32_t b) {
-    return batch->one_latent ? 1 : batch->length[b];
-}
-
 void mtan_op_kl(mtan_tape *tape, mtan_tensor kl, mtan_tensor posterior) {
-    const mtan_batch *batch = tape->batch;
     const mtan_tensor t[2] = {kl, posterior};
-    record_tensors(tape, OP_KL, t, 2);
+    record_tensors(tape, OP_kl, t, 2);
     if (!runs(tape)) return;
-    if (tape->backend->device) {
-        tape->backend->device->kl_forward(batch, mtan_data(tape, kl), mtan_data(tape, posterior), posterior.cols / 2);
-        return;
-    }
-    for (int32_t b = 0; b < batch->records; b++)
-        tape->backend->kl_forward(mtan_data(tape, kl) + b, mtan_data(tape, posterior), latent_first(batch), b,
-                                  latent_steps(batch, b), posterior.cols / 2);
+    tape->backend->kl_forward(tape->batch, mtan_data(tape, kl), mtan_data(tape, posterior), posterior.cols / 2);
 }
 
 static void kl_back(mtan_tape *tape, const mtan_node *n) {
-    const mtan_batch *batch = tape->batch;
-    if (tape->backend->device) {
-        tape->backend->device->kl_backward(batch, mtan_grad(tape, n->t[1]), mtan_data(tape, n->t[1]),
-                                           mtan_grad(tape, n->t[0]), n->t[1].cols / 2);
-        return;
-    }
-    for (int32_t b = 0; b < batch->records; b++)
-        tape->backend->kl_backward(mtan_grad(tape, n->t[1]), mtan_data(tape, n->t[1]), mtan_grad(tape, n->t[0]) + b,
-                                   latent_first(batch), b, latent_steps(batch, b), n->t[1].cols / 2);
+    const mtan_tensor kl = n->t[0], posterior = n->t[1];
+    tape->backend->kl_backward(tape->batch, mtan_grad(tape, posterior), mtan_data(tape, posterior), mtan_grad(tape, kl),
+                               posterior.cols / 2);
 }
 
 void mtan_op_ratio(mtan_tape *tape, mtan_tensor ratio, mtan_tensor z, mtan_tensor posterior, mtan_tensor noise) {
-    const mtan_batch *batch = tape->batch;
-    const mtan_tensor t[4] = {ratio, z, posterior, noise};
-    const int32_t S = batch->samples;
-    record_tensors(tape, OP_RATIO, t, 4);
+    const mtan_tensor t[3] = {ratio, z, posterior};
+    record_tensors(tape, OP_ratio, t, 3);
     if (!runs(tape)) return;
-    if (tape->backend->device) {
-        tape->backend->device->ratio_forward(batch, mtan_data(tape, ratio), mtan_data(tape, z),
-                                             mtan_data(tape, posterior), mtan_data(tape, noise), z.cols);
-        return;
-    }
-    for (int32_t i = 0; i < batch->records * S; i++)
-        tape->backend->ratio_forward(mtan_data(tape, ratio) + i, mtan_data(tape, z), mtan_data(tape, posterior),
-                                     mtan_data(tape, noise), latent_first(batch), i / S, latent_steps(batch, i / S), S,
-                                     i % S, z.cols);
+    tape->backend->ratio_forward(tape->batch, mtan_data(tape, ratio), mtan_data(tape, z), mtan_data(tape, posterior),
+                                 mtan_data(tape, noise), z.cols);
 }
 
 static void ratio_back(mtan_tape *tape, const mtan_node *n) {
-    const mtan_batch *batch = tape->batch;
-    const int32_t S = batch->samples;
-    if (tape->backend->device) {
-        tape->backend->device->ratio_backward(batch, mtan_grad(tape, n->t[1]), mtan_grad(tape, n->t[2]),
-                                              mtan_data(tape, n->t[1]), mtan_grad(tape, n->t[0]), n->t[1].cols);
-        return;
-    }
-    for (int32_t i = 0; i < batch->records * S; i++)
-        tape->backend->ratio_backward(mtan_grad(tape, n->t[1]), mtan_grad(tape, n->t[2]), mtan_data(tape, n->t[1]),
-                                      mtan_grad(tape, n->t[0]) + i, latent_first(batch), i / S,
-                                      latent_steps(batch, i / S), S, i % S, n->t[1].cols);
-}
-
-/* The prediction of record b and sample s: where its rows start. */
-static size_t prediction_at(const mtan_batch *batch, int32_t b, int32_t s, int32_t cols) {
-    const int32_t L = batch->query0[b + 1] - batch->query0[b];
-    return (size_t)(batch->query0[b] * batch->samples + s * L) * (size_t)cols;
+    const mtan_tensor ratio = n->t[0], z = n->t[1], posterior = n->t[2];
+    tape->backend->ratio_backward(tape->batch, mtan_grad(tape, z), mtan_grad(tape, posterior), mtan_data(tape, z),
+                                  mtan_grad(tape, ratio), z.cols);
 }
 
 void mtan_op_loglik(mtan_tape *tape, mtan_tensor logp, mtan_tensor prediction, double std) {
-    const mtan_batch *batch = tape->batch;
     const mtan_tensor t[2] = {logp, prediction};
-    const int32_t S = batch->samples;
-    mtan_node *node = record_tensors(tape, OP_LOGLIK, t, 2);
+    mtan_node *node = record_tensors(tape, OP_loglik, t, 2);
     if (node) node->x[0] = (mtan_real)std;
-    if (!runs(tape)) return;
-    if (tape->backend->device) {
-        tape->backend->device->loglik_forward(batch, mtan_data(tape, logp), mtan_data(tape, prediction), std);
-        return;
-    }
-    for (int32_t i = 0; i < batch->records * S; i++) {
-        const int32_t b = i / S, c = batch->cell0[b];
-        tape->backend->loglik_forward(mtan_data(tape, logp) + i,
-                                      mtan_data(tape, prediction) + prediction_at(batch, b, i % S, prediction.cols),
-                                      prediction.cols, batch->cell_row + c, batch->cell_channel + c,
-                                      batch->cell_value + c, batch->cell0[b + 1] - c, std);
-    }
+    if (runs(tape)) tape->backend->loglik_forward(tape->batch, mtan_data(tape, logp), mtan_data(tape, prediction), std);
 }
 
 static void loglik_back(mtan_tape *tape, const mtan_node *n) {
-    const mtan_batch *batch = tape->batch;
-    const mtan_tensor prediction = n->t[1];
-    const int32_t S = batch->samples;
-    if (tape->backend->device) {
-        tape->backend->device->loglik_backward(batch, mtan_grad(tape, prediction), mtan_data(tape, prediction),
-                                               mtan_grad(tape, n->t[0]), (double)n->x[0]);
-        return;
-    }
-    for (int32_t i = 0; i < batch->records * S; i++) {
-        const int32_t b = i / S, c = batch->cell0[b];
-        const size_t at = prediction_at(batch, b, i % S, prediction.cols);
-        tape->backend->loglik_backward(mtan_grad(tape, prediction) + at, mtan_data(tape, prediction) + at,
-                                       mtan_grad(tape, n->t[0]) + i, prediction.cols, batch->cell_row + c,
-                                       batch->cell_channel + c, batch->cell_value + c, batch->cell0[b + 1] - c,
-                                       (double)n->x[0]);
-    }
+    const mtan_tensor logp = n->t[0], prediction = n->t[1];
+    tape->backend->loglik_backward(tape->batch, mtan_grad(tape, prediction), mtan_data(tape, prediction),
+                                   mtan_grad(tape, logp), (double)n->x[0]);
 }
 
 /* t: loss (B, 1), logp (B S, 1), kl (B or B S, 1), share (B, 1), weight (B S, 1) of a sample in its record's gradient */
 void mtan_op_bound(mtan_tape *tape, mtan_tensor loss, mtan_tensor logp, mtan_tensor kl, mtan_tensor share,
                    mtan_bound bound, double kl_weight, double seed) {
-    const int32_t B = loss.rows, S = B ? logp.rows / B : 0, stride = kl.rows == B ? 0 : 1;
+    const int32_t B = loss.rows;
     mtan_tensor t[5];
     mtan_node *node;
     t[0] = loss, t[1] = logp, t[2] = kl, t[3] = share, t[4] = mtan_new_constant(tape, logp.rows, 1);
-    node = record_tensors(tape, OP_BOUND, t, 5);
+    node = record_tensors(tape, OP_bound, t, 5);
     if (node) node->x[0] = (mtan_real)kl_weight, node->x[1] = (mtan_real)seed;
-    if (!runs(tape)) return;
-    if (tape->backend->device) {
-        tape->backend->device->bound_forward(B, mtan_data(tape, loss), mtan_data(tape, t[4]), mtan_data(tape, logp),
-                                             mtan_data(tape, kl), stride, S, bound, kl_weight, mtan_data(tape, share));
-        return;
-    }
-    for (int32_t b = 0; b < B; b++)
-        tape->backend->bound_forward(mtan_data(tape, loss) + b, mtan_data(tape, t[4]) + b * S,
-                                     mtan_data(tape, logp) + b * S, mtan_data(tape, kl) + (stride ? b * S : b), stride,
-                                     S, bound, kl_weight, mtan_data(tape, share) + b);
+    if (!runs(tape) || B == 0) return;
+    tape->backend->bound_forward(B, mtan_data(tape, loss), mtan_data(tape, t[4]), mtan_data(tape, logp),
+                                 mtan_data(tape, kl), kl.rows == B ? 0 : 1, logp.rows / B, bound, kl_weight,
+                                 mtan_data(tape, share));
 }
 
 static void bound_back(mtan_tape *tape, const mtan_node *n) {
-    const int32_t B = n->t[0].rows, S = B ? n->t[1].rows / B : 0, stride = n->t[2].rows == B ? 0 : 1;
-    if (tape->backend->device) {
-        tape->backend->device->bound_backward(B, mtan_grad(tape, n->t[1]), mtan_grad(tape, n->t[2]), stride,
-                                              mtan_data(tape, n->t[4]), S, n->x[0], n->x[1], mtan_data(tape, n->t[3]));
-        return;
-    }
-    for (int32_t b = 0; b < B; b++)
-        tape->backend->bound_backward(mtan_grad(tape, n->t[1]) + b * S, mtan_grad(tape, n->t[2]) + (stride ? b * S : b),
-                                      stride, mtan_data(tape, n->t[4]) + b * S, S, n->x[0], n->x[1],
-                                      mtan_data(tape, n->t[3]) + b);
+    const mtan_tensor logp = n->t[1], kl = n->t[2];
+    const int32_t B = n->t[0].rows;
+    if (B == 0) return;
+    tape->backend->bound_backward(B, mtan_grad(tape, logp), mtan_grad(tape, kl), kl.rows == B ? 0 : 1,
+                                  mtan_data(tape, n->t[4]), logp.rows / B, n->x[0], n->x[1], mtan_data(tape, n->t[3]));
 }
 
-/* Rows whose labels follow each other: `samples` rows to a label; or, with samples 0, rows as the decoder lays them out,
- * in which those of one record and sample have the labels of the record's queries. */
-typedef struct label_block {
-    int32_t row, rows, label, samples;
-} label_block;
-
-static int32_t label_blocks(const mtan_tape *tape, int32_t samples) {
-    return samples ? 1 : tape->batch->records * tape->batch->samples;
-}
-
-static label_block label_block_at(const mtan_tape *tape, int32_t rows, int32_t samples, int32_t i) {
-    label_block x = {0, rows, 0, samples};
-    if (!samples) {
-        const int32_t *query0 = tape->batch->query0, S = tape->batch->samples, b = i / S;
-        x.label = query0[b];
-        x.rows = query0[b + 1] - query0[b];
-        x.row = query0[b] * S + i % S * x.rows;
-        x.samples = 1;
-    }
-    return x;
-}
-
-void mtan_op_cross_entropy(mtan_tape *tape, mtan_tensor loss, mtan_tensor p, mtan_tensor x, const int32_t *label,
-                           int32_t samples, double seed) {
+/* The labels are the batch's. */
+void mtan_op_cross_entropy(mtan_tape *tape, mtan_tensor loss, mtan_tensor p, mtan_tensor x, int32_t samples,
+                           double seed) {
     const mtan_tensor t[3] = {loss, p, x};
-    mtan_node *node = label ? record_tensors(tape, OP_CROSS_ENTROPY, t, 3) : NULL;
-    if (node) {
-        node->x[0] = (mtan_real)seed;
-        node->n[0] = samples;
-        node->n[1] = (int32_t)(label - (const int32_t *)(const void *)tape->work);
-    }
+    mtan_node *node = record_tensors(tape, OP_cross_entropy, t, 3);
+    if (node) node->x[0] = (mtan_real)seed, node->n[0] = samples;
     if (!runs(tape)) return;
-    if (tape->backend->device && !samples) {
-        tape->backend->device->cross_entropy_forward(tape->batch, mtan_data(tape, loss), mtan_data(tape, p),
-                                                     mtan_data(tape, x), label, x.cols);
-        return;
-    }
-    for (int32_t i = 0; i < label_blocks(tape, samples); i++) {
-        const label_block k = label_block_at(tape, x.rows, samples, i);
-        const size_t at = (size_t)k.row * (size_t)x.cols;
-        tape->backend->cross_entropy_forward(mtan_data(tape, loss) + k.row, mtan_data(tape, p) + at,
-                                             mtan_data(tape, x) + at, label ? label + k.label : NULL, k.rows, k.samples,
-                                             x.cols);
-    }
+    tape->backend->cross_entropy_forward(tape->batch, mtan_data(tape, loss), mtan_data(tape, p), mtan_data(tape, x),
+                                         tape->batch->label, x.rows, samples, x.cols);
 }
 
 static void cross_entropy_back(mtan_tape *tape, const mtan_node *n) {
-    const int32_t *label = (const int32_t *)(const void *)tape->work + n->n[1];
     const mtan_tensor p = n->t[1], x = n->t[2];
-    if (tape->backend->device && !n->n[0]) {
-        tape->backend->device->cross_entropy_backward(tape->batch, mtan_grad(tape, x), mtan_data(tape, p), label,
-                                                      n->x[0], x.cols);
-        return;
-    }
-    for (int32_t i = 0; i < label_blocks(tape, n->n[0]); i++) {
-        const label_block k = label_block_at(tape, x.rows, n->n[0], i);
-        const size_t at = (size_t)k.row * (size_t)x.cols;
-        tape->backend->cross_entropy_backward(mtan_grad(tape, x) + at, mtan_data(tape, p) + at, label + k.label,
-                                              n->x[0], k.rows, k.samples, x.cols);
-    }
+    tape->backend->cross_entropy_backward(tape->batch, mtan_grad(tape, x), mtan_data(tape, p), tape->batch->label,
+                                          n->x[0], x.rows, n->n[0], x.cols);
 }
 
-static const mtan_backward backward_of[OP_COUNT] = {
-    embed_back,      linear_back, matmul_back, scale_back,      relu_back,          tanh_back,          dropout_back,
-    softplus_back,   copy_back,   spread_back, last_back,       softmax_back,       softmax_pairs_back, regroup_back,
-    at_queries_back, score_back,  attend_back, attend_rbf_back, attend_values_back, smooth_back,        gru_back,
-    sample_back,     kl_back,     ratio_back,  loglik_back,     bound_back,         cross_entropy_back};
+static const mtan_backward backward_of[] = {
+#define X(name) name##_back,
+    OPS(X)
+#undef X
+};
 
 void mtan_backpropagate(mtan_tape *tape) {
     for (uint32_t i = tape->nodes; runs(tape) && i-- > 0;) {
@@ -2564,14 +2726,20 @@ void mtan_backpropagate(mtan_tape *tape) {
 
 /* ---- settings as text: one table serves reading, writing and listing ---- */
 
-static const char *const kind_names[] = {"enc", "full", NULL};
-static const char *const classify_names[] = {"none", "record", "time", NULL};
-static const char *const interp_names[] = {"attention", "rbf", "rnn3", NULL};
-static const char *const embedding_names[] = {"learned", "fixed", NULL};
-static const char *const embed_heads_names[] = {"shared", "per_head", NULL};
-static const char *const reference_names[] = {"even", "given", "observed", NULL};
-static const char *const bound_names[] = {"faithful", "elbo", "iwae", NULL};
-static const char *const rule_names[] = {"mean_probability", "mean_log_probability", NULL};
+static const char *const kind_names[] = {[MTAN_ENC] = "enc", [MTAN_FULL] = "full", NULL};
+static const char *const classify_names[] = {
+    [MTAN_CLASSIFY_NONE] = "none", [MTAN_CLASSIFY_RECORD] = "record", [MTAN_CLASSIFY_TIME] = "time", NULL};
+static const char *const interp_names[] = {
+    [MTAN_ATTENTION] = "attention", [MTAN_RBF] = "rbf", [MTAN_RNN3] = "rnn3", NULL};
+static const char *const embedding_names[] = {[MTAN_EMBED_LEARNED] = "learned", [MTAN_EMBED_FIXED] = "fixed", NULL};
+static const char *const embed_heads_names[] = {
+    [MTAN_EMBED_SHARED] = "shared", [MTAN_EMBED_PER_HEAD] = "per_head", NULL};
+static const char *const reference_names[] = {
+    [MTAN_REF_EVEN] = "even", [MTAN_REF_GIVEN] = "given", [MTAN_REF_OBSERVED] = "observed", NULL};
+static const char *const bound_names[] = {
+    [MTAN_BOUND_FAITHFUL] = "faithful", [MTAN_BOUND_ELBO] = "elbo", [MTAN_BOUND_IWAE] = "iwae", NULL};
+static const char *const rule_names[] = {
+    [MTAN_MEAN_PROBABILITY] = "mean_probability", [MTAN_MEAN_LOG_PROBABILITY] = "mean_log_probability", NULL};
 
 typedef struct setting {
     const char *key;
@@ -2619,15 +2787,17 @@ static void store_whole(mtan_config *config, const setting *s, int32_t value) {
 /* What load_whole and store_whole take for granted. */
 typedef char enum_widths[sizeof(mtan_kind) == 1 || sizeof(mtan_kind) == sizeof(int32_t) ? 1 : -1];
 
-/* Name of the model's own setting i, null past the last. */
-static const char *own_name(const mtan_config *config, int32_t i) {
-    const mtan_architecture *a = config->architecture;
-    return a && a->settings && i < MTAN_OWN_SETTINGS ? a->settings[i] : NULL;
+static const mtan_architecture *architecture_of(const mtan_config *c);
+
+/* Name of setting i that the model's architecture adds, null past the last. */
+static const char *extra_name(const mtan_config *config, int32_t i) {
+    const mtan_architecture *a = architecture_of(config);
+    return a->settings && i < MTAN_MAX_EXTRA ? a->settings[i] : NULL;
 }
 
-static double *own_setting(const mtan_config *config, const char *key) {
-    for (int32_t i = 0; own_name(config, i); i++)
-        if (text_equal(own_name(config, i), key)) return (double *)(uintptr_t)&config->own[i];
+static double *extra_setting(const mtan_config *config, const char *key) {
+    for (int32_t i = 0; extra_name(config, i); i++)
+        if (text_equal(extra_name(config, i), key)) return (double *)(uintptr_t)&config->extra[i];
     return NULL;
 }
 
@@ -2645,14 +2815,14 @@ mtan_status mtan_config_get(const mtan_config *config, const char *key, char *te
     char digits[NUMBER_SIZE];
     const char *value = digits;
     const setting *s;
-    const double *own;
+    const double *extra;
     int32_t whole;
     double real;
     if (!config || !key || !text) return MTAN_ERR_NULL;
-    own = own_setting(config, key);
-    if (!(s = find_setting(key)) && !own) return MTAN_ERR_MISSING;
-    if (own || s->real) {
-        memcpy(&real, own ? (const char *)own : (const char *)config + s->offset, sizeof real);
+    extra = extra_setting(config, key);
+    if (!(s = find_setting(key)) && !extra) return MTAN_ERR_MISSING;
+    if (extra || s->real) {
+        memcpy(&real, extra ? (const char *)extra : (const char *)config + s->offset, sizeof real);
         if (!(real > -1e9 && real < 1e9)) return MTAN_ERR_CONFIG; /* as mtan_config_check has it; NaN as well */
         format_number(digits, real);
     } else {
@@ -2673,11 +2843,11 @@ mtan_status mtan_config_get(const mtan_config *config, const char *key, char *te
 
 mtan_status mtan_config_set(mtan_config *config, const char *key, const char *text) {
     const setting *s;
-    double *own;
+    double *extra;
     int32_t whole = 0;
     double number;
     if (!config || !key || !text) return MTAN_ERR_NULL;
-    if ((own = own_setting(config, key))) return parse_number(text, own) ? MTAN_OK : MTAN_ERR_CONFIG;
+    if ((extra = extra_setting(config, key))) return parse_number(text, extra) ? MTAN_OK : MTAN_ERR_CONFIG;
     if (!(s = find_setting(key))) return MTAN_ERR_MISSING;
     if (s->names) {
         while (s->names[whole] && !text_equal(s->names[whole], text)) whole++;
@@ -2695,16 +2865,16 @@ mtan_status mtan_config_set(mtan_config *config, const char *key, const char *te
     return MTAN_OK;
 }
 
-/* ---- defaults, presets, recipes ---- */
+/* ---- defaults, presets ---- */
 
 mtan_status mtan_config_preset(mtan_config *config, mtan_preset preset) {
     const int32_t faithful = preset == MTAN_FAITHFUL;
     if (!config) return MTAN_ERR_NULL;
     if (preset != MTAN_FAITHFUL && preset != MTAN_CORRECT) return MTAN_ERR_CONFIG;
-    config->noise_std = faithful ? 0.01 : 0.1;                        /* Q16 */
-    config->bound = faithful ? MTAN_BOUND_FAITHFUL : MTAN_BOUND_ELBO; /* Q17 */
-    config->skip_empty = !faithful;                                   /* Q18 */
-    config->predict_samples = faithful ? 1 : 8;                       /* Q25 */
+    config->noise_std = faithful ? 0.01 : 0.1;                        /* Q16: the variances 1e-4 and 0.01 */
+    config->bound = faithful ? MTAN_BOUND_FAITHFUL : MTAN_BOUND_ELBO; /* Q17: the paper has the mean over samples */
+    config->skip_empty = !faithful;                                   /* Q18: records without observation */
+    config->predict_samples = faithful ? 1 : 8;                       /* Q25: of the latent state */
     config->rule = MTAN_MEAN_PROBABILITY;
     return MTAN_OK;
 }
@@ -2728,7 +2898,7 @@ mtan_status mtan_config_init(mtan_config *config, mtan_kind kind, mtan_classify_
     c.latent = 20;
     c.ref_points = 128;
     c.mlp_hidden = 50;
-    c.head_hidden = per_time ? 0 : 300; /* Q12 */
+    c.head_hidden = per_time ? 0 : 300; /* Q12: on Activity a single linear layer */
     c.embed_base = 10;
     c.embed_scale = 48;
     c.samples = 1;
@@ -2739,64 +2909,12 @@ mtan_status mtan_config_init(mtan_config *config, mtan_kind kind, mtan_classify_
     return status;
 }
 
-typedef struct recipe_row {
-    const char *name;
-    mtan_kind kind;
-    mtan_classify_kind classify;
-    int32_t channels, classes, batch, hidden, latent, points, samples, anneal, epochs;
-    double lr, alpha, sample_low, sample_high;
-} recipe_row;
-
-static const recipe_row recipes[] = {
-    {"toy-interp", MTAN_FULL, MTAN_CLASSIFY_NONE, 1, 0, 128, 32, 1, 20, 5, 1, 5000, 1e-4, 1, 1, 1},
-    {"physionet-interp", MTAN_FULL, MTAN_CLASSIFY_NONE, 41, 0, 32, 64, 16, 64, 5, 1, 500, 1e-3, 1, 0.5, 0.9},
-    {"physionet-full", MTAN_FULL, MTAN_CLASSIFY_RECORD, 41, 2, 50, 256, 20, 128, 1, 1, 300, 1e-4, 100, 1, 1},
-    {"physionet-enc", MTAN_ENC, MTAN_CLASSIFY_RECORD, 41, 2, 128, 128, 0, 128, 1, 0, 200, 1e-4, 1, 1, 1},
-    {"mimic3-full", MTAN_FULL, MTAN_CLASSIFY_RECORD, 12, 2, 128, 256, 128, 128, 1, 0, 300, 1e-4, 5, 1, 1},
-    {"mimic3-enc", MTAN_ENC, MTAN_CLASSIFY_RECORD, 12, 2, 256, 256, 0, 128, 1, 0, 200, 1e-4, 1, 1, 1},
-    {"activity-enc", MTAN_ENC, MTAN_CLASSIFY_TIME, 12, 11, 256, 512, 0, 128, 1, 0, 1000, 1e-3, 1, 1, 1},
-    {"activity-full", MTAN_FULL, MTAN_CLASSIFY_TIME, 12, 11, 256, 64, 20, 128, 1, 0, 1000, 1e-3, 1, 1, 1}};
-enum { RECIPES = sizeof recipes / sizeof recipes[0] };
-
-const char *mtan_recipe_name(int32_t index) {
-    return index >= 0 && index < RECIPES ? recipes[index].name : NULL;
-}
-
-mtan_status mtan_recipe_named(mtan_recipe *recipe, const char *name, mtan_preset preset) {
-    if (!recipe || !name) return MTAN_ERR_NULL;
-    if (preset != MTAN_FAITHFUL && preset != MTAN_CORRECT) return MTAN_ERR_CONFIG;
-    for (int32_t i = 0; i < RECIPES; i++) {
-        const recipe_row *r = &recipes[i];
-        mtan_config *c = &recipe->config;
-        if (!text_equal(r->name, name)) continue;
-        mtan_config_init(c, r->kind, r->classify, r->channels, r->classes);
-        c->enc_hidden = r->hidden;
-        c->latent = r->latent ? r->latent : c->latent;
-        c->ref_points = r->points;
-        c->samples = r->samples;
-        c->kl_anneal = r->anneal;
-        c->alpha = r->alpha;
-        recipe->batch = r->batch;
-        recipe->epochs = r->epochs;
-        recipe->lr = r->lr;
-        recipe->sample_low = r->sample_low;
-        recipe->sample_high = r->sample_high;
-        return mtan_config_preset(c, preset);
-    }
-    return MTAN_ERR_MISSING;
-}
-
 static int32_t has_decoder(const mtan_config *c) {
     return c->kind == MTAN_FULL;
 }
 
 static int32_t in_range(int32_t x, int32_t low, int32_t high) {
     return x >= low && x <= high;
-}
-
-static int32_t interp_ok(const mtan_config *c, mtan_interp_kind kind, int32_t heads) {
-    return in_range((int32_t)kind, MTAN_ATTENTION, MTAN_RNN3) && in_range(heads, 1, c->embed) &&
-           c->embed % heads == 0 && (kind == MTAN_ATTENTION || heads == 1);
 }
 
 /* No dimension above 2^20: products of two then fit in 64 bits, and the counts below catch the rest. */
@@ -2823,33 +2941,46 @@ static mtan_status config_ranges(const mtan_config *c) {
     return MTAN_OK;
 }
 
+/* ---- architectures ---- */
+
+/* The paper's two: section 10. */
+static const mtan_architecture mtand_enc, mtand_full;
+
+/* A config without an architecture is the paper's model of its kind. */
+static const mtan_architecture *architecture_of(const mtan_config *c) {
+    return c->architecture ? c->architecture : c->kind == MTAN_FULL ? &mtand_full : &mtand_enc;
+}
+
+static int32_t has_trait(const mtan_config *c, mtan_trait trait) {
+    return (architecture_of(c)->traits & (uint32_t)trait) != 0;
+}
+
+mtan_status mtan_config_architecture(mtan_config *config, const mtan_architecture *architecture) {
+    if (!config || !architecture) return MTAN_ERR_NULL;
+    config->architecture = architecture;
+    if (!has_trait(config, MTAN_HAS_POINTS)) config->reference = MTAN_REF_OBSERVED;
+    for (int32_t i = 0; i < MTAN_MAX_EXTRA; i++) config->extra[i] = 0;
+    for (int32_t i = 0; extra_name(config, i); i++) config->extra[i] = architecture->defaults[i];
+    return mtan_config_check(config);
+}
+
 /* ---- the parameter table ----
- * One walk over the model creates it; counting, naming, loading, saving and initialising are all this walk. Roles are the
- * index of the first tensor of a layer: weight then bias; of a GRU: weight_ih, weight_hh, bias_ih, bias_hh. */
+ * One walk over the model creates it; counting, naming, loading, saving and initialising are all this walk. */
 
 typedef struct slot {
     uint32_t offset;
     int32_t rows, cols, rank;
 } slot;
 
-typedef struct attention_roles {
-    int32_t query, key, out;  /* linears 0, 1, 2 (out: `cross` of the other kinds) */
-    int32_t periodic, linear; /* time embedding */
-    int32_t bandwidth;        /* RBF */
-    int32_t gru[2], mlp[2];   /* forward and reverse; hiddens_to_z0 or z0_to_obs */
-} attention_roles;
-
 struct mtan_params {
-    attention_roles enc, dec;
-    int32_t cls_gru, head[3];
     int32_t n;
     uint64_t count; /* P */
     slot slots[MTAN_MAX_PARAMS];
-    int32_t wanted; /* the index whose name is asked for, or -1 */
+    int32_t roles[MTAN_MAX_ROLES]; /* the architecture's struct of indices */
+    int32_t wanted;                /* the index whose name is asked for, or -1 */
     mtan_param *found;
-    const char *prefix;
+    const char *prefix; /* of the names to come */
 };
-typedef mtan_params layout;
 
 static void append(char *text, size_t size, const char *more) {
     size_t n = text_length(text);
@@ -2857,20 +2988,20 @@ static void append(char *text, size_t size, const char *more) {
     text[n] = 0;
 }
 
-static int32_t emit(layout *l, const char *layer, const char *tensor, int32_t rows, int32_t cols, int32_t rank,
-                    int32_t fan) {
-    const slot s = {(uint32_t)l->count, rows, cols, rank};
-    if (l->n < MTAN_MAX_PARAMS) l->slots[l->n] = s;
-    if (l->n == l->wanted && l->found) {
-        mtan_param *p = l->found;
-        memset(p, 0, sizeof *p);
-        append(p->name, sizeof p->name, l->prefix);
-        append(p->name, sizeof p->name, layer);
-        append(p->name, sizeof p->name, tensor);
-        p->rows = rows, p->cols = cols, p->rank = rank, p->fan = fan, p->offset = s.offset;
+static int32_t add_param(mtan_params *p, const char *layer, const char *tensor, int32_t rows, int32_t cols,
+                         int32_t rank, int32_t fan) {
+    const slot s = {(uint32_t)p->count, rows, cols, rank};
+    if (p->n < MTAN_MAX_PARAMS) p->slots[p->n] = s;
+    if (p->n == p->wanted && p->found) {
+        mtan_param *found = p->found;
+        memset(found, 0, sizeof *found);
+        append(found->name, sizeof found->name, p->prefix);
+        append(found->name, sizeof found->name, layer);
+        append(found->name, sizeof found->name, tensor);
+        found->rows = rows, found->cols = cols, found->rank = rank, found->fan = fan, found->offset = s.offset;
     }
-    l->count += (uint64_t)rows * (uint64_t)cols;
-    return l->n++;
+    p->count += (uint64_t)rows * (uint64_t)cols;
+    return p->n++;
 }
 
 int32_t mtan_params_add(mtan_params *params, const char *name, int32_t rows, int32_t cols, int32_t rank, int32_t fan) {
@@ -2878,199 +3009,55 @@ int32_t mtan_params_add(mtan_params *params, const char *name, int32_t rows, int
         params->count = UINT32_MAX;
         return params->n;
     }
-    return emit(params, name, "", rows, cols, rank, fan);
+    return add_param(params, name, "", rows, cols, rank, fan);
 }
 
-static int32_t emit_linear(layout *l, const char *layer, int32_t out, int32_t in, int32_t fan) {
-    const int32_t role = emit(l, layer, ".weight", out, in, 2, fan);
-    emit(l, layer, ".bias", out, 1, 1, fan);
-    return role;
+static void walk_params(mtan_params *p, const mtan_config *c, int32_t wanted, mtan_param *found) {
+    memset(p, 0, sizeof *p);
+    p->wanted = wanted;
+    p->found = found;
+    p->prefix = "";
+    architecture_of(c)->params(c, p, p->roles);
 }
 
-static int32_t emit_gru(layout *l, const char *layer, int32_t in, int32_t hidden, int32_t reverse) {
-    const int32_t role = emit(l, layer, reverse ? ".weight_ih_l0_reverse" : ".weight_ih_l0", 3 * hidden, in, 2, hidden);
-    emit(l, layer, reverse ? ".weight_hh_l0_reverse" : ".weight_hh_l0", 3 * hidden, hidden, 2, hidden);
-    emit(l, layer, reverse ? ".bias_ih_l0_reverse" : ".bias_ih_l0", 3 * hidden, 1, 1, hidden);
-    emit(l, layer, reverse ? ".bias_hh_l0_reverse" : ".bias_hh_l0", 3 * hidden, 1, 1, hidden);
-    return role;
-}
-
-static void emit_grus(layout *l, attention_roles *r, const char *layer, int32_t in, int32_t hidden, int32_t both) {
-    r->gru[0] = emit_gru(l, layer, in, hidden, 0);
-    if (both) r->gru[1] = emit_gru(l, layer, in, hidden, 1);
-}
-
-static void emit_mlp(layout *l, attention_roles *r, const char *first, const char *second, int32_t in, int32_t hidden,
-                     int32_t out) {
-    r->mlp[0] = emit_linear(l, first, hidden, in, in);
-    r->mlp[1] = emit_linear(l, second, out, hidden, hidden);
-}
-
-static void emit_embedding(layout *l, attention_roles *r, const mtan_config *c, int32_t heads) {
-    const int32_t n = c->embed_heads == MTAN_EMBED_PER_HEAD ? heads : 1;
-    if (c->embedding != MTAN_EMBED_LEARNED) return;
-    r->periodic = emit_linear(l, "periodic", n * (c->embed - 1), 1, 1);
-    r->linear = emit_linear(l, "linear", n, 1, 1);
-}
-
-static void emit_attention(layout *l, attention_roles *r, const mtan_config *c, int32_t in, int32_t out) {
-    r->query = emit_linear(l, "att.linears.0", c->embed, c->embed, c->embed);
-    r->key = emit_linear(l, "att.linears.1", c->embed, c->embed, c->embed);
-    r->out = emit_linear(l, "att.linears.2", out, in, in);
-}
-
-static void emit_head(layout *l, const mtan_config *c, const char *const names[3], const char *single, int32_t in) {
-    if (c->head_hidden == 0) {
-        l->head[0] = emit_linear(l, single, c->classes, in, in);
-        return;
-    }
-    l->head[0] = emit_linear(l, names[0], c->head_hidden, in, in);
-    l->head[1] = emit_linear(l, names[1], c->head_hidden, c->head_hidden, c->head_hidden);
-    l->head[2] = emit_linear(l, names[2], c->classes, c->head_hidden, c->head_hidden);
-}
-
-static const char *const head_names[3] = {"classifier.0", "classifier.2", "classifier.4"};
-static const char *const bare_names[3] = {"0", "2", "4"};
-
-/* The encoder, in the order in which each of the reference's classes creates its layers. */
-static void emit_encoder(layout *l, const mtan_config *c) {
-    attention_roles *r = &l->enc;
-    const int32_t D2 = 2 * c->channels, N = c->enc_hidden, full = has_decoder(c), H = c->enc_heads;
-    const char *gru = c->encoder != MTAN_ATTENTION || full ? "gru_rnn"
-                      : c->classify == MTAN_CLASSIFY_TIME  ? "gru"
-                                                           : "enc";
-    l->prefix = "rec.";
-    if (c->encoder == MTAN_ATTENTION) {
-        emit_attention(l, r, c, D2 * H, N);
-        if (full || c->classify == MTAN_CLASSIFY_TIME) emit_grus(l, r, gru, N, N, full);
-        if (full) emit_mlp(l, r, "hiddens_to_z0.0", "hiddens_to_z0.2", 2 * N, c->mlp_hidden, 2 * c->latent);
-        else emit_head(l, c, head_names, "classifier", N);
-        if (!full && c->classify == MTAN_CLASSIFY_RECORD) emit_grus(l, r, gru, N, N, 0);
-        emit_embedding(l, r, c, H);
-        return;
-    }
-    if (c->encoder == MTAN_RBF) {
-        r->out = emit_linear(l, "cross", D2, D2, D2);
-        r->bandwidth = emit(l, "bandwidth", ".weight", D2, 1, 2, 1);
-        emit_grus(l, r, gru, D2, N, full);
-    } else {
-        r->out = emit_linear(l, "cross", N, D2, D2);
-        emit_grus(l, r, gru, N, N, full);
-        r->query = emit_linear(l, "linears.0", c->embed, c->embed, c->embed);
-        r->key = emit_linear(l, "linears.1", c->embed, c->embed, c->embed);
-        emit_embedding(l, r, c, 1);
-    }
-    if (full) emit_mlp(l, r, "hiddens_to_z0.0", "hiddens_to_z0.2", 2 * N, c->mlp_hidden, 2 * c->latent);
-    else emit_head(l, c, head_names, "classifier", N);
-}
-
-static void emit_decoder(layout *l, const mtan_config *c) {
-    attention_roles *r = &l->dec;
-    const int32_t N = c->dec_hidden;
-    l->prefix = "dec.";
-    if (c->decoder == MTAN_ATTENTION) emit_attention(l, r, c, 2 * N * c->dec_heads, 2 * N);
-    if (c->decoder == MTAN_RBF) r->bandwidth = emit(l, "bandwidth", ".weight", 2 * N, 1, 2, 1);
-    emit_grus(l, r, "gru_rnn", c->latent, N, 1);
-    if (c->decoder == MTAN_RNN3) {
-        r->query = emit_linear(l, "linears.0", c->embed, c->embed, c->embed);
-        r->key = emit_linear(l, "linears.1", c->embed, c->embed, c->embed);
-        r->out = emit_linear(l, "linears.2", 2 * N, 2 * N, 2 * N);
-        emit_embedding(l, r, c, 1);
-    }
-    if (c->classify != MTAN_CLASSIFY_TIME) /* Q40: the head reads the embedding, nothing is reconstructed */
-        emit_mlp(l, r, "z0_to_obs.0", "z0_to_obs.2", 2 * N, c->mlp_hidden, c->channels);
-    if (c->decoder == MTAN_ATTENTION) emit_embedding(l, r, c, c->dec_heads);
-}
-
-static void emit_classifier(layout *l, const mtan_config *c) {
-    l->prefix = "classifier.";
-    if (c->classify == MTAN_CLASSIFY_RECORD) {
-        l->cls_gru = emit_gru(l, "gru_rnn", c->latent, c->enc_hidden, 0);
-        emit_head(l, c, head_names, "classifier", c->enc_hidden);
-    } else if (c->classify == MTAN_CLASSIFY_TIME) {
-        emit_head(l, c, bare_names, "0", 2 * c->dec_hidden);
-    }
-}
-
-static void walk(layout *l, const mtan_config *c, int32_t wanted, mtan_param *found) {
-    memset(l, 0, sizeof *l);
-    l->wanted = wanted;
-    l->found = found;
-    l->prefix = "";
-    if (c->architecture) {
-        c->architecture->params(c, l);
-        return;
-    }
-    emit_encoder(l, c);
-    if (!has_decoder(c)) return;
-    emit_decoder(l, c);
-    emit_classifier(l, c);
-}
-
-/* The walk forms these products in 32 bits. */
-static int32_t widths_fit(const mtan_config *c) {
-    const int64_t wide = c->channels > c->dec_hidden || !has_decoder(c) ? c->channels : c->dec_hidden;
-    const int64_t heads = c->enc_heads > c->dec_heads || !has_decoder(c) ? c->enc_heads : c->dec_heads;
-    return 2 * wide * heads <= INT32_MAX && heads * c->embed <= INT32_MAX;
-}
-
-/* A model defined elsewhere has no reference points but its record's own times. */
 static mtan_status check_architecture(const mtan_config *c) {
-    const mtan_architecture *a = c->architecture;
-    if (!a->name || !a->params || !a->forward || c->reference != MTAN_REF_OBSERVED) return MTAN_ERR_CONFIG;
-    for (int32_t i = 0; i < MTAN_OWN_SETTINGS; i++)
-        if (!(c->own[i] > -1e9 && c->own[i] < 1e9)) return MTAN_ERR_CONFIG;
+    const mtan_architecture *a = architecture_of(c);
+    if (!a->name || !a->params || !a->forward || a->roles > MTAN_MAX_ROLES || a->folded > MTAN_MAX_FOLDED)
+        return MTAN_ERR_CONFIG;
+    if (c->reference != MTAN_REF_OBSERVED && !has_trait(c, MTAN_HAS_POINTS)) return MTAN_ERR_CONFIG;
+    for (int32_t i = 0; i < MTAN_MAX_EXTRA; i++)
+        if (!(c->extra[i] > -1e9 && c->extra[i] < 1e9)) return MTAN_ERR_CONFIG;
     return a->check ? a->check(c) : MTAN_OK;
-}
-
-mtan_status mtan_config_architecture(mtan_config *config, const mtan_architecture *architecture) {
-    if (!config || !architecture) return MTAN_ERR_NULL;
-    config->architecture = architecture;
-    config->reference = MTAN_REF_OBSERVED;
-    for (int32_t i = 0; i < MTAN_OWN_SETTINGS; i++) config->own[i] = 0;
-    for (int32_t i = 0; own_name(config, i); i++) config->own[i] = architecture->defaults[i];
-    return mtan_config_check(config);
 }
 
 mtan_status mtan_config_check(const mtan_config *config) {
     const mtan_config *c = config;
     mtan_status status;
-    layout l;
+    mtan_params p;
     if (!c) return MTAN_ERR_NULL;
     if ((status = config_ranges(c)) != MTAN_OK) return status;
-    if (c->architecture && (status = check_architecture(c)) != MTAN_OK) return status;
-    if (!interp_ok(c, c->encoder, c->enc_heads) || (has_decoder(c) && !interp_ok(c, c->decoder, c->dec_heads)))
-        return MTAN_ERR_CONFIG;
-    if (c->embed < 2 || (c->embedding == MTAN_EMBED_FIXED && c->embed % 2 != 0)) return MTAN_ERR_CONFIG;
+    if ((status = check_architecture(c)) != MTAN_OK) return status;
     if (!(c->embed_base > 0 && c->embed_base < 1e9) || !(c->embed_scale > -1e9 && c->embed_scale < 1e9))
         return MTAN_ERR_CONFIG;
     if (!(c->noise_std > 1e-9 && c->noise_std < 1e9) || !(c->alpha >= 0 && c->alpha < 1e9)) return MTAN_ERR_CONFIG;
     if (c->kind == MTAN_ENC && c->classify == MTAN_CLASSIFY_NONE) return MTAN_ERR_CONFIG;
-    if (c->kind == MTAN_ENC && c->classify == MTAN_CLASSIFY_TIME && c->reference != MTAN_REF_OBSERVED)
-        return MTAN_ERR_CONFIG;
-    if (c->reference == MTAN_REF_GIVEN) {
-        if (!c->ref) return MTAN_ERR_CONFIG;
-        for (int32_t k = 0; k < c->ref_points; k++)
-            if (!is_finite(c->ref[k])) return MTAN_ERR_CONFIG;
-    }
-    if (!widths_fit(c)) return MTAN_ERR_SIZE;
-    walk(&l, c, -1, NULL);
-    return l.n > MTAN_MAX_PARAMS || l.count > LARGEST_COUNT / 4 ? MTAN_ERR_SIZE : MTAN_OK;
+    walk_params(&p, c, -1, NULL);
+    return p.n > MTAN_MAX_PARAMS || p.count > LARGEST_COUNT / 4 ? MTAN_ERR_SIZE : MTAN_OK;
 }
 
 int32_t mtan_param_count(const mtan_config *config) {
-    layout l;
+    mtan_params p;
     if (mtan_config_check(config) != MTAN_OK) return 0;
-    walk(&l, config, -1, NULL);
-    return l.n;
+    walk_params(&p, config, -1, NULL);
+    return p.n;
 }
 
 /* For a config that has been checked and an index below its count. */
 static mtan_param param_at(const mtan_config *config, int32_t index) {
     mtan_param found;
-    layout l;
+    mtan_params p;
     memset(&found, 0, sizeof found);
-    walk(&l, config, index, &found);
+    walk_params(&p, config, index, &found);
     return found;
 }
 
@@ -3084,21 +3071,21 @@ mtan_status mtan_param_at(const mtan_config *config, int32_t index, mtan_param *
 }
 
 size_t mtan_weights_count(const mtan_config *config) {
-    layout l;
+    mtan_params p;
     if (mtan_config_check(config) != MTAN_OK) return 0;
-    walk(&l, config, -1, NULL);
-    return (size_t)l.count;
+    walk_params(&p, config, -1, NULL);
+    return (size_t)p.count;
 }
 
 /* A model of a config that has been checked. */
 static void model_bind(mtan_model *model, const mtan_config *config, const mtan_real *weights) {
-    layout l;
-    walk(&l, config, -1, NULL);
+    mtan_params p;
+    walk_params(&p, config, -1, NULL);
     memset(model, 0, sizeof *model);
     model->config = *config;
     model->backend = &mtan_backend_scalar;
     model->weights = weights;
-    for (int32_t i = 0; i < l.n; i++) model->offset[i] = l.slots[i].offset;
+    for (int32_t i = 0; i < p.n; i++) model->offset[i] = p.slots[i].offset;
 }
 
 mtan_status mtan_model_init(mtan_model *model, const mtan_config *config, const mtan_real *weights, size_t count) {
@@ -3110,13 +3097,9 @@ mtan_status mtan_model_init(mtan_model *model, const mtan_config *config, const 
     return MTAN_OK;
 }
 
-/* ==== 7. Random numbers ========================================================================================== */
-
-/* ---- Random numbers -----------------------------------------------------------------------------------------
- *
- * MT19937 as NumPy and PyTorch use it, and a counter generator of our own. Integers, and floating point that is exact or
- * rounded once in double: the same bits everywhere. Logarithm, sine and cosine are the backend's (normal_pairs).
- */
+/* ==== 7. Random numbers ==========================================================================================
+ * MT19937 as NumPy and PyTorch use it, for initial weights. Integers, and floating point that is exact or rounded once in
+ * double: the same bits everywhere. The counter generator of noise and masks is among the kernels. */
 
 enum { MT_N = 624, MT_M = 397 };
 
@@ -3127,8 +3110,6 @@ void mtan_mt_seed(mtan_mt19937 *rng, uint32_t seed) {
         x = 1812433253u * (x ^ (x >> 30)) + i + 1;
     }
     rng->index = MT_N;
-    rng->has_normal = 0;
-    rng->normal = 0;
 }
 
 /* The recurrence of Matsumoto and Nishimura (1998), the whole state at once. */
@@ -3150,41 +3131,6 @@ uint32_t mtan_mt_next(mtan_mt19937 *rng) {
     return y ^ (y >> 18);
 }
 
-uint32_t mtan_numpy_interval(mtan_mt19937 *rng, uint32_t max) {
-    uint32_t mask = max, x;
-    if (max == 0) return 0;
-    for (int shift = 1; shift < 32; shift *= 2) mask |= mask >> shift;
-    do x = mtan_mt_next(rng) & mask;
-    while (x > max);
-    return x;
-}
-
-double mtan_numpy_uniform(mtan_mt19937 *rng) {
-    uint32_t high = mtan_mt_next(rng) >> 5, low = mtan_mt_next(rng) >> 6; /* 27 + 26 bits */
-    return (high * 67108864.0 + low) / 9007199254740992.0;                /* (high 2^26 + low) / 2^53 */
-}
-
-/* Fisher-Yates from the top. */
-void mtan_numpy_permutation(mtan_mt19937 *rng, int32_t *out, size_t n) {
-    for (size_t i = 0; i < n; i++) out[i] = (int32_t)i;
-    for (size_t i = n; i-- > 1;) {
-        uint32_t j = mtan_numpy_interval(rng, (uint32_t)i);
-        int32_t held = out[i];
-        out[i] = out[j];
-        out[j] = held;
-    }
-}
-
-size_t mtan_split(int32_t *order, size_t n, double train_size, uint32_t seed) {
-    mtan_mt19937 rng;
-    size_t n_train = 0;
-    if (train_size >= 1) n_train = n;
-    else if (train_size > 0) n_train = (size_t)(train_size * (double)n);
-    mtan_mt_seed(&rng, seed);
-    mtan_numpy_permutation(&rng, order, n);
-    return n - n_train;
-}
-
 /* The float has 24 bits, so PyTorch keeps the low 24 of a word. u * (high - low) has at most 48 bits and is exact in
  * double; so is the sum, unless low is over 16 times as large as high - low or 2^24 times as small (not 0): then it too
  * is rounded, with a chance of about 2^-29 that the float comes out one bit off. */
@@ -3196,118 +3142,30 @@ void mtan_torch_uniform(mtan_mt19937 *rng, float *out, size_t n, float low, floa
     }
 }
 
-/* The low 53 of 64 bits; the first word drawn is the high one. */
-static uint64_t torch_bits53(mtan_mt19937 *rng) {
-    uint64_t high = mtan_mt_next(rng) & 0x1fffffu;
-    return high << 32 | mtan_mt_next(rng);
-}
-
-/* One scalar normal. They come in pairs, from v and then u with 53 bits each; 1 - u is taken before it is rounded. */
-static float torch_normal1(const mtan_backend *backend, mtan_mt19937 *rng) {
-    if (rng->has_normal) {
-        rng->has_normal = 0;
-        return rng->normal;
-    }
-    const uint64_t one = UINT64_C(1) << 53;
-    uint64_t v_bits = torch_bits53(rng), u_bits = torch_bits53(rng);
-    mtan_real u = (mtan_real)u_bits / (mtan_real)one, w = (mtan_real)(one - u_bits) / (mtan_real)one;
-    mtan_real v = (mtan_real)v_bits / (mtan_real)one, pair[2];
-    backend->normal_pairs(pair, &u, &w, &v, 1);
-    rng->has_normal = 1;
-    rng->normal = (float)pair[1];
-    return (float)pair[0];
-}
-
-/* Sixteen uniforms, multiples of 2^-24, become sixteen normals: the first eight are u, the others v. PyTorch's layout. */
-static void normal16(const mtan_backend *backend, mtan_real x[16]) {
-    mtan_real u[8], w[8], v[8];
-    for (int j = 0; j < 8; j++) {
-        u[j] = x[j];
-        w[j] = 1 - x[j]; /* exact, never 0 */
-        v[j] = x[8 + j];
-    }
-    backend->normal_pairs(x, u, w, v, 8);
-}
-
-static void torch_normal16(const mtan_backend *backend, float *out) {
-    mtan_real x[16];
-    for (int i = 0; i < 16; i++) x[i] = (mtan_real)out[i];
-    normal16(backend, x);
-    for (int i = 0; i < 16; i++) out[i] = (float)x[i];
-}
-
-/* From 16 on PyTorch works in blocks of 16; if some are left over it makes the last 16 anew, from further draws. */
-void mtan_torch_normal(const mtan_backend *backend, mtan_mt19937 *rng, float *out, size_t n) {
-    if (n < 16) {
-        for (size_t i = 0; i < n; i++) out[i] = torch_normal1(backend, rng);
-        return;
-    }
-    mtan_torch_uniform(rng, out, n, 0, 1);
-    for (size_t i = 0; n - i >= 16; i += 16) torch_normal16(backend, out + i);
-    if (n % 16 != 0) {
-        mtan_torch_uniform(rng, out + n - 16, 16, 0, 1);
-        torch_normal16(backend, out + n - 16);
-    }
-}
-
-/* Two multipliers and two Weyl constants (golden ratio, sqrt(3) - 1) of the paper; ten rounds. */
-void mtan_philox(uint32_t out[4], const uint32_t counter[4], const uint32_t key[2]) {
-    uint32_t a = counter[0], b = counter[1], c = counter[2], d = counter[3];
-    for (uint32_t round = 0; round < 10; round++) {
-        uint64_t p = (uint64_t)a * 0xd2511f53u, q = (uint64_t)c * 0xcd9e8d57u;
-        a = (uint32_t)(q >> 32) ^ b ^ (key[0] + round * 0x9e3779b9u);
-        c = (uint32_t)(p >> 32) ^ d ^ (key[1] + round * 0xbb67ae85u);
-        b = (uint32_t)q;
-        d = (uint32_t)p;
-    }
-    out[0] = a, out[1] = b, out[2] = c, out[3] = d;
-}
-
-/* The finaliser of splitmix64: one to one, every input bit reaches every output bit. */
-static uint64_t mix64(uint64_t z) {
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
-}
-
-uint64_t mtan_hash(const void *bytes, size_t n) {
+uint64_t mtan_bytes_hash(const void *bytes, size_t n) {
     const unsigned char *p = (const unsigned char *)bytes;
     uint64_t h = UINT64_C(0xcbf29ce484222325);
     for (size_t i = 0; i < n; i++) h = (h ^ p[i]) * UINT64_C(0x100000001b3);
     return mix64(h);
 }
 
-/* Seed and record, one to one in the record for a given seed. */
-static void record_key(uint32_t key[2], uint64_t seed, uint64_t record) {
-    const uint64_t stream = mix64(mix64(seed) ^ record);
-    key[0] = (uint32_t)stream, key[1] = (uint32_t)(stream >> 32);
+void mtan_philox(uint32_t out[4], const uint32_t counter[4], const uint32_t key[2]) {
+    philox(out, counter, key);
 }
 
-/* Counter: index / 4, sample, epoch. */
 void mtan_noise_fill(const mtan_backend *backend, mtan_real *out, size_t n, uint64_t seed, uint64_t epoch,
                      uint64_t record, uint32_t sample) {
-    uint32_t counter[4] = {0, sample, (uint32_t)epoch, (uint32_t)(epoch >> 32)}, bits[16], key[2];
+    counter_stream r = noise_stream(seed, epoch, record, sample);
     mtan_real x[16];
-    record_key(key, seed, record);
     for (size_t done = 0; done < n; done += 16) {
-        for (int i = 0; i < 16; i += 4, counter[0]++) mtan_philox(bits + i, counter, key);
-        for (int i = 0; i < 16; i++) x[i] = (mtan_real)(bits[i] >> 8) / 16777216; /* 24 bits: exact */
-        normal16(backend, x);
+        next_normals(backend, x, &r);
         memcpy(out + done, x, (n - done < 16 ? n - done : 16) * sizeof *x);
     }
 }
 
-/* Counter: index / 4, sample, step; a bit that no epoch of mtan_noise_fill has keeps the two apart. */
 void mtan_mask_fill(mtan_real *out, size_t n, double dropout, uint64_t seed, uint64_t step, uint64_t record,
                     uint32_t sample, uint64_t first) {
-    const uint64_t least = (uint64_t)(dropout * 4294967296.0); /* of 2^32 */
-    uint32_t counter[4] = {0, sample, (uint32_t)step, (uint32_t)(step >> 32) | UINT32_C(0x40000000)}, bits[4], key[2];
-    record_key(key, seed, record);
-    for (size_t i = 0; i < n; i++) {
-        counter[0] = (uint32_t)((first + i) / 4);
-        if (i == 0 || (first + i) % 4 == 0) mtan_philox(bits, counter, key);
-        out[i] = bits[(first + i) % 4] >= least ? 1 : 0;
-    }
+    fill_units(out, n, dropout, mask_stream(seed, step, record, sample), first);
 }
 
 mtan_status mtan_weights_init(const mtan_config *config, mtan_real *weights, size_t count, uint32_t seed) {
@@ -3328,7 +3186,11 @@ mtan_status mtan_weights_init(const mtan_config *config, mtan_real *weights, siz
             for (size_t q = 0; q < m; q++) weights[p.offset + j + q] = (mtan_real)chunk[q];
         }
     }
-    if (config->architecture && config->architecture->init) config->architecture->init(config, weights, &rng);
+    if (architecture_of(config)->init) {
+        mtan_params params;
+        walk_params(&params, config, -1, NULL);
+        architecture_of(config)->init(config, params.roles, weights, &rng);
+    }
     return MTAN_OK;
 }
 
@@ -3355,9 +3217,9 @@ static mtan_status check_events(const mtan_event *events, int32_t n, int32_t cha
     return MTAN_OK;
 }
 
-/* Whether the query times are steps of the sequence beside the event times: a class per time, defined elsewhere. */
+/* Whether the query times are steps of the sequence beside the event times. */
 static int32_t joins_queries(const mtan_config *c) {
-    return c->architecture && c->classify == MTAN_CLASSIFY_TIME;
+    return c->classify == MTAN_CLASSIFY_TIME && has_trait(c, MTAN_JOINS_QUERIES);
 }
 
 static mtan_status check_record(const mtan_record *r, const mtan_config *c, const mtan_bounds *bounds) {
@@ -3418,12 +3280,13 @@ typedef struct batch_request {
     const mtan_record *records; /* null when counting */
     int32_t n, samples;
     queries_from queries;
-    const mtan_sums *sums; /* of one record, in place of its events; or null */
+    const void *gathered; /* by a stream, in place of the events of the one record; or null */
+    int32_t checked;      /* the records have been checked already */
 } batch_request;
 
 /* Whether the steps of a record's own sequence are its event times rather than its queries. */
 static int32_t reads_times(const mtan_config *c) {
-    return has_decoder(c) || c->architecture;
+    return has_trait(c, MTAN_READS_TIMES);
 }
 
 static int32_t observed(const mtan_config *c) {
@@ -3571,27 +3434,16 @@ static int32_t fill_queries(mtan_tape *tape, mtan_batch *batch, const batch_requ
 
 /* ---- rows that are classified: one per record, or one per query time of a record; each S times ---- */
 
-static int32_t class_rows(const mtan_config *c, const mtan_batch *batch, int32_t b) {
-    return c->classify == MTAN_CLASSIFY_TIME ? batch->query0[b + 1] - batch->query0[b] : 1;
+static mtan_row_order row_order(const mtan_config *c) {
+    if (c->classify == MTAN_CLASSIFY_RECORD) return MTAN_ROWS_BY_RECORD;
+    return reads_times(c) ? MTAN_ROWS_BY_QUERY : MTAN_ROWS_BY_STEP;
 }
 
-/* Row of the logits that belongs to row i of the record at position b, for sample s. */
-static size_t logit_row(const mtan_config *c, const mtan_batch *batch, int32_t b, int32_t i, int32_t s) {
-    if (c->classify == MTAN_CLASSIFY_RECORD) return (size_t)(b * batch->samples + s);
-    return reads_times(c) ? (size_t)(batch->query0[b] * batch->samples + s * class_rows(c, batch, b) + i)
-                          : (size_t)(batch->first[i] + b);
-}
-
-/* How those rows lie, for a device's kernels. */
-static int32_t logit_layout(const mtan_config *c) {
-    return c->classify == MTAN_CLASSIFY_RECORD ? 0 : reads_times(c) ? 2 : 1;
-}
-
-/* Where the label of row i of a record is: by position, by row of the sequence (mTAND-Enc per time) or by query
- * (mTAND-Full per time). */
-static int32_t label_at(const mtan_config *c, const mtan_batch *batch, int32_t b, int32_t i) {
-    if (c->classify == MTAN_CLASSIFY_RECORD) return b;
-    return reads_times(c) ? batch->query0[b] + i : batch->first[i] + b;
+/* Where the label of row i of a record is: by position, by row of the sequence or by query. */
+static int32_t label_at(const mtan_batch *b, mtan_row_order order, int32_t record, int32_t i) {
+    return order == MTAN_ROWS_BY_RECORD ? record
+           : order == MTAN_ROWS_BY_STEP ? b->first[i] + record
+                                        : b->query0[record] + i;
 }
 
 static void fill_labels(mtan_tape *tape, mtan_batch *batch, const batch_request *q) {
@@ -3599,10 +3451,10 @@ static void fill_labels(mtan_tape *tape, mtan_batch *batch, const batch_request 
     if (c->classify == MTAN_CLASSIFY_NONE) return; /* labels may be there and do not matter */
     for (int32_t b = 0; runs(tape) && b < q->n; b++) {
         const mtan_record *r = &q->records[batch->order[b]];
-        for (int32_t i = 0; i < class_rows(c, batch, b); i++) {
+        for (int32_t i = 0; i < class_rows(batch, row_order(c), b); i++) {
             const int32_t label = r->labels ? r->labels[i] : MTAN_UNLABELED;
             if (label < MTAN_UNLABELED || label >= c->classes) fail(tape, MTAN_ERR_INPUT);
-            batch->label[label_at(c, batch, b, i)] = label;
+            batch->label[label_at(batch, row_order(c), b, i)] = label;
         }
     }
 }
@@ -3629,8 +3481,7 @@ static void batch_arrays(mtan_tape *tape, mtan_batch *batch, const batch_request
     batch->cell_value = mtan_data(tape, mtan_new_constant(tape, cells, 1));
     batch->label = mtan_new_ints(
         tape, (size_t)(q->config->classify == MTAN_CLASSIFY_TIME && q->queries != QUERY_NONE ? times : n));
-    if (tape->backend->device)
-        batch->id = (uint64_t *)(void *)mtan_new_ints(tape, (size_t)n * sizeof(uint64_t) / sizeof(int32_t));
+    batch->id = (uint64_t *)(void *)mtan_new_ints(tape, (size_t)n * sizeof(uint64_t) / sizeof(int32_t));
 }
 
 /* Totals over the records, or their bounds when counting. */
@@ -3641,8 +3492,8 @@ static void batch_totals(mtan_tape *tape, mtan_batch *batch, const batch_request
         batch->times = (int32_t)area(tape, q->n, times);
         batch->events = (int32_t)area(tape, q->n, q->bounds->events);
         batch->queries = q->queries == QUERY_NONE ? 0 : (int32_t)area(tape, q->n, q->bounds->times);
-        batch->scores = (int32_t)area(tape, batch->times, q->config->architecture ? 0 : batch->steps);
-        batch->pairs = (int32_t)area(tape, batch->queries, q->config->architecture ? 0 : batch->steps);
+        batch->scores = (int32_t)area(tape, batch->times, has_trait(q->config, MTAN_ATTENDS) ? batch->steps : 0);
+        batch->pairs = (int32_t)area(tape, batch->queries, has_trait(q->config, MTAN_ATTENDS) ? batch->steps : 0);
     } else {
         batch->times = batch->time0[q->n];
         batch->queries = batch->query0[q->n];
@@ -3670,7 +3521,7 @@ static void batch_fill(mtan_tape *tape, mtan_batch *batch, const batch_request *
         const mtan_record *r = &q->records[batch->order[b]];
         const int32_t times = fill_events(tape, batch, q, b, events, index, spare);
         int32_t queries = 0;
-        if (batch->id) batch->id[b] = r->id;
+        batch->id[b] = r->id;
         events += r->n_events;
         batch->time0[b + 1] = batch->time0[b] + times;
         batch->cell0[b + 1] = batch->cell0[b];
@@ -3679,8 +3530,8 @@ static void batch_fill(mtan_tape *tape, mtan_batch *batch, const batch_request *
         if (times > q->bounds->times || queries > q->bounds->times) fail(tape, MTAN_ERR_MEMORY);
         batch->most_times = times > batch->most_times ? times : batch->most_times;
         batch->most_queries = queries > batch->most_queries ? queries : batch->most_queries;
-        add_block(tape, batch->score0, b, times, q->config->architecture ? 0 : batch->length[b]);
-        add_block(tape, batch->pair0, b, queries, q->config->architecture ? 0 : batch->length[b]);
+        add_block(tape, batch->score0, b, times, has_trait(q->config, MTAN_ATTENDS) ? batch->length[b] : 0);
+        add_block(tape, batch->pair0, b, queries, has_trait(q->config, MTAN_ATTENDS) ? batch->length[b] : 0);
     }
 }
 
@@ -3690,14 +3541,14 @@ static void batch_build(mtan_tape *tape, mtan_batch *batch, const batch_request 
     batch->records = q->n;
     batch->samples = q->samples;
     batch->channels = q->config->channels;
-    batch->one_latent = q->config->architecture != NULL;
+    batch->one_latent = has_trait(q->config, MTAN_ONE_LATENT);
     tape->batch = batch;
     index = mtan_new_ints(tape, (size_t)q->bounds->events);
     spare = mtan_new_ints(tape, (size_t)q->bounds->events);
     if (tape->work) {
         for (int32_t b = 0; b < q->n; b++) {
             int32_t n;
-            mtan_status status = check_record(&q->records[b], q->config, q->bounds);
+            mtan_status status = q->checked ? MTAN_OK : check_record(&q->records[b], q->config, q->bounds);
             if (status != MTAN_OK) {
                 fail(tape, status);
                 return;
@@ -3713,8 +3564,6 @@ static void batch_build(mtan_tape *tape, mtan_batch *batch, const batch_request 
     batch_steps(tape, batch, q, index, spare);
     batch_arrays(tape, batch, q, events, cells);
     if (runs(tape)) batch_fill(tape, batch, q, index, spare);
-    if (runs(tape) && q->sums)
-        memcpy(mtan_data(tape, batch->seen), q->sums->seen, count_of(batch->seen) * sizeof(mtan_real));
     batch_totals(tape, batch, q);
     fill_labels(tape, batch, q);
 }
@@ -3724,310 +3573,165 @@ static void batch_send(mtan_tape *tape, size_t first) {
     if (runs(tape)) send(tape, tape->work + first, (tape->top - first) * sizeof(mtan_real));
 }
 
-mtan_status mtan_record_times(const mtan_record *record, int32_t *times) {
+/* Distinct times of events that are in the order of time; -1: they are not. */
+static int32_t count_ordered(const mtan_event *events, int32_t n) {
     int32_t count = 0;
+    for (int32_t i = 0; i < n; i++) {
+        if (i > 0 && events[i].time < events[i - 1].time) return -1;
+        count += i == 0 || events[i].time > events[i - 1].time;
+    }
+    return count;
+}
+
+/* scratch (2, n) */
+static int32_t count_times(const mtan_event *events, int32_t n, int32_t *scratch) {
+    const int32_t count = count_ordered(events, n);
+    if (count >= 0) return count;
+    sort_by_time(scratch, scratch + n, events, n);
+    return distinct_times(NULL, 0, NULL, scratch, events, n);
+}
+
+mtan_status mtan_record_times(const mtan_record *record, int32_t *scratch, int32_t *times) {
     if (!record || !times || (record->n_events > 0 && !record->events)) return MTAN_ERR_NULL;
     if (record->n_events < 0) return MTAN_ERR_INPUT;
-    for (int32_t i = 0; i < record->n_events; i++) {
-        int32_t j = 0;
+    for (int32_t i = 0; i < record->n_events; i++)
         if (!is_finite(record->events[i].time)) return MTAN_ERR_INPUT;
-        while (j < i && record->events[j].time != record->events[i].time) j++;
-        count += j == i;
-    }
-    *times = count;
+    if (!scratch && count_ordered(record->events, record->n_events) < 0) return MTAN_ERR_MEMORY;
+    *times = count_times(record->events, record->n_events, scratch);
     return MTAN_OK;
 }
 
-/* ==== 9. Models ==================================================================================================
- * Forward functions of ops; gradients come from the tape. What depends on weights alone is folded once per batch:
- *   encoder  A = (phi(r) Wq^T + bq) Wk / sqrt(dk), so that score = A . phi(t);  the key bias cancels in the softmax
- *            G = W_ih U, so that the GRU reads the interpolated values; the mask half of the input is 1 or 0 for a whole
- *            record (Q1) and becomes a bias of the record
- *   decoder  A likewise with the roles of query and key exchanged, and its bias; the first layer after the attention
- *            times U
- * Folded tensors are outputs of the prologue's tape and leaves of the shards' tapes. */
-
-typedef struct attention_fold {
-    mtan_tensor score;      /* (H K, E) A */
-    mtan_tensor score_bias; /* (1, H K), decoder only */
-    mtan_tensor in[2];      /* encoder: (3N, H 2D) G of each direction */
-    mtan_tensor in_bias[2]; /* (1, 3N) */
-    mtan_tensor out;        /* decoder: (first layer, H 2N) */
-    mtan_tensor out_bias;   /* (1, first layer) */
-    mtan_tensor beta;       /* RBF: softplus of the bandwidths, (1, 2D) or (1, 2N) */
-    mtan_tensor packed[2];  /* recurrent weights of each direction, packed */
-    mtan_tensor values[2];  /* encoder in INT8, in place of G: its columns for values, (3N, H D), packed */
-    mtan_tensor masks[2];   /* and those for masks, which all heads share: their sum, (3N, D), packed */
-} attention_fold;
-
-/* Dropout in the head, in training. */
-typedef struct head_dropout {
-    double rate; /* 0: none */
-    uint64_t seed, step;
-    const mtan_record *records; /* of the batch: a mask depends on its record's id */
-} head_dropout;
+/* ==== 9. Models: what all have ====================================================================================
+ * A model is its architecture: a list of parameters, a forward function of ops and, where that pays, a prologue that folds
+ * what depends on the weights alone. Gradients come from the tape. Folded tensors are outputs of the prologue's tape and
+ * leaves of the shards' tapes. */
 
 typedef struct model_run {
-    const mtan_model *model;
-    const mtan_config *config;
-    mtan_tape *tape;
-    layout params;
-    mtan_tensor ref; /* (K, 1) reference points */
-    attention_fold enc, dec;
-    mtan_tensor cls_packed, head_packed[3];
-    head_dropout dropout;
-    int32_t training;      /* the loss is asked for */
-    uint64_t step;         /* of the trainer */
-    const mtan_sums *sums; /* attention gathered before, in place of the batch's events; or null */
+    mtan_forward forward;
+    mtan_params params;
+    mtan_tensor folded[MTAN_MAX_FOLDED]; /* the architecture's struct of folded tensors */
 } model_run;
 
-static mtan_tensor param(const model_run *m, int32_t index) {
-    const slot s = m->params.slots[index];
-    mtan_tensor x = matrix(MTAN_SPACE_PARAM, m->model->offset[index], s.offset, s.rows, s.cols);
-    if (!m->tape->recording) x.grad = MTAN_NO_GRAD;
+/* Binds a model to a tape and lays out its folded weights. */
+static void model_start(model_run *m, const mtan_model *model, mtan_tape *tape) {
+    const mtan_architecture *a = architecture_of(&model->config);
+    mtan_forward *f = &m->forward;
+    memset(m, 0, sizeof *m);
+    walk_params(&m->params, &model->config, -1, NULL);
+    f->tape = tape;
+    f->model = model;
+    f->config = &model->config;
+    f->params = &m->params;
+    f->roles = m->params.roles;
+    f->folded = m->folded;
+    tape->params = model->weights;
+    tape->n_params = align_count((size_t)m->params.count);
+    tape->fold_top = tape->fold_graded = 0;
+    tape->precision = model->precision;
+    tape->user = a->backward;
+    if (a->lay_fold) a->lay_fold(f, m->folded);
+}
+
+/* What the prologue does, once for a batch or a predictor. */
+static void model_fold(const model_run *m) {
+    const mtan_architecture *a = architecture_of(m->forward.config);
+    if (a->fold) a->fold(&m->forward);
+}
+
+static mtan_tensor param(const mtan_forward *f, int32_t index) {
+    const slot s = f->params->slots[index];
+    mtan_tensor x = matrix(MTAN_SPACE_PARAM, f->model->offset[index], s.offset, s.rows, s.cols);
+    if (!f->tape->recording) x.grad = MTAN_NO_GRAD;
     return x;
 }
 
 /* A bias as the row it is added as. */
-static mtan_tensor bias(const model_run *m, int32_t index) {
-    mtan_tensor x = param(m, index);
+static mtan_tensor bias(const mtan_forward *f, int32_t index) {
+    mtan_tensor x = param(f, index);
     x.cols = x.stride = x.rows;
     x.rows = 1;
     return x;
 }
 
-static int32_t directions(const mtan_config *c) {
-    return has_decoder(c) ? 2 : 1;
+mtan_tensor mtan_forward_param(const mtan_forward *f, int32_t index) {
+    return f->params->slots[index].rank == 1 ? bias(f, index) : param(f, index);
 }
 
-/* The layer after the decoder's attention: z0_to_obs, or the head for a class per time. */
-static int32_t after_attention(const model_run *m) {
-    return m->config->classify == MTAN_CLASSIFY_TIME ? m->params.head[0] : m->params.dec.mlp[0];
-}
-
-static int32_t embed_index(const mtan_config *c, int32_t head) {
-    return c->embed_heads == MTAN_EMBED_PER_HEAD ? head : 0;
-}
-
-/* phi(time) of one head: (n, E) */
-static mtan_tensor embed(const model_run *m, const attention_roles *r, mtan_tensor time, int32_t head) {
-    const mtan_config *c = m->config;
-    const int32_t learned = c->embedding == MTAN_EMBED_LEARNED, h = embed_index(c, head), E1 = c->embed - 1;
-    mtan_tensor phi =
-        learned ? mtan_new(m->tape, time.rows, c->embed) : mtan_new_constant(m->tape, time.rows, c->embed);
-    mtan_tensor p[4];
-    if (!learned) {
-        mtan_op_embed_fixed(m->tape, phi, time, c->embed_base, c->embed_scale);
-        return phi;
-    }
-    p[0] = mtan_rows(param(m, r->linear), h, 1);
-    p[1] = mtan_rows(param(m, r->linear + 1), h, 1);
-    p[2] = mtan_rows(param(m, r->periodic), h * E1, E1);
-    p[3] = mtan_rows(param(m, r->periodic + 1), h * E1, E1);
-    mtan_op_embed(m->tape, phi, time, p);
-    return phi;
-}
-
-/* Embeds once and hands the same tensor to every head, or once per head. */
-static mtan_tensor embed_for(const model_run *m, const attention_roles *r, mtan_tensor time, int32_t head,
-                             mtan_tensor before) {
-    return before.rows > 0 && m->config->embed_heads == MTAN_EMBED_SHARED ? before : embed(m, r, time, head);
-}
-
-/* One head of the query or key projection, (n, E/H); with a bias or without. */
-static mtan_tensor project(const model_run *m, mtan_tensor phi, int32_t role, int32_t heads, int32_t head,
-                           int32_t biased) {
-    const int32_t dk = m->config->embed / heads;
-    const mtan_tensor b = mtan_columns(bias(m, role + 1), head * dk, dk);
-    mtan_tensor y = mtan_new(m->tape, phi.rows, dk);
-    mtan_op_linear(m->tape, y, phi, mtan_rows(param(m, role), head * dk, dk), biased ? &b : NULL);
-    return y;
-}
-
-static double inverse_root(int32_t n) {
-    return 1 / scalar_sqrt((double)n);
-}
-
-/* ---- folding: the layout, which shards repeat, and the computation, which the prologue does ---- */
-
-static void fold_layout_decoder(model_run *m) {
-    const mtan_config *c = m->config;
-    if (c->decoder == MTAN_RBF) {
-        m->dec.beta = mtan_new_fold(m->tape, 1, 2 * c->dec_hidden);
-        return;
-    }
-    if (!observed(c)) {
-        m->dec.score = mtan_new_fold(m->tape, c->dec_heads * c->ref_points, c->embed);
-        m->dec.score_bias = mtan_new_fold(m->tape, 1, c->dec_heads * c->ref_points);
-    }
-    m->dec.out = mtan_new_fold(m->tape, param(m, after_attention(m)).rows, c->dec_heads * 2 * c->dec_hidden);
-    m->dec.out_bias = mtan_new_fold(m->tape, 1, param(m, after_attention(m)).rows);
-}
-
-static int32_t in_int8(const model_run *m) {
-    return m->tape->precision == MTAN_INT8;
-}
-
-/* Room for a weight matrix (n, k) as the backend packs it. */
-static mtan_tensor packed_layout(model_run *m, int32_t n, int32_t k) {
-    const mtan_backend *b = m->tape->backend;
-    const size_t count = (in_int8(m) ? b->pack_int8_count : b->pack_count)(n, k);
-    if (count > LARGEST_COUNT) fail(m->tape, MTAN_ERR_SIZE);
-    return mtan_new_fold_constant(m->tape, 1, count > LARGEST_COUNT ? 0 : (int32_t)count);
-}
-
-/* Layers of the head: with a class per time its first one is folded into the decoder. */
-static int32_t first_head(const mtan_config *c) {
-    return has_decoder(c) && c->classify == MTAN_CLASSIFY_TIME;
-}
-
-static int32_t head_layers(const mtan_config *c) {
-    return c->classify == MTAN_CLASSIFY_NONE ? 0 : c->head_hidden ? 3 : 1;
-}
-
-/* The weights that few rows meet at a time: recurrent ones, and those of the head. */
-static void fold_layout_packed(model_run *m) {
-    const mtan_config *c = m->config;
-    const int32_t N = c->enc_hidden, M = c->dec_hidden;
-    for (int32_t d = 0; d < directions(c); d++) {
-        m->enc.packed[d] = packed_layout(m, 3 * N, N);
-        if (!in_int8(m)) continue;
-        m->enc.values[d] = packed_layout(m, 3 * N, c->enc_heads * c->channels);
-        m->enc.masks[d] = packed_layout(m, 3 * N, c->channels);
-    }
-    for (int32_t d = 0; has_decoder(c) && d < 2; d++) m->dec.packed[d] = packed_layout(m, 3 * M, M);
-    if (has_decoder(c) && c->classify == MTAN_CLASSIFY_RECORD) m->cls_packed = packed_layout(m, 3 * N, N);
-    for (int32_t i = first_head(c); i < head_layers(c); i++) {
-        const mtan_tensor w = param(m, m->params.head[i]);
-        m->head_packed[i] = packed_layout(m, w.rows, w.cols);
+void mtan_forward_rows(const mtan_forward *f, mtan_tensor x, mtan_tensor mask, mtan_tensor time) {
+    const mtan_tape *tape = f->tape;
+    const mtan_batch *batch = tape->batch;
+    const size_t D = (size_t)batch->channels;
+    if (!runs(tape)) return;
+    memset(mtan_data(tape, x), 0, count_of(x) * sizeof(mtan_real));
+    memset(mtan_data(tape, mask), 0, count_of(mask) * sizeof(mtan_real));
+    for (int32_t b = 0; b < batch->records; b++) {
+        const int32_t *begin = batch->begin + (size_t)b * (D + 1);
+        for (int32_t k = 0; k < batch->length[b]; k++)
+            mtan_data(tape, time)[batch->first[k] + b] = mtan_data(tape, batch->time)[batch->time0[b] + k];
+        for (size_t d = 0; d < D; d++)
+            for (int32_t j = begin[d], n = 1; j < begin[d + 1]; j++) {
+                const size_t at = (size_t)(batch->first[batch->row[j]] + b) * D + d;
+                n = j > begin[d] && batch->row[j] == batch->row[j - 1] ? n + 1 : 1; /* the n-th at this time */
+                mtan_data(tape, x)[at] += (batch->value[j] - mtan_data(tape, x)[at]) / (mtan_real)n;
+                mtan_data(tape, mask)[at] = 1;
+            }
     }
 }
 
-static void fold_layout(model_run *m) {
-    const mtan_config *c = m->config;
-    const int32_t N = c->enc_hidden, D2 = 2 * c->channels, attention = c->encoder != MTAN_RBF;
-    m->tape->precision = m->model->precision;
-    if (attention && !observed(c)) m->enc.score = mtan_new_fold(m->tape, c->enc_heads * c->ref_points, c->embed);
-    for (int32_t d = 0; d < directions(c); d++) {
-        if (!in_int8(m)) m->enc.in[d] = mtan_new_fold(m->tape, 3 * N, c->enc_heads * D2);
-        m->enc.in_bias[d] = mtan_new_fold(m->tape, 1, 3 * N);
+/* ---- noise ---- */
+
+typedef struct noise_source {
+    uint64_t seed, epoch;
+    int32_t zero; /* z is the posterior's mean */
+} noise_source;
+
+/* Noise that a record brings itself, (S, K, Z), K the number of its latent steps, in place of what was drawn. */
+static void place_noise(mtan_tape *tape, mtan_tensor noise, const mtan_record *r, int32_t b) {
+    const mtan_batch *batch = tape->batch;
+    const int32_t S = batch->samples, K = latent_steps(batch, b), Z = noise.cols;
+    if (r->n_noise < S * K * Z) fail(tape, MTAN_ERR_INPUT);
+    for (int32_t i = 0; runs(tape) && i < S * K; i++)
+        memcpy(mtan_data(tape, noise) + (latent_row(batch, b, i % K) * (size_t)S + (size_t)(i / K)) * (size_t)Z,
+               r->noise + (size_t)i * (size_t)Z, (size_t)Z * sizeof *r->noise);
+}
+
+/* Standard normals of every record, laid out as z is. On a device they are drawn there, unless a record brings its own. */
+static mtan_tensor noise_of(mtan_tape *tape, const batch_request *q, noise_source source) {
+    const mtan_batch *batch = tape->batch;
+    const int32_t rows = batch->one_latent ? batch->records : batch->rows;
+    mtan_tensor noise = mtan_new_constant(tape, (int32_t)area(tape, rows, batch->samples), q->config->latent);
+    int32_t brought = 0;
+    if (!runs(tape)) return noise;
+    if (source.zero) {
+        tape->backend->fill(mtan_data(tape, noise), count_of(noise), 0);
+        return noise;
     }
-    if (!attention) m->enc.beta = mtan_new_fold(m->tape, 1, D2);
-    if (has_decoder(c)) fold_layout_decoder(m);
-    m->ref = mtan_new_fold_constant(m->tape, c->ref_points, 1);
-    fold_layout_packed(m);
+    for (int32_t b = 0; b < q->n; b++) brought |= q->records[b].noise != NULL;
+    (brought ? host_kernels(tape) : tape->backend)
+        ->noise(batch, mtan_data(tape, noise), source.seed, source.epoch, noise.cols);
+    for (int32_t b = 0; brought && b < q->n; b++)
+        if (q->records[batch->order[b]].noise) place_noise(tape, noise, &q->records[batch->order[b]], b);
+    if (brought) send_tensor(tape, noise);
+    return noise;
 }
 
-static void pack_tensor(const model_run *m, mtan_tensor packed, mtan_tensor w) {
-    const mtan_backend *b = m->tape->backend;
-    if (runs(m->tape))
-        (in_int8(m) ? b->pack_int8 : b->pack)(mtan_data(m->tape, packed), mtan_data(m->tape, w), (size_t)w.stride,
-                                              w.rows, w.cols);
+/* ---- the forward pass: what is wanted of a batch that has been built ---- */
+
+static mtan_outputs model_forward(model_run *m, const batch_request *q, noise_source noise, uint32_t wanted) {
+    mtan_forward *f = &m->forward;
+    mtan_outputs out;
+    memset(&out, 0, sizeof out);
+    f->wanted = wanted;
+    f->epoch = (int32_t)noise.epoch, f->seed = noise.seed;
+    f->records = q->records;
+    f->gathered = q->gathered;
+    if (has_decoder(f->config) && (wanted & (MTAN_WANT_LOGITS | MTAN_WANT_PREDICTION)))
+        f->noise = noise_of(f->tape, q, noise);
+    architecture_of(f->config)->forward(f, &out);
+    return out;
 }
 
-static void pack_param(const model_run *m, mtan_tensor packed, int32_t index) {
-    pack_tensor(m, packed, param(m, index));
-}
-
-/* The recurrent weights are the second of a GRU's four tensors. */
-static void pack_weights(const model_run *m) {
-    const mtan_config *c = m->config;
-    const layout *l = &m->params;
-    for (int32_t i = first_head(c); i < head_layers(c); i++) pack_param(m, m->head_packed[i], l->head[i]);
-    if (m->tape->backend->device && !in_int8(m)) return; /* its GRU reads the weights themselves */
-    for (int32_t d = 0; d < directions(c); d++) pack_param(m, m->enc.packed[d], l->enc.gru[d] + 1);
-    for (int32_t d = 0; has_decoder(c) && d < 2; d++) pack_param(m, m->dec.packed[d], l->dec.gru[d] + 1);
-    if (has_decoder(c) && c->classify == MTAN_CLASSIFY_RECORD) pack_param(m, m->cls_packed, l->cls_gru + 1);
-}
-
-/* The reference points from number `first` on. torch.linspace(0, 1, K) goes from both ends, so that both are exact. */
-static void fill_reference(const model_run *m, mtan_tensor point, int32_t first) {
-    const mtan_config *c = m->config;
-    const int32_t K = c->ref_points;
-    const mtan_real step = K > 1 ? 1 / (mtan_real)(K - 1) : 0;
-    for (int32_t i = 0; runs(m->tape) && i < point.rows; i++) {
-        const int32_t k = first + i;
-        const mtan_real r = k < K / 2 || K == 1 ? step * (mtan_real)k : 1 - step * (mtan_real)(K - 1 - k);
-        mtan_data(m->tape, point)[i] = c->reference == MTAN_REF_GIVEN ? c->ref[k] : r;
-    }
-    send_tensor(m->tape, point);
-}
-
-/* A of every head: the side at the reference points projected by `near`, carried through the weights of `far`. */
-static void fold_scores(const model_run *m, const attention_roles *r, attention_fold *fold, mtan_tensor point,
-                        int32_t heads, int32_t near, int32_t far, int32_t decoder) {
-    const int32_t K = point.rows, dk = m->config->embed / heads;
-    mtan_tensor phi = nothing;
-    for (int32_t h = 0; h < heads; h++) {
-        mtan_tensor side;
-        phi = embed_for(m, r, point, h, phi);
-        side = project(m, phi, near, heads, h, !decoder);
-        mtan_op_scale(m->tape, side, inverse_root(dk));
-        mtan_op_matmul(m->tape, mtan_rows(fold->score, h * K, K), side, mtan_rows(param(m, far), h * dk, dk));
-        if (decoder)
-            mtan_op_linear(m->tape, mtan_columns(fold->score_bias, h * K, K),
-                           mtan_columns(bias(m, far + 1), h * dk, dk), side, NULL);
-    }
-}
-
-/* G of one direction in INT8: the weights of values and of masks apart, as a value and a mask have no scale in common. */
-static void fold_input_int8(const model_run *m, int32_t direction) {
-    const int32_t D = m->config->channels, H = m->config->enc_heads, N3 = 3 * m->config->enc_hidden;
-    mtan_tensor g = mtan_new_constant(m->tape, N3, H * 2 * D), values = mtan_new_constant(m->tape, N3, H * D);
-    mtan_tensor masks = mtan_new_constant(m->tape, N3, D);
-    mtan_op_matmul(m->tape, g, param(m, m->params.enc.gru[direction]), param(m, m->params.enc.out));
-    for (int32_t h = 0; h < H; h++) {
-        const mtan_tensor mask = mtan_columns(g, h * 2 * D + D, D);
-        mtan_op_copy(m->tape, mtan_columns(values, h * D, D), mtan_columns(g, h * 2 * D, D));
-        if (h == 0) mtan_op_copy(m->tape, masks, mask);
-        else if (runs(m->tape))
-            m->tape->backend->add(mtan_data(m->tape, masks), (size_t)D, mtan_data(m->tape, mask), (size_t)mask.stride,
-                                  N3, D);
-    }
-    pack_tensor(m, m->enc.values[direction], values);
-    pack_tensor(m, m->enc.masks[direction], masks);
-}
-
-static void fold_weights(model_run *m) {
-    const mtan_config *c = m->config;
-    const layout *l = &m->params;
-    if (c->architecture) return; /* it folds nothing */
-    fill_reference(m, m->ref, 0);
-    pack_weights(m);
-    if (c->encoder == MTAN_RBF) mtan_op_softplus(m->tape, m->enc.beta, bias(m, l->enc.bandwidth));
-    else if (!observed(c)) fold_scores(m, &l->enc, &m->enc, m->ref, c->enc_heads, l->enc.query, l->enc.key, 0);
-    for (int32_t d = 0; d < directions(c); d++) {
-        const mtan_tensor w = param(m, l->enc.gru[d]), b = bias(m, l->enc.gru[d] + 2);
-        if (in_int8(m)) fold_input_int8(m, d);
-        else mtan_op_matmul(m->tape, m->enc.in[d], w, param(m, l->enc.out));
-        mtan_op_linear(m->tape, m->enc.in_bias[d], bias(m, l->enc.out + 1), w, &b);
-    }
-    if (!has_decoder(c)) return;
-    if (c->decoder == MTAN_RBF) {
-        mtan_op_softplus(m->tape, m->dec.beta, bias(m, l->dec.bandwidth));
-    } else {
-        const mtan_tensor w = param(m, after_attention(m)), b = bias(m, after_attention(m) + 1);
-        if (!observed(c)) fold_scores(m, &l->dec, &m->dec, m->ref, c->dec_heads, l->dec.key, l->dec.query, 1);
-        mtan_op_matmul(m->tape, m->dec.out, w, param(m, l->dec.out));
-        mtan_op_linear(m->tape, m->dec.out_bias, bias(m, l->dec.out + 1), w, &b);
-    }
-}
-
-/* Binds a model to a tape and lays out its folded weights. */
-static void model_start(model_run *m, const mtan_model *model, mtan_tape *tape) {
-    memset(m, 0, sizeof *m);
-    m->model = model;
-    m->config = &model->config;
-    m->tape = tape;
-    walk(&m->params, m->config, -1, NULL);
-    tape->params = model->weights;
-    tape->n_params = align_count((size_t)m->params.count);
-    tape->fold_top = tape->fold_graded = 0;
-    if (m->config->architecture) tape->user = m->config->architecture->backward;
-    else fold_layout(m);
-}
-
-/* ---- attention gathered observation by observation ----
+/* ==== 10. Gathered sums ==========================================================================================
  * What the sparse attention sums, kept open: for every channel and every point of every head the sums of w x and of w,
  * w = exp(score) under a base, the largest exponent of the channel's scores so far. When it rises the sums are scaled by
  * a power of two. So they have the digits of the batch's, which are made under the base of the whole record, as long as
@@ -4039,8 +3743,24 @@ enum { SUM_BASE, SUM_VALUE, SUM_WEIGHT, SUM_PLAIN, SUM_VALUE_REST = SUM_PLAIN, S
 /* Plain sums of so many terms are off by 3e-6 (measured), those of 10^7 by 2e-3, and beyond they stand still. */
 enum { PLAIN_MOST = 1 << 16 };
 
+typedef struct attention_sums {
+    const mtan_model *model;
+    const mtan_real *embedding[4];     /* linear w, b; periodic w, b */
+    const mtan_real *query;            /* (H P, E) of the points, folded */
+    const mtan_real *point, *beta;     /* RBF: (P) times of the points, (D) bandwidths */
+    mtan_real *seen;                   /* (D) 1 where a channel was observed */
+    mtan_real *phi;                    /* (E) of the last time */
+    mtan_real *significand, *exponent; /* (H P) of exp(score) at the last time */
+    mtan_real *weight, *before;        /* (H P) of the last observation; (2, H P) the sums before it */
+    mtan_real *latest;                 /* (D) time of a channel's last observation */
+    int32_t *plain;                    /* (D) how many more may come in order before its sums are exact; 0: they are */
+    mtan_real *sums;                   /* (D, parts, H P) base, sums of w x and of w, what each lost to rounding */
+    mtan_real time;
+    int32_t has_time, points, parts; /* P; 5, or 3 without what was lost */
+} attention_sums;
+
 /* parts: SUM_PARTS, or SUM_PLAIN for sums without rests */
-static void sums_layout(mtan_tape *tape, mtan_sums *s, const mtan_model *model, int32_t points, int32_t parts) {
+static void sums_layout(mtan_tape *tape, attention_sums *s, const mtan_model *model, int32_t points, int32_t parts) {
     const mtan_config *c = &model->config;
     const int32_t n = (int32_t)area(tape, c->enc_heads, points);
     memset(s, 0, sizeof *s);
@@ -4058,21 +3778,18 @@ static void sums_layout(mtan_tape *tape, mtan_sums *s, const mtan_model *model, 
     s->sums = mtan_data(tape, mtan_new_constant(tape, parts * c->channels, n));
 }
 
-static void sums_clear(mtan_sums *s) {
+static void sums_clear(attention_sums *s) {
     s->has_time = 0;
     s->model->backend->fill(s->seen, (size_t)s->model->config.channels, 0);
 }
 
-/* Where the time embedding's weights are; the caller sets query, or point and beta. */
-static void sums_embedding(mtan_sums *s, const model_run *m) {
-    const attention_roles *r = &m->params.enc;
-    const int32_t role[4] = {r->linear, r->linear + 1, r->periodic, r->periodic + 1};
-    if (m->config->encoder == MTAN_RBF || m->config->embedding != MTAN_EMBED_LEARNED) return;
-    for (int32_t i = 0; i < 4; i++) s->embedding[i] = mtan_data(m->tape, param(m, role[i]));
+/* Which of the embeddings a head has. */
+static int32_t embed_index(const mtan_config *c, int32_t head) {
+    return c->embed_heads == MTAN_EMBED_PER_HEAD ? head : 0;
 }
 
 /* exp(score) of a time stamp at all points of all heads */
-static void sums_time(mtan_sums *s, mtan_real time) {
+static void sums_time(attention_sums *s, mtan_real time) {
     const mtan_config *c = &s->model->config;
     const mtan_backend *k = s->model->backend;
     const int32_t E = c->embed, P = s->points;
@@ -4093,20 +3810,20 @@ static void sums_time(mtan_sums *s, mtan_real time) {
 }
 
 /* The same for RBF, which has one head, of the channel that is next. */
-static void sums_time_rbf(mtan_sums *s, int32_t channel) {
+static void sums_time_rbf(attention_sums *s, int32_t channel) {
     const size_t n = (size_t)s->points;
     for (size_t i = 0; i < n; i++) s->weight[i] = -s->beta[channel] * square(s->point[i] - s->time);
     s->model->backend->exp_parts(s->significand, s->exponent, s->weight, n);
 }
 
 /* The first part of a channel's sums, (parts, H P). */
-static mtan_real *sums_of(const mtan_sums *s, int32_t channel) {
+static mtan_real *sums_of(const attention_sums *s, int32_t channel) {
     const size_t n = (size_t)s->model->config.enc_heads * (size_t)s->points;
     return s->sums + (size_t)channel * (size_t)s->parts * n;
 }
 
 /* Raises the bases of a channel to the exponents, and gives the weights under them. */
-static void sums_weigh(mtan_sums *s, mtan_real *sums, size_t n) {
+static void sums_weigh(attention_sums *s, mtan_real *sums, size_t n) {
     mtan_real *base = sums + SUM_BASE * n;
     for (size_t i = 0; i < n; i++) {
         if (s->exponent[i] > base[i]) {
@@ -4134,7 +3851,7 @@ static void sum_rest(mtan_real *sum, mtan_real *rest, mtan_real before, mtan_rea
 }
 
 /* The rests of a channel after an observation. */
-static void sums_rests(const mtan_sums *s, int32_t channel, mtan_real x, size_t n) {
+static void sums_rests(const attention_sums *s, int32_t channel, mtan_real x, size_t n) {
     mtan_real *value = sums_of(s, channel) + SUM_VALUE * n, *weight = value + n, *rest = weight + n;
     int32_t exact;
     if (s->time < s->latest[channel]) s->plain[channel] = 0;
@@ -4148,7 +3865,7 @@ static void sums_rests(const mtan_sums *s, int32_t channel, mtan_real x, size_t 
 }
 
 /* Sums of a channel that has not been seen before. */
-static void sums_open(mtan_sums *s, int32_t channel, size_t n) {
+static void sums_open(attention_sums *s, int32_t channel, size_t n) {
     mtan_real *sums = sums_of(s, channel);
     memcpy(sums, s->exponent, n * sizeof *sums);
     s->model->backend->fill(sums + n, ((size_t)s->parts - 1) * n, 0);
@@ -4159,7 +3876,7 @@ static void sums_open(mtan_sums *s, int32_t channel, size_t n) {
 }
 
 /* One observation at the time of the last sums_time. */
-static void sums_add(mtan_sums *s, int32_t channel, mtan_real x) {
+static void sums_add(attention_sums *s, int32_t channel, mtan_real x) {
     const mtan_backend *k = s->model->backend;
     const size_t n = (size_t)s->model->config.enc_heads * (size_t)s->points;
     mtan_real *sums = sums_of(s, channel), *value = sums + SUM_VALUE * n;
@@ -4173,396 +3890,940 @@ static void sums_add(mtan_sums *s, int32_t channel, mtan_real x) {
 }
 
 /* The interpolated value of a channel at a point of a head; a channel without observation gives 0 (Q4). */
-static mtan_real sums_value(const mtan_sums *s, int32_t head, int32_t point, int32_t channel) {
+static mtan_real sums_value(const attention_sums *s, int32_t head, int32_t point, int32_t channel) {
     const size_t n = (size_t)s->model->config.enc_heads * (size_t)s->points;
     const mtan_real *at = sums_of(s, channel) + (size_t)head * (size_t)s->points + (size_t)point;
     return s->seen[channel] > 0 ? at[SUM_VALUE * n] / at[SUM_WEIGHT * n] : 0;
 }
 
+static void gather_event(attention_sums *s, const mtan_event *e) {
+    sums_time(s, e->time);
+    sums_add(s, e->channel, e->value);
+}
+
+/* ==== 11. mTAND ==================================================================================================
+ * The paper's two models, mTAND-Enc and mTAND-Full, as architectures. What depends on weights alone is folded:
+ *   encoder  A = (phi(r) Wq^T + bq) Wk / sqrt(dk), so that score = A . phi(t);  the key bias cancels in the softmax
+ *            G = W_ih U, so that the GRU reads the interpolated values; the mask half of the input is 1 or 0 for a whole
+ *            record (Q1) and becomes a bias of the record
+ *   decoder  A likewise with the roles of query and key exchanged, and its bias; the first layer after the attention
+ *            times U */
+
+/* ---- parameters, in the order in which the reference creates the tensors ----
+ * Roles are the index of the first tensor of a layer: weight then bias; of a GRU: weight_ih, weight_hh, bias_ih, bias_hh. */
+
+typedef struct attention_roles {
+    int32_t query, key, out;  /* linears 0, 1, 2 (out: `cross` of the other kinds) */
+    int32_t periodic, linear; /* time embedding */
+    int32_t bandwidth;        /* RBF */
+    int32_t gru[2], mlp[2];   /* forward and reverse; hiddens_to_z0 or z0_to_obs */
+} attention_roles;
+
+typedef struct mtand_roles {
+    attention_roles enc, dec;
+    int32_t cls_gru, head[3];
+} mtand_roles;
+
+static const mtand_roles *roles_of(const mtan_forward *f) {
+    return (const mtand_roles *)f->roles;
+}
+
+static int32_t add_linear(mtan_params *p, const char *layer, int32_t out, int32_t in, int32_t fan) {
+    const int32_t role = add_param(p, layer, ".weight", out, in, 2, fan);
+    add_param(p, layer, ".bias", out, 1, 1, fan);
+    return role;
+}
+
+static int32_t add_gru(mtan_params *p, const char *layer, int32_t in, int32_t hidden, int32_t reverse) {
+    const int32_t role =
+        add_param(p, layer, reverse ? ".weight_ih_l0_reverse" : ".weight_ih_l0", 3 * hidden, in, 2, hidden);
+    add_param(p, layer, reverse ? ".weight_hh_l0_reverse" : ".weight_hh_l0", 3 * hidden, hidden, 2, hidden);
+    add_param(p, layer, reverse ? ".bias_ih_l0_reverse" : ".bias_ih_l0", 3 * hidden, 1, 1, hidden);
+    add_param(p, layer, reverse ? ".bias_hh_l0_reverse" : ".bias_hh_l0", 3 * hidden, 1, 1, hidden);
+    return role;
+}
+
+static void add_grus(mtan_params *p, attention_roles *r, const char *layer, int32_t in, int32_t hidden, int32_t both) {
+    r->gru[0] = add_gru(p, layer, in, hidden, 0);
+    if (both) r->gru[1] = add_gru(p, layer, in, hidden, 1);
+}
+
+static void add_mlp(mtan_params *p, attention_roles *r, const char *first, const char *second, int32_t in,
+                    int32_t hidden, int32_t out) {
+    r->mlp[0] = add_linear(p, first, hidden, in, in);
+    r->mlp[1] = add_linear(p, second, out, hidden, hidden);
+}
+
+static void add_embedding(mtan_params *p, attention_roles *r, const mtan_config *c, int32_t heads) {
+    const int32_t n = c->embed_heads == MTAN_EMBED_PER_HEAD ? heads : 1;
+    if (c->embedding != MTAN_EMBED_LEARNED) return;
+    r->periodic = add_linear(p, "periodic", n * (c->embed - 1), 1, 1);
+    r->linear = add_linear(p, "linear", n, 1, 1);
+}
+
+static void add_attention(mtan_params *p, attention_roles *r, const mtan_config *c, int32_t in, int32_t out) {
+    r->query = add_linear(p, "att.linears.0", c->embed, c->embed, c->embed);
+    r->key = add_linear(p, "att.linears.1", c->embed, c->embed, c->embed);
+    r->out = add_linear(p, "att.linears.2", out, in, in);
+}
+
+static void add_head(mtan_params *p, mtand_roles *roles, const mtan_config *c, const char *const names[3],
+                     const char *single, int32_t in) {
+    if (c->head_hidden == 0) {
+        roles->head[0] = add_linear(p, single, c->classes, in, in);
+        return;
+    }
+    roles->head[0] = add_linear(p, names[0], c->head_hidden, in, in);
+    roles->head[1] = add_linear(p, names[1], c->head_hidden, c->head_hidden, c->head_hidden);
+    roles->head[2] = add_linear(p, names[2], c->classes, c->head_hidden, c->head_hidden);
+}
+
+static const char *const head_names[3] = {"classifier.0", "classifier.2", "classifier.4"};
+static const char *const bare_names[3] = {"0", "2", "4"};
+
+/* The encoder, in the order in which each of the reference's classes creates its layers. */
+static void add_encoder(mtan_params *p, mtand_roles *roles, const mtan_config *c) {
+    attention_roles *r = &roles->enc;
+    const int32_t D2 = 2 * c->channels, N = c->enc_hidden, full = has_decoder(c), H = c->enc_heads;
+    const char *gru = c->encoder != MTAN_ATTENTION || full ? "gru_rnn"
+                      : c->classify == MTAN_CLASSIFY_TIME  ? "gru"
+                                                           : "enc";
+    p->prefix = "rec.";
+    if (c->encoder == MTAN_ATTENTION) {
+        add_attention(p, r, c, D2 * H, N);
+        if (full || c->classify == MTAN_CLASSIFY_TIME) add_grus(p, r, gru, N, N, full);
+        if (full) add_mlp(p, r, "hiddens_to_z0.0", "hiddens_to_z0.2", 2 * N, c->mlp_hidden, 2 * c->latent);
+        else add_head(p, roles, c, head_names, "classifier", N);
+        if (!full && c->classify == MTAN_CLASSIFY_RECORD) add_grus(p, r, gru, N, N, 0);
+        add_embedding(p, r, c, H);
+        return;
+    }
+    if (c->encoder == MTAN_RBF) {
+        r->out = add_linear(p, "cross", D2, D2, D2);
+        r->bandwidth = add_param(p, "bandwidth", ".weight", D2, 1, 2, 1);
+        add_grus(p, r, gru, D2, N, full);
+    } else {
+        r->out = add_linear(p, "cross", N, D2, D2);
+        add_grus(p, r, gru, N, N, full);
+        r->query = add_linear(p, "linears.0", c->embed, c->embed, c->embed);
+        r->key = add_linear(p, "linears.1", c->embed, c->embed, c->embed);
+        add_embedding(p, r, c, 1);
+    }
+    if (full) add_mlp(p, r, "hiddens_to_z0.0", "hiddens_to_z0.2", 2 * N, c->mlp_hidden, 2 * c->latent);
+    else add_head(p, roles, c, head_names, "classifier", N);
+}
+
+static void add_decoder(mtan_params *p, mtand_roles *roles, const mtan_config *c) {
+    attention_roles *r = &roles->dec;
+    const int32_t N = c->dec_hidden;
+    p->prefix = "dec.";
+    if (c->decoder == MTAN_ATTENTION) add_attention(p, r, c, 2 * N * c->dec_heads, 2 * N);
+    if (c->decoder == MTAN_RBF) r->bandwidth = add_param(p, "bandwidth", ".weight", 2 * N, 1, 2, 1);
+    add_grus(p, r, "gru_rnn", c->latent, N, 1);
+    if (c->decoder == MTAN_RNN3) {
+        r->query = add_linear(p, "linears.0", c->embed, c->embed, c->embed);
+        r->key = add_linear(p, "linears.1", c->embed, c->embed, c->embed);
+        r->out = add_linear(p, "linears.2", 2 * N, 2 * N, 2 * N);
+        add_embedding(p, r, c, 1);
+    }
+    if (c->classify != MTAN_CLASSIFY_TIME) /* Q40: the head reads the embedding, nothing is reconstructed */
+        add_mlp(p, r, "z0_to_obs.0", "z0_to_obs.2", 2 * N, c->mlp_hidden, c->channels);
+    if (c->decoder == MTAN_ATTENTION) add_embedding(p, r, c, c->dec_heads);
+}
+
+static void add_classifier(mtan_params *p, mtand_roles *roles, const mtan_config *c) {
+    p->prefix = "classifier.";
+    if (c->classify == MTAN_CLASSIFY_RECORD) {
+        roles->cls_gru = add_gru(p, "gru_rnn", c->latent, c->enc_hidden, 0);
+        add_head(p, roles, c, head_names, "classifier", c->enc_hidden);
+    } else if (c->classify == MTAN_CLASSIFY_TIME) {
+        add_head(p, roles, c, bare_names, "0", 2 * c->dec_hidden);
+    }
+}
+
+static void mtand_params(const mtan_config *c, mtan_params *p, void *roles) {
+    add_encoder(p, (mtand_roles *)roles, c);
+    if (!has_decoder(c)) return;
+    add_decoder(p, (mtand_roles *)roles, c);
+    add_classifier(p, (mtand_roles *)roles, c);
+}
+
+static int32_t interp_ok(const mtan_config *c, mtan_interp_kind kind, int32_t heads) {
+    return in_range((int32_t)kind, MTAN_ATTENTION, MTAN_RNN3) && in_range(heads, 1, c->embed) &&
+           c->embed % heads == 0 && (kind == MTAN_ATTENTION || heads == 1);
+}
+
+/* The walk over the parameters forms these products in 32 bits. */
+static int32_t widths_fit(const mtan_config *c) {
+    const int64_t wide = c->channels > c->dec_hidden || !has_decoder(c) ? c->channels : c->dec_hidden;
+    const int64_t heads = c->enc_heads > c->dec_heads || !has_decoder(c) ? c->enc_heads : c->dec_heads;
+    return 2 * wide * heads <= INT32_MAX && heads * c->embed <= INT32_MAX;
+}
+
+static mtan_status mtand_check(const mtan_config *c) {
+    if (!interp_ok(c, c->encoder, c->enc_heads) || (has_decoder(c) && !interp_ok(c, c->decoder, c->dec_heads)))
+        return MTAN_ERR_CONFIG;
+    if (c->embed < 2 || (c->embedding == MTAN_EMBED_FIXED && c->embed % 2 != 0)) return MTAN_ERR_CONFIG;
+    if (c->kind == MTAN_ENC && c->classify == MTAN_CLASSIFY_TIME && c->reference != MTAN_REF_OBSERVED)
+        return MTAN_ERR_CONFIG;
+    if (c->reference == MTAN_REF_GIVEN) {
+        if (!c->ref) return MTAN_ERR_CONFIG;
+        for (int32_t k = 0; k < c->ref_points; k++)
+            if (!is_finite(c->ref[k])) return MTAN_ERR_CONFIG;
+    }
+    return widths_fit(c) ? MTAN_OK : MTAN_ERR_SIZE;
+}
+
+/* ---- folded weights ---- */
+
+typedef struct attention_fold {
+    mtan_tensor score;      /* (H K, E) A */
+    mtan_tensor score_bias; /* (1, H K), decoder only */
+    mtan_tensor in[2];      /* encoder: (3N, H 2D) G of each direction */
+    mtan_tensor in_bias[2]; /* (1, 3N) */
+    mtan_tensor out;        /* decoder: (first layer, H 2N) */
+    mtan_tensor out_bias;   /* (1, first layer) */
+    mtan_tensor beta;       /* RBF: softplus of the bandwidths, (1, 2D) or (1, 2N) */
+    mtan_tensor packed[2];  /* recurrent weights of each direction, packed */
+    mtan_tensor values[2];  /* encoder in INT8, in place of G: its columns for values, (3N, H D), packed */
+    mtan_tensor masks[2];   /* and those for masks, which all heads share: their sum, (3N, D), packed */
+} attention_fold;
+
+typedef struct mtand_folded {
+    mtan_tensor ref; /* (K, 1) reference points */
+    attention_fold enc, dec;
+    mtan_tensor cls_packed, head_packed[3];
+} mtand_folded;
+
+static const mtand_folded *folded_of(const mtan_forward *f) {
+    return (const mtand_folded *)f->folded;
+}
+
+typedef char roles_fit[sizeof(mtand_roles) <= MTAN_MAX_ROLES * sizeof(int32_t) ? 1 : -1];
+typedef char folded_fits[sizeof(mtand_folded) <= MTAN_MAX_FOLDED * sizeof(mtan_tensor) ? 1 : -1];
+
+static int32_t directions(const mtan_config *c) {
+    return has_decoder(c) ? 2 : 1;
+}
+
+/* The layer after the decoder's attention: z0_to_obs, or the head for a class per time. */
+static int32_t after_attention(const mtan_forward *f) {
+    return f->config->classify == MTAN_CLASSIFY_TIME ? roles_of(f)->head[0] : roles_of(f)->dec.mlp[0];
+}
+
+/* phi(time) of one head: (n, E) */
+static mtan_tensor embed(const mtan_forward *f, const attention_roles *r, mtan_tensor time, int32_t head) {
+    const mtan_config *c = f->config;
+    const int32_t learned = c->embedding == MTAN_EMBED_LEARNED, h = embed_index(c, head), E1 = c->embed - 1;
+    mtan_tensor phi =
+        learned ? mtan_new(f->tape, time.rows, c->embed) : mtan_new_constant(f->tape, time.rows, c->embed);
+    mtan_tensor p[4];
+    if (!learned) {
+        mtan_op_embed_fixed(f->tape, phi, time, c->embed_base, c->embed_scale);
+        return phi;
+    }
+    p[0] = mtan_rows(param(f, r->linear), h, 1);
+    p[1] = mtan_rows(param(f, r->linear + 1), h, 1);
+    p[2] = mtan_rows(param(f, r->periodic), h * E1, E1);
+    p[3] = mtan_rows(param(f, r->periodic + 1), h * E1, E1);
+    mtan_op_embed(f->tape, phi, time, p);
+    return phi;
+}
+
+/* Embeds once and hands the same tensor to every head, or once per head. */
+static mtan_tensor embed_for(const mtan_forward *f, const attention_roles *r, mtan_tensor time, int32_t head,
+                             mtan_tensor before) {
+    return before.rows > 0 && f->config->embed_heads == MTAN_EMBED_SHARED ? before : embed(f, r, time, head);
+}
+
+/* One head of the query or key projection, (n, E/H); with a bias or without. */
+static mtan_tensor project(const mtan_forward *f, mtan_tensor phi, int32_t role, int32_t heads, int32_t head,
+                           int32_t biased) {
+    const int32_t dk = f->config->embed / heads;
+    const mtan_tensor b = mtan_columns(bias(f, role + 1), head * dk, dk);
+    mtan_tensor y = mtan_new(f->tape, phi.rows, dk);
+    mtan_op_linear(f->tape, y, phi, mtan_rows(param(f, role), head * dk, dk), biased ? &b : NULL);
+    return y;
+}
+
+static double inverse_root(int32_t n) {
+    return 1 / scalar_sqrt((double)n);
+}
+
+/* ---- folding: the layout, which shards repeat, and the computation, which the prologue does ---- */
+
+static void lay_decoder(const mtan_forward *f, mtand_folded *to) {
+    const mtan_config *c = f->config;
+    if (c->decoder == MTAN_RBF) {
+        to->dec.beta = mtan_new_fold(f->tape, 1, 2 * c->dec_hidden);
+        return;
+    }
+    if (!observed(c)) {
+        to->dec.score = mtan_new_fold(f->tape, c->dec_heads * c->ref_points, c->embed);
+        to->dec.score_bias = mtan_new_fold(f->tape, 1, c->dec_heads * c->ref_points);
+    }
+    to->dec.out = mtan_new_fold(f->tape, param(f, after_attention(f)).rows, c->dec_heads * 2 * c->dec_hidden);
+    to->dec.out_bias = mtan_new_fold(f->tape, 1, param(f, after_attention(f)).rows);
+}
+
+static int32_t in_int8(const mtan_forward *f) {
+    return f->tape->precision == MTAN_INT8;
+}
+
+/* A device's GRU reads real weights as they stand. */
+static int32_t packs_gru(const mtan_forward *f) {
+    return !f->tape->backend->device || in_int8(f);
+}
+
+/* Room for a weight matrix (n, k) as the backend packs it. */
+static mtan_tensor packed_layout(const mtan_forward *f, int32_t n, int32_t k) {
+    const mtan_backend *b = f->tape->backend;
+    const size_t count = (in_int8(f) ? b->pack_int8_count : b->pack_count)(n, k);
+    if (count > LARGEST_COUNT) fail(f->tape, MTAN_ERR_SIZE);
+    return mtan_new_fold_constant(f->tape, 1, count > LARGEST_COUNT ? 0 : (int32_t)count);
+}
+
+/* Layers of the head: with a class per time its first one is folded into the decoder. */
+static int32_t first_head(const mtan_config *c) {
+    return has_decoder(c) && c->classify == MTAN_CLASSIFY_TIME;
+}
+
+static int32_t head_layers(const mtan_config *c) {
+    return c->classify == MTAN_CLASSIFY_NONE ? 0 : c->head_hidden ? 3 : 1;
+}
+
+/* The weights that few rows meet at a time: recurrent ones, and those of the head. */
+static void lay_packed(const mtan_forward *f, mtand_folded *to) {
+    const mtan_config *c = f->config;
+    const int32_t N = c->enc_hidden, M = c->dec_hidden;
+    for (int32_t d = 0; packs_gru(f) && d < directions(c); d++) {
+        to->enc.packed[d] = packed_layout(f, 3 * N, N);
+        if (!in_int8(f)) continue;
+        to->enc.values[d] = packed_layout(f, 3 * N, c->enc_heads * c->channels);
+        to->enc.masks[d] = packed_layout(f, 3 * N, c->channels);
+    }
+    for (int32_t d = 0; packs_gru(f) && has_decoder(c) && d < 2; d++) to->dec.packed[d] = packed_layout(f, 3 * M, M);
+    if (packs_gru(f) && has_decoder(c) && c->classify == MTAN_CLASSIFY_RECORD)
+        to->cls_packed = packed_layout(f, 3 * N, N);
+    for (int32_t i = first_head(c); i < head_layers(c); i++) {
+        const mtan_tensor w = param(f, roles_of(f)->head[i]);
+        to->head_packed[i] = packed_layout(f, w.rows, w.cols);
+    }
+}
+
+static void mtand_lay_fold(const mtan_forward *f, void *folded) {
+    mtand_folded *to = (mtand_folded *)folded;
+    const mtan_config *c = f->config;
+    const int32_t N = c->enc_hidden, D2 = 2 * c->channels, attention = c->encoder != MTAN_RBF;
+    if (attention && !observed(c)) to->enc.score = mtan_new_fold(f->tape, c->enc_heads * c->ref_points, c->embed);
+    for (int32_t d = 0; d < directions(c); d++) {
+        if (!in_int8(f)) to->enc.in[d] = mtan_new_fold(f->tape, 3 * N, c->enc_heads * D2);
+        to->enc.in_bias[d] = mtan_new_fold(f->tape, 1, 3 * N);
+    }
+    if (!attention) to->enc.beta = mtan_new_fold(f->tape, 1, D2);
+    if (has_decoder(c)) lay_decoder(f, to);
+    to->ref = mtan_new_fold_constant(f->tape, c->ref_points, 1);
+    lay_packed(f, to);
+}
+
+static void pack_tensor(const mtan_forward *f, mtan_tensor packed, mtan_tensor w) {
+    const mtan_backend *b = f->tape->backend;
+    if (runs(f->tape))
+        (in_int8(f) ? b->pack_int8 : b->pack)(mtan_data(f->tape, packed), mtan_data(f->tape, w), (size_t)w.stride,
+                                              w.rows, w.cols);
+}
+
+static void pack_param(const mtan_forward *f, mtan_tensor packed, int32_t index) {
+    pack_tensor(f, packed, param(f, index));
+}
+
+/* The recurrent weights are the second of a GRU's four tensors. */
+static void pack_weights(const mtan_forward *f) {
+    const mtan_config *c = f->config;
+    const mtand_roles *l = roles_of(f);
+    for (int32_t i = first_head(c); i < head_layers(c); i++) pack_param(f, folded_of(f)->head_packed[i], l->head[i]);
+    if (!packs_gru(f)) return;
+    for (int32_t d = 0; d < directions(c); d++) pack_param(f, folded_of(f)->enc.packed[d], l->enc.gru[d] + 1);
+    for (int32_t d = 0; has_decoder(c) && d < 2; d++) pack_param(f, folded_of(f)->dec.packed[d], l->dec.gru[d] + 1);
+    if (has_decoder(c) && c->classify == MTAN_CLASSIFY_RECORD) pack_param(f, folded_of(f)->cls_packed, l->cls_gru + 1);
+}
+
+/* The reference points from number `first` on. torch.linspace(0, 1, K) goes from both ends, so that both are exact. */
+static void fill_reference(const mtan_forward *f, mtan_tensor point, int32_t first) {
+    const mtan_config *c = f->config;
+    const int32_t K = c->ref_points;
+    const mtan_real step = K > 1 ? 1 / (mtan_real)(K - 1) : 0;
+    for (int32_t i = 0; runs(f->tape) && i < point.rows; i++) {
+        const int32_t k = first + i;
+        const mtan_real r = k < K / 2 || K == 1 ? step * (mtan_real)k : 1 - step * (mtan_real)(K - 1 - k);
+        mtan_data(f->tape, point)[i] = c->reference == MTAN_REF_GIVEN ? c->ref[k] : r;
+    }
+    send_tensor(f->tape, point);
+}
+
+/* A of every head: the side at the reference points projected by `near`, carried through the weights of `far`. */
+static void fold_scores(const mtan_forward *f, const attention_roles *r, const attention_fold *fold, mtan_tensor point,
+                        int32_t heads, int32_t near, int32_t far, int32_t decoder) {
+    const int32_t K = point.rows, dk = f->config->embed / heads;
+    mtan_tensor phi = nothing;
+    for (int32_t h = 0; h < heads; h++) {
+        mtan_tensor side;
+        phi = embed_for(f, r, point, h, phi);
+        side = project(f, phi, near, heads, h, !decoder);
+        mtan_op_scale(f->tape, side, inverse_root(dk));
+        mtan_op_matmul(f->tape, mtan_rows(fold->score, h * K, K), side, mtan_rows(param(f, far), h * dk, dk));
+        if (decoder)
+            mtan_op_linear(f->tape, mtan_columns(fold->score_bias, h * K, K),
+                           mtan_columns(bias(f, far + 1), h * dk, dk), side, NULL);
+    }
+}
+
+/* G of one direction in INT8: the weights of values and of masks apart, as a value and a mask have no scale in common. */
+static void fold_input_int8(const mtan_forward *f, int32_t direction) {
+    const int32_t D = f->config->channels, H = f->config->enc_heads, N3 = 3 * f->config->enc_hidden;
+    mtan_tensor g = mtan_new_constant(f->tape, N3, H * 2 * D), values = mtan_new_constant(f->tape, N3, H * D);
+    mtan_tensor masks = mtan_new_constant(f->tape, N3, D);
+    mtan_op_matmul(f->tape, g, param(f, roles_of(f)->enc.gru[direction]), param(f, roles_of(f)->enc.out));
+    for (int32_t h = 0; h < H; h++) {
+        const mtan_tensor mask = mtan_columns(g, h * 2 * D + D, D);
+        mtan_op_copy(f->tape, mtan_columns(values, h * D, D), mtan_columns(g, h * 2 * D, D));
+        if (h == 0) mtan_op_copy(f->tape, masks, mask);
+        else if (runs(f->tape))
+            f->tape->backend->add(mtan_data(f->tape, masks), (size_t)D, mtan_data(f->tape, mask), (size_t)mask.stride,
+                                  N3, D);
+    }
+    pack_tensor(f, folded_of(f)->enc.values[direction], values);
+    pack_tensor(f, folded_of(f)->enc.masks[direction], masks);
+}
+
+static void mtand_fold(const mtan_forward *f) {
+    const mtan_config *c = f->config;
+    const mtand_roles *l = roles_of(f);
+    fill_reference(f, folded_of(f)->ref, 0);
+    pack_weights(f);
+    if (c->encoder == MTAN_RBF) mtan_op_softplus(f->tape, folded_of(f)->enc.beta, bias(f, l->enc.bandwidth));
+    else if (!observed(c))
+        fold_scores(f, &l->enc, &folded_of(f)->enc, folded_of(f)->ref, c->enc_heads, l->enc.query, l->enc.key, 0);
+    for (int32_t d = 0; d < directions(c); d++) {
+        const mtan_tensor w = param(f, l->enc.gru[d]), b = bias(f, l->enc.gru[d] + 2);
+        if (in_int8(f)) fold_input_int8(f, d);
+        else mtan_op_matmul(f->tape, folded_of(f)->enc.in[d], w, param(f, l->enc.out));
+        mtan_op_linear(f->tape, folded_of(f)->enc.in_bias[d], bias(f, l->enc.out + 1), w, &b);
+    }
+    if (!has_decoder(c)) return;
+    if (c->decoder == MTAN_RBF) {
+        mtan_op_softplus(f->tape, folded_of(f)->dec.beta, bias(f, l->dec.bandwidth));
+    } else {
+        const mtan_tensor w = param(f, after_attention(f)), b = bias(f, after_attention(f) + 1);
+        if (!observed(c))
+            fold_scores(f, &l->dec, &folded_of(f)->dec, folded_of(f)->ref, c->dec_heads, l->dec.key, l->dec.query, 1);
+        mtan_op_matmul(f->tape, folded_of(f)->dec.out, w, param(f, l->dec.out));
+        mtan_op_linear(f->tape, folded_of(f)->dec.out_bias, bias(f, l->dec.out + 1), w, &b);
+    }
+}
+
 /* ---- encoder ---- */
 
 /* Scores of one head; embeddings are taken over from the head before where they are shared. */
-static mtan_tensor head_scores(const model_run *m, int32_t head, mtan_tensor *key_phi, mtan_tensor *query_phi) {
-    const mtan_config *c = m->config;
-    const mtan_batch *batch = m->tape->batch;
-    const attention_roles *r = &m->params.enc;
+static mtan_tensor head_scores(const mtan_forward *f, int32_t head, mtan_tensor *key_phi, mtan_tensor *query_phi) {
+    const mtan_config *c = f->config;
+    const mtan_batch *batch = f->tape->batch;
+    const attention_roles *r = &roles_of(f)->enc;
     const int32_t H = c->enc_heads, K = c->ref_points;
-    mtan_tensor score = mtan_new(m->tape, 1, batch->scores), query, key;
-    *key_phi = embed_for(m, r, batch->time, head, *key_phi);
+    mtan_tensor score = mtan_new(f->tape, 1, batch->scores), query, key;
+    *key_phi = embed_for(f, r, batch->time, head, *key_phi);
     if (!observed(c)) {
-        mtan_op_score(m->tape, score, *key_phi, mtan_rows(m->enc.score, head * K, K), 0);
+        mtan_op_score(f->tape, score, *key_phi, mtan_rows(folded_of(f)->enc.score, head * K, K), 0);
         return score;
     }
-    *query_phi = embed_for(m, r, batch->point, head, *query_phi);
-    query = project(m, *query_phi, r->query, H, head, 1);
-    key = project(m, *key_phi, r->key, H, head, 0);
-    mtan_op_scale(m->tape, query, inverse_root(c->embed / H));
-    mtan_op_score(m->tape, score, key, query, 0);
+    *query_phi = embed_for(f, r, batch->point, head, *query_phi);
+    query = project(f, *query_phi, r->query, H, head, 1);
+    key = project(f, *key_phi, r->key, H, head, 0);
+    mtan_op_scale(f->tape, query, inverse_root(c->embed / H));
+    mtan_op_score(f->tape, score, key, query, 0);
     return score;
 }
 
 /* Interpolated values of all heads, (R, H D). */
-static mtan_tensor interpolate_events(const model_run *m) {
-    const mtan_config *c = m->config;
-    const mtan_batch *batch = m->tape->batch;
+static mtan_tensor interpolate_events(const mtan_forward *f) {
+    const mtan_config *c = f->config;
+    const mtan_batch *batch = f->tape->batch;
     const int32_t H = c->enc_heads, D = c->channels;
-    mtan_tensor y = mtan_new(m->tape, batch->rows, H * D), key_phi = nothing, query_phi = nothing;
-    for (int32_t i = 0; m->sums && runs(m->tape) && i < y.rows * y.cols; i++)
-        mtan_data(m->tape, y)[i] = sums_value(m->sums, i % y.cols / D, i / y.cols, i % D);
-    if (m->sums) return y;
+    mtan_tensor y = mtan_new(f->tape, batch->rows, H * D), key_phi = nothing, query_phi = nothing;
+    for (int32_t i = 0; f->gathered && runs(f->tape) && i < y.rows * y.cols; i++)
+        mtan_data(f->tape, y)[i] = sums_value((const attention_sums *)f->gathered, i % y.cols / D, i / y.cols, i % D);
+    if (f->gathered) return y;
     if (c->encoder == MTAN_RBF) {
-        mtan_op_attend_rbf(m->tape, y, observed(c) ? batch->point : m->ref, mtan_columns(m->enc.beta, 0, D));
+        mtan_op_attend_rbf(f->tape, y, observed(c) ? batch->point : folded_of(f)->ref,
+                           mtan_columns(folded_of(f)->enc.beta, 0, D));
         return y;
     }
     for (int32_t h = 0; h < H; h++)
-        mtan_op_attend(m->tape, mtan_columns(y, h * D, D), head_scores(m, h, &key_phi, &query_phi));
+        mtan_op_attend(f->tape, mtan_columns(y, h * D, D), head_scores(f, h, &key_phi, &query_phi));
     return y;
 }
 
+/* (B, D): which channels a record has observations of. The batch of a stream has no events: its sums say. */
+static mtan_tensor seen_of(const mtan_forward *f) {
+    const attention_sums *sums = (const attention_sums *)f->gathered;
+    const mtan_tensor seen = f->tape->batch->seen;
+    if (sums && runs(f->tape)) memcpy(mtan_data(f->tape, seen), sums->seen, count_of(seen) * sizeof(mtan_real));
+    return seen;
+}
+
 /* The GRU's input of one direction, (R, 3N): values and mask of head h are columns h 2D and h 2D + D of G. */
-static mtan_tensor gru_input(const model_run *m, mtan_tensor x, int32_t direction) {
-    const int32_t D = m->config->channels, H = m->config->enc_heads, N3 = 3 * m->config->enc_hidden;
-    const mtan_tensor g = m->enc.in[direction];
-    mtan_tensor of_record = mtan_new(m->tape, m->tape->batch->records, N3), gx = mtan_new_gates(m->tape, x.rows, N3);
-    if (in_int8(m)) {
-        linear(m->tape, of_record, m->tape->batch->seen, nothing, &m->enc.in_bias[direction], m->enc.masks[direction],
-               0);
-        mtan_op_spread(m->tape, gx, of_record);
-        linear(m->tape, gx, x, nothing, NULL, m->enc.values[direction], 1);
+static mtan_tensor gru_input(const mtan_forward *f, mtan_tensor x, mtan_tensor seen, int32_t direction) {
+    const int32_t D = f->config->channels, H = f->config->enc_heads, N3 = 3 * f->config->enc_hidden;
+    const mtan_tensor g = folded_of(f)->enc.in[direction];
+    mtan_tensor of_record = mtan_new(f->tape, f->tape->batch->records, N3), gx = mtan_new_gates(f->tape, x.rows, N3);
+    if (in_int8(f)) {
+        linear(f->tape, of_record, seen, nothing, &folded_of(f)->enc.in_bias[direction],
+               folded_of(f)->enc.masks[direction], 0);
+        mtan_op_spread(f->tape, gx, of_record);
+        linear(f->tape, gx, x, nothing, NULL, folded_of(f)->enc.values[direction], 1);
         return gx;
     }
-    mtan_op_linear(m->tape, of_record, m->tape->batch->seen, mtan_columns(g, D, D), &m->enc.in_bias[direction]);
-    for (int32_t h = 1; h < H; h++)
-        mtan_op_linear_add(m->tape, of_record, m->tape->batch->seen, mtan_columns(g, h * 2 * D + D, D));
-    mtan_op_spread(m->tape, gx, of_record);
+    mtan_op_linear(f->tape, of_record, seen, mtan_columns(g, D, D), &folded_of(f)->enc.in_bias[direction]);
+    for (int32_t h = 1; h < H; h++) mtan_op_linear_add(f->tape, of_record, seen, mtan_columns(g, h * 2 * D + D, D));
+    mtan_op_spread(f->tape, gx, of_record);
     for (int32_t h = 0; h < H; h++)
-        mtan_op_linear_add(m->tape, gx, mtan_columns(x, h * D, D), mtan_columns(g, h * 2 * D, D));
+        mtan_op_linear_add(f->tape, gx, mtan_columns(x, h * D, D), mtan_columns(g, h * 2 * D, D));
     return gx;
 }
 
 /* The encoder's GRU, (R, N) or (R, 2N). */
-static mtan_tensor encode(const model_run *m) {
-    const int32_t N = m->config->enc_hidden;
-    const mtan_tensor x = interpolate_events(m);
-    mtan_tensor hidden = mtan_new(m->tape, x.rows, directions(m->config) * N);
-    for (int32_t d = 0; d < directions(m->config); d++) {
-        const int32_t gru = m->params.enc.gru[d];
-        mtan_op_gru(m->tape, mtan_columns(hidden, d * N, N), gru_input(m, x, d), param(m, gru + 1), bias(m, gru + 3),
-                    &m->enc.packed[d], 1, d);
+static mtan_tensor encode(const mtan_forward *f) {
+    const int32_t N = f->config->enc_hidden;
+    const mtan_tensor x = interpolate_events(f), seen = seen_of(f);
+    mtan_tensor hidden = mtan_new(f->tape, x.rows, directions(f->config) * N);
+    for (int32_t d = 0; d < directions(f->config); d++) {
+        const int32_t gru = roles_of(f)->enc.gru[d];
+        mtan_op_gru(f->tape, mtan_columns(hidden, d * N, N), gru_input(f, x, seen, d), param(f, gru + 1),
+                    bias(f, gru + 3), &folded_of(f)->enc.packed[d], 1, d);
     }
     return hidden;
 }
 
 /* y = x W^T + b with the layer's own parameters. */
-static mtan_tensor layer(const model_run *m, mtan_tensor x, int32_t role) {
-    const mtan_tensor w = param(m, role), b = bias(m, role + 1);
-    mtan_tensor y = mtan_new(m->tape, x.rows, w.rows);
-    mtan_op_linear(m->tape, y, x, w, &b);
+static mtan_tensor layer(const mtan_forward *f, mtan_tensor x, int32_t role) {
+    const mtan_tensor w = param(f, role), b = bias(f, role + 1);
+    mtan_tensor y = mtan_new(f->tape, x.rows, w.rows);
+    mtan_op_linear(f->tape, y, x, w, &b);
     return y;
 }
 
-/* Mean and log-variance of z, (R, 2Z) (Q11). */
-static mtan_tensor posterior(const model_run *m, mtan_tensor hidden) {
-    mtan_tensor x = layer(m, hidden, m->params.enc.mlp[0]);
-    mtan_op_relu(m->tape, x);
-    return layer(m, x, m->params.enc.mlp[1]);
+/* Mean and log-variance of z from one network, (R, 2Z) (Q11). */
+static mtan_tensor posterior(const mtan_forward *f, mtan_tensor hidden) {
+    mtan_tensor x = layer(f, hidden, roles_of(f)->enc.mlp[0]);
+    mtan_op_relu(f->tape, x);
+    return layer(f, x, roles_of(f)->enc.mlp[1]);
 }
 
 /* ---- dropout in the head ---- */
 
-/* A unit's number counts the units of both hidden layers, row by row of the record, so that no two share one. */
-static void fill_mask(const model_run *m, mtan_tensor mask, int32_t hidden_layer) {
-    const head_dropout *d = &m->dropout;
-    const mtan_batch *batch = m->tape->batch;
-    const size_t cols = (size_t)mask.cols;
-    if (m->tape->backend->device) {
-        m->tape->backend->device->mask(batch, mtan_data(m->tape, mask), batch->id, d->rate, d->seed, d->step, mask.cols,
-                                       logit_layout(m->config), hidden_layer);
-        return;
-    }
-    for (int32_t b = 0; b < batch->records; b++)
-        for (int32_t j = 0; j < class_rows(m->config, batch, b) * batch->samples; j++) {
-            const int32_t i = j / batch->samples, s = j % batch->samples;
-            const size_t row = logit_row(m->config, batch, b, i, s);
-            mtan_mask_fill(mtan_data(m->tape, mask) + row * cols, cols, d->rate, d->seed, d->step,
-                           d->records[batch->order[b]].id, (uint32_t)s,
-                           (2 * (uint64_t)i + (uint64_t)hidden_layer) * cols);
-        }
-}
-
 /* Dropout of a layer of the head, in place. */
-static void drop_layer(const model_run *m, mtan_tensor x, int32_t hidden_layer) {
+static void drop_layer(const mtan_forward *f, mtan_tensor x, int32_t hidden_layer) {
     mtan_tensor mask;
-    if (m->dropout.rate == 0) return;
-    mask = mtan_new_constant(m->tape, x.rows, x.cols);
-    if (runs(m->tape)) fill_mask(m, mask, hidden_layer);
-    mtan_op_dropout(m->tape, x, mask, m->dropout.rate);
+    if (f->dropout == 0) return;
+    mask = mtan_new_constant(f->tape, x.rows, x.cols);
+    if (runs(f->tape))
+        f->tape->backend->mask(f->tape->batch, mtan_data(f->tape, mask), f->dropout, f->seed, f->step, mask.cols,
+                               row_order(f->config), hidden_layer);
+    mtan_op_dropout(f->tape, x, mask, f->dropout);
 }
 
 /* A head of one layer has no hidden ones: its input is dropped. */
-static int32_t drops_input(const model_run *m) {
-    return m->dropout.rate > 0 && head_layers(m->config) == 1;
+static int32_t drops_input(const mtan_forward *f) {
+    return f->dropout > 0 && head_layers(f->config) == 1;
 }
 
 /* What the head reads: with dropout a copy, as x has been kept for its own backward pass. */
-static mtan_tensor head_input(const model_run *m, mtan_tensor x) {
+static mtan_tensor head_input(const mtan_forward *f, mtan_tensor x) {
     mtan_tensor y;
-    if (!drops_input(m)) return x;
-    y = mtan_new(m->tape, x.rows, x.cols);
-    mtan_op_copy(m->tape, y, x);
-    drop_layer(m, y, 0);
+    if (!drops_input(f)) return x;
+    y = mtan_new(f->tape, x.rows, x.cols);
+    mtan_op_copy(f->tape, y, x);
+    drop_layer(f, y, 0);
     return y;
 }
 
 /* ---- decoder ---- */
 
 /* x W_ih^T + b_ih */
-static mtan_tensor gru_layer(const model_run *m, mtan_tensor x, int32_t gru) {
-    const mtan_tensor w = param(m, gru), b = bias(m, gru + 2);
-    mtan_tensor gx = mtan_new_gates(m->tape, x.rows, w.rows);
-    mtan_op_linear(m->tape, gx, x, w, &b);
+static mtan_tensor gru_layer(const mtan_forward *f, mtan_tensor x, int32_t gru) {
+    const mtan_tensor w = param(f, gru), b = bias(f, gru + 2);
+    mtan_tensor gx = mtan_new_gates(f->tape, x.rows, w.rows);
+    mtan_op_linear(f->tape, gx, x, w, &b);
     return gx;
 }
 
 /* GRUs over z, side by side: (R S, count N), the second one backwards. */
-static mtan_tensor gru_of(const model_run *m, mtan_tensor x, const int32_t *roles, const mtan_tensor *packed,
-                          int32_t count, int32_t N) {
-    mtan_tensor hidden = mtan_new(m->tape, x.rows, count * N);
+static mtan_tensor grus_over(const mtan_forward *f, mtan_tensor x, const int32_t *roles, const mtan_tensor *packed,
+                             int32_t count, int32_t N) {
+    mtan_tensor hidden = mtan_new(f->tape, x.rows, count * N);
     for (int32_t d = 0; d < count; d++)
-        mtan_op_gru(m->tape, mtan_columns(hidden, d * N, N), gru_layer(m, x, roles[d]), param(m, roles[d] + 1),
-                    bias(m, roles[d] + 3), &packed[d], m->tape->batch->samples, d);
+        mtan_op_gru(f->tape, mtan_columns(hidden, d * N, N), gru_layer(f, x, roles[d]), param(f, roles[d] + 1),
+                    bias(f, roles[d] + 3), &packed[d], f->tape->batch->samples, d);
     return hidden;
 }
 
 /* Attention weights of one head of the decoder: a block (queries, points) per record. */
-static mtan_tensor decoder_weights(const model_run *m, int32_t head, mtan_tensor *query_phi, mtan_tensor *key_phi) {
-    const mtan_config *c = m->config;
-    const mtan_batch *batch = m->tape->batch;
-    const attention_roles *r = &m->params.dec;
+static mtan_tensor decoder_weights(const mtan_forward *f, int32_t head, mtan_tensor *query_phi, mtan_tensor *key_phi) {
+    const mtan_config *c = f->config;
+    const mtan_batch *batch = f->tape->batch;
+    const attention_roles *r = &roles_of(f)->dec;
     const int32_t K = c->ref_points;
     mtan_tensor weight;
-    *query_phi = embed_for(m, r, batch->query, head, *query_phi);
+    *query_phi = embed_for(f, r, batch->query, head, *query_phi);
     if (observed(c)) {
-        mtan_tensor query = project(m, *query_phi, r->query, c->dec_heads, head, 1), key;
-        *key_phi = embed_for(m, r, batch->point, head, *key_phi);
-        key = project(m, *key_phi, r->key, c->dec_heads, head, 0);
-        mtan_op_scale(m->tape, query, inverse_root(c->embed / c->dec_heads));
-        weight = mtan_new(m->tape, 1, batch->pairs);
-        mtan_op_score(m->tape, weight, query, key, 1);
+        mtan_tensor query = project(f, *query_phi, r->query, c->dec_heads, head, 1), key;
+        *key_phi = embed_for(f, r, batch->point, head, *key_phi);
+        key = project(f, *key_phi, r->key, c->dec_heads, head, 0);
+        mtan_op_scale(f->tape, query, inverse_root(c->embed / c->dec_heads));
+        weight = mtan_new(f->tape, 1, batch->pairs);
+        mtan_op_score(f->tape, weight, query, key, 1);
     } else {
-        const mtan_tensor score_bias = mtan_columns(m->dec.score_bias, head * K, K);
-        weight = mtan_new(m->tape, batch->queries, K); /* which is the same blocks */
-        mtan_op_linear(m->tape, weight, *query_phi, mtan_rows(m->dec.score, head * K, K), &score_bias);
+        const mtan_tensor score_bias = mtan_columns(folded_of(f)->dec.score_bias, head * K, K);
+        weight = mtan_new(f->tape, batch->queries, K); /* which is the same blocks */
+        mtan_op_linear(f->tape, weight, *query_phi, mtan_rows(folded_of(f)->dec.score, head * K, K), &score_bias);
     }
-    mtan_op_softmax_pairs(m->tape, weight);
+    mtan_op_softmax_pairs(f->tape, weight);
     return weight;
 }
 
 /* What the decoder attends to: its GRU's states, (R S, 2N). */
-static mtan_tensor decoder_values(const model_run *m, mtan_tensor z) {
-    const mtan_tensor hidden = gru_of(m, z, m->params.dec.gru, m->dec.packed, 2, m->config->dec_hidden);
+static mtan_tensor decoder_values(const mtan_forward *f, mtan_tensor z) {
+    const mtan_tensor hidden =
+        grus_over(f, z, roles_of(f)->dec.gru, folded_of(f)->dec.packed, 2, f->config->dec_hidden);
     mtan_tensor y;
-    if (!observed(m->config)) return hidden;
-    y = mtan_new(m->tape, hidden.rows, hidden.cols);
-    mtan_op_regroup(m->tape, y, hidden);
+    if (!observed(f->config)) return hidden;
+    y = mtan_new(f->tape, hidden.rows, hidden.cols);
+    mtan_op_regroup(f->tape, y, hidden);
     return y;
 }
 
 /* Latent states to the first layer after the attention, (Q S, ...). */
-static mtan_tensor decode(const model_run *m, mtan_tensor z) {
-    const mtan_config *c = m->config;
-    const mtan_batch *batch = m->tape->batch;
+static mtan_tensor decode(const mtan_forward *f, mtan_tensor z) {
+    const mtan_config *c = f->config;
+    const mtan_batch *batch = f->tape->batch;
     const int32_t C = 2 * c->dec_hidden, H = c->dec_heads,
-                  rows = (int32_t)area(m->tape, batch->queries, batch->samples);
-    const mtan_tensor value = decoder_values(m, z);
-    mtan_tensor attended = mtan_new(m->tape, rows, H * C), query_phi = nothing, key_phi = nothing, y;
+                  rows = (int32_t)area(f->tape, batch->queries, batch->samples);
+    const mtan_tensor value = decoder_values(f, z);
+    mtan_tensor attended = mtan_new(f->tape, rows, H * C), query_phi = nothing, key_phi = nothing, y;
     if (c->decoder == MTAN_RBF) {
-        mtan_op_smooth(m->tape, attended, observed(c) ? batch->point : m->ref, m->dec.beta, value);
-        return layer(m, first_head(c) ? head_input(m, attended) : attended, after_attention(m));
+        mtan_op_smooth(f->tape, attended, observed(c) ? batch->point : folded_of(f)->ref, folded_of(f)->dec.beta,
+                       value);
+        return layer(f, first_head(c) ? head_input(f, attended) : attended, after_attention(f));
     }
     for (int32_t h = 0; h < H; h++)
-        mtan_op_attend_values(m->tape, mtan_columns(attended, h * C, C), decoder_weights(m, h, &query_phi, &key_phi),
+        mtan_op_attend_values(f->tape, mtan_columns(attended, h * C, C), decoder_weights(f, h, &query_phi, &key_phi),
                               value);
-    if (first_head(c) && drops_input(m)) /* what is dropped stands between the two layers that are folded into one */
-        return layer(m, head_input(m, layer(m, attended, m->params.dec.out)), m->params.head[0]);
-    y = mtan_new(m->tape, rows, m->dec.out.rows);
-    mtan_op_linear(m->tape, y, attended, m->dec.out, &m->dec.out_bias);
+    if (first_head(c) && drops_input(f)) /* what is dropped stands between the two layers that are folded into one */
+        return layer(f, head_input(f, layer(f, attended, roles_of(f)->dec.out)), roles_of(f)->head[0]);
+    y = mtan_new(f->tape, rows, folded_of(f)->dec.out.rows);
+    mtan_op_linear(f->tape, y, attended, folded_of(f)->dec.out, &folded_of(f)->dec.out_bias);
     return y;
 }
 
 /* The decoder's means, (Q S, D). */
-static mtan_tensor reconstruct(const model_run *m, mtan_tensor z) {
-    mtan_tensor x = decode(m, z);
-    mtan_op_relu(m->tape, x);
-    return layer(m, x, m->params.dec.mlp[1]);
+static mtan_tensor reconstruct(const mtan_forward *f, mtan_tensor z) {
+    mtan_tensor x = decode(f, z);
+    mtan_op_relu(f->tape, x);
+    return layer(f, x, roles_of(f)->dec.mlp[1]);
 }
 
 /* ---- classes ---- */
 
-static mtan_tensor head_layer(const model_run *m, mtan_tensor x, int32_t i) {
-    const mtan_tensor w = param(m, m->params.head[i]), b = bias(m, m->params.head[i] + 1);
-    mtan_tensor y = mtan_new(m->tape, x.rows, w.rows);
-    linear(m->tape, y, x, w, &b, m->head_packed[i], 0);
+static mtan_tensor head_layer(const mtan_forward *f, mtan_tensor x, int32_t i) {
+    const mtan_tensor w = param(f, roles_of(f)->head[i]), b = bias(f, roles_of(f)->head[i] + 1);
+    mtan_tensor y = mtan_new(f->tape, x.rows, w.rows);
+    linear(f->tape, y, x, w, &b, folded_of(f)->head_packed[i], 0);
     return y;
 }
 
 /* What follows the head's first layer. */
-static mtan_tensor finish_head(const model_run *m, mtan_tensor x) {
-    for (int32_t i = 1; i < head_layers(m->config); i++) {
-        mtan_op_relu(m->tape, x);
-        drop_layer(m, x, i - 1);
-        x = head_layer(m, x, i);
+static mtan_tensor finish_head(const mtan_forward *f, mtan_tensor x) {
+    for (int32_t i = 1; i < head_layers(f->config); i++) {
+        mtan_op_relu(f->tape, x);
+        drop_layer(f, x, i - 1);
+        x = head_layer(f, x, i);
     }
     return x;
 }
 
-static mtan_tensor head(const model_run *m, mtan_tensor x) {
-    return finish_head(m, head_layer(m, head_input(m, x), 0));
+static mtan_tensor head(const mtan_forward *f, mtan_tensor x) {
+    return finish_head(f, head_layer(f, head_input(f, x), 0));
 }
 
-static mtan_tensor last_of(const model_run *m, mtan_tensor hidden, int32_t rows) {
-    mtan_tensor y = mtan_new(m->tape, rows, hidden.cols);
-    mtan_op_last(m->tape, y, hidden);
+static mtan_tensor last_of(const mtan_forward *f, mtan_tensor hidden, int32_t rows) {
+    mtan_tensor y = mtan_new(f->tape, rows, hidden.cols);
+    mtan_op_last(f->tape, y, hidden);
     return y;
 }
 
-/* ---- whole models ---- */
+/* ---- the models ---- */
 
-typedef struct model_outputs {
-    mtan_tensor logits;     /* rows of S samples: per record, or per row of the sequence or query */
-    mtan_tensor posterior;  /* (R, 2Z) */
-    mtan_tensor noise, z;   /* (R S, Z) */
-    mtan_tensor prediction; /* (Q S, D) */
-    mtan_tensor row;        /* (S, C) for gathering the samples of one row */
-    mtan_tensor penalty;    /* (B, 1), or no rows */
-} model_outputs;
-
-typedef struct noise_source {
-    uint64_t seed, epoch;
-    int32_t zero; /* z is the posterior's mean */
-} noise_source;
-
-/* Whether a device can draw the noise itself: no record brings its own. */
-static int32_t draws_noise(const mtan_tape *tape, const batch_request *q) {
-    int32_t own = 0;
-    for (int32_t b = 0; b < q->n; b++) own |= q->records[b].noise != NULL;
-    return tape->backend->device && !own;
+static void enc_forward(const mtan_forward *f, mtan_outputs *out) {
+    const mtan_tensor hidden = encode(f);
+    const int32_t whole = f->config->classify == MTAN_CLASSIFY_RECORD;
+    out->logits = head(f, whole ? last_of(f, hidden, f->tape->batch->records) : hidden);
 }
 
-/* Standard normals of every record, laid out as z is. A record's own are (S, K, Z), K the number of its latent steps. */
-static mtan_tensor noise_of(const model_run *m, const batch_request *q, noise_source source) {
-    const mtan_batch *batch = m->tape->batch;
-    const int32_t S = batch->samples, Z = m->config->latent, one = batch->one_latent;
-    mtan_tensor noise = mtan_new_constant(m->tape, (int32_t)area(m->tape, one ? batch->records : batch->rows, S), Z);
-    mtan_tensor drawn = mtan_new_constant(m->tape, one ? 1 : batch->steps, Z);
-    if (!runs(m->tape)) return noise;
-    if (source.zero) {
-        m->tape->backend->fill(mtan_data(m->tape, noise), count_of(noise), 0);
-        return noise;
+static void full_forward(const mtan_forward *f, mtan_outputs *out) {
+    const mtan_config *c = f->config;
+    const mtan_batch *batch = f->tape->batch;
+    out->posterior = posterior(f, encode(f));
+    if (!(f->wanted & (MTAN_WANT_LOGITS | MTAN_WANT_PREDICTION))) return;
+    out->z = mtan_new(f->tape, f->noise.rows, c->latent);
+    mtan_op_sample(f->tape, out->z, out->posterior, f->noise);
+    if (f->wanted & MTAN_WANT_LOGITS) {
+        if (c->classify == MTAN_CLASSIFY_TIME) out->logits = finish_head(f, decode(f, out->z));
+        if (c->classify == MTAN_CLASSIFY_RECORD)
+            out->logits = head(
+                f, last_of(f, grus_over(f, out->z, &roles_of(f)->cls_gru, &folded_of(f)->cls_packed, 1, c->enc_hidden),
+                           (int32_t)area(f->tape, batch->records, batch->samples)));
     }
-    if (draws_noise(m->tape, q)) {
-        m->tape->backend->device->noise(batch, mtan_data(m->tape, noise), batch->id, source.seed, source.epoch, Z);
-        return noise;
+    if (f->wanted & MTAN_WANT_PREDICTION) out->prediction = reconstruct(f, out->z);
+}
+
+/* Heads differ in their scores only: the head's own attention is run and its weights are read off. */
+static void mtand_attention(const mtan_forward *f, int32_t head_index, int32_t channel, mtan_real *weight) {
+    const mtan_batch *batch = f->tape->batch;
+    mtan_tensor t[5], key_phi = nothing, query_phi = nothing;
+    if (f->config->encoder == MTAN_RBF) {
+        const mtan_tensor beta = folded_of(f)->enc.beta, query = observed(f->config) ? batch->point : folded_of(f)->ref;
+        fetch_tensor(f->tape, beta);
+        if (runs(f->tape))
+            host_kernels(f->tape)->rbf_weights(batch, weight, mtan_data(f->tape, query),
+                                               mtan_data(f->tape, batch->time), mtan_data(f->tape, beta), channel);
+        return;
     }
-    for (int32_t i = 0; runs(m->tape) && i < q->n * S; i++) {
-        const int32_t b = i / S, s = i % S, K = latent_steps(batch, b);
-        const mtan_record *r = &q->records[batch->order[b]];
-        const mtan_real *from = mtan_data(m->tape, drawn);
-        if (r->noise && r->n_noise < S * K * Z) fail(m->tape, MTAN_ERR_INPUT);
-        else if (r->noise) from = r->noise + (size_t)(s * K) * (size_t)Z;
-        else
-            mtan_noise_fill(host_kernels(m->tape), mtan_data(m->tape, drawn), (size_t)K * (size_t)Z, source.seed,
-                            source.epoch, r->id, (uint32_t)s);
-        for (int32_t k = 0; runs(m->tape) && k < K; k++)
-            memcpy(mtan_data(m->tape, mtan_rows(noise, (latent_first(batch)[k] + b) * S + s, 1)),
-                   from + (size_t)k * (size_t)Z, (size_t)Z * sizeof *from);
+    t[0] = mtan_new(f->tape, batch->rows, f->config->channels);
+    t[1] = head_scores(f, head_index, &key_phi, &query_phi);
+    attend_buffers(f->tape, t);
+    attend(f->tape, t);
+    for (int32_t i = 1; i < 4; i++) fetch_tensor(f->tape, t[i]);
+    if (runs(f->tape))
+        host_kernels(f->tape)->attend_weights(batch, weight, mtan_data(f->tape, t[1]), mtan_data(f->tape, t[2]),
+                                              mtan_data(f->tape, t[3]), channel);
+}
+
+/* ---- streams: attention from running sums at all reference points ---- */
+
+/* Where the time embedding's weights are; the caller sets query, or point and beta. */
+static void sums_embedding(attention_sums *s, const mtan_forward *f) {
+    const attention_roles *r = &roles_of(f)->enc;
+    const int32_t role[4] = {r->linear, r->linear + 1, r->periodic, r->periodic + 1};
+    if (f->config->encoder == MTAN_RBF || f->config->embedding != MTAN_EMBED_LEARNED) return;
+    for (int32_t i = 0; i < 4; i++) s->embedding[i] = mtan_data(f->tape, param(f, role[i]));
+}
+
+/* Structures in a block take the same room on every CPU, so that a PC computes a board's number. */
+enum { SUMS_BYTES = 256 };
+typedef char sums_fit[sizeof(attention_sums) <= SUMS_BYTES ? 1 : -1];
+
+static void mtand_forget(void *gathered) {
+    sums_clear((attention_sums *)gathered);
+}
+
+static void mtand_gather(void *gathered, const mtan_event *event) {
+    gather_event((attention_sums *)gathered, event);
+}
+
+/* A record's own points would be another number of sums with every observation. */
+static void *mtand_gather_start(const mtan_forward *f) {
+    attention_sums laid, *s;
+    if (observed(f->config)) fail(f->tape, MTAN_ERR_CONFIG);
+    s = (attention_sums *)(void *)mtan_new_ints(f->tape, SUMS_BYTES / sizeof(int32_t));
+    sums_layout(f->tape, &laid, f->model, f->config->ref_points, SUM_PARTS);
+    if (!s) return NULL;
+    *s = laid;
+    sums_embedding(s, f);
+    s->query = mtan_data(f->tape, folded_of(f)->enc.score);
+    s->point = mtan_data(f->tape, folded_of(f)->ref);
+    s->beta = mtan_data(f->tape, folded_of(f)->enc.beta);
+    mtand_forget(s);
+    return s;
+}
+
+/* ---- small memory ----
+ * Workspace is given back after every step, so that the peak is that of one block of points. The weights are read where
+ * they lie, as reals or as whole numbers: U, then W_ih, in place of the folded G. */
+
+/* The whole numbers of a weight matrix, from row `first` on; null where it is of reals. */
+static const int8_t *rows_of(const mtan_forward *f, int32_t weight, int32_t first) {
+    const mtan_model *model = f->model;
+    if (!model->rows || model->row0[weight] == MTAN_NO_ROWS) return NULL;
+    return model->rows + model->row0[weight] + (size_t)first * (size_t)f->params->slots[weight].cols;
+}
+
+/* y = x W^T + b with as many rows of W as y has columns, from `first` on */
+static void small_linear(const mtan_forward *f, mtan_tensor y, mtan_tensor x, int32_t weight, int32_t first,
+                         mtan_tensor b) {
+    const int8_t *rows = rows_of(f, weight, first);
+    if (!rows) {
+        mtan_op_linear(f->tape, y, x, mtan_rows(param(f, weight), first, y.cols), &b);
+        return;
     }
-    send_tensor(m->tape, noise);
-    return noise;
+    mtan_op_copy(f->tape, y, b);
+    if (runs(f->tape))
+        f->tape->backend->product_nt_int8(mtan_data(f->tape, y), (size_t)y.stride, mtan_data(f->tape, x),
+                                          (size_t)x.stride, rows, f->model->weights + f->model->offset[weight] + first,
+                                          y.rows, y.cols, x.cols, 1);
 }
 
-/* ---- models defined elsewhere ---- */
-
-mtan_tensor mtan_forward_param(const mtan_forward *f, int32_t index) {
-    const int32_t vector = f->run->params.slots[index].rank == 1;
-    return vector ? bias(f->run, index) : param(f->run, index);
+/* y = x W with as many rows of W as x has columns, from `first` on. x is lost. */
+static void small_matmul(const mtan_forward *f, mtan_tensor y, mtan_tensor x, int32_t weight, int32_t first) {
+    const int8_t *rows = rows_of(f, weight, first);
+    const mtan_real *scale = f->model->weights + f->model->offset[weight] + first;
+    if (!rows) {
+        mtan_op_matmul(f->tape, y, x, mtan_rows(param(f, weight), first, x.cols));
+        return;
+    }
+    for (int32_t i = 0; runs(f->tape) && i < x.cols; i++)
+        f->tape->backend->scale(mtan_data(f->tape, x) + i, (size_t)x.stride, x.rows, 1, scale[i]);
+    if (runs(f->tape))
+        f->tape->backend->product_nn_int8(mtan_data(f->tape, y), (size_t)y.stride, mtan_data(f->tape, x),
+                                          (size_t)x.stride, rows, y.rows, y.cols, x.cols, 0);
 }
 
-void mtan_forward_rows(const mtan_forward *f, mtan_tensor x, mtan_tensor mask, mtan_tensor time) {
-    const mtan_tape *tape = f->tape;
-    const mtan_batch *batch = tape->batch;
-    const size_t D = (size_t)batch->channels;
-    if (!runs(tape)) return;
-    memset(mtan_data(tape, x), 0, count_of(x) * sizeof(mtan_real));
-    memset(mtan_data(tape, mask), 0, count_of(mask) * sizeof(mtan_real));
-    for (int32_t b = 0; b < batch->records; b++) {
-        const int32_t *begin = batch->begin + (size_t)b * (D + 1);
-        for (int32_t k = 0; k < batch->length[b]; k++)
-            mtan_data(tape, time)[batch->first[k] + b] = mtan_data(tape, batch->time)[batch->time0[b] + k];
-        for (size_t d = 0; d < D; d++)
-            for (int32_t j = begin[d], n = 1; j < begin[d + 1]; j++) {
-                const size_t at = (size_t)(batch->first[batch->row[j]] + b) * D + d;
-                n = j > begin[d] && batch->row[j] == batch->row[j - 1] ? n + 1 : 1; /* the n-th at this time */
-                mtan_data(tape, x)[at] += (batch->value[j] - mtan_data(tape, x)[at]) / (mtan_real)n;
-                mtan_data(tape, mask)[at] = 1;
-            }
+static mtan_tensor small_layer(const mtan_forward *f, mtan_tensor x, int32_t weight, int32_t bias_of) {
+    const mtan_tensor y = mtan_new_constant(f->tape, x.rows, f->params->slots[weight].rows);
+    small_linear(f, y, x, weight, 0, bias(f, bias_of));
+    return y;
+}
+
+/* A of every head at these points, as fold_scores makes it. */
+static void small_scores(const mtan_forward *f, mtan_tensor score, mtan_tensor point) {
+    const attention_roles *r = &roles_of(f)->enc;
+    const int32_t P = point.rows, H = f->config->enc_heads, dk = f->config->embed / H;
+    mtan_tensor phi = nothing;
+    for (int32_t h = 0; h < H; h++) {
+        const mtan_tensor side = mtan_new_constant(f->tape, P, dk);
+        phi = embed_for(f, r, point, h, phi);
+        small_linear(f, side, phi, r->query, h * dk, mtan_columns(bias(f, r->query + 1), h * dk, dk));
+        mtan_op_scale(f->tape, side, inverse_root(dk));
+        small_matmul(f, mtan_rows(score, h * P, P), side, r->key, h * dk);
     }
 }
 
-static model_outputs forward_elsewhere(const model_run *m, const batch_request *q, noise_source noise,
-                                       int32_t with_prediction) {
-    const mtan_config *c = m->config;
-    mtan_outputs made;
-    mtan_forward f;
-    model_outputs out;
-    memset(&f, 0, sizeof f);
-    memset(&made, 0, sizeof made);
-    memset(&out, 0, sizeof out);
-    f.tape = m->tape;
-    f.config = c;
-    f.prediction = with_prediction;
-    f.training = m->training;
-    f.epoch = (int32_t)noise.epoch, f.seed = noise.seed, f.step = m->step;
-    f.records = q->records;
-    f.run = m;
-    if (has_decoder(c)) f.noise = out.noise = noise_of(m, q, noise);
-    out.row = mtan_new_constant(m->tape, m->tape->batch->samples, c->classes > 0 ? c->classes : 0);
-    c->architecture->forward(&f, &made);
-    out.logits = made.logits, out.posterior = made.posterior, out.z = made.z;
-    out.prediction = made.prediction, out.penalty = made.penalty;
-    return out;
-}
-
-/* ---- any model ---- */
-
-/* What a model computes from a batch: up to logits and, where asked for, the reconstruction. */
-static model_outputs model_forward(const model_run *m, const batch_request *q, noise_source noise,
-                                   int32_t with_prediction) {
-    const mtan_config *c = m->config;
-    const mtan_batch *batch = m->tape->batch;
-    mtan_tensor hidden;
-    model_outputs out;
-    if (c->architecture) return forward_elsewhere(m, q, noise, with_prediction);
-    hidden = encode(m);
-    memset(&out, 0, sizeof out);
-    out.row = mtan_new_constant(m->tape, batch->samples, c->classes > 0 ? c->classes : 0);
-    if (!has_decoder(c)) {
-        out.logits = head(m, c->classify == MTAN_CLASSIFY_RECORD ? last_of(m, hidden, batch->records) : hidden);
-        return out;
+/* What scores need of `point`; RBF needs the points and the bandwidths of the channels alone. */
+static void small_points(const mtan_forward *f, attention_sums *s, mtan_tensor point) {
+    const mtan_config *c = f->config;
+    mtan_tensor score;
+    size_t top;
+    if (c->encoder == MTAN_RBF) {
+        const mtan_tensor beta = mtan_new_constant(f->tape, 1, c->channels);
+        mtan_op_softplus(f->tape, beta, mtan_columns(bias(f, roles_of(f)->enc.bandwidth), 0, c->channels));
+        s->beta = mtan_data(f->tape, beta);
+        s->point = mtan_data(f->tape, point);
+        return;
     }
-    out.posterior = posterior(m, hidden);
-    out.noise = noise_of(m, q, noise);
-    out.z = mtan_new(m->tape, out.noise.rows, c->latent);
-    mtan_op_sample(m->tape, out.z, out.posterior, out.noise);
-    if (c->classify == MTAN_CLASSIFY_TIME) out.logits = finish_head(m, decode(m, out.z));
-    if (c->classify == MTAN_CLASSIFY_RECORD)
-        out.logits = head(m, last_of(m, gru_of(m, out.z, &m->params.cls_gru, &m->cls_packed, 1, c->enc_hidden),
-                                     (int32_t)area(m->tape, batch->records, batch->samples)));
-    if (with_prediction) out.prediction = reconstruct(m, out.z);
-    return out;
+    score = mtan_new_constant(f->tape, (int32_t)area(f->tape, c->enc_heads, point.rows), c->embed);
+    top = f->tape->top;
+    small_scores(f, score, point);
+    f->tape->top = top;
+    s->query = mtan_data(f->tape, score);
 }
 
-/* ==== 10. Prediction ============================================================================================
+/* Interpolated values and masks of one point, as the layer behind the attention reads them: (1, H 2D). */
+static mtan_tensor small_values(const mtan_forward *f, const attention_sums *s, int32_t point) {
+    const int32_t D = f->config->channels, H = f->config->enc_heads;
+    const mtan_tensor x = mtan_new_constant(f->tape, 1, H * 2 * D);
+    for (int32_t i = 0; runs(f->tape) && i < H * D; i++) {
+        mtan_real *out = mtan_data(f->tape, x) + (size_t)(i / D * 2 * D + i % D);
+        out[0] = sums_value(s, i / D, point, i % D);
+        out[D] = s->seen[i % D];
+    }
+    return x;
+}
+
+/* hidden = GRU(values of a point, hidden); first: hidden is zero */
+static void small_step(const mtan_forward *f, const attention_sums *s, mtan_tensor hidden, int32_t point,
+                       int32_t first) {
+    const size_t top = f->tape->top;
+    const int32_t N = hidden.cols, gru = roles_of(f)->enc.gru[0], out = roles_of(f)->enc.out;
+    const mtan_tensor gx = small_layer(f, small_layer(f, small_values(f, s, point), out, out + 1), gru, gru + 2);
+    const mtan_tensor gh = mtan_new_constant(f->tape, 1, 3 * N);
+    if (first) mtan_op_copy(f->tape, gh, bias(f, gru + 3));
+    else small_linear(f, gh, hidden, gru + 1, 0, bias(f, gru + 3));
+    if (runs(f->tape)) {
+        mtan_real *h = mtan_data(f->tape, hidden);
+        f->tape->backend->gates_forward(h, (size_t)N, mtan_data(f->tape, gx), (size_t)(3 * N), NULL,
+                                        mtan_data(f->tape, gh), first ? NULL : h, (size_t)N, 1, N);
+    }
+    f->tape->top = top;
+}
+
+/* Attention at points first .. first + count - 1, and the GRU's steps over them. record is null when counting. */
+static void small_block(const mtan_forward *f, const mtan_record *record, mtan_tensor hidden, int32_t first,
+                        int32_t count) {
+    const size_t top = f->tape->top;
+    const mtan_tensor point = mtan_new_constant(f->tape, count, 1);
+    attention_sums sums;
+    sums_layout(f->tape, &sums, f->model, count, SUM_PLAIN);
+    fill_reference(f, point, first);
+    sums_embedding(&sums, f);
+    small_points(f, &sums, point);
+    if (runs(f->tape)) {
+        sums_clear(&sums);
+        for (int32_t i = 0; i < record->n_events; i++) gather_event(&sums, &record->events[i]);
+    }
+    for (int32_t k = 0; k < count; k++) small_step(f, &sums, hidden, k, first + k == 0);
+    f->tape->top = top;
+}
+
+/* The logits, on a tape that counts (record null) or runs. */
+static mtan_tensor enc_small(const mtan_forward *f, const mtan_record *record, int32_t points) {
+    const mtan_config *c = f->config;
+    const mtan_tensor hidden = mtan_new_constant(f->tape, 1, c->enc_hidden);
+    mtan_tensor x;
+    for (int32_t k = 0; k < c->ref_points; k += points)
+        small_block(f, record, hidden, k, c->ref_points - k < points ? c->ref_points - k : points);
+    x = small_layer(f, hidden, roles_of(f)->head[0], roles_of(f)->head[0] + 1);
+    for (int32_t i = 1; i < head_layers(c); i++) {
+        mtan_op_relu(f->tape, x);
+        x = small_layer(f, x, roles_of(f)->head[i], roles_of(f)->head[i] + 1);
+    }
+    return x;
+}
+
+#define MTAND_TRAITS (MTAN_HAS_POINTS | MTAN_ATTENDS | MTAN_ON_DEVICE | MTAN_IN_INT8)
+
+static const mtan_architecture mtand_enc = {
+    .name = "mtand-enc",
+    .roles = sizeof(mtand_roles) / sizeof(int32_t),
+    .folded = sizeof(mtand_folded) / sizeof(mtan_tensor),
+    .traits = MTAND_TRAITS,
+    .check = mtand_check,
+    .params = mtand_params,
+    .lay_fold = mtand_lay_fold,
+    .fold = mtand_fold,
+    .forward = enc_forward,
+    .attention = mtand_attention,
+    .gather_start = mtand_gather_start,
+    .gather = mtand_gather,
+    .forget = mtand_forget,
+    .small = enc_small,
+};
+
+static const mtan_architecture mtand_full = {
+    .name = "mtand-full",
+    .roles = sizeof(mtand_roles) / sizeof(int32_t),
+    .folded = sizeof(mtand_folded) / sizeof(mtan_tensor),
+    .traits = MTAND_TRAITS | MTAN_READS_TIMES | MTAN_USES_ALPHA,
+    .check = mtand_check,
+    .params = mtand_params,
+    .lay_fold = mtand_lay_fold,
+    .fold = mtand_fold,
+    .forward = full_forward,
+    .attention = mtand_attention,
+    .gather_start = mtand_gather_start,
+    .gather = mtand_gather,
+    .forget = mtand_forget,
+};
+
+/* ==== 12. Prediction ============================================================================================
  * A predictor's block: folded weights, then one workspace, in which init runs the folding and every call runs a model. */
 
 static mtan_status check_bounds(const mtan_bounds *bounds) {
@@ -4575,9 +4836,9 @@ static mtan_status check_bounds(const mtan_bounds *bounds) {
 
 static mtan_status check_model(const mtan_model *model) {
     if (!model || !model->backend || !model->weights) return MTAN_ERR_NULL;
-    if (model->precision != MTAN_REAL && (model->precision != MTAN_INT8 || model->config.architecture))
+    if (model->precision != MTAN_REAL && (model->precision != MTAN_INT8 || !has_trait(&model->config, MTAN_IN_INT8)))
         return MTAN_ERR_CONFIG;
-    if (model->backend->device && model->config.architecture) return MTAN_ERR_CONFIG; /* its ops work on the host */
+    if (model->backend->device && !has_trait(&model->config, MTAN_ON_DEVICE)) return MTAN_ERR_CONFIG;
     return mtan_config_check(&model->config);
 }
 
@@ -4598,8 +4859,14 @@ static batch_request predict_request(const mtan_predictor *p, const mtan_record 
     q.n = n;
     q.samples = has_decoder(c) && c->predict_samples > 0 ? c->predict_samples : 1;
     q.queries = queries;
-    q.sums = NULL;
+    q.gathered = NULL;
+    q.checked = 0;
     return q;
+}
+
+/* Whether there is a decoder that predicts values. */
+static int32_t interpolates(const mtan_config *c) {
+    return has_decoder(c) && c->classify != MTAN_CLASSIFY_TIME;
 }
 
 /* Where the queries of a classification come from. */
@@ -4607,21 +4874,23 @@ static queries_from class_queries(const mtan_config *c) {
     return c->classify == MTAN_CLASSIFY_TIME || (observed(c) && !reads_times(c)) ? QUERY_TIMES : QUERY_NONE;
 }
 
-static model_outputs predict_forward(const mtan_predictor *p, mtan_tape *tape, mtan_batch *batch,
-                                     const batch_request *q, int32_t with_prediction) {
+/* What a call wants of one chunk; for classes also room to gather the samples of one row, (S, C). */
+static mtan_outputs predict_forward(const mtan_predictor *p, mtan_tape *tape, mtan_batch *batch, const batch_request *q,
+                                    uint32_t wanted, mtan_tensor *row) {
     const noise_source noise = {p->seed, 0, p->model->config.predict_samples == 0};
     model_run m;
     model_start(&m, p->model, tape);
-    m.sums = q->sums;
     batch_build(tape, batch, q);
     batch_send(tape, 0);
-    return model_forward(&m, q, noise, with_prediction);
+    if (row) *row = mtan_new_constant(tape, q->samples, q->config->classes > 0 ? q->config->classes : 0);
+    return model_forward(&m, q, noise, wanted);
 }
 
 /* The workspace for the most that any call of a predictor does. */
 static mtan_status predictor_counts(const mtan_model *model, const mtan_bounds *bounds, size_t *fold, size_t *work) {
     mtan_predictor p;
     mtan_tape tape = tape_start(model->backend, NULL, 0, 0);
+    mtan_tensor row;
     mtan_batch batch;
     batch_request q;
     model_run m;
@@ -4630,18 +4899,17 @@ static mtan_status predictor_counts(const mtan_model *model, const mtan_bounds *
     p.bounds = *bounds;
     model_start(&m, model, &tape);
     *fold = tape.fold_top;
-    fold_weights(&m);
+    model_fold(&m);
     *work = tape.peak;
     if (tape.status != MTAN_OK) return tape.status;
     tape = tape_start(model->backend, NULL, 0, 0);
     q = predict_request(&p, NULL, bounds->records, class_queries(&model->config));
-    predict_forward(&p, &tape, &batch, &q, 0);
+    predict_forward(&p, &tape, &batch, &q, MTAN_WANT_LOGITS, &row);
     *work = tape.peak > *work ? tape.peak : *work;
-    if (tape.status != MTAN_OK || model->config.kind == MTAN_ENC || model->config.classify == MTAN_CLASSIFY_TIME)
-        return tape.status;
+    if (tape.status != MTAN_OK || !interpolates(&model->config)) return tape.status;
     tape = tape_start(model->backend, NULL, 0, 0);
     q = predict_request(&p, NULL, 1, QUERY_TIMES);
-    predict_forward(&p, &tape, &batch, &q, 1);
+    predict_forward(&p, &tape, &batch, &q, MTAN_WANT_PREDICTION, NULL);
     *work = tape.peak > *work ? tape.peak : *work;
     return tape.status;
 }
@@ -4675,7 +4943,7 @@ mtan_status mtan_predictor_init(mtan_predictor *predictor, const mtan_model *mod
     tape = tape_start(model->backend, predictor->work, work, 0);
     tape.fold = predictor->fold;
     model_start(&m, model, &tape);
-    fold_weights(&m);
+    model_fold(&m);
     return tape.status == MTAN_OK ? device_status(model->backend, predictor->fold) : tape.status;
 }
 
@@ -4708,10 +4976,10 @@ static size_t deliver_classes(const mtan_tape *tape, const mtan_config *c, mtan_
     for (int32_t r = 0; r < batch->records; r++) {
         int32_t b = 0;
         while (batch->order[b] != r) b++;
-        for (int32_t i = 0; i < class_rows(c, batch, b); i++, rows++) {
+        for (int32_t i = 0; i < class_rows(batch, row_order(c), b); i++, rows++) {
             for (int32_t s = 0; s < batch->samples; s++)
-                k->copy(samples + (size_t)s * C, C, mtan_data(tape, logits) + logit_row(c, batch, b, i, s) * C, C, 1,
-                        c->classes);
+                k->copy(samples + (size_t)s * C, C,
+                        mtan_data(tape, logits) + class_row(batch, row_order(c), b, i, s) * C, C, 1, c->classes);
             if (raw) memcpy(out + rows * S * C, samples, S * C * sizeof *out);
             else combine_samples(k, out + rows * C, samples, batch->samples, c->classes, c->rule);
         }
@@ -4745,11 +5013,11 @@ static mtan_status classes_chunk(const mtan_predictor *predictor, const batch_re
     const mtan_config *c = &predictor->model->config;
     mtan_tape tape = predict_tape(predictor);
     mtan_batch batch;
-    const model_outputs result = predict_forward(predictor, &tape, &batch, q, 0);
-    fetch_tensor(&tape, result.logits);
+    mtan_tensor row;
+    const mtan_tensor logits = predict_forward(predictor, &tape, &batch, q, MTAN_WANT_LOGITS, &row).logits;
+    fetch_tensor(&tape, logits);
     if (tape.status != MTAN_OK) return tape.status;
-    *out += deliver_classes(&tape, c, result.logits, result.row, *out, raw) * (size_t)c->classes *
-            (size_t)(raw ? batch.samples : 1);
+    *out += deliver_classes(&tape, c, logits, row, *out, raw) * (size_t)c->classes * (size_t)(raw ? batch.samples : 1);
     return MTAN_OK;
 }
 
@@ -4764,39 +5032,41 @@ static mtan_status classes_of(mtan_predictor *predictor, const mtan_record *reco
     if (n > predictor->bounds.records && (status = check_chunks(predictor, records, n)) != MTAN_OK) return status;
     for (int32_t done = 0; done < n && status == MTAN_OK; done += predictor->bounds.records) {
         const int32_t m = n - done < predictor->bounds.records ? n - done : predictor->bounds.records;
-        const batch_request q = predict_request(predictor, records + done, m, class_queries(c));
+        batch_request q = predict_request(predictor, records + done, m, class_queries(c));
+        q.checked = n > predictor->bounds.records;
         status = classes_chunk(predictor, &q, &out, raw);
     }
     return status;
 }
 
-mtan_status mtan_classify(mtan_predictor *predictor, const mtan_record *records, int32_t n, mtan_real *probability) {
+mtan_status mtan_predictor_classify(mtan_predictor *predictor, const mtan_record *records, int32_t n,
+                                    mtan_real *probability) {
     return classes_of(predictor, records, n, probability, 0);
 }
 
-mtan_status mtan_logits(mtan_predictor *predictor, const mtan_record *records, int32_t n, mtan_real *logits) {
+mtan_status mtan_predictor_logits(mtan_predictor *predictor, const mtan_record *records, int32_t n, mtan_real *logits) {
     return classes_of(predictor, records, n, logits, 1);
 }
 
-/* Decodes one record, or its sums, at its query times on the caller's tape. */
-static mtan_status decode_one(mtan_predictor *p, const mtan_record *record, const mtan_sums *sums, mtan_tape *tape,
+/* Decodes one record, or what was gathered of it, at its query times on the caller's tape. */
+static mtan_status decode_one(mtan_predictor *p, const mtan_record *record, const void *gathered, mtan_tape *tape,
                               mtan_batch *batch, mtan_tensor *prediction) {
     batch_request q;
-    if (!has_decoder(&p->model->config) || p->model->config.classify == MTAN_CLASSIFY_TIME) return MTAN_ERR_CONFIG;
+    if (!interpolates(&p->model->config)) return MTAN_ERR_CONFIG;
     q = predict_request(p, record, 1, QUERY_TIMES);
-    q.sums = sums;
+    q.gathered = gathered;
     *tape = predict_tape(p);
-    *prediction = predict_forward(p, tape, batch, &q, 1).prediction;
+    *prediction = predict_forward(p, tape, batch, &q, MTAN_WANT_PREDICTION, NULL).prediction;
     fetch_tensor(tape, *prediction);
     return tape->status;
 }
 
-static mtan_status interpolate_one(mtan_predictor *predictor, const mtan_record *record, const mtan_sums *sums,
+static mtan_status interpolate_one(mtan_predictor *predictor, const mtan_record *record, const void *gathered,
                                    mtan_real *mean, mtan_real *std) {
     mtan_tape tape;
     mtan_batch batch;
     mtan_tensor prediction;
-    const mtan_status status = decode_one(predictor, record, sums, &tape, &batch, &prediction);
+    const mtan_status status = decode_one(predictor, record, gathered, &tape, &batch, &prediction);
     if (status != MTAN_OK) return status;
     for (size_t i = 0, n = (size_t)batch.queries * (size_t)batch.channels; i < n; i++) {
         const mtan_real *x = mtan_data(&tape, prediction) + i;
@@ -4811,12 +5081,13 @@ static mtan_status interpolate_one(mtan_predictor *predictor, const mtan_record 
     return MTAN_OK;
 }
 
-mtan_status mtan_interpolate(mtan_predictor *predictor, const mtan_record *record, mtan_real *mean, mtan_real *std) {
+mtan_status mtan_predictor_interpolate(mtan_predictor *predictor, const mtan_record *record, mtan_real *mean,
+                                       mtan_real *std) {
     if (!predictor || !record || !mean) return MTAN_ERR_NULL;
     return interpolate_one(predictor, record, NULL, mean, std);
 }
 
-mtan_status mtan_curves(mtan_predictor *predictor, const mtan_record *record, mtan_real *samples) {
+mtan_status mtan_predictor_curves(mtan_predictor *predictor, const mtan_record *record, mtan_real *samples) {
     mtan_tape tape;
     mtan_batch batch;
     mtan_tensor prediction;
@@ -4827,30 +5098,24 @@ mtan_status mtan_curves(mtan_predictor *predictor, const mtan_record *record, mt
     return MTAN_OK;
 }
 
-/* Runs the encoder on one record and leaves the tape for the caller to read. */
-static void encode_one(model_run *m, const mtan_predictor *p, mtan_tape *tape, mtan_batch *batch,
-                       const mtan_record *record) {
-    batch_request q = predict_request(p, record, 1, class_queries(&p->model->config));
-    model_start(m, p->model, tape);
-    q.samples = 1;
-    batch_build(tape, batch, &q);
-    batch_send(tape, 0);
-}
-
-mtan_status mtan_latent(mtan_predictor *predictor, const mtan_record *record, mtan_real *mean, mtan_real *logvar) {
+mtan_status mtan_predictor_latent(mtan_predictor *predictor, const mtan_record *record, mtan_real *mean,
+                                  mtan_real *logvar) {
+    const mtan_config *c;
     mtan_tape tape;
     mtan_batch batch;
     mtan_tensor x;
-    model_run m;
+    batch_request q;
     if (!predictor || !record || !mean) return MTAN_ERR_NULL;
-    if (!has_decoder(&predictor->model->config) || predictor->model->config.architecture) return MTAN_ERR_CONFIG;
+    c = &predictor->model->config;
+    if (!has_decoder(c)) return MTAN_ERR_CONFIG;
+    q = predict_request(predictor, record, 1, class_queries(c));
+    q.samples = 1;
     tape = predict_tape(predictor);
-    encode_one(&m, predictor, &tape, &batch, record);
-    x = posterior(&m, encode(&m));
+    x = predict_forward(predictor, &tape, &batch, &q, MTAN_WANT_POSTERIOR, NULL).posterior;
     fetch_tensor(&tape, x);
     if (tape.status != MTAN_OK) return tape.status;
     for (int32_t k = 0; k < x.rows; k++) {
-        const size_t Z = (size_t)m.config->latent;
+        const size_t Z = (size_t)c->latent;
         const mtan_real *row = mtan_data(&tape, mtan_rows(x, k, 1));
         memcpy(mean + (size_t)k * Z, row, Z * sizeof *mean);
         if (logvar) memcpy(logvar + (size_t)k * Z, row + Z, Z * sizeof *logvar);
@@ -4858,58 +5123,47 @@ mtan_status mtan_latent(mtan_predictor *predictor, const mtan_record *record, mt
     return MTAN_OK;
 }
 
-/* Heads differ in their scores only: the head's own attention is run and its weights are read off. */
-mtan_status mtan_attention(mtan_predictor *predictor, const mtan_record *record, int32_t head, int32_t channel,
-                           mtan_real *weight) {
+mtan_status mtan_predictor_attention(mtan_predictor *predictor, const mtan_record *record, int32_t head,
+                                     int32_t channel, mtan_real *weight) {
     const mtan_config *c;
     mtan_tape tape;
     mtan_batch batch;
+    batch_request q;
     model_run m;
     if (!predictor || !record || !weight) return MTAN_ERR_NULL;
     c = &predictor->model->config;
-    if (c->architecture) return MTAN_ERR_CONFIG;
+    if (!architecture_of(c)->attention) return MTAN_ERR_CONFIG;
     if (head < 0 || head >= c->enc_heads || channel < 0 || channel >= c->channels) return MTAN_ERR_INPUT;
+    q = predict_request(predictor, record, 1, class_queries(c));
+    q.samples = 1;
     tape = predict_tape(predictor);
-    encode_one(&m, predictor, &tape, &batch, record);
-    if (c->encoder == MTAN_RBF) {
-        fetch_tensor(&tape, m.enc.beta);
-        if (runs(&tape)) {
-            const mtan_rbf a = rbf_record(&tape, observed(c) ? batch.point : m.ref, m.enc.beta, 0);
-            host_kernels(&tape)->rbf_weights(&a, weight, channel);
-        }
-    } else {
-        mtan_tensor t[5], key_phi = nothing, query_phi = nothing;
-        t[0] = mtan_new(&tape, batch.rows, c->channels);
-        t[1] = head_scores(&m, head, &key_phi, &query_phi);
-        attend_buffers(&tape, t);
-        attend(&tape, t);
-        for (int32_t i = 1; i < 4; i++) fetch_tensor(&tape, t[i]);
-        if (runs(&tape)) {
-            const mtan_attend a = attend_record(&tape, t, 0);
-            host_kernels(&tape)->attend_weights(&a, weight, channel);
-        }
-    }
+    model_start(&m, predictor->model, &tape);
+    batch_build(&tape, &batch, &q);
+    batch_send(&tape, 0);
+    architecture_of(c)->attention(&m.forward, head, channel, weight);
     return tape.status;
 }
 
-/* ==== 11. Streams and small memory ==============================================================================
- * The same attention from running sums (section 9). A stream keeps them for all reference points, and a predictor goes
- * on from there; the small path keeps them for a few points, runs the GRU over these, and takes the next few. */
+/* ==== 13. Streams and small memory ==============================================================================
+ * A stream hands observations to the model's architecture, which gathers them in memory that does not grow, and a predictor
+ * goes on from there. The small path is the architecture's own. */
 
 /* ---- streams ---- */
 
-/* A record's own points would be another number of sums with every observation. */
 static mtan_status check_stream(const mtan_model *model, int32_t window) {
     const mtan_status status = check_model(model);
     if (status != MTAN_OK) return status;
-    if (observed(&model->config) || model->backend->device) return MTAN_ERR_CONFIG;
+    if (!architecture_of(&model->config)->gather_start || model->backend->device) return MTAN_ERR_CONFIG;
+    if (model->rows) return MTAN_ERR_CONFIG; /* as its predictor would */
     if (window < 0) return MTAN_ERR_INPUT;
     return window > LARGEST_DIMENSION ? MTAN_ERR_SIZE : MTAN_OK;
 }
 
-/* An event takes three reals in either build. */
+/* Counts, or carves. An event takes three reals in either build. */
 static void stream_layout(mtan_tape *tape, mtan_stream *s, const mtan_model *model, int32_t window) {
-    sums_layout(tape, &s->sums, model, model->config.ref_points, SUM_PARTS);
+    model_run m;
+    model_start(&m, model, tape);
+    s->gathered = architecture_of(&model->config)->gather_start(&m.forward);
     s->kept = (mtan_event *)(void *)mtan_data(tape, mtan_new_constant(tape, window, 3));
     s->window = window;
 }
@@ -4919,7 +5173,6 @@ mtan_status mtan_stream_size(const mtan_model *model, int32_t window, size_t *by
     mtan_stream s;
     mtan_tape tape;
     if (status != MTAN_OK) return status;
-    if (model->rows) return MTAN_ERR_CONFIG; /* as its predictor would */
     if (!bytes) return MTAN_ERR_NULL;
     tape = tape_start(model->backend, NULL, 0, 0);
     stream_layout(&tape, &s, model, window);
@@ -4931,7 +5184,6 @@ mtan_status mtan_stream_init(mtan_stream *stream, mtan_predictor *predictor, int
     const mtan_model *model = predictor ? predictor->model : NULL;
     size_t needed;
     mtan_tape tape;
-    model_run m;
     const mtan_status status = mtan_stream_size(model, window, &needed);
     if (status != MTAN_OK) return status;
     if (!stream || !memory) return MTAN_ERR_NULL;
@@ -4939,20 +5191,27 @@ mtan_status mtan_stream_init(mtan_stream *stream, mtan_predictor *predictor, int
     memset(stream, 0, sizeof *stream);
     stream->predictor = predictor;
     tape = tape_start(model->backend, align_memory(memory), (needed - (MTAN_ALIGN - 1)) / sizeof(mtan_real), 0);
-    stream_layout(&tape, stream, model, window);
     tape.fold = predictor->fold;
-    model_start(&m, model, &tape);
-    sums_embedding(&stream->sums, &m);
-    stream->sums.query = mtan_data(&tape, m.enc.score);
-    stream->sums.point = mtan_data(&tape, m.ref);
-    stream->sums.beta = mtan_data(&tape, m.enc.beta);
-    sums_clear(&stream->sums);
+    stream_layout(&tape, stream, model, window);
     return tape.status;
+}
+
+/* The model's, which the stream was made for. */
+static const mtan_config *stream_config(const mtan_stream *s) {
+    return &s->predictor->model->config;
+}
+
+static void stream_forget(mtan_stream *s) {
+    architecture_of(stream_config(s))->forget(s->gathered);
+}
+
+static void stream_gather(mtan_stream *s, const mtan_event *event) {
+    architecture_of(stream_config(s))->gather(s->gathered, event);
 }
 
 mtan_status mtan_stream_reset(mtan_stream *stream) {
     if (!stream) return MTAN_ERR_NULL;
-    sums_clear(&stream->sums);
+    stream_forget(stream);
     stream->events = 0;
     stream->first = stream->count = stream->has_lost = 0;
     return MTAN_OK;
@@ -4960,11 +5219,6 @@ mtan_status mtan_stream_reset(mtan_stream *stream) {
 
 static mtan_event *kept_at(const mtan_stream *s, int32_t i) {
     return &s->kept[((int64_t)s->first + i) % s->window];
-}
-
-static void gather(mtan_sums *s, const mtan_event *e) {
-    sums_time(s, e->time);
-    sums_add(s, e->channel, e->value);
 }
 
 /* The oldest to arrive makes room for the newest. */
@@ -4986,9 +5240,9 @@ mtan_status mtan_stream_push(mtan_stream *stream, mtan_real time, int32_t channe
     mtan_status status;
     event.time = time, event.channel = channel, event.value = value;
     if (!stream) return MTAN_ERR_NULL;
-    status = check_events(&event, 1, stream->sums.model->config.channels, 1);
+    status = check_events(&event, 1, stream_config(stream)->channels, 1);
     if (status != MTAN_OK) return status;
-    gather(&stream->sums, &event);
+    stream_gather(stream, &event);
     keep(stream, &event);
     stream->events++;
     return MTAN_OK;
@@ -5003,8 +5257,8 @@ mtan_status mtan_stream_expire(mtan_stream *stream, mtan_real before) {
     for (int32_t i = 0; i < stream->count; i++)
         if (kept_at(stream, i)->time >= before) *kept_at(stream, left++) = *kept_at(stream, i);
     if (left == stream->count && !stream->has_lost) return MTAN_OK;
-    sums_clear(&stream->sums);
-    for (int32_t i = 0; i < left; i++) gather(&stream->sums, kept_at(stream, i));
+    stream_forget(stream);
+    for (int32_t i = 0; i < left; i++) stream_gather(stream, kept_at(stream, i));
     stream->events = stream->count = left;
     stream->has_lost = 0;
     return MTAN_OK;
@@ -5025,10 +5279,10 @@ static mtan_status stream_classes(mtan_stream *s, const mtan_record *ask, mtan_r
     const mtan_record r = question(ask);
     batch_request q;
     if (!s || !out) return MTAN_ERR_NULL;
-    if (s->sums.model->config.classify == MTAN_CLASSIFY_NONE) return MTAN_ERR_CONFIG;
-    if (s->sums.model->config.classify == MTAN_CLASSIFY_TIME && !r.times) return MTAN_ERR_NULL;
-    q = predict_request(s->predictor, &r, 1, class_queries(&s->sums.model->config));
-    q.sums = &s->sums;
+    if (stream_config(s)->classify == MTAN_CLASSIFY_NONE) return MTAN_ERR_CONFIG;
+    if (stream_config(s)->classify == MTAN_CLASSIFY_TIME && !r.times) return MTAN_ERR_NULL;
+    q = predict_request(s->predictor, &r, 1, class_queries(stream_config(s)));
+    q.gathered = s->gathered;
     return classes_chunk(s->predictor, &q, &out, raw);
 }
 
@@ -5043,149 +5297,10 @@ mtan_status mtan_stream_logits(mtan_stream *stream, const mtan_record *ask, mtan
 mtan_status mtan_stream_interpolate(mtan_stream *stream, const mtan_record *ask, mtan_real *mean, mtan_real *std) {
     const mtan_record r = question(ask);
     if (!stream || !mean || !r.times) return MTAN_ERR_NULL;
-    return interpolate_one(stream->predictor, &r, &stream->sums, mean, std);
+    return interpolate_one(stream->predictor, &r, stream->gathered, mean, std);
 }
 
-/* ---- small memory ----
- * Workspace is given back after every step, so that the peak is that of one block of points. The weights are read where
- * they lie, as reals or as whole numbers: U, then W_ih, in place of the folded G. */
-
-/* The whole numbers of a weight matrix, from row `first` on; null where it is of reals. */
-static const int8_t *rows_of(const model_run *m, int32_t weight, int32_t first) {
-    const mtan_model *model = m->model;
-    if (!model->rows || model->row0[weight] == MTAN_NO_ROWS) return NULL;
-    return model->rows + model->row0[weight] + (size_t)first * (size_t)m->params.slots[weight].cols;
-}
-
-/* y = x W^T + b with as many rows of W as y has columns, from `first` on */
-static void small_linear(const model_run *m, mtan_tensor y, mtan_tensor x, int32_t weight, int32_t first,
-                         mtan_tensor b) {
-    const int8_t *rows = rows_of(m, weight, first);
-    if (!rows) {
-        mtan_op_linear(m->tape, y, x, mtan_rows(param(m, weight), first, y.cols), &b);
-        return;
-    }
-    mtan_op_copy(m->tape, y, b);
-    if (runs(m->tape))
-        m->tape->backend->product_nt_int8(mtan_data(m->tape, y), (size_t)y.stride, mtan_data(m->tape, x),
-                                          (size_t)x.stride, rows, m->model->weights + m->model->offset[weight] + first,
-                                          y.rows, y.cols, x.cols, 1);
-}
-
-/* y = x W with as many rows of W as x has columns, from `first` on. x is lost. */
-static void small_matmul(const model_run *m, mtan_tensor y, mtan_tensor x, int32_t weight, int32_t first) {
-    const int8_t *rows = rows_of(m, weight, first);
-    const mtan_real *scale = m->model->weights + m->model->offset[weight] + first;
-    if (!rows) {
-        mtan_op_matmul(m->tape, y, x, mtan_rows(param(m, weight), first, x.cols));
-        return;
-    }
-    for (int32_t i = 0; runs(m->tape) && i < x.cols; i++)
-        m->tape->backend->scale(mtan_data(m->tape, x) + i, (size_t)x.stride, x.rows, 1, scale[i]);
-    if (runs(m->tape))
-        m->tape->backend->product_nn_int8(mtan_data(m->tape, y), (size_t)y.stride, mtan_data(m->tape, x),
-                                          (size_t)x.stride, rows, y.rows, y.cols, x.cols, 0);
-}
-
-static mtan_tensor small_layer(const model_run *m, mtan_tensor x, int32_t weight, int32_t bias_of) {
-    const mtan_tensor y = mtan_new_constant(m->tape, x.rows, m->params.slots[weight].rows);
-    small_linear(m, y, x, weight, 0, bias(m, bias_of));
-    return y;
-}
-
-/* A of every head at these points, as fold_scores makes it. */
-static void small_scores(const model_run *m, mtan_tensor score, mtan_tensor point) {
-    const attention_roles *r = &m->params.enc;
-    const int32_t P = point.rows, H = m->config->enc_heads, dk = m->config->embed / H;
-    mtan_tensor phi = nothing;
-    for (int32_t h = 0; h < H; h++) {
-        const mtan_tensor side = mtan_new_constant(m->tape, P, dk);
-        phi = embed_for(m, r, point, h, phi);
-        small_linear(m, side, phi, r->query, h * dk, mtan_columns(bias(m, r->query + 1), h * dk, dk));
-        mtan_op_scale(m->tape, side, inverse_root(dk));
-        small_matmul(m, mtan_rows(score, h * P, P), side, r->key, h * dk);
-    }
-}
-
-/* What scores need of `point`; RBF needs the points and the bandwidths of the channels alone. */
-static void small_points(const model_run *m, mtan_sums *s, mtan_tensor point) {
-    const mtan_config *c = m->config;
-    mtan_tensor score;
-    size_t top;
-    if (c->encoder == MTAN_RBF) {
-        const mtan_tensor beta = mtan_new_constant(m->tape, 1, c->channels);
-        mtan_op_softplus(m->tape, beta, mtan_columns(bias(m, m->params.enc.bandwidth), 0, c->channels));
-        s->beta = mtan_data(m->tape, beta);
-        s->point = mtan_data(m->tape, point);
-        return;
-    }
-    score = mtan_new_constant(m->tape, (int32_t)area(m->tape, c->enc_heads, point.rows), c->embed);
-    top = m->tape->top;
-    small_scores(m, score, point);
-    m->tape->top = top;
-    s->query = mtan_data(m->tape, score);
-}
-
-/* Interpolated values and masks of one point, as the layer behind the attention reads them: (1, H 2D). */
-static mtan_tensor small_values(const model_run *m, const mtan_sums *s, int32_t point) {
-    const int32_t D = m->config->channels, H = m->config->enc_heads;
-    const mtan_tensor x = mtan_new_constant(m->tape, 1, H * 2 * D);
-    for (int32_t i = 0; runs(m->tape) && i < H * D; i++) {
-        mtan_real *out = mtan_data(m->tape, x) + (size_t)(i / D * 2 * D + i % D);
-        out[0] = sums_value(s, i / D, point, i % D);
-        out[D] = s->seen[i % D];
-    }
-    return x;
-}
-
-/* hidden = GRU(values of a point, hidden); first: hidden is zero */
-static void small_step(const model_run *m, const mtan_sums *s, mtan_tensor hidden, int32_t point, int32_t first) {
-    const size_t top = m->tape->top;
-    const int32_t N = hidden.cols, gru = m->params.enc.gru[0], out = m->params.enc.out;
-    const mtan_tensor gx = small_layer(m, small_layer(m, small_values(m, s, point), out, out + 1), gru, gru + 2);
-    const mtan_tensor gh = mtan_new_constant(m->tape, 1, 3 * N);
-    if (first) mtan_op_copy(m->tape, gh, bias(m, gru + 3));
-    else small_linear(m, gh, hidden, gru + 1, 0, bias(m, gru + 3));
-    if (runs(m->tape)) {
-        mtan_real *h = mtan_data(m->tape, hidden);
-        m->tape->backend->gru_forward(h, (size_t)N, mtan_data(m->tape, gx), (size_t)(3 * N), NULL,
-                                      mtan_data(m->tape, gh), first ? NULL : h, (size_t)N, 1, N);
-    }
-    m->tape->top = top;
-}
-
-/* Attention at points first .. first + count - 1, and the GRU's steps over them. record is null when counting. */
-static void small_block(const model_run *m, const mtan_record *record, mtan_tensor hidden, int32_t first,
-                        int32_t count) {
-    const size_t top = m->tape->top;
-    const mtan_tensor point = mtan_new_constant(m->tape, count, 1);
-    mtan_sums sums;
-    sums_layout(m->tape, &sums, m->model, count, SUM_PLAIN);
-    fill_reference(m, point, first);
-    sums_embedding(&sums, m);
-    small_points(m, &sums, point);
-    if (runs(m->tape)) {
-        sums_clear(&sums);
-        for (int32_t i = 0; i < record->n_events; i++) gather(&sums, &record->events[i]);
-    }
-    for (int32_t k = 0; k < count; k++) small_step(m, &sums, hidden, k, first + k == 0);
-    m->tape->top = top;
-}
-
-/* The logits, on a tape that counts or runs. */
-static mtan_tensor small_forward(const model_run *m, const mtan_record *record, int32_t points) {
-    const mtan_config *c = m->config;
-    const mtan_tensor hidden = mtan_new_constant(m->tape, 1, c->enc_hidden);
-    mtan_tensor x;
-    for (int32_t k = 0; k < c->ref_points; k += points)
-        small_block(m, record, hidden, k, c->ref_points - k < points ? c->ref_points - k : points);
-    x = small_layer(m, hidden, m->params.head[0], m->params.head[0] + 1);
-    for (int32_t i = 1; i < head_layers(c); i++) {
-        mtan_op_relu(m->tape, x);
-        x = small_layer(m, x, m->params.head[i], m->params.head[i] + 1);
-    }
-    return x;
-}
+/* ---- small memory ---- */
 
 /* Counts what a record needs (work null), or runs one and gives its logits or probabilities. A frame of its own: the
  * caller's is not on the stack twice. */
@@ -5195,7 +5310,7 @@ static mtan_status small_run(const mtan_model *model, const mtan_record *record,
     mtan_tensor logits;
     model_run m;
     model_start(&m, model, &tape);
-    logits = small_forward(&m, record, points);
+    logits = architecture_of(&model->config)->small(&m.forward, record, points);
     *count = tape.peak;
     if (!runs(&tape)) return tape.status;
     if (!raw) model->backend->softmax_forward(mtan_data(&tape, logits), 1, logits.cols);
@@ -5204,11 +5319,13 @@ static mtan_status small_run(const mtan_model *model, const mtan_record *record,
 }
 
 mtan_status mtan_small_size(const mtan_model *model, int32_t points, size_t *bytes) {
-    mtan_status status = check_stream(model, 0);
+    mtan_status status = check_model(model);
     size_t count = 0;
     if (status != MTAN_OK) return status;
     if (!bytes) return MTAN_ERR_NULL;
-    if (has_decoder(&model->config) || model->config.classify != MTAN_CLASSIFY_RECORD) return MTAN_ERR_CONFIG;
+    if (!architecture_of(&model->config)->small || model->backend->device || observed(&model->config) ||
+        model->config.classify != MTAN_CLASSIFY_RECORD)
+        return MTAN_ERR_CONFIG;
     if (points < 1 || points > model->config.ref_points) return MTAN_ERR_INPUT;
     status = small_run(model, NULL, points, NULL, &count, NULL, 0);
     return status == MTAN_OK ? bytes_for(count, bytes) : status;
@@ -5236,7 +5353,7 @@ mtan_status mtan_small_logits(const mtan_model *model, const mtan_record *record
     return small_classes(model, record, points, memory, bytes, logits, 1);
 }
 
-/* ==== 12. Training ==============================================================================================
+/* ==== 14. Training ==============================================================================================
  * One step: the prologue folds the weights; the batch is cut into a power of two of shards, each with its own tape and
  * gradient array; a binary tree adds the arrays, the same tree whatever the number of threads or ranks; the epilogue
  * runs the folding backwards; the optimiser moves the weights. */
@@ -5276,9 +5393,13 @@ static int32_t shard_start(int32_t i, int32_t shards, int32_t n) {
     return i * (n / shards) + (i < n % shards ? i : n % shards);
 }
 
+/* Room for a trainer's state: the same on every CPU. */
+enum { STATE_BYTES = 256 };
+typedef char state_fits[sizeof(struct mtan_trainer_state) <= STATE_BYTES ? 1 : -1];
+
 /* What all shards of a step share. */
 typedef struct train_batch {
-    mtan_trainer *trainer;
+    const mtan_trainer *trainer;
     const mtan_record *records;
     int32_t n, shards, recording;
     int32_t epoch;
@@ -5295,13 +5416,9 @@ static queries_from train_queries(const mtan_config *c) {
     return c->classify == MTAN_CLASSIFY_TIME ? QUERY_TIMES : QUERY_TARGETS;
 }
 
-static int32_t reconstructs(const mtan_config *c) {
-    return has_decoder(c) && c->classify != MTAN_CLASSIFY_TIME;
-}
-
-/* Weight of the cross-entropy beside a bound or, for a model defined elsewhere, its penalty; with a class per time it is the loss. */
+/* Weight of the cross-entropy beside a bound or a penalty; with a class per time it is the loss. */
 static double class_weight(const mtan_config *c) {
-    return (has_decoder(c) || c->architecture) && c->classify != MTAN_CLASSIFY_TIME ? c->alpha : 1;
+    return has_trait(c, MTAN_USES_ALPHA) && c->classify != MTAN_CLASSIFY_TIME ? c->alpha : 1;
 }
 
 /* What a record's bracket in the bound is multiplied by: 1 / cells with `norm`, 0 for a record left out (Q18). */
@@ -5312,109 +5429,96 @@ static mtan_real bound_share(const mtan_config *c, int32_t cells) {
 
 typedef struct loss_tensors {
     mtan_tensor recon, kl, ce, probability;
-    mtan_tensor squared_error; /* on a device: a double for each record */
+    mtan_tensor squared_error; /* a double for each record */
 } loss_tensors;
 
-static void bound_loss(const model_run *m, const model_outputs *out, const train_batch *t, loss_tensors *loss) {
-    const mtan_config *c = m->config;
-    const mtan_batch *batch = m->tape->batch;
-    const int32_t B = batch->records, BS = (int32_t)area(m->tape, B, batch->samples);
-    mtan_tensor logp = mtan_new(m->tape, BS, 1), share = mtan_new_constant(m->tape, B, 1), ratio;
-    loss->recon = mtan_new_constant(m->tape, B, 1);
-    loss->kl = mtan_new(m->tape, B, 1);
-    for (int32_t b = 0; runs(m->tape) && b < B; b++)
-        mtan_data(m->tape, share)[b] = bound_share(c, batch->cell0[b + 1] - batch->cell0[b]);
-    send_tensor(m->tape, share);
-    mtan_op_loglik(m->tape, logp, out->prediction, c->noise_std);
-    if (m->tape->backend->device) {
-        loss->squared_error = mtan_new_constant(m->tape, B, (int32_t)(sizeof(double) / sizeof(mtan_real)));
-        if (runs(m->tape))
-            m->tape->backend->device->squared_error(batch, (double *)(void *)mtan_data(m->tape, loss->squared_error),
-                                                    mtan_data(m->tape, out->prediction));
-    }
-    mtan_op_kl(m->tape, loss->kl, out->posterior);
+static void bound_loss(const mtan_forward *f, const mtan_outputs *out, const train_batch *t, loss_tensors *loss) {
+    const mtan_config *c = f->config;
+    const mtan_batch *batch = f->tape->batch;
+    const int32_t B = batch->records, BS = (int32_t)area(f->tape, B, batch->samples);
+    mtan_tensor logp = mtan_new(f->tape, BS, 1), share = mtan_new_constant(f->tape, B, 1), ratio;
+    loss->recon = mtan_new_constant(f->tape, B, 1);
+    loss->kl = mtan_new(f->tape, B, 1);
+    for (int32_t b = 0; runs(f->tape) && b < B; b++)
+        mtan_data(f->tape, share)[b] = bound_share(c, batch->cell0[b + 1] - batch->cell0[b]);
+    send_tensor(f->tape, share);
+    mtan_op_loglik(f->tape, logp, out->prediction, c->noise_std);
+    loss->squared_error = mtan_new_constant(f->tape, B, (int32_t)(sizeof(double) / sizeof(mtan_real)));
+    if (runs(f->tape))
+        f->tape->backend->squared_error(batch, (double *)(void *)mtan_data(f->tape, loss->squared_error),
+                                        mtan_data(f->tape, out->prediction));
+    mtan_op_kl(f->tape, loss->kl, out->posterior);
     ratio = loss->kl;
     if (c->bound == MTAN_BOUND_IWAE) {
-        ratio = mtan_new(m->tape, BS, 1);
-        mtan_op_ratio(m->tape, ratio, out->z, out->posterior, out->noise);
+        ratio = mtan_new(f->tape, BS, 1);
+        mtan_op_ratio(f->tape, ratio, out->z, out->posterior, f->noise);
     }
-    mtan_op_bound(m->tape, loss->recon, logp, ratio, share, c->bound, t->kl_weight, t->recon_seed);
+    mtan_op_bound(f->tape, loss->recon, logp, ratio, share, c->bound, t->kl_weight, t->recon_seed);
 }
 
-static loss_tensors model_loss(const model_run *m, const model_outputs *out, const train_batch *t) {
+static loss_tensors model_loss(const mtan_forward *f, const mtan_outputs *out, const train_batch *t) {
     loss_tensors loss;
     memset(&loss, 0, sizeof loss);
-    if (reconstructs(m->config)) bound_loss(m, out, t, &loss);
-    if (out->penalty.rows > 0 && m->tape->recording && runs(m->tape))
-        m->tape->backend->fill(mtan_grad(m->tape, out->penalty), count_of(out->penalty), (mtan_real)t->recon_seed);
-    if (m->config->classify != MTAN_CLASSIFY_NONE) {
-        const int32_t *label = m->tape->work ? m->tape->batch->label : (const int32_t *)(const void *)m;
-        loss.ce = mtan_new_constant(m->tape, out->logits.rows, 1);
-        loss.probability = mtan_new_constant(m->tape, out->logits.rows, out->logits.cols);
-        mtan_op_cross_entropy(
-            m->tape, loss.ce, loss.probability, out->logits, label,
-            m->config->classify == MTAN_CLASSIFY_TIME && reads_times(m->config) ? 0 : m->tape->batch->samples,
-            t->class_seed);
+    if (interpolates(f->config)) bound_loss(f, out, t, &loss);
+    if (out->penalty.rows > 0 && f->tape->recording && runs(f->tape))
+        f->tape->backend->fill(mtan_grad(f->tape, out->penalty), count_of(out->penalty), (mtan_real)t->recon_seed);
+    if (f->config->classify != MTAN_CLASSIFY_NONE) {
+        loss.ce = mtan_new_constant(f->tape, out->logits.rows, 1);
+        loss.probability = mtan_new_constant(f->tape, out->logits.rows, out->logits.cols);
+        mtan_op_cross_entropy(f->tape, loss.ce, loss.probability, out->logits,
+                              row_order(f->config) == MTAN_ROWS_BY_QUERY ? 0 : f->tape->batch->samples, t->class_seed);
     }
     return loss;
 }
 
 /* Whether the mean probability over the samples is largest at the label. */
-static int32_t is_correct(const model_run *m, mtan_tensor probability, int32_t b, int32_t i, int32_t label) {
-    const mtan_batch *batch = m->tape->batch;
+static int32_t is_correct(const mtan_forward *f, mtan_tensor probability, int32_t b, int32_t i, int32_t label) {
+    const mtan_batch *batch = f->tape->batch;
     const size_t C = (size_t)probability.cols;
     double best = -1;
     int32_t guess = 0;
     for (int32_t c = 0; c < probability.cols; c++) {
         double sum = 0;
         for (int32_t s = 0; s < batch->samples; s++)
-            sum += (double)mtan_data(m->tape, probability)[logit_row(m->config, batch, b, i, s) * C + (size_t)c];
+            sum += (double)mtan_data(f->tape,
+                                     probability)[class_row(batch, row_order(f->config), b, i, s) * C + (size_t)c];
         if (sum > best) best = sum, guess = c;
     }
     return guess == label;
 }
 
-static void count_correct(const model_run *m, const loss_tensors *loss, struct shard_sums *sums) {
-    const mtan_batch *batch = m->tape->batch;
+static void count_correct(const mtan_forward *f, const loss_tensors *loss, struct shard_sums *sums) {
+    const mtan_batch *batch = f->tape->batch;
     for (int32_t b = 0; b < batch->records; b++)
-        for (int32_t i = 0; i < class_rows(m->config, batch, b); i++) {
-            const int32_t label = batch->label[label_at(m->config, batch, b, i)];
+        for (int32_t i = 0; i < class_rows(batch, row_order(f->config), b); i++) {
+            const int32_t label = batch->label[label_at(batch, row_order(f->config), b, i)];
             if (label < 0) continue;
             sums->labels++;
-            sums->correct += is_correct(m, loss->probability, b, i, label);
+            sums->correct += is_correct(f, loss->probability, b, i, label);
         }
 }
 
-/* The squared error of a record at position b. */
-static double error_of(const model_run *m, const model_outputs *out, const loss_tensors *loss, int32_t b) {
-    const mtan_batch *batch = m->tape->batch;
-    const int32_t c = batch->cell0[b], n = batch->cell0[b + 1] - c, L = batch->query0[b + 1] - batch->query0[b];
-    if (m->tape->backend->device) return ((const double *)(const void *)mtan_data(m->tape, loss->squared_error))[b];
-    return m->tape->backend->squared_error(mtan_data(m->tape, out->prediction) +
-                                               prediction_at(batch, b, 0, batch->channels),
-                                           (size_t)L * (size_t)batch->channels, batch->samples, batch->channels,
-                                           batch->cell_row + c, batch->cell_channel + c, batch->cell_value + c, n);
-}
-
-static void shard_report(const model_run *m, const model_outputs *out, const loss_tensors *loss,
+static void shard_report(const mtan_forward *f, const mtan_outputs *out, const loss_tensors *loss,
                          struct shard_sums *sums) {
-    const mtan_batch *batch = m->tape->batch;
-    const mtan_backend *k = host_kernels(m->tape);
-    fetch_tensor(m->tape, loss->ce), fetch_tensor(m->tape, loss->probability), fetch_tensor(m->tape, loss->recon);
-    fetch_tensor(m->tape, loss->kl), fetch_tensor(m->tape, loss->squared_error);
-    if (!runs(m->tape)) return;
-    if (m->config->classify != MTAN_CLASSIFY_NONE) {
-        sums->ce = k->sum(mtan_data(m->tape, loss->ce), count_of(loss->ce));
-        count_correct(m, loss, sums);
+    const mtan_batch *batch = f->tape->batch;
+    const double *error;
+    const mtan_backend *k = host_kernels(f->tape);
+    fetch_tensor(f->tape, loss->ce), fetch_tensor(f->tape, loss->probability), fetch_tensor(f->tape, loss->recon);
+    fetch_tensor(f->tape, loss->kl), fetch_tensor(f->tape, loss->squared_error);
+    if (!runs(f->tape)) return;
+    if (f->config->classify != MTAN_CLASSIFY_NONE) {
+        sums->ce = k->sum(mtan_data(f->tape, loss->ce), count_of(loss->ce));
+        count_correct(f, loss, sums);
     }
-    if (out->penalty.rows > 0) sums->recon = k->sum(mtan_data(m->tape, out->penalty), count_of(out->penalty));
-    if (!reconstructs(m->config)) return;
-    sums->recon += k->sum(mtan_data(m->tape, loss->recon), count_of(loss->recon));
+    if (out->penalty.rows > 0) sums->recon = k->sum(mtan_data(f->tape, out->penalty), count_of(out->penalty));
+    if (!interpolates(f->config)) return;
+    sums->recon += k->sum(mtan_data(f->tape, loss->recon), count_of(loss->recon));
+    error = (const double *)(const void *)mtan_data(f->tape, loss->squared_error);
     for (int32_t b = 0; b < batch->records; b++) {
         const int32_t n = batch->cell0[b + 1] - batch->cell0[b];
-        sums->kl += (double)mtan_data(m->tape, loss->kl)[b] * (double)bound_share(m->config, n);
+        sums->kl += (double)mtan_data(f->tape, loss->kl)[b] * (double)bound_share(f->config, n);
         sums->cells += n;
-        sums->squared_error += error_of(m, out, loss, b);
+        sums->squared_error += error[b];
     }
 }
 
@@ -5426,81 +5530,81 @@ static size_t structure_reals(void) {
 }
 
 static mtan_batch *structure_at(const mtan_trainer *trainer, int32_t place) {
-    return (mtan_batch *)(void *)(trainer->work + (size_t)(place + 1) * trainer->batch_count - structure_reals());
+    return (mtan_batch *)(void *)(trainer->state->work + (size_t)(place + 1) * trainer->state->batch_count -
+                                  structure_reals());
 }
 
 static batch_request train_request(const mtan_trainer *trainer, const mtan_record *records, int32_t n) {
     const mtan_config *c = &trainer->model->config;
-    const batch_request q = {c, &trainer->bounds, records, n, has_decoder(c) ? c->samples : 1, train_queries(c), NULL};
+    const batch_request q = {c, &trainer->bounds, records, n, has_decoder(c) ? c->samples : 1, train_queries(c), NULL,
+                             0};
     return q;
 }
 
-void mtan_train_next(mtan_trainer *trainer, const mtan_record *records, int32_t n) {
+void mtan_trainer_next(mtan_trainer *trainer, const mtan_record *records, int32_t n) {
     if (!trainer || !trainer->model->backend->device) return;
-    trainer->next = n > 0 && n <= trainer->bounds.records ? records : NULL;
-    trainer->n_next = n;
-    if (!records) trainer->ahead.batch = NULL;
+    trainer->state->next = n > 0 && n <= trainer->bounds.records ? records : NULL;
+    trainer->state->n_next = n;
+    if (!records) trainer->state->ahead.batch = NULL;
 }
 
 /* Records that cannot be sent are left to the step itself, which says why. */
 static void send_next(mtan_trainer *trainer) {
     const mtan_device *device = trainer->model->backend->device;
-    const size_t first = (size_t)!trainer->place * trainer->batch_count;
-    mtan_tape tape = tape_start(trainer->model->backend, trainer->work, trainer->work_count, 1);
-    const batch_request q = train_request(trainer, trainer->next, trainer->n_next);
+    const size_t first = (size_t)!trainer->state->place * trainer->state->batch_count;
+    mtan_tape tape = tape_start(trainer->model->backend, trainer->state->work, trainer->state->work_count, 1);
+    const batch_request q = train_request(trainer, trainer->state->next, trainer->state->n_next);
     mtan_batch batch;
-    if (!device || !trainer->next) return;
-    trainer->next = NULL;
+    if (!device || !trainer->state->next) return;
+    trainer->state->next = NULL;
     tape.top = first;
     batch_build(&tape, &batch, &q);
     if (tape.status != MTAN_OK || !device->send_ahead(tape.work + first, (tape.top - first) * sizeof(mtan_real)))
         return;
-    trainer->ahead.records = q.records, trainer->ahead.n = q.n;
-    trainer->ahead.batch = structure_at(trainer, !trainer->place);
-    *trainer->ahead.batch = batch;
+    trainer->state->ahead.records = q.records, trainer->state->ahead.n = q.n;
+    trainer->state->ahead.batch = structure_at(trainer, !trainer->state->place);
+    *trainer->state->ahead.batch = batch;
 }
 
 /* The batch of a step: the one that went ahead, or a new one. On a CPU it lies at the start of the workspace. What is ahead
  * is for the next step alone. */
-static void take_batch(mtan_trainer *trainer, mtan_tape *tape, mtan_batch *batch, const batch_request *q) {
-    const mtan_batch *ahead = tape->work && tape->recording ? trainer->ahead.batch : NULL;
-    if (ahead) trainer->ahead.batch = NULL;
-    if (ahead && trainer->ahead.records == q->records && trainer->ahead.n == q->n) {
+static void take_batch(const mtan_trainer *trainer, mtan_tape *tape, mtan_batch *batch, const batch_request *q) {
+    const mtan_batch *ahead = tape->work && tape->recording ? trainer->state->ahead.batch : NULL;
+    if (ahead) trainer->state->ahead.batch = NULL;
+    if (ahead && trainer->state->ahead.records == q->records && trainer->state->ahead.n == q->n) {
         *batch = *ahead;
         tape->batch = batch;
-        trainer->place = !trainer->place;
+        trainer->state->place = !trainer->state->place;
         if (!tape->backend->device->arrive()) fail(tape, MTAN_ERR_DEVICE);
     } else {
-        tape->top = (size_t)trainer->place * trainer->batch_count;
+        tape->top = (size_t)trainer->state->place * trainer->state->batch_count;
         batch_build(tape, batch, q);
-        batch_send(tape, (size_t)trainer->place * trainer->batch_count);
+        batch_send(tape, (size_t)trainer->state->place * trainer->state->batch_count);
     }
-    if (trainer->batch_count) tape->top = 2 * trainer->batch_count;
+    if (trainer->state->batch_count) tape->top = 2 * trainer->state->batch_count;
 }
 
 /* Forward, loss and backward of one shard on a tape; used to count the workspace too. */
 static void run_shard(const train_batch *t, mtan_tape *tape, const mtan_record *records, int32_t n,
                       struct shard_sums *sums) {
-    mtan_trainer *trainer = t->trainer;
+    const mtan_trainer *trainer = t->trainer;
     const mtan_config *c = &trainer->model->config;
     const noise_source noise = {trainer->config.seed, (uint64_t)t->epoch, 0};
-    const batch_request q = train_request(trainer, records, n);
+    batch_request q = train_request(trainer, records, n);
     mtan_batch batch;
+    const uint32_t wanted = MTAN_WANT_LOSS | MTAN_WANT_LOGITS | (interpolates(c) ? MTAN_WANT_PREDICTION : 0);
     model_run m;
-    model_outputs out;
+    mtan_outputs out;
     loss_tensors loss;
     model_start(&m, trainer->model, tape);
-    m.training = 1;
-    m.step = (uint64_t)trainer->step;
-    if (tape->recording) {
-        const head_dropout dropout = {trainer->config.dropout, trainer->config.seed, (uint64_t)trainer->step, records};
-        m.dropout = dropout;
-    }
+    m.forward.step = (uint64_t)trainer->step;
+    m.forward.dropout = tape->recording ? trainer->config.dropout : 0;
+    q.checked = 1; /* by count_batch */
     take_batch(trainer, tape, &batch, &q);
-    out = model_forward(&m, &q, noise, reconstructs(c));
-    loss = model_loss(&m, &out, t);
+    out = model_forward(&m, &q, noise, wanted);
+    loss = model_loss(&m.forward, &out, t);
     if (!runs(tape)) return;
-    shard_report(&m, &out, &loss, sums);
+    shard_report(&m.forward, &out, &loss, sums);
     if (tape->recording) mtan_backpropagate(tape);
 }
 
@@ -5508,11 +5612,12 @@ static void shard_body(void *argument, int32_t index, int32_t thread) {
     train_batch *t = (train_batch *)argument;
     const mtan_trainer *trainer = t->trainer;
     const int32_t start = shard_start(index, t->shards, t->n), end = shard_start(index + 1, t->shards, t->n);
-    mtan_tape tape = tape_start(trainer->model->backend, trainer->work + (size_t)thread * trainer->work_count,
-                                trainer->work_count, t->recording);
-    tape.fold = trainer->fold;
-    tape.grads = trainer->gradient + (size_t)index * trainer->n_gradient;
-    if (t->recording) tape.backend->fill(tape.grads, trainer->n_gradient, 0);
+    mtan_tape tape =
+        tape_start(trainer->model->backend, trainer->state->work + (size_t)thread * trainer->state->work_count,
+                   trainer->state->work_count, t->recording);
+    tape.fold = trainer->state->fold;
+    tape.grads = trainer->gradient + (size_t)index * trainer->state->n_gradient;
+    if (t->recording) tape.backend->fill(tape.grads, trainer->state->n_gradient, 0);
     run_shard(t, &tape, t->records + start, end - start, &t->sums[index]);
     t->sums[index].status = tape.status;
 }
@@ -5542,47 +5647,55 @@ static int32_t largest_shard(const mtan_backend *backend, int32_t n) {
 }
 
 static mtan_tape prologue_tape(const mtan_trainer *trainer) {
-    mtan_tape tape = tape_start(trainer->model->backend, trainer->prologue, trainer->prologue_count, 1);
-    tape.fold = trainer->fold;
+    mtan_tape tape = tape_start(trainer->model->backend, trainer->state->prologue, trainer->state->prologue_count, 1);
+    tape.fold = trainer->state->fold;
     tape.grads = trainer->gradient;
     return tape;
 }
 
-/* One layout for counting and carving: with base null only the total is of use. */
-static mtan_status trainer_layout(mtan_trainer *trainer, mtan_real *base, size_t *total) {
+/* Counts what the parts of a block take, into the state. */
+static mtan_status trainer_counts(const mtan_trainer *trainer) {
     const mtan_bounds *bounds = &trainer->bounds;
+    struct mtan_trainer_state *state = trainer->state;
     mtan_tape tape = tape_start(trainer->model->backend, NULL, 0, 1);
     model_run m;
     train_batch t;
-    size_t at = 0;
     model_start(&m, trainer->model, &tape);
     memset(&t, 0, sizeof t);
     t.trainer = trainer;
-    trainer->n_params = tape.n_params;
-    trainer->n_fold = tape.fold_top;
-    trainer->n_gradient = tape.n_params + tape.fold_graded;
-    fold_weights(&m);
-    trainer->prologue_count = tape.peak;
+    state->n_params = tape.n_params;
+    state->n_fold = tape.fold_top;
+    state->n_gradient = tape.n_params + tape.fold_graded;
+    model_fold(&m);
+    state->prologue_count = tape.peak;
     if (tape.status != MTAN_OK) return tape.status;
     tape = tape_start(trainer->model->backend, NULL, 0, 1);
-    trainer->shards = shards_on(trainer->model->backend, bounds->records);
+    state->shards = shards_on(trainer->model->backend, bounds->records);
     if (trainer->model->backend->device) {
         const batch_request q = train_request(trainer, NULL, bounds->records);
         mtan_batch batch;
         batch_build(&tape, &batch, &q);
-        trainer->batch_count = tape.top + structure_reals();
+        state->batch_count = tape.top + structure_reals();
         tape.top = 0;
     }
     run_shard(&t, &tape, NULL, largest_shard(trainer->model->backend, bounds->records), NULL);
-    trainer->work_count = tape.peak;
-    if (tape.status != MTAN_OK) return tape.status;
-#define CARVE(field, count) (trainer->field = base ? base + at : NULL, at += (count))
-    CARVE(fold, trainer->n_fold);
-    CARVE(gradient, (size_t)trainer->shards * trainer->n_gradient);
-    CARVE(moment1, trainer->n_params);
-    CARVE(moment2, trainer->n_params);
-    CARVE(prologue, trainer->prologue_count);
-    CARVE(work, (size_t)trainer->config.threads * trainer->work_count);
+    state->work_count = tape.peak;
+    return tape.status;
+}
+
+/* One layout for counting and carving: with base null only the total is of use. */
+static mtan_status trainer_layout(mtan_trainer *trainer, mtan_real *base, size_t *total) {
+    struct mtan_trainer_state *state = trainer->state;
+    const mtan_status status = trainer_counts(trainer);
+    size_t at = align_count(STATE_BYTES / sizeof(mtan_real));
+    if (status != MTAN_OK) return status;
+#define CARVE(field, count) ((field) = base ? base + at : NULL, at += (count))
+    CARVE(state->fold, state->n_fold);
+    CARVE(trainer->gradient, (size_t)state->shards * state->n_gradient);
+    CARVE(trainer->moment1, state->n_params);
+    CARVE(trainer->moment2, state->n_params);
+    CARVE(state->prologue, state->prologue_count);
+    CARVE(state->work, (size_t)trainer->config.threads * state->work_count);
 #undef CARVE
     *total = at;
     return MTAN_OK;
@@ -5601,14 +5714,17 @@ static mtan_status check_train_config(const mtan_train_config *c) {
     return MTAN_OK;
 }
 
-static mtan_status trainer_prepare(mtan_trainer *trainer, const mtan_model *model, const mtan_train_config *config,
-                                   const mtan_bounds *bounds) {
+/* The state is the caller's, for as long as the counting lasts. */
+static mtan_status trainer_prepare(mtan_trainer *trainer, struct mtan_trainer_state *state, const mtan_model *model,
+                                   const mtan_train_config *config, const mtan_bounds *bounds) {
     mtan_status status = check_model(model);
     if (status == MTAN_OK) status = check_bounds(bounds);
     if (status != MTAN_OK) return status;
     if (!config) return MTAN_ERR_NULL;
     if (model->precision != MTAN_REAL) return MTAN_ERR_CONFIG; /* gradients of whole numbers there are none */
     memset(trainer, 0, sizeof *trainer);
+    memset(state, 0, sizeof *state);
+    trainer->state = state;
     trainer->model = (mtan_model *)(uintptr_t)model;
     trainer->config = *config;
     trainer->bounds = *bounds;
@@ -5618,9 +5734,10 @@ static mtan_status trainer_prepare(mtan_trainer *trainer, const mtan_model *mode
 
 mtan_status mtan_trainer_size(const mtan_model *model, const mtan_train_config *config, const mtan_bounds *bounds,
                               size_t *bytes) {
+    struct mtan_trainer_state state;
     mtan_trainer trainer;
     size_t total;
-    mtan_status status = trainer_prepare(&trainer, model, config, bounds);
+    mtan_status status = trainer_prepare(&trainer, &state, model, config, bounds);
     if (status != MTAN_OK) return status;
     if (!bytes) return MTAN_ERR_NULL;
     status = trainer_layout(&trainer, NULL, &total);
@@ -5629,6 +5746,7 @@ mtan_status mtan_trainer_size(const mtan_model *model, const mtan_train_config *
 
 mtan_status mtan_trainer_init(mtan_trainer *trainer, mtan_model *model, mtan_real *weights,
                               const mtan_train_config *config, const mtan_bounds *bounds, void *memory, size_t bytes) {
+    struct mtan_trainer_state state;
     size_t total, needed;
     mtan_trainer made;
     mtan_status status = mtan_trainer_size(model, config, bounds, &needed);
@@ -5636,13 +5754,23 @@ mtan_status mtan_trainer_init(mtan_trainer *trainer, mtan_model *model, mtan_rea
     if (!trainer || !memory || !weights) return MTAN_ERR_NULL;
     if (model->weights != weights) return MTAN_ERR_INPUT;
     if (bytes < needed) return MTAN_ERR_MEMORY;
-    trainer_prepare(&made, model, config, bounds);
+    trainer_prepare(&made, &state, model, config, bounds);
     trainer_layout(&made, align_memory(memory), &total);
     made.weights = weights;
-    model->backend->fill(made.moment1, made.n_params, 0);
-    model->backend->fill(made.moment2, made.n_params, 0);
+    made.state = (struct mtan_trainer_state *)(void *)align_memory(memory);
+    *made.state = state;
+    model->backend->fill(made.moment1, state.n_params, 0);
+    model->backend->fill(made.moment2, state.n_params, 0);
     *trainer = made;
     return device_status(model->backend, made.moment1);
+}
+
+void *mtan_trainer_scratch(const mtan_trainer *trainer, int32_t thread, size_t *bytes) {
+    if (bytes) *bytes = 0;
+    if (!trainer || !bytes || thread < 0 || thread >= trainer->config.threads || trainer->model->backend->device)
+        return NULL;
+    *bytes = trainer->state->work_count * sizeof(mtan_real);
+    return trainer->state->work + (size_t)thread * trainer->state->work_count;
 }
 
 /* ---- the step ---- */
@@ -5655,7 +5783,7 @@ typedef struct tree_sum {
 /* One slice of the parameters: neighbours are added, then neighbours of neighbours, into the first array. */
 static void tree_body(void *argument, int32_t index, int32_t thread) {
     const tree_sum *t = (const tree_sum *)argument;
-    const size_t n = t->trainer->n_gradient, from = n * (size_t)index / (size_t)t->chunks,
+    const size_t n = t->trainer->state->n_gradient, from = n * (size_t)index / (size_t)t->chunks,
                  to = n * (size_t)(index + 1) / (size_t)t->chunks;
     mtan_real *g = t->trainer->gradient + (size_t)t->first * n + from;
     (void)thread;
@@ -5684,8 +5812,9 @@ static mtan_status count_batch(const mtan_trainer *trainer, const mtan_record *r
         targets_of(r, &targets);
         *kept += targets > 0 || !c->skip_empty;
         if (c->classify == MTAN_CLASSIFY_NONE || !r->labels) continue;
-        if (c->classify == MTAN_CLASSIFY_TIME && !r->times) mtan_record_times(r, &queries);
-        else if (c->classify == MTAN_CLASSIFY_TIME) queries = r->n_times;
+        if (c->classify == MTAN_CLASSIFY_TIME)
+            queries =
+                r->times ? r->n_times : count_times(r->events, r->n_events, (int32_t *)(void *)trainer->state->work);
         for (int32_t i = 0; i < queries; i++) *labels += r->labels[i] >= 0;
     }
     return MTAN_OK;
@@ -5731,7 +5860,7 @@ static mtan_status share_sums(const mtan_train_config *c, struct shard_sums sums
  * some have none: they give -0, which added to any number changes no bit of it. */
 static mtan_status sum_gradients(mtan_trainer *trainer, const rank_shards *own) {
     const mtan_train_config *c = &trainer->config;
-    const size_t n = trainer->n_gradient;
+    const size_t n = trainer->state->n_gradient;
     tree_sum tree;
     tree.trainer = trainer;
     tree.first = own->first;
@@ -5771,7 +5900,7 @@ static mtan_status batch_pass(mtan_trainer *trainer, const mtan_record *records,
     if ((status = share_sums(tc, t.sums)) != MTAN_OK) return status;
     if ((status = gather_report(&t, report)) != MTAN_OK) return status;
     if (recording && (status = sum_gradients(trainer, &own)) != MTAN_OK) return status;
-    report->records = reconstructs(c) ? kept : n;
+    report->records = interpolates(c) ? kept : n;
     report->recon *= t.recon_seed;
     report->kl *= t.recon_seed;
     report->ce = labels > 0 ? report->ce / ((double)labels * (has_decoder(c) ? c->samples : 1)) : 0;
@@ -5792,13 +5921,13 @@ static mtan_status fold_and_pass(mtan_trainer *trainer, mtan_tape *prologue, con
     model_run m;
     *prologue = prologue_tape(trainer);
     model_start(&m, trainer->model, prologue);
-    fold_weights(&m);
+    model_fold(&m);
     if (prologue->status != MTAN_OK) return prologue->status;
     return batch_pass(trainer, records, n, epoch, recording, report);
 }
 
-mtan_status mtan_train_loss(mtan_trainer *trainer, const mtan_record *records, int32_t n, int32_t epoch,
-                            mtan_report *report) {
+mtan_status mtan_trainer_loss(mtan_trainer *trainer, const mtan_record *records, int32_t n, int32_t epoch,
+                              mtan_report *report) {
     mtan_tape prologue;
     mtan_report made;
     mtan_status status = check_batch(trainer, records, n, report);
@@ -5807,45 +5936,42 @@ mtan_status mtan_train_loss(mtan_trainer *trainer, const mtan_record *records, i
     return status;
 }
 
-mtan_status mtan_train_gradient(mtan_trainer *trainer, const mtan_record *records, int32_t n, int32_t epoch,
-                                mtan_report *report) {
-    const size_t P = trainer ? mtan_weights_count(&trainer->model->config) : 0;
+static mtan_status gradient_norm(const mtan_trainer *trainer, double *norm) {
+    const mtan_backend *k = trainer->model->backend;
+    *norm = scalar_sqrt(k->sum_squares(trainer->gradient, mtan_weights_count(&trainer->model->config)));
+    return device_status(k, trainer->gradient);
+}
+
+mtan_status mtan_trainer_gradient(mtan_trainer *trainer, const mtan_record *records, int32_t n, int32_t epoch,
+                                  mtan_report *report) {
     mtan_tape prologue;
     mtan_report made;
     mtan_status status = check_batch(trainer, records, n, report);
     if (status == MTAN_OK) status = fold_and_pass(trainer, &prologue, records, n, epoch, 1, &made);
     if (status != MTAN_OK) {
-        if (trainer) trainer->next = NULL;
+        if (trainer) trainer->state->next = NULL;
         return status;
     }
     mtan_backpropagate(&prologue);
     send_next(trainer);
-    made.gradient_norm = scalar_sqrt(trainer->model->backend->sum_squares(trainer->gradient, P));
-    if ((status = device_status(trainer->model->backend, trainer->gradient)) != MTAN_OK) return status;
+    if ((status = gradient_norm(trainer, &made.gradient_norm)) != MTAN_OK) return status;
     *report = made;
     return prologue.status;
 }
 
-/* A gradient that is not finite changes nothing. */
-mtan_status mtan_train_update(mtan_trainer *trainer, int32_t epoch) {
-    const mtan_backend *k;
-    const mtan_train_config *c;
-    double norm, used, rate;
+/* The optimiser's step with a gradient of this norm. One that is not finite changes nothing. */
+static mtan_status update_weights(mtan_trainer *trainer, int32_t epoch, double norm) {
+    const mtan_backend *k = trainer->model->backend;
+    const mtan_train_config *c = &trainer->config;
+    const size_t n = mtan_weights_count(&trainer->model->config);
+    const int64_t step = trainer->step + 1;
+    const double used = c->clip > 0 && norm > c->clip ? c->clip : norm;
+    double rate;
     mtan_real v[6];
-    size_t n;
-    int64_t step;
-    if (!trainer) return MTAN_ERR_NULL;
-    k = trainer->model->backend;
-    c = &trainer->config;
-    n = mtan_weights_count(&trainer->model->config);
-    norm = scalar_sqrt(k->sum_squares(trainer->gradient, n));
-    if (device_status(k, trainer->gradient) != MTAN_OK) return MTAN_ERR_DEVICE;
-    used = c->clip > 0 && norm > c->clip ? c->clip : norm;
     if (!(norm - norm == 0) || !is_finite((mtan_real)(used * used)))
         return MTAN_ERR_INPUT;         /* the moments hold squares */
     if (c->clip > 0 && norm > c->clip) /* torch.nn.utils.clip_grad_norm_ */
         k->scale(trainer->gradient, n, 1, (int32_t)n, (mtan_real)(c->clip / (norm + 1e-6)));
-    step = trainer->step + 1;
     rate = c->lr * (c->schedule ? c->schedule(c->schedule_context, step, epoch) : 1);
     if (!is_finite((mtan_real)rate)) return MTAN_ERR_INPUT;
     trainer->step = step;
@@ -5860,17 +5986,26 @@ mtan_status mtan_train_update(mtan_trainer *trainer, int32_t epoch) {
     return MTAN_OK;
 }
 
-mtan_status mtan_train_step(mtan_trainer *trainer, const mtan_record *records, int32_t n, int32_t epoch,
-                            mtan_report *report) {
+/* The gradient may have been changed since it was made. */
+mtan_status mtan_trainer_update(mtan_trainer *trainer, int32_t epoch) {
+    double norm;
+    mtan_status status;
+    if (!trainer) return MTAN_ERR_NULL;
+    if ((status = gradient_norm(trainer, &norm)) != MTAN_OK) return status;
+    return update_weights(trainer, epoch, norm);
+}
+
+mtan_status mtan_trainer_step(mtan_trainer *trainer, const mtan_record *records, int32_t n, int32_t epoch,
+                              mtan_report *report) {
     mtan_report made;
-    mtan_status status = report ? mtan_train_gradient(trainer, records, n, epoch, &made) : MTAN_ERR_NULL;
+    mtan_status status = report ? mtan_trainer_gradient(trainer, records, n, epoch, &made) : MTAN_ERR_NULL;
     if (status == MTAN_OK && !(made.loss - made.loss == 0)) status = MTAN_ERR_INPUT;
-    if (status == MTAN_OK) status = mtan_train_update(trainer, epoch);
+    if (status == MTAN_OK) status = update_weights(trainer, epoch, made.gradient_norm);
     if (status == MTAN_OK) *report = made;
     return status;
 }
 
-/* ==== 13. Files =================================================================================================== */
+/* ==== 15. Files =================================================================================================== */
 
 /* ---------------------------------------------------------------------------------------------------------------
  * safetensors: bytes and element types
@@ -5882,9 +6017,11 @@ static const struct {
     char name[8]; /* longest: F8_E5M2 and F8_E4M3, 7 and the zero */
     uint8_t width;
 } dtype_table[] = {
-    /* in the order of mtan_dtype */
-    {"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E5M2", 1}, {"F8_E4M3", 1}, {"I16", 2}, {"U16", 2}, {"F16", 2},
-    {"BF16", 2}, {"I32", 4}, {"U32", 4}, {"F32", 4},     {"F64", 8},     {"I64", 8}, {"U64", 8},
+#define DTYPE(name, width) [MTAN_DTYPE_##name] = {#name, width}
+    DTYPE(BOOL, 1), DTYPE(U8, 1),  DTYPE(I8, 1),  DTYPE(F8_E5M2, 1), DTYPE(F8_E4M3, 1),
+    DTYPE(I16, 2),  DTYPE(U16, 2), DTYPE(F16, 2), DTYPE(BF16, 2),    DTYPE(I32, 4),
+    DTYPE(U32, 4),  DTYPE(F32, 4), DTYPE(F64, 8), DTYPE(I64, 8),     DTYPE(U64, 8),
+#undef DTYPE
 };
 #define DTYPE_COUNT (sizeof dtype_table / sizeof dtype_table[0])
 
@@ -6057,10 +6194,13 @@ mtan_status mtan_text_decode(const mtan_text *coded, char *text, size_t size, si
     for (int32_t code; (code = text_next(&at, end)) >= 0;) total += utf8_encode(code, c);
     if (at != end) return MTAN_ERR_FILE;
     if (text != NULL) {
+        size_t left = total; /* a text that has grown since is not followed */
         if (size <= total) return MTAN_ERR_MEMORY;
         at = start;
         for (int32_t code; (code = text_next(&at, end)) >= 0;) {
             const size_t n = utf8_encode(code, c);
+            if (n > left) return MTAN_ERR_FILE;
+            left -= n;
             for (size_t i = 0; i < n; i++) *text++ = (char)c[i];
         }
         *text = 0;
@@ -6718,19 +6858,27 @@ static mtan_status read_setting(mtan_config *config, const mtan_file *file, cons
 
 #define ARCHITECTURE KEY_PREFIX "architecture"
 
-/* The architecture that a file names: among the known ones, or none. */
+/* An architecture by its name: one of the paper's, which a config has without naming it, or one of the known ones. */
+static mtan_status find_architecture(mtan_config *config, const mtan_architecture *const *known, const char *name) {
+    if (text_equal(name, mtand_enc.name) || text_equal(name, mtand_full.name))
+        return text_equal(name, architecture_of(config)->name) ? MTAN_OK : MTAN_ERR_FILE;
+    while (known && *known && !text_equal((*known)->name, name)) known++;
+    if (!known || !*known) return MTAN_ERR_MISSING;
+    config->architecture = *known;
+    return MTAN_OK;
+}
+
+/* The architecture that a file names, and the settings that it adds. Files from before it had a name have the paper's. */
 static mtan_status read_architecture(mtan_config *config, const mtan_architecture *const *known,
                                      const mtan_file *file) {
     char text[MTAN_NAME_SIZE];
     mtan_status status = mtan_file_metadata(file, ARCHITECTURE, text, sizeof text, NULL);
     if (status == MTAN_ERR_MISSING) return MTAN_OK;
     if (status != MTAN_OK) return MTAN_ERR_FILE;
-    while (known && *known && !text_equal((*known)->name, text)) known++;
-    if (!known || !*known) return MTAN_ERR_MISSING;
-    config->architecture = *known;
-    for (int32_t i = 0; own_name(config, i); i++) config->own[i] = config->architecture->defaults[i];
-    for (int32_t i = 0; own_name(config, i); i++)
-        if ((status = read_setting(config, file, own_name(config, i))) != MTAN_OK) return status;
+    if ((status = find_architecture(config, known, text)) != MTAN_OK) return status;
+    for (int32_t i = 0; extra_name(config, i); i++) config->extra[i] = architecture_of(config)->defaults[i];
+    for (int32_t i = 0; extra_name(config, i); i++)
+        if ((status = read_setting(config, file, extra_name(config, i))) != MTAN_OK) return status;
     return MTAN_OK;
 }
 
@@ -6752,21 +6900,14 @@ static mtan_status find_points(const mtan_file *file, const mtan_config *config,
     return view->rank == 1 && view->count == (size_t)config->ref_points ? MTAN_OK : MTAN_ERR_SHAPE;
 }
 
-mtan_status mtan_model_load_config(mtan_config *config, const void *blob, size_t bytes) {
-    return mtan_known_load_config(config, NULL, blob, bytes);
-}
-
-mtan_status mtan_known_load_config(mtan_config *config, const mtan_architecture *const *known, const void *blob,
-                                   size_t bytes) {
+mtan_status mtan_model_load_config(mtan_config *config, const mtan_file *file, const mtan_architecture *const *known) {
     mtan_config made;
-    mtan_file file;
     mtan_tensor_view view;
     mtan_status status;
-    if (!config) return MTAN_ERR_NULL;
-    if ((status = mtan_file_open(&file, blob, bytes)) != MTAN_OK) return status;
-    if ((status = read_settings(&made, known, &file)) != MTAN_OK) return status;
+    if (!config || !file) return MTAN_ERR_NULL;
+    if ((status = read_settings(&made, known, file)) != MTAN_OK) return status;
     if (made.reference == MTAN_REF_GIVEN) {
-        if ((status = find_points(&file, &made, &view)) != MTAN_OK) return status;
+        if ((status = find_points(file, &made, &view)) != MTAN_OK) return status;
         if (!(made.ref = mtan_view_in_place(&view))) return MTAN_ERR_SHAPE;
     }
     if ((status = mtan_config_check(&made)) != MTAN_OK) return status;
@@ -6774,25 +6915,26 @@ mtan_status mtan_known_load_config(mtan_config *config, const mtan_architecture 
     return MTAN_OK;
 }
 
-mtan_status mtan_model_load_count(const void *blob, size_t bytes, size_t *count) {
-    return mtan_known_load_count(NULL, blob, bytes, count);
+/* A config as it is until given points have been read: as many weights, and how many points. */
+static mtan_status read_pointless(mtan_config *config, size_t *points, const mtan_file *file,
+                                  const mtan_architecture *const *known) {
+    mtan_status status = read_settings(config, known, file);
+    *points = 0;
+    if (status != MTAN_OK) return status;
+    if (config->reference == MTAN_REF_GIVEN) {
+        config->reference = MTAN_REF_EVEN;
+        *points = (size_t)(config->ref_points > 0 ? config->ref_points : 0);
+    }
+    return mtan_config_check(config);
 }
 
-mtan_status mtan_known_load_count(const mtan_architecture *const *known, const void *blob, size_t bytes,
-                                  size_t *count) {
-    mtan_config made;
-    mtan_file file;
+mtan_status mtan_model_load_count(const mtan_file *file, const mtan_architecture *const *known, size_t *count) {
+    mtan_config config;
+    size_t points;
     mtan_status status;
-    size_t points = 0;
-    if (!count) return MTAN_ERR_NULL;
-    if ((status = mtan_file_open(&file, blob, bytes)) != MTAN_OK) return status;
-    if ((status = read_settings(&made, known, &file)) != MTAN_OK) return status;
-    if (made.reference == MTAN_REF_GIVEN) {
-        made.reference = MTAN_REF_EVEN; /* as many weights */
-        points = (size_t)(made.ref_points > 0 ? made.ref_points : 0);
-    }
-    if ((status = mtan_config_check(&made)) != MTAN_OK) return status;
-    *count = mtan_weights_count(&made) + points;
+    if (!file || !count) return MTAN_ERR_NULL;
+    if ((status = read_pointless(&config, &points, file, known)) != MTAN_OK) return status;
+    *count = mtan_weights_count(&config) + points;
     return MTAN_OK;
 }
 
@@ -6824,7 +6966,7 @@ static mtan_status check_points(mtan_tensor_view view) {
 
 /* ---- int8 weights in files: I8 tensors of rank 2, each with the scales of its rows under its name and ".scale" ---- */
 
-mtan_real mtan_quantize_row(int8_t *q, const mtan_real *x, size_t n) {
+mtan_real mtan_row_quantize(int8_t *q, const mtan_real *x, size_t n) {
     const mtan_real scale = weight_scale(x, n);
     for (size_t i = 0; i < n; i++) q[i] = quantize_weight(x[i], scale);
     return scale;
@@ -6867,7 +7009,7 @@ static mtan_status read_int8(const mtan_file *file, const mtan_param *p, const m
     return status;
 }
 
-mtan_status mtan_int8_counts(const mtan_config *config, size_t *count, size_t *bytes) {
+mtan_status mtan_model_int8_counts(const mtan_config *config, size_t *count, size_t *bytes) {
     const mtan_status status = mtan_config_check(config);
     if (!count || !bytes) return MTAN_ERR_NULL;
     if (status != MTAN_OK) return status;
@@ -6883,7 +7025,7 @@ mtan_status mtan_int8_counts(const mtan_config *config, size_t *count, size_t *b
 mtan_status mtan_model_init_int8(mtan_model *model, const mtan_config *config, const mtan_real *weights, size_t count,
                                  const int8_t *rows, size_t bytes) {
     size_t reals = 0, whole = 0;
-    const mtan_status status = mtan_int8_counts(config, &reals, &whole);
+    const mtan_status status = mtan_model_int8_counts(config, &reals, &whole);
     if (!model || !weights || !rows) return MTAN_ERR_NULL;
     if (status != MTAN_OK) return status;
     if (count < reals || bytes < whole) return MTAN_ERR_MEMORY;
@@ -6923,45 +7065,34 @@ static mtan_status open_param(mtan_model *model, const mtan_file *file, int32_t 
     return MTAN_OK;
 }
 
-mtan_status mtan_model_open(mtan_model *model, const void *blob, size_t bytes) {
+/* The settings are read once: what is opened is what they said, even if the file changes meanwhile. */
+mtan_status mtan_model_open(mtan_model *model, const mtan_file *file, const mtan_architecture *const *known) {
     mtan_config config;
     mtan_model made;
-    mtan_file file;
     mtan_status status;
     if (!model) return MTAN_ERR_NULL;
-    if ((status = mtan_model_load_config(&config, blob, bytes)) != MTAN_OK) return status;
-    mtan_file_open(&file, blob, bytes);
-    if ((uintptr_t)file.data % sizeof(mtan_real)) return MTAN_ERR_SHAPE;
-    model_bind(&made, &config, (const mtan_real *)(const void *)file.data);
+    if ((status = mtan_model_load_config(&config, file, known)) != MTAN_OK) return status;
+    if ((uintptr_t)file->data % sizeof(mtan_real)) return MTAN_ERR_SHAPE;
+    model_bind(&made, &config, (const mtan_real *)(const void *)file->data);
     for (int32_t i = 0, n = mtan_param_count(&config); i < n; i++)
-        if ((status = open_param(&made, &file, i)) != MTAN_OK) return status;
+        if ((status = open_param(&made, file, i)) != MTAN_OK) return status;
     if (made.rows) made.precision = MTAN_INT8;
     *model = made;
     return MTAN_OK;
 }
 
-/* Every parameter of the model is in the file, in its shape and a type that can be read. */
-static mtan_status check_params(const mtan_file *file, const mtan_config *config) {
+/* Every parameter of the model is in the file, in its shape and a type that can be read; INT8 when one has that type. */
+static mtan_status check_params(const mtan_file *file, const mtan_config *config, mtan_precision *precision) {
+    *precision = MTAN_REAL;
     for (int32_t i = 0, n = mtan_param_count(config); i < n; i++) {
         const mtan_param p = param_at(config, i);
         mtan_tensor_view view;
         mtan_status status = find_param(file, &p, &view);
-        if (status == MTAN_OK && view.dtype == MTAN_DTYPE_I8) status = check_scale(file, &p);
+        if (status == MTAN_OK && view.dtype == MTAN_DTYPE_I8) *precision = MTAN_INT8, status = check_scale(file, &p);
         else if (status == MTAN_OK && !readable(view.dtype)) status = MTAN_ERR_SHAPE;
         if (status != MTAN_OK) return status;
     }
     return MTAN_OK;
-}
-
-/* INT8 when the file has a parameter in that type. */
-static mtan_precision precision_of(const mtan_file *file, const mtan_config *config) {
-    mtan_precision precision = MTAN_REAL;
-    for (int32_t i = 0, n = mtan_param_count(config); i < n; i++) {
-        const mtan_param p = param_at(config, i);
-        mtan_tensor_view view;
-        if (find_param(file, &p, &view) == MTAN_OK && view.dtype == MTAN_DTYPE_I8) precision = MTAN_INT8;
-    }
-    return precision;
 }
 
 static mtan_status read_params(const mtan_file *file, const mtan_config *config, mtan_real *weights) {
@@ -6976,37 +7107,29 @@ static mtan_status read_params(const mtan_file *file, const mtan_config *config,
     return MTAN_OK;
 }
 
-mtan_status mtan_model_load(mtan_model *model, mtan_real *weights, size_t count, const void *blob, size_t bytes) {
-    return mtan_known_load(model, weights, count, NULL, blob, bytes);
-}
-
-/* Everything is checked before anything is copied. */
-mtan_status mtan_known_load(mtan_model *model, mtan_real *weights, size_t count, const mtan_architecture *const *known,
-                            const void *blob, size_t bytes) {
+/* Everything is checked before anything is copied. The settings are read once: they decide how much is written. */
+mtan_status mtan_model_load(mtan_model *model, mtan_real *weights, size_t count, const mtan_file *file,
+                            const mtan_architecture *const *known) {
     mtan_config config;
-    mtan_file file;
-    mtan_tensor_view points;
+    mtan_tensor_view view;
+    mtan_precision precision;
     mtan_status status;
-    size_t needed = 0;
-    int32_t given;
-    if (!model || !weights) return MTAN_ERR_NULL;
-    if ((status = mtan_known_load_count(known, blob, bytes, &needed)) != MTAN_OK) return status;
-    if (count < needed) return MTAN_ERR_MEMORY;
-    mtan_file_open(&file, blob, bytes);
-    read_settings(&config, known, &file);
-    given = config.reference == MTAN_REF_GIVEN;
-    if (given && (status = find_points(&file, &config, &points)) != MTAN_OK) return status;
-    if (given && (status = check_points(points)) != MTAN_OK) return status;
-    if (given) config.reference = MTAN_REF_EVEN; /* until the points are there */
-    if ((status = check_params(&file, &config)) != MTAN_OK) return status;
-    if ((status = read_params(&file, &config, weights)) != MTAN_OK) return status;
-    if (given) {
+    size_t points, P;
+    if (!model || !weights || !file) return MTAN_ERR_NULL;
+    if ((status = read_pointless(&config, &points, file, known)) != MTAN_OK) return status;
+    P = mtan_weights_count(&config);
+    if (count < P + points) return MTAN_ERR_MEMORY;
+    if (points && (status = find_points(file, &config, &view)) != MTAN_OK) return status;
+    if (points && (status = check_points(view)) != MTAN_OK) return status;
+    if ((status = check_params(file, &config, &precision)) != MTAN_OK) return status;
+    if ((status = read_params(file, &config, weights)) != MTAN_OK) return status;
+    if (points) {
         config.reference = MTAN_REF_GIVEN;
-        config.ref = weights + needed - points.count;
-        mtan_view_read(&points, weights + needed - points.count, points.count);
+        config.ref = weights + P;
+        mtan_view_read(&view, weights + P, points);
     }
     model_bind(model, &config, weights);
-    model->precision = precision_of(&file, &config);
+    model->precision = precision;
     return MTAN_OK;
 }
 
@@ -7022,11 +7145,11 @@ static mtan_file_entry entry_of(const char *name, int32_t rank, size_t rows, siz
     return e;
 }
 
-enum { ALL_SETTINGS = SETTINGS + MTAN_OWN_SETTINGS };
+enum { ALL_SETTINGS = SETTINGS + MTAN_MAX_EXTRA };
 
 /* Setting i of a model: the library's, then its own; null past the last. */
 static const char *setting_name(const mtan_config *config, int32_t i) {
-    return i < SETTINGS ? mtan_config_key(i) : own_name(config, i - SETTINGS);
+    return i < SETTINGS ? mtan_config_key(i) : extra_name(config, i - SETTINGS);
 }
 
 mtan_status mtan_model_save(const mtan_model *model, const mtan_trainer *trainer, const mtan_file_pair *pairs,
@@ -7050,7 +7173,7 @@ mtan_status mtan_model_save(const mtan_model *model, const mtan_trainer *trainer
         entries[n++] = entry_of(KEY_PREFIX "ref", 1, (size_t)model->config.ref_points, 1, model->config.ref);
     all[m].key = "format", all[m++].value = "pt";
     all[m].key = KEY_PREFIX "version", all[m++].value = MTAN_VERSION;
-    if (model->config.architecture) all[m].key = ARCHITECTURE, all[m++].value = model->config.architecture->name;
+    all[m].key = ARCHITECTURE, all[m++].value = architecture_of(&model->config)->name;
     for (int32_t i = 0; setting_name(&model->config, i); i++, m++) {
         const char *name = setting_name(&model->config, i);
         settings_key(keys[i], name);
@@ -7068,29 +7191,28 @@ mtan_status mtan_model_save(const mtan_model *model, const mtan_trainer *trainer
     return mtan_file_write(entries, n, all, m, write, context);
 }
 
-mtan_status mtan_trainer_load(mtan_trainer *trainer, const void *blob, size_t bytes) {
+mtan_status mtan_trainer_load(mtan_trainer *trainer, const mtan_file *file) {
     mtan_tensor_view first, second;
     const mtan_architecture *known[2] = {NULL, NULL};
     const mtan_device *device;
     mtan_config saved; /* only to see that the file is one of ours: shapes decide */
-    mtan_file file;
+    mtan_precision precision;
     char text[NUMBER_SIZE];
     double step;
     size_t P;
     mtan_status status;
-    if (!trainer) return MTAN_ERR_NULL;
-    if ((status = mtan_file_open(&file, blob, bytes)) != MTAN_OK) return status;
+    if (!trainer || !file) return MTAN_ERR_NULL;
     known[0] = trainer->model->config.architecture;
-    if ((status = read_settings(&saved, known, &file)) != MTAN_OK) return status;
+    if ((status = read_settings(&saved, known, file)) != MTAN_OK) return status;
     P = mtan_weights_count(&trainer->model->config);
-    if ((status = mtan_file_tensor(&file, KEY_PREFIX "moment1", &first)) != MTAN_OK) return status;
-    if ((status = mtan_file_tensor(&file, KEY_PREFIX "moment2", &second)) != MTAN_OK) return status;
-    if ((status = mtan_file_metadata(&file, KEY_PREFIX "step", text, sizeof text, NULL)) != MTAN_OK) return status;
+    if ((status = mtan_file_tensor(file, KEY_PREFIX "moment1", &first)) != MTAN_OK) return status;
+    if ((status = mtan_file_tensor(file, KEY_PREFIX "moment2", &second)) != MTAN_OK) return status;
+    if ((status = mtan_file_metadata(file, KEY_PREFIX "step", text, sizeof text, NULL)) != MTAN_OK) return status;
     if (!parse_number(text, &step) || !(step >= 0 && step < 1e15)) return MTAN_ERR_FILE;
     if (first.count != P || second.count != P || first.dtype != MTAN_DTYPE_REAL || second.dtype != MTAN_DTYPE_REAL)
         return MTAN_ERR_SHAPE;
-    if ((status = check_params(&file, &trainer->model->config)) != MTAN_OK) return status;
-    if ((status = read_params(&file, &trainer->model->config, trainer->weights)) != MTAN_OK) return status;
+    if ((status = check_params(file, &trainer->model->config, &precision)) != MTAN_OK) return status;
+    if ((status = read_params(file, &trainer->model->config, trainer->weights)) != MTAN_OK) return status;
     mtan_view_read(&first, trainer->moment1, P);
     mtan_view_read(&second, trainer->moment2, P);
     trainer->step = (int64_t)step;
@@ -7102,3 +7224,4 @@ mtan_status mtan_trainer_load(mtan_trainer *trainer, const void *blob, size_t by
     return MTAN_OK;
 }
 #endif /* MTAN_KERNELS_ONLY */
+#endif /* MTAN_CONSTANTS_ONLY */

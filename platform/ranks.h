@@ -3,7 +3,7 @@
  *     int32_t rank, ranks;
  *     status = mtan_mpi_start(&argc, &argv, &rank, &ranks);
  *     config.rank = rank, config.ranks = ranks, config.allreduce = mtan_mpi_sum;
- *     ... every rank gives mtan_train_step the same batches; rank 0 alone writes files and prints ...
+ *     ... every rank gives mtan_trainer_step the same batches; rank 0 alone writes files and prints ...
  *     mtan_mpi_stop();
  *
  * Every rank ends with the weights, to the bit, that one process would have, whatever the number of ranks (a power of

@@ -16,6 +16,7 @@
 #endif
 
 #define VEC_AVX512
+#define MTAN_INTERNALS
 #define MTAN_KERNELS_ONLY
 #define MTAN_NO_TABLE
 #ifndef MTAN_BACKEND

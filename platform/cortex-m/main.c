@@ -53,7 +53,7 @@ static mtan_status predict(const mtan_model *model, const mtan_record *record) {
 
 /* Logits show every bit of the arithmetic; probabilities near a half would hide some. */
 static mtan_status predict_bits(const mtan_model *model, const mtan_record *record) {
-    return model_classes > 0 ? mtan_logits(&run, record, 1, out) : predict(model, record);
+    return model_classes > 0 ? mtan_predictor_logits(&run, record, 1, out) : predict(model, record);
 }
 
 enum { SAME_ORDER = 1 }; /* of the sums as where the expected output was computed */
@@ -114,9 +114,9 @@ static mtan_real worst_difference(const mtan_real *expected, int32_t n) {
 }
 
 static int self_test(const mtan_model *model) {
-    const int same = SAME_ORDER && (model->backend->fused != 0) == model_test_fused;
+    const int same = SAME_ORDER && mtan_backend_fused(model->backend) == model_test_fused;
     const mtan_record record = model_test_record();
-    const int good = mtan_hash(model_weights, sizeof model_weights) == model_hash &&
+    const int good = mtan_bytes_hash(model_weights, sizeof model_weights) == model_hash &&
                      predict(model, &record) == MTAN_OK &&
                      (same ? memcmp(out, model_test_output, sizeof model_test_output) == 0
                            : worst_difference(model_test_output, model_test_output_count) <= NEAR);

@@ -72,8 +72,7 @@ struct embedding {
     float slope, scale; /* fixed embedding */
 };
 
-/* Where the records of a batch are. A kernel on one record has records 1 and the offsets null: then it is the record at
- * `position` with `keys`, `queries` and `cells`, and the pointers are its own. */
+/* Where the records of a batch are. */
 struct batch {
     const int *first;  /* (steps) row at which a step of the sequence starts */
     const int *length; /* (B) steps of each record */
@@ -83,7 +82,7 @@ struct batch {
     const float *value;
     const int *cell_row, *cell_channel;
     const float *cell_value;
-    int records, samples, channels, steps, position, keys, queries, cells;
+    int records, samples, channels, steps;
 };
 
 struct attention {
@@ -93,7 +92,7 @@ struct attention {
     float *total;       /* (B, D, steps): of a record (D, Q) */
     float *y, *dscore;
     const float *dy;
-    int ldy, lddy, channel, tiles;
+    int ldy, channel, tiles;
 };
 
 struct rbf {
@@ -101,7 +100,7 @@ struct rbf {
     const float *query, *time, *beta;
     float *y, *dbeta, *partial; /* (records, D) */
     const float *dy;
-    int ldy, lddy, channel, tiles;
+    int ldy, channel, tiles;
 };
 
 /* values (keys, cols) of each record and sample smoothed at its queries; the strides are those of one record */
@@ -125,15 +124,15 @@ struct sequence {
     const int *first; /* (steps + 1) */
     float *y, *g, *hn, *dh;
     const float *w, *bias, *dy;
-    int ldy, ldg, ldw, lddy, steps, rows, samples, hidden, reverse, step;
+    int ldy, ldg, ldw, steps, rows, samples, hidden, reverse, step;
 };
 
 /* posterior (rows, 2Z), z and noise (rows S, Z) */
 struct latent {
-    const int *first, *length; /* length null: `steps` */
+    const int *first, *length; /* null: a record has one row */
     float *z, *out, *dposterior, *dz;
     const float *posterior, *noise, *dout;
-    int records, position, steps, rows, samples, sample, latent; /* sample -1: all of them */
+    int records, rows, samples, latent;
 };
 
 struct likelihood {
@@ -142,7 +141,6 @@ struct likelihood {
     double *error;
     const float *prediction, *dlogp;
     double constant, variance; /* log(2 pi std^2) and std^2 */
-    int apart;                 /* reals between the samples of one record, without query0 */
 };
 
 struct bound {
@@ -156,7 +154,7 @@ struct bound {
 struct cross_entropy {
     float *loss, *p, *dx;
     const float *x;
-    const int *label;  /* null: none */
+    const int *label;
     const int *query0; /* null: `samples` rows to a label; else rows of a record lie sample by sample */
     float seed;
     int rows, samples, classes, records;
@@ -164,7 +162,7 @@ struct cross_entropy {
 
 /* rows that are moved from one layout to another */
 struct rows {
-    const int *first, *length, *point0;
+    const int *first, *length, *point0, *query0, *query_row;
     float *y;
     const float *x;
     int ldy, ldx, cols, records, samples, steps;
@@ -181,14 +179,14 @@ struct group {
 
 /* normals as z lies, and masks of dropout */
 struct random {
-    const int *first, *length, *query0;
-    const unsigned long long *id; /* (B) */
+    const int *first, *length, *query0; /* first and length null: a record has one row of noise */
+    const unsigned long long *id;       /* (B) */
     float *out;
     unsigned long long seed, epoch, least;
     int records, samples, width, layout, hidden_layer;
 };
 
-/* How rows that are classified lie, for masks. */
+/* How rows that are classified lie, for masks: mtan_row_order */
 enum { LAYOUT_RECORD, LAYOUT_STEP, LAYOUT_QUERY };
 
 /* X(kernel, arguments, threads in x, threads in y, hot): the kernels, and how many threads a block of each has. A hot one
@@ -235,8 +233,8 @@ enum { LAYOUT_RECORD, LAYOUT_STEP, LAYOUT_QUERY };
     X(smooth_forward, smooth, 128, 1, 0)                                                                               \
     X(smooth_slopes, smooth, 128, 1, 0)                                                                                \
     X(smooth_values, smooth, 128, 1, 0)                                                                                \
-    X(gru_forward, gates, 256, 1, 1)                                                                                   \
-    X(gru_backward, gates, 256, 1, 1)                                                                                  \
+    X(gates_forward, gates, 256, 1, 1)                                                                                 \
+    X(gates_backward, gates, 256, 1, 1)                                                                                \
     X(gru_run32, sequence, 96, 1, 1)                                                                                   \
     X(gru_run64, sequence, 192, 1, 1)                                                                                  \
     X(gru_run96, sequence, 288, 1, 1)                                                                                  \
@@ -266,6 +264,8 @@ enum { LAYOUT_RECORD, LAYOUT_STEP, LAYOUT_QUERY };
     X(last_backward, rows, 256, 1, 0)                                                                                  \
     X(regroup_forward, rows, 256, 1, 0)                                                                                \
     X(regroup_backward, rows, 256, 1, 0)                                                                               \
+    X(at_queries_forward, rows, 256, 1, 0)                                                                             \
+    X(at_queries_backward, rows, 256, 1, 0)                                                                            \
     X(softmax_pairs_forward, group, 32, 4, 1)                                                                          \
     X(softmax_pairs_backward, group, 32, 4, 1)                                                                         \
     X(score_forward, group, 256, 1, 1)                                                                                 \
@@ -287,6 +287,6 @@ enum {
 enum { GRU_ROWS = 6, GRU_STEP_ROWS = 16, GRU_STEP_UNITS = 32, GRU_BACK_UNITS = 64 };
 /* The tile of c that a block of the products makes. */
 enum { TILE = 64 };
-enum { ATTEND_TILE = 32, ATTEND_BACK_TILE = 128, INT8_DEPTH = 512 };
+enum { ATTEND_TILE = 32, ATTEND_BACK_TILE = 128 };
 
 #endif

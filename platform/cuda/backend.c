@@ -1,7 +1,15 @@
-/* The library's kernels on the device in use: for each entry its structure of arguments and the shape of its launch. */
-#include "launch.h"
+/* The library's kernels on the device in use: for each entry its structure of arguments and the shape of its launch. What is a
+ * loop over smaller kernels on a CPU (a GRU in int8, the gradients of its weights) is the same loop here: mtan.c's, over this
+ * table. */
+#if defined(__GNUC__)
+#pragma GCC diagnostic ignored "-Wunused-function" /* scalar kernels, which have their own form here */
+#endif
+#define MTAN_KERNELS_ONLY
+#define MTAN_NO_TABLE
+#define MTAN_BACKEND mtan_backend_cuda
+#include "../../mtan.c"
 
-#include <string.h>
+#include "launch.h"
 
 static size_t pieces(size_t n, size_t size) {
     return (n + size - 1) / size;
@@ -34,60 +42,60 @@ static struct elementwise elementwise_of(mtan_real *y, const mtan_real *x, size_
     return a;
 }
 
-static void map_cuda(mtan_function f, mtan_real *y, const mtan_real *x, size_t n) {
+static void cuda_map(mtan_function f, mtan_real *y, const mtan_real *x, size_t n) {
     struct elementwise a = elementwise_of(y, x, n);
     a.function = (int)f;
     FLAT(map, a.n, &a);
 }
 
-static void exp_parts_cuda(mtan_real *significand, mtan_real *exponent, const mtan_real *x, size_t n) {
+static void cuda_exp_parts(mtan_real *significand, mtan_real *exponent, const mtan_real *x, size_t n) {
     struct elementwise a = elementwise_of(significand, x, n);
     a.m = AT(exponent);
     FLAT(exp_parts, a.n, &a);
 }
 
-static void fill_cuda(mtan_real *y, size_t n, mtan_real value) {
+static void cuda_fill(mtan_real *y, size_t n, mtan_real value) {
     struct elementwise a = elementwise_of(y, NULL, n);
     a.c[0] = value;
     FLAT(fill, a.n, &a);
 }
 
-static void relu_forward_cuda(mtan_real *y, size_t n) {
+static void cuda_relu_forward(mtan_real *y, size_t n) {
     const struct elementwise a = elementwise_of(y, NULL, n);
     FLAT(relu_forward, a.n, &a);
 }
 
-static void relu_backward_cuda(mtan_real *dy, const mtan_real *y, size_t n) {
+static void cuda_relu_backward(mtan_real *dy, const mtan_real *y, size_t n) {
     const struct elementwise a = elementwise_of(dy, y, n);
     FLAT(relu_backward, a.n, &a);
 }
 
-static void tanh_backward_cuda(mtan_real *dy, const mtan_real *y, size_t n) {
+static void cuda_tanh_backward(mtan_real *dy, const mtan_real *y, size_t n) {
     const struct elementwise a = elementwise_of(dy, y, n);
     FLAT(tanh_backward, a.n, &a);
 }
 
-static void softplus_backward_cuda(mtan_real *dx, const mtan_real *dy, const mtan_real *x, size_t n) {
+static void cuda_softplus_backward(mtan_real *dx, const mtan_real *dy, const mtan_real *x, size_t n) {
     struct elementwise a = elementwise_of(dx, x, n);
     a.d = AT(dy);
     FLAT(softplus_backward, a.n, &a);
 }
 
-static void adam_cuda(mtan_real *w, mtan_real *m, mtan_real *v, const mtan_real *g, size_t n, const mtan_real c[6]) {
+static void cuda_adam(mtan_real *w, mtan_real *m, mtan_real *v, const mtan_real *g, size_t n, const mtan_real c[6]) {
     struct elementwise a = elementwise_of(w, g, n);
     a.m = AT(m), a.v = AT(v);
     memcpy(a.c, c, sizeof a.c);
     FLAT(adam, a.n, &a);
 }
 
-static void adamax_cuda(mtan_real *w, mtan_real *m, mtan_real *u, const mtan_real *g, size_t n, const mtan_real c[6]) {
+static void cuda_adamax(mtan_real *w, mtan_real *m, mtan_real *u, const mtan_real *g, size_t n, const mtan_real c[6]) {
     struct elementwise a = elementwise_of(w, g, n);
     a.m = AT(m), a.v = AT(u);
     memcpy(a.c, c, sizeof a.c);
     FLAT(adamax, a.n, &a);
 }
 
-static void normal_pairs_cuda(mtan_real *out, const mtan_real *u, const mtan_real *w, const mtan_real *v, size_t n) {
+static void cuda_normal_pairs(mtan_real *out, const mtan_real *u, const mtan_real *w, const mtan_real *v, size_t n) {
     struct elementwise a = elementwise_of(out, u, n);
     a.d = AT(w);
     a.m = AT(v);
@@ -105,13 +113,13 @@ static size_t area(int32_t rows, int32_t cols) {
     return (size_t)rows * (size_t)cols;
 }
 
-static void scale_cuda(mtan_real *y, size_t ldy, int32_t rows, int32_t cols, mtan_real factor) {
+static void cuda_scale(mtan_real *y, size_t ldy, int32_t rows, int32_t cols, mtan_real factor) {
     struct matrix a = matrix_of(y, ldy, NULL, 0, rows, cols);
     a.factor = factor;
     FLAT(scale, area(rows, cols), &a);
 }
 
-static void copy_cuda(mtan_real *y, size_t ldy, const mtan_real *x, size_t ldx, int32_t rows, int32_t cols) {
+static void cuda_copy(mtan_real *y, size_t ldy, const mtan_real *x, size_t ldx, int32_t rows, int32_t cols) {
     const struct matrix a = matrix_of(y, ldy, x, ldx, rows, cols);
     FLAT(copy, area(rows, cols), &a);
 }
@@ -132,13 +140,13 @@ static void add_columns(mtan_real *y, const mtan_real *x, size_t ldx, int32_t ro
     FLAT(column_finish, (size_t)cols, &a);
 }
 
-static void add_cuda(mtan_real *y, size_t ldy, const mtan_real *x, size_t ldx, int32_t rows, int32_t cols) {
+static void cuda_add(mtan_real *y, size_t ldy, const mtan_real *x, size_t ldx, int32_t rows, int32_t cols) {
     const struct matrix a = matrix_of(y, ldy, x, ldx, rows, cols);
     if (ldy == 0 && rows > 1) add_columns(y, x, ldx, rows, cols);
     else FLAT(add, area(rows, cols), &a);
 }
 
-static double total_cuda(const mtan_real *x, size_t n, int squares) {
+static double cuda_total(const mtan_real *x, size_t n, int squares) {
     const size_t parts = n <= 1024 ? 1 : n >= 256 * 1024 ? 256 : pieces(n, 1024);
     struct total a;
     if (!fits(n)) return mtan_cuda_answer(NULL);
@@ -151,12 +159,12 @@ static double total_cuda(const mtan_real *x, size_t n, int squares) {
     return mtan_cuda_answer(a.out);
 }
 
-static double sum_cuda(const mtan_real *x, size_t n) {
-    return total_cuda(x, n, 0);
+static double cuda_sum(const mtan_real *x, size_t n) {
+    return cuda_total(x, n, 0);
 }
 
-static double sum_squares_cuda(const mtan_real *x, size_t n) {
-    return total_cuda(x, n, 1);
+static double cuda_sum_squares(const mtan_real *x, size_t n) {
+    return cuda_total(x, n, 1);
 }
 
 /* ---- products ---- */
@@ -192,41 +200,41 @@ static void multiply(mtan_cuda_kernel kernel, int a_transposed, int b_transposed
     if (q.splits > 1) FLAT(product_finish, area(m, n), &q);
 }
 
-static void product_nn_cuda(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *b, size_t ldb,
+static void cuda_product_nn(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *b, size_t ldb,
                             int32_t m, int32_t n, int32_t k, int32_t add) {
     multiply(KERNEL_product_nn, 0, 0, c, ldc, a, lda, b, ldb, m, n, k, add);
 }
 
-static void product_nt_cuda(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *b, size_t ldb,
+static void cuda_product_nt(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *b, size_t ldb,
                             int32_t m, int32_t n, int32_t k, int32_t add) {
     multiply(KERNEL_product_nt, 0, 1, c, ldc, a, lda, b, ldb, m, n, k, add);
 }
 
-static void product_tn_cuda(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *b, size_t ldb,
+static void cuda_product_tn(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *b, size_t ldb,
                             int32_t m, int32_t n, int32_t k, int32_t add) {
     multiply(KERNEL_product_tn, 1, 0, c, ldc, a, lda, b, ldb, m, n, k, add);
 }
 
 /* The layout is the transpose, as in the scalar code. */
-static size_t pack_count_cuda(int32_t n, int32_t k) {
+static size_t cuda_pack_count(int32_t n, int32_t k) {
     return area(n, k);
 }
 
-static void pack_cuda(mtan_real *packed, const mtan_real *b, size_t ldb, int32_t n, int32_t k) {
+static void cuda_pack(mtan_real *packed, const mtan_real *b, size_t ldb, int32_t n, int32_t k) {
     const struct matrix a = matrix_of(packed, 0, b, ldb, n, k);
     mtan_cuda_launch(KERNEL_pack, pieces((size_t)k, 32), pieces((size_t)n, 32), 1, &a);
 }
 
-static void product_packed_cuda(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *packed,
+static void cuda_product_packed(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *packed,
                                 int32_t m, int32_t n, int32_t k, int32_t add) {
-    product_nn_cuda(c, ldc, a, lda, packed, (size_t)n, m, n, k, add);
+    cuda_product_nn(c, ldc, a, lda, packed, (size_t)n, m, n, k, add);
 }
 
-static size_t pack_int8_count_cuda(int32_t n, int32_t k) {
+static size_t cuda_pack_int8_count(int32_t n, int32_t k) {
     return (size_t)n + pieces(area(n, k), sizeof(mtan_real));
 }
 
-static void pack_int8_cuda(mtan_real *packed, const mtan_real *b, size_t ldb, int32_t n, int32_t k) {
+static void cuda_pack_int8(mtan_real *packed, const mtan_real *b, size_t ldb, int32_t n, int32_t k) {
     struct product_int8 a;
     memset(&a, 0, sizeof a);
     a.packed = AT(packed), a.real = AT(b), a.ldb = (int)ldb, a.n = n, a.k = k;
@@ -241,24 +249,24 @@ static void multiply_int8(mtan_real *c, size_t ldc, const mtan_real *a, size_t l
     mtan_cuda_launch(KERNEL_product_int8, (size_t)m, pieces((size_t)n, 64), 1, &q);
 }
 
-static void product_int8_cuda(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *packed,
+static void cuda_product_int8(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *packed,
                               int32_t m, int32_t n, int32_t k, int32_t add) {
     multiply_int8(c, ldc, a, lda, packed + n, packed, k, 1, m, n, k, add);
 }
 
-static void product_nt_int8_cuda(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const int8_t *b,
+static void cuda_product_nt_int8(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const int8_t *b,
                                  const mtan_real *scale, int32_t m, int32_t n, int32_t k, int32_t add) {
     multiply_int8(c, ldc, a, lda, b, scale, k, 1, m, n, k, add);
 }
 
-static void product_nn_int8_cuda(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const int8_t *b, int32_t m,
+static void cuda_product_nn_int8(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const int8_t *b, int32_t m,
                                  int32_t n, int32_t k, int32_t add) {
     multiply_int8(c, ldc, a, lda, b, NULL, 1, n, m, n, k, add);
 }
 
 /* ---- embedding and softmax ---- */
 
-static void embed_forward_cuda(mtan_real *y, const mtan_real *time, const mtan_real *lw, const mtan_real *lb,
+static void cuda_embed_forward(mtan_real *y, const mtan_real *time, const mtan_real *lw, const mtan_real *lb,
                                const mtan_real *pw, const mtan_real *pb, int32_t times, int32_t embed) {
     struct embedding a;
     memset(&a, 0, sizeof a);
@@ -267,7 +275,7 @@ static void embed_forward_cuda(mtan_real *y, const mtan_real *time, const mtan_r
     FLAT(embed_forward, area(times, embed), &a);
 }
 
-static void embed_backward_cuda(mtan_real *dlw, mtan_real *dlb, mtan_real *dpw, mtan_real *dpb, const mtan_real *dy,
+static void cuda_embed_backward(mtan_real *dlw, mtan_real *dlb, mtan_real *dpw, mtan_real *dpb, const mtan_real *dy,
                                 const mtan_real *time, const mtan_real *pw, const mtan_real *pb, int32_t times,
                                 int32_t embed) {
     struct embedding a;
@@ -282,34 +290,27 @@ static void embed_backward_cuda(mtan_real *dlw, mtan_real *dlb, mtan_real *dpw, 
     FLAT(embed_finish, (size_t)embed, &a);
 }
 
-/* The library's own logarithm: the host's may round otherwise. */
-static mtan_real log_of(mtan_real x) {
-    mtan_real y;
-    mtan_backend_scalar.map(MTAN_LOG, &y, &x, 1);
-    return y;
-}
-
-static void embed_fixed_cuda(mtan_real *y, const mtan_real *time, mtan_real base, mtan_real scale, int32_t times,
+static void cuda_embed_fixed(mtan_real *y, const mtan_real *time, mtan_real base, mtan_real scale, int32_t times,
                              int32_t embed) {
     struct embedding a;
     memset(&a, 0, sizeof a);
     a.y = AT(y), a.time = AT(time), a.times = times, a.embed = embed;
-    a.slope = -log_of(base) / (mtan_real)embed;
+    a.slope = -real_log(base) / (mtan_real)embed;
     a.scale = scale;
     FLAT(embed_fixed, area(times, embed / 2), &a);
 }
 
-static void softmax_forward_cuda(mtan_real *y, int32_t rows, int32_t cols) {
+static void cuda_softmax_forward(mtan_real *y, int32_t rows, int32_t cols) {
     const struct matrix a = matrix_of(y, 0, NULL, 0, rows, cols);
     if (cols > 0) mtan_cuda_launch(KERNEL_softmax_forward, pieces((size_t)rows, softmax_forward_y), 1, 1, &a);
 }
 
-static void softmax_backward_cuda(mtan_real *dy, const mtan_real *y, int32_t rows, int32_t cols) {
+static void cuda_softmax_backward(mtan_real *dy, const mtan_real *y, int32_t rows, int32_t cols) {
     const struct matrix a = matrix_of(dy, 0, y, 0, rows, cols);
     if (cols > 0) mtan_cuda_launch(KERNEL_softmax_backward, pieces((size_t)rows, softmax_backward_y), 1, 1, &a);
 }
 
-/* ---- attention: one record as a batch of one without offsets, or a batch ---- */
+/* ---- attention ---- */
 
 static struct batch batch_of(const mtan_batch *b) {
     struct batch a;
@@ -323,13 +324,12 @@ static struct batch batch_of(const mtan_batch *b) {
     return a;
 }
 
-static struct attention attention_of(const mtan_attend *x) {
+static struct attention attention_of(const mtan_batch *b, const mtan_real *score, const mtan_real *weight,
+                                     const mtan_real *total) {
     struct attention a;
     memset(&a, 0, sizeof a);
-    a.batch.first = AT(x->first), a.batch.begin = AT(x->begin), a.batch.row = AT(x->row), a.batch.value = AT(x->value);
-    a.batch.records = 1, a.batch.channels = x->channels, a.batch.steps = x->queries;
-    a.batch.position = x->position, a.batch.keys = x->keys, a.batch.queries = x->queries;
-    a.score = AT(x->score), a.weight = AT(x->weight), a.total = AT(x->total);
+    a.batch = batch_of(b);
+    a.score = AT(score), a.weight = AT(weight), a.total = AT(total);
     return a;
 }
 
@@ -338,60 +338,33 @@ static void attend_all(mtan_cuda_kernel kernel, struct attention *a, size_t tile
     mtan_cuda_launch(kernel, (size_t)a->batch.records * (size_t)a->tiles, 1, 1, a);
 }
 
-static void attend_forward_cuda(const mtan_attend *x, mtan_real *y, size_t ldy) {
-    struct attention a = attention_of(x);
+static void cuda_attend_forward(const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *score,
+                                mtan_real *weight, mtan_real *total, mtan_real *scratch) {
+    struct attention a = attention_of(b, score, weight, total);
+    (void)scratch;
     a.y = AT(y), a.ldy = (int)ldy;
     attend_all(KERNEL_attend_forward, &a, ATTEND_TILE);
 }
 
-static void attend_backward_cuda(const mtan_attend *x, mtan_real *dscore, const mtan_real *dy, size_t lddy,
-                                 const mtan_real *y, size_t ldy) {
-    struct attention a = attention_of(x);
-    a.dscore = AT(dscore), a.dy = AT(dy), a.lddy = (int)lddy;
-    a.y = AT(y), a.ldy = (int)ldy;
+static void cuda_attend_backward(const mtan_batch *b, mtan_real *dscore, const mtan_real *dy, const mtan_real *y,
+                                 size_t ldy, const mtan_real *score, const mtan_real *weight, const mtan_real *total,
+                                 mtan_real *scratch) {
+    struct attention a = attention_of(b, score, weight, total);
+    (void)scratch;
+    a.dscore = AT(dscore), a.dy = AT(dy), a.y = AT(y), a.ldy = (int)ldy;
     attend_all(KERNEL_attend_backward, &a, ATTEND_BACK_TILE);
 }
 
-static void attend_weights_cuda(const mtan_attend *x, mtan_real *weight, int32_t channel) {
-    struct attention a = attention_of(x);
-    a.dscore = AT(weight), a.channel = channel;
-    FLAT(attend_weights, (size_t)x->queries, &a);
-}
-
-static void attend_forward_batch(const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *score,
-                                 mtan_real *weight, mtan_real *total) {
-    struct attention a;
-    memset(&a, 0, sizeof a);
-    a.batch = batch_of(b);
-    a.score = AT(score), a.weight = AT(weight), a.total = AT(total), a.y = AT(y), a.ldy = (int)ldy;
-    attend_all(KERNEL_attend_forward, &a, ATTEND_TILE);
-}
-
-static void attend_backward_batch(const mtan_batch *b, mtan_real *dscore, const mtan_real *dy, const mtan_real *y,
-                                  size_t ldy, const mtan_real *score, const mtan_real *weight, const mtan_real *total) {
-    struct attention a;
-    memset(&a, 0, sizeof a);
-    a.batch = batch_of(b);
-    a.score = AT(score), a.dscore = AT(dscore), a.dy = AT(dy), a.ldy = a.lddy = (int)ldy;
-    a.weight = AT(weight), a.total = AT(total);
-    a.y = AT(y);
-    attend_all(KERNEL_attend_backward, &a, ATTEND_BACK_TILE);
+static void cuda_attend_weights(const mtan_batch *b, mtan_real *shown, const mtan_real *score, const mtan_real *weight,
+                                const mtan_real *total, int32_t channel) {
+    struct attention a = attention_of(b, score, weight, total);
+    a.dscore = AT(shown), a.channel = channel;
+    mtan_cuda_launch(KERNEL_attend_weights, (size_t)b->records, 1, 1, &a);
 }
 
 /* ---- RBF smoothing ---- */
 
-static struct rbf rbf_of(const mtan_rbf *x) {
-    struct rbf a;
-    memset(&a, 0, sizeof a);
-    a.batch.first = AT(x->first), a.batch.begin = AT(x->begin), a.batch.row = AT(x->row), a.batch.value = AT(x->value);
-    a.batch.records = 1, a.batch.channels = x->channels, a.batch.steps = x->queries;
-    a.batch.position = x->position, a.batch.keys = x->keys, a.batch.queries = x->queries;
-    a.query = AT(x->query), a.time = AT(x->time), a.beta = AT(x->beta);
-    return a;
-}
-
-static struct rbf rbf_of_batch(const mtan_batch *b, const mtan_real *query, const mtan_real *time,
-                               const mtan_real *beta) {
+static struct rbf rbf_of(const mtan_batch *b, const mtan_real *query, const mtan_real *time, const mtan_real *beta) {
     struct rbf a;
     memset(&a, 0, sizeof a);
     a.batch = batch_of(b);
@@ -399,49 +372,29 @@ static struct rbf rbf_of_batch(const mtan_batch *b, const mtan_real *query, cons
     return a;
 }
 
-static void rbf_run(struct rbf *a, mtan_real *y, size_t ldy) {
-    a->y = AT(y), a->ldy = (int)ldy;
-    a->tiles = (int)pieces((size_t)a->batch.steps, rbf_forward_x);
-    mtan_cuda_launch(KERNEL_rbf_forward, (size_t)a->batch.records * (size_t)a->tiles, 1, 1, a);
+static void cuda_rbf_forward(const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *query,
+                             const mtan_real *time, const mtan_real *beta) {
+    struct rbf a = rbf_of(b, query, time, beta);
+    a.y = AT(y), a.ldy = (int)ldy;
+    a.tiles = (int)pieces((size_t)b->steps, rbf_forward_x);
+    mtan_cuda_launch(KERNEL_rbf_forward, (size_t)b->records * (size_t)a.tiles, 1, 1, &a);
 }
 
-static void rbf_back(struct rbf *a, mtan_real *dbeta, const mtan_real *dy, size_t lddy, const mtan_real *y,
-                     size_t ldy) {
-    const size_t parts = area(a->batch.records, a->batch.channels);
-    a->dbeta = AT(dbeta), a->dy = AT(dy), a->lddy = (int)lddy;
-    a->y = AT(y), a->ldy = (int)ldy;
-    if (parts == 0 || !(a->partial = mtan_cuda_scratch(parts * sizeof *a->partial))) return;
-    mtan_cuda_launch(KERNEL_rbf_backward, parts, 1, 1, a);
-    FLAT(rbf_finish, (size_t)a->batch.channels, a);
+static void cuda_rbf_backward(const mtan_batch *b, mtan_real *dbeta, const mtan_real *dy, const mtan_real *y,
+                              size_t ldy, const mtan_real *query, const mtan_real *time, const mtan_real *beta) {
+    const size_t parts = area(b->records, b->channels);
+    struct rbf a = rbf_of(b, query, time, beta);
+    a.dbeta = AT(dbeta), a.dy = AT(dy), a.y = AT(y), a.ldy = (int)ldy;
+    if (parts == 0 || !(a.partial = mtan_cuda_scratch(parts * sizeof *a.partial))) return;
+    mtan_cuda_launch(KERNEL_rbf_backward, parts, 1, 1, &a);
+    FLAT(rbf_finish, (size_t)b->channels, &a);
 }
 
-static void rbf_forward_cuda(const mtan_rbf *x, mtan_real *y, size_t ldy) {
-    struct rbf a = rbf_of(x);
-    rbf_run(&a, y, ldy);
-}
-
-static void rbf_backward_cuda(const mtan_rbf *x, mtan_real *dbeta, const mtan_real *dy, size_t lddy, const mtan_real *y,
-                              size_t ldy) {
-    struct rbf a = rbf_of(x);
-    rbf_back(&a, dbeta, dy, lddy, y, ldy);
-}
-
-static void rbf_weights_cuda(const mtan_rbf *x, mtan_real *weight, int32_t channel) {
-    struct rbf a = rbf_of(x);
-    a.y = AT(weight), a.channel = channel;
-    FLAT(rbf_weights, (size_t)x->queries, &a);
-}
-
-static void rbf_forward_batch(const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *query,
-                              const mtan_real *time, const mtan_real *beta) {
-    struct rbf a = rbf_of_batch(b, query, time, beta);
-    rbf_run(&a, y, ldy);
-}
-
-static void rbf_backward_batch(const mtan_batch *b, mtan_real *dbeta, const mtan_real *dy, const mtan_real *y,
-                               size_t ldy, const mtan_real *query, const mtan_real *time, const mtan_real *beta) {
-    struct rbf a = rbf_of_batch(b, query, time, beta);
-    rbf_back(&a, dbeta, dy, ldy, y, ldy);
+static void cuda_rbf_weights(const mtan_batch *b, mtan_real *shown, const mtan_real *query, const mtan_real *time,
+                             const mtan_real *beta, int32_t channel) {
+    struct rbf a = rbf_of(b, query, time, beta);
+    a.y = AT(shown), a.channel = channel;
+    mtan_cuda_launch(KERNEL_rbf_weights, (size_t)b->records, 1, 1, &a);
 }
 
 /* rows: of y in all; queries and keys: the most of a record */
@@ -474,70 +427,44 @@ static void smooth_back(struct smooth *a, size_t rows, size_t queries, size_t ke
     }
 }
 
-static struct smooth smooth_of(const mtan_real *query, const mtan_real *key, const mtan_real *beta,
-                               const mtan_real *value, size_t ldv, int32_t queries, int32_t keys, int32_t cols) {
+static struct smooth smooth_of(const mtan_batch *b, const mtan_real *query, const mtan_real *key, const mtan_real *beta,
+                               const mtan_real *value, size_t ldv, int32_t cols) {
     struct smooth a;
     memset(&a, 0, sizeof a);
-    a.batch.records = a.batch.samples = 1;
-    a.batch.queries = queries, a.batch.keys = keys;
-    a.query = AT(query), a.key = AT(key), a.beta = AT(beta), a.value = AT(value), a.ldv = (int)ldv, a.cols = cols;
-    return a;
-}
-
-/* Values of shared points lie records x samples rows apart: mtan.c, decoder attention. */
-static struct smooth smooth_of_batch(const mtan_batch *b, const mtan_real *query, const mtan_real *key,
-                                     const mtan_real *beta, const mtan_real *value, size_t ldv, int32_t cols) {
-    struct smooth a = smooth_of(query, key, beta, value, ldv, 0, 0, cols);
     a.batch = batch_of(b);
-    a.apart = (int)ldv;
-    if (!a.batch.point0) a.ldv = (int)ldv * a.batch.records * a.batch.samples;
+    a.query = AT(query), a.key = AT(key), a.beta = AT(beta), a.value = AT(value), a.cols = cols;
+    a.ldv = (int)value_stride(b, ldv), a.apart = (int)ldv;
     return a;
 }
 
-static void smooth_forward_cuda(mtan_real *y, size_t ldy, const mtan_real *query, const mtan_real *key,
-                                const mtan_real *beta, const mtan_real *value, size_t ldv, int32_t queries,
-                                int32_t keys, int32_t cols) {
-    struct smooth a = smooth_of(query, key, beta, value, ldv, queries, keys, cols);
-    a.y = AT(y), a.ldy = (int)ldy;
-    smooth_run(&a, (size_t)queries, (size_t)queries);
-}
-
-static void smooth_backward_cuda(mtan_real *dvalue, mtan_real *dbeta, const mtan_real *dy, const mtan_real *y,
-                                 size_t ldy, const mtan_real *query, const mtan_real *key, const mtan_real *beta,
-                                 const mtan_real *value, size_t ldv, int32_t queries, int32_t keys, int32_t cols) {
-    struct smooth a = smooth_of(query, key, beta, value, ldv, queries, keys, cols);
-    a.dvalue = AT(dvalue), a.dbeta = AT(dbeta), a.dy = AT(dy), a.y = AT(y), a.ldy = (int)ldy;
-    smooth_back(&a, (size_t)queries, (size_t)queries, (size_t)keys);
-}
-
-static void smooth_forward_batch(const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *query,
-                                 const mtan_real *key, const mtan_real *beta, const mtan_real *value, size_t ldv,
-                                 int32_t cols) {
-    struct smooth a = smooth_of_batch(b, query, key, beta, value, ldv, cols);
+static void cuda_smooth_forward(const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *query,
+                                const mtan_real *key, const mtan_real *beta, const mtan_real *value, size_t ldv,
+                                int32_t cols) {
+    struct smooth a = smooth_of(b, query, key, beta, value, ldv, cols);
     a.y = AT(y), a.ldy = (int)ldy;
     smooth_run(&a, area(b->queries, b->samples), (size_t)b->most_queries);
 }
 
-static void smooth_backward_batch(const mtan_batch *b, mtan_real *dvalue, mtan_real *dbeta, const mtan_real *dy,
-                                  const mtan_real *y, size_t ldy, const mtan_real *query, const mtan_real *key,
-                                  const mtan_real *beta, const mtan_real *value, size_t ldv, int32_t cols) {
-    struct smooth a = smooth_of_batch(b, query, key, beta, value, ldv, cols);
+static void cuda_smooth_backward(const mtan_batch *b, mtan_real *dvalue, mtan_real *dbeta, const mtan_real *dy,
+                                 const mtan_real *y, size_t ldy, const mtan_real *query, const mtan_real *key,
+                                 const mtan_real *beta, const mtan_real *value, size_t ldv, int32_t cols) {
+    struct smooth a = smooth_of(b, query, key, beta, value, ldv, cols);
     a.dvalue = AT(dvalue), a.dbeta = AT(dbeta), a.dy = AT(dy), a.y = AT(y), a.ldy = (int)ldy;
     smooth_back(&a, area(b->queries, b->samples), (size_t)b->most_queries, (size_t)b->steps);
 }
 
 /* ---- GRU ---- */
 
-static void gru_forward_cuda(mtan_real *h, size_t ldh, mtan_real *g, size_t ldg, mtan_real *hn, const mtan_real *gh,
-                             const mtan_real *before, size_t ldb, int32_t rows, int32_t hidden) {
+static void cuda_gates_forward(mtan_real *h, size_t ldh, mtan_real *g, size_t ldg, mtan_real *hn, const mtan_real *gh,
+                               const mtan_real *before, size_t ldb, int32_t rows, int32_t hidden) {
     const struct gates a = {AT(h), AT(g), AT(hn), NULL, AT(gh), AT(before), (int)ldh, (int)ldg, (int)ldb, rows, hidden};
-    FLAT(gru_forward, area(rows, hidden), &a);
+    FLAT(gates_forward, area(rows, hidden), &a);
 }
 
-static void gru_backward_cuda(mtan_real *dh, mtan_real *g, size_t ldg, mtan_real *hn, const mtan_real *before,
-                              size_t ldb, int32_t rows, int32_t hidden) {
+static void cuda_gates_backward(mtan_real *dh, mtan_real *g, size_t ldg, mtan_real *hn, const mtan_real *before,
+                                size_t ldb, int32_t rows, int32_t hidden) {
     const struct gates a = {NULL, AT(g), AT(hn), AT(dh), NULL, AT(before), 0, (int)ldg, (int)ldb, rows, hidden};
-    FLAT(gru_backward, area(rows, hidden), &a);
+    FLAT(gates_backward, area(rows, hidden), &a);
 }
 
 enum { ON_CHIP = 128, WIDTHS = ON_CHIP / 32 };
@@ -565,33 +492,41 @@ static void sequence_back(struct sequence *a) {
             mtan_cuda_launch(KERNEL_gru_step_back, pieces(rows, GRU_STEP_ROWS), pieces(hidden, GRU_BACK_UNITS), 1, a);
 }
 
-static void gru_forward_batch(const mtan_batch *b, mtan_real *y, size_t ldy, mtan_real *g, size_t ldg, mtan_real *hn,
-                              const mtan_real *w, size_t ldw, const mtan_real *bias, int32_t hidden, int32_t samples,
-                              int32_t reverse) {
+static struct sequence sequence_of(const mtan_batch *b, const mtan_gru *layer, const mtan_real *y, size_t ldy,
+                                   mtan_real *g, size_t ldg, mtan_real *hn) {
     struct sequence a;
     memset(&a, 0, sizeof a);
-    a.first = AT(b->first), a.steps = b->steps, a.rows = b->records * samples, a.samples = samples;
-    a.y = AT(y), a.ldy = (int)ldy, a.g = AT(g), a.ldg = (int)ldg, a.hn = AT(hn), a.w = AT(w), a.ldw = (int)ldw,
-    a.bias = AT(bias);
-    a.hidden = hidden, a.reverse = reverse;
+    a.first = AT(b->first), a.steps = b->steps, a.rows = b->records * layer->samples, a.samples = layer->samples;
+    a.y = AT(y), a.ldy = (int)ldy, a.g = AT(g), a.ldg = (int)ldg, a.hn = AT(hn);
+    a.w = AT(layer->w), a.ldw = (int)layer->ldw;
+    a.hidden = layer->hidden, a.reverse = layer->reverse;
+    return a;
+}
+
+static void cuda_gru_forward(const mtan_batch *b, const mtan_gru *layer, mtan_real *y, size_t ldy, mtan_real *g,
+                             size_t ldg, mtan_real *hn, mtan_real *scratch) {
+    struct sequence a;
+    if (layer->precision == MTAN_INT8) {
+        scalar_gru_forward(b, layer, y, ldy, g, ldg, hn, scratch);
+        return;
+    }
+    a = sequence_of(b, layer, y, ldy, g, ldg, hn);
+    a.bias = AT(layer->bias);
     sequence_run(&a);
 }
 
-static void gru_backward_batch(const mtan_batch *b, mtan_real *g, size_t ldg, mtan_real *hn, mtan_real *dh,
-                               const mtan_real *dy, const mtan_real *y, size_t ldy, const mtan_real *w, size_t ldw,
-                               int32_t hidden, int32_t samples, int32_t reverse) {
-    struct sequence a;
-    memset(&a, 0, sizeof a);
-    a.first = AT(b->first), a.steps = b->steps, a.rows = b->records * samples, a.samples = samples;
-    a.y = AT(y), a.ldy = a.lddy = (int)ldy;
-    a.g = AT(g), a.ldg = (int)ldg, a.hn = AT(hn), a.dh = AT(dh), a.dy = AT(dy), a.w = AT(w), a.ldw = (int)ldw;
-    a.hidden = hidden, a.reverse = reverse;
+static void cuda_gru_backward(const mtan_batch *b, const mtan_gru *layer, mtan_real *dw, mtan_real *db, mtan_real *g,
+                              size_t ldg, mtan_real *hn, mtan_real *scratch, const mtan_real *dy, const mtan_real *y,
+                              size_t ldy) {
+    struct sequence a = sequence_of(b, layer, y, ldy, g, ldg, hn);
+    a.dh = AT(scratch), a.dy = AT(dy);
     sequence_back(&a);
+    gru_weights_back(b, layer, dw, db, g, ldg, hn, y, ldy);
 }
 
 /* ---- the variational part ---- */
 
-static void sample_forward_cuda(mtan_real *z, const mtan_real *posterior, const mtan_real *noise, int32_t rows,
+static void cuda_sample_forward(mtan_real *z, const mtan_real *posterior, const mtan_real *noise, int32_t rows,
                                 int32_t samples, int32_t latent) {
     struct latent a;
     memset(&a, 0, sizeof a);
@@ -600,7 +535,7 @@ static void sample_forward_cuda(mtan_real *z, const mtan_real *posterior, const 
     FLAT(sample_forward, area(rows, samples) * (size_t)latent, &a);
 }
 
-static void sample_backward_cuda(mtan_real *dposterior, const mtan_real *dz, const mtan_real *z,
+static void cuda_sample_backward(mtan_real *dposterior, const mtan_real *dz, const mtan_real *z,
                                  const mtan_real *posterior, int32_t rows, int32_t samples, int32_t latent) {
     struct latent a;
     memset(&a, 0, sizeof a);
@@ -610,188 +545,87 @@ static void sample_backward_cuda(mtan_real *dposterior, const mtan_real *dz, con
     FLAT(sample_backward, area(rows, latent), &a);
 }
 
-/* One record at `position`. */
-static struct latent latent_of(const int32_t *first, int32_t position, int32_t steps, int32_t samples, int32_t sample,
-                               int32_t latent) {
+/* The posterior has a row for each step, or one for a record. */
+static struct latent latent_of(const mtan_batch *b, int32_t latent) {
     struct latent a;
     memset(&a, 0, sizeof a);
-    a.first = AT(first), a.position = position, a.steps = steps, a.records = 1;
-    a.samples = samples, a.sample = sample, a.latent = latent;
+    if (!b->one_latent) a.first = AT(b->first), a.length = AT(b->length);
+    a.records = b->records, a.samples = b->samples, a.latent = latent;
     return a;
 }
 
-/* All records, all samples. */
-static struct latent latent_of_batch(const mtan_batch *b, int32_t latent) {
-    struct latent a = latent_of(b->first, 0, b->steps, b->samples, -1, latent);
-    a.length = AT(b->length), a.records = b->records;
-    return a;
+static void cuda_kl_forward(const mtan_batch *b, mtan_real *kl, const mtan_real *posterior, int32_t latent) {
+    struct latent a = latent_of(b, latent);
+    a.out = AT(kl), a.posterior = AT(posterior);
+    mtan_cuda_launch(KERNEL_kl_forward, (size_t)b->records, 1, 1, &a);
 }
 
-static void kl_run(struct latent *a, mtan_real *kl, const mtan_real *posterior) {
-    a->out = AT(kl), a->posterior = AT(posterior);
-    mtan_cuda_launch(KERNEL_kl_forward, (size_t)a->records, 1, 1, a);
+static void cuda_kl_backward(const mtan_batch *b, mtan_real *dposterior, const mtan_real *posterior,
+                             const mtan_real *dkl, int32_t latent) {
+    struct latent a = latent_of(b, latent);
+    a.dposterior = AT(dposterior), a.posterior = AT(posterior), a.dout = AT(dkl);
+    mtan_cuda_launch(KERNEL_kl_backward, (size_t)b->records, 1, 1, &a);
 }
 
-static void kl_back(struct latent *a, mtan_real *dposterior, const mtan_real *posterior, const mtan_real *dkl) {
-    a->dposterior = AT(dposterior), a->posterior = AT(posterior), a->dout = AT(dkl);
-    mtan_cuda_launch(KERNEL_kl_backward, (size_t)a->records, 1, 1, a);
+static void cuda_ratio_forward(const mtan_batch *b, mtan_real *ratio, const mtan_real *z, const mtan_real *posterior,
+                               const mtan_real *noise, int32_t latent) {
+    struct latent a = latent_of(b, latent);
+    a.out = AT(ratio), a.posterior = AT(posterior), a.noise = AT(noise), a.z = AT(z);
+    mtan_cuda_launch(KERNEL_ratio_forward, area(b->records, b->samples), 1, 1, &a);
 }
 
-static void ratio_run(struct latent *a, mtan_real *ratio, const mtan_real *z, const mtan_real *posterior,
-                      const mtan_real *noise) {
-    a->out = AT(ratio), a->posterior = AT(posterior), a->noise = AT(noise);
-    a->z = AT(z);
-    mtan_cuda_launch(KERNEL_ratio_forward, (size_t)(a->sample < 0 ? a->records * a->samples : 1), 1, 1, a);
-}
-
-static void ratio_back(struct latent *a, mtan_real *dz, mtan_real *dposterior, const mtan_real *z,
-                       const mtan_real *dratio) {
-    a->dz = AT(dz), a->dposterior = AT(dposterior), a->dout = AT(dratio);
-    a->z = AT(z);
-    mtan_cuda_launch(KERNEL_ratio_backward, (size_t)a->records, 1, 1, a);
-}
-
-static void kl_forward_cuda(mtan_real *kl, const mtan_real *posterior, const int32_t *first, int32_t position,
-                            int32_t steps, int32_t latent) {
-    struct latent a = latent_of(first, position, steps, 1, 0, latent);
-    kl_run(&a, kl, posterior);
-}
-
-static void kl_backward_cuda(mtan_real *dposterior, const mtan_real *posterior, const mtan_real *dkl,
-                             const int32_t *first, int32_t position, int32_t steps, int32_t latent) {
-    struct latent a = latent_of(first, position, steps, 1, 0, latent);
-    kl_back(&a, dposterior, posterior, dkl);
-}
-
-static void ratio_forward_cuda(mtan_real *ratio, const mtan_real *z, const mtan_real *posterior, const mtan_real *noise,
-                               const int32_t *first, int32_t position, int32_t steps, int32_t samples, int32_t sample,
-                               int32_t latent) {
-    struct latent a = latent_of(first, position, steps, samples, sample, latent);
-    ratio_run(&a, ratio, z, posterior, noise);
-}
-
-static void ratio_backward_cuda(mtan_real *dz, mtan_real *dposterior, const mtan_real *z, const mtan_real *dratio,
-                                const int32_t *first, int32_t position, int32_t steps, int32_t samples, int32_t sample,
-                                int32_t latent) {
-    struct latent a = latent_of(first, position, steps, samples, sample, latent);
-    ratio_back(&a, dz, dposterior, z, dratio);
-}
-
-static void kl_forward_batch(const mtan_batch *b, mtan_real *kl, const mtan_real *posterior, int32_t latent) {
-    struct latent a = latent_of_batch(b, latent);
-    kl_run(&a, kl, posterior);
-}
-
-static void kl_backward_batch(const mtan_batch *b, mtan_real *dposterior, const mtan_real *posterior,
-                              const mtan_real *dkl, int32_t latent) {
-    struct latent a = latent_of_batch(b, latent);
-    kl_back(&a, dposterior, posterior, dkl);
-}
-
-static void ratio_forward_batch(const mtan_batch *b, mtan_real *ratio, const mtan_real *z, const mtan_real *posterior,
-                                const mtan_real *noise, int32_t latent) {
-    struct latent a = latent_of_batch(b, latent);
-    ratio_run(&a, ratio, z, posterior, noise);
-}
-
-static void ratio_backward_batch(const mtan_batch *b, mtan_real *dz, mtan_real *dposterior, const mtan_real *z,
-                                 const mtan_real *dratio, int32_t latent) {
-    struct latent a = latent_of_batch(b, latent);
-    ratio_back(&a, dz, dposterior, z, dratio);
+static void cuda_ratio_backward(const mtan_batch *b, mtan_real *dz, mtan_real *dposterior, const mtan_real *z,
+                                const mtan_real *dratio, int32_t latent) {
+    struct latent a = latent_of(b, latent);
+    a.dz = AT(dz), a.dposterior = AT(dposterior), a.dout = AT(dratio), a.z = AT(z);
+    mtan_cuda_launch(KERNEL_ratio_backward, (size_t)b->records, 1, 1, &a);
 }
 
 /* ---- losses ---- */
 
-static struct likelihood likelihood_of(const mtan_real *prediction, int32_t channels, const int32_t *row,
-                                       const int32_t *channel, const mtan_real *value, int32_t cells) {
-    struct likelihood a;
-    memset(&a, 0, sizeof a);
-    a.batch.records = a.batch.samples = 1;
-    a.batch.channels = channels, a.batch.cells = cells;
-    a.batch.cell_row = AT(row), a.batch.cell_channel = AT(channel), a.batch.cell_value = AT(value);
-    a.prediction = AT(prediction);
-    return a;
-}
-
-static struct likelihood likelihood_of_batch(const mtan_batch *b, const mtan_real *prediction) {
+static struct likelihood likelihood_of(const mtan_batch *b, const mtan_real *prediction, double std) {
     struct likelihood a;
     memset(&a, 0, sizeof a);
     a.batch = batch_of(b);
     a.prediction = AT(prediction);
+    a.constant = LOG_TWO_PI + 2 * (double)real_log((mtan_real)std);
+    a.variance = std * std;
     return a;
 }
 
-static size_t groups_of(const struct batch *b) {
-    return area(b->records, b->samples);
+static void cuda_loglik_forward(const mtan_batch *b, mtan_real *logp, const mtan_real *prediction, double std) {
+    struct likelihood a = likelihood_of(b, prediction, std);
+    a.logp = AT(logp);
+    mtan_cuda_launch(KERNEL_loglik_forward, area(b->records, b->samples), 1, 1, &a);
 }
 
-/* 1.8378770664093453 is log(2 pi) */
-static void loglik_run(struct likelihood *a, mtan_real *logp, double std) {
-    a->logp = AT(logp);
-    a->constant = 1.8378770664093453 + 2 * (double)log_of((mtan_real)std);
-    a->variance = std * std;
-    mtan_cuda_launch(KERNEL_loglik_forward, groups_of(&a->batch), 1, 1, a);
+static void cuda_loglik_backward(const mtan_batch *b, mtan_real *dprediction, const mtan_real *prediction,
+                                 const mtan_real *dlogp, double std) {
+    struct likelihood a = likelihood_of(b, prediction, std);
+    a.dprediction = AT(dprediction), a.dlogp = AT(dlogp);
+    mtan_cuda_launch(KERNEL_loglik_backward, area(b->records, b->samples), 1, 1, &a);
 }
 
-static void loglik_back(struct likelihood *a, mtan_real *dprediction, const mtan_real *dlogp, double std) {
-    a->dprediction = AT(dprediction), a->dlogp = AT(dlogp);
-    a->variance = std * std;
-    mtan_cuda_launch(KERNEL_loglik_backward, groups_of(&a->batch), 1, 1, a);
-}
-
-static void loglik_forward_cuda(mtan_real *logp, const mtan_real *prediction, int32_t channels, const int32_t *row,
-                                const int32_t *channel, const mtan_real *value, int32_t cells, double std) {
-    struct likelihood a = likelihood_of(prediction, channels, row, channel, value, cells);
-    loglik_run(&a, logp, std);
-}
-
-static void loglik_backward_cuda(mtan_real *dprediction, const mtan_real *prediction, const mtan_real *dlogp,
-                                 int32_t channels, const int32_t *row, const int32_t *channel, const mtan_real *value,
-                                 int32_t cells, double std) {
-    struct likelihood a = likelihood_of(prediction, channels, row, channel, value, cells);
-    loglik_back(&a, dprediction, dlogp, std);
-}
-
-static double squared_error_cuda(const mtan_real *prediction, size_t apart, int32_t samples, int32_t channels,
-                                 const int32_t *row, const int32_t *channel, const mtan_real *value, int32_t cells) {
-    struct likelihood a = likelihood_of(prediction, channels, row, channel, value, cells);
-    a.batch.samples = samples, a.apart = (int)apart;
-    if (!(a.error = mtan_cuda_scratch(sizeof *a.error))) return mtan_cuda_answer(NULL);
-    mtan_cuda_launch(KERNEL_squared_error, 1, 1, 1, &a);
-    return mtan_cuda_answer(a.error);
-}
-
-static void loglik_forward_batch(const mtan_batch *b, mtan_real *logp, const mtan_real *prediction, double std) {
-    struct likelihood a = likelihood_of_batch(b, prediction);
-    loglik_run(&a, logp, std);
-}
-
-static void loglik_backward_batch(const mtan_batch *b, mtan_real *dprediction, const mtan_real *prediction,
-                                  const mtan_real *dlogp, double std) {
-    struct likelihood a = likelihood_of_batch(b, prediction);
-    loglik_back(&a, dprediction, dlogp, std);
-}
-
-static void squared_error_batch(const mtan_batch *b, double *error, const mtan_real *prediction) {
-    struct likelihood a = likelihood_of_batch(b, prediction);
+static void cuda_squared_error(const mtan_batch *b, double *error, const mtan_real *prediction) {
+    struct likelihood a = likelihood_of(b, prediction, 1);
     a.error = AT(error);
-    mtan_cuda_launch(KERNEL_squared_error, (size_t)a.batch.records, 1, 1, &a);
+    mtan_cuda_launch(KERNEL_squared_error, (size_t)b->records, 1, 1, &a);
 }
 
-static void bound_forward_batch(int32_t records, mtan_real *loss, mtan_real *weight, const mtan_real *logp,
-                                const mtan_real *kl, int32_t kl_stride, int32_t samples, mtan_bound bound,
-                                double kl_weight, const mtan_real *share) {
+static void cuda_bound_forward(int32_t records, mtan_real *loss, mtan_real *weight, const mtan_real *logp,
+                               const mtan_real *kl, int32_t kl_stride, int32_t samples, mtan_bound bound,
+                               double kl_weight, const mtan_real *share) {
     struct bound a;
     memset(&a, 0, sizeof a);
-    a.loss = AT(loss), a.weight = AT(weight), a.logp = AT(logp), a.kl = AT(kl), a.share = AT(share),
+    a.loss = AT(loss), a.weight = AT(weight), a.logp = AT(logp), a.kl = AT(kl), a.share = AT(share);
     a.kl_weight = kl_weight;
     a.records = records, a.samples = samples, a.kl_stride = kl_stride, a.elbo = bound == MTAN_BOUND_ELBO;
     FLAT(bound_forward, (size_t)records, &a);
 }
 
-static void bound_backward_batch(int32_t records, mtan_real *dlogp, mtan_real *dkl, int32_t kl_stride,
-                                 const mtan_real *weight, int32_t samples, mtan_real kl_weight, mtan_real seed,
-                                 const mtan_real *share) {
+static void cuda_bound_backward(int32_t records, mtan_real *dlogp, mtan_real *dkl, int32_t kl_stride,
+                                const mtan_real *weight, int32_t samples, mtan_real kl_weight, mtan_real seed,
+                                const mtan_real *share) {
     struct bound a;
     memset(&a, 0, sizeof a);
     a.dlogp = AT(dlogp), a.dkl = AT(dkl), a.weight = AT(weight), a.share = AT(share);
@@ -800,41 +634,34 @@ static void bound_backward_batch(int32_t records, mtan_real *dlogp, mtan_real *d
     FLAT(bound_backward, (size_t)records, &a);
 }
 
-static void bound_forward_cuda(mtan_real *loss, mtan_real *weight, const mtan_real *logp, const mtan_real *kl,
-                               int32_t kl_stride, int32_t samples, mtan_bound bound, double kl_weight,
-                               const mtan_real *share) {
-    bound_forward_batch(1, loss, weight, logp, kl, kl_stride, samples, bound, kl_weight, share);
+/* samples 0: a block for each record, whose rows lie sample by sample */
+static struct cross_entropy labels_of(const mtan_batch *b, const mtan_real *p, const int32_t *label, int32_t rows,
+                                      int32_t samples, int32_t classes) {
+    struct cross_entropy a;
+    memset(&a, 0, sizeof a);
+    a.p = AT(p), a.label = AT(label), a.classes = classes;
+    a.rows = rows, a.samples = samples ? samples : b->samples;
+    if (!samples) a.query0 = AT(b->query0), a.records = b->records;
+    return a;
 }
 
-static void bound_backward_cuda(mtan_real *dlogp, mtan_real *dkl, int32_t kl_stride, const mtan_real *weight,
-                                int32_t samples, mtan_real kl_weight, mtan_real seed, const mtan_real *share) {
-    bound_backward_batch(1, dlogp, dkl, kl_stride, weight, samples, kl_weight, seed, share);
+static void label_rows(mtan_cuda_kernel kernel, const struct cross_entropy *a) {
+    const size_t blocks = a->query0 ? (size_t)a->records : flat_blocks((size_t)a->rows, cross_entropy_forward_threads);
+    mtan_cuda_launch(kernel, blocks, 1, 1, a);
 }
 
-static void cross_entropy_forward_cuda(mtan_real *loss, mtan_real *p, const mtan_real *x, const int32_t *label,
-                                       int32_t rows, int32_t samples, int32_t classes) {
-    const struct cross_entropy a = {AT(loss), AT(p), NULL, AT(x), AT(label), NULL, 0, rows, samples, classes, 0};
-    FLAT(cross_entropy_forward, (size_t)rows, &a);
+static void cuda_cross_entropy_forward(const mtan_batch *b, mtan_real *loss, mtan_real *p, const mtan_real *x,
+                                       const int32_t *label, int32_t rows, int32_t samples, int32_t classes) {
+    struct cross_entropy a = labels_of(b, p, label, rows, samples, classes);
+    a.loss = AT(loss), a.x = AT(x);
+    label_rows(KERNEL_cross_entropy_forward, &a);
 }
 
-static void cross_entropy_backward_cuda(mtan_real *dx, const mtan_real *p, const int32_t *label, mtan_real seed,
-                                        int32_t rows, int32_t samples, int32_t classes) {
-    const struct cross_entropy a = {NULL, AT(p), AT(dx), NULL, AT(label), NULL, seed, rows, samples, classes, 0};
-    FLAT(cross_entropy_backward, (size_t)rows, &a);
-}
-
-static void cross_entropy_forward_batch(const mtan_batch *b, mtan_real *loss, mtan_real *p, const mtan_real *x,
-                                        const int32_t *label, int32_t classes) {
-    const struct cross_entropy a = {AT(loss), AT(p), NULL,       AT(x),   AT(label), AT(b->query0),
-                                    0,        0,     b->samples, classes, 0};
-    mtan_cuda_launch(KERNEL_cross_entropy_forward, (size_t)b->records, 1, 1, &a);
-}
-
-static void cross_entropy_backward_batch(const mtan_batch *b, mtan_real *dx, const mtan_real *p, const int32_t *label,
-                                         mtan_real seed, int32_t classes) {
-    const struct cross_entropy a = {NULL, AT(p), AT(dx),     NULL,    AT(label), AT(b->query0),
-                                    seed, 0,     b->samples, classes, 0};
-    mtan_cuda_launch(KERNEL_cross_entropy_backward, (size_t)b->records, 1, 1, &a);
+static void cuda_cross_entropy_backward(const mtan_batch *b, mtan_real *dx, const mtan_real *p, const int32_t *label,
+                                        mtan_real seed, int32_t rows, int32_t samples, int32_t classes) {
+    struct cross_entropy a = labels_of(b, p, label, rows, samples, classes);
+    a.dx = AT(dx), a.seed = seed;
+    label_rows(KERNEL_cross_entropy_backward, &a);
 }
 
 /* ---- moving rows ---- */
@@ -844,31 +671,32 @@ static struct rows rows_of(const mtan_batch *b, mtan_real *y, size_t ldy, const 
     struct rows a;
     memset(&a, 0, sizeof a);
     a.first = AT(b->first), a.length = AT(b->length), a.point0 = AT(b->point0);
+    a.query0 = AT(b->query0), a.query_row = AT(b->query_row);
     a.y = AT(y), a.x = AT(x), a.ldy = (int)ldy, a.ldx = (int)ldx, a.cols = cols;
     a.records = b->records, a.samples = samples, a.steps = b->steps;
     return a;
 }
 
-static void spread_forward_batch(const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *x, size_t ldx,
-                                 int32_t cols) {
+static void cuda_spread_forward(const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *x, size_t ldx,
+                                int32_t cols) {
     const struct rows a = rows_of(b, y, ldy, x, ldx, cols, 1);
     mtan_cuda_launch(KERNEL_spread_forward, (size_t)b->steps, 1, 1, &a);
 }
 
-static void spread_backward_batch(const mtan_batch *b, mtan_real *dx, size_t ldx, const mtan_real *dy, size_t ldy,
-                                  int32_t cols) {
+static void cuda_spread_backward(const mtan_batch *b, mtan_real *dx, size_t ldx, const mtan_real *dy, size_t ldy,
+                                 int32_t cols) {
     const struct rows a = rows_of(b, dx, ldx, dy, ldy, cols, 1);
     FLAT(spread_backward, area(b->records, cols), &a);
 }
 
-static void last_forward_batch(const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *x, size_t ldx,
-                               int32_t cols, int32_t samples) {
+static void cuda_last_forward(const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *x, size_t ldx,
+                              int32_t cols, int32_t samples) {
     const struct rows a = rows_of(b, y, ldy, x, ldx, cols, samples);
     FLAT(last_forward, area(b->records, samples) * (size_t)cols, &a);
 }
 
-static void last_backward_batch(const mtan_batch *b, mtan_real *dx, size_t ldx, const mtan_real *dy, size_t ldy,
-                                int32_t cols, int32_t samples) {
+static void cuda_last_backward(const mtan_batch *b, mtan_real *dx, size_t ldx, const mtan_real *dy, size_t ldy,
+                               int32_t cols, int32_t samples) {
     const struct rows a = rows_of(b, dx, ldx, dy, ldy, cols, samples);
     FLAT(last_backward, area(b->records, samples) * (size_t)cols, &a);
 }
@@ -880,14 +708,24 @@ static void move_rows(mtan_cuda_kernel kernel, const mtan_batch *b, mtan_real *y
     mtan_cuda_launch(kernel, area(b->records, b->samples), 1, 1, &a);
 }
 
-static void regroup_forward_batch(const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *x, size_t ldx,
-                                  int32_t cols) {
+static void cuda_regroup_forward(const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *x, size_t ldx,
+                                 int32_t cols) {
     move_rows(KERNEL_regroup_forward, b, y, ldy, x, ldx, cols);
 }
 
-static void regroup_backward_batch(const mtan_batch *b, mtan_real *dx, size_t ldx, const mtan_real *dy, size_t ldy,
-                                   int32_t cols) {
+static void cuda_regroup_backward(const mtan_batch *b, mtan_real *dx, size_t ldx, const mtan_real *dy, size_t ldy,
+                                  int32_t cols) {
     move_rows(KERNEL_regroup_backward, b, dx, ldx, dy, ldy, cols);
+}
+
+static void cuda_at_queries_forward(const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *x, size_t ldx,
+                                    int32_t cols) {
+    move_rows(KERNEL_at_queries_forward, b, y, ldy, x, ldx, cols);
+}
+
+static void cuda_at_queries_backward(const mtan_batch *b, mtan_real *dx, size_t ldx, const mtan_real *dy, size_t ldy,
+                                     int32_t cols) {
+    move_rows(KERNEL_at_queries_backward, b, dx, ldx, dy, ldy, cols);
 }
 
 /* ---- products of every record ---- */
@@ -904,116 +742,102 @@ static void run_groups(mtan_cuda_kernel kernel, struct group *a, size_t groups, 
     mtan_cuda_launch(kernel, groups * (size_t)a->tiles_m * (size_t)a->tiles_n, 1, 1, a);
 }
 
-static void softmax_pairs_forward_batch(const mtan_batch *b, mtan_real *weight) {
+static void cuda_softmax_pairs_forward(const mtan_batch *b, mtan_real *weight) {
     struct group a = group_of(b, weight, 0, NULL, 0, NULL, 0, 0);
     a.tiles_m = (int)pieces((size_t)b->most_queries, softmax_pairs_forward_y);
     mtan_cuda_launch(KERNEL_softmax_pairs_forward, (size_t)b->records * (size_t)a.tiles_m, 1, 1, &a);
 }
 
-static void softmax_pairs_backward_batch(const mtan_batch *b, mtan_real *dweight, const mtan_real *weight) {
+static void cuda_softmax_pairs_backward(const mtan_batch *b, mtan_real *dweight, const mtan_real *weight) {
     struct group a = group_of(b, dweight, 0, weight, 0, NULL, 0, 0);
     a.tiles_m = (int)pieces((size_t)b->most_queries, softmax_pairs_backward_y);
     mtan_cuda_launch(KERNEL_softmax_pairs_backward, (size_t)b->records * (size_t)a.tiles_m, 1, 1, &a);
 }
 
-static void score_forward_batch(const mtan_batch *b, mtan_real *score, const mtan_real *row, size_t ldr,
-                                const mtan_real *point, size_t ldp, int32_t inner, int32_t decoder) {
-    struct group a = group_of(b, score, 0, row, ldr, point, ldp, inner);
+/* With shared points the blocks of all records are one matrix. */
+static void cuda_score_forward(const mtan_batch *b, mtan_real *score, const mtan_real *row, size_t ldr,
+                               const mtan_real *point, size_t ldp, int32_t inner, int32_t decoder) {
+    const int32_t rows = decoder ? b->queries : b->times;
+    struct group a;
+    if (!b->point0) {
+        cuda_product_nt(score, (size_t)b->steps, row, ldr, point, ldp, rows, b->steps, inner, 0);
+        return;
+    }
+    a = group_of(b, score, 0, row, ldr, point, ldp, inner);
     a.decoder = decoder;
     run_groups(KERNEL_score_forward, &a, (size_t)b->records, decoder ? b->most_queries : b->most_times, b->steps);
 }
 
-static void score_backward_batch(const mtan_batch *b, mtan_real *drow, size_t ldr, mtan_real *dpoint, size_t ldp,
-                                 const mtan_real *dscore, const mtan_real *row, const mtan_real *point, int32_t inner,
-                                 int32_t decoder) {
-    const size_t B = (size_t)b->records;
-    struct group a = group_of(b, drow, ldr, dscore, 0, point, ldp, inner);
-    a.decoder = decoder;
-    if (drow) run_groups(KERNEL_score_row_backward, &a, B, decoder ? b->most_queries : b->most_times, inner);
-    if (dpoint && !b->point0) {
-        mtan_cuda_refuse("gradients of shared points are one product over all records");
+static void cuda_score_backward(const mtan_batch *b, mtan_real *drow, size_t ldr, mtan_real *dpoint, size_t ldp,
+                                const mtan_real *dscore, const mtan_real *row, const mtan_real *point, int32_t inner,
+                                int32_t decoder) {
+    const int32_t rows = decoder ? b->queries : b->times, K = b->steps;
+    const size_t B = (size_t)b->records, ld = (size_t)K;
+    struct group a;
+    if (!b->point0) {
+        if (drow) cuda_product_nn(drow, ldr, dscore, ld, point, ldp, rows, inner, K, 1);
+        if (dpoint) cuda_product_tn(dpoint, ldp, dscore, ld, row, ldr, K, inner, rows, 1);
         return;
     }
+    a = group_of(b, drow, ldr, dscore, 0, point, ldp, inner);
+    a.decoder = decoder;
+    if (drow) run_groups(KERNEL_score_row_backward, &a, B, decoder ? b->most_queries : b->most_times, inner);
     a = group_of(b, dpoint, ldp, dscore, 0, row, ldr, inner);
     a.decoder = decoder;
     if (dpoint) run_groups(KERNEL_score_point_backward, &a, B, b->steps, inner);
 }
 
-/* Values of shared points lie records x samples rows apart. */
-static int value_stride(const mtan_batch *b, size_t ldv) {
-    return (int)ldv * (b->point0 ? 1 : b->records * b->samples);
-}
-
-static void values_forward_batch(const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *weight,
-                                 const mtan_real *value, size_t ldv, int32_t cols) {
-    struct group a = group_of(b, y, ldy, weight, 0, value, (size_t)value_stride(b, ldv), cols);
+static void cuda_values_forward(const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *weight,
+                                const mtan_real *value, size_t ldv, int32_t cols) {
+    struct group a = group_of(b, y, ldy, weight, 0, value, value_stride(b, ldv), cols);
     a.apart = (int)ldv;
-    run_groups(KERNEL_values_forward, &a, groups_of(&a.batch), b->most_queries, cols);
+    run_groups(KERNEL_values_forward, &a, area(b->records, b->samples), b->most_queries, cols);
 }
 
-static void values_backward_batch(const mtan_batch *b, mtan_real *dweight, mtan_real *dvalue, const mtan_real *dy,
-                                  size_t ldy, const mtan_real *weight, const mtan_real *value, size_t ldv,
-                                  int32_t cols) {
-    struct group a = group_of(b, dweight, 0, dy, ldy, value, (size_t)value_stride(b, ldv), cols);
+static void cuda_values_backward(const mtan_batch *b, mtan_real *dweight, mtan_real *dvalue, const mtan_real *dy,
+                                 size_t ldy, const mtan_real *weight, const mtan_real *value, size_t ldv,
+                                 int32_t cols) {
+    struct group a = group_of(b, dweight, 0, dy, ldy, value, value_stride(b, ldv), cols);
     a.apart = (int)ldv;
     run_groups(KERNEL_values_weight_backward, &a, (size_t)b->records, b->most_queries, b->steps);
-    a = group_of(b, dvalue, (size_t)value_stride(b, ldv), weight, 0, dy, ldy, cols);
+    a = group_of(b, dvalue, value_stride(b, ldv), weight, 0, dy, ldy, cols);
     a.apart = (int)ldv;
-    run_groups(KERNEL_values_backward, &a, groups_of(&a.batch), b->steps, cols);
+    run_groups(KERNEL_values_backward, &a, area(b->records, b->samples), b->steps, cols);
 }
 
 /* ---- random numbers ---- */
 
 typedef char ids_are_words[sizeof(uint64_t) == sizeof(unsigned long long) ? 1 : -1];
 
-static struct random random_of(const mtan_batch *b, mtan_real *out, const uint64_t *id, uint64_t seed, uint64_t epoch,
-                               int32_t width) {
+static struct random random_of(const mtan_batch *b, mtan_real *out, uint64_t seed, uint64_t epoch, int32_t width) {
     struct random a;
     memset(&a, 0, sizeof a);
-    a.first = AT(b->first), a.length = AT(b->length), a.query0 = AT(b->query0);
-    a.id = AT(id);
+    a.first = AT(b->first), a.length = AT(b->length), a.query0 = AT(b->query0), a.id = AT(b->id);
     a.out = AT(out), a.seed = seed, a.epoch = epoch, a.width = width;
     a.records = b->records, a.samples = b->samples;
     return a;
 }
 
-static void noise_batch(const mtan_batch *b, mtan_real *z, const uint64_t *id, uint64_t seed, uint64_t epoch,
-                        int32_t latent) {
-    struct random a = random_of(b, z, id, seed, epoch, latent);
+static void cuda_noise(const mtan_batch *b, mtan_real *z, uint64_t seed, uint64_t epoch, int32_t latent) {
+    struct random a = random_of(b, z, seed, epoch, latent);
+    if (b->one_latent) a.first = a.length = NULL;
     mtan_cuda_launch(KERNEL_noise, area(b->records, b->samples), 1, 1, &a);
 }
 
-static void mask_batch(const mtan_batch *b, mtan_real *mask, const uint64_t *id, double dropout, uint64_t seed,
-                       uint64_t step, int32_t width, int32_t layout, int32_t hidden_layer) {
-    struct random a = random_of(b, mask, id, seed, step, width);
+static void cuda_mask(const mtan_batch *b, mtan_real *mask, double dropout, uint64_t seed, uint64_t step, int32_t width,
+                      mtan_row_order order, int32_t hidden_layer) {
+    struct random a = random_of(b, mask, seed, step, width);
     a.least = (unsigned long long)(dropout * 4294967296.0);
-    a.layout = layout, a.hidden_layer = hidden_layer;
+    a.layout = (int)order, a.hidden_layer = hidden_layer;
     mtan_cuda_launch(KERNEL_mask, (size_t)b->records, 1, 1, &a);
 }
 
-/* ---- the tables ---- */
+/* ---- the table ---- */
 
-/* clang-format off */
 static const mtan_device device_cuda = {
-    mtan_cuda_send, mtan_cuda_fetch, mtan_cuda_send_ahead, mtan_cuda_arrive, score_forward_batch, score_backward_batch, attend_forward_batch, attend_backward_batch, rbf_forward_batch,
-    rbf_backward_batch, softmax_pairs_forward_batch, softmax_pairs_backward_batch, values_forward_batch,
-    values_backward_batch, smooth_forward_batch, smooth_backward_batch, gru_forward_batch, gru_backward_batch,
-    kl_forward_batch, kl_backward_batch, ratio_forward_batch, ratio_backward_batch, loglik_forward_batch,
-    loglik_backward_batch, squared_error_batch, bound_forward_batch, bound_backward_batch,
-    cross_entropy_forward_batch, cross_entropy_backward_batch, spread_forward_batch, spread_backward_batch,
-    last_forward_batch, last_backward_batch, regroup_forward_batch, regroup_backward_batch, noise_batch, mask_batch
-};
+    .send = mtan_cuda_send, .fetch = mtan_cuda_fetch, .send_ahead = mtan_cuda_send_ahead, .arrive = mtan_cuda_arrive};
 
-const mtan_backend mtan_backend_cuda = {
-    "cuda", 1, map_cuda, exp_parts_cuda, fill_cuda, scale_cuda, sum_cuda, sum_squares_cuda, copy_cuda, add_cuda, product_nn_cuda,
-    product_nt_cuda, product_tn_cuda, embed_forward_cuda, embed_backward_cuda, embed_fixed_cuda, relu_forward_cuda,
-    relu_backward_cuda, tanh_backward_cuda, softplus_backward_cuda, softmax_forward_cuda, softmax_backward_cuda,
-    attend_forward_cuda, attend_backward_cuda, attend_weights_cuda, rbf_forward_cuda, rbf_backward_cuda,
-    rbf_weights_cuda, smooth_forward_cuda, smooth_backward_cuda, gru_forward_cuda, gru_backward_cuda,
-    sample_forward_cuda, sample_backward_cuda, kl_forward_cuda, kl_backward_cuda, ratio_forward_cuda,
-    ratio_backward_cuda, loglik_forward_cuda, loglik_backward_cuda, bound_forward_cuda, bound_backward_cuda,
-    squared_error_cuda, cross_entropy_forward_cuda, cross_entropy_backward_cuda, adam_cuda, adamax_cuda,
-    pack_count_cuda, pack_cuda, product_packed_cuda, normal_pairs_cuda, pack_int8_count_cuda, pack_int8_cuda,
-    product_int8_cuda, product_nt_int8_cuda, product_nn_int8_cuda, &device_cuda
-};
-/* clang-format on */
+/* Every kernel as it stands here: .map = cuda_map, and so on. */
+#define CUDA_KERNEL(result, name, arguments) .name = cuda_##name,
+const mtan_backend mtan_backend_cuda = {MTAN_KERNELS(CUDA_KERNEL, CUDA_KERNEL).name = "cuda", .fused = 1,
+                                        .device = &device_cuda};

@@ -40,6 +40,11 @@ typedef char functions_agree[(int)MTAN_EXP == FUNCTION_EXP && (int)MTAN_LOG == F
                                  ? 1
                                  : -1];
 
+typedef char orders_agree[(int)MTAN_ROWS_BY_RECORD == LAYOUT_RECORD && (int)MTAN_ROWS_BY_STEP == LAYOUT_STEP &&
+                                  (int)MTAN_ROWS_BY_QUERY == LAYOUT_QUERY
+                              ? 1
+                              : -1];
+
 /* The entries of a backend have no argument that could say on which device: this is the only state of the program. */
 static mtan_cuda *in_use;
 

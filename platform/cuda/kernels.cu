@@ -26,15 +26,13 @@ MTAN_CUDA_KERNELS(X)
 
 /* ==== 1. Math: section 2 of mtan.c, where the formulas and their errors are explained, with fmaf ==================== */
 
-#define ROUND 12582912.0f
-#define ROUND_BITS 0x4B400000u
-#define SIGN_BIT 0x80000000u
-#define WHOLE_BITS 0x4B000000u
-#define REST_MOST 0.35f
-#define LN2_HI 0.693359375f
-#define LN2_LO (-2.12194442e-4f)
-#define LARGEST 3.40282347e38f
-#define FAR 2.32830644e-10f /* 2^-32: MTAN_FAR */
+#define MTAN_CONSTANTS_ONLY
+#include "../../mtan.c"
+
+#define FAR ((float)ATTEND_FAR)
+/* Horner's rule in x: POLYNOMIAL(START, STEP) leaves the sum in p. */
+#define START(c) float p = c;
+#define STEP(c) p = fmaf(p, x, c);
 
 DEVICE float absolute(float x) {
     return __uint_as_float(__float_as_uint(x) & ~SIGN_BIT);
@@ -48,21 +46,17 @@ DEVICE float exp_rest(float x, float n) {
     return fmaf(n, -LN2_LO, fmaf(n, -LN2_HI, x));
 }
 
-DEVICE float exp_reduced(float r) {
-    float p = 0.00138144672f;
-    p = fmaf(p, r, 0.00836878084f);
-    p = fmaf(p, r, 0.0416683927f);
-    p = fmaf(p, r, 0.166665196f);
-    p = fmaf(p, r, 0.49999994f);
-    return fmaf(p, r * r, r) + 1.0f;
+DEVICE float exp_reduced(float x) {
+    EXP_POLYNOMIAL(START, STEP)
+    return fmaf(p, x * x, x) + 1.0f;
 }
 
 DEVICE float exp_of(float x) {
     float t, p;
     unsigned e;
-    x = x > 89.0f ? 89.0f : x;
-    x = x < -104.0f ? -104.0f : x;
-    t = fmaf(x, 1.44269502f, ROUND);
+    x = x > EXP_MOST ? EXP_MOST : x;
+    x = x < EXP_LEAST ? EXP_LEAST : x;
+    t = fmaf(x, LOG2_E, ROUND);
     p = exp_reduced(exp_rest(x, t - ROUND));
     e = __float_as_uint(t) - ROUND_BITS + 2 * 127;
     return p * __uint_as_float((e >> 1) << 23) * __uint_as_float((e - (e >> 1)) << 23);
@@ -71,7 +65,7 @@ DEVICE float exp_of(float x) {
 /* exp(x) = significand 2^exponent */
 DEVICE float exponent_of(float x) {
     const float whole = __uint_as_float((__float_as_uint(x) & SIGN_BIT) | WHOLE_BITS);
-    return fmaf(x, 1.44269502f, whole) - whole;
+    return fmaf(x, LOG2_E, whole) - whole;
 }
 
 DEVICE float significand_of(float x, float exponent) {
@@ -91,48 +85,47 @@ DEVICE float exp_under(float x, float base) {
     return significand_of(x, n) * power_of(n - base);
 }
 
-DEVICE float log_reduced(float f, float k) {
-    float z = f * f, p = -0.0763451383f;
-    p = fmaf(p, f, 0.127615958f);
-    p = fmaf(p, f, -0.13160184f);
-    p = fmaf(p, f, 0.142017558f);
-    p = fmaf(p, f, -0.166233569f);
-    p = fmaf(p, f, 0.200012267f);
-    p = fmaf(p, f, -0.250008196f);
-    p = fmaf(p, f, 0.333333313f);
-    p = fmaf(p * f, z, k * LN2_LO);
-    p = fmaf(-0.5f, z, p) + f;
+DEVICE float log_reduced(float x, float k) {
+    const float z = x * x;
+    LOG_POLYNOMIAL(START, STEP)
+    p = fmaf(p * x, z, k * LN2_LO);
+    p = fmaf(-0.5f, z, p) + x;
     return fmaf(k, LN2_HI, p);
 }
 
 DEVICE float log_of(float x) {
-    const unsigned root = 0x3F3504F3u;
-    const int tiny = x < 1.17549435e-38f;
-    const unsigned u = __float_as_uint(tiny ? x * 8388608.0f : x) + (0x3F800000u - root);
+    const int tiny = x < LEAST_NORMAL;
+    const unsigned u = __float_as_uint(tiny ? x * 8388608.0f : x) + (ONE_BITS - ROOT_HALF_BITS);
     const float k = __uint_as_float(ROUND_BITS + (u >> 23)) - (ROUND + 127.0f);
-    const float f = __uint_as_float((u & 0x007FFFFFu) + root) - 1.0f;
+    const float f = __uint_as_float((u & FRACTION_BITS) + ROOT_HALF_BITS) - 1.0f;
     float y = log_reduced(f, tiny ? k - 23.0f : k);
-    y = x > 0 ? y : (x == 0 ? __uint_as_float(0xFF800000u) : __uint_as_float(0x7FC00000u));
+    y = x > 0 ? y : (x == 0 ? __uint_as_float(SIGN_BIT | INFINITE_BITS) : __uint_as_float(NAN_BITS));
     return x <= LARGEST ? y : x;
 }
 
 DEVICE float reduce(float x, float n) {
-    const float a = fmaf(n, -1.57079637f, x), p = n * 4.37113883e-8f, r = a + p, e = (a - r) + p;
-    return r + (e + fmaf(n, 1.71512451e-15f, fmaf(n, 4.37113883e-8f, -p)));
+    const float a = fmaf(n, -HALF_PI_1, x), p = n * -HALF_PI_2, r = a + p, e = (a - r) + p;
+    return r + (e + fmaf(n, -HALF_PI_3, fmaf(n, -HALF_PI_2, -p)));
+}
+
+DEVICE float sin_reduced(float r) {
+    const float x = r * r;
+    SIN_POLYNOMIAL(START, STEP)
+    return fmaf(p, r * x, r);
+}
+
+DEVICE float cos_reduced(float r) {
+    const float x = r * r;
+    COS_POLYNOMIAL(START, STEP)
+    return fmaf(p, x * x, x * -0.5f) + 1.0f;
 }
 
 DEVICE float sine(float x, unsigned quarter) {
-    float t, r, z, s, c;
-    x = x <= 1e5f ? x : x - x;
-    t = fmaf(x, 0.636619747f, ROUND);
+    float t, r, s, c;
+    x = x <= ANGLE_MOST ? x : x - x;
+    t = fmaf(x, TWO_OVER_PI, ROUND);
     r = reduce(x, t - ROUND);
-    z = r * r;
-    s = fmaf(-1.95087414e-4f, z, 0.0083321128f);
-    s = fmaf(s, z, -0.166666538f);
-    s = fmaf(s, r * z, r);
-    c = fmaf(2.44256807e-5f, z, -0.00138872513f);
-    c = fmaf(c, z, 0.0416666456f);
-    c = fmaf(c, z * z, z * -0.5f) + 1.0f;
+    s = sin_reduced(r), c = cos_reduced(r);
     quarter += __float_as_uint(t);
     return __uint_as_float(__float_as_uint(quarter & 1 ? c : s) ^ (quarter & 2) << 30);
 }
@@ -145,15 +138,11 @@ DEVICE float cos_of(float x) {
     return sine(absolute(x), 1);
 }
 
-DEVICE float tanh_of(float x) {
-    const float a = absolute(x), z = a * a, large = 1.0f - 2.0f / (exp_of(a + a) + 1.0f);
-    float p = -0.00570498826f;
-    p = fmaf(p, z, 0.020639088f);
-    p = fmaf(p, z, -0.0537397154f);
-    p = fmaf(p, z, 0.133314416f);
-    p = fmaf(p, z, -0.333332807f);
-    p = fmaf(p, z * a, a);
-    return times_sign(a < 0.625f ? p : large, x);
+DEVICE float tanh_of(float argument) {
+    const float a = absolute(argument), x = a * a, large = 1.0f - 2.0f / (exp_of(a + a) + 1.0f);
+    TANH_POLYNOMIAL(START, STEP)
+    p = fmaf(p, x * a, a);
+    return times_sign(a < TANH_NEAR ? p : large, argument);
 }
 
 DEVICE float sigmoid_of(float x) {
@@ -163,7 +152,7 @@ DEVICE float sigmoid_of(float x) {
 
 DEVICE float softplus_of(float x) {
     const float e = exp_of(-absolute(x));
-    const int big = e > 0.41421357f;
+    const int big = e > SOFTPLUS_LARGE;
     const float y = log_reduced(big ? fmaf(e, 0.5f, -0.5f) : e, big ? 1.0f : 0.0f);
     return (x > 0 ? x : 0.0f) + y;
 }
@@ -217,7 +206,7 @@ KERNEL(softplus_backward)(const struct elementwise a) {
     EACH(i, a.n) a.y[i] = fmaf(a.d[i], sigmoid_of(a.x[i]), a.y[i]);
 }
 
-/* weights y, moments m and v, gradient x; c as adam_kernel of mtan.c has it */
+/* weights y, moments m and v, gradient x; c as scalar_adam of mtan.c has it */
 KERNEL(adam)(const struct elementwise a) {
     EACH(i, a.n) {
         const float g = a.x[i], m = fmaf(a.c[0], g - a.m[i], a.m[i]), v = fmaf(a.c[2] * g, g, a.c[1] * a.v[i]);
@@ -240,7 +229,7 @@ KERNEL(adamax)(const struct elementwise a) {
 /* Box-Muller: a pair from u, w = 1 - u and v */
 DEVICE void normal_pair(float *cosine, float *sine_, float u, float w, float v) {
     const float minus_log = w == 1 ? u : -log_of(w) * (u / (1 - w));
-    const float r = __fsqrt_rn(2 * minus_log), angle = 6.283185307179586476925f * v;
+    const float r = __fsqrt_rn(2 * minus_log), angle = (float)TWO_PI * v;
     *cosine = r * cos_of(angle);
     *sine_ = r * sin_of(angle);
 }
@@ -632,15 +621,14 @@ struct attended { /* one record */
 
 DEVICE struct attended attended_record(const struct attention &a, int r) {
     const struct batch &b = a.batch;
-    const unsigned from = b.score0 ? b.score0[r] : 0;
     struct attended x;
-    x.score = a.score + from;
-    x.weight = a.weight + from;
+    x.score = a.score + b.score0[r];
+    x.weight = a.weight + b.score0[r];
     x.total = a.total + r * b.channels * b.steps;
     x.begin = b.begin + r * (b.channels + 1);
-    x.position = b.position + r;
-    x.keys = b.time0 ? b.time0[r + 1] - b.time0[r] : b.keys;
-    x.queries = b.length ? b.length[r] : b.queries;
+    x.position = r;
+    x.keys = b.time0[r + 1] - b.time0[r];
+    x.queries = b.length[r];
     return x;
 }
 
@@ -702,13 +690,13 @@ KERNEL(attend_forward)(const struct attention a) {
 KERNEL(attend_backward)(const struct attention a) {
     const struct attended x = attended_record(a, blockIdx.x / a.tiles);
     const int q = blockIdx.x % a.tiles * ATTEND_BACK_TILE + threadIdx.x, Q = x.queries;
-    float *dscore = a.dscore + (a.batch.score0 ? a.batch.score0[blockIdx.x / a.tiles] : 0);
+    float *dscore = a.dscore + a.batch.score0[blockIdx.x / a.tiles];
     if (q >= Q) return;
     const int r = a.batch.first[q] + x.position;
     for (int d = 0; d < a.batch.channels; d++) {
         if (x.begin[d] == x.begin[d + 1]) continue;
         const float total = x.total[d * Q + q], mean = a.y[r * a.ldy + d];
-        const float share = a.dy[r * a.lddy + d] / absolute(total), base = total < 0 ? channel_base(a, x, d, q) : 0;
+        const float share = a.dy[r * a.ldy + d] / absolute(total), base = total < 0 ? channel_base(a, x, d, q) : 0;
         for (int j = x.begin[d]; j < x.begin[d + 1]; j++) {
             const int at = a.batch.row[j] * Q + q;
             const float w = total < 0 ? exp_under(x.score[at], base) : x.weight[at];
@@ -717,13 +705,13 @@ KERNEL(attend_backward)(const struct attention a) {
     }
 }
 
-/* dscore is the result here, (Q, L), normalised, of one channel */
+/* dscore is the result here, of one channel: a block (Q, L), normalised, for each record */
 KERNEL(attend_weights)(const struct attention a) {
-    const struct attended x = attended_record(a, 0);
+    const struct attended x = attended_record(a, blockIdx.x);
     const int d = a.channel;
-    EACH(q, (unsigned)x.queries) {
+    for (int q = threadIdx.x; q < x.queries; q += attend_weights_threads) {
         const float total = x.total[d * x.queries + q], base = total < 0 ? channel_base(a, x, d, q) : 0;
-        float *out = a.dscore + q * x.keys;
+        float *out = a.dscore + a.batch.score0[blockIdx.x] + q * x.keys;
         for (int i = 0; i < x.keys; i++) out[i] = 0;
         for (int j = x.begin[d]; j < x.begin[d + 1]; j++) {
             const int at = a.batch.row[j] * x.queries + q;
@@ -744,11 +732,11 @@ DEVICE struct smoothed smoothed_record(const struct rbf &a, int r) {
     const struct batch &b = a.batch;
     struct smoothed x;
     x.query = a.query + (b.point0 ? b.point0[r] : 0);
-    x.time = a.time + (b.time0 ? b.time0[r] : 0);
+    x.time = a.time + b.time0[r];
     x.begin = b.begin + r * (b.channels + 1);
-    x.position = b.position + r;
-    x.keys = b.time0 ? b.time0[r + 1] - b.time0[r] : b.keys;
-    x.queries = b.length ? b.length[r] : b.queries;
+    x.position = r;
+    x.keys = b.time0[r + 1] - b.time0[r];
+    x.queries = b.length[r];
     return x;
 }
 
@@ -803,7 +791,7 @@ KERNEL(rbf_backward)(const struct rbf a) {
             slope = fmaf(-w * square(query - t), a.batch.value[j] - mean, slope);
             total += w;
         }
-        sum += (double)(a.dy[at * a.lddy + d] * (slope / total));
+        sum += (double)(a.dy[at * a.ldy + d] * (slope / total));
     }
     sum = over_block<rbf_backward_threads>(part, sum);
     if (threadIdx.x == 0) a.partial[r * D + d] = (float)sum;
@@ -817,12 +805,12 @@ KERNEL(rbf_finish)(const struct rbf a) {
     }
 }
 
-/* y is the result here, (Q, L), of one channel */
+/* y is the result here, of one channel: a block (Q, L) for each record */
 KERNEL(rbf_weights)(const struct rbf a) {
-    const struct smoothed x = smoothed_record(a, 0);
+    const struct smoothed x = smoothed_record(a, blockIdx.x);
     const int begin = x.begin[a.channel], end = x.begin[a.channel + 1];
-    EACH(q, (unsigned)x.queries) {
-        float *out = a.y + q * x.keys, total = 0;
+    for (int q = threadIdx.x; q < x.queries; q += rbf_weights_threads) {
+        float *out = a.y + a.batch.score0[blockIdx.x] + q * x.keys, total = 0;
         for (int i = 0; i < x.keys; i++) out[i] = 0;
         if (begin == end) continue;
         const float base = rbf_base(a, x, a.channel, x.query[q]);
@@ -847,11 +835,11 @@ DEVICE struct dense dense_record(const struct smooth &a, int group) {
     const struct batch &b = a.batch;
     const int r = group / b.samples, s = group % b.samples;
     struct dense x;
-    x.queries = b.query0 ? b.query0[r + 1] - b.query0[r] : b.queries;
-    x.keys = b.length ? b.length[r] : b.keys;
-    x.query = a.query + (b.query0 ? b.query0[r] : 0);
+    x.queries = b.query0[r + 1] - b.query0[r];
+    x.keys = b.length[r];
+    x.query = a.query + b.query0[r];
     x.key = a.key + (b.point0 ? b.point0[r] : 0);
-    x.y0 = b.query0 ? b.query0[r] * b.samples + s * x.queries : 0;
+    x.y0 = b.query0[r] * b.samples + s * x.queries;
     x.value0 = b.point0 ? (b.point0[r] * b.samples + s * x.keys) * a.ldv : group * a.apart;
     x.value = a.value + x.value0;
     return x;
@@ -948,7 +936,7 @@ DEVICE float gru_gradient(struct gate_values *v, float *hn, float dh, float befo
 
 /* ---- one step, elementwise ---- */
 
-KERNEL(gru_forward)(const struct gates a) {
+KERNEL(gates_forward)(const struct gates a) {
     const int N = a.hidden;
     EACH(e, (unsigned)a.rows * (unsigned)N) {
         const int i = e / N, j = e % N;
@@ -962,7 +950,7 @@ KERNEL(gru_forward)(const struct gates a) {
     }
 }
 
-KERNEL(gru_backward)(const struct gates a) {
+KERNEL(gates_backward)(const struct gates a) {
     const int N = a.hidden;
     EACH(e, (unsigned)a.rows * (unsigned)N) {
         const int i = e / N, j = e % N;
@@ -1086,7 +1074,7 @@ static __device__ __forceinline__ void back_sequence(const struct sequence &a, f
             float *g = a.g + at * a.ldg + j, hn = a.hn[at * N + j];
             struct gate_values v = {g[0], g[N], g[2 * N]};
             const float before = row0 + r < step.known ? a.y[(step.before + row0 + r) * a.ldy + j] : 0;
-            const float d = dh[e] + through[0] + through[P] + through[2 * P] + a.dy[at * a.lddy + j];
+            const float d = dh[e] + through[0] + through[P] + through[2 * P] + a.dy[at * a.ldy + j];
             dh[e] = gru_gradient(&v, &hn, d, before);
             part[0] = v.r, part[P] = v.z, part[2 * P] = hn;
             g[0] = v.r, g[N] = v.z, g[2 * N] = v.n;
@@ -1227,7 +1215,7 @@ KERNEL(gru_step_back)(const struct sequence a) {
             float *g = a.g + at * a.ldg + j, hn = a.hn[at * N + j];
             struct gate_values v = {g[0], g[N], g[2 * N]};
             const float before = r < step.known ? a.y[(step.before + r) * a.ldy + j] : 0;
-            const float d = (r < carried ? a.dh[r * N + j] + s[half][i] : 0) + a.dy[at * a.lddy + j];
+            const float d = (r < carried ? a.dh[r * N + j] + s[half][i] : 0) + a.dy[at * a.ldy + j];
             a.dh[r * N + j] = gru_gradient(&v, &hn, d, before);
             g[0] = v.r, g[N] = v.z, g[2 * N] = v.n;
             a.hn[at * N + j] = hn;
@@ -1262,11 +1250,11 @@ KERNEL(sample_backward)(const struct latent a) {
 }
 
 DEVICE int latent_steps(const struct latent &a, int r) {
-    return a.length ? a.length[r] : a.steps;
+    return a.length ? a.length[r] : 1;
 }
 
 DEVICE unsigned latent_row(const struct latent &a, int r, int k) {
-    return (a.first ? a.first[k] : 0) + a.position + r;
+    return (a.first ? a.first[k] : 0) + r;
 }
 
 /* A block has a record: out[r] = sum of (exp(logvar) + mean^2 - 1 - logvar) / 2 */
@@ -1296,8 +1284,7 @@ KERNEL(kl_backward)(const struct latent a) {
 /* A block has a record and a sample: out = sum of (z^2 - noise^2 - logvar) / 2 */
 KERNEL(ratio_forward)(const struct latent a) {
     __shared__ double part[ratio_forward_threads];
-    const int all = a.sample < 0, r = all ? blockIdx.x / a.samples : 0, Z = a.latent;
-    const int sample = all ? blockIdx.x % a.samples : a.sample;
+    const int r = blockIdx.x / a.samples, sample = blockIdx.x % a.samples, Z = a.latent;
     double s = 0;
     for (int e = threadIdx.x; e < latent_steps(a, r) * Z; e += ratio_forward_threads) {
         const unsigned row = latent_row(a, r, e / Z), at = (row * a.samples + sample) * Z + e % Z;
@@ -1310,14 +1297,13 @@ KERNEL(ratio_forward)(const struct latent a) {
 
 /* A block has a record, a thread all samples of an entry. */
 KERNEL(ratio_backward)(const struct latent a) {
-    const int all = a.sample < 0, r = blockIdx.x, Z = a.latent;
-    const int begin = all ? 0 : a.sample, end = all ? a.samples : a.sample + 1;
+    const int r = blockIdx.x, Z = a.latent;
     for (int e = threadIdx.x; e < latent_steps(a, r) * Z; e += ratio_backward_threads) {
         const unsigned row = latent_row(a, r, e / Z);
         float *dlogvar = a.dposterior + (2 * row + 1) * Z + e % Z, s = *dlogvar;
-        for (int sample = begin; sample < end; sample++) {
+        for (int sample = 0; sample < a.samples; sample++) {
             const unsigned at = (row * a.samples + sample) * Z + e % Z;
-            const float d = a.dout[all ? r * a.samples + sample : 0];
+            const float d = a.dout[r * a.samples + sample];
             a.dz[at] = fmaf(d, a.z[at], a.dz[at]);
             s -= 0.5f * d;
         }
@@ -1336,14 +1322,14 @@ struct cells {
 
 DEVICE struct cells cells_of(const struct likelihood &a, int r) {
     const struct batch &b = a.batch;
-    const int from = b.cell0 ? b.cell0[r] : 0;
+    const int from = b.cell0[r];
     struct cells x;
     x.row = b.cell_row + from;
     x.channel = b.cell_channel + from;
     x.value = b.cell_value + from;
-    x.n = b.cell0 ? b.cell0[r + 1] - from : b.cells;
-    x.at = b.query0 ? b.query0[r] * b.samples * b.channels : 0;
-    x.apart = b.query0 ? (b.query0[r + 1] - b.query0[r]) * b.channels : a.apart;
+    x.n = b.cell0[r + 1] - from;
+    x.at = b.query0[r] * b.samples * b.channels;
+    x.apart = (b.query0[r + 1] - b.query0[r]) * b.channels;
     return x;
 }
 
@@ -1444,7 +1430,6 @@ DEVICE struct labelled rows_of(const struct cross_entropy &a) {
 }
 
 DEVICE int label_of(const struct cross_entropy &a, int row) {
-    if (!a.label) return -1;
     if (!a.query0) return a.label[row / a.samples];
     const int from = a.query0[blockIdx.x], n = a.query0[blockIdx.x + 1] - from;
     return a.label[from + (row - from * a.samples) % n];
@@ -1521,6 +1506,25 @@ KERNEL(regroup_backward)(const struct rows a) {
         const int k = e / a.cols, c = e % a.cols;
         a.y[((a.first[k] + b) * a.samples + s) * a.ldy + c] += a.x[(a.point0[b] * a.samples + s * n + k) * a.ldx + c];
     }
+}
+
+/* (step, record, sample) to (record, sample, query), for queries that are steps; a block has a record and a sample */
+KERNEL(at_queries_forward)(const struct rows a) {
+    const int b = blockIdx.x / a.samples, s = blockIdx.x % a.samples, q0 = a.query0[b], n = a.query0[b + 1] - q0;
+    for (int e = threadIdx.x; e < n * a.cols; e += at_queries_forward_threads) {
+        const int i = e / a.cols, c = e % a.cols, row = (a.first[a.query_row[q0 + i]] + b) * a.samples + s;
+        a.y[(q0 * a.samples + s * n + i) * a.ldy + c] = a.x[row * a.ldx + c];
+    }
+}
+
+/* Two queries may be one step: a thread has a column and takes the queries in their order. */
+KERNEL(at_queries_backward)(const struct rows a) {
+    const int b = blockIdx.x / a.samples, s = blockIdx.x % a.samples, q0 = a.query0[b], n = a.query0[b + 1] - q0;
+    for (int c = threadIdx.x; c < a.cols; c += at_queries_backward_threads)
+        for (int i = 0; i < n; i++) {
+            const int row = (a.first[a.query_row[q0 + i]] + b) * a.samples + s;
+            a.y[row * a.ldy + c] += a.x[(q0 * a.samples + s * n + i) * a.ldx + c];
+        }
 }
 
 /* ==== 10. Decoder attention, and scores of records that have points of their own ==================================== */
@@ -1649,7 +1653,7 @@ KERNEL(values_backward)(const struct group a) {
     if (p.i0 < c.m && p.j0 < c.n) make_tile<0, 0>(as, bs, c, u, v, p.i0, p.j0);
 }
 
-/* ==== 11. Random numbers: section 7 of mtan.c ====================================================================== */
+/* ==== 11. Random numbers: section 3 of mtan.c ====================================================================== */
 
 struct words {
     unsigned v[4];
@@ -1678,7 +1682,7 @@ DEVICE unsigned long long mix64(unsigned long long z) {
 /* out (R S, Z) as z lies; a block has a record and a sample, a thread sixteen normals */
 KERNEL(noise)(const struct random a) {
     const int b = blockIdx.x / a.samples, s = blockIdx.x % a.samples, Z = a.width;
-    const int n = a.length[b] * Z;
+    const int n = (a.length ? a.length[b] : 1) * Z;
     const unsigned long long key = mix64(mix64(a.seed) ^ a.id[b]);
     for (int from = threadIdx.x * 16; from < n; from += noise_threads * 16) {
         float x[16];
@@ -1692,7 +1696,7 @@ KERNEL(noise)(const struct random a) {
         for (int i = 0; i < 8; i++) normal_pair(&x[i], &x[8 + i], x[i], 1 - x[i], x[8 + i]);
 #pragma unroll
         for (int i = 0; i < 16; i++) {
-            const int e = from + i, row = a.first[e < n ? e / Z : 0] + b;
+            const int e = from + i, row = (a.first ? a.first[e < n ? e / Z : 0] : 0) + b;
             if (e < n) a.out[(row * a.samples + s) * Z + e % Z] = x[i];
         }
     }

@@ -7,6 +7,7 @@
 #endif
 
 #include "arguments.h"
+#define MTAN_INTERNALS
 #include "mtan_cuda.h"
 
 typedef enum {

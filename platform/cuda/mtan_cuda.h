@@ -8,7 +8,7 @@
  *     if (mtan_cuda_open(&device, &driver, &blas, 0, mtan_cuda_image)) -> device.message
  *     model.backend = &mtan_backend_cuda;
  *     mtan_cuda_mirror(&device, weights, weights_bytes), mtan_cuda_send(weights, weights_bytes);
- *     mtan_cuda_mirror(&device, memory, memory_bytes); mtan_trainer_init(..., memory, memory_bytes); mtan_train_step ...
+ *     mtan_cuda_mirror(&device, memory, memory_bytes); mtan_trainer_init(..., memory, memory_bytes); mtan_trainer_step ...
  *     mtan_cuda_fetch(weights, weights_bytes);
  *     mtan_cuda_close(&device);
  *
@@ -21,7 +21,7 @@
  * mtan_cuda_sync gives it back. Running out of memory in mtan_cuda_alloc is not of that kind: the device goes on.
  *
  * Order.  Kernels and copies run one after the other on one stream, while the host goes on; mtan_cuda_sync waits for them.
- * The batch of the next step comes over on a second stream while kernels run: see mtan_train_next.
+ * The batch of the next step comes over on a second stream while kernels run: see mtan_trainer_next.
  *
  * Same bits.  Two runs give the same bits, on any GPU, unless cuBLAS has part in it. They are not the bits of a CPU: the
  * table in kernels.cu says where they are.

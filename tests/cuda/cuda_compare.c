@@ -15,73 +15,27 @@ const mtan_backend *cuda_expected(void) {
     return mtan_backend_scalar.fused || !fused ? &mtan_backend_scalar : fused;
 }
 
-/* ---- operands ---- */
+/* ---- the device's memory, for operands ---- */
 
-static void *give_bytes(cuda_work *w, const void *x, size_t bytes) {
-    void *given = w->device ? mtan_cuda_alloc(w->device, bytes) : guard_alloc(bytes);
-    if (!given || w->n == CUDA_MOST_BLOCKS) exit(2);
-    if (!w->device) memcpy(given, x, bytes);
-    else if (mtan_cuda_upload(w->device, given, x, bytes)) exit(2);
-    w->block[w->n].given = given;
-    w->block[w->n].reals = NULL;
-    w->block[w->n].count = 0;
-    w->n++;
-    return given;
+static mtan_cuda *in_use;
+
+static void *place(const void *from, size_t bytes) {
+    void *to = mtan_cuda_alloc(in_use, bytes);
+    if (!to || mtan_cuda_upload(in_use, to, from, bytes)) exit(2);
+    return to;
 }
 
-mtan_real *cuda_give(cuda_work *w, const mtan_real *x, size_t n) {
-    mtan_real *given = give_bytes(w, x, n * sizeof *x);
-    w->block[w->n - 1].reals = malloc((n + 1) * sizeof *x);
-    w->block[w->n - 1].count = n;
-    return given;
+static void fetch(void *to, const void *from, size_t bytes) {
+    mtan_cuda_download(in_use, to, from, bytes);
+    mtan_cuda_sync(in_use);
 }
 
-const int32_t *cuda_give_ints(cuda_work *w, const int32_t *x, size_t n) {
-    return give_bytes(w, x, n * sizeof *x);
+static void release(void *memory) {
+    mtan_cuda_sync(in_use);
+    mtan_cuda_free(in_use, memory);
 }
 
-static mtan_real *take_between(cuda_work *w, size_t n, double low, double high) {
-    mtan_real *x = malloc((n + 1) * sizeof *x), *given;
-    for (size_t i = 0; i < n; i++) x[i] = (mtan_real)(low + (high - low) * 0.5 * (1 + (double)small_real(&w->random)));
-    given = cuda_give(w, x, n);
-    free(x);
-    return given;
-}
-
-mtan_real *cuda_take(cuda_work *w, size_t n, double scale) {
-    return take_between(w, n, -scale, scale);
-}
-
-mtan_real *cuda_take_positive(cuda_work *w, size_t n, double low, double scale) {
-    return take_between(w, n, low, scale);
-}
-
-mtan_real *cuda_take_nothing(cuda_work *w, size_t n) {
-    return take_between(w, n, 0.5, 0.5);
-}
-
-/* As a sum of two reals: a double has more digits than one. */
-void cuda_keep(cuda_work *w, double x) {
-    const mtan_real high = (mtan_real)x, pair[2] = {high, (mtan_real)(x - (double)high)};
-    cuda_give(w, pair, 2);
-}
-
-/* Fetches the results and frees the operands; 0 when something was written beside them. */
-static int collect(cuda_work *w) {
-    int ok = 1;
-    for (int i = 0; i < w->n; i++) {
-        const size_t bytes = w->block[i].count * sizeof(mtan_real);
-        if (!w->device) {
-            if (bytes) memcpy(w->block[i].reals, w->block[i].given, bytes);
-            ok = guard_free(w->block[i].given) && ok;
-            continue;
-        }
-        if (bytes) mtan_cuda_download(w->device, w->block[i].reals, w->block[i].given, bytes);
-        ok = mtan_cuda_sync(w->device) == MTAN_CUDA_OK && ok;
-        mtan_cuda_free(w->device, w->block[i].given);
-    }
-    return ok;
-}
+static const kernel_memory device_memory = {place, fetch, release};
 
 /* ---- comparisons ---- */
 
@@ -91,9 +45,10 @@ static double largest(const mtan_real *x, size_t n) {
     return most;
 }
 
-int cuda_compare(const char *name, const mtan_real *got, const mtan_real *expected, size_t n, cuda_nearness nearness) {
+int cuda_compare(const char *name, const mtan_real *got, const mtan_real *expected, size_t n,
+                 kernel_nearness nearness) {
     const double limit = 1e-5 * largest(expected, n) + 1e-30;
-    const int same = nearness == CUDA_SAME && cuda_expected()->fused;
+    const int same = nearness == KERNEL_SAME && cuda_expected()->fused;
     for (size_t i = 0; i < n; i++) {
         const int both_nan = got[i] != got[i] && expected[i] != expected[i];
         const int near = fabs((double)got[i] - (double)expected[i]) <= limit || got[i] == expected[i];
@@ -113,28 +68,67 @@ int cuda_no_faults(const char *name) {
     return ok;
 }
 
-int cuda_agree(const char *name, cuda_run *run, const cuda_shape *s, cuda_nearness nearness, mtan_cuda *device,
+int cuda_agree(const kernel_case *c, const kernel_shape *s, kernel_nearness nearness, mtan_cuda *device,
                uint64_t seed) {
-    cuda_work got, expected;
+    kernel_work got, expected;
     char text[128];
     int ok;
-    snprintf(text, sizeof text, "%s (m %d, n %d, k %d, pad %d, add %d), seed %d", name, (int)s->m, (int)s->n, (int)s->k,
-             (int)s->pad, (int)s->add, (int)seed);
+    snprintf(text, sizeof text, "%s (m %d, n %d, k %d, pad %d, add %d), seed %d", c->name, (int)s->m, (int)s->n,
+             (int)s->k, (int)s->pad, (int)s->add, (int)seed);
     memset(&got, 0, sizeof got), memset(&expected, 0, sizeof expected);
     got.random = expected.random = 1000 * seed + (uint64_t)(s->m + 3 * s->n + 7 * s->k);
-    got.backend = &mtan_backend_cuda, got.device = device;
+    got.plain = expected.plain = 1;
+    in_use = device;
+    got.backend = &mtan_backend_cuda, got.memory = &device_memory;
     expected.backend = cuda_expected();
     shim.seed = seed;
-    run(&expected, s), run(&got, s);
-    ok = collect(&expected), ok = collect(&got) && ok;
-    if (device->status) printf("  BAD %s: %s\n", text, device->message);
-    for (int i = 0; i < got.n; i++) {
+    c->run(&expected, s), c->run(&got, s);
+    ok = kernel_collect(&expected), ok = kernel_collect(&got) && ok && got.n == expected.n;
+    if (device->status) printf("  BAD %s: %s\n", text, device->message), ok = 0;
+    for (int i = 0; ok && i < got.n; i++) {
         char part[160];
         snprintf(part, sizeof part, "%s, operand %d", text, i);
-        ok = ok && cuda_compare(part, got.block[i].reals, expected.block[i].reals, got.block[i].count, nearness);
-        free(got.block[i].reals), free(expected.block[i].reals);
+        ok = cuda_compare(part, got.block[i].reals, expected.block[i].reals, got.block[i].count, nearness);
     }
+    kernel_free(&got), kernel_free(&expected);
     return cuda_no_faults(text) && ok;
+}
+
+int cuda_kernels_agree(mtan_cuda *device, uint64_t seed) {
+    static const kernel_shape of_products[] = {
+        {1, 1, 1, 0, 0}, {2, 3, 7, 1, 1},   {5, 33, 0, 1, 0},   {5, 33, 0, 1, 1},  {0, 9, 4, 0, 0},
+        {4, 0, 4, 0, 1}, {65, 7, 17, 3, 1}, {64, 64, 16, 0, 0}, {9, 67, 33, 2, 0}, {70, 66, 35, 0, 1}};
+    static const kernel_shape long_sums[] = {{3, 5, 1024, 0, 1}, {17, 9, 1537, 2, 0}}; /* in parts */
+    static const kernel_shape of_others[] = {{1, 1, 0, 0, 0},   {2, 7, 1, 1, 1},   {8, 9, 0, 2, 0},
+                                             {11, 33, 1, 3, 1}, {70, 17, 0, 4, 0}, {33, 40, 1, 5, 1}};
+    static const kernel_shape of_grus[] = {{3, 32, 1, 0, 0}, {4, 70, 1, 1, 1}, {3, 100, 1, 2, 0}, {1, 131, 1, 0, 1}};
+    int ok = 1;
+    for (const kernel_case *c = kernel_cases; c->name; c++) {
+        for (size_t i = 0; c->product && i < sizeof of_products / sizeof *of_products; i++)
+            ok &= cuda_agree(c, &of_products[i], c->nearness, device, seed);
+        for (size_t i = 0; c->product && i < 2; i++) ok &= cuda_agree(c, &long_sums[i], KERNEL_NEAR, device, seed);
+        for (size_t i = 0; !c->product && i < sizeof of_others / sizeof *of_others; i++)
+            ok &= cuda_agree(c, &of_others[i], c->nearness, device, seed);
+    }
+    for (size_t i = 0; i < sizeof of_grus / sizeof *of_grus; i++)
+        ok &= cuda_agree(kernel_case_named("gru"), &of_grus[i], KERNEL_NEAR, device, seed);
+    return ok;
+}
+
+int cuda_barrier_run(int index, mtan_cuda *device) {
+    static const struct {
+        const char *name;
+        kernel_shape shape;
+    } runs[] = {{"product_nn", {5, 7, 33, 0, 0}},
+                {"product_packed", {5, 40, 9, 0, 0}},
+                {"product_int8", {2, 5, 600, 0, 0}},
+                {"sums", {70, 3, 0, 0, 0}},
+                {"embedding, backward", {70, 3, 0, 0, 0}},
+                {"attention", {33, 40, 0, 0, 0}},
+                {"gru", {3, 7, 1, 0, 0}},
+                {"gru", {3, 131, 1, 0, 0}}};
+    if (index >= (int)(sizeof runs / sizeof *runs)) return -1;
+    return cuda_agree(kernel_case_named(runs[index].name), &runs[index].shape, KERNEL_NEAR, device, 3);
 }
 
 #else

@@ -29,7 +29,7 @@ int main() {
     mtan_predictor predictor;
     mtan_real p[2] = {0, 0};
     if (!fine(mtan_predictor_init(&predictor, &model, &bounds, memory.data(), memory.size()))) return 1;
-    if (!fine(mtan_classify(&predictor, &record, 1, p))) return 1;
+    if (!fine(mtan_predictor_classify(&predictor, &record, 1, p))) return 1;
     const mtan_real sum = p[0] + p[1];
     if (!(sum > 0.999f && sum < 1.001f)) return 1; // NaN is neither
     return 0;

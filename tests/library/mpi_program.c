@@ -39,13 +39,13 @@ static int train(const runner *run, tiny_kind kind, int32_t batch, double dropou
     memset(&report, 0, sizeof report), memset(&loss, 0, sizeof loss);
     open_model(run, &s, kind, batch, dropout);
     for (int step = 0; status == MTAN_OK && step < STEPS; step++)
-        status = mtan_train_step(&s.trainer, s.records, batch, 1 + step, &report);
-    if (status == MTAN_OK) status = mtan_train_loss(&s.trainer, s.records, batch, STEPS, &loss);
+        status = mtan_trainer_step(&s.trainer, s.records, batch, 1 + step, &report);
+    if (status == MTAN_OK) status = mtan_trainer_loss(&s.trainer, s.records, batch, STEPS, &loss);
     fprintf(run->out, "%s, batch %d, dropout %g: status %d, weights %016llx, report %016llx, loss %.17g %016llx\n",
             tiny_names[kind], (int)batch, dropout, (int)status,
-            (unsigned long long)mtan_hash(s.weights, s.count * sizeof *s.weights),
-            (unsigned long long)mtan_hash(&report, sizeof report), loss.loss,
-            (unsigned long long)mtan_hash(&loss, sizeof loss));
+            (unsigned long long)mtan_bytes_hash(s.weights, s.count * sizeof *s.weights),
+            (unsigned long long)mtan_bytes_hash(&report, sizeof report), loss.loss,
+            (unsigned long long)mtan_bytes_hash(&loss, sizeof loss));
     return tiny_close(&s) && status == MTAN_OK;
 }
 
@@ -55,15 +55,15 @@ static int refuse(const runner *run) {
     mtan_report report;
     open_model(run, &s, TINY_ENC, 37, 0);
     s.labels[36 * TINY_EVENTS] = 2;
-    const mtan_status status = mtan_train_step(&s.trainer, s.records, 37, 1, &report);
+    const mtan_status status = mtan_trainer_step(&s.trainer, s.records, 37, 1, &report);
     fprintf(run->out, "a bad label: status %d, weights %016llx\n", (int)status,
-            (unsigned long long)mtan_hash(s.weights, s.count * sizeof *s.weights));
+            (unsigned long long)mtan_bytes_hash(s.weights, s.count * sizeof *s.weights));
     return tiny_close(&s) && status == MTAN_ERR_INPUT;
 }
 
 /* The addends of rank r: fractions of many exponents, so that another order of the sum has other bits. */
 static mtan_real addend(int32_t rank, size_t i) {
-    const uint64_t at[2] = {(uint64_t)rank, i}, h = mtan_hash(at, sizeof at);
+    const uint64_t at[2] = {(uint64_t)rank, i}, h = mtan_bytes_hash(at, sizeof at);
     return (mtan_real)(h >> 40) / (mtan_real)(1 << h % 24);
 }
 

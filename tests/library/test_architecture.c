@@ -1,4 +1,4 @@
-/* Models defined elsewhere: two small ones made here, of the library's ops and one of their own. What they compute is checked
+/* Architectures: two small ones made here, of the library's ops and one of their own. What they compute is checked
  * against a plain loop, their gradients against finite differences, their files by reading them back. */
 #include <math.h>
 #include <stdlib.h>
@@ -26,46 +26,52 @@ static void square_back(mtan_tape *tape, const mtan_node *n) {
         mtan_grad(tape, n->t[1])[0] += 2 * mtan_data(tape, n->t[1])[0] * mtan_grad(tape, n->t[0])[i];
 }
 
-static const mtan_backward counter_back[] = {square_back};
+static const mtan_backward counter_back[] = {MTAN_BACKWARD(OP_SQUARE, square_back)};
 static const char *const counter_settings[] = {"factor", "units", NULL};
 static const double counter_defaults[] = {1.5, 4};
 
 static mtan_status counter_check(const mtan_config *c) {
-    return c->own[1] >= 1 && c->own[1] <= 100 ? MTAN_OK : MTAN_ERR_CONFIG;
+    return c->extra[1] >= 1 && c->extra[1] <= 100 ? MTAN_OK : MTAN_ERR_CONFIG;
 }
 
-static void counter_params(const mtan_config *c, mtan_params *p) {
-    const int32_t N = (int32_t)c->own[1], in = 2 * c->channels + 1;
-    mtan_params_add(p, "gru.weight_ih", 3 * N, in, 2, N);
-    mtan_params_add(p, "gru.weight_hh", 3 * N, N, 2, N);
-    mtan_params_add(p, "gru.bias_ih", 3 * N, 1, 1, N);
-    mtan_params_add(p, "gru.bias_hh", 3 * N, 1, 1, N);
-    mtan_params_add(p, "head.weight", c->classes, N, 2, N);
-    mtan_params_add(p, "head.bias", c->classes, 1, 1, N);
+typedef struct {
+    int32_t w_ih, w_hh, b_ih, b_hh, head, bias;
+} counter_roles;
+
+static void counter_params(const mtan_config *c, mtan_params *p, void *roles) {
+    const int32_t N = (int32_t)c->extra[1], in = 2 * c->channels + 1;
+    counter_roles *r = roles;
+    r->w_ih = mtan_params_add(p, "gru.weight_ih", 3 * N, in, 2, N);
+    r->w_hh = mtan_params_add(p, "gru.weight_hh", 3 * N, N, 2, N);
+    r->b_ih = mtan_params_add(p, "gru.bias_ih", 3 * N, 1, 1, N);
+    r->b_hh = mtan_params_add(p, "gru.bias_hh", 3 * N, 1, 1, N);
+    r->head = mtan_params_add(p, "head.weight", c->classes, N, 2, N);
+    r->bias = mtan_params_add(p, "head.bias", c->classes, 1, 1, N);
 }
 
-static void counter_init(const mtan_config *c, mtan_real *weights, mtan_mt19937 *rng) {
+static void counter_init(const mtan_config *c, const void *roles, mtan_real *weights, mtan_mt19937 *rng) {
     mtan_param p;
     (void)rng;
-    mtan_param_at(c, 5, &p);
+    mtan_param_at(c, ((const counter_roles *)roles)->bias, &p);
     for (int32_t i = 0; i < p.rows; i++) weights[p.offset + (uint32_t)i] = (mtan_real)0.25;
 }
 
 static void counter_forward(const mtan_forward *f, mtan_outputs *out) {
     mtan_tape *tape = f->tape;
     const mtan_batch *batch = tape->batch;
-    const int32_t R = batch->rows, D = f->config->channels, N = (int32_t)f->config->own[1];
-    const mtan_tensor b_ih = mtan_forward_param(f, 2), b = mtan_forward_param(f, 5);
+    const int32_t R = batch->rows, D = f->config->channels, N = (int32_t)f->config->extra[1];
+    const counter_roles *r = f->roles;
+    const mtan_tensor b_ih = mtan_forward_param(f, r->b_ih), b = mtan_forward_param(f, r->bias);
     mtan_tensor input = mtan_new_constant(tape, R, 2 * D + 1), x = mtan_new_constant(tape, R, D);
     mtan_tensor mask = mtan_new_constant(tape, R, D), time = mtan_new_constant(tape, R, 1);
     mtan_tensor gx = mtan_new_gates(tape, R, 3 * N), h = mtan_new(tape, R, N), last;
     mtan_forward_rows(f, x, mask, time);
-    mtan_op_scale(tape, time, f->config->own[0]);
+    mtan_op_scale(tape, time, f->config->extra[0]);
     mtan_op_copy(tape, mtan_columns(input, 0, D), x);
     mtan_op_copy(tape, mtan_columns(input, D, D), mask);
     mtan_op_copy(tape, mtan_columns(input, 2 * D, 1), time);
-    mtan_op_linear(tape, gx, input, mtan_forward_param(f, 0), &b_ih);
-    mtan_op_gru(tape, h, gx, mtan_forward_param(f, 1), mtan_forward_param(f, 3), NULL, 1, 0);
+    mtan_op_linear(tape, gx, input, mtan_forward_param(f, r->w_ih), &b_ih);
+    mtan_op_gru(tape, h, gx, mtan_forward_param(f, r->w_hh), mtan_forward_param(f, r->b_hh), NULL, 1, 0);
     if (f->config->classify == MTAN_CLASSIFY_TIME) {
         last = mtan_new(tape, batch->queries, N);
         mtan_op_at_queries(tape, last, h);
@@ -74,18 +80,31 @@ static void counter_forward(const mtan_forward *f, mtan_outputs *out) {
         mtan_op_last(tape, last, h);
     }
     out->logits = mtan_new(tape, last.rows, f->config->classes);
-    mtan_op_linear(tape, out->logits, last, mtan_forward_param(f, 4), &b);
-    if (!f->training) return;
+    mtan_op_linear(tape, out->logits, last, mtan_forward_param(f, r->head), &b);
+    if (!(f->wanted & MTAN_WANT_LOSS)) return;
     out->penalty = mtan_new(tape, batch->records, 1);
     op_square(tape, out->penalty, b);
 }
 
-static const mtan_architecture counter = {"counter",      counter_settings, counter_defaults, counter_check,
-                                          counter_params, counter_init,     counter_forward,  counter_back};
+enum { TRAITS = MTAN_READS_TIMES | MTAN_JOINS_QUERIES | MTAN_ONE_LATENT | MTAN_USES_ALPHA };
+
+static const mtan_architecture counter = {
+    .name = "counter",
+    .settings = counter_settings,
+    .defaults = counter_defaults,
+    .roles = sizeof(counter_roles) / sizeof(int32_t),
+    .traits = TRAITS,
+    .check = counter_check,
+    .params = counter_params,
+    .init = counter_init,
+    .forward = counter_forward,
+    .backward = counter_back,
+};
 
 /* ---- "blurred": the mean of the last row's values as a latent state, read out at every query ---- */
 
-static void blurred_params(const mtan_config *c, mtan_params *p) {
+static void blurred_params(const mtan_config *c, mtan_params *p, void *roles) {
+    (void)roles;
     mtan_params_add(p, "encode.weight", 2 * c->latent, 2 * c->channels, 2, c->channels);
     mtan_params_add(p, "decode.weight", c->channels, c->latent, 2, c->latent);
 }
@@ -103,10 +122,11 @@ static void blurred_forward(const mtan_forward *f, mtan_outputs *out) {
     mtan_op_last(tape, last, both);
     out->posterior = mtan_new(tape, batch->records, 2 * f->config->latent);
     mtan_op_linear(tape, out->posterior, last, mtan_forward_param(f, 0), NULL);
+    if (f->wanted == MTAN_WANT_POSTERIOR) return;
     out->z = mtan_new(tape, f->noise.rows, f->config->latent);
     mtan_op_sample(tape, out->z, out->posterior, f->noise);
     mtan_op_linear(tape, decoded, out->z, mtan_forward_param(f, 1), NULL);
-    if (!f->prediction) return;
+    if (!(f->wanted & MTAN_WANT_PREDICTION)) return;
     out->prediction = mtan_new(tape, batch->queries * S, D);
     for (int32_t b = 0; tape->work && b < batch->records; b++)
         for (int32_t s = 0; s < S; s++) {
@@ -118,7 +138,8 @@ static void blurred_forward(const mtan_forward *f, mtan_outputs *out) {
         mtan_op_copy(tape, out->prediction, out->prediction); /* as many nodes */
 }
 
-static const mtan_architecture blurred = {"blurred", NULL, NULL, NULL, blurred_params, NULL, blurred_forward, NULL};
+static const mtan_architecture blurred = {
+    .name = "blurred", .traits = TRAITS, .params = blurred_params, .forward = blurred_forward};
 static const mtan_architecture *const known[] = {&counter, &blurred, NULL};
 
 /* ---- a model with its records ---- */
@@ -179,8 +200,8 @@ static mtan_status loss_of(scene *s, mtan_real *gradient, mtan_report *report) {
     if ((status = mtan_trainer_size(&s->model, &config, &bounds, &bytes)) != MTAN_OK) return status;
     memory = guard_alloc(bytes);
     status = mtan_trainer_init(&trainer, &s->model, s->weights, &config, &bounds, memory, bytes);
-    if (status == MTAN_OK && gradient) status = mtan_train_gradient(&trainer, s->set.records, RECORDS, 1, report);
-    else if (status == MTAN_OK) status = mtan_train_loss(&trainer, s->set.records, RECORDS, 1, report);
+    if (status == MTAN_OK && gradient) status = mtan_trainer_gradient(&trainer, s->set.records, RECORDS, 1, report);
+    else if (status == MTAN_OK) status = mtan_trainer_loss(&trainer, s->set.records, RECORDS, 1, report);
     if (status == MTAN_OK && gradient) memcpy(gradient, trainer.gradient, s->count * sizeof *gradient);
     return guard_free(memory) ? status : MTAN_ERR_MEMORY;
 }
@@ -238,7 +259,7 @@ static int logits_agree(scene *s) {
     int ok = mtan_predictor_size(&s->model, &bounds, &bytes) == MTAN_OK;
     memory = guard_alloc(bytes);
     ok = ok && mtan_predictor_init(&predictor, &s->model, &bounds, memory, bytes) == MTAN_OK;
-    ok = ok && mtan_logits(&predictor, s->set.records, RECORDS, logits) == MTAN_OK;
+    ok = ok && mtan_predictor_logits(&predictor, s->set.records, RECORDS, logits) == MTAN_OK;
     got = logits;
     for (int32_t i = 0; ok && i < RECORDS; i++) {
         const mtan_record *r = &s->set.records[i];
@@ -334,20 +355,22 @@ TEST files_name_the_architecture(void) {
     mtan_real weights[512];
     mtan_model read;
     buffer file = {{0}, 0};
+    mtan_file opened;
     size_t count = 0;
     scene s;
     ASSERT(scene_open(&s, &counter, MTAN_ENC, MTAN_CLASSIFY_RECORD));
     ASSERT_EQ(MTAN_OK, mtan_config_set(&s.model.config, "factor", "2.25"));
     ASSERT_EQ(MTAN_OK, mtan_model_save(&s.model, NULL, NULL, 0, keep, &file));
-    ASSERT_EQ(MTAN_OK, mtan_known_load_count(known, file.bytes, file.n, &count));
+    ASSERT_EQ(MTAN_OK, mtan_file_open(&opened, file.bytes, file.n));
+    ASSERT_EQ(MTAN_OK, mtan_model_load_count(&opened, known, &count));
     ASSERT_EQ(s.count, count);
-    ASSERT_EQ(MTAN_OK, mtan_known_load(&read, weights, 512, known, file.bytes, file.n));
+    ASSERT_EQ(MTAN_OK, mtan_model_load(&read, weights, 512, &opened, known));
     ASSERT_EQ(&counter, read.config.architecture);
-    ASSERT(read.config.own[0] >= 2.25 && read.config.own[0] <= 2.25 && read.config.own[1] >= 4);
+    ASSERT(read.config.extra[0] >= 2.25 && read.config.extra[0] <= 2.25 && read.config.extra[1] >= 4);
     ASSERT_MEM_EQ(s.weights, weights, count * sizeof *weights);
-    ASSERT_EQ(MTAN_ERR_MISSING, mtan_known_load(&read, weights, 512, others, file.bytes, file.n));
-    ASSERT_EQ(MTAN_ERR_MISSING, mtan_model_load(&read, weights, 512, file.bytes, file.n));
-    ASSERT_EQ(MTAN_ERR_MISSING, mtan_model_load_count(file.bytes, file.n, &count));
+    ASSERT_EQ(MTAN_ERR_MISSING, mtan_model_load(&read, weights, 512, &opened, others));
+    ASSERT_EQ(MTAN_ERR_MISSING, mtan_model_load(&read, weights, 512, &opened, NULL));
+    ASSERT_EQ(MTAN_ERR_MISSING, mtan_model_load_count(&opened, NULL, &count));
     ASSERT(scene_close(&s));
     PASS();
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "small.h"
+#include "published.h"
 
 /* ---- no pointers in what a workspace holds: its size then depends on the bounds, not on the CPU ---- */
 
@@ -71,16 +72,16 @@ static void collect_decoder(results *out, mtan_predictor *p, const mtan_record *
     const size_t QD = (size_t)small_queries(r) * (size_t)c->channels, S = (size_t)small_samples(c);
     const size_t KZ = (size_t)small_points(c, r) * (size_t)c->latent;
     mtan_real *first = reals(KZ), *second = reals(KZ);
-    mtan_status status = mtan_latent(p, r, first, second);
+    mtan_status status = mtan_predictor_latent(p, r, first, second);
     collect(out, "latent mean", status, first, KZ);
     collect(out, "latent log-variance", status, second, KZ);
     if (c->classify == MTAN_CLASSIFY_TIME) return;
     first = reals(QD), second = reals(QD);
-    status = mtan_interpolate(p, r, first, second);
+    status = mtan_predictor_interpolate(p, r, first, second);
     collect(out, "interpolated mean", status, first, QD);
     collect(out, "interpolated deviation", status, second, QD);
     first = reals(S * QD);
-    collect(out, "curves", mtan_curves(p, r, first), first, S * QD);
+    collect(out, "curves", mtan_predictor_curves(p, r, first), first, S * QD);
 }
 
 static void collect_predictions(results *out, mtan_predictor *p, const small_set *set) {
@@ -89,15 +90,15 @@ static void collect_predictions(results *out, mtan_predictor *p, const small_set
     mtan_real *x;
     if (c->classify != MTAN_CLASSIFY_NONE) {
         x = reals(rows * C);
-        collect(out, "probabilities", mtan_classify(p, set->records, set->n, x), x, rows * C);
+        collect(out, "probabilities", mtan_predictor_classify(p, set->records, set->n, x), x, rows * C);
         x = reals(rows * S * C);
-        collect(out, "logits", mtan_logits(p, set->records, set->n, x), x, rows * S * C);
+        collect(out, "logits", mtan_predictor_logits(p, set->records, set->n, x), x, rows * S * C);
     }
     for (int32_t b = 0; b < set->n; b++) {
         const mtan_record *r = &set->records[b];
         const size_t QL = (size_t)small_points(c, r) * (size_t)small_distinct(r);
         x = reals(QL);
-        collect(out, "attention", mtan_attention(p, r, b % c->enc_heads, b % c->channels, x), x, QL);
+        collect(out, "attention", mtan_predictor_attention(p, r, b % c->enc_heads, b % c->channels, x), x, QL);
         if (c->kind == MTAN_FULL) collect_decoder(out, p, r);
     }
 }
@@ -108,8 +109,8 @@ static void collect_training(results *out, mtan_trainer *t, const small_set *set
         mtan_report report, loss;
         memset(&report, 0, sizeof report);
         memset(&loss, 0, sizeof loss);
-        mtan_status status = mtan_train_loss(t, sets[i].records, sets[i].n, 12, &loss);
-        if (status == MTAN_OK) status = mtan_train_step(t, sets[i].records, sets[i].n, 12, &report);
+        mtan_status status = mtan_trainer_loss(t, sets[i].records, sets[i].n, 12, &loss);
+        if (status == MTAN_OK) status = mtan_trainer_step(t, sets[i].records, sets[i].n, 12, &report);
         if (status != MTAN_OK || !(report.loss - report.loss == 0) || report.loss != loss.loss) {
             printf("  BAD training: %s, loss %g and %g\n", mtan_status_message(status), report.loss, loss.loss);
             out->ok = 0;
@@ -324,11 +325,11 @@ TEST sizes_of_a_published_model(void) {
     const mtan_bounds one = {1, 1501, 203}, batch = {128, 1501, 203};
     size_t predict = 0, trainer = 0;
     mtan_train_config train;
-    mtan_recipe recipe;
+    mtan_config config;
     mtan_model model;
-    ASSERT_EQ(MTAN_OK, mtan_recipe_named(&recipe, "physionet-enc", MTAN_FAITHFUL));
-    mtan_real *weights = calloc(mtan_weights_count(&recipe.config), sizeof *weights);
-    ASSERT_EQ(MTAN_OK, mtan_model_init(&model, &recipe.config, weights, mtan_weights_count(&recipe.config)));
+    ASSERT(published_config(&config, "physionet-enc"));
+    mtan_real *weights = calloc(mtan_weights_count(&config), sizeof *weights);
+    ASSERT_EQ(MTAN_OK, mtan_model_init(&model, &config, weights, mtan_weights_count(&config)));
     mtan_train_config_init(&train);
     ASSERT_EQ(MTAN_OK, mtan_predictor_size(&model, &one, &predict));
     ASSERT_EQ(MTAN_OK, mtan_trainer_size(&model, &train, &batch, &trainer));

@@ -8,6 +8,7 @@
 
 #include "check.h"
 #include "tiny_model.h"
+#include "caller.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -21,7 +22,7 @@ static uint64_t finaliser(uint64_t z) { /* of splitmix64 */
 
 /* Written down a second time: the word of index i is at least dropout 2^32. */
 TEST mask_is_philox_of_its_coordinates(void) {
-    const uint64_t seed = 5, step = (UINT64_C(3) << 32) + 6, record = mtan_hash("132539", 6);
+    const uint64_t seed = 5, step = (UINT64_C(3) << 32) + 6, record = mtan_bytes_hash("132539", 6);
     const uint64_t stream = finaliser(finaliser(seed) ^ record);
     const uint32_t key[2] = {(uint32_t)stream, (uint32_t)(stream >> 32)};
     mtan_real got[100];
@@ -168,7 +169,7 @@ static void kept_units(const tiny_model *s, int32_t units, uint64_t id, uint64_t
 static int gradient_shows(tiny_model *s, const mtan_param *w, const mtan_record *r, uint64_t row, int *seen) {
     mtan_real kept[32];
     mtan_report report;
-    if (w->cols > 32 || mtan_train_gradient(&s->trainer, r, 1, 1, &report) != MTAN_OK || report.labels != 1) return 0;
+    if (w->cols > 32 || mtan_trainer_gradient(&s->trainer, r, 1, 1, &report) != MTAN_OK || report.labels != 1) return 0;
     kept_units(s, w->cols, r->id, row, kept);
     for (int32_t i = 0; i < w->cols; i++) {
         const int moved = s->trainer.gradient[w->offset + (uint32_t)i] != 0;
@@ -191,14 +192,14 @@ TEST masks_are_those_of_seed_step_record_and_row(tiny_kind kind) {
         for (int32_t b = 0; b < RECORDS; b++) {
             int32_t labels[TINY_EVENTS], rows = 1;
             mtan_record r = s.records[b];
-            if (s.config.classify == MTAN_CLASSIFY_TIME) ASSERT_EQ(MTAN_OK, mtan_record_times(&r, &rows));
+            if (s.config.classify == MTAN_CLASSIFY_TIME) ASSERT_EQ(MTAN_OK, times_of(&r, &rows));
             r.labels = labels;
             for (int32_t i = 0; i < rows; i++) {
                 for (int32_t k = 0; k < TINY_EVENTS; k++) labels[k] = k == i ? 1 : MTAN_UNLABELED;
                 ASSERT(gradient_shows(&s, &w, &r, (uint64_t)i, &seen));
             }
         }
-        ASSERT_EQ(MTAN_OK, mtan_train_step(&s.trainer, s.records, RECORDS, 1, &report));
+        ASSERT_EQ(MTAN_OK, mtan_trainer_step(&s.trainer, s.records, RECORDS, 1, &report));
     }
     ASSERT(seen >= RECORDS);
     ASSERT(tiny_close(&s));
@@ -213,17 +214,17 @@ TEST order_and_company_do_not_matter(tiny_kind kind) {
     mtan_record reverse[RECORDS];
     double apart = 0, labels = 0;
     open_trainer(&s, kind, 0.3);
-    ASSERT_EQ(MTAN_OK, mtan_train_gradient(&s.trainer, s.records, RECORDS, 1, &all));
+    ASSERT_EQ(MTAN_OK, mtan_trainer_gradient(&s.trainer, s.records, RECORDS, 1, &all));
     for (int32_t b = 0; b < RECORDS; b++) {
         reverse[b] = s.records[RECORDS - 1 - b];
-        ASSERT_EQ(MTAN_OK, mtan_train_gradient(&s.trainer, &s.records[b], 1, 1, &one));
+        ASSERT_EQ(MTAN_OK, mtan_trainer_gradient(&s.trainer, &s.records[b], 1, 1, &one));
         apart += one.ce * (double)one.labels, labels += (double)one.labels;
     }
-    ASSERT_EQ(MTAN_OK, mtan_train_gradient(&s.trainer, reverse, RECORDS, 1, &turned));
+    ASSERT_EQ(MTAN_OK, mtan_trainer_gradient(&s.trainer, reverse, RECORDS, 1, &turned));
     ASSERT(fabs(turned.ce - all.ce) <= 1e-6 * all.ce);
     ASSERT(fabs(apart / labels - all.ce) <= 1e-6 * all.ce);
     s.trainer.step++;
-    ASSERT_EQ(MTAN_OK, mtan_train_gradient(&s.trainer, s.records, RECORDS, 1, &turned));
+    ASSERT_EQ(MTAN_OK, mtan_trainer_gradient(&s.trainer, s.records, RECORDS, 1, &turned));
     ASSERT(fabs(turned.ce - all.ce) > 1e-4 * all.ce);
     ASSERT(tiny_close(&s));
     PASS();
@@ -234,9 +235,9 @@ TEST loss_alone_has_no_dropout(tiny_kind kind) {
     tiny_model a, b;
     mtan_report with, without, gradient;
     open_trainer(&a, kind, 0), open_trainer(&b, kind, 0.6);
-    ASSERT_EQ(MTAN_OK, mtan_train_loss(&a.trainer, a.records, RECORDS, 1, &without));
-    ASSERT_EQ(MTAN_OK, mtan_train_gradient(&b.trainer, b.records, RECORDS, 1, &gradient));
-    ASSERT_EQ(MTAN_OK, mtan_train_loss(&b.trainer, b.records, RECORDS, 1, &with));
+    ASSERT_EQ(MTAN_OK, mtan_trainer_loss(&a.trainer, a.records, RECORDS, 1, &without));
+    ASSERT_EQ(MTAN_OK, mtan_trainer_gradient(&b.trainer, b.records, RECORDS, 1, &gradient));
+    ASSERT_EQ(MTAN_OK, mtan_trainer_loss(&b.trainer, b.records, RECORDS, 1, &with));
     ASSERT(check_same("loss", &with, &without, offsetof(mtan_report, gradient_norm)));
     ASSERT(gradient.ce != with.ce);
     ASSERT(check_same("reconstruction", &gradient.recon, &with.recon, sizeof with.recon));
@@ -299,7 +300,7 @@ static mtan_status keep_bytes(void *context, const void *bytes, size_t n) {
 static int train_steps(tiny_model *s, int steps) {
     mtan_report report;
     for (int i = 0; i < steps; i++)
-        if (mtan_train_step(&s->trainer, s->records, RECORDS, 1, &report) != MTAN_OK) return 0;
+        if (mtan_trainer_step(&s->trainer, s->records, RECORDS, 1, &report) != MTAN_OK) return 0;
     return 1;
 }
 
@@ -312,11 +313,11 @@ TEST resumed_training_drops_the_same_units(tiny_kind kind) {
     saved.used = 0;
     ASSERT_EQ(MTAN_OK, mtan_model_save(&a.model, &a.trainer, NULL, 0, keep_bytes, &saved));
     ASSERT(train_steps(&a, 3));
-    ASSERT_EQ(MTAN_OK, mtan_trainer_load(&b.trainer, saved.bytes, saved.used));
+    ASSERT_EQ(MTAN_OK, blob_load_trainer(&b.trainer, saved.bytes, saved.used));
     ASSERT(train_steps(&b, 3));
     ASSERT(check_same("weights", b.weights, a.weights, a.count * sizeof *a.weights));
     ASSERT(check_same("second moments", b.trainer.moment2, a.trainer.moment2, a.count * sizeof *a.weights));
-    ASSERT_EQ(MTAN_OK, mtan_trainer_load(&b.trainer, saved.bytes, saved.used));
+    ASSERT_EQ(MTAN_OK, blob_load_trainer(&b.trainer, saved.bytes, saved.used));
     b.trainer.step += 7; /* other masks and another correction of the moments: not the same bits */
     ASSERT(train_steps(&b, 3));
     ASSERT(memcmp(b.weights, a.weights, a.count * sizeof *a.weights) != 0);

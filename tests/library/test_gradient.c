@@ -26,6 +26,8 @@ SUITE(gradient_suite) {
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../tools/data/generators.h"
+
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 /* ---- the checker ---- */
@@ -49,7 +51,7 @@ typedef struct {
 #define ROUNDING (16 * DBL_EPSILON)
 
 static double uniform(mtan_mt19937 *rng, double low, double high) {
-    return low + (high - low) * mtan_numpy_uniform(rng);
+    return low + (high - low) * numpy_uniform(rng);
 }
 
 static void random_direction(probe *p, double *d, size_t n) {
@@ -117,7 +119,7 @@ static double toy(void *context) { /* a kink of the kind ReLU has, at 0 of the l
 
 static int toy_passes(const double g[TOY], double last) {
     double x[TOY] = {0.1, -0.4, 0.3, 0.9, 0}, kept[TOY];
-    probe p = {"toy", x, g, toy, x, {{0}, 0, 0, 0}};
+    probe p = {"toy", x, g, toy, x, {{0}, 0}};
     int ok;
     x[TOY - 1] = last;
     memcpy(kept, x, sizeof x);
@@ -216,7 +218,7 @@ static int small_config(mtan_config *c, const model_case *m) {
 static void random_events(mtan_mt19937 *rng, mtan_event *e, int n) {
     for (int i = 0; i < n; i++) {
         e[i].time = uniform(rng, 0, 1);
-        e[i].channel = (int32_t)mtan_numpy_interval(rng, CHANNELS - 1);
+        e[i].channel = (int32_t)numpy_interval(rng, CHANNELS - 1);
         e[i].value = uniform(rng, -1, 1);
     }
 }
@@ -251,7 +253,7 @@ static void fill_record(training *t, mtan_mt19937 *rng, int b, int traits) {
     }
     if (t->config.classify != MTAN_CLASSIFY_NONE && !(traits & UNLABELED && b % 4 == 1)) r->labels = t->labels[b];
     for (int i = 0; i < DEPTH; i++) {
-        t->labels[b][i] = (int32_t)mtan_numpy_interval(rng, CLASSES - 1);
+        t->labels[b][i] = (int32_t)numpy_interval(rng, CLASSES - 1);
         if (traits & UNLABELED && (b + i) % 3 == 0) t->labels[b][i] = MTAN_UNLABELED;
     }
     for (int32_t i = 0; i < per_record; i++) t->noise[b * per_record + i] = uniform(rng, -2, 2);
@@ -295,7 +297,7 @@ static double training_loss(void *context) {
     training *t = context;
     mtan_report r;
     mtan_status (*loss)(mtan_trainer *, const mtan_record *, int32_t, int32_t, mtan_report *) =
-        t->trainer.config.dropout > 0 ? mtan_train_gradient : mtan_train_loss;
+        t->trainer.config.dropout > 0 ? mtan_trainer_gradient : mtan_trainer_loss;
     return loss(&t->trainer, t->records, t->n, 1, &r) == MTAN_OK ? r.loss : (double)NAN;
 }
 
@@ -303,14 +305,14 @@ static double training_loss(void *context) {
 static int take_gradient(training *t) {
     mtan_report r;
     double loss;
-    if (mtan_train_gradient(&t->trainer, t->records, t->n, 1, &r) != MTAN_OK) return 0;
+    if (mtan_trainer_gradient(&t->trainer, t->records, t->n, 1, &r) != MTAN_OK) return 0;
     memcpy(t->gradient, t->trainer.gradient, t->n_weights * sizeof *t->gradient);
     loss = training_loss(t);
     return check_same("loss with and without gradient", &r.loss, &loss, sizeof loss);
 }
 
 static probe probe_of(training *t, const char *name) {
-    probe p = {name, t->weights, t->gradient, training_loss, t, {{0}, 0, 0, 0}};
+    probe p = {name, t->weights, t->gradient, training_loss, t, {{0}, 0}};
     mtan_mt_seed(&p.rng, 11);
     return p;
 }
@@ -774,24 +776,24 @@ static void build_cross_entropy(op_run *r) { /* variant: rows to a label */
     static const int32_t labels[6] = {2, MTAN_UNLABELED, 0, 1, 1, MTAN_UNLABELED};
     const int32_t samples = r->op->variant, rows = 6 * samples;
     const mtan_tensor x = leaf(r, rows, C, -2, 2), p = mtan_new_constant(&r->tape, rows, C);
-    int32_t *label = mtan_new_ints(&r->tape, 6);
+    r->batch.label = mtan_new_ints(&r->tape, 6);
+    r->tape.batch = &r->batch;
     r->seed = 0.3;
     r->out = mtan_new_constant(&r->tape, rows, 1);
-    if (label) memcpy(label, labels, sizeof labels);
-    mtan_op_cross_entropy(&r->tape, r->out, p, x, label ? label : labels, samples, r->seed);
+    if (r->batch.label) memcpy(r->batch.label, labels, sizeof labels);
+    mtan_op_cross_entropy(&r->tape, r->out, p, x, samples, r->seed);
 }
 
 static void build_cross_entropy_queries(op_run *r) { /* rows of several samples as the decoder has them */
     static const int32_t labels[Q] = {2, MTAN_UNLABELED, 0, 1, 1, MTAN_UNLABELED, 2, 0, 1, 2};
     mtan_tensor x, p;
-    int32_t *label;
     make_batch(r, 0);
     x = leaf(r, Q * S, C, -2, 2), p = mtan_new_constant(&r->tape, Q * S, C);
-    label = mtan_new_ints(&r->tape, Q);
+    r->batch.label = mtan_new_ints(&r->tape, Q);
     r->seed = 0.3;
     r->out = mtan_new_constant(&r->tape, Q * S, 1);
-    if (label) memcpy(label, labels, sizeof labels);
-    mtan_op_cross_entropy(&r->tape, r->out, p, x, label ? label : labels, 0, r->seed);
+    if (r->batch.label) memcpy(r->batch.label, labels, sizeof labels);
+    mtan_op_cross_entropy(&r->tape, r->out, p, x, 0, r->seed);
 }
 
 /* An op of the caller's own: y = x^2. */
@@ -935,7 +937,7 @@ TEST op(const op_case *o) {
     op_gradient(&r);
     ASSERT_EQ(MTAN_OK, r.tape.status);
     for (int i = 0; i < REALS; i++) g[i] = r.g[i] - 0.5;
-    probe p = {o->name, r.x, g, op_objective, &r, {{0}, 0, 0, 0}};
+    probe p = {o->name, r.x, g, op_objective, &r, {{0}, 0}};
     mtan_mt_seed(&p.rng, 31);
     const int leaves = r.leaves;
     ASSERT(leaves > 0);

@@ -7,8 +7,10 @@
 
 #include "../../simd/mtan_simd.h"
 #include "check.h"
+#include "published.h"
 #include "small.h"
 #include "tiny_model.h"
+#include "caller.h"
 
 /* ---- rows and products ---- */
 
@@ -19,7 +21,7 @@ static void fill(mtan_real *x, size_t n, double scale, uint64_t *random) {
 /* Half a step, and the rounding of the scale to float. */
 static int row_is_near(const mtan_real *x, size_t n) {
     int8_t *q = guard_alloc(n);
-    const double scale = (double)mtan_quantize_row(q, x, n);
+    const double scale = (double)mtan_row_quantize(q, x, n);
     int largest = 0, ok = scale > 0;
     for (size_t i = 0; i < n; i++) {
         ok = ok && fabs((double)x[i] - q[i] * scale) <= 0.5 * scale * (1 + 1e-4) && q[i] >= -127;
@@ -45,14 +47,14 @@ TEST a_row_is_half_a_step_away(void) {
 TEST rows_without_a_step(void) {
     mtan_real x[4] = {0, -0.0f, 0, 0};
     int8_t q[4] = {1, 1, 1, 1};
-    ASSERT_EQ(0, mtan_quantize_row(q, x, 4));
+    ASSERT_EQ(0, mtan_row_quantize(q, x, 4));
     ASSERT(q[0] == 0 && q[1] == 0 && q[2] == 0 && q[3] == 0);
     x[1] = (mtan_real)1e-35;
-    ASSERT_EQ(0, mtan_quantize_row(q, x, 4));
+    ASSERT_EQ(0, mtan_row_quantize(q, x, 4));
     x[2] = (mtan_real)-INFINITY;
-    ASSERT(isnan((double)mtan_quantize_row(q, x, 4)));
+    ASSERT(isnan((double)mtan_row_quantize(q, x, 4)));
     x[2] = (mtan_real)NAN;
-    ASSERT(isnan((double)mtan_quantize_row(q, x, 4)));
+    ASSERT(isnan((double)mtan_row_quantize(q, x, 4)));
     ASSERT(q[1] == 0 && q[2] == 0);
     PASS();
 }
@@ -76,7 +78,7 @@ static int rows_in_place(const mtan_real *a, const mtan_real *b, const mtan_real
     mtan_real *c = guard_alloc(bytes), *scale = guard_alloc(N * sizeof *scale);
     int8_t *q = guard_alloc(N * K);
     int ok;
-    for (size_t i = 0; i < N; i++) scale[i] = mtan_quantize_row(q + i * K, b + i * K, K);
+    for (size_t i = 0; i < N; i++) scale[i] = mtan_row_quantize(q + i * K, b + i * K, K);
     mtan_backend_scalar.product_nt_int8(c, N, a, K, q, scale, m, n, k, 0);
     ok = check_same("in place", c, packed_c, bytes);
     ok = guard_free(c) && ok, ok = guard_free(scale) && ok;
@@ -93,7 +95,7 @@ static int columns_in_place(int32_t m, int32_t n, int32_t k, uint64_t *random) {
     int ok = exact != NULL;
     fill(a, M * K, 3, random), fill(b, K * N, 0.1, random);
     for (size_t p = 0; p < K; p++) {
-        const mtan_real scale = mtan_quantize_row(q + p * N, b + p * N, N);
+        const mtan_real scale = mtan_row_quantize(q + p * N, b + p * N, N);
         for (size_t i = 0; i < M; i++) a[i * K + p] *= scale;
     }
     for (size_t i = 0; i < M * N; i++)
@@ -223,7 +225,7 @@ static int8_file *file_of(const tiny_model *s, int columns) {
             continue;
         }
         for (size_t r = 0; r < rows; r++)
-            f->scale[p->offset + r] = (float)mtan_quantize_row(f->q + p->offset + r * cols, w + r * cols, cols);
+            f->scale[p->offset + r] = (float)mtan_row_quantize(f->q + p->offset + r * cols, w + r * cols, cols);
         f->entries[f->n++] = entry_of(p->name, MTAN_DTYPE_I8, p, 2, f->q + p->offset);
         f->entries[f->n++] = entry_of(f->names[i], MTAN_DTYPE_F32, p, 1, f->scale + p->offset);
     }
@@ -273,9 +275,9 @@ TEST a_file_comes_back(size_t shift) {
     uint8_t *blob = bytes_of(f, shift, &bytes);
     mtan_model model;
     ASSERT(blob);
-    ASSERT_EQ(MTAN_OK, mtan_model_load_count(blob + shift, bytes, &count));
+    ASSERT_EQ(MTAN_OK, blob_load_count(blob + shift, bytes, &count));
     mtan_real *loaded = guard_alloc(count * sizeof *loaded);
-    ASSERT_EQ(MTAN_OK, mtan_model_load(&model, loaded, count, blob + shift, bytes));
+    ASSERT_EQ(MTAN_OK, blob_load(&model, loaded, count, blob + shift, bytes));
     ASSERT_EQ(MTAN_INT8, model.precision);
     ASSERT(weights_are(f, &s, loaded));
     memcpy(s.weights, loaded, s.count * sizeof *loaded);
@@ -284,7 +286,7 @@ TEST a_file_comes_back(size_t shift) {
         const mtan_param *p = &f->params[i];
         if (p->rank == 2) ASSERT_MEM_EQ(f->q + p->offset, again->q + p->offset, (size_t)p->rows * (size_t)p->cols);
     }
-    ASSERT_EQ(MTAN_ERR_SHAPE, mtan_model_open(&model, blob + shift, bytes));
+    ASSERT_EQ(MTAN_ERR_SHAPE, blob_open(&model, blob + shift, bytes));
     ASSERT(guard_free(loaded) && guard_free(blob) && tiny_close(&s));
     file_free(f), file_free(again);
     PASS();
@@ -355,11 +357,10 @@ TEST a_spoilt_file_is_refused(int index) {
     uint8_t *blob = bytes_of(f, 0, &bytes);
     ASSERT(blob);
     memset(&model, 7, sizeof model), before = model;
-    ASSERT_EQ_FMTm(spoils[index].name, spoils[index].status, mtan_model_load(&model, loaded, s.count, blob, bytes),
-                   "%d");
+    ASSERT_EQ_FMTm(spoils[index].name, spoils[index].status, blob_load(&model, loaded, s.count, blob, bytes), "%d");
     ASSERT_MEM_EQ(&before, &model, sizeof model);
     ASSERT_MEM_EQ(untouched, loaded, s.count * sizeof *loaded);
-    ASSERT(mtan_model_open(&model, blob, bytes) < 0);
+    ASSERT(blob_open(&model, blob, bytes) < 0);
     ASSERT_MEM_EQ(&before, &model, sizeof model);
     ASSERT(guard_free(loaded) && guard_free(blob) && tiny_close(&s));
     free(untouched), file_free(f);
@@ -389,16 +390,16 @@ static mtan_status small_logits(const mtan_model *model, const tiny_model *s, in
 
 /* Logits of the loaded file in reals: what is left of the difference are activations of 16 bits. */
 static mtan_status real_logits(tiny_model *s, const void *blob, size_t bytes, mtan_real out[2 * PLACES]) {
-    const mtan_status status = mtan_model_load(&s->model, s->weights, s->count, blob, bytes);
+    const mtan_status status = blob_load(&s->model, s->weights, s->count, blob, bytes);
     s->model.precision = MTAN_REAL;
     tiny_predict(s, PLACES);
-    return status == MTAN_OK ? mtan_logits(&s->predictor, s->records, PLACES, out) : status;
+    return status == MTAN_OK ? mtan_predictor_logits(&s->predictor, s->records, PLACES, out) : status;
 }
 
 /* The same numbers in two arrays, as `mtan export` writes them. */
 static int init_arrays(mtan_model *model, const int8_file *f, const tiny_model *s, mtan_real **weights, int8_t **rows) {
     size_t count = 0, bytes = 0, reals = 0, whole = 0;
-    if (mtan_int8_counts(&s->config, &count, &bytes) != MTAN_OK) return 0;
+    if (mtan_model_int8_counts(&s->config, &count, &bytes) != MTAN_OK) return 0;
     *weights = guard_alloc(count * sizeof **weights), *rows = guard_alloc(bytes);
     for (int32_t i = 0; i < mtan_param_count(&s->config); i++) {
         const mtan_param *p = &f->params[i];
@@ -462,7 +463,7 @@ TEST a_model_in_place(tiny_kind kind) {
     ASSERT_EQ(MTAN_OK, small_logits(&arrays, &s, 1, got));
     ASSERT(same_in_place(&arrays, &s, got));
     ASSERT(refused(&arrays, &s));
-    ASSERT_EQ(in_place_host() ? MTAN_OK : MTAN_ERR_SHAPE, mtan_model_open(&opened, blob, bytes));
+    ASSERT_EQ(in_place_host() ? MTAN_OK : MTAN_ERR_SHAPE, blob_open(&opened, blob, bytes));
     if (in_place_host())
         ASSERT(opened.precision == MTAN_INT8 && same_in_place(&opened, &s, got) && refused(&opened, &s));
     ASSERT_EQ(MTAN_OK, real_logits(&s, blob, bytes, ref));
@@ -487,7 +488,7 @@ static void quantize_all(small_model *m, mtan_real *weights, int8_t *rows) {
                 *weights++ = *x;
                 continue;
             }
-            *weights = mtan_quantize_row(rows, x, cols);
+            *weights = mtan_row_quantize(rows, x, cols);
             for (size_t k = 0; k < cols; k++) x[k] = (mtan_real)*rows++ * *weights;
             weights++;
         }
@@ -505,7 +506,7 @@ TEST heads_in_place(void) {
         mtan_model model;
         ASSERT(small_open_named(&m, names[k]));
         small_set set = small_records(&m.config, &bounds, 4, 1, &random);
-        ASSERT_EQ(MTAN_OK, mtan_int8_counts(&m.config, &count, &whole));
+        ASSERT_EQ(MTAN_OK, mtan_model_int8_counts(&m.config, &count, &whole));
         mtan_real *weights = guard_alloc(count * sizeof *weights);
         int8_t *rows = guard_alloc(whole);
         quantize_all(&m, weights, rows);
@@ -540,9 +541,9 @@ TEST what_cannot_be_opened(void) {
     size_t bytes = 0, more = 0;
     uint8_t *blob = bytes_of(f, 0, &bytes), *shifted = bytes_of(g, 2, &more);
     ASSERT(blob && shifted);
-    ASSERT_EQ(MTAN_ERR_SHAPE, mtan_model_open(&model, blob, bytes));
-    ASSERT_EQ(MTAN_ERR_SHAPE, mtan_model_open(&model, shifted + 2, more));
-    ASSERT_EQ(MTAN_OK, mtan_model_load(&model, s.weights, s.count, blob, bytes));
+    ASSERT_EQ(MTAN_ERR_SHAPE, blob_open(&model, blob, bytes));
+    ASSERT_EQ(MTAN_ERR_SHAPE, blob_open(&model, shifted + 2, more));
+    ASSERT_EQ(MTAN_OK, blob_load(&model, s.weights, s.count, blob, bytes));
     ASSERT(init_arrays(&model, g, &s, &weights, &rows));
     ASSERT_EQ(MTAN_ERR_CONFIG, mtan_model_save(&model, NULL, NULL, 0, no_write, NULL));
     ASSERT(guard_free(weights) && guard_free(rows) && guard_free(blob) && guard_free(shifted) && tiny_close(&s));
@@ -560,8 +561,8 @@ static size_t outputs(tiny_model *s, mtan_precision precision, int32_t at_once, 
     s->model.precision = precision;
     tiny_predict(s, at_once);
     for (size_t i = 0; i < OUTPUTS; i++) out[i] = 0;
-    if (curves) mtan_interpolate(&s->predictor, s->records, out, NULL);
-    else if (mtan_classify(&s->predictor, s->records, RECORDS, out) != MTAN_OK) return 0;
+    if (curves) mtan_predictor_interpolate(&s->predictor, s->records, out, NULL);
+    else if (mtan_predictor_classify(&s->predictor, s->records, RECORDS, out) != MTAN_OK) return 0;
     return OUTPUTS;
 }
 
@@ -601,21 +602,21 @@ TEST a_trainer_wants_reals(void) {
 TEST a_predictor_is_smaller(void) {
     const mtan_bounds bounds = {1, 1, 1};
     size_t real = 0, int8 = 0, packed = 0;
-    mtan_recipe recipe;
+    mtan_config config;
     mtan_model model;
     mtan_real weight = 0; /* sizes are asked for, no weight is read */
-    mtan_recipe_named(&recipe, "physionet-enc", MTAN_CORRECT);
-    const size_t N = (size_t)recipe.config.enc_hidden, F = (size_t)recipe.config.head_hidden;
-    ASSERT_EQ(MTAN_OK, mtan_model_init(&model, &recipe.config, &weight, mtan_weights_count(&recipe.config)));
+    ASSERT(published_config(&config, "physionet-enc"));
+    const size_t N = (size_t)config.enc_hidden, F = (size_t)config.head_hidden;
+    ASSERT_EQ(MTAN_OK, mtan_model_init(&model, &config, &weight, mtan_weights_count(&config)));
     ASSERT_EQ(MTAN_OK, mtan_predictor_size(&model, &bounds, &real));
     model.precision = MTAN_INT8;
     ASSERT_EQ(MTAN_OK, mtan_predictor_size(&model, &bounds, &int8));
     packed = 3 * N * N + N * F + F * F; /* the recurrent matrix and the head's two large ones */
     ASSERT(int8 + packed * (sizeof(mtan_real) - 2) < real);
-    ASSERT_EQ(MTAN_OK, mtan_int8_counts(&recipe.config, &real, &int8)); /* in place: a quarter, in 16 KB of memory */
-    ASSERT(4 * real + int8 < mtan_weights_count(&recipe.config) * 4 / 3);
+    ASSERT_EQ(MTAN_OK, mtan_model_int8_counts(&config, &real, &int8)); /* in place: a quarter, in 16 KB of memory */
+    ASSERT(4 * real + int8 < mtan_weights_count(&config) * 4 / 3);
     const int8_t row = 0;
-    ASSERT_EQ(MTAN_OK, mtan_model_init_int8(&model, &recipe.config, &weight, real, &row, int8));
+    ASSERT_EQ(MTAN_OK, mtan_model_init_int8(&model, &config, &weight, real, &row, int8));
     ASSERT_EQ(MTAN_OK, mtan_small_size(&model, 4, &packed));
     ASSERT(packed <= 10000 * sizeof(mtan_real) / sizeof(float));
     PASS();

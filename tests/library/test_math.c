@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "check.h"
+#define MTAN_INTERNALS
 #include "../../mtan.h"
 
 static mtan_real call(mtan_function f, mtan_real x) {

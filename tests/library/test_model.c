@@ -8,7 +8,9 @@
 
 #include "check.h"
 #include "golden_file.h"
+#include "published.h"
 #include "tiny_model.h"
+#include "caller.h"
 
 /* What is computed here in double and there in mtan_real may differ by. */
 #define ROUNDING (sizeof(mtan_real) == sizeof(double) ? 1e-12 : 2e-6)
@@ -18,10 +20,10 @@
 typedef struct {
     const char *name;
     size_t rec, dec, classifier;
-} recipe_counts;
+} model_counts;
 
 /* The published code's own counts. */
-static const recipe_counts counts[] = {
+static const model_counts counts[] = {
     {"toy-interp", 49400, 64381, 0}, {"physionet-interp", 96594, 70921, 0},   {"physionet-full", 871722, 72121, 381506},
     {"physionet-enc", 272578, 0, 0}, {"mimic3-full", 867890, 103042, 464450}, {"mimic3-enc", 602434, 0, 0},
     {"activity-enc", 1627659, 0, 0},
@@ -31,15 +33,15 @@ static int starts_with(const char *text, const char *start) {
     return strncmp(text, start, strlen(start)) == 0;
 }
 
-TEST parameter_counts_are_the_references(const recipe_counts *expected) {
-    mtan_recipe recipe;
-    recipe_counts got = {NULL, 0, 0, 0};
+TEST parameter_counts_are_the_references(const model_counts *expected) {
+    model_counts got = {NULL, 0, 0, 0};
+    mtan_config config;
     size_t next = 0;
     mtan_param p;
-    ASSERT_EQ(MTAN_OK, mtan_recipe_named(&recipe, expected->name, MTAN_FAITHFUL));
-    const int32_t n = mtan_param_count(&recipe.config);
+    ASSERT(published_config(&config, expected->name));
+    const int32_t n = mtan_param_count(&config);
     for (int32_t i = 0; i < n; i++) {
-        ASSERT_EQ(MTAN_OK, mtan_param_at(&recipe.config, i, &p));
+        ASSERT_EQ(MTAN_OK, mtan_param_at(&config, i, &p));
         const size_t count = (size_t)p.rows * (size_t)p.cols;
         ASSERT_EQ(next, (size_t)p.offset);
         next += count;
@@ -48,40 +50,11 @@ TEST parameter_counts_are_the_references(const recipe_counts *expected) {
         else if (starts_with(p.name, "classifier.")) got.classifier += count;
         else FAILm("a name without a prefix");
     }
-    ASSERT_EQ(MTAN_ERR_MISSING, mtan_param_at(&recipe.config, n, &p));
+    ASSERT_EQ(MTAN_ERR_MISSING, mtan_param_at(&config, n, &p));
     ASSERT_EQ(expected->rec, got.rec);
     ASSERT_EQ(expected->dec, got.dec);
     ASSERT_EQ(expected->classifier, got.classifier);
-    ASSERT_EQ(next, mtan_weights_count(&recipe.config));
-    PASS();
-}
-
-TEST recipes_are_the_references_commands(void) {
-    static const struct {
-        const char *name;
-        int batch, hidden, latent, points, samples, epochs, anneal;
-        double lr, alpha, low, high;
-    } rows[] = {{"toy-interp", 128, 32, 1, 20, 5, 5000, 1, 1e-4, 0, 1, 1},
-                {"physionet-interp", 32, 64, 16, 64, 5, 500, 1, 1e-3, 0, 0.5, 0.9},
-                {"physionet-full", 50, 256, 20, 128, 1, 300, 1, 1e-4, 100, 1, 1},
-                {"physionet-enc", 128, 128, 0, 128, 1, 200, 0, 1e-4, 0, 1, 1},
-                {"mimic3-full", 128, 256, 128, 128, 1, 300, 0, 1e-4, 5, 1, 1},
-                {"mimic3-enc", 256, 256, 0, 128, 1, 200, 0, 1e-4, 0, 1, 1},
-                {"activity-enc", 256, 512, 0, 0, 1, 1000, 0, 1e-3, 0, 1, 1}};
-    mtan_recipe r;
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        ASSERT_EQ(MTAN_OK, mtan_recipe_named(&r, rows[i].name, MTAN_FAITHFUL));
-        ASSERT_STR_EQ(rows[i].name, mtan_recipe_name((int32_t)i));
-        ASSERTm(rows[i].name, r.batch == rows[i].batch && r.epochs == rows[i].epochs && r.lr == rows[i].lr);
-        ASSERTm(rows[i].name, r.sample_low == rows[i].low && r.sample_high == rows[i].high);
-        ASSERTm(rows[i].name, r.config.enc_hidden == rows[i].hidden && r.config.samples == rows[i].samples);
-        ASSERTm(rows[i].name, !rows[i].latent || r.config.latent == rows[i].latent); /* 0: the model has none */
-        ASSERTm(rows[i].name, !rows[i].points || r.config.ref_points == rows[i].points);
-        ASSERTm(rows[i].name, r.config.kind == MTAN_ENC || (r.config.kl_anneal == rows[i].anneal && r.config.norm));
-        ASSERTm(rows[i].name, rows[i].alpha == 0 || r.config.alpha == rows[i].alpha);
-        ASSERTm(rows[i].name, r.config.embed == 128 && r.config.enc_heads == 1 && r.config.dec_hidden == 50);
-    }
-    ASSERT_EQ(MTAN_ERR_MISSING, mtan_recipe_named(&r, "toy", MTAN_FAITHFUL));
+    ASSERT_EQ(next, mtan_weights_count(&config));
     PASS();
 }
 
@@ -94,21 +67,6 @@ static uint64_t fnv1a(const float *x, size_t n) {
         for (int shift = 0; shift < 32; shift += 8) h = (h ^ (bits >> shift & 255)) * 0x100000001b3u;
     }
     return h;
-}
-
-/* A recipe of that name, or the configuration of the golden file of that name. */
-static int config_of(mtan_config *config, const char *name) {
-    mtan_recipe recipe;
-    char path[64];
-    size_t bytes;
-    if (mtan_recipe_named(&recipe, name, MTAN_FAITHFUL) == MTAN_OK) {
-        *config = recipe.config;
-        return 1;
-    }
-    snprintf(path, sizeof path, "%s.safetensors", name);
-    void *blob = slurp_golden(path, &bytes);
-    const int good = blob && mtan_model_load_config(config, blob, bytes) == MTAN_OK;
-    return guard_free(blob) && good;
 }
 
 /* The space-separated names that the golden file lists for a case. */
@@ -129,7 +87,7 @@ TEST initial_weights_are_the_references(const char *name) {
     int32_t shape[MTAN_MAX_PARAMS][3], hash[MTAN_MAX_PARAMS][2];
     float ends[MTAN_MAX_PARAMS][8];
     mtan_config config;
-    ASSERT(config_of(&config, name));
+    ASSERT(published_config(&config, name));
     const size_t n = (size_t)mtan_param_count(&config), P = mtan_weights_count(&config);
     ASSERT(n > 0 && golden_names(name, names, sizeof names));
     snprintf(tensor, sizeof tensor, "%s/shape", name);
@@ -164,20 +122,15 @@ TEST initial_weights_are_the_references(const char *name) {
 
 TEST presets_differ_as_documented(void) {
     mtan_config faithful, correct;
-    mtan_recipe recipe;
     ASSERT_EQ(MTAN_OK, mtan_config_init(&faithful, MTAN_FULL, MTAN_CLASSIFY_RECORD, 3, 2));
     correct = faithful;
     ASSERT_EQ(MTAN_OK, mtan_config_preset(&faithful, MTAN_FAITHFUL));
     ASSERT_EQ(MTAN_OK, mtan_config_preset(&correct, MTAN_CORRECT));
     ASSERT(faithful.noise_std == 0.01 && correct.noise_std == 0.1); /* Q16: variance 1e-4, the paper's 0.01 */
-    ASSERT(faithful.bound == MTAN_BOUND_FAITHFUL && correct.bound == MTAN_BOUND_ELBO);       /* Q17 */
-    ASSERT(!faithful.skip_empty && correct.skip_empty);                                      /* Q18 */
-    ASSERT(faithful.predict_samples == 1 && correct.predict_samples > 1);                    /* Q25 */
-    ASSERT(faithful.rule == MTAN_MEAN_PROBABILITY && correct.rule == MTAN_MEAN_PROBABILITY); /* Q25 */
-    ASSERT_EQ(MTAN_OK, mtan_recipe_named(&recipe, "physionet-full", MTAN_CORRECT));
-    ASSERT(recipe.config.noise_std == 0.1 && recipe.config.bound == MTAN_BOUND_ELBO);
-    ASSERT_EQ(MTAN_OK, mtan_recipe_named(&recipe, "physionet-full", MTAN_FAITHFUL));
-    ASSERT(recipe.config.noise_std == 0.01 && recipe.config.bound == MTAN_BOUND_FAITHFUL);
+    ASSERT(faithful.bound == MTAN_BOUND_FAITHFUL && correct.bound == MTAN_BOUND_ELBO); /* Q17: log-mean-exp, mean */
+    ASSERT(!faithful.skip_empty && correct.skip_empty);                                /* Q18: empty records */
+    ASSERT(faithful.predict_samples == 1 && correct.predict_samples > 1);              /* Q25: one sample, several */
+    ASSERT(faithful.rule == MTAN_MEAN_PROBABILITY && correct.rule == MTAN_MEAN_PROBABILITY); /* Q25: not the paper's */
     ASSERT_EQ(MTAN_ERR_CONFIG, mtan_config_preset(&faithful, (mtan_preset)2));
     PASS();
 }
@@ -205,7 +158,7 @@ static size_t class_rows(const tiny_model *t) {
     int32_t times = 0;
     if (t->config.classify != MTAN_CLASSIFY_TIME) return (size_t)t->n;
     for (int32_t b = 0; b < t->n; b++) {
-        if (mtan_record_times(&t->records[b], &times) != MTAN_OK) return 0;
+        if (times_of(&t->records[b], &times) != MTAN_OK) return 0;
         rows += (size_t)times;
     }
     return rows;
@@ -221,8 +174,8 @@ TEST samples_make_a_prediction(tiny_kind kind, mtan_rule rule) {
     const size_t rows = class_rows(&t), samples = t.config.kind == MTAN_FULL ? S : 1;
     mtan_real *logits = guard_alloc(rows * samples * C * sizeof *logits), *got = guard_alloc(rows * C * sizeof *got);
     double *expected = malloc(rows * C * sizeof *expected);
-    ASSERT_EQ(MTAN_OK, mtan_logits(&t.predictor, t.records, t.n, logits));
-    ASSERT_EQ(MTAN_OK, mtan_classify(&t.predictor, t.records, t.n, got));
+    ASSERT_EQ(MTAN_OK, mtan_predictor_logits(&t.predictor, t.records, t.n, logits));
+    ASSERT_EQ(MTAN_OK, mtan_predictor_classify(&t.predictor, t.records, t.n, got));
     for (size_t r = 0; r < rows; r++) {
         double mean[C] = {0}, total = 0;
         for (size_t s = 0; s < samples; s++)
@@ -242,7 +195,7 @@ TEST samples_make_a_prediction(tiny_kind kind, mtan_rule rule) {
 /* Reals of a record's latent states: (K, Z), or (L, Z) where they stand at the observed times; never more than (6, Z). */
 static size_t latent_count(const tiny_model *t, const mtan_record *record) {
     int32_t points = t->config.ref_points;
-    if (t->config.reference == MTAN_REF_OBSERVED) mtan_record_times(record, &points);
+    if (t->config.reference == MTAN_REF_OBSERVED) times_of(record, &points);
     return (size_t)(points * t->config.latent);
 }
 
@@ -256,16 +209,17 @@ static mtan_real *everything(tiny_model *t, size_t *n) {
     mtan_status status = MTAN_OK;
     *n = 0;
     if (t->config.classify != MTAN_CLASSIFY_NONE) {
-        status = mtan_logits(&t->predictor, t->records, t->n, all);
+        status = mtan_predictor_logits(&t->predictor, t->records, t->n, all);
         *n += class_rows(t) * S * 2;
     }
     for (int32_t b = 0; full && b < t->n; b++) {
         int32_t times = 0;
         const size_t latent = latent_count(t, &t->records[b]);
-        mtan_record_times(&t->records[b], &times);
-        if (status == MTAN_OK) status = mtan_latent(&t->predictor, &t->records[b], all + *n, all + *n + latent);
+        times_of(&t->records[b], &times);
+        if (status == MTAN_OK)
+            status = mtan_predictor_latent(&t->predictor, &t->records[b], all + *n, all + *n + latent);
         *n += 2 * latent;
-        if (curves && status == MTAN_OK) status = mtan_curves(&t->predictor, &t->records[b], all + *n);
+        if (curves && status == MTAN_OK) status = mtan_predictor_curves(&t->predictor, &t->records[b], all + *n);
         if (curves) *n += S * (size_t)times * TINY_CHANNELS;
     }
     if (status != MTAN_OK || *n == 0 || *n > most)
@@ -342,8 +296,8 @@ TEST interpolates_anywhere(tiny_kind kind) {
     tiny_predict(&t, 1);
     mtan_record *r = &t.records[1];
     r->times = times, r->n_times = Q;
-    ASSERT_EQ(MTAN_OK, mtan_curves(&t.predictor, r, curves));
-    ASSERT_EQ(MTAN_OK, mtan_interpolate(&t.predictor, r, mean, std));
+    ASSERT_EQ(MTAN_OK, mtan_predictor_curves(&t.predictor, r, curves));
+    ASSERT_EQ(MTAN_OK, mtan_predictor_interpolate(&t.predictor, r, mean, std));
     for (size_t i = 0; i < Q * D; i++) {
         double sum = 0, squares = 0;
         for (size_t s = 0; s < S; s++) sum += (double)curves[s * Q * D + i] / S;
@@ -352,11 +306,11 @@ TEST interpolates_anywhere(tiny_kind kind) {
     }
     ASSERT(check_close("mean", mean, expected_mean, Q * D, 0, 1e-6));
     ASSERT(check_close("std", std, expected_std, Q * D, 0, 1e-6));
-    ASSERT_EQ(MTAN_OK, mtan_interpolate(&t.predictor, r, again, NULL));
+    ASSERT_EQ(MTAN_OK, mtan_predictor_interpolate(&t.predictor, r, again, NULL));
     ASSERT(check_same("mean without std", again, mean, sizeof mean));
     for (size_t q = 0; q < Q; q++) {
         r->times = times + q, r->n_times = 1;
-        ASSERT_EQ(MTAN_OK, mtan_curves(&t.predictor, r, alone));
+        ASSERT_EQ(MTAN_OK, mtan_predictor_curves(&t.predictor, r, alone));
         for (size_t s = 0; s < S; s++)
             ASSERT(check_same("one query", alone + s * D, curves + (s * Q + q) * D, D * sizeof *alone));
     }
@@ -440,7 +394,7 @@ static int attention_is_right(tiny_model *t, const mtan_record *r, int head, int
     int at[TINY_EVENTS];
     const int L = distinct_times(r, times, at), own = t->config.reference == MTAN_REF_OBSERVED;
     const int Q = own ? L : t->config.ref_points;
-    int seen = 0, good = mtan_attention(&t->predictor, r, head, channel, weight) == MTAN_OK;
+    int seen = 0, good = mtan_predictor_attention(&t->predictor, r, head, channel, weight) == MTAN_OK;
     for (int q = 0; good && q < Q; q++) {
         double expected[TINY_TIMES] = {0}, total = 0, sum = 0, value = 0, got = 0;
         const double query = own ? (double)times[q] : (double)q / (Q - 1);
@@ -470,20 +424,20 @@ TEST attention_is_its_definition(tiny_kind kind) {
         for (int head = 0; head < t.config.enc_heads; head++)
             for (int channel = 0; channel < TINY_CHANNELS; channel++)
                 ASSERT(attention_is_right(&t, &t.records[b], head, channel));
-    ASSERT_EQ(MTAN_ERR_INPUT, mtan_attention(&t.predictor, t.records, t.config.enc_heads, 0, nothing));
-    ASSERT_EQ(MTAN_ERR_INPUT, mtan_attention(&t.predictor, t.records, 0, TINY_CHANNELS, nothing));
+    ASSERT_EQ(MTAN_ERR_INPUT, mtan_predictor_attention(&t.predictor, t.records, t.config.enc_heads, 0, nothing));
+    ASSERT_EQ(MTAN_ERR_INPUT, mtan_predictor_attention(&t.predictor, t.records, 0, TINY_CHANNELS, nothing));
     ASSERT(tiny_close(&t));
     PASS();
 }
 
 /* ---- what a result may depend on ---- */
 
-/* Where each record's rows start in an answer of mtan_logits, by its place in the list. */
+/* Where each record's rows start in an answer of mtan_predictor_logits, by its place in the list. */
 static void row_starts(const tiny_model *t, const mtan_record *records, size_t *start) {
     int32_t times = 1;
     start[0] = 0;
     for (int32_t b = 0; b < t->n; b++) {
-        if (t->config.classify == MTAN_CLASSIFY_TIME) mtan_record_times(&records[b], &times);
+        if (t->config.classify == MTAN_CLASSIFY_TIME) times_of(&records[b], &times);
         start[b + 1] = start[b] + (size_t)times;
     }
 }
@@ -497,7 +451,7 @@ static int logits_in_order(tiny_model *t, const int *order, int32_t at_once, mta
     mtan_real answer[MANY * TINY_TIMES * ROW];
     for (int b = 0; b < MANY; b++) list[b] = t->records[order[b]];
     tiny_predict(t, at_once);
-    if (mtan_logits(&t->predictor, list, MANY, answer) != MTAN_OK) return 0;
+    if (mtan_predictor_logits(&t->predictor, list, MANY, answer) != MTAN_OK) return 0;
     row_starts(t, list, start), row_starts(t, t->records, home);
     for (int b = 0; b < MANY; b++)
         memcpy(out + home[order[b]] * row, answer + start[b] * row, (start[b + 1] - start[b]) * row * sizeof *out);
@@ -578,7 +532,6 @@ SUITE(model_suite) {
         greatest_set_test_suffix(small_cases[i]);
         RUN_TEST1(initial_weights_are_the_references, small_cases[i]);
     }
-    RUN_TEST(recipes_are_the_references_commands);
     RUN_TEST(presets_differ_as_documented);
     RUN_TEST(kl_weight_follows_the_epochs);
     for (int i = 0; i < TINY_KINDS; i++) {

@@ -71,7 +71,7 @@ static int gradient_of(const mtan_config *c, const mtan_record *records, int n, 
     ok = ok && mtan_trainer_size(&model, &config, &bounds, &bytes) == MTAN_OK;
     memory = guard_alloc(bytes);
     ok = ok && mtan_trainer_init(&trainer, &model, weights, &config, &bounds, memory, bytes) == MTAN_OK;
-    ok = ok && mtan_train_gradient(&trainer, records, n, 1, &out->report) == MTAN_OK;
+    ok = ok && mtan_trainer_gradient(&trainer, records, n, 1, &out->report) == MTAN_OK;
     out->n = mtan_weights_count(c);
     out->gradient = malloc(out->n * sizeof *out->gradient);
     if (ok) memcpy(out->gradient, trainer.gradient, out->n * sizeof *out->gradient);
@@ -126,9 +126,9 @@ TEST alone_or_together(mtan_interp_kind kind) {
     ASSERT_EQ(MTAN_OK, mtan_predictor_size(&model, &bounds, &bytes));
     memory = guard_alloc(bytes);
     ASSERT_EQ(MTAN_OK, mtan_predictor_init(&predictor, &model, &bounds, memory, bytes));
-    ASSERT_EQ(MTAN_OK, mtan_classify(&predictor, s.records, RECORDS, together[0]));
+    ASSERT_EQ(MTAN_OK, mtan_predictor_classify(&predictor, s.records, RECORDS, together[0]));
     for (int b = 0; b < RECORDS; b++) {
-        ASSERT_EQ(MTAN_OK, mtan_classify(&predictor, &s.records[b], 1, alone));
+        ASSERT_EQ(MTAN_OK, mtan_predictor_classify(&predictor, &s.records[b], 1, alone));
         ASSERT(alone[0] - alone[0] == 0);
         ASSERT(check_same("probability", alone, together[b], sizeof alone));
     }

@@ -82,13 +82,11 @@ static void build_gru(piece *p) {
 
 /* The op gives the loss of each row and takes the gradient of each as `seed`; the mean is taken by the test. */
 static void build_cross_entropy(piece *p) {
-    static const int32_t counted = 0; /* any address does while counting */
     const mtan_tensor x = piece_input(p, "logits", 5, 4, 4, NULL), loss = mtan_new_constant(&p->tape, 5, 1);
     const mtan_tensor probability = mtan_new_constant(&p->tape, 5, 4);
-    int32_t *label = mtan_new_ints(&p->tape, 5);
-    for (int32_t b = 0; label && b < 5; b++) label[b] = (3 * b + 1) % 4;
-    mtan_op_cross_entropy(&p->tape, loss, probability, x, label ? label : &counted, 1,
-                          piece_cotangent(p, "out", 0) / 5);
+    p->batch.label = mtan_new_ints(&p->tape, 5);
+    for (int32_t b = 0; p->batch.label && b < 5; b++) p->batch.label[b] = (3 * b + 1) % 4;
+    mtan_op_cross_entropy(&p->tape, loss, probability, x, 1, piece_cotangent(p, "out", 0) / 5);
     piece_keep(p, PIECE_KEPT, "loss", loss);
 }
 
@@ -113,7 +111,7 @@ static void build_loglik(piece *p) {
     piece_sequence(p, 2, 1);
     piece_queries(p, five);
     batch->cell0 = p->cell0, batch->cell_row = p->cell_row, batch->cell_channel = p->cell_channel;
-    batch->cell_value = p->cell_value;
+    batch->cell_value = p->cell_value, batch->channels = 3;
     for (int32_t i = 0, n = 0; i < 30; i++) {
         if (piece_u(p, "mask", (size_t)i) < -0.5) continue;
         p->cell_row[n] = i / 3 % 5, p->cell_channel[n] = i % 3;
@@ -196,22 +194,18 @@ TEST golden_attention_masked(void) {
     piece p;
     mtan_real exponentials[L * Q], total[D * Q], scratch[2 * Q], y[Q * D], weight[Q * L], got[Q * L * D],
         out[Q * 2 * D];
+    const mtan_real *score;
     double ref[Q * L * D];
-    mtan_attend a;
     ASSERT(piece_run(&p, "attention-masked", build_attention_masked, NULL));
     ASSERT(piece_compare(&p, OPS));
-    memset(&a, 0, sizeof a);
-    a.score = mtan_data(&p.tape, piece_find(&p, "score"));
-    a.weight = exponentials, a.total = total, a.scratch = scratch;
-    a.begin = p.begin, a.row = p.row, a.value = p.value, a.first = p.first;
-    a.keys = L, a.queries = Q, a.channels = D;
-    mtan_backend_scalar.attend_forward(&a, y, D);
+    score = mtan_data(&p.tape, piece_find(&p, "score"));
+    mtan_backend_scalar.attend_forward(&p.batch, y, D, score, exponentials, total, scratch);
     piece_values(&p, "out", out);
     for (size_t q = 0; q < Q; q++) ASSERT(check_same("kernel and op", y + q * D, out + q * 2 * D, D * sizeof *y));
     ASSERT(golden_read(OPS, "attention-masked/weights", MTAN_DTYPE_F64, ref, Q * L * D));
     for (size_t i = 0; i < Q * L * D; i++) got[i] = (mtan_real)ref[i];
     for (int32_t d = 0; d < 3; d++) {
-        mtan_backend_scalar.attend_weights(&a, weight, d);
+        mtan_backend_scalar.attend_weights(&p.batch, weight, score, exponentials, total, d);
         for (size_t i = 0; i < Q * L; i++) got[i * D + (size_t)d] = weight[i];
     }
     ASSERT(piece_compare_array(&p, OPS, "weights", got, Q * L * D));

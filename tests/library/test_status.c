@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "small.h"
+#include "published.h"
+#include "caller.h"
 
 /* What a call that fails must leave as it is starts with this byte. */
 enum { PATTERN = 0x5b, TOP = 1 << 20 };
@@ -225,42 +227,20 @@ TEST config_init_and_presets(void) {
     PASS();
 }
 
-TEST recipes(void) {
-    mtan_recipe recipe;
-    int32_t n = 0;
-    paint(&recipe, sizeof recipe);
-    EXPECT(MTAN_ERR_NULL, mtan_recipe_named(NULL, "toy-interp", MTAN_FAITHFUL));
-    EXPECT(MTAN_ERR_NULL, mtan_recipe_named(&recipe, NULL, MTAN_FAITHFUL));
-    EXPECT(MTAN_ERR_MISSING, mtan_recipe_named(&recipe, "", MTAN_FAITHFUL));
-    EXPECT(MTAN_ERR_MISSING, mtan_recipe_named(&recipe, "toy-inter", MTAN_FAITHFUL));
-    EXPECT(MTAN_ERR_MISSING, mtan_recipe_named(&recipe, "toy-interp ", MTAN_FAITHFUL));
-    EXPECT(MTAN_ERR_CONFIG, mtan_recipe_named(&recipe, "toy-interp", (mtan_preset)-1));
-    ASSERT(painted(&recipe, sizeof recipe));
-    for (; mtan_recipe_name(n); n++)
-        for (int preset = 0; preset < 2; preset++) {
-            EXPECT(MTAN_OK, mtan_recipe_named(&recipe, mtan_recipe_name(n), (mtan_preset)preset));
-            EXPECT(MTAN_OK, mtan_config_check(&recipe.config));
-            ASSERT(recipe.batch > 0 && recipe.epochs > 0 && recipe.lr > 0);
-        }
-    ASSERT_EQ_FMT(8, n, "%d");
-    ASSERT(!mtan_recipe_name(-1) && !mtan_recipe_name(n + 1) && !mtan_recipe_name(INT_MAX));
-    PASS();
-}
-
 /* ---- settings as text ---- */
 
 TEST every_setting_goes_through_text(void) {
-    mtan_recipe recipe;
     int32_t n = 0;
-    for (int32_t i = 0; mtan_recipe_name(i); i++) {
-        mtan_config copy;
-        ASSERT_EQ(MTAN_OK, mtan_recipe_named(&recipe, mtan_recipe_name(i), (mtan_preset)(i % 2)));
-        recipe.config.noise_std = 0.0125, recipe.config.embed_scale = -47.5;
+    for (int i = 0; published_names[i]; i++) {
+        mtan_config config, copy;
+        ASSERT(published_config(&config, published_names[i]));
+        ASSERT_EQ(MTAN_OK, mtan_config_preset(&config, (mtan_preset)(i % 2)));
+        config.noise_std = 0.0125, config.embed_scale = -47.5;
         memset(&copy, 0, sizeof copy);
         for (n = 0; mtan_config_key(n); n++) {
             char text[64], again[64];
             const char *key = mtan_config_key(n);
-            EXPECT(MTAN_OK, mtan_config_get(&recipe.config, key, text, sizeof text));
+            EXPECT(MTAN_OK, mtan_config_get(&config, key, text, sizeof text));
             EXPECT(MTAN_OK, mtan_config_set(&copy, key, text));
             EXPECT(MTAN_OK, mtan_config_get(&copy, key, again, strlen(text) + 1));
             ASSERT_STR_EQ(text, again);
@@ -269,7 +249,7 @@ TEST every_setting_goes_through_text(void) {
                 EXPECT(MTAN_ERR_MEMORY, mtan_config_get(&copy, key, again, size));
             ASSERT(painted(again, sizeof again));
         }
-        ASSERT(memcmp(&copy, &recipe.config, sizeof copy) == 0);
+        ASSERT(memcmp(&copy, &config, sizeof copy) == 0);
     }
     ASSERT(n > 20 && !mtan_config_key(-1) && !mtan_config_key(n + 1) && !mtan_config_key(INT_MAX));
     PASS();
@@ -492,15 +472,15 @@ static mtan_status call(desk *d, int which, const mtan_record *records, int32_t 
     mtan_report *report = (mtan_report *)(void *)out;
     const mtan_record *last = records + n - 1;
     switch (which) {
-    case CLASSIFY: return mtan_classify(&d->predictor, records, n, out);
-    case LOGITS: return mtan_logits(&d->predictor, records, n, out);
-    case INTERPOLATE: return mtan_interpolate(&d->predictor, last, out, out + ROOM / 2);
-    case CURVES: return mtan_curves(&d->predictor, last, out);
-    case LATENT: return mtan_latent(&d->predictor, last, out, out + ROOM / 2);
-    case ATTENTION: return mtan_attention(&d->predictor, last, 0, 0, out);
-    case TRAIN_LOSS: return mtan_train_loss(&d->trainer, records, n, 12, report);
-    case TRAIN_GRADIENT: return mtan_train_gradient(&d->trainer, records, n, 12, report);
-    default: return mtan_train_step(&d->trainer, records, n, 12, report);
+    case CLASSIFY: return mtan_predictor_classify(&d->predictor, records, n, out);
+    case LOGITS: return mtan_predictor_logits(&d->predictor, records, n, out);
+    case INTERPOLATE: return mtan_predictor_interpolate(&d->predictor, last, out, out + ROOM / 2);
+    case CURVES: return mtan_predictor_curves(&d->predictor, last, out);
+    case LATENT: return mtan_predictor_latent(&d->predictor, last, out, out + ROOM / 2);
+    case ATTENTION: return mtan_predictor_attention(&d->predictor, last, 0, 0, out);
+    case TRAIN_LOSS: return mtan_trainer_loss(&d->trainer, records, n, 12, report);
+    case TRAIN_GRADIENT: return mtan_trainer_gradient(&d->trainer, records, n, 12, report);
+    default: return mtan_trainer_step(&d->trainer, records, n, 12, report);
     }
 }
 
@@ -565,21 +545,44 @@ TEST record_times_of_broken_records(void) {
     parts p;
     mtan_record r = sound(&p);
     int32_t times = 77;
-    EXPECT(MTAN_ERR_NULL, mtan_record_times(NULL, &times));
-    EXPECT(MTAN_ERR_NULL, mtan_record_times(&r, NULL));
+    EXPECT(MTAN_ERR_NULL, times_of(NULL, &times));
+    EXPECT(MTAN_ERR_NULL, times_of(&r, NULL));
     r.events = NULL;
-    EXPECT(MTAN_ERR_NULL, mtan_record_times(&r, &times));
+    EXPECT(MTAN_ERR_NULL, times_of(&r, &times));
     r = sound(&p), r.n_events = -1;
-    EXPECT(MTAN_ERR_INPUT, mtan_record_times(&r, &times));
+    EXPECT(MTAN_ERR_INPUT, times_of(&r, &times));
     r = sound(&p), p.events[4].time = (mtan_real)NAN;
-    EXPECT(MTAN_ERR_INPUT, mtan_record_times(&r, &times));
+    EXPECT(MTAN_ERR_INPUT, times_of(&r, &times));
     ASSERT_EQ(77, times);
     r = sound(&p);
-    EXPECT(MTAN_OK, mtan_record_times(&r, &times));
+    EXPECT(MTAN_OK, times_of(&r, &times));
     ASSERT_EQ(4, times);
+    EXPECT(MTAN_ERR_MEMORY, mtan_record_times(&r, NULL, &times)); /* not in the order of time */
     r.events = NULL, r.n_events = 0;
-    EXPECT(MTAN_OK, mtan_record_times(&r, &times));
+    EXPECT(MTAN_OK, times_of(&r, &times));
     ASSERT_EQ(0, times);
+    PASS();
+}
+
+/* A million events that come in order, and a hundred thousand that do not: the first wish no scratch, and neither takes long. */
+TEST record_times_of_long_records(void) {
+    enum { N = 1000000, UNORDERED = 100000 };
+    mtan_event *events = guard_alloc(N * sizeof *events);
+    mtan_record r;
+    int32_t times = 0;
+    memset(&r, 0, sizeof r);
+    for (int32_t i = 0; i < N; i++) {
+        const mtan_event e = {(mtan_real)(i / 4), 0, 0};
+        events[i] = e;
+    }
+    r.events = events, r.n_events = N;
+    EXPECT(MTAN_OK, mtan_record_times(&r, NULL, &times));
+    ASSERT_EQ_FMT(N / 4, times, "%d");
+    for (int32_t i = 0; i < UNORDERED; i++) events[i].time = (mtan_real)((int64_t)i * 7919 % 25000);
+    r.n_events = UNORDERED;
+    EXPECT(MTAN_OK, times_of(&r, &times));
+    ASSERT_EQ_FMT(25000, times, "%d");
+    ASSERT(guard_free(events));
     PASS();
 }
 
@@ -623,11 +626,11 @@ TEST heads_and_channels_of_attention(void) {
         parts p;
         const mtan_record r = sound(&p);
         for (int k = 0; k < 3; k++) {
-            EXPECT(MTAN_ERR_INPUT, mtan_attention(&d.predictor, &r, bad[k], 0, out));
-            EXPECT(MTAN_ERR_INPUT, mtan_attention(&d.predictor, &r, 0, bad[k], out));
+            EXPECT(MTAN_ERR_INPUT, mtan_predictor_attention(&d.predictor, &r, bad[k], 0, out));
+            EXPECT(MTAN_ERR_INPUT, mtan_predictor_attention(&d.predictor, &r, 0, bad[k], out));
         }
-        EXPECT(MTAN_ERR_INPUT, mtan_attention(&d.predictor, &r, d.small.config.enc_heads, 0, out));
-        EXPECT(MTAN_ERR_INPUT, mtan_attention(&d.predictor, &r, 0, d.small.config.channels, out));
+        EXPECT(MTAN_ERR_INPUT, mtan_predictor_attention(&d.predictor, &r, d.small.config.enc_heads, 0, out));
+        EXPECT(MTAN_ERR_INPUT, mtan_predictor_attention(&d.predictor, &r, 0, d.small.config.channels, out));
         ASSERT(painted(out, ROOM * sizeof *out));
         ASSERT(desk_close(&d));
     }
@@ -696,28 +699,28 @@ TEST null_pointers_of_prediction(void) {
     bare = d.small.model, bare.backend = NULL;
     EXPECT(MTAN_ERR_NULL, mtan_predictor_size(&bare, &desk_bounds, &bytes));
 
-    EXPECT(MTAN_ERR_NULL, mtan_classify(NULL, &r, 1, out));
-    EXPECT(MTAN_ERR_NULL, mtan_classify(&d.predictor, NULL, 1, out));
-    EXPECT(MTAN_ERR_NULL, mtan_classify(&d.predictor, &r, 1, NULL));
-    EXPECT(MTAN_ERR_NULL, mtan_logits(NULL, &r, 1, out));
-    EXPECT(MTAN_ERR_NULL, mtan_logits(&d.predictor, NULL, 1, out));
-    EXPECT(MTAN_ERR_NULL, mtan_logits(&d.predictor, &r, 1, NULL));
-    EXPECT(MTAN_ERR_NULL, mtan_interpolate(NULL, &r, out, out));
-    EXPECT(MTAN_ERR_NULL, mtan_interpolate(&d.predictor, NULL, out, out));
-    EXPECT(MTAN_ERR_NULL, mtan_interpolate(&d.predictor, &r, NULL, out));
-    EXPECT(MTAN_ERR_NULL, mtan_curves(NULL, &r, out));
-    EXPECT(MTAN_ERR_NULL, mtan_curves(&d.predictor, NULL, out));
-    EXPECT(MTAN_ERR_NULL, mtan_curves(&d.predictor, &r, NULL));
-    EXPECT(MTAN_ERR_NULL, mtan_latent(NULL, &r, out, out));
-    EXPECT(MTAN_ERR_NULL, mtan_latent(&d.predictor, NULL, out, out));
-    EXPECT(MTAN_ERR_NULL, mtan_latent(&d.predictor, &r, NULL, out));
-    EXPECT(MTAN_ERR_NULL, mtan_attention(NULL, &r, 0, 0, out));
-    EXPECT(MTAN_ERR_NULL, mtan_attention(&d.predictor, NULL, 0, 0, out));
-    EXPECT(MTAN_ERR_NULL, mtan_attention(&d.predictor, &r, 0, 0, NULL));
+    EXPECT(MTAN_ERR_NULL, mtan_predictor_classify(NULL, &r, 1, out));
+    EXPECT(MTAN_ERR_NULL, mtan_predictor_classify(&d.predictor, NULL, 1, out));
+    EXPECT(MTAN_ERR_NULL, mtan_predictor_classify(&d.predictor, &r, 1, NULL));
+    EXPECT(MTAN_ERR_NULL, mtan_predictor_logits(NULL, &r, 1, out));
+    EXPECT(MTAN_ERR_NULL, mtan_predictor_logits(&d.predictor, NULL, 1, out));
+    EXPECT(MTAN_ERR_NULL, mtan_predictor_logits(&d.predictor, &r, 1, NULL));
+    EXPECT(MTAN_ERR_NULL, mtan_predictor_interpolate(NULL, &r, out, out));
+    EXPECT(MTAN_ERR_NULL, mtan_predictor_interpolate(&d.predictor, NULL, out, out));
+    EXPECT(MTAN_ERR_NULL, mtan_predictor_interpolate(&d.predictor, &r, NULL, out));
+    EXPECT(MTAN_ERR_NULL, mtan_predictor_curves(NULL, &r, out));
+    EXPECT(MTAN_ERR_NULL, mtan_predictor_curves(&d.predictor, NULL, out));
+    EXPECT(MTAN_ERR_NULL, mtan_predictor_curves(&d.predictor, &r, NULL));
+    EXPECT(MTAN_ERR_NULL, mtan_predictor_latent(NULL, &r, out, out));
+    EXPECT(MTAN_ERR_NULL, mtan_predictor_latent(&d.predictor, NULL, out, out));
+    EXPECT(MTAN_ERR_NULL, mtan_predictor_latent(&d.predictor, &r, NULL, out));
+    EXPECT(MTAN_ERR_NULL, mtan_predictor_attention(NULL, &r, 0, 0, out));
+    EXPECT(MTAN_ERR_NULL, mtan_predictor_attention(&d.predictor, NULL, 0, 0, out));
+    EXPECT(MTAN_ERR_NULL, mtan_predictor_attention(&d.predictor, &r, 0, 0, NULL));
     ASSERT(painted(out, sizeof out) && painted(&made, sizeof made) && bytes == 5);
-    EXPECT(MTAN_OK, mtan_interpolate(&d.predictor, &r, out, NULL));
-    EXPECT(MTAN_OK, mtan_latent(&d.predictor, &r, out, NULL));
-    EXPECT(MTAN_OK, mtan_classify(&d.predictor, NULL, 0, NULL));
+    EXPECT(MTAN_OK, mtan_predictor_interpolate(&d.predictor, &r, out, NULL));
+    EXPECT(MTAN_OK, mtan_predictor_latent(&d.predictor, &r, out, NULL));
+    EXPECT(MTAN_OK, mtan_predictor_classify(&d.predictor, NULL, 0, NULL));
     ASSERT(desk_close(&d));
     PASS();
 }
@@ -753,13 +756,13 @@ TEST null_pointers_of_training(void) {
 #undef INIT
     for (int which = TRAIN_LOSS; which < CALLS; which++)
         ASSERT(expect(call_names[which], MTAN_ERR_NULL, call(&d, which, NULL, 1, (mtan_real *)(void *)&report)));
-    EXPECT(MTAN_ERR_NULL, mtan_train_loss(NULL, &r, 1, 1, &report));
-    EXPECT(MTAN_ERR_NULL, mtan_train_loss(&d.trainer, &r, 1, 1, NULL));
-    EXPECT(MTAN_ERR_NULL, mtan_train_gradient(NULL, &r, 1, 1, &report));
-    EXPECT(MTAN_ERR_NULL, mtan_train_gradient(&d.trainer, &r, 1, 1, NULL));
-    EXPECT(MTAN_ERR_NULL, mtan_train_step(NULL, &r, 1, 1, &report));
-    EXPECT(MTAN_ERR_NULL, mtan_train_step(&d.trainer, &r, 1, 1, NULL));
-    EXPECT(MTAN_ERR_NULL, mtan_train_update(NULL, 1));
+    EXPECT(MTAN_ERR_NULL, mtan_trainer_loss(NULL, &r, 1, 1, &report));
+    EXPECT(MTAN_ERR_NULL, mtan_trainer_loss(&d.trainer, &r, 1, 1, NULL));
+    EXPECT(MTAN_ERR_NULL, mtan_trainer_gradient(NULL, &r, 1, 1, &report));
+    EXPECT(MTAN_ERR_NULL, mtan_trainer_gradient(&d.trainer, &r, 1, 1, NULL));
+    EXPECT(MTAN_ERR_NULL, mtan_trainer_step(NULL, &r, 1, 1, &report));
+    EXPECT(MTAN_ERR_NULL, mtan_trainer_step(&d.trainer, &r, 1, 1, NULL));
+    EXPECT(MTAN_ERR_NULL, mtan_trainer_update(NULL, 1));
     ASSERT(painted(memory, sizeof memory) && painted(&made, sizeof made) && painted(&report, sizeof report) &&
            bytes == 5);
     ASSERT(desk_unchanged(&d));
@@ -892,8 +895,8 @@ TEST failing_allreduce_changes_nothing(void) {
     ASSERT(desk_start(&d, &desk_bounds));
     desk_remember(&d);
     paint(&report, sizeof report);
-    EXPECT(MTAN_ERR_WRITE, mtan_train_step(&d.trainer, &r, 1, 1, &report));
-    EXPECT(MTAN_ERR_WRITE, mtan_train_loss(&d.trainer, &r, 1, 1, &report));
+    EXPECT(MTAN_ERR_WRITE, mtan_trainer_step(&d.trainer, &r, 1, 1, &report));
+    EXPECT(MTAN_ERR_WRITE, mtan_trainer_loss(&d.trainer, &r, 1, 1, &report));
     ASSERT(desk_unchanged(&d) && painted(&report, sizeof report));
     ASSERT(desk_close(&d));
     PASS();
@@ -958,7 +961,7 @@ TEST records_without_anything_are_allowed(void) {
         memset(&bare[1], 0, sizeof bare[1]);
         if (c->classify == MTAN_CLASSIFY_RECORD) {
             mtan_real total = 0;
-            ASSERT_EQ(MTAN_OK, mtan_classify(&d.predictor, bare, 1, out));
+            ASSERT_EQ(MTAN_OK, mtan_predictor_classify(&d.predictor, bare, 1, out));
             for (int32_t k = 0; k < c->classes; k++) total += out[k];
             ASSERT(fabs((double)total - 1) <= 1e-5);
         }
@@ -1004,7 +1007,7 @@ static int step_is_sound(desk *d, const char *what, const mtan_record *records, 
     int ok;
     desk_remember(d);
     paint(&report, sizeof report);
-    *status = mtan_train_step(&d->trainer, records, n, 12, &report);
+    *status = mtan_trainer_step(&d->trainer, records, n, 12, &report);
     if (*status == MTAN_OK)
         ok = finite_reals(d->small.weights, d->small.count) && finite_reals(d->trainer.moment1, d->small.count) &&
              finite_reals(d->trainer.moment2, d->small.count) && report.loss - report.loss == 0 &&
@@ -1056,10 +1059,10 @@ TEST a_gradient_that_is_not_finite_is_not_used(void) {
         parts p;
         const mtan_record r = sound(&p);
         for (int k = 0; k < 3; k++) {
-            EXPECT(MTAN_OK, mtan_train_gradient(&d.trainer, &r, 1, 12, &report));
+            EXPECT(MTAN_OK, mtan_trainer_gradient(&d.trainer, &r, 1, 12, &report));
             desk_remember(&d);
             d.trainer.gradient[d.small.count - 1] = bad[k];
-            ASSERT(expect(d.small.name, MTAN_ERR_INPUT, mtan_train_update(&d.trainer, 12)));
+            ASSERT(expect(d.small.name, MTAN_ERR_INPUT, mtan_trainer_update(&d.trainer, 12)));
             ASSERT(desk_unchanged(&d));
         }
         ASSERT(desk_close(&d));
@@ -1149,22 +1152,21 @@ static int refuses_blobs(desk *d, const sink *file) {
     for (size_t size = 0; size < file->size; size += 1 + size / 50) {
         unsigned char *cut = guard_alloc(size);
         memcpy(cut, file->bytes, size);
-        ok &= mtan_model_open(&model, cut, size) == MTAN_ERR_FILE &&
-              mtan_model_load_config(&config, cut, size) == MTAN_ERR_FILE;
-        ok &= mtan_model_load(&model, weights, d->small.count, cut, size) == MTAN_ERR_FILE;
-        ok &= mtan_trainer_load(&d->trainer, cut, size) == MTAN_ERR_FILE && guard_free(cut);
+        ok &= blob_open(&model, cut, size) == MTAN_ERR_FILE && blob_load_config(&config, cut, size) == MTAN_ERR_FILE;
+        ok &= blob_load(&model, weights, d->small.count, cut, size) == MTAN_ERR_FILE;
+        ok &= blob_load_trainer(&d->trainer, cut, size) == MTAN_ERR_FILE && guard_free(cut);
     }
-    ok &= expect("no config", MTAN_ERR_NULL, mtan_model_load_config(NULL, file->bytes, file->size));
-    ok &= expect("no blob", MTAN_ERR_NULL, mtan_model_load_config(&config, NULL, file->size));
-    ok &= expect("no model", MTAN_ERR_NULL, mtan_model_open(NULL, file->bytes, file->size));
-    ok &= expect("no blob", MTAN_ERR_NULL, mtan_model_open(&model, NULL, file->size));
-    ok &= expect("no model", MTAN_ERR_NULL, mtan_model_load(NULL, weights, d->small.count, file->bytes, file->size));
-    ok &= expect("no weights", MTAN_ERR_NULL, mtan_model_load(&model, NULL, d->small.count, file->bytes, file->size));
-    ok &= expect("no blob", MTAN_ERR_NULL, mtan_model_load(&model, weights, d->small.count, NULL, file->size));
-    ok &= expect("few weights", MTAN_ERR_MEMORY,
-                 mtan_model_load(&model, weights, d->small.count - 1, file->bytes, file->size));
-    ok &= expect("no trainer", MTAN_ERR_NULL, mtan_trainer_load(NULL, file->bytes, file->size));
-    ok &= expect("no blob", MTAN_ERR_NULL, mtan_trainer_load(&d->trainer, NULL, file->size));
+    ok &= expect("no config", MTAN_ERR_NULL, blob_load_config(NULL, file->bytes, file->size));
+    ok &= expect("no blob", MTAN_ERR_NULL, blob_load_config(&config, NULL, file->size));
+    ok &= expect("no model", MTAN_ERR_NULL, blob_open(NULL, file->bytes, file->size));
+    ok &= expect("no blob", MTAN_ERR_NULL, blob_open(&model, NULL, file->size));
+    ok &= expect("no model", MTAN_ERR_NULL, blob_load(NULL, weights, d->small.count, file->bytes, file->size));
+    ok &= expect("no weights", MTAN_ERR_NULL, blob_load(&model, NULL, d->small.count, file->bytes, file->size));
+    ok &= expect("no blob", MTAN_ERR_NULL, blob_load(&model, weights, d->small.count, NULL, file->size));
+    ok &=
+        expect("few weights", MTAN_ERR_MEMORY, blob_load(&model, weights, d->small.count - 1, file->bytes, file->size));
+    ok &= expect("no trainer", MTAN_ERR_NULL, blob_load_trainer(NULL, file->bytes, file->size));
+    ok &= expect("no blob", MTAN_ERR_NULL, blob_load_trainer(&d->trainer, NULL, file->size));
     ok &= painted(&config, sizeof config) && painted(&model, sizeof model) &&
           painted(weights, d->small.count * sizeof *weights);
     return ok & desk_unchanged(d) & guard_free(weights);
@@ -1185,13 +1187,13 @@ TEST broken_model_files_are_refused(void) {
     ASSERT(desk_start(&d, &desk_bounds) && desk_start(&other, &desk_bounds));
     ASSERT(saved(&d, &d.trainer, &file));
     ASSERT(refuses_blobs(&d, &file));
-    EXPECT(MTAN_OK, mtan_trainer_load(&d.trainer, file.bytes, file.size));
+    EXPECT(MTAN_OK, blob_load_trainer(&d.trainer, file.bytes, file.size));
     desk_remember(&other);
-    mtan_status status = mtan_trainer_load(&other.trainer, file.bytes, file.size);
+    mtan_status status = blob_load_trainer(&other.trainer, file.bytes, file.size);
     ASSERT(status == MTAN_ERR_SHAPE && desk_unchanged(&other)); /* another model's checkpoint */
     ASSERT(saved(&d, NULL, &file));
     desk_remember(&d);
-    EXPECT(MTAN_ERR_MISSING, mtan_trainer_load(&d.trainer, file.bytes, file.size)); /* a file without moments */
+    EXPECT(MTAN_ERR_MISSING, blob_load_trainer(&d.trainer, file.bytes, file.size)); /* a file without moments */
     ASSERT(desk_unchanged(&d));
 
     memset(pairs, 0, sizeof pairs);
@@ -1223,19 +1225,19 @@ TEST files_that_are_no_models_are_refused(void) {
     paint(&model, sizeof model);
     paint(&config, sizeof config);
     EXPECT(MTAN_OK, mtan_file_write_memory(&entry, 1, NULL, 0, file.bytes, file.room, &bytes));
-    EXPECT(MTAN_ERR_FILE, mtan_model_open(&model, file.bytes, bytes));
-    EXPECT(MTAN_ERR_FILE, mtan_model_load_config(&config, file.bytes, bytes));
+    EXPECT(MTAN_ERR_FILE, blob_open(&model, file.bytes, bytes));
+    EXPECT(MTAN_ERR_FILE, blob_load_config(&config, file.bytes, bytes));
     EXPECT(MTAN_OK, mtan_file_write_memory(&entry, 1, &pair, 1, file.bytes, file.room, &bytes));
-    EXPECT(MTAN_ERR_MISSING, mtan_model_open(&model, file.bytes, bytes)); /* no weights */
+    EXPECT(MTAN_ERR_MISSING, blob_open(&model, file.bytes, bytes)); /* no weights */
     pair.value = "nonsense";
     EXPECT(MTAN_OK, mtan_file_write_memory(&entry, 1, &pair, 1, file.bytes, file.room, &bytes));
-    EXPECT(MTAN_ERR_FILE, mtan_model_load_config(&config, file.bytes, bytes));
+    EXPECT(MTAN_ERR_FILE, blob_load_config(&config, file.bytes, bytes));
     EXPECT(MTAN_OK, mtan_model_save(&s.model, NULL, NULL, 0, into_sink, &file));
     unsigned char *odd = guard_alloc(file.size + 1); /* not aligned to the weights */
     memcpy(odd + 1, file.bytes, file.size);
-    EXPECT(MTAN_ERR_SHAPE, mtan_model_open(&model, odd + 1, file.size));
+    EXPECT(MTAN_ERR_SHAPE, blob_open(&model, odd + 1, file.size));
     ASSERT(painted(&model, sizeof model) && painted(&config, sizeof config));
-    EXPECT(MTAN_OK, mtan_model_load(&model, s.weights, s.count, odd + 1, file.size));
+    EXPECT(MTAN_OK, blob_load(&model, s.weights, s.count, odd + 1, file.size));
     ASSERT(guard_free(odd) & guard_free(file.bytes) & small_close(&s));
     PASS();
 }
@@ -1370,13 +1372,13 @@ SUITE(status_suite) {
     RUN_TEST(bad_real_settings_are_refused);
     RUN_TEST(bad_reference_points_are_refused);
     RUN_TEST(config_init_and_presets);
-    RUN_TEST(recipes);
     RUN_TEST(every_setting_goes_through_text);
     RUN_TEST(bad_text_is_refused);
     RUN_TEST(bad_settings_have_no_text);
     RUN_TEST(reals_without_text_are_refused);
     RUN_TEST(broken_records_are_refused_and_nothing_is_written);
     RUN_TEST(record_times_of_broken_records);
+    RUN_TEST(record_times_of_long_records);
     RUN_TEST(counts_of_records);
     RUN_TEST(heads_and_channels_of_attention);
     RUN_TEST(functions_that_a_model_does_not_have);

@@ -7,6 +7,7 @@
 #include "../../simd/mtan_simd.h"
 #include "greatest.h"
 #include "ladder.h"
+#include "published.h"
 #include "small.h"
 
 #ifdef MTAN_DOUBLE
@@ -97,17 +98,17 @@ static int same_as_batch(rig *r, const mtan_record *record, const mtan_event *ev
     mtan_stream_reset(&r->stream);
     if (push_all(&r->stream, events, record->n_events) != MTAN_OK || r->stream.events != record->n_events) return 0;
     if (c->classify != MTAN_CLASSIFY_NONE) {
-        if (mtan_logits(&r->predictor, record, 1, ref) != MTAN_OK ||
+        if (mtan_predictor_logits(&r->predictor, record, 1, ref) != MTAN_OK ||
             mtan_stream_logits(&r->stream, record, got) != MTAN_OK || !agrees("logits", got, ref, rows * S * C, limit))
             return 0;
-        if (mtan_classify(&r->predictor, record, 1, ref) != MTAN_OK ||
+        if (mtan_predictor_classify(&r->predictor, record, 1, ref) != MTAN_OK ||
             mtan_stream_predict(&r->stream, record, got) != MTAN_OK ||
             !agrees("probabilities", got, ref, rows * C, limit))
             return 0;
     }
     if (c->kind == MTAN_FULL && c->classify != MTAN_CLASSIFY_TIME) {
         const size_t n = (size_t)record->n_times * (size_t)c->channels;
-        if (mtan_interpolate(&r->predictor, record, ref, ref_sd) != MTAN_OK ||
+        if (mtan_predictor_interpolate(&r->predictor, record, ref, ref_sd) != MTAN_OK ||
             mtan_stream_interpolate(&r->stream, record, got, got_sd) != MTAN_OK ||
             !agrees("mean", got, ref, n, limit) || !agrees("sd", got_sd, ref_sd, n, limit))
             return 0;
@@ -186,7 +187,7 @@ static mtan_status stream_way(void *context, const mtan_model *model, const mtan
     return rig_close(&r) ? status : MTAN_ERR_MEMORY;
 }
 
-/* The same, which must be the bits of mtan_logits on the sorted events. */
+/* The same, which must be the bits of mtan_predictor_logits on the sorted events. */
 static mtan_status same_way(void *context, const mtan_model *model, const mtan_record *records, int32_t n,
                             mtan_real *logits) {
     enum { GOLDEN_EVENTS = 8000 };
@@ -205,7 +206,7 @@ static mtan_status same_way(void *context, const mtan_model *model, const mtan_r
         mtan_stream_reset(&r.stream);
         status = push_all(&r.stream, e, records[b].n_events);
         if (status == MTAN_OK) status = mtan_stream_logits(&r.stream, &records[b], logits);
-        if (status == MTAN_OK) status = mtan_logits(&r.predictor, &records[b], 1, ref);
+        if (status == MTAN_OK) status = mtan_predictor_logits(&r.predictor, &records[b], 1, ref);
         if (status == MTAN_OK && !check_same("logits", logits, ref, count * sizeof *ref)) status = MTAN_ERR_INPUT;
         guard_free(e), guard_free(ref);
         logits += count;
@@ -322,7 +323,7 @@ TEST a_million_repeats(void) {
     record.events = e, record.n_events = DISTINCT;
     for (int i = 0; i < MILLION / DISTINCT; i++) ASSERT_EQ(MTAN_OK, push_all(&r.stream, e, DISTINCT));
     ASSERT_EQ(MILLION, r.stream.events);
-    ASSERT_EQ(MTAN_OK, mtan_logits(&r.predictor, &record, 1, ref));
+    ASSERT_EQ(MTAN_OK, mtan_predictor_logits(&r.predictor, &record, 1, ref));
     ASSERT_EQ(MTAN_OK, mtan_stream_logits(&r.stream, NULL, got));
     ASSERT(agrees("a million repeats", got, ref, 2, ORDER_LIMIT));
     ASSERT(rig_close(&r));
@@ -362,7 +363,7 @@ TEST a_slow_rise(void) {
     record.events = e, record.n_events = RISING;
     ASSERT_EQ(MTAN_OK, push_all(&r.stream, e, RISING));
     ASSERT_EQ(MTAN_OK, mtan_stream_logits(&r.stream, NULL, got));
-    ASSERT_EQ(MTAN_OK, mtan_logits(&r.predictor, &record, 1, ref));
+    ASSERT_EQ(MTAN_OK, mtan_predictor_logits(&r.predictor, &record, 1, ref));
     ASSERT(check_same("a slow rise", got, ref, sizeof got));
     free(e);
     ASSERT(rig_close(&r));
@@ -508,7 +509,7 @@ TEST forgetting_the_late_one(void) {
     ASSERT_EQ(MTAN_OK, push_all(&r.stream, e + WINDOW - 1, 1));
     record.events = e, record.n_events = WINDOW;
     ASSERT_EQ(MTAN_OK, mtan_stream_logits(&r.stream, NULL, got));
-    ASSERT_EQ(MTAN_OK, mtan_logits(&r.predictor, &record, 1, ref));
+    ASSERT_EQ(MTAN_OK, mtan_predictor_logits(&r.predictor, &record, 1, ref));
     ASSERT(check_same("logits", got, ref, sizeof got));
     ASSERT(rig_close(&r));
     ASSERT(small_close(&s));
@@ -617,7 +618,7 @@ TEST small_memory_equals_the_batch(void) {
         set = small_records(&s.config, &bounds, 4, 0, &random);
         for (int32_t b = 0; b < set.n; b++) {
             mtan_real ref[2], first[2];
-            ASSERT_EQ(MTAN_OK, mtan_logits(&r.predictor, &set.records[b], 1, ref));
+            ASSERT_EQ(MTAN_OK, mtan_predictor_logits(&r.predictor, &set.records[b], 1, ref));
             for (int32_t points = 1; points <= s.config.ref_points; points++) {
                 mtan_real got[2];
                 void *memory;
@@ -644,19 +645,19 @@ enum { LONG_RECORD = 1501, SMALL_RAM = 16 * 1024 };
 /* The published model of PhysioNet, on a record of 1501 events, in 16 KB: four points at a time. */
 TEST physionet_in_sixteen_kilobytes(void) {
     static mtan_event e[LONG_RECORD];
-    mtan_recipe recipe;
+    mtan_config config;
     mtan_model model;
     mtan_record record = {0};
     mtan_real got[2], one[2], ref[2], p[2], *weights;
     size_t count, bytes = 0, least = 0;
     void *memory;
     rig r;
-    ASSERT_EQ(MTAN_OK, mtan_recipe_named(&recipe, "physionet-enc", MTAN_FAITHFUL));
-    count = mtan_weights_count(&recipe.config);
+    ASSERT(published_config(&config, "physionet-enc"));
+    count = mtan_weights_count(&config);
     weights = guard_alloc(count * sizeof *weights);
-    ASSERT_EQ(MTAN_OK, mtan_weights_init(&recipe.config, weights, count, 1));
-    ASSERT_EQ(MTAN_OK, mtan_model_init(&model, &recipe.config, weights, count));
-    made_up(e, LONG_RECORD, recipe.config.channels);
+    ASSERT_EQ(MTAN_OK, mtan_weights_init(&config, weights, count, 1));
+    ASSERT_EQ(MTAN_OK, mtan_model_init(&model, &config, weights, count));
+    made_up(e, LONG_RECORD, config.channels);
     for (int i = 0; i < LONG_RECORD; i++) e[i].time = (mtan_real)(i / 10) / 151;
     record.events = e, record.n_events = LONG_RECORD;
     ASSERT_EQ(MTAN_OK, mtan_small_size(&model, 1, &least));
@@ -672,9 +673,9 @@ TEST physionet_in_sixteen_kilobytes(void) {
     ASSERT(guard_free(memory));
     ASSERT(check_same("one point at a time", one, got, sizeof got));
     ASSERT_EQ(MTAN_OK, rig_open(&r, &model, (mtan_bounds){1, LONG_RECORD, LONG_RECORD}, 0));
-    ASSERT_EQ(MTAN_OK, mtan_logits(&r.predictor, &record, 1, ref));
+    ASSERT_EQ(MTAN_OK, mtan_predictor_logits(&r.predictor, &record, 1, ref));
     ASSERT(agrees("16 KB, logits", got, ref, 2, SMALL_LIMIT));
-    ASSERT_EQ(MTAN_OK, mtan_classify(&r.predictor, &record, 1, ref));
+    ASSERT_EQ(MTAN_OK, mtan_predictor_classify(&r.predictor, &record, 1, ref));
     ASSERT(agrees("16 KB, probabilities", p, ref, 2, SMALL_LIMIT));
     ASSERT_EQ(MTAN_OK, push_all(&r.stream, e, LONG_RECORD));
     ASSERT_EQ(MTAN_OK, mtan_stream_predict(&r.stream, NULL, p));

@@ -290,7 +290,7 @@ static mtan_real *train_on(tiny_kind kind, mtan_pool *pool, size_t *count) {
     if (pool) config.parallel_for = mtan_pool_run, config.parallel_context = pool, config.threads = pool->threads;
     tiny_train(&s, &config);
     for (int step = 0; step < TINY_STEPS; step++)
-        good &= mtan_train_step(&s.trainer, s.records, BATCH, 1 + step, &report) == MTAN_OK;
+        good &= mtan_trainer_step(&s.trainer, s.records, BATCH, 1 + step, &report) == MTAN_OK;
     mtan_real *weights = tiny_copy(s.weights, s.count);
     *count = s.count;
     good &= tiny_close(&s);

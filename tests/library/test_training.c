@@ -39,10 +39,10 @@ TEST optimizer_is_torchs(const char *tensor, mtan_optimizer optimizer, double cl
     const mtan_real beyond = s.weights[OPTIM_WEIGHTS];
     for (size_t step = 0; step < OPTIM_STEPS; step++) {
         mtan_real *g = s.trainer.gradient;
-        memset(g, 0, s.trainer.n_params * sizeof *g);
+        memset(g, 0, s.count * sizeof *g);
         for (size_t i = 0; i < OPTIM_WEIGHTS; i++)
             g[i] = (mtan_real)(golden_u("optim.gradient", step * OPTIM_WEIGHTS + i) / (step % 2 ? 64 : 1));
-        ASSERT_EQ(MTAN_OK, mtan_train_update(&s.trainer, 1));
+        ASSERT_EQ(MTAN_OK, mtan_trainer_update(&s.trainer, 1));
         snprintf(name, sizeof name, "%s, step %d", tensor, (int)step + 1);
         ASSERT(check_norm(name, s.weights, ref + step * OPTIM_WEIGHTS, OPTIM_WEIGHTS,
                           step_limit(ref + step * OPTIM_WEIGHTS, err[step]), 0));
@@ -62,9 +62,9 @@ TEST gradient_that_is_not_finite_changes_nothing(void) {
     tiny_train(&s, &config);
     mtan_real *before = tiny_copy(s.weights, s.count);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        memset(s.trainer.gradient, 0, s.trainer.n_params * sizeof(mtan_real));
+        memset(s.trainer.gradient, 0, s.count * sizeof(mtan_real));
         s.trainer.gradient[i] = (mtan_real)bad[i];
-        ASSERT_EQ(MTAN_ERR_INPUT, mtan_train_update(&s.trainer, 1));
+        ASSERT_EQ(MTAN_ERR_INPUT, mtan_trainer_update(&s.trainer, 1));
     }
     ASSERT(check_same("weights", s.weights, before, s.count * sizeof *before));
     ASSERT_EQ(0, (int)s.trainer.step);
@@ -99,15 +99,15 @@ TEST schedule_scales_the_rate(void) {
     config.lr = 0.0078125, config.schedule = log_schedule, config.schedule_context = &log;
     tiny_train(&b, &config);
     for (int step = 1; step <= 3; step++) {
-        ASSERT_EQ(MTAN_OK, mtan_train_step(&a.trainer, a.records, 4, 10 + step, &report));
-        ASSERT_EQ(MTAN_OK, mtan_train_step(&b.trainer, b.records, 4, 10 + step, &report));
+        ASSERT_EQ(MTAN_OK, mtan_trainer_step(&a.trainer, a.records, 4, 10 + step, &report));
+        ASSERT_EQ(MTAN_OK, mtan_trainer_step(&b.trainer, b.records, 4, 10 + step, &report));
         ASSERT_EQ(step, log.calls);
         ASSERT_EQ(step, (int)log.step);
         ASSERT_EQ(10 + step, log.epoch);
     }
     ASSERT(check_same("weights", b.weights, a.weights, a.count * sizeof *a.weights));
     log.factor = 0; /* a rate of 0 leaves the weights where they are */
-    ASSERT_EQ(MTAN_OK, mtan_train_step(&b.trainer, b.records, 4, 20, &report));
+    ASSERT_EQ(MTAN_OK, mtan_trainer_step(&b.trainer, b.records, 4, 20, &report));
     ASSERT(check_same("weights", b.weights, a.weights, a.count * sizeof *a.weights));
     ASSERT(tiny_close(&a) & tiny_close(&b));
     PASS();
@@ -126,9 +126,9 @@ TEST loss_falls(tiny_kind kind) {
     mtan_train_config_init(&config);
     config.lr = 0.01;
     tiny_train(&s, &config);
-    ASSERT_EQ(MTAN_OK, mtan_train_loss(&s.trainer, s.records, 16, 1, &first));
-    for (int step = 0; step < 50; step++) ASSERT_EQ(MTAN_OK, mtan_train_step(&s.trainer, s.records, 16, 1, &last));
-    ASSERT_EQ(MTAN_OK, mtan_train_loss(&s.trainer, s.records, 16, 1, &last));
+    ASSERT_EQ(MTAN_OK, mtan_trainer_loss(&s.trainer, s.records, 16, 1, &first));
+    for (int step = 0; step < 50; step++) ASSERT_EQ(MTAN_OK, mtan_trainer_step(&s.trainer, s.records, 16, 1, &last));
+    ASSERT_EQ(MTAN_OK, mtan_trainer_loss(&s.trainer, s.records, 16, 1, &last));
     if (greatest_get_verbosity()) printf("  ok %s: loss %.4f, then %.4f\n", tiny_names[kind], first.loss, last.loss);
     ASSERT(isfinite(first.loss) && isfinite(last.loss));
     ASSERT(last.loss < 0.6 * first.loss);
@@ -144,11 +144,11 @@ TEST loss_is_that_of_the_gradient(tiny_kind kind) {
     tiny_open(&s, kind, 9);
     mtan_train_config_init(&config);
     tiny_train(&s, &config);
-    ASSERT_EQ(MTAN_OK, mtan_train_step(&s.trainer, s.records, 9, 1, &whole));
-    ASSERT_EQ(MTAN_OK, mtan_train_gradient(&s.trainer, s.records, 9, 2, &whole));
+    ASSERT_EQ(MTAN_OK, mtan_trainer_step(&s.trainer, s.records, 9, 1, &whole));
+    ASSERT_EQ(MTAN_OK, mtan_trainer_gradient(&s.trainer, s.records, 9, 2, &whole));
     mtan_real *weights = tiny_copy(s.weights, s.count), *gradient = tiny_copy(s.trainer.gradient, s.count);
     mtan_real *moment1 = tiny_copy(s.trainer.moment1, s.count), *moment2 = tiny_copy(s.trainer.moment2, s.count);
-    ASSERT_EQ(MTAN_OK, mtan_train_loss(&s.trainer, s.records, 9, 2, &alone));
+    ASSERT_EQ(MTAN_OK, mtan_trainer_loss(&s.trainer, s.records, 9, 2, &alone));
     ASSERT(check_same("loss", &alone.loss, &whole.loss, sizeof alone.loss));
     ASSERT(check_same("recon", &alone.recon, &whole.recon, sizeof alone.recon));
     ASSERT(check_same("ce", &alone.ce, &whole.ce, sizeof alone.ce));
@@ -237,10 +237,10 @@ static int train_by(tiny_kind kind, double dropout, mtan_parallel_for parallel_f
     config.parallel_for = parallel_for, config.parallel_context = &threads, config.threads = threads;
     config.clip = 1, config.dropout = dropout;
     tiny_train(&s, &config);
-    int good = mtan_train_gradient(&s.trainer, s.records, BATCH, 1, &report) == MTAN_OK;
+    int good = mtan_trainer_gradient(&s.trainer, s.records, BATCH, 1, &report) == MTAN_OK;
     *gradient = tiny_copy(s.trainer.gradient, s.count);
     for (int step = 0; good && step < TINY_STEPS; step++)
-        good = mtan_train_step(&s.trainer, s.records, BATCH, 1 + step, &report) == MTAN_OK;
+        good = mtan_trainer_step(&s.trainer, s.records, BATCH, 1 + step, &report) == MTAN_OK;
     *weights = tiny_copy(s.weights, s.count);
     *count = s.count;
     return tiny_close(&s) && good;
@@ -329,7 +329,7 @@ static mtan_status add_over_ranks(void *context, mtan_real *data, size_t n) {
 static void *train_rank(void *context) {
     rank_state *r = context;
     for (int step = 0; r->status == MTAN_OK && step < 3; step++)
-        r->status = mtan_train_step(&r->model.trainer, r->model.records, r->batch, 1, &r->report);
+        r->status = mtan_trainer_step(&r->model.trainer, r->model.records, r->batch, 1, &r->report);
     return NULL;
 }
 
@@ -413,10 +413,11 @@ TEST ranks_fail_together(int ranks, int record) {
 
 static void *loss_of_rank(void *context) {
     rank_state *r = context;
-    r->status = mtan_train_gradient(&r->model.trainer, r->model.records, r->batch, 1, &r->report);
+    r->status = mtan_trainer_gradient(&r->model.trainer, r->model.records, r->batch, 1, &r->report);
     mtan_real *gradient = tiny_copy(r->model.trainer.gradient, r->model.count);
     r->moved = 0;
-    if (r->status == MTAN_OK) r->status = mtan_train_loss(&r->model.trainer, r->model.records, r->batch, 1, &r->report);
+    if (r->status == MTAN_OK)
+        r->status = mtan_trainer_loss(&r->model.trainer, r->model.records, r->batch, 1, &r->report);
     if (r->status == MTAN_OK && memcmp(gradient, r->model.trainer.gradient, r->model.count * sizeof *gradient))
         r->status = MTAN_ERR_INPUT;
     free(gradient);
@@ -459,7 +460,7 @@ TEST samples_of_a_time_share_its_label(void) {
         }
         mtan_train_config_init(&config);
         tiny_train(&s, &config);
-        ASSERT_EQ(MTAN_OK, mtan_train_gradient(&s.trainer, s.records, RECORDS, 1, &report[i]));
+        ASSERT_EQ(MTAN_OK, mtan_trainer_gradient(&s.trainer, s.records, RECORDS, 1, &report[i]));
         if (i)
             ASSERT(check_norm("gradient", s.trainer.gradient, gradient, s.count, 0,
                               sizeof(mtan_real) == sizeof(double) ? 1e-13 : 1e-5));

@@ -11,7 +11,7 @@ static const char *const small_settings[][2] = {
     {"enc_hidden", "5"}, {"latent", "2"},     {"mlp_hidden", "6"}, {"head_hidden", "4"}, {"ref_points", "7"},
     {"embed", "4"},      {"enc_heads", "2"},  {"samples", "2"},    {"noise_std", "0.5"}, {"predict_samples", "2"},
     {"units", "6"},      {"gru_units", "5"},  {"psi_units", "3"},  {"rec_layers", "1"},  {"gen_layers", "1"},
-    {"rec_solver", "0"}, {"dec_solver", "1"}, {"ode_steps", "6"},
+    {"rec_solver", "0"}, {"dec_solver", "1"}, {"ode_steps", "6"},  {"most_steps", "7"},
 };
 
 static void shrink(mtan_config *c) {
@@ -19,7 +19,7 @@ static void shrink(mtan_config *c) {
         mtan_config_set(c, small_settings[i][0], small_settings[i][1]);
     if (c->classify == MTAN_CLASSIFY_TIME) c->head_hidden = 0;
     if (c->kind == MTAN_ENC) c->samples = c->predict_samples = 1;
-    else c->ref_points = 300; /* room for the steps of an ODE: query times reach 37 */
+    else mtan_config_set(c, "most_steps", "300"); /* of an ODE: query times reach 37 */
 }
 
 double baseline_setting(const mtan_config *config, const char *name, double otherwise) {

@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 
+#define MTAN_INTERNALS
 #include "../../mtan.h"
 
 /* The entry that uses most of its limit. share = diff / limit: failed above 1; infinite where NaN appears. */

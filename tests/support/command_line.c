@@ -13,6 +13,8 @@
 #include "../../tools/mtan/model/bundle.h"
 #include "../../tools/mtan/command/commands.h"
 #include "../../tools/mtan/command/options.h"
+#include "../../tools/mtan/model/files.h"
+#include "../../tools/data/generators.h"
 
 enum { WORDS = 64 };
 
@@ -37,9 +39,9 @@ static void write_data(void) {
     fputs("record,label\n", labels);
     fputs("record,time,label\n", times);
     for (int r = 0; r < COMMAND_RECORDS; r++) {
-        const int n = 4 + (int)mtan_numpy_interval(&rng, 8), up = r % 2;
+        const int n = 4 + (int)numpy_interval(&rng, 8), up = r % 2;
         for (int k = 0; k < n; k++) {
-            const double t = 10 * mtan_numpy_uniform(&rng), noise = mtan_numpy_uniform(&rng);
+            const double t = 10 * numpy_uniform(&rng), noise = numpy_uniform(&rng);
             fprintf(events, "r%d,%.4f,%s,%.4f\n", r, t, k % 3 ? "pulse" : "heat", (up ? 6 : 3) + 2 * noise);
             fprintf(times, "r%d,%.4f,%s\n", r, k % 4 ? t : t + 0.5, up ? "up" : "down");
         }
@@ -83,7 +85,7 @@ pid_t command_start(const char *line, size_t file_limit) {
         setrlimit(RLIMIT_FSIZE, &limit);
     }
     if (!options_parse(&o, argc, argv)) exit(BAD_USE);
-    messages_start(&o);
+    messages_quiet(option_given(&o, "quiet"));
     exit(o.command->run(&o));
 }
 

@@ -79,7 +79,7 @@ static int same_events(const dataset *d, size_t i, const golden_events *g, size_
     return r->n_events == n && r->n_times == times;
 }
 
-/* The low half of mtan_hash over (time, channel, value) of the events, and (time, class) of the labelled times. */
+/* The low half of mtan_bytes_hash over (time, channel, value) of the events, and (time, class) of the labelled times. */
 static uint32_t record_hash(const dataset *d, size_t i) {
     const dataset_record *r = &d->records[i];
     const size_t events = (size_t)r->n_events, rows = d->label_times ? (size_t)r->n_labels : 0;
@@ -93,7 +93,7 @@ static uint32_t record_hash(const dataset *d, size_t i) {
         const float time = (float)d->label_times[r->label0 + j];
         memcpy(at, &time, 4), memcpy(at + 4, &d->labels[r->label0 + j], 4);
     }
-    const uint32_t hash = (uint32_t)mtan_hash(bytes, 12 * events + 8 * rows);
+    const uint32_t hash = (uint32_t)mtan_bytes_hash(bytes, 12 * events + 8 * rows);
     guard_free(bytes);
     return hash;
 }

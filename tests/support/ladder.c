@@ -158,7 +158,7 @@ static int load_setting(ladder *l, const char *name) {
 }
 
 /* A model defined elsewhere: it has a latent state when the file has noise, and the preset is one of its own settings. */
-static int load_own_settings(ladder *l, const mtan_architecture *architecture) {
+static int load_architecture_settings(ladder *l, const mtan_architecture *architecture) {
     mtan_tensor_view noise;
     char preset[16] = "";
     if (mtan_file_tensor(&l->file, "noise", &noise) == MTAN_OK) l->config.kind = MTAN_FULL;
@@ -167,7 +167,7 @@ static int load_own_settings(ladder *l, const mtan_architecture *architecture) {
     for (int32_t i = 0; architecture->settings && architecture->settings[i]; i++) {
         const char *name = architecture->settings[i];
         if (!load_setting(l, name)) return 0;
-        if (strcmp(name, "faithful") == 0) l->config.own[i] = strcmp(preset, "faithful") == 0;
+        if (strcmp(name, "faithful") == 0) l->config.extra[i] = strcmp(preset, "faithful") == 0;
     }
     return 1;
 }
@@ -177,7 +177,7 @@ static int load_config(ladder *l, const mtan_architecture *architecture) {
     mtan_config_preset(&l->config, MTAN_FAITHFUL);
     for (int32_t i = 0; mtan_config_key(i); i++)
         if (!load_setting(l, mtan_config_key(i))) return 0;
-    if (architecture && !load_own_settings(l, architecture)) return 0;
+    if (architecture && !load_architecture_settings(l, architecture)) return 0;
     l->config.kl_anneal = 0;
     l->config.predict_samples = l->config.samples;
     return mtan_config_check(&l->config) == MTAN_OK;
@@ -404,9 +404,10 @@ static int compare_training(ladder *l) {
     mtan_report r;
     void *memory;
     mtan_trainer trainer = start_trainer(l, &memory);
-    mtan_status status = trainer.model ? mtan_train_gradient(&trainer, l->records, l->seen.n, 1, &r) : MTAN_ERR_MEMORY;
+    mtan_status status =
+        trainer.model ? mtan_trainer_gradient(&trainer, l->records, l->seen.n, 1, &r) : MTAN_ERR_MEMORY;
     if (status == MTAN_OK && l->model.backend->device &&
-        !l->model.backend->device->fetch(trainer.gradient, trainer.n_params * sizeof(mtan_real)))
+        !l->model.backend->device->fetch(trainer.gradient, mtan_weights_count(&l->model.config) * sizeof(mtan_real)))
         status = MTAN_ERR_DEVICE;
     if (status == MTAN_OK) {
         compare_scalar(l, "loss", r.loss);
@@ -451,7 +452,7 @@ static mtan_real *room_for_logits(const ladder *l) {
 
 static void compare_logits(ladder *l, mtan_predictor *predictor) {
     mtan_real *got = room_for_logits(l);
-    const mtan_status status = mtan_logits(predictor, l->records, l->seen.n, got);
+    const mtan_status status = mtan_predictor_logits(predictor, l->records, l->seen.n, got);
     deliver_logits(l, got, status);
     free(got);
 }
@@ -460,7 +461,7 @@ static void compare_latent(ladder *l, mtan_predictor *predictor) {
     const size_t n = latent_count(&l->config), B = (size_t)l->seen.n;
     mtan_real *mean = malloc(B * n * sizeof *mean), *logvar = malloc(B * n * sizeof *logvar);
     for (size_t b = 0; b < B; b++)
-        if (mtan_latent(predictor, &l->records[b], mean + b * n, logvar + b * n) != MTAN_OK)
+        if (mtan_predictor_latent(predictor, &l->records[b], mean + b * n, logvar + b * n) != MTAN_OK)
             mean[b * n] = (mtan_real)NAN;
     compare(l, "mean", mean, B * n);
     compare(l, "logvar", logvar, B * n);
@@ -477,7 +478,7 @@ static void compare_curves(ladder *l, mtan_predictor *predictor) {
         const mtan_record *r = &l->records[b];
         const size_t Q = (size_t)r->n_times;
         size_t at = (size_t)set->offset[b];
-        const mtan_status status = mtan_curves(predictor, r, curve);
+        const mtan_status status = mtan_predictor_curves(predictor, r, curve);
         for (size_t q = 0; q < Q; q++)
             for (int e = set->offset[b]; e < set->offset[b + 1]; e++) {
                 if (set->events[e].time != r->times[q]) continue;
@@ -565,7 +566,7 @@ int ladder_training(const char *name, const mtan_backend *backend, ladder_visit 
         steps = (int)number_of(&l, "golden.steps", 10);
         for (int i = 0; ok && i < steps; i++) {
             mtan_report r;
-            ok = trainer.model && mtan_train_step(&trainer, l.records, l.seen.n, 1, &r) == MTAN_OK;
+            ok = trainer.model && mtan_trainer_step(&trainer, l.records, l.seen.n, 1, &r) == MTAN_OK;
             losses[i] = ok ? (mtan_real)r.loss : (mtan_real)NAN;
         }
         compare(&l, "losses", losses, (size_t)steps);

@@ -18,7 +18,7 @@ int ladder_architecture(const char *name, char *architecture, size_t size);
 /* The ten training steps of golden/<name>.safetensors: `losses`. */
 int ladder_training(const char *name, const mtan_backend *backend, ladder_visit visit, void *context);
 
-/* The logits alone, by another way than mtan_logits but laid out as it does. 0 is returned where the way refuses the model
+/* The logits alone, by another way than mtan_predictor_logits but laid out as it does. 0 is returned where the way refuses the model
  * with MTAN_ERR_CONFIG, or the model has no classes. */
 typedef mtan_status (*ladder_way)(void *context, const mtan_model *model, const mtan_record *records, int32_t n,
                                   mtan_real *logits);

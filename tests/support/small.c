@@ -1,6 +1,8 @@
 /* See small.h. */
 #include "small.h"
 
+#include "caller.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -163,7 +165,7 @@ int small_free(small_set *set) {
 
 int32_t small_distinct(const mtan_record *record) {
     int32_t times = -1;
-    return mtan_record_times(record, &times) == MTAN_OK ? times : -1;
+    return times_of(record, &times) == MTAN_OK ? times : -1;
 }
 
 int32_t small_queries(const mtan_record *record) {

@@ -62,7 +62,7 @@ static void make_record(tiny_model *s, int32_t b) {
     }
     r->events = events;
     r->labels = s->config.classify == MTAN_CLASSIFY_NONE ? NULL : labels;
-    r->id = mtan_hash(number, sizeof number);
+    r->id = mtan_bytes_hash(number, sizeof number);
 }
 
 void tiny_open(tiny_model *s, tiny_kind kind, int32_t records) {

@@ -11,6 +11,7 @@
 #include "command_line.h"
 #include "../../tools/mtan/model/bundle.h"
 #include "../../tools/mtan/command/options.h"
+#include "../../tools/data/generators.h"
 
 enum { RECORDS = 48 };
 
@@ -31,9 +32,9 @@ static void write_set_a(void) {
         snprintf(name, sizeof name, "set-a/%d.txt", 1000 + r);
         if (!(f = fopen(command_path(name), "w"))) perror("mtan: build"), exit(2);
         fprintf(f, "Time,Parameter,Value\n00:00,RecordID,%d\n00:00,Age,%d\n", 1000 + r, 40 + r);
-        for (unsigned hour = mtan_numpy_interval(&rng, 5); hour < 48; hour += 1 + mtan_numpy_interval(&rng, 8))
-            fprintf(f, "%02u:%02u,%s,%u\n", hour, mtan_numpy_interval(&rng, 59), hour % 3 ? "HR" : "Temp",
-                    hour % 3 ? (r % 2 ? 120 : 60) + mtan_numpy_interval(&rng, 20) : 36 + mtan_numpy_interval(&rng, 3));
+        for (unsigned hour = numpy_interval(&rng, 5); hour < 48; hour += 1 + numpy_interval(&rng, 8))
+            fprintf(f, "%02u:%02u,%s,%u\n", hour, numpy_interval(&rng, 59), hour % 3 ? "HR" : "Temp",
+                    hour % 3 ? (r % 2 ? 120 : 60) + numpy_interval(&rng, 20) : 36 + numpy_interval(&rng, 3));
         fclose(f);
         fprintf(outcomes, "%d,6,1,5,-1,%d\n", 1000 + r, r % 2);
     }

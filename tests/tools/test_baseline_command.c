@@ -1,4 +1,4 @@
-/* The paper's baselines through the command: trained, resumed, evaluated and used on small files; and what their recipes ask of
+/* The paper's baselines through the command: trained, resumed, evaluated and used on small files; and what they do to their
  * batches. What the models compute is tested elsewhere (test_baselines.c). */
 #define _POSIX_C_SOURCE 200809L
 #include <greatest.h>
@@ -9,10 +9,13 @@
 
 #include "check.h"
 #include "command_line.h"
-#include "../../tools/baselines/recipes.h"
+#include "../../tools/baselines/architecture_settings.h"
+#include "../../tools/baselines/arrange.h"
+#include "../../tools/baselines/baselines.h"
 #include "../../tools/mtan/model/bundle.h"
 #include "../../tools/mtan/model/plan.h"
 #include "../../tools/mtan/command/settings.h"
+#include "../../tools/mtan/paper/recipes.h"
 
 static const char *const models[] = {"rnn-impute", "rnn-dt",  "rnn-decay", "gru-d",     "phased-lstm", "ip-nets",
                                      "seft",       "rnn-vae", "ode-rnn",   "l-ode-rnn", "l-ode-ode"};
@@ -44,42 +47,15 @@ static int train(const char *model, const char *tail, const char *labels, const 
     return command_run(line);
 }
 
+/* Has it a latent state? */
 static int is_variational(const char *model) {
-    return baseline_is_variational(baseline_named(model));
+    char name[RECIPE_NAME];
+    recipe r;
+    snprintf(name, sizeof name, "%s-interp", model);
+    return recipe_for_own(&r, name, MTAN_CORRECT);
 }
 
-/* ---- recipes ---- */
-
-TEST every_recipe_is_a_model(void) {
-    int n = 0;
-    for (const char *name; (name = baseline_recipe_name(n)) != NULL; n++)
-        for (int preset = MTAN_FAITHFUL; preset <= MTAN_CORRECT; preset++) {
-            baseline_recipe r;
-            ASSERT(baseline_recipe_named(&r, name, (mtan_preset)preset));
-            if (mtan_config_check(&r.recipe.config) != MTAN_OK) printf("  BAD %s\n", name);
-            ASSERT_EQ(MTAN_OK, mtan_config_check(&r.recipe.config));
-            ASSERT(r.recipe.batch > 0 && r.recipe.epochs > 0 && r.recipe.lr > 0);
-            ASSERT_EQ(preset == MTAN_FAITHFUL ? MTAN_BOUND_FAITHFUL : MTAN_BOUND_ELBO, r.recipe.config.bound);
-        }
-    ASSERT_EQ_FMT(3 * MODELS + 9, n, "%d"); /* and interpolation of PhysioNet, MIMIC-III and toy by three of them */
-    PASS();
-}
-
-TEST names_that_mean_nothing_are_refused(void) {
-    static const char *const bad[] = {"physionet",
-                                      "physionet-",
-                                      "physionet-gru",
-                                      "gru-d",
-                                      "toy-gru-d",
-                                      "physionet-gru-d-interp",
-                                      "own-gru-d-interp",
-                                      "activity-l-ode-ode-interp",
-                                      "",
-                                      "own"};
-    baseline_recipe r;
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) ASSERT(!baseline_recipe_named(&r, bad[i], MTAN_CORRECT));
-    PASS();
-}
+/* ---- plans ---- */
 
 TEST the_rate_falls_to_its_floor(void) {
     plan p;
@@ -95,20 +71,39 @@ TEST the_rate_falls_to_its_floor(void) {
 
 /* ---- batches ---- */
 
-/* Of 11 observations 2, of 10 two, of 9 none; each as often as any other. */
+static mtan_config config_of(const char *name, mtan_preset preset) {
+    recipe r;
+    if (!recipe_named(&r, name, preset)) memset(&r, 0, sizeof r);
+    return r.config;
+}
+
+static uint32_t next_word(const void *context, uint64_t record) {
+    (void)record;
+    return ++*(uint32_t *)(uintptr_t)context;
+}
+
+/* IP-Nets. Of 11 observations 2, of 10 two, of 9 none; each as often as any other. */
 TEST held_out_cells_are_a_fifth(void) {
     enum { N = 30, DRAWS = 4000 };
+    const mtan_config config = config_of("physionet-ip-nets", MTAN_CORRECT);
+    const baseline_hook *hook = baseline_hook_of(&config);
+    uint32_t word = 3;
     mtan_event events[N], held[N];
+    mtan_record record;
+    const baseline_batch batch = {&config, &record, 1, 1, held, N, next_word, &word};
     int seen[N] = {0};
-    mtan_mt19937 rng;
-    mtan_mt_seed(&rng, 3);
+    ASSERT(hook);
+    memset(&record, 0, sizeof record);
+    record.events = events, record.n_events = N;
     for (int i = 0; i < N; i++) {
         const mtan_event e = {(mtan_real)i, i < 11 ? 0 : i < 21 ? 2 : 3, (mtan_real)i};
         events[i] = e;
     }
     for (int d = 0; d < DRAWS; d++) {
         int count[4] = {0};
-        ASSERT_EQ(4, baseline_hold_out(held, events, N, 4, &rng));
+        hook->arrange(&batch);
+        ASSERT(record.events == events && record.targets == held);
+        ASSERT_EQ(4, record.n_targets);
         for (int k = 0; k < 4; k++) count[held[k].channel]++, seen[(int)held[k].time]++;
         ASSERT(count[0] == 2 && count[1] == 0 && count[2] == 2 && count[3] == 0);
     }
@@ -116,16 +111,48 @@ TEST held_out_cells_are_a_fifth(void) {
         const double p = i < 11 ? 2.0 / 11 : i < 21 ? 0.2 : 0;
         ASSERT(fabs(seen[i] - p * DRAWS) <= 6 * sqrt(p * DRAWS));
     }
-    ASSERT_EQ(0, baseline_hold_out(held, events, 0, 4, &rng));
+    record.n_events = 0;
+    hook->arrange(&batch);
+    ASSERT_EQ(0, record.n_targets);
     PASS();
 }
 
+/* RNN-VAE as published, and as it should be: whose events each of ten records is encoded from. */
 TEST partners_stay_in_their_batch(void) {
-    static const size_t expected[] = {3, 2, 1, 0, 7, 6, 5, 4, 9, 8};
-    for (size_t i = 0; i < 10; i++) {
-        ASSERT_EQ_FMT(expected[i], swap_partner(i, 10, 4), "%zu");
-        ASSERT_EQ_FMT(i, swap_partner(i, 10, 0), "%zu");
-        ASSERT_EQ_FMT(9 - i, swap_partner(i, 10, 50), "%zu");
+    static const size_t batches[] = {4, 50, 0, 4};
+    static const int expected[][10] = {{3, 2, 1, 0, 7, 6, 5, 4, 9, 8},
+                                       {9, 8, 7, 6, 5, 4, 3, 2, 1, 0},
+                                       {0, 1, 2, 3, 4, 5, 6, 7, 8, 9},
+                                       {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}};
+    mtan_event events[10];
+    for (int k = 0; k < 4; k++) {
+        const mtan_config config = config_of("physionet-rnn-vae", k < 3 ? MTAN_FAITHFUL : MTAN_CORRECT);
+        mtan_record records[10];
+        memset(records, 0, sizeof records);
+        for (int i = 0; i < 10; i++) records[i].events = &events[i], records[i].n_events = 1;
+        baseline_arrange(&config, records, 10, batches[k]);
+        for (int i = 0; i < 10; i++) ASSERT_EQ_FMT(expected[k][i], (int)(records[i].events - events), "%d");
+    }
+    PASS();
+}
+
+/* In training a record is scored on its own events; a class per time without labels keeps them after training. */
+TEST a_reversed_record_is_scored_on_its_own(void) {
+    mtan_config config = config_of("activity-rnn-vae", MTAN_FAITHFUL);
+    const baseline_hook *hook = baseline_hook_of(&config);
+    const mtan_real time = 0;
+    mtan_event events[2];
+    mtan_record records[2];
+    const baseline_batch batch = {&config, records, 2, 1, NULL, 0, NULL, NULL};
+    ASSERT(hook && hook->mixes);
+    for (int again = 0; again < 2; again++) {
+        memset(records, 0, sizeof records);
+        for (int i = 0; i < 2; i++) records[i].events = &events[i], records[i].n_events = 1;
+        if (again) records[0].times = &time, records[0].n_times = 1;
+        if (again) baseline_arrange(&config, records, 2, 2);
+        else hook->arrange(&batch);
+        ASSERT(records[0].events == &events[1] && records[1].events == &events[again ? 1 : 0]);
+        for (int i = 0; i < 2; i++) ASSERT(again ? !records[i].targets : records[i].targets == &events[i]);
     }
     PASS();
 }
@@ -206,11 +233,11 @@ TEST a_solver_gets_more_room(const char *model) {
     bundle b;
     ASSERT_EQ_FMT(DONE, train(model, "-interp", NULL, "--epochs 2 --out @/wide --rtol 1e-5 --atol 1e-6"), "%d");
     ASSERT_EQ_FMT(
-        DONE, train(model, "-interp", NULL, "--epochs 1 --out @/tight --rtol 1e-5 --atol 1e-6 --ref-points 1"), "%d");
+        DONE, train(model, "-interp", NULL, "--epochs 1 --out @/tight --rtol 1e-5 --atol 1e-6 --most-steps 1"), "%d");
     ASSERT_EQ_FMT(DONE, command_run("train own --data @/events.csv --epochs 2 --out @/tight --resume"), "%d");
     ASSERT(command_same_tensors("wide/last.safetensors", "tight/last.safetensors"));
     ASSERT(bundle_read(&b, command_path("tight/last.safetensors"), error));
-    ASSERT(b.model.config.ref_points > 1);
+    ASSERT(setting_of(&b.model.config, "most_steps") > 1);
     bundle_free(&b);
     ASSERT_EQ_FMT(DONE, command_run("interpolate @/wide/best.safetensors --data @/events.csv --at 0:40:1"), "%d");
     char *wide = command_text("out.txt");
@@ -306,11 +333,10 @@ TEST a_budget_picks_settings_of_a_baseline(void) {
 SUITE(baseline_command_suite) {
     GREATEST_SET_SETUP_CB(command_open, NULL);
     GREATEST_SET_TEARDOWN_CB(command_close, NULL);
-    RUN_TEST(every_recipe_is_a_model);
-    RUN_TEST(names_that_mean_nothing_are_refused);
     RUN_TEST(the_rate_falls_to_its_floor);
     RUN_TEST(held_out_cells_are_a_fifth);
     RUN_TEST(partners_stay_in_their_batch);
+    RUN_TEST(a_reversed_record_is_scored_on_its_own);
     for (int i = 0; i < MODELS; i++) {
         greatest_set_test_suffix(models[i]);
         RUN_TEST1(a_baseline_is_trained_and_used, models[i]);

@@ -92,9 +92,9 @@ static mtan_status train(baseline_case *c, what_to_run what, mtan_pool *pool, mt
     memory = guard_alloc(bytes);
     status = mtan_trainer_init(&trainer, &c->model, c->weights, &config, &c->bounds, memory, bytes);
     for (int i = 0; status == MTAN_OK && i < (what == STEPS ? TRAINING_STEPS : 1); i++)
-        status = what == LOSS       ? mtan_train_loss(&trainer, c->set.records, c->set.n, 1, report)
-                 : what == GRADIENT ? mtan_train_gradient(&trainer, c->set.records, c->set.n, 1, report)
-                                    : mtan_train_step(&trainer, c->set.records, c->set.n, 1, report);
+        status = what == LOSS       ? mtan_trainer_loss(&trainer, c->set.records, c->set.n, 1, report)
+                 : what == GRADIENT ? mtan_trainer_gradient(&trainer, c->set.records, c->set.n, 1, report)
+                                    : mtan_trainer_step(&trainer, c->set.records, c->set.n, 1, report);
     if (status == MTAN_OK && out) memcpy(out, what == STEPS ? c->weights : trainer.gradient, c->count * sizeof *out);
     return guard_free(memory) ? status : MTAN_ERR_MEMORY;
 }
@@ -119,7 +119,7 @@ static mtan_real *logits_of(const baseline_case *c, const mtan_backend *backend,
     ok = mtan_predictor_size(&model, &bounds, &bytes) == MTAN_OK;
     memory = guard_alloc(bytes);
     ok = ok && mtan_predictor_init(&predictor, &model, &bounds, memory, bytes) == MTAN_OK;
-    ok = ok && mtan_logits(&predictor, c->set.records + first, n, out) == MTAN_OK;
+    ok = ok && mtan_predictor_logits(&predictor, c->set.records + first, n, out) == MTAN_OK;
     if (guard_free(memory) && ok) return out;
     free(out);
     return NULL;
@@ -276,13 +276,15 @@ TEST files_hold_the_model(int index) {
     baseline_case c;
     mtan_real *weights;
     mtan_model read;
+    mtan_file file;
     size_t count = 0;
     ASSERT(baseline_open(&c, index, 1, 0));
     ASSERT_EQ(MTAN_OK, mtan_model_save(&c.model, NULL, NULL, 0, keep, &first));
-    ASSERT_EQ(MTAN_OK, mtan_known_load_count(baselines, first.bytes, first.n, &count));
+    ASSERT_EQ(MTAN_OK, mtan_file_open(&file, first.bytes, first.n));
+    ASSERT_EQ(MTAN_OK, mtan_model_load_count(&file, baselines, &count));
     ASSERT_EQ(c.count, count);
     weights = malloc(count * sizeof *weights);
-    ASSERT_EQ(MTAN_OK, mtan_known_load(&read, weights, count, baselines, first.bytes, first.n));
+    ASSERT_EQ(MTAN_OK, mtan_model_load(&read, weights, count, &file, baselines));
     ASSERT_EQ(c.config.architecture, read.config.architecture);
     ASSERT(check_same("weights", weights, c.weights, count * sizeof *weights));
     ASSERT_EQ(MTAN_OK, mtan_model_save(&read, NULL, NULL, 0, keep, &second)); /* settings included */

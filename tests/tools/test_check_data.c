@@ -415,17 +415,17 @@ TEST words_are_quoted_for_a_shell(void) {
 TEST the_kind_is_told_by_the_names(void) {
     static const char *const of_physionet[] = {"132539.txt", NULL}, *const of_mimic[] = {"CHARTEVENTS.csv.gz", NULL},
                              *const of_others[] = {"README", NULL};
-    ASSERT_STR_EQ("own", check_kind("events.csv"));
-    ASSERT_STR_EQ("physionet", check_kind("some/set-a.tar.gz"));
-    ASSERT_STR_EQ("activity", check_kind("some/ConfLongDemo_JSI.txt.gz"));
+    ASSERT_STR_EQ("own", data_set_at("events.csv")->name);
+    ASSERT_STR_EQ("physionet", data_set_at("some/set-a.tar.gz")->name);
+    ASSERT_STR_EQ("activity", data_set_at("some/ConfLongDemo_JSI.txt.gz")->name);
     write_file("132539.txt", "");
-    ASSERT_STR_EQ("physionet", check_kind(folder));
+    ASSERT_STR_EQ("physionet", data_set_at(folder)->name);
     remove_files(of_physionet);
     write_file("CHARTEVENTS.csv.gz", "");
-    ASSERT_STR_EQ("mimic3", check_kind(folder));
+    ASSERT_STR_EQ("mimic3", data_set_at(folder)->name);
     remove_files(of_mimic);
     write_file("README", "");
-    ASSERT(!check_kind(folder));
+    ASSERT(!data_set_at(folder));
     remove_files(of_others);
     PASS();
 }

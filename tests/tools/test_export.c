@@ -11,6 +11,7 @@
 #include "check.h"
 #include "tiny_model.h"
 #include "../../tools/mtan/command/export.h"
+#include "../../tools/mtan/model/files.h"
 
 static char path[64];
 
@@ -136,7 +137,7 @@ TEST weights_keep_their_bits(void) {
     float *narrow = tool_calloc(t.count, sizeof *narrow);
     for (size_t i = 0; i < t.count; i++) narrow[i] = (float)t.weights[i];
     snprintf(hash, sizeof hash, "model_hash = 0x%016llxu;",
-             (unsigned long long)mtan_hash(narrow, t.count * sizeof *narrow));
+             (unsigned long long)mtan_bytes_hash(narrow, t.count * sizeof *narrow));
     const uint16_t one = 1;
     if (*(const uint8_t *)&one) ASSERT(strstr(text, hash)); /* little-endian: the bytes are the hash's */
     free(narrow), free(text);
@@ -241,8 +242,8 @@ static mtan_status run_test_record(tiny_model *t, const char *text, mtan_real *o
     if (bytes != (size_t)number_of(text, "memory")) status = MTAN_ERR_SIZE;
     if (status == MTAN_OK) status = mtan_predictor_init(&run, &t->model, &most, memory, bytes);
     if (status == MTAN_OK)
-        status = t->model.config.classify == MTAN_CLASSIFY_NONE ? mtan_interpolate(&run, &r, out, NULL)
-                                                                : mtan_classify(&run, &r, 1, out);
+        status = t->model.config.classify == MTAN_CLASSIFY_NONE ? mtan_predictor_interpolate(&run, &r, out, NULL)
+                                                                : mtan_predictor_classify(&run, &r, 1, out);
     arrfree(flat), arrfree(times), arrfree(events);
     return guard_free(memory) ? status : MTAN_ERR_MEMORY;
 }
@@ -263,8 +264,9 @@ TEST record_is_made_up(int kind) {
     ASSERT(n > 0 && n <= sizeof out / sizeof out[0]);
     ASSERT_EQ(MTAN_OK, run_test_record(&t, text, out));
     ASSERT(same_array(text, "test_output", out, n));
-    ASSERT(strstr(text, t.model.config.classify == MTAN_CLASSIFY_NONE ? "return mtan_interpolate(run, record, out, 0);"
-                                                                      : "return mtan_classify(run, record, 1, out);"));
+    ASSERT(strstr(text, t.model.config.classify == MTAN_CLASSIFY_NONE
+                            ? "return mtan_predictor_interpolate(run, record, out, 0);"
+                            : "return mtan_predictor_classify(run, record, 1, out);"));
     bundle_free(&b), free(text);
     ASSERT(tiny_close(&t));
     PASS();

@@ -14,6 +14,8 @@
 #include "../../tools/mtan/report/figure.h"
 #include "../../tools/mtan/report/html.h"
 #include "../../tools/mtan/report/report.h"
+#include "../../tools/mtan/model/files.h"
+#include "../../tools/data/generators.h"
 
 /* ---- what was written ---- */
 
@@ -224,10 +226,9 @@ TEST ticks_are_round_and_labels_differ(void) {
     mtan_mt19937 rng;
     mtan_mt_seed(&rng, 1);
     for (int i = 0; i < 20000; i++) {
-        const double size = pow(10, 40 * mtan_numpy_uniform(&rng) - 20),
-                     middle = size * (4 * mtan_numpy_uniform(&rng) - 2);
+        const double size = pow(10, 40 * numpy_uniform(&rng) - 20), middle = size * (4 * numpy_uniform(&rng) - 2);
         axis a = axis_none;
-        const double ends[2] = {middle, middle + size * (mtan_numpy_uniform(&rng) + 0.01)};
+        const double ends[2] = {middle, middle + size * (numpy_uniform(&rng) + 0.01)};
         axis_fit(&a, ends, 2);
         ASSERT(axis_settle(&a, 0.05));
         ASSERT(ticks_are_good(&a, 2 + mtan_mt_next(&rng) % 8));
@@ -549,7 +550,7 @@ static int report_run(const char *run) {
     snprintf(name, sizeof name, "%s", run);
     arguments[2] = name;
     if (!options_parse(&o, 6, arguments)) return -1;
-    messages_start(&o);
+    messages_quiet(1);
     return command_report(&o);
 }
 

@@ -10,6 +10,7 @@
 #include "command_line.h"
 #include "../../tools/mtan/model/bundle.h"
 #include "../../tools/mtan/command/commands.h"
+#include "../../tools/mtan/model/files.h"
 
 #define TRAIN                                                                                                          \
     "train own --model enc --data @/events.csv --labels @/labels.csv --enc-hidden 16 --embed 16 --ref-points 8 "       \
@@ -127,7 +128,7 @@ TEST int8_is_exported(void) {
     ASSERT(command_says("model.h", "return mtan_small_classify(m, record, model_points, memory, model_memory, out);"));
     text = command_text("model.h");
     ASSERT(bundle_read(&b, command_path("int8.safetensors"), error));
-    ASSERT_EQ(MTAN_OK, mtan_int8_counts(&b.model.config, &reals, &whole));
+    ASSERT_EQ(MTAN_OK, mtan_model_int8_counts(&b.model.config, &reals, &whole));
     double *weights = tool_calloc(reals, sizeof *weights), *rows = tool_calloc(whole, sizeof *rows);
     ASSERT(read_arrays(&b, weights, rows));
     ASSERT(array_is(text, "model_weights[]", weights, reals));
@@ -148,7 +149,7 @@ TEST int8_curves_are_exported_as_reals(void) {
     ASSERT_EQ_FMT(DONE, command_run("quantize @/curves/best.safetensors @/int8.safetensors"), "%d");
     ASSERT_EQ_FMT(DONE, command_run("export @/int8.safetensors --c -o @/curves.h"), "%d");
     text = command_text("curves.h");
-    ASSERT(!strstr(text, "_is_int8") && !strstr(text, "int8_t") && strstr(text, "mtan_interpolate"));
+    ASSERT(!strstr(text, "_is_int8") && !strstr(text, "int8_t") && strstr(text, "mtan_predictor_interpolate"));
     free(text);
     PASS();
 }

@@ -121,7 +121,7 @@ static int logits_of(const small_net *s, mtan_real out[CLASSES]) {
     int ok = mtan_predictor_size(&s->model, &bounds, &bytes) == MTAN_OK;
     void *memory = guard_alloc(bytes);
     ok = ok && mtan_predictor_init(&predictor, &s->model, &bounds, memory, bytes) == MTAN_OK;
-    ok = ok && mtan_logits(&predictor, &record, 1, out) == MTAN_OK;
+    ok = ok && mtan_predictor_logits(&predictor, &record, 1, out) == MTAN_OK;
     return guard_free(memory) && ok;
 }
 
@@ -157,7 +157,7 @@ static int recon_of(small_net *s, const mtan_event *targets, int32_t n, double *
     ok = mtan_trainer_size(&s->model, &config, &bounds, &bytes) == MTAN_OK;
     memory = guard_alloc(bytes);
     ok = ok && mtan_trainer_init(&trainer, &s->model, s->weights, &config, &bounds, memory, bytes) == MTAN_OK;
-    ok = ok && mtan_train_gradient(&trainer, &record, 1, 1, &report) == MTAN_OK;
+    ok = ok && mtan_trainer_gradient(&trainer, &record, 1, 1, &report) == MTAN_OK;
     if (ok) *recon = report.recon, memcpy(gradient, trainer.gradient, s->count * sizeof *gradient);
     return guard_free(memory) && ok;
 }
@@ -192,7 +192,7 @@ TEST absurd_times_stay_finite(void) {
     ASSERT_EQ(MTAN_OK, mtan_predictor_size(&s.model, &bounds, &bytes));
     memory = guard_alloc(bytes);
     ASSERT_EQ(MTAN_OK, mtan_predictor_init(&predictor, &s.model, &bounds, memory, bytes));
-    ASSERT_EQ(MTAN_OK, mtan_logits(&predictor, &record, 1, logits));
+    ASSERT_EQ(MTAN_OK, mtan_predictor_logits(&predictor, &record, 1, logits));
     for (int i = 0; i < CLASSES; i++) ASSERT(isfinite(logits[i]));
     ASSERT(guard_free(memory));
     free(s.weights);

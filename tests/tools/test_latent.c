@@ -37,7 +37,7 @@ static int curves_at(baseline_case *c, const mtan_record *shown, const mtan_real
     memory = guard_alloc(bytes);
     record.times = times, record.n_times = n;
     ok = ok && mtan_predictor_init(&predictor, &c->model, &bounds, memory, bytes) == MTAN_OK;
-    ok = ok && mtan_curves(&predictor, &record, out) == MTAN_OK;
+    ok = ok && mtan_predictor_curves(&predictor, &record, out) == MTAN_OK;
     return guard_free(memory) && ok;
 }
 
@@ -77,7 +77,7 @@ static int logits_with(baseline_case *c, mtan_real *out) {
     int ok = mtan_predictor_size(&c->model, &c->bounds, &bytes) == MTAN_OK;
     memory = guard_alloc(bytes);
     ok = ok && mtan_predictor_init(&predictor, &c->model, &c->bounds, memory, bytes) == MTAN_OK;
-    ok = ok && mtan_logits(&predictor, c->set.records, c->set.n, out) == MTAN_OK;
+    ok = ok && mtan_predictor_logits(&predictor, c->set.records, c->set.n, out) == MTAN_OK;
     return guard_free(memory) && ok;
 }
 
@@ -90,7 +90,7 @@ TEST solvers_agree(const char *name, const char *solver) {
     ASSERT(open_named(&c, name, RECORDS));
     n = small_class_rows(&c.config, &c.set) * (size_t)small_samples(&c.config) * (size_t)c.config.classes;
     ASSERT(n > 0 && n <= MOST);
-    ASSERT(reopen(&c, "ref_points", "4000") && reopen(&c, "ode_steps", "200") && reopen(&c, solver, "1"));
+    ASSERT(reopen(&c, "most_steps", "4000") && reopen(&c, "ode_steps", "200") && reopen(&c, solver, "1"));
     ASSERT(logits_with(&c, fine));
     ASSERT(reopen(&c, "rtol", "1e-5") && reopen(&c, "atol", "1e-6") && reopen(&c, solver, "2"));
     ASSERT(logits_with(&c, adaptive));
@@ -115,21 +115,21 @@ static mtan_status gradient_status(baseline_case *c) {
     if ((status = mtan_trainer_size(&c->model, &config, &c->bounds, &bytes)) != MTAN_OK) return status;
     memory = guard_alloc(bytes);
     status = mtan_trainer_init(&trainer, &c->model, c->weights, &config, &c->bounds, memory, bytes);
-    if (status == MTAN_OK) status = mtan_train_gradient(&trainer, c->set.records, c->set.n, 1, &report);
+    if (status == MTAN_OK) status = mtan_trainer_gradient(&trainer, c->set.records, c->set.n, 1, &report);
     return guard_free(memory) ? status : MTAN_ERR_NULL;
 }
 
-/* ref_points bounds the steps of training, not of prediction; more of it helps. */
+/* most_steps bounds the steps of training, not of prediction; more of it helps. */
 TEST more_room_helps(const char *name, const char *solver) {
     mtan_real logits[64];
     baseline_case c;
     ASSERT(open_named(&c, name, 2));
     for (size_t i = 0; i < c.count; i++) c.weights[i] *= 12; /* a steep field */
-    ASSERT(reopen(&c, "ode_steps", "1") && reopen(&c, "ref_points", "1") && reopen(&c, solver, "2") &&
+    ASSERT(reopen(&c, "ode_steps", "1") && reopen(&c, "most_steps", "1") && reopen(&c, solver, "2") &&
            reopen(&c, "rtol", "1e-6") && reopen(&c, "atol", "1e-7"));
     ASSERT_EQ(MTAN_ERR_MEMORY, gradient_status(&c));
     ASSERT(logits_with(&c, logits));
-    ASSERT(reopen(&c, "ref_points", "2000"));
+    ASSERT(reopen(&c, "most_steps", "2000"));
     ASSERT_EQ(MTAN_OK, gradient_status(&c));
     ASSERT(baseline_close(&c));
     PASS();
@@ -139,9 +139,9 @@ TEST more_room_helps(const char *name, const char *solver) {
 
 TEST nonsense_is_refused(const char *name) {
     static const char *const bad[][2] = {
-        {"faithful", "2"},   {"units", "0"},      {"units", "1.5"},      {"gru_units", "0"},   {"rec_layers", "-1"},
-        {"rec_layers", "7"}, {"gen_layers", "7"}, {"rec_solver", "3"},   {"dec_solver", "-1"}, {"ode_steps", "0"},
-        {"rtol", "-1"},      {"atol", "0"},       {"bidirectional", "1"}};
+        {"faithful", "2"},   {"units", "0"},      {"units", "1.5"},       {"gru_units", "0"},   {"rec_layers", "-1"},
+        {"rec_layers", "7"}, {"gen_layers", "7"}, {"rec_solver", "3"},    {"dec_solver", "-1"}, {"ode_steps", "0"},
+        {"rtol", "-1"},      {"atol", "0"},       {"bidirectional", "1"}, {"most_steps", "0"}};
     baseline_case c;
     int refused = 0;
     ASSERT(open_named(&c, name, 1));

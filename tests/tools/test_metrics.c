@@ -5,6 +5,7 @@
 
 #include "golden_metrics.h"
 #include "../../tools/mtan/model/metrics.h"
+#include "../../tools/data/generators.h"
 
 #define NEAR 1e-12
 
@@ -280,8 +281,8 @@ static void make_scores(double *score, int32_t *label, size_t n, uint32_t levels
     mtan_mt19937 rng;
     mtan_mt_seed(&rng, seed);
     for (size_t i = 0; i < n; i++) {
-        label[i] = mtan_numpy_interval(&rng, 3) == 0;
-        score[i] = (double)mtan_numpy_interval(&rng, levels - 1) + (label[i] ? levels / 5 : 0);
+        label[i] = numpy_interval(&rng, 3) == 0;
+        score[i] = (double)numpy_interval(&rng, levels - 1) + (label[i] ? levels / 5 : 0);
     }
 }
 
@@ -337,9 +338,9 @@ TEST draws_are_those_rows(const char *name) {
     drawn.p = calloc(2 * t.n * C, sizeof *t.p);
     drawn.label = calloc(2 * t.n, sizeof *t.label);
     for (size_t round = 0; round < 20; round++) {
-        drawn.n = 1 + mtan_numpy_interval(&rng, (uint32_t)(2 * t.n - 1));
+        drawn.n = 1 + numpy_interval(&rng, (uint32_t)(2 * t.n - 1));
         for (size_t i = 0; i < drawn.n; i++) {
-            rows[i] = (int32_t)mtan_numpy_interval(&rng, (uint32_t)t.n - 1);
+            rows[i] = (int32_t)numpy_interval(&rng, (uint32_t)t.n - 1);
             memcpy(drawn.p + i * C, t.p + (size_t)rows[i] * C, C * sizeof *t.p);
             drawn.label[i] = t.label[rows[i]];
         }

@@ -374,7 +374,7 @@ TEST sets_are_the_references_to_the_bit(void) {
     ASSERT_EQ(0, d.records[4000].n_labels);
     for (size_t i = 0; i < 4000; i++) hash[i] = record_hash(&d, 4000 + i);
     ASSERT((expected = golden_list(GOLDEN, "hash.b", MTAN_DTYPE_U32, &n)) && n == 1);
-    ASSERT_EQ_FMT(expected[0], (uint32_t)mtan_hash(hash, sizeof hash), "%u");
+    ASSERT_EQ_FMT(expected[0], (uint32_t)mtan_bytes_hash(hash, sizeof hash), "%u");
     dataset_free(&d);
     ASSERT(guard_free(expected));
     PASS();

@@ -11,6 +11,7 @@
 #include "small.h"
 #include "../../tools/mtan/model/bundle.h"
 #include "../../tools/mtan/command/stream.h"
+#include "../../tools/mtan/model/files.h"
 
 enum { MOST_ROWS = 64, MOST_EVENTS = 16 };
 
@@ -77,7 +78,7 @@ static int run(stream_settings s, const char *lines) {
         if (!freopen(path_of("out.txt"), "w", stdout) || !freopen(path_of("err.txt"), "w", stderr) ||
             !freopen(path_of("lines.csv"), "r", stdin) || !options_parse(&o, 3, argv))
             _exit(99);
-        messages_start(&o);
+        messages_quiet(0);
         exit(stream_records(&s, &o));
     }
     while (waitpid(child, &status, 0) < 0) continue;
@@ -131,7 +132,7 @@ static double batch(const mtan_model *model, const mtan_event *raw, int32_t n) {
     mtan_predictor_size(model, &bounds, &bytes);
     memory = guard_alloc(bytes);
     if (mtan_predictor_init(&predictor, model, &bounds, memory, bytes) == MTAN_OK)
-        mtan_classify(&predictor, &record, 1, p);
+        mtan_predictor_classify(&predictor, &record, 1, p);
     return guard_free(memory) ? (double)p[1] : NAN;
 }
 

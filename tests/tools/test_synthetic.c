@@ -7,6 +7,7 @@
 #include "check.h"
 #include "golden_file.h"
 #include "../../tools/data/synthetic.h"
+#include "../../tools/data/generators.h"
 
 enum { N = 1000, LENGTH = 20, MOST = SYNTHETIC_CHANNELS * SYNTHETIC_TRUTH };
 
@@ -72,7 +73,7 @@ TEST split_is_the_references(void) {
     int32_t order[N], train[800], test[200];
     ASSERT(golden_read("synthetic.safetensors", "smooth.train", MTAN_DTYPE_I32, train, 800));
     ASSERT(golden_read("synthetic.safetensors", "smooth.test", MTAN_DTYPE_I32, test, 200));
-    ASSERT_EQ(200, mtan_split(order, N, 0.8, 42));
+    ASSERT_EQ(200, sklearn_split(order, N, 0.8, 42));
     ASSERT(check_same("test", order, test, sizeof test));
     ASSERT(check_same("train", order + 200, train, sizeof train));
     PASS();

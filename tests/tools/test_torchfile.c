@@ -241,7 +241,8 @@ TEST what_the_user_says_goes_before_args(void) {
     converted m;
     char error[512];
     mtan_file_pair points = {"ref_points", "9"}, heads = {"enc_heads", "1"}, wrong = {"enc_heads", "4"};
-    convert_given given = {NULL, NULL};
+    convert_given given = {NULL, NULL, NULL};
+    mtan_config toy;
     ASSERT(open_pair(&p, "enc")); /* saved with two heads and three channels */
     arrput(given.settings, points);
     arrput(given.settings, heads);
@@ -254,6 +255,10 @@ TEST what_the_user_says_goes_before_args(void) {
     ASSERT_FALSE(convert_from_torch(&m, &p.torch, &given, error));
     ASSERT(strstr(error, "attention heads"));
     given.recipe = "toy-interp", arrsetlen(given.settings, 0);
+    ASSERT_FALSE(convert_from_torch(&m, &p.torch, &given, error));
+    ASSERT(strstr(error, "there is no recipe toy-interp"));
+    ASSERT_EQ(MTAN_OK, mtan_config_init(&toy, MTAN_FULL, MTAN_CLASSIFY_NONE, 1, 0));
+    given.published = &toy;
     ASSERT_FALSE(convert_from_torch(&m, &p.torch, &given, error));
     ASSERT(strstr(error, "not those of toy-interp"));
     arrfree(given.settings);

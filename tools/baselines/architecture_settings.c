@@ -4,14 +4,15 @@
 #include <math.h>
 #include <string.h>
 
-double own_setting(const mtan_config *c, const char *name) {
-    for (int32_t i = 0; c->architecture->settings[i]; i++)
-        if (strcmp(c->architecture->settings[i], name) == 0) return c->own[i];
+double setting_of(const mtan_config *c, const char *name) {
+    const char *const *names = c->architecture ? c->architecture->settings : NULL;
+    for (int32_t i = 0; names && names[i]; i++)
+        if (strcmp(names[i], name) == 0) return c->extra[i];
     return 0;
 }
 
-int32_t own_whole(const mtan_config *c, const char *name) {
-    return (int32_t)own_setting(c, name);
+int32_t whole_setting(const mtan_config *c, const char *name) {
+    return (int32_t)setting_of(c, name);
 }
 
 int32_t is_whole(double setting, double least, double most) {

@@ -3,9 +3,10 @@
 #ifndef MTAN_TOOLS_BASELINES_H
 #define MTAN_TOOLS_BASELINES_H
 
+#define MTAN_INTERNALS
 #include "../../mtan.h"
 
-/* All of them, up to a null: what mtan_known_load takes. */
+/* All of them, up to a null: what mtan_model_load takes. */
 extern const mtan_architecture *const baselines[];
 const mtan_architecture *baseline_named(const char *name); /* "gru-d"; null: none of them */
 

@@ -3,6 +3,7 @@
 #ifndef MTAN_TOOLS_BASELINES_CELLS_H
 #define MTAN_TOOLS_BASELINES_CELLS_H
 
+#define MTAN_INTERNALS
 #include "../../mtan.h"
 
 typedef struct batch_cells {

@@ -28,50 +28,40 @@ enum {
 /* ---- parameters ---- */
 
 static int32_t faithful(const mtan_config *c) {
-    return c->own[SETTING_FAITHFUL] > 0;
+    return c->extra[SETTING_FAITHFUL] > 0;
 }
 
 static int32_t directions(const mtan_config *c) {
-    return c->own[SETTING_BIDIRECTIONAL] > 0 ? 2 : 1;
+    return c->extra[SETTING_BIDIRECTIONAL] > 0 ? 2 : 1;
 }
 
 static mtan_status check(const mtan_config *c) {
-    return is_switch(c->own[SETTING_FAITHFUL]) ? check_sequence(c, c->own[SETTING_BIDIRECTIONAL]) : MTAN_ERR_CONFIG;
+    return is_switch(c->extra[SETTING_FAITHFUL]) ? check_sequence(c, c->extra[SETTING_BIDIRECTIONAL]) : MTAN_ERR_CONFIG;
 }
 
-/* Indices of the first parameter of each part, in the order of params below. */
-typedef struct layout {
-    int32_t mean, kernel, cross, gru, reverse, head;
-} layout;
+/* Indices of the first parameter of each part; mean: faithful alone. */
+typedef struct roles {
+    int32_t mean, kernel, cross, gru[2], head;
+} roles;
 
-static layout indices(const mtan_config *c) {
-    layout l;
-    l.mean = 0;
-    l.kernel = faithful(c) ? 1 : 0;
-    l.cross = l.kernel + 1;
-    l.gru = l.cross + 1;
-    l.reverse = l.gru + 4;
-    l.head = l.gru + 4 * directions(c);
-    return l;
-}
-
-static void params(const mtan_config *c, mtan_params *p) {
+static void params(const mtan_config *c, mtan_params *p, void *out) {
     const int32_t D = c->channels, N = c->enc_hidden;
-    if (faithful(c)) mtan_params_add(p, "rec.mean", D, 1, 1, D);
-    mtan_params_add(p, "rec.kernel", D, 1, 1, 400); /* uniform in +-0.05 */
-    mtan_params_add(p, "rec.cross.weight", D, D, 2, D);
-    add_gru(p, "rec.rnn", 3 * D, N);
-    if (directions(c) == 2) add_gru(p, "rec.reverse.rnn", 3 * D, N);
-    add_head(p, c, directions(c) * N);
+    roles *r = out;
+    if (faithful(c)) r->mean = mtan_params_add(p, "rec.mean", D, 1, 1, D);
+    r->kernel = mtan_params_add(p, "rec.kernel", D, 1, 1, 400); /* uniform in +-0.05 */
+    r->cross = mtan_params_add(p, "rec.cross.weight", D, D, 2, D);
+    r->gru[0] = add_gru(p, "rec.rnn", 3 * D, N);
+    if (directions(c) == 2) r->gru[1] = add_gru(p, "rec.reverse.rnn", 3 * D, N);
+    r->head = add_head(p, c, directions(c) * N);
 }
 
-static void init(const mtan_config *c, mtan_real *weights, mtan_mt19937 *rng) {
-    const layout l = indices(c);
+static void init(const mtan_config *c, const void *indices, mtan_real *weights, mtan_mt19937 *rng) {
+    const roles *r = indices;
     mtan_param cross;
     (void)rng;
-    if (faithful(c)) start_constant(c, weights, l.mean, 0); /* until the training records are known */
-    start_constant(c, weights, l.cross, 0);
-    if (mtan_param_at(c, l.cross, &cross) != MTAN_OK) return;
+    if (faithful(c)) start_constant(c, weights, r->mean, 0); /* until the training records are known */
+    start_constant(c, weights, r->cross, 0);
+    if (mtan_param_at(c, r->cross, &cross) != MTAN_OK) return;
     for (size_t d = 0; d < (size_t)c->channels; d++) weights[cross.offset + d * ((size_t)c->channels + 1)] = 1;
 }
 
@@ -517,7 +507,7 @@ static void sequence_back(mtan_tape *tape, const mtan_node *n) {
 /* The states of a GRU that reads x (rows, 3D), forwards and, where there are two, backwards: h[0], h[1]. */
 static void run_gru(const mtan_forward *f, const points *p, mtan_tensor x, mtan_tensor h[2]) {
     mtan_tape *tape = f->tape;
-    const layout l = indices(f->config);
+    const roles *r = f->roles;
     const mtan_tensor where = mtan_new_constant(tape, (int32_t)(sizeof(sequence) / sizeof(mtan_real) + 1), 1);
     sequence here, *s = op_runs(tape) ? (sequence *)(void *)mtan_data(tape, where) : &here;
     s->outer = tape->batch;
@@ -525,14 +515,20 @@ static void run_gru(const mtan_forward *f, const points *p, mtan_tensor x, mtan_
     s->inner.first = p->first, s->inner.length = p->length, s->inner.steps = p->steps, s->inner.rows = p->rows;
     record_change(tape, where, 0);
     tape->batch = &s->inner;
-    for (int32_t i = 0; i < directions(f->config); i++)
-        h[i] = apply_gru(f, i ? l.reverse : l.gru, x, f->config->enc_hidden, i);
+    for (int32_t i = 0; i < directions(f->config); i++) h[i] = apply_gru(f, r->gru[i], x, f->config->enc_hidden, i);
     record_change(tape, where, 1);
     tape->batch = s->outer;
 }
 
-static const mtan_backward backward[] = {BASELINE_BACKWARD, interpolate_back, mean_back, weigh_back,
-                                         features_back,     held_out_back,    pick_back, sequence_back};
+static const mtan_backward backward[] = {
+    BASELINE_BACKWARD MTAN_BACKWARD(OP_INTERPOLATE, interpolate_back),
+    MTAN_BACKWARD(OP_MEAN, mean_back),
+    MTAN_BACKWARD(OP_WEIGH, weigh_back),
+    MTAN_BACKWARD(OP_FEATURES, features_back),
+    MTAN_BACKWARD(OP_HELD_OUT, held_out_back),
+    MTAN_BACKWARD(OP_PICK, pick_back),
+    MTAN_BACKWARD(OP_SEQUENCE, sequence_back),
+};
 
 /* ---- cells ---- */
 
@@ -552,7 +548,7 @@ static batch_cells kept_cells(const mtan_forward *f, const batch_cells *all, con
         }
         if (!more || n > c.begin[i]) continue;
         c.time[n] = 0;
-        c.value[n++] = mtan_data(f->tape, mtan_forward_param(f, indices(f->config).mean))[i % (D + 1)];
+        c.value[n++] = mtan_data(f->tape, mtan_forward_param(f, ((const roles *)f->roles)->mean))[i % (D + 1)];
     }
     return c;
 }
@@ -612,18 +608,18 @@ typedef struct channels {
 static channels interpolate(const mtan_forward *f, const points *p, const batch_cells *cells, int32_t with_fine) {
     mtan_tape *tape = f->tape;
     const int32_t D = f->config->channels, B = tape->batch->records;
-    const layout l = indices(f->config);
+    const roles *r = f->roles;
     const mtan_tensor alpha = mtan_new(tape, 1, D), y = mtan_new(tape, p->rows, D), q = mtan_new(tape, p->rows, D);
     channels c;
     c.log_lambda = mtan_new(tape, p->rows, D);
     c.fine = mtan_new(tape, with_fine ? p->rows : 0, D);
     c.mean = mtan_new(tape, B, D);
     c.cross = mtan_new(tape, p->rows, D);
-    mtan_op_softplus(tape, alpha, mtan_forward_param(f, l.kernel));
+    mtan_op_softplus(tape, alpha, mtan_forward_param(f, r->kernel));
     op_interpolate(tape, y, c.log_lambda, c.fine, alpha, p, cells);
     op_mean(tape, c.mean, y, p);
     op_weigh(tape, q, y, c.log_lambda, c.mean, p->owner);
-    mtan_op_linear(tape, c.cross, q, mtan_forward_param(f, l.cross), NULL);
+    mtan_op_linear(tape, c.cross, q, mtan_forward_param(f, r->cross), NULL);
     return c;
 }
 
@@ -682,8 +678,19 @@ static void forward(const mtan_forward *f, mtan_outputs *out) {
     if (tape->status != MTAN_OK) return;
     run_gru(f, &p, features(f, &p, &cells), h);
     state = per_time ? states_at_queries(f, &p, h) : mtan_rows(h[0], p.rows - B, B); /* the last point of each */
-    out->logits = apply_head(f, indices(f->config).head, state);
-    if (f->training) out->penalty = held_out_loss(f, &all);
+    out->logits = apply_head(f, ((const roles *)f->roles)->head, state);
+    if (f->wanted & MTAN_WANT_LOSS) out->penalty = held_out_loss(f, &all);
 }
 
-const mtan_architecture baseline_ip_nets = {"ip-nets", settings, defaults, check, params, init, forward, backward};
+const mtan_architecture baseline_ip_nets = {
+    .name = "ip-nets",
+    .settings = settings,
+    .defaults = defaults,
+    .roles = ROLES(roles),
+    .traits = BASELINE_TRAITS,
+    .check = check,
+    .params = params,
+    .init = init,
+    .forward = forward,
+    .backward = backward,
+};

@@ -25,7 +25,7 @@ void latent_gather_back(mtan_tape *tape, const mtan_node *n) {
 /* ---- settings ---- */
 
 int32_t is_faithful(const mtan_config *c) {
-    return own_setting(c, "faithful") > 0;
+    return setting_of(c, "faithful") > 0;
 }
 
 int32_t per_time(const mtan_config *c) {
@@ -33,8 +33,8 @@ int32_t per_time(const mtan_config *c) {
 }
 
 mtan_status check_latent(const mtan_config *c) {
-    const int32_t ok = c->kind == MTAN_FULL && is_switch(own_setting(c, "faithful")) && c->mlp_hidden > 0 &&
-                       is_whole(own_setting(c, "units"), 1, 1e6);
+    const int32_t ok = c->kind == MTAN_FULL && is_switch(setting_of(c, "faithful")) && c->mlp_hidden > 0 &&
+                       is_whole(setting_of(c, "units"), 1, 1e6);
     return ok ? MTAN_OK : MTAN_ERR_CONFIG;
 }
 
@@ -45,9 +45,7 @@ int32_t add_posterior(mtan_params *p, const mtan_config *c, int32_t in) {
 }
 
 int32_t add_rnn_encoder(mtan_params *p, const mtan_config *c) {
-    const int32_t first = add_gru(p, "rec.rnn", 2 * c->channels + 1, c->enc_hidden);
-    add_posterior(p, c, c->enc_hidden);
-    return first;
+    return add_gru(p, "rec.rnn", 2 * c->channels + 1, c->enc_hidden);
 }
 
 /* Of one record. In TURNED_ROUND row i has the gap that its mirror image has to the row next in reverse order. */
@@ -106,6 +104,7 @@ void draw_latent(const mtan_forward *f, mtan_outputs *out, mtan_tensor states, i
     out->posterior = mtan_new(tape, states.rows, 2 * Z);
     mtan_op_copy(tape, mtan_columns(out->posterior, 0, Z), mtan_columns(found, 0, Z));
     op_logvar(tape, mtan_columns(out->posterior, Z, Z), mtan_columns(found, Z, Z));
+    if (!(f->wanted & (MTAN_WANT_LOGITS | MTAN_WANT_PREDICTION))) return;
     out->z = mtan_new(tape, f->noise.rows, Z);
     mtan_op_sample(tape, out->z, out->posterior, f->noise);
 }

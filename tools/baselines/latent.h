@@ -6,7 +6,7 @@
 #include "ode_rnn.h"
 
 enum { BASELINE_GATHER = ODE_RNN_OWN_OP, LATENT_OWN_OP };
-#define LATENT_BACKWARD ODE_RNN_BACKWARD, latent_gather_back
+#define LATENT_BACKWARD ODE_RNN_BACKWARD MTAN_BACKWARD(BASELINE_GATHER, latent_gather_back),
 void latent_gather_back(mtan_tape *tape, const mtan_node *n);
 
 /* y (n, C): row i of it is row index[i] of x. The indices are in the workspace, as `new_bytes` of int32_t has them. */
@@ -17,9 +17,8 @@ mtan_status check_latent(const mtan_config *c);
 int32_t is_faithful(const mtan_config *c);
 int32_t per_time(const mtan_config *c);
 
-/* rec.rnn and rec.z0, and how they start; rec.z0 alone from N numbers. The index of the first parameter. */
+/* rec.rnn, a GRU over rows; rec.z0, from `in` numbers to the posterior. The index of the first parameter. */
 int32_t add_rnn_encoder(mtan_params *p, const mtan_config *c);
-enum { RNN_ENCODER_PARAMS = 4 + 4, POSTERIOR_PARAMS = 4 };
 int32_t add_posterior(mtan_params *p, const mtan_config *c, int32_t in);
 
 /* The order of the rows, and which gap a row is fed with. */

@@ -15,7 +15,8 @@
 #include "ops.h"
 
 enum { BASELINE_ODE = BASELINE_OWN_OP, BASELINE_ODE_SOLVER, ODE_OWN_OP };
-#define ODE_BACKWARD BASELINE_BACKWARD, ode_back, ode_solver_back
+#define ODE_BACKWARD                                                                                                   \
+    BASELINE_BACKWARD MTAN_BACKWARD(BASELINE_ODE, ode_back), MTAN_BACKWARD(BASELINE_ODE_SOLVER, ode_solver_back),
 void ode_back(mtan_tape *tape, const mtan_node *n);
 void ode_solver_back(mtan_tape *tape, const mtan_node *n);
 

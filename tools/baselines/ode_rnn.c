@@ -11,40 +11,35 @@ int32_t whole_steps(double amount) {
     return n < 1 ? 1 : n < 1e9 ? (int32_t)n : 1000000000;
 }
 
+int32_t is_solver(const mtan_config *c, const char *name) {
+    return is_whole(setting_of(c, name), ODE_EULER, ODE_DOPRI5) && is_whole(setting_of(c, "ode_steps"), 1, 1e6) &&
+           setting_of(c, "rtol") >= 0 && setting_of(c, "atol") > 0 && is_whole(setting_of(c, "most_steps"), 1, 1 << 20);
+}
+
 mtan_status check_ode_rnn(const mtan_config *c) {
-    const int32_t sizes = is_whole(own_setting(c, "units"), 1, 1e6) && is_whole(own_setting(c, "gru_units"), 1, 1e6) &&
-                          is_whole(own_setting(c, "rec_layers"), 0, ODE_LINEARS - 2);
-    const int32_t solver = is_whole(own_setting(c, "rec_solver"), ODE_EULER, ODE_DOPRI5) &&
-                           is_whole(own_setting(c, "ode_steps"), 1, 1e6) && own_setting(c, "rtol") >= 0 &&
-                           own_setting(c, "atol") > 0;
-    return sizes && solver ? MTAN_OK : MTAN_ERR_CONFIG;
+    const int32_t sizes = is_whole(setting_of(c, "units"), 1, 1e6) && is_whole(setting_of(c, "gru_units"), 1, 1e6) &&
+                          is_whole(setting_of(c, "rec_layers"), 0, ODE_LINEARS - 2);
+    return sizes && is_solver(c, "rec_solver") ? MTAN_OK : MTAN_ERR_CONFIG;
 }
 
-/* Places of its parameters, from the first: the three nets of the unit, and the field. */
 enum { UPDATE, RESET, FRESH, NETS };
-enum { OF_NET = 4, FIELD = NETS * OF_NET };
 
-int32_t ode_rnn_params(const mtan_config *c) {
-    return FIELD + 2 * (own_whole(c, "rec_layers") + 2);
-}
-
-int32_t add_ode_rnn(mtan_params *p, const mtan_config *c, int32_t direction) {
+ode_rnn_roles add_ode_rnn(mtan_params *p, const mtan_config *c, int32_t direction) {
     static const char *const names[NETS] = {"gru.update_gate", "gru.reset_gate", "gru.new_state_net"};
     const int32_t N = c->enc_hidden, in = 2 * N + 2 * c->channels;
-    int32_t first = 0;
+    ode_rnn_roles r;
     char name[MTAN_NAME_SIZE];
-    for (int32_t i = 0; i < NETS; i++) {
-        const int32_t index = add_net(p, name_in_direction(name, names[i], direction), in, own_whole(c, "gru_units"), 1,
-                                      i == FRESH ? 2 * N : N);
-        first = i == 0 ? index : first;
-    }
-    add_net(p, name_in_direction(name, "ode", direction), N, own_whole(c, "units"), own_whole(c, "rec_layers") + 1, N);
-    return first;
+    for (int32_t i = 0; i < NETS; i++)
+        r.net[i] = add_net(p, name_in_direction(name, names[i], direction), in, whole_setting(c, "gru_units"), 1,
+                           i == FRESH ? 2 * N : N);
+    r.field = add_net(p, name_in_direction(name, "ode", direction), N, whole_setting(c, "units"),
+                      whole_setting(c, "rec_layers") + 1, N);
+    return r;
 }
 
-void start_ode_rnn(const mtan_config *c, mtan_real *weights, int32_t index, mtan_mt19937 *rng) {
-    for (int32_t i = 0; i < NETS; i++) start_net(c, weights, index + i * OF_NET, 1, rng);
-    start_net(c, weights, index + FIELD, own_whole(c, "rec_layers") + 1, rng);
+void start_ode_rnn(const mtan_config *c, mtan_real *weights, const ode_rnn_roles *roles, mtan_mt19937 *rng) {
+    for (int32_t i = 0; i < NETS; i++) start_net(c, weights, roles->net[i], 1, rng);
+    start_net(c, weights, roles->field, whole_setting(c, "rec_layers") + 1, rng);
 }
 
 /* ---- the unit ----
@@ -83,7 +78,7 @@ static gru_unit unit_new(const mtan_forward *f, const dense_rows *rows, const od
     mtan_node *node;
     gru_unit u;
     memset(&u, 0, sizeof u);
-    for (int32_t i = 0; i < NETS; i++) new_net(f, &u, rows, i, run->index + i * OF_NET);
+    for (int32_t i = 0; i < NETS; i++) new_net(f, &u, rows, i, run->roles.net[i]);
     u.state = mtan_new(tape, R, N2);
     u.h = mtan_new(tape, R, N2);
     u.reset = mtan_new_constant(tape, R, N2);
@@ -270,7 +265,7 @@ static const interval *intervals_of(const mtan_forward *f, mtan_tensor time, mta
     if (!op_runs(f->tape)) return NULL;
     memset(out, 0, (size_t)time.rows * sizeof *out);
     for (int32_t b = 0; b < f->tape->batch->records; b++)
-        fill_intervals(out, walk_start(f, time, passed, b, run->reverse), own_setting(f->config, "ode_steps"),
+        fill_intervals(out, walk_start(f, time, passed, b, run->reverse), setting_of(f->config, "ode_steps"),
                        run->published);
     return out;
 }
@@ -286,20 +281,20 @@ static run_step step_at(const mtan_tape *tape, int32_t i, int32_t reverse) {
 
 /* Enough for equal steps over the whole span, however its rows lie. */
 static int32_t most_steps(const mtan_config *c, int32_t rows) {
-    return own_whole(c, "ode_steps") + 2 * rows + c->ref_points;
+    return whole_setting(c, "ode_steps") + 2 * rows + whole_setting(c, "most_steps");
 }
 
 static ode_solver solver_new(const mtan_forward *f, int32_t index) {
     const mtan_config *c = f->config;
     const int32_t B = f->tape->batch->records;
-    const ode_settings set = {(ode_method)own_whole(c, "rec_solver"),
-                              own_setting(c, "rtol"),
-                              own_setting(c, "atol"),
+    const ode_settings set = {(ode_method)whole_setting(c, "rec_solver"),
+                              setting_of(c, "rtol"),
+                              setting_of(c, "atol"),
                               B,
                               B,
                               most_steps(c, f->tape->batch->steps),
                               1};
-    return ode_solver_new(f, index, own_whole(c, "rec_layers") + 1, set);
+    return ode_solver_new(f, index, whole_setting(c, "rec_layers") + 1, set);
 }
 
 /* y of `rows` rows from `first` on, records from `record` on, from `start` over their intervals. */
@@ -320,7 +315,7 @@ mtan_tensor apply_ode_rnn(const mtan_forward *f, const dense_rows *rows, ode_rnn
     const int32_t N = f->config->enc_hidden;
     const gru_unit u = unit_new(f, rows, &run);
     const interval *before = intervals_of(f, rows->time, u.passed, &run);
-    const ode_solver solver = solver_new(f, run.index + FIELD);
+    const ode_solver solver = solver_new(f, run.roles.field);
     const mtan_tensor zero = mtan_new_constant(tape, tape->batch->records, 2 * N);
     if (op_runs(tape)) tape->backend->fill(mtan_data(tape, zero), (size_t)zero.rows * (size_t)zero.cols, 0);
     for (int32_t i = 0; i < tape->batch->steps; i++) {
@@ -341,43 +336,62 @@ mtan_tensor apply_ode_rnn(const mtan_forward *f, const dense_rows *rows, ode_rnn
 
 /* ---- ODE-RNN ---- */
 
-static const char *const settings[] = {"faithful",   "bidirectional", "units", "gru_units", "rec_layers",
-                                       "rec_solver", "ode_steps",     "rtol",  "atol",      NULL};
-static const double defaults[] = {0, 0, 50, 50, 3, ODE_EULER, 50, 1e-3, 1e-4};
+static const char *const settings[] = {"faithful",  "bidirectional", "units", "gru_units",  "rec_layers", "rec_solver",
+                                       "ode_steps", "rtol",          "atol",  "most_steps", NULL};
+static const double defaults[] = {0, 0, 50, 50, 3, ODE_EULER, 50, 1e-3, 1e-4, ODE_MOST_STEPS};
 
 static int32_t directions(const mtan_config *c) {
-    return own_setting(c, "bidirectional") > 0 ? 2 : 1;
+    return setting_of(c, "bidirectional") > 0 ? 2 : 1;
 }
 
 static mtan_status check(const mtan_config *c) {
-    const mtan_status status = check_sequence(c, own_setting(c, "bidirectional"));
-    if (status != MTAN_OK || !is_switch(own_setting(c, "faithful"))) return MTAN_ERR_CONFIG;
+    const mtan_status status = check_sequence(c, setting_of(c, "bidirectional"));
+    if (status != MTAN_OK || !is_switch(setting_of(c, "faithful"))) return MTAN_ERR_CONFIG;
     return check_ode_rnn(c);
 }
 
-static void params(const mtan_config *c, mtan_params *p) {
-    for (int32_t i = 0; i < directions(c); i++) add_ode_rnn(p, c, i);
-    add_head(p, c, directions(c) * c->enc_hidden);
+typedef struct roles {
+    ode_rnn_roles of[2]; /* of each direction */
+    int32_t head;
+} roles;
+
+static void params(const mtan_config *c, mtan_params *p, void *out) {
+    roles *r = out;
+    for (int32_t i = 0; i < directions(c); i++) r->of[i] = add_ode_rnn(p, c, i);
+    r->head = add_head(p, c, directions(c) * c->enc_hidden);
 }
 
-static void init(const mtan_config *c, mtan_real *weights, mtan_mt19937 *rng) {
-    for (int32_t i = 0; i < directions(c); i++) start_ode_rnn(c, weights, i * ode_rnn_params(c), rng);
-    start_net(c, weights, directions(c) * ode_rnn_params(c), c->head_hidden ? 2 : 0, rng);
+static void init(const mtan_config *c, const void *indices, mtan_real *weights, mtan_mt19937 *rng) {
+    const roles *r = indices;
+    for (int32_t i = 0; i < directions(c); i++) start_ode_rnn(c, weights, &r->of[i], rng);
+    start_net(c, weights, r->head, c->head_hidden ? 2 : 0, rng);
 }
 
 static void forward(const mtan_forward *f, mtan_outputs *out) {
     const mtan_config *c = f->config;
+    const roles *r = f->roles;
     const int32_t N = c->enc_hidden, count = directions(c);
     const dense_rows rows = read_rows(f);
     const mtan_tensor states = mtan_new(f->tape, rows.x.rows, count * N);
     for (int32_t i = 0; i < count; i++) {
-        const ode_rnn_run run = {i * ode_rnn_params(c), i, own_setting(c, "faithful") > 0, 0};
+        const ode_rnn_run run = {r->of[i], i, setting_of(c, "faithful") > 0, 0};
         mtan_op_copy(f->tape, mtan_columns(states, i * N, N), mtan_columns(apply_ode_rnn(f, &rows, run), 0, N));
     }
-    out->logits = classify_states(f, states, count * ode_rnn_params(c));
+    out->logits = classify_states(f, states, r->head);
 }
 
 static const mtan_backward backward[] = {ODE_RNN_BACKWARD};
 
 extern const mtan_architecture baseline_ode_rnn;
-const mtan_architecture baseline_ode_rnn = {"ode-rnn", settings, defaults, check, params, init, forward, backward};
+const mtan_architecture baseline_ode_rnn = {
+    .name = "ode-rnn",
+    .settings = settings,
+    .defaults = defaults,
+    .roles = ROLES(roles),
+    .traits = BASELINE_TRAITS,
+    .check = check,
+    .params = params,
+    .init = init,
+    .forward = forward,
+    .backward = backward,
+};

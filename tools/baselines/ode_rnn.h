@@ -8,20 +8,28 @@
 #include "walk.h"
 
 enum { BASELINE_UNIT = ODE_OWN_OP, BASELINE_UNIT_WEIGHTS, ODE_RNN_OWN_OP };
-#define ODE_RNN_BACKWARD ODE_BACKWARD, ode_rnn_unit_back, ode_rnn_weights_back
+#define ODE_RNN_BACKWARD                                                                                               \
+    ODE_BACKWARD MTAN_BACKWARD(BASELINE_UNIT, ode_rnn_unit_back),                                                      \
+        MTAN_BACKWARD(BASELINE_UNIT_WEIGHTS, ode_rnn_weights_back),
 void ode_rnn_unit_back(mtan_tape *tape, const mtan_node *n);
 void ode_rnn_weights_back(mtan_tape *tape, const mtan_node *n);
 
-/* Its settings by name: units, gru_units, rec_layers, rec_solver, ode_steps, rtol, atol. ref_points: steps of a record beyond what
+/* Its settings by name: units, gru_units, rec_layers, rec_solver, ode_steps, rtol, atol. most_steps: steps of a record beyond what
  * its rows and ode_steps need, as the negative intervals of the published code and dopri5 may. */
 mtan_status check_ode_rnn(const mtan_config *c);
-/* Its parameters in a direction (0 or 1), and how they start; the index of the first, and how many there are. */
-int32_t add_ode_rnn(mtan_params *p, const mtan_config *c, int32_t direction);
-int32_t ode_rnn_params(const mtan_config *c);
-void start_ode_rnn(const mtan_config *c, mtan_real *weights, int32_t index, mtan_mt19937 *rng);
+enum { ODE_MOST_STEPS = 128 }; /* default of most_steps */
+/* Do the settings make a solver, the one under this name (rec_solver, dec_solver)? */
+int32_t is_solver(const mtan_config *c, const char *name);
+/* Indices of its parameters: the three nets of the unit, and the field. */
+typedef struct ode_rnn_roles {
+    int32_t net[3], field;
+} ode_rnn_roles;
+/* Its parameters in a direction (0 or 1), and how they start. */
+ode_rnn_roles add_ode_rnn(mtan_params *p, const mtan_config *c, int32_t direction);
+void start_ode_rnn(const mtan_config *c, mtan_real *weights, const ode_rnn_roles *roles, mtan_mt19937 *rng);
 
 typedef struct ode_rnn_run {
-    int32_t index;     /* of the first parameter */
+    ode_rnn_roles roles;
     int32_t reverse;   /* from the last row to the first */
     int32_t published; /* the intervals of the published code */
     int32_t cells;     /* rows without a cell are passed over: the state stays */

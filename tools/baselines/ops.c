@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../data/generators.h"
+
 int op_runs(const mtan_tape *tape) {
     return tape->work && tape->status == MTAN_OK;
 }
@@ -36,7 +38,7 @@ static line line_at(const mtan_tape *tape, const mtan_tensor *t, int n, int32_t 
 
 void op_add(mtan_tape *tape, mtan_tensor y, mtan_tensor a, mtan_tensor b) {
     const mtan_tensor t[3] = {y, a, b};
-    record(tape, BASELINE_ADD, t, 3);
+    record(tape, BASELINE_add, t, 3);
     for (int32_t i = 0; op_runs(tape) && i < y.rows; i++) {
         const line l = line_at(tape, t, 3, i);
         for (int32_t j = 0; j < y.cols; j++) l.x[0][j] = l.x[1][j] + l.x[2][j];
@@ -53,7 +55,7 @@ void baseline_add_back(mtan_tape *tape, const mtan_node *n) {
 
 void op_multiply(mtan_tape *tape, mtan_tensor y, mtan_tensor a, mtan_tensor b) {
     const mtan_tensor t[3] = {y, a, b};
-    record(tape, BASELINE_MULTIPLY, t, 3);
+    record(tape, BASELINE_multiply, t, 3);
     for (int32_t i = 0; op_runs(tape) && i < y.rows; i++) {
         const line l = line_at(tape, t, 3, i);
         for (int32_t j = 0; j < y.cols; j++) l.x[0][j] = l.x[1][j] * l.x[2][j];
@@ -70,7 +72,7 @@ void baseline_multiply_back(mtan_tape *tape, const mtan_node *n) {
 
 void op_blend(mtan_tape *tape, mtan_tensor y, mtan_tensor gate, mtan_tensor a, mtan_tensor b) {
     const mtan_tensor t[4] = {y, gate, a, b};
-    record(tape, BASELINE_BLEND, t, 4);
+    record(tape, BASELINE_blend, t, 4);
     for (int32_t i = 0; op_runs(tape) && i < y.rows; i++) {
         const line l = line_at(tape, t, 4, i);
         for (int32_t j = 0; j < y.cols; j++) l.x[0][j] = l.x[1][j] * l.x[2][j] + (1 - l.x[1][j]) * l.x[3][j];
@@ -87,7 +89,7 @@ void baseline_blend_back(mtan_tape *tape, const mtan_node *n) {
 }
 
 void op_sigmoid(mtan_tape *tape, mtan_tensor x) {
-    record(tape, BASELINE_SIGMOID, &x, 1);
+    record(tape, BASELINE_sigmoid, &x, 1);
     for (int32_t i = 0; op_runs(tape) && i < x.rows; i++) {
         const line l = line_at(tape, &x, 1, i);
         tape->backend->map(MTAN_SIGMOID, l.x[0], l.x[0], (size_t)x.cols);
@@ -104,7 +106,7 @@ void baseline_sigmoid_back(mtan_tape *tape, const mtan_node *n) {
 
 void op_decay(mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
     const mtan_tensor t[2] = {y, x};
-    record(tape, BASELINE_DECAY, t, 2);
+    record(tape, BASELINE_decay, t, 2);
     for (int32_t i = 0; op_runs(tape) && i < y.rows; i++) {
         const line l = line_at(tape, t, 2, i);
         for (int32_t j = 0; j < y.cols; j++) l.x[0][j] = l.x[1][j] > 0 ? -l.x[1][j] : 0;
@@ -125,7 +127,7 @@ void baseline_decay_back(mtan_tape *tape, const mtan_node *n) {
 
 void op_logvar(mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
     const mtan_tensor t[2] = {y, x};
-    record(tape, BASELINE_LOGVAR, t, 2);
+    record(tape, BASELINE_logvar, t, 2);
     for (int32_t i = 0; op_runs(tape) && i < y.rows; i++) {
         const line l = line_at(tape, t, 2, i);
         for (int32_t j = 0; j < y.cols; j++) {
@@ -155,13 +157,13 @@ void op_gru_step(mtan_tape *tape, mtan_tensor h, mtan_tensor gx, mtan_tensor bef
     const int32_t rows = h.rows, N = h.cols;
     mtan_tensor hn = mtan_new_constant(tape, rows, N), gh = mtan_new_constant(tape, rows, 3 * N);
     const mtan_tensor t[7] = {h, gx, before, w_hh, b_hh, hn, gh};
-    record(tape, BASELINE_GRU_STEP, t, 7);
+    record(tape, BASELINE_gru_step, t, 7);
     if (!op_runs(tape)) return;
     k->copy(mtan_data(tape, gh), (size_t)gh.stride, mtan_data(tape, b_hh), 0, rows, 3 * N);
     k->product_nt(mtan_data(tape, gh), (size_t)gh.stride, mtan_data(tape, before), (size_t)before.stride,
                   mtan_data(tape, w_hh), (size_t)w_hh.stride, rows, 3 * N, N, 1);
-    k->gru_forward(mtan_data(tape, h), (size_t)h.stride, mtan_data(tape, gx), (size_t)gx.stride, mtan_data(tape, hn),
-                   mtan_data(tape, gh), mtan_data(tape, before), (size_t)before.stride, rows, N);
+    k->gates_forward(mtan_data(tape, h), (size_t)h.stride, mtan_data(tape, gx), (size_t)gx.stride, mtan_data(tape, hn),
+                     mtan_data(tape, gh), mtan_data(tape, before), (size_t)before.stride, rows, N);
 }
 
 /* The kernel turns gates into their gradients: those of the input part are gx's own, those of the recurrent part are the same but
@@ -174,7 +176,7 @@ void baseline_gru_step_back(mtan_tape *tape, const mtan_node *n) {
     const size_t wide = 3 * (size_t)N;
     mtan_real *g = mtan_data(tape, gx), *hn = mtan_data(tape, n->t[STEP_HN]), *gh = mtan_data(tape, n->t[STEP_GH]);
     mtan_real *dh = mtan_grad(tape, h);
-    k->gru_backward(dh, g, (size_t)gx.stride, hn, mtan_data(tape, before), (size_t)before.stride, rows, N);
+    k->gates_backward(dh, g, (size_t)gx.stride, hn, mtan_data(tape, before), (size_t)before.stride, rows, N);
     k->copy(gh, wide, g, (size_t)gx.stride, rows, 2 * N);
     k->copy(gh + 2 * N, wide, hn, (size_t)N, rows, N);
     if (w.grad != MTAN_NO_GRAD)
@@ -206,7 +208,7 @@ void op_first(mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
     const mtan_batch *batch = tape->batch;
     const mtan_tensor t[2] = {y, x};
     const int32_t S = batch->records ? y.rows / batch->records : 0;
-    if (x.grad != MTAN_NO_GRAD) record(tape, BASELINE_FIRST, t, 2);
+    if (x.grad != MTAN_NO_GRAD) record(tape, BASELINE_first, t, 2);
     for (int32_t b = 0; op_runs(tape) && b < batch->records; b++) {
         mtan_real *to = mtan_data(tape, mtan_rows(y, b * S, S));
         if (batch->length[b] == 0) memset(to, 0, (size_t)S * (size_t)y.cols * sizeof *to);
@@ -305,7 +307,7 @@ void start_normal(const mtan_config *c, mtan_real *weights, int32_t index, doubl
     float drawn[64];
     if (mtan_param_at(c, index, &p) != MTAN_OK) return;
     for (size_t i = 0, n = (size_t)p.rows * (size_t)p.cols; i < n; i++) {
-        if (i % 64 == 0) mtan_torch_normal(&mtan_backend_scalar, rng, drawn, 64);
+        if (i % 64 == 0) torch_normal(rng, drawn, 64);
         weights[p.offset + i] = (mtan_real)(std * (double)drawn[i % 64]);
     }
 }

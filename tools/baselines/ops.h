@@ -6,31 +6,31 @@
 #ifndef MTAN_TOOLS_BASELINES_OPS_H
 #define MTAN_TOOLS_BASELINES_OPS_H
 
+#define MTAN_INTERNALS
 #include "../../mtan.h"
 
+/* The ops, one list: number, backward function, and its place in the table all come from it. */
+#define BASELINE_OPS(X) X(add) X(multiply) X(blend) X(sigmoid) X(decay) X(logvar) X(gru_step) X(first)
+
 enum {
-    BASELINE_ADD = MTAN_OP_USER,
-    BASELINE_MULTIPLY,
-    BASELINE_BLEND,
-    BASELINE_SIGMOID,
-    BASELINE_DECAY,
-    BASELINE_LOGVAR,
-    BASELINE_GRU_STEP,
-    BASELINE_FIRST,
-    BASELINE_OWN_OP
+    BASELINE_BEFORE = MTAN_OP_USER - 1,
+#define X(name) BASELINE_##name,
+    BASELINE_OPS(X)
+#undef X
+        BASELINE_OWN_OP
 };
 
-#define BASELINE_BACKWARD                                                                                              \
-    baseline_add_back, baseline_multiply_back, baseline_blend_back, baseline_sigmoid_back, baseline_decay_back,        \
-        baseline_logvar_back, baseline_gru_step_back, baseline_first_back
-void baseline_add_back(mtan_tape *tape, const mtan_node *n);
-void baseline_multiply_back(mtan_tape *tape, const mtan_node *n);
-void baseline_blend_back(mtan_tape *tape, const mtan_node *n);
-void baseline_sigmoid_back(mtan_tape *tape, const mtan_node *n);
-void baseline_decay_back(mtan_tape *tape, const mtan_node *n);
-void baseline_logvar_back(mtan_tape *tape, const mtan_node *n);
-void baseline_gru_step_back(mtan_tape *tape, const mtan_node *n);
-void baseline_first_back(mtan_tape *tape, const mtan_node *n);
+#define X(name) void baseline_##name##_back(mtan_tape *tape, const mtan_node *n);
+BASELINE_OPS(X)
+#undef X
+#define BASELINE_BACK(name) MTAN_BACKWARD(BASELINE_##name, baseline_##name##_back),
+#define BASELINE_BACKWARD BASELINE_OPS(BASELINE_BACK) /* with the last comma, as those made of it */
+
+/* What all baselines are like: every record has its own times, classes per time are rows among them, and what is latent is one
+ * state for a record. */
+#define BASELINE_TRAITS (MTAN_READS_TIMES | MTAN_JOINS_QUERIES | MTAN_ONE_LATENT | MTAN_USES_ALPHA)
+/* How many int32_t a struct of parameter indices has. */
+#define ROLES(type) (int32_t)(sizeof(type) / sizeof(int32_t))
 
 /* Whether an op should compute: not while counting, not after a failure. */
 int op_runs(const mtan_tape *tape);

@@ -9,41 +9,48 @@
 
 /* ---- settings and parameters ---- */
 
-enum { BIDIRECTIONAL }; /* place in config.own */
+enum { BIDIRECTIONAL }; /* place in config.extra */
 static const char *const settings[] = {"bidirectional", NULL};
 static const double defaults[] = {0};
 
-enum { W_IH, W_HH, B_IH, B_HH, LOG_TAU, SHIFT, OPEN, PER_DIRECTION }; /* parameters of a direction */
+typedef struct roles {
+    struct {
+        int32_t w_ih, w_hh, b_ih, b_hh, log_tau, shift, open;
+    } of[2]; /* of each direction */
+    int32_t head;
+} roles;
 
 static int32_t directions(const mtan_config *c) {
-    return c->own[BIDIRECTIONAL] > 0 ? 2 : 1;
+    return c->extra[BIDIRECTIONAL] > 0 ? 2 : 1;
 }
 
 static mtan_status check(const mtan_config *c) {
-    return check_sequence(c, c->own[BIDIRECTIONAL]);
+    return check_sequence(c, c->extra[BIDIRECTIONAL]);
 }
 
-static void params(const mtan_config *c, mtan_params *p) {
+static void params(const mtan_config *c, mtan_params *p, void *out) {
     const int32_t D = c->channels, N = c->enc_hidden;
+    roles *r = out;
     char name[MTAN_NAME_SIZE];
     for (int32_t i = 0; i < directions(c); i++) {
-        mtan_params_add(p, name_in_direction(name, "rnn.weight_ih_l0", i), 4 * N, 2 * D, 2, N);
-        mtan_params_add(p, name_in_direction(name, "rnn.weight_hh_l0", i), 4 * N, N, 2, N);
-        mtan_params_add(p, name_in_direction(name, "rnn.bias_ih_l0", i), 4 * N, 1, 1, N);
-        mtan_params_add(p, name_in_direction(name, "rnn.bias_hh_l0", i), 4 * N, 1, 1, N);
-        mtan_params_add(p, name_in_direction(name, "log_tau", i), N, 1, 1, N);
-        mtan_params_add(p, name_in_direction(name, "shift", i), N, 1, 1, N);
-        mtan_params_add(p, name_in_direction(name, "open", i), N, 1, 1, N);
+        r->of[i].w_ih = mtan_params_add(p, name_in_direction(name, "rnn.weight_ih_l0", i), 4 * N, 2 * D, 2, N);
+        r->of[i].w_hh = mtan_params_add(p, name_in_direction(name, "rnn.weight_hh_l0", i), 4 * N, N, 2, N);
+        r->of[i].b_ih = mtan_params_add(p, name_in_direction(name, "rnn.bias_ih_l0", i), 4 * N, 1, 1, N);
+        r->of[i].b_hh = mtan_params_add(p, name_in_direction(name, "rnn.bias_hh_l0", i), 4 * N, 1, 1, N);
+        r->of[i].log_tau = mtan_params_add(p, name_in_direction(name, "log_tau", i), N, 1, 1, N);
+        r->of[i].shift = mtan_params_add(p, name_in_direction(name, "shift", i), N, 1, 1, N);
+        r->of[i].open = mtan_params_add(p, name_in_direction(name, "open", i), N, 1, 1, N);
     }
-    add_head(p, c, directions(c) * N);
+    r->head = add_head(p, c, directions(c) * N);
 }
 
 /* Periods from 0.5 to 1000 on a logarithmic scale, a shift anywhere in the period, open for a tenth of it. */
-static void init(const mtan_config *c, mtan_real *weights, mtan_mt19937 *rng) {
+static void init(const mtan_config *c, const void *indices, mtan_real *weights, mtan_mt19937 *rng) {
+    const roles *r = indices;
     for (int32_t i = 0; i < directions(c); i++) {
         mtan_param log_tau, shift;
-        if (mtan_param_at(c, i * PER_DIRECTION + LOG_TAU, &log_tau) != MTAN_OK) return;
-        if (mtan_param_at(c, i * PER_DIRECTION + SHIFT, &shift) != MTAN_OK) return;
+        if (mtan_param_at(c, r->of[i].log_tau, &log_tau) != MTAN_OK) return;
+        if (mtan_param_at(c, r->of[i].shift, &shift) != MTAN_OK) return;
         for (int32_t j = 0; j < log_tau.rows; j++) {
             float drawn[2];
             mtan_torch_uniform(rng, &drawn[0], 1, (float)log(0.5), (float)log(1000));
@@ -51,7 +58,7 @@ static void init(const mtan_config *c, mtan_real *weights, mtan_mt19937 *rng) {
             weights[log_tau.offset + (uint32_t)j] = (mtan_real)drawn[0];
             weights[shift.offset + (uint32_t)j] = (mtan_real)((double)drawn[1] * exp((double)drawn[0]));
         }
-        start_constant(c, weights, i * PER_DIRECTION + OPEN, 0.1);
+        start_constant(c, weights, r->of[i].open, 0.1);
     }
 }
 
@@ -239,15 +246,17 @@ static mtan_tensor filled_forward(const mtan_forward *f, const dense_rows *rows,
 }
 
 static void run_direction(const mtan_forward *f, const dense_rows *rows, mtan_tensor states, int32_t reverse) {
-    const int32_t first = reverse * PER_DIRECTION;
-    const mtan_tensor time = mtan_new_constant(f->tape, states.rows, 1), w_hh = mtan_forward_param(f, first + W_HH);
+    const roles *r = f->roles;
+    const mtan_tensor time = mtan_new_constant(f->tape, states.rows, 1),
+                      w_hh = mtan_forward_param(f, r->of[reverse].w_hh);
     const mtan_tensor k = mtan_new(f->tape, states.rows, states.cols), packed = packed_weight(f, w_hh);
-    const mtan_tensor gx = apply_input(f, first + W_IH, first + B_IH, filled_forward(f, rows, reverse), rows->mask);
+    const mtan_tensor gx =
+        apply_input(f, r->of[reverse].w_ih, r->of[reverse].b_ih, filled_forward(f, rows, reverse), rows->mask);
     mtan_op_copy(f->tape, time, rows->time);
     mtan_op_scale(f->tape, time, reverse ? -f->config->embed_scale : f->config->embed_scale);
-    op_time_gate(f->tape, k, time, mtan_forward_param(f, first + LOG_TAU), mtan_forward_param(f, first + SHIFT),
-                 mtan_forward_param(f, first + OPEN));
-    op_phased_lstm(f->tape, states, gx, k, w_hh, mtan_forward_param(f, first + B_HH), packed, reverse);
+    op_time_gate(f->tape, k, time, mtan_forward_param(f, r->of[reverse].log_tau),
+                 mtan_forward_param(f, r->of[reverse].shift), mtan_forward_param(f, r->of[reverse].open));
+    op_phased_lstm(f->tape, states, gx, k, w_hh, mtan_forward_param(f, r->of[reverse].b_hh), packed, reverse);
 }
 
 static void forward(const mtan_forward *f, mtan_outputs *out) {
@@ -255,10 +264,21 @@ static void forward(const mtan_forward *f, mtan_outputs *out) {
     const dense_rows rows = read_rows(f);
     const mtan_tensor states = mtan_new(f->tape, rows.x.rows, n * N);
     for (int32_t i = 0; i < n; i++) run_direction(f, &rows, mtan_columns(states, i * N, N), i);
-    out->logits = classify_states(f, states, n * PER_DIRECTION);
+    out->logits = classify_states(f, states, ((const roles *)f->roles)->head);
 }
 
-static const mtan_backward backward[] = {BASELINE_BACKWARD, time_gate_back, phased_lstm_back};
+static const mtan_backward backward[] = {BASELINE_BACKWARD MTAN_BACKWARD(OP_TIME_GATE, time_gate_back),
+                                         MTAN_BACKWARD(OP_PHASED_LSTM, phased_lstm_back)};
 
-const mtan_architecture baseline_phased_lstm = {"phased-lstm", settings, defaults, check,
-                                                params,        init,     forward,  backward};
+const mtan_architecture baseline_phased_lstm = {
+    .name = "phased-lstm",
+    .settings = settings,
+    .defaults = defaults,
+    .roles = ROLES(roles),
+    .traits = BASELINE_TRAITS,
+    .check = check,
+    .params = params,
+    .init = init,
+    .forward = forward,
+    .backward = backward,
+};

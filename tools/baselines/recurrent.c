@@ -10,16 +10,16 @@ extern const mtan_architecture baseline_rnn_dt, baseline_rnn_impute, baseline_rn
 
 /* ---- settings and parameters ---- */
 
-enum { FAITHFUL, BIDIRECTIONAL }; /* places in config.own */
+enum { FAITHFUL, BIDIRECTIONAL }; /* places in config.extra */
 static const char *const settings[] = {"faithful", "bidirectional", NULL};
 static const double defaults[] = {0, 0};
 
 static int32_t is_faithful(const mtan_config *c) {
-    return c->own[FAITHFUL] > 0;
+    return c->extra[FAITHFUL] > 0;
 }
 
 static int32_t directions(const mtan_config *c) {
-    return c->own[BIDIRECTIONAL] > 0 ? 2 : 1;
+    return c->extra[BIDIRECTIONAL] > 0 ? 2 : 1;
 }
 
 static int32_t imputes(const mtan_config *c) {
@@ -35,49 +35,44 @@ static int32_t has_mean(const mtan_config *c) {
     return imputes(c) && !is_faithful(c);
 }
 
-/* Where the parameters of a direction are: first tensors of its layers. */
+/* Indices of the first tensors of the layers. */
 typedef struct roles {
-    int32_t input_decay, decay, rnn, next;
+    int32_t mean;
+    struct {
+        int32_t input_decay, decay, rnn;
+    } of[2]; /* of each direction */
+    int32_t head;
 } roles;
 
-static roles roles_of(const mtan_config *c, int32_t direction) {
-    const int32_t count = 2 * imputes(c) + 2 * decays(c) + 4;
-    roles r;
-    r.input_decay = has_mean(c) + direction * count;
-    r.decay = r.input_decay + 2 * imputes(c);
-    r.rnn = r.decay + 2 * decays(c);
-    r.next = r.rnn + 4;
-    return r;
-}
-
 static mtan_status check(const mtan_config *c) {
-    return is_switch(c->own[FAITHFUL]) ? check_sequence(c, c->own[BIDIRECTIONAL]) : MTAN_ERR_CONFIG;
+    return is_switch(c->extra[FAITHFUL]) ? check_sequence(c, c->extra[BIDIRECTIONAL]) : MTAN_ERR_CONFIG;
 }
 
-static void params(const mtan_config *c, mtan_params *p) {
+static void params(const mtan_config *c, mtan_params *p, void *out) {
     const int32_t D = c->channels, N = c->enc_hidden;
+    roles *r = out;
     char name[MTAN_NAME_SIZE];
-    if (has_mean(c)) mtan_params_add(p, "rec.mean", D, 1, 1, D);
+    if (has_mean(c)) r->mean = mtan_params_add(p, "rec.mean", D, 1, 1, D);
     for (int32_t i = 0; i < directions(c); i++) {
         if (imputes(c)) {
-            mtan_params_add(p, name_in_direction(name, "input_decay.weight", i), D, 1, 1, D);
+            r->of[i].input_decay = mtan_params_add(p, name_in_direction(name, "input_decay.weight", i), D, 1, 1, D);
             mtan_params_add(p, name_in_direction(name, "input_decay.bias", i), D, 1, 1, D);
         }
-        if (decays(c)) add_linear(p, name_in_direction(name, "decay", i), is_faithful(c) ? 1 : N, D);
-        add_gru(p, name_in_direction(name, "rnn", i), decays(c) ? 2 * D : 2 * D + 1, N);
+        if (decays(c)) r->of[i].decay = add_linear(p, name_in_direction(name, "decay", i), is_faithful(c) ? 1 : N, D);
+        r->of[i].rnn = add_gru(p, name_in_direction(name, "rnn", i), decays(c) ? 2 * D : 2 * D + 1, N);
     }
-    add_head(p, c, directions(c) * N);
+    r->head = add_head(p, c, directions(c) * N);
 }
 
-static void init(const mtan_config *c, mtan_real *weights, mtan_mt19937 *rng) {
-    if (has_mean(c)) start_constant(c, weights, 0, 0);
+static void init(const mtan_config *c, const void *indices, mtan_real *weights, mtan_mt19937 *rng) {
+    const roles *r = indices;
+    if (has_mean(c)) start_constant(c, weights, r->mean, 0);
     for (int32_t i = 0; i < directions(c); i++) {
-        const roles r = roles_of(c, i);
         for (int32_t k = 0; imputes(c) && is_faithful(c) && k < 2; k++)
-            start_constant(c, weights, r.input_decay + k, 0);
-        if (decays(c)) start_net(c, weights, r.decay, 0, rng);
+            start_constant(c, weights, r->of[i].input_decay + k, 0);
+        if (decays(c)) start_net(c, weights, r->of[i].decay, 0, rng);
     }
-    start_net(c, weights, roles_of(c, directions(c) - 1).next, c->head_hidden ? 2 : 0, rng);
+    start_net(c, weights, r->head, c->head_hidden ? 2 : 0, rng);
 }
 
 /* ---- how long a channel has not been seen ---- */
@@ -225,10 +220,11 @@ static void fill_start_and_way(const mtan_tape *tape, mtan_tensor start, mtan_te
 }
 
 /* Faithful: the decay of inputs is as it starts, as that code did not hand it to the optimiser. */
-static mtan_tensor imputed(const mtan_forward *f, const dense_rows *rows, mtan_tensor delta, int32_t index,
-                           int32_t reverse) {
+static mtan_tensor imputed(const mtan_forward *f, const dense_rows *rows, mtan_tensor delta, int32_t reverse) {
+    const roles *r = f->roles;
+    const int32_t index = r->of[reverse].input_decay;
     const int32_t R = rows->x.rows, D = rows->x.cols, faithful = is_faithful(f->config);
-    const mtan_tensor mean = faithful ? means_of_records(f, rows) : mtan_forward_param(f, 0);
+    const mtan_tensor mean = faithful ? means_of_records(f, rows) : mtan_forward_param(f, r->mean);
     const mtan_tensor y = faithful ? mtan_new_constant(f->tape, R, D) : mtan_new(f->tape, R, D);
     const mtan_tensor start = mtan_new_constant(f->tape, R, D), last = mtan_new_constant(f->tape, R, D);
     if (op_runs(f->tape)) {
@@ -278,9 +274,9 @@ static void decayed_gru_run(const mtan_tape *tape, const mtan_tensor *t, mtan_te
         decay_states(tape, t, &s);
         k->copy(gh, 3 * N, mtan_data(tape, t[GRU_B]), 0, s.rows, 3 * y.cols);
         k->product_packed(gh, 3 * N, before, N, mtan_data(tape, packed), s.rows, 3 * y.cols, y.cols, 1);
-        k->gru_forward(mtan_data(tape, y) + s.row * (size_t)y.stride, (size_t)y.stride,
-                       mtan_data(tape, gx) + s.row * (size_t)gx.stride, (size_t)gx.stride, hn, gh, before, N, s.rows,
-                       y.cols);
+        k->gates_forward(mtan_data(tape, y) + s.row * (size_t)y.stride, (size_t)y.stride,
+                         mtan_data(tape, gx) + s.row * (size_t)gx.stride, (size_t)gx.stride, hn, gh, before, N, s.rows,
+                         y.cols);
     }
 }
 
@@ -326,7 +322,7 @@ static void decayed_gru_back(mtan_tape *tape, const mtan_node *n) {
         const run_step s = run_at(tape->batch, i, n->n[0]);
         if (carried < s.rows) k->fill(dh + (size_t)carried * N, (size_t)(s.rows - carried) * N, 0);
         k->add(dh, N, mtan_grad(tape, y) + s.row * (size_t)y.stride, (size_t)y.stride, s.rows, y.cols);
-        k->gru_backward(dh, g + s.row * ldg, ldg, hn + s.row * N, kept + s.row * N, N, s.rows, y.cols);
+        k->gates_backward(dh, g + s.row * ldg, ldg, hn + s.row * N, kept + s.row * N, N, s.rows, y.cols);
         k->product_nn(dh, N, g + s.row * ldg, ldg, whh, ldw, s.known, y.cols, 2 * y.cols, 1);
         k->product_nn(dh, N, hn + s.row * N, N, whh + 2 * N * ldw, ldw, s.known, y.cols, y.cols, 1);
         decay_states_back(tape, t, &s, dh);
@@ -360,14 +356,16 @@ static mtan_tensor beside_values(const mtan_forward *f, const dense_rows *rows, 
 
 static void run_direction(const mtan_forward *f, const dense_rows *rows, mtan_tensor states, int32_t reverse) {
     const mtan_config *c = f->config;
-    const roles r = roles_of(c, reverse);
-    const mtan_tensor w_hh = mtan_forward_param(f, r.rnn + 1), b_hh = mtan_forward_param(f, r.rnn + 3);
+    const roles *r = f->roles;
+    const int32_t rnn = r->of[reverse].rnn;
+    const mtan_tensor w_hh = mtan_forward_param(f, rnn + 1), b_hh = mtan_forward_param(f, rnn + 3);
     const mtan_tensor gap = gaps_of(f, rows, reverse), packed = packed_weight(f, w_hh);
     mtan_tensor x = rows->x, delta = gap, gx;
     if (imputes(c) || decays(c)) delta = delta_of(f, rows, gap, reverse);
-    if (imputes(c)) x = imputed(f, rows, delta, r.input_decay, reverse);
-    gx = apply_input(f, r.rnn, r.rnn + 2, x, beside_values(f, rows, gap));
-    if (decays(c)) op_decayed_gru(f->tape, states, gx, state_decay(f, delta, r.decay), w_hh, b_hh, packed, reverse);
+    if (imputes(c)) x = imputed(f, rows, delta, reverse);
+    gx = apply_input(f, rnn, rnn + 2, x, beside_values(f, rows, gap));
+    if (decays(c))
+        op_decayed_gru(f->tape, states, gx, state_decay(f, delta, r->of[reverse].decay), w_hh, b_hh, packed, reverse);
     else mtan_op_gru(f->tape, states, gx, w_hh, b_hh, &packed, 1, reverse);
 }
 
@@ -376,12 +374,16 @@ static void forward(const mtan_forward *f, mtan_outputs *out) {
     const dense_rows rows = read_rows(f);
     const mtan_tensor states = mtan_new(f->tape, rows.x.rows, n * N);
     for (int32_t i = 0; i < n; i++) run_direction(f, &rows, mtan_columns(states, i * N, N), i);
-    out->logits = classify_states(f, states, roles_of(f->config, n - 1).next);
+    out->logits = classify_states(f, states, ((const roles *)f->roles)->head);
 }
 
-static const mtan_backward backward[] = {BASELINE_BACKWARD, impute_back, decayed_gru_back};
+static const mtan_backward backward[] = {BASELINE_BACKWARD MTAN_BACKWARD(OP_IMPUTE, impute_back),
+                                         MTAN_BACKWARD(OP_DECAYED_GRU, decayed_gru_back)};
 
-#define RECURRENT(name)                                                                                                \
-    { name, settings, defaults, check, params, init, forward, backward }
+#define RECURRENT(title)                                                                                               \
+    {                                                                                                                  \
+        .name = title, .settings = settings, .defaults = defaults, .roles = ROLES(roles), .traits = BASELINE_TRAITS,   \
+        .check = check, .params = params, .init = init, .forward = forward, .backward = backward                       \
+    }
 const mtan_architecture baseline_rnn_dt = RECURRENT("rnn-dt"), baseline_rnn_impute = RECURRENT("rnn-impute"),
                         baseline_rnn_decay = RECURRENT("rnn-decay"), baseline_gru_d = RECURRENT("gru-d");

@@ -6,7 +6,11 @@
 #include <string.h>
 
 enum { OP_FEEDBACK = LATENT_OWN_OP };
-enum { ENCODER, DECODER = RNN_ENCODER_PARAMS, OUT = DECODER + 4, HEAD = OUT + 4 }; /* places of the parameters */
+
+/* Indices of the parameters: first tensors of its layers. */
+typedef struct roles {
+    int32_t encoder, z0, decoder, out, head;
+} roles;
 
 /* ---- the order of the decoder's rows ----
  * Step i of the decoder is the i-th distinct query time of every record that has so many. Records with more of them come first, so that
@@ -101,8 +105,9 @@ typedef struct feedback {
 } feedback;
 
 static feedback feedback_new(const mtan_forward *f) {
-    static const int32_t weight[PRODUCTS] = {DECODER, DECODER + 1, OUT, OUT + 2};
-    static const int32_t bias[PRODUCTS] = {DECODER + 2, DECODER + 3, OUT + 1, OUT + 3};
+    const roles *r = f->roles;
+    const int32_t weight[PRODUCTS] = {r->decoder, r->decoder + 1, r->out, r->out + 2};
+    const int32_t bias[PRODUCTS] = {r->decoder + 2, r->decoder + 3, r->out + 1, r->out + 3};
     mtan_tape *tape = f->tape;
     const int32_t rows = count_product(tape, tape->batch->queries, tape->batch->samples), D = f->config->channels,
                   Z = f->config->latent;
@@ -143,10 +148,10 @@ static void next_state(const mtan_tape *tape, const feedback *d, int32_t first, 
     copy_rows(tape, before, mtan_rows(d->h, from, rows));
     product(tape, d, IH, gates, fed);
     product(tape, d, HH, gh, before);
-    tape->backend->gru_forward(mtan_data(tape, mtan_rows(d->h, first, rows)), (size_t)d->h.stride,
-                               mtan_data(tape, gates), (size_t)gates.stride,
-                               tape->recording ? mtan_data(tape, mtan_rows(d->hn, first, rows)) : NULL,
-                               mtan_data(tape, gh), mtan_data(tape, before), (size_t)before.stride, rows, d->h.cols);
+    tape->backend->gates_forward(mtan_data(tape, mtan_rows(d->h, first, rows)), (size_t)d->h.stride,
+                                 mtan_data(tape, gates), (size_t)gates.stride,
+                                 tape->recording ? mtan_data(tape, mtan_rows(d->hn, first, rows)) : NULL,
+                                 mtan_data(tape, gh), mtan_data(tape, before), (size_t)before.stride, rows, d->h.cols);
 }
 
 static void op_feedback(mtan_tape *tape, const feedback *made, const schedule *s) {
@@ -193,8 +198,8 @@ static void state_back(const mtan_tape *tape, const feedback *d, int32_t first, 
     mtan_real *dh = mtan_grad(tape, mtan_rows(d->h, first, rows)), *to = mtan_grad(tape, mtan_rows(d->h, from, rows));
     mtan_real *g = mtan_data(tape, mtan_rows(d->gates, first, rows)),
               *hn = mtan_data(tape, mtan_rows(d->hn, first, rows));
-    tape->backend->gru_backward(dh, g, (size_t)(3 * Z), hn, mtan_data(tape, mtan_rows(d->before, first, rows)),
-                                (size_t)Z, rows, Z);
+    tape->backend->gates_backward(dh, g, (size_t)(3 * Z), hn, mtan_data(tape, mtan_rows(d->before, first, rows)),
+                                  (size_t)Z, rows, Z);
     tape->backend->add(to, (size_t)Z, dh, (size_t)Z, rows, Z);
     product_back(tape, to, Z, g, (size_t)(3 * Z), mtan_rows(w, 0, 2 * Z), rows);
     product_back(tape, to, Z, hn, (size_t)Z, mtan_rows(w, 2 * Z, Z), rows);
@@ -238,17 +243,20 @@ static void feedback_back(mtan_tape *tape, const mtan_node *n) {
 static const char *const settings[] = {"faithful", "units", NULL};
 static const double defaults[] = {0, 50};
 
-static void params(const mtan_config *c, mtan_params *p) {
-    add_rnn_encoder(p, c);
-    add_gru(p, "dec.rnn", c->channels + 1, c->latent);
-    add_net(p, "dec.out", c->latent, own_whole(c, "units"), 1, c->channels);
-    if (c->classify != MTAN_CLASSIFY_NONE) add_head(p, c, c->latent);
+static void params(const mtan_config *c, mtan_params *p, void *out) {
+    roles *r = out;
+    r->encoder = add_rnn_encoder(p, c);
+    r->z0 = add_posterior(p, c, c->enc_hidden);
+    r->decoder = add_gru(p, "dec.rnn", c->channels + 1, c->latent);
+    r->out = add_net(p, "dec.out", c->latent, whole_setting(c, "units"), 1, c->channels);
+    if (c->classify != MTAN_CLASSIFY_NONE) r->head = add_head(p, c, c->latent);
 }
 
-static void init(const mtan_config *c, mtan_real *weights, mtan_mt19937 *rng) {
-    start_net(c, weights, RNN_ENCODER_PARAMS - POSTERIOR_PARAMS, 1, rng);
-    start_net(c, weights, OUT, 1, rng);
-    if (c->classify != MTAN_CLASSIFY_NONE) start_net(c, weights, HEAD, c->head_hidden ? 2 : 0, rng);
+static void init(const mtan_config *c, const void *indices, mtan_real *weights, mtan_mt19937 *rng) {
+    const roles *r = indices;
+    start_net(c, weights, r->z0, 1, rng);
+    start_net(c, weights, r->out, 1, rng);
+    if (c->classify != MTAN_CLASSIFY_NONE) start_net(c, weights, r->head, c->head_hidden ? 2 : 0, rng);
 }
 
 /* States (Q S, Z) at the queries, or outputs (Q S, D). */
@@ -269,14 +277,26 @@ static void forward(const mtan_forward *f, mtan_outputs *out) {
     const mtan_config *c = f->config;
     const dense_rows rows = read_rows(f);
     const gap_kind gaps = is_faithful(c) ? TURNED_ROUND : SINCE_ROW_BEFORE;
-    draw_latent(f, out, apply_rnn_encoder(f, &rows, ENCODER, gaps), RNN_ENCODER_PARAMS - POSTERIOR_PARAMS);
-    if (c->classify == MTAN_CLASSIFY_RECORD) out->logits = apply_head(f, HEAD, out->z);
-    if (per_time(c)) out->logits = apply_head(f, HEAD, decode(f, out->z, 1));
-    else if (f->prediction) out->prediction = decode(f, out->z, 0);
+    const roles *r = f->roles;
+    const int32_t logits = f->wanted & MTAN_WANT_LOGITS;
+    draw_latent(f, out, apply_rnn_encoder(f, &rows, r->encoder, gaps), r->z0);
+    if (logits && c->classify == MTAN_CLASSIFY_RECORD) out->logits = apply_head(f, r->head, out->z);
+    if (logits && per_time(c)) out->logits = apply_head(f, r->head, decode(f, out->z, 1));
+    if (f->wanted & MTAN_WANT_PREDICTION) out->prediction = decode(f, out->z, 0);
 }
 
-static const mtan_backward backward[] = {LATENT_BACKWARD, feedback_back};
+static const mtan_backward backward[] = {LATENT_BACKWARD MTAN_BACKWARD(OP_FEEDBACK, feedback_back)};
 
 extern const mtan_architecture baseline_rnn_vae;
-const mtan_architecture baseline_rnn_vae = {"rnn-vae", settings, defaults, check_latent,
-                                            params,    init,     forward,  backward};
+const mtan_architecture baseline_rnn_vae = {
+    .name = "rnn-vae",
+    .settings = settings,
+    .defaults = defaults,
+    .roles = ROLES(roles),
+    .traits = BASELINE_TRAITS,
+    .check = check_latent,
+    .params = params,
+    .init = init,
+    .forward = forward,
+    .backward = backward,
+};

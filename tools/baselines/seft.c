@@ -21,7 +21,7 @@ enum { OP_POOL = BASELINE_OWN_OP };
 /* ---- sizes and parameters ---- */
 
 static int32_t units_of(const mtan_config *c) {
-    return (int32_t)c->own[SETTING_UNITS];
+    return (int32_t)c->extra[SETTING_UNITS];
 }
 
 static int32_t element_size(const mtan_config *c) {
@@ -31,46 +31,36 @@ static int32_t element_size(const mtan_config *c) {
 static mtan_status check(const mtan_config *c) {
     const double most = 1 << 20;
     if (c->kind != MTAN_ENC || c->embed % 2 != 0) return MTAN_ERR_CONFIG;
-    if (!is_whole(c->own[SETTING_UNITS], 1, most) || !is_whole(c->own[SETTING_PSI_UNITS], 1, most) ||
+    if (!is_whole(c->extra[SETTING_UNITS], 1, most) || !is_whole(c->extra[SETTING_PSI_UNITS], 1, most) ||
         !is_whole(c->latent, 1, most))
         return MTAN_ERR_CONFIG;
     return is_whole((double)c->latent * c->enc_heads, 1, most) ? MTAN_OK : MTAN_ERR_SIZE;
 }
 
-/* Indices of the first parameter of each part, in the order of params below: psi has three layers, agg one, phi four, rho three, of
- * a weight and a bias each. */
-typedef struct layout {
+/* Indices of the first parameter of each part that is computed with. */
+typedef struct roles {
     int32_t key, query, query_time, phi, rho, head;
-} layout;
+} roles;
 
-static layout indices(const mtan_config *c) {
-    layout l;
-    l.key = 8;
-    l.query = 9;
-    l.query_time = c->classify == MTAN_CLASSIFY_TIME ? 10 : 9;
-    l.phi = l.query_time + 1;
-    l.rho = l.phi + 8;
-    l.head = l.rho + 6;
-    return l;
-}
-
-static void params(const mtan_config *c, mtan_params *p) {
+static void params(const mtan_config *c, mtan_params *p, void *out) {
     const int32_t F = element_size(c), V = c->latent, HV = c->enc_heads * c->latent, U = units_of(c);
-    add_net(p, "rec.psi", F, (int32_t)c->own[SETTING_PSI_UNITS], 2, V);
+    roles *r = out;
+    add_net(p, "rec.psi", F, (int32_t)c->extra[SETTING_PSI_UNITS], 2, V);
     add_linear(p, "rec.agg", V, V);
-    mtan_params_add(p, "rec.key.weight", HV, F + V, 2, F + V);
-    mtan_params_add(p, "rec.query", c->enc_heads, V, 2, 1);
-    if (c->classify == MTAN_CLASSIFY_TIME) mtan_params_add(p, "rec.query_time.weight", HV, c->embed, 2, 1);
-    add_net(p, "rec.phi", F, U, 3, V);
-    add_net(p, "rec.rho", HV, U, 2, U);
-    add_head(p, c, U);
+    r->key = mtan_params_add(p, "rec.key.weight", HV, F + V, 2, F + V);
+    r->query = mtan_params_add(p, "rec.query", c->enc_heads, V, 2, 1);
+    if (c->classify == MTAN_CLASSIFY_TIME)
+        r->query_time = mtan_params_add(p, "rec.query_time.weight", HV, c->embed, 2, 1);
+    r->phi = add_net(p, "rec.phi", F, U, 3, V);
+    r->rho = add_net(p, "rec.rho", HV, U, 2, U);
+    r->head = add_head(p, c, U);
 }
 
-static void init(const mtan_config *c, mtan_real *weights, mtan_mt19937 *rng) {
-    const layout l = indices(c);
+static void init(const mtan_config *c, const void *indices, mtan_real *weights, mtan_mt19937 *rng) {
+    const roles *r = indices;
     (void)rng;
-    start_constant(c, weights, l.query, 0);
-    start_constant(c, weights, l.query_time, 0);
+    start_constant(c, weights, r->query, 0);
+    if (c->classify == MTAN_CLASSIFY_TIME) start_constant(c, weights, r->query_time, 0);
 }
 
 /* ---- elements ---- */
@@ -181,29 +171,29 @@ static void pool_back(mtan_tape *tape, const mtan_node *n) {
     }
 }
 
-static const mtan_backward backward[] = {BASELINE_BACKWARD, pool_back};
+static const mtan_backward backward[] = {BASELINE_BACKWARD MTAN_BACKWARD(OP_POOL, pool_back)};
 
 /* ---- the model ---- */
 
 /* What the heads ask (rows, H V): one row for all records, or one for every query. */
-static mtan_tensor queries(const mtan_forward *f, const layout *l) {
+static mtan_tensor queries(const mtan_forward *f, const roles *r) {
     mtan_tape *tape = f->tape;
     const mtan_batch *batch = tape->batch;
     const int32_t HV = f->config->enc_heads * f->config->latent;
-    mtan_tensor q = mtan_forward_param(f, l->query), at, sum;
+    mtan_tensor q = mtan_forward_param(f, r->query), at, sum;
     q.rows = 1, q.cols = q.stride = HV;
     if (f->config->classify != MTAN_CLASSIFY_TIME) return q;
     at = mtan_new_constant(tape, batch->queries, f->config->embed);
     encode_times(f, at, mtan_data(tape, batch->query));
     sum = mtan_new(tape, batch->queries, HV);
-    mtan_op_linear(tape, sum, at, mtan_forward_param(f, l->query_time), &q);
+    mtan_op_linear(tape, sum, at, mtan_forward_param(f, r->query_time), &q);
     return sum;
 }
 
 /* (rows, H F): q_h Wk_h / sqrt(V) of every head, Wk without the columns of a. */
-static mtan_tensor fold_keys(const mtan_forward *f, const layout *l, mtan_tensor q) {
+static mtan_tensor fold_keys(const mtan_forward *f, const roles *r, mtan_tensor q) {
     const int32_t H = f->config->enc_heads, V = f->config->latent, F = element_size(f->config);
-    const mtan_tensor key = mtan_columns(mtan_forward_param(f, l->key), 0, F), y = mtan_new(f->tape, q.rows, H * F);
+    const mtan_tensor key = mtan_columns(mtan_forward_param(f, r->key), 0, F), y = mtan_new(f->tape, q.rows, H * F);
     for (int32_t h = 0; h < H; h++)
         mtan_op_matmul(f->tape, mtan_columns(y, h * F, F), mtan_columns(q, h * V, V), mtan_rows(key, h * V, V));
     mtan_op_scale(f->tape, y, 1 / sqrt((double)V));
@@ -242,20 +232,31 @@ static mtan_tensor relu_net(const mtan_forward *f, int32_t index, int32_t layers
 static void forward(const mtan_forward *f, mtan_outputs *out) {
     mtan_tape *tape = f->tape;
     const int32_t per_time = f->config->classify == MTAN_CLASSIFY_TIME;
-    const layout l = indices(f->config);
+    const roles *r = f->roles;
     const batch_cells cells = cells_of(tape);
     mtan_tensor t[7];
     if (tape->status != MTAN_OK) return;
-    t[POOL_ASKED] = fold_keys(f, &l, queries(f, &l));
+    t[POOL_ASKED] = fold_keys(f, r, queries(f, r));
     t[POOL_E] = elements(f, &cells);
-    t[POOL_PHI] = relu_net(f, l.phi, 3, t[POOL_E]);
+    t[POOL_PHI] = relu_net(f, r->phi, 3, t[POOL_E]);
     t[POOL_Y] = mtan_new(tape, per_time ? tape->batch->queries : tape->batch->records,
                          f->config->enc_heads * f->config->latent);
     t[POOL_RANGE] = cell_ranges(tape, &cells);
     t[POOL_WEIGHT] = mtan_new_constant(tape, most_asked(f), cells.most);
     t[POOL_GRADIENT] = mtan_new_constant(tape, tape->recording ? most_asked(f) : 0, cells.most);
     op_pool(tape, t, f->config->enc_heads, per_time);
-    out->logits = apply_head(f, l.head, relu_net(f, l.rho, 2, t[POOL_Y]));
+    out->logits = apply_head(f, r->head, relu_net(f, r->rho, 2, t[POOL_Y]));
 }
 
-const mtan_architecture baseline_seft = {"seft", settings, defaults, check, params, init, forward, backward};
+const mtan_architecture baseline_seft = {
+    .name = "seft",
+    .settings = settings,
+    .defaults = defaults,
+    .roles = ROLES(roles),
+    .traits = BASELINE_TRAITS,
+    .check = check,
+    .params = params,
+    .init = init,
+    .forward = forward,
+    .backward = backward,
+};

@@ -1,7 +1,7 @@
 /* bench: how fast the library is on this machine, how its time grows, and how much memory it needs. `bench --help`.
  *
  * Rows are the work that the peers are measured on too (make bench-peers): same records in the same order, same batches,
- * a training step is mtan_train_step with Adam. Times are medians after a warm-up. Machines are noisy: only ratios taken
+ * a training step is mtan_trainer_step with Adam. Times are medians after a warm-up. Machines are noisy: only ratios taken
  * in one run count.
  */
 #define _POSIX_C_SOURCE 200809L
@@ -26,10 +26,11 @@
 #include "../../mtan.h"
 #include "../../platform/pool.h"
 #include "../../simd/mtan_simd.h"
-#include "../baselines/recipes.h"
+#include "../baselines/arrange.h"
 #include "../data/physionet.h"
 #include "../data/prep.h"
 #include "../data/split.h"
+#include "../mtan/paper/recipes.h"
 
 static const char usage[] =
     "usage: bench [--data DIR] [--rows A,B] [--backend NAME] [--threads N] [--repeat N] [--quick] [--quiet]\n"
@@ -120,7 +121,7 @@ static const mtan_backend *find_backend(const char *name) {
 }
 
 static int is_scalar(const mtan_backend *backend) {
-    return strncmp(backend->name, "scalar", 6) == 0;
+    return strncmp(mtan_backend_name(backend), "scalar", 6) == 0;
 }
 
 static void start_pool(mtan_pool *pool, int threads) {
@@ -336,8 +337,8 @@ static void predict_part(void *argument, int32_t index, int32_t thread) {
     prediction *p = argument;
     const int32_t first = p->n * index / p->e->threads, last = p->n * (index + 1) / p->e->threads;
     (void)thread;
-    p->status[index] = mtan_classify(&p->e->predictor[index], p->records + first, last - first,
-                                     p->e->probability + first * p->e->config.classes);
+    p->status[index] = mtan_predictor_classify(&p->e->predictor[index], p->records + first, last - first,
+                                               p->e->probability + first * p->e->config.classes);
 }
 
 /* One training step, or one batch of predictions. */
@@ -345,7 +346,7 @@ static void engine_run(engine *e, const mtan_record *records, int32_t n) {
     mtan_report report;
     prediction p;
     if (e->training) {
-        check("training", mtan_train_step(&e->trainer, records, n, EPOCH, &report));
+        check("training", mtan_trainer_step(&e->trainer, records, n, EPOCH, &report));
         return;
     }
     p.e = e, p.records = records, p.n = n;
@@ -382,47 +383,48 @@ static shape average(const mtan_record *records, const workload *d, int32_t n) {
 }
 
 /* mTAN's recipes as published, the baselines' as their papers define them. */
-static mtan_recipe recipe_named(const char *name) {
-    mtan_recipe recipe;
-    baseline_recipe baseline;
-    if (mtan_recipe_named(&recipe, name, MTAN_FAITHFUL) == MTAN_OK) return recipe;
-    if (!baseline_recipe_named(&baseline, name, MTAN_CORRECT)) die("%s: no such recipe", name);
-    return baseline.recipe;
+static recipe find_recipe(const char *name) {
+    recipe r;
+    if (!recipe_named(&r, name, MTAN_FAITHFUL)) die("%s: no such recipe", name);
+    if (r.config.architecture) recipe_named(&r, name, MTAN_CORRECT);
+    return r;
 }
 
-/* IP-Nets reconstructs what is held out of a record: targets for all of them, to be freed. */
-static mtan_event *hold_out(const workload *d, int32_t channels) {
-    mtan_event *held = allocate(arrlenu(d->raw.events) * sizeof *held), *next = held;
-    mtan_mt19937 rng;
-    mtan_mt_seed(&rng, 0);
-    for (int32_t i = 0; i < d->n; i++) {
-        mtan_record *r = &d->records[i];
-        r->targets = next;
-        r->n_targets = baseline_hold_out(next, r->events, r->n_events, channels, &rng);
-        next += r->n_targets;
-    }
-    return held;
+static uint32_t word_of(const void *context, uint64_t record) {
+    (void)context;
+    return (uint32_t)record;
+}
+
+/* The records as the model wants them, with events that it makes, to be freed; NULL: it takes them as they are. */
+static mtan_event *arrange(const mtan_config *c, mtan_record *records, const workload *d) {
+    const baseline_hook *hook = baseline_hook_of(c);
+    const size_t most = (size_t)d->bounds.events;
+    mtan_event *made = hook ? allocate((size_t)d->n * most * sizeof *made) : NULL;
+    const baseline_batch b = {c, records, d->n, 1, made, most, word_of, NULL};
+    if (hook) hook->arrange(&b);
+    return made;
 }
 
 static result time_row(const work *w, const workload *d, const mtan_backend *backend, int threads, int repeat) {
-    result r = {w->name, backend->name, threads, 0, repeat, 0, 0, 0};
+    result r = {w->name, mtan_backend_name(backend), threads, 0, repeat, 0, 0, 0};
     double *times = allocate((size_t)repeat * sizeof *times);
-    const mtan_recipe recipe = recipe_named(w->recipe);
-    mtan_event *held = baseline_holds_out(&recipe.config) ? hold_out(d, recipe.config.channels) : NULL;
+    const recipe found = find_recipe(w->recipe);
+    const mtan_record *given = found.config.classify == MTAN_CLASSIFY_NONE ? d->shown : d->records;
+    mtan_record *records = memcpy(allocate((size_t)d->n * sizeof *records), given, (size_t)d->n * sizeof *records);
+    mtan_event *made = arrange(&found.config, records, d);
     engine e;
-    const mtan_record *records = recipe.config.classify == MTAN_CLASSIFY_NONE ? d->shown : d->records;
-    r.batch = w->batch ? w->batch : recipe.batch;
+    r.batch = w->batch ? w->batch : found.batch;
     if (d->n < r.batch) die("%s needs %d records, there are %d", w->name, r.batch, (int)d->n);
-    engine_start(&e, &recipe.config, w->training, r.batch, recipe.lr, w->precision, backend, threads, d->bounds);
+    engine_start(&e, &found.config, w->training, r.batch, found.lr, w->precision, backend, threads, d->bounds);
     /* Warm up with a whole batch, so that pages are there and clocks are up; scalar steps take seconds: a few records. */
     engine_run(&e, records, is_scalar(backend) && r.batch > 8 ? 8 : r.batch);
     for (int i = 0; i < repeat; i++) times[i] = time_batch(&e, records, d->n, i) / r.batch;
     const int32_t used = r.batch * repeat < d->n ? r.batch * repeat : d->n;
     r.ms = 1e3 * median(times, repeat);
-    if (!recipe.config.architecture)
-        r.gflops = 2e-6 * model_work(&recipe.config, average(records, d, used)) * (w->training ? 3 : 1) / r.ms;
+    if (!found.config.architecture)
+        r.gflops = 2e-6 * model_work(&found.config, average(records, d, used)) * (w->training ? 3 : 1) / r.ms;
     engine_stop(&e);
-    free(times), free(held);
+    free(times), free(records), free(made);
     return r;
 }
 
@@ -556,14 +558,12 @@ static double resident(void) {
 
 /* Training mTAND-Enc at batch 128 with all of set-a in memory. */
 static void train_in_memory(const options *o) {
-    const work *w = &works[0];
-    mtan_recipe recipe;
+    const recipe r = find_recipe(works[0].recipe);
     workload d;
     engine e;
     load(&d, o->data, SET_A, 0);
-    check(w->recipe, mtan_recipe_named(&recipe, w->recipe, MTAN_FAITHFUL));
-    engine_start(&e, &recipe.config, 1, recipe.batch, recipe.lr, MTAN_REAL, find_backend(o->backend),
-                 o->threads ? o->threads : 2, d.bounds);
+    engine_start(&e, &r.config, 1, r.batch, r.lr, MTAN_REAL, find_backend(o->backend), o->threads ? o->threads : 2,
+                 d.bounds);
     for (int i = 0; i < 3 && (i + 1) * e.batch <= d.n; i++) engine_run(&e, d.records + i * e.batch, e.batch);
 }
 
@@ -585,23 +585,21 @@ static mtan_record record_of(const mtan_bounds *size, mtan_event *events) {
 static void predict_in_memory(const options *o) {
     static mtan_event events[1501];
     const mtan_record record = record_of(&largest, events);
-    mtan_recipe recipe;
+    const recipe r = find_recipe("physionet-enc");
     engine e;
-    check("physionet-enc", mtan_recipe_named(&recipe, "physionet-enc", MTAN_FAITHFUL));
-    engine_start(&e, &recipe.config, 0, 1, 0, MTAN_REAL, find_backend(o->backend), 1, largest);
+    engine_start(&e, &r.config, 0, 1, 0, MTAN_REAL, find_backend(o->backend), 1, largest);
     engine_run(&e, &record, 1);
 }
 
 /* --memory train|infer: bytes over those of the process before it did anything; without the weights for infer. */
 static int memory_child(const options *o, const char *what) {
     const double empty = resident();
-    mtan_recipe recipe;
     double weights = 0;
     if (strcmp(what, "train") == 0) train_in_memory(o);
     else {
         predict_in_memory(o);
-        check("physionet-enc", mtan_recipe_named(&recipe, "physionet-enc", MTAN_FAITHFUL));
-        weights = (double)(mtan_weights_count(&recipe.config) * sizeof(mtan_real));
+        const recipe r = find_recipe("physionet-enc");
+        weights = (double)(mtan_weights_count(&r.config) * sizeof(mtan_real));
     }
     printf("%.0f\n", empty < 0 ? -1 : resident() - empty - weights);
     return 0;
@@ -613,6 +611,7 @@ static int first_prediction_child(const options *o, const char *path) {
     const mtan_record record = record_of(&typical, events);
     const int file = open(path, O_RDONLY);
     struct stat status;
+    mtan_file opened;
     mtan_predictor predictor;
     mtan_model model;
     mtan_real p[2];
@@ -621,12 +620,13 @@ static int first_prediction_child(const options *o, const char *path) {
     if (file < 0 || fstat(file, &status) != 0) die("%s: cannot be opened", path);
     blob = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, file, 0);
     if (blob == MAP_FAILED) die("%s: cannot be mapped", path);
-    check(path, mtan_model_open(&model, blob, (size_t)status.st_size));
+    check(path, mtan_file_open(&opened, blob, (size_t)status.st_size));
+    check(path, mtan_model_open(&model, &opened, NULL));
     model.backend = find_backend(o->backend);
     check("predictor", mtan_predictor_size(&model, &typical, &bytes));
     memory = allocate(bytes);
     check("predictor", mtan_predictor_init(&predictor, &model, &typical, memory, bytes));
-    check("prediction", mtan_classify(&predictor, &record, 1, p));
+    check("prediction", mtan_predictor_classify(&predictor, &record, 1, p));
     printf("%.9g\n", (double)p[1]);
     return 0;
 }
@@ -667,15 +667,14 @@ static mtan_status write_file(void *context, const void *bytes, size_t n) {
 
 /* A model of physionet-enc; returns the file's size in MB. */
 static double write_model(const char *path) {
-    mtan_recipe recipe;
+    const recipe r = find_recipe("physionet-enc");
     mtan_model model;
     FILE *f = fopen(path, "wb");
     if (!f) die("%s: cannot be written", path);
-    check("physionet-enc", mtan_recipe_named(&recipe, "physionet-enc", MTAN_FAITHFUL));
-    const size_t count = mtan_weights_count(&recipe.config);
+    const size_t count = mtan_weights_count(&r.config);
     mtan_real *weights = allocate(count * sizeof *weights);
-    check("weights", mtan_weights_init(&recipe.config, weights, count, 0));
-    check("model", mtan_model_init(&model, &recipe.config, weights, count));
+    check("weights", mtan_weights_init(&r.config, weights, count, 0));
+    check("model", mtan_model_init(&model, &r.config, weights, count));
     check(path, mtan_model_save(&model, NULL, NULL, 0, write_file, f));
     const double bytes = (double)ftell(f);
     if (fclose(f) != 0) die("%s: cannot be written", path);
@@ -821,7 +820,7 @@ static void report_rows(const options *o, const plan *p, const workload *d) {
         const int t = i % p->thread_counts;
         result r;
         if (!wanted(o, w->name) || (w->batch == 1 && p->threads[t] > 1)) continue;
-        progress(o, w->name, backend->name, p->threads[t]);
+        progress(o, w->name, mtan_backend_name(backend), p->threads[t]);
         r = time_row(w, d, backend, p->threads[t], repetitions(o, w, backend));
         r.share = r.gflops / p->peak[t];
         progress(o, NULL, NULL, 0);
@@ -856,16 +855,14 @@ static void time_growth(const growth *g, const mtan_backend *backend, int record
     engine e[2];
     double *times = allocate(3 * (size_t)repeat * sizeof *times);
     for (int i = 0; i < 2; i++) {
-        mtan_recipe recipe;
-        check("physionet-enc", mtan_recipe_named(&recipe, "physionet-enc", MTAN_FAITHFUL));
-        recipe.config.ref_points *= i ? g->points : 1;
-        recipe.config.enc_hidden *= i ? g->hidden : 1;
-        recipe.config.channels *= i ? g->channels : 1;
+        recipe r = find_recipe("physionet-enc");
+        r.config.ref_points *= i ? g->points : 1;
+        r.config.enc_hidden *= i ? g->hidden : 1;
+        r.config.channels *= i ? g->channels : 1;
         memset(&d[i], 0, sizeof d[i]);
-        physionet_generate(&d[i].raw, (size_t)(records * (i ? g->records : 1)), recipe.config.channels,
-                           i ? 1 : g->density);
+        physionet_generate(&d[i].raw, (size_t)(records * (i ? g->records : 1)), r.config.channels, i ? 1 : g->density);
         make_records(&d[i], 0);
-        engine_start(&e[i], &recipe.config, 1, d[i].n, recipe.lr, MTAN_REAL, backend, 1, d[i].bounds);
+        engine_start(&e[i], &r.config, 1, d[i].n, r.lr, MTAN_REAL, backend, 1, d[i].bounds);
         engine_run(&e[i], d[i].records, d[i].n);
     }
     for (int k = 0; k < repeat; k++) {
@@ -882,10 +879,10 @@ static void report_growth(const options *o, const mtan_backend *backend) {
     if (o->json) fputs("\"growth\": [", o->json);
     if (wanted(o, "growth"))
         printf("\ngrowth of a training step of mTAND-Enc, %s, 1 thread, %d records: doubled, and the exponent\n",
-               backend->name, records);
+               mtan_backend_name(backend), records);
     for (int i = 0; wanted(o, "growth") && i < (int)(sizeof growths / sizeof growths[0]); i++) {
         double took[3];
-        progress(o, growths[i].name, backend->name, 1);
+        progress(o, growths[i].name, mtan_backend_name(backend), 1);
         time_growth(&growths[i], backend, records, repeat, took);
         progress(o, NULL, NULL, 0);
         printf("  %-20s %9.2f ms -> %9.2f ms   %5.2f\n", growths[i].name, 1e3 * took[0], 1e3 * took[1], log2(took[2]));
@@ -906,7 +903,7 @@ static void report_memory(const options *o, const mtan_backend *backend) {
     if (wanted(o, "memory")) puts("\nresident memory over an empty process, MB (10^6 bytes)");
     for (int i = 0; wanted(o, "memory") && i < 2; i++) {
         double bytes = -1;
-        if (run_child(o, backend->name, "--memory", rows[i].mode, &bytes) < 0 || bytes < 0) {
+        if (run_child(o, mtan_backend_name(backend), "--memory", rows[i].mode, &bytes) < 0 || bytes < 0) {
             printf("  %-56s not measured here\n", rows[i].what);
             bytes = -1e6;
         } else
@@ -927,13 +924,13 @@ static void report_start(const options *o, const mtan_backend *backend) {
     if (wanted(o, "start")) {
         megabytes = write_model(path);
         for (int i = 0; i < RUNS; i++)
-            if ((took[i] = run_child(&plain, backend->name, "--first-prediction", path, &value)) < 0)
+            if ((took[i] = run_child(&plain, mtan_backend_name(backend), "--first-prediction", path, &value)) < 0)
                 die("the child for the first prediction failed");
         ms = 1e3 * median(took, RUNS);
         printf("\nfrom process start to the first prediction of a typical record, %.1f MB model mapped from a file, "
                "%s: %.2f ms   limit %d "
                "ms%s\n",
-               megabytes, backend->name, ms, LIMIT, ms <= LIMIT ? "" : "   EXCEEDED");
+               megabytes, mtan_backend_name(backend), ms, LIMIT, ms <= LIMIT ? "" : "   EXCEEDED");
     }
     if (o->json) fprintf(o->json, "\"first_prediction_ms\": %.3f}\n", ms);
 }
@@ -942,14 +939,16 @@ static void report_start(const options *o, const mtan_backend *backend) {
 
 /* A row of the report, or the training of a baseline: gru-d-train. */
 static const work *find_work(const char *name) {
-    static char recipe[64];
-    static work baseline = {NULL, recipe, 1, 0, MTAN_REAL};
+    static char of_baseline[RECIPE_NAME];
+    static work baseline = {NULL, of_baseline, 1, 0, MTAN_REAL};
     const size_t n = strlen(name), end = strlen("-train");
+    recipe r;
     for (int i = 0; i < WORKS; i++)
         if (strcmp(works[i].name, name) == 0) return &works[i];
-    snprintf(recipe, sizeof recipe, "physionet-%.*s", n > end ? (int)(n - end) : 0, name);
-    for (int i = 0; n > end && strcmp(name + n - end, "-train") == 0 && baseline_recipe_name(i); i++)
-        if (strcmp(baseline_recipe_name(i), recipe) == 0) return baseline.name = name, &baseline;
+    snprintf(of_baseline, sizeof of_baseline, "physionet-%.*s", n > end ? (int)(n - end) : 0, name);
+    if (n > end && strcmp(name + n - end, "-train") == 0 && recipe_named(&r, of_baseline, MTAN_CORRECT) &&
+        r.config.architecture)
+        return baseline.name = name, &baseline;
     die("%s: no such row; `bench --help` lists them", name);
     return NULL;
 }

@@ -9,6 +9,7 @@
 
 #include "model.h"
 #include "../mtan/model/bundle.h"
+#include "../data/generators.h"
 
 enum { RAW = 4000 };
 
@@ -52,7 +53,7 @@ static void check_weights(const bundle *b, const mtan_model *m) {
                      (size_t)p.rows * (size_t)p.cols * sizeof(mtan_real)) == 0,
               p.name);
     }
-    check(mtan_hash(model_weights, sizeof model_weights) == model_hash, "hashes of the weights");
+    check(mtan_bytes_hash(model_weights, sizeof model_weights) == model_hash, "hashes of the weights");
 }
 
 static void check_settings(const bundle *b, const mtan_model *m) {
@@ -76,10 +77,10 @@ static void check_preparation(const bundle *b) {
     mtan_mt19937 rng;
     mtan_mt_seed(&rng, 1);
     for (int i = 0; i < RAW; i++) {
-        const uint32_t pick = mtan_numpy_interval(&rng, 31);
-        const double value = pick < 9 ? special[pick] : 10 * mtan_numpy_uniform(&rng) - 5;
-        ours[i].time = (mtan_real)(60 * mtan_numpy_uniform(&rng));
-        ours[i].channel = (int32_t)mtan_numpy_interval(&rng, model_channels + 1) - 1;
+        const uint32_t pick = numpy_interval(&rng, 31);
+        const double value = pick < 9 ? special[pick] : 10 * numpy_uniform(&rng) - 5;
+        ours[i].time = (mtan_real)(60 * numpy_uniform(&rng));
+        ours[i].channel = (int32_t)numpy_interval(&rng, model_channels + 1) - 1;
         ours[i].value = (mtan_real)value;
     }
     memcpy(theirs, ours, sizeof ours);

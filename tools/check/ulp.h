@@ -3,6 +3,7 @@
 #ifndef MTAN_ULP_H
 #define MTAN_ULP_H
 
+#define MTAN_INTERNALS
 #include "../../mtan.h"
 #include <math.h>
 #include <stdint.h>

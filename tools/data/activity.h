@@ -7,11 +7,11 @@
  * the published model has 11 outputs, so 11 classes are listed, the rest as unused.
  *
  * Two things in the data the published code did not expect:
- * - The clock goes back eight times. Its rows keep the file's order; here they are sorted by time within each of the 14
- *   windows concerned, as a record's query times ascend.
- * - It spells "standing up from sit on grnd" what the data spell "standing up from sitting on the ground", so that 2848
- *   lines have no label, and a row of them counts as class 0, walking. MTAN_FAITHFUL keeps that; MTAN_CORRECT makes
- *   them class 4, standing up, as was meant.
+ * - The clock goes back eight times (Q48). Its rows keep the file's order; here they are sorted by time within each of
+ *   the 14 windows concerned, as a record's query times ascend.
+ * - It spells "standing up from sit on grnd" what the data spell "standing up from sitting on the ground" (Q47), so
+ *   that 2848 lines have no label, and a row of them counts as class 0, walking. MTAN_FAITHFUL keeps that; MTAN_CORRECT
+ *   makes them class 4, standing up, as was meant.
  *
  * Refused with file and line: an unknown tag or label, a line without eight fields, a sequence in two pieces. */
 #ifndef MTAN_TOOLS_ACTIVITY_H

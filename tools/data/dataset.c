@@ -118,7 +118,7 @@ mtan_record dataset_view(const dataset *d, size_t record) {
     memset(&view, 0, sizeof view);
     view.events = events_of(d, r);
     view.n_events = r->n_events;
-    view.id = mtan_hash(name, strlen(name));
+    view.id = mtan_bytes_hash(name, strlen(name));
     if (r->n_labels > 0) {
         view.labels = d->labels + r->label0;
         if (d->label_times) view.times = d->label_times + r->label0, view.n_times = r->n_labels;

@@ -1,6 +1,6 @@
 /* MIMIC-III from its official CSV tables, as interp-net (Shukla & Marlin 2019) takes it: twelve variables over 48 hours
- * for the prediction of in-hospital mortality. Read are ADMISSIONS, CHARTEVENTS, OUTPUTEVENTS and, for the correct
- * preset, ICUSTAYS: .csv or .csv.gz, names in upper or lower case, columns found by their names. The tables are
+ * for the prediction of in-hospital mortality (Q50). Read are ADMISSIONS, CHARTEVENTS, OUTPUTEVENTS and, for the
+ * correct preset, ICUSTAYS: .csv or .csv.gz, names in upper or lower case, columns found by their names. The tables are
  * streamed; what is kept of a row takes 13 bytes: 0.4 GB in all for tables of MIMIC-III's size (0.6 with MTAN_DOUBLE).
  *
  * A record is an admission, named by its HADM_ID, in the order of ADMISSIONS; its group is the patient; its label the
@@ -46,7 +46,7 @@ enum { MIMIC3_CHANNELS = 12 };
 int mimic3_load(dataset *d, const char *folder, int faithful,
                 void (*progress)(void *context, double share, const char *what), void *context);
 
-/* Every series without an observation gets the channel's mean at time 0, as both papers say. The mean is over all
+/* Every series without an observation gets the channel's mean at time 0, as both papers say (Q51). The mean is over all
  * values of the n records in `train`; train = NULL: over all records, test set included, which is what the published
  * code does (faithful). Call it after the split and before any preprocessing. A channel without any value stays
  * empty. */

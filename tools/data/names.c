@@ -34,7 +34,7 @@ static struct names_slot *slot_of(const names *n, uint32_t hash, const char *tex
 }
 
 static uint32_t hash_of(const char *text, size_t length) {
-    return (uint32_t)mtan_hash(text, length);
+    return (uint32_t)mtan_bytes_hash(text, length);
 }
 
 int32_t names_find(const names *n, const char *text, size_t length) {

@@ -41,7 +41,7 @@ static int put_hash(uint64_t *slots, uint64_t hash) {
 }
 
 static int is_new(seen *s, const char *name, size_t length) {
-    const uint64_t hash = mtan_hash(name, length);
+    const uint64_t hash = mtan_bytes_hash(name, length);
     if (4 * (s->used + 1) > 3 * arrlenu(s->slots)) {
         uint64_t *old = s->slots;
         const size_t had = arrlenu(old), slots = had ? 2 * had : 64;

@@ -1,7 +1,7 @@
 /* Records of the PhysioNet/CinC Challenge 2012, parsed as the published code parses them, to the bit of its float32:
- * time is hours + minutes / 60, rounded to a multiple of 0.016 h (half to even); a parameter repeated in rows of one time
- * that follow each other is averaged, as a running mean; 41 parameters, others (RecordID) are skipped; -1 codes stay
- * values. Records come sorted by id (Q33).
+ * time is hours + minutes / 60, rounded to a multiple of 0.016 h (half to even; Q49); a parameter repeated in rows of
+ * one time that follow each other is averaged, as a running mean; 41 parameters (Q46), others (RecordID) are skipped;
+ * -1 codes stay values (Q36). Records come sorted by id (Q33).
  *
  * What is read is hostile until checked: an error names file and line, nothing is skipped in silence but names that are
  * not <digits>.txt. A time that comes back later in a file makes events of its own, as in the published code. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "physionet.h"
+#include "generators.h"
 
 enum { MOST_TIMES = 203, DESCRIPTORS = 5, HEART_RATE = 19 };
 
@@ -21,7 +22,7 @@ static const struct {
                                {70, 621}, {98, 275}, {5, 30},   {22, 39},  {97, 471},  {98, 49}};
 
 static double normal(mtan_mt19937 *rng) {
-    const double u = 1 - mtan_numpy_uniform(rng), v = mtan_numpy_uniform(rng);
+    const double u = 1 - numpy_uniform(rng), v = numpy_uniform(rng);
     return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
 }
 
@@ -31,7 +32,7 @@ static void make_time(dataset *d, mtan_mt19937 *rng, mtan_real time, const unsig
     int32_t n = 0;
     for (int32_t c = 0; c < channels; c++) {
         const double rate = habit[c % PHYSIONET_CHANNELS].rate * 1e-3 * PHYSIONET_CHANNELS / channels * density;
-        const double draw = mtan_numpy_uniform(rng), value = mtan_numpy_uniform(rng);
+        const double draw = numpy_uniform(rng), value = numpy_uniform(rng);
         const int always = (c < DESCRIPTORS && !(time > 0)) || (c == channels - 1 && n == 0);
         if (!always && !(present[c] && draw < rate)) continue;
         dataset_add_event(d, time, always && c >= DESCRIPTORS && HEART_RATE < channels ? HEART_RATE : c,
@@ -51,9 +52,9 @@ void physionet_generate(dataset *d, size_t n, int32_t channels, double density) 
         snprintf(name, sizeof name, "%zu", i);
         dataset_add_record(d, name, -1);
         for (int32_t c = 0; c < channels; c++)
-            present[c] = mtan_numpy_uniform(&rng) * 100 < habit[c % PHYSIONET_CHANNELS].present;
+            present[c] = numpy_uniform(&rng) * 100 < habit[c % PHYSIONET_CHANNELS].present;
         for (int32_t t = 0; t < (int32_t)length; t++) {
-            const double jitter = t ? mtan_numpy_uniform(&rng) : 0;
+            const double jitter = t ? numpy_uniform(&rng) : 0;
             make_time(d, &rng, (mtan_real)((t + jitter) / length), present, channels, density);
         }
         arrlast(d->records).n_times = (int32_t)length;

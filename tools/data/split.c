@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "buckets.h"
+#include "generators.h"
 
 enum { ERROR_SIZE = 256 };
 
@@ -32,8 +33,8 @@ static int draw_parts(split *s, const buckets *items, split_kind kind, uint32_t 
         return 0;
     }
     int32_t *order = tool_calloc(n, sizeof *order), *inner = tool_calloc(n, sizeof *inner);
-    const size_t n_test = mtan_split(order, n, 0.8, seed), n_rest = n - n_test;
-    const size_t n_valid = mtan_split(inner, n_rest, kind == SPLIT_TWO ? 1 : 0.8, second);
+    const size_t n_test = sklearn_split(order, n, 0.8, seed), n_rest = n - n_test;
+    const size_t n_valid = sklearn_split(inner, n_rest, kind == SPLIT_TWO ? 1 : 0.8, second);
     for (size_t i = 0; i < n_test; i++) add_item(s, SPLIT_TEST, items, order[i]);
     for (size_t i = 0; i < n_rest; i++) {
         const size_t from = kind == SPLIT_TWO ? i : (size_t)inner[i]; /* one draw: its order stays */
@@ -75,7 +76,7 @@ static void deal_folds(int32_t *fold, const buckets *classes, uint32_t seed) {
         for (int32_t f = 0; f < SPLIT_FOLD_COUNT; f++)
             for (int32_t i = first; i < first + n; i++)
                 if (i % SPLIT_FOLD_COUNT == f) arrput(block, f);
-        mtan_numpy_permutation(&rng, order, (size_t)n);
+        numpy_permutation(&rng, order, (size_t)n);
         for (int32_t i = 0; i < n; i++) fold[classes->member[first + i]] = block[order[i]];
         arrfree(block), free(order);
     }
@@ -128,9 +129,9 @@ static uint64_t hash_split(const split *s, const dataset *d) {
     for (size_t i = 0; i < n; i++) {
         const char *name = dataset_name(d, i);
         put_bytes(link, hash);
-        put_bytes(link + 8, mtan_hash(name, strlen(name)));
+        put_bytes(link + 8, mtan_bytes_hash(name, strlen(name)));
         link[16] = part[i];
-        hash = mtan_hash(link, sizeof link);
+        hash = mtan_bytes_hash(link, sizeof link);
     }
     free(part);
     return hash;

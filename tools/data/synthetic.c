@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "generators.h"
+
 /* numpy.random after seed(): the twister, and the second half of the last pair of normals. */
 typedef struct {
     mtan_mt19937 mt;
@@ -25,8 +27,8 @@ static double numpy_normal(numpy_random *rng) {
     }
     double x, y, square;
     do {
-        x = 2 * mtan_numpy_uniform(&rng->mt) - 1;
-        y = 2 * mtan_numpy_uniform(&rng->mt) - 1;
+        x = 2 * numpy_uniform(&rng->mt) - 1;
+        y = 2 * numpy_uniform(&rng->mt) - 1;
         square = x * x + y * y;
     } while (square >= 1 || square == 0);
     double factor = sqrt(-2 * log(square) / square);
@@ -47,8 +49,7 @@ static int ascending(const void *a, const void *b) {
 
 /* sort(choice(linspace(0, 1, 101), size=length)) */
 static void grid_times(numpy_random *rng, double *times, size_t length) {
-    for (size_t i = 0; i < length; i++)
-        times[i] = even(mtan_numpy_interval(&rng->mt, SYNTHETIC_GRID - 1), SYNTHETIC_GRID);
+    for (size_t i = 0; i < length; i++) times[i] = even(numpy_interval(&rng->mt, SYNTHETIC_GRID - 1), SYNTHETIC_GRID);
     if (length > 0) qsort(times, length, sizeof *times, ascending);
 }
 
@@ -85,7 +86,7 @@ void synthetic_sine(uint32_t seed, size_t n, size_t length, double *times, doubl
     numpy_seed(&rng, seed);
     for (size_t s = 0; s < n; s++, times += length, values += length) {
         grid_times(&rng, times, length);
-        double phase = 10 * mtan_numpy_uniform(&rng.mt), noise = 0.1 * numpy_normal(&rng);
+        double phase = 10 * numpy_uniform(&rng.mt), noise = 0.1 * numpy_normal(&rng);
         for (size_t i = 0; i < length; i++) values[i] = sin(12 * (times[i] + phase)) + noise;
         for (size_t i = 0; truth && i < SYNTHETIC_TRUTH; i++) *truth++ = sin(12 * (even(i, SYNTHETIC_TRUTH) + phase));
     }
@@ -105,10 +106,10 @@ void synthetic_irregular(uint32_t seed, size_t n, size_t length, double *times, 
     numpy_seed(&rng, seed);
     for (size_t s = 0; s < n; s++) {
         for (size_t c = 0; c < SYNTHETIC_CHANNELS; c++) {
-            for (size_t i = 0; i < length; i++) times[c * length + i] = mtan_numpy_uniform(&rng.mt);
+            for (size_t i = 0; i < length; i++) times[c * length + i] = numpy_uniform(&rng.mt);
             if (length > 0) qsort(times + c * length, length, sizeof *times, ascending);
         }
-        double a = 10 * numpy_normal(&rng), b = 10 * mtan_numpy_uniform(&rng.mt);
+        double a = 10 * numpy_normal(&rng), b = 10 * numpy_uniform(&rng.mt);
         for (size_t c = 0; c < SYNTHETIC_CHANNELS; c++) {
             double noise = 0.01 * numpy_normal(&rng);
             for (size_t i = 0; i < length; i++) *values++ = channel_value(c, *times++, a, b) + noise;

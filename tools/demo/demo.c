@@ -25,6 +25,8 @@
 #include "../mtan/command/options.h"
 #include "../mtan/report/report.h"
 #include "../mtan/report/report_tables.h"
+#include "../mtan/paper/recipes.h"
+#include "../data/generators.h"
 
 enum {
     SERIES = 1000,
@@ -76,9 +78,9 @@ static void make_data(data *d) {
     for (int i = 0; i < SERIES; i++) {
         d->records[i].events = d->events + i * LENGTH;
         d->records[i].n_events = LENGTH;
-        d->records[i].id = mtan_hash(&i, sizeof i);
+        d->records[i].id = mtan_bytes_hash(&i, sizeof i);
     }
-    d->tests = (int)mtan_split(d->order, SERIES, 0.8, 42);
+    d->tests = (int)sklearn_split(d->order, SERIES, 0.8, 42);
 }
 
 /* ---- predictors: a curve at the grid, and at the points seen, from the points seen ---- */
@@ -115,7 +117,7 @@ static void predict_model(void *context, const data *d, int series, double at_po
     memcpy(times + LENGTH, d->grid, sizeof d->grid);
     r.times = times;
     r.n_times = LENGTH + GRID;
-    if ((status = mtan_interpolate(context, &r, mean, NULL)) != MTAN_OK) die("interpolate", status);
+    if ((status = mtan_predictor_interpolate(context, &r, mean, NULL)) != MTAN_OK) die("interpolate", status);
     for (int i = 0; i < LENGTH; i++) at_points[i] = (double)mean[i];
     for (int g = 0; g < GRID; g++) at_grid[g] = (double)mean[LENGTH + g];
 }
@@ -137,10 +139,9 @@ static errors measure(const data *d, curve predict, void *context) {
 /* ---- the model ---- */
 
 static void configure(mtan_config *c) {
-    mtan_recipe recipe;
-    mtan_status status = mtan_recipe_named(&recipe, "toy-interp", MTAN_CORRECT);
-    if (status != MTAN_OK) die("toy-interp", status);
-    *c = recipe.config;
+    recipe r;
+    if (!recipe_named(&r, "toy-interp", MTAN_CORRECT)) die("toy-interp", MTAN_ERR_MISSING);
+    *c = r.config;
     c->latent = 10; /* the paper's table; the published command has 1 (Q44) */
     c->embed = 32;  /* this and the next: a quarter of the arithmetic, the same error in the end */
     c->dec_hidden = 20;
@@ -208,12 +209,12 @@ static void train(const data *d, mtan_model *model, mtan_real *weights, const se
         die("trainer", status);
     for (int epoch = 1; epoch <= o->epochs; epoch++) {
         double loss = 0, squared = 0, cells = 0, kl = 0;
-        mtan_numpy_permutation(&rng, shuffled, (size_t)n);
+        numpy_permutation(&rng, shuffled, (size_t)n);
         for (int first = 0; first < n; first += BATCH) {
             mtan_report report;
             int m = 0;
             for (; m < BATCH && first + m < n; m++) batch[m] = d->records[order[shuffled[first + m]]];
-            if ((status = mtan_train_step(&trainer, batch, m, epoch, &report)) != MTAN_OK) die("train", status);
+            if ((status = mtan_trainer_step(&trainer, batch, m, epoch, &report)) != MTAN_OK) die("train", status);
             loss += report.loss * m, kl += report.kl * m, squared += report.squared_error,
                 cells += (double)report.cells;
         }
@@ -254,7 +255,7 @@ static void show_curve(pictures *p, const data *d, mtan_predictor *run, int plac
     mtan_status status;
     r.times = d->grid;
     r.n_times = GRID;
-    if ((status = mtan_interpolate(run, &r, mean, sd)) != MTAN_OK) die("interpolate", status);
+    if ((status = mtan_predictor_interpolate(run, &r, mean, sd)) != MTAN_OK) die("interpolate", status);
     for (int g = 0; g < GRID; g++) p->mean[place][g] = (double)mean[g], p->sd[place][g] = (double)sd[g];
     snprintf(p->name[place], sizeof p->name[place], "series %d", s);
     p->panels[place] = (report_panel){p->name[place],
@@ -270,7 +271,7 @@ static void show_attention(pictures *p, const data *d, mtan_predictor *run, int 
     const int s = d->order[place];
     const size_t K = (size_t)run->model->config.ref_points, L = distinct_times(p->time[place], d->time + s * LENGTH);
     mtan_real *weight = tool_calloc(K * L, sizeof *weight);
-    const mtan_status status = mtan_attention(run, &d->records[s], 0, 0, weight);
+    const mtan_status status = mtan_predictor_attention(run, &d->records[s], 0, 0, weight);
     if (status != MTAN_OK) die("attention", status);
     p->weight[place] = tool_calloc(K * L, sizeof *p->weight[place]);
     for (size_t i = 0; i < K * L; i++) p->weight[place][i] = (double)weight[i];
@@ -398,7 +399,7 @@ static settings parse(int argc, char **argv) {
     if (o.epochs < 1 || !(o.lr > 0)) exit(complain("--epochs and --lr must be above 0"));
     if (o.threads < 1 || o.threads > MTAN_POOL_MOST) exit(complain("--threads must be 1 to %d", MTAN_POOL_MOST));
     need_folder(o.report);
-    if (o.quiet) messages_silence();
+    if (o.quiet) messages_quiet(1);
     return o;
 }
 
@@ -427,7 +428,7 @@ int main(int argc, char **argv) {
     weights = start_model(&model, o.seed);
     if (!o.quiet)
         printf("mTAND-Full on %d series of %d points, %d held out; %zu weights; backend %s\n", SERIES, LENGTH, d->tests,
-               mtan_weights_count(&model.config), model.backend->name);
+               mtan_weights_count(&model.config), mtan_backend_name(model.backend));
     train(d, &model, weights, &o, &h);
     measure_all(d, &model, e);
     print_table(e);

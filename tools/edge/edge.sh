@@ -154,11 +154,11 @@ run_wasm() {
     flags="-O2 -msimd128 -std=gnu99 -ffp-contract=off -I. -Itests/support -isystem build/deps -s SINGLE_FILE=1 -s ALLOW_MEMORY_GROWTH=1 -s TOTAL_STACK=4MB -s NODERAWFS=1"
     start=$(date +%s)
     # shellcheck disable=SC2086 # flags are several words
-    emcc $flags -DMTAN_WITH_WASM -DMTAN_ONE_SUITE=simd_suite -DMTAN_GOLDEN_DIR='"golden"' tests/main.c tests/library/test_simd.c tests/support/small.c \
+    emcc $flags -DMTAN_WITH_WASM -DMTAN_ONE_SUITE=simd_suite -DMTAN_GOLDEN_DIR='"golden"' tests/main.c tests/library/test_simd.c tests/support/small.c tests/support/caller.c tests/support/kernel_table.c tests/support/kernel_cases.c \
         tests/support/check.c platform/cpu.c simd/mtan_wasm.c mtan.c -o $out/suite.js >"$log" 2>&1 && limited node $out/suite.js -v >>"$log" 2>&1
     verdict wasm simd $? $(($(date +%s) - start)) "$log"
     # shellcheck disable=SC2086
-    emcc $flags -DMTAN_GOLDEN_DIR='"golden"' tests/library/bits_dump.c tests/support/ladder.c tests/support/check.c tests/support/tiny_model.c mtan.c -o $out/bits.js \
+    emcc $flags -DMTAN_GOLDEN_DIR='"golden"' tests/library/bits_dump.c tests/support/ladder.c tests/support/check.c tests/support/tiny_model.c tests/support/kernel_cases.c tests/support/small.c tests/support/caller.c mtan.c -o $out/bits.js \
         >>"$log" 2>&1 && node $out/bits.js >$out/wasm.bits 2>>"$log"
     run_script wasm tools/edge/wasm.sh
 }

@@ -11,7 +11,7 @@ Needs torch, numpy, scikit-learn. Three things are put in the reference's way, a
 download copies from DATA, a folder is listed in order (Q33), and the parts of a split are noted as they are drawn.
 
 Events are (time F32, channel I32, value F32), ascending in time, then in channel, then in the row that the reference
-had them in. A hash is the low half of mtan_hash (FNV-1a 64, then splitmix64's finaliser) over a record's events,
+had them in. A hash is the low half of mtan_bytes_hash (FNV-1a 64, then splitmix64's finaliser) over a record's events,
 12 bytes each, little-endian; for Activity with (time F32, class I32) of its 50 rows, ascending in time, behind them.
 
 data-physionet
@@ -101,7 +101,7 @@ def crafted_activity(tags):
 
 
 def hashes(blobs):
-    """mtan_hash of every blob, the low half. All blobs a byte at a time, the longest first: those still running are in
+    """mtan_bytes_hash of every blob, the low half. All blobs a byte at a time, the longest first: those still running are in
     front."""
     order = np.argsort([-len(b) for b in blobs], kind="stable")
     lengths = np.array([len(blobs[i]) for i in order])

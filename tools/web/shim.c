@@ -63,10 +63,10 @@ EXPORT("open") mtan_status web_open(const void *blob, size_t bytes) {
     size_t count = 0;
     mtan_real *weights;
     mtan_status status = mtan_file_open(&web.file, blob, bytes);
-    if (status == MTAN_OK) status = mtan_model_open(&web.model, blob, bytes);
-    if (status == MTAN_ERR_SHAPE && (status = mtan_model_load_count(blob, bytes, &count)) == MTAN_OK) {
+    if (status == MTAN_OK) status = mtan_model_open(&web.model, &web.file, NULL);
+    if (status == MTAN_ERR_SHAPE && (status = mtan_model_load_count(&web.file, NULL, &count)) == MTAN_OK) {
         weights = web_take(count * sizeof *weights);
-        status = weights ? mtan_model_load(&web.model, weights, count, blob, bytes) : MTAN_ERR_MEMORY;
+        status = weights ? mtan_model_load(&web.model, weights, count, &web.file, NULL) : MTAN_ERR_MEMORY;
     }
     web.model.backend = &BACKEND;
     web.end_of_model = web.top;
@@ -110,25 +110,27 @@ EXPORT("record")
 void web_record(const mtan_event *events, int32_t n_events, const mtan_real *times, int32_t n_times,
                 const mtan_real *noise, int32_t n_noise, const char *name, size_t name_length, uint32_t seed) {
     const mtan_record record = {events,  n_events, 0,    NULL,  times,
-                                n_times, n_noise,  NULL, noise, mtan_hash(name, name_length)};
+                                n_times, n_noise,  NULL, noise, mtan_bytes_hash(name, name_length)};
     web.record = record;
     web.predictor.seed = seed;
 }
 
 EXPORT("times") int32_t web_times(void) { /* distinct, or a negative status */
-    int32_t times = 0;
-    const mtan_status status = mtan_record_times(&web.record, &times);
+    const size_t top = web.top;
+    int32_t times = 0, *scratch = web_take(2 * sizeof *scratch * (size_t)web.record.n_events);
+    const mtan_status status = mtan_record_times(&web.record, scratch, &times);
+    web.top = top;
     return status == MTAN_OK ? times : (int32_t)status;
 }
 
 EXPORT("classify") mtan_status web_classify(mtan_real *probability) {
-    return mtan_classify(&web.predictor, &web.record, 1, probability);
+    return mtan_predictor_classify(&web.predictor, &web.record, 1, probability);
 }
 
 EXPORT("interpolate") mtan_status web_interpolate(mtan_real *mean, mtan_real *sd) {
-    return mtan_interpolate(&web.predictor, &web.record, mean, sd);
+    return mtan_predictor_interpolate(&web.predictor, &web.record, mean, sd);
 }
 
 EXPORT("attention") mtan_status web_attention(int32_t head, int32_t channel, mtan_real *weight) {
-    return mtan_attention(&web.predictor, &web.record, head, channel, weight);
+    return mtan_predictor_attention(&web.predictor, &web.record, head, channel, weight);
 }

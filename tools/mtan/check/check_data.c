@@ -1,49 +1,18 @@
 /* mtan check DATA: problems, profile, leakage, suggested settings and their cost, before a minute is spent on training.
  * Changes no file; own data with faults is profiled by its good rows. */
-#define _POSIX_C_SOURCE 200809L
 #include "check_data.h"
 #include "../command/commands.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "../../../simd/mtan_simd.h"
+#include "../command/shared_options.h"
 
 enum { PROBLEMS_LISTED = 20, PROBLEMS_IN_JSON = 1000 };
 static const double timing_seconds = 1;
 static const size_t most_bytes = (size_t)2 << 30; /* above it nothing is run: the machine may not have it */
-
-/* ---- which data it is ---- */
-
-/* A record of PhysioNet: <digits>.txt. */
-static int is_record(const char *name) {
-    const size_t digits = strspn(name, "0123456789");
-    return digits > 0 && strcmp(name + digits, ".txt") == 0;
-}
-
-static const char *kind_by_name(const char *name) {
-    const size_t n = strlen(name);
-    if (strncasecmp(name, "CHARTEVENTS.csv", 15) == 0) return "mimic3";
-    if (strncmp(name, "ConfLongDemo", 12) == 0) return "activity";
-    if (strncmp(name, "set-", 4) == 0 || is_record(name)) return "physionet";
-    return n > 7 && strcmp(name + n - 7, ".tar.gz") == 0 ? "physionet" : NULL;
-}
-
-const char *check_kind(const char *path) {
-    const char *slash = strrchr(path, '/'), *kind = NULL;
-    DIR *folder = opendir(path);
-    struct dirent *entry;
-    if (!folder) {
-        kind = kind_by_name(slash ? slash + 1 : path);
-        return kind && strcmp(kind, "mimic3") != 0 ? kind : "own"; /* MIMIC-III is a folder of tables */
-    }
-    while (!kind && (entry = readdir(folder)) != NULL) kind = kind_by_name(entry->d_name);
-    closedir(folder);
-    return kind;
-}
 
 /* ---- the plan that `mtan train` would make ---- */
 
@@ -81,7 +50,7 @@ static void add_number(words *w, const char *name, int which, int32_t x) {
 static void suggest(words *w, const checked *c, const char *model, const char *origin) {
     memset(w, 0, sizeof *w);
     add_word(w, "mtan"), add_word(w, "train");
-    if (strcmp(c->kind, "own") == 0) {
+    if (c->set->own) {
         const suggestion s = profile_suggest(&c->profile, &c->data);
         add_word(w, "own"), add_word(w, "--model"), add_word(w, model ? model : s.model);
         add_number(w, "--batch", 0, s.batch);
@@ -89,7 +58,7 @@ static void suggest(words *w, const checked *c, const char *model, const char *o
         if (!model && strcmp(s.model, "per-time") != 0) add_number(w, "--ref-points", 2, s.ref_points);
         if (origin) add_word(w, "--origin"), add_word(w, origin);
     } else {
-        snprintf(w->name, sizeof w->name, "%s-%s", c->kind, model ? model : "enc");
+        snprintf(w->name, sizeof w->name, "%s-%s", c->set->name, model ? model : "enc");
         add_word(w, w->name);
     }
 }
@@ -119,10 +88,12 @@ static int make_plan(checked *c, const options *o) {
 
 /* Own data: its good rows, unless the loader proper takes all of it. 0 when there is nothing to look at. */
 static int read_own(checked *c, const options *o) {
+    const source_input in = option_input(o, NULL);
+    char error[512];
     own_options own;
     dataset whole;
     if (strcmp(c->path, "-") == 0) return complain("check reads its data twice: give it a file"), 0;
-    if (!own_options_make(&own, o, NULL, NULL)) return 0;
+    if (!source_own_options(&own, &in, NULL, error)) return complain("%s", error), 0;
     if (!tolerant_load(&c->data, &c->problems, c->path, c->labels, own.origin))
         return complain("%s", c->problems.count ? c->problems.text[arrlen(c->problems.text) - 1] : c->path), 0;
     if (c->problems.count > 0) return 1;
@@ -134,8 +105,10 @@ static int read_own(checked *c, const options *o) {
 }
 
 static int read_data(checked *c, const options *o) {
-    if (strcmp(c->kind, "own") == 0) return read_own(c, o);
-    return make_plan(c, o) && source_load(&c->data, &c->plan.source, c->path, c->labels, NULL, o);
+    source_input in = option_input(o, NULL);
+    if (c->set->own) return read_own(c, o);
+    in.path = c->path;
+    return make_plan(c, o) && source_load(&c->data, &c->plan.source, &in);
 }
 
 /* ---- judging ---- */
@@ -192,7 +165,7 @@ static void find_cost(checked *c, const options *o) {
     prep_apply(&p, &c->data, &c->split);
     prep_free(&p);
     c->threads = option_threads(o);
-    c->backend = mtan_backend_best()->name;
+    c->backend = mtan_backend_name(mtan_backend_best());
     note("timing a few steps of training");
     c->cost = profile_cost(&c->plan.config, train_config(&c->plan), mtan_backend_best(), &c->data,
                            c->split.part[SPLIT_TRAIN], c->plan.batch, c->threads, timing_seconds, most_bytes);
@@ -225,18 +198,24 @@ static int check(checked *c, const options *o) {
     return c->problems.count ? BAD_RESULT : DONE;
 }
 
+/* The one asked for, or the one that lies there. */
+static int choose_set(checked *c, const char *kind) {
+    char names[128];
+    c->set = kind ? data_set_named(kind, strlen(kind)) : data_set_at(c->path);
+    if (!kind && !c->set) return complain("%s: no data set known by its files; --kind says which it is", c->path), 0;
+    if (c->set && c->set->needs_data) return 1;
+    data_set_list(names, sizeof names);
+    return complain("--kind %s: must be %s", kind, names), 0;
+}
+
 int command_check(const options *o) {
     checked c;
     int status;
     memset(&c, 0, sizeof c);
     c.path = o->argument[0];
     c.labels = option_text(o, "labels", NULL);
-    c.kind = option_text(o, "kind", NULL);
     c.problems.most = option_given(o, "json") ? PROBLEMS_IN_JSON : PROBLEMS_LISTED;
-    if (!c.kind && !(c.kind = check_kind(c.path)))
-        return complain("%s: no data set known by its files; --kind says which it is", c.path);
-    if (strcmp(c.kind, "own") && strcmp(c.kind, "physionet") && strcmp(c.kind, "activity") && strcmp(c.kind, "mimic3"))
-        return complain("--kind %s: must be physionet, activity, mimic3 or own", c.kind);
+    if (!choose_set(&c, option_text(o, "kind", NULL))) return BAD_USE;
     status = check(&c, o);
     profile_free(&c.profile);
     split_free(&c.split);

@@ -2,12 +2,14 @@
 #ifndef MTAN_TOOLS_CHECK_DATA_H
 #define MTAN_TOOLS_CHECK_DATA_H
 
+#include "../model/data_sets.h"
 #include "../model/plan.h"
 #include "profile.h"
 #include "../torch/tolerant.h"
 
 typedef struct checked {
-    const char *path, *labels, *kind; /* physionet, activity, mimic3, own */
+    const char *path, *labels;
+    const data_set *set;
     problems problems;
     size_t rows_at_fault; /* of the problems, those that name a row; they come first */
     dataset data;         /* preprocessed at the end, for the timing */
@@ -23,10 +25,6 @@ typedef struct checked {
     const char *backend;
     char command[1024]; /* the suggestion, as one would type it */
 } checked;
-
-/* Which data set lies at a path, by the names of files: never NULL for a file (own); NULL for a folder of something
- * else. */
-const char *check_kind(const char *path);
 
 /* A word as a shell takes it: in quotes where it has to be. Appends to text, cut at `size`. */
 void check_append_word(char *text, size_t size, const char *word);

@@ -52,7 +52,7 @@ static double percent(size_t part, size_t whole) {
 
 static void print_records(const checked *c) {
     const profile *p = &c->profile;
-    printf("%-14s %zu (%s)\n", "records", p->records, c->kind);
+    printf("%-14s %zu (%s)\n", "records", p->records, c->set->name);
     printf("%-14s without an observation %zu, with a single time %zu (%.1f %%)\n", "", p->unobserved, p->single,
            percent(p->single, p->records));
     printf("%-14s %zu", "labelled", p->labelled);
@@ -259,7 +259,7 @@ static void put_cost(const checked *c) {
 void check_json(const checked *c) {
     printf("{\"data\": ");
     json_string(stdout, c->path);
-    put_text("kind", c->kind);
+    put_text("kind", c->set->name);
     put_count("problem_count", c->problems.count);
     put_texts("problems", c->problems.text);
     put_texts("notes", c->data.notes);

@@ -1,5 +1,4 @@
 /* See profile.h. Sections: channels; times; labels and twins; leakage; suggestions; cost. */
-#define _POSIX_C_SOURCE 200809L
 #include "profile.h"
 
 #include <math.h>
@@ -9,7 +8,9 @@
 #include "../../../platform/pool.h"
 #include "../../data/buckets.h"
 #include "../../data/percentile.h"
-#include "../model/bundle.h"
+#include "../command/messages.h"
+#include "../model/bounds.h"
+#include "../model/solver_room.h"
 
 /* The p-th percentile, NaN of nothing. */
 static double percentile(const double *ascending, size_t n, double p) {
@@ -143,7 +144,7 @@ static uint64_t content_hash(const dataset *d, const dataset_record *r, unsigned
         memcpy(to + sizeof e->time, &e->value, sizeof e->value);
         memcpy(to + sizeof e->time + sizeof e->value, &e->channel, sizeof e->channel);
     }
-    return mtan_hash(*bytes, arrlenu(*bytes));
+    return mtan_bytes_hash(*bytes, arrlenu(*bytes));
 }
 
 static int same_real(mtan_real a, mtan_real b) {
@@ -286,12 +287,6 @@ suggestion profile_suggest(const profile *p, const dataset *d) {
 
 /* ---- cost ---- */
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* Batch number `step`: every (steps)th training record, so that each batch looks like the whole. */
 static int32_t fill_batch(mtan_record *records, const dataset *d, const int32_t *training, int32_t batch, size_t step,
                           size_t steps) {
@@ -302,10 +297,10 @@ static int32_t fill_batch(mtan_record *records, const dataset *d, const int32_t 
 }
 
 static double time_step(cost *c, mtan_trainer *trainer, const mtan_record *records, int32_t n) {
-    const double start = now();
+    const double start = seconds();
     mtan_report report;
-    c->status = mtan_train_step(trainer, records, n, 1, &report);
-    return now() - start;
+    c->status = mtan_trainer_step(trainer, records, n, 1, &report);
+    return seconds() - start;
 }
 
 /* An eighth of a batch first: it touches the memory, and tells whether a whole batch can be afforded. Then the
@@ -314,16 +309,16 @@ static void time_steps(cost *c, mtan_trainer *trainer, const dataset *d, const i
                        double most) {
     mtan_record *records = tool_calloc((size_t)batch, sizeof *records);
     const int32_t all = fill_batch(records, d, training, batch, 0, (size_t)c->steps), few = (all + 7) / 8;
-    const double start = now(), used = (double)clock();
+    const double start = seconds(), used = (double)clock();
     const double guess = time_step(c, trainer, records, few) * (double)all / (double)few;
     c->step_seconds = guess;
     c->rough = !(guess < most);
-    for (size_t step = 0; guess < most && c->status == MTAN_OK && now() - start < most; step++) {
+    for (size_t step = 0; guess < most && c->status == MTAN_OK && seconds() - start < most; step++) {
         const int32_t n = fill_batch(records, d, training, batch, step % (size_t)c->steps, (size_t)c->steps);
         const double taken = time_step(c, trainer, records, n);
         if (step == 0 || taken < c->step_seconds) c->step_seconds = taken;
     }
-    c->cpu_share = ((double)clock() - used) / CLOCKS_PER_SEC / (now() - start) / trainer->config.threads;
+    c->cpu_share = ((double)clock() - used) / CLOCKS_PER_SEC / (seconds() - start) / trainer->config.threads;
     free(records);
 }
 

@@ -1,18 +1,18 @@
 /* mtan bench: seconds per epoch of training, beside the paper's and beside what a roofline predicts for its card.
  *
  * What is measured is what `mtan train` does (training.h), as published; what is predicted is the same training counted
- * instead of run (roofline.h). Validation is in neither. */
+ * instead of run (trace.h, roofline.h). Validation is in neither. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../data/physionet.h"
 #include "commands.h"
 #include "../report/json_text.h"
-#include "../paper/roofline.h"
+#include "../paper/recipes.h"
+#include "../paper/trace.h"
+#include "../model/data_sets.h"
 #include "../model/training.h"
-
-enum { MADE_SET = 4000 }; /* records of set-a, and of set-b */
+#include "shared_options.h"
 
 /* Table 2, the column "time per epoch": 0.1 and 0.2 minutes, to one digit, on a Titan X. */
 static const struct {
@@ -26,7 +26,7 @@ typedef struct bench {
     int32_t records, measured; /* training records of an epoch; of them, those trained on */
     int32_t epochs, threads;
     double seconds;      /* per epoch of all records; NaN: not measured */
-    double host_seconds; /* per epoch, of the host alone: laying batches out, calling kernels that do nothing */
+    double host_seconds; /* per epoch, of the host alone: laying batches out, launching kernels that are counted */
     roofline counted;
 } bench;
 
@@ -38,36 +38,20 @@ typedef struct request {
     int32_t epochs, records;
 } request;
 
-static double paper_seconds(const char *recipe) {
+static double paper_seconds(const char *name) {
     for (int i = 0; i < PAPER; i++)
-        if (strcmp(paper[i].recipe, recipe) == 0) return paper[i].seconds;
+        if (strcmp(paper[i].recipe, name) == 0) return paper[i].seconds;
     return NAN;
 }
 
 /* ---- records ---- */
 
-/* As many records as PhysioNet has, with the statistics of set-a, which physionet_made.c has: the flops of an epoch are
- * those of set-a to 0.1 %. One in seven has the rarer label: 13.8 % died. */
-static void make_records(dataset *d, size_t n) {
-    physionet_generate(d, n, PHYSIONET_CHANNELS, 1);
-    for (size_t i = 0; i < n; i++) {
-        d->records[i].label0 = i, d->records[i].n_labels = 1;
-        arrput(d->labels, i % 7 == 0);
-    }
-    for (int32_t c = 0; c < PHYSIONET_CHANNELS; c++) {
-        char name[16];
-        snprintf(name, sizeof name, "%d", (int)c);
-        arrput(d->channels, tool_text(name));
-    }
-    arrput(d->classes, tool_text("survived")), arrput(d->classes, tool_text("died"));
-}
-
 static int load_records(dataset *d, const plan *p, const request *q) {
-    const int physionet = strcmp(p->source.kind, "physionet") == 0;
-    if (q->data || strcmp(p->source.kind, "toy") == 0)
-        return source_load(d, &p->source, q->data, NULL, NULL, q->options);
-    if (!physionet) return complain("bench: %s needs --data: only PhysioNet's records are made up", p->name), 0;
-    make_records(d, p->source.variant[1] ? 2 * MADE_SET : MADE_SET);
+    const source_input in = option_input(q->options, NULL);
+    const data_set *set = p->source.set;
+    if (q->data || !set->needs_data) return source_load(d, &p->source, &in);
+    if (!set->imitate) return complain("bench: %s needs --data: only PhysioNet's records are made up", p->name), 0;
+    set->imitate(d, &p->source);
     return 1;
 }
 
@@ -90,14 +74,18 @@ static int run_epoch(training *t, const char *what, char *error) {
 }
 
 static int count_work(bench *b, const dataset *d, const split *s, char *error) {
+    const mtan_backend *backend = trace_open(error);
     training t;
     int good;
-    if (!training_start(&t, &b->plan, d, s, &roofline_backend, 1, NULL, error)) return 0;
-    roofline_reset();
-    good = run_epoch(&t, "counting", error);
-    roofline_read(&b->counted);
-    b->host_seconds = t.train_seconds;
-    training_stop(&t);
+    if (!backend) return 0;
+    if ((good = training_start(&t, &b->plan, d, s, backend, 1, NULL, error))) {
+        trace_reset();
+        good = run_epoch(&t, "counting", error);
+        trace_read(&b->counted);
+        b->host_seconds = t.train_seconds;
+        training_stop(&t);
+    }
+    trace_close();
     return good;
 }
 
@@ -143,9 +131,8 @@ static int run(bench *b, const char *name, const request *q) {
     memset(b, 0, sizeof *b);
     b->seconds = NAN;
     if (!plan_published(&b->plan, name)) {
-        char all[256] = "";
-        for (int32_t i = 0; mtan_recipe_name(i); i++)
-            snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", i ? ", " : "", mtan_recipe_name(i));
+        char all[256];
+        recipe_list(all, sizeof all);
         return complain("bench: no configuration %s; there are %s", name, all), 0;
     }
     if ((good = prepare(&b->plan, &d, &s, &prepared, q))) {
@@ -171,7 +158,7 @@ static void print_seconds(double x, int width) {
 
 static void print_table(const bench *list, const request *q) {
     char how[48] = "";
-    if (!q->predict) snprintf(how, sizeof how, "%s, %d thr.", q->backend->name, (int)list[0].threads);
+    if (!q->predict) snprintf(how, sizeof how, "%s, %d thr.", mtan_backend_name(q->backend), (int)list[0].threads);
     printf("seconds per epoch of training as published, on %s\n\n", q->data ? q->data : "made records");
     printf("%-18s %7s %5s %17s %9s   predicted for a Titan X\n", "", "", "", q->predict ? "" : "measured", "paper");
     printf("%-18s %7s %5s %17s %9s", "configuration", "records", "batch", how, "Titan X");
@@ -209,11 +196,11 @@ static int longest_first(const void *a, const void *b) {
     return strcmp(x->entry->name, y->entry->name);
 }
 
-/* Entries that were called, by their time on a card; how many. */
+/* Kernels that were launched, by their time on a card; how many. */
 static int rank_entries(ranked *list, const roofline *r, const roofline_card *card) {
     int n = 0;
     for (int i = 0; r->entry[i].name; i++)
-        if (r->entry[i].calls > 0) {
+        if (r->entry[i].launches > 0) {
             list[n].entry = &r->entry[i];
             list[n++].seconds = roofline_seconds(&r->entry[i], card);
         }
@@ -222,8 +209,7 @@ static int rank_entries(ranked *list, const roofline *r, const roofline_card *ca
 }
 
 static void print_counts(const roofline_entry *e) {
-    printf("%-24s %8.0f %9.0f %10.3f %10.2f", e->name, e->calls, e->launches, 1e-9 * e->flops,
-           1e-6 * (e->read + e->written));
+    printf("%-24s %9.0f %10.3f %10.2f", e->name, e->launches, 1e-9 * e->flops, 1e-6 * (e->read + e->written));
 }
 
 static void print_detail(const bench *b, const request *q) {
@@ -232,7 +218,7 @@ static void print_detail(const bench *b, const request *q) {
     ranked list[ROOFLINE_ENTRIES];
     const int n = rank_entries(list, r, &roofline_cards[q->card < 0 ? 0 : q->card]);
     printf("\n%s, one epoch of %d records in batches of %d\n\n", b->plan.name, (int)b->records, (int)b->plan.batch);
-    printf("%-24s %8s %9s %10s %10s", "kernel", "calls", "launches", "GFLOP", "MB");
+    printf("%-24s %9s %10s %10s", "kernel", "launches", "GFLOP", "MB");
     for (int c = 0; roofline_cards[c].name; c++)
         if (card_wanted(q, c)) printf(" %7s ms", roofline_cards[c].chip);
     puts("");
@@ -242,7 +228,7 @@ static void print_detail(const bench *b, const request *q) {
             if (card_wanted(q, c)) printf(" %10.2f", 1e3 * roofline_seconds(list[i].entry, &roofline_cards[c]));
         puts("");
     }
-    printf("%-24s %8.0f %9s %10s %10.2f", "copies", r->copies, "", "", 1e-6 * (r->sent + r->fetched));
+    printf("%-24s %9.0f %10s %10.2f", "copies", r->copies, "", 1e-6 * (r->sent + r->fetched));
     for (int c = 0; roofline_cards[c].name; c++)
         if (card_wanted(q, c)) printf(" %10.2f", 1e3 * roofline_copy_seconds(r));
     puts("");
@@ -305,7 +291,7 @@ static double of_all(const void *counted, const roofline_card *card) {
 
 static void json_entry(const roofline_entry *e, const request *q) {
     put_text("{\"name\": ", e->name);
-    put(", \"calls\": ", e->calls), put(", \"launches\": ", e->launches), put(", \"flops\": ", e->flops);
+    put(", \"launches\": ", e->launches), put(", \"flops\": ", e->flops);
     put(", \"busy_flops\": ", e->busy), put(", \"gru_steps\": ", e->turns);
     put(", \"bytes_read\": ", e->read), put(", \"bytes_written\": ", e->written);
     fputs(", \"seconds\": ", stdout);
@@ -319,7 +305,7 @@ static void json_row(const bench *b, const request *q) {
     int n = 0;
     put_text("{\"configuration\": ", b->plan.name);
     put(", \"records\": ", b->records), put(", \"batch\": ", b->plan.batch);
-    put_text(", \"backend\": ", q->predict ? NULL : q->backend->name);
+    put_text(", \"backend\": ", q->predict ? NULL : mtan_backend_name(q->backend));
     put(", \"threads\": ", q->predict ? (double)NAN : (double)b->threads);
     put(", \"measured_records\": ", b->measured), put(", \"measured_epochs\": ", b->epochs);
     put(", \"seconds\": ", b->seconds), put(", \"paper_seconds\": ", paper_seconds(b->plan.name));
@@ -332,7 +318,7 @@ static void json_row(const bench *b, const request *q) {
     put(", \"bytes_fetched\": ", r->fetched), put(", \"copies\": ", r->copies), put(", \"waits\": ", r->waits);
     fputs(",\n  \"kernels\": [", stdout);
     for (int i = 0; r->entry[i].name; i++)
-        if (r->entry[i].calls > 0) {
+        if (r->entry[i].launches > 0) {
             fputs(n++ ? ",\n    " : "\n    ", stdout);
             json_entry(&r->entry[i], q);
         }

@@ -3,33 +3,34 @@
 
 #include "../../../simd/mtan_simd.h"
 #include "commands.h"
+#include "help.h"
 #include "../model/device.h"
 #include "../report/json_text.h"
 
 static int command_help(const options *o) {
-    if (o->arguments == 0) return options_help(stdout), DONE;
-    return options_help_command(stdout, o->argument[0]) ? DONE : BAD_USE;
+    if (o->arguments == 0) return help_short(stdout), DONE;
+    return help_command(stdout, o->argument[0]) ? DONE : BAD_USE;
 }
 
 static int command_man(const options *o) {
     (void)o;
-    return options_man(stdout), DONE;
+    return help_man(stdout), DONE;
 }
 
 static int command_completion(const options *o) {
     (void)o;
-    return options_completion(stdout), DONE;
+    return help_completion(stdout), DONE;
 }
 
 /* device: which GPU it is, or null */
 static void show_backend(const mtan_backend_choice *c, const char *device, int json, int first) {
     if (json) {
         printf("%s{\"name\": \"%s\", \"runs\": %s, \"fused\": %s, \"reason\": ", first ? "[" : ",\n ", c->name,
-               c->backend ? "true" : "false", c->backend && c->backend->fused ? "true" : "false");
+               c->backend ? "true" : "false", c->backend && mtan_backend_fused(c->backend) ? "true" : "false");
         json_string(stdout, c->reason ? c->reason : ""), fputs(", \"device\": ", stdout);
         json_string(stdout, device ? device : ""), fputs("}", stdout);
     } else if (c->backend)
-        printf("%-12s runs here%s%s%s%s\n", c->name, c->backend->fused ? ", fused multiply-add" : "",
+        printf("%-12s runs here%s%s%s%s\n", c->name, mtan_backend_fused(c->backend) ? ", fused multiply-add" : "",
                c->backend == mtan_backend_best() ? ", the default" : "", device ? ": " : "", device ? device : "");
     else printf("%-12s %s\n", c->name, c->reason);
 }
@@ -116,7 +117,7 @@ const command commands[] = {
      1, 1},
     {"table", command_table, "[1 2 3 4 5] [--data FOLDER] [--budget TIME]", "the paper's tables beside ours",
      "Prints the paper's numbers and ours, faithful and correct, mean and standard\n"
-     "deviation over the seeds, from the lines of results.tsv. With --budget the runs\n"
+     "deviation over the seeds, from the lines of --results. With --budget the runs\n"
      "that are missing are trained for this long (minutes, or 90s, 10m, 2h), measured\n"
      "on the test records and added; a run that is cut short goes on the next time.\n"
      "--data is a folder that holds physionet2012, activity and mimic3. --add takes\n"

@@ -3,7 +3,10 @@
 #include "commands.h"
 #include "difference.h"
 #include "../report/json_text.h"
+#include "../model/bounds.h"
+#include "../model/files.h"
 #include "../model/session.h"
+#include "shared_options.h"
 
 #include <math.h>
 #include <string.h>
@@ -250,8 +253,7 @@ static int compare_classes(outcome *result, const options *o, session *a, sessio
  * scales. */
 typedef struct unseen_errors {
     const session *s;
-    double share;
-    size_t swap;          /* as swap_size has it */
+    shown_records shown;
     double *unit;         /* (D) */
     double *sum, *points; /* (records) */
 } unseen_errors;
@@ -277,27 +279,21 @@ static void add_errors(const unseen_errors *e, size_t i, const mtan_event *targe
 
 static mtan_status find_error(const unseen_errors *e, mtan_predictor *predictor, size_t i) {
     const size_t position = (size_t)e->s->positions[i], channels = (size_t)predictor->model->config.channels;
-    const size_t partner = (size_t)e->s->positions[swap_partner(i, arrlenu(e->s->positions), e->swap)];
-    mtan_record record = dataset_view(&e->s->data, position);
+    mtan_record record = e->shown.records[i];
     mtan_real *times = NULL, *mean;
     mtan_status status = MTAN_OK;
     const mtan_event *target;
     size_t n;
-    holdout h, shown;
     e->sum[i] = e->points[i] = 0; /* a chunk may be tried again */
-    holdout_make(&h, &e->s->data, position, e->share);
-    holdout_make(&shown, &e->s->data, partner, e->share);
-    target = find_targets(&e->s->data, &e->s->data.records[position], &h, &n);
+    target = find_targets(&e->s->data, &e->s->data.records[position], &e->shown.holdout[i], &n);
     for (size_t k = 0; k < n; k++)
         if (k == 0 || target[k].time > target[k - 1].time) arrput(times, target[k].time);
-    record.events = shown.seen, record.n_events = (int32_t)arrlen(shown.seen);
     record.times = times, record.n_times = (int32_t)arrlen(times), record.labels = NULL;
     mean = tool_calloc(arrlenu(times) * channels, sizeof *mean);
-    if (n > 0) status = mtan_interpolate(predictor, &record, mean, NULL);
+    if (n > 0) status = mtan_predictor_interpolate(predictor, &record, mean, NULL);
     if (status == MTAN_OK) add_errors(e, i, target, n, mean, channels);
     arrfree(times);
     free(mean);
-    holdout_free(&h), holdout_free(&shown);
     return status;
 }
 
@@ -319,8 +315,8 @@ static int find_errors(unseen_errors *e, session *s, const session *first, const
     runner r;
     int done;
     memset(e, 0, sizeof *e);
-    e->s = s, e->share = first->source.observed;
-    e->swap = swap_size(&s->bundle.model.config, bundle_number(&s->bundle, "mtan.plan.batch", 0));
+    e->s = s;
+    shown_make(&e->shown, &s->bundle.model.config, &s->data, s->positions, first->source.observed, session_batch(s));
     e->unit = tool_calloc((size_t)D, sizeof *e->unit);
     e->sum = tool_calloc(n, sizeof *e->sum), e->points = tool_calloc(n, sizeof *e->points);
     for (int32_t c = 0; c < D; c++)
@@ -334,6 +330,7 @@ static int find_errors(unseen_errors *e, session *s, const session *first, const
 }
 
 static void free_errors(unseen_errors *e) {
+    shown_free(&e->shown);
     free(e->unit), free(e->sum), free(e->points);
 }
 

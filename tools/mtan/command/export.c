@@ -3,7 +3,7 @@
  * Weights are decimals that give the same bits back, with the suffix f: valid in C99 and C++, right in either byte
  * order and in the double build. On a Cortex-M4F mtan_model_init on that array needs 4.7 KB of code less than
  * mtan_model_open on the bytes of a model file, and neither the reader's 2.5 KB of stack nor the file's metadata. C
- * does not demand that decimals are rounded to the nearest float: NAME_hash, mtan_hash of the weights' bytes, finds a
+ * does not demand that decimals are rounded to the nearest float: NAME_hash, mtan_bytes_hash of the weights' bytes, finds a
  * compiler that does not.
  *
  * A file whose matrices are int8 stays so where mtan_small_classify can use them in place: bytes and their scales. Other
@@ -12,6 +12,7 @@
  * Refuses what no C text can say: weights that are NaN or infinite, a NAME that is no prefix of C names. Never writes
  * half a header. Training state is left out. */
 #define _POSIX_C_SOURCE 200809L
+#define MTAN_INTERNALS
 #include "export.h"
 
 #include <ctype.h>
@@ -26,6 +27,7 @@
 #include "../model/golden_record.h"
 #include "options.h"
 #include "settings.h"
+#include "../model/files.h"
 
 enum { ERROR_SIZE = 512, WIDTH = 118, NAME_MOST = 40, MADE_EVENTS = 16, MADE_TIMES = 5, POINTS = 4 };
 enum { HAS_LOW = 1, HAS_HIGH = 2, HAS_MISSING = 4 }; /* flags of a channel, as the header's own text reads them */
@@ -69,7 +71,7 @@ static int int8_read(int8_arrays *q, const bundle *b) {
     const mtan_config *c = &b->model.config;
     memset(q, 0, sizeof *q);
     q->points = c->ref_points < POINTS ? c->ref_points : POINTS;
-    if (mtan_int8_counts(c, &q->count, &q->bytes) != MTAN_OK) return 0;
+    if (mtan_model_int8_counts(c, &q->count, &q->bytes) != MTAN_OK) return 0;
     q->weights = tool_calloc(q->count, sizeof *q->weights), q->rows = tool_calloc(q->bytes, 1);
     if (mtan_model_init_int8(&q->model, c, q->weights, q->count, q->rows, q->bytes) != MTAN_OK) return 0;
     q->model.backend = b->model.backend;
@@ -278,7 +280,7 @@ static void write_rows(header *h, const mtan_model *m) {
     list_end(h);
 }
 
-/* mtan_hash of the `count` reals of the weights as little-endian floats. */
+/* mtan_bytes_hash of the `count` reals of the weights as little-endian floats. */
 static uint64_t hash_weights(const mtan_model *m, size_t count) {
     uint8_t *bytes = tool_calloc(count, 4);
     uint64_t hash;
@@ -292,7 +294,7 @@ static uint64_t hash_weights(const mtan_model *m, size_t count) {
             for (int j = 0; j < 4; j++) bytes[4 * (m->offset[k] + i) + (size_t)j] = (uint8_t)(bits >> 8 * j);
         }
     }
-    hash = mtan_hash(bytes, 4 * count);
+    hash = mtan_bytes_hash(bytes, 4 * count);
     free(bytes);
     return hash;
 }
@@ -303,10 +305,11 @@ static int write_arrays(header *h, const bundle *b, char *error) {
     const size_t count = h->int8 ? h->int8->count : mtan_weights_count(&m->config);
     if (!write_weights(h, m, error)) return 0;
     if (h->int8) write_rows(h, m);
-    fprintf(h->out,
-            "/* mtan_hash of the weights as little-endian floats. */\nstatic const uint64_t %s_hash = 0x%016" PRIx64
-            "u;\n",
-            h->name, hash_weights(m, count));
+    fprintf(
+        h->out,
+        "/* mtan_bytes_hash of the weights as little-endian floats. */\nstatic const uint64_t %s_hash = 0x%016" PRIx64
+        "u;\n",
+        h->name, hash_weights(m, count));
     return 1;
 }
 
@@ -370,8 +373,8 @@ static void write_predict(header *h, const mtan_config *c) {
             : c->classify == MTAN_CLASSIFY_TIME ? "probabilities of the classes at each query time"
                                                 : "the channels' means at each query time",
             h->name, h->name,
-            c->classify == MTAN_CLASSIFY_NONE ? "mtan_interpolate(run, record, out, 0)"
-                                              : "mtan_classify(run, record, 1, out)");
+            c->classify == MTAN_CLASSIFY_NONE ? "mtan_predictor_interpolate(run, record, out, 0)"
+                                              : "mtan_predictor_classify(run, record, 1, out)");
 }
 
 /* ---- preprocessing ---- */
@@ -472,7 +475,7 @@ static int try_record(golden_record *x, const mtan_model *m, char *error) {
     status = golden_record_run(&run.predictor[0], x, out);
     if (status == MTAN_OK && arrlen(x->output) == 0) {
         memcpy(arraddnptr(x->output, n), out, n * sizeof *out);
-        x->fused = m->backend->fused != 0;
+        x->fused = mtan_backend_fused(m->backend);
     }
     for (size_t i = 0; i < arrlenu(x->output); i++)
         if (!isfinite(x->output[i])) status = MTAN_ERR_INPUT;
@@ -500,8 +503,8 @@ static int try_int8(golden_record *x, const int8_arrays *q, char *error) {
     return status == MTAN_OK;
 }
 
-static const char *const test_code = "\n/* Events as the model sees them. Give it to mtan_classify, or to "
-                                     "mtan_interpolate where the model has no classes. */\n"
+static const char *const test_code = "\n/* Events as the model sees them. Give it to mtan_predictor_classify, or to "
+                                     "mtan_predictor_interpolate where the model has no classes. */\n"
                                      "static inline mtan_record @_test_record(void) {\n"
                                      "#ifdef __cplusplus\n"
                                      "    mtan_record r = mtan_record();\n"
@@ -641,8 +644,7 @@ int command_export(const options *o) {
     }
     text = export_text(&b, &s, &n, error);
     good = text && put_text(out, text, n, error);
-    if (good && out)
-        note("%s: %zu bytes of text, %zu bytes of weights on the board", out, n, board_bytes(&b));
+    if (good && out) note("%s: %zu bytes of text, %zu bytes of weights on the board", out, n, board_bytes(&b));
     free(text);
     bundle_free(&b);
     return good ? DONE : complain("%s: %s", path, error);

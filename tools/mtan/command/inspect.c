@@ -11,6 +11,7 @@
 #include "../report/json_text.h"
 #include "settings.h"
 #include "../torch/tensor_set.h"
+#include "../model/files.h"
 
 enum { ERROR_SIZE = 512, LONGEST = 72, BATCH = 32, POINTS = 4 };
 
@@ -88,16 +89,18 @@ typedef struct subject {
 
 static void find_model(subject *s, const void *blob, size_t bytes) {
     char error[ERROR_SIZE];
-    torchfile file;
+    torchfile torch;
+    mtan_file file;
     size_t count = 0;
     if (s->set.torch) {
-        if (!torch_open(&file, s->path, blob, bytes, error)) return;
-        s->is_model = convert_from_torch(&s->converted, &file, NULL, error);
+        if (!torch_open(&torch, s->path, blob, bytes, error)) return;
+        s->is_model = convert_from_torch(&s->converted, &torch, NULL, error);
         if (s->is_model) s->model = s->converted.model;
-        torch_close(&file);
-    } else if (mtan_known_load_count(baselines, blob, bytes, &count) == MTAN_OK) {
+        torch_close(&torch);
+    } else if (mtan_file_open(&file, blob, bytes) == MTAN_OK &&
+               mtan_model_load_count(&file, baselines, &count) == MTAN_OK) {
         s->weights = tool_calloc(count, sizeof *s->weights);
-        s->is_model = mtan_known_load(&s->model, s->weights, count, baselines, blob, bytes) == MTAN_OK;
+        s->is_model = mtan_model_load(&s->model, s->weights, count, &file, baselines) == MTAN_OK;
     }
 }
 

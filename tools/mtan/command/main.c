@@ -4,6 +4,7 @@
 
 #include "../../../mtan.h"
 #include "commands.h"
+#include "help.h"
 #include "../model/device.h"
 
 /* Data that did not reach its file (a full disk, a closed pipe) is not data. */
@@ -16,11 +17,11 @@ int main(int argc, char **argv) {
     options o;
     int status;
     if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
-        return options_help(stdout), check_output(DONE);
+        return help_short(stdout), check_output(DONE);
     if (strcmp(argv[1], "--version") == 0) return puts("mtan " MTAN_VERSION), check_output(DONE);
     if (!options_parse(&o, argc, argv)) return BAD_USE;
-    messages_start(&o);
-    if (option_given(&o, "help")) return options_help_command(stdout, o.command->name), check_output(DONE);
+    messages_quiet(option_given(&o, "quiet"));
+    if (option_given(&o, "help")) return help_command(stdout, o.command->name), check_output(DONE);
     status = o.command->run(&o);
     device_close();
     return check_output(status);

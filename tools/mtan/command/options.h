@@ -1,5 +1,5 @@
-/* The command line. One table of commands and one of options (options.c) make the parser, the help, the man page and the
- * completion of bash; nothing about an option is said twice.
+/* The command line. One table of commands (commands.c) and one of options (option_table.c) make the parser, the help, the man page and
+ * the completion of bash (help.c); nothing about an option is said twice.
  *
  *     mtan COMMAND [ARGUMENT...] [--option VALUE | --option=VALUE | --flag]...
  */
@@ -8,9 +8,8 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
+#include "messages.h"
 
-enum { DONE = 0, BAD_RESULT = 1, BAD_USE = 2, INTERRUPTED = 130 }; /* exit status of a command */
 enum { OPTIONS_MOST = 128, ARGUMENTS_MOST = 8 };
 
 typedef struct options {
@@ -41,21 +40,7 @@ int64_t option_integer(const options *o, const char *name, int64_t otherwise, in
 /* Fills o, or prints what is wrong (with 'did you mean') and returns 0. */
 int options_parse(options *o, int argc, char **argv);
 
-void options_help(FILE *out);                          /* short help with examples */
-int options_help_command(FILE *out, const char *name); /* 0: no such command */
-void options_man(FILE *out);                           /* man page, mdoc */
-void options_completion(FILE *out);                    /* bash completion */
-
-/* Messages, all on stderr. complain prefixes "mtan: " and returns BAD_USE. note keeps silent with --quiet. */
-void messages_start(const options *o);
-int complain(const char *format, ...);
-void note(const char *format, ...);
-void messages_silence(void); /* as --quiet */
-int quiet(void);
-/* A line that is rewritten on a terminal; elsewhere one line in ten seconds; nothing with --quiet. progress_end takes it away. */
-void progress(const char *format, ...);
-void progress_end(void);
-int use_color(FILE *stream); /* a terminal, and NO_COLOR is not set */
-double seconds(void);        /* monotonic */
+/* NULL with a message printed (with 'did you mean'): no such command. */
+const command *command_named(const char *name);
 
 #endif

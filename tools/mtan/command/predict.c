@@ -7,9 +7,12 @@
 
 #include "../../data/own.h"
 #include "commands.h"
+#include "../model/bounds.h"
 #include "../model/device.h"
 #include "rows.h"
-#include "../model/session.h"
+#include "../model/runner.h"
+#include "shared_options.h"
+#include "../model/data_sets.h"
 
 enum { RECORDS_AT_ONCE = 16, QUERIES_AT_ONCE = 512, MOST_QUERIES = 10000000, USUAL_SAMPLES = 20 };
 
@@ -90,7 +93,7 @@ static mtan_status interpolate_some(void *context, mtan_predictor *predictor, si
     for (size_t i = first; i < first + count && status == MTAN_OK; i++) {
         mtan_record r = dataset_view(&c->job->chunk, i);
         r.times = c->times, r.n_times = (int32_t)c->queries;
-        status = mtan_interpolate(predictor, &r, c->mean + i * block, c->sd + i * block);
+        status = mtan_predictor_interpolate(predictor, &r, c->mean + i * block, c->sd + i * block);
     }
     return status;
 }
@@ -179,6 +182,8 @@ static void number_channels(prep *p, int32_t channels) {
 }
 
 static int stream_own(job *j, const char *path) {
+    const source_input in = option_input(j->options, &j->bundle.prep);
+    char error[512];
     own_options own;
     own_stream s;
     dataset one;
@@ -186,7 +191,7 @@ static int stream_own(job *j, const char *path) {
     int good = 1;
     memset(&one, 0, sizeof one);
     number_channels(&j->bundle.prep, j->bundle.model.config.channels);
-    if (!own_options_make(&own, j->options, &j->source, &j->bundle.prep)) return 0;
+    if (!source_own_options(&own, &in, &j->source, error)) return complain("%s", error), 0;
     if (!own_stream_open(&s, path, &own)) return complain("%s", s.error), own_stream_close(&s), 0;
     while (good && ((got = own_stream_next(&s, &one)) == OWN_RECORD || got == OWN_BAD_RECORD)) {
         if (got == OWN_RECORD) good = unit_matches(&j->bundle.prep, &one) && take_record(j, &one, 0);
@@ -200,10 +205,11 @@ static int stream_own(job *j, const char *path) {
     return good;
 }
 
-static int whole_set(job *j, const char *path) {
+static int whole_set(job *j) {
+    const source_input in = option_input(j->options, &j->bundle.prep);
     dataset d;
-    int good = source_load(&d, &j->source, path, NULL, &j->bundle.prep, j->options);
-    if (good && j->source.has_means) mimic3_fill(&d, j->source.means);
+    int good = source_load(&d, &j->source, &in);
+    if (good) source_complete(&j->source, &d);
     for (size_t i = 0; good && i < arrlenu(d.records); i++) good = take_record(j, &d, i);
     good = good && run_chunk(j);
     dataset_free(&d);
@@ -231,7 +237,7 @@ static int run_job(job *j, const char *model) {
     mtan_config *c = &j->bundle.model.config;
     if (!option_backend(j->options, &j->bundle.model.backend)) return BAD_USE;
     if (!source_read(&j->source, &j->bundle, error)) return complain("%s: %s", model, error);
-    if (!data && strcmp(j->source.kind, "toy") != 0) return complain("--data is missing");
+    if (!data && j->source.set->needs_data) return complain("--data is missing");
     if (j->grid.n && c->kind != MTAN_FULL) return complain("%s: this model classifies and does not interpolate", model);
     if (!j->grid.n && c->classify == MTAN_CLASSIFY_NONE)
         return complain("%s: this model does not classify: `mtan interpolate`", model);
@@ -239,7 +245,7 @@ static int run_job(job *j, const char *model) {
         (int32_t)option_integer(j->options, "samples", j->grid.n ? USUAL_SAMPLES : c->predict_samples, 0, 10000);
     j->json = option_given(j->options, "json");
     if (!j->json) rows_header(c, j->grid.n > 0);
-    good = strcmp(j->source.kind, "own") == 0 ? stream_own(j, data) : whole_set(j, data);
+    good = j->source.set->own ? stream_own(j, data) : whole_set(j);
     return !good ? BAD_USE : j->failed ? BAD_RESULT : DONE;
 }
 

@@ -9,6 +9,9 @@
 #include "../model/golden_record.h"
 #include "../model/metrics.h"
 #include "settings.h"
+#include "../model/files.h"
+#include "shared_options.h"
+#include "../model/session.h"
 
 static const double LARGEST_LOSS = 0.002; /* of AUC */
 
@@ -80,7 +83,7 @@ static void add_int8(smaller *s, const mtan_param *p, const mtan_real *w) {
     int8_t *q = own(s, rows * cols, sizeof *q);
     float *scale = own(s, rows, sizeof *scale);
     mtan_param column = *p;
-    for (size_t i = 0; i < rows; i++) scale[i] = (float)mtan_quantize_row(q + i * cols, w + i * cols, cols);
+    for (size_t i = 0; i < rows; i++) scale[i] = (float)mtan_row_quantize(q + i * cols, w + i * cols, cols);
     column.rank = 1;
     add_entry(s, add_name(s, p->name, ""), MTAN_DTYPE_I8, p, q);
     add_entry(s, add_name(s, p->name, ".scale"), MTAN_DTYPE_F32, &column, scale);
@@ -152,11 +155,13 @@ static void *smaller_bytes(const smaller *s, size_t *bytes) {
 
 /* The model of a file in memory; *weights is malloc'd. */
 static mtan_status load(mtan_model *model, mtan_real **weights, const void *blob, size_t bytes) {
+    mtan_file file;
     size_t count = 0;
-    mtan_status status = mtan_model_load_count(blob, bytes, &count);
+    mtan_status status = mtan_file_open(&file, blob, bytes);
+    if (status == MTAN_OK) status = mtan_model_load_count(&file, NULL, &count);
     if (status != MTAN_OK) return status;
     *weights = tool_calloc(count, sizeof **weights);
-    return mtan_model_load(model, *weights, count, blob, bytes);
+    return mtan_model_load(model, *weights, count, &file, NULL);
 }
 
 static double auc(const predictions *p) {

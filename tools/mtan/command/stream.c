@@ -10,8 +10,9 @@
 #include "../../data/csv.h"
 #include "../../data/field.h"
 #include "rows.h"
-#include "../model/session.h"
 #include "settings.h"
+#include "shared_options.h"
+#include "../model/data_sets.h"
 
 enum { USUAL_SAMPLES = 20, USUAL_KEEP = 10000, USUAL_RECORDS = 10000 };
 
@@ -125,7 +126,7 @@ static int predict(job *j, state *s, const char *record) {
         return bad_line(j, "no line of this record has a time yet", record);
     memset(&ask, 0, sizeof ask);
     ask.times = &time, ask.n_times = 1;
-    ask.id = mtan_hash(record, strlen(record));
+    ask.id = mtan_bytes_hash(record, strlen(record));
     forget(j, s);
     status = j->interpolates ? mtan_stream_interpolate(&s->stream, &ask, j->out, j->spread)
                              : mtan_stream_predict(&s->stream, &ask, j->out);
@@ -261,7 +262,7 @@ static int open_model(job *j, const options *o) {
     j->interpolates = c->classify == MTAN_CLASSIFY_NONE;
     if (j->settings->samples >= 0) c->predict_samples = j->settings->samples;
     else if (j->interpolates) c->predict_samples = USUAL_SAMPLES;
-    j->dates = strcmp(j->source.kind, "own") == 0 && strcmp(j->bundle.prep.unit, "hours") == 0;
+    j->dates = j->source.set->own && strcmp(j->bundle.prep.unit, "hours") == 0;
     j->relative = strcmp(j->source.origin, "record") == 0;
     if (j->source.has_means)
         note("series without an observation stay so: `mtan predict` gives them their mean at time 0");

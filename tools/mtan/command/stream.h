@@ -35,5 +35,4 @@ void stream_settings_init(stream_settings *s);
 /* Returns the exit status. o chooses the backend. */
 int stream_records(const stream_settings *s, const options *o);
 
-
 #endif

@@ -14,10 +14,12 @@
 #include "commands.h"
 #include "../model/device.h"
 #include "../model/distributed.h"
+#include "../model/files.h"
 #include "../model/golden_record.h"
 #include "../model/search.h"
 #include "train.h"
 #include "../model/training.h"
+#include "shared_options.h"
 
 static volatile sig_atomic_t interrupted;
 
@@ -225,7 +227,8 @@ static int make_plan(plan *p, bundle *saved, const folder *f, const options *o) 
 }
 
 static int prepare(plan *p, dataset *d, split *s, prep *prepared, const options *o) {
-    if (!source_load(d, &p->source, option_text(o, "data", NULL), option_text(o, "labels", NULL), NULL, o)) return 0;
+    const source_input in = option_input(o, NULL);
+    if (!source_load(d, &p->source, &in)) return 0;
     if (!plan_prepare(p, d, s, prepared)) return 0;
     note("%s, %s: %zu records (%td training, %td validation, %td test), %td channels, %zu parameters", p->name,
          p->source.preset == MTAN_FAITHFUL ? "faithful" : "correct", arrlenu(d->records), arrlen(s->part[SPLIT_TRAIN]),
@@ -274,7 +277,7 @@ int command_train(const options *o) {
     int status;
     if (!option_given(o, "distributed")) return train(o, NULL, NULL);
     if (!distributed_start(&r)) return BAD_USE;
-    if (r.rank > 0) messages_silence();
+    if (r.rank > 0) messages_quiet(1);
     status = train(o, &r, NULL);
     distributed_stop(status);
     return status;

@@ -1,63 +1,77 @@
 /* See device.h. */
+#define MTAN_INTERNALS
 #include "device.h"
 
 #include <stdio.h>
 
 static const mtan_backend *opened; /* null: no GPU is */
 
-#if defined MTAN_WITH_CUDA || defined MTAN_WITH_CUDA_SHIM
+#ifndef MTAN_DOUBLE
 
 #include "../../../platform/cuda/mtan_cuda.h"
 
 struct device_source device_source;
 
-static mtan_cuda device;
-static mtan_cuda_driver found;
-static mtan_cuda_blas found_blas;
+static mtan_cuda gpu, *used = &gpu; /* another than the GPU after device_use */
 
-static const void *kernels(void) {
+/* The machine's driver, with the kernels of this program. 0: it has none, and `text` says why. */
 #ifdef MTAN_WITH_CUDA
-    if (!device_source.image) return mtan_cuda_image;
-#endif
-    return device_source.image;
+
+static int find_source(char text[DEVICE_TEXT]) {
+    static mtan_cuda_driver driver;
+    static mtan_cuda_blas blas;
+    if (mtan_cuda_load(&driver, &blas, text, DEVICE_TEXT)) return 0;
+    device_source.driver = &driver, device_source.blas = &blas, device_source.image = mtan_cuda_image;
+    return 1;
 }
 
+#else
+
+static int find_source(char text[DEVICE_TEXT]) {
+    return snprintf(text, DEVICE_TEXT, "not in this program: `make cuda` builds one for NVIDIA GPUs"), 0;
+}
+
+#endif
+
 const mtan_backend *device_open(char text[DEVICE_TEXT]) {
-    const mtan_cuda_driver *driver = device_source.driver;
-    const mtan_cuda_blas *blas = device_source.blas;
-    if (!opened && !driver) {
-        if (mtan_cuda_load(&found, &found_blas, text, DEVICE_TEXT)) return NULL;
-        driver = &found, blas = &found_blas;
-    }
-    if (!opened && mtan_cuda_open(&device, driver, blas, 0, kernels()))
-        return snprintf(text, DEVICE_TEXT, "%s", device.message), NULL;
+    if (!opened && !device_source.driver && !find_source(text)) return NULL;
+    if (!opened && mtan_cuda_open(&gpu, device_source.driver, device_source.blas, 0, device_source.image))
+        return snprintf(text, DEVICE_TEXT, "%s", gpu.message), NULL;
     opened = &mtan_backend_cuda;
-    snprintf(text, DEVICE_TEXT, "%s, sm_%d, %s", device.name, device.capability,
-             device.blas ? "large products by cuBLAS" : "no cuBLAS");
+    snprintf(text, DEVICE_TEXT, "%s, sm_%d, %s", used->name, used->capability,
+             used->blas ? "large products by cuBLAS" : "no cuBLAS");
     return opened;
 }
 
+mtan_cuda *device_use(mtan_cuda *device) {
+    mtan_cuda *before = opened ? used : NULL;
+    used = device ? device : &gpu;
+    opened = device ? &mtan_backend_cuda : NULL;
+    mtan_cuda_use(device);
+    return before;
+}
+
 void device_close(void) {
-    if (opened) mtan_cuda_close(&device);
+    if (opened) mtan_cuda_close(used);
     opened = NULL;
 }
 
 static const char *device_message(void) {
-    return device.message;
+    return used->message;
 }
 
 static int hold(void *memory, size_t bytes) {
-    return mtan_cuda_mirror(&device, memory, bytes) == MTAN_CUDA_OK;
+    return mtan_cuda_mirror(used, memory, bytes) == MTAN_CUDA_OK;
 }
 
 static void release(void *memory) {
-    mtan_cuda_unmirror(&device, memory);
+    mtan_cuda_unmirror(used, memory);
 }
 
 #else
 
 const mtan_backend *device_open(char text[DEVICE_TEXT]) {
-    snprintf(text, DEVICE_TEXT, "not in this program: `make cuda` builds one for NVIDIA GPUs");
+    snprintf(text, DEVICE_TEXT, "not in this program: it computes in double, GPUs in float (make cuda)");
     return NULL;
 }
 
@@ -77,6 +91,10 @@ static void release(void *memory) {
 }
 
 #endif
+
+int on_device(const mtan_backend *b) {
+    return b->device != NULL;
+}
 
 int device_hold(const mtan_backend *b, void *memory, size_t bytes) {
     return b != opened || hold(memory, bytes);

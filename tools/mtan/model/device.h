@@ -12,6 +12,7 @@ enum { DEVICE_TEXT = 320 };
  * until device_close. */
 const mtan_backend *device_open(char text[DEVICE_TEXT]);
 void device_close(void);
+int on_device(const mtan_backend *b); /* a backend with a memory of its own */
 
 /* On any backend but the GPU's these do nothing and succeed. 0: the device failed, and status_message(MTAN_ERR_DEVICE) says how. */
 int device_hold(const mtan_backend *b, void *memory, size_t bytes);
@@ -22,7 +23,8 @@ int device_fetch(const mtan_backend *b, void *to, size_t bytes);
 /* A sentence about a status: for a device's failure the device's own. */
 const char *status_message(mtan_status status);
 
-#if defined MTAN_WITH_CUDA || defined MTAN_WITH_CUDA_SHIM
+#ifndef MTAN_DOUBLE
+struct mtan_cuda;
 struct mtan_cuda_driver;
 struct mtan_cuda_blas;
 /* Where a GPU comes from; all null: from the machine. Tests have their own. */
@@ -31,6 +33,9 @@ extern struct device_source {
     const struct mtan_cuda_blas *blas;
     const void *image;
 } device_source;
+
+/* Puts an open device, or null for none, in the place of the one in use, which stays open and is returned (null: there was none). */
+struct mtan_cuda *device_use(struct mtan_cuda *device);
 #endif
 
 #endif

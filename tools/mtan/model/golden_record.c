@@ -10,6 +10,7 @@
 #include "../command/commands.h"
 #include "device.h"
 #include "../report/json_text.h"
+#include "../command/shared_options.h"
 
 enum { FEWEST = 8, MOST_EVENTS = 400, QUERIES = 5 };
 static const double BETWEEN_CLASSES =
@@ -27,8 +28,8 @@ size_t golden_record_size(const mtan_config *c, const golden_record *x) {
 mtan_status golden_record_run(mtan_predictor *p, golden_record *x, mtan_real *out) {
     x->record.events = x->events, x->record.n_events = (int32_t)arrlen(x->events);
     x->record.times = x->times, x->record.n_times = (int32_t)arrlen(x->times);
-    if (p->model->config.classify == MTAN_CLASSIFY_NONE) return mtan_interpolate(p, &x->record, out, NULL);
-    return mtan_classify(p, &x->record, 1, out);
+    if (p->model->config.classify == MTAN_CLASSIFY_NONE) return mtan_predictor_interpolate(p, &x->record, out, NULL);
+    return mtan_predictor_classify(p, &x->record, 1, out);
 }
 
 void golden_record_free(golden_record *x) {
@@ -124,7 +125,7 @@ static void write_record(runner *run, const dataset *d, const split *s, mtan_fil
     add_times(&x, config);
     out = tool_calloc(golden_record_size(config, &x), sizeof *out);
     if (run_record(run, &x, out) == MTAN_OK)
-        write_example(&x, out, golden_record_size(config, &x), run->model->backend->fused, pairs);
+        write_example(&x, out, golden_record_size(config, &x), mtan_backend_fused(run->model->backend), pairs);
     free(out);
     golden_record_free(&x);
 }
@@ -134,7 +135,7 @@ void golden_record_write(runner *run, const dataset *d, const split *s, mtan_fil
     mtan_model here = *run->model;
     char error[512];
     runner own;
-    if (!run->model->backend->device) {
+    if (!on_device(run->model->backend)) {
         write_record(run, d, s, pairs);
         return;
     }
@@ -236,7 +237,7 @@ void golden_record_renew(bundle *b, const mtan_model *other, mtan_file_pair *pai
         add_reals(&text, out, arrlenu(x.output));
         arrlast(text) = 0;
         renew(pairs, "mtan.golden.output", text);
-        renew(pairs, "mtan.golden.fused", other->backend->fused ? "1" : "0");
+        renew(pairs, "mtan.golden.fused", mtan_backend_fused(other->backend) ? "1" : "0");
         arrfree(text);
     }
     free(out);
@@ -248,7 +249,7 @@ void golden_record_renew(bundle *b, const mtan_model *other, mtan_file_pair *pai
 static int test_example(const options *o, const char *path, bundle *b, golden_record *x) {
     const mtan_real *expected = x->output;
     const mtan_bounds bounds = {0, (int32_t)arrlen(x->events) + 1, (int32_t)(arrlen(x->events) + arrlen(x->times)) + 1};
-    const int same_class = !b->model.backend->device && x->fused == (b->model.backend->fused != 0);
+    const int same_class = !on_device(b->model.backend) && x->fused == mtan_backend_fused(b->model.backend);
     mtan_real *out = tool_calloc(arrlenu(expected), sizeof *out);
     char error[512];
     double worst;
@@ -264,16 +265,17 @@ static int test_example(const options *o, const char *path, bundle *b, golden_re
            (same_class ? memcmp(out, expected, arrlenu(expected) * sizeof *out) == 0 : worst <= BETWEEN_CLASSES);
     if (option_given(o, "json")) {
         fputs("{\"model\": ", stdout), json_string(stdout, path);
-        printf(", \"backend\": \"%s\", \"numbers\": %zu, \"same_class\": %s, \"worst\": ", b->model.backend->name,
-               arrlenu(expected), same_class ? "true" : "false");
+        printf(", \"backend\": \"%s\", \"numbers\": %zu, \"same_class\": %s, \"worst\": ",
+               mtan_backend_name(b->model.backend), arrlenu(expected), same_class ? "true" : "false");
         json_number(stdout, worst);
         printf(", \"passed\": %s}\n", good ? "true" : "false");
     } else if (good)
-        printf("%s: passed on %s: %zu numbers, %s\n", path, b->model.backend->name, arrlenu(expected),
-               same_class                 ? "the same bits"
-               : b->model.backend->device ? "equal to rounding"
-                                          : "equal to rounding (the model was written on the other class of hardware)");
-    else printf("%s: FAILED on %s: largest difference %g\n", path, b->model.backend->name, worst);
+        printf("%s: passed on %s: %zu numbers, %s\n", path, mtan_backend_name(b->model.backend), arrlenu(expected),
+               same_class ? "the same bits"
+               : on_device(b->model.backend)
+                   ? "equal to rounding"
+                   : "equal to rounding (the model was written on the other class of hardware)");
+    else printf("%s: FAILED on %s: largest difference %g\n", path, mtan_backend_name(b->model.backend), worst);
     runner_stop(&run);
     free(out);
     return good ? DONE : BAD_RESULT;

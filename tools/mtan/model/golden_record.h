@@ -2,7 +2,9 @@
 #ifndef MTAN_TOOLS_GOLDEN_RECORD_H
 #define MTAN_TOOLS_GOLDEN_RECORD_H
 
-#include "session.h"
+#include "../../data/split.h"
+#include "bundle.h"
+#include "runner.h"
 
 /* Picks a small record that was not trained on, runs it through the runner's model and adds it as mtan.golden.* */
 void golden_record_write(runner *run, const dataset *d, const split *s, mtan_file_pair **pairs);

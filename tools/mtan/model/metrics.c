@@ -9,6 +9,7 @@
 #include "../../data/array.h"
 #include "../../data/buckets.h"
 #include "../../data/percentile.h"
+#include "../../data/generators.h"
 
 static int is_class(int32_t label, int32_t classes) {
     return label >= 0 && label < classes;
@@ -335,7 +336,7 @@ size_t metric_pr(double *x, double *y, const double *score, const int32_t *label
 static void draw_rows(int32_t **rows, const buckets *groups, mtan_mt19937 *rng) {
     arrsetlen(*rows, 0);
     for (size_t i = 0; i < groups->n; i++) {
-        const uint32_t k = mtan_numpy_interval(rng, (uint32_t)groups->n - 1);
+        const uint32_t k = numpy_interval(rng, (uint32_t)groups->n - 1);
         const size_t n = (size_t)(groups->first[k + 1] - groups->first[k]);
         memcpy(arraddnptr(*rows, n), groups->member + groups->first[k], n * sizeof **rows);
     }

@@ -7,6 +7,9 @@
 #include <string.h>
 
 #include "../command/settings.h"
+#include "../paper/recipes.h"
+#include "data_sets.h"
+#include "solver_room.h"
 
 /* ---- the numbers of a plan: one table for options, model files and --resume ---- */
 
@@ -97,107 +100,73 @@ const char *plan_word(const char *name, double value) {
 
 /* ---- defaults ---- */
 
-static void faithful_defaults(plan *p, const mtan_recipe *r) {
-    const int activity = strcmp(p->source.kind, "activity") == 0, toy = strcmp(p->source.kind, "toy") == 0;
-    const int mimic = strcmp(p->source.kind, "mimic3") == 0;
-    p->lr = r->lr;
-    p->scale = activity ? PREP_TIMES : toy ? PREP_NONE : PREP_PUBLISHED;
-    p->time_scale = toy || mimic;                            /* Q38: hours as they are, */
-    if (mimic && p->config.architecture) p->time_scale = 48; /* of mTAN alone */
+static void faithful_defaults(plan *p, const recipe *r) {
     p->observed_low = p->observed_high = r->sample_low;
-    p->source.split_kind = p->source.interpolation ? SPLIT_TWO : SPLIT_PUBLISHED; /* Q24 */
 }
 
 /* Learning rate, dropout and thinning of mTAND-Enc were chosen on PhysioNet's validation records, seeds 0 and 1; mean of the best
  * validation losses: lr 1e-3 0.299, 3e-4 0.296; 3e-4 with batch 32, dropout 0.5 and thinning 0.3 0.297; 5e-4 with dropout 0.5 and
  * thinning 0.3 0.298; 1e-3 with dropout 0.5 and thinning 0.4 0.300, with 64 hidden units and 0.5, 0.3 0.299. */
-static void correct_defaults(plan *p, const mtan_recipe *r) {
-    const int toy = strcmp(p->source.kind, "toy") == 0, physionet = strcmp(p->source.kind, "physionet") == 0;
-    p->lr = r->lr;
+static void correct_defaults(plan *p, const recipe *r) {
     p->shuffle = 1;
     p->clip = p->config.kind == MTAN_FULL ? 1 : 0;
     p->patience = p->source.interpolation ? 0 : 15;
-    p->scale = toy ? PREP_NONE : physionet && p->source.interpolation ? PREP_MINMAX : PREP_ZSCORE;
-    p->time_scale = physionet ? 48 : toy;
     p->observed_low = r->sample_low, p->observed_high = r->sample_high;
     if (!p->config.architecture && p->config.kind == MTAN_ENC && p->config.classify == MTAN_CLASSIFY_RECORD) {
         p->dropout = 0.3, p->thin = 0.2;
-        p->lr = strcmp(p->source.kind, "own") == 0 ? r->lr : 3e-4;
+        if (p->source.set->enc_rate > 0) p->lr = p->source.set->enc_rate;
     }
 }
 
-/* mTAN's models for own data. */
-static int own_mtan(mtan_recipe *r, const char *name, mtan_preset preset) {
-    static const char *const models[] = {"enc", "full", "per-time", "interp"};
-    static const mtan_classify_kind classify[] = {MTAN_CLASSIFY_RECORD, MTAN_CLASSIFY_RECORD, MTAN_CLASSIFY_TIME,
-                                                  MTAN_CLASSIFY_NONE};
-    int model = 0;
-    while (model < 4 && strcmp(models[model], name) != 0) model++;
-    if (model == 4) return 0;
-    mtan_config_init(&r->config, model == 0 || model == 2 ? MTAN_ENC : MTAN_FULL, classify[model], 1, 2);
-    mtan_config_preset(&r->config, preset);
-    if (model == 1 || model == 3) r->config.enc_hidden = 64;
-    if (model == 3) r->config.classes = 0, r->config.ref_points = 64, r->config.latent = 16, r->config.kl_anneal = 1;
-    r->batch = 64, r->epochs = 100, r->lr = 1e-3;
-    r->sample_low = model == 3 ? 0.5 : 1, r->sample_high = model == 3 ? 0.9 : 1;
-    return 1;
-}
-
-static int own_recipe(baseline_recipe *r, const options *o, mtan_preset preset) {
+static int own_recipe(recipe *r, const options *o, mtan_preset preset) {
     const char *model = option_text(o, "model", NULL);
-    char name[64];
     if (!model) return complain("own data needs --model enc, full, per-time, interp or a baseline"), 0;
-    snprintf(name, sizeof name, "own-%s", model);
-    if (own_mtan(&r->recipe, model, preset) || baseline_recipe_named(r, name, preset)) return 1;
+    if (recipe_for_own(r, model, preset)) return 1;
     complain("--model %s: must be enc, full, per-time, interp or a baseline: `mtan help train` lists them", model);
     return 0;
 }
 
-/* A named configuration of mTAN or of a baseline. */
-static int find_recipe(baseline_recipe *r, const char *name, mtan_preset preset) {
-    return mtan_recipe_named(&r->recipe, name, preset) == MTAN_OK || baseline_recipe_named(r, name, preset);
-}
-
 /* "physionet-enc" is a model of the data "physionet". */
-static void plan_start(plan *p, const char *name, const mtan_recipe *recipe, mtan_preset preset) {
+static void plan_start(plan *p, const char *name, const recipe *r, mtan_preset preset) {
     memset(p, 0, sizeof *p);
     snprintf(p->name, sizeof p->name, "%s", name);
-    snprintf(p->source.kind, sizeof p->source.kind, "%.*s", (int)strcspn(name, "-"), name);
-    p->config = recipe->config;
+    p->source.set = data_set_named(name, strcspn(name, "-"));
+    p->config = r->config;
     p->source.preset = preset;
 }
 
-static int plan_named(plan *p, const options *o, baseline_recipe *r) {
+static int plan_named(plan *p, const options *o, recipe *r) {
     const char *name = o->argument[0];
+    const data_set *set = data_set_named(name, strlen(name));
     const int preset = word_option(o, "preset", MTAN_CORRECT, presets);
     if (preset < 0) return 0;
-    memset(r, 0, sizeof *r);
-    r->decay = 1;
-    if (strcmp(name, "own") == 0) {
+    if (set && set->own) {
         if (!own_recipe(r, o, (mtan_preset)preset)) return 0;
-    } else if (!find_recipe(r, name, (mtan_preset)preset)) {
-        char all[256] = "";
-        for (int32_t i = 0; mtan_recipe_name(i); i++)
-            snprintf(all + strlen(all), sizeof all - strlen(all), "%s, ", mtan_recipe_name(i));
-        return complain("train: no configuration %s; there are %sown, and those of the baselines: `mtan help train`",
+    } else if (!recipe_named(r, name, (mtan_preset)preset)) {
+        char all[256];
+        recipe_list(all, sizeof all);
+        return complain("train: no configuration %s; there are %s, own, and those of the baselines: `mtan help train`",
                         name, all),
                0;
     }
-    plan_start(p, name, &r->recipe, (mtan_preset)preset);
+    plan_start(p, name, r, (mtan_preset)preset);
     return 1;
 }
 
+/* What the data set and the preset decide. */
 static void source_defaults(plan *p) {
     source *s = &p->source;
-    s->interpolation = p->config.classify == MTAN_CLASSIFY_NONE;
+    const data_defaults *d = &s->set->defaults[s->preset];
+    const int task = s->interpolation = p->config.classify == MTAN_CLASSIFY_NONE;
     s->seed = 42;
-    if (strcmp(s->kind, "physionet") == 0) strcpy(s->variant, s->interpolation ? "ab" : "a");
-    if (strcmp(s->kind, "toy") == 0) strcpy(s->variant, "smooth");
-    s->split_kind = strcmp(s->kind, "mimic3") == 0 ? SPLIT_FOLDS : SPLIT_PUBLISHED;
-    s->by_group = strcmp(s->kind, "own") == 0;
-    s->observed = s->interpolation && strcmp(s->kind, "toy") != 0 ? 0.5 : 1;
+    snprintf(s->variant, sizeof s->variant, "%s", s->set->variant[task]);
+    s->split_kind = d->split[task];
+    s->by_group = s->set->by_group;
+    s->observed = task ? s->set->observed : 1;
     strcpy(s->origin, "auto");
-    p->select = s->interpolation ? SELECT_MSE : SELECT_LOSS;
+    p->scale = d->scale[task];
+    p->time_scale = p->config.architecture ? d->baselines_time_scale : d->time_scale;
+    p->select = task ? SELECT_MSE : SELECT_LOSS;
 }
 
 static int apply_words(plan *p, const options *o) {
@@ -232,20 +201,18 @@ static int apply_settings(mtan_config *c, const options *o) {
     return 1;
 }
 
-static void plan_defaults(plan *p, const baseline_recipe *r) {
+static void plan_defaults(plan *p, const recipe *r) {
     source_defaults(p);
-    p->batch = r->recipe.batch, p->epochs = r->recipe.epochs;
+    p->batch = r->batch, p->epochs = r->epochs, p->lr = r->lr;
     p->optimizer = r->optimizer == MTAN_ADAMAX, p->lr_decay = r->decay, p->lr_floor = r->floor;
-    if (p->source.preset == MTAN_FAITHFUL) faithful_defaults(p, &r->recipe);
-    else correct_defaults(p, &r->recipe);
+    if (p->source.preset == MTAN_FAITHFUL) faithful_defaults(p, r);
+    else correct_defaults(p, r);
 }
 
 int plan_published(plan *p, const char *name) {
-    baseline_recipe r;
-    memset(&r, 0, sizeof r);
-    r.decay = 1;
-    if (mtan_recipe_named(&r.recipe, name, MTAN_FAITHFUL) != MTAN_OK) return 0;
-    plan_start(p, name, &r.recipe, MTAN_FAITHFUL);
+    recipe r;
+    if (!recipe_named(&r, name, MTAN_FAITHFUL) || r.config.architecture) return 0;
+    plan_start(p, name, &r, MTAN_FAITHFUL);
     plan_defaults(p, &r);
     return 1;
 }
@@ -282,7 +249,7 @@ static int plan_options(plan *p, const options *o) {
 }
 
 int plan_make(plan *p, const options *o) {
-    baseline_recipe r;
+    recipe r;
     if (!plan_named(p, o, &r)) return 0;
     plan_defaults(p, &r);
     return plan_options(p, o);
@@ -341,10 +308,10 @@ static int differ(double a, double b) {
 static void describe_settings(description *d, mtan_config usual, mtan_config c) {
     char name[64], a[64], b[64];
     const char *key;
-    if (baseline_step_bound(&c)) *baseline_step_bound(&c) = *baseline_step_bound(&usual);
     usual.channels = c.channels, usual.classes = c.classes;
     for (int32_t i = 0; (key = setting_key(&c, i)) != NULL; i++)
-        if (setting_get(&usual, key, a, sizeof a) && setting_get(&c, key, b, sizeof b) && strcmp(a, b) != 0)
+        if (strcmp(key, STEPS_SETTING) != 0 && setting_get(&usual, key, a, sizeof a) &&
+            setting_get(&c, key, b, sizeof b) && strcmp(a, b) != 0)
             describe(d, setting_option(key, name), b);
 }
 
@@ -360,13 +327,11 @@ static void describe_source(description *d, const plan *usual, const plan *p) {
 
 int plan_describe(const plan *p, char *text, size_t size) {
     description d = {text, size};
-    baseline_recipe r;
+    recipe r;
     plan usual;
     text[0] = 0;
-    memset(&r, 0, sizeof r);
-    r.decay = 1;
-    if (!find_recipe(&r, p->name, p->source.preset)) return 0;
-    plan_start(&usual, p->name, &r.recipe, p->source.preset);
+    if (!recipe_named(&r, p->name, p->source.preset)) return 0;
+    plan_start(&usual, p->name, &r, p->source.preset);
     plan_defaults(&usual, &r);
     for (int i = 0; i < FIELDS; i++) {
         const double value = field_get(p, &fields[i]);

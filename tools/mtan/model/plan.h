@@ -3,8 +3,8 @@
 #ifndef MTAN_TOOLS_PLAN_H
 #define MTAN_TOOLS_PLAN_H
 
-#include "../../baselines/recipes.h"
-#include "session.h"
+#include "../command/options.h"
+#include "source.h"
 
 typedef enum plan_select { SELECT_LOSS, SELECT_AUC, SELECT_MSE } plan_select;
 
@@ -26,7 +26,8 @@ typedef struct plan {
 /* The defaults of a named configuration, then the options. 1, or 0 with a message printed. Own data has its channels and classes
  * only when it has been read: plan_fit sets them. */
 int plan_make(plan *p, const options *o);
-int plan_published(plan *p, const char *name); /* a named configuration as published, no options; 0: no such name */
+int plan_published(plan *p,
+                   const char *name); /* one of mTAN's configurations as published, no options; 0: no such name */
 int plan_fit(plan *p, const dataset *d);
 /* plan_fit, the split, and the preprocessing fitted to it and applied. */
 int plan_prepare(plan *p, dataset *d, split *s, prep *prepared);

@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../command/shared_options.h"
+#include "../../data/generators.h"
+
 enum { CANDIDATES = 8 };
 
 typedef struct candidate {
@@ -42,8 +45,8 @@ static void vary(plan *p, int index, mtan_mt19937 *rng) {
     static const double rates[] = {1.0 / 3, 1, 3}, drops[] = {0, 0.2, 0.4}, thins[] = {0, 0.15, 0.3};
     static const double sizes[] = {0.5, 1, 1.5};
     const int regular = p->config.classify != MTAN_CLASSIFY_NONE, hidden = p->config.enc_hidden;
-    const double size = sizes[mtan_numpy_interval(rng, 2)], rate = rates[mtan_numpy_interval(rng, 2)];
-    const double drop = drops[mtan_numpy_interval(rng, 2)], thin = thins[mtan_numpy_interval(rng, 2)];
+    const double size = sizes[numpy_interval(rng, 2)], rate = rates[numpy_interval(rng, 2)];
+    const double drop = drops[numpy_interval(rng, 2)], thin = thins[numpy_interval(rng, 2)];
     if (index == 0) return;
     p->lr *= rate;
     if (size > 1 || size < 1) {

@@ -5,10 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bounds.h"
 #include "device.h"
-#include "metrics.h"
+#include "interpolation.h"
+#include "predictions.h"
+#include "solver_room.h"
+#include "../../data/generators.h"
 
-enum { DRAW_THIN = 1, DRAW_SHARE = 2, DRAW_TIMES = 3, DRAW_ORDER = 4, DRAW_HELD = 5 };
+enum { DRAW_THIN = 1, DRAW_SHARE = 2, DRAW_TIMES = 3, DRAW_ORDER = 4, DRAW_HOOK = 5 };
 static const double DIVERGED = 1e4; /* a loss this many times the first one's size is no training any more */
 
 /* Four random words for one thing drawn for a record in an epoch. */
@@ -72,12 +76,13 @@ static mtan_status start_trainer(training *t, const rank_set *r, int32_t threads
 /* Room for more steps of the solver: another block, with the state of the old one. 0: no more is to be had. */
 static int grow_trainer(training *t) {
     const mtan_trainer old = t->trainer;
+    const size_t bytes = mtan_weights_count(&old.model->config) * sizeof *old.moment1;
     void *memory = t->memory;
     char error[512];
     int good = grow_steps(&t->model.config) && make_trainer(t, &old.config) == MTAN_OK;
     if (good) {
-        memcpy(t->trainer.moment1, old.moment1, old.n_params * sizeof *old.moment1);
-        memcpy(t->trainer.moment2, old.moment2, old.n_params * sizeof *old.moment2);
+        memcpy(t->trainer.moment1, old.moment1, bytes);
+        memcpy(t->trainer.moment2, old.moment2, bytes);
         t->trainer.step = old.step;
         runner_stop(&t->run);
         good = runner_borrow(&t->run, &t->trainer, &t->pool, runner_bounds(t), error);
@@ -124,8 +129,8 @@ int training_start(training *t, const plan *p, const dataset *d, const split *s,
     t->order = tool_calloc(arrlenu(s->part[SPLIT_TRAIN]), sizeof *t->order);
     if (p->thin > 0 || p->source.interpolation)
         t->events = tool_realloc(NULL, batches * (size_t)p->batch * (size_t)most.events * sizeof *t->events);
-    if (baseline_holds_out(&p->config))
-        t->held = tool_realloc(NULL, (size_t)p->batch * (size_t)most.events * sizeof *t->held);
+    if ((t->hook = baseline_hook_of(&p->config)))
+        t->room = tool_realloc(NULL, batches * (size_t)p->batch * (size_t)most.events * sizeof *t->room);
     status = mtan_weights_init(&p->config, t->weights, count, (uint32_t)p->seed);
     if (status == MTAN_OK) set_means(t);
     if (status == MTAN_OK) status = mtan_model_init(&t->model, &p->config, t->weights, count);
@@ -137,7 +142,7 @@ int training_start(training *t, const plan *p, const dataset *d, const split *s,
     if (status == MTAN_OK && runner_borrow(&t->run, &t->trainer, &t->pool, most, error)) return 1;
     if (status == MTAN_ERR_CONFIG && backend->device)
         snprintf(error, 512, "the model cannot be trained on %s: baselines and --distributed run on CPUs",
-                 backend->name);
+                 mtan_backend_name(backend));
     else if (status != MTAN_OK) snprintf(error, 512, "the model cannot be trained: %s", status_message(status));
     training_stop(t);
     return 0;
@@ -147,7 +152,7 @@ void training_stop(training *t) {
     runner_stop(&t->run);
     mtan_pool_stop(&t->pool);
     device_release(t->model.backend, t->memory), device_release(t->model.backend, t->weights);
-    free(t->memory), free(t->weights), free(t->records), free(t->events), free(t->held), free(t->order);
+    free(t->memory), free(t->weights), free(t->records), free(t->events), free(t->room), free(t->order);
     memset(t, 0, sizeof *t);
 }
 
@@ -163,7 +168,7 @@ static void order_epoch(training *t) {
     mtan_mt19937 rng;
     draw(word, t, DRAW_ORDER, 0, 0);
     mtan_mt_seed(&rng, word[0]);
-    if (t->plan->shuffle) mtan_numpy_permutation(&rng, t->order, n);
+    if (t->plan->shuffle) numpy_permutation(&rng, t->order, n);
     else
         for (size_t i = 0; i < n; i++) t->order[i] = (int32_t)i;
 }
@@ -198,27 +203,16 @@ static void hide_times(const training *t, mtan_record *r, int32_t n_times, mtan_
     free(shown);
 }
 
-/* IP-Nets reconstructs some of what it sees from the rest. */
-static void hold_out(const training *t, mtan_record *r, mtan_event *out) {
-    mtan_mt19937 rng;
+static uint32_t hook_word(const void *context, uint64_t record) {
     uint32_t word[4];
-    draw(word, t, DRAW_HELD, r->id, 0);
-    mtan_mt_seed(&rng, word[0]);
-    r->n_targets = baseline_hold_out(out, r->events, r->n_events, t->plan->config.channels, &rng);
-    r->targets = out;
+    draw(word, context, DRAW_HOOK, record, 0);
+    return word[0];
 }
 
-/* Record b is encoded from the events of record n - 1 - b, and scored on its own. */
-static void swap_records(mtan_record *records, int32_t n) {
-    for (int32_t b = 0; b < n; b++)
-        if (!records[b].targets) records[b].targets = records[b].events, records[b].n_targets = records[b].n_events;
-    for (int32_t b = 0; b < n / 2; b++) {
-        mtan_record *x = &records[b], *y = &records[n - 1 - b];
-        const mtan_event *events = x->events;
-        const int32_t count = x->n_events;
-        x->events = y->events, x->n_events = y->n_events;
-        y->events = events, y->n_events = count;
-    }
+/* What the model itself does to a batch. */
+static void arrange(const training *t, mtan_record *records, int32_t n, mtan_event *room, size_t most) {
+    const baseline_batch b = {&t->plan->config, records, n, 1, room, most, hook_word, t};
+    t->hook->arrange(&b);
 }
 
 /* The first record of a batch: neighbours have places of their own where one is sent to a device while the other runs. */
@@ -238,9 +232,8 @@ static int32_t fill_batch(training *t, int32_t batch) {
         *r = dataset_view(t->data, position);
         if (t->plan->source.interpolation) hide_times(t, r, t->data->records[position].n_times, out);
         if (t->plan->thin > 0) thin_events(t, r, out);
-        if (t->held) hold_out(t, r, t->held + (size_t)n * most);
     }
-    if (baseline_swaps_records(&t->plan->config)) swap_records(records, n);
+    if (t->hook) arrange(t, records, n, t->room + place * most, most);
     return n;
 }
 
@@ -258,9 +251,9 @@ int training_step(training *t, step_result *step, char *error) {
     n = t->filled > 0 && t->filled == t->batch ? t->n_filled : fill_batch(t, t->batch);
     if (t->model.backend->device && t->batch + 1 < training_batches(t)) {
         t->filled = t->batch + 1, t->n_filled = fill_batch(t, t->filled);
-        mtan_train_next(&t->trainer, t->records + batch_place(t, t->filled), t->n_filled);
+        mtan_trainer_next(&t->trainer, t->records + batch_place(t, t->filled), t->n_filled);
     }
-    do status = mtan_train_gradient(&t->trainer, t->records + batch_place(t, t->batch), n, t->epoch + 1, &report);
+    do status = mtan_trainer_gradient(&t->trainer, t->records + batch_place(t, t->batch), n, t->epoch + 1, &report);
     while (status == MTAN_ERR_MEMORY && grow_trainer(t));
     if (status == MTAN_OK) {
         if (isnan(t->first_loss)) t->first_loss = report.loss;
@@ -273,7 +266,7 @@ int training_step(training *t, step_result *step, char *error) {
                 (int)t->epoch + 1, (int)t->batch + 1, report.loss, report.gradient_norm);
             return -1;
         }
-        status = mtan_train_update(&t->trainer, t->epoch + 1);
+        status = mtan_trainer_update(&t->trainer, t->epoch + 1);
     }
     if (status != MTAN_OK) {
         snprintf(error, 512, "epoch %d, batch %d: %s", (int)t->epoch + 1, (int)t->batch + 1, status_message(status));
@@ -299,7 +292,7 @@ static int validate_classes(training *t, epoch_result *result) {
     const int two = t->plan->config.classes == 2;
     predictions p;
     if (!predictions_make(&p, &t->run, t->data, t->split->part[SPLIT_VALID], t->plan->source.preset == MTAN_FAITHFUL,
-                          swap_size(&t->plan->config, t->plan->batch)))
+                          (size_t)t->plan->batch))
         return 0;
     predictions_drop_unlabelled(&p);
     result->val_loss = metric_log_loss(p.p, p.label, p.rows, p.classes);
@@ -310,8 +303,8 @@ static int validate_classes(training *t, epoch_result *result) {
 
 static int validate_curves(training *t, epoch_result *result) {
     interpolation_error e;
-    const interpolation_request q = {t->data, t->split->part[SPLIT_VALID], t->plan->source.observed, 0,
-                                     swap_size(&t->plan->config, t->plan->batch)};
+    const interpolation_request q = {t->data, t->split->part[SPLIT_VALID], t->plan->source.observed,
+                                     (size_t)t->plan->batch, 0};
     if (!interpolation_measure(&e, &t->run, &q, 0)) return 0;
     result->val_loss = e.all;
     result->val_metric = t->plan->source.observed < 1 ? e.held : arrlen(t->data->truth) > 0 ? e.truth : e.all;
@@ -337,7 +330,7 @@ int training_end_epoch(training *t, epoch_result *result, char *error) {
     if (!good) return snprintf(error, 512, "validation: %s", status_message(t->run.status)), -1;
     result->eval_seconds = seconds() - start;
     t->epoch++, t->batch = t->filled = 0;
-    mtan_train_next(&t->trainer, NULL, 0); /* an epoch may have been cut short, by a search */
+    mtan_trainer_next(&t->trainer, NULL, 0); /* an epoch may have been cut short, by a search */
     best = isnan(selection(t, result)) || selection(t, result) < t->best; /* without a choice the newest is the best */
     if (best) t->best = selection(t, result), t->best_epoch = t->epoch, t->since_best = 0;
     else t->since_best++;
@@ -391,7 +384,7 @@ int training_read(training *t, bundle *b, char *error) {
         return snprintf(error, 512, "the data or its split is not that of the run to be resumed"), 0;
     if (!(epoch >= 0 && epoch < 1e9) || !(batch >= 0 && batch <= training_batches(t)))
         return snprintf(error, 512, "its mtan.run.* metadata is out of range"), 0;
-    status = mtan_trainer_load(&t->trainer, b->blob, b->bytes);
+    status = mtan_trainer_load(&t->trainer, &b->file);
     if (status != MTAN_OK) return snprintf(error, 512, "%s", status_message(status)), 0;
     t->epoch = (int32_t)epoch, t->batch = (int32_t)batch;
     t->best_epoch = (int32_t)fmax(0, fmin(epoch, bundle_number(b, "mtan.run.best_epoch", 0)));

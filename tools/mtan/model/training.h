@@ -4,7 +4,9 @@
 #ifndef MTAN_TOOLS_TRAINING_H
 #define MTAN_TOOLS_TRAINING_H
 
+#include "../../baselines/arrange.h"
 #include "plan.h"
+#include "runner.h"
 
 /* What one epoch gave. NaN where there is no such number. */
 typedef struct epoch_result {
@@ -30,9 +32,10 @@ typedef struct training {
     mtan_pool pool;
     void *memory;
     /* the batch being trained on */
-    mtan_record *records;     /* (batch); with a device twice, for the next batch too */
-    mtan_event *events;       /* (batch, most events), likewise: what is left of each record's events after thinning */
-    mtan_event *held;         /* (batch, most events): what IP-Nets is not shown of them */
+    mtan_record *records;      /* (batch); with a device twice, for the next batch too */
+    mtan_event *events;        /* (batch, most events), likewise: what is left of each record's events after thinning */
+    const baseline_hook *hook; /* of the model, or NULL; and events that it makes: (batch, most events), likewise */
+    mtan_event *room;
     int32_t filled, n_filled; /* with a device: the batch that is there already, 0: none, and its records */
     int32_t *order;           /* (training records) this epoch's order, as positions in split->part[SPLIT_TRAIN] */
     /* state of the run: what a checkpoint keeps beside weights, moments and step */

@@ -77,7 +77,6 @@ const paper_cell paper_cells[] = {
 #define UNREACHED                                                                                                      \
     "runs of the published code do not give the paper's number: 0.834 (mTAND-Enc) and 0.826 (mTAND-Full) on this "     \
     "split, 0.824 to 0.834 elsewhere"
-#define UNSCRIPTED "no published script trains it: the head reads the decoder at the observed times (Q40)"
 #define LATENT                                                                                                         \
     "the published command has a latent state of 1, the paper's table of 10 and 20; the rest is the command's"
 
@@ -125,12 +124,12 @@ paper_block paper_block_of(int table, const char *data, const char *metric) {
         snprintf(title, sizeof title, "%s %% shown, MSE x 1000 of %s", metric + (all ? 8 : 4),
                  all ? "all points" : "the points held out");
         b.factor = 1000;
-        if (all) b.note = "what the published code measures: the points that were shown count too (Q21)";
+        if (all) b.note = "what the published code measures: the points that were shown count too";
     } else if (strcmp(data, "physionet") == 0) b.title = "PhysioNet, AUC";
     else if (strcmp(data, "mimic3") == 0) b.title = "MIMIC-III, AUC", b.decimals = table == 2 ? 4 : 3;
     else if (strcmp(data, "activity") == 0) {
         b.title = "Human Activity, accuracy";
-        b.note = "windows overlap and are split at random: test records share seconds with training records (Q42)";
+        b.note = "windows overlap and are split at random: test records share seconds with training records";
     } else {
         b.title = strcmp(metric, "reconstruction") == 0 ? "Reconstruction of the points shown, MSE"
                                                         : "Interpolation of the whole curve, MSE";

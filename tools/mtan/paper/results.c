@@ -8,7 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "../model/bundle.h"
+#include "../model/files.h"
+#include "../../data/array.h"
 
 enum { COLUMNS = 14 };
 static const char header[] = "table\trow\tdata\tpreset\tseed\tmetric\tvalue\tepochs\tbest_epoch\tseconds_per_epoch\t"

@@ -1,29 +1,20 @@
-/* What training costs on a GPU, counted instead of run: a backend with a device whose kernels compute nothing and add
- * up how much work they were given. Everything the library does it does through kernels, so a training step on this
- * backend names all of a step's work in the time it takes to lay a batch out. From the counts follows a prediction for
- * a card.
- *
- * A launch is a launch of platform/cuda/backend.c, with its tiles and splits and without cuBLAS; every operand is read
- * or written once per launch, in float. Multiplications and additions count one each, a function (exp, sin, tanh, ...)
- * 20, a random normal 60.
- *
- * The entries of a backend know no context: there is one counter in the program, and one thread at a time may count. */
+/* How long a GPU would take for work that was counted (trace.h): a roofline, with a few assumptions. */
 #ifndef MTAN_TOOLS_ROOFLINE_H
 #define MTAN_TOOLS_ROOFLINE_H
 
-#include "../../../mtan.h"
+#include "../../../platform/cuda/mtan_cuda.h"
 
-/* Work of one kind of kernel. Numbers stay far below 2^53, so sums are exact. */
+/* Work of one kernel. Numbers stay far below 2^53, so sums are exact. */
 typedef struct roofline_entry {
-    const char *name; /* as in mtan_backend; those of mtan_device that do the same for a batch are counted with them */
-    double calls, launches;
+    const char *name; /* as in platform/cuda/arguments.h */
+    double launches;
     double flops;
     double busy;          /* flops that ROOFLINE_UNITS multiprocessors could have done meanwhile: idle ones count too */
     double turns;         /* steps of GRUs, which come one after the other; more than once where not all rows fit */
     double read, written; /* bytes of the GPU's memory */
 } roofline_entry;
 
-enum { ROOFLINE_ENTRIES = 64, ROOFLINE_UNITS = 24 };
+enum { ROOFLINE_ENTRIES = MTAN_CUDA_MOST_KERNELS + 1, ROOFLINE_UNITS = 24 };
 
 typedef struct roofline {
     roofline_entry entry[ROOFLINE_ENTRIES]; /* up to a NULL name */
@@ -32,11 +23,6 @@ typedef struct roofline {
     double copies, waits;                   /* copies of either kind but those ahead; times that the host waits */
 } roofline;
 
-/* Gives zeros where something is fetched, so losses and gradient norms are 0; weights stay as they are. */
-extern const mtan_backend roofline_backend;
-
-void roofline_reset(void);
-void roofline_read(roofline *r); /* what was counted since the reset */
 roofline_entry roofline_sum(const roofline *r);
 
 typedef struct roofline_card {

@@ -12,68 +12,70 @@
 
 #include "../check/check_data.h"
 #include "../command/commands.h"
+#include "../model/data_sets.h"
+#include "../model/files.h"
 #include "../model/plan.h"
 #include "../command/train.h"
+#include "../command/shared_options.h"
+#include "../model/session.h"
 
 enum { WORDS = 40, PATH_SIZE = 4096 };
 
 /* ---- data ---- */
 
+/* Where a data set that is read from files lies. */
 typedef struct data_place {
-    const char *kind, *folders[4], *what; /* what: how to come by it */
+    const data_set *set;
+    char found[PATH_SIZE], missing[512]; /* found "": nowhere, and why */
 } data_place;
 
-static const data_place places[] = {
-    {"physionet", {"physionet2012", "physionet", NULL}, "PhysioNet/CinC Challenge 2012: set-a, set-b, Outcomes-a.txt"},
-    {"activity", {"activity", NULL}, "UCI Localization Data for Person Activity: ConfLongDemo_JSI.txt"},
-    {"mimic3",
-     {"mimic3", "mimic-iii", "mimiciii", NULL},
-     "the full MIMIC-III, which needs credentials (its demo of 100 patients gives no result)"},
-};
-enum { PLACES = sizeof places / sizeof places[0] };
-
-typedef struct data_folder {
-    const char *path; /* of --data */
-    char found[PLACES][PATH_SIZE], missing[PLACES][512];
-} data_folder;
-
-static int holds(const char *path, const char *kind) {
+static int holds(const char *path, const data_set *set) {
     struct stat status;
-    const char *is;
-    if (stat(path, &status) != 0) return 0;
-    is = check_kind(path);
-    return is && strcmp(is, kind) == 0;
+    return stat(path, &status) == 0 && data_set_at(path) == set;
 }
 
 /* In a folder of --data with a name that says so, or --data itself. */
-static void find_data(data_folder *d, const char *path) {
-    d->path = path;
-    for (int i = 0; i < PLACES; i++) {
-        const data_place *p = &places[i];
-        int k = 0, found = holds(path, p->kind);
-        snprintf(d->found[i], PATH_SIZE, "%s", path);
-        for (; !found && p->folders[k]; k++) {
-            snprintf(d->found[i], PATH_SIZE, "%s/%s", path, p->folders[k]);
-            found = holds(d->found[i], p->kind);
-        }
-        if (found) continue;
-        d->found[i][0] = 0;
-        snprintf(d->missing[i], sizeof d->missing[i], "no data: %.200s/%s would hold %s", path, p->folders[0], p->what);
+static void find_place(data_place *p, const char *path) {
+    int k = 0, found = holds(path, p->set);
+    snprintf(p->found, sizeof p->found, "%s", path);
+    for (; !found && p->set->folders[k]; k++) {
+        snprintf(p->found, sizeof p->found, "%s/%s", path, p->set->folders[k]);
+        found = holds(p->found, p->set);
     }
+    if (found) return;
+    p->found[0] = 0;
+    snprintf(p->missing, sizeof p->missing, "no data: %.200s/%s would hold %s", path, p->set->folders[0], p->set->how);
 }
 
-/* Where a data set is: "" for one that is made, not read; NULL: nowhere. */
-static const char *data_path(const data_folder *d, const char *kind) {
-    for (int i = 0; i < PLACES; i++)
-        if (strcmp(places[i].kind, kind) == 0) return d->found[i][0] ? d->found[i] : NULL;
-    return "";
+/* An stb_ds array. */
+static data_place *find_data(const char *path) {
+    data_place *places = NULL;
+    for (const data_set *set = data_sets; set->name; set++) {
+        data_place *p;
+        if (!set->folders[0]) continue;
+        p = arraddnptr(places, 1);
+        p->set = set;
+        find_place(p, path);
+    }
+    return places;
 }
 
-static const char *no_data(void *context, const char *kind) {
-    const data_folder *d = context;
-    for (int i = 0; i < PLACES; i++)
-        if (strcmp(places[i].kind, kind) == 0 && !d->found[i][0]) return d->missing[i];
+/* NULL: it is made, not read. */
+static const data_place *place_of(const data_place *places, const char *name) {
+    for (size_t i = 0; i < arrlenu(places); i++)
+        if (strcmp(places[i].set->name, name) == 0) return &places[i];
     return NULL;
+}
+
+/* Where a data set is: "" for one that is made; NULL: nowhere. */
+static const char *data_path(const data_place *places, const char *name) {
+    const data_place *p = place_of(places, name);
+    return !p ? "" : p->found[0] ? p->found : NULL;
+}
+
+static const char *no_data(void *context, const char *name) {
+    const data_place *p = place_of(context, name);
+    return p && !p->found[0] ? p->missing : NULL;
 }
 
 /* ---- command lines ---- */
@@ -114,7 +116,7 @@ static void pass_on(words *w, const options *o) {
 
 typedef struct job {
     const options *options;
-    data_folder data;
+    data_place *places;
     const char *out, *results_path;
     table_choice choice;
     result *results;
@@ -137,7 +139,7 @@ static int exists(const char *folder, const char *name) {
 
 static void train_words(const job *j, const paper_run *r, words *w) {
     char folder[PATH_SIZE], seed[24];
-    const char *data = data_path(&j->data, r->data);
+    const char *data = data_path(j->places, r->data);
     run_folder(j, r, folder);
     snprintf(seed, sizeof seed, "%lld", (long long)r->seed);
     memset(w, 0, sizeof *w);
@@ -281,8 +283,8 @@ static int add_model(job *j, const char *model, int trained) {
     if (!good) return 0;
     memset(&w, 0, sizeof w);
     add_words(&w, "mtan eval"), add_word(&w, model), add_words(&w, "--bootstrap 0");
-    if (!data_path(&j->data, run.data)) return complain("%s", no_data(&j->data, run.data)), 0;
-    if (*data_path(&j->data, run.data)) add_pair(&w, "--data", data_path(&j->data, run.data));
+    if (!data_path(j->places, run.data)) return complain("%s", no_data(j->places, run.data)), 0;
+    if (*data_path(j->places, run.data)) add_pair(&w, "--data", data_path(j->places, run.data));
     pass_on(&w, j->options);
     if (!options_parse(&o, w.n, w.word) || !session_open(&s, &o, model)) return 0;
     start_result(&r, &run, line);
@@ -291,7 +293,7 @@ static int add_model(job *j, const char *model, int trained) {
     r.best_epoch = (int32_t)fmin(1e9, bundle_number(&s.bundle, "mtan.run.best_epoch", 0));
     if (trained) {
         r.threads = option_threads(&o);
-        snprintf(r.backend, sizeof r.backend, "%s", s.bundle.model.backend->name);
+        snprintf(r.backend, sizeof r.backend, "%s", mtan_backend_name(s.bundle.model.backend));
     }
     good = add_results(j, &run, &r, &s, &o);
     session_close(&s);
@@ -367,7 +369,7 @@ static paper_run *runs_to_make(const job *j, size_t *without_data) {
     paper_run *runs = table_missing(&j->choice, j->results);
     size_t n = 0, all = arrlenu(runs);
     for (size_t i = 0; i < all; i++)
-        if (data_path(&j->data, runs[i].data)) runs[n++] = runs[i];
+        if (data_path(j->places, runs[i].data)) runs[n++] = runs[i];
     if (runs) arrsetlen(runs, n);
     *without_data = all - n;
     interrupted_first(j, runs);
@@ -457,8 +459,8 @@ static int run_job(job *j) {
         if (status == BAD_USE) return status;
     }
     if (!load_results(j)) return BAD_USE;
-    if (option_given(o, "json")) table_json(stdout, &j->choice, j->results, no_data, &j->data);
-    else table_print(stdout, &j->choice, j->results, no_data, &j->data);
+    if (option_given(o, "json")) table_json(stdout, &j->choice, j->results, no_data, j->places);
+    else table_print(stdout, &j->choice, j->results, no_data, j->places);
     tell_missing(j);
     return status;
 }
@@ -469,9 +471,9 @@ int command_table(const options *o) {
     j->options = o;
     j->out = option_text(o, "out", "runs");
     j->results_path = option_text(o, "results", "results.tsv");
-    find_data(&j->data, option_text(o, "data", "data"));
+    j->places = find_data(option_text(o, "data", "data"));
     if (read_choice(&j->choice, o)) status = run_job(j);
-    arrfree(j->choice.seeds), arrfree(j->results);
+    arrfree(j->choice.seeds), arrfree(j->results), arrfree(j->places);
     free(j);
     return status;
 }

@@ -11,9 +11,15 @@
 
 #include "../command/commands.h"
 #include "../model/metrics.h"
+#include "../model/bounds.h"
 #include "../model/plan.h"
+#include "../model/files.h"
+#include "../model/solver_room.h"
 #include "report_tables.h"
 #include "../command/settings.h"
+#include "../command/shared_options.h"
+#include "../model/session.h"
+#include "../model/data_sets.h"
 
 enum {
     COLUMNS_MOST = 64, /* of a log */
@@ -372,7 +378,7 @@ static int sketch_make(sketch *k, artist *a, const session *s, int32_t position)
     k->mean = tool_calloc(GRID * D, sizeof *k->mean), k->sd = tool_calloc(GRID * D, sizeof *k->sd);
     record.events = k->h.seen, record.n_events = (int32_t)arrlen(k->h.seen);
     record.times = k->times, record.n_times = GRID;
-    do status = mtan_interpolate(&a->predictor, &record, k->mean, k->sd);
+    do status = mtan_predictor_interpolate(&a->predictor, &record, k->mean, k->sd);
     while (status == MTAN_ERR_MEMORY && grow_steps(&a->model.config) && artist_fit(a));
     return status == MTAN_OK;
 }
@@ -466,7 +472,7 @@ static void add_attention(collection *c, artist *a, int32_t position, int32_t ch
     double *shown = reals(c, K * n), *time = reals(c, n), *reference = reals(c, K);
     report_attention view = {record_name(c, position), channel_name(c, channel), time, reference, shown, n, K};
     record.times = NULL, record.n_times = 0;
-    if (mtan_attention(&a->predictor, &record, 0, channel, weight) == MTAN_OK) {
+    if (mtan_predictor_attention(&a->predictor, &record, 0, channel, weight) == MTAN_OK) {
         for (size_t i = 0; i < n; i++) time[i] = prep_raw_time(p, part, (double)m.times[m.observed[i]]);
         for (size_t k = 0; k < K; k++) {
             reference[k] = prep_raw_time(p, part, reference_time(config, m.times, k, K));
@@ -537,7 +543,7 @@ static void data_table(collection *c) {
     static const char *const parts[SPLIT_PARTS] = {"training", "validation", "test"};
     session *s = c->s;
     report_pair *pairs = NULL;
-    report_pair_add(&pairs, "data", "%s", s->source.kind);
+    report_pair_add(&pairs, "data", "%s", s->source.set->name);
     if (*s->source.variant) report_pair_add(&pairs, "variant", "%s", s->source.variant);
     report_pair_add(&pairs, "preset", "%s", s->source.preset == MTAN_FAITHFUL ? "faithful" : "correct");
     if (arrlen(s->data.records) > 0) {
@@ -599,7 +605,7 @@ static int open_run(session *s, const options *o, const char *model) {
     memset(s, 0, sizeof *s);
     if (!bundle_read(&s->bundle, model, error)) return complain("%s", error), 0;
     if (!source_read(&s->source, &s->bundle, error)) return complain("%s: %s", model, error), session_close(s), 0;
-    if (!option_given(o, "data") && strcmp(s->source.kind, "toy") != 0) {
+    if (!option_given(o, "data") && s->source.set->needs_data) {
         note("no --data: the page has learning curves and settings, but no results");
         return option_backend(o, &s->bundle.model.backend) ? 1 : (session_close(s), 0);
     }
@@ -611,7 +617,7 @@ static void titles(collection *c) {
     static const char *const unseen = ", which were neither trained on nor used to choose the epoch";
     session *s = c->s;
     const char *model = model_title(&s->bundle.model.config);
-    const char *name = bundle_text(&s->bundle, "mtan.plan.name", s->source.kind);
+    const char *name = bundle_text(&s->bundle, "mtan.plan.name", s->source.set->name);
     c->page.title = text(c, "%s: %.200s", model, name);
     if (!s->part) c->page.subtitle = "The model and how it was trained. No data was given.";
     else

@@ -33,8 +33,9 @@ report_pair *report_model_pairs(const mtan_config *config) {
 report_pair *report_environment_pairs(const mtan_backend *backend) {
     report_pair *pairs = NULL;
     report_pair_add(&pairs, "mtan", MTAN_VERSION);
-    report_pair_add(&pairs, "backend", "%s", backend->name);
-    report_pair_add(&pairs, "class of the CPU", backend->fused ? "fused multiply-add" : "no fused multiply-add");
+    report_pair_add(&pairs, "backend", "%s", mtan_backend_name(backend));
+    report_pair_add(&pairs, "class of the CPU",
+                    mtan_backend_fused(backend) ? "fused multiply-add" : "no fused multiply-add");
     report_pair_add(&pairs, "arithmetic", sizeof(mtan_real) == 8 ? "double" : "float");
 #ifdef __VERSION__
     report_pair_add(&pairs, "compiler", "%s", __VERSION__);

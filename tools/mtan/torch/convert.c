@@ -8,6 +8,8 @@
 
 #include "../command/commands.h"
 #include "../command/settings.h"
+#include "../model/files.h"
+#include "../paper/recipes.h"
 
 enum { ERROR_SIZE = 512, KEY_SIZE = 64 };
 
@@ -63,10 +65,13 @@ static void tell(const options *o, const converted *m) {
 }
 
 static int from_torch(const options *o, const void *blob, size_t bytes) {
-    convert_given given = {option_text(o, "recipe", NULL), NULL};
+    convert_given given = {option_text(o, "recipe", NULL), NULL, NULL};
     char error[ERROR_SIZE];
     torchfile file;
     converted m;
+    recipe r;
+    if (given.recipe && recipe_named(&r, given.recipe, MTAN_FAITHFUL) && !r.config.architecture)
+        given.published = &r.config;
     if (!torch_open(&file, o->argument[0], blob, bytes, error)) return complain("%s", error);
     settings_given(o, &given);
     int status = DONE;

@@ -9,8 +9,9 @@
 /* What the user said about a checkpoint. It goes before the checkpoint's own args, but never before the shapes of its
  * tensors. */
 typedef struct convert_given {
-    const char *recipe;       /* name of a configuration, or NULL */
-    mtan_file_pair *settings; /* stb_ds array of settings as mtan_config_set takes them */
+    const char *recipe;           /* name of a configuration, or NULL */
+    const mtan_config *published; /* its settings; NULL: there is none of that name */
+    mtan_file_pair *settings;     /* stb_ds array of settings as mtan_config_set takes them */
 } convert_given;
 
 typedef struct converted {

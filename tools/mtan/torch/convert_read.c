@@ -24,8 +24,7 @@ typedef struct reader {
     int prefixed;        /* one dict for all, whose names have the prefixes */
     int32_t args, settings;
     const convert_given *given;
-    mtan_recipe recipe;
-    int has_recipe;
+    const mtan_config *recipe; /* the configuration that the user named, or NULL */
     mtan_config config;
     converted *out;
     char *error;
@@ -135,14 +134,15 @@ static mtan_classify_kind classify_of(const reader *r, int full) {
 
 static int choose_recipe(reader *r, int full, mtan_classify_kind classify) {
     const char *name = r->given ? r->given->recipe : NULL;
+    const mtan_config *c = name ? r->given->published : NULL;
     if (!name) return 1;
-    if (mtan_recipe_named(&r->recipe, name, MTAN_FAITHFUL) != MTAN_OK) return refuse(r, "there is no recipe %s", name);
-    if ((r->recipe.config.kind == MTAN_FULL) != full || r->recipe.config.classify != classify)
+    if (!c) return refuse(r, "there is no recipe %s", name);
+    if ((c->kind == MTAN_FULL) != full || c->classify != classify)
         return refuse(r, "its tensors are not those of %s: they are of %s", name,
                       full ? classify == MTAN_CLASSIFY_NONE ? "mTAND-Full without a classifier" : "mTAND-Full"
                       : classify == MTAN_CLASSIFY_TIME ? "mTAND-Enc with a class per time"
                                                        : "mTAND-Enc");
-    r->has_recipe = 1;
+    r->recipe = c;
     return 1;
 }
 
@@ -191,7 +191,7 @@ static int channels_and_heads(reader *r) {
     if (heads) c->enc_heads = atoi(heads);
     else if (channels && atoi(channels) > 0) c->enc_heads = product / atoi(channels);
     else if (argument(r, "num_heads", &n) || argument(r, "enc_num_heads", &n)) c->enc_heads = (int32_t)n;
-    else if (r->has_recipe) c->enc_heads = product / r->recipe.config.channels;
+    else if (r->recipe) c->enc_heads = product / r->recipe->channels;
     else if (r->settings < 0) remark(r, "assumed one attention head (--enc-heads): the tensors do not tell");
     if (c->enc_heads < 1 || product % c->enc_heads)
         return refuse(r, "%d attention heads do not go with the shape of rec.att.linears.2.weight", (int)c->enc_heads);
@@ -219,7 +219,7 @@ static int shapes_tell(reader *r) {
     if (!choose_recipe(r, full, classify)) return 0;
     mtan_config_init(c, full ? MTAN_FULL : MTAN_ENC, classify, 1, 2);
     mtan_config_preset(c, MTAN_FAITHFUL);
-    if (r->has_recipe) *c = r->recipe.config;
+    if (r->recipe) *c = *r->recipe;
     if (!interpolation_kind(r, "rec.", &c->encoder) || (full && !interpolation_kind(r, "dec.", &c->decoder))) return 0;
     if (!need(r, &c->enc_hidden, "rec.",
               full || c->encoder != MTAN_ATTENTION ? "gru_rnn.weight_hh_l0"
@@ -247,7 +247,7 @@ static void args_tell(reader *r) {
     if (argument(r, "k_iwae", &x)) c->samples = (int32_t)x;
     if (argument(r, "alpha", &x)) c->alpha = x;
     if (c->kind == MTAN_ENC && argument(r, "freq", &x)) c->embed_base = x; /* Q8: the other classes take no base */
-    if (c->reference == MTAN_REF_EVEN && !argument(r, "num_ref_points", &x) && !r->has_recipe && r->settings < 0 &&
+    if (c->reference == MTAN_REF_EVEN && !argument(r, "num_ref_points", &x) && !r->recipe && r->settings < 0 &&
         !given_text(r, "ref_points"))
         remark(r, "assumed %d reference points%s", (int)c->ref_points,
                r->args >= 0 && c->kind == MTAN_ENC ? ", as the published script for mTAND-Enc has" : " (--ref-points)");

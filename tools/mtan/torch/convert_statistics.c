@@ -4,6 +4,7 @@
 
 #include "convert.h"
 #include "../model/plan.h"
+#include "../command/shared_options.h"
 
 /* Which published command trains a model of this shape. */
 static const char *recipe_of(const mtan_config *c) {
@@ -17,6 +18,7 @@ static const char *recipe_of(const mtan_config *c) {
 
 int convert_statistics(prep *p, mtan_file_pair **pairs, const options *o, const mtan_config *config) {
     const char *name = option_text(o, "recipe", recipe_of(config));
+    source_input in = option_input(o, NULL);
     char hash[24];
     plan published;
     dataset d;
@@ -27,7 +29,8 @@ int convert_statistics(prep *p, mtan_file_pair **pairs, const options *o, const 
                         (int)config->channels),
                0;
     memset(&s, 0, sizeof s);
-    if (!source_load(&d, &published.source, option_text(o, "stats-from", NULL), NULL, NULL, o)) return 0;
+    in.path = option_text(o, "stats-from", NULL);
+    if (!source_load(&d, &published.source, &in)) return 0;
     if ((int32_t)arrlen(d.channels) != config->channels)
         return complain("%s: the data of %s has %td channels, the model %d", option_text(o, "stats-from", NULL), name,
                         arrlen(d.channels), (int)config->channels),

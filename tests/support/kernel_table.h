@@ -1,0 +1,13 @@
+/* Is a table of kernels whole? The names come from the one list of mtan.h. */
+#ifndef MTAN_TESTS_KERNEL_TABLE_H
+#define MTAN_TESTS_KERNEL_TABLE_H
+
+#define MTAN_INTERNALS
+#include "../../mtan.h"
+
+/* The first kernel that a table lacks; NULL: none. */
+const char *kernel_missing(const mtan_backend *b);
+/* The first kernel whose function already stands under another name; NULL: none. */
+const char *kernel_twin(const mtan_backend *b);
+
+#endif

@@ -1,0 +1,153 @@
+/* Recipes: mTAN's against the published code's commands and settings, the baselines' for what every model must have. */
+#include <greatest.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "check.h"
+#include "published.h"
+#include "../../tools/baselines/baselines.h"
+#include "../../tools/mtan/paper/recipes.h"
+
+/* ---- mTAN ---- */
+
+TEST recipes_are_the_references_commands(void) {
+    static const struct {
+        const char *name;
+        int batch, hidden, latent, points, samples, epochs, anneal;
+        double lr, alpha, low, high;
+    } rows[] = {{"toy-interp", 128, 32, 1, 20, 5, 5000, 1, 1e-4, 0, 1, 1},
+                {"physionet-interp", 32, 64, 16, 64, 5, 500, 1, 1e-3, 0, 0.5, 0.9},
+                {"physionet-full", 50, 256, 20, 128, 1, 300, 1, 1e-4, 100, 1, 1},
+                {"physionet-enc", 128, 128, 0, 128, 1, 200, 0, 1e-4, 0, 1, 1},
+                {"mimic3-full", 128, 256, 128, 128, 1, 300, 0, 1e-4, 5, 1, 1},
+                {"mimic3-enc", 256, 256, 0, 128, 1, 200, 0, 1e-4, 0, 1, 1},
+                {"activity-enc", 256, 512, 0, 0, 1, 1000, 0, 1e-3, 0, 1, 1}};
+    char name[RECIPE_NAME];
+    recipe r;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        ASSERT(recipe_named(&r, rows[i].name, MTAN_FAITHFUL));
+        ASSERT_STR_EQ(rows[i].name, recipe_name((int)i, name));
+        ASSERTm(rows[i].name, r.batch == rows[i].batch && r.epochs == rows[i].epochs && r.lr == rows[i].lr);
+        ASSERTm(rows[i].name, r.optimizer == MTAN_ADAM && r.decay == 1);
+        ASSERTm(rows[i].name, r.sample_low == rows[i].low && r.sample_high == rows[i].high);
+        ASSERTm(rows[i].name, r.config.enc_hidden == rows[i].hidden && r.config.samples == rows[i].samples);
+        ASSERTm(rows[i].name, !rows[i].latent || r.config.latent == rows[i].latent); /* 0: the model has none */
+        ASSERTm(rows[i].name, !rows[i].points || r.config.ref_points == rows[i].points);
+        ASSERTm(rows[i].name, r.config.kind == MTAN_ENC || (r.config.kl_anneal == rows[i].anneal && r.config.norm));
+        ASSERTm(rows[i].name, rows[i].alpha == 0 || r.config.alpha == rows[i].alpha);
+        ASSERTm(rows[i].name, r.config.embed == 128 && r.config.enc_heads == 1 && r.config.dec_hidden == 50);
+    }
+    PASS();
+}
+
+/* What the published code's own files say of a setting. */
+TEST settings_are_the_references(const char *name) {
+    char path[64], key[64], expected[64], text[64];
+    int compared = 0;
+    size_t bytes = 0;
+    mtan_file file;
+    recipe r;
+    snprintf(path, sizeof path, "%s.safetensors", name);
+    void *blob = slurp_golden(path, &bytes);
+    ASSERT(blob && mtan_file_open(&file, blob, bytes) == MTAN_OK);
+    ASSERT(recipe_named(&r, name, MTAN_FAITHFUL));
+    for (int32_t i = 0; mtan_config_key(i); i++) {
+        snprintf(key, sizeof key, "mtan.%s", mtan_config_key(i));
+        if (mtan_file_metadata(&file, key, expected, sizeof expected, NULL) != MTAN_OK) continue;
+        ASSERT_EQ(MTAN_OK, mtan_config_get(&r.config, mtan_config_key(i), text, sizeof text));
+        ASSERT_STR_EQ(expected, text);
+        compared++;
+    }
+    ASSERT(compared > 10);
+    ASSERT(guard_free(blob));
+    PASS();
+}
+
+TEST a_preset_changes_the_loss(void) {
+    recipe r;
+    ASSERT(recipe_named(&r, "physionet-full", MTAN_CORRECT));
+    ASSERT(r.config.noise_std == 0.1 && r.config.bound == MTAN_BOUND_ELBO);
+    ASSERT(recipe_named(&r, "physionet-full", MTAN_FAITHFUL));
+    ASSERT(r.config.noise_std == 0.01 && r.config.bound == MTAN_BOUND_FAITHFUL);
+    PASS();
+}
+
+/* ---- all ---- */
+
+TEST every_recipe_is_a_model(void) {
+    char name[RECIPE_NAME], list[256];
+    int models = 0, n = 0;
+    while (baselines[models]) models++;
+    for (; recipe_name(n, name); n++)
+        for (int preset = MTAN_FAITHFUL; preset <= MTAN_CORRECT; preset++) {
+            recipe r;
+            ASSERT(recipe_named(&r, name, (mtan_preset)preset));
+            ASSERT_EQm(name, MTAN_OK, mtan_config_check(&r.config));
+            ASSERT_EQm(name, n < RECIPES_OF_MTAN, !r.config.architecture);
+            ASSERT(r.batch > 0 && r.epochs > 0 && r.lr > 0 && r.decay > 0 && r.decay <= 1);
+            ASSERT(r.sample_low > 0 && r.sample_low <= r.sample_high && r.sample_high <= 1);
+            ASSERT_EQ(preset == MTAN_FAITHFUL ? MTAN_BOUND_FAITHFUL : MTAN_BOUND_ELBO, r.config.bound);
+        }
+    /* and interpolation of PhysioNet, MIMIC-III and toy by three of the baselines */
+    ASSERT_EQ_FMT(RECIPES_OF_MTAN + 3 * models + 9, n, "%d");
+    ASSERT(!recipe_name(-1, name) && !recipe_name(n + 1, name) && !recipe_name(INT_MAX, name));
+    recipe_list(list, sizeof list);
+    ASSERT_STR_EQ("toy-interp, physionet-interp, physionet-full, physionet-enc, mimic3-full, mimic3-enc, activity-enc, "
+                  "activity-full",
+                  list);
+    PASS();
+}
+
+TEST own_data_has_recipes(void) {
+    static const char *const names[] = {"enc",   "full",           "per-time",         "interp",
+                                        "gru-d", "gru-d-per-time", "l-ode-ode-interp", "rnn-vae"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        recipe r;
+        ASSERTm(names[i], recipe_for_own(&r, names[i], MTAN_CORRECT));
+        ASSERT_EQm(names[i], MTAN_OK, mtan_config_check(&r.config));
+        ASSERT_EQm(names[i], strstr(names[i], "per-time") != NULL, r.config.classify == MTAN_CLASSIFY_TIME);
+        ASSERT_EQm(names[i], strstr(names[i], "interp") != NULL, r.config.classify == MTAN_CLASSIFY_NONE);
+        ASSERT_EQm(names[i], i < 4, !r.config.architecture);
+    }
+    PASS();
+}
+
+TEST names_that_mean_nothing_are_refused(void) {
+    static const char *const bad[] = {"physionet",
+                                      "physionet-",
+                                      "physionet-gru",
+                                      "gru-d",
+                                      "toy",
+                                      "toy-inter",
+                                      "toy-interp ",
+                                      "toy-gru-d",
+                                      "physionet-gru-d-interp",
+                                      "own-gru-d-interp",
+                                      "own-enc",
+                                      "activity-l-ode-ode-interp",
+                                      "",
+                                      "own"};
+    recipe r, before;
+    memset(&r, 7, sizeof r), memset(&before, 7, sizeof before);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        ASSERTm(bad[i], !recipe_named(&r, bad[i], MTAN_CORRECT));
+        ASSERTm(bad[i], strcmp(bad[i], "gru-d") == 0 || !recipe_for_own(&r, bad[i], MTAN_CORRECT));
+    }
+    ASSERT(!recipe_for_own(&r, "gru-d-interp", MTAN_CORRECT) && !recipe_for_own(&r, "physionet-enc", MTAN_CORRECT));
+    ASSERT(memcmp(&r, &before, sizeof r) == 0);
+    PASS();
+}
+
+SUITE(recipes_suite) {
+    RUN_TEST(recipes_are_the_references_commands);
+    for (int i = 0; published_names[i]; i++) {
+        if (strcmp(published_names[i], "activity-full") == 0) continue; /* its file has fewer points, and no script */
+        greatest_set_test_suffix(published_names[i]);
+        RUN_TEST1(settings_are_the_references, published_names[i]);
+    }
+    RUN_TEST(a_preset_changes_the_loss);
+    RUN_TEST(every_recipe_is_a_model);
+    RUN_TEST(own_data_has_recipes);
+    RUN_TEST(names_that_mean_nothing_are_refused);
+}

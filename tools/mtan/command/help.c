@@ -1,0 +1,202 @@
+/* See help.h. */
+#include "help.h"
+
+#include <string.h>
+
+#include "../paper/recipes.h"
+#include "option_table.h"
+#include "settings.h"
+
+void help_short(FILE *out) {
+    fputs("mtan: Multi-Time Attention Networks for sparse and irregular time series\n\n"
+          "usage: mtan COMMAND [ARGUMENT...] [--option VALUE]...\n\ncommands:\n",
+          out);
+    for (const command *c = commands; c->name; c++) fprintf(out, "  %-12s %s\n", c->name, c->summary);
+    fputs("\nexamples:\n"
+          "  mtan train own --model enc --data events.csv --labels labels.csv --out run\n"
+          "  mtan eval run/best.safetensors --data events.csv --labels labels.csv\n"
+          "  mtan predict run/best.safetensors --data new.csv > scores.csv\n"
+          "  mtan train physionet-enc --data physionet2012 --out run\n"
+          "  mtan report run --data physionet2012 -o report.html\n\n"
+          "`mtan help COMMAND` says more.\n",
+          out);
+}
+
+/* Words from column `indent` on, new lines where 79 columns are full. */
+static void print_wrapped(FILE *out, const char *text, int indent) {
+    int column = indent;
+    while (*text) {
+        const int length = (int)strcspn(text, " ");
+        if (column > indent && column + 1 + length > 79) fprintf(out, "\n%*s", indent, ""), column = indent;
+        else if (column > indent) fputc(' ', out), column++;
+        fprintf(out, "%.*s", length, text);
+        column += length;
+        text += length + (text[length] == ' ');
+    }
+    fputc('\n', out);
+}
+
+static void print_option(FILE *out, const option *x) {
+    char left[48];
+    snprintf(left, sizeof left, "%s%c%s--%s%s%s", x->letter ? "-" : " ", x->letter ? x->letter : ' ',
+             x->letter ? ", " : "  ", x->name, x->argument ? " " : "", x->argument ? x->argument : "");
+    fprintf(out, "  %-23s ", left);
+    print_wrapped(out, x->help, 26);
+}
+
+/* Settings that every model has on a few lines, then those that only some baselines have, each with its models. */
+static void print_settings(FILE *out, const command *c) {
+    const int first = option_first_of_baselines();
+    char buffer[64], models[256];
+    int column = 1;
+    fputs("\nsettings of the model, each with a value (mtan.h says what it is):\n ", out);
+    for (int i = 0; i < first && option_name(i, buffer); i++) {
+        if (option_at(i) || !option_belongs(i, c)) continue;
+        if (column + 3 + (int)strlen(buffer) > 79) fputs("\n ", out), column = 1;
+        column += fprintf(out, " --%s", buffer);
+    }
+    fputs(option_name(first, buffer) ? "\n\nsettings of baselines:\n" : "\n", out);
+    for (int i = first; option_name(i, buffer); i++) {
+        if (!option_belongs(i, c)) continue;
+        baseline_key_models(option_key(i), models, sizeof models);
+        fprintf(out, "      --%-17s ", buffer);
+        print_wrapped(out, models, 26);
+    }
+}
+
+int help_command(FILE *out, const char *name) {
+    const command *c = command_named(name);
+    if (!c) return 0;
+    fprintf(out, "usage: mtan %s %s\n\n%s.\n%s%s\noptions:\n", c->name, c->arguments, c->summary,
+            c->details[0] ? "\n" : "", c->details);
+    for (int i = 0; option_at(i); i++)
+        if (option_belongs(i, c)) print_option(out, option_at(i));
+    if (strcmp(c->name, "train") == 0) print_settings(out, c);
+    return 1;
+}
+
+/* Filled text of the man page: lines below 80 bytes, a new one for every sentence; a leading dot would be a command. */
+static void man_text(FILE *out, const char *text) {
+    int column = 0;
+    while (*(text += strspn(text, " \n"))) {
+        const int length = (int)strcspn(text, " \n");
+        if (column > 0 && column + 1 + length > 78) fputc('\n', out), column = 0;
+        if (column > 0) fputc(' ', out), column++;
+        if (column == 0 && (*text == '.' || *text == '\'')) fputs("\\&", out);
+        fprintf(out, "%.*s", length, text);
+        column += length;
+        if (text[length - 1] == '.' || text[length - 1] == ':') fputc('\n', out), column = 0;
+        text += length;
+    }
+    if (column > 0) fputc('\n', out);
+}
+
+/* Examples are indented in `details`: they keep their lines, the rest is filled. */
+static void man_details(FILE *out, const char *text) {
+    const char *example = strstr(text, "\n  ");
+    char words[1024];
+    if (strncmp(text, "  ", 2) == 0) example = text - 1;
+    else fputs(".Pp\n", out);
+    snprintf(words, sizeof words, "%.*s", example ? (int)(example + 1 - text) : (int)strlen(text), text);
+    man_text(out, words);
+    if (!example) return;
+    fputs(".Bd -literal -offset indent\n", out);
+    for (const char *at = example + 1; *at; at += strcspn(at, "\n") + 1)
+        fprintf(out, "%.*s\n", (int)strcspn(at + 2, "\n"), at + 2);
+    fputs(".Ed\n", out);
+}
+
+/* A help text is a sentence without its full stop. */
+static void man_sentence(FILE *out, const char *text) {
+    char sentence[512];
+    snprintf(sentence, sizeof sentence, "%s.", text);
+    man_text(out, sentence);
+}
+
+static void man_option(FILE *out, int i) {
+    char buffer[64] = "", models[256];
+    const option *x = option_at(i);
+    const char *argument = x ? x->argument : "value", *name = option_name(i, buffer);
+    fputs(".It ", out);
+    if (x && x->letter) fprintf(out, "Fl %c , ", x->letter);
+    fprintf(out, "Fl Fl %s%s%s\n", name ? name : buffer, argument ? " Ar " : "", argument ? argument : "");
+    if (x) man_sentence(out, x->help);
+    if (i < option_first_of_baselines()) return;
+    snprintf(models, sizeof models, "Of ");
+    baseline_key_models(option_key(i), models + 3, sizeof models - 3);
+    man_sentence(out, models);
+}
+
+static const char man_head[] = ".Dd November 16, 2026\n"
+                               ".Dt MTAN 1\n"
+                               ".Os\n"
+                               ".Sh NAME\n"
+                               ".Nm mtan\n"
+                               ".Nd Multi-Time Attention Networks for irregular time series\n"
+                               ".Sh SYNOPSIS\n"
+                               ".Nm\n"
+                               ".Ar command\n"
+                               ".Op Ar argument ...\n"
+                               ".Op Fl Fl option Ar value\n"
+                               ".Sh DESCRIPTION\n"
+                               ".Nm\n"
+                               "trains, evaluates and runs mTAND-Enc and mTAND-Full (Shukla and Marlin,\n"
+                               "ICLR 2021) on time series that are sparse, irregular and multivariate.\n"
+                               "Data goes to standard output, everything else to standard error.\n"
+                               ".Sh COMMANDS\n";
+static const char man_foot[] = ".El\n"
+                               ".Sh ENVIRONMENT\n"
+                               ".Bl -tag -width Ds\n"
+                               ".It Ev NO_COLOR\n"
+                               "no colours.\n"
+                               ".El\n"
+                               ".Sh EXIT STATUS\n"
+                               ".Bl -tag -width Ds\n"
+                               ".It 0\n"
+                               "Done.\n"
+                               ".It 1\n"
+                               "Done, but not all is well: a record could not be read, a self-test or\n"
+                               "comparison differs, a data set has problems.\n"
+                               ".It 2\n"
+                               "Wrong usage or input, or an output that could not be written.\n"
+                               ".It 130\n"
+                               "Interrupted; the run was saved.\n"
+                               ".El\n";
+
+void help_man(FILE *out) {
+    char name[64];
+    int i;
+    fputs(man_head, out);
+    for (const command *c = commands; c->name; c++) {
+        fprintf(out, ".Ss %s\n.Bd -literal\nmtan %s%s%s\n.Ed\n.Pp\n", c->name, c->name, c->arguments[0] ? " " : "",
+                c->arguments);
+        man_sentence(out, c->summary);
+        if (c->details[0]) man_details(out, c->details);
+    }
+    fputs(".Sh OPTIONS\n.Bl -tag -width Ds\n", out);
+    for (i = 0; option_at(i); i++) man_option(out, i);
+    fputs(".El\n.Pp\nSettings of the model, for\n.Cm train :\n.Pp\n.Bl -tag -compact -width Ds\n", out);
+    for (; option_name(i, name); i++)
+        if (!option_is_fixed(name)) man_option(out, i);
+    fputs(man_foot, out);
+}
+
+void help_completion(FILE *out) {
+    char buffer[64];
+    fputs("_mtan() {\n    local word=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} words=\n"
+          "    if [ \"$COMP_CWORD\" -eq 1 ]; then words='",
+          out);
+    for (const command *c = commands; c->name; c++) fprintf(out, "%s%s", c == commands ? "" : " ", c->name);
+    fputs("'\n    elif [ \"${word#-}\" != \"$word\" ]; then case $command in\n", out);
+    for (const command *c = commands; c->name; c++) {
+        fprintf(out, "        %s) words='", c->name);
+        for (int i = 0; option_name(i, buffer); i++)
+            if (option_belongs(i, c)) fprintf(out, "--%s ", option_name(i, buffer));
+        fputs("' ;;\n", out);
+    }
+    fputs("    esac; elif [ \"$command\" = train ] && [ \"$COMP_CWORD\" -eq 2 ]; then words='own", out);
+    for (int i = 0; recipe_name(i, buffer); i++) fprintf(out, " %s", buffer);
+    fputs("'; fi\n    if [ -n \"$words\" ]; then COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
+          "    else COMPREPLY=($(compgen -f -- \"$word\")); fi\n}\ncomplete -o filenames -F _mtan mtan\n",
+          out);
+}

@@ -1,0 +1,84 @@
+/* See messages.h. */
+#define _POSIX_C_SOURCE 200809L
+#include "messages.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+static struct {
+    int quiet, open; /* open: a progress line stands on the terminal */
+    double last;     /* elsewhere: when the last one was printed, or the first one asked for */
+} messages;
+
+void messages_quiet(int on) {
+    messages.quiet = on;
+}
+
+int quiet(void) {
+    return messages.quiet;
+}
+
+int use_color(FILE *stream) {
+    const char *no = getenv("NO_COLOR");
+    return isatty(fileno(stream)) && !(no && *no);
+}
+
+double seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void say(const char *prefix, const char *format, va_list arguments) {
+    progress_end();
+    fputs(prefix, stderr);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+}
+
+int complain(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    say("mtan: ", format, arguments);
+    va_end(arguments);
+    return BAD_USE;
+}
+
+void note(const char *format, ...) {
+    va_list arguments;
+    if (messages.quiet) return;
+    va_start(arguments, format);
+    say("", format, arguments);
+    va_end(arguments);
+}
+
+/* One column is left free: a full line would wrap, and could not be rewritten. */
+static int terminal_width(void) {
+    const char *columns = getenv("COLUMNS");
+    const int width = columns ? atoi(columns) : 0;
+    return width > 20 ? width - 1 : 79;
+}
+
+void progress(const char *format, ...) {
+    char text[256];
+    va_list arguments;
+    const double now = seconds();
+    if (messages.quiet) return;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (isatty(STDERR_FILENO)) {
+        fprintf(stderr, "\r\033[K%.*s", terminal_width(), text);
+        messages.open = 1;
+    } else if (!(messages.last > 0)) messages.last = now;
+    else if (now - messages.last >= 10) fprintf(stderr, "%s\n", text), messages.last = now;
+    fflush(stderr);
+}
+
+void progress_end(void) {
+    if (messages.open) fputs("\r\033[K", stderr);
+    messages.open = 0;
+    messages.last = 0;
+}

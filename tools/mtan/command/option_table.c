@@ -1,0 +1,134 @@
+/* See option_table.h. */
+#include "option_table.h"
+
+#include <string.h>
+
+#include "../../../mtan.h"
+#include "settings.h"
+
+#define MODEL_USERS " eval predict interpolate stream report compare selftest quantize "
+static const option table[] = {
+    {"data", 0, "PATH", " train eval predict interpolate stream report compare quantize table bench ",
+     "folder or file of the data (table: a folder that holds the data sets); - reads own events from standard input "
+     "(predict, interpolate, stream)"},
+    {"labels", 0, "FILE", " train eval report compare check quantize ",
+     "labels of own data: record,label or record,time,label"},
+    {"out", 'o', "PATH", " train report export table ",
+     "folder of the run (train) or of all runs (table, default runs), or the file to write (report, export)"},
+    {"model", 0, "KIND", " train check ",
+     "for own data: enc, full, per-time, interp, or a baseline, with -per-time or -interp behind its name"},
+    {"preset", 0, "NAME", " train table ",
+     "faithful: what the published code does; correct: what the paper says or what is right (default)"},
+    {"epochs", 0, "N", " train table bench ", "how many epochs at most; to measure (bench, default 3)"},
+    {"resume", 0, NULL, " train ",
+     "go on from RUN/last.safetensors, to the same bits as a run that was never interrupted"},
+    {"budget", 0, "TIME", " train table ",
+     "search learning rate, sizes and regularisation on the validation records for this long (90s, 10m, 2h), then "
+     "train the best (train); make missing runs for this long (table)"},
+    {"only", 0, "ROWS", " table ", "rows (gru-d), data sets (physionet) or both (gru-d/physionet), between commas"},
+    {"seeds", 0, "LIST", " table ", "seeds to run and to count (default 0,1,2 to run, all to count)"},
+    {"dry-run", 0, NULL, " table ", "list the commands of the runs that are missing"},
+    {"add", 0, "MODEL", " table ", "measure a model file on its test records and add its numbers"},
+    {"results", 0, "FILE", " table ", "file of the results (default results.tsv)"},
+    {"batch", 0, "N", " train ", "records per step"},
+    {"lr", 0, "R", " train ", "learning rate"},
+    {"lr-decay", 0, "R", " train ", "the learning rate is multiplied by this at every step; 1: never"},
+    {"lr-floor", 0, "R", " train ", "share of the learning rate at which its decay ends"},
+    {"optimizer", 0, "NAME", " train ", "adam or adamax"},
+    {"clip", 0, "R", " train ", "largest norm of the gradient; 0: no clipping"},
+    {"dropout", 0, "R", " train ", "share of the classifier's hidden units left out in training"},
+    {"thin", 0, "R", " train ", "share of the observations left out at random in every training step"},
+    {"patience", 0, "N", " train ", "stop after this many epochs without a better validation loss; 0: never"},
+    {"select", 0, "WHAT", " train ", "what the best model is chosen by: loss, auc or mse, on the validation records"},
+    {"shuffle", 0, "YES|NO", " train ", "new batches every epoch; the published code never shuffles"},
+    {"observed", 0, "R", " train eval ", "share of a record's times shown for interpolation; the rest is held out"},
+    {"scale", 0, "KIND", " train ", "of the values: zscore, minmax, published, none, or times (only times are scaled)"},
+    {"time-scale", 0, "R", " train ", "times are divided by this; default: the largest training time"},
+    {"origin", 0, "WHERE", " train predict interpolate stream eval report compare check quantize ",
+     "of own data's times: record (the first observation), zero, or auto (default)"},
+    {"skip-unknown", 0, NULL, " predict interpolate eval report compare quantize ",
+     "leave out rows of channels that the model does not know, instead of refusing them"},
+    {"split-seed", 0, "N", " train ", "of the split into training, validation and test records; 42 as published"},
+    {"by-group", 0, NULL, " train ", "keep records of one group (person, patient) on one side of the split"},
+    {"fold", 0, "N", " train ", "MIMIC-III: which of five folds is the test set, 0 to 4"},
+    {"distributed", 0, NULL, " train ", "share the work with the other ranks of mpirun (a build by make mpi)"},
+    {"split", 0, "PART", " eval report compare quantize ",
+     "train, valid, test or all; default: test (quantize: valid)"},
+    {"type", 0, "TYPE", " quantize ", "of the matrices: int8 (default), f16 or bf16"},
+    {"bootstrap", 0, "N", " eval compare report ", "resamples for the 95 % intervals; 0: none (default 1000)"},
+    {"at", 0, "A:B:STEP", " interpolate ", "times to interpolate at, in the data's unit"},
+    {"every", 0, "WHEN", " stream ",
+     "print after every line (default), on request alone, or when a record has moved on by this time"},
+    {"window", 0, "TIME", " stream ", "forget what is older than this before the record's latest time"},
+    {"keep", 0, "N", " stream ", "most observations in the window of a record (default 10000)"},
+    {"records", 0, "N", " stream bench ",
+     "most records at once (stream, default 10000), or to train on in an epoch, whose time is scaled (bench)"},
+    {"predict", 0, "CARD", " bench ", "count instead of measuring, for titanx (both), titanx-maxwell or titanx-pascal"},
+    {"samples", 0, "N", " interpolate stream eval ", "samples of the latent state; 0: its mean"},
+    {"kind", 0, "KIND", " check ", "physionet, activity, mimic3 or own; default: by what is there"},
+    {"recipe", 0, "NAME", " convert ", "the named configuration that the checkpoint belongs to"},
+    {"stats-from", 0, "DATA", " convert ", "compute the preprocessing from this data, as `mtan train` would"},
+    {"events", 0, "N", " inspect export ", "most observations of a record, for the memory estimate (default 1500)"},
+    {"times", 0, "N", " inspect export ", "most time stamps of a record, for the memory estimate (default 200)"},
+    {"c", 0, NULL, " export ", "as a C header"},
+    {"name", 0, "PREFIX", " export ", "prefix of the names in the header (default model)"},
+    {"full", 0, NULL, " inspect ", "print long metadata whole"},
+    {"tolerance", 0, "X", " compare ", "differences up to this count as equal"},
+    {"seed", 0, "N", " train eval predict interpolate stream report compare quantize ",
+     "of initial weights, noise, shuffling (train) and of samples (default 0)"},
+    {"threads", 0, "N", " train report check table bench " MODEL_USERS,
+     "default: the CPUs, at most 8; changes the time and nothing else"},
+    {"backend", 0, "NAME", " train table bench " MODEL_USERS,
+     "scalar, avx2, cuda, ...: `mtan backends` lists them; default: the fastest CPU one"},
+    {"json", 0, NULL, " eval predict interpolate stream inspect compare check selftest backends table bench ",
+     "output for programs"},
+    {"quiet", 'q', NULL, "*", "no progress, no remarks; errors only"},
+    {"help", 'h', NULL, "*", "help on the command"},
+};
+enum { TABLE = sizeof table / sizeof table[0] };
+
+int option_first_of_baselines(void) {
+    int shared = 0;
+    while (mtan_config_key(shared)) shared++;
+    return TABLE + shared;
+}
+
+const char *option_key(int i) {
+    const int first = option_first_of_baselines();
+    return i < TABLE ? NULL : i < first ? mtan_config_key(i - TABLE) : baseline_key(i - first);
+}
+
+const option *option_at(int i) {
+    return i < TABLE ? &table[i] : NULL;
+}
+
+const char *option_name(int i, char name[64]) {
+    const char *key = i < TABLE ? NULL : option_key(i);
+    return i < TABLE ? table[i].name : key ? setting_option(key, name) : NULL;
+}
+
+static int word_in(const char *words, const char *word) {
+    const size_t n = strlen(word);
+    for (const char *at = words; (at = strstr(at, word)) != NULL; at += n)
+        if (at > words && at[-1] == ' ' && at[n] == ' ') return 1;
+    return 0;
+}
+
+/* What kind of model it is follows from NAME, --model and --preset, its channels and classes from the data. */
+int option_is_fixed(const char *name) {
+    return word_in(" kind classify channels classes faithful ", name);
+}
+
+int option_belongs(int i, const command *c) {
+    char name[64];
+    if (i < TABLE) return table[i].commands[0] == '*' || word_in(table[i].commands, c->name);
+    return strcmp(c->name, "train") == 0 && !option_is_fixed(option_name(i, name));
+}
+
+int option_find(const command *c, const char *name, size_t length) {
+    char buffer[64];
+    const char *candidate;
+    for (int i = 0; i < OPTIONS_MOST && (candidate = option_name(i, buffer)) != NULL; i++)
+        if (option_belongs(i, c) && strlen(candidate) == length && memcmp(candidate, name, length) == 0) return i;
+    return -1;
+}

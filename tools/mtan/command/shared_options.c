@@ -1,0 +1,55 @@
+/* See shared_options.h. */
+#include "shared_options.h"
+
+#include <string.h>
+
+#include "../../../platform/pool.h"
+#include "../../../simd/mtan_simd.h"
+#include "../model/device.h"
+
+enum { MOST_THREADS = 8 };
+
+source_input option_input(const options *o, const prep *model) {
+    source_input in;
+    memset(&in, 0, sizeof in);
+    in.path = option_text(o, "data", NULL);
+    in.labels = option_text(o, "labels", NULL);
+    in.origin = option_text(o, "origin", NULL);
+    in.skip_unknown = option_given(o, "skip-unknown");
+    in.model = model;
+    return in;
+}
+
+int32_t option_threads(const options *o) {
+    const int32_t cpus = mtan_pool_cpus();
+    return (int32_t)option_integer(o, "threads", cpus < MOST_THREADS ? cpus : MOST_THREADS, 1, MTAN_POOL_MOST);
+}
+
+/* Commands whose models run in blocks that a device can hold. */
+static int uses_device(const options *o) {
+    static const char *const names[] = {"train", "eval", "predict", "interpolate", "selftest", "bench", "table"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(o->command->name, names[i]) == 0) return 1;
+    return 0;
+}
+
+static int option_device(const options *o, const mtan_backend **b) {
+    char text[DEVICE_TEXT];
+    if (!uses_device(o)) return complain("--backend cuda: `mtan %s` runs on the CPU alone", o->command->name), 0;
+    *b = device_open(text);
+    if (!*b) return complain("--backend cuda: %s", text), 0;
+    note("cuda: %s", text);
+    return 1;
+}
+
+int option_backend(const options *o, const mtan_backend **b) {
+    const char *name = option_text(o, "backend", "best");
+    const mtan_backend *found = mtan_backend_named(name);
+    mtan_backend_choice choice;
+    if (found) return *b = found, 1;
+    if (strcmp(name, "cuda") == 0) return option_device(o, b);
+    for (int i = 0; mtan_backend_list(i, &choice); i++)
+        if (strcmp(choice.name, name) == 0 && choice.reason)
+            return complain("--backend %s: %s", name, choice.reason), 0;
+    return complain("--backend %s: there is none of this name; `mtan backends` lists them", name), 0;
+}

@@ -1,0 +1,88 @@
+/* See files.h. */
+#define _POSIX_C_SOURCE 200809L
+#include "files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../../data/array.h"
+
+enum { ERROR_SIZE = 512 };
+/* Of a file that is read whole: 4 GiB, more than any model; a quarter of the memory where addresses have 32 bits. */
+static const size_t MOST_BYTES = (size_t)1 << (sizeof(size_t) > 4 ? 32 : 30);
+
+void *file_read(const char *path, size_t *bytes, char *error) {
+    FILE *file = fopen(path, "rb");
+    char *text = NULL;
+    size_t got, size = 0, room = 0;
+    if (!file) return snprintf(error, ERROR_SIZE, "%s: %s", path, strerror(errno)), NULL;
+    do {
+        if (size + 1 >= room) text = tool_realloc(text, room = room ? 2 * room : 1 << 16);
+        size += got = fread(text + size, 1, room - size - 1, file);
+    } while (got > 0 && size <= MOST_BYTES);
+    if (ferror(file) || size > MOST_BYTES) {
+        if (ferror(file)) snprintf(error, ERROR_SIZE, "%s: %s", path, strerror(errno));
+        else snprintf(error, ERROR_SIZE, "%s: larger than %zu MiB", path, MOST_BYTES >> 20);
+        free(text), text = NULL;
+    } else text[size] = 0;
+    fclose(file);
+    *bytes = size;
+    return text;
+}
+
+int replacement_open(replacement *r, const char *path, char *error) {
+    struct stat status;
+    if (snprintf(r->path, sizeof r->path, "%s", path) >= (int)sizeof r->path)
+        return snprintf(error, ERROR_SIZE, "the path is too long"), 0;
+    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode)) /* a device or a pipe must not be replaced */
+        return snprintf(error, ERROR_SIZE, "%.400s: not a regular file", path), 0;
+    snprintf(r->temporary, sizeof r->temporary, "%s.%ld.tmp", path, (long)getpid());
+    if ((r->file = fopen(r->temporary, "wb")) != NULL) return 1;
+    return snprintf(error, ERROR_SIZE, "%.400s: %s", r->temporary, strerror(errno)), 0;
+}
+
+/* The folder's entry has to reach the disk too, or a power cut may undo the renaming. */
+static void flush_folder(const char *path) {
+    char folder[4096];
+    char *slash;
+    int descriptor;
+    snprintf(folder, sizeof folder, "%s", path);
+    slash = strrchr(folder, '/');
+    if (slash) *(slash == folder ? slash + 1 : slash) = 0;
+    if ((descriptor = open(slash ? folder : ".", O_RDONLY)) < 0) return;
+    (void)fsync(descriptor);
+    close(descriptor);
+}
+
+int folder_lock(const char *path, int wait) {
+    const int lock = open(path, O_RDONLY);
+    if (lock < 0 || flock(lock, wait ? LOCK_EX : LOCK_EX | LOCK_NB) == 0) return lock;
+    close(lock);
+    return -1;
+}
+
+void folder_unlock(int lock) {
+    if (lock >= 0) close(lock);
+}
+
+int replacement_close(replacement *r, int good, char *error) {
+    if (good) good = fflush(r->file) == 0 && fsync(fileno(r->file)) == 0;
+    good = (fclose(r->file) == 0) & good;
+    if (good) good = rename(r->temporary, r->path) == 0;
+    if (!good) {
+        snprintf(error, ERROR_SIZE, "%.400s: cannot be written: %s", r->path, strerror(errno));
+        remove(r->temporary);
+    } else flush_folder(r->path);
+    return good;
+}
+
+int file_write(const char *path, const void *bytes, size_t n, char *error) {
+    replacement r;
+    if (!replacement_open(&r, path, error)) return 0;
+    return replacement_close(&r, fwrite(bytes, 1, n, r.file) == n, error);
+}

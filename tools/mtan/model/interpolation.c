@@ -1,0 +1,188 @@
+/* See interpolation.h. */
+#include "interpolation.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../baselines/arrange.h"
+#include "../../data/generators.h"
+
+/* Which of `times` time stamps are shown: a permutation seeded by `seed`, the first int(times * share) of it. */
+void choose_times(unsigned char *shown, int32_t times, double share, uint64_t seed) {
+    int32_t *order = tool_calloc((size_t)times, sizeof *order);
+    const int32_t n = (int32_t)(times * share);
+    mtan_mt19937 rng;
+    mtan_mt_seed(&rng, (uint32_t)(seed ^ (seed >> 32)));
+    numpy_permutation(&rng, order, (size_t)times);
+    memset(shown, 0, (size_t)times);
+    for (int32_t i = 0; i < n; i++) shown[order[i]] = 1;
+    free(order);
+}
+
+void holdout_make(holdout *h, const dataset *d, size_t record, double share) {
+    const dataset_record *r = &d->records[record];
+    const mtan_event *e = d->events + r->event0;
+    const char *name = dataset_name(d, record);
+    unsigned char *shown = tool_calloc((size_t)r->n_times, 1);
+    int32_t time = -1;
+    memset(h, 0, sizeof *h);
+    choose_times(shown, r->n_times, share, mtan_bytes_hash(name, strlen(name)));
+    for (int32_t i = 0; i < r->n_events; i++) {
+        time += i == 0 || e[i].time > e[i - 1].time;
+        if (shown[time]) arrput(h->seen, e[i]);
+        else arrput(h->held, e[i]);
+    }
+    free(shown);
+}
+
+void holdout_free(holdout *h) {
+    arrfree(h->seen), arrfree(h->held);
+}
+
+void shown_make(shown_records *s, const mtan_config *c, const dataset *d, const int32_t *positions, double share,
+                size_t batch) {
+    s->n = arrlenu(positions);
+    s->holdout = tool_calloc(s->n, sizeof *s->holdout);
+    s->records = tool_calloc(s->n, sizeof *s->records);
+    for (size_t i = 0; i < s->n; i++) {
+        holdout_make(&s->holdout[i], d, (size_t)positions[i], share);
+        s->records[i] = dataset_view(d, (size_t)positions[i]);
+        s->records[i].events = s->holdout[i].seen, s->records[i].n_events = (int32_t)arrlen(s->holdout[i].seen);
+    }
+    baseline_arrange(c, s->records, s->n, batch);
+}
+
+void shown_free(shown_records *s) {
+    for (size_t i = 0; i < s->n; i++) holdout_free(&s->holdout[i]);
+    free(s->holdout), free(s->records);
+    memset(s, 0, sizeof *s);
+}
+
+typedef struct record_error {
+    double all, held, truth;
+    size_t points, held_points, truth_points;
+} record_error;
+
+typedef struct interpolation_job {
+    const interpolation_request *request;
+    shown_records shown;
+    record_error *error; /* (n) */
+} interpolation_job;
+
+static int compare_times(const void *left, const void *right) {
+    const mtan_real a = *(const mtan_real *)left, b = *(const mtan_real *)right;
+    return (a > b) - (a < b);
+}
+
+/* Squared errors of events against (Q, D) predictions at ascending times. */
+static double squared_errors(const mtan_event *e, size_t n, const mtan_real *times, size_t queries,
+                             const mtan_real *mean, size_t channels) {
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        const mtan_real *at = bsearch(&e[i].time, times, queries, sizeof *times, compare_times);
+        const double difference =
+            (double)mean[(size_t)(at - times) * channels + (size_t)e[i].channel] - (double)e[i].value;
+        sum += difference * difference;
+    }
+    return sum;
+}
+
+/* Distinct times of the events and of the truth, ascending. */
+static mtan_real *query_times(const dataset *d, const dataset_record *r) {
+    mtan_real *times = NULL;
+    size_t n = 0;
+    for (int32_t i = 0; i < r->n_events; i++) arrput(times, d->events[r->event0 + (size_t)i].time);
+    for (int32_t i = 0; i < r->n_truth; i++) arrput(times, d->truth[r->truth0 + (size_t)i].time);
+    if (arrlen(times) > 0) qsort(times, arrlenu(times), sizeof *times, compare_times);
+    for (size_t i = 0; i < arrlenu(times); i++)
+        if (n == 0 || times[i] > times[n - 1]) times[n++] = times[i];
+    arrsetlen(times, n);
+    return times;
+}
+
+static mtan_status interpolate_record(const interpolation_job *job, mtan_predictor *predictor, size_t index) {
+    const interpolation_request *q = job->request;
+    const size_t channels = (size_t)predictor->model->config.channels;
+    const dataset_record *r = &q->data->records[q->positions[index]];
+    const holdout *h = &job->shown.holdout[index];
+    record_error *error = &job->error[index];
+    mtan_record record = job->shown.records[index];
+    mtan_real *times = query_times(q->data, r), *mean = tool_calloc(arrlenu(times) * channels, sizeof *mean);
+    mtan_status status = MTAN_OK;
+    record.times = times, record.n_times = (int32_t)arrlen(times);
+    if (arrlen(times) > 0) status = mtan_predictor_interpolate(predictor, &record, mean, NULL);
+    if (status == MTAN_OK) {
+        error->held = squared_errors(h->held, arrlenu(h->held), times, arrlenu(times), mean, channels);
+        error->all = error->held + squared_errors(h->seen, arrlenu(h->seen), times, arrlenu(times), mean, channels);
+        error->truth =
+            squared_errors(q->data->truth + r->truth0, (size_t)r->n_truth, times, arrlenu(times), mean, channels);
+        error->held_points = arrlenu(h->held), error->points = (size_t)r->n_events,
+        error->truth_points = (size_t)r->n_truth;
+    }
+    arrfree(times), free(mean);
+    return status;
+}
+
+static mtan_status interpolate_chunk(void *context, mtan_predictor *predictor, size_t first, size_t count) {
+    mtan_status status = MTAN_OK;
+    for (size_t i = first; i < first + count && status == MTAN_OK; i++)
+        status = interpolate_record(context, predictor, i);
+    return status;
+}
+
+/* Ratios of sums over `pooled` records, averaged by the number of records (Q22); of all together they pool over points. */
+static void pool_errors(interpolation_error *e, const record_error *r, size_t n, size_t pooled) {
+    double all = 0, held = 0, truth = 0;
+    memset(e, 0, sizeof *e);
+    for (size_t first = 0; first < n; first += pooled) {
+        const size_t count = n - first < pooled ? n - first : pooled;
+        record_error sum = {0, 0, 0, 0, 0, 0};
+        for (size_t i = first; i < first + count; i++) {
+            sum.all += r[i].all, sum.held += r[i].held, sum.truth += r[i].truth;
+            sum.points += r[i].points, sum.held_points += r[i].held_points, sum.truth_points += r[i].truth_points;
+        }
+        all += sum.all / (double)sum.points * (double)count;
+        held += sum.held / (double)sum.held_points * (double)count;
+        truth += sum.truth / (double)sum.truth_points * (double)count;
+        e->points += sum.points, e->held_points += sum.held_points;
+    }
+    e->all = all / (double)n, e->held = held / (double)n, e->truth = truth / (double)n;
+}
+
+/* Interval of the sum of squares over the number of points, by resampling records. */
+static interval ratio_range(const double *above, const double *below, size_t n, int32_t draws) {
+    const interval none = {NAN, NAN};
+    metric_quotient q = {above, below};
+    return draws > 0 ? metric_bootstrap(metric_pooled, &q, n, NULL, draws, 0) : none;
+}
+
+static void error_ranges(interpolation_error *e, const record_error *r, size_t n, int32_t draws) {
+    double *column = tool_calloc(6 * n, sizeof *column);
+    for (size_t i = 0; i < n; i++) {
+        const double numbers[6] = {r[i].all,   (double)r[i].points,      r[i].held, (double)r[i].held_points,
+                                   r[i].truth, (double)r[i].truth_points};
+        for (size_t k = 0; k < 6; k++) column[k * n + i] = numbers[k];
+    }
+    e->all_range = ratio_range(column, column + n, n, draws);
+    e->held_range = ratio_range(column + 2 * n, column + 3 * n, n, draws);
+    e->truth_range = ratio_range(column + 4 * n, column + 5 * n, n, draws);
+    free(column);
+}
+
+int interpolation_measure(interpolation_error *e, runner *run, const interpolation_request *q, int32_t draws) {
+    const size_t n = arrlenu(q->positions);
+    interpolation_job job;
+    int good;
+    job.request = q;
+    job.error = tool_calloc(n, sizeof *job.error);
+    shown_make(&job.shown, &run->model->config, q->data, q->positions, q->share, q->batch);
+    good = runner_each(run, n, interpolate_chunk, &job);
+    if (good) {
+        pool_errors(e, job.error, n, q->pooled ? q->pooled : n);
+        error_ranges(e, job.error, n, draws);
+    }
+    shown_free(&job.shown);
+    free(job.error);
+    return good;
+}

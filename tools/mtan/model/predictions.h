@@ -1,0 +1,24 @@
+/* Classes of many records as a model predicts them, beside the classes that they have. */
+#ifndef MTAN_TOOLS_PREDICTIONS_H
+#define MTAN_TOOLS_PREDICTIONS_H
+
+#include "../../data/dataset.h"
+#include "runner.h"
+
+/* Rows, labels (unlabelled rows left out of the metrics), groups (which record a row belongs to). */
+typedef struct predictions {
+    size_t rows, labelled;
+    int32_t classes;
+    double *p; /* (rows, C) */
+    double
+        *score; /* (rows) what AUC ranks: class 1's logit (faithful, Q26) or the logit difference; two classes only */
+    int32_t *label;  /* (rows) MTAN_UNLABELED where there is none */
+    int32_t *record; /* (rows) position in the data set */
+} predictions;
+/* batch: how many records a batch of training had, where the model arranges them (arrange.h); 0: not known. */
+int predictions_make(predictions *p, runner *run, const dataset *d, const int32_t *positions, int faithful,
+                     size_t batch);
+void predictions_drop_unlabelled(predictions *p);
+void predictions_free(predictions *p);
+
+#endif

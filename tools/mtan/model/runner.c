@@ -1,0 +1,190 @@
+/* See runner.h. */
+#include "runner.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../data/array.h"
+#include "device.h"
+#include "solver_room.h"
+
+enum { ERROR_SIZE = 512, CHUNK = 16 };
+
+mtan_status runner_refresh(runner *r) {
+    size_t bytes = 0;
+    mtan_status status = mtan_predictor_size(r->model, &r->bounds, &bytes);
+    for (int32_t t = 0; t < r->threads && status == MTAN_OK; t++)
+        status = mtan_predictor_init(&r->predictor[t], r->model, &r->bounds, r->memory[t], bytes);
+    runner_seed(r, r->seed);
+    return r->status = status;
+}
+
+void runner_seed(runner *r, uint64_t seed) {
+    r->seed = seed;
+    for (int32_t t = 0; t < r->threads; t++) r->predictor[t].seed = seed;
+}
+
+static int runner_fails(runner *r, mtan_status status, char *error) {
+    if (status == MTAN_ERR_CONFIG && on_device(r->model->backend))
+        snprintf(error, ERROR_SIZE, "the model cannot be run on %s: baselines run on CPUs",
+                 mtan_backend_name(r->model->backend));
+    else snprintf(error, ERROR_SIZE, "the model cannot be run: %s", status_message(status));
+    return runner_stop(r), 0;
+}
+
+static void runner_arrays(runner *r, const mtan_model *model, mtan_bounds bounds, mtan_pool *pool) {
+    r->model = model;
+    r->bounds = bounds;
+    r->bounds.records = r->chunk = CHUNK;
+    r->pool = pool;
+    r->threads = pool->threads;
+    r->predictor = tool_calloc((size_t)r->threads, sizeof *r->predictor);
+    r->memory = tool_calloc((size_t)r->threads, sizeof *r->memory);
+}
+
+/* Memory of its own; 0: none on the device. */
+static int runner_memory(runner *r, size_t bytes) {
+    int good = 1;
+    for (int32_t t = 0; t < r->threads; t++) {
+        r->memory[t] = tool_calloc(1, bytes);
+        good = good && device_hold(r->model->backend, r->memory[t], bytes);
+    }
+    return good;
+}
+
+/* The weights of a model that nobody trains go to the device as they are. */
+static int runner_weights(runner *r) {
+    const size_t bytes = mtan_weights_count(&r->model->config) * sizeof(mtan_real);
+    const mtan_backend *b = r->model->backend;
+    if (!on_device(b)) return 1;
+    if (!device_hold(b, (void *)(uintptr_t)r->model->weights, bytes)) return 0;
+    r->weights = r->model->weights;
+    return device_send(b, r->weights, bytes);
+}
+
+int runner_start(runner *r, const mtan_model *model, mtan_bounds bounds, int32_t threads, char *error) {
+    mtan_status status;
+    size_t bytes = 0;
+    memset(r, 0, sizeof *r);
+    mtan_pool_start(&r->own_pool, on_device(model->backend) ? 1 : threads); /* fewer threads are enough */
+    runner_arrays(r, model, bounds, &r->own_pool);
+    if ((status = mtan_predictor_size(model, &r->bounds, &bytes)) != MTAN_OK) return runner_fails(r, status, error);
+    if (!runner_memory(r, bytes) || !runner_weights(r)) return runner_fails(r, MTAN_ERR_DEVICE, error);
+    return (status = runner_refresh(r)) == MTAN_OK ? 1 : runner_fails(r, status, error);
+}
+
+int runner_borrow(runner *r, const mtan_trainer *trainer, mtan_pool *pool, mtan_bounds bounds, char *error) {
+    const int device = on_device(trainer->model->backend);
+    mtan_status status;
+    size_t bytes = 0, room = 0;
+    mtan_trainer_scratch(trainer, 0, &room);
+    memset(r, 0, sizeof *r);
+    runner_arrays(r, trainer->model, bounds, pool);
+    while ((status = mtan_predictor_size(r->model, &r->bounds, &bytes)) == MTAN_OK && !device && bytes > room &&
+           r->chunk > 1)
+        r->bounds.records = r->chunk /= 2;
+    if (status != MTAN_OK) return runner_fails(r, status, error);
+    r->borrowed = bytes <= room; /* small batches of small records leave no room for a predictor's folded weights */
+    if (!r->borrowed) return runner_memory(r, bytes) ? 1 : runner_fails(r, MTAN_ERR_DEVICE, error);
+    for (int32_t t = 0; t < r->threads; t++) r->memory[t] = mtan_trainer_scratch(trainer, t, &room);
+    return 1;
+}
+
+/* Memory of its own for a model with room for more steps. */
+static int runner_grow(runner *r) {
+    size_t bytes = 0;
+    if (r->model != &r->grown) r->grown = *r->model;
+    if (!grow_steps(&r->grown.config)) return 0;
+    r->model = &r->grown;
+    if ((r->status = mtan_predictor_size(r->model, &r->bounds, &bytes)) != MTAN_OK) return 0;
+    for (int32_t t = 0; t < r->threads; t++)
+        r->memory[t] = tool_realloc(r->borrowed ? NULL : r->memory[t], bytes); /* not cleared, as it is large */
+    r->borrowed = 0;
+    return (r->status = runner_refresh(r)) == MTAN_OK;
+}
+
+typedef struct job {
+    runner *runner;
+    runner_body body;
+    void *context;
+    mtan_status *status; /* (chunks) */
+    unsigned char *done; /* (chunks) */
+    size_t n;
+} job;
+
+static void run_chunk(void *argument, int32_t index, int32_t thread) {
+    job *j = argument;
+    const size_t chunk = (size_t)j->runner->chunk, first = (size_t)index * chunk;
+    const size_t count = j->n - first < chunk ? j->n - first : chunk;
+    if (j->done[index]) return;
+    j->status[index] = j->body(j->context, &j->runner->predictor[thread], first, count);
+    j->done[index] = j->status[index] == MTAN_OK;
+}
+
+int runner_each(runner *r, size_t n, runner_body body, void *context) {
+    const size_t chunks = (n + (size_t)r->chunk - 1) / (size_t)r->chunk;
+    job j = {r, body, context, tool_calloc(chunks, sizeof *j.status), tool_calloc(chunks, 1), n};
+    size_t bad;
+    do {
+        mtan_pool_run(r->pool, (int32_t)chunks, run_chunk, &j);
+        for (bad = 0; bad < chunks && j.status[bad] == MTAN_OK;) bad++;
+        if (bad < chunks) r->status = j.status[bad], r->failed = bad * (size_t)r->chunk;
+    } while (bad < chunks && r->status == MTAN_ERR_MEMORY && runner_grow(r));
+    free(j.status), free(j.done);
+    return bad == chunks;
+}
+
+typedef struct classification {
+    const mtan_record *records;
+    const size_t *row0;
+    double *probability, *logit;
+    int32_t classes, samples;
+} classification;
+
+static void keep_probabilities(const classification *c, const mtan_real *p, size_t row, size_t rows) {
+    for (size_t i = 0; i < rows * (size_t)c->classes; i++) c->probability[row * (size_t)c->classes + i] = (double)p[i];
+}
+
+static void keep_logits(const classification *c, const mtan_real *x, size_t row, size_t rows) {
+    const size_t C = (size_t)c->classes, S = (size_t)c->samples;
+    for (size_t i = 0; i < rows; i++)
+        for (size_t k = 0; k < C; k++) {
+            double sum = 0;
+            for (size_t s = 0; s < S; s++) sum += (double)x[(i * S + s) * C + k];
+            c->logit[(row + i) * C + k] = sum / (double)S;
+        }
+}
+
+static mtan_status classify_chunk(void *context, mtan_predictor *predictor, size_t first, size_t count) {
+    const classification *c = context;
+    const size_t row = c->row0[first], rows = c->row0[first + count] - row;
+    mtan_real *out = tool_calloc(rows * (size_t)c->samples * (size_t)c->classes, sizeof *out);
+    mtan_status status = mtan_predictor_classify(predictor, c->records + first, (int32_t)count, out);
+    if (status == MTAN_OK) keep_probabilities(c, out, row, rows);
+    if (status == MTAN_OK && c->logit) {
+        status = mtan_predictor_logits(predictor, c->records + first, (int32_t)count, out);
+        if (status == MTAN_OK) keep_logits(c, out, row, rows);
+    }
+    free(out);
+    return status;
+}
+
+int runner_classify(runner *r, const mtan_record *records, size_t n, const size_t *row0, double *probability,
+                    double *logit) {
+    const mtan_config *config = &r->model->config;
+    const int sampled = config->kind == MTAN_FULL && config->predict_samples > 1;
+    classification c = {records, row0, probability, logit, config->classes, sampled ? config->predict_samples : 1};
+    return runner_each(r, n, classify_chunk, &c);
+}
+
+void runner_stop(runner *r) {
+    for (int32_t t = 0; t < r->threads && !r->borrowed; t++) {
+        device_release(r->model->backend, r->memory[t]);
+        free(r->memory[t]);
+    }
+    if (r->weights) device_release(r->model->backend, (void *)(uintptr_t)r->weights);
+    free(r->memory), free(r->predictor);
+    mtan_pool_stop(&r->own_pool);
+    memset(r, 0, sizeof *r);
+}

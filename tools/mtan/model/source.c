@@ -1,0 +1,147 @@
+/* See source.h. */
+#include "source.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../command/messages.h"
+#include "data_sets.h"
+
+/* ---- in a model file ---- */
+
+static void add_number(mtan_file_pair **pairs, const char *key, double x) {
+    char text[32];
+    snprintf(text, sizeof text, "%.17g", x);
+    pairs_add(pairs, key, text);
+}
+
+void source_write(const source *s, mtan_file_pair **pairs) {
+    pairs_add(pairs, "mtan.data.kind", s->set->name);
+    pairs_add(pairs, "mtan.data.variant", s->variant);
+    pairs_add(pairs, "mtan.data.preset", s->preset == MTAN_FAITHFUL ? "faithful" : "correct");
+    pairs_add(pairs, "mtan.data.origin", s->origin);
+    add_number(pairs, "mtan.data.split_kind", (double)s->split_kind);
+    add_number(pairs, "mtan.data.by_group", s->by_group);
+    add_number(pairs, "mtan.data.fold", s->fold);
+    add_number(pairs, "mtan.data.split_seed", s->seed);
+    add_number(pairs, "mtan.data.interpolation", s->interpolation);
+    add_number(pairs, "mtan.data.observed", s->observed);
+    if (s->has_means) {
+        char text[SOURCE_MEANS * 26] = "";
+        for (int32_t c = 0; c < s->set->channels; c++)
+            snprintf(text + strlen(text), sizeof text - strlen(text), "%s%.17g", c ? " " : "", s->means[c]);
+        pairs_add(pairs, "mtan.data.means", text);
+    }
+}
+
+/* A channel that was never seen has none. */
+static int read_means(source *s, const char *text) {
+    char *end;
+    for (int32_t c = 0; c < s->set->channels; c++, text = end) {
+        s->means[c] = strtod(text, &end);
+        if (end == text) return 0;
+    }
+    return s->has_means = 1;
+}
+
+/* A whole number of a model file within its range, or -1. */
+static int whole(bundle *b, const char *key, double most) {
+    const double x = bundle_number(b, key, 0);
+    return x >= 0 && x <= most ? (int)x : -1;
+}
+
+int source_read(source *s, bundle *b, char *error) {
+    const int kind = whole(b, "mtan.data.split_kind", SPLIT_FOLDS), fold = whole(b, "mtan.data.fold", 4);
+    const double seed = bundle_number(b, "mtan.data.split_seed", 42),
+                 observed = bundle_number(b, "mtan.data.observed", 1);
+    const char *name = bundle_text(b, "mtan.data.kind", "own");
+    memset(s, 0, sizeof *s);
+    s->set = data_set_named(name, strlen(name));
+    snprintf(s->variant, sizeof s->variant, "%s", bundle_text(b, "mtan.data.variant", ""));
+    snprintf(s->origin, sizeof s->origin, "%s", bundle_text(b, "mtan.data.origin", "auto"));
+    s->preset = strcmp(bundle_text(b, "mtan.data.preset", "correct"), "faithful") == 0 ? MTAN_FAITHFUL : MTAN_CORRECT;
+    if (!s->set || kind < 0 || fold < 0 || !(seed >= 0 && seed <= UINT32_MAX) || !(observed > 0 && observed <= 1))
+        return snprintf(error, 512, "its mtan.data.* metadata is out of range"), 0;
+    s->split_kind = (split_kind)kind;
+    s->by_group = whole(b, "mtan.data.by_group", 1) == 1;
+    s->fold = fold;
+    s->seed = (uint32_t)seed;
+    s->interpolation = b->model.config.classify == MTAN_CLASSIFY_NONE;
+    s->observed = observed;
+    if (s->set->means && !read_means(s, bundle_text(b, "mtan.data.means", "")))
+        return snprintf(error, 512, "its mtan.data.means is not usable"), 0;
+    return 1;
+}
+
+/* ---- reading ---- */
+
+static int own_origin_named(own_origin *origin, const char *word) {
+    static const char *const words[] = {"auto", "zero", "record"};
+    static const own_origin kinds[] = {OWN_ORIGIN_AUTO, OWN_ORIGIN_ZERO, OWN_ORIGIN_RECORD};
+    for (size_t i = 0; i < 3; i++)
+        if (strcmp(word, words[i]) == 0) return *origin = kinds[i], 1;
+    return 0;
+}
+
+int source_own_options(own_options *own, const source_input *in, const source *from, char *error) {
+    const char *origin = in->origin ? in->origin : from ? from->origin : "auto";
+    memset(own, 0, sizeof *own);
+    own->skip_unknown = in->skip_unknown;
+    if (in->model && arrlen(in->model->channels) > 0) own->channels = in->model->channels;
+    if (in->model && arrlen(in->model->classes) > 0) own->classes = in->model->classes;
+    if (own_origin_named(&own->origin, origin)) return 1;
+    return snprintf(error, 512, "--origin %.400s: must be record, zero or auto", origin), 0;
+}
+
+int source_load(dataset *d, const source *s, const source_input *in) {
+    int good;
+    memset(d, 0, sizeof *d);
+    if (s->set->needs_data && !in->path) good = dataset_fail(d, "--data is missing");
+    else good = s->set->load(d, s, in);
+    progress_end();
+    if (!good) return complain("%s", d->error), 0;
+    for (size_t i = 0; i < arrlenu(d->notes); i++) note("%s", d->notes[i]);
+    return 1;
+}
+
+/* ---- after reading ---- */
+
+void source_complete(const source *s, dataset *d) {
+    if (s->has_means) s->set->fill(d, s->means);
+}
+
+int source_split(split *s, source *from, dataset *d) {
+    const int faithful = from->preset == MTAN_FAITHFUL;
+    const int32_t *train;
+    char error[512] = "";
+    if (!split_make(s, d, from->split_kind, from->by_group, from->fold, from->seed, error))
+        return complain("%s", error), 0;
+    train = s->part[SPLIT_TRAIN];
+    if (from->set->means && !from->has_means)
+        from->set->means(d, faithful ? NULL : train, arrlenu(train), from->means), from->has_means = 1;
+    source_complete(from, d);
+    return 1;
+}
+
+static int is_among(const char *const *words, const char *word) {
+    while (words && *words && strcmp(*words, word) != 0) words++;
+    return words && *words;
+}
+
+void source_fit(prep *p, const source *from, const dataset *d, const split *s, prep_kind scale, double time_scale) {
+    const char *const *coded = from->preset == MTAN_CORRECT ? from->set->coded : NULL;
+    mtan_real *missing = NULL;
+    for (size_t c = 0; coded && c < arrlenu(d->channels); c++)
+        arrput(missing, is_among(coded, d->channels[c]) ? -1 : (mtan_real)NAN);
+    prep_fit(p, d, s, scale, time_scale, missing);
+    arrfree(missing);
+}
+
+int unit_matches(const prep *p, const dataset *d) {
+    if (arrlen(p->channel) == 0 || strcmp(p->unit, d->unit) == 0) return 1;
+    return complain("the data's times are %s, the model's %s", d->unit[0] ? d->unit : "numbers without a unit",
+                    p->unit[0] ? p->unit : "numbers without a unit"),
+           0;
+}

@@ -1,0 +1,52 @@
+/* How a data set is read and split. A model file keeps it, so that `mtan eval`, `mtan report` and `mtan compare` see the same test
+ * records as `mtan train` left out. */
+#ifndef MTAN_TOOLS_SOURCE_H
+#define MTAN_TOOLS_SOURCE_H
+
+#include "../../data/own.h"
+#include "../../data/split.h"
+#include "bundle.h"
+
+enum { SOURCE_MEANS = 12 }; /* most channels of a data set that has them */
+
+/* Set by `mtan train`, kept in the model file as mtan.data.* */
+typedef struct source {
+    const struct data_set *set; /* data_sets.h */
+    char variant[16];           /* physionet: "a" or "ab"; toy: smooth, sine, irregular; else "" */
+    mtan_preset preset;
+    split_kind split_kind;
+    int by_group;
+    int32_t fold;
+    uint32_t seed;     /* of the split: 42 as published */
+    int interpolation; /* records are conditioned on a share of their times and scored on the rest */
+    double observed;   /* that share in evaluation */
+    char origin[8];    /* own data: where its times start: auto, zero, record */
+    int has_means;
+    double means[SOURCE_MEANS]; /* what a series without an observation gets at time 0 */
+} source;
+
+void source_write(const source *s, mtan_file_pair **pairs); /* malloc'd texts, as prep_write */
+int source_read(source *s, bundle *b, char *error);
+
+/* Where the data of a source lies, and how own data is read. */
+typedef struct source_input {
+    const char *path, *labels; /* NULL: none */
+    const char *origin;        /* own data: where its times start; NULL: where the source says */
+    int skip_unknown;          /* own data: rows of channels that the model does not have are left out */
+    const prep *model;         /* own data must have its channels and classes; NULL while training: any */
+} source_input;
+
+/* Reads the data of a source, raw. 1, or 0 with a message printed. */
+int source_load(dataset *d, const source *s, const source_input *in);
+/* What the loader of own data needs; from may be NULL. 1, or 0 with error (512 bytes) set. */
+int source_own_options(own_options *own, const source_input *in, const source *from, char *error);
+int unit_matches(const prep *p, const dataset *d); /* dates are hours, numbers are not: 0 with a message printed */
+
+/* Splits it as the source says, and completes what needs the split: series without an observation. 1, or 0 with a message
+ * printed. */
+int source_split(split *s, source *from, dataset *d);
+void source_complete(const source *s, dataset *d); /* the same by means that are known */
+/* Fits the preprocessing of a preset on raw data. time_scale 0: the largest training time. */
+void source_fit(prep *p, const source *from, const dataset *d, const split *s, prep_kind scale, double time_scale);
+
+#endif
