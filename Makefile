@@ -75,7 +75,7 @@ mpi.FLAGS = $(CFLAGS) -DMTAN_MPI
 GCC_TESTS := gcc-float gcc-fma gcc-double gcc-sanitize gcc-tsan
 CLANG_TESTS := clang-float clang-double
 TESTS := $(GCC_TESTS) $(CLANG_TESTS)
-CHECKS := suites fresh vendored symbols cxx bits manual
+CHECKS := suites departures fresh vendored symbols cxx bits manual
 
 $(foreach t,$(GCC_TESTS),$(eval $(t).CC := gcc))
 $(foreach t,$(CLANG_TESTS),$(eval $(t).CC := clang))
@@ -209,6 +209,9 @@ suites: ## check that every suite of tests/ is in the list that runs
 	@for s in $$(sed -n 's/^SUITE(\([a-z_]*\)).*/\1/p' tests/*/test_*.c); do \
 		grep -q "^X($$s)" tests/suites.h || { echo "mtan: $$s is not in tests/suites.h"; bad=1; }; done; test -z "$$bad"
 
+departures: ## every departure that a comment cites is explained in golden/departures.md, none is cited where users read
+	@tools/check/departures.sh
+
 fresh: ## on a fresh machine what is fetched comes before what includes it
 	@for t in demo mtan bench; do $(MAKE) --no-print-directory -Bns $$t 2>/dev/null | awk -v target=$$t \
 		'/deps.sh stb/ { fetched = 1 } / -c tools\// && !fetched { print "mtan: make " target " compiles before it fetches stb"; exit 1 } \
@@ -339,5 +342,5 @@ format-check: ## does the C code look as .clang-format says?
 clean: ## remove build/, but not the fetched dependencies
 	@find build -mindepth 1 -maxdepth 1 ! -name deps -exec rm -rf {} + 2>/dev/null || :
 
-.PHONY: help found lib mtan demo test suites fresh vendored symbols cxx bits manual agreement ulp bench bench-peers edge wasm mpi cuda cuda-check fuzz tables golden deps format-check clean \
+.PHONY: help found lib mtan demo test suites departures fresh vendored symbols cxx bits manual agreement ulp bench bench-peers edge wasm mpi cuda cuda-check fuzz tables golden deps format-check clean \
 	$(TESTS:%=test-%) $(CHECKS:%=test-%)
