@@ -36,7 +36,7 @@ static int has(uint32_t bits, uint32_t wanted) {
     return (bits & wanted) == wanted;
 }
 
-static const char *fma_reason(void) {
+static const char *scalar_fma_reason(void) {
     uint32_t one[4];
     ask_cpu(1, one);
     if (!has(one[ECX], 1u << 12 | 1u << 28)) return "the CPU has no FMA";
@@ -46,7 +46,7 @@ static const char *fma_reason(void) {
 }
 
 static const char *avx2_reason(void) {
-    const char *reason = fma_reason();
+    const char *reason = scalar_fma_reason();
     uint32_t seven[4];
     if (reason) return reason;
     ask_cpu(7, seven);
@@ -71,7 +71,7 @@ static const char *avx512_reason(void) {
     return "needs an x86-64 CPU";
 }
 /* Where the compiler took fused multiply-add for granted, so does the CPU. */
-static const char *fma_reason(void) {
+static const char *scalar_fma_reason(void) {
     return NULL;
 }
 
@@ -97,32 +97,18 @@ static const char *wasm_reason(void) {
     return NULL;
 }
 
+/* LINKED(MTAN_WITH_X, table) is the table where the macro is defined as 1, as -D does, else NULL: only then LINKED_1 puts a
+ * comma before the table, which makes it the second argument. */
+#define LINKED_1 0,
+#define SECOND(first, second, ...) second
+#define SECOND_OF(...) SECOND(__VA_ARGS__)
+#define LINKED_IF(value, table) SECOND_OF(LINKED_##value table, NULL, 0)
+#define LINKED(macro, table) LINKED_IF(macro, table)
+
 /* What is not linked has no table; the reason why it could not run anyway comes first. */
-#ifdef MTAN_WITH_AVX512
-#define AVX512 &mtan_backend_avx512
-#else
-#define AVX512 NULL
-#endif
-#ifdef MTAN_WITH_AVX2
-#define AVX2 &mtan_backend_avx2
-#else
-#define AVX2 NULL
-#endif
-#ifdef MTAN_WITH_NEON
-#define NEON &mtan_backend_neon
-#else
-#define NEON NULL
-#endif
-#ifdef MTAN_WITH_WASM
-#define WASM &mtan_backend_wasm
-#else
-#define WASM NULL
-#endif
-#ifdef MTAN_WITH_SCALAR_FMA
-#define SCALAR_FMA &mtan_backend_scalar_fma
-#else
-#define SCALAR_FMA NULL
-#endif
+#define ROW(name, macro, text)                                                                                         \
+    {text, LINKED(MTAN_WITH_##macro, &mtan_backend_##name), name##_reason,                                             \
+     "not linked: compile simd/mtan_" #name ".c and define MTAN_WITH_" #macro},
 
 static const struct {
     const char *name;
@@ -130,13 +116,7 @@ static const struct {
     const char *(*reason)(void);
     const char *missing;
 } known[] = {
-    {"avx512", AVX512, avx512_reason, "not linked: compile simd/mtan_avx512.c and define MTAN_WITH_AVX512"},
-    {"avx2", AVX2, avx2_reason, "not linked: compile simd/mtan_avx2.c and define MTAN_WITH_AVX2"},
-    {"neon", NEON, neon_reason, "not linked: compile simd/mtan_neon.c and define MTAN_WITH_NEON"},
-    {"wasm", WASM, wasm_reason, "not linked: compile simd/mtan_wasm.c and define MTAN_WITH_WASM"},
-    {"scalar-fma", SCALAR_FMA, fma_reason,
-     "not linked: compile simd/mtan_scalar_fma.c and define MTAN_WITH_SCALAR_FMA"},
-    {"scalar", &mtan_backend_scalar, NULL, NULL},
+    MTAN_INSTRUCTION_SETS(ROW){"scalar", &mtan_backend_scalar, NULL, NULL},
 };
 
 int mtan_backend_list(int index, mtan_backend_choice *choice) {

@@ -3,13 +3,14 @@
  *     mtan_model_init(&model, &config, weights, count);
  *     model.backend = mtan_backend_best();
  *
- * Each file of simd/ is compiled with the flags it names and says by a macro, given to platform/cpu.c, that it is linked:
+ * Each file simd/mtan_NAME.c is compiled with the flags it names. A macro MTAN_WITH_NAME, given to platform/cpu.c, says that
+ * it is linked:
  *
- *     simd/mtan_scalar_fma.c   MTAN_WITH_SCALAR_FMA   mtan_backend_scalar_fma   scalar code, fused multiply-add (x86-64)
- *     simd/mtan_avx2.c         MTAN_WITH_AVX2         mtan_backend_avx2
- *     simd/mtan_avx512.c       MTAN_WITH_AVX512       mtan_backend_avx512
- *     simd/mtan_neon.c         MTAN_WITH_NEON         mtan_backend_neon         (AArch64)
- *     simd/mtan_wasm.c         MTAN_WITH_WASM         mtan_backend_wasm         (WebAssembly's simd128)
+ *     mtan_scalar_fma.c   MTAN_WITH_SCALAR_FMA   scalar code, fused multiply-add (x86-64)
+ *     mtan_avx2.c         MTAN_WITH_AVX2
+ *     mtan_avx512.c       MTAN_WITH_AVX512
+ *     mtan_neon.c         MTAN_WITH_NEON         AArch64
+ *     mtan_wasm.c         MTAN_WITH_WASM         WebAssembly's simd128
  *
  * Leaving one out costs speed, never a link error. Tables whose `fused` is 1 give the same bits as each other, and so do
  * those whose `fused` is 0; between the two, results agree within the limits of golden/README.md. */
@@ -22,16 +23,23 @@
 extern "C" {
 #endif
 
-extern const mtan_backend mtan_backend_scalar_fma;
-extern const mtan_backend mtan_backend_avx2;
-extern const mtan_backend mtan_backend_avx512;
-extern const mtan_backend mtan_backend_neon;
-extern const mtan_backend mtan_backend_wasm;
+/* The instruction sets, one list, fastest first: X(name, NAME of the macro, name for users). Each has a table
+ * mtan_backend_<name>. */
+#define MTAN_INSTRUCTION_SETS(X)                                                                                       \
+    X(avx512, AVX512, "avx512")                                                                                        \
+    X(avx2, AVX2, "avx2")                                                                                              \
+    X(neon, NEON, "neon")                                                                                              \
+    X(wasm, WASM, "wasm")                                                                                              \
+    X(scalar_fma, SCALAR_FMA, "scalar-fma")
+
+#define MTAN_DECLARE(name, macro, text) extern const mtan_backend mtan_backend_##name;
+MTAN_INSTRUCTION_SETS(MTAN_DECLARE)
+#undef MTAN_DECLARE
 
 /* The fastest that is linked and that this CPU and operating system run; mtan_backend_scalar if there is no other. */
 const mtan_backend *mtan_backend_best(void);
 
-/* By name ("scalar", "scalar-fma", "avx2", "avx512", "neon", "wasm"; "best"); null if unknown or unable to run here. */
+/* By name: one of the list, "scalar", or "best"; null if unknown or unable to run here. */
 const mtan_backend *mtan_backend_named(const char *name);
 
 /* The backends there are, fastest first. */
