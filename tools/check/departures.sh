@@ -6,7 +6,7 @@ set -eu
 cd "$(dirname "$0")/../.."
 document=golden/departures.md
 sources=$(find . \( -name .git -o -path ./build -o -path ./runs \) -prune -o -type f \( -name '*.[ch]' -o -name '*.cpp' -o -name '*.cu' \
-    -o -name '*.inc' -o -name '*.py' -o -name '*.sh' -o -name '*.js' -o -name '*.html' -o -name Makefile -o -path './.ci/run' \) -print |
+    -o -name '*.inc' -o -name '*.py' -o -name '*.sh' -o -name '*.js' -o -name '*.html' -o -name Makefile -o -name "*.mk" -o -path './.ci/run' \) -print |
     sed 's/^\.\///' | sort)
 # shellcheck disable=SC2086 # no name of a source file has a blank
 awk -v document=$document '

@@ -1,0 +1,139 @@
+# The part of the Makefile for maintainers: other CPUs and C libraries, boards, GPUs, several processes, Python. None of it is needed
+# by `make test` or `make demo`, except the CUDA kernels as C++, which the tests run without a GPU.
+
+PYTHON ?= python3
+HAS_MPI := $(call has,mpicc)
+NVCC ?= $(or $(shell command -v nvcc 2>/dev/null),$(wildcard /usr/local/cuda/bin/nvcc))
+
+# ---- Configurations: see the Makefile ----------------------------------------------------------------------------
+
+# `make edge`: other CPUs, emulated, and other C libraries. Cross compilers have no zlib. All CPUs fuse multiply and add but
+# armv7 (VFPv3), of which only the bits are compared. C99 on s390x would evaluate float as double. The isnan of musl and mingw has
+# a branch for float in it, which warns.
+EDGE := aarch64 riscv64 armhf armv7 s390x musl windows
+CONFIGURATIONS += $(EDGE) cuda mpi
+STRICT += $(EDGE)
+edge = -O2 -static -UMTAN_ZLIB
+aarch64.CC := aarch64-linux-gnu-gcc
+aarch64.FLAGS := $(edge)
+aarch64.BACKENDS := neon
+riscv64.CC := riscv64-linux-gnu-gcc
+riscv64.FLAGS := $(edge)
+armhf.CC := arm-linux-gnueabihf-gcc
+armhf.FLAGS := $(edge) -mfpu=vfpv4 -mfloat-abi=hard
+armv7.CC := $(armhf.CC)
+armv7.FLAGS := $(edge) -mfpu=vfpv3-d16 -mfloat-abi=hard
+s390x.CC := s390x-linux-gnu-gcc
+s390x.FLAGS := $(edge) -fexcess-precision=fast
+musl.CC := musl-gcc
+musl.FLAGS := $(edge) -Wno-float-conversion
+musl.BACKENDS := $(filter-out avx512,$(SIMD))
+# The command is a POSIX program: on Windows there is the library alone, with the suites that MTAN_TESTS_LIBRARY leaves.
+windows.CC := x86_64-w64-mingw32-gcc-posix
+windows.FLAGS := $(edge) -Wno-float-conversion -DMTAN_TESTS_LIBRARY -D__USE_MINGW_ANSI_STDIO=1 # printf as in C99
+windows.BACKENDS := scalar_fma avx2
+windows.SUITE_C := tests/main.c tests/cuda/test_cuda.c $(wildcard tests/library/test_*.c)
+windows.SHARED_C := $(filter-out tools/% tests/support/baseline% tests/support/command_line% $(CUDA_C),$(SHARED_C)) tools/data/generators.c
+$(foreach t,$(EDGE),$(eval $(t).LIBS := -lm -pthread))
+
+# `make cuda`: the command for NVIDIA GPUs; `make mpi`: the command for several processes.
+cuda.FLAGS = $(CFLAGS) -DMTAN_WITH_CUDA
+cuda.BACKENDS := $(SIMD)
+cuda.SHARED_C := $(SHARED_C) $(CUDA_LOAD_C)
+mpi.CC := mpicc
+mpi.FLAGS = $(CFLAGS) -DMTAN_MPI
+mpi.BACKENDS := $(SIMD)
+
+# ---- CUDA without a GPU: the kernels as C++ for the tests' shim, which watches what they touch (tests/cuda/cuda_shim.h) -------
+
+SHIM := $(if $(HAS_CXX),$(if $(findstring linux,$(MACHINE)),build/cuda-shim/cuda_kernels.o build/cuda-shim/cuda_cases.o))
+SHIM_FLAGS := -std=c++11 -O1 -fsanitize=thread -ffp-contract=off -fno-math-errno -fno-exceptions -fno-rtti \
+	-Wall -Wextra -Wno-unknown-pragmas -Werror $(if $(HAS_FMA),$(if $(filter x86_64%,$(MACHINE)),-mfma))
+$(foreach t,$(if $(SHIM),gcc-float gcc-sanitize clang-float),$(eval $(t).SHIM := $(SHIM))\
+	$(eval $(t).FLAGS += -DMTAN_WITH_CUDA_SHIM)$(eval $(t).SHARED_C := $(SHARED_C) $(CUDA_LOAD_C)))
+build/cuda-shim/%.o: tests/cuda/%.cpp tests/cuda/cuda_shim.h tests/cuda/cuda_cases.h platform/cuda/kernels.cu platform/cuda/arguments.h mtan.c tools/maintain.mk
+	@mkdir -p $(@D)
+	@$(CXX) $(SHIM_FLAGS) -DMTAN_CUDA_SHIM -c $< -o $@
+
+# ---- Measurements --------------------------------------------------------------------------------------------------
+
+ulp: build/release/ulp ## largest error of each function over all floats (minutes)
+	@build/release/ulp $(ARGS)
+
+bench-peers: build/release/bench ## mtan against PyTorch, the published code and ONNX Runtime (PYTHON=, DATA=, REFERENCE=, ARGS=)
+	@$(PYTHON) tools/bench/bench_peers.py $(if $(DATA),--data "$(DATA)") $(if $(REFERENCE),--reference "$(REFERENCE)") $(ARGS)
+
+tables: build/mtan ## tools/mtan/paper/results.txt: the paper's tables beside the numbers in results.tsv (DATA=folder of the data sets)
+	@build/mtan table $(if $(DATA),--data "$(DATA)") --results tools/mtan/paper/results.tsv --quiet >tools/mtan/paper/results.txt
+
+golden: ## make golden/ again (needs PyTorch, REFERENCE=checkout of the published code; DATA=folder of the data sets for what was read from them)
+	@test -n "$(REFERENCE)" || { echo "mtan: make golden needs REFERENCE=path of a checkout of the published code"; exit 2; }
+	@$(PYTHON) tools/golden/golden.py --reference "$(REFERENCE)"
+	@for script in rng init metrics torchfile; do $(PYTHON) tools/golden/golden_$$script.py "$(REFERENCE)" golden || exit 1; done
+	@$(PYTHON) tools/golden/golden_baselines.py
+	@test -z "$(DATA)" || $(PYTHON) tools/golden/golden_data.py "$(REFERENCE)" "$(DATA)" golden
+	@test -z "$(DATA)" || $(PYTHON) tools/golden/golden_losses.py "$(REFERENCE)" "$(DATA)" golden
+	@test -z "$(DATA)" || $(PYTHON) tools/golden/golden_mimic3.py "$(DATA)/mimic3-demo" golden
+
+# ---- Other machines ------------------------------------------------------------------------------------------------
+
+edge: ## the tests on other CPUs, C libraries and boards, most of them emulated: tools/edge/edge.sh has the list (EDGE_ARGS="armhf windows": those)
+	@MAKE='$(MAKE)' JOBS=$(JOBS) tools/edge/edge.sh $(EDGE_ARGS)
+# As in `make bits`, mtan.c is compiled with no flag that would keep contraction off for it.
+$(EDGE:%=build/%/bits): build/%/bits: $(addprefix build/%/,$(BITS_C:.c=.o)) mtan.c mtan.h
+	@$($*.CC) $($*.flags) -I. $(filter %.o %.c,$^) $($*.LIBS) -o $@
+
+wasm: build/mtan ## mtan as WebAssembly, and a page to play with: build/wasm/index.html (emscripten, node; chromium-headless-shell tests it)
+	@tools/edge/wasm.sh
+
+mpi: $(if $(HAS_MPI),build/mtan build/mtan-mpi) ## build/mtan-mpi for mpirun; 1, 2 and 4 ranks have the bits of one process (needs mpicc)
+	@tools/check/mpi.sh $(CC)
+build/mtan-mpi: build/mpi/tools/mtan/command/main.o build/mpi/platform/ranks.o build/mpi/shared.a
+	@$(mpi.CC) $(mpi.flags) $^ $(LIBS) -o $@
+
+# ---- NVIDIA GPUs ---------------------------------------------------------------------------------------------------
+
+# The kernels for the GPUs that this nvcc serves, 52 and 61 (Titan X) as long as it does; newer ones compile the PTX themselves.
+CUDA_CODES = $(filter 52 61 75 86,$(patsubst sm_%,%,$(shell "$(NVCC)" --list-gpu-code)))
+cuda: $(if $(NVCC),build/mtan-cuda build/libmtan_cuda.a) ## the command and the backend for NVIDIA GPUs: build/mtan-cuda, build/libmtan_cuda.a (needs nvcc; running needs the driver alone)
+	@test -n "$^" || { echo "mtan: make cuda needs nvcc: name it with NVCC="; exit 2; }
+	@echo "$^: code for $(CUDA_CODES:%=sm_%), PTX for compute_$(firstword $(CUDA_CODES))"
+build/cuda/kernels.fatbin: platform/cuda/kernels.cu platform/cuda/arguments.h mtan.c tools/maintain.mk
+	@mkdir -p $(@D)
+	@"$(NVCC)" -fatbin --fmad=false $(foreach c,$(CUDA_CODES),-gencode arch=compute_$(c),code=sm_$(c)) \
+		-gencode arch=compute_$(firstword $(CUDA_CODES)),code=compute_$(firstword $(CUDA_CODES)) $< -o $@
+build/cuda/image.c: build/cuda/kernels.fatbin
+	@{ echo '#include "../../platform/cuda/mtan_cuda.h"'; echo 'const unsigned long long mtan_cuda_image[] = {'; \
+		od -An -v -tx8 $< | sed 's/ *\([0-9a-f][0-9a-f]*\)/0x\1,/g'; echo '};'; } >$@
+build/cuda/image.o: build/cuda/image.c
+	@$(CC) -std=c99 -O1 -c $< -o $@
+build/libmtan_cuda.a: $(patsubst %.c,build/cuda/%.o,$(CUDA_C) $(CUDA_LOAD_C)) build/cuda/image.o
+	@rm -f $@ && $(AR) rcs $@ $^
+build/mtan-cuda: build/cuda/tools/mtan/command/main.o build/cuda/image.o build/cuda/shared.a
+	@$(CC) $(cuda.flags) $^ $(LIBS) -o $@
+
+cuda-check: build/release/cuda_check ## kernels for both Titan X with NVRTC 12.9 and with clang: registers, spills, occupancy
+	@PYTHON="$(PYTHON)" CC="$(CC)" tools/check/cuda_check.sh $< $(if $(HAS_CLANG),clang)
+
+# ---- Hostile input -------------------------------------------------------------------------------------------------
+
+FUZZ_SECONDS ?= 20
+FUZZERS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c))
+fuzz: $(if $(HAS_CLANG),$(FUZZERS:%=build/fuzz/%)) ## feed the readers hostile input (needs clang; FUZZ_SECONDS=20)
+	@test -n "$^" || echo "skipped: no clang, or no tests/fuzz/*.c"
+	@mkdir -p build/fuzz/fuzz_torchfile.corpus && cp golden/torch-*.pt build/fuzz/fuzz_torchfile.corpus
+	@for f in $^; do echo "$$f"; mkdir -p $$f.corpus; \
+		$$f -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -print_final_stats=0 -artifact_prefix=$$f. $$f.corpus \
+		2>$$f.log && tail -n 1 $$f.log || { tail -n 40 $$f.log; exit 1; }; done
+fuzz_own.C := $(patsubst %,tools/data/%.c,array dataset gzip csv field names own own_rows own_stream)
+fuzz_torchfile.C := $(patsubst %,tools/mtan/%.c,torch/zipfile torch/pickle torch/torchfile torch/torchwrite torch/convert_read report/json_text) tools/data/array.c
+build/fuzz/fuzz_own: $(fuzz_own.C)
+build/fuzz/fuzz_torchfile: $(fuzz_torchfile.C)
+build/fuzz/%: tests/fuzz/%.c mtan.c mtan.h tools/maintain.mk | build/deps/stb
+	@mkdir -p $(@D)
+	@clang $(filter-out -MMD -MP,$(ALWAYS)) -O1 $(SAN) -fsanitize=fuzzer $< mtan.c $($*.C) $(if $(HAS_ZLIB),-lz) -lm -o $@
+
+format-check: ## does the C code look as .clang-format says?
+	@clang-format --dry-run $$(git ls-files '*.c' '*.h' '*.cpp' '*.cu')
+
+.PHONY: ulp bench-peers tables golden edge wasm mpi cuda cuda-check fuzz format-check
