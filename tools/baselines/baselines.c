@@ -3,14 +3,29 @@
 
 #include <string.h>
 
-extern const mtan_architecture baseline_rnn_dt, baseline_rnn_impute, baseline_rnn_decay, baseline_gru_d,
-    baseline_phased_lstm, baseline_ode_rnn, baseline_seft, baseline_ip_nets, baseline_l_ode_rnn, baseline_l_ode_ode,
-    baseline_rnn_vae;
+/* One line each: baseline_<name> is the architecture, defined in a file of this folder. */
+#define BASELINES(X)                                                                                                   \
+    X(rnn_impute)                                                                                                      \
+    X(rnn_dt)                                                                                                          \
+    X(rnn_decay)                                                                                                       \
+    X(gru_d)                                                                                                           \
+    X(phased_lstm)                                                                                                     \
+    X(ip_nets)                                                                                                         \
+    X(seft)                                                                                                            \
+    X(rnn_vae)                                                                                                         \
+    X(ode_rnn)                                                                                                         \
+    X(l_ode_rnn)                                                                                                       \
+    X(l_ode_ode)
 
-const mtan_architecture *const baselines[] = {&baseline_rnn_dt,    &baseline_rnn_impute,  &baseline_rnn_decay,
-                                              &baseline_gru_d,     &baseline_phased_lstm, &baseline_ode_rnn,
-                                              &baseline_seft,      &baseline_ip_nets,     &baseline_l_ode_rnn,
-                                              &baseline_l_ode_ode, &baseline_rnn_vae,     NULL};
+#define X(name) extern const mtan_architecture baseline_##name;
+BASELINES(X)
+#undef X
+
+const mtan_architecture *const baselines[] = {
+#define X(name) &baseline_##name,
+    BASELINES(X)
+#undef X
+        NULL};
 
 const mtan_architecture *baseline_named(const char *name) {
     for (int i = 0; baselines[i]; i++)

@@ -60,6 +60,29 @@ static int set_mtan(recipe *r, const row *rows, int n, const char *name, mtan_pr
     return 1;
 }
 
+static int in_paper(const data_set *data) {
+    const size_t n = strlen(data->name);
+    for (int i = 0; i < RECIPES_OF_MTAN; i++)
+        if (strncmp(of_mtan[i].name, data->name, n) == 0 && of_mtan[i].name[n] == '-') return 1;
+    return 0;
+}
+
+/* "DATA-enc", "DATA-full" or "DATA-interp" of a data set that the paper does not have: as for own data. */
+static int set_mtan_on(recipe *r, const char *name, mtan_preset preset) {
+    const size_t n = strcspn(name, "-");
+    const data_set *data = data_set_named(name, n);
+    recipe made;
+    if (!data || data->own || in_paper(data) || !name[n] || strcmp(name + n, "-per-time") == 0) return 0;
+    if (!set_mtan(&made, own_mtan, OWN_MTAN, name + n + 1, preset)) return 0;
+    if (made.config.classify != MTAN_CLASSIFY_NONE) {
+        if (data->classify == MTAN_CLASSIFY_NONE) return 0;
+        made.config.classify = data->classify, made.config.classes = data->classes;
+    }
+    made.config.channels = data->channels;
+    *r = made;
+    return 1;
+}
+
 /* ---- baselines ---- */
 
 /* The sizes are those of latent_ode (Rubanova et al. 2019) for the recurrent and the ODE models and of the models' own papers for
@@ -89,12 +112,14 @@ static const baseline_row of_baselines[] = {
     {"l-ode-rnn", 1, {40, 20, 50, 0, 0, 3, 50}, {100, 15, 500, 0, 0, 2, 50}, 0, 0},
     {"l-ode-ode", 1, {40, 20, 50, 50, 3, 3, 100}, {100, 15, 500, 50, 4, 2, 100}, 0, 0},
 };
-enum { BASELINES = sizeof of_baselines / sizeof of_baselines[0] };
 
-static const baseline_row *row_named(const char *model) {
-    for (int i = 0; i < BASELINES; i++)
-        if (strcmp(of_baselines[i].model, model) == 0) return &of_baselines[i];
-    return NULL;
+static const baseline_row any_baseline = {NULL, 0, {40, 0, 0, 0, 0, 0, 0}, {100, 0, 0, 0, 0, 0, 0}, 0, 1};
+
+/* A model without a row has the sizes that it starts with and is trained by Adam. */
+static const baseline_row *row_of(const mtan_architecture *model) {
+    for (size_t i = 0; i < sizeof of_baselines / sizeof of_baselines[0]; i++)
+        if (strcmp(of_baselines[i].model, model->name) == 0) return &of_baselines[i];
+    return &any_baseline;
 }
 
 /* Cuts `suffix` off the end of a name, if it is there. */
@@ -108,7 +133,8 @@ static int cut(char *name, const char *suffix) {
 /* What "DATA-MODEL[-interp|-per-time]" stands for. */
 typedef struct task {
     const data_set *data;
-    const baseline_row *model;
+    const mtan_architecture *model;
+    const baseline_row *row;
     mtan_classify_kind classify;
 } task;
 
@@ -121,8 +147,9 @@ static int read_name(const char *name, task *t) {
     snprintf(model, sizeof model, "%s", name + n + 1);
     if (t->classify == MTAN_CLASSIFY_RECORD && cut(model, "-interp")) t->classify = MTAN_CLASSIFY_NONE;
     else if (t->data->own && cut(model, "-per-time")) t->classify = MTAN_CLASSIFY_TIME;
-    t->model = row_named(model);
-    return t->model && (t->model->variational || t->classify != MTAN_CLASSIFY_NONE);
+    if (!(t->model = baseline_named(model))) return 0;
+    t->row = row_of(t->model);
+    return t->row->variational || t->classify != MTAN_CLASSIFY_NONE;
 }
 
 /* A setting of the architecture; one that it does not have stays away. */
@@ -156,24 +183,24 @@ static void set_variational(mtan_config *c, mtan_preset preset) {
 }
 
 static void set_model(mtan_config *c, const task *t, mtan_preset preset) {
-    const baseline_row *r = t->model;
+    const baseline_row *r = t->row;
     const int time = t->classify == MTAN_CLASSIFY_TIME;
     set_config(c, r->variational ? MTAN_FULL : MTAN_ENC, t->classify, t->data->channels,
                t->classify == MTAN_CLASSIFY_NONE ? 0 : t->data->classes, preset);
-    mtan_config_architecture(c, baseline_named(r->model));
+    mtan_config_architecture(c, t->model);
     c->embed_scale = r->hours ? 48 : 1;
     c->head_hidden = time ? 0 : 300;
     set_sizes(c, time ? &r->time : &r->record);
     if (r->variational) set_variational(c, preset);
     else set_setting(c, "bidirectional", time);
     set_setting(c, "faithful", preset == MTAN_FAITHFUL);
-    set_named(c, r->model);
+    set_named(c, t->model->name);
 }
 
 static int set_baseline(recipe *r, const char *name, mtan_preset preset) {
     task t;
-    if (!read_name(name, &t) || !baseline_named(t.model->model)) return 0;
-    const int adam = t.model->adam;
+    if (!read_name(name, &t)) return 0;
+    const int adam = t.row->adam;
     memset(r, 0, sizeof *r);
     set_model(&r->config, &t, preset);
     r->batch = adam ? 128 : 50;
@@ -190,7 +217,8 @@ static int set_baseline(recipe *r, const char *name, mtan_preset preset) {
 /* ---- by name ---- */
 
 int recipe_named(recipe *r, const char *name, mtan_preset preset) {
-    return set_mtan(r, of_mtan, RECIPES_OF_MTAN, name, preset) || set_baseline(r, name, preset);
+    return set_mtan(r, of_mtan, RECIPES_OF_MTAN, name, preset) || set_mtan_on(r, name, preset) ||
+           set_baseline(r, name, preset);
 }
 
 int recipe_for_own(recipe *r, const char *model, mtan_preset preset) {
@@ -205,10 +233,9 @@ const char *recipe_name(int index, char name[RECIPE_NAME]) {
     if (index < RECIPES_OF_MTAN) return snprintf(name, RECIPE_NAME, "%s", of_mtan[index].name), name;
     index -= RECIPES_OF_MTAN;
     for (int d = 0; data_sets[d].name; d++)
-        for (int r = 0; r < BASELINES; r++)
+        for (int b = 0; baselines[b]; b++)
             for (int interp = 0; interp < 2; interp++) {
-                snprintf(name, RECIPE_NAME, "%s-%s%s", data_sets[d].name, of_baselines[r].model,
-                         interp ? "-interp" : "");
+                snprintf(name, RECIPE_NAME, "%s-%s%s", data_sets[d].name, baselines[b]->name, interp ? "-interp" : "");
                 if (!data_sets[d].own && set_baseline(&found, name, MTAN_CORRECT) && index-- == 0) return name;
             }
     return NULL;

@@ -2,6 +2,7 @@
  *
  * mTAN's are what the reference's documented commands train: toy-interp, physionet-interp, physionet-full, physionet-enc,
  * mimic3-full, mimic3-enc, activity-enc; and activity-full (Q40).
+ * A data set that the paper does not have is trained by DATA-enc, DATA-full or DATA-interp.
  * A baseline's are DATA-MODEL: physionet, mimic3, activity, toy or own, then its name. "-interp" behind a model with a latent state
  * trains interpolation alone, as toy always does; "-per-time" a class per time, as activity always does. */
 #ifndef MTAN_TOOLS_RECIPES_H
