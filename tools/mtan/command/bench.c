@@ -364,8 +364,8 @@ static int read_request(request *q, const options *o) {
     memset(q, 0, sizeof *q);
     q->options = o;
     q->data = option_text(o, "data", NULL);
-    q->epochs = (int32_t)option_integer(o, "epochs", 3, 1, 1000);
-    q->records = (int32_t)option_integer(o, "records", 0, 1, 1000000);
+    q->epochs = (int32_t)option_integer(o, "epochs", 3);
+    q->records = (int32_t)option_integer(o, "records", 0);
     return read_cards(q, option_text(o, "predict", NULL)) && (q->predict || option_backend(o, &q->backend));
 }
 

@@ -212,7 +212,7 @@ static void free_labelled(labelled *k) {
 }
 
 static void measure(outcome *result, const options *o, const paired *x) {
-    result->metrics = paired_metrics(x, (int32_t)option_integer(o, "bootstrap", 1000, 0, 1000000), SEED);
+    result->metrics = paired_metrics(x, (int32_t)option_integer(o, "bootstrap", 1000), SEED);
     result->rows = x->n;
     result->classes = x->classes;
     if (x->classes) result->changes = paired_changes(x);
@@ -389,7 +389,7 @@ static void *open_tensors(tensor_set *set, const char *path) {
 }
 
 static int compare_files(const options *o, const tensor_set *a, const tensor_set *b) {
-    const double tolerance = option_number(o, "tolerance", 0, 0, INFINITY);
+    const double tolerance = option_number(o, "tolerance", 0);
     const int json = option_given(o, "json"), data = option_given(o, "data");
     outcome result;
     differences d;

@@ -93,7 +93,7 @@ static void put_tables(const session *s, const predictions *p, int json) {
 }
 
 static int eval_classes(session *s, const options *o, int json) {
-    const int32_t draws = (int32_t)option_integer(o, "bootstrap", 1000, 0, 1000000);
+    const int32_t draws = (int32_t)option_integer(o, "bootstrap", 1000);
     predictions p;
     metric_query q;
     if (!session_predict(s, o, &p)) return BAD_USE;
@@ -132,7 +132,7 @@ static void put_error_json(const char *key, double x, interval range) {
 /* The share asked for, or the five of the paper's table. */
 static int eval_curves(session *s, const options *o, int json) {
     const int one = option_given(o, "observed") || !(s->source.observed < 1), shares = one ? 1 : SHARES;
-    const double asked = option_number(o, "observed", 1, 0.05, 1);
+    const double asked = option_number(o, "observed", 1);
     interpolation_error errors[SHARES];
     for (int i = 0; i < shares; i++)
         if (!session_interpolate(s, o, one ? asked : 0.5 + 0.1 * i, &errors[i])) return BAD_USE;

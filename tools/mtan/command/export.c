@@ -630,8 +630,7 @@ static size_t board_bytes(const bundle *b) {
 int command_export(const options *o) {
     const char *path = o->argument[0], *out = option_text(o, "out", NULL), *slash = strrchr(path, '/');
     const export_settings s = {option_text(o, "name", "model"), slash ? slash + 1 : path,
-                               (int32_t)option_integer(o, "events", 1500, 1, 1000000),
-                               (int32_t)option_integer(o, "times", 200, 1, 1000000)};
+                               (int32_t)option_integer(o, "events", 1500), (int32_t)option_integer(o, "times", 200)};
     char error[ERROR_SIZE] = "", *text;
     size_t n = 0;
     int good;

@@ -108,8 +108,8 @@ static void find_memory(subject *s, const options *o) {
     mtan_train_config train;
     mtan_train_config_init(&train);
     s->bounds.records = 1;
-    s->bounds.events = (int32_t)option_integer(o, "events", 1500, 1, 1 << 24);
-    s->bounds.times = (int32_t)option_integer(o, "times", 200, 1, 1 << 24);
+    s->bounds.events = (int32_t)option_integer(o, "events", 1500);
+    s->bounds.times = (int32_t)option_integer(o, "times", 200);
     if (mtan_predictor_size(&s->model, &s->bounds, &s->predict_bytes) != MTAN_OK) s->predict_bytes = 0;
     s->points = s->model.config.ref_points < POINTS ? s->model.config.ref_points : POINTS;
     if (mtan_small_size(&s->model, s->points, &s->small_bytes) != MTAN_OK) s->small_bytes = 0;

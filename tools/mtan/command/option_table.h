@@ -5,10 +5,16 @@
 
 #include "options.h"
 
+/* Those that take a number come last. */
+typedef enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_NUMBER, OPTION_WHOLE } option_kind;
+
+/* Two commands may have an option of one name but not of one range: these are two rows. */
 typedef struct option {
     const char *name;
     char letter;          /* short form, 0: none */
     const char *argument; /* NULL: a flag */
+    option_kind kind;
+    double low, high;     /* of a number */
     const char *commands; /* names between blanks; "*": every command */
     const char *help;     /* one sentence, without the full stop */
 } option;
@@ -21,5 +27,6 @@ int option_is_fixed(const char *name); /* a setting that no option changes */
 int option_belongs(int i, const command *c);
 /* The option of that name that a command has; -1: none. */
 int option_find(const command *c, const char *name, size_t length);
+const option *option_of(const char *command_name, const char *name); /* that the table has, or NULL */
 
 #endif

@@ -74,7 +74,7 @@ static int parse_option(options *o, char **words, int left) {
                 i = k;
         if (i < 0) return unknown_option(word + 1, o->command);
     }
-    if (option_at(i) && !option_at(i)->argument) {
+    if (option_at(i) && option_at(i)->kind == OPTION_FLAG) {
         if (equals) return complain("%.*s takes no value", (int)(equals - word), word), 0;
         o->value[i] = "";
         return 1;
@@ -82,6 +82,22 @@ static int parse_option(options *o, char **words, int left) {
     if (!equals && left < 2) return complain("%s needs a value", word), 0;
     o->value[i] = equals ? equals + 1 : words[1];
     return equals ? 1 : 2;
+}
+
+/* The number of an option that takes one. 0 with a message: the value is none, or not in the option's range. */
+static int read_number(options *o, int i) {
+    const option *x = option_at(i);
+    const char *text = o->value[i];
+    char *end;
+    double number;
+    if (!text || x->kind < OPTION_NUMBER) return 1;
+    number = o->number[i] = strtod(text, &end);
+    if (end == text || *end) return complain("--%s %s: not a number", x->name, text), 0;
+    if (!(number >= x->low && number <= x->high))
+        return complain("--%s %s: must be from %g to %g", x->name, text, x->low, x->high), 0;
+    if (x->kind == OPTION_WHOLE && floor(number) < number)
+        return complain("--%s %s: must be a whole number", x->name, text), 0;
+    return 1;
 }
 
 int options_parse(options *o, int argc, char **argv) {
@@ -100,6 +116,8 @@ int options_parse(options *o, int argc, char **argv) {
     if (option_given(o, "help")) return 1;
     if (o->arguments < o->command->least || o->arguments > o->command->most)
         return complain("usage: mtan %s %s", o->command->name, o->command->arguments), 0;
+    for (int i = 0; option_at(i); i++)
+        if (!read_number(o, i)) return 0;
     return 1;
 }
 
@@ -114,19 +132,11 @@ int option_given(const options *o, const char *name) {
     return option_text(o, name, NULL) != NULL;
 }
 
-double option_number(const options *o, const char *name, double otherwise, double low, double high) {
-    const char *text = option_text(o, name, NULL);
-    char *end;
-    double x;
-    if (!text) return otherwise;
-    x = strtod(text, &end);
-    if (end == text || *end) exit(complain("--%s %s: not a number", name, text));
-    if (!(x >= low && x <= high)) exit(complain("--%s %s: must be from %g to %g", name, text, low, high));
-    return x;
+double option_number(const options *o, const char *name, double otherwise) {
+    const int i = option_find(o->command, name, strlen(name));
+    return i >= 0 && o->value[i] ? o->number[i] : otherwise;
 }
 
-int64_t option_integer(const options *o, const char *name, int64_t otherwise, int64_t low, int64_t high) {
-    const double x = option_number(o, name, (double)otherwise, (double)low, (double)high);
-    if (floor(x) < x) exit(complain("--%s %s: must be a whole number", name, option_text(o, name, "")));
-    return (int64_t)x;
+int64_t option_integer(const options *o, const char *name, int64_t otherwise) {
+    return (int64_t)option_number(o, name, (double)otherwise);
 }

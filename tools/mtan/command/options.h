@@ -15,6 +15,7 @@ enum { OPTIONS_MOST = 128, ARGUMENTS_MOST = 8 };
 typedef struct options {
     const struct command *command;
     const char *value[OPTIONS_MOST]; /* by the option's place in the table; NULL: not given */
+    double number[OPTIONS_MOST];     /* the value of one that takes a number */
     const char *argument[ARGUMENTS_MOST];
     int arguments;
 } options;
@@ -33,9 +34,9 @@ extern const command commands[]; /* ends with a NULL name */
 /* The value as given, or `otherwise`. */
 const char *option_text(const options *o, const char *name, const char *otherwise);
 int option_given(const options *o, const char *name); /* a flag, or an option with a value */
-/* Numbers. A value that is no number or is out of [low, high] is an error: prints it and ends the program with BAD_USE. */
-double option_number(const options *o, const char *name, double otherwise, double low, double high);
-int64_t option_integer(const options *o, const char *name, int64_t otherwise, int64_t low, int64_t high);
+/* The same for options that take a number. It is in the range that the table says: options_parse lets no other through. */
+double option_number(const options *o, const char *name, double otherwise);
+int64_t option_integer(const options *o, const char *name, int64_t otherwise);
 
 /* Fills o, or prints what is wrong (with 'did you mean') and returns 0. */
 int options_parse(options *o, int argc, char **argv);

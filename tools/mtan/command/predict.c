@@ -45,7 +45,7 @@ static int fit_runner(job *j) {
     j->bounds.times = need.times + need.times / 2 > queries ? need.times + need.times / 2 : queries;
     if (!runner_start(&j->run, &j->bundle.model, j->bounds, option_threads(j->options), error))
         return complain("%s", error), 0;
-    runner_seed(&j->run, (uint64_t)option_integer(j->options, "seed", 0, 0, UINT32_MAX));
+    runner_seed(&j->run, (uint64_t)option_integer(j->options, "seed", 0));
     return 1;
 }
 
@@ -241,8 +241,7 @@ static int run_job(job *j, const char *model) {
     if (j->grid.n && c->kind != MTAN_FULL) return complain("%s: this model classifies and does not interpolate", model);
     if (!j->grid.n && c->classify == MTAN_CLASSIFY_NONE)
         return complain("%s: this model does not classify: `mtan interpolate`", model);
-    c->predict_samples =
-        (int32_t)option_integer(j->options, "samples", j->grid.n ? USUAL_SAMPLES : c->predict_samples, 0, 10000);
+    c->predict_samples = (int32_t)option_integer(j->options, "samples", j->grid.n ? USUAL_SAMPLES : c->predict_samples);
     j->json = option_given(j->options, "json");
     if (!j->json) rows_header(c, j->grid.n > 0);
     good = j->source.set->own ? stream_own(j, data) : whole_set(j);

@@ -22,7 +22,7 @@ source_input option_input(const options *o, const prep *model) {
 
 int32_t option_threads(const options *o) {
     const int32_t cpus = mtan_pool_cpus();
-    return (int32_t)option_integer(o, "threads", cpus < MOST_THREADS ? cpus : MOST_THREADS, 1, MTAN_POOL_MOST);
+    return (int32_t)option_integer(o, "threads", cpus < MOST_THREADS ? cpus : MOST_THREADS);
 }
 
 /* Commands whose models run in blocks that a device can hold. */

@@ -319,11 +319,11 @@ int command_stream(const options *o) {
     s.model = o->argument[0];
     s.data = option_text(o, "data", s.data);
     s.every = option_text(o, "every", s.every);
-    s.window = option_number(o, "window", 0, 0, 1e12);
-    s.keep = (int32_t)option_integer(o, "keep", s.keep, 1, 1 << 20);
-    s.records = option_integer(o, "records", s.records, 1, INT32_MAX);
-    s.samples = (int32_t)option_integer(o, "samples", s.samples, 0, 10000);
-    s.seed = (uint64_t)option_integer(o, "seed", 0, 0, UINT32_MAX);
+    s.window = option_number(o, "window", 0);
+    s.keep = (int32_t)option_integer(o, "keep", s.keep);
+    s.records = option_integer(o, "records", s.records);
+    s.samples = (int32_t)option_integer(o, "samples", s.samples);
+    s.seed = (uint64_t)option_integer(o, "seed", 0);
     s.json = option_given(o, "json");
     return stream_records(&s, o);
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../command/option_table.h"
 #include "../command/settings.h"
 #include "../paper/recipes.h"
 #include "data_sets.h"
@@ -17,35 +18,43 @@ typedef struct field {
     const char *name; /* as an option; in files mtan.plan.<name> */
     char type;        /* i int32_t, l int64_t, d double */
     size_t offset;
-    double low, high;
+    double low, high; /* of one that is no number on the command line */
     int may_change;   /* by an option when a run is resumed */
     double otherwise; /* in a file from before there was such a field; NAN: it always was there */
 } field;
 
-#define FIELD(name, type, member, low, high, may_change)                                                               \
-    { name, type, offsetof(plan, member), low, high, may_change, NAN }
-#define LATER(name, type, member, low, high, otherwise)                                                                \
-    { name, type, offsetof(plan, member), low, high, 0, otherwise }
+#define NUMBER(name, type, member, may_change)                                                                         \
+    { name, type, offsetof(plan, member), NAN, NAN, may_change, NAN }
+#define LATER(name, type, member, otherwise)                                                                           \
+    { name, type, offsetof(plan, member), NAN, NAN, 0, otherwise }
+#define OTHER(name, type, member, low, high)                                                                           \
+    { name, type, offsetof(plan, member), low, high, 0, NAN }
 static const field fields[] = {
-    FIELD("epochs", 'i', epochs, 1, 1e6, 1),
-    FIELD("batch", 'i', batch, 1, 1e5, 0),
-    FIELD("patience", 'i', patience, 0, 1e6, 1),
-    FIELD("lr", 'd', lr, 1e-12, 1e3, 0),
-    FIELD("clip", 'd', clip, 0, 1e9, 0),
-    FIELD("dropout", 'd', dropout, 0, 0.95, 0),
-    FIELD("thin", 'd', thin, 0, 0.95, 0),
-    LATER("lr-decay", 'd', lr_decay, 0.5, 1, 1),
-    LATER("lr-floor", 'd', lr_floor, 0, 1, 0),
-    FIELD("time-scale", 'd', time_scale, 0, 1e12, 0),
-    FIELD("seed", 'l', seed, 0, 4294967295.0, 0),
-    FIELD("observed-low", 'd', observed_low, 0, 1, 0),
-    FIELD("observed-high", 'd', observed_high, 0, 1, 0),
-    FIELD("shuffle", 'i', shuffle, 0, 1, 0),
-    FIELD("optimizer", 'i', optimizer, 0, 1, 0),
-    FIELD("select", 'i', select, 0, 2, 0),
-    FIELD("scale", 'i', scale, 0, PREP_KINDS - 1, 0),
+    NUMBER("epochs", 'i', epochs, 1),
+    NUMBER("batch", 'i', batch, 0),
+    NUMBER("patience", 'i', patience, 1),
+    NUMBER("lr", 'd', lr, 0),
+    NUMBER("clip", 'd', clip, 0),
+    NUMBER("dropout", 'd', dropout, 0),
+    NUMBER("thin", 'd', thin, 0),
+    LATER("lr-decay", 'd', lr_decay, 1),
+    LATER("lr-floor", 'd', lr_floor, 0),
+    NUMBER("time-scale", 'd', time_scale, 0),
+    NUMBER("seed", 'l', seed, 0),
+    OTHER("observed-low", 'd', observed_low, 0, 1),
+    OTHER("observed-high", 'd', observed_high, 0, 1),
+    OTHER("shuffle", 'i', shuffle, 0, 1),
+    OTHER("optimizer", 'i', optimizer, 0, 1),
+    OTHER("select", 'i', select, 0, 2),
+    OTHER("scale", 'i', scale, 0, PREP_KINDS - 1),
 };
 enum { FIELDS = sizeof fields / sizeof fields[0], NUMBERS = 11 }; /* the first NUMBERS are options that take a number */
+
+/* A file may say what the command line may: the range of a number stands in the table of options. */
+static int field_takes(const field *f, double x) {
+    const option *number = f < fields + NUMBERS ? option_of("train", f->name) : NULL;
+    return x >= (number ? number->low : f->low) && x <= (number ? number->high : f->high);
+}
 
 static double field_get(const plan *p, const field *f) {
     const char *at = (const char *)p + f->offset;
@@ -218,23 +227,19 @@ int plan_published(plan *p, const char *name) {
 }
 
 static void apply_numbers(plan *p, const options *o) {
-    for (int i = 0; i < NUMBERS; i++) {
-        const field *f = &fields[i];
-        const double now = field_get(p, f);
-        if (f->type == 'd') field_set(p, f, option_number(o, f->name, now, f->low, f->high));
-        else field_set(p, f, (double)option_integer(o, f->name, (int64_t)now, (int64_t)f->low, (int64_t)f->high));
-    }
+    for (const field *f = fields; f < fields + NUMBERS; f++)
+        field_set(p, f, option_number(o, f->name, field_get(p, f)));
 }
 
 static int apply_source(plan *p, const options *o) {
     source *s = &p->source;
     if (option_given(o, "observed") && !s->interpolation)
         return complain("--observed is for models that interpolate; --thin leaves out observations of others"), 0;
-    p->observed_low = option_number(o, "observed", p->observed_low, 0.05, 1);
-    p->observed_high = option_number(o, "observed", p->observed_high, 0.05, 1);
-    s->observed = option_number(o, "observed", s->observed, 0.05, 1);
-    s->seed = (uint32_t)option_integer(o, "split-seed", s->seed, 0, UINT32_MAX);
-    s->fold = (int32_t)option_integer(o, "fold", s->fold, 0, SPLIT_FOLD_COUNT - 1);
+    p->observed_low = option_number(o, "observed", p->observed_low);
+    p->observed_high = option_number(o, "observed", p->observed_high);
+    s->observed = option_number(o, "observed", s->observed);
+    s->seed = (uint32_t)option_integer(o, "split-seed", s->seed);
+    s->fold = (int32_t)option_integer(o, "fold", s->fold);
     s->by_group |= option_given(o, "by-group");
     if (option_given(o, "origin")) snprintf(s->origin, sizeof s->origin, "%s", option_text(o, "origin", ""));
     return 1;
@@ -364,8 +369,7 @@ static int read_fields(plan *p, bundle *b, char *error) {
         const field *f = &fields[i];
         snprintf(key, sizeof key, "mtan.plan.%s", f->name);
         const double saved = bundle_number(b, key, f->otherwise);
-        if (!(saved >= f->low && saved <= f->high))
-            return snprintf(error, 512, "the file says nothing usable for %s", key), 0;
+        if (!field_takes(f, saved)) return snprintf(error, 512, "the file says nothing usable for %s", key), 0;
         field_set(p, f, saved);
     }
     return 1;

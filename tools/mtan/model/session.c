@@ -70,8 +70,7 @@ int session_open(session *s, const options *o, const char *model) {
     }
     if (!unit_matches(&s->bundle.prep, &s->data) || !session_split(s, o)) return session_close(s), 0;
     prep_apply(&s->bundle.prep, &s->data, &s->split);
-    if (option_given(o, "samples"))
-        s->bundle.model.config.predict_samples = (int32_t)option_integer(o, "samples", 0, 0, 10000);
+    if (option_given(o, "samples")) s->bundle.model.config.predict_samples = (int32_t)option_integer(o, "samples", 0);
     return 1;
 }
 
@@ -97,7 +96,7 @@ int session_predict(session *s, const options *o, predictions *p) {
     if (!runner_start(&run, &s->bundle.model, model_bounds(&s->bundle.model.config, &s->data), option_threads(o),
                       error))
         return complain("%s", error), 0;
-    runner_seed(&run, (uint64_t)option_integer(o, "seed", 0, 0, UINT32_MAX));
+    runner_seed(&run, (uint64_t)option_integer(o, "seed", 0));
     good = predictions_make(p, &run, &s->data, s->positions, s->source.preset == MTAN_FAITHFUL, session_batch(s));
     if (!good)
         complain("record %s or one after it: %s", dataset_name(&s->data, (size_t)s->positions[run.failed]),
@@ -115,8 +114,8 @@ int session_interpolate(session *s, const options *o, double share, interpolatio
     if (s->bundle.model.config.kind != MTAN_FULL) return complain("this model classifies and does not interpolate"), 0;
     if (!runner_start(&run, &s->bundle.model, interpolation_bounds(&s->data), option_threads(o), error))
         return complain("%s", error), 0;
-    runner_seed(&run, (uint64_t)option_integer(o, "seed", 0, 0, UINT32_MAX));
-    good = interpolation_measure(e, &run, &q, (int32_t)option_integer(o, "bootstrap", 1000, 0, 1000000));
+    runner_seed(&run, (uint64_t)option_integer(o, "seed", 0));
+    good = interpolation_measure(e, &run, &q, (int32_t)option_integer(o, "bootstrap", 1000));
     if (!good)
         complain("record %s or one after it: %s", dataset_name(&s->data, (size_t)s->positions[run.failed]),
                  status_message(run.status));

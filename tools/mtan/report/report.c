@@ -192,7 +192,7 @@ static void add_number(collection *c, const char *name, double value, interval r
 static void collect_metrics(collection *c, const predictions *p) {
     static const char *const two[METRICS] = {"AUC",      "Average precision", "Accuracy",
                                              "Log loss", "Brier score",       "Calibration error"};
-    const int32_t draws = (int32_t)option_integer(c->o, "bootstrap", DRAWS, 0, 1000000);
+    const int32_t draws = (int32_t)option_integer(c->o, "bootstrap", DRAWS);
     metric_query q = {metric_table_new(p->p, p->classes == 2 ? p->score : NULL, p->label, p->rows, p->classes),
                       METRIC_AUC, NULL};
     for (int i = 0; i < METRICS; i++) {
