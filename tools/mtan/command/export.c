@@ -23,6 +23,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "../../data/text_writer.h"
 #include "commands.h"
 #include "../model/golden_record.h"
 #include "options.h"
@@ -586,25 +587,23 @@ static int is_prefix(const char *name) {
 char *export_text(bundle *b, const export_settings *s, size_t *length, char *error) {
     golden_record x;
     int8_arrays q;
-    char *text = NULL;
-    FILE *out;
+    text_writer writer;
+    char *text;
     int good, int8;
     if (!is_prefix(s->name))
         return snprintf(error, ERROR_SIZE, "--name %.60s: must be a letter, then letters, digits and _, not mtan...",
                         s->name),
                NULL;
-    if (!(out = open_memstream(&text, length))) return snprintf(error, ERROR_SIZE, "%s", strerror(errno)), NULL;
+    if (!text_writer_open(&writer)) return snprintf(error, ERROR_SIZE, "%s", strerror(errno)), NULL;
     if (!golden_record_read(&x, b)) make_record(&x, &b->model.config);
     int8 = int8_read(&q, b);
     good = int8 ? try_int8(&x, &q, error) : try_record(&x, &b->model, error);
-    good = good && write_header(out, b, int8 ? &q : NULL, &x, *s, error);
+    good = good && write_header(writer.out, b, int8 ? &q : NULL, &x, *s, error);
     int8_free(&q);
     golden_record_free(&x);
-    if (fclose(out) != 0 && good) {
-        snprintf(error, ERROR_SIZE, "%s", strerror(errno));
-        good = 0;
-    }
-    if (!good) free(text), text = NULL;
+    text = text_writer_close(&writer, good);
+    if (!text && good) snprintf(error, ERROR_SIZE, "%s", strerror(errno));
+    *length = writer.length;
     return text;
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "../../data/text_writer.h"
 #include "../command/commands.h"
 #include "../model/metrics.h"
 #include "../model/bounds.h"
@@ -642,16 +643,15 @@ static int collect(collection *c, const char *log) {
 }
 
 int report_save(const char *path, const report_data *page, char *error) {
+    text_writer writer;
     char *bytes = NULL;
-    size_t n = 0;
-    FILE *out = open_memstream(&bytes, &n);
     int good;
-    if (!out) return snprintf(error, 512, "%.400s: out of memory", path), 0;
-    report_write(out, page);
-    good = !ferror(out);
-    good = fclose(out) == 0 && good;
-    if (!good) snprintf(error, 512, "%.400s: out of memory", path);
-    good = good && file_write(path, bytes, n, error);
+    if (text_writer_open(&writer)) {
+        report_write(writer.out, page);
+        bytes = text_writer_close(&writer, 1);
+    }
+    if (!bytes) return snprintf(error, 512, "%.400s: out of memory", path), 0;
+    good = file_write(path, bytes, writer.length, error);
     free(bytes);
     return good;
 }

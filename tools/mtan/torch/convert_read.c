@@ -2,7 +2,6 @@
  * cannot say (reference points, heads of mTAND-Enc, the loss) comes from the user, else from the checkpoint's args, else
  * from a named configuration, else it is assumed and said. A tensor that is missing, left over or of another shape is
  * refused: half a model gives wrong numbers without a word. */
-#define _POSIX_C_SOURCE 200809L
 #include "convert.h"
 
 #include <math.h>
@@ -11,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../data/text_writer.h"
 #include "../report/json_text.h"
 
 enum { ERROR_SIZE = 512, PARTS = 3, NAME_SIZE = 96, MOST_ARGS = 1024, LONGEST_ARGS = 65536 };
@@ -438,21 +438,20 @@ static void print_value(FILE *out, const pickle_value *v) {
 /* The args as JSON: their plain values. */
 static char *args_text(const reader *r) {
     const pickle_value *dict = pickle_dict(r->p, r->args);
-    char *text = NULL;
-    size_t n = 0;
-    FILE *out = dict && arrlen(dict->items) <= MOST_ARGS ? open_memstream(&text, &n) : NULL;
-    if (!out) return NULL;
-    fputc('{', out);
+    text_writer t;
+    char *text;
+    if (!dict || arrlen(dict->items) > MOST_ARGS || !text_writer_open(&t)) return NULL;
+    fputc('{', t.out);
     for (size_t i = 0, k = 0; i + 1 < arrlenu(dict->items); i += 2) {
         if (r->p->values[dict->items[i]].kind != PICKLE_TEXT) continue;
-        if (k++) fputs(", ", out);
-        print_value(out, &r->p->values[dict->items[i]]);
-        fputs(": ", out);
-        print_value(out, &r->p->values[dict->items[i + 1]]);
+        if (k++) fputs(", ", t.out);
+        print_value(t.out, &r->p->values[dict->items[i]]);
+        fputs(": ", t.out);
+        print_value(t.out, &r->p->values[dict->items[i + 1]]);
     }
-    fputc('}', out);
-    const int good = fclose(out) == 0 && n < LONGEST_ARGS;
-    if (!good) free(text), text = NULL;
+    fputc('}', t.out);
+    text = text_writer_close(&t, 1);
+    if (text && t.length >= LONGEST_ARGS) free(text), text = NULL;
     return text;
 }
 
