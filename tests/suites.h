@@ -59,6 +59,9 @@ X(table_suite)
 X(bench_command_suite)
 #endif
 #endif
+#ifndef MTAN_TESTS_LIBRARY
+X(memory_suite)
+#endif
 X(threads_suite)
 X(training_suite)
 #endif

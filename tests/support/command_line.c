@@ -86,7 +86,7 @@ pid_t command_start(const char *line, size_t file_limit) {
     }
     if (!options_parse(&o, argc, argv)) exit(BAD_USE);
     messages_quiet(option_given(&o, "quiet"));
-    exit(o.command->run(&o));
+    exit(command_call(&o));
 }
 
 int command_finish(pid_t child) {

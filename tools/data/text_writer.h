@@ -4,10 +4,13 @@
 
 #include <stdio.h>
 
+#include "memory.h"
+
 typedef struct text_writer {
     FILE *out;
     char *text; /* good after text_writer_close */
     size_t length;
+    memory_undo undo;
 } text_writer;
 
 int text_writer_open(text_writer *t); /* 0 with errno set */

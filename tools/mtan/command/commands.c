@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "../../../simd/mtan_simd.h"
+#include "../../data/memory.h"
 #include "commands.h"
 #include "help.h"
 #include "../model/device.h"
@@ -46,6 +47,22 @@ int command_backends(const options *o) {
     show_backend(&c, c.backend ? text : NULL, json, 0);
     if (json) puts("]");
     return DONE;
+}
+
+typedef struct call {
+    const options *options;
+    int status;
+} call;
+
+static void run_call(void *argument) {
+    call *c = argument;
+    c->status = c->options->command->run(c->options);
+}
+
+int command_call(const options *o) {
+    call c = {o, BAD_USE};
+    const size_t missing = memory_try(run_call, &c);
+    return missing ? complain("out of memory: %zu bytes were not to be had", missing) : c.status;
 }
 
 const command commands[] = {

@@ -5,6 +5,9 @@
 
 #include "options.h"
 
+/* Runs the command that was parsed. Also where memory runs out it comes back, with a message printed. */
+int command_call(const options *o);
+
 int command_train(const options *o);       /* train.c */
 int command_eval(const options *o);        /* eval.c */
 int command_predict(const options *o);     /* predict.c */

@@ -22,7 +22,7 @@ int main(int argc, char **argv) {
     if (!options_parse(&o, argc, argv)) return BAD_USE;
     messages_quiet(option_given(&o, "quiet"));
     if (option_given(&o, "help")) return help_command(stdout, o.command->name), check_output(DONE);
-    status = o.command->run(&o);
+    status = command_call(&o);
     device_close();
     return check_output(status);
 }

@@ -10,21 +10,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../data/array.h"
-
 enum { ERROR_SIZE = 512 };
 /* Of a file that is read whole: 4 GiB, more than any model; a quarter of the memory where addresses have 32 bits. */
 static const size_t MOST_BYTES = (size_t)1 << (sizeof(size_t) > 4 ? 32 : 30);
 
+static void close_file(void *file) {
+    fclose(file);
+}
+
 void *file_read(const char *path, size_t *bytes, char *error) {
     FILE *file = fopen(path, "rb");
+    memory_undo undo;
     char *text = NULL;
     size_t got, size = 0, room = 0;
     if (!file) return snprintf(error, ERROR_SIZE, "%s: %s", path, strerror(errno)), NULL;
+    memory_remember(&undo, close_file, file);
     do {
         if (size + 1 >= room) text = tool_realloc(text, room = room ? 2 * room : 1 << 16);
         size += got = fread(text + size, 1, room - size - 1, file);
     } while (got > 0 && size <= MOST_BYTES);
+    memory_forget(&undo);
     if (ferror(file) || size > MOST_BYTES) {
         if (ferror(file)) snprintf(error, ERROR_SIZE, "%s: %s", path, strerror(errno));
         else snprintf(error, ERROR_SIZE, "%s: larger than %zu MiB", path, MOST_BYTES >> 20);
@@ -35,6 +40,12 @@ void *file_read(const char *path, size_t *bytes, char *error) {
     return text;
 }
 
+static void replacement_drop(void *argument) {
+    const replacement *r = argument;
+    fclose(r->file);
+    remove(r->temporary);
+}
+
 int replacement_open(replacement *r, const char *path, char *error) {
     struct stat status;
     if (snprintf(r->path, sizeof r->path, "%s", path) >= (int)sizeof r->path)
@@ -42,8 +53,10 @@ int replacement_open(replacement *r, const char *path, char *error) {
     if (stat(path, &status) == 0 && !S_ISREG(status.st_mode)) /* a device or a pipe must not be replaced */
         return snprintf(error, ERROR_SIZE, "%.400s: not a regular file", path), 0;
     snprintf(r->temporary, sizeof r->temporary, "%s.%ld.tmp", path, (long)getpid());
-    if ((r->file = fopen(r->temporary, "wb")) != NULL) return 1;
-    return snprintf(error, ERROR_SIZE, "%.400s: %s", r->temporary, strerror(errno)), 0;
+    if (!(r->file = fopen(r->temporary, "wb")))
+        return snprintf(error, ERROR_SIZE, "%.400s: %s", r->temporary, strerror(errno)), 0;
+    memory_remember(&r->undo, replacement_drop, r);
+    return 1;
 }
 
 /* The folder's entry has to reach the disk too, or a power cut may undo the renaming. */
@@ -59,18 +72,28 @@ static void flush_folder(const char *path) {
     close(descriptor);
 }
 
-int folder_lock(const char *path, int wait) {
-    const int lock = open(path, O_RDONLY);
-    if (lock < 0 || flock(lock, wait ? LOCK_EX : LOCK_EX | LOCK_NB) == 0) return lock;
-    close(lock);
-    return -1;
+static void release_folder(void *argument) {
+    close(((folder_hold *)argument)->descriptor);
 }
 
-void folder_unlock(int lock) {
-    if (lock >= 0) close(lock);
+int folder_lock(folder_hold *h, const char *path, int wait) {
+    if ((h->descriptor = open(path, O_RDONLY)) < 0) return 0;
+    if (flock(h->descriptor, wait ? LOCK_EX : LOCK_EX | LOCK_NB) != 0) {
+        close(h->descriptor), h->descriptor = -1;
+        return 0;
+    }
+    memory_remember(&h->undo, release_folder, h);
+    return 1;
+}
+
+void folder_unlock(folder_hold *h) {
+    if (h->descriptor < 0) return;
+    memory_forget(&h->undo);
+    release_folder(h);
 }
 
 int replacement_close(replacement *r, int good, char *error) {
+    memory_forget(&r->undo);
     if (good) good = fflush(r->file) == 0 && fsync(fileno(r->file)) == 0;
     good = (fclose(r->file) == 0) & good;
     if (good) good = rename(r->temporary, r->path) == 0;

@@ -110,28 +110,62 @@ typedef struct job {
     void *context;
     mtan_status *status; /* (chunks) */
     unsigned char *done; /* (chunks) */
+    size_t *missing;     /* (chunks): bytes that were not to be had */
     size_t n;
 } job;
 
+typedef struct chunk_run {
+    job *job;
+    int32_t index, thread;
+} chunk_run;
+
+static void run_body(void *argument) {
+    const chunk_run *c = argument;
+    const job *j = c->job;
+    const size_t chunk = (size_t)j->runner->chunk, first = (size_t)c->index * chunk;
+    const size_t count = j->n - first < chunk ? j->n - first : chunk;
+    j->status[c->index] = j->body(j->context, &j->runner->predictor[c->thread], first, count);
+    j->done[c->index] = j->status[c->index] == MTAN_OK;
+}
+
+/* No thread may leave the pool, as others still use what is on the caller's stack: when its memory runs out a chunk ends alone. */
 static void run_chunk(void *argument, int32_t index, int32_t thread) {
     job *j = argument;
-    const size_t chunk = (size_t)j->runner->chunk, first = (size_t)index * chunk;
-    const size_t count = j->n - first < chunk ? j->n - first : chunk;
-    if (j->done[index]) return;
-    j->status[index] = j->body(j->context, &j->runner->predictor[thread], first, count);
-    j->done[index] = j->status[index] == MTAN_OK;
+    chunk_run c = {j, index, thread};
+    if (!j->done[index]) j->missing[index] = memory_try(run_body, &c);
+}
+
+static void job_free(job *j) {
+    free(j->status), free(j->done), free(j->missing);
+}
+
+/* Now that all threads are back, what failed in one of them fails here. */
+static void pass_on_failure(job *j, size_t chunks) {
+    for (size_t i = 0; i < chunks; i++) {
+        const size_t missing = j->missing[i];
+        if (missing == 0) continue;
+        job_free(j);
+        memory_fail(missing);
+    }
 }
 
 int runner_each(runner *r, size_t n, runner_body body, void *context) {
     const size_t chunks = (n + (size_t)r->chunk - 1) / (size_t)r->chunk;
-    job j = {r, body, context, tool_calloc(chunks, sizeof *j.status), tool_calloc(chunks, 1), n};
+    job j = {r,
+             body,
+             context,
+             tool_calloc(chunks, sizeof *j.status),
+             tool_calloc(chunks, 1),
+             tool_calloc(chunks, sizeof *j.missing),
+             n};
     size_t bad;
     do {
         mtan_pool_run(r->pool, (int32_t)chunks, run_chunk, &j);
+        pass_on_failure(&j, chunks);
         for (bad = 0; bad < chunks && j.status[bad] == MTAN_OK;) bad++;
         if (bad < chunks) r->status = j.status[bad], r->failed = bad * (size_t)r->chunk;
     } while (bad < chunks && r->status == MTAN_ERR_MEMORY && runner_grow(r));
-    free(j.status), free(j.done);
+    job_free(&j);
     return bad == chunks;
 }
 

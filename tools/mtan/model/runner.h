@@ -28,7 +28,7 @@ void runner_seed(runner *r, uint64_t seed); /* of the samples of the latent stat
 mtan_status runner_refresh(runner *r);
 /* body(context, predictor, first, count) for chunks of 0..n-1, each predictor used by one thread at a time. A body that fails ends
  * the run: 0, with r->status and r->failed (the first of its chunk) set. Where a solver ran out of room it gets more and the body is
- * called again for the chunk. */
+ * called again for the chunk. Memory that runs out in a body, on whatever thread, has run out in runner_each. */
 typedef mtan_status (*runner_body)(void *context, mtan_predictor *predictor, size_t first, size_t count);
 int runner_each(runner *r, size_t n, runner_body body, void *context);
 

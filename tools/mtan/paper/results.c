@@ -178,15 +178,16 @@ int results_add(const char *path, const result *some, size_t n, char *error) {
     const char *slash = strrchr(path, '/');
     char folder[4096], *text = NULL;
     result *list;
-    int good, lock;
+    folder_hold lock;
+    int good;
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash + 1 - path) : 1, slash ? path : ".");
-    lock = folder_lock(folder, 1);
-    if (!results_read(&list, path, error)) return folder_unlock(lock), 0;
+    folder_lock(&lock, folder, 1);
+    if (!results_read(&list, path, error)) return folder_unlock(&lock), 0;
     for (size_t i = 0; i < n; i++) insert(&list, &some[i]);
     add_text(&text, header);
     for (size_t i = 0; i < arrlenu(list); i++) add_line(&text, &list[i]);
     good = file_write(path, text, arrlenu(text), error);
-    folder_unlock(lock);
+    folder_unlock(&lock);
     arrfree(text), arrfree(list);
     return good;
 }

@@ -341,13 +341,14 @@ static int make_run(job *j, const paper_run *r, train_watch *w) {
 /* Several processes may share the work: a run belongs to the one that has locked its folder, and is not made twice. */
 static int take_run(job *j, const paper_run *r, train_watch *w) {
     char folder[PATH_SIZE];
-    int status = DONE, lock;
+    folder_hold lock;
+    int status = DONE;
     run_folder(j, r, folder);
     if (mkdir(folder, 0777) != 0 && errno != EEXIST) return complain("%s: %s", folder, strerror(errno)), BAD_RESULT;
-    if ((lock = folder_lock(folder, 0)) < 0) return note("%s: another process is at it", folder), DONE;
+    if (!folder_lock(&lock, folder, 0)) return note("%s: another process is at it", folder), DONE;
     if (!load_results(j)) status = BAD_RESULT;
     else if (!table_has(j->results, r)) status = make_run(j, r, w);
-    folder_unlock(lock);
+    folder_unlock(&lock);
     return status;
 }
 

@@ -7,6 +7,7 @@
 
 #ifndef MTAN_DOUBLE
 
+#include "../../data/memory.h"
 #include "cost.h"
 
 /* What the driver does not do, it does not look at either. */
@@ -140,6 +141,13 @@ static mtan_cuda_driver driver_that_counts(void) {
 /* ---- the device ---- */
 
 static mtan_cuda counting, *before;
+static memory_undo undo;
+
+static void put_back(void *unused) {
+    (void)unused;
+    device_use(before);
+    mtan_cuda_close(&counting);
+}
 
 const mtan_backend *trace_open(char text[DEVICE_TEXT]) {
     static mtan_cuda_driver driver;
@@ -147,12 +155,13 @@ const mtan_backend *trace_open(char text[DEVICE_TEXT]) {
     if (mtan_cuda_open(&counting, &driver, NULL, 0, NULL))
         return snprintf(text, DEVICE_TEXT, "%s", counting.message), NULL;
     before = device_use(&counting);
+    memory_remember(&undo, put_back, NULL);
     return &mtan_backend_cuda;
 }
 
 void trace_close(void) {
-    device_use(before);
-    mtan_cuda_close(&counting);
+    memory_forget(&undo);
+    put_back(NULL);
 }
 
 #else
