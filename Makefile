@@ -175,7 +175,7 @@ fresh: ## on a fresh machine what is fetched comes before what includes it
 vendored: $(if $(SIMD),build/deps/simde) ## the files in an empty folder, with the program of the manual, in one command line per backend
 	@tools/check/vendored.sh $(CC) $(if $(filter avx2,$(SIMD)),"avx2:$(avx2.SIMD):avx2" "avx512:$(avx512.SIMD):avx512f")
 
-symbols: ## no global name without mtan_, nothing undefined but mem*, no writable data
+symbols: ## the library: no global name without mtan_, nothing undefined but mem*, no writable data; the tools: no exit in a module
 	@tools/check/symbols.sh $(sort $(CC) $(if $(HAS_CLANG),clang))
 
 cxx: build/release/mtan.o ## the header, its internals too, and a program that uses it, as C++

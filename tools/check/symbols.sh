@@ -2,6 +2,8 @@
 # What the library's object file gives and takes: every global name starts with mtan_; nothing is undefined but the four
 # mem* functions and the compiler's own helpers; no writable data. With and without optimisation, hosted and
 # freestanding, on x86 with and without FMA.   symbols.sh CC...
+# Before that, what the modules of the tools must not call: exit and abort, so that others can call them. The allocator may
+# abort where nobody waits for its failure.
 set -eu
 cd "$(dirname "$0")/../.."
 mkdir -p build/symbols
@@ -9,6 +11,12 @@ mkdir -p build/symbols
 # wide-integer arithmetic (__mulsf3, __udivdi3, __floatundidf, __extendsfdf2 and the like).
 helpers='__stack_chk_(fail|guard)|_GLOBAL_OFFSET_TABLE_|__aeabi_[a-z0-9_]+|__[a-z]+[sdt][fi][sdt]?[fi]?[0-9]?'
 bad=0
+ends='(^|[^A-Za-z0-9_])(exit|_exit|_Exit|quick_exit|abort) *\('
+if find tools/mtan tools/data tools/baselines platform -name cortex-m -prune -o -name '*.[ch]' -exec grep -nHE "$ends" {} + |
+    grep -v '^tools/data/memory\.c:[0-9]*: *abort();$'; then
+    echo "  a module ends the program: return an error instead"
+    bad=1
+fi
 check() { # compiler, flags...
     object=build/symbols/$(echo "$*" | tr -cd 'a-zA-Z0-9-').o
     "$@" -std=c99 -c mtan.c -o "$object"
