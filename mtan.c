@@ -878,8 +878,9 @@ static void scalar_embed_fixed(mtan_real *y, const mtan_real *time, mtan_real ba
 
 /* ---- elementwise ---- */
 
+/* NaN passes, as in torch: a 0 in its place would make a prediction of it. */
 static void scalar_relu_forward(mtan_real *y, size_t n) {
-    for (size_t i = 0; i < n; i++) y[i] = y[i] > 0 ? y[i] : 0;
+    for (size_t i = 0; i < n; i++) y[i] = y[i] <= 0 ? 0 : y[i];
 }
 
 static void scalar_relu_backward(mtan_real *dy, const mtan_real *y, size_t n) {

@@ -188,8 +188,9 @@ KERNEL(fill)(const struct elementwise a) {
     EACH(i, a.n) a.y[i] = a.c[0];
 }
 
+/* NaN passes */
 KERNEL(relu_forward)(const struct elementwise a) {
-    EACH(i, a.n) a.y[i] = a.y[i] > 0 ? a.y[i] : 0;
+    EACH(i, a.n) a.y[i] = a.y[i] <= 0 ? 0 : a.y[i];
 }
 
 /* y is the gradient, x the result */

@@ -57,6 +57,21 @@ TEST special_values(void) {
     PASS();
 }
 
+/* A ReLU hands NaN on: a 0 in its place would hide that something went wrong. Zeros of either sign give 0. */
+TEST relu_of_special_values(void) {
+    const mtan_real inf = (mtan_real)INFINITY, nan = (mtan_real)NAN, zero = 0;
+    const mtan_real x[] = {zero, -zero, inf, -inf, nan, -nan, 3, -3}, y[] = {zero, zero, inf, zero, nan, nan, 3, zero};
+    enum { N = sizeof x / sizeof *x };
+    mtan_real got[N];
+    memcpy(got, x, sizeof x);
+    mtan_backend_scalar.relu_forward(got, N);
+    for (size_t i = 0; i < N; i++) {
+        if (!identical(got[i], y[i])) printf("ReLU of %g: %g, not %g\n", (double)x[i], (double)got[i], (double)y[i]);
+        ASSERT(identical(got[i], y[i]));
+    }
+    PASS();
+}
+
 /* As many results as asked for, not one more, and the same bits in any company. */
 TEST any_length(void) {
     const size_t lengths[] = {0, 1, 7, 8, 9, 15, 16, 17, 67};
@@ -139,6 +154,7 @@ TEST double_is_libm(void) {
 
 SUITE(math_suite) {
     RUN_TEST(special_values);
+    RUN_TEST(relu_of_special_values);
     RUN_TEST(any_length);
     RUN_TEST(exponentials_in_parts);
     RUN_TEST(double_is_libm);
@@ -227,6 +243,7 @@ TEST large_angles_are_zero(void) {
 
 SUITE(math_suite) {
     RUN_TEST(special_values);
+    RUN_TEST(relu_of_special_values);
     RUN_TEST(any_length);
     RUN_TEST(exponentials_in_parts);
     RUN_TEST(ulp_error_counts);

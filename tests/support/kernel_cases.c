@@ -165,12 +165,12 @@ static void run_int8_in_place(kernel_work *w, const kernel_shape *s) {
 /* ---- elementwise, moves and sums: m rows, n columns ---- */
 
 /* In float all bits come up: infinities, NaN, subnormals. */
-static void run_map(kernel_work *w, const kernel_shape *s) {
+static mtan_real *take_anything(kernel_work *w, size_t n) {
     static const double special[] = {0,      -0.0,           HUGE_VAL, -HUGE_VAL, (double)NAN,   1,          -1,
                                      89,     -104,           88.8,     -103.9,    0.625,         1e5,        -1e5,
                                      100001, 1.17549435e-38, 1e-45,    -1e-45,    3.40282347e38, 0.41421357, 0.881373};
-    const size_t n = area(s->m, s->n), specials = sizeof special / sizeof *special;
-    mtan_real *values = malloc((n + 1) * sizeof *values), *x, *whole, *part;
+    const size_t specials = sizeof special / sizeof *special;
+    mtan_real *values = malloc((n + 1) * sizeof *values), *x;
     if (!values) abort();
     for (size_t i = 0; i < n; i++) {
         const uint32_t bits = (uint32_t)small_random(&w->random);
@@ -180,6 +180,12 @@ static void run_map(kernel_work *w, const kernel_shape *s) {
     }
     x = give(w, values, n);
     free(values);
+    return x;
+}
+
+static void run_map(kernel_work *w, const kernel_shape *s) {
+    const size_t n = area(s->m, s->n);
+    mtan_real *x = take_anything(w, n), *whole, *part;
     for (int f = MTAN_EXP; f <= MTAN_SQRT; f++) w->backend->map((mtan_function)f, take_room(w, n), x, n);
     whole = take_room(w, n), part = take_room(w, n);
     w->backend->exp_parts(whole, part, x, n);
@@ -210,7 +216,9 @@ static void run_sums(kernel_work *w, const kernel_shape *s) {
 static void run_elementwise(kernel_work *w, const kernel_shape *s) {
     const size_t n = area(s->m, s->n);
     mtan_real *y = take(w, n, 1), *dy = take(w, n, 1), *x = take(w, n, 1), *dx = take(w, n, 1), *t = take(w, n, 1);
+    mtan_real *any = take_anything(w, n);
     w->backend->relu_forward(y, n);
+    w->backend->relu_forward(any, n);
     w->backend->relu_backward(dy, x, n);
     w->backend->softplus_backward(dx, dy, x, n);
     w->backend->tanh_backward(t, x, n);

@@ -109,7 +109,7 @@ void op_decay(mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
     record(tape, BASELINE_decay, t, 2);
     for (int32_t i = 0; op_runs(tape) && i < y.rows; i++) {
         const line l = line_at(tape, t, 2, i);
-        for (int32_t j = 0; j < y.cols; j++) l.x[0][j] = l.x[1][j] > 0 ? -l.x[1][j] : 0;
+        for (int32_t j = 0; j < y.cols; j++) l.x[0][j] = l.x[1][j] <= 0 ? 0 : -l.x[1][j];
         tape->backend->map(MTAN_EXP, l.x[0], l.x[0], (size_t)y.cols);
     }
 }
@@ -132,7 +132,7 @@ void op_logvar(mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
         const line l = line_at(tape, t, 2, i);
         for (int32_t j = 0; j < y.cols; j++) {
             const mtan_real std = l.x[1][j] < 0 ? -l.x[1][j] : l.x[1][j];
-            l.x[0][j] = std > LEAST_STD ? std : LEAST_STD;
+            l.x[0][j] = std < LEAST_STD ? LEAST_STD : std;
         }
         tape->backend->map(MTAN_LOG, l.x[0], l.x[0], (size_t)y.cols);
         for (int32_t j = 0; j < y.cols; j++) l.x[0][j] *= 2;

@@ -144,7 +144,7 @@ static void op_impute(mtan_tape *tape, mtan_tensor y, mtan_tensor start, mtan_te
         mtan_real *share = mtan_data(tape, mtan_rows(g, i, 1)), *to = mtan_data(tape, mtan_rows(y, i, 1));
         for (int32_t d = 0; d < y.cols; d++) {
             const mtan_real a = weight[d] * since[d] + bias[d];
-            share[d] = a > 0 ? -a : 0;
+            share[d] = a <= 0 ? 0 : -a;
         }
         tape->backend->map(MTAN_EXP, share, share, (size_t)y.cols);
         for (int32_t d = 0; d < y.cols; d++) to[d] = from[d] + share[d] * by[d];
