@@ -65,12 +65,19 @@ const char *mtan_status_message(mtan_status status) {
     case MTAN_ERR_SHAPE: return "a tensor has another shape or type than the model needs";
     case MTAN_ERR_WRITE: return "the write callback failed";
     case MTAN_ERR_DEVICE: return "the backend's device failed";
+    case MTAN_ERR_NUMERIC: return "a weight or a result is not finite: NaN, or too large for the arithmetic";
     }
     return "unknown status";
 }
 
 static int32_t is_finite(mtan_real x) {
     return x - x == 0;
+}
+
+static int32_t all_finite(const mtan_real *x, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (!is_finite(x[i])) return 0;
+    return 1;
 }
 
 /* The few string functions that are needed, since <string.h>'s are not all there on bare metal. */
@@ -4954,6 +4961,13 @@ static mtan_tape predict_tape(const mtan_predictor *p) {
     return tape;
 }
 
+/* How a run ended that made x, which is on the host by now. Nothing is handed out that is not finite. */
+static mtan_status result_status(const mtan_tape *tape, mtan_tensor x) {
+    for (int32_t r = 0; tape->status == MTAN_OK && r < x.rows; r++)
+        if (!all_finite(mtan_data(tape, mtan_rows(x, r, 1)), (size_t)x.cols)) return MTAN_ERR_NUMERIC;
+    return tape->status;
+}
+
 /* Probabilities of one row from S rows of logits, which become probabilities first. */
 static void combine_samples(const mtan_backend *k, mtan_real *out, mtan_real *logits, int32_t samples, int32_t classes,
                             mtan_rule rule) {
@@ -4966,26 +4980,35 @@ static void combine_samples(const mtan_backend *k, mtan_real *out, mtan_real *lo
     if (rule == MTAN_MEAN_LOG_PROBABILITY) k->softmax_forward(out, 1, classes);
 }
 
-/* Hands one chunk's results out in the records' own order: logits (rows, S, C), or probabilities (rows, C). */
-static size_t deliver_classes(const mtan_tape *tape, const mtan_config *c, mtan_tensor logits, mtan_tensor row,
-                              mtan_real *out, int32_t raw) {
+/* The logits of every row's S samples become, in the place of the first, the row's probabilities. row (S, C) is scratch. */
+static void classify_rows(const mtan_tape *tape, const mtan_config *c, mtan_tensor logits, mtan_tensor row) {
     const mtan_backend *k = host_kernels(tape);
     const mtan_batch *batch = tape->batch;
-    const size_t C = (size_t)c->classes, S = (size_t)batch->samples;
-    mtan_real *samples = mtan_data(tape, row);
-    size_t rows = 0;
+    const size_t C = (size_t)c->classes;
+    mtan_real *samples = mtan_data(tape, row), *x = mtan_data(tape, logits);
+    for (int32_t b = 0; b < batch->records; b++)
+        for (int32_t i = 0; i < class_rows(batch, row_order(c), b); i++) {
+            for (int32_t s = 0; s < batch->samples; s++)
+                k->copy(samples + (size_t)s * C, C, x + class_row(batch, row_order(c), b, i, s) * C, C, 1, c->classes);
+            combine_samples(k, x + class_row(batch, row_order(c), b, i, 0) * C, samples, batch->samples, c->classes,
+                            c->rule);
+        }
+}
+
+/* Hands one chunk's results out in the records' own order, the first `samples` of every row: (rows, samples, C). Returns
+ * what is behind them. */
+static mtan_real *deliver_classes(const mtan_tape *tape, const mtan_config *c, mtan_tensor logits, int32_t samples,
+                                  mtan_real *out) {
+    const mtan_batch *batch = tape->batch;
+    const size_t C = (size_t)c->classes;
     for (int32_t r = 0; r < batch->records; r++) {
         int32_t b = 0;
         while (batch->order[b] != r) b++;
-        for (int32_t i = 0; i < class_rows(batch, row_order(c), b); i++, rows++) {
-            for (int32_t s = 0; s < batch->samples; s++)
-                k->copy(samples + (size_t)s * C, C,
-                        mtan_data(tape, logits) + class_row(batch, row_order(c), b, i, s) * C, C, 1, c->classes);
-            if (raw) memcpy(out + rows * S * C, samples, S * C * sizeof *out);
-            else combine_samples(k, out + rows * C, samples, batch->samples, c->classes, c->rule);
-        }
+        for (int32_t i = 0; i < class_rows(batch, row_order(c), b); i++)
+            for (int32_t s = 0; s < samples; s++, out += C)
+                memcpy(out, mtan_data(tape, logits) + class_row(batch, row_order(c), b, i, s) * C, C * sizeof *out);
     }
-    return rows;
+    return out;
 }
 
 /* More records than fit one call: each chunk is put in its normal form once before any of them runs, so that nothing is
@@ -5016,9 +5039,12 @@ static mtan_status classes_chunk(const mtan_predictor *predictor, const batch_re
     mtan_batch batch;
     mtan_tensor row;
     const mtan_tensor logits = predict_forward(predictor, &tape, &batch, q, MTAN_WANT_LOGITS, &row).logits;
+    mtan_status status;
     fetch_tensor(&tape, logits);
-    if (tape.status != MTAN_OK) return tape.status;
-    *out += deliver_classes(&tape, c, logits, row, *out, raw) * (size_t)c->classes * (size_t)(raw ? batch.samples : 1);
+    if ((status = result_status(&tape, logits)) != MTAN_OK) return status;
+    if (!raw) classify_rows(&tape, c, logits, row);
+    if ((status = result_status(&tape, logits)) != MTAN_OK) return status; /* samples may exclude each other */
+    *out = deliver_classes(&tape, c, logits, raw ? batch.samples : 1, *out);
     return MTAN_OK;
 }
 
@@ -5059,7 +5085,7 @@ static mtan_status decode_one(mtan_predictor *p, const mtan_record *record, cons
     *tape = predict_tape(p);
     *prediction = predict_forward(p, tape, batch, &q, MTAN_WANT_PREDICTION, NULL).prediction;
     fetch_tensor(tape, *prediction);
-    return tape->status;
+    return result_status(tape, *prediction);
 }
 
 static mtan_status interpolate_one(mtan_predictor *predictor, const mtan_record *record, const void *gathered,
@@ -5106,6 +5132,7 @@ mtan_status mtan_predictor_latent(mtan_predictor *predictor, const mtan_record *
     mtan_batch batch;
     mtan_tensor x;
     batch_request q;
+    mtan_status status;
     if (!predictor || !record || !mean) return MTAN_ERR_NULL;
     c = &predictor->model->config;
     if (!has_decoder(c)) return MTAN_ERR_CONFIG;
@@ -5114,7 +5141,7 @@ mtan_status mtan_predictor_latent(mtan_predictor *predictor, const mtan_record *
     tape = predict_tape(predictor);
     x = predict_forward(predictor, &tape, &batch, &q, MTAN_WANT_POSTERIOR, NULL).posterior;
     fetch_tensor(&tape, x);
-    if (tape.status != MTAN_OK) return tape.status;
+    if ((status = result_status(&tape, x)) != MTAN_OK) return status;
     for (int32_t k = 0; k < x.rows; k++) {
         const size_t Z = (size_t)c->latent;
         const mtan_real *row = mtan_data(&tape, mtan_rows(x, k, 1));
@@ -5142,7 +5169,8 @@ mtan_status mtan_predictor_attention(mtan_predictor *predictor, const mtan_recor
     batch_build(&tape, &batch, &q);
     batch_send(&tape, 0);
     architecture_of(c)->attention(&m.forward, head, channel, weight);
-    return tape.status;
+    if (tape.status != MTAN_OK) return tape.status;
+    return all_finite(weight, (size_t)batch.scores) ? MTAN_OK : MTAN_ERR_NUMERIC;
 }
 
 /* ==== 13. Streams and small memory ==============================================================================
@@ -5309,11 +5337,13 @@ static mtan_status small_run(const mtan_model *model, const mtan_record *record,
                              size_t *count, mtan_real *out, int32_t raw) {
     mtan_tape tape = tape_start(model->backend, work, *count, 0);
     mtan_tensor logits;
+    mtan_status status;
     model_run m;
     model_start(&m, model, &tape);
     logits = architecture_of(&model->config)->small(&m.forward, record, points);
     *count = tape.peak;
     if (!runs(&tape)) return tape.status;
+    if ((status = result_status(&tape, logits)) != MTAN_OK) return status;
     if (!raw) model->backend->softmax_forward(mtan_data(&tape, logits), 1, logits.cols);
     memcpy(out, mtan_data(&tape, logits), count_of(logits) * sizeof *out);
     return MTAN_OK;

@@ -39,6 +39,8 @@
  * Bounds.  Sizes follow from the most records handled at once and from the largest record. A record beyond its bounds is
  * refused with MTAN_ERR_MEMORY and nothing is changed.
  * Errors.  What can fail returns mtan_status: 0 is success, and on failure results are not touched.
+ * Finite.  A prediction that is returned with success is finite. One that overflows, or meets a weight that is NaN, is
+ * MTAN_ERR_NUMERIC.
  * Threads.  No function keeps hidden state. A predictor or trainer serves one caller at a time; any number of predictors
  * may share a model that is not being trained.
  *
@@ -81,7 +83,8 @@ typedef enum mtan_status {
     MTAN_ERR_MISSING = -7, /* no such tensor, metadata key, setting or named configuration */
     MTAN_ERR_SHAPE = -8,   /* a tensor has another shape or type than the model needs */
     MTAN_ERR_WRITE = -9,   /* the write callback failed */
-    MTAN_ERR_DEVICE = -10  /* the backend's device failed; its own message says how */
+    MTAN_ERR_DEVICE = -10, /* the backend's device failed; its own message says how */
+    MTAN_ERR_NUMERIC = -11 /* a weight or a result is not finite: NaN, or too large */
 } mtan_status;
 
 const char *mtan_status_message(mtan_status status); /* one sentence, never null */
@@ -239,7 +242,9 @@ mtan_status mtan_predictor_init(mtan_predictor *predictor, const mtan_model *mod
                                 void *memory, size_t bytes);
 
 /* Class probabilities by config.rule over config.predict_samples. `probability` is (n, C) for MTAN_CLASSIFY_RECORD;
- * for MTAN_CLASSIFY_TIME the rows of record 0, then record 1, ...: one per query time. */
+ * for MTAN_CLASSIFY_TIME the rows of record 0, then record 1, ...: one per query time. More records than the bounds have are
+ * taken in turns. A logit or a probability that is not finite is MTAN_ERR_NUMERIC: then the results of earlier turns have been
+ * written, and no others. */
 mtan_status mtan_predictor_classify(mtan_predictor *predictor, const mtan_record *records, int32_t n,
                                     mtan_real *probability);
 
@@ -258,7 +263,8 @@ mtan_status mtan_predictor_latent(mtan_predictor *predictor, const mtan_record *
                                   mtan_real *logvar);
 
 /* The encoder's attention for one head and channel: weight (Q, L) of every distinct time of the record at every
- * reference point (Q = K, or the query times). Rows sum to 1, or to 0 when the channel was never observed. */
+ * reference point (Q = K, or the query times). Rows sum to 1, or to 0 when the channel was never observed. With
+ * MTAN_ERR_NUMERIC they have been written as they are. */
 mtan_status mtan_predictor_attention(mtan_predictor *predictor, const mtan_record *record, int32_t head,
                                      int32_t channel, mtan_real *weight);
 
@@ -309,7 +315,8 @@ mtan_status mtan_stream_push(mtan_stream *stream, mtan_real time, int32_t channe
 
 /* As mtan_predictor_classify, _logits and _interpolate. `ask` is a record of which the query times, the noise and the id
  * count, and nothing else; null where none of them is needed. A class per time, and interpolation, need times.
- * Fail with MTAN_ERR_NULL, MTAN_ERR_CONFIG, MTAN_ERR_INPUT, MTAN_ERR_MEMORY (more times than the predictor's bounds). */
+ * Fail with MTAN_ERR_NULL, MTAN_ERR_CONFIG, MTAN_ERR_INPUT, MTAN_ERR_MEMORY (more times than the predictor's bounds),
+ * MTAN_ERR_NUMERIC. */
 mtan_status mtan_stream_predict(mtan_stream *stream, const mtan_record *ask, mtan_real *probability);
 mtan_status mtan_stream_logits(mtan_stream *stream, const mtan_record *ask, mtan_real *logits);
 mtan_status mtan_stream_interpolate(mtan_stream *stream, const mtan_record *ask, mtan_real *mean, mtan_real *std);
@@ -332,7 +339,7 @@ mtan_status mtan_stream_expire(mtan_stream *stream, mtan_real before);
  * Slower than a predictor, and the association of products is another: the tests hold the logits, in float, to the
  * golden limits and to 1e-5 of the batch's largest (1 at least).
  * Fail with MTAN_ERR_NULL, MTAN_ERR_CONFIG (another kind of model, or a record's own reference points), MTAN_ERR_SIZE,
- * MTAN_ERR_INPUT, MTAN_ERR_MEMORY. Calls with memory of their own may run at the same time.
+ * MTAN_ERR_INPUT, MTAN_ERR_MEMORY, MTAN_ERR_NUMERIC. Calls with memory of their own may run at the same time.
  */
 mtan_status mtan_small_size(const mtan_model *model, int32_t points, size_t *bytes);
 mtan_status mtan_small_classify(const mtan_model *model, const mtan_record *record, int32_t points, void *memory,
@@ -453,7 +460,9 @@ mtan_status mtan_trainer_size(const mtan_model *model, const mtan_train_config *
 mtan_status mtan_trainer_init(mtan_trainer *trainer, mtan_model *model, mtan_real *weights,
                               const mtan_train_config *config, const mtan_bounds *bounds, void *memory, size_t bytes);
 
-/* One step on a batch of n records: loss, gradient, clipping, optimiser. On failure the weights stay as they were.
+/* One step on a batch of n records: loss, gradient, clipping, optimiser. On failure the weights stay as they were. A loss or
+ * a gradient that is not finite, or whose squares are not, is such a failure, MTAN_ERR_INPUT: the model diverged, or a value
+ * is too large for it.
  *
  * With dropout each unit of the two hidden layers of the head (of its input, where head_hidden is 0) is 0 with that
  * probability and 1/(1 - dropout) times itself otherwise, in the gradient and in the report that comes with it. Which
@@ -466,12 +475,13 @@ mtan_status mtan_trainer_step(mtan_trainer *trainer, const mtan_record *records,
  * CPU nothing happens. They have to stay as they are until that step; a step with other records is no mistake, and then,
  * as after null, they are forgotten. */
 void mtan_trainer_next(mtan_trainer *trainer, const mtan_record *records, int32_t n);
-/* The same in halves: the gradient of the batch (trainer->gradient), the update. */
+/* The same in halves: the gradient of the batch (trainer->gradient) and the report as they are, finite or not; the update,
+ * MTAN_ERR_INPUT with a gradient that is not finite. */
 mtan_status mtan_trainer_gradient(mtan_trainer *trainer, const mtan_record *records, int32_t n, int32_t epoch,
                                   mtan_report *report);
 mtan_status mtan_trainer_update(mtan_trainer *trainer, int32_t epoch);
 /* The loss alone, on the same path but without dropout, with nothing changed but workspace: what a validation set is
- * measured with. */
+ * measured with. It may be NaN or infinite. */
 mtan_status mtan_trainer_loss(mtan_trainer *trainer, const mtan_record *records, int32_t n, int32_t epoch,
                               mtan_report *report);
 /* Memory of a thread that is free between two calls of the trainer, and how much: for a predictor that measures in between.

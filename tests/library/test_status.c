@@ -25,7 +25,7 @@ static int painted(const void *block, size_t bytes) {
 }
 
 static int is_status(mtan_status s) {
-    return s <= MTAN_OK && s >= MTAN_ERR_WRITE;
+    return s <= MTAN_OK && s >= MTAN_ERR_NUMERIC;
 }
 
 static int finite_reals(const mtan_real *x, size_t n) {
@@ -43,8 +43,8 @@ static int expect(const char *what, mtan_status expected, mtan_status got) {
 #define EXPECT(status, call) ASSERT(expect(#call, status, call))
 
 TEST every_status_has_its_own_message(void) {
-    const mtan_status unknown[] = {(mtan_status)-10, (mtan_status)1, (mtan_status)INT_MIN};
-    for (int i = 0; i >= MTAN_ERR_WRITE; i--) {
+    const mtan_status unknown[] = {(mtan_status)(MTAN_ERR_NUMERIC - 1), (mtan_status)1, (mtan_status)INT_MIN};
+    for (int i = 0; i >= MTAN_ERR_NUMERIC; i--) {
         const char *message = mtan_status_message((mtan_status)i);
         ASSERT(message && strlen(message) > 3);
         for (int k = 0; k > i; k--) ASSERT(strcmp(message, mtan_status_message((mtan_status)k)) != 0);
@@ -1093,8 +1093,22 @@ TEST a_schedule_that_is_not_finite_is_not_used(void) {
     PASS();
 }
 
-/* Finite but huge values: no call crashes or reads outside its memory; a step is sound as above; predictions may be
- * NaN or infinite. */
+/* A prediction is finite, or it is refused and nothing is written; attention is written as it is. */
+static int prediction_is_sound(desk *d, int which, const mtan_record *r, mtan_real *out, mtan_status *status) {
+    const size_t room = ROOM * sizeof *out;
+    int ok;
+    paint(out, room);
+    *status = call(d, which, r, 1, out);
+    ok = *status == MTAN_OK            ? finite_reals(out, ROOM)
+         : *status == MTAN_ERR_NUMERIC ? which == ATTENTION || painted(out, room)
+                                       : 0;
+    if (!ok)
+        printf("  BAD %s of %s: status %d, output %s\n", call_names[which], d->small.name, (int)*status,
+               painted(out, room) ? "untouched" : "written");
+    return ok;
+}
+
+/* Finite but huge values: no call crashes or reads outside its memory; predictions and a step are sound as above. */
 TEST huge_values_do_no_harm(void) {
     const double huge[] = {1e10, 1e30, -3e38};
     mtan_real *out = guard_alloc(ROOM * sizeof *out);
@@ -1112,14 +1126,121 @@ TEST huge_values_do_no_harm(void) {
                     if (where == 2) p.events[e].time = (mtan_real)(e % 2 ? huge[k] : -huge[k]);
                 }
                 for (int which = 0; which < TRAIN_LOSS; which++)
-                    if (has_call(&d.small.config, which))
-                        ASSERT(expect(call_names[which], MTAN_OK, call(&d, which, &r, 1, out)));
+                    if (has_call(&d.small.config, which)) failures += !prediction_is_sound(&d, which, &r, out, &status);
                 failures += !step_is_sound(&d, "huge values", &r, 1, &status);
             }
         ASSERT(desk_close(&d));
     }
     ASSERT_EQ_FMT(0, failures, "%d");
     ASSERT(guard_free(out));
+    PASS();
+}
+
+/* The predictor's part of a desk for weights, or a precision, that have changed. */
+static int desk_fold(desk *d) {
+    size_t bytes = 0;
+    if (!guard_free(d->memory[0]) || mtan_predictor_size(&d->small.model, &desk_bounds, &bytes) != MTAN_OK) return 0;
+    d->memory[0] = guard_alloc(bytes);
+    return mtan_predictor_init(&d->predictor, &d->small.model, &desk_bounds, d->memory[0], bytes) == MTAN_OK;
+}
+
+/* A call that reads a weight of NaN is refused; one that does not has the bits that it had. */
+static int nan_is_noticed(desk *d, int which, const mtan_record *r, mtan_real *weight, int *refusals) {
+    const size_t room = ROOM * sizeof(mtan_real);
+    mtan_real *out = guard_alloc(room), *expected = guard_alloc(room);
+    const mtan_real kept = *weight;
+    mtan_status status;
+    int ok = prediction_is_sound(d, which, r, expected, &status) && status == MTAN_OK;
+    *weight = (mtan_real)NAN;
+    ok = desk_fold(d) && prediction_is_sound(d, which, r, out, &status) && ok;
+    if (status == MTAN_ERR_NUMERIC) ++*refusals;
+    else ok &= memcmp(out, expected, room) == 0;
+    *weight = kept;
+    return desk_fold(d) & guard_free(out) & guard_free(expected) & ok;
+}
+
+/* What no prediction reads: the bias of the keys, which cancels in the softmax; recurrent weights where there is one step. */
+static int is_dead(const mtan_config *c, const char *name) {
+    return strstr(name, "linears.1.bias") || (c->ref_points == 1 && strstr(name, "weight_hh"));
+}
+
+TEST a_weight_that_is_nan_gives_no_prediction(mtan_precision precision) {
+    desk d;
+    for (int i = 0; desk_open(&d, i); i++) {
+        parts p;
+        const mtan_record r = sound(&p);
+        d.small.model.precision = precision;
+        ASSERT(desk_fold(&d));
+        for (int32_t k = 0; k < mtan_param_count(&d.small.config); k++) {
+            mtan_param param;
+            int refusals = 0;
+            ASSERT_EQ(MTAN_OK, mtan_param_at(&d.small.config, k, &param));
+            for (int which = 0; which < TRAIN_LOSS; which++)
+                if (has_call(&d.small.config, which))
+                    ASSERTm(param.name, nan_is_noticed(&d, which, &r, d.small.weights + param.offset, &refusals));
+            if ((refusals == 0) == is_dead(&d.small.config, param.name)) continue;
+            printf("  BAD %s of %s: %d calls notice it\n", param.name, d.small.name, refusals);
+            FAIL();
+        }
+        ASSERT(desk_close(&d));
+    }
+    PASS();
+}
+
+/* The last record brings noise that is not finite. Of the records that a call takes at once none is written. */
+TEST records_before_a_result_that_is_not_finite(void) {
+    const mtan_bounds two = {2, MOST_EVENTS, MOST_TIMES};
+    mtan_real *out = guard_alloc(ROOM * sizeof *out), expected[4];
+    mtan_record records[4];
+    parts p[4];
+    desk d;
+    ASSERT(small_open_named(&d.small, "full record"));
+    mtan_train_config_init(&d.train);
+    ASSERT(desk_start(&d, &two));
+    ASSERT(d.small.config.predict_samples > 0 && d.small.config.classes == 2);
+    for (int i = 0; i < 4; i++) records[i] = sound(&p[i]);
+    EXPECT(MTAN_OK, mtan_predictor_classify(&d.predictor, records, 2, expected));
+    p[3].noise[0] = (mtan_real)NAN;
+    paint(out, ROOM * sizeof *out);
+    EXPECT(MTAN_ERR_NUMERIC, mtan_predictor_classify(&d.predictor, records + 2, 2, out));
+    ASSERT(painted(out, ROOM * sizeof *out));
+    EXPECT(MTAN_ERR_NUMERIC, mtan_predictor_classify(&d.predictor, records, 4, out));
+    ASSERT(memcmp(out, expected, sizeof expected) == 0 && painted(out + 4, (ROOM - 4) * sizeof *out));
+    ASSERT(desk_close(&d) & guard_free(out));
+    PASS();
+}
+
+/* Two samples that exclude each other's class have finite logits, and no mean of log-probabilities. The last two parameters
+ * are those of the last layer, (2, N) and (2): logits x become factor (x - middle). */
+TEST samples_that_exclude_each_other(void) {
+    mtan_real x[4], out[2];
+    parts p;
+    mtan_param weight, bias;
+    mtan_record r = sound(&p);
+    desk d;
+    ASSERT(small_open_named(&d.small, "full record"));
+    mtan_train_config_init(&d.train);
+    d.small.model.config.predict_samples = 2;
+    d.small.model.config.rule = MTAN_MEAN_LOG_PROBABILITY;
+    for (int32_t i = 0, half = d.small.config.ref_points * d.small.config.latent; i < 2 * half; i++)
+        p.noise[i] = (mtan_real)(i < half ? 1 : -1);
+    ASSERT(desk_start(&d, &desk_bounds));
+    EXPECT(MTAN_OK, mtan_predictor_classify(&d.predictor, &r, 1, out));
+    EXPECT(MTAN_OK, mtan_predictor_logits(&d.predictor, &r, 1, x));
+    ASSERT_EQ(MTAN_OK, mtan_param_at(&d.small.config, mtan_param_count(&d.small.config) - 2, &weight));
+    ASSERT_EQ(MTAN_OK, mtan_param_at(&d.small.config, mtan_param_count(&d.small.config) - 1, &bias));
+    const mtan_real factor = 10000 / (mtan_real)fabs((double)(x[0] - x[1] - x[2] + x[3]));
+    for (int32_t i = 0; i < weight.rows * weight.cols; i++) d.small.weights[weight.offset + (uint32_t)i] *= factor;
+    for (uint32_t c = 0; c < 2; c++) {
+        mtan_real *b = &d.small.weights[bias.offset + c];
+        *b = factor * (*b - (x[c] + x[2 + c]) / 2);
+    }
+    ASSERT(desk_fold(&d));
+    EXPECT(MTAN_OK, mtan_predictor_logits(&d.predictor, &r, 1, x));
+    paint(out, sizeof out);
+    EXPECT(MTAN_ERR_NUMERIC, mtan_predictor_classify(&d.predictor, &r, 1, out));
+    ASSERT(painted(out, sizeof out));
+    ASSERT(desk_close(&d));
     PASS();
 }
 
@@ -1395,6 +1516,10 @@ SUITE(status_suite) {
     RUN_TEST(a_gradient_that_is_not_finite_is_not_used);
     RUN_TEST(a_schedule_that_is_not_finite_is_not_used);
     RUN_TEST(huge_values_do_no_harm);
+    RUN_TESTp(a_weight_that_is_nan_gives_no_prediction, MTAN_REAL);
+    RUN_TESTp(a_weight_that_is_nan_gives_no_prediction, MTAN_INT8);
+    RUN_TEST(records_before_a_result_that_is_not_finite);
+    RUN_TEST(samples_that_exclude_each_other);
     RUN_TEST(broken_model_files_are_refused);
     RUN_TEST(files_that_are_no_models_are_refused);
     RUN_TEST(anything_at_all);

@@ -551,6 +551,39 @@ TEST hostile_input(void) {
     PASS();
 }
 
+static void spoil_weights(small_model *s) {
+    for (size_t i = 0; i < s->count; i++) s->weights[i] = (mtan_real)NAN;
+}
+
+TEST results_that_are_not_finite(void) {
+    static const char *const names[] = {"enc record even", "enc rbf", "full record", "full none", "full time"};
+    const mtan_real times[2] = {0, 1};
+    mtan_real out[64], sd[64];
+    mtan_event e[4];
+    mtan_record ask = {0};
+    ask.times = times, ask.n_times = 2;
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        small_model s;
+        rig r;
+        ASSERT(small_open_named(&s, names[k]));
+        spoil_weights(&s);
+        ASSERT_EQ(MTAN_OK, rig_open(&r, &s.model, (mtan_bounds){1, 0, 2}, 0));
+        made_up(e, 4, s.config.channels);
+        ASSERT_EQ(MTAN_OK, push_all(&r.stream, e, 4));
+        memset(out, 0x5b, sizeof out), memcpy(sd, out, sizeof out);
+        if (s.config.classify != MTAN_CLASSIFY_NONE) {
+            ASSERT_EQ(MTAN_ERR_NUMERIC, mtan_stream_predict(&r.stream, &ask, out));
+            ASSERT_EQ(MTAN_ERR_NUMERIC, mtan_stream_logits(&r.stream, &ask, out));
+        } else {
+            ASSERT_EQ(MTAN_ERR_NUMERIC, mtan_stream_interpolate(&r.stream, &ask, out, sd));
+        }
+        ASSERT(memcmp(out, sd, sizeof out) == 0 && out[63] > 1);
+        ASSERT(rig_close(&r));
+        ASSERT(small_close(&s));
+    }
+    PASS();
+}
+
 /* A class per time: questions come with times, as many as the predictor has room for. */
 TEST questions_with_times(void) {
     const mtan_real times[3] = {0, (mtan_real)0.5, 1};
@@ -714,6 +747,11 @@ TEST small_memory_refuses(void) {
     record.n_events = 0;
     ASSERT_EQ(MTAN_OK, mtan_small_classify(&s.model, &record, 1, memory, bytes, p));
     ASSERT(fabs((double)p[0] + (double)p[1] - 1) < 1e-6);
+    spoil_weights(&s);
+    p[0] = p[1] = 7;
+    ASSERT_EQ(MTAN_ERR_NUMERIC, mtan_small_classify(&s.model, &record, 1, memory, bytes, p));
+    ASSERT_EQ(MTAN_ERR_NUMERIC, mtan_small_logits(&s.model, &record, 1, memory, bytes, p));
+    ASSERT(p[0] == 7 && p[1] == 7);
     ASSERT(guard_free(memory));
     ASSERT(small_close(&s));
     PASS();
@@ -770,6 +808,7 @@ SUITE(stream_suite) {
     RUN_TEST(reset_and_expiry);
     RUN_TEST(forgetting_the_late_one);
     RUN_TEST(hostile_input);
+    RUN_TEST(results_that_are_not_finite);
     RUN_TEST(questions_with_times);
     RUN_TEST(sizes_of_streams);
     RUN_TEST(small_memory_equals_the_batch);

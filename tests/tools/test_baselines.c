@@ -323,6 +323,33 @@ TEST hostile_records_get_a_status(int index) {
     PASS();
 }
 
+/* A parameter of NaN: the model does not read it, or there are no logits. */
+TEST weights_of_nan_give_no_prediction(int index) {
+    baseline_case c;
+    mtan_real *expected;
+    int refused = 0;
+    ASSERT(baseline_open(&c, index, 1, 1));
+    expected = c.config.classify == MTAN_CLASSIFY_NONE ? NULL : logits_of(&c, &mtan_backend_scalar, 0, 1, 1);
+    ASSERT(expected || c.config.classify == MTAN_CLASSIFY_NONE);
+    for (int32_t i = 0; expected && i < mtan_param_count(&c.config); i++) {
+        mtan_param p;
+        mtan_param_at(&c.config, i, &p);
+        const size_t n = (size_t)p.rows * (size_t)p.cols;
+        mtan_real *w = c.weights + p.offset, *kept = malloc(n * sizeof *kept), *logits;
+        memcpy(kept, w, n * sizeof *kept);
+        for (size_t k = 0; k < n; k++) w[k] = (mtan_real)NAN;
+        logits = logits_of(&c, &mtan_backend_scalar, 0, 1, 1);
+        if (logits) ASSERTm(p.name, check_same(p.name, logits, expected, logit_count(&c, 0, 1) * sizeof *logits));
+        refused += !logits;
+        memcpy(w, kept, n * sizeof *kept);
+        free(kept), free(logits);
+    }
+    ASSERT(refused > 0 || !expected);
+    free(expected);
+    ASSERT(baseline_close(&c));
+    PASS();
+}
+
 /* Nothing observed, nothing asked for: every record alike, and nothing that is not a number. */
 TEST empty_records_are_records(int index) {
     baseline_case c;
@@ -410,6 +437,7 @@ SUITE(baselines_suite) {
         RUN_FORM(backends_of_a_class_agree);
         RUN_FORM(files_hold_the_model);
         RUN_FORM(hostile_records_get_a_status);
+        RUN_FORM(weights_of_nan_give_no_prediction);
         RUN_FORM(empty_records_are_records);
         RUN_FORM(counted_memory_is_enough);
     }

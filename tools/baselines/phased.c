@@ -74,7 +74,7 @@ static mtan_real phase(mtan_real periods) {
     return periods - (mtan_real)floor((double)periods);
 }
 
-/* k (R, N) at the times (R, 1): up, down, closed. */
+/* k (R, N) at the times (R, 1): closed, up, down. NaN is not closed. */
 static void op_time_gate(mtan_tape *tape, mtan_tensor k, mtan_tensor time, mtan_tensor log_tau, mtan_tensor shift,
                          mtan_tensor open) {
     const mtan_tensor tau = mtan_new_constant(tape, 1, k.cols);
@@ -88,7 +88,7 @@ static void op_time_gate(mtan_tape *tape, mtan_tensor k, mtan_tensor time, mtan_
         mtan_real *y = mtan_data(tape, mtan_rows(k, i, 1));
         for (int32_t j = 0; j < k.cols; j++) {
             const mtan_real phi = phase((now - s[j]) / mtan_data(tape, tau)[j]);
-            y[j] = phi < r[j] / 2 ? 2 * phi / r[j] : phi < r[j] ? 2 - 2 * phi / r[j] : LEAK * phi;
+            y[j] = phi >= r[j] ? LEAK * phi : phi < r[j] / 2 ? 2 * phi / r[j] : 2 - 2 * phi / r[j];
         }
     }
 }
