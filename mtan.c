@@ -6173,9 +6173,7 @@ static int32_t text_escape(const uint8_t **at, const uint8_t *end) {
     return low < 0xdc00 || low >= 0xe000 ? -1 : 0x10000 + ((high - 0xd800) << 10 | (low - 0xdc00));
 }
 
-/* The next character of a JSON string. Or -1, and the cursor stays: at its end, at a quote, at a control character or
- * an error. So a string is good when the cursor stops at its end. */
-static int32_t text_next(const uint8_t **at, const uint8_t *end) {
+static int32_t text_next_rare(const uint8_t **at, const uint8_t *end) {
     const uint8_t *p = *at;
     if (p == end || *p == '"' || *p < 0x20) return -1;
     if (*p != '\\') return utf8_next(at, end);
@@ -6183,6 +6181,13 @@ static int32_t text_next(const uint8_t **at, const uint8_t *end) {
     const int32_t code = text_escape(&p, end);
     if (code >= 0) *at = p;
     return code;
+}
+
+/* The next character of a JSON string. Or -1, and the cursor stays: at its end, at a quote, at a control character or
+ * an error. So a string is good when the cursor stops at its end. Letters that stand for themselves go first. */
+static int32_t text_next(const uint8_t **at, const uint8_t *end) {
+    const uint8_t c = *at == end ? 0 : **at;
+    return c >= 0x20 && c < 0x80 && c != '"' && c != '\\' ? *(*at)++ : text_next_rare(at, end);
 }
 
 /* A JSON string against another, and below against plain UTF-8. */
@@ -6250,7 +6255,8 @@ mtan_status mtan_text_decode(const mtan_text *coded, char *text, size_t size, si
 typedef struct json {
     const uint8_t *at;
     const uint8_t *end;
-    int first; /* the next member of an object is its first: no comma before it */
+    int first;   /* the next member of an object is its first: no comma before it */
+    int checked; /* its strings are known to be good: only their ends are looked for */
 } json;
 
 static void json_space(json *j) {
@@ -6269,11 +6275,18 @@ static int json_open(json *j) {
     return json_take(j, '{');
 }
 
+/* To the quote that ends a string. One that is not there ends at the header's end. */
+static void json_skip(json *j) {
+    while (j->at < j->end && *j->at != '"') j->at += *j->at == '\\' && j->end - j->at > 1 ? 2 : 1;
+}
+
 static int json_string(json *j, mtan_text *text) {
     if (!json_take(j, '"')) return 0;
     const uint8_t *const start = j->at;
-    while (text_next(&j->at, j->end) >= 0)
-        ;
+    if (j->checked) json_skip(j);
+    else
+        while (text_next(&j->at, j->end) >= 0)
+            ;
     text->raw = (const char *)start;
     text->length = (size_t)(j->at - start);
     if (j->at == j->end || *j->at != '"') return 0;
@@ -6397,12 +6410,14 @@ typedef struct header_member {
     mtan_tensor_view tensor;
 } header_member;
 
-/* 1, 0 at the end of the header's object, -1 on an error. */
+/* 1, 0 at the end of the header's object, -1 on an error. Metadata that has been seen before is passed over at once. */
 static int next_member(json *j, const mtan_file *file, header_member *member) {
     mtan_text name;
     const int more = json_member(j, &name);
     if (more != 1) return more;
     member->is_metadata = text_equals(name, "__metadata__");
+    if (member->is_metadata && file->metadata_end != NULL && j->at < file->metadata_end)
+        return j->at = file->metadata_end, 1;
     if (member->is_metadata) return scan_metadata(j, &member->metadata, &member->pairs) ? 1 : -1;
     if (!scan_tensor(j, file, &member->tensor)) return -1;
     member->tensor.name = name;
@@ -6421,28 +6436,33 @@ static int next_tensor(json *j, const mtan_file *file, mtan_tensor_view *view) {
 
 /* Cursors after the opening brace of the header, and of the metadata where there is one. */
 static json file_tensors(const mtan_file *file) {
-    const json j = {file->header + 1, file->data, 1};
+    const json j = {file->header + 1, file->data, 1, 1};
     return j;
 }
 
 static json file_pairs(const mtan_file *file) {
-    const json j = {file->metadata + 1, file->data, 1};
+    const json j = {file->metadata + 1, file->data, 1, 1};
     return j;
 }
 
-/* First pass: the header is well formed and ends in blanks alone; the sizes of all tensors sum to the data's. */
-static int file_survey(mtan_file *file) {
+/* First pass: the header is well formed and ends in blanks alone; the sizes of all tensors sum to the data's. *in_order:
+ * each tensor starts where the one before it ends. */
+static int file_survey(mtan_file *file, int *in_order) {
     header_member member;
     size_t covered = 0;
     int more, metadata_seen = 0;
     json j = file_tensors(file);
+    j.checked = 0;
+    *in_order = 1;
     while ((more = next_member(&j, file, &member)) == 1) {
         if (member.is_metadata) {
             if (metadata_seen++) return 0;
             file->metadata = member.metadata;
+            file->metadata_end = j.at;
             file->pairs = member.pairs;
         } else {
             if (++file->tensors > MTAN_FILE_MAX_ENTRIES || member.tensor.bytes > file->data_bytes - covered) return 0;
+            *in_order &= member.tensor.data == file->data + covered;
             covered += member.tensor.bytes;
         }
     }
@@ -6450,50 +6470,46 @@ static int file_survey(mtan_file *file) {
     return more == 0 && j.at == j.end && covered == file->data_bytes;
 }
 
-/* What a tensor claims for itself alone: its name and its range. A pair claims its key and an empty range. */
-typedef struct claim {
-    mtan_text name;
-    uint32_t hash;
-    size_t begin, end;
-} claim;
-
-static int next_claim(json *j, const mtan_file *file, int of_pairs, claim *out) {
+/* The next tensor's name, or the next pair's key. */
+static int next_name(json *j, const mtan_file *file, int of_pairs, mtan_text *name) {
     mtan_tensor_view view;
     mtan_text value;
-    int more;
-    memset(out, 0, sizeof *out);
-    if (of_pairs) {
-        more = scan_pair(j, &out->name, &value);
-    } else if ((more = next_tensor(j, file, &view)) == 1) {
-        out->name = view.name;
-        out->begin = (size_t)(view.data - file->data);
-        out->end = out->begin + view.bytes;
-    }
-    if (more == 1) out->hash = text_hash(out->name);
+    if (of_pairs) return scan_pair(j, name, &value);
+    const int more = next_tensor(j, file, &view);
+    if (more == 1) *name = view.name;
     return more;
 }
 
-/* An empty range clashes when it lies inside another, not at its edges. */
-static int claims_clash(const claim *a, const claim *b) {
-    if (a->begin < b->end && b->begin < a->end) return 1;
-    return a->hash == b->hash && text_same(a->name, b->name);
+/* Does the name i places from the cursor on say the same as this one? */
+static int name_repeats(json j, const mtan_file *file, int of_pairs, int i, mtan_text name) {
+    mtan_text earlier;
+    int more;
+    do {
+        more = next_name(&j, file, of_pairs, &earlier);
+    } while (more == 1 && i-- > 0);
+    return more != 1 || text_same(earlier, name);
 }
 
-/* Every claim against every other, without memory for all of them: a batch is kept on the stack and all that come after
- * are held against it, then the next batch starts where this one ended. n claims take n/64 passes over the text and
- * n^2/2 comparisons: some hundred take milliseconds; the limits, 4096 in a header of 4 MiB, 1.4 seconds (measured). */
-static int claims_disjoint(const mtan_file *file, json start, int of_pairs) {
-    enum { BATCH = 64 }; /* 2.5 KB with 64-bit pointers */
-    claim batch[BATCH], next;
-    int n, more;
+/* No name occurs twice, without memory for all of them: the hashes of a batch are kept on the stack and all names that
+ * come after are held against them, then the next batch starts where this one ended. n names take n/512 passes, at most
+ * 8, half of the header long on average. Names are read again where hashes agree; among the 4096 that a file may have
+ * that happens once in 500 files. More than ACCIDENTS are made on purpose, to waste time, and are refused. */
+static int names_differ(const mtan_file *file, json start, int of_pairs) {
+    enum { BATCH = 512, ACCIDENTS = 16 }; /* 2 KB */
+    uint32_t hashes[BATCH];
+    mtan_text name;
+    int n, more, accidents = 0;
     do {
+        const json batch = start;
         json j = start;
         n = 0;
-        while ((more = next_claim(&j, file, of_pairs, &next)) == 1) {
+        while ((more = next_name(&j, file, of_pairs, &name)) == 1) {
+            const uint32_t hash = text_hash(name);
             for (int i = 0; i < n; i++)
-                if (claims_clash(&batch[i], &next)) return 0;
+                if (hashes[i] == hash && (accidents++ == ACCIDENTS || name_repeats(batch, file, of_pairs, i, name)))
+                    return 0;
             if (n < BATCH) {
-                batch[n++] = next;
+                hashes[n++] = hash;
                 start = j;
             }
         }
@@ -6502,19 +6518,89 @@ static int claims_disjoint(const mtan_file *file, json start, int of_pairs) {
     return 1;
 }
 
+/* No two tensors share a byte: in batches, as names_differ, for the files that do not list their tensors in the order of
+ * the data. An empty range clashes when it lies inside another, not at its edges. */
+static int ranges_disjoint(const mtan_file *file, json start) {
+    enum { BATCH = 128 }; /* 2 KB with 64-bit addresses */
+    struct {
+        const uint8_t *begin, *end;
+    } batch[BATCH];
+    mtan_tensor_view next;
+    int n, more;
+    do {
+        json j = start;
+        n = 0;
+        while ((more = next_tensor(&j, file, &next)) == 1) {
+            const uint8_t *const end = next.data + next.bytes;
+            for (int i = 0; i < n; i++)
+                if (batch[i].begin < end && next.data < batch[i].end) return 0;
+            if (n < BATCH) {
+                batch[n].begin = next.data;
+                batch[n++].end = end;
+                start = j;
+            }
+        }
+        if (more != 0) return 0;
+    } while (n == BATCH);
+    return 1;
+}
+
+/* The header's length from the first 8 bytes of a file: 1, or 0 when no file starts like this. */
+static int header_length(const uint8_t *blob, size_t *bytes) {
+    const uint64_t length = load_little(blob, 8);
+    *bytes = (size_t)length;
+    return length > 0 && length <= MTAN_FILE_MAX_HEADER;
+}
+
 /* Ranges inside the data that do not overlap and whose sizes sum to the data's leave no hole and no trailing byte. */
 mtan_status mtan_file_open(mtan_file *file, const void *blob, size_t bytes) {
     if (file == NULL || blob == NULL) return MTAN_ERR_NULL;
-    if (bytes < 8) return MTAN_ERR_FILE;
-    mtan_file f = {0, 0, (const uint8_t *)blob + 8, NULL, NULL, 0};
-    const uint64_t header_bytes = load_little(blob, 8);
-    if (header_bytes == 0 || header_bytes > bytes - 8 || header_bytes > MTAN_FILE_MAX_HEADER || f.header[0] != '{')
+    mtan_file f = {0, 0, (const uint8_t *)blob + 8, NULL, NULL, NULL, 0};
+    size_t header_bytes;
+    int in_order;
+    if (bytes < 8 || !header_length(blob, &header_bytes) || header_bytes > bytes - 8 || f.header[0] != '{')
         return MTAN_ERR_FILE;
-    f.data = f.header + (size_t)header_bytes;
-    f.data_bytes = bytes - 8 - (size_t)header_bytes;
-    if (!file_survey(&f) || !claims_disjoint(&f, file_tensors(&f), 0)) return MTAN_ERR_FILE;
-    if (f.metadata != NULL && !claims_disjoint(&f, file_pairs(&f), 1)) return MTAN_ERR_FILE;
+    f.data = f.header + header_bytes;
+    f.data_bytes = bytes - 8 - header_bytes;
+    if (!file_survey(&f, &in_order)) return MTAN_ERR_FILE;
+    if (!in_order && !ranges_disjoint(&f, file_tensors(&f))) return MTAN_ERR_FILE;
+    if (!names_differ(&f, file_tensors(&f), 0)) return MTAN_ERR_FILE;
+    if (f.metadata != NULL && !names_differ(&f, file_pairs(&f), 1)) return MTAN_ERR_FILE;
     *file = f;
+    return MTAN_OK;
+}
+
+/* Where the last tensor of a header ends in the data. */
+static int data_length(json j, size_t *bytes) {
+    mtan_tensor_view view;
+    mtan_text name;
+    const uint8_t *metadata;
+    size_t pairs, offsets[2];
+    int more;
+    *bytes = 0;
+    if (!json_open(&j)) return 0;
+    while ((more = json_member(&j, &name)) == 1) {
+        if (text_equals(name, "__metadata__")) {
+            if (!scan_metadata(&j, &metadata, &pairs)) return 0;
+        } else {
+            if (!scan_fields(&j, &view, offsets)) return 0;
+            if (offsets[1] > *bytes) *bytes = offsets[1];
+        }
+    }
+    return more == 0;
+}
+
+mtan_status mtan_file_length(const void *start, size_t bytes, size_t *length) {
+    if (start == NULL || length == NULL) return MTAN_ERR_NULL;
+    size_t header_bytes, data_bytes = 0;
+    if (bytes < 8) return *length = 8, MTAN_OK;
+    if (!header_length(start, &header_bytes)) return MTAN_ERR_FILE;
+    if (bytes - 8 >= header_bytes) {
+        const uint8_t *const header = (const uint8_t *)start + 8;
+        const json j = {header, header + header_bytes, 1, 0};
+        if (!data_length(j, &data_bytes) || data_bytes > SIZE_MAX - 8 - header_bytes) return MTAN_ERR_FILE;
+    }
+    *length = 8 + header_bytes + data_bytes;
     return MTAN_OK;
 }
 
@@ -6536,17 +6622,36 @@ mtan_status mtan_file_tensor(const mtan_file *file, const char *name, mtan_tenso
     return file_ended(more);
 }
 
+/* Where a caller's walk stands: bytes behind the brace that opens the list, 0 before the first of it. */
+static json walk_resume(json start, size_t at) {
+    const size_t most = (size_t)(start.end - start.at);
+    start.first = at == 0;
+    start.at += at < most ? at : most;
+    return start;
+}
+
+mtan_status mtan_file_tensor_next(const mtan_file *file, size_t *at, mtan_tensor_view *view) {
+    if (file == NULL || at == NULL || view == NULL) return MTAN_ERR_NULL;
+    const json start = file_tensors(file);
+    json j = walk_resume(start, *at);
+    mtan_tensor_view next;
+    const int more = next_tensor(&j, file, &next);
+    if (more != 1) return file_ended(more);
+    *at = (size_t)(j.at - start.at);
+    *view = next;
+    return MTAN_OK;
+}
+
 mtan_status mtan_file_tensor_at(const mtan_file *file, size_t index, mtan_tensor_view *view) {
     if (file == NULL || view == NULL) return MTAN_ERR_NULL;
     mtan_tensor_view next;
-    int more;
-    json j = file_tensors(file);
-    while ((more = next_tensor(&j, file, &next)) == 1)
-        if (index-- == 0) {
-            *view = next;
-            return MTAN_OK;
-        }
-    return file_ended(more);
+    size_t at = 0;
+    mtan_status status;
+    do {
+        status = mtan_file_tensor_next(file, &at, &next);
+    } while (status == MTAN_OK && index-- > 0);
+    if (status == MTAN_OK) *view = next;
+    return status;
 }
 
 mtan_status mtan_file_metadata(const mtan_file *file, const char *key, char *text, size_t size, size_t *length) {
@@ -6560,19 +6665,33 @@ mtan_status mtan_file_metadata(const mtan_file *file, const char *key, char *tex
     return file_ended(more);
 }
 
+mtan_status mtan_file_metadata_next(const mtan_file *file, size_t *at, mtan_text *key, mtan_text *value) {
+    if (file == NULL || at == NULL || key == NULL || value == NULL) return MTAN_ERR_NULL;
+    if (file->metadata == NULL) return MTAN_ERR_MISSING;
+    const json start = file_pairs(file);
+    json j = walk_resume(start, *at);
+    mtan_text name, text;
+    const int more = scan_pair(&j, &name, &text);
+    if (more != 1) return file_ended(more);
+    *at = (size_t)(j.at - start.at);
+    *key = name;
+    *value = text;
+    return MTAN_OK;
+}
+
 mtan_status mtan_file_metadata_at(const mtan_file *file, size_t index, mtan_text *key, mtan_text *value) {
     if (file == NULL || key == NULL || value == NULL) return MTAN_ERR_NULL;
-    if (file->metadata == NULL) return MTAN_ERR_MISSING;
     mtan_text name, text;
-    int more;
-    json j = file_pairs(file);
-    while ((more = scan_pair(&j, &name, &text)) == 1)
-        if (index-- == 0) {
-            *key = name;
-            *value = text;
-            return MTAN_OK;
-        }
-    return file_ended(more);
+    size_t at = 0;
+    mtan_status status;
+    do {
+        status = mtan_file_metadata_next(file, &at, &name, &text);
+    } while (status == MTAN_OK && index-- > 0);
+    if (status == MTAN_OK) {
+        *key = name;
+        *value = text;
+    }
+    return status;
 }
 
 const mtan_real *mtan_view_in_place(const mtan_tensor_view *view) {

@@ -175,7 +175,7 @@ typedef struct mtan_model {
 typedef struct mtan_file {
     size_t tensors;                          /* number of tensors */
     size_t pairs;                            /* number of metadata pairs */
-    const uint8_t *header, *metadata, *data; /* private, as the next */
+    const uint8_t *header, *metadata, *metadata_end, *data; /* private, as the next */
     size_t data_bytes;
 } mtan_file;
 mtan_status mtan_file_open(mtan_file *file, const void *blob, size_t bytes);
@@ -508,8 +508,9 @@ mtan_status mtan_model_load_config(mtan_config *config, const mtan_file *file, c
  * a blob that the caller keeps (flash, mmap, a buffer), copies nothing and allocates nothing. A blob from elsewhere is
  * hostile until mtan_file_open has said MTAN_OK. It checks everything once: the header's length, JSON, UTF-8 and escapes;
  * each tensor's dtype, shape, size and range; that the tensors cover the data without overlap, hole or trailing bytes; that
- * no name and no metadata key occurs twice. Time: (entries/64 + 1) passes over the header, no memory but 2.5 KB of stack.
- * What it refuses is MTAN_ERR_FILE.
+ * no name and no metadata key occurs twice. Time: two passes over the header of up to 512 tensors, listed in the order of
+ * their data, and 512 pairs; some five at the limits below, and 16 quicker ones where the order is another: then 0.15 seconds
+ * on a PC. No memory but 2.5 KB of stack. What it refuses is MTAN_ERR_FILE.
  *
  * Limits, beyond those of the format: rank 8, 4096 tensors, 4096 metadata pairs, a header of 4 MiB, sizes that fit
  * in size_t. Any number of threads may read one mtan_file; a blob that changes meanwhile gives wrong values or
@@ -546,16 +547,24 @@ typedef struct mtan_tensor_view {
     int aligned;         /* 1 when the address of `data` is a multiple of the element's size */
 } mtan_tensor_view;
 
-/* The tensor of that name, or the index-th in the header's order: MTAN_ERR_MISSING where there is none. */
+/* For those who read a stream, or a memory that is slow: how long a file is, as far as its first bytes tell. Of 8 bytes it is
+ * the length of the header with them, of that many the whole file's: read on until nothing is missing. MTAN_ERR_FILE: no
+ * file starts like this. A length is no promise that mtan_file_open will take it. */
+mtan_status mtan_file_length(const void *start, size_t bytes, size_t *length);
+
+/* The tensor of that name; the index-th in the header's order; or all, one after the other, from *at = 0 on. MTAN_ERR_MISSING
+ * where there is none, or no more. The first two walk through the header each time, the last one goes on where it was. */
 mtan_status mtan_file_tensor(const mtan_file *file, const char *name, mtan_tensor_view *view);
 mtan_status mtan_file_tensor_at(const mtan_file *file, size_t index, mtan_tensor_view *view);
+mtan_status mtan_file_tensor_next(const mtan_file *file, size_t *at, mtan_tensor_view *view);
 
 /* The metadata value of `key`, decoded and zero-terminated, in `text` of `size` bytes; *length (may be null) is its length
  * without the zero. With text null and size 0 only the length is given. MTAN_ERR_MISSING; MTAN_ERR_MEMORY (size <= length). */
 mtan_status mtan_file_metadata(const mtan_file *file, const char *key, char *text, size_t size, size_t *length);
-/* The index-th pair of the metadata, as it stands in the file; and a name, key or value decoded, in which a \u0000 becomes a
- * zero byte. */
+/* The index-th pair of the metadata, as it stands in the file, or all of them as above; and a name, key or value decoded, in
+ * which a \u0000 becomes a zero byte. */
 mtan_status mtan_file_metadata_at(const mtan_file *file, size_t index, mtan_text *key, mtan_text *value);
+mtan_status mtan_file_metadata_next(const mtan_file *file, size_t *at, mtan_text *key, mtan_text *value);
 mtan_status mtan_text_decode(const mtan_text *coded, char *text, size_t size, size_t *length);
 
 /* The tensor's elements where they lie, or null when they cannot be used there: another dtype than MTAN_DTYPE_REAL, an

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "check.h"
 #include "file_walk.h"
@@ -323,12 +324,21 @@ TEST null_pointers_are_refused(void) {
     ASSERT_EQ(MTAN_ERR_NULL, mtan_file_tensor(&file, "scalar", NULL));
     ASSERT_EQ(MTAN_ERR_NULL, mtan_file_tensor_at(NULL, 0, &view));
     ASSERT_EQ(MTAN_ERR_NULL, mtan_file_tensor_at(&file, 0, NULL));
+    ASSERT_EQ(MTAN_ERR_NULL, mtan_file_tensor_next(NULL, &n, &view));
+    ASSERT_EQ(MTAN_ERR_NULL, mtan_file_tensor_next(&file, NULL, &view));
+    ASSERT_EQ(MTAN_ERR_NULL, mtan_file_tensor_next(&file, &n, NULL));
+    ASSERT_EQ(MTAN_ERR_NULL, mtan_file_length(NULL, 8, &n));
+    ASSERT_EQ(MTAN_ERR_NULL, mtan_file_length(blob, bytes, NULL));
     ASSERT_EQ(MTAN_ERR_NULL, mtan_file_metadata(NULL, "format", text, sizeof text, &n));
     ASSERT_EQ(MTAN_ERR_NULL, mtan_file_metadata(&file, NULL, text, sizeof text, &n));
     ASSERT_EQ(MTAN_ERR_NULL, mtan_file_metadata(&file, "format", NULL, sizeof text, &n));
     ASSERT_EQ(MTAN_ERR_NULL, mtan_file_metadata_at(NULL, 0, &key, &value));
     ASSERT_EQ(MTAN_ERR_NULL, mtan_file_metadata_at(&file, 0, NULL, &value));
     ASSERT_EQ(MTAN_ERR_NULL, mtan_file_metadata_at(&file, 0, &key, NULL));
+    ASSERT_EQ(MTAN_ERR_NULL, mtan_file_metadata_next(NULL, &n, &key, &value));
+    ASSERT_EQ(MTAN_ERR_NULL, mtan_file_metadata_next(&file, NULL, &key, &value));
+    ASSERT_EQ(MTAN_ERR_NULL, mtan_file_metadata_next(&file, &n, NULL, &value));
+    ASSERT_EQ(MTAN_ERR_NULL, mtan_file_metadata_next(&file, &n, &key, NULL));
     ASSERT_EQ(MTAN_ERR_NULL, mtan_text_decode(NULL, text, sizeof text, &n));
     ASSERT_EQ(MTAN_ERR_NULL, mtan_text_decode(&none, text, sizeof text, &n));
     ASSERT_EQ(MTAN_OK, mtan_file_tensor(&file, "scalar", &view));
@@ -767,6 +777,36 @@ TEST files_cut_at_any_byte_are_refused(void) {
     PASS();
 }
 
+/* Its first bytes tell a file's length in two steps: the header's, then the whole file's. */
+TEST a_file_tells_its_length(void) {
+    static const char too_long[] = T(DTYPE "," SHAPE ",\"data_offsets\":[0,18446744073709551615]");
+    size_t bytes, length;
+    uint8_t *blob = make_sample(&bytes);
+    mtan_file file;
+    ASSERT(blob);
+    ASSERT_EQ(MTAN_OK, mtan_file_open(&file, blob, bytes));
+    const size_t header = (size_t)(file.data - blob);
+    for (size_t n = 0; n <= bytes; n++) {
+        uint8_t *part = guard_alloc(n);
+        memcpy(part, blob, n);
+        ASSERT_EQ(MTAN_OK, mtan_file_length(part, n, &length));
+        ASSERT_EQ(n < 8 ? 8 : n < header ? header : bytes, length);
+        ASSERT(guard_free(part));
+    }
+    blob[8] = '[', length = 7;
+    ASSERT_EQ(MTAN_ERR_FILE, mtan_file_length(blob, header, &length));
+    memset(blob, 0, 8);
+    ASSERT_EQ(MTAN_ERR_FILE, mtan_file_length(blob, 8, &length));
+    memset(blob, 255, 8);
+    ASSERT_EQ(MTAN_ERR_FILE, mtan_file_length(blob, 8, &length));
+    ASSERT(guard_free(blob));
+    blob = make_blob(too_long, sizeof too_long - 1, 0, &bytes);
+    ASSERT_EQ(MTAN_ERR_FILE, mtan_file_length(blob, bytes, &length));
+    ASSERT_EQ(7, length);
+    ASSERT(guard_free(blob));
+    PASS();
+}
+
 /* Every bit flipped, and every byte replaced by those that mean something in JSON or UTF-8: the file is refused or can
  * be read, and a file opened before the change, whose header is then not what was checked, reads nothing outside. */
 TEST any_byte_may_be_wrong(void) {
@@ -845,6 +885,55 @@ TEST names_of_one_hash_are_told_apart(void) {
     PASS();
 }
 
+/* A word of six letters for a number, and what it makes of a hash: FNV-1a, as the library hashes names. */
+static uint32_t hash_word(uint32_t hash, uint32_t number, char word[7]) {
+    number *= 2654435761u; /* odd: other numbers are other words, and their letters change all at once */
+    for (int i = 0; i < 6; i++, number /= 41) {
+        word[i] = (char)('A' + number % 41);
+        if (word[i] == '\\') word[i] = '~';
+        hash = (hash ^ (uint8_t)word[i]) * 16777619u;
+    }
+    word[6] = 0;
+    return hash;
+}
+
+/* Two different words that take the hash to the same value; that value. */
+static uint32_t find_twins(uint32_t hash, char twins[2][7]) {
+    enum { SLOTS = 1 << 20 };
+    static struct { uint32_t hash, number; /* from 1 on; 0: free */ } seen[SLOTS];
+    memset(seen, 0, sizeof seen);
+    for (uint32_t i = 1; i < SLOTS / 2; i++) {
+        const uint32_t next = hash_word(hash, i, twins[0]);
+        size_t slot = next % SLOTS;
+        while (seen[slot].number && seen[slot].hash != next) slot = (slot + 1) % SLOTS;
+        if (seen[slot].number) return hash_word(hash, seen[slot].number, twins[1]);
+        seen[slot].hash = next, seen[slot].number = i;
+    }
+    exit(2);
+}
+
+/* 2^n names of one hash, as a hostile file has them: n words one after the other, each one of twins. */
+static mtan_status try_twins(int n) {
+    static char words[8][2][7], header[1 << 16];
+    char *at = header + sprintf(header, "{\"__metadata__\":{");
+    uint32_t hash = 2166136261u;
+    for (int i = 0; i < n; i++) hash = find_twins(hash, words[i]);
+    for (int name = 0; name < 1 << n; name++) {
+        at += sprintf(at, "%s\"", name ? "," : "");
+        for (int i = 0; i < n; i++) at += sprintf(at, "%s", words[i][name >> i & 1]);
+        at += sprintf(at, "\":\"\"");
+    }
+    strcpy(at, "}}");
+    return try_header(header, 0);
+}
+
+/* Four names of one hash may be an accident and are told apart; so many that they cost time are not. */
+TEST many_names_of_one_hash_are_refused(void) {
+    ASSERT_EQ(MTAN_OK, try_twins(2));
+    ASSERT_EQ(MTAN_ERR_FILE, try_twins(6));
+    PASS();
+}
+
 TEST the_number_of_entries_is_limited(void) {
     const size_t most = MTAN_FILE_MAX_ENTRIES;
     char *header = malloc((most + 1) * 24 + 64);
@@ -861,6 +950,75 @@ TEST the_number_of_entries_is_limited(void) {
     }
     ASSERT_EQ(most, file.pairs);
     free(header);
+    PASS();
+}
+
+/* ---- Time ----------------------------------------------------------------------------------------------------- */
+
+/* A header of about a kilobyte for each of n entries: their texts are long, and alike up to the number at their end. */
+typedef enum { IN_ORDER, SCRAMBLED, ESCAPED, KEYS, VALUES, BESIDE_METADATA, KINDS } long_kind;
+static const char *const long_names[KINDS] = {"in_order", "scrambled", "escaped", "keys", "values", "beside_metadata"};
+
+static char *put_long(char *at, const char *unit, size_t i) {
+    for (size_t n = 0; n < 960; n += strlen(unit)) at += sprintf(at, "%s", unit);
+    return at + sprintf(at, "%lu", (unsigned long)i);
+}
+
+static char *put_tensor(char *at, long_kind kind, size_t i, size_t n) {
+    const size_t place = kind == SCRAMBLED ? n - 1 - i : i;
+    *at++ = '"';
+    if (kind == BESIDE_METADATA) at += sprintf(at, "%lu", (unsigned long)i);
+    else at = put_long(at, kind == ESCAPED ? "\\n" : "x", i);
+    return at + sprintf(at, "\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[%lu,%lu]}", (unsigned long)place,
+                        (unsigned long)place + 1);
+}
+
+static char *put_pair(char *at, long_kind kind, size_t i) {
+    *at++ = '"';
+    at = kind == KEYS ? put_long(at, "x", i) : at + sprintf(at, "%lu", (unsigned long)i);
+    at += sprintf(at, "\":\"");
+    if (kind != KEYS) at = put_long(at, "\\t", i);
+    return at + sprintf(at, "\"");
+}
+
+static char *long_header(long_kind kind, size_t n) {
+    char *header = malloc(n * 1100 + 64), *at = header;
+    if (header == NULL) exit(2);
+    *at++ = '{';
+    if (kind >= KEYS) {
+        at += sprintf(at, "\"__metadata__\":{");
+        for (size_t i = 0; i < n; i++) at = put_pair(at + sprintf(at, "%s", i ? "," : ""), kind, i);
+        at += sprintf(at, "}%s", kind == BESIDE_METADATA ? "," : "");
+    }
+    for (size_t i = 0; i < n && kind != KEYS && kind != VALUES; i++)
+        at = put_tensor(at + sprintf(at, "%s", i ? "," : ""), kind, i, n);
+    strcpy(at, "}");
+    return header;
+}
+
+/* Nanoseconds of CPU time for a byte of the header, the least of three runs over some four million bytes. */
+static double open_time(long_kind kind, size_t n) {
+    char *header = long_header(kind, n);
+    size_t bytes;
+    uint8_t *blob = make_blob(header, strlen(header), kind == KEYS || kind == VALUES ? 0 : n, &bytes);
+    mtan_file file;
+    double least = HUGE_VAL;
+    for (int run = 0; run < 3; run++) {
+        const clock_t start = clock();
+        for (size_t i = 0; i < 3968 / n; i++)
+            if (mtan_file_open(&file, blob, bytes) != MTAN_OK) exit(2);
+        const double spent = (double)(clock() - start) / CLOCKS_PER_SEC * 1e9 / ((double)(3968 / n) * (double)bytes);
+        least = spent < least ? spent : least;
+    }
+    free(header);
+    return guard_free(blob) ? least : HUGE_VAL;
+}
+
+/* 62 times as many entries may take a little longer each, for they are compared with each other, but not 62 times. */
+TEST large_headers_take_the_time_of_their_bytes(long_kind kind) {
+    const double small = open_time(kind, 64), large = open_time(kind, 3968);
+    if (greatest_get_verbosity()) printf("%.2f ns a byte with 64 entries, %.2f with 3968\n", small, large);
+    ASSERT(large < 10 * small);
     PASS();
 }
 
@@ -886,8 +1044,14 @@ SUITE(safetensors_suite) {
     RUN_TEST(other_reals_are_converted);
     RUN_TEST(header_lengths_are_bounded);
     RUN_TEST(files_cut_at_any_byte_are_refused);
+    RUN_TEST(a_file_tells_its_length);
     RUN_TEST(any_byte_may_be_wrong);
     RUN_TEST(clashes_are_found_at_any_distance);
     RUN_TEST(names_of_one_hash_are_told_apart);
+    RUN_TEST(many_names_of_one_hash_are_refused);
     RUN_TEST(the_number_of_entries_is_limited);
+    for (int kind = 0; kind < KINDS; kind++) {
+        greatest_set_test_suffix(long_names[kind]);
+        RUN_TEST1(large_headers_take_the_time_of_their_bytes, (long_kind)kind);
+    }
 }

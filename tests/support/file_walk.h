@@ -37,10 +37,12 @@ static int file_walk_elements(const mtan_tensor_view *view) {
     return good;
 }
 
-/* A name with a zero inside cannot be asked for; every other one must lead back to the same tensor. */
-static int file_walk_tensor(const mtan_file *file, size_t index, size_t *covered) {
+/* The next tensor is also the index-th. A name with a zero inside cannot be asked for; every other one must lead back to the
+ * same tensor. */
+static int file_walk_tensor(const mtan_file *file, size_t index, size_t *at, size_t *covered) {
     mtan_tensor_view view, again;
-    if (mtan_file_tensor_at(file, index, &view) != MTAN_OK) return 0;
+    if (mtan_file_tensor_next(file, at, &again) != MTAN_OK) return 0;
+    if (mtan_file_tensor_at(file, index, &view) != MTAN_OK || again.name.raw != view.name.raw) return 0;
     char *name = file_walk_text(&view.name);
     size_t length = 0;
     int good = name != NULL && mtan_text_decode(&view.name, NULL, 0, &length) == MTAN_OK;
@@ -52,9 +54,10 @@ static int file_walk_tensor(const mtan_file *file, size_t index, size_t *covered
            (size_t)(view.data - file->data) <= file->data_bytes - view.bytes && file_walk_elements(&view);
 }
 
-static int file_walk_pair(const mtan_file *file, size_t index) {
-    mtan_text key, value;
-    if (mtan_file_metadata_at(file, index, &key, &value) != MTAN_OK) return 0;
+static int file_walk_pair(const mtan_file *file, size_t index, size_t *at) {
+    mtan_text key, value, again;
+    if (mtan_file_metadata_next(file, at, &again, &value) != MTAN_OK) return 0;
+    if (mtan_file_metadata_at(file, index, &key, &value) != MTAN_OK || again.raw != key.raw) return 0;
     char *plain_key = file_walk_text(&key), *plain_value = file_walk_text(&value);
     size_t length = 0, asked = 0;
     int good = plain_key != NULL && plain_value != NULL;
@@ -70,12 +73,14 @@ static int file_walk_pair(const mtan_file *file, size_t index) {
 static int file_walk(const mtan_file *file) {
     mtan_tensor_view view;
     mtan_text key, value;
-    size_t covered = 0;
+    size_t covered = 0, tensor = 0, pair = 0;
     int good = 1;
-    for (size_t i = 0; i < file->tensors; i++) good &= file_walk_tensor(file, i, &covered);
-    for (size_t i = 0; i < file->pairs; i++) good &= file_walk_pair(file, i);
+    for (size_t i = 0; i < file->tensors; i++) good &= file_walk_tensor(file, i, &tensor, &covered);
+    for (size_t i = 0; i < file->pairs; i++) good &= file_walk_pair(file, i, &pair);
     return good && covered == file->data_bytes && mtan_file_tensor_at(file, file->tensors, &view) == MTAN_ERR_MISSING &&
-           mtan_file_metadata_at(file, file->pairs, &key, &value) == MTAN_ERR_MISSING;
+           mtan_file_tensor_next(file, &tensor, &view) == MTAN_ERR_MISSING &&
+           mtan_file_metadata_at(file, file->pairs, &key, &value) == MTAN_ERR_MISSING &&
+           mtan_file_metadata_next(file, &pair, &key, &value) == MTAN_ERR_MISSING;
 }
 
 #endif
