@@ -208,13 +208,20 @@ static int run_epoch(folder *f, training *t, const prep *p, double *metric) {
     return log_epoch(f, t, &result) && save(f, f->last, t, p, 1) ? DONE : BAD_USE;
 }
 
+/* A run that gave no number to choose by has no model to show, like one that diverged. */
+static int finish(folder *f, const training *t) {
+    if (t->best_epoch > 0) return note("best epoch %d of %d: %s", (int)t->best_epoch, (int)t->epoch, f->best), DONE;
+    if (f->watch) f->watch->diverged = 1;
+    return complain("no best model: in no epoch was the validation %s a finite number; the newest state is in %s",
+                    t->plan->select == SELECT_MSE ? "error" : "loss", f->last);
+}
+
 static int run(folder *f, training *t, const prep *p) {
     double metric = NAN;
     int status = DONE;
     watch_signals();
     while (status == DONE && !training_finished(t)) status = run_epoch(f, t, p, &metric);
-    if (status == DONE) note("best epoch %d of %d: %s", (int)t->best_epoch, (int)t->epoch, f->best);
-    return status;
+    return status == DONE ? finish(f, t) : status;
 }
 
 /* ---- the command ---- */

@@ -74,7 +74,7 @@ static void advance(candidate *c, double budget) {
         }
     }
     c->seconds += seconds() - start;
-    c->best = c->failed || isnan(c->training.best) ? INFINITY : c->training.best;
+    c->best = c->failed ? INFINITY : c->training.best;
 }
 
 /* Has the candidate at `index` the settings of one before it? */

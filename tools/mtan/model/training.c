@@ -295,6 +295,7 @@ static int validate_classes(training *t, epoch_result *result) {
                           (size_t)t->plan->batch))
         return 0;
     predictions_drop_unlabelled(&p);
+    result->val_points = p.rows;
     result->val_loss = metric_log_loss(p.p, p.label, p.rows, p.classes);
     result->val_metric = two ? metric_auc(p.score, p.label, p.rows) : metric_accuracy(p.p, p.label, p.rows, p.classes);
     predictions_free(&p);
@@ -306,12 +307,13 @@ static int validate_curves(training *t, epoch_result *result) {
     const interpolation_request q = {t->data, t->split->part[SPLIT_VALID], t->plan->source.observed,
                                      (size_t)t->plan->batch, 0};
     if (!interpolation_measure(&e, &t->run, &q, 0)) return 0;
+    result->val_points = t->plan->source.observed < 1 ? e.held_points : e.points;
     result->val_loss = e.all;
     result->val_metric = t->plan->source.observed < 1 ? e.held : arrlen(t->data->truth) > 0 ? e.truth : e.all;
     return 1;
 }
 
-/* Validation records of one class have no AUC: then the loss decides. NaN: nothing can. */
+/* Validation records of one class have no AUC: then the loss decides. */
 static double selection(const training *t, const epoch_result *r) {
     if (t->plan->select == SELECT_AUC && !isnan(r->val_metric)) return -r->val_metric;
     return t->plan->select == SELECT_MSE ? r->val_metric : r->val_loss;
@@ -319,10 +321,11 @@ static double selection(const training *t, const epoch_result *r) {
 
 int training_end_epoch(training *t, epoch_result *result, char *error) {
     const double n = (double)arrlen(t->split->part[SPLIT_TRAIN]), start = seconds();
+    double value;
     int good, best;
     result->train_loss = t->sum[0] / n, result->train_recon = t->sum[1] / n, result->train_ce = t->sum[2] / n;
     result->train_kl = t->sum[3] / n, result->gradient_norm = t->sum[4] / n;
-    result->val_loss = result->val_metric = NAN;
+    result->val_loss = result->val_metric = NAN, result->val_points = 0;
     result->seconds = t->train_seconds;
     good = runner_refresh(&t->run) == MTAN_OK;
     if (good && arrlen(t->split->part[SPLIT_VALID]) > 0)
@@ -331,8 +334,10 @@ int training_end_epoch(training *t, epoch_result *result, char *error) {
     result->eval_seconds = seconds() - start;
     t->epoch++, t->batch = t->filled = 0;
     mtan_trainer_next(&t->trainer, NULL, 0); /* an epoch may have been cut short, by a search */
-    best = isnan(selection(t, result)) || selection(t, result) < t->best; /* without a choice the newest is the best */
-    if (best) t->best = selection(t, result), t->best_epoch = t->epoch, t->since_best = 0;
+    value = selection(t, result);
+    best = result->val_points == 0 || (isfinite(value) && value < t->best);
+    if (best && result->val_points > 0) t->best = value;
+    if (best) t->best_epoch = t->epoch, t->since_best = 0;
     else t->since_best++;
     return best;
 }
@@ -390,6 +395,7 @@ int training_read(training *t, bundle *b, char *error) {
     t->best_epoch = (int32_t)fmax(0, fmin(epoch, bundle_number(b, "mtan.run.best_epoch", 0)));
     t->since_best = (int32_t)fmax(0, fmin(epoch, bundle_number(b, "mtan.run.since_best", 0)));
     t->best = bundle_number(b, "mtan.run.best", INFINITY);
+    if (!isfinite(t->best)) t->best = INFINITY; /* NaN, from before it was kept out, would never be beaten */
     t->first_loss = bundle_number(b, "mtan.run.first_loss", NAN);
     t->train_seconds = bundle_number(b, "mtan.run.seconds", 0);
     for (int i = 0; i < 5; i++) {

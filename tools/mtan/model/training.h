@@ -12,7 +12,8 @@
 typedef struct epoch_result {
     double train_loss, train_recon, train_ce, train_kl, gradient_norm;
     double val_loss,
-        val_metric; /* metric: AUC (two classes), accuracy (more), MSE of held-out points (interpolation) */
+        val_metric;    /* metric: AUC (two classes), accuracy (more), MSE of held-out points (interpolation) */
+    size_t val_points; /* labelled rows or points that they are of; 0: there is nothing to choose an epoch by */
     double seconds, eval_seconds;
 } epoch_result;
 
@@ -42,8 +43,8 @@ typedef struct training {
     int32_t epoch, batch; /* epochs and, of the next one, batches that are done */
     double sum[5];        /* over this epoch's batches: loss, recon, ce, kl, gradient norm, each times its records */
     double train_seconds; /* of this epoch */
-    int32_t best_epoch, since_best;
-    double best; /* the smallest selection value: loss, MSE, or minus AUC */
+    int32_t best_epoch, since_best; /* best_epoch 0: none yet */
+    double best;                    /* the smallest selection value: loss, MSE, or minus AUC */
     double first_loss;
     int diverged; /* the last step's loss was not a number, or beyond all measure */
 } training;
@@ -60,7 +61,8 @@ int training_start(training *t, const plan *p, const dataset *d, const split *s,
 /* The next batch of the epoch: 1; 0 when the epoch's batches are done; -1 with error set on a failure (a loss that is not a number
  * leaves the weights as they were). */
 int training_step(training *t, step_result *step, char *error);
-/* Ends an epoch: validation, selection. Returns 1 when this is the best so far, 0 when not, -1 with error set. */
+/* Ends an epoch: validation, selection. Returns 1 when this is the best so far, 0 when not, -1 with error set. An epoch whose
+ * selection value is not finite is never the best; where there is nothing to choose by, the newest is. */
 int training_end_epoch(training *t, epoch_result *result, char *error);
 int32_t training_batches(const training *t);    /* per epoch */
 const char *training_metric(const training *t); /* "val_auc", "val_acc" or "val_mse" */
