@@ -67,7 +67,9 @@ TEST other_data_is_used_whole(void) {
     ASSERT_EQ_FMT(DONE, command_run("eval @/run/best.safetensors --data @/two.csv --labels @/two-labels.csv --quiet"),
                   "%d");
     ASSERT(command_says("out.txt", "2 records of the part 'all'"));
-    ASSERT(command_says("err.txt", "not the data that the model was trained with"));
+    ASSERT(command_says("err.txt",
+                        "other data than the model was trained on (other records, or another order of them): all 2 "
+                        "records"));
     ASSERT_EQ_FMT(BAD_USE,
                   command_run("eval @/run/best.safetensors --data @/two.csv --labels @/two-labels.csv --split test"),
                   "%d");

@@ -47,7 +47,7 @@ static int small_run_start(small_run *r) {
     if (!options_parse(&r->options, sizeof words / sizeof words[0], words)) return 0;
     in = option_input(&r->options, NULL);
     return plan_make(&r->plan, &r->options) && source_load(&r->data, &r->plan.source, &in) &&
-           plan_prepare(&r->plan, &r->data, &r->split, &r->prep) &&
+           plan_prepare(&r->plan, &r->data, &r->split, &r->prep, NULL) &&
            training_start(&r->training, &r->plan, &r->data, &r->split, mtan_backend_best(), 1, NULL, error);
 }
 
@@ -87,17 +87,17 @@ TEST an_epoch_without_a_number_is_never_the_best(void) {
     PASS();
 }
 
-/* Changes a number of one digit in the metadata of a model file. */
-static int set_digit(const char *name, const char *key, char digit) {
+/* Replaces the first such text in a file by one of the same length: metadata of a model file can be changed so. */
+static int replace(const char *name, const char *from, const char *to) {
     char error[512], *bytes, *at = NULL;
-    size_t n = 0, length = strlen(key);
+    const size_t length = strlen(from);
+    size_t n = 0;
     int good;
     if (!(bytes = file_read(command_path(name), &n, error))) return 0;
-    for (size_t i = 0; i + length + 4 < n && !at; i++)
-        if (memcmp(bytes + i, key, length) == 0) at = bytes + i + length;
-    good = at && memcmp(at, "\":\"", 3) == 0;
-    if (good) at[3] = digit;
-    good = good && file_write(command_path(name), bytes, n, error);
+    for (size_t i = 0; i + length < n && !at; i++)
+        if (memcmp(bytes + i, from, length) == 0) at = bytes + i;
+    if (at) memcpy(at, to, length);
+    good = at && file_write(command_path(name), bytes, n, error);
     free(bytes);
     return good;
 }
@@ -105,9 +105,110 @@ static int set_digit(const char *name, const char *key, char digit) {
 /* The state of a run whose only epoch gave no number to choose by. */
 TEST a_run_without_a_best_epoch_fails(void) {
     ASSERT_EQ_FMT(DONE, command_run(TRAIN "--epochs 1 --out @/run"), "%d");
-    ASSERT(set_digit("run/last.safetensors", "mtan.run.best_epoch", '0'));
+    ASSERT(replace("run/last.safetensors", "best_epoch\":\"1", "best_epoch\":\"0"));
     ASSERT_EQ_FMT(BAD_USE, command_run("train own " DATA "--quiet --out @/run --resume"), "%d");
     ASSERT(command_says("err.txt", "no best model: in no epoch was the validation loss a finite number"));
+    PASS();
+}
+
+/* ---- whose data it is ---- */
+
+/* events.csv once more, with other values or with the rows of every record turned round. */
+static void write_events(const char *name, double factor, int turned) {
+    char *text = command_text("events.csv"), *line = strchr(text, '\n') + 1, **rows = NULL;
+    command_append(name, "record,time,channel,value\n");
+    for (char *end; (end = strchr(line, '\n')) != NULL; line = end + 1) *end = 0, arrput(rows, line);
+    for (size_t first = 0, next; first < arrlenu(rows); first = next) {
+        const size_t length = strcspn(rows[first], ",") + 1;
+        for (next = first; next < arrlenu(rows) && strncmp(rows[next], rows[first], length) == 0;) next++;
+        for (size_t i = first; i < next; i++) {
+            const char *row = rows[turned ? first + next - 1 - i : i], *value = strrchr(row, ',') + 1;
+            char copy[128];
+            snprintf(copy, sizeof copy, "%.*s%.4f\n", (int)(value - row), row, factor * strtod(value, NULL));
+            command_append(name, copy);
+        }
+    }
+    arrfree(rows);
+    free(text);
+}
+
+/* labels.csv with the two classes exchanged. */
+static void write_flipped(const char *name) {
+    char line[32];
+    command_append(name, "record,label\n");
+    for (int r = 0; r < COMMAND_RECORDS; r++) {
+        snprintf(line, sizeof line, "r%d,%s\n", r, r % 2 ? "down" : "up");
+        command_append(name, line);
+    }
+}
+
+#define RESUME(events, labels)                                                                                         \
+    "train own --data @/" events " --labels @/" labels " --quiet --epochs 4 --out @/run --resume"
+#define EVAL(events, labels) "eval @/run/best.safetensors --bootstrap 0 --data @/" events " --labels @/" labels
+
+TEST a_run_is_resumed_with_its_own_data(void) {
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--epochs 4 --out @/whole"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--epochs 2 --out @/run"), "%d");
+    write_events("large.csv", 1000, 0), write_events("turned.csv", 1, 1), write_flipped("flipped.csv");
+    ASSERT_EQ_FMT(BAD_USE, command_run(RESUME("large.csv", "labels.csv")), "%d");
+    ASSERT(
+        command_says("err.txt", "not the data of the run to be resumed: the same records with other values or times"));
+    ASSERT_EQ_FMT(BAD_USE, command_run(RESUME("events.csv", "flipped.csv")), "%d");
+    ASSERT(command_says("err.txt", "not the data of the run to be resumed: other labels"));
+    ASSERT_EQ_FMT(DONE, command_run(RESUME("turned.csv", "labels.csv")), "%d");
+    ASSERT(command_same_tensors("whole/last.safetensors", "run/last.safetensors"));
+    command_append("events.csv", "one-more,1,heat,2\n");
+    ASSERT_EQ_FMT(BAD_USE, command_run(RESUME("events.csv", "labels.csv")), "%d");
+    ASSERT(command_says("err.txt", "not the data of the run to be resumed: other records"));
+    command_append("events.csv", "one-more,1,height,2\n");
+    ASSERT_EQ_FMT(BAD_USE, command_run(RESUME("events.csv", "labels.csv")), "%d");
+    ASSERT(command_says("err.txt", "height"));
+    PASS();
+}
+
+TEST eval_says_which_records_it_uses(void) {
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--epochs 1 --out @/run"), "%d");
+    write_events("large.csv", 1000, 0), write_flipped("flipped.csv");
+    ASSERT_EQ_FMT(DONE, command_run(EVAL("events.csv", "labels.csv")), "%d");
+    ASSERT(command_says("err.txt", "these are the training data: the test part, 12 records"));
+    ASSERT_EQ_FMT(DONE, command_run(EVAL("events.csv", "labels.csv") " --split all"), "%d");
+    ASSERT(command_says("err.txt", "these are the training data: all parts, 60 records"));
+    ASSERT_EQ_FMT(DONE, command_run(EVAL("events.csv", "flipped.csv")), "%d");
+    ASSERT(
+        command_says("err.txt", "these are the training data with other labels, or none: the test part, 12 records"));
+    ASSERT_EQ_FMT(DONE, command_run(EVAL("large.csv", "labels.csv")), "%d");
+    ASSERT(command_says("err.txt",
+                        "other data than the model was trained on (the same records with other values or times): "
+                        "all 60 records"));
+    ASSERT(command_says("out.txt", "60 records of the part 'all'"));
+    ASSERT_EQ_FMT(BAD_USE, command_run(EVAL("large.csv", "labels.csv") " --split test"), "%d");
+    PASS();
+}
+
+static mtan_real offset_in(const char *name) {
+    char error[512];
+    mtan_real offset = (mtan_real)NAN;
+    bundle b;
+    if (bundle_read(&b, command_path(name), error)) offset = b.prep.channel[0].offset, bundle_free(&b);
+    return offset;
+}
+
+/* A file from before values and labels were told apart. Its preprocessing stays, whatever the data is. */
+TEST an_older_file_knows_its_data_by_names(void) {
+    mtan_real offset;
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--epochs 2 --out @/run"), "%d");
+    ASSERT(replace("run/best.safetensors", "mtan.split.values", "mtan.split.VALUES"));
+    ASSERT(replace("run/last.safetensors", "mtan.split.values", "mtan.split.VALUES"));
+    offset = offset_in("run/last.safetensors");
+    write_events("large.csv", 1000, 0);
+    ASSERT_EQ_FMT(DONE, command_run(EVAL("events.csv", "labels.csv")), "%d");
+    ASSERT(command_says("err.txt",
+                        "these are the training data by the names of the records, all that this older file keeps "
+                        "of its data: the test part, 12 records"));
+    ASSERT_EQ_FMT(
+        DONE, command_run("train own --data @/large.csv --labels @/labels.csv --epochs 3 --out @/run --resume"), "%d");
+    ASSERT(command_says("err.txt", "the data is taken for that of the run by the names of the records"));
+    ASSERT(offset_in("run/last.safetensors") == offset);
     PASS();
 }
 
@@ -116,4 +217,7 @@ SUITE(runs_suite) {
     GREATEST_SET_TEARDOWN_CB(command_close, NULL);
     RUN_TEST(an_epoch_without_a_number_is_never_the_best);
     RUN_TEST(a_run_without_a_best_epoch_fails);
+    RUN_TEST(a_run_is_resumed_with_its_own_data);
+    RUN_TEST(eval_says_which_records_it_uses);
+    RUN_TEST(an_older_file_knows_its_data_by_names);
 }

@@ -222,6 +222,38 @@ TEST the_hash_is_of_names_and_parts(void) {
     PASS();
 }
 
+/* Records with one event and one label each, in the order of the list. */
+static split split_of(const int32_t *order, int32_t changed, mtan_real by_time, mtan_real by_value, int32_t by_label) {
+    dataset d;
+    char name[24], error[256];
+    split s;
+    memset(&d, 0, sizeof d);
+    for (int32_t i = 0; i < 4; i++) {
+        const int32_t k = order[i], change = k == changed;
+        snprintf(name, sizeof name, "r%d", (int)k);
+        dataset_add_record(&d, name, -1);
+        dataset_add_event(&d, (mtan_real)k + (change ? by_time : 0), 0, 2 * (mtan_real)k + (change ? by_value : 0));
+        dataset_end_record(&d);
+        dataset_add_label(&d, k % 2 + (change ? by_label : 0));
+    }
+    if (!split_make(&s, &d, SPLIT_PUBLISHED, 0, 0, SPLIT_SEED, error)) fprintf(stderr, "mtan: %s\n", error), exit(2);
+    split_free(&s);
+    dataset_free(&d);
+    return s;
+}
+
+TEST other_data_has_other_hashes(void) {
+    static const int32_t order[] = {0, 1, 2, 3}, turned[] = {3, 1, 0, 2};
+    const split s = split_of(order, -1, 0, 0, 0), moved = split_of(turned, -1, 0, 0, 0);
+    const split later = split_of(order, 2, 1, 0, 0), more = split_of(order, 3, 0, 1, 0),
+                odd = split_of(order, 1, 0, 0, 1);
+    ASSERT(moved.hash != s.hash && moved.values == s.values && moved.labels == s.labels);
+    ASSERT(later.hash == s.hash && later.values != s.values && later.labels == s.labels);
+    ASSERT(more.hash == s.hash && more.values != s.values && more.labels == s.labels);
+    ASSERT(odd.hash == s.hash && odd.values == s.values && odd.labels != s.labels);
+    PASS();
+}
+
 TEST parts_go_by_name(void) {
     dataset d = make_data(137, NULL, NULL);
     char error[256];
@@ -263,6 +295,7 @@ SUITE(split_suite) {
     RUN_TEST(groups_stay_together);
     RUN_TEST(what_cannot_be_split_is_refused);
     RUN_TEST(the_hash_is_of_names_and_parts);
+    RUN_TEST(other_data_has_other_hashes);
     RUN_TEST(parts_go_by_name);
     RUN_TEST(buckets_keep_the_order);
 }

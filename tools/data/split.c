@@ -137,6 +137,54 @@ static uint64_t hash_split(const split *s, const dataset *d) {
     return hash;
 }
 
+/* Takes 64 bits more into a hash. */
+static uint64_t mix(uint64_t hash, uint64_t word) {
+    hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15); /* 2^64 over the golden ratio, odd */
+    return hash ^ hash >> 32;
+}
+
+static uint64_t mix_text(uint64_t hash, const char *text) {
+    return mix(hash, mtan_bytes_hash(text, strlen(text)));
+}
+
+static uint64_t hash_texts(char **texts) {
+    uint64_t hash = 0;
+    for (size_t i = 0; i < arrlenu(texts); i++) hash = mix_text(hash, texts[i]);
+    return hash;
+}
+
+/* As float, so that both builds agree. */
+static uint64_t bits_of(mtan_real x) {
+    const float number = (float)x;
+    uint32_t bits;
+    memcpy(&bits, &number, sizeof bits);
+    return bits;
+}
+
+static uint64_t hash_events(const dataset *d, size_t record) {
+    const dataset_record *r = &d->records[record];
+    uint64_t hash = mix_text(0, dataset_name(d, record));
+    for (int32_t i = 0; i < r->n_events; i++) {
+        const mtan_event *e = &d->events[r->event0 + (size_t)i];
+        hash = mix(mix(hash, bits_of(e->time) << 32 | (uint32_t)e->channel), bits_of(e->value));
+    }
+    return hash;
+}
+
+static uint64_t hash_labels(const dataset *d, size_t record) {
+    const dataset_record *r = &d->records[record];
+    uint64_t hash = mix_text(0, dataset_name(d, record));
+    for (size_t i = r->label0; i < r->label0 + (size_t)r->n_labels; i++)
+        hash = mix(hash, (d->label_times ? bits_of(d->label_times[i]) : 0) << 32 | (uint32_t)d->labels[i]);
+    return hash;
+}
+
+/* Sums over the records do not depend on their order. */
+static void hash_data(split *s, const dataset *d) {
+    s->values = hash_texts(d->channels), s->labels = hash_texts(d->classes);
+    for (size_t i = 0; i < arrlenu(d->records); i++) s->values += hash_events(d, i), s->labels += hash_labels(d, i);
+}
+
 int split_make(split *s, const dataset *d, split_kind kind, int by_group, int32_t fold, uint32_t seed, char *error) {
     buckets items;
     int good;
@@ -145,7 +193,7 @@ int split_make(split *s, const dataset *d, split_kind kind, int by_group, int32_
     items = find_items(d, by_group);
     good = kind == SPLIT_FOLDS ? draw_fold(s, d, &items, fold, seed, error) : draw_parts(s, &items, kind, seed, error);
     buckets_free(&items);
-    if (good) s->hash = hash_split(s, d);
+    if (good) s->hash = hash_split(s, d), hash_data(s, d);
     return good;
 }
 

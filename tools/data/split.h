@@ -30,7 +30,10 @@ enum { SPLIT_FOLD_COUNT = 5 };
 
 typedef struct split {
     int32_t *part[SPLIT_PARTS]; /* stb_ds arrays */
-    uint64_t hash; /* of the names and parts of all records: a data set or a split that differs has another */
+    /* What tells data sets apart, of the data as it stands when it is split: */
+    uint64_t hash;   /* of the names and parts of all records, in their order */
+    uint64_t values; /* of their events and of the channels' names; the order of the records does not matter here */
+    uint64_t labels; /* of their labels, the times of these and the classes' names, likewise */
 } split;
 
 /* 1, or 0 with `error` (at least 256 bytes) set and nothing to free: too few records, no such fold, or a fold of

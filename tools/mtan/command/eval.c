@@ -166,6 +166,7 @@ int command_eval(const options *o) {
     session s;
     int status;
     if (!session_open(&s, o, o->argument[0])) return BAD_USE;
+    session_explain(&s);
     status = s.source.interpolation ? eval_curves(&s, o, json) : eval_classes(&s, o, json);
     session_close(&s);
     return status;

@@ -233,10 +233,11 @@ static int make_plan(plan *p, bundle *saved, const folder *f, const options *o) 
     return plan_read(p, saved, o, error) ? 1 : (complain("%s: %s", f->last, error), 0);
 }
 
-static int prepare(plan *p, dataset *d, split *s, prep *prepared, const options *o) {
-    const source_input in = option_input(o, NULL);
+/* resumed: the file of the run to go on with, or NULL. */
+static int prepare(plan *p, dataset *d, split *s, prep *prepared, bundle *resumed, const options *o) {
+    const source_input in = option_input(o, resumed ? &resumed->prep : NULL);
     if (!source_load(d, &p->source, &in)) return 0;
-    if (!plan_prepare(p, d, s, prepared)) return 0;
+    if (!plan_prepare(p, d, s, prepared, resumed)) return 0;
     note("%s, %s: %zu records (%td training, %td validation, %td test), %td channels, %zu parameters", p->name,
          p->source.preset == MTAN_FAITHFUL ? "faithful" : "correct", arrlenu(d->records), arrlen(s->part[SPLIT_TRAIN]),
          arrlen(s->part[SPLIT_VALID]), arrlen(s->part[SPLIT_TEST]), arrlen(d->channels),
@@ -262,7 +263,7 @@ static int train(const options *o, const rank_set *r, train_watch *w) {
         memset(&prepared, 0, sizeof prepared);
     memset(&f, 0, sizeof f), memset(&t, 0, sizeof t);
     if (option_backend(o, &backend) && folder_start(&f, out, r, w) && make_plan(&p, &saved, &f, o) &&
-        folder_open(&f, out, resume) && prepare(&p, &d, &s, &prepared, o) &&
+        folder_open(&f, out, resume) && prepare(&p, &d, &s, &prepared, resume ? &saved : NULL, o) &&
         (resume || search_settings(&p, &d, &s, backend, o, r))) {
         if (!training_start(&t, &p, &d, &s, backend, option_threads(o), r, error)) complain("%s", error);
         else if (resume && !training_read(&t, &saved, error)) complain("%s: %s", f.last, error);

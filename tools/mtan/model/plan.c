@@ -280,9 +280,21 @@ int plan_fit(plan *p, const dataset *d) {
     return complain("no model can have these settings: `mtan help train`"), 0;
 }
 
-int plan_prepare(plan *p, dataset *d, split *s, prep *prepared) {
+/* Steps on other data would be another run. */
+static int is_run_data(const split *s, bundle *resumed) {
+    const data_match match = source_match(s, resumed);
+    if (match > DATA_SAME_NAMES)
+        return complain("not the data of the run to be resumed: %s", data_match_text(match)), 0;
+    if (match == DATA_SAME_NAMES) note("the data is taken for that of the run %s", data_match_text(match));
+    return 1;
+}
+
+int plan_prepare(plan *p, dataset *d, split *s, prep *prepared, bundle *resumed) {
+    if (resumed && !data_fits(resumed, d)) return 0;
     if (!plan_fit(p, d) || !source_split(s, &p->source, d)) return 0;
-    source_fit(prepared, &p->source, d, s, p->scale, p->time_scale);
+    if (!resumed) source_fit(prepared, &p->source, d, s, p->scale, p->time_scale);
+    else if (!is_run_data(s, resumed)) return 0;
+    else *prepared = resumed->prep, memset(&resumed->prep, 0, sizeof resumed->prep);
     prep_apply(prepared, d, s);
     return 1;
 }

@@ -29,8 +29,9 @@ int plan_make(plan *p, const options *o);
 int plan_published(plan *p,
                    const char *name); /* one of mTAN's configurations as published, no options; 0: no such name */
 int plan_fit(plan *p, const dataset *d);
-/* plan_fit, the split, and the preprocessing fitted to it and applied. */
-int plan_prepare(plan *p, dataset *d, split *s, prep *prepared);
+/* plan_fit, the split, and the preprocessing fitted to it and applied. With the file of a run to be resumed the data must be
+ * that of the run, and the preprocessing is the file's, which gives it away. */
+int plan_prepare(plan *p, dataset *d, split *s, prep *prepared, bundle *resumed);
 double plan_rate(const plan *p, int64_t step); /* factor on the learning rate for a step, from 1 */
 /* The word behind a number that a model file keeps as mtan.plan.<name>, or NULL: it is a number, or means nothing. */
 const char *plan_word(const char *name, double value);

@@ -15,27 +15,42 @@ static void split_none(split *s, const dataset *d) {
     for (int32_t i = 0; i < (int32_t)arrlen(d->records); i++) arrput(s->part[SPLIT_TEST], i);
 }
 
-/* Is this the data, split as it was, that the model was trained with? */
-static int same_data(session *s) {
-    char hash[24], error[512];
+/* Splits the data as that of the training was, and says whether it is the same. */
+static data_match match_data(session *s) {
+    char error[512];
     if (!split_make(&s->split, &s->data, s->source.split_kind, s->source.by_group, s->source.fold, s->source.seed,
                     error))
-        return 0; /* too few records to have been split */
-    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)s->split.hash);
-    return strcmp(hash, bundle_text(&s->bundle, "mtan.split.hash", "")) == 0;
+        return DATA_OTHER_RECORDS; /* too few to have been split */
+    return source_match(&s->split, &s->bundle);
+}
+
+/* Records whose values were trained on stay training records when their labels change. */
+static int is_training_data(const session *s) {
+    return s->match <= DATA_OTHER_LABELS;
+}
+
+void session_explain(const session *s) {
+    static const char *const before[] = {[DATA_SAME] = "", [DATA_SAME_NAMES] = " ", [DATA_OTHER_LABELS] = " with "};
+    char part[16] = "all parts";
+    if (!is_training_data(s)) return;
+    if (strcmp(s->part, "all") != 0) snprintf(part, sizeof part, "the %s part", s->part);
+    note("these are the training data%s%s: %s, %td records", before[s->match], data_match_text(s->match), part,
+         arrlen(s->positions));
 }
 
 /* The split of training if this is the same data, else all of it. */
 static int session_split(session *s, const options *o) {
     const char *asked = option_text(o, "split", NULL);
     s->part = asked ? asked : "test";
-    if (!same_data(s)) {
+    s->match = match_data(s);
+    if (!is_training_data(s)) {
         if (asked && strcmp(asked, "all") != 0)
-            return complain("--split %s: this is not the data that the model was trained with (its split has another "
-                            "hash); leave --split out to use all records",
-                            asked),
+            return complain("--split %s: other data than the model was trained on (%s) has no such part; leave --split "
+                            "out to use all records",
+                            asked, data_match_text(s->match)),
                    0;
-        complain("not the data that the model was trained with: all %zu records are used", arrlenu(s->data.records));
+        complain("other data than the model was trained on (%s): all %zu records", data_match_text(s->match),
+                 arrlenu(s->data.records));
         split_none(&s->split, &s->data);
         s->part = "all";
     }
@@ -43,17 +58,6 @@ static int session_split(session *s, const options *o) {
     if (!(s->positions = split_positions(&s->split, s->part)))
         return complain("--split %s: must be train, valid, test or all", s->part), 0;
     return arrlen(s->positions) > 0 ? 1 : (complain("--split %s: this split has no such records", s->part), 0);
-}
-
-static int channels_match(const session *s) {
-    const prep *p = &s->bundle.prep;
-    int32_t *map, absent = 0, unknown;
-    if (arrlen(p->channels) == 0) return (int32_t)arrlen(s->data.channels) == s->bundle.model.config.channels;
-    map = tool_calloc(arrlenu(s->data.channels), sizeof *map);
-    unknown = prep_match(p, s->data.channels, map, &absent);
-    for (int32_t i = 0; i < (int32_t)arrlen(s->data.channels) && !unknown; i++) unknown += map[i] != i;
-    free(map);
-    return !unknown && !absent;
 }
 
 int session_open(session *s, const options *o, const char *model) {
@@ -64,11 +68,7 @@ int session_open(session *s, const options *o, const char *model) {
     if (!option_backend(o, &s->bundle.model.backend)) return session_close(s), 0;
     if (!source_read(&s->source, &s->bundle, error)) return complain("%s: %s", model, error), session_close(s), 0;
     if (!source_load(&s->data, &s->source, &in)) return session_close(s), 0;
-    if (!channels_match(s)) {
-        complain("%s: the data's channels are not the model's", model);
-        return session_close(s), 0;
-    }
-    if (!unit_matches(&s->bundle.prep, &s->data) || !session_split(s, o)) return session_close(s), 0;
+    if (!data_fits(&s->bundle, &s->data) || !session_split(s, o)) return session_close(s), 0;
     prep_apply(&s->bundle.prep, &s->data, &s->split);
     if (option_given(o, "samples")) s->bundle.model.config.predict_samples = (int32_t)option_integer(o, "samples", 0);
     return 1;

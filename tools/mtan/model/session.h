@@ -14,11 +14,14 @@ typedef struct session {
     split split;
     int32_t *positions; /* of the part asked for (--split, default "test"), an stb_ds array */
     const char *part;   /* "train", "valid", "test", "all" */
+    data_match match;   /* whether this is the data of the training */
 } session;
 
-/* Opens MODEL with --data, --labels, --split. Own data that was not split by `mtan train` the same way (another file) is used
- * whole. Returns 1, or 0 with a message printed. */
+/* Opens MODEL with --data, --labels, --split. Data that the model was not trained on (another file) is used whole, which is said.
+ * Returns 1, or 0 with a message printed. */
 int session_open(session *s, const options *o, const char *model);
+void session_explain(
+    const session *s); /* which records of the training data are used, and why; other data is said already */
 void session_close(session *s);
 
 /* How many records a batch of the model's training had; 0: the file does not say. */

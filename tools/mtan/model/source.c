@@ -1,6 +1,7 @@
 /* See source.h. */
 #include "source.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +35,51 @@ void source_write(const source *s, mtan_file_pair **pairs) {
             snprintf(text + strlen(text), sizeof text - strlen(text), "%s%.17g", c ? " " : "", s->means[c]);
         pairs_add(pairs, "mtan.data.means", text);
     }
+}
+
+/* In the order in which differences are told. */
+static const struct {
+    const char *key;
+    size_t offset;
+    data_match other;
+} hashes[] = {{"mtan.split.hash", offsetof(split, hash), DATA_OTHER_RECORDS},
+              {"mtan.split.values", offsetof(split, values), DATA_OTHER_VALUES},
+              {"mtan.split.labels", offsetof(split, labels), DATA_OTHER_LABELS}};
+enum { HASHES = sizeof hashes / sizeof hashes[0] };
+
+static void write_hash(char text[24], const split *s, int which) {
+    uint64_t hash;
+    memcpy(&hash, (const char *)s + hashes[which].offset, sizeof hash);
+    snprintf(text, 24, "%016" PRIx64, hash);
+}
+
+void source_write_split(const split *s, mtan_file_pair **pairs) {
+    char text[24];
+    for (int i = 0; i < HASHES; i++) write_hash(text, s, i), pairs_add(pairs, hashes[i].key, text);
+}
+
+data_match source_match(const split *s, bundle *b) {
+    const int classifies = b->model.config.classify != MTAN_CLASSIFY_NONE;
+    char text[24];
+    for (int i = 0; i < HASHES; i++) {
+        const char *saved = bundle_text(b, hashes[i].key, NULL);
+        if (!saved) return i == 0 ? DATA_UNKNOWN : DATA_SAME_NAMES;
+        write_hash(text, s, i);
+        if (strcmp(text, saved) != 0 && (classifies || hashes[i].other != DATA_OTHER_LABELS)) return hashes[i].other;
+    }
+    return DATA_SAME;
+}
+
+const char *data_match_text(data_match match) {
+    switch (match) {
+    case DATA_SAME: break;
+    case DATA_SAME_NAMES: return "by the names of the records, all that this older file keeps of its data";
+    case DATA_OTHER_LABELS: return "other labels, or none";
+    case DATA_OTHER_VALUES: return "the same records with other values or times";
+    case DATA_OTHER_RECORDS: return "other records, or another order of them";
+    case DATA_UNKNOWN: return "its file does not say what that was";
+    }
+    return "";
 }
 
 /* A channel that was never seen has none. */
@@ -137,6 +183,22 @@ void source_fit(prep *p, const source *from, const dataset *d, const split *s, p
         arrput(missing, is_among(coded, d->channels[c]) ? -1 : (mtan_real)NAN);
     prep_fit(p, d, s, scale, time_scale, missing);
     arrfree(missing);
+}
+
+static int channels_match(const bundle *b, const dataset *d) {
+    const prep *p = &b->prep;
+    int32_t *map, absent = 0, unknown;
+    if (arrlen(p->channels) == 0) return (int32_t)arrlen(d->channels) == b->model.config.channels;
+    map = tool_calloc(arrlenu(d->channels), sizeof *map);
+    unknown = prep_match(p, d->channels, map, &absent);
+    for (int32_t i = 0; i < (int32_t)arrlen(d->channels) && !unknown; i++) unknown += map[i] != i;
+    free(map);
+    return !unknown && !absent;
+}
+
+int data_fits(const bundle *b, const dataset *d) {
+    if (!channels_match(b, d)) return complain("the data's channels are not the model's"), 0;
+    return unit_matches(&b->prep, d);
 }
 
 int unit_matches(const prep *p, const dataset *d) {

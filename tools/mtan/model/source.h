@@ -28,6 +28,22 @@ typedef struct source {
 void source_write(const source *s, mtan_file_pair **pairs); /* malloc'd texts, as prep_write */
 int source_read(source *s, bundle *b, char *error);
 
+/* Whether data is that which a model was trained on. The first three are, for all that the model's file says. */
+typedef enum data_match {
+    DATA_SAME,
+    DATA_SAME_NAMES,   /* an older file keeps the names of the records and no more */
+    DATA_OTHER_LABELS, /* or none */
+    DATA_OTHER_VALUES,
+    DATA_OTHER_RECORDS,
+    DATA_UNKNOWN /* the file keeps nothing of its data */
+} data_match;
+
+/* What a split was made of, into a model file as mtan.split.*; whether data split the same way is what it
+ * was made of; and how it differs, in words. */
+void source_write_split(const split *s, mtan_file_pair **pairs);
+data_match source_match(const split *s, bundle *b);
+const char *data_match_text(data_match match);
+
 /* Where the data of a source lies, and how own data is read. */
 typedef struct source_input {
     const char *path, *labels; /* NULL: none */
@@ -41,6 +57,7 @@ int source_load(dataset *d, const source *s, const source_input *in);
 /* What the loader of own data needs; from may be NULL. 1, or 0 with error (512 bytes) set. */
 int source_own_options(own_options *own, const source_input *in, const source *from, char *error);
 int unit_matches(const prep *p, const dataset *d); /* dates are hours, numbers are not: 0 with a message printed */
+int data_fits(const bundle *b, const dataset *d);  /* likewise, and it has the model's channels */
 
 /* Splits it as the source says, and completes what needs the split: series without an observation. 1, or 0 with a message
  * printed. */

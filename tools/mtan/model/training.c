@@ -363,7 +363,7 @@ int training_fetch(training *t) {
 
 void training_write(const training *t, mtan_file_pair **pairs) {
     static const char *const sums[] = {"loss", "recon", "ce", "kl", "norm"};
-    char key[48], hash[24];
+    char key[48];
     add_state(pairs, "mtan.run.epoch", t->epoch);
     add_state(pairs, "mtan.run.batch", t->batch);
     add_state(pairs, "mtan.run.best_epoch", t->best_epoch);
@@ -375,18 +375,14 @@ void training_write(const training *t, mtan_file_pair **pairs) {
         snprintf(key, sizeof key, "mtan.run.sum.%s", sums[i]);
         add_state(pairs, key, t->sum[i]);
     }
-    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)t->split->hash);
-    pairs_add(pairs, "mtan.split.hash", hash);
+    source_write_split(t->split, pairs);
 }
 
 int training_read(training *t, bundle *b, char *error) {
     static const char *const sums[] = {"loss", "recon", "ce", "kl", "norm"};
     const double epoch = bundle_number(b, "mtan.run.epoch", -1), batch = bundle_number(b, "mtan.run.batch", -1);
-    char key[48], hash[24];
+    char key[48];
     mtan_status status;
-    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)t->split->hash);
-    if (strcmp(hash, bundle_text(b, "mtan.split.hash", "")) != 0)
-        return snprintf(error, 512, "the data or its split is not that of the run to be resumed"), 0;
     if (!(epoch >= 0 && epoch < 1e9) || !(batch >= 0 && batch <= training_batches(t)))
         return snprintf(error, 512, "its mtan.run.* metadata is out of range"), 0;
     status = mtan_trainer_load(&t->trainer, &b->file);

@@ -70,7 +70,7 @@ int training_finished(const training *t);       /* all epochs done, or no better
 
 /* Weights and moments as they are now come back from a device; 0: it failed. Before anything of them is read or written. */
 int training_fetch(training *t);
-void training_write(const training *t, mtan_file_pair **pairs); /* mtan.run.* */
+void training_write(const training *t, mtan_file_pair **pairs); /* mtan.run.*, mtan.split.* */
 int training_read(training *t, bundle *b, char *error);
 void training_stop(training *t);
 

@@ -19,7 +19,6 @@ static const char *recipe_of(const mtan_config *c) {
 int convert_statistics(prep *p, mtan_file_pair **pairs, const options *o, const mtan_config *config) {
     const char *name = option_text(o, "recipe", recipe_of(config));
     source_input in = option_input(o, NULL);
-    char hash[24];
     plan published;
     dataset d;
     split s;
@@ -38,8 +37,7 @@ int convert_statistics(prep *p, mtan_file_pair **pairs, const options *o, const 
     if ((good = source_split(&s, &published.source, &d)) != 0) {
         source_fit(p, &published.source, &d, &s, published.scale, published.time_scale);
         plan_write(&published, pairs);
-        snprintf(hash, sizeof hash, "%016llx", (unsigned long long)s.hash);
-        pairs_add(pairs, "mtan.split.hash", hash);
+        source_write_split(&s, pairs);
         note("preprocessing of %s, as published, from %zu records", name, arrlenu(d.records));
     }
     split_free(&s);
