@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../../tools/mtan/model/bundle.h"
@@ -99,6 +100,19 @@ int command_run(const char *line) {
     return command_finish(command_start(line, 0));
 }
 
+int command_wait(const char *name, int rows) {
+    const struct timespec moment = {0, 2000000};
+    for (int i = 0; i < 5000; i++) {
+        char *text = access(command_path(name), R_OK) == 0 ? command_text(name) : NULL;
+        int n = 0;
+        for (const char *at = text; at && (at = strchr(at, '\n')) != NULL; at++) n++;
+        free(text);
+        if (n > rows) return 1;
+        nanosleep(&moment, NULL);
+    }
+    return 0;
+}
+
 char *command_text(const char *name) {
     char error[512];
     size_t bytes;
@@ -111,6 +125,18 @@ int command_says(const char *name, const char *words) {
     if (!found) printf("  BAD %s says:\n%s  expected: %s\n", name, text ? text : "(nothing)", words);
     free(text);
     return found;
+}
+
+int command_same_files(const char *a, const char *b) {
+    char error[512];
+    size_t n = 0, m = 0, i = 0;
+    char *x = file_read(command_path(a), &n, error), *y = file_read(command_path(b), &m, error);
+    const int same = x && y && n == m && memcmp(x, y, n) == 0;
+    while (x && y && i < n && i < m && x[i] == y[i]) i++;
+    if (!same) printf("  BAD %s: %zu bytes, %s: %zu bytes, the same up to byte %zu\n", a, n, b, m, i);
+    if (!same && x && y) printf("  %.40s\n  %.40s\n", x + (i < 20 ? 0 : i - 20), y + (i < 20 ? 0 : i - 20));
+    free(x), free(y);
+    return same;
 }
 
 int command_same_tensors(const char *a, const char *b) {

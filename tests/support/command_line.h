@@ -21,14 +21,17 @@ pid_t command_start(const char *line, size_t file_limit);
 int command_finish(pid_t child);
 int command_run(const char *line);
 
+/* Waits until a table has some rows, at most ten seconds. */
+int command_wait(const char *name, int rows);
+
 /* A file of the folder: its text (malloc'd), its size, a line more, and whether it holds some words: prints it when not. */
 char *command_text(const char *name);
 size_t command_bytes(const char *name);
 void command_append(const char *name, const char *line);
 int command_says(const char *name, const char *words);
 
-/* The same tensors, bit for bit; metadata holds times and is left out. */
-int command_same_tensors(const char *a, const char *b);
+int command_same_files(const char *a, const char *b);   /* the same bytes: says where they part when not */
+int command_same_tensors(const char *a, const char *b); /* of model files, bit for bit; metadata is left out */
 /* The same first `columns` of each row of two tables: the others hold seconds. */
 int command_same_columns(const char *a, const char *b, int columns);
 

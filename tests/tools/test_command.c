@@ -214,26 +214,12 @@ TEST a_resumed_run_has_the_same_bits(void) {
     PASS();
 }
 
-/* Waits until a table has some rows, at most ten seconds. */
-static int wait_rows(const char *name, int rows) {
-    const struct timespec moment = {0, 2000000};
-    for (int i = 0; i < 5000; i++) {
-        char *text = access(command_path(name), R_OK) == 0 ? command_text(name) : NULL;
-        int n = 0;
-        for (const char *at = text; at && (at = strchr(at, '\n')) != NULL; at++) n++;
-        free(text);
-        if (n > rows) return 1;
-        nanosleep(&moment, NULL);
-    }
-    return 0;
-}
-
 TEST an_interrupted_run_is_saved(void) {
     pid_t child = command_start(TRAIN "--epochs 100000 --patience 0 --out @/stopped", 0);
     int32_t epochs;
     char error[512], line[512];
     bundle b;
-    ASSERT(wait_rows("stopped/log.csv", 2));
+    ASSERT(command_wait("stopped/log.csv", 2));
     kill(child, SIGINT);
     ASSERT_EQ_FMT(INTERRUPTED, command_finish(child), "%d");
     ASSERT(bundle_read(&b, command_path("stopped/last.safetensors"), error));
@@ -251,7 +237,7 @@ TEST an_interrupted_run_is_saved(void) {
 
 TEST a_killed_run_leaves_a_good_checkpoint(void) {
     pid_t child = command_start(TRAIN "--epochs 100000 --patience 0 --out @/killed", 0);
-    ASSERT(wait_rows("killed/log.csv", 3));
+    ASSERT(command_wait("killed/log.csv", 3));
     kill(child, SIGKILL);
     ASSERT_EQ_FMT(1000 + SIGKILL, command_finish(child), "%d");
     ASSERT_EQ_FMT(DONE, command_run("selftest @/killed/best.safetensors"), "%d");

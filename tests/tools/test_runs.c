@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include <greatest.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,9 @@
 #define TRAIN                                                                                                          \
     "train own --model enc " DATA "--enc-hidden 8 --embed 8 --ref-points 6 --head-hidden 6 --batch 8 --lr 0.01 "       \
     "--quiet "
+#define CURVES                                                                                                         \
+    "train own --model interp --data @/events.csv --enc-hidden 8 --embed 8 --ref-points 6 --latent 2 --dec-hidden 5 "  \
+    "--mlp-hidden 6 --batch 16 --quiet "
 
 /* ---- the best epoch ---- */
 
@@ -212,6 +216,75 @@ TEST an_older_file_knows_its_data_by_names(void) {
     PASS();
 }
 
+/* ---- the same bytes ---- */
+
+#define FIRST TRAIN "--dropout 0.2 --thin 0.2 --select auc "
+
+static int same_run(const char *a, const char *b) {
+    char x[2][64], y[2][64];
+    snprintf(x[0], 64, "%s/best.safetensors", a), snprintf(x[1], 64, "%s/last.safetensors", a);
+    snprintf(y[0], 64, "%s/best.safetensors", b), snprintf(y[1], 64, "%s/last.safetensors", b);
+    return command_same_files(x[0], y[0]) && command_same_files(x[1], y[1]);
+}
+
+TEST threads_and_backends_leave_no_trace(void) {
+    char line[512];
+    mtan_backend_choice choice;
+    ASSERT_EQ_FMT(DONE, command_run(FIRST "--epochs 3 --threads 1 --out @/one"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run(FIRST "--epochs 3 --threads 2 --out @/two"), "%d");
+    ASSERT(same_run("one", "two"));
+    for (int i = 0; mtan_backend_list(i, &choice); i++) {
+        if (!choice.backend || mtan_backend_fused(choice.backend) != mtan_backend_fused(mtan_backend_best())) continue;
+        snprintf(line, sizeof line, FIRST "--epochs 3 --threads 2 --backend %s --out @/%s", choice.name, choice.name);
+        ASSERT_EQ_FMT(DONE, command_run(line), "%d");
+        ASSERT(same_run("one", choice.name));
+    }
+    PASS();
+}
+
+/* The best epoch comes before the interruption, and after it. */
+TEST a_resumed_run_writes_the_same_files(void) {
+    ASSERT_EQ_FMT(DONE, command_run(FIRST "--epochs 6 --patience 5 --out @/whole"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run(FIRST "--epochs 3 --out @/parts"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run("train own " DATA "--quiet --epochs 6 --patience 5 --out @/parts --resume"), "%d");
+    ASSERT(same_run("whole", "parts"));
+    ASSERT_EQ_FMT(DONE, command_run(CURVES "--epochs 4 --out @/curves"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run(CURVES "--epochs 1 --out @/cut"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run("train own --data @/events.csv --quiet --epochs 4 --out @/cut --resume"), "%d");
+    ASSERT(same_run("curves", "cut"));
+    PASS();
+}
+
+/* The last number of a table becomes 5000. */
+static void set_last_number(const char *name) {
+    char *text = command_text(name), error[512];
+    strcpy(strrchr(text, ',') + 1, "5000\n"); /* in place of 0.000 */
+    if (!file_write(command_path(name), text, strlen(text), error)) printf("  BAD %s\n", error);
+    free(text);
+}
+
+/* In the middle of an epoch, whose seconds go on where they were. */
+TEST an_interrupted_run_writes_the_same_files(void) {
+    const pid_t child = command_start(FIRST "--epochs 100000 --patience 0 --out @/stopped", 0);
+    int32_t epochs;
+    char error[512], line[512];
+    bundle b;
+    ASSERT(command_wait("stopped/log.csv", 2));
+    kill(child, SIGINT);
+    ASSERT_EQ_FMT(INTERRUPTED, command_finish(child), "%d");
+    ASSERT(bundle_read(&b, command_path("stopped/last.safetensors"), error));
+    epochs = (int32_t)bundle_number(&b, "mtan.run.epoch", 0) + 2;
+    bundle_free(&b);
+    set_last_number("stopped/steps.csv");
+    snprintf(line, sizeof line, "train own " DATA "--quiet --epochs %d --out @/stopped --resume", (int)epochs);
+    ASSERT_EQ_FMT(DONE, command_run(line), "%d");
+    snprintf(line, sizeof line, FIRST "--epochs %d --patience 0 --out @/never", (int)epochs);
+    ASSERT_EQ_FMT(DONE, command_run(line), "%d");
+    ASSERT(same_run("never", "stopped"));
+    ASSERT(command_says("stopped/log.csv", ",5000."));
+    PASS();
+}
+
 SUITE(runs_suite) {
     GREATEST_SET_SETUP_CB(command_open, NULL);
     GREATEST_SET_TEARDOWN_CB(command_close, NULL);
@@ -220,4 +293,7 @@ SUITE(runs_suite) {
     RUN_TEST(a_run_is_resumed_with_its_own_data);
     RUN_TEST(eval_says_which_records_it_uses);
     RUN_TEST(an_older_file_knows_its_data_by_names);
+    RUN_TEST(threads_and_backends_leave_no_trace);
+    RUN_TEST(a_resumed_run_writes_the_same_files);
+    RUN_TEST(an_interrupted_run_writes_the_same_files);
 }

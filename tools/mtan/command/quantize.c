@@ -126,17 +126,11 @@ static int add_tensors(smaller *s, const mtan_model *model, mtan_dtype dtype) {
 }
 
 static void add_metadata(smaller *s, const mtan_file *file) {
-    mtan_text key, value;
-    for (size_t i = 0; i < file->pairs && mtan_file_metadata_at(file, i, &key, &value) == MTAN_OK; i++) {
-        mtan_file_pair pair;
-        size_t k = 0, v = 0;
-        char *text[2];
-        mtan_text_decode(&key, NULL, 0, &k), mtan_text_decode(&value, NULL, 0, &v);
-        text[0] = tool_calloc(k + 1, 1), text[1] = tool_calloc(v + 1, 1);
-        mtan_text_decode(&key, text[0], k + 1, NULL), mtan_text_decode(&value, text[1], v + 1, NULL);
-        pair.key = text[0], pair.value = text[1];
-        if (strcmp(pair.key, "mtan.step") == 0) free(text[0]), free(text[1]); /* belongs to the optimiser's state */
-        else arrput(s->pairs, pair);
+    pairs_copy(&s->pairs, file, "");
+    for (size_t i = arrlenu(s->pairs); i-- > 0;) {
+        if (strcmp(s->pairs[i].key, "mtan.step") != 0) continue; /* belongs to the optimiser's state */
+        pairs_free(s->pairs + i, 1);
+        arrdel(s->pairs, i);
     }
 }
 

@@ -2,7 +2,8 @@
  * optimiser and counters, RUN/log.csv a row per epoch, RUN/steps.csv a row per step.
  *
  * Nothing is half-written: model files are replaced whole, and a log that is ahead of last.safetensors (a kill between the two) is
- * cut back when the run is resumed. Order of an epoch's end: best, log, last. */
+ * cut back when the run is resumed. Order of an epoch's end: best, log, last. What a clock says is in the tables alone: model files of
+ * the same training have the same bytes, on any number of threads, interrupted or not. */
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <math.h>
@@ -73,20 +74,20 @@ static int folder_open(const folder *f, const char *path, int resume) {
     return 1;
 }
 
-/* Keeps the header and the rows whose epoch (and batch) have been done; the rest will be made again. */
-static int cut_table(const char *path, int32_t epochs, int32_t batches) {
+/* Keeps the rows whose epoch (and batch) have been done, under a new header; the rest will be made again. */
+static int cut_table(const char *path, const char *header, int32_t epochs, int32_t batches) {
     char error[512], *text, *kept, *line;
-    size_t bytes = 0, n = 0;
+    size_t bytes = 0, n;
     int good;
     if (!(text = file_read(path, &bytes, error))) return complain("%s", error), 0;
-    kept = tool_calloc(bytes + 1, 1);
-    for (line = text; *line;) {
+    kept = tool_calloc(bytes + strlen(header) + 2, 1);
+    n = (size_t)sprintf(kept, "%s\n", header);
+    for (line = text + strcspn(text, "\n"); *line && *++line;) {
         char *end = strchr(line, '\n'), *rest;
         const long epoch = strtol(line, &rest, 10), batch = *rest == ',' ? strtol(rest + 1, NULL, 10) : 0;
-        const size_t length = end ? (size_t)(end - line) + 1 : strlen(line);
-        const int header = line == text;
-        if (end && (header || epoch <= epochs || (batches >= 0 && epoch == epochs + 1 && batch <= batches)))
-            memcpy(kept + n, line, length), n += length;
+        const size_t length = end ? (size_t)(end - line) : strlen(line);
+        if (end && (epoch <= epochs || (batches >= 0 && epoch == epochs + 1 && batch <= batches)))
+            memcpy(kept + n, line, length + 1), n += length + 1;
         line += length;
     }
     good = file_write(path, kept, n, error);
@@ -101,15 +102,29 @@ static FILE *append(const char *path, const char *header, int fresh) {
     return file;
 }
 
-static int folder_tables(folder *f, const training *t, int resume) {
-    char header[160];
+/* The seconds of the last step, which are those of its epoch up to there; 0: the table has none. */
+static double last_seconds(const char *path) {
+    char error[512], *text, *row;
+    size_t bytes = 0;
+    double x = 0;
+    if (!(text = file_read(path, &bytes, error))) return 0;
+    if (bytes > 0) text[bytes - 1] = 0; /* the end of the last row */
+    if (!(row = strrchr(text, '\n')) || sscanf(row + 1, "%*d,%*d,%*g,%*g,%lf", &x) != 1) x = 0;
+    free(text);
+    return x;
+}
+
+static int folder_tables(folder *f, training *t, int resume) {
+    static const char steps[] = "epoch,batch,loss,gradient_norm,seconds";
+    char log[160];
     if (!f->writes) return 1;
-    if (resume && (!cut_table(f->log, t->epoch, -1) || !cut_table(f->steps, t->epoch, t->batch))) return 0;
-    snprintf(header, sizeof header,
+    snprintf(log, sizeof log,
              "epoch,train_loss,val_loss,%s,seconds,eval_seconds,train_recon,train_ce,train_kl,gradient_norm",
              training_metric(t));
-    f->log_file = append(f->log, header, !resume);
-    f->steps_file = append(f->steps, "epoch,batch,loss,gradient_norm", !resume);
+    if (resume && (!cut_table(f->log, log, t->epoch, -1) || !cut_table(f->steps, steps, t->epoch, t->batch))) return 0;
+    if (t->batch > 0) t->train_seconds = last_seconds(f->steps);
+    f->log_file = append(f->log, log, !resume);
+    f->steps_file = append(f->steps, steps, !resume);
     return f->log_file && f->steps_file;
 }
 
@@ -144,6 +159,26 @@ static int save(const folder *f, const char *path, training *t, const prep *p, i
     pairs_free(pairs, arrlenu(pairs));
     arrfree(pairs);
     if (!good) complain("%s", error);
+    return good;
+}
+
+/* The file of the best model says by which plan it was trained, and a resumed run may have more epochs or more patience. */
+static int renew_best(const folder *f, const plan *p) {
+    static const char *const kept[] = {"mtan.run.", "mtan.split.", "mtan.golden."}; /* in the order of `save` */
+    mtan_file_pair *pairs = NULL;
+    struct stat status;
+    char error[512] = "";
+    bundle b;
+    int good;
+    if (!f->writes || stat(f->best, &status) != 0) return 1;
+    if (!bundle_read(&b, f->best, error)) return complain("%s", error), 0;
+    plan_write(p, &pairs);
+    for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) pairs_copy(&pairs, &b.file, kept[i]);
+    good = bundle_write(f->best, &b.model, NULL, &b.prep, pairs, arrlenu(pairs), error);
+    if (!good) complain("%s", error);
+    pairs_free(pairs, arrlenu(pairs));
+    arrfree(pairs);
+    bundle_free(&b);
     return good;
 }
 
@@ -188,8 +223,8 @@ static int run_epoch(folder *f, training *t, const prep *p, double *metric) {
     int more, best;
     while ((more = training_step(t, &step, error)) == 1) {
         if (f->writes)
-            fprintf(f->steps_file, "%d,%d,%.9g,%.9g\n", (int)step.epoch, (int)step.batch, step.loss,
-                    step.gradient_norm);
+            fprintf(f->steps_file, "%d,%d,%.9g,%.9g,%.3f\n", (int)step.epoch, (int)step.batch, step.loss,
+                    step.gradient_norm, t->train_seconds);
         if (must_stop(f)) {
             if (f->writes && fflush(f->steps_file) != 0)
                 complain("%s: cannot be written: %s", f->steps, strerror(errno));
@@ -267,7 +302,7 @@ static int train(const options *o, const rank_set *r, train_watch *w) {
         (resume || search_settings(&p, &d, &s, backend, o, r))) {
         if (!training_start(&t, &p, &d, &s, backend, option_threads(o), r, error)) complain("%s", error);
         else if (resume && !training_read(&t, &saved, error)) complain("%s: %s", f.last, error);
-        else if (folder_tables(&f, &t, resume)) status = run(&f, &t, &prepared);
+        else if ((!resume || renew_best(&f, &p)) && folder_tables(&f, &t, resume)) status = run(&f, &t, &prepared);
     }
     training_stop(&t);
     folder_close(&f);

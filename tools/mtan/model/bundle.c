@@ -43,6 +43,24 @@ void pairs_add(mtan_file_pair **pairs, const char *key, const char *value) {
     arrput(*pairs, pair);
 }
 
+static char *decoded(const mtan_text *coded) {
+    size_t length = 0;
+    char *text;
+    mtan_text_decode(coded, NULL, 0, &length);
+    text = tool_calloc(length + 1, 1);
+    mtan_text_decode(coded, text, length + 1, NULL);
+    return text;
+}
+
+void pairs_copy(mtan_file_pair **pairs, const mtan_file *file, const char *beginning) {
+    mtan_text key, value;
+    for (size_t i = 0; i < file->pairs && mtan_file_metadata_at(file, i, &key, &value) == MTAN_OK; i++) {
+        const mtan_file_pair pair = {decoded(&key), decoded(&value)};
+        if (strncmp(pair.key, beginning, strlen(beginning)) == 0) arrput(*pairs, pair);
+        else free((void *)(uintptr_t)pair.key), free((void *)(uintptr_t)pair.value);
+    }
+}
+
 int bundle_read(bundle *b, const char *path, char *error) {
     mtan_status status;
     size_t count = 0;

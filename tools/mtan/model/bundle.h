@@ -26,8 +26,9 @@ void bundle_free(bundle *b);
  * error set and nothing changed. */
 int bundle_write(const char *path, const mtan_model *model, const mtan_trainer *trainer, const prep *p,
                  const mtan_file_pair *pairs, size_t n_pairs, char *error);
-/* Pairs whose texts are malloc'd: add one, free the texts of n. */
+/* Pairs whose texts are malloc'd: add one, add those of a file whose keys begin so, free the texts of n. */
 void pairs_add(mtan_file_pair **pairs, const char *key, const char *value);
+void pairs_copy(mtan_file_pair **pairs, const mtan_file *file, const char *beginning);
 void pairs_free(mtan_file_pair *pairs, size_t n);
 
 #endif

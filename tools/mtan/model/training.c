@@ -370,7 +370,6 @@ void training_write(const training *t, mtan_file_pair **pairs) {
     add_state(pairs, "mtan.run.since_best", t->since_best);
     add_state(pairs, "mtan.run.best", t->best);
     add_state(pairs, "mtan.run.first_loss", t->first_loss);
-    add_state(pairs, "mtan.run.seconds", t->train_seconds);
     for (int i = 0; i < 5; i++) {
         snprintf(key, sizeof key, "mtan.run.sum.%s", sums[i]);
         add_state(pairs, key, t->sum[i]);
@@ -393,7 +392,6 @@ int training_read(training *t, bundle *b, char *error) {
     t->best = bundle_number(b, "mtan.run.best", INFINITY);
     if (!isfinite(t->best)) t->best = INFINITY; /* NaN, from before it was kept out, would never be beaten */
     t->first_loss = bundle_number(b, "mtan.run.first_loss", NAN);
-    t->train_seconds = bundle_number(b, "mtan.run.seconds", 0);
     for (int i = 0; i < 5; i++) {
         snprintf(key, sizeof key, "mtan.run.sum.%s", sums[i]);
         t->sum[i] = bundle_number(b, key, 0);

@@ -42,7 +42,7 @@ typedef struct training {
     /* state of the run: what a checkpoint keeps beside weights, moments and step */
     int32_t epoch, batch; /* epochs and, of the next one, batches that are done */
     double sum[5];        /* over this epoch's batches: loss, recon, ce, kl, gradient norm, each times its records */
-    double train_seconds; /* of this epoch */
+    double train_seconds; /* of this epoch; no checkpoint keeps it, as the same training has the same bytes */
     int32_t best_epoch, since_best; /* best_epoch 0: none yet */
     double best;                    /* the smallest selection value: loss, MSE, or minus AUC */
     double first_loss;
