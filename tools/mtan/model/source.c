@@ -202,7 +202,8 @@ int data_fits(const bundle *b, const dataset *d) {
 }
 
 int unit_matches(const prep *p, const dataset *d) {
-    if (arrlen(p->channel) == 0 || strcmp(p->unit, d->unit) == 0) return 1;
+    const int timeless = arrlen(d->events) == 0 && arrlen(d->label_times) == 0; /* nothing that could have a unit */
+    if (timeless || arrlen(p->channel) == 0 || strcmp(p->unit, d->unit) == 0) return 1;
     return complain("the data's times are %s, the model's %s", d->unit[0] ? d->unit : "numbers without a unit",
                     p->unit[0] ? p->unit : "numbers without a unit"),
            0;
