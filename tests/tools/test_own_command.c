@@ -47,8 +47,30 @@ TEST a_first_record_without_a_value_has_no_unit(void) {
     PASS();
 }
 
+/* Nothing goes to standard output before there is a result; no record at all is a result. */
+TEST a_failure_prints_no_header(void) {
+    ASSERT_EQ_FMT(
+        DONE, command_run("train own --model enc --data @/events.csv --labels @/labels.csv --out @/run " SMALL), "%d");
+    ASSERT_EQ_FMT(BAD_USE, command_run("predict @/run/best.safetensors --data @/nowhere.csv"), "%d");
+    ASSERT_EQ_FMT((size_t)0, command_bytes("out.txt"), "%zu");
+    command_append("dates.csv", HEADER "a,2024-01-01,heat,3\n");
+    ASSERT_EQ_FMT(BAD_USE, command_run("predict @/run/best.safetensors --data @/dates.csv"), "%d");
+    ASSERT_EQ_FMT((size_t)0, command_bytes("out.txt"), "%zu");
+    ASSERT_EQ_FMT(BAD_USE, command_run("stream @/run/best.safetensors --data @/run"), "%d");
+    ASSERT_EQ_FMT((size_t)0, command_bytes("out.txt"), "%zu");
+    command_append("none.csv", HEADER);
+    ASSERT_EQ_FMT(DONE, command_run("predict @/run/best.safetensors --data @/none.csv"), "%d");
+    ASSERT_EQ_FMT(strlen("record,p0,p1\n"), command_bytes("out.txt"), "%zu");
+    ASSERT_EQ_FMT(DONE, command_run("stream @/run/best.safetensors --data @/none.csv"), "%d");
+    ASSERT_EQ_FMT(strlen("record,p0,p1\n"), command_bytes("out.txt"), "%zu");
+    ASSERT_EQ_FMT(DONE, command_run("predict @/run/best.safetensors --data @/none.csv --json"), "%d");
+    ASSERT_EQ_FMT((size_t)0, command_bytes("out.txt"), "%zu");
+    PASS();
+}
+
 SUITE(own_command_suite) {
     GREATEST_SET_SETUP_CB(command_open, NULL);
     GREATEST_SET_TEARDOWN_CB(command_close, NULL);
     RUN_TEST(a_first_record_without_a_value_has_no_unit);
+    RUN_TEST(a_failure_prints_no_header);
 }

@@ -29,7 +29,8 @@ typedef struct job {
     runner run;
     mtan_bounds bounds; /* of the runner; {0}: not started */
     grid grid;          /* times to interpolate at, in the data's unit; n = 0: classify */
-    int json, failed;
+    row_printer out;
+    int failed;
 } job;
 
 /* ---- a chunk of records through the model ---- */
@@ -72,7 +73,7 @@ static int classify_chunk(job *j) {
                 for (const mtan_real now = e->time; e < j->chunk.events + r->event0 + r->n_events && !(e->time > now);)
                     e++;
             }
-            row_classes(j->json, dataset_name(&j->chunk, i), per_time ? &time : NULL, p + row * C, (int32_t)C);
+            row_classes(&j->out, dataset_name(&j->chunk, i), per_time ? &time : NULL, p + row * C);
         }
     }
     free(p), free(row0), free(records);
@@ -98,7 +99,7 @@ static mtan_status interpolate_some(void *context, mtan_predictor *predictor, si
     return status;
 }
 
-static void put_curve(const job *j, const curves *c, size_t record, size_t query0) {
+static void put_curve(job *j, const curves *c, size_t record, size_t query0) {
     const prep *p = &j->bundle.prep;
     const int32_t D = j->bundle.model.config.channels;
     const char *name = dataset_name(&j->chunk, record);
@@ -111,7 +112,7 @@ static void put_curve(const job *j, const curves *c, size_t record, size_t query
             char number[16];
             const char *channel = d < (int32_t)arrlen(p->channels) ? p->channels[d] : number;
             snprintf(number, sizeof number, "%d", (int)d);
-            row_value(j->json, name, time, channel, mean, sd);
+            row_value(&j->out, name, time, channel, mean, sd);
         }
 }
 
@@ -242,9 +243,9 @@ static int run_job(job *j, const char *model) {
     if (!j->grid.n && c->classify == MTAN_CLASSIFY_NONE)
         return complain("%s: this model does not classify: `mtan interpolate`", model);
     c->predict_samples = (int32_t)option_integer(j->options, "samples", j->grid.n ? USUAL_SAMPLES : c->predict_samples);
-    j->json = option_given(j->options, "json");
-    if (!j->json) rows_header(c, j->grid.n > 0);
+    j->out.config = c, j->out.interpolates = j->grid.n > 0, j->out.json = option_given(j->options, "json");
     good = j->source.set->own ? stream_own(j, data) : whole_set(j);
+    if (good) rows_header(&j->out);
     return !good ? BAD_USE : j->failed ? BAD_RESULT : DONE;
 }
 

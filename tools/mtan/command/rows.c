@@ -16,18 +16,23 @@ static void put_name(const char *name) {
     putchar('"');
 }
 
-void rows_header(const mtan_config *config, int interpolates) {
-    if (interpolates) {
+void rows_header(row_printer *r) {
+    const mtan_config *c = r->config;
+    if (r->begun || r->json) return;
+    r->begun = 1;
+    if (r->interpolates) {
         puts("record,time,channel,mean,sd");
         return;
     }
-    fputs(config->classify == MTAN_CLASSIFY_TIME ? "record,time" : "record", stdout);
-    for (int32_t k = 0; k < config->classes; k++) printf(",p%d", (int)k);
+    fputs(c->classify == MTAN_CLASSIFY_TIME ? "record,time" : "record", stdout);
+    for (int32_t k = 0; k < c->classes; k++) printf(",p%d", (int)k);
     putchar('\n');
 }
 
-void row_classes(int json, const char *record, const double *time, const double *p, int32_t classes) {
-    if (json) {
+void row_classes(row_printer *r, const char *record, const double *time, const double *p) {
+    const int32_t classes = r->config->classes;
+    rows_header(r);
+    if (r->json) {
         fputs("{\"record\": ", stdout), json_string(stdout, record);
         if (time) fputs(", \"time\": ", stdout), json_number(stdout, *time);
         fputs(", \"p\": [", stdout);
@@ -41,8 +46,9 @@ void row_classes(int json, const char *record, const double *time, const double 
     putchar('\n');
 }
 
-void row_value(int json, const char *record, double time, const char *channel, double mean, double sd) {
-    if (json) {
+void row_value(row_printer *r, const char *record, double time, const char *channel, double mean, double sd) {
+    rows_header(r);
+    if (r->json) {
         fputs("{\"record\": ", stdout), json_string(stdout, record);
         fputs(", \"time\": ", stdout), json_number(stdout, time);
         fputs(", \"channel\": ", stdout), json_string(stdout, channel);

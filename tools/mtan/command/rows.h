@@ -1,14 +1,21 @@
 /* Rows of predictions on standard output, as CSV or as one JSON object per line: what `mtan predict`, `mtan interpolate` and
- * `mtan stream` print. */
+ * `mtan stream` print. CSV has a header, printed with the first row: a command that fails before it prints nothing. */
 #ifndef MTAN_TOOLS_ROWS_H
 #define MTAN_TOOLS_ROWS_H
 
 #include "../../../mtan.h"
 
-/* The first line of CSV: record,time,channel,mean,sd or record[,time],p0,p1 and so on. */
-void rows_header(const mtan_config *config, int interpolates);
-/* time may be NULL; p (classes) */
-void row_classes(int json, const char *record, const double *time, const double *p, int32_t classes);
-void row_value(int json, const char *record, double time, const char *channel, double mean, double sd);
+typedef struct row_printer {
+    const mtan_config *config;
+    int json, interpolates;
+    int begun; /* the header is out */
+} row_printer;
+
+/* record[,time],p0,p1 and so on. time may be NULL; p (classes) */
+void row_classes(row_printer *r, const char *record, const double *time, const double *p);
+/* record,time,channel,mean,sd */
+void row_value(row_printer *r, const char *record, double time, const char *channel, double mean, double sd);
+/* The first line of CSV, unless it is out or there is none. Rows print it themselves: it is for success without a row. */
+void rows_header(row_printer *r);
 
 #endif

@@ -47,6 +47,7 @@ typedef struct job {
     size_t state_bytes;
     double every; /* 0: every line; infinite: on request */
     int interpolates, dates, relative, failed;
+    row_printer rows;
     double *p;
     mtan_real *out, *spread; /* (C), or (D) means and standard deviations */
 } job;
@@ -112,9 +113,9 @@ static void put_prediction(job *j, const state *s, const char *record) {
     const prep *p = &j->bundle.prep;
     for (int32_t k = 0; !j->interpolates && k < c->classes; k++) j->p[k] = (double)j->out[k];
     if (!j->interpolates)
-        row_classes(j->settings->json, record, c->classify == MTAN_CLASSIFY_TIME ? &s->time : NULL, j->p, c->classes);
+        row_classes(&j->rows, record, c->classify == MTAN_CLASSIFY_TIME ? &s->time : NULL, j->p);
     for (int32_t d = 0; j->interpolates && d < c->channels; d++)
-        row_value(j->settings->json, record, s->time, p->channels[d], prep_raw_value(p, d, (double)j->out[d]),
+        row_value(&j->rows, record, s->time, p->channels[d], prep_raw_value(p, d, (double)j->out[d]),
                   prep_raw_spread(p, d, (double)j->spread[d]));
 }
 
@@ -226,6 +227,7 @@ static int take_lines(job *j) {
         if (j->csv.text.at == j->csv.text.end && fflush(stdout) != 0) return complain("standard output: cannot write");
     }
     if (got == CSV_FAILED) return complain("%s", j->csv.text.error);
+    rows_header(&j->rows);
     if (fflush(stdout) != 0) return complain("standard output: cannot write");
     return j->failed ? BAD_RESULT : DONE;
 }
@@ -293,7 +295,7 @@ static int open_predictor(job *j) {
 static int run(job *j, const options *o) {
     if (!read_every(j) || !open_model(j, o) || !open_predictor(j)) return BAD_USE;
     if (!csv_open(&j->csv, j->settings->data)) return complain("%s", j->csv.text.error);
-    if (!j->settings->json) rows_header(&j->bundle.model.config, j->interpolates);
+    j->rows.config = &j->bundle.model.config, j->rows.interpolates = j->interpolates, j->rows.json = j->settings->json;
     return take_lines(j);
 }
 
