@@ -364,6 +364,14 @@ TEST dates_are_those_of_python(void) {
     }
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (field_date(others[i], &ticks)) FAILm(others[i]);
+    for (size_t i = 0; i < sizeof dates / sizeof dates[0]; i++) /* and back */
+        if (!field_date(field_date_text(dates[i].ticks).text, &ticks) || ticks != dates[i].ticks) FAILm(dates[i].text);
+    ASSERT_STR_EQ("1900-03-01T00:00:00Z", field_date_text(INT64_C(-22038912000000000)).text);
+    ASSERT_STR_EQ("2024-05-31T21:59:00.25Z", field_date_text(INT64_C(17171927402500000)).text);
+    for (int64_t day = -700000; day < 2900000; day += 11) {
+        const int64_t noon = INT64_C(432000000000) * (2 * day + 1);
+        ASSERT(field_date(field_date_text(noon).text, &ticks) && ticks == noon);
+    }
     ASSERT(field_date("1970-01-01T00:00:00.123456789", &ticks) && ticks == 1234567);
     PASS();
 }
@@ -418,7 +426,13 @@ TEST numbers_are_those_of_strtod(void) {
     for (int i = 0; i < 20000; i++) {
         random_number(text, &state);
         if (!field_number(text, &x) || x != strtod(text, NULL)) FAILm(text);
+        if (strtod(field_number_text(x).text, NULL) != x) FAILm(text); /* and back */
     }
+    ASSERT_STR_EQ("4.51", field_number_text(4.51).text);
+    ASSERT_STR_EQ("1700000032", field_number_text(1700000032).text);
+    ASSERT_STR_EQ("100000", field_number_text(1e5).text);
+    ASSERT_STR_EQ("-1e+300", field_number_text(-1e300).text);
+    ASSERT_STR_EQ("0.30000000000000004", field_number_text(0.1 + 0.2).text);
     PASS();
 }
 

@@ -68,9 +68,64 @@ TEST a_failure_prints_no_header(void) {
     PASS();
 }
 
+/* Numbers by their shortest decimal, dates in UTC; not what scaling and a float make of them. */
+TEST times_come_out_as_they_came_in(void) {
+    ASSERT_EQ_FMT(DONE,
+                  command_run("train own --model per-time --data @/events.csv --labels @/times.csv --out @/run " SMALL),
+                  "%d");
+    command_append("new.csv", HEADER "a,4.51,heat,2\na,1.0,heat,3\na,3.00000001,pulse,4\na,1,pulse,3\n");
+    ASSERT_EQ_FMT(DONE, command_run("predict @/run/best.safetensors --data @/new.csv"), "%d");
+    ASSERT(command_says("out.txt", "record,time,p0,p1\na,1,") && command_says("out.txt", "\na,3.00000001,") &&
+           command_says("out.txt", "\na,4.51,"));
+    ASSERT_EQ_FMT(DONE, command_run("predict @/run/best.safetensors --data @/new.csv --json"), "%d");
+    ASSERT(command_says("out.txt", "\"time\": 4.51, \"p\""));
+    command_append("seconds.csv", HEADER "a,1700000001,heat,2\na,1700000000,heat,3\n");
+    ASSERT_EQ_FMT(DONE, command_run("predict @/run/best.safetensors --data @/seconds.csv --origin record"), "%d");
+    ASSERT(command_says("out.txt", "record,time,p0,p1\na,1700000000,") && command_says("out.txt", "\na,1700000001,"));
+    write_dates();
+    command_append("hours.csv", "record,time,label\nr0,2024-01-01T00:30,up\nr1,2024-01-02T00:30,down\n");
+    ASSERT_EQ_FMT(
+        DONE, command_run("train own --model per-time --data @/dates.csv --labels @/hours.csv --out @/dates " SMALL),
+        "%d");
+    ASSERT_EQ_FMT(DONE, command_run("predict @/dates/best.safetensors --data @/dates.csv"), "%d");
+    ASSERT(command_says("out.txt", "\nr1,2024-01-02T00:30:00Z,") &&
+           command_says("out.txt", "\nr1,2024-01-02T06:30:00Z,"));
+    ASSERT_EQ_FMT(DONE, command_run("predict @/dates/best.safetensors --data @/dates.csv --json"), "%d");
+    ASSERT(command_says("out.txt", "{\"record\": \"r1\", \"time\": \"2024-01-02T00:30:00Z\", \"p\": ["));
+    PASS();
+}
+
+/* The last line of a text file, a copy. */
+static char *last_line(const char *name) {
+    char *text = command_text(name), *line;
+    text[strlen(text) - 1] = 0;
+    line = strdup(strrchr(text, '\n') + 1);
+    free(text);
+    return line;
+}
+
+TEST a_stream_counts_from_the_first_value(void) {
+    char *whole, *streamed;
+    write_dates();
+    ASSERT_EQ_FMT(
+        DONE, command_run("train own --model enc --data @/dates.csv --labels @/dates-labels.csv --out @/run " SMALL),
+        "%d");
+    command_append("new.csv",
+                   HEADER "a,2023-12-31T00:00,heat,\na,2024-01-01T00:10,heat,7\na,2024-01-01T05:20,heat,1\n");
+    ASSERT_EQ_FMT(DONE, command_run("predict @/run/best.safetensors --data @/new.csv"), "%d");
+    whole = last_line("out.txt");
+    ASSERT_EQ_FMT(DONE, command_run("stream @/run/best.safetensors --data @/new.csv"), "%d");
+    streamed = last_line("out.txt");
+    ASSERT_STR_EQ(whole, streamed);
+    free(whole), free(streamed);
+    PASS();
+}
+
 SUITE(own_command_suite) {
     GREATEST_SET_SETUP_CB(command_open, NULL);
     GREATEST_SET_TEARDOWN_CB(command_close, NULL);
     RUN_TEST(a_first_record_without_a_value_has_no_unit);
     RUN_TEST(a_failure_prints_no_header);
+    RUN_TEST(times_come_out_as_they_came_in);
+    RUN_TEST(a_stream_counts_from_the_first_value);
 }

@@ -263,6 +263,23 @@ TEST models_of_other_kinds(void) {
     PASS();
 }
 
+TEST a_clock_starts_with_a_value(void) {
+    small_model s;
+    strcpy(scaling.unit, "hours");
+    ASSERT(small_open_named(&s, "full time") && write_model(&s));
+    strcpy(scaling.unit, "");
+    ASSERT_EQ_FMT(
+        DONE, run(usual(), "A,2024-01-01,heat,\nA,2024-01-02T00:00:00.5,heat,2\nA,2024-01-02 03:00+01:00,,\n"), "%d");
+    ASSERT(says("out.txt", "record,time,p0,p1\nA,2024-01-02T00:00:00.5Z,")); /* none of the line without a value */
+    ASSERT(says("out.txt", "\nA,2024-01-02T02:00:00Z,"));
+    ASSERT_EQ_FMT(BAD_RESULT, run(usual(), "A,2024-01-01,heat,\nA,2024-01-01T06:00,,\nA,soon,heat,1\n"), "%d");
+    ASSERT(says("err.txt",
+                "standard input:2: times are counted from the first observation, and this record has none yet"));
+    ASSERT(says("err.txt", "standard input:3: the model's times are dates, and this is none: soon"));
+    ASSERT(small_close(&s));
+    PASS();
+}
+
 SUITE(stream_command_suite) {
     open_folder(NULL);
     RUN_TEST(a_prediction_per_line);
@@ -270,5 +287,6 @@ SUITE(stream_command_suite) {
     RUN_TEST(a_window);
     RUN_TEST(bad_lines_are_reported_and_change_nothing);
     RUN_TEST(models_of_other_kinds);
+    RUN_TEST(a_clock_starts_with_a_value);
     close_folder(NULL);
 }

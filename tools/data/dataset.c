@@ -17,6 +17,7 @@ void dataset_add_record(dataset *d, const char *name, int32_t group) {
     r.truth0 = arrlenu(d->truth);
     r.label0 = arrlenu(d->labels);
     r.name = arrlenu(d->names);
+    r.time_text = arrlenu(d->time_texts);
     r.group = group;
     memcpy(arraddnptr(d->names, bytes), name, bytes);
     arrput(d->records, r);
@@ -31,6 +32,11 @@ void dataset_add_event(dataset *d, mtan_real time, int32_t channel, mtan_real va
 void dataset_add_label(dataset *d, int32_t label) {
     arrput(d->labels, label);
     arrlast(d->records).n_labels++;
+}
+
+void dataset_add_time_text(dataset *d, const char *text) {
+    const size_t bytes = strlen(text) + 1;
+    memcpy(arraddnptr(d->time_texts, bytes), text, bytes);
 }
 
 /* A set without any event has no array. */
@@ -144,7 +150,7 @@ static void free_texts(char **texts) {
 
 void dataset_free(dataset *d) {
     arrfree(d->records), arrfree(d->events), arrfree(d->truth), arrfree(d->labels), arrfree(d->label_times);
-    arrfree(d->names);
+    arrfree(d->names), arrfree(d->time_texts);
     free_texts(d->channels), free_texts(d->classes), free_texts(d->notes);
     d->channels = d->classes = d->notes = NULL;
 }

@@ -14,10 +14,11 @@
 #include "array.h"
 
 typedef struct dataset_record {
-    size_t event0; /* first of its events; they are contiguous, ascending in time, then in channel */
-    size_t truth0; /* first of its truth */
-    size_t label0; /* first of its labels */
-    size_t name;   /* its name's first byte in dataset.names */
+    size_t event0;    /* first of its events; they are contiguous, ascending in time, then in channel */
+    size_t truth0;    /* first of its truth */
+    size_t label0;    /* first of its labels */
+    size_t name;      /* its name's first byte in dataset.names */
+    size_t time_text; /* its first time's first byte in dataset.time_texts */
     int32_t n_events;
     int32_t n_times; /* distinct event times */
     int32_t n_truth;
@@ -33,6 +34,7 @@ typedef struct dataset {
     int32_t *labels;   /* class numbers; MTAN_UNLABELED where a time has none */
     mtan_real *label_times; /* beside `labels` when labels belong to times, else NULL */
     char *names;            /* zero-terminated, one after the other */
+    char *time_texts;       /* likewise, the distinct times of each record as they were read; NULL: not kept */
     char **channels;        /* (D) names */
     char **classes;         /* (C) names; empty without labels */
     char **notes;           /* sentences about what was found: repeats averaged, rows left out, extra columns */
@@ -49,7 +51,8 @@ const char *dataset_name(const dataset *d, size_t record);
 void dataset_add_record(dataset *d, const char *name, int32_t group);
 void dataset_add_event(dataset *d, mtan_real time, int32_t channel, mtan_real value);
 size_t dataset_end_record(dataset *d);
-void dataset_add_label(dataset *d, int32_t label); /* of the last record */
+void dataset_add_label(dataset *d, int32_t label);        /* of the last record */
+void dataset_add_time_text(dataset *d, const char *text); /* likewise */
 void dataset_note(dataset *d, const char *format, ...);
 int dataset_fail(dataset *d, const char *format, ...); /* sets error, returns 0 */
 

@@ -2,6 +2,7 @@
 #include "field.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,6 +86,17 @@ int field_number(const char *text, double *number) {
     return isfinite(*number);
 }
 
+field_excerpt field_number_text(double number) {
+    field_excerpt e;
+    double back = NAN;
+    if (!(floor(number) < number) && fabs(number) < 1e15) return sprintf(e.text, "%.0f", number), e;
+    for (int digits = 1; digits <= 17 && !(back >= number && back <= number); digits++) {
+        sprintf(e.text, "%.*g", digits, number);
+        back = strtod(e.text, NULL);
+    }
+    return e;
+}
+
 int field_integer(const char *text, int64_t *integer) {
     const char *p = skip_blanks(text);
     const int negative = *p == '-';
@@ -165,6 +177,22 @@ int field_date(const char *text, int64_t *ticks) {
         if (++p, !take_clock(&p, &clock) || !take_offset(&p, &offset)) return 0;
     *ticks = INT64_C(864000000000) * days(year, month, day) + clock - offset;
     return at_end(p);
+}
+
+field_excerpt field_date_text(int64_t ticks) {
+    const int64_t per_day = INT64_C(864000000000), per_second = 10000000;
+    const int64_t day = (ticks - (ticks < 0 ? per_day - 1 : 0)) / per_day, clock = ticks - day * per_day;
+    const int seconds = (int)(clock / per_second), fraction = (int)(clock % per_second);
+    int year = (int)((double)day / 365.2425) + 1968, month = 1, n;
+    field_excerpt e;
+    while (days(year + 1, 1, 1) <= day) year++;
+    while (month < 12 && days(year, month + 1, 1) <= day) month++;
+    n = sprintf(e.text, "%04d-%02d-%02dT%02d:%02d:%02d", year, month, (int)(day - days(year, month, 1)) + 1,
+                seconds / 3600, seconds / 60 % 60, seconds % 60);
+    if (fraction) n += sprintf(e.text + n, ".%07d", fraction);
+    while (fraction && e.text[n - 1] == '0') n--;
+    strcpy(e.text + n, "Z");
+    return e;
 }
 
 /* ---- messages ---- */

@@ -25,10 +25,15 @@ int field_date(const char *text, int64_t *ticks);
 /* Does it begin as a date does (0000-)? Then it is not meant as a number. */
 int field_looks_like_date(const char *text);
 
-/* The text for a message: at most 40 bytes, no control characters. */
+/* Back to text. The shortest decimal that field_number reads as this number, whole numbers below 10^15 by all of their
+ * digits; and a date in UTC, 2024-05-31T23:59:00Z, with as many digits of a second as it has. */
 typedef struct field_excerpt {
     char text[48];
 } field_excerpt;
+field_excerpt field_number_text(double number);
+field_excerpt field_date_text(int64_t ticks);
+
+/* The text for a message: at most 40 bytes, no control characters. */
 field_excerpt field_quote(const char *text);
 
 #endif

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "field.h"
 #include "own_rows.h"
 
 /* The rows of record r are those at places start[r] to start[r + 1] - 1, in the order of the file. */
@@ -55,6 +54,7 @@ static int read_events(loader *l, const char *path) {
     memset(&row, 0, sizeof row);
     row.record = -1;
     if (!own_source_open(&l->events, path, 0, l->options->origin)) return 0;
+    l->events.keep_times = l->options->keep_times;
     while ((got = read_event(l, &row)) == OWN_ROW_GOOD || got == OWN_ROW_LEFT_OUT)
         if (got == OWN_ROW_GOOD) arrput(l->rows, row);
     l->event_records = names_count(&l->records);

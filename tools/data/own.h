@@ -43,6 +43,7 @@ typedef struct own_options {
     char **channels;  /* the model's, an stb_ds array: other channels are an error. NULL: those of the file */
     char **classes;   /* the model's, likewise */
     int skip_unknown; /* rows of channels that are not in `channels` are left out and counted */
+    int keep_times;   /* the set gets time_texts: numbers and dates (in UTC) as they were read, whatever the origin */
     own_origin origin;
 } own_options;
 

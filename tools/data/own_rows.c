@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "field.h"
-
 int own_complain(own_source *s, size_t line, const char *format, ...) {
     va_list arguments;
     const int n = snprintf(s->error, sizeof s->error, "%s:%zu: ", s->csv.text.name, line);
@@ -240,6 +238,10 @@ int own_same_time(own_clock clock, own_time a, own_time b) {
     return clock == OWN_DATES ? a.ticks == b.ticks : !(a.number < b.number) && !(a.number > b.number);
 }
 
+field_excerpt own_time_text(own_clock clock, own_time time) {
+    return clock == OWN_DATES ? field_date_text(time.ticks) : field_number_text(time.number);
+}
+
 int own_moment(own_source *s, const own_row *row, own_time first, mtan_real *moment) {
     double t = row->time.number;
     if (s->clock == OWN_DATES) t = (double)(row->time.ticks - first.ticks) / FIELD_TICKS_PER_HOUR;
@@ -267,6 +269,8 @@ int own_add_events(dataset *d, own_source *s, own_row *rows, size_t n, const int
         if (i > 0 && !(before < now) && !own_same_time(s->clock, rows[i - 1].time, rows[i].time) &&
             !merge_times(s, &rows[i - 1], &rows[i], dataset_name(d, arrlenu(d->records) - 1), tally))
             return 0;
+        if (s->keep_times && (i == 0 || before < now))
+            dataset_add_time_text(d, own_time_text(s->clock, rows[i].time).text);
         dataset_add_event(d, now, place ? place[rows[i].channel] : rows[i].channel, rows[i].value);
     }
     tally->repeats += dataset_end_record(d);

@@ -4,6 +4,7 @@
 #define MTAN_TOOLS_OWN_ROWS_H
 
 #include "csv.h"
+#include "field.h"
 #include "names.h"
 #include "own.h"
 
@@ -28,6 +29,7 @@ typedef struct own_source {
     csv_reader csv;
     own_clock clock;
     own_origin origin;
+    int keep_times;              /* 0 unless the caller sets it after own_source_open */
     int32_t column[OWN_ROLES];   /* -1: the file has none */
     size_t columns;              /* every row has as many */
     const char *name[OWN_ROLES]; /* of those columns */
@@ -67,6 +69,7 @@ int own_complain(own_source *s, size_t line, const char *format, ...);
 /* Sorts rows by time, then by line. */
 void own_sort(own_clock clock, own_row *rows, size_t n);
 int own_same_time(own_clock clock, own_time a, own_time b);
+field_excerpt own_time_text(own_clock clock, own_time time);
 /* The row's time on the clock of a record whose first observation is `first`. 0: out of range (error is set). */
 int own_moment(own_source *s, const own_row *row, own_time first, mtan_real *moment);
 
@@ -75,7 +78,7 @@ typedef struct own_tally {
     size_t merged;  /* times that rounding made equal to the one before */
 } own_tally;
 
-/* Adds the rows as events of the last record and ends it. place may be NULL, or says which channel each becomes. The
+/* Adds the rows as events of the last record, with time_texts where they are kept, and ends it. place may be NULL, or says which channel each becomes. The
  * rows get sorted. 1, or 0 with the source's error set. */
 int own_add_events(dataset *d, own_source *s, own_row *rows, size_t n, const int32_t *place, own_tally *tally);
 

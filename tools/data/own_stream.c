@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "field.h"
 #include "own_rows.h"
 
 /* Hashes of the names seen: open addressing, at most three quarters in use; 0 is free. */
@@ -112,7 +111,7 @@ static int read_record(struct own_stream_state *s) {
 /* ---- records ---- */
 
 static void clear(dataset *one, const own_options *o) {
-    arrsetlen(one->records, 0), arrsetlen(one->events, 0), arrsetlen(one->names, 0);
+    arrsetlen(one->records, 0), arrsetlen(one->events, 0), arrsetlen(one->names, 0), arrsetlen(one->time_texts, 0);
     arrsetcap(one->events, 1); /* never NULL: the record points into it even when it has none */
     one->error[0] = 0;
     if (!one->channels)
@@ -128,7 +127,7 @@ static own_status deliver(struct own_stream_state *s, dataset *one) {
     arrsetlen(s->rows, 0), arrsetlen(s->name, 0);
     if (s->ended) s->torn[0] = 0;
     if (!s->trouble[0]) return OWN_RECORD;
-    arrsetlen(one->events, 0), one->records[0].n_events = 0;
+    arrsetlen(one->events, 0), arrsetlen(one->time_texts, 0), one->records[0].n_events = 0;
     copy_error(one->error, s->trouble);
     s->trouble[0] = 0;
     return OWN_BAD_RECORD;
@@ -167,6 +166,7 @@ int own_stream_open(own_stream *stream, const char *path, const own_options *o) 
     if (!names_set(&s->channels, o->channels)) copy_error(stream->error, "the model has two channels of one name");
     else if (!o->channels) copy_error(stream->error, "a stream of records needs the channels of a model");
     else if (!own_source_open(&s->source, path, 0, o->origin)) copy_error(stream->error, s->source.error);
+    s->source.keep_times = o->keep_times;
     return stream->error[0] == 0;
 }
 

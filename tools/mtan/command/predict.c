@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../data/field.h"
 #include "../../data/own.h"
 #include "commands.h"
 #include "../model/bounds.h"
@@ -30,6 +31,7 @@ typedef struct job {
     mtan_bounds bounds; /* of the runner; {0}: not started */
     grid grid;          /* times to interpolate at, in the data's unit; n = 0: classify */
     row_printer out;
+    int per_time; /* a row for each of a record's times */
     int failed;
 } job;
 
@@ -51,7 +53,6 @@ static int fit_runner(job *j) {
 }
 
 static int classify_chunk(job *j) {
-    const int per_time = j->bundle.model.config.classify == MTAN_CLASSIFY_TIME;
     const size_t n = arrlenu(j->chunk.records), C = (size_t)j->bundle.model.config.classes;
     mtan_record *records = tool_calloc(n, sizeof *records);
     size_t *row0 = tool_calloc(n + 1, sizeof *row0);
@@ -59,21 +60,16 @@ static int classify_chunk(job *j) {
     int good;
     for (size_t i = 0; i < n; i++) {
         records[i] = dataset_view(&j->chunk, i);
-        row0[i + 1] = row0[i] + (per_time ? (size_t)j->chunk.records[i].n_times : 1);
+        row0[i + 1] = row0[i] + (j->per_time ? (size_t)j->chunk.records[i].n_times : 1);
     }
     p = tool_calloc(row0[n] * C, sizeof *p);
     good = runner_classify(&j->run, records, n, row0, p, NULL);
     for (size_t i = 0; good && i < n; i++) {
         const dataset_record *r = &j->chunk.records[i];
-        const mtan_event *e = j->chunk.events + r->event0;
+        const char *time = j->per_time && r->n_times > 0 ? j->chunk.time_texts + r->time_text : NULL;
         for (size_t row = row0[i]; row < row0[i + 1]; row++) {
-            double time = 0;
-            if (per_time) {
-                time = prep_raw_time(&j->bundle.prep, SPLIT_TEST, (double)e->time);
-                for (const mtan_real now = e->time; e < j->chunk.events + r->event0 + r->n_events && !(e->time > now);)
-                    e++;
-            }
-            row_classes(&j->out, dataset_name(&j->chunk, i), per_time ? &time : NULL, p + row * C);
+            row_classes(&j->out, dataset_name(&j->chunk, i), time, p + row * C);
+            if (time) time += strlen(time) + 1;
         }
     }
     free(p), free(row0), free(records);
@@ -106,12 +102,12 @@ static void put_curve(job *j, const curves *c, size_t record, size_t query0) {
     for (size_t q = 0; q < c->queries; q++)
         for (int32_t d = 0; d < D; d++) {
             const size_t at = (record * c->queries + q) * (size_t)D + (size_t)d;
-            const double time = j->grid.first + (double)(query0 + q) * j->grid.step;
             const double mean = prep_raw_value(p, d, (double)c->mean[at]),
                          sd = prep_raw_spread(p, d, (double)c->sd[at]);
-            char number[16];
+            char number[16], time[32];
             const char *channel = d < (int32_t)arrlen(p->channels) ? p->channels[d] : number;
             snprintf(number, sizeof number, "%d", (int)d);
+            snprintf(time, sizeof time, "%.9g", j->grid.first + (double)(query0 + q) * j->grid.step);
             row_value(&j->out, name, time, channel, mean, sd);
         }
 }
@@ -138,7 +134,7 @@ static int interpolate_chunk(job *j) {
 }
 
 static void clear_chunk(dataset *d) {
-    arrsetlen(d->records, 0), arrsetlen(d->events, 0), arrsetlen(d->names, 0);
+    arrsetlen(d->records, 0), arrsetlen(d->events, 0), arrsetlen(d->names, 0), arrsetlen(d->time_texts, 0);
 }
 
 static int run_chunk(job *j) {
@@ -154,20 +150,47 @@ static int run_chunk(job *j) {
     return good;
 }
 
-/* A record in model units joins the chunk. */
+/* The shortest decimal that is this time. */
+static field_excerpt real_text(mtan_real time) {
+    double rounded = (double)time;
+    for (int digits = 1; digits <= 17; digits++) {
+        char text[32];
+        snprintf(text, sizeof text, "%.*g", digits, (double)time);
+        rounded = strtod(text, NULL);
+        if ((mtan_real)rounded == time) break;
+    }
+    return field_number_text(rounded);
+}
+
+/* n raw events of one time join the last record of the chunk, in model units. A time of which something is left, and which is
+ * another than the one before, is one of the record's, and keeps the text that it was read from. */
+static void take_time(job *j, const mtan_event *raw, int32_t n, const char *text) {
+    dataset_record *r = &arrlast(j->chunk.records);
+    mtan_event *e = arraddnptr(j->chunk.events, (size_t)n);
+    int32_t kept;
+    int is_new;
+    memcpy(e, raw, (size_t)n * sizeof *e);
+    kept = prep_events(&j->bundle.prep, SPLIT_TEST, e, n);
+    is_new = kept > 0 && (r->n_events == 0 || e[0].time > e[-1].time);
+    r->n_events += kept;
+    r->n_times += is_new;
+    arrsetlen(j->chunk.events, r->event0 + (size_t)r->n_events);
+    if (is_new && j->per_time) dataset_add_time_text(&j->chunk, text ? text : real_text(raw->time).text);
+}
+
+/* A raw record joins the chunk. */
 static int take_record(job *j, const dataset *from, size_t record) {
     const dataset_record *r = &from->records[record];
     const size_t at_once =
         j->grid.n > QUERIES_AT_ONCE ? 1 : (size_t)RECORDS_AT_ONCE * (size_t)option_threads(j->options);
-    dataset_record *added;
-    mtan_event *e;
+    const char *text = from->time_texts ? from->time_texts + r->time_text : NULL;
     dataset_add_record(&j->chunk, dataset_name(from, record), -1);
-    for (int32_t i = 0; i < r->n_events; i++) arrput(j->chunk.events, from->events[r->event0 + (size_t)i]);
-    added = &arrlast(j->chunk.records);
-    e = j->chunk.events + added->event0;
-    added->n_events = prep_events(&j->bundle.prep, SPLIT_TEST, e, r->n_events);
-    arrsetlen(j->chunk.events, added->event0 + (size_t)added->n_events);
-    for (int32_t i = 0; i < added->n_events; i++) added->n_times += i == 0 || e[i].time > e[i - 1].time;
+    for (int32_t i = 0, n; i < r->n_events; i += n) {
+        const mtan_event *e = from->events + r->event0 + i;
+        for (n = 1; i + n < r->n_events && !(e[n].time > e->time);) n++;
+        take_time(j, e, n, text);
+        if (text) text += strlen(text) + 1;
+    }
     return arrlenu(j->chunk.records) < at_once || run_chunk(j);
 }
 
@@ -193,6 +216,7 @@ static int stream_own(job *j, const char *path) {
     memset(&one, 0, sizeof one);
     number_channels(&j->bundle.prep, j->bundle.model.config.channels);
     if (!source_own_options(&own, &in, &j->source, error)) return complain("%s", error), 0;
+    own.keep_times = j->per_time;
     if (!own_stream_open(&s, path, &own)) return complain("%s", s.error), own_stream_close(&s), 0;
     while (good && ((got = own_stream_next(&s, &one)) == OWN_RECORD || got == OWN_BAD_RECORD)) {
         if (got == OWN_RECORD) good = unit_matches(&j->bundle.prep, &one) && take_record(j, &one, 0);
@@ -243,6 +267,7 @@ static int run_job(job *j, const char *model) {
     if (!j->grid.n && c->classify == MTAN_CLASSIFY_NONE)
         return complain("%s: this model does not classify: `mtan interpolate`", model);
     c->predict_samples = (int32_t)option_integer(j->options, "samples", j->grid.n ? USUAL_SAMPLES : c->predict_samples);
+    j->per_time = !j->grid.n && c->classify == MTAN_CLASSIFY_TIME;
     j->out.config = c, j->out.interpolates = j->grid.n > 0, j->out.json = option_given(j->options, "json");
     good = j->source.set->own ? stream_own(j, data) : whole_set(j);
     if (good) rows_header(&j->out);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../../data/field.h"
 #include "../report/json_text.h"
 
 static void put_name(const char *name) {
@@ -14,6 +15,12 @@ static void put_name(const char *name) {
     putchar('"');
     for (; *name; name++) printf(*name == '"' ? "\"\"" : "%c", *name);
     putchar('"');
+}
+
+static void put_time_key(const char *time) {
+    fputs(", \"time\": ", stdout);
+    if (field_looks_like_date(time)) json_string(stdout, time);
+    else fputs(time, stdout);
 }
 
 void rows_header(row_printer *r) {
@@ -29,34 +36,34 @@ void rows_header(row_printer *r) {
     putchar('\n');
 }
 
-void row_classes(row_printer *r, const char *record, const double *time, const double *p) {
+void row_classes(row_printer *r, const char *record, const char *time, const double *p) {
     const int32_t classes = r->config->classes;
     rows_header(r);
     if (r->json) {
         fputs("{\"record\": ", stdout), json_string(stdout, record);
-        if (time) fputs(", \"time\": ", stdout), json_number(stdout, *time);
+        if (time) put_time_key(time);
         fputs(", \"p\": [", stdout);
         for (int32_t k = 0; k < classes; k++) fputs(k ? ", " : "", stdout), json_number(stdout, p[k]);
         puts("]}");
         return;
     }
     put_name(record);
-    if (time) printf(",%.9g", *time);
+    if (time) printf(",%s", time);
     for (int32_t k = 0; k < classes; k++) printf(",%.9g", p[k]);
     putchar('\n');
 }
 
-void row_value(row_printer *r, const char *record, double time, const char *channel, double mean, double sd) {
+void row_value(row_printer *r, const char *record, const char *time, const char *channel, double mean, double sd) {
     rows_header(r);
     if (r->json) {
         fputs("{\"record\": ", stdout), json_string(stdout, record);
-        fputs(", \"time\": ", stdout), json_number(stdout, time);
+        put_time_key(time);
         fputs(", \"channel\": ", stdout), json_string(stdout, channel);
         fputs(", \"mean\": ", stdout), json_number(stdout, mean);
         fputs(", \"sd\": ", stdout), json_number(stdout, sd);
         puts("}");
         return;
     }
-    put_name(record), printf(",%.9g,", time), put_name(channel);
+    put_name(record), printf(",%s,", time), put_name(channel);
     printf(",%.9g,%.9g\n", mean, sd);
 }

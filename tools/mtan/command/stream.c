@@ -7,8 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "../../data/csv.h"
-#include "../../data/field.h"
+#include "../../data/own_rows.h"
 #include "rows.h"
 #include "settings.h"
 #include "shared_options.h"
@@ -19,10 +18,11 @@ enum { USUAL_SAMPLES = 20, USUAL_KEEP = 10000, USUAL_RECORDS = 10000 };
 typedef struct state {
     mtan_stream stream;
     void *memory;
-    double time, latest; /* of the last line, and the largest so far, in the data's unit */
-    double shown;        /* the largest when a prediction was last printed */
-    double first;        /* what times are counted from */
-    int lines, was_shown;
+    own_time time;  /* of the last line, as it was read */
+    own_time first; /* of the first observation: what times are counted from, where they are counted from it */
+    double latest;  /* the largest time on that clock so far, once it runs */
+    double shown;   /* the largest when a prediction was last printed */
+    int lines, runs, was_shown;
 } state;
 
 typedef struct state_entry {
@@ -97,6 +97,38 @@ static void drop_state(job *j, const char *record) {
     (void)shdel(j->states, record);
 }
 
+/* ---- times ---- */
+
+/* Are times counted from the record's first observation? */
+static int counts(const job *j) {
+    return j->dates || j->relative;
+}
+
+static int read_time(job *j, const char *text, own_time *time) {
+    if (j->dates)
+        return field_date(text, &time->ticks) || bad_line(j, "the model's times are dates, and this is none", text);
+    return (field_number(text, &time->number) && fabs(time->number) <= FLT_MAX) ||
+           bad_line(j, "not a time that a float can hold", text);
+}
+
+/* A time on the record's clock, as own_moment has it. */
+static double moment(const job *j, const state *s, own_time time) {
+    if (j->dates) return (double)(time.ticks - s->first.ticks) / FIELD_TICKS_PER_HOUR;
+    return j->relative ? time.number - s->first.number : time.number;
+}
+
+/* Where times are counted, the first line with a value starts the clock: not a question, and not a gap. */
+static void move_clock(const job *j, state *s, own_time time, int observes) {
+    double now;
+    s->lines = 1;
+    s->time = time;
+    if (!s->runs && counts(j) && !observes) return;
+    if (!s->runs) s->first = time;
+    now = moment(j, s, time);
+    s->latest = s->runs && s->latest > now ? s->latest : now;
+    s->runs = 1;
+}
+
 /* ---- predictions ---- */
 
 static int forget(job *j, state *s) {
@@ -111,20 +143,26 @@ static int forget(job *j, state *s) {
 static void put_prediction(job *j, const state *s, const char *record) {
     const mtan_config *c = &j->bundle.model.config;
     const prep *p = &j->bundle.prep;
+    const field_excerpt time = own_time_text(j->dates ? OWN_DATES : OWN_NUMBERS, s->time);
     for (int32_t k = 0; !j->interpolates && k < c->classes; k++) j->p[k] = (double)j->out[k];
-    if (!j->interpolates)
-        row_classes(&j->rows, record, c->classify == MTAN_CLASSIFY_TIME ? &s->time : NULL, j->p);
+    if (!j->interpolates) row_classes(&j->rows, record, c->classify == MTAN_CLASSIFY_TIME ? time.text : NULL, j->p);
     for (int32_t d = 0; j->interpolates && d < c->channels; d++)
-        row_value(&j->rows, record, s->time, p->channels[d], prep_raw_value(p, d, (double)j->out[d]),
+        row_value(&j->rows, record, time.text, p->channels[d], prep_raw_value(p, d, (double)j->out[d]),
                   prep_raw_spread(p, d, (double)j->spread[d]));
 }
 
+/* Does a prediction belong to a time? */
+static int asks_time(const job *j) {
+    return j->interpolates || j->bundle.model.config.classify == MTAN_CLASSIFY_TIME;
+}
+
 static int predict(job *j, state *s, const char *record) {
-    const mtan_real time = prep_time(&j->bundle.prep, SPLIT_TEST, s->time);
+    const mtan_real time = prep_time(&j->bundle.prep, SPLIT_TEST, s->runs ? moment(j, s, s->time) : 0);
     mtan_record ask;
     mtan_status status;
-    if (s->lines == 0 && (j->interpolates || j->bundle.model.config.classify == MTAN_CLASSIFY_TIME))
-        return bad_line(j, "no line of this record has a time yet", record);
+    if (s->lines == 0 && asks_time(j)) return bad_line(j, "no line of this record has a time yet", record);
+    if (!s->runs && asks_time(j))
+        return bad_line(j, "times are counted from the first observation, and this record has none yet", record);
     memset(&ask, 0, sizeof ask);
     ask.times = &time, ask.n_times = 1;
     ask.id = mtan_bytes_hash(record, strlen(record));
@@ -139,30 +177,6 @@ static int predict(job *j, state *s, const char *record) {
 
 /* ---- lines ---- */
 
-static int read_time(job *j, const state *s, const char *text, double *time) {
-    int64_t ticks;
-    if (j->dates) {
-        if (!field_date(text, &ticks)) return bad_line(j, "the model's times are dates, and this is none", text);
-        *time = (double)ticks / FIELD_TICKS_PER_HOUR;
-    } else if (!field_number(text, time) || fabs(*time) > FLT_MAX) {
-        return bad_line(j, "not a time that a float can hold", text);
-    }
-    if ((j->dates || j->relative) && s->lines > 0) *time -= s->first;
-    return 1;
-}
-
-/* The first line of a record may be where its times start. */
-static void move_clock(const job *j, state *s, double time) {
-    if (s->lines == 0) {
-        s->first = time;
-        if (j->dates || j->relative) time = 0;
-        s->latest = time;
-    }
-    s->lines = 1;
-    s->time = time;
-    s->latest = time > s->latest ? time : s->latest;
-}
-
 /* An observation, unless its value is missing. */
 static int observe(job *j, state *s, const char *channel, const char *value) {
     mtan_event e;
@@ -172,13 +186,14 @@ static int observe(job *j, state *s, const char *channel, const char *value) {
     if (at < 0) return bad_line(j, "a channel that the model does not know", channel);
     if (field_missing(value)) return 1;
     if (!field_number(value, &x) || fabs(x) > FLT_MAX) return bad_line(j, "not a number that a float can hold", value);
-    e.time = (mtan_real)s->time, e.channel = j->channels[at].value, e.value = (mtan_real)x;
+    e.time = (mtan_real)moment(j, s, s->time), e.channel = j->channels[at].value, e.value = (mtan_real)x;
     if (prep_events(&j->bundle.prep, SPLIT_TEST, &e, 1) == 0) return 1;
     status = mtan_stream_push(&s->stream, e.time, e.channel, e.value);
     return status == MTAN_OK || bad_line(j, mtan_status_message(status), value);
 }
 
 static int is_due(const job *j, const state *s) {
+    if (!s->runs && asks_time(j)) return 0;
     return !s->was_shown ? isfinite(j->every) : s->latest - s->shown >= j->every || j->every == 0;
 }
 
@@ -186,11 +201,11 @@ static int is_due(const job *j, const state *s) {
 static void take_four(job *j, const csv_field *f) {
     const int asks = f[2].length == 0 && f[3].length == 0;
     state *s = find_state(j, f[0].text), before;
-    double time;
+    own_time time;
     if (!s) return;
     before = *s;
-    if (read_time(j, s, f[1].text, &time)) {
-        move_clock(j, s, time);
+    if (read_time(j, f[1].text, &time)) {
+        move_clock(j, s, time, !asks && !field_missing(f[3].text));
         if (asks || observe(j, s, f[2].text, f[3].text)) {
             if (asks || is_due(j, s)) predict(j, s, f[0].text);
             return;

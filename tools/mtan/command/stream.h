@@ -11,8 +11,9 @@
  * rows of one record, time and channel are averaged there and count separately here. Memory: mtan_stream_size for each
  * record, whatever the number of observations.
  *
- * Times are numbers in the data's unit, or dates where the model was trained on dates. Where the model's times start at
- * the record's first observation, they start here at the first line to arrive. */
+ * Times are numbers in the data's unit, or dates where the model was trained on dates, and are printed as they came in. Where
+ * the model's times start at the record's first observation, they start here at the first line with a value to arrive; until
+ * then there is no prediction of a time. */
 #ifndef MTAN_TOOLS_STREAM_H
 #define MTAN_TOOLS_STREAM_H
 
