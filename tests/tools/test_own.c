@@ -193,7 +193,7 @@ TEST a_header_that_does_not_do_is_named(void) {
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) ASSERT(refuses(bad[i][0], NULL, bad[i][1]));
     ASSERT(refuses(HEADER "a,0,HR,80\n", "record,class\n",
                    "labels.csv:1: no column \"label\": the first line has to name the columns record,label or "
-                   "record,time,label"));
+                   "record,time,label or subject_id,prediction_time,boolean_value"));
     ASSERT(!own_load(&set, in_folder("nowhere.csv"), NULL, &options) && strstr(set.error, "nowhere.csv: No such file"));
     ASSERT(!own_load(&set, in_folder("events.csv"), "build/no labels", NULL) && strstr(set.error, "build/no labels: "));
     PASS();
@@ -488,9 +488,7 @@ TEST records_have_labels(void) {
     ASSERT(same("labels.csv: columns ignored: \"x\"", notes(&set)));
     ASSERT(gives(THREE, "subject_id,prediction_time,boolean_value\nz,,true\na,,false\n",
                  "a 1:c=1 -> false | b 2:c=2 | d 3:c=3 | z -> true"));
-    ASSERT(same("labels.csv: columns ignored: \"prediction_time\"; labels.csv: records without a row of events: 1; "
-                "labels.csv: records without a label: 2",
-                notes(&set)));
+    ASSERT(same("labels.csv: records without a row of events: 1; labels.csv: records without a label: 2", notes(&set)));
     ASSERT(gives(THREE, "unique_id,label\na,\nb,NA\nd,1\na,2\nd,\n", "a 1:c=1 -> 2 | b 2:c=2 | d 3:c=3 -> 1"));
     ASSERT(same("labels.csv: 3 rows without a label left out; labels.csv: records without a label: 1", notes(&set)));
     ASSERT(gives(THREE, "time_series_id,label\na,1\n", "a 1:c=1 -> 1 | b 2:c=2 | d 3:c=3"));
@@ -523,6 +521,53 @@ TEST labels_that_do_not_do_are_refused(void) {
     ASSERT(gives(THREE, "record,label\na,fine\n", "a 1:c=1 -> fine | b 2:c=2 | d 3:c=3"));
     ASSERT_EQ(1, set.labels[0]);
     ASSERT(refuses(THREE, "record,label\na,Fine\n", "labels.csv:2: the model has no class \"Fine\""));
+    PASS();
+}
+
+#define MEDS "subject_id,time,code,numeric_value\n"
+#define PREDICTIONS "subject_id,prediction_time,boolean_value\n"
+
+/* What comes after a prediction is not seen by it; what comes at it is. */
+TEST a_prediction_time_cuts_the_future(void) {
+    ASSERT(gives(MEDS "a,3,c,3\na,1,c,1\na,2,c,2\nb,1,c,4\nd,1,c,5\n", PREDICTIONS "a,2,true\na,0.5,false\nb,9,true\n",
+                 "d 1:c=5 | a@2 1:c=1 2:c=2 -> true | a@0.5 -> false | b@9 1:c=4 -> true"));
+    ASSERT(!set.label_times && same("labels.csv: records without a label: 1", notes(&set)));
+    ASSERT_EQ_FMT(-1, (int)set.records[0].group, "%d");
+    ASSERT(set.records[1].group >= 0 && set.records[1].group == set.records[2].group);
+    ASSERT(set.records[3].group >= 0 && set.records[3].group != set.records[1].group);
+    ASSERT(gives(
+        MEDS "a,2024-01-01T06:00:00,c,1\na,2024-01-01 07:30:00,c,2\na,2024-01-02,c,3\n",
+        PREDICTIONS "a,2024-01-01T07:30:00,true\na,2024-01-01T07:29:59,false\nz,2024-01-01,true\n",
+        "a@2024-01-01T07:30:00 0:c=1 1.5:c=2 -> true | a@2024-01-01T07:29:59 0:c=1 -> false | z@2024-01-01 -> true"));
+    ASSERT(same("labels.csv: records without a row of events: 1", notes(&set)));
+    /* Without a time a label is the subject's own; the column counts beside any names, and before one called time. */
+    ASSERT(gives(HEADER "a,1,c,1\na,2,c,2\n", "record,time,prediction_time,label\na,9,,x\na,9,1,y\na,9,1,y\n",
+                 "a 1:c=1 2:c=2 -> x | a@1 1:c=1 -> y"));
+    ASSERT(set.records[0].group == 0 && set.records[1].group == 0);
+    PASS();
+}
+
+TEST prediction_times_that_do_not_do_are_refused(void) {
+    ASSERT(refuses(MEDS "a,1,c,1\n", PREDICTIONS "a,2,true\na,2,false\n",
+                   "labels.csv:3: record \"a@2\" has label \"false\" here and \"true\" elsewhere"));
+    ASSERT(refuses(MEDS "a,1,c,1\n", PREDICTIONS "a,2024-01-01,true\n",
+                   "labels.csv:2: \"2024-01-01\" is a date, but the times before are numbers"));
+    ASSERT(refuses(MEDS "a,1,c,1\na@2,1,c,1\n", PREDICTIONS "a,2,true\n",
+                   "labels.csv:2: record \"a@2\" is there already, and no part of \"a\""));
+    PASS();
+}
+
+/* Static rows of MEDS stand at time 0 of their record, and no prediction time cuts them. */
+TEST rows_without_a_time_are_static(void) {
+    ASSERT(gives(MEDS "a,,age,60\na,5,c,1\nb,,age,70\nb,,sex,\n", PREDICTIONS "a,2,true\na,6,false\n",
+                 "b 0:age=70 | a@2 0:age=60 -> true | a@6 0:age=60 5:c=1 -> false"));
+    ASSERT(gives(MEDS "a,2024-01-02,c,1\na,,age,60\na,2024-01-01,c,2\n", NULL, "a 0:age=60 0:c=2 24:c=1"));
+    options.origin = OWN_ORIGIN_RECORD;
+    ASSERT(gives(MEDS "a,,age,60\na,7,c,1\na,9,c,2\n", NULL, "a 0:age=60 0:c=1 2:c=2"));
+    options.origin = OWN_ORIGIN_AUTO;
+    ASSERT(gives(MEDS "a,-1,c,3\na,,age,60\na,7,c,1\n", NULL, "a -1:c=3 0:age=60 7:c=1"));
+    ASSERT(refuses(HEADER "a,,age,60\n", NULL,
+                   "events.csv:2: \"\" is no time: a number, or a date as 2024-05-31 or 2024-05-31T23:59:00Z"));
     PASS();
 }
 
@@ -595,6 +640,12 @@ TEST a_stream_gives_record_after_record(void) {
         same("events.csv: columns ignored: \"z\"; events.csv: 1 row of channels that the model does not have left out, "
              "\"y\" the first",
              notes(&set)));
+    PASS();
+}
+
+TEST a_stream_has_static_rows(void) {
+    ASSERT(streams(MEDS "a,2024-01-01,HR,1\na,,BP,2\nb,,BP,3\nc,2024-01-03,HR,4\n",
+                   "a 0:HR=1 0:BP=2 | b 0:BP=3 | c 0:HR=4 | end"));
     PASS();
 }
 
@@ -756,8 +807,12 @@ SUITE(own_suite) {
     RUN_TEST(numbers_follow_the_origin);
     RUN_TEST(records_have_labels);
     RUN_TEST(labels_that_do_not_do_are_refused);
+    RUN_TEST(a_prediction_time_cuts_the_future);
+    RUN_TEST(prediction_times_that_do_not_do_are_refused);
+    RUN_TEST(rows_without_a_time_are_static);
     RUN_TEST(times_have_labels);
     RUN_TEST(a_stream_gives_record_after_record);
+    RUN_TEST(a_stream_has_static_rows);
     RUN_TEST(a_stream_goes_on_behind_a_bad_record);
     RUN_TEST(a_stream_ends_where_it_makes_no_sense);
     RUN_TEST(long_fields_and_lines_are_refused);

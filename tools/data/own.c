@@ -19,15 +19,18 @@ typedef struct loader {
     names records, channels, classes;
     own_source events, labels;
     own_row *rows;         /* of the events */
+    own_row *statics;      /* of the events, without a time */
+    own_cut *cuts;         /* by record, as record_label */
     own_row *label_rows;   /* of labels of times */
     int32_t *record_label; /* by record; shorter than the records where the last have none */
     int32_t event_records; /* records of the events file: those behind are of the labels alone */
     size_t labelled;       /* labels kept: of records, or rows of labels of times */
+    size_t without_events; /* records of the labels alone */
     int per_time;
     own_tally tally;
 
-    groups event_groups, label_groups;
-    own_row *mine, *mine_labels;          /* of one record */
+    groups event_groups, static_groups, label_groups;
+    own_row *mine, *mine_statics, *mine_labels; /* of one record */
     int32_t *channel_place, *class_place; /* of names in order of appearance; NULL: they stay where they are */
 } loader;
 
@@ -55,8 +58,9 @@ static int read_events(loader *l, const char *path) {
     row.record = -1;
     if (!own_source_open(&l->events, path, 0, l->options->origin)) return 0;
     l->events.keep_times = l->options->keep_times;
-    while ((got = read_event(l, &row)) == OWN_ROW_GOOD || got == OWN_ROW_LEFT_OUT)
+    while ((got = read_event(l, &row)) == OWN_ROW_GOOD || got == OWN_ROW_STATIC || got == OWN_ROW_LEFT_OUT)
         if (got == OWN_ROW_GOOD) arrput(l->rows, row);
+        else if (got == OWN_ROW_STATIC) arrput(l->statics, row);
     l->event_records = names_count(&l->records);
     return got == OWN_ROW_END;
 }
@@ -110,7 +114,8 @@ static own_outcome read_label(loader *l, own_row *row) {
     if (got != OWN_ROW_GOOD) return got;
     row->record = record_of(&l->records, own_field(&l->labels, OWN_NAME), row->record);
     if (row->record < 0) return own_complain(&l->labels, l->labels.csv.line, "too many records"), OWN_ROW_FAILED;
-    got = read_class(l, &row->channel);
+    if (l->labels.cuts) got = own_cut_record(&l->labels, &l->records, &l->cuts, row);
+    if (got == OWN_ROW_GOOD) got = read_class(l, &row->channel);
     return got == OWN_ROW_GOOD ? keep_label(l, row) : got;
 }
 
@@ -131,7 +136,7 @@ static int read_labels(loader *l, const char *path) {
     memset(&row, 0, sizeof row);
     row.record = -1;
     if (!own_source_open(&l->labels, path, 1, l->options->origin)) return 0;
-    l->per_time = own_field(&l->labels, OWN_TIME) != NULL;
+    l->per_time = own_field(&l->labels, OWN_TIME) != NULL && !l->labels.cuts;
     l->labels.clock = l->events.clock;
     while ((got = read_label(l, &row)) == OWN_ROW_GOOD) continue;
     return got == OWN_ROW_END && check_labels(l);
@@ -185,8 +190,12 @@ static int add_time_labels(dataset *d, loader *l, const own_time *first) {
     return 1;
 }
 
+static int32_t label_of(const loader *l, int32_t record) {
+    return record < (int32_t)arrlen(l->record_label) ? l->record_label[record] : MTAN_UNLABELED;
+}
+
 static void add_record_label(dataset *d, const loader *l, int32_t record) {
-    const int32_t label = record < (int32_t)arrlen(l->record_label) ? l->record_label[record] : MTAN_UNLABELED;
+    const int32_t label = label_of(l, record);
     if (label != MTAN_UNLABELED) dataset_add_label(d, l->class_place ? l->class_place[label] : label);
 }
 
@@ -197,10 +206,20 @@ static int32_t *set_names(char ***texts, char **given, const names *found) {
     return NULL;
 }
 
+/* The rows of a record, as its label cuts them. */
+static void gather_events(loader *l, int32_t record) {
+    const int32_t subject = own_subject(l->cuts, record);
+    gather(&l->event_groups, subject, &l->mine);
+    gather(&l->static_groups, subject, &l->mine_statics);
+    own_cut_rows(l->events.clock, l->cuts, record, &l->mine);
+    own_add_statics(&l->events, &l->mine, l->mine_statics, arrlenu(l->mine_statics));
+    l->without_events += subject >= l->event_records;
+}
+
 static int add_record(dataset *d, loader *l, int32_t record) {
     const own_time *first;
-    dataset_add_record(d, names_text(&l->records, record), -1);
-    gather(&l->event_groups, record, &l->mine);
+    dataset_add_record(d, names_text(&l->records, record), own_group(l->cuts, record));
+    gather_events(l, record);
     if (!own_add_events(d, &l->events, l->mine, arrlenu(l->mine), l->channel_place, &l->tally))
         return dataset_fail(d, "%s", l->events.error);
     if (!l->per_time) return add_record_label(d, l, record), 1;
@@ -214,11 +233,15 @@ static int build(dataset *d, loader *l) {
     l->channel_place = set_names(&d->channels, l->options->channels, &l->channels);
     l->class_place = set_names(&d->classes, l->options->classes, &l->classes);
     l->event_groups = group(l->rows, n);
+    l->static_groups = group(l->statics, n);
     l->label_groups = group(l->label_rows, n);
     arrsetcap(d->records, (size_t)n);
-    arrsetcap(d->events, arrlenu(l->rows) + 1); /* never NULL: records point into it even when they have none */
-    for (int32_t r = 0; r < n; r++)
+    arrsetcap(d->events, arrlenu(l->rows) + arrlenu(l->statics) +
+                             1); /* never NULL: records point into it even when they have none */
+    for (int32_t r = 0; r < n; r++) {
+        if (own_is_divided(l->cuts, r) && label_of(l, r) == MTAN_UNLABELED) continue;
         if (!add_record(d, l, r)) return 0;
+    }
     strcpy(d->unit, l->events.clock == OWN_DATES || l->labels.clock == OWN_DATES ? "hours" : "");
     return 1;
 }
@@ -227,11 +250,11 @@ static int build(dataset *d, loader *l) {
 
 static void note_labels(dataset *d, const loader *l) {
     static const own_tally none;
-    const size_t extra = arrlenu(d->records) - (size_t)l->event_records;
     size_t without = 0;
     own_note(d, &l->labels, &none);
     for (size_t i = 0; i < arrlenu(d->records); i++) without += d->records[i].n_labels == 0;
-    if (extra) dataset_note(d, "%s: records without a row of events: %zu", l->labels.csv.text.name, extra);
+    if (l->without_events)
+        dataset_note(d, "%s: records without a row of events: %zu", l->labels.csv.text.name, l->without_events);
     if (without) dataset_note(d, "%s: records without a label: %zu", l->labels.csv.text.name, without);
 }
 
@@ -250,10 +273,10 @@ static int load(dataset *d, loader *l, const char *events, const char *labels) {
 static void free_loader(loader *l) {
     own_source_close(&l->events), own_source_close(&l->labels);
     names_free(&l->records), names_free(&l->channels), names_free(&l->classes);
-    arrfree(l->rows), arrfree(l->label_rows), arrfree(l->record_label);
-    arrfree(l->mine), arrfree(l->mine_labels);
+    arrfree(l->rows), arrfree(l->statics), arrfree(l->label_rows), arrfree(l->record_label), arrfree(l->cuts);
+    arrfree(l->mine), arrfree(l->mine_statics), arrfree(l->mine_labels);
     arrfree(l->channel_place), arrfree(l->class_place);
-    ungroup(&l->event_groups), ungroup(&l->label_groups);
+    ungroup(&l->event_groups), ungroup(&l->static_groups), ungroup(&l->label_groups);
 }
 
 int own_load(dataset *d, const char *events, const char *labels, const own_options *o) {

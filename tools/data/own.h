@@ -18,8 +18,14 @@
  * follow `origin`, unit "". Where distinct times become one mtan_real they are counted in the notes, or refused: see
  * OWN_ORIGIN_AUTO. Compare dataset.unit with the unit that a model was trained on.
  *
+ * Rows of MEDS without a time are static: they stand at time 0 of the record, which is its first observation where times are
+ * counted from that.
+ *
  * Labels.  record,label; or record,time,label for labels of times (also subject_id, unique_id, time_series_id; ds,
- * timestamp; boolean_value). A label is a class name; classes are sorted as channels are; at most 4096. An empty label
+ * timestamp; boolean_value); or, as MEDS has them, subject_id,prediction_time,boolean_value: such a label belongs to a record of
+ * its own, called subject@time as the file writes the time, with what was observed until then, that moment included, and nothing
+ * later. The records of a subject are one group, which splits keep together; the subject itself is then no record, unless a
+ * label without a time is its own. A label is a class name; classes are sorted as channels are; at most 4096. An empty label
  * (or NaN, NA, null) is none. A record twice: an error unless the labels are the same. Times are on the clock of the
  * record's events. A record without events is allowed, and counted; so are records without a label. Ten or more labels
  * that are all different are refused: that looks like a number to predict, which this model does not do.

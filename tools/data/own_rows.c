@@ -35,7 +35,8 @@ static const layout label_layouts[LAYOUTS] = {{"record", "time", NULL, "label"},
                                               {"time_series_id", "timestamp", NULL, "label"}};
 static const char event_help[] = "record,time,channel,value or subject_id,time,code,numeric_value or unique_id,ds,y or "
                                  "time_series_id,timestamp,channel_id,value";
-static const char label_help[] = "record,label or record,time,label";
+static const char label_help[] = "record,label or record,time,label or subject_id,prediction_time,boolean_value";
+static const char prediction_time[] = "prediction_time"; /* of MEDS, but any labels may have it */
 
 /* Are the letters the same, but for case and blanks around the first? */
 static int same_name(const char *text, const char *name) {
@@ -101,6 +102,7 @@ static int understand_header(own_source *s, int labels) {
     int role;
     s->columns = arrlenu(s->csv.fields);
     role = choose_columns(s, labels ? label_layouts : event_layouts, labels);
+    if (labels && find_column(s, prediction_time, 0) >= 0) s->cuts = take_column(s, OWN_TIME, prediction_time);
     for (size_t i = 0; role >= 0 && i < s->columns; i++) {
         const char *found = strpbrk(s->csv.fields[i].text, "\t;");
         if (found)
@@ -113,6 +115,7 @@ static int understand_header(own_source *s, int labels) {
     for (role = 0; role < OWN_ROLES; role++)
         if (s->column[role] >= 0 && find_column(s, s->name[role], s->column[role] + 1) >= 0)
             return own_complain(s, s->csv.line, "two columns are called \"%s\"", s->name[role]);
+    s->statics = !labels && strcmp(s->name[OWN_VALUE], "numeric_value") == 0;
     s->ignored = ignored_columns(s);
     return 1;
 }
@@ -189,6 +192,7 @@ own_outcome own_read_event(own_source *s, names *channels, int fixed, int skip_u
     static char only[] = "y";
     const csv_field single = {only, 1, 0};
     const csv_field *channel = own_field(s, OWN_CHANNEL), *value = own_field(s, OWN_VALUE);
+    const int is_static = s->statics && field_missing(own_field(s, OWN_TIME)->text);
     double number;
     if (!channel) channel = &single;
     if (channel->length == 0) return own_complain(s, s->csv.line, "the channel's name is empty"), OWN_ROW_BAD;
@@ -200,10 +204,11 @@ own_outcome own_read_event(own_source *s, names *channels, int fixed, int skip_u
     row->value = (mtan_real)number;
     row->channel = names_find(channels, channel->text, channel->length);
     if (row->channel < 0 && fixed) return unknown_channel(s, channel->text, skip_unknown);
-    if (own_read_time(s, row) != OWN_ROW_GOOD) return OWN_ROW_BAD;
+    row->line = (uint32_t)s->csv.line;
+    if (!is_static && own_read_time(s, row) != OWN_ROW_GOOD) return OWN_ROW_BAD;
     if (row->channel < 0) row->channel = names_add(channels, channel->text, channel->length);
     if (row->channel < 0) return own_complain(s, s->csv.line, "too many channels"), OWN_ROW_FAILED;
-    return OWN_ROW_GOOD;
+    return is_static ? OWN_ROW_STATIC : OWN_ROW_GOOD;
 }
 
 /* ---- the rows of a record ---- */
@@ -242,6 +247,11 @@ field_excerpt own_time_text(own_clock clock, own_time time) {
     return clock == OWN_DATES ? field_date_text(time.ticks) : field_number_text(time.number);
 }
 
+/* Are times counted from the record's first observation? */
+static int counts(const own_source *s) {
+    return s->clock == OWN_DATES || s->origin == OWN_ORIGIN_RECORD;
+}
+
 int own_moment(own_source *s, const own_row *row, own_time first, mtan_real *moment) {
     double t = row->time.number;
     if (s->clock == OWN_DATES) t = (double)(row->time.ticks - first.ticks) / FIELD_TICKS_PER_HOUR;
@@ -257,6 +267,17 @@ static int merge_times(own_source *s, const own_row *a, const own_row *b, const 
     return own_complain(s, a->line > b->line ? a->line : b->line,
                         "the times %.17g and %.17g of record \"%s\" are one in float: use --origin record",
                         a->time.number, b->time.number, field_quote(record).text);
+}
+
+void own_add_statics(const own_source *s, own_row **rows, const own_row *statics, size_t n) {
+    own_time zero = {0};
+    if (n == 0) return;
+    own_sort(s->clock, *rows, arrlenu(*rows));
+    if (counts(s) && arrlen(*rows) > 0) zero = (*rows)[0].time;
+    for (size_t i = 0; i < n; i++) {
+        arrput(*rows, statics[i]);
+        arrlast(*rows).time = zero;
+    }
 }
 
 int own_add_events(dataset *d, own_source *s, own_row *rows, size_t n, const int32_t *place, own_tally *tally) {
@@ -275,6 +296,70 @@ int own_add_events(dataset *d, own_source *s, own_row *rows, size_t n, const int
     }
     tally->repeats += dataset_end_record(d);
     return 1;
+}
+
+/* ---- records that labels cut out of others ---- */
+
+static own_cut *cut_at(own_cut **cuts, int32_t record) {
+    const own_cut whole = {{0}, -1, 0};
+    while (arrlen(*cuts) <= record) arrput(*cuts, whole);
+    return *cuts + record;
+}
+
+/* The record subject@time, or -1: there are too many. */
+static int32_t name_part(names *records, const csv_field *subject, const csv_field *time) {
+    const size_t n = subject->length + 1 + time->length;
+    char *text = tool_calloc(n + 1, 1);
+    int32_t part;
+    memcpy(text, subject->text, subject->length);
+    text[subject->length] = '@';
+    memcpy(text + subject->length + 1, time->text, time->length);
+    part = names_add(records, text, n);
+    free(text);
+    return part;
+}
+
+own_outcome own_cut_record(own_source *s, names *records, own_cut **cuts, own_row *row) {
+    const csv_field *time = own_field(s, OWN_TIME);
+    const int32_t subject = row->record, before = names_count(records);
+    int32_t part;
+    if (field_missing(time->text)) return OWN_ROW_GOOD;
+    if (own_read_time(s, row) != OWN_ROW_GOOD) return OWN_ROW_BAD;
+    if ((part = name_part(records, own_field(s, OWN_NAME), time)) < 0)
+        return own_complain(s, s->csv.line, "too many records"), OWN_ROW_FAILED;
+    if (part < before && cut_at(cuts, part)->subject != subject)
+        return own_complain(s, s->csv.line, "record \"%s\" is there already, and no part of \"%s\"",
+                            field_quote(names_text(records, part)).text,
+                            field_quote(names_text(records, subject)).text),
+               OWN_ROW_BAD;
+    cut_at(cuts, subject)->divided = 1;
+    cut_at(cuts, part)->subject = subject;
+    cut_at(cuts, part)->until = row->time;
+    row->record = part;
+    return OWN_ROW_GOOD;
+}
+
+int32_t own_subject(const own_cut *cuts, int32_t record) {
+    return record < (int32_t)arrlen(cuts) && cuts[record].subject >= 0 ? cuts[record].subject : record;
+}
+
+int own_is_divided(const own_cut *cuts, int32_t record) {
+    return record < (int32_t)arrlen(cuts) && cuts[record].divided;
+}
+
+int32_t own_group(const own_cut *cuts, int32_t record) {
+    const int32_t subject = own_subject(cuts, record);
+    return own_is_divided(cuts, subject) ? subject : -1;
+}
+
+void own_cut_rows(own_clock clock, const own_cut *cuts, int32_t record, own_row **rows) {
+    size_t kept = 0;
+    if (own_subject(cuts, record) == record) return;
+    for (size_t i = 0; i < arrlenu(*rows); i++) {
+        const own_time time = (*rows)[i].time, until = cuts[record].until;
+        if (clock == OWN_DATES ? time.ticks <= until.ticks : time.number <= until.number) (*rows)[kept++] = (*rows)[i];
+    }
+    arrsetlen(*rows, kept);
 }
 
 /* ---- notes ---- */

@@ -30,6 +30,8 @@ typedef struct own_source {
     own_clock clock;
     own_origin origin;
     int keep_times;              /* 0 unless the caller sets it after own_source_open */
+    int statics;                 /* events: a row without a time is true of its record at all times */
+    int cuts;                    /* labels: the time is that of a prediction, and what was observed later is cut */
     int32_t column[OWN_ROLES];   /* -1: the file has none */
     size_t columns;              /* every row has as many */
     const char *name[OWN_ROLES]; /* of those columns */
@@ -43,6 +45,7 @@ typedef struct own_source {
 typedef enum own_outcome {
     OWN_ROW_END,
     OWN_ROW_GOOD,
+    OWN_ROW_STATIC,   /* good, but without a time */
     OWN_ROW_LEFT_OUT, /* nothing is wrong, but there is nothing to use */
     OWN_ROW_BAD,      /* error says why; its record is known */
     OWN_ROW_TORN,     /* error says why; its record is not known */
@@ -78,11 +81,36 @@ typedef struct own_tally {
     size_t merged;  /* times that rounding made equal to the one before */
 } own_tally;
 
+/* Rows without a time join those of their record, an stb_ds array: at its first observation where times are counted from it,
+ * else at time 0. */
+void own_add_statics(const own_source *s, own_row **rows, const own_row *statics, size_t n);
 /* Adds the rows as events of the last record, with time_texts where they are kept, and ends it. place may be NULL, or says which channel each becomes. The
  * rows get sorted. 1, or 0 with the source's error set. */
 int own_add_events(dataset *d, own_source *s, own_row *rows, size_t n, const int32_t *place, own_tally *tally);
 
 /* What was found, as notes. */
 void own_note(dataset *d, const own_source *s, const own_tally *tally);
+
+/* ---- records that labels cut out of others ---- */
+
+/* Of a record: whose observations it has (-1: its own), and until when; or that others were cut out of it. */
+typedef struct own_cut {
+    own_time until;
+    int32_t subject;
+    int32_t divided;
+} own_cut;
+
+/* A label with a prediction time belongs to a record of its own, subject@time, which is added to `records`: row->record, the
+ * subject, becomes that. Without a time the label is that of the subject. `cuts` is an stb_ds array by record, shorter than the
+ * records where the last are whole. OWN_ROW_GOOD, OWN_ROW_BAD or OWN_ROW_FAILED. */
+own_outcome own_cut_record(own_source *s, names *records, own_cut **cuts, own_row *row);
+/* The record whose rows are this one's: itself where it was not cut out of another. */
+int32_t own_subject(const own_cut *cuts, int32_t record);
+/* Were others cut out of it? Then its future is in it, and without a label of its own it is no record. */
+int own_is_divided(const own_cut *cuts, int32_t record);
+/* What the parts of a record have in common, so that a split keeps them together: the subject; -1 for a record without parts. */
+int32_t own_group(const own_cut *cuts, int32_t record);
+/* Takes away, of a subject's rows, what is later than the record. */
+void own_cut_rows(own_clock clock, const own_cut *cuts, int32_t record, own_row **rows);
 
 #endif

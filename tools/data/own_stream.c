@@ -20,6 +20,7 @@ struct own_stream_state {
     seen seen;
     own_tally tally;
     own_row *rows;     /* of the record in progress */
+    own_row *statics;  /* likewise, those without a time */
     char *name;        /* its name, an stb_ds array; empty: there is none */
     char trouble[512]; /* its first error, or what ended the stream; "" while all is well */
     char torn[512];    /* the first error of rows behind its last good one */
@@ -81,6 +82,7 @@ static void add_row(struct own_stream_state *s) {
     memset(&row, 0, sizeof row);
     switch (own_read_event(&s->source, &s->channels, 1, s->options.skip_unknown, &row)) {
     case OWN_ROW_GOOD: arrput(s->rows, row); break;
+    case OWN_ROW_STATIC: arrput(s->statics, row); break;
     case OWN_ROW_LEFT_OUT: break;
     default: copy_error(s->trouble, s->source.error);
     }
@@ -122,9 +124,10 @@ static void clear(dataset *one, const own_options *o) {
 static own_status deliver(struct own_stream_state *s, dataset *one) {
     dataset_add_record(one, s->name, -1);
     strcpy(one->unit, s->source.clock == OWN_DATES ? "hours" : "");
+    own_add_statics(&s->source, &s->rows, s->statics, arrlenu(s->statics));
     if (!s->trouble[0] && !own_add_events(one, &s->source, s->rows, arrlenu(s->rows), NULL, &s->tally))
         copy_error(s->trouble, s->source.error);
-    arrsetlen(s->rows, 0), arrsetlen(s->name, 0);
+    arrsetlen(s->rows, 0), arrsetlen(s->statics, 0), arrsetlen(s->name, 0);
     if (s->ended) s->torn[0] = 0;
     if (!s->trouble[0]) return OWN_RECORD;
     arrsetlen(one->events, 0), arrsetlen(one->time_texts, 0), one->records[0].n_events = 0;
@@ -175,7 +178,7 @@ void own_stream_close(own_stream *stream) {
     if (!s) return;
     own_source_close(&s->source);
     names_free(&s->channels);
-    arrfree(s->seen.slots), arrfree(s->rows), arrfree(s->name);
+    arrfree(s->seen.slots), arrfree(s->rows), arrfree(s->statics), arrfree(s->name);
     free(s);
     stream->state = NULL;
 }

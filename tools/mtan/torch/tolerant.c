@@ -20,7 +20,8 @@ typedef struct reading {
     problems *problems;
     own_source events, labels;
     names records, channels, classes;
-    own_row *rows, *label_rows;           /* good rows in the order of the file; a label's class stands in `channel` */
+    own_row *rows, *statics, *label_rows; /* good rows in the order of the file; a label's class stands in `channel` */
+    own_cut *cuts;
     int32_t *channel_place, *class_place; /* names in order of appearance -> sorted */
     int per_time;
 } reading;
@@ -44,6 +45,7 @@ static own_outcome next_label(reading *r, own_row *row) {
     if ((row->record = names_add(&r->records, name->text, name->length)) < 0) return OWN_ROW_END;
     row->line = (uint32_t)r->labels.csv.line;
     if (r->per_time && own_read_time(&r->labels, row) != OWN_ROW_GOOD) return OWN_ROW_BAD;
+    if (r->labels.cuts && own_cut_record(&r->labels, &r->records, &r->cuts, row) != OWN_ROW_GOOD) return OWN_ROW_BAD;
     if (field_missing(label->text)) return OWN_ROW_LEFT_OUT;
     row->channel = names_add(&r->classes, label->text, label->length);
     return OWN_ROW_GOOD;
@@ -56,6 +58,7 @@ static int read_rows(reading *r, own_source *s, own_outcome (*next)(reading *, o
     memset(&row, 0, sizeof row);
     while ((got = next(r, &row)) != OWN_ROW_END) {
         if (got == OWN_ROW_GOOD) arrput(*rows, row);
+        else if (got == OWN_ROW_STATIC) arrput(r->statics, row);
         else if (got != OWN_ROW_LEFT_OUT) problems_add(r->problems, s->error);
         if (got == OWN_ROW_FAILED) return 0;
     }
@@ -69,22 +72,35 @@ static int read_events(reading *r, const char *path, own_origin origin) {
 
 static int read_labels(reading *r, const char *path, own_origin origin) {
     if (!own_source_open(&r->labels, path, 1, origin)) return problems_add(r->problems, r->labels.error), 0;
-    r->per_time = own_field(&r->labels, OWN_TIME) != NULL;
+    r->per_time = own_field(&r->labels, OWN_TIME) != NULL && !r->labels.cuts;
     r->labels.clock = r->events.clock;
     return read_rows(r, &r->labels, next_label, &r->label_rows);
 }
 
 /* ---- records ---- */
 
-/* Puts rows of one record together: `first` (records + 1) says where each starts. */
-static own_row *by_record(const own_row *rows, int32_t records, size_t *first) {
-    own_row *sorted = tool_calloc(arrlenu(rows), sizeof *sorted);
+/* Rows, those of one record together. */
+typedef struct grouped {
+    own_row *rows;
+    size_t *first; /* (records + 1) where each record's start */
+} grouped;
+
+static grouped by_record(const own_row *rows, int32_t records) {
+    grouped g = {tool_calloc(arrlenu(rows), sizeof *g.rows), tool_calloc((size_t)records + 1, sizeof *g.first)};
     size_t *at = tool_calloc((size_t)records + 1, sizeof *at);
-    for (size_t i = 0; i < arrlenu(rows); i++) first[rows[i].record + 1]++;
-    for (int32_t k = 0; k < records; k++) first[k + 1] += first[k], at[k] = first[k];
-    for (size_t i = 0; i < arrlenu(rows); i++) sorted[at[rows[i].record]++] = rows[i];
+    for (size_t i = 0; i < arrlenu(rows); i++) g.first[rows[i].record + 1]++;
+    for (int32_t k = 0; k < records; k++) g.first[k + 1] += g.first[k], at[k] = g.first[k];
+    for (size_t i = 0; i < arrlenu(rows); i++) g.rows[at[rows[i].record]++] = rows[i];
     free(at);
-    return sorted;
+    return g;
+}
+
+static size_t count_of(const grouped *g, int32_t record) {
+    return g->first[record + 1] - g->first[record];
+}
+
+static void free_grouped(grouped *g) {
+    free(g->rows), free(g->first);
 }
 
 static void refuse_label(reading *r, const own_row *kept, const own_row *other) {
@@ -111,31 +127,44 @@ static void add_labels(dataset *d, reading *r, own_row *rows, size_t n, own_time
     }
 }
 
+/* The record's rows, as its label cuts them: an stb_ds array. */
+static void gather_events(reading *r, const grouped *events, const grouped *statics, int32_t record, own_row **mine) {
+    const int32_t subject = own_subject(r->cuts, record);
+    const size_t n = count_of(events, subject);
+    arrsetlen(*mine, n);
+    if (n) memcpy(*mine, events->rows + events->first[subject], n * sizeof **mine);
+    own_cut_rows(r->events.clock, r->cuts, record, mine);
+    own_add_statics(&r->events, mine, statics->rows + statics->first[subject], count_of(statics, subject));
+}
+
 static void build(dataset *d, reading *r) {
     const int32_t n = names_count(&r->records);
-    size_t *event0 = tool_calloc((size_t)n + 1, sizeof *event0), *label0 = tool_calloc((size_t)n + 1, sizeof *label0);
-    own_row *rows = by_record(r->rows, n, event0), *labels = by_record(r->label_rows, n, label0);
+    grouped events = by_record(r->rows, n), statics = by_record(r->statics, n), labels = by_record(r->label_rows, n);
     own_tally tally = {0, 0};
+    own_row *mine = NULL;
     r->channel_place = names_sorted(&r->channels, &d->channels);
     r->class_place = names_sorted(&r->classes, &d->classes);
     for (int32_t i = 0; i < n; i++) {
-        own_row *mine = rows + event0[i], *of_labels = labels + label0[i];
-        const size_t events = event0[i + 1] - event0[i], n_labels = label0[i + 1] - label0[i];
-        dataset_add_record(d, names_text(&r->records, i), -1);
-        if (!own_add_events(d, &r->events, mine, events, r->channel_place, &tally)) {
+        own_row *of_labels = labels.rows + labels.first[i];
+        const size_t n_labels = count_of(&labels, i);
+        if (own_is_divided(r->cuts, i) && n_labels == 0) continue;
+        dataset_add_record(d, names_text(&r->records, i), own_group(r->cuts, i));
+        gather_events(r, &events, &statics, i, &mine);
+        if (!own_add_events(d, &r->events, mine, arrlenu(mine), r->channel_place, &tally)) {
             problems_add(r->problems, r->events.error);
             dataset_end_record(d);
         }
-        if (n_labels > 0) add_labels(d, r, of_labels, n_labels, events ? mine[0].time : of_labels[0].time);
+        if (n_labels > 0) add_labels(d, r, of_labels, n_labels, arrlen(mine) ? mine[0].time : of_labels[0].time);
     }
     strcpy(d->unit, r->events.clock == OWN_DATES ? "hours" : "");
-    free(rows), free(labels), free(event0), free(label0);
+    free_grouped(&events), free_grouped(&statics), free_grouped(&labels);
+    arrfree(mine);
 }
 
 static void free_reading(reading *r) {
     own_source_close(&r->events), own_source_close(&r->labels);
     names_free(&r->records), names_free(&r->channels), names_free(&r->classes);
-    arrfree(r->rows), arrfree(r->label_rows);
+    arrfree(r->rows), arrfree(r->statics), arrfree(r->label_rows), arrfree(r->cuts);
     arrfree(r->channel_place), arrfree(r->class_place);
 }
 
