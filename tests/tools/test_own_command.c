@@ -121,6 +121,64 @@ TEST a_stream_counts_from_the_first_value(void) {
     PASS();
 }
 
+/* Until time 10 all records are alike; what tells the classes apart comes later. */
+static void write_meds(void) {
+    char line[96];
+    command_append("meds.csv", "subject_id,time,code,numeric_value\n");
+    command_append("meds-labels.csv", "subject_id,prediction_time,boolean_value\n");
+    for (int r = 0; r < 40; r++) {
+        snprintf(line, sizeof line, "s%d,,age,50\ns%d,5,heat,3\ns%d,15,heat,%d\n", r, r, r, r % 2 ? 9 : 1);
+        command_append("meds.csv", line);
+        snprintf(line, sizeof line, "s%d,10,%s\n", r, r % 2 ? "true" : "false");
+        command_append("meds-labels.csv", line);
+    }
+}
+
+TEST the_future_does_not_leak_into_training(void) {
+    write_meds();
+    ASSERT_EQ_FMT(DONE,
+                  command_run("train own --model enc --data @/meds.csv --labels @/meds-labels.csv --out @/run " SMALL
+                              "--epochs 10"),
+                  "%d");
+    ASSERT_EQ_FMT(
+        DONE,
+        command_run("eval @/run/best.safetensors --data @/meds.csv --labels @/meds-labels.csv --json --bootstrap 0"),
+        "%d");
+    ASSERT(command_says("out.txt", "\"auc\": 0.5,"));
+    PASS();
+}
+
+TEST folds_and_groups_split_own_data(void) {
+    const char *const train = "train own --model enc --data @/events.csv --labels @/labels.csv " SMALL;
+    char line[512], *first, *second;
+    for (int fold = 0; fold < 2; fold++) {
+        snprintf(line, sizeof line, "%s --fold %d --out @/fold%d", train, fold, fold);
+        ASSERT_EQ_FMT(DONE, command_run(line), "%d");
+        snprintf(line, sizeof line,
+                 "eval @/fold%d/best.safetensors --data @/events.csv --labels @/labels.csv --bootstrap 0", fold);
+        ASSERT_EQ_FMT(DONE, command_run(line), "%d");
+        ASSERT(command_says("out.txt", "12 records of the part 'test', 12 labelled rows"));
+    }
+    first = command_text("fold0/steps.csv"), second = command_text("fold1/steps.csv");
+    ASSERT(strcmp(first, second) != 0);
+    free(first), free(second);
+    snprintf(line, sizeof line, "%s --out @/usual", train);
+    ASSERT_EQ_FMT(DONE, command_run(line), "%d");
+    snprintf(line, sizeof line, "%s --epochs 2 --fold 0 --out @/usual --resume", train);
+    ASSERT_EQ_FMT(BAD_USE, command_run(line), "%d");
+    ASSERT(command_says("err.txt", "--fold: a resumed run keeps the setting that it was started with"));
+    snprintf(line, sizeof line, "%s --by-group --out @/groups", train);
+    ASSERT_EQ_FMT(BAD_USE, command_run(line), "%d");
+    ASSERT(command_says("err.txt", "--by-group: no record of this data is in a group; own data has groups where"));
+    write_meds();
+    ASSERT_EQ_FMT(
+        DONE,
+        command_run(
+            "train own --model enc --data @/meds.csv --labels @/meds-labels.csv --by-group --out @/meds " SMALL),
+        "%d");
+    PASS();
+}
+
 SUITE(own_command_suite) {
     GREATEST_SET_SETUP_CB(command_open, NULL);
     GREATEST_SET_TEARDOWN_CB(command_close, NULL);
@@ -128,4 +186,6 @@ SUITE(own_command_suite) {
     RUN_TEST(a_failure_prints_no_header);
     RUN_TEST(times_come_out_as_they_came_in);
     RUN_TEST(a_stream_counts_from_the_first_value);
+    RUN_TEST(the_future_does_not_leak_into_training);
+    RUN_TEST(folds_and_groups_split_own_data);
 }

@@ -19,7 +19,7 @@ static const option table[] = {
      "folder or file of the data (table: a folder that holds the data sets); - reads own events from standard input "
      "(predict, interpolate, stream)"},
     {"labels", 0, TEXT("FILE"), " train eval report compare check quantize ",
-     "labels of own data: record,label or record,time,label"},
+     "labels of own data: record,label or record,time,label or subject_id,prediction_time,boolean_value"},
     {"out", 'o', TEXT("PATH"), " train report export table ",
      "folder of the run (train) or of all runs (table, default runs), or the file to write (report, export)"},
     {"model", 0, TEXT("KIND"), " train check ",
@@ -63,9 +63,12 @@ static const option table[] = {
      "leave out rows of channels that the model does not know, instead of refusing them"},
     {"split-seed", 0, WHOLE("N", 0, UINT32_MAX), " train ",
      "of the split into training, validation and test records; 42 as published"},
-    {"by-group", 0, FLAG, " train ", "keep records of one group (person, patient) on one side of the split"},
+    {"by-group", 0, FLAG, " train ",
+     "keep records of one group (person, patient) on one side of the split; own data always does, its groups being the "
+     "predictions of one subject"},
     {"fold", 0, WHOLE("N", 0, SPLIT_FOLD_COUNT - 1), " train ",
-     "MIMIC-III: which of five folds is the test set, 0 to 4"},
+     "split into five folds, balanced by the records' labels, of which this is the test set, 0 to 4 (MIMIC-III always "
+     "is)"},
     {"distributed", 0, FLAG, " train ", "share the work with the other ranks of mpirun (a build by make mpi)"},
     {"split", 0, TEXT("PART"), " eval report compare quantize ",
      "train, valid, test or all; default: test (quantize: valid)"},

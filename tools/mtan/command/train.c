@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "commands.h"
+#include "../model/data_sets.h"
 #include "../model/device.h"
 #include "../model/distributed.h"
 #include "../model/files.h"
@@ -268,10 +269,20 @@ static int make_plan(plan *p, bundle *saved, const folder *f, const options *o) 
     return plan_read(p, saved, o, error) ? 1 : (complain("%s: %s", f->last, error), 0);
 }
 
+static int has_groups(const dataset *d) {
+    for (size_t i = 0; i < arrlenu(d->records); i++)
+        if (d->records[i].group >= 0) return 1;
+    return 0;
+}
+
 /* resumed: the file of the run to go on with, or NULL. */
 static int prepare(plan *p, dataset *d, split *s, prep *prepared, bundle *resumed, const options *o) {
     const source_input in = option_input(o, resumed ? &resumed->prep : NULL);
     if (!source_load(d, &p->source, &in)) return 0;
+    if (option_given(o, "by-group") && !has_groups(d))
+        return complain("--by-group: no record of this data is in a group%s",
+                        p->source.set->own ? "; own data has groups where its labels have a prediction_time" : ""),
+               0;
     if (!plan_prepare(p, d, s, prepared, resumed)) return 0;
     note("%s, %s: %zu records (%td training, %td validation, %td test), %td channels, %zu parameters", p->name,
          p->source.preset == MTAN_FAITHFUL ? "faithful" : "correct", arrlenu(d->records), arrlen(s->part[SPLIT_TRAIN]),

@@ -240,6 +240,7 @@ static int apply_source(plan *p, const options *o) {
     s->observed = option_number(o, "observed", s->observed);
     s->seed = (uint32_t)option_integer(o, "split-seed", s->seed);
     s->fold = (int32_t)option_integer(o, "fold", s->fold);
+    if (option_given(o, "fold")) s->split_kind = SPLIT_FOLDS;
     s->by_group |= option_given(o, "by-group");
     if (option_given(o, "origin")) snprintf(s->origin, sizeof s->origin, "%s", option_text(o, "origin", ""));
     return 1;
@@ -338,7 +339,7 @@ static void describe_source(description *d, const plan *usual, const plan *p) {
         differ(a->observed, b->observed))
         describe_number(d, "observed", b->observed);
     if (a->seed != b->seed) describe_number(d, "split-seed", b->seed);
-    if (a->fold != b->fold) describe_number(d, "fold", b->fold);
+    if (a->fold != b->fold || a->split_kind != b->split_kind) describe_number(d, "fold", b->fold);
     if (a->by_group != b->by_group) describe(d, "by-group", NULL);
 }
 
@@ -401,7 +402,7 @@ static const char *contradiction(const plan *saved, const plan *asked) {
         if (strcmp(x, y) != 0) return key;
     }
     if (a->seed != b->seed) return "split-seed";
-    if (a->fold != b->fold) return "fold";
+    if (a->fold != b->fold || a->split_kind != b->split_kind) return "fold";
     if (a->by_group != b->by_group) return "by-group";
     return strcmp(a->origin, b->origin) != 0 ? "origin" : NULL;
 }
