@@ -180,7 +180,9 @@ typedef struct mtan_file {
 } mtan_file;
 mtan_status mtan_file_open(mtan_file *file, const void *blob, size_t bytes);
 
-/* `known` in these lists the architectures, beside the paper's, that a file may name, up to a null; null: none.
+/* `known` in these lists the architectures, beside the paper's, that a file may name, up to a null; null: none. A model with a
+ * weight that is not finite is refused with MTAN_ERR_NUMERIC, for which both read every weight once. mtan_model_init does not
+ * look.
  *
  * A model in a file, without copying: the blob (flash, mmap) must stay, lie at a multiple of 4 bytes, hold F32 and be read by
  * a little-endian host, else MTAN_ERR_SHAPE: then load it. A file with I8 matrices is opened for mtan_small_classify alone. */
@@ -498,6 +500,7 @@ typedef struct mtan_file_pair {
 typedef mtan_status (*mtan_write_fn)(void *context, const void *bytes, size_t n);
 mtan_status mtan_model_save(const mtan_model *model, const mtan_trainer *trainer, const mtan_file_pair *pairs,
                             size_t n_pairs, mtan_write_fn write, void *context);
+/* Weights, moments and step; MTAN_ERR_NUMERIC where a weight or a moment is not finite. */
 mtan_status mtan_trainer_load(mtan_trainer *trainer, const mtan_file *file);
 /* The settings of a file alone; given reference points are used in place, or MTAN_ERR_SHAPE. */
 mtan_status mtan_model_load_config(mtan_config *config, const mtan_file *file, const mtan_architecture *const *known);

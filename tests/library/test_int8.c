@@ -323,6 +323,9 @@ static void scale_infinite(int8_file *f) {
 static void scale_negative(int8_file *f) {
     scale_with(f, -1);
 }
+static void scale_too_large(int8_file *f) {
+    scale_with(f, 3e36f); /* 127 times it is infinite */
+}
 static void other_shape(int8_file *f) {
     mtan_file_entry *e = entry_named(f, "rec.classifier.0.weight");
     const size_t rows = e->shape[0];
@@ -343,6 +346,7 @@ static const struct {
               {"NaN", scale_nan, MTAN_ERR_FILE},
               {"infinite", scale_infinite, MTAN_ERR_FILE},
               {"negative", scale_negative, MTAN_ERR_FILE},
+              {"too large", scale_too_large, MTAN_ERR_FILE},
               {"shape", other_shape, MTAN_ERR_SHAPE},
               {"vector", int8_vector, MTAN_ERR_MISSING}};
 

@@ -1,6 +1,7 @@
 /* Model files: what is saved comes back to the bit, from any address, order and type; what is wrong is refused and
  * changes nothing; a checkpoint resumes training as if it had never stopped. */
 #include <greatest.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -423,6 +424,48 @@ TEST wrong_files_are_refused(void) {
     PASS();
 }
 
+/* The last weight of each parameter in turn. */
+TEST weights_that_are_not_finite_are_refused(tiny_kind kind) {
+    const mtan_real bad[] = {(mtan_real)NAN, (mtan_real)INFINITY, (mtan_real)-INFINITY};
+    tiny_model t;
+    size_t bytes;
+    open_exact(&t, kind);
+    for (int32_t i = 0; i < mtan_param_count(&t.config); i++) {
+        mtan_param p;
+        ASSERT_EQ(MTAN_OK, mtan_param_at(&t.config, i, &p));
+        mtan_real *last = t.weights + p.offset + (size_t)p.rows * (size_t)p.cols - 1;
+        const mtan_real kept = *last;
+        *last = bad[i % 3];
+        void *blob = save(&t.model, NULL, NULL, 0, &bytes);
+        ASSERT(blob);
+        ASSERT(refuses(blob, bytes, MTAN_ERR_NUMERIC, t.count));
+        ASSERT(guard_free(blob));
+        *last = kept;
+    }
+    ASSERT(tiny_close(&t));
+    PASS();
+}
+
+/* What a double holds is infinite as a float. */
+TEST weights_too_large_for_a_float_are_refused(void) {
+    const change how = {MTAN_DTYPE_F64, 0, NULL, NULL, NULL, NULL};
+    const double large = 1e300;
+    tiny_model t;
+    mtan_model model;
+    size_t bytes, made;
+    open_exact(&t, TINY_ENC);
+    void *blob = save(&t.model, NULL, NULL, 0, &bytes), *wide = blob ? rewrite(blob, bytes, &how, &made) : NULL;
+    mtan_real *weights = guard_alloc(t.count * sizeof *weights);
+    ASSERT(wide);
+    uint8_t *end = (uint8_t *)wide + made - sizeof large; /* the last weight of all, from its least significant byte */
+    for (size_t i = 0; i < sizeof large; i++)
+        end[i] = ((const uint8_t *)&large)[host_is_little() ? i : sizeof large - 1 - i];
+    ASSERT_EQ(sizeof(mtan_real) == sizeof(float) ? MTAN_ERR_NUMERIC : MTAN_OK,
+              blob_load(&model, weights, t.count, wide, made));
+    ASSERT(guard_free(weights) & guard_free(wide) & guard_free(blob) & tiny_close(&t));
+    PASS();
+}
+
 TEST settings_that_make_no_model_are_refused(void) {
     const change how = {MTAN_DTYPE_REAL, 0, NULL, NULL, "mtan.enc_heads", "3"}; /* does not divide 16 */
     mtan_config config;
@@ -596,6 +639,30 @@ TEST wrong_checkpoints_change_nothing(void) {
     PASS();
 }
 
+TEST checkpoints_that_are_not_finite_change_nothing(void) {
+    tiny_model t;
+    size_t bytes;
+    open_trainer(&t, TINY_ENC, MTAN_ADAM);
+    ASSERT(train_steps(&t, 2, 1));
+    mtan_real *const array[] = {t.weights, t.trainer.moment1, t.trainer.moment2};
+    for (int i = 0; i < 3; i++) {
+        const mtan_real kept = array[i][t.count / 2];
+        array[i][t.count / 2] = (mtan_real)NAN;
+        void *blob = save(&t.model, &t.trainer, NULL, 0, &bytes);
+        ASSERT(blob);
+        array[i][t.count / 2] = kept;
+        ASSERT(train_steps(&t, 1, 3));
+        mtan_real *weights = tiny_copy(t.weights, t.count), *moment = tiny_copy(t.trainer.moment1, t.count);
+        ASSERT_EQ(MTAN_ERR_NUMERIC, blob_load_trainer(&t.trainer, blob, bytes));
+        ASSERT(check_same("weights", t.weights, weights, t.count * sizeof *weights));
+        ASSERT(check_same("moments", t.trainer.moment1, moment, t.count * sizeof *moment));
+        free(weights), free(moment);
+        ASSERT(guard_free(blob));
+    }
+    ASSERT(tiny_close(&t));
+    PASS();
+}
+
 SUITE(modelfile_suite) {
     for (int i = 0; i < TINY_KINDS; i++) {
         const tiny_kind kind = (tiny_kind)i;
@@ -621,10 +688,14 @@ SUITE(modelfile_suite) {
     greatest_set_test_suffix("bf16");
     RUN_TESTp(given_points_load_from_anywhere, MTAN_DTYPE_BF16, (size_t)0);
     RUN_TEST(wrong_files_are_refused);
+    RUN_TEST1(weights_that_are_not_finite_are_refused, TINY_ENC);
+    RUN_TEST1(weights_that_are_not_finite_are_refused, TINY_FULL);
+    RUN_TEST(weights_too_large_for_a_float_are_refused);
     RUN_TEST(settings_that_make_no_model_are_refused);
     RUN_TEST(small_arrays_and_null_are_refused);
     RUN_TESTp(blob_may_change_after_it_was_opened, TINY_ENC);
     RUN_TESTp(blob_may_change_after_it_was_opened, TINY_FULL);
     RUN_TEST(failing_writes_are_reported);
     RUN_TEST(wrong_checkpoints_change_nothing);
+    RUN_TEST(checkpoints_that_are_not_finite_change_nothing);
 }

@@ -1177,7 +1177,7 @@ TEST a_weight_that_is_nan_gives_no_prediction(mtan_precision precision) {
             ASSERT_EQ(MTAN_OK, mtan_param_at(&d.small.config, k, &param));
             for (int which = 0; which < TRAIN_LOSS; which++)
                 if (has_call(&d.small.config, which))
-                    ASSERTm(param.name, nan_is_noticed(&d, which, &r, d.small.weights + param.offset, &refusals));
+                    ASSERT(nan_is_noticed(&d, which, &r, d.small.weights + param.offset, &refusals));
             if ((refusals == 0) == is_dead(&d.small.config, param.name)) continue;
             printf("  BAD %s of %s: %d calls notice it\n", param.name, d.small.name, refusals);
             FAIL();

@@ -56,12 +56,12 @@ static char *exported(const tiny_model *t, const mtan_file_pair *pairs, size_t n
     bundle b;
     prep p;
     fill_prep(&p);
-    if (!bundle_write(path, &t->model, NULL, &p, pairs, n, error) || !bundle_read(&b, path, error))
-        printf("  BAD %s\n", error), exit(2);
+    if (!bundle_write(path, &t->model, NULL, &p, pairs, n, error)) printf("  BAD %s\n", error), exit(2);
+    prep_free(&p);
+    if (!bundle_read(&b, path, error)) return NULL;
     text = export_text(&b, &s, &length, error);
     if (text && strlen(text) != length) printf("  BAD the text holds a zero\n"), exit(2);
     bundle_free(&b);
-    prep_free(&p);
     return text;
 }
 
@@ -319,6 +319,7 @@ TEST what_c_cannot_say_is_refused(void) {
     free(text);
     t.weights[7] = (mtan_real)NAN;
     ASSERT_EQ(NULL, exported(&t, NULL, 0, "model", error));
+    ASSERT(strstr(error, "not finite"));
     ASSERT(tiny_close(&t));
     PASS();
 }
