@@ -303,6 +303,62 @@ TEST bad_records_are_left_out_and_counted(void) {
     PASS();
 }
 
+static int count_lines(const char *name) {
+    char *text = command_text(name);
+    int lines = 0;
+    for (const char *at = text; at && (at = strchr(at, '\n')) != NULL; at++) lines++;
+    free(text);
+    return lines;
+}
+
+/* A record whose values are floats, but not their sums: in both channels, with weights of either sign, they are NaN. */
+#define TOO_LARGE(record)                                                                                              \
+    record ",1,heat,3e38\n" record ",1,pulse,3e38\n" record ",2,heat,3e38\n" record ",2,pulse,3e38\n" record           \
+           ",3,heat,3e38\n" record ",3,pulse,3e38\n"
+
+/* Records b and e are named; the others have the rows that they have in a file without b and e. */
+TEST results_that_are_not_finite_are_left_out(void) {
+    static const char header[] = "record,time,channel,value\n", a[] = "a,1,heat,2\n", b[] = TOO_LARGE("b");
+    static const char c_d[] = "c,1,pulse,4\nd,1,heat,3\n", e[] = TOO_LARGE("e"), f[] = "f,2,heat,3\n";
+    const char *const lines[] = {header, a, b, c_d, e, f};
+    char *all, *good;
+    if (sizeof(mtan_real) > sizeof(float)) SKIPm("sums of floats fit in a double");
+    for (int i = 0; i < 6; i++) {
+        command_append("all.csv", lines[i]);
+        if (lines[i] != b && lines[i] != e) command_append("good.csv", lines[i]);
+    }
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--epochs 1 --scale none --out @/run"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run("predict @/run/best.safetensors --data @/good.csv"), "%d");
+    good = command_text("out.txt");
+    ASSERT_EQ_FMT(BAD_RESULT, command_run("predict @/run/best.safetensors --data @/all.csv --threads 2"), "%d");
+    all = command_text("out.txt");
+    ASSERT(good && all && strcmp(good, all) == 0 && strstr(all, "\nf,"));
+    free(good), free(all);
+    ASSERT(command_says("err.txt", "mtan: record b: a weight or a result is not finite"));
+    ASSERT(command_says("err.txt", "mtan: record e: a weight or a result is not finite"));
+    ASSERT_EQ_FMT(2, count_lines("err.txt"), "%d");
+    PASS();
+}
+
+/* A grid of one block, for many records at once, and a longer one, for one record at a time. */
+TEST curves_that_are_not_finite_are_left_out(void) {
+    if (sizeof(mtan_real) > sizeof(float)) SKIPm("sums of floats fit in a double");
+    command_append("new.csv", "record,time,channel,value\na,1,heat,2\n" TOO_LARGE("b") "c,1,pulse,4\n");
+    ASSERT_EQ_FMT(
+        DONE,
+        command_run("train own --model interp --data @/events.csv --enc-hidden 8 --embed 8 --ref-points 6 --latent 2 "
+                    "--dec-hidden 5 --mlp-hidden 6 --batch 16 --epochs 1 --scale none --quiet --out @/curves"),
+        "%d");
+    ASSERT_EQ_FMT(BAD_RESULT, command_run("interpolate @/curves/best.safetensors --data @/new.csv --at 0:4:1"), "%d");
+    ASSERT_EQ_FMT(1 + 2 * 5 * 2, count_lines("out.txt"), "%d");
+    ASSERT(command_says("err.txt", "mtan: record b: a weight or a result is not finite"));
+    ASSERT_EQ_FMT(BAD_RESULT, command_run("interpolate @/curves/best.safetensors --data @/new.csv --at 0:2000:1"),
+                  "%d");
+    ASSERT_EQ_FMT(1 + 2 * 2001 * 2, count_lines("out.txt"), "%d");
+    ASSERT_EQ_FMT(1, count_lines("err.txt"), "%d");
+    PASS();
+}
+
 /* Column `column` (from 0) of row `row` (from 1) of a table; NaN where there is none. */
 static double cell(const char *text, int row, int column) {
     for (; row > 0 && text; row--) text = (text = strchr(text, '\n')) ? text + 1 : NULL;
@@ -355,5 +411,7 @@ SUITE(command_suite) {
     RUN_TEST(divergence_names_its_batch);
     RUN_TEST(interpolation_follows_the_grid);
     RUN_TEST(bad_records_are_left_out_and_counted);
+    RUN_TEST(results_that_are_not_finite_are_left_out);
+    RUN_TEST(curves_that_are_not_finite_are_left_out);
     RUN_TEST(the_first_losses_are_the_published_ones);
 }

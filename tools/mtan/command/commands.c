@@ -97,8 +97,8 @@ const command commands[] = {
     {"predict", command_predict, "MODEL --data PATH|-", "class probabilities of records, or of their times",
      "Columns: record,p0,p1 and so on, or record,time,p0 and so on. Own data is\n"
      "read as a stream, in constant memory, and comes out in the order in which it\n"
-     "came in. A record that cannot be read is reported and left out; the exit\n"
-     "status is then 1.\n"
+     "came in. A record that cannot be read, or whose result is not finite, is\n"
+     "reported and left out; the exit status is then 1.\n"
      "\n"
      "  mtan predict run/best.safetensors --data new.csv > scores.csv\n"
      "  cat new.csv | mtan predict run/best.safetensors --data - --json\n",

@@ -1,6 +1,6 @@
 /* mtan predict and mtan interpolate: records in, rows out, in the order in which they came. Own data is a stream: memory is that of a
- * few dozen records, whatever the length of the file. A record that cannot be used is reported, left out, and makes the exit
- * status 1. */
+ * few dozen records, whatever the length of the file. A record that cannot be used, or whose result is not finite, is reported,
+ * left out, and makes the exit status 1. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +52,18 @@ static int fit_runner(job *j) {
     return 1;
 }
 
+/* Has a chunk rows to be written? It has when all went wrong is that results of some records are not finite. */
+static int has_rows(const job *j, int good) {
+    return good || j->run.status == MTAN_ERR_NUMERIC;
+}
+
+/* Says so of a record whose result is not finite. */
+static int is_broken(job *j, size_t record) {
+    if (!j->run.broken[record]) return 0;
+    complain("record %s: %s", dataset_name(&j->chunk, record), status_message(MTAN_ERR_NUMERIC));
+    return j->failed = 1;
+}
+
 static int classify_chunk(job *j) {
     const size_t n = arrlenu(j->chunk.records), C = (size_t)j->bundle.model.config.classes;
     mtan_record *records = tool_calloc(n, sizeof *records);
@@ -63,10 +75,11 @@ static int classify_chunk(job *j) {
         row0[i + 1] = row0[i] + (j->per_time ? (size_t)j->chunk.records[i].n_times : 1);
     }
     p = tool_calloc(row0[n] * C, sizeof *p);
-    good = runner_classify(&j->run, records, n, row0, p, NULL);
+    good = has_rows(j, runner_classify(&j->run, records, n, row0, p, NULL));
     for (size_t i = 0; good && i < n; i++) {
         const dataset_record *r = &j->chunk.records[i];
         const char *time = j->per_time && r->n_times > 0 ? j->chunk.time_texts + r->time_text : NULL;
+        if (is_broken(j, i)) continue;
         for (size_t row = row0[i]; row < row0[i + 1]; row++) {
             row_classes(&j->out, dataset_name(&j->chunk, i), time, p + row * C);
             if (time) time += strlen(time) + 1;
@@ -120,16 +133,21 @@ static int interpolate_block(job *j, size_t query0, size_t queries) {
     int good;
     for (size_t q = 0; q < queries; q++)
         c.times[q] = prep_time(&j->bundle.prep, SPLIT_TEST, j->grid.first + (double)(query0 + q) * j->grid.step);
-    good = runner_each(&j->run, n, interpolate_some, &c);
-    for (size_t i = 0; good && i < n; i++) put_curve(j, &c, i, query0);
+    good = has_rows(j, runner_each(&j->run, n, interpolate_some, &c));
+    for (size_t i = 0; good && i < n; i++)
+        if (!is_broken(j, i)) put_curve(j, &c, i, query0);
     free(c.mean), free(c.sd), free(c.times);
     return good;
 }
 
+/* The grid of a record ends where its curve is not finite. */
 static int interpolate_chunk(job *j) {
-    int good = 1;
-    for (size_t q = 0; q < j->grid.n && good; q += QUERIES_AT_ONCE)
+    size_t q = 0;
+    int good;
+    do {
         good = interpolate_block(j, q, j->grid.n - q < QUERIES_AT_ONCE ? j->grid.n - q : QUERIES_AT_ONCE);
+        q += QUERIES_AT_ONCE;
+    } while (q < j->grid.n && j->run.status == MTAN_OK);
     return good;
 }
 
@@ -143,7 +161,7 @@ static int run_chunk(job *j) {
     if (!fit_runner(j)) return clear_chunk(&j->chunk), 0;
     good = j->grid.n ? interpolate_chunk(j) : classify_chunk(j);
     if (!good)
-        complain("record %s or one after it: %s", dataset_name(&j->chunk, j->run.failed),
+        complain("record %s%s: %s", dataset_name(&j->chunk, j->run.failed), runner_doubt(&j->run),
                  status_message(j->run.status));
     clear_chunk(&j->chunk);
     fflush(stdout);

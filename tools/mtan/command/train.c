@@ -236,8 +236,9 @@ static int run_epoch(folder *f, training *t, const prep *p, double *metric) {
         }
         show_step(t, &step, *metric);
     }
+    best = more < 0 ? -1 : training_end_epoch(t, &result, error);
     if (f->watch) f->watch->diverged = t->diverged;
-    if (more < 0 || (best = training_end_epoch(t, &result, error)) < 0) return complain("%s", error);
+    if (best < 0) return complain("%s", error);
     *metric = result.val_metric;
     show_epoch(t, &result, best);
     if (best && !save(f, f->best, t, p, 0)) return BAD_USE;

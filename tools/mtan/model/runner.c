@@ -114,6 +114,17 @@ typedef struct job {
     size_t n;
 } job;
 
+/* The records of a chunk one by one: those whose result is not finite are marked and no failure. */
+static mtan_status run_apart(job *j, mtan_predictor *predictor, size_t first, size_t count) {
+    mtan_status status = MTAN_OK;
+    for (size_t i = first; i < first + count && status == MTAN_OK; i++) {
+        status = j->body(j->context, predictor, i, 1);
+        j->runner->broken[i] = status == MTAN_ERR_NUMERIC;
+        if (status == MTAN_ERR_NUMERIC) status = MTAN_OK;
+    }
+    return status;
+}
+
 typedef struct chunk_run {
     job *job;
     int32_t index, thread;
@@ -121,10 +132,12 @@ typedef struct chunk_run {
 
 static void run_body(void *argument) {
     const chunk_run *c = argument;
-    const job *j = c->job;
+    job *j = c->job;
     const size_t chunk = (size_t)j->runner->chunk, first = (size_t)c->index * chunk;
     const size_t count = j->n - first < chunk ? j->n - first : chunk;
-    j->status[c->index] = j->body(j->context, &j->runner->predictor[c->thread], first, count);
+    mtan_predictor *predictor = &j->runner->predictor[c->thread];
+    j->status[c->index] = j->body(j->context, predictor, first, count);
+    if (j->status[c->index] == MTAN_ERR_NUMERIC) j->status[c->index] = run_apart(j, predictor, first, count);
     j->done[c->index] = j->status[c->index] == MTAN_OK;
 }
 
@@ -149,6 +162,18 @@ static void pass_on_failure(job *j, size_t chunks) {
     }
 }
 
+/* Fails a run in which a record was marked. */
+static int all_whole(runner *r, size_t n) {
+    size_t i = 0;
+    while (i < n && !r->broken[i]) i++;
+    if (i < n) r->status = MTAN_ERR_NUMERIC, r->failed = i;
+    return i == n;
+}
+
+const char *runner_doubt(const runner *r) {
+    return r->status == MTAN_ERR_NUMERIC ? "" : " or one after it";
+}
+
 int runner_each(runner *r, size_t n, runner_body body, void *context) {
     const size_t chunks = (n + (size_t)r->chunk - 1) / (size_t)r->chunk;
     job j = {r,
@@ -159,6 +184,9 @@ int runner_each(runner *r, size_t n, runner_body body, void *context) {
              tool_calloc(chunks, sizeof *j.missing),
              n};
     size_t bad;
+    r->status = MTAN_OK;
+    free(r->broken), r->broken = NULL;
+    r->broken = tool_calloc(n, 1);
     do {
         mtan_pool_run(r->pool, (int32_t)chunks, run_chunk, &j);
         pass_on_failure(&j, chunks);
@@ -166,7 +194,7 @@ int runner_each(runner *r, size_t n, runner_body body, void *context) {
         if (bad < chunks) r->status = j.status[bad], r->failed = bad * (size_t)r->chunk;
     } while (bad < chunks && r->status == MTAN_ERR_MEMORY && runner_grow(r));
     job_free(&j);
-    return bad == chunks;
+    return bad == chunks && all_whole(r, n);
 }
 
 typedef struct classification {
@@ -218,7 +246,7 @@ void runner_stop(runner *r) {
         free(r->memory[t]);
     }
     if (r->weights) device_release(r->model->backend, (void *)(uintptr_t)r->weights);
-    free(r->memory), free(r->predictor);
+    free(r->memory), free(r->predictor), free(r->broken);
     mtan_pool_stop(&r->own_pool);
     memset(r, 0, sizeof *r);
 }

@@ -99,7 +99,7 @@ int session_predict(session *s, const options *o, predictions *p) {
     runner_seed(&run, (uint64_t)option_integer(o, "seed", 0));
     good = predictions_make(p, &run, &s->data, s->positions, s->source.preset == MTAN_FAITHFUL, session_batch(s));
     if (!good)
-        complain("record %s or one after it: %s", dataset_name(&s->data, (size_t)s->positions[run.failed]),
+        complain("record %s%s: %s", dataset_name(&s->data, (size_t)s->positions[run.failed]), runner_doubt(&run),
                  status_message(run.status));
     runner_stop(&run);
     return good;
@@ -117,7 +117,7 @@ int session_interpolate(session *s, const options *o, double share, interpolatio
     runner_seed(&run, (uint64_t)option_integer(o, "seed", 0));
     good = interpolation_measure(e, &run, &q, (int32_t)option_integer(o, "bootstrap", 1000));
     if (!good)
-        complain("record %s or one after it: %s", dataset_name(&s->data, (size_t)s->positions[run.failed]),
+        complain("record %s%s: %s", dataset_name(&s->data, (size_t)s->positions[run.failed]), runner_doubt(&run),
                  status_message(run.status));
     runner_stop(&run);
     return good;

@@ -330,7 +330,10 @@ int training_end_epoch(training *t, epoch_result *result, char *error) {
     good = runner_refresh(&t->run) == MTAN_OK;
     if (good && arrlen(t->split->part[SPLIT_VALID]) > 0)
         good = t->plan->source.interpolation ? validate_curves(t, result) : validate_classes(t, result);
-    if (!good) return snprintf(error, 512, "validation: %s", status_message(t->run.status)), -1;
+    if (!good) {
+        t->diverged = t->run.status == MTAN_ERR_NUMERIC;
+        return snprintf(error, 512, "epoch %d, validation: %s", (int)t->epoch + 1, status_message(t->run.status)), -1;
+    }
     result->eval_seconds = seconds() - start;
     t->epoch++, t->batch = t->filled = 0;
     mtan_trainer_next(&t->trainer, NULL, 0); /* an epoch may have been cut short, by a search */

@@ -46,7 +46,7 @@ typedef struct training {
     int32_t best_epoch, since_best; /* best_epoch 0: none yet */
     double best;                    /* the smallest selection value: loss, MSE, or minus AUC */
     double first_loss;
-    int diverged; /* the last step's loss was not a number, or beyond all measure */
+    int diverged; /* the last step's loss was not a number, or beyond all measure; or a validation's result not finite */
 } training;
 
 typedef struct rank_set {
