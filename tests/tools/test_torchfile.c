@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #ifdef MTAN_ZLIB
 #include <zlib.h>
@@ -399,6 +400,113 @@ TEST numbers_of_values_have_a_limit(void) {
     PASS();
 }
 
+/* ---- time ---- */
+
+static void put_bytes(uint8_t **out, const void *bytes, size_t n) {
+    memcpy(arraddnptr(*out, n), bytes, n);
+}
+
+static void put_text(uint8_t **out, const char *text, size_t n) {
+    const uint8_t length[5] = {'X', (uint8_t)n, (uint8_t)(n >> 8), (uint8_t)(n >> 16), (uint8_t)(n >> 24)};
+    put_bytes(out, length, 5);
+    put_bytes(out, text, n);
+}
+
+/* A list of n dicts that share two keys, which are half of the bytes and differ in the last one alone. */
+static uint8_t *shared_keys(size_t n) {
+    static const char dict[] = "}h\0h\0sh\1h\0s";
+    uint8_t *out = NULL;
+    char *text = calloc(5 * n, 1);
+    put_bytes(&out, "](", 2);
+    for (int i = 0; i < 2; i++) {
+        memset(text, 'x', 5 * n);
+        text[5 * n - 1] = (char)('a' + i);
+        put_text(&out, text, 5 * n);
+        put_bytes(&out, i ? "q\1" : "q\0", 2);
+    }
+    for (size_t i = 0; i < n; i++) put_bytes(&out, dict, sizeof dict - 1);
+    put_bytes(&out, "e.", 2);
+    free(text);
+    return out;
+}
+
+/* A list of storages, up to 4096 different ones, and each of the last named fifty times. */
+static uint8_t *many_storages(size_t n) {
+    static const char type[] = "(X\7\0\0\0storagectorch\nFloatStorage\n", rest[] = "X\3\0\0\0cpuK\6tq\1Q";
+    uint8_t *out = NULL;
+    char key[64];
+    put_bytes(&out, "](", 2);
+    for (size_t i = 0; i < n; i++) {
+        put_bytes(&out, type, sizeof type - 1);
+        put_text(&out, key, (size_t)snprintf(key, sizeof key, "%040zu", i));
+        put_bytes(&out, rest, sizeof rest - 1);
+        for (int k = 0; k < 50; k++) put_bytes(&out, "h\1Q", 3);
+    }
+    put_bytes(&out, "e.", 2);
+    return out;
+}
+
+/* A safetensors file of n tensors and n pairs with long names. */
+static uint8_t *many_names(size_t n) {
+    char(*names)[400] = calloc(n, sizeof *names);
+    mtan_file_entry *entries = calloc(n, sizeof *entries);
+    mtan_file_pair *pairs = calloc(n, sizeof *pairs);
+    uint8_t *out = NULL;
+    size_t bytes = 0;
+    for (size_t i = 0; i < n; i++) {
+        snprintf(names[i], sizeof names[i], "%zu.%0370d", i, 0);
+        entries[i].name = pairs[i].key = pairs[i].value = names[i];
+        entries[i].rank = 1; /* without elements */
+    }
+    if (mtan_file_write_size(entries, n, pairs, n, &bytes) != MTAN_OK) exit(2);
+    arrsetlen(out, bytes);
+    mtan_file_write_memory(entries, n, pairs, n, out, bytes, &bytes);
+    free(names), free(entries), free(pairs);
+    return out;
+}
+
+static const char *set_error(const void *bytes, size_t n) {
+    static char error[512];
+    tensor_set set;
+    error[0] = 0;
+    if (tensor_set_open(&set, "f", bytes, n, error)) tensor_set_close(&set);
+    return error;
+}
+
+/* A kind of file that once took time with the square of its size: n of something, and who reads it. */
+typedef struct growing {
+    const char *name;
+    uint8_t *(*make)(size_t n); /* an stb_ds array */
+    const char *(*read)(const void *bytes, size_t n);
+    size_t small, large;
+} growing;
+static const growing growing_kinds[] = {{"shared_keys", shared_keys, pickle_error, 1000, 100000},
+                                        {"storages", many_storages, pickle_error, 40, 4000},
+                                        {"safetensors", many_names, set_error, 32, 3200}};
+
+/* Nanoseconds of CPU time for a byte, the least of three runs. */
+static double read_time(const growing *kind, size_t n, size_t times) {
+    uint8_t *bytes = kind->make(n);
+    double least = HUGE_VAL;
+    for (int run = 0; run < 3; run++) {
+        const clock_t start = clock();
+        for (size_t i = 0; i < times; i++)
+            if (*kind->read(bytes, arrlenu(bytes))) exit(2);
+        const double spent =
+            (double)(clock() - start) / CLOCKS_PER_SEC * 1e9 / ((double)times * (double)arrlenu(bytes));
+        least = spent < least ? spent : least;
+    }
+    arrfree(bytes);
+    return least;
+}
+
+TEST large_files_take_the_time_of_their_bytes(const growing *kind) {
+    const double few = read_time(kind, kind->small, kind->large / kind->small), many = read_time(kind, kind->large, 1);
+    if (greatest_get_verbosity()) printf("%.2f ns a byte of a small one, %.2f of a large one\n", few, many);
+    ASSERT(many < 10 * few);
+    PASS();
+}
+
 /* ---- damaged files ---- */
 
 /* 1: read, 0: refused with a message; -1: a promise is broken. */
@@ -555,6 +663,56 @@ TEST the_checksum_is_crc32(void) {
     PASS();
 }
 
+/* An archive with this pickle and one storage; 1: it can be looked at. */
+static int set_opens(const uint8_t *pickle_bytes, const void *storage, size_t n, char *error) {
+    made m = {NULL, NULL, 0};
+    tensor_set set;
+    add_stored(&m, "a/data.pkl", pickle_bytes, arrlenu(pickle_bytes));
+    if (n) add_stored(&m, "a/data/0", storage, n);
+    end_archive(&m);
+    const int good = tensor_set_open(&set, "f", m.bytes, arrlenu(m.bytes), error);
+    if (good) tensor_set_close(&set);
+    arrfree(m.bytes);
+    return good;
+}
+
+/* A list of one text or tensor, many times: two bytes of the file name all of it each time. */
+static uint8_t *repeated(const uint8_t *value, size_t n, size_t times) {
+    uint8_t *out = NULL;
+    put_bytes(&out, "](", 2);
+    put_bytes(&out, value, n);
+    put_bytes(&out, "q\0", 2);
+    for (size_t i = 1; i < times; i++) put_bytes(&out, "h\0", 2);
+    put_bytes(&out, "e.", 2);
+    return out;
+}
+
+TEST what_is_named_many_times_is_limited(void) {
+    static const char tensor[] =
+        "ctorch._utils\n_rebuild_tensor_v2\n" STORAGE("M\0\x40") "K\0M\0\x40\x85K\1\x85\x89}tR";
+    static const float storage[0x4000];
+    uint8_t *text = NULL, *bytes;
+    char error[512] = "", *letters = malloc(20000);
+    memset(letters, 'x', 20000);
+    put_text(&text, letters, 20000);
+    bytes = repeated(text, arrlenu(text), 1000);
+    ASSERTm(error, set_opens(bytes, NULL, 0, error));
+    arrfree(bytes);
+    bytes = repeated(text, arrlenu(text), 5000);
+    ASSERT_FALSE(set_opens(bytes, NULL, 0, error));
+    ASSERT(strstr(error, "MiB of text"));
+    arrfree(bytes);
+    bytes = repeated((const uint8_t *)tensor, sizeof tensor - 1, 16);
+    ASSERTm(error, set_opens(bytes, storage, sizeof storage, error));
+    arrfree(bytes);
+    bytes = repeated((const uint8_t *)tensor, sizeof tensor - 1, 100);
+    ASSERT_FALSE(set_opens(bytes, storage, sizeof storage, error));
+    arrfree(bytes);
+    arrfree(text);
+    free(letters);
+    PASS();
+}
+
 #ifdef MTAN_ZLIB
 static size_t deflated(uint8_t *out, size_t room, const void *in, size_t n) {
     z_stream s;
@@ -623,6 +781,11 @@ SUITE(torchfile_suite) {
     RUN_TEST(malformed_pickles_are_refused);
     RUN_TEST(a_tensor_stays_inside_its_storage);
     RUN_TEST(numbers_of_values_have_a_limit);
+    for (size_t i = 0; i < sizeof growing_kinds / sizeof growing_kinds[0]; i++) {
+        greatest_set_test_suffix(growing_kinds[i].name);
+        RUN_TESTp(large_files_take_the_time_of_their_bytes, &growing_kinds[i]);
+    }
+    RUN_TEST(what_is_named_many_times_is_limited);
     RUN_TESTp(every_truncation_is_refused, "torch-interp.pt");
     RUN_TESTp(every_truncation_is_refused, "torch-types.pt");
     RUN_TESTp(a_flipped_byte_is_refused_or_harmless, "torch-interp.pt", 13);

@@ -526,10 +526,9 @@ static void training_table(collection *c) {
                                                                                                    "best epoch"};
     report_pair *pairs = NULL;
     char key[128], value[256], short_value[32];
-    for (size_t i = 0; i < c->s->bundle.file.pairs; i++) {
-        mtan_text raw_key, raw_value;
-        if (mtan_file_metadata_at(&c->s->bundle.file, i, &raw_key, &raw_value) != MTAN_OK ||
-            mtan_text_decode(&raw_key, key, sizeof key, NULL) != MTAN_OK || strncmp(key, "mtan.plan.", 10) != 0 ||
+    mtan_text raw_key, raw_value;
+    for (size_t at = 0; mtan_file_metadata_next(&c->s->bundle.file, &at, &raw_key, &raw_value) == MTAN_OK;) {
+        if (mtan_text_decode(&raw_key, key, sizeof key, NULL) != MTAN_OK || strncmp(key, "mtan.plan.", 10) != 0 ||
             mtan_text_decode(&raw_value, value, sizeof value, NULL) != MTAN_OK)
             continue;
         report_pair_add(&pairs, key + 10, "%s", plan_text(key + 10, value, short_value));

@@ -442,7 +442,7 @@ static char *args_text(const reader *r) {
     char *text;
     if (!dict || arrlen(dict->items) > MOST_ARGS || !text_writer_open(&t)) return NULL;
     fputc('{', t.out);
-    for (size_t i = 0, k = 0; i + 1 < arrlenu(dict->items); i += 2) {
+    for (size_t i = 0, k = 0; i + 1 < arrlenu(dict->items) && ftell(t.out) < LONGEST_ARGS; i += 2) {
         if (r->p->values[dict->items[i]].kind != PICKLE_TEXT) continue;
         if (k++) fputs(", ", t.out);
         print_value(t.out, &r->p->values[dict->items[i]]);

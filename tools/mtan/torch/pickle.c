@@ -1,5 +1,5 @@
-/* See pickle.h. A stack machine of some forty instructions; every one either reads forward or fails, so time and memory are
- * bounded by the length of the input. */
+/* See pickle.h. A stack machine of some forty instructions; every one either reads forward or fails, and nothing is compared
+ * with everything, so time and memory are in proportion to the length of the input, but for a logarithm. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -287,15 +287,45 @@ static const pickle_value *item_of(const pickle *p, const pickle_value *containe
     return v->kind == kind ? v : NULL;
 }
 
+static int compare_texts(const char *a, size_t a_length, const char *b, size_t b_length) {
+    if (a_length != b_length) return a_length < b_length ? -1 : 1;
+    return a_length ? memcmp(a, b, a_length) : 0;
+}
+
+/* Where a key stands among the storages in the order of their keys, or would stand. */
+static size_t storage_place(const pickle *p, const char *key, size_t length, int *found) {
+    size_t low = 0, high = arrlenu(p->by_key);
+    *found = 0;
+    while (low < high && !*found) {
+        const size_t middle = low + (high - low) / 2;
+        const pickle_storage *s = &p->storages[p->by_key[middle]];
+        const int order = compare_texts(s->key, s->key_length, key, length);
+        if (order == 0) *found = 1;
+        if (order < 0) low = middle + 1;
+        else high = middle;
+    }
+    return high;
+}
+
+pickle_storage *pickle_storage_named(const pickle *p, const char *key, size_t length) {
+    int found;
+    const size_t place = storage_place(p, key, length, &found);
+    return found ? &p->storages[p->by_key[place]] : NULL;
+}
+
 /* The same key always means the same storage. Its number, or -1. */
 static int32_t add_storage(pickle *p, const pickle_storage *s) {
-    for (size_t i = 0; i < arrlenu(p->storages); i++) {
-        const pickle_storage *old = &p->storages[i];
-        if (old->key_length != s->key_length || memcmp(old->key, s->key, s->key_length) != 0) continue;
-        if (old->dtype == s->dtype && old->count == s->count) return (int32_t)i;
+    int found;
+    const size_t place = storage_place(p, s->key, s->key_length, &found);
+    if (found) {
+        const pickle_storage *old = &p->storages[p->by_key[place]];
+        if (old->dtype == s->dtype && old->count == s->count) return p->by_key[place];
         return fail(p, "a storage has two types or sizes, before byte %zu", p->at), -1;
     }
     if (arrlen(p->storages) >= MOST_STORAGES) return fail(p, "more than %d storages", (int)MOST_STORAGES), -1;
+    arrput(p->by_key, -1);
+    memmove(p->by_key + place + 1, p->by_key + place, (arrlenu(p->by_key) - 1 - place) * sizeof *p->by_key);
+    p->by_key[place] = (int32_t)arrlen(p->storages);
     arrput(p->storages, *s);
     return (int32_t)arrlen(p->storages) - 1;
 }
@@ -459,36 +489,51 @@ static int step(pickle *p, uint8_t op) {
 static int compare_keys(const pickle_value *x, const pickle_value *y) {
     if (x->kind != y->kind) return x->kind < y->kind ? -1 : 1;
     if (x->kind <= PICKLE_INT) return (x->whole > y->whole) - (x->whole < y->whole);
-    if (x->length != y->length) return x->length < y->length ? -1 : 1;
-    return x->length ? memcmp(x->text, y->text, x->length) : 0;
+    return compare_texts(x->text, x->length, y->text, y->length);
 }
 
 static int by_key(const void *a, const void *b) {
     return compare_keys(*(const pickle_value *const *)a, *(const pickle_value *const *)b);
 }
 
-/* Python's last key would win; a file that says a thing twice is refused instead. */
-static int keys_differ(pickle *p, const pickle_value *dict) {
-    const size_t n = arrlenu(dict->items) / 2;
+/* For each value from `first` on that may be a key, the number of one that stands for all equal to it. Texts are compared
+ * here once and for all: many dicts may share long keys. */
+static int32_t *find_equals(const pickle *p, size_t first) {
+    const size_t n = arrlenu(p->values) - first;
     const pickle_value **keys = NULL;
-    char word[64];
-    for (size_t i = 0; i < n; i++) arrput(keys, &p->values[dict->items[2 * i]]);
-    if (n) qsort(keys, n, sizeof *keys, by_key);
-    for (size_t i = 1; i < n; i++) {
-        const pickle_value *k = keys[i];
-        if (compare_keys(keys[i - 1], k) != 0) continue;
-        if (k->kind == PICKLE_TEXT) fail(p, "'%s' occurs twice in a dict", printable(word, k->text, k->length));
-        else fail(p, "a number occurs twice as a key of a dict");
-        break;
+    int32_t *equal = tool_calloc(n + 1, sizeof *equal);
+    for (size_t i = 0; i < n; i++)
+        if (key_allowed(p, (int32_t)(first + i))) arrput(keys, &p->values[first + i]);
+    if (keys) qsort(keys, arrlenu(keys), sizeof *keys, by_key);
+    for (size_t i = 0; i < arrlenu(keys); i++) {
+        const size_t at = (size_t)(keys[i] - p->values) - first;
+        const int same = i > 0 && compare_keys(keys[i - 1], keys[i]) == 0;
+        equal[at] = same ? equal[(size_t)(keys[i - 1] - p->values) - first] : (int32_t)at;
     }
     arrfree(keys);
-    return p->error[0] == 0;
+    return equal;
 }
 
-static int all_keys_differ(pickle *p, size_t from) {
-    for (size_t i = from; i < arrlenu(p->values); i++)
-        if (p->values[i].kind == PICKLE_DICT && !keys_differ(p, &p->values[i])) return 0;
-    return 1;
+static int fail_twice(pickle *p, const pickle_value *key) {
+    char word[64];
+    if (key->kind != PICKLE_TEXT) return fail(p, "a number occurs twice as a key of a dict");
+    return fail(p, "'%s' occurs twice in a dict", printable(word, key->text, key->length));
+}
+
+/* Python's last key would win; a file that says a thing twice is refused instead. */
+static int all_keys_differ(pickle *p, size_t first) {
+    int32_t *equal = find_equals(p, first), good = 1;
+    size_t *seen = tool_calloc(arrlenu(p->values) - first + 1, sizeof *seen); /* the last dict that had such a key */
+    for (size_t i = first; good && i < arrlenu(p->values); i++) {
+        const int32_t *items = p->values[i].items;
+        for (size_t k = 0; good && p->values[i].kind == PICKLE_DICT && k < arrlenu(items); k += 2) {
+            size_t *last = &seen[equal[(size_t)items[k] - first]];
+            if (*last == i + 1) good = fail_twice(p, &p->values[items[k]]);
+            *last = i + 1;
+        }
+    }
+    free(equal), free(seen);
+    return good;
 }
 
 int32_t pickle_read(pickle *p) {
@@ -507,6 +552,7 @@ void pickle_free(pickle *p) {
     arrfree(p->values);
     arrfree(p->tensors);
     arrfree(p->storages);
+    arrfree(p->by_key);
     arrfree(p->stack);
     arrfree(p->memo);
     arrfree(p->marks);

@@ -58,6 +58,7 @@ typedef struct pickle {
     pickle_value *values; /* these are stb_ds arrays */
     pickle_tensor *tensors;
     pickle_storage *storages;
+    int32_t *by_key; /* numbers of the storages in the order of their keys */
     int32_t *stack, *memo;
     size_t *marks;
     char error[512];
@@ -71,6 +72,8 @@ void pickle_free(pickle *p);
 /* The number of the value under a key of a dict or Namespace; -1: no such key, or neither. */
 int32_t pickle_get(const pickle *p, int32_t dict, const char *key);
 int32_t pickle_get_whole(const pickle *p, int32_t dict, int64_t key);
+/* The storage of a key, or NULL. */
+pickle_storage *pickle_storage_named(const pickle *p, const char *key, size_t length);
 /* The dict itself, or that of a Namespace; NULL for another kind. */
 const pickle_value *pickle_dict(const pickle *p, int32_t value);
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NAME_MOST = 512, DEPTH_MOST = 12, TENSORS_MOST = 4096, GATHERED_MOST = 1 << 30 };
+enum { NAME_MOST = 512, DEPTH_MOST = 12, TENSORS_MOST = 4096, VIEWS_MOST = 16, TEXT_MOST = 32 << 20 };
 
 /* ---- safetensors ---- */
 
@@ -21,11 +21,11 @@ static char *decoded(const mtan_text *text) {
 static void take_file(tensor_set *s, const mtan_file *file) {
     mtan_text key, value;
     named_tensor t = {NULL, {{NULL, 0}, MTAN_DTYPE_BOOL, 0, {0}, 0, 0, NULL, 0}, NULL};
-    for (size_t i = 0; i < file->tensors && mtan_file_tensor_at(file, i, &t.view) == MTAN_OK; i++) {
+    for (size_t at = 0; mtan_file_tensor_next(file, &at, &t.view) == MTAN_OK;) {
         t.name = decoded(&t.view.name);
         arrput(s->tensors, t);
     }
-    for (size_t i = 0; i < file->pairs && mtan_file_metadata_at(file, i, &key, &value) == MTAN_OK; i++) {
+    for (size_t at = 0; mtan_file_metadata_next(file, &at, &key, &value) == MTAN_OK;) {
         const named_text m = {decoded(&key), decoded(&value)};
         arrput(s->metadata, m);
     }
@@ -37,16 +37,24 @@ typedef struct walk {
     tensor_set *set;
     const torchfile *file;
     unsigned char *seen; /* (values) containers already walked: a hostile file may hold a circle */
-    size_t gathered;     /* bytes copied so far: it may also name one storage many times */
+    uint64_t stored;     /* bytes of all storages */
+    uint64_t viewed;     /* bytes of the tensors so far: it may also name one storage many times */
+    size_t text;         /* bytes of names and texts so far: or one text */
     int too_much;
 } walk;
+
+/* Is there room for a name, a text and what keeps them? */
+static int take_text(walk *w, size_t bytes) {
+    w->text += bytes + sizeof(named_tensor);
+    return !(w->too_much |= w->text > TEXT_MOST);
+}
 
 static void add_tensor(walk *w, const char *name, const pickle_tensor *x) {
     named_tensor t;
     memset(&t, 0, sizeof t);
-    if (!x->contiguous) w->gathered += x->count * w->file->pickle.storages[x->storage].item;
-    w->too_much |= arrlen(w->set->tensors) == TENSORS_MOST || w->gathered > GATHERED_MOST;
-    if (w->too_much) return;
+    w->viewed += x->count * w->file->pickle.storages[x->storage].item;
+    w->too_much |= arrlen(w->set->tensors) == TENSORS_MOST || w->viewed / VIEWS_MOST > w->stored + (1 << 16);
+    if (!take_text(w, strlen(name))) return;
     torch_view(w->file, x, &t.view, &t.gathered);
     t.name = tool_text(name);
     arrput(w->set->tensors, t);
@@ -60,6 +68,7 @@ static void add_text(walk *w, const char *name, const pickle_value *v) {
     else if (v->kind == PICKLE_INT) snprintf(text, sizeof text, "%lld", (long long)v->whole);
     else if (v->kind == PICKLE_FLOAT) snprintf(text, sizeof text, "%.17g", v->real);
     else if (v->kind != PICKLE_TEXT) return;
+    if (!take_text(w, strlen(name) + (v->kind == PICKLE_TEXT ? v->length : strlen(text)))) return;
     if (v->kind == PICKLE_TEXT) m.text = memcpy(tool_calloc(v->length + 1, 1), v->text, v->length);
     else m.text = tool_text(text);
     m.name = tool_text(name);
@@ -77,7 +86,7 @@ static void join(char *out, const char *path, const char *key, size_t length) {
 static void walk_value(walk *w, const char *path, int32_t number, int depth);
 
 static void walk_dict(walk *w, const char *path, const pickle_value *dict, int depth) {
-    for (size_t i = 0; i + 1 < arrlenu(dict->items); i += 2) {
+    for (size_t i = 0; i + 1 < arrlenu(dict->items) && !w->too_much; i += 2) {
         const pickle_value *key = &w->file->pickle.values[dict->items[i]];
         char name[NAME_MOST], digits[32];
         snprintf(digits, sizeof digits, "%lld", (long long)key->whole);
@@ -96,7 +105,7 @@ static void walk_value(walk *w, const char *path, int32_t number, int depth) {
     else if (depth < DEPTH_MOST && !w->seen[number]) {
         w->seen[number] = 1;
         if (dict) walk_dict(w, path, dict, depth);
-        for (size_t i = 0; !dict && i < arrlenu(v->items); i++) {
+        for (size_t i = 0; !dict && i < arrlenu(v->items) && !w->too_much; i++) {
             char name[NAME_MOST], digits[32];
             snprintf(digits, sizeof digits, "%zu", i);
             join(name, path, digits, strlen(digits));
@@ -107,7 +116,9 @@ static void walk_value(walk *w, const char *path, int32_t number, int depth) {
 
 /* 0: more than a checkpoint of any use holds. */
 static int take_torch(tensor_set *s, const torchfile *file) {
-    walk w = {s, file, tool_calloc(arrlenu(file->pickle.values), 1), 0, 0};
+    walk w = {s, file, tool_calloc(arrlenu(file->pickle.values), 1), 0, 0, 0, 0};
+    for (size_t i = 0; i < arrlenu(file->pickle.storages); i++)
+        w.stored += file->pickle.storages[i].count * file->pickle.storages[i].item;
     walk_value(&w, "", file->root, 0);
     free(w.seen);
     return !w.too_much;
@@ -120,7 +131,10 @@ static int open_torch(tensor_set *s, const char *name, const void *blob, size_t 
     s->torch = 1;
     if (take_torch(s, &s->file)) return 1;
     tensor_set_close(s);
-    return snprintf(error, 512, "%.400s: more than %d tensors, or more than 1 GiB to rearrange", name, TENSORS_MOST), 0;
+    return snprintf(error, 512,
+                    "%.300s: more than %d tensors, or the same numbers in more than %d of them, or %d MiB of text",
+                    name, TENSORS_MOST, VIEWS_MOST, TEXT_MOST >> 20),
+           0;
 }
 
 int tensor_set_open(tensor_set *s, const char *name, const void *blob, size_t bytes, char *error) {

@@ -106,18 +106,10 @@ static int read_preamble(torchfile *t) {
     return 1;
 }
 
-static pickle_storage *storage_named(pickle *p, const pickle_value *key) {
-    for (size_t i = 0; i < arrlenu(p->storages); i++) {
-        pickle_storage *s = &p->storages[i];
-        if (s->key_length == key->length && memcmp(s->key, key->text, key->length) == 0) return s;
-    }
-    return NULL;
-}
-
 /* One storage: how many elements, in eight bytes, then the elements. */
 static int read_storage(torchfile *t, const pickle_value *key) {
     pickle *p = &t->pickle;
-    pickle_storage *s = key->kind == PICKLE_TEXT ? storage_named(p, key) : NULL;
+    pickle_storage *s = key->kind == PICKLE_TEXT ? pickle_storage_named(p, key->text, key->length) : NULL;
     uint64_t count = 0;
     if (!s || s->data) return refuse(t, "the list of storages does not match the tensors");
     if (p->n - p->at < 8) return refuse(t, "the file is cut off");
