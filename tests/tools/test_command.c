@@ -15,6 +15,7 @@
 #include "../../tools/mtan/model/bundle.h"
 #include "../../tools/mtan/command/commands.h"
 #include "../../tools/mtan/command/options.h"
+#include "../../tools/mtan/model/files.h"
 
 #define TRAIN                                                                                                          \
     "train own --model enc --data @/events.csv --labels @/labels.csv --enc-hidden 16 --embed 16 --ref-points 8 "       \
@@ -46,6 +47,54 @@ TEST options_that_do_not_fit_are_refused(void) {
     ASSERT(command_says("err.txt", "--epochs 1.5: must be a whole number"));
     ASSERT_EQ_FMT(BAD_USE, command_run(TRAIN "--lr 0 --epochs 1 --out @/x"), "%d");
     ASSERT_EQ_FMT(-1, access(command_path("x"), F_OK), "%d"); /* nothing was made */
+    PASS();
+}
+
+/* A child that writes the first n bytes of a file into a pipe, and `zeros` more: bytes without end when that is -1. */
+static pid_t feed(const char *pipe_path, const char *name, size_t n, long zeros) {
+    static const char none[4096];
+    char error[512];
+    size_t bytes = 0;
+    pid_t child;
+    fflush(NULL);
+    if ((child = fork()) != 0) return child;
+    signal(SIGPIPE, SIG_DFL);
+    char *blob = file_read(command_path(name), &bytes, error);
+    FILE *out = fopen(pipe_path, "wb");
+    if (!blob || !out) _exit(99);
+    fwrite(blob, 1, n < bytes ? n : bytes, out);
+    for (; zeros != 0; zeros -= zeros > 0) fwrite(none, 1, sizeof none, out);
+    _exit(fclose(out) != 0);
+}
+
+/* A model comes through a pipe; what has no end, or goes on behind a model's, is refused by its beginning. */
+TEST streams_without_an_end_are_not_followed(void) {
+    char error[512], *pipe_path = strcpy(malloc(200), command_path("pipe"));
+    size_t bytes = 0, model;
+    pid_t feeder;
+    void *blob = file_read_while("/dev/zero", safetensors_more, &bytes, error);
+    ASSERT(blob && bytes < 1 << 20);
+    free(blob);
+    ASSERT_FALSE(file_read("/dev/zero", &bytes, error));
+    ASSERT(strstr(error, "larger than 256 MiB"));
+    ASSERT_EQ_FMT(BAD_USE, command_run("inspect /dev/zero"), "%d");
+    ASSERT(command_says("err.txt", "not a valid safetensors file"));
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--epochs 1 --out @/run"), "%d");
+    model = command_bytes("run/best.safetensors");
+    ASSERT_EQ(0, mkfifo(pipe_path, 0600));
+    feeder = feed(pipe_path, "run/best.safetensors", SIZE_MAX, 0);
+    ASSERT_EQ_FMT(DONE, command_run("selftest @/pipe"), "%d");
+    ASSERT_EQ(0, command_finish(feeder));
+    feeder = feed(pipe_path, "run/best.safetensors", SIZE_MAX, -1);
+    blob = file_read_while(pipe_path, safetensors_more, &bytes, error);
+    ASSERT(blob && bytes > model && bytes <= 2 * model + (1 << 17));
+    free(blob);
+    ASSERT_EQ_FMT(1000 + SIGPIPE, command_finish(feeder), "%d");
+    feeder = feed(pipe_path, "run/best.safetensors", SIZE_MAX, -1);
+    ASSERT_EQ_FMT(BAD_USE, command_run("selftest @/pipe"), "%d");
+    ASSERT(command_says("err.txt", "not a valid safetensors file"));
+    ASSERT_EQ_FMT(1000 + SIGPIPE, command_finish(feeder), "%d");
+    free(pipe_path);
     PASS();
 }
 
@@ -398,6 +447,7 @@ SUITE(command_suite) {
     RUN_TEST(options_are_checked);
     RUN_TEST(options_that_do_not_fit_are_refused);
     RUN_TEST(every_command_has_help);
+    RUN_TEST(streams_without_an_end_are_not_followed);
     RUN_TEST(a_run_always_has_a_best_model);
     RUN_TEST(other_data_is_used_whole);
     RUN_TEST(samples_follow_the_seed);

@@ -4,7 +4,6 @@
 #include "difference.h"
 #include "../report/json_text.h"
 #include "../model/bounds.h"
-#include "../model/files.h"
 #include "../model/session.h"
 #include "shared_options.h"
 
@@ -382,7 +381,7 @@ static int compare_predictions(outcome *result, const options *o) {
 static void *open_tensors(tensor_set *set, const char *path) {
     char error[512];
     size_t bytes = 0;
-    void *blob = file_read(path, &bytes, error);
+    void *blob = tensor_set_read(path, &bytes, error);
     if (blob && tensor_set_open(set, path, blob, bytes, error)) return blob;
     complain("%s", error);
     return free(blob), NULL;

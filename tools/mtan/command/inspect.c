@@ -11,7 +11,6 @@
 #include "../report/json_text.h"
 #include "settings.h"
 #include "../torch/tensor_set.h"
-#include "../model/files.h"
 
 enum { ERROR_SIZE = 512, LONGEST = 72, BATCH = 32, POINTS = 4 };
 
@@ -251,7 +250,7 @@ int command_inspect(const options *o) {
     char error[ERROR_SIZE];
     memset(&s, 0, sizeof s);
     s.path = o->argument[0];
-    void *blob = file_read(s.path, &s.bytes, error);
+    void *blob = tensor_set_read(s.path, &s.bytes, error);
     if (!blob) return complain("%s", error);
     int status = DONE;
     if (tensor_set_open(&s.set, s.path, blob, s.bytes, error)) {

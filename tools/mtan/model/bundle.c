@@ -65,7 +65,7 @@ int bundle_read(bundle *b, const char *path, char *error) {
     mtan_status status;
     size_t count = 0;
     memset(b, 0, sizeof *b);
-    if (!(b->blob = file_read(path, &b->bytes, error))) return 0;
+    if (!(b->blob = file_read_while(path, safetensors_more, &b->bytes, error))) return 0;
     status = mtan_file_open(&b->file, b->blob, b->bytes);
     if (status == MTAN_OK) status = mtan_model_load_count(&b->file, baselines, &count);
     if (status == MTAN_OK) {

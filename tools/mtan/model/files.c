@@ -10,34 +10,61 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../../mtan.h"
+
 enum { ERROR_SIZE = 512 };
 /* Of a file that is read whole: 4 GiB, more than any model; a quarter of the memory where addresses have 32 bits. */
 static const size_t MOST_BYTES = (size_t)1 << (sizeof(size_t) > 4 ? 32 : 30);
+/* The same of a pipe or a device. */
+static const size_t MOST_OF_STREAM = (size_t)256 << 20;
+
+int safetensors_more(const void *start, size_t n) {
+    size_t length;
+    return mtan_file_length(start, n, &length) == MTAN_OK && n <= length;
+}
 
 static void close_file(void *file) {
     fclose(file);
 }
 
-void *file_read(const char *path, size_t *bytes, char *error) {
-    FILE *file = fopen(path, "rb");
-    memory_undo undo;
+/* The bytes of an open file, at most one more than `most`; its end or an error is the stream's to tell. */
+static char *read_bytes(FILE *file, file_more_fn more, size_t most, size_t *bytes) {
     char *text = NULL;
     size_t got, size = 0, room = 0;
-    if (!file) return snprintf(error, ERROR_SIZE, "%s: %s", path, strerror(errno)), NULL;
-    memory_remember(&undo, close_file, file);
     do {
         if (size + 1 >= room) text = tool_realloc(text, room = room ? 2 * room : 1 << 16);
         size += got = fread(text + size, 1, room - size - 1, file);
-    } while (got > 0 && size <= MOST_BYTES);
-    memory_forget(&undo);
-    if (ferror(file) || size > MOST_BYTES) {
-        if (ferror(file)) snprintf(error, ERROR_SIZE, "%s: %s", path, strerror(errno));
-        else snprintf(error, ERROR_SIZE, "%s: larger than %zu MiB", path, MOST_BYTES >> 20);
-        free(text), text = NULL;
-    } else text[size] = 0;
-    fclose(file);
+    } while (got > 0 && size <= most && (!more || more(text, size)));
+    text[size] = 0;
     *bytes = size;
     return text;
+}
+
+void *file_read_while(const char *path, file_more_fn more, size_t *bytes, char *error) {
+    FILE *file = fopen(path, "rb");
+    struct stat status;
+    memory_undo undo;
+    char *text = NULL;
+    if (!file) return snprintf(error, ERROR_SIZE, "%.400s: %s", path, strerror(errno)), NULL;
+    const int stream = fstat(fileno(file), &status) != 0 || !S_ISREG(status.st_mode);
+    const size_t most = stream ? MOST_OF_STREAM : MOST_BYTES;
+    const int too_large = !stream && (uint64_t)status.st_size > most;
+    memory_remember(&undo, close_file, file);
+    if (!too_large) text = read_bytes(file, more, most, bytes);
+    memory_forget(&undo);
+    if (too_large || ferror(file) || *bytes > most) {
+        if (ferror(file)) snprintf(error, ERROR_SIZE, "%.400s: %s", path, strerror(errno));
+        else
+            snprintf(error, ERROR_SIZE, "%.400s: larger than %zu MiB%s", path, most >> 20,
+                     stream ? ", and not a regular file: does it end?" : "");
+        free(text), text = NULL;
+    }
+    fclose(file);
+    return text;
+}
+
+void *file_read(const char *path, size_t *bytes, char *error) {
+    return file_read_while(path, NULL, bytes, error);
 }
 
 static void replacement_drop(void *argument) {

@@ -7,8 +7,15 @@
 
 #include "../../data/memory.h"
 
-/* The whole file; malloc'd and zero-terminated behind `bytes`; NULL with error set. */
+/* The whole file; malloc'd and zero-terminated behind `bytes`; NULL with error set, which says so when it is larger than 4 GiB, or
+ * than 256 MiB where it is a pipe or a device, whose end nobody knows. */
 void *file_read(const char *path, size_t *bytes, char *error);
+/* The same for as long as `more` asks for more than the n bytes that have been read, so that nobody reads on what can be
+ * refused by its beginning. */
+typedef int (*file_more_fn)(const void *start, size_t n);
+void *file_read_while(const char *path, file_more_fn more, size_t *bytes, char *error);
+/* For safetensors: until the length that the header tells has been passed, and no further than bytes that are no header. */
+int safetensors_more(const void *start, size_t n);
 /* Writes atomically: to a temporary name in the same folder, flushed (file and folder), renamed. 1, or 0 with error set and
  * nothing changed. */
 int file_write(const char *path, const void *bytes, size_t n, char *error);

@@ -10,6 +10,7 @@
 #include "../command/settings.h"
 #include "../model/files.h"
 #include "../paper/recipes.h"
+#include "tensor_set.h"
 
 enum { ERROR_SIZE = 512, KEY_SIZE = 64 };
 
@@ -115,7 +116,7 @@ static int ends_with(const char *text, const char *tail) {
 int command_convert(const options *o) {
     char error[ERROR_SIZE];
     size_t bytes = 0;
-    void *blob = file_read(o->argument[0], &bytes, error);
+    void *blob = tensor_set_read(o->argument[0], &bytes, error);
     if (!blob) return complain("%s", error);
     int status;
     if (torch_recognise(blob, bytes)) status = from_torch(o, blob, bytes);

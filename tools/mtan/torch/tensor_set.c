@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../model/files.h"
+
 enum { NAME_MOST = 512, DEPTH_MOST = 12, TENSORS_MOST = 4096, VIEWS_MOST = 16, TEXT_MOST = 32 << 20 };
 
 /* ---- safetensors ---- */
@@ -135,6 +137,14 @@ static int open_torch(tensor_set *s, const char *name, const void *blob, size_t 
                     "%.300s: more than %d tensors, or the same numbers in more than %d of them, or %d MiB of text",
                     name, TENSORS_MOST, VIEWS_MOST, TEXT_MOST >> 20),
            0;
+}
+
+static int tensors_more(const void *start, size_t n) {
+    return torch_recognise(start, n) || safetensors_more(start, n);
+}
+
+void *tensor_set_read(const char *path, size_t *bytes, char *error) {
+    return file_read_while(path, tensors_more, bytes, error);
 }
 
 int tensor_set_open(tensor_set *s, const char *name, const void *blob, size_t bytes, char *error) {

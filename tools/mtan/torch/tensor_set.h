@@ -29,6 +29,8 @@ typedef struct tensor_set {
     torchfile file;
 } tensor_set;
 
+/* The bytes of such a file, as file_read gives them; of anything else the beginning. */
+void *tensor_set_read(const char *path, size_t *bytes, char *error);
 /* The blob has to stay. 1, or 0 with error (512 bytes) set and nothing to free. */
 int tensor_set_open(tensor_set *s, const char *name, const void *blob, size_t bytes, char *error);
 void tensor_set_close(tensor_set *s);
