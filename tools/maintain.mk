@@ -125,7 +125,7 @@ fuzz: $(if $(HAS_CLANG),$(FUZZERS:%=build/fuzz/%)) ## feed the readers hostile i
 	@for f in $^; do echo "$$f"; mkdir -p $$f.corpus; \
 		$$f -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -print_final_stats=0 -artifact_prefix=$$f. $$f.corpus \
 		2>$$f.log && tail -n 1 $$f.log || { tail -n 40 $$f.log; exit 1; }; done
-fuzz_own.C := $(patsubst %,tools/data/%.c,array memory dataset gzip csv field names own own_rows own_stream)
+fuzz_own.C := $(patsubst %,tools/data/%.c,array memory dataset gzip csv field names own own_rows own_stream shown)
 fuzz_torchfile.C := $(patsubst %,tools/mtan/%.c,torch/zipfile torch/pickle torch/torchfile torch/torchwrite torch/convert_read report/json_text) $(patsubst %,tools/data/%.c,array memory text_writer)
 build/fuzz/fuzz_own: $(fuzz_own.C)
 build/fuzz/fuzz_torchfile: $(fuzz_torchfile.C)

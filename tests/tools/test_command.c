@@ -50,6 +50,103 @@ TEST options_that_do_not_fit_are_refused(void) {
     PASS();
 }
 
+/* Does any byte of a file speak to the terminal? */
+static int command_is_quiet(const char *name) {
+    char *text = command_text(name), *at = text;
+    while (at && *at && (*at == '\n' || ((unsigned char)*at >= ' ' && *at != 127))) at++;
+    const int quiet_file = at && !*at && !strstr(text, "\xC2\x9B");
+    free(text);
+    return quiet_file;
+}
+
+static void write_text(const char *name, const char *text) {
+    FILE *file = fopen(command_path(name), "w");
+    if (!file || fputs(text, file) < 0 || fclose(file) != 0) perror("mtan: build"), exit(2);
+}
+
+/* The test's data with other names: `from` becomes `to` in one of its files. */
+static void rename_in(const char *name, const char *from, const char *to) {
+    char *text = command_text(name), *at = text;
+    FILE *file = fopen(command_path(name), "w");
+    if (!text || !file) perror("mtan: build"), exit(2);
+    for (char *found; (found = strstr(at, from)); at = found + strlen(from))
+        fwrite(at, 1, (size_t)(found - at), file), fputs(to, file);
+    fputs(at, file);
+    fclose(file);
+    free(text);
+}
+
+/* Channels, classes and records with escapes in their names, through everything that prints for people. */
+TEST names_do_not_speak_to_the_terminal(void) {
+    rename_in("events.csv", "pulse", "\33]0;pulse\7");
+    rename_in("events.csv", "heat",
+              "\xC2\x9B"
+              "2Jheat");
+    rename_in("events.csv", "\nr7,", "\n\33[2Jr7,");
+    rename_in("labels.csv", "up", "\33[31mup");
+    rename_in("labels.csv", "r7,", "\33[2Jr7,");
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--epochs 1 --out @/a"), "%d");
+    command_run("eval @/a/best.safetensors --data @/events.csv --labels @/labels.csv --bootstrap 0");
+    ASSERT(command_says("out.txt", "?[31mup  ") && command_is_quiet("out.txt"));
+    ASSERT_EQ_FMT(DONE, command_run("inspect @/a/best.safetensors --full"), "%d");
+    ASSERT(command_is_quiet("out.txt"));
+    command_append("events.csv", "\33[2Jr7,8.5,\33]0;pulse\7,1e99\n");
+    command_run("check @/events.csv --labels @/labels.csv");
+    ASSERT(command_says("out.txt", "?]0;pulse?") && command_is_quiet("out.txt"));
+    ASSERT_EQ_FMT(BAD_USE, command_run("predict @/a/best.safetensors --data @/events.csv"), "%d");
+    ASSERT(command_says("err.txt", "?[2Jr7") && command_is_quiet("err.txt"));
+    write_text("other.csv", "record,time,channel,value\nr,1,\33[31mnone,1\n");
+    ASSERT_EQ_FMT(BAD_RESULT, command_run("predict @/a/best.safetensors --data @/other.csv"), "%d");
+    ASSERT(command_says("err.txt", "?[31mnone") && command_is_quiet("err.txt"));
+    PASS();
+}
+
+/* The same for names of tensors and metadata. */
+TEST files_do_not_speak_to_the_terminal(void) {
+    static const uint8_t one = 1;
+    const mtan_file_entry entry = {"\33[31mred", MTAN_DTYPE_U8, 0, {0}, &one};
+    const mtan_file_pair pairs[2] = {{"\33]0;key\7", "\33[2Ja\xC2\x9B"},
+                                     {"\33]0;key\7", "\xE2\x80\xAE"
+                                                     "b\r"}};
+    char error[512];
+    for (int i = 0; i < 2; i++) {
+        uint8_t bytes[512];
+        size_t n = 0;
+        ASSERT_EQ(MTAN_OK, mtan_file_write_memory(&entry, 1, &pairs[i], 1, bytes, sizeof bytes, &n));
+        ASSERT(file_write(command_path(i ? "b" : "a"), bytes, n, error));
+    }
+    ASSERT_EQ_FMT(BAD_RESULT, command_run("compare @/a @/b"), "%d");
+    ASSERT(command_says("out.txt", "?[31mred") && command_says("out.txt", "  ?]0;key?\n    A  ?[2Ja?\n    B  ?b?\n"));
+    ASSERT(command_is_quiet("out.txt"));
+    ASSERT_EQ_FMT(DONE, command_run("inspect @/a"), "%d");
+    ASSERT(command_says("out.txt", "?]0;key? = ?[2Ja?\n") && command_is_quiet("out.txt"));
+    PASS();
+}
+
+/* Names come back as they went in, and no spreadsheet computes them. */
+TEST names_in_tables_are_quoted(void) {
+    static const char *const names[][2] = {{"plain", "plain,"},     {"\" blank \"", "\" blank \","},
+                                           {"\"a,b\"", "\"a,b\","}, {"\"say \"\"x\"\"\"", "\"say \"\"x\"\"\","},
+                                           {"=1+1", "'=1+1,"},      {"@x", "'@x,"},
+                                           {"-cmd", "'-cmd,"},      {"+1+2", "'+1+2,"},
+                                           {"-5", "-5,"},           {"+1.5e3", "+1.5e3,"},
+                                           {"'quote", "''quote,"}};
+    enum { NAMES = sizeof names / sizeof names[0] };
+    char text[2048] = "record,time,channel,value\n", row[64], *out, *line;
+    for (int i = 0; i < NAMES; i++) sprintf(text + strlen(text), "%s,1,heat,2\n", names[i][0]);
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--epochs 1 --out @/run"), "%d");
+    write_text("new.csv", text);
+    ASSERT_EQ_FMT(DONE, command_run("predict @/run/best.safetensors --data @/new.csv"), "%d");
+    line = out = command_text("out.txt");
+    for (int i = 0; i < NAMES; i++) {
+        line = strchr(line, '\n') + 1;
+        snprintf(row, sizeof row, "%.*s", (int)strlen(names[i][1]), line);
+        ASSERT_STR_EQ(names[i][1], row);
+    }
+    free(out);
+    PASS();
+}
+
 /* A child that writes the first n bytes of a file into a pipe, and `zeros` more: bytes without end when that is -1. */
 static pid_t feed(const char *pipe_path, const char *name, size_t n, long zeros) {
     static const char none[4096];
@@ -447,6 +544,9 @@ SUITE(command_suite) {
     RUN_TEST(options_are_checked);
     RUN_TEST(options_that_do_not_fit_are_refused);
     RUN_TEST(every_command_has_help);
+    RUN_TEST(names_do_not_speak_to_the_terminal);
+    RUN_TEST(files_do_not_speak_to_the_terminal);
+    RUN_TEST(names_in_tables_are_quoted);
     RUN_TEST(streams_without_an_end_are_not_followed);
     RUN_TEST(a_run_always_has_a_best_model);
     RUN_TEST(other_data_is_used_whole);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shown.h"
+
 static int is_digit(char c) {
     return c >= '0' && c <= '9';
 }
@@ -204,7 +206,8 @@ field_excerpt field_quote(const char *text) {
     const int cut = n > MOST;
     if (cut)
         for (n = MOST; n > MOST - 4 && ((unsigned char)text[n] & 0xc0) == 0x80;) n--; /* no half of a UTF-8 character */
-    for (size_t i = 0; i < n; i++) e.text[i] = (unsigned char)text[i] < 32 || text[i] == 127 ? '?' : text[i];
+    memcpy(e.text, text, n);
     strcpy(e.text + n, cut ? "..." : "");
+    shown_clean(e.text);
     return e;
 }

@@ -5,34 +5,30 @@
 #include <string.h>
 
 #include "../../data/field.h"
+#include "../../data/shown.h"
 #include "../report/json_text.h"
 
 enum { LISTED_CHANNELS = 60, LISTED_CLASSES = 20, NAME_WIDTH = 14, LINE = 80 };
 
 /* ---- for people ---- */
 
-/* A name in NAME_WIDTH columns: cut between characters, not inside one. */
 static void print_name(const char *name) {
-    const field_excerpt clean = field_quote(name);
-    int columns = 0;
-    for (const char *at = clean.text; *at; at++) {
-        columns += ((unsigned char)*at & 0xC0) != 0x80;
-        if (columns > NAME_WIDTH) break;
-        putchar(*at);
-    }
-    printf("%*s", columns > NAME_WIDTH ? 0 : NAME_WIDTH - columns, "");
+    shown_put(stdout, name, NAME_WIDTH, NAME_WIDTH);
 }
 
 /* Words of a text behind a label, folded at the width of a terminal. */
 static void print_folded(const char *label, int indent, const char *text) {
+    char *clean = tool_text(text), *at = clean;
     int column = printf("%-*s", indent, label);
-    for (int first = 1; *text; first = 0) {
-        const int n = (int)strcspn(text, " ");
+    shown_clean(clean);
+    for (int first = 1; *at; first = 0) {
+        const int n = (int)strcspn(at, " ");
         if (!first && column + 1 + n > LINE) column = (printf("\n%*s", indent, ""), indent), first = 1;
-        column += printf("%s%.*s", first ? "" : " ", n, text);
-        text += n + (text[n] == ' ');
+        column += printf("%s%.*s", first ? "" : " ", n, at);
+        at += n + (at[n] == ' ');
     }
     printf("\n");
+    free(clean);
 }
 
 static void print_problems(const checked *c) {

@@ -100,6 +100,11 @@ const command commands[] = {
      "came in. A record that cannot be read, or whose result is not finite, is\n"
      "reported and left out; the exit status is then 1.\n"
      "\n"
+     "A name that a spreadsheet would compute, for it begins with = + - or @ and is\n"
+     "no number, has an apostrophe in front, as has one that begins with an\n"
+     "apostrophe: take one away to get the name. -5 stays -5; --json has the names\n"
+     "as they are.\n"
+     "\n"
      "  mtan predict run/best.safetensors --data new.csv > scores.csv\n"
      "  cat new.csv | mtan predict run/best.safetensors --data - --json\n",
      1, 1},

@@ -2,6 +2,7 @@
  * their predictions of the same records. Reads only; it does not say which model to prefer. */
 #include "commands.h"
 #include "difference.h"
+#include "../../data/shown.h"
 #include "../report/json_text.h"
 #include "../model/bounds.h"
 #include "../model/session.h"
@@ -55,7 +56,8 @@ static const char *kind_text(difference_kind kind) {
 
 static void print_tensor(const tensor_difference *t) {
     char shape[96], other[96];
-    printf("%-30s %-12s ", t->name, shape_text(shape, t->kind == DIFFERENCE_ONLY_B ? &t->b : &t->a));
+    shown_put(stdout, t->name, 30, SIZE_MAX);
+    printf(" %-12s ", shape_text(shape, t->kind == DIFFERENCE_ONLY_B ? &t->b : &t->a));
     if (t->kind == DIFFERENCE_VALUES)
         printf("%9.3g  %9.3g  %s\n", t->largest, t->relative, place_text(other, &t->a, t->where));
     else if (t->kind == DIFFERENCE_SHAPE) printf("in B %s\n", shape_text(other, &t->b));
@@ -64,8 +66,8 @@ static void print_tensor(const tensor_difference *t) {
 
 /* A value as it fits: long ones (statistics per channel) are cut, as the place to read them is `mtan inspect`. */
 static void print_value(const char *side, const char *value) {
-    if (!value) printf("    %s  (none)\n", side);
-    else printf("    %s  %.*s%s\n", side, 2 * LONGEST_VALUE, value, strlen(value) > 2 * LONGEST_VALUE ? "..." : "");
+    printf("    %s  ", side);
+    puts(!value ? "(none)" : shown_put(stdout, value, 0, 2 * LONGEST_VALUE) ? "..." : "");
 }
 
 static void print_differences(const differences *d, double tolerance) {
@@ -81,7 +83,9 @@ static void print_differences(const differences *d, double tolerance) {
     else printf("; metadata that differs:\n");
     for (size_t i = 0; i < arrlenu(d->metadata); i++) {
         const metadata_difference *m = &d->metadata[i];
-        printf("  %s%s\n", m->key, m->counts ? "" : " (does not count)");
+        printf("  ");
+        shown_put(stdout, m->key, 0, SIZE_MAX);
+        puts(m->counts ? "" : " (does not count)");
         print_value("A", m->a);
         print_value("B", m->b);
     }

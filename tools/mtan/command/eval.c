@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "../../data/shown.h"
 #include "../report/json_text.h"
 #include "../model/metrics.h"
 #include "../model/session.h"
@@ -75,10 +76,12 @@ static void put_classes_json(const session *s, const metric_class *table, const 
 static void put_classes(const session *s, const metric_class *table, int32_t C) {
     char number[16];
     printf("\n%-24s %9s %9s %9s %9s %9s\n", "class", "rows", "predicted", "precision", "recall", "F1");
-    for (int32_t k = 0; k < C; k++)
-        if (table[k].support + table[k].predicted > 0)
-            printf("%-24s %9lld %9lld %9.4f %9.4f %9.4f\n", class_name(s, k, number), (long long)table[k].support,
-                   (long long)table[k].predicted, table[k].precision, table[k].recall, table[k].f1);
+    for (int32_t k = 0; k < C; k++) {
+        if (table[k].support + table[k].predicted == 0) continue;
+        shown_put(stdout, class_name(s, k, number), 24, SIZE_MAX);
+        printf(" %9lld %9lld %9.4f %9.4f %9.4f\n", (long long)table[k].support, (long long)table[k].predicted,
+               table[k].precision, table[k].recall, table[k].f1);
+    }
 }
 
 static void put_tables(const session *s, const predictions *p, int json) {

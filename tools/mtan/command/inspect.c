@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../../baselines/baselines.h"
+#include "../../data/shown.h"
 #include "commands.h"
 #include "../torch/convert.h"
 #include "../report/json_text.h"
@@ -118,11 +119,9 @@ static void find_memory(subject *s, const options *o) {
 
 /* ---- for people ---- */
 
-/* Text from a file, without control characters, shortened unless `full`. */
+/* Text from a file, shortened unless `full`. */
 static void print_text(const char *text, int full) {
-    const size_t n = strlen(text), shown = full || n <= LONGEST ? n : LONGEST;
-    for (size_t i = 0; i < shown; i++) putchar((unsigned char)text[i] < ' ' || text[i] == 127 ? '?' : text[i]);
-    if (shown < n) printf("... (%zu bytes)", n);
+    if (shown_put(stdout, text, 0, full ? SIZE_MAX : LONGEST)) printf("... (%zu bytes)", strlen(text));
 }
 
 static void print_bytes(const char *what, size_t bytes) {
@@ -174,8 +173,9 @@ static int is_dull(const subject *s, const char *name) {
 static void print_all(const subject *s, int full) {
     size_t elements = 0;
     for (size_t i = 0; i < arrlenu(s->set.tensors); i++) elements += s->set.tensors[i].view.count;
-    printf("%s: %s, %zu bytes, %zu tensors, %zu elements\n", s->path,
-           s->set.torch ? "PyTorch checkpoint" : "safetensors", s->bytes, arrlenu(s->set.tensors), elements);
+    print_text(s->path, 1);
+    printf(": %s, %zu bytes, %zu tensors, %zu elements\n", s->set.torch ? "PyTorch checkpoint" : "safetensors",
+           s->bytes, arrlenu(s->set.tensors), elements);
     if (s->is_model) print_model(s);
     if (arrlen(s->set.metadata)) puts("metadata:");
     for (size_t i = 0; i < arrlenu(s->set.metadata); i++) {

@@ -7,6 +7,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../../data/array.h"
+#include "../../data/shown.h"
+
 static struct {
     int quiet, open; /* open: a progress line stands on the terminal */
     double last;     /* elsewhere: when the last one was printed, or the first one asked for */
@@ -31,11 +34,19 @@ double seconds(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+/* A message of one line: whatever names it quotes, nothing in it speaks to the terminal. */
 static void say(const char *prefix, const char *format, va_list arguments) {
+    char *text = NULL;
+    va_list again;
+    va_copy(again, arguments);
+    const int length = vsnprintf(NULL, 0, format, again);
+    va_end(again);
     progress_end();
-    fputs(prefix, stderr);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
+    text = tool_calloc((size_t)(length > 0 ? length : 0) + 1, 1);
+    if (length > 0) vsnprintf(text, (size_t)length + 1, format, arguments);
+    shown_clean(text);
+    fprintf(stderr, "%s%s\n", prefix, text);
+    free(text);
 }
 
 int complain(const char *format, ...) {
@@ -69,6 +80,7 @@ void progress(const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
+    shown_clean(text);
     if (isatty(STDERR_FILENO)) {
         fprintf(stderr, "\r\033[K%.*s", terminal_width(), text);
         messages.open = 1;

@@ -1,20 +1,47 @@
 /* See rows.h. */
+#define _POSIX_C_SOURCE 200809L
 #include "rows.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "../../data/array.h"
 #include "../../data/field.h"
+#include "../../data/shown.h"
 #include "../report/json_text.h"
 
+static int is_blank(char c) {
+    return c == ' ' || c == '\t';
+}
+
+/* A spreadsheet would compute a text that starts so; a number is only a number. A quote is doubled for the way back. */
+static int needs_apostrophe(const char *name) {
+    double x;
+    return *name == '\'' || (*name && strchr("=+-@\t\r", *name) && !field_number(name, &x));
+}
+
+static void put_field(const char *name) {
+    const int quoted = strpbrk(name, ",\"\r\n") || is_blank(name[0]) || (*name && is_blank(name[strlen(name) - 1]));
+    if (quoted) putchar('"');
+    if (needs_apostrophe(name)) putchar('\'');
+    for (; *name; name++) printf(*name == '"' ? "\"\"" : "%c", *name);
+    if (quoted) putchar('"');
+}
+
+/* Bytes go into a file or a pipe as they are, to a terminal as it may show them. */
 static void put_name(const char *name) {
-    if (!strpbrk(name, ",\"\r\n")) {
-        fputs(name, stdout);
+    static int terminal = -1;
+    if (terminal < 0) terminal = isatty(STDOUT_FILENO);
+    if (!terminal) {
+        put_field(name);
         return;
     }
-    putchar('"');
-    for (; *name; name++) printf(*name == '"' ? "\"\"" : "%c", *name);
-    putchar('"');
+    char *clean = tool_text(name);
+    shown_clean(clean);
+    put_field(clean);
+    free(clean);
 }
 
 static void put_time_key(const char *time) {

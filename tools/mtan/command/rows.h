@@ -1,5 +1,9 @@
 /* Rows of predictions on standard output, as CSV or as one JSON object per line: what `mtan predict`, `mtan interpolate` and
- * `mtan stream` print. CSV has a header, printed with the first row: a command that fails before it prints nothing. */
+ * `mtan stream` print. CSV has a header, printed with the first row: a command that fails before it prints nothing.
+ *
+ * Names in CSV: in quotes where they hold a comma, a quote or a line's end, or begin or end with a blank. One that a spreadsheet
+ * would take for a formula, for it begins with = + - @ a tab or a return and is no number, gets an apostrophe in front, and so
+ * does one that begins with an apostrophe: whoever takes one apostrophe away has the name. */
 #ifndef MTAN_TOOLS_ROWS_H
 #define MTAN_TOOLS_ROWS_H
 

@@ -5,37 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-static const uint32_t UNREADABLE = 0xFFFD;
-
-/* How many bytes follow a first byte; -1: no character starts so. */
-static int following(unsigned char first) {
-    if (first < 0x80) return 0;
-    if (first >= 0xC2 && first <= 0xDF) return 1;
-    if (first >= 0xE0 && first <= 0xEF) return 2;
-    return first >= 0xF0 && first <= 0xF4 ? 3 : -1;
-}
-
-/* Not a control character, a mark of direction, half of a surrogate pair or a code that means nothing. */
-static int shown(uint32_t c) {
-    if (c < 0x20 || (c >= 0x7F && c < 0xA0)) return 0;
-    if (c == 0x200E || c == 0x200F || (c >= 0x202A && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069)) return 0;
-    return c <= 0x10FFFF && !(c >= 0xD800 && c <= 0xDFFF) && (c & 0xFFFE) != 0xFFFE;
-}
-
-/* The next character; moves on by its bytes. An overlong form is unreadable as well, for it would hide what it is. */
-static uint32_t next(const char **text) {
-    static const uint32_t least[4] = {0, 0x80, 0x800, 0x10000};
-    const unsigned char *s = (const unsigned char *)*text;
-    const int more = following(s[0]);
-    uint32_t c = s[0];
-    if (more > 0) c &= 0x3Fu >> more;
-    for (int i = 1; i <= more; i++) {
-        if ((s[i] & 0xC0) != 0x80) return *text += i, UNREADABLE;
-        c = c << 6 | (s[i] & 0x3Fu);
-    }
-    *text += more < 0 ? 1 : more + 1;
-    return more < 0 || c < least[more] || !shown(c) ? UNREADABLE : c;
-}
+#include "../../data/shown.h"
 
 static void put(FILE *out, uint32_t c) {
     if (c == '&') fputs("&amp;", out);
@@ -53,18 +23,18 @@ static void put(FILE *out, uint32_t c) {
 }
 
 void html_text(FILE *out, const char *text) {
-    while (text && *text) put(out, next(&text));
+    while (text && *text) put(out, shown_next(&text));
 }
 
 size_t html_length(const char *text) {
     size_t n = 0;
-    for (; text && *text; n++) next(&text);
+    for (; text && *text; n++) shown_next(&text);
     return n;
 }
 
 void html_short(FILE *out, const char *text, size_t most) {
     const int cut = html_length(text) > most;
-    for (size_t i = 0; text && *text && i + (size_t)cut < most; i++) put(out, next(&text));
+    for (size_t i = 0; text && *text && i + (size_t)cut < most; i++) put(out, shown_next(&text));
     if (cut) put(out, 0x2026);
 }
 
