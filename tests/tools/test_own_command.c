@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "command_line.h"
+#include "small.h"
 #include "../../tools/mtan/command/commands.h"
+#include "../../tools/mtan/model/bundle.h"
 
 #define SMALL                                                                                                          \
     "--enc-hidden 8 --embed 8 --ref-points 6 --head-hidden 6 --batch 16 --lr 0.01 --epochs 1 --quiet --threads 1 "
@@ -179,6 +181,95 @@ TEST folds_and_groups_split_own_data(void) {
     PASS();
 }
 
+/* ---- records that are too large for a workspace ---- */
+
+/* A record of n times between two of one. */
+static void write_large(const char *name, int n) {
+    FILE *file = fopen(command_path(name), "w");
+    if (!file) perror("mtan: build"), exit(2);
+    fputs(HEADER "a,1,heat,4\n", file);
+    for (int i = 0; i < n; i++) fprintf(file, "big,%d.5,%s,%d\n", i, i % 3 ? "heat" : "pulse", i % 7);
+    fputs("z,1,heat,4\n", file);
+    fclose(file);
+}
+
+/* With 4096 reference points and 16 records at once, 2^15 times are 2^31 scores. */
+TEST a_record_of_any_length_is_predicted(void) {
+    char *rows, *streamed;
+    ASSERT_EQ_FMT(DONE,
+                  command_run("train own --model enc --data @/events.csv --labels @/labels.csv --out @/run " SMALL
+                              "--ref-points 4096"),
+                  "%d");
+    write_large("large.csv", 33000);
+    ASSERT_EQ_FMT(DONE, command_run("predict @/run/best.safetensors --data @/large.csv"), "%d");
+    rows = command_text("out.txt");
+    ASSERT(strstr(rows, "\na,") && strstr(rows, "\nz,"));
+    command_append("large.csv", "big\n"); /* for the stream: what do you make of all of it? */
+    ASSERT_EQ_FMT(DONE, command_run("stream @/run/best.safetensors --every request --data @/large.csv"), "%d");
+    streamed = last_line("out.txt");
+    ASSERT(strstr(rows, streamed));
+    free(rows), free(streamed);
+    PASS();
+}
+
+TEST a_record_that_is_too_large_costs_itself_alone(void) {
+    ASSERT_EQ_FMT(DONE,
+                  command_run("train own --model per-time --data @/events.csv --labels @/times.csv --out @/run " SMALL),
+                  "%d");
+    write_large("large.csv", 24000); /* as many reference points as times, and no stream */
+    ASSERT_EQ_FMT(BAD_RESULT, command_run("predict @/run/best.safetensors --data @/large.csv"), "%d");
+    ASSERT(command_says("out.txt", "\na,1,") && command_says("out.txt", "\nz,1,"));
+    ASSERT(command_says("err.txt", "mtan: record big, which is left out: 24000 observations at 24000 times: "));
+    PASS();
+}
+
+/* A decoder's classes and curves of a large record come in blocks of query times. */
+static void write_decoder(mtan_classify_kind classify) {
+    const prep none = {0};
+    char error[512] = "";
+    mtan_config config;
+    mtan_model model;
+    mtan_real *weights;
+    mtan_config_init(&config, MTAN_FULL, classify, 2, classify == MTAN_CLASSIFY_NONE ? 0 : 2);
+    small_apply(&config, "ref_points 4096 embed 4 enc_hidden 3 dec_hidden 3 latent 2 mlp_hidden 3 head_hidden 3");
+    weights = calloc(mtan_weights_count(&config), sizeof *weights);
+    if (!weights || mtan_weights_init(&config, weights, mtan_weights_count(&config), 3) != MTAN_OK ||
+        mtan_model_init(&model, &config, weights, mtan_weights_count(&config)) != MTAN_OK ||
+        !bundle_write(command_path("decoder.safetensors"), &model, NULL, &none, NULL, 0, error))
+        printf("  BAD %s\n", error);
+    free(weights);
+}
+
+static void write_decoded(const char *name, const char *last) {
+    FILE *file = fopen(command_path(name), "w");
+    if (!file) perror("mtan: build"), exit(2);
+    fputs(HEADER, file);
+    for (int i = 0; i < 17000; i++) fprintf(file, "big,%d,%d,%d\n", i, i % 2, i % 7);
+    fputs(last, file);
+    fclose(file);
+}
+
+TEST large_records_have_classes_of_times_and_curves(void) {
+    write_decoded("large.csv", "");
+    write_decoded("asked.csv", "big,600,,\n"); /* for the stream: and at that time? */
+    for (int curves = 0; curves < 2; curves++) {
+        char *rows, *streamed;
+        write_decoder(curves ? MTAN_CLASSIFY_NONE : MTAN_CLASSIFY_TIME);
+        ASSERT_EQ_FMT(DONE,
+                      command_run(curves
+                                      ? "interpolate @/decoder.safetensors --data @/large.csv --samples 0 --at 0:600:1"
+                                      : "predict @/decoder.safetensors --data @/large.csv --samples 0"),
+                      "%d");
+        rows = command_text("out.txt");
+        ASSERT_EQ_FMT(DONE, command_run("stream @/decoder.safetensors --every request --samples 0 --data @/asked.csv"),
+                      "%d");
+        streamed = last_line("out.txt");
+        ASSERT(strncmp(streamed, "big,600,", 8) == 0 && strstr(rows, streamed));
+        free(rows), free(streamed);
+    }
+    PASS();
+}
+
 SUITE(own_command_suite) {
     GREATEST_SET_SETUP_CB(command_open, NULL);
     GREATEST_SET_TEARDOWN_CB(command_close, NULL);
@@ -188,4 +279,7 @@ SUITE(own_command_suite) {
     RUN_TEST(a_stream_counts_from_the_first_value);
     RUN_TEST(the_future_does_not_leak_into_training);
     RUN_TEST(folds_and_groups_split_own_data);
+    RUN_TEST(a_record_of_any_length_is_predicted);
+    RUN_TEST(a_record_that_is_too_large_costs_itself_alone);
+    RUN_TEST(large_records_have_classes_of_times_and_curves);
 }

@@ -85,7 +85,7 @@ static const option table[] = {
     {"records", 0, WHOLE("N", 1, 1e6), " bench ", "records to train on in an epoch, whose time is scaled (bench)"},
     {"predict", 0, TEXT("CARD"), " bench ",
      "count instead of measuring, for titanx (both), titanx-maxwell or titanx-pascal"},
-    {"samples", 0, WHOLE("N", 0, 10000), " interpolate stream eval ", "samples of the latent state; 0: its mean"},
+    {"samples", 0, WHOLE("N", 0, 10000), " predict interpolate stream eval ", "samples of the latent state; 0: its mean"},
     {"kind", 0, TEXT("KIND"), " check ", "physionet, activity, mimic3 or own; default: by what is there"},
     {"recipe", 0, TEXT("NAME"), " convert ", "the named configuration that the checkpoint belongs to"},
     {"stats-from", 0, TEXT("DATA"), " convert ", "compute the preprocessing from this data, as `mtan train` would"},

@@ -9,7 +9,7 @@
 #include "device.h"
 #include "solver_room.h"
 
-enum { ERROR_SIZE = 512, CHUNK = 16 };
+enum { ERROR_SIZE = 512, MOST_BYTES = 1 << 30 };
 
 mtan_status runner_refresh(runner *r) {
     size_t bytes = 0;
@@ -36,7 +36,7 @@ static int runner_fails(runner *r, mtan_status status, char *error) {
 static void runner_arrays(runner *r, const mtan_model *model, mtan_bounds bounds, mtan_pool *pool) {
     r->model = model;
     r->bounds = bounds;
-    r->bounds.records = r->chunk = CHUNK;
+    r->bounds.records = r->chunk = RUNNER_CHUNK;
     r->pool = pool;
     r->threads = pool->threads;
     r->predictor = tool_calloc((size_t)r->threads, sizeof *r->predictor);
@@ -63,13 +63,21 @@ static int runner_weights(runner *r) {
     return device_send(b, r->weights, bytes);
 }
 
+/* Bytes for as many records at once as MOST_BYTES hold, at least one. */
+static mtan_status runner_size(runner *r, size_t *bytes) {
+    for (;; r->bounds.records = r->chunk /= 2) {
+        const mtan_status status = mtan_predictor_size(r->model, &r->bounds, bytes);
+        if (r->chunk == 1 || (status == MTAN_OK ? *bytes <= MOST_BYTES : status != MTAN_ERR_SIZE)) return status;
+    }
+}
+
 int runner_start(runner *r, const mtan_model *model, mtan_bounds bounds, int32_t threads, char *error) {
     mtan_status status;
     size_t bytes = 0;
     memset(r, 0, sizeof *r);
     mtan_pool_start(&r->own_pool, on_device(model->backend) ? 1 : threads); /* fewer threads are enough */
     runner_arrays(r, model, bounds, &r->own_pool);
-    if ((status = mtan_predictor_size(model, &r->bounds, &bytes)) != MTAN_OK) return runner_fails(r, status, error);
+    if ((status = runner_size(r, &bytes)) != MTAN_OK) return runner_fails(r, status, error);
     if (!runner_memory(r, bytes) || !runner_weights(r)) return runner_fails(r, MTAN_ERR_DEVICE, error);
     return (status = runner_refresh(r)) == MTAN_OK ? 1 : runner_fails(r, status, error);
 }

@@ -5,12 +5,14 @@
 #include "../../../mtan.h"
 #include "../../../platform/pool.h"
 
+enum { RUNNER_CHUNK = 16 }; /* most records in one call of a predictor */
+
 typedef struct runner {
     const mtan_model *model;
     mtan_predictor *predictor; /* one per thread */
     void **memory;
     mtan_bounds bounds;
-    int32_t threads, chunk; /* chunk: most records in one call of a predictor */
+    int32_t threads, chunk; /* chunk: most records in one call of this one's predictors, fewer where they are large */
     mtan_pool own_pool, *pool;
     int borrowed;             /* the memory is a trainer's */
     const mtan_real *weights; /* the model's, where they were brought to a device for this run; or null */

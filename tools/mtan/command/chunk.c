@@ -1,0 +1,331 @@
+/* See chunk.h. Sections: classes; curves; records that are too large; a chunk. */
+#include "chunk.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../data/field.h"
+#include "../model/bounds.h"
+#include "../model/device.h"
+#include "messages.h"
+
+enum { RECORDS_AT_ONCE = 16, QUERIES_AT_ONCE = 512 };
+static const size_t most_bytes = (size_t)1 << 31; /* of a workspace for one record */
+
+/* A row for each of a record's times? */
+static int per_time(const chunk *c) {
+    return !c->grid.n && c->model->config.classify == MTAN_CLASSIFY_TIME;
+}
+
+/* Has a chunk rows to be written? It has when all went wrong is that results of some records are not finite. */
+static int has_rows(const chunk *c, int good) {
+    return good || c->run.status == MTAN_ERR_NUMERIC;
+}
+
+/* Says so of a record whose result is not finite. */
+static int is_broken(chunk *c, size_t record) {
+    if (!c->run.broken[record]) return 0;
+    complain("record %s: %s", dataset_name(&c->records, record), status_message(MTAN_ERR_NUMERIC));
+    return c->failed = 1;
+}
+
+/* ---- classes ---- */
+
+/* The text of a record's first time; NULL: its row has none. */
+static const char *first_time(const chunk *c, size_t record) {
+    const dataset_record *r = &c->records.records[record];
+    return per_time(c) && r->n_times > 0 ? c->records.time_texts + r->time_text : NULL;
+}
+
+/* Rows of one record, p (rows, C), from the time *time on, which moves behind them. */
+static void put_classes(chunk *c, size_t record, const char **time, size_t rows, const double *p) {
+    for (size_t i = 0; i < rows; i++) {
+        row_classes(&c->out, dataset_name(&c->records, record), *time, p + i * (size_t)c->model->config.classes);
+        if (*time) *time += strlen(*time) + 1;
+    }
+}
+
+static int classify(chunk *c) {
+    const size_t n = arrlenu(c->records.records), C = (size_t)c->model->config.classes;
+    mtan_record *records = tool_calloc(n, sizeof *records);
+    size_t *row0 = tool_calloc(n + 1, sizeof *row0);
+    double *p;
+    int good;
+    for (size_t i = 0; i < n; i++) {
+        records[i] = dataset_view(&c->records, i);
+        row0[i + 1] = row0[i] + (per_time(c) ? (size_t)c->records.records[i].n_times : 1);
+    }
+    p = tool_calloc(row0[n] * C, sizeof *p);
+    good = has_rows(c, runner_classify(&c->run, records, n, row0, p, NULL));
+    for (size_t i = 0; good && i < n; i++) {
+        const char *time = first_time(c, i);
+        if (is_broken(c, i)) continue;
+        put_classes(c, i, &time, row0[i + 1] - row0[i], p + row0[i] * C);
+    }
+    free(p), free(row0), free(records);
+    return good;
+}
+
+/* ---- curves ---- */
+
+typedef struct curves {
+    const chunk *chunk;
+    mtan_real *mean, *sd; /* (records, queries, D) */
+    mtan_real *times;     /* (queries) */
+    size_t query0, queries;
+} curves;
+
+/* Room for a block of the grid that starts at query0. */
+static curves curves_start(const chunk *c, size_t query0) {
+    const size_t left = c->grid.n - query0, queries = left < QUERIES_AT_ONCE ? left : QUERIES_AT_ONCE;
+    const size_t n = arrlenu(c->records.records) * queries * (size_t)c->model->config.channels;
+    curves s = {c,
+                tool_calloc(n, sizeof *s.mean),
+                tool_calloc(n, sizeof *s.sd),
+                tool_calloc(queries, sizeof *s.times),
+                query0,
+                queries};
+    for (size_t q = 0; q < queries; q++)
+        s.times[q] = prep_time(c->prep, c->part, c->grid.first + (double)(query0 + q) * c->grid.step);
+    return s;
+}
+
+static void curves_free(curves *s) {
+    free(s->mean), free(s->sd), free(s->times);
+}
+
+static mtan_status interpolate_some(void *context, mtan_predictor *predictor, size_t first, size_t count) {
+    const curves *s = context;
+    const size_t block = s->queries * (size_t)predictor->model->config.channels;
+    mtan_status status = MTAN_OK;
+    for (size_t i = first; i < first + count && status == MTAN_OK; i++) {
+        mtan_record r = dataset_view(&s->chunk->records, i);
+        r.times = s->times, r.n_times = (int32_t)s->queries;
+        status = mtan_predictor_interpolate(predictor, &r, s->mean + i * block, s->sd + i * block);
+    }
+    return status;
+}
+
+static void put_curve(chunk *c, const curves *s, size_t record) {
+    const prep *p = c->prep;
+    const int32_t D = c->model->config.channels;
+    const char *name = dataset_name(&c->records, record);
+    for (size_t q = 0; q < s->queries; q++)
+        for (int32_t d = 0; d < D; d++) {
+            const size_t at = (record * s->queries + q) * (size_t)D + (size_t)d;
+            const double mean = prep_raw_value(p, d, (double)s->mean[at]),
+                         sd = prep_raw_spread(p, d, (double)s->sd[at]);
+            char number[16], time[32];
+            const char *channel = d < (int32_t)arrlen(p->channels) ? p->channels[d] : number;
+            snprintf(number, sizeof number, "%d", (int)d);
+            snprintf(time, sizeof time, "%.9g", c->grid.first + (double)(s->query0 + q) * c->grid.step);
+            row_value(&c->out, name, time, channel, mean, sd);
+        }
+}
+
+/* One record's whole grid before the next record's: a grid longer than a block takes one record at a time, and ends where its curve
+ * is not finite. */
+static int interpolate(chunk *c) {
+    const size_t n = arrlenu(c->records.records);
+    size_t q = 0;
+    int good;
+    do {
+        curves s = curves_start(c, q);
+        good = has_rows(c, runner_each(&c->run, n, interpolate_some, &s));
+        for (size_t i = 0; good && i < n; i++)
+            if (!is_broken(c, i)) put_curve(c, &s, i);
+        curves_free(&s);
+        q += QUERIES_AT_ONCE;
+    } while (q < c->grid.n && c->run.status == MTAN_OK);
+    return good;
+}
+
+/* ---- records that are too large ---- */
+
+typedef struct lone {
+    mtan_predictor predictor;
+    mtan_stream stream;
+    void *memory, *gathered;
+} lone;
+
+static int has_streams(const mtan_model *model) {
+    size_t bytes;
+    return !model->config.architecture && !on_device(model->backend) && mtan_stream_size(model, 0, &bytes) == MTAN_OK;
+}
+
+/* Does a runner have room for a record of that size, among others or, where there are no streams, alone? */
+static int has_room(const chunk *c, int32_t events, int32_t times) {
+    const int32_t queries = c->grid.n ? QUERIES_AT_ONCE : 1, streams = has_streams(c->model);
+    const mtan_bounds most = {streams ? RUNNER_CHUNK : 1, events, times > queries ? times : queries};
+    size_t bytes;
+    return mtan_predictor_size(c->model, &most, &bytes) == MTAN_OK && (streams || bytes <= most_bytes);
+}
+
+/* A stream of all observations of the record, in the order of time. */
+static mtan_status lone_start(lone *l, const chunk *c, const mtan_record *r) {
+    const mtan_bounds most = {1, 0, QUERIES_AT_ONCE};
+    size_t bytes = 0, state = 0;
+    mtan_status status = mtan_predictor_size(c->model, &most, &bytes);
+    if (status == MTAN_OK) status = mtan_stream_size(c->model, 0, &state);
+    l->memory = tool_realloc(NULL, bytes), l->gathered = tool_realloc(NULL, state);
+    if (status == MTAN_OK) status = mtan_predictor_init(&l->predictor, c->model, &most, l->memory, bytes);
+    if (status == MTAN_OK) status = mtan_stream_init(&l->stream, &l->predictor, 0, l->gathered, state);
+    l->predictor.seed = c->seed;
+    for (int32_t i = 0; status == MTAN_OK && i < r->n_events; i++)
+        status = mtan_stream_push(&l->stream, r->events[i].time, r->events[i].channel, r->events[i].value);
+    return status;
+}
+
+static mtan_status lone_interpolate(lone *l, chunk *c, mtan_record *ask) {
+    mtan_status status = MTAN_OK;
+    for (size_t q = 0; q < c->grid.n && status == MTAN_OK; q += QUERIES_AT_ONCE) {
+        curves s = curves_start(c, q);
+        ask->times = s.times, ask->n_times = (int32_t)s.queries;
+        status = mtan_stream_interpolate(&l->stream, ask, s.mean, s.sd);
+        if (status == MTAN_OK) put_curve(c, &s, 0);
+        curves_free(&s);
+    }
+    return status;
+}
+
+/* Up to QUERIES_AT_ONCE distinct times of the events from *event on, which moves behind them. */
+static int32_t next_times(const mtan_record *r, int32_t *event, mtan_real *times) {
+    int32_t n = 0;
+    for (; *event < r->n_events; ++*event) {
+        const mtan_real time = r->events[*event].time;
+        if (n > 0 && !(time > times[n - 1])) continue;
+        if (n == QUERIES_AT_ONCE) break;
+        times[n++] = time;
+    }
+    return n;
+}
+
+static mtan_status lone_classify(lone *l, chunk *c, mtan_record *ask) {
+    const size_t C = (size_t)c->model->config.classes;
+    mtan_real times[QUERIES_AT_ONCE], *out = tool_calloc(QUERIES_AT_ONCE * C, sizeof *out);
+    double *p = tool_calloc(QUERIES_AT_ONCE * C, sizeof *p);
+    const char *time = first_time(c, 0);
+    mtan_status status;
+    int32_t event = 0;
+    do {
+        const size_t rows = per_time(c) ? (size_t)(ask->n_times = next_times(ask, &event, times)) : 1;
+        if (per_time(c)) ask->times = times;
+        status = mtan_stream_predict(&l->stream, ask, out);
+        for (size_t i = 0; status == MTAN_OK && i < rows * C; i++) p[i] = (double)out[i];
+        if (status == MTAN_OK) put_classes(c, 0, &time, rows, p);
+    } while (status == MTAN_OK && per_time(c) && event < ask->n_events);
+    free(out), free(p);
+    return status;
+}
+
+/* The only record of the chunk. */
+static void run_alone(chunk *c) {
+    mtan_record r = dataset_view(&c->records, 0);
+    mtan_status status = MTAN_ERR_SIZE;
+    lone l = {0};
+    if (has_streams(c->model)) {
+        status = lone_start(&l, c, &r);
+        if (status == MTAN_OK) status = c->grid.n ? lone_interpolate(&l, c, &r) : lone_classify(&l, c, &r);
+    }
+    free(l.memory), free(l.gathered);
+    if (status == MTAN_OK) return;
+    c->failed = 1;
+    complain("record %s, which is left out: %d observations at %d times: %s", dataset_name(&c->records, 0),
+             (int)c->records.records[0].n_events, (int)c->records.records[0].n_times, mtan_status_message(status));
+}
+
+/* ---- a chunk ---- */
+
+/* The predictors grow with the largest record seen. */
+static int fit_runner(chunk *c) {
+    const mtan_bounds need = model_bounds(&c->model->config, &c->records);
+    const int32_t queries = c->grid.n ? QUERIES_AT_ONCE : 1;
+    char error[512];
+    if (c->run.predictor && need.events <= c->bounds.events && need.times <= c->bounds.times) return 1;
+    if (c->run.predictor) runner_stop(&c->run);
+    c->bounds = need;
+    if (has_room(c, need.events + need.events / 2, need.times + need.times / 2))
+        c->bounds.events += need.events / 2, c->bounds.times += need.times / 2;
+    if (c->bounds.times < queries) c->bounds.times = queries;
+    if (!runner_start(&c->run, c->model, c->bounds, c->threads, error)) return complain("%s", error), 0;
+    runner_seed(&c->run, c->seed);
+    return 1;
+}
+
+static void clear(dataset *d) {
+    arrsetlen(d->records, 0), arrsetlen(d->events, 0), arrsetlen(d->names, 0), arrsetlen(d->time_texts, 0);
+}
+
+int chunk_run(chunk *c) {
+    int good;
+    if (arrlen(c->records.records) == 0) return 1;
+    if (!fit_runner(c)) return clear(&c->records), 0;
+    good = c->grid.n ? interpolate(c) : classify(c);
+    if (!good)
+        complain("record %s%s: %s", dataset_name(&c->records, c->run.failed), runner_doubt(&c->run),
+                 status_message(c->run.status));
+    clear(&c->records);
+    fflush(stdout);
+    return good;
+}
+
+/* The shortest decimal that is this time. */
+static field_excerpt real_text(mtan_real time) {
+    double rounded = (double)time;
+    for (int digits = 1; digits <= 17; digits++) {
+        char text[32];
+        snprintf(text, sizeof text, "%.*g", digits, (double)time);
+        rounded = strtod(text, NULL);
+        if ((mtan_real)rounded == time) break;
+    }
+    return field_number_text(rounded);
+}
+
+/* n raw events of one time join the last record, in model units. A time of which something is left, and which is another than
+ * the one before, is one of the record's, and keeps the text that it was read from. */
+static void take_time(chunk *c, const mtan_event *raw, int32_t n, const char *text) {
+    dataset_record *r = &arrlast(c->records.records);
+    mtan_event *e = arraddnptr(c->records.events, (size_t)n);
+    int32_t kept;
+    int is_new;
+    memcpy(e, raw, (size_t)n * sizeof *e);
+    kept = prep_events(c->prep, c->part, e, n);
+    is_new = kept > 0 && (r->n_events == 0 || e[0].time > e[-1].time);
+    r->n_events += kept;
+    r->n_times += is_new;
+    arrsetlen(c->records.events, r->event0 + (size_t)r->n_events);
+    if (is_new && per_time(c)) dataset_add_time_text(&c->records, text ? text : real_text(raw->time).text);
+}
+
+static void take(chunk *c, const dataset *from, size_t record) {
+    const dataset_record *r = &from->records[record];
+    const char *text = from->time_texts ? from->time_texts + r->time_text : NULL;
+    dataset_add_record(&c->records, dataset_name(from, record), -1);
+    for (int32_t i = 0, n; i < r->n_events; i += n) {
+        const mtan_event *e = from->events + r->event0 + i;
+        for (n = 1; i + n < r->n_events && !(e[n].time > e->time);) n++;
+        take_time(c, e, n, text);
+        if (text) text += strlen(text) + 1;
+    }
+}
+
+int chunk_take(chunk *c, const dataset *from, size_t record, int part) {
+    const size_t at_once = c->grid.n > QUERIES_AT_ONCE ? 1 : (size_t)RECORDS_AT_ONCE * (size_t)c->threads;
+    const dataset_record *r = &from->records[record];
+    const int fits = r->n_events <= c->bounds.events && r->n_times <= c->bounds.times;
+    const int alone = !fits && !has_room(c, r->n_events, r->n_times);
+    if ((alone || part != c->part) && !chunk_run(c)) return 0;
+    c->part = part;
+    take(c, from, record);
+    if (!alone) return arrlenu(c->records.records) < at_once || chunk_run(c);
+    run_alone(c);
+    clear(&c->records);
+    fflush(stdout);
+    return 1;
+}
+
+void chunk_free(chunk *c) {
+    runner_stop(&c->run);
+    dataset_free(&c->records);
+}
