@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "command_line.h"
 #include "small.h"
@@ -181,6 +182,156 @@ TEST folds_and_groups_split_own_data(void) {
     PASS();
 }
 
+/* ---- models of published data ---- */
+
+/* Ten records to a set, as PhysioNet ships them. */
+static void write_physionet(const char *set, int first) {
+    char name[64], line[96];
+    mkdir(command_path("physionet"), 0777);
+    snprintf(name, sizeof name, "physionet/%s", set);
+    mkdir(command_path(name), 0777);
+    if (first == 1)
+        command_append("physionet/Outcomes-a.txt", "RecordID,SAPS-I,SOFA,Length_of_stay,Survival,In-hospital_death\n");
+    for (int r = first; r < first + 10; r++) {
+        snprintf(name, sizeof name, "physionet/%s/%d.txt", set, r);
+        command_append(name, "Time,Parameter,Value\n00:00,Age,60\n");
+        for (int k = 1; k < 5; k++) {
+            snprintf(line, sizeof line, "%02d:24,HR,%d\n%02d:24,Temp,%d\n", 8 * k, 60 + 10 * (r % 2) + k, 8 * k,
+                     36 + r % 3);
+            command_append(name, line);
+        }
+        snprintf(line, sizeof line, "%d,6,1,5,-1,%d\n", r, r % 2);
+        if (first == 1) command_append("physionet/Outcomes-a.txt", line);
+    }
+}
+
+/* Record 1 as a CSV, at the hours that its file has. */
+#define RECORD_1                                                                                                       \
+    HEADER "1,0,Age,60\n1,8.4,HR,71\n1,8.4,Temp,37\n1,16.4,HR,72\n1,16.4,Temp,37\n1,24.4,HR,73\n1,24.4,Temp,37\n"      \
+           "1,32.4,HR,74\n1,32.4,Temp,37\n"
+
+TEST a_model_of_physionet_takes_events(void) {
+    char *from_folder, *from_file, *from_stream;
+    write_physionet("set-a", 1);
+    command_append("one.csv", RECORD_1);
+    ASSERT_EQ_FMT(DONE, command_run("train physionet-enc --data @/physionet --out @/run " SMALL), "%d");
+    ASSERT_EQ_FMT(DONE, command_run("predict @/run/best.safetensors --data @/physionet/set-a"), "%d");
+    from_folder = command_text("out.txt");
+    ASSERT_EQ_FMT(DONE, command_run("predict @/run/best.safetensors --data @/one.csv"), "%d");
+    from_file = last_line("out.txt");
+    ASSERT_EQ_FMT(DONE, command_run("stream @/run/best.safetensors --data @/one.csv"), "%d");
+    from_stream = last_line("out.txt");
+    ASSERT_STR_EQ(from_stream, from_file);
+    ASSERT(strstr(from_folder, from_file)); /* 8.4 hours are a multiple of the loader's 0.016 */
+    free(from_folder), free(from_file), free(from_stream);
+    ASSERT(freopen(command_path("one.csv"), "r", stdin));
+    ASSERT_EQ_FMT(DONE, command_run("predict @/run/best.safetensors --data -"), "%d");
+    ASSERT(command_says("out.txt", "record,p0,p1\n1,"));
+    command_append("odd.csv", HEADER "1,0,Mystery,60\n");
+    ASSERT_EQ_FMT(BAD_RESULT, command_run("predict @/run/best.safetensors --data @/odd.csv"), "%d");
+    ASSERT(command_says("err.txt", "the model has no channel \"Mystery\""));
+    command_append("bad.csv", "record;time\n");
+    ASSERT_EQ_FMT(BAD_USE, command_run("predict @/run/best.safetensors --data @/bad.csv"), "%d");
+    ASSERT(command_says("err.txt", "separated by semicolons"));
+    PASS();
+}
+
+static int lines_of(const char *name) {
+    char *text = command_text(name);
+    int n = 0;
+    for (const char *at = text; (at = strchr(at, '\n')) != NULL; at++) n++;
+    free(text);
+    return n;
+}
+
+/* Training needs both sets, a curve those records that there are. */
+TEST interpolation_takes_the_sets_that_are_there(void) {
+    write_physionet("set-a", 1), write_physionet("set-b", 11);
+    ASSERT_EQ_FMT(
+        DONE,
+        command_run(
+            "train physionet-interp --data @/physionet --latent 2 --dec-hidden 5 --mlp-hidden 6 --out @/run " SMALL),
+        "%d");
+    for (int b = 0; b < 2; b++) {
+        const char *const away = b ? "physionet/set-a" : "physionet/set-b";
+        ASSERT_EQ(0, rename(command_path(away), command_path("away")));
+        ASSERT_EQ_FMT(DONE, command_run("interpolate @/run/best.safetensors --data @/physionet --at 0:1:1 --samples 1"),
+                      "%d");
+        ASSERT(command_says("out.txt", b ? "sd\n11,0,Age," : "sd\n1,0,Age,"));
+        ASSERT_EQ_FMT(1 + 10 * 2 * 41, lines_of("out.txt"), "%d");
+        ASSERT_EQ_FMT(BAD_USE,
+                      command_run("interpolate @/run/best.safetensors --data @/physionet --at 0:1:1 --split test"),
+                      "%d");
+        ASSERT_EQ(0, rename(command_path("away"), command_path(away)));
+    }
+    PASS();
+}
+
+/* ---- parts and samples ---- */
+
+TEST a_part_of_the_split_is_predicted(void) {
+    static const int records[] = {38, 10, 12, COMMAND_RECORDS};
+    static const char *const parts[] = {"train", "valid", "test", "all"};
+    char line[160], *all, *part;
+    ASSERT_EQ_FMT(
+        DONE, command_run("train own --model enc --data @/events.csv --labels @/labels.csv --out @/run " SMALL), "%d");
+    ASSERT_EQ_FMT(DONE, command_run("predict @/run/best.safetensors --data @/events.csv"), "%d");
+    all = command_text("out.txt");
+    for (int i = 0; i < 4; i++) {
+        snprintf(line, sizeof line, "predict @/run/best.safetensors --data @/events.csv --split %s", parts[i]);
+        ASSERT_EQ_FMT(DONE, command_run(line), "%d");
+        ASSERT_EQ_FMT(1 + records[i], lines_of("out.txt"), "%d");
+        part = command_text("out.txt");
+        for (char *at = strtok(part, "\n"), *last = all; at; at = strtok(NULL, "\n")) /* rows of it, in its order */
+            ASSERT((last = strstr(last, at)));
+        free(part);
+    }
+    free(all);
+    ASSERT_EQ_FMT(BAD_USE, command_run("predict @/run/best.safetensors --data @/events.csv --split tests"), "%d");
+    ASSERT(command_says("err.txt", "--split tests: must be train, valid, test or all"));
+    command_append("other.csv", HEADER "a,1,heat,2\n");
+    ASSERT_EQ_FMT(BAD_USE, command_run("predict @/run/best.safetensors --data @/other.csv --split test"), "%d");
+    ASSERT(command_says("err.txt", "not the data that the model was trained with"));
+    PASS();
+}
+
+TEST a_prediction_draws_samples(void) {
+    char *few, *many;
+    ASSERT_EQ_FMT(
+        DONE,
+        command_run("train own --model full --data @/events.csv --labels @/labels.csv --latent 2 --dec-hidden "
+                    "5 --mlp-hidden 6 --out @/run " SMALL),
+        "%d");
+    ASSERT_EQ_FMT(DONE, command_run("predict @/run/best.safetensors --data @/events.csv --samples 1"), "%d");
+    few = command_text("out.txt");
+    ASSERT_EQ_FMT(DONE, command_run("predict @/run/best.safetensors --data @/events.csv --samples 9"), "%d");
+    many = command_text("out.txt");
+    ASSERT(strcmp(few, many) != 0);
+    free(few), free(many);
+    ASSERT_EQ_FMT(
+        DONE, command_run("train own --model enc --data @/events.csv --labels @/labels.csv --out @/enc " SMALL), "%d");
+    ASSERT_EQ_FMT(BAD_USE, command_run("predict @/enc/best.safetensors --data @/events.csv --samples 9"), "%d");
+    ASSERT(command_says("err.txt", "--samples: this model has no latent state"));
+    PASS();
+}
+
+/* The records are those that the labels name. */
+TEST predictions_are_made_at_their_times(void) {
+    write_meds();
+    ASSERT_EQ_FMT(DONE,
+                  command_run("train own --model enc --data @/meds.csv --labels @/meds-labels.csv --out @/run " SMALL),
+                  "%d");
+    ASSERT_EQ_FMT(DONE, command_run("predict @/run/best.safetensors --data @/meds.csv --labels @/meds-labels.csv"),
+                  "%d");
+    ASSERT_EQ_FMT(41, lines_of("out.txt"), "%d");
+    ASSERT(command_says("out.txt", "record,p0,p1\ns0@10,"));
+    ASSERT_EQ_FMT(
+        DONE, command_run("predict @/run/best.safetensors --data @/meds.csv --labels @/meds-labels.csv --split test"),
+        "%d");
+    ASSERT_EQ_FMT(9, lines_of("out.txt"), "%d");
+    PASS();
+}
+
 /* ---- records that are too large for a workspace ---- */
 
 /* A record of n times between two of one. */
@@ -279,6 +430,11 @@ SUITE(own_command_suite) {
     RUN_TEST(a_stream_counts_from_the_first_value);
     RUN_TEST(the_future_does_not_leak_into_training);
     RUN_TEST(folds_and_groups_split_own_data);
+    RUN_TEST(a_model_of_physionet_takes_events);
+    RUN_TEST(interpolation_takes_the_sets_that_are_there);
+    RUN_TEST(a_part_of_the_split_is_predicted);
+    RUN_TEST(a_prediction_draws_samples);
+    RUN_TEST(predictions_are_made_at_their_times);
     RUN_TEST(a_record_of_any_length_is_predicted);
     RUN_TEST(a_record_that_is_too_large_costs_itself_alone);
     RUN_TEST(large_records_have_classes_of_times_and_curves);

@@ -377,28 +377,29 @@ static int find_set(reader *r, char path[PATH_BYTES], const char *folder, char s
     return 0;
 }
 
-static int read_sets(reader *r, const char *folder, const char *sets) {
+/* all: of several sets none may be missing. */
+static int read_sets(reader *r, const char *folder, const char *sets, int all) {
     char path[PATH_BYTES], above[PATH_BYTES];
     int found = 0;
     if (!read_outcomes_in(r, folder)) return 0;
     for (const char *set = sets; *set; set++) {
         const int kind = find_set(r, path, folder, *set);
         if (kind && !read_set(r, path, kind == 2)) return 0;
-        if (!kind && found)
+        if (!kind && found && all)
             return dataset_fail(r->data, "%s: set-a is there, but no set-%c.tar.gz, .tar or folder", folder, *set);
-        if (!kind) break;
-        found++;
+        if (!kind && all) break;
+        found += kind > 0;
     }
     if (found) return 1;
     return join(r, above, folder, "..") && read_outcomes_in(r, above) && read_set(r, folder, 1);
 }
 
-static int read_path(reader *r, const char *path, const char *sets) {
+static int read_path(reader *r, const char *path, const char *sets, int all) {
     struct stat status;
     char folder[PATH_BYTES];
     const char *slash = strrchr(path, '/');
     if (stat(path, &status) != 0) return dataset_fail(r->data, "%s: no such file or folder", path);
-    if (S_ISDIR(status.st_mode)) return read_sets(r, path, sets);
+    if (S_ISDIR(status.st_mode)) return read_sets(r, path, sets, all);
     if (snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".") >= PATH_BYTES)
         return dataset_fail(r->data, "%.100s...: the path is too long", path);
     return read_outcomes_in(r, folder) && read_set(r, path, 0);
@@ -414,14 +415,14 @@ static void describe(reader *r) {
 }
 
 int physionet_load(dataset *d, const char *path, int which) {
-    const char sets[] = {(char)(which == 'b' ? 'b' : 'a'), (char)(which == '2' ? 'b' : 0), 0};
+    const char sets[] = {(char)(which == 'b' ? 'b' : 'a'), (char)(which == '2' || which == '1' ? 'b' : 0), 0};
     reader *r = tool_calloc(1, sizeof *r);
     int good;
     memset(d, 0, sizeof *d);
     r->data = d;
     r->text = tool_realloc(NULL, MOST_BYTES + 1);
     for (int32_t c = 0; c < PHYSIONET_CHANNELS; c++) r->length[c] = strlen(channels[c]);
-    if ((good = read_path(r, path, sets)) != 0) describe(r);
+    if ((good = read_path(r, path, sets, which != '1')) != 0) describe(r);
     else dataset_free(d);
     arrfree(r->outcomes), arrfree(r->seen);
     free(r->text), free(r);

@@ -12,8 +12,8 @@
 
 enum { PHYSIONET_CHANNELS = 41 };
 
-/* Reads set-a ('a'), set-b ('b') or set-a and then set-b ('2') of a folder that holds set-X.tar.gz, set-X.tar or the
- * unpacked set-X. An archive (.tar.gz, .tar) or a folder of .txt files is one set, whichever was asked for. Labels are
+/* Reads set-a ('a'), set-b ('b'), set-a and then set-b ('2') or those of the two that are there ('1') of a folder that holds
+ * set-X.tar.gz, set-X.tar or the unpacked set-X. An archive (.tar.gz, .tar) or a folder of .txt files is one set, whichever was asked for. Labels are
  * those of Outcomes-a.txt and Outcomes-b.txt beside the sets or the .txt files, or one folder above these; a record
  * without an outcome has none. As every loader: 1, or 0 with d->error set and nothing to free. */
 int physionet_load(dataset *d, const char *path, int which);

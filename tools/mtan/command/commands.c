@@ -95,10 +95,13 @@ const command commands[] = {
      "  mtan eval run/best.safetensors --data physionet2012 --json\n",
      1, 1},
     {"predict", command_predict, "MODEL --data PATH|-", "class probabilities of records, or of their times",
-     "Columns: record,p0,p1 and so on, or record,time,p0 and so on. Own data is\n"
-     "read as a stream, in constant memory, and comes out in the order in which it\n"
-     "came in. A record that cannot be read, or whose result is not finite, is\n"
-     "reported and left out; the exit status is then 1.\n"
+     "Columns: record,p0,p1 and so on, or record,time,p0 and so on. A file of\n"
+     "events, or standard input, is read as a stream, in constant memory, and comes\n"
+     "out in the order in which it came in; any model takes it, with the model's\n"
+     "channels and units. A record that cannot be read, or whose result is\n"
+     "not finite, is reported and left out; the exit status is then 1. --split predicts a part of the data that the model\n"
+     "was trained with; --labels those records that labels with a prediction_time\n"
+     "name.\n"
      "\n"
      "A name that a spreadsheet would compute, for it begins with = + - or @ and is\n"
      "no number, has an apostrophe in front, as has one that begins with an\n"
@@ -106,6 +109,7 @@ const command commands[] = {
      "as they are.\n"
      "\n"
      "  mtan predict run/best.safetensors --data new.csv > scores.csv\n"
+     "  mtan predict run/best.safetensors --data physionet2012 --split test\n"
      "  cat new.csv | mtan predict run/best.safetensors --data - --json\n",
      1, 1},
     {"interpolate", command_interpolate, "MODEL --data PATH|- --at A:B:STEP", "values at any times, with their spread",

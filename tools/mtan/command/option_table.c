@@ -18,7 +18,7 @@ static const option table[] = {
     {"data", 0, TEXT("PATH"), " train eval predict interpolate stream report compare quantize table bench ",
      "folder or file of the data (table: a folder that holds the data sets); - reads own events from standard input "
      "(predict, interpolate, stream)"},
-    {"labels", 0, TEXT("FILE"), " train eval report compare check quantize ",
+    {"labels", 0, TEXT("FILE"), " train predict interpolate eval report compare check quantize ",
      "labels of own data: record,label or record,time,label or subject_id,prediction_time,boolean_value"},
     {"out", 'o', TEXT("PATH"), " train report export table ",
      "folder of the run (train) or of all runs (table, default runs), or the file to write (report, export)"},
@@ -70,8 +70,8 @@ static const option table[] = {
      "split into five folds, balanced by the records' labels, of which this is the test set, 0 to 4 (MIMIC-III always "
      "is)"},
     {"distributed", 0, FLAG, " train ", "share the work with the other ranks of mpirun (a build by make mpi)"},
-    {"split", 0, TEXT("PART"), " eval report compare quantize ",
-     "train, valid, test or all; default: test (quantize: valid)"},
+    {"split", 0, TEXT("PART"), " predict interpolate eval report compare quantize ",
+     "train, valid, test or all; default: test (quantize: valid; predict and interpolate: all, of any data)"},
     {"type", 0, TEXT("TYPE"), " quantize ", "of the matrices: int8 (default), f16 or bf16"},
     {"bootstrap", 0, WHOLE("N", 0, 1e6), " eval compare report ",
      "resamples for the 95 % intervals; 0: none (default 1000)"},

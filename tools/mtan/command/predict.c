@@ -1,26 +1,26 @@
-/* mtan predict and mtan interpolate: records in, rows out, in the order in which they came. Own data is a stream: memory is that of a
- * few dozen records, whatever the length of the file. A record that cannot be used, or whose result is not finite, is reported,
- * left out, and makes the exit status 1. */
+/* mtan predict and mtan interpolate: records in, rows out, in the order in which they came. A file of events is a stream: memory
+ * is that of a few dozen records, whatever its length. A record that cannot be used, or whose result is not finite, is
+ * reported, left out, and makes the exit status 1. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../data/own.h"
+#include "../../data/own_rows.h"
 #include "chunk.h"
 #include "commands.h"
 #include "shared_options.h"
 #include "../model/data_sets.h"
+#include "../model/session.h"
 
 enum { MOST_QUERIES = 10000000, USUAL_SAMPLES = 20 };
 
 typedef struct job {
     const options *options;
-    bundle bundle;
-    source source;
+    session session;
     chunk chunk;
 } job;
 
-/* ---- where records come from ---- */
+/* ---- a stream of events ---- */
 
 /* A model without channel names takes 0, 1, 2, ... */
 static void number_channels(prep *p, int32_t channels) {
@@ -31,8 +31,32 @@ static void number_channels(prep *p, int32_t channels) {
     }
 }
 
-static int stream_own(job *j, const char *path) {
-    const source_input in = option_input(j->options, &j->bundle.prep);
+static int ends_with(const char *text, const char *tail) {
+    const size_t n = strlen(text), m = strlen(tail);
+    return n >= m && strcmp(text + n - m, tail) == 0;
+}
+
+/* Is this a file of events, whatever the model was trained on? By its name, else by its header. */
+static int holds_events(const char *path) {
+    own_source s;
+    int is_one;
+    if (strcmp(path, "-") == 0 || ends_with(path, ".csv") || ends_with(path, ".csv.gz")) return 1;
+    is_one = own_source_open(&s, path, 0, OWN_ORIGIN_AUTO);
+    own_source_close(&s);
+    return is_one;
+}
+
+/* A model of published data takes numbers for times in its unit. */
+static int take_one(job *j, dataset *one) {
+    const session *s = &j->session;
+    if ((s->source.set->own || one->unit[0]) && !unit_matches(&s->bundle.prep, one)) return 0;
+    source_complete(&s->source, one);
+    return chunk_take(&j->chunk, one, 0, SPLIT_TEST);
+}
+
+static int stream_events(job *j, const char *path) {
+    session *from = &j->session;
+    source_input in = option_input(j->options, &from->bundle.prep);
     char error[512];
     own_options own;
     own_stream s;
@@ -40,12 +64,12 @@ static int stream_own(job *j, const char *path) {
     own_status got = OWN_FAILED;
     int good = 1;
     memset(&one, 0, sizeof one);
-    number_channels(&j->bundle.prep, j->bundle.model.config.channels);
-    if (!source_own_options(&own, &in, &j->source, error)) return complain("%s", error), 0;
-    own.keep_times = !j->chunk.grid.n && j->bundle.model.config.classify == MTAN_CLASSIFY_TIME;
+    in.keep_times = from->keep_times && !from->source.has_means; /* which come at a time of their own */
+    number_channels(&from->bundle.prep, from->bundle.model.config.channels);
+    if (!source_own_options(&own, &in, &from->source, error)) return complain("%s", error), 0;
     if (!own_stream_open(&s, path, &own)) return complain("%s", s.error), own_stream_close(&s), 0;
     while (good && ((got = own_stream_next(&s, &one)) == OWN_RECORD || got == OWN_BAD_RECORD)) {
-        if (got == OWN_RECORD) good = unit_matches(&j->bundle.prep, &one) && chunk_take(&j->chunk, &one, 0, SPLIT_TEST);
+        if (got == OWN_RECORD) good = take_one(j, &one);
         else complain("%s", one.error), j->chunk.failed = 1;
     }
     good = chunk_run(&j->chunk) && good;
@@ -56,16 +80,48 @@ static int stream_own(job *j, const char *path) {
     return good;
 }
 
+/* ---- a whole data set ---- */
+
+/* All records; what there is of published data is enough. */
 static int whole_set(job *j) {
-    const source_input in = option_input(j->options, &j->bundle.prep);
-    dataset d;
-    int good = source_load(&d, &j->source, &in);
-    if (good) source_complete(&j->source, &d);
-    for (size_t i = 0; good && i < arrlenu(d.records); i++) good = chunk_take(&j->chunk, &d, i, SPLIT_TEST);
-    good = good && chunk_run(&j->chunk);
-    dataset_free(&d);
-    return good;
+    session *s = &j->session;
+    source_input in = option_input(j->options, &s->bundle.prep);
+    int good = 1;
+    in.keep_times = s->keep_times, in.some = 1;
+    number_channels(&s->bundle.prep, s->bundle.model.config.channels);
+    if (!source_load(&s->data, &s->source, &in) || !unit_matches(&s->bundle.prep, &s->data)) return 0;
+    source_complete(&s->source, &s->data);
+    for (size_t i = 0; good && i < arrlenu(s->data.records); i++) good = chunk_take(&j->chunk, &s->data, i, SPLIT_TEST);
+    return good && chunk_run(&j->chunk);
 }
+
+/* The records of a part of the split that the model was trained with, in the order of the data, each in its part's units. */
+static int part_of_set(job *j) {
+    session *s = &j->session;
+    char *part, *asked;
+    int good = 1;
+    if (!session_read_data(s, j->options)) return 0;
+    part = tool_calloc(arrlenu(s->data.records), 1), asked = tool_calloc(arrlenu(s->data.records), 1);
+    for (int p = 0; p < SPLIT_PARTS; p++)
+        for (size_t i = 0; i < arrlenu(s->split.part[p]); i++) part[s->split.part[p][i]] = (char)p;
+    for (size_t i = 0; i < arrlenu(s->positions); i++) asked[s->positions[i]] = 1;
+    for (size_t i = 0; good && i < arrlenu(s->data.records); i++)
+        if (asked[i]) good = chunk_take(&j->chunk, &s->data, i, part[i]);
+    free(part), free(asked);
+    return good && chunk_run(&j->chunk);
+}
+
+/* Labels say which records there are: a stream of events does not know. */
+static int all_records(job *j) {
+    const options *o = j->options;
+    const char *data = option_text(o, "data", NULL);
+    const data_set *set = j->session.source.set;
+    if (option_given(o, "split")) return part_of_set(j);
+    if (set->own ? !option_given(o, "labels") : data && holds_events(data)) return stream_events(j, data);
+    return whole_set(j);
+}
+
+/* ---- the commands ---- */
 
 static int parse_grid(grid *g, const char *text) {
     char *end;
@@ -80,29 +136,30 @@ static int parse_grid(grid *g, const char *text) {
     return 1;
 }
 
+/* What the options say, once the model is known. */
+static int set_up(job *j, const char *model) {
+    const options *o = j->options;
+    const int curves = j->chunk.grid.n > 0;
+    mtan_config *c = &j->session.bundle.model.config;
+    chunk *run = &j->chunk;
+    if (!option_given(o, "data") && j->session.source.set->needs_data) return complain("--data is missing"), 0;
+    if (curves && c->kind != MTAN_FULL) return complain("%s: this model classifies and does not interpolate", model), 0;
+    if (!curves && c->classify == MTAN_CLASSIFY_NONE)
+        return complain("%s: this model does not classify: `mtan interpolate`", model), 0;
+    if (option_given(o, "samples") && c->kind != MTAN_FULL)
+        return complain("--samples: this model has no latent state to draw from"), 0;
+    c->predict_samples = (int32_t)option_integer(o, "samples", curves ? USUAL_SAMPLES : c->predict_samples);
+    j->session.keep_times = !curves && c->classify == MTAN_CLASSIFY_TIME;
+    run->model = &j->session.bundle.model, run->prep = &j->session.bundle.prep;
+    run->threads = option_threads(o), run->seed = (uint64_t)option_integer(o, "seed", 0);
+    run->out.config = c, run->out.interpolates = curves, run->out.json = option_given(o, "json");
+    return 1;
+}
+
 static int run_job(job *j, const char *model) {
-    const char *data = option_text(j->options, "data", NULL);
-    char error[512] = "";
-    int good;
-    if (!bundle_read(&j->bundle, model, error)) return complain("%s", error);
-    mtan_config *c = &j->bundle.model.config;
-    if (!option_backend(j->options, &j->bundle.model.backend)) return BAD_USE;
-    if (!source_read(&j->source, &j->bundle, error)) return complain("%s: %s", model, error);
-    if (!data && j->source.set->needs_data) return complain("--data is missing");
-    if (j->chunk.grid.n && c->kind != MTAN_FULL)
-        return complain("%s: this model classifies and does not interpolate", model);
-    if (!j->chunk.grid.n && c->classify == MTAN_CLASSIFY_NONE)
-        return complain("%s: this model does not classify: `mtan interpolate`", model);
-    c->predict_samples =
-        (int32_t)option_integer(j->options, "samples", j->chunk.grid.n ? USUAL_SAMPLES : c->predict_samples);
-    j->chunk.model = &j->bundle.model, j->chunk.prep = &j->bundle.prep;
-    j->chunk.threads = option_threads(j->options);
-    j->chunk.seed = (uint64_t)option_integer(j->options, "seed", 0);
-    j->chunk.out.config = c, j->chunk.out.interpolates = j->chunk.grid.n > 0,
-    j->chunk.out.json = option_given(j->options, "json");
-    good = j->source.set->own ? stream_own(j, data) : whole_set(j);
-    if (good) rows_header(&j->chunk.out);
-    return !good ? BAD_USE : j->chunk.failed ? BAD_RESULT : DONE;
+    if (!session_read_model(&j->session, j->options, model) || !set_up(j, model) || !all_records(j)) return BAD_USE;
+    rows_header(&j->chunk.out);
+    return j->chunk.failed ? BAD_RESULT : DONE;
 }
 
 static int start_job(const options *o, const char *at) {
@@ -113,7 +170,7 @@ static int start_job(const options *o, const char *at) {
     if (at && !parse_grid(&j.chunk.grid, at)) return BAD_USE;
     status = run_job(&j, o->argument[0]);
     chunk_free(&j.chunk);
-    bundle_free(&j.bundle);
+    session_close(&j.session);
     return status;
 }
 

@@ -18,7 +18,7 @@
 enum { PHYSIONET_SET = 4000 }; /* records of set-a, and of set-b */
 
 static int physionet_read(dataset *d, const source *s, const source_input *in) {
-    return physionet_load(d, in->path, s->variant[1] ? '2' : s->variant[0]);
+    return physionet_load(d, in->path, !s->variant[1] ? s->variant[0] : in->some ? '1' : '2');
 }
 
 /* set-a or set-b as a folder or an archive, or a record: <digits>.txt. */

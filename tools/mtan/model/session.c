@@ -60,15 +60,23 @@ static int session_split(session *s, const options *o) {
     return arrlen(s->positions) > 0 ? 1 : (complain("--split %s: this split has no such records", s->part), 0);
 }
 
-int session_open(session *s, const options *o, const char *model) {
-    const source_input in = option_input(o, &s->bundle.prep);
+int session_read_model(session *s, const options *o, const char *model) {
     char error[512] = "";
-    memset(s, 0, sizeof *s);
     if (!bundle_read(&s->bundle, model, error)) return complain("%s", error), 0;
-    if (!option_backend(o, &s->bundle.model.backend)) return session_close(s), 0;
-    if (!source_read(&s->source, &s->bundle, error)) return complain("%s: %s", model, error), session_close(s), 0;
-    if (!source_load(&s->data, &s->source, &in)) return session_close(s), 0;
-    if (!data_fits(&s->bundle, &s->data) || !session_split(s, o)) return session_close(s), 0;
+    if (!option_backend(o, &s->bundle.model.backend)) return 0;
+    return source_read(&s->source, &s->bundle, error) ? 1 : (complain("%s: %s", model, error), 0);
+}
+
+int session_read_data(session *s, const options *o) {
+    source_input in = option_input(o, &s->bundle.prep);
+    in.keep_times = s->keep_times;
+    if (!source_load(&s->data, &s->source, &in)) return 0;
+    return data_fits(&s->bundle, &s->data) && session_split(s, o);
+}
+
+int session_open(session *s, const options *o, const char *model) {
+    memset(s, 0, sizeof *s);
+    if (!session_read_model(s, o, model) || !session_read_data(s, o)) return session_close(s), 0;
     prep_apply(&s->bundle.prep, &s->data, &s->split);
     if (option_given(o, "samples")) s->bundle.model.config.predict_samples = (int32_t)option_integer(o, "samples", 0);
     return 1;

@@ -12,6 +12,7 @@ typedef struct session {
     source source;
     dataset data;
     split split;
+    int keep_times;     /* set by the caller: the data keeps its times' texts (dataset.h) */
     int32_t *positions; /* of the part asked for (--split, default "test"), an stb_ds array */
     const char *part;   /* "train", "valid", "test", "all" */
     data_match match;   /* whether this is the data of the training */
@@ -22,6 +23,10 @@ typedef struct session {
 int session_open(session *s, const options *o, const char *model);
 void session_explain(
     const session *s); /* which records of the training data are used, and why; other data is said already */
+/* The same in halves, on a session of zeros: the model; then its data, raw. session_close is due after both, whatever they
+ * return. */
+int session_read_model(session *s, const options *o, const char *model);
+int session_read_data(session *s, const options *o);
 void session_close(session *s);
 
 /* How many records a batch of the model's training had; 0: the file does not say. */

@@ -135,6 +135,7 @@ int source_own_options(own_options *own, const source_input *in, const source *f
     const char *origin = in->origin ? in->origin : from ? from->origin : "auto";
     memset(own, 0, sizeof *own);
     own->skip_unknown = in->skip_unknown;
+    own->keep_times = in->keep_times;
     if (in->model && arrlen(in->model->channels) > 0) own->channels = in->model->channels;
     if (in->model && arrlen(in->model->classes) > 0) own->classes = in->model->classes;
     if (own_origin_named(&own->origin, origin)) return 1;

@@ -50,6 +50,8 @@ typedef struct source_input {
     const char *origin;        /* own data: where its times start; NULL: where the source says */
     int skip_unknown;          /* own data: rows of channels that the model does not have are left out */
     const prep *model;         /* own data must have its channels and classes; NULL while training: any */
+    int keep_times;            /* own data keeps its times' texts (dataset.h) */
+    int some;                  /* published data: what there is of its files is enough */
 } source_input;
 
 /* Reads the data of a source, raw. 1, or 0 with a message printed. */
