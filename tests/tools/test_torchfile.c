@@ -14,6 +14,8 @@
 #endif
 
 #include "check.h"
+#include "command_line.h"
+#include "../../tools/mtan/command/commands.h"
 #include "../../tools/mtan/torch/convert.h"
 #include "../../tools/mtan/torch/tensor_set.h"
 #include "../../tools/mtan/torch/torchfile.h"
@@ -264,6 +266,28 @@ TEST what_the_user_says_goes_before_args(void) {
     ASSERT(strstr(error, "not those of toy-interp"));
     arrfree(given.settings);
     ASSERT(close_pair(&p));
+    PASS();
+}
+
+/* Options that a message names are there. */
+TEST the_command_takes_settings(void) {
+    bundle b;
+    char error[512] = "";
+    command_open(NULL);
+    ASSERT_EQ_FMT(DONE, command_run("convert " MTAN_GOLDEN_DIR "/torch-enc.pt @/m.safetensors"), "%d");
+    ASSERT(command_says("err.txt", "assumed 128 reference points, as the published script"));
+    ASSERT_EQ_FMT(DONE,
+                  command_run("convert " MTAN_GOLDEN_DIR "/torch-enc.pt @/m.safetensors --ref-points 9 --enc-heads 1"),
+                  "%d");
+    ASSERT(bundle_read(&b, command_path("m.safetensors"), error));
+    ASSERT(b.model.config.ref_points == 9 && b.model.config.enc_heads == 1 && b.model.config.channels == 6);
+    bundle_free(&b);
+    ASSERT_EQ_FMT(BAD_USE, command_run("convert " MTAN_GOLDEN_DIR "/torch-enc.pt @/n.safetensors --rec-solver euler"),
+                  "%d");
+    ASSERT(command_says("err.txt", "convert: no option --rec-solver"));
+    ASSERT_EQ_FMT(DONE, command_run("help convert"), "%d");
+    ASSERT(command_says("out.txt", "--ref-points") && command_says("out.txt", "--enc-heads"));
+    command_close(NULL);
     PASS();
 }
 
@@ -776,6 +800,7 @@ SUITE(torchfile_suite) {
     RUN_TEST(all_types_and_layouts_are_read);
     RUN_TEST(plain_values_are_read);
     RUN_TEST(what_the_user_says_goes_before_args);
+    RUN_TEST(the_command_takes_settings);
     RUN_TEST(a_missing_tensor_is_named);
     RUN_TEST(code_is_never_run);
     RUN_TEST(malformed_pickles_are_refused);

@@ -162,10 +162,13 @@ const command commands[] = {
      "Exit status 0: the same bits, or within --tolerance. 1: they differ.\n", 2, 2},
     {"convert", command_convert, "FROM TO", "checkpoints of the published code to safetensors, and back",
      "Nothing in a checkpoint is executed: what is not a tensor, a number, a text\n"
-     "or a container of them is refused. A converted model has no preprocessing,\n"
+     "or a container of them is refused. What the tensors do not tell (reference\n"
+     "points, heads of mTAND-Enc, the loss) is what the settings below say, else the\n"
+     "checkpoint's args, else --recipe's. A converted model has no preprocessing,\n"
      "unless --stats-from computes it from data.\n"
      "\n"
      "  mtan convert checkpoint.h5 model.safetensors --stats-from physionet2012\n"
+     "  mtan convert weights.pt model.safetensors --ref-points 64 --enc-heads 2\n"
      "  mtan convert model.safetensors checkpoint.pt\n",
      2, 2},
     {"quantize", command_quantize, "MODEL OUT [--type int8|f16|bf16] [--data PATH]",

@@ -55,7 +55,7 @@ static void print_settings(FILE *out, const command *c) {
         if (column + 3 + (int)strlen(buffer) > 79) fputs("\n ", out), column = 1;
         column += fprintf(out, " --%s", buffer);
     }
-    fputs(option_name(first, buffer) ? "\n\nsettings of baselines:\n" : "\n", out);
+    fputs(option_name(first, buffer) && option_belongs(first, c) ? "\n\nsettings of baselines:\n" : "\n", out);
     for (int i = first; option_name(i, buffer); i++) {
         if (!option_belongs(i, c)) continue;
         baseline_key_models(option_key(i), models, sizeof models);
@@ -71,7 +71,7 @@ int help_command(FILE *out, const char *name) {
             c->details[0] ? "\n" : "", c->details);
     for (int i = 0; option_at(i); i++)
         if (option_belongs(i, c)) print_option(out, option_at(i));
-    if (strcmp(c->name, "train") == 0) print_settings(out, c);
+    if (option_find(c, "enc-hidden", strlen("enc-hidden")) >= 0) print_settings(out, c);
     return 1;
 }
 
@@ -175,7 +175,8 @@ void help_man(FILE *out) {
     }
     fputs(".Sh OPTIONS\n.Bl -tag -width Ds\n", out);
     for (i = 0; option_at(i); i++) man_option(out, i);
-    fputs(".El\n.Pp\nSettings of the model, for\n.Cm train :\n.Pp\n.Bl -tag -compact -width Ds\n", out);
+    fputs(".El\n.Pp\nSettings of the model, for\n.Cm train\nand\n.Cm convert :\n.Pp\n.Bl -tag -compact -width Ds\n",
+          out);
     for (; option_name(i, name); i++)
         if (!option_is_fixed(name)) man_option(out, i);
     fputs(man_foot, out);

@@ -149,7 +149,8 @@ int option_is_fixed(const char *name) {
 int option_belongs(int i, const command *c) {
     char name[64];
     if (i < TABLE) return table[i].commands[0] == '*' || word_in(table[i].commands, c->name);
-    return strcmp(c->name, "train") == 0 && !option_is_fixed(option_name(i, name));
+    if (option_is_fixed(option_name(i, name))) return 0;
+    return strcmp(c->name, "train") == 0 || (strcmp(c->name, "convert") == 0 && i < option_first_of_baselines());
 }
 
 int option_find(const command *c, const char *name, size_t length) {

@@ -1,5 +1,6 @@
 /* The options that there are, for those who read or print them. Their places count from 0: those of the table, then the settings of a
- * model, each of which is an option of `mtan train` (enc_hidden is --enc-hidden), last of all those that only baselines have. */
+ * model, each of which is an option of `mtan train` and `mtan convert` (enc_hidden is --enc-hidden), last of all those that only
+ * baselines have, for `mtan train`. */
 #ifndef MTAN_TOOLS_OPTION_TABLE_H
 #define MTAN_TOOLS_OPTION_TABLE_H
 

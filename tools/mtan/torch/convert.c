@@ -12,16 +12,13 @@
 #include "../paper/recipes.h"
 #include "tensor_set.h"
 
-enum { ERROR_SIZE = 512, KEY_SIZE = 64 };
+enum { ERROR_SIZE = 512 };
 
-/* enc_hidden is --enc-hidden */
 static void settings_given(const options *o, convert_given *given) {
     for (int32_t i = 0; mtan_config_key(i); i++) {
-        char name[KEY_SIZE];
-        snprintf(name, sizeof name, "%s", mtan_config_key(i));
-        for (char *c = name; *c; c++)
-            if (*c == '_') *c = '-';
-        const mtan_file_pair pair = {mtan_config_key(i), option_text(o, name, NULL)};
+        char name[64];
+        const mtan_file_pair pair = {mtan_config_key(i),
+                                     option_text(o, setting_option(mtan_config_key(i), name), NULL)};
         if (pair.value) arrput(given->settings, pair);
     }
 }
