@@ -291,6 +291,84 @@ TEST the_command_takes_settings(void) {
     PASS();
 }
 
+static double file_number(const char *name, const char *key) {
+    char error[512] = "";
+    double x = NAN;
+    bundle b;
+    if (!bundle_read(&b, command_path(name), error)) return printf("  BAD %s\n", error), x;
+    x = bundle_number(&b, key, NAN);
+    bundle_free(&b);
+    return x;
+}
+
+/* Do the bytes, an stb_ds array, hold the text? */
+static int holds(const uint8_t *bytes, const char *text) {
+    const size_t n = strlen(text);
+    for (size_t i = 0; i + n <= arrlenu(bytes); i++)
+        if (memcmp(bytes + i, text, n) == 0) return 1;
+    return 0;
+}
+
+#define SMALL "--enc-hidden 4 --embed 4 --ref-points 5 --quiet --threads 1 "
+
+/* A checkpoint of PhysioNet's interpolation, trained as no recipe is: --stats-from adds statistics and changes nothing else. */
+TEST statistics_leave_the_training_as_it_was(void) {
+    char name[64], line[96];
+    command_open(NULL);
+    for (int set = 0; set < 2; set++)
+        for (int i = 0; i < 10; i++) {
+            if (set + i == 0) mkdir(command_path("data"), 0777);
+            snprintf(name, sizeof name, "data/set-%c", 'a' + set);
+            if (i == 0) mkdir(command_path(name), 0777);
+            snprintf(name, sizeof name, "data/set-%c/%d.txt", 'a' + set, 1 + 10 * set + i);
+            snprintf(line, sizeof line, "Time,Parameter,Value\n00:00,Age,60\n01:36,HR,%d\n08:00,HR,70\n", 60 + i);
+            command_append(name, line);
+        }
+    ASSERT_EQ_FMT(
+        DONE,
+        command_run("train physionet-interp --preset faithful --data @/data --out @/run --lr 0.0125 --batch 7 "
+                    "--epochs 2 --observed 0.75 --seed 4 --latent 2 --dec-hidden 3 --mlp-hidden 3 " SMALL),
+        "%d");
+    ASSERT_EQ_FMT(DONE, command_run("convert @/run/last.safetensors @/m.pt --quiet"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run("convert @/m.pt @/m.safetensors --stats-from @/data --quiet"), "%d");
+    ASSERT_EQ_FMT(0.0125, file_number("m.safetensors", "mtan.plan.lr"), "%g");
+    ASSERT_EQ_FMT(7.0, file_number("m.safetensors", "mtan.plan.batch"), "%g");
+    ASSERT_EQ_FMT(2.0, file_number("m.safetensors", "mtan.plan.epochs"), "%g");
+    ASSERT_EQ_FMT(4.0, file_number("m.safetensors", "mtan.plan.seed"), "%g");
+    ASSERT_EQ_FMT(0.75, file_number("m.safetensors", "mtan.plan.observed-low"), "%g");
+    ASSERT_EQ_FMT(0.75, file_number("m.safetensors", "mtan.plan.observed-high"), "%g");
+    ASSERT_EQ_FMT(0.75, file_number("m.safetensors", "mtan.data.observed"), "%g");
+    ASSERT_EQ_FMT(DONE, command_run("eval @/m.safetensors --data @/data --observed 0.5"), "%d");
+    command_close(NULL);
+    PASS();
+}
+
+TEST moments_of_adamax_stay_adamaxs(void) {
+    char error[512];
+    uint8_t *bytes;
+    bundle b;
+    command_open(NULL);
+    ASSERT_EQ_FMT(
+        DONE,
+        command_run("train own --model enc --data @/events.csv --labels @/labels.csv --optimizer adamax --out "
+                    "@/run --epochs 2 --head-hidden 3 " SMALL),
+        "%d");
+    ASSERT(bundle_read(&b, command_path("run/last.safetensors"), error));
+    bytes = convert_to_torch(&b);
+    ASSERT(holds(bytes, "exp_inf") && !holds(bytes, "exp_avg_sq") && !holds(bytes, "amsgrad"));
+    arrfree(bytes);
+    bundle_free(&b);
+    ASSERT_EQ_FMT(DONE, command_run("convert @/run/last.safetensors @/m.pt"), "%d");
+    ASSERT(command_says("err.txt", "the optimiser's state is Adamax's"));
+    ASSERT_EQ_FMT(DONE, command_run("convert @/m.pt @/m.safetensors"), "%d");
+    ASSERT(command_says("err.txt", ", with Adamax's moments"));
+    ASSERT(command_same_tensors("run/last.safetensors", "m.safetensors"));
+    ASSERT_EQ_FMT(DONE, command_run("convert @/m.safetensors @/again.pt"), "%d");
+    ASSERT(command_says("err.txt", "the optimiser's state is Adamax's"));
+    command_close(NULL);
+    PASS();
+}
+
 /* A tensor renamed in the bytes, as long as before: one is missing, and nothing half-made comes out. */
 TEST a_missing_tensor_is_named(void) {
     size_t bytes = 0;
@@ -801,6 +879,8 @@ SUITE(torchfile_suite) {
     RUN_TEST(plain_values_are_read);
     RUN_TEST(what_the_user_says_goes_before_args);
     RUN_TEST(the_command_takes_settings);
+    RUN_TEST(statistics_leave_the_training_as_it_was);
+    RUN_TEST(moments_of_adamax_stay_adamaxs);
     RUN_TEST(a_missing_tensor_is_named);
     RUN_TEST(code_is_never_run);
     RUN_TEST(malformed_pickles_are_refused);

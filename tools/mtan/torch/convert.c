@@ -30,6 +30,7 @@ static void add_origin(mtan_file_pair **pairs, const converted *m) {
     pairs_add(pairs, "mtan.torch.epoch", number);
     snprintf(number, sizeof number, "%.17g", m->lr);
     if (m->lr > 0) pairs_add(pairs, "mtan.torch.lr", number);
+    if (m->moment1) pairs_add(pairs, "mtan.torch.optimizer", m->optimizer == MTAN_ADAMAX ? "adamax" : "adam");
     if (m->args) pairs_add(pairs, "mtan.torch.args", m->args);
 }
 
@@ -43,7 +44,7 @@ static int write_model(const options *o, const converted *m) {
     memset(&trainer, 0, sizeof trainer);
     trainer.moment1 = m->moment1, trainer.moment2 = m->moment2, trainer.step = m->step;
     add_origin(&pairs, m);
-    if (option_given(o, "stats-from") && !convert_statistics(&p, &pairs, o, &m->model.config)) status = BAD_USE;
+    if (option_given(o, "stats-from") && !convert_statistics(&p, &pairs, o, m)) status = BAD_USE;
     else if (!bundle_write(o->argument[1], &m->model, m->moment1 ? &trainer : NULL, &p, pairs, arrlenu(pairs), error))
         status = complain("%s", error);
     pairs_free(pairs, arrlenu(pairs));
@@ -57,7 +58,11 @@ static void tell(const options *o, const converted *m) {
     for (size_t i = 0; i < arrlenu(m->remarks); i++) note("%s", m->remarks[i]);
     note("%s: %s, %d channels, %zu parameters, epoch %lld%s -> %s", o->argument[0],
          c->kind == MTAN_FULL ? "mTAND-Full" : "mTAND-Enc", (int)c->channels, mtan_weights_count(c),
-         (long long)m->epoch, m->moment1 ? ", with Adam's moments" : "", o->argument[1]);
+         (long long)m->epoch,
+         !m->moment1                   ? ""
+         : m->optimizer == MTAN_ADAMAX ? ", with Adamax's moments"
+                                       : ", with Adam's moments",
+         o->argument[1]);
     if (!option_given(o, "stats-from"))
         note("it has no preprocessing: values and times are taken as they stand (--stats-from DATA computes it)");
 }
@@ -100,6 +105,8 @@ static int to_torch(const options *o) {
     if (status == DONE && has_prep)
         note("the preprocessing stays behind: a checkpoint has no place for it, and what it loads sees values as they "
              "stand");
+    if (status == DONE && convert_optimizer(&b) == MTAN_ADAMAX)
+        note("the optimiser's state is Adamax's: the published scripts, which use Adam, cannot go on with it");
     arrfree(bytes);
     bundle_free(&b);
     return status;

@@ -253,6 +253,17 @@ static void args_tell(reader *r) {
                r->args >= 0 && c->kind == MTAN_ENC ? ", as the published script for mTAND-Enc has" : " (--ref-points)");
 }
 
+/* How the script was told to train, as far as mtan can take it. */
+static void args_tell_training(reader *r) {
+    converted *m = r->out;
+    double x;
+    if (argument(r, "lr", &x) && x > 0) m->lr = x;
+    if (argument(r, "batch_size", &x) && x >= 1) m->batch = (int32_t)x;
+    if (argument(r, "niters", &x) && x >= 1) m->niters = (int32_t)x;
+    if (argument(r, "seed", &x) && x >= 0) m->seed = (int64_t)x;
+    if (argument(r, "sample_tp", &x) && x > 0 && x <= 1) m->sample_tp = x;
+}
+
 static int set(reader *r, const char *key, const char *text, size_t length) {
     char value[64];
     if (length >= sizeof value) return 0;
@@ -351,6 +362,7 @@ typedef struct optimiser {
     const pickle_value *ids; /* of the parameters, in the order in which the script listed them */
     mtan_real *moment1, *moment2;
     double step;
+    int adamax; /* the second moment is a maximum */
 } optimiser;
 
 /* A number, as itself or as a tensor of one element. */
@@ -369,7 +381,8 @@ static int number_of(const reader *r, int32_t value, double *x) {
 static int copy_moments(const reader *r, optimiser *o, size_t place, const mtan_param *param) {
     const pickle_value *id = &r->p->values[o->ids->items[place]];
     const int32_t entry = id->kind == PICKLE_INT ? pickle_get_whole(r->p, o->state, id->whole) : -1;
-    const int32_t first = pickle_get(r->p, entry, "exp_avg"), second = pickle_get(r->p, entry, "exp_avg_sq");
+    const int32_t first = pickle_get(r->p, entry, "exp_avg");
+    const int32_t second = pickle_get(r->p, entry, o->adamax ? "exp_inf" : "exp_avg_sq");
     double step;
     if (!is_tensor(r->p, first) || !is_tensor(r->p, second) || !number_of(r, pickle_get(r->p, entry, "step"), &step))
         return 0;
@@ -405,19 +418,24 @@ static void read_optimiser(reader *r) {
     const int32_t saved = pickle_get(r->p, r->file->root, "optimizer_state_dict"), group = first_group(r, saved);
     const int32_t ids = pickle_get(r->p, group, "params");
     const size_t count = mtan_weights_count(&r->config);
-    optimiser o = {pickle_get(r->p, saved, "state"), ids < 0 ? NULL : &r->p->values[ids], NULL, NULL, 0};
+    optimiser o = {pickle_get(r->p, saved, "state"), ids < 0 ? NULL : &r->p->values[ids], NULL, NULL, 0, 0};
     if (saved < 0) return;
-    number_of(r, pickle_get(r->p, group, "lr"), &r->out->lr);
+    if (!(r->out->lr > 0)) number_of(r, pickle_get(r->p, group, "lr"), &r->out->lr);
     const pickle_value *state = pickle_dict(r->p, o.state);
     if (state && arrlen(state->items) == 0) return; /* of a run that has not begun */
+    o.adamax = state && arrlen(state->items) > 1 && pickle_get(r->p, state->items[1], "exp_inf") >= 0;
     o.moment1 = tool_calloc(count, sizeof *o.moment1), o.moment2 = tool_calloc(count, sizeof *o.moment2);
     if (o.ids && o.ids->kind == PICKLE_LIST &&
         (copy_in_order(r, &o, orders[interpolates]) || copy_in_order(r, &o, orders[!interpolates]))) {
         r->out->moment1 = o.moment1, r->out->moment2 = o.moment2, r->out->step = (int64_t)o.step;
+        r->out->optimizer = o.adamax ? MTAN_ADAMAX : MTAN_ADAM;
         return;
     }
     free(o.moment1), free(o.moment2);
-    remark(r, "left the optimiser's state out: it is not Adam's for these parameters in the published scripts' order");
+    remark(
+        r,
+        "left the optimiser's state out: it is not Adam's or Adamax's for these parameters in the published scripts' "
+        "order");
 }
 
 /* ---- for the record ---- */
@@ -466,6 +484,7 @@ int convert_from_torch(converted *m, const torchfile *t, const convert_given *gi
         if (!error[0]) refuse(&r, "cannot be converted");
         return converted_free(m), 0;
     }
+    args_tell_training(&r);
     read_optimiser(&r);
     if (number_of(&r, pickle_get(r.p, t->root, "epoch"), &epoch) && epoch > 0 && epoch < 1e9) m->epoch = (int64_t)epoch;
     m->args = args_text(&r);

@@ -16,7 +16,19 @@ static const char *recipe_of(const mtan_config *c) {
     return c->channels == 1 ? "toy-interp" : NULL;
 }
 
-int convert_statistics(prep *p, mtan_file_pair **pairs, const options *o, const mtan_config *config) {
+/* What the checkpoint says of its training replaces what its kind of model is published with. */
+static void keep_training(plan *p, const converted *m) {
+    if (m->lr > 0) p->lr = m->lr;
+    if (m->batch > 0) p->batch = m->batch;
+    if (m->niters > 0) p->epochs = m->niters;
+    if (m->seed > 0) p->seed = m->seed;
+    if (m->moment1) p->optimizer = m->optimizer == MTAN_ADAMAX;
+    if (m->sample_tp > 0 && p->source.interpolation)
+        p->observed_low = p->observed_high = p->source.observed = m->sample_tp;
+}
+
+int convert_statistics(prep *p, mtan_file_pair **pairs, const options *o, const converted *m) {
+    const mtan_config *config = &m->model.config;
     const char *name = option_text(o, "recipe", recipe_of(config));
     source_input in = option_input(o, NULL);
     plan published;
@@ -36,6 +48,7 @@ int convert_statistics(prep *p, mtan_file_pair **pairs, const options *o, const 
                dataset_free(&d), 0;
     if ((good = source_split(&s, &published.source, &d)) != 0) {
         source_fit(p, &published.source, &d, &s, published.scale, published.time_scale);
+        keep_training(&published, m);
         plan_write(&published, pairs);
         source_write_split(&s, pairs);
         note("preprocessing of %s, as published, from %zu records", name, arrlenu(d.records));

@@ -28,8 +28,20 @@ static void put_bool_pair(torch_writer *w, const char *key, int value) {
     torch_put_bool(w, value);
 }
 
+/* How the model was trained, under the scripts' names, where its file says so. */
+static void put_training(torch_writer *w, bundle *b) {
+    const double lr = bundle_number(b, "mtan.plan.lr", 0), batch = bundle_number(b, "mtan.plan.batch", 0),
+                 epochs = bundle_number(b, "mtan.plan.epochs", 0), observed = bundle_number(b, "mtan.data.observed", 0);
+    if (lr > 0) put_real_pair(w, "lr", lr);
+    if (batch > 0) put_whole_pair(w, "batch_size", (int64_t)batch);
+    if (epochs > 0) put_whole_pair(w, "niters", (int64_t)epochs);
+    if (lr > 0) put_whole_pair(w, "seed", (int64_t)bundle_number(b, "mtan.plan.seed", 0));
+    if (observed > 0 && b->model.config.classify == MTAN_CLASSIFY_NONE) put_real_pair(w, "sample_tp", observed);
+}
+
 /* What the published scripts keep of their command line, as a plain dict: a Namespace would not be loaded. */
-static void put_args(torch_writer *w, const mtan_config *c) {
+static void put_args(torch_writer *w, bundle *b) {
+    const mtan_config *c = &b->model.config;
     static const char *const encoders[] = {"mtan_rnn", "interp", "enc_rnn3"}, *const decoders[] = {"mtan_rnn", "interp",
                                                                                                    "rnn3"};
     const int per_time = c->classify == MTAN_CLASSIFY_TIME;
@@ -57,6 +69,7 @@ static void put_args(torch_writer *w, const mtan_config *c) {
     put_bool_pair(w, "learn_emb", c->embedding == MTAN_EMBED_LEARNED);
     put_bool_pair(w, "classif", c->classify != MTAN_CLASSIFY_NONE);
     put_bool_pair(w, "classify_pertp", per_time);
+    put_training(w, b);
     torch_put_close(w, TORCH_DICT);
 }
 
@@ -87,7 +100,12 @@ static void put_state_dict(torch_writer *w, const mtan_model *model, int part, c
     torch_put_close(w, TORCH_ORDERED_DICT);
 }
 
-/* Adam's moments, the first of all parameters and then the second, copied from the model's file; NULL if it has none. */
+mtan_optimizer convert_optimizer(bundle *b) {
+    const int said = strcmp(bundle_text(b, "mtan.torch.optimizer", "adam"), "adamax") == 0;
+    return bundle_number(b, "mtan.plan.optimizer", said) > 0 ? MTAN_ADAMAX : MTAN_ADAM;
+}
+
+/* The optimiser's moments, the first of all parameters and then the second, copied from the model's file; NULL if it has none. */
 static mtan_real *read_moments(const bundle *b) {
     mtan_tensor_view first, second;
     const size_t count = mtan_weights_count(&b->model.config);
@@ -106,7 +124,9 @@ static int part_at(const mtan_config *c, int place) {
     return c->classify == MTAN_CLASSIFY_NONE && place < 2 ? !place : place;
 }
 
-static int64_t put_moments(torch_writer *w, const mtan_config *c, const mtan_real *moments, double step) {
+static int64_t put_moments(torch_writer *w, bundle *b, const mtan_real *moments, double step) {
+    const mtan_config *c = &b->model.config;
+    const char *const second = convert_optimizer(b) == MTAN_ADAMAX ? "exp_inf" : "exp_avg_sq";
     const size_t count = mtan_weights_count(c);
     int64_t id = 0;
     torch_put_text(w, "state");
@@ -123,7 +143,7 @@ static int64_t put_moments(torch_writer *w, const mtan_config *c, const mtan_rea
                 torch_put_scalar(w, step);
                 torch_put_text(w, "exp_avg");
                 torch_put_tensor(w, p.rank, (size_t)p.rows, (size_t)p.cols, moments + p.offset);
-                torch_put_text(w, "exp_avg_sq");
+                torch_put_text(w, second);
                 torch_put_tensor(w, p.rank, (size_t)p.rows, (size_t)p.cols, moments + count + p.offset);
                 torch_put_close(w, TORCH_DICT);
             }
@@ -138,7 +158,7 @@ static void put_optimiser(torch_writer *w, bundle *b, const mtan_real *moments) 
     const double lr = bundle_number(b, "mtan.plan.lr", bundle_number(b, "mtan.torch.lr", 1e-3));
     torch_put_text(w, "optimizer_state_dict");
     torch_put_open(w, TORCH_DICT);
-    const int64_t count = put_moments(w, &b->model.config, moments, bundle_number(b, "mtan.step", 0));
+    const int64_t count = put_moments(w, b, moments, bundle_number(b, "mtan.step", 0));
     torch_put_text(w, "param_groups");
     torch_put_open(w, TORCH_LIST);
     torch_put_open(w, TORCH_DICT);
@@ -150,7 +170,7 @@ static void put_optimiser(torch_writer *w, bundle *b, const mtan_real *moments) 
     torch_put_close(w, TORCH_TUPLE);
     put_real_pair(w, "eps", 1e-8);
     put_whole_pair(w, "weight_decay", 0);
-    put_bool_pair(w, "amsgrad", 0);
+    if (convert_optimizer(b) == MTAN_ADAM) put_bool_pair(w, "amsgrad", 0);
     torch_put_text(w, "params");
     torch_put_open(w, TORCH_LIST);
     for (int64_t i = 0; i < count; i++) torch_put_whole(w, i);
@@ -166,7 +186,7 @@ uint8_t *convert_to_torch(bundle *b) {
     torch_writer w;
     torch_begin(&w);
     torch_put_open(&w, TORCH_DICT);
-    put_args(&w, c);
+    put_args(&w, b);
     put_settings(&w, c);
     put_whole_pair(&w, "epoch", (int64_t)bundle_number(b, "mtan.run.epoch", bundle_number(b, "mtan.torch.epoch", 0)));
     put_state_dict(&w, &b->model, 0, "rec_state_dict");
