@@ -759,6 +759,81 @@ TEST hostile_archives_are_refused(void) {
     PASS();
 }
 
+#ifndef MTAN_DOUBLE
+/* The same archive with every tensor in float64, `factor` times as large. */
+static made widen(const uint8_t *archive, double factor) {
+    made m = {NULL, NULL, 0};
+    char error[512];
+    zipfile z;
+    if (!zip_open(&z, archive, arrlenu(archive), error)) return m;
+    for (size_t i = 0; i < arrlenu(z.entries); i++) {
+        const zip_entry *e = &z.entries[i];
+        const uint8_t *from = zip_content(&z, e, error);
+        char name[64];
+        uint8_t *to = NULL;
+        snprintf(name, sizeof name, "%.*s", (int)e->name_length, e->name);
+        for (size_t k = 0; strstr(name, "/data/") && k < e->bytes / 4; k++) {
+            float narrow;
+            double wide;
+            uint64_t bits;
+            memcpy(&narrow, from + 4 * k, 4);
+            wide = (double)narrow * factor;
+            memcpy(&bits, &wide, 8), put(&to, bits, 8);
+        }
+        for (size_t k = 0; strstr(name, ".pkl") && k < e->bytes; k++) {
+            const int found = k + 12 <= e->bytes && memcmp(from + k, "FloatStorage", 12) == 0;
+            if (found) memcpy(arraddnptr(to, 13), "DoubleStorage", 13), k += 11;
+            else arrput(to, from[k]);
+        }
+        if (to) add_stored(&m, name, to, arrlenu(to));
+        arrfree(to);
+    }
+    zip_close(&z);
+    end_archive(&m);
+    return m;
+}
+
+/* The numbers are on a little-endian host, as the archive's are. */
+TEST what_float_loses_is_said(void) {
+    pair p;
+    converted m, again;
+    torchfile torch;
+    char error[512] = "";
+    const uint16_t one = 1;
+    if (*(const uint8_t *)&one == 0) SKIPm("the test makes a file of this host's numbers");
+    open_folder();
+    ASSERT(open_pair(&p, "interp") && convert_from_torch(&m, &p.torch, NULL, error));
+    uint8_t *narrow = back_to_torch(&m, error);
+    made exact = widen(narrow, 1), changed = widen(narrow, 1 + 1e-9), beyond = widen(narrow, 1e60);
+    ASSERT(torch_open(&torch, "exact", exact.bytes, arrlenu(exact.bytes), error));
+    ASSERT(convert_from_torch(&again, &torch, NULL, error));
+    ASSERT(same_params(&p, &again));
+    ASSERT_EQ(1, arrlen(again.remarks));
+    ASSERT(strstr(again.remarks[0], "narrowed ") && strstr(again.remarks[0], "changed by 0 of itself at most"));
+    converted_free(&again);
+    torch_close(&torch);
+    ASSERT(torch_open(&torch, "changed", changed.bytes, arrlenu(changed.bytes), error));
+    ASSERT(convert_from_torch(&again, &torch, NULL, error));
+    ASSERT(same_params(&p, &again) && again.moment1);
+    char expected[96];
+    snprintf(expected, sizeof expected, "narrowed %d tensors of float64: a value changed by 1e-09 of itself at most",
+             3 * (int)mtan_param_count(&again.model.config));
+    ASSERT_STR_EQ(expected, again.remarks[0]);
+    converted_free(&again);
+    torch_close(&torch);
+    ASSERT(torch_open(&torch, "beyond", beyond.bytes, arrlenu(beyond.bytes), error));
+    ASSERT_FALSE(convert_from_torch(&again, &torch, NULL, error));
+    ASSERT(strstr(error, "or beyond float"));
+    torch_close(&torch);
+    arrfree(narrow);
+    arrfree(exact.bytes), arrfree(changed.bytes), arrfree(beyond.bytes);
+    converted_free(&m);
+    rmdir(folder);
+    ASSERT(close_pair(&p));
+    PASS();
+}
+#endif
+
 /* The check value of CRC-32 in the catalogues: that of "123456789". */
 TEST the_checksum_is_crc32(void) {
     ASSERT_EQ_FMT(0xcbf43926u, zip_checksum("123456789", 9), "%x");
@@ -898,6 +973,9 @@ SUITE(torchfile_suite) {
     RUN_TESTp(a_flipped_byte_is_refused_or_harmless, "torch-enc.pt", 7);
     RUN_TEST(a_changed_weight_is_noticed);
     RUN_TEST(hostile_archives_are_refused);
+#ifndef MTAN_DOUBLE
+    RUN_TEST(what_float_loses_is_said);
+#endif
     RUN_TEST(the_checksum_is_crc32);
 #ifdef MTAN_ZLIB
     RUN_TEST(compressed_entries_are_unpacked_within_limits);

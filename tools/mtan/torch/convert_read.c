@@ -27,6 +27,8 @@ typedef struct reader {
     const mtan_config *recipe; /* the configuration that the user named, or NULL */
     mtan_config config;
     converted *out;
+    size_t narrowed; /* tensors of float64 that became mtan_real */
+    double change;   /* of them, the largest relative change of a value */
     char *error;
 } reader;
 
@@ -293,13 +295,28 @@ static int same_shape(const pickle_tensor *x, const mtan_param *param) {
            (x->rank == 1 || x->shape[1] == (size_t)param->cols);
 }
 
-static int copy_reals(const reader *r, const pickle_tensor *x, mtan_real *out) {
+/* What became of float64. 0: a value is beyond mtan_real. */
+static int weigh_loss(reader *r, const mtan_tensor_view *view, const mtan_real *out) {
+    double *wide = tool_calloc(view->count, sizeof *wide);
+    int fits = mtan_view_read_f64(view, wide, view->count) == MTAN_OK;
+    for (size_t i = 0; i < view->count && fits; i++) {
+        const double change = wide[i] < 0 || wide[i] > 0 ? fabs(((double)out[i] - wide[i]) / wide[i]) : 0;
+        fits = isfinite((double)out[i]) || !isfinite(wide[i]);
+        if (change > r->change) r->change = change;
+    }
+    r->narrowed++;
+    free(wide);
+    return fits;
+}
+
+static int copy_reals(reader *r, const pickle_tensor *x, mtan_real *out) {
     mtan_tensor_view view;
     uint8_t *scratch = NULL;
     torch_view(r->file, x, &view, &scratch);
-    const mtan_status status = mtan_view_read(&view, out, view.count);
+    int good = mtan_view_read(&view, out, view.count) == MTAN_OK;
+    if (good && view.dtype == MTAN_DTYPE_F64 && MTAN_DTYPE_REAL != MTAN_DTYPE_F64) good = weigh_loss(r, &view, out);
     arrfree(scratch);
-    return status == MTAN_OK;
+    return good;
 }
 
 /* Tensors in the state dicts. */
@@ -331,7 +348,8 @@ static int copy_points(reader *r, size_t count) {
     const pickle_tensor *x = is_tensor(r->p, value) ? &r->p->tensors[r->p->values[value].whole] : NULL;
     if (!x || x->rank != 1 || x->shape[0] != (size_t)r->config.ref_points)
         return refuse(r, "misses the tensor ref_points of its %d reference points", (int)r->config.ref_points);
-    if (!copy_reals(r, x, r->out->weights + count)) return refuse(r, "ref_points is not of a floating type");
+    if (!copy_reals(r, x, r->out->weights + count))
+        return refuse(r, "ref_points is not of a floating type, or beyond float");
     r->config.ref = r->out->weights + count;
     return mtan_config_check(&r->config) == MTAN_OK ? 1 : refuse(r, "a reference point is not finite");
 }
@@ -348,7 +366,7 @@ static int copy_weights(reader *r) {
         mtan_param param;
         mtan_param_at(&r->config, i, &param);
         if (!copy_reals(r, find(r, param.name), r->out->weights + param.offset))
-            return refuse(r, "%s is not of a floating type", param.name);
+            return refuse(r, "%s is not of a floating type, or beyond float", param.name);
     }
     if (points) r->config.reference = MTAN_REF_GIVEN;
     if (points && !copy_points(r, count)) return 0;
@@ -368,17 +386,20 @@ typedef struct optimiser {
 /* A number, as itself or as a tensor of one element. */
 static int number_of(const reader *r, int32_t value, double *x) {
     const pickle_value *v = value < 0 ? NULL : &r->p->values[value];
-    mtan_real narrow;
+    mtan_tensor_view view;
+    uint8_t *scratch = NULL;
     if (!v) return 0;
     if (v->kind == PICKLE_INT) return *x = (double)v->whole, 1;
     if (v->kind == PICKLE_FLOAT) return *x = v->real, 1;
     if (v->kind != PICKLE_TENSOR || r->p->tensors[v->whole].count != 1) return 0;
-    if (!copy_reals(r, &r->p->tensors[v->whole], &narrow)) return 0;
-    return *x = (double)narrow, 1;
+    torch_view(r->file, &r->p->tensors[v->whole], &view, &scratch);
+    const int good = mtan_view_read_f64(&view, x, 1) == MTAN_OK;
+    arrfree(scratch);
+    return good;
 }
 
 /* The moments of one parameter, `place` in the script's list. */
-static int copy_moments(const reader *r, optimiser *o, size_t place, const mtan_param *param) {
+static int copy_moments(reader *r, optimiser *o, size_t place, const mtan_param *param) {
     const pickle_value *id = &r->p->values[o->ids->items[place]];
     const int32_t entry = id->kind == PICKLE_INT ? pickle_get_whole(r->p, o->state, id->whole) : -1;
     const int32_t first = pickle_get(r->p, entry, "exp_avg");
@@ -394,16 +415,20 @@ static int copy_moments(const reader *r, optimiser *o, size_t place, const mtan_
 }
 
 /* The scripts list the parameters module by module: rec, dec, classifier; for interpolation dec comes first. */
-static int copy_in_order(const reader *r, optimiser *o, const int order[PARTS]) {
+static int copy_in_order(reader *r, optimiser *o, const int order[PARTS]) {
+    const size_t narrowed = r->narrowed;
     size_t place = 0;
+    int good = 1;
     for (int k = 0; k < PARTS; k++)
         for (int32_t i = 0; i < mtan_param_count(&r->config); i++) {
             mtan_param param;
             mtan_param_at(&r->config, i, &param);
             if (strncmp(param.name, prefixes[order[k]], strlen(prefixes[order[k]])) != 0) continue;
-            if (place >= arrlenu(o->ids->items) || !copy_moments(r, o, place++, &param)) return 0;
+            good = good && place < arrlenu(o->ids->items) && copy_moments(r, o, place++, &param);
         }
-    return place == arrlenu(o->ids->items);
+    good = good && place == arrlenu(o->ids->items);
+    if (!good) r->narrowed = narrowed;
+    return good;
 }
 
 static int32_t first_group(const reader *r, int32_t optimizer) {
@@ -488,6 +513,8 @@ int convert_from_torch(converted *m, const torchfile *t, const convert_given *gi
     read_optimiser(&r);
     if (number_of(&r, pickle_get(r.p, t->root, "epoch"), &epoch) && epoch > 0 && epoch < 1e9) m->epoch = (int64_t)epoch;
     m->args = args_text(&r);
+    if (r.narrowed)
+        remark(&r, "narrowed %zu tensors of float64: a value changed by %.2g of itself at most", r.narrowed, r.change);
     return 1;
 }
 
