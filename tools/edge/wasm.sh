@@ -83,6 +83,8 @@ command_says() {
     node tools/web/series.js 12 >$out/few.csv &&
         build/mtan interpolate $out/model.safetensors --data $out/few.csv --at 0:24:1.5 --backend scalar >$out/interpolated.csv &&
         build/mtan predict $out/per-record.safetensors --data $out/patients/events.csv --backend scalar >$out/per-record.csv &&
+        build/mtan quantize $out/per-record.safetensors $out/int8.safetensors &&
+        build/mtan predict $out/int8.safetensors --data $out/patients/events.csv --backend scalar >$out/int8.csv &&
         build/mtan predict $out/per-time.safetensors --data $out/patients/events.csv --backend scalar >$out/per-time.csv
 }
 

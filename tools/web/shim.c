@@ -58,12 +58,13 @@ EXPORT("release") void web_release(void *block) {
 /* ---- model ---- */
 
 /* The model in a safetensors file that was written to a block of the arena and stays there. Weights of other types than F32 are
- * copied behind it. */
+ * copied behind it: where matrices in I8 lie, the library opens them for its small path, and a predictor needs reals. */
 EXPORT("open") mtan_status web_open(const void *blob, size_t bytes) {
     size_t count = 0;
     mtan_real *weights;
     mtan_status status = mtan_file_open(&web.file, blob, bytes);
     if (status == MTAN_OK) status = mtan_model_open(&web.model, &web.file, NULL);
+    if (status == MTAN_OK && web.model.precision == MTAN_INT8) status = MTAN_ERR_SHAPE;
     if (status == MTAN_ERR_SHAPE && (status = mtan_model_load_count(&web.file, NULL, &count)) == MTAN_OK) {
         weights = web_take(count * sizeof *weights);
         status = weights ? mtan_model_load(&web.model, weights, count, &web.file, NULL) : MTAN_ERR_MEMORY;

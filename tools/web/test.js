@@ -315,6 +315,7 @@ async function main() {
         await test(`${variant} interpolates as the command`, () => likeInterpolate(library));
         await test(`${variant} classifies records as the command`, () => likePredict(library, 'per-record'));
         await test(`${variant} classifies times as the command`, () => likePredict(library, 'per-time'));
+        await test(`${variant} classifies in int8 as the command`, () => likePredict(library, 'int8'));
         await test(`${variant} attention`, () => attends(library));
         await test(`${variant} weights of other types, names, seeds`, () => otherTypes(library));
         await test(`${variant} grows`, () => grows(library));
