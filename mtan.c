@@ -136,8 +136,8 @@ static int32_t parse_hexadecimal(const char *s, double *out) {
         else break;
     }
     if (digits == 0 || digits > 14 || *s++ != 'p' || *s++ != '-' || !*s) return 0;
-    for (; *s >= '0' && *s <= '9'; s++) exponent = exponent < 1100 ? exponent * 10 + (*s - '0') : exponent;
-    if (*s || exponent > 1022) return 0;
+    for (; *s >= '0' && *s <= '9'; s++) exponent = exponent < 10000 ? exponent * 10 + (*s - '0') : exponent;
+    if (*s || exponent > 1126) return 0; /* 2^52 x 2^-1126 is the smallest number */
     for (*out = (double)m; exponent > 0; exponent--) *out *= 0.5;
     return 1;
 }

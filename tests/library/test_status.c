@@ -255,6 +255,26 @@ TEST every_setting_goes_through_text(void) {
     PASS();
 }
 
+/* Down to the smallest number there is, which no decimal of a setting's can say. */
+TEST tiny_settings_go_through_text(void) {
+    static const double tiny[] = {0,         1e-15,       1e-290,   0x1.fffffffffffffp-971, 1e-293, 1e-300,
+                                  0x1p-1022, 0x0.8p-1022, 0x1p-1074};
+    mtan_config config, copy;
+    char text[64];
+    ASSERT_EQ(MTAN_OK, mtan_config_init(&config, MTAN_FULL, MTAN_CLASSIFY_RECORD, 3, 2));
+    for (size_t i = 0; i < sizeof tiny / sizeof tiny[0]; i++) {
+        config.alpha = tiny[i];
+        copy = config;
+        copy.alpha = 1;
+        EXPECT(MTAN_OK, mtan_config_get(&config, "alpha", text, sizeof text));
+        EXPECT(MTAN_OK, mtan_config_set(&copy, "alpha", text));
+        ASSERT(memcmp(&config.alpha, &copy.alpha, sizeof copy.alpha) == 0);
+    }
+    EXPECT(MTAN_ERR_CONFIG, mtan_config_set(&copy, "alpha", "0x10000000000000p-1127"));
+    EXPECT(MTAN_ERR_CONFIG, mtan_config_set(&copy, "alpha", "0x1p-11260"));
+    PASS();
+}
+
 TEST bad_text_is_refused(void) {
     static const char *const bad[] = {"",
                                       " ",
@@ -1494,6 +1514,7 @@ SUITE(status_suite) {
     RUN_TEST(bad_reference_points_are_refused);
     RUN_TEST(config_init_and_presets);
     RUN_TEST(every_setting_goes_through_text);
+    RUN_TEST(tiny_settings_go_through_text);
     RUN_TEST(bad_text_is_refused);
     RUN_TEST(bad_settings_have_no_text);
     RUN_TEST(reals_without_text_are_refused);
