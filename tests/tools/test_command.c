@@ -123,6 +123,52 @@ TEST files_do_not_speak_to_the_terminal(void) {
     PASS();
 }
 
+/* The text of a file with the lines that check folds made whole; free it. */
+static char *unfolded(const char *name) {
+    char *text = command_text(name), *to = text;
+    for (const char *at = text; at && (*to = *at) != 0; to++) {
+        at++;
+        if (*to != '\n' || *at != ' ') continue;
+        *to = ' ';
+        at += strspn(at, " ");
+    }
+    return text;
+}
+
+/* What no model file takes is said before a model is trained, and by check. */
+static int refused_early(const char *words) {
+    const int train = command_run(TRAIN "--epochs 1 --out @/run"), said = command_says("err.txt", words);
+    const int check = command_run("check @/events.csv --labels @/labels.csv");
+    char *text = unfolded("out.txt");
+    const int told = text && strstr(text, words) != NULL;
+    free(text);
+    return train == BAD_USE && said && check == BAD_RESULT && told && access(command_path("run/log.csv"), F_OK) != 0;
+}
+
+TEST names_that_cannot_be_saved_are_refused_early(void) {
+    rename_in("events.csv", "heat", "caf\xE9");
+    ASSERT(refused_early("channel \"caf\\xe9\" is not UTF-8"));
+    rename_in("events.csv", "caf\xE9", "caf\xC3\xA9");
+    rename_in("labels.csv", "down", "\xED\xA0\x80");
+    ASSERT(refused_early("class \"\\xed\\xa0\\x80\" is not UTF-8"));
+    PASS();
+}
+
+/* Names of 4.5 MB, in 70 channels. */
+TEST more_names_than_a_file_holds_are_refused_early(void) {
+    enum { LONG = 64000 };
+    char *row = malloc(LONG + 64);
+    for (int i = 0; i < 70; i++) {
+        int n = sprintf(row, "r0,1,%d", i);
+        memset(row + n, 'x', LONG);
+        strcpy(row + n + LONG, ",1\n");
+        command_append("events.csv", row);
+    }
+    free(row);
+    ASSERT(refused_early("says of 72 channels and 2 classes takes up to"));
+    PASS();
+}
+
 /* Names come back as they went in, and no spreadsheet computes them. */
 TEST names_in_tables_are_quoted(void) {
     static const char *const names[][2] = {{"plain", "plain,"},     {"\" blank \"", "\" blank \","},
@@ -546,6 +592,8 @@ SUITE(command_suite) {
     RUN_TEST(every_command_has_help);
     RUN_TEST(names_do_not_speak_to_the_terminal);
     RUN_TEST(files_do_not_speak_to_the_terminal);
+    RUN_TEST(names_that_cannot_be_saved_are_refused_early);
+    RUN_TEST(more_names_than_a_file_holds_are_refused_early);
     RUN_TEST(names_in_tables_are_quoted);
     RUN_TEST(streams_without_an_end_are_not_followed);
     RUN_TEST(a_run_always_has_a_best_model);

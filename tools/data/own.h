@@ -7,7 +7,8 @@
  *     time_series_id,timestamp,channel_id,value
  * Other columns are ignored, and named in the notes. The format itself is csv.h's.
  * - A record or a channel is any text that is not empty. Channels are sorted: numerically when all are integers, else
- *   by their bytes; so the order of rows does not matter. Records keep the order of their first row.
+ *   by their bytes; so the order of rows does not matter. Records keep the order of their first row. Names of channels and
+ *   classes go into model files, which take UTF-8 alone: `mtan train` refuses others before it starts.
  * - A time is a finite number, or an ISO-8601 date or date and time (field.h); a file has one kind alone. Digits alone
  *   (20240531) are a number. A time without an offset is UTC.
  * - A value is a number that a float can hold. Nothing, NaN, NA or null: the row is left out and counted, whatever its

@@ -60,6 +60,17 @@ int shown_put(FILE *out, const char *text, size_t width, size_t most) {
     return *text != 0;
 }
 
+void shown_escape(char *out, size_t size, const char *text) {
+    size_t used = 0;
+    *out = 0;
+    while (*text && used + 17 < size) { /* four bytes of one character, each as \xe9, and the zero */
+        const char *from = text;
+        const int plain = shown_next(&text) != SHOWN_NOT;
+        for (; from < text; from++)
+            used += (size_t)snprintf(out + used, size - used, plain ? "%c" : "\\x%02x", *from & 0xFF);
+    }
+}
+
 int text_is_utf8(const char *text) {
     while (*text)
         if (next_code(&text) < 0) return 0;

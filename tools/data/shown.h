@@ -17,6 +17,9 @@ void shown_clean(char *text);
 /* The same on a stream: at most `most` characters in at least `width` columns. 1: that was not all of it. */
 int shown_put(FILE *out, const char *text, size_t width, size_t most);
 
+/* Where bytes matter: \xe9 for each byte of what is not shown, cut at `size`. */
+void shown_escape(char *out, size_t size, const char *text);
+
 /* 1 when all of it is UTF-8, which is what a model file takes. */
 int text_is_utf8(const char *text);
 

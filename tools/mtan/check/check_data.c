@@ -158,9 +158,11 @@ static mtan_train_config train_config(const plan *p) {
 
 /* Preprocesses the data as `mtan train` would: last of all, as the profile is of the raw data. */
 static void find_cost(checked *c, const options *o) {
+    char error[512];
     prep p;
     memset(&p, 0, sizeof p);
     source_fit(&p, &c->plan.source, &c->data, &c->split, c->plan.scale, c->plan.time_scale);
+    if (!plan_can_be_saved(&c->plan, &p, error)) problems_add(&c->problems, error);
     c->time_scale = p.time_scale[SPLIT_TRAIN];
     prep_apply(&p, &c->data, &c->split);
     prep_free(&p);

@@ -279,12 +279,14 @@ static int has_groups(const dataset *d) {
 /* resumed: the file of the run to go on with, or NULL. */
 static int prepare(plan *p, dataset *d, split *s, prep *prepared, bundle *resumed, const options *o) {
     const source_input in = option_input(o, resumed ? &resumed->prep : NULL);
+    char error[512];
     if (!source_load(d, &p->source, &in)) return 0;
     if (option_given(o, "by-group") && !has_groups(d))
         return complain("--by-group: no record of this data is in a group%s",
                         p->source.set->own ? "; own data has groups where its labels have a prediction_time" : ""),
                0;
     if (!plan_prepare(p, d, s, prepared, resumed)) return 0;
+    if (!plan_can_be_saved(p, prepared, error)) return complain("%s", error), 0;
     note("%s, %s: %zu records (%td training, %td validation, %td test), %td channels, %zu parameters", p->name,
          p->source.preset == MTAN_FAITHFUL ? "faithful" : "correct", arrlenu(d->records), arrlen(s->part[SPLIT_TRAIN]),
          arrlen(s->part[SPLIT_VALID]), arrlen(s->part[SPLIT_TEST]), arrlen(d->channels),

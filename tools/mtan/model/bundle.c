@@ -6,12 +6,64 @@
 
 #include "../../../simd/mtan_simd.h"
 #include "../../baselines/baselines.h"
+#include "../../data/shown.h"
 #include "files.h"
 
 enum { ERROR_SIZE = 512 };
 
 static mtan_status write_piece(void *context, const void *bytes, size_t n) {
     return fwrite(bytes, 1, n, context) == n ? MTAN_OK : MTAN_ERR_WRITE;
+}
+
+static mtan_status write_nothing(void *context, const void *bytes, size_t n) {
+    (void)context, (void)bytes, (void)n;
+    return MTAN_OK;
+}
+
+/* The first name that is not UTF-8, with what it names, in words; 0: none. */
+static int find_bad_name(const char *what, char **names, char *error) {
+    char text[200];
+    for (size_t i = 0; i < arrlenu(names); i++) {
+        if (text_is_utf8(names[i])) continue;
+        shown_escape(text, sizeof text, names[i]);
+        return snprintf(error, ERROR_SIZE, "the name of the %s \"%s\" is not UTF-8, and a model file takes no other",
+                        what, text);
+    }
+    return 0;
+}
+
+/* Why the library would not write it. */
+static int explain(mtan_status status, const prep *p, const mtan_file_pair *pairs, char *error) {
+    size_t bytes = 0;
+    for (size_t i = 0; i < arrlenu(pairs); i++) bytes += strlen(pairs[i].key) + strlen(pairs[i].value);
+    if (status == MTAN_ERR_INPUT &&
+        (find_bad_name("channel", p->channels, error) || find_bad_name("class", p->classes, error)))
+        return 0;
+    if (status == MTAN_ERR_SIZE && bytes > MTAN_FILE_MAX_HEADER / 2)
+        snprintf(
+            error, ERROR_SIZE,
+            "what a model file says of %zu channels and %zu classes takes up to %zu KB, and it has room for %u KB: "
+            "fewer channels, or shorter names",
+            arrlenu(p->channels), arrlenu(p->classes), bytes >> 10, MTAN_FILE_MAX_HEADER >> 10);
+    else snprintf(error, ERROR_SIZE, "the model could not be saved: %s", mtan_status_message(status));
+    return 0;
+}
+
+int bundle_check(const mtan_model *model, const prep *p, const mtan_file_pair *pairs, size_t n_pairs, size_t room,
+                 char *error) {
+    mtan_file_pair *all = NULL;
+    char *blanks = memset(tool_calloc(room + 1, 1), ' ', room);
+    const mtan_file_pair more = {"room", blanks};
+    prep_write(p, &all);
+    const size_t own = arrlenu(all);
+    for (size_t i = 0; i < n_pairs; i++) arrput(all, pairs[i]);
+    arrput(all, more);
+    const mtan_status status = mtan_model_save(model, NULL, all, arrlenu(all), write_nothing, NULL);
+    const int good = status == MTAN_OK || explain(status, p, all, error);
+    pairs_free(all, own);
+    arrfree(all);
+    free(blanks);
+    return good;
 }
 
 int bundle_write(const char *path, const mtan_model *model, const mtan_trainer *trainer, const prep *p,

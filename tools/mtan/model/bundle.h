@@ -26,6 +26,10 @@ void bundle_free(bundle *b);
  * error set and nothing changed. */
 int bundle_write(const char *path, const mtan_model *model, const mtan_trainer *trainer, const prep *p,
                  const mtan_file_pair *pairs, size_t n_pairs, char *error);
+/* Whether bundle_write could write such a file, with `room` bytes more of metadata: it is composed into nothing. 1, or 0 with error
+ * set, which says what a model file does not take: a name that is not UTF-8, or too many of them. */
+int bundle_check(const mtan_model *model, const prep *p, const mtan_file_pair *pairs, size_t n_pairs, size_t room,
+                 char *error);
 /* Pairs whose texts are malloc'd: add one, add those of a file whose keys begin so, free the texts of n. */
 void pairs_add(mtan_file_pair **pairs, const char *key, const char *value);
 void pairs_copy(mtan_file_pair **pairs, const mtan_file *file, const char *beginning);

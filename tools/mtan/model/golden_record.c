@@ -20,9 +20,13 @@ static const double BETWEEN_CLASSES =
 
 /* ---- one record through a model ---- */
 
-size_t golden_record_size(const mtan_config *c, const golden_record *x) {
+static size_t outputs(const mtan_config *c, size_t times) {
     if (c->classify == MTAN_CLASSIFY_RECORD) return (size_t)c->classes;
-    return arrlenu(x->times) * (size_t)(c->classify == MTAN_CLASSIFY_TIME ? c->classes : c->channels);
+    return times * (size_t)(c->classify == MTAN_CLASSIFY_TIME ? c->classes : c->channels);
+}
+
+size_t golden_record_size(const mtan_config *c, const golden_record *x) {
+    return outputs(c, arrlenu(x->times));
 }
 
 mtan_status golden_record_run(mtan_predictor *p, golden_record *x, mtan_real *out) {
@@ -83,6 +87,11 @@ static void write_example(const golden_record *x, const mtan_real *out, size_t n
     snprintf(id, sizeof id, "%016" PRIx64, x->record.id);
     pairs_add(pairs, "mtan.golden.id", id);
     pairs_add(pairs, "mtan.golden.fused", fused ? "1" : "0");
+}
+
+size_t golden_record_room(const mtan_config *c) {
+    const size_t numbers = 3 * MOST_EVENTS + QUERIES + outputs(c, QUERIES);
+    return numbers * (sizeof(mtan_real) == sizeof(float) ? 16 : 25) + 256; /* -1.23456789e-38 and a blank; the keys */
 }
 
 /* Query times: even ones, or, where they become steps of the record's sequence beside its own, some of its own. */

@@ -9,6 +9,9 @@
 /* Picks a small record that was not trained on, runs it through the runner's model and adds it as mtan.golden.* */
 void golden_record_write(runner *run, const dataset *d, const split *s, mtan_file_pair **pairs);
 
+/* The most bytes that it adds to a file of such a model. */
+size_t golden_record_room(const mtan_config *config);
+
 /* The record of a model file. The arrays are of stb_ds: golden_record_free. */
 typedef struct golden_record {
     mtan_record record; /* filled by golden_record_run */

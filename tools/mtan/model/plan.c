@@ -10,6 +10,7 @@
 #include "../command/settings.h"
 #include "../paper/recipes.h"
 #include "data_sets.h"
+#include "golden_record.h"
 #include "solver_room.h"
 
 /* ---- the numbers of a plan: one table for options, model files and --resume ---- */
@@ -373,6 +374,23 @@ void plan_write(const plan *p, mtan_file_pair **pairs) {
         pairs_add(pairs, key, value);
     }
     source_write(&p->source, pairs);
+}
+
+int plan_can_be_saved(const plan *p, const prep *prepared, char *error) {
+    enum { COUNTERS = 4096 }; /* bytes: training_write's, and the optimiser's two tensors */
+    const size_t count = mtan_weights_count(&p->config);
+    mtan_real *weights = tool_calloc(count, sizeof *weights); /* of no meaning */
+    mtan_file_pair *pairs = NULL;
+    mtan_model model;
+    plan_write(p, &pairs);
+    const mtan_status status = mtan_model_init(&model, &p->config, weights, count);
+    const int good = status == MTAN_OK ? bundle_check(&model, prepared, pairs, arrlenu(pairs),
+                                                      golden_record_room(&p->config) + COUNTERS, error)
+                                       : (snprintf(error, 512, "%s", mtan_status_message(status)), 0);
+    pairs_free(pairs, arrlenu(pairs));
+    arrfree(pairs);
+    free(weights);
+    return good;
 }
 
 /* The numbers of the plan in a file. */

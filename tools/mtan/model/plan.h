@@ -32,6 +32,8 @@ int plan_fit(plan *p, const dataset *d);
 /* plan_fit, the split, and the preprocessing fitted to it and applied. With the file of a run to be resumed the data must be
  * that of the run, and the preprocessing is the file's, which gives it away. */
 int plan_prepare(plan *p, dataset *d, split *s, prep *prepared, bundle *resumed);
+/* Whether the model and what training will add can be saved: to be known before it is trained. 1, or 0 with error (512 bytes) set. */
+int plan_can_be_saved(const plan *p, const prep *prepared, char *error);
 double plan_rate(const plan *p, int64_t step); /* factor on the learning rate for a step, from 1 */
 /* The word behind a number that a model file keeps as mtan.plan.<name>, or NULL: it is a number, or means nothing. */
 const char *plan_word(const char *name, double value);
