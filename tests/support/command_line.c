@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "command_line.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,7 +93,10 @@ pid_t command_start(const char *line, size_t file_limit) {
 
 int command_finish(pid_t child) {
     int status = 0;
-    while (waitpid(child, &status, 0) < 0) continue;
+    pid_t ended;
+    do ended = waitpid(child, &status, 0);
+    while (ended < 0 && errno == EINTR);
+    if (ended < 0) return -1; /* it has been waited for already */
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 

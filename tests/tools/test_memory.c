@@ -127,7 +127,7 @@ static void write_half(void *unused) {
     char error[512];
     (void)unused;
     if (!replacement_open(&r, command_path("kept.txt"), error)) return;
-    fputs("half", r.file), fflush(r.file);
+    if (!replacement_write(&r, "half", 4)) return;
     ask_too_much();
 }
 

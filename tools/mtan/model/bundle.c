@@ -1,6 +1,7 @@
 /* See bundle.h. */
 #include "bundle.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +13,7 @@
 enum { ERROR_SIZE = 512 };
 
 static mtan_status write_piece(void *context, const void *bytes, size_t n) {
-    return fwrite(bytes, 1, n, context) == n ? MTAN_OK : MTAN_ERR_WRITE;
+    return replacement_write(context, bytes, n) ? MTAN_OK : MTAN_ERR_WRITE;
 }
 
 static mtan_status write_nothing(void *context, const void *bytes, size_t n) {
@@ -77,7 +78,7 @@ int bundle_write(const char *path, const mtan_model *model, const mtan_trainer *
     prep_write(p, &all);
     own = arrlenu(all);
     for (size_t i = 0; i < n_pairs; i++) arrput(all, pairs[i]);
-    status = mtan_model_save(model, trainer, all, arrlenu(all), write_piece, r.file);
+    status = mtan_model_save(model, trainer, all, arrlenu(all), write_piece, &r);
     good = replacement_close(&r, status == MTAN_OK, error);
     if (status != MTAN_OK && status != MTAN_ERR_WRITE)
         snprintf(error, ERROR_SIZE, "%.400s: %s", path, mtan_status_message(status));

@@ -2,8 +2,10 @@
 #define _POSIX_C_SOURCE 200809L
 #include "files.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -18,48 +20,100 @@ static const size_t MOST_BYTES = (size_t)1 << (sizeof(size_t) > 4 ? 32 : 30);
 /* The same of a pipe or a device. */
 static const size_t MOST_OF_STREAM = (size_t)256 << 20;
 
+/* ---- calls that a signal may interrupt ---- */
+
+#define AGAIN(result, call)                                                                                            \
+    do result = (call);                                                                                                \
+    while (result < 0 && errno == EINTR)
+
+static int open_again(const char *path, int flags) {
+    int descriptor;
+    AGAIN(descriptor, open(path, flags | O_CLOEXEC, 0666));
+    return descriptor;
+}
+
+static ssize_t read_again(int descriptor, void *out, size_t n) {
+    ssize_t got;
+    AGAIN(got, read(descriptor, out, n));
+    return got;
+}
+
+static int lock_again(int descriptor, int operation) {
+    int result;
+    AGAIN(result, flock(descriptor, operation));
+    return result;
+}
+
+static int flush_again(int descriptor) {
+    int result;
+    AGAIN(result, fsync(descriptor));
+    return result;
+}
+
+int descriptor_write(int descriptor, const void *bytes, size_t n) {
+    const char *at = bytes;
+    while (n > 0) {
+        ssize_t done;
+        AGAIN(done, write(descriptor, at, n));
+        if (done < 0) return 0;
+        at += done, n -= (size_t)done;
+    }
+    return 1;
+}
+
+/* ---- reading ---- */
+
 int safetensors_more(const void *start, size_t n) {
     size_t length;
     return mtan_file_length(start, n, &length) == MTAN_OK && n <= length;
 }
 
-static void close_file(void *file) {
-    fclose(file);
+static void close_descriptor(void *descriptor) {
+    close(*(const int *)descriptor);
 }
 
-/* The bytes of an open file, at most one more than `most`; its end or an error is the stream's to tell. */
-static char *read_bytes(FILE *file, file_more_fn more, size_t most, size_t *bytes) {
+/* The bytes of an open file, at most one more than `most`; NULL with errno set. */
+static char *read_bytes(int file, file_more_fn more, size_t most, size_t *bytes) {
     char *text = NULL;
-    size_t got, size = 0, room = 0;
+    size_t size = 0, room = 0;
+    ssize_t got;
     do {
         if (size + 1 >= room) text = tool_realloc(text, room = room ? 2 * room : 1 << 16);
-        size += got = fread(text + size, 1, room - size - 1, file);
+        got = read_again(file, text + size, room - size - 1);
+        if (got > 0) size += (size_t)got;
     } while (got > 0 && size <= most && (!more || more(text, size)));
+    if (got < 0) return free(text), NULL;
     text[size] = 0;
     *bytes = size;
     return text;
 }
 
-void *file_read_while(const char *path, file_more_fn more, size_t *bytes, char *error) {
-    FILE *file = fopen(path, "rb");
+/* The same of a file that is known to be a stream or not. */
+static char *read_limited(int file, const char *path, file_more_fn more, size_t *bytes, char *error) {
     struct stat status;
-    memory_undo undo;
-    char *text = NULL;
-    if (!file) return snprintf(error, ERROR_SIZE, "%.400s: %s", path, strerror(errno)), NULL;
-    const int stream = fstat(fileno(file), &status) != 0 || !S_ISREG(status.st_mode);
+    const int stream = fstat(file, &status) != 0 || !S_ISREG(status.st_mode);
     const size_t most = stream ? MOST_OF_STREAM : MOST_BYTES;
-    const int too_large = !stream && (uint64_t)status.st_size > most;
-    memory_remember(&undo, close_file, file);
-    if (!too_large) text = read_bytes(file, more, most, bytes);
-    memory_forget(&undo);
-    if (too_large || ferror(file) || *bytes > most) {
-        if (ferror(file)) snprintf(error, ERROR_SIZE, "%.400s: %s", path, strerror(errno));
-        else
-            snprintf(error, ERROR_SIZE, "%.400s: larger than %zu MiB%s", path, most >> 20,
-                     stream ? ", and not a regular file: does it end?" : "");
-        free(text), text = NULL;
+    char *text = NULL;
+    *bytes = 0;
+    if (stream || (uint64_t)status.st_size <= most) {
+        if (!(text = read_bytes(file, more, most, bytes)))
+            return snprintf(error, ERROR_SIZE, "%.400s: %s", path, strerror(errno)), NULL;
+        if (*bytes <= most) return text;
     }
-    fclose(file);
+    snprintf(error, ERROR_SIZE, "%.400s: larger than %zu MiB%s", path, most >> 20,
+             stream ? ", and not a regular file: does it end?" : "");
+    return free(text), NULL;
+}
+
+void *file_read_while(const char *path, file_more_fn more, size_t *bytes, char *error) {
+    int file = open_again(path, O_RDONLY);
+    memory_undo undo;
+    char *text;
+    if (file < 0) return snprintf(error, ERROR_SIZE, "%.400s: %s", path, strerror(errno)), NULL;
+    memory_remember(&undo, close_descriptor, &file);
+    text = read_limited(file, path, more, bytes, error);
+    memory_forget(&undo);
+    close(file);
     return text;
 }
 
@@ -67,45 +121,123 @@ void *file_read(const char *path, size_t *bytes, char *error) {
     return file_read_while(path, NULL, bytes, error);
 }
 
+/* ---- replacing ---- */
+
 static void replacement_drop(void *argument) {
     const replacement *r = argument;
-    fclose(r->file);
+    close(r->descriptor);
     remove(r->temporary);
 }
 
 int replacement_open(replacement *r, const char *path, char *error) {
     struct stat status;
+    memset(r, 0, offsetof(replacement, buffer));
     if (snprintf(r->path, sizeof r->path, "%s", path) >= (int)sizeof r->path)
         return snprintf(error, ERROR_SIZE, "the path is too long"), 0;
     if (stat(path, &status) == 0 && !S_ISREG(status.st_mode)) /* a device or a pipe must not be replaced */
         return snprintf(error, ERROR_SIZE, "%.400s: not a regular file", path), 0;
     snprintf(r->temporary, sizeof r->temporary, "%s.%ld.tmp", path, (long)getpid());
-    if (!(r->file = fopen(r->temporary, "wb")))
+    if ((r->descriptor = open_again(r->temporary, O_WRONLY | O_CREAT | O_TRUNC)) < 0)
         return snprintf(error, ERROR_SIZE, "%.400s: %s", r->temporary, strerror(errno)), 0;
+    (void)lock_again(r->descriptor, LOCK_EX | LOCK_NB); /* the sign that its process lives */
     memory_remember(&r->undo, replacement_drop, r);
     return 1;
 }
 
-/* The folder's entry has to reach the disk too, or a power cut may undo the renaming. */
-static void flush_folder(const char *path) {
-    char folder[4096];
+static int write_out(replacement *r, const void *bytes, size_t n) {
+    if (!r->failure && !descriptor_write(r->descriptor, bytes, n)) r->failure = errno;
+    return !r->failure;
+}
+
+static int write_held(replacement *r) {
+    const size_t n = r->held;
+    r->held = 0;
+    return write_out(r, r->buffer, n);
+}
+
+int replacement_write(replacement *r, const void *bytes, size_t n) {
+    if (n > sizeof r->buffer - r->held && !write_held(r)) return 0;
+    if (n > sizeof r->buffer) return write_out(r, bytes, n);
+    memcpy(r->buffer + r->held, bytes, n);
+    r->held += n;
+    return !r->failure;
+}
+
+static void folder_of(char folder[4096], const char *path) {
     char *slash;
-    int descriptor;
-    snprintf(folder, sizeof folder, "%s", path);
+    snprintf(folder, 4096, "%s", path);
     slash = strrchr(folder, '/');
     if (slash) *(slash == folder ? slash + 1 : slash) = 0;
-    if ((descriptor = open(slash ? folder : ".", O_RDONLY)) < 0) return;
-    (void)fsync(descriptor);
+    else strcpy(folder, ".");
+}
+
+/* The folder's entry has to reach the disk too, or a power cut may undo the renaming. A folder that may be written and not read, or a
+ * file system that cannot do it, is not a failure. */
+static int flush_folder(const char *path, char *error) {
+    char folder[4096];
+    int descriptor, good;
+    folder_of(folder, path);
+    descriptor = open_again(folder, O_RDONLY);
+    good = descriptor >= 0 ? flush_again(descriptor) == 0 || errno == EINVAL : errno == EACCES;
+    if (!good) snprintf(error, ERROR_SIZE, "%.400s: its folder cannot be flushed: %s", path, strerror(errno));
+    if (descriptor >= 0) close(descriptor);
+    return good;
+}
+
+int replacement_close(replacement *r, int good, char *error) {
+    memory_forget(&r->undo);
+    if (good && write_held(r) && flush_again(r->descriptor) != 0) r->failure = errno;
+    if (close(r->descriptor) != 0 && errno != EINTR && !r->failure) r->failure = errno;
+    if (good && !r->failure && rename(r->temporary, r->path) != 0) r->failure = errno;
+    if (good && !r->failure) return flush_folder(r->path, error);
+    snprintf(error, ERROR_SIZE, "%.400s: cannot be written: %s", r->path, strerror(r->failure));
+    remove(r->temporary);
+    return 0;
+}
+
+int file_write(const char *path, const void *bytes, size_t n, char *error) {
+    replacement r;
+    if (!replacement_open(&r, path, error)) return 0;
+    return replacement_close(&r, replacement_write(&r, bytes, n), error);
+}
+
+/* <base>.<digits>.tmp */
+static int is_temporary(const char *name, const char *base) {
+    const size_t n = strlen(base),
+                 digits = strncmp(name, base, n) == 0 && name[n] == '.' ? strspn(name + n + 1, "0123456789") : 0;
+    return digits > 0 && strcmp(name + n + 1 + digits, ".tmp") == 0;
+}
+
+static void remove_unlocked(const char *path) {
+    const int descriptor = open_again(path, O_RDWR | O_NOFOLLOW);
+    if (descriptor < 0) return;
+    if (lock_again(descriptor, LOCK_EX | LOCK_NB) == 0) remove(path);
     close(descriptor);
 }
+
+void replacement_clear(const char *path) {
+    const char *slash = strrchr(path, '/');
+    char folder[4096], full[4096 + 256];
+    struct dirent *entry;
+    DIR *entries;
+    folder_of(folder, path);
+    if (!(entries = opendir(folder))) return;
+    while ((entry = readdir(entries)) != NULL) {
+        if (!is_temporary(entry->d_name, slash ? slash + 1 : path)) continue;
+        if (snprintf(full, sizeof full, "%s/%s", folder, entry->d_name) < (int)sizeof full) remove_unlocked(full);
+    }
+    closedir(entries);
+}
+
+/* ---- locks ---- */
 
 static void release_folder(void *argument) {
     close(((folder_hold *)argument)->descriptor);
 }
 
 int folder_lock(folder_hold *h, const char *path, int wait) {
-    if ((h->descriptor = open(path, O_RDONLY)) < 0) return 0;
-    if (flock(h->descriptor, wait ? LOCK_EX : LOCK_EX | LOCK_NB) != 0) {
+    if ((h->descriptor = open_again(path, O_RDONLY)) < 0) return 0;
+    if (lock_again(h->descriptor, wait ? LOCK_EX : LOCK_EX | LOCK_NB) != 0) {
         close(h->descriptor), h->descriptor = -1;
         return 0;
     }
@@ -119,20 +251,57 @@ void folder_unlock(folder_hold *h) {
     release_folder(h);
 }
 
-int replacement_close(replacement *r, int good, char *error) {
-    memory_forget(&r->undo);
-    if (good) good = fflush(r->file) == 0 && fsync(fileno(r->file)) == 0;
-    good = (fclose(r->file) == 0) & good;
-    if (good) good = rename(r->temporary, r->path) == 0;
-    if (!good) {
-        snprintf(error, ERROR_SIZE, "%.400s: cannot be written: %s", r->path, strerror(errno));
-        remove(r->temporary);
-    } else flush_folder(r->path);
-    return good;
+/* Who has it, as the file says; its owner may not have come to write that yet. */
+static int refuse_claim(const claim *c, const char *folder, char *error) {
+    char text[24] = "";
+    long owner;
+    if (read_again(c->descriptor, text, sizeof text - 1) < 0) text[0] = 0;
+    owner = strtol(text, NULL, 10);
+    if (owner > 0) snprintf(error, ERROR_SIZE, "%.400s: process %ld is at work in this folder", folder, owner);
+    else snprintf(error, ERROR_SIZE, "%.400s: another process is at work in this folder", folder);
+    close(c->descriptor);
+    return 0;
 }
 
-int file_write(const char *path, const void *bytes, size_t n, char *error) {
-    replacement r;
-    if (!replacement_open(&r, path, error)) return 0;
-    return replacement_close(&r, fwrite(bytes, 1, n, r.file) == n, error);
+/* The owner before removes the file: then the one that was locked here is not the one that others find. */
+static int is_there(const claim *c) {
+    struct stat mine, there;
+    return fstat(c->descriptor, &mine) == 0 && stat(c->path, &there) == 0 && mine.st_ino == there.st_ino &&
+           mine.st_dev == there.st_dev;
+}
+
+static int lock_claim(claim *c, const char *folder, char *error) {
+    if ((c->descriptor = open_again(c->path, O_RDWR | O_CREAT | O_NOFOLLOW)) < 0)
+        return snprintf(error, ERROR_SIZE, "%.400s: %s", c->path, strerror(errno)), 0;
+    c->held = lock_again(c->descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+    return c->held ? 1 : refuse_claim(c, folder, error);
+}
+
+static void release_claim(void *argument) {
+    claim *c = argument;
+    remove(c->path);
+    close(c->descriptor);
+    c->held = 0;
+}
+
+int claim_take(claim *c, const char *folder, char *error) {
+    char text[24];
+    memset(c, 0, sizeof *c);
+    if (snprintf(c->path, sizeof c->path, "%s/mtan.lock", folder) >= (int)sizeof c->path)
+        return snprintf(error, ERROR_SIZE, "the path is too long"), 0;
+    if (!lock_claim(c, folder, error)) return 0;
+    for (int tries = 0; !is_there(c) && tries < 100; tries++) {
+        close(c->descriptor);
+        if (!lock_claim(c, folder, error)) return c->held = 0;
+    }
+    snprintf(text, sizeof text, "%ld\n", (long)getpid());
+    if (ftruncate(c->descriptor, 0) == 0) (void)descriptor_write(c->descriptor, text, strlen(text));
+    memory_remember(&c->undo, release_claim, c);
+    return 1;
+}
+
+void claim_drop(claim *c) {
+    if (!c->held) return;
+    memory_forget(&c->undo);
+    release_claim(c);
 }

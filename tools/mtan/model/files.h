@@ -1,9 +1,9 @@
-/* Files as wholes: read at once, replaced at once, kept to one process. Errors are sentences, in 512 bytes. */
+/* Files as wholes: read at once, replaced at once, kept to one process. Errors are sentences, in 512 bytes. A call that a signal
+ * interrupts is made again. */
 #ifndef MTAN_TOOLS_FILES_H
 #define MTAN_TOOLS_FILES_H
 
 #include <stddef.h>
-#include <stdio.h>
 
 #include "../../data/memory.h"
 
@@ -17,18 +17,25 @@ void *file_read_while(const char *path, file_more_fn more, size_t *bytes, char *
 /* For safetensors: until the length that the header tells has been passed, and no further than bytes that are no header. */
 int safetensors_more(const void *start, size_t n);
 /* Writes atomically: to a temporary name in the same folder, flushed (file and folder), renamed. 1, or 0 with error set and
- * nothing changed. */
+ * nothing changed; only when the folder could not be flushed does the new file stand there, until a power cut. */
 int file_write(const char *path, const void *bytes, size_t n, char *error);
+/* All the bytes, in as many calls as it takes. 1, or 0 with errno set. */
+int descriptor_write(int descriptor, const void *bytes, size_t n);
 
 /* The same for a file that is written piece by piece: it takes the place of `path` when it is closed as good. Nothing of it is
  * left when memory runs out before. */
 typedef struct replacement {
-    char path[4096], temporary[4112];
-    FILE *file;
+    char path[4096], temporary[4112]; /* a process that lives has its temporary file locked */
+    int descriptor, failure;          /* errno of what failed first; 0: nothing */
+    size_t held;                      /* bytes that are not written yet */
     memory_undo undo;
+    char buffer[1 << 14];
 } replacement;
 int replacement_open(replacement *r, const char *path, char *error);
-int replacement_close(replacement *r, int good, char *error); /* 0 unless the file stands at its path now */
+int replacement_write(replacement *r, const void *bytes, size_t n);
+int replacement_close(replacement *r, int good, char *error); /* 1, or 0 as file_write */
+/* Removes what processes that died left of their replacements of a file. */
+void replacement_clear(const char *path);
 
 /* Keeps a folder to this process until folder_unlock, or until memory runs out. 0: another one has it and there is no waiting, or
  * the folder cannot be opened; unlocking it is allowed then. */
@@ -38,5 +45,16 @@ typedef struct folder_hold {
 } folder_hold;
 int folder_lock(folder_hold *h, const char *path, int wait);
 void folder_unlock(folder_hold *h);
+
+/* The same with a file mtan.lock in the folder that names its owner, for others to say. The lock is the system's and ends with the
+ * process: a file that a dead one left means nothing, whoever has its number now. Where a file system has no locks, everybody gets
+ * one. 1, or 0 with error set: another process has it, or the folder cannot be written. */
+typedef struct claim {
+    char path[4096];
+    int descriptor, held;
+    memory_undo undo;
+} claim;
+int claim_take(claim *c, const char *folder, char *error);
+void claim_drop(claim *c); /* nothing when it is not held */
 
 #endif

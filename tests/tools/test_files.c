@@ -1,0 +1,198 @@
+/* Files as wholes: signals, left-overs, locks. */
+#define _POSIX_C_SOURCE 200809L
+#define _XOPEN_SOURCE 700
+#include <greatest.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "command_line.h"
+#include "../../tools/mtan/model/files.h"
+
+enum { PIECE = 50000, PIECES = 8 };
+
+static void nothing(int signal_number) {
+    (void)signal_number;
+}
+
+/* A signal every two milliseconds, which calls are not resumed after. */
+static void alarms(int on) {
+    const struct itimerval often = {{0, 2000}, {0, 2000}}, never = {{0, 0}, {0, 0}};
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on ? nothing : SIG_DFL;
+    if (on) sigaction(SIGALRM, &action, NULL);
+    setitimer(ITIMER_REAL, on ? &often : &never, NULL);
+    if (!on) sigaction(SIGALRM, &action, NULL);
+}
+
+static void pause_for(long milliseconds) {
+    const struct timespec moment = {0, milliseconds * 1000000};
+    nanosleep(&moment, NULL);
+}
+
+/* A child that does one thing and ends with what that returns. */
+static pid_t child_for(int (*task)(int descriptor), int descriptor) {
+    fflush(NULL);
+    const pid_t child = fork();
+    if (child == 0) _exit(task(descriptor));
+    return child;
+}
+
+static int feed_pipe(int unused) {
+    static char piece[PIECE];
+    FILE *file;
+    (void)unused;
+    memset(piece, 'x', sizeof piece);
+    pause_for(20);
+    if (!(file = fopen(command_path("pipe"), "wb"))) return 1;
+    for (int i = 0; i < PIECES; i++) fwrite(piece, 1, sizeof piece, file), fflush(file), pause_for(10);
+    return fclose(file);
+}
+
+static int drain_pipe(int descriptor) {
+    static char piece[PIECE];
+    size_t all = 0;
+    ssize_t n;
+    do pause_for(5), n = read(descriptor, piece, sizeof piece), all += n > 0 ? (size_t)n : 0;
+    while (n > 0);
+    return all != (size_t)PIECES * PIECE;
+}
+
+TEST signals_end_no_reading(void) {
+    char error[512] = "", *text;
+    size_t bytes = 0;
+    pid_t child;
+    ASSERT_EQ(0, mkfifo(command_path("pipe"), 0600));
+    child = child_for(feed_pipe, 0);
+    alarms(1);
+    text = file_read(command_path("pipe"), &bytes, error);
+    alarms(0);
+    if (!text) kill(child, SIGKILL); /* it may wait for a reader */
+    ASSERT_EQ_FMT(0, command_finish(child), "%d");
+    ASSERTm(error, text);
+    ASSERT_EQ_FMT((size_t)PIECES * PIECE, bytes, "%zu");
+    free(text);
+    PASS();
+}
+
+TEST signals_end_no_writing(void) {
+    static char bytes[PIECES * PIECE];
+    int ends[2], good;
+    pid_t child;
+    ASSERT_EQ(0, pipe(ends));
+    fflush(NULL);
+    if ((child = fork()) == 0) close(ends[1]), _exit(drain_pipe(ends[0]));
+    close(ends[0]);
+    alarms(1);
+    good = descriptor_write(ends[1], bytes, sizeof bytes);
+    alarms(0);
+    close(ends[1]);
+    ASSERT_EQ_FMT(0, command_finish(child), "%d");
+    ASSERT(good);
+    PASS();
+}
+
+/* Pieces that fit the buffer, fill it and are larger than it. */
+TEST pieces_become_one_file(void) {
+    static const size_t sizes[] = {1, 100, 16384 - 101, 1, 16384, 16385, 0, 40000, 7};
+    static char bytes[100000];
+    char error[512], *text;
+    size_t n = 0, got = 0;
+    replacement r;
+    for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (char)(i % 251);
+    ASSERT(replacement_open(&r, command_path("pieces"), error));
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; n += sizes[i++])
+        ASSERT(replacement_write(&r, bytes + n, sizes[i]));
+    ASSERT_EQ_FMT((size_t)0, command_bytes("pieces"), "%zu");
+    ASSERT(replacement_close(&r, 1, error));
+    ASSERT((text = file_read(command_path("pieces"), &got, error)) != NULL);
+    ASSERT(got == n && memcmp(text, bytes, n) == 0);
+    free(text);
+    PASS();
+}
+
+/* A process that can open no file more cannot open the folder. */
+static int close_without_descriptors(int unused) {
+    const struct rlimit none = {0, 0};
+    replacement r;
+    char error[512];
+    (void)unused;
+    if (!replacement_open(&r, command_path("there"), error) || !replacement_write(&r, "new", 3)) return 1;
+    if (setrlimit(RLIMIT_NOFILE, &none) != 0) return 2;
+    return replacement_close(&r, 1, error) || !strstr(error, "its folder cannot be flushed") ? 3 : 0;
+}
+
+TEST a_folder_that_is_not_flushed_is_said(void) {
+    ASSERT_EQ_FMT(0, command_finish(child_for(close_without_descriptors, 0)), "%d");
+    ASSERT(command_says("there", "new"));
+    PASS();
+}
+
+static int is_file(const char *name) {
+    return access(command_path(name), F_OK) == 0;
+}
+
+/* Until the test ends it. */
+static int hold_replacement(int descriptor) {
+    replacement r;
+    char error[512];
+    if (!replacement_open(&r, command_path("model"), error) || write(descriptor, "", 1) != 1) return 1;
+    return pause();
+}
+
+TEST what_dead_processes_left_is_removed(void) {
+    char name[64], byte;
+    pid_t child;
+    int ends[2];
+    ASSERT_EQ(0, pipe(ends));
+    child = child_for(hold_replacement, ends[1]);
+    ASSERT_EQ(1, (int)read(ends[0], &byte, 1));
+    snprintf(name, sizeof name, "model.%ld.tmp", (long)child);
+    command_append("model.1.tmp", "x"), command_append("model.99999.tmp", "x"); /* 1 lives, but has not written this */
+    command_append("model.old.tmp", "x"), command_append("model.12", "x"), command_append("other.12.tmp", "x");
+    replacement_clear(command_path("model"));
+    ASSERT(!is_file("model.1.tmp") && !is_file("model.99999.tmp"));
+    ASSERT(is_file(name) && is_file("model.old.tmp") && is_file("model.12") && is_file("other.12.tmp"));
+    kill(child, SIGKILL);
+    ASSERT_EQ_FMT(1000 + SIGKILL, command_finish(child), "%d");
+    replacement_clear(command_path("model"));
+    ASSERT(!is_file(name));
+    close(ends[0]), close(ends[1]);
+    PASS();
+}
+
+TEST a_folder_has_one_owner(void) {
+    char error[512] = "", owner[64];
+    claim first, second;
+    command_append("mtan.lock", "1\n"); /* a dead process left it, and its number has gone to another */
+    ASSERTm(error, claim_take(&first, command_path("."), error));
+    ASSERT(!claim_take(&second, command_path("."), error));
+    snprintf(owner, sizeof owner, "process %ld is at work in this folder", (long)getpid());
+    ASSERTm(error, strstr(error, owner));
+    claim_drop(&second), claim_drop(&first), claim_drop(&first);
+    ASSERT(!is_file("mtan.lock"));
+    ASSERT(claim_take(&second, command_path("."), error));
+    claim_drop(&second);
+    ASSERT(!claim_take(&first, command_path("nowhere"), error));
+    ASSERT(!claim_take(&first, command_path("events.csv"), error));
+    PASS();
+}
+
+SUITE(files_suite) {
+    GREATEST_SET_SETUP_CB(command_open, NULL);
+    GREATEST_SET_TEARDOWN_CB(command_close, NULL);
+    RUN_TEST(signals_end_no_reading);
+    RUN_TEST(signals_end_no_writing);
+    RUN_TEST(pieces_become_one_file);
+    RUN_TEST(a_folder_that_is_not_flushed_is_said);
+    RUN_TEST(what_dead_processes_left_is_removed);
+    RUN_TEST(a_folder_has_one_owner);
+}
