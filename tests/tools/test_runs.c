@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "command_line.h"
 #include "../../simd/mtan_simd.h"
@@ -285,6 +286,65 @@ TEST an_interrupted_run_writes_the_same_files(void) {
     PASS();
 }
 
+/* ---- one process, one folder ---- */
+
+TEST a_folder_is_trained_in_by_one_process(void) {
+    const pid_t child = command_start(TRAIN "--epochs 100000 --patience 0 --out @/run", 0);
+    char owner[64];
+    int waited, fresh, resumed, said;
+    snprintf(owner, sizeof owner, "run: process %ld is at work in this folder", (long)child);
+    waited = command_wait("run/log.csv", 2);
+    fresh = command_run(TRAIN "--epochs 2 --out @/run"), said = command_says("err.txt", owner);
+    resumed = command_run("train own " DATA "--epochs 2 --out @/run --resume"), said &= command_says("err.txt", owner);
+    kill(child, SIGKILL); /* before anything is asserted, or it would train on */
+    ASSERT_EQ_FMT(1000 + SIGKILL, command_finish(child), "%d");
+    ASSERT(waited && fresh == BAD_USE && resumed == BAD_USE && said);
+    command_append("run/best.safetensors.1.tmp", "half a");
+    ASSERT_EQ_FMT(DONE, command_run("train own " DATA "--quiet --epochs 2 --patience 1 --out @/run --resume"), "%d");
+    ASSERT(access(command_path("run/mtan.lock"), F_OK) != 0);
+    ASSERT(access(command_path("run/best.safetensors.1.tmp"), F_OK) != 0);
+    PASS();
+}
+
+/* Whichever is first: one trains, the other is refused, and nothing is lost. */
+TEST of_two_that_start_one_is_refused(void) {
+    for (int i = 0; i < 5; i++) {
+        char line[400];
+        int first, second;
+        pid_t one, other;
+        snprintf(line, sizeof line, TRAIN "--epochs 20 --patience 0 --out @/run%d", i);
+        one = command_start(line, 0), other = command_start(line, 0);
+        first = command_finish(one), second = command_finish(other);
+        ASSERT_EQ_FMT(DONE + BAD_USE, first + second, "%d");
+    }
+    PASS();
+}
+
+TEST a_refused_run_leaves_no_folder(void) {
+    static const char *const lines[] = {
+        "train own --model enc --data @/nothing.csv --labels @/labels.csv --out @/x",
+        "train own --model enc --data @/labels.csv --out @/x", /* no events */
+        "train own --model enc --data @/events.csv --out @/x", /* no labels */
+        TRAIN "--threads many --out @/x",
+        TRAIN "--budget soon --out @/x",
+        TRAIN "--backend none --out @/x",
+        "train own " DATA "--out @/x --resume",
+    };
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        ASSERT_EQ_FMT(BAD_USE, command_run(lines[i]), "%d");
+        ASSERTm(lines[i], access(command_path("x"), F_OK) != 0);
+    }
+    PASS();
+}
+
+TEST the_folder_is_tried_before_the_data(void) {
+    ASSERT_EQ_FMT(BAD_USE, command_run("train own --model enc --data @/nothing.csv --out @/labels.csv"), "%d");
+    ASSERT(command_says("err.txt", "labels.csv/mtan.lock: "));
+    ASSERT_EQ_FMT(BAD_USE, command_run("train own --model enc --data @/nothing.csv --out @/no/such"), "%d");
+    ASSERT(command_says("err.txt", "no/such: "));
+    PASS();
+}
+
 SUITE(runs_suite) {
     GREATEST_SET_SETUP_CB(command_open, NULL);
     GREATEST_SET_TEARDOWN_CB(command_close, NULL);
@@ -296,4 +356,8 @@ SUITE(runs_suite) {
     RUN_TEST(threads_and_backends_leave_no_trace);
     RUN_TEST(a_resumed_run_writes_the_same_files);
     RUN_TEST(an_interrupted_run_writes_the_same_files);
+    RUN_TEST(a_folder_is_trained_in_by_one_process);
+    RUN_TEST(of_two_that_start_one_is_refused);
+    RUN_TEST(a_refused_run_leaves_no_folder);
+    RUN_TEST(the_folder_is_tried_before_the_data);
 }

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "commands.h"
 #include "../model/data_sets.h"
@@ -35,7 +36,7 @@ static void watch_signals(void) {
     struct sigaction action;
     memset(&action, 0, sizeof action);
     action.sa_handler = interrupt;
-    action.sa_flags = (int)SA_RESETHAND;
+    action.sa_flags = (int)SA_RESETHAND | SA_RESTART; /* no read or write fails for it */
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
 }
@@ -45,7 +46,9 @@ static void watch_signals(void) {
 typedef struct folder {
     char best[4096], last[4096], log[4096], steps[4096];
     FILE *log_file, *steps_file;
-    int writes; /* rank 0 alone */
+    claim claim;      /* no other process trains in it */
+    const char *made; /* its path, if it was not there before; or NULL */
+    int writes;       /* rank 0 alone */
     const rank_set *ranks;
     train_watch *watch; /* or NULL */
 } folder;
@@ -66,12 +69,19 @@ static int folder_start(folder *f, const char *path, const rank_set *r, train_wa
     return 1;
 }
 
-static int folder_open(const folder *f, const char *path, int resume) {
+/* Makes the folder if need be and keeps it to this process: before the data is read, which may take long. */
+static int folder_open(folder *f, const char *path, int resume) {
+    const char *const files[] = {f->best, f->last, f->log, f->steps};
     struct stat status;
+    char error[512];
     if (!f->writes) return 1;
-    if (mkdir(path, 0777) != 0 && errno != EEXIST) return complain("%s: %s", path, strerror(errno)), 0;
+    if (resume && stat(f->last, &status) != 0) return complain("%s: %s", f->last, strerror(errno)), 0;
+    if (!resume && mkdir(path, 0777) == 0) f->made = path;
+    else if (!resume && errno != EEXIST) return complain("%s: %s", path, strerror(errno)), 0;
+    if (!claim_take(&f->claim, path, error)) return complain("%s", error), 0;
     if (!resume && stat(f->last, &status) == 0)
         return complain("%s holds a run: --resume goes on with it, another --out starts a new one", path), 0;
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) replacement_clear(files[i]);
     return 1;
 }
 
@@ -183,9 +193,12 @@ static int renew_best(const folder *f, const plan *p) {
     return good;
 }
 
+/* A folder that was made for nothing goes. */
 static void folder_close(folder *f) {
     if (f->log_file) fclose(f->log_file);
     if (f->steps_file) fclose(f->steps_file);
+    claim_drop(&f->claim);
+    if (f->made) (void)rmdir(f->made);
 }
 
 /* ---- the loop ---- */
@@ -263,9 +276,8 @@ static int run(folder *f, training *t, const prep *p) {
 
 /* ---- the command ---- */
 
-static int make_plan(plan *p, bundle *saved, const folder *f, const options *o) {
+static int saved_plan(plan *p, bundle *saved, const folder *f, const options *o) {
     char error[512] = "";
-    if (!option_given(o, "resume")) return plan_make(p, o);
     if (!bundle_read(saved, f->last, error)) return complain("%s", error), 0;
     return plan_read(p, saved, o, error) ? 1 : (complain("%s: %s", f->last, error), 0);
 }
@@ -298,6 +310,7 @@ static int prepare(plan *p, dataset *d, split *s, prep *prepared, bundle *resume
 static int train(const options *o, const rank_set *r, train_watch *w) {
     const int resume = option_given(o, "resume");
     const char *out = option_text(o, "out", NULL);
+    const int32_t threads = option_threads(o);
     const mtan_backend *backend;
     char error[512] = "";
     bundle saved;
@@ -311,10 +324,11 @@ static int train(const options *o, const rank_set *r, train_watch *w) {
     memset(&saved, 0, sizeof saved), memset(&d, 0, sizeof d), memset(&s, 0, sizeof s),
         memset(&prepared, 0, sizeof prepared);
     memset(&f, 0, sizeof f), memset(&t, 0, sizeof t);
-    if (option_backend(o, &backend) && folder_start(&f, out, r, w) && make_plan(&p, &saved, &f, o) &&
-        folder_open(&f, out, resume) && prepare(&p, &d, &s, &prepared, resume ? &saved : NULL, o) &&
+    if (option_backend(o, &backend) && folder_start(&f, out, r, w) && (resume || plan_make(&p, o)) &&
+        folder_open(&f, out, resume) && (!resume || saved_plan(&p, &saved, &f, o)) &&
+        prepare(&p, &d, &s, &prepared, resume ? &saved : NULL, o) &&
         (resume || search_settings(&p, &d, &s, backend, o, r))) {
-        if (!training_start(&t, &p, &d, &s, backend, option_threads(o), r, error)) complain("%s", error);
+        if (!training_start(&t, &p, &d, &s, backend, threads, r, error)) complain("%s", error);
         else if (resume && !training_read(&t, &saved, error)) complain("%s: %s", f.last, error);
         else if ((!resume || renew_best(&f, &p)) && folder_tables(&f, &t, resume)) status = run(&f, &t, &prepared);
     }
