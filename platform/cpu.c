@@ -62,14 +62,15 @@ static const char *avx512_reason(void) {
     return has(saved_registers(), 0xE6) ? NULL : "the operating system does not save 512-bit registers";
 }
 
+#define X86_REASON(name) name##_reason
+
 #else
 
-static const char *avx2_reason(void) {
+static const char *needs_x86(void) {
     return "needs an x86-64 CPU";
 }
-static const char *avx512_reason(void) {
-    return "needs an x86-64 CPU";
-}
+#define X86_REASON(name) needs_x86
+
 /* Where the compiler took fused multiply-add for granted, so does the CPU. */
 static const char *scalar_fma_reason(void) {
     return NULL;
@@ -77,20 +78,30 @@ static const char *scalar_fma_reason(void) {
 
 #endif
 
-#if defined(__aarch64__) && defined(__linux__)
+#if defined(__aarch64__) || defined(_M_ARM64)
+
+#if defined(__linux__)
 #include <sys/auxv.h>
 static const char *neon_reason(void) {
     return getauxval(AT_HWCAP) & 1u << 1 ? NULL : "the CPU has no Advanced SIMD"; /* HWCAP_ASIMD */
 }
 #else
 static const char *neon_reason(void) {
-#if defined(__aarch64__) || defined(_M_ARM64)
     return NULL;
-#else
-    return "needs an AArch64 CPU";
-#endif
 }
 #endif
+#define ARM64_REASON(name) name##_reason
+
+#else
+
+static const char *needs_arm64(void) {
+    return "needs an AArch64 CPU";
+}
+#define ARM64_REASON(name) needs_arm64
+
+#endif
+
+#define ANY_REASON(name) name##_reason
 
 /* A module with simd128 is refused as a whole where it cannot run; elsewhere SIMDe gives plain vectors. */
 static const char *wasm_reason(void) {
@@ -106,8 +117,8 @@ static const char *wasm_reason(void) {
 #define LINKED(macro, table) LINKED_IF(macro, table)
 
 /* What is not linked has no table; the reason why it could not run anyway comes first. */
-#define ROW(name, macro, text)                                                                                         \
-    {text, LINKED(MTAN_WITH_##macro, &mtan_backend_##name), name##_reason,                                             \
+#define ROW(name, macro, text, machine)                                                                                \
+    {text, LINKED(MTAN_WITH_##macro, &mtan_backend_##name), machine##_REASON(name),                                    \
      "not linked: compile simd/mtan_" #name ".c and define MTAN_WITH_" #macro},
 
 static const struct {

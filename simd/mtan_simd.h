@@ -23,16 +23,16 @@
 extern "C" {
 #endif
 
-/* The instruction sets, one list, fastest first: X(name, NAME of the macro, name for users). Each has a table
- * mtan_backend_<name>. */
+/* The instruction sets, one list, fastest first: X(name, NAME of the macro, name for users, machine: X86, ARM64 or ANY).
+ * Each has a table mtan_backend_<name>. */
 #define MTAN_INSTRUCTION_SETS(X)                                                                                       \
-    X(avx512, AVX512, "avx512")                                                                                        \
-    X(avx2, AVX2, "avx2")                                                                                              \
-    X(neon, NEON, "neon")                                                                                              \
-    X(wasm, WASM, "wasm")                                                                                              \
-    X(scalar_fma, SCALAR_FMA, "scalar-fma")
+    X(avx512, AVX512, "avx512", X86)                                                                                   \
+    X(avx2, AVX2, "avx2", X86)                                                                                         \
+    X(neon, NEON, "neon", ARM64)                                                                                       \
+    X(wasm, WASM, "wasm", ANY)                                                                                         \
+    X(scalar_fma, SCALAR_FMA, "scalar-fma", ANY)
 
-#define MTAN_DECLARE(name, macro, text) extern const mtan_backend mtan_backend_##name;
+#define MTAN_DECLARE(name, macro, text, machine) extern const mtan_backend mtan_backend_##name;
 MTAN_INSTRUCTION_SETS(MTAN_DECLARE)
 #undef MTAN_DECLARE
 
