@@ -24,11 +24,17 @@ TEST every_row_is_whole(void) {
 }
 
 TEST names_are_found_or_refused(void) {
-    char text[128];
+    char text[128], expected[128] = "";
+    const char *last = NULL;
     ASSERT_STR_EQ("toy", data_set_named("toy-interp", 3)->name);
     ASSERT(!data_set_named("toy-interp", 4) && !data_set_named("", 0) && !data_set_named("phys", 4));
     data_set_list(text, sizeof text);
-    ASSERT_STR_EQ("physionet, activity, mimic3 or own", text);
+    for (const data_set *s = data_sets; s->name; s++) {
+        if (!s->needs_data) continue;
+        if (last) strcat(strcat(expected, *expected ? ", " : ""), last);
+        last = s->name;
+    }
+    ASSERT_STR_EQ(strcat(strcat(expected, " or "), last), text);
     PASS();
 }
 

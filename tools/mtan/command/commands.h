@@ -13,16 +13,16 @@ int command_eval(const options *o);        /* eval.c */
 int command_predict(const options *o);     /* predict.c */
 int command_interpolate(const options *o); /* predict.c */
 int command_stream(const options *o);      /* stream.c */
-int command_selftest(const options *o);    /* selftest.c */
-int command_convert(const options *o);     /* convert.c */
+int command_selftest(const options *o);    /* ../model/golden_record.c */
+int command_convert(const options *o);     /* ../torch/convert.c */
 int command_inspect(const options *o);     /* inspect.c */
 int command_compare(const options *o);     /* compare.c */
 int command_quantize(const options *o);    /* quantize.c */
-int command_check(const options *o);       /* check_data.c */
+int command_check(const options *o);       /* ../check/check_data.c */
 int command_export(const options *o);      /* export.c */
-int command_report(const options *o);      /* report.c */
-int command_table(const options *o);       /* table.c */
+int command_report(const options *o);      /* ../report/report.c */
+int command_table(const options *o);       /* ../paper/table.c */
 int command_bench(const options *o);       /* bench.c */
-int command_backends(const options *o);    /* main.c */
+int command_backends(const options *o);    /* commands.c */
 
 #endif
