@@ -38,9 +38,8 @@
  * the block to `*_init`, keep it until the end. It may have any alignment; one byte too few is MTAN_ERR_MEMORY.
  * Bounds.  Sizes follow from the most records handled at once and from the largest record. A record beyond its bounds is
  * refused with MTAN_ERR_MEMORY and nothing is changed.
- * Errors.  What can fail returns mtan_status: 0 is success, and on failure results are not touched.
- * Finite.  A prediction that is returned with success is finite. One that overflows, or meets a weight that is NaN, is
- * MTAN_ERR_NUMERIC.
+ * Errors.  What can fail returns mtan_status: 0 is success, and on failure results are not touched. A prediction that is not
+ * finite, as it overflows or meets a weight that is NaN, is a failure: MTAN_ERR_NUMERIC.
  * Threads.  No function keeps hidden state. A predictor or trainer serves one caller at a time; any number of predictors
  * may share a model that is not being trained.
  *
@@ -173,16 +172,15 @@ typedef struct mtan_model {
 
 /* A safetensors file in memory that has been checked: see Files. It points into the blob. */
 typedef struct mtan_file {
-    size_t tensors;                          /* number of tensors */
-    size_t pairs;                            /* number of metadata pairs */
+    size_t tensors;                                         /* number of tensors */
+    size_t pairs;                                           /* number of metadata pairs */
     const uint8_t *header, *metadata, *metadata_end, *data; /* private, as the next */
     size_t data_bytes;
 } mtan_file;
 mtan_status mtan_file_open(mtan_file *file, const void *blob, size_t bytes);
 
-/* `known` in these lists the architectures, beside the paper's, that a file may name, up to a null; null: none. A model with a
- * weight that is not finite is refused with MTAN_ERR_NUMERIC, for which both read every weight once. mtan_model_init does not
- * look.
+/* `known` in these lists the architectures, beside the paper's, that a file may name, up to a null; null: none. Both read
+ * every weight once: one that is not finite is MTAN_ERR_NUMERIC. mtan_model_init does not look.
  *
  * A model in a file, without copying: the blob (flash, mmap) must stay, lie at a multiple of 4 bytes, hold F32 and be read by
  * a little-endian host, else MTAN_ERR_SHAPE: then load it. A file with I8 matrices is opened for mtan_small_classify alone. */
@@ -245,8 +243,7 @@ mtan_status mtan_predictor_init(mtan_predictor *predictor, const mtan_model *mod
 
 /* Class probabilities by config.rule over config.predict_samples. `probability` is (n, C) for MTAN_CLASSIFY_RECORD;
  * for MTAN_CLASSIFY_TIME the rows of record 0, then record 1, ...: one per query time. More records than the bounds have are
- * taken in turns. A logit or a probability that is not finite is MTAN_ERR_NUMERIC: then the results of earlier turns have been
- * written, and no others. */
+ * taken in turns, and after MTAN_ERR_NUMERIC the results of earlier turns have been written. */
 mtan_status mtan_predictor_classify(mtan_predictor *predictor, const mtan_record *records, int32_t n,
                                     mtan_real *probability);
 
@@ -265,8 +262,7 @@ mtan_status mtan_predictor_latent(mtan_predictor *predictor, const mtan_record *
                                   mtan_real *logvar);
 
 /* The encoder's attention for one head and channel: weight (Q, L) of every distinct time of the record at every
- * reference point (Q = K, or the query times). Rows sum to 1, or to 0 when the channel was never observed. With
- * MTAN_ERR_NUMERIC they have been written as they are. */
+ * reference point (Q = K, or the query times). Rows sum to 1, or to 0 when the channel was never observed. */
 mtan_status mtan_predictor_attention(mtan_predictor *predictor, const mtan_record *record, int32_t head,
                                      int32_t channel, mtan_real *weight);
 
@@ -283,11 +279,9 @@ mtan_status mtan_predictor_attention(mtan_predictor *predictor, const mtan_recor
  *     while (...) { mtan_stream_push(&stream, time, channel, value); mtan_stream_predict(&stream, NULL, p); }
  * Equality. A prediction is that of a predictor on the observations so far: the same bits, while each channel's observations
  * come in the order of time and are at most 2^16. Channels need not wait for each other, and observations of one time and
- * channel are in order as they come. Only what underflows can differ: an observation of less than 2^-94 of the weight of its
- * channel, and none where a channel's weights at a point span at most 2^48 and its values are 0 or above 2^-22.
+ * channel are in order as they come. Only what underflows can differ: observations of less than 2^-94 of a channel's weight.
  * Once an observation comes late, or beyond 2^16, the sums of its channel have twice the digits: 10^8 observations are
- * as exact as ten, where a batch's plain sums drift. The tests then hold logits and interpolation, in float, to 2e-6 of their
- * largest entry (1 at least).
+ * as exact as ten, where a batch's plain sums drift: then results agree to a few 1e-6 of their largest entry (1 at least).
  * Cost. O(H K E) for an observation at another time than the one before, O(H K) for a further one at the same time.
  * Memory: about 5 D H K reals (mTAND-Enc of PhysioNet: 109 KB) and three reals for each event of the window.
  * Use. A second observation of the same time and channel counts beside the first, as in a batch. Streams of one predictor may be
@@ -317,19 +311,17 @@ mtan_status mtan_stream_push(mtan_stream *stream, mtan_real time, int32_t channe
 
 /* As mtan_predictor_classify, _logits and _interpolate. `ask` is a record of which the query times, the noise and the id
  * count, and nothing else; null where none of them is needed. A class per time, and interpolation, need times.
- * Fail with MTAN_ERR_NULL, MTAN_ERR_CONFIG, MTAN_ERR_INPUT, MTAN_ERR_MEMORY (more times than the predictor's bounds),
- * MTAN_ERR_NUMERIC. */
+ * Fail with MTAN_ERR_NULL, _CONFIG, _INPUT, _NUMERIC and MTAN_ERR_MEMORY (more times than the predictor's bounds). */
 mtan_status mtan_stream_predict(mtan_stream *stream, const mtan_record *ask, mtan_real *probability);
 mtan_status mtan_stream_logits(mtan_stream *stream, const mtan_record *ask, mtan_real *logits);
 mtan_status mtan_stream_interpolate(mtan_stream *stream, const mtan_record *ask, mtan_real *mean, mtan_real *std);
 
 mtan_status mtan_stream_reset(mtan_stream *stream); /* forgets everything */
 
-/* Forgets the observations before a time. What was summed cannot be taken out of a sum without loss, so the sums are made
- * anew from the observations kept, as they arrived: this costs as much as pushing them again, and nothing where none is
- * forgotten. Call it now and then, not at every observation. Fails with MTAN_ERR_NULL; MTAN_ERR_INPUT (not finite);
- * MTAN_ERR_CONFIG (no window); MTAN_ERR_MEMORY when an observation at or after `before` is no longer kept: the window is
- * too small, and nothing is changed. */
+/* Forgets the observations before a time: the sums are made anew from the observations kept, which costs as much as pushing
+ * them again, and nothing where none is forgotten. Call it now and then. Fails with MTAN_ERR_NULL; MTAN_ERR_INPUT (not
+ * finite); MTAN_ERR_CONFIG (no window); MTAN_ERR_MEMORY when an observation at or after `before` is no longer kept: the
+ * window is too small, and nothing is changed. */
 mtan_status mtan_stream_expire(mtan_stream *stream, mtan_real before);
 
 /* ---- Small memory -------------------------------------------------------------------------------------------
@@ -338,8 +330,7 @@ mtan_status mtan_stream_expire(mtan_stream *stream, mtan_real before);
  * where they lie (flash), nothing folded, no memory that grows with the record. The size query says how many bytes
  * `points` reference points side by side need, 1 to K: more are faster (the events are gone through K / points times),
  * and the result is the same bits. mTAND-Enc of PhysioNet: 6527 bytes with 1, 9663 with 4; and less than 4 KB of stack.
- * Slower than a predictor, and the association of products is another: the tests hold the logits, in float, to the
- * golden limits and to 1e-5 of the batch's largest (1 at least).
+ * Slower than a predictor, and products associate otherwise: in float the logits agree to 1e-5 of the largest (1 at least).
  * Fail with MTAN_ERR_NULL, MTAN_ERR_CONFIG (another kind of model, or a record's own reference points), MTAN_ERR_SIZE,
  * MTAN_ERR_INPUT, MTAN_ERR_MEMORY, MTAN_ERR_NUMERIC. Calls with memory of their own may run at the same time.
  */
@@ -384,15 +375,12 @@ mtan_status mtan_weights_init(const mtan_config *config, mtan_real *weights, siz
 mtan_status mtan_model_init(mtan_model *model, const mtan_config *config, const mtan_real *weights, size_t count);
 
 /* A model in INT8 that is used where it lies, in a quarter of the memory, by mtan_small_classify alone: predictors, streams
- * and trainers, which need reals, refuse it with MTAN_ERR_CONFIG. Matrices of more than one column are whole numbers, as
- * mtan_row_quantize makes them, in `rows`; all else is in `weights`: in the order of the table the other parameters, and for
- * such a matrix the scales of its rows. mtan_model_int8_counts says how many of each. */
+ * and trainers, which need reals, refuse it with MTAN_ERR_CONFIG. Matrices of more than one column are whole numbers in `rows`;
+ * all else is in `weights`: in the order of the table the other parameters, and for such a matrix the scales of its rows.
+ * mtan_model_int8_counts says how many of each; `mtan quantize` and `mtan export` make them. */
 mtan_status mtan_model_int8_counts(const mtan_config *config, size_t *count, size_t *bytes);
 mtan_status mtan_model_init_int8(mtan_model *model, const mtan_config *config, const mtan_real *weights, size_t count,
                                  const int8_t *rows, size_t bytes);
-/* A row of n weights as whole numbers from -127 to 127; returns their scale, so that |x - q scale| <= scale / 2. The scale is
- * a float, 0 for a row of zeros (all below 2^-100 count as such) and NaN for one that is not finite. */
-mtan_real mtan_row_quantize(int8_t *q, const mtan_real *x, size_t n);
 
 /* A 64-bit hash of bytes: FNV-1a, then the finaliser of splitmix64. For record ids; no defence against an adversary. */
 uint64_t mtan_bytes_hash(const void *bytes, size_t n);
@@ -463,19 +451,16 @@ mtan_status mtan_trainer_init(mtan_trainer *trainer, mtan_model *model, mtan_rea
                               const mtan_train_config *config, const mtan_bounds *bounds, void *memory, size_t bytes);
 
 /* One step on a batch of n records: loss, gradient, clipping, optimiser. On failure the weights stay as they were. A loss or
- * a gradient that is not finite, or whose squares are not, is such a failure, MTAN_ERR_INPUT: the model diverged, or a value
- * is too large for it.
+ * a gradient that is not finite is such a failure, MTAN_ERR_INPUT: the model diverged, or a value is too large for it.
  *
  * With dropout each unit of the two hidden layers of the head (of its input, where head_hidden is 0) is 0 with that
- * probability and 1/(1 - dropout) times itself otherwise, in the gradient and in the report that comes with it. Which
- * units is a function of the seed, the step, the record's id, the sample and the unit (with a class per time also of the
- * query's place in the record): shards, threads, ranks and the order of records do not change it, and a trainer that
- * was loaded goes on as the saved one would have. */
+ * probability and 1/(1 - dropout) times itself otherwise. Which units is a function of the seed, the step, the record's id,
+ * the sample, the query's place and the unit: shards, threads, ranks and the order of records do not change it, and a trainer
+ * that was loaded goes on as the saved one would have. */
 mtan_status mtan_trainer_step(mtan_trainer *trainer, const mtan_record *records, int32_t n, int32_t epoch,
                               mtan_report *report);
-/* Says before a step which records the step after it will have. A device then gets them while it works on this step; on a
- * CPU nothing happens. They have to stay as they are until that step; a step with other records is no mistake, and then,
- * as after null, they are forgotten. */
+/* Says before a step which records the step after it will have: a device then gets them while it works on this step. They
+ * have to stay as they are until that step; a step with other records is no mistake. */
 void mtan_trainer_next(mtan_trainer *trainer, const mtan_record *records, int32_t n);
 /* The same in halves: the gradient of the batch (trainer->gradient) and the report as they are, finite or not; the update,
  * MTAN_ERR_INPUT with a gradient that is not finite. */
@@ -486,9 +471,6 @@ mtan_status mtan_trainer_update(mtan_trainer *trainer, int32_t epoch);
  * measured with. It may be NaN or infinite. */
 mtan_status mtan_trainer_loss(mtan_trainer *trainer, const mtan_record *records, int32_t n, int32_t epoch,
                               mtan_report *report);
-/* Memory of a thread that is free between two calls of the trainer, and how much: for a predictor that measures in between.
- * Null and 0 on a device. */
-void *mtan_trainer_scratch(const mtan_trainer *trainer, int32_t thread, size_t *bytes);
 
 /* Writes a model: weights under their names, settings as mtan.* metadata, and the caller's own pairs (preprocessing,
  * preset, channel names). With a trainer its moments and step are written too, so that training resumes to the same bits. */
@@ -500,7 +482,6 @@ typedef struct mtan_file_pair {
 typedef mtan_status (*mtan_write_fn)(void *context, const void *bytes, size_t n);
 mtan_status mtan_model_save(const mtan_model *model, const mtan_trainer *trainer, const mtan_file_pair *pairs,
                             size_t n_pairs, mtan_write_fn write, void *context);
-/* Weights, moments and step; MTAN_ERR_NUMERIC where a weight or a moment is not finite. */
 mtan_status mtan_trainer_load(mtan_trainer *trainer, const mtan_file *file);
 /* The settings of a file alone; given reference points are used in place, or MTAN_ERR_SHAPE. */
 mtan_status mtan_model_load_config(mtan_config *config, const mtan_file *file, const mtan_architecture *const *known);
@@ -511,9 +492,8 @@ mtan_status mtan_model_load_config(mtan_config *config, const mtan_file *file, c
  * a blob that the caller keeps (flash, mmap, a buffer), copies nothing and allocates nothing. A blob from elsewhere is
  * hostile until mtan_file_open has said MTAN_OK. It checks everything once: the header's length, JSON, UTF-8 and escapes;
  * each tensor's dtype, shape, size and range; that the tensors cover the data without overlap, hole or trailing bytes; that
- * no name and no metadata key occurs twice. Time: two passes over the header of up to 512 tensors, listed in the order of
- * their data, and 512 pairs; some five at the limits below, and 16 quicker ones where the order is another: then 0.15 seconds
- * on a PC. No memory but 2.5 KB of stack. What it refuses is MTAN_ERR_FILE.
+ * no name and no metadata key occurs twice. Time: two passes over the header of up to 512 tensors and 512 pairs; some twenty
+ * at the limits below, 0.15 seconds on a PC. No memory but 2.5 KB of stack. What it refuses is MTAN_ERR_FILE.
  *
  * Limits, beyond those of the format: rank 8, 4096 tensors, 4096 metadata pairs, a header of 4 MiB, sizes that fit
  * in size_t. Any number of threads may read one mtan_file; a blob that changes meanwhile gives wrong values or
@@ -550,9 +530,8 @@ typedef struct mtan_tensor_view {
     int aligned;         /* 1 when the address of `data` is a multiple of the element's size */
 } mtan_tensor_view;
 
-/* For those who read a stream, or a memory that is slow: how long a file is, as far as its first bytes tell. Of 8 bytes it is
- * the length of the header with them, of that many the whole file's: read on until nothing is missing. MTAN_ERR_FILE: no
- * file starts like this. A length is no promise that mtan_file_open will take it. */
+/* How long a file is, as far as its first bytes tell: of 8 bytes the length of the header with them, of that many the whole
+ * file's. MTAN_ERR_FILE: no file starts like this. A length is no promise that mtan_file_open will take it. */
 mtan_status mtan_file_length(const void *start, size_t bytes, size_t *length);
 
 /* The tensor of that name; the index-th in the header's order; or all, one after the other, from *at = 0 on. MTAN_ERR_MISSING
@@ -666,6 +645,9 @@ void mtan_mask_fill(mtan_real *out /* (n) */, size_t n, double dropout, uint64_t
                     uint32_t sample, uint64_t first);
 
 #define MTAN_NO_ROWS UINT32_MAX /* mtan_model.row0 of a parameter that is reals */
+/* A row of n weights as whole numbers from -127 to 127; returns their scale, so that |x - q scale| <= scale / 2. The scale is
+ * a float, 0 for a row of zeros (all below 2^-100 count as such) and NaN for one that is not finite. */
+mtan_real mtan_row_quantize(int8_t *q, const mtan_real *x, size_t n);
 
 /* ---- Training: what the library keeps and decides ---- */
 
@@ -673,6 +655,9 @@ void mtan_mask_fill(mtan_real *out /* (n) */, size_t n, double dropout, uint64_t
 int32_t mtan_shard_count(int32_t n);
 /* Weight of the KL in an epoch (from 1): 0 up to epoch 10, then 1 - 0.99^(epoch - 10). */
 double mtan_kl_anneal(int32_t epoch);
+/* Memory of a thread that is free between two calls of the trainer, and how much: for a predictor that measures in between.
+ * Null and 0 on a device. */
+void *mtan_trainer_scratch(const mtan_trainer *trainer, int32_t thread, size_t *bytes);
 
 /* ---- Ops: the layer on which models are written ---- */
 

@@ -1,6 +1,7 @@
 /* mtan quantize: a model file with its matrices in fewer bytes, and what that changes. Vectors, and matrices of one column,
  * stay as they are: they are 3 % of a model, and the frequencies of the time embedding are among them. A smaller file keeps
  * all metadata but cannot be trained on: the optimiser's state is left out. */
+#define MTAN_INTERNALS
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

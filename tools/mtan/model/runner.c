@@ -1,4 +1,5 @@
 /* See runner.h. */
+#define MTAN_INTERNALS
 #include "runner.h"
 
 #include <stdio.h>
