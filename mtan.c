@@ -80,6 +80,15 @@ static int32_t all_finite(const mtan_real *x, size_t n) {
     return 1;
 }
 
+/* Counts. What size_t cannot hold, as it may have 32 bits, stays at SIZE_MAX: bytes_for refuses it. */
+static size_t count_sum(size_t a, size_t b) {
+    return a > SIZE_MAX - b ? SIZE_MAX : a + b;
+}
+
+static size_t count_product(size_t a, size_t b) {
+    return b > 0 && a > SIZE_MAX / b ? SIZE_MAX : a * b;
+}
+
 /* The few string functions that are needed, since <string.h>'s are not all there on bare metal. */
 /* The bound, more than any name or header holds, keeps gcc from calling strlen here, which bare metal does not have. */
 static size_t text_length(const char *s) {
@@ -2051,6 +2060,10 @@ static const mtan_backend *host_kernels(const mtan_tape *tape) {
     return tape->backend->device ? &mtan_backend_scalar : tape->backend;
 }
 
+/* Nodes are counted in 32 bits, their bytes in a quarter of size_t: workspace and nodes together cannot pass it. */
+#define LARGEST_NODES                                                                                                  \
+    (SIZE_MAX / 4 / sizeof(mtan_node) < UINT32_MAX ? SIZE_MAX / 4 / sizeof(mtan_node) : UINT32_MAX - 1)
+
 static size_t node_reals(size_t nodes) {
     return align_count((nodes * sizeof(mtan_node) + sizeof(mtan_real) - 1) / sizeof(mtan_real));
 }
@@ -2059,7 +2072,7 @@ static size_t node_reals(size_t nodes) {
 static size_t take(mtan_tape *tape, size_t n) {
     const size_t at = tape->top;
     if (tape->status != MTAN_OK) return 0;
-    if (n > LARGEST_COUNT || at + n > LARGEST_COUNT) {
+    if (at > LARGEST_COUNT || n > LARGEST_COUNT - at) {
         fail(tape, MTAN_ERR_SIZE);
         return 0;
     }
@@ -2112,7 +2125,7 @@ mtan_tensor mtan_new(mtan_tape *tape, int32_t rows, int32_t cols) {
 
 mtan_tensor mtan_new_fold_constant(mtan_tape *tape, int32_t rows, int32_t cols) {
     const size_t n = area(tape, rows, cols), at = tape->fold_top;
-    if (at + n > LARGEST_COUNT - tape->n_params) fail(tape, MTAN_ERR_SIZE);
+    if (count_sum(at, n) > LARGEST_COUNT - tape->n_params) fail(tape, MTAN_ERR_SIZE);
     else tape->fold_top += align_count(n);
     return matrix(MTAN_SPACE_FOLD, at, MTAN_NO_GRAD, rows, cols);
 }
@@ -2164,6 +2177,10 @@ static mtan_node *node_at(const mtan_tape *tape, uint32_t i) {
 mtan_node *mtan_record_op(mtan_tape *tape, uint32_t op) {
     mtan_node *node;
     if (!tape->recording || tape->status != MTAN_OK) return NULL;
+    if (tape->nodes >= LARGEST_NODES) {
+        fail(tape, MTAN_ERR_SIZE);
+        return NULL;
+    }
     tape->nodes++;
     if (tape->top + node_reals(tape->nodes) > tape->peak) tape->peak = tape->top + node_reals(tape->nodes);
     if (!tape->work) return NULL;
@@ -3009,6 +3026,7 @@ static int32_t add_param(mtan_params *p, const char *layer, const char *tensor, 
         found->rows = rows, found->cols = cols, found->rank = rank, found->fan = fan, found->offset = s.offset;
     }
     p->count += (uint64_t)rows * (uint64_t)cols;
+    if (p->count > UINT32_MAX) p->count = UINT32_MAX; /* too many, however many more there are */
     return p->n++;
 }
 
@@ -3470,7 +3488,8 @@ static void fill_labels(mtan_tape *tape, mtan_batch *batch, const batch_request 
 static void batch_arrays(mtan_tape *tape, mtan_batch *batch, const batch_request *q, int32_t events, int32_t cells) {
     const int32_t n = q->n, D = q->config->channels;
     const int32_t times = q->queries == QUERY_NONE ? 0 : (int32_t)area(tape, n, q->bounds->times);
-    const int32_t joined = joins_queries(q->config);
+    const int32_t joined = joins_queries(q->config), more = joined ? times : 0;
+    if (events > INT32_MAX - more) fail(tape, MTAN_ERR_SIZE);
     batch->time0 = mtan_new_ints(tape, (size_t)n + 1);
     batch->query0 = mtan_new_ints(tape, (size_t)n + 1);
     batch->pair0 = mtan_new_ints(tape, (size_t)n + 1);
@@ -3479,7 +3498,7 @@ static void batch_arrays(mtan_tape *tape, mtan_batch *batch, const batch_request
     batch->begin = mtan_new_ints(tape, area(tape, n, D + 1));
     batch->row = mtan_new_ints(tape, (size_t)events);
     batch->value = mtan_data(tape, mtan_new_constant(tape, events, 1));
-    batch->time = mtan_new_constant(tape, events + (joined ? times : 0), 1);
+    batch->time = mtan_new_constant(tape, tape->status == MTAN_OK ? events + more : 0, 1);
     batch->query_row = mtan_new_ints(tape, joined ? (size_t)times : 0);
     batch->place = mtan_new_ints(tape, joined ? (size_t)q->bounds->events : 0);
     batch->seen = mtan_new_constant(tape, n, D);
@@ -4061,11 +4080,11 @@ static int32_t interp_ok(const mtan_config *c, mtan_interp_kind kind, int32_t he
            c->embed % heads == 0 && (kind == MTAN_ATTENTION || heads == 1);
 }
 
-/* The walk over the parameters forms these products in 32 bits. */
+/* The walk over the parameters and the layout of folded weights form these products in 32 bits. */
 static int32_t widths_fit(const mtan_config *c) {
     const int64_t wide = c->channels > c->dec_hidden || !has_decoder(c) ? c->channels : c->dec_hidden;
     const int64_t heads = c->enc_heads > c->dec_heads || !has_decoder(c) ? c->enc_heads : c->dec_heads;
-    return 2 * wide * heads <= INT32_MAX && heads * c->embed <= INT32_MAX;
+    return 2 * wide * heads <= INT32_MAX && heads * c->embed <= INT32_MAX && heads * c->ref_points <= INT32_MAX;
 }
 
 static mtan_status mtand_check(const mtan_config *c) {
@@ -4929,7 +4948,7 @@ mtan_status mtan_predictor_size(const mtan_model *model, const mtan_bounds *boun
     if (status != MTAN_OK) return status;
     if (!bytes) return MTAN_ERR_NULL;
     status = predictor_counts(model, bounds, &fold, &work);
-    return status == MTAN_OK ? bytes_for(fold + work, bytes) : status;
+    return status == MTAN_OK ? bytes_for(count_sum(fold, work), bytes) : status;
 }
 
 mtan_status mtan_predictor_init(mtan_predictor *predictor, const mtan_model *model, const mtan_bounds *bounds,
@@ -5015,8 +5034,8 @@ static mtan_real *deliver_classes(const mtan_tape *tape, const mtan_config *c, m
  * written unless every record is sound. */
 static mtan_status check_chunks(const mtan_predictor *p, const mtan_record *records, int32_t n) {
     const mtan_config *c = &p->model->config;
-    for (int32_t done = 0; done < n; done += p->bounds.records) {
-        const int32_t m = n - done < p->bounds.records ? n - done : p->bounds.records;
+    for (int32_t done = 0, m; done < n; done += m) {
+        m = n - done < p->bounds.records ? n - done : p->bounds.records;
         const batch_request q = predict_request(p, records + done, m, class_queries(c));
         mtan_tape tape = predict_tape(p);
         mtan_batch batch;
@@ -5057,8 +5076,8 @@ static mtan_status classes_of(mtan_predictor *predictor, const mtan_record *reco
     if (n < 0) return MTAN_ERR_INPUT;
     if (c->classify == MTAN_CLASSIFY_NONE) return MTAN_ERR_CONFIG;
     if (n > predictor->bounds.records && (status = check_chunks(predictor, records, n)) != MTAN_OK) return status;
-    for (int32_t done = 0; done < n && status == MTAN_OK; done += predictor->bounds.records) {
-        const int32_t m = n - done < predictor->bounds.records ? n - done : predictor->bounds.records;
+    for (int32_t done = 0, m; done < n && status == MTAN_OK; done += m) {
+        m = n - done < predictor->bounds.records ? n - done : predictor->bounds.records;
         batch_request q = predict_request(predictor, records + done, m, class_queries(c));
         q.checked = n > predictor->bounds.records;
         status = classes_chunk(predictor, &q, &out, raw);
@@ -5612,7 +5631,7 @@ static void take_batch(const mtan_trainer *trainer, mtan_tape *tape, mtan_batch 
         batch_build(tape, batch, q);
         batch_send(tape, (size_t)trainer->state->place * trainer->state->batch_count);
     }
-    if (trainer->state->batch_count) tape->top = 2 * trainer->state->batch_count;
+    if (trainer->state->batch_count) tape->top = count_product(2, trainer->state->batch_count);
 }
 
 /* Forward, loss and backward of one shard on a tape; used to count the workspace too. */
@@ -5720,13 +5739,13 @@ static mtan_status trainer_layout(mtan_trainer *trainer, mtan_real *base, size_t
     const mtan_status status = trainer_counts(trainer);
     size_t at = align_count(STATE_BYTES / sizeof(mtan_real));
     if (status != MTAN_OK) return status;
-#define CARVE(field, count) ((field) = base ? base + at : NULL, at += (count))
+#define CARVE(field, count) ((field) = base ? base + at : NULL, at = count_sum(at, count))
     CARVE(state->fold, state->n_fold);
-    CARVE(trainer->gradient, (size_t)state->shards * state->n_gradient);
+    CARVE(trainer->gradient, count_product((size_t)state->shards, state->n_gradient));
     CARVE(trainer->moment1, state->n_params);
     CARVE(trainer->moment2, state->n_params);
     CARVE(state->prologue, state->prologue_count);
-    CARVE(state->work, (size_t)trainer->config.threads * state->work_count);
+    CARVE(state->work, count_product((size_t)trainer->config.threads, state->work_count));
 #undef CARVE
     *total = at;
     return MTAN_OK;
@@ -5814,8 +5833,9 @@ typedef struct tree_sum {
 /* One slice of the parameters: neighbours are added, then neighbours of neighbours, into the first array. */
 static void tree_body(void *argument, int32_t index, int32_t thread) {
     const tree_sum *t = (const tree_sum *)argument;
-    const size_t n = t->trainer->state->n_gradient, from = n * (size_t)index / (size_t)t->chunks,
-                 to = n * (size_t)(index + 1) / (size_t)t->chunks;
+    const size_t n = t->trainer->state->n_gradient;
+    const size_t from = (size_t)((uint64_t)n * (uint64_t)index / (uint64_t)t->chunks);
+    const size_t to = (size_t)((uint64_t)n * (uint64_t)(index + 1) / (uint64_t)t->chunks);
     mtan_real *g = t->trainer->gradient + (size_t)t->first * n + from;
     (void)thread;
     for (int32_t width = 1; width < t->shards; width *= 2)

@@ -376,6 +376,7 @@ TEST files_name_the_architecture(void) {
 }
 
 TEST settings_and_refusals(void) {
+    const mtan_bounds huge = {1 << 10, 1 << 20, 1 << 20}; /* 2^30 events and as many queries, which are steps too */
     scene s;
     char text[64];
     size_t bytes;
@@ -391,6 +392,7 @@ TEST settings_and_refusals(void) {
     ASSERT_EQ(MTAN_ERR_CONFIG, mtan_config_check(&s.config));
     ASSERT_EQ(MTAN_ERR_CONFIG, mtan_stream_size(&s.model, 0, &bytes));
     ASSERT_EQ(MTAN_ERR_CONFIG, mtan_small_size(&s.model, 1, &bytes));
+    ASSERT_EQ(MTAN_ERR_SIZE, mtan_predictor_size(&s.model, &huge, &bytes));
     s.model.precision = MTAN_INT8;
     ASSERT_EQ(MTAN_ERR_CONFIG, mtan_predictor_size(&s.model, &bounds, &bytes));
     s.model.precision = MTAN_REAL;

@@ -124,6 +124,8 @@ static const struct {
     {"embed 1048576 dec_heads 1048576 embed_heads per_head", MTAN_ERR_SIZE},
     {"embed 1048576 dec_heads 1048576 dec_hidden 1048576", MTAN_ERR_SIZE},
     {"channels 262144 embed 8192 enc_heads 8192 enc_hidden 1", MTAN_ERR_SIZE}, /* 2 D H is 2^32: 0 in 32 bits */
+    {"embed 8192 enc_heads 8192 ref_points 1048576", MTAN_ERR_SIZE},           /* H K is 2^33 */
+    {"embed 8192 dec_heads 8192 ref_points 1048576", MTAN_ERR_SIZE},
     {"embed 1048576", MTAN_ERR_SIZE},
     {"enc_hidden 1048576", MTAN_ERR_SIZE},
     {"dec_hidden 1048576", MTAN_ERR_SIZE},
@@ -846,6 +848,101 @@ static void serial_for(void *context, int32_t n, mtan_body body, void *argument)
     for (int32_t i = n - 1; i >= 0; i--) body(argument, i, 0);
 }
 
+/* A size is right, or it is refused: `expected` bytes, which size_t may not hold. */
+static int right_size(const char *what, uint64_t expected, mtan_status status, size_t bytes) {
+    const int fits = expected <= SIZE_MAX;
+    if (fits ? status == MTAN_OK && bytes == expected : status == MTAN_ERR_SIZE) return 1;
+    printf("  BAD %s: status %d, %zu bytes where %llu are due\n", what, (int)status, bytes,
+           (unsigned long long)expected);
+    return 0;
+}
+
+/* A trainer's size grows by the same with every thread. From some kilobytes for each to more than there are addresses. */
+TEST sizes_of_many_threads(void) {
+    static const int32_t threads[] = {3, 7, 8, 64, 255, 256, 257, 511, 512, 1000, 1023, 1024};
+    mtan_bounds bounds = {1, 1, 1};
+    small_model s;
+    int wide = 0;
+    ASSERT(small_open_named(&s, "enc time"));
+    for (; bounds.events <= 1 << 17; bounds.events *= 2, bounds.times = bounds.events > 4096 ? 4096 : bounds.events) {
+        mtan_train_config train;
+        size_t one = 0, two = 0;
+        mtan_train_config_init(&train);
+        train.parallel_for = serial_for;
+        EXPECT(MTAN_OK, mtan_trainer_size(&s.model, &train, &bounds, &one));
+        train.threads = 2;
+        const mtan_status status = mtan_trainer_size(&s.model, &train, &bounds, &two);
+        if (status == MTAN_ERR_SIZE && sizeof(size_t) == 4) break;
+        EXPECT(MTAN_OK, status);
+        for (size_t i = 0; i < sizeof threads / sizeof *threads; i++) {
+            const uint64_t expected = one + (uint64_t)(two - one) * (uint64_t)(threads[i] - 1);
+            size_t bytes = 5;
+            train.threads = threads[i];
+            const mtan_status got = mtan_trainer_size(&s.model, &train, &bounds, &bytes);
+            ASSERT(right_size("threads", expected, got, bytes));
+            wide += expected / sizeof(mtan_real) > UINT32_MAX;
+        }
+    }
+    ASSERT(wide > 0); /* more reals than 32 bits count */
+    ASSERT(small_close(&s));
+    PASS();
+}
+
+/* A size of at least `least` bytes, or a refusal where size_t cannot hold so many. */
+static int no_less(const char *what, uint64_t least, mtan_status status, size_t bytes) {
+    if (status == MTAN_OK ? bytes >= least : status == MTAN_ERR_SIZE && least > SIZE_MAX) return 1;
+    printf("  BAD %s: status %d, %zu bytes where at least %llu are due\n", what, (int)status, bytes,
+           (unsigned long long)least);
+    return 0;
+}
+
+/* Models of up to 2 GB, of which nothing but sizes is asked. */
+TEST sizes_of_large_models(void) {
+    static const char *const hidden[] = {"16", "1000", "4000", "6000", "7000", "8000", "9000", "9400"};
+    const mtan_bounds bounds = {64, 8, 8}; /* eight shards, with a gradient each */
+    const uint64_t real = sizeof(mtan_real);
+    for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++) {
+        mtan_real weight = 0;
+        mtan_train_config train;
+        mtan_model model;
+        size_t bytes = 0;
+        small_model s;
+        ASSERT(small_open_named(&s, "enc record even"));
+        mtan_train_config_init(&train);
+        ASSERT_EQ(MTAN_OK, mtan_config_set(&s.config, "enc_hidden", hidden[i]));
+        const uint64_t P = mtan_weights_count(&s.config), N = (uint64_t)s.config.enc_hidden;
+        ASSERT_EQ(MTAN_OK, mtan_model_init(&model, &s.config, &weight, (size_t)P));
+        mtan_status status = mtan_trainer_size(&model, &train, &bounds, &bytes);
+        ASSERT(no_less("a trainer", (8 + 2) * P * real, status, bytes)); /* and two moments */
+        status = mtan_predictor_size(&model, &bounds, &bytes);
+        ASSERT(no_less("a predictor", 3 * N * N * real, status, bytes)); /* packed recurrent weights */
+        ASSERT(small_close(&s));
+    }
+    PASS();
+}
+
+/* Sums of five parts, or three, for every channel at every point. */
+TEST sizes_of_large_streams(void) {
+    static const char *const channels[] = {"3", "50", "100", "200", "250", "300", "400"};
+    for (size_t i = 0; i < sizeof channels / sizeof *channels; i++) {
+        mtan_real weight = 0;
+        mtan_model model;
+        size_t bytes = 0;
+        small_model s;
+        ASSERT(small_open_named(&s, "enc record even"));
+        ASSERT_EQ(MTAN_OK, mtan_config_set(&s.config, "channels", channels[i]));
+        ASSERT_EQ(MTAN_OK, mtan_config_set(&s.config, "ref_points", "1048576"));
+        const uint64_t sums = (uint64_t)s.config.channels * TOP * sizeof(mtan_real);
+        ASSERT_EQ(MTAN_OK, mtan_model_init(&model, &s.config, &weight, mtan_weights_count(&s.config)));
+        mtan_status status = mtan_stream_size(&model, TOP, &bytes);
+        ASSERT(no_less("a stream", 5 * sums + 3 * TOP * sizeof(mtan_real), status, bytes));
+        status = mtan_small_size(&model, TOP, &bytes);
+        ASSERT(no_less("small memory", 3 * sums, status, bytes));
+        ASSERT(small_close(&s));
+    }
+    PASS();
+}
+
 static mtan_status failing_allreduce(void *context, mtan_real *data, size_t n) {
     (void)context, (void)data, (void)n;
     return MTAN_ERR_WRITE;
@@ -1528,6 +1625,9 @@ SUITE(status_suite) {
     RUN_TEST(null_pointers_of_training);
     RUN_TEST(bounds_out_of_range);
     RUN_TEST(sizes_whose_product_overflows);
+    RUN_TEST(sizes_of_many_threads);
+    RUN_TEST(sizes_of_large_models);
+    RUN_TEST(sizes_of_large_streams);
     RUN_TEST(bad_training_configurations_are_refused);
     RUN_TEST(failing_allreduce_changes_nothing);
     RUN_TEST(times_outside_the_unit_interval_are_allowed);
