@@ -34,7 +34,9 @@ enum { WORDS = sizeof words / sizeof words[0], LONGEST = 64 };
 
 static void try_blob(const uint8_t *blob, size_t bytes) {
     mtan_file file;
-    if (mtan_file_open(&file, blob, bytes) == MTAN_OK && !file_walk(&file)) abort();
+    size_t length = 0;
+    const int told = mtan_file_length(blob, bytes, &length) == MTAN_OK;
+    if (mtan_file_open(&file, blob, bytes) == MTAN_OK && (!told || length != bytes || !file_walk(&file))) abort();
 }
 
 /* A header's byte, or the word it stands for. Returns the new end. */
