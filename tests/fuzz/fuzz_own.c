@@ -32,7 +32,8 @@ static const char *const words[] = {"record,time,channel,value\n",
                                     "nan",
                                     "\"\"",
                                     "\"\n",
-                                    "\xef\xbb\xbf"};
+                                    "\xef\xbb\xbf",
+                                    "subject_id,prediction_time,boolean_value\n"};
 enum { WORDS = sizeof words / sizeof words[0] };
 
 static char events_path[] = "/tmp/mtan-fuzz-events-XXXXXX", labels_path[] = "/tmp/mtan-fuzz-labels-XXXXXX";

@@ -347,6 +347,7 @@ static void write_large(const char *name, int n) {
 /* With 4096 reference points and 16 records at once, 2^15 times are 2^31 scores. */
 TEST a_record_of_any_length_is_predicted(void) {
     char *rows, *streamed;
+    if (case_left_out("large-record")) SKIPm(LEFT_OUT);
     ASSERT_EQ_FMT(DONE,
                   command_run("train own --model enc --data @/events.csv --labels @/labels.csv --out @/run " SMALL
                               "--ref-points 4096"),
@@ -401,6 +402,7 @@ static void write_decoded(const char *name, const char *last) {
 }
 
 TEST large_records_have_classes_of_times_and_curves(void) {
+    if (case_left_out("large-record")) SKIPm(LEFT_OUT);
     write_decoded("large.csv", "");
     write_decoded("asked.csv", "big,600,,\n"); /* for the stream: and at that time? */
     for (int curves = 0; curves < 2; curves++) {

@@ -117,7 +117,7 @@ left_out() {
     riscv64 | s390x | armhf) echo physionet-full mimic3-full physionet-interp mimic3-enc activity-enc activity-full "$fewer" ;;
     esac
 }
-fewer='tiny-full tiny-per-head tiny-rbf-full tiny-rnn3-full tiny-full-time tiny-fixed tiny-observed'
+fewer='large-record tiny-full tiny-per-head tiny-rbf-full tiny-rnn3-full tiny-full-time tiny-fixed tiny-observed'
 
 class() { case $1 in armv7 | musl | windows | wasm) echo unfused ;; *) echo fused ;; esac; }
 
