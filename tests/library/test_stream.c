@@ -491,6 +491,30 @@ TEST reset_and_expiry(void) {
     PASS();
 }
 
+/* A stream that lost observations out of its window and is reset has nothing left of them: not in its ring, which has turned,
+ * not in what it lost, not in its count. */
+TEST reset_of_a_window(void) {
+    mtan_event e[WINDOW + 5];
+    small_model s;
+    rig r;
+    ASSERT(small_open_named(&s, "enc per head"));
+    ASSERT_EQ(MTAN_OK, rig_open(&r, &s.model, (mtan_bounds){1, 0, 1}, WINDOW));
+    made_up(e, WINDOW + 5, 3);
+    ASSERT_EQ(MTAN_OK, push_all(&r.stream, e, WINDOW + 5));
+    ASSERT(r.stream.first > 0 && r.stream.has_lost && r.stream.lost >= e[1].time);
+    ASSERT_EQ(MTAN_OK, mtan_stream_reset(&r.stream));
+    ASSERT(r.stream.events == 0 && r.stream.first == 0 && r.stream.count == 0 && r.stream.has_lost == 0);
+    ASSERT_EQ(MTAN_OK, push_all(&r.stream, e, 3));
+    ASSERT_EQ(MTAN_OK, mtan_stream_expire(&r.stream, e[1].time)); /* nothing has been lost since */
+    ASSERT(is_fresh(&r, &s.model, e + 1, 2));
+    ASSERT_EQ(MTAN_OK, push_all(&r.stream, e + 3, WINDOW - 2)); /* as many as are kept */
+    ASSERT_EQ(MTAN_OK, mtan_stream_expire(&r.stream, e[2].time));
+    ASSERT(is_fresh(&r, &s.model, e + 2, WINDOW - 1));
+    ASSERT(rig_close(&r));
+    ASSERT(small_close(&s));
+    PASS();
+}
+
 /* When the late one is forgotten the rest has come in order. */
 TEST forgetting_the_late_one(void) {
     mtan_event e[WINDOW], late;
@@ -806,6 +830,7 @@ SUITE(stream_suite) {
     RUN_TEST(one_too_many);
     RUN_TEST(scores_far_apart);
     RUN_TEST(reset_and_expiry);
+    RUN_TEST(reset_of_a_window);
     RUN_TEST(forgetting_the_late_one);
     RUN_TEST(hostile_input);
     RUN_TEST(results_that_are_not_finite);

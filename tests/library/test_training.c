@@ -167,6 +167,45 @@ TEST loss_is_that_of_the_gradient(tiny_kind kind) {
     PASS();
 }
 
+/* How many rows of probabilities a record has. */
+static int32_t rows_of(const mtan_config *c, const mtan_record *r) {
+    int32_t scratch[2 * TINY_EVENTS], times = 0;
+    if (c->classify == MTAN_CLASSIFY_RECORD) return 1;
+    return r->times ? r->n_times : mtan_record_times(r, scratch, &times) == MTAN_OK ? times : 0;
+}
+
+/* The report's labels and those that are right, against what a predictor says: in epoch 0 both have the same noise. */
+TEST correct_are_those_predicted_right(tiny_kind kind) {
+    enum { RECORDS = 37, CLASSES = 2 };
+    static const int32_t some[7] = {0, 0, 1, MTAN_UNLABELED, 1, 0, 0};
+    mtan_real p[RECORDS * TINY_TIMES * CLASSES], *row = p;
+    int64_t labels = 0, correct = 0;
+    mtan_train_config config;
+    mtan_report report;
+    tiny_model s;
+    tiny_open(&s, kind, RECORDS);
+    ASSERT_EQ(CLASSES, s.config.classes);
+    for (size_t i = 0; i < s.count; i++) s.weights[i] *= 3; /* so that both classes are predicted */
+    for (int32_t i = 0; i < RECORDS * TINY_EVENTS; i++) s.labels[i] = some[(i / TINY_EVENTS + i % TINY_EVENTS) % 7];
+    s.model.config.predict_samples = s.config.samples;
+    mtan_train_config_init(&config);
+    tiny_train(&s, &config);
+    tiny_predict(&s, 5);
+    ASSERT_EQ(MTAN_OK, mtan_trainer_loss(&s.trainer, s.records, RECORDS, 0, &report));
+    ASSERT_EQ(MTAN_OK, mtan_predictor_classify(&s.predictor, s.records, RECORDS, p));
+    for (int32_t b = 0; b < RECORDS; b++)
+        for (int32_t i = 0; i < rows_of(&s.config, &s.records[b]); i++, row += CLASSES) {
+            const int32_t label = s.records[b].labels[i];
+            labels += label >= 0;
+            correct += label == (row[1] > row[0]);
+        }
+    ASSERT_EQ_FMT((int)labels, (int)report.labels, "%d");
+    ASSERT_EQ_FMT((int)correct, (int)report.correct, "%d");
+    ASSERT(correct > 0 && correct < labels && 2 * correct != labels);
+    ASSERT(tiny_close(&s));
+    PASS();
+}
+
 /* ---- shards and threads ---- */
 
 TEST shard_count_is_a_power_of_two(void) {
@@ -273,7 +312,7 @@ TEST threads_change_no_bit(tiny_kind kind, double dropout) {
 
 /* ---- ranks: each a thread with a model of its own; the sum goes up a binary tree over the ranks ---- */
 
-enum { MOST_RANKS = 4 };
+enum { MOST_RANKS = 4, MOST_SHARDS = 8 };
 
 typedef struct {
     pthread_mutex_t lock;
@@ -411,6 +450,105 @@ TEST ranks_fail_together(int ranks, int record) {
     PASS();
 }
 
+/* Another status than a label's, whose digits are all set but a few: more times than the bounds have, in the last shard. */
+TEST ranks_fail_with_the_status_of_the_shard(int ranks) {
+    static rank_state state[MOST_RANKS];
+    meeting m;
+    open_ranks(&m, state, TINY_ENC, ranks, 37, 0);
+    for (int r = 0; r < ranks; r++) {
+        tiny_model *s = &state[r].model;
+        mtan_train_config config = s->trainer.config;
+        s->bounds.times = 1;
+        for (int32_t i = 0; i < 36 * TINY_EVENTS; i++) s->events[i].time = 0;
+        tiny_train(s, &config);
+    }
+    run_ranks(state, ranks, train_rank);
+    for (int r = 0; r < ranks; r++) ASSERT_EQ(MTAN_ERR_MEMORY, state[r].status);
+    ASSERT(close_ranks(&m, state, ranks));
+    PASS();
+}
+
+/* A sum over ranks that is none: one of the numbers comes back as it could not be. */
+typedef struct {
+    double number;
+    int calls;
+} false_sum;
+
+static mtan_status sum_falsely(void *context, mtan_real *data, size_t n) {
+    false_sum *f = context;
+    if (f->calls++ == 0) data[n - 1] = (mtan_real)f->number;
+    return MTAN_OK;
+}
+
+TEST sums_that_cannot_be_are_refused(void) {
+    static const double number[] = {-1, 65536, 1e9, NAN, INFINITY, -INFINITY};
+    for (size_t i = 0; i < sizeof number / sizeof *number; i++) {
+        false_sum f = {number[i], 0};
+        mtan_train_config config;
+        mtan_report report;
+        tiny_model s;
+        tiny_open(&s, TINY_ENC, 9);
+        mtan_train_config_init(&config);
+        config.ranks = 2, config.allreduce = sum_falsely, config.allreduce_context = &f;
+        tiny_train(&s, &config);
+        mtan_real *before = tiny_copy(s.weights, s.count);
+        ASSERT_EQ(MTAN_ERR_INPUT, mtan_trainer_step(&s.trainer, s.records, 9, 1, &report));
+        ASSERT_EQ(1, f.calls); /* no gradient follows */
+        ASSERT(check_same("weights", s.weights, before, s.count * sizeof *before));
+        free(before);
+        ASSERT(tiny_close(&s));
+    }
+    PASS();
+}
+
+/* What a rank gives to the sums: first the reports of all shards, then the gradient. */
+typedef struct {
+    int call, nothing;
+    int shard[MOST_SHARDS]; /* has a report of its own */
+} gift;
+
+static mtan_status look_at_gift(void *context, mtan_real *data, size_t n) {
+    gift *g = context;
+    g->call++, g->nothing = 1;
+    for (size_t i = 0; i < n; i++) {
+        const int zero = !(data[i] > 0 || data[i] < 0);
+        if (g->call == 1 && !zero) g->shard[i / (n / MOST_SHARDS)] = 1;
+        g->nothing &= zero && signbit(data[i]);
+    }
+    return MTAN_OK;
+}
+
+static gift gift_of(int rank, int ranks, int batch) {
+    gift g = {0, 0, {0}};
+    mtan_train_config config;
+    mtan_report report;
+    tiny_model s;
+    tiny_open(&s, TINY_ENC, batch);
+    mtan_train_config_init(&config);
+    config.rank = rank, config.ranks = ranks, config.allreduce = look_at_gift, config.allreduce_context = &g;
+    tiny_train(&s, &config);
+    if (mtan_trainer_gradient(&s.trainer, s.records, batch, 1, &report) != MTAN_OK || !tiny_close(&s)) g.call = -1;
+    return g;
+}
+
+/* Rank after rank has the next shards, every shard one rank; one without shards gives a gradient of -0. */
+TEST every_shard_has_one_rank(int ranks) {
+    static const int batches[] = {1, 9, 17, 37}; /* 1, 2, 4 and 8 shards */
+    for (size_t i = 0; i < sizeof batches / sizeof batches[0]; i++) {
+        int next = 0;
+        for (int rank = 0; rank < ranks; rank++) {
+            const gift g = gift_of(rank, ranks, batches[i]);
+            const int first = next;
+            while (next < MOST_SHARDS && g.shard[next]) next++;
+            for (int k = 0; k < MOST_SHARDS; k++) ASSERT_EQ(k >= first && k < next, g.shard[k]);
+            ASSERT_EQ(2, g.call);
+            ASSERT_EQ(next == first, g.nothing);
+        }
+        ASSERT_EQ_FMT((int)mtan_shard_count(batches[i]), next, "%d");
+    }
+    PASS();
+}
+
 static void *loss_of_rank(void *context) {
     rank_state *r = context;
     r->status = mtan_trainer_gradient(&r->model.trainer, r->model.records, r->batch, 1, &r->report);
@@ -473,6 +611,7 @@ TEST samples_of_a_time_share_its_label(void) {
 }
 
 SUITE(training_suite) {
+    static const tiny_kind classifying[] = {TINY_ENC, TINY_FULL, TINY_ENC_TIME, TINY_FULL_TIME};
     greatest_set_test_suffix("adam");
     RUN_TESTp(optimizer_is_torchs, "adam", MTAN_ADAM, 0.0);
     greatest_set_test_suffix("adamax");
@@ -481,6 +620,10 @@ SUITE(training_suite) {
     RUN_TESTp(optimizer_is_torchs, "clipped", MTAN_ADAM, 0.5);
     RUN_TEST(gradient_that_is_not_finite_changes_nothing);
     RUN_TEST(schedule_scales_the_rate);
+    for (size_t i = 0; i < sizeof classifying / sizeof *classifying; i++) {
+        greatest_set_test_suffix(tiny_names[classifying[i]]);
+        RUN_TESTp(correct_are_those_predicted_right, classifying[i]);
+    }
     RUN_TEST(shard_count_is_a_power_of_two);
     for (int kind = 0; kind < TINY_KINDS; kind++) {
         greatest_set_test_suffix(tiny_names[kind]);
@@ -506,6 +649,10 @@ SUITE(training_suite) {
     RUN_TESTp(ranks_change_no_bit, TINY_ENC, 0.3);
     RUN_TESTp(ranks_fail_together, 2, 0);
     RUN_TESTp(ranks_fail_together, 4, 36);
+    RUN_TESTp(ranks_fail_with_the_status_of_the_shard, 2);
+    RUN_TESTp(ranks_fail_with_the_status_of_the_shard, 4);
+    RUN_TEST(sums_that_cannot_be_are_refused);
+    for (int ranks = 2; ranks <= 16; ranks *= 2) RUN_TESTp(every_shard_has_one_rank, ranks);
     RUN_TEST(loss_over_ranks_moves_no_gradient);
     RUN_TEST(samples_of_a_time_share_its_label);
 }
