@@ -291,7 +291,7 @@ TEST a_part_of_the_split_is_predicted(void) {
     ASSERT(command_says("err.txt", "--split tests: must be train, valid, test or all"));
     command_append("other.csv", HEADER "a,1,heat,2\n");
     ASSERT_EQ_FMT(BAD_USE, command_run("predict @/run/best.safetensors --data @/other.csv --split test"), "%d");
-    ASSERT(command_says("err.txt", "not the data that the model was trained with"));
+    ASSERT(command_says("err.txt", "other data than the model was trained on"));
     PASS();
 }
 
