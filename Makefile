@@ -140,6 +140,10 @@ lib: build/libmtan.a ## the library as build/libmtan.a
 build/libmtan.a: build/release/mtan.o
 	@rm -f $@ && $(AR) rcs $@ $^ && echo $@
 
+lib-double: build/libmtan_double.a ## the library in double, scalar code alone, as build/libmtan_double.a: compile with -DMTAN_DOUBLE, link -lm
+build/libmtan_double.a: build/double/mtan.o
+	@rm -f $@ && $(AR) rcs $@ $^ && echo $@
+
 mtan: build/mtan ## the command: train, eval, predict, interpolate, report, ... as build/mtan
 	@echo build/mtan
 build/mtan: build/release/tools/mtan/command/main.o build/release/shared.a
@@ -216,4 +220,4 @@ deps: ## fetch all dependencies into build/deps (targets fetch what they need by
 clean: ## remove build/, but not the fetched dependencies
 	@find build -mindepth 1 -maxdepth 1 ! -name deps -exec rm -rf {} + 2>/dev/null || :
 
-.PHONY: help found lib mtan demo test $(CHECKS) agreement sizes bench deps clean $(TESTS:%=test-%) $(CHECKS:%=test-%)
+.PHONY: help found lib lib-double mtan demo test $(CHECKS) agreement sizes bench deps clean $(TESTS:%=test-%) $(CHECKS:%=test-%)

@@ -90,7 +90,10 @@ const command commands[] = {
      "AUC, AUPRC, accuracy, log-loss, Brier score and calibration error with 95 %\n"
      "intervals, and a table per class; for models that interpolate the mean\n"
      "squared error over all points and over the points held out when 50 to 90 %\n"
-     "of the times are observed.\n"
+     "of the times are observed. Brier score: as scikit-learn's, the mean squared\n"
+     "distance from the probabilities to the truth, half of it for two classes.\n"
+     "Calibration error: of the largest class's probability, in 15 even bins, the\n"
+     "mean over records of |share that is right - probability|.\n"
      "\n"
      "  mtan eval run/best.safetensors --data physionet2012 --json\n",
      1, 1},
