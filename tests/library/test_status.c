@@ -1187,6 +1187,27 @@ TEST a_gradient_that_is_not_finite_is_not_used(void) {
     PASS();
 }
 
+/* The square of a target is infinite in a float, its slope is not, and clipping would make a step of it. */
+TEST a_loss_that_is_not_finite_is_no_step(void) {
+    mtan_report report;
+    mtan_status status;
+    parts p;
+    const mtan_record r = sound(&p);
+    desk d;
+    ASSERT(small_open_named(&d.small, "full none"));
+    mtan_train_config_init(&d.train);
+    d.train.clip = 1;
+    ASSERT(desk_start(&d, &desk_bounds));
+    p.targets[0].value = (mtan_real)(sizeof(mtan_real) == sizeof(float) ? 1e25 : 1e160);
+    EXPECT(MTAN_OK, mtan_trainer_gradient(&d.trainer, &r, 1, 12, &report));
+    ASSERT(!(report.loss - report.loss == 0));
+    if (sizeof(mtan_real) == sizeof(float)) ASSERT(report.gradient_norm - report.gradient_norm == 0);
+    ASSERT(step_is_sound(&d, "an infinite loss", &r, 1, &status));
+    ASSERT_EQ(MTAN_ERR_INPUT, status);
+    ASSERT(desk_close(&d));
+    PASS();
+}
+
 static double endless(void *context, int64_t step, int32_t epoch) {
     (void)step, (void)epoch;
     return *(const double *)context;
@@ -1635,6 +1656,7 @@ SUITE(status_suite) {
     RUN_TEST(labels_mean_nothing_to_a_model_without_classes);
     RUN_TEST(a_step_never_leaves_broken_weights);
     RUN_TEST(a_gradient_that_is_not_finite_is_not_used);
+    RUN_TEST(a_loss_that_is_not_finite_is_no_step);
     RUN_TEST(a_schedule_that_is_not_finite_is_not_used);
     RUN_TEST(huge_values_do_no_harm);
     RUN_TESTp(a_weight_that_is_nan_gives_no_prediction, MTAN_REAL);
