@@ -169,7 +169,7 @@ int main(void) {
     mtan_status status = model_open(&model);
     if (status == MTAN_OK) status = start(&model);
     if (status != MTAN_OK) return board_print(mtan_status_message(status)), board_print("\n"), 2;
-    print_line("fused: ", (uint64_t)(model.backend->fused != 0));
+    print_line("fused: ", (uint64_t)(mtan_backend_fused(model.backend) != 0));
     const int tested = self_test(&model), agrees = golden_test(&model);
     print_line("stack: ", board_stack_used());
     return tested && agrees ? 0 : 1;
