@@ -82,6 +82,7 @@ void tiny_open(tiny_model *s, tiny_kind kind, int32_t records) {
 
 void tiny_train(tiny_model *s, const mtan_train_config *config) {
     size_t bytes = 0;
+    must(guard_free(s->trainer_memory) ? MTAN_OK : MTAN_ERR_MEMORY, __LINE__);
     must(mtan_trainer_size(&s->model, config, &s->bounds, &bytes), __LINE__);
     s->trainer_memory = guard_alloc(bytes);
     must(mtan_trainer_init(&s->trainer, &s->model, s->weights, config, &s->bounds, s->trainer_memory, bytes), __LINE__);
