@@ -16,6 +16,7 @@
  *   13. Streams           and prediction in a few kilobytes
  *   14. Training
  *   15. Files             safetensors, model files
+ *   16. Preparation       raw observations to what a model sees, as its file says
  *
  * Compiles as it stands: cc -c mtan.c. Contraction of a*b+c is off here at the source, because results must not depend
  * on the compiler's choice; where a fused multiply-add is meant, MTAN_FMA says so. */
@@ -151,20 +152,121 @@ static int32_t parse_hexadecimal(const char *s, double *out) {
     return 1;
 }
 
-/* The inverse; also takes an exponent. Correctly rounded while the digits fit in 53 bits and the power in 10^22. */
-static int32_t parse_number(const char *s, double *out) {
+/* ---- decimals, correctly rounded ---- */
+
+/* A whole number of up to 1536 bits, the lowest word first: 30 digits times 10^340 need 1230. */
+enum { BIG_WORDS = 48 };
+typedef struct bignum {
+    uint32_t word[BIG_WORDS];
+    int32_t n; /* words in use: the last is not 0 */
+} bignum;
+
+/* b = b * factor + more */
+static void big_scale(bignum *b, uint32_t factor, uint32_t more) {
+    uint64_t carry = more;
+    for (int32_t i = 0; i < b->n; i++) {
+        carry += (uint64_t)b->word[i] * factor;
+        b->word[i] = (uint32_t)carry;
+        carry >>= 32;
+    }
+    if (carry > 0) b->word[b->n++] = (uint32_t)carry;
+}
+
+static void big_power(bignum *b, int32_t exponent) {
+    for (; exponent >= 9; exponent -= 9) big_scale(b, 1000000000u, 0);
+    for (; exponent > 0; exponent--) big_scale(b, 10, 0);
+}
+
+static int32_t big_less(const bignum *a, const bignum *b) {
+    int32_t i = a->n - 1;
+    if (a->n != b->n) return a->n < b->n;
+    while (i > 0 && a->word[i] == b->word[i]) i--;
+    return i >= 0 && a->word[i] < b->word[i];
+}
+
+/* a = a - b, which is not larger */
+static void big_subtract(bignum *a, const bignum *b) {
+    uint64_t borrow = 0;
+    for (int32_t i = 0; i < a->n; i++) {
+        const uint64_t less = borrow + (i < b->n ? b->word[i] : 0);
+        borrow = a->word[i] < less;
+        a->word[i] = (uint32_t)(a->word[i] - less);
+    }
+    while (a->n > 0 && a->word[a->n - 1] == 0) a->n--;
+}
+
+/* Shifts the smaller one up by whole words until they are as long as each other; returns by how many bits a went up. */
+static int32_t big_align(bignum *a, bignum *b) {
+    const int32_t apart = b->n - a->n, words = apart < 0 ? -apart : apart;
+    bignum *small = apart > 0 ? a : b;
+    memmove(small->word + words, small->word, (size_t)small->n * sizeof *small->word);
+    memset(small->word, 0, (size_t)words * sizeof *small->word);
+    small->n += words;
+    return 32 * apart;
+}
+
+/* The double nearest to a / b, both above 0: long division in binary, one digit behind the last for rounding to even. */
+static double big_ratio(bignum *a, bignum *b) {
+    int32_t exponent = -big_align(a, b), bits = 53;
+    uint64_t q = 0;
+    double x;
+    for (; big_less(a, b); exponent--) big_scale(a, 2, 0);
+    for (bignum twice = *b; big_scale(&twice, 2, 0), !big_less(a, &twice); exponent++) *b = twice;
+    if (exponent < -1022) bits = exponent + 1075; /* below the smallest normal number there are fewer */
+    for (int32_t i = 0; i <= bits; i++, big_scale(a, 2, 0)) {
+        const int32_t one = !big_less(a, b);
+        q = 2 * q + (uint64_t)one;
+        if (one) big_subtract(a, b);
+    }
+    q = q / 2 + (q % 2 && (q / 2 % 2 || a->n > 0));
+    x = (double)q;
+    for (exponent -= bits - 1; exponent < 0; exponent++) x *= 0.5;
+    for (; exponent > 0; exponent--) x *= 2;
+    return x;
+}
+
+/* digits x 10^exponent, above 0 */
+static double exact_decimal(const char *digits, int32_t n, int32_t exponent) {
+    bignum a = {{0}, 0}, b = {{1}, 1};
+    for (int32_t i = 0; i < n; i++) big_scale(&a, 10, (uint32_t)(digits[i] - '0'));
+    big_power(exponent < 0 ? &b : &a, exponent < 0 ? -exponent : exponent);
+    return big_ratio(&a, &b);
+}
+
+enum { MOST_DIGITS = 30, MOST_EXPONENT = 340 };
+
+/* Where digits and power of ten are exact in double, one operation rounds once; else the long way, which the
+ * numbers of model files hardly ever take. */
+static double decimal(const char *digits, int32_t n, int32_t exponent) {
     double mantissa = 0, power = 1;
-    int32_t exponent = 0, digits = 0, sign = 1, negative = 0;
+    for (int32_t i = 0; i < n; i++) mantissa = mantissa * 10 + (digits[i] - '0');
+    if (!(mantissa > 0)) return 0;
+    if (mantissa > 9007199254740992.0 || exponent > 22 || exponent < -22) return exact_decimal(digits, n, exponent);
+    for (int32_t i = exponent < 0 ? -exponent : exponent; i > 0; i--) power *= 10;
+    return exponent < 0 ? mantissa / power : mantissa * power;
+}
+
+/* What format_number writes, and decimals with an exponent. 1, or 0: no number, or none that is finite. */
+static int32_t parse_number(const char *s, double *out) {
+    char digits[MOST_DIGITS];
+    double x;
+    int32_t exponent = 0, n = 0, sign = 1, negative = 0, fraction = 0, any = 0;
     if (*s == '-') sign = -1, s++;
     if (s[0] == '0' && s[1] == 'x') {
-        if (!parse_hexadecimal(s + 2, &mantissa)) return 0;
-        *out = sign * mantissa;
+        if (!parse_hexadecimal(s + 2, &x)) return 0;
+        *out = sign * x;
         return 1;
     }
-    for (; *s >= '0' && *s <= '9'; s++, digits++) mantissa = mantissa * 10 + (*s - '0');
-    if (*s == '.')
-        for (s++; *s >= '0' && *s <= '9'; s++, digits++, exponent--) mantissa = mantissa * 10 + (*s - '0');
-    if (digits == 0 || digits > 30) return 0;
+    for (; (*s >= '0' && *s <= '9') || (*s == '.' && !fraction); s++) {
+        if (*s == '.') {
+            fraction = 1;
+            continue;
+        }
+        if (n == MOST_DIGITS) return 0;
+        if (n > 0 || *s != '0') digits[n++] = *s; /* zeros in front are no digits of a number */
+        exponent -= fraction, any = 1;
+    }
+    if (!any) return 0;
     if (*s == 'e' || *s == 'E') {
         int32_t e = 0;
         s++;
@@ -173,9 +275,10 @@ static int32_t parse_number(const char *s, double *out) {
         for (; *s >= '0' && *s <= '9'; s++) e = e < 1000 ? e * 10 + (*s - '0') : e;
         exponent += negative ? -e : e;
     }
-    if (*s || exponent > 300 || exponent < -300) return 0;
-    for (int32_t i = exponent < 0 ? -exponent : exponent; i > 0; i--) power *= 10;
-    *out = sign * (exponent < 0 ? mantissa / power : mantissa * power);
+    if (*s || exponent > MOST_EXPONENT || exponent < -MOST_EXPONENT) return 0;
+    x = decimal(digits, n, exponent);
+    if (!(x - x == 0)) return 0;
+    *out = sign * x;
     return 1;
 }
 
@@ -5090,6 +5193,46 @@ mtan_status mtan_predictor_classify(mtan_predictor *predictor, const mtan_record
     return classes_of(predictor, records, n, probability, 0);
 }
 
+/* Records of many, in pieces that a predictor takes at once. */
+typedef struct spread {
+    mtan_predictor *predictors;
+    const mtan_record *records;
+    const int32_t *rows;
+    mtan_real *probability;
+    int32_t n;
+} spread;
+
+static void spread_piece(void *argument, int32_t index, int32_t thread) {
+    const spread *s = argument;
+    mtan_predictor *p = &s->predictors[thread];
+    const int32_t first = index * p->bounds.records, left = s->n - first;
+    const size_t row = (size_t)(s->rows ? s->rows[first] : first);
+    const mtan_status status =
+        mtan_predictor_classify(p, s->records + first, left < p->bounds.records ? left : p->bounds.records,
+                                s->probability + row * (size_t)p->model->config.classes);
+    if (status != MTAN_OK && (p->status == MTAN_OK || index < p->failed)) p->status = status, p->failed = index;
+}
+
+mtan_status mtan_predictors_classify(mtan_predictor *predictors, int32_t threads, mtan_parallel_for parallel_for,
+                                     void *context, const mtan_record *records, int32_t n, const int32_t *rows,
+                                     mtan_real *probability) {
+    spread s = {predictors, records, rows, probability, n};
+    const mtan_predictor *first = predictors;
+    if (!predictors || !parallel_for || (n > 0 && (!records || !probability))) return MTAN_ERR_NULL;
+    if (n < 0 || threads < 1) return MTAN_ERR_INPUT;
+    for (int32_t t = 0; t < threads; t++) {
+        if (!predictors[t].model || predictors[t].bounds.records != predictors[0].bounds.records)
+            return MTAN_ERR_CONFIG;
+        predictors[t].status = MTAN_OK;
+    }
+    parallel_for(context, (n + predictors[0].bounds.records - 1) / predictors[0].bounds.records, spread_piece, &s);
+    for (int32_t t = 1; t < threads; t++) {
+        const mtan_predictor *p = &predictors[t];
+        if (p->status != MTAN_OK && (first->status == MTAN_OK || p->failed < first->failed)) first = p;
+    }
+    return first->status;
+}
+
 mtan_status mtan_predictor_logits(mtan_predictor *predictor, const mtan_record *records, int32_t n, mtan_real *logits) {
     return classes_of(predictor, records, n, logits, 1);
 }
@@ -7396,6 +7539,630 @@ mtan_status mtan_trainer_load(mtan_trainer *trainer, const mtan_file *file) {
         !(device->send(trainer->weights, P) && device->send(trainer->moment1, P) && device->send(trainer->moment2, P)))
         return MTAN_ERR_DEVICE;
     return MTAN_OK;
+}
+
+/* ==== 16. Preparation ============================================================================================
+ * Raw observations to what a model sees: on the record's clock, in order, repeats averaged, gaps filled, codes left out, clipped and
+ * scaled. What is read from a file goes into the caller's memory once and is not looked up again. */
+
+#ifdef MTAN_DOUBLE
+#define LARGEST_REAL 0x1.fffffffffffffp+1023
+#else
+#define LARGEST_REAL 0x1.fffffep+127f
+#endif
+
+/* ---- events in order ---- */
+
+static int32_t event_before(const mtan_event *a, const mtan_event *b) {
+    return a->time < b->time || (!(a->time > b->time) && a->channel < b->channel);
+}
+
+static void reverse_events(mtan_event *e, int32_t n) {
+    for (int32_t i = 0, j = n - 1; i < j; i++, j--) {
+        const mtan_event swap = e[i];
+        e[i] = e[j], e[j] = swap;
+    }
+}
+
+/* How many of n sorted events stand before x; with `also_equal` those that are its equal, too. */
+static int32_t events_before(const mtan_event *e, int32_t n, const mtan_event *x, int32_t also_equal) {
+    int32_t low = 0;
+    while (n > 0) {
+        const int32_t half = n / 2;
+        if (also_equal ? !event_before(x, &e[low + half]) : event_before(&e[low + half], x))
+            low += half + 1, n -= half + 1;
+        else n = half;
+    }
+    return low;
+}
+
+/* Merges the sorted events 0..middle-1 and middle..n-1 in place: half of the longer list and what of the other belongs before it
+ * change places, which leaves two smaller merges. */
+static void merge_halves(mtan_event *e, int32_t middle, int32_t n) {
+    int32_t i, j;
+    if (middle == 0 || middle == n || !event_before(&e[middle], &e[middle - 1])) return;
+    if (middle > n - middle) {
+        i = middle / 2;
+        j = middle + events_before(e + middle, n - middle, &e[i], 0);
+    } else {
+        j = n == 2 ? n : middle + (n - middle) / 2; /* two that are not in order change places */
+        i = n == 2 ? 0 : events_before(e, middle, &e[j], 1);
+    }
+    reverse_events(e + i, middle - i);
+    reverse_events(e + middle, j - middle);
+    reverse_events(e + i, j - i);
+    merge_halves(e, i, i + j - middle);
+    merge_halves(e + i + j - middle, middle - i, n - (i + j - middle));
+}
+
+/* As files mostly have them. */
+static int32_t in_order(const mtan_event *e, int32_t n) {
+    for (int32_t i = 1; i < n; i++)
+        if (event_before(&e[i], &e[i - 1])) return 0;
+    return 1;
+}
+
+/* Stable, in O(n log^2 n); linear where nothing is to be done. */
+static void sort_events(mtan_event *e, int32_t n) {
+    if (in_order(e, n)) return;
+    sort_events(e, n / 2);
+    sort_events(e + n / 2, n - n / 2);
+    merge_halves(e, n / 2, n);
+}
+
+int32_t mtan_events_merge(mtan_event *events, int32_t n) {
+    int32_t kept = 0;
+    sort_events(events, n);
+    for (int32_t i = 0, j; i < n; i = j) {
+        double sum = 0;
+        for (j = i; j < n && !event_before(&events[i], &events[j]); j++) sum += (double)events[j].value;
+        events[kept] = events[i];
+        events[kept++].value = (mtan_real)(sum / (double)(j - i));
+    }
+    return kept;
+}
+
+/* ---- arithmetic, in mtan_real as the published code has it ---- */
+
+static mtan_real within(mtan_real x, mtan_real low, mtan_real high) {
+    return x < low ? low : x > high ? high : x; /* NaN stays */
+}
+
+static mtan_real model_value(const mtan_prep_channel *c, mtan_real x) {
+    if ((c->has & MTAN_HAS_LOW) && x < c->low) x = c->low;
+    else if ((c->has & MTAN_HAS_HIGH) && x > c->high) x = c->high;
+    return within((x - c->offset) / c->scale, -LARGEST_REAL, LARGEST_REAL);
+}
+
+static const mtan_prep_channel *channel_of(const mtan_prep *prep, int32_t channel) {
+    return prep->channel && channel >= 0 && channel < prep->channels ? &prep->channel[channel] : NULL;
+}
+
+mtan_real mtan_prep_time(const mtan_prep *prep, double time) {
+    return within((mtan_real)time / (mtan_real)prep->time_scale, -LARGEST_REAL, LARGEST_REAL);
+}
+
+double mtan_prep_raw_time(const mtan_prep *prep, double time) {
+    return time * prep->time_scale;
+}
+
+double mtan_prep_raw_value(const mtan_prep *prep, int32_t channel, double value) {
+    const mtan_prep_channel *c = channel_of(prep, channel);
+    return c ? value * (double)c->scale + (double)c->offset : value;
+}
+
+double mtan_prep_raw_spread(const mtan_prep *prep, int32_t channel, double value) {
+    const mtan_prep_channel *c = channel_of(prep, channel);
+    const double scale = c ? (double)c->scale : 1; /* a published maximum may be negative */
+    return value * (scale < 0 ? -scale : scale);
+}
+
+static int32_t is_missing(const mtan_prep_channel *c, mtan_real value) {
+    return c && (c->has & MTAN_HAS_MISSING) && value == c->missing;
+}
+
+int32_t mtan_prep_scale(const mtan_prep *prep, mtan_event *events, int32_t n) {
+    int32_t kept = 0;
+    for (int32_t i = 0; i < n; i++) {
+        mtan_event e = events[i];
+        const mtan_prep_channel *c = channel_of(prep, e.channel);
+        if (is_missing(c, e.value)) continue;
+        e.time = mtan_prep_time(prep, (double)e.time);
+        e.value = c ? model_value(c, e.value) : within(e.value, -LARGEST_REAL, LARGEST_REAL);
+        events[kept++] = e;
+    }
+    return kept;
+}
+
+/* ---- a record ---- */
+
+/* Further outside of a range than it is wide? */
+static int32_t is_far(double x, double least, double most) {
+    const double width = most - least;
+    return least <= most && (x < least - width || x > most + width);
+}
+
+int32_t mtan_prep_far_value(const mtan_prep *prep, int32_t channel, double value) {
+    const mtan_prep_channel *c = prep ? channel_of(prep, channel) : NULL;
+    return c && (c->has & MTAN_HAS_RANGE) && is_far(value, (double)c->least, (double)c->most);
+}
+
+int32_t mtan_prep_far_time(const mtan_prep *prep, double time) {
+    return prep && is_far(time, prep->first, prep->last);
+}
+
+static int32_t fits_real(double x) {
+    return x >= -(double)LARGEST_REAL && x <= (double)LARGEST_REAL;
+}
+
+/* A raw observation at a time that is counted from `origin`, as an event in the data's units. */
+static mtan_status raw_event(const mtan_prep *prep, const mtan_observation *raw, double origin, mtan_event *event) {
+    const double time = raw->time - origin;
+    if (!fits_real(time) || !fits_real(raw->value) || raw->channel < 0 || raw->channel >= prep->channels)
+        return MTAN_ERR_INPUT;
+    event->time = (mtan_real)time;
+    event->channel = raw->channel;
+    event->value = (mtan_real)raw->value;
+    return MTAN_OK;
+}
+
+mtan_status mtan_prep_event(const mtan_prep *prep, const mtan_observation *raw, mtan_event *event) {
+    mtan_event e;
+    mtan_status status;
+    if (!prep || !raw || !event) return MTAN_ERR_NULL;
+    if ((status = raw_event(prep, raw, 0, &e)) != MTAN_OK) return status;
+    if (mtan_prep_scale(prep, &e, 1) == 0) return MTAN_ERR_MISSING;
+    *event = e;
+    return MTAN_OK;
+}
+
+static double first_time(const mtan_observation *raw, int32_t n) {
+    double first = n > 0 ? raw[0].time : 0;
+    for (int32_t i = 1; i < n; i++)
+        if (raw[i].time < first) first = raw[i].time;
+    return first;
+}
+
+/* How many channels without an observation get one. */
+static int32_t count_fills(const mtan_prep *prep) {
+    int32_t n = 0;
+    for (int32_t d = 0; prep->channel && d < prep->channels; d++) n += (prep->channel[d].has & MTAN_HAS_FILL) != 0;
+    return n;
+}
+
+static int32_t observes(const mtan_event *events, int32_t n, int32_t channel) {
+    while (n > 0 && events[n - 1].channel != channel) n--;
+    return n > 0;
+}
+
+/* Adds them behind the n events. */
+static int32_t fill_channels(const mtan_prep *prep, mtan_event *events, int32_t n) {
+    int32_t filled = 0;
+    for (int32_t d = 0; d < prep->channels; d++) {
+        const mtan_event e = {0, d, prep->channel[d].fill};
+        if ((prep->channel[d].has & MTAN_HAS_FILL) && !observes(events, n, d)) events[n + filled++] = e;
+    }
+    return filled;
+}
+
+static void count_far(const mtan_prep *prep, const mtan_event *events, int32_t n, mtan_prepared *found) {
+    for (int32_t i = 0; i < n; i++) {
+        const mtan_event *e = &events[i];
+        if (is_missing(channel_of(prep, e->channel), e->value)) continue;
+        found->far_values += mtan_prep_far_value(prep, e->channel, (double)e->value);
+        found->far_times += mtan_prep_far_time(prep, (double)e->time);
+    }
+}
+
+mtan_status mtan_prep_record(const mtan_prep *prep, const mtan_observation *raw, int32_t n, mtan_event *events,
+                             int32_t room, mtan_prepared *found) {
+    mtan_prepared made;
+    int32_t fills, kept;
+    if (!prep || (n > 0 && (!raw || !events))) return MTAN_ERR_NULL;
+    if (n < 0 || room < 0) return MTAN_ERR_INPUT;
+    fills = count_fills(prep);
+    if (fills > 0 && !events) return MTAN_ERR_NULL;
+    if (room - n < fills) return MTAN_ERR_MEMORY;
+    memset(&made, 0, sizeof made);
+    made.origin = prep->from_first ? first_time(raw, n) : 0;
+    for (int32_t i = 0; i < n; i++) {
+        const mtan_status status = raw_event(prep, &raw[i], made.origin, &events[i]);
+        if (status != MTAN_OK) return status;
+    }
+    kept = mtan_events_merge(events, n);
+    made.repeats = n - kept;
+    count_far(prep, events, kept, &made);
+    if (fills > 0 && (made.filled = fill_channels(prep, events, kept)) > 0) {
+        kept += made.filled;
+        sort_events(events, kept);
+    }
+    made.events = mtan_prep_scale(prep, events, kept);
+    made.missing = kept - made.events;
+    if (found) *found = made;
+    return MTAN_OK;
+}
+
+/* ---- names ---- */
+
+/* As their bytes compare: below, at or above 0. */
+static int32_t text_compare(const char *a, const char *b) {
+    while (*a && *a == *b) a++, b++;
+    return (int32_t)(unsigned char)*a - (int32_t)(unsigned char)*b;
+}
+
+static void sift_down(int32_t *order, const char *const *names, int32_t at, int32_t n) {
+    for (int32_t child; (child = 2 * at + 1) < n; at = child) {
+        const int32_t moved = order[at];
+        if (child + 1 < n && text_compare(names[order[child]], names[order[child + 1]]) < 0) child++;
+        if (text_compare(names[moved], names[order[child]]) >= 0) return;
+        order[at] = order[child], order[child] = moved;
+    }
+}
+
+/* Indices by name: a heap, then its largest to the end, one after the other. */
+void mtan_names_sort(int32_t *order, const char *const *names, int32_t n) {
+    for (int32_t i = 0; i < n; i++) order[i] = i;
+    for (int32_t i = n / 2; i > 0; i--) sift_down(order, names, i - 1, n);
+    for (int32_t i = n - 1; i > 0; i--) {
+        const int32_t largest = order[0];
+        order[0] = order[i], order[i] = largest;
+        sift_down(order, names, 0, i);
+    }
+}
+
+static int32_t find_name(const char *const *names, const int32_t *order, int32_t n, const char *name) {
+    int32_t low = 0, high = n;
+    while (low < high) {
+        const int32_t middle = low + (high - low) / 2, way = text_compare(names[order[middle]], name);
+        if (way == 0) return order[middle];
+        if (way < 0) low = middle + 1;
+        else high = middle;
+    }
+    return -1;
+}
+
+static int32_t find_unsorted(const char *const *names, int32_t n, const char *name) {
+    int32_t i = 0;
+    while (i < n && !text_equal(names[i], name)) i++;
+    return i < n ? i : -1;
+}
+
+/* Digits without the zeros before them; other names as they are. */
+static const char *without_zeros(const char *name) {
+    const char *end = name;
+    while (*end >= '0' && *end <= '9') end++;
+    if (*end || end == name) return name;
+    while (name[0] == '0' && name[1]) name++;
+    return name;
+}
+
+/* The number that a model without names calls its channel, or -1. */
+static int32_t numbered(const char *name, int32_t channels) {
+    int64_t number = 0;
+    if (!*name) return -1;
+    for (; *name >= '0' && *name <= '9' && number < channels; name++) number = 10 * number + (*name - '0');
+    return *name == 0 && number < channels ? (int32_t)number : -1;
+}
+
+static int32_t find_channel(const mtan_prep *prep, const char *name) {
+    if (!prep->channel_names) return numbered(name, prep->channels);
+    return prep->order ? find_name(prep->channel_names, prep->order, prep->channels, name)
+                       : find_unsorted(prep->channel_names, prep->channels, name);
+}
+
+int32_t mtan_prep_channel_named(const mtan_prep *prep, const char *name) {
+    int32_t found;
+    if (!prep || !name) return -1;
+    found = find_channel(prep, name);
+    return found >= 0 ? found : find_channel(prep, without_zeros(name));
+}
+
+int32_t mtan_prep_class_named(const mtan_prep *prep, const char *name) {
+    return prep && name && prep->class_names ? find_unsorted(prep->class_names, prep->classes, name) : -1;
+}
+
+/* ---- from a file ---- */
+
+/* A number for each channel, the flag that it sets, and what stands for none. */
+static const struct prep_field {
+    const char *key;
+    size_t offset;
+    uint32_t flag; /* 0: it has to be there, and finite */
+    const char *none;
+} prep_fields[] = {
+    {"mtan.prep.offset", offsetof(mtan_prep_channel, offset), 0, NULL},
+    {"mtan.prep.scale", offsetof(mtan_prep_channel, scale), 0, NULL},
+    {"mtan.prep.low", offsetof(mtan_prep_channel, low), MTAN_HAS_LOW, "-inf"},
+    {"mtan.prep.high", offsetof(mtan_prep_channel, high), MTAN_HAS_HIGH, "inf"},
+    {"mtan.prep.missing", offsetof(mtan_prep_channel, missing), MTAN_HAS_MISSING, "nan"},
+    {"mtan.prep.fill", offsetof(mtan_prep_channel, fill), MTAN_HAS_FILL, "nan"},
+    {"mtan.prep.least", offsetof(mtan_prep_channel, least), MTAN_HAS_RANGE, "nan"},
+    {"mtan.prep.most", offsetof(mtan_prep_channel, most), MTAN_HAS_RANGE, "nan"},
+};
+enum { PREP_FIELDS = sizeof prep_fields / sizeof prep_fields[0], PREP_NEEDED = 5 };
+static const char *const prep_kinds[] = {"none", "published", "minmax", "zscore", "times"};
+
+/* Where the parts of a prep's memory begin, in bytes from its aligned start. */
+typedef struct prep_layout {
+    size_t names, channels, orders, texts, total;
+    size_t channel_text, class_text, unit_text; /* bytes of each, with a zero */
+} prep_layout;
+
+/* What is known while a file is read. */
+typedef struct prep_reader {
+    const mtan_file *file;
+    const char *key; /* the last that was looked at */
+    mtan_prep made;
+} prep_reader;
+
+/* A metadata value as it stands in the file. */
+static mtan_status prep_text(prep_reader *r, const char *key, mtan_text *text) {
+    mtan_text name;
+    mtan_status status;
+    size_t at = 0;
+    r->key = key;
+    while ((status = mtan_file_metadata_next(r->file, &at, &name, text)) == MTAN_OK)
+        if (text_equals(name, key)) return MTAN_OK;
+    return status;
+}
+
+/* The next word of a text, between spaces: 1, 0 at the end, -1 where it is too long for a number. */
+static int32_t next_word(mtan_text *text, char word[NUMBER_SIZE]) {
+    size_t n = 0;
+    while (text->length > 0 && *text->raw == ' ') text->raw++, text->length--;
+    while (text->length > 0 && *text->raw != ' ') {
+        if (n + 1 == NUMBER_SIZE) return -1;
+        word[n++] = *text->raw++, text->length--;
+    }
+    word[n] = 0;
+    return n > 0;
+}
+
+/* Exactly n numbers. `none` (may be null) stands for NaN. */
+typedef void (*take_number)(void *context, int32_t index, double x);
+
+static mtan_status prep_numbers(prep_reader *r, const char *key, int32_t n, const char *none, take_number put,
+                                void *context) {
+    char word[NUMBER_SIZE];
+    mtan_text text;
+    mtan_status status = prep_text(r, key, &text);
+    if (status != MTAN_OK) return status;
+    for (int32_t i = 0; i < n; i++) {
+        double x = 0;
+        if (next_word(&text, word) != 1) return MTAN_ERR_FILE;
+        if (none && text_equal(word, none)) continue;
+        if (!parse_number(word, &x) || !is_finite((mtan_real)x)) return MTAN_ERR_FILE;
+        put(context, i, x);
+    }
+    return next_word(&text, word) == 0 ? MTAN_OK : MTAN_ERR_FILE;
+}
+
+typedef struct field_target {
+    mtan_prep_channel *channel;
+    const struct prep_field *field;
+} field_target;
+
+static void take_field(void *context, int32_t index, double x) {
+    const field_target *t = context;
+    const mtan_real value = (mtan_real)x;
+    memcpy((char *)&t->channel[index] + t->field->offset, &value, sizeof value);
+    t->channel[index].has |= t->field->flag;
+}
+
+static void take_double(void *context, int32_t index, double x) {
+    ((double *)context)[index] = x;
+}
+
+/* The fields of older files end with `missing`. */
+static mtan_status read_fields(prep_reader *r, mtan_prep_channel *channel) {
+    const int32_t D = r->made.channels;
+    memset(channel, 0, (size_t)D * sizeof *channel);
+    for (int32_t f = 0; f < PREP_FIELDS; f++) {
+        field_target target = {channel, &prep_fields[f]};
+        mtan_status status = prep_numbers(r, target.field->key, D, target.field->none, take_field, &target);
+        if (status == MTAN_ERR_MISSING && target.field->flag == MTAN_HAS_FILL)
+            status = prep_numbers(r, "mtan.data.means", D, "nan", take_field, &target);
+        if (status != MTAN_OK && (status != MTAN_ERR_MISSING || f < PREP_NEEDED)) return MTAN_ERR_FILE;
+    }
+    return MTAN_OK;
+}
+
+/* Every value has to have a result. */
+static mtan_status check_fields(prep_reader *r, const mtan_prep_channel *c) {
+    for (int32_t d = 0; d < r->made.channels; d++, c++) {
+        r->key = prep_fields[1].key;
+        if (!(c->scale < 0 || c->scale > 0)) return MTAN_ERR_FILE;
+        r->key = prep_fields[2].key;
+        if ((c->has & MTAN_HAS_LOW) && (c->has & MTAN_HAS_HIGH) && c->low > c->high) return MTAN_ERR_FILE;
+    }
+    return MTAN_OK;
+}
+
+/* The third scale is that of new records; the others are of training and validation, which the published code scaled apart. */
+static mtan_status read_clock(prep_reader *r) {
+    double scale[3] = {0, 0, 0}, span[2] = {1, 0};
+    mtan_text text;
+    mtan_status status = prep_numbers(r, "mtan.time.scale", 3, NULL, take_double, scale);
+    if (status != MTAN_OK || !((mtan_real)scale[2] > 0)) return MTAN_ERR_FILE;
+    r->made.time_scale = scale[2];
+    status = prep_numbers(r, "mtan.time.span", 2, NULL, take_double, span);
+    if (status != MTAN_OK && status != MTAN_ERR_MISSING) return MTAN_ERR_FILE;
+    r->made.first = span[0], r->made.last = span[1];
+    if (prep_text(r, "mtan.data.origin", &text) == MTAN_OK) r->made.from_first = text_equals(text, "record");
+    if (!r->made.from_first && text_equal(r->made.unit, "hours")) /* dates of people's own data are counted, too */
+        r->made.from_first = prep_text(r, "mtan.data.kind", &text) == MTAN_OK && text_equals(text, "own");
+    return MTAN_OK;
+}
+
+/* A list of JSON strings, decoded where it lies; exactly n different ones, or up to n. */
+static mtan_status read_names(char *text, const char **names, int32_t n, int32_t *count) {
+    json j = {(const uint8_t *)text, (const uint8_t *)text + text_length(text), 1, 0};
+    mtan_text coded;
+    *count = 0;
+    if (!json_take(&j, '[')) return MTAN_ERR_FILE;
+    do {
+        char *name;
+        size_t length;
+        if (*count == n || !json_string(&j, &coded)) return MTAN_ERR_FILE;
+        name = text + (coded.raw - text);
+        if (mtan_text_decode(&coded, name, coded.length + 1, &length) != MTAN_OK) return MTAN_ERR_FILE;
+        if (length == 0 || text_length(name) != length) return MTAN_ERR_FILE;
+        names[(*count)++] = name;
+    } while (json_take(&j, ','));
+    json_space(&j);
+    if (!json_take(&j, ']')) return MTAN_ERR_FILE;
+    json_space(&j);
+    return j.at == j.end ? MTAN_OK : MTAN_ERR_FILE;
+}
+
+static int32_t all_different(const int32_t *order, const char *const *names, int32_t n) {
+    for (int32_t i = 1; i < n; i++)
+        if (text_equal(names[order[i - 1]], names[order[i]])) return 0;
+    return 1;
+}
+
+/* The names under a key, sorted; *out stays null without them. At least `least` of them; what is missing is "". */
+static mtan_status open_names(prep_reader *r, const char *key, char *text, size_t size, const char **names,
+                              int32_t *order, int32_t least, int32_t most, const char *const **out) {
+    int32_t count;
+    mtan_status status;
+    r->key = key;
+    if (size == 0) return MTAN_OK;
+    if ((status = mtan_file_metadata(r->file, key, text, size, NULL)) != MTAN_OK) return MTAN_ERR_FILE;
+    if ((status = read_names(text, names, most, &count)) != MTAN_OK) return status;
+    if (count < least) return MTAN_ERR_FILE;
+    mtan_names_sort(order, names, count);
+    if (!all_different(order, names, count)) return MTAN_ERR_FILE;
+    while (count < most) names[count++] = "";
+    *out = names;
+    return MTAN_OK;
+}
+
+/* A count among the model's settings: of things that take two bytes of the header each, or more. */
+static mtan_status read_count(prep_reader *r, const char *key, int32_t *n) {
+    double x = 0;
+    const mtan_status status = prep_numbers(r, key, 1, NULL, take_double, &x);
+    if (status != MTAN_OK || !(x >= 0 && x <= MTAN_FILE_MAX_HEADER / 2) || x != (double)(int32_t)x)
+        return MTAN_ERR_FILE;
+    *n = (int32_t)x;
+    return MTAN_OK;
+}
+
+/* Without a kind there is no preprocessing, and nothing of it may be there. */
+static mtan_status read_kind(prep_reader *r) {
+    mtan_text text;
+    int32_t kinds = sizeof prep_kinds / sizeof prep_kinds[0], found = 0;
+    if (prep_text(r, "mtan.prep.kind", &text) == MTAN_OK) {
+        while (found < kinds && !text_equals(text, prep_kinds[found])) found++;
+        r->made.fitted = 1;
+        return found < kinds ? MTAN_OK : MTAN_ERR_FILE;
+    }
+    for (int32_t f = 0; f < PREP_FIELDS; f++)
+        if (prep_text(r, prep_fields[f].key, &text) == MTAN_OK) return MTAN_ERR_FILE;
+    return MTAN_OK;
+}
+
+/* Bytes of a text with its zero; 0: there is none. */
+static size_t text_room(const mtan_file *file, const char *key) {
+    size_t length = 0;
+    return mtan_file_metadata(file, key, NULL, 0, &length) == MTAN_OK ? length + 1 : 0;
+}
+
+#define CHANNEL_NAMES "mtan.names.channels"
+#define CLASS_NAMES "mtan.names.classes"
+#define TIME_UNIT "mtan.time.unit"
+
+static size_t place(size_t *top, size_t n, size_t size) {
+    const size_t at = *top;
+    *top = count_sum(at, count_product(n, size));
+    return at;
+}
+
+/* Counts, kind and layout: what the size depends on. */
+static mtan_status prep_start(prep_reader *r, prep_layout *l, const mtan_file *file) {
+    mtan_status status;
+    memset(r, 0, sizeof *r), memset(l, 0, sizeof *l);
+    r->file = file;
+    r->made.unit = "", r->made.time_scale = 1, r->made.first = 1, r->made.last = 0;
+    if ((status = read_count(r, "mtan.channels", &r->made.channels)) != MTAN_OK) return status;
+    if ((status = read_count(r, "mtan.classes", &r->made.classes)) != MTAN_OK) return status;
+    if ((status = read_kind(r)) != MTAN_OK) return status;
+    l->channel_text = text_room(file, CHANNEL_NAMES);
+    l->class_text = r->made.classes > 0 ? text_room(file, CLASS_NAMES) : 0;
+    l->unit_text = text_room(file, TIME_UNIT);
+    const size_t D = (size_t)r->made.channels, C = (size_t)r->made.classes;
+    const size_t named = count_sum(l->channel_text ? D : 0, l->class_text ? C : 0);
+    l->names = place(&l->total, named, sizeof(char *));
+    l->channels = place(&l->total, r->made.fitted ? D : 0, sizeof(mtan_prep_channel));
+    l->orders = place(&l->total, named, sizeof(int32_t));
+    l->texts = place(&l->total, count_sum(count_sum(l->channel_text, l->class_text), l->unit_text), 1);
+    return l->total < SIZE_MAX - MTAN_ALIGN ? MTAN_OK : MTAN_ERR_SIZE;
+}
+
+mtan_status mtan_prep_size(const mtan_file *file, size_t *bytes) {
+    prep_reader r;
+    prep_layout l;
+    mtan_status status;
+    if (!file || !bytes) return MTAN_ERR_NULL;
+    if ((status = prep_start(&r, &l, file)) != MTAN_OK) return status;
+    *bytes = l.total + MTAN_ALIGN - 1;
+    return MTAN_OK;
+}
+
+static mtan_status read_all_names(prep_reader *r, const prep_layout *l, char *base) {
+    mtan_prep *made = &r->made;
+    const char **names = (const char **)(void *)(base + l->names);
+    int32_t *order = (int32_t *)(void *)(base + l->orders);
+    char *text = base + l->texts;
+    const int32_t D = l->channel_text ? made->channels : 0;
+    mtan_status status =
+        open_names(r, CHANNEL_NAMES, text, l->channel_text, names, order, D, made->channels, &made->channel_names);
+    if (status != MTAN_OK) return status;
+    if (made->channel_names) made->order = order;
+    text += l->channel_text;
+    status =
+        open_names(r, CLASS_NAMES, text, l->class_text, names + D, order + D, 0, made->classes, &made->class_names);
+    if (status != MTAN_OK) return status;
+    text += l->class_text;
+    r->key = TIME_UNIT;
+    if (l->unit_text && mtan_file_metadata(r->file, TIME_UNIT, text, l->unit_text, NULL) != MTAN_OK)
+        return MTAN_ERR_FILE;
+    if (l->unit_text) made->unit = text;
+    return MTAN_OK;
+}
+
+/* The class that the file names, else the second of two. */
+static mtan_status read_positive(prep_reader *r) {
+    mtan_prep *made = &r->made;
+    mtan_text text;
+    made->positive = made->classes == 2 ? 1 : -1;
+    if (prep_text(r, "mtan.names.positive", &text) != MTAN_OK) return MTAN_OK;
+    for (int32_t c = 0; made->class_names && c < made->classes; c++)
+        if (text_equals(text, made->class_names[c])) return made->positive = c, MTAN_OK;
+    return MTAN_ERR_FILE;
+}
+
+static mtan_status prep_read(prep_reader *r, const prep_layout *l, char *base) {
+    mtan_prep_channel *channel = (mtan_prep_channel *)(void *)(base + l->channels);
+    mtan_status status = read_all_names(r, l, base);
+    if (status != MTAN_OK || (status = read_positive(r)) != MTAN_OK || !r->made.fitted) return status;
+    r->made.channel = channel;
+    if ((status = read_fields(r, channel)) != MTAN_OK) return status;
+    if ((status = check_fields(r, channel)) != MTAN_OK) return status;
+    return read_clock(r);
+}
+
+mtan_status mtan_prep_open(mtan_prep *prep, const mtan_file *file, void *memory, size_t bytes, const char **key) {
+    prep_reader r;
+    prep_layout l;
+    mtan_status status;
+    if (!prep || !file || !memory) return MTAN_ERR_NULL;
+    status = prep_start(&r, &l, file);
+    if (status == MTAN_OK && bytes < l.total + MTAN_ALIGN - 1) status = MTAN_ERR_MEMORY;
+    if (status == MTAN_OK) status = prep_read(&r, &l, (char *)align_memory(memory));
+    if (status != MTAN_OK && key) *key = r.key;
+    if (status == MTAN_OK) *prep = r.made;
+    return status;
 }
 #endif /* MTAN_KERNELS_ONLY */
 #endif /* MTAN_CONSTANTS_ONLY */

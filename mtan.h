@@ -226,14 +226,96 @@ typedef struct mtan_bounds {
  * in `scratch`, two numbers for each event; where that is null they are MTAN_ERR_MEMORY. */
 mtan_status mtan_record_times(const mtan_record *record, int32_t *scratch, int32_t *times);
 
+/* ---- Preparation --------------------------------------------------------------------------------------------
+ *
+ * What a model sees are not the data's numbers: values were clipped and scaled, times counted from somewhere and divided. A file of
+ * `mtan train` holds how. This applies it to raw observations, and takes results back to the data's units:
+ *
+ *     mtan_prep_size(&file, &bytes);
+ *     mtan_prep_open(&prep, &file, memory, bytes, NULL);
+ *     raw[0].time = 3.5, raw[0].channel = mtan_prep_channel_named(&prep, "HR"), raw[0].value = 81;
+ *     mtan_prep_record(&prep, raw, n, events, n + prep.channels, &found);
+ *     record.events = events, record.n_events = found.events;
+ *
+ * The results have the bits of `mtan predict`. Nothing here makes a value infinite: a result beyond mtan_real is its largest.
+ */
+enum { MTAN_HAS_LOW = 1, MTAN_HAS_HIGH = 2, MTAN_HAS_MISSING = 4, MTAN_HAS_FILL = 8, MTAN_HAS_RANGE = 16 };
+
+typedef struct mtan_prep_channel {
+    mtan_real offset, scale; /* x -> (x clipped - offset) / scale */
+    mtan_real low, high;     /* clip, each where `has` says so */
+    mtan_real missing;       /* a value that means that there is none */
+    mtan_real fill;          /* what the channel gets at time 0 in a record that does not observe it */
+    mtan_real least, most;   /* of the values in training: the range */
+    uint32_t has;            /* which of these there are: MTAN_HAS_LOW | ... */
+} mtan_prep_channel;
+
+typedef struct mtan_prep {
+    int32_t channels, classes;        /* D, C */
+    int32_t fitted;                   /* 1: the file has preprocessing; 0: numbers are taken as they stand */
+    int32_t from_first;               /* 1: times are counted from the record's first observation */
+    int32_t positive;                 /* the class that a probability is about where there are two; else -1 */
+    double time_scale;                /* a time is divided by this */
+    double first, last;               /* of the times in training, as they are counted; first > last: not known */
+    const char *unit;                 /* of the times: "hours"; "" where the file does not say */
+    const mtan_prep_channel *channel; /* (D); null: all as they stand */
+    const char *const *channel_names; /* (D), or null: they are called 0, 1, 2, ... */
+    const char *const *class_names;   /* (C), or null */
+    const int32_t *order;             /* private: (D) channels by name, or null */
+} mtan_prep;
+
+/* The prep points into the memory, which must stay; the file may go. Hostile until checked, as all of a file: what cannot be used
+ * is MTAN_ERR_FILE, and *key (key may be null) the metadata's name that it stands under. */
+mtan_status mtan_prep_size(const mtan_file *file, size_t *bytes);
+mtan_status mtan_prep_open(mtan_prep *prep, const mtan_file *file, void *memory, size_t bytes, const char **key);
+
+/* The channel or the class of that name, or -1. A number with leading zeros is the number. */
+int32_t mtan_prep_channel_named(const mtan_prep *prep, const char *name);
+int32_t mtan_prep_class_named(const mtan_prep *prep, const char *name);
+
+/* An observation as the data has it. */
+typedef struct mtan_observation {
+    double time; /* in the data's unit, from any origin where times are counted from the first one */
+    int32_t channel;
+    double value;
+} mtan_observation;
+
+/* What became of a record. Far is what lies further outside of the range seen in training than that range is wide: a wrong unit,
+ * mostly. It is used all the same. */
+typedef struct mtan_prepared {
+    int32_t events;                /* written */
+    int32_t missing;               /* codes that were left out */
+    int32_t repeats;               /* observations that went into the mean of their time and channel */
+    int32_t filled;                /* channels without an observation that got one at time 0 */
+    int32_t far_values, far_times; /* observations of which this is so */
+    double origin;                 /* what times were counted from */
+} mtan_prepared;
+
+/* n raw observations in any order to events in the order of time. `events` has room for `room`: n, and D more where channels have
+ * a `fill`. found may be null. Fails with MTAN_ERR_NULL, MTAN_ERR_MEMORY, MTAN_ERR_INPUT. */
+mtan_status mtan_prep_record(const mtan_prep *prep, const mtan_observation *raw, int32_t n, mtan_event *events,
+                             int32_t room, mtan_prepared *found);
+/* One observation, for a stream: its time is counted already, repeats stay. MTAN_ERR_MISSING where the value means none. */
+mtan_status mtan_prep_event(const mtan_prep *prep, const mtan_observation *raw, mtan_event *event);
+int32_t mtan_prep_far_value(const mtan_prep *prep, int32_t channel, double value);
+int32_t mtan_prep_far_time(const mtan_prep *prep, double time); /* as it is counted */
+
+/* A time as the model sees it, and back; an interpolated value and its standard deviation in the data's units. */
+mtan_real mtan_prep_time(const mtan_prep *prep, double time);
+double mtan_prep_raw_time(const mtan_prep *prep, double time);
+double mtan_prep_raw_value(const mtan_prep *prep, int32_t channel, double value);
+double mtan_prep_raw_spread(const mtan_prep *prep, int32_t channel, double value);
+
 /* ---- Prediction --------------------------------------------------------------------------------------------- */
 
 typedef struct mtan_predictor {
     const mtan_model *model;
     mtan_bounds bounds;
     uint64_t seed;          /* of the noise where a record brings none */
-    mtan_real *fold, *work; /* private, as the next */
+    mtan_real *fold, *work; /* private, as the rest */
     size_t work_count;
+    int32_t failed;
+    mtan_status status;
 } mtan_predictor;
 
 mtan_status mtan_predictor_size(const mtan_model *model, const mtan_bounds *bounds, size_t *bytes);
@@ -246,6 +328,17 @@ mtan_status mtan_predictor_init(mtan_predictor *predictor, const mtan_model *mod
  * taken in turns, and after MTAN_ERR_NUMERIC the results of earlier turns have been written. */
 mtan_status mtan_predictor_classify(mtan_predictor *predictor, const mtan_record *records, int32_t n,
                                     mtan_real *probability);
+
+/* Runs body(argument, index, thread) for index 0..n-1, each exactly once, thread in 0..threads-1; returns when all are done. */
+typedef void (*mtan_body)(void *argument, int32_t index, int32_t thread);
+typedef void (*mtan_parallel_for)(void *context, int32_t n, mtan_body body, void *argument);
+
+/* The same on several threads, each of which has a predictor of its own, all of one model and bounds.
+ * Record i's rows begin at row rows[i] of `probability`; rows is null where each has one. The bits are those of one predictor. A
+ * failure is that of the first piece of records that failed, and the others are computed all the same. */
+mtan_status mtan_predictors_classify(mtan_predictor *predictors, int32_t threads, mtan_parallel_for parallel_for,
+                                     void *context, const mtan_record *records, int32_t n, const int32_t *rows,
+                                     mtan_real *probability);
 
 /* The decoder's mean and standard deviation over the samples at the record's query times, both (Q, D), std may be null; and
  * each sample's own curve, (S, Q, D). */
@@ -388,10 +481,6 @@ uint64_t mtan_bytes_hash(const void *bytes, size_t n);
 /* ---- Training ----------------------------------------------------------------------------------------------- */
 
 typedef enum mtan_optimizer { MTAN_ADAM, MTAN_ADAMAX } mtan_optimizer; /* as torch.optim defines them */
-
-/* Runs body(argument, index, thread) for index 0..n-1, each exactly once, thread in 0..threads-1; returns when all are done. */
-typedef void (*mtan_body)(void *argument, int32_t index, int32_t thread);
-typedef void (*mtan_parallel_for)(void *context, int32_t n, mtan_body body, void *argument);
 
 /* Replaces data by its sum over all ranks, added by a binary tree over the ranks in order: of eight,
  * ((0 + 1) + (2 + 3)) + ((4 + 5) + (6 + 7)). All ranks get the same bits and, when it fails, a failure. */
@@ -613,6 +702,17 @@ extern "C" {
  * step-major, records at a step contiguous. A gradient carries a d: dx is the gradient of the loss with respect to x.
  * Gradients are added to, never set.
  */
+
+/* ---- Preparation of data sets that are in memory already ---- */
+
+/* Events in the order of time, then of channel, in place and without memory of its own; those of one time and channel become one
+ * with their mean, in double. Returns how many remain. */
+int32_t mtan_events_merge(mtan_event *events, int32_t n);
+/* The rest of mtan_prep_record, on events that are merged and whose times are counted: codes go, values and times are scaled, in
+ * place. A channel that the model does not have stays as it is. Returns how many remain. */
+int32_t mtan_prep_scale(const mtan_prep *prep, mtan_event *events, int32_t n);
+/* order: the indices of names as their bytes compare: what mtan_prep.order is. */
+void mtan_names_sort(int32_t *order, const char *const *names, int32_t n);
 
 /* ---- Random numbers: for initial weights what PyTorch draws, for noise and dropout a counter generator ---- */
 

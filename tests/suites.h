@@ -9,6 +9,7 @@ X(check_suite)
 X(math_suite)
 X(rng_suite)
 X(safetensors_suite)
+X(preparation_suite)
 #ifndef MTAN_TESTS_LIBRARY
 X(generators_suite)
 X(gzip_suite)

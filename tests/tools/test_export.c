@@ -34,13 +34,13 @@ static const char *const awkward_names[] = {"a \"quoted\\ one", "what?\?/then", 
 
 static void fill_prep(prep *p) {
     memset(p, 0, sizeof *p);
-    p->kind = PREP_ZSCORE;
+    p->kind = PREP_ZSCORE, p->first = 1;
     for (int part = 0; part < SPLIT_PARTS; part++) p->time_scale[part] = part == SPLIT_TEST ? 48.1 : 7;
     for (int i = 0; i < TINY_CHANNELS; i++) {
-        prep_channel c = prep_untouched();
+        mtan_prep_channel c = prep_untouched();
         c.offset = (mtan_real)0.1f * (mtan_real)(i + 1), c.scale = (mtan_real)3 / (mtan_real)(i + 7);
-        if (i == 1) c.low = -2, c.high = (mtan_real)2.5f;
-        if (i == 2) c.missing = -1, c.high = 9;
+        if (i == 1) c.low = -2, c.high = (mtan_real)2.5f, c.has = MTAN_HAS_LOW | MTAN_HAS_HIGH;
+        if (i == 2) c.missing = -1, c.high = 9, c.has = MTAN_HAS_HIGH | MTAN_HAS_MISSING;
         arrput(p->channel, c);
         arrput(p->channels, tool_text(awkward_names[i]));
     }
@@ -192,27 +192,29 @@ TEST given_points_come_along(void) {
     PASS();
 }
 
+/* Row i of the table of channels: eight numbers and the flags. */
+static int same_row(const char *text, int i, const mtan_prep_channel *c) {
+    const mtan_real expected[] = {c->offset, c->scale, c->low, c->high, c->missing, c->fill, c->least, c->most};
+    const char *at = strstr(text, "model_prep_channels[] = {");
+    char *end = NULL;
+    for (at = at ? strchr(at + strlen("model_prep_channels[] = "), '{') : NULL; at && i >= 0; i--)
+        at = strchr(at + 1, '{');
+    for (int k = 0; at && k < 8; k++, at = end)
+        if (!(literal_at(at + 1 + (k > 0), &end) == expected[k])) return 0;
+    return at && strtoul(at + 2, &end, 10) == c->has && *end == 'u';
+}
+
 TEST preprocessing_comes_along(void) {
-    static const mtan_real flags[] = {0, 3, 6}, low[] = {0, -2, 0}, high[] = {0, (mtan_real)2.5f, 9};
-    static const mtan_real missing[] = {0, 0, -1};
-    char error[512] = "", *end;
-    mtan_real offset[TINY_CHANNELS], scale[TINY_CHANNELS];
+    char error[512] = "";
     tiny_model t;
     prep p;
     tiny_open(&t, TINY_ENC, 1);
     char *text = exported(&t, NULL, 0, "model", error);
     ASSERTm(error, text);
     fill_prep(&p);
-    for (int i = 0; i < TINY_CHANNELS; i++) offset[i] = p.channel[i].offset, scale[i] = p.channel[i].scale;
-    ASSERT(same_array(text, "offset", offset, TINY_CHANNELS));
-    ASSERT(same_array(text, "scale", scale, TINY_CHANNELS));
-    ASSERT(same_array(text, "low", low, TINY_CHANNELS));
-    ASSERT(same_array(text, "high", high, TINY_CHANNELS));
-    ASSERT(same_array(text, "missing", missing, TINY_CHANNELS));
-    ASSERT(same_array(text, "flags", flags, TINY_CHANNELS));
-    const char *at = strstr(text, "model_time_scale = ");
-    ASSERT(at);
-    ASSERT_EQ((mtan_real)48.1, literal_at(at + strlen("model_time_scale = "), &end));
+    for (int i = 0; i < TINY_CHANNELS; i++) ASSERT(same_row(text, i, &p.channel[i]));
+    ASSERT(
+        strstr(text, "\n    48.100000000000001, 1, 0,\n    \"\",\n")); /* the scale of new records, no span, no unit */
     for (int i = 0; i < TINY_CHANNELS; i++) ASSERT(is_string(text, "channel_names", i, awkward_names[i]));
     ASSERT(is_string(text, "class_names", 1, "yes"));
     ASSERT(strstr(text, "\?\?") == NULL); /* trigraphs */

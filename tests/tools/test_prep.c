@@ -96,11 +96,11 @@ static int same_channels(const prep *p, const char *tensor) {
     double *expected = golden_f64(tensor, &n);
     int good = n == 4 * CHANNELS && arrlenu(p->channel) == CHANNELS;
     for (size_t k = 0; good && k < CHANNELS; k++) {
-        const prep_channel *c = &p->channel[k];
+        const mtan_prep_channel *c = &p->channel[k];
         good = same_number("offset", (double)c->offset, expected[4 * k], k == 7 ? 1e4 * NEAR : NEAR) && /* cancels */
                same_number("scale", (double)c->scale, expected[4 * k + 1], NEAR) &&
-               same_number("low", (double)c->low, expected[4 * k + 2], NEAR) &&
-               same_number("high", (double)c->high, expected[4 * k + 3], NEAR);
+               same_number("low", c->has & MTAN_HAS_LOW ? (double)c->low : -INFINITY, expected[4 * k + 2], NEAR) &&
+               same_number("high", c->has & MTAN_HAS_HIGH ? (double)c->high : INFINITY, expected[4 * k + 3], NEAR);
         if (!good) printf("  channel %zu of %s\n", k, tensor);
     }
     free(expected);
@@ -169,10 +169,10 @@ static dataset one_channel(const mtan_real *x, size_t n, split *s) {
     return d;
 }
 
-static prep_channel fit_one(const mtan_real *x, size_t n, prep_kind kind) {
+static mtan_prep_channel fit_one(const mtan_real *x, size_t n, prep_kind kind) {
     split s;
     prep p;
-    prep_channel c;
+    mtan_prep_channel c;
     dataset d = one_channel(x, n, &s);
     prep_fit(&p, &d, &s, kind, 0, NULL);
     c = p.channel[0];
@@ -184,8 +184,9 @@ TEST a_rare_flag_is_not_clipped_away(void) {
     enum { ROWS = 3001 };
     static mtan_real x[ROWS];
     x[1234] = 1; /* percentile 99.9 is the value at place 2997 of 3000: 0 */
-    const prep_channel c = fit_one(x, ROWS, PREP_ZSCORE);
-    ASSERT(isinf(c.low) && isinf(c.high));
+    const mtan_prep_channel c = fit_one(x, ROWS, PREP_ZSCORE);
+    ASSERT_EQ_FMT((uint32_t)MTAN_HAS_RANGE, c.has, "%u");
+    ASSERT(c.least == 0 && c.most == 1);
     ASSERT(same_number("mean", (double)c.offset, 1.0 / ROWS, 1e-6));
     ASSERT(same_number("sd", (double)c.scale, sqrt(1.0 / ROWS * (1 - 1.0 / ROWS)), 1e-6));
     PASS();
@@ -196,8 +197,8 @@ TEST constants_and_extremes_keep_a_usable_scale(void) {
     mtan_real same[10]; /* in double their mean is another number */
     for (size_t i = 0; i < 10; i++) same[i] = (mtan_real)0.1;
     for (int kind = PREP_PUBLISHED; kind <= PREP_ZSCORE; kind++) {
-        const prep_channel c = fit_one(same, 10, (prep_kind)kind), z = fit_one(zeros, 2, (prep_kind)kind);
-        const prep_channel w = fit_one(wide, 2, (prep_kind)kind);
+        const mtan_prep_channel c = fit_one(same, 10, (prep_kind)kind), z = fit_one(zeros, 2, (prep_kind)kind);
+        const mtan_prep_channel w = fit_one(wide, 2, (prep_kind)kind);
         ASSERT(same_number("offset", (double)c.offset, (double)same[0], 1e-7));
         ASSERT(kind == PREP_PUBLISHED ? c.scale == same[0] : c.scale == 1);
         ASSERT(z.scale == 1 && z.offset == 0);
@@ -312,11 +313,13 @@ static void free_pairs(mtan_file_pair *pairs) {
 static prep awkward(void) {
     static const char *const names[] = {"Age", "say \"x\"\\n", "Temp \xc2\xb0 C,[]", "tab\there\x01"};
     static const char *const classes[] = {"in-hospital death", "\xe2\x9c\x93"};
-    const prep_channel channel[] = {
-        {(mtan_real)0.1, (mtan_real)(1.0 / 3), -(mtan_real)INFINITY, (mtan_real)INFINITY, -1},
-        {-LARGEST, -LARGEST, -LARGEST, LARGEST, (mtan_real)NAN},
-        {(mtan_real)-0.0, FLT_MIN / 8, (mtan_real)1e-7, (mtan_real)1e-7, 0},
-        {(mtan_real)16777217.0, (mtan_real)(1 + FLT_EPSILON), (mtan_real)-1000.00006, (mtan_real)INFINITY, LARGEST}};
+    const uint32_t clips = MTAN_HAS_LOW | MTAN_HAS_HIGH, coded = MTAN_HAS_MISSING;
+    const mtan_prep_channel channel[] = {
+        {(mtan_real)0.1, (mtan_real)(1.0 / 3), 0, 0, -1, (mtan_real)0.7, 0, 0, coded | MTAN_HAS_FILL},
+        {-LARGEST, -LARGEST, -LARGEST, LARGEST, 0, 0, -LARGEST, LARGEST, clips | MTAN_HAS_RANGE},
+        {(mtan_real)-0.0, FLT_MIN / 8, (mtan_real)1e-7, (mtan_real)1e-7, 0, 0, 0, 0, clips | coded},
+        {(mtan_real)16777217.0, (mtan_real)(1 + FLT_EPSILON), (mtan_real)-1000.00006, 0, LARGEST, 0, 0, 0,
+         MTAN_HAS_LOW | coded}};
     prep p;
     memset(&p, 0, sizeof p);
     p.kind = PREP_PUBLISHED;
@@ -324,6 +327,7 @@ static prep awkward(void) {
     for (size_t i = 0; i < 4; i++) arrput(p.channels, tool_text(names[i]));
     for (size_t i = 0; i < 2; i++) arrput(p.classes, tool_text(classes[i]));
     p.time_scale[0] = 48, p.time_scale[1] = 1.0 / 3, p.time_scale[2] = 1e-30;
+    p.first = -0.1, p.last = 1.0 / 7;
     strcpy(p.unit, "hours since admission.."); /* all it can hold */
     return p;
 }
@@ -335,17 +339,12 @@ static int same_texts(char **a, char **b) {
     return 1;
 }
 
-/* The same bits, where any NaN is the same. */
 static int same_prep(const prep *a, const prep *b) {
-    int good = a->kind == b->kind && arrlenu(a->channel) == arrlenu(b->channel) && strcmp(a->unit, b->unit) == 0 &&
-               memcmp(a->time_scale, b->time_scale, sizeof a->time_scale) == 0 &&
-               same_texts(a->channels, b->channels) && same_texts(a->classes, b->classes);
-    for (size_t i = 0; good && i < arrlenu(a->channel); i++) {
-        const prep_channel *x = &a->channel[i], *y = &b->channel[i];
-        good = memcmp(x, y, offsetof(prep_channel, missing)) == 0 &&
-               (isnan(x->missing) ? isnan(y->missing) : memcmp(&x->missing, &y->missing, sizeof x->missing) == 0);
-    }
-    return good;
+    return a->kind == b->kind && arrlenu(a->channel) == arrlenu(b->channel) && strcmp(a->unit, b->unit) == 0 &&
+           memcmp(a->time_scale, b->time_scale, sizeof a->time_scale) == 0 &&
+           memcmp(&a->first, &b->first, 2 * sizeof a->first) == 0 && same_texts(a->channels, b->channels) &&
+           same_texts(a->classes, b->classes) &&
+           check_same("channels", a->channel, b->channel, arrlenu(a->channel) * sizeof *a->channel);
 }
 
 TEST text_brings_the_same_bits_back(void) {
@@ -395,55 +394,64 @@ static void *changed_file(const char *key, const char *value, size_t *bytes) {
 
 static const struct {
     const char *key, *value, *reason;
-} hostile[] = {{"mtan.prep.kind", "zscored", "kind \"zscored\" is unknown"},
-               {"mtan.prep.kind", NULL, "mtan.prep.offset without mtan.prep.kind"},
-               {"mtan.prep.kind", "", "unknown"},
-               {"mtan.prep.scale", "1 1 1", "number 4 of 4"},
-               {"mtan.prep.scale", "1 1 1 1 1", "more than 4"},
-               {"mtan.prep.scale", "1 0 1 1", "channel 1 is zero or not finite"},
-               {"mtan.prep.scale", "1 1 inf 1", "channel 2 is zero or not finite"},
-               {"mtan.prep.scale", "1 1 1 nan", "channel 3 is zero or not finite"},
-               {"mtan.prep.scale", "1e999 1 1 1", "channel 0 is zero or not finite"},
-               {"mtan.prep.scale", "1e-999 1 1 1", "channel 0 is zero or not finite"},
-               {"mtan.prep.scale", "0x1p3 1 1 1", "number 1 of 4"},
-               {"mtan.prep.scale", "1 infinity 1 1", "number 2 of 4"},
-               {"mtan.prep.scale", "1,1,1,1", "number 1 of 4"},
-               {"mtan.prep.scale", "1 1e 1 1", "number 2 of 4"},
-               {"mtan.prep.scale", "1 -- 1 1", "number 2 of 4"},
-               {"mtan.prep.scale", NULL, "mtan.prep.scale is missing"},
-               {"mtan.prep.offset", "0 0 0 -inf", "channel 3 is not finite"},
-               {"mtan.prep.low", "0 0 0 nan", "channel 3 leave no value"},
-               {"mtan.prep.low", "inf 0 0 0", "channel 0 leave no value"},
-               {"mtan.prep.missing", "x 0 0 0", "number 1 of 4"},
-               {"mtan.time.scale", "48", "number 2 of 3"},
-               {"mtan.time.scale", "48 48 0", "above 0"},
-               {"mtan.time.scale", "48 -48 48", "above 0"},
-               {"mtan.time.scale", "48 inf 48", "above 0"},
+} hostile[] = {{"mtan.prep.kind", "zscored", "a newer version may know others"},
+               {"mtan.prep.kind", NULL, "mtan.prep.offset must be"}, /* numbers without a kind */
+               {"mtan.prep.kind", "", "a newer version may know others"},
+               {"mtan.prep.scale", "1 1 1", "mtan.prep.scale must be a finite number for each channel that is not 0"},
+               {"mtan.prep.scale", "1 1 1 1 1", "mtan.prep.scale must be"},
+               {"mtan.prep.scale", "1 0 1 1", "mtan.prep.scale must be"},
+               {"mtan.prep.scale", "1 1 inf 1", "mtan.prep.scale must be"},
+               {"mtan.prep.scale", "1 1 1 nan", "mtan.prep.scale must be"},
+               {"mtan.prep.scale", "1e999 1 1 1", "mtan.prep.scale must be"},
+               {"mtan.prep.scale", "1e-999 1 1 1", "mtan.prep.scale must be"},
+               {"mtan.prep.scale", "0x1p3 1 1 1", "mtan.prep.scale must be"},
+               {"mtan.prep.scale", "1 infinity 1 1", "mtan.prep.scale must be"},
+               {"mtan.prep.scale", "1,1,1,1", "mtan.prep.scale must be"},
+               {"mtan.prep.scale", "1 1e 1 1", "mtan.prep.scale must be"},
+               {"mtan.prep.scale", "1 -- 1 1", "mtan.prep.scale must be"},
+               {"mtan.prep.scale", "1 1 1 0.3333333333333333333333333333333333333333333", "mtan.prep.scale must be"},
+               {"mtan.prep.scale", NULL, "mtan.prep.scale must be"},
+               {"mtan.prep.offset", "0 0 0 -inf", "mtan.prep.offset must be a number for each channel"},
+               {"mtan.prep.low", "0 0 0 nan", "mtan.prep.low must be"},
+               {"mtan.prep.low", "inf 0 0 0", "mtan.prep.low must be"},
+               {"mtan.prep.low", "0 -1 1 0", "not above mtan.prep.high"},
+               {"mtan.prep.missing", "x 0 0 0", "mtan.prep.missing must be"},
+               {"mtan.prep.fill", "0 0 0", "mtan.prep.fill must be"},
+               {"mtan.prep.fill", NULL, ""},
+               {"mtan.prep.most", "0 0 0 0 0", "mtan.prep.most must be"},
+               {"mtan.prep.most", NULL, ""},
+               {"mtan.time.scale", "48", "mtan.time.scale must be three finite numbers above 0"},
+               {"mtan.time.scale", "48 48 0", "mtan.time.scale must be"},
+               {"mtan.time.scale", "48 -48 48", "mtan.time.scale must be"},
+               {"mtan.time.scale", "48 inf 48", "mtan.time.scale must be"},
+               {"mtan.time.scale", NULL, "mtan.time.scale must be"},
                {"mtan.time.scale", "48 1e-320 48", NULL},
+               {"mtan.time.span", "0", "mtan.time.span must be two numbers"},
                {"mtan.time.unit", "hours since admission...", "too long"},
-               {"mtan.names.channels", "[\"a\",\"b\",\"c\"]", "has 3 names"},
+               {"mtan.names.channels", "[\"a\",\"b\",\"c\"]", "as many as the model has"},
+               {"mtan.names.channels", "[\"a\",\"b\",\"c\",\"d\",\"e\"]", "as many as the model has"},
                {"mtan.names.channels", "[\"a\",\"b\",\"c\",\"a\"]", "different names"},
                {"mtan.names.channels", "[\"a\",\"b\",\"c\",\"\"]", "different names"},
-               {"mtan.names.channels", "[\"a\",\"b\",\"c\",\"d\"", "no JSON array"},
-               {"mtan.names.channels", "[\"a\",\"b\",\"c\",\"d\"]]", "no JSON array"},
-               {"mtan.names.channels", "[\"a\",\"b\",\"c\",\"d]", "no JSON array"},
-               {"mtan.names.channels", "[\"a\",\"b\",\"c\",\"d\\", "no JSON array"},
-               {"mtan.names.channels", "[\"a\",\"b\",\"c\",\"\\x\"]", "no JSON array"},
-               {"mtan.names.channels", "[\"a\",\"b\",\"c\",\"d\\u0000\"]", "no JSON array"},
-               {"mtan.names.channels", "[\"a\" \"b\" \"c\" \"d\"]", "no JSON array"},
-               {"mtan.names.channels", "[\"a\",\"b\",\"c\",4]", "no JSON array"},
-               {"mtan.names.channels", "[]", "no JSON array"},
-               {"mtan.names.channels", "", "no JSON array"},
+               {"mtan.names.channels", "[\"a\",\"b\",\"c\",\"d\"", "a JSON array"},
+               {"mtan.names.channels", "[\"a\",\"b\",\"c\",\"d\"]]", "a JSON array"},
+               {"mtan.names.channels", "[\"a\",\"b\",\"c\",\"d]", "a JSON array"},
+               {"mtan.names.channels", "[\"a\",\"b\",\"c\",\"d\\", "a JSON array"},
+               {"mtan.names.channels", "[\"a\",\"b\",\"c\",\"\\x\"]", "a JSON array"},
+               {"mtan.names.channels", "[\"a\",\"b\",\"c\",\"d\\u0000\"]", "a JSON array"},
+               {"mtan.names.channels", "[\"a\" \"b\" \"c\" \"d\"]", "a JSON array"},
+               {"mtan.names.channels", "[\"a\",\"b\",\"c\",4]", "a JSON array"},
+               {"mtan.names.channels", "[]", "a JSON array"},
+               {"mtan.names.channels", "", "a JSON array"},
                {"mtan.names.channels", " [ \"a\" , \"b\",\n\"c\",\"d\"] ", ""},
                {"mtan.names.channels", NULL, ""},
-               {"mtan.names.classes", "[\"a\",\"b\",\"c\"]", "has 3 names"},
+               {"mtan.names.classes", "[\"a\",\"b\",\"c\"]", "as many as the model has"},
                {"mtan.names.classes", "[\"a\"]", ""},
-               {"mtan.channels", NULL, "mtan.channels is missing"},
-               {"mtan.channels", "5", "has 4 names, but the model has 5"},
-               {"mtan.channels", "1e9", "no possible count"},
-               {"mtan.channels", "-1", "no possible count"},
-               {"mtan.channels", "3.5", "no possible count"},
-               {"mtan.classes", "nan", "no possible count"},
+               {"mtan.channels", NULL, "mtan.channels must be a number of channels"},
+               {"mtan.channels", "5", "must be"},
+               {"mtan.channels", "1e9", "must be"},
+               {"mtan.channels", "-1", "mtan.channels must be"},
+               {"mtan.channels", "3.5", "mtan.channels must be"},
+               {"mtan.classes", "nan", "mtan.classes must be"},
                {"mtan.classes", "0", ""}};
 
 TEST bad_text_is_refused_with_a_reason(void) {

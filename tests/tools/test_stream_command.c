@@ -35,12 +35,12 @@ static void open_folder(void *unused) {
     memset(&scaling, 0, sizeof scaling);
     scaling.kind = PREP_MINMAX;
     for (int c = 0; c < 3; c++) {
-        prep_channel channel = prep_untouched();
+        mtan_prep_channel channel = prep_untouched();
         channel.scale = 10;
         arrput(scaling.channel, channel);
         arrput(scaling.channels, tool_text(names[c]));
     }
-    scaling.channel[1].missing = -1;
+    scaling.channel[1].missing = -1, scaling.channel[1].has = MTAN_HAS_MISSING;
     for (int i = 0; i < SPLIT_PARTS; i++) scaling.time_scale[i] = 4;
 }
 

@@ -70,28 +70,31 @@ static void check_settings(const bundle *b, const mtan_model *m) {
         check(model_class_names[i] && strcmp(model_class_names[i], b->prep.classes[i]) == 0, "names of classes");
 }
 
-/* Values around the clips and the missing codes, infinite and NaN ones, and channels that do not exist. */
+/* Values around the clips and the missing codes, repeats, and what is refused: the header's tables against the file's. */
 static void check_preparation(const bundle *b) {
-    static const double special[] = {-1, 0, 1, 3, 1e30, -1e30, HUGE_VAL, -HUGE_VAL, NAN};
-    static mtan_event ours[RAW], theirs[RAW];
+    static const double special[] = {-1, 0, 1, 3, 1e30, -1e30};
+    static mtan_observation raw[RAW];
+    static mtan_event ours[RAW + model_channels], theirs[RAW + model_channels];
+    const mtan_prep prep = prep_view(&b->prep, SPLIT_TEST);
+    mtan_prepared here, there;
     mtan_mt19937 rng;
     mtan_mt_seed(&rng, 1);
     for (int i = 0; i < RAW; i++) {
         const uint32_t pick = numpy_interval(&rng, 31);
-        const double value = pick < 9 ? special[pick] : 10 * numpy_uniform(&rng) - 5;
-        ours[i].time = (mtan_real)(60 * numpy_uniform(&rng));
-        ours[i].channel = (int32_t)numpy_interval(&rng, model_channels + 1) - 1;
-        ours[i].value = (mtan_real)value;
+        raw[i].value = pick < 6 ? special[pick] : 10 * numpy_uniform(&rng) - 5;
+        raw[i].time = floor(600 * numpy_uniform(&rng)) / 10;
+        raw[i].channel = (int32_t)numpy_interval(&rng, model_channels - 1);
     }
-    memcpy(theirs, ours, sizeof ours);
-    const int32_t n = model_prepare(ours, RAW);
-    check(n == prep_events(&b->prep, SPLIT_TEST, theirs, RAW), "numbers of prepared events");
-    for (int32_t i = 0; i < n; i++) { /* a NaN may have either sign */
-        const int same = memcmp(&ours[i], &theirs[i], sizeof ours[i]) == 0;
-        if (same || (isnan(ours[i].value) && isnan(theirs[i].value))) continue;
-        check(0, "prepared events");
-        return;
-    }
+    memset(&here, 0, sizeof here), memset(&there, 0, sizeof there);
+    check(model_prepare(raw, RAW, ours, RAW + model_channels, &here) == MTAN_OK &&
+              mtan_prep_record(&prep, raw, RAW, theirs, RAW + model_channels, &there) == MTAN_OK,
+          "preparation");
+    check(here.events > 0 && memcmp(&here, &there, sizeof here) == 0, "what became of the record");
+    check(memcmp(ours, theirs, (size_t)here.events * sizeof *ours) == 0, "prepared events");
+    raw[RAW / 2].channel = model_channels;
+    check(model_prepare(raw, RAW, ours, RAW + model_channels, &here) == MTAN_ERR_INPUT, "a channel that is not there");
+    raw[RAW / 2].channel = 0, raw[RAW / 2].value = NAN;
+    check(model_prepare(raw, RAW, ours, RAW + model_channels, &here) == MTAN_ERR_INPUT, "a value that is no number");
 }
 
 static mtan_status predict(const mtan_model *m, const mtan_record *record, void *memory, mtan_real *out) {

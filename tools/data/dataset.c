@@ -1,4 +1,5 @@
 /* See dataset.h. */
+#define MTAN_INTERNALS
 #include "dataset.h"
 
 #include <stdarg.h>
@@ -46,54 +47,15 @@ static mtan_event *events_of(const dataset *d, const dataset_record *r) {
 
 /* ---- normal form ---- */
 
-static int before(const mtan_event *a, const mtan_event *b) {
-    return a->time < b->time || (!(a->time > b->time) && a->channel < b->channel);
-}
-
-/* Files mostly are. */
-static int in_order(const mtan_event *e, size_t n) {
-    for (size_t i = 1; i < n; i++)
-        if (before(&e[i], &e[i - 1])) return 0;
-    return 1;
-}
-
-/* Stable merge sort. */
-static void sort_events(mtan_event *e, mtan_event *spare, size_t n) {
-    size_t middle = n / 2, i = 0, j = middle, k = 0;
-    if (n < 2) return;
-    sort_events(e, spare, middle);
-    sort_events(e + middle, spare, n - middle);
-    if (!before(&e[middle], &e[middle - 1])) return;
-    while (i < middle && j < n) spare[k++] = before(&e[j], &e[i]) ? e[j++] : e[i++];
-    while (i < middle) spare[k++] = e[i++];
-    memcpy(e, spare, k * sizeof *e);
-}
-
-static int same_cell(const mtan_event *a, const mtan_event *b) {
-    return !before(a, b) && !before(b, a);
-}
-
 size_t dataset_end_record(dataset *d) {
     dataset_record *r = &arrlast(d->records);
-    const size_t n = (size_t)r->n_events;
-    mtan_event *e = events_of(d, r), *spare;
-    size_t kept = 0;
-    r->n_times = 0;
-    if (!in_order(e, n)) {
-        spare = tool_calloc(n, sizeof *spare);
-        sort_events(e, spare, n);
-        free(spare);
-    }
-    for (size_t i = 0, j; i < n; i = j) {
-        double sum = 0;
-        for (j = i; j < n && same_cell(&e[i], &e[j]); j++) sum += (double)e[j].value;
-        r->n_times += i == 0 || e[i].time > e[kept - 1].time;
-        e[kept] = e[i];
-        e[kept++].value = (mtan_real)(sum / (double)(j - i));
-    }
-    r->n_events = (int32_t)kept;
-    arrsetlen(d->events, r->event0 + kept);
-    return n - kept;
+    mtan_event *e = events_of(d, r);
+    const int32_t n = r->n_events, kept = mtan_events_merge(e, n);
+    r->n_times = kept > 0;
+    for (int32_t i = 1; i < kept; i++) r->n_times += e[i].time > e[i - 1].time;
+    r->n_events = kept;
+    arrsetlen(d->events, r->event0 + (size_t)kept);
+    return (size_t)(n - kept);
 }
 
 /* ---- words ---- */

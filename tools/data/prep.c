@@ -1,5 +1,6 @@
 /* See prep.h: fitting, applying and matching; prep_text.c writes and reads. Never looks at a record outside the
  * training part, but for PREP_PUBLISHED. */
+#define MTAN_INTERNALS
 #include "prep.h"
 
 #include <float.h>
@@ -15,19 +16,30 @@
 #define LARGEST FLT_MAX
 #endif
 
-/* ---- arithmetic, in mtan_real as the published code has it ---- */
-
-static mtan_real between(mtan_real x, mtan_real low, mtan_real high) {
-    return x < low ? low : x > high ? high : x; /* NaN stays */
-}
-
-static mtan_real model_value(const prep_channel *c, mtan_real x) {
-    return between((between(x, c->low, c->high) - c->offset) / c->scale, -LARGEST, LARGEST);
-}
-
-prep_channel prep_untouched(void) {
-    const prep_channel c = {0, 1, -(mtan_real)INFINITY, (mtan_real)INFINITY, (mtan_real)NAN};
+mtan_prep_channel prep_untouched(void) {
+    mtan_prep_channel c;
+    memset(&c, 0, sizeof c);
+    c.scale = 1;
     return c;
+}
+
+mtan_prep prep_view(const prep *p, int part) {
+    mtan_prep view;
+    memset(&view, 0, sizeof view);
+    view.channels = (int32_t)arrlen(p->channel), view.classes = (int32_t)arrlen(p->classes);
+    view.fitted = 1, view.from_first = p->from_first;
+    view.positive = view.classes == 2 ? 1 : -1;
+    view.time_scale = p->time_scale[part];
+    view.first = p->first, view.last = p->last;
+    view.unit = p->unit;
+    view.channel = p->channel;
+    view.channel_names = (const char *const *)p->channels, view.class_names = (const char *const *)p->classes;
+    return view;
+}
+
+static mtan_real clipped(const mtan_prep_channel *c, mtan_real x) {
+    if ((c->has & MTAN_HAS_LOW) && x < c->low) return c->low;
+    return (c->has & MTAN_HAS_HIGH) && x > c->high ? c->high : x;
 }
 
 /* A divisor that leaves finite values finite, or 1. */
@@ -46,12 +58,16 @@ typedef struct columns {
 /* What to do with each event of the first `parts` parts that is not a missing code. */
 typedef void (*visit)(columns *c, size_t channel, mtan_real value);
 
+static int is_code(const mtan_prep_channel *c, mtan_real value) {
+    return (c->has & MTAN_HAS_MISSING) && value == c->missing;
+}
+
 static void visit_events(columns *c, const prep *p, const dataset *d, const split *s, int parts, visit body) {
     for (int part = 0; part < parts; part++)
         for (size_t i = 0; i < arrlenu(s->part[part]); i++) {
             const dataset_record *r = &d->records[s->part[part][i]];
             for (const mtan_event *e = d->events + r->event0, *end = e + r->n_events; e < end; e++)
-                if (!(e->value == p->channel[e->channel].missing)) body(c, (size_t)e->channel, e->value);
+                if (!is_code(&p->channel[e->channel], e->value)) body(c, (size_t)e->channel, e->value);
         }
 }
 
@@ -86,24 +102,24 @@ static void find_range(mtan_real *low, mtan_real *high, const mtan_real *x, size
     }
 }
 
-static void fit_clip(prep_channel *c, const mtan_real *x, size_t n) {
+static void fit_clip(mtan_prep_channel *c, const mtan_real *x, size_t n) {
     double *sorted = tool_calloc(n, sizeof *sorted);
     for (size_t i = 0; i < n; i++) sorted[i] = (double)x[i];
     sort_ascending(sorted, n);
     const mtan_real low = (mtan_real)percentile_sorted(sorted, n, 0.1);
     const mtan_real high = (mtan_real)percentile_sorted(sorted, n, 99.9);
-    if (low < high) c->low = low, c->high = high;
+    if (low < high) c->low = low, c->high = high, c->has |= MTAN_HAS_LOW | MTAN_HAS_HIGH;
     free(sorted);
 }
 
-static void fit_zscore(prep_channel *c, const mtan_real *x, size_t n) {
+static void fit_zscore(mtan_prep_channel *c, const mtan_real *x, size_t n) {
     mtan_real low, high;
     double sum = 0, squares = 0, mean;
     fit_clip(c, x, n);
-    for (size_t i = 0; i < n; i++) sum += (double)between(x[i], c->low, c->high);
+    for (size_t i = 0; i < n; i++) sum += (double)clipped(c, x[i]);
     mean = sum / (double)n;
     for (size_t i = 0; i < n; i++) {
-        const double apart = (double)between(x[i], c->low, c->high) - mean;
+        const double apart = (double)clipped(c, x[i]) - mean;
         squares += apart * apart;
     }
     find_range(&low, &high, x, n); /* rounding gives equal values a deviation */
@@ -111,7 +127,7 @@ static void fit_zscore(prep_channel *c, const mtan_real *x, size_t n) {
     c->scale = low < high ? usable((mtan_real)sqrt(squares / (double)n)) : 1;
 }
 
-static void fit_channel(prep_channel *c, prep_kind kind, const mtan_real *x, size_t n) {
+static void fit_channel(mtan_prep_channel *c, prep_kind kind, const mtan_real *x, size_t n) {
     mtan_real low, high;
     if (n == 0) return;
     if (kind == PREP_ZSCORE) {
@@ -130,7 +146,30 @@ static void fit_values(prep *p, const dataset *d, const split *s) {
     free(c.value), free(c.first);
 }
 
+/* What training saw, so that a record of another unit can be told. */
+static void fit_ranges(prep *p, const dataset *d, const split *s) {
+    columns c = gather(p, d, s, SPLIT_TRAIN + 1);
+    for (size_t k = 0; k < arrlenu(p->channel); k++) {
+        mtan_prep_channel *channel = &p->channel[k];
+        if (c.first[k + 1] == c.first[k]) continue;
+        find_range(&channel->least, &channel->most, c.value + c.first[k], c.first[k + 1] - c.first[k]);
+        channel->has |= MTAN_HAS_RANGE;
+    }
+    free(c.value), free(c.first);
+}
+
 /* ---- fitting times ---- */
+
+static void fit_span(prep *p, const dataset *d, const int32_t *train) {
+    p->first = INFINITY, p->last = -INFINITY;
+    for (size_t i = 0; i < arrlenu(train); i++) {
+        const dataset_record *r = &d->records[train[i]];
+        if (r->n_events == 0) continue;
+        p->first = fmin(p->first, (double)d->events[r->event0].time);
+        p->last = fmax(p->last, (double)d->events[r->event0 + (size_t)r->n_events - 1].time);
+    }
+    if (!(p->first <= p->last)) p->first = 1, p->last = 0;
+}
 
 static double largest_time(const dataset *d, const int32_t *part) {
     double most = 0;
@@ -165,31 +204,25 @@ void prep_fit(prep *p, const dataset *d, const split *s, prep_kind kind, double 
     snprintf(p->unit, sizeof p->unit, "%s", d->unit);
     for (size_t k = 0; k < arrlenu(d->channels); k++) {
         arrput(p->channel, prep_untouched());
-        if (missing) p->channel[k].missing = missing[k];
+        if (!missing || isnan(missing[k])) continue;
+        p->channel[k].missing = missing[k], p->channel[k].has |= MTAN_HAS_MISSING;
     }
     if (kind != PREP_NONE && kind != PREP_TIMES) fit_values(p, d, s);
+    fit_ranges(p, d, s);
     fit_times(p, d, s, time_scale);
+    fit_span(p, d, s->part[SPLIT_TRAIN]);
 }
 
 /* ---- applying ---- */
 
 mtan_real prep_time(const prep *p, int part, double time) {
-    return between((mtan_real)time / (mtan_real)p->time_scale[part], -LARGEST, LARGEST);
+    const mtan_prep view = prep_view(p, part);
+    return mtan_prep_time(&view, time);
 }
 
 int32_t prep_events(const prep *p, int part, mtan_event *events, int32_t n) {
-    const size_t channels = arrlenu(p->channel);
-    const prep_channel other = prep_untouched();
-    int32_t kept = 0;
-    for (int32_t i = 0; i < n; i++) {
-        mtan_event e = events[i];
-        const prep_channel *c = e.channel >= 0 && (size_t)e.channel < channels ? &p->channel[e.channel] : &other;
-        if (e.value == c->missing) continue;
-        e.time = prep_time(p, part, (double)e.time);
-        e.value = model_value(c, e.value);
-        events[kept++] = e;
-    }
-    return kept;
+    const mtan_prep view = prep_view(p, part);
+    return mtan_prep_scale(&view, events, n);
 }
 
 static void apply_record(const prep *p, int part, dataset *d, dataset_record *r) {
@@ -212,60 +245,35 @@ void prep_apply(const prep *p, dataset *d, const split *s) {
 }
 
 double prep_raw_time(const prep *p, int part, double time) {
-    return time * p->time_scale[part];
+    const mtan_prep view = prep_view(p, part);
+    return mtan_prep_raw_time(&view, time);
 }
 
 double prep_raw_value(const prep *p, int32_t channel, double value) {
-    return value * (double)p->channel[channel].scale + (double)p->channel[channel].offset;
+    const mtan_prep view = prep_view(p, SPLIT_TEST);
+    return mtan_prep_raw_value(&view, channel, value);
 }
 
 double prep_raw_spread(const prep *p, int32_t channel, double value) {
-    return value * fabs((double)p->channel[channel].scale); /* a published maximum may be negative */
+    const mtan_prep view = prep_view(p, SPLIT_TEST);
+    return mtan_prep_raw_spread(&view, channel, value);
 }
 
 /* ---- matching ---- */
 
-typedef struct place {
-    char *key;
-    int32_t value;
-} place;
-
-static const char *without_zeros(const char *name) {
-    if (name[0] == 0 || name[strspn(name, "0123456789")] != 0) return name;
-    while (name[0] == '0' && name[1] != 0) name++;
-    return name;
-}
-
-/* The number that a model without names calls its channel, or -1. */
-static int32_t numbered(const char *name, size_t channels) {
-    const char *digits = without_zeros(name);
-    const size_t n = strlen(digits);
-    const long number = n > 0 && n < 9 && strspn(digits, "0123456789") == n ? strtol(digits, NULL, 10) : -1;
-    return number >= 0 && (size_t)number < channels ? (int32_t)number : -1;
-}
-
-static int32_t find_channel(const prep *p, place **places, const char *name) {
-    ptrdiff_t at;
-    if (!p->channels) return numbered(name, arrlenu(p->channel));
-    at = shgeti(*places, name);
-    if (at < 0) at = shgeti(*places, without_zeros(name));
-    return at < 0 ? -1 : (*places)[at].value;
-}
-
 int32_t prep_match(const prep *p, char **channels, int32_t *map, int32_t *absent) {
     const size_t n = arrlenu(p->channel);
+    int32_t *order = tool_calloc(n, sizeof *order), unknown = 0;
     char *found = tool_calloc(n, 1);
-    place *places = NULL;
-    int32_t unknown = 0;
-    for (size_t k = 0; k < arrlenu(p->channels); k++) shput(places, p->channels[k], (int32_t)k);
+    mtan_prep view = prep_view(p, SPLIT_TEST);
+    if (p->channels) mtan_names_sort(order, view.channel_names, view.channels), view.order = order;
     *absent = (int32_t)n;
     for (size_t i = 0; i < arrlenu(channels); i++) {
-        map[i] = find_channel(p, &places, channels[i]);
+        map[i] = mtan_prep_channel_named(&view, channels[i]);
         if (map[i] < 0) unknown++;
         else *absent -= !found[map[i]], found[map[i]] = 1;
     }
-    shfree(places);
-    free(found);
+    free(order), free(found);
     return unknown;
 }
 

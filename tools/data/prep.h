@@ -1,4 +1,5 @@
-/* Preprocessing: raw events to what a model sees, fitted on the training records, kept in the model file as text.
+/* Preprocessing: fitted on the training records, kept in the model file as text. The library reads and applies it (mtan.h,
+ * Preparation); what is here fits it, writes it, and hands whole data sets to the library.
  *
  * faithful  x -> (x - min) / max over ALL records (Q34, Q35), -1 codes kept (Q36), times divided by the largest time of
  *           each part of the split (Q37)
@@ -26,16 +27,12 @@ typedef enum prep_kind {
     PREP_KINDS
 } prep_kind;
 
-typedef struct prep_channel {
-    mtan_real offset, scale; /* x -> (clipped x - offset) / scale */
-    mtan_real low, high;     /* clip; -inf and inf: none */
-    mtan_real missing;       /* this value means missing; NaN: no such value */
-} prep_channel;
-
 typedef struct prep {
     prep_kind kind;
-    prep_channel *channel;          /* (D) stb_ds array */
+    mtan_prep_channel *channel;     /* (D) stb_ds array */
     double time_scale[SPLIT_PARTS]; /* all the same but for PREP_PUBLISHED and PREP_TIMES */
+    double first, last;             /* of the training records' times; first > last: not known */
+    int from_first;                 /* times are counted from the record's first observation */
     char unit[24];
     char **channels, **classes; /* names, stb_ds arrays of malloc'd text; empty: a model without */
 } prep;
@@ -43,7 +40,9 @@ typedef struct prep {
 /* "none", "published", "minmax", "zscore", "times", as model files have it. */
 const char *prep_kind_name(prep_kind kind);
 /* Leaves values as they stand. */
-prep_channel prep_untouched(void);
+mtan_prep_channel prep_untouched(void);
+/* As the library takes it, for records of that part. It points into p. */
+mtan_prep prep_view(const prep *p, int part);
 
 /* Fits on the training part (PREP_PUBLISHED: min and max on all records). time_scale > 0 sets the scale of all parts
  * instead of the largest time there, of events and labels (PREP_NONE: 1). `missing` (D), NaN where there is no such
@@ -64,8 +63,10 @@ double prep_raw_spread(const prep *p, int32_t channel, double value); /* a stand
  * file, to the same bits. Names must be UTF-8, or mtan_model_save refuses them.
  *
  *     mtan.prep.kind                              a name from above
- *     mtan.prep.{offset,scale,low,high,missing}   a number per channel, between spaces; inf, -inf and nan are allowed
+ *     mtan.prep.{offset,scale,low,high,missing}   a number per channel, between spaces; -inf, inf and nan where there is none
+ *     mtan.prep.{fill,least,most}                 likewise; older files have none of these
  *     mtan.time.scale                             three numbers: training, validation, test
+ *     mtan.time.span                              two: the first and the last in training; older files have none
  *     mtan.time.unit                              "hours"
  *     mtan.names.{channels,classes}               ["Age","HR"], a JSON array; mtan.channels and mtan.classes are counts
  *

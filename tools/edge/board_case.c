@@ -104,10 +104,10 @@ static void make_prep(prep *p, const mtan_config *c) {
     for (int part = 0; part < SPLIT_PARTS; part++) p->time_scale[part] = 48;
     strcpy(p->unit, "hours");
     for (int32_t i = 0; i < c->channels; i++) {
-        prep_channel channel = prep_untouched();
+        mtan_prep_channel channel = prep_untouched();
         channel.offset = (mtan_real)(i + 1) / 3, channel.scale = (mtan_real)(i + 2) / 7;
-        if (i % 2 == 0) channel.low = -1, channel.high = (mtan_real)i + 3;
-        if (i % 3 == 0) channel.missing = -1;
+        if (i % 2 == 0) channel.low = -1, channel.high = (mtan_real)i + 3, channel.has |= MTAN_HAS_LOW | MTAN_HAS_HIGH;
+        if (i % 3 == 0) channel.missing = -1, channel.has |= MTAN_HAS_MISSING;
         snprintf(name, sizeof name, "c%d", (int)i);
         arrput(p->channel, channel);
         arrput(p->channels, tool_text(name));

@@ -31,7 +31,6 @@
 #include "../model/files.h"
 
 enum { ERROR_SIZE = 512, WIDTH = 118, NAME_MOST = 40, MADE_EVENTS = 16, MADE_TIMES = 5, POINTS = 4 };
-enum { HAS_LOW = 1, HAS_HIGH = 2, HAS_MISSING = 4 }; /* flags of a channel, as the header's own text reads them */
 
 /* The matrices of an int8 file as a board uses them. */
 typedef struct int8_arrays {
@@ -175,14 +174,16 @@ static const char *const use_code =
     " *     static unsigned char memory[@_memory];\n"
     " *     mtan_bounds most = {1, @_events, @_times};\n"
     " *     @_open(&model); mtan_predictor_init(&run, &model, &most, memory, sizeof memory);\n"
-    " *     record.n_events = @_prepare(events, n); @_predict(&run, &record, out);\n";
+    " *     @_prepare(raw, n, events, @_events, &found);\n"
+    " *     record.events = events, record.n_events = found.events; @_predict(&run, &record, out);\n";
 
 static const char *const use_int8_code =
     " *\n"
     " *     mtan_model model;\n"
     " *     static unsigned char memory[@_memory];\n"
     " *     @_open(&model);\n"
-    " *     record.n_events = @_prepare(events, n); @_predict(&model, &record, memory, out);\n";
+    " *     @_prepare(raw, n, events, room, &found);\n"
+    " *     record.events = events, record.n_events = found.events; @_predict(&model, &record, memory, out);\n";
 
 static void write_top(header *h, bundle *b, const export_settings *s) {
     fputs("/* A model of mtan " MTAN_VERSION ", from ", h->out);
@@ -193,9 +194,8 @@ static void write_top(header *h, bundle *b, const export_settings *s) {
     write_remark(h, b->prep.unit[0] ? b->prep.unit : "the unit of the training data");
     fputs(", their origin: ", h->out);
     write_remark(h, bundle_text(b, "mtan.data.origin", "that of the training data"));
-    fprintf(h->out,
-            ". */\n#ifndef MTAN_EXPORT_%s_H\n#define MTAN_EXPORT_%s_H\n\n#include <float.h>\n\n#include \"mtan.h\"\n",
-            h->name, h->name);
+    fprintf(h->out, ". */\n#ifndef MTAN_EXPORT_%s_H\n#define MTAN_EXPORT_%s_H\n\n#include \"mtan.h\"\n", h->name,
+            h->name);
 }
 
 static void write_size(header *h, const char *what, int64_t value, const char *remark) {
@@ -380,74 +380,42 @@ static void write_predict(header *h, const mtan_config *c) {
 
 /* ---- preprocessing ---- */
 
-static prep_channel channel_of(const bundle *b, int32_t i) {
-    return (size_t)i < arrlenu(b->prep.channel) ? b->prep.channel[i] : prep_untouched();
-}
-
-static unsigned channel_flags(const prep_channel *c) {
-    return (isfinite(c->low) ? HAS_LOW : 0u) | (isfinite(c->high) ? HAS_HIGH : 0u) |
-           (isfinite(c->missing) ? HAS_MISSING : 0u);
-}
-
-static void write_channels(header *h, const bundle *b) {
-    static const char *const what[] = {"offset", "scale", "low", "high", "missing"};
-    char flags[16];
-    for (int k = 0; k < 5; k++) {
-        list_begin(h, "mtan_real", what[k]);
-        for (int32_t i = 0; i < b->model.config.channels; i++) {
-            const prep_channel c = channel_of(b, i);
-            const mtan_real values[] = {c.offset, c.scale, c.low, c.high, c.missing};
-            put_real(h, isfinite(values[k]) ? values[k] : 0);
-        }
-        list_end(h);
+/* A row of the table of channels, in the order of mtan_prep_channel. */
+static void write_channel(header *h, const mtan_prep_channel *c) {
+    const mtan_real numbers[] = {c->offset, c->scale, c->low, c->high, c->missing, c->fill, c->least, c->most};
+    char row[400] = "{", number[40];
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        strcat(row, real_text(numbers[i], number));
+        strcat(row, ", ");
     }
-    fputs("/* 1: clip below at low; 2: clip above at high; 4: the value `missing` means that there is none. */\n",
-          h->out);
-    list_begin(h, "unsigned char", "flags");
-    for (int32_t i = 0; i < b->model.config.channels; i++) {
-        const prep_channel c = channel_of(b, i);
-        snprintf(flags, sizeof flags, "%u", channel_flags(&c));
-        list_put(h, flags);
-    }
-    list_end(h);
+    snprintf(row + strlen(row), 16, "%uu}", (unsigned)c->has);
+    list_put(h, row);
 }
 
-/* prep_events of prep.c in the header's terms. */
 static const char *const prepare_code =
-    "\n/* Raw observations to what the model sees, in place: missing codes go, values are clipped, shifted and scaled, "
-    "times\n"
-    " * scaled. Returns how many remain. A channel that the model does not have stays, for the library to refuse. */\n"
-    "static inline int32_t @_prepare(mtan_event *events, int32_t n) {\n"
-    "#ifdef MTAN_DOUBLE\n"
-    "    const mtan_real largest = DBL_MAX;\n"
-    "#else\n"
-    "    const mtan_real largest = FLT_MAX;\n"
-    "#endif\n"
-    "    int32_t i, kept = 0;\n"
-    "    for (i = 0; i < n; i++) {\n"
-    "        mtan_event e = events[i];\n"
-    "        e.time /= @_time_scale;\n"
-    "        if (e.channel >= 0 && e.channel < @_channels) {\n"
-    "            const int32_t d = e.channel;\n"
-    "            if ((@_flags[d] & 4) && e.value == @_missing[d]) continue;\n"
-    "            if ((@_flags[d] & 1) && e.value < @_low[d]) e.value = @_low[d];\n"
-    "            else if ((@_flags[d] & 2) && e.value > @_high[d]) e.value = @_high[d];\n"
-    "            e.value = (e.value - @_offset[d]) / @_scale[d];\n"
-    "        }\n"
-    "        e.time = e.time < -largest ? -largest : e.time > largest ? largest : e.time;\n"
-    "        e.value = e.value < -largest ? -largest : e.value > largest ? largest : e.value;\n"
-    "        events[kept++] = e;\n"
-    "    }\n"
-    "    return kept;\n"
+    "\n/* n raw observations to what the model sees, as `mtan predict` does it; `events` has room for `room` of them, "
+    "n +\n"
+    " * @_channels at most. found may be null. */\n"
+    "static inline mtan_status @_prepare(const mtan_observation *raw, int32_t n, mtan_event *events, int32_t room,\n"
+    "                                    mtan_prepared *found) {\n"
+    "    return mtan_prep_record(&@_prep, raw, n, events, room, found);\n"
     "}\n";
 
 static void write_preprocessing(header *h, const bundle *b) {
-    char scale[40];
-    fprintf(h->out, "\n/* Preprocessing, %s: (clipped value - offset) / scale per channel; time / time_scale. */\n",
+    const mtan_prep view = prep_view(&b->prep, SPLIT_TEST);
+    fprintf(h->out,
+            "\n/* Preprocessing, %s: offset, scale, low, high, missing, fill, least, most; what of it there is. */\n",
             prep_kind_name(b->prep.kind));
-    write_channels(h, b);
-    fprintf(h->out, "static const mtan_real %s_time_scale = %s;\n", h->name,
-            real_text((mtan_real)b->prep.time_scale[SPLIT_TEST], scale));
+    list_begin(h, "mtan_prep_channel", "prep_channels");
+    for (int32_t i = 0; i < view.channels; i++) write_channel(h, &view.channel[i]);
+    list_end(h);
+    fprintf(
+        h->out,
+        "static const mtan_prep %s_prep = {\n    %s_channels, %s_classes, %d, %d, %d,\n    %.17g, %.17g, %.17g,\n    ",
+        h->name, h->name, h->name, b->prep.kind != PREP_NONE, (int)view.from_first, (int)view.positive, view.time_scale,
+        view.first, view.last);
+    write_string(h, view.unit);
+    write_code(h, ",\n    @_prep_channels, @_channel_names, @_class_names, 0\n};\n");
     write_code(h, prepare_code);
 }
 

@@ -179,6 +179,8 @@ static int predict(job *j, state *s, const char *record) {
 
 /* An observation, unless its value is missing. */
 static int observe(job *j, state *s, const char *channel, const char *value) {
+    const mtan_prep units = prep_view(&j->bundle.prep, SPLIT_TEST);
+    mtan_observation raw;
     mtan_event e;
     double x;
     const ptrdiff_t at = shgeti(j->channels, channel);
@@ -186,9 +188,10 @@ static int observe(job *j, state *s, const char *channel, const char *value) {
     if (at < 0) return bad_line(j, "a channel that the model does not know", channel);
     if (field_missing(value)) return 1;
     if (!field_number(value, &x) || fabs(x) > FLT_MAX) return bad_line(j, "not a number that a float can hold", value);
-    e.time = (mtan_real)moment(j, s, s->time), e.channel = j->channels[at].value, e.value = (mtan_real)x;
-    if (prep_events(&j->bundle.prep, SPLIT_TEST, &e, 1) == 0) return 1;
-    status = mtan_stream_push(&s->stream, e.time, e.channel, e.value);
+    raw.time = moment(j, s, s->time), raw.channel = j->channels[at].value, raw.value = x;
+    status = mtan_prep_event(&units, &raw, &e);
+    if (status == MTAN_ERR_MISSING) return 1;
+    if (status == MTAN_OK) status = mtan_stream_push(&s->stream, e.time, e.channel, e.value);
     return status == MTAN_OK || bad_line(j, mtan_status_message(status), value);
 }
 

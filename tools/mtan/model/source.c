@@ -29,12 +29,6 @@ void source_write(const source *s, mtan_file_pair **pairs) {
     add_number(pairs, "mtan.data.split_seed", s->seed);
     add_number(pairs, "mtan.data.interpolation", s->interpolation);
     add_number(pairs, "mtan.data.observed", s->observed);
-    if (s->has_means) {
-        char text[SOURCE_MEANS * 26] = "";
-        for (int32_t c = 0; c < s->set->channels; c++)
-            snprintf(text + strlen(text), sizeof text - strlen(text), "%s%.17g", c ? " " : "", s->means[c]);
-        pairs_add(pairs, "mtan.data.means", text);
-    }
 }
 
 /* In the order in which differences are told. */
@@ -82,14 +76,13 @@ const char *data_match_text(data_match match) {
     return "";
 }
 
-/* A channel that was never seen has none. */
-static int read_means(source *s, const char *text) {
-    char *end;
-    for (int32_t c = 0; c < s->set->channels; c++, text = end) {
-        s->means[c] = strtod(text, &end);
-        if (end == text) return 0;
+/* Of a data set that has them. A channel that was never seen has none. */
+static void read_means(source *s, const prep *p) {
+    for (int32_t c = 0; c < s->set->channels; c++) {
+        const mtan_prep_channel *channel = &p->channel[c];
+        s->means[c] = channel->has & MTAN_HAS_FILL ? (double)channel->fill : NAN;
     }
-    return s->has_means = 1;
+    s->has_means = 1;
 }
 
 /* A whole number of a model file within its range, or -1. */
@@ -116,8 +109,11 @@ int source_read(source *s, bundle *b, char *error) {
     s->seed = (uint32_t)seed;
     s->interpolation = b->model.config.classify == MTAN_CLASSIFY_NONE;
     s->observed = observed;
-    if (s->set->means && !read_means(s, bundle_text(b, "mtan.data.means", "")))
-        return snprintf(error, 512, "its mtan.data.means is not usable"), 0;
+    if (s->set->means && (int32_t)arrlen(b->prep.channel) != s->set->channels)
+        return snprintf(error, 512, "it has %d channels, and %s has %d", (int)arrlen(b->prep.channel), s->set->name,
+                        (int)s->set->channels),
+               0;
+    if (s->set->means) read_means(s, &b->prep);
     return 1;
 }
 
@@ -184,6 +180,9 @@ void source_fit(prep *p, const source *from, const dataset *d, const split *s, p
         arrput(missing, is_among(coded, d->channels[c]) ? -1 : (mtan_real)NAN);
     prep_fit(p, d, s, scale, time_scale, missing);
     arrfree(missing);
+    p->from_first = strcmp(from->origin, "record") == 0 || (from->set->own && strcmp(d->unit, "hours") == 0);
+    for (int32_t c = 0; from->has_means && c < from->set->channels; c++)
+        if (!isnan(from->means[c])) p->channel[c].fill = (mtan_real)from->means[c], p->channel[c].has |= MTAN_HAS_FILL;
 }
 
 static int channels_match(const bundle *b, const dataset *d) {

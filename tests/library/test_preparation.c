@@ -1,0 +1,427 @@
+/* Preparation: what mtan.c makes of raw observations, against plain code written here, libc's strtod and worked examples. How the tools
+ * fit and write it is tested by tests/tools/test_prep.c, and that it has the bits of `mtan predict` by test_prepared_command.c. */
+#define MTAN_INTERNALS
+#include <greatest.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../mtan.h"
+#include "check.h"
+
+static uint64_t state;
+
+static uint64_t draw(void) { /* xorshift64 */
+    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+    return state;
+}
+
+static int32_t below(int32_t n) {
+    return (int32_t)(draw() % (uint64_t)n);
+}
+
+/* ---- decimals ---- */
+
+static int reads_as(const char *text) {
+    mtan_config c;
+    const double expected = strtod(text, NULL);
+    mtan_config_init(&c, MTAN_FULL, MTAN_CLASSIFY_NONE, 1, 2);
+    if (mtan_config_set(&c, "noise_std", text) != MTAN_OK) {
+        if (isfinite(expected)) printf("  BAD %s was not read\n", text);
+        return !isfinite(expected);
+    }
+    if (memcmp(&c.noise_std, &expected, sizeof expected) == 0) return 1;
+    printf("  BAD %s: got %a, expected %a\n", text, c.noise_std, expected);
+    return 0;
+}
+
+TEST decimals_are_correctly_rounded(void) {
+    static const char *const hard[] = {"9007199254740993",
+                                       "9007199254740992.5",
+                                       "0.1",
+                                       "1e22",
+                                       "1e23",
+                                       "8.5e22",
+                                       "4.9406564584124654e-324",
+                                       "2.4703282292062328e-324",
+                                       "2.2250738585072011e-308",
+                                       "1.7976931348623157e308",
+                                       "1.7976931348623159e308",
+                                       "0.000000000000000000000000000001",
+                                       "123456789012345678901234567890",
+                                       "0",
+                                       "-0",
+                                       "00.5",
+                                       "3e-340",
+                                       "1e340"};
+    char text[64];
+    for (size_t i = 0; i < sizeof hard / sizeof hard[0]; i++) ASSERT(reads_as(hard[i]));
+    state = 88172645463325252u;
+    for (int i = 0; i < 20000; i++) {
+        const uint64_t bits = draw();
+        double x;
+        memcpy(&x, &bits, sizeof x);
+        snprintf(text, sizeof text, "%.*g", 1 + i % 20, isfinite(x) ? x : 1.0);
+        ASSERT(reads_as(text));
+        snprintf(text, sizeof text, "%.17g", (double)(float)(1e-3 * (double)(bits >> 40)));
+        ASSERT(reads_as(text));
+    }
+    PASS();
+}
+
+/* ---- order ---- */
+
+/* Insertion sort, which is stable, then means of what is equal. */
+static int32_t merge_plainly(mtan_event *e, int32_t n) {
+    int32_t kept = 0;
+    for (int32_t i = 1; i < n; i++)
+        for (int32_t j = i; j > 0; j--) {
+            const mtan_event a = e[j - 1], b = e[j];
+            if (a.time < b.time || (a.time == b.time && a.channel <= b.channel)) break;
+            e[j - 1] = b, e[j] = a;
+        }
+    for (int32_t i = 0, j; i < n; i = j) {
+        double sum = 0;
+        for (j = i; j < n && e[j].time == e[i].time && e[j].channel == e[i].channel; j++) sum += (double)e[j].value;
+        e[kept] = e[i], e[kept].value = (mtan_real)(sum / (j - i)), kept++;
+    }
+    return kept;
+}
+
+TEST events_are_sorted_and_repeats_averaged(void) {
+    enum { MOST = 300 };
+    mtan_event ours[MOST], theirs[MOST];
+    state = 7;
+    for (int32_t round = 0; round < 400; round++) {
+        const int32_t n = round < 10 ? round : below(MOST), times = 1 + below(2 * n + 2), channels = 1 + below(4);
+        for (int32_t i = 0; i < n; i++) {
+            ours[i].time = (mtan_real)below(times) / 8, ours[i].channel = below(channels);
+            ours[i].value = (mtan_real)(draw() >> 40) / (mtan_real)3e5;
+        }
+        memcpy(theirs, ours, sizeof ours);
+        const int32_t kept = merge_plainly(theirs, n);
+        ASSERT_EQ_FMT(kept, mtan_events_merge(ours, n), "%d");
+        ASSERT(kept == 0 || check_same("events", ours, theirs, (size_t)kept * sizeof *ours));
+    }
+    PASS();
+}
+
+TEST long_records_are_sorted_in_little_time(void) {
+    enum { N = 200000 }; /* insertion would take minutes */
+    mtan_event *e = malloc(N * sizeof *e);
+    state = 3;
+    for (int32_t i = 0; i < N; i++) e[i].time = (mtan_real)below(N), e[i].channel = i % 3, e[i].value = 1;
+    const int32_t n = mtan_events_merge(e, N);
+    ASSERT(n > N / 2 && n < N);
+    for (int32_t i = 1; i < n; i++)
+        ASSERT(e[i - 1].time < e[i].time || (e[i - 1].time == e[i].time && e[i - 1].channel < e[i].channel));
+    free(e);
+    PASS();
+}
+
+/* ---- a file ---- */
+
+/* A file in memory of exactly its size, which the address sanitizer watches. */
+static void *written(const mtan_file_pair *pairs, size_t n, mtan_file *file) {
+    size_t bytes = 0;
+    if (mtan_file_write_size(NULL, 0, pairs, n, &bytes) != MTAN_OK) return NULL;
+    void *blob = malloc(bytes);
+    if (mtan_file_write_memory(NULL, 0, pairs, n, blob, bytes, &bytes) == MTAN_OK &&
+        mtan_file_open(file, blob, bytes) == MTAN_OK)
+        return blob;
+    return free(blob), NULL;
+}
+
+/* Heart rate, temperature and a sex code; times count from the first, in hours; scaled by 24. */
+static const mtan_file_pair patient[] = {{"mtan.channels", "3"},
+                                         {"mtan.classes", "2"},
+                                         {"mtan.prep.kind", "zscore"},
+                                         {"mtan.prep.offset", "80 37 0.5"},
+                                         {"mtan.prep.scale", "16 0.5 0.25"},
+                                         {"mtan.prep.low", "40 -inf -inf"},
+                                         {"mtan.prep.high", "144 inf inf"},
+                                         {"mtan.prep.missing", "nan nan -1"},
+                                         {"mtan.prep.fill", "nan 37.25 nan"},
+                                         {"mtan.prep.least", "40 36 0"},
+                                         {"mtan.prep.most", "160 41 1"},
+                                         {"mtan.time.scale", "1 2 24"},
+                                         {"mtan.time.span", "0 48"},
+                                         {"mtan.time.unit", "hours"},
+                                         {"mtan.data.origin", "record"},
+                                         {"mtan.names.channels", "[\"HR\",\"T\\u00b0\",\"007\"]"},
+                                         {"mtan.names.classes", "[\"died\",\"survived\"]"},
+                                         {"mtan.names.positive", "died"}};
+enum { PAIRS = sizeof patient / sizeof patient[0] };
+
+/* The patient's file with one key changed; value null: without it. In memory of exactly the size that was asked for, at an odd
+ * address. */
+typedef struct opened {
+    void *blob, *memory;
+    mtan_prep prep;
+    mtan_status status;
+    const char *key;
+} opened;
+
+static opened open_changed(const char *key, const char *value) {
+    mtan_file_pair pairs[PAIRS];
+    opened o;
+    mtan_file file;
+    size_t n = 0, bytes = 0;
+    memset(&o, 0, sizeof o);
+    for (size_t i = 0; i < PAIRS; i++) {
+        pairs[n] = patient[i];
+        if (key && strcmp(key, pairs[n].key) == 0) pairs[n].value = value;
+        n += pairs[n].value != NULL;
+    }
+    o.blob = written(pairs, n, &file);
+    o.status = mtan_prep_size(&file, &bytes);
+    o.memory = malloc(bytes + 1);
+    o.status = mtan_prep_open(&o.prep, &file, (char *)o.memory + 1, bytes, &o.key);
+    return o;
+}
+
+static void close_file(opened *o) {
+    free(o->blob), free(o->memory);
+}
+
+TEST a_file_is_read(void) {
+    opened o = open_changed(NULL, NULL);
+    const mtan_prep *p = &o.prep;
+    ASSERT_EQ_FMT(MTAN_OK, o.status, "%d");
+    free(o.blob), o.blob = NULL; /* all is in the memory */
+    ASSERT(p->channels == 3 && p->classes == 2 && p->fitted && p->from_first && p->positive == 0);
+    ASSERT(p->time_scale == 24 && p->first == 0 && p->last == 48);
+    ASSERT_STR_EQ("hours", p->unit);
+    ASSERT_STR_EQ("T\xc2\xb0", p->channel_names[1]);
+    ASSERT_STR_EQ("survived", p->class_names[1]);
+    ASSERT_EQ_FMT((uint32_t)(MTAN_HAS_LOW | MTAN_HAS_HIGH | MTAN_HAS_RANGE), p->channel[0].has, "%u");
+    ASSERT_EQ_FMT((uint32_t)(MTAN_HAS_FILL | MTAN_HAS_RANGE), p->channel[1].has, "%u");
+    ASSERT_EQ_FMT((uint32_t)(MTAN_HAS_MISSING | MTAN_HAS_RANGE), p->channel[2].has, "%u");
+    ASSERT(p->channel[1].fill == (mtan_real)37.25 && p->channel[0].low == 40 && p->channel[2].missing == -1);
+    ASSERT_EQ_FMT(0, mtan_prep_channel_named(p, "HR"), "%d");
+    ASSERT_EQ_FMT(1, mtan_prep_channel_named(p, "T\xc2\xb0"), "%d");
+    ASSERT_EQ_FMT(2, mtan_prep_channel_named(p, "007"), "%d");
+    ASSERT_EQ_FMT(-1, mtan_prep_channel_named(p, "hr"), "%d");
+    ASSERT_EQ_FMT(-1, mtan_prep_channel_named(p, ""), "%d");
+    ASSERT_EQ_FMT(1, mtan_prep_class_named(p, "survived"), "%d");
+    ASSERT_EQ_FMT(-1, mtan_prep_class_named(p, "HR"), "%d");
+    close_file(&o);
+    PASS();
+}
+
+TEST a_file_without_preprocessing_says_so(void) {
+    static const mtan_file_pair pairs[] = {{"mtan.channels", "12"}, {"mtan.classes", "0"}};
+    const mtan_observation raw[] = {{2, 11, -1}, {0.5, 0, 7}};
+    mtan_event e[2];
+    mtan_prepared found;
+    mtan_file file;
+    mtan_prep prep;
+    char memory[200];
+    size_t bytes = 0;
+    void *blob = written(pairs, 2, &file);
+    ASSERT(blob);
+    ASSERT_EQ_FMT(MTAN_OK, mtan_prep_size(&file, &bytes), "%d");
+    ASSERT(bytes <= sizeof memory);
+    ASSERT_EQ_FMT(MTAN_OK, mtan_prep_open(&prep, &file, memory, bytes, NULL), "%d");
+    ASSERT(!prep.fitted && !prep.channel_names && !prep.class_names && prep.positive == -1 && prep.unit[0] == 0);
+    ASSERT_EQ_FMT(7, mtan_prep_channel_named(&prep, "7"), "%d");
+    ASSERT_EQ_FMT(11, mtan_prep_channel_named(&prep, "0011"), "%d");
+    ASSERT_EQ_FMT(-1, mtan_prep_channel_named(&prep, "12"), "%d");
+    ASSERT_EQ_FMT(-1, mtan_prep_channel_named(&prep, "1x"), "%d");
+    ASSERT_EQ_FMT(-1, mtan_prep_class_named(&prep, "0"), "%d");
+    ASSERT_EQ_FMT(MTAN_OK, mtan_prep_record(&prep, raw, 2, e, 2, &found), "%d");
+    ASSERT(found.events == 2 && e[0].time == (mtan_real)0.5 && e[0].value == 7 && e[1].value == -1 &&
+           found.origin == 0);
+    ASSERT(mtan_prep_raw_value(&prep, 3, 1.5) == 1.5 && mtan_prep_raw_spread(&prep, 3, 1.5) == 1.5);
+    free(blob);
+    PASS();
+}
+
+TEST older_files_are_read(void) {
+    static const char *const newer[] = {"mtan.prep.fill", "mtan.prep.least", "mtan.prep.most", "mtan.time.span",
+                                        "mtan.names.positive"};
+    for (size_t i = 0; i < sizeof newer / sizeof newer[0]; i++) {
+        opened o = open_changed(newer[i], NULL);
+        ASSERT_EQ_FMT(MTAN_OK, o.status, "%d");
+        if (i == 3) ASSERT(!mtan_prep_far_time(&o.prep, 1e9));
+        if (i == 4) ASSERT_EQ_FMT(1, o.prep.positive, "%d");
+        close_file(&o);
+    }
+    PASS();
+}
+
+TEST what_cannot_be_used_is_refused(void) {
+    static const char *const bad[][2] = {{"mtan.channels", "4"},
+                                         {"mtan.channels", "1e9"},
+                                         {"mtan.channels", "3.5"},
+                                         {"mtan.channels", NULL},
+                                         {"mtan.classes", "1"},
+                                         {"mtan.classes", "x"},
+                                         {"mtan.prep.kind", "other"},
+                                         {"mtan.prep.kind", NULL},
+                                         {"mtan.prep.offset", "80 37"},
+                                         {"mtan.prep.offset", "80 37 nan"},
+                                         {"mtan.prep.scale", "16 0 1"},
+                                         {"mtan.prep.scale", "16 1 1 1"},
+                                         {"mtan.prep.scale", "16 1 1e39"},
+                                         {"mtan.prep.low", "145 -inf -inf"},
+                                         {"mtan.prep.low", "inf 0 0"},
+                                         {"mtan.prep.high", NULL},
+                                         {"mtan.prep.fill", "1 2"},
+                                         {"mtan.prep.most", "1 2 x"},
+                                         {"mtan.time.scale", "1 1 0"},
+                                         {"mtan.time.scale", "1 1 -1"},
+                                         {"mtan.time.scale", NULL},
+                                         {"mtan.time.span", "1"},
+                                         {"mtan.names.positive", "HR"},
+                                         {"mtan.names.channels", "[\"a\",\"b\",\"a\"]"},
+                                         {"mtan.names.channels", "[\"a\",\"b\"]"},
+                                         {"mtan.names.channels", "[\"a\",\"b\",\"c\",\"d\"]"},
+                                         {"mtan.names.channels", "[\"a\",\"b\",\"\"]"},
+                                         {"mtan.names.channels", "[\"a\",\"b\",\"c\""},
+                                         {"mtan.names.channels", "\"a\",\"b\",\"c\"]"},
+                                         {"mtan.names.channels", "[\"a\",\"b\",\"c\"] x"},
+                                         {"mtan.names.channels", "[\"a\",\"b\",\"\\u0000\"]"},
+                                         {"mtan.names.classes", "[\"a\",\"a\"]"}};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        opened o = open_changed(bad[i][0], bad[i][1]);
+        if (o.status != MTAN_ERR_FILE || !o.key || strncmp(o.key, "mtan.", 5) != 0)
+            printf("  BAD %s = %s: %d\n", bad[i][0], bad[i][1] ? bad[i][1] : "(none)", (int)o.status);
+        ASSERT_EQ_FMT(MTAN_ERR_FILE, o.status, "%d");
+        ASSERT(o.prep.channels == 0); /* untouched */
+        close_file(&o);
+    }
+    PASS();
+}
+
+TEST too_little_memory_is_refused(void) {
+    mtan_file file;
+    mtan_prep prep;
+    size_t bytes = 0;
+    void *blob = written(patient, PAIRS, &file), *memory;
+    ASSERT_EQ_FMT(MTAN_OK, mtan_prep_size(&file, &bytes), "%d");
+    memory = malloc(bytes);
+    ASSERT_EQ_FMT(MTAN_ERR_MEMORY, mtan_prep_open(&prep, &file, memory, bytes - 1, NULL), "%d");
+    ASSERT_EQ_FMT(MTAN_ERR_NULL, mtan_prep_open(NULL, &file, memory, bytes, NULL), "%d");
+    ASSERT_EQ_FMT(MTAN_ERR_NULL, mtan_prep_open(&prep, NULL, memory, bytes, NULL), "%d");
+    ASSERT_EQ_FMT(MTAN_ERR_NULL, mtan_prep_open(&prep, &file, NULL, bytes, NULL), "%d");
+    ASSERT_EQ_FMT(MTAN_ERR_NULL, mtan_prep_size(NULL, &bytes), "%d");
+    ASSERT_EQ_FMT(MTAN_ERR_NULL, mtan_prep_size(&file, NULL), "%d");
+    free(memory), free(blob);
+    PASS();
+}
+
+TEST names_are_found_among_many(void) {
+    enum { N = 500 };
+    char text[16 * N] = "", count[16];
+    mtan_file_pair pairs[] = {{"mtan.channels", count}, {"mtan.classes", "0"}, {"mtan.names.channels", text}};
+    mtan_file file;
+    mtan_prep prep;
+    size_t bytes = 0;
+    snprintf(count, sizeof count, "%d", N);
+    for (int i = 0; i < N; i++) /* 7 and 500 have no common factor: all are different, and in no order */
+        snprintf(text + strlen(text), 16, "%s\"n%d\"", i ? "," : "[", 7 * i % N);
+    strcat(text, "]");
+    void *blob = written(pairs, 3, &file);
+    ASSERT(blob && mtan_prep_size(&file, &bytes) == MTAN_OK);
+    void *memory = malloc(bytes);
+    ASSERT_EQ_FMT(MTAN_OK, mtan_prep_open(&prep, &file, memory, bytes, NULL), "%d");
+    for (int i = 0; i < N; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "n%d", 7 * i % N);
+        ASSERT_EQ_FMT(i, mtan_prep_channel_named(&prep, name), "%d");
+    }
+    prep.order = NULL; /* as in a header that `mtan export` wrote */
+    ASSERT_EQ_FMT(3, mtan_prep_channel_named(&prep, "n21"), "%d");
+    ASSERT_EQ_FMT(-1, mtan_prep_channel_named(&prep, "n500"), "%d");
+    free(memory), free(blob);
+    PASS();
+}
+
+/* ---- a record ---- */
+
+TEST a_record_is_prepared(void) {
+    /* counted from 100: at 0 a pulse of 96, at 6 twice the sex, once as the code of none; at 12 pulses of 20 and 60 */
+    const mtan_observation raw[] = {{112, 0, 20}, {100, 0, 96}, {106, 2, 1}, {112, 0, 60}, {109, 2, -1}, {124, 0, 500}};
+    const mtan_event expected[] = {{0, 0, 1}, {0, 1, 0.5f}, {0.25f, 2, 2}, {0.5f, 0, -2.5f}, {1, 0, 4}};
+    opened o = open_changed(NULL, NULL);
+    mtan_event e[9];
+    mtan_prepared found;
+    ASSERT_EQ_FMT(MTAN_OK, o.status, "%d");
+    ASSERT_EQ_FMT(MTAN_OK, mtan_prep_record(&o.prep, raw, 6, e, 9, &found), "%d");
+    ASSERT_EQ_FMT(5, found.events, "%d");
+    for (int i = 0; i < 5; i++) {
+        ASSERT_EQ_FMT((double)expected[i].time, (double)e[i].time, "%g");
+        ASSERT_EQ_FMT(expected[i].channel, e[i].channel, "%d");
+        ASSERT_EQ_FMT((double)expected[i].value, (double)e[i].value, "%g");
+    }
+    ASSERT(found.missing == 1 && found.repeats == 1 && found.filled == 1 && found.origin == 100);
+    ASSERT(found.far_values == 1 && found.far_times == 0);                       /* 500 is further above 160 than 120 */
+    ASSERT_EQ_FMT(MTAN_OK, mtan_prep_record(&o.prep, raw, 6, e, 7, NULL), "%d"); /* one fill at most */
+    ASSERT_EQ_FMT(MTAN_ERR_MEMORY, mtan_prep_record(&o.prep, raw, 6, e, 6, NULL), "%d");
+    ASSERT_EQ_FMT(MTAN_OK, mtan_prep_record(&o.prep, NULL, 0, e, 9, &found), "%d");
+    ASSERT(found.events == 1 && found.filled == 1 && e[0].channel == 1 && e[0].time == 0);
+    close_file(&o);
+    PASS();
+}
+
+TEST bad_observations_are_refused(void) {
+    const mtan_observation bad[] = {{NAN, 0, 1},   {INFINITY, 0, 1}, {1e300, 0, 1}, {1, 0, NAN},
+                                    {1, 0, 1e300}, {1, -1, 1},       {1, 3, 1}};
+    opened o = open_changed("mtan.data.origin", "zero");
+    mtan_event e[4], before;
+    mtan_prepared found;
+    o.prep.from_first = 0;
+    memset(&before, 0x5a, sizeof before);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        const int too_large = sizeof(mtan_real) == 8 && (fabs(bad[i].time) == 1e300 || fabs(bad[i].value) == 1e300);
+        memset(&found, 0x5a, sizeof found);
+        e[0] = before;
+        if (too_large) continue; /* double holds it */
+        ASSERT_EQ_FMT(MTAN_ERR_INPUT, mtan_prep_record(&o.prep, &bad[i], 1, e, 4, &found), "%d");
+        ASSERT_EQ_FMT(0x5a5a5a5a, found.events, "%x");
+        ASSERT_EQ_FMT(MTAN_ERR_INPUT, mtan_prep_event(&o.prep, &bad[i], e), "%d");
+        ASSERT(memcmp(e, &before, sizeof before) == 0);
+    }
+    ASSERT_EQ_FMT(MTAN_ERR_INPUT, mtan_prep_record(&o.prep, bad, -1, e, 4, NULL), "%d");
+    ASSERT_EQ_FMT(MTAN_ERR_INPUT, mtan_prep_record(&o.prep, bad, 0, e, -1, NULL), "%d");
+    ASSERT_EQ_FMT(MTAN_ERR_NULL, mtan_prep_record(NULL, bad, 1, e, 4, NULL), "%d");
+    ASSERT_EQ_FMT(MTAN_ERR_NULL, mtan_prep_record(&o.prep, NULL, 1, e, 4, NULL), "%d");
+    ASSERT_EQ_FMT(MTAN_ERR_NULL, mtan_prep_record(&o.prep, bad, 0, NULL, 4, NULL), "%d"); /* there is one to fill */
+    ASSERT_EQ_FMT(MTAN_ERR_NULL, mtan_prep_event(&o.prep, NULL, e), "%d");
+    close_file(&o);
+    PASS();
+}
+
+TEST one_event_is_that_of_a_record(void) {
+    const mtan_observation raw = {6, 0, 200}, code = {6, 2, -1};
+    opened o = open_changed(NULL, NULL);
+    mtan_event e;
+    ASSERT_EQ_FMT(MTAN_OK, mtan_prep_event(&o.prep, &raw, &e), "%d");
+    ASSERT(e.time == (mtan_real)0.25 && e.channel == 0 && e.value == 4); /* clipped to 144 */
+    ASSERT_EQ_FMT(MTAN_ERR_MISSING, mtan_prep_event(&o.prep, &code, &e), "%d");
+    ASSERT(mtan_prep_far_value(&o.prep, 0, 281) && !mtan_prep_far_value(&o.prep, 0, 280));
+    ASSERT(mtan_prep_far_value(&o.prep, 0, -81) && !mtan_prep_far_value(&o.prep, 0, -80));
+    ASSERT(mtan_prep_far_time(&o.prep, 96.5) && !mtan_prep_far_time(&o.prep, 96) && mtan_prep_far_time(&o.prep, -49));
+    ASSERT(!mtan_prep_far_value(&o.prep, 3, 1e9) && !mtan_prep_far_value(NULL, 0, 1e9));
+    ASSERT(mtan_prep_time(&o.prep, 12) == (mtan_real)0.5 && mtan_prep_raw_time(&o.prep, 0.5) == 12);
+    ASSERT(mtan_prep_raw_value(&o.prep, 0, 2) == 112 && mtan_prep_raw_spread(&o.prep, 1, 3) == 1.5);
+    close_file(&o);
+    PASS();
+}
+
+SUITE(preparation_suite) {
+    RUN_TEST(decimals_are_correctly_rounded);
+    RUN_TEST(events_are_sorted_and_repeats_averaged);
+    RUN_TEST(long_records_are_sorted_in_little_time);
+    RUN_TEST(a_file_is_read);
+    RUN_TEST(a_file_without_preprocessing_says_so);
+    RUN_TEST(older_files_are_read);
+    RUN_TEST(what_cannot_be_used_is_refused);
+    RUN_TEST(too_little_memory_is_refused);
+    RUN_TEST(names_are_found_among_many);
+    RUN_TEST(a_record_is_prepared);
+    RUN_TEST(bad_observations_are_refused);
+    RUN_TEST(one_event_is_that_of_a_record);
+}
