@@ -316,6 +316,97 @@ TEST training_has_the_same_bits(tiny_kind kind) {
     PASS();
 }
 
+/* ---- predictors ---- */
+
+enum { RECORDS = 37, AT_ONCE = 4, ROWS_MOST = RECORDS * TINY_TIMES };
+
+/* First rows of the records; returns how many there are. */
+static int32_t find_rows(const tiny_model *s, int32_t *rows) {
+    int32_t scratch[2 * TINY_EVENTS], total = 0;
+    for (int32_t i = 0; i < s->n; i++) {
+        int32_t times = 1;
+        rows[i] = total;
+        if (s->config.classify == MTAN_CLASSIFY_TIME) mtan_record_times(&s->records[i], scratch, &times);
+        total += times;
+    }
+    return total;
+}
+
+static mtan_status classify_on(tiny_model *s, int32_t threads, const int32_t *rows, mtan_real *p) {
+    const mtan_bounds most = {AT_ONCE, TINY_EVENTS, TINY_TIMES};
+    mtan_predictor predictors[MOST_THREADS];
+    void *memory[MOST_THREADS] = {NULL};
+    size_t bytes = 0;
+    mtan_pool pool;
+    mtan_status status = mtan_pool_start(&pool, threads);
+    if (status == MTAN_OK) status = mtan_predictor_size(&s->model, &most, &bytes);
+    for (int32_t t = 0; t < threads && status == MTAN_OK; t++) {
+        memory[t] = malloc(bytes);
+        status = mtan_predictor_init(&predictors[t], &s->model, &most, memory[t], bytes);
+    }
+    if (status == MTAN_OK)
+        status = mtan_predictors_classify(predictors, threads, mtan_pool_run, &pool, s->records, s->n, rows, p);
+    mtan_pool_stop(&pool);
+    for (int32_t t = 0; t < threads; t++) free(memory[t]);
+    return status;
+}
+
+TEST predictors_on_threads_have_the_bits_of_one(tiny_kind kind) {
+    static mtan_real alone[2 * ROWS_MOST], together[2 * ROWS_MOST];
+    int32_t rows[RECORDS];
+    tiny_model s;
+    tiny_open(&s, kind, RECORDS);
+    for (int32_t i = 0; i < RECORDS; i++) s.records[i].times = NULL, s.records[i].n_times = 0;
+    const size_t numbers = 2 * (size_t)find_rows(&s, rows);
+    tiny_predict(&s, RECORDS);
+    ASSERT_EQ_FMT(MTAN_OK, mtan_predictor_classify(&s.predictor, s.records, RECORDS, alone), "%d");
+    for (int i = 0; i < THREAD_COUNTS; i++) {
+        memset(together, 0, sizeof together);
+        ASSERT_EQ_FMT(MTAN_OK, classify_on(&s, thread_counts[i], rows, together), "%d");
+        ASSERT(check_same("probabilities", together, alone, numbers * sizeof *alone));
+    }
+    if (s.config.classify == MTAN_CLASSIFY_RECORD) {
+        memset(together, 0, sizeof together);
+        ASSERT_EQ_FMT(MTAN_OK, classify_on(&s, 3, NULL, together), "%d");
+        ASSERT(check_same("probabilities", together, alone, numbers * sizeof *alone));
+    }
+    ASSERT(tiny_close(&s));
+    PASS();
+}
+
+/* Two records are bad in different ways: the earlier one's status, and what is in neither's piece is computed. */
+TEST the_first_failure_of_many_threads_is_told(void) {
+    static mtan_real alone[2 * RECORDS], together[2 * RECORDS];
+    tiny_model s;
+    mtan_pool pool;
+    tiny_open(&s, TINY_ENC, RECORDS);
+    tiny_predict(&s, RECORDS);
+    ASSERT_EQ_FMT(MTAN_OK, mtan_predictor_classify(&s.predictor, s.records, RECORDS, alone), "%d");
+    s.records[9].n_events = -1, s.records[30].events = NULL;
+    for (int i = 0; i < THREAD_COUNTS; i++) {
+        memset(together, 0, sizeof together);
+        ASSERT_EQ_FMT(MTAN_ERR_INPUT, classify_on(&s, thread_counts[i], NULL, together), "%d");
+        for (int32_t r = 0; r < RECORDS; r++)
+            if (r / AT_ONCE != 9 / AT_ONCE && r / AT_ONCE != 30 / AT_ONCE)
+                ASSERT(check_same("others", together + 2 * r, alone + 2 * r, 2 * sizeof *alone));
+    }
+    ASSERT_EQ_FMT(MTAN_OK, mtan_pool_start(&pool, 1), "%d");
+    ASSERT_EQ(MTAN_ERR_NULL, mtan_predictors_classify(NULL, 1, mtan_pool_run, &pool, s.records, 1, NULL, together));
+    ASSERT_EQ(MTAN_ERR_NULL, mtan_predictors_classify(&s.predictor, 1, NULL, &pool, s.records, 1, NULL, together));
+    ASSERT_EQ(MTAN_ERR_NULL, mtan_predictors_classify(&s.predictor, 1, mtan_pool_run, &pool, NULL, 1, NULL, together));
+    ASSERT_EQ(MTAN_ERR_INPUT,
+              mtan_predictors_classify(&s.predictor, 0, mtan_pool_run, &pool, s.records, 1, NULL, together));
+    ASSERT_EQ(MTAN_ERR_INPUT,
+              mtan_predictors_classify(&s.predictor, 1, mtan_pool_run, &pool, s.records, -1, NULL, together));
+    ASSERT_EQ(MTAN_OK, mtan_predictors_classify(&s.predictor, 1, mtan_pool_run, &pool, NULL, 0, NULL, NULL));
+    mtan_predictor unlike[2] = {s.predictor, s.predictor};
+    unlike[1].bounds.records++;
+    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_predictors_classify(unlike, 2, mtan_pool_run, &pool, s.records, 1, NULL, together));
+    mtan_pool_stop(&pool);
+    ASSERT(tiny_close(&s));
+    PASS();
+}
+
 SUITE(threads_suite) {
     for (int i = 0; i < THREAD_COUNTS; i++) {
         static const char *const names[THREAD_COUNTS] = {"1", "2", "3", "8"};
@@ -340,4 +431,10 @@ SUITE(threads_suite) {
         greatest_set_test_suffix(tiny_names[kind]);
         RUN_TEST1(training_has_the_same_bits, (tiny_kind)kind);
     }
+    static const tiny_kind classifiers[] = {TINY_ENC, TINY_FULL, TINY_ENC_TIME, TINY_FULL_TIME};
+    for (int i = 0; i < 4; i++) {
+        greatest_set_test_suffix(tiny_names[classifiers[i]]);
+        RUN_TEST1(predictors_on_threads_have_the_bits_of_one, classifiers[i]);
+    }
+    RUN_TEST(the_first_failure_of_many_threads_is_told);
 }
