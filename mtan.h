@@ -8,27 +8,45 @@
  * It never allocates, prints, exits, starts a thread or keeps a global: the caller owns every byte. It needs no libc
  * beyond memcpy, memmove, memset and memcmp, and no libm.
  *
- * A whole program; `make vendored` cuts it out of this comment, compiles it with one line and runs it:
+ * A whole program: a model that `mtan train` wrote, raw observations, a prediction. `make vendored` cuts it out of this comment,
+ * compiles it with one line and runs it beside a model of made-up patients:
  *
  *     --- program ---
  *     #include "mtan.h"
  *     #include <stdio.h>
- *     static mtan_real weights[300000];
- *     static mtan_real memory[300000];
+ *     #include <stdlib.h>
+ *
  *     int main(void) {
- *         mtan_event events[] = {{0.00f, 0, 0.7f}, {0.25f, 2, -0.1f}, {0.30f, 0, 0.9f}}; // time, channel, value
- *         mtan_record record = {events, 3};
- *         mtan_bounds most = {1, 3, 3};                                                  // records, events, times
- *         mtan_config config;
+ *         static unsigned char blob[200000];
+ *         FILE *in = fopen("model.safetensors", "rb");
+ *         size_t bytes = in ? fread(blob, 1, sizeof blob, in) : 0;
+ *         size_t count = 0;
+ *         mtan_file file;
  *         mtan_model model;
+ *         mtan_prep prep;
  *         mtan_predictor run;
+ *         mtan_prepared found;
+ *         mtan_event events[8];
+ *         mtan_bounds most = {1, 8, 8};  // records at once, events and times of a record
  *         mtan_real p[2];
- *         if (mtan_config_init(&config, MTAN_ENC, MTAN_CLASSIFY_RECORD, 3, 2)) return 1; // 3 channels, 2 classes
- *         if (mtan_weights_init(&config, weights, 300000, 42)) return 1;
- *         if (mtan_model_init(&model, &config, weights, 300000)) return 1;
- *         if (mtan_predictor_init(&run, &model, &most, memory, sizeof memory)) return 1;
+ *
+ *         if (mtan_file_open(&file, blob, bytes)) return 1;
+ *         if (mtan_model_load_count(&file, NULL, &count)) return 1;
+ *         if (mtan_model_load(&model, malloc(count * sizeof(mtan_real)), count, &file, NULL)) return 1;
+ *         if (mtan_prep_size(&file, &bytes)) return 1;
+ *         if (mtan_prep_open(&prep, &file, malloc(bytes), bytes, NULL)) return 1;
+ *         if (mtan_predictor_size(&model, &most, &bytes)) return 1;
+ *         if (mtan_predictor_init(&run, &model, &most, malloc(bytes), bytes)) return 1;
+ *
+ *         mtan_observation raw[] = {     // in the data's own units: hours, beats a minute, degrees
+ *             {1.5, mtan_prep_channel_named(&prep, "pulse"), 84},
+ *             {13.25, mtan_prep_channel_named(&prep, "temperature"), 37.9},
+ *             {21, mtan_prep_channel_named(&prep, "pulse"), 97},
+ *         };
+ *         if (mtan_prep_record(&prep, raw, 3, events, 8, &found)) return 1;
+ *         mtan_record record = {events, found.events};
  *         if (mtan_predictor_classify(&run, &record, 1, p)) return 1;
- *         printf("p(class 1) = %.4f\n", p[1]);
+ *         printf("p(%s) = %.4f\n", prep.class_names[prep.positive], p[prep.positive]);
  *         return 0;
  *     }
  *     --- end ---

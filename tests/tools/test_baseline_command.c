@@ -218,7 +218,7 @@ TEST a_baseline_interpolates(const char *model) {
         ASSERT_EQ_FMT(DONE, command_run(more), "%d");
     }
     ASSERT_EQ_FMT(DONE, command_run("interpolate @/run0/best.safetensors --data @/events.csv --at 0:10:5"), "%d");
-    ASSERT(command_says("out.txt", "record,time,channel,mean,sd\nr0,0,heat,"));
+    ASSERT(command_says("out.txt", "record,time,channel,mean,sd,extrapolated\nr0,0,heat,"));
     ASSERT_EQ_FMT(DONE, command_run("report @/run0 --data @/events.csv -o @/page.html --quiet"), "%d");
     ASSERT_EQ_FMT(BAD_RESULT,
                   command_run("compare @/run0/best.safetensors @/run1/best.safetensors --data @/events.csv --split all "

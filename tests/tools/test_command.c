@@ -467,7 +467,7 @@ TEST interpolation_follows_the_grid(void) {
     text = command_text("out.txt");
     for (const char *at = text; (at = strchr(at, '\n')) != NULL; at++) rows++;
     ASSERT_EQ_FMT(1 + COMMAND_RECORDS * 5 * 2, rows, "%d");
-    ASSERT(strncmp(text, "record,time,channel,mean,sd\nr0,0,heat,", 38) == 0);
+    ASSERT(strncmp(text, "record,time,channel,mean,sd,extrapolated\nr0,0,heat,", 51) == 0);
     free(text);
     ASSERT_EQ_FMT(DONE, command_run("eval @/curves/best.safetensors --data @/events.csv --json"), "%d");
     ASSERT(command_says("out.txt", "\"observed\": 0.9, \"mse_all\": "));
@@ -522,7 +522,7 @@ TEST results_that_are_not_finite_are_left_out(void) {
     ASSERT_EQ_FMT(DONE, command_run(TRAIN "--epochs 1 --scale none --out @/run"), "%d");
     ASSERT_EQ_FMT(DONE, command_run("predict @/run/best.safetensors --data @/good.csv"), "%d");
     good = command_text("out.txt");
-    ASSERT_EQ_FMT(BAD_RESULT, command_run("predict @/run/best.safetensors --data @/all.csv --threads 2"), "%d");
+    ASSERT_EQ_FMT(BAD_RESULT, command_run("predict @/run/best.safetensors --data @/all.csv --threads 2 --quiet"), "%d");
     all = command_text("out.txt");
     ASSERT(good && all && strcmp(good, all) == 0 && strstr(all, "\nf,"));
     free(good), free(all);
@@ -544,8 +544,8 @@ TEST curves_that_are_not_finite_are_left_out(void) {
     ASSERT_EQ_FMT(BAD_RESULT, command_run("interpolate @/curves/best.safetensors --data @/new.csv --at 0:4:1"), "%d");
     ASSERT_EQ_FMT(1 + 2 * 5 * 2, count_lines("out.txt"), "%d");
     ASSERT(command_says("err.txt", "mtan: record b: a weight or a result is not finite"));
-    ASSERT_EQ_FMT(BAD_RESULT, command_run("interpolate @/curves/best.safetensors --data @/new.csv --at 0:2000:1"),
-                  "%d");
+    ASSERT_EQ_FMT(BAD_RESULT,
+                  command_run("interpolate @/curves/best.safetensors --data @/new.csv --at 0:2000:1 --quiet"), "%d");
     ASSERT_EQ_FMT(1 + 2 * 2001 * 2, count_lines("out.txt"), "%d");
     ASSERT_EQ_FMT(1, count_lines("err.txt"), "%d");
     PASS();

@@ -33,7 +33,7 @@ static void close_file(void *unused) {
 static const char *const awkward_names[] = {"a \"quoted\\ one", "what?\?/then", "\xC3\xA9t\xC3\xA9 */\n0"};
 
 static void fill_prep(prep *p) {
-    memset(p, 0, sizeof *p);
+    memset(p, 0, sizeof *p), p->positive = -1;
     p->kind = PREP_ZSCORE, p->first = 1;
     for (int part = 0; part < SPLIT_PARTS; part++) p->time_scale[part] = part == SPLIT_TEST ? 48.1 : 7;
     for (int i = 0; i < TINY_CHANNELS; i++) {

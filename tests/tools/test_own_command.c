@@ -257,7 +257,7 @@ TEST interpolation_takes_the_sets_that_are_there(void) {
         ASSERT_EQ(0, rename(command_path(away), command_path("away")));
         ASSERT_EQ_FMT(DONE, command_run("interpolate @/run/best.safetensors --data @/physionet --at 0:1:1 --samples 1"),
                       "%d");
-        ASSERT(command_says("out.txt", b ? "sd\n11,0,Age," : "sd\n1,0,Age,"));
+        ASSERT(command_says("out.txt", b ? "extrapolated\n11,0,Age," : "extrapolated\n1,0,Age,"));
         ASSERT_EQ_FMT(1 + 10 * 2 * 41, lines_of("out.txt"), "%d");
         ASSERT_EQ_FMT(BAD_USE,
                       command_run("interpolate @/run/best.safetensors --data @/physionet --at 0:1:1 --split test"),

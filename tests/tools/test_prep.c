@@ -321,7 +321,7 @@ static prep awkward(void) {
         {(mtan_real)16777217.0, (mtan_real)(1 + FLT_EPSILON), (mtan_real)-1000.00006, 0, LARGEST, 0, 0, 0,
          MTAN_HAS_LOW | coded}};
     prep p;
-    memset(&p, 0, sizeof p);
+    memset(&p, 0, sizeof p), p.positive = -1;
     p.kind = PREP_PUBLISHED;
     for (size_t i = 0; i < 4; i++) arrput(p.channel, channel[i]);
     for (size_t i = 0; i < 4; i++) arrput(p.channels, tool_text(names[i]));
@@ -513,7 +513,7 @@ TEST a_model_without_preprocessing_changes_nothing(void) {
     mtan_file_pair *pairs = NULL;
     mtan_file file;
     prep p;
-    memset(&p, 0, sizeof p);
+    memset(&p, 0, sizeof p), p.positive = -1;
     prep_write(&p, &pairs);
     ASSERT_EQ_FMT((size_t)0, arrlenu(pairs), "%zu");
     void *blob = write_file(NULL, "3", "2", &bytes);
@@ -553,7 +553,7 @@ TEST channels_match_by_name(void) {
     static const char *const numbers[] = {"2", "00", "3", "1x", "", "99999999999", "-1"};
     static const int32_t by_name[] = {1, -1, 2, 0, -1, 1}, by_number[] = {2, 0, -1, -1, -1, -1, -1};
     prep p;
-    memset(&p, 0, sizeof p);
+    memset(&p, 0, sizeof p), p.positive = -1;
     for (int i = 0; i < 3; i++) arrput(p.channel, prep_untouched());
     ASSERT(matches(&p, numbers, 7, by_number, 5, 1)); /* without names */
     p.channels = texts(names, 3);

@@ -32,7 +32,7 @@ static void open_folder(void *unused) {
     (void)unused;
     strcpy(folder, "build/stream-XXXXXX");
     if (!mkdtemp(folder)) perror("mtan: build"), exit(2);
-    memset(&scaling, 0, sizeof scaling);
+    memset(&scaling, 0, sizeof scaling), scaling.positive = -1;
     scaling.kind = PREP_MINMAX;
     for (int c = 0; c < 3; c++) {
         mtan_prep_channel channel = prep_untouched();
@@ -245,7 +245,7 @@ TEST models_of_other_kinds(void) {
     stream_settings json = usual();
     ASSERT(small_open_named(&s, "full none") && write_model(&s));
     ASSERT_EQ_FMT(DONE, run(usual(), "A,1,heat,2\n"), "%d");
-    ASSERT(says("out.txt", "record,time,channel,mean,sd\nA,1,heat,"));
+    ASSERT(says("out.txt", "record,time,channel,mean,sd,extrapolated\nA,1,heat,"));
     ASSERT(says("out.txt", "\nA,1,\"a,b\","));
     ASSERT_EQ_FMT(BAD_RESULT, run(usual(), "A\n"), "%d");
     ASSERT(says("err.txt", "standard input:1: no line of this record has a time yet: A"));

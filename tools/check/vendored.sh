@@ -1,7 +1,7 @@
 #!/bin/sh
-# Plays the engineer who copies the files into a project of his own: an empty folder, the program of the header's manual,
-# one command line. First the two files without a flag; then with each vector backend of this machine's kind, as the
-# README says. Any warning is a failure; a backend that this CPU cannot run is compiled and said to be.
+# Plays the engineer who copies the files into a project of his own: an empty folder, the program of the header's manual, a model
+# file beside it, one command line. First the two files without a flag; then with each vector backend of this machine's kind,
+# as the README says. Any warning is a failure; a backend that this CPU cannot run is compiled and said to be.
 #   vendored.sh CC [BACKEND:FLAGS:FLAG_OF_THE_CPU...]
 set -eu
 cd "$(dirname "$0")/../.."
@@ -9,6 +9,7 @@ root=$PWD dir=build/vendored cc=$1
 shift
 rm -rf $dir && mkdir -p $dir/simd
 cp mtan.h mtan.c $dir
+cp tools/demo/patients.safetensors $dir/model.safetensors
 sed -n '/^ \*     --- program ---$/,/^ \*     --- end ---$/p' mtan.h | sed -e '1d;$d' -e 's/^ \*     //' -e 's/^ \*$//' >$dir/program.c
 [ -s $dir/program.c ] || { echo "mtan: mtan.h: no program between '--- program ---' and '--- end ---'"; exit 1; }
 cd $dir
@@ -26,7 +27,7 @@ for backend in "$@"; do
     name=${backend%%:*} rest=${backend#*:}
     flags=${rest%%:*} cpu=${rest#*:}
     sed -e "s/#include \"mtan.h\"/#include \"simd\/mtan_simd.h\"/" \
-        -e "s/mtan_predictor_init(/(model.backend = \&mtan_backend_$name, 0) || &/" program.c >program_$name.c
+        -e "s/mtan_predictor_size(/(model.backend = \&mtan_backend_$name, 0) || &/" program.c >program_$name.c
     # shellcheck disable=SC2086 # flags are several words
     compile -O2 $flags -isystem "$root/build/deps" program_$name.c mtan.c simd/mtan_$name.c -o $name
     if grep -qw "$cpu" /proc/cpuinfo 2>/dev/null; then ./$name; else echo "$name: compiled; this CPU has no $cpu"; fi

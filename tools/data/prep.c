@@ -28,7 +28,7 @@ mtan_prep prep_view(const prep *p, int part) {
     memset(&view, 0, sizeof view);
     view.channels = (int32_t)arrlen(p->channel), view.classes = (int32_t)arrlen(p->classes);
     view.fitted = 1, view.from_first = p->from_first;
-    view.positive = view.classes == 2 ? 1 : -1;
+    view.positive = p->positive >= 0 ? p->positive : view.classes == 2 ? 1 : -1;
     view.time_scale = p->time_scale[part];
     view.first = p->first, view.last = p->last;
     view.unit = p->unit;
@@ -198,7 +198,7 @@ static char **copy_texts(char **from) {
 
 void prep_fit(prep *p, const dataset *d, const split *s, prep_kind kind, double time_scale, const mtan_real *missing) {
     memset(p, 0, sizeof *p);
-    p->kind = kind;
+    p->kind = kind, p->positive = -1;
     p->channels = copy_texts(d->channels);
     p->classes = copy_texts(d->classes);
     snprintf(p->unit, sizeof p->unit, "%s", d->unit);

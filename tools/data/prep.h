@@ -35,6 +35,7 @@ typedef struct prep {
     int from_first;                 /* times are counted from the record's first observation */
     char unit[24];
     char **channels, **classes; /* names, stb_ds arrays of malloc'd text; empty: a model without */
+    int32_t positive;           /* the class that a probability of two is about; -1: the second of two */
 } prep;
 
 /* "none", "published", "minmax", "zscore", "times", as model files have it. */
@@ -69,6 +70,7 @@ double prep_raw_spread(const prep *p, int32_t channel, double value); /* a stand
  *     mtan.time.span                              two: the first and the last in training; older files have none
  *     mtan.time.unit                              "hours"
  *     mtan.names.{channels,classes}               ["Age","HR"], a JSON array; mtan.channels and mtan.classes are counts
+ *     mtan.names.positive                         the name of a class, where it was chosen
  *
  * prep_read: 1, or 0 with error (256 bytes) set and nothing to free. A file without mtan.prep.kind is a model without
  * preprocessing: PREP_NONE, with whatever names there are; a prep without channels is written as such. */

@@ -99,7 +99,7 @@ static void read_case(board_case *c, const char *name) {
 /* Made-up preprocessing that uses all there is: a clip, a missing code, a scale of time. */
 static void make_prep(prep *p, const mtan_config *c) {
     char name[32];
-    memset(p, 0, sizeof *p);
+    memset(p, 0, sizeof *p), p->positive = -1;
     p->kind = PREP_ZSCORE;
     for (int part = 0; part < SPLIT_PARTS; part++) p->time_scale[part] = 48;
     strcpy(p->unit, "hours");

@@ -107,11 +107,19 @@ static mtan_status interpolate_some(void *context, mtan_predictor *predictor, si
     return status;
 }
 
+/* Before a record's first observation, or after its last? Both times are the model's. */
+static int lies_outside(const dataset *d, size_t record, mtan_real time) {
+    const dataset_record *r = &d->records[record];
+    const mtan_event *e = d->events + r->event0;
+    return r->n_events == 0 || time < e[0].time || time > e[r->n_events - 1].time;
+}
+
 static void put_curve(chunk *c, const curves *s, size_t record) {
     const prep *p = c->prep;
     const int32_t D = c->model->config.channels;
     const char *name = dataset_name(&c->records, record);
-    for (size_t q = 0; q < s->queries; q++)
+    for (size_t q = 0; q < s->queries; q++) {
+        const int outside = lies_outside(&c->records, record, s->times[q]);
         for (int32_t d = 0; d < D; d++) {
             const size_t at = (record * s->queries + q) * (size_t)D + (size_t)d;
             const double mean = prep_raw_value(p, d, (double)s->mean[at]),
@@ -120,8 +128,9 @@ static void put_curve(chunk *c, const curves *s, size_t record) {
             const char *channel = d < (int32_t)arrlen(p->channels) ? p->channels[d] : number;
             snprintf(number, sizeof number, "%d", (int)d);
             snprintf(time, sizeof time, "%.9g", c->grid.first + (double)(s->query0 + q) * c->grid.step);
-            row_value(&c->out, name, time, channel, mean, sd);
+            row_value(&c->out, name, time, channel, mean, sd, outside);
         }
+    }
 }
 
 /* One record's whole grid before the next record's: a grid longer than a block takes one record at a time, and ends where its curve
@@ -282,6 +291,14 @@ static field_excerpt real_text(mtan_real time) {
     return field_number_text(rounded);
 }
 
+static void count_far(chunk *c, const mtan_event *raw, int32_t n) {
+    const mtan_prep units = prep_view(c->prep, c->part);
+    for (int32_t i = 0; i < n; i++) {
+        const mtan_observation x = {(double)raw[i].time, raw[i].channel, (double)raw[i].value};
+        far_count(&c->far, &units, &x);
+    }
+}
+
 /* n raw events of one time join the last record, in model units. A time of which something is left, and which is another than
  * the one before, is one of the record's, and keeps the text that it was read from. */
 static void take_time(chunk *c, const mtan_event *raw, int32_t n, const char *text) {
@@ -290,6 +307,7 @@ static void take_time(chunk *c, const mtan_event *raw, int32_t n, const char *te
     int32_t kept;
     int is_new;
     memcpy(e, raw, (size_t)n * sizeof *e);
+    count_far(c, raw, n);
     kept = prep_events(c->prep, c->part, e, n);
     is_new = kept > 0 && (r->n_events == 0 || e[0].time > e[-1].time);
     r->n_events += kept;
@@ -326,6 +344,7 @@ int chunk_take(chunk *c, const dataset *from, size_t record, int part) {
 }
 
 void chunk_free(chunk *c) {
+    far_free(&c->far);
     runner_stop(&c->run);
     dataset_free(&c->records);
 }

@@ -8,6 +8,7 @@
 
 #include "../../data/prep.h"
 #include "../model/runner.h"
+#include "far.h"
 #include "rows.h"
 
 /* Times to interpolate at, in the data's unit: first, first + step, ... */
@@ -25,6 +26,7 @@ typedef struct chunk {
     grid grid;       /* n = 0: classify */
     row_printer out; /* its config is the model's */
     int failed;      /* set when a record was left out */
+    far_tally far;   /* what lay far outside of training */
     /* private */
     dataset records; /* those that wait for their turn, in model units */
     int part;        /* of the split: the records' */

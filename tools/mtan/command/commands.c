@@ -102,7 +102,8 @@ const command commands[] = {
      "events, or standard input, is read as a stream, in constant memory, and comes\n"
      "out in the order in which it came in; any model takes it, with the model's\n"
      "channels and units. A record that cannot be read, or whose result is\n"
-     "not finite, is reported and left out; the exit status is then 1. --split predicts a part of the data that the model\n"
+     "not finite, is reported and left out; the exit status is then 1. --split predicts a part of the data that the "
+     "model\n"
      "was trained with; --labels those records that labels with a prediction_time\n"
      "name.\n"
      "\n"
@@ -116,8 +117,9 @@ const command commands[] = {
      "  cat new.csv | mtan predict run/best.safetensors --data - --json\n",
      1, 1},
     {"interpolate", command_interpolate, "MODEL --data PATH|- --at A:B:STEP", "values at any times, with their spread",
-     "Columns: record,time,channel,mean,sd. Means and standard deviations over\n"
-     "samples of the latent state, in the data's own units.\n"
+     "Columns: record,time,channel,mean,sd,extrapolated. Means and standard\n"
+     "deviations over samples of the latent state, in the data's own units.\n"
+     "extrapolated is 1 before a record's first observation and after its last.\n"
      "\n"
      "  mtan interpolate run/best.safetensors --data new.csv --at 0:48:0.5\n",
      1, 1},

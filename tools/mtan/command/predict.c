@@ -156,10 +156,16 @@ static int set_up(job *j, const char *model) {
     return 1;
 }
 
+/* Says what lay far outside of training; whether that is a failure. */
+static int was_strange(const job *j) {
+    const mtan_prep units = prep_view(&j->session.bundle.prep, SPLIT_TEST);
+    return far_tell(&j->chunk.far, &units) && option_given(j->options, "strict");
+}
+
 static int run_job(job *j, const char *model) {
     if (!session_read_model(&j->session, j->options, model) || !set_up(j, model) || !all_records(j)) return BAD_USE;
     rows_header(&j->chunk.out);
-    return j->chunk.failed ? BAD_RESULT : DONE;
+    return was_strange(j) || j->chunk.failed ? BAD_RESULT : DONE;
 }
 
 static int start_job(const options *o, const char *at) {

@@ -55,7 +55,7 @@ void rows_header(row_printer *r) {
     if (r->begun || r->json) return;
     r->begun = 1;
     if (r->interpolates) {
-        puts("record,time,channel,mean,sd");
+        puts("record,time,channel,mean,sd,extrapolated");
         return;
     }
     fputs(c->classify == MTAN_CLASSIFY_TIME ? "record,time" : "record", stdout);
@@ -80,7 +80,8 @@ void row_classes(row_printer *r, const char *record, const char *time, const dou
     putchar('\n');
 }
 
-void row_value(row_printer *r, const char *record, const char *time, const char *channel, double mean, double sd) {
+void row_value(row_printer *r, const char *record, const char *time, const char *channel, double mean, double sd,
+               int outside) {
     rows_header(r);
     if (r->json) {
         fputs("{\"record\": ", stdout), json_string(stdout, record);
@@ -88,9 +89,9 @@ void row_value(row_printer *r, const char *record, const char *time, const char 
         fputs(", \"channel\": ", stdout), json_string(stdout, channel);
         fputs(", \"mean\": ", stdout), json_number(stdout, mean);
         fputs(", \"sd\": ", stdout), json_number(stdout, sd);
-        puts("}");
+        printf(", \"extrapolated\": %s}\n", outside ? "true" : "false");
         return;
     }
     put_name(record), printf(",%s,", time), put_name(channel);
-    printf(",%.9g,%.9g\n", mean, sd);
+    printf(",%.9g,%.9g,%d\n", mean, sd, outside);
 }

@@ -18,8 +18,9 @@ typedef struct row_printer {
 /* record[,time],p0,p1 and so on. time, of both kinds of rows, is a number or a date, in JSON a number or a string; here it
  * may be NULL. p (classes) */
 void row_classes(row_printer *r, const char *record, const char *time, const double *p);
-/* record,time,channel,mean,sd */
-void row_value(row_printer *r, const char *record, const char *time, const char *channel, double mean, double sd);
+/* record,time,channel,mean,sd,extrapolated. outside: the time lies outside of the record's observations. */
+void row_value(row_printer *r, const char *record, const char *time, const char *channel, double mean, double sd,
+               int outside);
 /* The first line of CSV, unless it is out or there is none. Rows print it themselves: it is for success without a row. */
 void rows_header(row_printer *r);
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "../../data/own_rows.h"
+#include "far.h"
 #include "rows.h"
 #include "settings.h"
 #include "shared_options.h"
@@ -18,10 +19,11 @@ enum { USUAL_SAMPLES = 20, USUAL_KEEP = 10000, USUAL_RECORDS = 10000 };
 typedef struct state {
     mtan_stream stream;
     void *memory;
-    own_time time;  /* of the last line, as it was read */
-    own_time first; /* of the first observation: what times are counted from, where they are counted from it */
-    double latest;  /* the largest time on that clock so far, once it runs */
-    double shown;   /* the largest when a prediction was last printed */
+    own_time time;   /* of the last line, as it was read */
+    own_time first;  /* of the first observation: what times are counted from, where they are counted from it */
+    double latest;   /* the largest time on that clock so far, once it runs */
+    double from, to; /* the times of the observations, once there is one */
+    double shown;    /* the largest when a prediction was last printed */
     int lines, runs, was_shown;
 } state;
 
@@ -46,7 +48,8 @@ typedef struct job {
     channel_entry *channels;
     size_t state_bytes;
     double every; /* 0: every line; infinite: on request */
-    int interpolates, dates, relative, failed;
+    int interpolates, dates, relative, failed, strict;
+    far_tally far;
     row_printer rows;
     double *p;
     mtan_real *out, *spread; /* (C), or (D) means and standard deviations */
@@ -144,11 +147,13 @@ static void put_prediction(job *j, const state *s, const char *record) {
     const mtan_config *c = &j->bundle.model.config;
     const prep *p = &j->bundle.prep;
     const field_excerpt time = own_time_text(j->dates ? OWN_DATES : OWN_NUMBERS, s->time);
+    const double now = moment(j, s, s->time);
+    const int outside = s->stream.events == 0 || now < s->from || now > s->to;
     for (int32_t k = 0; !j->interpolates && k < c->classes; k++) j->p[k] = (double)j->out[k];
     if (!j->interpolates) row_classes(&j->rows, record, c->classify == MTAN_CLASSIFY_TIME ? time.text : NULL, j->p);
     for (int32_t d = 0; j->interpolates && d < c->channels; d++)
         row_value(&j->rows, record, time.text, p->channels[d], prep_raw_value(p, d, (double)j->out[d]),
-                  prep_raw_spread(p, d, (double)j->spread[d]));
+                  prep_raw_spread(p, d, (double)j->spread[d]), outside);
 }
 
 /* Does a prediction belong to a time? */
@@ -192,7 +197,11 @@ static int observe(job *j, state *s, const char *channel, const char *value) {
     status = mtan_prep_event(&units, &raw, &e);
     if (status == MTAN_ERR_MISSING) return 1;
     if (status == MTAN_OK) status = mtan_stream_push(&s->stream, e.time, e.channel, e.value);
-    return status == MTAN_OK || bad_line(j, mtan_status_message(status), value);
+    if (status != MTAN_OK) return bad_line(j, mtan_status_message(status), value);
+    if (s->stream.events == 1) s->from = s->to = raw.time;
+    s->from = fmin(s->from, raw.time), s->to = fmax(s->to, raw.time);
+    far_count(&j->far, &units, &raw);
+    return 1;
 }
 
 static int is_due(const job *j, const state *s) {
@@ -247,7 +256,8 @@ static int take_lines(job *j) {
     if (got == CSV_FAILED) return complain("%s", j->csv.text.error);
     rows_header(&j->rows);
     if (fflush(stdout) != 0) return complain("standard output: cannot write");
-    return j->failed ? BAD_RESULT : DONE;
+    const mtan_prep units = prep_view(&j->bundle.prep, SPLIT_TEST);
+    return (far_tell(&j->far, &units) && j->strict) || j->failed ? BAD_RESULT : DONE;
 }
 
 /* ---- start and end ---- */
@@ -322,6 +332,7 @@ int stream_records(const stream_settings *s, const options *o) {
     int status;
     memset(&j, 0, sizeof j);
     j.settings = s;
+    j.strict = option_given(o, "strict");
     sh_new_strdup(j.states);
     sh_new_strdup(j.channels);
     status = run(&j, o);
@@ -329,6 +340,7 @@ int stream_records(const stream_settings *s, const options *o) {
     shfree(j.states), shfree(j.channels);
     csv_close(&j.csv);
     free(j.memory), free(j.p), free(j.out), free(j.spread);
+    far_free(&j.far);
     bundle_free(&j.bundle);
     return status;
 }

@@ -288,6 +288,15 @@ static int has_groups(const dataset *d) {
     return 0;
 }
 
+/* The class that a probability is about, by name. */
+static int choose_positive(prep *p, const options *o) {
+    const char *name = option_text(o, "positive", NULL);
+    const mtan_prep names = prep_view(p, SPLIT_TEST);
+    if (!name) return 1;
+    p->positive = mtan_prep_class_named(&names, name);
+    return p->positive >= 0 || (complain("--positive %s: no class of the data is called so", name), 0);
+}
+
 /* resumed: the file of the run to go on with, or NULL. */
 static int prepare(plan *p, dataset *d, split *s, prep *prepared, bundle *resumed, const options *o) {
     const source_input in = option_input(o, resumed ? &resumed->prep : NULL);
@@ -297,7 +306,7 @@ static int prepare(plan *p, dataset *d, split *s, prep *prepared, bundle *resume
         return complain("--by-group: no record of this data is in a group%s",
                         p->source.set->own ? "; own data has groups where its labels have a prediction_time" : ""),
                0;
-    if (!plan_prepare(p, d, s, prepared, resumed)) return 0;
+    if (!plan_prepare(p, d, s, prepared, resumed) || !choose_positive(prepared, o)) return 0;
     if (!plan_can_be_saved(p, prepared, error)) return complain("%s", error), 0;
     note("%s, %s: %zu records (%td training, %td validation, %td test), %td channels, %zu parameters", p->name,
          p->source.preset == MTAN_FAITHFUL ? "faithful" : "correct", arrlenu(d->records), arrlen(s->part[SPLIT_TRAIN]),
