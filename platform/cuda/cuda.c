@@ -85,12 +85,32 @@ static mtan_cuda_status kind_of(int error) {
     }
 }
 
-static const char *advice(mtan_cuda_status status) {
+/* The image has code for some GPUs, and PTX that the driver compiles for newer ones: each can be missing or refused. */
+static const char *image_advice(int error) {
+    switch (error) {
+    case ERROR_NO_IMAGE: return ": no code for this GPU: build the kernels with an nvcc that serves it (make cuda)";
+    case ERROR_BAD_PTX:
+        return ": the driver could not compile the kernels for this GPU: update the driver, or build them with an nvcc "
+               "that serves the GPU (make cuda)";
+    case ERROR_NO_COMPILER:
+        return ": the driver lacks its compiler: install libnvidia-ptxjitcompiler, or build the kernels with an nvcc "
+               "that serves this GPU (make cuda)";
+    case ERROR_NEWER_PTX:
+        return ": the driver is older than the nvcc that made the kernels: update the driver, or build them with an "
+               "older nvcc (make cuda NVCC=...)";
+    case ERROR_NO_COMPILING:
+        return ": no code for this GPU, and compiling it is forbidden: unset CUDA_DISABLE_PTX_JIT and "
+               "CUDA_DISABLE_JIT, or use an nvcc that serves the GPU (make cuda)";
+    default: return ": these are not the kernels of this program: build them anew (make cuda)";
+    }
+}
+
+static const char *advice(mtan_cuda_status status, int error) {
     switch (status) {
     case MTAN_CUDA_OK: return "";
     case MTAN_CUDA_NO_DRIVER: return ": the NVIDIA driver is not there, or too old";
     case MTAN_CUDA_NO_DEVICE: return ": no such GPU, or another program has it";
-    case MTAN_CUDA_NO_KERNELS: return ": the kernels were not compiled for this GPU (make cuda)";
+    case MTAN_CUDA_NO_KERNELS: return image_advice(error);
     case MTAN_CUDA_NO_MEMORY: return ": out of memory: fewer records at once, or a smaller model";
     case MTAN_CUDA_LOST: return ": the GPU stopped";
     case MTAN_CUDA_FAILED: return "";
@@ -103,7 +123,7 @@ static mtan_cuda_status explain(mtan_cuda *d, const char *what, int error) {
     const mtan_cuda_status status = kind_of(error);
     const char *name = NULL;
     if (d->driver->error_name(error, &name) != 0 || !name) name = "an unknown error";
-    snprintf(d->message, sizeof d->message, "CUDA: %s failed with %s (%d)%s", what, name, error, advice(status));
+    snprintf(d->message, sizeof d->message, "CUDA: %s failed with %s (%d)%s", what, name, error, advice(status, error));
     return status;
 }
 

@@ -42,7 +42,7 @@ typedef enum mtan_cuda_status {
     MTAN_CUDA_OK = 0,
     MTAN_CUDA_NO_DRIVER,  /* no libcuda here, or one too old */
     MTAN_CUDA_NO_DEVICE,  /* no GPU, or not of that number */
-    MTAN_CUDA_NO_KERNELS, /* the image has no code for this GPU, or lacks a kernel */
+    MTAN_CUDA_NO_KERNELS, /* the image has no code for this GPU, the driver refuses it, or it lacks a kernel */
     MTAN_CUDA_NO_MEMORY,  /* of the device, or pinned memory of the host */
     MTAN_CUDA_LOST,       /* the GPU stopped, or a kernel touched what is not its own: start the program anew */
     MTAN_CUDA_FAILED      /* anything else the driver says */

@@ -14,10 +14,12 @@ static int lost; /* the error that ended the context */
 
 /* The error of this call, 0 mostly. An error of a kernel stays with the context. */
 static int next_call(const char *name) {
+    int fails;
     test_driver.calls++;
-    if (test_driver.calls == test_driver.fail_at) test_driver.failed = name;
+    fails = test_driver.calls == test_driver.fail_at || (test_driver.fail_in && strcmp(name, test_driver.fail_in) == 0);
+    if (fails) test_driver.failed = name;
     if (lost) return lost;
-    if (test_driver.calls != test_driver.fail_at) return 0;
+    if (!fails) return 0;
     if (test_driver.error >= 700 && test_driver.error < 720) lost = test_driver.error;
     return test_driver.error;
 }
@@ -36,7 +38,7 @@ int driver_given_out(void) {
 void driver_reset(void) {
     lost = 0;
     test_driver.calls = test_driver.fail_at = test_driver.launches = test_driver.products = 0;
-    test_driver.failed = NULL;
+    test_driver.failed = test_driver.fail_in = NULL;
     test_driver.blas_fails = 0;
 }
 

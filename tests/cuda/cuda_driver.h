@@ -9,12 +9,13 @@
 #include "../../platform/cuda/mtan_cuda.h"
 
 typedef struct driver_state {
-    int calls;          /* so far */
-    int fail_at;        /* the call that fails, from 1; 0: none */
-    int error;          /* how */
-    const char *failed; /* the call that did, or null */
-    int blas_fails;     /* every product of cuBLAS */
-    int deferred;       /* 1: late, 2: no sooner than waited for; set it when nothing is under way */
+    int calls;           /* so far */
+    int fail_at;         /* the call that fails, from 1; 0: none */
+    const char *fail_in; /* a function that fails whenever it is called, or null */
+    int error;           /* how */
+    const char *failed;  /* the call that did, or null */
+    int blas_fails;      /* every product of cuBLAS */
+    int deferred;        /* 1: late, 2: no sooner than waited for; set it when nothing is under way */
     int contexts, modules, streams, events, blocks, pinned, blas; /* given out */
     int launches, products, launched[128];                        /* in all; of cuBLAS; of each kernel */
     int uploaded;                                                 /* copies to the device */

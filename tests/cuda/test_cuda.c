@@ -498,6 +498,20 @@ TEST every_failure_is_told(int error, mtan_cuda_status kind) {
     PASS();
 }
 
+/* Of what can be wrong with the kernels' image, each has its own remedy, which stands whole in the message. */
+TEST a_bad_image_gets_its_remedy(int error, const char *remedy) {
+    mtan_cuda d;
+    driver_reset();
+    test_driver.fail_in = "module_load", test_driver.error = error;
+    ASSERT_EQ(MTAN_CUDA_NO_KERNELS, mtan_cuda_open(&d, &test_driver_functions, NULL, 0, test_driver_image));
+    if (!strstr(d.message, remedy)) printf("  BAD %s\n", d.message);
+    ASSERT(strstr(d.message, remedy));
+    ASSERT(strlen(d.message) + strlen("JIT_COMPILATION_DISABLED") < sizeof d.message); /* for the longest name */
+    ASSERT_EQ(0, driver_given_out());
+    driver_reset();
+    PASS();
+}
+
 TEST running_out_of_memory_is_no_end(void) {
     mtan_real *x;
     ASSERT(device_open(NULL));
@@ -733,9 +747,22 @@ static void host_tests(void) {
                     {100, MTAN_CUDA_NO_DEVICE, "device"},
                     {719, MTAN_CUDA_LOST, "lost"},
                     {999, MTAN_CUDA_FAILED, "unknown"}};
+    static const struct {
+        int error;
+        const char *remedy, *name;
+    } images[] = {{200, "build them anew", "not an image"},
+                  {209, "with an nvcc that serves it", "no code"},
+                  {218, "could not compile", "bad PTX"},
+                  {221, "libnvidia-ptxjitcompiler", "no compiler"},
+                  {222, "the driver is older than the nvcc that made the kernels", "newer PTX"},
+                  {223, "unset CUDA_DISABLE_PTX_JIT", "no compiling"}};
     for (size_t i = 0; i < sizeof failures / sizeof *failures; i++) {
         greatest_set_test_suffix(failures[i].name);
         RUN_TESTp(every_failure_is_told, failures[i].error, failures[i].kind);
+    }
+    for (size_t i = 0; i < sizeof images / sizeof *images; i++) {
+        greatest_set_test_suffix(images[i].name);
+        RUN_TESTp(a_bad_image_gets_its_remedy, images[i].error, images[i].remedy);
     }
     RUN_TEST(running_out_of_memory_is_no_end);
     RUN_TEST(a_lost_device_stays_lost);
