@@ -145,11 +145,33 @@ mtan_cuda *mtan_cuda_current(void) {
 
 void mtan_cuda_use(mtan_cuda *device) {
     in_use = device;
-    if (device && device->status == MTAN_CUDA_OK)
-        check(device, "cuCtxSetCurrent", device->driver->context_use(device->context));
+}
+
+/* Between `enter` and `leave` the driver works on this device. Then the thread has its own context again, which may be that of
+ * another device or of another library. 0: nothing was entered, and the device has failed. */
+static int enter(mtan_cuda *d) {
+    int error;
+    if (!d->context) {
+        if (!d->status) snprintf(d->message, sizeof d->message, "CUDA: the device is not open");
+        if (!d->status) d->status = MTAN_CUDA_FAILED;
+        return 0;
+    }
+    error = d->driver->context_push(d->context);
+    check(d, "cuCtxPushCurrent", error);
+    return error == 0;
+}
+
+static mtan_cuda_status leave(mtan_cuda *d) {
+    void *own;
+    return check(d, "cuCtxPopCurrent", d->driver->context_pop(&own));
 }
 
 /* ---- opening and closing ---- */
+
+/* The driver gives memory out at multiples of 256: what is aligned on the host is to be so in the image. */
+static size_t beyond_boundary(const void *memory) {
+    return (uintptr_t)memory % 256;
+}
 
 static mtan_cuda_status find_device(mtan_cuda *d, int ordinal) {
     const mtan_cuda_driver *k = d->driver;
@@ -209,35 +231,50 @@ mtan_cuda_status mtan_cuda_open(mtan_cuda *device, const mtan_cuda_driver *drive
         d->context = NULL;
         return d->status;
     }
-    check(d, "cuCtxSetCurrent", driver->context_use(d->context));
-    if (!d->status) load_kernels(d, image);
-    if (!d->status) make_streams(d);
-    start_blas(d, blas);
+    if (enter(d)) {
+        load_kernels(d, image);
+        if (!d->status) make_streams(d);
+        start_blas(d, blas);
+        leave(d);
+    }
     if (d->status) mtan_cuda_close(d);
     else in_use = d;
     return d->status;
 }
 
-/* Status and message stay, to be read. */
-void mtan_cuda_close(mtan_cuda *device) {
-    mtan_cuda *d = device;
+static void drop_mirror(mtan_cuda *d, int i) {
+    d->driver->free(d->mirrors[i].device - beyond_boundary(d->mirrors[i].host));
+    d->mirrors[i] = d->mirrors[--d->mirror_count];
+}
+
+/* All that was made in the context, when the streams are done with it. */
+static void give_back(mtan_cuda *d) {
     const mtan_cuda_driver *k = d->driver;
-    if (in_use == d) in_use = NULL;
-    if (!d->context) return;
-    k->context_use(d->context);
     if (d->work) k->stream_sync(d->work);
     if (d->copies) k->stream_sync(d->copies);
     if (d->blas) d->blas->destroy(d->blas_handle);
     if (d->scratch) k->free(d->scratch);
-    while (d->mirror_count > 0) mtan_cuda_unmirror(d, d->mirrors[0].host);
+    while (d->mirror_count > 0) drop_mirror(d, 0);
     if (d->answer) k->host_free(d->answer);
     if (d->staged) k->host_free(d->staged);
     if (d->sent) k->event_destroy(d->sent);
     if (d->copies) k->stream_destroy(d->copies);
     if (d->work) k->stream_destroy(d->work);
     if (d->module) k->module_unload(d->module);
-    k->context_use(NULL);
-    k->context_release(d->number);
+}
+
+/* Status and message stay, to be read. With a context that cannot be entered all that is in it is lost already. */
+void mtan_cuda_close(mtan_cuda *device) {
+    mtan_cuda *d = device;
+    void *own;
+    if (in_use == d) in_use = NULL;
+    if (!d->context) return;
+    if (d->driver->context_push(d->context) == 0) {
+        give_back(d);
+        d->driver->context_pop(&own);
+    }
+    d->driver->context_release(d->number);
+    d->mirror_count = 0;
     d->context = d->module = d->work = d->copies = d->sent = d->blas_handle = NULL;
     d->blas = NULL, d->answer = NULL;
     d->staged = NULL, d->staged_bytes = 0;
@@ -249,33 +286,39 @@ void mtan_cuda_close(mtan_cuda *device) {
 void *mtan_cuda_alloc(mtan_cuda *device, size_t bytes) {
     mtan_cuda_address address = 0;
     int error;
-    if (device->status) return NULL;
+    if (device->status || !enter(device)) return NULL;
     error = device->driver->alloc(&address, bytes ? bytes : 1);
-    if (error == 0) return (void *)(uintptr_t)address;
     if (kind_of(error) == MTAN_CUDA_NO_MEMORY) explain(device, "cuMemAlloc", error); /* the device goes on */
     else check(device, "cuMemAlloc", error);
-    return NULL;
+    leave(device);
+    return error == 0 ? (void *)(uintptr_t)address : NULL;
 }
 
+/* A context that was closed has taken its memory with it. */
 void mtan_cuda_free(mtan_cuda *device, void *memory) {
-    if (memory) device->driver->free((mtan_cuda_address)(uintptr_t)memory);
+    if (!memory || !device->context || !enter(device)) return;
+    device->driver->free((mtan_cuda_address)(uintptr_t)memory);
+    leave(device);
 }
 
 mtan_cuda_status mtan_cuda_upload(mtan_cuda *device, void *to, const void *from, size_t bytes) {
-    if (device->status || bytes == 0) return device->status;
-    return check(device, "cuMemcpyHtoDAsync",
-                 device->driver->upload((mtan_cuda_address)(uintptr_t)to, from, bytes, device->work));
+    const mtan_cuda_address address = (mtan_cuda_address)(uintptr_t)to;
+    if (device->status || bytes == 0 || !enter(device)) return device->status;
+    check(device, "cuMemcpyHtoDAsync", device->driver->upload(address, from, bytes, device->work));
+    return leave(device);
 }
 
 mtan_cuda_status mtan_cuda_download(mtan_cuda *device, void *to, const void *from, size_t bytes) {
-    if (device->status || bytes == 0) return device->status;
-    return check(device, "cuMemcpyDtoHAsync",
-                 device->driver->download(to, (mtan_cuda_address)(uintptr_t)from, bytes, device->work));
+    const mtan_cuda_address address = (mtan_cuda_address)(uintptr_t)from;
+    if (device->status || bytes == 0 || !enter(device)) return device->status;
+    check(device, "cuMemcpyDtoHAsync", device->driver->download(to, address, bytes, device->work));
+    return leave(device);
 }
 
 mtan_cuda_status mtan_cuda_sync(mtan_cuda *device) {
-    if (device->status) return device->status;
-    return check(device, "cuStreamSynchronize", device->driver->stream_sync(device->work));
+    if (device->status || !enter(device)) return device->status;
+    check(device, "cuStreamSynchronize", device->driver->stream_sync(device->work));
+    return leave(device);
 }
 
 /* ---- mirrors ---- */
@@ -298,11 +341,6 @@ static int overlaps(const mtan_cuda *d, const char *from, size_t bytes) {
     return 0;
 }
 
-/* The driver gives memory out at multiples of 256: what is aligned on the host is to be so in the image. */
-static size_t beyond_boundary(const void *memory) {
-    return (uintptr_t)memory % 256;
-}
-
 mtan_cuda_status mtan_cuda_mirror(mtan_cuda *device, void *memory, size_t bytes) {
     mtan_cuda_mirrored m;
     if (device->status) return device->status;
@@ -319,15 +357,13 @@ mtan_cuda_status mtan_cuda_mirror(mtan_cuda *device, void *memory, size_t bytes)
 }
 
 void mtan_cuda_unmirror(mtan_cuda *device, void *memory) {
-    for (int i = 0; i < device->mirror_count; i++) {
-        const mtan_cuda_mirrored m = device->mirrors[i];
-        if (m.host != (char *)memory) continue;
-        if (device->work) device->driver->stream_sync(device->work);
-        if (device->copies) device->driver->stream_sync(device->copies);
-        device->driver->free(m.device - beyond_boundary(m.host));
-        device->mirrors[i] = device->mirrors[--device->mirror_count];
-        return;
-    }
+    int i = 0;
+    while (i < device->mirror_count && device->mirrors[i].host != (char *)memory) i++;
+    if (i == device->mirror_count || !enter(device)) return;
+    device->driver->stream_sync(device->work);
+    device->driver->stream_sync(device->copies);
+    drop_mirror(device, i);
+    leave(device);
 }
 
 void *mtan_cuda_there(const void *address) {
@@ -374,21 +410,28 @@ static void *staging(mtan_cuda *d, size_t bytes) {
     return d->staged;
 }
 
+static void copy_ahead(mtan_cuda *d, const void *from, size_t bytes) {
+    const mtan_cuda_address to = (mtan_cuda_address)(uintptr_t)mtan_cuda_there(from);
+    void *staged = staging(d, bytes);
+    if (!staged) return;
+    memcpy(staged, from, bytes);
+    if (check(d, "cuMemcpyHtoDAsync", d->driver->upload(to, staged, bytes, d->copies))) return;
+    check(d, "cuEventRecord", d->driver->event_record(d->sent, d->copies));
+}
+
 int32_t mtan_cuda_send_ahead(const void *from, size_t bytes) {
     mtan_cuda *d = mtan_cuda_current();
-    mtan_cuda_address to;
-    void *staged;
     if (!d || d->mirror_count == 0) return d != NULL;
-    if (!is_mirrored(d, from, bytes) || !(staged = staging(d, bytes))) return 0;
-    memcpy(staged, from, bytes);
-    to = (mtan_cuda_address)(uintptr_t)mtan_cuda_there(from);
-    if (check(d, "cuMemcpyHtoDAsync", d->driver->upload(to, staged, bytes, d->copies))) return 0;
-    return !check(d, "cuEventRecord", d->driver->event_record(d->sent, d->copies));
+    if (!is_mirrored(d, from, bytes) || !enter(d)) return 0;
+    copy_ahead(d, from, bytes);
+    return !leave(d);
 }
 
 int32_t mtan_cuda_arrive(void) {
     mtan_cuda *d = mtan_cuda_current();
-    return d && !check(d, "cuStreamWaitEvent", d->driver->stream_wait(d->work, d->sent, 0));
+    if (!d || !enter(d)) return 0;
+    check(d, "cuStreamWaitEvent", d->driver->stream_wait(d->work, d->sent, 0));
+    return !leave(d);
 }
 
 /* ---- for the kernels ---- */
@@ -401,26 +444,32 @@ void mtan_cuda_launch(mtan_cuda_kernel kernel, size_t grid_x, size_t grid_y, siz
         mtan_cuda_refuse("a tensor is larger than a kernel can take");
         return;
     }
+    if (!enter(d)) return;
     parameters[0] = (void *)(uintptr_t)arguments; /* read only */
     check(d, kernels[kernel].name,
           d->driver->launch(d->function[kernel], (unsigned)grid_x, (unsigned)grid_y, (unsigned)grid_z,
                             kernels[kernel].x, kernels[kernel].y, 1, 0, d->work, parameters, NULL));
+    leave(d);
 }
 
-/* Grows, and never shrinks: kernels that use the old one are waited for. */
+/* Kernels that use the old one are waited for. */
+static void grow_scratch(mtan_cuda *d, size_t bytes) {
+    if (check(d, "cuStreamSynchronize", d->driver->stream_sync(d->work))) return;
+    if (d->scratch) d->driver->free(d->scratch);
+    d->scratch = 0, d->scratch_bytes = 0;
+    if (check(d, "cuMemAlloc", d->driver->alloc(&d->scratch, bytes))) d->scratch = 0;
+    else d->scratch_bytes = bytes;
+}
+
+/* Grows, and never shrinks. */
 void *mtan_cuda_scratch(size_t bytes) {
     mtan_cuda *d = mtan_cuda_current();
-    const size_t least = (size_t)1 << 20, wanted = bytes > least ? bytes : least;
+    const size_t least = (size_t)1 << 20;
     if (!d) return NULL;
     if (bytes > d->scratch_bytes) {
-        if (mtan_cuda_sync(d)) return NULL;
-        if (d->scratch) d->driver->free(d->scratch);
-        d->scratch = 0, d->scratch_bytes = 0;
-        if (check(d, "cuMemAlloc", d->driver->alloc(&d->scratch, wanted))) {
-            d->scratch = 0;
-            return NULL;
-        }
-        d->scratch_bytes = wanted;
+        if (!enter(d)) return NULL;
+        grow_scratch(d, bytes > least ? bytes : least);
+        if (leave(d)) return NULL;
     }
     return (void *)(uintptr_t)d->scratch;
 }
@@ -438,11 +487,13 @@ int mtan_cuda_sgemm(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, in
     mtan_cuda *d = mtan_cuda_current();
     const float one = 1, start = add ? 1 : 0;
     int error;
-    if (!d || !d->blas) return 0;
+    if (!d || !d->blas || !enter(d)) return 0;
     error = d->blas->sgemm(d->blas_handle, b_transposed, a_transposed, n, m, k, &one, b, (int)ldb, a, (int)lda, &start,
                            c, (int)ldc);
-    if (error == 0) return 1;
-    d->blas->destroy(d->blas_handle); /* one without code for this GPU, say: the kernels here do as well */
-    d->blas = NULL, d->blas_handle = NULL;
-    return 0;
+    if (error != 0) { /* one without code for this GPU, say: the kernels here do as well */
+        d->blas->destroy(d->blas_handle);
+        d->blas = NULL, d->blas_handle = NULL;
+    }
+    leave(d);
+    return error == 0;
 }

@@ -26,8 +26,11 @@
  * Same bits.  Two runs give the same bits, on any GPU, unless cuBLAS has part in it. They are not the bits of a CPU: the
  * table in kernels.cu says where they are.
  *
+ * Contexts.  A device works in its GPU's primary context, which is current for the length of a call alone: then the thread
+ * has again the context that it had before. Devices do not disturb each other, nor other libraries that use a GPU.
+ *
  * Threads.  The entries of mtan_backend_cuda work on the device opened last, or named by mtan_cuda_use, which is one for the
- * whole program: one thread at a time. A thread other than the one that opened it calls mtan_cuda_use first.
+ * whole program: one thread at a time, any.
  */
 #ifndef MTAN_CUDA_H
 #define MTAN_CUDA_H
@@ -60,7 +63,8 @@ typedef unsigned long long mtan_cuda_address; /* CUdeviceptr */
     X(device_attribute, cuDeviceGetAttribute, (int *value, int attribute, int device))                                 \
     X(context_retain, cuDevicePrimaryCtxRetain, (void **context, int device))                                          \
     X(context_release, cuDevicePrimaryCtxRelease_v2, (int device))                                                     \
-    X(context_use, cuCtxSetCurrent, (void *context))                                                                   \
+    X(context_push, cuCtxPushCurrent_v2, (void *context))                                                              \
+    X(context_pop, cuCtxPopCurrent_v2, (void **context))                                                               \
     X(module_load, cuModuleLoadData, (void **module, const void *image))                                               \
     X(module_unload, cuModuleUnload, (void *module))                                                                   \
     X(function_get, cuModuleGetFunction, (void **function, void *module, const char *name))                            \
@@ -148,7 +152,8 @@ typedef struct mtan_cuda {
  * failure nothing is left open, and the message says what to do. The tables and the image have to stay. */
 mtan_cuda_status mtan_cuda_open(mtan_cuda *device, const mtan_cuda_driver *driver, const mtan_cuda_blas *blas,
                                 int ordinal, const void *image);
-/* Gives everything back, mirrors too, but what mtan_cuda_alloc gave out. Works on a lost device. */
+/* Gives everything back, mirrors too, but what mtan_cuda_alloc gave out: free that first. Works on a lost device. If it was
+ * the one that kernels use, there is none now. */
 void mtan_cuda_close(mtan_cuda *device);
 
 /* The device that kernels use from now on; null: none, and they do nothing. */

@@ -1,6 +1,9 @@
 /* A CUDA driver for tests: the functions of mtan_cuda_driver on the CPU. Device memory is the host's, filled with NaN when it
  * is given out and known to the shim, on which kernels run.
  *
+ * It has two devices, each with a context, and a stack of contexts in the one thread there is: what was made in a context
+ * can be used while that one is current, and goes when the context's last holder lets go of it.
+ *
  * Any call can be made to fail, and what was given out and not given back is counted. With `deferred` a stream does its
  * work as late as it may, now and then a piece of it, as a real one would: what reads too early then reads something old. */
 #ifndef MTAN_TESTS_CUDA_DRIVER_H
@@ -18,6 +21,7 @@ typedef struct driver_state {
     int deferred;        /* 1: late, 2: no sooner than waited for; set it when nothing is under way */
     int contexts, modules, streams, events, blocks, pinned, blas; /* given out */
     int launches, products, launched[128];                        /* in all; of cuBLAS; of each kernel */
+    int left;                                                     /* what a context still had when it went */
     int uploaded;                                                 /* copies to the device */
     unsigned long long random;                                    /* of deferred work; not 0 */
 } driver_state;
@@ -29,6 +33,10 @@ extern const unsigned char test_driver_image[];
 
 /* Everything counted above, together. */
 int driver_given_out(void);
+
+/* The context on top of the thread's stack, or null; one that the program around has put there, of any kind. */
+void *driver_current(void);
+void driver_set_current(void *context);
 
 /* A lost device stays lost until the context is released; this forgets that, the counts of calls and what should fail. */
 void driver_reset(void);

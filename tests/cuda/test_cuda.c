@@ -361,7 +361,7 @@ TEST what_a_device_cannot_do_is_refused(void) {
 /* Call after call of a step fails: the library says that the device did, and the device says how. */
 TEST every_failure_reaches_the_caller(void) {
     int failures = 0;
-    for (int k = 1;; k += 7) {
+    for (int k = 1;; k += 17) {
         tiny_model s;
         mtan_train_config config;
         mtan_report report;
@@ -463,7 +463,7 @@ static mtan_cuda_status live(mtan_cuda *d) {
 static int is_unimportant(const char *call) {
     static const char *const calls[] = {"free_block",    "host_free",       "stream_destroy", "event_destroy",
                                         "module_unload", "context_release", "blas_create",    "blas_set_stream",
-                                        "blas_destroy",  "stream_sync",     "context_use"};
+                                        "blas_destroy",  "stream_sync",     "context_push",   "context_pop"};
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
         if (strcmp(call, calls[i]) == 0) return 1;
     return 0;
@@ -473,11 +473,13 @@ static int is_unimportant(const char *call) {
  * one. */
 TEST every_failure_is_told(int error, mtan_cuda_status kind) {
     mtan_cuda d;
+    char own;
     int told = 0;
     ASSERT(device_open(NULL) && device_close());
     for (int k = 1;; k++) {
         mtan_cuda_status status;
         driver_reset();
+        driver_set_current(&own);
         test_driver.fail_at = k, test_driver.error = error;
         memset(&d, 0xFF, sizeof d);
         status = live(&d);
@@ -485,6 +487,9 @@ TEST every_failure_is_told(int error, mtan_cuda_status kind) {
         if (driver_given_out() || (status == MTAN_CUDA_OK && !is_unimportant(test_driver.failed)))
             printf("  BAD %s failed: %d things kept, status %d\n", test_driver.failed, driver_given_out(), (int)status);
         ASSERT_EQ(0, driver_given_out());
+        ASSERT(test_driver.left == 0 ||
+               strcmp(test_driver.failed, "context_push") == 0); /* the context goes unentered */
+        ASSERT(driver_current() == &own);
         ASSERT(status != MTAN_CUDA_OK || is_unimportant(test_driver.failed));
         if (status == MTAN_CUDA_OK) continue;
         told++;
@@ -515,8 +520,9 @@ TEST a_bad_image_gets_its_remedy(int error, const char *remedy) {
 TEST running_out_of_memory_is_no_end(void) {
     mtan_real *x;
     ASSERT(device_open(NULL));
-    test_driver.fail_at = test_driver.calls + 1, test_driver.error = 2;
+    test_driver.fail_in = "alloc", test_driver.error = 2;
     ASSERT_EQ(NULL, mtan_cuda_alloc(&device, 100));
+    test_driver.fail_in = NULL;
     ASSERT(strstr(device.message, "out of memory"));
     ASSERT_EQ(MTAN_CUDA_OK, device.status);
     x = mtan_cuda_alloc(&device, 4 * sizeof *x);
@@ -534,8 +540,9 @@ TEST a_lost_device_stays_lost(void) {
     int launches;
     ASSERT(device_open(NULL));
     x = mtan_cuda_alloc(&device, 4 * sizeof *x);
-    test_driver.fail_at = test_driver.calls + 1, test_driver.error = 719;
+    test_driver.fail_in = "launch", test_driver.error = 719;
     mtan_backend_cuda.fill(x, 4, 3);
+    test_driver.fail_in = NULL;
     launches = test_driver.launches;
     ASSERT(isnan(mtan_backend_cuda.sum(x, 4)));
     mtan_backend_cuda.fill(x, 4, 3);
@@ -550,11 +557,173 @@ TEST a_lost_device_stays_lost(void) {
     PASS();
 }
 
+/* ---- several devices, and a program that has a context of its own ---- */
+
+static int device_opens(mtan_cuda *d, int ordinal) {
+    return mtan_cuda_open(d, &test_driver_functions, &test_blas_functions, ordinal, test_driver_image) == MTAN_CUDA_OK;
+}
+
+/* Whether the device in use does its work. */
+static int device_works(mtan_cuda *d) {
+    const mtan_real here[4] = {1, 2, 3, 4};
+    mtan_real *x = mtan_cuda_alloc(d, sizeof here);
+    double sum;
+    if (!x || mtan_cuda_upload(d, x, here, sizeof here)) return 0;
+    mtan_backend_cuda.scale(x, 4, 1, 4, 2);
+    sum = mtan_backend_cuda.sum(x, 4);
+    mtan_cuda_free(d, x);
+    if (d->status) printf("  BAD %s\n", d->message);
+    return sum == 20 && mtan_cuda_sync(d) == MTAN_CUDA_OK;
+}
+
+TEST closing_one_device_leaves_the_other(void) {
+    mtan_cuda a, b;
+    driver_reset();
+    ASSERT(device_opens(&a, 0) && device_works(&a));
+    ASSERT(device_opens(&b, 1) && device_works(&b));
+    mtan_cuda_use(&a);
+    mtan_cuda_close(&b);
+    ASSERT(device_works(&a));
+    ASSERT(device_opens(&b, 1) && device_works(&b));
+    mtan_cuda_close(&a);
+    ASSERT(device_works(&b));
+    mtan_cuda_close(&b);
+    ASSERT_EQ(0, driver_given_out());
+    ASSERT_EQ(0, test_driver.left);
+    PASS();
+}
+
+/* Call after call of opening a second device fails, and each time the first one goes on. */
+TEST failing_to_open_leaves_the_other(void) {
+    mtan_cuda a, b;
+    int failures = 0;
+    driver_reset();
+    ASSERT(device_opens(&a, 0));
+    for (;; failures++) {
+        test_driver.fail_at = test_driver.calls + failures + 1, test_driver.error = 2;
+        if (device_opens(&b, 1)) break;
+        ASSERT(device_works(&a));
+        ASSERT_EQ(1, test_driver.contexts);
+    }
+    ASSERT(failures > cuda_kernel_count);
+    mtan_cuda_close(&b);
+    mtan_cuda_use(&a);
+    ASSERT(device_works(&a));
+    mtan_cuda_close(&a);
+    ASSERT_EQ(0, driver_given_out());
+    ASSERT_EQ(0, test_driver.left);
+    PASS();
+}
+
+/* Memory is its device's, whichever is in use. */
+TEST memory_is_of_its_device(void) {
+    const mtan_real here[4] = {1, 2, 3, 4};
+    mtan_real kept[4] = {5, 6, 7, 8}, back[4] = {0}, *x;
+    mtan_cuda a, b;
+    driver_reset();
+    ASSERT(device_opens(&a, 0) && device_opens(&b, 1)); /* which is in use */
+    x = mtan_cuda_alloc(&a, sizeof here);
+    ASSERT_EQ(MTAN_CUDA_OK, mtan_cuda_upload(&a, x, here, sizeof here));
+    ASSERT_EQ(MTAN_CUDA_OK, mtan_cuda_mirror(&a, kept, sizeof kept));
+    ASSERT(device_works(&b));
+    ASSERT_EQ(MTAN_CUDA_OK, mtan_cuda_download(&a, back, x, sizeof back));
+    ASSERT_EQ(MTAN_CUDA_OK, mtan_cuda_sync(&a));
+    ASSERT_EQ(0, memcmp(back, here, sizeof back));
+    mtan_cuda_free(&a, x);
+    mtan_cuda_use(&a);
+    ASSERT(mtan_cuda_send(kept, sizeof kept));
+    ASSERT_EQ(26.0, mtan_backend_cuda.sum(kept, 4));
+    mtan_cuda_use(&b);
+    mtan_cuda_unmirror(&a, kept);
+    ASSERT(device_works(&b));
+    mtan_cuda_close(&b), mtan_cuda_close(&a);
+    ASSERT_EQ(0, driver_given_out());
+    ASSERT_EQ(0, test_driver.left);
+    PASS();
+}
+
+/* The program around, or another library in it, has a context: it is current after whatever is called here. */
+TEST the_context_of_the_program_stays(void) {
+    mtan_real here[4] = {1, 2, 3, 4}, *x;
+    mtan_cuda d;
+    char own;
+    int calls = 0;
+    driver_reset();
+    driver_set_current(&own);
+#define STAYS(call)                                                                                                    \
+    do {                                                                                                               \
+        call;                                                                                                          \
+        if (driver_current() != &own) printf("  BAD after %s\n", #call);                                               \
+        ASSERT(driver_current() == &own);                                                                              \
+        calls++;                                                                                                       \
+    } while (0)
+    STAYS(ASSERT_FALSE(device_opens(&d, 2)));
+    test_driver.fail_in = "module_load", test_driver.error = 222;
+    STAYS(ASSERT_FALSE(device_opens(&d, 0)));
+    test_driver.fail_in = NULL;
+    STAYS(ASSERT(device_opens(&d, 0)));
+    STAYS(mtan_cuda_use(NULL));
+    STAYS(mtan_cuda_use(&d));
+    STAYS(ASSERT((x = mtan_cuda_alloc(&d, sizeof here)) != NULL));
+    STAYS(mtan_cuda_upload(&d, x, here, sizeof here));
+    STAYS(mtan_backend_cuda.fill(x, 4, 2));
+    STAYS(ASSERT_EQ(8.0, mtan_backend_cuda.sum(x, 4)));
+    STAYS(mtan_cuda_download(&d, here, x, sizeof here));
+    STAYS(ASSERT_EQ(MTAN_CUDA_OK, mtan_cuda_sync(&d)));
+    STAYS(mtan_cuda_free(&d, x));
+    STAYS(mtan_cuda_mirror(&d, here, sizeof here));
+    STAYS(ASSERT(mtan_cuda_send(here, sizeof here)));
+    STAYS(ASSERT(mtan_cuda_send_ahead(here, sizeof here)));
+    STAYS(ASSERT(mtan_cuda_arrive()));
+    STAYS(ASSERT(mtan_cuda_fetch(here, sizeof here)));
+    STAYS(mtan_cuda_unmirror(&d, here));
+    STAYS(mtan_cuda_close(&d));
+#undef STAYS
+    ASSERT_EQ(19, calls);
+    driver_set_current(NULL);
+    ASSERT_EQ(0, driver_given_out());
+    PASS();
+}
+
+/* A context that has gone, with all that was in it: the device says so, and closing it still lets go of the context. */
+TEST a_context_that_cannot_be_entered_is_told(void) {
+    mtan_real *x;
+    ASSERT(device_open(NULL));
+    x = mtan_cuda_alloc(&device, 4 * sizeof *x);
+    test_driver.fail_in = "context_push", test_driver.error = 709;
+    mtan_backend_cuda.fill(x, 4, 3);
+    ASSERT_EQ(0, test_driver.launches);
+    ASSERT_EQ(MTAN_CUDA_LOST, mtan_cuda_sync(&device));
+    ASSERT(strstr(device.message, "cuCtxPushCurrent"));
+    mtan_cuda_free(&device, x);
+    mtan_cuda_close(&device);
+    ASSERT(test_driver.left > 0);
+    ASSERT_EQ(0, driver_given_out());
+    driver_reset();
+    PASS();
+}
+
+TEST a_closed_device_does_nothing(void) {
+    mtan_real *x;
+    ASSERT(device_open(NULL));
+    x = mtan_cuda_alloc(&device, 4 * sizeof *x);
+    mtan_cuda_close(&device);
+    mtan_cuda_free(&device, x);
+    ASSERT_EQ(MTAN_CUDA_OK, device.status);
+    mtan_cuda_use(&device);
+    ASSERT(isnan(mtan_backend_cuda.sum(x, 4)));
+    ASSERT_EQ(MTAN_CUDA_FAILED, device.status);
+    ASSERT(strstr(device.message, "not open"));
+    mtan_cuda_close(&device);
+    ASSERT_EQ(0, driver_given_out());
+    PASS();
+}
+
 TEST a_wrong_number_is_no_device(void) {
     mtan_cuda d;
     driver_reset();
-    ASSERT_EQ(MTAN_CUDA_NO_DEVICE, mtan_cuda_open(&d, &test_driver_functions, NULL, 1, test_driver_image));
-    ASSERT(strstr(d.message, "number 1"));
+    ASSERT_EQ(MTAN_CUDA_NO_DEVICE, mtan_cuda_open(&d, &test_driver_functions, NULL, 2, test_driver_image));
+    ASSERT(strstr(d.message, "number 2"));
     ASSERT_EQ(MTAN_CUDA_NO_DEVICE, mtan_cuda_open(&d, &test_driver_functions, NULL, -1, test_driver_image));
     ASSERT_EQ(0, driver_given_out());
     PASS();
@@ -766,6 +935,12 @@ static void host_tests(void) {
     }
     RUN_TEST(running_out_of_memory_is_no_end);
     RUN_TEST(a_lost_device_stays_lost);
+    RUN_TEST(closing_one_device_leaves_the_other);
+    RUN_TEST(failing_to_open_leaves_the_other);
+    RUN_TEST(memory_is_of_its_device);
+    RUN_TEST(the_context_of_the_program_stays);
+    RUN_TEST(a_context_that_cannot_be_entered_is_told);
+    RUN_TEST(a_closed_device_does_nothing);
     RUN_TEST(a_wrong_number_is_no_device);
     RUN_TEST(no_device_does_nothing);
     for (int seed = 0; seed < 3; seed++) RUN_TESTp(batches_come_over_in_time, seed);
