@@ -198,13 +198,22 @@ static mtan_cuda_status load_kernels(mtan_cuda *d, const void *image) {
     return d->status;
 }
 
+/* Pinned memory of the host, from and to which copies are faster and run beside kernels. Null is no failure: ordinary memory
+ * does as well, and as much is not asked for again. */
+static void *pin(mtan_cuda *d, size_t bytes) {
+    void *memory;
+    if (d->refused_bytes && bytes >= d->refused_bytes) return NULL;
+    if (d->driver->host_alloc(&memory, bytes, 0) == 0) return memory;
+    d->refused_bytes = bytes;
+    return NULL;
+}
+
 static mtan_cuda_status make_streams(mtan_cuda *d) {
     const mtan_cuda_driver *k = d->driver;
-    void *memory = NULL;
     if (check(d, "cuStreamCreate", k->stream_create(&d->work, NON_BLOCKING))) d->work = NULL;
     if (!d->status && check(d, "cuStreamCreate", k->stream_create(&d->copies, NON_BLOCKING))) d->copies = NULL;
     if (!d->status && check(d, "cuEventCreate", k->event_create(&d->sent, NO_TIMING))) d->sent = NULL;
-    if (!d->status && !check(d, "cuMemHostAlloc", k->host_alloc(&memory, sizeof *d->answer, 0))) d->answer = memory;
+    d->pinned_answer = d->status ? NULL : pin(d, sizeof *d->pinned_answer);
     return d->status;
 }
 
@@ -255,7 +264,7 @@ static void give_back(mtan_cuda *d) {
     if (d->blas) d->blas->destroy(d->blas_handle);
     if (d->scratch) k->free(d->scratch);
     while (d->mirror_count > 0) drop_mirror(d, 0);
-    if (d->answer) k->host_free(d->answer);
+    if (d->pinned_answer) k->host_free(d->pinned_answer);
     if (d->staged) k->host_free(d->staged);
     if (d->sent) k->event_destroy(d->sent);
     if (d->copies) k->stream_destroy(d->copies);
@@ -276,7 +285,7 @@ void mtan_cuda_close(mtan_cuda *device) {
     d->driver->context_release(d->number);
     d->mirror_count = 0;
     d->context = d->module = d->work = d->copies = d->sent = d->blas_handle = NULL;
-    d->blas = NULL, d->answer = NULL;
+    d->blas = NULL, d->pinned_answer = NULL;
     d->staged = NULL, d->staged_bytes = 0;
     d->scratch = 0, d->scratch_bytes = 0;
 }
@@ -399,23 +408,25 @@ int32_t mtan_cuda_fetch(void *to, size_t bytes) {
     return mtan_cuda_sync(d) == MTAN_CUDA_OK;
 }
 
-/* Room for `bytes` in pinned memory, from which alone a copy runs beside kernels; what went from there before has gone. */
+/* Room for `bytes` in pinned memory, from which alone a copy runs beside the host; what went from there before has gone. Null:
+ * there is none, or the device has failed. */
 static void *staging(mtan_cuda *d, size_t bytes) {
     if (check(d, "cuStreamSynchronize", d->driver->stream_sync(d->copies))) return NULL;
     if (bytes <= d->staged_bytes) return d->staged;
     if (d->staged) d->driver->host_free(d->staged);
     d->staged_bytes = 0;
-    if (check(d, "cuMemHostAlloc", d->driver->host_alloc(&d->staged, bytes, 0))) return d->staged = NULL;
-    d->staged_bytes = bytes;
+    d->staged = pin(d, bytes);
+    if (d->staged) d->staged_bytes = bytes;
     return d->staged;
 }
 
 static void copy_ahead(mtan_cuda *d, const void *from, size_t bytes) {
     const mtan_cuda_address to = (mtan_cuda_address)(uintptr_t)mtan_cuda_there(from);
     void *staged = staging(d, bytes);
-    if (!staged) return;
-    memcpy(staged, from, bytes);
-    if (check(d, "cuMemcpyHtoDAsync", d->driver->upload(to, staged, bytes, d->copies))) return;
+    if (d->status) return;
+    if (staged) memcpy(staged, from, bytes);
+    if (check(d, "cuMemcpyHtoDAsync", d->driver->upload(to, staged ? staged : from, bytes, d->copies))) return;
+    if (!staged && check(d, "cuStreamSynchronize", d->driver->stream_sync(d->copies))) return; /* it goes from `from` */
     check(d, "cuEventRecord", d->driver->event_record(d->sent, d->copies));
 }
 
@@ -476,9 +487,11 @@ void *mtan_cuda_scratch(size_t bytes) {
 
 double mtan_cuda_answer(const double *address) {
     mtan_cuda *d = mtan_cuda_current();
+    double *answer;
     if (!d) return (double)NAN;
-    mtan_cuda_download(d, d->answer, address, sizeof *d->answer);
-    return mtan_cuda_sync(d) ? (double)NAN : *d->answer;
+    answer = d->pinned_answer ? d->pinned_answer : &d->own_answer;
+    if (mtan_cuda_download(d, answer, address, sizeof *answer) || mtan_cuda_sync(d)) return (double)NAN;
+    return *answer;
 }
 
 /* Row-major c is column-major c^T = op(b)^T op(a)^T: the operands change places. */

@@ -18,7 +18,8 @@
  *
  * Failures.  Functions return a status, 0 is success, and leave a sentence in device.message. Kernels return nothing: what
  * fails there - a lost device, no room for intermediate sums - stays in device.status, everything after it does nothing, and
- * mtan_cuda_sync gives it back. Running out of memory in mtan_cuda_alloc is not of that kind: the device goes on.
+ * mtan_cuda_sync gives it back. Running out of memory in mtan_cuda_alloc is not of that kind: the device goes on. So it does
+ * without pinned memory of the host, only slower.
  *
  * Order.  Kernels and copies run one after the other on one stream, while the host goes on; mtan_cuda_sync waits for them.
  * The batch of the next step comes over on a second stream while kernels run: see mtan_trainer_next.
@@ -46,7 +47,7 @@ typedef enum mtan_cuda_status {
     MTAN_CUDA_NO_DRIVER,  /* no libcuda here, or one too old */
     MTAN_CUDA_NO_DEVICE,  /* no GPU, or not of that number */
     MTAN_CUDA_NO_KERNELS, /* the image has no code for this GPU, the driver refuses it, or it lacks a kernel */
-    MTAN_CUDA_NO_MEMORY,  /* of the device, or pinned memory of the host */
+    MTAN_CUDA_NO_MEMORY,  /* of the device */
     MTAN_CUDA_LOST,       /* the GPU stopped, or a kernel touched what is not its own: start the program anew */
     MTAN_CUDA_FAILED      /* anything else the driver says */
 } mtan_cuda_status;
@@ -139,11 +140,12 @@ typedef struct mtan_cuda {
     int number; /* CUdevice */
     void *context, *module, *function[MTAN_CUDA_MOST_KERNELS];
     void *work, *copies, *sent; /* two streams, and the event that marks what was sent ahead */
-    void *staged;               /* pinned, where it goes from */
+    void *staged;               /* pinned, where it goes from, or null */
     size_t staged_bytes;
     mtan_cuda_address scratch; /* for sums in parts */
     size_t scratch_bytes;
-    double *answer; /* pinned: where sums come back to */
+    double *pinned_answer, own_answer; /* where sums come back to: the first, if there is one */
+    size_t refused_bytes;              /* pinned memory of so much is not to be had; 0: any may be */
     mtan_cuda_mirrored mirrors[MTAN_CUDA_MOST_MIRRORS];
     int mirror_count;
 } mtan_cuda;

@@ -442,6 +442,7 @@ static int free_block(mtan_cuda_address address) {
 }
 
 static int host_alloc(void **memory, size_t bytes, unsigned flags) {
+    test_driver.pinned_asked++;
     CALL_IN_CONTEXT();
     (void)flags;
     *memory = give(bytes, PINNED);

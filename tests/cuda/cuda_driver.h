@@ -21,6 +21,7 @@ typedef struct driver_state {
     int deferred;        /* 1: late, 2: no sooner than waited for; set it when nothing is under way */
     int contexts, modules, streams, events, blocks, pinned, blas; /* given out */
     int launches, products, launched[128];                        /* in all; of cuBLAS; of each kernel */
+    int pinned_asked;                                             /* how often pinned memory was asked for */
     int left;                                                     /* what a context still had when it went */
     int uploaded;                                                 /* copies to the device */
     unsigned long long random;                                    /* of deferred work; not 0 */

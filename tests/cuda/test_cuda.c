@@ -249,6 +249,29 @@ TEST training_repeats(int kind) {
     PASS();
 }
 
+/* Pinned memory is a matter of speed: the host may have none from the first, or none when it should grow. */
+TEST training_needs_no_pinned_memory(int from_the_first) {
+    tiny_model a, b;
+    double of_a[10], of_b[10];
+    ASSERT(device_open_for_models(0, 1));
+    ASSERT(train_tiny(&a, TINY_FULL, &mtan_backend_cuda, 1, of_a));
+    ASSERT(tiny_close(&a));
+    ASSERT(device_close_for_models());
+    if (from_the_first) test_driver.fail_in = "host_alloc", test_driver.error = 2;
+    guard_watch.given = mirror_block, guard_watch.taken = unmirror_block;
+    ASSERT_EQ(MTAN_CUDA_OK, mtan_cuda_open(&device, &test_driver_functions, NULL, 0, test_driver_image));
+    test_driver.fail_in = "host_alloc", test_driver.error = 2;
+    test_driver.deferred = 2;
+    ASSERT(train_tiny(&b, TINY_FULL, &mtan_backend_cuda, 1, of_b));
+    ASSERT(test_driver.failed);
+    ASSERT_EQ(MTAN_CUDA_OK, device.status);
+    ASSERT_EQ(0, memcmp(of_a, of_b, sizeof of_a));
+    ASSERT(tiny_close(&b));
+    ASSERT(device_close_for_models());
+    driver_reset();
+    PASS();
+}
+
 /* What a batch needs comes over while the step before it runs, not after. */
 TEST batches_go_ahead(void) {
     tiny_model s;
@@ -459,11 +482,12 @@ static mtan_cuda_status live(mtan_cuda *d) {
     return status;
 }
 
-/* What may fail without a word: giving back, what closing waits for, and a cuBLAS that does not start. */
+/* What may fail without a word: giving back, what closing waits for, pinned memory, and a cuBLAS that does not start. */
 static int is_unimportant(const char *call) {
     static const char *const calls[] = {"free_block",    "host_free",       "stream_destroy", "event_destroy",
                                         "module_unload", "context_release", "blas_create",    "blas_set_stream",
-                                        "blas_destroy",  "stream_sync",     "context_push",   "context_pop"};
+                                        "blas_destroy",  "stream_sync",     "context_push",   "context_pop",
+                                        "host_alloc"};
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
         if (strcmp(call, calls[i]) == 0) return 1;
     return 0;
@@ -513,6 +537,24 @@ TEST a_bad_image_gets_its_remedy(int error, const char *remedy) {
     ASSERT(strstr(d.message, remedy));
     ASSERT(strlen(d.message) + strlen("JIT_COMPILATION_DISABLED") < sizeof d.message); /* for the longest name */
     ASSERT_EQ(0, driver_given_out());
+    driver_reset();
+    PASS();
+}
+
+/* Without pinned memory everything is as it was, but slower; the driver is asked for it once, not at every batch. */
+TEST pinned_memory_can_be_missing(int error, int deferred) {
+    mtan_cuda d;
+    driver_reset();
+    test_driver.fail_in = "host_alloc", test_driver.error = error;
+    test_driver.deferred = deferred, test_driver.random = 1;
+    test_driver.pinned_asked = 0;
+    ASSERT_EQ(MTAN_CUDA_OK, live(&d));
+    ASSERT(test_driver.failed);
+    ASSERT_EQ(1, test_driver.pinned_asked);
+    ASSERT_EQ(MTAN_CUDA_OK, d.status);
+    ASSERT_EQ(0, driver_given_out());
+    ASSERT_EQ(0, test_driver.left);
+    ASSERT_EQ(0, shim.faults);
     driver_reset();
     PASS();
 }
@@ -902,6 +944,8 @@ static void model_tests(void) {
         greatest_set_test_suffix(tiny_names[kind]);
         RUN_TESTp(prediction_agrees, kind);
     }
+    for (int from_the_first = 0; from_the_first < 2; from_the_first++)
+        RUN_TESTp(training_needs_no_pinned_memory, from_the_first);
     RUN_TEST(batches_go_ahead);
     RUN_TEST(what_a_device_cannot_do_is_refused);
     RUN_TEST(every_failure_reaches_the_caller);
@@ -932,6 +976,10 @@ static void host_tests(void) {
     for (size_t i = 0; i < sizeof images / sizeof *images; i++) {
         greatest_set_test_suffix(images[i].name);
         RUN_TESTp(a_bad_image_gets_its_remedy, images[i].error, images[i].remedy);
+    }
+    for (int deferred = 0; deferred < 3; deferred++) {
+        RUN_TESTp(pinned_memory_can_be_missing, 2, deferred);
+        RUN_TESTp(pinned_memory_can_be_missing, 304, deferred); /* the operating system refuses */
     }
     RUN_TEST(running_out_of_memory_is_no_end);
     RUN_TEST(a_lost_device_stays_lost);
