@@ -30,6 +30,7 @@ enum {
     ERROR_LAST_FAULT = 719,
     ERROR_DRIVER_MISMATCH = 803
 };
+enum { MOST_SENT = 1 << 20 }; /* bytes that do not wait: a step sends a few KB besides its batch */
 enum { ATTRIBUTE_MAJOR = 75, ATTRIBUTE_MINOR = 76, NON_BLOCKING = 1, NO_TIMING = 2 };
 
 typedef char kernels_fit[KERNEL_COUNT <= MTAN_CUDA_MOST_KERNELS ? 1 : -1];
@@ -265,7 +266,8 @@ static void give_back(mtan_cuda *d) {
     if (d->scratch) k->free(d->scratch);
     while (d->mirror_count > 0) drop_mirror(d, 0);
     if (d->pinned_answer) k->host_free(d->pinned_answer);
-    if (d->staged) k->host_free(d->staged);
+    if (d->sends.memory) k->host_free(d->sends.memory);
+    if (d->ahead.memory) k->host_free(d->ahead.memory);
     if (d->sent) k->event_destroy(d->sent);
     if (d->copies) k->stream_destroy(d->copies);
     if (d->work) k->stream_destroy(d->work);
@@ -286,7 +288,7 @@ void mtan_cuda_close(mtan_cuda *device) {
     d->mirror_count = 0;
     d->context = d->module = d->work = d->copies = d->sent = d->blas_handle = NULL;
     d->blas = NULL, d->pinned_answer = NULL;
-    d->staged = NULL, d->staged_bytes = 0;
+    memset(&d->sends, 0, sizeof d->sends), memset(&d->ahead, 0, sizeof d->ahead);
     d->scratch = 0, d->scratch_bytes = 0;
 }
 
@@ -310,10 +312,38 @@ void mtan_cuda_free(mtan_cuda *device, void *memory) {
     leave(device);
 }
 
+/* Pinned room for what is to go into a stream; what went from there before is waited for when there is no room left. Null:
+ * there is no such memory, or the device has failed. */
+static char *room(mtan_cuda *d, mtan_cuda_staging *s, void *stream, size_t bytes) {
+    if (bytes > s->bytes - s->used) {
+        if (check(d, "cuStreamSynchronize", d->driver->stream_sync(stream))) return NULL;
+        s->used = 0;
+    }
+    if (bytes > s->bytes) {
+        const size_t wanted = bytes > MOST_SENT ? bytes : MOST_SENT;
+        if (s->memory) d->driver->host_free(s->memory);
+        s->memory = pin(d, wanted);
+        s->bytes = s->memory ? wanted : 0;
+    }
+    return s->memory ? s->memory + s->used : NULL;
+}
+
+/* A copy into a stream that has taken the bytes when this returns. A driver may read ordinary memory as late as pinned memory:
+ * so they go from `s`, where nobody changes them, or are waited for. */
+static void copy_over(mtan_cuda *d, mtan_cuda_staging *s, void *stream, const void *to, const void *from,
+                      size_t bytes) {
+    char *staged = s ? room(d, s, stream, bytes) : NULL;
+    if (d->status) return;
+    if (staged) memcpy(staged, from, bytes), s->used += bytes;
+    check(d, "cuMemcpyHtoDAsync",
+          d->driver->upload((mtan_cuda_address)(uintptr_t)to, staged ? staged : from, bytes, stream));
+    if (!staged) check(d, "cuStreamSynchronize", d->driver->stream_sync(stream));
+}
+
+/* The many small sends of a step need not wait for kernels; the few large ones do, so that no memory is pinned for them. */
 mtan_cuda_status mtan_cuda_upload(mtan_cuda *device, void *to, const void *from, size_t bytes) {
-    const mtan_cuda_address address = (mtan_cuda_address)(uintptr_t)to;
     if (device->status || bytes == 0 || !enter(device)) return device->status;
-    check(device, "cuMemcpyHtoDAsync", device->driver->upload(address, from, bytes, device->work));
+    copy_over(device, bytes <= MOST_SENT ? &device->sends : NULL, device->work, to, from, bytes);
     return leave(device);
 }
 
@@ -326,7 +356,7 @@ mtan_cuda_status mtan_cuda_download(mtan_cuda *device, void *to, const void *fro
 
 mtan_cuda_status mtan_cuda_sync(mtan_cuda *device) {
     if (device->status || !enter(device)) return device->status;
-    check(device, "cuStreamSynchronize", device->driver->stream_sync(device->work));
+    if (!check(device, "cuStreamSynchronize", device->driver->stream_sync(device->work))) device->sends.used = 0;
     return leave(device);
 }
 
@@ -408,33 +438,12 @@ int32_t mtan_cuda_fetch(void *to, size_t bytes) {
     return mtan_cuda_sync(d) == MTAN_CUDA_OK;
 }
 
-/* Room for `bytes` in pinned memory, from which alone a copy runs beside the host; what went from there before has gone. Null:
- * there is none, or the device has failed. */
-static void *staging(mtan_cuda *d, size_t bytes) {
-    if (check(d, "cuStreamSynchronize", d->driver->stream_sync(d->copies))) return NULL;
-    if (bytes <= d->staged_bytes) return d->staged;
-    if (d->staged) d->driver->host_free(d->staged);
-    d->staged_bytes = 0;
-    d->staged = pin(d, bytes);
-    if (d->staged) d->staged_bytes = bytes;
-    return d->staged;
-}
-
-static void copy_ahead(mtan_cuda *d, const void *from, size_t bytes) {
-    const mtan_cuda_address to = (mtan_cuda_address)(uintptr_t)mtan_cuda_there(from);
-    void *staged = staging(d, bytes);
-    if (d->status) return;
-    if (staged) memcpy(staged, from, bytes);
-    if (check(d, "cuMemcpyHtoDAsync", d->driver->upload(to, staged ? staged : from, bytes, d->copies))) return;
-    if (!staged && check(d, "cuStreamSynchronize", d->driver->stream_sync(d->copies))) return; /* it goes from `from` */
-    check(d, "cuEventRecord", d->driver->event_record(d->sent, d->copies));
-}
-
 int32_t mtan_cuda_send_ahead(const void *from, size_t bytes) {
     mtan_cuda *d = mtan_cuda_current();
     if (!d || d->mirror_count == 0) return d != NULL;
     if (!is_mirrored(d, from, bytes) || !enter(d)) return 0;
-    copy_ahead(d, from, bytes);
+    copy_over(d, &d->ahead, d->copies, mtan_cuda_there(from), from, bytes);
+    if (!d->status) check(d, "cuEventRecord", d->driver->event_record(d->sent, d->copies));
     return !leave(d);
 }
 

@@ -128,6 +128,12 @@ typedef struct mtan_cuda_mirrored {
     mtan_cuda_address device;
 } mtan_cuda_mirrored;
 
+/* Pinned memory of the host, in which bytes wait for their turn in a stream. */
+typedef struct mtan_cuda_staging {
+    char *memory; /* null: none */
+    size_t bytes, used;
+} mtan_cuda_staging;
+
 /* The caller's, at one address from open to close. Read status, message, name and capability; the rest is private. */
 typedef struct mtan_cuda {
     mtan_cuda_status status;
@@ -139,10 +145,9 @@ typedef struct mtan_cuda {
     void *blas_handle;
     int number; /* CUdevice */
     void *context, *module, *function[MTAN_CUDA_MOST_KERNELS];
-    void *work, *copies, *sent; /* two streams, and the event that marks what was sent ahead */
-    void *staged;               /* pinned, where it goes from, or null */
-    size_t staged_bytes;
-    mtan_cuda_address scratch; /* for sums in parts */
+    void *work, *copies, *sent;     /* two streams, and the event that marks what was sent ahead */
+    mtan_cuda_staging sends, ahead; /* of each stream */
+    mtan_cuda_address scratch;      /* for sums in parts */
     size_t scratch_bytes;
     double *pinned_answer, own_answer; /* where sums come back to: the first, if there is one */
     size_t refused_bytes;              /* pinned memory of so much is not to be had; 0: any may be */
@@ -165,8 +170,8 @@ void mtan_cuda_use(mtan_cuda *device);
 void *mtan_cuda_alloc(mtan_cuda *device, size_t bytes);
 void mtan_cuda_free(mtan_cuda *device, void *memory);
 
-/* In order with the kernels. From pinned memory an upload goes on after the return, and the memory must stay as it is until
- * mtan_cuda_sync. A download has come when mtan_cuda_sync has returned. */
+/* In order with the kernels. An upload has taken the bytes when it returns: up to 1 MiB wait for their turn in pinned memory,
+ * for more of them, or without such memory, the host waits. A download has come when mtan_cuda_sync has returned. */
 mtan_cuda_status mtan_cuda_upload(mtan_cuda *device, void *to, const void *from, size_t bytes);
 mtan_cuda_status mtan_cuda_download(mtan_cuda *device, void *to, const void *from, size_t bytes);
 

@@ -255,7 +255,7 @@ typedef struct piece {
     void *to;
     const void *from;
     size_t bytes;
-    void *own; /* what `from` was, when it must not be waited for */
+    void *own; /* a kernel's arguments, which a launch takes at once */
     const shim_kernel *kernel;
     shim_index grid, block;
     event *event;
@@ -352,6 +352,7 @@ static int stream_destroy(void *given) {
 static int stream_sync(void *given) {
     const int error = next_call(__func__);
     stream *s = given;
+    test_driver.waits++;
     if (!is_usable(given, STREAM)) return INVALID_HANDLE;
     finish(s);
     return error ? error : s->base.owner->lost;
@@ -453,7 +454,8 @@ static int host_free(void *memory) {
     return take_block_back(__func__, memory, PINNED);
 }
 
-/* From pinned memory a copy may start later; from other memory the driver has taken it when it returns. */
+/* A copy reads its memory when it comes up. Of memory that is not pinned the manual says no more than that the driver may
+ * take it before it returns, and GPUs that share the host's page tables need not. */
 static int upload(mtan_cuda_address address, const void *from, size_t bytes, void *to) {
     piece p;
     CALL_IN_CONTEXT();
@@ -461,7 +463,6 @@ static int upload(mtan_cuda_address address, const void *from, size_t bytes, voi
     p.kind = COPY, p.to = (void *)(uintptr_t)address, p.from = from, p.bytes = bytes;
     if (!is_usable(to, STREAM)) return INVALID_HANDLE;
     if (!block_with(p.to, bytes, BLOCK)) return 1;
-    if (!block_with(from, bytes, PINNED)) p.from = p.own = copy_of(from, bytes);
     test_driver.uploaded++;
     return put(to, p);
 }

@@ -5,7 +5,8 @@
  * can be used while that one is current, and goes when the context's last holder lets go of it.
  *
  * Any call can be made to fail, and what was given out and not given back is counted. With `deferred` a stream does its
- * work as late as it may, now and then a piece of it, as a real one would: what reads too early then reads something old. */
+ * work as late as it may, now and then a piece of it, as a real one would: what reads too early then reads something old,
+ * and what is changed too early arrives changed. */
 #ifndef MTAN_TESTS_CUDA_DRIVER_H
 #define MTAN_TESTS_CUDA_DRIVER_H
 
@@ -22,6 +23,7 @@ typedef struct driver_state {
     int contexts, modules, streams, events, blocks, pinned, blas; /* given out */
     int launches, products, launched[128];                        /* in all; of cuBLAS; of each kernel */
     int pinned_asked;                                             /* how often pinned memory was asked for */
+    int waits;                                                    /* for a stream */
     int left;                                                     /* what a context still had when it went */
     int uploaded;                                                 /* copies to the device */
     unsigned long long random;                                    /* of deferred work; not 0 */

@@ -805,6 +805,74 @@ TEST a_batch_that_is_not_waited_for_shows(void) {
     PASS();
 }
 
+enum { SENDS = 5, SENT_REALS = 1500000 };
+
+/* Sends, each written over as soon as it has returned; 1 if the device has got what was there before. */
+static int sends_are_taken(mtan_real *x, size_t n) {
+    const size_t each = n / SENDS;
+    for (size_t i = 0; i < n; i++) x[i] = (mtan_real)(i % 1000);
+    for (size_t i = 0; i < SENDS; i++) {
+        if (!mtan_cuda_send(x + i * each, each * sizeof *x)) return 0;
+        memset(x + i * each, 0, each * sizeof *x);
+    }
+    if (!mtan_cuda_fetch(x, SENDS * each * sizeof *x)) return 0;
+    for (size_t i = 0; i < SENDS * each; i++)
+        if (x[i] != (mtan_real)(i % 1000)) return 0;
+    return 1;
+}
+
+/* Whatever the driver does with memory that is not pinned, and however much there is: a send has taken the bytes. */
+TEST what_is_sent_may_change(int deferred, int pinned) {
+    mtan_real *x = malloc(SENT_REALS * sizeof *x);
+    ASSERT(x && device_open(NULL));
+    test_driver.deferred = deferred;
+    if (!pinned) test_driver.fail_in = "host_alloc", test_driver.error = 2;
+    ASSERT_EQ(MTAN_CUDA_OK, mtan_cuda_mirror(&device, x, SENT_REALS * sizeof *x));
+    for (size_t n = 5; n <= SENT_REALS; n = 3 * n + 1) ASSERT(sends_are_taken(x, n));
+    ASSERT(sends_are_taken(x, SENT_REALS));
+    ASSERT(device_close());
+    driver_reset();
+    free(x);
+    PASS();
+}
+
+/* The same for memory without a mirror, which may be gone by then. */
+TEST what_is_uploaded_may_change(void) {
+    mtan_real here[4] = {1, 2, 3, 4}, *x;
+    ASSERT(device_open(NULL));
+    test_driver.deferred = 2;
+    x = mtan_cuda_alloc(&device, sizeof here);
+    ASSERT_EQ(MTAN_CUDA_OK, mtan_cuda_upload(&device, x, here, sizeof here));
+    memset(here, 0, sizeof here);
+    ASSERT_EQ(10.0, mtan_backend_cuda.sum(x, 4));
+    mtan_cuda_free(&device, x);
+    ASSERT(device_close());
+    PASS();
+}
+
+/* What is small goes on its way without the host waiting for the kernels before it. */
+TEST small_sends_do_not_wait(void) {
+    mtan_real x[100] = {0};
+    int waits;
+    ASSERT(device_open(NULL));
+    test_driver.deferred = 2;
+    ASSERT_EQ(MTAN_CUDA_OK, mtan_cuda_mirror(&device, x, sizeof x));
+    ASSERT(mtan_cuda_send(x, sizeof x)); /* the first finds its pinned memory */
+    waits = test_driver.waits;
+    for (int i = 0; i < 20; i++) {
+        mtan_backend_cuda.fill(x, 100, 1);
+        ASSERT(mtan_cuda_send(x, sizeof x));
+    }
+    ASSERT_EQ(waits, test_driver.waits);
+    for (int i = 0; i < 10000; i++) { /* 4 MB in all, as steps send them: not one more wait than is asked for */
+        ASSERT(mtan_cuda_send(x, sizeof x));
+        if (i % 100 == 0) ASSERT(mtan_cuda_fetch(x, 0));
+    }
+    ASSERT_EQ(100, test_driver.waits - waits);
+    ASSERT(device_close());
+    PASS();
+}
+
 /* Large products go to cuBLAS where it is there, small ones never. */
 TEST cublas_does_large_products(void) {
     static const char *const names[] = {"product_nn", "product_nt", "product_tn"};
@@ -993,6 +1061,12 @@ static void host_tests(void) {
     RUN_TEST(no_device_does_nothing);
     for (int seed = 0; seed < 3; seed++) RUN_TESTp(batches_come_over_in_time, seed);
     RUN_TEST(a_batch_that_is_not_waited_for_shows);
+    for (int deferred = 0; deferred < 3; deferred++) {
+        RUN_TESTp(what_is_sent_may_change, deferred, 0);
+        RUN_TESTp(what_is_sent_may_change, deferred, 1);
+    }
+    RUN_TEST(what_is_uploaded_may_change);
+    RUN_TEST(small_sends_do_not_wait);
     RUN_TEST(cublas_does_large_products);
     RUN_TEST(a_failing_cublas_is_left);
     RUN_TEST(a_driver_is_found_or_missed);
