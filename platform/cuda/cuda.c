@@ -308,6 +308,7 @@ void *mtan_cuda_alloc(mtan_cuda *device, size_t bytes) {
 /* A context that was closed has taken its memory with it. */
 void mtan_cuda_free(mtan_cuda *device, void *memory) {
     if (!memory || !device->context || !enter(device)) return;
+    device->driver->stream_sync(device->work); /* that freeing waits for kernels is nowhere promised */
     device->driver->free((mtan_cuda_address)(uintptr_t)memory);
     leave(device);
 }
@@ -354,8 +355,9 @@ mtan_cuda_status mtan_cuda_download(mtan_cuda *device, void *to, const void *fro
     return leave(device);
 }
 
+/* Also of a device that has failed: what is on its way to the host's memory must not arrive later. */
 mtan_cuda_status mtan_cuda_sync(mtan_cuda *device) {
-    if (device->status || !enter(device)) return device->status;
+    if (!enter(device)) return device->status;
     if (!check(device, "cuStreamSynchronize", device->driver->stream_sync(device->work))) device->sends.used = 0;
     return leave(device);
 }

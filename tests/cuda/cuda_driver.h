@@ -24,9 +24,10 @@ typedef struct driver_state {
     int launches, products, launched[128];                        /* in all; of cuBLAS; of each kernel */
     int pinned_asked;                                             /* how often pinned memory was asked for */
     int waits;                                                    /* for a stream */
-    int left;                                                     /* what a context still had when it went */
-    int uploaded;                                                 /* copies to the device */
-    unsigned long long random;                                    /* of deferred work; not 0 */
+    int hasty;                 /* memory given back before its context's streams were done */
+    int left;                  /* what a context still had when it went */
+    int uploaded;              /* copies to the device */
+    unsigned long long random; /* of deferred work; not 0 */
 } driver_state;
 extern driver_state test_driver;
 

@@ -72,9 +72,10 @@ static int device_open(const mtan_cuda_blas *blas) {
 static int device_close(void) {
     const int ok = device.status == MTAN_CUDA_OK;
     mtan_cuda_close(&device);
-    if (driver_given_out() || shim.faults)
-        printf("  BAD %d things not given back, %d faults: %s\n", driver_given_out(), shim.faults, shim.text);
-    return ok && driver_given_out() == 0 && shim.faults == 0;
+    if (driver_given_out() || test_driver.hasty || shim.faults)
+        printf("  BAD %d things not given back, %d too early, %d faults: %s\n", driver_given_out(), test_driver.hasty,
+               shim.faults, shim.text);
+    return ok && driver_given_out() == 0 && test_driver.hasty == 0 && shim.faults == 0;
 }
 
 /* deferred: streams do their work late. */
@@ -599,6 +600,37 @@ TEST a_lost_device_stays_lost(void) {
     PASS();
 }
 
+/* Memory of the host that something is on its way to is free when mtan_cuda_sync has returned, whatever has failed since. */
+TEST a_failed_device_is_waited_for(void) {
+    mtan_real back[4] = {0}, *x;
+    ASSERT(device_open(NULL));
+    test_driver.deferred = 2;
+    x = mtan_cuda_alloc(&device, sizeof back);
+    mtan_backend_cuda.fill(x, 4, 3);
+    ASSERT_EQ(MTAN_CUDA_OK, mtan_cuda_download(&device, back, x, sizeof back));
+    mtan_cuda_refuse("a test says no");
+    ASSERT_EQ(0, back[0]);
+    ASSERT_EQ(MTAN_CUDA_FAILED, mtan_cuda_sync(&device));
+    ASSERT(back[0] == 3 && back[3] == 3);
+    ASSERT(strstr(device.message, "a test says no"));
+    mtan_cuda_free(&device, x);
+    mtan_cuda_close(&device);
+    ASSERT_EQ(0, driver_given_out());
+    PASS();
+}
+
+TEST memory_is_freed_when_kernels_are_done(void) {
+    mtan_real *x;
+    ASSERT(device_open(NULL));
+    test_driver.deferred = 2;
+    x = mtan_cuda_alloc(&device, 4 * sizeof *x);
+    mtan_backend_cuda.fill(x, 4, 3);
+    mtan_cuda_free(&device, x);
+    ASSERT_EQ(0, test_driver.hasty);
+    ASSERT(device_close());
+    PASS();
+}
+
 /* ---- several devices, and a program that has a context of its own ---- */
 
 static int device_opens(mtan_cuda *d, int ordinal) {
@@ -1051,6 +1083,8 @@ static void host_tests(void) {
     }
     RUN_TEST(running_out_of_memory_is_no_end);
     RUN_TEST(a_lost_device_stays_lost);
+    RUN_TEST(a_failed_device_is_waited_for);
+    RUN_TEST(memory_is_freed_when_kernels_are_done);
     RUN_TEST(closing_one_device_leaves_the_other);
     RUN_TEST(failing_to_open_leaves_the_other);
     RUN_TEST(memory_is_of_its_device);
