@@ -11,12 +11,15 @@ enum {
     ERROR_MEMORY = 2,
     ERROR_NOT_INITIALIZED = 3,
     ERROR_STUB = 34, /* a library to link with, without a driver behind it */
+    ERROR_OLD_DRIVER = 36,
     ERROR_DEVICE_UNAVAILABLE = 46,
     ERROR_NO_DEVICE = 100,
     ERROR_BAD_DEVICE = 101,
     ERROR_BAD_IMAGE = 200,
     ERROR_NO_IMAGE = 209,
+    ERROR_MEMORY_BITS = 214,
     ERROR_BAD_PTX = 218,
+    ERROR_LINK_BITS = 220,
     ERROR_NO_COMPILER = 221,
     ERROR_NEWER_PTX = 222,
     ERROR_NO_COMPILING = 223,
@@ -28,7 +31,8 @@ enum {
     ERROR_REGISTERED = 712,
     ERROR_NOT_REGISTERED = 713,
     ERROR_LAST_FAULT = 719,
-    ERROR_DRIVER_MISMATCH = 803
+    ERROR_DRIVER_MISMATCH = 803,
+    ERROR_COMPATIBILITY = 804
 };
 enum { MOST_SENT = 1 << 20 }; /* bytes that do not wait: a step sends a few KB besides its batch */
 enum { ATTRIBUTE_MAJOR = 75, ATTRIBUTE_MINOR = 76, NON_BLOCKING = 1, NO_TIMING = 2 };
@@ -66,7 +70,9 @@ static mtan_cuda_status kind_of(int error) {
     case ERROR_MEMORY: return MTAN_CUDA_NO_MEMORY;
     case ERROR_NOT_INITIALIZED:
     case ERROR_STUB:
-    case ERROR_DRIVER_MISMATCH: return MTAN_CUDA_NO_DRIVER;
+    case ERROR_OLD_DRIVER:
+    case ERROR_DRIVER_MISMATCH:
+    case ERROR_COMPATIBILITY: return MTAN_CUDA_NO_DRIVER;
     case ERROR_DEVICE_UNAVAILABLE:
     case ERROR_NO_DEVICE:
     case ERROR_BAD_DEVICE: return MTAN_CUDA_NO_DEVICE;
@@ -77,12 +83,28 @@ static mtan_cuda_status kind_of(int error) {
     case ERROR_NEWER_PTX:
     case ERROR_NO_COMPILING:
     case ERROR_NOT_FOUND: return MTAN_CUDA_NO_KERNELS;
+    case ERROR_MEMORY_BITS:
+    case ERROR_LINK_BITS:
     case ERROR_ADDRESS:
     case ERROR_TIMEOUT:
     case ERROR_DESTROYED: return MTAN_CUDA_LOST;
     case ERROR_REGISTERED:
     case ERROR_NOT_REGISTERED: return MTAN_CUDA_FAILED;
     default: return error >= ERROR_FIRST_FAULT && error <= ERROR_LAST_FAULT ? MTAN_CUDA_LOST : MTAN_CUDA_FAILED;
+    }
+}
+
+static const char *driver_advice(int error) {
+    switch (error) {
+    case ERROR_STUB:
+        return ": the libcuda found is a stub to link with, not a driver: take its folder out of LD_LIBRARY_PATH";
+    case ERROR_DRIVER_MISMATCH:
+        return ": libcuda and the driver that runs are of different versions: restart the machine, or install them "
+               "together";
+    case ERROR_COMPATIBILITY:
+        return ": the libcuda found is of a cuda-compat package that does not serve this GPU: take it away, or update "
+               "the driver";
+    default: return ": the NVIDIA driver is not there, or too old";
     }
 }
 
@@ -109,7 +131,7 @@ static const char *image_advice(int error) {
 static const char *advice(mtan_cuda_status status, int error) {
     switch (status) {
     case MTAN_CUDA_OK: return "";
-    case MTAN_CUDA_NO_DRIVER: return ": the NVIDIA driver is not there, or too old";
+    case MTAN_CUDA_NO_DRIVER: return driver_advice(error);
     case MTAN_CUDA_NO_DEVICE: return ": no such GPU, or another program has it";
     case MTAN_CUDA_NO_KERNELS: return image_advice(error);
     case MTAN_CUDA_NO_MEMORY: return ": out of memory: fewer records at once, or a smaller model";

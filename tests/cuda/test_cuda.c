@@ -560,6 +560,18 @@ TEST pinned_memory_can_be_missing(int error, int deferred) {
     PASS();
 }
 
+/* What may be wrong with the driver or the card itself, when it is looked for. */
+TEST a_bad_driver_gets_its_remedy(int error, mtan_cuda_status kind, const char *remedy) {
+    mtan_cuda d;
+    driver_reset();
+    test_driver.fail_in = "init", test_driver.error = error;
+    ASSERT_EQ(kind, mtan_cuda_open(&d, &test_driver_functions, NULL, 0, test_driver_image));
+    if (!strstr(d.message, remedy)) printf("  BAD %s\n", d.message);
+    ASSERT(strstr(d.message, remedy));
+    driver_reset();
+    PASS();
+}
+
 TEST running_out_of_memory_is_no_end(void) {
     mtan_real *x;
     ASSERT(device_open(NULL));
@@ -1062,6 +1074,19 @@ static void host_tests(void) {
                     {999, MTAN_CUDA_FAILED, "unknown"}};
     static const struct {
         int error;
+        mtan_cuda_status kind;
+        const char *remedy, *name;
+    } drivers[] = {{3, MTAN_CUDA_NO_DRIVER, "not there, or too old", "none"},
+                   {34, MTAN_CUDA_NO_DRIVER, "a stub to link with", "stub"},
+                   {36, MTAN_CUDA_NO_DRIVER, "not there, or too old", "old"},
+                   {803, MTAN_CUDA_NO_DRIVER, "restart the machine", "mismatch"},
+                   {804, MTAN_CUDA_NO_DRIVER, "cuda-compat", "compatibility"},
+                   {46, MTAN_CUDA_NO_DEVICE, "another program has it", "busy"},
+                   {214, MTAN_CUDA_LOST, "the GPU stopped", "memory errors"},
+                   {220, MTAN_CUDA_LOST, "the GPU stopped", "link errors"},
+                   {712, MTAN_CUDA_FAILED, "(712)", "registered"}};
+    static const struct {
+        int error;
         const char *remedy, *name;
     } images[] = {{200, "build them anew", "not an image"},
                   {209, "with an nvcc that serves it", "no code"},
@@ -1076,6 +1101,10 @@ static void host_tests(void) {
     for (size_t i = 0; i < sizeof images / sizeof *images; i++) {
         greatest_set_test_suffix(images[i].name);
         RUN_TESTp(a_bad_image_gets_its_remedy, images[i].error, images[i].remedy);
+    }
+    for (size_t i = 0; i < sizeof drivers / sizeof *drivers; i++) {
+        greatest_set_test_suffix(drivers[i].name);
+        RUN_TESTp(a_bad_driver_gets_its_remedy, drivers[i].error, drivers[i].kind, drivers[i].remedy);
     }
     for (int deferred = 0; deferred < 3; deferred++) {
         RUN_TESTp(pinned_memory_can_be_missing, 2, deferred);
