@@ -70,13 +70,15 @@ mtan_cuda_status mtan_cuda_load(mtan_cuda_driver *driver, mtan_cuda_blas *blas, 
 #define X(name, symbol, parameters) #symbol,
     static const char *const driver_symbols[] = {MTAN_CUDA_DRIVER(X)}, *const blas_symbols[] = {MTAN_CUDA_BLAS(X)};
 #undef X
-    const char *missing = "libcuda";
+    const char *missing = NULL;
     void *library = first_library(driver_names);
     memset(driver, 0, sizeof *driver);
     if (blas) memset(blas, 0, sizeof *blas);
     if (library) missing = fill_table(driver, library, driver_symbols, sizeof driver_symbols / sizeof *driver_symbols);
-    if (missing) {
-        if (message) snprintf(message, size, "CUDA: no NVIDIA driver here: %s is missing", missing);
+    if (!library || missing) {
+        memset(driver, 0, sizeof *driver);
+        if (message && missing) snprintf(message, size, "CUDA: the NVIDIA driver is too old: it has no %s", missing);
+        else if (message) snprintf(message, size, "CUDA: no NVIDIA driver here: libcuda is missing");
         return MTAN_CUDA_NO_DRIVER;
     }
     library = blas ? first_library(blas_names) : NULL;

@@ -42,6 +42,13 @@ int driver_given_out(void);
 void *driver_current(void);
 void driver_set_current(void *context);
 
+/* mtan_cuda_load where there are these libraries, which lack a symbol or none. */
+extern struct driver_libraries {
+    char driver, blas;
+    const char *missing;
+} driver_libraries;
+mtan_cuda_status driver_load(mtan_cuda_driver *driver, mtan_cuda_blas *blas, char *message, size_t size);
+
 /* A lost device stays lost until the context is released; this forgets that, the counts of calls and what should fail. */
 void driver_reset(void);
 

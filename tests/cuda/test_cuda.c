@@ -951,7 +951,37 @@ TEST a_driver_is_found_or_missed(void) {
     char message[128] = "";
     const mtan_cuda_status status = mtan_cuda_load(&driver, &blas, message, sizeof message);
     ASSERT(status == MTAN_CUDA_OK ? driver.error_name != NULL && message[0] == 0
-                                  : status == MTAN_CUDA_NO_DRIVER && strstr(message, "no NVIDIA driver"));
+                                  : status == MTAN_CUDA_NO_DRIVER && strstr(message, "NVIDIA driver"));
+    PASS();
+}
+
+static mtan_cuda_status load_with(int driver, int blas, const char *missing, mtan_cuda_driver *d, mtan_cuda_blas *b,
+                                  char message[128]) {
+    driver_libraries.driver = (char)driver, driver_libraries.blas = (char)blas, driver_libraries.missing = missing;
+    memset(d, 0xFF, sizeof *d), memset(b, 0xFF, sizeof *b);
+    message[0] = 0;
+    return driver_load(d, b, message, 128);
+}
+
+/* No driver is one thing, and one that lacks a function is another; of neither a table is half filled. */
+TEST an_old_driver_is_not_a_missing_one(void) {
+    const mtan_cuda_driver no_driver = {0};
+    mtan_cuda_driver driver;
+    mtan_cuda_blas blas;
+    char message[128];
+    ASSERT_EQ(MTAN_CUDA_NO_DRIVER, load_with(0, 1, NULL, &driver, &blas, message));
+    ASSERT_STR_EQ("CUDA: no NVIDIA driver here: libcuda is missing", message);
+    ASSERT_EQ(MTAN_CUDA_NO_DRIVER, load_with(1, 1, "cuLaunchKernel", &driver, &blas, message));
+    ASSERT_STR_EQ("CUDA: the NVIDIA driver is too old: it has no cuLaunchKernel", message);
+    ASSERT_EQ(0, memcmp(&driver, &no_driver, sizeof driver));
+    ASSERT_EQ(MTAN_CUDA_OK, load_with(1, 1, "cublasSgemm_v2", &driver, &blas, message));
+    ASSERT(driver.init && driver.error_name && !blas.create && !blas.sgemm);
+    ASSERT_EQ(MTAN_CUDA_OK, load_with(1, 0, NULL, &driver, &blas, message));
+    ASSERT(driver.init && driver.error_name && !blas.create && !blas.sgemm);
+    ASSERT_EQ(MTAN_CUDA_OK, load_with(1, 1, NULL, &driver, &blas, message));
+    ASSERT(driver.init && driver.error_name && blas.create && blas.sgemm);
+    ASSERT_STR_EQ("", message);
+    ASSERT_EQ(MTAN_CUDA_OK, driver_load(&driver, NULL, NULL, 0));
     PASS();
 }
 
@@ -1133,6 +1163,7 @@ static void host_tests(void) {
     RUN_TEST(cublas_does_large_products);
     RUN_TEST(a_failing_cublas_is_left);
     RUN_TEST(a_driver_is_found_or_missed);
+    RUN_TEST(an_old_driver_is_not_a_missing_one);
     RUN_TEST(mirrors_are_kept_apart);
     RUN_TEST(images_are_aligned_as_the_host_is);
     RUN_TEST(neighbours_are_told_apart);
