@@ -344,11 +344,12 @@ static char *room(mtan_cuda *d, mtan_cuda_staging *s, void *stream, size_t bytes
     }
     if (bytes > s->bytes) {
         const size_t wanted = bytes > MOST_SENT ? bytes : MOST_SENT;
+        char *larger = pin(d, wanted);
+        if (!larger) return NULL;
         if (s->memory) d->driver->host_free(s->memory);
-        s->memory = pin(d, wanted);
-        s->bytes = s->memory ? wanted : 0;
+        s->memory = larger, s->bytes = wanted;
     }
-    return s->memory ? s->memory + s->used : NULL;
+    return s->memory + s->used;
 }
 
 /* A copy into a stream that has taken the bytes when this returns. A driver may read ordinary memory as late as pinned memory:
@@ -464,7 +465,7 @@ int32_t mtan_cuda_fetch(void *to, size_t bytes) {
 
 int32_t mtan_cuda_send_ahead(const void *from, size_t bytes) {
     mtan_cuda *d = mtan_cuda_current();
-    if (!d || d->mirror_count == 0) return d != NULL;
+    if (!d || d->mirror_count == 0 || bytes == 0) return d != NULL;
     if (!is_mirrored(d, from, bytes) || !enter(d)) return 0;
     copy_over(d, &d->ahead, d->copies, mtan_cuda_there(from), from, bytes);
     if (!d->status) check(d, "cuEventRecord", d->driver->event_record(d->sent, d->copies));

@@ -572,6 +572,29 @@ TEST a_bad_driver_gets_its_remedy(int error, mtan_cuda_status kind, const char *
     PASS();
 }
 
+/* A batch too large for the pinned memory that is to be had leaves the smaller ones theirs. */
+TEST pinned_memory_that_does_not_grow_stays(void) {
+    enum { LARGE = 1 << 19 };
+    mtan_real *x = calloc(LARGE, sizeof *x);
+    int asked, waits;
+    ASSERT(x && device_open(NULL));
+    ASSERT_EQ(MTAN_CUDA_OK, mtan_cuda_mirror(&device, x, LARGE * sizeof *x));
+    ASSERT(mtan_cuda_send_ahead(x, 100 * sizeof *x));
+    test_driver.fail_in = "host_alloc", test_driver.error = 2;
+    ASSERT(mtan_cuda_send_ahead(x, LARGE * sizeof *x));
+    ASSERT(test_driver.failed);
+    asked = test_driver.pinned_asked;
+    ASSERT(mtan_cuda_send_ahead(x, LARGE * sizeof *x));
+    waits = test_driver.waits;
+    ASSERT(mtan_cuda_send_ahead(x, 100 * sizeof *x));
+    ASSERT_EQ(waits, test_driver.waits);
+    ASSERT_EQ(asked, test_driver.pinned_asked);
+    ASSERT(device_close());
+    driver_reset();
+    free(x);
+    PASS();
+}
+
 TEST running_out_of_memory_is_no_end(void) {
     mtan_real *x;
     ASSERT(device_open(NULL));
@@ -1140,6 +1163,7 @@ static void host_tests(void) {
         RUN_TESTp(pinned_memory_can_be_missing, 2, deferred);
         RUN_TESTp(pinned_memory_can_be_missing, 304, deferred); /* the operating system refuses */
     }
+    RUN_TEST(pinned_memory_that_does_not_grow_stays);
     RUN_TEST(running_out_of_memory_is_no_end);
     RUN_TEST(a_lost_device_stays_lost);
     RUN_TEST(a_failed_device_is_waited_for);
