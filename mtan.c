@@ -291,6 +291,29 @@ static double scalar_sqrt(double x) {
     return y;
 }
 
+/* Logarithm and power of two in double, bit by bit: for initial weights, which are the same everywhere. x > 0. */
+static double scalar_log2(double x) {
+    double y = 0, bit = 1;
+    for (; x >= 2; y++) x *= 0.5;
+    for (; x < 1; y--) x *= 2;
+    for (int32_t i = 0; i < 52; i++) {
+        x *= x, bit *= 0.5;
+        if (x >= 2) x *= 0.5, y += bit;
+    }
+    return y;
+}
+
+static double scalar_exp2(double y) {
+    double x = 1, root = 2;
+    for (; y >= 1; y--) x *= 2;
+    for (; y < 0; y++) x *= 0.5;
+    for (int32_t i = 0; i < 52; i++) {
+        root = scalar_sqrt(root), y *= 2;
+        if (y >= 1) x *= root, y--;
+    }
+    return x;
+}
+
 /* x to a whole power */
 static double scalar_power(double x, int64_t n) {
     double result = 1;
@@ -2862,6 +2885,8 @@ static const char *const interp_names[] = {
 static const char *const embedding_names[] = {[MTAN_EMBED_LEARNED] = "learned", [MTAN_EMBED_FIXED] = "fixed", NULL};
 static const char *const embed_heads_names[] = {
     [MTAN_EMBED_SHARED] = "shared", [MTAN_EMBED_PER_HEAD] = "per_head", NULL};
+static const char *const frequencies_names[] = {
+    [MTAN_FREQUENCIES_PUBLISHED] = "published", [MTAN_FREQUENCIES_LOG] = "log", NULL};
 static const char *const reference_names[] = {
     [MTAN_REF_EVEN] = "even", [MTAN_REF_GIVEN] = "given", [MTAN_REF_OBSERVED] = "observed", NULL};
 static const char *const bound_names[] = {
@@ -2884,7 +2909,7 @@ typedef struct setting {
 static const setting settings[] = {
     CHOICE(kind, kind_names), CHOICE(classify, classify_names), CHOICE(encoder, interp_names),
     CHOICE(decoder, interp_names), CHOICE(embedding, embedding_names), CHOICE(embed_heads, embed_heads_names),
-    CHOICE(reference, reference_names), WHOLE(channels), WHOLE(classes), WHOLE(embed), WHOLE(enc_heads),
+    CHOICE(reference, reference_names), CHOICE(frequencies, frequencies_names), REAL(slowest), REAL(fastest), WHOLE(channels), WHOLE(classes), WHOLE(embed), WHOLE(enc_heads),
     WHOLE(dec_heads), WHOLE(enc_hidden), WHOLE(dec_hidden), WHOLE(latent), WHOLE(ref_points), WHOLE(mlp_hidden),
     WHOLE(head_hidden), REAL(embed_base), REAL(embed_scale), CHOICE(bound, bound_names), WHOLE(samples), WHOLE(norm),
     WHOLE(skip_empty), WHOLE(kl_anneal), REAL(noise_std), REAL(alpha), CHOICE(rule, rule_names), WHOLE(predict_samples)
@@ -3057,7 +3082,7 @@ static mtan_status config_ranges(const mtan_config *c) {
     if (!in_range((int32_t)c->kind, MTAN_ENC, MTAN_FULL) ||
         !in_range((int32_t)c->classify, MTAN_CLASSIFY_NONE, MTAN_CLASSIFY_TIME) ||
         !in_range((int32_t)c->embedding, MTAN_EMBED_LEARNED, MTAN_EMBED_FIXED) || !in_range((int32_t)c->rule, 0, 1) ||
-        !in_range((int32_t)c->embed_heads, 0, 1) ||
+        !in_range((int32_t)c->embed_heads, 0, 1) || !in_range((int32_t)c->frequencies, 0, 1) ||
         !in_range((int32_t)c->reference, MTAN_REF_EVEN, MTAN_REF_OBSERVED) ||
         !in_range((int32_t)c->bound, MTAN_BOUND_FAITHFUL, MTAN_BOUND_IWAE))
         return MTAN_ERR_CONFIG;
@@ -3166,6 +3191,7 @@ mtan_status mtan_config_check(const mtan_config *config) {
     if (!c) return MTAN_ERR_NULL;
     if ((status = config_ranges(c)) != MTAN_OK) return status;
     if ((status = check_architecture(c)) != MTAN_OK) return status;
+    if (!(c->slowest >= 0 && c->slowest < 1e9 && c->fastest >= 0 && c->fastest < 1e9)) return MTAN_ERR_CONFIG;
     if (!(c->embed_base > 0 && c->embed_base < 1e9) || !(c->embed_scale > -1e9 && c->embed_scale < 1e9))
         return MTAN_ERR_CONFIG;
     if (!(c->noise_std > 1e-9 && c->noise_std < 1e9) || !(c->alpha >= 0 && c->alpha < 1e9)) return MTAN_ERR_CONFIG;
@@ -4204,6 +4230,74 @@ static mtan_status mtand_check(const mtan_config *c) {
     return widths_fit(c) ? MTAN_OK : MTAN_ERR_SIZE;
 }
 
+/* ---- initial weights beyond those of the reference ---- */
+
+/* The mean of cos over the frequencies is 1 at a distance of 0 and near 0 far away: the score of a point with itself, above that of a
+ * far one, when training starts. e^4 = 55 times the weight. */
+#define FIRST_PEAK 4
+
+static double draw_unit(mtan_mt19937 *rng) {
+    return (double)(mtan_mt_next(rng) & 0xffffffu) / 16777216.0;
+}
+
+/* Weight and bias of the periodic layer: one frequency to a part of the range, in ratios; phases anywhere. */
+static void init_frequencies(const mtan_config *c, mtan_real *weight, mtan_real *bias, int32_t n, mtan_mt19937 *rng) {
+    const double two_pi = 6.283185307179586, slowest = c->slowest > 0 ? c->slowest : 1;
+    const double octaves = scalar_log2((c->fastest > 0 ? c->fastest : 16) / slowest);
+    for (int32_t i = 0; i < n; i++) {
+        const double share = ((double)(i % (c->embed - 1)) + draw_unit(rng)) / (double)(c->embed - 1);
+        weight[i] = (mtan_real)(two_pi * slowest * scalar_exp2(share * octaves));
+        bias[i] = (mtan_real)(two_pi * draw_unit(rng));
+    }
+}
+
+/* Key = query, of the size that gives FIRST_PEAK. The entries are uniform with variance 1 / (3E), the embedding has a mean square of
+ * 1/2, so a head of E/H rows scores sqrt(E/H) / 6 at its own time. */
+static void init_projections(const mtan_config *c, mtan_real *query, mtan_real *key, int32_t heads) {
+    const size_t n = (size_t)c->embed * ((size_t)c->embed + 1); /* weight and, behind it, bias */
+    const double gain = scalar_sqrt(6 * FIRST_PEAK / scalar_sqrt((double)c->embed / (double)heads));
+    for (size_t i = 0; i < n; i++) query[i] = (mtan_real)(gain * (double)query[i]);
+    memcpy(key, query, n * sizeof *key);
+}
+
+static void init_attention(const mtan_config *c, const attention_roles *r, mtan_interp_kind kind, int32_t heads,
+                           mtan_real *weights, mtan_mt19937 *rng) {
+    const int32_t embeddings = c->embed_heads == MTAN_EMBED_PER_HEAD ? heads : 1;
+    if (kind == MTAN_RBF || c->embedding != MTAN_EMBED_LEARNED) return;
+    init_frequencies(c, weights + param_at(c, r->periodic).offset, weights + param_at(c, r->periodic + 1).offset,
+                     embeddings * (c->embed - 1), rng);
+    init_projections(c, weights + param_at(c, r->query).offset, weights + param_at(c, r->key).offset, heads);
+}
+
+static void mtand_init(const mtan_config *c, const void *roles, mtan_real *weights, mtan_mt19937 *rng) {
+    const mtand_roles *r = roles;
+    if (c->frequencies != MTAN_FREQUENCIES_LOG) return;
+    init_attention(c, &r->enc, c->encoder, c->encoder == MTAN_ATTENTION ? c->enc_heads : 1, weights, rng);
+    if (has_decoder(c))
+        init_attention(c, &r->dec, c->decoder, c->decoder == MTAN_ATTENTION ? c->dec_heads : 1, weights, rng);
+}
+
+mtan_status mtan_config_fit_frequencies(mtan_config *config, const mtan_record *records, int32_t n) {
+    double longest = 0, sum = 0;
+    int64_t gaps = 0;
+    if (!config || (n > 0 && !records)) return MTAN_ERR_NULL;
+    for (int32_t i = 0; i < n; i++) {
+        const mtan_event *e = records[i].events;
+        for (int32_t j = 1; j < records[i].n_events; j++) {
+            const double gap = (double)e[j].time - (double)e[j - 1].time;
+            if (!(gap >= 0 && gap < 1e30)) return MTAN_ERR_INPUT;
+            if (gap > 0) sum += scalar_log2(gap), gaps++;
+        }
+        if (records[i].n_events > 1 && (double)e[records[i].n_events - 1].time - (double)e[0].time > longest)
+            longest = (double)e[records[i].n_events - 1].time - (double)e[0].time;
+    }
+    if (gaps == 0) return MTAN_ERR_INPUT;
+    if (!(config->slowest > 0)) config->slowest = 1 / longest;
+    if (!(config->fastest > 0)) config->fastest = 0.5 / scalar_exp2(sum / (double)gaps);
+    if (config->fastest < config->slowest) config->fastest = config->slowest;
+    return MTAN_OK;
+}
+
 /* ---- folded weights ---- */
 
 typedef struct attention_fold {
@@ -4927,6 +5021,7 @@ static const mtan_architecture mtand_enc = {
     .traits = MTAND_TRAITS,
     .check = mtand_check,
     .params = mtand_params,
+    .init = mtand_init,
     .lay_fold = mtand_lay_fold,
     .fold = mtand_fold,
     .forward = enc_forward,
@@ -4944,6 +5039,7 @@ static const mtan_architecture mtand_full = {
     .traits = MTAND_TRAITS | MTAN_READS_TIMES | MTAN_USES_ALPHA,
     .check = mtand_check,
     .params = mtand_params,
+    .init = mtand_init,
     .lay_fold = mtand_lay_fold,
     .fold = mtand_fold,
     .forward = full_forward,

@@ -120,6 +120,11 @@ typedef enum mtan_interp_kind { MTAN_ATTENTION, MTAN_RBF, MTAN_RNN3 } mtan_inter
 typedef enum mtan_embedding { MTAN_EMBED_LEARNED, MTAN_EMBED_FIXED } mtan_embedding;
 typedef enum mtan_embed_heads { MTAN_EMBED_SHARED, MTAN_EMBED_PER_HEAD } mtan_embed_heads;
 
+/* Where the learned embedding starts: as published, within one radian over the whole record, so that attention is as wide as the
+ * record; or spread evenly over the scales from `slowest` to `fastest`, with projections by which a point attends to its
+ * neighbourhood. Initial weights alone depend on it. */
+typedef enum mtan_frequencies { MTAN_FREQUENCIES_PUBLISHED, MTAN_FREQUENCIES_LOG } mtan_frequencies;
+
 /* Reference points: K points evenly from 0 to 1, K points given by the caller, or every record's own: its query times
  * for MTAN_ENC, its distinct event times for MTAN_FULL, whose K is then another for every record. */
 typedef enum mtan_reference { MTAN_REF_EVEN, MTAN_REF_GIVEN, MTAN_REF_OBSERVED } mtan_reference;
@@ -140,6 +145,8 @@ typedef struct mtan_config {
     mtan_embedding embedding;
     mtan_embed_heads embed_heads;
     mtan_reference reference;
+    mtan_frequencies frequencies;
+    double slowest, fastest;        /* cycles in a unit of time, for MTAN_FREQUENCIES_LOG; 0: 1 and 16 */
     int32_t channels, classes;      /* D, C */
     int32_t embed;                  /* E; even for the fixed embedding */
     int32_t enc_heads, dec_heads;   /* H, divides E */
@@ -481,6 +488,10 @@ mtan_status mtan_param_at(const mtan_config *config, int32_t index, mtan_param *
 /* P, 0 for a config that fails its check; initial weights: those of the published code after torch.manual_seed(seed). */
 size_t mtan_weights_count(const mtan_config *config);
 mtan_status mtan_weights_init(const mtan_config *config, mtan_real *weights, size_t count, uint32_t seed);
+
+/* Sets slowest and fastest, where they are 0, from records as the model sees them: one cycle for the longest, one for twice the typical gap between
+ * two times of a record (the geometric mean of all). Events must be in the order of time, as mtan_prep_record leaves them. */
+mtan_status mtan_config_fit_frequencies(mtan_config *config, const mtan_record *records, int32_t n);
 
 /* A model on a flat array of count reals, at least mtan_weights_count. It may be const memory if it is never trained. */
 mtan_status mtan_model_init(mtan_model *model, const mtan_config *config, const mtan_real *weights, size_t count);

@@ -10,6 +10,7 @@ X(math_suite)
 X(rng_suite)
 X(safetensors_suite)
 X(preparation_suite)
+X(frequencies_suite)
 #ifndef MTAN_TESTS_LIBRARY
 X(generators_suite)
 X(gzip_suite)

@@ -305,7 +305,7 @@ TEST bad_text_is_refused(void) {
         for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++)
             ASSERTm(bad[k], mtan_config_set(&s.config, mtan_config_key(i), bad[k]) == MTAN_ERR_CONFIG);
         for (size_t k = 0; k < sizeof bad_whole / sizeof bad_whole[0]; k++) {
-            char *field = strstr("embed_base embed_scale noise_std alpha", mtan_config_key(i));
+            char *field = strstr("embed_base embed_scale noise_std alpha slowest fastest", mtan_config_key(i));
             if (field && strcmp(mtan_config_key(i), "embed") != 0) continue;
             ASSERTm(bad_whole[k], mtan_config_set(&s.config, mtan_config_key(i), bad_whole[k]) == MTAN_ERR_CONFIG);
         }

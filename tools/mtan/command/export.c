@@ -317,9 +317,16 @@ static int write_arrays(header *h, const bundle *b, char *error) {
 /* The C name of a setting's value: MTAN_BOUND_ELBO for bound = elbo; numbers as they stand. 0: unknown. */
 static int setting_value(const char *key, const char *text, char value[96]) {
     static const char *const prefixes[][2] = {
-        {"kind", "MTAN_"},          {"classify", "MTAN_CLASSIFY_"}, {"encoder", "MTAN_"},
-        {"decoder", "MTAN_"},       {"embedding", "MTAN_EMBED_"},   {"embed_heads", "MTAN_EMBED_"},
-        {"reference", "MTAN_REF_"}, {"bound", "MTAN_BOUND_"},       {"rule", "MTAN_"},
+        {"kind", "MTAN_"},
+        {"classify", "MTAN_CLASSIFY_"},
+        {"encoder", "MTAN_"},
+        {"decoder", "MTAN_"},
+        {"embedding", "MTAN_EMBED_"},
+        {"embed_heads", "MTAN_EMBED_"},
+        {"reference", "MTAN_REF_"},
+        {"bound", "MTAN_BOUND_"},
+        {"rule", "MTAN_"},
+        {"frequencies", "MTAN_FREQUENCIES_"},
     };
     if (!isalpha((unsigned char)text[0])) return snprintf(value, 96, "%s", text), 1;
     for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {

@@ -291,6 +291,15 @@ static int is_run_data(const split *s, bundle *resumed) {
     return 1;
 }
 
+/* Frequencies that nobody has chosen follow from the training records. */
+static void fit_frequencies(plan *p, const dataset *d, const int32_t *train) {
+    mtan_record *records = tool_calloc(arrlenu(train), sizeof *records);
+    for (size_t i = 0; i < arrlenu(train); i++) records[i] = dataset_view(d, (size_t)train[i]);
+    mtan_config_fit_frequencies(&p->config, records,
+                                (int32_t)arrlen(train)); /* single times have no gaps: the usual range */
+    free(records);
+}
+
 int plan_prepare(plan *p, dataset *d, split *s, prep *prepared, bundle *resumed) {
     if (resumed && !data_fits(resumed, d)) return 0;
     if (!plan_fit(p, d) || !source_split(s, &p->source, d)) return 0;
@@ -298,6 +307,7 @@ int plan_prepare(plan *p, dataset *d, split *s, prep *prepared, bundle *resumed)
     else if (!is_run_data(s, resumed)) return 0;
     else *prepared = resumed->prep, memset(&resumed->prep, 0, sizeof resumed->prep);
     prep_apply(prepared, d, s);
+    if (!resumed && p->config.frequencies == MTAN_FREQUENCIES_LOG) fit_frequencies(p, d, s->part[SPLIT_TRAIN]);
     return 1;
 }
 
