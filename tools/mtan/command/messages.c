@@ -7,7 +7,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../data/array.h"
 #include "../../data/shown.h"
 
 static struct {
@@ -34,19 +33,23 @@ double seconds(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* A message of one line: whatever names it quotes, nothing in it speaks to the terminal. */
+/* A message of one line: whatever names it quotes, nothing in it speaks to the terminal. Where there is no memory for a long one,
+ * which may be what it says, its beginning is enough. */
 static void say(const char *prefix, const char *format, va_list arguments) {
-    char *text = NULL;
+    char room[1024], *more, *text = room;
     va_list again;
     va_copy(again, arguments);
-    const int length = vsnprintf(NULL, 0, format, again);
+    const int length = vsnprintf(room, sizeof room, format, again);
     va_end(again);
     progress_end();
-    text = tool_calloc((size_t)(length > 0 ? length : 0) + 1, 1);
-    if (length > 0) vsnprintf(text, (size_t)length + 1, format, arguments);
+    if (length < 0) room[0] = 0;
+    if (length >= (int)sizeof room && (more = malloc((size_t)length + 1)) != NULL) {
+        vsnprintf(more, (size_t)length + 1, format, arguments);
+        text = more;
+    }
     shown_clean(text);
     fprintf(stderr, "%s%s\n", prefix, text);
-    free(text);
+    if (text != room) free(text);
 }
 
 int complain(const char *format, ...) {
