@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "command_line.h"
+#include "../../tools/data/gzip.h"
 #include "../../tools/mtan/model/files.h"
 
 enum { PIECE = 50000, PIECES = 8 };
@@ -80,6 +81,23 @@ TEST signals_end_no_reading(void) {
     ASSERTm(error, text);
     ASSERT_EQ_FMT((size_t)PIECES * PIECE, bytes, "%zu");
     free(text);
+    PASS();
+}
+
+TEST signals_end_no_opening(void) {
+    static char bytes[PIECES * PIECE];
+    text_stream s;
+    size_t n = 0;
+    pid_t child;
+    ASSERT_EQ(0, mkfifo(command_path("pipe"), 0600));
+    child = child_for(feed_pipe, 0);
+    alarms(1);
+    if (text_open(&s, command_path("pipe"), sizeof bytes)) n = text_bytes(&s, bytes, sizeof bytes);
+    alarms(0);
+    if (n < sizeof bytes) kill(child, SIGKILL); /* it may wait for a reader */
+    ASSERT_EQ_FMT(n < sizeof bytes ? 1000 + SIGKILL : 0, command_finish(child), "%d");
+    ASSERT_EQ_FMTm(s.error, sizeof bytes, n, "%zu");
+    text_close(&s);
     PASS();
 }
 
@@ -190,6 +208,7 @@ SUITE(files_suite) {
     GREATEST_SET_SETUP_CB(command_open, NULL);
     GREATEST_SET_TEARDOWN_CB(command_close, NULL);
     RUN_TEST(signals_end_no_reading);
+    RUN_TEST(signals_end_no_opening);
     RUN_TEST(signals_end_no_writing);
     RUN_TEST(pieces_become_one_file);
     RUN_TEST(a_folder_that_is_not_flushed_is_said);

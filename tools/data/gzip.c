@@ -126,8 +126,9 @@ static ptrdiff_t unpack_some(text_stream *s, void *out, size_t n) {
 
 static int open_file(text_stream *s, const char *path) {
     struct stat status;
-    if ((s->file = strcmp(path, "-") == 0 ? STDIN_FILENO : open(path, O_RDONLY)) < 0 || fstat(s->file, &status) != 0)
-        return fail(s, "%s: %s", s->name, strerror(errno));
+    do s->file = strcmp(path, "-") == 0 ? STDIN_FILENO : open(path, O_RDONLY);
+    while (s->file < 0 && errno == EINTR);
+    if (s->file < 0 || fstat(s->file, &status) != 0) return fail(s, "%s: %s", s->name, strerror(errno));
     if (S_ISDIR(status.st_mode)) return fail(s, "%s: a folder, not a file", s->name);
     if (S_ISREG(status.st_mode)) s->size = (uint64_t)status.st_size;
     return 1;
