@@ -167,17 +167,37 @@ TEST a_lock_is_given_back(void) {
     PASS();
 }
 
-static void write_text_and_fail(void *unused) {
-    text_writer t;
+static void print_and_fail(FILE *out, void *unused) {
     (void)unused;
-    if (!text_writer_open(&t)) return;
-    fputs("lost", t.out);
+    fputs("lost", out);
     ask_too_much();
 }
 
+static void write_text_and_fail(void *length) {
+    free(text_write(print_and_fail, NULL, length));
+}
+
 TEST a_text_is_dropped(void) {
-    ASSERT_EQ(SIZE_MAX, memory_try(write_text_and_fail, NULL));
+    size_t length;
+    ASSERT_EQ(SIZE_MAX, memory_try(write_text_and_fail, &length));
     PASS(); /* the rest is for the sanitizer to see: a stream that writes to a stack that is left */
+}
+
+static void print_numbers(FILE *out, void *n) {
+    for (size_t i = 0; i < *(size_t *)n; i++) fprintf(out, "%07zu\n", i);
+}
+
+/* Of lengths around those at which there is more room. */
+TEST a_text_is_whole(void) {
+    for (size_t n = 0; n < 20000; n = n < 4090 ? n + 4090 : n < 4100 ? n + 1 : 2 * n - 100) {
+        size_t length = 1;
+        char *text = text_write(print_numbers, &n, &length);
+        ASSERT_EQ_FMT(8 * n, length, "%zu");
+        ASSERT_EQ_FMT(length, strlen(text), "%zu");
+        for (size_t i = 0; i < n; i++) ASSERT_EQ_FMT(i, (size_t)strtoul(text + 8 * i, NULL, 10), "%zu");
+        free(text);
+    }
+    PASS();
 }
 
 /* ---- threads ---- */
@@ -240,4 +260,5 @@ SUITE(memory_suite) {
     RUN_TEST(a_file_stays_whole);
     RUN_TEST(a_lock_is_given_back);
     RUN_TEST(a_text_is_dropped);
+    RUN_TEST(a_text_is_whole);
 }

@@ -1,27 +1,49 @@
-/* See text_writer.h. */
+/* See text_writer.h. The room is given: a stream that grows by itself (open_memstream) drops what it has no memory for and, with glibc,
+ * says so to nobody but the one call, whose result nobody looks at. */
 #define _POSIX_C_SOURCE 200809L
 #include "text_writer.h"
 
 #include <stdlib.h>
 
-/* The stream writes to `text` and `length` when it is closed, and when the program ends: it must not outlive them. */
+#include "memory.h"
+
+enum { FIRST_ROOM = 1 << 15 };
+
+typedef struct page {
+    char *text;
+    FILE *out;
+} page;
+
+/* The stream writes to `text` when it is closed, and when the program ends: it must not outlive it. */
 static void drop(void *argument) {
-    text_writer *t = argument;
-    fclose(t->out);
-    free(t->text);
+    page *p = argument;
+    fclose(p->out);
+    free(p->text);
 }
 
-int text_writer_open(text_writer *t) {
-    t->text = NULL, t->length = 0;
-    if (!(t->out = open_memstream(&t->text, &t->length))) return 0;
-    memory_remember(&t->undo, drop, t);
-    return 1;
+static void page_open(page *p, size_t room) {
+    p->text = tool_calloc(room, 1);
+    if ((p->out = fmemopen(p->text, room, "w"))) return;
+    free(p->text);
+    memory_fail(room);
 }
 
-char *text_writer_close(text_writer *t, int good) {
-    memory_forget(&t->undo);
-    good = !ferror(t->out) && good;
-    if (fclose(t->out) == 0 && good) return t->text;
-    free(t->text);
-    return NULL;
+char *text_write(text_body body, void *context, size_t *length) {
+    for (size_t room = FIRST_ROOM;; room *= 2) {
+        memory_undo undo;
+        page p;
+        page_open(&p, room);
+        memory_remember(&undo, drop, &p);
+        body(p.out, context);
+        memory_forget(&undo);
+        const int good = fflush(p.out) == 0 && !ferror(p.out);
+        const long end = ftell(p.out);
+        fclose(p.out);
+        if (good && end >= 0 && (size_t)end + 1 < room) { /* a text that fills its room may have been cut */
+            p.text[end] = 0;
+            *length = (size_t)end;
+            return p.text;
+        }
+        free(p.text);
+    }
 }

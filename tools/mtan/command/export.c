@@ -523,6 +523,15 @@ static int32_t at_least(int32_t a, ptrdiff_t b) {
     return b > a ? (int32_t)b : a;
 }
 
+typedef struct whole {
+    bundle *b;
+    const int8_arrays *int8; /* or NULL */
+    const golden_record *x;
+    export_settings settings;
+    int good;
+    char *error;
+} whole;
+
 static int write_header(FILE *out, bundle *b, const int8_arrays *int8, const golden_record *x, export_settings s,
                         char *error) {
     header h = {out, s.name, int8, 0, 0};
@@ -559,27 +568,28 @@ static int is_prefix(const char *name) {
     return 1;
 }
 
+static void write_whole(FILE *out, void *context) {
+    whole *w = context;
+    w->good = write_header(out, w->b, w->int8, w->x, w->settings, w->error);
+}
+
 char *export_text(bundle *b, const export_settings *s, size_t *length, char *error) {
     golden_record x;
     int8_arrays q;
-    text_writer writer;
-    char *text;
-    int good, int8;
+    whole w = {b, NULL, &x, *s, 0, error};
+    char *text = NULL;
     if (!is_prefix(s->name))
         return snprintf(error, ERROR_SIZE, "--name %.60s: must be a letter, then letters, digits and _, not mtan...",
                         s->name),
                NULL;
-    if (!text_writer_open(&writer)) return snprintf(error, ERROR_SIZE, "%s", strerror(errno)), NULL;
     if (!golden_record_read(&x, b)) make_record(&x, &b->model.config);
-    int8 = int8_read(&q, b);
-    good = int8 ? try_int8(&x, &q, error) : try_record(&x, &b->model, error);
-    good = good && write_header(writer.out, b, int8 ? &q : NULL, &x, *s, error);
+    if (int8_read(&q, b)) w.int8 = &q;
+    if (w.int8 ? try_int8(&x, &q, error) : try_record(&x, &b->model, error)) text = text_write(write_whole, &w, length);
     int8_free(&q);
     golden_record_free(&x);
-    text = text_writer_close(&writer, good);
-    if (!text && good) snprintf(error, ERROR_SIZE, "%s", strerror(errno));
-    *length = writer.length;
-    return text;
+    if (w.good) return text;
+    free(text);
+    return NULL;
 }
 
 /* To a file, which is replaced as a whole: a device or a pipe of that name would be lost. */

@@ -641,16 +641,14 @@ static int collect(collection *c, const char *log) {
     return 1;
 }
 
+static void write_page(FILE *out, void *page) {
+    report_write(out, page);
+}
+
 int report_save(const char *path, const report_data *page, char *error) {
-    text_writer writer;
-    char *bytes = NULL;
-    int good;
-    if (text_writer_open(&writer)) {
-        report_write(writer.out, page);
-        bytes = text_writer_close(&writer, 1);
-    }
-    if (!bytes) return snprintf(error, 512, "%.400s: out of memory", path), 0;
-    good = file_write(path, bytes, writer.length, error);
+    size_t length;
+    char *bytes = text_write(write_page, (void *)(uintptr_t)page, &length);
+    const int good = file_write(path, bytes, length, error);
     free(bytes);
     return good;
 }

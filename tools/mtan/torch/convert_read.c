@@ -478,23 +478,28 @@ static void print_value(FILE *out, const pickle_value *v) {
     } else fputs("null", out);
 }
 
-/* The args as JSON: their plain values. */
-static char *args_text(const reader *r) {
+static void print_args(FILE *out, void *context) {
+    const reader *r = context;
     const pickle_value *dict = pickle_dict(r->p, r->args);
-    text_writer t;
-    char *text;
-    if (!dict || arrlen(dict->items) > MOST_ARGS || !text_writer_open(&t)) return NULL;
-    fputc('{', t.out);
-    for (size_t i = 0, k = 0; i + 1 < arrlenu(dict->items) && ftell(t.out) < LONGEST_ARGS; i += 2) {
+    fputc('{', out);
+    for (size_t i = 0, k = 0; i + 1 < arrlenu(dict->items) && ftell(out) < LONGEST_ARGS; i += 2) {
         if (r->p->values[dict->items[i]].kind != PICKLE_TEXT) continue;
-        if (k++) fputs(", ", t.out);
-        print_value(t.out, &r->p->values[dict->items[i]]);
-        fputs(": ", t.out);
-        print_value(t.out, &r->p->values[dict->items[i + 1]]);
+        if (k++) fputs(", ", out);
+        print_value(out, &r->p->values[dict->items[i]]);
+        fputs(": ", out);
+        print_value(out, &r->p->values[dict->items[i + 1]]);
     }
-    fputc('}', t.out);
-    text = text_writer_close(&t, 1);
-    if (text && t.length >= LONGEST_ARGS) free(text), text = NULL;
+    fputc('}', out);
+}
+
+/* The args as JSON: their plain values. */
+static char *args_text(reader *r) {
+    const pickle_value *dict = pickle_dict(r->p, r->args);
+    size_t length;
+    char *text;
+    if (!dict || arrlen(dict->items) > MOST_ARGS) return NULL;
+    text = text_write(print_args, r, &length);
+    if (length >= LONGEST_ARGS) free(text), text = NULL;
     return text;
 }
 
