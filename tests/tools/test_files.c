@@ -1,6 +1,7 @@
 /* Files as wholes: signals, left-overs, locks. */
 #define _POSIX_C_SOURCE 200809L
 #define _XOPEN_SOURCE 700
+#include <errno.h>
 #include <greatest.h>
 #include <signal.h>
 #include <stdio.h>
@@ -187,6 +188,52 @@ TEST what_dead_processes_left_is_removed(void) {
     PASS();
 }
 
+/* Nobody clears by hand what a killed `mtan convert` left. */
+TEST the_next_file_removes_what_the_last_left(void) {
+    char error[512];
+    command_append("model.99999.tmp", "x"), command_append("other.99999.tmp", "x");
+    ASSERTm(error, file_write(command_path("model"), "new", 3, error));
+    ASSERT(!is_file("model.99999.tmp") && is_file("other.99999.tmp"));
+    ASSERT(command_says("model", "new"));
+    PASS();
+}
+
+/* A link to itself is what also root cannot look behind. */
+TEST what_the_system_does_not_say_is_no_answer(void) {
+    char error[512] = "";
+    ASSERT_EQ(0, symlink("loop", command_path("loop")));
+    ASSERT_EQ_FMT(1, file_exists(command_path("events.csv"), error), "%d");
+    ASSERT_EQ_FMT(1, file_exists(command_path("."), error), "%d");
+    ASSERT_EQ_FMT(0, file_exists(command_path("nowhere"), error), "%d");
+    ASSERT_EQ_FMT(0, file_exists(command_path("events.csv/nowhere"), error), "%d");
+    ASSERT_STR_EQ("", error);
+    ASSERT_EQ_FMT(-1, file_exists(command_path("loop"), error), "%d");
+    ASSERT(strstr(error, "loop: "));
+    PASS();
+}
+
+TEST a_folder_is_made_once(void) {
+    char error[512] = "";
+    ASSERT_EQ_FMT(1, folder_make(command_path("a"), error), "%d");
+    ASSERT_EQ_FMT(0, folder_make(command_path("a//"), error), "%d");
+    ASSERT_EQ_FMT(1, folder_make(command_path("a/b/"), error), "%d");
+    ASSERT_STR_EQ("", error);
+    ASSERT_EQ_FMT(-1, folder_make(command_path("no/such"), error), "%d");
+    ASSERT(strstr(error, "no/such: "));
+    PASS();
+}
+
+TEST a_lock_says_why_it_is_refused(void) {
+    folder_hold h, other;
+    ASSERT(folder_lock(&h, command_path("."), 0));
+    ASSERT(!folder_lock(&other, command_path("."), 0));
+    ASSERT_EQ_FMT(EWOULDBLOCK, errno, "%d");
+    ASSERT(!folder_lock(&other, command_path("nowhere"), 0));
+    ASSERT_EQ_FMT(ENOENT, errno, "%d");
+    folder_unlock(&other), folder_unlock(&h);
+    PASS();
+}
+
 TEST a_folder_has_one_owner(void) {
     char error[512] = "", owner[64];
     claim first, second;
@@ -213,5 +260,9 @@ SUITE(files_suite) {
     RUN_TEST(pieces_become_one_file);
     RUN_TEST(a_folder_that_is_not_flushed_is_said);
     RUN_TEST(what_dead_processes_left_is_removed);
+    RUN_TEST(the_next_file_removes_what_the_last_left);
+    RUN_TEST(what_the_system_does_not_say_is_no_answer);
+    RUN_TEST(a_folder_is_made_once);
+    RUN_TEST(a_lock_says_why_it_is_refused);
     RUN_TEST(a_folder_has_one_owner);
 }

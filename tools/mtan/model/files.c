@@ -61,6 +61,27 @@ int descriptor_write(int descriptor, const void *bytes, size_t n) {
     return 1;
 }
 
+int stream_flush(FILE *file) {
+    if (fflush(file) != 0 || ferror(file)) return 0;
+    return flush_again(fileno(file)) == 0 || errno == EINVAL; /* a device, say, that cannot do it */
+}
+
+/* ---- what is there ---- */
+
+int file_exists(const char *path, char *error) {
+    struct stat status;
+    if (stat(path, &status) == 0) return 1;
+    if (errno == ENOENT || errno == ENOTDIR) return 0;
+    return snprintf(error, ERROR_SIZE, "%.400s: %s", path, strerror(errno)), -1;
+}
+
+/* Whether an open file is still the one that others find under its name. */
+static int is_there(int descriptor, const char *path) {
+    struct stat mine, there;
+    return fstat(descriptor, &mine) == 0 && stat(path, &there) == 0 && mine.st_ino == there.st_ino &&
+           mine.st_dev == there.st_dev;
+}
+
 /* ---- reading ---- */
 
 int safetensors_more(const void *start, size_t n) {
@@ -129,6 +150,17 @@ static void replacement_drop(void *argument) {
     remove(r->temporary);
 }
 
+/* Opens and locks it, the lock being the sign that its process lives: whoever clears may have taken it between the two. */
+static int open_temporary(replacement *r) {
+    for (int tries = 0;; tries++) {
+        if ((r->descriptor = open_again(r->temporary, O_WRONLY | O_CREAT | O_TRUNC)) < 0) return 0;
+        const int locked = lock_again(r->descriptor, LOCK_EX | LOCK_NB) == 0;
+        if (locked ? is_there(r->descriptor, r->temporary) : errno != EWOULDBLOCK) return 1;
+        if (tries == 100) return 1;
+        close(r->descriptor);
+    }
+}
+
 int replacement_open(replacement *r, const char *path, char *error) {
     struct stat status;
     memset(r, 0, offsetof(replacement, buffer));
@@ -136,10 +168,9 @@ int replacement_open(replacement *r, const char *path, char *error) {
         return snprintf(error, ERROR_SIZE, "the path is too long"), 0;
     if (stat(path, &status) == 0 && !S_ISREG(status.st_mode)) /* a device or a pipe must not be replaced */
         return snprintf(error, ERROR_SIZE, "%.400s: not a regular file", path), 0;
+    replacement_clear(path);
     snprintf(r->temporary, sizeof r->temporary, "%s.%ld.tmp", path, (long)getpid());
-    if ((r->descriptor = open_again(r->temporary, O_WRONLY | O_CREAT | O_TRUNC)) < 0)
-        return snprintf(error, ERROR_SIZE, "%.400s: %s", r->temporary, strerror(errno)), 0;
-    (void)lock_again(r->descriptor, LOCK_EX | LOCK_NB); /* the sign that its process lives */
+    if (!open_temporary(r)) return snprintf(error, ERROR_SIZE, "%.400s: %s", r->temporary, strerror(errno)), 0;
     memory_remember(&r->undo, replacement_drop, r);
     return 1;
 }
@@ -229,6 +260,21 @@ void replacement_clear(const char *path) {
     closedir(entries);
 }
 
+/* ---- folders ---- */
+
+int folder_make(const char *path, char *error) {
+    char name[4096];
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/') n--;
+    if (snprintf(name, sizeof name, "%.*s", (int)n, path) >= (int)sizeof name)
+        return snprintf(error, ERROR_SIZE, "the path is too long"), -1;
+    const int made = mkdir(name, 0777) == 0;
+    if (!made && errno != EEXIST) return snprintf(error, ERROR_SIZE, "%.400s: %s", name, strerror(errno)), -1;
+    if (flush_folder(name, error)) return made;
+    if (made) (void)rmdir(name);
+    return -1;
+}
+
 /* ---- locks ---- */
 
 static void release_folder(void *argument) {
@@ -237,9 +283,9 @@ static void release_folder(void *argument) {
 
 int folder_lock(folder_hold *h, const char *path, int wait) {
     if ((h->descriptor = open_again(path, O_RDONLY)) < 0) return 0;
-    if (lock_again(h->descriptor, wait ? LOCK_EX : LOCK_EX | LOCK_NB) != 0) {
+    if (lock_again(h->descriptor, wait ? LOCK_EX : LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
         close(h->descriptor), h->descriptor = -1;
-        return 0;
+        return errno = EWOULDBLOCK, 0;
     }
     memory_remember(&h->undo, release_folder, h);
     return 1;
@@ -263,13 +309,6 @@ static int refuse_claim(const claim *c, const char *folder, char *error) {
     return 0;
 }
 
-/* The owner before removes the file: then the one that was locked here is not the one that others find. */
-static int is_there(const claim *c) {
-    struct stat mine, there;
-    return fstat(c->descriptor, &mine) == 0 && stat(c->path, &there) == 0 && mine.st_ino == there.st_ino &&
-           mine.st_dev == there.st_dev;
-}
-
 static int lock_claim(claim *c, const char *folder, char *error) {
     if ((c->descriptor = open_again(c->path, O_RDWR | O_CREAT | O_NOFOLLOW)) < 0)
         return snprintf(error, ERROR_SIZE, "%.400s: %s", c->path, strerror(errno)), 0;
@@ -290,7 +329,8 @@ int claim_take(claim *c, const char *folder, char *error) {
     if (snprintf(c->path, sizeof c->path, "%s/mtan.lock", folder) >= (int)sizeof c->path)
         return snprintf(error, ERROR_SIZE, "the path is too long"), 0;
     if (!lock_claim(c, folder, error)) return 0;
-    for (int tries = 0; !is_there(c) && tries < 100; tries++) {
+    /* The owner before removes the file: then the one that was locked here is not the one that others find. */
+    for (int tries = 0; !is_there(c->descriptor, c->path) && tries < 100; tries++) {
         close(c->descriptor);
         if (!lock_claim(c, folder, error)) return c->held = 0;
     }

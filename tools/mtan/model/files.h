@@ -4,9 +4,12 @@
 #define MTAN_TOOLS_FILES_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 #include "../../data/memory.h"
 
+/* Whether there is a file or folder of this name: 1, or 0; -1 with error set when the system does not say. */
+int file_exists(const char *path, char *error);
 /* The whole file; malloc'd and zero-terminated behind `bytes`; NULL with error set, which says so when it is larger than 4 GiB, or
  * than 256 MiB where it is a pipe or a device, whose end nobody knows. */
 void *file_read(const char *path, size_t *bytes, char *error);
@@ -21,9 +24,11 @@ int safetensors_more(const void *start, size_t n);
 int file_write(const char *path, const void *bytes, size_t n, char *error);
 /* All the bytes, in as many calls as it takes. 1, or 0 with errno set. */
 int descriptor_write(int descriptor, const void *bytes, size_t n);
+/* What was printed to a stream reaches the disk. 1, or 0 with errno set. */
+int stream_flush(FILE *file);
 
 /* The same for a file that is written piece by piece: it takes the place of `path` when it is closed as good. Nothing of it is
- * left when memory runs out before. */
+ * left when memory runs out before. What processes that died left of theirs goes when the next one opens its own. */
 typedef struct replacement {
     char path[4096], temporary[4112]; /* a process that lives has its temporary file locked */
     int descriptor, failure;          /* errno of what failed first; 0: nothing */
@@ -37,8 +42,13 @@ int replacement_close(replacement *r, int good, char *error); /* 1, or 0 as file
 /* Removes what processes that died left of their replacements of a file. */
 void replacement_clear(const char *path);
 
-/* Keeps a folder to this process until folder_unlock, or until memory runs out. 0: another one has it and there is no waiting, or
- * the folder cannot be opened; unlocking it is allowed then. */
+/* Makes a folder, and flushes the one that it stands in, as a run is lost with its folder: 1; 0: it was there before; -1 with error
+ * set. */
+int folder_make(const char *path, char *error);
+
+/* Keeps a folder to this process until folder_unlock, or until memory runs out; where a file system has no locks, everybody gets one.
+ * 0 with errno set: EWOULDBLOCK when another process has it and there is no waiting, else the folder cannot be opened. Unlocking it is
+ * allowed then. */
 typedef struct folder_hold {
     int descriptor;
     memory_undo undo;
