@@ -10,7 +10,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "commands.h"
@@ -69,17 +68,27 @@ static int folder_start(folder *f, const char *path, const rank_set *r, train_wa
     return 1;
 }
 
+/* 1, 0, or -1 with a message printed. */
+static int has_run(const folder *f) {
+    char error[512];
+    const int there = file_exists(f->last, error);
+    if (there < 0) complain("%s", error);
+    return there;
+}
+
 /* Makes the folder if need be and keeps it to this process: before the data is read, which may take long. */
 static int folder_open(folder *f, const char *path, int resume) {
     const char *const files[] = {f->best, f->last, f->log, f->steps};
-    struct stat status;
     char error[512];
+    int made = 0, there;
     if (!f->writes) return 1;
-    if (resume && stat(f->last, &status) != 0) return complain("%s: %s", f->last, strerror(errno)), 0;
-    if (!resume && mkdir(path, 0777) == 0) f->made = path;
-    else if (!resume && errno != EEXIST) return complain("%s: %s", path, strerror(errno)), 0;
+    if ((there = resume ? has_run(f) : 1) < 0) return 0;
+    if (!there) return complain("%s: %s", f->last, strerror(ENOENT)), 0;
+    if (!resume && (made = folder_make(path, error)) < 0) return complain("%s", error), 0;
+    if (made) f->made = path;
     if (!claim_take(&f->claim, path, error)) return complain("%s", error), 0;
-    if (!resume && stat(f->last, &status) == 0)
+    if ((there = has_run(f)) < 0) return 0;
+    if (!resume && there)
         return complain("%s holds a run: --resume goes on with it, another --out starts a new one", path), 0;
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) replacement_clear(files[i]);
     return 1;
@@ -114,15 +123,14 @@ static FILE *append(const char *path, const char *header, int fresh) {
 }
 
 /* The seconds of the last step, which are those of its epoch up to there; 0: the table has none. */
-static double last_seconds(const char *path) {
+static int last_seconds(const char *path, double *x) {
     char error[512], *text, *row;
     size_t bytes = 0;
-    double x = 0;
-    if (!(text = file_read(path, &bytes, error))) return 0;
+    if (!(text = file_read(path, &bytes, error))) return complain("%s", error), 0;
     if (bytes > 0) text[bytes - 1] = 0; /* the end of the last row */
-    if (!(row = strrchr(text, '\n')) || sscanf(row + 1, "%*d,%*d,%*g,%*g,%lf", &x) != 1) x = 0;
+    if (!(row = strrchr(text, '\n')) || sscanf(row + 1, "%*d,%*d,%*g,%*g,%lf", x) != 1) *x = 0;
     free(text);
-    return x;
+    return 1;
 }
 
 static int folder_tables(folder *f, training *t, int resume) {
@@ -133,7 +141,7 @@ static int folder_tables(folder *f, training *t, int resume) {
              "epoch,train_loss,val_loss,%s,seconds,eval_seconds,train_recon,train_ce,train_kl,gradient_norm",
              training_metric(t));
     if (resume && (!cut_table(f->log, log, t->epoch, -1) || !cut_table(f->steps, steps, t->epoch, t->batch))) return 0;
-    if (t->batch > 0) t->train_seconds = last_seconds(f->steps);
+    if (t->batch > 0 && !last_seconds(f->steps, &t->train_seconds)) return 0;
     f->log_file = append(f->log, log, !resume);
     f->steps_file = append(f->steps, steps, !resume);
     return f->log_file && f->steps_file;
@@ -145,6 +153,11 @@ static void put_number(FILE *file, const char *before, double x, const char *for
     if (!isnan(x)) fprintf(file, format, x);
 }
 
+/* Rows are on the disk before last.safetensors counts on them: a power cut must not leave a run without its rows. */
+static int flush_table(FILE *file, const char *path) {
+    return stream_flush(file) ? 1 : (complain("%s: cannot be written: %s", path, strerror(errno)), 0);
+}
+
 static int log_epoch(folder *f, const training *t, const epoch_result *r) {
     const double numbers[] = {r->train_loss,  r->val_loss, r->val_metric, r->seconds,      r->eval_seconds,
                               r->train_recon, r->train_ce, r->train_kl,   r->gradient_norm};
@@ -153,8 +166,7 @@ static int log_epoch(folder *f, const training *t, const epoch_result *r) {
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         put_number(f->log_file, ",", numbers[i], i == 3 || i == 4 ? "%.3f" : "%.9g");
     fputc('\n', f->log_file);
-    if (fflush(f->log_file) == 0 && fflush(f->steps_file) == 0 && !ferror(f->steps_file)) return 1;
-    return complain("%s: cannot be written: %s", f->log, strerror(errno)), 0;
+    return flush_table(f->log_file, f->log) && flush_table(f->steps_file, f->steps);
 }
 
 static int save(const folder *f, const char *path, training *t, const prep *p, int with_trainer) {
@@ -177,11 +189,12 @@ static int save(const folder *f, const char *path, training *t, const prep *p, i
 static int renew_best(const folder *f, const plan *p) {
     static const char *const kept[] = {"mtan.run.", "mtan.split.", "mtan.golden."}; /* in the order of `save` */
     mtan_file_pair *pairs = NULL;
-    struct stat status;
     char error[512] = "";
     bundle b;
     int good;
-    if (!f->writes || stat(f->best, &status) != 0) return 1;
+    const int there = f->writes ? file_exists(f->best, error) : 0;
+    if (there == 0) return 1;
+    if (there < 0) return complain("%s", error), 0;
     if (!bundle_read(&b, f->best, error)) return complain("%s", error), 0;
     plan_write(p, &pairs);
     for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) pairs_copy(&pairs, &b.file, kept[i]);
@@ -240,8 +253,7 @@ static int run_epoch(folder *f, training *t, const prep *p, double *metric) {
             fprintf(f->steps_file, "%d,%d,%.9g,%.9g,%.3f\n", (int)step.epoch, (int)step.batch, step.loss,
                     step.gradient_norm, t->train_seconds);
         if (must_stop(f)) {
-            if (f->writes && fflush(f->steps_file) != 0)
-                complain("%s: cannot be written: %s", f->steps, strerror(errno));
+            if (f->writes) (void)flush_table(f->steps_file, f->steps); /* the state is worth more than its rows */
             if (!save(f, f->last, t, p, 1)) return BAD_USE;
             note("%s after epoch %d, batch %d; the state is in %s: go on with --resume",
                  interrupted ? "interrupted" : "the time is up", (int)step.epoch, (int)step.batch, f->last);
