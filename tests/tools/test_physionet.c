@@ -144,6 +144,12 @@ TEST sets_are_found_in_their_folder(void) {
     write_bytes("Outcomes-a.txt", OUTCOMES "2,6,1,5,-1,1\n", sizeof OUTCOMES "2,6,1,5,-1,1\n" - 1);
     ASSERT(physionet_load(&d, in_folder("set-a"), 'a') && arrlenu(d.labels) == 1 && d.labels[0] == 1);
     dataset_free(&d);
+    ASSERT(symlink("Outcomes-b.txt", in_folder("Outcomes-b.txt")) == 0); /* a link to itself: nobody sees what it is */
+    ASSERT(!physionet_load(&d, folder, 'a') && strstr(d.error, "Outcomes-b.txt: "));
+    remove(in_folder("Outcomes-b.txt"));
+    ASSERT(symlink("set-b.tar", in_folder("set-b.tar")) == 0);
+    ASSERT(!physionet_load(&d, folder, '1') && strstr(d.error, "set-b.tar: "));
+    remove(in_folder("set-b.tar"));
     remove(in_folder("set-b/10.txt"));
     ASSERT(!physionet_load(&d, folder, '2') && strstr(d.error, "set-b: no record"));
     remove(in_folder("set-b"));

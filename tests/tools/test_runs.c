@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "command_line.h"
@@ -345,6 +346,32 @@ TEST the_folder_is_tried_before_the_data(void) {
     PASS();
 }
 
+/* Whether there is a run cannot be told: then there may be one. */
+TEST a_run_that_cannot_be_seen_is_not_written_over(void) {
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--epochs 1 --out @/run"), "%d");
+    ASSERT(remove(command_path("run/last.safetensors")) == 0);
+    ASSERT(symlink("last.safetensors", command_path("run/last.safetensors")) == 0);
+    ASSERT_EQ_FMT(BAD_USE, command_run(TRAIN "--epochs 3 --out @/run"), "%d");
+    ASSERT(command_says("err.txt", "last.safetensors: "));
+    ASSERT(command_says("run/log.csv", "\n1,"));
+    ASSERT_EQ_FMT(BAD_USE, command_run(TRAIN "--out @/run --resume"), "%d");
+    PASS();
+}
+
+/* A page without its curves looks as if there were none. */
+TEST a_log_that_cannot_be_read_makes_no_page(void) {
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--epochs 1 --out @/run"), "%d");
+    ASSERT(remove(command_path("run/log.csv")) == 0);
+    ASSERT_EQ_FMT(DONE, command_run("report @/run -o @/page.html"), "%d"); /* it is not there */
+    ASSERT(command_says("err.txt", "log.csv: not there, no learning curves"));
+    ASSERT(remove(command_path("page.html")) == 0);
+    ASSERT(mkdir(command_path("run/log.csv"), 0777) == 0);
+    ASSERT_EQ_FMT(BAD_USE, command_run("report @/run -o @/page.html"), "%d");
+    ASSERT(command_says("err.txt", "log.csv: "));
+    ASSERT(access(command_path("page.html"), F_OK) != 0);
+    PASS();
+}
+
 SUITE(runs_suite) {
     GREATEST_SET_SETUP_CB(command_open, NULL);
     GREATEST_SET_TEARDOWN_CB(command_close, NULL);
@@ -360,4 +387,6 @@ SUITE(runs_suite) {
     RUN_TEST(of_two_that_start_one_is_refused);
     RUN_TEST(a_refused_run_leaves_no_folder);
     RUN_TEST(the_folder_is_tried_before_the_data);
+    RUN_TEST(a_run_that_cannot_be_seen_is_not_written_over);
+    RUN_TEST(a_log_that_cannot_be_read_makes_no_page);
 }

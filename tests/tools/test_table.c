@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "command_line.h"
 #include "../../tools/mtan/model/bundle.h"
@@ -495,6 +496,23 @@ TEST a_model_made_by_hand_is_added(void) {
     PASS();
 }
 
+/* Data, a folder or a log that cannot be read is not missing: the row would look as if it had been left out. */
+TEST what_cannot_be_read_is_a_failure(void) {
+    ASSERT_EQ_FMT(DONE, command_run("table 2 --data @/nowhere --results @/r.tsv"), "%d");
+    ASSERT(symlink("loop", command_path("loop")) == 0);
+    ASSERT_EQ_FMT(BAD_USE, command_run("table 2 --data @/loop --results @/r.tsv"), "%d");
+    ASSERT(command_says("err.txt", "loop: "));
+    write_patients();
+    ASSERT_EQ_FMT(DONE,
+                  command_run("train physionet-rnn-dt --data @/data/physionet2012 --epochs 1 --enc-hidden 8 --quiet "
+                              "--threads 1 --out @/hand"),
+                  "%d");
+    ASSERT(remove(command_path("hand/log.csv")) == 0 && mkdir(command_path("hand/log.csv"), 0777) == 0);
+    ASSERT_EQ_FMT(BAD_USE, command_run(TABLE "--add @/hand/best.safetensors"), "%d");
+    ASSERT(command_says("err.txt", "log.csv: "));
+    PASS();
+}
+
 TEST bad_words_are_refused(void) {
     ASSERT_EQ_FMT(BAD_USE, command_run("table 6"), "%d");
     ASSERT(command_says("err.txt", "the paper has tables 1 to 5"));
@@ -530,5 +548,6 @@ SUITE(table_suite) {
     RUN_TEST(a_run_that_is_cut_goes_on);
     RUN_TEST(processes_share_the_work);
     RUN_TEST(a_model_made_by_hand_is_added);
+    RUN_TEST(what_cannot_be_read_is_a_failure);
     RUN_TEST(bad_words_are_refused);
 }

@@ -299,6 +299,13 @@ static int join(reader *r, char out[PATH_BYTES], const char *folder, const char 
     return dataset_fail(r->data, "%.100s...: the path is too long", folder);
 }
 
+/* 1: it is there, 0: it is not, -1: failed. */
+static int is_there(reader *r, const char *path, struct stat *status) {
+    if (stat(path, status) == 0) return 1;
+    if (errno == ENOENT || errno == ENOTDIR) return 0;
+    return dataset_fail(r->data, "%s: %s", path, strerror(errno)), -1;
+}
+
 static int read_outcomes_in(reader *r, const char *folder) {
     static const char *const names[] = {"Outcomes-a.txt", "Outcomes-b.txt"};
     struct stat status;
@@ -306,7 +313,8 @@ static int read_outcomes_in(reader *r, const char *folder) {
     int32_t twice;
     for (int i = 0; i < 2; i++) {
         if (!join(r, path, folder, names[i])) return 0;
-        if (stat(path, &status) == 0 && !read_outcomes(r, path)) return 0;
+        const int there = is_there(r, path, &status);
+        if (there < 0 || (there && !read_outcomes(r, path))) return 0;
     }
     twice = sort_by_id(r->outcomes, arrlenu(r->outcomes));
     return twice < 0 || dataset_fail(r->data, "%s: record %d has two outcomes", folder, (int)twice);
@@ -364,15 +372,16 @@ static int read_set(reader *r, const char *path, int is_folder) {
     return sort_records(r, path, first);
 }
 
-/* Where a set of the folder is: 0 not there, 1 an archive, 2 a folder. */
+/* Where a set of the folder is: 0 not there, 1 an archive, 2 a folder, -1 failed. */
 static int find_set(reader *r, char path[PATH_BYTES], const char *folder, char set) {
     static const char *const endings[] = {".tar.gz", ".tar", ""};
     struct stat status;
     for (int i = 0; i < 3; i++) {
         char name[16];
         snprintf(name, sizeof name, "set-%c%s", set, endings[i]);
-        if (!join(r, path, folder, name)) return 0;
-        if (stat(path, &status) == 0) return S_ISDIR(status.st_mode) ? 2 : 1;
+        if (!join(r, path, folder, name)) return -1;
+        const int there = is_there(r, path, &status);
+        if (there) return there < 0 ? -1 : S_ISDIR(status.st_mode) ? 2 : 1;
     }
     return 0;
 }
@@ -384,7 +393,7 @@ static int read_sets(reader *r, const char *folder, const char *sets, int all) {
     if (!read_outcomes_in(r, folder)) return 0;
     for (const char *set = sets; *set; set++) {
         const int kind = find_set(r, path, folder, *set);
-        if (kind && !read_set(r, path, kind == 2)) return 0;
+        if (kind < 0 || (kind && !read_set(r, path, kind == 2))) return 0;
         if (!kind && found && all)
             return dataset_fail(r->data, "%s: set-a is there, but no set-%c.tar.gz, .tar or folder", folder, *set);
         if (!kind && all) break;

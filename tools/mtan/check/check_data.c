@@ -4,6 +4,7 @@
 #include "../command/commands.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -204,6 +205,7 @@ static int check(checked *c, const options *o) {
 static int choose_set(checked *c, const char *kind) {
     char names[128];
     c->set = kind ? data_set_named(kind, strlen(kind)) : data_set_at(c->path);
+    if (!kind && !c->set && errno) return complain("%s: %s", c->path, strerror(errno)), 0;
     if (!kind && !c->set) return complain("%s: no data set known by its files; --kind says which it is", c->path), 0;
     if (c->set && c->set->needs_data) return 1;
     data_set_list(names, sizeof names);

@@ -3,6 +3,7 @@
 #include "data_sets.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -149,12 +150,15 @@ const data_set *data_set_at(const char *path) {
     const data_set *found = NULL;
     DIR *folder = opendir(path);
     struct dirent *entry;
+    if (!folder && errno != ENOTDIR && errno != ENOENT) return NULL;
     if (!folder) {
         found = set_of_file(slash ? slash + 1 : path);
         return found && !found->is_folder ? found : data_set_named("own", 3);
     }
-    while (!found && (entry = readdir(folder)) != NULL) found = set_of_file(entry->d_name);
+    while (!found && (errno = 0, entry = readdir(folder)) != NULL) found = set_of_file(entry->d_name);
+    const int failure = found ? 0 : errno;
     closedir(folder);
+    errno = failure;
     return found;
 }
 

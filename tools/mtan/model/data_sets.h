@@ -48,7 +48,8 @@ extern const data_set data_sets[]; /* ends with a NULL name */
 
 /* By the first `length` bytes of a name; NULL: none. */
 const data_set *data_set_named(const char *name, size_t length);
-/* Which one lies at a path, by the names of files: never NULL for a file (own); NULL for a folder of something else. */
+/* Which one lies at a path, by the names of files: never NULL for a file (own); NULL for a folder of something else,
+ * with errno 0, or for one that cannot be listed, with errno set. */
 const data_set *data_set_at(const char *path);
 /* The names of those that are read from files, in words: "physionet, activity, mimic3 or own". */
 void data_set_list(char *text, size_t size);

@@ -181,7 +181,8 @@ int results_add(const char *path, const result *some, size_t n, char *error) {
     folder_hold lock;
     int good;
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash + 1 - path) : 1, slash ? path : ".");
-    folder_lock(&lock, folder, 1);
+    if (!folder_lock(&lock, folder, 1) && errno != EACCES) /* that may be written and not read */
+        return snprintf(error, 512, "%.400s: %s", folder, strerror(errno)), 0;
     if (!results_read(&list, path, error)) return folder_unlock(&lock), 0;
     for (size_t i = 0; i < n; i++) insert(&list, &some[i]);
     add_text(&text, header);

@@ -29,35 +29,42 @@ typedef struct data_place {
     char found[PATH_SIZE], missing[512]; /* found "": nowhere, and why */
 } data_place;
 
+/* 1, 0, or -1 with a message printed: what cannot be read is not missing. */
 static int holds(const char *path, const data_set *set) {
-    struct stat status;
-    return stat(path, &status) == 0 && data_set_at(path) == set;
+    char error[512];
+    const int there = file_exists(path, error);
+    if (there < 0) complain("%s", error);
+    if (there <= 0) return there;
+    errno = 0;
+    const data_set *found = data_set_at(path);
+    if (!found && errno) return complain("%s: %s", path, strerror(errno)), -1;
+    return found == set;
 }
 
-/* In a folder of --data with a name that says so, or --data itself. */
-static void find_place(data_place *p, const char *path) {
-    int k = 0, found = holds(path, p->set);
+/* In a folder of --data with a name that says so, or --data itself. 0 with a message printed. */
+static int find_place(data_place *p, const char *path) {
+    int found = holds(path, p->set);
     snprintf(p->found, sizeof p->found, "%s", path);
-    for (; !found && p->set->folders[k]; k++) {
+    for (int k = 0; found == 0 && p->set->folders[k]; k++) {
         snprintf(p->found, sizeof p->found, "%s/%s", path, p->set->folders[k]);
         found = holds(p->found, p->set);
     }
-    if (found) return;
+    if (found != 0) return found > 0;
     p->found[0] = 0;
     snprintf(p->missing, sizeof p->missing, "no data: %.200s/%s would hold %s", path, p->set->folders[0], p->set->how);
+    return 1;
 }
 
-/* An stb_ds array. */
-static data_place *find_data(const char *path) {
-    data_place *places = NULL;
+/* An stb_ds array. 0 with a message printed. */
+static int find_data(data_place **places, const char *path) {
     for (const data_set *set = data_sets; set->name; set++) {
         data_place *p;
         if (!set->folders[0]) continue;
-        p = arraddnptr(places, 1);
+        p = arraddnptr(*places, 1);
         p->set = set;
-        find_place(p, path);
+        if (!find_place(p, path)) return 0;
     }
-    return places;
+    return 1;
 }
 
 /* NULL: it is made, not read. */
@@ -161,15 +168,17 @@ static void print_command(FILE *out, const words *w) {
 
 /* ---- what a model is worth ---- */
 
-/* Epochs and mean seconds of the log beside a model; nothing when there is none. */
-static void read_log(const char *model, result *r) {
+/* Epochs and mean seconds of the log beside a model; nothing when there is none. 0 with a message printed when it cannot be read. */
+static int read_log(const char *model, result *r) {
     char path[PATH_SIZE], error[512], *text, *line;
     const char *slash = strrchr(model, '/');
     size_t bytes = 0;
     double sum = 0;
     r->epochs = 0, r->seconds = NAN;
     snprintf(path, sizeof path, "%.*slog.csv", slash ? (int)(slash + 1 - model) : 0, model);
-    if (!(text = file_read(path, &bytes, error))) return;
+    const int there = file_exists(path, error);
+    if (there == 0) return 1;
+    if (there < 0 || !(text = file_read(path, &bytes, error))) return complain("%s", error), 0;
     for (line = strchr(text, '\n'); line && line[1]; line = strchr(line + 1, '\n')) {
         const char *at = line + 1;
         for (int column = 0; column < 4 && at; column++) at = (at = strchr(at, ',')) ? at + 1 : NULL;
@@ -177,6 +186,7 @@ static void read_log(const char *model, result *r) {
     }
     if (r->epochs) r->seconds = sum / r->epochs;
     free(text);
+    return 1;
 }
 
 static int measure_classes(session *s, const options *o, const char *metric, double *value) {
@@ -288,7 +298,7 @@ static int add_model(job *j, const char *model, int trained) {
     pass_on(&w, j->options);
     if (!options_parse(&o, w.n, w.word) || !session_open(&s, &o, model)) return 0;
     start_result(&r, &run, line);
-    read_log(model, &r);
+    if (!read_log(model, &r)) return session_close(&s), 0;
     if (!r.epochs) r.epochs = (int32_t)fmin(1e9, bundle_number(&s.bundle, "mtan.run.epoch", 0));
     r.best_epoch = (int32_t)fmin(1e9, bundle_number(&s.bundle, "mtan.run.best_epoch", 0));
     if (trained) {
@@ -308,8 +318,7 @@ static int add_diverged(job *j, const paper_run *run) {
     start_result(&r, run, line);
     run_folder(j, run, folder);
     snprintf(model, sizeof model, "%s/best.safetensors", folder);
-    read_log(model, &r);
-    return add_results(j, run, &r, NULL, NULL);
+    return read_log(model, &r) && add_results(j, run, &r, NULL, NULL);
 }
 
 /* ---- running what is missing ---- */
@@ -340,12 +349,15 @@ static int make_run(job *j, const paper_run *r, train_watch *w) {
 
 /* Several processes may share the work: a run belongs to the one that has locked its folder, and is not made twice. */
 static int take_run(job *j, const paper_run *r, train_watch *w) {
-    char folder[PATH_SIZE];
+    char folder[PATH_SIZE], error[512];
     folder_hold lock;
     int status = DONE;
     run_folder(j, r, folder);
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST) return complain("%s: %s", folder, strerror(errno)), BAD_RESULT;
-    if (!folder_lock(&lock, folder, 0)) return note("%s: another process is at it", folder), DONE;
+    if (folder_make(folder, error) < 0) return complain("%s", error), BAD_RESULT;
+    if (!folder_lock(&lock, folder, 0)) {
+        if (errno == EWOULDBLOCK) return note("%s: another process is at it", folder), DONE;
+        return complain("%s: %s", folder, strerror(errno)), BAD_RESULT;
+    }
     if (!load_results(j)) status = BAD_RESULT;
     else if (!table_has(j->results, r)) status = make_run(j, r, w);
     folder_unlock(&lock);
@@ -379,8 +391,9 @@ static paper_run *runs_to_make(const job *j, size_t *without_data) {
 
 static int make_runs(job *j, const paper_run *runs, double budget) {
     train_watch w = {seconds() + budget, 0, 0};
+    char error[512];
     int status = DONE, failed = 0;
-    if (mkdir(j->out, 0777) != 0 && errno != EEXIST) return complain("%s: %s", j->out, strerror(errno));
+    if (folder_make(j->out, error) < 0) return complain("%s", error);
     for (size_t i = 0; i < arrlenu(runs) && status != INTERRUPTED && seconds() < w.deadline; i++) {
         status = take_run(j, &runs[i], &w);
         failed |= status == BAD_RESULT;
@@ -472,8 +485,7 @@ int command_table(const options *o) {
     j->options = o;
     j->out = option_text(o, "out", "runs");
     j->results_path = option_text(o, "results", "results.tsv");
-    j->places = find_data(option_text(o, "data", "data"));
-    if (read_choice(&j->choice, o)) status = run_job(j);
+    if (read_choice(&j->choice, o) && find_data(&j->places, option_text(o, "data", "data"))) status = run_job(j);
     arrfree(j->choice.seeds), arrfree(j->results), arrfree(j->places);
     free(j);
     return status;

@@ -154,16 +154,16 @@ static const double *copy(collection *c, const double *from, size_t n) {
     return to;
 }
 
-static void collect_log(collection *c, const char *path) {
+/* A run may have no log; one that cannot be read is a failure. */
+static int collect_log(collection *c, const char *path) {
     const int kind = model_kind(&c->s->bundle.model.config);
     const double *epoch, *value;
     char error[512], *content;
     size_t bytes;
     log_table t;
-    if (!(content = file_read(path, &bytes, error))) {
-        note("%s: no learning curves", error);
-        return;
-    }
+    const int there = file_exists(path, error);
+    if (there == 0) return note("%s: not there, no learning curves", path), 1;
+    if (there < 0 || !(content = file_read(path, &bytes, error))) return complain("%s", error), 0;
     log_read(&t, content);
     epoch = log_column(&t, "epoch");
     if (!epoch) note("%s: no column `epoch`, no learning curves", path);
@@ -180,6 +180,7 @@ static void collect_log(collection *c, const char *path) {
         c->page.best_epoch = bundle_number(&c->s->bundle, "mtan.run.best_epoch", NAN);
     for (size_t i = 0; i < t.columns; i++) arrfree(t.column[i]);
     free(content);
+    return 1;
 }
 
 /* ---- classification ---- */
@@ -570,11 +571,6 @@ static int is_folder(const char *path) {
     return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-static int exists(const char *path) {
-    struct stat status;
-    return stat(path, &status) == 0;
-}
-
 static int join(char out[PATH_BYTES], int folder_bytes, const char *folder, const char *name) {
     return snprintf(out, PATH_BYTES, "%.*s%s", folder_bytes, folder, name) < PATH_BYTES;
 }
@@ -583,19 +579,20 @@ static int find_run(run_paths *r, const options *o) {
     const char *run = o->argument[0], *slash = strrchr(run, '/'), *out = option_text(o, "out", NULL);
     const int folder = is_folder(run), bytes = folder ? (int)strlen(run) : slash ? (int)(slash - run) : 0;
     const char *between = bytes > 0 ? "/" : "";
-    char name[64];
-    int fits = 1;
+    char name[64], error[512];
+    int fits = 1, there;
     snprintf(name, sizeof name, "%sbest.safetensors", between);
     fits &= folder ? join(r->model, bytes, run, name) : join(r->model, (int)strlen(run), run, "");
     snprintf(name, sizeof name, "%slast.safetensors", between);
-    if (folder && !exists(r->model)) fits &= join(r->model, bytes, run, name);
+    there = file_exists(r->model, error);
+    if (folder && there == 0) fits &= join(r->model, bytes, run, name), there = file_exists(r->model, error);
     snprintf(name, sizeof name, "%slog.csv", between);
     fits &= join(r->log, bytes, run, name);
     snprintf(name, sizeof name, "%sreport.html", between);
     fits &= out ? join(r->out, (int)strlen(out), out, "") : join(r->out, bytes, run, name);
     if (!fits) return complain("%s: the path is too long", run), 0;
-    if (!exists(r->model))
-        return complain("%s: no such run: neither best.safetensors nor last.safetensors is there", run), 0;
+    if (there < 0) return complain("%s", error), 0;
+    if (there == 0) return complain("%s: no such run: neither best.safetensors nor last.safetensors is there", run), 0;
     return 1;
 }
 
@@ -628,7 +625,7 @@ static void titles(collection *c) {
 
 static int collect(collection *c, const char *log) {
     titles(c);
-    collect_log(c, log);
+    if (!collect_log(c, log)) return 0;
     if (c->s->part && !(collect_classes(c) && collect_errors(c) && collect_pictures(c))) return 0;
     add_table(c, "Model", report_model_pairs(&c->s->bundle.model.config));
     training_table(c), data_table(c);
