@@ -133,7 +133,24 @@ build/fuzz/%: tests/fuzz/%.c mtan.c mtan.h tools/maintain.mk | build/deps/stb
 	@mkdir -p $(@D)
 	@clang $(filter-out -MMD -MP,$(ALWAYS)) -O1 $(SAN) -fsanitize=fuzzer $< mtan.c $($*.C) $(if $(HAS_ZLIB),-lz) -lm -o $@
 
+# The library in front of glibc is compiled without large files: it has the names of both sizes.
+FAULTS ?= short
+FAULTS_SKIP := $(shell printf '\043include <stdlib.h>\n\043if !defined __linux__ || !defined __GLIBC__ || !defined __LP64__\n\043error\n\043endif\n' \
+	| $(CC) -E -x c - >/dev/null 2>&1 || echo needs Linux with glibc and 64 bits)
+FAULTS_MTAN := $(if $(filter sanitize,$(FAULTS)),build/gcc-sanitize/mtan,build/mtan)
+faults: $(if $(FAULTS_SKIP),,$(FAULTS_MTAN) build/faults/faults build/faults/preload.so) ## every call of the system fails once, power cuts, kills: tests/README.md (FAULTS=short, long, sanitize; CASE=train)
+	@if [ -n "$(FAULTS_SKIP)" ]; then echo "skipped: $(FAULTS_SKIP)"; echo "0 passed, 0 failed, 1 skipped"; else \
+		build/faults/faults $(if $(filter long,$(FAULTS)),long,short) $(FAULTS_MTAN) build/faults/preload.so $(if $(CASE),"$(CASE)"); fi
+build/faults/faults: $(filter-out %/preload.c,$(wildcard tests/faults/*.c)) $(wildcard tests/faults/*.h) tools/maintain.mk
+	@mkdir -p $(@D)
+	@$(CC) -std=c99 $(WARN) -Werror -O1 -D_FILE_OFFSET_BITS=64 $(filter %.c,$^) -o $@
+build/faults/preload.so: tests/faults/preload.c tests/faults/faults.h tools/maintain.mk
+	@mkdir -p $(@D)
+	@$(CC) -std=c99 $(WARN) -Werror -O1 -fno-builtin -fPIC -shared $< -ldl -o $@
+build/gcc-sanitize/mtan: build/gcc-sanitize/tools/mtan/command/main.o $(gcc-sanitize.SHIM) build/gcc-sanitize/shared.a
+	@gcc $(gcc-sanitize.FLAGS) $^ $(LIBS) -o $@
+
 format-check: ## does the C code look as .clang-format says?
 	@clang-format --dry-run $$(git ls-files '*.c' '*.h' '*.cpp' '*.cu')
 
-.PHONY: ulp bench-peers tables golden edge wasm mpi cuda cuda-check fuzz format-check
+.PHONY: ulp bench-peers tables golden edge wasm mpi cuda cuda-check fuzz faults format-check
