@@ -11,7 +11,7 @@ NVCC ?= $(or $(shell command -v nvcc 2>/dev/null),$(wildcard /usr/local/cuda/bin
 # armv7 (VFPv3), of which only the bits are compared. C99 on s390x would evaluate float as double. The isnan of musl and mingw has
 # a branch for float in it, which warns.
 EDGE := aarch64 riscv64 armhf armv7 s390x musl windows
-CONFIGURATIONS += $(EDGE) cuda mpi
+CONFIGURATIONS += $(EDGE) cuda mpi coverage
 STRICT += $(EDGE)
 edge = -O2 -static -UMTAN_ZLIB
 aarch64.CC := aarch64-linux-gnu-gcc
@@ -44,12 +44,17 @@ mpi.CC := mpicc
 mpi.FLAGS = $(CFLAGS) -DMTAN_MPI
 mpi.BACKENDS := $(SIMD)
 
+# `make coverage`: as gcc-float, but every branch of the source is a branch of the program, which -O0 alone keeps.
+coverage.CC := gcc
+coverage.FLAGS := -O0 --coverage -fprofile-update=atomic -fprofile-exclude-files='^(build/deps|tests|/usr)/'
+coverage.BACKENDS = $(gcc-float.BACKENDS)
+
 # ---- CUDA without a GPU: the kernels as C++ for the tests' shim, which watches what they touch (tests/cuda/cuda_shim.h) -------
 
 SHIM := $(if $(HAS_CXX),$(if $(findstring linux,$(MACHINE)),build/cuda-shim/cuda_kernels.o build/cuda-shim/cuda_cases.o))
 SHIM_FLAGS := -std=c++11 -O1 -fsanitize=thread -ffp-contract=off -fno-math-errno -fno-exceptions -fno-rtti \
 	-Wall -Wextra -Wno-unknown-pragmas -Werror $(if $(HAS_FMA),$(if $(filter x86_64%,$(MACHINE)),-mfma))
-$(foreach t,$(if $(SHIM),gcc-float gcc-sanitize clang-float),$(eval $(t).SHIM := $(SHIM))\
+$(foreach t,$(if $(SHIM),gcc-float gcc-sanitize clang-float coverage),$(eval $(t).SHIM := $(SHIM))\
 	$(eval $(t).FLAGS += -DMTAN_WITH_CUDA_SHIM)$(eval $(t).SHARED_C := $(SHARED_C) $(CUDA_LOAD_C)))
 build/cuda-shim/%.o: tests/cuda/%.cpp tests/cuda/cuda_shim.h tests/cuda/cuda_cases.h platform/cuda/kernels.cu platform/cuda/arguments.h mtan.c tools/maintain.mk
 	@mkdir -p $(@D)
@@ -150,7 +155,12 @@ build/faults/preload.so: tests/faults/preload.c tests/faults/faults.h tools/main
 build/gcc-sanitize/mtan: build/gcc-sanitize/tools/mtan/command/main.o $(gcc-sanitize.SHIM) build/gcc-sanitize/shared.a
 	@gcc $(gcc-sanitize.FLAGS) $^ $(LIBS) -o $@
 
+# ---- What the tests reach ----------------------------------------------------------------------------------------
+
+coverage: build/coverage/run-tests ## lines and branches that the tests reach, and their limits (minutes; COVER=mtan.c: what is missing there; SUITES="ops_suite": those, added)
+	@tools/check/coverage.sh $(JOBS) '$(COVER)' $(SUITES)
+
 format-check: ## does the C code look as .clang-format says?
 	@clang-format --dry-run $$(git ls-files '*.c' '*.h' '*.cpp' '*.cu')
 
-.PHONY: ulp bench-peers tables golden edge wasm mpi cuda cuda-check fuzz faults format-check
+.PHONY: ulp bench-peers tables golden edge wasm mpi cuda cuda-check fuzz faults format-check coverage
