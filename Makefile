@@ -165,7 +165,7 @@ $(CHECKS:%=test-%): test-%:
 	@tools/check/run_tests.sh check $* $(MAKE) --no-print-directory $*
 
 suites: ## check that every suite of tests/ is in the list that runs
-	@for s in $$(sed -n 's/^SUITE(\([a-z_]*\)).*/\1/p' tests/*/test_*.c); do \
+	@for s in $$(sed -n 's/^SUITE(\([a-z0-9_]*\)).*/\1/p' tests/*/test_*.c); do \
 		grep -q "^X($$s)" tests/suites.h || { echo "mtan: $$s is not in tests/suites.h"; bad=1; }; done; test -z "$$bad"
 
 departures: ## every departure that a comment cites is explained in golden/departures.md, none is cited where users read

@@ -32,7 +32,7 @@ walks=blob_may_change_after_it_was_opened
 run() {
     if [ $# = 0 ]; then
         find $folder -name '*.gcda' -exec rm -f {} +
-        set -- $(sed -n 's/^X(\([a-z_]*_suite\))$/\1/p' tests/suites.h)
+        set -- $(sed -n 's/^X(\([a-z0-9_]*_suite\))$/\1/p' tests/suites.h)
     fi
     mkdir -p $log
     for suite; do echo "$suite"; done |
