@@ -54,6 +54,17 @@ TEST every_status_has_its_own_message(void) {
     PASS();
 }
 
+TEST a_backend_says_what_it_is(void) {
+    mtan_backend fused = mtan_backend_scalar;
+    fused.name = "mine", fused.fused = 1;
+    ASSERT_STR_EQ("scalar", mtan_backend_name(&mtan_backend_scalar));
+    ASSERT_STR_EQ("mine", mtan_backend_name(&fused));
+    ASSERT_EQ(1, mtan_backend_fused(&fused));
+    ASSERT_STR_EQ("", mtan_backend_name(NULL));
+    ASSERT_EQ(0, mtan_backend_fused(NULL));
+    PASS();
+}
+
 /* ---- configurations ---- */
 
 /* A config that is no model is refused, with the same status, by everything that takes one. */
@@ -277,6 +288,30 @@ TEST tiny_settings_go_through_text(void) {
     PASS();
 }
 
+/* As many digits as a double has: no decimal below 15 says it, and the text that does reads back as it. */
+TEST long_settings_go_through_text(void) {
+    static const double numbers[] = {123456.78901234567, 1e6 / 3, 999999999.9999999, -0.1234567890123456};
+    static const struct {
+        const char *text;
+        double number;
+    } written[] = {{"1E2", 100}, {"25e-2", 0.25}, {"1e+1", 10}, {"-2.5E-1", -0.25}, {"0xap-2", 2.5}, {".5", 0.5}};
+    mtan_config config;
+    char text[64];
+    ASSERT_EQ(MTAN_OK, mtan_config_init(&config, MTAN_FULL, MTAN_CLASSIFY_RECORD, 3, 2));
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        config.embed_scale = numbers[i];
+        EXPECT(MTAN_OK, mtan_config_get(&config, "embed_scale", text, sizeof text));
+        config.embed_scale = 0;
+        EXPECT(MTAN_OK, mtan_config_set(&config, "embed_scale", text));
+        ASSERT_MEM_EQ(&numbers[i], &config.embed_scale, sizeof numbers[i]);
+    }
+    for (size_t i = 0; i < sizeof written / sizeof *written; i++) {
+        EXPECT(MTAN_OK, mtan_config_set(&config, "embed_scale", written[i].text));
+        ASSERT_MEM_EQ(&written[i].number, &config.embed_scale, sizeof(double));
+    }
+    PASS();
+}
+
 TEST bad_text_is_refused(void) {
     static const char *const bad[] = {"",
                                       " ",
@@ -296,7 +331,21 @@ TEST bad_text_is_refused(void) {
                                       "-1e-999",
                                       "--1",
                                       "1,5",
-                                      "99999999999999999999999999999999"};
+                                      "99999999999999999999999999999999",
+                                      "1./",
+                                      "1.5x",
+                                      "1ex",
+                                      "1e/",
+                                      "1e5x",
+                                      "1e99999",
+                                      "0x",
+                                      "0x123456789abcdefp-1", /* 60 bits */
+                                      "0x1q-1",
+                                      "0x1p+1",
+                                      "0x1p-",
+                                      "0x1p-/",
+                                      "0x1p-1x",
+                                      "0x1p-100000"};
     static const char *const bad_whole[] = {"1.5", "2147483648", "-2147483649", "1e10", "1e-1"};
     small_model s;
     ASSERT(small_open_named(&s, "full record"));
@@ -720,6 +769,8 @@ TEST null_pointers_of_prediction(void) {
     EXPECT(MTAN_ERR_NULL, mtan_predictor_size(&bare, &desk_bounds, &bytes));
     bare = d.small.model, bare.backend = NULL;
     EXPECT(MTAN_ERR_NULL, mtan_predictor_size(&bare, &desk_bounds, &bytes));
+    bare = d.small.model, bare.precision = (mtan_precision)7;
+    EXPECT(MTAN_ERR_CONFIG, mtan_predictor_size(&bare, &desk_bounds, &bytes));
 
     EXPECT(MTAN_ERR_NULL, mtan_predictor_classify(NULL, &r, 1, out));
     EXPECT(MTAN_ERR_NULL, mtan_predictor_classify(&d.predictor, NULL, 1, out));
@@ -785,6 +836,8 @@ TEST null_pointers_of_training(void) {
     EXPECT(MTAN_ERR_NULL, mtan_trainer_step(NULL, &r, 1, 1, &report));
     EXPECT(MTAN_ERR_NULL, mtan_trainer_step(&d.trainer, &r, 1, 1, NULL));
     EXPECT(MTAN_ERR_NULL, mtan_trainer_update(NULL, 1));
+    mtan_trainer_next(NULL, &r, 1);
+    ASSERT_EQ(NULL, mtan_trainer_scratch(&d.trainer, 0, NULL));
     ASSERT(painted(memory, sizeof memory) && painted(&made, sizeof made) && painted(&report, sizeof report) &&
            bytes == 5);
     ASSERT(desk_unchanged(&d));
@@ -811,6 +864,28 @@ static int both_sizes(const char *settings, mtan_bounds bounds, mtan_status expe
     return ok & (bytes == 5) & small_close(&s);
 }
 
+/* Scratch is a thread's own workspace, which lies in the trainer's memory; for other threads there is none. */
+TEST scratch_is_of_threads_that_there_are(void) {
+    size_t bytes = 5;
+    desk d;
+    ASSERT(desk_open(&d, 0));
+    const char *const memory = d.memory[1], *const scratch = mtan_trainer_scratch(&d.trainer, 0, &bytes);
+    ASSERT(scratch > memory && bytes > 0 && guard_check(d.memory[1]));
+    memset(mtan_trainer_scratch(&d.trainer, 0, &bytes), 0, bytes);
+    ASSERT(guard_check(d.memory[1]));
+    for (int32_t thread = -1; thread < 3; thread++) {
+        bytes = 5;
+        if (thread == 0) continue;
+        ASSERT_EQ(NULL, mtan_trainer_scratch(&d.trainer, thread, &bytes));
+        ASSERT_EQ(0, bytes);
+    }
+    bytes = 5;
+    ASSERT_EQ(NULL, mtan_trainer_scratch(NULL, 0, &bytes));
+    ASSERT_EQ(0, bytes);
+    ASSERT(desk_close(&d));
+    PASS();
+}
+
 TEST bounds_out_of_range(void) {
     const mtan_bounds negative[] = {{0, 1, 1}, {-1, 1, 1}, {1, -1, 1}, {1, 1, -1}, {INT_MIN, INT_MIN, INT_MIN}};
     const mtan_bounds large[] = {{INT_MAX, 1, 1}, {1, INT_MAX, 1}, {1, 1, INT_MAX},
@@ -827,6 +902,7 @@ TEST sizes_whose_product_overflows(void) {
     ASSERT(both_sizes("samples 1048576 predict_samples 1048576 ref_points 1048576", small, MTAN_ERR_SIZE));
     ASSERT(both_sizes("ref_points 1048576", many, MTAN_ERR_SIZE));
     ASSERT(both_sizes("ref_points 1048576", long_ones, MTAN_ERR_SIZE));
+    ASSERT(both_sizes("ref_points 1048576 embed 4096", small, MTAN_ERR_SIZE)); /* of what is folded */
     ASSERT(both_sizes("channels 1048576 samples 65536 predict_samples 65536", small, MTAN_ERR_SIZE));
     ASSERT(both_sizes("channels 1048576", many, MTAN_ERR_SIZE));
     ASSERT(both_sizes("kind enc classify record channels 1048576 ref_points 1048576", small, MTAN_ERR_SIZE));
@@ -838,6 +914,38 @@ TEST sizes_whose_product_overflows(void) {
                       MTAN_ERR_SIZE));
     ASSERT(both_sizes("encoder rnn3 decoder rnn3 ref_points 1048576 samples 4096 predict_samples 4096", many,
                       MTAN_ERR_SIZE));
+    PASS();
+}
+
+/* Distinct times beyond the bounds, as many as the events: a record is refused however large its block of scores would be,
+ * alone or before others. Here 2^20 times at 4096 points are more than 32 bits count. */
+TEST more_times_than_the_bounds_have(void) {
+    const mtan_bounds few = {2, TOP, 1};
+    const mtan_event one = {0, 0, 1};
+    mtan_real p[4];
+    mtan_record records[2];
+    mtan_predictor predictor;
+    small_model s;
+    size_t bytes = 0;
+    mtan_event *events = guard_alloc(TOP * sizeof *events);
+    memset(records, 0, sizeof records);
+    for (int32_t i = 0; i < TOP; i++) events[i].time = (mtan_real)i, events[i].channel = 0, events[i].value = 1;
+    records[0].events = events, records[0].n_events = TOP;
+    records[1].events = &one, records[1].n_events = 1;
+    ASSERT(small_open_named(&s, "enc record even"));
+    s.model.config.ref_points = 4096;
+    ASSERT_EQ(MTAN_OK, mtan_predictor_size(&s.model, &few, &bytes));
+    void *memory = guard_alloc(bytes);
+    ASSERT_EQ(MTAN_OK, mtan_predictor_init(&predictor, &s.model, &few, memory, bytes));
+    paint(p, sizeof p);
+    EXPECT(MTAN_ERR_MEMORY, mtan_predictor_classify(&predictor, records, 1, p));
+    records[0].n_events = 2;
+    EXPECT(MTAN_ERR_MEMORY, mtan_predictor_classify(&predictor, records, 2, p));
+    ASSERT(painted(p, sizeof p));
+    records[0].n_events = 1;
+    EXPECT(MTAN_OK, mtan_predictor_classify(&predictor, records, 2, p));
+    ASSERT(memcmp(p, p + 2, 2 * sizeof *p) == 0); /* the two say the same */
+    ASSERT(guard_free(events) & guard_free(memory) & small_close(&s));
     PASS();
 }
 
@@ -938,6 +1046,9 @@ TEST sizes_of_large_streams(void) {
         ASSERT(no_less("a stream", 5 * sums + 3 * TOP * sizeof(mtan_real), status, bytes));
         status = mtan_small_size(&model, TOP, &bytes);
         ASSERT(no_less("small memory", 3 * sums, status, bytes));
+        s.model.config.ref_points = TOP, s.model.config.channels = 2048; /* 2^31 sums */
+        EXPECT(MTAN_ERR_SIZE, mtan_stream_size(&s.model, 0, &bytes));
+        EXPECT(MTAN_ERR_SIZE, mtan_small_size(&s.model, TOP, &bytes));
         ASSERT(small_close(&s));
     }
     PASS();
@@ -1344,6 +1455,10 @@ TEST records_before_a_result_that_is_not_finite(void) {
     ASSERT(painted(out, ROOM * sizeof *out));
     EXPECT(MTAN_ERR_NUMERIC, mtan_predictor_classify(&d.predictor, records, 4, out));
     ASSERT(memcmp(out, expected, sizeof expected) == 0 && painted(out + 4, (ROOM - 4) * sizeof *out));
+    paint(out, ROOM * sizeof *out);
+    records[0] = records[3]; /* in the first turn: there is no second */
+    EXPECT(MTAN_ERR_NUMERIC, mtan_predictor_classify(&d.predictor, records, 3, out));
+    ASSERT(painted(out, ROOM * sizeof *out));
     ASSERT(desk_close(&d) & guard_free(out));
     PASS();
 }
@@ -1626,6 +1741,7 @@ TEST anything_at_all(void) {
 
 SUITE(status_suite) {
     RUN_TEST(every_status_has_its_own_message);
+    RUN_TEST(a_backend_says_what_it_is);
     RUN_TEST(bad_settings_are_refused);
     RUN_TEST(bad_enumerations_are_refused);
     RUN_TEST(bad_real_settings_are_refused);
@@ -1633,6 +1749,7 @@ SUITE(status_suite) {
     RUN_TEST(config_init_and_presets);
     RUN_TEST(every_setting_goes_through_text);
     RUN_TEST(tiny_settings_go_through_text);
+    RUN_TEST(long_settings_go_through_text);
     RUN_TEST(bad_text_is_refused);
     RUN_TEST(bad_settings_have_no_text);
     RUN_TEST(reals_without_text_are_refused);
@@ -1644,7 +1761,9 @@ SUITE(status_suite) {
     RUN_TEST(functions_that_a_model_does_not_have);
     RUN_TEST(null_pointers_of_prediction);
     RUN_TEST(null_pointers_of_training);
+    RUN_TEST(scratch_is_of_threads_that_there_are);
     RUN_TEST(bounds_out_of_range);
+    RUN_TEST(more_times_than_the_bounds_have);
     RUN_TEST(sizes_whose_product_overflows);
     RUN_TEST(sizes_of_many_threads);
     RUN_TEST(sizes_of_large_models);

@@ -515,6 +515,45 @@ TEST reset_of_a_window(void) {
     PASS();
 }
 
+/* What was lost is known by its latest time, whatever came and went after it. */
+TEST a_late_one_lost_after_a_later_one(void) {
+    small_model s;
+    rig r;
+    ASSERT(small_open_named(&s, "enc per head"));
+    ASSERT_EQ(MTAN_OK, rig_open(&r, &s.model, (mtan_bounds){1, 0, 1}, 1));
+    ASSERT_EQ(MTAN_OK, mtan_stream_push(&r.stream, 5, 0, 1));
+    ASSERT_EQ(MTAN_OK, mtan_stream_push(&r.stream, 3, 0, 1)); /* 5 is lost */
+    ASSERT_EQ(MTAN_OK, mtan_stream_push(&r.stream, 6, 0, 1)); /* and 3 */
+    ASSERT_EQ(MTAN_ERR_MEMORY, mtan_stream_expire(&r.stream, 4));
+    ASSERT_EQ(MTAN_ERR_MEMORY, mtan_stream_expire(&r.stream, 5));
+    ASSERT_EQ(3, r.stream.events);
+    ASSERT_EQ(MTAN_OK, mtan_stream_expire(&r.stream, (mtan_real)5.5));
+    ASSERT_EQ(1, r.stream.events);
+    ASSERT(rig_close(&r));
+    ASSERT(small_close(&s));
+    PASS();
+}
+
+/* Where there are no classes there is nothing to predict. */
+TEST a_stream_without_classes(void) {
+    const mtan_real time = 0;
+    small_model s;
+    mtan_real p[8] = {7, 7, 7, 7, 7, 7, 7, 7};
+    mtan_record ask = {0};
+    rig r;
+    ASSERT(small_open_named(&s, "full none"));
+    ASSERT_EQ(MTAN_OK, rig_open(&r, &s.model, (mtan_bounds){1, 0, 1}, 0));
+    ask.times = &time, ask.n_times = 1;
+    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_stream_predict(&r.stream, &ask, p));
+    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_stream_logits(&r.stream, &ask, p));
+    for (int i = 0; i < 8; i++) ASSERT(p[i] == 7);
+    ASSERT_EQ(MTAN_OK, mtan_stream_interpolate(&r.stream, &ask, p, NULL));
+    ASSERT(p[0] != 7 && p[s.config.channels] == 7);
+    ASSERT(rig_close(&r));
+    ASSERT(small_close(&s));
+    PASS();
+}
+
 /* When the late one is forgotten the rest has come in order. */
 TEST forgetting_the_late_one(void) {
     mtan_event e[WINDOW], late;
@@ -568,6 +607,8 @@ TEST hostile_input(void) {
     ASSERT_EQ(MTAN_ERR_NULL, mtan_stream_interpolate(&r.stream, NULL, p, NULL));
     ask.times = &e[0].time, ask.n_times = 1;
     ASSERT_EQ(MTAN_ERR_CONFIG, mtan_stream_interpolate(&r.stream, &ask, p, NULL));
+    ASSERT_EQ(MTAN_ERR_NULL, mtan_stream_interpolate(NULL, &ask, p, NULL));
+    ASSERT_EQ(MTAN_ERR_NULL, mtan_stream_interpolate(&r.stream, &ask, NULL, p));
     ASSERT(p[0] == 7 && p[1] == 7);
     ASSERT(is_fresh(&r, &s.model, e, 4));
     ASSERT(rig_close(&r));
@@ -645,6 +686,7 @@ TEST sizes_of_streams(void) {
     ASSERT_EQ(MTAN_ERR_MEMORY, mtan_stream_init(&r.stream, &r.predictor, 0, r.stream_memory, bytes - 1));
     ASSERT_EQ(MTAN_ERR_NULL, mtan_stream_init(&r.stream, &r.predictor, 0, NULL, bytes));
     ASSERT_EQ(MTAN_ERR_NULL, mtan_stream_init(&r.stream, NULL, 0, r.stream_memory, bytes));
+    ASSERT_EQ(MTAN_ERR_NULL, mtan_stream_init(NULL, &r.predictor, 0, r.stream_memory, bytes));
     ASSERT(rig_close(&r));
     ASSERT(small_close(&s));
     PASS();
@@ -767,6 +809,10 @@ TEST small_memory_refuses(void) {
     ASSERT_EQ(MTAN_ERR_INPUT, mtan_small_classify(&s.model, &record, 1, memory, bytes, p));
     record.n_events = -1;
     ASSERT_EQ(MTAN_ERR_INPUT, mtan_small_classify(&s.model, &record, 1, memory, bytes, p));
+    record.n_events = 0;
+    ASSERT_EQ(MTAN_ERR_INPUT, mtan_small_classify(&s.model, &record, 0, memory, bytes, p));
+    ASSERT_EQ(MTAN_ERR_INPUT, mtan_small_logits(&s.model, &record, 5, memory, bytes, p));
+    ASSERT_EQ(MTAN_ERR_MEMORY, mtan_small_logits(&s.model, &record, 1, memory, bytes - 1, p));
     ASSERT(p[0] == 7 && p[1] == 7);
     record.n_events = 0;
     ASSERT_EQ(MTAN_OK, mtan_small_classify(&s.model, &record, 1, memory, bytes, p));
@@ -831,6 +877,8 @@ SUITE(stream_suite) {
     RUN_TEST(scores_far_apart);
     RUN_TEST(reset_and_expiry);
     RUN_TEST(reset_of_a_window);
+    RUN_TEST(a_late_one_lost_after_a_later_one);
+    RUN_TEST(a_stream_without_classes);
     RUN_TEST(forgetting_the_late_one);
     RUN_TEST(hostile_input);
     RUN_TEST(results_that_are_not_finite);

@@ -73,6 +73,51 @@ TEST gradient_that_is_not_finite_changes_nothing(void) {
     PASS();
 }
 
+/* A norm whose square no float holds would make the second moments infinite: such a gradient is not used, unless it is clipped
+ * before. */
+TEST gradient_too_large_for_its_square_changes_nothing(void) {
+    tiny_model s;
+    mtan_train_config config;
+    const mtan_real huge = (mtan_real)1e25;
+    if (sizeof(mtan_real) != sizeof(float)) SKIPm("a double holds the square");
+    tiny_open(&s, TINY_ENC, 1);
+    mtan_train_config_init(&config);
+    tiny_train(&s, &config);
+    mtan_real *before = tiny_copy(s.weights, s.count);
+    memset(s.trainer.gradient, 0, s.count * sizeof(mtan_real));
+    s.trainer.gradient[1] = huge;
+    ASSERT_EQ(MTAN_ERR_INPUT, mtan_trainer_update(&s.trainer, 1));
+    ASSERT(check_same("weights", s.weights, before, s.count * sizeof *before));
+    ASSERT_EQ(0, (int)s.trainer.step);
+    s.trainer.config.clip = 1;
+    ASSERT_EQ(MTAN_OK, mtan_trainer_update(&s.trainer, 1));
+    ASSERT(fabs((double)s.trainer.gradient[1] - 1) < 1e-6 && fabs((double)s.trainer.moment2[1] - 1e-3) < 1e-8);
+    ASSERT(s.weights[0] == before[0] && fabs((double)(before[1] - s.weights[1]) - 1e-3) < 1e-6);
+    free(before);
+    ASSERT(tiny_close(&s));
+    PASS();
+}
+
+/* A gradient within the limit is used as it is: the same bits as without a limit. */
+TEST clipping_leaves_short_gradients_alone(void) {
+    tiny_model a, b;
+    mtan_report report;
+    mtan_train_config config;
+    tiny_open(&a, TINY_ENC, 4), tiny_open(&b, TINY_ENC, 4);
+    mtan_train_config_init(&config);
+    tiny_train(&a, &config);
+    config.clip = 1e6;
+    tiny_train(&b, &config);
+    for (int step = 0; step < 3; step++) {
+        ASSERT_EQ(MTAN_OK, mtan_trainer_step(&a.trainer, a.records, 4, 1, &report));
+        ASSERT_EQ(MTAN_OK, mtan_trainer_step(&b.trainer, b.records, 4, 1, &report));
+        ASSERT(report.gradient_norm < 1e6);
+    }
+    ASSERT(check_same("weights", b.weights, a.weights, a.count * sizeof *a.weights));
+    ASSERT(tiny_close(&a) & tiny_close(&b));
+    PASS();
+}
+
 /* ---- schedule ---- */
 
 typedef struct {
@@ -623,6 +668,8 @@ SUITE(training_suite) {
     greatest_set_test_suffix("clipped");
     RUN_TESTp(optimizer_is_torchs, "clipped", MTAN_ADAM, 0.5);
     RUN_TEST(gradient_that_is_not_finite_changes_nothing);
+    RUN_TEST(gradient_too_large_for_its_square_changes_nothing);
+    RUN_TEST(clipping_leaves_short_gradients_alone);
     RUN_TEST(schedule_scales_the_rate);
     for (size_t i = 0; i < sizeof classifying / sizeof *classifying; i++) {
         greatest_set_test_suffix(tiny_names[classifying[i]]);
