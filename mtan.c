@@ -86,8 +86,8 @@ static size_t count_sum(size_t a, size_t b) {
     return a > SIZE_MAX - b ? SIZE_MAX : a + b;
 }
 
-static size_t count_product(size_t a, size_t b) {
-    return b > 0 && a > SIZE_MAX / b ? SIZE_MAX : a * b;
+static size_t count_product(size_t a, size_t b) { /* a is at least 1 */
+    return b > SIZE_MAX / a ? SIZE_MAX : a * b;
 }
 
 /* The few string functions that are needed, since <string.h>'s are not all there on bare metal. */
@@ -2212,10 +2212,10 @@ static size_t take(mtan_tape *tape, size_t n) {
     return at;
 }
 
-static mtan_tensor matrix(uint32_t space, size_t data, size_t grad, int32_t rows, int32_t cols) {
+static mtan_tensor matrix(uint32_t space, size_t data, uint32_t grad, int32_t rows, int32_t cols) {
     mtan_tensor x;
     x.data = (uint32_t)data;
-    x.grad = grad > UINT32_MAX ? MTAN_NO_GRAD : (uint32_t)grad;
+    x.grad = grad;
     x.rows = rows, x.cols = cols, x.stride = cols;
     x.space = space;
     return x;
@@ -2407,7 +2407,7 @@ static void multiply_packed(const mtan_tape *tape, mtan_real *y, size_t ldy, con
         y, ldy, x, ldx, mtan_data(tape, packed), rows, n, k, add);
 }
 
-/* packed is w as the backend packs it, or nothing. */
+/* packed is w as the backend packs it, or nothing. With it there is a bias, or add. */
 static void linear(mtan_tape *tape, mtan_tensor y, mtan_tensor x, mtan_tensor w, const mtan_tensor *bias,
                    mtan_tensor packed, int32_t add) {
     const mtan_tensor t[4] = {y, x, w, bias ? *bias : nothing};
@@ -2416,7 +2416,7 @@ static void linear(mtan_tape *tape, mtan_tensor y, mtan_tensor x, mtan_tensor w,
     if (bias) tape->backend->copy(mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, *bias), 0, y.rows, y.cols);
     if (packed.cols)
         multiply_packed(tape, mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, x), (size_t)x.stride, packed,
-                        y.rows, y.cols, x.cols, add || bias != NULL);
+                        y.rows, y.cols, x.cols, 1);
     else
         tape->backend->product_nt(mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, x), (size_t)x.stride,
                                   mtan_data(tape, w), (size_t)w.stride, y.rows, y.cols, x.cols, add || bias != NULL);
@@ -3131,8 +3131,8 @@ struct mtan_params {
     slot slots[MTAN_MAX_PARAMS];
     int32_t roles[MTAN_MAX_ROLES]; /* the architecture's struct of indices */
     int32_t wanted;                /* the index whose name is asked for, or -1 */
-    mtan_param *found;
-    const char *prefix; /* of the names to come */
+    mtan_param *found;             /* where it goes */
+    const char *prefix;            /* of the names to come */
 };
 
 static void append(char *text, size_t size, const char *more) {
@@ -3145,7 +3145,7 @@ static int32_t add_param(mtan_params *p, const char *layer, const char *tensor, 
                          int32_t rank, int32_t fan) {
     const slot s = {(uint32_t)p->count, rows, cols, rank};
     if (p->n < MTAN_MAX_PARAMS) p->slots[p->n] = s;
-    if (p->n == p->wanted && p->found) {
+    if (p->n == p->wanted) {
         mtan_param *found = p->found;
         memset(found, 0, sizeof *found);
         append(found->name, sizeof found->name, p->prefix);
@@ -3399,7 +3399,7 @@ static void sort_by_time(int32_t *index, int32_t *spare, const mtan_event *event
         sorted = sorted && (i == 0 || events[i - 1].time <= events[i].time);
     }
     for (int32_t width = sorted ? n : 1; width<n; width = width> n / 2 ? n : 2 * width) {
-        for (int32_t low = 0; low < n; low += 2 * width) {
+        for (int32_t low = 0;; low += 2 * width) {
             const int32_t mid = n - low > width ? low + width : n, high = n - mid > width ? mid + width : n;
             int32_t a = low, b = mid;
             for (int32_t i = low; i < high; i++)
@@ -3635,8 +3635,7 @@ static void batch_arrays(mtan_tape *tape, mtan_batch *batch, const batch_request
     batch->cell_row = mtan_new_ints(tape, (size_t)cells);
     batch->cell_channel = mtan_new_ints(tape, (size_t)cells);
     batch->cell_value = mtan_data(tape, mtan_new_constant(tape, cells, 1));
-    batch->label = mtan_new_ints(
-        tape, (size_t)(q->config->classify == MTAN_CLASSIFY_TIME && q->queries != QUERY_NONE ? times : n));
+    batch->label = mtan_new_ints(tape, (size_t)(q->config->classify == MTAN_CLASSIFY_TIME ? times : n));
     batch->id = (uint64_t *)(void *)mtan_new_ints(tape, (size_t)n * sizeof(uint64_t) / sizeof(int32_t));
 }
 
@@ -7367,7 +7366,8 @@ static mtan_status check_elements(mtan_tensor_view view, mtan_status bad) {
     if (!readable(view.dtype)) return MTAN_ERR_SHAPE;
     for (size_t left = view.count; left > 0; left -= view.count) {
         view.count = left < 64 ? left : 64;
-        if (mtan_view_read(&view, some, view.count) != MTAN_OK || !all_finite(some, view.count)) return bad;
+        mtan_view_read(&view, some, view.count);
+        if (!all_finite(some, view.count)) return bad;
         view.data += view.count * dtype_table[view.dtype].width;
     }
     return MTAN_OK;
