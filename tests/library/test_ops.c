@@ -823,6 +823,144 @@ TEST without_recording(void) {
     PASS();
 }
 
+/* Where one factor is a constant the other still has its gradient, and the constant's place stays as it is. */
+static void build_constants(piece *p) {
+    const int32_t which = *(const int32_t *)p->argument;
+    mtan_tensor a = piece_input(p, "a", 4, 3, 1, NULL), b = piece_input(p, "b", 3, 5, 1, NULL);
+    mtan_tensor c = piece_input(p, "c", 4, 3, 1, NULL), w = piece_input(p, "w", 5, 3, 1, NULL);
+    const mtan_tensor y = mtan_new(&p->tape, 4, 5), z = mtan_new(&p->tape, 4, 5);
+    if (which == 0) a.grad = c.grad = MTAN_NO_GRAD;
+    else b.grad = w.grad = MTAN_NO_GRAD;
+    mtan_op_matmul(&p->tape, y, a, b);
+    mtan_op_linear(&p->tape, z, c, w, NULL);
+    piece_output(p, "y", y, NULL);
+    piece_output(p, "z", z, NULL);
+}
+
+TEST constant_factors(int32_t which) {
+    piece p;
+    mtan_real got[15];
+    double da[12] = {0}, db[15] = {0}, dc[12] = {0}, dw[15] = {0};
+    ASSERT(piece_run(&p, "constants", build_constants, &which));
+    for (size_t i = 0; i < 60; i++) {
+        const size_t r = i / 15, j = i / 3 % 5, k = i % 3;
+        const double dy = piece_cotangent(&p, "y", r * 5 + j), dz = piece_cotangent(&p, "z", r * 5 + j);
+        if (which == 0) db[k * 5 + j] += dy * piece_u(&p, "a", r * 3 + k);
+        if (which == 0) dw[j * 3 + k] += dz * piece_u(&p, "c", r * 3 + k);
+        if (which == 1) da[r * 3 + k] += dy * piece_u(&p, "b", k * 5 + j);
+        if (which == 1) dc[r * 3 + k] += dz * piece_u(&p, "w", j * 3 + k);
+    }
+    piece_gradient(&p, "a", got);
+    ASSERT(which == 0 || piece_near("constants da", got, da, 12));
+    for (int i = 0; which == 0 && i < 12; i++) ASSERT(got[i] == 0);
+    piece_gradient(&p, "c", got);
+    ASSERT(which == 0 || piece_near("constants dc", got, dc, 12));
+    for (int i = 0; which == 0 && i < 12; i++) ASSERT(got[i] == 0);
+    piece_gradient(&p, "b", got);
+    ASSERT(which == 1 || piece_near("constants db", got, db, 15));
+    for (int i = 0; which == 1 && i < 15; i++) ASSERT(got[i] == 0);
+    piece_gradient(&p, "w", got);
+    ASSERT(which == 1 || piece_near("constants dw", got, dw, 15));
+    for (int i = 0; which == 1 && i < 15; i++) ASSERT(got[i] == 0);
+    ASSERT(piece_end(&p));
+    PASS();
+}
+
+/* ---- the ends of a tape ---- */
+
+/* What is too large for 32-bit offsets is a failure, and so is what has no size; a tape without memory counts them. */
+static mtan_status size_of(int32_t rows, int32_t cols, int32_t more_rows, int32_t more_cols, int fold) {
+    mtan_tape tape;
+    memset(&tape, 0, sizeof tape);
+    tape.backend = &mtan_backend_scalar;
+    tape.n_params = fold ? 1000 : 0;
+    (fold ? mtan_new_fold_constant : mtan_new_constant)(&tape, rows, cols);
+    (fold ? mtan_new_fold_constant : mtan_new_constant)(&tape, more_rows, more_cols);
+    return tape.status;
+}
+
+TEST tensors_that_are_too_large(void) {
+    const int32_t most = INT32_MAX;
+    for (int fold = 0; fold < 2; fold++) {
+        ASSERT_EQ(MTAN_OK, size_of(1 << 15, 1 << 15, 3, 4, fold));
+        ASSERT_EQ(MTAN_OK, size_of(most, 0, 0, most, fold));
+        ASSERT_EQ(MTAN_ERR_SIZE, size_of(-1, 3, 1, 1, fold));
+        ASSERT_EQ(MTAN_ERR_SIZE, size_of(3, -1, 1, 1, fold));
+        ASSERT_EQ(MTAN_ERR_SIZE, size_of(1 << 16, 1 << 16, 1, 1, fold)); /* 0 in 32 bits */
+        ASSERT_EQ(MTAN_ERR_SIZE, size_of(1, 1, most, 1, fold));          /* together */
+        ASSERT_EQ(MTAN_ERR_SIZE, size_of(most, 1, 1, 1, fold));          /* after the last place */
+    }
+    ASSERT_EQ(MTAN_ERR_SIZE, size_of(most - 999, 1, 0, 0, 1)); /* beside the parameters */
+    PASS();
+}
+
+/* A counting tape has as many nodes as 32 bits count, or as many as fit in a quarter of the addresses, and then fails. */
+TEST nodes_without_end(void) {
+    mtan_tape tape;
+    memset(&tape, 0, sizeof tape);
+    tape.backend = &mtan_backend_scalar;
+    tape.recording = 1;
+    ASSERT_EQ(NULL, mtan_record_op(&tape, MTAN_OP_USER));
+    ASSERT_EQ(1, tape.nodes);
+    tape.peak = 1000; /* larger before: it stays */
+    mtan_record_op(&tape, MTAN_OP_USER);
+    ASSERT(tape.nodes == 2 && tape.peak == 1000);
+    tape.nodes = UINT32_MAX - 1;
+    ASSERT_EQ(NULL, mtan_record_op(&tape, MTAN_OP_USER));
+    ASSERT_EQ(MTAN_ERR_SIZE, tape.status);
+    ASSERT_EQ(UINT32_MAX - 1, tape.nodes);
+    ASSERT_EQ(1000, tape.peak);
+    PASS();
+}
+
+/* A tensor without memory behind it has no address, and one without a gradient none for that. */
+TEST addresses_of_tensors(void) {
+    mtan_real work[8], grads[8];
+    mtan_tape tape;
+    mtan_tensor x = {2, 3, 1, 1, 1, MTAN_SPACE_WORK};
+    memset(&tape, 0, sizeof tape);
+    ASSERT(mtan_data(&tape, x) == NULL && mtan_grad(&tape, x) == NULL);
+    tape.work = work;
+    ASSERT(mtan_data(&tape, x) == work + 2 && mtan_grad(&tape, x) == work + 3);
+    x.space = MTAN_SPACE_PARAM;
+    ASSERT(mtan_data(&tape, x) == NULL && mtan_grad(&tape, x) == NULL);
+    tape.params = work, tape.grads = grads;
+    ASSERT(mtan_data(&tape, x) == work + 2 && mtan_grad(&tape, x) == grads + 3);
+    x.grad = MTAN_NO_GRAD;
+    ASSERT_EQ(NULL, mtan_grad(&tape, x));
+    PASS();
+}
+
+/* No records: nothing is computed, nothing is divided by their number, and the gradients stay. */
+static void build_no_bound(piece *p) {
+    const mtan_tensor logp = piece_input(p, "logp", 3, 1, 1, NULL), kl = piece_input(p, "kl", 3, 1, 1, NULL);
+    const mtan_tensor share = mtan_new_constant(&p->tape, 1, 1);
+    mtan_op_bound(&p->tape, mtan_new(&p->tape, 0, 1), logp, kl, share, MTAN_BOUND_ELBO, 1, 1);
+    piece_keep(p, PIECE_KEPT, "share", share);
+}
+
+TEST a_bound_of_no_records(void) {
+    piece p;
+    mtan_real got[3];
+    ASSERT(piece_run(&p, "none", build_no_bound, NULL));
+    ASSERT_EQ(1, p.tape.nodes);
+    piece_gradient(&p, "logp", got);
+    ASSERT(got[0] == 0 && got[1] == 0 && got[2] == 0);
+    piece_gradient(&p, "kl", got);
+    ASSERT(got[0] == 0 && got[1] == 0 && got[2] == 0);
+    ASSERT(piece_end(&p));
+    PASS();
+}
+
+/* A number that is no function changes nothing. */
+TEST no_such_function(void) {
+    const mtan_real x[3] = {1, 2, 3};
+    mtan_real y[3] = {7, 7, 7};
+    mtan_backend_scalar.map((mtan_function)99, y, x, 3);
+    ASSERT(y[0] == 7 && y[1] == 7 && y[2] == 7);
+    PASS();
+}
+
 SUITE(ops_suite) {
     static const bound_case bound_cases[] = {
         {MTAN_BOUND_FAITHFUL, 0}, {MTAN_BOUND_FAITHFUL, 1}, {MTAN_BOUND_ELBO, 0},
@@ -844,4 +982,11 @@ SUITE(ops_suite) {
     for (int32_t i = 0; i < 4; i++) RUN_TESTp(own_points, i / 2, i % 2);
     RUN_TEST(user_op);
     RUN_TEST(without_recording);
+    RUN_TESTp(constant_factors, 0);
+    RUN_TESTp(constant_factors, 1);
+    RUN_TEST(tensors_that_are_too_large);
+    RUN_TEST(nodes_without_end);
+    RUN_TEST(addresses_of_tensors);
+    RUN_TEST(a_bound_of_no_records);
+    RUN_TEST(no_such_function);
 }

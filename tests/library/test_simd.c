@@ -230,6 +230,30 @@ TEST small_models_have_the_same_bits(const mtan_backend *b) {
     PASS();
 }
 
+/* What the cases above do not ask: a function that there is not, and numbers that are not finite, which stay in their row. */
+TEST unusual_arguments_have_the_same_result(const mtan_backend *b) {
+    enum { ROWS = 4, N = 3, K = 21 };
+    const mtan_backend *const scalar = scalar_of_class(b);
+    mtan_real a[ROWS * K], w[N * K], packed[2][4096], c[2][ROWS * N], y[K];
+    uint64_t random = 5;
+    size_t at = 0;
+    for (int i = 0; i < ROWS * K; i++) a[i] = small_real(&random);
+    for (int i = 0; i < N * K; i++) w[i] = small_real(&random);
+    for (int i = 0; i < K; i++) y[i] = 7;
+    b->map((mtan_function)99, y, a, K);
+    for (int i = 0; i < K; i++) ASSERT(y[i] == 7);
+    a[K] = (mtan_real)NAN, a[2 * K + K - 1] = (mtan_real)INFINITY; /* in the first lane, in the last */
+    for (int i = 0; i < 2; i++) {
+        const mtan_backend *const k = i ? b : scalar;
+        ASSERT(k->pack_int8_count(N, K) <= 4096);
+        k->pack_int8(packed[i], w, K, N, K);
+        k->product_int8(c[i], N, a, K, packed[i], ROWS, N, K, 0);
+    }
+    ASSERT(same_reals(c[1], c[0], ROWS * N, &at));
+    for (int i = 0; i < ROWS * N; i++) ASSERT_EQ(i / N == 1 || i / N == 2, c[1][i] != c[1][i]);
+    PASS();
+}
+
 /* The sizes of the paper's classifier: full panels, many rows, long sums. */
 TEST a_large_model_has_the_same_bits(const mtan_backend *b) {
     const mtan_bounds bounds = {3, 200, 40};
@@ -310,6 +334,8 @@ SUITE(simd_suite) {
         RUN_TESTp(kernels_have_the_same_bits, choice.backend);
         greatest_set_test_suffix(choice.name);
         RUN_TESTp(small_models_have_the_same_bits, choice.backend);
+        greatest_set_test_suffix(choice.name);
+        RUN_TESTp(unusual_arguments_have_the_same_result, choice.backend);
         greatest_set_test_suffix(choice.name);
         RUN_TESTp(a_large_model_has_the_same_bits, choice.backend);
     }
