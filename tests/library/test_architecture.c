@@ -249,6 +249,16 @@ static void counter_by_hand(const scene *s, const mtan_record *r, mtan_real unti
     }
 }
 
+static int logits_of(scene *s, const mtan_record *record, mtan_real *logits) {
+    mtan_predictor predictor;
+    size_t bytes = 0;
+    int ok = mtan_predictor_size(&s->model, &bounds, &bytes) == MTAN_OK;
+    void *memory = guard_alloc(bytes);
+    ok = ok && mtan_predictor_init(&predictor, &s->model, &bounds, memory, bytes) == MTAN_OK;
+    ok = ok && mtan_predictor_logits(&predictor, record, 1, logits) == MTAN_OK;
+    return guard_free(memory) && ok;
+}
+
 static int logits_agree(scene *s) {
     const mtan_real *got;
     mtan_real *logits = malloc(RECORDS * TIMES * CLASSES * sizeof *logits);
@@ -273,6 +283,30 @@ static int logits_agree(scene *s) {
     return guard_free(memory) && ok;
 }
 
+/* Without query times there is a row for every distinct event time: that of the record with those as its queries. */
+static int own_times_agree(scene *s) {
+    int ok = 1;
+    for (int32_t i = 0; ok && i < RECORDS; i++) {
+        mtan_record *r = &s->set.records[i];
+        const mtan_record kept = *r;
+        mtan_real times[EVENTS], got[EVENTS * CLASSES], expected[EVENTS * CLASSES];
+        int32_t n = 0;
+        for (int32_t k = 0; k < r->n_events; k++) { /* in order, each once */
+            int32_t at = n;
+            while (at > 0 && times[at - 1] >= r->events[k].time) at--;
+            if (at < n && !(times[at] > r->events[k].time)) continue;
+            memmove(times + at + 1, times + at, (size_t)(n++ - at) * sizeof *times);
+            times[at] = r->events[k].time;
+        }
+        r->times = times, r->n_times = n, r->labels = NULL;
+        ok = ok && logits_of(s, r, expected);
+        r->times = NULL, r->n_times = 0;
+        ok = ok && logits_of(s, r, got) && memcmp(got, expected, (size_t)n * CLASSES * sizeof *got) == 0;
+        *r = kept;
+    }
+    return ok;
+}
+
 TEST a_class_per_record_is_that_of_a_plain_loop(void) {
     scene s;
     ASSERT(scene_open(&s, &counter, MTAN_ENC, MTAN_CLASSIFY_RECORD));
@@ -285,6 +319,22 @@ TEST a_class_per_time_is_that_of_a_plain_loop(void) {
     scene s;
     ASSERT(scene_open(&s, &counter, MTAN_ENC, MTAN_CLASSIFY_TIME));
     ASSERT(logits_agree(&s));
+    ASSERT(scene_close(&s));
+    PASS();
+}
+
+/* Query times that repeat share a step of the sequence; a record without query times is asked at its own. */
+TEST queries_that_repeat_or_are_not_there(void) {
+    scene s;
+    ASSERT(scene_open(&s, &counter, MTAN_ENC, MTAN_CLASSIFY_TIME));
+    for (int32_t i = 0; i < RECORDS; i++) {
+        mtan_record *r = &s.set.records[i];
+        mtan_real *t = (mtan_real *)(uintptr_t)r->times;
+        for (int32_t k = 1; k < r->n_times; k++)
+            if (k % 2) t[k] = t[k - 1];
+    }
+    ASSERT(logits_agree(&s));
+    ASSERT(own_times_agree(&s));
     ASSERT(scene_close(&s));
     PASS();
 }
@@ -407,11 +457,177 @@ TEST settings_and_refusals(void) {
     PASS();
 }
 
+/* ---- architectures that are none ---- */
+
+static mtan_status of_architecture(const mtan_architecture *a) {
+    mtan_config config;
+    if (mtan_config_init(&config, MTAN_ENC, MTAN_CLASSIFY_RECORD, CHANNELS, CLASSES) != MTAN_OK) return MTAN_ERR_NULL;
+    return mtan_config_architecture(&config, a);
+}
+
+TEST unfinished_architectures_are_refused(void) {
+    mtan_config config;
+    mtan_architecture a = blurred;
+    memset(&config, 0, sizeof config);
+    ASSERT_EQ(MTAN_ERR_NULL, mtan_config_architecture(NULL, &counter));
+    ASSERT_EQ(MTAN_ERR_NULL, mtan_config_architecture(&config, NULL));
+    ASSERT_EQ(MTAN_OK, of_architecture(&a)); /* one without a check of its own */
+    a.name = NULL;
+    ASSERT_EQ(MTAN_ERR_CONFIG, of_architecture(&a));
+    a = blurred, a.params = NULL;
+    ASSERT_EQ(MTAN_ERR_CONFIG, of_architecture(&a));
+    a = blurred, a.forward = NULL;
+    ASSERT_EQ(MTAN_ERR_CONFIG, of_architecture(&a));
+    a = blurred, a.roles = MTAN_MAX_ROLES;
+    ASSERT_EQ(MTAN_OK, of_architecture(&a));
+    a.roles = MTAN_MAX_ROLES + 1;
+    ASSERT_EQ(MTAN_ERR_CONFIG, of_architecture(&a));
+    a = blurred, a.folded = MTAN_MAX_FOLDED + 1;
+    ASSERT_EQ(MTAN_ERR_CONFIG, of_architecture(&a));
+    PASS();
+}
+
+/* Reference points are for those that take them. */
+TEST points_are_for_those_that_take_them(void) {
+    mtan_config config;
+    mtan_architecture a = blurred;
+    a.traits |= MTAN_HAS_POINTS;
+    ASSERT_EQ(MTAN_OK, mtan_config_init(&config, MTAN_ENC, MTAN_CLASSIFY_RECORD, CHANNELS, CLASSES));
+    ASSERT_EQ(MTAN_OK, mtan_config_architecture(&config, &a));
+    ASSERT_EQ(MTAN_REF_EVEN, config.reference);
+    ASSERT_EQ(MTAN_OK, mtan_config_architecture(&config, &blurred));
+    ASSERT_EQ(MTAN_REF_OBSERVED, config.reference);
+    config.reference = MTAN_REF_EVEN;
+    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_config_check(&config));
+    PASS();
+}
+
+/* What each of these adds as its second parameter. */
+static const struct {
+    int32_t rows, cols, rank, fan;
+    mtan_status status;
+} shapes[] = {{1, 1, 1, 1, MTAN_OK},        {0, 0, 2, 1, MTAN_OK},        {-1, 1, 1, 1, MTAN_ERR_SIZE},
+              {1, -1, 2, 1, MTAN_ERR_SIZE}, {1, 1, 0, 1, MTAN_ERR_SIZE},  {1, 1, 3, 1, MTAN_ERR_SIZE},
+              {1, 1, 1, 0, MTAN_ERR_SIZE},  {1, 1, 1, -1, MTAN_ERR_SIZE}, {1 << 20, 1 << 20, 2, 1, MTAN_ERR_SIZE}};
+static size_t shape;
+
+static void shaped_params(const mtan_config *c, mtan_params *p, void *roles) {
+    (void)c, (void)roles;
+    mtan_params_add(p, "first", 2, 3, 2, 1);
+    mtan_params_add(p, "second", shapes[shape].rows, shapes[shape].cols, shapes[shape].rank, shapes[shape].fan);
+    mtan_params_add(p, "third", 2, 3, 2, 1);
+}
+
+static void no_forward(const mtan_forward *f, mtan_outputs *out) {
+    (void)f, (void)out;
+}
+
+TEST parameters_that_cannot_be_are_refused(void) {
+    static const mtan_architecture shaped = {.name = "shaped", .params = shaped_params, .forward = no_forward};
+    for (shape = 0; shape < sizeof shapes / sizeof *shapes; shape++)
+        ASSERT_EQ(shapes[shape].status, of_architecture(&shaped));
+    PASS();
+}
+
+static int32_t many;
+
+static void many_params(const mtan_config *c, mtan_params *p, void *roles) {
+    (void)c, (void)roles;
+    for (int32_t i = 0; i < many; i++)
+        mtan_params_add(p, "a.name.that.is.longer.than.the.place.there.is.for.it.weight", i + 1, 1, 1, 1);
+}
+
+/* As many parameters as a model may have, and one more; a name is cut to its place. */
+TEST parameters_are_counted(void) {
+    static const mtan_architecture long_one = {.name = "long", .params = many_params, .forward = no_forward};
+    mtan_config config;
+    mtan_param p;
+    many = MTAN_MAX_PARAMS;
+    ASSERT_EQ(MTAN_OK, mtan_config_init(&config, MTAN_ENC, MTAN_CLASSIFY_RECORD, CHANNELS, CLASSES));
+    ASSERT_EQ(MTAN_OK, mtan_config_architecture(&config, &long_one));
+    ASSERT_EQ(MTAN_MAX_PARAMS, mtan_param_count(&config));
+    ASSERT_EQ(MTAN_MAX_PARAMS * (MTAN_MAX_PARAMS + 1) / 2, mtan_weights_count(&config));
+    ASSERT_EQ(MTAN_OK, mtan_param_at(&config, MTAN_MAX_PARAMS - 1, &p));
+    ASSERT_STR_EQ("a.name.that.is.longer.than.the.place.there.is.f", p.name);
+    ASSERT_EQ(MTAN_NAME_SIZE - 1, strlen(p.name));
+    ASSERT_EQ(MTAN_MAX_PARAMS, p.rows);
+    many++;
+    ASSERT_EQ(MTAN_ERR_SIZE, mtan_config_check(&config));
+    ASSERT_EQ(0, mtan_param_count(&config));
+    PASS();
+}
+
+/* As many settings of its own as an architecture may have, without a null behind them. */
+TEST settings_up_to_the_last(void) {
+    static const char *const names[MTAN_MAX_EXTRA] = {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"};
+    static const double values[MTAN_MAX_EXTRA] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+    static const double bad[] = {1e9, -1e9, NAN, INFINITY};
+    mtan_architecture a = blurred;
+    mtan_config config;
+    char text[64];
+    a.settings = names, a.defaults = values;
+    ASSERT(names[MTAN_MAX_EXTRA - 1] && values[MTAN_MAX_EXTRA - 1] == 12); /* all of them */
+    ASSERT_EQ(MTAN_OK, mtan_config_init(&config, MTAN_ENC, MTAN_CLASSIFY_RECORD, CHANNELS, CLASSES));
+    ASSERT_EQ(MTAN_OK, mtan_config_architecture(&config, &a));
+    ASSERT_EQ(MTAN_OK, mtan_config_get(&config, "l", text, sizeof text));
+    ASSERT_STR_EQ("12", text);
+    ASSERT_EQ(MTAN_OK, mtan_config_set(&config, "l", "-3.5"));
+    ASSERT(config.extra[MTAN_MAX_EXTRA - 1] == -3.5);
+    ASSERT_EQ(MTAN_ERR_MISSING, mtan_config_set(&config, "m", "1"));
+    ASSERT_EQ(MTAN_OK, mtan_config_check(&config));
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        config.extra[MTAN_MAX_EXTRA - 1] = bad[i];
+        ASSERT_EQ(MTAN_ERR_CONFIG, mtan_config_check(&config));
+    }
+    PASS();
+}
+
+static mtan_tensor never_small(const mtan_forward *f, const mtan_record *record, int32_t points) {
+    (void)record, (void)points;
+    f->tape->status = MTAN_ERR_FILE; /* what nobody expects */
+    return mtan_new_constant(f->tape, 1, 1);
+}
+
+/* Hooks that are not there, and one that is there for a class per record alone. */
+TEST calls_without_a_hook_are_refused(void) {
+    mtan_architecture a = counter;
+    mtan_predictor predictor;
+    mtan_real weight = 7;
+    buffer file = {{0}, 0};
+    size_t bytes = 0;
+    scene s;
+    a.traits |= MTAN_HAS_POINTS, a.small = never_small;
+    ASSERT(scene_open(&s, &counter, MTAN_ENC, MTAN_CLASSIFY_TIME));
+    ASSERT_EQ(MTAN_OK, mtan_predictor_size(&s.model, &bounds, &bytes));
+    void *memory = guard_alloc(bytes);
+    ASSERT_EQ(MTAN_OK, mtan_predictor_init(&predictor, &s.model, &bounds, memory, bytes));
+    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_predictor_attention(&predictor, s.set.records, 0, 0, &weight));
+    ASSERT(weight == 7 && guard_free(memory));
+    s.model.config.architecture = &a, s.model.config.reference = MTAN_REF_EVEN;
+    ASSERT_EQ(MTAN_OK, mtan_config_check(&s.model.config));
+    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_small_size(&s.model, 1, &bytes));
+    s.model.config.classify = MTAN_CLASSIFY_RECORD;
+    ASSERT_EQ(MTAN_ERR_FILE, mtan_small_size(&s.model, 1, &bytes));
+    s.model.config.encoder = (mtan_interp_kind)9; /* which counter does not look at, but which has no name in a file */
+    ASSERT_EQ(MTAN_OK, mtan_config_check(&s.model.config));
+    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_model_save(&s.model, NULL, NULL, 0, keep, &file));
+    ASSERT_EQ(0, file.n);
+    ASSERT(scene_close(&s));
+    PASS();
+}
+
 SUITE(architecture_suite) {
     RUN_TEST(a_class_per_record_is_that_of_a_plain_loop);
     RUN_TEST(a_class_per_time_is_that_of_a_plain_loop);
+    RUN_TEST(queries_that_repeat_or_are_not_there);
     RUN_TEST(gradients_are_finite_differences);
     RUN_TEST(a_penalty_is_in_the_loss);
     RUN_TEST(files_name_the_architecture);
     RUN_TEST(settings_and_refusals);
+    RUN_TEST(unfinished_architectures_are_refused);
+    RUN_TEST(points_are_for_those_that_take_them);
+    RUN_TEST(parameters_that_cannot_be_are_refused);
+    RUN_TEST(parameters_are_counted);
+    RUN_TEST(settings_up_to_the_last);
+    RUN_TEST(calls_without_a_hook_are_refused);
 }
