@@ -119,6 +119,8 @@ static void copy_pair(copy *c, const mtan_file *file, size_t index, const change
     c->m += p->value != NULL;
 }
 
+static void (*spoil)(copy *c); /* what else is changed, or null */
+
 /* A guarded block of exactly its size. */
 static void *rewrite(const void *blob, size_t bytes, const change *how, size_t *made) {
     static copy c;
@@ -129,6 +131,7 @@ static void *rewrite(const void *blob, size_t bytes, const change *how, size_t *
     for (size_t i = 0; i < file.tensors; i++) copy_tensor(&c, &file, i, how);
     for (size_t i = 0; i < file.pairs; i++) copy_pair(&c, &file, i, how);
     if (how->sorted) qsort(c.entries, c.n, sizeof *c.entries, by_name);
+    if (spoil) spoil(&c);
     if (mtan_file_write_size(c.entries, c.n, c.pairs, c.m, made) == MTAN_OK) {
         out = guard_alloc(*made);
         mtan_file_write_memory(c.entries, c.n, c.pairs, c.m, out, *made, made);
@@ -361,6 +364,14 @@ TEST given_points_load_from_anywhere(mtan_dtype dtype, size_t shift) {
     PASS();
 }
 
+static void open_trainer(tiny_model *t, tiny_kind kind, mtan_optimizer optimizer) {
+    mtan_train_config config;
+    tiny_open(t, kind, 12);
+    mtan_train_config_init(&config);
+    config.optimizer = optimizer;
+    tiny_train(t, &config);
+}
+
 /* ---- what is wrong ---- */
 
 typedef struct {
@@ -389,6 +400,8 @@ static int refuses(const void *blob, size_t bytes, mtan_status expected, size_t 
     return guard_free(weights) && good;
 }
 
+#define FIFTY_DIGITS "00000000000000000000000000000000000000000000000016"
+
 TEST wrong_files_are_refused(void) {
     const mtan_dtype real = MTAN_DTYPE_REAL;
     const fault faults[] = {
@@ -402,6 +415,11 @@ TEST wrong_files_are_refused(void) {
         {"unknown kind", MTAN_ERR_FILE, {real, 0, NULL, NULL, "mtan.kind", "partial"}},
         {"not a number", MTAN_ERR_FILE, {real, 0, NULL, NULL, "mtan.embed", "sixteen"}},
         {"points missing", MTAN_ERR_MISSING, {real, 0, NULL, NULL, "mtan.reference", "given"}},
+        {"matrices of other widths", MTAN_ERR_SHAPE, {real, 0, NULL, NULL, "mtan.channels", "2"}},
+        {"a long setting", MTAN_ERR_FILE, {real, 0, NULL, NULL, "mtan.embed", FIFTY_DIGITS}},
+        {"the other architecture", MTAN_ERR_FILE, {real, 0, NULL, NULL, "mtan.architecture", "mtand-enc"}},
+        {"a long architecture", MTAN_ERR_FILE, {real, 0, NULL, NULL, "mtan.architecture", FIFTY_DIGITS}},
+        {"another's architecture", MTAN_ERR_MISSING, {real, 0, NULL, NULL, "mtan.architecture", "mtand-encoder"}},
     };
     tiny_model t;
     size_t bytes, made;
@@ -421,6 +439,85 @@ TEST wrong_files_are_refused(void) {
         ASSERT(guard_free(part));
     }
     ASSERT(guard_free(blob) & tiny_close(&t));
+    PASS();
+}
+
+/* Points in another shape, another number, another type or that are not finite: what they may not be. */
+TEST wrong_points_are_refused(void) {
+    const change good = {MTAN_DTYPE_REAL, 0, NULL, NULL, NULL, NULL};
+    const change bent = {MTAN_DTYPE_REAL, 0, NULL, "mtan.ref", NULL, NULL};
+    const change fewer = {MTAN_DTYPE_REAL, 0, NULL, NULL, "mtan.ref_points", "5"};
+    const change narrow = {MTAN_DTYPE_BF16, 0, NULL, NULL, NULL, NULL};
+    const struct {
+        const change *how;
+        int nan;
+        mtan_status load, config;
+    } cases[] = {{&good, 0, MTAN_OK, MTAN_OK},
+                 {&bent, 0, MTAN_ERR_SHAPE, MTAN_ERR_SHAPE},
+                 {&fewer, 0, MTAN_ERR_SHAPE, MTAN_ERR_SHAPE},
+                 {&narrow, 0, MTAN_OK, MTAN_ERR_SHAPE}, /* it is read, but cannot be used where it is */
+                 {&good, 1, MTAN_ERR_CONFIG, MTAN_ERR_CONFIG}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tiny_model t;
+        mtan_model model;
+        mtan_config config;
+        mtan_real exact[6] = {0, (mtan_real)0.125, (mtan_real)0.25, (mtan_real)0.5, (mtan_real)0.75, 1};
+        size_t bytes, made;
+        open_exact(&t, TINY_FULL);
+        t.model.config.reference = MTAN_REF_GIVEN, t.model.config.ref = exact;
+        void *blob = save(&t.model, NULL, NULL, 0, &bytes);
+        uint8_t *other = blob ? rewrite(blob, bytes, cases[i].how, &made) : NULL;
+        ASSERT(other);
+        mtan_file file;
+        mtan_tensor_view view;
+        ASSERT_EQ(MTAN_OK, mtan_file_open(&file, other, made));
+        ASSERT_EQ(MTAN_OK, mtan_file_tensor(&file, "mtan.ref", &view));
+        if (cases[i].nan) memset(other + (view.data - other) + view.bytes - sizeof *exact, 255, sizeof *exact);
+        mtan_real *weights = guard_alloc((t.count + 6) * sizeof *weights);
+        memset(weights, 0x5a, (t.count + 6) * sizeof *weights);
+        ASSERT_EQ(cases[i].load, blob_load(&model, weights, t.count + 6, other, made));
+        if (cases[i].load) ASSERT(all_bytes_are(weights, (t.count + 6) * sizeof *weights, 0x5a));
+        else ASSERT(check_same("points", model.config.ref, exact, sizeof exact));
+        const mtan_status status = blob_load_config(&config, other, made);
+        ASSERT(status == cases[i].config || (!host_is_little() && status == MTAN_ERR_SHAPE));
+        ASSERT(guard_free(weights) & guard_free(blob) & guard_free(other) & tiny_close(&t));
+    }
+    PASS();
+}
+
+/* The caller's array lies over the file's header, so that the file changes while it is read: the failure is told. */
+TEST a_file_that_changes_while_it_is_read(void) {
+    static char note[8192];
+    mtan_file_pair pairs[16];
+    char names[16][8];
+    tiny_model t;
+    mtan_model model;
+    mtan_file file;
+    size_t bytes;
+    open_trainer(&t, TINY_ENC, MTAN_ADAM);
+    memset(note, 'n', sizeof note - 1);
+    for (int i = 0; i < 16; i++) {
+        snprintf(names[i], sizeof names[i], "note%d", i);
+        pairs[i].key = names[i], pairs[i].value = note;
+    }
+    uint8_t *blob = save(&t.model, &t.trainer, pairs, 16, &bytes);
+    ASSERT(blob);
+    ASSERT_EQ(MTAN_OK, mtan_file_open(&file, blob, bytes));
+    ASSERT((size_t)(file.data - blob) > 8 + t.count * sizeof(mtan_real)); /* the header is longer than the weights */
+    uint8_t *before = guard_alloc(bytes);
+    memcpy(before, blob, bytes);
+    memset(&model, 0x5a, sizeof model);
+    ASSERT_EQ(MTAN_ERR_FILE, mtan_model_load(&model, (mtan_real *)(void *)(blob + 8), t.count, &file, NULL));
+    ASSERT(all_bytes_are(&model, sizeof model, 0x5a));
+    memcpy(blob, before, bytes);
+    mtan_real *const own = t.trainer.weights;
+    t.trainer.weights = (mtan_real *)(void *)(blob + 8), t.trainer.step = 7;
+    ASSERT_EQ(MTAN_ERR_FILE, mtan_trainer_load(&t.trainer, &file));
+    ASSERT_EQ(7, (int)t.trainer.step);
+    memcpy(blob, before, bytes);
+    t.trainer.weights = own;
+    ASSERT_EQ(MTAN_OK, mtan_trainer_load(&t.trainer, &file));
+    ASSERT(guard_free(blob) & guard_free(before) & tiny_close(&t));
     PASS();
 }
 
@@ -507,6 +604,9 @@ TEST small_arrays_and_null_are_refused(void) {
     ASSERT_EQ(MTAN_ERR_NULL, mtan_model_open(&model, NULL, NULL));
     ASSERT_EQ(MTAN_ERR_NULL, mtan_model_load(&model, weights, t.count, NULL, NULL));
     ASSERT_EQ(MTAN_ERR_NULL, mtan_model_load_count(NULL, NULL, &bytes));
+    mtan_file file;
+    ASSERT_EQ(MTAN_OK, mtan_file_open(&file, blob, bytes));
+    ASSERT_EQ(MTAN_ERR_NULL, mtan_model_load_count(&file, NULL, NULL));
     ASSERT_EQ(MTAN_ERR_NULL, mtan_model_load_config(&config, NULL, NULL));
     ASSERT_EQ(0, s.used);
     ASSERT(guard_free(weights) & guard_free(blob) & tiny_close(&t));
@@ -573,14 +673,6 @@ static int train_steps(tiny_model *t, int steps, int epoch) {
     return 1;
 }
 
-static void open_trainer(tiny_model *t, tiny_kind kind, mtan_optimizer optimizer) {
-    mtan_train_config config;
-    tiny_open(t, kind, 12);
-    mtan_train_config_init(&config);
-    config.optimizer = optimizer;
-    tiny_train(t, &config);
-}
-
 TEST checkpoint_resumes_to_the_bit(tiny_kind kind, mtan_optimizer optimizer) {
     tiny_model a, b;
     size_t bytes;
@@ -613,6 +705,7 @@ TEST wrong_checkpoints_change_nothing(void) {
         {"no weight", MTAN_ERR_MISSING, {MTAN_DTYPE_REAL, 0, "rec.linear.bias", NULL, NULL, NULL}},
         {"step below 0", MTAN_ERR_FILE, {MTAN_DTYPE_REAL, 0, NULL, NULL, "mtan.step", "-1"}},
         {"step no number", MTAN_ERR_FILE, {MTAN_DTYPE_REAL, 0, NULL, NULL, "mtan.step", "x"}},
+        {"step too large", MTAN_ERR_FILE, {MTAN_DTYPE_REAL, 0, NULL, NULL, "mtan.step", "1e15"}},
         {"moments of another type", MTAN_ERR_SHAPE, {MTAN_DTYPE_BF16, 0, NULL, NULL, NULL, NULL}},
         {"not of ours", MTAN_ERR_FILE, {MTAN_DTYPE_REAL, 0, NULL, NULL, "mtan.kind", NULL}},
     };
@@ -637,6 +730,55 @@ TEST wrong_checkpoints_change_nothing(void) {
     }
     free(weights), free(moment);
     ASSERT(guard_free(blob) & guard_free(foreign) & tiny_close(&t) & tiny_close(&other));
+    PASS();
+}
+
+static const char *spoilt; /* name of a tensor */
+
+static mtan_file_entry *spoilt_entry(copy *c) {
+    for (size_t i = 0; i < c->n; i++)
+        if (strcmp(c->entries[i].name, spoilt) == 0) return &c->entries[i];
+    return NULL;
+}
+
+static void shorten(copy *c) {
+    spoilt_entry(c)->shape[0]--;
+}
+
+static void retype(copy *c) {
+    spoilt_entry(c)->dtype = MTAN_DTYPE_I16; /* half of its bytes are enough */
+}
+
+/* Either of the moments may be what is wrong. */
+TEST wrong_moments_change_nothing(void) {
+    static const char *const moments[] = {"mtan.moment1", "mtan.moment2"};
+    static void (*const wrong[])(copy *) = {shorten, retype};
+    const change same = {MTAN_DTYPE_REAL, 0, NULL, NULL, NULL, NULL};
+    tiny_model t;
+    mtan_file file;
+    size_t bytes, made;
+    open_trainer(&t, TINY_ENC, MTAN_ADAM);
+    ASSERT(train_steps(&t, 2, 1));
+    void *blob = save(&t.model, &t.trainer, NULL, 0, &bytes);
+    ASSERT(blob);
+    ASSERT(train_steps(&t, 1, 3));
+    mtan_real *weights = tiny_copy(t.weights, t.count), *moment = tiny_copy(t.trainer.moment1, t.count);
+    for (int i = 0; i < 4; i++) {
+        spoilt = moments[i / 2], spoil = wrong[i % 2];
+        void *bad = rewrite(blob, bytes, &same, &made);
+        spoil = NULL;
+        ASSERT(bad);
+        ASSERT_EQ(MTAN_ERR_SHAPE, blob_load_trainer(&t.trainer, bad, made));
+        ASSERT(check_same("weights", t.weights, weights, t.count * sizeof *weights));
+        ASSERT(check_same("moments", t.trainer.moment1, moment, t.count * sizeof *moment));
+        ASSERT_EQ(3, (int)t.trainer.step);
+        ASSERT(guard_free(bad));
+    }
+    ASSERT_EQ(MTAN_OK, mtan_file_open(&file, blob, bytes));
+    ASSERT_EQ(MTAN_ERR_NULL, mtan_trainer_load(NULL, &file));
+    ASSERT_EQ(MTAN_ERR_NULL, mtan_trainer_load(&t.trainer, NULL));
+    free(weights), free(moment);
+    ASSERT(guard_free(blob) & tiny_close(&t));
     PASS();
 }
 
@@ -689,6 +831,8 @@ SUITE(modelfile_suite) {
     greatest_set_test_suffix("bf16");
     RUN_TESTp(given_points_load_from_anywhere, MTAN_DTYPE_BF16, (size_t)0);
     RUN_TEST(wrong_files_are_refused);
+    RUN_TEST(wrong_points_are_refused);
+    RUN_TEST(a_file_that_changes_while_it_is_read);
     RUN_TEST1(weights_that_are_not_finite_are_refused, TINY_ENC);
     RUN_TEST1(weights_that_are_not_finite_are_refused, TINY_FULL);
     RUN_TEST(weights_too_large_for_a_float_are_refused);
@@ -698,5 +842,6 @@ SUITE(modelfile_suite) {
     RUN_TESTp(blob_may_change_after_it_was_opened, TINY_FULL);
     RUN_TEST(failing_writes_are_reported);
     RUN_TEST(wrong_checkpoints_change_nothing);
+    RUN_TEST(wrong_moments_change_nothing);
     RUN_TEST(checkpoints_that_are_not_finite_change_nothing);
 }

@@ -256,6 +256,11 @@ TEST bad_contents_are_not_written(void) {
         c.fail_at = -1;
         ASSERT_EQm(cases[i].what, cases[i].expected, mtan_file_write_size(cases[i].entries, 2, NULL, 0, &size));
         ASSERT_EQm(cases[i].what, cases[i].expected, mtan_file_write(cases[i].entries, 2, NULL, 0, collect, &c));
+        uint8_t out[512];
+        size_t used = 0;
+        ASSERT_EQm(cases[i].what, cases[i].expected,
+                   mtan_file_write_memory(cases[i].entries, 2, NULL, 0, out, sizeof out, &used));
+        ASSERT_EQm(cases[i].what, size, used);
         ASSERT_EQm(cases[i].what, size, c.used); /* nothing, unless it is good */
     }
     PASS();
@@ -345,6 +350,9 @@ TEST null_pointers_are_refused(void) {
     ASSERT_EQ(MTAN_ERR_NULL, mtan_view_read(NULL, x, 1));
     ASSERT_EQ(MTAN_ERR_NULL, mtan_view_read(&view, NULL, 1));
     ASSERT_EQ(MTAN_ERR_NULL, mtan_view_read_f64(NULL, NULL, 1));
+    ASSERT_EQ(MTAN_ERR_NULL, mtan_view_read_f64(&view, NULL, 1));
+    ASSERT_EQ(MTAN_ERR_NULL, mtan_file_write_memory(SAMPLE, blob, bytes, NULL));
+    ASSERT_EQ(MTAN_ERR_NULL, mtan_file_write_memory(SAMPLE, NULL, bytes, &n));
     ASSERT_EQ(MTAN_ERR_NULL, mtan_view_read_i32(&view, NULL, 1));
     ASSERT_EQ(MTAN_ERR_NULL, mtan_view_read_raw(NULL, MTAN_DTYPE_REAL, x, 1));
     ASSERT_EQ(NULL, mtan_view_in_place(NULL));
@@ -450,6 +458,8 @@ static const struct {
     {"high surrogate, then text", NAME("\\ud83dxude42"), 8, 0},
     {"high surrogate twice", NAME("\\ud83d\\ud83d"), 8, 0},
     {"high surrogate, then a letter", NAME("\\ud83d\\u0061"), 8, 0},
+    {"high surrogate, then a line", NAME("\\ud83d\\nde42"), 8, 0},
+    {"high surrogate, then what is above all of them", NAME("\\ud83d\\ue000"), 8, 0},
     {"low surrogate alone", NAME("\\ude42"), 8, 0},
     {"unknown escape", NAME("\\x"), 8, 0},
     {"upper-case escape", NAME("\\U0061"), 8, 0},
@@ -479,6 +489,7 @@ static const struct {
     {"metadata twice, once escaped", "{\"__metadata__\":{},\"__metadat\\u0061__\":{}}", 0, 0},
     {"metadata nul", META("nul"), 0, 0},
     {"metadata nulx", META("nulx"), 0, 0},
+    {"metadata nuxl", META("nuxl"), 0, 0},
     {"metadata true", META("true"), 0, 0},
     {"metadata array", META("[]"), 0, 0},
     {"metadata text", META("\"x\""), 0, 0},
@@ -670,6 +681,12 @@ TEST reads_ask_for_the_right_count_and_type(void) {
     ASSERT_MEM_EQ(indices, n, sizeof indices);
     ASSERT_EQ(MTAN_OK, mtan_file_tensor(&file, "none", &view));
     ASSERT_EQ(MTAN_OK, mtan_view_read(&view, NULL, 0));
+    ASSERT_EQ(MTAN_OK, mtan_view_read_f64(&view, NULL, 0));
+    ASSERT_EQ(MTAN_OK, mtan_file_tensor(&file, "halves", &view));
+    x[0] = 99;
+    ASSERT_EQ(MTAN_ERR_SHAPE, mtan_view_read(&view, x, 2));
+    ASSERT_EQ(MTAN_ERR_SHAPE, mtan_view_read(&view, x, 4));
+    ASSERT(x[0] == 99);
     ASSERT(guard_free(blob));
     PASS();
 }
@@ -779,7 +796,8 @@ TEST files_cut_at_any_byte_are_refused(void) {
 
 /* Its first bytes tell a file's length in two steps: the header's, then the whole file's. */
 TEST a_file_tells_its_length(void) {
-    static const char too_long[] = T(DTYPE "," SHAPE ",\"data_offsets\":[0,18446744073709551615]");
+    static const char *const bad[] = {T(DTYPE "," SHAPE ",\"data_offsets\":[0,18446744073709551615]"),
+                                      T(DTYPE "," SHAPE), META("5"), META("{\"k\":5}")};
     size_t bytes, length;
     uint8_t *blob = make_sample(&bytes);
     mtan_file file;
@@ -800,10 +818,12 @@ TEST a_file_tells_its_length(void) {
     memset(blob, 255, 8);
     ASSERT_EQ(MTAN_ERR_FILE, mtan_file_length(blob, 8, &length));
     ASSERT(guard_free(blob));
-    blob = make_blob(too_long, sizeof too_long - 1, 0, &bytes);
-    ASSERT_EQ(MTAN_ERR_FILE, mtan_file_length(blob, bytes, &length));
-    ASSERT_EQ(7, length);
-    ASSERT(guard_free(blob));
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        blob = make_blob(bad[i], strlen(bad[i]), 0, &bytes);
+        ASSERT_EQm(bad[i], MTAN_ERR_FILE, mtan_file_length(blob, bytes, &length));
+        ASSERT_EQ(7, length);
+        ASSERT(guard_free(blob));
+    }
     PASS();
 }
 
@@ -934,6 +954,62 @@ TEST many_names_of_one_hash_are_refused(void) {
     PASS();
 }
 
+/* A header that is other than what was checked, whose last string has no end but a backslash: nothing is read behind it. */
+TEST a_backslash_at_the_end_of_the_header(void) {
+    static const char header[] = "{\"__metadata__\":{\"key\":\"value\"},\"a\":{" GOOD "}}";
+    size_t bytes;
+    uint8_t *blob = make_blob(header, sizeof header - 1, 8, &bytes);
+    mtan_file file;
+    mtan_tensor_view view;
+    mtan_text key, value;
+    ASSERT_EQ(MTAN_OK, mtan_file_open(&file, blob, bytes));
+    char *const name = strstr((char *)blob + 8, "a\":{");
+    memset(name, 'x', (size_t)((char *)blob + 8 + sizeof header - 1 - name));
+    blob[8 + sizeof header - 2] = '\\';
+    ASSERT_EQ(MTAN_ERR_FILE, mtan_file_tensor_at(&file, 0, &view));
+    ASSERT_EQ(MTAN_ERR_FILE, mtan_file_tensor(&file, "a", &view));
+    ASSERT_EQ(MTAN_OK, mtan_file_metadata_at(&file, 0, &key, &value)); /* which stands before it */
+    ASSERT(value.length == 5 && memcmp(value.raw, "value", 5) == 0);
+    ASSERT(guard_free(blob));
+    PASS();
+}
+
+/* A text that grows while it is decoded, here since its first letter is written over the escape behind it: no more is written
+ * than was counted. */
+TEST a_text_that_grows(void) {
+    char text[] = "x\\u0041";
+    const mtan_text coded = {text, 7};
+    size_t length = 5;
+    ASSERT_EQ(MTAN_OK, mtan_text_decode(&coded, NULL, 0, &length));
+    ASSERT_EQ(2, length);
+    length = 5;
+    ASSERT_EQ(MTAN_ERR_FILE, mtan_text_decode(&coded, text + 1, 3, &length));
+    ASSERT_STR_EQ("xxx0041", text);
+    ASSERT_EQ(5, length);
+    PASS();
+}
+
+/* As many tensors as a file may have, and one more. */
+TEST the_number_of_tensors_is_limited(void) {
+    const size_t most = MTAN_FILE_MAX_ENTRIES;
+    char *header = malloc((most + 1) * 64 + 64);
+    mtan_file file;
+    ASSERT(header);
+    for (size_t n = most; n <= most + 1; n++) {
+        char *at = header + sprintf(header, "{");
+        for (size_t i = 0; i < n; i++)
+            at += sprintf(at, "%s\"%lu\":{\"dtype\":\"U8\"," U8(0, 0, 0) "}", i ? "," : "", (unsigned long)i);
+        strcpy(at, "}");
+        size_t bytes;
+        uint8_t *blob = make_blob(header, strlen(header), 0, &bytes);
+        ASSERT_EQ(n == most ? MTAN_OK : MTAN_ERR_FILE, mtan_file_open(&file, blob, bytes));
+        ASSERT(guard_free(blob));
+    }
+    ASSERT_EQ(most, file.tensors);
+    free(header);
+    PASS();
+}
+
 TEST the_number_of_entries_is_limited(void) {
     const size_t most = MTAN_FILE_MAX_ENTRIES;
     char *header = malloc((most + 1) * 24 + 64);
@@ -1049,6 +1125,9 @@ SUITE(safetensors_suite) {
     RUN_TEST(clashes_are_found_at_any_distance);
     RUN_TEST(names_of_one_hash_are_told_apart);
     RUN_TEST(many_names_of_one_hash_are_refused);
+    RUN_TEST(a_backslash_at_the_end_of_the_header);
+    RUN_TEST(a_text_that_grows);
+    RUN_TEST(the_number_of_tensors_is_limited);
     RUN_TEST(the_number_of_entries_is_limited);
     for (int kind = 0; kind < KINDS; kind++) {
         greatest_set_test_suffix(long_names[kind]);
