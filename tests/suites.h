@@ -38,6 +38,7 @@ X(int8_suite)
 X(arena_suite)
 X(status_suite)
 X(stream_suite)
+X(device_suite)
 #ifndef MTAN_TESTS_LIBRARY
 X(data_sets_suite)
 X(recipes_suite)

@@ -326,7 +326,8 @@ TEST resumed_training_drops_the_same_units(tiny_kind kind) {
 }
 
 SUITE(dropout_suite) {
-    static const tiny_kind heads[] = {TINY_ENC, TINY_FULL, TINY_ENC_TIME, TINY_FULL_TIME, TINY_FIXED, TINY_OBSERVED};
+    static const tiny_kind heads[] = {TINY_ENC,   TINY_FULL,     TINY_ENC_TIME, TINY_FULL_TIME,
+                                      TINY_FIXED, TINY_OBSERVED, TINY_LINEAR};
     static const double rates[] = {0.05, 0.3, 0.5, 0.9};
     RUN_TEST(mask_is_philox_of_its_coordinates);
     RUN_TEST(mask_does_not_depend_on_where_it_starts);

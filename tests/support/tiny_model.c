@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const tiny_names[TINY_KINDS] = {"enc",      "full",     "interp",    "enc-time", "full-time", "rbf-enc",
-                                            "rbf-full", "rnn3-enc", "rnn3-full", "per-head", "fixed",     "observed"};
+const char *const tiny_names[TINY_KINDS] = {"enc",     "full",     "interp",   "enc-time",  "full-time",
+                                            "rbf-enc", "rbf-full", "rnn3-enc", "rnn3-full", "per-head",
+                                            "fixed",   "observed", "linear"};
 
 int tiny_left_out(tiny_kind kind) {
     char name[32];
@@ -25,7 +26,7 @@ static int is_enc(tiny_kind kind) {
 }
 
 void tiny_config(mtan_config *c, tiny_kind kind) {
-    const int per_time = kind == TINY_ENC_TIME || kind == TINY_FULL_TIME;
+    const int per_time = kind == TINY_ENC_TIME || kind == TINY_FULL_TIME || kind == TINY_LINEAR;
     mtan_config_init(c, is_enc(kind) ? MTAN_ENC : MTAN_FULL,
                      kind == TINY_INTERP ? MTAN_CLASSIFY_NONE
                      : per_time          ? MTAN_CLASSIFY_TIME
@@ -39,6 +40,7 @@ void tiny_config(mtan_config *c, tiny_kind kind) {
     if (kind == TINY_FULL || kind == TINY_PER_HEAD) c->enc_heads = 2, c->dec_heads = 4, c->samples = 3;
     if (kind == TINY_PER_HEAD) c->embed_heads = MTAN_EMBED_PER_HEAD, c->bound = MTAN_BOUND_IWAE;
     if (kind == TINY_FIXED) c->embedding = MTAN_EMBED_FIXED, c->head_hidden = 0;
+    if (kind == TINY_LINEAR) c->head_hidden = 0, c->dec_heads = 2;
     if (kind == TINY_OBSERVED) c->reference = MTAN_REF_OBSERVED;
     must(mtan_config_check(c), __LINE__);
 }

@@ -17,6 +17,7 @@ typedef enum {
     TINY_PER_HEAD, /* an embedding per head, importance-weighted bound */
     TINY_FIXED,    /* positional embedding, no hidden layers in the head */
     TINY_OBSERVED, /* latent states at the observed times */
+    TINY_LINEAR,   /* a class per time by one layer, which is folded into the decoder */
     TINY_KINDS
 } tiny_kind;
 extern const char *const tiny_names[TINY_KINDS];

@@ -1,0 +1,275 @@
+/* A backend with a device, of which nothing but its calls is there: its memory is the host's and its kernels are the scalar
+ * ones, so that results have the scalar code's bits, and each of its calls can be made to fail. What a real device does is
+ * tested in tests/cuda. */
+#include <greatest.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "caller.h"
+#include "check.h"
+#include "tiny_model.h"
+
+enum { RECORDS = 6 };
+typedef enum { SEND, FETCH, SEND_AHEAD, ARRIVE, CALLS } call;
+
+static int counted[CALLS], fails_at[CALLS]; /* that call of its kind fails, from 1 on; 0: none */
+
+static int32_t count_call(call which) {
+    return ++counted[which] != fails_at[which];
+}
+
+static int32_t do_send(const void *from, size_t bytes) {
+    (void)from, (void)bytes;
+    return count_call(SEND);
+}
+
+static int32_t do_fetch(void *to, size_t bytes) {
+    (void)to, (void)bytes;
+    return count_call(FETCH);
+}
+
+static int32_t do_send_ahead(const void *from, size_t bytes) {
+    (void)from, (void)bytes;
+    return count_call(SEND_AHEAD);
+}
+
+static int32_t do_arrive(void) {
+    return count_call(ARRIVE);
+}
+
+static const mtan_device pretended = {do_send, do_fetch, do_send_ahead, do_arrive};
+
+static const mtan_backend *backend_with_device(void) {
+    static mtan_backend backend;
+    backend = mtan_backend_scalar;
+    backend.device = &pretended;
+    memset(counted, 0, sizeof counted);
+    memset(fails_at, 0, sizeof fails_at);
+    return &backend;
+}
+
+static void open_with_device(tiny_model *s, tiny_kind kind) {
+    mtan_train_config config;
+    tiny_open(s, kind, RECORDS);
+    s->model.backend = backend_with_device();
+    mtan_train_config_init(&config);
+    tiny_train(s, &config);
+}
+
+/* ---- what it gives ---- */
+
+TEST results_are_those_of_the_host(tiny_kind kind) {
+    tiny_model a, b;
+    mtan_report there, here;
+    mtan_train_config config;
+    mtan_train_config_init(&config);
+    open_with_device(&a, kind), tiny_open(&b, kind, RECORDS);
+    tiny_train(&b, &config);
+    ASSERT_EQ(MTAN_OK,
+              mtan_trainer_gradient(&a.trainer, a.records, 1, 1, &there)); /* one record is one shard on both */
+    ASSERT_EQ(MTAN_OK, mtan_trainer_gradient(&b.trainer, b.records, 1, 1, &here));
+    ASSERT(check_same("report", &there, &here, sizeof here));
+    ASSERT(check_same("gradient", a.trainer.gradient, b.trainer.gradient, a.count * sizeof *a.weights));
+    ASSERT(counted[SEND] > 0 && counted[FETCH] > 0 && counted[SEND_AHEAD] == 0);
+    ASSERT(tiny_close(&a) & tiny_close(&b));
+    PASS();
+}
+
+/* What a device does not have is refused; what int8 needs there is counted. */
+TEST what_a_device_has(void) {
+    static const char *const sizes[] = {"real", "int8"};
+    tiny_model s;
+    mtan_architecture other;
+    size_t bytes[2] = {0, 0}, none = 5;
+    mtan_train_config config;
+    tiny_open(&s, TINY_ENC, RECORDS);
+    s.model.backend = backend_with_device();
+    for (int i = 0; i < 2; i++) {
+        s.model.precision = i ? MTAN_INT8 : MTAN_REAL;
+        ASSERT_EQm(sizes[i], MTAN_OK, mtan_predictor_size(&s.model, &s.bounds, &bytes[i]));
+    }
+    s.model.backend = &mtan_backend_scalar;
+    ASSERT_EQ(MTAN_OK, mtan_predictor_size(&s.model, &s.bounds, &none));
+    ASSERT_EQ(bytes[1], none);
+    s.model.precision = MTAN_REAL;
+    ASSERT_EQ(MTAN_OK, mtan_predictor_size(&s.model, &s.bounds, &none));
+    ASSERT(bytes[0] < none); /* real recurrent weights are not packed on a device */
+    s.model.backend = backend_with_device();
+    none = 5;
+    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_stream_size(&s.model, 0, &none));
+    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_small_size(&s.model, 1, &none));
+    memset(&other, 0, sizeof other);
+    other.name = "other";
+    s.model.config.architecture = &other; /* it does not say that its work is all in kernels */
+    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_predictor_size(&s.model, &s.bounds, &none));
+    s.model.config.architecture = NULL;
+    mtan_train_config_init(&config);
+    config.ranks = 2;
+    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_trainer_size(&s.model, &config, &s.bounds, &none));
+    ASSERT_EQ(5, none);
+    ASSERT(tiny_close(&s));
+    PASS();
+}
+
+TEST scratch_is_for_hosts(void) {
+    tiny_model s;
+    size_t bytes = 5;
+    open_with_device(&s, TINY_ENC);
+    ASSERT_EQ(NULL, mtan_trainer_scratch(&s.trainer, 0, &bytes));
+    ASSERT_EQ(0, bytes);
+    ASSERT(tiny_close(&s));
+    PASS();
+}
+
+/* ---- failures ---- */
+
+/* Runs `work` with the first call of that kind failing, then the second, until there are no more: how many there are, or -1
+ * where one was not told. */
+static int failures(tiny_model *s, call which, mtan_status (*work)(tiny_model *s)) {
+    for (int n = 1;; n++) {
+        memset(counted, 0, sizeof counted);
+        fails_at[which] = n;
+        const mtan_status status = work(s);
+        fails_at[which] = 0;
+        if (counted[which] < n) return status == MTAN_OK ? n - 1 : -1;
+        if (status != MTAN_ERR_DEVICE) return -1;
+    }
+}
+
+static mtan_status make_predictor(tiny_model *s) {
+    size_t bytes = 0;
+    mtan_predictor predictor;
+    mtan_status status = mtan_predictor_size(&s->model, &s->bounds, &bytes);
+    void *memory = guard_alloc(bytes);
+    if (status == MTAN_OK) status = mtan_predictor_init(&predictor, &s->model, &s->bounds, memory, bytes);
+    return guard_free(memory) ? status : MTAN_ERR_MEMORY;
+}
+
+static mtan_status classify(tiny_model *s) {
+    mtan_real p[2 * RECORDS];
+    return mtan_predictor_classify(&s->predictor, s->records, RECORDS, p);
+}
+
+static mtan_status take_step(tiny_model *s) {
+    mtan_report report;
+    return mtan_trainer_step(&s->trainer, s->records, RECORDS, 1, &report);
+}
+
+static mtan_status update(tiny_model *s) {
+    return mtan_trainer_update(&s->trainer, 1);
+}
+
+TEST failures_are_told(void) {
+    tiny_model s;
+    open_with_device(&s, TINY_FULL);
+    tiny_predict(&s, RECORDS);
+    ASSERT(failures(&s, SEND, make_predictor) > 0);
+    ASSERT(failures(&s, FETCH, make_predictor) > 0);
+    ASSERT(failures(&s, SEND, classify) > 0);
+    ASSERT(failures(&s, FETCH, classify) > 0);
+    ASSERT(failures(&s, SEND, take_step) > 0);
+    ASSERT(failures(&s, FETCH, take_step) > 0);
+    ASSERT_EQ(1, failures(&s, FETCH, update));
+    ASSERT(tiny_close(&s));
+    PASS();
+}
+
+/* An update whose norm the device did not give moves nothing. */
+TEST a_failing_update_changes_nothing(void) {
+    tiny_model s;
+    mtan_report report;
+    open_with_device(&s, TINY_ENC);
+    ASSERT_EQ(MTAN_OK, mtan_trainer_gradient(&s.trainer, s.records, RECORDS, 1, &report));
+    mtan_real *before = tiny_copy(s.weights, s.count);
+    fails_at[FETCH] = counted[FETCH] + 1;
+    ASSERT_EQ(MTAN_ERR_DEVICE, mtan_trainer_update(&s.trainer, 1));
+    ASSERT(check_same("weights", s.weights, before, s.count * sizeof *before));
+    ASSERT_EQ(0, (int)s.trainer.step);
+    ASSERT_EQ(MTAN_OK, mtan_trainer_update(&s.trainer, 1));
+    ASSERT(memcmp(s.weights, before, s.count * sizeof *before) != 0);
+    free(before);
+    ASSERT(tiny_close(&s));
+    PASS();
+}
+
+/* ---- batches that go ahead ---- */
+
+/* A batch that went ahead is used by the step it was sent for, with the bits of one that did not; not by a step with other
+ * records, or with fewer of them; and one that does not arrive is a failure. */
+TEST a_batch_goes_ahead(void) {
+    tiny_model a, b;
+    mtan_report there, here;
+    open_with_device(&a, TINY_ENC), open_with_device(&b, TINY_ENC);
+    const struct {
+        int32_t said, n;
+        int arrives;
+    } steps[] = {{RECORDS, RECORDS, 0},
+                 {RECORDS, RECORDS, 1},
+                 {RECORDS - 1, RECORDS, 1},
+                 {RECORDS, RECORDS, 0},
+                 {RECORDS, RECORDS, 1}};
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        const int before = counted[ARRIVE];
+        mtan_trainer_next(&a.trainer, a.records, steps[i].said);
+        ASSERT_EQ(MTAN_OK, mtan_trainer_step(&a.trainer, a.records, steps[i].n, 1, &there));
+        ASSERT_EQ(steps[i].arrives, counted[ARRIVE] - before);
+        ASSERT_EQ(MTAN_OK, mtan_trainer_step(&b.trainer, b.records, steps[i].n, 1, &here));
+        ASSERT(check_same("report", &there, &here, sizeof here));
+    }
+    ASSERT(check_same("weights", a.weights, b.weights, a.count * sizeof *a.weights));
+    fails_at[ARRIVE] = counted[ARRIVE] + 1;
+    ASSERT_EQ(MTAN_ERR_DEVICE, mtan_trainer_step(&a.trainer, a.records, RECORDS, 1, &there));
+    ASSERT(check_same("weights", a.weights, b.weights, a.count * sizeof *a.weights));
+    ASSERT_EQ(MTAN_OK, mtan_trainer_step(&a.trainer, a.records, RECORDS, 1, &there));
+    ASSERT(tiny_close(&a) & tiny_close(&b));
+    PASS();
+}
+
+/* ---- checkpoints ---- */
+
+static struct {
+    unsigned char bytes[1 << 17];
+    size_t used;
+} saved;
+
+static mtan_status keep(void *context, const void *bytes, size_t n) {
+    (void)context;
+    if (n > sizeof saved.bytes - saved.used) return MTAN_ERR_WRITE;
+    memcpy(saved.bytes + saved.used, bytes, n);
+    saved.used += n;
+    return MTAN_OK;
+}
+
+static mtan_status load_saved(tiny_model *s) {
+    return blob_load_trainer(&s->trainer, saved.bytes, saved.used);
+}
+
+/* Weights and both moments go to the device, and each that does not is told. */
+TEST a_checkpoint_goes_to_the_device(void) {
+    tiny_model a, b;
+    open_with_device(&a, TINY_ENC), open_with_device(&b, TINY_ENC);
+    ASSERT_EQ(MTAN_OK, take_step(&a));
+    saved.used = 0;
+    ASSERT_EQ(MTAN_OK, mtan_model_save(&a.model, &a.trainer, NULL, 0, keep, NULL));
+    ASSERT_EQ(3, failures(&b, SEND, load_saved));
+    ASSERT(check_same("weights", b.weights, a.weights, a.count * sizeof *a.weights));
+    ASSERT(check_same("moments", b.trainer.moment2, a.trainer.moment2, a.count * sizeof *a.weights));
+    ASSERT_EQ(1, (int)b.trainer.step);
+    ASSERT(tiny_close(&a) & tiny_close(&b));
+    PASS();
+}
+
+SUITE(device_suite) {
+    static const tiny_kind kinds[] = {TINY_ENC, TINY_FULL, TINY_ENC_TIME, TINY_OBSERVED};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        greatest_set_test_suffix(tiny_names[kinds[i]]);
+        RUN_TEST1(results_are_those_of_the_host, kinds[i]);
+    }
+    RUN_TEST(what_a_device_has);
+    RUN_TEST(scratch_is_for_hosts);
+    RUN_TEST(failures_are_told);
+    RUN_TEST(a_failing_update_changes_nothing);
+    RUN_TEST(a_batch_goes_ahead);
+    RUN_TEST(a_checkpoint_goes_to_the_device);
+}
