@@ -249,6 +249,23 @@ static void counter_by_hand(const scene *s, const mtan_record *r, mtan_real unti
     }
 }
 
+/* Values, the mean of repeats, and their mask at a record's last time; zeros where there is none. */
+static void last_row(const mtan_record *r, double row[2 * CHANNELS]) {
+    double count[CHANNELS] = {0};
+    mtan_real last = 0;
+    for (int32_t i = 0; i < r->n_events; i++) last = i == 0 || r->events[i].time > last ? r->events[i].time : last;
+    for (int d = 0; d < 2 * CHANNELS; d++) row[d] = 0;
+    for (int32_t i = 0; i < r->n_events; i++) {
+        if (r->events[i].time < last) continue;
+        row[r->events[i].channel] += (double)r->events[i].value;
+        count[r->events[i].channel]++;
+    }
+    for (int d = 0; d < CHANNELS; d++) {
+        row[d] /= count[d] > 0 ? count[d] : 1;
+        row[CHANNELS + d] = count[d] > 0;
+    }
+}
+
 static int logits_of(scene *s, const mtan_record *record, mtan_real *logits) {
     mtan_predictor predictor;
     size_t bytes = 0;
@@ -333,9 +350,109 @@ TEST queries_that_repeat_or_are_not_there(void) {
         for (int32_t k = 1; k < r->n_times; k++)
             if (k % 2) t[k] = t[k - 1];
     }
+    for (int32_t i = 0; i < RECORDS; i++) { /* and two values of one time and channel are their mean */
+        mtan_event *e = (mtan_event *)(uintptr_t)s.set.records[i].events;
+        if (s.set.records[i].n_events > 1) e[1].time = e[0].time, e[1].channel = e[0].channel;
+    }
     ASSERT(logits_agree(&s));
     ASSERT(own_times_agree(&s));
     ASSERT(scene_close(&s));
+    PASS();
+}
+
+/* Asked at its last time, a record has the class of its last step, and so the same gradient, on another way. */
+TEST the_gradient_of_the_last_time(void) {
+    static mtan_real by_time[512], by_record[512];
+    mtan_real last[RECORDS];
+    mtan_record records[RECORDS];
+    mtan_report at_time, at_end;
+    scene s, t;
+    ASSERT(scene_open(&s, &counter, MTAN_ENC, MTAN_CLASSIFY_RECORD));
+    ASSERT(scene_open(&t, &counter, MTAN_ENC, MTAN_CLASSIFY_TIME));
+    ASSERT(s.count == t.count && s.count <= 512);
+    s.config.alpha = s.model.config.alpha = 1;
+    const small_set of_s = s.set, of_t = t.set;
+    memcpy(records, of_s.records, sizeof records);
+    s.set.records = t.set.records = records;
+    for (int32_t i = 0; i < RECORDS; i++) {
+        mtan_record *r = &records[i];
+        last[i] = -1000; /* of a record without events: a step with nothing, where the other has none */
+        for (int32_t k = 0; k < r->n_events; k++) last[i] = r->events[k].time > last[i] ? r->events[k].time : last[i];
+        if (r->n_events == 0) r->labels = NULL;
+    }
+    ASSERT_EQ(MTAN_OK, loss_of(&s, by_record, &at_end));
+    for (int32_t i = 0; i < RECORDS; i++) records[i].times = &last[i], records[i].n_times = 1;
+    ASSERT_EQ(MTAN_OK, loss_of(&t, by_time, &at_time));
+    s.set = of_s, t.set = of_t;
+    ASSERT(at_time.labels > 3 && at_time.labels == at_end.labels);
+    for (size_t i = 0; i < s.count; i++) ASSERT(fabs((double)(by_time[i] - by_record[i])) < 1e-6);
+    ASSERT(at_end.gradient_norm > 0.01);
+    ASSERT(scene_close(&s) & scene_close(&t));
+    PASS();
+}
+
+static void counter_without_penalty(const mtan_forward *f, mtan_outputs *out) {
+    counter_forward(f, out);
+    out->penalty.rows = 0;
+}
+
+/* The penalty of a record is the square of a weight: its part in the gradient is twice that weight, there alone. */
+TEST the_gradient_of_a_penalty(void) {
+    static mtan_real with[512], without[512];
+    mtan_architecture plain = counter;
+    mtan_report report;
+    scene s;
+    plain.forward = counter_without_penalty;
+    ASSERT(scene_open(&s, &counter, MTAN_ENC, MTAN_CLASSIFY_RECORD));
+    s.config.skip_empty = s.model.config.skip_empty = 0;
+    const size_t bias = s.count - CLASSES; /* the first of the last parameter */
+    s.weights[bias] = (mtan_real)-0.75;
+    ASSERT_EQ(MTAN_OK, loss_of(&s, with, &report));
+    s.model.config.architecture = &plain;
+    ASSERT_EQ(MTAN_OK, loss_of(&s, without, &report));
+    for (size_t i = 0; i < s.count; i++) ASSERT(fabs((double)(with[i] - without[i]) - (i == bias ? -1.5 : 0)) < 1e-6);
+    ASSERT(scene_close(&s));
+    PASS();
+}
+
+/* One latent state for a record: mean and log-variance are those of a plain loop over the last row, and a curve is read
+ * out of them with the record's own noise, the same at every query. */
+TEST one_latent_state_is_that_of_a_plain_loop(void) {
+    enum { Z = 2, S = 3 };
+    const mtan_real noise[S * Z] = {1, -1, (mtan_real)0.5, 2, 0, (mtan_real)-0.25};
+    static mtan_real mean[Z], logvar[Z], curves[S * TIMES * CHANNELS];
+    mtan_predictor predictor;
+    size_t bytes = 0;
+    scene s;
+    ASSERT(scene_open(&s, &blurred, MTAN_FULL, MTAN_CLASSIFY_NONE));
+    ASSERT(s.config.latent == Z && s.config.predict_samples == S);
+    ASSERT_EQ(MTAN_OK, mtan_predictor_size(&s.model, &bounds, &bytes));
+    void *memory = guard_alloc(bytes);
+    ASSERT_EQ(MTAN_OK, mtan_predictor_init(&predictor, &s.model, &bounds, memory, bytes));
+    for (int32_t i = 0; i < RECORDS; i++) {
+        mtan_record r = s.set.records[i];
+        const mtan_real *const decode = s.weights + 2 * Z * 2 * CHANNELS;
+        double row[2 * CHANNELS], posterior[2 * Z] = {0};
+        last_row(&r, row);
+        for (int k = 0; k < 2 * Z * 2 * CHANNELS; k++)
+            posterior[k / (2 * CHANNELS)] += (double)s.weights[k] * row[k % (2 * CHANNELS)];
+        r.noise = noise, r.n_noise = S * Z;
+        ASSERT_EQ(MTAN_OK, mtan_predictor_latent(&predictor, &r, mean, logvar));
+        for (int k = 0; k < Z; k++) {
+            ASSERT(fabs((double)mean[k] - posterior[k]) < 1e-6);
+            ASSERT(fabs((double)logvar[k] - posterior[Z + k]) < 1e-6);
+        }
+        ASSERT_EQ(MTAN_OK, mtan_predictor_curves(&predictor, &r, curves));
+        for (int32_t k = 0; k < S * r.n_times * CHANNELS; k++) {
+            const int sample = k / (r.n_times * CHANNELS), d = k % CHANNELS;
+            double x = 0;
+            for (int z = 0; z < Z; z++)
+                x += (double)decode[d * Z + z] *
+                     (posterior[z] + exp(posterior[Z + z] / 2) * (double)noise[sample * Z + z]);
+            ASSERT(fabs((double)curves[k] - x) < 1e-5);
+        }
+    }
+    ASSERT(guard_free(memory) & scene_close(&s));
     PASS();
 }
 
@@ -624,6 +741,9 @@ SUITE(architecture_suite) {
     RUN_TEST(a_class_per_record_is_that_of_a_plain_loop);
     RUN_TEST(a_class_per_time_is_that_of_a_plain_loop);
     RUN_TEST(queries_that_repeat_or_are_not_there);
+    RUN_TEST(the_gradient_of_the_last_time);
+    RUN_TEST(the_gradient_of_a_penalty);
+    RUN_TEST(one_latent_state_is_that_of_a_plain_loop);
     RUN_TEST(gradients_are_finite_differences);
     RUN_TEST(a_penalty_is_in_the_loss);
     RUN_TEST(files_name_the_architecture);

@@ -107,7 +107,33 @@ TEST what_a_device_has(void) {
     mtan_train_config_init(&config);
     config.ranks = 2;
     ASSERT_EQ(MTAN_ERR_CONFIG, mtan_trainer_size(&s.model, &config, &s.bounds, &none));
+    config.ranks = 1, config.threads = 2;
+    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_trainer_size(&s.model, &config, &s.bounds, &none));
     ASSERT_EQ(5, none);
+    ASSERT(tiny_close(&s));
+    PASS();
+}
+
+static size_t endless(int32_t n, int32_t k) {
+    (void)n, (void)k;
+    return (size_t)INT32_MAX + 1;
+}
+
+/* A backend may lay weights out in more room than 32-bit offsets count. */
+TEST packed_weights_that_are_too_large(void) {
+    mtan_backend backend = mtan_backend_scalar;
+    tiny_model s;
+    size_t bytes = 5;
+    tiny_open(&s, TINY_ENC, 1);
+    s.model.backend = &backend;
+    backend.pack_count = endless;
+    ASSERT_EQ(MTAN_ERR_SIZE, mtan_predictor_size(&s.model, &s.bounds, &bytes));
+    backend.pack_count = mtan_backend_scalar.pack_count, backend.pack_int8_count = endless;
+    s.model.precision = MTAN_INT8;
+    ASSERT_EQ(MTAN_ERR_SIZE, mtan_predictor_size(&s.model, &s.bounds, &bytes));
+    ASSERT_EQ(5, bytes);
+    s.model.precision = MTAN_REAL;
+    ASSERT_EQ(MTAN_OK, mtan_predictor_size(&s.model, &s.bounds, &bytes));
     ASSERT(tiny_close(&s));
     PASS();
 }
@@ -226,6 +252,40 @@ TEST a_batch_goes_ahead(void) {
     PASS();
 }
 
+/* What cannot go ahead is left to its own step: no records, more than the bounds have, bad ones, others than were said, ones
+ * that are taken back, and what the device does not take. */
+TEST what_does_not_go_ahead(void) {
+    tiny_model s;
+    mtan_report report;
+    mtan_record bad[RECORDS], same[RECORDS];
+    open_with_device(&s, TINY_ENC);
+    memcpy(same, s.records, sizeof same), memcpy(bad, s.records, sizeof bad);
+    bad[1].n_events = -1;
+    mtan_trainer_next(&s.trainer, s.records, 0);
+    ASSERT_EQ(MTAN_OK, take_step(&s));
+    mtan_trainer_next(&s.trainer, s.records, RECORDS + 1);
+    ASSERT_EQ(MTAN_OK, take_step(&s));
+    mtan_trainer_next(&s.trainer, bad, RECORDS);
+    ASSERT_EQ(MTAN_OK, take_step(&s));
+    ASSERT_EQ(0, counted[SEND_AHEAD]);
+    ASSERT_EQ(MTAN_ERR_INPUT, mtan_trainer_step(&s.trainer, bad, RECORDS, 1, &report));
+    mtan_trainer_next(&s.trainer, s.records, RECORDS);
+    fails_at[SEND_AHEAD] = 1;
+    ASSERT_EQ(MTAN_OK, take_step(&s));
+    ASSERT_EQ(1, counted[SEND_AHEAD]);
+    mtan_trainer_next(&s.trainer, s.records, RECORDS);
+    ASSERT_EQ(MTAN_OK, take_step(&s));
+    ASSERT_EQ(2, counted[SEND_AHEAD]);
+    ASSERT_EQ(MTAN_OK, mtan_trainer_step(&s.trainer, same, RECORDS, 1, &report)); /* others, though they say the same */
+    mtan_trainer_next(&s.trainer, s.records, RECORDS);
+    ASSERT_EQ(MTAN_OK, take_step(&s));
+    mtan_trainer_next(&s.trainer, NULL, 0);
+    ASSERT_EQ(MTAN_OK, take_step(&s));
+    ASSERT_EQ(0, counted[ARRIVE]);
+    ASSERT(tiny_close(&s));
+    PASS();
+}
+
 /* ---- checkpoints ---- */
 
 static struct {
@@ -267,9 +327,11 @@ SUITE(device_suite) {
         RUN_TEST1(results_are_those_of_the_host, kinds[i]);
     }
     RUN_TEST(what_a_device_has);
+    RUN_TEST(packed_weights_that_are_too_large);
     RUN_TEST(scratch_is_for_hosts);
     RUN_TEST(failures_are_told);
     RUN_TEST(a_failing_update_changes_nothing);
     RUN_TEST(a_batch_goes_ahead);
+    RUN_TEST(what_does_not_go_ahead);
     RUN_TEST(a_checkpoint_goes_to_the_device);
 }

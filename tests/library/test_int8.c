@@ -335,6 +335,14 @@ static void int8_vector(int8_file *f) {
     entry_named(f, "rec.classifier.0.bias")->dtype = MTAN_DTYPE_I8;
 }
 
+static void int8_vector_with_scale(int8_file *f) {
+    mtan_file_entry *scale = &f->entries[f->n++];
+    int8_vector(f);
+    scale_with(f, 1);
+    *scale = *entry_named(f, "rec.classifier.0.weight.scale");
+    scale->name = "rec.classifier.0.bias.scale";
+}
+
 static const struct {
     const char *name;
     void (*spoil)(int8_file *f);
@@ -348,7 +356,8 @@ static const struct {
               {"negative", scale_negative, MTAN_ERR_FILE},
               {"too large", scale_too_large, MTAN_ERR_FILE},
               {"shape", other_shape, MTAN_ERR_SHAPE},
-              {"vector", int8_vector, MTAN_ERR_MISSING}};
+              {"vector", int8_vector, MTAN_ERR_MISSING},
+              {"vector with a scale", int8_vector_with_scale, MTAN_ERR_SHAPE}};
 
 TEST a_spoilt_file_is_refused(int index) {
     tiny_model s;
@@ -478,6 +487,58 @@ TEST a_model_in_place(tiny_kind kind) {
     ASSERT(worst > 0 && worst < 1e-4);
     ASSERT(guard_free(weights) && guard_free(rows) && guard_free(blob) && tiny_close(&s));
     file_free(f);
+    PASS();
+}
+
+/* One matrix stays reals: it is used as such beside the others. */
+TEST a_mixed_model_in_place(void) {
+    mtan_real got[2 * PLACES], ref[2 * PLACES], all[2 * PLACES];
+    mtan_model opened;
+    tiny_model s;
+    mtan_param p;
+    size_t bytes = 0, more = 0;
+    if (!in_place_host()) SKIPm("a file of F32 cannot be used in place here");
+    tiny_open(&s, TINY_ENC, PLACES);
+    int8_file *f = file_of(&s, 0);
+    uint8_t *whole = bytes_of(f, 0, &more);
+    mtan_file_entry *e = entry_named(f, "rec.classifier.0.weight");
+    for (int32_t i = 0; i < mtan_param_count(&s.config); i++)
+        if (mtan_param_at(&s.config, i, &p) == MTAN_OK && strcmp(p.name, e->name) == 0) break;
+    e->dtype = MTAN_DTYPE_REAL, e->data = s.weights + p.offset;
+    uint8_t *blob = bytes_of(f, 0, &bytes);
+    ASSERT(blob && whole);
+    ASSERT_EQ(MTAN_OK, blob_open(&opened, whole, more));
+    ASSERT_EQ(MTAN_OK, small_logits(&opened, &s, 2, all));
+    ASSERT_EQ(MTAN_OK, blob_open(&opened, blob, bytes));
+    ASSERT_EQ(MTAN_INT8, opened.precision);
+    ASSERT_EQ(MTAN_OK, small_logits(&opened, &s, 2, got));
+    ASSERT_EQ(MTAN_OK, real_logits(&s, blob, bytes, ref));
+    for (int i = 0; i < 2 * PLACES; i++) ASSERT(fabs((double)got[i] - (double)ref[i]) < 1e-4);
+    ASSERT(memcmp(got, all, sizeof got) != 0);
+    ASSERT(guard_free(blob) && guard_free(whole) && tiny_close(&s));
+    file_free(f);
+    PASS();
+}
+
+TEST arrays_that_are_not_there(void) {
+    tiny_model s;
+    mtan_model model, before;
+    mtan_config bad;
+    size_t count = 5, bytes = 5;
+    int8_t row = 0;
+    tiny_open(&s, TINY_ENC, 1);
+    bad = s.config, bad.embed = 0;
+    memset(&model, 7, sizeof model), before = model;
+    ASSERT_EQ(MTAN_ERR_NULL, mtan_model_int8_counts(NULL, &count, &bytes));
+    ASSERT_EQ(MTAN_ERR_NULL, mtan_model_int8_counts(&s.config, NULL, &bytes));
+    ASSERT_EQ(MTAN_ERR_NULL, mtan_model_int8_counts(&s.config, &count, NULL));
+    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_model_int8_counts(&bad, &count, &bytes));
+    ASSERT(count == 5 && bytes == 5);
+    ASSERT_EQ(MTAN_ERR_NULL, mtan_model_init_int8(NULL, &s.config, s.weights, s.count, &row, s.count));
+    ASSERT_EQ(MTAN_ERR_NULL, mtan_model_init_int8(&model, &s.config, NULL, s.count, &row, s.count));
+    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_model_init_int8(&model, &bad, s.weights, s.count, &row, s.count));
+    ASSERT_MEM_EQ(&before, &model, sizeof model);
+    ASSERT(tiny_close(&s));
     PASS();
 }
 
@@ -644,6 +705,8 @@ SUITE(int8_suite) {
         greatest_set_test_suffix(tiny_names[in_place[i]]);
         RUN_TESTp(a_model_in_place, in_place[i]);
     }
+    RUN_TEST(a_mixed_model_in_place);
+    RUN_TEST(arrays_that_are_not_there);
     RUN_TEST(heads_in_place);
     RUN_TEST(what_cannot_be_opened);
     for (int kind = 0; kind < TINY_KINDS; kind++) {

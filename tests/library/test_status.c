@@ -1112,6 +1112,34 @@ TEST bad_training_configurations_are_refused(void) {
     PASS();
 }
 
+/* The other rank has nothing to add. The n-th call, counted down by the context, fails. */
+static mtan_status failing_later(void *context, mtan_real *data, size_t n) {
+    int *left = context;
+    (void)data, (void)n;
+    return --*left == 0 ? MTAN_ERR_WRITE : MTAN_OK;
+}
+
+TEST failing_allreduce_of_gradients_changes_nothing(void) {
+    mtan_report report;
+    parts p;
+    const mtan_record r = sound(&p);
+    int left = 2; /* the sums of the loss go first */
+    desk d;
+    ASSERT(small_open_named(&d.small, "full record"));
+    mtan_train_config_init(&d.train);
+    d.train.ranks = 2, d.train.allreduce = failing_later, d.train.allreduce_context = &left;
+    d.train.rank = 1; /* the last rank has the shard of a single record */
+    ASSERT(desk_start(&d, &desk_bounds));
+    desk_remember(&d);
+    paint(&report, sizeof report);
+    EXPECT(MTAN_ERR_WRITE, mtan_trainer_step(&d.trainer, &r, 1, 1, &report));
+    ASSERT(left == 0 && desk_unchanged(&d) && painted(&report, sizeof report));
+    EXPECT(MTAN_OK, mtan_trainer_step(&d.trainer, &r, 1, 1, &report));
+    ASSERT(left == -2 && !desk_unchanged(&d));
+    ASSERT(desk_close(&d));
+    PASS();
+}
+
 TEST failing_allreduce_changes_nothing(void) {
     mtan_report report;
     parts p;
@@ -1770,6 +1798,7 @@ SUITE(status_suite) {
     RUN_TEST(sizes_of_large_streams);
     RUN_TEST(bad_training_configurations_are_refused);
     RUN_TEST(failing_allreduce_changes_nothing);
+    RUN_TEST(failing_allreduce_of_gradients_changes_nothing);
     RUN_TEST(times_outside_the_unit_interval_are_allowed);
     RUN_TEST(records_without_anything_are_allowed);
     RUN_TEST(labels_mean_nothing_to_a_model_without_classes);
