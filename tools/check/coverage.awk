@@ -28,8 +28,9 @@ FILENAME == ARGV[1] {
         exempt = ++exempts
         head[exempt] = $0
         exempt_file[exempt] = $1; exempt_function[exempt] = $2
-        exempt_branches[exempt] = $3 == "line" ? 0 : $3 + 0
-        if ($3 != "line" && exempt_branches[exempt] < 1) complain($0 ": neither `line` nor a number of branches")
+        exempt_lines[exempt] = $4 ~ /^lines?$/ ? $3 + 0 : 0
+        exempt_branches[exempt] = $4 ~ /^branch(es)?$/ ? $3 + 0 : 0
+        if (exempt_lines[exempt] + exempt_branches[exempt] < 1) complain($0 ": no number of lines or branches")
     } else if (part == 2) {
         sub(/^[ \t]+/, ""); sub(/[ \t]+$/, "")
         exempt_text[exempt] = $0
@@ -89,17 +90,26 @@ function missed(at, k, i, m, list) { # branches that were not taken, and, in `al
     return m
 }
 
-function apply(e, i, at, found) {
-    if (only != "" && index(exempt_file[e], only) != 1) return
+function apply(e, i, k, at, file, found) {
+    file = exempt_file[e]
+    if (only != "" && index(file, only) != 1) return
     if (!reason[e]) complain(head[e] ": no reason is given")
-    for (i = 1; i <= lines[exempt_file[e]]; i++)
-        if (function_of[order[exempt_file[e], i]] == exempt_function[e] &&
-            index(text_of[order[exempt_file[e], i]], exempt_text[e])) { at = order[exempt_file[e], i]; found++ }
-    if (found != 1) complain(head[e] ": " (found ? found " lines of that function have that text" : "no such line"))
-    else if (exempt_branches[e] && missed(at) < exempt_branches[e]) complain(head[e] ": only " missed(at) " are not taken: " exempt_text[e])
-    else if (!exempt_branches[e] && count[at]) complain(head[e] ": was reached " count[at] " times: " exempt_text[e])
-    else if (exempt_branches[e]) spared[at] += exempt_branches[e]
-    else left_out[at] = 1
+    for (i = 1; i <= lines[file]; i++)
+        if (function_of[order[file, i]] == exempt_function[e] && index(text_of[order[file, i]], exempt_text[e])) { k = i; found++ }
+    if (found != 1) {
+        complain(head[e] ": " (found ? found " lines of that function have that text: " : "no such line: ") exempt_text[e])
+        return
+    }
+    for (i = k; i < k + exempt_lines[e]; i++) {
+        at = order[file, i]
+        if (count[at] || function_of[at] != exempt_function[e]) complain(head[e] ": was reached, or is elsewhere:" text_of[at])
+        else left_out[at] = 1
+    }
+    at = order[file, k]
+    if (missed(at) < (spared[at] += exempt_branches[e])) {
+        complain(head[e] ": only " missed(at) " are not taken: " exempt_text[e])
+        spared[at] = missed(at)
+    }
 }
 
 function row(name, l, lt, b, bt) {

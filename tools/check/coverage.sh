@@ -15,12 +15,12 @@
 #
 # tests/coverage_exempt.txt names what cannot be reached, and why. An entry is a paragraph:
 #
-#   file function line           or   file function 2 branches
+#   file function 3 lines        or   file function 2 branches
 #   text of that source line, or enough of it to be found once in the function
 #   the reason, in as many lines as it needs
 #
-# `line` takes the line and its branches out of the count, `2 branches` two branches that were not taken, of that line. An entry that
-# finds no line or several, that was reached after all, or has no reason, is an error.
+# `3 lines` takes the line and the next two that have code out of the count, with their branches; `2 branches` two branches of the
+# line that were not taken. An entry that finds no line or several, that was reached after all, or has no reason, is an error.
 set -eu
 cd "$(dirname "$0")/../.."
 jobs=$1 only=${2-}
