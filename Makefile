@@ -15,6 +15,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 HAS_GCC := $(call has,gcc)
 HAS_CLANG := $(call has,clang)
 HAS_CXX := $(call has,$(CXX))
+HAS_UBSAN := $(if $(HAS_CLANG),$(shell echo 'int main(void) { return 0; }' | clang -fsanitize=undefined -x c - -o /dev/null 2>/dev/null && echo yes))
 HAS_TSAN := $(findstring /,$(if $(HAS_GCC),$(shell gcc -print-file-name=libtsan.so)))
 HAS_ZLIB := $(shell printf '\043include <zlib.h>\nint main(void) { return !zlibVersion(); }\n' | $(CC) -x c - -lz -o /dev/null 2>/dev/null && echo yes)
 HAS_FMA := $(shell grep -qw fma /proc/cpuinfo 2>/dev/null && echo yes)
@@ -34,7 +35,7 @@ SAN := -g -fno-omit-frame-pointer -fno-sanitize-recover=all -fsanitize=address,u
 #   c.ARGS       are given to its tests; c.SKIP says why it cannot run on this machine, empty when it can
 #   c.SUITE_C, c.SHARED_C, c.LIBS   replace SUITE_C, SHARED_C and LIBS
 
-TESTS := gcc-float gcc-fma gcc-double gcc-sanitize gcc-tsan clang-float clang-double
+TESTS := gcc-float gcc-fma gcc-double gcc-sanitize gcc-tsan clang-float clang-double clang-ubsan
 CONFIGURATIONS := release double $(TESTS)
 STRICT := $(TESTS) # warnings are errors
 
@@ -51,6 +52,9 @@ gcc-tsan.ARGS := -x loss_falls # hundreds of steps on one thread
 gcc-tsan.SKIP := $(if $(HAS_TSAN),,no ThreadSanitizer)
 clang-float.FLAGS := -O2
 clang-double.FLAGS := -O2 -DMTAN_DOUBLE
+# It knows kinds of undefined behaviour that gcc-sanitize does not: arithmetic on null pointers, floats beyond an integer's range.
+clang-ubsan.FLAGS := -O1 -g -fno-sanitize-recover=all -fsanitize=undefined
+clang-ubsan.SKIP := $(if $(HAS_UBSAN),,no UndefinedBehaviorSanitizer)
 
 # ---- Instruction sets: those of this machine, and the flags of each file of simd/. `make SIMD= ...` leaves them out. ----
 
@@ -65,6 +69,7 @@ gcc-float.BACKENDS := $(SIMD) $(if $(filter avx2,$(SIMD)),emulated512)
 gcc-fma.BACKENDS := $(filter-out avx512,$(SIMD))
 gcc-sanitize.BACKENDS := $(filter-out avx512,$(SIMD))
 clang-float.BACKENDS := $(filter-out avx512,$(SIMD))
+clang-ubsan.BACKENDS := $(filter-out avx512,$(SIMD))
 
 # ---- Sources -------------------------------------------------------------------------------------------------------
 
@@ -134,7 +139,8 @@ found: # one line per optional thing
 	say "FMA in this CPU" "$(HAS_FMA)" "gcc-fma is skipped"; \
 	say mpicc "$(HAS_MPI)" "make mpi is skipped"; \
 	say nvcc "$(NVCC)" "make cuda cannot be made; the kernels are tested without it"; \
-	say "gcc's ThreadSanitizer" "$(HAS_TSAN)" "gcc-tsan is skipped"
+	say "gcc's ThreadSanitizer" "$(HAS_TSAN)" "gcc-tsan is skipped"; \
+	say "clang's UndefinedBehaviorSanitizer" "$(HAS_UBSAN)" "clang-ubsan is skipped"
 
 lib: build/libmtan.a ## the library as build/libmtan.a
 build/libmtan.a: build/release/mtan.o

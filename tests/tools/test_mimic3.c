@@ -344,6 +344,20 @@ TEST missing_series_get_the_mean(void) {
     PASS();
 }
 
+/* As published, admissions without an observation are kept: a set may have no event at all. */
+TEST a_set_without_an_event_stays_so(void) {
+    dataset d;
+    open_folder();
+    write_tables(STAYS, ENTRIES, CHART, OUTPUT);
+    ASSERT(load(&d, 1));
+    mimic3_fill_missing(&d, NULL, 0);
+    ASSERT(arrlen(d.records) > 0 && arrlen(d.events) == 0);
+    for (size_t i = 0; i < arrlenu(d.records); i++) ASSERT(d.records[i].n_events == 0 && d.records[i].n_times == 0);
+    dataset_free(&d);
+    close_folder();
+    PASS();
+}
+
 /* The first observed time need not be 0 in the correct preset. */
 TEST a_filled_record_may_gain_a_time(void) {
     static const expected events[] = {{0, UO, 20}, {1, HR, 70}};
@@ -570,6 +584,7 @@ SUITE(mimic3_suite) {
     RUN_TEST(correct_converts_and_limits);
     RUN_TEST(days_are_those_of_the_calendar);
     RUN_TEST(missing_series_get_the_mean);
+    RUN_TEST(a_set_without_an_event_stays_so);
     RUN_TEST(a_filled_record_may_gain_a_time);
     RUN_TEST(a_bad_line_is_named);
     RUN_TEST(a_missing_table_is_named);

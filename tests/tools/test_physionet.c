@@ -332,6 +332,17 @@ TEST made_records_have_the_statistics(void) {
     PASS();
 }
 
+TEST a_set_without_an_event_has_statistics(void) {
+    dataset d;
+    physionet_summary s;
+    memset(&d, 0, sizeof d);
+    dataset_add_record(&d, "1", -1);
+    s = physionet_summarise(&d);
+    ASSERT(s.records == 1 && s.cells == 0 && s.times == 0 && s.never == PHYSIONET_CHANNELS && s.most_cells == 0);
+    dataset_free(&d);
+    PASS();
+}
+
 /* ---- the data themselves ---- */
 
 static const char *real_data(void) {
@@ -437,6 +448,7 @@ SUITE(physionet_suite) {
     RUN_TEST(an_archive_is_read_and_a_damaged_one_refused);
     RUN_TEST(a_packed_archive_is_read_and_a_damaged_one_refused);
     RUN_TEST(made_records_have_the_statistics);
+    RUN_TEST(a_set_without_an_event_has_statistics);
     RUN_TEST(set_a_has_its_statistics);
     RUN_TEST(sets_are_the_references_to_the_bit);
     RUN_TEST(some_records_are_the_references);

@@ -706,6 +706,7 @@ void mimic3_fill(dataset *d, const double *means) {
     mtan_event missing[MIMIC3_CHANNELS];
     size_t total = arrlenu(d->events), left;
     for (size_t i = 0; i < arrlenu(d->records); i++) total += (size_t)missing_of(d, &d->records[i], means, missing);
+    if (total == 0) return; /* nothing was observed, nothing is missing: there is no array */
     left = total;
     arrsetlen(d->events, total);
     for (size_t i = arrlenu(d->records); i-- > 0;) {

@@ -448,8 +448,10 @@ physionet_summary physionet_summarise(const dataset *d) {
     for (size_t i = 0; i < s.records; i++) {
         const dataset_record *r = &d->records[i];
         int seen[PHYSIONET_CHANNELS] = {0}, channels_seen = 0;
-        for (const mtan_event *e = d->events + r->event0; e < d->events + r->event0 + r->n_events; e++)
-            if (e->channel < PHYSIONET_CHANNELS) channels_seen += !seen[e->channel]++;
+        for (int32_t k = 0; k < r->n_events; k++) {
+            const int32_t channel = d->events[r->event0 + (size_t)k].channel;
+            if (channel < PHYSIONET_CHANNELS) channels_seen += !seen[channel]++;
+        }
         s.times += r->n_times / n, times2 += (double)r->n_times * r->n_times / n;
         s.cells += r->n_events / n, cells2 += (double)r->n_events * r->n_events / n;
         s.never += (PHYSIONET_CHANNELS - channels_seen) / n;
