@@ -15,7 +15,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 HAS_GCC := $(call has,gcc)
 HAS_CLANG := $(call has,clang)
 HAS_CXX := $(call has,$(CXX))
-HAS_UBSAN := $(if $(HAS_CLANG),$(shell echo 'int main(void) { return 0; }' | clang -fsanitize=undefined -x c - -o /dev/null 2>/dev/null && echo yes))
+HAS_UBSAN = $(if $(HAS_CLANG),$(shell echo 'int main(void) { return 0; }' | clang -fsanitize=undefined -x c - -o /dev/null 2>/dev/null && echo yes))
 HAS_TSAN := $(findstring /,$(if $(HAS_GCC),$(shell gcc -print-file-name=libtsan.so)))
 HAS_ZLIB := $(shell printf '\043include <zlib.h>\nint main(void) { return !zlibVersion(); }\n' | $(CC) -x c - -lz -o /dev/null 2>/dev/null && echo yes)
 HAS_FMA := $(shell grep -qw fma /proc/cpuinfo 2>/dev/null && echo yes)
@@ -54,7 +54,7 @@ clang-float.FLAGS := -O2
 clang-double.FLAGS := -O2 -DMTAN_DOUBLE
 # It knows kinds of undefined behaviour that gcc-sanitize does not: arithmetic on null pointers, floats beyond an integer's range.
 clang-ubsan.FLAGS := -O1 -g -fno-sanitize-recover=all -fsanitize=undefined
-clang-ubsan.SKIP := $(if $(HAS_UBSAN),,no UndefinedBehaviorSanitizer)
+clang-ubsan.SKIP = $(if $(HAS_UBSAN),,no UndefinedBehaviorSanitizer)
 
 # ---- Instruction sets: those of this machine, and the flags of each file of simd/. `make SIMD= ...` leaves them out. ----
 

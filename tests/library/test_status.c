@@ -541,13 +541,14 @@ static const char *const call_names[] = {"classify",  "logits",     "interpolate
 
 static mtan_status call(desk *d, int which, const mtan_record *records, int32_t n, mtan_real *out) {
     mtan_report *report = (mtan_report *)(void *)out;
-    const mtan_record *last = records + n - 1;
+    const mtan_record *last = records && n > 0 ? records + (n - 1) : records;
+    mtan_real *spread = out ? out + ROOM / 2 : NULL;
     switch (which) {
     case CLASSIFY: return mtan_predictor_classify(&d->predictor, records, n, out);
     case LOGITS: return mtan_predictor_logits(&d->predictor, records, n, out);
-    case INTERPOLATE: return mtan_predictor_interpolate(&d->predictor, last, out, out + ROOM / 2);
+    case INTERPOLATE: return mtan_predictor_interpolate(&d->predictor, last, out, spread);
     case CURVES: return mtan_predictor_curves(&d->predictor, last, out);
-    case LATENT: return mtan_predictor_latent(&d->predictor, last, out, out + ROOM / 2);
+    case LATENT: return mtan_predictor_latent(&d->predictor, last, out, spread);
     case ATTENTION: return mtan_predictor_attention(&d->predictor, last, 0, 0, out);
     case TRAIN_LOSS: return mtan_trainer_loss(&d->trainer, records, n, 12, report);
     case TRAIN_GRADIENT: return mtan_trainer_gradient(&d->trainer, records, n, 12, report);
