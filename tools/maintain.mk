@@ -122,21 +122,23 @@ cuda-check: build/release/cuda_check ## kernels for both Titan X with NVRTC 12.9
 
 # ---- Hostile input -------------------------------------------------------------------------------------------------
 
+# libFuzzer's targets, tests/fuzz/NAME.c, linked with what they need of the tools. Comparisons are not traced: dictionaries and words
+# know what to try, and parsers run faster without.
 FUZZ_SECONDS ?= 20
 FUZZERS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c))
-fuzz: $(if $(HAS_CLANG),$(FUZZERS:%=build/fuzz/%)) ## feed the readers hostile input (needs clang; FUZZ_SECONDS=20)
-	@test -n "$^" || echo "skipped: no clang, or no tests/fuzz/*.c"
-	@mkdir -p build/fuzz/fuzz_torchfile.corpus && cp golden/torch-*.pt build/fuzz/fuzz_torchfile.corpus
-	@for f in $^; do echo "$$f"; mkdir -p $$f.corpus; \
-		$$f -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -print_final_stats=0 -artifact_prefix=$$f. $$f.corpus \
-		2>$$f.log && tail -n 1 $$f.log || { tail -n 40 $$f.log; exit 1; }; done
-fuzz_own.C := $(patsubst %,tools/data/%.c,array memory dataset gzip csv field names own own_rows own_stream shown)
-fuzz_torchfile.C := $(patsubst %,tools/mtan/%.c,torch/zipfile torch/pickle torch/torchfile torch/torchwrite torch/convert_read report/json_text) $(patsubst %,tools/data/%.c,array memory text_writer)
-build/fuzz/fuzz_own: $(fuzz_own.C)
-build/fuzz/fuzz_torchfile: $(fuzz_torchfile.C)
-build/fuzz/%: tests/fuzz/%.c mtan.c mtan.h tools/maintain.mk | build/deps/stb
+FUZZ ?= $(FUZZERS)
+CONFIGURATIONS += fuzzed
+STRICT += fuzzed
+fuzzed.CC := clang
+fuzzed.FLAGS := -O2 $(SAN) -fsanitize=fuzzer-no-link -fno-sanitize-coverage=trace-cmp,trace-div,trace-gep
+fuzzed.SHARED_C := $(filter tools/% platform/%,$(SHARED_C))
+build/fuzz/%: build/fuzzed/tests/fuzz/%.o build/fuzzed/shared.a
 	@mkdir -p $(@D)
-	@clang $(filter-out -MMD -MP,$(ALWAYS)) -O1 $(SAN) -fsanitize=fuzzer $< mtan.c $($*.C) $(if $(HAS_ZLIB),-lz) -lm -o $@
+	@clang $(fuzzed.flags) -fsanitize=fuzzer $^ $(LIBS) -o $@
+fuzz: ## feed the readers hostile input (needs clang's libFuzzer; FUZZ_SECONDS=20 each; FUZZ="model gzip": those)
+	@MAKE='$(MAKE)' JOBS=$(JOBS) tools/check/fuzz.sh on $(FUZZ_SECONDS) $(FUZZ)
+fuzz-short: ## the same for three seconds each, from the seeds alone; the sum stands on the last line
+	@MAKE='$(MAKE)' JOBS=$(JOBS) tools/check/fuzz.sh anew 3 $(FUZZ)
 
 # The library in front of glibc is compiled without large files: it has the names of both sizes.
 FAULTS ?= short
@@ -163,4 +165,4 @@ coverage: build/coverage/run-tests ## lines and branches that the tests reach, a
 format-check: ## does the C code look as .clang-format says?
 	@clang-format --dry-run $$(git ls-files '*.c' '*.h' '*.cpp' '*.cu')
 
-.PHONY: ulp bench-peers tables golden edge wasm mpi cuda cuda-check fuzz faults format-check coverage
+.PHONY: ulp bench-peers tables golden edge wasm mpi cuda cuda-check fuzz faults format-check coverage fuzz-short

@@ -1,0 +1,72 @@
+#!/bin/sh
+# Builds the fuzz targets (tests/fuzz) and runs them, one after the other. A line for each, with the reason under it where something was
+# found, and the sum alone on the last line; status 1 if anything was found.
+#
+#   fuzz.sh on SECONDS NAME...     goes on where the last run ended: what it learned is in build/fuzz/NAME.corpus
+#   fuzz.sh anew SECONDS NAME...   starts with the seeds alone, and always with the same random numbers
+#
+# What was found stays as build/fuzz/NAME.crash-... or the like; `build/fuzz/NAME FILE` shows it again.
+set -u
+cd "$(dirname "$0")/../.." || exit 2
+mode=$1 seconds=$2
+shift 2
+passed=0 failed=0 skipped=0
+export ASAN_OPTIONS="quarantine_size_mb=16:${ASAN_OPTIONS-}" # a large quarantine costs more than the readers do
+
+has_fuzzer() {
+    echo 'int LLVMFuzzerTestOneInput(const char *data, long size) { return !data || !size; }' |
+        clang -fsanitize=fuzzer,address,undefined -x c - -o /dev/null 2>/dev/null
+}
+
+# The target's own options, and the folder where it keeps what it learns; seeds that are elsewhere are copied there.
+prepare() { # name, corpus
+    mkdir -p "$2"
+    case $1 in
+    model) echo -max_len=1024 ;;     # the smallest models: files that are read fast
+    stream) echo -close_fd_mask=3 ;; # it prints predictions, and complains about each bad line
+    torchfile) cp golden/torch-*.pt "$2" ;;
+    esac
+}
+
+fuzz() { # name
+    name=$1 target=build/fuzz/$1 corpus=build/fuzz/$1.corpus seed=0
+    if [ "$mode" = anew ]; then
+        corpus=build/fuzz/$1.anew seed=1
+        rm -rf "$corpus"
+    fi
+    set -- -max_total_time="$seconds" -max_len=4096 -timeout=60 -seed=$seed -print_final_stats=1 \
+        -artifact_prefix="$target." $(prepare "$name" "$corpus") "$corpus"
+    [ ! -f "tests/fuzz/$name.dict" ] || set -- -dict="tests/fuzz/$name.dict" "$@"
+    [ ! -d "tests/fuzz/seeds/$name" ] || set -- "$@" "tests/fuzz/seeds/$name"
+    if "$target" "$@" >"$target.log" 2>&1; then verdict=ok; else verdict=FAILED; fi
+    printf '%-7s %-13s %s executions, %s per second\n' "$verdict" "$name" \
+        "$(sed -n 's/^stat::number_of_executed_units: *//p' "$target.log")" \
+        "$(sed -n 's/^stat::average_exec_per_sec: *//p' "$target.log")"
+    if [ $verdict = ok ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        grep -v '^#[0-9]' "$target.log" | tail -n 40 | sed 's/^/        /'
+    fi
+}
+
+if ! has_fuzzer; then
+    for name in "$@"; do printf '%-7s %-13s %s\n' SKIPPED "$name" "no clang, or no libFuzzer"; done
+    skipped=$#
+else
+    targets=
+    for name in "$@"; do targets="$targets build/fuzz/$name"; done
+    # The outer make's flags would pass its job server on; this one has its own number of jobs.
+    MAKEFLAGS='' MFLAGS='' $MAKE --no-print-directory -k -j"$JOBS" $targets
+    built=$?
+    for name in "$@"; do
+        if [ $built = 0 ] || MAKEFLAGS='' $MAKE -q "build/fuzz/$name" 2>/dev/null; then
+            fuzz "$name"
+        else
+            printf '%-7s %-13s %s\n' FAILED "$name" "did not build"
+            failed=$((failed + 1))
+        fi
+    done
+fi
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed = 0 ]
