@@ -139,6 +139,8 @@ fuzz: ## feed the readers hostile input (needs clang's libFuzzer; FUZZ_SECONDS=2
 	@MAKE='$(MAKE)' JOBS=$(JOBS) tools/check/fuzz.sh on $(FUZZ_SECONDS) $(FUZZ)
 fuzz-short: ## the same for three seconds each, from the seeds alone; the sum stands on the last line
 	@MAKE='$(MAKE)' JOBS=$(JOBS) tools/check/fuzz.sh anew 3 $(FUZZ)
+fuzz-seeds: build/release/fuzz_seeds ## make the seeds of the model files again, after a change of settings or parameters
+	@mkdir -p tests/fuzz/seeds/model tests/fuzz/seeds/trainer && $< tests/fuzz/seeds
 
 # The library in front of glibc is compiled without large files: it has the names of both sizes.
 FAULTS ?= short
@@ -165,4 +167,4 @@ coverage: build/coverage/run-tests ## lines and branches that the tests reach, a
 format-check: ## does the C code look as .clang-format says?
 	@clang-format --dry-run $$(git ls-files '*.c' '*.h' '*.cpp' '*.cu')
 
-.PHONY: ulp bench-peers tables golden edge wasm mpi cuda cuda-check fuzz faults format-check coverage fuzz-short
+.PHONY: ulp bench-peers tables golden edge wasm mpi cuda cuda-check fuzz faults format-check coverage fuzz-short fuzz-seeds

@@ -1,0 +1,77 @@
+/* Fuzz target: model files, with and without the baselines among the known architectures. Any file is refused or is a model, in
+ * static memory, without an allocation.
+ *
+ * The first byte: 1: the baselines are known; 2: the rest is a file as it stands, not a description (described.h); 4: the weights
+ * have a place too few; above: the address, modulo 8. */
+#include "described.h"
+
+#include "../../tools/baselines/baselines.h"
+
+enum { MOST_WEIGHTS = 1 << 14, UNTOUCHED = 0xa5 };
+
+static mtan_real weights[MOST_WEIGHTS + DESCRIBED_GUARD];
+
+static int untouched(const void *memory, size_t bytes) {
+    const uint8_t *at = memory;
+    while (bytes > 0 && *at == UNTOUCHED) at++, bytes--;
+    return bytes == 0;
+}
+
+static int is_finite(mtan_real x) {
+    return x - x == 0;
+}
+
+/* Loads into as many reals as are asked for, or one fewer. */
+static mtan_status load(mtan_model *model, size_t count, size_t room, const mtan_file *file,
+                        const mtan_architecture *const *known) {
+    mtan_status status;
+    memset(weights, UNTOUCHED, count * sizeof *weights);
+    ASAN_POISON_MEMORY_REGION(weights + room, DESCRIBED_GUARD);
+    status = mtan_model_load(model, weights, room, file, known);
+    ASAN_UNPOISON_MEMORY_REGION(weights + room, DESCRIBED_GUARD);
+    if (status == MTAN_OK)
+        for (size_t i = 0; i < count; i++) PROMISE(is_finite(weights[i]));
+    else PROMISE(untouched(weights, count * sizeof *weights));
+    return status;
+}
+
+/* A model that is used where it lies has the weights of the one that was copied. */
+static void compare(const mtan_model *opened, const mtan_model *loaded) {
+    PROMISE(opened->precision == loaded->precision);
+    for (int32_t i = 0, n = mtan_param_count(&opened->config); i < n && opened->precision == MTAN_REAL; i++) {
+        mtan_param p;
+        PROMISE(mtan_param_at(&loaded->config, i, &p) == MTAN_OK);
+        PROMISE(memcmp(opened->weights + opened->offset[i], loaded->weights + p.offset,
+                       (size_t)p.rows * (size_t)p.cols * sizeof *weights) == 0);
+    }
+}
+
+static void read_model(const mtan_file *file, const mtan_architecture *const *known, int starve) {
+    mtan_model opened, loaded;
+    size_t count = 0;
+    mtan_status open_status, status = mtan_model_load_count(file, known, &count);
+    memset(&opened, UNTOUCHED, sizeof opened);
+    memset(&loaded, UNTOUCHED, sizeof loaded);
+    open_status = mtan_model_open(&opened, file, known);
+    if (open_status != MTAN_OK) PROMISE(untouched(&opened, sizeof opened));
+    if (status != MTAN_OK) PROMISE(open_status != MTAN_OK);
+    if (status != MTAN_OK || count > MOST_WEIGHTS) return;
+    PROMISE(count > 0);
+    status = load(&loaded, count, count - (size_t)starve, file, known);
+    if (starve) PROMISE(status == MTAN_ERR_MEMORY);
+    else PROMISE(open_status != MTAN_OK || status == MTAN_OK);
+    if (status != MTAN_OK) PROMISE(untouched(&loaded, sizeof loaded));
+    else if (open_status == MTAN_OK) compare(&opened, &loaded);
+    else PROMISE(open_status == MTAN_ERR_SHAPE); /* another type, or not aligned */
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    described d;
+    mtan_file file;
+    if (size == 0) return 0;
+    if (data[0] & 2) d.bytes = (uint8_t *)(uintptr_t)(data + 1), d.length = size - 1;
+    else d = described_file(data + 1, size - 1, data[0] >> 3 & 7);
+    if (mtan_file_open(&file, d.bytes, d.length) == MTAN_OK)
+        read_model(&file, data[0] & 1 ? baselines : NULL, data[0] >> 2 & 1);
+    return 0;
+}
