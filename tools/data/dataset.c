@@ -40,16 +40,19 @@ void dataset_add_time_text(dataset *d, const char *text) {
     memcpy(arraddnptr(d->time_texts, bytes), text, bytes);
 }
 
-/* A set without any event has no array. */
-static mtan_event *events_of(const dataset *d, const dataset_record *r) {
+mtan_event *dataset_events(const dataset *d, const dataset_record *r) {
     return r->n_events > 0 ? d->events + r->event0 : NULL;
+}
+
+mtan_event *dataset_truth(const dataset *d, const dataset_record *r) {
+    return r->n_truth > 0 ? d->truth + r->truth0 : NULL;
 }
 
 /* ---- normal form ---- */
 
 size_t dataset_end_record(dataset *d) {
     dataset_record *r = &arrlast(d->records);
-    mtan_event *e = events_of(d, r);
+    mtan_event *e = dataset_events(d, r);
     const int32_t n = r->n_events, kept = mtan_events_merge(e, n);
     r->n_times = kept > 0;
     for (int32_t i = 1; i < kept; i++) r->n_times += e[i].time > e[i - 1].time;
@@ -84,7 +87,7 @@ mtan_record dataset_view(const dataset *d, size_t record) {
     const char *name = dataset_name(d, record);
     mtan_record view;
     memset(&view, 0, sizeof view);
-    view.events = events_of(d, r);
+    view.events = dataset_events(d, r);
     view.n_events = r->n_events;
     view.id = mtan_bytes_hash(name, strlen(name));
     if (r->n_labels > 0) {

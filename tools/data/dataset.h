@@ -44,6 +44,9 @@ typedef struct dataset {
 
 /* The record's name, valid until the set changes. */
 const char *dataset_name(const dataset *d, size_t record);
+/* Its events and its truth; null where it has none, for a set without any has no array. */
+mtan_event *dataset_events(const dataset *d, const dataset_record *r);
+mtan_event *dataset_truth(const dataset *d, const dataset_record *r);
 
 /* Appends. dataset_add_record starts a record with no events; dataset_add_event adds to the last record. dataset_end_record
  * sorts the last record's events (stable), averages repeats of (time, channel) in double and returns how many events that

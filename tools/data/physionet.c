@@ -448,10 +448,9 @@ physionet_summary physionet_summarise(const dataset *d) {
     for (size_t i = 0; i < s.records; i++) {
         const dataset_record *r = &d->records[i];
         int seen[PHYSIONET_CHANNELS] = {0}, channels_seen = 0;
-        for (int32_t k = 0; k < r->n_events; k++) {
-            const int32_t channel = d->events[r->event0 + (size_t)k].channel;
-            if (channel < PHYSIONET_CHANNELS) channels_seen += !seen[channel]++;
-        }
+        const mtan_event *e = dataset_events(d, r);
+        for (int32_t k = 0; k < r->n_events; k++)
+            if (e[k].channel < PHYSIONET_CHANNELS) channels_seen += !seen[e[k].channel]++;
         s.times += r->n_times / n, times2 += (double)r->n_times * r->n_times / n;
         s.cells += r->n_events / n, cells2 += (double)r->n_events * r->n_events / n;
         s.never += (PHYSIONET_CHANNELS - channels_seen) / n;

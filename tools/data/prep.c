@@ -66,8 +66,9 @@ static void visit_events(columns *c, const prep *p, const dataset *d, const spli
     for (int part = 0; part < parts; part++)
         for (size_t i = 0; i < arrlenu(s->part[part]); i++) {
             const dataset_record *r = &d->records[s->part[part][i]];
-            for (const mtan_event *e = d->events + r->event0, *end = e + r->n_events; e < end; e++)
-                if (!is_code(&p->channel[e->channel], e->value)) body(c, (size_t)e->channel, e->value);
+            const mtan_event *e = dataset_events(d, r);
+            for (int32_t k = 0; k < r->n_events; k++)
+                if (!is_code(&p->channel[e[k].channel], e[k].value)) body(c, (size_t)e[k].channel, e[k].value);
         }
 }
 
@@ -226,11 +227,11 @@ int32_t prep_events(const prep *p, int part, mtan_event *events, int32_t n) {
 }
 
 static void apply_record(const prep *p, int part, dataset *d, dataset_record *r) {
-    mtan_event *e = d->events + r->event0;
+    mtan_event *e = dataset_events(d, r);
     r->n_events = prep_events(p, part, e, r->n_events);
     r->n_times = r->n_events > 0;
     for (int32_t i = 1; i < r->n_events; i++) r->n_times += e[i].time > e[i - 1].time;
-    if (r->n_truth > 0) r->n_truth = prep_events(p, part, d->truth + r->truth0, r->n_truth);
+    r->n_truth = prep_events(p, part, dataset_truth(d, r), r->n_truth);
     for (int32_t i = 0; d->label_times && i < r->n_labels; i++) {
         mtan_real *time = &d->label_times[r->label0 + (size_t)i];
         *time = prep_time(p, part, (double)*time);

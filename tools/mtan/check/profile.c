@@ -86,7 +86,7 @@ static void find_channels(profile *p, const dataset *d) {
 
 static void find_gaps(profile *p, const dataset *d, size_t record, double **gaps) {
     const dataset_record *r = &d->records[record];
-    const mtan_event *e = d->events + r->event0;
+    const mtan_event *e = dataset_events(d, r);
     for (int32_t k = 1; k < r->n_events; k++) {
         const double gap = (double)e[k].time - (double)e[k - 1].time;
         if (!(gap > 0)) continue;

@@ -266,7 +266,7 @@ static const mtan_event *find_targets(const dataset *d, const dataset_record *r,
     const int truth = r->n_truth > 0;
     if (arrlen(h->held) > 0) return *n = arrlenu(h->held), h->held;
     *n = (size_t)(truth ? r->n_truth : r->n_events);
-    return truth ? d->truth + r->truth0 : d->events + r->event0;
+    return truth ? dataset_truth(d, r) : dataset_events(d, r);
 }
 
 static void add_errors(const unseen_errors *e, size_t i, const mtan_event *target, size_t n, const mtan_real *mean,

@@ -22,7 +22,7 @@ void choose_times(unsigned char *shown, int32_t times, double share, uint64_t se
 
 void holdout_make(holdout *h, const dataset *d, size_t record, double share) {
     const dataset_record *r = &d->records[record];
-    const mtan_event *e = d->events + r->event0;
+    const mtan_event *e = dataset_events(d, r);
     const char *name = dataset_name(d, record);
     unsigned char *shown = tool_calloc((size_t)r->n_times, 1);
     int32_t time = -1;
@@ -116,7 +116,7 @@ static mtan_status interpolate_record(const interpolation_job *job, mtan_predict
         error->held = squared_errors(h->held, arrlenu(h->held), times, arrlenu(times), mean, channels);
         error->all = error->held + squared_errors(h->seen, arrlenu(h->seen), times, arrlenu(times), mean, channels);
         error->truth =
-            squared_errors(q->data->truth + r->truth0, (size_t)r->n_truth, times, arrlenu(times), mean, channels);
+            squared_errors(dataset_truth(q->data, r), (size_t)r->n_truth, times, arrlenu(times), mean, channels);
         error->held_points = arrlenu(h->held), error->points = (size_t)r->n_events,
         error->truth_points = (size_t)r->n_truth;
     }

@@ -367,7 +367,7 @@ typedef struct sketch {
 
 static int sketch_make(sketch *k, artist *a, const session *s, int32_t position) {
     const dataset_record *r = &s->data.records[position];
-    const mtan_event *e = s->data.events + r->event0;
+    const mtan_event *e = dataset_events(&s->data, r);
     const double share = s->source.interpolation ? s->source.observed : SHOWN;
     const size_t D = (size_t)a->model.config.channels;
     const double first = r->n_truth > 0 ? (double)s->data.truth[r->truth0].time : (double)e[0].time;
@@ -412,7 +412,7 @@ static void add_panel(collection *c, const sketch *k, int32_t position, int32_t 
     }
     p.seen = raw_points(c, k->h.seen, arrlenu(k->h.seen), channel, part);
     p.held = raw_points(c, k->h.held, arrlenu(k->h.held), channel, part);
-    p.truth = raw_points(c, s->data.truth + r->truth0, (size_t)r->n_truth, channel, part);
+    p.truth = raw_points(c, dataset_truth(&s->data, r), (size_t)r->n_truth, channel, part);
     p.mean = (report_points){time, mean, GRID};
     arrput(c->panels, p);
 }
