@@ -34,7 +34,7 @@ fuzz() { # name
         corpus=build/fuzz/$1.anew seed=1
         rm -rf "$corpus"
     fi
-    set -- -max_total_time="$seconds" -max_len=4096 -timeout=60 -seed=$seed -print_final_stats=1 \
+    set -- -max_total_time="$seconds" -max_len=4096 -timeout=60 -seed=$seed -print_final_stats=1 -print_funcs=0 \
         -artifact_prefix="$target." $(prepare "$name" "$corpus") "$corpus"
     [ ! -f "tests/fuzz/$name.dict" ] || set -- -dict="tests/fuzz/$name.dict" "$@"
     [ ! -d "tests/fuzz/seeds/$name" ] || set -- "$@" "tests/fuzz/seeds/$name"
