@@ -20,7 +20,7 @@ static const char *const words[FUZZ_WORDS] = {[1] = "{\"__metadata__\":{\"mtan.c
                                               [12] = "\",\"mtan.names.channels\":\"",
                                               [14] = "\",\"mtan.names.classes\":\"",
                                               [15] = "\\\"",
-                                              [16] = "\\\\\\u00",
+                                              [16] = "\\\\u00",
                                               [17] = "\"}}",
                                               [18] = "{\"__metadata__\":{\"mtan.channels\":\"",
                                               [19] = "\",\"mtan.classes\":\""};

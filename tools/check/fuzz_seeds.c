@@ -1,10 +1,12 @@
 /* Writes the seeds of the fuzz targets that read model files: each smallest model (tests/fuzz/smallest.h) as a description
- * (tests/fuzz/described.h), without and with what a trainer keeps. `make fuzz-seeds` runs it when settings or parameters have
+ * (tests/fuzz/described.h), without and with what a trainer keeps, and one with int8 matrices and with given points. `make fuzz-seeds` runs it when settings or parameters have
  * changed.
  *
  *     fuzz_seeds FOLDER      FOLDER/model/NAME, FOLDER/trainer/NAME */
 #include "../../tests/fuzz/described.h"
 #include "../../tests/fuzz/smallest.h"
+
+typedef enum form { PLAIN, TRAINED, INT8, GIVEN } form;
 
 static const char *const own_names[SMALLEST_OWN] = {"enc",       "enc-time", "full", "interp",
                                                     "full-time", "rbf",      "rnn3", "per-head"};
@@ -44,29 +46,50 @@ static void put_name(FILE *out, const char *name) {
     }
 }
 
-static void put_tensors(FILE *out, const mtan_config *c, int trained) {
-    mtan_param p;
-    for (int32_t i = 0; mtan_param_at(c, i, &p) == MTAN_OK; i++) {
-        if (i > 0) fputc(7, out);
-        put_name(out, p.name);
-        fprintf(out, "\5%d", (int)p.rows);
-        if (p.rank == 2) fprintf(out, ",%d", (int)p.cols);
-        fputc(6, out);
-    }
-    for (int i = 1; trained && i <= 2; i++) fprintf(out, "\7mtan.moment%d\5%zu\6", i, mtan_weights_count(c));
+/* A tensor's type and shape; 5 and 14 are the words for F32 and I8. */
+static void put_shape(FILE *out, int type, size_t rows, size_t cols) {
+    fprintf(out, "%c%zu", type, rows);
+    if (cols) fprintf(out, ",%zu", cols);
+    fputc(DESCRIBED_END, out);
 }
 
-/* The target's first byte, then the description, then data: 0.5 and -2 as F32. */
-static int write_seed(const char *path, const mtan_config *c, char first, int trained) {
-    static const char data[] = {0, 0, 0, 0x3f, 0, 0, 0, (char)0xc0};
+static void put_tensor(FILE *out, const char *name, const char *ending, int type, size_t rows, size_t cols, int first) {
+    if (!first) fputc(7, out);
+    put_name(out, name);
+    fputs(ending, out);
+    put_shape(out, type, rows, cols);
+}
+
+/* Whole numbers come last, so that reals lie at multiples of 4. */
+static void put_tensors(FILE *out, const mtan_config *c, form f) {
+    mtan_param p;
+    for (int whole = 0; whole <= (f == INT8); whole++)
+        for (int32_t i = 0; mtan_param_at(c, i, &p) == MTAN_OK; i++) {
+            const size_t rows = (size_t)p.rows, cols = p.rank == 2 ? (size_t)p.cols : 0;
+            const int narrow = f == INT8 && cols > 1;
+            if (whole && narrow) put_tensor(out, p.name, "", 14, rows, cols, 0);
+            else if (!whole && narrow) put_tensor(out, p.name, ".scale", 5, rows, 0, i == 0);
+            else if (!whole) put_tensor(out, p.name, "", 5, rows, cols, i == 0);
+        }
+    for (int i = 1; f == TRAINED && i <= 2; i++)
+        put_tensor(out, i == 1 ? "mtan.moment1" : "mtan.moment2", "", 5, mtan_weights_count(c), 0, 0);
+    if (f == GIVEN) put_tensor(out, "mtan.ref", "", 5, (size_t)c->ref_points, 0, 0);
+}
+
+/* The target's first byte, then the description, then data: 0.5 and 2 as F32. */
+static int write_seed(const char *folder, const char *name, const mtan_config *c, int first, form f) {
+    static const char data[] = {0, 0, 0, 0x3f, 0, 0, 0, 0x40};
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s/%s", folder, f == TRAINED ? "trainer" : "model", name);
     FILE *out = fopen(path, "wb");
     if (!out) return perror(path), 0;
     fputc(first, out);
     fputc(1, out);
     put_settings(out, c);
-    if (trained) put_pair(out, "step", "3");
+    if (f == TRAINED) put_pair(out, "step", "3");
+    if (f == GIVEN) put_pair(out, "reference", "given");
     fputc(4, out);
-    put_tensors(out, c, trained);
+    put_tensors(out, c, f);
     fwrite("}", 1, 2, out); /* with its zero */
     fwrite(data, 1, sizeof data, out);
     return fclose(out) == 0 || (perror(path), 0);
@@ -77,12 +100,10 @@ int main(int argc, char **argv) {
     int good = argc == 2;
     for (int i = 0; good && smallest_config(&c, i); i++) {
         const char *name = c.architecture ? c.architecture->name : own_names[i];
-        char path[512];
         if (mtan_config_check(&c) != MTAN_OK) return fprintf(stderr, "mtan: %s has settings that fail\n", name), 1;
-        snprintf(path, sizeof path, "%s/model/%s", argv[1], name);
-        good = write_seed(path, &c, c.architecture ? 1 : 0, 0);
-        snprintf(path, sizeof path, "%s/trainer/%s", argv[1], name);
-        good = good && write_seed(path, &c, (char)i, 1);
+        good = write_seed(argv[1], name, &c, c.architecture ? 1 : 0, PLAIN) &&
+               write_seed(argv[1], name, &c, i, TRAINED) &&
+               (i > 0 || (write_seed(argv[1], "int8", &c, 0, INT8) && write_seed(argv[1], "given", &c, 0, GIVEN)));
     }
     return good ? 0 : 2;
 }
