@@ -57,7 +57,7 @@ else
     targets=
     for name in "$@"; do targets="$targets build/fuzz/$name"; done
     # The outer make's flags would pass its job server on; this one has its own number of jobs.
-    MAKEFLAGS='' MFLAGS='' $MAKE --no-print-directory -k -j"$JOBS" $targets
+    MAKEFLAGS='' MFLAGS='' $MAKE --no-print-directory -s -k -j"$JOBS" $targets
     built=$?
     for name in "$@"; do
         if [ $built = 0 ] || MAKEFLAGS='' $MAKE -q "build/fuzz/$name" 2>/dev/null; then
