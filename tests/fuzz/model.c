@@ -46,6 +46,19 @@ static void compare(const mtan_model *opened, const mtan_model *loaded) {
     }
 }
 
+/* Whole numbers have a scale for each row. */
+static void check_scales(const mtan_model *loaded, const mtan_file *file) {
+    mtan_param p;
+    for (int32_t i = 0; mtan_param_at(&loaded->config, i, &p) == MTAN_OK; i++) {
+        char name[MTAN_NAME_SIZE + 8];
+        mtan_tensor_view view;
+        PROMISE(mtan_file_tensor(file, p.name, &view) == MTAN_OK);
+        if (view.dtype != MTAN_DTYPE_I8) continue;
+        snprintf(name, sizeof name, "%s.scale", p.name);
+        PROMISE(mtan_file_tensor(file, name, &view) == MTAN_OK && view.count == (size_t)p.rows);
+    }
+}
+
 static void read_model(const mtan_file *file, const mtan_architecture *const *known, int starve) {
     mtan_model opened, loaded;
     size_t count = 0;
@@ -60,6 +73,7 @@ static void read_model(const mtan_file *file, const mtan_architecture *const *kn
     status = load(&loaded, count, count - (size_t)starve, file, known);
     if (starve) PROMISE(status == MTAN_ERR_MEMORY);
     else PROMISE(open_status != MTAN_OK || status == MTAN_OK);
+    if (status == MTAN_OK && loaded.precision == MTAN_INT8) check_scales(&loaded, file);
     if (status != MTAN_OK) PROMISE(untouched(&loaded, sizeof loaded));
     else if (open_status == MTAN_OK) compare(&opened, &loaded);
     else PROMISE(open_status == MTAN_ERR_SHAPE); /* another type, or not aligned */

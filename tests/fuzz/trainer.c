@@ -51,6 +51,23 @@ static int same(const kept *k, const trained *t) {
            memcmp(k->moment1, t->trainer.moment1, bytes) == 0 && memcmp(k->moment2, t->trainer.moment2, bytes) == 0;
 }
 
+/* Is a tensor of the file, of exactly n elements, what the trainer has? */
+static int is_tensor(const mtan_file *file, const char *name, const mtan_real *has, size_t n) {
+    static mtan_real says[MOST_WEIGHTS];
+    mtan_tensor_view view;
+    if (mtan_file_tensor(file, name, &view) != MTAN_OK || view.count != n) return 0;
+    if (view.dtype == MTAN_DTYPE_I8) return 1; /* its scales are another tensor */
+    return mtan_view_read(&view, says, n) == MTAN_OK && memcmp(says, has, n * sizeof *has) == 0;
+}
+
+static void compare_file(const trained *t, const mtan_file *file) {
+    mtan_param p;
+    PROMISE(is_tensor(file, "mtan.moment1", t->trainer.moment1, t->count));
+    PROMISE(is_tensor(file, "mtan.moment2", t->trainer.moment2, t->count));
+    for (int32_t i = 0; mtan_param_at(&t->config, i, &p) == MTAN_OK; i++)
+        PROMISE(is_tensor(file, p.name, t->weights + p.offset, (size_t)p.rows * (size_t)p.cols));
+}
+
 static uint8_t saved[MOST_FILE];
 static size_t saved_bytes;
 
@@ -89,7 +106,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (mtan_file_open(&file, d.bytes, d.length) != MTAN_OK) return 0;
     t = &all[data[0] % trainers];
     keep(&before, t);
-    if (mtan_trainer_load(&t->trainer, &file) == MTAN_OK) save_and_load(t);
+    if (mtan_trainer_load(&t->trainer, &file) == MTAN_OK) compare_file(t, &file), save_and_load(t);
     else PROMISE(same(&before, t));
     return 0;
 }
