@@ -54,7 +54,7 @@ static int32_t sort_by_id(numbered *list, size_t n) {
 typedef struct reader {
     dataset *data;
     numbered *outcomes; /* stb_ds array: ids and classes, ascending */
-    char *text;         /* (MOST_BYTES + 1) the file being read */
+    char *text;         /* stb_ds array: the file being read, with room for a zero behind it */
     size_t length[PHYSIONET_CHANNELS];
 
     observation *seen; /* stb_ds array: of the file being read */
@@ -220,6 +220,7 @@ static int tar_member(reader *r, text_stream *archive, const unsigned char heade
     snprintf(file, sizeof file, "%.150s(%s)", archive->name, name);
     if (id >= 0 && size > MOST_BYTES) return dataset_fail(r->data, "%s: larger than %d bytes", file, (int)MOST_BYTES);
     if (id >= 0) {
+        arrsetlen(r->text, size + 1);
         if (!tar_bytes(r, archive, r->text, size) || !parse_file(r, size, file, id)) return 0;
         size = (BLOCK - size % BLOCK) % BLOCK;
     } else size = (size + BLOCK - 1) / BLOCK * BLOCK;
@@ -325,6 +326,7 @@ static int read_outcomes_in(reader *r, const char *folder) {
 static int read_text(reader *r, const char *path, int32_t id) {
     text_stream s;
     size_t bytes = 0;
+    arrsetlen(r->text, MOST_BYTES + 1);
     if (text_open(&s, path, MOST_BYTES)) bytes = text_bytes(&s, r->text, MOST_BYTES + 1);
     const int good = s.error[0] ? dataset_fail(r->data, "%s", s.error) : parse_file(r, bytes, path, id);
     text_close(&s);
@@ -429,12 +431,11 @@ int physionet_load(dataset *d, const char *path, int which) {
     int good;
     memset(d, 0, sizeof *d);
     r->data = d;
-    r->text = tool_realloc(NULL, MOST_BYTES + 1);
     for (int32_t c = 0; c < PHYSIONET_CHANNELS; c++) r->length[c] = strlen(channels[c]);
     if ((good = read_path(r, path, sets, which != '1')) != 0) describe(r);
     else dataset_free(d);
-    arrfree(r->outcomes), arrfree(r->seen);
-    free(r->text), free(r);
+    arrfree(r->outcomes), arrfree(r->seen), arrfree(r->text);
+    free(r);
     return good;
 }
 
