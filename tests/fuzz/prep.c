@@ -66,29 +66,34 @@ static void compare(const prep *a, const prep *b) {
     }
 }
 
-/* `first` and `last` are the counts of channels and classes, which the model's settings have. */
+/* The counts of channels and classes are settings of the model: they go along as they are. 0: one is longer than any number is. */
+static int add_counts(mtan_file_pair **pairs, const mtan_file *file, char text[2][64]) {
+    static const char *const counts[] = {"mtan.channels", "mtan.classes"};
+    for (int i = 0; i < 2; i++) {
+        const mtan_file_pair pair = {counts[i], text[i]};
+        if (mtan_file_metadata(file, counts[i], text[i], 64, NULL) != MTAN_OK) return 0;
+        arrput(*pairs, pair);
+    }
+    return 1;
+}
+
 static void write_and_read(const prep *p, const mtan_file *file) {
     static uint64_t memory[FUZZ_ROOM / 8];
-    static const char *const counts[] = {"mtan.channels", "mtan.classes"};
     char text[2][64], error[256] = "";
     mtan_file_pair *pairs = NULL;
-    size_t bytes = 0;
+    size_t bytes = 0, made;
     mtan_file again;
     prep q;
     prep_write(p, &pairs);
-    for (int i = 0; i < 2; i++) {
-        const mtan_file_pair pair = {counts[i], text[i]};
-        PROMISE(mtan_file_metadata(file, counts[i], text[i], sizeof text[i], NULL) != MTAN_ERR_MISSING);
-        arrput(pairs, pair);
-    }
-    if (mtan_file_write_memory(NULL, 0, pairs, arrlenu(pairs), memory, sizeof memory, &bytes) == MTAN_OK) {
+    made = arrlenu(pairs);
+    if (add_counts(&pairs, file, text) &&
+        mtan_file_write_memory(NULL, 0, pairs, arrlenu(pairs), memory, sizeof memory, &bytes) == MTAN_OK) {
         PROMISE(mtan_file_open(&again, memory, bytes) == MTAN_OK);
         PROMISE(prep_read(&q, &again, error));
         compare(p, &q);
         prep_free(&q);
     }
-    for (size_t i = 0; i + 2 < arrlenu(pairs); i++)
-        free((void *)(uintptr_t)pairs[i].key), free((void *)(uintptr_t)pairs[i].value);
+    for (size_t i = 0; i < made; i++) free((void *)(uintptr_t)pairs[i].key), free((void *)(uintptr_t)pairs[i].value);
     arrfree(pairs);
 }
 
