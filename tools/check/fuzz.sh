@@ -24,6 +24,7 @@ prepare() { # name, corpus
     case $1 in
     model) echo -max_len=1024 ;;     # the smallest models: files that are read fast
     stream) echo -close_fd_mask=3 ;; # it prints predictions, and complains about each bad line
+    predict) cp tests/fuzz/seeds/model/* "$2" && echo -max_len=1024 -dict=tests/fuzz/model.dict ;;
     torchfile) cp golden/torch-*.pt "$2" ;;
     esac
 }
