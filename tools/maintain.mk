@@ -132,6 +132,7 @@ STRICT += fuzzed
 fuzzed.CC := clang
 fuzzed.FLAGS := -O2 $(SAN) -fsanitize=fuzzer-no-link -fno-sanitize-coverage=trace-cmp,trace-div,trace-gep
 fuzzed.SHARED_C := $(filter tools/% platform/%,$(SHARED_C))
+$(FUZZERS:%=build/fuzzed/tests/fuzz/%.o): | build/deps/stb
 build/fuzz/%: build/fuzzed/tests/fuzz/%.o build/fuzzed/shared.a
 	@mkdir -p $(@D)
 	@clang $(fuzzed.flags) -fsanitize=fuzzer $^ $(LIBS) -o $@
