@@ -75,7 +75,8 @@ static int read_lines(const uint8_t *bytes, size_t n) {
             if (numbers == 1 && n >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0) at = 3;
             PROMISE(at + s.length <= n && memcmp(bytes + at, s.line, s.length) == 0);
             at += s.length;
-            at += at < n && bytes[at] == '\r';
+            if (at < n && bytes[at] == '\r') at++;
+            else PROMISE(s.length == 0 || s.line[s.length - 1] != '\r');
             PROMISE(at == n || bytes[at] == '\n');
             at += at < n;
         }

@@ -28,7 +28,8 @@ static const char *const words[FUZZ_WORDS] = {
     [21] = "2,2131-02-04 05:00:00\n",
     [22] = "211,2,2131-02-04 06:00:00,80,1,80\n",
     [23] = "115,1,2130-02-05 06:00:00,Delayed,0,\n",
-    [24] = "Normal <3 secs"};
+    [24] = "Normal <3 secs",
+    [25] = ",,,,,,,,,,,,,,,,,,,,"}; /* twenty columns */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static const char *const names[] = {"ADMISSIONS.csv", "ICUSTAYS.csv", "CHARTEVENTS.csv", "OUTPUTEVENTS.csv"};
