@@ -10,4 +10,40 @@
 #include <stdlib.h>
 #include <stb/stb_ds.h>
 
+/* What stb_ds writes out at every use are functions here: the array is evaluated once, and the branches of one that is not there yet,
+ * or has no room, stand in one place. */
+
+static inline size_t array_count(const void *array) {
+    return array ? ((const stbds_array_header *)array - 1)->length : 0;
+}
+
+static inline size_t array_room(const void *array) {
+    return array ? ((const stbds_array_header *)array - 1)->capacity : 0;
+}
+
+static inline void *array_with_room(void *array, size_t item, size_t more) {
+    return array && array_count(array) + more <= array_room(array) ? array : stbds_arrgrowf(array, item, more, 0);
+}
+
+static inline void *array_resized(void *array, size_t item, size_t count) {
+    if (array_room(array) < count) array = stbds_arrgrowf(array, item, 0, count);
+    if (array) stbds_header(array)->length = count;
+    return array;
+}
+
+static inline void array_free(const void *array) {
+    if (array) free(stbds_header(array));
+}
+
+#undef arrlen
+#undef arrlenu
+#undef arrsetlen
+#undef arrfree
+#undef stbds_arrmaybegrow
+#define arrlen(a) ((ptrdiff_t)array_count(a))
+#define arrlenu(a) array_count(a)
+#define arrsetlen(a, n) ((a) = array_resized((a), sizeof *(a), (size_t)(n)))
+#define arrfree(a) (array_free(a), (void)((a) = NULL))
+#define stbds_arrmaybegrow(a, n) ((a) = array_with_room((a), sizeof *(a), (size_t)(n)))
+
 #endif

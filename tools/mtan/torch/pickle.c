@@ -187,7 +187,7 @@ static int fill_one(pickle *p, pickle_kind kind) {
 /* ---- the memo ---- */
 
 static int remember(pickle *p, uint64_t index) {
-    int32_t value;
+    int32_t value = 0;
     if (!top(p, &value)) return 0;
     if (index >= MOST_VALUES) return fail(p, "memo index %llu is out of range", (unsigned long long)index);
     while (arrlenu(p->memo) <= index) arrput(p->memo, -1);
