@@ -3,6 +3,7 @@
 #include "command_line.h"
 
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,6 +105,13 @@ int command_run(const char *line) {
     return command_finish(command_start(line, 0));
 }
 
+int command_refused(const char *line, const char *words) {
+    const int status = command_run(line);
+    if (status != BAD_USE) printf("  BAD exit status %d: %s\n", status, line);
+    if (command_bytes("out.txt")) printf("  BAD it prints: %s\n", line);
+    return command_says("err.txt", words) && status == BAD_USE && command_bytes("out.txt") == 0;
+}
+
 int command_wait(const char *name, int rows) {
     const struct timespec moment = {0, 2000000};
     for (int i = 0; i < 5000; i++) {
@@ -172,6 +180,11 @@ int command_same_columns(const char *a, const char *b, int columns) {
     return same;
 }
 
+void command_write(const char *name, const char *text) {
+    FILE *file = fopen(command_path(name), "w");
+    if (!file || fputs(text, file) < 0 || fclose(file) != 0) perror("mtan: build"), exit(2);
+}
+
 void command_append(const char *name, const char *line) {
     FILE *file = fopen(command_path(name), "a");
     if (!file || fputs(line, file) < 0 || fclose(file) != 0) perror("mtan: build"), exit(2);
@@ -182,4 +195,29 @@ size_t command_bytes(const char *name) {
     size_t bytes = 0;
     free(file_read(command_path(name), &bytes, error));
     return bytes;
+}
+
+void command_model(const char *name, const mtan_model *model, const prep *p) {
+    const prep none = {0};
+    char error[512];
+    if (!bundle_write(command_path(name), model, NULL, p ? p : &none, NULL, 0, error)) fputs(error, stderr), exit(2);
+}
+
+void command_tensors(const char *name, const mtan_file_entry *entries, size_t n, const mtan_file_pair *pairs, size_t m) {
+    char error[512] = "these tensors make no file";
+    size_t bytes = 0;
+    uint8_t *blob = NULL;
+    if (mtan_file_write_size(entries, n, pairs, m, &bytes) == MTAN_OK) blob = tool_calloc(bytes, 1);
+    if (!blob || mtan_file_write_memory(entries, n, pairs, m, blob, bytes, &bytes) != MTAN_OK ||
+        !file_write(command_path(name), blob, bytes, error))
+        fputs(error, stderr), exit(2);
+    free(blob);
+}
+
+double command_json(const char *text, const char *object, const char *key) {
+    char name[64];
+    const char *at = text ? strstr(text, object) : NULL;
+    snprintf(name, sizeof name, "\"%s\": ", key);
+    at = at ? strstr(at, name) : NULL;
+    return !at || strncmp(at + strlen(name), "null", 4) == 0 ? NAN : strtod(at + strlen(name), NULL);
 }

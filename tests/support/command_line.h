@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "../../tools/data/prep.h"
+
 enum { COMMAND_RECORDS = 60 };
 
 /* The folder of a test, for GREATEST_SET_SETUP_CB and GREATEST_SET_TEARDOWN_CB; a file in it. The folder has data of
@@ -20,15 +22,26 @@ const char *command_path(const char *name);
 pid_t command_start(const char *line, size_t file_limit);
 int command_finish(pid_t child);
 int command_run(const char *line);
+/* Does it end with BAD_USE, print nothing and say these words to standard error? Prints what it did when not. */
+int command_refused(const char *line, const char *words);
 
 /* Waits until a table has some rows, at most ten seconds. */
 int command_wait(const char *name, int rows);
 
-/* A file of the folder: its text (malloc'd), its size, a line more, and whether it holds some words: prints it when not. */
+/* A file of the folder: its text (malloc'd), its size, another text, a line more, and whether it holds some words: prints it when
+ * not. */
 char *command_text(const char *name);
 size_t command_bytes(const char *name);
+void command_write(const char *name, const char *text);
 void command_append(const char *name, const char *line);
 int command_says(const char *name, const char *words);
+
+/* A file of the folder: a model of random weights with this preprocessing, NULL for none; a file of tensors. */
+void command_model(const char *name, const mtan_model *model, const prep *p);
+void command_tensors(const char *name, const mtan_file_entry *entries, size_t n, const mtan_file_pair *pairs, size_t m);
+/* The number of an object in JSON text, behind the first `object` in it: command_json(text, "\"name\": \"x\"", "mean"). NaN: there is
+ * none, or it is null. */
+double command_json(const char *text, const char *object, const char *key);
 
 int command_same_files(const char *a, const char *b);   /* the same bytes: says where they part when not */
 int command_same_tensors(const char *a, const char *b); /* of model files, bit for bit; metadata is left out */
