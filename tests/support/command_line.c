@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "command_line.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
@@ -203,7 +204,8 @@ void command_model(const char *name, const mtan_model *model, const prep *p) {
     if (!bundle_write(command_path(name), model, NULL, p ? p : &none, NULL, 0, error)) fputs(error, stderr), exit(2);
 }
 
-void command_tensors(const char *name, const mtan_file_entry *entries, size_t n, const mtan_file_pair *pairs, size_t m) {
+void command_tensors(const char *name, const mtan_file_entry *entries, size_t n, const mtan_file_pair *pairs,
+                     size_t m) {
     char error[512] = "these tensors make no file";
     size_t bytes = 0;
     uint8_t *blob = NULL;
@@ -212,6 +214,55 @@ void command_tensors(const char *name, const mtan_file_entry *entries, size_t n,
         !file_write(command_path(name), blob, bytes, error))
         fputs(error, stderr), exit(2);
     free(blob);
+}
+
+static const char *json_value(const char *at);
+
+static const char *json_blank(const char *at) {
+    while (isspace((unsigned char)*at)) at++;
+    return at;
+}
+
+static const char *json_text(const char *at) {
+    if (*at++ != '"') return NULL;
+    for (; *at != '"'; at++)
+        if (*at == 0 || (*at == '\\' && *++at == 0)) return NULL;
+    return at + 1;
+}
+
+/* Members or elements up to the closing bracket. */
+static const char *json_list(const char *at, char end) {
+    at = json_blank(at + 1);
+    if (*at == end) return at + 1;
+    for (;; at++) {
+        at = json_blank(at);
+        if (end == '}' && (!(at = json_text(at)) || *(at = json_blank(at)) != ':')) return NULL;
+        if (!(at = json_value(json_blank(end == '}' ? at + 1 : at)))) return NULL;
+        if (*(at = json_blank(at)) != ',') return *at == end ? at + 1 : NULL;
+    }
+}
+
+/* Where a value ends; NULL: it is none. */
+static const char *json_value(const char *at) {
+    static const char *const words[] = {"null", "true", "false"};
+    char *end;
+    if (*at == '{') return json_list(at, '}');
+    if (*at == '[') return json_list(at, ']');
+    if (*at == '"') return json_text(at);
+    for (int i = 0; i < 3; i++)
+        if (strncmp(at, words[i], strlen(words[i])) == 0) return at + strlen(words[i]);
+    if (*at != '-' && !isdigit((unsigned char)*at)) return NULL;
+    strtod(at, &end);
+    return end;
+}
+
+int command_is_json(const char *name) {
+    char *text = command_text(name);
+    const char *end = text ? json_value(json_blank(text)) : NULL;
+    const int good = end && *json_blank(end) == 0;
+    if (!good) printf("  BAD not JSON: %s\n", text ? text : "(nothing)");
+    free(text);
+    return good;
 }
 
 double command_json(const char *text, const char *object, const char *key) {

@@ -39,6 +39,7 @@ int command_says(const char *name, const char *words);
 /* A file of the folder: a model of random weights with this preprocessing, NULL for none; a file of tensors. */
 void command_model(const char *name, const mtan_model *model, const prep *p);
 void command_tensors(const char *name, const mtan_file_entry *entries, size_t n, const mtan_file_pair *pairs, size_t m);
+int command_is_json(const char *name); /* is all of a file one value of JSON? prints it when not */
 /* The number of an object in JSON text, behind the first `object` in it: command_json(text, "\"name\": \"x\"", "mean"). NaN: there is
  * none, or it is null. */
 double command_json(const char *text, const char *object, const char *key);

@@ -1,6 +1,5 @@
 /* mtan bench: work that is counted instead of done, predictions from it, and the command. */
 #define _POSIX_C_SOURCE 200809L
-#include <ctype.h>
 #include <greatest.h>
 #include <math.h>
 #include <stdio.h>
@@ -286,53 +285,6 @@ TEST the_newer_card_is_faster(void) {
 
 /* ---- the command ---- */
 
-static const char *json_value(const char *at);
-
-static const char *json_blank(const char *at) {
-    while (isspace((unsigned char)*at)) at++;
-    return at;
-}
-
-static const char *json_text(const char *at) {
-    if (*at++ != '"') return NULL;
-    for (; *at != '"'; at++)
-        if (*at == 0 || (*at == '\\' && *++at == 0)) return NULL;
-    return at + 1;
-}
-
-/* Members or elements up to the closing bracket. */
-static const char *json_list(const char *at, char end) {
-    at = json_blank(at + 1);
-    if (*at == end) return at + 1;
-    for (;; at++) {
-        at = json_blank(at);
-        if (end == '}' && (!(at = json_text(at)) || *(at = json_blank(at)) != ':')) return NULL;
-        if (!(at = json_value(json_blank(end == '}' ? at + 1 : at)))) return NULL;
-        if (*(at = json_blank(at)) != ',') return *at == end ? at + 1 : NULL;
-    }
-}
-
-/* Where a value ends; NULL: it is none. */
-static const char *json_value(const char *at) {
-    char *end;
-    if (*at == '{') return json_list(at, '}');
-    if (*at == '[') return json_list(at, ']');
-    if (*at == '"') return json_text(at);
-    if (strncmp(at, "null", 4) == 0) return at + 4;
-    if (*at != '-' && !isdigit((unsigned char)*at)) return NULL;
-    strtod(at, &end);
-    return end;
-}
-
-static int is_json(const char *name) {
-    char *text = command_text(name);
-    const char *end = json_value(json_blank(text));
-    const int good = end && *json_blank(end) == 0;
-    if (!good) printf("  BAD not JSON: %s\n", text);
-    free(text);
-    return good;
-}
-
 /* The first number behind some words; NaN: there is none. */
 static double number_behind(const char *name, const char *words) {
     char *text = command_text(name), *at = strstr(text, words), *end = at;
@@ -361,7 +313,7 @@ TEST a_prediction_names_both_cards(void) {
 
 TEST a_prediction_is_json(void) {
     ASSERT_EQ_FMT(DONE, command_run("bench physionet-enc --predict titanx-pascal --json --quiet"), "%d");
-    ASSERT(is_json("out.txt"));
+    ASSERT(command_is_json("out.txt"));
     ASSERT(number_behind("out.txt", "\"predicted_seconds\": {\"titanx-pascal\": ") > 0);
     ASSERT(number_behind("out.txt", "\"paper_seconds\": ") == 6);
     ASSERT(number_behind("out.txt", "\"launches\": ") > 0);
@@ -377,7 +329,7 @@ TEST a_part_of_an_epoch_is_scaled(void) {
     ASSERT(command_says("out.txt", "physionet-enc was measured on 4 records and scaled to 2560."));
     snprintf(json, sizeof json, "%s --json", line);
     ASSERT_EQ_FMT(DONE, command_run(json), "%d");
-    ASSERT(is_json("out.txt"));
+    ASSERT(command_is_json("out.txt"));
     ASSERT(number_behind("out.txt", "\"measured_records\": ") == 4);
     ASSERT(number_behind("out.txt", "\"threads\": ") == 1);
     ASSERT(number_behind("out.txt", "\"seconds\": ") > 0);

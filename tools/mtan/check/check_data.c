@@ -96,7 +96,7 @@ static int read_own(checked *c, const options *o) {
     if (strcmp(c->path, "-") == 0) return complain("check reads its data twice: give it a file"), 0;
     if (!source_own_options(&own, &in, NULL, error)) return complain("%s", error), 0;
     if (!tolerant_load(&c->data, &c->problems, c->path, c->labels, own.origin))
-        return complain("%s", c->problems.count ? c->problems.text[arrlen(c->problems.text) - 1] : c->path), 0;
+        return complain("%s", arrlast(c->problems.text)), 0;
     if (c->problems.count > 0) return 1;
     if (own_load(&whole, c->path, c->labels, &own)) {
         dataset_free(&c->data);

@@ -304,7 +304,7 @@ static double time_step(cost *c, mtan_trainer *trainer, const mtan_record *recor
 }
 
 /* An eighth of a batch first: it touches the memory, and tells whether a whole batch can be afforded. Then the
- * shortest of the steps that fit, as a busy machine only ever adds time. */
+ * shortest of the steps that fit, as a busy machine only ever adds time; of small data a hundred steps are enough. */
 static void time_steps(cost *c, mtan_trainer *trainer, const dataset *d, const int32_t *training, int32_t batch,
                        double most) {
     mtan_record *records = tool_calloc((size_t)batch, sizeof *records);
@@ -313,7 +313,7 @@ static void time_steps(cost *c, mtan_trainer *trainer, const dataset *d, const i
     const double guess = time_step(c, trainer, records, few) * (double)all / (double)few;
     c->step_seconds = guess;
     c->rough = !(guess < most);
-    for (size_t step = 0; guess < most && c->status == MTAN_OK && seconds() - start < most; step++) {
+    for (size_t step = 0; step < 100 && guess < most && c->status == MTAN_OK && seconds() - start < most; step++) {
         const int32_t n = fill_batch(records, d, training, batch, step % (size_t)c->steps, (size_t)c->steps);
         const double taken = time_step(c, trainer, records, n);
         if (step == 0 || taken < c->step_seconds) c->step_seconds = taken;

@@ -11,6 +11,11 @@ void problems_add(problems *p, const char *text) {
     if (p->count++ < p->most) arrput(p->text, tool_text(text));
 }
 
+void problems_end(problems *p, const char *text) {
+    p->count++;
+    arrput(p->text, tool_text(text));
+}
+
 void problems_free(problems *p) {
     for (size_t i = 0; i < arrlenu(p->text); i++) free(p->text[i]);
     arrfree(p->text);
@@ -59,19 +64,19 @@ static int read_rows(reading *r, own_source *s, own_outcome (*next)(reading *, o
     while ((got = next(r, &row)) != OWN_ROW_END) {
         if (got == OWN_ROW_GOOD) arrput(*rows, row);
         else if (got == OWN_ROW_STATIC) arrput(r->statics, row);
+        else if (got == OWN_ROW_FAILED) return problems_end(r->problems, s->error), 0;
         else if (got != OWN_ROW_LEFT_OUT) problems_add(r->problems, s->error);
-        if (got == OWN_ROW_FAILED) return 0;
     }
     return 1;
 }
 
 static int read_events(reading *r, const char *path, own_origin origin) {
     if (own_source_open(&r->events, path, 0, origin)) return read_rows(r, &r->events, next_event, &r->rows);
-    return problems_add(r->problems, r->events.error), 0;
+    return problems_end(r->problems, r->events.error), 0;
 }
 
 static int read_labels(reading *r, const char *path, own_origin origin) {
-    if (!own_source_open(&r->labels, path, 1, origin)) return problems_add(r->problems, r->labels.error), 0;
+    if (!own_source_open(&r->labels, path, 1, origin)) return problems_end(r->problems, r->labels.error), 0;
     r->per_time = own_field(&r->labels, OWN_TIME) != NULL && !r->labels.cuts;
     r->labels.clock = r->events.clock;
     return read_rows(r, &r->labels, next_label, &r->label_rows);
@@ -178,7 +183,7 @@ int tolerant_load(dataset *d, problems *p, const char *events, const char *label
     if (good && names_count(&r.records) == 0) {
         char text[512];
         snprintf(text, sizeof text, "%.400s: no record", events);
-        problems_add(p, text);
+        problems_end(p, text);
         good = 0;
     }
     if (good) build(d, &r);

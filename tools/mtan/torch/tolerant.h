@@ -12,6 +12,7 @@ typedef struct problems {
 } problems;
 
 void problems_add(problems *p, const char *text);
+void problems_end(problems *p, const char *text); /* the last one, which is kept in any case */
 void problems_free(problems *p);
 
 /* Reads both files (labels may be NULL) and fills d with what is good. 0 when a file cannot be read at all (the last
