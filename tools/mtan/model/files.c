@@ -170,7 +170,7 @@ int replacement_open(replacement *r, const char *path, char *error) {
         return snprintf(error, ERROR_SIZE, "%.400s: not a regular file", path), 0;
     replacement_clear(path);
     snprintf(r->temporary, sizeof r->temporary, "%s.%ld.tmp", path, (long)getpid());
-    if (!open_temporary(r)) return snprintf(error, ERROR_SIZE, "%.400s: %s", r->temporary, strerror(errno)), 0;
+    if (!open_temporary(r)) return snprintf(error, ERROR_SIZE, "%.400s: %s", path, strerror(errno)), 0;
     memory_remember(&r->undo, replacement_drop, r);
     return 1;
 }

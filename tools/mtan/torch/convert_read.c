@@ -183,7 +183,7 @@ static void embedding_sizes(reader *r) {
 static int channels_and_heads(reader *r) {
     mtan_config *c = &r->config;
     const int32_t product = extent(r, "rec.att.linears.2.weight", 1) / 2;
-    const char *heads = given_text(r, "enc_heads"), *channels = given_text(r, "channels");
+    const char *heads = given_text(r, "enc_heads");
     double n;
     c->channels = extent(r, "dec.z0_to_obs.2.weight", 0);
     if (c->encoder == MTAN_RBF) c->channels = extent(r, "rec.bandwidth.weight", 0) / 2;
@@ -191,7 +191,6 @@ static int channels_and_heads(reader *r) {
     if (c->encoder != MTAN_ATTENTION) return 1;
     if (c->channels) return c->enc_heads = product / c->channels, 1;
     if (heads) c->enc_heads = atoi(heads);
-    else if (channels && atoi(channels) > 0) c->enc_heads = product / atoi(channels);
     else if (argument(r, "num_heads", &n) || argument(r, "enc_num_heads", &n)) c->enc_heads = (int32_t)n;
     else if (r->recipe) c->enc_heads = product / r->recipe->channels;
     else if (r->settings < 0) remark(r, "assumed one attention head (--enc-heads): the tensors do not tell");
@@ -203,8 +202,8 @@ static int channels_and_heads(reader *r) {
 
 static int decoder_sizes(reader *r) {
     mtan_config *c = &r->config;
-    if (!need(r, &c->mlp_hidden, "rec.", "hiddens_to_z0.0.weight", 0) ||
-        !need(r, &c->latent, "rec.", "hiddens_to_z0.2.weight", 0) ||
+    c->mlp_hidden = extent(r, "rec.hiddens_to_z0.0.weight", 0); /* which is there: so it is known to be mTAND-Full */
+    if (!need(r, &c->latent, "rec.", "hiddens_to_z0.2.weight", 0) ||
         !need(r, &c->dec_hidden, "dec.", "gru_rnn.weight_hh_l0", 1))
         return 0;
     c->latent /= 2; /* mean and log-variance */

@@ -45,7 +45,6 @@ enum { TORCH_DICT, TORCH_ORDERED_DICT, TORCH_LIST, TORCH_TUPLE };
 void torch_begin(torch_writer *w); /* zeroes the writer */
 void torch_put_open(torch_writer *w, int container);
 void torch_put_close(torch_writer *w, int container);
-void torch_put_none(torch_writer *w);
 void torch_put_bool(torch_writer *w, int value);
 void torch_put_whole(torch_writer *w, int64_t value);
 void torch_put_real(torch_writer *w, double value);

@@ -48,10 +48,6 @@ void torch_put_close(torch_writer *w, int container) {
     put_op(w, container == TORCH_TUPLE ? 't' : container == TORCH_LIST ? 'e' : 'u');
 }
 
-void torch_put_none(torch_writer *w) {
-    put_op(w, 'N');
-}
-
 void torch_put_bool(torch_writer *w, int value) {
     arrput(w->pickle, (uint8_t)(value ? 0x88 : 0x89));
 }
