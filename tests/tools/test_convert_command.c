@@ -335,7 +335,7 @@ static void put_odd_epoch(torch_writer *w) {
 static void put_huge_args(torch_writer *w) {
     char key[1000];
     memset(key, 'k', 996);
-    for (int i = 0; i < 70; i++) snprintf(key + 990, 10, "%d", i), put_whole(w, key, i); /* more than 64 KB */
+    for (int i = 0; i < 70; i++) snprintf(key + 980, 20, "%d", i), put_whole(w, key, i); /* more than 64 KB */
 }
 
 /* Numbers that cannot be meant are as good as none. */
