@@ -1,10 +1,13 @@
 /* See command_line.h. Off Windows, as the suites of the command are. */
 #define _POSIX_C_SOURCE 200809L
+#define _XOPEN_SOURCE 700
 #include "command_line.h"
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "small.h"
 #include "../../tools/mtan/model/bundle.h"
 #include "../../tools/mtan/command/commands.h"
 #include "../../tools/mtan/command/options.h"
@@ -22,7 +26,7 @@
 
 enum { WORDS = 64 };
 
-static char folder[64];
+static char folder[64], terminal[64]; /* terminal: where output goes; empty: to files */
 
 const char *command_path(const char *name) {
     static char paths[8][160];
@@ -82,7 +86,9 @@ pid_t command_start(const char *line, size_t file_limit) {
     for (at = strtok(text, " "); at && argc < WORDS; at = strtok(NULL, " ")) argv[argc++] = at;
     fflush(NULL);
     if ((child = fork()) != 0) return child;
-    if (!freopen(command_path("out.txt"), "w", stdout) || !freopen(command_path("err.txt"), "w", stderr)) _exit(99);
+    if (!freopen(terminal[0] ? terminal : command_path("out.txt"), "w", stdout) ||
+        !freopen(terminal[0] ? terminal : command_path("err.txt"), "w", stderr))
+        _exit(99);
     if (file_limit) {
         const struct rlimit limit = {file_limit, file_limit};
         signal(SIGXFSZ, SIG_IGN);
@@ -104,6 +110,39 @@ int command_finish(pid_t child) {
 
 int command_run(const char *line) {
     return command_finish(command_start(line, 0));
+}
+
+static int has_ended(pid_t child) {
+    siginfo_t info;
+    memset(&info, 0, sizeof info);
+    return waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == child;
+}
+
+/* Takes what a terminal shows until nobody writes to it any more. */
+static void watch(int master, pid_t child, FILE *shown) {
+    char piece[512];
+    for (int ended = 0;;) {
+        struct pollfd ready = {master, POLLIN, 0};
+        const ssize_t n = poll(&ready, 1, 10) > 0 && (ready.revents & POLLIN) ? read(master, piece, sizeof piece) : 0;
+        if (n > 0) fwrite(piece, 1, (size_t)n, shown);
+        else if (ended) break;
+        else ended = has_ended(child);
+    }
+}
+
+int command_on_terminal(const char *line) {
+    const int master = posix_openpt(O_RDWR | O_NOCTTY);
+    const char *name = master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0 ? ptsname(master) : NULL;
+    const int slave = name ? open(name, O_RDWR | O_NOCTTY) : -1; /* so that the master has somebody to read from */
+    FILE *shown = fopen(command_path("terminal.txt"), "w");
+    if (!shown) perror("mtan: build"), exit(2);
+    if (slave < 0) return fclose(shown), close(master), -1;
+    snprintf(terminal, sizeof terminal, "%s", name);
+    const pid_t child = command_start(line, 0);
+    terminal[0] = 0;
+    watch(master, child, shown);
+    close(slave), close(master), fclose(shown);
+    return command_finish(child);
 }
 
 int command_refused(const char *line, const char *words) {
@@ -198,10 +237,25 @@ size_t command_bytes(const char *name) {
     return bytes;
 }
 
-void command_model(const char *name, const mtan_model *model, const prep *p) {
+void command_model(const char *name, const mtan_model *model, const mtan_file_pair *pairs, size_t m) {
     const prep none = {0};
     char error[512];
-    if (!bundle_write(command_path(name), model, NULL, p ? p : &none, NULL, 0, error)) fputs(error, stderr), exit(2);
+    if (!bundle_write(command_path(name), model, NULL, &none, pairs, m, error)) fputs(error, stderr), exit(2);
+}
+
+void command_tiny(const char *name, tiny_kind kind, const char *settings, uint32_t seed, const mtan_file_pair *pairs,
+                  size_t m) {
+    mtan_config config;
+    mtan_model model;
+    tiny_config(&config, kind);
+    const int good = small_apply(&config, settings);
+    const size_t count = mtan_weights_count(&config);
+    mtan_real *weights = tool_calloc(count, sizeof *weights);
+    if (!good || mtan_weights_init(&config, weights, count, seed) != MTAN_OK ||
+        mtan_model_init(&model, &config, weights, count) != MTAN_OK)
+        fprintf(stderr, "mtan: no model has %s\n", settings), exit(2);
+    command_model(name, &model, pairs, m);
+    free(weights);
 }
 
 void command_tensors(const char *name, const mtan_file_entry *entries, size_t n, const mtan_file_pair *pairs,

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "../../tools/data/prep.h"
+#include "tiny_model.h"
 
 enum { COMMAND_RECORDS = 60 };
 
@@ -24,6 +24,8 @@ int command_finish(pid_t child);
 int command_run(const char *line);
 /* Does it end with BAD_USE, print nothing and say these words to standard error? Prints what it did when not. */
 int command_refused(const char *line, const char *words);
+/* The exit status of a run whose output goes to a terminal: what that shows is in terminal.txt. -1: there are no terminals here. */
+int command_on_terminal(const char *line);
 
 /* Waits until a table has some rows, at most ten seconds. */
 int command_wait(const char *name, int rows);
@@ -36,8 +38,11 @@ void command_write(const char *name, const char *text);
 void command_append(const char *name, const char *line);
 int command_says(const char *name, const char *words);
 
-/* A file of the folder: a model of random weights with this preprocessing, NULL for none; a file of tensors. */
-void command_model(const char *name, const mtan_model *model, const prep *p);
+/* A file of the folder: a model without preprocessing, whose channels are called 0, 1, 2 and so on, with m pairs of metadata more; a
+ * model of tiny_model.h with these settings more ("channels 2 classes 3") and random weights; tensors. */
+void command_model(const char *name, const mtan_model *model, const mtan_file_pair *pairs, size_t m);
+void command_tiny(const char *name, tiny_kind kind, const char *settings, uint32_t seed, const mtan_file_pair *pairs,
+                  size_t m);
 void command_tensors(const char *name, const mtan_file_entry *entries, size_t n, const mtan_file_pair *pairs, size_t m);
 int command_is_json(const char *name); /* is all of a file one value of JSON? prints it when not */
 /* The number of an object in JSON text, behind the first `object` in it: command_json(text, "\"name\": \"x\"", "mean"). NaN: there is

@@ -9,7 +9,6 @@
 
 #include "check.h"
 #include "command_line.h"
-#include "small.h"
 #include "tiny_model.h"
 #include "../../tools/mtan/command/commands.h"
 
@@ -28,21 +27,6 @@ static void write_data(const char *second) {
         snprintf(line, sizeof line, "r%d,%s\n", r, r % 2 ? second : "no");
         if (r % 3) command_append("l.csv", line);
     }
-}
-
-/* A model of tiny_model.h with these settings more and its own random weights. */
-static void write_model(const char *name, tiny_kind kind, const char *settings, uint32_t seed) {
-    mtan_config config;
-    mtan_model model;
-    tiny_config(&config, kind);
-    if (!small_apply(&config, settings)) printf("  BAD %s\n", settings), exit(2);
-    const size_t count = mtan_weights_count(&config);
-    mtan_real *weights = guard_alloc(count * sizeof *weights);
-    if (mtan_weights_init(&config, weights, count, seed) != MTAN_OK ||
-        mtan_model_init(&model, &config, weights, count) != MTAN_OK)
-        printf("  BAD %s\n", settings), exit(2);
-    command_model(name, &model, NULL);
-    if (!guard_free(weights)) exit(2);
 }
 
 /* ---- files ---- */
@@ -144,7 +128,7 @@ TEST types_that_cannot_be_read_are_far_apart(void) {
 TEST a_model_predicts_as_itself(void) {
     char *text;
     write_data("yes");
-    write_model("a", TINY_ENC, "", 1);
+    command_tiny("a", TINY_ENC, "", 1, NULL, 0);
     ASSERT_EQ_FMT(DONE, command_run("compare @/a @/a --json --bootstrap 20" DATA), "%d");
     ASSERT(command_is_json("out.txt"));
     text = command_text("out.txt");
@@ -156,7 +140,7 @@ TEST a_model_predicts_as_itself(void) {
 
 TEST two_models_predict_otherwise(void) {
     write_data("yes");
-    write_model("a", TINY_ENC, "", 1), write_model("b", TINY_ENC, "", 2);
+    command_tiny("a", TINY_ENC, "", 1, NULL, 0), command_tiny("b", TINY_ENC, "", 2, NULL, 0);
     ASSERT_EQ_FMT(BAD_RESULT, command_run("compare @/a @/b --bootstrap 0" DATA), "%d");
     ASSERT(command_says("out.txt", "\nboth on the all records: 13 rows\n"));
     ASSERT(command_says("out.txt", "95 % interval of B - A\nauc ") &&
@@ -171,7 +155,7 @@ TEST two_models_predict_otherwise(void) {
 TEST curves_are_compared(void) {
     char *text;
     write_data("yes");
-    write_model("a", TINY_INTERP, "", 1), write_model("b", TINY_INTERP, "", 2);
+    command_tiny("a", TINY_INTERP, "", 1, NULL, 0), command_tiny("b", TINY_INTERP, "", 2, NULL, 0);
     ASSERT_EQ_FMT(BAD_RESULT, command_run("compare @/a @/b --json --bootstrap 20 --data @/d.csv"), "%d");
     ASSERT(command_is_json("out.txt"));
     text = command_text("out.txt");
@@ -182,8 +166,8 @@ TEST curves_are_compared(void) {
 
 TEST what_cannot_be_compared_is_refused(void) {
     write_data("yes");
-    write_model("enc", TINY_ENC, "", 1), write_model("interp", TINY_INTERP, "", 1);
-    write_model("more", TINY_ENC, "classes 3", 1);
+    command_tiny("enc", TINY_ENC, "", 1, NULL, 0), command_tiny("interp", TINY_INTERP, "", 1, NULL, 0);
+    command_tiny("more", TINY_ENC, "classes 3", 1, NULL, 0);
     ASSERT(command_refused("compare @/enc @/none", "none: No such file"));
     ASSERT(command_refused("compare @/none @/enc", "none: No such file"));
     ASSERT(command_refused("compare @/enc @/d.csv", "d.csv: not a valid safetensors file"));
@@ -242,7 +226,7 @@ TEST other_channels_are_refused(void) {
 }
 
 TEST a_checkpoint_has_other_metadata(void) {
-    write_model("m", TINY_ENC, "", 1);
+    command_tiny("m", TINY_ENC, "", 1, NULL, 0);
     ASSERT_EQ_FMT(DONE, command_run("convert @/m @/m.pt"), "%d");
     ASSERT_EQ_FMT(DONE, command_run("compare @/m @/m.pt"), "%d");
     ASSERT(

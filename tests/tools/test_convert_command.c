@@ -137,7 +137,7 @@ static int32_t setting_in(const char *name, const char *key) {
 TEST a_model_comes_back(int index) {
     small_model s;
     ASSERT(small_open(&s, index));
-    command_model("m.safetensors", &s.model, NULL);
+    command_model("m.safetensors", &s.model, NULL, 0);
     ASSERT_EQ_FMT(DONE, command_run("convert @/m.safetensors @/m.pt"), "%d");
     ASSERT_EQ_FMT((size_t)0, command_bytes("err.txt"), "%zu"); /* there is no preprocessing to speak of */
     ASSERT_EQ_FMT(DONE, command_run("convert @/m.pt @/back.safetensors"), "%d");
@@ -156,7 +156,7 @@ TEST given_points_come_back(void) {
     tiny_open(&s, TINY_ENC, 1);
     s.config.reference = MTAN_REF_GIVEN, s.config.ref = points;
     ASSERT_EQ(MTAN_OK, mtan_model_init(&s.model, &s.config, s.weights, s.count));
-    command_model("m.safetensors", &s.model, NULL);
+    command_model("m.safetensors", &s.model, NULL, 0);
     ASSERT_EQ_FMT(DONE, command_run("convert @/m.safetensors @/m.pt"), "%d");
     ASSERT_EQ_FMT(DONE, command_run("convert @/m.pt @/back.safetensors --quiet"), "%d");
     ASSERT(is_model("back.safetensors", &s.model, NULL) && command_bytes("err.txt") == 0);
@@ -564,7 +564,7 @@ TEST a_place_that_cannot_be_written_is_named(void) {
     checkpoint c = {0};
     tiny_open(&s, TINY_ENC, 1);
     write_checkpoint("m.pt", &s.model, &c);
-    command_model("m.safetensors", &s.model, NULL);
+    command_model("m.safetensors", &s.model, NULL, 0);
     ASSERT(command_refused("convert @/m.pt @/no/m.safetensors", "no/m.safetensors: "));
     ASSERT(command_refused("convert @/m.safetensors @/no/m.pt", "no/m.pt: "));
     ASSERT(tiny_close(&s));

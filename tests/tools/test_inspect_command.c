@@ -141,7 +141,7 @@ TEST a_model_has_settings_and_memory(void) {
     size_t small = 0;
     tiny_model s;
     tiny_open(&s, TINY_ENC, 1);
-    command_model("m.safetensors", &s.model, NULL);
+    command_model("m.safetensors", &s.model, NULL, 0);
     ASSERT_EQ_FMT(DONE, command_run("inspect @/m.safetensors --events 40 --times 20"), "%d");
     snprintf(line, sizeof line, "model: mTAND-Enc, %zu parameters\n", mtan_weights_count(&s.config));
     ASSERT(command_says("out.txt", line) && command_says("out.txt", " channels 3,"));
@@ -169,7 +169,7 @@ TEST programs_get_the_same_numbers(void) {
     tiny_model s;
     char *text;
     tiny_open(&s, TINY_FULL, 1);
-    command_model("m.safetensors", &s.model, NULL);
+    command_model("m.safetensors", &s.model, NULL, 0);
     ASSERT_EQ_FMT(DONE, command_run("inspect @/m.safetensors --json"), "%d");
     text = command_text("out.txt");
     ASSERT_EQ(MTAN_OK, mtan_predictor_size(&s.model, &bounds, &predict));
@@ -191,12 +191,12 @@ TEST small_memory_is_named_where_there_is_one(void) {
     tiny_open(&s, TINY_ENC, 1);
     s.config.ref_points = 2;
     ASSERT_EQ(MTAN_OK, mtan_model_init(&s.model, &s.config, s.weights, s.count));
-    command_model("m.safetensors", &s.model, NULL);
+    command_model("m.safetensors", &s.model, NULL, 0);
     ASSERT_EQ_FMT(DONE, command_run("inspect @/m.safetensors"), "%d");
     ASSERT(command_says("out.txt", "memory to predict any record, 2 reference points at a time: "));
     ASSERT(tiny_close(&s));
     tiny_open(&s, TINY_OBSERVED, 1);
-    command_model("m.safetensors", &s.model, NULL);
+    command_model("m.safetensors", &s.model, NULL, 0);
     ASSERT_EQ_FMT(DONE, command_run("inspect @/m.safetensors"), "%d");
     text = command_text("out.txt");
     ASSERT(strstr(text, "model: mTAND-Full") && !strstr(text, "memory to predict any record"));
@@ -209,7 +209,7 @@ TEST a_model_of_int8_is_not_trained(void) {
     tiny_model s;
     char *text;
     tiny_open(&s, TINY_ENC, 1);
-    command_model("m.safetensors", &s.model, NULL);
+    command_model("m.safetensors", &s.model, NULL, 0);
     ASSERT_EQ_FMT(DONE, command_run("quantize @/m.safetensors @/int8.safetensors --quiet"), "%d");
     ASSERT_EQ_FMT(DONE, command_run("inspect @/int8.safetensors"), "%d");
     ASSERT(command_says("out.txt", "its matrices are int8: it cannot be trained on\n") &&

@@ -22,11 +22,6 @@ int quiet(void) {
     return messages.quiet;
 }
 
-int use_color(FILE *stream) {
-    const char *no = getenv("NO_COLOR");
-    return isatty(fileno(stream)) && !(no && *no);
-}
-
 double seconds(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);

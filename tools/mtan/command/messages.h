@@ -17,7 +17,6 @@ int quiet(void);
 void progress(const char *format, ...);
 void progress_end(void);
 
-int use_color(FILE *stream); /* a terminal, and NO_COLOR is not set */
-double seconds(void);        /* monotonic */
+double seconds(void); /* monotonic */
 
 #endif
