@@ -22,6 +22,7 @@
 #include "../../tools/mtan/command/commands.h"
 #include "../../tools/mtan/command/options.h"
 #include "../../tools/mtan/model/files.h"
+#include "../../tools/mtan/torch/tensor_set.h"
 #include "../../tools/data/generators.h"
 
 enum { WORDS = 64 };
@@ -267,6 +268,33 @@ void command_tensors(const char *name, const mtan_file_entry *entries, size_t n,
     if (!blob || mtan_file_write_memory(entries, n, pairs, m, blob, bytes, &bytes) != MTAN_OK ||
         !file_write(command_path(name), blob, bytes, error))
         fputs(error, stderr), exit(2);
+    free(blob);
+}
+
+void command_metadata(const char *name, const char *key, const char *value) {
+    mtan_file_entry *entries = NULL;
+    mtan_file_pair *pairs = NULL;
+    tensor_set set;
+    size_t bytes = 0;
+    char error[512];
+    void *blob = file_read(command_path(name), &bytes, error);
+    if (!blob || !tensor_set_open(&set, name, blob, bytes, error)) fputs(error, stderr), exit(2);
+    for (size_t i = 0; i < arrlenu(set.tensors); i++) {
+        const mtan_tensor_view *v = &set.tensors[i].view;
+        mtan_file_entry e = {
+            set.tensors[i].name, v->dtype, v->rank, {0}, v->data}; /* little-endian, as the machine of the test */
+        memcpy(e.shape, v->shape, sizeof e.shape);
+        arrput(entries, e);
+    }
+    for (size_t i = 0; i < arrlenu(set.metadata); i++) {
+        const mtan_file_pair pair = {set.metadata[i].name, set.metadata[i].text};
+        if (strcmp(pair.key, key) != 0) arrput(pairs, pair);
+    }
+    const mtan_file_pair changed = {key, value};
+    if (value) arrput(pairs, changed);
+    command_tensors(name, entries, arrlenu(entries), pairs, arrlenu(pairs));
+    arrfree(entries), arrfree(pairs);
+    tensor_set_close(&set);
     free(blob);
 }
 

@@ -44,6 +44,8 @@ void command_model(const char *name, const mtan_model *model, const mtan_file_pa
 void command_tiny(const char *name, tiny_kind kind, const char *settings, uint32_t seed, const mtan_file_pair *pairs,
                   size_t m);
 void command_tensors(const char *name, const mtan_file_entry *entries, size_t n, const mtan_file_pair *pairs, size_t m);
+/* Gives a pair of metadata of a file of tensors another value, or adds it; NULL takes it away. */
+void command_metadata(const char *name, const char *key, const char *value);
 int command_is_json(const char *name); /* is all of a file one value of JSON? prints it when not */
 /* The number of an object in JSON text, behind the first `object` in it: command_json(text, "\"name\": \"x\"", "mean"). NaN: there is
  * none, or it is null. */
