@@ -44,7 +44,7 @@ static void pause_for(long milliseconds) {
 static pid_t child_for(int (*task)(int descriptor), int descriptor) {
     fflush(NULL);
     const pid_t child = fork();
-    if (child == 0) _exit(task(descriptor));
+    if (child == 0) exit(task(descriptor));
     return child;
 }
 
@@ -251,6 +251,102 @@ TEST a_folder_has_one_owner(void) {
     PASS();
 }
 
+/* ---- what cannot be read or written ---- */
+
+/* A path of n letters, which no system takes. */
+static const char *long_path(size_t n) {
+    static char path[6000];
+    memset(path, 'x', n);
+    path[n] = 0;
+    return path;
+}
+
+TEST what_cannot_be_read_is_said(void) {
+    char error[512] = "";
+    size_t bytes;
+    ASSERT(!file_read(command_path("nowhere"), &bytes, error) && strstr(error, "nowhere: No such file"));
+    ASSERT(!file_read(command_path("."), &bytes, error) && strstr(error, "/.: Is a directory"));
+    command_write("large", "");
+    if (truncate(command_path("large"), (off_t)5 << 30) != 0) SKIPm("this file system has no files with holes");
+    ASSERT(!file_read(command_path("large"), &bytes, error));
+    ASSERTm(error, strstr(error, "large: larger than 4096 MiB") && !strstr(error, "does it end?"));
+    PASS();
+}
+
+TEST what_cannot_be_written_is_said(void) {
+    char error[512] = "";
+    claim c;
+    ASSERT(!file_write(command_path("no/file"), "x", 1, error) && strstr(error, "no/file: No such file"));
+    ASSERT(!file_write(command_path("."), "x", 1, error) && strstr(error, "/.: not a regular file"));
+    ASSERT(!file_write(long_path(5000), "x", 1, error) && strcmp(error, "the path is too long") == 0);
+    ASSERT(!claim_take(&c, long_path(5000), error) && strcmp(error, "the path is too long") == 0);
+    PASS();
+}
+
+/* Somebody makes a folder of that name in the meantime. */
+TEST what_cannot_be_replaced_is_said(void) {
+    char error[512] = "";
+    replacement r;
+    ASSERT(replacement_open(&r, command_path("late"), error) && replacement_write(&r, "new", 3));
+    ASSERT_EQ(0, mkdir(command_path("late"), 0777));
+    ASSERT(!replacement_close(&r, 1, error));
+    ASSERTm(error, strstr(error, "late: cannot be written: "));
+    ASSERT(!is_file(strrchr(r.temporary, '/') + 1)); /* nothing is left */
+    PASS();
+}
+
+static int write_here(int unused) {
+    char error[512];
+    (void)unused;
+    replacement_clear("no/such/folder");
+    if (chdir(command_path("")) != 0) return 1;
+    if (!file_write("plain", "here", 4, error)) return 2;
+    FILE *old = fopen("plain.7.tmp", "w");
+    if (!old || fclose(old) != 0) return 3;
+    replacement_clear("plain");
+    return access("plain.7.tmp", F_OK) == 0 ? 4 : 0;
+}
+
+TEST a_name_alone_is_in_the_folder_where_one_is(void) {
+    ASSERT_EQ_FMT(0, command_finish(child_for(write_here, 0)), "%d");
+    ASSERT(command_says("plain", "here"));
+    PASS();
+}
+
+/* Its owner has the lock, but has not come to write its number. */
+TEST an_owner_without_a_number(void) {
+    char error[512] = "";
+    claim mine, other;
+    folder_hold h;
+    ASSERT(claim_take(&mine, command_path("."), error));
+    ASSERT_EQ(0, truncate(command_path("mtan.lock"), 0));
+    ASSERT(!claim_take(&other, command_path("."), error));
+    ASSERTm(error, strstr(error, "another process is at work in this folder"));
+    claim_drop(&mine);
+    ASSERT(!folder_lock(&h, command_path("nowhere"), 0));
+    folder_unlock(&h);
+    PASS();
+}
+
+/* The owner before removes the file while others wait for its lock: they lock the one that is there. */
+static int take_and_drop(int descriptor) {
+    char error[512];
+    claim c;
+    for (int i = 0; i < 200; i++)
+        if (claim_take(&c, command_path("."), error)) claim_drop(&c);
+        else if (!strstr(error, "is at work in this folder")) return 1;
+    (void)descriptor;
+    return 0;
+}
+
+TEST claims_that_come_and_go_are_kept_apart(void) {
+    pid_t child[3];
+    for (int i = 0; i < 3; i++) child[i] = child_for(take_and_drop, 0);
+    for (int i = 0; i < 3; i++) ASSERT_EQ_FMT(0, command_finish(child[i]), "%d");
+    ASSERT(!is_file("mtan.lock"));
+    PASS();
+}
+
 SUITE(files_suite) {
     GREATEST_SET_SETUP_CB(command_open, NULL);
     GREATEST_SET_TEARDOWN_CB(command_close, NULL);
@@ -265,4 +361,10 @@ SUITE(files_suite) {
     RUN_TEST(a_folder_is_made_once);
     RUN_TEST(a_lock_says_why_it_is_refused);
     RUN_TEST(a_folder_has_one_owner);
+    RUN_TEST(what_cannot_be_read_is_said);
+    RUN_TEST(what_cannot_be_written_is_said);
+    RUN_TEST(what_cannot_be_replaced_is_said);
+    RUN_TEST(a_name_alone_is_in_the_folder_where_one_is);
+    RUN_TEST(an_owner_without_a_number);
+    RUN_TEST(claims_that_come_and_go_are_kept_apart);
 }

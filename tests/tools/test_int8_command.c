@@ -8,6 +8,7 @@
 
 #include "check.h"
 #include "command_line.h"
+#include "tiny_model.h"
 #include "../../tools/mtan/model/bundle.h"
 #include "../../tools/mtan/command/commands.h"
 #include "../../tools/mtan/model/files.h"
@@ -154,6 +155,122 @@ TEST int8_curves_are_exported_as_reals(void) {
     PASS();
 }
 
+/* ---- 16 bits ---- */
+
+/* A model whose matrix rec.classifier.4.weight has these numbers. */
+static void write_numbers(const char *name, const float *x, size_t n) {
+    mtan_config config;
+    mtan_model model;
+    tiny_config(&config, TINY_ENC);
+    const size_t count = mtan_weights_count(&config);
+    mtan_real *weights = tool_calloc(count, sizeof *weights);
+    for (int32_t i = 0; i < mtan_param_count(&config); i++) {
+        mtan_param p;
+        mtan_param_at(&config, i, &p);
+        for (size_t k = 0; k < n && strcmp(p.name, "rec.classifier.4.weight") == 0; k++)
+            weights[p.offset + k] = (mtan_real)x[k];
+    }
+    if (mtan_model_init(&model, &config, weights, count) != MTAN_OK) exit(2);
+    command_model(name, &model, NULL, 0);
+    free(weights);
+}
+
+static const uint16_t *read_bits(const char *name, uint16_t bits[20]) {
+    char error[512];
+    mtan_tensor_view view;
+    bundle b;
+    if (!bundle_read(&b, command_path(name), error)) return printf("  BAD %s\n", error), NULL;
+    if (mtan_file_tensor(&b.file, "rec.classifier.4.weight", &view) != MTAN_OK || view.bytes != 40) return NULL;
+    for (int i = 0; i < 20; i++) bits[i] = (uint16_t)(view.data[2 * i] | view.data[2 * i + 1] << 8);
+    bundle_free(&b);
+    return bits;
+}
+
+/* Rounded to nearest, ties to even. The bits of f16 are those of Python's struct.pack('e', x). */
+TEST numbers_of_16_bits_are_rounded(void) {
+    static const float x[] = {1,        -2,       65504,     0.1f,         0x1p-14f,     0x1p-15f,     0x1p-24f,
+                              0x1p-25f, 0x3p-26f, -0x1p-20f, 1 + 0x1p-11f, 1 + 0x3p-11f, 0x1.ffcp-15f, 0,
+                              0.333f};
+    static const uint16_t f16[] = {0x3c00, 0xc000, 0x7bff, 0x2e66, 0x0400, 0x0200, 0x0001, 0x0000,
+                                   0x0001, 0x8010, 0x3c00, 0x3c02, 0x0400, 0x0000, 0x3554};
+    static const uint16_t bf16[] = {0x3f80, 0xc000, 0x4780, 0x3dcd, 0x3880, 0x3800, 0x3380, 0x3300,
+                                    0x3340, 0xb580, 0x3f80, 0x3f80, 0x3880, 0x0000, 0x3eaa};
+    uint16_t bits[20];
+    write_numbers("m", x, sizeof x / sizeof x[0]);
+    ASSERT_EQ_FMT(DONE, command_run("quantize @/m @/f16 --type f16"), "%d");
+    ASSERT(read_bits("f16", bits));
+    for (size_t i = 0; i < sizeof f16 / sizeof f16[0]; i++) ASSERT_EQ_FMT(f16[i], bits[i], "%04x");
+    ASSERT_EQ_FMT(DONE, command_run("quantize @/m @/bf16 --type bf16"), "%d");
+    ASSERT(read_bits("bf16", bits));
+    for (size_t i = 0; i < sizeof bf16 / sizeof bf16[0]; i++) ASSERT_EQ_FMT(bf16[i], bits[i], "%04x");
+    PASS();
+}
+
+TEST weights_that_do_not_fit_are_refused(void) {
+    static const float large[] = {65536}, none[] = {NAN};
+    write_numbers("m", large, 1);
+    ASSERT(command_refused("quantize @/m @/q --type f16",
+                           "rec.classifier.4.weight: the weight 65536 cannot be kept in this type"));
+    ASSERT_EQ_FMT(DONE, command_run("quantize @/m @/q --type bf16"), "%d");
+    write_numbers("m", none, 1);
+    ASSERT(command_refused("quantize @/m @/n", "m: a weight or a result is not finite"));
+    ASSERT_EQ_FMT((size_t)0, command_bytes("n"), "%zu");
+    PASS();
+}
+
+/* ---- other models ---- */
+
+TEST given_points_stay(void) {
+    static const mtan_real points[6] = {0, (mtan_real)0.125, (mtan_real)0.25, (mtan_real)0.5, (mtan_real)0.75, 2};
+    char error[512];
+    tiny_model s;
+    bundle b;
+    tiny_open(&s, TINY_ENC, 1);
+    s.config.reference = MTAN_REF_GIVEN, s.config.ref = points;
+    ASSERT_EQ(MTAN_OK, mtan_model_init(&s.model, &s.config, s.weights, s.count));
+    command_model("m", &s.model, NULL, 0);
+    ASSERT_EQ_FMT(DONE, command_run("quantize @/m @/q"), "%d");
+    ASSERT(bundle_read(&b, command_path("q"), error));
+    ASSERT(b.model.config.ref_points == 6 && check_same("points", b.model.config.ref, points, sizeof points));
+    bundle_free(&b);
+    ASSERT(tiny_close(&s));
+    PASS();
+}
+
+/* What is int8 already stays as it is, to the bit. */
+TEST int8_of_int8_is_the_same(void) {
+    command_tiny("m", TINY_ENC, "", 1, NULL, 0);
+    ASSERT_EQ_FMT(DONE, command_run("quantize @/m @/once"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run("quantize @/once @/twice"), "%d");
+    ASSERT(command_same_tensors("once", "twice"));
+    PASS();
+}
+
+static void write_curves(void) {
+    char line[64];
+    command_write("d.csv", "record,time,channel,value\n"), command_write("l.csv", "record,label\n");
+    for (int r = 0; r < 12; r++) {
+        for (int k = 0; k < 6; k++) {
+            snprintf(line, sizeof line, "r%d,%g,%d,%d\n", r, k / 6.0, k % 3, (r * 5 + k) % 7);
+            command_append("d.csv", line);
+        }
+        snprintf(line, sizeof line, "r%d,%d\n", r, r % 3);
+        command_append("l.csv", line);
+    }
+}
+
+/* Curves have an error in place of an AUC; three classes have the AUC of each against the others. */
+TEST curves_and_many_classes_are_measured(void) {
+    write_curves();
+    command_tiny("curves", TINY_INTERP, "", 1, NULL, 0), command_tiny("three", TINY_ENC, "classes 3", 1, NULL, 0);
+    ASSERT_EQ_FMT(DONE, command_run("quantize @/curves @/q --type f16 --data @/d.csv"), "%d");
+    ASSERT(command_says("out.txt", "mean squared error ") &&
+           command_says("out.txt", ", at held-out points of the part 'all'\n"));
+    ASSERT(command_run("quantize @/three @/q --type f16 --data @/d.csv --labels @/l.csv --split all") != BAD_USE);
+    ASSERT(command_says("out.txt", "12 records of the part 'all'\nAUC  "));
+    PASS();
+}
+
 SUITE(int8_command_suite) {
     GREATEST_SET_SETUP_CB(command_open, NULL);
     GREATEST_SET_TEARDOWN_CB(command_close, NULL);
@@ -162,6 +279,11 @@ SUITE(int8_command_suite) {
     RUN_TEST(int8_is_inspected);
     RUN_TEST(int8_is_exported);
     RUN_TEST(int8_curves_are_exported_as_reals);
+    RUN_TEST(numbers_of_16_bits_are_rounded);
+    RUN_TEST(weights_that_do_not_fit_are_refused);
+    RUN_TEST(given_points_stay);
+    RUN_TEST(int8_of_int8_is_the_same);
+    RUN_TEST(curves_and_many_classes_are_measured);
     GREATEST_SET_SETUP_CB(NULL, NULL);
     GREATEST_SET_TEARDOWN_CB(NULL, NULL);
 }
