@@ -320,6 +320,35 @@ TEST a_bad_line_is_named(void) {
     PASS();
 }
 
+/* Each column of a good line, as it cannot be. */
+TEST every_column_is_checked(void) {
+    static const char *const good[] = {
+        "2", "gru-d", "physionet", "correct", "0",    "auc",          "0.8",
+        "3", "2",     "1.5",       "4",       "avx2", "mtan train x", "2024-01-01T00:00:00Z"};
+    static const char *const bad[][2] = {{"0", "100"}, {"", NULL},     {"", NULL},    {"", NULL},     {"-1", "nan"},
+                                         {"", NULL},   {"1e301", "x"}, {"-1", "3e9"}, {"-1", "many"}, {"-1", "1e13"},
+                                         {"-1", "x"},  {"", NULL},     {"", NULL},    {"", NULL}};
+    enum { COLUMNS = sizeof good / sizeof good[0] };
+    char line[2048], error[512];
+    result *list;
+    for (int column = -1; column < COLUMNS; column++)
+        for (int k = 0; k < 3; k++) {
+            char longest[600];
+            memset(longest, 'x', sizeof longest - 1), longest[sizeof longest - 1] = 0;
+            const char *text = column < 0 ? NULL : k < 2 ? bad[column][k] : longest;
+            if ((column >= 0 && !text) || (column < 0 && k > 0)) continue;
+            line[0] = 0;
+            for (int i = 0; i < COLUMNS; i++) strcat(strcat(line, i ? "\t" : ""), i == column ? text : good[i]);
+            command_write("r.tsv", strcat(line, "\n"));
+            if (column < 0) ASSERT(results_read(&list, command_path("r.tsv"), error) && arrlen(list) == 1);
+            else
+                ASSERTm(line, !results_read(&list, command_path("r.tsv"), error) &&
+                                  strstr(error, "r.tsv:1: not a line of results"));
+            arrfree(list);
+        }
+    PASS();
+}
+
 /* ---- numbers and words ---- */
 
 TEST numbers_are_means_over_seeds(void) {
@@ -513,6 +542,74 @@ TEST what_cannot_be_read_is_a_failure(void) {
     PASS();
 }
 
+/* The second set of the interpolation, whose records need no outcome. */
+static void write_more_patients(void) {
+    char name[64];
+    write_patients();
+    if (mkdir(command_path("data/physionet2012/set-b"), 0777) != 0) perror("mtan: build"), exit(2);
+    for (int i = 0; i < 10; i++) {
+        snprintf(name, sizeof name, "data/physionet2012/set-b/%d.txt", 5000 + i);
+        command_write(name,
+                      "Time,Parameter,Value\n00:00,Age,50\n01:00,HR,70\n09:00,HR,80\n20:00,Temp,37\n30:00,HR,75\n");
+    }
+}
+
+/* A model of curves has an error for each share of the times that the table has. */
+TEST a_model_of_curves_is_added(void) {
+    char error[512];
+    result *list;
+    write_more_patients();
+    ASSERT_EQ_FMT(
+        DONE,
+        command_run(
+            "train physionet-interp --data @/data/physionet2012 --seed 4 --epochs 1 --enc-hidden 4 --dec-hidden 4 "
+            "--latent 2 --embed 4 --mlp-hidden 4 --ref-points 4 --quiet --threads 1 --out @/hand"),
+        "%d");
+    ASSERT_EQ_FMT(
+        DONE,
+        command_run("table 1 --data @/data --out @/runs --results @/r.tsv --threads 1 --add @/hand/best.safetensors"),
+        "%d");
+    ASSERT(command_says("err.txt", "table 1, mtand-full, physionet, correct, seed 4: mse-50 "));
+    ASSERT(results_read(&list, command_path("r.tsv"), error));
+    ASSERT(arrlen(list) >= 5);
+    for (size_t i = 0; i < arrlenu(list); i++)
+        ASSERT(list[i].table == 1 && list[i].seed == 4 && isfinite(list[i].value) && list[i].value > 0);
+    arrfree(list);
+    PASS();
+}
+
+TEST what_cannot_be_made_is_said(void) {
+    write_patients();
+    ASSERT(command_refused(TABLE "--add @/none", "none: No such file"));
+    ASSERT(command_refused("table 2 --results @/data", "data: Is a directory"));
+    ASSERT(command_refused("table 2 --budget 1d --results @/r.tsv",
+                           "--budget 1d: must be minutes, or a time such as 90s, 10m or 2h"));
+    ASSERT(command_refused("table 2 --budget 10mm --results @/r.tsv", "--budget 10mm: must be minutes"));
+    ASSERT(command_refused("table 2 --budget 0 --results @/r.tsv", "--budget 0: must be minutes"));
+    ASSERT(command_refused("table 2 --budget 99999h --results @/r.tsv", "--budget 99999h: must be minutes"));
+    ASSERT(command_refused("table 0 --results @/r.tsv", "table 0: the paper has tables 1 to 5"));
+    ASSERT(command_refused("table 22 --results @/r.tsv", "table 22: the paper has tables 1 to 5"));
+    ASSERT(command_refused("table 2 --data @/data --out @/no/runs --results @/r.tsv --only gru-d --seeds 0 --budget 1h",
+                           "no/runs: No such file"));
+    command_write("runs", "a file");
+    ASSERT_EQ_FMT(BAD_RESULT, command_run(TABLE "--only gru-d --seeds 0 --preset correct --epochs 1 --budget 1h"),
+                  "%d");
+    ASSERT(command_says("err.txt", "runs/") && command_says("err.txt", "Not a directory"));
+    PASS();
+}
+
+TEST what_is_missing_is_told(void) {
+    write_patients();
+    ASSERT_EQ_FMT(DONE, command_run("table 2 --data @/data --results @/r.tsv --only gru-d --seeds 0 --json"), "%d");
+    ASSERT(command_is_json("out.txt") && command_says("out.txt", "\"no_data\": \""));
+    ASSERT(command_says("err.txt", "2 runs are missing: --budget trains them, --dry-run lists them\n"));
+    ASSERT(command_says("err.txt", " runs more have no data\n"));
+    ASSERT_EQ_FMT(DONE, command_run("table --data @/nowhere --results @/r.tsv --dry-run --preset faithful --seeds 0"),
+                  "%d");
+    ASSERT(command_says("out.txt", "mtan train toy-interp ") && command_says("err.txt", " runs more have no data\n"));
+    PASS();
+}
+
 TEST bad_words_are_refused(void) {
     ASSERT_EQ_FMT(BAD_USE, command_run("table 6"), "%d");
     ASSERT(command_says("err.txt", "the paper has tables 1 to 5"));
@@ -541,6 +638,7 @@ SUITE(table_suite) {
     RUN_TEST(the_later_of_two_results_counts);
     RUN_TEST(a_merge_keeps_both_sides);
     RUN_TEST(a_bad_line_is_named);
+    RUN_TEST(every_column_is_checked);
     RUN_TEST(numbers_are_means_over_seeds);
     RUN_TEST(tables_are_printed);
     RUN_TEST(programs_get_json);
@@ -549,5 +647,8 @@ SUITE(table_suite) {
     RUN_TEST(processes_share_the_work);
     RUN_TEST(a_model_made_by_hand_is_added);
     RUN_TEST(what_cannot_be_read_is_a_failure);
+    RUN_TEST(a_model_of_curves_is_added);
+    RUN_TEST(what_cannot_be_made_is_said);
+    RUN_TEST(what_is_missing_is_told);
     RUN_TEST(bad_words_are_refused);
 }
