@@ -486,6 +486,79 @@ TEST a_tensor_stays_inside_its_storage(void) {
     PASS();
 }
 
+#define OTHER "something other than a tensor's storage"
+
+/* A persistent id in which one thing is not as torch.save writes it. */
+TEST a_storage_is_what_it_says(void) {
+    static const struct {
+        const char *id, *words;
+        size_t n;
+    } cases[] = {
+#define CASE(id, words) {"\x80\2(" id "tQ.", words, sizeof("\x80\2(" id "tQ.") - 1}
+        CASE("X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0000X\3\0\0\0cpuK\2", ""),
+        CASE("X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0000X\3\0\0\0cpuK\2N", ""), /* as old files have it */
+        CASE("X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0000X\3\0\0\0cpuK\2K\1", "a view of another"),
+        CASE("X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0000X\3\0\0\0cpuK\2NN", OTHER),
+        CASE("X\6\0\0\0memoryctorch\nFloatStorage\nX\1\0\0\0000X\3\0\0\0cpuK\2", OTHER),
+        CASE("X\7\0\0\0storageX\5\0\0\0torchX\1\0\0\0000X\3\0\0\0cpuK\2", OTHER),
+        CASE("X\7\0\0\0storageccollections\nOrderedDict\nX\1\0\0\0000X\3\0\0\0cpuK\2", OTHER),
+        CASE("X\7\0\0\0storagectorch\nFloatStorage\nK\1X\3\0\0\0cpuK\2", OTHER),
+        CASE("X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0000X\3\0\0\0cpuN", OTHER),
+        CASE("X\7\0\0\0storagectorch\nFloatStorage\nX\101\0\0\0"
+             "00000000000000000000000000000000000000000000000000000000000000000X\3\0\0\0cpuK\2",
+             OTHER), /* a key of 65 letters */
+        CASE("X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0000X\3\0\0\0cpu\x8a\x08\0\0\0\0\0\0\0\x7f",
+             sizeof(size_t) > 4 ? "a storage is too large" : OTHER)};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *error = pickle_error(cases[i].id, cases[i].n);
+        if (cases[i].words[0] ? !strstr(error, cases[i].words) : *error) {
+            printf("  case %zu: %s\n", i, error);
+            FAIL();
+        }
+    }
+#define STORED(type, count) "(X\7\0\0\0storagectorch\n" type "\nX\1\0\0\0000X\3\0\0\0cpu" count "tQ"
+    ASSERT_STR_EQ("", ERROR_OF("\x80\2](" STORED("FloatStorage", "K\2") STORED("FloatStorage", "K\2") "e."));
+    ASSERT(strstr(ERROR_OF("\x80\2](" STORED("FloatStorage", "K\2") STORED("FloatStorage", "K\3") "e."),
+                  "two types or sizes"));
+    ASSERT(strstr(ERROR_OF("\x80\2](" STORED("FloatStorage", "K\2") STORED("DoubleStorage", "K\2") "e."),
+                  "two types or sizes"));
+    PASS();
+}
+
+/* Shapes and offsets that are no whole numbers, or none that a machine can count to. */
+TEST a_tensor_is_what_it_says(void) {
+    ASSERT(strstr(ERROR_OF(TENSOR("K\6", "NK\2\x85K\1\x85")), "not understood"));
+    ASSERT(strstr(ERROR_OF(TENSOR("K\6", "J\xff\xff\xff\xffK\2\x85K\1\x85")), "not understood"));
+    ASSERT(strstr(ERROR_OF(TENSOR("K\6", "\x8a\x08\0\0\0\0\0\0\0\x7fK\2\x85K\1\x85")), "not understood"));
+    ASSERT(strstr(ERROR_OF(TENSOR("K\6", "K\0N\x85K\1\x85")), "not understood"));
+    ASSERT(strstr(ERROR_OF(TENSOR("K\6", "K\0K\2\x85N\x85")), "not understood"));
+    ASSERT(strstr(ERROR_OF(TENSOR("K\6", "K\0J\xff\xff\xff\xff\x85K\1\x85")), "not understood"));
+    ASSERT(strstr(ERROR_OF(TENSOR("K\6", "K\0\x8a\x08\0\0\0\0\0\0\0\x7f\x85K\1\x85")), "not understood"));
+    ASSERT(strstr(ERROR_OF(TENSOR("K\6", "K\0K\2\x85\x8a\x08\0\0\0\0\0\0\0\x7f\x85")), "not understood"));
+    ASSERT(strstr(ERROR_OF(TENSOR("K\6", "K\0NK\1\x85")), "not understood"));
+    ASSERT(strstr(
+        ERROR_OF("\x80\2ctorch._utils\n_rebuild_tensor_v2\n" STORAGE("K\6") "K\0K\2\x85K\1\x85\x89}}(K\1K\2utR."),
+        "properties that are not understood"));
+    ASSERT_STR_EQ("",
+                  ERROR_OF("\x80\2ctorch._utils\n_rebuild_tensor_v2\n" STORAGE("K\6") "K\0K\2\x85K\1\x85\x89}}tR."));
+    PASS();
+}
+
+/* Every kind of number and text, and the ends of what they can be. */
+TEST plain_values_have_their_ends(void) {
+    ASSERT_STR_EQ("", ERROR_OF("\x80\2\x8b\2\0\0\0\xff\xff."));                /* a long of two bytes */
+    ASSERT_STR_EQ("", ERROR_OF("\x80\2\x8a\0."));                              /* a long of none, which is 0 */
+    ASSERT_STR_EQ("", ERROR_OF("\x80\2X\4\0\0\0\xf4\x8f\xbf\xbf."));           /* U+10FFFF */
+    ASSERT(strstr(ERROR_OF("\x80\2X\4\0\0\0\xf4\x90\x80\x80."), "not UTF-8")); /* one more */
+    ASSERT_STR_EQ("", ERROR_OF("\x80\2X\3\0\0\0\xee\x80\x80."));               /* behind the surrogates */
+    ASSERT(strstr(ERROR_OF("\x80\6N."), "protocol 6"));
+    ASSERT(strstr(ERROR_OF("\x80\4N\x8c\1x\x93."), "malformed"));
+    ASSERT(strstr(ERROR_OF("\x80\2c\177\nx\n."), "refuses to load ?.x"));
+    ASSERT(strstr(ERROR_OF("\x80\2N(."), "malformed at its end"));
+    ASSERT(strstr(ERROR_OF("\x80\2cargparse\nNamespace\nN\x85R."), "arguments that torch.save does not write"));
+    PASS();
+}
+
 /* Far more than any checkpoint: refused at a limit, not when memory ends. */
 TEST numbers_of_values_have_a_limit(void) {
     const size_t n = 1 << 20;
@@ -728,6 +801,128 @@ static void add_stored(made *m, const char *name, const void *data, size_t n) {
     add_entry(m, name, data, n, n, zip_checksum(data, n), 0);
 }
 
+/* The message of opening these bytes as they stand. */
+static const char *bytes_error(const uint8_t *bytes, size_t n) {
+    static char error[512];
+    torchfile t;
+    error[0] = 0;
+    if (torch_open(&t, "f", bytes, n, error)) torch_close(&t);
+    return error;
+}
+
+/* One entry whose sizes stand in 64 bits, in an extra field that the test gives. */
+static const char *wide_error(const char *extra, size_t n, size_t entry_size) {
+    static const char none[] = "\x80\2N.";
+    static const char *words;
+    made m = {NULL, NULL, 0};
+    uint8_t *central = NULL;
+    add_entry(&m, "a/data.pkl", none, 4, entry_size, zip_checksum(none, 4), 0);
+    put(&central, 0x02014b50, 4), put(&central, 20, 2), put(&central, 20, 2), put(&central, 0, 8);
+    put(&central, zip_checksum(none, 4), 4), put(&central, 0xffffffff, 4), put(&central, 0xffffffff, 4),
+        put(&central, 10, 2);
+    put(&central, n, 2), put(&central, 0, 8), put(&central, 0, 2), put(&central, 0, 4);
+    memcpy(arraddnptr(central, 10), "a/data.pkl", 10);
+    if (n) memcpy(arraddnptr(central, n), extra, n);
+    arrfree(m.directory);
+    m.directory = central;
+    words = archive_error(&m);
+    return words;
+}
+#define WIDE_ERROR(extra) wide_error(extra, sizeof extra - 1, 4)
+
+TEST sizes_of_64_bits_are_read(void) {
+#define FOUR "\4\0\0\0\0\0\0\0"
+    ASSERT_STR_EQ("", WIDE_ERROR("\1\0\20\0" FOUR FOUR));
+    ASSERT_STR_EQ("", WIDE_ERROR("\7\0\2\0xx\1\0\20\0" FOUR FOUR)); /* behind a field of somebody else's */
+    ASSERT(strstr(WIDE_ERROR(""), "misses sizes of 64 bits"));
+    ASSERT(strstr(WIDE_ERROR("\1\0\10\0" FOUR), "misses sizes of 64 bits"));      /* one of two */
+    ASSERT(strstr(WIDE_ERROR("\1\0\40\0" FOUR FOUR), "misses sizes of 64 bits")); /* longer than there is */
+    ASSERT(strstr(WIDE_ERROR("\1\0\20\0" FOUR "\0\0\0\0\1\0\0\0"), "longer than the file"));
+    PASS();
+}
+
+/* The end of an archive that has one of 64 bits too. */
+static void put_end64(made *m, uint64_t disk, uint64_t entries, uint64_t at_most) {
+    const size_t start = arrlenu(m->bytes), n = arrlenu(m->directory);
+    memcpy(arraddnptr(m->bytes, n), m->directory, n);
+    const size_t end64 = arrlenu(m->bytes);
+    put(&m->bytes, 0x06064b50, 4), put(&m->bytes, 44, 8), put(&m->bytes, 45, 2), put(&m->bytes, 45, 2),
+        put(&m->bytes, disk, 4);
+    put(&m->bytes, 0, 4), put(&m->bytes, entries, 8), put(&m->bytes, entries, 8), put(&m->bytes, n, 8),
+        put(&m->bytes, start, 8);
+    put(&m->bytes, 0x07064b50, 4), put(&m->bytes, 0, 4), put(&m->bytes, at_most ? at_most : end64, 8),
+        put(&m->bytes, 1, 4);
+    put(&m->bytes, 0x06054b50, 4), put(&m->bytes, 0, 4), put(&m->bytes, entries, 2), put(&m->bytes, entries, 2);
+    put(&m->bytes, n, 4), put(&m->bytes, start, 4), put(&m->bytes, 0, 2);
+    arrfree(m->directory);
+}
+
+TEST an_end_of_64_bits_is_read(void) {
+    static const struct {
+        uint64_t disk, entries, at;
+        const char *words;
+    } cases[] = {{0, 1, 0, ""},
+                 {1, 1, 0, "a zip archive in parts"},
+                 {0, 20000, 0, "more than 16384 entries"},
+                 {0, 1, 5, ""}, /* no such record there: the other end counts */
+                 {0, 1, 1u << 30, ""} /* nor beyond the file */};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        made m = {NULL, NULL, 0};
+        add_stored(&m, "a/data.pkl", "\x80\2N.", 4);
+        put_end64(&m, cases[i].disk, cases[i].entries, cases[i].at);
+        const char *error = bytes_error(m.bytes, arrlenu(m.bytes));
+        if (cases[i].words[0] ? !strstr(error, cases[i].words) : *error) FAILm(error);
+        arrfree(m.bytes);
+    }
+    PASS();
+}
+
+/* Bytes of a good archive, changed one field at a time. */
+TEST fields_of_an_archive_are_checked(void) {
+    static const struct {
+        int from_end; /* counted from the end record, or from the directory's first entry */
+        size_t at;
+        uint8_t byte;
+        const char *words;
+    } cases[] = {{1, 4, 1, "a zip archive in parts"},
+                 {1, 6, 1, "a zip archive in parts"},
+                 {0, 8, 1, "the zip archive is encrypted"},
+                 {0, 42, 3, "lies outside the file"},        /* where no entry begins */
+                 {0, 45, 0x7f, "lies outside the file"},     /* beyond the end */
+                 {0, 29, 1, "directory is cut off"},         /* a longer name than there is */
+                 {0, 46, 'b', "does not match its entries"}, /* another name */
+                 {0, 16, 9, "the checksum of 'a/data.pkl' in the zip archive is wrong"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        made m = {NULL, NULL, 0};
+        add_stored(&m, "a/data.pkl", "\x80\2N.", 4);
+        const size_t directory = arrlenu(m.bytes);
+        end_archive(&m);
+        m.bytes[(cases[i].from_end ? arrlenu(m.bytes) - 22 : directory) + cases[i].at] = cases[i].byte;
+        const char *error = bytes_error(m.bytes, arrlenu(m.bytes));
+        if (!strstr(error, cases[i].words)) FAILm(error);
+        arrfree(m.bytes);
+    }
+    made m = {NULL, NULL, 0};
+    add_entry(&m, "a/data.pkl", "\x80\2N.", 4, 4, 1, 0);
+    const char *plain = archive_error(&m);
+    ASSERT(strstr(plain, "the checksum of 'a/data.pkl'"));
+    memset(&m, 0, sizeof m);
+    add_stored(&m, "a/data.pkl", "\x80\2N.", 4), add_entry(&m, "a/byteorder", "little", 6, 6, 1, 0);
+    ASSERT(strstr(archive_error(&m), "the checksum of 'a/byteorder'"));
+    memset(&m, 0, sizeof m);
+    add_stored(&m, "a/data.pkl", "\x80\2N.", 4), add_stored(&m, "a/byteorder", "middle", 6);
+    ASSERT(strstr(archive_error(&m), "big-endian"));
+    memset(&m, 0, sizeof m);
+    add_entry(&m, "\33[31m\177/data.pkl", "\x80\2N.", 4, 4, 1, 0);
+    ASSERT(strstr(archive_error(&m), "the checksum of '?[31m?/data.pkl'")); /* nothing for the terminal */
+    memset(&m, 0, sizeof m);
+    add_stored(&m, "a/b/data.pkl", "\x80\2N.", 4);
+    ASSERT(strstr(archive_error(&m), "not one of torch.save"));
+    memset(&m, 0, sizeof m);
+    ASSERT(strstr(archive_error(&m), "f: ")); /* nothing at all */
+    PASS();
+}
+
 TEST hostile_archives_are_refused(void) {
     static const char four[] = TENSOR("K\4", "K\0K\4\x85K\1\x85"), none[] = "\x80\2N.";
     const uint8_t data[16] = {0};
@@ -960,6 +1155,9 @@ SUITE(torchfile_suite) {
     RUN_TEST(code_is_never_run);
     RUN_TEST(malformed_pickles_are_refused);
     RUN_TEST(a_tensor_stays_inside_its_storage);
+    RUN_TEST(a_storage_is_what_it_says);
+    RUN_TEST(a_tensor_is_what_it_says);
+    RUN_TEST(plain_values_have_their_ends);
     RUN_TEST(numbers_of_values_have_a_limit);
     for (size_t i = 0; i < sizeof growing_kinds / sizeof growing_kinds[0]; i++) {
         greatest_set_test_suffix(growing_kinds[i].name);
@@ -972,6 +1170,9 @@ SUITE(torchfile_suite) {
     RUN_TESTp(a_flipped_byte_is_refused_or_harmless, "torch-types.pt", 1);
     RUN_TESTp(a_flipped_byte_is_refused_or_harmless, "torch-enc.pt", 7);
     RUN_TEST(a_changed_weight_is_noticed);
+    RUN_TEST(sizes_of_64_bits_are_read);
+    RUN_TEST(an_end_of_64_bits_is_read);
+    RUN_TEST(fields_of_an_archive_are_checked);
     RUN_TEST(hostile_archives_are_refused);
 #ifndef MTAN_DOUBLE
     RUN_TEST(what_float_loses_is_said);
