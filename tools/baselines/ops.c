@@ -12,103 +12,31 @@ int op_runs(const mtan_tape *tape) {
 
 /* ---- elementwise ---- */
 
-/* Row i of a matrix; a matrix of one row has it everywhere. */
-static mtan_real *row_of(mtan_real *base, mtan_tensor x, int32_t i) {
-    return base ? base + (x.rows == 1 ? 0 : (size_t)i * (size_t)x.stride) : NULL;
-}
-
-static void record(mtan_tape *tape, uint32_t op, const mtan_tensor *t, int32_t n) {
+static void record(mtan_tape *tape, uint32_t op, const mtan_tensor t[2]) {
     mtan_node *node = t[0].grad == MTAN_NO_GRAD ? NULL : mtan_record_op(tape, op);
-    if (node) memcpy(node->t, t, (size_t)n * sizeof *t);
+    if (node) memcpy(node->t, t, 2 * sizeof *t);
 }
 
-/* The rows that an elementwise op works on: data and gradients of up to four matrices. A gradient is null where there is none. */
+/* Row i of the result and of what it is made of: data and gradients. A gradient is null where there is none. */
 typedef struct line {
-    mtan_real *x[4], *d[4];
+    mtan_real *x[2], *d[2];
 } line;
 
-static line line_at(const mtan_tape *tape, const mtan_tensor *t, int n, int32_t i) {
+static line line_at(const mtan_tape *tape, const mtan_tensor *t, int32_t i) {
     line l;
-    for (int k = 0; k < n; k++) {
-        l.x[k] = row_of(mtan_data(tape, t[k]), t[k], i);
-        l.d[k] = t[k].grad == MTAN_NO_GRAD ? NULL : row_of(mtan_grad(tape, t[k]), t[k], i);
+    for (int k = 0; k < 2; k++) {
+        const size_t at = (size_t)i * (size_t)t[k].stride;
+        l.x[k] = mtan_data(tape, t[k]) + at;
+        l.d[k] = t[k].grad == MTAN_NO_GRAD ? NULL : mtan_grad(tape, t[k]) + at;
     }
     return l;
 }
 
-void op_add(mtan_tape *tape, mtan_tensor y, mtan_tensor a, mtan_tensor b) {
-    const mtan_tensor t[3] = {y, a, b};
-    record(tape, BASELINE_add, t, 3);
-    for (int32_t i = 0; op_runs(tape) && i < y.rows; i++) {
-        const line l = line_at(tape, t, 3, i);
-        for (int32_t j = 0; j < y.cols; j++) l.x[0][j] = l.x[1][j] + l.x[2][j];
-    }
-}
-
-void baseline_add_back(mtan_tape *tape, const mtan_node *n) {
-    for (int32_t i = 0; i < n->t[0].rows; i++) {
-        const line l = line_at(tape, n->t, 3, i);
-        for (int k = 1; k <= 2; k++)
-            for (int32_t j = 0; l.d[k] && j < n->t[0].cols; j++) l.d[k][j] += l.d[0][j];
-    }
-}
-
-void op_multiply(mtan_tape *tape, mtan_tensor y, mtan_tensor a, mtan_tensor b) {
-    const mtan_tensor t[3] = {y, a, b};
-    record(tape, BASELINE_multiply, t, 3);
-    for (int32_t i = 0; op_runs(tape) && i < y.rows; i++) {
-        const line l = line_at(tape, t, 3, i);
-        for (int32_t j = 0; j < y.cols; j++) l.x[0][j] = l.x[1][j] * l.x[2][j];
-    }
-}
-
-void baseline_multiply_back(mtan_tape *tape, const mtan_node *n) {
-    for (int32_t i = 0; i < n->t[0].rows; i++) {
-        const line l = line_at(tape, n->t, 3, i);
-        for (int32_t j = 0; l.d[1] && j < n->t[0].cols; j++) l.d[1][j] += l.d[0][j] * l.x[2][j];
-        for (int32_t j = 0; l.d[2] && j < n->t[0].cols; j++) l.d[2][j] += l.d[0][j] * l.x[1][j];
-    }
-}
-
-void op_blend(mtan_tape *tape, mtan_tensor y, mtan_tensor gate, mtan_tensor a, mtan_tensor b) {
-    const mtan_tensor t[4] = {y, gate, a, b};
-    record(tape, BASELINE_blend, t, 4);
-    for (int32_t i = 0; op_runs(tape) && i < y.rows; i++) {
-        const line l = line_at(tape, t, 4, i);
-        for (int32_t j = 0; j < y.cols; j++) l.x[0][j] = l.x[1][j] * l.x[2][j] + (1 - l.x[1][j]) * l.x[3][j];
-    }
-}
-
-void baseline_blend_back(mtan_tape *tape, const mtan_node *n) {
-    for (int32_t i = 0; i < n->t[0].rows; i++) {
-        const line l = line_at(tape, n->t, 4, i);
-        for (int32_t j = 0; l.d[1] && j < n->t[0].cols; j++) l.d[1][j] += l.d[0][j] * (l.x[2][j] - l.x[3][j]);
-        for (int32_t j = 0; l.d[2] && j < n->t[0].cols; j++) l.d[2][j] += l.d[0][j] * l.x[1][j];
-        for (int32_t j = 0; l.d[3] && j < n->t[0].cols; j++) l.d[3][j] += l.d[0][j] * (1 - l.x[1][j]);
-    }
-}
-
-void op_sigmoid(mtan_tape *tape, mtan_tensor x) {
-    record(tape, BASELINE_sigmoid, &x, 1);
-    for (int32_t i = 0; op_runs(tape) && i < x.rows; i++) {
-        const line l = line_at(tape, &x, 1, i);
-        tape->backend->map(MTAN_SIGMOID, l.x[0], l.x[0], (size_t)x.cols);
-    }
-}
-
-/* In place: the gradient of the result becomes that of the argument. */
-void baseline_sigmoid_back(mtan_tape *tape, const mtan_node *n) {
-    for (int32_t i = 0; i < n->t[0].rows; i++) {
-        const line l = line_at(tape, n->t, 1, i);
-        for (int32_t j = 0; j < n->t[0].cols; j++) l.d[0][j] *= l.x[0][j] * (1 - l.x[0][j]);
-    }
-}
-
 void op_decay(mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
     const mtan_tensor t[2] = {y, x};
-    record(tape, BASELINE_decay, t, 2);
+    record(tape, BASELINE_decay, t);
     for (int32_t i = 0; op_runs(tape) && i < y.rows; i++) {
-        const line l = line_at(tape, t, 2, i);
+        const line l = line_at(tape, t, i);
         for (int32_t j = 0; j < y.cols; j++) l.x[0][j] = l.x[1][j] <= 0 ? 0 : -l.x[1][j];
         tape->backend->map(MTAN_EXP, l.x[0], l.x[0], (size_t)y.cols);
     }
@@ -116,7 +44,7 @@ void op_decay(mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
 
 void baseline_decay_back(mtan_tape *tape, const mtan_node *n) {
     for (int32_t i = 0; i < n->t[0].rows; i++) {
-        const line l = line_at(tape, n->t, 2, i);
+        const line l = line_at(tape, n->t, i);
         for (int32_t j = 0; l.d[1] && j < n->t[0].cols; j++)
             if (l.x[1][j] > 0) l.d[1][j] -= l.d[0][j] * l.x[0][j];
     }
@@ -127,9 +55,9 @@ void baseline_decay_back(mtan_tape *tape, const mtan_node *n) {
 
 void op_logvar(mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
     const mtan_tensor t[2] = {y, x};
-    record(tape, BASELINE_logvar, t, 2);
+    record(tape, BASELINE_logvar, t);
     for (int32_t i = 0; op_runs(tape) && i < y.rows; i++) {
-        const line l = line_at(tape, t, 2, i);
+        const line l = line_at(tape, t, i);
         for (int32_t j = 0; j < y.cols; j++) {
             const mtan_real std = l.x[1][j] < 0 ? -l.x[1][j] : l.x[1][j];
             l.x[0][j] = std < LEAST_STD ? LEAST_STD : std;
@@ -141,74 +69,19 @@ void op_logvar(mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
 
 void baseline_logvar_back(mtan_tape *tape, const mtan_node *n) {
     for (int32_t i = 0; i < n->t[0].rows; i++) {
-        const line l = line_at(tape, n->t, 2, i);
+        const line l = line_at(tape, n->t, i);
         for (int32_t j = 0; l.d[1] && j < n->t[0].cols; j++)
             if (l.x[1][j] > LEAST_STD || l.x[1][j] < -LEAST_STD) l.d[1][j] += 2 * l.d[0][j] / l.x[1][j];
     }
 }
 
-/* ---- one step of a GRU ---- */
-
-enum { STEP_H, STEP_GX, STEP_BEFORE, STEP_W, STEP_B, STEP_HN, STEP_GH }; /* the tensors of its node */
-
-void op_gru_step(mtan_tape *tape, mtan_tensor h, mtan_tensor gx, mtan_tensor before, mtan_tensor w_hh,
-                 mtan_tensor b_hh) {
-    const mtan_backend *k = tape->backend;
-    const int32_t rows = h.rows, N = h.cols;
-    mtan_tensor hn = mtan_new_constant(tape, rows, N), gh = mtan_new_constant(tape, rows, 3 * N);
-    const mtan_tensor t[7] = {h, gx, before, w_hh, b_hh, hn, gh};
-    record(tape, BASELINE_gru_step, t, 7);
-    if (!op_runs(tape)) return;
-    k->copy(mtan_data(tape, gh), (size_t)gh.stride, mtan_data(tape, b_hh), 0, rows, 3 * N);
-    k->product_nt(mtan_data(tape, gh), (size_t)gh.stride, mtan_data(tape, before), (size_t)before.stride,
-                  mtan_data(tape, w_hh), (size_t)w_hh.stride, rows, 3 * N, N, 1);
-    k->gates_forward(mtan_data(tape, h), (size_t)h.stride, mtan_data(tape, gx), (size_t)gx.stride, mtan_data(tape, hn),
-                     mtan_data(tape, gh), mtan_data(tape, before), (size_t)before.stride, rows, N);
-}
-
-/* The kernel turns gates into their gradients: those of the input part are gx's own, those of the recurrent part are the same but
- * for the third, which it leaves in hn. gh serves for the recurrent gradients, dense. */
-void baseline_gru_step_back(mtan_tape *tape, const mtan_node *n) {
-    const mtan_backend *k = tape->backend;
-    const mtan_tensor h = n->t[STEP_H], gx = n->t[STEP_GX], before = n->t[STEP_BEFORE], w = n->t[STEP_W],
-                      b = n->t[STEP_B];
-    const int32_t rows = h.rows, N = h.cols;
-    const size_t wide = 3 * (size_t)N;
-    mtan_real *g = mtan_data(tape, gx), *hn = mtan_data(tape, n->t[STEP_HN]), *gh = mtan_data(tape, n->t[STEP_GH]);
-    mtan_real *dh = mtan_grad(tape, h);
-    k->gates_backward(dh, g, (size_t)gx.stride, hn, mtan_data(tape, before), (size_t)before.stride, rows, N);
-    k->copy(gh, wide, g, (size_t)gx.stride, rows, 2 * N);
-    k->copy(gh + 2 * N, wide, hn, (size_t)N, rows, N);
-    if (w.grad != MTAN_NO_GRAD)
-        k->product_tn(mtan_grad(tape, w), (size_t)w.stride, gh, wide, mtan_data(tape, before), (size_t)before.stride,
-                      3 * N, N, rows, 1);
-    if (b.grad != MTAN_NO_GRAD) k->add(mtan_grad(tape, b), 0, gh, wide, rows, 3 * N);
-    if (before.grad == MTAN_NO_GRAD) return;
-    k->add(mtan_grad(tape, before), (size_t)before.stride, dh, (size_t)h.stride, rows, N);
-    k->product_nn(mtan_grad(tape, before), (size_t)before.stride, gh, wide, mtan_data(tape, w), (size_t)w.stride, rows,
-                  N, 3 * N, 1);
-}
-
 /* ---- the sequence ---- */
-
-int32_t step_count(const mtan_tape *tape, int32_t k) {
-    const mtan_batch *batch = tape->batch;
-    return op_runs(tape) ? batch->first[k + 1] - batch->first[k] : batch->records;
-}
-
-int32_t step_start(const mtan_tape *tape, int32_t k) {
-    return op_runs(tape) ? tape->batch->first[k] : k * tape->batch->records;
-}
-
-mtan_tensor step_of(const mtan_tape *tape, mtan_tensor rows, int32_t k) {
-    return mtan_rows(rows, step_start(tape, k), step_count(tape, k));
-}
 
 void op_first(mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
     const mtan_batch *batch = tape->batch;
     const mtan_tensor t[2] = {y, x};
     const int32_t S = batch->records ? y.rows / batch->records : 0;
-    if (x.grad != MTAN_NO_GRAD) record(tape, BASELINE_first, t, 2);
+    if (x.grad != MTAN_NO_GRAD) record(tape, BASELINE_first, t);
     for (int32_t b = 0; op_runs(tape) && b < batch->records; b++) {
         mtan_real *to = mtan_data(tape, mtan_rows(y, b * S, S));
         if (batch->length[b] == 0) memset(to, 0, (size_t)S * (size_t)y.cols * sizeof *to);

@@ -10,7 +10,7 @@
 #include "../../mtan.h"
 
 /* The ops, one list: number, backward function, and its place in the table all come from it. */
-#define BASELINE_OPS(X) X(add) X(multiply) X(blend) X(sigmoid) X(decay) X(logvar) X(gru_step) X(first)
+#define BASELINE_OPS(X) X(decay) X(logvar) X(first)
 
 enum {
     BASELINE_BEFORE = MTAN_OP_USER - 1,
@@ -35,29 +35,12 @@ BASELINE_OPS(X)
 /* Whether an op should compute: not while counting, not after a failure. */
 int op_runs(const mtan_tape *tape);
 
-/* Elementwise on matrices of one shape, any stride; a matrix of one row serves every row. */
-void op_add(mtan_tape *tape, mtan_tensor y, mtan_tensor a, mtan_tensor b);                     /* y = a + b */
-void op_multiply(mtan_tape *tape, mtan_tensor y, mtan_tensor a, mtan_tensor b);                /* y = a b */
-void op_blend(mtan_tape *tape, mtan_tensor y, mtan_tensor gate, mtan_tensor a, mtan_tensor b); /* y = g a + (1 - g) b */
-void op_sigmoid(mtan_tape *tape, mtan_tensor x);                                               /* in place */
-void op_decay(mtan_tape *tape, mtan_tensor y, mtan_tensor x);                                  /* y = exp(-max(0, x)) */
+/* Elementwise on matrices of one shape, any stride. */
+void op_decay(mtan_tape *tape, mtan_tensor y, mtan_tensor x);  /* y = exp(-max(0, x)) */
 void op_logvar(mtan_tape *tape, mtan_tensor y, mtan_tensor x); /* y = 2 log max(|x|, 1e-6): a log-variance */
-
-/* One step of a GRU for some rows: gx (rows, 3N) holds x W_ih^T + b_ih and becomes the gates (mtan_new_gates); before (rows, N) is
- * the state it starts from, which may be a view of more rows. */
-void op_gru_step(mtan_tape *tape, mtan_tensor h, mtan_tensor gx, mtan_tensor before, mtan_tensor w_hh,
-                 mtan_tensor b_hh);
 
 /* (R S, C) to (B S, C): the first step of each sequence, where a GRU that runs backwards ends; zeros for no step. */
 void op_first(mtan_tape *tape, mtan_tensor y, mtan_tensor x);
-
-/* ---- the sequence ---- */
-
-/* Rows of the batch's sequence at step k (B while counting), and where they start. Records are sorted by falling length, so the
- * rows of step k are the first ones of step k - 1. */
-int32_t step_count(const mtan_tape *tape, int32_t k);
-int32_t step_start(const mtan_tape *tape, int32_t k);
-mtan_tensor step_of(const mtan_tape *tape, mtan_tensor rows, int32_t k); /* a view: the rows (R, C) of step k */
 
 /* ---- layers ---- */
 
