@@ -73,6 +73,22 @@ void command_close(void *unused) {
     if (system(command_line) != 0) perror("mtan: build"), exit(2);
 }
 
+/* For what is written when a process ends, such as the counts of a profiler. */
+static void lift_limit(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0) return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_FSIZE, &limit);
+}
+
+static void limit_files(size_t bytes) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0) _exit(99);
+    limit.rlim_cur = bytes;
+    signal(SIGXFSZ, SIG_IGN);
+    if (setrlimit(RLIMIT_FSIZE, &limit) != 0 || atexit(lift_limit) != 0) _exit(99);
+}
+
 pid_t command_start(const char *line, size_t file_limit) {
     static char text[1024];
     char *argv[WORDS] = {(char *)(uintptr_t) "mtan"}, *at;
@@ -90,11 +106,7 @@ pid_t command_start(const char *line, size_t file_limit) {
     if (!freopen(terminal[0] ? terminal : command_path("out.txt"), "w", stdout) ||
         !freopen(terminal[0] ? terminal : command_path("err.txt"), "w", stderr))
         _exit(99);
-    if (file_limit) {
-        const struct rlimit limit = {file_limit, file_limit};
-        signal(SIGXFSZ, SIG_IGN);
-        setrlimit(RLIMIT_FSIZE, &limit);
-    }
+    if (file_limit) limit_files(file_limit);
     if (!options_parse(&o, argc, argv)) exit(BAD_USE);
     messages_quiet(option_given(&o, "quiet"));
     exit(command_call(&o));

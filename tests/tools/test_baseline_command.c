@@ -248,6 +248,28 @@ TEST a_solver_gets_more_room(const char *model) {
     PASS();
 }
 
+/* A prediction keeps no steps, so it has a thousand times the room; a time that is far away takes more. */
+TEST a_far_prediction_gets_more_room(void) {
+    ASSERT_EQ_FMT(DONE,
+                  train("l-ode-ode", "-interp", NULL,
+                        "--epochs 1 --out @/run --rec-solver euler --dec-solver euler --most-steps 50"),
+                  "%d");
+    ASSERT_EQ_FMT(DONE,
+                  command_run("interpolate @/run/best.safetensors --data @/events.csv --at 40000:40000:1 --samples 1"),
+                  "%d");
+    char *wide = command_text("out.txt");
+    if (!host_is_little()) SKIPm("the test changes files of this machine's order");
+    command_metadata("run/best.safetensors", "mtan.most_steps", "1");
+    ASSERT_EQ_FMT(DONE,
+                  command_run("interpolate @/run/best.safetensors --data @/events.csv --at 40000:40000:1 --samples 1"),
+                  "%d");
+    ASSERT(command_says("err.txt", "a record needs more than 1 steps of the solver: making room for 2"));
+    char *tight = command_text("out.txt");
+    ASSERT_STR_EQ(wide, tight);
+    free(wide), free(tight);
+    PASS();
+}
+
 /* The value behind "auc" in out.txt; NaN: none. */
 static double auc_of_eval(const char *model) {
     char line[200], *text, *at;
@@ -322,10 +344,11 @@ TEST means_are_those_of_training(void) {
 }
 
 TEST a_budget_picks_settings_of_a_baseline(void) {
-    ASSERT_EQ_FMT(DONE,
-                  command_run("train own --model gru-d --data @/events.csv --labels @/labels.csv --enc-hidden 16 "
-                              "--head-hidden 8 --batch 8 --epochs 3 --budget 1s --out @/found"),
-                  "%d");
+    ASSERT_EQ_FMT(
+        DONE,
+        command_run("train own --model seft --data @/events.csv --labels @/labels.csv --enc-hidden 16 --units 16 "
+                    "--psi-units 8 --latent 8 --head-hidden 8 --batch 8 --epochs 3 --budget 1s --out @/found"),
+        "%d");
     ASSERT(command_says("err.txt", "best: lr "));
     PASS();
 }
@@ -349,6 +372,7 @@ SUITE(baseline_command_suite) {
     }
     RUN_TEST1(a_solver_gets_more_room, "l-ode-rnn");
     RUN_TEST1(a_solver_gets_more_room, "l-ode-ode");
+    RUN_TEST(a_far_prediction_gets_more_room);
     RUN_TEST(a_reversed_batch_leaves_chance);
     RUN_TEST(what_is_mtans_alone_is_refused);
     RUN_TEST(means_are_those_of_training);

@@ -165,6 +165,25 @@ TEST bad_rows_are_listed_and_left_out(void) {
     PASS();
 }
 
+/* Of two labels of one time the first counts; a time that is none, and a prediction for nobody, are rows at fault. */
+TEST bad_labels_of_times_are_listed(void) {
+    static const char *const said[] = {"3 problems ",
+                                       "l.csv:4: ",
+                                       " at one time has label \"no\" here and \"yes\" in line 2 ",
+                                       "l.csv:5: ",
+                                       " labelled 1, 1 labels of times ",
+                                       NULL};
+    static const char *const cuts[] = {"m.csv:3: ", NULL};
+    command_write("e.csv", HEADER "a,0,x,1\na,1,x,2\nb,2,x,3\n");
+    command_write("l.csv", "record,time,label\na,1,yes\na,1,yes\na,1,no\nb,soon,no\n");
+    ASSERT_EQ_FMT(BAD_RESULT, command_run("check @/e.csv --labels @/l.csv --model per-time"), "%d");
+    ASSERT(says_all(said));
+    command_write("m.csv", "subject_id,prediction_time,boolean_value\na,1,true\na,never,false\n");
+    ASSERT_EQ_FMT(BAD_RESULT, command_run("check @/e.csv --labels @/m.csv"), "%d");
+    ASSERT(says_all(cuts));
+    PASS();
+}
+
 /* More bad rows than are listed do not hide why the rest cannot be read. */
 TEST the_last_word_is_what_ends_the_reading(void) {
     command_write("bad.csv", HEADER);
@@ -331,6 +350,7 @@ SUITE(check_command_suite) {
     RUN_TEST(equal_records_leak);
     RUN_TEST(one_contradiction_is_one);
     RUN_TEST(bad_rows_are_listed_and_left_out);
+    RUN_TEST(bad_labels_of_times_are_listed);
     RUN_TEST(the_last_word_is_what_ends_the_reading);
     RUN_TEST(what_training_refuses_is_a_problem);
     RUN_TEST(what_the_loader_refuses_is_a_problem);

@@ -304,6 +304,81 @@ TEST models_without_a_split(void) {
     PASS();
 }
 
+/* A record whose values are floats, but not their sums. */
+TEST results_that_are_not_finite(void) {
+    static const refusal cases[] = {
+        {"eval @/enc --data @/d.csv --labels @/l.csv --bootstrap 0", "record b: a weight or a result is not finite"},
+        {"eval @/interp --data @/d.csv --bootstrap 0", "record b: a weight or a result is not finite"},
+        {"compare @/enc @/enc --data @/d.csv --labels @/l.csv", "record b: a weight or a result is not finite"},
+        {"compare @/interp @/interp --data @/d.csv", "interpolation failed: a weight or a result is not finite"}};
+    if (sizeof(mtan_real) > sizeof(float)) SKIPm("sums of floats fit in a double");
+    write_data();
+    for (int i = 0; i < 12; i++) {
+        char line[64];
+        snprintf(line, sizeof line, "b,%g,%d,3e38\n", i / 12.0, i % 3);
+        command_append("d.csv", line);
+    }
+    command_tiny("enc", TINY_ENC, "", 1, NULL, 0), command_tiny("interp", TINY_INTERP, "", 1, NULL, 0);
+    ALL_REFUSED(cases);
+    PASS();
+}
+
+/* ---- disks that are full ---- */
+
+/* Standard output is a file here: what does not fit into it is said, and is no success. */
+TEST output_that_does_not_fit(void) {
+    FILE *file;
+    command_tiny("enc", TINY_ENC, "", 1, NULL, 0);
+    ASSERT_EQ_FMT(BAD_USE, command_finish(command_start("export @/enc --c", 1000)), "%d");
+    ASSERT(command_says("err.txt", "enc: standard output: File too large"));
+    file = fopen(command_path("lines.csv"), "w");
+    if (!file) perror("mtan: build"), exit(2);
+    for (int i = 0; i < 5000; i++) fprintf(file, "r,%d,0,1\n", i);
+    fclose(file);
+    ASSERT_EQ_FMT(BAD_USE, command_finish(command_start("stream @/enc --data @/lines.csv", 1000)), "%d");
+    ASSERT(command_says("err.txt", "standard output: cannot write"));
+    PASS();
+}
+
+/* The file of the run is the first that does not fit, whichever it is. */
+TEST a_run_that_does_not_fit(void) {
+    static const size_t limits[] = {100, 1500, 4000};
+    for (int i = 0; i < 3; i++) {
+        char line[300], out[16];
+        snprintf(out, sizeof out, "run%d", i);
+        snprintf(line, sizeof line, OWN "--model enc " SMALL "--out @/%s", out);
+        ASSERT_EQ_FMT(BAD_USE, command_finish(command_start(line, limits[i])), "%d");
+        ASSERT(command_says("err.txt", "cannot be written: File too large"));
+    }
+    PASS();
+}
+
+TEST files_that_end_too_early(void) {
+    static const uint8_t start[] = {0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0x4b, 0x4c};
+    FILE *file = fopen(command_path("cut.csv.gz"), "wb");
+    if (!file || fwrite(start, 1, sizeof start, file) != sizeof start || fclose(file) != 0)
+        perror("mtan: build"), exit(2);
+    command_tiny("enc", TINY_ENC, "", 1, NULL, 0);
+#ifdef MTAN_ZLIB
+    ASSERT(command_refused("stream @/enc --data @/cut.csv.gz", "cut.csv.gz: the compressed file ends early"));
+    ASSERT(command_refused("check @/cut.csv.gz", "cut.csv.gz: the compressed file ends early"));
+#endif
+    ASSERT(command_refused("predict @/enc --data @/cut.csv.gz", "cut.csv.gz: "));
+    PASS();
+}
+
+/* ---- the search ---- */
+
+TEST searches_that_find_nothing(void) {
+    ASSERT(
+        command_refused("train own --model interp --preset faithful --data @/events.csv --budget 5s --quiet --out @/x",
+                        "--budget needs validation records: this plan has none"));
+    ASSERT(command_refused(
+        OWN "--model enc --lr 1000 --clip 0 --budget 1s --enc-hidden 8 --embed 8 --ref-points 4 --threads 1 --out @/x",
+        "every candidate diverged: a smaller --lr may help"));
+    PASS();
+}
+
 /* ---- quantize, export ---- */
 
 TEST files_that_are_not_made(void) {
@@ -356,6 +431,11 @@ SUITE(refusals_suite) {
     RUN_TEST(a_self_test_that_fails);
     RUN_TEST(models_that_do_something_else);
     RUN_TEST(models_without_a_split);
+    RUN_TEST(results_that_are_not_finite);
+    RUN_TEST(output_that_does_not_fit);
+    RUN_TEST(a_run_that_does_not_fit);
+    RUN_TEST(files_that_end_too_early);
+    RUN_TEST(searches_that_find_nothing);
     RUN_TEST(files_that_are_not_made);
     RUN_TEST(a_header_goes_to_standard_output);
 }
