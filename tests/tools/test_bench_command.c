@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "check.h"
 #include "command_line.h"
@@ -337,6 +338,31 @@ TEST a_part_of_an_epoch_is_scaled(void) {
     PASS();
 }
 
+/* Ten records of the test's, all of an epoch, twice: the median of two is between them. */
+TEST own_copies_of_the_data_are_measured(void) {
+    char name[64], line[64];
+    mkdir(command_path("set-a"), 0777);
+    command_write("Outcomes-a.txt", "RecordID,SAPS-I,SOFA,Length_of_stay,Survival,In-hospital_death\n");
+    for (int r = 1; r <= 10; r++) {
+        snprintf(name, sizeof name, "set-a/%d.txt", r);
+        command_write(name, "Time,Parameter,Value\n00:00,Age,60\n");
+        snprintf(line, sizeof line, "01:36,HR,%d\n08:00,HR,70\n", 60 + r);
+        command_append(name, line);
+        snprintf(line, sizeof line, "%d,6,1,5,-1,%d\n", r, r % 2);
+        command_append("Outcomes-a.txt", line);
+    }
+    ASSERT_EQ_FMT(DONE, command_run("bench physionet-enc --data @/ --epochs 2 --threads 1 --quiet"), "%d");
+    ASSERT(command_says("out.txt", "seconds per epoch of training as published, on build/command-"));
+    ASSERT(command_says("out.txt", "Measured: the median of 2 epochs.\n"));
+    ASSERT_EQ_FMT(
+        DONE, command_run("bench toy-interp physionet-enc --data @/ --records 5 --epochs 1 --threads 1 --json --quiet"),
+        "%d");
+    ASSERT(command_is_json("out.txt") && command_says("out.txt", "\"paper_seconds\": null"));
+    ASSERT(command_refused("bench physionet-enc --data @/nowhere", "nowhere"));
+    ASSERT(command_refused("bench physionet-enc --backend none", "--backend none: there is none of this name"));
+    PASS();
+}
+
 TEST what_cannot_be_measured_is_said(void) {
     ASSERT_EQ_FMT(BAD_USE, command_run("bench physionet-end"), "%d");
     ASSERT(command_says("err.txt", "mtan: bench: no configuration physionet-end; there are toy-interp"));
@@ -376,6 +402,7 @@ SUITE(bench_command_suite) {
     RUN_TEST(a_prediction_names_both_cards);
     RUN_TEST(a_prediction_is_json);
     RUN_TEST(a_part_of_an_epoch_is_scaled);
+    RUN_TEST(own_copies_of_the_data_are_measured);
     RUN_TEST(what_cannot_be_measured_is_said);
 }
 
