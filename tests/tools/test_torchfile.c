@@ -779,7 +779,7 @@ static void add_entry(made *m, const char *name, const void *data, size_t packed
 
 static void end_archive(made *m) {
     const size_t start = arrlenu(m->bytes), n = arrlenu(m->directory);
-    memcpy(arraddnptr(m->bytes, n), m->directory, n);
+    if (n) memcpy(arraddnptr(m->bytes, n), m->directory, n);
     put(&m->bytes, 0x06054b50, 4), put(&m->bytes, 0, 4);
     put(&m->bytes, (uint64_t)m->entries, 2), put(&m->bytes, (uint64_t)m->entries, 2);
     put(&m->bytes, n, 4), put(&m->bytes, start, 4), put(&m->bytes, 0, 2);
