@@ -155,7 +155,7 @@ mtan: build/mtan ## the command: train, eval, predict, interpolate, report, ... 
 build/mtan: build/release/tools/mtan/command/main.o build/release/shared.a
 	@$(CC) $(release.flags) $^ $(LIBS) -o $@
 
-demo: build/release/demo ## train on the paper's synthetic series and interpolate them
+demo: build/release/demo ## train on made-up patients and compare with what people would do otherwise (half a minute)
 	@build/release/demo $(ARGS)
 
 CHECKS := suites departures fresh vendored symbols cxx bits manual

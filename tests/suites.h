@@ -22,6 +22,7 @@ X(own_suite)
 X(split_suite)
 X(prep_suite)
 X(metrics_suite)
+X(rivals_suite)
 #endif
 X(ops_suite)
 X(blocks_suite)

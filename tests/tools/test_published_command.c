@@ -135,7 +135,7 @@ TEST mimic3_gives_its_means(const char *preset) {
     write_mimic3();
     snprintf(line, sizeof line, "train mimic3-enc --preset %s --data @/mimic3 --quiet " SMALL, preset);
     ASSERT_EQ_FMT(DONE, command_run(line), "%d");
-    text = metadata("run/best.safetensors", "mtan.data.means");
+    text = metadata("run/best.safetensors", "mtan.prep.fill");
     ASSERT(strncmp(text, "97 80 nan nan ", 14) == 0);
     free(text);
     command_write("without.csv", "record,time,channel,value\na,1,HR,80\na,2,HR,80\n");

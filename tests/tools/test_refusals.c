@@ -179,7 +179,7 @@ TEST metadata_out_of_range(void) {
                                "m.safetensors: its mtan.data.* metadata is out of range"));
     }
     write_with("mtan.data.kind", "mimic3");
-    ASSERT(command_refused("eval @/m.safetensors --data @/d.csv", "its mtan.data.means is not usable"));
+    ASSERT(command_refused("eval @/m.safetensors --data @/d.csv", "it has 3 channels, and mimic3 has 12"));
     write_with("mtan.data.origin", "nowhere");
     ASSERT(command_refused("eval @/m.safetensors --data @/d.csv", "--origin nowhere: must be record, zero or auto"));
     ASSERT(command_refused("predict @/m.safetensors --data @/d.csv", "--origin nowhere: must be record, zero or auto"));

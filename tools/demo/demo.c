@@ -1,443 +1,310 @@
-/* demo: trains mTAND-Full on the synthetic series of the paper's appendix and interpolates the test series.
+/* demo: what the model is for, on two thousand made-up patients, beside what people would do otherwise.
  *
- *     demo [--epochs N] [--seed N] [--lr R] [--threads N] [--report FILE] [--quiet]
+ *     demo [--folder DIR] [--threads N] [--quiet]
  *
- * The series are those of the published code: 1000 smooth curves, each seen at 20 random points of [0, 1]; 800 train,
- * 200 test, by the published split. Prints the error on the points seen (reconstruction) and on the whole curve
- * (interpolation) beside two predictors that learn nothing, writes what was learned as one page (FILE, by default
- * build/demo.html; its folder has to exist) and says on the last line where it is. --quiet leaves out the first line and
- * the progress. The number of threads (by default that of the CPUs, at most 8) changes the time and nothing else. Exit
- * status 1 when the model is not at least five times better than the mean, 2 on bad usage or when the page cannot be
- * written.
+ * Writes the patients' observations and classes to DIR (build/demo), trains two models on them with the very commands that it prints,
+ * and asks both about 300 patients they have never seen: the curve of each vital sign, noise-free, against straight lines and a
+ * Gaussian process; and whether the pulse or the fever came first, against logistic regression on summaries. The models are used as a
+ * program in C would use them: a file, raw observations, mtan.h. Steps and seeds are fixed, so the numbers do not depend on the
+ * machine's speed or its number of threads. Exit status 1 when a rival wins, 2 when something could not be done.
  */
 #define _POSIX_C_SOURCE 200809L
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "../../mtan.h"
 #include "../../platform/pool.h"
-#include "../../simd/mtan_simd.h"
-#include "../data/array.h"
-#include "../data/synthetic.h"
-#include "../mtan/command/options.h"
-#include "../mtan/report/report.h"
-#include "../mtan/report/report_tables.h"
-#include "../mtan/paper/recipes.h"
-#include "../data/generators.h"
+#include "../data/patients.h"
+#include "../mtan/command/commands.h"
+#include "../mtan/model/bundle.h"
+#include "../mtan/model/rivals.h"
 
-enum {
-    SERIES = 1000,
-    LENGTH = 20,
-    GRID = SYNTHETIC_TRUTH,
-    BATCH = 25,
-    SHOWN = 3,    /* test series on the page */
-    SAMPLES = 100 /* of the posterior, for the curves on the page: as the paper's figure */
-};
+enum { TRAINED = 2000, ASKED = 300, PATIENTS = TRAINED + ASKED, FEATURES = PATIENT_CHANNELS * RIVAL_SUMMARIES };
+enum { HALF_HOURS = 2 * PATIENT_HOURS + 1, ROOM = PATIENT_MOST + PATIENT_CHANNELS, WORDS = 64 };
 
-typedef struct {
-    double time[SERIES * LENGTH], value[SERIES * LENGTH], truth[SERIES * GRID];
-    mtan_event events[SERIES * LENGTH];
-    mtan_record records[SERIES];
-    mtan_real grid[GRID];
-    int32_t order[SERIES];
-    int tests; /* order[0 .. tests) is the test set */
-} data;
-
-typedef struct {
-    int epochs, quiet;
-    unsigned seed;
-    double lr;
-    int threads;
-    const char *report;
+typedef struct settings {
+    const char *folder;
+    int threads, quiet;
 } settings;
 
-typedef struct {
-    double reconstruction, interpolation; /* mean squared errors on the test series */
-} errors;
+static patient patients[PATIENTS]; /* the first TRAINED of them are for training */
 
-/* What training reported, epoch by epoch; stb_ds arrays. */
-typedef struct {
-    double *epoch, *loss, *squared, *kl;
-} history;
+/* ---- files and commands ---- */
 
-static void die(const char *what, mtan_status status) {
-    exit(complain("%s: %s", what, mtan_status_message(status)));
+static void put_patient(FILE *events, FILE *labels, uint32_t i) {
+    const patient *p = &patients[i];
+    for (int32_t k = 0; k < p->n; k++)
+        fprintf(events, "p%04u,%.2f,%s,%.2f\n", (unsigned)i, p->seen[k].time, patient_channels[p->seen[k].channel],
+                p->seen[k].value);
+    fprintf(labels, "p%04u,%s\n", (unsigned)i, patient_classes[p->pulse_first]);
 }
 
-static void make_data(data *d) {
-    synthetic_smooth(0, SERIES, LENGTH, d->time, d->value, d->truth, NULL);
-    for (int i = 0; i < SERIES * LENGTH; i++) {
-        d->events[i].time = (mtan_real)d->time[i];
-        d->events[i].channel = 0;
-        d->events[i].value = (mtan_real)d->value[i];
+static int write_files(const char *folder) {
+    char path[2][512];
+    FILE *events, *labels;
+    snprintf(path[0], sizeof path[0], "%.400s/events.csv", folder);
+    snprintf(path[1], sizeof path[1], "%.400s/labels.csv", folder);
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST) return complain("%s: %s", folder, strerror(errno)), 0;
+    events = fopen(path[0], "w"), labels = fopen(path[1], "w");
+    if (events) fputs("record,time,channel,value\n", events);
+    if (labels) fputs("record,label\n", labels);
+    for (uint32_t i = 0; events && labels && i < TRAINED; i++) put_patient(events, labels, i);
+    const int good = events && labels && !ferror(events) && !ferror(labels);
+    if ((events && fclose(events) != 0) | (labels && fclose(labels) != 0) | !good)
+        return complain("%s: cannot be written", folder), 0;
+    return 1;
+}
+
+/* A command of `mtan` in this process, shown, then run without a word of its own. The line is cut at blanks; @ stands for the
+ * folder. */
+static int run_command(const char *line, const settings *s) {
+    char text[1024] = "", threads[16], *word[WORDS + 3];
+    options o;
+    int n = 0, good;
+    for (; *line; line++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), *line == '@' ? "%s" : "%.1s",
+                 *line == '@' ? s->folder : line);
+    if (!s->quiet) printf("%s\n", text), fflush(stdout);
+    for (char *at = strtok(text, " "); at && n < WORDS; at = strtok(NULL, " ")) word[n++] = at;
+    snprintf(threads, sizeof threads, "--threads=%d", s->threads);
+    if (strcmp(word[1], "train") == 0) word[n++] = threads;
+    messages_quiet(1);
+    good = options_parse(&o, n, word) && command_call(&o) == DONE;
+    messages_quiet(s->quiet);
+    return good;
+}
+
+/* A run of before would be in the way. */
+static void clear_run(const char *folder, const char *run) {
+    static const char *const names[] = {"best.safetensors", "last.safetensors", "log.csv", "steps.csv"};
+    char path[512];
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        snprintf(path, sizeof path, "%.400s/%s/%s", folder, run, names[i]);
+        remove(path);
     }
-    for (int g = 0; g < GRID; g++) d->grid[g] = (mtan_real)((double)g / (GRID - 1));
-    for (int i = 0; i < SERIES; i++) {
-        d->records[i].events = d->events + i * LENGTH;
-        d->records[i].n_events = LENGTH;
-        d->records[i].id = mtan_bytes_hash(&i, sizeof i);
-    }
-    d->tests = (int)sklearn_split(d->order, SERIES, 0.8, 42);
 }
 
-/* ---- predictors: a curve at the grid, and at the points seen, from the points seen ---- */
-
-typedef void (*curve)(void *context, const data *d, int series, double at_points[LENGTH], double at_grid[GRID]);
-
-static void predict_mean(void *context, const data *d, int series, double at_points[LENGTH], double at_grid[GRID]) {
-    double mean = 0;
-    (void)context;
-    for (int i = 0; i < LENGTH; i++) mean += d->value[series * LENGTH + i] / LENGTH;
-    for (int i = 0; i < LENGTH; i++) at_points[i] = mean;
-    for (int g = 0; g < GRID; g++) at_grid[g] = mean;
+#define COMMON                                                                                                         \
+    "--data @/events.csv --origin zero --time-scale 24 --embed 64 --enc-heads 2 --batch 32 --patience 0 --seed 1 "
+static int train_models(const settings *s) {
+    clear_run(s->folder, "curves"), clear_run(s->folder, "classes");
+    return run_command("mtan train own --model interp --out @/curves " COMMON
+                       "--frequencies log --ref-points 32 --enc-hidden 32 "
+                       "--dec-hidden 32 --latent 12 --mlp-hidden 32 --noise-std 0.2 --samples 1 --epochs 40 --lr 0.004 "
+                       "--lr-decay 0.999",
+                       s) &&
+           run_command("mtan train own --model enc --out @/classes --labels @/labels.csv --positive pulse-first " COMMON
+                       "--frequencies log --fastest 6 --ref-points 24 --enc-hidden 32 --head-hidden 32 --epochs 90 "
+                       "--lr 0.003 --select auc",
+                       s);
 }
 
-/* Straight lines between neighbours in time, flat before the first and after the last. */
-static void predict_linear(void *context, const data *d, int series, double at_points[LENGTH], double at_grid[GRID]) {
-    const double *t = d->time + series * LENGTH, *x = d->value + series * LENGTH;
-    (void)context;
-    for (int i = 0; i < LENGTH; i++) at_points[i] = x[i];
-    for (int g = 0, i = 0; g < GRID; g++) {
-        const double at = (double)g / (GRID - 1);
-        while (i < LENGTH && t[i] <= at) i++; /* times are sorted: i is the first one beyond */
-        if (i == 0) at_grid[g] = x[0];
-        else if (i == LENGTH) at_grid[g] = x[LENGTH - 1];
-        else at_grid[g] = x[i - 1] + (x[i] - x[i - 1]) * (at - t[i - 1]) / (t[i] - t[i - 1]);
-    }
-}
+/* ---- the models, as a program in C uses them ---- */
 
-static void predict_model(void *context, const data *d, int series, double at_points[LENGTH], double at_grid[GRID]) {
-    mtan_record r = d->records[series];
-    mtan_real times[LENGTH + GRID], mean[LENGTH + GRID];
-    mtan_status status;
-    for (int i = 0; i < LENGTH; i++) times[i] = r.events[i].time;
-    memcpy(times + LENGTH, d->grid, sizeof d->grid);
-    r.times = times;
-    r.n_times = LENGTH + GRID;
-    if ((status = mtan_predictor_interpolate(context, &r, mean, NULL)) != MTAN_OK) die("interpolate", status);
-    for (int i = 0; i < LENGTH; i++) at_points[i] = (double)mean[i];
-    for (int g = 0; g < GRID; g++) at_grid[g] = (double)mean[LENGTH + g];
-}
-
-static errors measure(const data *d, curve predict, void *context) {
-    double points[LENGTH], grid[GRID];
-    errors e = {0, 0};
-    for (int k = 0; k < d->tests; k++) {
-        const int s = d->order[k];
-        predict(context, d, s, points, grid);
-        for (int i = 0; i < LENGTH; i++) e.reconstruction += pow(points[i] - d->value[s * LENGTH + i], 2);
-        for (int g = 0; g < GRID; g++) e.interpolation += pow(grid[g] - d->truth[s * GRID + g], 2);
-    }
-    e.reconstruction /= d->tests * LENGTH;
-    e.interpolation /= d->tests * GRID;
-    return e;
-}
-
-/* ---- the model ---- */
-
-static void configure(mtan_config *c) {
-    recipe r;
-    if (!recipe_named(&r, "toy-interp", MTAN_CORRECT)) die("toy-interp", MTAN_ERR_MISSING);
-    *c = r.config;
-    c->latent = 10; /* the paper's table; the published command has 1 (Q44) */
-    c->embed = 32;  /* this and the next: a quarter of the arithmetic, the same error in the end */
-    c->dec_hidden = 20;
-    c->samples = 1;
-    c->noise_std = 0.05;
-}
-
-/* Returns its weights, which the caller frees. */
-static mtan_real *start_model(mtan_model *model, unsigned seed) {
-    mtan_config config;
-    mtan_real *weights;
-    mtan_status status;
-    size_t count;
-    configure(&config);
-    count = mtan_weights_count(&config);
-    weights = tool_calloc(count, sizeof *weights);
-    if ((status = mtan_weights_init(&config, weights, count, seed)) != MTAN_OK) die("weights", status);
-    if ((status = mtan_model_init(model, &config, weights, count)) != MTAN_OK) die("model", status);
-    model->backend = mtan_backend_best();
-    return weights;
-}
-
-/* Returns its memory, which the caller frees. */
-static void *start_predictor(mtan_predictor *run, const mtan_model *model, const mtan_bounds *bounds) {
-    mtan_status status;
-    size_t bytes;
-    void *memory;
-    if ((status = mtan_predictor_size(model, bounds, &bytes)) != MTAN_OK) die("predictor", status);
-    memory = tool_calloc(bytes, 1);
-    if ((status = mtan_predictor_init(run, model, bounds, memory, bytes)) != MTAN_OK) die("predictor", status);
-    return memory;
-}
-
-static double rate(void *context, int64_t step, int32_t epoch) {
-    const settings *o = context;
-    (void)step;
-    return epoch > o->epochs * 4 / 5 ? 0.2 : 1;
-}
-
-static void train(const data *d, mtan_model *model, mtan_real *weights, const settings *o, history *h) {
-    const mtan_bounds bounds = {BATCH, LENGTH, LENGTH};
-    const int n = SERIES - d->tests, *order = d->order + d->tests;
-    mtan_record *batch = tool_calloc(BATCH, sizeof *batch);
-    int32_t *shuffled = tool_calloc((size_t)n, sizeof *shuffled);
-    mtan_train_config config;
-    mtan_trainer trainer;
-    mtan_mt19937 rng;
-    mtan_pool pool;
-    mtan_status status;
-    size_t bytes;
-    void *memory;
-    const double start = seconds();
-    mtan_mt_seed(&rng, o->seed);
-    mtan_train_config_init(&config);
-    config.lr = o->lr;
-    config.seed = o->seed;
-    config.schedule = rate;
-    config.schedule_context = (void *)(size_t)o;
-    config.clip = 1;
-    if (mtan_pool_start(&pool, o->threads) != MTAN_OK) note("%d threads instead of %d", (int)pool.threads, o->threads);
-    config.parallel_for = mtan_pool_run, config.parallel_context = &pool, config.threads = pool.threads;
-    if ((status = mtan_trainer_size(model, &config, &bounds, &bytes)) != MTAN_OK) die("trainer", status);
-    memory = tool_calloc(bytes, 1);
-    if ((status = mtan_trainer_init(&trainer, model, weights, &config, &bounds, memory, bytes)) != MTAN_OK)
-        die("trainer", status);
-    for (int epoch = 1; epoch <= o->epochs; epoch++) {
-        double loss = 0, squared = 0, cells = 0, kl = 0;
-        numpy_permutation(&rng, shuffled, (size_t)n);
-        for (int first = 0; first < n; first += BATCH) {
-            mtan_report report;
-            int m = 0;
-            for (; m < BATCH && first + m < n; m++) batch[m] = d->records[order[shuffled[first + m]]];
-            if ((status = mtan_trainer_step(&trainer, batch, m, epoch, &report)) != MTAN_OK) die("train", status);
-            loss += report.loss * m, kl += report.kl * m, squared += report.squared_error,
-                cells += (double)report.cells;
-        }
-        progress("epoch %d of %d   loss %.4f   squared error %.5f   %.0f s", epoch, o->epochs, loss / n,
-                 squared / cells, seconds() - start);
-        arrput(h->epoch, epoch), arrput(h->loss, loss / n), arrput(h->squared, squared / cells);
-        arrput(h->kl, kl / n);
-    }
-    progress_end();
-    mtan_pool_stop(&pool);
-    free(memory), free(batch), free(shuffled);
-}
-
-/* ---- the page ---- */
-
-/* Arrays that it points to; they live as long as it is being written. */
-typedef struct {
-    double grid[GRID], mean[SHOWN][GRID], sd[SHOWN][GRID];
-    double time[SHOWN][LENGTH], *reference, *weight[SHOWN]; /* (K), (K, distinct times) */
-    char name[SHOWN][32], share[48];
-    report_number numbers[4];
-    report_panel panels[SHOWN];
-    report_attention attention[SHOWN];
-} pictures;
-
-/* The distinct times of a series: observations may fall on one (Q44). */
-static size_t distinct_times(double *out, const double *time) {
-    size_t n = 0;
-    for (int i = 0; i < LENGTH; i++)
-        if (i == 0 || time[i] > time[i - 1]) out[n++] = time[i];
-    return n;
-}
-
-static void show_curve(pictures *p, const data *d, mtan_predictor *run, int place) {
-    const int s = d->order[place];
-    mtan_record r = d->records[s];
-    mtan_real mean[GRID], sd[GRID];
-    mtan_status status;
-    r.times = d->grid;
-    r.n_times = GRID;
-    if ((status = mtan_predictor_interpolate(run, &r, mean, sd)) != MTAN_OK) die("interpolate", status);
-    for (int g = 0; g < GRID; g++) p->mean[place][g] = (double)mean[g], p->sd[place][g] = (double)sd[g];
-    snprintf(p->name[place], sizeof p->name[place], "series %d", s);
-    p->panels[place] = (report_panel){p->name[place],
-                                      "",
-                                      {d->time + s * LENGTH, d->value + s * LENGTH, LENGTH},
-                                      {NULL, NULL, 0},
-                                      {p->grid, d->truth + s * GRID, GRID},
-                                      {p->grid, p->mean[place], GRID},
-                                      p->sd[place]};
-}
-
-static void show_attention(pictures *p, const data *d, mtan_predictor *run, int place) {
-    const int s = d->order[place];
-    const size_t K = (size_t)run->model->config.ref_points, L = distinct_times(p->time[place], d->time + s * LENGTH);
-    mtan_real *weight = tool_calloc(K * L, sizeof *weight);
-    const mtan_status status = mtan_predictor_attention(run, &d->records[s], 0, 0, weight);
-    if (status != MTAN_OK) die("attention", status);
-    p->weight[place] = tool_calloc(K * L, sizeof *p->weight[place]);
-    for (size_t i = 0; i < K * L; i++) p->weight[place][i] = (double)weight[i];
-    p->attention[place] = (report_attention){p->name[place], "", p->time[place], p->reference, p->weight[place], L, K};
-    free(weight);
-}
-
-static void show_series(pictures *p, const data *d, const mtan_model *trained) {
-    const mtan_bounds bounds = {1, LENGTH, GRID};
-    mtan_model model = *trained;
-    const size_t K = (size_t)model.config.ref_points;
+typedef struct trained {
+    bundle file;
+    mtan_prep prep;
     mtan_predictor run;
     void *memory;
-    model.config.predict_samples = SAMPLES;
-    memory = start_predictor(&run, &model, &bounds);
-    p->reference = tool_calloc(K, sizeof *p->reference);
-    for (size_t k = 0; k < K; k++) p->reference[k] = (double)k / (double)(K - 1);
-    for (int g = 0; g < GRID; g++) p->grid[g] = (double)d->grid[g];
-    for (int i = 0; i < SHOWN; i++) show_curve(p, d, &run, i), show_attention(p, d, &run, i);
-    free(memory);
+} trained;
+
+static int open_trained(trained *t, const char *folder, const char *run) {
+    const mtan_bounds most = {1, ROOM, HALF_HOURS};
+    char path[512], error[512] = "";
+    size_t bytes = 0;
+    mtan_status status;
+    snprintf(path, sizeof path, "%.400s/%s/best.safetensors", folder, run);
+    if (!bundle_read(&t->file, path, error)) return complain("%s", error), 0;
+    t->file.model.config.predict_samples = 0; /* the mean of the latent state */
+    t->prep = prep_view(&t->file.prep, SPLIT_TEST);
+    status = mtan_predictor_size(&t->file.model, &most, &bytes);
+    t->memory = tool_calloc(1, bytes);
+    if (status == MTAN_OK) status = mtan_predictor_init(&t->run, &t->file.model, &most, t->memory, bytes);
+    return status == MTAN_OK || (complain("%s: %s", path, mtan_status_message(status)), 0);
 }
 
-static void show_numbers(pictures *p, errors ours, errors linear, errors mean) {
-    snprintf(p->share, sizeof p->share, "mean squared; %.1f %% of the mean's",
-             100 * ours.interpolation / mean.interpolation);
-    p->numbers[0] = (report_number){"Interpolation error", ours.interpolation, NAN, NAN, p->share};
-    p->numbers[1] = (report_number){"Reconstruction error", ours.reconstruction, NAN, NAN, "on the points seen"};
-    p->numbers[2] =
-        (report_number){"Linear interpolation", linear.interpolation, NAN, NAN, "the same error, of straight lines"};
-    p->numbers[3] =
-        (report_number){"Mean of the series", mean.interpolation, NAN, NAN, "the same error, of a constant"};
+static void close_trained(trained *t) {
+    free(t->memory);
+    bundle_free(&t->file);
 }
 
-static report_pair *training_pairs(const data *d, const settings *o) {
-    report_pair *pairs = NULL;
-    report_pair_add(&pairs, "series", "%d, %d of them held out", SERIES, d->tests);
-    report_pair_add(&pairs, "points of a series", "%d", LENGTH);
-    report_pair_add(&pairs, "epochs", "%d", o->epochs);
-    report_pair_add(&pairs, "batch", "%d", BATCH);
-    report_pair_add(&pairs, "optimizer", "adam");
-    report_pair_add(&pairs, "lr", "%g, a fifth of it in the last fifth", o->lr);
-    report_pair_add(&pairs, "clip", "1");
-    report_pair_add(&pairs, "seed", "%u", o->seed);
-    return pairs;
+static mtan_status prepare(const trained *t, const patient *p, mtan_event *events, mtan_record *record) {
+    mtan_observation raw[PATIENT_MOST];
+    mtan_prepared found;
+    for (int32_t k = 0; k < p->n; k++) {
+        raw[k] = p->seen[k];
+        raw[k].channel = mtan_prep_channel_named(&t->prep, patient_channels[raw[k].channel]);
+    }
+    const mtan_status status = mtan_prep_record(&t->prep, raw, p->n, events, ROOM, &found);
+    memset(record, 0, sizeof *record);
+    record->events = events, record->n_events = found.events;
+    return status;
 }
 
-static int save_page(pictures *p, const data *d, const mtan_model *model, const history *h, const settings *o) {
-    const report_curve curves[] = {{"Training loss", "training", h->loss},
-                                   {"Squared error in training", "training", h->squared},
-                                   {"KL divergence", "training", h->kl}};
-    const report_table tables[] = {report_table_of("Training", training_pairs(d, o)),
-                                   report_table_of("Model", report_model_pairs(&model->config)),
-                                   report_table_of("Environment", report_environment_pairs(model->backend))};
-    char error[512] = "";
-    report_data page;
-    int good;
-    memset(&page, 0, sizeof page);
-    page.title = "mTAND-Full: smooth curves from 20 points";
-    page.subtitle = "The synthetic series of the paper's appendix. Results on series that were not trained on.";
-    page.numbers = p->numbers, page.n_numbers = 4;
-    page.epoch = h->epoch, page.epochs = arrlenu(h->epoch), page.best_epoch = NAN;
-    page.curves = curves, page.n_curves = 3;
-    page.panels = p->panels, page.panel_columns = SHOWN, page.panel_rows = 1, page.samples = SAMPLES;
-    page.attention = p->attention, page.n_attention = SHOWN;
-    page.tables = tables, page.n_tables = 3;
-    good = report_save(o->report, &page, error);
-    if (!good) complain("%s", error);
-    for (size_t i = 0; i < page.n_tables; i++) report_table_free(&tables[i]);
-    return good;
+/* ---- curves ---- */
+
+static rival_series channel_of(const patient *p, int32_t channel) {
+    rival_series s = {p->seen, 0};
+    while (s.seen < p->seen + p->n && s.seen->channel != channel) s.seen++;
+    while (s.seen + s.n < p->seen + p->n && s.seen[s.n].channel == channel) s.n++;
+    return s;
 }
 
-static int write_page(const data *d, const mtan_model *model, const history *h, const errors e[3], const settings *o) {
-    pictures *p = tool_calloc(1, sizeof *p);
-    int good;
-    show_series(p, d, model);
-    show_numbers(p, e[0], e[1], e[2]);
-    good = save_page(p, d, model, h, o);
-    for (int i = 0; i < SHOWN; i++) free(p->weight[i]);
-    free(p->reference), free(p);
-    return good;
+enum { MODEL, PROCESS, LINES, CURVE_WAYS };
+static double curve_error[CURVE_WAYS][PATIENT_CHANNELS]; /* mean squares, as shares of the channel's variance */
+
+static mtan_status add_model_errors(trained *t, const patient *p, const rival_process *fit) {
+    mtan_event events[ROOM];
+    mtan_record record;
+    mtan_real times[HALF_HOURS], mean[HALF_HOURS * PATIENT_CHANNELS];
+    mtan_status status = prepare(t, p, events, &record);
+    for (int q = 0; q < HALF_HOURS; q++) times[q] = mtan_prep_time(&t->prep, 0.5 * q);
+    record.times = times, record.n_times = HALF_HOURS;
+    if (status == MTAN_OK) status = mtan_predictor_interpolate(&t->run, &record, mean, NULL);
+    for (int q = 0; status == MTAN_OK && q < HALF_HOURS; q++)
+        for (int32_t c = 0; c < PATIENT_CHANNELS; c++) {
+            const int32_t own = mtan_prep_channel_named(&t->prep, patient_channels[c]);
+            const double value = mtan_prep_raw_value(&t->prep, own, (double)mean[q * PATIENT_CHANNELS + own]);
+            curve_error[MODEL][c] += pow(value - patient_truth(p, c, 0.5 * q), 2) / fit[c].variance;
+        }
+    return status;
 }
 
-/* ---- the command ---- */
-
-static void print_row(const char *name, errors e, errors mean) {
-    printf("%-22s %14.5f %14.5f   %5.1f %% of the mean's\n", name, e.reconstruction, e.interpolation,
-           100 * e.interpolation / mean.interpolation);
+static void add_rival_errors(const patient *p, const rival_process *fit) {
+    for (int32_t c = 0; c < PATIENT_CHANNELS; c++) {
+        const rival_series s = channel_of(p, c);
+        for (int q = 0; q < HALF_HOURS; q++) {
+            const double truth = patient_truth(p, c, 0.5 * q), v = fit[c].variance;
+            curve_error[PROCESS][c] += pow(rival_process_at(&fit[c], s, 0.5 * q) - truth, 2) / v;
+            curve_error[LINES][c] += pow(rival_linear(s, 0.5 * q, fit[c].mean) - truth, 2) / v;
+        }
+    }
 }
 
-static void print_table(const errors e[3]) {
-    printf("%-22s %14s %14s\n", "mean squared error", "reconstruction", "interpolation");
-    print_row("mTAND-Full", e[0], e[2]);
-    print_row("linear interpolation", e[1], e[2]);
-    print_row("mean of the series", e[2], e[2]);
+static int measure_curves(trained *t) {
+    static rival_series all[TRAINED];
+    rival_process fit[PATIENT_CHANNELS];
+    mtan_status status = MTAN_OK;
+    for (int32_t c = 0; c < PATIENT_CHANNELS; c++) {
+        for (int i = 0; i < TRAINED; i++) all[i] = channel_of(&patients[i], c);
+        fit[c] = rival_process_fit(all, TRAINED);
+    }
+    for (int i = TRAINED; i < PATIENTS && status == MTAN_OK; i++) {
+        status = add_model_errors(t, &patients[i], fit);
+        add_rival_errors(&patients[i], fit);
+    }
+    for (int way = 0; way < CURVE_WAYS; way++)
+        for (int c = 0; c < PATIENT_CHANNELS; c++) curve_error[way][c] /= (double)ASKED * HALF_HOURS;
+    return status == MTAN_OK || (complain("curves: %s", mtan_status_message(status)), 0);
 }
 
-/* Better now than after the training. */
-static void need_folder(const char *path) {
-    const char *slash = strrchr(path, '/');
-    const int bytes = slash ? (int)(slash - path) + (slash == path) : 1;
-    char folder[4096];
-    struct stat found;
-    if (snprintf(folder, sizeof folder, "%.*s", bytes, slash ? path : ".") >= (int)sizeof folder)
-        exit(complain("--report: the path is too long"));
-    if (stat(folder, &found) != 0 || !S_ISDIR(found.st_mode))
-        exit(complain("--report %s: there is no folder %s; make it, or name another place", path, folder));
+/* ---- classes ---- */
+
+static void summaries_of(const patient *p, double *out) {
+    static const double usual[PATIENT_CHANNELS] = {37, 80, 120};
+    for (int32_t c = 0; c < PATIENT_CHANNELS; c++)
+        rival_summarise(channel_of(p, c), usual[c], out + c * RIVAL_SUMMARIES);
 }
 
-static settings parse(int argc, char **argv) {
-    settings o = {200, 0, 0, 1e-2, mtan_pool_cpus() < 8 ? mtan_pool_cpus() : 8, "build/demo.html"};
+static void ask_regression(double *p) {
+    static double x[TRAINED * FEATURES], one[FEATURES], weight[FEATURES + 1], mean[FEATURES], scale[FEATURES];
+    static int y[TRAINED];
+    rival_regression r = {weight, mean, scale, FEATURES};
+    for (int i = 0; i < TRAINED; i++) summaries_of(&patients[i], x + i * FEATURES), y[i] = patients[i].pulse_first;
+    rival_regression_fit(&r, x, y, TRAINED);
+    for (int i = 0; i < ASKED; i++) summaries_of(&patients[TRAINED + i], one), p[i] = rival_regression_at(&r, one);
+}
+
+static int ask_model(trained *t, double *p) {
+    mtan_status status = MTAN_OK;
+    for (int i = 0; i < ASKED && status == MTAN_OK; i++) {
+        mtan_event events[ROOM];
+        mtan_record record;
+        mtan_real both[2] = {0, 0};
+        status = prepare(t, &patients[TRAINED + i], events, &record);
+        if (status == MTAN_OK) status = mtan_predictor_classify(&t->run, &record, 1, both);
+        p[i] = (double)both[t->prep.positive];
+    }
+    return status == MTAN_OK || (complain("classes: %s", mtan_status_message(status)), 0);
+}
+
+/* The share of pairs of a positive and a negative that are in the right order. */
+static double pairs_in_order(const double *p) {
+    double right = 0, pairs = 0;
+    for (int i = 0; i < ASKED; i++)
+        for (int j = 0; j < ASKED; j++) {
+            if (!patients[TRAINED + i].pulse_first || patients[TRAINED + j].pulse_first) continue;
+            right += p[i] > p[j] ? 1 : p[i] < p[j] ? 0 : 0.5;
+            pairs++;
+        }
+    return right / pairs;
+}
+
+/* ---- the whole ---- */
+
+static void print_curves(void) {
+    static const char *const ways[CURVE_WAYS] = {"mTAND-Full", "Gaussian process", "straight lines"};
+    printf("\n%-40s", "error of the curves, share of variance");
+    for (int c = 0; c < PATIENT_CHANNELS; c++) printf(" %12s", patient_channels[c]);
+    for (int way = 0; way < CURVE_WAYS; way++) {
+        printf("\n  %-38s", ways[way]);
+        for (int c = 0; c < PATIENT_CHANNELS; c++) printf(" %12.2f", curve_error[way][c]);
+    }
+    puts("");
+}
+
+static int compare(const settings *s) {
+    static double ours[ASKED], theirs[ASKED];
+    trained curves = {0}, classes = {0};
+    int won = 1;
+    if (!open_trained(&curves, s->folder, "curves") || !open_trained(&classes, s->folder, "classes")) return BAD_USE;
+    if (!measure_curves(&curves) || !ask_model(&classes, ours)) return BAD_USE;
+    ask_regression(theirs);
+    print_curves();
+    printf("\n%-40s %12s\n  %-38s %12.2f\n  %-38s %12.2f\n", "which came first, pulse or fever?", "AUC", "mTAND-Enc",
+           pairs_in_order(ours), "logistic regression on summaries", pairs_in_order(theirs));
+    for (int c = 0; c < PATIENT_CHANNELS; c++)
+        won = won && curve_error[MODEL][c] < curve_error[PROCESS][c] && curve_error[MODEL][c] < curve_error[LINES][c];
+    won = won && pairs_in_order(ours) > pairs_in_order(theirs);
+    close_trained(&curves), close_trained(&classes);
+    if (!won) complain("a rival won");
+    return won ? DONE : BAD_RESULT;
+}
+
+static int write_reports(const settings *s) {
+    return run_command("mtan report @/curves --data @/events.csv -o @/curves.html", s) &&
+           run_command("mtan report @/classes --data @/events.csv --labels @/labels.csv -o @/classes.html", s);
+}
+
+static int parse(settings *s, int argc, char **argv) {
+    const settings usual = {"build/demo", mtan_pool_cpus() < 8 ? mtan_pool_cpus() : 8, 0};
+    *s = usual;
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--quiet") == 0) o.quiet = 1;
-        else if (strcmp(argv[i], "--epochs") == 0 && i + 1 < argc) o.epochs = atoi(argv[++i]);
-        else if (strcmp(argv[i], "--seed") == 0 && i + 1 < argc) o.seed = (unsigned)strtoul(argv[++i], NULL, 10);
-        else if (strcmp(argv[i], "--lr") == 0 && i + 1 < argc) o.lr = atof(argv[++i]);
-        else if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc) o.threads = atoi(argv[++i]);
-        else if (strcmp(argv[i], "--report") == 0 && i + 1 < argc) o.report = argv[++i];
-        else {
-            const int asked = strcmp(argv[i], "--help") == 0;
-            fprintf(asked ? stdout : stderr,
-                    "usage: demo [--epochs N] [--seed N] [--lr R] [--threads N] [--report FILE] [--quiet]\n");
-            exit(asked ? DONE : BAD_USE);
-        }
+        if (strcmp(argv[i], "--quiet") == 0) s->quiet = 1;
+        else if (strcmp(argv[i], "--folder") == 0 && i + 1 < argc) s->folder = argv[++i];
+        else if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc) s->threads = atoi(argv[++i]);
+        else return complain("usage: demo [--folder DIR] [--threads N] [--quiet]"), 0;
     }
-    if (o.epochs < 1 || !(o.lr > 0)) exit(complain("--epochs and --lr must be above 0"));
-    if (o.threads < 1 || o.threads > MTAN_POOL_MOST) exit(complain("--threads must be 1 to %d", MTAN_POOL_MOST));
-    need_folder(o.report);
-    if (o.quiet) messages_quiet(1);
-    return o;
-}
-
-static void measure_all(const data *d, const mtan_model *trained, errors e[3]) {
-    const mtan_bounds bounds = {1, LENGTH, LENGTH + GRID};
-    mtan_model model = *trained;
-    mtan_predictor run;
-    void *memory;
-    model.config.predict_samples = 0;
-    memory = start_predictor(&run, &model, &bounds);
-    e[0] = measure(d, predict_model, &run);
-    e[1] = measure(d, predict_linear, NULL);
-    e[2] = measure(d, predict_mean, NULL);
-    free(memory);
+    if (s->threads >= 1 && s->threads <= MTAN_POOL_MOST && strlen(s->folder) < 100 && !strchr(s->folder, ' ')) return 1;
+    return complain("--threads must be 1 to %d; --folder a short path without blanks", MTAN_POOL_MOST), 0;
 }
 
 int main(int argc, char **argv) {
-    const settings o = parse(argc, argv);
-    data *d = tool_calloc(1, sizeof *d);
-    history h = {NULL, NULL, NULL, NULL};
-    errors e[3]; /* the model, lines, the mean */
-    mtan_model model;
-    mtan_real *weights;
-    int written;
-    make_data(d);
-    weights = start_model(&model, o.seed);
-    if (!o.quiet)
-        printf("mTAND-Full on %d series of %d points, %d held out; %zu weights; backend %s\n", SERIES, LENGTH, d->tests,
-               mtan_weights_count(&model.config), mtan_backend_name(model.backend));
-    train(d, &model, weights, &o, &h);
-    measure_all(d, &model, e);
-    print_table(e);
-    written = write_page(d, &model, &h, e, &o);
-    if (written) printf("report: %s\n", o.report);
-    free(weights), free(d);
-    arrfree(h.epoch), arrfree(h.loss), arrfree(h.squared), arrfree(h.kl);
-    if (!written) return BAD_USE;
-    if (e[0].interpolation <= e[2].interpolation / 5) return DONE;
-    complain("interpolation is not five times better than the mean");
-    return BAD_RESULT;
+    settings s;
+    int status;
+    if (!parse(&s, argc, argv)) return BAD_USE;
+    for (uint32_t i = 0; i < PATIENTS; i++) patient_make(&patients[i], i);
+    if (!write_files(s.folder)) return BAD_USE;
+    messages_quiet(s.quiet);
+    if (!s.quiet)
+        printf("%d made-up patients: temperature, pulse and pressure, a few times each in a day (%s/events.csv)\n",
+               TRAINED, s.folder);
+    if (!train_models(&s)) return BAD_USE;
+    status = compare(&s);
+    if (status == BAD_USE || !write_reports(&s)) return BAD_USE;
+    printf("\nreports: %s/curves.html, %s/classes.html\n", s.folder, s.folder);
+    return status;
 }
