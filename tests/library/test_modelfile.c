@@ -489,7 +489,7 @@ TEST wrong_points_are_refused(void) {
 TEST a_file_that_changes_while_it_is_read(void) {
     static char note[8192];
     mtan_file_pair pairs[16];
-    char names[16][8];
+    char names[16][16];
     tiny_model t;
     mtan_model model;
     mtan_file file;
