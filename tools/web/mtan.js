@@ -1,62 +1,33 @@
 'use strict';
-/* mtan in JavaScript: opens a model file and runs it, in a browser or in node. The arithmetic is mtan.wasm's; what is here moves
- * numbers in and out of its memory and turns the data's units into the model's, as the model file says.
+/* mtan in JavaScript: opens a model file, float or int8, and runs it, in a browser or in node. Preparation and arithmetic are
+ * mtan.wasm's; what is here moves numbers in and out of its memory.
  *
  *     const mtan = require('./mtan.js');                              // in a page, as a script: the global mtan
  *     const library = await mtan.load({ simd: bytes, plain: bytes }); // mtan.wasm, mtan-plain.wasm; one of them will do
- *     const model = await library.open(buffer);                       // a safetensors file of `mtan train`
- *     const events = { time: [0.5, 2, 7.25], channel: [0, 2, 0], value: [36.6, 118, 36.9] };
+ *     const model = await library.open(buffer);                       // a safetensors file of `mtan train` or `mtan quantize`
+ *     const pulse = model.channelNamed('pulse');                      // -1: it has none of that name
+ *     const events = { time: [0.5, 2, 7.25], channel: [0, pulse, 0], value: [36.6, 118, 36.9] };
  *     const p = model.classify(events);                               // (C), or (times, C) for a model of classes per time
  *     const { mean, sd } = model.interpolate(events, [0, 1, 2, 3]);   // (times, channels) each
  *     const { time, reference, weight } = model.attention(events, 0); // weight: (reference, time)
+ *     const { farValues } = model.prepare(events);                    // what became of the observations
  *
- * Events are three arrays of one length, typed or not, in any order. Times and values are in the data's units, channels are
- * numbers (model.channels has their names). Results are new arrays, row after row. Anything wrong is thrown as an Error with a
- * sentence; the model stays usable.
+ * Events are three arrays of one length, typed or not, in any order, as the data has them; channels are numbers. Query times and
+ * times of results are on the clock of the events. model.channels and model.classes have the names, model.positive the class that
+ * a probability is about (-1: none), model.unit that of the times, model.ranges[c] = [least, most] what training saw of a channel
+ * and model.span of the times, or null; model.fromFirst says whether times are counted from the record's first.
+ * Results are new arrays, row after row. Anything wrong is thrown as an Error with a sentence; the model stays usable.
  *
  * The same events, name and samples give what `mtan predict` and `mtan interpolate --backend scalar` print, from both modules.
  * It does not train, fetch, or keep anything outside the model object: each has a memory of its own. */
 (function (root) {
-    const EVENT = 12, REAL = 4; /* bytes: time, channel, value; a float */
-    const TEXT_MOST = 1 << 20; /* of a setting or a metadata value */
+    const OBSERVATION = 24, REAL = 4, DOUBLE = 8; /* bytes: time, channel, value of a raw observation; a float; a double */
+    const TEXT_MOST = 1 << 20; /* of a setting */
     const USUAL_SAMPLES = 20; /* of an interpolation, as the command has it */
-    const LARGEST = 3.4028234663852886e38; /* of a float */
-    const MISSING = -7; /* MTAN_ERR_MISSING */
 
     /* The smallest module that uses simd128: () { i8x16.popcnt(i8x16.splat(0)) } */
     const PROBE = new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15,
         253, 98, 11]);
-
-    /* ---- units: prep.h, in floats as there ---- */
-
-    function numbers(text, n, otherwise) {
-        if (text === undefined) return new Array(n).fill(otherwise);
-        const words = { inf: Infinity, '-inf': -Infinity, nan: NaN };
-        const list = text.trim().split(/ +/).map((word) => word in words ? words[word] : Number(word));
-        if (list.length !== n) throw new Error(`the model file has ${list.length} numbers where ${n} are due`);
-        return list;
-    }
-
-    function readUnits(text, channels) {
-        const floats = (key, otherwise) => numbers(text(key), channels, otherwise).map(Math.fround);
-        const units = {
-            offset: floats('mtan.prep.offset', 0), scale: floats('mtan.prep.scale', 1),
-            low: floats('mtan.prep.low', -Infinity), high: floats('mtan.prep.high', Infinity),
-            missing: floats('mtan.prep.missing', NaN),
-            time: numbers(text('mtan.time.scale'), 3, 1)[2] /* of training, validation and new records */
-        };
-        if (!(units.time > 0) || units.scale.some((s) => !(s < 0 || s > 0)))
-            throw new Error('the model file has a scale of zero');
-        return units;
-    }
-
-    const between = (x, low, high) => x < low ? low : x > high ? high : x;
-    const modelTime = (u, t) => between(Math.fround(Math.fround(t) / Math.fround(u.time)), -LARGEST, LARGEST);
-
-    function modelValue(u, c, x) {
-        const clipped = between(Math.fround(x), u.low[c], u.high[c]);
-        return between(Math.fround(Math.fround(clipped - u.offset[c]) / u.scale[c]), -LARGEST, LARGEST);
-    }
 
     /* ---- a model ---- */
 
@@ -66,11 +37,16 @@
     }
 
     Model.prototype = {
+        /* The zero-terminated text at an address, undefined at null. */
+        string(at) {
+            const bytes = new Uint8Array(this.wasm.memory.buffer);
+            return at ? new TextDecoder().decode(bytes.slice(at >>> 0, bytes.indexOf(0, at >>> 0))) : undefined;
+        },
+
         /* Something failed: the library's sentence. */
         check(status) {
-            if (status >= 0) return status;
-            const bytes = new Uint8Array(this.wasm.memory.buffer), from = this.wasm.message(status);
-            throw new Error(new TextDecoder().decode(bytes.slice(from, bytes.indexOf(0, from))));
+            if (status < 0) throw new Error(this.string(this.wasm.message(status)));
+            return status;
         },
 
         take(bytes) {
@@ -89,38 +65,58 @@
             return new Float32Array(this.wasm.memory.buffer, at, n).slice();
         },
 
-        /* A setting ("enc_heads") or a metadata value of the file ("mtan.time.unit"); undefined: none. */
-        text(key) {
-            const name = this.put(new TextEncoder().encode(key + '\0'));
+        doubles(at, n) {
+            return new Float64Array(this.wasm.memory.buffer, at, n).slice();
+        },
+
+        /* Runs body; what it took is given back. */
+        giveBack(body) {
+            const floor = this.take(0);
             try {
-                for (let size = 256; ; size *= 16) {
-                    const at = this.take(size), status = this.wasm.text(name, at, size);
-                    const bytes = new Uint8Array(this.wasm.memory.buffer, at, size);
-                    if (status === MISSING) return undefined;
-                    if (status === 0) return new TextDecoder().decode(bytes.slice(0, bytes.indexOf(0)));
-                    if (size >= TEXT_MOST) this.check(status);
-                }
+                return body();
             } finally {
-                this.wasm.release(name);
+                this.wasm.release(floor);
             }
         },
 
-        /* The events in the model's units, written to the arena; those of a missing code are left out. */
+        putText(text) {
+            return this.put(new TextEncoder().encode(text + '\0'));
+        },
+
+        /* A setting of the model: "enc_heads". */
+        setting(key) {
+            return this.giveBack(() => {
+                const name = this.putText(key);
+                for (let size = 256; ; size *= 16) {
+                    const at = this.take(size), status = this.wasm.text(name, at, size);
+                    if (status === 0) return this.string(at);
+                    if (size >= TEXT_MOST) this.check(status);
+                }
+            });
+        },
+
+        /* The channel of that name, or -1. */
+        channelNamed(name) {
+            return this.giveBack(() => this.wasm.channel_named(this.putText(name)));
+        },
+
+        /* Is it further outside of what training saw than that is wide? Of a wrong unit, mostly. Times of the last record's clock. */
+        isFarValue(channel, value) { return this.wasm.far_value(channel, value) !== 0; },
+        isFarTime(time) { return this.wasm.far_time(time) !== 0; },
+
+        /* The observations, as the data has them, written to the arena. */
         putEvents(events) {
-            const n = events.time.length, u = this.units, at = this.take(n * EVENT);
-            const real = new Float32Array(this.wasm.memory.buffer, at, 3 * n);
-            const whole = new Int32Array(this.wasm.memory.buffer, at, 3 * n);
-            let kept = 0;
+            const n = events.time.length, D = this.settings.channels, at = this.take(n * OBSERVATION);
+            const real = new Float64Array(this.wasm.memory.buffer, at, 3 * n);
+            const whole = new Int32Array(this.wasm.memory.buffer, at, 6 * n);
             for (let i = 0; i < n; i++) {
-                const c = events.channel[i], known = Number.isInteger(c) && c >= 0 && c < this.settings.channels;
-                if (!known) throw new Error(`channel ${c}: the model has channels 0 to ${this.settings.channels - 1}`);
-                if (Math.fround(events.value[i]) === u.missing[c]) continue;
-                real[3 * kept] = modelTime(u, events.time[i]);
-                whole[3 * kept + 1] = c;
-                real[3 * kept + 2] = modelValue(u, c, events.value[i]);
-                kept++;
+                const c = events.channel[i];
+                if (!(Number.isInteger(c) && c >= 0 && c < D)) throw new Error(`channel ${c}: the model has channels 0 to ${D - 1}`);
+                real[3 * i] = events.time[i];
+                whole[6 * i + 2] = c;
+                real[3 * i + 2] = events.value[i];
             }
-            return { at, n: kept };
+            return at;
         },
 
         /* The predictor grows with the largest record seen. Growing takes back the arena behind the model. */
@@ -134,25 +130,46 @@
             this.bounds = next;
         },
 
-        /* Puts a record and runs body(distinct times); what was taken is given back. */
-        withRecord(events, at, options, samples, body) {
+        /* Puts the observations of a record and has them prepared. */
+        putRecord(events) {
             const n = events.time.length;
             if (events.channel.length !== n || events.value.length !== n)
                 throw new Error('time, channel and value must have the same length');
-            this.fit(n, Math.max(n, at ? at.length : 0), samples);
-            const floor = this.take(0);
-            try {
-                const list = this.putEvents(events), noise = options.noise || [];
-                const bytes = (array) => new Uint8Array(Float32Array.from(array).buffer);
-                const times = at ? this.put(bytes(Array.from(at, (t) => modelTime(this.units, t)))) : 0;
-                const draws = noise.length ? this.put(bytes(noise)) : 0;
+            this.check(this.wasm.record(this.putEvents(events), n));
+        },
+
+        /* What becomes of the observations: how many events the model sees, codes of missing values that were left out, repeats
+         * that went into a mean, channels that were filled, values and times far from training; what times are counted from. */
+        prepare(events) {
+            return this.giveBack(() => {
+                this.putRecord(events);
+                const at = this.wasm.found(), n = new Int32Array(this.wasm.memory.buffer, at, 6);
+                return { events: n[0], missing: n[1], repeats: n[2], filled: n[3], farValues: n[4], farTimes: n[5],
+                    origin: new Float64Array(this.wasm.memory.buffer, at + 6 * REAL, 1)[0] };
+            });
+        },
+
+        /* Puts a record, query times and noise and runs body(how many distinct times). */
+        withRecord(events, times, options, samples, body) {
+            const most = events.time.length + this.settings.channels, noise = options.noise || [];
+            const bytes = (Type, list) => new Uint8Array(Type.from(list).buffer);
+            this.fit(most, Math.max(most, times ? times.length : 0), samples);
+            return this.giveBack(() => {
                 const name = new TextEncoder().encode(options.name || '');
-                this.wasm.record(list.at, list.n, times, at ? at.length : 0, draws, noise.length, this.put(name), name.length,
+                this.putRecord(events);
+                if (times) this.check(this.wasm.ask(this.put(bytes(Float64Array, times)), times.length));
+                this.wasm.draw(noise.length ? this.put(bytes(Float32Array, noise)) : 0, noise.length, this.put(name), name.length,
                     options.seed || 0);
-                return body(this.check(this.wasm.times()));
-            } finally {
-                this.wasm.release(floor);
-            }
+                return body(this.check(this.wasm.times(0)));
+            });
+        },
+
+        /* The distinct times of the record in the arena, as the events have them: two that the model cannot tell apart are one. */
+        distinctTimes(events, distinct) {
+            const at = this.take(distinct * REAL), raw = new Map();
+            this.wasm.times(at);
+            for (const t of events.time) if (!(raw.get(this.wasm.model_time(t)) <= t)) raw.set(this.wasm.model_time(t), t);
+            return Array.from(this.reals(at, distinct), (t) => raw.has(t) ? raw.get(t) : this.wasm.raw_time(t));
         },
 
         samplesOf(options, usual) {
@@ -175,15 +192,12 @@
         /* Mean and standard deviation over samples of the latent state at ascending times, (times, channels) as doubles.
          * options: samples (20; 0: the posterior's mean, sd 0), name (a record's draws depend on it), seed, noise. */
         interpolate(events, times, options = {}) {
-            const D = this.settings.channels, n = times.length * D, u = this.units;
+            const n = times.length * this.settings.channels;
             if (this.settings.kind !== 'full') throw new Error('this model classifies and does not interpolate');
             return this.withRecord(events, times, options, this.samplesOf(options, USUAL_SAMPLES), () => {
-                const mean = this.take(n * REAL), sd = this.take(n * REAL);
-                this.check(this.wasm.interpolate(mean, sd));
-                return {
-                    mean: Float64Array.from(this.reals(mean, n), (x, i) => x * u.scale[i % D] + u.offset[i % D]),
-                    sd: Float64Array.from(this.reals(sd, n), (x, i) => x * Math.abs(u.scale[i % D]))
-                };
+                const mean = this.take(n * DOUBLE), sd = this.take(n * DOUBLE);
+                this.check(this.wasm.interpolate(this.take(n * REAL), this.take(n * REAL), mean, sd));
+                return { mean: this.doubles(mean, n), sd: this.doubles(sd, n) };
             });
         },
 
@@ -193,8 +207,8 @@
             const s = this.settings, own = s.reference === 'observed';
             const at = own && s.kind === 'enc' ? options.times : null;
             return this.withRecord(events, at, options, Math.max(0, this.bounds.samples), (distinct) => {
-                const u = this.units, time = distinctTimes(events, u);
-                const reference = own ? Array.from(at || time) : Array.from(this.points, (t) => t * u.time);
+                const time = this.distinctTimes(events, distinct);
+                const reference = own ? Array.from(at || time) : Array.from(this.points, (t) => this.wasm.raw_time(t));
                 const n = reference.length * distinct, weight = this.take(n * REAL);
                 this.check(this.wasm.attention(options.head || 0, channel, weight));
                 return { time, reference, weight: this.reals(weight, n) };
@@ -202,16 +216,13 @@
         }
     };
 
-    /* Ascending, as the model counts them: two times that it cannot tell apart are one. */
-    function distinctTimes(events, u) {
-        const kept = Array.from(events.time).filter((t, i) => Math.fround(events.value[i]) !== u.missing[events.channel[i]]);
-        kept.sort((a, b) => a - b);
-        return kept.filter((t, i) => i === 0 || modelTime(u, t) !== modelTime(u, kept[i - 1]));
-    }
+    /* n names; a model without them calls its things 0, 1, 2, ... */
+    const names = (model, name, n) => Array.from({ length: n }, (none, i) => model.string(name(i)) || String(i));
 
-    function names(text) {
-        return text === undefined ? [] : JSON.parse(text);
-    }
+    const range = (model, channel) => {
+        const [first, last] = [0, 1].map((end) => model.wasm.range(channel, end));
+        return first <= last ? [first, last] : null;
+    };
 
     /* K points that the model was given, or K even ones from 0 to 1, in the model's units. */
     function referencePoints(model) {
@@ -221,19 +232,30 @@
 
     const SETTINGS = ['kind', 'classify', 'reference', 'channels', 'classes', 'enc_heads', 'ref_points', 'predict_samples'];
 
+    function readFile(model, bytes) {
+        const status = model.wasm.open(model.put(bytes), bytes.length), key = model.string(model.wasm.failed_key());
+        if (status < 0 && key) throw new Error(`the model file's ${key} cannot be used`);
+        model.check(status);
+    }
+
     function openModel(exports, file) {
         const model = new Model(exports), bytes = new Uint8Array(file);
         if (exports._initialize) exports._initialize();
-        model.check(exports.open(model.put(bytes), bytes.length));
+        readFile(model, bytes);
         model.settings = {};
         for (const key of SETTINGS) {
-            const text = model.text(key);
+            const text = model.setting(key);
             model.settings[key] = /^\d+$/.test(text) ? Number(text) : text;
         }
-        model.units = readUnits((key) => model.text(key), model.settings.channels);
-        model.unit = model.text('mtan.time.unit') || '';
-        model.channels = names(model.text('mtan.names.channels'));
-        model.classes = names(model.text('mtan.names.classes'));
+        const { channels, classes } = model.settings;
+        model.channels = names(model, exports.channel_name, channels);
+        model.classes = names(model, exports.class_name, classes);
+        model.positive = exports.positive();
+        model.unit = model.string(exports.unit());
+        model.fromFirst = exports.from_first() !== 0;
+        model.int8 = exports.is_int8() !== 0;
+        model.ranges = model.channels.map((name, c) => range(model, c));
+        model.span = range(model, -1);
         model.points = referencePoints(model);
         return model;
     }
