@@ -78,6 +78,23 @@ classifiers() {
         mv $out/run/best.safetensors $out/per-time.safetensors
 }
 
+# Dates for times; a model that both classifies and interpolates, and its int8 version.
+dated() {
+    newer $out/dated-int8.safetensors tools/demo/example.sh tools/edge/wasm.sh && return 0
+    awk -F, -v OFS=, 'NR == 1 { print; next } $1 != record { record = $1; day = 1 + day % 28 } {
+        m = int(59 * $2); $2 = sprintf("2024-02-%02dT%02d:%02d:%02d+01:00", day, m / 60, m % 60, NR % 60); print }' \
+        $out/patients/events.csv >$out/patients/dated.csv && rm -rf $out/run &&
+        build/mtan train own --model full --data $out/patients/dated.csv --labels $out/patients/labels.csv --out $out/run --epochs 3 \
+            --quiet --embed 32 --ref-points 16 --enc-hidden 32 --dec-hidden 32 --latent 8 &&
+        mv $out/run/best.safetensors $out/dated.safetensors &&
+        build/mtan quantize $out/dated.safetensors $out/dated-int8.safetensors
+}
+
+# What the page has for who brings nothing.
+example() {
+    cp tools/demo/patients.safetensors $out/example.safetensors && head -n 400 $out/patients/events.csv >$out/example.csv
+}
+
 # What the command says of them, by the kernels whose bits the modules share.
 command_says() {
     node tools/web/series.js 12 >$out/few.csv &&
@@ -85,7 +102,13 @@ command_says() {
         build/mtan predict $out/per-record.safetensors --data $out/patients/events.csv --backend scalar >$out/per-record.csv &&
         build/mtan quantize $out/per-record.safetensors $out/int8.safetensors &&
         build/mtan predict $out/int8.safetensors --data $out/patients/events.csv --backend scalar >$out/int8.csv &&
-        build/mtan predict $out/per-time.safetensors --data $out/patients/events.csv --backend scalar >$out/per-time.csv
+        build/mtan predict $out/per-time.safetensors --data $out/patients/events.csv --backend scalar >$out/per-time.csv || return 1
+    for model in dated dated-int8; do
+        build/mtan predict $out/$model.safetensors --data $out/patients/dated.csv --backend scalar >$out/$model.csv &&
+            head -n 600 $out/patients/dated.csv >$out/patients/few-dated.csv &&
+            build/mtan interpolate $out/$model.safetensors --data $out/patients/few-dated.csv --at 0:24:3 --backend scalar \
+                >$out/$model-curves.csv || return 1
+    done
 }
 
 # ---- all of it ----
@@ -100,7 +123,7 @@ verdict "modules, simd128 and plain" $? $out/modules.log
 [ $failed = 0 ] || finish
 golden_suite >$out/golden.log 2>&1
 verdict "golden/ in node" $? $out/golden.log
-{ page_model && classifiers && command_says; } >$out/models.log 2>&1
+{ page_model && classifiers && dated && example && command_says; } >$out/models.log 2>&1
 verdict "models, and what the command says of them" $? $out/models.log
 [ $failed = 0 ] || finish
 node tools/web/test.js $out >$out/wrapper.log 2>&1

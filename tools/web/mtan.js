@@ -15,7 +15,8 @@
  * Events are three arrays of one length, typed or not, in any order, as the data has them; channels are numbers. Query times and
  * times of results are on the clock of the events. model.channels and model.classes have the names, model.positive the class that
  * a probability is about (-1: none), model.unit that of the times, model.ranges[c] = [least, most] what training saw of a channel
- * and model.span of the times, or null; model.fromFirst says whether times are counted from the record's first.
+ * and model.span of the times, or null; model.fromFirst says whether times are counted from the record's first, model.fitted
+ * whether the file has preprocessing, model.int8 whether its matrices are whole numbers.
  * Results are new arrays, row after row. Anything wrong is thrown as an Error with a sentence; the model stays usable.
  *
  * The same events, name and samples give what `mtan predict` and `mtan interpolate --backend scalar` print, from both modules.
@@ -230,7 +231,7 @@
         return at ? model.reals(at, K) : Array.from({ length: K }, (none, k) => K > 1 ? k / (K - 1) : 0);
     }
 
-    const SETTINGS = ['kind', 'classify', 'reference', 'channels', 'classes', 'enc_heads', 'ref_points', 'predict_samples'];
+    const SETTINGS = ['kind', 'classify', 'encoder', 'reference', 'channels', 'classes', 'enc_heads', 'ref_points', 'predict_samples'];
 
     function readFile(model, bytes) {
         const status = model.wasm.open(model.put(bytes), bytes.length), key = model.string(model.wasm.failed_key());
@@ -253,6 +254,7 @@
         model.positive = exports.positive();
         model.unit = model.string(exports.unit());
         model.fromFirst = exports.from_first() !== 0;
+        model.fitted = exports.fitted() !== 0;
         model.int8 = exports.is_int8() !== 0;
         model.ranges = model.channels.map((name, c) => range(model, c));
         model.span = range(model, -1);

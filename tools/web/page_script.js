@@ -1,5 +1,5 @@
 'use strict';
-/* The page of index.html: points in, curves and attention out. Sections: state; model; drawing; pointers; presets. */
+/* The page's first view: points in, curves and attention out. Sections: state; model; drawing; pointers and keys; presets. */
 (function () {
     const GRID = 145, SAMPLES = 32; /* times of a curve: every ten minutes; draws of the posterior */
     const LOW = -2.6, HIGH = 2.6; /* of a panel: the same for all and always, so that nothing jumps under the finger */
@@ -8,6 +8,7 @@
     const FAINT = 0.02; /* weights below this share of the largest are not drawn */
     const calm = matchMedia('(prefers-reduced-motion: reduce)').matches;
     const { CHANNELS, HOURS } = series;
+    const { round, path, nearest: nearestIn } = plot;
     const element = (id) => document.getElementById(id);
     const times = Array.from({ length: GRID }, (none, i) => HOURS * i / (GRID - 1));
 
@@ -18,6 +19,7 @@
     let truth = null; /* (channel, hour) -> value of the preset, until a point is changed */
     let seed = 1, chosen = 0; /* which series, which preset */
     let hour = null; /* that the pointer is at */
+    let cursor = null; /* { time, channel, value } of the keyboard */
     let curve = null, shown = null, attention = []; /* what the model says; what is drawn, on its way there; by panel */
     let dirty = false, width = 0;
     const spent = { interpolate: [], attention: [] }; /* milliseconds of the last calls */
@@ -37,6 +39,7 @@
 
     async function open() {
         const library = await mtan.load({ simd: decode('simd'), plain: decode('plain') });
+        own.start(library, { model: decode('example'), csv: decode('observations') });
         const bytes = decode('model');
         model = await library.open(bytes);
         model.panel = CHANNELS.map((name) => model.channels.indexOf(name)); /* the model sorts its channels by name */
@@ -49,37 +52,29 @@
         return { time: each('time'), channel: each('channel').map((c) => model.panel[c]), value: each('value') };
     }
 
-    /* The mean over heads of the weights (reference, time) of one channel. */
-    function attentionTo(list, channel) {
-        const heads = model.settings.enc_heads, first = model.attention(list, channel);
-        for (let head = 1; head < heads; head++)
-            model.attention(list, channel, { head }).weight.forEach((w, i) => { first.weight[i] += w; });
-        first.weight.forEach((w, i) => { first.weight[i] = w / heads; });
-        return first;
-    }
-
     function think() {
         const list = events();
         curve = timed('interpolate', () => model.interpolate(list, times, { samples: SAMPLES }));
-        attention = timed('attention', () => model.panel.map((channel) => attentionTo(list, channel)));
+        attention = timed('attention', () => model.panel.map((channel) => plot.attention(model, list, channel)));
     }
 
     /* ---- drawing ---- */
 
     const x = (time) => LEFT + (width - LEFT - RIGHT) * time / HOURS;
     const y = (value) => TOP + PLOT * (HIGH - Math.max(LOW, Math.min(HIGH, value))) / (HIGH - LOW);
-    const round = (number) => Math.round(10 * number) / 10;
-    const path = (list) => list.map(([a, b], i) => (i ? 'L' : 'M') + round(a) + ' ' + round(b)).join('');
 
     function makeLanes() {
         element('lanes').innerHTML = CHANNELS.map((name, c) => `<figure class="lane${c + 1}"><figcaption><b>${name}</b><span></span>` +
             '</figcaption><svg role="img"><g class="back"></g><path class="band"></path><path class="truth"></path>' +
             '<path class="mean"></path><g class="links"></g><g class="guides"></g><g class="points"></g></svg></figure>').join('');
-        document.querySelectorAll('svg').forEach((svg, c) => {
+        element('lanes').querySelectorAll('svg').forEach((svg, c) => {
             svg.setAttribute('height', TOP + PLOT + STRIP + BOTTOM);
-            svg.setAttribute('aria-label', `Observations of ${CHANNELS[c]} and the curve between them`);
+            svg.setAttribute('aria-label', `Observations of ${CHANNELS[c]} and the curve between them. Arrow keys move a cursor, ` +
+                'Enter places an observation there or removes it.');
+            svg.setAttribute('tabindex', 0);
             svg.dataset.frame = JSON.stringify({ LEFT, RIGHT, TOP, PLOT, LOW, HIGH, HOURS, GRID }); /* for who looks from outside */
             listen(svg, c);
+            listenToKeys(svg, c);
         });
     }
 
@@ -103,8 +98,7 @@
     }
 
     function nearestReference() {
-        const list = attention[0].reference;
-        return hour === null ? -1 : list.reduce((best, t, k) => Math.abs(t - hour) < Math.abs(list[best] - hour) ? k : best, 0);
+        return hour === null ? -1 : nearestIn(attention[0].reference, hour);
     }
 
     /* From the observations on the axis down to the reference points. */
@@ -117,10 +111,7 @@
                 const share = weight[k * L + l] / (most || 1);
                 if (!(share > FAINT)) continue;
                 const strong = k === on, opacity = strong ? 0.25 + 0.75 * share : (on < 0 ? 0.6 : 0.12) * share;
-                const a = round(x(time[l])), b = round(x(r)), half = (top + bottom) / 2;
-                const thick = round(strong ? 1 + 2 * share : 0.6 + share);
-                text += `<path class="link" stroke-width="${thick}" opacity="${opacity.toFixed(2)}" ` +
-                    `d="M${a} ${top}C${a} ${half} ${b} ${half} ${b} ${bottom}"/>`;
+                text += plot.link(x(time[l]), x(r), top, bottom, strong ? 1 + 2 * share : 0.6 + share, opacity);
             }
             const [kind, size] = k === on ? ['reference on', 3.2] : ['reference', 1.8];
             text += `<circle class="${kind}" cx="${round(x(r))}" cy="${bottom + 3}" r="${size}"/>`;
@@ -132,24 +123,26 @@
         const { time, reference, weight } = attention[c], L = time.length, own = points.filter((p) => p.channel === c);
         let rings = '', dots = '';
         for (const p of own) {
-            const l = time.reduce((best, t, i) => Math.abs(t - p.time) < Math.abs(time[best] - p.time) ? i : best, 0);
+            const l = nearestIn(time, p.time);
             const w = on < 0 ? 0 : weight[on * L + l], place = `cx="${round(x(p.time))}" cy="${round(y(p.value))}"`;
             if (w > FAINT) rings += `<circle class="ring" ${place} r="${round(6 + 10 * Math.sqrt(w))}"/>`;
             dots += `<circle class="dot" ${place} r="4.6"/><circle class="hit" ${place} r="${REACH}"/>`;
         }
         svg.querySelector('.points').innerHTML = rings + dots + (points.length ? '' :
             `<text class="hint middle" x="${x(HOURS / 2)}" y="${y(1.5) + 4}">${c === 0 ? 'nothing seen yet: tap anywhere' : ''}</text>`);
-        svg.querySelector('.guides').innerHTML = on < 0 ? '' :
-            `<path class="guide" d="M${round(x(reference[on]))} ${TOP}V${TOP + PLOT + STRIP - 6}"/>`;
+        svg.querySelector('.guides').innerHTML = (on < 0 ? '' :
+            `<path class="guide" d="M${round(x(reference[on]))} ${TOP}V${TOP + PLOT + STRIP - 6}"/>`) + (cursor && cursor.channel === c ?
+            `<circle class="cursor" cx="${round(x(cursor.time))}" cy="${round(y(cursor.value))}" r="9"/>` : '');
         svg.previousElementSibling.lastChild.textContent = own.length === 1 ? '1 observation' : `${own.length || 'no'} observations`;
     }
 
     function draw() {
+        if (element('play').hidden) return;
         const on = nearestReference();
-        document.querySelectorAll('svg').forEach((svg, c) => {
+        element('lanes').querySelectorAll('svg').forEach((svg, c) => {
             if (svg.clientWidth !== width || !svg.querySelector('.back').firstChild) {
                 width = svg.clientWidth;
-                document.querySelectorAll('.back').forEach(drawBack);
+                element('lanes').querySelectorAll('.back').forEach(drawBack);
             }
             drawCurve(svg, c);
             drawLinks(svg, c, on);
@@ -207,7 +200,50 @@
         element('bytes').textContent = Math.round(bytes / 1024) + ' KB';
     }
 
-    /* ---- pointers ---- */
+    /* ---- pointers and keys ---- */
+
+    function add(c, at) {
+        const point = { time: at.time, channel: c, value: at.value };
+        points.push(point);
+        change(true);
+        return point;
+    }
+
+    function remove(point) {
+        points.splice(points.indexOf(point), 1);
+        change(true);
+    }
+
+    /* The panel's point within reach of a place on the screen, or null. */
+    function nearestPoint(c, at) {
+        const apart = (p) => p.channel === c ? Math.hypot(x(p.time) - at.px, y(p.value) - at.py) : Infinity;
+        const best = points.reduce((a, p) => !a || apart(p) < apart(a) ? p : a, null);
+        return best && apart(best) <= REACH ? best : null;
+    }
+
+    /* Arrow keys move a cursor, Enter places an observation there or removes the one that is there. */
+    function listenToKeys(svg, c) {
+        const steps = { ArrowLeft: [-0.5, 0], ArrowRight: [0.5, 0], ArrowUp: [0, 0.2], ArrowDown: [0, -0.2] };
+        const toggle = () => {
+            const found = nearestPoint(c, { px: x(cursor.time), py: y(cursor.value) });
+            if (found) remove(found);
+            else add(c, cursor);
+        };
+        svg.addEventListener('keydown', (event) => {
+            const step = steps[event.key];
+            if (!step && event.key !== 'Enter' && event.key !== ' ') return;
+            event.preventDefault();
+            if (!cursor || cursor.channel !== c) cursor = { time: HOURS / 2, channel: c, value: 0 };
+            else if (!step) toggle();
+            else {
+                cursor.time = Math.max(0, Math.min(HOURS, cursor.time + step[0]));
+                cursor.value = Math.max(LOW, Math.min(HIGH, cursor.value + step[1]));
+            }
+            hour = cursor.time;
+            redraw();
+        });
+        svg.addEventListener('blur', () => { cursor = null, hour = null, redraw(); });
+    }
 
     function listen(svg, c) {
         let held = null; /* the point in hand; or where a finger came down */
@@ -216,24 +252,13 @@
             const time = Math.max(0, Math.min(HOURS, HOURS * (px - LEFT) / (width - LEFT - RIGHT)));
             return { px, py, time, value: Math.max(LOW, Math.min(HIGH, HIGH - (HIGH - LOW) * (py - TOP) / PLOT)) };
         };
-        const add = (at) => {
-            const point = { time: at.time, channel: c, value: at.value };
-            points.push(point);
-            change(true);
-            return point;
-        };
-        const nearest = (at) => {
-            const apart = (p) => p.channel === c ? Math.hypot(x(p.time) - at.px, y(p.value) - at.py) : Infinity;
-            const best = points.reduce((a, p) => !a || apart(p) < apart(a) ? p : a, null);
-            return best && apart(best) <= REACH ? best : null;
-        };
         svg.addEventListener('pointerdown', (event) => {
             if (held || !event.isPrimary || event.button !== 0) return;
-            const at = place(event), point = nearest(at);
+            const at = place(event), point = nearestPoint(c, at);
             if (!point && at.py > TOP + PLOT + REACH) return; /* the strip of attention is for looking at */
             svg.setPointerCapture(event.pointerId);
             held = { point, from: at, fresh: false, moved: false };
-            if (!point && event.pointerType === 'mouse') held.point = add(at), held.fresh = true; /* a finger may mean to scroll */
+            if (!point && event.pointerType === 'mouse') held.point = add(c, at), held.fresh = true; /* a finger may mean to scroll */
         });
         const follow = (event) => {
             const at = place(event);
@@ -246,15 +271,15 @@
         svg.addEventListener('pointermove', follow);
         svg.addEventListener('pointerup', (event) => {
             follow(event);
-            if (held && !held.moved && !held.point) add(held.from);
-            else if (held && !held.moved && !held.fresh) points.splice(points.indexOf(held.point), 1), change(true);
+            if (held && !held.moved && !held.point) add(c, held.from);
+            else if (held && !held.moved && !held.fresh) remove(held.point);
             if (event.pointerType !== 'mouse') hour = null;
             held = null;
             redraw();
         });
         /* A finger on a point drags it; elsewhere it may scroll. touch-action on a part of an SVG does not reach every browser. */
         svg.addEventListener('touchstart', (event) => {
-            if (nearest(place(event.touches[0]))) event.preventDefault();
+            if (nearestPoint(c, place(event.touches[0]))) event.preventDefault();
         }, { passive: false });
         const leave = () => { held = null, hour = null, redraw(); };
         svg.addEventListener('pointercancel', leave);

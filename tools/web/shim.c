@@ -153,6 +153,10 @@ EXPORT("unit") const char *web_unit(void) {
     return web.prep.unit;
 }
 
+EXPORT("fitted") int32_t web_fitted(void) {
+    return web.prep.fitted;
+}
+
 EXPORT("from_first") int32_t web_from_first(void) {
     return web.prep.from_first;
 }

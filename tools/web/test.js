@@ -5,7 +5,7 @@
  *     node tools/web/test.js BUILD        BUILD: what tools/edge/wasm.sh made (modules, models, and what the command said of them)
  */
 const fs = require('fs'), path = require('path');
-const mtan = require('./mtan.js');
+const mtan = require('./mtan.js'), events = require('./events.js');
 const build = process.argv[2] || 'build/wasm', golden = path.join(__dirname, '../../golden');
 let passed = 0, failed = 0;
 
@@ -236,6 +236,85 @@ async function likePredict(library, kind) {
     return `${rows.length} rows, all digits`;
 }
 
+/* A CSV of dates through events.js, to a model that classifies and interpolates. */
+async function likeDated(library, kind) {
+    const model = await library.open(fs.readFileSync(path.join(build, kind + '.safetensors'))), D = model.channels.length;
+    const read = (name) => events.read(fs.readFileSync(path.join(build, name), 'utf8'));
+    const data = read('patients/dated.csv'), few = read('patients/few-dated.csv');
+    const rows = readRows(kind + '.csv'), curves = readRows(kind + '-curves.csv'), times = Array.from({ length: 9 }, (none, q) => 3 * q);
+    expect(model.fromFirst && model.unit === 'hours' && model.int8 === kind.endsWith('int8'), 'other facts');
+    expect(rows.length === data.records.length && rows.length > 100 && curves.length === few.records.length * 9 * D, 'other rows');
+    rows.forEach((row, r) => {
+        const one = events.record(data, r, model), p = model.classify(one.events, { name: one.name });
+        expect(row.record === one.name && same(p[0], row.p0) && same(p[1], row.p1), `record ${one.name}: ${p}, not ${row.p0},${row.p1}`);
+    });
+    for (let r = 0, at = 0; r < few.records.length; r++) {
+        const one = events.record(few, r, model), { mean, sd } = model.interpolate(one.events, times, { name: one.name });
+        for (let i = 0; i < 9 * D; i++, at++)
+            expect(curves[at].record === one.name && same(mean[i], curves[at].mean) && same(sd[i], curves[at].sd),
+                `record ${one.name}: ${mean[i]} and ${sd[i]}, not ${curves[at].mean} and ${curves[at].sd}`);
+    }
+    return `${rows.length} rows, ${curves.length} means and deviations, all digits`;
+}
+
+/* ---- reading a CSV ---- */
+
+const HEAD = 'record,time,channel,value\n';
+
+/* What tools/data/own.h takes, and what becomes of it. */
+async function readsEvents() {
+    const rows = (text) => events.read(text).records.map((r) => r.name + ':' + r.rows.map((o) => [o.time, o.ticks, o.channel, o.value])
+        .join(';')).join(' ');
+    const is = (text, want) => expect(rows(text) === want, `${JSON.stringify(text)}: ${rows(text)}`);
+    is('\ufeffValue, CHANNEL ,extra,time,record\r\n 1.5 ,x,,2,a\r\n\r\n-.5e1,y,,+3.,b\n', 'a:2,0,0,1.5 b:3,0,1,-5');
+    is(HEAD + '"a, ""b""\nc",1,x,2\nd,1,x,NA\n', 'a, "b"\nc:1,0,0,2 d:');
+    is(HEAD + 'a,1,x,2\nb,1,y,2\na,0,y,3', 'a:1,0,0,2;0,0,1,3 b:1,0,1,2');
+    is(HEAD + 'a,1970-01-02,x,1\na,1970-01-01T00:01:02.25Z,x,1\na,1970-01-01 01:00+0100,x,1\na,1970-01-01T00:00-00:30,x,1',
+        'a:86400,0,0,1;62,2500000,0,1;0,0,0,1;1800,0,0,1');
+    is('unique_id,ds,y\na,1,2', 'a:1,0,0,2');
+    expect(events.read(HEAD + 'a,1,x,\nb,2,x,null').missing === 2, 'missing values');
+}
+
+async function refusesEvents() {
+    const says = (text, line, words) => {
+        const error = (() => { try { events.read(text); } catch (e) { return e; } })();
+        expect(error && error.line === line && error.message.includes(words), `${JSON.stringify(text)}: ${error && error.line} ${error}`);
+    };
+    says('', 0, 'empty');
+    says(HEAD, 0, 'no row');
+    says('record,time,value\n', 1, 'no column "channel"');
+    says('record;time;channel;value\n', 1, 'semicolons');
+    says('record,time,time,channel,value\n', 1, 'two columns are called "time"');
+    says(HEAD + 'a,1,x,2\na,1,x\n', 3, '3 fields, but the header has 4');
+    says(HEAD + '\n\na,soon,x,2', 4, '"soon" is no time');
+    says(HEAD + 'a,2024-02-30,x,2', 2, 'is no time');
+    says(HEAD + 'a,2024-02-29T24:00,x,2', 2, 'is no time');
+    says(HEAD + 'a,1,x,2\na,2024-02-29,x,2', 3, 'is a date, but the times before are numbers');
+    says(HEAD + 'a,1,x,high', 2, '"high" is no value');
+    says(HEAD + 'a,1,x,0x10', 2, 'is no value');
+    says(HEAD + 'a,1,x,1e39', 2, 'is no value');
+    says(HEAD + ',1,x,1', 2, 'name is empty');
+    says(HEAD + 'a,1,,1', 2, 'name is empty');
+    says(HEAD + 'a,1,x,"1', 2, 'never closed');
+    says(HEAD + '"b\nc",1,x,1\na,1,"x"y,1', 4, 'behind a closing quote');
+    says(HEAD + 'a,1,x"y",1', 2, 'a quote inside');
+}
+
+/* Channels that the model does not have, units that are not the model's, times that a float cannot tell apart. */
+async function recordsForModels(library) {
+    const plain = await library.open(fs.readFileSync(path.join(__dirname, '../demo/patients.safetensors')));
+    const dated = await library.open(fs.readFileSync(path.join(build, 'dated.safetensors')));
+    const of = (text, model) => events.record(events.read(HEAD + text), 0, model);
+    const one = of('a,9,pulse,80\na,3,height,180\na,5,pulse,70\na,4,mood,1', plain);
+    expect(one.events.time.join() === '5,9' && one.events.value.join() === '70,80' && one.events.channel.join() === '1,1', 'events');
+    expect(one.left === 2 && one.unknown.join() === 'height,mood' && one.start === '', 'unknown channels');
+    const two = of('a,2024-03-01T12:30Z,pulse,80\na,2024-02-29T12:00Z,pulse,70\na,2024-02-28,height,1', dated);
+    expect(two.events.time.join() === '0,24.5' && two.start === '2024-02-29T12:00:00Z', `${two.events.time} since ${two.start}`);
+    throws(() => of('a,1,pulse,80', dated), 'trained on dates');
+    throws(() => of('a,2024-02-29,pulse,80', plain), 'its times are dates');
+    throws(() => of('a,16777216,pulse,80\na,16777217,pulse,80', plain), 'are one in float');
+}
+
 /* ---- the wrapper's own promises ---- */
 
 async function attends(library) {
@@ -341,6 +420,9 @@ async function main() {
         await test(`${variant} classifies records as the command`, () => likePredict(library, 'per-record'));
         await test(`${variant} classifies times as the command`, () => likePredict(library, 'per-time'));
         await test(`${variant} classifies in int8 as the command`, () => likePredict(library, 'int8'));
+        await test(`${variant} dates, as the command`, () => likeDated(library, 'dated'));
+        await test(`${variant} dates in int8, as the command`, () => likeDated(library, 'dated-int8'));
+        await test(`${variant} records for models`, () => recordsForModels(library));
         await test(`${variant} preparation`, () => prepares(library));
         await test(`${variant} preparation that cannot be used`, () => badPreparation(library));
         await test(`${variant} attention`, () => attends(library));
@@ -348,6 +430,8 @@ async function main() {
         await test(`${variant} grows`, () => grows(library));
         await test(`${variant} refuses`, () => refuses(library));
     }
+    await test('reads a CSV', readsEvents);
+    await test('refuses a bad CSV', refusesEvents);
     await test('simd is chosen where it runs', async () => {
         const bytes = (file) => fs.readFileSync(path.join(build, file));
         expect((await mtan.load({ simd: bytes('mtan.wasm'), plain: bytes('mtan-plain.wasm') })).simd, 'plain was chosen');
