@@ -2,7 +2,7 @@
 # mtan as WebAssembly, under build/wasm: modules, a page that runs them, and the tests of both.
 #
 #   mtan.wasm, mtan-plain.wasm   the library with and without simd128; tools/web/mtan.js calls them   emscripten
-#   index.html                   one file to open from disk: place observations, watch the model      node, build/mtan to train it
+#   index.html                   one file to open from disk: a model to play with, and your own files   node, build/mtan to train it
 #   tests                        golden/ in node, the wrapper against golden/ and the command, the    node,
 #                                page in a browser                                                    chromium-headless-shell
 #
@@ -90,6 +90,17 @@ dated() {
         build/mtan quantize $out/dated.safetensors $out/dated-int8.safetensors
 }
 
+# More channels than the page shows at first, and more classes than two.
+wide() {
+    newer $out/wide.safetensors tools/demo/example.sh tools/edge/wasm.sh && return 0
+    awk -F, -v OFS=, 'NR > 1 { $3 = $3 " " NR % 4 } { print }' $out/patients/events.csv >$out/patients/wide.csv &&
+        awk -F, -v OFS=, 'BEGIN { split("north east south west", name, " ") } NR > 1 { $2 = name[1 + NR % 4] } { print }' \
+            $out/patients/labels.csv >$out/patients/wide-labels.csv && rm -rf $out/run &&
+        build/mtan train own --model enc --data $out/patients/wide.csv --labels $out/patients/wide-labels.csv --out $out/run --epochs 3 \
+            --quiet --embed 32 --ref-points 16 --enc-hidden 32 &&
+        mv $out/run/best.safetensors $out/wide.safetensors
+}
+
 # What the page has for who brings nothing.
 example() {
     cp tools/demo/patients.safetensors $out/example.safetensors && head -n 400 $out/patients/events.csv >$out/example.csv
@@ -123,7 +134,7 @@ verdict "modules, simd128 and plain" $? $out/modules.log
 [ $failed = 0 ] || finish
 golden_suite >$out/golden.log 2>&1
 verdict "golden/ in node" $? $out/golden.log
-{ page_model && classifiers && dated && example && command_says; } >$out/models.log 2>&1
+{ page_model && classifiers && dated && wide && example && command_says; } >$out/models.log 2>&1
 verdict "models, and what the command says of them" $? $out/models.log
 [ $failed = 0 ] || finish
 node tools/web/test.js $out >$out/wrapper.log 2>&1

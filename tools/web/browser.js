@@ -5,9 +5,10 @@
  *
  *     node tools/web/browser.js build/wasm [chromium-headless-shell]
  */
-const { spawn } = require('child_process'), fs = require('fs'), path = require('path');
+const { spawn } = require('child_process'), fs = require('fs'), path = require('path'), zlib = require('zlib');
+const mtan = require('./mtan.js'), events = require('./events.js');
 const build = path.resolve(process.argv[2] || 'build/wasm'), program = process.argv[3] || 'chromium-headless-shell';
-const PATIENCE = 60000; /* milliseconds for everything */
+const PATIENCE = 180000; /* milliseconds for everything */
 let passed = 0, failed = 0;
 
 function expect(truth, words) {
@@ -144,6 +145,57 @@ const READ = `(c, hour) => {
 }`;
 const read = (page, c, hour) => evaluate(page, `(${READ})(${c}, ${hour})`);
 
+async function key(page, name) {
+    for (const type of ['rawKeyDown', 'keyUp']) await page.send('Input.dispatchKeyEvent', { type, key: name, code: name,
+        windowsVirtualKeyCode: { Tab: 9, Enter: 13, End: 35, Home: 36, ArrowLeft: 37, ArrowUp: 38, ArrowRight: 39, ArrowDown: 40 }[name] });
+}
+
+/* ---- a person with files ---- */
+
+/* Until the record is shown, risk and all; returns how it ended. */
+async function settleOwn(page) {
+    for (let i = 0; i < 800; i++) {
+        const state = await evaluate(page, `document.getElementById('own').dataset.state || ''`);
+        if (state === 'ready' || state === 'failed') return state;
+        await new Promise((resolve) => setTimeout(resolve, 25));
+    }
+    throw new Error('the view of own data never came to rest');
+}
+
+async function doOwn(page, action) {
+    await evaluate(page, `delete document.getElementById('own').dataset.state`);
+    await action();
+    return settleOwn(page);
+}
+
+const pressOwn = (page, id) => doOwn(page, () => evaluate(page, `document.getElementById('${id}').click()`));
+
+/* By the dialog's input. */
+async function openFiles(page, names) {
+    const { root } = await page.send('DOM.getDocument'), { nodeId } = await page.send('DOM.querySelector', { nodeId: root.nodeId, selector: '#files' });
+    return doOwn(page, () => page.send('DOM.setFileInputFiles', { nodeId, files: names.map((name) => path.join(build, name)) }));
+}
+
+async function dropFiles(page, names) {
+    const data = { items: [], files: names.map((name) => path.join(build, name)), dragOperationsMask: 1 };
+    return doOwn(page, async () => {
+        for (const type of ['dragEnter', 'dragOver', 'drop']) await page.send('Input.dispatchDragEvent', { type, x: 200, y: 200, data });
+    });
+}
+
+const text = (page, id) => evaluate(page, `document.getElementById('${id}').textContent`);
+const count = (page, selector) => evaluate(page, `document.querySelectorAll('${selector}').length`);
+const problem = (page) => evaluate(page, `(document.getElementById('problem').hidden ? '' : document.getElementById('problem').textContent)`);
+const fits = (page) => evaluate(page, `document.documentElement.scrollWidth <= ${page.width}`); /* innerWidth grows with what is too wide */
+
+/* What mtan.js says in node of a record of a CSV. */
+async function inNode(model, csv, index) {
+    const library = await mtan.load({ simd: fs.readFileSync(path.join(build, 'mtan.wasm')) });
+    const opened = await library.open(fs.readFileSync(path.join(build, model)));
+    const one = events.record(events.read(fs.readFileSync(path.join(build, csv), 'utf8')), index, opened);
+    return { opened, one, p: Array.from(opened.classify(one.events, { name: one.name })) };
+}
+
 /* ---- tests ---- */
 
 async function mouseOnEmpty(browser) {
@@ -191,7 +243,7 @@ async function presets(browser) {
 
 async function phone(browser) {
     const page = await open(browser, { width: 390, height: 844, scale: 2, touch: true });
-    expect(await evaluate(page, 'document.documentElement.scrollWidth <= innerWidth'), 'wider than the phone');
+    expect(await fits(page), 'wider than the phone');
     await shot(page, 'phone');
     const had = await points(page, 0), at = await place(page, 0, 12, 2.2);
     await touch(page, [at]);
@@ -211,6 +263,126 @@ async function dark(browser) {
     expect(await evaluate(page, 'getComputedStyle(document.body).backgroundColor') === 'rgb(20, 23, 26)', 'not dark');
     await press(page, 'A gap');
     await shot(page, 'dark');
+}
+
+async function keyboard(browser) {
+    const page = await open(browser, { width: 1180, height: 1100 });
+    await press(page, 'Clear');
+    await evaluate(page, `document.querySelectorAll('svg')[1].focus()`);
+    for (const name of ['ArrowRight', 'ArrowRight', 'ArrowUp', 'Enter']) await key(page, name);
+    await settle(page);
+    expect(await points(page, 1) === 1 && await points(page, 0) === 0, 'Enter placed no observation');
+    expect(await count(page, '.cursor') === 1, 'no cursor');
+    await key(page, 'Enter');
+    await settle(page);
+    expect(await points(page, 1) === 0, 'Enter did not remove the observation');
+}
+
+/* The example: what is shown is what mtan.js says; records by button and by key; the steps of the risk by key. */
+async function ownExample(browser) {
+    const page = await open(browser, { width: 1180, height: 900 });
+    expect(await pressOwn(page, 'try') === 'ready', await problem(page));
+    for (let index = 0; index < 3; index++) {
+        const { opened, one, p } = await inNode('example.safetensors', 'example.csv', index), shown = await text(page, 'headline');
+        expect(shown === `${(100 * p[opened.positive]).toFixed(1)} % sick`, `record ${index}: ${shown}, not ${p}`);
+        expect((await text(page, 'classes')).includes(p[1 - opened.positive].toFixed(4)), 'the other class');
+        expect(await count(page, '.step') === new Set(one.events.time).size, 'not a step for each time');
+        await evaluate(page, `document.getElementById('risk-plot').focus()`);
+        await key(page, 'End');
+        expect((await text(page, 'moment')).includes('sick ' + p[opened.positive].toFixed(3)), await text(page, 'moment'));
+        if (index === 0) await key(page, 'Home'), await shot(page, 'own-light', true), await shot(page, 'own-light-whole');
+        await pressOwn(page, 'after');
+    }
+    expect(await count(page, '#channels svg') === 3 && await count(page, '#channels .dot') > 5, 'no observations');
+    expect(await count(page, '#channels .link') > 20 && await count(page, '#edges tr') === 10, 'no attention');
+    expect(await count(page, '#channels .band') === 0, 'a band of a model that does not interpolate');
+    await evaluate(page, `document.getElementById('record').focus()`);
+    await doOwn(page, () => key(page, 'ArrowDown'));
+    expect(await evaluate(page, `document.getElementById('record').value`) === '4', 'the key did not choose a record');
+    await pressOwn(page, 'before');
+    await evaluate(page, `document.getElementById('back').click()`);
+    await settle(page);
+    expect(await count(page, '#play:not([hidden])') === 1 && await points(page, 0) > 3, 'no way back');
+}
+
+/* Dates, int8, curves; compressed; by the dialog. */
+async function ownDates(browser) {
+    fs.writeFileSync(path.join(build, 'dated.csv.gz'), zlib.gzipSync(fs.readFileSync(path.join(build, 'patients/dated.csv'))));
+    const page = await open(browser, { width: 1180, height: 900, dark: true });
+    expect(await openFiles(page, ['dated-int8.safetensors', 'dated.csv.gz']) === 'ready', await problem(page));
+    const { opened, one, p } = await inNode('dated-int8.safetensors', 'patients/dated.csv', 0);
+    expect(await problem(page) === '' && opened.int8, await problem(page));
+    expect((await text(page, 'model-facts')).includes('interpolates and classifies records; 3 channels, 2 classes; int8'), 'facts');
+    expect((await text(page, 'headline')).startsWith((100 * p[opened.positive]).toFixed(1) + ' %'), await text(page, 'headline'));
+    expect(await text(page, 'since') === `hours since ${one.start}`, await text(page, 'since'));
+    expect(await count(page, '#channels .band') === 3 && await count(page, '#channels .mean') === 3, 'no curves');
+    await shot(page, 'own-dark');
+}
+
+/* A class for each time, by drop; then a model that does not classify, and data that is not its own. */
+async function ownDropped(browser) {
+    const page = await open(browser, { width: 1180, height: 900 });
+    expect(await dropFiles(page, ['patients/events.csv']) === 'ready' && (await text(page, 'model-name')) === 'No model yet', 'a CSV alone');
+    await shot(page, 'own-no-model', true);
+    expect(await dropFiles(page, ['per-time.safetensors']) === 'ready', await problem(page));
+    expect(await count(page, '#risk-plot .truth') === 1 && (await text(page, 'data-facts')).startsWith('400 records'), 'not both');
+    await evaluate(page, `document.getElementById('risk-plot').focus()`);
+    await key(page, 'End');
+    const last = / pm (0\.\d+) /.exec(await text(page, 'moment'))[1], whole = (await text(page, 'headline')).split(' ')[0];
+    expect((100 * last).toFixed(1) === whole, `the last step is ${last}, the prediction ${whole}`);
+    await shot(page, 'own-per-time');
+    expect(await dropFiles(page, ['model.safetensors', 'few.csv']) === 'ready' && await count(page, '#channels .band') === 3, 'no curves');
+    await shot(page, 'own-curves');
+    await dropFiles(page, ['patients/events.csv']);
+    expect(await problem(page) === '' && await count(page, '#risk:not([hidden])') === 0, 'a risk without classes');
+    expect((await text(page, 'notes')).includes('channels that the model does not have left out: p'), await text(page, 'notes'));
+    expect((await text(page, 'notes')).includes('nothing is observed'), await text(page, 'notes'));
+}
+
+/* Twelve channels and four classes: not all are shown at first; the likeliest class comes first. */
+async function ownWide(browser) {
+    const page = await open(browser, { width: 1180, height: 900 });
+    expect(await openFiles(page, ['wide.safetensors', 'patients/wide.csv']) === 'ready', await problem(page));
+    const { opened, one, p } = await inNode('wide.safetensors', 'patients/wide.csv', 0);
+    const likely = p.indexOf(Math.max(...p)), seen = new Set(one.events.channel).size;
+    expect(opened.channels.length === 12 && opened.positive === -1 && seen > 6, 'another model');
+    expect(await text(page, 'headline') === `${(100 * p[likely]).toFixed(1)} % ${opened.classes[likely]}`, await text(page, 'headline'));
+    expect(await count(page, '#classes tr') === 4 && await count(page, '#risk-plot .mean') === 3, 'other classes');
+    expect(await count(page, '#channels svg') === 6 && await text(page, 'more') === `Show ${seen - 6} more`, await text(page, 'more'));
+    await evaluate(page, `document.getElementById('more').click()`);
+    expect(await count(page, '#channels svg') === seen, 'not all are shown');
+    await shot(page, 'own-wide');
+}
+
+async function ownBad(browser) {
+    const page = await open(browser, { width: 1180, height: 900 });
+    const write = (name, rows) => fs.writeFileSync(path.join(build, name), 'record,time,channel,value\n' + rows);
+    write('bad.csv', 'a,1,pulse,80\na,2,pulse,high\n');
+    write('odd.csv', '<img src=x onerror=alert(1)>,1,<b>x</b>,1\n<img src=x onerror=alert(1)>,900,pulse,7000\n');
+    fs.writeFileSync(path.join(build, 'bad.safetensors'), 'no model');
+    await pressOwn(page, 'try');
+    await openFiles(page, ['bad.csv']);
+    expect(await problem(page) === 'bad.csv:3: "high" is no value: a number that a float can hold, or nothing', await problem(page));
+    expect((await text(page, 'data-name')) === 'patients.csv' && (await text(page, 'headline')).includes('sick'), 'what was open is gone');
+    await shot(page, 'own-problem', true);
+    await openFiles(page, ['bad.safetensors']);
+    expect((await problem(page)).startsWith('bad.safetensors: not a valid safetensors file'), await problem(page));
+    await openFiles(page, ['patients/dated.csv']);
+    expect((await problem(page)).startsWith('dated.csv: its times are dates'), await problem(page));
+    await openFiles(page, ['odd.csv']);
+    expect(await problem(page) === '' && await count(page, 'img') + await count(page, '#own ul b') === 0, 'a name became markup');
+    const notes = await text(page, 'notes');
+    expect(notes.includes('<b>x</b>') && notes.includes('pulse: 1 value far outside') && notes.includes('1 observation at times far'), notes);
+    await shot(page, 'own-far');
+}
+
+async function ownPhone(browser) {
+    const page = await open(browser, { width: 390, height: 844, scale: 2, touch: true });
+    await pressOwn(page, 'try');
+    expect(await fits(page), 'wider than the phone');
+    await shot(page, 'own-phone');
+    await openFiles(page, ['dated.safetensors', 'patients/dated.csv']);
+    expect(await fits(page) && await count(page, '#channels .band') === 3, 'wider than the phone, or no curves');
 }
 
 async function test(browser, name, body) {
@@ -240,6 +412,13 @@ async function main() {
     await test(browser, 'presets', presets);
     await test(browser, 'phone', phone);
     await test(browser, 'dark', dark);
+    await test(browser, 'keyboard', keyboard);
+    await test(browser, 'own data: the example', ownExample);
+    await test(browser, 'own data: dates, int8, a dialog', ownDates);
+    await test(browser, 'own data: a class for each time, dropped', ownDropped);
+    await test(browser, 'own data: many channels and classes', ownWide);
+    await test(browser, 'own data: what is wrong with it', ownBad);
+    await test(browser, 'own data: phone', ownPhone);
     done = true;
     clearTimeout(late);
     browser.child.kill();

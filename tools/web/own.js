@@ -5,6 +5,7 @@
 (function (root) {
     const MOMENTS = 300; /* of the risk, at most: each is a prediction */
     const GRID = 161; /* times of a curve */
+    const MANY = 150; /* observations of a channel */
     const PANELS = 6; /* channels shown at first */
     const LINKS = 48, EDGES = 10; /* strongest edges drawn of a channel, and listed of all */
     const CLASSES = 8, LINES = 3; /* classes listed, and drawn over time */
@@ -120,6 +121,7 @@
         one.order = classOrder(one.last);
         one.curve = interpolates() ? curves(one.span) : null;
         one.attention = attentions();
+        one.edges = new Map(); /* by channel, once they are asked for */
     }
 
     /* What the reader should know of the record before believing the rest. */
@@ -180,32 +182,37 @@
         return `<path class="band" d="${path(at(1).concat(at(-1).reverse()))}Z"/><path class="mean" d="${path(at(0))}"/>`;
     }
 
-    /* The strongest edges of a channel, strongest first. */
-    function edgesOf(c, most) {
-        const { time, reference, weight } = one.attention.get(c), L = time.length, list = [];
-        weight.forEach((w, i) => { if (w > 0) list.push({ channel: c, w, time: time[i % L], reference: reference[Math.floor(i / L)] }); });
-        return list.sort((a, b) => b.w - a.w).slice(0, most);
+    /* The edges of a channel, strongest first. */
+    function edgesOf(c) {
+        const { time, reference, weight } = one.attention.get(c), L = time.length, order = [];
+        if (one.edges.has(c)) return one.edges.get(c);
+        weight.forEach((w, i) => { if (w > 0) order.push(i); });
+        order.sort((i, j) => weight[j] - weight[i]);
+        one.edges.set(c, order.map((i) => ({ channel: c, w: weight[i], time: time[i % L], reference: reference[Math.floor(i / L)] })));
+        return one.edges.get(c);
     }
 
     function linkText(f, c) {
         if (!one.attention.has(c)) return '';
-        const top = f.bottom + 1, bottom = f.bottom + STRIP - 6, edges = edgesOf(c, LINKS), most = edges.length ? edges[0].w : 1;
+        const top = f.bottom + 1, bottom = f.bottom + STRIP - 6, edges = edgesOf(c).slice(0, LINKS), most = edges.length ? edges[0].w : 1;
         const inside = (t) => Math.max(LEFT, Math.min(f.w - RIGHT, f.x(t)));
         return edges.reverse().map((e) => link(inside(e.time), inside(e.reference), top, bottom, 0.5 + 1.5 * e.w / most,
             0.15 + 0.75 * e.w / most)).join('') +
             one.attention.get(c).reference.map((r) => `<circle class="reference" cx="${round(inside(r))}" cy="${bottom + 3}" r="1.8"/>`).join('');
     }
 
+    /* Many dots go without the rims that keep few apart: they would cover each other. */
     function dotText(f, c) {
+        const [kind, size] = one.seen[c] > MANY ? ['dot many', 2] : ['dot', 4];
         return one.events.time.map((t, i) => one.events.channel[i] !== c ? '' :
-            `<circle class="dot" cx="${round(f.x(t))}" cy="${round(f.y(one.events.value[i]))}" r="4"><title>` +
+            `<circle class="${kind}" cx="${round(f.x(t))}" cy="${round(f.y(one.events.value[i]))}" r="${size}"><title>` +
             `${short(one.events.value[i])} at ${short(t)}</title></circle>`).join('');
     }
 
     function drawPanel(svg) {
         const c = Number(svg.dataset.channel), [low, high] = heights(c);
         const f = frame(svg, PLOT, one.attention.size ? STRIP : 0, low, high);
-        svg.innerHTML = axes(f, ticks(low, high, 3)) + curveText(f, c) + linkText(f, c) + dotText(f, c) +
+        svg.innerHTML = axes(f, ticks(low, high, 4)) + curveText(f, c) + linkText(f, c) + dotText(f, c) +
             (one.seen[c] ? '' : `<text class="hint middle" x="${f.w / 2}" y="${TOP + PLOT / 2}">not observed</text>`);
     }
 
@@ -228,7 +235,7 @@
     }
 
     function drawPrediction() {
-        element('prediction').hidden = element('risk').hidden = !classifies();
+        for (const id of ['prediction', 'risk', 'risk-words']) element(id).hidden = !classifies();
         if (!classifies()) return;
         const shown = one.order.slice(0, CLASSES), first = shown[0];
         const percent = (p) => (100 * p).toFixed(1) + ' %';
@@ -242,22 +249,34 @@
         element('others').textContent = others > 0 ? `and ${plural(others, 'class', 'classes')} below these` : '';
     }
 
+    /* Of each observation its strongest edge; first those that have most of what an even share would be. */
+    function strongest() {
+        const list = [];
+        for (const c of one.attention.keys()) {
+            const times = new Set(one.events.time.filter((t, i) => one.events.channel[i] === c)), seen = new Set();
+            for (const e of times.size > 1 ? edgesOf(c) : [])
+                if (!seen.has(e.time)) seen.add(e.time), list.push({ ...e, even: 1 / times.size });
+        }
+        return list.sort((a, b) => b.w / b.even - a.w / a.even).slice(0, EDGES);
+    }
+
     function drawEdges() {
-        const list = Array.from(one.attention.keys()).filter((c) => one.attention.get(c).time.length > 1 && one.seen[c] > 1)
-            .flatMap((c) => edgesOf(c, EDGES)).sort((a, b) => b.w - a.w).slice(0, EDGES);
-        const value = (e) => one.events.value[one.events.time.findIndex((t, i) => t === e.time && one.events.channel[i] === e.channel)];
+        const list = strongest(), e = one.events;
+        const value = (edge) => e.value[e.time.findIndex((t, i) => t === edge.time && e.channel[i] === edge.channel)];
         element('edges-box').hidden = list.length === 0;
-        element('edges').innerHTML = list.map((e) => `<tr><th scope="row">${escape(model.channels[e.channel])}</th><td>${short(value(e))}</td>` +
-            `<td>${short(e.time)}</td><td>${short(e.reference)}</td><td>${e.w.toFixed(3)}</td></tr>`).join('');
+        element('edges').innerHTML = list.map((edge) => `<tr><th scope="row">${escape(model.channels[edge.channel])}</th>` +
+            [short(value(edge)), short(edge.time), short(edge.reference), edge.w.toPrecision(3), edge.even.toPrecision(3)]
+                .map((text) => `<td>${text}</td>`).join('') + '</tr>').join('');
     }
 
     /* ---- the risk as observations arrive ---- */
 
-    /* The prediction from what was known at a time; a model of classes per time is asked about that time. */
+    /* The prediction from what was known at a time. A model of classes per time says it of the last of the times until then. */
     function predictAt(time) {
         const known = (list) => list.filter((x, i) => one.events.time[i] <= time), e = one.events;
         const events = { time: known(e.time), channel: known(e.channel), value: known(e.value) };
-        return Array.from(model.classify(events, { name: one.name, times: [time] }));
+        const times = one.times.filter((t) => t <= time);
+        return Array.from(model.classify(events, { name: one.name, times })).slice(-model.classes.length);
     }
 
     /* The distinct times, or so many of them, the last included. */
@@ -305,7 +324,7 @@
         if (moment < 0) return '';
         const { time, p } = risk[moment], from = moment ? risk[moment - 1].time : -Infinity, e = one.events;
         const came = e.time.map((t, i) => t > from && t <= time ? `${model.channels[e.channel[i]]} ${short(e.value[i])}` : '').filter(Boolean);
-        return `${short(time)} ${unit()}: ${model.classes[one.order[0]]} ${p[one.order[0]].toFixed(3)} after ` +
+        return `${(short(time) + ' ' + unit()).trim()}: ${model.classes[one.order[0]]} ${p[one.order[0]].toFixed(3)} after ` +
             came.slice(0, 4).join(', ') + (came.length > 4 ? ` and ${came.length - 4} more` : '');
     }
 
@@ -386,7 +405,7 @@
     function refresh() {
         describe();
         run++;
-        element('picker').hidden = !data;
+        element('picker').hidden = !(model && data);
         element('result').hidden = !(model && data);
         if (data) listRecords();
         if (model && data) showRecord();
