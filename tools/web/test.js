@@ -407,6 +407,14 @@ async function refuses(library) {
     expect(model.interpolate(good, [3]).mean.join() === before, 'other numbers after a failure');
 }
 
+/* The program of README.md prints what stands below it. */
+async function readme() {
+    const text = fs.readFileSync(path.join(__dirname, 'README.md'), 'utf8'), root = path.join(__dirname, '../..');
+    const [, program, output] = /```js\n([^]*?)```\n```\n([^]*?)```/.exec(text);
+    const said = require('child_process').execFileSync(process.execPath, ['-e', program], { cwd: root, encoding: 'utf8' });
+    expect(said === output && output.includes('p(sick)'), said);
+}
+
 async function main() {
     /* without enc-unsorted and full-unsorted: they have repeats, which preparation makes one of */
     const cases = ['enc-small', 'enc-one', 'enc-unseen', 'enc-empty', 'enc-far', 'enc-k1', 'enc-h4', 'enc-fixed',
@@ -432,6 +440,7 @@ async function main() {
     }
     await test('reads a CSV', readsEvents);
     await test('refuses a bad CSV', refusesEvents);
+    await test('the program of README.md', readme);
     await test('simd is chosen where it runs', async () => {
         const bytes = (file) => fs.readFileSync(path.join(build, file));
         expect((await mtan.load({ simd: bytes('mtan.wasm'), plain: bytes('mtan-plain.wasm') })).simd, 'plain was chosen');
