@@ -1,6 +1,6 @@
-/* vec.h: the vector vocabulary of kernels.inc. Each file of an instruction set defines the words over SIMDe before it includes
- * kernels.inc; what they have in common stands here. The words mean the same for all, lane by lane with IEEE rounding, so one
- * body gives the same bits at every width.
+/* vec.h: the vector vocabulary of kernels.inc. Each file of an instruction set defines the words over intrinsics.h before it
+ * includes kernels.inc; what they have in common stands here. The words mean the same for all, lane by lane with IEEE rounding,
+ * so one body gives the same bits at every width.
  *
  *    vf, vu, vm            LANES floats; as many 32-bit unsigned integers; a mask from a comparison
  *    v_load, v_store       unaligned
@@ -18,7 +18,7 @@
 #ifndef MTAN_SIMD_VEC_H
 #define MTAN_SIMD_VEC_H
 
-#include <simde/x86/sse.h>
+#include "intrinsics.h"
 
 /* Constant loops over registers must be unrolled, or the accumulators would live in memory. */
 #if defined(__clang__)
@@ -50,16 +50,33 @@ static inline void v_store_n(float *p, vf x, size_t n) {
 
 #endif
 
+/* Four floats: q_low(a, b) is a0 b0 a1 b1, q_high(a, b) is a2 b2 a3 b3; q_first and q_last join the halves of a and b. */
+#if defined(MTAN_NO_SIMDE) && (defined(__aarch64__) || defined(_M_ARM64))
+typedef float32x4_t vq;
+#define q_load vld1q_f32
+#define q_store vst1q_f32
+#define q_low vzip1q_f32
+#define q_high vzip2q_f32
+#define q_first(a, b) vcombine_f32(vget_low_f32(a), vget_low_f32(b))
+#define q_last(a, b) vcombine_f32(vget_high_f32(a), vget_high_f32(b))
+#else
+typedef SIMDE(_m128) vq;
+#define q_load SIMDE(mm_loadu_ps)
+#define q_store SIMDE(mm_storeu_ps)
+#define q_low SIMDE(mm_unpacklo_ps)
+#define q_high SIMDE(mm_unpackhi_ps)
+#define q_first SIMDE(mm_movelh_ps)
+#define q_last(a, b) SIMDE(mm_movehl_ps)(b, a)
+#endif
+
 /* y[j][i] = x[i][j], rows ldx and ldy apart */
 static inline void transpose4(float *y, size_t ldy, const float *x, size_t ldx) {
-    const simde__m128 x0 = simde_mm_loadu_ps(x), x1 = simde_mm_loadu_ps(x + ldx);
-    const simde__m128 x2 = simde_mm_loadu_ps(x + 2 * ldx), x3 = simde_mm_loadu_ps(x + 3 * ldx);
-    const simde__m128 a = simde_mm_unpacklo_ps(x0, x1), b = simde_mm_unpacklo_ps(x2, x3);
-    const simde__m128 c = simde_mm_unpackhi_ps(x0, x1), d = simde_mm_unpackhi_ps(x2, x3);
-    simde_mm_storeu_ps(y, simde_mm_movelh_ps(a, b));
-    simde_mm_storeu_ps(y + ldy, simde_mm_movehl_ps(b, a));
-    simde_mm_storeu_ps(y + 2 * ldy, simde_mm_movelh_ps(c, d));
-    simde_mm_storeu_ps(y + 3 * ldy, simde_mm_movehl_ps(d, c));
+    const vq x0 = q_load(x), x1 = q_load(x + ldx), x2 = q_load(x + 2 * ldx), x3 = q_load(x + 3 * ldx);
+    const vq a = q_low(x0, x1), b = q_low(x2, x3), c = q_high(x0, x1), d = q_high(x2, x3);
+    q_store(y, q_first(a, b));
+    q_store(y + ldy, q_last(a, b));
+    q_store(y + 2 * ldy, q_first(c, d));
+    q_store(y + 3 * ldy, q_last(c, d));
 }
 
 #endif

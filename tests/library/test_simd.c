@@ -11,7 +11,7 @@
 
 #ifndef MTAN_DOUBLE
 
-/* The body of kernels.inc at width 16 on machines without AVX-512, through SIMDe, with MTAN_WITH_EMULATED512. */
+/* The body of kernels.inc at width 16 on machines without AVX-512, with MTAN_WITH_EMULATED512. */
 extern const mtan_backend mtan_backend_emulated512;
 
 /* ---- kernels: the cases of kernel_cases.h on both tables ---- */

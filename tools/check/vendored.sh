@@ -1,7 +1,8 @@
 #!/bin/sh
 # Plays the engineer who copies the files into a project of his own: an empty folder, the program of the header's manual, a model
 # file beside it, one command line. First the two files without a flag; then with each vector backend of this machine's kind,
-# as the README says. Any warning is a failure; a backend that this CPU cannot run is compiled and said to be.
+# as the README says, with SIMDe and without it. Any warning is a failure; a backend that this CPU cannot run is compiled and
+# said to be.
 #   vendored.sh CC [BACKEND:FLAGS:FLAG_OF_THE_CPU...]
 set -eu
 cd "$(dirname "$0")/../.."
@@ -30,5 +31,9 @@ for backend in "$@"; do
         -e "s/mtan_predictor_size(/(model.backend = \&mtan_backend_$name, 0) || &/" program.c >program_$name.c
     # shellcheck disable=SC2086 # flags are several words
     compile -O2 $flags -isystem "$root/build/deps" program_$name.c mtan.c simd/mtan_$name.c -o $name
-    if grep -qw "$cpu" /proc/cpuinfo 2>/dev/null; then ./$name; else echo "$name: compiled; this CPU has no $cpu"; fi
+    # shellcheck disable=SC2086
+    compile -O2 $flags -DMTAN_NO_SIMDE program_$name.c mtan.c simd/mtan_$name.c -o $name-own
+    if grep -q "^flags.* $cpu\( \|\$\)" /proc/cpuinfo 2>/dev/null; then
+        ./$name && ./$name >with && ./$name-own >without && cmp with without
+    else echo "$name: compiled; this CPU has no $cpu"; fi
 done
