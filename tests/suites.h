@@ -1,8 +1,15 @@
 /* Every suite, one line each, in the order in which they run: what others stand on comes first.
  * MTAN_TESTS_THREADED leaves those that use threads, for ThreadSanitizer, under which the others would take minutes;
- * MTAN_TESTS_LIBRARY leaves those of the library, where the command cannot be built; MTAN_ONE_SUITE names the only one. */
-#ifdef MTAN_ONE_SUITE
+ * MTAN_TESTS_LIBRARY leaves those of the library, where the command cannot be built; MTAN_ONE_SUITE names the only one;
+ * MTAN_TESTS_BARE leaves a few that show that the stand-ins of tools/deps.sh serve. */
+#if defined(MTAN_ONE_SUITE)
 X(MTAN_ONE_SUITE)
+#elif defined(MTAN_TESTS_BARE)
+X(check_suite)
+X(array_suite)
+X(own_suite)
+X(prep_suite)
+X(simd_suite)
 #else
 #ifndef MTAN_TESTS_THREADED
 X(check_suite)
@@ -12,6 +19,7 @@ X(safetensors_suite)
 X(preparation_suite)
 X(frequencies_suite)
 #ifndef MTAN_TESTS_LIBRARY
+X(array_suite)
 X(generators_suite)
 X(gzip_suite)
 X(synthetic_suite)

@@ -41,7 +41,7 @@ module() { # file, flags and sources
 }
 
 modules() {
-    { [ -d build/deps/simde ] || tools/deps.sh simde; } && { [ -f build/deps/greatest.h ] || tools/deps.sh greatest; } &&
+    { [ -f build/deps/simde/wasm/simd128.h ] || tools/deps.sh simde; } && { [ -f build/deps/greatest.h ] || tools/deps.sh greatest; } &&
         module $out/mtan-plain.wasm && module $out/mtan.wasm -msimd128 -DMTAN_WITH_WASM simd/mtan_wasm.c && ls -l $out/*.wasm
 }
 
