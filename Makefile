@@ -10,7 +10,7 @@ ifeq ($(origin CXX),default)
 CXX := $(if $(call has,g++),g++,c++)
 endif
 CFLAGS ?= -O2
-JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+JOBS ?= $(shell nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 
 HAS_GCC := $(call has,gcc)
 HAS_CLANG := $(call has,clang)
@@ -18,7 +18,7 @@ HAS_CXX := $(call has,$(CXX))
 HAS_UBSAN = $(if $(HAS_CLANG),$(shell echo 'int main(void) { return 0; }' | clang -fsanitize=undefined -x c - -o /dev/null 2>/dev/null && echo yes))
 HAS_TSAN := $(findstring /,$(if $(HAS_GCC),$(shell gcc -print-file-name=libtsan.so)))
 HAS_ZLIB := $(shell printf '\043include <zlib.h>\nint main(void) { return !zlibVersion(); }\n' | $(CC) -x c - -lz -o /dev/null 2>/dev/null && echo yes)
-HAS_FMA := $(shell grep -qw fma /proc/cpuinfo 2>/dev/null && echo yes)
+HAS_FMA := $(shell grep -q '^flags.* fma ' /proc/cpuinfo 2>/dev/null && echo yes)
 MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null)
 
 WARN := -pedantic -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes
@@ -28,7 +28,8 @@ LIBS := $(if $(HAS_ZLIB),-lz) -lm -pthread $(if $(findstring Linux,$(shell uname
 SAN := -g -fno-omit-frame-pointer -fno-sanitize-recover=all -fsanitize=address,undefined
 
 # ---- Configurations ----------------------------------------------------------------------------------------------
-# release and double serve the tools; those of TESTS are what `make test` builds and runs, with warnings as errors. Of a configuration c
+# release and double serve the tools; those of TESTS are what `make test` builds and runs, with warnings as errors; bare is a small one
+# that `make anywhere` runs. Of a configuration c
 #   c.CC         is the compiler; else the first word of its name, or CC
 #   c.FLAGS      are the flags of every file, c.LIBRARY those of mtan.c alone
 #   c.BACKENDS   are the files of simd/ that are linked
@@ -38,6 +39,9 @@ SAN := -g -fno-omit-frame-pointer -fno-sanitize-recover=all -fsanitize=address,u
 TESTS := gcc-float gcc-fma gcc-double gcc-sanitize gcc-tsan clang-float clang-double clang-ubsan
 CONFIGURATIONS := release double $(TESTS)
 STRICT := $(TESTS) # warnings are errors
+TESTS := gcc-float gcc-fma gcc-double gcc-sanitize gcc-tsan clang-float clang-double
+CONFIGURATIONS = $(sort release double bare $(TESTS))
+STRICT := bare $(TESTS) # warnings are errors
 
 release.FLAGS = $(CFLAGS)
 double.FLAGS = $(CFLAGS) -DMTAN_DOUBLE
@@ -55,6 +59,7 @@ clang-double.FLAGS := -O2 -DMTAN_DOUBLE
 # It knows kinds of undefined behaviour that gcc-sanitize does not: arithmetic on null pointers, floats beyond an integer's range.
 clang-ubsan.FLAGS := -O1 -g -fno-sanitize-recover=all -fsanitize=undefined
 clang-ubsan.SKIP = $(if $(HAS_UBSAN),,no UndefinedBehaviorSanitizer)
+bare.FLAGS := -O1 -DMTAN_TESTS_BARE
 
 # ---- Instruction sets: those of this machine, and the flags of each file of simd/. `make SIMD= ...` leaves them out. ----
 
@@ -70,6 +75,7 @@ gcc-fma.BACKENDS := $(filter-out avx512,$(SIMD))
 gcc-sanitize.BACKENDS := $(filter-out avx512,$(SIMD))
 clang-float.BACKENDS := $(filter-out avx512,$(SIMD))
 clang-ubsan.BACKENDS := $(filter-out avx512,$(SIMD))
+bare.BACKENDS := $(gcc-float.BACKENDS)
 
 # ---- Sources -------------------------------------------------------------------------------------------------------
 
@@ -85,6 +91,8 @@ IN_DOUBLE_C := $(filter-out $(CUDA_C) tools/mtan/paper/cost.c,$(SHARED_C))
 double.SHARED_C := $(IN_DOUBLE_C)
 gcc-double.SHARED_C := $(IN_DOUBLE_C)
 clang-double.SHARED_C := $(IN_DOUBLE_C)
+bare.SUITE_C := tests/main.c tests/library/test_check.c tests/library/test_simd.c $(patsubst %,tests/tools/test_%.c,array own prep)
+bare.SHARED_C := $(filter tools/data/% platform/cpu.c $(patsubst %,tests/support/%.c,check ladder kernel% small tiny_model caller),$(SHARED_C))
 
 BITS_C := tests/library/bits_dump.c $(patsubst %,tests/support/%.c,ladder check tiny_model kernel_cases small caller)
 
@@ -127,8 +135,8 @@ build/deps/greatest.h build/deps/simde build/deps/stb:
 # ---- Targets ---------------------------------------------------------------------------------------------------
 
 help: found ## this list
-	@echo; sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' Makefile | expand -t 14
-	@echo; echo "For maintainers (tools/maintain.mk):"; sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' tools/maintain.mk | expand -t 14
+	@echo; $(list) Makefile; echo; echo "For maintainers (tools/maintain.mk):"; $(list) tools/maintain.mk
+list = awk '/^[a-z-]+:[^\#]*\#\# / { name = text = $$0; sub(/:.*/, "", name); sub(/^[^\#]*\#\# /, "", text); printf "%-13s %s\n", name, text }'
 
 found: # one line per optional thing
 	@say() { if [ -n "$$2" ]; then echo "found    $$1"; else echo "missing  $$1: $$3"; fi; }; \
@@ -141,6 +149,8 @@ found: # one line per optional thing
 	say nvcc "$(NVCC)" "make cuda cannot be made; the kernels are tested without it"; \
 	say "gcc's ThreadSanitizer" "$(HAS_TSAN)" "gcc-tsan is skipped"; \
 	say "clang's UndefinedBehaviorSanitizer" "$(HAS_UBSAN)" "clang-ubsan is skipped"
+	for name in greatest simde stb; do \
+		[ ! -f build/deps/$$name.stand-in ] || say $$name "" "a stand-in of our own serves; make deps looks again"; done
 
 lib: build/libmtan.a ## the library as build/libmtan.a
 build/libmtan.a: build/release/mtan.o
@@ -158,14 +168,15 @@ build/mtan: build/release/tools/mtan/command/main.o build/release/shared.a
 demo: build/release/demo ## train on made-up patients and compare with what people would do otherwise (half a minute)
 	@build/release/demo $(ARGS)
 
-CHECKS := suites departures fresh vendored symbols cxx bits manual
+CHECKS := suites departures fresh vendored anywhere symbols cxx bits manual
+symbols.SKIP := $(if $(findstring Darwin,$(shell uname -s)),nm and size print ELF files otherwise)
 cxx.SKIP := $(if $(HAS_CXX),,no C++ compiler)
 manual.SKIP := $(if $(call has,mandoc),,no mandoc)
 skip = $(strip $(if $(call has,$(call compiler,$(1))),,no $(call compiler,$(1))) $($(1).SKIP))
 test: found ## build and run every configuration, then the checks below; the sum stands on the last line
 	@MAKE='$(MAKE)' tools/check/run_tests.sh all $(JOBS) $(foreach t,$(TESTS) $(CHECKS),'$(t):$(call skip,$(t))')
 
-$(TESTS:%=test-%): test-%: build/%/run-tests
+$(sort test-bare $(TESTS:%=test-%)): test-%: build/%/run-tests
 	@tools/check/run_tests.sh one $* build/$*/run-tests -v $($*.ARGS)
 $(CHECKS:%=test-%): test-%:
 	@tools/check/run_tests.sh check $* $(MAKE) --no-print-directory $*
@@ -184,6 +195,9 @@ fresh: ## on a fresh machine what is fetched comes before what includes it
 
 vendored: $(if $(SIMD),build/deps/simde) ## the files in an empty folder, with the program of the manual, in one command line per backend
 	@tools/check/vendored.sh $(CC) $(if $(filter avx2,$(SIMD)),"avx2:$(avx2.SIMD):avx2" "avx512:$(avx512.SIMD):avx512f")
+
+anywhere: ## make demo and a small make test in a fresh copy, with no package manager, no network and none of the dependencies
+	@MAKE='$(MAKE)' JOBS=$(JOBS) tools/check/anywhere.sh
 
 symbols: ## the library: no global name without mtan_, nothing undefined but mem*, no writable data; the tools: no exit in a module
 	@tools/check/symbols.sh $(sort $(CC) $(if $(HAS_CLANG),clang))
@@ -226,4 +240,4 @@ deps: ## fetch all dependencies into build/deps (targets fetch what they need by
 clean: ## remove build/, but not the fetched dependencies
 	@find build -mindepth 1 -maxdepth 1 ! -name deps -exec rm -rf {} + 2>/dev/null || :
 
-.PHONY: help found lib lib-double mtan demo test $(CHECKS) agreement sizes bench deps clean $(TESTS:%=test-%) $(CHECKS:%=test-%)
+.PHONY: help found lib lib-double mtan demo test $(CHECKS) agreement sizes bench deps clean test-bare $(TESTS:%=test-%) $(CHECKS:%=test-%)

@@ -56,8 +56,9 @@ all() {
     rm -rf $results && mkdir -p $results || exit 2
     run=
     for t in "$@"; do [ -n "${t#*:}" ] || run="$run test-${t%%:*}"; done
-    # The outer make's flags would pass its job server on; this one has its own number of jobs.
-    [ -z "$run" ] || MAKEFLAGS='' MFLAGS='' $MAKE --no-print-directory -k -j"$jobs" -Otarget $run 2>&1
+    # The outer make's flags would pass its job server on; this one has its own number of jobs. Old makes print as it comes.
+    case $($MAKE --help) in *--output-sync*) sync=-Otarget ;; *) sync= ;; esac
+    [ -z "$run" ] || MAKEFLAGS='' MFLAGS='' $MAKE --no-print-directory -k -j"$jobs" $sync $run 2>&1
     passed=0 failed=0 skipped=0
     for t in "$@"; do
         name=${t%%:*} reason=${t#*:}
