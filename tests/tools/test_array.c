@@ -60,17 +60,19 @@ TEST numbers_are_found_by_their_key(void) {
         int32_t key;
         ptrdiff_t value;
     } *map = NULL;
+    ptrdiff_t at;
     ASSERT_EQ(-1, hmgeti(map, 5));
     for (int32_t i = 0; i < MANY; i++) hmput(map, i * 7919, 2 * i);
     for (int32_t i = 0; i < MANY; i++) {
-        const ptrdiff_t at = hmgeti(map, i * 7919);
+        at = hmgeti(map, i * 7919);
         ASSERT(at >= 0);
         ASSERT_EQ(i * 7919, map[at].key);
         ASSERT_EQ(2 * i, map[at].value);
     }
     ASSERT_EQ(-1, hmgeti(map, 1));
     hmput(map, 7919, 99);
-    ASSERT_EQ(99, map[hmgeti(map, 7919)].value);
+    at = hmgeti(map, 7919);
+    ASSERT_EQ(99, map[at].value);
     hmfree(map);
     ASSERT_EQ(NULL, map);
     PASS();
@@ -130,14 +132,17 @@ TEST texts_may_stay_with_the_caller(void) {
         int value;
     } *map = NULL;
     char mine[] = "mine";
+    ptrdiff_t at;
     ASSERT_EQ(-1, shgeti(map, "mine"));
     shput(map, mine, 3);
     ASSERT_EQ(1, shlen(map));
     ASSERT_EQ(mine, map[0].key);
     ASSERT_EQ(0, shgeti(map, "mine"));
     shput(map, "other", 4);
-    ASSERT_EQ(3, map[shgeti(map, "mine")].value);
-    ASSERT_EQ(4, map[shgeti(map, "other")].value);
+    at = shgeti(map, "mine");
+    ASSERT_EQ(3, map[at].value);
+    at = shgeti(map, "other");
+    ASSERT_EQ(4, map[at].value);
     shfree(map);
     PASS();
 }

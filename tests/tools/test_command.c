@@ -14,7 +14,7 @@
 #include "command_line.h"
 #include "../../tools/mtan/model/bundle.h"
 #include "../../tools/mtan/command/commands.h"
-#include "../../tools/mtan/command/options.h"
+#include "../../tools/mtan/command/option_table.h"
 #include "../../tools/mtan/model/files.h"
 
 #define TRAIN                                                                                                          \
@@ -309,8 +309,30 @@ TEST every_command_has_help(void) {
     }
     ASSERT_EQ_FMT(DONE, command_run("man"), "%d");
     ASSERT(command_says("out.txt", "Fl Fl budget"));
+    PASS();
+}
+
+/* `format` is how an option stands there, of the names of command and option. */
+TEST every_option_is_completed(const char *shell, const char *format) {
+    char line[128], name[64];
+    const char *x;
+    snprintf(line, sizeof line, "completion %s", shell);
+    ASSERT_EQ_FMT(DONE, command_run(line), "%d");
+    for (const command *c = commands; c->name; c++)
+        for (int i = 0; (x = option_name(i, name)) != NULL; i++) {
+            if (!option_belongs(i, c)) continue;
+            snprintf(line, sizeof line, format, c->name, x);
+            ASSERTm(x, command_says("out.txt", line));
+        }
+    ASSERT(command_says("out.txt", " physionet-enc "));
+    PASS();
+}
+
+TEST an_unknown_shell_is_refused(void) {
+    ASSERT_EQ_FMT(BAD_USE, command_run("completion tcsh"), "%d");
+    ASSERT(command_says("err.txt", "bash, zsh or fish"));
     ASSERT_EQ_FMT(DONE, command_run("completion"), "%d");
-    ASSERT(command_says("out.txt", "--enc-hidden"));
+    ASSERT(command_says("out.txt", "complete -o filenames -F _mtan mtan\n"));
     PASS();
 }
 
@@ -590,6 +612,13 @@ SUITE(command_suite) {
     RUN_TEST(options_are_checked);
     RUN_TEST(options_that_do_not_fit_are_refused);
     RUN_TEST(every_command_has_help);
+    greatest_set_test_suffix("bash");
+    RUN_TESTp(every_option_is_completed, "bash", "%.0s--%s ");
+    greatest_set_test_suffix("zsh");
+    RUN_TESTp(every_option_is_completed, "zsh", "%.0s        '--%s:");
+    greatest_set_test_suffix("fish");
+    RUN_TESTp(every_option_is_completed, "fish", "_from %s' -l %s ");
+    RUN_TEST(an_unknown_shell_is_refused);
     RUN_TEST(names_do_not_speak_to_the_terminal);
     RUN_TEST(files_do_not_speak_to_the_terminal);
     RUN_TEST(names_that_cannot_be_saved_are_refused_early);

@@ -4,6 +4,7 @@
 #include "../../../simd/mtan_simd.h"
 #include "../../data/memory.h"
 #include "commands.h"
+#include "completion.h"
 #include "help.h"
 #include "../model/device.h"
 #include "../report/json_text.h"
@@ -19,8 +20,8 @@ static int command_man(const options *o) {
 }
 
 static int command_completion(const options *o) {
-    (void)o;
-    return help_completion(stdout), DONE;
+    const char *shell = o->arguments ? o->argument[0] : "bash";
+    return complete_for(stdout, shell) ? DONE : complain("no completion for '%s': bash, zsh or fish", shell);
 }
 
 /* device: which GPU it is, or null */
@@ -209,5 +210,8 @@ const command commands[] = {
     {"backends", command_backends, "", "which kernels can run on this machine", "", 0, 0},
     {"help", command_help, "[COMMAND]", "this list, or all about a command", "", 0, 1},
     {"man", command_man, "", "the man page", "  mtan man | man -l -\n", 0, 0},
-    {"completion", command_completion, "", "completion for bash", "  eval \"$(mtan completion)\"\n", 0, 0},
+    {"completion", command_completion, "[bash|zsh|fish]", "completion for a shell, bash if none is named",
+     "  eval \"$(mtan completion)\"\n"
+     "  mtan completion fish > ~/.config/fish/completions/mtan.fish\n",
+     0, 1},
     {NULL, NULL, NULL, NULL, NULL, 0, 0}};

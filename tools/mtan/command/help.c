@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "../paper/recipes.h"
 #include "option_table.h"
 #include "settings.h"
 
@@ -180,24 +179,4 @@ void help_man(FILE *out) {
     for (; option_name(i, name); i++)
         if (!option_is_fixed(name)) man_option(out, i);
     fputs(man_foot, out);
-}
-
-void help_completion(FILE *out) {
-    char buffer[64];
-    fputs("_mtan() {\n    local word=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} words=\n"
-          "    if [ \"$COMP_CWORD\" -eq 1 ]; then words='",
-          out);
-    for (const command *c = commands; c->name; c++) fprintf(out, "%s%s", c == commands ? "" : " ", c->name);
-    fputs("'\n    elif [ \"${word#-}\" != \"$word\" ]; then case $command in\n", out);
-    for (const command *c = commands; c->name; c++) {
-        fprintf(out, "        %s) words='", c->name);
-        for (int i = 0; option_name(i, buffer); i++)
-            if (option_belongs(i, c)) fprintf(out, "--%s ", option_name(i, buffer));
-        fputs("' ;;\n", out);
-    }
-    fputs("    esac; elif [ \"$command\" = train ] && [ \"$COMP_CWORD\" -eq 2 ]; then words='own", out);
-    for (int i = 0; recipe_name(i, buffer); i++) fprintf(out, " %s", buffer);
-    fputs("'; fi\n    if [ -n \"$words\" ]; then COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
-          "    else COMPREPLY=($(compgen -f -- \"$word\")); fi\n}\ncomplete -o filenames -F _mtan mtan\n",
-          out);
 }

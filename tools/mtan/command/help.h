@@ -7,6 +7,5 @@
 void help_short(FILE *out);                    /* with examples */
 int help_command(FILE *out, const char *name); /* 0 with a message printed: no such command */
 void help_man(FILE *out);                      /* man page, mdoc */
-void help_completion(FILE *out);               /* for bash */
 
 #endif

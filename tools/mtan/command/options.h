@@ -1,5 +1,5 @@
 /* The command line. One table of commands (commands.c) and one of options (option_table.c) make the parser, the help, the man page and
- * the completion of bash (help.c); nothing about an option is said twice.
+ * the completion of shells (help.c, completion.c); nothing about an option is said twice.
  *
  *     mtan COMMAND [ARGUMENT...] [--option VALUE | --option=VALUE | --flag]...
  */

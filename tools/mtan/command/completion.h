@@ -1,0 +1,10 @@
+/* Completion of the command line for shells. */
+#ifndef MTAN_TOOLS_COMPLETION_H
+#define MTAN_TOOLS_COMPLETION_H
+
+#include <stdio.h>
+
+/* For bash, zsh or fish; 0: another shell, nothing is written. */
+int complete_for(FILE *out, const char *shell);
+
+#endif
