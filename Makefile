@@ -148,7 +148,7 @@ found: # one line per optional thing
 	say mpicc "$(HAS_MPI)" "make mpi is skipped"; \
 	say nvcc "$(NVCC)" "make cuda cannot be made; the kernels are tested without it"; \
 	say "gcc's ThreadSanitizer" "$(HAS_TSAN)" "gcc-tsan is skipped"; \
-	say "clang's UndefinedBehaviorSanitizer" "$(HAS_UBSAN)" "clang-ubsan is skipped"
+	say "clang's UndefinedBehaviorSanitizer" "$(HAS_UBSAN)" "clang-ubsan is skipped"; \
 	for name in greatest simde stb; do \
 		[ ! -f build/deps/$$name.stand-in ] || say $$name "" "a stand-in of our own serves; make deps looks again"; done
 

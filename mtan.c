@@ -52,6 +52,10 @@ int32_t mtan_backend_fused(const mtan_backend *backend) {
     return backend ? backend->fused : 0;
 }
 
+const char *mtan_version(void) {
+    return MTAN_VERSION;
+}
+
 const char *mtan_status_message(mtan_status status) {
     switch (status) {
     case MTAN_OK: return "success";

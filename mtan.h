@@ -79,6 +79,7 @@ extern "C" {
 #endif
 
 #define MTAN_VERSION "0.1.0"
+const char *mtan_version(void); /* of the library that is linked, as MTAN_VERSION is of this header; SemVer */
 
 /* The arithmetic type. The double build exists to be compared with the reference in float64. */
 #ifdef MTAN_DOUBLE

@@ -65,6 +65,17 @@ TEST a_backend_says_what_it_is(void) {
     PASS();
 }
 
+/* SemVer, without a build or a candidate behind it. */
+TEST the_version_is_that_of_the_header(void) {
+    int major, minor, patch;
+    char again[32];
+    ASSERT_STR_EQ(MTAN_VERSION, mtan_version());
+    ASSERT_EQ(3, sscanf(mtan_version(), "%d.%d.%d", &major, &minor, &patch));
+    snprintf(again, sizeof again, "%d.%d.%d", major, minor, patch);
+    ASSERT_STR_EQ(again, mtan_version());
+    PASS();
+}
+
 /* ---- configurations ---- */
 
 /* A config that is no model is refused, with the same status, by everything that takes one. */
@@ -1771,6 +1782,7 @@ TEST anything_at_all(void) {
 SUITE(status_suite) {
     RUN_TEST(every_status_has_its_own_message);
     RUN_TEST(a_backend_says_what_it_is);
+    RUN_TEST(the_version_is_that_of_the_header);
     RUN_TEST(bad_settings_are_refused);
     RUN_TEST(bad_enumerations_are_refused);
     RUN_TEST(bad_real_settings_are_refused);
