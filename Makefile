@@ -28,7 +28,7 @@ LIBS := $(if $(HAS_ZLIB),-lz) -lm -pthread $(if $(findstring Linux,$(shell uname
 SAN := -g -fno-omit-frame-pointer -fno-sanitize-recover=all -fsanitize=address,undefined
 
 # ---- Configurations ----------------------------------------------------------------------------------------------
-# release and double serve the tools; those of TESTS are what `make test` builds and runs, with warnings as errors; bare is a small one
+# release and double serve the tools, pic the libraries; those of TESTS are what `make test` builds and runs, with warnings as errors; bare is a small one
 # that `make anywhere` runs. Of a configuration c
 #   c.CC         is the compiler; else the first word of its name, or CC
 #   c.FLAGS      are the flags of every file, c.LIBRARY those of mtan.c alone
@@ -40,11 +40,12 @@ TESTS := gcc-float gcc-fma gcc-double gcc-sanitize gcc-tsan clang-float clang-do
 CONFIGURATIONS := release double $(TESTS)
 STRICT := $(TESTS) # warnings are errors
 TESTS := gcc-float gcc-fma gcc-double gcc-sanitize gcc-tsan clang-float clang-double
-CONFIGURATIONS = $(sort release double bare $(TESTS))
+CONFIGURATIONS = $(sort release double pic bare $(TESTS))
 STRICT := bare $(TESTS) # warnings are errors
 
 release.FLAGS = $(CFLAGS)
 double.FLAGS = $(CFLAGS) -DMTAN_DOUBLE
+pic.FLAGS = $(CFLAGS) -fPIC
 gcc-float.FLAGS := -O2
 gcc-fma.FLAGS := -O2
 gcc-fma.LIBRARY := -mfma
@@ -70,6 +71,7 @@ avx512.SIMD := -mavx512f -mavx512dq -mavx512bw -mavx512vl -mfma
 emulated512.SIMD := -mavx2 -mfma -Wno-psabi
 # The double build has the scalar table alone. The width of AVX-512 is tested through SIMDe's emulation too.
 release.BACKENDS := $(SIMD)
+pic.BACKENDS := $(SIMD)
 gcc-float.BACKENDS := $(SIMD) $(if $(filter avx2,$(SIMD)),emulated512)
 gcc-fma.BACKENDS := $(filter-out avx512,$(SIMD))
 gcc-sanitize.BACKENDS := $(filter-out avx512,$(SIMD))
@@ -132,6 +134,28 @@ $(foreach c,$(CONFIGURATIONS),$(eval $(call rules,$(c))))
 build/deps/greatest.h build/deps/simde build/deps/stb:
 	@tools/deps.sh $(basename $(@F))
 
+# ---- The library as it is installed: see platform/README.md ------------------------------------------------------
+
+VERSION := $(shell sed -n 's/^.define MTAN_VERSION "\(.*\)"/\1/p' mtan.h)
+MAJOR := $(firstword $(subst ., ,$(VERSION)))
+PREFIX ?= /usr/local
+BINDIR ?= $(PREFIX)/bin
+LIBDIR ?= $(PREFIX)/lib
+INCLUDEDIR ?= $(PREFIX)/include
+MANDIR ?= $(PREFIX)/share/man
+LIBRARY_O := build/pic/mtan.o build/pic/platform/cpu.o $(pic.vectors)
+ifeq ($(shell uname -s),Darwin)
+SHARED := libmtan.$(VERSION).dylib
+SONAME := libmtan.$(MAJOR).dylib
+LINKNAME := libmtan.dylib
+SHARED_FLAGS = -dynamiclib -install_name @rpath/$(SONAME) -Wl,-exported_symbol,'_mtan_*'
+else
+SHARED := libmtan.so.$(VERSION)
+SONAME := libmtan.so.$(MAJOR)
+LINKNAME := libmtan.so
+SHARED_FLAGS = -shared -Wl,-soname,$(SONAME) -Wl,--version-script=platform/install/libmtan.map -Wl,-z,defs
+endif
+
 # ---- Targets ---------------------------------------------------------------------------------------------------
 
 help: found ## this list
@@ -152,9 +176,11 @@ found: # one line per optional thing
 	for name in greatest simde stb; do \
 		[ ! -f build/deps/$$name.stand-in ] || say $$name "" "a stand-in of our own serves; make deps looks again"; done
 
-lib: build/libmtan.a ## the library as build/libmtan.a
-build/libmtan.a: build/release/mtan.o
+lib: build/libmtan.a build/$(SHARED) ## the library with this machine's instruction sets: build/libmtan.a and the shared one
+build/libmtan.a: $(LIBRARY_O)
 	@rm -f $@ && $(AR) rcs $@ $^ && echo $@
+build/$(SHARED): $(LIBRARY_O) platform/install/libmtan.map
+	@$(CC) $(pic.flags) $(LDFLAGS) $(SHARED_FLAGS) $(LIBRARY_O) -o $@ && echo $@
 
 lib-double: build/libmtan_double.a ## the library in double, scalar code alone, as build/libmtan_double.a: compile with -DMTAN_DOUBLE, link -lm
 build/libmtan_double.a: build/double/mtan.o
@@ -165,10 +191,17 @@ mtan: build/mtan ## the command: train, eval, predict, interpolate, report, ... 
 build/mtan: build/release/tools/mtan/command/main.o build/release/shared.a
 	@$(CC) $(release.flags) $^ $(LIBS) -o $@
 
+install: build/mtan build/libmtan.a build/$(SHARED) ## command, headers, libraries, mtan.pc, CMake package, man page, completion (PREFIX, DESTDIR, BINDIR, LIBDIR, INCLUDEDIR, MANDIR)
+	@$(installing) install
+uninstall: ## remove what make install has written, given the same folders
+	@$(installing) uninstall
+installing = DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' BINDIR='$(BINDIR)' LIBDIR='$(LIBDIR)' INCLUDEDIR='$(INCLUDEDIR)' MANDIR='$(MANDIR)' \
+	VERSION=$(VERSION) SHARED=$(SHARED) SONAME=$(SONAME) LINKNAME=$(LINKNAME) platform/install/install.sh
+
 demo: build/release/demo ## train on made-up patients and compare with what people would do otherwise (half a minute)
 	@build/release/demo $(ARGS)
 
-CHECKS := suites departures fresh vendored anywhere symbols cxx bits manual
+CHECKS := suites departures fresh vendored anywhere installed symbols cxx bits manual
 symbols.SKIP := $(if $(findstring Darwin,$(shell uname -s)),nm and size print ELF files otherwise)
 cxx.SKIP := $(if $(HAS_CXX),,no C++ compiler)
 manual.SKIP := $(if $(call has,mandoc),,no mandoc)
@@ -178,6 +211,10 @@ test: found ## build and run every configuration, then the checks below; the sum
 
 $(sort test-bare $(TESTS:%=test-%)): test-%: build/%/run-tests
 	@tools/check/run_tests.sh one $* build/$*/run-tests -v $($*.ARGS)
+# A check makes what it needs in a make of its own; what two of them need is made once, before.
+test-manual test-installed: build/mtan
+test-installed: build/libmtan.a build/$(SHARED)
+test-cxx: build/release/mtan.o
 $(CHECKS:%=test-%): test-%:
 	@tools/check/run_tests.sh check $* $(MAKE) --no-print-directory $*
 
@@ -195,6 +232,9 @@ fresh: ## on a fresh machine what is fetched comes before what includes it
 
 vendored: $(if $(SIMD),build/deps/simde) ## the files in an empty folder, with the program of the manual, in one command line per backend
 	@tools/check/vendored.sh $(CC) $(if $(filter avx2,$(SIMD)),"avx2:$(avx2.SIMD):avx2" "avx512:$(avx512.SIMD):avx512f")
+
+installed: build/mtan build/libmtan.a build/$(SHARED) ## programs that use the installed library: pkg-config, find_package, add_subdirectory, FetchContent
+	@MAKE='$(MAKE)' CC='$(CC)' tools/check/installed.sh
 
 anywhere: ## make demo and a small make test in a fresh copy, with no package manager, no network and none of the dependencies
 	@MAKE='$(MAKE)' JOBS=$(JOBS) tools/check/anywhere.sh
@@ -240,4 +280,4 @@ deps: ## fetch all dependencies into build/deps (targets fetch what they need by
 clean: ## remove build/, but not the fetched dependencies
 	@find build -mindepth 1 -maxdepth 1 ! -name deps -exec rm -rf {} + 2>/dev/null || :
 
-.PHONY: help found lib lib-double mtan demo test $(CHECKS) agreement sizes bench deps clean test-bare $(TESTS:%=test-%) $(CHECKS:%=test-%)
+.PHONY: help found lib lib-double mtan install uninstall demo test $(CHECKS) agreement sizes bench deps clean test-bare $(TESTS:%=test-%) $(CHECKS:%=test-%)
