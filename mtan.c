@@ -3180,8 +3180,8 @@ static void walk_params(mtan_params *p, const mtan_config *c, int32_t wanted, mt
 
 static mtan_status check_architecture(const mtan_config *c) {
     const mtan_architecture *a = architecture_of(c);
-    if (!a->name || !a->params || !a->forward || a->roles > MTAN_MAX_ROLES || a->folded > MTAN_MAX_FOLDED)
-        return MTAN_ERR_CONFIG;
+    if (!a->name || !a->params || (!a->forward && !a->small)) return MTAN_ERR_CONFIG;
+    if (a->roles > MTAN_MAX_ROLES || a->folded > MTAN_MAX_FOLDED) return MTAN_ERR_CONFIG;
     if (c->reference != MTAN_REF_OBSERVED && !has_trait(c, MTAN_HAS_POINTS)) return MTAN_ERR_CONFIG;
     for (int32_t i = 0; i < MTAN_MAX_EXTRA; i++)
         if (!(c->extra[i] > -1e9 && c->extra[i] < 1e9)) return MTAN_ERR_CONFIG;
@@ -5017,6 +5017,15 @@ static mtan_tensor enc_small(const mtan_forward *f, const mtan_record *record, i
 
 #define MTAND_TRAITS (MTAN_HAS_POINTS | MTAN_ATTENDS | MTAN_ON_DEVICE | MTAN_IN_INT8)
 
+/* A build with MTAN_SMALL_ONLY, for boards, runs mtan_small_classify alone: the linker can drop everything else. */
+#ifdef MTAN_SMALL_ONLY
+#define MTAND_RUN(function) .forward = NULL
+#else
+#define MTAND_RUN(function)                                                                                            \
+    .init = mtand_init, .lay_fold = mtand_lay_fold, .fold = mtand_fold, .forward = function,                           \
+    .attention = mtand_attention, .gather_start = mtand_gather_start, .gather = mtand_gather, .forget = mtand_forget
+#endif
+
 static const mtan_architecture mtand_enc = {
     .name = "mtand-enc",
     .roles = sizeof(mtand_roles) / sizeof(int32_t),
@@ -5024,14 +5033,7 @@ static const mtan_architecture mtand_enc = {
     .traits = MTAND_TRAITS,
     .check = mtand_check,
     .params = mtand_params,
-    .init = mtand_init,
-    .lay_fold = mtand_lay_fold,
-    .fold = mtand_fold,
-    .forward = enc_forward,
-    .attention = mtand_attention,
-    .gather_start = mtand_gather_start,
-    .gather = mtand_gather,
-    .forget = mtand_forget,
+    MTAND_RUN(enc_forward),
     .small = enc_small,
 };
 
@@ -5042,14 +5044,7 @@ static const mtan_architecture mtand_full = {
     .traits = MTAND_TRAITS | MTAN_READS_TIMES | MTAN_USES_ALPHA,
     .check = mtand_check,
     .params = mtand_params,
-    .init = mtand_init,
-    .lay_fold = mtand_lay_fold,
-    .fold = mtand_fold,
-    .forward = full_forward,
-    .attention = mtand_attention,
-    .gather_start = mtand_gather_start,
-    .gather = mtand_gather,
-    .forget = mtand_forget,
+    MTAND_RUN(full_forward),
 };
 
 /* ==== 12. Prediction ============================================================================================
@@ -5149,6 +5144,7 @@ mtan_status mtan_predictor_size(const mtan_model *model, const mtan_bounds *boun
     if (status == MTAN_OK) status = check_bounds(bounds);
     if (status != MTAN_OK) return status;
     if (!bytes) return MTAN_ERR_NULL;
+    if (!architecture_of(&model->config)->forward) return MTAN_ERR_CONFIG;
     status = predictor_counts(model, bounds, &fold, &work);
     return status == MTAN_OK ? bytes_for(count_sum(fold, work), bytes) : status;
 }
@@ -6013,6 +6009,7 @@ static mtan_status trainer_prepare(mtan_trainer *trainer, struct mtan_trainer_st
     if (status == MTAN_OK) status = check_bounds(bounds);
     if (status != MTAN_OK) return status;
     if (!config) return MTAN_ERR_NULL;
+    if (!architecture_of(&model->config)->forward) return MTAN_ERR_CONFIG;
     if (model->precision != MTAN_REAL) return MTAN_ERR_CONFIG; /* gradients of whole numbers there are none */
     memset(trainer, 0, sizeof *trainer);
     memset(state, 0, sizeof *state);

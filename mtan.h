@@ -452,6 +452,7 @@ mtan_status mtan_stream_expire(mtan_stream *stream, mtan_real before);
  * Slower than a predictor, and products associate otherwise: in float the logits agree to 1e-5 of the largest (1 at least).
  * Fail with MTAN_ERR_NULL, MTAN_ERR_CONFIG (another kind of model, or a record's own reference points), MTAN_ERR_SIZE,
  * MTAN_ERR_INPUT, MTAN_ERR_MEMORY, MTAN_ERR_NUMERIC. Calls with memory of their own may run at the same time.
+ * mtan.c compiled with MTAN_SMALL_ONLY runs models in no other way, in 20 KB of code less (platform/cortex-m/README.md).
  */
 mtan_status mtan_small_size(const mtan_model *model, int32_t points, size_t *bytes);
 mtan_status mtan_small_classify(const mtan_model *model, const mtan_record *record, int32_t points, void *memory,
@@ -1056,6 +1057,7 @@ struct mtan_architecture {
      * tape of the model; fold fills it. */
     void (*lay_fold)(const mtan_forward *f, void *folded);
     void (*fold)(const mtan_forward *f);
+    /* null: it has `small` alone, and predictors and trainers refuse it with MTAN_ERR_CONFIG */
     void (*forward)(const mtan_forward *f, mtan_outputs *out);
     const mtan_backward *backward; /* of its own ops: MTAN_OP_USER, MTAN_OP_USER + 1, ... */
     /* hooks of what only some have; null: not this one */

@@ -737,6 +737,35 @@ TEST calls_without_a_hook_are_refused(void) {
     PASS();
 }
 
+static mtan_tensor no_small(const mtan_forward *f, const mtan_record *record, int32_t points) {
+    (void)record, (void)points;
+    return mtan_new_constant(f->tape, 1, f->config->classes);
+}
+
+/* As a build with MTAN_SMALL_ONLY has mTAND-Enc: what runs the whole model refuses it instead of calling a null pointer. */
+TEST an_architecture_may_have_the_small_path_alone(void) {
+    mtan_architecture a = counter;
+    mtan_train_config train;
+    size_t bytes;
+    scene s;
+    ASSERT(scene_open(&s, &counter, MTAN_ENC, MTAN_CLASSIFY_RECORD));
+    mtan_train_config_init(&train);
+    a.forward = NULL;
+    s.model.config.architecture = &a;
+    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_config_check(&s.model.config));
+    a.small = no_small;
+    ASSERT_EQ(MTAN_OK, mtan_config_check(&s.model.config));
+    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_predictor_size(&s.model, &bounds, &bytes));
+    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_stream_size(&s.model, 0, &bytes));
+    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_trainer_size(&s.model, &train, &bounds, &bytes));
+    a.forward = counter.forward;
+    ASSERT_EQ(MTAN_OK, mtan_predictor_size(&s.model, &bounds, &bytes));
+    ASSERT_EQ(MTAN_OK, mtan_trainer_size(&s.model, &train, &bounds, &bytes));
+    s.model.config.architecture = &counter;
+    ASSERT(scene_close(&s));
+    PASS();
+}
+
 SUITE(architecture_suite) {
     RUN_TEST(a_class_per_record_is_that_of_a_plain_loop);
     RUN_TEST(a_class_per_time_is_that_of_a_plain_loop);
@@ -754,4 +783,5 @@ SUITE(architecture_suite) {
     RUN_TEST(parameters_are_counted);
     RUN_TEST(settings_up_to_the_last);
     RUN_TEST(calls_without_a_hook_are_refused);
+    RUN_TEST(an_architecture_may_have_the_small_path_alone);
 }
