@@ -33,6 +33,10 @@ static const option table[] = {
     {"budget", 0, TEXT("TIME"), " train table ",
      "search learning rate, sizes and regularisation on the validation records for this long (90s, 10m, 2h), then "
      "train the best (train); make missing runs for this long (table)"},
+    {"small", 0, FLAG, " train ", "a model for a common board: --flash 128k --ram 20k"},
+    {"flash", 0, TEXT("SIZE"), " train ",
+     "take sizes of the model that fit, in int8 and with the code, into a board's flash of this many bytes (128k, 1m)"},
+    {"ram", 0, TEXT("SIZE"), " train ", "the same for the board's RAM"},
     {"only", 0, TEXT("ROWS"), " table ",
      "rows (gru-d), data sets (physionet) or both (gru-d/physionet), between commas"},
     {"seeds", 0, TEXT("LIST"), " table ", "seeds to run and to count (default 0,1,2 to run, all to count)"},

@@ -252,7 +252,7 @@ static int plan_options(plan *p, const options *o) {
     apply_numbers(p, o);
     if (p->config.architecture && p->dropout > 0)
         return complain("--dropout is for mTAN's models: %s has none", model_title(&p->config)), 0;
-    return apply_source(p, o) && apply_words(p, o) && apply_settings(&p->config, o);
+    return board_goal_read(&p->goal, o) && apply_source(p, o) && apply_words(p, o) && apply_settings(&p->config, o);
 }
 
 int plan_make(plan *p, const options *o) {
@@ -278,7 +278,7 @@ int plan_fit(plan *p, const dataset *d) {
                    0;
         p->config.classes = (int32_t)classes;
     }
-    if (mtan_config_check(&p->config) == MTAN_OK) return 1;
+    if (mtan_config_check(&p->config) == MTAN_OK) return board_choose(&p->goal, &p->config);
     return complain("no model can have these settings: `mtan help train`"), 0;
 }
 
@@ -456,5 +456,6 @@ int plan_read(plan *p, bundle *b, const options *o, char *error) {
     if (changed)
         return snprintf(error, 512, "--%s: a resumed run keeps the setting that it was started with", changed), 0;
     *p = asked;
+    p->goal.embed = p->goal.hidden = p->goal.points = p->goal.head = 1; /* a run keeps its sizes */
     return 1;
 }

@@ -4,6 +4,7 @@
 #define MTAN_TOOLS_PLAN_H
 
 #include "../command/options.h"
+#include "board.h"
 #include "source.h"
 
 typedef enum plan_select { SELECT_LOSS, SELECT_AUC, SELECT_MSE } plan_select;
@@ -21,6 +22,7 @@ typedef struct plan {
     double observed_low,
         observed_high; /* share of the times shown when interpolating, drawn anew for every record and epoch */
     int64_t seed;
+    board_goal goal; /* of the model's size; not kept in files */
 } plan;
 
 /* The defaults of a named configuration, then the options. 1, or 0 with a message printed. Own data has its channels and classes

@@ -52,6 +52,7 @@ static void vary(plan *p, int index, mtan_mt19937 *rng) {
     if (size > 1 || size < 1) {
         p->config.enc_hidden = (int32_t)fmax(8, 8 * floor(hidden * size / 8));
         scale_units(&p->config, size);
+        if (!board_fits(&p->goal, &p->config)) p->config.enc_hidden = hidden;
     }
     if (regular) p->thin = thin;
     if (regular && !p->config.architecture) p->dropout = drop; /* which the baselines do not have */
