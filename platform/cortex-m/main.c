@@ -7,9 +7,10 @@
  *                              output is printed as bits, so that a PC's can be compared, and must be within LIMIT,
  *                              which -DLIMIT=1e-4f makes larger for int8;
  *                              -DMOST_RECORDS=2: no more of them
- *     -DPOINTS=4 -DMEMORY=n    reference points side by side, and the bytes that mtan_small_size wants for them
- *     -DPREDICTOR              a predictor in model_memory bytes: for interpolation, a class per time and mTAND-Full,
- *                              which mtan_small_classify refuses
+ *     -DPOINTS=1 -DMEMORY=n    other reference points side by side than the header's, and the bytes that mtan_small_size wants
+ *                              for them
+ *
+ * A model that mtan_small_classify refuses (interpolation, a class per time, mTAND-Full) is run by a predictor in model_memory bytes.
  */
 #include <string.h>
 
@@ -35,7 +36,7 @@ static void print_line(const char *what, uint64_t number) {
     board_print(what), board_number((uint32_t)number), board_print("\n");
 }
 
-#ifdef PREDICTOR
+#ifndef model_is_small
 
 static unsigned char memory[model_memory];
 static mtan_predictor run;
@@ -56,15 +57,11 @@ static mtan_status predict_bits(const mtan_model *model, const mtan_record *reco
     return model_classes > 0 ? mtan_predictor_logits(&run, record, 1, out) : predict(model, record);
 }
 
-enum { SAME_ORDER = 1 }; /* of the sums as where the expected output was computed */
-
 #else
 
 #ifndef POINTS
-#define POINTS 1
-#endif
-#ifndef MEMORY
-#define MEMORY 16384 /* enough for the models of the paper, one point at a time */
+#define POINTS model_points
+#define MEMORY model_memory
 #endif
 static unsigned char memory[MEMORY];
 
@@ -82,12 +79,6 @@ static mtan_status predict(const mtan_model *model, const mtan_record *record) {
 static mtan_status predict_bits(const mtan_model *model, const mtan_record *record) {
     return mtan_small_logits(model, record, POINTS, memory, sizeof memory, out);
 }
-
-#ifdef model_is_int8 /* its header comes from this way, a float model's from a predictor */
-enum { SAME_ORDER = 1 };
-#else
-enum { SAME_ORDER = 0 };
-#endif
 
 #endif
 
@@ -114,7 +105,7 @@ static mtan_real worst_difference(const mtan_real *expected, int32_t n) {
 }
 
 static int self_test(const mtan_model *model) {
-    const int same = SAME_ORDER && mtan_backend_fused(model->backend) == model_test_fused;
+    const int same = mtan_backend_fused(model->backend) == model_test_fused;
     const mtan_record record = model_test_record();
     const int good = mtan_bytes_hash(model_weights, sizeof model_weights) == model_hash &&
                      predict(model, &record) == MTAN_OK &&

@@ -14,6 +14,7 @@
 #include "../../tools/mtan/model/files.h"
 
 static char path[64];
+static board_need need; /* of the last model that was exported */
 
 static void open_file(void *unused) {
     int descriptor;
@@ -59,7 +60,7 @@ static char *exported(const tiny_model *t, const mtan_file_pair *pairs, size_t n
     if (!bundle_write(path, &t->model, NULL, &p, pairs, n, error)) printf("  BAD %s\n", error), exit(2);
     prep_free(&p);
     if (!bundle_read(&b, path, error)) return NULL;
-    text = export_text(&b, &s, &length, error);
+    text = export_text(&b, &s, &length, &need, error);
     if (text && strlen(text) != length) printf("  BAD the text holds a zero\n"), exit(2);
     bundle_free(&b);
     return text;
@@ -223,13 +224,29 @@ TEST preprocessing_comes_along(void) {
     PASS();
 }
 
+/* Runs a record in as much memory as the header says, and not a byte more. */
+static mtan_status run_as_exported(const mtan_model *m, const char *text, const mtan_record *r, mtan_real *out) {
+    const mtan_bounds most = {1, (int32_t)number_of(text, "events"), (int32_t)number_of(text, "times")};
+    const int32_t points = (int32_t)number_of(text, "points");
+    const int small = strstr(text, "\n#define model_is_small 1\n") != NULL;
+    size_t bytes = 0;
+    mtan_predictor run;
+    mtan_status status = small ? mtan_small_size(m, points, &bytes) : mtan_predictor_size(m, &most, &bytes);
+    void *memory = guard_alloc(bytes);
+    if (bytes != (size_t)number_of(text, "memory") || bytes != need.memory) status = MTAN_ERR_SIZE;
+    if (status == MTAN_OK && small) status = mtan_small_classify(m, r, points, memory, bytes, out);
+    else if (status == MTAN_OK) status = mtan_predictor_init(&run, m, &most, memory, bytes);
+    if (status == MTAN_OK && !small)
+        status = m->config.classify == MTAN_CLASSIFY_NONE ? mtan_predictor_interpolate(&run, r, out, NULL)
+                                                          : mtan_predictor_classify(&run, r, 1, out);
+    return guard_free(memory) ? status : MTAN_ERR_MEMORY;
+}
+
 /* Reads the record out of the header and runs it. */
 static mtan_status run_test_record(tiny_model *t, const char *text, mtan_real *out) {
     mtan_real *flat = array_of(text, "test_events"), *times = array_of(text, "test_times");
     mtan_event *events = NULL;
     mtan_record r;
-    size_t bytes = 0;
-    mtan_predictor run;
     memset(&r, 0, sizeof r);
     for (size_t i = 0; i + 2 < arrlenu(flat); i += 3) {
         const mtan_event e = {flat[i], (int32_t)flat[i + 1], flat[i + 2]};
@@ -238,16 +255,15 @@ static mtan_status run_test_record(tiny_model *t, const char *text, mtan_real *o
     r.events = events, r.n_events = (int32_t)number_of(text, "test_event_count");
     r.n_times = (int32_t)number_of(text, "test_time_count"), r.times = r.n_times > 0 ? times : NULL;
     r.id = strtoull(strstr(text, "model_test_id = ") + strlen("model_test_id = "), NULL, 0);
-    const mtan_bounds most = {1, (int32_t)number_of(text, "events"), (int32_t)number_of(text, "times")};
-    mtan_status status = mtan_predictor_size(&t->model, &most, &bytes);
-    void *memory = guard_alloc(bytes);
-    if (bytes != (size_t)number_of(text, "memory")) status = MTAN_ERR_SIZE;
-    if (status == MTAN_OK) status = mtan_predictor_init(&run, &t->model, &most, memory, bytes);
-    if (status == MTAN_OK)
-        status = t->model.config.classify == MTAN_CLASSIFY_NONE ? mtan_predictor_interpolate(&run, &r, out, NULL)
-                                                                : mtan_predictor_classify(&run, &r, 1, out);
+    const mtan_status status = run_as_exported(&t->model, text, &r, out);
     arrfree(flat), arrfree(times), arrfree(events);
-    return guard_free(memory) ? status : MTAN_ERR_MEMORY;
+    return status;
+}
+
+static const char *prediction_of(int kind) {
+    return kind == TINY_ENC      ? "return mtan_small_classify(m, record, model_points, memory, model_memory, out);"
+           : kind == TINY_INTERP ? "return mtan_predictor_interpolate(run, record, out, 0);"
+                                 : "return mtan_predictor_classify(run, record, 1, out);";
 }
 
 /* Without a record in the file one is made up; its output is what the model gives. */
@@ -266,17 +282,18 @@ TEST record_is_made_up(int kind) {
     ASSERT(n > 0 && n <= sizeof out / sizeof out[0]);
     ASSERT_EQ(MTAN_OK, run_test_record(&t, text, out));
     ASSERT(same_array(text, "test_output", out, n));
-    ASSERT(strstr(text, t.model.config.classify == MTAN_CLASSIFY_NONE
-                            ? "return mtan_predictor_interpolate(run, record, out, 0);"
-                            : "return mtan_predictor_classify(run, record, 1, out);"));
+    ASSERT(strstr(text, prediction_of(kind)));
     bundle_free(&b), free(text);
     ASSERT(tiny_close(&t));
     PASS();
 }
 
-/* The file's own record goes out as it stands, whatever this machine would compute. */
+#define THREE_EVENTS                                                                                                   \
+    { "mtan.golden.events", "0 1 0.5 0.100000001 2 -1.5 0.899999976 0 0.25" }
+
+/* A predictor's output goes out as it stands in the file, whatever this machine would compute. */
 TEST record_of_the_file_is_taken(void) {
-    static const mtan_file_pair pairs[] = {{"mtan.golden.events", "0 1 0.5 0.100000001 2 -1.5 0.899999976 0 0.25"},
+    static const mtan_file_pair pairs[] = {THREE_EVENTS,
                                            {"mtan.golden.times", ""},
                                            {"mtan.golden.output", "0.25 0.75"},
                                            {"mtan.golden.id", "00000000000000ff"},
@@ -286,7 +303,7 @@ TEST record_of_the_file_is_taken(void) {
     static const mtan_real output[] = {(mtan_real)0.25f, (mtan_real)0.75f};
     char error[512] = "";
     tiny_model t;
-    tiny_open(&t, TINY_ENC, 1);
+    tiny_open(&t, TINY_FULL, 1);
     char *text = exported(&t, pairs, 5, "model", error);
     ASSERTm(error, text);
     if (sizeof(mtan_real) == sizeof(float)) ASSERT(same_array(text, "test_events", events, 9));
@@ -295,6 +312,61 @@ TEST record_of_the_file_is_taken(void) {
     ASSERT_EQ_FMT(0L, number_of(text, "test_time_count"), "%ld");
     ASSERT_EQ_FMT(1L, number_of(text, "test_fused"), "%ld");
     ASSERT_EQ_FMT(255L, number_of(text, "test_id"), "%ld");
+    free(text);
+    ASSERT(tiny_close(&t));
+    PASS();
+}
+
+/* mtan_small_classify gives other bits than the predictor that wrote the file, and the header has its; but no other result. */
+TEST small_output_is_near_that_of_the_file(void) {
+    static const mtan_event events[] = {
+        {0, 1, (mtan_real)0.5f}, {(mtan_real)0.1f, 2, (mtan_real)-1.5f}, {(mtan_real)0.9f, 0, (mtan_real)0.25f}};
+    static unsigned char memory[65536];
+    mtan_real before[2], out[2];
+    char error[512] = "", said[128], *text;
+    mtan_record r;
+    tiny_model t;
+    tiny_open(&t, TINY_ENC, 1);
+    memset(&r, 0, sizeof r);
+    r.events = events, r.n_events = 3;
+    ASSERT_EQ(MTAN_OK, mtan_small_classify(&t.model, &r, 1, memory, sizeof memory, before));
+    for (int wrong = 0; wrong < 2; wrong++) {
+        snprintf(said, sizeof said, "%.9g %.9g", (double)before[0] + (wrong ? 2e-4 : 2e-5), (double)before[1]);
+        const mtan_file_pair pairs[] = {THREE_EVENTS, {"mtan.golden.output", said}, {"mtan.golden.id", "0"}};
+        text = exported(&t, pairs, 3, "model", error);
+        if (wrong) {
+            ASSERT(!text && strstr(error, "another output"));
+            continue;
+        }
+        ASSERTm(error, text);
+        ASSERT_EQ_FMT(3L, number_of(text, "test_event_count"), "%ld");
+        ASSERT_EQ(MTAN_OK, run_test_record(&t, text, out));
+        if (number_of(text, "test_fused") == mtan_backend_fused(t.model.backend))
+            ASSERT(same_array(text, "test_output", out, 2));
+        free(text);
+    }
+    ASSERT(tiny_close(&t));
+    PASS();
+}
+
+/* What the header says of flash and RAM is what board_need_of says, and the text has it. */
+TEST needs_are_told(int kind) {
+    char error[512] = "", words[160];
+    board_need expected;
+    tiny_model t;
+    tiny_open(&t, (tiny_kind)kind, 1);
+    char *text = exported(&t, NULL, 0, "model", error);
+    ASSERTm(error, text);
+    ASSERT_EQ(kind == TINY_ENC, board_need_of(&expected, &t.model.config, 0));
+    ASSERT_EQ_FMT(4 * t.count, need.weights, "%zu");
+    ASSERT_EQ_FMT((long)need.memory, number_of(text, "memory"), "%ld");
+    if (kind == TINY_ENC) ASSERT_EQ_FMT(expected.memory, need.memory, "%zu");
+    snprintf(words, sizeof words, " * Flash: %zu bytes of weights, and about %d KB of code ", need.weights,
+             (kind == TINY_ENC ? BOARD_CODE : BOARD_PREDICTOR_CODE) / 1024);
+    ASSERT(strstr(text, words));
+    snprintf(words, sizeof words, " RAM: %zu bytes of memory, and about %d KB of stack ", need.memory,
+             (kind == TINY_ENC ? BOARD_STACK : BOARD_PREDICTOR_STACK) / 1024);
+    ASSERT(strstr(text, words));
     free(text);
     ASSERT(tiny_close(&t));
     PASS();
@@ -336,6 +408,8 @@ SUITE(export_suite) {
     RUN_TEST(preprocessing_comes_along);
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) RUN_TEST1(record_is_made_up, kinds[i]);
     RUN_TEST(record_of_the_file_is_taken);
+    RUN_TEST(small_output_is_near_that_of_the_file);
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) RUN_TEST1(needs_are_told, kinds[i]);
     RUN_TEST(what_c_cannot_say_is_refused);
     GREATEST_SET_SETUP_CB(NULL, NULL);
     GREATEST_SET_TEARDOWN_CB(NULL, NULL);

@@ -98,7 +98,7 @@ static void check_preparation(const bundle *b) {
 }
 
 static mtan_status predict(const mtan_model *m, const mtan_record *record, void *memory, mtan_real *out) {
-#ifdef model_is_int8
+#ifdef model_is_small
     return model_predict(m, record, memory, out);
 #else
     const mtan_bounds most = {1, model_events, model_times};

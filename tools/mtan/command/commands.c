@@ -138,9 +138,14 @@ const command commands[] = {
      1, 1},
     {"export", command_export, "MODEL --c -o FILE.h", "a model as one C header, for a board without files",
      "Const arrays of the weights (the same bits), settings, names, preprocessing\n"
-     "and a record with its expected output. C99 and C++.\n"
+     "and a record with its expected output. C99 and C++. Says what it needs on a\n"
+     "board. mTAND-Enc with a class per record is run by mtan_small_classify, in a\n"
+     "few kilobytes, and keeps int8 matrices; other models by a predictor.\n"
      "\n"
-     "  mtan export run/best.safetensors --c -o model.h --events 300 --times 80\n",
+     "  mtan train own --model enc --small --data events.csv --labels labels.csv --out run\n"
+     "  mtan quantize run/best.safetensors int8.safetensors\n"
+     "  mtan export int8.safetensors --c -o model.h\n"
+     "  mtan export curves/best.safetensors --c -o curves.h --events 300 --times 80\n",
      1, 1},
     {"report", command_report, "RUN --data PATH -o FILE",
      "a page with curves, calibration, interpolations and attention",

@@ -6,8 +6,8 @@
  * does not demand that decimals are rounded to the nearest float: NAME_hash, mtan_bytes_hash of the weights' bytes, finds a
  * compiler that does not.
  *
- * A file whose matrices are int8 stays so where mtan_small_classify can use them in place: bytes and their scales. Other
- * models are run by a predictor, which needs reals, and get them.
+ * Where mtan_small_classify can run the model the header does so, in a few kilobytes; a file whose matrices are int8 then stays so,
+ * bytes and their scales. Other models are run by a predictor, which needs reals, and get them.
  *
  * Refuses what no C text can say: weights that are NaN or infinite, a NAME that is no prefix of C names. Never writes
  * half a header. Training state is left out. */
@@ -25,26 +25,28 @@
 
 #include "../../data/text_writer.h"
 #include "commands.h"
+#include "../model/board.h"
 #include "../model/golden_record.h"
 #include "options.h"
 #include "settings.h"
 #include "../model/files.h"
 
-enum { ERROR_SIZE = 512, WIDTH = 118, NAME_MOST = 40, MADE_EVENTS = 16, MADE_TIMES = 5, POINTS = 4 };
+enum { ERROR_SIZE = 512, WIDTH = 118, NAME_MOST = 40, MADE_EVENTS = 16, MADE_TIMES = 5 };
 
 /* The matrices of an int8 file as a board uses them. */
 typedef struct int8_arrays {
     mtan_model model;
     mtan_real *weights; /* (count) */
     int8_t *rows;       /* (bytes) */
-    size_t count, bytes, memory;
-    int32_t points; /* at a time, in so much memory */
+    size_t count, bytes;
 } int8_arrays;
 
 typedef struct header {
     FILE *out;
     const char *name;
     const int8_arrays *int8; /* or NULL */
+    board_need need;         /* its points are 0 when the model needs a predictor */
+    size_t predictor;        /* bytes of one; 0: an int8 model has none */
     size_t column, numbers;  /* of the list being written */
 } header;
 
@@ -69,13 +71,12 @@ static int int8_take(int8_arrays *q, const bundle *b, int32_t index) {
 /* 0: the file's matrices are not all int8, or the model needs a predictor; free it all the same. */
 static int int8_read(int8_arrays *q, const bundle *b) {
     const mtan_config *c = &b->model.config;
+    board_need need;
     memset(q, 0, sizeof *q);
-    q->points = c->ref_points < POINTS ? c->ref_points : POINTS;
-    if (mtan_model_int8_counts(c, &q->count, &q->bytes) != MTAN_OK) return 0;
+    if (!board_need_of(&need, c, 1) || mtan_model_int8_counts(c, &q->count, &q->bytes) != MTAN_OK) return 0;
     q->weights = tool_calloc(q->count, sizeof *q->weights), q->rows = tool_calloc(q->bytes, 1);
     if (mtan_model_init_int8(&q->model, c, q->weights, q->count, q->rows, q->bytes) != MTAN_OK) return 0;
     q->model.backend = b->model.backend;
-    if (mtan_small_size(&q->model, q->points, &q->memory) != MTAN_OK) return 0;
     for (int32_t i = 0; i < mtan_param_count(c); i++)
         if (!int8_take(q, b, i)) return 0;
     return 1;
@@ -83,6 +84,16 @@ static int int8_read(int8_arrays *q, const bundle *b) {
 
 static void int8_free(int8_arrays *q) {
     free(q->weights), free(q->rows);
+}
+
+/* ---- what the model needs on a board ---- */
+
+static board_need find_need(const bundle *b, const int8_arrays *q, size_t predictor) {
+    board_need need;
+    if (board_need_of(&need, &b->model.config, q != NULL)) return need;
+    need.weights = mtan_weights_count(&b->model.config) * sizeof(float), need.memory = predictor;
+    need.code = BOARD_PREDICTOR_CODE, need.stack = BOARD_PREDICTOR_STACK, need.points = 0;
+    return need;
 }
 
 /* ---- lists of numbers ---- */
@@ -168,28 +179,43 @@ static void write_remark(header *h, const char *text) {
 
 /* ---- the parts of a header ---- */
 
-static const char *const use_code =
+static const char *const use_predictor_code =
     " *\n"
-    " *     mtan_model model;\n"
     " *     static unsigned char memory[@_memory];\n"
+    " *     static mtan_real out[@_outputs];\n"
+    " *     mtan_model model;\n"
+    " *     mtan_predictor run;\n"
     " *     mtan_bounds most = {1, @_events, @_times};\n"
     " *     @_open(&model); mtan_predictor_init(&run, &model, &most, memory, sizeof memory);\n"
-    " *     @_prepare(raw, n, events, @_events, &found);\n"
-    " *     record.events = events, record.n_events = found.events; @_predict(&run, &record, out);\n";
+    " *     @_prepare(raw, n, events, room, &found);                // observations as measured: mtan_observation\n"
+    " *     record.events = events, record.n_events = found.events;\n"
+    " *     @_predict(&run, &record, out);\n";
 
-static const char *const use_int8_code =
+static const char *const use_small_code =
     " *\n"
-    " *     mtan_model model;\n"
     " *     static unsigned char memory[@_memory];\n"
+    " *     mtan_real out[@_outputs];\n"
+    " *     mtan_model model;\n"
     " *     @_open(&model);\n"
-    " *     @_prepare(raw, n, events, room, &found);\n"
-    " *     record.events = events, record.n_events = found.events; @_predict(&model, &record, memory, out);\n";
+    " *     @_prepare(raw, n, events, room, &found);                // observations as measured: mtan_observation\n"
+    " *     record.events = events, record.n_events = found.events;\n"
+    " *     @_predict(&model, &record, memory, out);                // mtan_small_classify\n";
+
+static void write_need(header *h) {
+    const board_need *n = &h->need;
+    fprintf(h->out,
+            " *\n * Flash: %zu bytes of weights, and about %zu KB of code when mtan.c is compiled as\n"
+            " * platform/cortex-m/predict_only.c%s. RAM: %zu bytes of memory, and about %zu KB of stack with the\n"
+            " * mtan_model on it. Code and stack are those of a Cortex-M4F, gcc -O2.\n",
+            n->weights, n->code / 1024, n->points ? " with -DMTAN_SMALL_ONLY" : "", n->memory, n->stack / 1024);
+}
 
 static void write_top(header *h, bundle *b, const export_settings *s) {
     fputs("/* A model of mtan " MTAN_VERSION ", from ", h->out);
     write_remark(h, s->source);
     fputs(". Include it in one file: every array is static.\n", h->out);
-    write_code(h, h->int8 ? use_int8_code : use_code);
+    write_code(h, h->need.points ? use_small_code : use_predictor_code);
+    write_need(h);
     fputs(" *\n * Times are in ", h->out);
     write_remark(h, b->prep.unit[0] ? b->prep.unit : "the unit of the training data");
     fputs(", their origin: ", h->out);
@@ -207,32 +233,35 @@ static int32_t row_size(const mtan_config *c) {
     return c->classify == MTAN_CLASSIFY_NONE ? c->channels : c->classes;
 }
 
-/* The macro is for programs that take either kind of header. */
-static void write_int8_sizes(header *h) {
-    write_size(h, "outputs", h->int8->model.config.classes, "");
-    write_size(h, "points", h->int8->points, " /* reference points at a time: more are faster, in more memory */");
-    write_size(h, "memory", (int64_t)h->int8->memory, " /* bytes that so many need, for a record of any length */");
-    write_size(h, "weight_count", (int64_t)h->int8->count, "");
-    write_size(h, "row_bytes", (int64_t)h->int8->bytes, "");
-    write_code(h, "};\n#define @_is_int8 1\n");
+/* Any record: memory does not grow with it. */
+static void write_small_sizes(header *h, const mtan_config *c) {
+    write_size(h, "outputs", c->classes, "");
+    write_size(h, "points", h->need.points, " /* reference points at a time: more are faster, in more memory */");
+    write_size(h, "memory", (int64_t)h->need.memory, " /* bytes that so many need, for a record of any length */");
 }
 
-static void write_sizes(header *h, const bundle *b, const export_settings *s, size_t memory) {
-    const mtan_config *c = &b->model.config;
+static void write_predictor_sizes(header *h, const mtan_config *c, const export_settings *s) {
     const int64_t rows = c->classify == MTAN_CLASSIFY_RECORD ? 1 : s->times;
+    const char *what = h->need.points ? "predictor_memory" : "memory";
+    write_size(h, "events", s->events, " /* most observations of a record, for a predictor */");
+    write_size(h, "times", s->times, " /* most distinct times, and most query times */");
+    if (!h->need.points) write_size(h, "outputs", rows * row_size(c), " /* most numbers that a prediction has */");
+    write_size(h, what, (int64_t)h->predictor, " /* bytes that a predictor needs for one such record */");
+}
+
+/* The macros are for programs that take any kind of header. */
+static void write_sizes(header *h, const bundle *b, const export_settings *s) {
+    const mtan_config *c = &b->model.config;
     fputs("\nenum {\n", h->out);
     write_size(h, "channels", c->channels, "");
     write_size(h, "classes", c->classify == MTAN_CLASSIFY_NONE ? 0 : c->classes, "");
-    if (h->int8) {
-        write_int8_sizes(h);
-        return;
-    }
-    write_size(h, "events", s->events, " /* most observations of a record */");
-    write_size(h, "times", s->times, " /* most distinct times, and most query times */");
-    write_size(h, "outputs", rows * row_size(c), " /* most numbers that a prediction has */");
-    write_size(h, "memory", (int64_t)memory, " /* bytes that a predictor needs for one such record */");
-    write_size(h, "weight_count", (int64_t)mtan_weights_count(c), "");
+    if (h->need.points) write_small_sizes(h, c);
+    if (!h->int8) write_predictor_sizes(h, c, s);
+    write_size(h, "weight_count", (int64_t)(h->int8 ? h->int8->count : mtan_weights_count(c)), "");
+    if (h->int8) write_size(h, "row_bytes", (int64_t)h->int8->bytes, "");
     fputs("};\n", h->out);
+    if (h->need.points) write_code(h, "#define @_is_small 1\n");
+    if (h->int8) write_code(h, "#define @_is_int8 1\n");
 }
 
 /* How many reals a parameter has: all, or a scale for each of its rows. */
@@ -362,15 +391,15 @@ static int write_open(header *h, const bundle *b, char *error) {
     return 1;
 }
 
-static const char *const predict_int8_code =
+static const char *const predict_small_code =
     "\n/* One record: probabilities of the classes. `memory` has @_memory bytes, `out` @_outputs reals. */\n"
     "static inline mtan_status @_predict(const mtan_model *m, const mtan_record *record, void *memory, mtan_real *out) "
     "{\n"
     "    return mtan_small_classify(m, record, @_points, memory, @_memory, out);\n}\n";
 
 static void write_predict(header *h, const mtan_config *c) {
-    if (h->int8) {
-        write_code(h, predict_int8_code);
+    if (h->need.points) {
+        write_code(h, predict_small_code);
         return;
     }
     fprintf(h->out,
@@ -462,25 +491,33 @@ static int try_record(golden_record *x, const mtan_model *m, char *error) {
     return status == MTAN_OK;
 }
 
-/* The same by the int8 arrays, as a board runs it; whatever output the record had is another arithmetic's. */
-static int try_int8(golden_record *x, const int8_arrays *q, char *error) {
-    const size_t n = golden_record_size(&q->model.config, x);
-    void *memory = tool_calloc(q->memory, 1);
+/* How far the outputs may be from those of the predictor that wrote the file: products associate otherwise. */
+static int near_output(const mtan_real *expected, const mtan_real *out, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (!(fabs((double)(expected[i] - out[i])) <= 1e-4)) return 0;
+    return 1;
+}
+
+/* The same by mtan_small_classify, as a board runs it; its output is the record's from now on. */
+static int try_small(golden_record *x, const mtan_model *m, const board_need *need, char *error) {
+    const size_t n = golden_record_size(&m->config, x);
+    mtan_real *out = tool_calloc(n, sizeof *out);
+    void *memory = tool_calloc(need->memory, 1);
     mtan_status status;
-    arrsetlen(x->output, n);
     x->record.events = x->events, x->record.n_events = (int32_t)arrlen(x->events);
-    status = mtan_small_classify(&q->model, &x->record, q->points, memory, q->memory, x->output);
-    x->fused = q->model.backend->fused != 0;
-    for (size_t i = 0; i < n && status == MTAN_OK; i++)
-        if (!isfinite(x->output[i])) status = MTAN_ERR_INPUT;
-    free(memory);
+    status = mtan_small_classify(m, &x->record, need->points, memory, need->memory, out);
     if (status != MTAN_OK)
         snprintf(error, ERROR_SIZE, "its record for a self-test cannot be run: %s", mtan_status_message(status));
+    else if (!m->rows && arrlenu(x->output) == n && !near_output(x->output, out, n))
+        status = MTAN_ERR_INPUT, snprintf(error, ERROR_SIZE, "its record for a self-test gives another output here");
+    arrsetlen(x->output, n);
+    memcpy(x->output, out, n * sizeof *out);
+    x->fused = mtan_backend_fused(m->backend);
+    free(memory), free(out);
     return status == MTAN_OK;
 }
 
-static const char *const test_code = "\n/* Events as the model sees them. Give it to mtan_predictor_classify, or to "
-                                     "mtan_predictor_interpolate where the model has no classes. */\n"
+static const char *const test_code = "\n/* Events as the model sees them, for @_predict. */\n"
                                      "static inline mtan_record @_test_record(void) {\n"
                                      "#ifdef __cplusplus\n"
                                      "    mtan_record r = mtan_record();\n"
@@ -528,26 +565,27 @@ typedef struct whole {
     const int8_arrays *int8; /* or NULL */
     const golden_record *x;
     export_settings settings;
+    board_need *need;
     int good;
     char *error;
 } whole;
 
 static int write_header(FILE *out, bundle *b, const int8_arrays *int8, const golden_record *x, export_settings s,
-                        char *error) {
-    header h = {out, s.name, int8, 0, 0};
-    size_t memory = 0;
+                        board_need *need, char *error) {
+    header h = {out, s.name, int8, {0, 0, 0, 0, 0}, 0, 0, 0};
     mtan_bounds most = {1, 0, 0};
     mtan_status status;
     most.events = s.events = at_least(s.events, arrlen(x->events));
     most.times = s.times = at_least(s.times, arrlen(x->events) < s.events ? arrlen(x->events) : s.events);
     most.times = s.times = at_least(s.times, arrlen(x->times));
-    status = int8 ? MTAN_OK : mtan_predictor_size(&b->model, &most, &memory);
-    if (status != MTAN_OK || memory > INT32_MAX || (int64_t)s.times * row_size(&b->model.config) > INT32_MAX)
+    status = int8 ? MTAN_OK : mtan_predictor_size(&b->model, &most, &h.predictor);
+    if (status != MTAN_OK || h.predictor > INT32_MAX || (int64_t)s.times * row_size(&b->model.config) > INT32_MAX)
         return snprintf(error, ERROR_SIZE, "%d events at %d times: %s", (int)s.events, (int)s.times,
                         mtan_status_message(status == MTAN_OK ? MTAN_ERR_SIZE : status)),
                0;
+    *need = h.need = find_need(b, int8, h.predictor);
     write_top(&h, b, &s);
-    write_sizes(&h, b, &s, memory);
+    write_sizes(&h, b, &s);
     write_names(&h, "channel_names", b->prep.channels, b->model.config.channels);
     write_names(&h, "class_names", b->prep.classes,
                 b->model.config.classify == MTAN_CLASSIFY_NONE ? 0 : b->model.config.classes);
@@ -570,13 +608,13 @@ static int is_prefix(const char *name) {
 
 static void write_whole(FILE *out, void *context) {
     whole *w = context;
-    w->good = write_header(out, w->b, w->int8, w->x, w->settings, w->error);
+    w->good = write_header(out, w->b, w->int8, w->x, w->settings, w->need, w->error);
 }
 
-char *export_text(bundle *b, const export_settings *s, size_t *length, char *error) {
+char *export_text(bundle *b, const export_settings *s, size_t *length, board_need *need, char *error) {
     golden_record x;
     int8_arrays q;
-    whole w = {b, NULL, &x, *s, 0, error};
+    whole w = {b, NULL, &x, *s, need, 0, error};
     char *text = NULL;
     if (!is_prefix(s->name))
         return snprintf(error, ERROR_SIZE, "--name %.60s: must be a letter, then letters, digits and _, not mtan...",
@@ -584,7 +622,9 @@ char *export_text(bundle *b, const export_settings *s, size_t *length, char *err
                NULL;
     if (!golden_record_read(&x, b)) make_record(&x, &b->model.config);
     if (int8_read(&q, b)) w.int8 = &q;
-    if (w.int8 ? try_int8(&x, &q, error) : try_record(&x, &b->model, error)) text = text_write(write_whole, &w, length);
+    *need = find_need(b, w.int8, 0);
+    if (need->points ? try_small(&x, w.int8 ? &q.model : &b->model, need, error) : try_record(&x, &b->model, error))
+        text = text_write(write_whole, &w, length);
     int8_free(&q);
     golden_record_free(&x);
     if (w.good) return text;
@@ -604,18 +644,12 @@ static int put_text(const char *path, const char *text, size_t n, char *error) {
     return snprintf(error, ERROR_SIZE, "standard output: %s", strerror(errno)), 0;
 }
 
-static size_t board_bytes(const bundle *b) {
-    int8_arrays q;
-    const size_t n = int8_read(&q, b) ? 4 * q.count + q.bytes : 4 * mtan_weights_count(&b->model.config);
-    int8_free(&q);
-    return n;
-}
-
 int command_export(const options *o) {
     const char *path = o->argument[0], *out = option_text(o, "out", NULL), *slash = strrchr(path, '/');
     const export_settings s = {option_text(o, "name", "model"), slash ? slash + 1 : path,
                                (int32_t)option_integer(o, "events", 1500), (int32_t)option_integer(o, "times", 200)};
     char error[ERROR_SIZE] = "", *text;
+    board_need need;
     size_t n = 0;
     int good;
     bundle b;
@@ -625,9 +659,12 @@ int command_export(const options *o) {
         complain("%s is a %s: only mTAN's models run on a board", path, model_title(&b.model.config));
         return bundle_free(&b), BAD_USE;
     }
-    text = export_text(&b, &s, &n, error);
+    text = export_text(&b, &s, &n, &need, error);
     good = text && put_text(out, text, n, error);
-    if (good && out) note("%s: %zu bytes of text, %zu bytes of weights on the board", out, n, board_bytes(&b));
+    if (good && out)
+        note("%s: %zu bytes of weights and about %zu KB of code, %zu bytes of RAM and about %zu KB of stack, by %s",
+             out, need.weights, need.code / 1024, need.memory, need.stack / 1024,
+             need.points ? "mtan_small_classify" : "a predictor");
     free(text);
     bundle_free(&b);
     return good ? DONE : complain("%s: %s", path, error);

@@ -2,15 +2,17 @@
 #ifndef MTAN_TOOLS_EXPORT_H
 #define MTAN_TOOLS_EXPORT_H
 
+#include "../model/board.h"
 #include "../model/bundle.h"
 
 typedef struct export_settings {
     const char *name;      /* prefix of everything in the header */
     const char *source;    /* where the model comes from, for the comment at the top */
-    int32_t events, times; /* most of a record: sizes NAME_memory */
+    int32_t events, times; /* most of a record, for a predictor's memory */
 } export_settings;
 
-/* The header's text (free it) and its length, or NULL with error (512 bytes) set. */
-char *export_text(bundle *b, const export_settings *s, size_t *length, char *error);
+/* The header's text (free it), its length and what the model needs on a board, or NULL with error (512 bytes) set. A model that needs
+ * a predictor has 0 points. */
+char *export_text(bundle *b, const export_settings *s, size_t *length, board_need *need, char *error);
 
 #endif
