@@ -4,6 +4,7 @@
 #
 #   tools/edge/edge_cortex_m.sh                            golden records on every core (part of `make edge`)
 #   tools/edge/edge_cortex_m.sh MODEL.safetensors [core]   an image of your own, and its self-test: build/edge/cortex-m/own/CORE-4/image.elf
+#   tools/edge/edge_cortex_m.sh --build-only ...           images alone; so it is where there is no qemu-system-arm
 #
 #   core  board in qemu                                model
 #   M4F   mps2-an386                                   physionet-enc: 1.09 MB of weights; in int8 293 KB
@@ -11,8 +12,8 @@
 #   M3    mps2-an385, no FPU                           physionet-enc, and in int8
 #   M55   mps3-an547, 512 KB of code, 512 KB of RAM    physionet-enc in int8; toy-interp: 455 KB of weights
 #
-# mTAND-Enc with a class per record runs by mtan_small_logits, POINTS reference points at a time (default 4); interpolation by a
-# predictor. An image passes when it holds no training code, when its self-test and its distance from the published code do, and when
+# mTAND-Enc with a class per record runs by mtan_small_logits, POINTS reference points at a time (default 4), in a library with that
+# alone (MTAN_SMALL_ONLY); interpolation by a predictor. An image passes when it holds no training code, when its self-test and its distance from the published code do, and when
 # every output has the bits of this machine's build of the same class, fused or unfused. Code, constants and RAM are bytes of the image, RAM
 # with the deepest stack. Instructions are counted by SysTick under -icount shift=0 (one instruction is one nanosecond), measured
 # against a loop of known length. MTAN and BOARD_CASE name programs that are built already. The last line is the sum.
@@ -21,6 +22,8 @@ cd "$(dirname "$0")/../.." || exit 2
 passed=0 failed=0 skipped=0
 out=build/edge/cortex-m board=platform/cortex-m
 points=${POINTS:-4}
+build_only=
+[ "${1:-}" != --build-only ] || { build_only=yes && shift; }
 mkdir -p $out
 
 finish() { echo "$passed passed, $failed failed, $skipped skipped"; [ $failed = 0 ]; exit $?; }
@@ -29,13 +32,12 @@ fail() { failed=$((failed + 1)); printf 'FAILED  %-22s %s\n' "$1" "$2"; [ -z "${
 
 # ---- cores ----
 
-# int8 by SMLAD where there is one. Without the M55's vector extension: it flushes subnormal numbers to zero. -Os leaves the larger model some room.
+# Without the M55's vector extension: it flushes subnormal numbers to zero. -Os leaves the larger model some room.
 core_is() { # core: machine, class, script, flags
-    dsp="-include simd/mtan_dsp.h"
     case $1 in
     M4F) machine=mps2-an386 class=fused script=mps2.ld flags="-O2 -mcpu=cortex-m4 -mfloat-abi=hard -mfpu=fpv4-sp-d16" ;;
     M7) machine=mps2-an500 class=fused script=mps2.ld flags="-O2 -mcpu=cortex-m7 -mfloat-abi=hard -mfpu=fpv5-sp-d16" ;;
-    M3) dsp= machine=mps2-an385 class=unfused script=mps2.ld flags="-O2 -mcpu=cortex-m3 -mfloat-abi=soft" ;;
+    M3) machine=mps2-an385 class=unfused script=mps2.ld flags="-O2 -mcpu=cortex-m3 -mfloat-abi=soft" ;;
     M55) machine=mps3-an547 class=fused script=mps3-an547.ld flags="-Os -mcpu=cortex-m55+nomve -mfloat-abi=hard -mfpu=auto" ;;
     *) echo "mtan: $0: no core $1; there are: M4F M7 M3 M55" && exit 2 ;;
     esac
@@ -64,12 +66,12 @@ host() { # model, class, settings of main.c
 settings() { # model, most records
     records=$([ ! -f "$1/records.h" ] || echo "-DRECORDS=\"records.h\" -DMOST_RECORDS=$2")
     ! grep -q '_is_int8 1$' "$1/model.h" || records="$records -DLIMIT=1e-4f" # 4e-5 was seen
-    if grep -q '  c.kind = MTAN_ENC;' "$1/model.h" && grep -q '  c.classify = MTAN_CLASSIFY_RECORD;' "$1/model.h"; then
+    if grep -q '_is_small 1$' "$1/model.h"; then
         # shellcheck disable=SC2086 # several words, or none
         host "$1" unfused -DPOINTS="$points" -DMEMORY=4194304 $records
         echo "-DPOINTS=$points -DMEMORY=$(said "$1/host-unfused.txt" memory) $records"
     else
-        echo "-DPREDICTOR $records"
+        echo "$records"
     fi
 }
 
@@ -85,21 +87,28 @@ build() { # model, core, folder of the image, settings of main.c: image.elf
     model=$1 objects=$out/$2 image=$3
     shift 3
     mkdir -p "$objects"
-    # shellcheck disable=SC2086 # several words, or none
-    if [ ! -f "$objects/predict_only.o" ]; then # what does not depend on the model; memory.c must not become calls of itself
+    if [ ! -f "$objects/small_only.o" ]; then # what does not depend on the model; memory.c must not become calls of itself
         compile startup.c "$objects/startup.o" && compile semihosting.c "$objects/semihosting.o" &&
             compile memory.c "$objects/memory.o" -fno-tree-loop-distribute-patterns &&
-            compile predict_only.c "$objects/predict_only.o" $dsp || return 1
+            compile predict_only.c "$objects/predict_only.o" &&
+            compile predict_only.c "$objects/small_only.o" -DMTAN_SMALL_ONLY || return 1
     fi
-    # shellcheck disable=SC2086
+    library=$(grep -q '_is_small 1$' "$model/model.h" && echo small_only || echo predict_only)
+    # shellcheck disable=SC2086 # several words
     compile main.c "$image/main.o" -I"$model" "$@" &&
-        arm-none-eabi-gcc $flags -nostdlib -Wl,--gc-sections,--fatal-warnings -L$board -T "$board/$script" "$objects"/*.o \
-            "$image/main.o" -lgcc -o "$image/image.elf"
+        arm-none-eabi-gcc $flags -nostdlib -Wl,--gc-sections,--fatal-warnings -L$board -T "$board/$script" "$objects/startup.o" \
+            "$objects/semihosting.o" "$objects/memory.o" "$objects/$library.o" "$image/main.o" -lgcc -o "$image/image.elf"
 }
 
 training='_backward$|^backward_of$|^adam|^mtan_trainer|^mtan_backward|^(cross_entropy|loglik|bound|kl|ratio)_forward$'
 trains() { arm-none-eabi-nm "$1" | awk '{ print $NF }' | grep -E "$training"; }
 section() { arm-none-eabi-size -A "$1" | awk -v s="$2" '$1 ~ s { n += $2 } END { print n + 0 }'; }
+
+# An image that is built and not run: its row ends with why.
+built() { # name, image, why, status
+    printf '%-7s %-22s bytes: %5s code, %7s constants, %6s RAM without stack; %s: %s\n' "$4" "$1" "$(section "$2" '^\\.text')" \
+        "$(section "$2" '^\\.rodata')" "$(section "$2" '^\\.(data|bss)')" "$2" "$3"
+}
 
 # Builds and runs one image, and prints its row.
 target() { # name of the row, core, model, most records
@@ -110,6 +119,11 @@ target() { # name of the row, core, model, most records
     set -- $(settings "$model" "${4:-100}" 2>"$dir/host.log")
     build "$model" "$core" "$dir" "$@" >"$dir/build.log" 2>&1 || { fail "$name" "does not build" "$dir/build.log"; return; }
     ! trains "$dir/image.elf" >"$dir/training.log" || { fail "$name" "holds training code" "$dir/training.log"; return; }
+    if [ -n "$build_only" ]; then passed=$((passed + 1)) && built "$name" "$dir/image.elf" "built, not run" ok && return; fi
+    if [ -z "$has_qemu" ]; then
+        skipped=$((skipped + 1)) && built "$name" "$dir/image.elf" "not run, no qemu-system-arm: apt-get install qemu-system-arm" built
+        return
+    fi
     timeout 300 qemu-system-arm -M "$machine" -nographic -monitor none -serial none -semihosting-config enable=on,target=native \
         -icount shift=0 -kernel "$dir/image.elf" </dev/null >"$dir/run.txt" 2>&1 ||
         { fail "$name" "ended with status $?" "$dir/run.txt"; return; }
@@ -145,11 +159,12 @@ golden_case() { # case, most events, most times: model.h and records.h
 
 # ---- all ----
 
-for tool in arm-none-eabi-gcc:gcc-arm-none-eabi qemu-system-arm:qemu-system-arm gcc:gcc; do
+for tool in arm-none-eabi-gcc:gcc-arm-none-eabi gcc:gcc; do
     command -v "${tool%%:*}" >/dev/null 2>&1 || { skip cortex-m "no ${tool%%:*}: apt-get install ${tool#*:}"; finish; }
 done
 echo '#include <string.h>' | arm-none-eabi-gcc -E - >/dev/null 2>&1 ||
     { skip cortex-m "no string.h: apt-get install libnewlib-arm-none-eabi"; finish; }
+has_qemu=$(command -v qemu-system-arm)
 [ -n "${MTAN:-}" ] || { MTAN=build/mtan && ${MAKE:-make} -s --no-print-directory mtan >$out/make.log 2>&1; } ||
     { fail cortex-m "build/mtan does not build" $out/make.log; finish; }
 rm -f $out/*.o $out/*/*.o $out/*/host-*.txt
