@@ -91,6 +91,12 @@ $(EDGE:%=build/%/bits): build/%/bits: $(addprefix build/%/,$(BITS_C:.c=.o)) mtan
 wasm: build/mtan ## mtan as WebAssembly, and a page to play with: build/wasm/index.html (emscripten, node; chromium-headless-shell tests it)
 	@tools/edge/wasm.sh
 
+dist: build/mtan ## archives for PlatformIO, Arduino, ESP-IDF and Zephyr, and the sources, in build/dist: tools/dist/facts says what is in them
+	@rm -rf build/dist && mkdir -p build/dist && tools/dist/example.sh build/mtan build/dist/model.h
+	@$(PYTHON) tools/dist/dist.py build/dist/model.h build/dist
+dist-check: dist ## are they what those four want, the same bytes each time, and do their examples run on a Cortex-M4F? (tools/dist/check.py)
+	@$(PYTHON) tools/dist/check.py build/mtan build/dist
+
 mpi: $(if $(HAS_MPI),build/mtan build/mtan-mpi) ## build/mtan-mpi for mpirun; 1, 2 and 4 ranks have the bits of one process (needs mpicc)
 	@tools/check/mpi.sh $(CC)
 build/mtan-mpi: build/mpi/tools/mtan/command/main.o build/mpi/platform/ranks.o build/mpi/shared.a
@@ -168,4 +174,4 @@ coverage: build/coverage/run-tests ## lines and branches that the tests reach, a
 format-check: ## does the C code look as .clang-format says?
 	@clang-format --dry-run $$(git ls-files '*.c' '*.h' '*.cpp' '*.cu')
 
-.PHONY: ulp bench-peers tables golden edge wasm mpi cuda cuda-check fuzz faults format-check coverage fuzz-short fuzz-seeds
+.PHONY: ulp bench-peers tables golden edge wasm mpi cuda cuda-check fuzz faults format-check coverage fuzz-short fuzz-seeds dist dist-check

@@ -1,0 +1,22 @@
+# ESP-IDF as far as the example needs it: components, and the project of EXTRA_COMPONENT_DIRS and main.
+macro(idf_component_register)
+    cmake_parse_arguments(IDF "" "" "SRCS;INCLUDE_DIRS;REQUIRES;PRIV_REQUIRES" ${ARGN})
+    get_filename_component(COMPONENT_NAME ${CMAKE_CURRENT_SOURCE_DIR} NAME)
+    set(COMPONENT_LIB __idf_${COMPONENT_NAME})
+    add_library(${COMPONENT_LIB} STATIC ${IDF_SRCS})
+    target_include_directories(${COMPONENT_LIB} PUBLIC ${IDF_INCLUDE_DIRS})
+    set_property(GLOBAL APPEND PROPERTY COMPONENTS ${COMPONENT_LIB})
+endmacro()
+
+macro(project name)
+    _project(${name} C)
+    board_config(${CMAKE_SOURCE_DIR}/sdkconfig.defaults)
+    foreach(component ${EXTRA_COMPONENT_DIRS})
+        get_filename_component(component ${component} ABSOLUTE)
+        add_subdirectory(${component} component)
+    endforeach()
+    get_property(components GLOBAL PROPERTY COMPONENTS)
+    add_subdirectory(main)
+    target_link_libraries(__idf_main ${components}) # main requires every component
+    board_image(SOURCES $ENV{IDF_PATH}/app_main.c LIBRARIES __idf_main)
+endmacro()

@@ -1,0 +1,4 @@
+/* What the sample needs of Zephyr. */
+#include <stdio.h>
+
+#define printk printf
