@@ -361,10 +361,10 @@ TEST needs_are_told(int kind) {
     ASSERT_EQ_FMT(4 * t.count, need.weights, "%zu");
     ASSERT_EQ_FMT((long)need.memory, number_of(text, "memory"), "%ld");
     if (kind == TINY_ENC) ASSERT_EQ_FMT(expected.memory, need.memory, "%zu");
-    snprintf(words, sizeof words, " * Flash: %zu bytes of weights, and about %d KB of code ", need.weights,
+    snprintf(words, sizeof words, " * Flash: %zu bytes of weights, and about %d KB of code", need.weights,
              (kind == TINY_ENC ? BOARD_CODE : BOARD_PREDICTOR_CODE) / 1024);
     ASSERT(strstr(text, words));
-    snprintf(words, sizeof words, " RAM: %zu bytes of memory, and about %d KB of stack ", need.memory,
+    snprintf(words, sizeof words, " RAM: %zu bytes of memory, and about\n * %d KB of stack, ", need.memory,
              (kind == TINY_ENC ? BOARD_STACK : BOARD_PREDICTOR_STACK) / 1024);
     ASSERT(strstr(text, words));
     free(text);

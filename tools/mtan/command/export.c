@@ -204,9 +204,10 @@ static const char *const use_small_code =
 static void write_need(header *h) {
     const board_need *n = &h->need;
     fprintf(h->out,
-            " *\n * Flash: %zu bytes of weights, and about %zu KB of code when mtan.c is compiled as\n"
-            " * platform/cortex-m/predict_only.c%s. RAM: %zu bytes of memory, and about %zu KB of stack with the\n"
-            " * mtan_model on it. Code and stack are those of a Cortex-M4F, gcc -O2.\n",
+            " *\n * Flash: %zu bytes of weights, and about %zu KB of code%s. RAM: %zu bytes of memory, and about\n"
+            " * %zu KB of stack, the mtan_model with it. Code and stack are those of a Cortex-M4F, gcc -O2, and of "
+            "mtan.c in the\n"
+            " * packages for boards, which leave training out: platform/cortex-m/README.md.\n",
             n->weights, n->code / 1024, n->points ? " with -DMTAN_SMALL_ONLY" : "", n->memory, n->stack / 1024);
 }
 
