@@ -9,6 +9,7 @@
     const PANELS = 6; /* channels shown at first */
     const LINKS = 48, EDGES = 10; /* strongest edges drawn of a channel, and listed of all */
     const CLASSES = 8, LINES = 3; /* classes listed, and drawn over time */
+    const STEPS = 80; /* of the risk that are marked by a dot */
     const SLICE = 12; /* milliseconds of work between two looks at the reader */
     const LEFT = 46, RIGHT = 14, TOP = 10, PLOT = 120, STRIP = 50, BOTTOM = 26, RISK = 170; /* pixels */
     const { escape, round, short, path, ticks, link, nearest } = root.plot;
@@ -127,16 +128,16 @@
     /* What the reader should know of the record before believing the rest. */
     function notes() {
         const list = [], { found, unknown, left } = one;
-        if (left) list.push(`${plural(left, 'row')} of channels that the model does not have left out: ${unknown.slice(0, 5).join(', ')}` +
-            (unknown.length > 5 ? ` and ${unknown.length - 5} more` : ''));
+        if (left) list.push(`${plural(left, 'row')} of channels that the model does not have left out: ` +
+            unknown.slice(0, 5).join(', ') + (unknown.length > 5 ? ` and ${unknown.length - 5} more` : ''));
         if (one.events.time.length === 0) list.push('nothing is observed of the model\'s channels: this is what it says of no data');
         if (found.missing) list.push(`${plural(found.missing, 'code')} of missing values left out`);
         if (found.repeats) list.push(`${plural(found.repeats, 'repeat')} of a time and channel averaged`);
         if (found.filled) list.push(`${plural(found.filled, 'channel')} without an observation filled in`);
         model.channels.forEach((name, c) => {
             const far = one.events.value.filter((v, i) => one.events.channel[i] === c && model.isFarValue(c, v));
-            if (far.length) list.push(`${name}: ${plural(far.length, 'value')} far outside of training's ${model.ranges[c].map(short).join(' to ')}, ` +
-                `the first ${short(far[0])}: is the unit the same?`);
+            if (far.length) list.push(`${name}: ${plural(far.length, 'value')} far outside of training's ` +
+                `${model.ranges[c].map(short).join(' to ')}, the first ${short(far[0])}: is the unit the same?`);
         });
         if (found.farTimes) list.push(`${plural(found.farTimes, 'observation')} at times far outside of training's ` +
             `${model.span.map(short).join(' to ')}: is the unit the same?`);
@@ -198,7 +199,8 @@
         const inside = (t) => Math.max(LEFT, Math.min(f.w - RIGHT, f.x(t)));
         return edges.reverse().map((e) => link(inside(e.time), inside(e.reference), top, bottom, 0.5 + 1.5 * e.w / most,
             0.15 + 0.75 * e.w / most)).join('') +
-            one.attention.get(c).reference.map((r) => `<circle class="reference" cx="${round(inside(r))}" cy="${bottom + 3}" r="1.8"/>`).join('');
+            one.attention.get(c).reference.map((r) =>
+                `<circle class="reference" cx="${round(inside(r))}" cy="${bottom + 3}" r="1.8"/>`).join('');
     }
 
     /* Many dots go without the rims that keep few apart: they would cover each other. */
@@ -225,8 +227,9 @@
 
     function drawChannels() {
         const { list, rest } = shownChannels();
-        element('channels').innerHTML = list.map((c, i) => `<figure class="lane${i % 3 + 1}"><figcaption><b>${escape(model.channels[c])}</b>` +
-            `<span>${one.seen[c] ? plural(one.seen[c], 'observation') : 'no observations'}</span></figcaption><svg role="img" ` +
+        element('channels').innerHTML = list.map((c, i) => `<figure class="lane${i % 3 + 1}"><figcaption>` +
+            `<b>${escape(model.channels[c])}</b><span>${one.seen[c] ? plural(one.seen[c], 'observation') : 'no observations'}</span>` +
+            '</figcaption><svg role="img" ' +
             `aria-label="Observations of ${escape(model.channels[c])}" data-channel="${c}"></svg></figure>`).join('');
         element('channels').querySelectorAll('svg').forEach(drawPanel);
         element('more').hidden = rest <= 0;
@@ -241,10 +244,11 @@
         const percent = (p) => (100 * p).toFixed(1) + ' %';
         element('prediction-head').innerHTML = `<b>${model.positive >= 0 ? 'Prediction' : 'Likeliest'}</b><span>` +
             `${perTime() ? 'at the last observation' : 'from the whole record'}</span>`;
-        element('headline').innerHTML = `${one.last.length ? percent(one.last[first]) : '&ndash;'} <small>${escape(model.classes[first])}</small>`;
-        element('classes').innerHTML = one.last.length === 0 ? '' : shown.map((c) => `<tr><th scope="row">${escape(model.classes[c])}</th>` +
-            `<td class="bar-cell"><span class="${c === first ? 'first' : ''}" style="width:${(100 * one.last[c]).toFixed(2)}%"></span></td>` +
-            `<td>${one.last[c].toFixed(4)}</td></tr>`).join('');
+        element('headline').innerHTML = (one.last.length ? percent(one.last[first]) : '&ndash;') +
+            ` <small>${escape(model.classes[first])}</small>`;
+        element('classes').innerHTML = one.last.length === 0 ? '' : shown.map((c) =>
+            `<tr><th scope="row">${escape(model.classes[c])}</th><td class="bar-cell"><span class="${c === first ? 'first' : ''}" ` +
+            `style="width:${(100 * one.last[c]).toFixed(2)}%"></span></td><td>${one.last[c].toFixed(4)}</td></tr>`).join('');
         const others = model.classes.length - shown.length;
         element('others').textContent = others > 0 ? `and ${plural(others, 'class', 'classes')} below these` : '';
     }
@@ -304,11 +308,11 @@
     function riskLines(f) {
         const lines = one.order.slice(0, model.classes.length === 2 ? 1 : LINES), C = model.classes.length;
         return lines.map((c, i) => {
-            const steps = risk.flatMap(({ time, p }, k) => [...(k ? [[f.x(time), f.y(risk[k - 1].p[c])]] : []), [f.x(time), f.y(p[c])]]);
+            const steps = risk.flatMap(({ time, p }, k) => [[f.x(time), f.y(risk[Math.max(0, k - 1)].p[c])], [f.x(time), f.y(p[c])]]);
             const whole = perTime() ? one.times.map((t, q) => [f.x(t), f.y(one.p[q * C + c])]) : [];
             return `<g class="lane${i + 1}"><path class="truth" d="${path(whole)}"/><path class="mean" d="${path(steps)}"/>` +
-                (risk.length > 80 ? '' : risk.map(({ time, p }) => `<circle class="step" cx="${round(f.x(time))}" cy="${round(f.y(p[c]))}" r="3"/>`)
-                    .join('')) + '</g>';
+                (risk.length > STEPS ? '' : risk.map(({ time, p }) =>
+                    `<circle class="step" cx="${round(f.x(time))}" cy="${round(f.y(p[c]))}" r="3"/>`).join('')) + '</g>';
         }).join('');
     }
 
@@ -323,7 +327,8 @@
     function momentText() {
         if (moment < 0) return '';
         const { time, p } = risk[moment], from = moment ? risk[moment - 1].time : -Infinity, e = one.events;
-        const came = e.time.map((t, i) => t > from && t <= time ? `${model.channels[e.channel[i]]} ${short(e.value[i])}` : '').filter(Boolean);
+        const came = e.time.map((t, i) => t > from && t <= time ? `${model.channels[e.channel[i]]} ${short(e.value[i])}` : '')
+            .filter(Boolean);
         return `${(short(time) + ' ' + unit()).trim()}: ${model.classes[one.order[0]]} ${p[one.order[0]].toFixed(3)} after ` +
             came.slice(0, 4).join(', ') + (came.length > 4 ? ` and ${came.length - 4} more` : '');
     }
