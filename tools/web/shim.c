@@ -26,6 +26,13 @@ enum {
     ALIGN = 64    /* as model files lay out their tensors */
 };
 
+/* mtan.js writes observations and reads what was found by these places. */
+typedef char web_layout[sizeof(mtan_observation) == 24 && offsetof(mtan_observation, channel) == 8 &&
+                                offsetof(mtan_observation, value) == 16 && offsetof(mtan_prepared, far_times) == 20 &&
+                                offsetof(mtan_prepared, origin) == 24
+                            ? 1
+                            : -1];
+
 extern unsigned char __heap_base; /* of the linker: its address is where the stack ends */
 
 static struct {
