@@ -8139,6 +8139,7 @@ static mtan_status open_names(prep_reader *r, const char *key, char *text, size_
 static mtan_status read_count(prep_reader *r, const char *key, int32_t *n) {
     double x = 0;
     const mtan_status status = prep_numbers(r, key, 1, NULL, take_double, &x);
+    if (status == MTAN_ERR_MISSING) return status;
     if (status != MTAN_OK || !(x >= 0 && x <= MTAN_FILE_MAX_HEADER / 2) || x != (double)(int32_t)x)
         return MTAN_ERR_FILE;
     *n = (int32_t)x;
@@ -8181,8 +8182,9 @@ static mtan_status prep_start(prep_reader *r, prep_layout *l, const mtan_file *f
     memset(r, 0, sizeof *r), memset(l, 0, sizeof *l);
     r->file = file;
     r->made.unit = "", r->made.time_scale = 1, r->made.first = 1, r->made.last = 0;
-    if ((status = read_count(r, "mtan.channels", &r->made.channels)) != MTAN_OK) return status;
-    if ((status = read_count(r, "mtan.classes", &r->made.classes)) != MTAN_OK) return status;
+    if (read_count(r, "mtan.channels", &r->made.channels) != MTAN_OK) return MTAN_ERR_FILE;
+    status = read_count(r, "mtan.classes", &r->made.classes);
+    if (status != MTAN_OK && status != MTAN_ERR_MISSING) return status;
     if ((status = read_kind(r)) != MTAN_OK) return status;
     l->channel_text = text_room(file, CHANNEL_NAMES);
     l->class_text = r->made.classes > 0 ? text_room(file, CLASS_NAMES) : 0;

@@ -29,20 +29,27 @@ static inline int classify_self_test(void) {
     return 1;
 }
 
-/* Observations as measured, in any order: hour of the day, channel, value. They are made what the model sees in place. */
-static inline mtan_status classify_events(mtan_event *events, int32_t n, mtan_real probability[model_outputs]) {
+enum { CLASSIFY_MOST = 64 }; /* observations of a record */
+
+/* Observations as measured, in any order: hour of the day, channel, value. */
+static inline mtan_status classify_observations(const mtan_observation *raw, int32_t n,
+                                                mtan_real probability[model_outputs]) {
+    static mtan_event events[CLASSIFY_MOST + model_channels];
+    mtan_prepared found;
     mtan_record record;
+    const mtan_status status = model_prepare(raw, n, events, CLASSIFY_MOST + model_channels, &found);
+    if (status != MTAN_OK) return status;
     memset(&record, 0, sizeof record);
     record.events = events;
-    record.n_events = model_prepare(events, n);
+    record.n_events = found.events;
     return classify_record(&record, probability);
 }
 
 /* A patient whose pulse rises and whose pressure falls in the afternoon. */
 static inline mtan_status classify_patient(mtan_real probability[model_outputs]) {
-    mtan_event events[] = {{9.0f, 1, 82},   {9.5f, 0, 118},    {13.0f, 2, 37.3f}, {17.5f, 1, 93},
-                           {19.0f, 0, 104}, {21.0f, 2, 38.0f}, {22.5f, 1, 99}};
-    return classify_events(events, (int32_t)(sizeof events / sizeof events[0]), probability);
+    static const mtan_observation raw[] = {{9, 1, 82},   {9.5, 0, 118}, {13, 2, 37.3}, {17.5, 1, 93},
+                                           {19, 0, 104}, {21, 2, 38.0}, {22.5, 1, 99}};
+    return classify_observations(raw, (int32_t)(sizeof raw / sizeof raw[0]), probability);
 }
 
 /* In thousandths, for consoles that print whole numbers alone. */
