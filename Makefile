@@ -201,8 +201,9 @@ installing = DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' BINDIR='$(BINDIR)' LIBDIR='
 demo: build/release/demo ## train on made-up patients and compare with what people would do otherwise (half a minute)
 	@build/release/demo $(ARGS)
 
-CHECKS := suites departures fresh vendored anywhere installed symbols cxx bits manual
+CHECKS := suites departures fresh vendored readme anywhere installed symbols cxx bits manual
 symbols.SKIP := $(if $(findstring Darwin,$(shell uname -s)),nm and size print ELF files otherwise)
+readme.SKIP := $(if $(HAS_FMA),,the README has the numbers of CPUs with fused multiply-add)
 cxx.SKIP := $(if $(HAS_CXX),,no C++ compiler)
 manual.SKIP := $(if $(call has,mandoc),,no mandoc)
 skip = $(strip $(if $(call has,$(call compiler,$(1))),,no $(call compiler,$(1))) $($(1).SKIP))
@@ -235,6 +236,9 @@ vendored: $(if $(SIMD),build/deps/simde) ## the files in an empty folder, with t
 
 installed: build/mtan build/libmtan.a build/$(SHARED) ## programs that use the installed library: pkg-config, find_package, add_subdirectory, FetchContent
 	@MAKE='$(MAKE)' CC='$(CC)' tools/check/installed.sh
+
+readme: build/release/demo build/mtan ## the README: its size, its links, its program, and every transcript run and compared
+	@tools/check/readme.sh build/release/demo
 
 anywhere: ## make demo and a small make test in a fresh copy, with no package manager, no network and none of the dependencies
 	@MAKE='$(MAKE)' JOBS=$(JOBS) tools/check/anywhere.sh
