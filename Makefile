@@ -177,10 +177,11 @@ found: # one line per optional thing
 		[ ! -f build/deps/$$name.stand-in ] || say $$name "" "a stand-in of our own serves; make deps looks again"; done
 
 lib: build/libmtan.a build/$(SHARED) ## the library with this machine's instruction sets: build/libmtan.a and the shared one
+	@echo $^
 build/libmtan.a: $(LIBRARY_O)
-	@rm -f $@ && $(AR) rcs $@ $^ && echo $@
+	@rm -f $@ && $(AR) rcs $@ $^
 build/$(SHARED): $(LIBRARY_O) platform/install/libmtan.map
-	@$(CC) $(pic.flags) $(LDFLAGS) $(SHARED_FLAGS) $(LIBRARY_O) -o $@ && echo $@
+	@$(CC) $(pic.flags) $(LDFLAGS) $(SHARED_FLAGS) $(LIBRARY_O) -o $@
 
 lib-double: build/libmtan_double.a ## the library in double, scalar code alone, as build/libmtan_double.a: compile with -DMTAN_DOUBLE, link -lm
 build/libmtan_double.a: build/double/mtan.o
