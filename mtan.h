@@ -361,7 +361,8 @@ typedef void (*mtan_parallel_for)(void *context, int32_t n, mtan_body body, void
 
 /* The same on several threads, each of which has a predictor of its own, all of one model and bounds.
  * Record i's rows begin at row rows[i] of `probability`; rows is null where each has one. The bits are those of one predictor. A
- * failure is that of the first piece of records that failed, and the others are computed all the same. */
+ * failure is that of the first piece of records that failed, and the others are computed all the same. tools/demo/parallel.c is
+ * a whole program. */
 mtan_status mtan_predictors_classify(mtan_predictor *predictors, int32_t threads, mtan_parallel_for parallel_for,
                                      void *context, const mtan_record *records, int32_t n, const int32_t *rows,
                                      mtan_real *probability);

@@ -23,6 +23,12 @@ compile() { # flags and files
 compile program.c mtan.c
 ./a.out
 
+# The example of several threads, which needs the pool beside the two files.
+mkdir -p tools/demo platform
+cp "$root"/tools/demo/parallel.c tools/demo && cp "$root"/platform/pool.[ch] platform
+compile -O2 tools/demo/parallel.c mtan.c platform/pool.c -pthread -o parallel
+./parallel model.safetensors
+
 cp "$root"/simd/* simd
 for backend in "$@"; do
     name=${backend%%:*} rest=${backend#*:}
