@@ -17,9 +17,7 @@ unsigned long check_power(const fault_case *c, const place *p, score *s);
 /* So many signals at random moments of a training, which is resumed until it ends. */
 unsigned long check_kills(const fault_case *c, const place *p, unsigned long kills, uint64_t seed, score *s);
 
-/* Runs what goes on from work/ as it is, and compares what comes of it with the good run; leftovers: but for those. What is wrong, or
- * NULL. */
-const char *finish_case(const fault_case *c, const place *p, int leftovers, score *s);
-int is_leftover(const char *path); /* NAME.<digits>.tmp, mtan.lock: the next run takes it away */
+/* Runs what goes on from work/ as it is, and compares what comes of it with the good run. What is wrong, or NULL. */
+const char *finish_case(const fault_case *c, const place *p, score *s);
 
 #endif

@@ -45,8 +45,7 @@ static void try_state(cuts *x, const disk *d, const tree *t, int end, const char
     if (!bad) {
         tree_write(t, place_path(x->p, "work"));
         x->fresh += x->c->run != NO_RUN && !tree_find(t, "run/last.safetensors");
-        /* A lock file comes back when its removal was not flushed. It locks nothing, and stays where nothing is left to do. */
-        bad = finish_case(x->c, x->p, lost_at_end(x, t) == NULL, x->score);
+        bad = finish_case(x->c, x->p, x->score);
     }
     if (bad && ++x->bad <= MOST_SHOWN) printf("  BAD mtan %s\n      power cut %s: %s\n", x->c->line, what, bad);
 }
