@@ -60,11 +60,12 @@ function finish_line(key) { # its branches are complete
             wanted = area_of(file) != "" && (only == "" || index(file, only) == 1)
             named = grouped = ""
         }
+        if (text ~ /^Graph:/) object = index(file, "simd/") == 1 ? substr(text, 7) : "" # each instruction set on its own
         next
     }
     if (!wanted) next
     if (field[1] ~ /-/) next
-    at = file SUBSEP number SUBSEP grouped
+    at = file SUBSEP number SUBSEP grouped SUBSEP object
     if (!(at in count)) {
         if (!(file in lines)) files[++file_count] = file
         order[file, ++lines[file]] = at
@@ -90,16 +91,21 @@ function missed(at, k, i, m, list) { # branches that were not taken, and, in `al
     return m
 }
 
-function apply(e, i, k, at, file, found) {
+function apply(e, i, at, file, found, last) {
     file = exempt_file[e]
     if (only != "" && index(file, only) != 1) return
     if (!reason[e]) complain(head[e] ": no reason is given")
-    for (i = 1; i <= lines[file]; i++)
-        if (function_of[order[file, i]] == exempt_function[e] && index(text_of[order[file, i]], exempt_text[e])) { k = i; found++ }
-    if (found != 1) {
-        complain(head[e] ": " (found ? found " lines of that function have that text: " : "no such line: ") exempt_text[e])
-        return
+    for (i = 1; i <= lines[file]; i++) {
+        at = order[file, i]
+        if (function_of[at] != exempt_function[e] || !index(text_of[at], exempt_text[e])) continue
+        if (number_of[at] != last) found++
+        last = number_of[at]
+        spare(e, file, i)
     }
+    if (found != 1) complain(head[e] ": " (found ? found " lines of that function have that text: " : "no such line: ") exempt_text[e])
+}
+
+function spare(e, file, k, i, at) { # the k-th line of the file
     for (i = k; i < k + exempt_lines[e]; i++) {
         at = order[file, i]
         if (count[at] || function_of[at] != exempt_function[e]) complain(head[e] ": was reached, or is elsewhere:" text_of[at])

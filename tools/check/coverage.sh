@@ -10,8 +10,9 @@
 # merged, doubled or split by then, so `a && b` has four branches, a loop two, a switch one for each target and one for none
 # of its labels, and a comparison of floats two as any other has. (The two jumps that a comparison with NaN takes on x86 are made
 # after the counters.) A condition that is constant has no branch. So every branch that gcov prints counts, whether its line ran or not.
-# Lines and branches of a source that several objects contain, as simd/kernels.inc, are reached if one object reaches them; where
-# macros give a line another number of branches in one object than in another, each form of it counts on its own.
+# A source that several objects contain: what is in simd/ counts once for each object, so that every instruction set has to be
+# reached; lines and branches of other sources are reached if one object reaches them. Where macros give a line another number of
+# branches in one object than in another, each form of it counts on its own.
 #
 # tests/coverage_exempt.txt names what cannot be reached, and why. An entry is a paragraph:
 #
