@@ -45,7 +45,17 @@ report() {
         awk -v only="$only" -f tools/check/coverage.awk tests/coverage_exempt.txt -
 }
 
+# Sources that are not part of the tests: programs of their own, other machines.
+others() {
+    printf '\nnot part of the tests, and not counted:'
+    find mtan.c simd tools platform -name '*.c' | LC_ALL=C sort | while read -r source; do
+        [ -e "$folder/${source%.c}.gcno" ] || printf ' %s' "$source"
+    done
+    echo
+}
+
 ran=0
 run "$@" || ran=1
 report || ran=1
+[ -n "$only" ] || others
 exit $ran
