@@ -8172,7 +8172,7 @@ static size_t text_room(const mtan_file *file, const char *key) {
 
 static size_t place(size_t *top, size_t n, size_t size) {
     const size_t at = *top;
-    *top = count_sum(at, count_product(n, size));
+    *top = count_sum(at, count_product(size, n));
     return at;
 }
 
