@@ -384,8 +384,8 @@ static void make_report(made *m, const char *name, int32_t classes, double facto
     for (int i = 0; i < REFERENCES; i++) m->reference[i] = factor * i / 30;
     for (int i = 0; i < REFERENCES * KEYS; i++) m->weight[i] = factor * (i % KEYS) / 10;
     m->names[0] = m->names[1] = m->names[2] = name;
-    m->number = (report_number){name, factor, factor, factor, name};
-    m->curve = (report_curve){name, name, m->loss};
+    m->number = (report_number){name, factor, factor, factor, name, name};
+    m->curve = (report_curve){name, name, m->loss, -1};
     m->panel = (report_panel){
         name, name, {m->x, m->y, POINTS}, {m->x, m->y, 3}, {m->x, m->y, POINTS}, {m->x, m->y, POINTS}, m->y};
     m->attention = (report_attention){name, name, m->time, m->reference, m->weight, KEYS, REFERENCES};
@@ -405,12 +405,15 @@ static void make_report(made *m, const char *name, int32_t classes, double facto
                             m->p,
                             classes == 2 ? m->score : NULL,
                             m->label,
+                            factor,
+                            factor,
                             m->names,
                             name,
                             &m->panel,
                             1,
                             1,
                             10,
+                            {m->x, m->y, POINTS},
                             {m->x, m->y, POINTS},
                             {m->x, m->y, POINTS},
                             &m->attention,
@@ -468,8 +471,8 @@ TEST a_page_has_what_the_run_has(void) {
            strstr(full, "@media print"));
     ASSERT(strstr(full, "Content-Security-Policy"));
     ASSERT_EQ_FMT((size_t)0, count(bare, "<svg"), "%zu");
-    /* loss; ROC, precision-recall, calibration, confusion; truth, curve, error; links, cells */
-    ASSERT_EQ_FMT((size_t)10, count(full, "<svg"), "%zu");
+    /* loss; ROC, precision-recall, calibration, confusion; curve, error; links, cells */
+    ASSERT_EQ_FMT((size_t)9, count(full, "<svg"), "%zu");
     ASSERT(strstr(full, "marks epoch 3,"));
     free(full), free(bare);
     PASS();
@@ -574,7 +577,7 @@ TEST a_run_becomes_a_page(void) {
     ASSERT(strstr(second, "<tr><th>lr</th><td>0.1</td></tr>") &&
            strstr(second, "<tr><th>ref_points</th><td>6</td></tr>"));
     ASSERT(strstr(second, "marks epoch 1,"));
-    ASSERT_EQ_FMT((size_t)15, count(second, "<svg"), "%zu"); /* 3 curves, 3 x 2 interpolations, 3 x 2 of attention */
+    ASSERT_EQ_FMT((size_t)12, count(second, "<svg"), "%zu"); /* 3 curves, 3 interpolations, 3 x 2 of attention */
     free(second);
     ASSERT(guard_free(first));
     drop_run(folder);

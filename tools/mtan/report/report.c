@@ -126,17 +126,17 @@ static const double *log_column(const log_table *t, const char *name) {
 enum { ENCODER = 1, FULL = 2, INTERPOLATION = 4 };
 static const struct {
     const char *column, *plot, *name;
-    int kinds;
-} drawn[] = {{"train_loss", "Loss", "training", ENCODER},
-             {"val_loss", "Loss", "validation", ENCODER},
-             {"train_loss", "Training loss", "training", FULL | INTERPOLATION},
-             {"train_ce", "Cross-entropy", "training", FULL},
-             {"val_loss", "Cross-entropy", "validation", FULL},
-             {"val_auc", "Validation AUC", "validation", ENCODER | FULL},
-             {"val_acc", "Validation accuracy", "validation", ENCODER | FULL},
-             {"val_loss", "Validation error", "all", INTERPOLATION},
-             {"val_mse", "Validation error", NULL, INTERPOLATION},
-             {"seconds", "Seconds per epoch", "training", ENCODER | INTERPOLATION}};
+    int kinds, better; /* better: as in report_curve */
+} drawn[] = {{"train_loss", "Loss", "training", ENCODER, 0},
+             {"val_loss", "Loss", "validation", ENCODER, -1},
+             {"train_loss", "Training loss", "training", FULL | INTERPOLATION, 0},
+             {"train_ce", "Cross-entropy", "training", FULL, 0},
+             {"val_loss", "Cross-entropy", "validation", FULL, -1},
+             {"val_auc", "Validation AUC", "validation", ENCODER | FULL, 1},
+             {"val_acc", "Validation accuracy", "validation", ENCODER | FULL, 1},
+             {"val_loss", "Validation error", "all", INTERPOLATION, -1},
+             {"val_mse", "Validation error", NULL, INTERPOLATION, -1},
+             {"seconds", "Seconds per epoch", "training", ENCODER | INTERPOLATION, 0}};
 
 static int model_kind(const mtan_config *m) {
     return m->kind == MTAN_ENC ? ENCODER : m->classify == MTAN_CLASSIFY_NONE ? INTERPOLATION : FULL;
@@ -170,7 +170,7 @@ static int collect_log(collection *c, const char *path) {
     for (size_t i = 0; epoch && i < sizeof drawn / sizeof drawn[0]; i++) {
         if (!(drawn[i].kinds & kind) || !(value = log_column(&t, drawn[i].column)) || !any_finite(value, t.rows))
             continue;
-        report_curve curve = {drawn[i].plot, drawn[i].name, copy(c, value, t.rows)};
+        report_curve curve = {drawn[i].plot, drawn[i].name, copy(c, value, t.rows), drawn[i].better};
         if (strcmp(drawn[i].column, "val_mse") == 0) curve.name = c->s->source.observed < 1 ? "held out" : "true curve";
         arrput(c->curves, curve);
     }
@@ -186,7 +186,7 @@ static int collect_log(collection *c, const char *path) {
 /* ---- classification ---- */
 
 static void add_number(collection *c, const char *name, double value, interval range, const char *remark) {
-    report_number n = {name, value, range.low, range.high, remark};
+    report_number n = {name, value, range.low, range.high, remark, NULL};
     arrput(c->numbers, n);
 }
 
@@ -203,6 +203,7 @@ static void collect_metrics(collection *c, const predictions *p) {
         if (draws > 0)
             progress("resampling: %s", two[i]),
                 range = metric_bootstrap(metric_drawn, &q, p->rows, p->record, draws, 0);
+        if (i == METRIC_AUC) c->page.auc_low = range.low, c->page.auc_high = range.high;
         add_number(c, two[i], metric_drawn(&q, NULL, p->rows), range,
                    p->classes > 2 && i <= METRIC_AUPRC ? "mean over the classes" : NULL);
     }

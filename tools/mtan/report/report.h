@@ -13,12 +13,14 @@ typedef struct report_number {
     const char *name;
     double value, low, high; /* the interval, NaN: none */
     const char *note;        /* a few words, or NULL */
+    const char *baseline;    /* what one has without a model, in a few words, or NULL */
 } report_number;
 
 typedef struct report_curve {
     const char *plot;    /* curves of one plot follow each other */
     const char *name;    /* "train" */
     const double *value; /* (epochs) NaN: not measured */
+    int better;          /* of what is validated: 1: higher is better, -1: lower; 0: nothing to judge */
 } report_curve;
 
 typedef struct report_points {
@@ -62,11 +64,12 @@ typedef struct report_data {
     size_t n_curves;
     double best_epoch; /* NaN: none */
     /* classification */
-    size_t rows;          /* labelled */
-    int32_t classes;      /* 0: none */
-    const double *p;      /* (rows, classes) */
-    const double *score;  /* (rows) what ROC and precision-recall rank; NULL unless there are two classes */
-    const int32_t *label; /* (rows) */
+    size_t rows;              /* labelled */
+    int32_t classes;          /* 0: none */
+    const double *p;          /* (rows, classes) */
+    const double *score;      /* (rows) what ROC and precision-recall rank; NULL unless there are two classes */
+    const int32_t *label;     /* (rows) */
+    double auc_low, auc_high; /* 95 %, NaN: not known */
     const char *const *class_names;
     /* interpolation */
     const char *time_unit;
@@ -74,6 +77,7 @@ typedef struct report_data {
     size_t panel_columns, panel_rows;
     int samples;                         /* of which a panel's mean and sd are */
     report_points error_all, error_held; /* mean squared error by share of observed times, in percent */
+    report_points error_lines;           /* the same of straight lines, on held-out points */
     const report_attention *attention;
     size_t n_attention;
     const report_table *tables;

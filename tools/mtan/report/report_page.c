@@ -8,6 +8,7 @@
 #include "../../data/array.h"
 #include "figure.h"
 #include "html.h"
+#include "verdict.h"
 #include "../model/metrics.h"
 
 enum {
@@ -54,6 +55,7 @@ static const char page_style[] =
     ".legend{padding:0 0 10px}.after{margin-top:16px}.ramp{width:72px;height:10px;align-self:center;border-radius:2px;"
     "background:linear-gradient(90deg,transparent,var(--c1))}\n"
     "figcaption b{font-size:14px;font-weight:600;color:var(--ink);overflow-wrap:anywhere}\n"
+    "figcaption em{flex:0 0 100%;font-style:normal;color:var(--ink)}\n"
     "i{font-style:normal;white-space:nowrap}\n"
     "i::before{content:'';display:inline-block;width:14px;height:0;border-top:2.5px solid;margin-right:5px;"
     "vertical-align:middle;position:relative;top:-1px}\n"
@@ -127,6 +129,12 @@ static void words(FILE *out, const char *name, double value) {
     fprintf(out, "<span>%s %s</span>", name, html_fixed(text, value, html_decimals(value, 3)));
 }
 
+/* What the picture says, on a line of its own. */
+static void verdict(FILE *out, const char *text) {
+    if (!*text) return;
+    fputs("<em>", out), html_text(out, text), fputs("</em>", out);
+}
+
 static frame caption_end(FILE *out, int height, const char *description) {
     frame f = {out, LEFT, TOP, WIDTH - LEFT - RIGHT, height - TOP - BOTTOM, {0, 1, 0, 0}, {0, 1, 0, 0}};
     fputs("</figcaption>\n", out);
@@ -154,6 +162,7 @@ static void numbers(FILE *out, const report_data *r) {
             fprintf(out, "<small>95 %%: %s\xE2\x80\x93%s</small>", html_fixed(a, n->low, decimals),
                     html_fixed(b, n->high, decimals));
         if (n->note) fputs("<small>", out), html_text(out, n->note), fputs("</small>", out);
+        if (n->baseline) fputs("<small>", out), html_text(out, n->baseline), fputs("</small>", out);
         fputs("</dd></div>\n", out);
     }
     fputs("</dl>\n", out);
@@ -191,12 +200,23 @@ static double value_at(const report_data *r, const double *value, double epoch) 
     return NAN;
 }
 
+/* The validation's curve of a plot is judged; the training's, drawn beside it, tells overfitting. */
+static void curves_verdict(FILE *out, const report_data *r, const report_curve *curves, size_t n) {
+    const double *train = n > 1 && !curves[0].better ? curves[0].value : NULL;
+    char text[VERDICT_BYTES];
+    size_t judged = 0;
+    while (judged < n && !curves[judged].better) judged++;
+    if (judged == n) return;
+    verdict(out, verdict_learning(text, r->epoch, train, curves[judged].value, r->epochs, curves[judged].better));
+}
+
 static void curves_plot(FILE *out, const report_data *r, const report_curve *curves, size_t n) {
     static const char *const colour[4] = {"c1", "c2", "c3", "c0"};
     frame f;
     int cut;
     caption_begin(out, curves[0].plot, NULL);
     for (size_t c = 0; n > 1 && c < n; c++) key(out, colour[c % 4], curves[c].name);
+    curves_verdict(out, r, curves, n);
     f = caption_end(out, HEIGHT, curves[0].plot);
     f.x = f.y = axis_none;
     f.x.whole = 1;
@@ -243,9 +263,12 @@ static size_t positives(const report_data *r) {
 
 static void roc_plot(FILE *out, const report_data *r) {
     double *x = tool_calloc(r->rows + 1, sizeof *x), *y = tool_calloc(r->rows + 1, sizeof *y);
+    const double area = metric_auc(r->score, r->label, r->rows);
+    char text[VERDICT_BYTES];
     frame f;
     caption_begin(out, "ROC", NULL);
-    words(out, "area", metric_auc(r->score, r->label, r->rows));
+    words(out, "area", area);
+    verdict(out, verdict_ranking(text, area, r->auc_low, r->auc_high));
     f = caption_end(out, WIDTH, "Receiver operating characteristic");
     frame_axes(&f, "false positive rate", "true positive rate");
     frame_rule(&f, "rule", 0, 0, 1, 1);
@@ -257,9 +280,12 @@ static void roc_plot(FILE *out, const report_data *r) {
 static void pr_plot(FILE *out, const report_data *r) {
     double *x = tool_calloc(r->rows + 1, sizeof *x), *y = tool_calloc(r->rows + 1, sizeof *y);
     const double share = (double)positives(r) / (double)r->rows;
+    const double average = metric_auprc(r->score, r->label, r->rows);
+    char text[VERDICT_BYTES];
     frame f;
     caption_begin(out, "Precision\xE2\x80\x93recall", NULL);
-    words(out, "average", metric_auprc(r->score, r->label, r->rows));
+    words(out, "average", average);
+    verdict(out, verdict_precision(text, average, share));
     f = caption_end(out, WIDTH, "Precision by recall");
     frame_axes(&f, "recall", "precision");
     frame_rule(&f, "rule", 0, share, 1, share);
@@ -309,10 +335,12 @@ static void calibration_plot(FILE *out, const report_data *r) {
     const int strip = 48, apart = 16; /* the histogram below */
     const int two = r->classes == 2;
     metric_bin bins[METRIC_BINS];
+    char text[VERDICT_BYTES];
     frame f, below;
     metric_bins(bins, r->p, r->label, r->rows, r->classes, two ? 1 : -1);
     caption_begin(out, "Calibration", NULL);
     words(out, "error", metric_calibration(r->p, r->label, r->rows, r->classes));
+    verdict(out, verdict_calibration(text, bins, two));
     f = caption_end(out, WIDTH, "Observed frequency by predicted probability, with the number of rows");
     below = f;
     f.height -= strip + apart;
@@ -452,24 +480,24 @@ static const char *time_name(char name[80], const char *what, const report_data 
     return name;
 }
 
-static void panel_plot(FILE *out, const report_data *r, const report_panel *p, int model) {
+static void panel_plot(FILE *out, const report_data *r, const report_panel *p) {
     double *low = NULL, *high = NULL;
-    char name[80];
+    char name[80], text[VERDICT_BYTES];
     frame f;
     for (size_t i = 0; p->sd && i < p->mean.n; i++) {
         arrput(low, p->mean.y[i] - 2 * p->sd[i]);
         arrput(high, p->mean.y[i] + 2 * p->sd[i]);
     }
     caption_begin(out, p->record, p->channel);
-    f = caption_end(out, HEIGHT - 30,
-                    model ? "Interpolation with uncertainty" : "The true curve and the points observed");
+    verdict(out, verdict_panel(text, p));
+    f = caption_end(out, HEIGHT - 30, "Interpolation with uncertainty");
     f.top -= UNNAMED, f.height += UNNAMED;
     panel_axes(&f, p, low, high);
     if (axis_settle(&f.x, 0.02) & axis_settle(&f.y, 0.06)) {
         frame_axes(&f, time_name(name, "time", r), "");
-        if (model && low) frame_band(&f, "", p->mean.x, low, high, p->mean.n);
+        if (low) frame_band(&f, "", p->mean.x, low, high, p->mean.n);
         frame_line(&f, "truth", p->truth.x, p->truth.y, p->truth.n);
-        if (model) frame_line(&f, "c1", p->mean.x, p->mean.y, p->mean.n);
+        frame_line(&f, "c1", p->mean.x, p->mean.y, p->mean.n);
         frame_points(&f, "seen", p->seen.x, p->seen.y, p->seen.n, 3.2);
         frame_points(&f, "held", p->held.x, p->held.y, p->held.n, 3.2);
     } else frame_message(&f, "no observation, no finite prediction");
@@ -488,31 +516,30 @@ static void panels(FILE *out, const report_data *r) {
     key(out, "c1", "mean"), key(out, "area",
                                 "\xC2\xB1"
                                 "2 standard deviations");
-    /* One channel with its truth: the first row shows what there is to find, as in the paper. */
-    fprintf(out, "</div>\n<div class=\"plots stack\" style=\"--rows:%zu\">\n",
-            r->panel_rows == 1 && truth ? 2 : r->panel_rows);
-    for (size_t i = 0; i < n; i++) {
-        if (r->panel_rows == 1 && truth) panel_plot(out, r, r->panels + i, 0);
-        panel_plot(out, r, r->panels + i, 1);
-    }
+    fprintf(out, "</div>\n<div class=\"plots stack\" style=\"--rows:%zu\">\n", r->panel_rows);
+    for (size_t i = 0; i < n; i++) panel_plot(out, r, r->panels + i);
     fputs("</div>\n", out);
 }
 
 static void error_plot(FILE *out, const report_data *r) {
-    const report_points *parts[2] = {&r->error_all, &r->error_held};
-    static const char *const colour[2] = {"c1", "c2"}, *const name[2] = {"all points", "held-out points"};
+    enum { PARTS = 3 };
+    const report_points *parts[PARTS] = {&r->error_all, &r->error_held, &r->error_lines};
+    static const char *const colour[PARTS] = {"c1", "c2", "c0"}, *const name[PARTS] = {"all points", "held out",
+                                                                                       "straight lines, held out"};
+    char text[VERDICT_BYTES];
     frame f;
     caption_begin(out, "Error by share observed", NULL);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < PARTS; i++)
         if (parts[i]->n) key(out, colour[i], name[i]);
+    verdict(out, verdict_errors(text, &r->error_held, &r->error_lines));
     f = caption_end(out, HEIGHT, "Mean squared error by share of time points observed");
     f.x = f.y = axis_none;
-    for (int i = 0; i < 2; i++) axis_fit(&f.x, parts[i]->x, parts[i]->n), axis_fit(&f.y, parts[i]->y, parts[i]->n);
+    for (int i = 0; i < PARTS; i++) axis_fit(&f.x, parts[i]->x, parts[i]->n), axis_fit(&f.y, parts[i]->y, parts[i]->n);
     f.y.low = fmin(f.y.low, 0);
     if (axis_settle(&f.x, 0.05) & axis_settle(&f.y, 0.05)) {
         f.y.low = 0;
         frame_axes(&f, "% of time points observed", "mean squared error");
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < PARTS; i++) {
             frame_line(&f, colour[i], parts[i]->x, parts[i]->y, parts[i]->n);
             frame_points(&f, colour[i], parts[i]->x, parts[i]->y, parts[i]->n, 3);
         }
@@ -573,8 +600,10 @@ static heat heat_make(const report_attention *a) {
 
 static void links_plot(FILE *out, const report_attention *a, const heat *h, axis time) {
     double *above = tool_calloc(h->rows, sizeof *above), *below = tool_calloc(a->times, sizeof *below);
+    char text[VERDICT_BYTES];
     frame f;
     caption_begin(out, a->record, a->channel);
+    verdict(out, verdict_attention(text, a));
     f = caption_end(out, 170, "Reference points above, observations below, joined by attention");
     f.x = time;
     for (size_t k = 0; k < h->rows; k++) above[k] = 1;

@@ -1,0 +1,246 @@
+/* See verdict.h. */
+#include "verdict.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../data/array.h"
+
+static const char *say(char *text, const char *words) {
+    snprintf(text, VERDICT_BYTES, "%s", words);
+    return text;
+}
+
+static double percent(double share) {
+    return floor(100 * share + 0.5);
+}
+
+/* ---- learning ---- */
+
+/* The finite values of a curve, negated where lower ones are better: more is always better here. */
+typedef struct course {
+    double *value, *epoch; /* stb_ds arrays */
+    size_t n;
+} course;
+
+static course course_make(const double *epoch, const double *value, size_t epochs, int better) {
+    course c = {NULL, NULL, 0};
+    for (size_t i = 0; i < epochs; i++) {
+        if (!isfinite(value[i]) || !isfinite(epoch[i])) continue;
+        arrput(c.value, better * value[i]);
+        arrput(c.epoch, epoch[i]);
+    }
+    c.n = arrlenu(c.value);
+    return c;
+}
+
+static void course_free(course *c) {
+    arrfree(c->value), arrfree(c->epoch);
+}
+
+static double mean_of(const double *x, size_t n) {
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) sum += x[i];
+    return sum / (double)n;
+}
+
+/* The scatter of one epoch, from the differences of neighbours in the later half: a slow trend does not count as scatter. */
+static double scatter(const course *c) {
+    const size_t first = c->n / 2;
+    double sum = 0;
+    for (size_t i = first + 1; i < c->n; i++) sum += (c->value[i] - c->value[i - 1]) * (c->value[i] - c->value[i - 1]);
+    return sqrt(sum / (2 * (double)(c->n - first - 1)));
+}
+
+static size_t best_window(const course *c, size_t width) {
+    size_t best = 0;
+    for (size_t i = 1; i + width <= c->n; i++)
+        if (mean_of(c->value + i, width) > mean_of(c->value + best, width)) best = i;
+    return best;
+}
+
+static size_t best_place(const course *c) {
+    size_t best = 0;
+    for (size_t i = 1; i < c->n; i++)
+        if (c->value[i] > c->value[best]) best = i;
+    return best;
+}
+
+/* Did the training records gain since a place of the validation's course? */
+static int trained_on(const double *epoch, const double *train, size_t epochs, int better, double since) {
+    double before = NAN, last = NAN;
+    for (size_t i = 0; train && i < epochs; i++) {
+        if (isfinite(train[i]) && epoch[i] <= since) before = better * train[i];
+        if (isfinite(train[i])) last = better * train[i];
+    }
+    return last > before;
+}
+
+/* Windows of a fifth of the epochs. The best window is chosen out of many, so it has to be ahead by four standard errors of a
+ * difference; two windows that are fixed beforehand have to differ by two. */
+const char *verdict_learning(char *text, const double *epoch, const double *train, const double *valid, size_t epochs,
+                             int better) {
+    course c = course_make(epoch, valid, epochs, better);
+    const size_t width = c.n / 5;
+    *text = 0;
+    if (c.n < 10) say(text, c.n > 0 ? "Too few epochs to tell whether it still improves." : "");
+    else {
+        const double error = scatter(&c) * sqrt(2 / (double)width), last = mean_of(c.value + c.n - width, width);
+        const double before = mean_of(c.value + c.n - 2 * width, width);
+        const double best = mean_of(c.value + best_window(&c, width), width), since = c.epoch[best_place(&c)];
+        if (best - last > 4 * error)
+            snprintf(text, VERDICT_BYTES, "Validation got worse after epoch %.0f%s.", since,
+                     trained_on(epoch, train, epochs, better, since) ? ": overfitting" : "");
+        else if (last - before > 2 * error) say(text, "Still improving when it ended: more epochs may help.");
+        else say(text, "Level at the end: more epochs would change little.");
+    }
+    course_free(&c);
+    return text;
+}
+
+/* ---- classification ---- */
+
+const char *verdict_ranking(char *text, double auc, double low, double high) {
+    *text = 0;
+    if (!isfinite(auc)) return text;
+    if (low <= 0.5 && high >= 0.5) return say(text, "At chance level: the interval of the area includes 0.5.");
+    if (high < 0.5) return say(text, "Worse than chance: the model ranks the classes the wrong way round.");
+    snprintf(text, VERDICT_BYTES, "Of two rows of different classes, %.0f %% are ranked rightly (chance: 50 %%).",
+             percent(auc));
+    return text;
+}
+
+const char *verdict_precision(char *text, double average, double share) {
+    *text = 0;
+    if (!isfinite(average) || !(share > 0)) return text;
+    if (average < 1.05 * share) snprintf(text, VERDICT_BYTES, "No better than guessing, which has %.3f.", share);
+    else snprintf(text, VERDICT_BYTES, "%.1f times what guessing has (%.3f).", average / share, share);
+    return text;
+}
+
+/* Sums over all rows of what was said and what happened, and the same with the rows below one half turned round, which shows
+ * probabilities that are too extreme though right on average. */
+typedef struct balance {
+    double n, said, happened, extreme, variance;
+} balance;
+
+static balance balance_of(const metric_bin *bins) {
+    balance b = {0, 0, 0, 0, 1}; /* 1: a row more of doubt, so that no finite number of rows is certain */
+    for (int k = 0; k < METRIC_BINS; k++) {
+        const double n = (double)bins[k].count, p = bins[k].confidence, happened = bins[k].accuracy;
+        if (!(n > 0)) continue;
+        b.n += n, b.said += n * p, b.happened += n * happened;
+        b.extreme += (p > 0.5 ? 1 : -1) * n * (p - happened);
+        b.variance += n * p * (1 - p);
+    }
+    return b;
+}
+
+const char *verdict_calibration(char *text, const metric_bin bins[METRIC_BINS], int two) {
+    const balance b = balance_of(bins);
+    const double off = b.said - b.happened, doubt = 2 * sqrt(b.variance);
+    *text = 0;
+    if (!(b.n > 0) || !isfinite(off) || !isfinite(doubt)) return text;
+    if (fabs(off) > doubt)
+        snprintf(text, VERDICT_BYTES, "Probabilities are too %s: %.0f %% on average, and %.0f %% %s.",
+                 off > 0 ? "high" : "low", percent(b.said / b.n), percent(b.happened / b.n),
+                 two ? "were of class 1" : "were right");
+    else if (two && fabs(b.extreme) > doubt)
+        say(text, b.extreme > 0 ? "Probabilities are too extreme: the model is surer than it should be."
+                                : "Probabilities are too cautious: the model could be surer.");
+    else say(text, "Probabilities agree with what happened, as far as these rows can tell.");
+    return text;
+}
+
+/* ---- interpolation ---- */
+
+/* Straight lines between points in the order of time, flat outside. */
+static double lines_at(const report_points *p, double x) {
+    size_t after = 0;
+    while (after < p->n && p->x[after] < x) after++;
+    if (after == p->n) return p->y[p->n - 1];
+    if (after == 0 || p->x[after] <= x) return p->y[after];
+    return p->y[after - 1] + (p->y[after] - p->y[after - 1]) * (x - p->x[after - 1]) / (p->x[after] - p->x[after - 1]);
+}
+
+static double squared_error(const report_points *curve, const report_points *truth) {
+    double sum = 0;
+    for (size_t i = 0; i < truth->n; i++) {
+        const double difference = lines_at(curve, truth->x[i]) - truth->y[i];
+        sum += difference * difference;
+    }
+    return sum;
+}
+
+/* "40 % below that of straight lines"; a factor where percents stop to say something. */
+static void compare(char *words, size_t size, double model, double lines) {
+    const double ratio = model / lines;
+    if (ratio > 0.95 && ratio < 1.05) snprintf(words, size, "about that of straight lines");
+    else if (ratio < 1) snprintf(words, size, "%.0f %% below that of straight lines", percent(1 - ratio));
+    else if (ratio < 2)
+        snprintf(words, size, "%.0f %% above that of straight lines, which are better here", percent(ratio - 1));
+    else snprintf(words, size, "%.3g times that of straight lines, which are better here", ratio);
+}
+
+const char *verdict_panel(char *text, const report_panel *p) {
+    const report_points *asked = p->held.n > 0 ? &p->held : &p->truth;
+    char words[VERDICT_BYTES / 2];
+    double model, lines;
+    *text = 0;
+    if (p->mean.n == 0 || asked->n == 0) return text;
+    if (p->seen.n == 0) return say(text, "Nothing of this channel was shown: the curve rests on the others.");
+    model = squared_error(&p->mean, asked), lines = squared_error(&p->seen, asked);
+    if (!(lines > 0) || !isfinite(model / lines)) return text;
+    compare(words, sizeof words, model, lines);
+    snprintf(text, VERDICT_BYTES, "%s: squared error %s.", asked == &p->held ? "Held out" : "Against the true curve",
+             words);
+    return text;
+}
+
+const char *verdict_errors(char *text, const report_points *model, const report_points *lines) {
+    char words[VERDICT_BYTES / 2];
+    double ours = 0, theirs = 0;
+    *text = 0;
+    for (size_t i = 0; i < model->n && i < lines->n; i++)
+        if (isfinite(model->y[i]) && isfinite(lines->y[i])) ours += model->y[i], theirs += lines->y[i];
+    if (!(theirs > 0) || !isfinite(ours / theirs)) return text;
+    compare(words, sizeof words, ours, theirs);
+    snprintf(text, VERDICT_BYTES, "On held-out points the model's error is %s.", words);
+    return text;
+}
+
+/* ---- attention ---- */
+
+static const double STANDS_OUT = 1.5; /* times an even share */
+static const double NEAR = 0.1;       /* of the time that the picture covers */
+
+static double span_of(const report_attention *a) {
+    const double first = fmin(a->time[0], a->reference[0]);
+    return fmax(a->time[a->times - 1], a->reference[a->references - 1]) - first;
+}
+
+const char *verdict_attention(char *text, const report_attention *a) {
+    double most = 0, sum = 0, near = 0, even = 0, reach;
+    *text = 0;
+    if (a->times == 0 || a->references == 0) return text;
+    if (a->times == 1) return say(text, "One observation takes all of the attention.");
+    reach = NEAR * span_of(a);
+    for (size_t i = 0; i < a->references * a->times; i++) {
+        const int close = fabs(a->time[i % a->times] - a->reference[i / a->times]) <= reach;
+        most = fmax(most, a->weight[i]), sum += a->weight[i];
+        if (close) near += a->weight[i], even += 1;
+    }
+    if (!(sum > 0) || !isfinite(sum) || !isfinite(reach)) return text;
+    even /= (double)(a->references * a->times), most *= (double)(a->references * a->times) / sum;
+    if (most < STANDS_OUT)
+        snprintf(
+            text, VERDICT_BYTES,
+            "Attention is almost uniform: the model sees an average (the largest weight is %.2f of an even share).",
+            most);
+    else
+        snprintf(text, VERDICT_BYTES,
+                 "%.0f %% of a point's attention lies within a tenth of the record around it (spread evenly: %.0f %%).",
+                 percent(near / sum), percent(even));
+    return text;
+}
