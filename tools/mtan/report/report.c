@@ -16,6 +16,7 @@
 #include "../model/plan.h"
 #include "../model/files.h"
 #include "../model/solver_room.h"
+#include "report_baselines.h"
 #include "report_tables.h"
 #include "../command/settings.h"
 #include "../command/shared_options.h"
@@ -185,9 +186,21 @@ static int collect_log(collection *c, const char *path) {
 
 /* ---- classification ---- */
 
-static void add_number(collection *c, const char *name, double value, interval range, const char *remark) {
-    report_number n = {name, value, range.low, range.high, remark, NULL};
+static void add_number(collection *c, const char *name, double value, interval range, const char *remark,
+                       const char *baseline) {
+    report_number n = {name, value, range.low, range.high, remark, baseline};
     arrput(c->numbers, n);
+}
+
+/* What one has who knows the shares of the classes alone, and for the area what a regression has. */
+static const char *class_baseline(collection *c, metric_name name, const predictions *p) {
+    static const char *const who[METRICS] = {"guessing",     "guessing",     "largest class",
+                                             "class shares", "class shares", NULL};
+    const double value = baseline_metric(name, p->label, p->rows, p->classes);
+    const double regression = name == METRIC_AUC ? baseline_regression_auc(c->s) : NAN;
+    if (!who[name] || !isfinite(value)) return NULL;
+    if (!isfinite(regression)) return text(c, "%s: %.3f", who[name], value);
+    return text(c, "%s: %.3f; regression on summaries: %.3f", who[name], value, regression);
 }
 
 /* With intervals; the times of one record are drawn together. */
@@ -205,7 +218,7 @@ static void collect_metrics(collection *c, const predictions *p) {
                 range = metric_bootstrap(metric_drawn, &q, p->rows, p->record, draws, 0);
         if (i == METRIC_AUC) c->page.auc_low = range.low, c->page.auc_high = range.high;
         add_number(c, two[i], metric_drawn(&q, NULL, p->rows), range,
-                   p->classes > 2 && i <= METRIC_AUPRC ? "mean over the classes" : NULL);
+                   p->classes > 2 && i <= METRIC_AUPRC ? "mean over the classes" : NULL, class_baseline(c, q.name, p));
     }
     progress_end();
     metric_table_free(q.table);
@@ -234,23 +247,39 @@ static int interpolates(const mtan_config *m) {
     return m->kind == MTAN_FULL && m->classify != MTAN_CLASSIFY_TIME;
 }
 
-/* Errors in the model's units, as they are compared between models: at the share of training, and from 50 to 90 %. */
-static int collect_errors(collection *c) {
+static const char *fill_baseline(collection *c, const baseline_fill *f) {
+    if (!isfinite(f->lines)) return NULL;
+    return text(c, "straight lines: %#.3g; last value: %#.3g; mean: %#.3g", f->lines, f->last, f->mean);
+}
+
+/* The baselines pool over all points, as the correct preset does; the faithful one averages over batches. */
+static void add_errors(collection *c, const interpolation_error *e) {
     static const char units[] = "in the model's units";
     const interval none = {NAN, NAN};
-    double *share = reals(c, 5), *all = reals(c, 5), *held = reals(c, 5);
+    const baseline_errors b = baseline_interpolation(c->s, c->s->source.observed);
+    if (e->held_points > 0) add_number(c, "Squared error, held out", e->held, none, units, fill_baseline(c, &b.held));
+    add_number(c, e->held_points > 0 ? "Squared error, all points" : "Squared error, observed", e->all, none, units,
+               fill_baseline(c, &b.all));
+    if (isfinite(e->truth))
+        add_number(c, "Squared error, true curve", e->truth, none, units, fill_baseline(c, &b.truth));
+}
+
+/* Errors in the model's units, as they are compared between models: at the share of training, and from 50 to 90 %. */
+static int collect_errors(collection *c) {
+    enum { SHARES = 5 };
+    double *share = reals(c, SHARES), *all = reals(c, SHARES), *held = reals(c, SHARES), *lines = reals(c, SHARES);
     interpolation_error e;
     if (!c->s->source.interpolation) return 1;
     if (!session_interpolate(c->s, c->o, c->s->source.observed, &e)) return 0;
-    if (e.held_points > 0) add_number(c, "Squared error, held out", e.held, none, units);
-    add_number(c, e.held_points > 0 ? "Squared error, all points" : "Squared error, observed", e.all, none, units);
-    if (isfinite(e.truth)) add_number(c, "Squared error, true curve", e.truth, none, units);
-    for (int i = 0; e.held_points > 0 && i < 5; i++) {
+    add_errors(c, &e);
+    for (int i = 0; e.held_points > 0 && i < SHARES; i++) {
         share[i] = 50 + 10 * i;
         progress("interpolating from %.0f %% of the times", share[i]);
         if (!session_interpolate(c->s, c->o, share[i] / 100, &e)) return progress_end(), 0;
-        all[i] = e.all, held[i] = e.held;
-        c->page.error_all = (report_points){share, all, 5}, c->page.error_held = (report_points){share, held, 5};
+        all[i] = e.all, held[i] = e.held, lines[i] = baseline_interpolation(c->s, share[i] / 100).held.lines;
+        c->page.error_all = (report_points){share, all, SHARES};
+        c->page.error_held = (report_points){share, held, SHARES};
+        c->page.error_lines = (report_points){share, lines, SHARES};
         e.held_points = 1; /* a share may leave a short record nothing to hold out */
     }
     progress_end();
