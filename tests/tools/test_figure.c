@@ -506,6 +506,68 @@ TEST the_same_data_give_the_same_bytes(void) {
     PASS();
 }
 
+/* The matrix and the table of 30 classes with long names: all of them are there, nothing leaves its figure, and column numbers
+ * have room. */
+TEST thirty_classes_fit(void) {
+    enum { CLASSES = 30, EACH = 4 };
+    static double p[CLASSES * EACH * CLASSES];
+    int32_t label[CLASSES * EACH];
+    char name[CLASSES][64], row[32], *text;
+    const char *matrix;
+    const char *names[CLASSES];
+    report_data data = {0};
+    data.title = data.subtitle = "", data.best_epoch = NAN;
+    for (int c = 0; c < CLASSES; c++)
+        snprintf(name[c], 64, "a name of a class that is long: %d", c), names[c] = name[c];
+    for (int i = 0; i < CLASSES * EACH; i++) {
+        label[i] = i % CLASSES;
+        for (int c = 0; c < CLASSES; c++) p[i * CLASSES + c] = c == (i < 3 ? 29 : i % CLASSES) ? 0.71 : 0.01;
+    }
+    data.rows = CLASSES * EACH, data.classes = CLASSES, data.p = p, data.label = label, data.class_names = names;
+    text = written(&data);
+    ASSERT(well_formed(text) && stays_inside(text, -400, 490));
+    for (int c = 0; c < CLASSES; c++) {
+        snprintf(row, sizeof row, ">%d a name of a c", c);
+        ASSERT(strstr(text, row));
+    }
+    ASSERT(strstr(text, "Most often confused: class 0, taken for 29 (1 of 4 rows)."));
+    matrix = strstr(text, "aria-label=\"Confusion");
+    ASSERT_EQ_FMT((size_t)10, count(matrix, "class=\"tick middle\">"), "%zu"); /* every third column has its number */
+    free(text);
+    PASS();
+}
+
+static size_t count_links(const char *text) {
+    size_t n = 0;
+    while ((text = strstr(text, "class=\"link\"")) != NULL)
+        for (text = strstr(text, " d=\"") + 4; *text != '"'; text++) n += *text == 'M';
+    return n;
+}
+
+/* 200 observations: a line for the strongest of each reference point; none where all are alike, which is said. */
+TEST long_records_have_few_lines(void) {
+    enum { LONG = 200, POINTS_ABOVE = 20 };
+    static double weight[POINTS_ABOVE * LONG];
+    double time[LONG], reference[POINTS_ABOVE];
+    report_attention a = {"r", "c", time, reference, weight, LONG, POINTS_ABOVE};
+    report_data data = {0};
+    data.title = data.subtitle = "", data.best_epoch = NAN, data.attention = &a, data.n_attention = 1;
+    for (int i = 0; i < LONG; i++) time[i] = i;
+    for (int k = 0; k < POINTS_ABOVE; k++) {
+        reference[k] = k * 10;
+        for (int i = 0; i < LONG; i++) weight[k * LONG + i] = i >= k && i < k + 5 ? 0.2 : 0;
+    }
+    char *text = written(&data);
+    ASSERT_EQ_FMT((size_t)(3 * POINTS_ABOVE), count_links(text), "%zu");
+    free(text);
+    for (int i = 0; i < POINTS_ABOVE * LONG; i++) weight[i] = 1.0 / LONG;
+    text = written(&data);
+    ASSERT_EQ_FMT((size_t)0, count_links(text), "%zu");
+    ASSERT(strstr(text, "almost uniform"));
+    free(text);
+    PASS();
+}
+
 /* ---- the command ---- */
 
 /* A folder with an untrained model of the synthetic series and a log whose fields are partly useless. */
@@ -605,6 +667,8 @@ SUITE(figure_suite) {
     RUN_TEST(a_page_has_what_the_run_has);
     RUN_TEST(what_is_no_number_is_said_not_drawn);
     RUN_TEST(the_same_data_give_the_same_bytes);
+    RUN_TEST(thirty_classes_fit);
+    RUN_TEST(long_records_have_few_lines);
     RUN_TEST(a_run_becomes_a_page);
     RUN_TEST(a_run_that_is_not_there_is_refused);
 }

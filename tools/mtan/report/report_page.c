@@ -19,8 +19,13 @@ enum {
     TOP = 26,
     BOTTOM = 38,
     UNNAMED = 14,        /* what a frame gains above when its vertical axis has no name */
-    CLASSES_MOST = 24,   /* of a confusion matrix that can be read */
+    CLASSES_MOST = 48,   /* of a confusion matrix that can be read */
+    FEW_CLASSES = 14,    /* whose matrix has numbers in its cells, and a table beside it */
+    TEXT_WIDTH = 6,      /* of a character of a figure, on average */
+    LABEL_MOST = 17,     /* characters of a class beside its row of the matrix */
     HEAT_ROWS_MOST = 64, /* more reference points are averaged */
+    LINKS_MOST = 400,    /* lines between reference points and observations that the eye can follow */
+    STRONGEST = 3,       /* of each reference point, where there are more */
     NAME_MOST = 40
 };
 
@@ -47,7 +52,7 @@ static const char page_style[] =
     ".plots{display:grid;grid-template-columns:repeat(3,minmax(0,1fr));gap:16px}\n"
     ".stack{grid-auto-flow:column;grid-template-columns:none;grid-auto-columns:minmax(0,calc((100% - 32px)/3));"
     "grid-template-rows:repeat(var(--rows),auto)}\n"
-    ".wide{grid-column:span 2}\n"
+    ".wide{grid-column:span 2}.full{grid-column:1/-1}\n"
     "figure{margin:0;background:var(--card);border:1px solid var(--edge);border-radius:8px;padding:12px 10px 8px;"
     "break-inside:avoid;min-width:0}\n"
     "figcaption,.legend{display:flex;flex-wrap:wrap;gap:0 12px;align-items:baseline;padding:0 4px 4px;font-size:13px;"
@@ -94,7 +99,7 @@ static const char figure_style[] =
     "@media(max-width:900px){.plots{grid-template-columns:repeat(2,minmax(0,1fr))}"
     ".stack{grid-auto-columns:minmax(0,1fr)}}\n"
     "@media(max-width:640px){main{padding:24px 14px 40px}.plots{grid-template-columns:minmax(0,1fr)}"
-    ".stack{grid-auto-flow:row;grid-template-rows:none;grid-auto-columns:auto}.wide{grid-column:auto}"
+    ".stack{grid-auto-flow:row;grid-template-rows:none;grid-auto-columns:auto}.wide,.full{grid-column:auto}"
     "h1{font-size:22px}}\n"
     "@media print{body{background:#fff;font-size:12px}main{max-width:none;padding:0 1px}"
     "h2{break-after:avoid;margin-top:22px}.numbers{margin-top:14px}.legend,p{break-after:avoid;margin-bottom:6px}"
@@ -402,18 +407,49 @@ static const char *class_name(const report_data *r, int32_t class, char number[1
 
 static void cell_number(const frame *f, const confusion *m, int32_t i, int32_t j, double share) {
     char text[24];
-    if (m->n > 14 || cell_of(m, i, j) == 0) return;
+    if (m->n > FEW_CLASSES || cell_of(m, i, j) == 0) return;
     snprintf(text, sizeof text, "%lld", (long long)cell_of(m, i, j));
     frame_text(f, share > 0.3 ? "light middle" : "dark middle", j + 0.5, m->n - i - 0.5, 0, 4, text, sizeof text);
 }
 
+/* Rows have number and name; columns the number alone, as many as have room. */
+static void confusion_names(const frame *f, const report_data *r, const confusion *m) {
+    const double column = f->width / m->n, wide = 3 * TEXT_WIDTH;
+    const int every = (int)ceil(wide / column);
+    char number[16], label[160];
+    for (int32_t i = 0; i < m->n; i++) {
+        snprintf(label, sizeof label, "%d %.140s", (int)m->classes[i],
+                 r->class_names ? class_name(r, m->classes[i], number) : "");
+        frame_text(f, "dark end", 0, m->n - i - 0.5, -8, 4, label, LABEL_MOST);
+        snprintf(number, sizeof number, "%d", (int)m->classes[i]);
+        if (i % every == 0) frame_text(f, "tick middle", i + 0.5, m->n, 0, -6, number, sizeof number);
+    }
+}
+
+static void confusion_verdict(FILE *out, const confusion *m) {
+    int32_t truth = 0, taken = 0;
+    char text[VERDICT_BYTES] = "No row is taken for another class.";
+    int64_t most = 0;
+    for (int32_t i = 0; i < m->n; i++)
+        for (int32_t j = 0; j < m->n; j++)
+            if (i != j && cell_of(m, i, j) > most) most = cell_of(m, i, j), truth = i, taken = j;
+    if (most > 0)
+        snprintf(text, sizeof text, "Most often confused: class %d, taken for %d (%lld of %lld rows).",
+                 (int)m->classes[truth], (int)m->classes[taken], (long long)most,
+                 (long long)m->table[m->classes[truth]].support);
+    verdict(out, text);
+}
+
 static void confusion_plot(FILE *out, const report_data *r, const confusion *m) {
-    const int label = 104, cell = m->n <= 2 ? 70 : m->n <= 4 ? 48 : m->n <= 14 ? 28 : 16;
+    const int label = LABEL_MOST * TEXT_WIDTH + 12, cell = m->n <= 2             ? 70
+                                                           : m->n <= 4           ? 48
+                                                           : m->n <= FEW_CLASSES ? 28
+                                                                                 : 15;
     double edge[CLASSES_MOST + 1], share[CLASSES_MOST * CLASSES_MOST];
-    char number[16];
     frame f;
-    caption_begin(out, "Confusion", NULL);
+    fprintf(out, "<figure%s>\n<figcaption><b>Confusion</b>", m->n > FEW_CLASSES && !r->score ? " class=\"wide\"" : "");
     fputs("<span>rows: truth; columns: predicted</span>", out);
+    confusion_verdict(out, m);
     f = caption_end(out, TOP + m->n * cell + 14, "Confusion matrix: rows are the truth, columns the class predicted");
     f.left = label, f.width = WIDTH - label - RIGHT, f.height = m->n * cell;
     f.x.high = f.y.high = m->n;
@@ -423,12 +459,9 @@ static void confusion_plot(FILE *out, const report_data *r, const confusion *m) 
             share[(m->n - 1 - i) * m->n + j] =
                 (double)cell_of(m, i, j) / fmax(1, (double)m->table[m->classes[i]].support);
     frame_cells(&f, edge, (size_t)m->n, edge, (size_t)m->n, share, 1);
-    for (int32_t i = 0; i < m->n; i++) {
-        frame_text(&f, "dark end", 0, m->n - i - 0.5, -8, 4, class_name(r, m->classes[i], number), 15);
-        snprintf(number, sizeof number, "%d", (int)m->classes[i]);
-        frame_text(&f, "tick middle", i + 0.5, m->n, 0, -6, number, sizeof number);
+    confusion_names(&f, r, m);
+    for (int32_t i = 0; i < m->n; i++)
         for (int32_t j = 0; j < m->n; j++) cell_number(&f, m, i, j, share[(m->n - 1 - i) * m->n + j]);
-    }
     for (int32_t i = 0; i <= m->n; i++) frame_rule(&f, "edge", 0, i, m->n, i), frame_rule(&f, "edge", i, 0, i, m->n);
     plot_end(out);
 }
@@ -448,7 +481,9 @@ static void classes_table(FILE *out, const report_data *r, const confusion *m) {
     fprintf(
         out,
         "<figure%s>\n<figcaption><b>By class</b></figcaption>\n<table>\n<tr><th>class</th><th class=\"n\">rows</th>",
-        r->score ? " class=\"wide\"" : "");
+        m->n > FEW_CLASSES ? " class=\"full\""
+        : r->score         ? " class=\"wide\""
+                           : "");
     fputs("<th class=\"n\">precision</th><th class=\"n\">recall</th><th class=\"n\">F1</th></tr>\n", out);
     for (int32_t i = 0; i < m->n; i++) class_row(out, r, m, i);
     fputs("</table>\n</figure>\n", out);
@@ -598,22 +633,40 @@ static heat heat_make(const report_attention *a) {
     return h;
 }
 
+/* A copy of the weights with those alone that are among the strongest of their row and above an even share: what a line is
+ * drawn for in a long record, whose thousands of lines would be a fog. The caller frees it. */
+static double *strongest(const heat *h, size_t times) {
+    double *kept = tool_calloc(h->rows * times, sizeof *kept);
+    for (size_t k = 0; k < h->rows; k++) {
+        const double *row = h->weight + k * times;
+        for (int n = 0; n < STRONGEST; n++) {
+            size_t best = times;
+            for (size_t t = 0; t < times; t++)
+                if (!(kept[k * times + t] > 0) && row[t] > (best < times ? row[best] : 1.05 / (double)times)) best = t;
+            if (best < times) kept[k * times + best] = row[best];
+        }
+    }
+    return kept;
+}
+
 static void links_plot(FILE *out, const report_attention *a, const heat *h, axis time) {
-    double *above = tool_calloc(h->rows, sizeof *above), *below = tool_calloc(a->times, sizeof *below);
+    double *above = tool_calloc(h->rows, sizeof *above), *below = tool_calloc(a->times, sizeof *below), *few = NULL;
     char text[VERDICT_BYTES];
     frame f;
+    if (h->rows * a->times > LINKS_MOST) few = strongest(h, a->times);
     caption_begin(out, a->record, a->channel);
+    if (few) fprintf(out, "<span>the %d strongest lines of each point</span>", STRONGEST);
     verdict(out, verdict_attention(text, a));
     f = caption_end(out, 170, "Reference points above, observations below, joined by attention");
     f.x = time;
     for (size_t k = 0; k < h->rows; k++) above[k] = 1;
-    frame_links(&f, h->place, h->rows, a->time, a->times, h->weight, h->most);
+    frame_links(&f, h->place, h->rows, a->time, a->times, few ? few : h->weight, h->most);
     frame_axes(&f, "observations", NULL);
     frame_text(&f, "name", time.low, 1, 0, -9, "reference points", NAME_MOST);
     frame_points(&f, "c0", h->place, above, h->rows, 1.8);
-    frame_points(&f, "seen", a->time, below, a->times, 3);
+    frame_points(&f, a->times > 60 ? "c0" : "seen", a->time, below, a->times, a->times > 60 ? 1.8 : 3);
     plot_end(out);
-    free(above), free(below);
+    free(above), free(below), free(few);
 }
 
 static void heat_plot(FILE *out, const report_data *r, const report_attention *a, const heat *h, axis time) {
