@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -143,6 +144,18 @@ static void watch(int master, pid_t child, FILE *shown) {
     }
 }
 
+static int columns_said;
+
+void command_terminal_columns(int columns) {
+    columns_said = columns;
+}
+
+static void say_columns(int descriptor) {
+    struct winsize size = {0, 0, 0, 0};
+    size.ws_col = (unsigned short)columns_said;
+    if (ioctl(descriptor, TIOCSWINSZ, &size) != 0) perror("mtan: the size of a terminal"), exit(2);
+}
+
 int command_on_terminal(const char *line) {
     const int master = posix_openpt(O_RDWR | O_NOCTTY);
     const char *name = master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0 ? ptsname(master) : NULL;
@@ -150,6 +163,7 @@ int command_on_terminal(const char *line) {
     FILE *shown = fopen(command_path("terminal.txt"), "w");
     if (!shown) perror("mtan: build"), exit(2);
     if (slave < 0) return fclose(shown), close(master), -1;
+    say_columns(slave);
     snprintf(terminal, sizeof terminal, "%s", name);
     const pid_t child = command_start(line, 0);
     terminal[0] = 0;

@@ -26,6 +26,7 @@ int command_run(const char *line);
 int command_refused(const char *line, const char *words);
 /* The exit status of a run whose output goes to a terminal: what that shows is in terminal.txt. -1: there are no terminals here. */
 int command_on_terminal(const char *line);
+void command_terminal_columns(int columns); /* how wide that terminal says it is; 0: it does not say */
 
 /* Waits until a table has some rows, at most ten seconds. */
 int command_wait(const char *name, int rows);

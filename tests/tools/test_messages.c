@@ -61,6 +61,49 @@ TEST the_usual_width_is_eighty(void) {
     PASS();
 }
 
+/* Shells keep COLUMNS to themselves: the terminal itself knows. */
+TEST the_terminal_says_its_width(void) {
+    char *text;
+    ASSERT_EQ(0, unsetenv("COLUMNS"));
+    command_terminal_columns(41);
+    ON_TERMINAL(TRAIN);
+    command_terminal_columns(0);
+    text = command_text("terminal.txt");
+    ASSERT_EQ_FMT((size_t)40, longest(text), "%zu");
+    free(text);
+    PASS();
+}
+
+/* The longest line of help, but for examples, which are there to be copied. */
+static size_t longest_help(const char *text) {
+    size_t most = 0;
+    for (size_t n; *text; text += n + (text[n] == '\n')) {
+        n = strcspn(text, "\n");
+        if (strncmp(text, "  mtan ", 7) != 0 && n > most) most = n;
+    }
+    return most;
+}
+
+TEST help_is_as_wide_as_the_terminal(void) {
+    static const size_t widths[] = {50, 61, 80, 200};
+    char columns[16], *text;
+    for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++) {
+        snprintf(columns, sizeof columns, "%zu", widths[i]);
+        ASSERT_EQ(0, setenv("COLUMNS", columns, 1));
+        ASSERT_EQ_FMT(DONE, command_run("help train"), "%d");
+        text = command_text("out.txt");
+        ASSERTm(columns, longest_help(text) < widths[i]);
+        ASSERTm(columns, longest_help(text) + 20 > widths[i]);
+        free(text);
+    }
+    ASSERT_EQ(0, unsetenv("COLUMNS"));
+    ASSERT_EQ_FMT(DONE, command_run("help train"), "%d");
+    text = command_text("out.txt");
+    ASSERT(longest_help(text) < 80 && longest_help(text) > 60);
+    free(text);
+    PASS();
+}
+
 TEST a_file_gets_no_progress(void) {
     char *text;
     ASSERT_EQ_FMT(DONE, command_run(TRAIN), "%d");
@@ -95,6 +138,8 @@ SUITE(messages_suite) {
     GREATEST_SET_TEARDOWN_CB(command_close, NULL);
     RUN_TEST(progress_is_rewritten);
     RUN_TEST(the_usual_width_is_eighty);
+    RUN_TEST(the_terminal_says_its_width);
+    RUN_TEST(help_is_as_wide_as_the_terminal);
     RUN_TEST(a_file_gets_no_progress);
     RUN_TEST(quiet_is_quiet);
     RUN_TEST(rows_are_cleaned_for_a_terminal);

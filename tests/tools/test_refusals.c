@@ -48,6 +48,10 @@ TEST words_that_are_no_options(void) {
         {"eval", "usage: mtan eval MODEL --data PATH"},
         {"help nothing", "no command nothing; "},
         {"inspect -- --json a", "usage: mtan inspect FILE"},
+        {"train ownn", "mtan: train: no configuration ownn; did you mean own? There are toy-interp, "},
+        {"train physionet-grud --out @/x",
+         "mtan: train: no configuration physionet-grud; did you mean physionet-gru-d? "},
+        {"train zzz --backend none", "mtan: train: no configuration zzz; there are toy-interp, "},
         {"train own --lr 1x", "--lr 1x: not a number"},
         {"train own --lr=", "--lr : not a number"},
         {"train own --lr nan", "--lr nan: must be from"}};

@@ -1,16 +1,63 @@
 /* See help.h. */
+#define _POSIX_C_SOURCE 200809L
 #include "help.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "option_table.h"
 #include "settings.h"
+
+/* Where text that goes to `out` has to end: a column before the terminal does. */
+static int width_of(FILE *out) {
+    return terminal_columns(fileno(out)) - 1;
+}
+
+/* Words from column `indent` on, where the line stands already, with new lines where the terminal ends. Line ends inside are
+ * blanks. */
+static void print_wrapped(FILE *out, const char *text, int bytes, int indent) {
+    const int width = width_of(out);
+    const char *end = text + bytes;
+    int column = indent;
+    while (text < end) {
+        const int length = (int)strcspn(text, " \n");
+        if (length == 0) {
+            text++;
+            continue;
+        }
+        if (column > indent && column + 1 + length > width) fprintf(out, "\n%*s", indent, ""), column = indent;
+        else if (column > indent) fputc(' ', out), column++;
+        fprintf(out, "%.*s", length, text);
+        column += length, text += length;
+    }
+    fputc('\n', out);
+}
+
+static void print_text(FILE *out, const char *text, int indent) {
+    print_wrapped(out, text, (int)strlen(text), indent);
+}
+
+/* Paragraphs are filled; empty lines, and examples, which are indented, stay as they are. */
+static void print_details(FILE *out, const char *text) {
+    while (*text) {
+        const char *end = text;
+        if (*text == ' ' || *text == '\n') {
+            end += strcspn(text, "\n") + 1;
+            fprintf(out, "%.*s", (int)(end - text), text);
+        } else {
+            do end += strcspn(end, "\n"), end += *end == '\n';
+            while (*end && *end != ' ' && *end != '\n');
+            print_wrapped(out, text, (int)(end - text), 0);
+        }
+        text = end;
+    }
+}
 
 void help_short(FILE *out) {
     fputs("mtan: Multi-Time Attention Networks for sparse and irregular time series\n\n"
           "usage: mtan COMMAND [ARGUMENT...] [--option VALUE]...\n\ncommands:\n",
           out);
-    for (const command *c = commands; c->name; c++) fprintf(out, "  %-12s %s\n", c->name, c->summary);
+    for (const command *c = commands; c->name; c++) fprintf(out, "  %-12s ", c->name), print_text(out, c->summary, 15);
     fputs("\nexamples:\n"
           "  mtan train own --model enc --data events.csv --labels labels.csv --out run\n"
           "  mtan eval run/best.safetensors --data events.csv --labels labels.csv\n"
@@ -21,53 +68,50 @@ void help_short(FILE *out) {
           out);
 }
 
-/* Words from column `indent` on, new lines where 79 columns are full. */
-static void print_wrapped(FILE *out, const char *text, int indent) {
-    int column = indent;
-    while (*text) {
-        const int length = (int)strcspn(text, " ");
-        if (column > indent && column + 1 + length > 79) fprintf(out, "\n%*s", indent, ""), column = indent;
-        else if (column > indent) fputc(' ', out), column++;
-        fprintf(out, "%.*s", length, text);
-        column += length;
-        text += length + (text[length] == ' ');
-    }
-    fputc('\n', out);
+/* Beside the option, or, in a narrow terminal, below it. */
+enum { BESIDE = 26, BELOW = 8, NARROW = 70 };
+
+static void print_help(FILE *out, const char *left, const char *help) {
+    if (width_of(out) < NARROW) fprintf(out, "  %s\n%*s", left, BELOW, ""), print_text(out, help, BELOW);
+    else fprintf(out, "  %-23s ", left), print_text(out, help, BESIDE);
 }
 
 static void print_option(FILE *out, const option *x) {
     char left[48];
     snprintf(left, sizeof left, "%s%c%s--%s%s%s", x->letter ? "-" : " ", x->letter ? x->letter : ' ',
              x->letter ? ", " : "  ", x->name, x->argument ? " " : "", x->argument ? x->argument : "");
-    fprintf(out, "  %-23s ", left);
-    print_wrapped(out, x->help, 26);
+    print_help(out, left, x->help);
 }
 
 /* Settings that every model has on a few lines, then those that only some baselines have, each with its models. */
 static void print_settings(FILE *out, const command *c) {
     const int first = option_first_of_baselines();
-    char buffer[64], models[256];
+    char buffer[64], left[80], models[256];
     int column = 1;
-    fputs("\nsettings of the model, each with a value (mtan.h says what it is):\n ", out);
+    fputc('\n', out), print_text(out, "settings of the model, each with a value (mtan.h says what it is):", 0);
+    fputc(' ', out);
     for (int i = 0; i < first && option_name(i, buffer); i++) {
         if (option_at(i) || !option_belongs(i, c)) continue;
-        if (column + 3 + (int)strlen(buffer) > 79) fputs("\n ", out), column = 1;
+        if (column + 3 + (int)strlen(buffer) > width_of(out)) fputs("\n ", out), column = 1;
         column += fprintf(out, " --%s", buffer);
     }
     fputs(option_name(first, buffer) && option_belongs(first, c) ? "\n\nsettings of baselines:\n" : "\n", out);
     for (int i = first; option_name(i, buffer); i++) {
         if (!option_belongs(i, c)) continue;
         baseline_key_models(option_key(i), models, sizeof models);
-        fprintf(out, "      --%-17s ", buffer);
-        print_wrapped(out, models, 26);
+        snprintf(left, sizeof left, "    --%s", buffer);
+        print_help(out, left, models);
     }
 }
 
 int help_command(FILE *out, const char *name) {
     const command *c = command_named(name);
+    char line[256];
     if (!c) return 0;
-    fprintf(out, "usage: mtan %s %s\n\n%s.\n%s%s\noptions:\n", c->name, c->arguments, c->summary,
-            c->details[0] ? "\n" : "", c->details);
+    fputs("usage: ", out), snprintf(line, sizeof line, "mtan %s %s", c->name, c->arguments), print_text(out, line, 7);
+    fputc('\n', out), snprintf(line, sizeof line, "%s.", c->summary), print_text(out, line, 0);
+    if (c->details[0]) fputc('\n', out), print_details(out, c->details);
+    fputs("\noptions:\n", out);
     for (int i = 0; option_at(i); i++)
         if (option_belongs(i, c)) print_option(out, option_at(i));
     if (option_find(c, "enc-hidden", strlen("enc-hidden")) >= 0) print_settings(out, c);
@@ -147,7 +191,7 @@ static const char man_foot[] = ".El\n"
                                ".Sh ENVIRONMENT\n"
                                ".Bl -tag -width Ds\n"
                                ".It Ev COLUMNS\n"
-                               "the width of the terminal, at which progress is cut (default 80).\n"
+                               "the width of lines of progress and help, if the terminal's is not wanted.\n"
                                ".El\n"
                                ".Sh EXIT STATUS\n"
                                ".Bl -tag -width Ds\n"

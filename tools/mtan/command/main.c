@@ -18,7 +18,8 @@ int main(int argc, char **argv) {
     int status;
     if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
         return help_short(stdout), check_output(DONE);
-    if (strcmp(argv[1], "--version") == 0) return puts("mtan " MTAN_VERSION), check_output(DONE);
+    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)
+        return puts("mtan " MTAN_VERSION), check_output(DONE);
     if (!options_parse(&o, argc, argv)) return BAD_USE;
     messages_quiet(option_given(&o, "quiet"));
     if (option_given(&o, "help")) return help_command(stdout, o.command->name), check_output(DONE);

@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -63,15 +64,23 @@ void note(const char *format, ...) {
     va_end(arguments);
 }
 
-/* One column is left free: a full line would wrap, and could not be rewritten. */
-static int terminal_width(void) {
+enum { COLUMNS_LEAST = 20, COLUMNS_USUAL = 80, PROGRESS_BYTES = 512 };
+
+int terminal_columns(int descriptor) {
     const char *columns = getenv("COLUMNS");
     const int width = columns ? atoi(columns) : 0;
-    return width > 20 ? width - 1 : 79;
+    if (width > COLUMNS_LEAST) return width;
+#ifdef TIOCGWINSZ
+    struct winsize size;
+    if (ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > COLUMNS_LEAST) return size.ws_col;
+#else
+    (void)descriptor;
+#endif
+    return COLUMNS_USUAL;
 }
 
 void progress(const char *format, ...) {
-    char text[256];
+    char text[PROGRESS_BYTES];
     va_list arguments;
     const double now = seconds();
     if (messages.quiet) return;
@@ -80,7 +89,8 @@ void progress(const char *format, ...) {
     va_end(arguments);
     shown_clean(text);
     if (isatty(STDERR_FILENO)) {
-        fprintf(stderr, "\r\033[K%.*s", terminal_width(), text);
+        /* One column is left free: a full line would wrap, and could not be rewritten. */
+        fprintf(stderr, "\r\033[K%.*s", terminal_columns(STDERR_FILENO) - 1, text);
         messages.open = 1;
     } else if (!(messages.last > 0)) messages.last = now;
     else if (now - messages.last >= 10) fprintf(stderr, "%s\n", text), messages.last = now;

@@ -17,6 +17,9 @@ int quiet(void);
 void progress(const char *format, ...);
 void progress_end(void);
 
+/* The columns of the terminal behind a file descriptor: COLUMNS, or what the terminal says, or 80. */
+int terminal_columns(int descriptor);
+
 double seconds(void); /* monotonic */
 
 #endif

@@ -30,7 +30,7 @@ static int distance(const char *a, const char *b) {
     return d[n % 3][m];
 }
 
-static void keep_nearer(const char *typed, const char *name, const char **nearest, int *best) {
+void keep_nearer(const char *typed, const char *name, const char **nearest, int *best) {
     const int d = distance(typed, name);
     if (d < *best) *best = d, *nearest = name;
 }

@@ -41,6 +41,9 @@ int64_t option_integer(const options *o, const char *name, int64_t otherwise);
 /* Fills o, or prints what is wrong (with 'did you mean') and returns 0. */
 int options_parse(options *o, int argc, char **argv);
 
+/* The name that is nearest to what was typed, over many calls: *nearest starts as NULL, *best as the distance that is too far. */
+void keep_nearer(const char *typed, const char *name, const char **nearest, int *best);
+
 /* NULL with a message printed (with 'did you mean'): no such command. */
 const command *command_named(const char *name);
 

@@ -345,8 +345,8 @@ static int train(const options *o, const rank_set *r, train_watch *w) {
     memset(&saved, 0, sizeof saved), memset(&d, 0, sizeof d), memset(&s, 0, sizeof s),
         memset(&prepared, 0, sizeof prepared);
     memset(&f, 0, sizeof f), memset(&t, 0, sizeof t);
-    if (option_backend(o, &backend) && folder_start(&f, out, r, w) && (resume || plan_make(&p, o)) &&
-        folder_open(&f, out, resume) && (!resume || saved_plan(&p, &saved, &f, o)) &&
+    if ((resume || plan_is_named(o)) && option_backend(o, &backend) && folder_start(&f, out, r, w) &&
+        (resume || plan_make(&p, o)) && folder_open(&f, out, resume) && (!resume || saved_plan(&p, &saved, &f, o)) &&
         prepare(&p, &d, &s, &prepared, resume ? &saved : NULL, o) &&
         (resume || search_settings(&p, &d, &s, backend, o, r))) {
         if (!training_start(&t, &p, &d, &s, backend, threads, r, error)) complain("%s", error);

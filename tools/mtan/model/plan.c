@@ -145,6 +145,31 @@ static void plan_start(plan *p, const char *name, const recipe *r, mtan_preset p
     p->source.preset = preset;
 }
 
+static int no_configuration(const char *name) {
+    char names[2][RECIPE_NAME]; /* the one that is looked at, and the nearest so far */
+    const char *nearest = NULL, *before;
+    char all[256], guess[RECIPE_NAME + 32] = "";
+    int best = strlen(name) > 5 ? 4 : 3, used = 0;
+    keep_nearer(name, "own", &nearest, &best);
+    for (int i = 0; recipe_name(i, names[used]); i++) {
+        before = nearest;
+        keep_nearer(name, names[used], &nearest, &best);
+        if (nearest != before) used = !used;
+    }
+    if (nearest) snprintf(guess, sizeof guess, " did you mean %s?", nearest);
+    recipe_list(all, sizeof all);
+    complain("train: no configuration %s;%s %shere are %s, own, and those of the baselines: `mtan help train`", name,
+             guess, nearest ? "T" : "t", all);
+    return 0;
+}
+
+int plan_is_named(const options *o) {
+    const char *name = o->argument[0];
+    const data_set *set = data_set_named(name, strlen(name));
+    recipe r;
+    return (set && set->own) || recipe_named(&r, name, MTAN_CORRECT) || no_configuration(name);
+}
+
 static int plan_named(plan *p, const options *o, recipe *r) {
     const char *name = o->argument[0];
     const data_set *set = data_set_named(name, strlen(name));
@@ -152,13 +177,7 @@ static int plan_named(plan *p, const options *o, recipe *r) {
     if (preset < 0) return 0;
     if (set && set->own) {
         if (!own_recipe(r, o, (mtan_preset)preset)) return 0;
-    } else if (!recipe_named(r, name, (mtan_preset)preset)) {
-        char all[256];
-        recipe_list(all, sizeof all);
-        return complain("train: no configuration %s; there are %s, own, and those of the baselines: `mtan help train`",
-                        name, all),
-               0;
-    }
+    } else if (!recipe_named(r, name, (mtan_preset)preset)) return no_configuration(name);
     plan_start(p, name, r, (mtan_preset)preset);
     return 1;
 }

@@ -28,6 +28,8 @@ typedef struct plan {
 /* The defaults of a named configuration, then the options. 1, or 0 with a message printed. Own data has its channels and classes
  * only when it has been read: plan_fit sets them. */
 int plan_make(plan *p, const options *o);
+/* Is there a configuration of the name that is the first argument? 0 with a message printed, which lists the names. */
+int plan_is_named(const options *o);
 int plan_published(plan *p,
                    const char *name); /* one of mTAN's configurations as published, no options; 0: no such name */
 int plan_fit(plan *p, const dataset *d);
