@@ -115,6 +115,94 @@ TEST other_weights_are_the_published_ones(void) {
     PASS();
 }
 
+/* An embedding for each head: each of them fills the range. */
+TEST every_head_has_its_own(void) {
+    mtan_config c = log_config(MTAN_ENC, 4);
+    size_t n = 0;
+    c.embed_heads = MTAN_EMBED_PER_HEAD;
+    mtan_real *w = initial(&c, 5);
+    const mtan_real *frequency = tensor(&c, w, "rec.periodic.weight", &n);
+    ASSERT(frequency && n == 4 * (E - 1));
+    for (size_t i = 0; i < n; i++) {
+        const double share = log((double)frequency[i] / (2 * acos(-1.0) * 0.5)) / log(100.0);
+        const size_t part = i % (E - 1);
+        ASSERT(share >= (double)part / (E - 1) - 1e-6 && share <= (double)(part + 1) / (E - 1) + 1e-6);
+    }
+    ASSERT(memcmp(frequency, frequency + E - 1, (E - 1) * sizeof *frequency) != 0);
+    free(w);
+    PASS();
+}
+
+static int same_weights(const mtan_config *a, const mtan_config *b) {
+    mtan_real *ours = initial(a, 5), *theirs = initial(b, 5);
+    const int same = mtan_weights_count(a) == mtan_weights_count(b) &&
+                     memcmp(ours, theirs, mtan_weights_count(a) * sizeof *ours) == 0;
+    free(ours), free(theirs);
+    return same;
+}
+
+/* Without a range it is that from 1 to 16, in enc_rnn3 too; and where no frequency is learned all weights are the published
+ * ones. */
+TEST where_nothing_is_chosen(void) {
+    mtan_config c = log_config(MTAN_FULL, 1), other;
+    c.slowest = c.fastest = 0;
+    other = c, other.slowest = 1, other.fastest = 16;
+    ASSERT(same_weights(&c, &other));
+    other.fastest = 17;
+    ASSERT_FALSE(same_weights(&c, &other));
+    other = c, other.encoder = other.decoder = MTAN_RNN3;
+    mtan_real *ours = initial(&c, 5), *theirs = initial(&other, 5);
+    size_t n = 0, m = 0;
+    const mtan_real *a = tensor(&c, ours, "rec.periodic.weight", &n);
+    const mtan_real *b = tensor(&other, theirs, "rec.periodic.weight", &m);
+    ASSERT(a && b && n == E - 1 && m == n);
+    for (size_t i = 0; i < n; i++) { /* drawn after other weights, from the same parts */
+        const double share = log((double)b[i] / (2 * acos(-1.0))) / log(16.0);
+        ASSERT(share >= (double)i / (E - 1) - 1e-6 && share <= (double)(i + 1) / (E - 1) + 1e-6);
+    }
+    free(ours), free(theirs);
+    c.encoder = c.decoder = MTAN_RBF;
+    other = c, other.frequencies = MTAN_FREQUENCIES_PUBLISHED;
+    ASSERT(same_weights(&c, &other));
+    c = log_config(MTAN_FULL, 1), c.embedding = MTAN_EMBED_FIXED;
+    other = c, other.frequencies = MTAN_FREQUENCIES_PUBLISHED;
+    ASSERT(same_weights(&c, &other));
+    PASS();
+}
+
+/* A range of one gap is one frequency; a gap that is not finite is refused; the longest record counts, not the last. */
+TEST ranges_at_the_ends(void) {
+    static const double bad[] = {-1, 1e9, NAN, INFINITY};
+    const mtan_event pair[] = {{0, 0, 1}, {0.25f, 0, 1}}, endless[] = {{0, 0, 1}, {1e31f, 0, 1}};
+    const mtan_event lost[] = {{0, 0, 1}, {NAN, 0, 1}};
+    mtan_record records[2];
+    mtan_config c = log_config(MTAN_ENC, 1);
+    c.slowest = c.fastest = 0;
+    memset(records, 0, sizeof records);
+    records[0].events = pair, records[0].n_events = 2;
+    ASSERT_EQ_FMT(MTAN_OK, mtan_config_fit_frequencies(&c, records, 1), "%d");
+    ASSERT(c.slowest == 4 && c.fastest == 4);
+    const mtan_event longer[] = {{0, 0, 1}, {0.25f, 0, 1}, {0.5f, 0, 1}, {0.75f, 0, 1}, {1, 0, 1}};
+    c.slowest = c.fastest = 0;
+    records[1] = records[0];
+    records[0].events = longer, records[0].n_events = 5;
+    ASSERT_EQ_FMT(MTAN_OK, mtan_config_fit_frequencies(&c, records, 2), "%d");
+    ASSERT(c.slowest == 1 && fabs(c.fastest - 2) < 1e-12);
+    c.slowest = c.fastest = 0;
+    records[1].events = endless;
+    ASSERT_EQ_FMT(MTAN_ERR_INPUT, mtan_config_fit_frequencies(&c, records, 2), "%d");
+    records[1].events = lost;
+    ASSERT_EQ_FMT(MTAN_ERR_INPUT, mtan_config_fit_frequencies(&c, records, 2), "%d");
+    ASSERT(c.slowest == 0 && c.fastest == 0);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        c = log_config(MTAN_ENC, 1), c.slowest = bad[i];
+        ASSERT_EQ_FMT(MTAN_ERR_CONFIG, mtan_config_check(&c), "%d");
+        c = log_config(MTAN_ENC, 1), c.fastest = bad[i];
+        ASSERT_EQ_FMT(MTAN_ERR_CONFIG, mtan_config_check(&c), "%d");
+    }
+    PASS();
+}
+
 TEST the_range_follows_from_the_records(void) {
     /* gaps of 1/4, 1/4 and 1/16 (twice the same time is none); 1/4 and 1/2: the geometric mean is 2^(-11/5) */
     static const mtan_event first[] = {{0, 0, 1}, {0.25f, 1, 1}, {0.25f, 0, 1}, {0.5f, 0, 1}, {0.5625f, 0, 1}};
@@ -152,4 +240,7 @@ SUITE(frequencies_suite) {
     RUN_TEST(attention_starts_in_the_neighbourhood);
     RUN_TEST(other_weights_are_the_published_ones);
     RUN_TEST(the_range_follows_from_the_records);
+    RUN_TEST(every_head_has_its_own);
+    RUN_TEST(where_nothing_is_chosen);
+    RUN_TEST(ranges_at_the_ends);
 }

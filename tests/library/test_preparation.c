@@ -163,22 +163,32 @@ typedef struct opened {
     const char *key;
 } opened;
 
-static opened open_changed(const char *key, const char *value) {
-    mtan_file_pair pairs[PAIRS];
+static opened open_both(const mtan_file_pair change[2]) {
+    mtan_file_pair pairs[PAIRS + 2];
     opened o;
     mtan_file file;
     size_t n = 0, bytes = 0;
+    int found[2] = {0, 0};
     memset(&o, 0, sizeof o);
     for (size_t i = 0; i < PAIRS; i++) {
         pairs[n] = patient[i];
-        if (key && strcmp(key, pairs[n].key) == 0) pairs[n].value = value;
+        for (int k = 0; k < 2; k++)
+            if (change[k].key && strcmp(change[k].key, pairs[n].key) == 0)
+                pairs[n].value = change[k].value, found[k] = 1;
         n += pairs[n].value != NULL;
     }
+    for (int k = 0; k < 2; k++) /* one that the patient's does not have */
+        if (change[k].key && !found[k]) pairs[n++] = change[k];
     o.blob = written(pairs, n, &file);
     o.status = mtan_prep_size(&file, &bytes);
     o.memory = malloc(bytes + 1);
     o.status = mtan_prep_open(&o.prep, &file, (char *)o.memory + 1, bytes, &o.key);
     return o;
+}
+
+static opened open_changed(const char *key, const char *value) {
+    const mtan_file_pair change[2] = {{key, value}, {NULL, NULL}};
+    return open_both(change);
 }
 
 static void close_file(opened *o) {
@@ -251,11 +261,103 @@ TEST older_files_are_read(void) {
     PASS();
 }
 
+/* Where times are counted from: what the file says, else dates of people's own data from the record's first. */
+TEST origins_of_times(void) {
+    static const struct {
+        mtan_file_pair change[2];
+        int32_t from_first;
+    } cases[] = {{{{"mtan.data.origin", "record"}, {NULL, NULL}}, 1},
+                 {{{"mtan.data.origin", "zero"}, {NULL, NULL}}, 0},
+                 {{{"mtan.data.origin", NULL}, {NULL, NULL}}, 0},
+                 {{{"mtan.data.origin", NULL}, {"mtan.data.kind", "own"}}, 1},
+                 {{{"mtan.data.origin", NULL}, {"mtan.data.kind", "physionet"}}, 0},
+                 {{{"mtan.data.origin", NULL}, {"mtan.time.unit", "days"}}, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        opened o = open_both(cases[i].change);
+        ASSERT_EQ_FMT(MTAN_OK, o.status, "%d");
+        ASSERT_EQ_FMT(cases[i].from_first, o.prep.from_first, "%d");
+        close_file(&o);
+    }
+    PASS();
+}
+
+/* A class that the file does not name has no name, and cannot be the one that a probability is about. */
+TEST some_classes_have_names(void) {
+    static const mtan_file_pair nameless[2] = {{"mtan.names.classes", NULL}, {"mtan.names.positive", NULL}};
+    opened o = open_changed("mtan.names.classes", "[\"died\"]");
+    ASSERT_EQ_FMT(MTAN_OK, o.status, "%d");
+    ASSERT_STR_EQ("died", o.prep.class_names[0]);
+    ASSERT_STR_EQ("", o.prep.class_names[1]);
+    ASSERT_EQ_FMT(0, o.prep.positive, "%d");
+    close_file(&o);
+    o = open_changed("mtan.names.classes", NULL); /* what `positive` names is not there */
+    ASSERT_EQ_FMT(MTAN_ERR_FILE, o.status, "%d");
+    ASSERT_STR_EQ("mtan.names.positive", o.key);
+    close_file(&o);
+    o = open_both(nameless);
+    ASSERT_EQ_FMT(MTAN_OK, o.status, "%d");
+    ASSERT(!o.prep.class_names && o.prep.positive == 1);
+    close_file(&o);
+    PASS();
+}
+
+/* Names that are digits, with zeros in front or without; and the channels of a model without names. */
+TEST numbers_are_names(void) {
+    static const mtan_file_pair both[2] = {{"mtan.names.channels", "[\"7\",\"0\",\"07x\"]"}, {NULL, NULL}};
+    opened o = open_both(both);
+    ASSERT_EQ_FMT(MTAN_OK, o.status, "%d");
+    ASSERT_EQ_FMT(0, mtan_prep_channel_named(&o.prep, "007"), "%d");
+    ASSERT_EQ_FMT(1, mtan_prep_channel_named(&o.prep, "000"), "%d");
+    ASSERT_EQ_FMT(2, mtan_prep_channel_named(&o.prep, "07x"), "%d");
+    ASSERT_EQ_FMT(-1, mtan_prep_channel_named(&o.prep, "7x"), "%d");
+    ASSERT_EQ_FMT(-1, mtan_prep_channel_named(&o.prep, NULL), "%d");
+    ASSERT_EQ_FMT(-1, mtan_prep_channel_named(NULL, "7"), "%d");
+    ASSERT_EQ_FMT(-1, mtan_prep_class_named(&o.prep, NULL), "%d");
+    ASSERT_EQ_FMT(-1, mtan_prep_class_named(NULL, "died"), "%d");
+    o.prep.channel_names = NULL;
+    ASSERT_EQ_FMT(2, mtan_prep_channel_named(&o.prep, "0002"), "%d");
+    ASSERT_EQ_FMT(-1, mtan_prep_channel_named(&o.prep, ""), "%d");
+    ASSERT_EQ_FMT(-1, mtan_prep_channel_named(&o.prep, "21"), "%d");
+    ASSERT_EQ_FMT(-1, mtan_prep_channel_named(&o.prep, "99999999999999999999"), "%d");
+    close_file(&o);
+    PASS();
+}
+
+/* The caller's memory lies over the header, in the text of a pair before all others: what is read first spoils what comes
+ * after it, as if the file changed meanwhile. */
+TEST a_file_that_changes_while_it_is_read(void) {
+    static const char *const last[] = {"mtan.names.classes", "mtan.time.unit"};
+    static char note[4096];
+    memset(note, 'n', sizeof note - 1);
+    for (int without_classes = 0; without_classes < 2; without_classes++) {
+        mtan_file_pair pairs[PAIRS + 1] = {{"note", note}};
+        mtan_file file;
+        mtan_prep prep;
+        const char *key = NULL;
+        size_t n = 1, bytes = 0;
+        for (size_t i = 0; i < PAIRS; i++)
+            if (!without_classes || strncmp(patient[i].key, "mtan.names.c", 12) != 0 || patient[i].key[12] == 'h')
+                pairs[n++] = patient[i];
+        uint8_t *blob = written(pairs, n, &file);
+        ASSERT(blob);
+        ASSERT_EQ_FMT(MTAN_OK, mtan_prep_size(&file, &bytes), "%d");
+        ASSERT(bytes < sizeof note - 200);
+        memset(&prep, 0, sizeof prep);
+        ASSERT_EQ_FMT(MTAN_ERR_FILE, mtan_prep_open(&prep, &file, blob + 100, bytes, &key), "%d");
+        ASSERT_STR_EQ(last[without_classes], key);
+        ASSERT_EQ_FMT(0, prep.channels, "%d");
+        free(blob);
+    }
+    PASS();
+}
+
 TEST what_cannot_be_used_is_refused(void) {
     static const char *const bad[][2] = {{"mtan.channels", "4"},
                                          {"mtan.channels", "1e9"},
                                          {"mtan.channels", "3.5"},
                                          {"mtan.channels", NULL},
+                                         {"mtan.channels", "-1"},
+                                         {"mtan.channels", "00000000000000000000000000000000000000003"},
                                          {"mtan.classes", "1"},
                                          {"mtan.classes", "x"},
                                          {"mtan.prep.kind", "other"},
@@ -279,6 +381,7 @@ TEST what_cannot_be_used_is_refused(void) {
                                          {"mtan.names.channels", "[\"a\",\"b\"]"},
                                          {"mtan.names.channels", "[\"a\",\"b\",\"c\",\"d\"]"},
                                          {"mtan.names.channels", "[\"a\",\"b\",\"\"]"},
+                                         {"mtan.names.channels", "[\"a\",\"b\",3]"},
                                          {"mtan.names.channels", "[\"a\",\"b\",\"c\""},
                                          {"mtan.names.channels", "\"a\",\"b\",\"c\"]"},
                                          {"mtan.names.channels", "[\"a\",\"b\",\"c\"] x"},
@@ -366,6 +469,53 @@ TEST a_record_is_prepared(void) {
     PASS();
 }
 
+/* A channel that is observed needs no fill, and one without a range has nothing far from it. */
+TEST an_observed_channel_is_not_filled(void) {
+    static const mtan_file_pair rangeless[2] = {{"mtan.prep.least", NULL}, {"mtan.prep.most", NULL}};
+    const mtan_observation raw[] = {{100, 1, 38}, {106, 0, 1e9}};
+    opened o = open_both(rangeless);
+    mtan_event e[3];
+    mtan_prepared found;
+    ASSERT_EQ_FMT(MTAN_OK, o.status, "%d");
+    ASSERT_EQ_FMT(MTAN_OK, mtan_prep_record(&o.prep, raw, 2, e, 3, &found), "%d");
+    ASSERT(found.events == 2 && found.filled == 0 && found.far_values == 0);
+    ASSERT(e[0].channel == 1 && e[0].value == 2 && e[1].channel == 0 && e[1].value == 4);
+    ASSERT(!mtan_prep_far_value(&o.prep, 0, 1e9) && !mtan_prep_far_time(NULL, 1e9));
+    close_file(&o);
+    PASS();
+}
+
+/* Clipped from below, where there is such a bound alone too; a negative scale; channels that there are not; and what is too large
+ * is the largest number that there is. */
+TEST values_at_the_ends(void) {
+    static const mtan_file_pair ends[2] = {{"mtan.prep.low", "40 -inf 0"}, {"mtan.prep.scale", "-16 1e-30 0.25"}};
+    const mtan_observation low = {0, 0, 20}, least = {0, 2, -7}, large = {0, 1, 1e20}, small = {0, 1, -1e20};
+    const mtan_real largest = sizeof(mtan_real) == 4 ? (mtan_real)3.40282347e38f : (mtan_real)1.7976931348623157e308;
+    opened o = open_both(ends);
+    mtan_event e;
+    ASSERT_EQ_FMT(MTAN_OK, o.status, "%d");
+    ASSERT_EQ_FMT(MTAN_OK, mtan_prep_event(&o.prep, &low, &e), "%d");
+    ASSERT(e.value == (mtan_real)2.5); /* (40 - 80) / -16 */
+    ASSERT_EQ_FMT(MTAN_OK, mtan_prep_event(&o.prep, &least, &e), "%d");
+    ASSERT(e.value == -2); /* (0 - 0.5) / 0.25 */
+    ASSERT(mtan_prep_raw_spread(&o.prep, 0, 2) == 32 && mtan_prep_raw_value(&o.prep, 0, 2) == 48);
+    ASSERT(mtan_prep_raw_value(&o.prep, -1, 2) == 2 && mtan_prep_raw_spread(&o.prep, 3, 2) == 2);
+    if (sizeof(mtan_real) == 4) {
+        ASSERT_EQ_FMT(MTAN_OK, mtan_prep_event(&o.prep, &large, &e), "%d");
+        ASSERT(e.value == largest);
+        ASSERT_EQ_FMT(MTAN_OK, mtan_prep_event(&o.prep, &small, &e), "%d");
+        ASSERT(e.value == -largest);
+    }
+    o.prep.time_scale = 1e-10;
+    ASSERT(mtan_prep_time(&o.prep, sizeof(mtan_real) == 4 ? 1e30 : 1e300) == largest);
+    ASSERT(mtan_prep_time(&o.prep, sizeof(mtan_real) == 4 ? -1e30 : -1e300) == -largest);
+    ASSERT_EQ_FMT(MTAN_ERR_NULL, mtan_prep_event(NULL, &low, &e), "%d");
+    ASSERT_EQ_FMT(MTAN_ERR_NULL, mtan_prep_event(&o.prep, &low, NULL), "%d");
+    ASSERT_EQ_FMT(MTAN_ERR_NULL, mtan_prep_record(&o.prep, &low, 1, NULL, 4, NULL), "%d");
+    close_file(&o);
+    PASS();
+}
+
 TEST bad_observations_are_refused(void) {
     const mtan_observation bad[] = {{NAN, 0, 1},   {INFINITY, 0, 1}, {1e300, 0, 1}, {1, 0, NAN},
                                     {1, 0, 1e300}, {1, -1, 1},       {1, 3, 1}};
@@ -418,10 +568,16 @@ SUITE(preparation_suite) {
     RUN_TEST(a_file_is_read);
     RUN_TEST(a_file_without_preprocessing_says_so);
     RUN_TEST(older_files_are_read);
+    RUN_TEST(origins_of_times);
+    RUN_TEST(some_classes_have_names);
+    RUN_TEST(numbers_are_names);
+    RUN_TEST(a_file_that_changes_while_it_is_read);
     RUN_TEST(what_cannot_be_used_is_refused);
     RUN_TEST(too_little_memory_is_refused);
     RUN_TEST(names_are_found_among_many);
     RUN_TEST(a_record_is_prepared);
+    RUN_TEST(an_observed_channel_is_not_filled);
+    RUN_TEST(values_at_the_ends);
     RUN_TEST(bad_observations_are_refused);
     RUN_TEST(one_event_is_that_of_a_record);
 }

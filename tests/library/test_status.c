@@ -187,6 +187,7 @@ TEST bad_enumerations_are_refused(void) {
         TRY_FIELD(decoder);
         TRY_FIELD(embedding);
         TRY_FIELD(embed_heads);
+        TRY_FIELD(frequencies);
         TRY_FIELD(reference);
         TRY_FIELD(bound);
         TRY_FIELD(rule);
@@ -849,6 +850,8 @@ TEST null_pointers_of_training(void) {
     EXPECT(MTAN_ERR_NULL, mtan_trainer_step(&d.trainer, &r, 1, 1, NULL));
     EXPECT(MTAN_ERR_NULL, mtan_trainer_update(NULL, 1));
     mtan_trainer_next(NULL, &r, 1);
+    mtan_trainer_next(&d.trainer, &r, 1); /* on a CPU nothing goes ahead */
+    ASSERT_EQ(NULL, d.trainer.state->next);
     ASSERT_EQ(NULL, mtan_trainer_scratch(&d.trainer, 0, NULL));
     ASSERT(painted(memory, sizeof memory) && painted(&made, sizeof made) && painted(&report, sizeof report) &&
            bytes == 5);

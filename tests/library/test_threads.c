@@ -402,7 +402,47 @@ TEST the_first_failure_of_many_threads_is_told(void) {
     mtan_predictor unlike[2] = {s.predictor, s.predictor};
     unlike[1].bounds.records++;
     ASSERT_EQ(MTAN_ERR_CONFIG, mtan_predictors_classify(unlike, 2, mtan_pool_run, &pool, s.records, 1, NULL, together));
+    unlike[1] = s.predictor, unlike[1].model = NULL;
+    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_predictors_classify(unlike, 2, mtan_pool_run, &pool, s.records, 1, NULL, together));
+    ASSERT_EQ(MTAN_ERR_NULL, mtan_predictors_classify(&s.predictor, 1, mtan_pool_run, &pool, s.records, 1, NULL, NULL));
     mtan_pool_stop(&pool);
+    ASSERT(tiny_close(&s));
+    PASS();
+}
+
+/* The last index first, in turns of the threads that the context counts: as unlike the order of records as can be. */
+static void backwards(void *context, int32_t n, mtan_body body, void *argument) {
+    for (int32_t i = n - 1; i >= 0; i--) body(argument, i, i % *(const int32_t *)context);
+}
+
+/* Three records in pieces of their own fail in three ways; whoever comes to them, and when, the first one's is told. */
+TEST the_first_failure_in_any_order(void) {
+    static mtan_real p[2 * RECORDS];
+    const mtan_bounds one = {1, TINY_EVENTS, TINY_TIMES};
+    const mtan_event bad = {0, -1, 0};
+    mtan_predictor predictors[3];
+    void *memory[3];
+    size_t bytes = 0;
+    tiny_model s;
+    tiny_open(&s, TINY_ENC, 9);
+    ASSERT_EQ(MTAN_OK, mtan_predictor_size(&s.model, &one, &bytes));
+    for (int t = 0; t < 3; t++) {
+        memory[t] = malloc(bytes);
+        ASSERT_EQ(MTAN_OK, mtan_predictor_init(&predictors[t], &s.model, &one, memory[t], bytes));
+    }
+    for (int32_t threads = 1; threads <= 3; threads++)
+        for (int32_t turn = 0; turn < 3; turn++) {
+            static const mtan_status expected[] = {MTAN_ERR_INPUT, MTAN_ERR_MEMORY, MTAN_ERR_NULL};
+            mtan_record records[9];
+            memcpy(records, s.records, sizeof records);
+            records[1 + turn].events = &bad, records[1 + turn].n_events = 1; /* at 1, 2, 3 */
+            records[1 + (turn + 2) % 3].n_events = TINY_EVENTS + 1;          /* at 3, 1, 2 */
+            records[1 + (turn + 1) % 3].events = NULL;                       /* at 2, 3, 1 */
+            ASSERT_EQ_FMT(expected[turn],
+                          mtan_predictors_classify(predictors, threads, backwards, &threads, records, 9, NULL, p),
+                          "%d");
+        }
+    for (int t = 0; t < 3; t++) free(memory[t]);
     ASSERT(tiny_close(&s));
     PASS();
 }
@@ -437,4 +477,5 @@ SUITE(threads_suite) {
         RUN_TEST1(predictors_on_threads_have_the_bits_of_one, classifiers[i]);
     }
     RUN_TEST(the_first_failure_of_many_threads_is_told);
+    RUN_TEST(the_first_failure_in_any_order);
 }
