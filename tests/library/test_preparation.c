@@ -351,6 +351,12 @@ TEST a_file_that_changes_while_it_is_read(void) {
     PASS();
 }
 
+#ifdef MTAN_DOUBLE
+#define TOO_LARGE "16 1 1e309"
+#else
+#define TOO_LARGE "16 1 1e39"
+#endif
+
 TEST what_cannot_be_used_is_refused(void) {
     static const char *const bad[][2] = {{"mtan.channels", "4"},
                                          {"mtan.channels", "1e9"},
@@ -366,7 +372,7 @@ TEST what_cannot_be_used_is_refused(void) {
                                          {"mtan.prep.offset", "80 37 nan"},
                                          {"mtan.prep.scale", "16 0 1"},
                                          {"mtan.prep.scale", "16 1 1 1"},
-                                         {"mtan.prep.scale", "16 1 1e39"},
+                                         {"mtan.prep.scale", TOO_LARGE},
                                          {"mtan.prep.low", "145 -inf -inf"},
                                          {"mtan.prep.low", "inf 0 0"},
                                          {"mtan.prep.high", NULL},
