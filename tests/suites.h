@@ -53,6 +53,7 @@ X(waste_suite)
 X(status_suite)
 X(stream_suite)
 X(device_suite)
+X(steps_suite)
 #ifndef MTAN_TESTS_LIBRARY
 X(data_sets_suite)
 X(recipes_suite)
