@@ -54,6 +54,7 @@ X(status_suite)
 X(stream_suite)
 X(device_suite)
 X(steps_suite)
+X(reports_suite)
 #ifndef MTAN_TESTS_LIBRARY
 X(data_sets_suite)
 X(recipes_suite)
