@@ -28,8 +28,8 @@ LIBS := $(if $(HAS_ZLIB),-lz) -lm -pthread $(if $(findstring Linux,$(shell uname
 SAN := -g -fno-omit-frame-pointer -fno-sanitize-recover=all -fsanitize=address,undefined
 
 # ---- Configurations ----------------------------------------------------------------------------------------------
-# release and double serve the tools, pic the libraries; those of TESTS are what `make test` builds and runs, with warnings as errors; bare is a small one
-# that `make anywhere` runs. Of a configuration c
+# release and double serve the tools, pic the libraries; those of TESTS are what `make test` builds and runs, with warnings as errors;
+# bare is a small one that `make anywhere` runs. Of a configuration c
 #   c.CC         is the compiler; else the first word of its name, or CC
 #   c.FLAGS      are the flags of every file, c.LIBRARY those of mtan.c alone
 #   c.BACKENDS   are the files of simd/ that are linked
@@ -37,9 +37,6 @@ SAN := -g -fno-omit-frame-pointer -fno-sanitize-recover=all -fsanitize=address,u
 #   c.SUITE_C, c.SHARED_C, c.LIBS   replace SUITE_C, SHARED_C and LIBS
 
 TESTS := gcc-float gcc-fma gcc-double gcc-sanitize gcc-tsan clang-float clang-double clang-ubsan
-CONFIGURATIONS := release double $(TESTS)
-STRICT := $(TESTS) # warnings are errors
-TESTS := gcc-float gcc-fma gcc-double gcc-sanitize gcc-tsan clang-float clang-double
 CONFIGURATIONS = $(sort release double pic bare $(TESTS))
 STRICT := bare $(TESTS) # warnings are errors
 
