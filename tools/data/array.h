@@ -11,7 +11,8 @@
 #include <stb/stb_ds.h>
 
 /* What stb_ds writes out at every use are functions here: the array is evaluated once, and the branches of one that is not there yet,
- * or has no room, stand in one place. */
+ * or has no room, stand in one place. The stand-in for stb_ds has no need of them. */
+#ifndef STB_DS_STAND_IN
 
 static inline size_t array_count(const void *array) {
     return array ? ((const stbds_array_header *)array - 1)->length : 0;
@@ -46,4 +47,5 @@ static inline void array_free(const void *array) {
 #define arrfree(a) (array_free(a), (void)((a) = NULL))
 #define stbds_arrmaybegrow(a, n) ((a) = array_with_room((a), sizeof *(a), (size_t)(n)))
 
+#endif
 #endif

@@ -6,6 +6,7 @@
  * Keys of sh* are texts, which the caller keeps unless sh_new_strdup made the map; those of hm* are plain bytes without padding. */
 #ifndef INCLUDE_STB_DS_H
 #define INCLUDE_STB_DS_H
+#define STB_DS_STAND_IN
 
 #include <stddef.h>
 #include <string.h>
@@ -29,8 +30,12 @@ void *ds_insert(void *map, size_t size, size_t key_size);     /* that key is the
 ptrdiff_t ds_remove(void *map, size_t size, size_t key_size); /* 1, or 0 if it was not there */
 void ds_free(void *map, size_t size);
 
+static inline size_t ds_length(const void *a) {
+    return a ? ((const ds_head *)(const void *)((const char *)a - DS_HEAD))->length : 0;
+}
+
 #define arrlen(a) ((ptrdiff_t)arrlenu(a))
-#define arrlenu(a) ((a) ? ds_head_of(a)->length : 0)
+#define arrlenu(a) ds_length(a)
 #define arrlast(a) ((a)[ds_head_of(a)->length - 1])
 #define arrpop(a) ((a)[--ds_head_of(a)->length])
 #define arrput(a, value)                                                                                               \
@@ -41,7 +46,7 @@ void ds_free(void *map, size_t size);
 #define arrsetcap(a, n) ((void)((a) = ds_reserve(a, sizeof *(a), 0, (size_t)(n))))
 #define arrsetlen(a, n) (arrsetcap(a, n), (a) ? (void)(ds_head_of(a)->length = (size_t)(n)) : (void)0)
 #define arrdel(a, i) ds_delete(a, sizeof *(a), (size_t)(i))
-#define arrfree(a) ((void)((a) ? STBDS_FREE(NULL, ds_head_of(a)) : (void)0), (a) = NULL)
+#define arrfree(a) ((void)((a) ? STBDS_FREE(NULL, ds_head_of(a)) : (void)0), (void)((a) = NULL))
 
 #define ds_ask(map, k) ((map) = ds_map(map, sizeof *(map)), (map)[-1].key = (k))
 #define ds_put(map, k, v, key_size)                                                                                    \
