@@ -102,7 +102,9 @@ TEST events_are_sorted_and_repeats_averaged(void) {
         memcpy(theirs, ours, sizeof ours);
         const int32_t kept = merge_plainly(theirs, n);
         ASSERT_EQ_FMT(kept, mtan_events_merge(ours, n), "%d");
-        ASSERT(kept == 0 || check_same("events", ours, theirs, (size_t)kept * sizeof *ours));
+        for (int32_t i = 0; i < kept; i++) /* one by one: in double there are bytes between them */
+            ASSERT(ours[i].time == theirs[i].time && ours[i].channel == theirs[i].channel &&
+                   ours[i].value == theirs[i].value);
     }
     PASS();
 }

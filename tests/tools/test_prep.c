@@ -128,6 +128,13 @@ TEST training_statistics_are_numpys(void) {
     PASS();
 }
 
+/* The same bits of all members; what lies between them may differ. */
+static int same_numbers(const mtan_prep_channel *a, const mtan_prep_channel *b, size_t n) {
+    for (size_t k = 0; k < n; k++)
+        if (a[k].has != b[k].has || !check_same("channel", &a[k], &b[k], offsetof(mtan_prep_channel, has))) return 0;
+    return 1;
+}
+
 /* Whatever the test records hold, the fit is that of the training records alone. */
 TEST only_training_records_are_looked_at(void) {
     dataset d = golden_records(), other = golden_records();
@@ -142,7 +149,7 @@ TEST only_training_records_are_looked_at(void) {
     for (int kind = PREP_MINMAX; kind <= PREP_ZSCORE; kind++) {
         prep_fit(&p, &d, &s, (prep_kind)kind, 0, NULL);
         prep_fit(&q, &other, &s, (prep_kind)kind, 0, NULL);
-        ASSERT(check_same("channels", q.channel, p.channel, CHANNELS * sizeof *p.channel));
+        ASSERT(same_numbers(q.channel, p.channel, CHANNELS));
         ASSERT(check_same("times", q.time_scale, p.time_scale, sizeof p.time_scale));
         prep_free(&p), prep_free(&q);
     }
@@ -343,8 +350,7 @@ static int same_prep(const prep *a, const prep *b) {
     return a->kind == b->kind && arrlenu(a->channel) == arrlenu(b->channel) && strcmp(a->unit, b->unit) == 0 &&
            memcmp(a->time_scale, b->time_scale, sizeof a->time_scale) == 0 &&
            memcmp(&a->first, &b->first, 2 * sizeof a->first) == 0 && same_texts(a->channels, b->channels) &&
-           same_texts(a->classes, b->classes) &&
-           check_same("channels", a->channel, b->channel, arrlenu(a->channel) * sizeof *a->channel);
+           same_texts(a->classes, b->classes) && same_numbers(a->channel, b->channel, arrlenu(a->channel));
 }
 
 TEST text_brings_the_same_bits_back(void) {
