@@ -540,7 +540,7 @@ TEST bad_observations_are_refused(void) {
         ASSERT_EQ_FMT(MTAN_ERR_INPUT, mtan_prep_record(&o.prep, &bad[i], 1, e, 4, &found), "%d");
         ASSERT_EQ_FMT(0x5a5a5a5a, found.events, "%x");
         ASSERT_EQ_FMT(MTAN_ERR_INPUT, mtan_prep_event(&o.prep, &bad[i], e), "%d");
-        ASSERT(memcmp(e, &before, sizeof before) == 0);
+        ASSERT(e[0].channel == before.channel && memcmp(&e[0].time, &before.time, sizeof before.time) == 0);
     }
     ASSERT_EQ_FMT(MTAN_ERR_INPUT, mtan_prep_record(&o.prep, bad, -1, e, 4, NULL), "%d");
     ASSERT_EQ_FMT(MTAN_ERR_INPUT, mtan_prep_record(&o.prep, bad, 0, e, -1, NULL), "%d");
