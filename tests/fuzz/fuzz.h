@@ -87,7 +87,9 @@ static inline void fuzz_fill(fuzz_file *f, const char *name, const void *bytes, 
         while (fuzz_files[i]) i++;
         fuzz_files[i] = f;
     }
-    if (f->descriptor < 0 || ftruncate(f->descriptor, 0) != 0 || pwrite(f->descriptor, bytes, n, 0) != (ssize_t)n)
+    /* Cut afterwards, so that its pages are used again. */
+    if (f->descriptor < 0 || pwrite(f->descriptor, bytes, n, 0) != (ssize_t)n ||
+        ftruncate(f->descriptor, (off_t)n) != 0)
         fuzz_give_up(f->path);
 }
 
