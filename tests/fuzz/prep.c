@@ -60,7 +60,9 @@ static void compare(const prep *a, const prep *b) {
     PROMISE(memcmp(a->time_scale, b->time_scale, sizeof a->time_scale) == 0);
     PROMISE(same_names(a->channels, b->channels) && same_names(a->classes, b->classes));
     for (ptrdiff_t i = 0; i < arrlen(a->channel); i++) {
-        const prep_channel *x = &a->channel[i], *y = &b->channel[i];
+        const mtan_prep_channel *x = &a->channel[i], *y = &b->channel[i];
+        PROMISE(x->has == y->has && same_number(x->fill, y->fill) && same_number(x->least, y->least) &&
+                same_number(x->most, y->most));
         PROMISE(same_number(x->offset, y->offset) && same_number(x->scale, y->scale) && same_number(x->low, y->low) &&
                 same_number(x->high, y->high) && same_number(x->missing, y->missing));
     }
