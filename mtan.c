@@ -8182,7 +8182,7 @@ static mtan_status prep_start(prep_reader *r, prep_layout *l, const mtan_file *f
     memset(r, 0, sizeof *r), memset(l, 0, sizeof *l);
     r->file = file;
     r->made.unit = "", r->made.time_scale = 1, r->made.first = 1, r->made.last = 0;
-    if (read_count(r, "mtan.channels", &r->made.channels) != MTAN_OK) return MTAN_ERR_FILE;
+    if (read_count(r, "mtan.channels", &r->made.channels) != MTAN_OK || r->made.channels == 0) return MTAN_ERR_FILE;
     status = read_count(r, "mtan.classes", &r->made.classes);
     if (status != MTAN_OK && status != MTAN_ERR_MISSING) return status;
     if ((status = read_kind(r)) != MTAN_OK) return status;

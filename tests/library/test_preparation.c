@@ -361,6 +361,7 @@ TEST a_file_that_changes_while_it_is_read(void) {
 
 TEST what_cannot_be_used_is_refused(void) {
     static const char *const bad[][2] = {{"mtan.channels", "4"},
+                                         {"mtan.channels", "0"},
                                          {"mtan.channels", "1e9"},
                                          {"mtan.channels", "3.5"},
                                          {"mtan.channels", NULL},
