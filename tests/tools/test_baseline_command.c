@@ -168,7 +168,7 @@ TEST a_baseline_is_trained_and_used(const char *model) {
         "%d");
     ASSERT(command_says("out.txt", "\"auc\": "));
     ASSERT_EQ_FMT(DONE, command_run("predict @/run/best.safetensors --data @/events.csv"), "%d");
-    ASSERT(command_says("out.txt", "record,p0,p1\nr0,"));
+    ASSERT(command_says("out.txt", "record,p_down,p_up,predicted\nr0,"));
     ASSERT_EQ_FMT(DONE, command_run("inspect @/run/best.safetensors"), "%d");
     ASSERT(command_says("out.txt", model));
     ASSERT_EQ_FMT(DONE, command_run("report @/run --data @/events.csv --labels @/labels.csv -o @/page.html --quiet"),
@@ -205,7 +205,7 @@ TEST a_baseline_classifies_times(const char *model) {
     ASSERT_EQ_FMT(DONE, command_run("eval @/run0/best.safetensors --data @/events.csv --labels @/times.csv --json"),
                   "%d");
     ASSERT_EQ_FMT(DONE, command_run("predict @/run0/best.safetensors --data @/events.csv"), "%d");
-    ASSERT(command_says("out.txt", "record,time,p0,p1\nr0,"));
+    ASSERT(command_says("out.txt", "record,time,p_down,p_up,predicted\nr0,"));
     PASS();
 }
 

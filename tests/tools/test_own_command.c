@@ -39,7 +39,7 @@ TEST a_first_record_without_a_value_has_no_unit(void) {
         "%d");
     command_append("new.csv", HEADER "a,2024-01-01T00:00,heat,\nb,2024-01-01T00:00,heat,3\n");
     ASSERT_EQ_FMT(DONE, command_run("predict @/run/best.safetensors --data @/new.csv"), "%d");
-    ASSERT(command_says("out.txt", "record,p0,p1\na,") && command_says("out.txt", "\nb,"));
+    ASSERT(command_says("out.txt", "record,p_down,p_up,predicted\na,") && command_says("out.txt", "\nb,"));
     command_append("numbers.csv", HEADER "a,0,heat,\nb,0,heat,3\n");
     ASSERT_EQ_FMT(BAD_USE, command_run("predict @/run/best.safetensors --data @/numbers.csv"), "%d");
     ASSERT(command_says("err.txt", "the data's times are numbers without a unit, the model's hours"));
@@ -63,11 +63,53 @@ TEST a_failure_prints_no_header(void) {
     ASSERT_EQ_FMT((size_t)0, command_bytes("out.txt"), "%zu");
     command_append("none.csv", HEADER);
     ASSERT_EQ_FMT(DONE, command_run("predict @/run/best.safetensors --data @/none.csv"), "%d");
-    ASSERT_EQ_FMT(strlen("record,p0,p1\n"), command_bytes("out.txt"), "%zu");
+    ASSERT_EQ_FMT(strlen("record,p_down,p_up,predicted\n"), command_bytes("out.txt"), "%zu");
     ASSERT_EQ_FMT(DONE, command_run("stream @/run/best.safetensors --data @/none.csv"), "%d");
-    ASSERT_EQ_FMT(strlen("record,p0,p1\n"), command_bytes("out.txt"), "%zu");
+    ASSERT_EQ_FMT(strlen("record,p_down,p_up,predicted\n"), command_bytes("out.txt"), "%zu");
     ASSERT_EQ_FMT(DONE, command_run("predict @/run/best.safetensors --data @/none.csv --json"), "%d");
     ASSERT_EQ_FMT((size_t)0, command_bytes("out.txt"), "%zu");
+    PASS();
+}
+
+/* The likeliest class of a row, by the names of the columns of its table; NULL: the table is not of that form. */
+static const char *likeliest(char *table) {
+    static const char head[] = "record,p_=1,\"p_a, \"\"b\"\"\",p_x,predicted\n";
+    static const char *const printed[] = {"'=1", "\"a, \"\"b\"\"\"", "x"};
+    double p[3];
+    int read = -1, best = 0;
+    if (strncmp(table, head, strlen(head)) != 0) return NULL;
+    if (sscanf(table + strlen(head), "new,%lf,%lf,%lf,%n", &p[0], &p[1], &p[2], &read) != 3 || read < 0) return NULL;
+    for (int k = 1; k < 3; k++)
+        if (p[k] > p[best]) best = k;
+    table += strlen(head) + (size_t)read;
+    return strncmp(table, printed[best], strlen(printed[best])) == 0 && table[strlen(printed[best])] == '\n'
+               ? printed[best]
+               : NULL;
+}
+
+/* Names as people have them: a column and a cell of CSV, a key and a text of JSON. */
+TEST classes_are_called_by_their_names(void) {
+    static const char *const names[] = {"\"a, \"\"b\"\"\"", "=1", "x"};
+    char line[64], *table;
+    command_append("odd.csv", "record,label\n");
+    for (int r = 0; r < 30; r++) {
+        snprintf(line, sizeof line, "r%d,%s\n", r, names[r % 3]);
+        command_append("odd.csv", line);
+    }
+    ASSERT_EQ_FMT(DONE, command_run("train own --model enc --data @/events.csv --labels @/odd.csv --out @/run " SMALL),
+                  "%d");
+    command_append("new.csv", HEADER "new,1,heat,3\n");
+    ASSERT_EQ_FMT(DONE, command_run("predict @/run/best.safetensors --data @/new.csv"), "%d");
+    table = command_text("out.txt");
+    ASSERT(likeliest(table));
+    free(table);
+    ASSERT_EQ_FMT(DONE, command_run("stream @/run/best.safetensors --data @/new.csv"), "%d");
+    table = command_text("out.txt");
+    ASSERT(likeliest(table));
+    free(table);
+    ASSERT_EQ_FMT(DONE, command_run("predict @/run/best.safetensors --data @/new.csv --json"), "%d");
+    ASSERT(command_is_json("out.txt") && command_says("out.txt", "{\"record\": \"new\", \"p_=1\": 0.") &&
+           command_says("out.txt", ", \"p_a, \\\"b\\\"\": 0.") && command_says("out.txt", ", \"predicted\": \""));
     PASS();
 }
 
@@ -78,13 +120,14 @@ TEST times_come_out_as_they_came_in(void) {
                   "%d");
     command_append("new.csv", HEADER "a,4.51,heat,2\na,1.0,heat,3\na,3.00000001,pulse,4\na,1,pulse,3\n");
     ASSERT_EQ_FMT(DONE, command_run("predict @/run/best.safetensors --data @/new.csv"), "%d");
-    ASSERT(command_says("out.txt", "record,time,p0,p1\na,1,") && command_says("out.txt", "\na,3.00000001,") &&
-           command_says("out.txt", "\na,4.51,"));
+    ASSERT(command_says("out.txt", "record,time,p_down,p_up,predicted\na,1,") &&
+           command_says("out.txt", "\na,3.00000001,") && command_says("out.txt", "\na,4.51,"));
     ASSERT_EQ_FMT(DONE, command_run("predict @/run/best.safetensors --data @/new.csv --json"), "%d");
-    ASSERT(command_says("out.txt", "\"time\": 4.51, \"p\""));
+    ASSERT(command_says("out.txt", "\"time\": 4.51, \"p_down\": "));
     command_append("seconds.csv", HEADER "a,1700000001,heat,2\na,1700000000,heat,3\n");
     ASSERT_EQ_FMT(DONE, command_run("predict @/run/best.safetensors --data @/seconds.csv --origin record"), "%d");
-    ASSERT(command_says("out.txt", "record,time,p0,p1\na,1700000000,") && command_says("out.txt", "\na,1700000001,"));
+    ASSERT(command_says("out.txt", "record,time,p_down,p_up,predicted\na,1700000000,") &&
+           command_says("out.txt", "\na,1700000001,"));
     write_dates();
     command_append("hours.csv", "record,time,label\nr0,2024-01-01T00:30,up\nr1,2024-01-02T00:30,down\n");
     ASSERT_EQ_FMT(
@@ -94,7 +137,7 @@ TEST times_come_out_as_they_came_in(void) {
     ASSERT(command_says("out.txt", "\nr1,2024-01-02T00:30:00Z,") &&
            command_says("out.txt", "\nr1,2024-01-02T06:30:00Z,"));
     ASSERT_EQ_FMT(DONE, command_run("predict @/dates/best.safetensors --data @/dates.csv --json"), "%d");
-    ASSERT(command_says("out.txt", "{\"record\": \"r1\", \"time\": \"2024-01-02T00:30:00Z\", \"p\": ["));
+    ASSERT(command_says("out.txt", "{\"record\": \"r1\", \"time\": \"2024-01-02T00:30:00Z\", \"p_down\": "));
     PASS();
 }
 
@@ -226,7 +269,7 @@ TEST a_model_of_physionet_takes_events(void) {
     free(from_folder), free(from_file), free(from_stream);
     ASSERT(freopen(command_path("one.csv"), "r", stdin));
     ASSERT_EQ_FMT(DONE, command_run("predict @/run/best.safetensors --data -"), "%d");
-    ASSERT(command_says("out.txt", "record,p0,p1\n1,"));
+    ASSERT(command_says("out.txt", "record,p_survived,p_died,predicted\n1,"));
     command_append("odd.csv", HEADER "1,0,Mystery,60\n");
     ASSERT_EQ_FMT(BAD_RESULT, command_run("predict @/run/best.safetensors --data @/odd.csv"), "%d");
     ASSERT(command_says("err.txt", "the model has no channel \"Mystery\""));
@@ -324,7 +367,7 @@ TEST predictions_are_made_at_their_times(void) {
     ASSERT_EQ_FMT(DONE, command_run("predict @/run/best.safetensors --data @/meds.csv --labels @/meds-labels.csv"),
                   "%d");
     ASSERT_EQ_FMT(41, lines_of("out.txt"), "%d");
-    ASSERT(command_says("out.txt", "record,p0,p1\ns0@10,"));
+    ASSERT(command_says("out.txt", "record,p_false,p_true,predicted\ns0@10,"));
     ASSERT_EQ_FMT(
         DONE, command_run("predict @/run/best.safetensors --data @/meds.csv --labels @/meds-labels.csv --split test"),
         "%d");
@@ -428,6 +471,7 @@ SUITE(own_command_suite) {
     GREATEST_SET_TEARDOWN_CB(command_close, NULL);
     RUN_TEST(a_first_record_without_a_value_has_no_unit);
     RUN_TEST(a_failure_prints_no_header);
+    RUN_TEST(classes_are_called_by_their_names);
     RUN_TEST(times_come_out_as_they_came_in);
     RUN_TEST(a_stream_counts_from_the_first_value);
     RUN_TEST(the_future_does_not_leak_into_training);

@@ -77,13 +77,14 @@ static mtan_real *route_classify(route *r, const mtan_observation *raw, int32_t 
 
 /* ---- against the command's rows ---- */
 
-/* The next row of out.txt must end with these probabilities, as the command prints them. */
+/* The next row of out.txt must end with these probabilities, as the command prints them, and a class. */
 static int next_row_has(char **at, const mtan_real *p, int32_t classes) {
-    char expected[1024] = "", *end = strchr(*at, '\n');
+    char expected[1024] = "", *end = strchr(*at, '\n'), *last;
     for (int32_t k = 0; k < classes; k++)
         snprintf(expected + strlen(expected), sizeof expected - strlen(expected), ",%.9g", (double)p[k]);
     if (!end) return printf("  BAD no row is left\n"), 0;
     *end = 0;
+    if ((last = strrchr(*at, ','))) *last = 0;
     const size_t n = strlen(*at), m = strlen(expected);
     const int same = n > m && strcmp(*at + n - m, expected) == 0;
     if (!same) printf("  BAD got %s, expected %s\n", *at, expected);

@@ -66,7 +66,9 @@ TEST activity_has_classes_of_times(void) {
     ASSERT_EQ_FMT(DONE, command_run("train activity-enc --data @/activity --quiet " SMALL), "%d");
     ASSERT_EQ_FMT(DONE, command_run("predict @/run/best.safetensors --data @/activity"), "%d");
     ASSERT_EQ_FMT(1 + 30 * 50, count_lines("out.txt"), "%d");
-    ASSERT(command_says("out.txt", "record,time,p0,p1,p2,p3,p4,p5,p6,p7,p8,p9,p10\nA01-0,"));
+    ASSERT(command_says("out.txt",
+                        "record,time,p_walking,p_falling,p_lying,p_sitting,p_standing up,p_on all fours,p_sitting on "
+                        "the ground,p_unused-7,p_unused-8,p_unused-9,p_unused-10,predicted\nA01-0,"));
     ASSERT_EQ_FMT(DONE, command_run("eval @/run/best.safetensors --data @/activity --split all --json --bootstrap 0"),
                   "%d");
     ASSERT(command_is_json("out.txt") && command_says("out.txt", "\"records\": 30"));

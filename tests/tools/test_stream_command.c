@@ -109,7 +109,7 @@ static int read_rows(row *rows) {
     FILE *file = fopen(path_of("out.txt"), "r");
     char line[256];
     int n = 0;
-    if (!file || !fgets(line, sizeof line, file) || strcmp(line, "record,p0,p1\n") != 0) return -1;
+    if (!file || !fgets(line, sizeof line, file) || strcmp(line, "record,p0,p1,predicted\n") != 0) return -1;
     while (n < MOST_ROWS && fgets(line, sizeof line, file))
         if (sscanf(line, "%15[^,],%*[^,],%lf", rows[n].name, &rows[n].p) != 2) return -1;
         else n++;
@@ -253,8 +253,8 @@ TEST models_of_other_kinds(void) {
     ASSERT(small_open_named(&s, "full time") && write_model(&s));
     json.json = 1;
     ASSERT_EQ_FMT(DONE, run(json, "A,1,heat,2\nA,0.5,,\n"), "%d");
-    ASSERT(says("out.txt", "{\"record\": \"A\", \"time\": 1, \"p\": ["));
-    ASSERT(says("out.txt", "{\"record\": \"A\", \"time\": 0.5, \"p\": ["));
+    ASSERT(says("out.txt", "{\"record\": \"A\", \"time\": 1, \"p0\": "));
+    ASSERT(says("out.txt", "{\"record\": \"A\", \"time\": 0.5, \"p0\": "));
     ASSERT(small_close(&s));
     ASSERT(small_open_named(&s, "enc time") && write_model(&s));
     ASSERT_EQ_FMT(BAD_USE, run(usual(), "A,1,heat,2\n"), "%d");
@@ -270,7 +270,8 @@ TEST a_clock_starts_with_a_value(void) {
     strcpy(scaling.unit, "");
     ASSERT_EQ_FMT(
         DONE, run(usual(), "A,2024-01-01,heat,\nA,2024-01-02T00:00:00.5,heat,2\nA,2024-01-02 03:00+01:00,,\n"), "%d");
-    ASSERT(says("out.txt", "record,time,p0,p1\nA,2024-01-02T00:00:00.5Z,")); /* none of the line without a value */
+    ASSERT(says("out.txt",
+                "record,time,p0,p1,predicted\nA,2024-01-02T00:00:00.5Z,")); /* none of the line without a value */
     ASSERT(says("out.txt", "\nA,2024-01-02T02:00:00Z,"));
     ASSERT_EQ_FMT(BAD_RESULT, run(usual(), "A,2024-01-01,heat,\nA,2024-01-01T06:00,,\nA,soon,heat,1\n"), "%d");
     ASSERT(says("err.txt",

@@ -220,6 +220,11 @@ async function likeInterpolate(library) {
     return `${rows.length} means and deviations, all digits`;
 }
 
+/* Of a row that `mtan predict` wrote: p_NAME of each class, in the model's order. */
+function probabilities(row, model) {
+    return model.classes.map((name) => row[`p_${name}`]);
+}
+
 async function likePredict(library, kind) {
     const model = await library.open(fs.readFileSync(path.join(build, kind + '.safetensors')));
     const rows = readRows(kind + '.csv'), records = recordsOf(readRows('patients/events.csv'), model);
@@ -227,9 +232,11 @@ async function likePredict(library, kind) {
     expect(records.size > 100 && rows.length >= records.size, 'too little to compare');
     for (const [name, events] of records) {
         const p = model.classify(events);
-        for (let i = 0; i < p.length; i += 2, at++)
-            expect(rows[at].record === name && same(p[i], rows[at].p0) && same(p[i + 1], rows[at].p1),
-                `record ${name}: ${p[i]},${p[i + 1]}, not ${rows[at].p0},${rows[at].p1} of ${rows[at].record}`);
+        for (let i = 0; i < p.length; i += 2, at++) {
+            const [a, b] = probabilities(rows[at], model);
+            expect(rows[at].record === name && same(p[i], a) && same(p[i + 1], b),
+                `record ${name}: ${p[i]},${p[i + 1]}, not ${a},${b} of ${rows[at].record}`);
+        }
     }
     expect(at === rows.length && model.classes.length === 2, 'other rows or classes');
     throws(() => model.interpolate({ time: [], channel: [], value: [] }, [0]), 'does not interpolate');
@@ -246,7 +253,8 @@ async function likeDated(library, kind) {
     expect(rows.length === data.records.length && rows.length > 100 && curves.length === few.records.length * 9 * D, 'other rows');
     rows.forEach((row, r) => {
         const one = events.record(data, r, model), p = model.classify(one.events, { name: one.name });
-        expect(row.record === one.name && same(p[0], row.p0) && same(p[1], row.p1), `record ${one.name}: ${p}, not ${row.p0},${row.p1}`);
+        const [a, b] = probabilities(row, model);
+        expect(row.record === one.name && same(p[0], a) && same(p[1], b), `record ${one.name}: ${p}, not ${a},${b}`);
     });
     for (let r = 0, at = 0; r < few.records.length; r++) {
         const one = events.record(few, r, model), { mean, sd } = model.interpolate(one.events, times, { name: one.name });

@@ -99,7 +99,9 @@ const command commands[] = {
      "  mtan eval run/best.safetensors --data physionet2012 --json\n",
      1, 1},
     {"predict", command_predict, "MODEL --data PATH|-", "class probabilities of records, or of their times",
-     "Columns: record,p0,p1 and so on, or record,time,p0 and so on. A file of\n"
+     "Columns: record, time where the model classifies times, p_CLASS of each class\n"
+     "(p_sick,p_well; p0,p1 where the classes have no names) and predicted, the\n"
+     "likeliest class; --json has the same names. A file of\n"
      "events, or standard input, is read as a stream, in constant memory, and comes\n"
      "out in the order in which it came in; any model takes it, with the model's\n"
      "channels and units. A record that cannot be read, or whose result is\n"

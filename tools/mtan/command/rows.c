@@ -50,6 +50,26 @@ static void put_time_key(const char *time) {
     else fputs(time, stdout);
 }
 
+/* Does the model know what its classes are called? */
+static int has_names(const row_printer *r) {
+    return (int32_t)arrlen(r->classes) == r->config->classes;
+}
+
+static const char *class_name(const row_printer *r, int32_t k, char number[16]) {
+    snprintf(number, 16, "%d", (int)k);
+    return has_names(r) ? r->classes[k] : number;
+}
+
+/* "p_sick", or "p0" where classes have no names; malloc'd. */
+static char *probability_name(const row_printer *r, int32_t k) {
+    char number[16];
+    const char *name = class_name(r, k, number);
+    const size_t room = strlen(name) + 3;
+    char *text = tool_calloc(room, 1);
+    snprintf(text, room, "p%s%s", has_names(r) ? "_" : "", name);
+    return text;
+}
+
 void rows_header(row_printer *r) {
     const mtan_config *c = r->config;
     if (r->begun || r->json) return;
@@ -59,24 +79,48 @@ void rows_header(row_printer *r) {
         return;
     }
     fputs(c->classify == MTAN_CLASSIFY_TIME ? "record,time" : "record", stdout);
-    for (int32_t k = 0; k < c->classes; k++) printf(",p%d", (int)k);
-    putchar('\n');
+    for (int32_t k = 0; k < c->classes; k++) {
+        char *name = probability_name(r, k);
+        putchar(','), put_name(name);
+        free(name);
+    }
+    puts(",predicted");
+}
+
+/* As metrics.h has it: the first of equals. */
+static int32_t largest(const double *p, int32_t n) {
+    int32_t best = 0;
+    for (int32_t k = 1; k < n; k++)
+        if (p[k] > p[best]) best = k;
+    return best;
+}
+
+static void row_classes_json(const row_printer *r, const char *record, const char *time, const double *p) {
+    char number[16];
+    fputs("{\"record\": ", stdout), json_string(stdout, record);
+    if (time) put_time_key(time);
+    for (int32_t k = 0; k < r->config->classes; k++) {
+        char *name = probability_name(r, k);
+        fputs(", ", stdout), json_string(stdout, name), fputs(": ", stdout), json_number(stdout, p[k]);
+        free(name);
+    }
+    fputs(", \"predicted\": ", stdout);
+    json_string(stdout, class_name(r, largest(p, r->config->classes), number));
+    puts("}");
 }
 
 void row_classes(row_printer *r, const char *record, const char *time, const double *p) {
     const int32_t classes = r->config->classes;
+    char number[16];
     rows_header(r);
     if (r->json) {
-        fputs("{\"record\": ", stdout), json_string(stdout, record);
-        if (time) put_time_key(time);
-        fputs(", \"p\": [", stdout);
-        for (int32_t k = 0; k < classes; k++) fputs(k ? ", " : "", stdout), json_number(stdout, p[k]);
-        puts("]}");
+        row_classes_json(r, record, time, p);
         return;
     }
     put_name(record);
     if (time) printf(",%s", time);
     for (int32_t k = 0; k < classes; k++) printf(",%.9g", p[k]);
+    putchar(','), put_name(class_name(r, largest(p, classes), number));
     putchar('\n');
 }
 

@@ -11,11 +11,13 @@
 
 typedef struct row_printer {
     const mtan_config *config;
+    char **classes; /* their names, an stb_ds array; as many as the model has, or it does not know them */
     int json, interpolates;
     int begun; /* the header is out */
 } row_printer;
 
-/* record[,time],p0,p1 and so on. time, of both kinds of rows, is a number or a date, in JSON a number or a string; here it
+/* record[,time],p_sick,p_well,predicted: a probability per class and the name of the largest; p0,p1 and a number where the classes
+ * have no names. JSON has the same keys. time, of both kinds of rows, is a number or a date, in JSON a number or a string; here it
  * may be NULL. p (classes) */
 void row_classes(row_printer *r, const char *record, const char *time, const double *p);
 /* record,time,channel,mean,sd,extrapolated. outside: the time lies outside of the record's observations. */

@@ -323,7 +323,8 @@ static int open_predictor(job *j) {
 static int run(job *j, const options *o) {
     if (!read_every(j) || !open_model(j, o) || !open_predictor(j)) return BAD_USE;
     if (!csv_open(&j->csv, j->settings->data)) return complain("%s", j->csv.text.error);
-    j->rows.config = &j->bundle.model.config, j->rows.interpolates = j->interpolates, j->rows.json = j->settings->json;
+    j->rows.config = &j->bundle.model.config, j->rows.classes = j->bundle.prep.classes;
+    j->rows.interpolates = j->interpolates, j->rows.json = j->settings->json;
     return take_lines(j);
 }
 
