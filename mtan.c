@@ -1995,6 +1995,10 @@ static void scalar_adamax(mtan_real *w, mtan_real *m, mtan_real *u, const mtan_r
     }
 }
 
+static void scalar_average(mtan_real *mean, const mtan_real *x, size_t n, mtan_real share) {
+    for (size_t i = 0; i < n; i++) mean[i] = MTAN_FMA(share, x[i] - mean[i], mean[i]);
+}
+
 /* Box-Muller: n pairs of standard normals from uniforms u and v in [0, 1) and w = 1 - u > 0,
  *     out[0][i] = r cos(2 pi v),   out[1][i] = r sin(2 pi v),   r = sqrt(-2 log(1 - u)).
  * w comes beside u because each keeps what the other loses when rounded: w near 0 needs its own digits; near 1 it has
@@ -3234,6 +3238,12 @@ size_t mtan_weights_count(const mtan_config *config) {
     if (mtan_config_check(config) != MTAN_OK) return 0;
     walk_params(&p, config, -1, NULL);
     return (size_t)p.count;
+}
+
+/* What is decayed in training and becomes int8. Matrices of one column stay as they are: the frequencies of the time
+ * embedding are among them. */
+static int32_t is_matrix(const mtan_param *p) {
+    return p->rank == 2 && p->cols > 1;
 }
 
 /* A model of a config that has been checked. */
@@ -5982,6 +5992,7 @@ static mtan_status trainer_layout(mtan_trainer *trainer, mtan_real *base, size_t
     CARVE(trainer->gradient, count_product((size_t)state->shards, state->n_gradient));
     CARVE(trainer->moment1, state->n_params);
     CARVE(trainer->moment2, state->n_params);
+    if (trainer->config.average > 0) CARVE(trainer->average, state->n_params);
     CARVE(state->prologue, state->prologue_count);
     CARVE(state->work, count_product((size_t)trainer->config.threads, state->work_count));
 #undef CARVE
@@ -5997,7 +6008,8 @@ static mtan_status check_train_config(const mtan_train_config *c) {
     if (c->optimizer != MTAN_ADAM && c->optimizer != MTAN_ADAMAX) return MTAN_ERR_CONFIG;
     if (!(c->lr >= 0 && c->lr < 1e9) || !(c->kl_weight - c->kl_weight == 0) || !(c->epsilon < 1e9) ||
         !(c->beta1 >= 0 && c->beta1 < 1) || !(c->beta2 >= 0 && c->beta2 < 1) || !(c->epsilon >= 0) || !(c->clip >= 0) ||
-        !(c->dropout >= 0 && c->dropout < 1))
+        !(c->dropout >= 0 && c->dropout < 1) || !(c->decay >= 0 && c->decay < 1e9) ||
+        !(c->average >= 0 && c->average < 1))
         return MTAN_ERR_CONFIG;
     return MTAN_OK;
 }
@@ -6050,6 +6062,7 @@ mtan_status mtan_trainer_init(mtan_trainer *trainer, mtan_model *model, mtan_rea
     *made.state = state;
     model->backend->fill(made.moment1, state.n_params, 0);
     model->backend->fill(made.moment2, state.n_params, 0);
+    if (made.average) model->backend->fill(made.average, state.n_params, 0);
     *trainer = made;
     return device_status(model->backend, made.moment1);
 }
@@ -6249,6 +6262,17 @@ mtan_status mtan_trainer_gradient(mtan_trainer *trainer, const mtan_record *reco
     return prologue.status;
 }
 
+/* Decoupled weight decay: matrices shrink by a share of the rate, whatever their gradient. */
+static void decay_weights(mtan_trainer *trainer, double rate) {
+    const mtan_config *c = &trainer->model->config;
+    const mtan_real kept = (mtan_real)(1 - rate * trainer->config.decay);
+    for (int32_t i = 0, n = trainer->config.decay > 0 ? mtan_param_count(c) : 0; i < n; i++) {
+        const mtan_param p = param_at(c, i);
+        if (is_matrix(&p))
+            trainer->model->backend->scale(trainer->weights + p.offset, (size_t)p.cols, p.rows, p.cols, kept);
+    }
+}
+
 /* The optimiser's step with a gradient of this norm. One that is not finite changes nothing. */
 static mtan_status update_weights(mtan_trainer *trainer, int32_t epoch, double norm) {
     const mtan_backend *k = trainer->model->backend;
@@ -6271,8 +6295,10 @@ static mtan_status update_weights(mtan_trainer *trainer, int32_t epoch, double n
     v[3] = (mtan_real)c->epsilon;
     v[4] = (mtan_real)(rate / (1 - scalar_power(c->beta1, step)));
     v[5] = (mtan_real)(1 / scalar_sqrt(1 - scalar_power(c->beta2, step)));
+    decay_weights(trainer, rate);
     (c->optimizer == MTAN_ADAM ? k->adam : k->adamax)(trainer->weights, trainer->moment1, trainer->moment2,
                                                       trainer->gradient, n, v);
+    if (trainer->average) k->average(trainer->average, trainer->weights, n, (mtan_real)(step > 1 ? 1 - c->average : 1));
     return MTAN_OK;
 }
 
@@ -7404,11 +7430,6 @@ static mtan_status check_scale(const mtan_file *file, const mtan_param *p) {
     return MTAN_OK;
 }
 
-/* Matrices of one column stay reals: the frequencies of the time embedding are among them. */
-static int32_t is_int8_param(const mtan_param *p) {
-    return p->rank == 2 && p->cols > 1;
-}
-
 static mtan_status read_int8(const mtan_file *file, const mtan_param *p, const mtan_tensor_view *view, mtan_real *out) {
     mtan_tensor_view scale;
     const mtan_status status = find_scale(file, p, &scale);
@@ -7426,8 +7447,8 @@ mtan_status mtan_model_int8_counts(const mtan_config *config, size_t *count, siz
     *count = *bytes = 0;
     for (int32_t i = 0, n = mtan_param_count(config); i < n; i++) {
         const mtan_param p = param_at(config, i);
-        *count += (size_t)p.rows * (is_int8_param(&p) ? 1 : (size_t)p.cols);
-        if (is_int8_param(&p)) *bytes += (size_t)p.rows * (size_t)p.cols;
+        *count += (size_t)p.rows * (is_matrix(&p) ? 1 : (size_t)p.cols);
+        if (is_matrix(&p)) *bytes += (size_t)p.rows * (size_t)p.cols;
     }
     return MTAN_OK;
 }
@@ -7446,9 +7467,9 @@ mtan_status mtan_model_init_int8(mtan_model *model, const mtan_config *config, c
     for (int32_t i = 0, n = mtan_param_count(config); i < n; i++) {
         const mtan_param p = param_at(config, i);
         model->offset[i] = (uint32_t)reals;
-        model->row0[i] = is_int8_param(&p) ? (uint32_t)whole : MTAN_NO_ROWS;
-        reals += (size_t)p.rows * (is_int8_param(&p) ? 1 : (size_t)p.cols);
-        if (is_int8_param(&p)) whole += (size_t)p.rows * (size_t)p.cols;
+        model->row0[i] = is_matrix(&p) ? (uint32_t)whole : MTAN_NO_ROWS;
+        reals += (size_t)p.rows * (is_matrix(&p) ? 1 : (size_t)p.cols);
+        if (is_matrix(&p)) whole += (size_t)p.rows * (size_t)p.cols;
     }
     return MTAN_OK;
 }
@@ -7461,7 +7482,7 @@ static mtan_status open_param(mtan_model *model, const mtan_file *file, int32_t 
     size_t row0 = MTAN_NO_ROWS;
     mtan_status status = find_param(file, &p, &view);
     if (status == MTAN_OK && view.dtype == MTAN_DTYPE_I8) {
-        if (!is_int8_param(&p)) return MTAN_ERR_SHAPE;
+        if (!is_matrix(&p)) return MTAN_ERR_SHAPE;
         row0 = (size_t)(view.data - file->data);
         if (row0 >= MTAN_NO_ROWS) return MTAN_ERR_SHAPE;
         model->rows = (const int8_t *)(const void *)file->data;
@@ -7566,7 +7587,7 @@ static const char *setting_name(const mtan_config *config, int32_t i) {
 
 mtan_status mtan_model_save(const mtan_model *model, const mtan_trainer *trainer, const mtan_file_pair *pairs,
                             size_t n_pairs, mtan_write_fn write, void *context) {
-    mtan_file_entry entries[MTAN_MAX_PARAMS + 3];
+    mtan_file_entry entries[MTAN_MAX_PARAMS + 4];
     mtan_file_pair all[ALL_SETTINGS + 4 + MTAN_MAX_PAIRS];
     mtan_param params[MTAN_MAX_PARAMS];
     char keys[ALL_SETTINGS][KEY_SIZE], values[ALL_SETTINGS][NUMBER_SIZE], step[NUMBER_SIZE];
@@ -7596,6 +7617,7 @@ mtan_status mtan_model_save(const mtan_model *model, const mtan_trainer *trainer
     if (trainer) {
         entries[n++] = entry_of(KEY_PREFIX "moment1", 1, P, 1, trainer->moment1);
         entries[n++] = entry_of(KEY_PREFIX "moment2", 1, P, 1, trainer->moment2);
+        if (trainer->average) entries[n++] = entry_of(KEY_PREFIX "average", 1, P, 1, trainer->average);
         format_number(step, (double)trainer->step);
         all[m].key = KEY_PREFIX "step", all[m++].value = step;
     }
@@ -7603,10 +7625,35 @@ mtan_status mtan_model_save(const mtan_model *model, const mtan_trainer *trainer
     return mtan_file_write(entries, n, all, m, write, context);
 }
 
+/* The tensors of a trainer's state that files keep: (P) reals each. `to` is null where this trainer has none. */
+typedef struct trainer_tensor {
+    const char *name;
+    mtan_real *to;
+} trainer_tensor;
+
+enum { TRAINER_TENSORS = 3 };
+
+static mtan_status find_trainer_tensor(const mtan_file *file, const trainer_tensor *t, size_t P,
+                                       mtan_tensor_view *view) {
+    const mtan_status status = t->to ? mtan_file_tensor(file, t->name, view) : MTAN_OK;
+    if (status != MTAN_OK || !t->to) return status;
+    if (view->count != P || view->dtype != MTAN_DTYPE_REAL) return MTAN_ERR_SHAPE;
+    return check_elements(*view, MTAN_ERR_NUMERIC);
+}
+
+/* Weights and state as they are now, to the device that trains. */
+static mtan_status send_trainer(const mtan_trainer *trainer, const trainer_tensor *all, size_t bytes) {
+    const mtan_device *device = trainer->model->backend->device;
+    if (!device) return MTAN_OK;
+    for (int32_t i = 0; i < TRAINER_TENSORS; i++)
+        if (all[i].to && !device->send(all[i].to, bytes)) return MTAN_ERR_DEVICE;
+    return device->send(trainer->weights, bytes) ? MTAN_OK : MTAN_ERR_DEVICE;
+}
+
+/* Everything is checked before anything is changed. */
 mtan_status mtan_trainer_load(mtan_trainer *trainer, const mtan_file *file) {
-    mtan_tensor_view first, second;
+    mtan_tensor_view view[TRAINER_TENSORS];
     const mtan_architecture *known[2] = {NULL, NULL};
-    const mtan_device *device;
     mtan_config saved; /* only to see that the file is one of ours: shapes decide */
     mtan_precision precision;
     char text[NUMBER_SIZE];
@@ -7614,28 +7661,22 @@ mtan_status mtan_trainer_load(mtan_trainer *trainer, const mtan_file *file) {
     size_t P;
     mtan_status status;
     if (!trainer || !file) return MTAN_ERR_NULL;
+    const trainer_tensor all[TRAINER_TENSORS] = {{KEY_PREFIX "moment1", trainer->moment1},
+                                                 {KEY_PREFIX "moment2", trainer->moment2},
+                                                 {KEY_PREFIX "average", trainer->average}};
     known[0] = trainer->model->config.architecture;
     if ((status = read_settings(&saved, known, file)) != MTAN_OK) return status;
     P = mtan_weights_count(&trainer->model->config);
-    if ((status = mtan_file_tensor(file, KEY_PREFIX "moment1", &first)) != MTAN_OK) return status;
-    if ((status = mtan_file_tensor(file, KEY_PREFIX "moment2", &second)) != MTAN_OK) return status;
+    for (int32_t i = 0; i < TRAINER_TENSORS; i++)
+        if ((status = find_trainer_tensor(file, &all[i], P, &view[i])) != MTAN_OK) return status;
     if ((status = mtan_file_metadata(file, KEY_PREFIX "step", text, sizeof text, NULL)) != MTAN_OK) return status;
     if (!parse_number(text, &step) || !(step >= 0 && step < 1e15)) return MTAN_ERR_FILE;
-    if (first.count != P || second.count != P || first.dtype != MTAN_DTYPE_REAL || second.dtype != MTAN_DTYPE_REAL)
-        return MTAN_ERR_SHAPE;
-    if ((status = check_elements(first, MTAN_ERR_NUMERIC)) != MTAN_OK) return status;
-    if ((status = check_elements(second, MTAN_ERR_NUMERIC)) != MTAN_OK) return status;
     if ((status = check_params(file, &trainer->model->config, &precision)) != MTAN_OK) return status;
     if ((status = read_params(file, &trainer->model->config, trainer->weights)) != MTAN_OK) return status;
-    mtan_view_read(&first, trainer->moment1, P);
-    mtan_view_read(&second, trainer->moment2, P);
+    for (int32_t i = 0; i < TRAINER_TENSORS; i++)
+        if (all[i].to) mtan_view_read(&view[i], all[i].to, P);
     trainer->step = (int64_t)step;
-    device = trainer->model->backend->device;
-    P *= sizeof(mtan_real);
-    if (device &&
-        !(device->send(trainer->weights, P) && device->send(trainer->moment1, P) && device->send(trainer->moment2, P)))
-        return MTAN_ERR_DEVICE;
-    return MTAN_OK;
+    return send_trainer(trainer, all, P * sizeof(mtan_real));
 }
 
 /* ==== 16. Preparation ============================================================================================

@@ -524,6 +524,8 @@ typedef double (*mtan_schedule)(void *context, int64_t step, int32_t epoch);
 typedef struct mtan_train_config {
     mtan_optimizer optimizer;
     double lr, beta1, beta2, epsilon;
+    double decay;           /* of weights, decoupled from the gradient; 0: none. See mtan_trainer_step */
+    double average;         /* in [0, 1): what the mean of the weights keeps at every step; 0: there is no mean */
     double clip;            /* largest norm of the whole gradient; 0: no clipping */
     double kl_weight;       /* used when the model's kl_anneal is 0 */
     double dropout;         /* in [0, 1), of the classifier's units in training; 0: none. See mtan_trainer_step */
@@ -562,6 +564,7 @@ typedef struct mtan_trainer {
     mtan_bounds bounds;
     int64_t step;
     mtan_real *gradient, *moment1, *moment2; /* (P), in the order of the table */
+    mtan_real *average;                      /* (P) likewise; null without config.average. See mtan_trainer_step */
     struct mtan_trainer_state *state;        /* private: in the trainer's memory */
 } mtan_trainer;
 
@@ -577,7 +580,14 @@ mtan_status mtan_trainer_init(mtan_trainer *trainer, mtan_model *model, mtan_rea
  * With dropout each unit of the two hidden layers of the head (of its input, where head_hidden is 0) is 0 with that
  * probability and 1/(1 - dropout) times itself otherwise. Which units is a function of the seed, the step, the record's id,
  * the sample, the query's place and the unit: shards, threads, ranks and the order of records do not change it, and a trainer
- * that was loaded goes on as the saved one would have. */
+ * that was loaded goes on as the saved one would have.
+ *
+ * With decay each matrix of more than one column is multiplied by 1 - lr schedule decay before the step, as
+ * torch.optim.AdamW has it. Biases, bandwidths and the frequencies of the time embedding, which have one column, are not.
+ *
+ * With average the trainer keeps an exponential moving average of the weights, as torch.optim.swa_utils.AveragedModel with
+ * get_ema_multi_avg_fn does: the weights after the first step, then at every step `average` of itself and the rest of the new
+ * weights. A second model on trainer->average is the one to validate and to keep; its predictors are made anew after steps. */
 mtan_status mtan_trainer_step(mtan_trainer *trainer, const mtan_record *records, int32_t n, int32_t epoch,
                               mtan_report *report);
 /* Says before a step which records the step after it will have: a device then gets them while it works on this step. They
@@ -594,7 +604,7 @@ mtan_status mtan_trainer_loss(mtan_trainer *trainer, const mtan_record *records,
                               mtan_report *report);
 
 /* Writes a model: weights under their names, settings as mtan.* metadata, and the caller's own pairs (preprocessing,
- * preset, channel names). With a trainer its moments and step are written too, so that training resumes to the same bits. */
+ * preset, channel names). With a trainer its moments, average and step are written too: training resumes to the same bits. */
 #define MTAN_MAX_PAIRS 64 /* of the caller's own */
 typedef struct mtan_file_pair {
     const char *key, *value; /* UTF-8 */
@@ -1264,6 +1274,8 @@ typedef struct mtan_gru {
     /* normals out (2, n) by Box-Muller */                                                                             \
     PREDICT(void, normal_pairs, (mtan_real *out, const mtan_real *u, const mtan_real *w, const mtan_real *v,           \
                                  size_t n))                                                                            \
+    /* mean += share (x - mean) */                                                                                     \
+    TRAIN(void, average, (mtan_real *mean, const mtan_real *x, size_t n, mtan_real share))                             \
     /* c: six numbers that follow from the step */                                                                     \
     TRAIN(void, adam, (mtan_real *w, mtan_real *m, mtan_real *v, const mtan_real *g, size_t n, const mtan_real c[6]))  \
     TRAIN(void, adamax, (mtan_real *w, mtan_real *m, mtan_real *u, const mtan_real *g, size_t n,                       \

@@ -199,6 +199,7 @@ enum { LAYOUT_RECORD, LAYOUT_STEP, LAYOUT_QUERY };
     X(relu_backward, elementwise, 256, 1, 1)                                                                           \
     X(tanh_backward, elementwise, 256, 1, 1)                                                                           \
     X(softplus_backward, elementwise, 256, 1, 1)                                                                       \
+    X(average, elementwise, 256, 1, 1)                                                                                 \
     X(adam, elementwise, 256, 1, 1)                                                                                    \
     X(adamax, elementwise, 256, 1, 1)                                                                                  \
     X(normal_pairs, elementwise, 256, 1, 0)                                                                            \

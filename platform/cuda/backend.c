@@ -81,6 +81,12 @@ static void cuda_softplus_backward(mtan_real *dx, const mtan_real *dy, const mta
     FLAT(softplus_backward, a.n, &a);
 }
 
+static void cuda_average(mtan_real *mean, const mtan_real *x, size_t n, mtan_real share) {
+    struct elementwise a = elementwise_of(mean, x, n);
+    a.c[0] = share;
+    FLAT(average, a.n, &a);
+}
+
 static void cuda_adam(mtan_real *w, mtan_real *m, mtan_real *v, const mtan_real *g, size_t n, const mtan_real c[6]) {
     struct elementwise a = elementwise_of(w, g, n);
     a.m = AT(m), a.v = AT(v);

@@ -207,6 +207,11 @@ KERNEL(softplus_backward)(const struct elementwise a) {
     EACH(i, a.n) a.y[i] = fmaf(a.d[i], sigmoid_of(a.x[i]), a.y[i]);
 }
 
+/* mean y of weights x */
+KERNEL(average)(const struct elementwise a) {
+    EACH(i, a.n) a.y[i] = fmaf(a.c[0], a.x[i] - a.y[i], a.y[i]);
+}
+
 /* weights y, moments m and v, gradient x; c as scalar_adam of mtan.c has it */
 KERNEL(adam)(const struct elementwise a) {
     EACH(i, a.n) {

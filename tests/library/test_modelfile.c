@@ -368,7 +368,7 @@ static void open_trainer(tiny_model *t, tiny_kind kind, mtan_optimizer optimizer
     mtan_train_config config;
     tiny_open(t, kind, 12);
     mtan_train_config_init(&config);
-    config.optimizer = optimizer;
+    config.optimizer = optimizer, config.decay = 0.01, config.average = 0.9;
     tiny_train(t, &config);
 }
 
@@ -689,6 +689,7 @@ TEST checkpoint_resumes_to_the_bit(tiny_kind kind, mtan_optimizer optimizer) {
     ASSERT(check_same("weights", b.weights, a.weights, a.count * sizeof *a.weights));
     ASSERT(check_same("first moments", b.trainer.moment1, a.trainer.moment1, a.count * sizeof *a.weights));
     ASSERT(check_same("second moments", b.trainer.moment2, a.trainer.moment2, a.count * sizeof *a.weights));
+    ASSERT(check_same("average", b.trainer.average, a.trainer.average, a.count * sizeof *a.weights));
     ASSERT_EQ(10, (int)b.trainer.step);
     mtan_model model;
     ASSERT_EQ(opens(), blob_open(&model, blob, bytes)); /* a checkpoint is a model too */
@@ -701,6 +702,7 @@ TEST wrong_checkpoints_change_nothing(void) {
     size_t bytes, made, foreign_bytes;
     const fault faults[] = {
         {"no moments", MTAN_ERR_MISSING, {MTAN_DTYPE_REAL, 0, "mtan.moment2", NULL, NULL, NULL}},
+        {"no average", MTAN_ERR_MISSING, {MTAN_DTYPE_REAL, 0, "mtan.average", NULL, NULL, NULL}},
         {"no step", MTAN_ERR_MISSING, {MTAN_DTYPE_REAL, 0, NULL, NULL, "mtan.step", NULL}},
         {"no weight", MTAN_ERR_MISSING, {MTAN_DTYPE_REAL, 0, "rec.linear.bias", NULL, NULL, NULL}},
         {"step below 0", MTAN_ERR_FILE, {MTAN_DTYPE_REAL, 0, NULL, NULL, "mtan.step", "-1"}},
@@ -749,9 +751,9 @@ static void retype(copy *c) {
     spoilt_entry(c)->dtype = MTAN_DTYPE_I16; /* half of its bytes are enough */
 }
 
-/* Either of the moments may be what is wrong. */
+/* Any of the trainer's tensors may be what is wrong. */
 TEST wrong_moments_change_nothing(void) {
-    static const char *const moments[] = {"mtan.moment1", "mtan.moment2"};
+    static const char *const moments[] = {"mtan.moment1", "mtan.moment2", "mtan.average"};
     static void (*const wrong[])(copy *) = {shorten, retype};
     const change same = {MTAN_DTYPE_REAL, 0, NULL, NULL, NULL, NULL};
     tiny_model t;
@@ -763,7 +765,7 @@ TEST wrong_moments_change_nothing(void) {
     ASSERT(blob);
     ASSERT(train_steps(&t, 1, 3));
     mtan_real *weights = tiny_copy(t.weights, t.count), *moment = tiny_copy(t.trainer.moment1, t.count);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 6; i++) {
         spoilt = moments[i / 2], spoil = wrong[i % 2];
         void *bad = rewrite(blob, bytes, &same, &made);
         spoil = NULL;

@@ -22,6 +22,14 @@ static double step_limit(const double *ref, double err32) {
     return sizeof(mtan_real) == sizeof(double) ? 1e-10 * size : 4 * err32 + 4 * ldexp(size, -24);
 }
 
+/* The golden gradient of a step at OPTIM_WEIGHTS weights from `first`, and 0 elsewhere. */
+static void set_gradient(tiny_model *s, size_t first, size_t step) {
+    memset(s->trainer.gradient, 0, s->count * sizeof(mtan_real));
+    for (size_t i = 0; i < OPTIM_WEIGHTS; i++)
+        s->trainer.gradient[first + i] =
+            (mtan_real)(golden_u("optim.gradient", step * OPTIM_WEIGHTS + i) / (step % 2 ? 64 : 1));
+}
+
 /* The first 67 weights of a model take the golden steps, the others see a gradient of 0 and must not move. */
 TEST optimizer_is_torchs(const char *tensor, mtan_optimizer optimizer, double clip) {
     double ref[OPTIM_STEPS * OPTIM_WEIGHTS], err[OPTIM_STEPS];
@@ -38,10 +46,7 @@ TEST optimizer_is_torchs(const char *tensor, mtan_optimizer optimizer, double cl
     for (size_t i = 0; i < OPTIM_WEIGHTS; i++) s.weights[i] = (mtan_real)golden_u("optim.weight", i);
     const mtan_real beyond = s.weights[OPTIM_WEIGHTS];
     for (size_t step = 0; step < OPTIM_STEPS; step++) {
-        mtan_real *g = s.trainer.gradient;
-        memset(g, 0, s.count * sizeof *g);
-        for (size_t i = 0; i < OPTIM_WEIGHTS; i++)
-            g[i] = (mtan_real)(golden_u("optim.gradient", step * OPTIM_WEIGHTS + i) / (step % 2 ? 64 : 1));
+        set_gradient(&s, 0, step);
         ASSERT_EQ(MTAN_OK, mtan_trainer_update(&s.trainer, 1));
         snprintf(name, sizeof name, "%s, step %d", tensor, (int)step + 1);
         ASSERT(check_norm(name, s.weights, ref + step * OPTIM_WEIGHTS, OPTIM_WEIGHTS,
@@ -49,6 +54,100 @@ TEST optimizer_is_torchs(const char *tensor, mtan_optimizer optimizer, double cl
     }
     ASSERT(s.weights[OPTIM_WEIGHTS] == beyond);
     ASSERT_EQ(OPTIM_STEPS, (int)s.trainer.step);
+    ASSERT(tiny_close(&s));
+    PASS();
+}
+
+static double falling_rate(void *context, int64_t step, int32_t epoch) {
+    (void)context, (void)epoch;
+    return 1 / (double)step;
+}
+
+static mtan_param first_matrix(const mtan_config *c, int32_t least) {
+    mtan_param p;
+    for (int32_t i = 0; mtan_param_at(c, i, &p) == MTAN_OK; i++)
+        if (p.rank == 2 && p.cols > 1 && p.rows * p.cols >= least) break;
+    return p;
+}
+
+/* Golden weights in a matrix follow torch.optim.AdamW; without a gradient matrices shrink and nothing else moves. */
+TEST decay_is_torchs(void) {
+    double ref[OPTIM_STEPS * OPTIM_WEIGHTS], err[OPTIM_STEPS], kept = 1;
+    char name[32];
+    tiny_model s;
+    mtan_param p;
+    mtan_train_config config;
+    ASSERT(golden_read("optim.safetensors", "adamw", MTAN_DTYPE_F64, ref, OPTIM_STEPS * OPTIM_WEIGHTS));
+    ASSERT(golden_read("optim.safetensors", "adamw.err32", MTAN_DTYPE_F64, err, OPTIM_STEPS));
+    tiny_open(&s, TINY_ENC, 1);
+    mtan_train_config_init(&config);
+    config.decay = 0.5, config.lr = 1e-3, config.schedule = falling_rate;
+    tiny_train(&s, &config);
+    const size_t first = first_matrix(&s.config, OPTIM_WEIGHTS + 1).offset;
+    for (size_t i = 0; i < OPTIM_WEIGHTS; i++) s.weights[first + i] = (mtan_real)golden_u("optim.weight", i);
+    mtan_real *before = tiny_copy(s.weights, s.count);
+    for (size_t step = 0; step < OPTIM_STEPS; step++) {
+        set_gradient(&s, first, step);
+        ASSERT_EQ(MTAN_OK, mtan_trainer_update(&s.trainer, 1));
+        snprintf(name, sizeof name, "adamw, step %d", (int)step + 1);
+        ASSERT(check_norm(name, s.weights + first, ref + step * OPTIM_WEIGHTS, OPTIM_WEIGHTS,
+                          step_limit(ref + step * OPTIM_WEIGHTS, err[step]), 0));
+        kept *= 1 - 1e-3 / (double)(step + 1) * 0.5;
+    }
+    for (int32_t i = 0; mtan_param_at(&s.config, i, &p) == MTAN_OK; i++)
+        for (size_t k = p.offset; k < p.offset + (size_t)p.rows * (size_t)p.cols; k++) {
+            const double factor = p.rank == 2 && p.cols > 1 ? kept : 1, x = (double)before[k] * factor;
+            if (k >= first && k < first + OPTIM_WEIGHTS) continue;
+            ASSERT(fabs((double)s.weights[k] - x) <= (factor < 1 ? 1e-5 * fabs(x) : 0));
+        }
+    free(before);
+    ASSERT(tiny_close(&s));
+    PASS();
+}
+
+TEST average_is_torchs(void) {
+    double ref[OPTIM_STEPS * OPTIM_WEIGHTS], err[OPTIM_STEPS];
+    char name[32];
+    tiny_model s;
+    mtan_train_config config;
+    ASSERT(golden_read("optim.safetensors", "averaged", MTAN_DTYPE_F64, ref, OPTIM_STEPS * OPTIM_WEIGHTS));
+    ASSERT(golden_read("optim.safetensors", "averaged.err32", MTAN_DTYPE_F64, err, OPTIM_STEPS));
+    tiny_open(&s, TINY_ENC, 1);
+    mtan_train_config_init(&config);
+    config.average = 0.9;
+    tiny_train(&s, &config);
+    for (size_t i = 0; i < OPTIM_WEIGHTS; i++) s.weights[i] = (mtan_real)golden_u("optim.weight", i);
+    for (size_t step = 0; step < OPTIM_STEPS; step++) {
+        set_gradient(&s, 0, step);
+        ASSERT_EQ(MTAN_OK, mtan_trainer_update(&s.trainer, 1));
+        snprintf(name, sizeof name, "averaged, step %d", (int)step + 1);
+        ASSERT(check_norm(name, s.trainer.average, ref + step * OPTIM_WEIGHTS, OPTIM_WEIGHTS,
+                          step_limit(ref + step * OPTIM_WEIGHTS, err[step]), 0));
+    }
+    ASSERT(s.trainer.average[OPTIM_WEIGHTS] == s.weights[OPTIM_WEIGHTS]);
+    ASSERT(tiny_close(&s));
+    PASS();
+}
+
+/* The block of a trainer without them is what it was. */
+TEST average_alone_takes_memory(void) {
+    tiny_model s;
+    mtan_train_config config;
+    const mtan_bounds bounds = {8, 64, 64};
+    size_t plain, decayed, averaged;
+    tiny_open(&s, TINY_ENC, 1);
+    mtan_train_config_init(&config);
+    ASSERT_EQ(MTAN_OK, mtan_trainer_size(&s.model, &config, &bounds, &plain));
+    config.decay = 0.01;
+    ASSERT_EQ(MTAN_OK, mtan_trainer_size(&s.model, &config, &bounds, &decayed));
+    config.average = 0.99;
+    ASSERT_EQ(MTAN_OK, mtan_trainer_size(&s.model, &config, &bounds, &averaged));
+    ASSERT_EQ(plain, decayed);
+    ASSERT(averaged >= plain + s.count * sizeof(mtan_real) && averaged < plain + (s.count + 64) * sizeof(mtan_real));
+    config.average = 1;
+    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_trainer_size(&s.model, &config, &bounds, &averaged));
+    config.average = 0, config.decay = -1;
+    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_trainer_size(&s.model, &config, &bounds, &averaged));
     ASSERT(tiny_close(&s));
     PASS();
 }
@@ -667,6 +766,9 @@ SUITE(training_suite) {
     RUN_TESTp(optimizer_is_torchs, "adamax", MTAN_ADAMAX, 0.0);
     greatest_set_test_suffix("clipped");
     RUN_TESTp(optimizer_is_torchs, "clipped", MTAN_ADAM, 0.5);
+    RUN_TEST(decay_is_torchs);
+    RUN_TEST(average_is_torchs);
+    RUN_TEST(average_alone_takes_memory);
     RUN_TEST(gradient_that_is_not_finite_changes_nothing);
     RUN_TEST(gradient_too_large_for_its_square_changes_nothing);
     RUN_TEST(clipping_leaves_short_gradients_alone);

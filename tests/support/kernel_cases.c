@@ -234,6 +234,12 @@ static void run_optimisers(kernel_work *w, const kernel_shape *s) {
     w->backend->adamax(x, m, u, g, n, c);
 }
 
+static void run_average(kernel_work *w, const kernel_shape *s) {
+    const size_t n = area(s->m, s->n);
+    mtan_real *mean = take(w, n, 1), *x = take(w, n, 1);
+    w->backend->average(mean, x, n, (mtan_real)0.001);
+}
+
 static void run_embed(kernel_work *w, const kernel_shape *s) {
     const size_t T = (size_t)s->m, E = (size_t)s->n;
     mtan_real *time = take(w, T, 1), *lw = take(w, 1, 1), *lb = take(w, 1, 1), *pw = take(w, E, 8), *pb = take(w, E, 1);
@@ -622,6 +628,7 @@ const kernel_case kernel_cases[] = {
     {"sums", run_sums, 0, KERNEL_NEAR},
     {"elementwise", run_elementwise, 0, KERNEL_SAME},
     {"optimisers", run_optimisers, 0, KERNEL_SAME},
+    {"average", run_average, 0, KERNEL_SAME},
     {"embedding", run_embed, 0, KERNEL_SAME},
     {"embedding, backward", run_embed_backward, 0, KERNEL_NEAR},
     {"softmax", run_softmax, 0, KERNEL_NEAR},

@@ -12,9 +12,11 @@ init: for every case the modules are built in the scripts' order after torch.man
     CASE/hash            I32 (n, 2): FNV-1a 64 of the tensor's little-endian float32 bytes, low half first
 optim: 20 steps on 67 weights u("optim.weight", i) with gradients u("optim.gradient", 67 step + i), those of odd steps (from 0)
     divided by 64, so that clipping at 0.5 leaves every second one alone. lr 1e-3, everything else PyTorch's default.
-    adam, adamax, clipped (Adam behind clip_grad_norm_ 0.5): F64 (20, 67), the weights after each step in a float64 run;
+    adam, adamax, clipped (Adam behind clip_grad_norm_ 0.5), adamw (AdamW, weight_decay 0.5, the rate divided by the step), averaged
+    (the mean that AveragedModel keeps of adam's weights, decay 0.9): F64 (20, 67), the weights after each step in a float64 run;
     NAME.err32: F64 (20), the norm of what a float32 run is off, the largest of six runs (golden/README.md, Limits).
 """
+import functools
 import sys
 from pathlib import Path
 
@@ -71,26 +73,41 @@ def export_init(models, path):
     file.write(path)
 
 
-def run_optimizer(make, clip):
-    weight = golden.by_rule("optim.weight", WEIGHTS).requires_grad_()
+class Weights(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = torch.nn.Parameter(golden.by_rule("optim.weight", WEIGHTS))
+
+
+def run_optimizer(make, clip=0, falling=False, average=None):
+    model = Weights()
     gradients = golden.by_rule("optim.gradient", STEPS, WEIGHTS)
-    optimizer = make([weight], lr=1e-3)
+    optimizer = make(model.parameters(), lr=1e-3)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 / (1 + step)) if falling else None
+    mean = average and torch.optim.swa_utils.AveragedModel(
+        model, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(average))
     after = []
     for step in range(STEPS):
-        weight.grad = gradients[step] / (64 if step % 2 else 1)
+        model.w.grad = gradients[step] / (64 if step % 2 else 1)
         if clip:
-            torch.nn.utils.clip_grad_norm_([weight], clip)
+            torch.nn.utils.clip_grad_norm_(model.parameters(), clip)
         optimizer.step()
-        after.append(weight.detach().clone())
+        if falling:
+            schedule.step()
+        if average:
+            mean.update_parameters(model)
+        after.append((mean.module if average else model).w.detach().clone())
     return {"after": torch.stack(after)}
 
 
 def export_optim(path):
     file = golden.Golden({})
     golden.Runs.count = RUNS
-    for name, make, clip in (("adam", torch.optim.Adam, 0), ("adamax", torch.optim.Adamax, 0),
-                             ("clipped", torch.optim.Adam, 0.5)):
-        runs = [(truth["after"], single["after"]) for truth, single in golden.both(lambda: run_optimizer(make, clip))]
+    decayed = functools.partial(torch.optim.AdamW, weight_decay=0.5)
+    for name, make, more in (("adam", torch.optim.Adam, {}), ("adamax", torch.optim.Adamax, {}),
+                             ("clipped", torch.optim.Adam, {"clip": 0.5}), ("adamw", decayed, {"falling": True}),
+                             ("averaged", torch.optim.Adam, {"average": 0.9})):
+        runs = [(truth["after"], single["after"]) for truth, single in golden.both(lambda: run_optimizer(make, **more))]
         file.put(name, runs[0][0])
         file.put(name + ".err32", np.max([np.linalg.norm(single - truth, axis=1) for truth, single in runs], 0))
     file.write(path)

@@ -50,6 +50,7 @@ static const share costs[KERNEL_COUNT][MOST_SHARES] = {
     [KERNEL_relu_backward] = {{ELEMENTS, 1, 2, 1}},
     [KERNEL_tanh_backward] = {{ELEMENTS, 3, 2, 1}},
     [KERNEL_softplus_backward] = {{ELEMENTS, FUNCTION + 3, 3, 1}},
+    [KERNEL_average] = {{ELEMENTS, 2, 2, 1}},
     [KERNEL_adam] = {{ELEMENTS, FUNCTION + 11, 4, 3}},
     [KERNEL_adamax] = {{ELEMENTS, 10, 4, 3}},
     [KERNEL_normal_pairs] = {{ELEMENTS, 4 * FUNCTION, 3, 2}},
