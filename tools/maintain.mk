@@ -75,6 +75,7 @@ golden: ## make golden/ again (needs PyTorch, REFERENCE=checkout of the publishe
 	@test -n "$(REFERENCE)" || { echo "mtan: make golden needs REFERENCE=path of a checkout of the published code"; exit 2; }
 	@$(PYTHON) tools/golden/golden.py --reference "$(REFERENCE)"
 	@for script in rng init metrics torchfile; do $(PYTHON) tools/golden/golden_$$script.py "$(REFERENCE)" golden || exit 1; done
+	@$(PYTHON) tools/golden/golden_rivals.py golden
 	@$(PYTHON) tools/golden/golden_baselines.py
 	@test -z "$(DATA)" || $(PYTHON) tools/golden/golden_data.py "$(REFERENCE)" "$(DATA)" golden
 	@test -z "$(DATA)" || $(PYTHON) tools/golden/golden_losses.py "$(REFERENCE)" "$(DATA)" golden

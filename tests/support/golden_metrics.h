@@ -1,4 +1,4 @@
-/* Tensors of golden/metrics.safetensors, and numbers that are compared with them. */
+/* Tensors of golden/metrics.safetensors, or of the file that GOLDEN_FILE names, and numbers that are compared with them. */
 #ifndef MTAN_TESTS_GOLDEN_METRICS_H
 #define MTAN_TESTS_GOLDEN_METRICS_H
 
@@ -8,12 +8,16 @@
 
 #include "check.h"
 
+#ifndef GOLDEN_FILE
+#define GOLDEN_FILE "metrics.safetensors"
+#endif
+
 /* A block of a tensor's elements (free it) and their number. A tensor that is not there ends the program. */
 static inline void *golden_array(const char *tensor, mtan_dtype dtype, size_t element, size_t *n) {
     mtan_file file;
     mtan_tensor_view view;
     size_t bytes = 0;
-    void *blob = slurp_golden("metrics.safetensors", &bytes), *out = NULL;
+    void *blob = slurp_golden(GOLDEN_FILE, &bytes), *out = NULL;
     if (blob && mtan_file_open(&file, blob, bytes) == MTAN_OK && mtan_file_tensor(&file, tensor, &view) == MTAN_OK &&
         (out = calloc(view.count + 1, element)) != NULL &&
         mtan_view_read_raw(&view, dtype, out, view.count) == MTAN_OK) {
@@ -21,7 +25,7 @@ static inline void *golden_array(const char *tensor, mtan_dtype dtype, size_t el
         guard_free(blob);
         return out;
     }
-    fprintf(stderr, "mtan: golden/metrics.safetensors: no tensor %s of that type\n", tensor);
+    fprintf(stderr, "mtan: golden/" GOLDEN_FILE ": no tensor %s of that type\n", tensor);
     exit(2);
 }
 

@@ -393,6 +393,7 @@ static void make_report(made *m, const char *name, int32_t classes, double facto
     m->table = (report_table){name, &m->pair, 1};
     m->data = (report_data){name,
                             name,
+                            name,
                             &m->number,
                             1,
                             m->epoch,

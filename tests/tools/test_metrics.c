@@ -375,7 +375,7 @@ TEST many_rows_are_exact(void) {
 TEST pooled_errors_weigh_by_points(void) {
     static const double above[] = {3, 30, 0}, below[] = {2, 4, 0};
     static const int32_t rows[] = {1, 0, 1}, empty[] = {2};
-    metric_quotient q = {above, below};
+    metric_quotient q = {above, below, NULL};
     ASSERT(metric_pooled(&q, NULL, 2) == 5.5 && metric_pooled(&q, rows, 3) == 6.3);
     ASSERT(isnan(metric_pooled(&q, empty, 1)));
     const interval range = metric_bootstrap(metric_pooled, &q, 2, NULL, 1000, 0);

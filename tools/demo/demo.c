@@ -20,6 +20,7 @@
 #include "../data/patients.h"
 #include "../mtan/command/commands.h"
 #include "../mtan/model/bundle.h"
+#include "../mtan/model/logistic.h"
 #include "../mtan/model/rivals.h"
 
 enum { TRAINED = 2000, ASKED = 300, PATIENTS = TRAINED + ASKED, FEATURES = PATIENT_CHANNELS * RIVAL_SUMMARIES };
@@ -204,18 +205,23 @@ static int measure_curves(trained *t) {
 /* ---- classes ---- */
 
 static void summaries_of(const patient *p, double *out) {
-    static const double usual[PATIENT_CHANNELS] = {37, 80, 120};
-    for (int32_t c = 0; c < PATIENT_CHANNELS; c++)
-        rival_summarise(channel_of(p, c), usual[c], out + c * RIVAL_SUMMARIES);
+    for (int32_t c = 0; c < PATIENT_CHANNELS; c++) rival_summarise(channel_of(p, c), out + c * RIVAL_SUMMARIES);
 }
 
 static void ask_regression(double *p) {
-    static double x[TRAINED * FEATURES], one[FEATURES], weight[FEATURES + 1], mean[FEATURES], scale[FEATURES];
-    static int y[TRAINED];
-    rival_regression r = {weight, mean, scale, FEATURES};
+    static double x[TRAINED * FEATURES], one[FEATURES];
+    static int32_t y[TRAINED];
+    const double ridge = 10;
+    logistic r;
     for (int i = 0; i < TRAINED; i++) summaries_of(&patients[i], x + i * FEATURES), y[i] = patients[i].pulse_first;
-    rival_regression_fit(&r, x, y, TRAINED);
-    for (int i = 0; i < ASKED; i++) summaries_of(&patients[TRAINED + i], one), p[i] = rival_regression_at(&r, one);
+    logistic_fit(&r, (logistic_rows){x, y, TRAINED}, FEATURES, 2, ridge);
+    for (int i = 0; i < ASKED; i++) {
+        double both[2];
+        summaries_of(&patients[TRAINED + i], one);
+        logistic_at(&r, one, both);
+        p[i] = both[1];
+    }
+    logistic_free(&r);
 }
 
 static int ask_model(trained *t, double *p) {

@@ -5,20 +5,12 @@
 
 #include "commands.h"
 #include "../../data/shown.h"
+#include "../report/contest_text.h"
 #include "../report/json_text.h"
 #include "../model/metrics.h"
 #include "../model/session.h"
 
-static const struct {
-    metric_name name;
-    const char *key, *title;
-} measures[] = {{METRIC_AUC, "auc", "AUC"},
-                {METRIC_AUPRC, "auprc", "AUPRC"},
-                {METRIC_ACCURACY, "accuracy", "accuracy"},
-                {METRIC_LOG_LOSS, "log_loss", "log-loss"},
-                {METRIC_BRIER, "brier", "Brier score"},
-                {METRIC_CALIBRATION, "calibration_error", "calibration error"}};
-enum { MEASURES = sizeof measures / sizeof measures[0], SHARES = 5 };
+enum { SHARES = 5 };
 
 static void put_key(const char *key, double x) {
     printf(", \"%s\": ", key);
@@ -33,22 +25,31 @@ static void put_what(const session *s, const options *o, int json) {
     printf(", \"records\": %td", arrlen(s->positions));
 }
 
+/* Whether the model is worth having. */
+static void put_verdict(const session *s, const contest_number *headline, int json) {
+    char text[CONTEST_VERDICT_BYTES];
+    contest_verdict(text, headline, &s->bundle.model.config);
+    if (json) fputs(", \"verdict\": ", stdout), json_string(stdout, text);
+    else if (*text) puts(text);
+}
+
 /* ---- classification ---- */
 
-static void put_measure(metric_query *q, const predictions *p, int which, int32_t draws, int json) {
+static void put_measure(metric_query *q, const predictions *p, metric_name which, int32_t draws, int json) {
+    const char *key = metric_key(which);
     interval range = {NAN, NAN};
     char name[40];
     double value;
-    q->name = measures[which].name;
+    q->name = which;
     value = metric_drawn(q, NULL, p->rows);
     if (draws > 0) range = metric_bootstrap(metric_drawn, q, p->rows, p->record, draws, 0);
     if (json) {
-        put_key(measures[which].key, value);
-        snprintf(name, sizeof name, "%s_low", measures[which].key), put_key(name, range.low);
-        snprintf(name, sizeof name, "%s_high", measures[which].key), put_key(name, range.high);
+        put_key(key, value);
+        snprintf(name, sizeof name, "%s_low", key), put_key(name, range.low);
+        snprintf(name, sizeof name, "%s_high", key), put_key(name, range.high);
     } else if (draws > 0)
-        printf("%-18s %8.4f   95 %% interval %.4f to %.4f\n", measures[which].title, value, range.low, range.high);
-    else printf("%-18s %8.4f\n", measures[which].title, value);
+        printf("%-18s %8.4f   95 %% interval %.4f to %.4f\n", metric_title(which), value, range.low, range.high);
+    else printf("%-18s %8.4f\n", metric_title(which), value);
 }
 
 static const char *class_name(const session *s, int32_t k, char number[16]) {
@@ -95,6 +96,22 @@ static void put_tables(const session *s, const predictions *p, int json) {
     free(counts), free(table);
 }
 
+/* What one has without the model, on the same rows. */
+static void put_rivals(const session *s, const predictions *p, int32_t draws, int json) {
+    class_rivals r;
+    contest_number *numbers;
+    class_rivals_make(&r, &s->data, s->split.part[SPLIT_TRAIN], s->split.part[SPLIT_VALID], s->positions);
+    numbers = contest_classes(&r, p, draws);
+    if (json) contest_json(stdout, numbers);
+    else if (numbers) {
+        putchar('\n'), contest_heading(stdout, "without a model", &numbers[0]);
+        for (size_t i = 0; i < arrlenu(numbers); i++) contest_row(stdout, numbers[i].title, &numbers[i]);
+    }
+    put_verdict(s, contest_headline(numbers, p->classes), json);
+    arrfree(numbers);
+    class_rivals_free(&r);
+}
+
 static int eval_classes(session *s, const options *o, int json) {
     const int32_t draws = (int32_t)option_integer(o, "bootstrap", 1000);
     predictions p;
@@ -107,7 +124,8 @@ static int eval_classes(session *s, const options *o, int json) {
     put_what(s, o, json);
     if (json) printf(", \"rows\": %zu", p.rows);
     else printf("%td records of the part '%s', %zu labelled rows\n", arrlen(s->positions), s->part, p.rows);
-    for (int i = 0; i < MEASURES; i++) put_measure(&q, &p, i, draws, json);
+    for (int i = 0; i < METRICS; i++) put_measure(&q, &p, (metric_name)i, draws, json);
+    put_rivals(s, &p, draws, json);
     put_tables(s, &p, json);
     if (json) puts("}");
     metric_table_free(q.table);
@@ -132,13 +150,54 @@ static void put_error_json(const char *key, double x, interval range) {
     snprintf(name, sizeof name, "%s_high", key), put_key(name, range.high);
 }
 
-/* The share asked for, or the five of the paper's table. */
-static int eval_curves(session *s, const options *o, int json) {
-    const int one = option_given(o, "observed") || !(s->source.observed < 1), shares = one ? 1 : SHARES;
-    const double asked = option_number(o, "observed", 1);
-    interpolation_error errors[SHARES];
-    for (int i = 0; i < shares; i++)
-        if (!session_interpolate(s, o, one ? asked : 0.5 + 0.1 * i, &errors[i])) return BAD_USE;
+/* The errors at one share of the times: the model's, and those of who fills in without one. */
+typedef struct share_error {
+    double share;
+    interpolation_error model;
+    contest_number *rivals; /* stb_ds array */
+} share_error;
+
+static int measure_share(session *s, const options *o, double share, share_error *e) {
+    record_error *each = tool_calloc(arrlenu(s->positions), sizeof *each);
+    const int good = session_interpolate(s, o, share, &e->model, each);
+    e->share = share, e->rivals = NULL;
+    if (good)
+        e->rivals = contest_curves(&s->data, s->split.part[SPLIT_TRAIN], s->positions, share, each,
+                                   (int32_t)option_integer(o, "bootstrap", 1000));
+    free(each);
+    return good;
+}
+
+static void put_share_json(const share_error *e) {
+    printf("{\"observed\": %g", e->share);
+    put_error_json("mse_all", e->model.all, e->model.all_range);
+    put_error_json("mse_held_out", e->model.held, e->model.held_range);
+    put_error_json("mse_truth", e->model.truth, e->model.truth_range);
+    printf(", \"points\": %zu, \"held_out_points\": %zu", e->model.points, e->model.held_points);
+    contest_json(stdout, e->rivals);
+    putchar('}');
+}
+
+static void put_share(const share_error *e) {
+    printf("%8.0f %%", 100 * e->share);
+    put_error(e->model.all, e->model.all_range), put_error(e->model.held, e->model.held_range);
+    put_error(e->model.truth, e->model.truth_range);
+    putchar('\n');
+}
+
+/* A table of the number by which the model is judged. */
+static void put_fillers(const share_error *errors, int shares) {
+    for (int i = 0; i < shares; i++) {
+        const contest_number *n = contest_headline(errors[i].rivals, 0);
+        char title[16];
+        if (!n) continue;
+        if (i == 0) putchar('\n'), contest_heading(stdout, n->title, n);
+        snprintf(title, sizeof title, "%8.0f %%", 100 * errors[i].share);
+        contest_row(stdout, title, n);
+    }
+}
+
+static void put_shares(const session *s, const options *o, const share_error *errors, int shares, int json) {
     put_what(s, o, json);
     if (json) fputs(", \"interpolation\": [", stdout);
     else
@@ -146,22 +205,25 @@ static int eval_curves(session *s, const options *o, int json) {
                "%-26s  %-26s\n",
                arrlen(s->positions), s->part, "observed", "all points", "held out", "true curve");
     for (int i = 0; i < shares; i++) {
-        const double share = one ? asked : 0.5 + 0.1 * i;
-        const interpolation_error e = errors[i];
-        if (json) {
-            printf("%s{\"observed\": %g", i ? ", " : "", share);
-            put_error_json("mse_all", e.all, e.all_range);
-            put_error_json("mse_held_out", e.held, e.held_range);
-            put_error_json("mse_truth", e.truth, e.truth_range);
-            printf(", \"points\": %zu, \"held_out_points\": %zu}", e.points, e.held_points);
-        } else {
-            printf("%8.0f %%", 100 * share);
-            put_error(e.all, e.all_range), put_error(e.held, e.held_range), put_error(e.truth, e.truth_range);
-            putchar('\n');
-        }
+        if (json) fputs(i ? ", " : "", stdout), put_share_json(&errors[i]);
+        else put_share(&errors[i]);
     }
-    if (json) puts("]}");
-    return DONE;
+    if (json) putchar(']');
+    else put_fillers(errors, shares);
+    put_verdict(s, contest_headline(errors[0].rivals, 0), json);
+    if (json) puts("}");
+}
+
+/* The share asked for, or the five of the paper's table. */
+static int eval_curves(session *s, const options *o, int json) {
+    const int one = option_given(o, "observed") || !(s->source.observed < 1), shares = one ? 1 : SHARES;
+    const double asked = option_number(o, "observed", 1);
+    share_error errors[SHARES];
+    int measured = 0;
+    while (measured < shares && measure_share(s, o, one ? asked : 0.5 + 0.1 * measured, &errors[measured])) measured++;
+    if (measured == shares) put_shares(s, o, errors, shares, json);
+    for (int i = 0; i < measured; i++) arrfree(errors[i].rivals);
+    return measured == shares ? DONE : BAD_USE;
 }
 
 int command_eval(const options *o) {

@@ -194,9 +194,9 @@ static int compare_classes(session *s, const options *o, const mtan_model *after
 static int compare_curves(session *s, const options *o, const mtan_model *after) {
     const double share = s->source.observed < 1 ? s->source.observed : 0.5;
     interpolation_error a, b;
-    if (!session_interpolate(s, o, share, &a)) return BAD_USE;
+    if (!session_interpolate(s, o, share, &a, NULL)) return BAD_USE;
     s->bundle.model = *after;
-    if (!session_interpolate(s, o, share, &b)) return BAD_USE;
+    if (!session_interpolate(s, o, share, &b, NULL)) return BAD_USE;
     printf("mean squared error %.6f, was %.6f, at held-out points of the part '%s'\n", b.held, a.held, s->part);
     return DONE;
 }

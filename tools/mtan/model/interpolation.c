@@ -59,11 +59,6 @@ void shown_free(shown_records *s) {
     memset(s, 0, sizeof *s);
 }
 
-typedef struct record_error {
-    double all, held, truth;
-    size_t points, held_points, truth_points;
-} record_error;
-
 typedef struct interpolation_job {
     const interpolation_request *request;
     shown_records shown;
@@ -153,7 +148,7 @@ static void pool_errors(interpolation_error *e, const record_error *r, size_t n,
 /* Interval of the sum of squares over the number of points, by resampling records. */
 static interval ratio_range(const double *above, const double *below, size_t n, int32_t draws) {
     const interval none = {NAN, NAN};
-    metric_quotient q = {above, below};
+    metric_quotient q = {above, below, NULL};
     return draws > 0 ? metric_bootstrap(metric_pooled, &q, n, NULL, draws, 0) : none;
 }
 
@@ -181,6 +176,7 @@ int interpolation_measure(interpolation_error *e, runner *run, const interpolati
     if (good) {
         pool_errors(e, job.error, n, q->pooled ? q->pooled : n);
         error_ranges(e, job.error, n, draws);
+        if (q->each) memcpy(q->each, job.error, n * sizeof *q->each);
     }
     shown_free(&job.shown);
     free(job.error);

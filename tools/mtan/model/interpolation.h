@@ -24,6 +24,12 @@ void shown_make(shown_records *s, const mtan_config *c, const dataset *d, const 
                 size_t batch);
 void shown_free(shown_records *s);
 
+/* Sums of squared errors of one record, and over how many points. */
+typedef struct record_error {
+    double all, held, truth;
+    size_t points, held_points, truth_points;
+} record_error;
+
 /* Mean squared errors over all target points and over the held-out ones, pooled over points (correct) or averaged over
  * batches as published (Q21, Q22), in model units. samples: S of the posterior (0: its mean). */
 typedef struct interpolation_error {
@@ -37,7 +43,8 @@ typedef struct interpolation_request {
     double share; /* of the times shown */
     size_t
         batch; /* how many records a batch of training had, where the model arranges them (arrange.h); 0: not known */
-    size_t pooled; /* how many records a ratio is taken over (Q22); 0: all */
+    size_t pooled;      /* how many records a ratio is taken over (Q22); 0: all */
+    record_error *each; /* (positions) the errors of every record, for who compares them; or NULL */
 } interpolation_request;
 /* draws: resamples for the intervals; 0: none. */
 int interpolation_measure(interpolation_error *e, runner *run, const interpolation_request *q, int32_t draws);

@@ -381,9 +381,33 @@ double metric_pooled(void *context, const int32_t *rows, size_t n) {
     double above = 0, below = 0;
     for (size_t i = 0; i < n; i++) {
         const size_t row = rows ? (size_t)rows[i] : i;
-        above += q->above[row], below += q->below[row];
+        above += q->above[row] - (q->minus ? q->minus[row] : 0), below += q->below[row];
     }
     return below > 0 ? above / below : NAN;
+}
+
+/* ---- names ---- */
+
+static const struct {
+    const char *key, *title;
+    int higher;
+} known[METRICS] = {[METRIC_AUC] = {"auc", "AUC", 1},
+                    [METRIC_AUPRC] = {"auprc", "AUPRC", 1},
+                    [METRIC_ACCURACY] = {"accuracy", "accuracy", 1},
+                    [METRIC_LOG_LOSS] = {"log_loss", "log-loss", -1},
+                    [METRIC_BRIER] = {"brier", "Brier score", -1},
+                    [METRIC_CALIBRATION] = {"calibration_error", "calibration error", -1}};
+
+const char *metric_key(metric_name name) {
+    return known[name].key;
+}
+
+const char *metric_title(metric_name name) {
+    return known[name].title;
+}
+
+int metric_higher(metric_name name) {
+    return known[name].higher;
 }
 
 /* ---- prepared tables ---- */

@@ -84,6 +84,9 @@ typedef enum metric_name {
     METRIC_CALIBRATION,
     METRICS
 } metric_name;
+const char *metric_key(metric_name name);   /* "log_loss", for programs */
+const char *metric_title(metric_name name); /* "log-loss", for people */
+int metric_higher(metric_name name);        /* 1: higher values are better, -1: lower ones */
 typedef struct metric_table metric_table;
 metric_table *metric_table_new(const double *p, const double *score, const int32_t *label, size_t n, int32_t classes);
 void metric_table_free(metric_table *table);
@@ -96,9 +99,11 @@ typedef struct metric_query {
 /* A metric_function; context is a metric_query. rows NULL: all rows once. */
 double metric_drawn(void *context, const int32_t *rows, size_t n);
 
-/* A metric_function for errors pooled over points: the sum of above[row] over the sum of below[row]. */
+/* A metric_function for errors pooled over points: the sum of above[row], minus that of another model on the same rows, over the sum
+ * of below[row]. */
 typedef struct metric_quotient {
     const double *above, *below; /* (n) sums of squares; numbers of points */
+    const double *minus;         /* (n) or NULL */
 } metric_quotient;
 double metric_pooled(void *context, const int32_t *rows, size_t n);
 

@@ -9,14 +9,29 @@
 
 /* ---- lines ---- */
 
+/* How many observations lie at or before a time. */
+static int32_t seen_by(rival_series s, double time) {
+    int32_t low = 0, high = s.n;
+    while (low < high) {
+        const int32_t middle = low + (high - low) / 2;
+        if (s.seen[middle].time <= time) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
 double rival_linear(rival_series s, double time, double otherwise) {
-    int32_t i = 0;
+    const int32_t i = seen_by(s, time); /* the first one beyond */
     if (s.n == 0) return otherwise;
-    while (i < s.n && s.seen[i].time <= time) i++; /* the first one beyond */
     if (i == 0) return s.seen[0].value;
     if (i == s.n) return s.seen[s.n - 1].value;
     const mtan_observation *a = &s.seen[i - 1], *b = &s.seen[i];
     return a->value + (b->value - a->value) * (time - a->time) / (b->time - a->time);
+}
+
+double rival_last(rival_series s, double time, double otherwise) {
+    const int32_t i = seen_by(s, time);
+    return i > 0 ? s.seen[i - 1].value : otherwise;
 }
 
 /* ---- linear systems ---- */
@@ -131,80 +146,25 @@ static double slope_of(rival_series s, double mean) {
     return down > 0 ? up / down : 0;
 }
 
-void rival_summarise(rival_series s, double otherwise, double out[RIVAL_SUMMARIES]) {
-    double sum = 0, squares = 0, least = otherwise, most = otherwise, steps = 0;
+void rival_summarise(rival_series s, double out[RIVAL_SUMMARIES]) {
+    double sum = 0, squares = 0, least = NAN, most = NAN, steps = 0;
     for (int32_t i = 0; i < s.n; i++) {
         const double x = s.seen[i].value;
         sum += x;
-        least = i == 0 ? x : fmin(least, x), most = i == 0 ? x : fmax(most, x);
+        least = fmin(least, x), most = fmax(most, x); /* of a number and NaN, the number */
         if (i > 0) steps += fabs(x - s.seen[i - 1].value) / (s.n - 1);
     }
-    const double mean = s.n > 0 ? sum / s.n : otherwise;
+    const double mean = sum / s.n;
     for (int32_t i = 0; i < s.n; i++) squares += pow(s.seen[i].value - mean, 2) / s.n;
     const double all[RIVAL_SUMMARIES] = {s.n,
                                          mean,
                                          least,
                                          most,
                                          sqrt(squares),
-                                         s.n > 0 ? s.seen[0].value : otherwise,
-                                         s.n > 0 ? s.seen[s.n - 1].value : otherwise,
-                                         s.n > 0 ? s.seen[s.n - 1].time : 0,
+                                         s.n > 0 ? s.seen[0].value : NAN,
+                                         s.n > 0 ? s.seen[s.n - 1].value : NAN,
+                                         s.n > 0 ? s.seen[s.n - 1].time : NAN,
                                          steps,
                                          slope_of(s, mean)};
-    memcpy(out, all, sizeof all);
-}
-
-/* ---- logistic regression ---- */
-
-enum { RIDGE = 10, NEWTON_STEPS = 20 };
-
-static double sigmoid(double x) {
-    return 1 / (1 + exp(-x));
-}
-
-static double entry(const rival_regression *r, const double *x, size_t k) {
-    return k == r->features ? 1 : (x[k] - r->mean[k]) / r->scale[k];
-}
-
-double rival_regression_at(const rival_regression *r, const double *x) {
-    double sum = 0;
-    for (size_t k = 0; k <= r->features; k++) sum += r->weight[k] * entry(r, x, k);
-    return sigmoid(sum);
-}
-
-static void standardise(rival_regression *r, const double *x, size_t n) {
-    const size_t F = r->features;
-    for (size_t k = 0; k < F; k++) {
-        double sum = 0, squares = 0;
-        for (size_t i = 0; i < n; i++) sum += x[i * F + k];
-        r->mean[k] = sum / (double)n;
-        for (size_t i = 0; i < n; i++) squares += pow(x[i * F + k] - r->mean[k], 2);
-        r->scale[k] = squares > 0 ? sqrt(squares / (double)n) : 1;
-    }
-}
-
-void rival_regression_fit(rival_regression *r, const double *x, const int *y, size_t n) {
-    const size_t F = r->features, P = F + 1;
-    double *hessian = tool_calloc(P * P, sizeof *hessian), *step = tool_calloc(P, sizeof *step);
-    standardise(r, x, n);
-    memset(r->weight, 0, P * sizeof *r->weight);
-    for (int round = 0; round < NEWTON_STEPS; round++) {
-        memset(hessian, 0, P * P * sizeof *hessian);
-        for (size_t k = 0; k < P; k++) { /* the constant is free, but for what keeps the system solvable */
-            const double ridge = k < F ? RIDGE : 1e-9;
-            hessian[k * P + k] = ridge, step[k] = -ridge * r->weight[k];
-        }
-        for (size_t i = 0; i < n; i++) {
-            const double p = rival_regression_at(r, x + i * F);
-            for (size_t k = 0; k < P; k++) {
-                const double a = entry(r, x + i * F, k);
-                step[k] += (y[i] - p) * a;
-                for (size_t j = 0; j < P; j++) hessian[k * P + j] += p * (1 - p) * a * entry(r, x + i * F, j);
-            }
-        }
-        factorise(hessian, P);
-        solve(hessian, P, step);
-        for (size_t k = 0; k < P; k++) r->weight[k] += step[k];
-    }
-    free(hessian), free(step);
+    for (size_t i = 0; i < RIVAL_SUMMARIES; i++) out[i] = s.n > 0 || i == 0 ? all[i] : NAN;
 }

@@ -1,6 +1,6 @@
-/* What people do without a model: straight lines or a Gaussian process for curves, logistic regression on summaries for classes. They
- * are there to be beaten, so they are done properly: the process chooses its settings on the training series, the regression is
- * regularised and sees ten summaries of each channel. */
+/* What people do without a model: straight lines, the last value or a Gaussian process for curves, summaries for classes, which a
+ * regression takes (logistic.h). They are there to be beaten, so they are done properly: the process chooses its settings on the
+ * training series. */
 #ifndef MTAN_TOOLS_RIVALS_H
 #define MTAN_TOOLS_RIVALS_H
 
@@ -14,6 +14,8 @@ typedef struct rival_series {
 
 /* Straight lines between neighbours, flat before the first and after the last; `otherwise` where there is none. */
 double rival_linear(rival_series s, double time, double otherwise);
+/* The last value at or before a time; `otherwise` before the first. */
+double rival_last(rival_series s, double time, double otherwise);
 
 /* A Gaussian process with a squared exponential kernel and noise. */
 typedef struct rival_process {
@@ -24,17 +26,9 @@ enum { RIVAL_MOST = 64 }; /* observations of a channel that the process takes: t
 rival_process rival_process_fit(const rival_series *s, size_t n);
 double rival_process_at(const rival_process *p, rival_series s, double time);
 
-/* Summaries of a channel: count, mean, least, most, spread, first, last, time of the last, mean step, slope. */
+/* Summaries of a channel: count, mean, least, most, spread, first, last, time of the last, mean step, slope. Without an observation
+ * all but the count are NaN. */
 enum { RIVAL_SUMMARIES = 10 };
-void rival_summarise(rival_series s, double otherwise, double out[RIVAL_SUMMARIES]);
-
-/* Logistic regression of y (n, 0 or 1) on x (n, features), which is standardised: Newton's method with a ridge of 10. weight
- * (features + 1), mean and scale (features) are the caller's. */
-typedef struct rival_regression {
-    double *weight, *mean, *scale;
-    size_t features;
-} rival_regression;
-void rival_regression_fit(rival_regression *r, const double *x, const int *y, size_t n);
-double rival_regression_at(const rival_regression *r, const double *x); /* the probability of 1 */
+void rival_summarise(rival_series s, double out[RIVAL_SUMMARIES]);
 
 #endif

@@ -113,9 +113,10 @@ int session_predict(session *s, const options *o, predictions *p) {
     return good;
 }
 
-int session_interpolate(session *s, const options *o, double share, interpolation_error *e) {
+int session_interpolate(session *s, const options *o, double share, interpolation_error *e, record_error *each) {
     const int faithful = s->source.preset == MTAN_FAITHFUL;
-    const interpolation_request q = {&s->data, s->positions, share, session_batch(s), faithful ? session_batch(s) : 0};
+    const size_t batch = session_batch(s);
+    const interpolation_request q = {&s->data, s->positions, share, batch, faithful ? batch : 0, each};
     char error[512] = "";
     runner run;
     int good;

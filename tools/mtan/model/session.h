@@ -33,7 +33,7 @@ void session_close(session *s);
 size_t session_batch(session *s);
 /* Over s->positions, by a runner of its own (--threads, --seed). 1, or 0 with a message printed. */
 int session_predict(session *s, const options *o, predictions *p);
-/* share: of the times shown. Intervals as --bootstrap says. */
-int session_interpolate(session *s, const options *o, double share, interpolation_error *e);
+/* share: of the times shown. Intervals as --bootstrap says. each: (positions) room for every record's errors, or NULL. */
+int session_interpolate(session *s, const options *o, double share, interpolation_error *e, record_error *each);
 
 #endif

@@ -305,7 +305,7 @@ static int validate_classes(training *t, epoch_result *result) {
 static int validate_curves(training *t, epoch_result *result) {
     interpolation_error e;
     const interpolation_request q = {t->data, t->split->part[SPLIT_VALID], t->plan->source.observed,
-                                     (size_t)t->plan->batch, 0};
+                                     (size_t)t->plan->batch, 0, NULL};
     if (!interpolation_measure(&e, &t->run, &q, 0)) return 0;
     result->val_points = t->plan->source.observed < 1 ? e.held_points : e.points;
     result->val_loss = e.all;

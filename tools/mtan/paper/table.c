@@ -212,7 +212,7 @@ typedef struct curve_errors {
 static int measure_curves(session *s, const options *o, curve_errors *last, const char *metric, double *value) {
     const int all = strncmp(metric, "mse-all-", 8) == 0, shares = strncmp(metric, "mse-", 4) == 0;
     const double share = shares ? strtod(metric + (all ? 8 : 4), NULL) / 100 : 1;
-    if (fabs(share - last->share) > 0 && !session_interpolate(s, o, share, &last->e)) return 0;
+    if (fabs(share - last->share) > 0 && !session_interpolate(s, o, share, &last->e, NULL)) return 0;
     last->share = share;
     *value = strcmp(metric, "interpolation") == 0 ? last->e.truth : shares && !all ? last->e.held : last->e.all;
     return 1;

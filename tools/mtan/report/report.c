@@ -16,7 +16,7 @@
 #include "../model/plan.h"
 #include "../model/files.h"
 #include "../model/solver_room.h"
-#include "report_baselines.h"
+#include "contest_text.h"
 #include "report_tables.h"
 #include "../command/settings.h"
 #include "../command/shared_options.h"
@@ -192,15 +192,26 @@ static void add_number(collection *c, const char *name, double value, interval r
     arrput(c->numbers, n);
 }
 
-/* What one has who knows the shares of the classes alone, and for the area what a regression has. */
-static const char *class_baseline(collection *c, metric_name name, const predictions *p) {
-    static const char *const who[METRICS] = {"guessing",     "guessing",     "largest class",
-                                             "class shares", "class shares", NULL};
-    const double value = baseline_metric(name, p->label, p->rows, p->classes);
-    const double regression = name == METRIC_AUC ? baseline_regression_auc(c->s) : NAN;
-    if (!who[name] || !isfinite(value)) return NULL;
-    if (!isfinite(regression)) return text(c, "%s: %.3f", who[name], value);
-    return text(c, "%s: %.3f; regression on summaries: %.3f", who[name], value, regression);
+/* What one has without a model, and by how much the model is better than the best of that. NULL: nobody else has the number. */
+static const char *rivals_text(collection *c, const contest_number *numbers, const char *key) {
+    const contest_number *n = NULL;
+    char all[512] = "";
+    for (size_t i = 0; i < arrlenu(numbers); i++)
+        if (strcmp(numbers[i].key, key) == 0) n = &numbers[i];
+    if (!n || n->best == RIVALS) return NULL;
+    for (int i = 0; i < RIVALS; i++)
+        if (isfinite(n->rival[i]))
+            snprintf(all + strlen(all), sizeof all - strlen(all), "%s: %#.3g; ", rival_title((rival_name)i),
+                     n->rival[i]);
+    if (isnan(n->range.low)) return text(c, "%sbetter than the best by %#.3g", all, n->better);
+    return text(c, "%sbetter than the best by %#.3g (95 %%: %#.3g to %#.3g)", all, n->better, n->range.low,
+                n->range.high);
+}
+
+/* The sentence of the page's beginning. */
+static void say_verdict(collection *c, const contest_number *headline) {
+    char words[CONTEST_VERDICT_BYTES];
+    c->page.verdict = text(c, "%s", contest_verdict(words, headline, &c->s->bundle.model.config));
 }
 
 /* With intervals; the times of one record are drawn together. */
@@ -210,6 +221,12 @@ static void collect_metrics(collection *c, const predictions *p) {
     const int32_t draws = (int32_t)option_integer(c->o, "bootstrap", DRAWS);
     metric_query q = {metric_table_new(p->p, p->classes == 2 ? p->score : NULL, p->label, p->rows, p->classes),
                       METRIC_AUC, NULL};
+    const session *s = c->s;
+    class_rivals rivals;
+    contest_number *numbers;
+    class_rivals_make(&rivals, &s->data, s->split.part[SPLIT_TRAIN], s->split.part[SPLIT_VALID], s->positions);
+    numbers = contest_classes(&rivals, p, draws);
+    say_verdict(c, contest_headline(numbers, p->classes));
     for (int i = 0; i < METRICS; i++) {
         interval range = {NAN, NAN};
         q.name = (metric_name)i;
@@ -218,9 +235,11 @@ static void collect_metrics(collection *c, const predictions *p) {
                 range = metric_bootstrap(metric_drawn, &q, p->rows, p->record, draws, 0);
         if (i == METRIC_AUC) c->page.auc_low = range.low, c->page.auc_high = range.high;
         add_number(c, two[i], metric_drawn(&q, NULL, p->rows), range,
-                   p->classes > 2 && i <= METRIC_AUPRC ? "mean over the classes" : NULL, class_baseline(c, q.name, p));
+                   p->classes > 2 && i <= METRIC_AUPRC ? "mean over the classes" : NULL,
+                   rivals_text(c, numbers, metric_key(q.name)));
     }
     progress_end();
+    arrfree(numbers), class_rivals_free(&rivals);
     metric_table_free(q.table);
 }
 
@@ -247,21 +266,33 @@ static int interpolates(const mtan_config *m) {
     return m->kind == MTAN_FULL && m->classify != MTAN_CLASSIFY_TIME;
 }
 
-static const char *fill_baseline(collection *c, const baseline_fill *f) {
-    if (!isfinite(f->lines)) return NULL;
-    return text(c, "straight lines: %#.3g; last value: %#.3g; mean: %#.3g", f->lines, f->last, f->mean);
+/* The rivals pool over all points, as the correct preset does; the faithful one averages over batches. */
+static void add_errors(collection *c, const interpolation_error *e, const contest_number *rivals) {
+    static const char units[] = "in the model's units";
+    if (e->held_points > 0)
+        add_number(c, "Squared error, held out", e->held, e->held_range, units, rivals_text(c, rivals, "mse_held_out"));
+    add_number(c, e->held_points > 0 ? "Squared error, all points" : "Squared error, observed", e->all, e->all_range,
+               units, rivals_text(c, rivals, "mse_all"));
+    if (isfinite(e->truth))
+        add_number(c, "Squared error, true curve", e->truth, e->truth_range, units,
+                   rivals_text(c, rivals, "mse_truth"));
 }
 
-/* The baselines pool over all points, as the correct preset does; the faithful one averages over batches. */
-static void add_errors(collection *c, const interpolation_error *e) {
-    static const char units[] = "in the model's units";
-    const interval none = {NAN, NAN};
-    const baseline_errors b = baseline_interpolation(c->s, c->s->source.observed);
-    if (e->held_points > 0) add_number(c, "Squared error, held out", e->held, none, units, fill_baseline(c, &b.held));
-    add_number(c, e->held_points > 0 ? "Squared error, all points" : "Squared error, observed", e->all, none, units,
-               fill_baseline(c, &b.all));
-    if (isfinite(e->truth))
-        add_number(c, "Squared error, true curve", e->truth, none, units, fill_baseline(c, &b.truth));
+/* What the model and the others make of a share of the times. The contest is an stb_ds array, NULL with a message printed. */
+static contest_number *measure_share(collection *c, double share, interpolation_error *e, int32_t draws) {
+    const session *s = c->s;
+    record_error *each = tool_calloc(arrlenu(s->positions), sizeof *each);
+    contest_number *numbers = NULL;
+    if (session_interpolate(c->s, c->o, share, e, each))
+        numbers = contest_curves(&s->data, s->split.part[SPLIT_TRAIN], s->positions, share, each, draws);
+    free(each);
+    return numbers;
+}
+
+static double lines_error(const contest_number *numbers) {
+    for (size_t i = 0; i < arrlenu(numbers); i++)
+        if (strcmp(numbers[i].key, "mse_held_out") == 0) return numbers[i].rival[RIVAL_LINES];
+    return NAN;
 }
 
 /* Errors in the model's units, as they are compared between models: at the share of training, and from 50 to 90 %. */
@@ -269,18 +300,24 @@ static int collect_errors(collection *c) {
     enum { SHARES = 5 };
     double *share = reals(c, SHARES), *all = reals(c, SHARES), *held = reals(c, SHARES), *lines = reals(c, SHARES);
     interpolation_error e;
+    contest_number *numbers;
+    int curve;
     if (!c->s->source.interpolation) return 1;
-    if (!session_interpolate(c->s, c->o, c->s->source.observed, &e)) return 0;
-    add_errors(c, &e);
-    for (int i = 0; e.held_points > 0 && i < SHARES; i++) {
+    numbers = measure_share(c, c->s->source.observed, &e, (int32_t)option_integer(c->o, "bootstrap", DRAWS));
+    if (!numbers) return 0;
+    add_errors(c, &e, numbers);
+    say_verdict(c, contest_headline(numbers, 0));
+    arrfree(numbers);
+    curve = e.held_points > 0;
+    for (int i = 0; curve && i < SHARES; i++) {
         share[i] = 50 + 10 * i;
         progress("interpolating from %.0f %% of the times", share[i]);
-        if (!session_interpolate(c->s, c->o, share[i] / 100, &e)) return progress_end(), 0;
-        all[i] = e.all, held[i] = e.held, lines[i] = baseline_interpolation(c->s, share[i] / 100).held.lines;
+        if (!(numbers = measure_share(c, share[i] / 100, &e, 0))) return progress_end(), 0;
+        all[i] = e.all, held[i] = e.held, lines[i] = lines_error(numbers);
+        arrfree(numbers);
         c->page.error_all = (report_points){share, all, SHARES};
         c->page.error_held = (report_points){share, held, SHARES};
         c->page.error_lines = (report_points){share, lines, SHARES};
-        e.held_points = 1; /* a share may leave a short record nothing to hold out */
     }
     progress_end();
     return 1;

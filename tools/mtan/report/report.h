@@ -55,6 +55,7 @@ typedef struct report_table {
 
 typedef struct report_data {
     const char *title, *subtitle;
+    const char *verdict; /* whether the model is worth having, in a sentence; NULL or empty: nothing to say */
     const report_number *numbers;
     size_t n_numbers;
     /* learning */

@@ -43,6 +43,7 @@ static const char page_style[] =
     "h1{font-size:26px;line-height:1.25;font-weight:650;margin:0 0 4px;overflow-wrap:anywhere}\n"
     "h2{font-size:18px;font-weight:650;margin:44px 0 2px}\n"
     "p{margin:0 0 14px;max-width:72ch;color:var(--soft);overflow-wrap:anywhere}\n"
+    ".verdict{color:var(--ink);margin-top:14px}\n"
     ".numbers{display:flex;flex-wrap:wrap;gap:12px;margin:24px 0 0}\n"
     ".numbers div{flex:1 1 150px;max-width:270px;background:var(--card);border:1px solid "
     "var(--edge);border-radius:8px;padding:12px 14px}\n"
@@ -738,6 +739,8 @@ void report_write(FILE *out, const report_data *r) {
     fprintf(out, "</title>\n<style>\n%s%s</style>\n</head>\n<body>\n<main>\n<h1>", page_style, figure_style);
     html_text(out, r->title);
     fputs("</h1>\n<p>", out), html_text(out, r->subtitle), fputs("</p>\n", out);
+    if (r->verdict && *r->verdict)
+        fputs("<p class=\"verdict\">", out), html_text(out, r->verdict), fputs("</p>\n", out);
     numbers(out, r);
     learning(out, r);
     classification(out, r);

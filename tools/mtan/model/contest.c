@@ -1,0 +1,380 @@
+/* See contest.h. */
+#include "contest.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../data/array.h"
+#include "logistic.h"
+#include "rivals.h"
+
+static const struct {
+    const char *key, *title;
+} names[RIVALS] = {[RIVAL_SHARES] = {"majority", "largest class"},
+                   [RIVAL_REGRESSION] = {"regression", "logistic regression on summaries"},
+                   [RIVAL_MEAN] = {"mean", "the mean"},
+                   [RIVAL_LAST] = {"last", "the last value"},
+                   [RIVAL_LINES] = {"lines", "straight lines"}};
+
+const char *rival_key(rival_name name) {
+    return names[name].key;
+}
+
+const char *rival_title(rival_name name) {
+    return names[name].title;
+}
+
+/* ---- channels of a record ---- */
+
+/* Events as the rivals take them, sorted by channel; room that serves one record after another. */
+typedef struct series_set {
+    mtan_observation *seen; /* stb_ds array */
+    int32_t *first;         /* (channels + 1) */
+    size_t channels;
+} series_set;
+
+static series_set series_new(const dataset *d) {
+    series_set s = {NULL, NULL, arrlenu(d->channels)};
+    s.first = tool_calloc(s.channels + 1, sizeof *s.first);
+    return s;
+}
+
+static void series_fill(series_set *s, const mtan_event *e, size_t n) {
+    memset(s->first, 0, (s->channels + 1) * sizeof *s->first);
+    for (size_t i = 0; i < n; i++) s->first[e[i].channel + 1]++;
+    for (size_t d = 0; d < s->channels; d++) s->first[d + 1] += s->first[d];
+    arrsetlen(s->seen, n);
+    for (size_t i = n; i-- > 0;) { /* from the last: each channel's end moves down to its start */
+        const mtan_observation seen = {(double)e[i].time, e[i].channel, (double)e[i].value};
+        s->seen[--s->first[e[i].channel + 1]] = seen;
+    }
+    for (size_t d = 0; d < s->channels; d++) s->first[d] = s->first[d + 1];
+    s->first[s->channels] = (int32_t)n;
+}
+
+static rival_series series_of(const series_set *s, size_t channel) {
+    const int32_t first = s->first[channel];
+    return (rival_series){s->seen + first, s->first[channel + 1] - first};
+}
+
+static void series_free(series_set *s) {
+    arrfree(s->seen), free(s->first);
+}
+
+/* ---- rows of numbers ---- */
+
+/* A labelled row: a record, or one of its times. */
+typedef struct labelled {
+    int32_t record, label;
+    double time; /* NaN: the label is the record's */
+} labelled;
+
+static labelled *labelled_rows(const dataset *d, const int32_t *positions) {
+    labelled *rows = NULL;
+    for (size_t i = 0; i < arrlenu(positions); i++) {
+        const dataset_record *r = &d->records[positions[i]];
+        for (size_t k = r->label0; k < r->label0 + (size_t)r->n_labels; k++) {
+            const labelled row = {positions[i], d->labels[k], d->label_times ? (double)d->label_times[k] : NAN};
+            if (row.label != MTAN_UNLABELED) arrput(rows, row);
+        }
+    }
+    return rows;
+}
+
+/* A record has the summaries of its channels; a time has beside each channel's mean and spread the value there. */
+enum { AT_A_TIME = 3 };
+
+static size_t features_of(const dataset *d) {
+    return arrlenu(d->channels) * (d->label_times ? AT_A_TIME : RIVAL_SUMMARIES);
+}
+
+static void describe(const series_set *s, double time, double *out) {
+    for (size_t d = 0; d < s->channels; d++) {
+        double all[RIVAL_SUMMARIES];
+        rival_summarise(series_of(s, d), all);
+        if (isnan(time)) memcpy(out + d * RIVAL_SUMMARIES, all, sizeof all);
+        else {
+            const double three[AT_A_TIME] = {rival_linear(series_of(s, d), time, NAN), all[1], all[4]};
+            memcpy(out + d * AT_A_TIME, three, sizeof three);
+        }
+    }
+}
+
+/* What a regression takes. Neighbouring rows are of one record, whose channels are sorted once. */
+typedef struct table {
+    double *x;      /* (n, features) */
+    int32_t *label; /* (n) */
+    size_t n, features;
+} table;
+
+static table table_make(const dataset *d, const labelled *rows, size_t n, size_t every) {
+    table t = {NULL, NULL, n / every, features_of(d)};
+    series_set s = series_new(d);
+    int32_t record = -1;
+    t.x = tool_calloc(t.n * t.features, sizeof *t.x), t.label = tool_calloc(t.n, sizeof *t.label);
+    for (size_t i = 0; i < t.n; i++) {
+        const labelled *row = &rows[i * every];
+        const dataset_record *r = &d->records[row->record];
+        if (row->record != record) series_fill(&s, dataset_events(d, r), (size_t)r->n_events);
+        record = row->record;
+        describe(&s, row->time, t.x + i * t.features);
+        t.label[i] = row->label;
+    }
+    series_free(&s);
+    return t;
+}
+
+static void table_free(table *t) {
+    free(t->x), free(t->label);
+}
+
+static logistic_rows rows_of(const table *t, size_t first, size_t n) {
+    return (logistic_rows){t->x + first * t->features, t->label + first, n};
+}
+
+/* ---- classes ---- */
+
+/* Products of a pass over the rows: a fit takes some hundred passes, and this many are a few seconds in all. Where there are more,
+ * every second row is taken, or every third: the weights of that many are known well. */
+static const double WORK_MOST = 4e6;
+enum { ROWS_LEAST = 20, VALID_PART = 5 };
+
+static size_t thinning(size_t rows, size_t features, int32_t classes) {
+    const double work = (double)rows * (double)features * (classes > 2 ? classes : 1);
+    return work > WORK_MOST ? (size_t)ceil(work / WORK_MOST) : 1;
+}
+
+/* 0: there are too few rows, or nothing to tell them by. */
+static int fit_regression(logistic *r, const dataset *d, const labelled *train, const labelled *valid) {
+    const int32_t classes = (int32_t)arrlen(d->classes);
+    const size_t every = thinning(arrlenu(train), features_of(d), classes);
+    if (classes < 2 || features_of(d) == 0 || arrlenu(train) / every < ROWS_LEAST) return 0;
+    table t = table_make(d, train, arrlenu(train), every);
+    table v = table_make(d, valid, arrlenu(valid), thinning(arrlenu(valid), features_of(d), classes));
+    const size_t kept = v.n > 0 ? 0 : t.n / VALID_PART; /* of the training rows, to choose by */
+    logistic_choose(r, rows_of(&t, 0, t.n - kept), kept ? rows_of(&t, t.n - kept, kept) : rows_of(&v, 0, v.n),
+                    t.features, classes);
+    table_free(&t), table_free(&v);
+    return 1;
+}
+
+static double *ask_regression(const logistic *r, const dataset *d, const labelled *asked) {
+    enum { AT_ONCE = 64 }; /* a table of all rows might be large */
+    const size_t C = (size_t)r->classes, n = arrlenu(asked);
+    double *p = tool_calloc(n * C, sizeof *p);
+    for (size_t first = 0; first < n; first += AT_ONCE) {
+        table t = table_make(d, asked + first, n - first < AT_ONCE ? n - first : AT_ONCE, 1);
+        for (size_t i = 0; i < t.n; i++) logistic_at(r, t.x + i * t.features, p + (first + i) * C);
+        table_free(&t);
+    }
+    return p;
+}
+
+/* One more row of each class than there are: a class that training never saw is rare, not impossible. */
+static double *class_shares(const labelled *known, size_t rows, int32_t classes) {
+    const size_t C = (size_t)classes;
+    double *share = tool_calloc(C, sizeof *share), *p = tool_calloc(rows * C, sizeof *p), all = classes;
+    for (size_t c = 0; c < C; c++) share[c] = 1;
+    for (size_t i = 0; i < arrlenu(known); i++) share[known[i].label]++, all++;
+    for (size_t i = 0; i < rows * C; i++) p[i] = share[i % C] / all;
+    free(share);
+    return p;
+}
+
+void class_rivals_make(class_rivals *r, const dataset *d, const int32_t *train, const int32_t *valid,
+                       const int32_t *asked) {
+    labelled *rows = labelled_rows(d, asked), *seen = labelled_rows(d, train), *chosen = labelled_rows(d, valid);
+    logistic fit;
+    memset(r, 0, sizeof *r);
+    r->rows = arrlenu(rows), r->classes = (int32_t)arrlen(d->classes), r->ridge = NAN;
+    r->label = tool_calloc(r->rows, sizeof *r->label), r->record = tool_calloc(r->rows, sizeof *r->record);
+    for (size_t i = 0; i < r->rows; i++) r->label[i] = rows[i].label, r->record[i] = rows[i].record;
+    r->p[RIVAL_SHARES] = class_shares(arrlenu(seen) > 0 ? seen : rows, r->rows, r->classes);
+    if (fit_regression(&fit, d, seen, chosen)) {
+        r->p[RIVAL_REGRESSION] = ask_regression(&fit, d, rows);
+        r->ridge = fit.ridge;
+        logistic_free(&fit);
+    }
+    arrfree(rows), arrfree(seen), arrfree(chosen);
+}
+
+void class_rivals_free(class_rivals *r) {
+    for (int i = 0; i < RIVALS; i++) free(r->p[i]);
+    free(r->label), free(r->record);
+    memset(r, 0, sizeof *r);
+}
+
+/* ---- who is best ---- */
+
+/* Of the rivals that have the number, the first of the best ones. */
+static rival_name best_rival(const contest_number *n) {
+    rival_name best = RIVALS;
+    for (int i = 0; i < RIVALS; i++)
+        if (!isnan(n->rival[i]) && (best == RIVALS || n->higher * (n->rival[i] - n->rival[best]) > 0))
+            best = (rival_name)i;
+    return best;
+}
+
+static contest_number number_new(const char *key, const char *title, int higher) {
+    contest_number n = {key, title, higher, NAN, {NAN, NAN, NAN, NAN, NAN}, RIVALS, NAN, {NAN, NAN}};
+    return n;
+}
+
+/* The draws are of the model's number minus the rival's; better is the other way round where lower values are. */
+static void number_judge(contest_number *n, metric_function difference, void *context, size_t rows,
+                         const int32_t *group, int32_t draws) {
+    interval range;
+    n->better = n->higher * (n->model - n->rival[n->best]);
+    if (isnan(n->better) || draws == 0) return;
+    range = metric_bootstrap(difference, context, rows, group, draws, 0);
+    n->range.low = n->higher > 0 ? range.low : -range.high, n->range.high = n->higher > 0 ? range.high : -range.low;
+}
+
+static contest_number class_number(metric_name name, metric_table *model, metric_table *const rival[RIVALS],
+                                   const class_rivals *r, int32_t draws) {
+    contest_number n = number_new(metric_key(name), metric_title(name), metric_higher(name));
+    metric_query q = {model, name, NULL};
+    if (model) n.model = metric_drawn(&q, NULL, r->rows);
+    for (int i = 0; i < RIVALS; i++)
+        if ((q.table = rival[i]) != NULL) n.rival[i] = metric_drawn(&q, NULL, r->rows);
+    n.best = best_rival(&n);
+    if (!model || n.best == RIVALS) return n;
+    q.table = model, q.minus = rival[n.best];
+    number_judge(&n, metric_drawn, &q, r->rows, r->record, draws);
+    return n;
+}
+
+contest_number *contest_classes(const class_rivals *r, const predictions *p, int32_t draws) {
+    metric_table *rival[RIVALS] = {NULL}, *model = NULL;
+    contest_number *numbers = NULL;
+    if (p && (p->rows != r->rows || p->classes != r->classes)) return NULL; /* other rows: nothing can be paired */
+    if (p) model = metric_table_new(p->p, p->classes == 2 ? p->score : NULL, r->label, r->rows, r->classes);
+    for (int i = 0; i < RIVALS; i++)
+        if (r->p[i]) rival[i] = metric_table_new(r->p[i], NULL, r->label, r->rows, r->classes);
+    for (int i = 0; i < METRICS; i++)
+        if (i != METRIC_CALIBRATION) arrput(numbers, class_number((metric_name)i, model, rival, r, draws));
+    for (int i = 0; i < RIVALS; i++) metric_table_free(rival[i]);
+    metric_table_free(model);
+    return numbers;
+}
+
+/* ---- curves ---- */
+
+/* (channels) The mean of each over the training records, or over those asked about where the data has none of those; 0 where a
+ * channel was never observed. */
+static double *channel_means(const dataset *d, const int32_t *positions) {
+    const size_t D = arrlenu(d->channels);
+    double *mean = tool_calloc(D, sizeof *mean), *count = tool_calloc(D, sizeof *count);
+    for (size_t i = 0; i < arrlenu(positions); i++) {
+        const dataset_record *r = &d->records[positions[i]];
+        const mtan_event *e = dataset_events(d, r);
+        for (int32_t k = 0; k < r->n_events; k++) mean[e[k].channel] += (double)e[k].value, count[e[k].channel] += 1;
+    }
+    for (size_t c = 0; c < D; c++) mean[c] /= fmax(count[c], 1);
+    free(count);
+    return mean;
+}
+
+static double filled(rival_name name, rival_series seen, double time, double mean) {
+    return name == RIVAL_LINES  ? rival_linear(seen, time, mean)
+           : name == RIVAL_LAST ? rival_last(seen, time, mean)
+                                : mean;
+}
+
+static double fill_error(rival_name name, const series_set *s, const double *means, const mtan_event *e, size_t n) {
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        const size_t c = (size_t)e[i].channel;
+        const double off = filled(name, series_of(s, c), (double)e[i].time, means[c]) - (double)e[i].value;
+        sum += off * off;
+    }
+    return sum;
+}
+
+/* Every record's errors of one who fills in: (asked), as interpolation_measure has them of the model. */
+static void fill_records(record_error *error, rival_name name, const dataset *d, const int32_t *asked, double share,
+                         const double *means) {
+    series_set s = series_new(d);
+    for (size_t i = 0; i < arrlenu(asked); i++) {
+        const dataset_record *r = &d->records[asked[i]];
+        holdout h;
+        holdout_make(&h, d, (size_t)asked[i], share);
+        series_fill(&s, h.seen, arrlenu(h.seen));
+        error[i].held = fill_error(name, &s, means, h.held, arrlenu(h.held));
+        error[i].all = fill_error(name, &s, means, dataset_events(d, r), (size_t)r->n_events);
+        error[i].truth = fill_error(name, &s, means, dataset_truth(d, r), (size_t)r->n_truth);
+        error[i].held_points = arrlenu(h.held), error[i].points = (size_t)r->n_events;
+        error[i].truth_points = (size_t)r->n_truth;
+        holdout_free(&h);
+    }
+    series_free(&s);
+}
+
+typedef enum error_kind { ERROR_HELD, ERROR_ALL, ERROR_TRUTH, ERRORS } error_kind;
+
+static double error_of(const record_error *e, error_kind kind) {
+    return kind == ERROR_HELD ? e->held : kind == ERROR_ALL ? e->all : e->truth;
+}
+
+static double points_of(const record_error *e, error_kind kind) {
+    return (double)(kind == ERROR_HELD ? e->held_points : kind == ERROR_ALL ? e->points : e->truth_points);
+}
+
+/* Sums of squares of one who took part: (n) of each record. */
+static double *column_of(const record_error *e, size_t n, error_kind kind) {
+    double *column = e ? tool_calloc(n, sizeof *column) : NULL;
+    for (size_t i = 0; e && i < n; i++) column[i] = error_of(&e[i], kind);
+    return column;
+}
+
+static contest_number curve_number(error_kind kind, const record_error *model, record_error *const rival[RIVALS],
+                                   size_t n, int32_t draws) {
+    static const char *const keys[ERRORS] = {"mse_held_out", "mse_all", "mse_truth"};
+    static const char *const titles[ERRORS] = {"squared error, held out", "squared error, all points",
+                                               "squared error, true curve"};
+    contest_number x = number_new(keys[kind], titles[kind], -1);
+    double *points = tool_calloc(n, sizeof *points), *ours = column_of(model, n, kind), *theirs[RIVALS];
+    metric_quotient q = {ours, points, NULL};
+    for (size_t i = 0; i < n; i++) points[i] = points_of(&rival[RIVAL_LINES][i], kind);
+    if (ours) x.model = metric_pooled(&q, NULL, n);
+    for (int i = 0; i < RIVALS; i++)
+        if ((q.above = theirs[i] = column_of(rival[i], n, kind)) != NULL) x.rival[i] = metric_pooled(&q, NULL, n);
+    x.best = best_rival(&x);
+    if (ours && x.best < RIVALS) {
+        q.above = ours, q.minus = theirs[x.best];
+        number_judge(&x, metric_pooled, &q, n, NULL, draws);
+    }
+    for (int i = 0; i < RIVALS; i++) free(theirs[i]);
+    free(points), free(ours);
+    return x;
+}
+
+contest_number *contest_curves(const dataset *d, const int32_t *train, const int32_t *asked, double share,
+                               const record_error *model, int32_t draws) {
+    static const rival_name taking_part[] = {RIVAL_MEAN, RIVAL_LAST, RIVAL_LINES};
+    const size_t n = arrlenu(asked);
+    double *means = channel_means(d, arrlenu(train) > 0 ? train : asked);
+    record_error *rival[RIVALS] = {NULL};
+    contest_number *numbers = NULL;
+    for (size_t i = 0; i < sizeof taking_part / sizeof taking_part[0]; i++) {
+        rival[taking_part[i]] = tool_calloc(n, sizeof **rival);
+        fill_records(rival[taking_part[i]], taking_part[i], d, asked, share, means);
+    }
+    for (int kind = 0; kind < ERRORS; kind++) {
+        const contest_number x = curve_number((error_kind)kind, model, rival, n, draws);
+        if (x.best < RIVALS) arrput(numbers, x);
+    }
+    for (int i = 0; i < RIVALS; i++) free(rival[i]);
+    free(means);
+    return numbers;
+}
+
+const contest_number *contest_headline(const contest_number *numbers, int32_t classes) {
+    static const char *const wanted[] = {"mse_held_out", "mse_truth", "mse_all"};
+    const char *of_classes = metric_key(classes == 2 ? METRIC_AUC : METRIC_ACCURACY);
+    for (size_t k = 0; k < sizeof wanted / sizeof wanted[0]; k++)
+        for (size_t i = 0; i < arrlenu(numbers); i++)
+            if (strcmp(numbers[i].key, classes > 0 ? of_classes : wanted[k]) == 0) return &numbers[i];
+    return NULL;
+}

@@ -1,0 +1,272 @@
+/* See logistic.h. The training rows lie eight side by side, so that a number of all eight is one stretch of memory: the compiler
+ * makes vectors of it, and the order of every sum is still fixed. */
+#include "logistic.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../data/array.h"
+#include "metrics.h"
+
+enum {
+    LANES = 8,
+    MEMORY = 10,     /* pairs that L-BFGS remembers: more gain little here */
+    STEPS_MOST = 300 /* with the ridges below a fit takes some dozens */
+};
+static const double FLAT =
+    1e-8; /* a gradient of this for each row ends a fit: the weights then have six digits or more */
+static const double ENOUGH = 1e-4; /* of the decrease that the slope promises (Armijo) */
+
+/* ---- rows ---- */
+
+static double standard(const logistic *r, const double *x, size_t k) {
+    const double z = (x[k] - r->mean[k]) / r->scale[k];
+    return isnan(z) ? 0 : fmin(fmax(z, -LOGISTIC_LIMIT), LOGISTIC_LIMIT);
+}
+
+static void standardise(logistic *r, logistic_rows rows) {
+    for (size_t k = 0; k < r->features; k++) {
+        double count = 0, sum = 0, squares = 0;
+        for (size_t i = 0; i < rows.n; i++) {
+            const double x = rows.x[i * r->features + k];
+            if (!isnan(x)) sum += x, count++;
+        }
+        r->mean[k] = count > 0 ? sum / count : 0;
+        for (size_t i = 0; i < rows.n; i++) {
+            const double off = rows.x[i * r->features + k] - r->mean[k];
+            if (!isnan(off)) squares += off * off;
+        }
+        r->scale[k] = squares > 0 ? sqrt(squares / count) : 1;
+    }
+}
+
+/* Probabilities of the classes from the columns' values, which lie `apart` doubles apart. Returns log p of `label`. */
+static double softmax(const logistic *r, const double *z, size_t apart, int32_t label, double *p) {
+    double most = 0, sum = 0;
+    for (size_t c = 0; c < (size_t)r->classes; c++) {
+        p[c] = r->columns > 1 ? z[c * apart] : c == 1 ? z[0] : 0;
+        if (c == 0 || p[c] > most) most = p[c];
+    }
+    for (size_t c = 0; c < (size_t)r->classes; c++) sum += exp(p[c] - most);
+    const double own = p[label] - most - log(sum);
+    for (size_t c = 0; c < (size_t)r->classes; c++) p[c] = exp(p[c] - most) / sum;
+    return own;
+}
+
+void logistic_at(const logistic *r, const double *x, double *p) {
+    double *z = tool_calloc(r->columns, sizeof *z);
+    for (size_t k = 0; k <= r->features; k++)
+        for (size_t c = 0; c < r->columns; c++)
+            z[c] += r->weight[k * r->columns + c] * (k < r->features ? standard(r, x, k) : 1);
+    softmax(r, z, 1, 0, p);
+    free(z);
+}
+
+/* ---- what is minimised ---- */
+
+typedef struct objective {
+    const logistic *model; /* its shape; the weights are handed in */
+    const int32_t *label;
+    size_t n, blocks, weights; /* weights: of the whole model */
+    double *x;     /* (blocks, features + 1, LANES) standardised, 1 for the constant; rows past the last are 0 */
+    double *z, *p; /* (columns, LANES) room for a block; (classes) */
+} objective;
+
+static objective objective_make(const logistic *r, logistic_rows rows) {
+    const size_t P = r->features + 1;
+    objective o = {r, rows.label, rows.n, (rows.n + LANES - 1) / LANES, P * r->columns, NULL, NULL, NULL};
+    o.x = tool_calloc(o.blocks * P * LANES, sizeof *o.x);
+    o.z = tool_calloc(r->columns * LANES, sizeof *o.z), o.p = tool_calloc((size_t)r->classes, sizeof *o.p);
+    for (size_t i = 0; i < rows.n; i++)
+        for (size_t k = 0; k < P; k++)
+            o.x[(i / LANES * P + k) * LANES + i % LANES] =
+                k < r->features ? standard(r, rows.x + i * r->features, k) : 1;
+    return o;
+}
+
+static void objective_free(objective *o) {
+    free(o->x), free(o->z), free(o->p);
+}
+
+/* Turns the columns of a block into what the loss pulls them by, p - 1 for the row's own class and p for the others, and returns
+ * the loss. */
+static double residuals(const objective *o, size_t first) {
+    const logistic *r = o->model;
+    double loss = 0;
+    for (size_t b = 0; b < LANES; b++) {
+        const size_t row = first + b;
+        if (row < o->n) loss -= softmax(r, o->z + b, LANES, o->label[row], o->p);
+        for (size_t c = 0; c < r->columns; c++) {
+            const size_t of = r->columns > 1 ? c : 1;
+            o->z[c * LANES + b] = row < o->n ? o->p[of] - (o->label[row] == (int32_t)of) : 0;
+        }
+    }
+    return loss;
+}
+
+/* The value at w, and its gradient. */
+static double value_at(const objective *o, const double *w, double *gradient) {
+    const size_t C = o->model->columns, P = o->model->features + 1;
+    double value = 0;
+    memset(gradient, 0, o->weights * sizeof *gradient);
+    for (size_t block = 0; block < o->blocks; block++) {
+        const double *x = o->x + block * P * LANES;
+        memset(o->z, 0, C * LANES * sizeof *o->z);
+        for (size_t k = 0; k < P; k++)
+            for (size_t c = 0; c < C; c++)
+                for (size_t b = 0; b < LANES; b++) o->z[c * LANES + b] += w[k * C + c] * x[k * LANES + b];
+        value += residuals(o, block * LANES);
+        for (size_t k = 0; k < P; k++)
+            for (size_t c = 0; c < C; c++) {
+                const double *a = o->z + c * LANES, *e = x + k * LANES;
+                gradient[k * C + c] += ((a[0] * e[0] + a[1] * e[1]) + (a[2] * e[2] + a[3] * e[3])) +
+                                       ((a[4] * e[4] + a[5] * e[5]) + (a[6] * e[6] + a[7] * e[7]));
+            }
+    }
+    for (size_t i = 0; i < o->weights - C; i++) {
+        value += 0.5 * o->model->ridge * w[i] * w[i];
+        gradient[i] += o->model->ridge * w[i];
+    }
+    return value;
+}
+
+/* ---- L-BFGS ---- */
+
+static double dot(const double *a, const double *b, size_t n) {
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) sum += a[i] * b[i];
+    return sum;
+}
+
+static double largest(const double *x, size_t n) {
+    double most = 0;
+    for (size_t i = 0; i < n; i++) most = fmax(most, fabs(x[i]));
+    return most;
+}
+
+/* The latest steps and what they did to the gradient: (MEMORY, n) each, used in turn. */
+typedef struct memory {
+    double *moved, *turned, product[MEMORY]; /* product: moved . turned */
+    size_t n, taken;
+} memory;
+
+/* The direction to go: minus the gradient, times the inverse curvature that the memory knows (Nocedal and Wright, algorithm 7.4). */
+static void direction_of(const memory *m, const double *gradient, double *direction) {
+    double along[MEMORY];
+    const size_t known = m->taken < MEMORY ? m->taken : MEMORY;
+    for (size_t i = 0; i < m->n; i++) direction[i] = -gradient[i];
+    for (size_t back = 1; back <= known; back++) {
+        const size_t at = (m->taken - back) % MEMORY;
+        along[at] = dot(m->moved + at * m->n, direction, m->n) / m->product[at];
+        for (size_t i = 0; i < m->n; i++) direction[i] -= along[at] * m->turned[at * m->n + i];
+    }
+    if (known > 0) {
+        const size_t at = (m->taken - 1) % MEMORY;
+        const double *turned = m->turned + at * m->n, scale = m->product[at] / dot(turned, turned, m->n);
+        for (size_t i = 0; i < m->n; i++) direction[i] *= scale;
+    }
+    for (size_t back = known; back >= 1; back--) {
+        const size_t at = (m->taken - back) % MEMORY;
+        const double more = along[at] - dot(m->turned + at * m->n, direction, m->n) / m->product[at];
+        for (size_t i = 0; i < m->n; i++) direction[i] += more * m->moved[at * m->n + i];
+    }
+}
+
+/* A point of the descent. */
+typedef struct point {
+    double *w, *gradient, value;
+} point;
+
+/* Halves the step until it decreases enough. 0: no step does, the numbers have no more digits. */
+static int descend(const objective *o, const point *from, const double *direction, double step, point *to) {
+    const double slope = dot(from->gradient, direction, o->weights);
+    for (int halvings = 0; halvings < 40; halvings++, step /= 2) {
+        for (size_t i = 0; i < o->weights; i++) to->w[i] = from->w[i] + step * direction[i];
+        to->value = value_at(o, to->w, to->gradient);
+        if (to->value <= from->value + ENOUGH * step * slope) return 1;
+    }
+    return 0;
+}
+
+static void remember(memory *m, const point *from, const point *to) {
+    const size_t at = m->taken % MEMORY;
+    for (size_t i = 0; i < m->n; i++) {
+        m->moved[at * m->n + i] = to->w[i] - from->w[i];
+        m->turned[at * m->n + i] = to->gradient[i] - from->gradient[i];
+    }
+    m->product[at] = dot(m->moved + at * m->n, m->turned + at * m->n, m->n);
+    m->taken += m->product[at] > 0;
+}
+
+/* Goes down from w, which becomes the lowest point. */
+static void minimise(const objective *o, double *w) {
+    const size_t n = o->weights;
+    double *room = tool_calloc((4 + 2 * MEMORY) * n, sizeof *room), *direction = room + 3 * n;
+    memory m = {room + 4 * n, room + (4 + MEMORY) * n, {0}, n, 0};
+    point here = {w, room, 0}, there = {room + n, room + 2 * n, 0};
+    here.value = value_at(o, w, here.gradient);
+    for (int step = 0; step < STEPS_MOST; step++) {
+        const double steepest = largest(here.gradient, n);
+        if (!(steepest > FLAT * (double)o->n)) break;
+        direction_of(&m, here.gradient, direction);
+        if (!descend(o, &here, direction, m.taken > 0 ? 1 : 1 / steepest, &there)) break;
+        remember(&m, &here, &there);
+        memcpy(w, there.w, n * sizeof *w), memcpy(here.gradient, there.gradient, n * sizeof *w);
+        here.value = there.value;
+    }
+    free(room);
+}
+
+/* ---- fits ---- */
+
+static logistic logistic_new(logistic_rows train, size_t features, int32_t classes) {
+    logistic r = {features, classes, classes == 2 ? 1 : (size_t)classes, NULL, NULL, NULL, 0};
+    r.weight = tool_calloc((features + 1) * r.columns, sizeof *r.weight);
+    r.mean = tool_calloc(features, sizeof *r.mean), r.scale = tool_calloc(features, sizeof *r.scale);
+    standardise(&r, train);
+    return r;
+}
+
+void logistic_fit(logistic *r, logistic_rows train, size_t features, int32_t classes, double ridge) {
+    objective o;
+    *r = logistic_new(train, features, classes);
+    r->ridge = ridge;
+    o = objective_make(r, train);
+    minimise(&o, r->weight);
+    objective_free(&o);
+}
+
+static double loss_on(const logistic *r, logistic_rows rows) {
+    double *p = tool_calloc(rows.n * (size_t)r->classes, sizeof *p), loss;
+    for (size_t i = 0; i < rows.n; i++) logistic_at(r, rows.x + i * r->features, p + i * (size_t)r->classes);
+    loss = metric_log_loss(p, rows.label, rows.n, r->classes);
+    free(p);
+    return loss;
+}
+
+void logistic_choose(logistic *r, logistic_rows train, logistic_rows valid, size_t features, int32_t classes) {
+    static const double ridges[] = {1000, 300, 100, 30, 10, 3, 1, 0.3, 0.1};
+    double least = INFINITY, *best, chosen = ridges[0];
+    objective o;
+    *r = logistic_new(train, features, classes);
+    o = objective_make(r, train);
+    best = tool_calloc(o.weights, sizeof *best);
+    for (size_t i = 0; i < sizeof ridges / sizeof ridges[0]; i++) { /* each fit starts where the one before ended */
+        r->ridge = ridges[i];
+        minimise(&o, r->weight);
+        const double loss = loss_on(r, valid);
+        if (!(loss < least)) break;
+        least = loss, chosen = ridges[i];
+        memcpy(best, r->weight, o.weights * sizeof *best);
+    }
+    memcpy(r->weight, best, o.weights * sizeof *best);
+    r->ridge = chosen;
+    free(best);
+    objective_free(&o);
+}
+
+void logistic_free(logistic *r) {
+    free(r->weight), free(r->mean), free(r->scale);
+    memset(r, 0, sizeof *r);
+}

@@ -1,0 +1,42 @@
+/* Multinomial logistic regression with a ridge: what a statistician tries first, so what a model has to beat. Rows of numbers in,
+ * probabilities out; it knows nothing of records.
+ *
+ * The numbers of a row are standardised by the training rows, limited to LOGISTIC_LIMIT standard deviations (one odd row must not
+ * decide), and the mean where a row has none (NaN). The weights minimise
+ *
+ *     sum over rows of -log p(label) + ridge / 2 * sum of squared weights,      the constants being free,
+ *
+ * which is scikit-learn's LogisticRegression(C = 1 / ridge) on the standardised numbers: one column of weights for two classes,
+ * else one for each class. */
+#ifndef MTAN_TOOLS_LOGISTIC_H
+#define MTAN_TOOLS_LOGISTIC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define LOGISTIC_LIMIT 10.0
+
+typedef struct logistic {
+    size_t features;
+    int32_t classes;
+    size_t columns; /* of weights */
+    double *weight; /* (features + 1, columns); the constants come last */
+    double *mean;   /* (features) of the training rows that have the number */
+    double *scale;
+    double ridge;
+} logistic;
+
+/* x (n, features), NaN: missing; label (n) of 0 .. classes - 1. */
+typedef struct logistic_rows {
+    const double *x;
+    const int32_t *label;
+    size_t n;
+} logistic_rows;
+
+void logistic_fit(logistic *r, logistic_rows train, size_t features, int32_t classes, double ridge);
+/* The same, with the ridge that has the smallest log-loss on other rows: from the strongest down, until it gets worse. */
+void logistic_choose(logistic *r, logistic_rows train, logistic_rows valid, size_t features, int32_t classes);
+void logistic_at(const logistic *r, const double *x, double *p /* (classes) */);
+void logistic_free(logistic *r);
+
+#endif

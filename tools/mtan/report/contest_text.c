@@ -1,0 +1,124 @@
+/* See contest_text.h. */
+#include "contest_text.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "../../data/array.h"
+#include "json_text.h"
+
+/* ---- tables ---- */
+
+enum { TITLE = 26, COLUMN = 11 };
+
+static int takes_part(const contest_number *n, int rival) {
+    return !isnan(n->rival[rival]);
+}
+
+void contest_heading(FILE *out, const char *title, const contest_number *like) {
+    fprintf(out, "%-*s", TITLE, title);
+    for (int i = 0; i < RIVALS; i++)
+        if (takes_part(like, i)) fprintf(out, " %*s", COLUMN, rival_key((rival_name)i));
+    if (!isnan(like->model)) fprintf(out, " %*s  %s", COLUMN, "better by", "95 % interval");
+    fputc('\n', out);
+}
+
+void contest_row(FILE *out, const char *title, const contest_number *n) {
+    fprintf(out, "%-*s", TITLE, title);
+    for (int i = 0; i < RIVALS; i++)
+        if (takes_part(n, i)) fprintf(out, " %*.4f", COLUMN, n->rival[i]);
+    if (!isnan(n->better)) fprintf(out, " %*.4f", COLUMN, n->better);
+    if (!isnan(n->range.low)) fprintf(out, "  %.4f to %.4f", n->range.low, n->range.high);
+    fputc('\n', out);
+}
+
+static void put_number(FILE *out, const char *before, const char *key, double x) {
+    fprintf(out, "%s\"%s\": ", before, key);
+    json_number(out, x);
+}
+
+void contest_json(FILE *out, const contest_number *numbers) {
+    fputs(", \"baselines\": {", out);
+    for (size_t k = 0; k < arrlenu(numbers); k++) {
+        const contest_number *n = &numbers[k];
+        fprintf(out, "%s\"%s\": {", k ? ", " : "", n->key);
+        put_number(out, "", "model", n->model);
+        for (int i = 0; i < RIVALS; i++)
+            if (takes_part(n, i)) put_number(out, ", ", rival_key((rival_name)i), n->rival[i]);
+        if (n->best < RIVALS) fprintf(out, ", \"best\": \"%s\"", rival_key(n->best));
+        put_number(out, ", ", "better_by", n->better);
+        put_number(out, ", ", "low", n->range.low), put_number(out, ", ", "high", n->range.high);
+        fputc('}', out);
+    }
+    fputc('}', out);
+}
+
+/* ---- sentences ---- */
+
+static void append(char *text, size_t size, const char *format, ...) {
+    const size_t used = strlen(text);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text + used, size - used, format, arguments);
+    va_end(arguments);
+}
+
+const char *contest_line(char *text, size_t size, const contest_number *n) {
+    const char *before = "; without a model: ";
+    snprintf(text, size, "%s %.4f", n->title, n->model);
+    for (int i = 0; i < RIVALS; i++)
+        if (takes_part(n, i))
+            append(text, size, "%s%s %.4f", before, rival_title((rival_name)i), n->rival[i]), before = ", ";
+    return text;
+}
+
+/* What helps where a model sees no more than simple things do. One list: the sentences name these and the tests look the options up. */
+static int published_frequencies(const mtan_config *c) {
+    return c->frequencies == MTAN_FREQUENCIES_PUBLISHED && c->embedding == MTAN_EMBED_LEARNED && !c->architecture;
+}
+
+static int always(const mtan_config *c) {
+    (void)c;
+    return 1;
+}
+
+static const struct {
+    const char *option, *words;
+    int (*applies)(const mtan_config *config);
+} advice[] = {{"frequencies", "--frequencies log (attention that can be narrow)", published_frequencies},
+              {"budget", "--budget 10m (a search for settings)", always},
+              {"epochs", "more --epochs with a larger --patience", always},
+              {NULL, "more records", always}};
+enum { ADVICE = sizeof advice / sizeof advice[0] };
+
+const char *contest_advice_option(size_t i) {
+    return i < ADVICE ? advice[i].option : NULL;
+}
+
+static void append_advice(char *text, size_t size, const mtan_config *config) {
+    const char *before = " Try ";
+    for (size_t i = 0; i < ADVICE; i++) {
+        if (!advice[i].applies(config)) continue;
+        append(text, size, "%s%s", i + 1 < ADVICE ? before : ", or ", advice[i].words);
+        before = ", ";
+    }
+    append(text, size, ".");
+}
+
+int contest_lost(const contest_number *n) {
+    return !((isnan(n->range.low) ? n->better : n->range.low) > 0);
+}
+
+const char *contest_verdict(char *text, const contest_number *n, const mtan_config *config) {
+    const size_t size = CONTEST_VERDICT_BYTES;
+    *text = 0;
+    if (!n || isnan(n->better)) return text;
+    snprintf(text, size, "The model %s %s: its %s is %.4f against %.4f", contest_lost(n) ? "does not beat" : "beats",
+             rival_title(n->best), n->title, n->model, n->rival[n->best]);
+    if (!isnan(n->range.low))
+        append(text, size, ", better by %.4f (95 %%: %.4f to %.4f)", n->better, n->range.low, n->range.high);
+    append(text, size, ".");
+    if (contest_lost(n)) append_advice(text, size, config);
+    return text;
+}
