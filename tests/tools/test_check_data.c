@@ -10,6 +10,7 @@
 
 #include "check.h"
 #include "../../tools/mtan/check/check_data.h"
+#include "../../tools/mtan/command/shell_word.h"
 
 #define COUNT(expected, got) ASSERT_EQ_FMT((size_t)(expected), (size_t)(got), "%zu")
 
@@ -403,12 +404,12 @@ TEST words_are_quoted_for_a_shell(void) {
                                            {"$(rm)", "x '$(rm)'"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char text[64] = "x";
-        check_append_word(text, sizeof text, cases[i][0]);
+        shell_append(text, sizeof text, cases[i][0]);
         ASSERT_STR_EQ(cases[i][1], text);
     }
     {
         char small[16] = "x";
-        check_append_word(small, sizeof small, "a very long word that does not fit");
+        shell_append(small, sizeof small, "a very long word that does not fit");
         ASSERT(strlen(small) < sizeof small);
     }
     PASS();

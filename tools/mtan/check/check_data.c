@@ -3,34 +3,19 @@
 #include "check_data.h"
 #include "../command/commands.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "../../../simd/mtan_simd.h"
 #include "../command/shared_options.h"
+#include "../command/shell_word.h"
 
 enum { PROBLEMS_LISTED = 20, PROBLEMS_IN_JSON = 1000 };
 static const double timing_seconds = 1;
 static const size_t most_bytes = (size_t)2 << 30; /* above it nothing is run: the machine may not have it */
 
 /* ---- the plan that `mtan train` would make ---- */
-
-static int is_plain(const char *word) {
-    for (const char *at = word; *at; at++)
-        if (!isalnum((unsigned char)*at) && !strchr("_-./,:=+@%", *at)) return 0;
-    return *word != 0;
-}
-
-void check_append_word(char *text, size_t size, const char *word) {
-    size_t used = strlen(text);
-    const int plain = is_plain(word);
-    used += (size_t)snprintf(text + used, size - used, "%s%s", used ? " " : "", plain ? "" : "'");
-    for (; *word && used + 6 < size; word++) /* ' inside quotes is '\'' */
-        used += (size_t)snprintf(text + used, size - used, *word == '\'' ? "'\\''" : "%c", *word);
-    if (!plain) snprintf(text + used, size - used, "'");
-}
 
 typedef struct words {
     char *word[24]; /* the library's parser takes them as main's argv */
@@ -66,15 +51,15 @@ static void suggest(words *w, const checked *c, const char *model, const char *o
 
 static void spell_command(checked *c, const words *w) {
     c->command[0] = 0;
-    for (int i = 0; i < w->n; i++) check_append_word(c->command, sizeof c->command, w->word[i]);
-    check_append_word(c->command, sizeof c->command, "--data");
-    check_append_word(c->command, sizeof c->command, c->path);
+    for (int i = 0; i < w->n; i++) shell_append(c->command, sizeof c->command, w->word[i]);
+    shell_append(c->command, sizeof c->command, "--data");
+    shell_append(c->command, sizeof c->command, c->path);
     if (c->labels) {
-        check_append_word(c->command, sizeof c->command, "--labels");
-        check_append_word(c->command, sizeof c->command, c->labels);
+        shell_append(c->command, sizeof c->command, "--labels");
+        shell_append(c->command, sizeof c->command, c->labels);
     }
-    check_append_word(c->command, sizeof c->command, "--out");
-    check_append_word(c->command, sizeof c->command, "run");
+    shell_append(c->command, sizeof c->command, "--out");
+    shell_append(c->command, sizeof c->command, "run");
 }
 
 static int make_plan(checked *c, const options *o) {

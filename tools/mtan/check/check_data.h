@@ -26,9 +26,6 @@ typedef struct checked {
     char command[1024]; /* the suggestion, as one would type it */
 } checked;
 
-/* A word as a shell takes it: in quotes where it has to be. Appends to text, cut at `size`. */
-void check_append_word(char *text, size_t size, const char *word);
-
 void check_print(const checked *c); /* aligned tables within 80 columns */
 void check_json(const checked *c);  /* one object */
 

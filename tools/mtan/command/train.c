@@ -19,6 +19,7 @@
 #include "../model/files.h"
 #include "../model/golden_record.h"
 #include "../model/search.h"
+#include "outcome.h"
 #include "train.h"
 #include "../model/training.h"
 #include "shared_options.h"
@@ -271,19 +272,23 @@ static int run_epoch(folder *f, training *t, const prep *p, double *metric) {
 }
 
 /* A run that gave no number to choose by has no model to show, like one that diverged. */
-static int finish(folder *f, const training *t) {
-    if (t->best_epoch > 0) return note("best epoch %d of %d: %s", (int)t->best_epoch, (int)t->epoch, f->best), DONE;
+static int finish(folder *f, const training *t, const options *o) {
+    if (t->best_epoch > 0) {
+        note("best epoch %d of %d: %s", (int)t->best_epoch, (int)t->epoch, f->best);
+        if (f->writes && !f->watch) outcome_say(f->best, t, o);
+        return DONE;
+    }
     if (f->watch) f->watch->diverged = 1;
     return complain("no best model: in no epoch was the validation %s a finite number; the newest state is in %s",
                     t->plan->select == SELECT_MSE ? "error" : "loss", f->last);
 }
 
-static int run(folder *f, training *t, const prep *p) {
+static int run(folder *f, training *t, const prep *p, const options *o) {
     double metric = NAN;
     int status = DONE;
     watch_signals();
     while (status == DONE && !training_finished(t)) status = run_epoch(f, t, p, &metric);
-    return status == DONE ? finish(f, t) : status;
+    return status == DONE ? finish(f, t, o) : status;
 }
 
 /* ---- the command ---- */
@@ -351,7 +356,7 @@ static int train(const options *o, const rank_set *r, train_watch *w) {
         (resume || search_settings(&p, &d, &s, backend, o, r))) {
         if (!training_start(&t, &p, &d, &s, backend, threads, r, error)) complain("%s", error);
         else if (resume && !training_read(&t, &saved, error)) complain("%s: %s", f.last, error);
-        else if ((!resume || renew_best(&f, &p)) && folder_tables(&f, &t, resume)) status = run(&f, &t, &prepared);
+        else if ((!resume || renew_best(&f, &p)) && folder_tables(&f, &t, resume)) status = run(&f, &t, &prepared, o);
     }
     training_stop(&t);
     folder_close(&f);

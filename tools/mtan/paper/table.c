@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "../check/check_data.h"
+#include "../command/shell_word.h"
 #include "../command/commands.h"
 #include "../model/data_sets.h"
 #include "../model/files.h"
@@ -162,7 +162,7 @@ static void train_words(const job *j, const paper_run *r, words *w) {
 
 static void print_command(FILE *out, const words *w) {
     char line[2 * PATH_SIZE] = "";
-    for (int i = 0; i < w->n; i++) check_append_word(line, sizeof line, w->word[i]);
+    for (int i = 0; i < w->n; i++) shell_append(line, sizeof line, w->word[i]);
     fprintf(out, "%s\n", line);
 }
 

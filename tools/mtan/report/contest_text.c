@@ -88,7 +88,6 @@ static const struct {
     int (*applies)(const mtan_config *config);
 } advice[] = {{"frequencies", "--frequencies log (attention that can be narrow)", published_frequencies},
               {"budget", "--budget 10m (a search for settings)", always},
-              {"epochs", "more --epochs with a larger --patience", always},
               {NULL, "more records", always}};
 enum { ADVICE = sizeof advice / sizeof advice[0] };
 
@@ -114,7 +113,10 @@ const char *contest_verdict(char *text, const contest_number *n, const mtan_conf
     const size_t size = CONTEST_VERDICT_BYTES;
     *text = 0;
     if (!n || isnan(n->better)) return text;
-    snprintf(text, size, "The model %s %s: its %s is %.4f against %.4f", contest_lost(n) ? "does not beat" : "beats",
+    snprintf(text, size, "The model %s %s: its %s is %.4f against %.4f",
+             !contest_lost(n) ? "beats"
+             : n->better > 0  ? "may be no better than"
+                              : "does not beat",
              rival_title(n->best), n->title, n->model, n->rival[n->best]);
     if (!isnan(n->range.low))
         append(text, size, ", better by %.4f (95 %%: %.4f to %.4f)", n->better, n->range.low, n->range.high);

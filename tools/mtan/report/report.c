@@ -16,6 +16,7 @@
 #include "../model/plan.h"
 #include "../model/files.h"
 #include "../model/solver_room.h"
+#include "attention_view.h"
 #include "contest_text.h"
 #include "report_tables.h"
 #include "../command/settings.h"
@@ -503,53 +504,17 @@ static int collect_panels(collection *c, artist *a, const int32_t *records, size
 
 /* ---- attention ---- */
 
-/* The distinct times of a record, ascending, as the library numbers them, and those at which a channel was observed. An event
- * may be there twice (Q44). */
-typedef struct moments {
-    mtan_real *times; /* (L) */
-    size_t *observed; /* numbers of times, ascending */
-} moments;
-
-static moments moments_make(const mtan_record *r, int32_t channel) {
-    moments m = {NULL, NULL};
-    for (int32_t i = 0; i < r->n_events; i++) {
-        const mtan_event *e = &r->events[i];
-        if (i == 0 || e->time > r->events[i - 1].time) arrput(m.times, e->time);
-        if (e->channel != channel) continue;
-        if (arrlen(m.observed) == 0 || m.observed[arrlen(m.observed) - 1] + 1 < arrlenu(m.times))
-            arrput(m.observed, arrlenu(m.times) - 1);
-    }
-    return m;
-}
-
-static double reference_time(const mtan_config *m, const mtan_real *times, size_t k, size_t references) {
-    if (m->reference == MTAN_REF_OBSERVED) return (double)times[k];
-    if (m->reference == MTAN_REF_GIVEN) return (double)m->ref[k];
-    return references > 1 ? (double)k / (double)(references - 1) : 0;
-}
-
-/* Times at which the channel was not observed have no weight: their columns go. */
 static void add_attention(collection *c, artist *a, int32_t position, int32_t channel) {
-    const mtan_config *config = &a->model.config;
     const prep *p = &c->s->bundle.prep;
     const int part = part_of(&c->s->split, position);
-    mtan_record record = dataset_view(&c->s->data, (size_t)position);
-    moments m = moments_make(&record, channel);
-    const size_t L = arrlenu(m.times), n = arrlenu(m.observed);
-    const size_t K = config->reference == MTAN_REF_OBSERVED ? L : (size_t)config->ref_points;
-    mtan_real *weight = tool_calloc(K * L + 1, sizeof *weight);
-    double *shown = reals(c, K * n), *time = reals(c, n), *reference = reals(c, K);
-    report_attention view = {record_name(c, position), channel_name(c, channel), time, reference, shown, n, K};
-    record.times = NULL, record.n_times = 0;
-    if (mtan_predictor_attention(&a->predictor, &record, 0, channel, weight) == MTAN_OK) {
-        for (size_t i = 0; i < n; i++) time[i] = prep_raw_time(p, part, (double)m.times[m.observed[i]]);
-        for (size_t k = 0; k < K; k++) {
-            reference[k] = prep_raw_time(p, part, reference_time(config, m.times, k, K));
-            for (size_t i = 0; i < n; i++) shown[k * n + i] = (double)weight[k * L + m.observed[i]];
-        }
-        arrput(c->attention, view);
-    }
-    arrfree(m.times), arrfree(m.observed), free(weight);
+    attention_view v;
+    if (!attention_view_make(&v, &a->predictor, dataset_view(&c->s->data, (size_t)position), channel)) return;
+    for (size_t i = 0; i < v.times; i++) v.time[i] = prep_raw_time(p, part, v.time[i]);
+    for (size_t k = 0; k < v.references; k++) v.reference[k] = prep_raw_time(p, part, v.reference[k]);
+    keep(c, v.time), keep(c, v.reference), keep(c, v.weight);
+    const report_attention shown = {
+        record_name(c, position), channel_name(c, channel), v.time, v.reference, v.weight, v.times, v.references};
+    arrput(c->attention, shown);
 }
 
 /* A few channels of one record; with a single channel, a few records. */

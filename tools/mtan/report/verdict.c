@@ -220,27 +220,36 @@ static double span_of(const report_attention *a) {
     return fmax(a->time[a->times - 1], a->reference[a->references - 1]) - first;
 }
 
+double verdict_peak(const report_attention *a) {
+    double most = 0, sum = 0;
+    for (size_t i = 0; i < a->references * a->times; i++) most = fmax(most, a->weight[i]), sum += a->weight[i];
+    return sum > 0 && isfinite(sum) ? most * (double)(a->references * a->times) / sum : NAN;
+}
+
+const char *verdict_uniform(char *text, double peak) {
+    *text = 0;
+    if (peak < STANDS_OUT)
+        snprintf(
+            text, VERDICT_BYTES,
+            "Attention is almost uniform: the model sees an average (the largest weight is %.2f of an even share).",
+            peak);
+    return text;
+}
+
 const char *verdict_attention(char *text, const report_attention *a) {
-    double most = 0, sum = 0, near = 0, even = 0, reach;
+    double sum = 0, near = 0, even = 0, reach;
     *text = 0;
     if (a->times == 0 || a->references == 0) return text;
     if (a->times == 1) return say(text, "One observation takes all of the attention.");
     reach = NEAR * span_of(a);
+    if (isnan(verdict_peak(a)) || !isfinite(reach) || *verdict_uniform(text, verdict_peak(a))) return text;
     for (size_t i = 0; i < a->references * a->times; i++) {
         const int close = fabs(a->time[i % a->times] - a->reference[i / a->times]) <= reach;
-        most = fmax(most, a->weight[i]), sum += a->weight[i];
+        sum += a->weight[i];
         if (close) near += a->weight[i], even += 1;
     }
-    if (!(sum > 0) || !isfinite(sum) || !isfinite(reach)) return text;
-    even /= (double)(a->references * a->times), most *= (double)(a->references * a->times) / sum;
-    if (most < STANDS_OUT)
-        snprintf(
-            text, VERDICT_BYTES,
-            "Attention is almost uniform: the model sees an average (the largest weight is %.2f of an even share).",
-            most);
-    else
-        snprintf(text, VERDICT_BYTES,
-                 "%.0f %% of a point's attention lies within a tenth of the record around it (spread evenly: %.0f %%).",
-                 percent(near / sum), percent(even));
+    snprintf(text, VERDICT_BYTES,
+             "%.0f %% of a point's attention lies within a tenth of the record around it (spread evenly: %.0f %%).",
+             percent(near / sum), percent(even / (double)(a->references * a->times)));
     return text;
 }

@@ -24,5 +24,9 @@ const char *verdict_panel(char *text, const report_panel *p);
 /* Errors of the model and of straight lines at the same shares. */
 const char *verdict_errors(char *text, const report_points *model, const report_points *lines);
 const char *verdict_attention(char *text, const report_attention *a);
+/* The largest weight in even shares; NaN: there is nothing to see. And what to say of attention where that is all, empty where some
+ * observations stand out. */
+double verdict_peak(const report_attention *a);
+const char *verdict_uniform(char *text, double peak);
 
 #endif

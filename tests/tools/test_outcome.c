@@ -1,0 +1,79 @@
+/* What the commands say of a model beside what needs none: the end of `mtan train`, the tables of `mtan eval`, the page. */
+#include <greatest.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "command_line.h"
+#include "../../tools/mtan/command/commands.h"
+
+#define SMALL "--enc-hidden 8 --embed 8 --ref-points 6 --batch 16 --lr 0.01 --epochs 2 --threads 1 "
+#define CLASSES "train own --model enc --data @/events.csv --labels @/labels.csv --out @/run --head-hidden 6 " SMALL
+#define DATA "--data @/events.csv --labels @/labels.csv "
+
+static int ended_with(const char *name, const char *words) {
+    char *text = command_text(name), *at = strstr(text, words), *rest = at ? strchr(at, '\n') : NULL;
+    const int good = rest && rest[1] == 0;
+    if (!good) printf("  %s does not end with \"%s\":\n%s\n", name, words, text);
+    free(text);
+    return good;
+}
+
+TEST a_run_ends_with_what_it_is_worth(void) {
+    ASSERT_EQ_FMT(DONE, command_run(CLASSES), "%d");
+    ASSERT(command_says("err.txt", "validation, "));
+    ASSERT(command_says("err.txt", "; without a model: largest class 0.5000, logistic regression on summaries "));
+    ASSERT(command_says("err.txt", "\nThe model "));
+    ASSERT(ended_with("err.txt", "next, on the test records: mtan eval "));
+    PASS();
+}
+
+TEST a_quiet_run_says_nothing(void) {
+    ASSERT_EQ_FMT(DONE, command_run(CLASSES "--quiet"), "%d");
+    ASSERT_EQ_FMT((size_t)0, command_bytes("err.txt"), "%zu");
+    PASS();
+}
+
+/* As published, kernels are as wide as the record: after two small epochs nobody stands out. */
+TEST uniform_attention_is_told(void) {
+    ASSERT_EQ_FMT(DONE, command_run(CLASSES "--lr 1e-6"), "%d");
+    ASSERT(command_says("err.txt", "Attention is almost uniform"));
+    PASS();
+}
+
+TEST curves_are_judged_too(void) {
+    ASSERT_EQ_FMT(DONE, command_run("train own --model interp --data @/events.csv --out @/run --observed 0.5 " SMALL),
+                  "%d");
+    ASSERT(command_says("err.txt", "squared error, held out ") && command_says("err.txt", ", straight lines "));
+    ASSERT_EQ_FMT(DONE, command_run("eval @/run/best.safetensors --data @/events.csv --observed 0.5"), "%d");
+    ASSERT(command_says("out.txt", "squared error, held out           mean        last       lines   better by"));
+    ASSERT(command_says("out.txt", "\nThe model "));
+    PASS();
+}
+
+TEST eval_has_everybodys_numbers(void) {
+    char *text;
+    ASSERT_EQ_FMT(DONE, command_run(CLASSES "--quiet"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run("eval @/run/best.safetensors " DATA), "%d");
+    ASSERT(
+        command_says("out.txt", "without a model               majority  regression   better by  95 % interval\nAUC "));
+    ASSERT_EQ_FMT(DONE, command_run("eval @/run/best.safetensors " DATA "--json"), "%d");
+    ASSERT(command_is_json("out.txt"));
+    text = command_text("out.txt");
+    ASSERT(fabs(command_json(text, "\"baselines\"", "majority") - 0.5) < 1e-12);
+    ASSERT(command_json(text, "\"baselines\"", "regression") > 0.9); /* the classes are easy */
+    ASSERT(fabs(command_json(text, "\"baselines\"", "model") - command_json(text, "\"model\"", "auc")) < 1e-12);
+    ASSERT(strstr(text, "\"verdict\": \"The model "));
+    free(text);
+    PASS();
+}
+
+SUITE(outcome_suite) {
+    GREATEST_SET_SETUP_CB(command_open, NULL);
+    GREATEST_SET_TEARDOWN_CB(command_close, NULL);
+    RUN_TEST(a_run_ends_with_what_it_is_worth);
+    RUN_TEST(a_quiet_run_says_nothing);
+    RUN_TEST(uniform_attention_is_told);
+    RUN_TEST(curves_are_judged_too);
+    RUN_TEST(eval_has_everybodys_numbers);
+}

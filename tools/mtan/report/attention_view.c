@@ -1,0 +1,93 @@
+/* See attention_view.h. */
+#include "attention_view.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "../../data/array.h"
+#include "verdict.h"
+
+/* The distinct times of a record, ascending, as the library numbers them, and those at which a channel was observed. An event
+ * may be there twice (Q44). */
+typedef struct moments {
+    mtan_real *times; /* (L) */
+    size_t *observed; /* numbers of times, ascending */
+} moments;
+
+static moments moments_make(const mtan_record *r, int32_t channel) {
+    moments m = {NULL, NULL};
+    for (int32_t i = 0; i < r->n_events; i++) {
+        const mtan_event *e = &r->events[i];
+        if (i == 0 || e->time > r->events[i - 1].time) arrput(m.times, e->time);
+        if (e->channel != channel) continue;
+        if (arrlen(m.observed) == 0 || m.observed[arrlen(m.observed) - 1] + 1 < arrlenu(m.times))
+            arrput(m.observed, arrlenu(m.times) - 1);
+    }
+    return m;
+}
+
+static double reference_time(const mtan_config *m, const mtan_real *times, size_t k, size_t references) {
+    if (m->reference == MTAN_REF_OBSERVED) return (double)times[k];
+    if (m->reference == MTAN_REF_GIVEN) return (double)m->ref[k];
+    return references > 1 ? (double)k / (double)(references - 1) : 0;
+}
+
+int attention_view_make(attention_view *v, mtan_predictor *run, mtan_record record, int32_t channel) {
+    const mtan_config *config = &run->model->config;
+    moments m = moments_make(&record, channel);
+    const size_t L = arrlenu(m.times), n = arrlenu(m.observed);
+    const size_t K = config->reference == MTAN_REF_OBSERVED ? L : (size_t)config->ref_points;
+    mtan_real *all = tool_calloc(K * L, sizeof *all);
+    int good;
+    record.times = NULL, record.n_times = 0;
+    good = mtan_predictor_attention(run, &record, 0, channel, all) == MTAN_OK;
+    if (good) {
+        v->times = n, v->references = K;
+        v->time = tool_calloc(n, sizeof *v->time), v->reference = tool_calloc(K, sizeof *v->reference);
+        v->weight = tool_calloc(K * n, sizeof *v->weight);
+        for (size_t i = 0; i < n; i++) v->time[i] = (double)m.times[m.observed[i]];
+        for (size_t k = 0; k < K; k++) {
+            v->reference[k] = reference_time(config, m.times, k, K);
+            for (size_t i = 0; i < n; i++) v->weight[k * n + i] = (double)all[k * L + m.observed[i]];
+        }
+    }
+    arrfree(m.times), arrfree(m.observed), free(all);
+    return good;
+}
+
+void attention_view_free(attention_view *v) {
+    free(v->time), free(v->reference), free(v->weight);
+    memset(v, 0, sizeof *v);
+}
+
+/* ---- how far from uniform ---- */
+
+enum { RECORDS_SEEN = 8, OBSERVED_LEAST = 4 }; /* a channel with fewer observations shows nothing */
+
+/* The channel that a record observes most often, and how often. */
+static int32_t busiest(const dataset *d, const dataset_record *r, int32_t *often) {
+    int32_t *count = tool_calloc(arrlenu(d->channels), sizeof *count), best = 0;
+    const mtan_event *e = dataset_events(d, r);
+    for (int32_t i = 0; i < r->n_events; i++) count[e[i].channel]++;
+    for (int32_t c = 0; c < (int32_t)arrlen(d->channels); c++)
+        if (count[c] > count[best]) best = c;
+    *often = arrlen(d->channels) > 0 ? count[best] : 0;
+    free(count);
+    return best;
+}
+
+double attention_peak(mtan_predictor *run, const dataset *d, const int32_t *positions) {
+    double most = NAN;
+    for (size_t i = 0, seen = 0; i < arrlenu(positions) && seen < RECORDS_SEEN; i++) {
+        int32_t often;
+        const int32_t channel = busiest(d, &d->records[positions[i]], &often);
+        attention_view v;
+        if (often < OBSERVED_LEAST) continue;
+        if (!attention_view_make(&v, run, dataset_view(d, (size_t)positions[i]), channel)) return NAN;
+        const report_attention a = {NULL, NULL, v.time, v.reference, v.weight, v.times, v.references};
+        most = fmax(most, verdict_peak(&a)); /* of a number and NaN, the number */
+        attention_view_free(&v);
+        seen++;
+    }
+    return most;
+}
