@@ -605,7 +605,7 @@ mtan_status mtan_trainer_loss(mtan_trainer *trainer, const mtan_record *records,
 
 /* Writes a model: weights under their names, settings as mtan.* metadata, and the caller's own pairs (preprocessing,
  * preset, channel names). With a trainer its moments, average and step are written too: training resumes to the same bits. */
-#define MTAN_MAX_PAIRS 64 /* of the caller's own */
+#define MTAN_MAX_PAIRS 128 /* of the caller's own */
 typedef struct mtan_file_pair {
     const char *key, *value; /* UTF-8 */
 } mtan_file_pair;

@@ -60,12 +60,38 @@ static int is_variational(const char *model) {
 TEST the_rate_falls_to_its_floor(void) {
     plan p;
     memset(&p, 0, sizeof p);
-    p.lr_decay = 0.999, p.lr_floor = 0.1;
-    ASSERT(fabs(plan_rate(&p, 1) - 0.999) < 1e-15);
-    ASSERT(fabs(plan_rate(&p, 1000) - pow(0.999, 1000)) < 1e-15);
-    ASSERT(plan_rate(&p, 1000000) >= 0.1 && plan_rate(&p, 1000000) <= 0.1);
-    p.lr_decay = 1, p.lr_floor = 0;
-    ASSERT(plan_rate(&p, 1000000) >= 1);
+    p.schedule = SCHEDULE_EXPONENTIAL, p.lr_decay = 0.999, p.lr_floor = 0.1;
+    ASSERT(fabs(plan_rate(&p, 1, 1000000) - 0.999) < 1e-15);
+    ASSERT(fabs(plan_rate(&p, 1000, 1000000) - pow(0.999, 1000)) < 1e-15);
+    ASSERT(plan_rate(&p, 1000000, 1000000) >= 0.1 && plan_rate(&p, 1000000, 1000000) <= 0.1);
+    p.schedule = SCHEDULE_CONSTANT, p.lr_decay = 1, p.lr_floor = 0;
+    ASSERT(plan_rate(&p, 1000000, 1000000) >= 1);
+    PASS();
+}
+
+/* Against the rates of torch.optim.lr_scheduler.CosineAnnealingLR, T_max 8, eta_min a tenth. */
+TEST a_cosine_is_torchs(void) {
+    static const double torchs[] = {1,
+                                    0.96574578963007907,
+                                    0.86819805153394636,
+                                    0.72220754456429048,
+                                    0.55000000000000004,
+                                    0.37779245543570972,
+                                    0.2318019484660537,
+                                    0.134254210369921};
+    plan p;
+    memset(&p, 0, sizeof p);
+    p.schedule = SCHEDULE_COSINE, p.lr_floor = 0.1;
+    for (int i = 0; i < 8; i++) ASSERT(fabs(plan_rate(&p, i + 1, 8) - torchs[i]) < 1e-14);
+    ASSERT(fabs(plan_rate(&p, 100, 8) - 0.1) < 1e-14); /* a run that is resumed for more epochs */
+    p.warmup = 0.5;
+    for (int i = 1; i <= 16; i++) {
+        const double rate = plan_rate(&p, i, 16);
+        if (i <= 8) ASSERT(fabs(rate - i / 8.0) < 1e-14);
+        else ASSERT(fabs(rate - torchs[i - 9]) < 1e-14);
+    }
+    p.schedule = SCHEDULE_CONSTANT;
+    ASSERT(fabs(plan_rate(&p, 4, 16) - 0.5) < 1e-14 && plan_rate(&p, 9, 16) >= 1);
     PASS();
 }
 
@@ -357,6 +383,7 @@ SUITE(baseline_command_suite) {
     GREATEST_SET_SETUP_CB(command_open, NULL);
     GREATEST_SET_TEARDOWN_CB(command_close, NULL);
     RUN_TEST(the_rate_falls_to_its_floor);
+    RUN_TEST(a_cosine_is_torchs);
     RUN_TEST(held_out_cells_are_a_fifth);
     RUN_TEST(partners_stay_in_their_batch);
     RUN_TEST(a_reversed_record_is_scored_on_its_own);

@@ -220,7 +220,7 @@ TEST an_older_file_knows_its_data_by_names(void) {
 
 /* ---- the same bytes ---- */
 
-#define FIRST TRAIN "--dropout 0.2 --thin 0.2 --select auc "
+#define FIRST TRAIN "--dropout 0.2 --thin 0.2 --decay 0.1 --average 0.9 --select auc "
 
 static int same_run(const char *a, const char *b) {
     char x[2][64], y[2][64];
@@ -284,6 +284,35 @@ TEST an_interrupted_run_writes_the_same_files(void) {
     ASSERT_EQ_FMT(DONE, command_run(line), "%d");
     ASSERT(same_run("never", "stopped"));
     ASSERT(command_says("stopped/log.csv", ",5000."));
+    PASS();
+}
+
+/* The epochs of a schedule that ends with them are the run's for good. */
+TEST a_schedule_keeps_its_epochs(void) {
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--schedule cosine --warmup 0.1 --epochs 2 --out @/fixed"), "%d");
+    ASSERT_EQ_FMT(BAD_USE, command_run("train own " DATA "--epochs 3 --out @/fixed --resume"), "%d");
+    ASSERT(command_says("err.txt", "--epochs: a resumed run keeps the setting that it was started with"));
+    ASSERT_EQ_FMT(DONE, command_run("train own " DATA "--quiet --out @/fixed --resume"), "%d");
+    PASS();
+}
+
+/* What is kept as the best is the mean of the weights, which last.safetensors has beside them. */
+TEST the_best_model_is_the_average(void) {
+    char error[512];
+    bundle best, last;
+    mtan_tensor_view view;
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--average 0.8 --epochs 1 --out @/mean"), "%d");
+    ASSERT(bundle_read(&best, command_path("mean/best.safetensors"), error));
+    ASSERT(bundle_read(&last, command_path("mean/last.safetensors"), error));
+    const size_t count = mtan_weights_count(&best.model.config), bytes = count * sizeof(mtan_real);
+    mtan_real *average = tool_calloc(count, sizeof *average);
+    ASSERT_EQ(MTAN_OK, mtan_file_tensor(&last.file, "mtan.average", &view));
+    ASSERT_EQ(MTAN_OK, mtan_view_read(&view, average, count));
+    ASSERT(memcmp(best.weights, average, bytes) == 0);
+    ASSERT(memcmp(last.weights, average, bytes) != 0);
+    ASSERT_EQ(MTAN_ERR_MISSING, mtan_file_tensor(&best.file, "mtan.average", &view));
+    free(average);
+    bundle_free(&best), bundle_free(&last);
     PASS();
 }
 
@@ -383,6 +412,8 @@ SUITE(runs_suite) {
     RUN_TEST(threads_and_backends_leave_no_trace);
     RUN_TEST(a_resumed_run_writes_the_same_files);
     RUN_TEST(an_interrupted_run_writes_the_same_files);
+    RUN_TEST(a_schedule_keeps_its_epochs);
+    RUN_TEST(the_best_model_is_the_average);
     RUN_TEST(a_folder_is_trained_in_by_one_process);
     RUN_TEST(of_two_that_start_one_is_refused);
     RUN_TEST(a_refused_run_leaves_no_folder);

@@ -146,7 +146,7 @@ static tensor_difference compare_pair(const char *name, indexed *of_a, indexed *
 
 static int is_optimiser(const char *name) {
     return strncmp(name, "optimizer.", 10) == 0 || strcmp(name, "mtan.moment1") == 0 ||
-           strcmp(name, "mtan.moment2") == 0;
+           strcmp(name, "mtan.moment2") == 0 || strcmp(name, "mtan.average") == 0;
 }
 
 static void find_tensors(differences *d, const tensor_set *a, const tensor_set *b) {

@@ -179,7 +179,8 @@ static int save(const folder *f, const char *path, training *t, const prep *p, i
     plan_write(t->plan, &pairs);
     training_write(t, &pairs);
     if (!with_trainer) golden_record_write(&t->run, t->data, t->split, &pairs);
-    good = bundle_write(path, &t->model, with_trainer ? &t->trainer : NULL, p, pairs, arrlenu(pairs), error);
+    good = bundle_write(path, with_trainer ? &t->model : &t->kept, with_trainer ? &t->trainer : NULL, p, pairs,
+                        arrlenu(pairs), error);
     pairs_free(pairs, arrlenu(pairs));
     arrfree(pairs);
     if (!good) complain("%s", error);

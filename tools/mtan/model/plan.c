@@ -40,16 +40,20 @@ static const field fields[] = {
     NUMBER("thin", 'd', thin, 0),
     LATER("lr-decay", 'd', lr_decay, 1),
     LATER("lr-floor", 'd', lr_floor, 0),
+    LATER("warmup", 'd', warmup, 0),
+    LATER("decay", 'd', decay, 0),
+    LATER("average", 'd', average, 0),
     NUMBER("time-scale", 'd', time_scale, 0),
     NUMBER("seed", 'l', seed, 0),
     OTHER("observed-low", 'd', observed_low, 0, 1),
     OTHER("observed-high", 'd', observed_high, 0, 1),
     OTHER("shuffle", 'i', shuffle, 0, 1),
     OTHER("optimizer", 'i', optimizer, 0, 1),
-    OTHER("select", 'i', select, 0, 2),
+    OTHER("select", 'i', select, 0, SELECT_ACCURACY),
     OTHER("scale", 'i', scale, 0, PREP_KINDS - 1),
+    {"schedule", 'i', offsetof(plan, schedule), 0, SCHEDULE_COSINE, 0, SCHEDULE_EXPONENTIAL},
 };
-enum { FIELDS = sizeof fields / sizeof fields[0], NUMBERS = 11 }; /* the first NUMBERS are options that take a number */
+enum { FIELDS = sizeof fields / sizeof fields[0], NUMBERS = 14 }; /* the first NUMBERS are options that take a number */
 
 /* A file may say what the command line may: the range of a number stands in the table of options. */
 static int field_takes(const field *f, double x) {
@@ -93,15 +97,19 @@ static int word_option(const options *o, const char *name, int otherwise, const 
 
 static const char *const presets[] = {"faithful", "correct", NULL}, *const answers[] = {"no", "yes", NULL},
                          *const optimizers[] = {"adam", "adamax", NULL},
-                         *const selections[] = {"loss", "auc", "mse", NULL}, *const scales[] = {"none",   "published",
-                                                                                                "minmax", "zscore",
-                                                                                                "times",  NULL};
+                         *const selections[] = {"loss", "auc", "mse", "accuracy", NULL},
+                         *const schedules[] = {"constant", "exponential", "cosine", NULL},
+                         *const scales[] = {"none", "published", "minmax", "zscore", "times", NULL};
 
 const char *plan_word(const char *name, double value) {
     static const struct {
         const char *name;
         const char *const *words;
-    } choices[] = {{"shuffle", answers}, {"optimizer", optimizers}, {"select", selections}, {"scale", scales}};
+    } choices[] = {{"shuffle", answers},
+                   {"optimizer", optimizers},
+                   {"select", selections},
+                   {"schedule", schedules},
+                   {"scale", scales}};
     for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++)
         for (int k = 0; strcmp(name, choices[i].name) == 0 && choices[i].words[k]; k++)
             if (value >= k && value <= k) return choices[i].words[k];
@@ -210,6 +218,19 @@ static int apply_words(plan *p, const options *o) {
     return 1;
 }
 
+/* A factor of the rate makes the schedule exponential, where no other is asked for. */
+static int apply_schedule(plan *p, const options *o) {
+    const int falls = option_given(o, "lr-decay") && p->lr_decay < 1;
+    const int schedule = word_option(o, "schedule", falls ? SCHEDULE_EXPONENTIAL : (int)p->schedule, schedules);
+    if (schedule < 0) return 0;
+    if (falls && schedule != SCHEDULE_EXPONENTIAL)
+        return complain("--lr-decay is for --schedule exponential, not %s", schedules[schedule]), 0;
+    if (schedule == SCHEDULE_EXPONENTIAL && p->lr_decay >= 1 && option_given(o, "schedule"))
+        return complain("--schedule exponential needs --lr-decay, the factor of a step"), 0;
+    p->schedule = (plan_schedule)schedule;
+    return 1;
+}
+
 static int has_key(const mtan_config *c, const char *key) {
     for (int32_t i = 0; setting_key(c, i); i++)
         if (strcmp(setting_key(c, i), key) == 0) return 1;
@@ -234,6 +255,7 @@ static void plan_defaults(plan *p, const recipe *r) {
     source_defaults(p);
     p->batch = r->batch, p->epochs = r->epochs, p->lr = r->lr;
     p->optimizer = r->optimizer == MTAN_ADAMAX, p->lr_decay = r->decay, p->lr_floor = r->floor;
+    p->schedule = p->lr_decay < 1 ? SCHEDULE_EXPONENTIAL : SCHEDULE_CONSTANT;
     if (p->source.preset == MTAN_FAITHFUL) faithful_defaults(p, r);
     else correct_defaults(p, r);
 }
@@ -271,7 +293,8 @@ static int plan_options(plan *p, const options *o) {
     apply_numbers(p, o);
     if (p->config.architecture && p->dropout > 0)
         return complain("--dropout is for mTAN's models: %s has none", model_title(&p->config)), 0;
-    return board_goal_read(&p->goal, o) && apply_source(p, o) && apply_words(p, o) && apply_settings(&p->config, o);
+    return board_goal_read(&p->goal, o) && apply_source(p, o) && apply_words(p, o) && apply_schedule(p, o) &&
+           apply_settings(&p->config, o);
 }
 
 int plan_make(plan *p, const options *o) {
@@ -281,8 +304,17 @@ int plan_make(plan *p, const options *o) {
     return plan_options(p, o);
 }
 
-double plan_rate(const plan *p, int64_t step) {
-    return fmax(pow(p->lr_decay, (double)step), p->lr_floor);
+/* Half a cosine from the end of the warm-up to the last step, as torch's CosineAnnealingLR has it. */
+static double cosine_rate(const plan *p, double step, double steps, double warm) {
+    const double done = fmin(1, fmax(0, step - 1 - warm) / fmax(1, steps - warm));
+    return p->lr_floor + (1 - p->lr_floor) * (1 + cos(3.14159265358979323846 * done)) / 2;
+}
+
+double plan_rate(const plan *p, int64_t step, int64_t steps) {
+    const double warm = p->warmup * (double)steps, rise = (double)step < warm ? (double)step / warm : 1;
+    if (p->schedule == SCHEDULE_CONSTANT) return rise;
+    if (p->schedule == SCHEDULE_COSINE) return rise * cosine_rate(p, (double)step, (double)steps, warm);
+    return rise * fmax(pow(p->lr_decay, (double)step), p->lr_floor);
 }
 
 int plan_fit(plan *p, const dataset *d) {
@@ -448,6 +480,7 @@ static const char *contradiction(const plan *saved, const plan *asked) {
         mtan_config_get(&asked->config, key, y, sizeof y);
         if (strcmp(x, y) != 0) return key;
     }
+    if ((saved->schedule == SCHEDULE_COSINE || saved->warmup > 0) && saved->epochs != asked->epochs) return "epochs";
     if (a->seed != b->seed) return "split-seed";
     if (a->fold != b->fold || a->split_kind != b->split_kind) return "fold";
     if (a->by_group != b->by_group) return "by-group";
@@ -458,7 +491,9 @@ int plan_load(plan *p, bundle *b, char *error) {
     memset(p, 0, sizeof *p);
     snprintf(p->name, sizeof p->name, "%s", bundle_text(b, "mtan.plan.name", ""));
     p->config = b->model.config;
-    return source_read(&p->source, b, error) && read_fields(p, b, error);
+    if (!source_read(&p->source, b, error) || !read_fields(p, b, error)) return 0;
+    if (p->lr_decay >= 1 && p->schedule == SCHEDULE_EXPONENTIAL) p->schedule = SCHEDULE_CONSTANT; /* of an old file */
+    return 1;
 }
 
 int plan_read(plan *p, bundle *b, const options *o, char *error) {

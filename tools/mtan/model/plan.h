@@ -7,7 +7,9 @@
 #include "board.h"
 #include "source.h"
 
-typedef enum plan_select { SELECT_LOSS, SELECT_AUC, SELECT_MSE } plan_select;
+/* Their numbers stand in model files. */
+typedef enum plan_select { SELECT_LOSS, SELECT_AUC, SELECT_MSE, SELECT_ACCURACY } plan_select;
+typedef enum plan_schedule { SCHEDULE_CONSTANT, SCHEDULE_EXPONENTIAL, SCHEDULE_COSINE } plan_schedule;
 
 typedef struct plan {
     char name[32]; /* physionet-enc, ..., own */
@@ -17,8 +19,12 @@ typedef struct plan {
     double time_scale; /* 0: the largest training time */
     int32_t epochs, batch, patience, shuffle, optimizer;
     plan_select select;
+    plan_schedule schedule;
     double lr, clip, dropout, thin;
-    double lr_decay, lr_floor; /* the rate is multiplied by lr_decay at every step, down to this share of lr */
+    double decay, average; /* of the weights: mtan_train_config */
+    double lr_decay,
+        lr_floor;  /* SCHEDULE_EXPONENTIAL: the factor of a step; the share of lr that no schedule goes below */
+    double warmup; /* share of all steps in which the rate rises from 0 */
     double observed_low,
         observed_high; /* share of the times shown when interpolating, drawn anew for every record and epoch */
     int64_t seed;
@@ -38,7 +44,8 @@ int plan_fit(plan *p, const dataset *d);
 int plan_prepare(plan *p, dataset *d, split *s, prep *prepared, bundle *resumed);
 /* Whether the model and what training will add can be saved: to be known before it is trained. 1, or 0 with error (512 bytes) set. */
 int plan_can_be_saved(const plan *p, const prep *prepared, char *error);
-double plan_rate(const plan *p, int64_t step); /* factor on the learning rate for a step, from 1 */
+double plan_rate(const plan *p, int64_t step,
+                 int64_t steps); /* factor on the learning rate for a step, from 1, of all */
 /* The word behind a number that a model file keeps as mtan.plan.<name>, or NULL: it is a number, or means nothing. */
 const char *plan_word(const char *name, double value);
 

@@ -83,13 +83,14 @@ int runner_start(runner *r, const mtan_model *model, mtan_bounds bounds, int32_t
     return (status = runner_refresh(r)) == MTAN_OK ? 1 : runner_fails(r, status, error);
 }
 
-int runner_borrow(runner *r, const mtan_trainer *trainer, mtan_pool *pool, mtan_bounds bounds, char *error) {
-    const int device = on_device(trainer->model->backend);
+int runner_borrow(runner *r, const mtan_trainer *trainer, const mtan_model *model, mtan_pool *pool, mtan_bounds bounds,
+                  char *error) {
+    const int device = on_device(model->backend);
     mtan_status status;
     size_t bytes = 0, room = 0;
     mtan_trainer_scratch(trainer, 0, &room);
     memset(r, 0, sizeof *r);
-    runner_arrays(r, trainer->model, bounds, pool);
+    runner_arrays(r, model, bounds, pool);
     while ((status = mtan_predictor_size(r->model, &r->bounds, &bytes)) == MTAN_OK && !device && bytes > room &&
            r->chunk > 1)
         r->bounds.records = r->chunk /= 2;

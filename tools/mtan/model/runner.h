@@ -24,8 +24,10 @@ typedef struct runner {
 } runner;
 
 int runner_start(runner *r, const mtan_model *model, mtan_bounds bounds, int32_t threads, char *error);
-/* The same in a trainer's scratch memory where that is enough, on its threads: between steps only, and refreshed after every step. */
-int runner_borrow(runner *r, const mtan_trainer *trainer, mtan_pool *pool, mtan_bounds bounds, char *error);
+/* The same in a trainer's scratch memory where that is enough, on its threads: between steps only, and refreshed after every step.
+ * The model is the trainer's, or one on its averaged weights. */
+int runner_borrow(runner *r, const mtan_trainer *trainer, const mtan_model *model, mtan_pool *pool, mtan_bounds bounds,
+                  char *error);
 void runner_seed(runner *r, uint64_t seed); /* of the samples of the latent state; 0 at first */
 /* The weights (or borrowed memory) have changed: fold them again. */
 mtan_status runner_refresh(runner *r);

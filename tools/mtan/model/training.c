@@ -40,8 +40,9 @@ static mtan_bounds runner_bounds(const training *t) {
 }
 
 static double rate_of(void *context, int64_t step, int32_t epoch) {
+    const training *t = context;
     (void)epoch;
-    return plan_rate(context, step);
+    return plan_rate(t->plan, step, (int64_t)training_batches(t) * t->plan->epochs);
 }
 
 /* A trainer in a new block. */
@@ -55,6 +56,12 @@ static mtan_status make_trainer(training *t, const mtan_train_config *config) {
     return mtan_trainer_init(&t->trainer, &t->model, t->weights, config, &bounds, t->memory, bytes);
 }
 
+static int start_validation(training *t, char *error) {
+    t->kept = t->model;
+    if (t->trainer.average) t->kept.weights = t->trainer.average;
+    return runner_borrow(&t->run, &t->trainer, &t->kept, &t->pool, runner_bounds(t), error);
+}
+
 static mtan_status start_trainer(training *t, const rank_set *r, int32_t threads) {
     const plan *p = t->plan;
     mtan_train_config config;
@@ -62,6 +69,7 @@ static mtan_status start_trainer(training *t, const rank_set *r, int32_t threads
     config.optimizer = p->optimizer ? MTAN_ADAMAX : MTAN_ADAM;
     config.lr = p->lr;
     config.clip = p->clip;
+    config.decay = p->decay, config.average = p->average;
     config.dropout = p->dropout;
     config.kl_weight = 1;
     config.seed = (uint64_t)p->seed;
@@ -69,7 +77,7 @@ static mtan_status start_trainer(training *t, const rank_set *r, int32_t threads
     config.parallel_for = mtan_pool_run, config.parallel_context = &t->pool, config.threads = t->pool.threads;
     if (r) config.rank = r->rank, config.ranks = r->ranks, config.allreduce = r->allreduce;
     if (r) config.allreduce_context = r->context;
-    if (p->lr_decay < 1) config.schedule = rate_of, config.schedule_context = (void *)(uintptr_t)p;
+    if (p->schedule != SCHEDULE_CONSTANT || p->warmup > 0) config.schedule = rate_of, config.schedule_context = t;
     return make_trainer(t, &config);
 }
 
@@ -83,9 +91,10 @@ static int grow_trainer(training *t) {
     if (good) {
         memcpy(t->trainer.moment1, old.moment1, bytes);
         memcpy(t->trainer.moment2, old.moment2, bytes);
+        if (old.average) memcpy(t->trainer.average, old.average, bytes);
         t->trainer.step = old.step;
         runner_stop(&t->run);
-        good = runner_borrow(&t->run, &t->trainer, &t->pool, runner_bounds(t), error);
+        good = start_validation(t, error);
     }
     if (memory != t->memory) free(memory);
     return good;
@@ -139,7 +148,7 @@ int training_start(training *t, const plan *p, const dataset *d, const split *s,
                               !device_send(backend, t->weights, count * sizeof *t->weights)))
         status = MTAN_ERR_DEVICE;
     if (status == MTAN_OK) status = start_trainer(t, r, threads);
-    if (status == MTAN_OK && runner_borrow(&t->run, &t->trainer, &t->pool, most, error)) return 1;
+    if (status == MTAN_OK && start_validation(t, error)) return 1;
     if (status == MTAN_ERR_CONFIG && backend->device)
         snprintf(error, 512, "the model cannot be trained on %s: baselines and --distributed run on CPUs",
                  mtan_backend_name(backend));
@@ -288,6 +297,15 @@ const char *training_metric(const training *t) {
     return t->plan->config.classes == 2 ? "val_auc" : "val_acc";
 }
 
+/* Validation records of one class have no AUC: then the loss decides. */
+static double select_classes(plan_select by, const predictions *p) {
+    const double auc = by != SELECT_AUC  ? NAN
+                       : p->classes == 2 ? metric_auc(p->score, p->label, p->rows)
+                                         : metric_auc_classes(p->p, p->label, p->rows, p->classes);
+    if (by == SELECT_ACCURACY) return -metric_accuracy(p->p, p->label, p->rows, p->classes);
+    return isnan(auc) ? metric_log_loss(p->p, p->label, p->rows, p->classes) : -auc;
+}
+
 static int validate_classes(training *t, epoch_result *result) {
     const int two = t->plan->config.classes == 2;
     predictions p;
@@ -297,6 +315,7 @@ static int validate_classes(training *t, epoch_result *result) {
     predictions_drop_unlabelled(&p);
     result->val_points = p.rows;
     result->val_loss = metric_log_loss(p.p, p.label, p.rows, p.classes);
+    result->val_selected = select_classes(t->plan->select, &p);
     result->val_metric = two ? metric_auc(p.score, p.label, p.rows) : metric_accuracy(p.p, p.label, p.rows, p.classes);
     predictions_free(&p);
     return 1;
@@ -310,22 +329,16 @@ static int validate_curves(training *t, epoch_result *result) {
     result->val_points = t->plan->source.observed < 1 ? e.held_points : e.points;
     result->val_loss = e.all;
     result->val_metric = t->plan->source.observed < 1 ? e.held : arrlen(t->data->truth) > 0 ? e.truth : e.all;
+    result->val_selected = result->val_metric;
     return 1;
-}
-
-/* Validation records of one class have no AUC: then the loss decides. */
-static double selection(const training *t, const epoch_result *r) {
-    if (t->plan->select == SELECT_AUC && !isnan(r->val_metric)) return -r->val_metric;
-    return t->plan->select == SELECT_MSE ? r->val_metric : r->val_loss;
 }
 
 int training_end_epoch(training *t, epoch_result *result, char *error) {
     const double n = (double)arrlen(t->split->part[SPLIT_TRAIN]), start = seconds();
-    double value;
     int good, best;
     result->train_loss = t->sum[0] / n, result->train_recon = t->sum[1] / n, result->train_ce = t->sum[2] / n;
     result->train_kl = t->sum[3] / n, result->gradient_norm = t->sum[4] / n;
-    result->val_loss = result->val_metric = NAN, result->val_points = 0;
+    result->val_loss = result->val_metric = result->val_selected = NAN, result->val_points = 0;
     result->seconds = t->train_seconds;
     good = runner_refresh(&t->run) == MTAN_OK;
     if (good && arrlen(t->split->part[SPLIT_VALID]) > 0)
@@ -337,9 +350,8 @@ int training_end_epoch(training *t, epoch_result *result, char *error) {
     result->eval_seconds = seconds() - start;
     t->epoch++, t->batch = t->filled = 0;
     mtan_trainer_next(&t->trainer, NULL, 0); /* an epoch may have been cut short, by a search */
-    value = selection(t, result);
-    best = result->val_points == 0 || (isfinite(value) && value < t->best);
-    if (best && result->val_points > 0) t->best = value;
+    best = result->val_points == 0 || (isfinite(result->val_selected) && result->val_selected < t->best);
+    if (best && result->val_points > 0) t->best = result->val_selected;
     if (best) t->best_epoch = t->epoch, t->since_best = 0;
     else t->since_best++;
     return best;
@@ -361,7 +373,8 @@ int training_fetch(training *t) {
     const mtan_backend *b = t->model.backend;
     const size_t bytes = mtan_weights_count(&t->model.config) * sizeof(mtan_real);
     return device_fetch(b, t->weights, bytes) && device_fetch(b, t->trainer.moment1, bytes) &&
-           device_fetch(b, t->trainer.moment2, bytes);
+           device_fetch(b, t->trainer.moment2, bytes) &&
+           (!t->trainer.average || device_fetch(b, t->trainer.average, bytes));
 }
 
 void training_write(const training *t, mtan_file_pair **pairs) {

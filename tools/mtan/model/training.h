@@ -12,7 +12,9 @@
 typedef struct epoch_result {
     double train_loss, train_recon, train_ce, train_kl, gradient_norm;
     double val_loss,
-        val_metric;    /* metric: AUC (two classes), accuracy (more), MSE of held-out points (interpolation) */
+        val_metric; /* metric: AUC (two classes), accuracy (more), MSE of held-out points (interpolation) */
+    double
+        val_selected; /* what the best epoch has the least of: loss or MSE, or minus AUC or accuracy (plan.h, select) */
     size_t val_points; /* labelled rows or points that they are of; 0: there is nothing to choose an epoch by */
     double seconds, eval_seconds;
 } epoch_result;
@@ -29,7 +31,8 @@ typedef struct training {
     mtan_model model;
     mtan_real *weights;
     mtan_trainer trainer;
-    runner run; /* for validation */
+    mtan_model kept; /* what is validated and saved as the best: the model, or the mean of its weights */
+    runner run;      /* for validation, of `kept` */
     mtan_pool pool;
     void *memory;
     /* the batch being trained on */
