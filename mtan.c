@@ -437,6 +437,14 @@ static double scalar_power(double x, int64_t n) {
 static mtan_real real_exp(mtan_real x) {
     return exp(x);
 }
+static mtan_real real_abs(mtan_real x) {
+    return fabs(x);
+}
+static mtan_real real_log_under(mtan_real x, mtan_real base) {
+    int k;
+    const mtan_real significand = frexp(x, &k);
+    return log(significand) + (k + base) * 0.69314718055994530942;
+}
 static mtan_real real_log(mtan_real x) {
     return log(x);
 }
@@ -567,15 +575,21 @@ static mtan_real real_log_reduced(mtan_real x, mtan_real k) {
     return MTAN_FMA(k, LN2_HI, p);
 }
 
-/* x = 2^k (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)). Largest error 0.87 / 0.87 ulp. */
-static mtan_real real_log(mtan_real x) {
+/* log(x 2^base) for a whole base, x = 2^k (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)): a function of the product alone, whichever
+ * power of two stands in x. */
+static mtan_real real_log_under(mtan_real x, mtan_real base) {
     int tiny = x < LEAST_NORMAL; /* subnormal: scale by 2^23 */
     uint32_t u = real_bits(tiny ? x * 8388608.0f : x) + (ONE_BITS - ROOT_HALF_BITS);
     mtan_real k = real_from_bits(ROUND_BITS + (u >> 23)) - (ROUND + 127.0f);
     mtan_real f = real_from_bits((u & FRACTION_BITS) + ROOT_HALF_BITS) - 1.0f;
-    mtan_real y = real_log_reduced(f, tiny ? k - 23.0f : k);
+    mtan_real y = real_log_reduced(f, (tiny ? k - 23.0f : k) + base);
     y = x > 0 ? y : (x == 0 ? real_from_bits(SIGN_BIT | INFINITE_BITS) : real_from_bits(NAN_BITS));
     return x <= LARGEST ? y : x; /* Inf and NaN are their own logarithms */
+}
+
+/* Largest error 0.87 / 0.87 ulp. */
+static mtan_real real_log(mtan_real x) {
+    return real_log_under(x, 0);
 }
 
 /* x - n pi/2 for an integer 0 <= n < 2^16, rounded once, however near x is to the multiple (2^-28 at the nearest).
@@ -1118,14 +1132,20 @@ static mtan_real event_weight(const attend_record *a, int32_t j, int32_t q, int3
     return far ? real_exp_under(a->score[at], base) : a->weight[at];
 }
 
-static void attend_exponentials(const attend_record *a) {
+/* The exponent of each query's largest score, for a record that has observations. */
+static void attend_bases(const attend_record *a, mtan_real *base) {
     const size_t Q = (size_t)a->queries;
-    mtan_real *base = a->scratch;
-    if (a->keys == 0) return;
     memcpy(base, a->score, Q * sizeof *base);
     for (size_t i = 1; i < (size_t)a->keys; i++)
         for (size_t q = 0; q < Q; q++) base[q] = a->score[i * Q + q] > base[q] ? a->score[i * Q + q] : base[q];
     for (size_t q = 0; q < Q; q++) base[q] = real_exponent(base[q]);
+}
+
+static void attend_exponentials(const attend_record *a) {
+    const size_t Q = (size_t)a->queries;
+    mtan_real *base = a->scratch;
+    if (a->keys == 0) return;
+    attend_bases(a, base);
     for (size_t i = 0; i < (size_t)a->keys; i++)
         for (size_t q = 0; q < Q; q++) a->weight[i * Q + q] = real_exp_under(a->score[i * Q + q], base[q]);
 }
@@ -1252,6 +1272,82 @@ static void scalar_attend_weights(const mtan_batch *b, mtan_real *shown, const m
     for (int32_t i = 0; i < b->records; i++) {
         const attend_record a = attend_at(b, i, score, weight, total, NULL);
         attend_one_weights(&a, shown + b->score0[i], channel);
+    }
+}
+
+/* ---- intensity: i[q][d] = log(1 + sum over d's events of exp(score)), 0 for a channel without observation ----
+ * Attention has the sum as a total under a base. Its logarithm is taken of the total's digits and of all powers of two together,
+ * so that the base changes no bit; log(1 + e^x) is softplus. */
+
+static void scalar_log_under(mtan_real *y, const mtan_real *x, const mtan_real *base, size_t n) {
+    for (size_t i = 0; i < n; i++) y[i] = real_log_under(real_abs(x[i]), base[i]);
+}
+
+/* Logarithms of a channel's unnormalised weight, (Q), in the second half of scratch; the first has the record's bases. */
+static mtan_real *channel_logarithms(const attend_record *a, int32_t channel) {
+    const mtan_real *total = a->total + (size_t)channel * (size_t)a->queries;
+    mtan_real *log = a->scratch + a->queries;
+    for (int32_t q = 0; q < a->queries; q++) log[q] = total[q] < 0 ? own_base(a, channel, q) : a->scratch[q];
+    kernels->log_under(log, total, log, (size_t)a->queries);
+    return log;
+}
+
+static void intensity_one(const attend_record *a, mtan_real *y, size_t ldy) {
+    if (a->keys > 0) attend_bases(a, a->scratch);
+    for (int32_t d = 0; d < a->channels; d++) {
+        mtan_real *x = a->scratch + a->queries;
+        if (a->begin[d] == a->begin[d + 1]) scalar_fill(x, (size_t)a->queries, 0);
+        else kernels->map(MTAN_SOFTPLUS, x, channel_logarithms(a, d), (size_t)a->queries);
+        for (int32_t q = 0; q < a->queries; q++) y[(size_t)(a->first[q] + a->position) * ldy + (size_t)d] = x[q];
+    }
+}
+
+/* dscore of a channel's events for query q, under a base of the channel's own */
+static void intensity_slopes_far(const attend_record *a, mtan_real *dscore, int32_t channel, int32_t q,
+                                 mtan_real share) {
+    const mtan_real base = own_base(a, channel, q);
+    for (int32_t j = a->begin[channel]; j < a->begin[channel + 1]; j++) {
+        mtan_real *ds = dscore + (size_t)a->row[j] * (size_t)a->queries + (size_t)q;
+        *ds = MTAN_FMA(event_weight(a, j, q, 1, base), share, *ds);
+    }
+}
+
+/* dscore[i][q] += w / total * dy[q][d] * sigmoid(log of the unnormalised weight) */
+static void intensity_one_back(const attend_record *a, mtan_real *dscore, const mtan_real *dy, size_t ldy) {
+    const int32_t Q = a->queries;
+    if (a->keys > 0) attend_bases(a, a->scratch);
+    for (int32_t d = 0; d < a->channels; d++) {
+        const mtan_real *total = a->total + (size_t)d * (size_t)Q;
+        mtan_real *share = a->scratch + Q;
+        if (a->begin[d] == a->begin[d + 1]) continue;
+        kernels->map(MTAN_SIGMOID, share, channel_logarithms(a, d), (size_t)Q);
+        for (int32_t q = 0; q < Q; q++)
+            share[q] *= dy[(size_t)(a->first[q] + a->position) * ldy + (size_t)d] / real_abs(total[q]);
+        for (int32_t j = a->begin[d]; j < a->begin[d + 1]; j++) {
+            const mtan_real *w = a->weight + (size_t)a->row[j] * (size_t)Q;
+            mtan_real *ds = dscore + (size_t)a->row[j] * (size_t)Q;
+            for (int32_t q = 0; q < Q; q++)
+                if (!(total[q] < 0)) ds[q] = MTAN_FMA(w[q], share[q], ds[q]);
+        }
+        for (int32_t q = 0; q < Q; q++)
+            if (total[q] < 0) intensity_slopes_far(a, dscore, d, q, share[q]);
+    }
+}
+
+static void scalar_intensity_forward(const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *score,
+                                     const mtan_real *total, mtan_real *scratch) {
+    for (int32_t i = 0; i < b->records; i++) {
+        const attend_record a = attend_at(b, i, score, score, total, scratch);
+        intensity_one(&a, y, ldy);
+    }
+}
+
+static void scalar_intensity_backward(const mtan_batch *b, mtan_real *dscore, const mtan_real *dy, size_t ldy,
+                                      const mtan_real *score, const mtan_real *weight, const mtan_real *total,
+                                      mtan_real *scratch) {
+    for (int32_t i = 0; i < b->records; i++) {
+        const attend_record a = attend_at(b, i, score, weight, total, scratch);
+        intensity_one_back(&a, dscore + b->score0[i], dy, ldy);
     }
 }
 
@@ -1893,6 +1989,37 @@ static void scalar_loglik_backward(const mtan_batch *b, mtan_real *dprediction, 
         }
 }
 
+/* The same with a deviation of each cell's own: sd = least + softplus(raw) */
+static void scalar_loglik_sd_forward(const mtan_batch *b, mtan_real *logp, const mtan_real *prediction,
+                                     const mtan_real *raw, mtan_real least) {
+    for (int32_t i = 0; i < b->records; i++)
+        for (int32_t s = 0; s < b->samples; s++) {
+            double sum = 0;
+            for (int32_t j = b->cell0[i]; j < b->cell0[i + 1]; j++) {
+                const size_t at = cell_at(b, i, s, j);
+                const mtan_real sd = least + real_softplus(raw[at]);
+                const double e = ((double)b->cell_value[j] - (double)prediction[at]) / (double)sd;
+                sum += LOG_TWO_PI + 2 * (double)real_log(sd) + e * e;
+            }
+            *logp++ = (mtan_real)(-0.5 * sum);
+        }
+}
+
+/* dprediction += dlogp e / sd,  draw += dlogp (e^2 - 1) / sd sigmoid(raw), with e = (x - prediction) / sd */
+static void scalar_loglik_sd_backward(const mtan_batch *b, mtan_real *dprediction, mtan_real *draw,
+                                      const mtan_real *prediction, const mtan_real *raw, const mtan_real *dlogp,
+                                      mtan_real least) {
+    for (int32_t i = 0; i < b->records; i++)
+        for (int32_t s = 0; s < b->samples; s++, dlogp++)
+            for (int32_t j = b->cell0[i]; j < b->cell0[i + 1]; j++) {
+                const size_t at = cell_at(b, i, s, j);
+                const mtan_real sd = least + real_softplus(raw[at]), factor = *dlogp / sd;
+                const mtan_real e = (b->cell_value[j] - prediction[at]) / sd;
+                dprediction[at] = MTAN_FMA(factor, e, dprediction[at]);
+                draw[at] = MTAN_FMA(factor * real_sigmoid(raw[at]), MTAN_FMA(e, e, (mtan_real)-1), draw[at]);
+            }
+}
+
 /* squared error of the mean prediction over the samples */
 static void scalar_squared_error(const mtan_batch *b, double *error, const mtan_real *prediction) {
     for (int32_t i = 0; i < b->records; i++) {
@@ -2359,8 +2486,8 @@ static mtan_tape tape_start(const mtan_backend *backend, mtan_real *work, size_t
 /* clang-format off */
 #define OPS(X) \
     X(embed) X(linear) X(matmul) X(scale) X(relu) X(tanh) X(dropout) X(softplus) X(copy) X(spread) X(last) \
-    X(softmax) X(softmax_pairs) X(regroup) X(at_queries) X(score) X(attend) X(attend_rbf) \
-    X(attend_values) X(smooth) X(gru) X(sample) X(kl) X(ratio) X(loglik) X(bound) X(cross_entropy)
+    X(softmax) X(softmax_pairs) X(regroup) X(at_queries) X(score) X(attend) X(intensity) X(attend_rbf) \
+    X(attend_values) X(smooth) X(gru) X(sample) X(kl) X(ratio) X(loglik) X(loglik_sd) X(bound) X(cross_entropy)
 /* clang-format on */
 
 enum {
@@ -2673,6 +2800,26 @@ static void attend_back(mtan_tape *tape, const mtan_node *n) {
                                    mtan_data(tape, t[3]), mtan_data(tape, t[4]));
 }
 
+/* t: y, then as above */
+void mtan_op_attend_intensity(mtan_tape *tape, mtan_tensor y, mtan_tensor intensity, mtan_tensor score) {
+    mtan_tensor t[5];
+    t[0] = y, t[1] = score;
+    attend_buffers(tape, t);
+    attend(tape, t);
+    t[0] = intensity;
+    record_tensors(tape, OP_intensity, t, 5);
+    if (!runs(tape)) return;
+    tape->backend->intensity_forward(tape->batch, mtan_data(tape, t[0]), (size_t)t[0].stride, mtan_data(tape, t[1]),
+                                     mtan_data(tape, t[3]), mtan_data(tape, t[4]));
+}
+
+static void intensity_back(mtan_tape *tape, const mtan_node *n) {
+    const mtan_tensor *t = n->t;
+    tape->backend->intensity_backward(tape->batch, mtan_grad(tape, t[1]), mtan_grad(tape, t[0]), (size_t)t[0].stride,
+                                      mtan_data(tape, t[1]), mtan_data(tape, t[2]), mtan_data(tape, t[3]),
+                                      mtan_data(tape, t[4]));
+}
+
 /* ---- RBF smoothing over the batch's events: y (R, D); query are the points, shared or the records' own ---- */
 
 void mtan_op_attend_rbf(mtan_tape *tape, mtan_tensor y, mtan_tensor query, mtan_tensor beta) {
@@ -2827,6 +2974,22 @@ static void loglik_back(mtan_tape *tape, const mtan_node *n) {
                                    mtan_grad(tape, logp), (double)n->x[0]);
 }
 
+void mtan_op_loglik_sd(mtan_tape *tape, mtan_tensor logp, mtan_tensor prediction, mtan_tensor raw, double least) {
+    const mtan_tensor t[3] = {logp, prediction, raw};
+    mtan_node *node = record_tensors(tape, OP_loglik_sd, t, 3);
+    if (node) node->x[0] = (mtan_real)least;
+    if (runs(tape))
+        tape->backend->loglik_sd_forward(tape->batch, mtan_data(tape, logp), mtan_data(tape, prediction),
+                                         mtan_data(tape, raw), (mtan_real)least);
+}
+
+static void loglik_sd_back(mtan_tape *tape, const mtan_node *n) {
+    const mtan_tensor logp = n->t[0], prediction = n->t[1], raw = n->t[2];
+    tape->backend->loglik_sd_backward(tape->batch, mtan_grad(tape, prediction), mtan_grad(tape, raw),
+                                      mtan_data(tape, prediction), mtan_data(tape, raw), mtan_grad(tape, logp),
+                                      n->x[0]);
+}
+
 /* t: loss (B, 1), logp (B S, 1), kl (B or B S, 1), share (B, 1), weight (B S, 1) of a sample in its record's gradient */
 void mtan_op_bound(mtan_tape *tape, mtan_tensor loss, mtan_tensor logp, mtan_tensor kl, mtan_tensor share,
                    mtan_bound bound, double kl_weight, double seed) {
@@ -2899,6 +3062,8 @@ static const char *const reference_names[] = {
     [MTAN_REF_EVEN] = "even", [MTAN_REF_GIVEN] = "given", [MTAN_REF_OBSERVED] = "observed", NULL};
 static const char *const bound_names[] = {
     [MTAN_BOUND_FAITHFUL] = "faithful", [MTAN_BOUND_ELBO] = "elbo", [MTAN_BOUND_IWAE] = "iwae", NULL};
+static const char *const variance_names[] = {
+    [MTAN_VARIANCE_FIXED] = "fixed", [MTAN_VARIANCE_LEARNED] = "learned", NULL};
 static const char *const rule_names[] = {
     [MTAN_MEAN_PROBABILITY] = "mean_probability", [MTAN_MEAN_LOG_PROBABILITY] = "mean_log_probability", NULL};
 
@@ -2920,7 +3085,7 @@ static const setting settings[] = {
     CHOICE(reference, reference_names), CHOICE(frequencies, frequencies_names), REAL(slowest), REAL(fastest), WHOLE(channels), WHOLE(classes), WHOLE(embed), WHOLE(enc_heads),
     WHOLE(dec_heads), WHOLE(enc_hidden), WHOLE(dec_hidden), WHOLE(latent), WHOLE(ref_points), WHOLE(mlp_hidden),
     WHOLE(head_hidden), REAL(embed_base), REAL(embed_scale), CHOICE(bound, bound_names), WHOLE(samples), WHOLE(norm),
-    WHOLE(skip_empty), WHOLE(kl_anneal), REAL(noise_std), REAL(alpha), CHOICE(rule, rule_names), WHOLE(predict_samples)
+    WHOLE(skip_empty), WHOLE(kl_anneal), CHOICE(variance, variance_names), REAL(noise_std), REAL(alpha), CHOICE(rule, rule_names), WHOLE(predict_samples)
 };
 /* clang-format on */
 #undef FIELD
@@ -3091,6 +3256,7 @@ static mtan_status config_ranges(const mtan_config *c) {
         !in_range((int32_t)c->classify, MTAN_CLASSIFY_NONE, MTAN_CLASSIFY_TIME) ||
         !in_range((int32_t)c->embedding, MTAN_EMBED_LEARNED, MTAN_EMBED_FIXED) || !in_range((int32_t)c->rule, 0, 1) ||
         !in_range((int32_t)c->embed_heads, 0, 1) || !in_range((int32_t)c->frequencies, 0, 1) ||
+        !in_range((int32_t)c->variance, MTAN_VARIANCE_FIXED, MTAN_VARIANCE_LEARNED) ||
         !in_range((int32_t)c->reference, MTAN_REF_EVEN, MTAN_REF_OBSERVED) ||
         !in_range((int32_t)c->bound, MTAN_BOUND_FAITHFUL, MTAN_BOUND_IWAE))
         return MTAN_ERR_CONFIG;
@@ -3187,6 +3353,8 @@ static mtan_status check_architecture(const mtan_config *c) {
     if (!a->name || !a->params || (!a->forward && !a->small)) return MTAN_ERR_CONFIG;
     if (a->roles > MTAN_MAX_ROLES || a->folded > MTAN_MAX_FOLDED) return MTAN_ERR_CONFIG;
     if (c->reference != MTAN_REF_OBSERVED && !has_trait(c, MTAN_HAS_POINTS)) return MTAN_ERR_CONFIG;
+    if (c->variance == MTAN_VARIANCE_LEARNED && (!has_trait(c, MTAN_HAS_VARIANCE) || c->classify == MTAN_CLASSIFY_TIME))
+        return MTAN_ERR_CONFIG;
     for (int32_t i = 0; i < MTAN_MAX_EXTRA; i++)
         if (!(c->extra[i] > -1e9 && c->extra[i] < 1e9)) return MTAN_ERR_CONFIG;
     return a->check ? a->check(c) : MTAN_OK;
@@ -4065,6 +4233,20 @@ static mtan_real sums_value(const attention_sums *s, int32_t head, int32_t point
     return s->seen[channel] > 0 ? at[SUM_VALUE * n] / at[SUM_WEIGHT * n] : 0;
 }
 
+/* The intensities (P, H D) of what was gathered, by the kernels that a batch's are made with. */
+static void sums_intensity(const attention_sums *s, mtan_real *y) {
+    const mtan_backend *k = s->model->backend;
+    const size_t H = (size_t)s->model->config.enc_heads, P = (size_t)s->points, n = H * P;
+    const size_t D = (size_t)s->model->config.channels;
+    for (size_t d = 0; d < D; d++) {
+        const mtan_real *sums = sums_of(s, (int32_t)d);
+        if (!(s->seen[d] > 0)) k->fill(s->weight, n, 0);
+        else k->log_under(s->weight, sums + SUM_WEIGHT * n, sums + SUM_BASE * n, n);
+        if (s->seen[d] > 0) k->map(MTAN_SOFTPLUS, s->weight, s->weight, n);
+        for (size_t i = 0; i < n; i++) y[i % P * H * D + i / P * D + d] = s->weight[i];
+    }
+}
+
 static void gather_event(attention_sums *s, const mtan_event *e) {
     sums_time(s, e->time);
     sums_add(s, e->channel, e->value);
@@ -4091,6 +4273,7 @@ typedef struct attention_roles {
 typedef struct mtand_roles {
     attention_roles enc, dec;
     int32_t cls_gru, head[3];
+    int32_t variance[2]; /* z0_to_var */
 } mtand_roles;
 
 static const mtand_roles *roles_of(const mtan_forward *f) {
@@ -4210,11 +4393,30 @@ static void add_classifier(mtan_params *p, mtand_roles *roles, const mtan_config
     }
 }
 
+/* What the variance is made of: the states that a head of the decoder attends to, then the intensities of the encoder's heads. */
+static int32_t state_width(const mtan_config *c) {
+    return 2 * c->dec_hidden;
+}
+
+static int32_t intensity_width(const mtan_config *c) {
+    return c->variance == MTAN_VARIANCE_LEARNED ? c->enc_heads * c->channels : 0;
+}
+
+/* It comes last, so that all else starts as it does without. */
+static void add_variance(mtan_params *p, mtand_roles *roles, const mtan_config *c) {
+    const int32_t in = c->dec_heads * (state_width(c) + intensity_width(c));
+    if (c->variance != MTAN_VARIANCE_LEARNED) return;
+    p->prefix = "dec.";
+    roles->variance[0] = add_linear(p, "z0_to_var.0", c->mlp_hidden, in, in);
+    roles->variance[1] = add_linear(p, "z0_to_var.2", c->channels, c->mlp_hidden, c->mlp_hidden);
+}
+
 static void mtand_params(const mtan_config *c, mtan_params *p, void *roles) {
     add_encoder(p, (mtand_roles *)roles, c);
     if (!has_decoder(c)) return;
     add_decoder(p, (mtand_roles *)roles, c);
     add_classifier(p, (mtand_roles *)roles, c);
+    add_variance(p, (mtand_roles *)roles, c);
 }
 
 static int32_t interp_ok(const mtan_config *c, mtan_interp_kind kind, int32_t heads) {
@@ -4226,6 +4428,9 @@ static int32_t interp_ok(const mtan_config *c, mtan_interp_kind kind, int32_t he
 static int32_t widths_fit(const mtan_config *c) {
     const int64_t wide = c->channels > c->dec_hidden || !has_decoder(c) ? c->channels : c->dec_hidden;
     const int64_t heads = c->enc_heads > c->dec_heads || !has_decoder(c) ? c->enc_heads : c->dec_heads;
+    if (c->variance == MTAN_VARIANCE_LEARNED &&
+        c->dec_heads * (2 * (int64_t)c->dec_hidden + (int64_t)c->enc_heads * c->channels) > INT32_MAX)
+        return 0;
     return 2 * wide * heads <= INT32_MAX && heads * c->embed <= INT32_MAX && heads * c->ref_points <= INT32_MAX;
 }
 
@@ -4233,6 +4438,8 @@ static mtan_status mtand_check(const mtan_config *c) {
     if (!interp_ok(c, c->encoder, c->enc_heads) || (has_decoder(c) && !interp_ok(c, c->decoder, c->dec_heads)))
         return MTAN_ERR_CONFIG;
     if (c->embed < 2 || (c->embedding == MTAN_EMBED_FIXED && c->embed % 2 != 0)) return MTAN_ERR_CONFIG;
+    if (c->variance == MTAN_VARIANCE_LEARNED && (c->encoder == MTAN_RBF || c->decoder == MTAN_RBF))
+        return MTAN_ERR_CONFIG; /* the intensity is that of attention, and attention carries it to the queries */
     if (c->kind == MTAN_ENC && c->classify == MTAN_CLASSIFY_TIME && c->reference != MTAN_REF_OBSERVED)
         return MTAN_ERR_CONFIG;
     if (c->reference == MTAN_REF_GIVEN) {
@@ -4581,22 +4788,28 @@ static mtan_tensor head_scores(const mtan_forward *f, int32_t head, mtan_tensor 
     return score;
 }
 
-/* Interpolated values of all heads, (R, H D). */
-static mtan_tensor interpolate_events(const mtan_forward *f) {
+/* Interpolated values of all heads, (R, H D), and their intensities where the variance is learned. */
+static mtan_tensor interpolate_events(const mtan_forward *f, mtan_tensor *intensity) {
     const mtan_config *c = f->config;
     const mtan_batch *batch = f->tape->batch;
     const int32_t H = c->enc_heads, D = c->channels;
     mtan_tensor y = mtan_new(f->tape, batch->rows, H * D), key_phi = nothing, query_phi = nothing;
+    *intensity = mtan_new(f->tape, batch->rows, intensity_width(c));
     for (int32_t i = 0; f->gathered && runs(f->tape) && i < y.rows * y.cols; i++)
         mtan_data(f->tape, y)[i] = sums_value((const attention_sums *)f->gathered, i % y.cols / D, i / y.cols, i % D);
+    if (f->gathered && runs(f->tape) && intensity->cols > 0)
+        sums_intensity((const attention_sums *)f->gathered, mtan_data(f->tape, *intensity));
     if (f->gathered) return y;
     if (c->encoder == MTAN_RBF) {
         mtan_op_attend_rbf(f->tape, y, observed(c) ? batch->point : folded_of(f)->ref,
                            mtan_columns(folded_of(f)->enc.beta, 0, D));
         return y;
     }
-    for (int32_t h = 0; h < H; h++)
-        mtan_op_attend(f->tape, mtan_columns(y, h * D, D), head_scores(f, h, &key_phi, &query_phi));
+    for (int32_t h = 0; h < H; h++) {
+        const mtan_tensor score = head_scores(f, h, &key_phi, &query_phi), own = mtan_columns(y, h * D, D);
+        if (intensity->cols > 0) mtan_op_attend_intensity(f->tape, own, mtan_columns(*intensity, h * D, D), score);
+        else mtan_op_attend(f->tape, own, score);
+    }
     return y;
 }
 
@@ -4628,10 +4841,10 @@ static mtan_tensor gru_input(const mtan_forward *f, mtan_tensor x, mtan_tensor s
     return gx;
 }
 
-/* The encoder's GRU, (R, N) or (R, 2N). */
-static mtan_tensor encode(const mtan_forward *f) {
+/* The encoder's GRU, (R, N) or (R, 2N), and the intensities. */
+static mtan_tensor encode(const mtan_forward *f, mtan_tensor *intensity) {
     const int32_t N = f->config->enc_hidden;
-    const mtan_tensor x = interpolate_events(f), seen = seen_of(f);
+    const mtan_tensor x = interpolate_events(f, intensity), seen = seen_of(f);
     mtan_tensor hidden = mtan_new(f->tape, x.rows, directions(f->config) * N);
     for (int32_t d = 0; d < directions(f->config); d++) {
         const int32_t gru = roles_of(f)->enc.gru[d];
@@ -4728,45 +4941,87 @@ static mtan_tensor decoder_weights(const mtan_forward *f, int32_t head, mtan_ten
     return weight;
 }
 
-/* What the decoder attends to: its GRU's states, (R S, 2N). */
-static mtan_tensor decoder_values(const mtan_forward *f, mtan_tensor z) {
-    const mtan_tensor hidden =
-        grus_over(f, z, roles_of(f)->dec.gru, folded_of(f)->dec.packed, 2, f->config->dec_hidden);
+/* Rows of the sequence as the decoder attends to them: where records have points of their own, record by record. */
+static mtan_tensor by_record(const mtan_forward *f, mtan_tensor x) {
     mtan_tensor y;
-    if (!observed(f->config)) return hidden;
-    y = mtan_new(f->tape, hidden.rows, hidden.cols);
-    mtan_op_regroup(f->tape, y, hidden);
+    if (!observed(f->config)) return x;
+    y = mtan_new(f->tape, x.rows, x.cols);
+    mtan_op_regroup(f->tape, y, x);
     return y;
 }
 
-/* Latent states to the first layer after the attention, (Q S, ...). */
-static mtan_tensor decode(const mtan_forward *f, mtan_tensor z) {
+/* Rows of the sequence, (R, C), for every sample: (R S, C). */
+static mtan_tensor for_samples(const mtan_forward *f, mtan_tensor x) {
+    const int32_t S = f->tape->batch->samples;
+    mtan_tensor y;
+    if (S == 1) return x;
+    y = mtan_new(f->tape, (int32_t)area(f->tape, x.rows, S), x.cols);
+    for (int32_t s = 0; s < S; s++) {
+        mtan_tensor own = mtan_rows(y, s, 1);
+        own.rows = x.rows, own.stride = S * y.stride;
+        mtan_op_copy(f->tape, own, x);
+    }
+    return y;
+}
+
+/* What the decoder reads at the queries, (Q S, ...). */
+typedef struct decoder_view {
+    mtan_tensor states;    /* (Q S, H 2N) of its GRU over z */
+    mtan_tensor intensity; /* (Q S, H He D) of the encoder; no columns where the variance is fixed */
+} decoder_view;
+
+static decoder_view attend_states(const mtan_forward *f, mtan_tensor z, mtan_tensor intensity) {
     const mtan_config *c = f->config;
     const mtan_batch *batch = f->tape->batch;
-    const int32_t C = 2 * c->dec_hidden, H = c->dec_heads,
+    const int32_t C = state_width(c), I = intensity.cols, H = c->dec_heads,
                   rows = (int32_t)area(f->tape, batch->queries, batch->samples);
-    const mtan_tensor value = decoder_values(f, z);
-    mtan_tensor attended = mtan_new(f->tape, rows, H * C), query_phi = nothing, key_phi = nothing, y;
+    const mtan_tensor states = by_record(f, grus_over(f, z, roles_of(f)->dec.gru, folded_of(f)->dec.packed, 2, C / 2));
+    const mtan_tensor counted = I > 0 ? by_record(f, for_samples(f, intensity)) : nothing;
+    const decoder_view v = {mtan_new(f->tape, rows, H * C), mtan_new(f->tape, rows, H * I)};
+    mtan_tensor query_phi = nothing, key_phi = nothing;
     if (c->decoder == MTAN_RBF) {
-        mtan_op_smooth(f->tape, attended, observed(c) ? batch->point : folded_of(f)->ref, folded_of(f)->dec.beta,
-                       value);
-        return layer(f, first_head(c) ? head_input(f, attended) : attended, after_attention(f));
+        mtan_op_smooth(f->tape, v.states, observed(c) ? batch->point : folded_of(f)->ref, folded_of(f)->dec.beta,
+                       states);
+        return v;
     }
-    for (int32_t h = 0; h < H; h++)
-        mtan_op_attend_values(f->tape, mtan_columns(attended, h * C, C), decoder_weights(f, h, &query_phi, &key_phi),
-                              value);
+    for (int32_t h = 0; h < H; h++) {
+        const mtan_tensor weight = decoder_weights(f, h, &query_phi, &key_phi);
+        mtan_op_attend_values(f->tape, mtan_columns(v.states, h * C, C), weight, states);
+        if (I > 0) mtan_op_attend_values(f->tape, mtan_columns(v.intensity, h * I, I), weight, counted);
+    }
+    return v;
+}
+
+/* The first layer after the attention, (Q S, ...). */
+static mtan_tensor decode(const mtan_forward *f, mtan_tensor attended) {
+    const mtan_config *c = f->config;
+    mtan_tensor y;
+    if (c->decoder == MTAN_RBF) return layer(f, first_head(c) ? head_input(f, attended) : attended, after_attention(f));
     if (first_head(c) && drops_input(f)) /* what is dropped stands between the two layers that are folded into one */
         return layer(f, head_input(f, layer(f, attended, roles_of(f)->dec.out)), roles_of(f)->head[0]);
-    y = mtan_new(f->tape, rows, folded_of(f)->dec.out.rows);
+    y = mtan_new(f->tape, attended.rows, folded_of(f)->dec.out.rows);
     mtan_op_linear(f->tape, y, attended, folded_of(f)->dec.out, &folded_of(f)->dec.out_bias);
     return y;
 }
 
-/* The decoder's means, (Q S, D). */
-static mtan_tensor reconstruct(const mtan_forward *f, mtan_tensor z) {
-    mtan_tensor x = decode(f, z);
+/* The decoder's deviations before softplus, (Q S, D). */
+static mtan_tensor deviations(const mtan_forward *f, const decoder_view *v) {
+    const int32_t role = roles_of(f)->variance[0], C = v->states.cols;
+    const mtan_tensor w = param(f, role), b = bias(f, role + 1);
+    mtan_tensor x = mtan_new(f->tape, v->states.rows, w.rows);
+    mtan_op_linear(f->tape, x, v->states, mtan_columns(w, 0, C), &b);
+    mtan_op_linear_add(f->tape, x, v->intensity, mtan_columns(w, C, v->intensity.cols));
     mtan_op_relu(f->tape, x);
-    return layer(f, x, roles_of(f)->dec.mlp[1]);
+    return layer(f, x, roles_of(f)->variance[1]);
+}
+
+/* The decoder's means and, where the variance is learned, deviations. */
+static void reconstruct(const mtan_forward *f, mtan_tensor intensity, mtan_outputs *out) {
+    const decoder_view v = attend_states(f, out->z, intensity);
+    mtan_tensor x = decode(f, v.states);
+    mtan_op_relu(f->tape, x);
+    out->prediction = layer(f, x, roles_of(f)->dec.mlp[1]);
+    if (v.intensity.cols > 0) out->deviation = deviations(f, &v);
 }
 
 /* ---- classes ---- */
@@ -4801,7 +5056,8 @@ static mtan_tensor last_of(const mtan_forward *f, mtan_tensor hidden, int32_t ro
 /* ---- the models ---- */
 
 static void enc_forward(const mtan_forward *f, mtan_outputs *out) {
-    const mtan_tensor hidden = encode(f);
+    mtan_tensor intensity;
+    const mtan_tensor hidden = encode(f, &intensity);
     const int32_t whole = f->config->classify == MTAN_CLASSIFY_RECORD;
     out->logits = head(f, whole ? last_of(f, hidden, f->tape->batch->records) : hidden);
 }
@@ -4809,18 +5065,20 @@ static void enc_forward(const mtan_forward *f, mtan_outputs *out) {
 static void full_forward(const mtan_forward *f, mtan_outputs *out) {
     const mtan_config *c = f->config;
     const mtan_batch *batch = f->tape->batch;
-    out->posterior = posterior(f, encode(f));
+    mtan_tensor intensity;
+    out->posterior = posterior(f, encode(f, &intensity));
     if (!(f->wanted & (MTAN_WANT_LOGITS | MTAN_WANT_PREDICTION))) return;
     out->z = mtan_new(f->tape, f->noise.rows, c->latent);
     mtan_op_sample(f->tape, out->z, out->posterior, f->noise);
     if (f->wanted & MTAN_WANT_LOGITS) {
-        if (c->classify == MTAN_CLASSIFY_TIME) out->logits = finish_head(f, decode(f, out->z));
+        if (c->classify == MTAN_CLASSIFY_TIME)
+            out->logits = finish_head(f, decode(f, attend_states(f, out->z, nothing).states));
         if (c->classify == MTAN_CLASSIFY_RECORD)
             out->logits = head(
                 f, last_of(f, grus_over(f, out->z, &roles_of(f)->cls_gru, &folded_of(f)->cls_packed, 1, c->enc_hidden),
                            (int32_t)area(f->tape, batch->records, batch->samples)));
     }
-    if (f->wanted & MTAN_WANT_PREDICTION) out->prediction = reconstruct(f, out->z);
+    if (f->wanted & MTAN_WANT_PREDICTION) reconstruct(f, intensity, out);
 }
 
 /* Heads differ in their scores only: the head's own attention is run and its weights are read off. */
@@ -5051,7 +5309,7 @@ static const mtan_architecture mtand_full = {
     .name = "mtand-full",
     .roles = sizeof(mtand_roles) / sizeof(int32_t),
     .folded = sizeof(mtand_folded) / sizeof(mtan_tensor),
-    .traits = MTAND_TRAITS | MTAN_READS_TIMES | MTAN_USES_ALPHA,
+    .traits = MTAND_TRAITS | MTAN_READS_TIMES | MTAN_USES_ALPHA | MTAN_HAS_VARIANCE,
     .check = mtand_check,
     .params = mtand_params,
     MTAND_RUN(full_forward),
@@ -5344,33 +5602,52 @@ mtan_status mtan_predictor_logits(mtan_predictor *predictor, const mtan_record *
 
 /* Decodes one record, or what was gathered of it, at its query times on the caller's tape. */
 static mtan_status decode_one(mtan_predictor *p, const mtan_record *record, const void *gathered, mtan_tape *tape,
-                              mtan_batch *batch, mtan_tensor *prediction) {
+                              mtan_batch *batch, mtan_outputs *out) {
+    mtan_status status;
     batch_request q;
     if (!interpolates(&p->model->config)) return MTAN_ERR_CONFIG;
     q = predict_request(p, record, 1, QUERY_TIMES);
     q.gathered = gathered;
     *tape = predict_tape(p);
-    *prediction = predict_forward(p, tape, batch, &q, MTAN_WANT_PREDICTION, NULL).prediction;
-    fetch_tensor(tape, *prediction);
-    return result_status(tape, *prediction);
+    *out = predict_forward(p, tape, batch, &q, MTAN_WANT_PREDICTION, NULL);
+    fetch_tensor(tape, out->prediction), fetch_tensor(tape, out->deviation);
+    status = result_status(tape, out->prediction);
+    return status == MTAN_OK ? result_status(tape, out->deviation) : status;
+}
+
+/* Mean and variance over S samples that lie `apart`. */
+static double samples_mean(const mtan_real *x, int32_t samples, size_t apart) {
+    double sum = 0;
+    for (int32_t s = 0; s < samples; s++) sum += (double)x[(size_t)s * apart];
+    return sum / samples;
+}
+
+static double samples_variance(const mtan_real *x, int32_t samples, size_t apart, double mean) {
+    double squares = 0;
+    for (int32_t s = 0; s < samples; s++)
+        squares += ((double)x[(size_t)s * apart] - mean) * ((double)x[(size_t)s * apart] - mean);
+    return squares / samples;
 }
 
 static mtan_status interpolate_one(mtan_predictor *predictor, const mtan_record *record, const void *gathered,
                                    mtan_real *mean, mtan_real *std) {
+    const double least = predictor->model->config.noise_std;
     mtan_tape tape;
     mtan_batch batch;
-    mtan_tensor prediction;
-    const mtan_status status = decode_one(predictor, record, gathered, &tape, &batch, &prediction);
+    mtan_outputs out;
+    const mtan_status status = decode_one(predictor, record, gathered, &tape, &batch, &out);
     if (status != MTAN_OK) return status;
+    if (out.deviation.cols > 0)
+        host_kernels(&tape)->map(MTAN_SOFTPLUS, mtan_data(&tape, out.deviation), mtan_data(&tape, out.deviation),
+                                 count_of(out.deviation));
     for (size_t i = 0, n = (size_t)batch.queries * (size_t)batch.channels; i < n; i++) {
-        const mtan_real *x = mtan_data(&tape, prediction) + i;
-        double sum = 0, squares = 0;
-        for (int32_t s = 0; s < batch.samples; s++) sum += (double)x[(size_t)s * n];
-        sum /= batch.samples;
-        for (int32_t s = 0; s < batch.samples; s++)
-            squares += ((double)x[(size_t)s * n] - sum) * ((double)x[(size_t)s * n] - sum);
-        mean[i] = (mtan_real)sum;
-        if (std) std[i] = (mtan_real)scalar_sqrt(squares / batch.samples);
+        const mtan_real *x = mtan_data(&tape, out.prediction) + i;
+        const double center = samples_mean(x, batch.samples, n);
+        double variance = samples_variance(x, batch.samples, n, center);
+        if (out.deviation.cols > 0)
+            variance += samples_variance(mtan_data(&tape, out.deviation) + i, batch.samples, n, -least);
+        mean[i] = (mtan_real)center;
+        if (std) std[i] = (mtan_real)scalar_sqrt(variance);
     }
     return MTAN_OK;
 }
@@ -5384,11 +5661,11 @@ mtan_status mtan_predictor_interpolate(mtan_predictor *predictor, const mtan_rec
 mtan_status mtan_predictor_curves(mtan_predictor *predictor, const mtan_record *record, mtan_real *samples) {
     mtan_tape tape;
     mtan_batch batch;
-    mtan_tensor prediction;
+    mtan_outputs out;
     mtan_status status;
     if (!predictor || !record || !samples) return MTAN_ERR_NULL;
-    if ((status = decode_one(predictor, record, NULL, &tape, &batch, &prediction)) != MTAN_OK) return status;
-    memcpy(samples, mtan_data(&tape, prediction), count_of(prediction) * sizeof *samples);
+    if ((status = decode_one(predictor, record, NULL, &tape, &batch, &out)) != MTAN_OK) return status;
+    memcpy(samples, mtan_data(&tape, out.prediction), count_of(out.prediction) * sizeof *samples);
     return MTAN_OK;
 }
 
@@ -5740,7 +6017,8 @@ static void bound_loss(const mtan_forward *f, const mtan_outputs *out, const tra
     for (int32_t b = 0; runs(f->tape) && b < B; b++)
         mtan_data(f->tape, share)[b] = bound_share(c, batch->cell0[b + 1] - batch->cell0[b]);
     send_tensor(f->tape, share);
-    mtan_op_loglik(f->tape, logp, out->prediction, c->noise_std);
+    if (out->deviation.cols > 0) mtan_op_loglik_sd(f->tape, logp, out->prediction, out->deviation, c->noise_std);
+    else mtan_op_loglik(f->tape, logp, out->prediction, c->noise_std);
     loss->squared_error = mtan_new_constant(f->tape, B, (int32_t)(sizeof(double) / sizeof(mtan_real)));
     if (runs(f->tape))
         f->tape->backend->squared_error(batch, (double *)(void *)mtan_data(f->tape, loss->squared_error),

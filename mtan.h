@@ -134,6 +134,11 @@ typedef enum mtan_reference { MTAN_REF_EVEN, MTAN_REF_GIVEN, MTAN_REF_OBSERVED }
  * the published code has it; their mean; log mean exp with log q(z_s|x) - log p(z_s) of each sample in place of the KL. */
 typedef enum mtan_bound { MTAN_BOUND_FAITHFUL, MTAN_BOUND_ELBO, MTAN_BOUND_IWAE } mtan_bound;
 
+/* What an observation's standard deviation is, given z: noise_std everywhere; or noise_std + softplus(a net's output), for each
+ * channel and time its own. The net reads what the decoder attends to, and the encoder's intensity there, log(1 + sum of exp(score))
+ * over a channel's observations: so that it can tell a gap. For MTAN_FULL with attention on both sides. */
+typedef enum mtan_variance { MTAN_VARIANCE_FIXED, MTAN_VARIANCE_LEARNED } mtan_variance;
+
 typedef enum mtan_rule { MTAN_MEAN_PROBABILITY, MTAN_MEAN_LOG_PROBABILITY } mtan_rule; /* and one prediction */
 
 typedef struct mtan_architecture mtan_architecture;
@@ -160,7 +165,8 @@ typedef struct mtan_config {
     int32_t samples;                /* S in training */
     int32_t norm, skip_empty;       /* divide the bound by the observed cells; leave records without a target out */
     int32_t kl_anneal;              /* weight of the KL: 1, or growing by epoch */
-    double noise_std, alpha;        /* of an observation given z; weight of the cross-entropy beside the bound */
+    mtan_variance variance;         /* of an observation given z: noise_std is its root, or the least of it */
+    double noise_std, alpha;        /* in the model's units; weight of the cross-entropy beside the bound */
     mtan_rule rule;                 /* of predictions, as those that follow */
     int32_t predict_samples;        /* 0: z is the posterior's mean */
     const mtan_real *ref;           /* (K) for MTAN_REF_GIVEN; the caller's memory */
@@ -368,7 +374,8 @@ mtan_status mtan_predictors_classify(mtan_predictor *predictors, int32_t threads
                                      mtan_real *probability);
 
 /* The decoder's mean and standard deviation over the samples at the record's query times, both (Q, D), std may be null; and
- * each sample's own curve, (S, Q, D). */
+ * each sample's own curve, (S, Q, D). With MTAN_VARIANCE_LEARNED std is that of an observation: its square is the variance over the
+ * samples of their curves plus the mean of their variances, so observation noise is in it. */
 mtan_status mtan_predictor_interpolate(mtan_predictor *predictor, const mtan_record *record, mtan_real *mean,
                                        mtan_real *std);
 mtan_status mtan_predictor_curves(mtan_predictor *predictor, const mtan_record *record, mtan_real *samples);
@@ -961,6 +968,8 @@ void mtan_op_score(mtan_tape *tape, mtan_tensor score, mtan_tensor row, mtan_ten
 void mtan_op_softmax_pairs(mtan_tape *tape, mtan_tensor weight);     /* over the points of each query, in place */
 void mtan_op_regroup(mtan_tape *tape, mtan_tensor y, mtan_tensor x); /* rows of a sequence, record by record */
 void mtan_op_attend(mtan_tape *tape, mtan_tensor y, mtan_tensor score);
+/* The same, and the intensity (R, D): log(1 + sum of exp(score)) of a channel's events, 0 without any. */
+void mtan_op_attend_intensity(mtan_tape *tape, mtan_tensor y, mtan_tensor intensity, mtan_tensor score);
 void mtan_op_attend_rbf(mtan_tape *tape, mtan_tensor y, mtan_tensor query, mtan_tensor beta);
 void mtan_op_attend_values(mtan_tape *tape, mtan_tensor y, mtan_tensor weight, mtan_tensor value);
 void mtan_op_smooth(mtan_tape *tape, mtan_tensor y, mtan_tensor key, mtan_tensor beta, mtan_tensor value);
@@ -972,6 +981,8 @@ void mtan_op_sample(mtan_tape *tape, mtan_tensor z, mtan_tensor posterior, mtan_
 void mtan_op_kl(mtan_tape *tape, mtan_tensor kl, mtan_tensor posterior);
 void mtan_op_ratio(mtan_tape *tape, mtan_tensor ratio, mtan_tensor z, mtan_tensor posterior, mtan_tensor noise);
 void mtan_op_loglik(mtan_tape *tape, mtan_tensor logp, mtan_tensor prediction, double std);
+void mtan_op_loglik_sd(mtan_tape *tape, mtan_tensor logp, mtan_tensor prediction, mtan_tensor raw,
+                       double least); /* std = least + softplus(raw) */
 /* The loss of each record, minus its bound; `share` (B, 1) is what the bracket is multiplied by (0: left out). */
 void mtan_op_bound(mtan_tape *tape, mtan_tensor loss, mtan_tensor logp, mtan_tensor kl, mtan_tensor share,
                    mtan_bound bound, double kl_weight, double seed);
@@ -1024,7 +1035,9 @@ typedef struct mtan_outputs {
     mtan_tensor posterior;  /* (rows, 2Z) mean and log-variance: a row for each step, or one for a record */
     mtan_tensor z;          /* (rows S, Z) */
     mtan_tensor prediction; /* (Q S, D), record by record: (S, queries, D) */
-    mtan_tensor penalty;    /* (B, 1) added to the loss, mean over the records; rows 0: none */
+    mtan_tensor
+        deviation;       /* with MTAN_VARIANCE_LEARNED as the prediction: its std is noise_std + softplus(deviation) */
+    mtan_tensor penalty; /* (B, 1) added to the loss, mean over the records; rows 0: none */
 } mtan_outputs;
 
 /* Parameter `index` as a tensor: (rows, cols), a vector as the row (1, n). */
@@ -1044,7 +1057,8 @@ typedef enum mtan_trait {
     MTAN_ONE_LATENT = 16,   /* the posterior has one row for a record, not one for a step */
     MTAN_USES_ALPHA = 32,   /* config.alpha weighs the cross-entropy of records */
     MTAN_ON_DEVICE = 64,    /* all of its work is done by kernels of the table */
-    MTAN_IN_INT8 = 128      /* its matrices may be int8 */
+    MTAN_IN_INT8 = 128,     /* its matrices may be int8 */
+    MTAN_HAS_VARIANCE = 256 /* its prediction may have a deviation */
 } mtan_trait;
 
 #define MTAN_MAX_ROLES 32
@@ -1191,6 +1205,14 @@ typedef struct mtan_gru {
                                   const mtan_real *total, mtan_real *scratch))                                         \
     PREDICT(void, attend_weights, (const mtan_batch *b, mtan_real *shown, const mtan_real *score,                      \
                                    const mtan_real *weight, const mtan_real *total, int32_t channel))                  \
+    /* log(|x| 2^base), bases whole; y may be base */                                                                  \
+    PREDICT(void, log_under, (mtan_real *y, const mtan_real *x, const mtan_real *base, size_t n))                      \
+    /* log(1 + sum of exp(score)) of a channel, from what attend_forward made: y (R, D) of one head */                 \
+    PREDICT(void, intensity_forward, (const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *score,           \
+                                      const mtan_real *total, mtan_real *scratch))                                     \
+    TRAIN(void, intensity_backward, (const mtan_batch *b, mtan_real *dscore, const mtan_real *dy, size_t ldy,          \
+                                     const mtan_real *score, const mtan_real *weight, const mtan_real *total,          \
+                                     mtan_real *scratch))                                                              \
     /* the same with weights exp(-beta_d (q - t)^2) */                                                                 \
     PREDICT(void, rbf_forward, (const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *query,                 \
                                 const mtan_real *time, const mtan_real *beta))                                         \
@@ -1250,6 +1272,11 @@ typedef struct mtan_gru {
     TRAIN(void, loglik_forward, (const mtan_batch *b, mtan_real *logp, const mtan_real *prediction, double std))       \
     TRAIN(void, loglik_backward, (const mtan_batch *b, mtan_real *dprediction, const mtan_real *prediction,            \
                                   const mtan_real *dlogp, double std))                                                 \
+    TRAIN(void, loglik_sd_forward, (const mtan_batch *b, mtan_real *logp, const mtan_real *prediction,                 \
+                                    const mtan_real *raw, mtan_real least))                                            \
+    TRAIN(void, loglik_sd_backward, (const mtan_batch *b, mtan_real *dprediction, mtan_real *draw,                     \
+                                     const mtan_real *prediction, const mtan_real *raw, const mtan_real *dlogp,        \
+                                     mtan_real least))                                                                 \
     TRAIN(void, squared_error, (const mtan_batch *b, double *error, const mtan_real *prediction))                      \
     /* weight (B S) of a sample in its record's gradient comes out; kl has a value for a record or, with               \
      * kl_stride 1, for a record and sample; share (B) */                                                              \

@@ -20,6 +20,7 @@ X(rounding_suite)
 X(safetensors_suite)
 X(preparation_suite)
 X(frequencies_suite)
+X(variance_suite)
 X(strings_suite)
 #ifndef MTAN_TESTS_LIBRARY
 X(array_suite)

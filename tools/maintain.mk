@@ -77,6 +77,7 @@ golden: ## make golden/ again (needs PyTorch, REFERENCE=checkout of the publishe
 	@for script in rng init metrics torchfile; do $(PYTHON) tools/golden/golden_$$script.py "$(REFERENCE)" golden || exit 1; done
 	@$(PYTHON) tools/golden/golden_rivals.py golden
 	@$(PYTHON) tools/golden/golden_baselines.py
+	@$(PYTHON) tools/golden/golden_variance.py golden
 	@test -z "$(DATA)" || $(PYTHON) tools/golden/golden_data.py "$(REFERENCE)" "$(DATA)" golden
 	@test -z "$(DATA)" || $(PYTHON) tools/golden/golden_losses.py "$(REFERENCE)" "$(DATA)" golden
 	@test -z "$(DATA)" || $(PYTHON) tools/golden/golden_mimic3.py "$(DATA)/mimic3-demo" golden

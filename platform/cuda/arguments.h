@@ -137,10 +137,11 @@ struct latent {
 
 struct likelihood {
     struct batch batch;
-    float *logp, *dprediction;
+    float *logp, *dprediction, *draw;
     double *error;
-    const float *prediction, *dlogp;
+    const float *prediction, *raw, *dlogp;
     double constant, variance; /* log(2 pi std^2) and std^2 */
+    float least;               /* of a std that is learned: least + softplus(raw) */
 };
 
 struct bound {
@@ -226,6 +227,9 @@ enum { LAYOUT_RECORD, LAYOUT_STEP, LAYOUT_QUERY };
     X(attend_forward, attention, 32, 8, 1)                                                                             \
     X(attend_backward, attention, 128, 1, 1)                                                                           \
     X(attend_weights, attention, 128, 1, 0)                                                                            \
+    X(log_under, elementwise, 256, 1, 0)                                                                               \
+    X(intensity_forward, attention, 128, 1, 0)                                                                         \
+    X(intensity_backward, attention, 128, 1, 0)                                                                        \
     X(rbf_forward, rbf, 32, 4, 0)                                                                                      \
     X(rbf_backward, rbf, 128, 1, 0)                                                                                    \
     X(rbf_finish, rbf, 128, 1, 0)                                                                                      \
@@ -254,6 +258,8 @@ enum { LAYOUT_RECORD, LAYOUT_STEP, LAYOUT_QUERY };
     X(ratio_backward, latent, 128, 1, 0)                                                                               \
     X(loglik_forward, likelihood, 128, 1, 0)                                                                           \
     X(loglik_backward, likelihood, 128, 1, 0)                                                                          \
+    X(loglik_sd_forward, likelihood, 128, 1, 0)                                                                        \
+    X(loglik_sd_backward, likelihood, 128, 1, 0)                                                                       \
     X(squared_error, likelihood, 128, 1, 0)                                                                            \
     X(bound_forward, bound, 128, 1, 0)                                                                                 \
     X(bound_backward, bound, 128, 1, 0)                                                                                \

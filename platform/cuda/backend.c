@@ -368,6 +368,29 @@ static void cuda_attend_weights(const mtan_batch *b, mtan_real *shown, const mta
     mtan_cuda_launch(KERNEL_attend_weights, (size_t)b->records, 1, 1, &a);
 }
 
+static void cuda_log_under(mtan_real *y, const mtan_real *x, const mtan_real *base, size_t n) {
+    struct elementwise a = elementwise_of(y, x, n);
+    a.d = AT(base);
+    FLAT(log_under, a.n, &a);
+}
+
+static void cuda_intensity_forward(const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *score,
+                                   const mtan_real *total, mtan_real *scratch) {
+    struct attention a = attention_of(b, score, score, total);
+    (void)scratch;
+    a.y = AT(y), a.ldy = (int)ldy;
+    attend_all(KERNEL_intensity_forward, &a, ATTEND_BACK_TILE);
+}
+
+static void cuda_intensity_backward(const mtan_batch *b, mtan_real *dscore, const mtan_real *dy, size_t ldy,
+                                    const mtan_real *score, const mtan_real *weight, const mtan_real *total,
+                                    mtan_real *scratch) {
+    struct attention a = attention_of(b, score, weight, total);
+    (void)scratch;
+    a.dscore = AT(dscore), a.dy = AT(dy), a.ldy = (int)ldy;
+    attend_all(KERNEL_intensity_backward, &a, ATTEND_BACK_TILE);
+}
+
 /* ---- RBF smoothing ---- */
 
 static struct rbf rbf_of(const mtan_batch *b, const mtan_real *query, const mtan_real *time, const mtan_real *beta) {
@@ -610,6 +633,21 @@ static void cuda_loglik_backward(const mtan_batch *b, mtan_real *dprediction, co
     struct likelihood a = likelihood_of(b, prediction, std);
     a.dprediction = AT(dprediction), a.dlogp = AT(dlogp);
     mtan_cuda_launch(KERNEL_loglik_backward, area(b->records, b->samples), 1, 1, &a);
+}
+
+static void cuda_loglik_sd_forward(const mtan_batch *b, mtan_real *logp, const mtan_real *prediction,
+                                   const mtan_real *raw, mtan_real least) {
+    struct likelihood a = likelihood_of(b, prediction, 1);
+    a.logp = AT(logp), a.raw = AT(raw), a.least = least;
+    mtan_cuda_launch(KERNEL_loglik_sd_forward, area(b->records, b->samples), 1, 1, &a);
+}
+
+static void cuda_loglik_sd_backward(const mtan_batch *b, mtan_real *dprediction, mtan_real *draw,
+                                    const mtan_real *prediction, const mtan_real *raw, const mtan_real *dlogp,
+                                    mtan_real least) {
+    struct likelihood a = likelihood_of(b, prediction, 1);
+    a.dprediction = AT(dprediction), a.draw = AT(draw), a.raw = AT(raw), a.dlogp = AT(dlogp), a.least = least;
+    mtan_cuda_launch(KERNEL_loglik_sd_backward, area(b->records, b->samples), 1, 1, &a);
 }
 
 static void cuda_squared_error(const mtan_batch *b, double *error, const mtan_real *prediction) {

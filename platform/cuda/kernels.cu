@@ -93,14 +93,19 @@ DEVICE float log_reduced(float x, float k) {
     return fmaf(k, LN2_HI, p);
 }
 
-DEVICE float log_of(float x) {
+/* log(x 2^base) */
+DEVICE float log_under(float x, float base) {
     const int tiny = x < LEAST_NORMAL;
     const unsigned u = __float_as_uint(tiny ? x * 8388608.0f : x) + (ONE_BITS - ROOT_HALF_BITS);
     const float k = __uint_as_float(ROUND_BITS + (u >> 23)) - (ROUND + 127.0f);
     const float f = __uint_as_float((u & FRACTION_BITS) + ROOT_HALF_BITS) - 1.0f;
-    float y = log_reduced(f, tiny ? k - 23.0f : k);
+    float y = log_reduced(f, (tiny ? k - 23.0f : k) + base);
     y = x > 0 ? y : (x == 0 ? __uint_as_float(SIGN_BIT | INFINITE_BITS) : __uint_as_float(NAN_BITS));
     return x <= LARGEST ? y : x;
+}
+
+DEVICE float log_of(float x) {
+    return log_under(x, 0);
 }
 
 DEVICE float reduce(float x, float n) {
@@ -722,6 +727,51 @@ KERNEL(attend_weights)(const struct attention a) {
         for (int j = x.begin[d]; j < x.begin[d + 1]; j++) {
             const int at = a.batch.row[j] * x.queries + q;
             out[a.batch.row[j]] += (total < 0 ? exp_under(x.score[at], base) : x.weight[at]) / absolute(total);
+        }
+    }
+}
+
+/* d holds the bases */
+KERNEL(log_under)(const struct elementwise a) {
+    EACH(i, a.n) a.y[i] = log_under(absolute(a.x[i]), a.d[i]);
+}
+
+/* The exponent of the largest score of all times. */
+DEVICE float record_base(const struct attended &x, int q) {
+    float max = x.score[q];
+    for (int i = 1; i < x.keys; i++) max = x.score[i * x.queries + q] > max ? x.score[i * x.queries + q] : max;
+    return exponent_of(max);
+}
+
+/* y[q][d] = log(1 + sum of exp(score)): a thread has a query and goes through the channels. */
+KERNEL(intensity_forward)(const struct attention a) {
+    const struct attended x = attended_record(a, blockIdx.x / a.tiles);
+    const int q = blockIdx.x % a.tiles * ATTEND_BACK_TILE + threadIdx.x;
+    if (q >= x.queries) return;
+    const float common = x.keys > 0 ? record_base(x, q) : 0;
+    for (int d = 0; d < a.batch.channels; d++) {
+        float *y = a.y + (a.batch.first[q] + x.position) * a.ldy + d;
+        const float total = x.total[d * x.queries + q];
+        if (x.begin[d] == x.begin[d + 1]) *y = 0;
+        else *y = softplus_of(log_under(absolute(total), total < 0 ? channel_base(a, x, d, q) : common));
+    }
+}
+
+/* dscore[i][q] += w / total * dy[q][d] * sigmoid(log of the unnormalised weight) */
+KERNEL(intensity_backward)(const struct attention a) {
+    const struct attended x = attended_record(a, blockIdx.x / a.tiles);
+    const int q = blockIdx.x % a.tiles * ATTEND_BACK_TILE + threadIdx.x, Q = x.queries;
+    float *dscore = a.dscore + a.batch.score0[blockIdx.x / a.tiles];
+    if (q >= Q) return;
+    const float common = x.keys > 0 ? record_base(x, q) : 0;
+    for (int d = 0; d < a.batch.channels; d++) {
+        if (x.begin[d] == x.begin[d + 1]) continue;
+        const float total = x.total[d * Q + q], base = total < 0 ? channel_base(a, x, d, q) : common;
+        const float slope = a.dy[(a.batch.first[q] + x.position) * a.ldy + d] / absolute(total);
+        const float share = sigmoid_of(log_under(absolute(total), base)) * slope;
+        for (int j = x.begin[d]; j < x.begin[d + 1]; j++) {
+            const int at = a.batch.row[j] * Q + q;
+            dscore[at] = fmaf(total < 0 ? exp_under(x.score[at], base) : x.weight[at], share, dscore[at]);
         }
     }
 }
@@ -1368,6 +1418,42 @@ KERNEL(loglik_backward)(const struct likelihood a) {
         for (int i = j; i < x.n && x.row[i] == x.row[j]; i++)
             if (x.channel[i] == x.channel[j]) d = fmaf(factor, x.value[i] - a.prediction[at], d);
         a.dprediction[at] = d;
+    }
+}
+
+/* The same with a deviation of each cell's own. */
+KERNEL(loglik_sd_forward)(const struct likelihood a) {
+    __shared__ double part[loglik_sd_forward_threads];
+    const int r = blockIdx.x / a.batch.samples, s = blockIdx.x % a.batch.samples;
+    const struct cells x = cells_of(a, r);
+    double sum = 0;
+    for (int j = threadIdx.x; j < x.n; j += loglik_sd_forward_threads) {
+        const unsigned at = x.at + s * x.apart + x.row[j] * a.batch.channels + x.channel[j];
+        const float sd = a.least + softplus_of(a.raw[at]);
+        const double e = ((double)x.value[j] - (double)a.prediction[at]) / (double)sd;
+        sum += LOG_TWO_PI + 2 * (double)log_of(sd) + e * e;
+    }
+    sum = over_block<loglik_sd_forward_threads>(part, sum);
+    if (threadIdx.x == 0) a.logp[blockIdx.x] = (float)(-0.5 * sum);
+}
+
+/* Of cells that are the same one the first adds them all up, as above. */
+KERNEL(loglik_sd_backward)(const struct likelihood a) {
+    const int r = blockIdx.x / a.batch.samples, s = blockIdx.x % a.batch.samples;
+    const struct cells x = cells_of(a, r);
+    for (int j = threadIdx.x; j < x.n; j += loglik_sd_backward_threads) {
+        const unsigned at = x.at + s * x.apart + x.row[j] * a.batch.channels + x.channel[j];
+        const float sd = a.least + softplus_of(a.raw[at]), factor = a.dlogp[blockIdx.x] / sd;
+        int first = j;
+        for (int i = j - 1; i >= 0 && x.row[i] == x.row[j]; i--)
+            if (x.channel[i] == x.channel[j]) first = i;
+        if (first < j) continue;
+        for (int i = j; i < x.n && x.row[i] == x.row[j]; i++) {
+            const float e = (x.value[i] - a.prediction[at]) / sd;
+            if (x.channel[i] != x.channel[j]) continue;
+            a.dprediction[at] = fmaf(factor, e, a.dprediction[at]);
+            a.draw[at] = fmaf(factor * sigmoid_of(a.raw[at]), fmaf(e, e, -1.0f), a.draw[at]);
+        }
     }
 }
 

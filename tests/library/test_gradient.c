@@ -700,6 +700,15 @@ static void build_attend(op_run *r) {
     mtan_op_attend(&r->tape, output(r, r->batch.rows, D), score);
 }
 
+static void build_intensity(op_run *r) { /* variants as above */
+    make_batch(r, r->op->variant > 0);
+    const mtan_tensor score = leaf(r, 1, r->batch.scores, -2, 2);
+    if (r->counting && r->op->variant == 2)
+        for (int i = 2 * 4; i < 4 * 4; i++) r->x[i] -= 30; /* so far below that the channel has its own base */
+    const mtan_tensor y = output(r, r->batch.rows, 2 * D);
+    mtan_op_attend_intensity(&r->tape, mtan_columns(y, 0, D), mtan_columns(y, D, D), score);
+}
+
 static void build_attend_rbf(op_run *r) { /* variant: ragged */
     make_batch(r, r->op->variant);
     mtan_op_attend_rbf(&r->tape, output(r, r->batch.rows, D), points(r), leaf(r, 1, D, 0.5, 3));
@@ -761,6 +770,12 @@ static void build_sampled_ratio(op_run *r) {
 static void build_loglik(op_run *r) {
     make_batch(r, 0);
     mtan_op_loglik(&r->tape, output(r, B * S, 1), leaf(r, Q * S, D, -1, 1), 0.3);
+}
+
+static void build_loglik_sd(op_run *r) {
+    make_batch(r, 0);
+    const mtan_tensor prediction = leaf(r, Q * S, D, -1, 1), raw = leaf(r, Q * S, D, -2, 2);
+    mtan_op_loglik_sd(&r->tape, output(r, B * S, 1), prediction, raw, 0.3);
 }
 
 static void build_bound(op_run *r) {                      /* variant: the bound */
@@ -842,6 +857,9 @@ static const op_case op_cases[] = {
     {"attend", build_attend, 0},
     {"attend, ragged", build_attend, 1},
     {"attend, far", build_attend, 2},
+    {"intensity", build_intensity, 0},
+    {"intensity, ragged", build_intensity, 1},
+    {"intensity, far", build_intensity, 2},
     {"attend_rbf", build_attend_rbf, 0},
     {"attend_rbf, ragged", build_attend_rbf, 1},
     {"attend_values", build_attend_values, 0},
@@ -865,6 +883,7 @@ static const op_case op_cases[] = {
     {"ratio of samples", build_sampled_ratio, 0},
     {"ratio of samples, ragged", build_sampled_ratio, 1},
     {"loglik", build_loglik, 0},
+    {"loglik_sd", build_loglik_sd, 0},
     {"bound, faithful", build_bound, MTAN_BOUND_FAITHFUL},
     {"bound, elbo", build_bound, MTAN_BOUND_ELBO},
     {"bound, iwae", build_bound, MTAN_BOUND_IWAE},

@@ -188,6 +188,7 @@ TEST bad_enumerations_are_refused(void) {
         TRY_FIELD(embedding);
         TRY_FIELD(embed_heads);
         TRY_FIELD(frequencies);
+        TRY_FIELD(variance);
         TRY_FIELD(reference);
         TRY_FIELD(bound);
         TRY_FIELD(rule);

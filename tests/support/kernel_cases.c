@@ -427,23 +427,49 @@ static sizes attended(const kernel_shape *s) {
 }
 
 /* With `add` some scores of a channel's only key are so low that it needs a base of its own. */
+static mtan_real *take_scores(kernel_work *w, const kernel_shape *s, size_t n) {
+    const size_t Q = (size_t)s->n;
+    mtan_real *made = malloc((n + 1) * sizeof *made), *score;
+    if (!made) abort();
+    for (size_t i = 0; i < n; i++) made[i] = 4 * small_real(&w->random);
+    for (size_t q = 0; s->add && q < Q; q += 3) made[(size_t)(s->m / 2) * Q + q] -= 200; /* e^-200 is far below */
+    score = give(w, made, n);
+    free(made);
+    return score;
+}
+
 static void run_attend(kernel_work *w, const kernel_shape *s) {
     const sizes z = attended(s);
     const mtan_batch b = make_batch(w, &z);
     const size_t ld = wide(b.channels, s), N = (size_t)b.scores, R = (size_t)b.rows, Q = (size_t)s->n;
-    mtan_real *made = malloc((N + 1) * sizeof *made), *score;
-    mtan_real *y, *dy = take(w, R * ld, 1), *weight, *total, *scratch;
-    if (!made) abort();
-    for (size_t i = 0; i < N; i++) made[i] = 4 * small_real(&w->random);
-    for (size_t q = 0; s->add && q < Q; q += 3) made[(size_t)(s->m / 2) * Q + q] -= 200; /* e^-200 is far below */
-    score = give(w, made, N);
-    free(made);
-    y = take(w, R * ld, 1);
+    mtan_real *dy = take(w, R * ld, 1), *score = take_scores(w, s, N), *y = take(w, R * ld, 1);
+    mtan_real *weight, *total, *scratch;
     weight = take_room(w, N), total = take_room(w, area(RECORDS * b.channels, b.steps));
     scratch = take_layout(w, 2 * Q);
     w->backend->attend_forward(&b, y, ld, score, weight, total, scratch);
     w->backend->attend_backward(&b, take(w, N, 1), dy, y, ld, score, weight, total, scratch);
     w->backend->attend_weights(&b, take(w, N, 1), score, weight, total, s->pad % b.channels);
+}
+
+static void run_intensity(kernel_work *w, const kernel_shape *s) {
+    const sizes z = attended(s);
+    const mtan_batch b = make_batch(w, &z);
+    const size_t ld = wide(b.channels, s), N = (size_t)b.scores, R = (size_t)b.rows, Q = (size_t)s->n;
+    mtan_real *score = take_scores(w, s, N), *y = take(w, R * ld, 1), *dy = take(w, R * ld, 1);
+    mtan_real *weight = take_room(w, N), *total = take_room(w, area(RECORDS * b.channels, b.steps));
+    mtan_real *scratch = take_layout(w, 2 * Q);
+    w->backend->attend_forward(&b, y, ld, score, weight, total, scratch);
+    w->backend->intensity_forward(&b, y, ld, score, total, scratch);
+    w->backend->intensity_backward(&b, take(w, N, 1), dy, ld, score, weight, total, scratch);
+}
+
+/* n logarithms under whole bases */
+static void run_log_under(kernel_work *w, const kernel_shape *s) {
+    enum { MOST = 64 };
+    const size_t n = (size_t)s->n < MOST ? (size_t)s->n : MOST;
+    mtan_real base[MOST];
+    for (size_t i = 0; i < n; i++) base[i] = (mtan_real)(37 * i % 300) - 150;
+    w->backend->log_under(take_room(w, n), take_positive(w, n, 1e-9, 1e9), give(w, base, n), n);
 }
 
 static void run_rbf(kernel_work *w, const kernel_shape *s) {
@@ -560,6 +586,15 @@ static void run_losses(kernel_work *w, const kernel_shape *s) {
     keep_doubles(w, error, RECORDS);
 }
 
+static void run_deviations(kernel_work *w, const kernel_shape *s) {
+    const sizes z = {s->m, 1 + s->pad % 3, 2, 2, s->n < 40 ? s->n : 40, 1, 0};
+    const mtan_batch b = make_batch(w, &z);
+    const size_t n = (size_t)(b.queries * b.samples) * (size_t)b.channels, BS = RECORDS * (size_t)b.samples;
+    mtan_real *prediction = take(w, n, 1), *raw = take(w, n, 1);
+    w->backend->loglik_sd_forward(&b, take_room(w, BS), prediction, raw, (mtan_real)0.1);
+    w->backend->loglik_sd_backward(&b, take(w, n, 1), take(w, n, 1), prediction, raw, take(w, BS, 1), (mtan_real)0.1);
+}
+
 /* m records, three samples */
 static void run_bound(kernel_work *w, const kernel_shape *s) {
     enum { S = 3 };
@@ -637,6 +672,8 @@ const kernel_case kernel_cases[] = {
     {"softmax of pairs", run_pairs, 0, KERNEL_NEAR},
     {"values", run_values, 0, KERNEL_SAME},
     {"attention", run_attend, 0, KERNEL_SAME},
+    {"intensity", run_intensity, 0, KERNEL_SAME},
+    {"logarithms under bases", run_log_under, 0, KERNEL_SAME},
     {"rbf", run_rbf, 0, KERNEL_SAME},
     {"rbf, backward", run_rbf_backward, 0, KERNEL_NEAR},
     {"smooth", run_smooth, 0, KERNEL_NEAR},
@@ -645,6 +682,7 @@ const kernel_case kernel_cases[] = {
     {"latent", run_latent, 0, KERNEL_SAME},
     {"latent, sums", run_latent_sums, 0, KERNEL_NEAR},
     {"losses", run_losses, 0, KERNEL_NEAR},
+    {"losses with deviations", run_deviations, 0, KERNEL_NEAR},
     {"bound", run_bound, 0, KERNEL_SAME},
     {"cross entropy", run_cross_entropy, 0, KERNEL_SAME},
     {"normals", run_normals, 0, KERNEL_SAME},

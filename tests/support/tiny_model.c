@@ -7,7 +7,7 @@
 
 const char *const tiny_names[TINY_KINDS] = {"enc",     "full",     "interp",   "enc-time",  "full-time",
                                             "rbf-enc", "rbf-full", "rnn3-enc", "rnn3-full", "per-head",
-                                            "fixed",   "observed", "linear"};
+                                            "fixed",   "observed", "linear",   "variance",  "observed-variance"};
 
 int tiny_left_out(tiny_kind kind) {
     char name[32];
@@ -28,9 +28,9 @@ static int is_enc(tiny_kind kind) {
 void tiny_config(mtan_config *c, tiny_kind kind) {
     const int per_time = kind == TINY_ENC_TIME || kind == TINY_FULL_TIME || kind == TINY_LINEAR;
     mtan_config_init(c, is_enc(kind) ? MTAN_ENC : MTAN_FULL,
-                     kind == TINY_INTERP ? MTAN_CLASSIFY_NONE
-                     : per_time          ? MTAN_CLASSIFY_TIME
-                                         : MTAN_CLASSIFY_RECORD,
+                     kind == TINY_INTERP || kind == TINY_VARIANCE ? MTAN_CLASSIFY_NONE
+                     : per_time                                   ? MTAN_CLASSIFY_TIME
+                                                                  : MTAN_CLASSIFY_RECORD,
                      TINY_CHANNELS, 2);
     c->embed = 16, c->enc_hidden = 9, c->dec_hidden = 7, c->latent = 5, c->ref_points = 6;
     c->mlp_hidden = 8, c->head_hidden = c->head_hidden ? 10 : 0;
@@ -41,7 +41,9 @@ void tiny_config(mtan_config *c, tiny_kind kind) {
     if (kind == TINY_PER_HEAD) c->embed_heads = MTAN_EMBED_PER_HEAD, c->bound = MTAN_BOUND_IWAE;
     if (kind == TINY_FIXED) c->embedding = MTAN_EMBED_FIXED, c->head_hidden = 0;
     if (kind == TINY_LINEAR) c->head_hidden = 0, c->dec_heads = 2;
-    if (kind == TINY_OBSERVED) c->reference = MTAN_REF_OBSERVED;
+    if (kind == TINY_OBSERVED || kind == TINY_OBSERVED_VARIANCE) c->reference = MTAN_REF_OBSERVED;
+    if (kind == TINY_VARIANCE) c->enc_heads = c->dec_heads = 2, c->samples = 3;
+    if (kind == TINY_VARIANCE || kind == TINY_OBSERVED_VARIANCE) c->variance = MTAN_VARIANCE_LEARNED;
     must(mtan_config_check(c), __LINE__);
 }
 

@@ -18,6 +18,8 @@ typedef enum {
     TINY_FIXED,    /* positional embedding, no hidden layers in the head */
     TINY_OBSERVED, /* latent states at the observed times */
     TINY_LINEAR,   /* a class per time by one layer, which is folded into the decoder */
+    TINY_VARIANCE, /* a learned variance: 2 encoder heads, 2 decoder heads, 3 samples */
+    TINY_OBSERVED_VARIANCE,
     TINY_KINDS
 } tiny_kind;
 extern const char *const tiny_names[TINY_KINDS];

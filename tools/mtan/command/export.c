@@ -357,6 +357,7 @@ static int setting_value(const char *key, const char *text, char value[96]) {
         {"bound", "MTAN_BOUND_"},
         {"rule", "MTAN_"},
         {"frequencies", "MTAN_FREQUENCIES_"},
+        {"variance", "MTAN_VARIANCE_"},
     };
     if (!isalpha((unsigned char)text[0])) return snprintf(value, 96, "%s", text), 1;
     for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
