@@ -23,7 +23,9 @@ static const char *const own_words[FUZZ_WORDS] = {[1] = "record,time,channel,val
                                                   [17] = "\"\"",
                                                   [18] = "\"\n",
                                                   [19] = "\xef\xbb\xbf",
-                                                  [20] = "subject_id,prediction_time,boolean_value\n"};
+                                                  [20] = "subject_id,prediction_time,boolean_value\n",
+                                                  [21] = "record,time,c,d\n",
+                                                  [22] = "a,2,,1\n"};
 
 typedef struct own_files {
     fuzz_file events, labels;

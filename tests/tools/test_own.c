@@ -170,9 +170,58 @@ TEST nixtla_has_a_single_channel(void) {
     PASS();
 }
 
+/* A column per channel. */
+TEST a_wide_file_is_read(void) {
+    static const char *const files[] = {
+        "record,time,HR,BP\na,0,80,\na,1.5,,3\nb,2,70,NA\n",
+        "HR,Subject_ID,x y,BP, Timestamp\n80,a,,,0\n,a,,3,1.5\n70,b,nan,,2\n",
+        "\xef\xbb\xbfunique_id,ds, \"HR\" ,BP\r\na,0,80,\r\na,1.5,,\" 3\"\r\n\r\nb,2,70,null"};
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        ASSERT(gives(files[i], NULL, "a 0:HR=80 1.5:BP=3 | b 2:HR=70"));
+        ASSERT_STR_EQ("", notes(&set));
+        ASSERT_EQ_FMT((size_t)2, arrlenu(set.channels), "%zu"); /* a column without a value is none */
+    }
+    ASSERT(gives("record,time,y,x\nb,2,1,2\na,1,3,\nb,2,3,\nc,,,\nb,1,,5\n", "record,label\na,u\nb,v\n",
+                 "b 1:x=5 2:x=2 2:y=2 -> v | a 1:y=3 -> u | c"));
+    ASSERT(same("events.csv: 1 repeat of a record, time and channel averaged; labels.csv: records without a label: 1",
+                notes(&set)));
+    ASSERT(gives("record,time,x,y,z\na,0,1,2,3\n", NULL, "a 0:x=1 0:y=2 0:z=3")); /* not Nixtla's y */
+    ASSERT(gives("record,time,x\na,2024-01-01,1\na,2024-01-02,2\n", NULL, "a 0:x=1 24:x=2"));
+    ASSERT_STR_EQ("hours", set.unit);
+    arrput(options.channels, "x");
+    ASSERT(refuses("record,time,x,z\na,0,1,\na,1,1,7\n", NULL,
+                   "events.csv:3: the model has no channel \"z\" (--skip-unknown leaves such rows out)"));
+    options.skip_unknown = 1;
+    ASSERT(gives("record,time,x,z\na,0,1,\na,1,1,7\n", NULL, "a 0:x=1 1:x=1"));
+    ASSERT(same("events.csv: 1 value of channels that the model does not have left out, \"z\" the first", notes(&set)));
+    PASS();
+}
+
+TEST a_wide_file_is_refused(void) {
+    static const char *const bad[][2] = {
+        {"record,time,hr,label\n", "events.csv:1: column 4, \"label\", is no channel: labels have a file of their own"},
+        {"record,time,hr,Boolean_Value\n",
+         "events.csv:1: column 4, \"Boolean_Value\", is no channel: labels have a file of their own"},
+        {",record,time,hr\n", "events.csv:1: column 1, \"\", has no name: it would be the channel's"},
+        {"record,time,hr,bp,hr\n", "events.csv:1: column 5, \"hr\", is there twice"},
+        {"record,time,hr,TIME\n", "events.csv:1: column 4, \"TIME\", is there twice"},
+        {"record,time,hr,bp\na,0,1\n", "events.csv:2: 3 fields, but the header has 4"},
+        {"record,time,hr,bp\n,0,1,2\n", "events.csv:2: the record's name is empty"},
+        {"record,time,hr,bp\na,0,1,2\na,soon,1,2\n",
+         "events.csv:3: \"soon\" is no time: a number, or a date as 2024-05-31 or 2024-05-31T23:59:00Z"},
+        {"record,time,hr,sex\na,0,1,\na,1,,F\n", "events.csv:3: \"F\" in column \"sex\" is no value: a number that a "
+                                                 "float can hold, or nothing (each column but "
+                                                 "the record's and the time's is a channel)"},
+        {"record,time,hr\na,0,1e39\n",
+         "events.csv:2: \"1e39\" in column \"hr\" is no value: a number that a float can hold, or nothing (each column "
+         "but the record's and the time's is a channel)"}};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) ASSERT(refuses(bad[i][0], NULL, bad[i][1]));
+    PASS();
+}
+
 #define NAMES                                                                                                          \
     "record,time,channel,value or subject_id,time,code,numeric_value or unique_id,ds,y or "                            \
-    "time_series_id,timestamp,channel_id,value"
+    "time_series_id,timestamp,channel_id,value, or record,time and one column per channel"
 
 TEST a_header_that_does_not_do_is_named(void) {
     static const char *const bad[][2] = {
@@ -181,7 +230,8 @@ TEST a_header_that_does_not_do_is_named(void) {
         {"a,0,HR,80\n", "events.csv:1: no column \"record\": the first line has to name the columns " NAMES},
         {"\n\nrecord,time,value\n",
          "events.csv:3: no column \"channel\": the first line has to name the columns " NAMES},
-        {"unique_id,ds,z\n", "events.csv:1: no column \"channel\": the first line has to name the columns " NAMES},
+        {"record,time\n", "events.csv:1: no column \"channel\": the first line has to name the columns " NAMES},
+        {"record,time,code,z\n", "events.csv:1: no column \"value\": the first line has to name the columns " NAMES},
         {"record,channel,value\n", "events.csv:1: no column \"time\": the first line has to name the columns " NAMES},
         {"record;time;channel;value\na;0;HR;80\n",
          "events.csv:1: the columns are separated by semicolons: this reader takes commas alone"},
@@ -643,6 +693,19 @@ TEST a_stream_gives_record_after_record(void) {
     PASS();
 }
 
+TEST a_stream_is_wide(void) {
+    ASSERT(streams("record,time,BP,HR\na,2,,1\na,1,3,\nb,7,,\nc,0,,5\nc,1,2,6\n",
+                   "a 1:BP=3 2:HR=1 | b | c 0:HR=5 1:HR=6 1:BP=2 | end"));
+    ASSERT(streams(
+        "record,time,BP,HR\na,0,1,x\na,1,2,3\nb,y,1,2\nc,0,,5\nc,1\nd,0,7,8\na,0,1,\n",
+        "BAD a/events.csv:2: \"x\" in column \"HR\" is no value: a number that a float can hold, or nothing "
+        "(each column but the record's and the time's is a channel) | BAD b/events.csv:4: \"y\" is no time: a "
+        "number, or a date as 2024-05-31 or 2024-05-31T23:59:00Z | BAD c/events.csv:6: 2 fields, but the "
+        "header has 4 | BAD d/events.csv:6: 2 fields, but the header has 4 | FAILED /events.csv:8: record \"a\" "
+        "comes back after another began: sort the file by record"));
+    PASS();
+}
+
 TEST a_stream_has_static_rows(void) {
     ASSERT(streams(MEDS "a,2024-01-01,HR,1\na,,BP,2\nb,,BP,3\nc,2024-01-03,HR,4\n",
                    "a 0:HR=1 0:BP=2 | b 0:BP=3 | c 0:HR=4 | end"));
@@ -794,6 +857,8 @@ SUITE(own_suite) {
     GREATEST_SET_TEARDOWN_CB(tear_down, NULL);
     RUN_TEST(the_columns_go_by_name);
     RUN_TEST(nixtla_has_a_single_channel);
+    RUN_TEST(a_wide_file_is_read);
+    RUN_TEST(a_wide_file_is_refused);
     RUN_TEST(a_header_that_does_not_do_is_named);
     RUN_TEST(a_bad_row_is_named_with_its_line);
     RUN_TEST(quotes_and_line_ends_are_part_of_names);
@@ -812,6 +877,7 @@ SUITE(own_suite) {
     RUN_TEST(rows_without_a_time_are_static);
     RUN_TEST(times_have_labels);
     RUN_TEST(a_stream_gives_record_after_record);
+    RUN_TEST(a_stream_is_wide);
     RUN_TEST(a_stream_has_static_rows);
     RUN_TEST(a_stream_goes_on_behind_a_bad_record);
     RUN_TEST(a_stream_ends_where_it_makes_no_sense);

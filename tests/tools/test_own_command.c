@@ -113,6 +113,40 @@ TEST classes_are_called_by_their_names(void) {
     PASS();
 }
 
+/* A column per channel: the same model and the same predictions as from a row per observation. */
+TEST a_wide_file_serves_as_a_long_one(void) {
+    char *rows, *again;
+    command_write("wide.csv", "record,time,pulse,heat\n");
+    command_write("long.csv", HEADER);
+    for (int r = 0; r < 30; r++)
+        for (int i = 0; i < 4; i++) {
+            char line[96];
+            const int both = (r + i) % 2;
+            snprintf(line, sizeof line, both ? "r%d,%d,%d,%d\n" : "r%d,%d,%d,\n", r, i, 60 + r + i, 30 + r * i);
+            command_append("wide.csv", line);
+            snprintf(line, sizeof line, both ? "r%d,%d,pulse,%d\nr%d,%d,heat,%d\n" : "r%d,%d,pulse,%d\n", r, i,
+                     60 + r + i, r, i, 30 + r * i);
+            command_append("long.csv", line);
+        }
+    ASSERT_EQ_FMT(
+        DONE, command_run("train own --model enc --data @/wide.csv --labels @/labels.csv --out @/wide " SMALL), "%d");
+    ASSERT_EQ_FMT(
+        DONE, command_run("train own --model enc --data @/long.csv --labels @/labels.csv --out @/long " SMALL), "%d");
+    ASSERT(command_same_files("wide/best.safetensors", "long/best.safetensors"));
+    ASSERT_EQ_FMT(DONE, command_run("predict @/wide/best.safetensors --data @/wide.csv"), "%d");
+    rows = command_text("out.txt");
+    ASSERT_EQ_FMT(DONE, command_run("predict @/wide/best.safetensors --data @/long.csv"), "%d");
+    again = command_text("out.txt");
+    ASSERT_STR_EQ(rows, again);
+    free(rows), free(again);
+    ASSERT_EQ_FMT(DONE, command_run("check @/wide.csv --labels @/labels.csv"), "%d");
+    command_append("wide.csv", "r0,9,70,\"very \"\"hot\"\"\"\nr0,later,70,38\n");
+    ASSERT_EQ_FMT(BAD_RESULT, command_run("check @/wide.csv --labels @/labels.csv"), "%d");
+    ASSERT(command_says("out.txt", "2 problems") && command_says("out.txt", "wide.csv:122:") &&
+           command_says("out.txt", "in column \"heat\" is no value") && command_says("out.txt", "wide.csv:123:"));
+    PASS();
+}
+
 /* Numbers by their shortest decimal, dates in UTC; not what scaling and a float make of them. */
 TEST times_come_out_as_they_came_in(void) {
     ASSERT_EQ_FMT(DONE,
@@ -472,6 +506,7 @@ SUITE(own_command_suite) {
     RUN_TEST(a_first_record_without_a_value_has_no_unit);
     RUN_TEST(a_failure_prints_no_header);
     RUN_TEST(classes_are_called_by_their_names);
+    RUN_TEST(a_wide_file_serves_as_a_long_one);
     RUN_TEST(times_come_out_as_they_came_in);
     RUN_TEST(a_stream_counts_from_the_first_value);
     RUN_TEST(the_future_does_not_leak_into_training);

@@ -6,6 +6,8 @@
  *     unique_id,ds,y                                 Nixtla: a single channel, "y"
  *     time_series_id,timestamp,channel_id,value
  * Other columns are ignored, and named in the notes. The format itself is csv.h's.
+ * A wide file names no column for channels or values: each column but the record's and the time's is a channel
+ *     record,time,hr,bp,...                          an empty cell is not observed
  * - A record or a channel is any text that is not empty. Channels are sorted: numerically when all are integers, else
  *   by their bytes; so the order of rows does not matter. Records keep the order of their first row. Names of channels and
  *   classes go into model files, which take UTF-8 alone: `mtan train` refuses others before it starts.

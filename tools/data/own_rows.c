@@ -34,7 +34,7 @@ static const layout label_layouts[LAYOUTS] = {{"record", "time", NULL, "label"},
                                               {"unique_id", "ds", NULL, "label"},
                                               {"time_series_id", "timestamp", NULL, "label"}};
 static const char event_help[] = "record,time,channel,value or subject_id,time,code,numeric_value or unique_id,ds,y or "
-                                 "time_series_id,timestamp,channel_id,value";
+                                 "time_series_id,timestamp,channel_id,value, or record,time and one column per channel";
 static const char label_help[] = "record,label or record,time,label or subject_id,prediction_time,boolean_value";
 static const char prediction_time[] = "prediction_time"; /* of MEDS, but any labels may have it */
 
@@ -62,19 +62,23 @@ static int take_column(own_source *s, int role, const char *name) {
 
 /* The first role that has no column and needs one, or -1. */
 static int open_role(const own_source *s, int labels) {
-    for (int role = 0; role < OWN_ROLES; role++) {
-        if (s->column[role] >= 0 || (labels && (role == OWN_TIME || role == OWN_CHANNEL))) continue;
-        if (role == OWN_CHANNEL && s->column[OWN_VALUE] >= 0 && strcmp(s->name[OWN_VALUE], "y") == 0) continue;
-        return role;
-    }
+    for (int role = 0; role < OWN_ROLES; role++)
+        if (s->column[role] < 0 && !(labels && (role == OWN_TIME || role == OWN_CHANNEL))) return role;
     return -1;
+}
+
+/* Has every column of a layout been found? Nixtla's has none for channels. */
+static int is_whole(const own_source *s, const layout columns) {
+    for (int role = 0; role < OWN_ROLES; role++)
+        if (columns[role] && s->column[role] < 0) return 0;
+    return 1;
 }
 
 /* All columns of one layout; else, and for labels, every role by the first name that is there. As open_role. */
 static int choose_columns(own_source *s, const layout *layouts, int labels) {
     for (int i = 0; i < LAYOUTS && !labels; i++) {
         for (int role = 0; role < OWN_ROLES; role++) take_column(s, role, layouts[i][role]);
-        if (open_role(s, labels) < 0) return -1;
+        if (is_whole(s, layouts[i])) return -1;
     }
     for (int role = 0; role < OWN_ROLES; role++)
         for (int i = 0; i < LAYOUTS; i++)
@@ -98,11 +102,53 @@ static char *ignored_columns(const own_source *s) {
     return list;
 }
 
+/* Is there a column that says what a row's channel or its value is, in any layout? A y is not enough: x,y,z are channels. */
+static int has_long_column(const own_source *s) {
+    for (int i = 0; i < LAYOUTS; i++)
+        for (int role = OWN_CHANNEL; role <= OWN_VALUE; role++)
+            if (event_layouts[i][OWN_CHANNEL] && find_column(s, event_layouts[i][role], 0) >= 0) return 1;
+    return 0;
+}
+
+/* What is wrong with a column as a channel, or NULL. */
+static const char *channel_fault(const own_source *s, const csv_field *field, names *seen) {
+    const int32_t before = names_count(seen);
+    if (field->length == 0) return "has no name: it would be the channel's";
+    for (int i = 0; i < LAYOUTS; i++)
+        if (same_name(field->text, label_layouts[i][OWN_VALUE]))
+            return "is no channel: labels have a file of their own";
+    for (int role = OWN_NAME; role <= OWN_TIME; role++)
+        if (same_name(field->text, s->name[role])) return "is there twice";
+    return names_add(seen, field->text, field->length) < before ? "is there twice" : NULL;
+}
+
+/* Every column but those of the record and the time is a channel. 1, or 0 with error set. */
+static int take_wide(own_source *s) {
+    const char *fault = NULL;
+    names seen;
+    memset(&seen, 0, sizeof seen);
+    for (int32_t i = 0; i < (int32_t)s->columns && !fault; i++) {
+        own_column c = {s->csv.fields[i], i};
+        if (i == s->column[OWN_NAME] || i == s->column[OWN_TIME]) continue;
+        if ((fault = channel_fault(s, &c.channel, &seen)))
+            own_complain(s, s->csv.line, "column %d, \"%s\", %s", (int)i + 1, field_quote(c.channel.text).text, fault);
+        c.channel.text = tool_text(c.channel.text);
+        arrput(s->wide, c);
+    }
+    names_free(&seen);
+    s->cell = arrlenu(s->wide);
+    return !fault;
+}
+
 static int understand_header(own_source *s, int labels) {
     int role;
     s->columns = arrlenu(s->csv.fields);
     role = choose_columns(s, labels ? label_layouts : event_layouts, labels);
     if (labels && find_column(s, prediction_time, 0) >= 0) s->cuts = take_column(s, OWN_TIME, prediction_time);
+    if (role > OWN_TIME && !labels && s->columns > 2 && !has_long_column(s)) {
+        if (!take_wide(s)) return 0;
+        role = -1;
+    }
     for (size_t i = 0; role >= 0 && i < s->columns; i++) {
         const char *found = strpbrk(s->csv.fields[i].text, "\t;");
         if (found)
@@ -115,8 +161,8 @@ static int understand_header(own_source *s, int labels) {
     for (role = 0; role < OWN_ROLES; role++)
         if (s->column[role] >= 0 && find_column(s, s->name[role], s->column[role] + 1) >= 0)
             return own_complain(s, s->csv.line, "two columns are called \"%s\"", s->name[role]);
-    s->statics = !labels && strcmp(s->name[OWN_VALUE], "numeric_value") == 0;
-    s->ignored = ignored_columns(s);
+    s->statics = !labels && !s->wide && strcmp(s->name[OWN_VALUE], "numeric_value") == 0;
+    if (!s->wide) s->ignored = ignored_columns(s);
     return 1;
 }
 
@@ -133,6 +179,8 @@ int own_source_open(own_source *s, const char *path, int labels, own_origin orig
 
 void own_source_close(own_source *s) {
     csv_close(&s->csv);
+    for (size_t i = 0; i < arrlenu(s->wide); i++) free(s->wide[i].channel.text);
+    arrfree(s->wide);
     arrfree(s->ignored);
     free(s->first_unknown);
     s->first_unknown = NULL;
@@ -144,7 +192,7 @@ const csv_field *own_field(const own_source *s, int role) {
     return s->column[role] < 0 ? NULL : &s->csv.fields[s->column[role]];
 }
 
-own_outcome own_source_next(own_source *s) {
+static own_outcome next_line(own_source *s) {
     const csv_status got = csv_next(&s->csv);
     if (got == CSV_END) return OWN_ROW_END;
     if (got == CSV_FAILED) return memcpy(s->error, s->csv.text.error, sizeof s->error), OWN_ROW_FAILED;
@@ -157,6 +205,40 @@ own_outcome own_source_next(own_source *s) {
     if (own_field(s, OWN_NAME)->length == 0)
         return own_complain(s, s->csv.line, "the record's name is empty"), OWN_ROW_TORN;
     return OWN_ROW_GOOD;
+}
+
+static own_outcome take_cell(own_source *s) {
+    s->column[OWN_VALUE] = s->wide[s->cell++].column;
+    return OWN_ROW_GOOD;
+}
+
+own_outcome own_source_next(own_source *s) {
+    own_outcome got;
+    if (s->cell < arrlenu(s->wide)) return take_cell(s);
+    got = next_line(s);
+    if (!s->wide || got != OWN_ROW_GOOD) return got;
+    s->cell = 0;
+    return take_cell(s);
+}
+
+/* The channel of the row or, in a wide file, of the cell. */
+static const csv_field *channel_field(const own_source *s) {
+    static char only[] = "y";
+    static const csv_field single = {only, 1, 0};
+    if (s->wide) return &s->wide[s->cell - 1].channel;
+    return s->column[OWN_CHANNEL] < 0 ? &single : own_field(s, OWN_CHANNEL);
+}
+
+static int read_value(own_source *s, const char *text, own_row *row) {
+    double number;
+    if (field_number(text, &number) && fabs(number) <= FLT_MAX) return row->value = (mtan_real)number, 1;
+    if (s->wide)
+        return own_complain(s, s->csv.line,
+                            "\"%s\" in column \"%s\" is no value: a number that a float can hold, or nothing (each "
+                            "column but the record's and the time's is a channel)",
+                            field_quote(text).text, field_quote(channel_field(s)->text).text);
+    return own_complain(s, s->csv.line, "\"%s\" is no value: a number that a float can hold, or nothing",
+                        field_quote(text).text);
 }
 
 own_outcome own_read_time(own_source *s, own_row *row) {
@@ -189,23 +271,18 @@ static own_outcome unknown_channel(own_source *s, const char *channel, int skip)
 }
 
 own_outcome own_read_event(own_source *s, names *channels, int fixed, int skip_unknown, own_row *row) {
-    static char only[] = "y";
-    const csv_field single = {only, 1, 0};
-    const csv_field *channel = own_field(s, OWN_CHANNEL), *value = own_field(s, OWN_VALUE);
+    const csv_field *channel = channel_field(s), *value = own_field(s, OWN_VALUE);
     const int is_static = s->statics && field_missing(own_field(s, OWN_TIME)->text);
-    double number;
-    if (!channel) channel = &single;
     if (channel->length == 0) return own_complain(s, s->csv.line, "the channel's name is empty"), OWN_ROW_BAD;
-    if (field_missing(value->text)) return s->missing++, OWN_ROW_LEFT_OUT;
-    if (!field_number(value->text, &number) || fabs(number) > FLT_MAX)
-        return own_complain(s, s->csv.line, "\"%s\" is no value: a number that a float can hold, or nothing",
-                            field_quote(value->text).text),
-               OWN_ROW_BAD;
-    row->value = (mtan_real)number;
+    if (field_missing(value->text)) return s->missing += !s->wide, OWN_ROW_LEFT_OUT;
+    if (!read_value(s, value->text, row)) return OWN_ROW_BAD;
     row->channel = names_find(channels, channel->text, channel->length);
     if (row->channel < 0 && fixed) return unknown_channel(s, channel->text, skip_unknown);
     row->line = (uint32_t)s->csv.line;
-    if (!is_static && own_read_time(s, row) != OWN_ROW_GOOD) return OWN_ROW_BAD;
+    if (!is_static && own_read_time(s, row) != OWN_ROW_GOOD) {
+        s->cell = arrlenu(s->wide); /* the other cells would say the same */
+        return OWN_ROW_BAD;
+    }
     if (row->channel < 0) row->channel = names_add(channels, channel->text, channel->length);
     if (row->channel < 0) return own_complain(s, s->csv.line, "too many channels"), OWN_ROW_FAILED;
     return is_static ? OWN_ROW_STATIC : OWN_ROW_GOOD;
@@ -371,8 +448,8 @@ void own_note(dataset *d, const own_source *s, const own_tally *tally) {
         dataset_note(d, "%s: %zu row%s without a %s left out", file, s->missing, plural(s->missing),
                      s->name[OWN_VALUE]);
     if (s->unknown)
-        dataset_note(d, "%s: %zu row%s of channels that the model does not have left out, \"%s\" the first", file,
-                     s->unknown, plural(s->unknown), s->first_unknown);
+        dataset_note(d, "%s: %zu %s%s of channels that the model does not have left out, \"%s\" the first", file,
+                     s->unknown, s->wide ? "value" : "row", plural(s->unknown), s->first_unknown);
     if (tally->repeats)
         dataset_note(d, "%s: %zu repeat%s of a record, time and channel averaged", file, tally->repeats,
                      plural(tally->repeats));

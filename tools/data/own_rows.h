@@ -25,18 +25,26 @@ typedef struct own_row {
     uint32_t line;
 } own_row;
 
+/* A column of a wide file: what a row has in it is a value of that channel. */
+typedef struct own_column {
+    csv_field channel;
+    int32_t column;
+} own_column;
+
 typedef struct own_source {
     csv_reader csv;
     own_clock clock;
     own_origin origin;
     int keep_times;              /* 0 unless the caller sets it after own_source_open */
     int statics;                 /* events: a row without a time is true of its record at all times */
+    own_column *wide;            /* stb_ds array: events with a column per channel; NULL: rows name their channel */
+    size_t cell;                 /* the place in `wide` that comes next; the last behind: the next row does */
     int cuts;                    /* labels: the time is that of a prediction, and what was observed later is cut */
     int32_t column[OWN_ROLES];   /* -1: the file has none */
     size_t columns;              /* every row has as many */
     const char *name[OWN_ROLES]; /* of those columns */
     char *ignored;               /* names of the other columns, for a note; NULL: none */
-    size_t missing;              /* rows without a value or label */
+    size_t missing;              /* rows without a value or label; empty cells of a wide file are not counted */
     size_t unknown;              /* rows of channels that are not known */
     char *first_unknown;         /* the first of those, for a note */
     char error[512];             /* of the last outcome that was not good */
@@ -57,7 +65,7 @@ int own_source_open(own_source *s, const char *path, int labels, own_origin orig
 void own_source_close(own_source *s);
 
 /* Reads the next row: OWN_ROW_GOOD when it has as many fields as the header, and a record's name. Then own_field gives
- * its fields; NULL where the file has no such column. */
+ * its fields; NULL where the file has no such column. A row of a wide file comes once for each of its channels. */
 own_outcome own_source_next(own_source *s);
 const csv_field *own_field(const own_source *s, int role);
 
