@@ -342,6 +342,59 @@ TEST what_is_too_large_is_not_run(void) {
     PASS();
 }
 
+/* Records from `first` on, four times a day apart: long after time 0, as stars observed in one season are. */
+static void write_late(double first) {
+    command_write("late.csv", HEADER);
+    command_write("late-labels.csv", "record,label\n");
+    for (int r = 0; r < 60; r++) {
+        for (int k = 0; k < 4; k++) line("late.csv", "r%d,%g,a,%d\n", r, first + k, r % 7 + k);
+        line("late-labels.csv", "r%d,%s\n", r, r == 0 ? "odd" : r % 20 ? "usual" : "other");
+    }
+    line("late.csv", "r9,%g,once,5\n", first);
+}
+
+TEST disappointments_are_told_before(void) {
+    static const char *const words[] = {
+        "no problem found consider: ",
+        "classes: 2 of 3 have fewer than 5 labels (odd: 1, other: 2)",
+        "usual has 95.0 % of the labels",
+        "channels: 1 of 2 are observed in hardly any record (once: 1)",
+        "50 % of the reference points lie before the first observation and 0 % after the last: --origin record",
+        NULL};
+    write_late(3);
+    ASSERT_EQ_FMT(DONE, command_run("check @/late.csv --labels @/late-labels.csv"), "%d");
+    ASSERT(says_all(words));
+    ASSERT_EQ_FMT(DONE, command_run("check @/late.csv --labels @/late-labels.csv --origin record --json"), "%d");
+    char *text = command_text("out.txt");
+    ASSERT(command_is_json("out.txt") && strstr(text, "\"flags\": [\"classes: ") &&
+           !strstr(text, "times: in a typical"));
+    free(text);
+    PASS();
+}
+
+TEST labels_that_are_numbers_are_told(void) {
+    write_late(0);
+    command_write("late-labels.csv", "record,label\n");
+    for (int r = 0; r < 60; r++) line("late-labels.csv", "r%d,%g\n", r, 0.5 * (r % 25));
+    (void)command_run("check @/late.csv --labels @/late-labels.csv");
+    ASSERT(says_all((const char *const[]){"labels: 25 different numbers look like a quantity", NULL}));
+    PASS();
+}
+
+TEST check_says_how_far_one_gets_without_a_model(void) {
+    static const char *const words[] = {"without a model majority regression AUC 0.5000 ", " accuracy 0.", NULL};
+    char *text;
+    ASSERT_EQ_FMT(DONE, command_run("check @/events.csv --labels @/labels.csv"), "%d");
+    ASSERT(says_all(words));
+    ASSERT_EQ_FMT(DONE, command_run("check @/events.csv --model interp"), "%d");
+    ASSERT(says_all((const char *const[]){"without a model mean last lines squared error, held out 0.", NULL}));
+    ASSERT_EQ_FMT(DONE, command_run("check @/events.csv --labels @/labels.csv --json"), "%d");
+    text = command_text("out.txt");
+    ASSERT(command_json(text, "\"baselines\"", "regression") > 0.9);
+    free(text);
+    PASS();
+}
+
 SUITE(check_command_suite) {
     GREATEST_SET_SETUP_CB(command_open, NULL);
     GREATEST_SET_TEARDOWN_CB(command_close, NULL);
@@ -360,4 +413,7 @@ SUITE(check_command_suite) {
     RUN_TEST(channels_that_nobody_has_are_named);
     RUN_TEST(long_lists_are_cut);
     RUN_TEST(what_is_too_large_is_not_run);
+    RUN_TEST(disappointments_are_told_before);
+    RUN_TEST(labels_that_are_numbers_are_told);
+    RUN_TEST(check_says_how_far_one_gets_without_a_model);
 }

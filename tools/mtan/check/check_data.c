@@ -1,6 +1,7 @@
 /* mtan check DATA: problems, profile, leakage, suggested settings and their cost, before a minute is spent on training.
  * Changes no file; own data with faults is profiled by its good rows. */
 #include "check_data.h"
+#include "flags.h"
 #include "../command/commands.h"
 
 #include <errno.h>
@@ -143,7 +144,7 @@ static mtan_train_config train_config(const plan *p) {
 }
 
 /* Preprocesses the data as `mtan train` would: last of all, as the profile is of the raw data. */
-static void find_cost(checked *c, const options *o) {
+static void preprocess(checked *c) {
     char error[512];
     prep p;
     memset(&p, 0, sizeof p);
@@ -152,6 +153,22 @@ static void find_cost(checked *c, const options *o) {
     c->time_scale = p.time_scale[SPLIT_TRAIN];
     prep_apply(&p, &c->data, &c->split);
     prep_free(&p);
+}
+
+/* What one has without a model: fitted and measured on the records that `mtan train` and `mtan eval` would take. */
+static void find_rivals(checked *c) {
+    int32_t *const *part = c->split.part;
+    if (c->plan.source.interpolation) {
+        c->rivals = contest_curves(&c->data, part[SPLIT_TRAIN], part[SPLIT_TEST], c->plan.source.observed, NULL, 0);
+    } else {
+        class_rivals r;
+        class_rivals_make(&r, &c->data, part[SPLIT_TRAIN], part[SPLIT_VALID], part[SPLIT_TEST]);
+        if (r.rows > 0) c->rivals = contest_classes(&r, NULL, 0);
+        class_rivals_free(&r);
+    }
+}
+
+static void find_cost(checked *c, const options *o) {
     c->threads = option_threads(o);
     c->backend = mtan_backend_name(mtan_backend_best());
     note("timing a few steps of training");
@@ -169,8 +186,15 @@ static void find_split(checked *c, const options *o) {
     c->has_split = 1;
     c->leakage = profile_leakage(&c->profile, &c->data, &c->split);
     judge_leakage(c);
-    if (plan_fit(&c->plan, &c->data)) find_cost(c, o);
-    else problems_add(&c->problems, "`mtan train` would refuse these data");
+    if (!plan_fit(&c->plan, &c->data)) {
+        problems_add(&c->problems, "`mtan train` would refuse these data");
+        return;
+    }
+    preprocess(c);
+    if (c->plan.config.reference == MTAN_REF_EVEN)
+        flags_idle_time(&c->flags, idle_time_of(&c->data, c->split.part[SPLIT_TRAIN]), c->set->own);
+    find_rivals(c);
+    find_cost(c, o);
 }
 
 static int check(checked *c, const options *o) {
@@ -179,6 +203,7 @@ static int check(checked *c, const options *o) {
     c->data_bytes = data_bytes(&c->data);
     profile_make(&c->profile, &c->data);
     judge_twins(c);
+    flags_find(&c->flags, &c->profile, &c->data);
     if (!make_plan(c, o)) return BAD_USE;
     find_split(c, o);
     if (option_given(o, "json")) check_json(c);
@@ -206,6 +231,8 @@ int command_check(const options *o) {
     c.problems.most = option_given(o, "json") ? PROBLEMS_IN_JSON : PROBLEMS_LISTED;
     if (!choose_set(&c, option_text(o, "kind", NULL))) return BAD_USE;
     status = check(&c, o);
+    for (size_t i = 0; i < arrlenu(c.flags); i++) free(c.flags[i]);
+    arrfree(c.flags), arrfree(c.rivals);
     profile_free(&c.profile);
     split_free(&c.split);
     dataset_free(&c.data);

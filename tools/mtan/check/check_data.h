@@ -2,6 +2,7 @@
 #ifndef MTAN_TOOLS_CHECK_DATA_H
 #define MTAN_TOOLS_CHECK_DATA_H
 
+#include "../model/contest.h"
 #include "../model/data_sets.h"
 #include "../model/plan.h"
 #include "profile.h"
@@ -12,6 +13,7 @@ typedef struct checked {
     const data_set *set;
     problems problems;
     size_t rows_at_fault; /* of the problems, those that name a row; they come first */
+    char **flags;         /* stb_ds array of texts (flags.h) */
     dataset data;         /* preprocessed at the end, for the timing */
     size_t data_bytes;
     profile profile;
@@ -20,6 +22,7 @@ typedef struct checked {
     leakage leakage;
     plan plan; /* what `mtan train` would do */
     double time_scale;
+    contest_number *rivals; /* what one has without a model, on the test records; an stb_ds array */
     cost cost;
     int32_t threads;
     const char *backend;

@@ -6,6 +6,7 @@
 
 #include "../../data/field.h"
 #include "../../data/shown.h"
+#include "../report/contest_text.h"
 #include "../report/json_text.h"
 
 enum { LISTED_CHANNELS = 60, LISTED_CLASSES = 20, NAME_WIDTH = 14, LINE = 80 };
@@ -38,6 +39,7 @@ static void print_problems(const checked *c) {
     for (size_t i = 0; i < listed; i++) print_folded("", 2, c->problems.text[i]);
     if (c->problems.count > listed) printf("  and %zu more\n", c->problems.count - listed);
     if (c->rows_at_fault) printf("What follows is of the rows that can be used.\n");
+    for (size_t i = 0; i < arrlenu(c->flags); i++) print_folded("consider: ", 10, c->flags[i]);
     for (size_t i = 0; i < arrlenu(c->data.notes); i++) print_folded("note: ", 6, c->data.notes[i]);
     printf("\n");
 }
@@ -120,6 +122,14 @@ static void print_split(const checked *c) {
                l->shared_groups, l->groups, l->shared_records);
 }
 
+/* How far one gets without a model. */
+static void print_rivals(const checked *c) {
+    if (!c->rivals) return;
+    printf("\n");
+    contest_heading(stdout, "without a model", &c->rivals[0]);
+    for (size_t i = 0; i < arrlenu(c->rivals); i++) contest_row(stdout, c->rivals[i].title, &c->rivals[i]);
+}
+
 static const char *duration(char text[32], double seconds) {
     if (seconds < 1) snprintf(text, 32, "%.3g ms", 1e3 * seconds);
     else snprintf(text, 32, seconds < 100 ? "%.3g s" : "%.0f s", seconds);
@@ -163,6 +173,7 @@ void check_print(const checked *c) {
     print_channels(c);
     print_times(c);
     print_split(c);
+    print_rivals(c);
     print_cost(c);
 }
 
@@ -258,9 +269,11 @@ void check_json(const checked *c) {
     put_text("kind", c->set->name);
     put_count("problem_count", c->problems.count);
     put_texts("problems", c->problems.text);
+    put_texts("flags", c->flags);
     put_texts("notes", c->data.notes);
     put_profile(c);
     if (c->has_split) put_split(c);
+    if (c->rivals) contest_json(stdout, c->rivals);
     put_text("suggested", c->command);
     if (c->has_cost) put_cost(c);
     printf("}\n");
