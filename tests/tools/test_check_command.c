@@ -347,7 +347,7 @@ static void write_late(double first) {
     command_write("late.csv", HEADER);
     command_write("late-labels.csv", "record,label\n");
     for (int r = 0; r < 60; r++) {
-        for (int k = 0; k < 4; k++) line("late.csv", "r%d,%g,a,%d\n", r, first + k, r % 7 + k);
+        for (int k = 0; k < 4; k++) line("late.csv", "r%d,%g,a,%d\n", r, first + k, r + k * (r % 3));
         line("late-labels.csv", "r%d,%s\n", r, r == 0 ? "odd" : r % 20 ? "usual" : "other");
     }
     line("late.csv", "r9,%g,once,5\n", first);
