@@ -215,6 +215,13 @@ int32_t *split_positions(const split *s, const char *part) {
     return positions;
 }
 
+int split_part_of(const split *s, int32_t position) {
+    for (int part = 0; part < SPLIT_PARTS; part++)
+        for (size_t i = 0; i < arrlenu(s->part[part]); i++)
+            if (s->part[part][i] == position) return part;
+    return SPLIT_TEST;
+}
+
 void split_free(split *s) {
     for (int p = 0; p < SPLIT_PARTS; p++) arrfree(s->part[p]);
 }

@@ -42,6 +42,7 @@ int split_make(split *s, const dataset *d, split_kind kind, int by_group, int32_
 /* "train", "valid", "test", "all" -> the positions, a new stb_ds array (not NULL when empty); "all" is in the data
  * set's order. NULL for another word. */
 int32_t *split_positions(const split *s, const char *part);
+int split_part_of(const split *s, int32_t position); /* SPLIT_TEST where no part has it */
 void split_free(split *s);
 
 #endif

@@ -99,6 +99,19 @@ const command commands[] = {
      "\n"
      "  mtan eval run/best.safetensors --data physionet2012 --json\n",
      1, 1},
+    {"explain", command_explain, "MODEL --data PATH [--channels | --over-time]",
+     "which observations and channels a prediction rests on",
+     "For every observation of every record, as CSV: class (the positive one of two,\n"
+     "else the likeliest), log_odds, what the model gives it, and change, by how much\n"
+     "the observation raises them: with all, minus with all but this one. Exact: the\n"
+     "model is asked without each. --over-time: the probabilities after each time\n"
+     "from what was observed by then. --channels: by how much the AUC (accuracy, of\n"
+     "more than two classes) falls when a channel's series are exchanged between the\n"
+     "records at random, with 95 % intervals, the most important channel first.\n"
+     "\n"
+     "  mtan explain run/best.safetensors --data events.csv --labels labels.csv\n"
+     "  mtan explain run/best.safetensors --data physionet2012 --channels --json\n",
+     1, 1},
     {"predict", command_predict, "MODEL --data PATH|-", "class probabilities of records, or of their times",
      "Columns: record, time where the model classifies times, p_CLASS of each class\n"
      "(p_sick,p_well; p0,p1 where the classes have no names) and predicted, the\n"

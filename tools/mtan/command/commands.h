@@ -10,6 +10,7 @@ int command_call(const options *o);
 
 int command_train(const options *o);       /* train.c */
 int command_eval(const options *o);        /* eval.c */
+int command_explain(const options *o);     /* explain.c */
 int command_predict(const options *o);     /* predict.c */
 int command_interpolate(const options *o); /* predict.c */
 int command_stream(const options *o);      /* stream.c */

@@ -13,12 +13,12 @@
 #define TEXT(argument) argument, OPTION_TEXT, 0, 0
 #define NUMBER(argument, low, high) argument, OPTION_NUMBER, low, high
 #define WHOLE(argument, low, high) argument, OPTION_WHOLE, low, high
-#define MODEL_USERS " eval predict interpolate stream report compare selftest quantize "
+#define MODEL_USERS " eval explain predict interpolate stream report compare selftest quantize "
 static const option table[] = {
-    {"data", 0, TEXT("PATH"), " train eval predict interpolate stream report compare quantize table bench ",
+    {"data", 0, TEXT("PATH"), " train eval predict interpolate stream report compare quantize table bench explain ",
      "folder or file of the data (table: a folder that holds the data sets); - reads own events from standard input "
      "(predict, interpolate, stream)"},
-    {"labels", 0, TEXT("FILE"), " train predict interpolate eval report compare check quantize ",
+    {"labels", 0, TEXT("FILE"), " train predict interpolate eval report compare check quantize explain ",
      "labels of own data: record,label or record,time,label or subject_id,prediction_time,boolean_value"},
     {"out", 'o', TEXT("PATH"), " train report export table ",
      "folder of the run (train) or of all runs (table, default runs), or the file to write (report, export)"},
@@ -68,9 +68,9 @@ static const option table[] = {
     {"scale", 0, TEXT("KIND"), " train ",
      "of the values: zscore, minmax, published, none, or times (only times are scaled)"},
     {"time-scale", 0, NUMBER("R", 0, 1e12), " train ", "times are divided by this; default: the largest training time"},
-    {"origin", 0, TEXT("WHERE"), " train predict interpolate stream eval report compare check quantize ",
+    {"origin", 0, TEXT("WHERE"), " train predict interpolate stream eval report compare check quantize explain ",
      "of own data's times: record (the first observation), zero, or auto (default)"},
-    {"skip-unknown", 0, FLAG, " predict interpolate eval report compare quantize ",
+    {"skip-unknown", 0, FLAG, " predict interpolate eval report compare quantize explain ",
      "leave out rows of channels that the model does not know, instead of refusing them"},
     {"strict", 0, FLAG, " predict interpolate stream ",
      "exit status 1 where values or times lie far outside of what the model saw in training, which is only told "
@@ -86,11 +86,13 @@ static const option table[] = {
      "split into five folds, balanced by the records' labels, of which this is the test set, 0 to 4 (MIMIC-III always "
      "is)"},
     {"distributed", 0, FLAG, " train ", "share the work with the other ranks of mpirun (a build by make mpi)"},
-    {"split", 0, TEXT("PART"), " predict interpolate eval report compare quantize ",
+    {"split", 0, TEXT("PART"), " predict interpolate eval report compare quantize explain ",
      "train, valid, test or all; default: test (quantize: valid; predict and interpolate: all, of any data)"},
     {"type", 0, TEXT("TYPE"), " quantize ", "of the matrices: int8 (default), f16 or bf16"},
-    {"bootstrap", 0, WHOLE("N", 0, 1e6), " eval compare report ",
+    {"bootstrap", 0, WHOLE("N", 0, 1e6), " eval compare report explain ",
      "resamples for the 95 % intervals; 0: none (default 1000)"},
+    {"channels", 0, FLAG, " explain ", "what the metric loses without each channel, instead of single observations"},
+    {"over-time", 0, FLAG, " explain ", "the prediction after each time of a record, instead of single observations"},
     {"at", 0, TEXT("A:B:STEP"), " interpolate ", "times to interpolate at, in the data's unit"},
     {"every", 0, TEXT("WHEN"), " stream ",
      "print after every line (default), on request alone, or when a record has moved on by this time"},
@@ -118,13 +120,13 @@ static const option table[] = {
     {"name", 0, TEXT("PREFIX"), " export ", "prefix of the names in the header (default model)"},
     {"full", 0, FLAG, " inspect ", "print long metadata whole"},
     {"tolerance", 0, NUMBER("X", 0, INFINITY), " compare ", "differences up to this count as equal"},
-    {"seed", 0, WHOLE("N", 0, UINT32_MAX), " train eval predict interpolate stream report compare quantize ",
+    {"seed", 0, WHOLE("N", 0, UINT32_MAX), " train eval predict interpolate stream report compare quantize explain ",
      "of initial weights, noise, shuffling (train) and of samples (default 0)"},
     {"threads", 0, WHOLE("N", 1, MTAN_POOL_MOST), " train report check table bench " MODEL_USERS,
      "default: the CPUs, at most 8; changes the time and nothing else"},
     {"backend", 0, TEXT("NAME"), " train table bench " MODEL_USERS,
      "scalar, avx2, cuda, ...: `mtan backends` lists them; default: the fastest CPU one"},
-    {"json", 0, FLAG, " eval predict interpolate stream inspect compare check selftest backends table bench ",
+    {"json", 0, FLAG, " eval predict interpolate stream inspect compare check selftest backends table bench explain ",
      "output for programs"},
     {"quiet", 'q', FLAG, "*", "no progress, no remarks; errors only"},
     {"help", 'h', FLAG, "*", "help on the command"},

@@ -31,7 +31,7 @@ static void put_field(const char *name) {
 }
 
 /* Bytes go into a file or a pipe as they are, to a terminal as it may show them. */
-static void put_name(const char *name) {
+void row_name(const char *name) {
     static int terminal = -1;
     if (terminal < 0) terminal = isatty(STDOUT_FILENO);
     if (!terminal) {
@@ -81,7 +81,7 @@ void rows_header(row_printer *r) {
     fputs(c->classify == MTAN_CLASSIFY_TIME ? "record,time" : "record", stdout);
     for (int32_t k = 0; k < c->classes; k++) {
         char *name = probability_name(r, k);
-        putchar(','), put_name(name);
+        putchar(','), row_name(name);
         free(name);
     }
     puts(",predicted");
@@ -117,10 +117,10 @@ void row_classes(row_printer *r, const char *record, const char *time, const dou
         row_classes_json(r, record, time, p);
         return;
     }
-    put_name(record);
+    row_name(record);
     if (time) printf(",%s", time);
     for (int32_t k = 0; k < classes; k++) printf(",%.9g", p[k]);
-    putchar(','), put_name(class_name(r, largest(p, classes), number));
+    putchar(','), row_name(class_name(r, largest(p, classes), number));
     putchar('\n');
 }
 
@@ -136,6 +136,6 @@ void row_value(row_printer *r, const char *record, const char *time, const char 
         printf(", \"extrapolated\": %s}\n", outside ? "true" : "false");
         return;
     }
-    put_name(record), printf(",%s,", time), put_name(channel);
+    row_name(record), printf(",%s,", time), row_name(channel);
     printf(",%.9g,%.9g,%d\n", mean, sd, outside);
 }

@@ -16,6 +16,8 @@ typedef struct row_printer {
     int begun; /* the header is out */
 } row_printer;
 
+/* A name as CSV has it. */
+void row_name(const char *name);
 /* record[,time],p_sick,p_well,predicted: a probability per class and the name of the largest; p0,p1 and a number where the classes
  * have no names. JSON has the same keys. time, of both kinds of rows, is a number or a date, in JSON a number or a string; here it
  * may be NULL. p (classes) */

@@ -357,14 +357,6 @@ static int artist_start(artist *a, const session *s) {
     return artist_fit(a);
 }
 
-/* Which scale a record's times have. */
-static int part_of(const split *s, int32_t position) {
-    for (int part = 0; part < SPLIT_PARTS; part++)
-        for (size_t i = 0; i < arrlenu(s->part[part]); i++)
-            if (s->part[part][i] == position) return part;
-    return SPLIT_TEST;
-}
-
 static int descending(const void *left, const void *right) {
     const int32_t a = *(const int32_t *)left, b = *(const int32_t *)right;
     return (a < b) - (a > b);
@@ -470,7 +462,7 @@ static void add_panel(collection *c, const sketch *k, int32_t position, int32_t 
     const session *s = c->s;
     const dataset_record *r = &s->data.records[position];
     const size_t D = (size_t)s->bundle.model.config.channels;
-    const int part = part_of(&s->split, position);
+    const int part = split_part_of(&s->split, position);
     double *time = reals(c, GRID), *mean = reals(c, GRID), *sd = reals(c, GRID);
     report_panel p = {record_name(c, position), channel_name(c, channel), {0}, {0}, {0}, {0}, sd};
     for (size_t i = 0; i < GRID; i++) {
@@ -506,7 +498,7 @@ static int collect_panels(collection *c, artist *a, const int32_t *records, size
 
 static void add_attention(collection *c, artist *a, int32_t position, int32_t channel) {
     const prep *p = &c->s->bundle.prep;
-    const int part = part_of(&c->s->split, position);
+    const int part = split_part_of(&c->s->split, position);
     attention_view v;
     if (!attention_view_make(&v, &a->predictor, dataset_view(&c->s->data, (size_t)position), channel)) return;
     for (size_t i = 0; i < v.times; i++) v.time[i] = prep_raw_time(p, part, v.time[i]);

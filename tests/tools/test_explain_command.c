@@ -1,0 +1,155 @@
+/* mtan explain against mtan predict: an observation's change is what leaving its row out of the file does, the course over time what
+ * a shorter file gives. */
+#include <greatest.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "command_line.h"
+#include "../../tools/mtan/command/commands.h"
+
+#define HEADER "record,time,channel,value\n"
+#define SMALL "--enc-hidden 8 --embed 8 --ref-points 6 --batch 16 --lr 0.01 --epochs 4 --threads 1 --quiet "
+#define TRAIN "train own --data @/events.csv --labels @/labels.csv --out @/run --head-hidden 6 " SMALL
+
+static const char *const rows[] = {"x,1,heat,4\n", "x,2.5,pulse,7.25\n", "x,2.5,heat,3\n", "x,6,pulse,2\n"};
+enum { ROWS = 4 };
+
+/* x.csv: the rows but one (-1: all), and none of a time after `last`. */
+static void write_record(int without, double last) {
+    command_write("x.csv", HEADER);
+    for (int i = 0; i < ROWS; i++)
+        if (i != without && strtod(rows[i] + 2, NULL) <= last) command_append("x.csv", rows[i]);
+}
+
+/* The log-odds of "up" that predict gives x.csv; NaN: it fails. */
+static double predicted(void) {
+    double p = NAN;
+    if (command_run("predict @/run/best.safetensors --data @/x.csv --json") == DONE) {
+        char *text = command_text("out.txt");
+        p = command_json(text, "\"record\"", "p_up");
+        free(text);
+    }
+    return log(p / (1 - p));
+}
+
+/* Number `column` of the line that begins with these words. */
+static double field_of(const char *text, const char *start, int column) {
+    const char *at = strstr(text, start);
+    for (; at && column > 0; column--) at = strchr(at, ','), at = at ? at + 1 : NULL;
+    return at ? strtod(at, NULL) : NAN;
+}
+
+static int near(double got, double expected) {
+    const int good = fabs(got - expected) <= 2e-5; /* float, and a probability of nine digits */
+    if (!good) printf("  BAD %.9g, expected %.9g\n", got, expected);
+    return good;
+}
+
+TEST a_change_is_what_leaving_out_does(void) {
+    static const char *const starts[ROWS] = {"x,1,heat,4,", "x,2.5,pulse,7.25,", "x,2.5,heat,3,", "x,6,pulse,2,"};
+    double all;
+    char *text;
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--model enc"), "%d");
+    write_record(-1, 9);
+    all = predicted();
+    ASSERT_EQ_FMT(DONE, command_run("explain @/run/best.safetensors --data @/x.csv"), "%d");
+    text = command_text("out.txt");
+    ASSERT(strncmp(text, "record,time,channel,value,class,log_odds,change\n", 48) == 0);
+    for (int i = 0; i < ROWS; i++) {
+        ASSERT(near(field_of(text, starts[i], 5), all));
+        write_record(i, 9);
+        ASSERT(near(field_of(text, starts[i], 6), all - predicted()));
+    }
+    free(text);
+    ASSERT(command_run("explain @/run/best.safetensors --data @/x.csv --json") == DONE &&
+           command_says("out.txt", "{\"record\": \"x\", \"time\": 1, \"channel\": \"heat\", \"value\": "));
+    PASS();
+}
+
+TEST a_course_ends_with_the_prediction(void) {
+    static const struct {
+        const char *start;
+        double time;
+    } steps[] = {{"x,1,", 1}, {"x,2.5,", 2.5}, {"x,6,", 6}};
+    char *text;
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--model enc"), "%d");
+    write_record(-1, 9);
+    ASSERT_EQ_FMT(DONE, command_run("explain @/run/best.safetensors --data @/x.csv --over-time"), "%d");
+    text = command_text("out.txt");
+    ASSERT(strncmp(text, "record,time,p_down,p_up,predicted\nx,1,", 38) == 0);
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        const double p = field_of(text, steps[i].start, 3);
+        write_record(-1, steps[i].time);
+        ASSERT(near(log(p / (1 - p)), predicted()));
+    }
+    free(text);
+    PASS();
+}
+
+/* "noise" says nothing of the class, "level" all. */
+static void write_levels(void) {
+    char line[96];
+    command_write("levels.csv", HEADER);
+    for (int r = 0; r < COMMAND_RECORDS; r++)
+        for (int k = 0; k < 5; k++) {
+            snprintf(line, sizeof line, "r%d,%d,%s,%g\n", r, k, k % 2 ? "level" : "noise",
+                     k % 2 ? (r % 2 ? 3.0 : -3.0) + 0.01 * r : (r * 7 + k * 3) % 11);
+            command_append("levels.csv", line);
+        }
+}
+
+TEST the_channel_that_decides_comes_first(void) {
+    char *text;
+    write_levels();
+    ASSERT_EQ_FMT(DONE,
+                  command_run("train own --model enc --data @/levels.csv --labels @/labels.csv --out @/run "
+                              "--head-hidden 6 --enc-hidden 8 --embed 8 --ref-points 6 --batch 8 --lr 0.02 --epochs 30 "
+                              "--threads 1 --quiet"),
+                  "%d");
+    ASSERT_EQ_FMT(
+        DONE, command_run("explain @/run/best.safetensors --data @/levels.csv --labels @/labels.csv --channels"), "%d");
+    ASSERT(command_says("out.txt", "channel,drop_auc,low,high\nlevel,0."));
+    ASSERT_EQ_FMT(
+        DONE,
+        command_run(
+            "explain @/run/best.safetensors --data @/levels.csv --labels @/labels.csv --channels --json --split all"),
+        "%d");
+    ASSERT(command_is_json("out.txt"));
+    text = command_text("out.txt");
+    ASSERT(command_json(text, "\"name\": \"level\"", "low") > 0.2 &&
+           fabs(command_json(text, "\"name\": \"noise\"", "drop")) < 0.1);
+    ASSERT(command_json(text, "\"name\": \"level\"", "drop") <= command_json(text, "\"name\": \"level\"", "high"));
+    free(text);
+    PASS();
+}
+
+TEST what_cannot_be_explained_is_refused(void) {
+    ASSERT_EQ_FMT(DONE, command_run("train own --model interp --data @/events.csv --out @/curves " SMALL), "%d");
+    ASSERT(command_refused("explain @/curves/best.safetensors --data @/events.csv",
+                           "explain is for models that classify"));
+    ASSERT_EQ_FMT(
+        DONE, command_run("train own --model per-time --data @/events.csv --labels @/times.csv --out @/times " SMALL),
+        "%d");
+    ASSERT(command_refused("explain @/times/best.safetensors --data @/events.csv --labels @/times.csv",
+                           "a class for every time"));
+    ASSERT_EQ_FMT(
+        DONE,
+        command_run(
+            "explain @/times/best.safetensors --data @/events.csv --labels @/times.csv --channels --bootstrap 0"),
+        "%d");
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--model enc"), "%d");
+    ASSERT(
+        command_refused("explain @/run/best.safetensors --data @/events.csv --channels", "has a label to measure by"));
+    PASS();
+}
+
+SUITE(explain_command_suite) {
+    GREATEST_SET_SETUP_CB(command_open, NULL);
+    GREATEST_SET_TEARDOWN_CB(command_close, NULL);
+    RUN_TEST(a_change_is_what_leaving_out_does);
+    RUN_TEST(a_course_ends_with_the_prediction);
+    RUN_TEST(the_channel_that_decides_comes_first);
+    RUN_TEST(what_cannot_be_explained_is_refused);
+}
