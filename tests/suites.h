@@ -36,6 +36,7 @@ X(prep_suite)
 X(metrics_suite)
 X(rivals_suite)
 X(logistic_suite)
+X(decisions_suite)
 #endif
 X(ops_suite)
 X(blocks_suite)

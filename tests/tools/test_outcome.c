@@ -63,7 +63,9 @@ TEST eval_has_everybodys_numbers(void) {
     ASSERT(fabs(command_json(text, "\"baselines\"", "majority") - 0.5) < 1e-12);
     ASSERT(command_json(text, "\"baselines\"", "regression") > 0.9); /* the classes are easy */
     ASSERT(fabs(command_json(text, "\"baselines\"", "model") - command_json(text, "\"model\"", "auc")) < 1e-12);
-    ASSERT(strstr(text, "\"verdict\": \"The model "));
+    ASSERT(strstr(text, "\"verdict\": \"The model ") && strstr(text, "\"positive\": \"up\""));
+    ASSERT(command_json(text, "\"threshold\": 0.02,", "sensitivity") >=
+           command_json(text, "\"threshold\": 0.9,", "sensitivity"));
     free(text);
     PASS();
 }

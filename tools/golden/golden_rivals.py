@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Writes golden/rivals.safetensors: logistic regressions by scikit-learn.
+"""Writes golden/rivals.safetensors: logistic regressions, thresholds and recalibrations by scikit-learn.
 
     golden_rivals.py OUT     OUT: the folder golden/
 
 Each case has its rows x (n, features; NaN: missing), label and classes, the ridge, and what LogisticRegression(C = 1 / ridge) makes of the
-standardised rows: weight (features + 1, columns; the constants last) and the probabilities of the rows. Needs numpy and scikit-learn
+standardised rows: weight (features + 1, columns; the constants last) and the probabilities of the rows. decisions.* has probabilities
+p and label, thresholds and, for each, sensitivity, specificity, PPV, NPV and share flagged from confusion_matrix, the net benefit (of
+Vickers and Elkin's formula) and that of flagging all; recalibration is intercept and slope of the log-odds without a penalty. Needs numpy and scikit-learn
 (golden_rng.py, whose `write` is used, also torch). The same versions give the same bytes.
 """
 import os
@@ -12,6 +14,7 @@ import sys
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import confusion_matrix
 
 from golden_rng import write
 
@@ -41,6 +44,23 @@ def rows(rng, n, features, classes):
     return x, label
 
 
+def decisions(t, rng, n):
+    z = rng.standard_normal(n) * 1.5 - 1
+    label = (rng.random_sample(n) < 1 / (1 + np.exp(-(0.6 * z + 0.3)))).astype(np.int32)
+    p = 1 / (1 + np.exp(-z))
+    p[7] = 0.25  # on a threshold
+    at = np.array([0.05, 0.25, 0.5, 0.8])
+    rows = []
+    for threshold in at:
+        (tn, fp), (fn, tp) = confusion_matrix(label, p >= threshold)
+        odds = threshold / (1 - threshold)
+        rows.append([tp / (tp + fn), tn / (tn + fp), tp / (tp + fp), tn / (tn + fn), (tp + fp) / n, tp / n - fp / n * odds,
+                     label.mean() - (1 - label.mean()) * odds])
+    fit = LogisticRegression(C=np.inf, tol=1e-12, solver="newton-cg").fit(np.log(p / (1 - p))[:, None], label)
+    t["decisions.p"], t["decisions.label"], t["decisions.threshold"], t["decisions.rows"] = p, label, at, np.array(rows)
+    t["decisions.recalibration"] = np.array([fit.intercept_[0], fit.coef_[0, 0]])
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
@@ -49,6 +69,7 @@ def main():
     regression(t, "two", *rows(rng, 161, 6, 2), 3)
     regression(t, "five", *rows(rng, 83, 7, 5), 0.5)
     regression(t, "strong", *rows(rng, 40, 6, 3), 1000)
+    decisions(t, rng, 301)
     write(os.path.join(sys.argv[1], "rivals.safetensors"), t)
 
 

@@ -96,6 +96,12 @@ const command commands[] = {
      "distance from the probabilities to the truth, half of it for two classes.\n"
      "Calibration error: of the largest class's probability, in 15 even bins, the\n"
      "mean over records of |share that is right - probability|.\n"
+     "Beside these what needs no model: the largest class and logistic regression on\n"
+     "summaries, or the mean, the last value and straight lines, and by how much the\n"
+     "model is better than the best of them. Of two classes also slope and intercept\n"
+     "of a logistic recalibration, and for some thresholds whom who acts above them\n"
+     "finds and troubles; net benefit: true positives minus false ones at the odds of\n"
+     "the threshold, by row.\n"
      "\n"
      "  mtan eval run/best.safetensors --data physionet2012 --json\n",
      1, 1},

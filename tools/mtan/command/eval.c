@@ -9,6 +9,7 @@
 #include "../report/json_text.h"
 #include "../model/metrics.h"
 #include "../model/session.h"
+#include "eval_decisions.h"
 
 enum { SHARES = 5 };
 
@@ -126,6 +127,7 @@ static int eval_classes(session *s, const options *o, int json) {
     else printf("%td records of the part '%s', %zu labelled rows\n", arrlen(s->positions), s->part, p.rows);
     for (int i = 0; i < METRICS; i++) put_measure(&q, &p, (metric_name)i, draws, json);
     put_rivals(s, &p, draws, json);
+    put_decisions(s, &p, draws, json);
     put_tables(s, &p, json);
     if (json) puts("}");
     metric_table_free(q.table);
