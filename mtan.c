@@ -2065,40 +2065,47 @@ static void scalar_bound_backward(int32_t records, mtan_real *dlogp, mtan_real *
         }
 }
 
-/* Rows of logits, all with the label */
-static void cross_entropy_row(mtan_real *loss, mtan_real *p, const mtan_real *x, int32_t label, int32_t classes) {
+/* A row of logits whose loss counts `weight` times */
+static void cross_entropy_row(mtan_real *loss, mtan_real *p, const mtan_real *x, int32_t label, const mtan_real *weight,
+                              int32_t classes) {
     const mtan_real max = row_max(x, classes);
     mtan_real sum = 0;
     for (int32_t c = 0; c < classes; c++) sum += p[c] = real_exp(x[c] - max);
     for (int32_t c = 0; c < classes; c++) p[c] /= sum;
     *loss = label < 0 ? 0 : real_log(sum) - (x[label] - max);
+    if (weight && label >= 0) *loss *= weight[label];
 }
 
-static void cross_entropy_row_back(mtan_real *dx, const mtan_real *p, int32_t label, mtan_real seed, int32_t classes) {
-    for (int32_t c = 0; label >= 0 && c < classes; c++) dx[c] = MTAN_FMA(seed, p[c] - (c == label ? 1 : 0), dx[c]);
+static void cross_entropy_row_back(mtan_real *dx, const mtan_real *p, int32_t label, const mtan_real *weight,
+                                   mtan_real seed, int32_t classes) {
+    if (label < 0) return;
+    if (weight) seed *= weight[label];
+    for (int32_t c = 0; c < classes; c++) dx[c] = MTAN_FMA(seed, p[c] - (c == label ? 1 : 0), dx[c]);
 }
 
 /* The label of a row: `samples` rows to a label; or, with samples 0, that of the row's query. */
 static void scalar_cross_entropy_forward(const mtan_batch *b, mtan_real *loss, mtan_real *p, const mtan_real *x,
-                                         const int32_t *label, int32_t rows, int32_t samples, int32_t classes) {
+                                         const int32_t *label, const mtan_real *weight, int32_t rows, int32_t samples,
+                                         int32_t classes) {
     const size_t C = (size_t)classes;
     for (int32_t r = 0; samples && r < rows; r++, loss++, p += C, x += C)
-        cross_entropy_row(loss, p, x, label[r / samples], classes);
+        cross_entropy_row(loss, p, x, label[r / samples], weight, classes);
     for (int32_t i = 0; !samples && i < b->records; i++)
         for (int32_t s = 0; s < b->samples; s++)
             for (int32_t q = b->query0[i]; q < b->query0[i + 1]; q++, loss++, p += C, x += C)
-                cross_entropy_row(loss, p, x, label[q], classes);
+                cross_entropy_row(loss, p, x, label[q], weight, classes);
 }
 
 static void scalar_cross_entropy_backward(const mtan_batch *b, mtan_real *dx, const mtan_real *p, const int32_t *label,
-                                          mtan_real seed, int32_t rows, int32_t samples, int32_t classes) {
+                                          const mtan_real *weight, mtan_real seed, int32_t rows, int32_t samples,
+                                          int32_t classes) {
     const size_t C = (size_t)classes;
     for (int32_t r = 0; samples && r < rows; r++, dx += C, p += C)
-        cross_entropy_row_back(dx, p, label[r / samples], seed, classes);
+        cross_entropy_row_back(dx, p, label[r / samples], weight, seed, classes);
     for (int32_t i = 0; !samples && i < b->records; i++)
         for (int32_t s = 0; s < b->samples; s++)
             for (int32_t q = b->query0[i]; q < b->query0[i + 1]; q++, dx += C, p += C)
-                cross_entropy_row_back(dx, p, label[q], seed, classes);
+                cross_entropy_row_back(dx, p, label[q], weight, seed, classes);
 }
 
 /* ---- optimisers, as torch.optim computes them. c: beta1', beta2, beta2', epsilon, rate, 1/sqrt(correction2);
@@ -3014,20 +3021,21 @@ static void bound_back(mtan_tape *tape, const mtan_node *n) {
 }
 
 /* The labels are the batch's. */
-void mtan_op_cross_entropy(mtan_tape *tape, mtan_tensor loss, mtan_tensor p, mtan_tensor x, int32_t samples,
-                           double seed) {
-    const mtan_tensor t[3] = {loss, p, x};
-    mtan_node *node = record_tensors(tape, OP_cross_entropy, t, 3);
-    if (node) node->x[0] = (mtan_real)seed, node->n[0] = samples;
+void mtan_op_cross_entropy(mtan_tape *tape, mtan_tensor loss, mtan_tensor p, mtan_tensor x, const mtan_tensor *weight,
+                           int32_t samples, double seed) {
+    const mtan_tensor t[4] = {loss, p, x, weight ? *weight : x};
+    mtan_node *node = record_tensors(tape, OP_cross_entropy, t, 4);
+    if (node) node->x[0] = (mtan_real)seed, node->n[0] = samples, node->n[1] = weight != NULL;
     if (!runs(tape)) return;
     tape->backend->cross_entropy_forward(tape->batch, mtan_data(tape, loss), mtan_data(tape, p), mtan_data(tape, x),
-                                         tape->batch->label, x.rows, samples, x.cols);
+                                         tape->batch->label, weight ? mtan_data(tape, *weight) : NULL, x.rows, samples,
+                                         x.cols);
 }
 
 static void cross_entropy_back(mtan_tape *tape, const mtan_node *n) {
     const mtan_tensor p = n->t[1], x = n->t[2];
     tape->backend->cross_entropy_backward(tape->batch, mtan_grad(tape, x), mtan_data(tape, p), tape->batch->label,
-                                          n->x[0], x.rows, n->n[0], x.cols);
+                                          n->n[1] ? mtan_data(tape, n->t[3]) : NULL, n->x[0], x.rows, n->n[0], x.cols);
 }
 
 static const mtan_backward backward_of[] = {
@@ -5992,7 +6000,7 @@ static queries_from train_queries(const mtan_config *c) {
 }
 
 /* Weight of the cross-entropy beside a bound or a penalty; with a class per time it is the loss. */
-static double class_weight(const mtan_config *c) {
+static double ce_weight(const mtan_config *c) {
     return has_trait(c, MTAN_USES_ALPHA) && c->classify != MTAN_CLASSIFY_TIME ? c->alpha : 1;
 }
 
@@ -6032,6 +6040,13 @@ static void bound_loss(const mtan_forward *f, const mtan_outputs *out, const tra
     mtan_op_bound(f->tape, loss->recon, logp, ratio, share, c->bound, t->kl_weight, t->recon_seed);
 }
 
+static mtan_tensor class_weights(mtan_tape *tape, const double *given, int32_t classes) {
+    const mtan_tensor weight = mtan_new_constant(tape, 1, classes);
+    for (int32_t c = 0; runs(tape) && c < classes; c++) mtan_data(tape, weight)[c] = (mtan_real)given[c];
+    send_tensor(tape, weight);
+    return weight;
+}
+
 static loss_tensors model_loss(const mtan_forward *f, const mtan_outputs *out, const train_batch *t) {
     loss_tensors loss;
     memset(&loss, 0, sizeof loss);
@@ -6041,7 +6056,9 @@ static loss_tensors model_loss(const mtan_forward *f, const mtan_outputs *out, c
     if (f->config->classify != MTAN_CLASSIFY_NONE) {
         loss.ce = mtan_new_constant(f->tape, out->logits.rows, 1);
         loss.probability = mtan_new_constant(f->tape, out->logits.rows, out->logits.cols);
-        mtan_op_cross_entropy(f->tape, loss.ce, loss.probability, out->logits,
+        const double *given = t->trainer->config.class_weights;
+        const mtan_tensor weight = given ? class_weights(f->tape, given, f->config->classes) : loss.ce;
+        mtan_op_cross_entropy(f->tape, loss.ce, loss.probability, out->logits, given ? &weight : NULL,
                               row_order(f->config) == MTAN_ROWS_BY_QUERY ? 0 : f->tape->batch->samples, t->class_seed);
     }
     return loss;
@@ -6308,6 +6325,8 @@ static mtan_status trainer_prepare(mtan_trainer *trainer, struct mtan_trainer_st
     trainer->config = *config;
     trainer->bounds = *bounds;
     if (model->backend->device && (config->threads > 1 || config->ranks > 1)) return MTAN_ERR_CONFIG;
+    for (int32_t c = 0; config->class_weights && c < model->config.classes; c++)
+        if (!(config->class_weights[c] >= 0 && config->class_weights[c] < 1e9)) return MTAN_ERR_CONFIG;
     return check_train_config(config);
 }
 
@@ -6380,11 +6399,12 @@ static void run_parallel(const mtan_train_config *c, int32_t n, mtan_body body, 
         for (int32_t i = 0; i < n; i++) body(argument, i, 0);
 }
 
-/* Labels and records that count, which the mean over the batch divides by. */
-static mtan_status count_batch(const mtan_trainer *trainer, const mtan_record *records, int32_t n, int64_t *labels,
+/* Labels, by the weights of their classes, and records that count, which the means over the batch divide by. */
+static mtan_status count_batch(const mtan_trainer *trainer, const mtan_record *records, int32_t n, double *labels,
                                int64_t *kept) {
     const mtan_config *c = &trainer->model->config;
-    *labels = *kept = 0;
+    const double *weight = trainer->config.class_weights;
+    *labels = 0, *kept = 0;
     for (int32_t b = 0; b < n; b++) {
         const mtan_record *r = &records[b];
         int32_t targets, queries = 1;
@@ -6396,7 +6416,8 @@ static mtan_status count_batch(const mtan_trainer *trainer, const mtan_record *r
         if (c->classify == MTAN_CLASSIFY_TIME)
             queries =
                 r->times ? r->n_times : count_times(r->events, r->n_events, (int32_t *)(void *)trainer->state->work);
-        for (int32_t i = 0; i < queries; i++) *labels += r->labels[i] >= 0;
+        for (int32_t i = 0; i < queries; i++)
+            if (r->labels[i] >= 0) *labels += weight ? weight[r->labels[i]] : 1;
     }
     return MTAN_OK;
 }
@@ -6459,7 +6480,8 @@ static mtan_status batch_pass(mtan_trainer *trainer, const mtan_record *records,
                               int32_t recording, mtan_report *report) {
     const mtan_config *c = &trainer->model->config;
     const mtan_train_config *tc = &trainer->config;
-    int64_t labels, kept;
+    double labels;
+    int64_t kept;
     train_batch t;
     rank_shards own;
     mtan_status status = count_batch(trainer, records, n, &labels, &kept);
@@ -6473,7 +6495,7 @@ static mtan_status batch_pass(mtan_trainer *trainer, const mtan_record *records,
     t.epoch = epoch;
     t.kl_weight = c->kl_anneal ? mtan_kl_anneal(epoch) : tc->kl_weight;
     t.recon_seed = kept > 0 ? 1.0 / (double)kept : 0;
-    t.class_seed = labels > 0 ? class_weight(c) / ((double)labels * (has_decoder(c) ? c->samples : 1)) : 0;
+    t.class_seed = labels > 0 ? ce_weight(c) / (labels * (has_decoder(c) ? c->samples : 1)) : 0;
     own.batch = &t;
     own.first = (int32_t)((int64_t)tc->rank * t.shards / tc->ranks);
     own.count = (int32_t)((int64_t)(tc->rank + 1) * t.shards / tc->ranks) - own.first;
@@ -6484,8 +6506,8 @@ static mtan_status batch_pass(mtan_trainer *trainer, const mtan_record *records,
     report->records = interpolates(c) ? kept : n;
     report->recon *= t.recon_seed;
     report->kl *= t.recon_seed;
-    report->ce = labels > 0 ? report->ce / ((double)labels * (has_decoder(c) ? c->samples : 1)) : 0;
-    report->loss = report->recon + class_weight(c) * report->ce;
+    report->ce = labels > 0 ? report->ce / (labels * (has_decoder(c) ? c->samples : 1)) : 0;
+    report->loss = report->recon + ce_weight(c) * report->ce;
     return MTAN_OK;
 }
 

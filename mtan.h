@@ -531,13 +531,14 @@ typedef double (*mtan_schedule)(void *context, int64_t step, int32_t epoch);
 typedef struct mtan_train_config {
     mtan_optimizer optimizer;
     double lr, beta1, beta2, epsilon;
-    double decay;           /* of weights, decoupled from the gradient; 0: none. See mtan_trainer_step */
-    double average;         /* in [0, 1): what the mean of the weights keeps at every step; 0: there is no mean */
-    double clip;            /* largest norm of the whole gradient; 0: no clipping */
-    double kl_weight;       /* used when the model's kl_anneal is 0 */
-    double dropout;         /* in [0, 1), of the classifier's units in training; 0: none. See mtan_trainer_step */
-    uint64_t seed;          /* of the noise and of dropout */
-    mtan_schedule schedule; /* null: constant */
+    double decay;                /* of weights, decoupled from the gradient; 0: none. See mtan_trainer_step */
+    double average;              /* in [0, 1): what the mean of the weights keeps at every step; 0: there is no mean */
+    const double *class_weights; /* (C), finite, not negative; null: all 1. As torch's CrossEntropyLoss(weight) */
+    double clip;                 /* largest norm of the whole gradient; 0: no clipping */
+    double kl_weight;            /* used when the model's kl_anneal is 0 */
+    double dropout;              /* in [0, 1), of the classifier's units in training; 0: none. See mtan_trainer_step */
+    uint64_t seed;               /* of the noise and of dropout */
+    mtan_schedule schedule;      /* null: constant */
     void *schedule_context;
     int32_t threads;                /* how many workspaces to lay out; 1 without parallel_for */
     mtan_parallel_for parallel_for; /* null: one after the other */
@@ -554,7 +555,7 @@ void mtan_train_config_init(mtan_train_config *config);
 typedef struct mtan_report {
     double loss;          /* recon + alpha * ce; ce alone without a decoder */
     double recon;         /* minus the bound, mean over records */
-    double ce;            /* mean over labels and samples */
+    double ce;            /* mean over labels and samples, weighted by class where the trainer has weights */
     double kl;            /* analytic, divided as the bound is; mean over records */
     double squared_error; /* of the mean over samples, summed over the target cells */
     double gradient_norm; /* before clipping */
@@ -987,9 +988,9 @@ void mtan_op_loglik_sd(mtan_tape *tape, mtan_tensor logp, mtan_tensor prediction
 void mtan_op_bound(mtan_tape *tape, mtan_tensor loss, mtan_tensor logp, mtan_tensor kl, mtan_tensor share,
                    mtan_bound bound, double kl_weight, double seed);
 /* The loss of each row by the batch's labels, rows `samples` to a label; samples 0: rows as mtan_op_attend_values has them,
- * labels as queries. p becomes softmax(x). seed is the gradient of each row's loss. */
-void mtan_op_cross_entropy(mtan_tape *tape, mtan_tensor loss, mtan_tensor p, mtan_tensor x, int32_t samples,
-                           double seed);
+ * labels as queries. p becomes softmax(x). seed is the gradient of each row's loss. weight (1, C) of the classes, or null. */
+void mtan_op_cross_entropy(mtan_tape *tape, mtan_tensor loss, mtan_tensor p, mtan_tensor x, const mtan_tensor *weight,
+                           int32_t samples, double seed);
 
 /* ---- Architectures -------------------------------------------------------------------------------------------
  *
@@ -1286,13 +1287,14 @@ typedef struct mtan_gru {
     TRAIN(void, bound_backward, (int32_t records, mtan_real *dlogp, mtan_real *dkl, int32_t kl_stride,                 \
                                  const mtan_real *weight, int32_t samples, mtan_real kl_weight, mtan_real seed,        \
                                  const mtan_real *share))                                                              \
-    /* p = softmax(x), loss = -log p[label]; rows without a label have loss 0. `samples` rows to a label; 0:           \
-     * rows as those of values_forward, a label for each query */                                                      \
+    /* p = softmax(x), loss = -weight[label] log p[label]; rows without a label have loss 0. weight (C), null: ones.   \
+     * `samples` rows to a label; 0: rows as those of values_forward, a label for each query */                        \
     TRAIN(void, cross_entropy_forward, (const mtan_batch *b, mtan_real *loss, mtan_real *p, const mtan_real *x,        \
-                                        const int32_t *label, int32_t rows, int32_t samples, int32_t classes))         \
+                                        const int32_t *label, const mtan_real *weight, int32_t rows,                   \
+                                        int32_t samples, int32_t classes))                                             \
     TRAIN(void, cross_entropy_backward, (const mtan_batch *b, mtan_real *dx, const mtan_real *p,                       \
-                                         const int32_t *label, mtan_real seed, int32_t rows, int32_t samples,          \
-                                         int32_t classes))                                                             \
+                                         const int32_t *label, const mtan_real *weight, mtan_real seed,                \
+                                         int32_t rows, int32_t samples, int32_t classes))                              \
     /* standard normals of every record and sample, laid out as z; masks of dropout, 0 or 1, of a hidden layer         \
      * (0 or 1) of the head */                                                                                         \
     PREDICT(void, noise, (const mtan_batch *b, mtan_real *z, uint64_t seed, uint64_t epoch, int32_t latent))           \

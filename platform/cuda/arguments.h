@@ -154,7 +154,7 @@ struct bound {
 
 struct cross_entropy {
     float *loss, *p, *dx;
-    const float *x;
+    const float *x, *weight; /* weight of the classes, or null */
     const int *label;
     const int *query0; /* null: `samples` rows to a label; else rows of a record lie sample by sample */
     float seed;

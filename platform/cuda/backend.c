@@ -679,11 +679,12 @@ static void cuda_bound_backward(int32_t records, mtan_real *dlogp, mtan_real *dk
 }
 
 /* samples 0: a block for each record, whose rows lie sample by sample */
-static struct cross_entropy labels_of(const mtan_batch *b, const mtan_real *p, const int32_t *label, int32_t rows,
-                                      int32_t samples, int32_t classes) {
+static struct cross_entropy labels_of(const mtan_batch *b, const mtan_real *p, const int32_t *label,
+                                      const mtan_real *weight, int32_t rows, int32_t samples, int32_t classes) {
     struct cross_entropy a;
     memset(&a, 0, sizeof a);
     a.p = AT(p), a.label = AT(label), a.classes = classes;
+    if (weight) a.weight = AT(weight);
     a.rows = rows, a.samples = samples ? samples : b->samples;
     if (!samples) a.query0 = AT(b->query0), a.records = b->records;
     return a;
@@ -695,15 +696,17 @@ static void label_rows(mtan_cuda_kernel kernel, const struct cross_entropy *a) {
 }
 
 static void cuda_cross_entropy_forward(const mtan_batch *b, mtan_real *loss, mtan_real *p, const mtan_real *x,
-                                       const int32_t *label, int32_t rows, int32_t samples, int32_t classes) {
-    struct cross_entropy a = labels_of(b, p, label, rows, samples, classes);
+                                       const int32_t *label, const mtan_real *weight, int32_t rows, int32_t samples,
+                                       int32_t classes) {
+    struct cross_entropy a = labels_of(b, p, label, weight, rows, samples, classes);
     a.loss = AT(loss), a.x = AT(x);
     label_rows(KERNEL_cross_entropy_forward, &a);
 }
 
 static void cuda_cross_entropy_backward(const mtan_batch *b, mtan_real *dx, const mtan_real *p, const int32_t *label,
-                                        mtan_real seed, int32_t rows, int32_t samples, int32_t classes) {
-    struct cross_entropy a = labels_of(b, p, label, rows, samples, classes);
+                                        const mtan_real *weight, mtan_real seed, int32_t rows, int32_t samples,
+                                        int32_t classes) {
+    struct cross_entropy a = labels_of(b, p, label, weight, rows, samples, classes);
     a.dx = AT(dx), a.seed = seed;
     label_rows(KERNEL_cross_entropy_backward, &a);
 }

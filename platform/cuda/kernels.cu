@@ -1537,6 +1537,7 @@ KERNEL(cross_entropy_forward)(const struct cross_entropy a) {
         for (int c = 0; c < a.classes; c++) sum += p[c] = exp_of(x[c] - max);
         for (int c = 0; c < a.classes; c++) p[c] /= sum;
         a.loss[r] = y < 0 ? 0 : log_of(sum) - (x[y] - max);
+        if (a.weight && y >= 0) a.loss[r] *= a.weight[y];
     }
 }
 
@@ -1546,7 +1547,8 @@ KERNEL(cross_entropy_backward)(const struct cross_entropy a) {
         const int y = label_of(a, r);
         float *dx = a.dx + r * a.classes;
         const float *p = a.p + r * a.classes;
-        for (int c = 0; y >= 0 && c < a.classes; c++) dx[c] = fmaf(a.seed, p[c] - (c == y ? 1 : 0), dx[c]);
+        const float seed = a.weight && y >= 0 ? a.seed * a.weight[y] : a.seed;
+        for (int c = 0; y >= 0 && c < a.classes; c++) dx[c] = fmaf(seed, p[c] - (c == y ? 1 : 0), dx[c]);
     }
 }
 

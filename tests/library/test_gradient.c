@@ -796,7 +796,7 @@ static void build_cross_entropy(op_run *r) { /* variant: rows to a label */
     r->seed = 0.3;
     r->out = mtan_new_constant(&r->tape, rows, 1);
     if (r->batch.label) memcpy(r->batch.label, labels, sizeof labels);
-    mtan_op_cross_entropy(&r->tape, r->out, p, x, samples, r->seed);
+    mtan_op_cross_entropy(&r->tape, r->out, p, x, NULL, samples, r->seed);
 }
 
 static void build_cross_entropy_queries(op_run *r) { /* rows of several samples as the decoder has them */
@@ -808,7 +808,7 @@ static void build_cross_entropy_queries(op_run *r) { /* rows of several samples 
     r->seed = 0.3;
     r->out = mtan_new_constant(&r->tape, Q * S, 1);
     if (r->batch.label) memcpy(r->batch.label, labels, sizeof labels);
-    mtan_op_cross_entropy(&r->tape, r->out, p, x, 0, r->seed);
+    mtan_op_cross_entropy(&r->tape, r->out, p, x, NULL, 0, r->seed);
 }
 
 /* An op of the caller's own: y = x^2. */

@@ -80,23 +80,37 @@ static void build_gru(piece *p) {
 
 /* ---- golden: losses ---- */
 
+static const mtan_real class_weights[4] = {(mtan_real)0.5, 2, 0, 1};
+static const double weighted_labels = 2 + 1 + 2 + 0.5; /* of the labels 1 0 3 2 1: 2, 0.5, 1, 0, 2 */
+
 /* The op gives the loss of each row and takes the gradient of each as `seed`; the mean is taken by the test. */
-static void build_cross_entropy(piece *p) {
+static void cross_entropy_rows(piece *p, int weighted) {
     const mtan_tensor x = piece_input(p, "logits", 5, 4, 4, NULL), loss = mtan_new_constant(&p->tape, 5, 1);
-    const mtan_tensor probability = mtan_new_constant(&p->tape, 5, 4);
+    const mtan_tensor probability = mtan_new_constant(&p->tape, 5, 4), weight = mtan_new_constant(&p->tape, 1, 4);
     p->batch.label = mtan_new_ints(&p->tape, 5);
     for (int32_t b = 0; p->batch.label && b < 5; b++) p->batch.label[b] = (3 * b + 1) % 4;
-    mtan_op_cross_entropy(&p->tape, loss, probability, x, 1, piece_cotangent(p, "out", 0) / 5);
+    for (int32_t c = 0; p->batch.label && c < 4; c++) mtan_data(&p->tape, weight)[c] = class_weights[c];
+    mtan_op_cross_entropy(&p->tape, loss, probability, x, weighted ? &weight : NULL, 1,
+                          piece_cotangent(p, "out", 0) / (weighted ? weighted_labels : 5));
     piece_keep(p, PIECE_KEPT, "loss", loss);
 }
 
-TEST golden_cross_entropy(void) {
+static void build_cross_entropy(piece *p) {
+    cross_entropy_rows(p, 0);
+}
+
+static void build_weighted_cross_entropy(piece *p) {
+    cross_entropy_rows(p, 1);
+}
+
+TEST golden_cross_entropy(int weighted) {
     piece p;
     mtan_real loss[5], out;
     double mean = 0;
-    ASSERT(piece_run(&p, "softmax-ce", build_cross_entropy, NULL));
+    ASSERT(piece_run(&p, weighted ? "weighted-ce" : "softmax-ce",
+                     weighted ? build_weighted_cross_entropy : build_cross_entropy, NULL));
     piece_values(&p, "loss", loss);
-    for (int i = 0; i < 5; i++) mean += (double)loss[i] / 5;
+    for (int i = 0; i < 5; i++) mean += (double)loss[i] / (weighted ? weighted_labels : 5);
     out = (mtan_real)mean;
     ASSERT(piece_compare(&p, OPS));
     ASSERT(piece_compare_array(&p, OPS, "out", &out, 1));
@@ -970,7 +984,8 @@ SUITE(ops_suite) {
         greatest_set_test_suffix(golden_ops[i].name);
         RUN_TESTp(golden_op, &golden_ops[i]);
     }
-    RUN_TEST(golden_cross_entropy);
+    RUN_TESTp(golden_cross_entropy, 0);
+    RUN_TESTp(golden_cross_entropy, 1);
     RUN_TEST(golden_attention_masked);
     RUN_TEST(copies);
     RUN_TEST(spreads);

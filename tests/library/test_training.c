@@ -458,6 +458,39 @@ TEST threads_change_no_bit(tiny_kind kind, double dropout) {
     PASS();
 }
 
+/* A batch of eight shards has the weighted mean of what its records have alone: one denominator for all. */
+TEST class_weights_are_those_of_the_batch(tiny_kind kind) {
+    static const double weights[] = {0.25, 3, 1}, ones[] = {1, 1, 1}, bad[] = {1, -1, 1};
+    tiny_model s;
+    mtan_train_config config;
+    mtan_report whole, one;
+    double sum = 0, total = 0;
+    tiny_open(&s, kind, BATCH);
+    mtan_train_config_init(&config);
+    config.class_weights = weights;
+    tiny_train(&s, &config);
+    ASSERT(s.config.classes <= 3);
+    ASSERT_EQ(MTAN_OK, mtan_trainer_loss(&s.trainer, s.records, BATCH, 1, &whole));
+    for (int i = 0; i < BATCH; i++) {
+        if (s.records[i].labels[0] < 0) continue;
+        ASSERT_EQ(MTAN_OK, mtan_trainer_loss(&s.trainer, s.records + i, 1, 1, &one));
+        sum += weights[s.records[i].labels[0]] * one.ce, total += weights[s.records[i].labels[0]];
+    }
+    ASSERT(fabs(whole.ce - sum / total) <= 1e-6 * whole.ce);
+    s.trainer.config.class_weights = ones;
+    ASSERT_EQ(MTAN_OK, mtan_trainer_gradient(&s.trainer, s.records, BATCH, 1, &whole));
+    mtan_real *gradient = tiny_copy(s.trainer.gradient, s.count);
+    s.trainer.config.class_weights = NULL;
+    ASSERT_EQ(MTAN_OK, mtan_trainer_gradient(&s.trainer, s.records, BATCH, 1, &one));
+    ASSERT(check_same("gradient", s.trainer.gradient, gradient, s.count * sizeof *gradient));
+    ASSERT(memcmp(&whole, &one, sizeof one) == 0);
+    config.class_weights = bad;
+    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_trainer_size(&s.model, &config, &s.trainer.bounds, &s.count));
+    free(gradient);
+    ASSERT(tiny_close(&s));
+    PASS();
+}
+
 /* ---- ranks: each a thread with a model of its own; the sum goes up a binary tree over the ranks ---- */
 
 enum { MOST_RANKS = 4, MOST_SHARDS = 8 };
@@ -778,6 +811,10 @@ SUITE(training_suite) {
         RUN_TESTp(correct_are_those_predicted_right, classifying[i]);
     }
     RUN_TEST(shard_count_is_a_power_of_two);
+    greatest_set_test_suffix(tiny_names[TINY_ENC]);
+    RUN_TESTp(class_weights_are_those_of_the_batch, TINY_ENC);
+    greatest_set_test_suffix(tiny_names[TINY_FULL]);
+    RUN_TESTp(class_weights_are_those_of_the_batch, TINY_FULL);
     for (int kind = 0; kind < TINY_KINDS; kind++) {
         greatest_set_test_suffix(tiny_names[kind]);
         RUN_TEST1(loss_falls, (tiny_kind)kind);

@@ -615,8 +615,11 @@ static void run_cross_entropy(kernel_work *w, const kernel_shape *s) {
     const int32_t rows = (s->add ? b.queries : labels) * b.samples;
     const size_t n = area(rows, C);
     mtan_real *p = take_room(w, n), *x = take_plain(w, n, 5);
-    w->backend->cross_entropy_forward(&b, take_room(w, (size_t)rows), p, x, b.label, rows, samples, C);
-    w->backend->cross_entropy_backward(&b, take(w, n, 1), p, b.label, (mtan_real)0.25, rows, samples, C);
+    w->backend->cross_entropy_forward(&b, take_room(w, (size_t)rows), p, x, b.label, NULL, rows, samples, C);
+    w->backend->cross_entropy_backward(&b, take(w, n, 1), p, b.label, NULL, (mtan_real)0.25, rows, samples, C);
+    mtan_real *weight = take_positive(w, (size_t)C, 1e-6, 1);
+    w->backend->cross_entropy_forward(&b, take_room(w, (size_t)rows), p, x, b.label, weight, rows, samples, C);
+    w->backend->cross_entropy_backward(&b, take(w, n, 1), p, b.label, weight, (mtan_real)0.25, rows, samples, C);
 }
 
 /* ---- random numbers: n wide ---- */

@@ -316,6 +316,30 @@ TEST the_best_model_is_the_average(void) {
     PASS();
 }
 
+/* Against sklearn.utils.class_weight.compute_class_weight("balanced"): n / (C n_c). */
+TEST balanced_weights_are_those_of_the_training_labels(void) {
+    small_run r;
+    double count[2] = {0, 0}, *weight;
+    ASSERT(small_run_start(&r));
+    ASSERT(!r.training.class_weights);
+    strcpy(r.plan.class_weights, "balanced");
+    ASSERT((weight = plan_class_weights(&r.plan, &r.data, &r.split)));
+    for (size_t i = 0; i < arrlenu(r.split.part[SPLIT_TRAIN]); i++)
+        count[r.data.labels[r.data.records[r.split.part[SPLIT_TRAIN][i]].label0]]++;
+    ASSERT(count[0] > 0 && count[1] > 0);
+    for (int c = 0; c < 2; c++) ASSERT(fabs(weight[c] - (count[0] + count[1]) / (2 * count[c])) < 1e-15);
+    arrfree(weight);
+    small_run_stop(&r);
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--class-weights balanced --epochs 2 --out @/even"), "%d");
+    ASSERT_EQ_FMT(BAD_USE, command_run("train own " DATA "--class-weights none --epochs 3 --out @/even --resume"),
+                  "%d");
+    ASSERT(command_says("err.txt", "--class-weights: a resumed run keeps"));
+    ASSERT_EQ_FMT(DONE, command_run("train own " DATA "--quiet --epochs 3 --out @/even --resume"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--class-weights balanced --epochs 3 --out @/at-once"), "%d");
+    ASSERT(same_run("even", "at-once"));
+    PASS();
+}
+
 /* ---- one process, one folder ---- */
 
 TEST a_folder_is_trained_in_by_one_process(void) {
@@ -414,6 +438,7 @@ SUITE(runs_suite) {
     RUN_TEST(an_interrupted_run_writes_the_same_files);
     RUN_TEST(a_schedule_keeps_its_epochs);
     RUN_TEST(the_best_model_is_the_average);
+    RUN_TEST(balanced_weights_are_those_of_the_training_labels);
     RUN_TEST(a_folder_is_trained_in_by_one_process);
     RUN_TEST(of_two_that_start_one_is_refused);
     RUN_TEST(a_refused_run_leaves_no_folder);

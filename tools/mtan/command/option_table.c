@@ -55,6 +55,8 @@ static const option table[] = {
     {"average", 0, NUMBER("R", 0, 0.999999), " train ",
      "validate and keep a moving average of the weights, which keeps this share of itself at every step; 0: none"},
     {"optimizer", 0, TEXT("NAME"), " train ", "adam or adamax"},
+    {"class-weights", 0, TEXT("WHAT"), " train ",
+     "how much a class counts in the loss: none, balanced (rare ones more), or a number for each, between commas"},
     {"clip", 0, NUMBER("R", 0, 1e9), " train ", "largest norm of the gradient; 0: no clipping"},
     {"dropout", 0, NUMBER("R", 0, 0.95), " train ", "share of the classifier's hidden units left out in training"},
     {"thin", 0, NUMBER("R", 0, 0.95), " train ", "share of the observations left out at random in every training step"},

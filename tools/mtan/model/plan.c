@@ -201,6 +201,7 @@ static void source_defaults(plan *p) {
     s->by_group = s->set->by_group;
     s->observed = task ? s->set->observed : 1;
     strcpy(s->origin, "auto");
+    strcpy(p->class_weights, "none");
     p->scale = d->scale[task];
     p->time_scale = p->config.architecture ? d->baselines_time_scale : d->time_scale;
     p->select = task ? SELECT_MSE : SELECT_LOSS;
@@ -229,6 +230,69 @@ static int apply_schedule(plan *p, const options *o) {
         return complain("--schedule exponential needs --lr-decay, the factor of a step"), 0;
     p->schedule = (plan_schedule)schedule;
     return 1;
+}
+
+/* ---- weights of the classes ---- */
+
+/* Numbers between commas, each from 0 to 1e6, appended to an stb_ds array; 0: they are something else. */
+static int parse_weights(double **out, const char *text) {
+    for (;;) {
+        char *end;
+        const double x = strtod(text, &end);
+        if (end == text || !(x >= 0 && x <= 1e6)) return 0;
+        arrput(*out, x);
+        if (!*end) return 1;
+        if (*end != ',') return 0;
+        text = end + 1;
+    }
+}
+
+static int apply_class_weights(plan *p, const options *o) {
+    const char *text = option_text(o, "class-weights", p->class_weights);
+    double *numbers = NULL;
+    const int good = strcmp(text, "none") == 0 || strcmp(text, "balanced") == 0 || parse_weights(&numbers, text);
+    arrfree(numbers);
+    if (!good || strlen(text) >= sizeof p->class_weights)
+        return complain("--class-weights %s: must be none, balanced or a number for each class, between commas", text),
+               0;
+    if (p->config.classify == MTAN_CLASSIFY_NONE && strcmp(text, "none") != 0)
+        return complain("--class-weights is for models that classify"), 0;
+    if (text != p->class_weights) strcpy(p->class_weights, text);
+    return 1;
+}
+
+/* As many numbers as classes. */
+static int fit_class_weights(const plan *p) {
+    double *numbers = NULL;
+    const int given = parse_weights(&numbers, p->class_weights);
+    const size_t n = arrlenu(numbers);
+    arrfree(numbers);
+    if (!given || n == (size_t)p->config.classes) return 1;
+    return complain("--class-weights has %zu numbers, and the data %d classes", n, (int)p->config.classes), 0;
+}
+
+/* n / (C n_c), as scikit-learn's class_weight balanced has it, of the training records' labels; 0 for a class without any. */
+static void balance_weights(double *weight, const dataset *d, const int32_t *train) {
+    const size_t classes = arrlenu(weight);
+    double total = 0;
+    for (size_t i = 0; i < arrlenu(train); i++) {
+        const dataset_record *r = &d->records[train[i]];
+        for (int32_t k = 0; k < r->n_labels; k++) {
+            const int32_t label = d->labels[r->label0 + (size_t)k];
+            if (label >= 0) weight[label]++, total++;
+        }
+    }
+    for (size_t c = 0; c < classes; c++) weight[c] = weight[c] > 0 ? total / ((double)classes * weight[c]) : 0;
+}
+
+double *plan_class_weights(const plan *p, const dataset *d, const split *s) {
+    double *weight = NULL;
+    if (parse_weights(&weight, p->class_weights)) return weight;
+    arrfree(weight);
+    if (strcmp(p->class_weights, "balanced") != 0) return NULL;
+    for (int32_t c = 0; c < p->config.classes; c++) arrput(weight, 0);
+    balance_weights(weight, d, s->part[SPLIT_TRAIN]);
+    return weight;
 }
 
 static int has_key(const mtan_config *c, const char *key) {
@@ -294,7 +358,7 @@ static int plan_options(plan *p, const options *o) {
     if (p->config.architecture && p->dropout > 0)
         return complain("--dropout is for mTAN's models: %s has none", model_title(&p->config)), 0;
     return board_goal_read(&p->goal, o) && apply_source(p, o) && apply_words(p, o) && apply_schedule(p, o) &&
-           apply_settings(&p->config, o);
+           apply_class_weights(p, o) && apply_settings(&p->config, o);
 }
 
 int plan_make(plan *p, const options *o) {
@@ -328,6 +392,7 @@ int plan_fit(plan *p, const dataset *d) {
                                            : "the labels belong to records: --model enc, full or a baseline"),
                    0;
         p->config.classes = (int32_t)classes;
+        if (!fit_class_weights(p)) return 0;
     }
     if (mtan_config_check(&p->config) == MTAN_OK) return board_choose(&p->goal, &p->config);
     return complain("no model can have these settings: `mtan help train`"), 0;
@@ -419,6 +484,7 @@ int plan_describe(const plan *p, char *text, size_t size) {
         if (i < NUMBERS) describe_number(&d, fields[i].name, value);
         else if (plan_word(fields[i].name, value)) describe(&d, fields[i].name, plan_word(fields[i].name, value));
     }
+    if (strcmp(usual.class_weights, p->class_weights) != 0) describe(&d, "class-weights", p->class_weights);
     describe_settings(&d, usual.config, p->config);
     describe_source(&d, &usual, p);
     return 1;
@@ -434,6 +500,7 @@ void plan_write(const plan *p, mtan_file_pair **pairs) {
         snprintf(value, sizeof value, "%.17g", field_get(p, &fields[i]));
         pairs_add(pairs, key, value);
     }
+    pairs_add(pairs, "mtan.plan.class-weights", p->class_weights);
     source_write(&p->source, pairs);
 }
 
@@ -480,6 +547,7 @@ static const char *contradiction(const plan *saved, const plan *asked) {
         mtan_config_get(&asked->config, key, y, sizeof y);
         if (strcmp(x, y) != 0) return key;
     }
+    if (strcmp(saved->class_weights, asked->class_weights) != 0) return "class-weights";
     if ((saved->schedule == SCHEDULE_COSINE || saved->warmup > 0) && saved->epochs != asked->epochs) return "epochs";
     if (a->seed != b->seed) return "split-seed";
     if (a->fold != b->fold || a->split_kind != b->split_kind) return "fold";
@@ -490,6 +558,7 @@ static const char *contradiction(const plan *saved, const plan *asked) {
 int plan_load(plan *p, bundle *b, char *error) {
     memset(p, 0, sizeof *p);
     snprintf(p->name, sizeof p->name, "%s", bundle_text(b, "mtan.plan.name", ""));
+    snprintf(p->class_weights, sizeof p->class_weights, "%s", bundle_text(b, "mtan.plan.class-weights", "none"));
     p->config = b->model.config;
     if (!source_read(&p->source, b, error) || !read_fields(p, b, error)) return 0;
     if (p->lr_decay >= 1 && p->schedule == SCHEDULE_EXPONENTIAL) p->schedule = SCHEDULE_CONSTANT; /* of an old file */

@@ -25,6 +25,7 @@ typedef struct plan {
     double lr_decay,
         lr_floor;  /* SCHEDULE_EXPONENTIAL: the factor of a step; the share of lr that no schedule goes below */
     double warmup; /* share of all steps in which the rate rises from 0 */
+    char class_weights[256]; /* "none", "balanced", or a number for each class, between commas */
     double observed_low,
         observed_high; /* share of the times shown when interpolating, drawn anew for every record and epoch */
     int64_t seed;
@@ -39,6 +40,8 @@ int plan_is_named(const options *o);
 int plan_published(plan *p,
                    const char *name); /* one of mTAN's configurations as published, no options; 0: no such name */
 int plan_fit(plan *p, const dataset *d);
+/* The weights of the classes in the loss, (C), an stb_ds array; NULL: all count the same. */
+double *plan_class_weights(const plan *p, const dataset *d, const split *s);
 /* plan_fit, the split, and the preprocessing fitted to it and applied. With the file of a run to be resumed the data must be
  * that of the run, and the preprocessing is the file's, which gives it away. */
 int plan_prepare(plan *p, dataset *d, split *s, prep *prepared, bundle *resumed);

@@ -70,6 +70,7 @@ static mtan_status start_trainer(training *t, const rank_set *r, int32_t threads
     config.lr = p->lr;
     config.clip = p->clip;
     config.decay = p->decay, config.average = p->average;
+    config.class_weights = t->class_weights;
     config.dropout = p->dropout;
     config.kl_weight = 1;
     config.seed = (uint64_t)p->seed;
@@ -133,6 +134,7 @@ int training_start(training *t, const plan *p, const dataset *d, const split *s,
     most = runner_bounds(t);
     t->best = INFINITY;
     t->first_loss = NAN;
+    t->class_weights = plan_class_weights(p, d, s);
     t->weights = tool_calloc(count, sizeof *t->weights);
     t->records = tool_calloc(batches * (size_t)p->batch, sizeof *t->records);
     t->order = tool_calloc(arrlenu(s->part[SPLIT_TRAIN]), sizeof *t->order);
@@ -161,6 +163,7 @@ void training_stop(training *t) {
     runner_stop(&t->run);
     mtan_pool_stop(&t->pool);
     device_release(t->model.backend, t->memory), device_release(t->model.backend, t->weights);
+    arrfree(t->class_weights);
     free(t->memory), free(t->weights), free(t->records), free(t->events), free(t->room), free(t->order);
     memset(t, 0, sizeof *t);
 }
@@ -323,8 +326,8 @@ static int validate_classes(training *t, epoch_result *result) {
 
 static int validate_curves(training *t, epoch_result *result) {
     interpolation_error e;
-    const interpolation_request q = {t->data, t->split->part[SPLIT_VALID], t->plan->source.observed,
-                                     (size_t)t->plan->batch, 0, NULL};
+    const interpolation_request q = {
+        t->data, t->split->part[SPLIT_VALID], t->plan->source.observed, (size_t)t->plan->batch, 0, NULL};
     if (!interpolation_measure(&e, &t->run, &q, 0)) return 0;
     result->val_points = t->plan->source.observed < 1 ? e.held_points : e.points;
     result->val_loss = e.all;

@@ -35,6 +35,7 @@ typedef struct training {
     runner run;      /* for validation, of `kept` */
     mtan_pool pool;
     void *memory;
+    double *class_weights; /* (C) in the loss, or NULL */
     /* the batch being trained on */
     mtan_record *records;      /* (batch); with a device twice, for the next batch too */
     mtan_event *events;        /* (batch, most events), likewise: what is left of each record's events after thinning */
