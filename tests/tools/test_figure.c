@@ -364,6 +364,9 @@ typedef struct made {
     report_curve curve;
     report_panel panel;
     report_attention attention;
+    report_influence influence;
+    report_story story;
+    report_channel channel;
     report_pair pair;
     report_table table;
     report_data data;
@@ -389,6 +392,9 @@ static void make_report(made *m, const char *name, int32_t classes, double facto
     m->panel = (report_panel){
         name, name, {m->x, m->y, POINTS}, {m->x, m->y, 3}, {m->x, m->y, POINTS}, {m->x, m->y, POINTS}, m->y};
     m->attention = (report_attention){name, name, m->time, m->reference, m->weight, KEYS, REFERENCES};
+    m->influence = (report_influence){name, factor};
+    m->story = (report_story){name, name, {m->x, m->y, POINTS}, &m->influence, 1};
+    m->channel = (report_channel){name, factor, factor, factor};
     m->pair = (report_pair){name, name};
     m->table = (report_table){name, &m->pair, 1};
     m->data = (report_data){name,
@@ -409,6 +415,13 @@ static void make_report(made *m, const char *name, int32_t classes, double facto
                             factor,
                             factor,
                             m->names,
+                            1,
+                            {factor, factor, factor},
+                            {factor, factor, factor},
+                            &m->story,
+                            1,
+                            &m->channel,
+                            1,
                             name,
                             &m->panel,
                             1,
@@ -459,21 +472,22 @@ TEST hostile_names_stay_text(void) {
 }
 
 TEST a_page_has_what_the_run_has(void) {
-    static const char *const headings[] = {"<h2>Learning", "<h2>Classification", "<h2>Interpolation", "<h2>Attention"};
+    static const char *const headings[] = {"<h2>Learning", "<h2>Classification", "<h2>Interpolation",
+                                           "<h2>What mattered", "<h2>Attention"};
     made m;
     report_data nothing = {0};
     char *full, *bare;
     make_report(&m, "name", 2, 1);
     nothing.best_epoch = NAN;
     full = written(&m.data), bare = written(&nothing);
-    for (size_t i = 0; i < 4; i++) ASSERT(strstr(full, headings[i]) && !strstr(bare, headings[i]));
+    for (size_t i = 0; i < 5; i++) ASSERT(strstr(full, headings[i]) && !strstr(bare, headings[i]));
     ASSERT(well_formed(full) && well_formed(bare));
     ASSERT(strstr(full, "name=\"viewport\"") && strstr(full, "prefers-color-scheme:dark") &&
            strstr(full, "@media print"));
     ASSERT(strstr(full, "Content-Security-Policy"));
     ASSERT_EQ_FMT((size_t)0, count(bare, "<svg"), "%zu");
-    /* loss; ROC, precision-recall, calibration, confusion; curve, error; links, cells */
-    ASSERT_EQ_FMT((size_t)9, count(full, "<svg"), "%zu");
+    /* loss; ROC, precision-recall, calibration, confusion, decisions; curve, error; course; links, cells */
+    ASSERT_EQ_FMT((size_t)11, count(full, "<svg"), "%zu");
     ASSERT(strstr(full, "marks epoch 3,"));
     free(full), free(bare);
     PASS();

@@ -70,6 +70,17 @@ TEST eval_has_everybodys_numbers(void) {
     PASS();
 }
 
+TEST the_page_says_what_mattered(void) {
+    ASSERT_EQ_FMT(DONE, command_run(CLASSES "--quiet"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run("report @/run " DATA "-o @/page.html --quiet"), "%d");
+    ASSERT(command_says("page.html", "<p class=\"verdict\">The model "));
+    ASSERT(command_says("page.html", "<small>logistic regression on summaries: "));
+    ASSERT(command_says("page.html", "<b>Decision curve</b>") && command_says("page.html", "<b>Thresholds</b>"));
+    ASSERT(command_says("page.html", "<h2>What mattered</h2>") && command_says("page.html", "<b>Channels</b>"));
+    ASSERT(command_says("page.html", "<tr><td>heat ") || command_says("page.html", "<tr><td>pulse "));
+    PASS();
+}
+
 SUITE(outcome_suite) {
     GREATEST_SET_SETUP_CB(command_open, NULL);
     GREATEST_SET_TEARDOWN_CB(command_close, NULL);
@@ -78,4 +89,5 @@ SUITE(outcome_suite) {
     RUN_TEST(uniform_attention_is_told);
     RUN_TEST(curves_are_judged_too);
     RUN_TEST(eval_has_everybodys_numbers);
+    RUN_TEST(the_page_says_what_mattered);
 }

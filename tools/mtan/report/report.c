@@ -19,6 +19,9 @@
 #include "attention_view.h"
 #include "contest_text.h"
 #include "report_tables.h"
+#include "html.h"
+#include "stories.h"
+#include "../model/decisions.h"
 #include "../command/settings.h"
 #include "../command/shared_options.h"
 #include "../model/session.h"
@@ -46,6 +49,7 @@ typedef struct collection {
     report_panel *panels;
     report_attention *attention;
     report_table *tables;
+    stories stories;
     session *s;
     const options *o;
 } collection;
@@ -75,6 +79,7 @@ static void collection_free(collection *c) {
     for (size_t i = 0; i < arrlenu(c->owned); i++) free(c->owned[i]);
     arrfree(c->owned), arrfree(c->numbers), arrfree(c->curves), arrfree(c->panels), arrfree(c->attention);
     arrfree(c->tables);
+    stories_free(&c->stories);
 }
 
 /* ---- the log ---- */
@@ -193,20 +198,22 @@ static void add_number(collection *c, const char *name, double value, interval r
     arrput(c->numbers, n);
 }
 
-/* What one has without a model, and by how much the model is better than the best of that. NULL: nobody else has the number. */
+/* What one has without a model, a line each, and by how much the model is better than the best of that. NULL: nobody else has the
+ * number. */
 static const char *rivals_text(collection *c, const contest_number *numbers, const char *key) {
     const contest_number *n = NULL;
-    char all[512] = "";
+    char all[512] = "", a[32], b[32];
     for (size_t i = 0; i < arrlenu(numbers); i++)
         if (strcmp(numbers[i].key, key) == 0) n = &numbers[i];
     if (!n || n->best == RIVALS) return NULL;
+    const int decimals = html_decimals(n->model, 3);
     for (int i = 0; i < RIVALS; i++)
         if (isfinite(n->rival[i]))
-            snprintf(all + strlen(all), sizeof all - strlen(all), "%s: %#.3g; ", rival_title((rival_name)i),
-                     n->rival[i]);
-    if (isnan(n->range.low)) return text(c, "%sbetter than the best by %#.3g", all, n->better);
-    return text(c, "%sbetter than the best by %#.3g (95 %%: %#.3g to %#.3g)", all, n->better, n->range.low,
-                n->range.high);
+            snprintf(all + strlen(all), sizeof all - strlen(all), "%s: %s\n", rival_title((rival_name)i),
+                     html_fixed(a, n->rival[i], decimals));
+    snprintf(all + strlen(all), sizeof all - strlen(all), "better by %s", html_fixed(a, n->better, decimals));
+    if (isnan(n->range.low)) return text(c, "%s", all);
+    return text(c, "%s (%s to %s)", all, html_fixed(a, n->range.low, decimals), html_fixed(b, n->range.high, decimals));
 }
 
 /* The sentence of the page's beginning. */
@@ -244,6 +251,20 @@ static void collect_metrics(collection *c, const predictions *p) {
     metric_table_free(q.table);
 }
 
+/* Can the probability of the positive class be believed? */
+static void collect_calibration(collection *c, const predictions *p) {
+    const int32_t positive = c->s->bundle.prep.positive >= 0 ? c->s->bundle.prep.positive : 1;
+    double *of = reals(c, p->rows);
+    int32_t *is = keep(c, tool_calloc(p->rows, sizeof *is));
+    recalibration r;
+    for (size_t i = 0; i < p->rows; i++) of[i] = p->p[2 * i + (size_t)positive], is[i] = p->label[i] == positive;
+    r = recalibration_fit(of, is, p->rows, p->record, (int32_t)option_integer(c->o, "bootstrap", DRAWS));
+    c->page.positive = positive;
+    c->page.slope[0] = r.slope, c->page.slope[1] = r.slope_range.low, c->page.slope[2] = r.slope_range.high;
+    c->page.intercept[0] = r.intercept;
+    c->page.intercept[1] = r.intercept_range.low, c->page.intercept[2] = r.intercept_range.high;
+}
+
 static int collect_classes(collection *c) {
     predictions p;
     if (c->s->bundle.model.config.classify == MTAN_CLASSIFY_NONE) return 1;
@@ -257,6 +278,7 @@ static int collect_classes(collection *c) {
     if ((int32_t)arrlen(c->s->bundle.prep.classes) == p.classes)
         c->page.class_names = (const char *const *)c->s->bundle.prep.classes;
     collect_metrics(c, &p);
+    if (p.classes == 2) collect_calibration(c, &p);
     return 1;
 }
 
@@ -526,6 +548,9 @@ static int collect_pictures(collection *c) {
     good = artist_start(&a, c->s) && collect_panels(c, &a, records, n);
     if (good) collect_attention(c, &a, records, n);
     free(a.memory);
+    if (good) progress("leaving out observations");
+    good = good && stories_make(&c->stories, c->s, c->o, records, n, c->page.positive);
+    progress_end();
     return good;
 }
 
@@ -658,6 +683,8 @@ static int collect(collection *c, const char *log) {
     c->page.numbers = c->numbers, c->page.n_numbers = arrlenu(c->numbers);
     c->page.curves = c->curves, c->page.n_curves = arrlenu(c->curves);
     c->page.panels = c->panels, c->page.attention = c->attention, c->page.n_attention = arrlenu(c->attention);
+    c->page.stories = c->stories.records, c->page.n_stories = arrlenu(c->stories.records);
+    c->page.channels = c->stories.channels, c->page.n_channels = arrlenu(c->stories.channels);
     c->page.tables = c->tables, c->page.n_tables = arrlenu(c->tables);
     return 1;
 }

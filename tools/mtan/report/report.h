@@ -13,7 +13,7 @@ typedef struct report_number {
     const char *name;
     double value, low, high; /* the interval, NaN: none */
     const char *note;        /* a few words, or NULL */
-    const char *baseline;    /* what one has without a model, in a few words, or NULL */
+    const char *baseline;    /* what one has without a model, in a few lines, or NULL */
 } report_number;
 
 typedef struct report_curve {
@@ -42,6 +42,26 @@ typedef struct report_attention {
     const double *weight;    /* (references, times) */
     size_t times, references;
 } report_attention;
+
+/* What an observation changes in the log-odds of its record's class. */
+typedef struct report_influence {
+    const char *what; /* "pulse 97 at 21" */
+    double change;
+} report_influence;
+
+/* How a record's prediction comes about: the probability of a class after each time, and the observations that changed most. */
+typedef struct report_story {
+    const char *record, *of; /* of: the class */
+    report_points course;
+    const report_influence *told;
+    size_t n_told;
+} report_story;
+
+/* What the metric loses when a channel is exchanged between records. */
+typedef struct report_channel {
+    const char *name;
+    double drop, low, high; /* the interval, NaN: none */
+} report_channel;
 
 typedef struct report_pair {
     const char *key, *value;
@@ -72,6 +92,12 @@ typedef struct report_data {
     const int32_t *label;     /* (rows) */
     double auc_low, auc_high; /* 95 %, NaN: not known */
     const char *const *class_names;
+    int32_t positive;              /* of two classes the one that is acted upon */
+    double slope[3], intercept[3]; /* of its calibration: value, low, high; NaN: not known */
+    const report_story *stories;
+    size_t n_stories;
+    const report_channel *channels; /* the most important first */
+    size_t n_channels;
     /* interpolation */
     const char *time_unit;
     const report_panel *panels; /* (panel_columns, panel_rows): a column is a record */

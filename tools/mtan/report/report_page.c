@@ -9,6 +9,7 @@
 #include "figure.h"
 #include "html.h"
 #include "verdict.h"
+#include "../model/decisions.h"
 #include "../model/metrics.h"
 
 enum {
@@ -155,6 +156,15 @@ static void plot_end(FILE *out) {
 
 /* ---- headline numbers ---- */
 
+static void lines(FILE *out, const char *text) {
+    char *copy = tool_text(text), *line = copy, *end;
+    for (; line; line = end ? end + 1 : NULL) {
+        if ((end = strchr(line, '\n')) != NULL) *end = 0;
+        fputs("<small>", out), html_text(out, line), fputs("</small>", out);
+    }
+    free(copy);
+}
+
 static void numbers(FILE *out, const report_data *r) {
     char a[32], b[32];
     if (r->n_numbers == 0) return;
@@ -168,7 +178,7 @@ static void numbers(FILE *out, const report_data *r) {
             fprintf(out, "<small>95 %%: %s\xE2\x80\x93%s</small>", html_fixed(a, n->low, decimals),
                     html_fixed(b, n->high, decimals));
         if (n->note) fputs("<small>", out), html_text(out, n->note), fputs("</small>", out);
-        if (n->baseline) fputs("<small>", out), html_text(out, n->baseline), fputs("</small>", out);
+        if (n->baseline) lines(out, n->baseline);
         fputs("</dd></div>\n", out);
     }
     fputs("</dl>\n", out);
@@ -490,12 +500,85 @@ static void classes_table(FILE *out, const report_data *r, const confusion *m) {
     fputs("</table>\n</figure>\n", out);
 }
 
+/* ---- decisions ---- */
+
+enum { CURVE = 99 }; /* thresholds of the curve, from 0.01 */
+
+/* Rows of the class that is acted upon: its probability, and whether it is the row's. The caller frees both. */
+static void positive_rows(const report_data *r, double **p, int32_t **is) {
+    *p = tool_calloc(r->rows, sizeof **p), *is = tool_calloc(r->rows, sizeof **is);
+    for (size_t i = 0; i < r->rows; i++)
+        (*p)[i] = r->p[2 * i + (size_t)r->positive], (*is)[i] = r->label[i] < 0 ? -1 : r->label[i] == r->positive;
+}
+
+/* The curve of who flags everybody falls without end: it is cut where it is far below 0. */
+static void benefit_plot(FILE *out, const report_data *r, const double *p, const int32_t *is) {
+    double x[CURVE], model[CURVE], all[CURVE], none[CURVE];
+    frame f;
+    for (int i = 0; i < CURVE; i++) {
+        const decision d = decision_at((i + 1) / 100.0, p, is, r->rows);
+        x[i] = d.threshold, model[i] = d.benefit, all[i] = d.benefit_all, none[i] = 0;
+    }
+    caption_begin(out, "Decision curve", NULL);
+    key(out, "c1", "model"), key(out, "c2", "flag all"), key(out, "c0", "flag nobody");
+    f = caption_end(out, HEIGHT, "Net benefit by threshold");
+    f.x = axis_unit, f.y = axis_none;
+    axis_fit(&f.y, model, CURVE), axis_fit(&f.y, all, 1), axis_fit(&f.y, none, 1);
+    if (axis_settle(&f.y, 0.1)) {
+        f.y.low = fmin(-0.15 * f.y.high, 0);
+        frame_axes(&f, "threshold", "net benefit");
+        frame_line(&f, "c0", x, none, CURVE), frame_line(&f, "c2", x, all, CURVE),
+            frame_line(&f, "c1", x, model, CURVE);
+    } else frame_message(&f, "no labelled row");
+    plot_end(out);
+}
+
+/* "slope 1.2 (0.9 to 1.6)" */
+static void fitted_words(FILE *out, const char *name, const double x[3]) {
+    char a[32], b[32], c[32];
+    if (isnan(x[0])) return;
+    fprintf(out, "<span>%s %s", name, html_fixed(a, x[0], 2));
+    if (x[1] <= x[2]) fprintf(out, " (%s to %s)", html_fixed(b, x[1], 2), html_fixed(c, x[2], 2));
+    fputs("</span>", out);
+}
+
+static void threshold_table(FILE *out, const report_data *r, const double *p, const int32_t *is) {
+    static const char *const heads[] = {"sensitivity", "specificity", "PPV", "NPV", "flagged", "net benefit"};
+    static const double at[] = {0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9};
+    char text[32], number[16];
+    fputs("<figure class=\"wide\">\n<figcaption><b>Thresholds</b><span>probability of ", out);
+    html_short(out, class_name(r, r->positive, number), NAME_MOST), fputs("</span>", out);
+    fitted_words(out, "calibration slope", r->slope), fitted_words(out, "intercept", r->intercept);
+    fputs("</figcaption>\n<table>\n<tr><th>threshold</th>", out);
+    for (size_t k = 0; k < sizeof heads / sizeof heads[0]; k++) fprintf(out, "<th class=\"n\">%s</th>", heads[k]);
+    fputs("</tr>\n", out);
+    for (size_t i = 0; i < sizeof at / sizeof at[0]; i++) {
+        const decision d = decision_at(at[i], p, is, r->rows);
+        const double cells[] = {d.sensitivity, d.specificity, d.ppv, d.npv, d.flagged, d.benefit};
+        fprintf(out, "<tr><td>%.2f</td>", at[i]);
+        for (size_t k = 0; k < sizeof cells / sizeof cells[0]; k++)
+            fprintf(out, "<td class=\"n\">%s</td>", html_fixed(text, cells[k], 3));
+        fputs("</tr>\n", out);
+    }
+    fputs("</table>\n</figure>\n", out);
+}
+
+static void decisions(FILE *out, const report_data *r) {
+    double *p;
+    int32_t *is;
+    if (r->classes != 2) return;
+    positive_rows(r, &p, &is);
+    benefit_plot(out, r, p, is), threshold_table(out, r, p, is);
+    free(p), free(is);
+}
+
 static void classification(FILE *out, const report_data *r) {
     confusion m;
     if (r->classes < 2 || r->rows == 0) return;
     ranking(out, r);
     if (confusion_make(&m, r)) confusion_plot(out, r, &m), classes_table(out, r, &m);
     free(m.counts), free(m.table);
+    decisions(out, r);
     fputs("</div>\n</section>\n", out);
 }
 
@@ -596,6 +679,64 @@ static void interpolation(FILE *out, const report_data *r) {
     if (any) panels(out, r);
     if (errors) fputs("<div class=\"plots after\">\n", out), error_plot(out, r), fputs("</div>\n", out);
     fputs("</section>\n", out);
+}
+
+/* ---- single records, channels ---- */
+
+static void course_plot(FILE *out, const report_data *r, const report_story *s) {
+    char name[80];
+    frame f;
+    caption_begin(out, s->record, NULL);
+    fputs("<span>probability of ", out), html_short(out, s->of, NAME_MOST), fputs("</span>", out);
+    f = caption_end(out, HEIGHT - 50, "Probability after each time");
+    f.x = axis_none, f.y = axis_unit;
+    axis_fit(&f.x, s->course.x, s->course.n);
+    if (axis_settle(&f.x, 0.02)) {
+        frame_axes(&f, time_name(name, "time", r), "");
+        frame_line(&f, "c1", s->course.x, s->course.y, s->course.n);
+        frame_points(&f, "c1", s->course.x, s->course.y, s->course.n, s->course.n > 60 ? 1.4 : 2.6);
+    } else frame_message(&f, "no observation");
+    figure_end(out);
+}
+
+static void story(FILE *out, const report_data *r, const report_story *s) {
+    char text[32];
+    course_plot(out, r, s);
+    fputs("<table>\n<tr><th>observation</th><th class=\"n\">change</th></tr>\n", out);
+    for (size_t i = 0; i < s->n_told; i++) {
+        fputs("<tr><td>", out), html_short(out, s->told[i].what, NAME_MOST);
+        fprintf(out, "</td><td class=\"n\">%s%s</td></tr>\n", s->told[i].change > 0 ? "+" : "",
+                html_number(text, s->told[i].change, 3));
+    }
+    fputs("</table>\n</figure>\n", out);
+}
+
+static void channels_table(FILE *out, const report_data *r) {
+    char a[32], b[32], c[32];
+    if (r->n_channels == 0) return;
+    fprintf(out,
+            "<figure>\n<figcaption><b>Channels</b><span>what the %s loses when a channel is exchanged between "
+            "records</span></figcaption>\n<table>\n",
+            r->classes == 2 ? "AUC" : "accuracy");
+    for (size_t i = 0; i < r->n_channels; i++) {
+        const report_channel *x = &r->channels[i];
+        fputs("<tr><td>", out), html_short(out, x->name, NAME_MOST);
+        fprintf(out, "</td><td class=\"n\">%s", html_fixed(a, x->drop, 3));
+        if (x->low <= x->high) fprintf(out, " (%s to %s)", html_fixed(b, x->low, 3), html_fixed(c, x->high, 3));
+        fputs("</td></tr>\n", out);
+    }
+    fputs("</table>\n</figure>\n", out);
+}
+
+static void influences(FILE *out, const report_data *r) {
+    if (r->n_stories + r->n_channels == 0) return;
+    section_begin(out, "What mattered",
+                  "How the prediction of a few records comes about as observations arrive, and the observations that "
+                  "change it most: the log-odds with all of them, minus those without this one.");
+    fputs("<div class=\"plots\">\n", out);
+    for (size_t i = 0; i < r->n_stories; i++) story(out, r, &r->stories[i]);
+    channels_table(out, r);
+    fputs("</div>\n</section>\n", out);
 }
 
 /* ---- attention ---- */
@@ -745,6 +886,7 @@ void report_write(FILE *out, const report_data *r) {
     learning(out, r);
     classification(out, r);
     interpolation(out, r);
+    influences(out, r);
     attention(out, r);
     tables(out, r);
     fputs("</main>\n</body>\n</html>\n", out);
