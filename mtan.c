@@ -8092,7 +8092,8 @@ double mtan_prep_raw_value(const mtan_prep *prep, int32_t channel, double value)
 double mtan_prep_raw_spread(const mtan_prep *prep, int32_t channel, double value) {
     const mtan_prep_channel *c = channel_of(prep, channel);
     const double scale = c ? (double)c->scale : 1; /* a published maximum may be negative */
-    return value * (scale < 0 ? -scale : scale);
+    const double band = c && (c->has & MTAN_HAS_BAND) ? (double)c->band : 1;
+    return value * (scale < 0 ? -scale : scale) * band;
 }
 
 static int32_t is_missing(const mtan_prep_channel *c, mtan_real value) {
@@ -8316,6 +8317,7 @@ static const struct prep_field {
     {"mtan.prep.fill", offsetof(mtan_prep_channel, fill), MTAN_HAS_FILL, "nan"},
     {"mtan.prep.least", offsetof(mtan_prep_channel, least), MTAN_HAS_RANGE, "nan"},
     {"mtan.prep.most", offsetof(mtan_prep_channel, most), MTAN_HAS_RANGE, "nan"},
+    {"mtan.prep.band", offsetof(mtan_prep_channel, band), MTAN_HAS_BAND, "nan"},
 };
 enum { PREP_FIELDS = sizeof prep_fields / sizeof prep_fields[0], PREP_NEEDED = 5 };
 static const char *const prep_kinds[] = {"none", "published", "minmax", "zscore", "times"};
@@ -8412,6 +8414,8 @@ static mtan_status check_fields(prep_reader *r, const mtan_prep_channel *c) {
         if (!(c->scale < 0 || c->scale > 0)) return MTAN_ERR_FILE;
         r->key = prep_fields[2].key;
         if ((c->has & MTAN_HAS_LOW) && (c->has & MTAN_HAS_HIGH) && c->low > c->high) return MTAN_ERR_FILE;
+        r->key = "mtan.prep.band";
+        if ((c->has & MTAN_HAS_BAND) && !(c->band > 0)) return MTAN_ERR_FILE;
     }
     return MTAN_OK;
 }

@@ -271,7 +271,14 @@ mtan_status mtan_record_times(const mtan_record *record, int32_t *scratch, int32
  *
  * The results have the bits of `mtan predict`. Nothing here makes a value infinite: a result beyond mtan_real is its largest.
  */
-enum { MTAN_HAS_LOW = 1, MTAN_HAS_HIGH = 2, MTAN_HAS_MISSING = 4, MTAN_HAS_FILL = 8, MTAN_HAS_RANGE = 16 };
+enum {
+    MTAN_HAS_LOW = 1,
+    MTAN_HAS_HIGH = 2,
+    MTAN_HAS_MISSING = 4,
+    MTAN_HAS_FILL = 8,
+    MTAN_HAS_RANGE = 16,
+    MTAN_HAS_BAND = 32
+};
 
 typedef struct mtan_prep_channel {
     mtan_real offset, scale; /* x -> (x clipped - offset) / scale */
@@ -279,6 +286,7 @@ typedef struct mtan_prep_channel {
     mtan_real missing;       /* a value that means that there is none */
     mtan_real fill;          /* what the channel gets at time 0 in a record that does not observe it */
     mtan_real least, most;   /* of the values in training: the range */
+    mtan_real band;          /* an interpolated standard deviation is multiplied by this, found on validation records */
     uint32_t has;            /* which of these there are: MTAN_HAS_LOW | ... */
 } mtan_prep_channel;
 

@@ -35,6 +35,7 @@ X(split_suite)
 X(prep_suite)
 X(metrics_suite)
 X(rivals_suite)
+X(bands_suite)
 X(logistic_suite)
 X(decisions_suite)
 #endif

@@ -193,14 +193,15 @@ TEST given_points_come_along(void) {
     PASS();
 }
 
-/* Row i of the table of channels: eight numbers and the flags. */
+/* Row i of the table of channels: nine numbers and the flags. */
 static int same_row(const char *text, int i, const mtan_prep_channel *c) {
-    const mtan_real expected[] = {c->offset, c->scale, c->low, c->high, c->missing, c->fill, c->least, c->most};
+    const mtan_real expected[] = {c->offset, c->scale, c->low,  c->high, c->missing,
+                                  c->fill,   c->least, c->most, c->band};
     const char *at = strstr(text, "model_prep_channels[] = {");
     char *end = NULL;
     for (at = at ? strchr(at + strlen("model_prep_channels[] = "), '{') : NULL; at && i >= 0; i--)
         at = strchr(at + 1, '{');
-    for (int k = 0; at && k < 8; k++, at = end)
+    for (int k = 0; at && k < 9; k++, at = end)
         if (!(literal_at(at + 1 + (k > 0), &end) == expected[k])) return 0;
     return at && strtoul(at + 2, &end, 10) == c->has && *end == 'u';
 }

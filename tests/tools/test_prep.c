@@ -322,10 +322,11 @@ static prep awkward(void) {
     static const char *const classes[] = {"in-hospital death", "\xe2\x9c\x93"};
     const uint32_t clips = MTAN_HAS_LOW | MTAN_HAS_HIGH, coded = MTAN_HAS_MISSING;
     const mtan_prep_channel channel[] = {
-        {(mtan_real)0.1, (mtan_real)(1.0 / 3), 0, 0, -1, (mtan_real)0.7, 0, 0, coded | MTAN_HAS_FILL},
-        {-LARGEST, -LARGEST, -LARGEST, LARGEST, 0, 0, -LARGEST, LARGEST, clips | MTAN_HAS_RANGE},
-        {(mtan_real)-0.0, FLT_MIN / 8, (mtan_real)1e-7, (mtan_real)1e-7, 0, 0, 0, 0, clips | coded},
-        {(mtan_real)16777217.0, (mtan_real)(1 + FLT_EPSILON), (mtan_real)-1000.00006, 0, LARGEST, 0, 0, 0,
+        {(mtan_real)0.1, (mtan_real)(1.0 / 3), 0, 0, -1, (mtan_real)0.7, 0, 0, 0, coded | MTAN_HAS_FILL},
+        {-LARGEST, -LARGEST, -LARGEST, LARGEST, 0, 0, -LARGEST, LARGEST, (mtan_real)1.3,
+         clips | MTAN_HAS_RANGE | MTAN_HAS_BAND},
+        {(mtan_real)-0.0, FLT_MIN / 8, (mtan_real)1e-7, (mtan_real)1e-7, 0, 0, 0, 0, 0, clips | coded},
+        {(mtan_real)16777217.0, (mtan_real)(1 + FLT_EPSILON), (mtan_real)-1000.00006, 0, LARGEST, 0, 0, 0, 0,
          MTAN_HAS_LOW | coded}};
     prep p;
     memset(&p, 0, sizeof p), p.positive = -1;

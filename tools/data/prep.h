@@ -65,7 +65,7 @@ double prep_raw_spread(const prep *p, int32_t channel, double value); /* a stand
  *
  *     mtan.prep.kind                              a name from above
  *     mtan.prep.{offset,scale,low,high,missing}   a number per channel, between spaces; -inf, inf and nan where there is none
- *     mtan.prep.{fill,least,most}                 likewise; older files have none of these
+ *     mtan.prep.{fill,least,most,band}            likewise; older files have none of these
  *     mtan.time.scale                             three numbers: training, validation, test
  *     mtan.time.span                              two: the first and the last in training; older files have none
  *     mtan.time.unit                              "hours"

@@ -30,7 +30,8 @@ static const struct field {
               {"mtan.prep.missing", offsetof(mtan_prep_channel, missing), MTAN_HAS_MISSING, NAN, 0},
               {"mtan.prep.fill", offsetof(mtan_prep_channel, fill), MTAN_HAS_FILL, NAN, 1},
               {"mtan.prep.least", offsetof(mtan_prep_channel, least), MTAN_HAS_RANGE, NAN, 1},
-              {"mtan.prep.most", offsetof(mtan_prep_channel, most), MTAN_HAS_RANGE, NAN, 1}};
+              {"mtan.prep.most", offsetof(mtan_prep_channel, most), MTAN_HAS_RANGE, NAN, 1},
+              {"mtan.prep.band", offsetof(mtan_prep_channel, band), MTAN_HAS_BAND, NAN, 1}};
 enum { FIELDS = sizeof fields / sizeof fields[0] };
 
 static double field_of(const mtan_prep_channel *c, const struct field *f) {
@@ -135,6 +136,7 @@ static const struct {
               {"mtan.prep.kind", "none, published, minmax, zscore or times; a newer version may know others"},
               {"mtan.prep.scale", "a finite number for each channel that is not 0"},
               {"mtan.prep.low", "a number for each channel that is not above mtan.prep.high, or -inf"},
+              {"mtan.prep.band", "a number above 0 for each channel"},
               {"mtan.prep.", "a number for each channel"},
               {"mtan.data.means", "a number for each channel"},
               {"mtan.time.scale", "three finite numbers above 0"},

@@ -92,7 +92,9 @@ const command commands[] = {
      "AUC, AUPRC, accuracy, log-loss, Brier score and calibration error with 95 %\n"
      "intervals, and a table per class; for models that interpolate the mean\n"
      "squared error over all points and over the points held out when 50 to 90 %\n"
-     "of the times are observed. Brier score: as scikit-learn's, the mean squared\n"
+     "of the times are observed, and of the held-out points how many lie in their\n"
+     "bands of 50, 80 and 95 %, by the time to the nearest observation of their\n"
+     "channel that was shown. Brier score: as scikit-learn's, the mean squared\n"
      "distance from the probabilities to the truth, half of it for two classes.\n"
      "Calibration error: of the largest class's probability, in 15 even bins, the\n"
      "mean over records of |share that is right - probability|.\n"
@@ -141,7 +143,10 @@ const command commands[] = {
      1, 1},
     {"interpolate", command_interpolate, "MODEL --data PATH|- --at A:B:STEP", "values at any times, with their spread",
      "Columns: record,time,channel,mean,sd,extrapolated. Means and standard\n"
-     "deviations over samples of the latent state, in the data's own units.\n"
+     "deviations over samples of the latent state, in the data's own units. Of a\n"
+     "model trained with --variance learned sd is that of an observation, noise\n"
+     "included, and about 95 % of what is observed lies within 2 sd; else it is that\n"
+     "of the curve alone.\n"
      "extrapolated is 1 before a record's first observation and after its last.\n"
      "\n"
      "  mtan interpolate run/best.safetensors --data new.csv --at 0:48:0.5\n",

@@ -308,7 +308,7 @@ static mtan_status error_chunk(void *context, mtan_predictor *predictor, size_t 
 
 /* In the data's own unit; a converted model without statistics takes that as it is. */
 static double unit_of(const prep *p, int32_t channel) {
-    return channel < (int32_t)arrlen(p->channel) ? prep_raw_spread(p, channel, 1) : 1;
+    return channel < (int32_t)arrlen(p->channel) ? fabs((double)p->channel[channel].scale) : 1;
 }
 
 static int find_errors(unseen_errors *e, session *s, const session *first, const options *o) {

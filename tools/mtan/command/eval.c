@@ -6,6 +6,7 @@
 #include "commands.h"
 #include "../../data/shown.h"
 #include "../report/contest_text.h"
+#include "../report/bands_text.h"
 #include "../report/json_text.h"
 #include "../model/metrics.h"
 #include "../model/session.h"
@@ -152,6 +153,12 @@ static void put_error_json(const char *key, double x, interval range) {
     snprintf(name, sizeof name, "%s_high", key), put_key(name, range.high);
 }
 
+/* In which times are told. */
+static band_units session_units(const session *s) {
+    const band_units u = {prep_raw_time(&s->bundle.prep, SPLIT_TEST, 1), s->bundle.prep.unit};
+    return u;
+}
+
 /* The errors at one share of the times: the model's, and those of who fills in without one. */
 typedef struct share_error {
     double share;
@@ -170,13 +177,14 @@ static int measure_share(session *s, const options *o, double share, share_error
     return good;
 }
 
-static void put_share_json(const share_error *e) {
+static void put_share_json(const share_error *e, const band_units *units) {
     printf("{\"observed\": %g", e->share);
     put_error_json("mse_all", e->model.all, e->model.all_range);
     put_error_json("mse_held_out", e->model.held, e->model.held_range);
     put_error_json("mse_truth", e->model.truth, e->model.truth_range);
     printf(", \"points\": %zu, \"held_out_points\": %zu", e->model.points, e->model.held_points);
     contest_json(stdout, e->rivals);
+    bands_json(stdout, &e->model.bands, units);
     putchar('}');
 }
 
@@ -200,6 +208,7 @@ static void put_fillers(const share_error *errors, int shares) {
 }
 
 static void put_shares(const session *s, const options *o, const share_error *errors, int shares, int json) {
+    const band_units units = session_units(s);
     put_what(s, o, json);
     if (json) fputs(", \"interpolation\": [", stdout);
     else
@@ -207,11 +216,11 @@ static void put_shares(const session *s, const options *o, const share_error *er
                "%-26s  %-26s\n",
                arrlen(s->positions), s->part, "observed", "all points", "held out", "true curve");
     for (int i = 0; i < shares; i++) {
-        if (json) fputs(i ? ", " : "", stdout), put_share_json(&errors[i]);
+        if (json) fputs(i ? ", " : "", stdout), put_share_json(&errors[i], &units);
         else put_share(&errors[i]);
     }
     if (json) putchar(']');
-    else put_fillers(errors, shares);
+    else put_fillers(errors, shares), bands_put(stdout, &errors[0].model.bands, &units);
     put_verdict(s, contest_headline(errors[0].rivals, 0), json);
     if (json) puts("}");
 }

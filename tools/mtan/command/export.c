@@ -420,7 +420,7 @@ static void write_predict(header *h, const mtan_config *c) {
 
 /* A row of the table of channels, in the order of mtan_prep_channel. */
 static void write_channel(header *h, const mtan_prep_channel *c) {
-    const mtan_real numbers[] = {c->offset, c->scale, c->low, c->high, c->missing, c->fill, c->least, c->most};
+    const mtan_real numbers[] = {c->offset, c->scale, c->low, c->high, c->missing, c->fill, c->least, c->most, c->band};
     char row[400] = "{", number[40];
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         strcat(row, real_text(numbers[i], number));
@@ -441,9 +441,10 @@ static const char *const prepare_code =
 
 static void write_preprocessing(header *h, const bundle *b) {
     const mtan_prep view = prep_view(&b->prep, SPLIT_TEST);
-    fprintf(h->out,
-            "\n/* Preprocessing, %s: offset, scale, low, high, missing, fill, least, most; what of it there is. */\n",
-            prep_kind_name(b->prep.kind));
+    fprintf(
+        h->out,
+        "\n/* Preprocessing, %s: offset, scale, low, high, missing, fill, least, most, band; what of it there is. */\n",
+        prep_kind_name(b->prep.kind));
     list_begin(h, "mtan_prep_channel", "prep_channels");
     for (int32_t i = 0; i < view.channels; i++) write_channel(h, &view.channel[i]);
     list_end(h);

@@ -33,7 +33,7 @@ static contest_number *contest_of_classes(runner *run, const training *t, const 
 static contest_number *contest_of_curves(runner *run, const training *t, const int32_t *positions) {
     const double share = t->plan->source.observed;
     record_error *each = tool_calloc(arrlenu(positions), sizeof *each);
-    const interpolation_request q = {t->data, positions, share, (size_t)t->plan->batch, 0, each};
+    const interpolation_request q = {t->data, positions, share, (size_t)t->plan->batch, 0, each, NULL, NULL};
     contest_number *numbers = NULL;
     interpolation_error e;
     if (interpolation_measure(&e, run, &q, 0))

@@ -170,17 +170,32 @@ static int log_epoch(folder *f, const training *t, const epoch_result *r) {
     return flush_table(f->log_file, f->log) && flush_table(f->steps_file, f->steps);
 }
 
+/* The preprocessing of a model file: the bands of its channels are those that validation fitted. Free its channels. */
+static prep with_bands(const prep *p, const training *t) {
+    prep own = *p;
+    own.channel = NULL;
+    for (size_t d = 0; d < arrlenu(p->channel); d++) {
+        arrput(own.channel, p->channel[d]);
+        if (!t->bands) continue;
+        own.channel[d].band = t->bands[d], own.channel[d].has |= MTAN_HAS_BAND;
+    }
+    return own;
+}
+
 static int save(const folder *f, const char *path, training *t, const prep *p, int with_trainer) {
     mtan_file_pair *pairs = NULL;
     char error[512] = "";
+    prep own;
     int good;
     if (!f->writes) return 1;
     if (!training_fetch(t)) return complain("%s", status_message(MTAN_ERR_DEVICE)), 0;
     plan_write(t->plan, &pairs);
     training_write(t, &pairs);
     if (!with_trainer) golden_record_write(&t->run, t->data, t->split, &pairs);
-    good = bundle_write(path, with_trainer ? &t->model : &t->kept, with_trainer ? &t->trainer : NULL, p, pairs,
-                        arrlenu(pairs), error);
+    own = with_bands(p, t);
+    good = bundle_write(path, with_trainer ? &t->model : &t->kept, with_trainer ? &t->trainer : NULL,
+                        with_trainer ? p : &own, pairs, arrlenu(pairs), error);
+    arrfree(own.channel);
     pairs_free(pairs, arrlenu(pairs));
     arrfree(pairs);
     if (!good) complain("%s", error);

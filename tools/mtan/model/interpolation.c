@@ -63,6 +63,7 @@ typedef struct interpolation_job {
     const interpolation_request *request;
     shown_records shown;
     record_error *error; /* (n) */
+    band_point **points; /* (n) stb_ds arrays: what was held out */
 } interpolation_job;
 
 static int compare_times(const void *left, const void *right) {
@@ -81,6 +82,37 @@ static double squared_errors(const mtan_event *e, size_t n, const mtan_real *tim
         sum += difference * difference;
     }
     return sum;
+}
+
+/* Time from an event to the nearest of those of its channel. */
+static double gap_of(const mtan_event *e, const mtan_event *seen, size_t n) {
+    double gap = INFINITY;
+    for (size_t i = 0; i < n; i++)
+        if (seen[i].channel == e->channel) gap = fmin(gap, fabs((double)seen[i].time - (double)e->time));
+    return gap;
+}
+
+/* By how much a model file widens the bands of a channel. */
+static double widening(const prep *p, int32_t channel) {
+    const int there = p && channel < (int32_t)arrlen(p->channel) && (p->channel[channel].has & MTAN_HAS_BAND);
+    return there ? (double)p->channel[channel].band : 1;
+}
+
+/* What was held out, beside its prediction. A fixed variance is not in what the model says. */
+static band_point *held_points(const interpolation_request *q, const mtan_config *c, const holdout *h,
+                               const mtan_real *times, size_t queries, const mtan_real *mean, const mtan_real *std) {
+    const double noise = c->variance == MTAN_VARIANCE_FIXED ? c->noise_std : 0;
+    band_point *points = NULL;
+    for (size_t i = 0; i < arrlenu(h->held); i++) {
+        const mtan_event *e = &h->held[i];
+        const mtan_real *time = bsearch(&e->time, times, queries, sizeof *times, compare_times);
+        const size_t at = (size_t)(time - times) * (size_t)c->channels + (size_t)e->channel;
+        const band_point p = {(double)e->value - (double)mean[at],
+                              widening(q->prep, e->channel) * hypot((double)std[at], noise),
+                              gap_of(e, h->seen, arrlenu(h->seen)), e->channel};
+        arrput(points, p);
+    }
+    return points;
 }
 
 /* Distinct times of the events and of the truth, ascending. */
@@ -104,9 +136,10 @@ static mtan_status interpolate_record(const interpolation_job *job, mtan_predict
     record_error *error = &job->error[index];
     mtan_record record = job->shown.records[index];
     mtan_real *times = query_times(q->data, r), *mean = tool_calloc(arrlenu(times) * channels, sizeof *mean);
+    mtan_real *std = tool_calloc(arrlenu(times) * channels, sizeof *std);
     mtan_status status = MTAN_OK;
     record.times = times, record.n_times = (int32_t)arrlen(times);
-    if (arrlen(times) > 0) status = mtan_predictor_interpolate(predictor, &record, mean, NULL);
+    if (arrlen(times) > 0) status = mtan_predictor_interpolate(predictor, &record, mean, std);
     if (status == MTAN_OK) {
         error->held = squared_errors(h->held, arrlenu(h->held), times, arrlenu(times), mean, channels);
         error->all = error->held + squared_errors(h->seen, arrlenu(h->seen), times, arrlenu(times), mean, channels);
@@ -114,8 +147,9 @@ static mtan_status interpolate_record(const interpolation_job *job, mtan_predict
             squared_errors(dataset_truth(q->data, r), (size_t)r->n_truth, times, arrlenu(times), mean, channels);
         error->held_points = arrlenu(h->held), error->points = (size_t)r->n_events,
         error->truth_points = (size_t)r->n_truth;
+        job->points[index] = held_points(q, &predictor->model->config, h, times, arrlenu(times), mean, std);
     }
-    arrfree(times), free(mean);
+    arrfree(times), free(mean), free(std);
     return status;
 }
 
@@ -165,20 +199,33 @@ static void error_ranges(interpolation_error *e, const record_error *r, size_t n
     free(column);
 }
 
+/* The points of all records, and what they say of the bands. */
+static void measure_bands(interpolation_error *e, const interpolation_job *job, const mtan_config *c, size_t n) {
+    band_point *all = NULL;
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < arrlenu(job->points[i]); k++) arrput(all, job->points[i][k]);
+    bands_measure(&e->bands, all);
+    if (job->request->fitted) bands_fit(job->request->fitted, c->channels, all);
+    arrfree(all);
+}
+
 int interpolation_measure(interpolation_error *e, runner *run, const interpolation_request *q, int32_t draws) {
     const size_t n = arrlenu(q->positions);
     interpolation_job job;
     int good;
     job.request = q;
     job.error = tool_calloc(n, sizeof *job.error);
+    job.points = tool_calloc(n, sizeof *job.points);
     shown_make(&job.shown, &run->model->config, q->data, q->positions, q->share, q->batch);
     good = runner_each(run, n, interpolate_chunk, &job);
     if (good) {
         pool_errors(e, job.error, n, q->pooled ? q->pooled : n);
         error_ranges(e, job.error, n, draws);
+        measure_bands(e, &job, &run->model->config, n);
         if (q->each) memcpy(q->each, job.error, n * sizeof *q->each);
     }
     shown_free(&job.shown);
-    free(job.error);
+    for (size_t i = 0; i < n; i++) arrfree(job.points[i]);
+    free(job.error), free(job.points);
     return good;
 }

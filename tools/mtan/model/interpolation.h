@@ -3,6 +3,8 @@
 #define MTAN_TOOLS_INTERPOLATION_H
 
 #include "../../data/dataset.h"
+#include "../../data/prep.h"
+#include "bands.h"
 #include "metrics.h"
 #include "runner.h"
 
@@ -36,6 +38,7 @@ typedef struct interpolation_error {
     double all, held, truth; /* truth: on the noise-free curve, NaN without one */
     size_t points, held_points;
     interval all_range, held_range, truth_range; /* 95 %, over records, pooled; NaN without --bootstrap */
+    band_table bands;                            /* of the held-out points */
 } interpolation_error;
 typedef struct interpolation_request {
     const dataset *data;
@@ -45,6 +48,8 @@ typedef struct interpolation_request {
         batch; /* how many records a batch of training had, where the model arranges them (arrange.h); 0: not known */
     size_t pooled;      /* how many records a ratio is taken over (Q22); 0: all */
     record_error *each; /* (positions) the errors of every record, for who compares them; or NULL */
+    const prep *prep;   /* of the model file, which may widen bands (mtan_prep_channel); NULL: none does */
+    mtan_real *fitted;  /* (D) gets by how much bands would have to be widened (bands_fit); or NULL */
 } interpolation_request;
 /* draws: resamples for the intervals; 0: none. */
 int interpolation_measure(interpolation_error *e, runner *run, const interpolation_request *q, int32_t draws);

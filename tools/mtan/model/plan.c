@@ -361,11 +361,16 @@ static int plan_options(plan *p, const options *o) {
            apply_class_weights(p, o) && apply_settings(&p->config, o);
 }
 
+/* The least deviation where it is learned, in the model's units: below what data in the range 0 to 1 is worth. */
+#define LEAST_NOISE 0.01
+
 int plan_make(plan *p, const options *o) {
     recipe r;
     if (!plan_named(p, o, &r)) return 0;
     plan_defaults(p, &r);
-    return plan_options(p, o);
+    if (!plan_options(p, o)) return 0;
+    if (p->config.variance == MTAN_VARIANCE_LEARNED) p->config.noise_std = option_number(o, "noise-std", LEAST_NOISE);
+    return 1;
 }
 
 /* Half a cosine from the end of the warm-up to the last step, as torch's CosineAnnealingLR has it. */

@@ -116,7 +116,8 @@ int session_predict(session *s, const options *o, predictions *p) {
 int session_interpolate(session *s, const options *o, double share, interpolation_error *e, record_error *each) {
     const int faithful = s->source.preset == MTAN_FAITHFUL;
     const size_t batch = session_batch(s);
-    const interpolation_request q = {&s->data, s->positions, share, batch, faithful ? batch : 0, each};
+    const interpolation_request q = {&s->data, s->positions,    share, batch, faithful ? batch : 0,
+                                     each,     &s->bundle.prep, NULL};
     char error[512] = "";
     runner run;
     int good;

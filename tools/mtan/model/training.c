@@ -138,6 +138,8 @@ int training_start(training *t, const plan *p, const dataset *d, const split *s,
     t->weights = tool_calloc(count, sizeof *t->weights);
     t->records = tool_calloc(batches * (size_t)p->batch, sizeof *t->records);
     t->order = tool_calloc(arrlenu(s->part[SPLIT_TRAIN]), sizeof *t->order);
+    if (p->source.interpolation && p->config.variance == MTAN_VARIANCE_LEARNED)
+        t->bands = tool_calloc((size_t)p->config.channels, sizeof *t->bands);
     if (p->thin > 0 || p->source.interpolation)
         t->events = tool_realloc(NULL, batches * (size_t)p->batch * (size_t)most.events * sizeof *t->events);
     if ((t->hook = baseline_hook_of(&p->config)))
@@ -165,6 +167,7 @@ void training_stop(training *t) {
     device_release(t->model.backend, t->memory), device_release(t->model.backend, t->weights);
     arrfree(t->class_weights);
     free(t->memory), free(t->weights), free(t->records), free(t->events), free(t->room), free(t->order);
+    free(t->bands);
     memset(t, 0, sizeof *t);
 }
 
@@ -327,7 +330,8 @@ static int validate_classes(training *t, epoch_result *result) {
 static int validate_curves(training *t, epoch_result *result) {
     interpolation_error e;
     const interpolation_request q = {
-        t->data, t->split->part[SPLIT_VALID], t->plan->source.observed, (size_t)t->plan->batch, 0, NULL};
+        t->data, t->split->part[SPLIT_VALID], t->plan->source.observed, (size_t)t->plan->batch, 0, NULL, NULL,
+        t->bands};
     if (!interpolation_measure(&e, &t->run, &q, 0)) return 0;
     result->val_points = t->plan->source.observed < 1 ? e.held_points : e.points;
     result->val_loss = e.all;

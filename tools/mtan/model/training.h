@@ -47,6 +47,7 @@ typedef struct training {
     int32_t epoch, batch; /* epochs and, of the next one, batches that are done */
     double sum[5];        /* over this epoch's batches: loss, recon, ce, kl, gradient norm, each times its records */
     double train_seconds; /* of this epoch; no checkpoint keeps it, as the same training has the same bytes */
+    mtan_real *bands;     /* (D) of a learned variance, as the last validation fitted them (bands.h); or NULL */
     int32_t best_epoch, since_best; /* best_epoch 0: none yet */
     double best;                    /* the smallest selection value: loss, MSE, or minus AUC */
     double first_loss;

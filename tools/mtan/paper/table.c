@@ -238,10 +238,11 @@ static void start_result(result *r, const paper_run *run, const char *line) {
 
 /* One line for each metric of a run; s NULL: it diverged, and there is nothing to measure. */
 static int add_results(job *j, const paper_run *run, result *r, session *s, const options *o) {
-    curve_errors errors = {0, {0, 0, 0, 0, 0, {0, 0}, {0, 0}, {0, 0}}};
+    curve_errors errors;
     result *lines = NULL;
     char error[512];
     int good = 1;
+    memset(&errors, 0, sizeof errors);
     for (const char *at = run->metrics; good && *at; at = table_next(at, " ")) {
         snprintf(r->metric, sizeof r->metric, "%.*s", (int)strcspn(at, " "), at);
         if (s)

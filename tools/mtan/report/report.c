@@ -43,6 +43,7 @@ static const double SHOWN = 0.7; /* of the times of a record, where the model wa
 /* Everything that the page points to; freed at once. */
 typedef struct collection {
     report_data page;
+    band_table bands;
     void **owned;
     report_number *numbers;
     report_curve *curves;
@@ -332,6 +333,9 @@ static int collect_errors(collection *c) {
     say_verdict(c, contest_headline(numbers, 0));
     arrfree(numbers);
     curve = e.held_points > 0;
+    c->bands = e.bands, c->page.bands = &c->bands;
+    c->page.band_units.time_scale = prep_raw_time(&c->s->bundle.prep, SPLIT_TEST, 1);
+    c->page.band_units.unit = c->s->bundle.prep.unit;
     for (int i = 0; curve && i < SHARES; i++) {
         share[i] = 50 + 10 * i;
         progress("interpolating from %.0f %% of the times", share[i]);
@@ -513,6 +517,7 @@ static int collect_panels(collection *c, artist *a, const int32_t *records, size
     if (!good) return complain("the curves of a record could not be computed"), 0;
     c->page.panel_columns = n, c->page.panel_rows = m;
     c->page.samples = a->model.config.predict_samples;
+    c->page.noisy = a->model.config.variance == MTAN_VARIANCE_LEARNED;
     return 1;
 }
 

@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "bands_text.h"
+
 typedef struct report_number {
     const char *name;
     double value, low, high; /* the interval, NaN: none */
@@ -105,6 +107,9 @@ typedef struct report_data {
     int samples;                         /* of which a panel's mean and sd are */
     report_points error_all, error_held; /* mean squared error by share of observed times, in percent */
     report_points error_lines;           /* the same of straight lines, on held-out points */
+    int noisy;                           /* a panel's sd holds the noise of an observation */
+    const band_table *bands;             /* of held-out points, at the share of training; NULL: none */
+    band_units band_units;
     const report_attention *attention;
     size_t n_attention;
     const report_table *tables;

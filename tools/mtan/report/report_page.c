@@ -666,6 +666,30 @@ static void error_plot(FILE *out, const report_data *r) {
     plot_end(out);
 }
 
+static void band_cells(FILE *out, const char *name, const band_row *row) {
+    fputs("<tr><td>", out), html_text(out, name);
+    fprintf(out, "</td><td class=\"n\">%zu</td><td class=\"n\">%.6f</td><td class=\"n\">%.4f</td>", row->points,
+            row->mse, row->log_likelihood);
+    for (int k = 0; k < BAND_LEVELS; k++) fprintf(out, "<td class=\"n\">%.1f %%</td>", 100 * row->inside[k]);
+    fputs("</tr>\n", out);
+}
+
+/* How often points that were not shown lie in their bands. */
+static void band_plot(FILE *out, const report_data *r) {
+    const band_row *row;
+    char name[BAND_NAME];
+    if (!r->bands || r->bands->all.points == 0) return;
+    fputs(
+        "<figure class=\"wide\">\n<figcaption><b>Bands</b><span>points that were not shown, by the time to the nearest "
+        "observation of their channel that was</span></figcaption>\n<table>\n<tr><th>nearest shown</th>"
+        "<th class=\"n\">points</th><th class=\"n\">squared error</th><th class=\"n\">log-likelihood</th>",
+        out);
+    for (int k = 0; k < BAND_LEVELS; k++) fprintf(out, "<th class=\"n\">in %.0f %%</th>", 100 * band_levels[k]);
+    fputs("</tr>\n", out);
+    for (int i = 0; (row = bands_row(r->bands, i, &r->band_units, name)) != NULL; i++) band_cells(out, name, row);
+    fputs("</table>\n</figure>\n", out);
+}
+
 static void interpolation(FILE *out, const report_data *r) {
     char text[320] = "The model's curves for a few records.";
     const int any = r->panel_columns * r->panel_rows > 0, errors = r->error_all.n + r->error_held.n > 0;
@@ -673,11 +697,12 @@ static void interpolation(FILE *out, const report_data *r) {
     if (r->samples > 0)
         snprintf(text, sizeof text,
                  "The mean and the standard deviation are those of %d curves, decoded from as many samples of the "
-                 "posterior; the noise of a single observation is not in them.",
-                 r->samples);
+                 "posterior; the noise of a single observation is %s.",
+                 r->samples, r->noisy ? "in the deviation, as the model learned it" : "not in them");
     section_begin(out, "Interpolation", any ? text : "Error on held-out time points.");
     if (any) panels(out, r);
-    if (errors) fputs("<div class=\"plots after\">\n", out), error_plot(out, r), fputs("</div>\n", out);
+    if (errors)
+        fputs("<div class=\"plots after\">\n", out), error_plot(out, r), band_plot(out, r), fputs("</div>\n", out);
     fputs("</section>\n", out);
 }
 
