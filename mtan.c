@@ -1094,7 +1094,7 @@ typedef struct attend_record {
     mtan_real *weight;          /* (L, Q): exp(score) / 2^base, the base of a query the exponent of its largest score */
     mtan_real *total;           /* (D, Q): sum of weights; negative where the channel needed a base of its own */
     mtan_real *scratch;         /* (2, Q) */
-    const int32_t *begin, *row; /* (D + 1), events */
+    const int32_t *begin, *row; /* (D + 1), events; D are the channels that are not static */
     const mtan_real *value;
     const int32_t *first; /* (Q) y's row of query q is first[q] + position */
     int32_t position, keys, queries, channels;
@@ -1106,14 +1106,14 @@ static attend_record attend_at(const mtan_batch *b, int32_t position, const mtan
     attend_record a;
     a.score = score + b->score0[position];
     a.weight = (mtan_real *)(uintptr_t)weight + b->score0[position];
-    a.total = (mtan_real *)(uintptr_t)total + (size_t)position * (size_t)b->channels * (size_t)b->steps;
+    a.channels = b->channels - b->statics;
+    a.total = (mtan_real *)(uintptr_t)total + (size_t)position * (size_t)a.channels * (size_t)b->steps;
     a.scratch = scratch;
-    a.begin = b->begin + (size_t)position * ((size_t)b->channels + 1);
+    a.begin = b->begin + (size_t)position * ((size_t)b->channels + 1) + b->statics;
     a.row = b->row, a.value = b->value;
     a.first = b->first, a.position = position;
     a.keys = b->time0[position + 1] - b->time0[position];
     a.queries = b->length[position];
-    a.channels = b->channels;
     return a;
 }
 
@@ -1271,7 +1271,7 @@ static void scalar_attend_weights(const mtan_batch *b, mtan_real *shown, const m
                                   const mtan_real *weight, const mtan_real *total, int32_t channel) {
     for (int32_t i = 0; i < b->records; i++) {
         const attend_record a = attend_at(b, i, score, weight, total, NULL);
-        attend_one_weights(&a, shown + b->score0[i], channel);
+        attend_one_weights(&a, shown + b->score0[i], channel - b->statics);
     }
 }
 
@@ -2781,7 +2781,7 @@ static void softmax_pairs_back(mtan_tape *tape, const mtan_node *n) {
 static void attend_buffers(mtan_tape *tape, mtan_tensor t[5]) {
     const mtan_batch *batch = tape->batch;
     t[2] = mtan_new_constant(tape, 1, batch->scores);
-    t[3] = mtan_new_constant(tape, (int32_t)area(tape, batch->records, batch->channels), batch->steps);
+    t[3] = mtan_new_constant(tape, (int32_t)area(tape, batch->records, batch->channels - batch->statics), batch->steps);
     t[4] = mtan_new_constant(tape, 2, batch->steps);
 }
 
@@ -3090,7 +3090,7 @@ typedef struct setting {
 static const setting settings[] = {
     CHOICE(kind, kind_names), CHOICE(classify, classify_names), CHOICE(encoder, interp_names),
     CHOICE(decoder, interp_names), CHOICE(embedding, embedding_names), CHOICE(embed_heads, embed_heads_names),
-    CHOICE(reference, reference_names), CHOICE(frequencies, frequencies_names), REAL(slowest), REAL(fastest), WHOLE(channels), WHOLE(classes), WHOLE(embed), WHOLE(enc_heads),
+    CHOICE(reference, reference_names), CHOICE(frequencies, frequencies_names), REAL(slowest), REAL(fastest), WHOLE(summaries), WHOLE(statics), WHOLE(channels), WHOLE(classes), WHOLE(embed), WHOLE(enc_heads),
     WHOLE(dec_heads), WHOLE(enc_hidden), WHOLE(dec_hidden), WHOLE(latent), WHOLE(ref_points), WHOLE(mlp_hidden),
     WHOLE(head_hidden), REAL(embed_base), REAL(embed_scale), CHOICE(bound, bound_names), WHOLE(samples), WHOLE(norm),
     WHOLE(skip_empty), WHOLE(kl_anneal), CHOICE(variance, variance_names), REAL(noise_std), REAL(alpha), CHOICE(rule, rule_names), WHOLE(predict_samples)
@@ -3269,6 +3269,9 @@ static mtan_status config_ranges(const mtan_config *c) {
         !in_range((int32_t)c->bound, MTAN_BOUND_FAITHFUL, MTAN_BOUND_IWAE))
         return MTAN_ERR_CONFIG;
     if (c->classify != MTAN_CLASSIFY_NONE && !in_range(c->classes, 2, top)) return MTAN_ERR_CONFIG;
+    if (!in_range(c->summaries, 0, 1) || !in_range(c->statics, 0, c->channels - 1)) return MTAN_ERR_CONFIG;
+    if ((c->summaries || c->statics) && (c->classify != MTAN_CLASSIFY_RECORD || c->architecture))
+        return MTAN_ERR_CONFIG;
     if (!in_range(c->head_hidden, 0, top) || !in_range(c->predict_samples, 0, top)) return MTAN_ERR_CONFIG;
     if (has_decoder(c) &&
         (!in_range(c->latent, 1, top) || !in_range(c->dec_hidden, 1, top) || !in_range(c->mlp_hidden, 1, top)))
@@ -3804,6 +3807,107 @@ static void fill_labels(mtan_tape *tape, mtan_batch *batch, const batch_request 
     }
 }
 
+/* ---- summaries: what the classifier of records reads of a channel beside the sequence ----
+ * Sums over its observations in the order of time, in double and without fused steps: a stream adds one after the other and has
+ * the same bits. Deviations are from the first that came, so that little cancels. One that comes late counts in all but the steps. */
+
+typedef struct channel_summary {
+    double count, first, last, least, most; /* of the values */
+    double began, latest;                   /* times of the first and the last */
+    double value0, time0;                   /* what deviations are from */
+    double x, xx, t, tt, tx;                /* sums of deviations of values and times, and of their products */
+    double steps;                           /* sum of |a value - the one before| */
+} channel_summary;
+enum { SUMMARY_INTS = sizeof(channel_summary) / sizeof(int32_t) };
+
+static void summary_add(channel_summary *s, double time, double value) {
+    double x, t;
+    if (!(s->count > 0)) {
+        s->first = s->last = s->least = s->most = s->value0 = value;
+        s->began = s->latest = s->time0 = time;
+    }
+    x = value - s->value0, t = time - s->time0;
+    s->count++;
+    s->x += x, s->xx += x * x, s->t += t, s->tt += t * t, s->tx += t * x;
+    if (value < s->least) s->least = value;
+    if (value > s->most) s->most = value;
+    if (time < s->began) s->began = time, s->first = value;
+    if (time < s->latest) return;
+    s->steps += value > s->last ? value - s->last : s->last - value;
+    s->latest = time, s->last = value;
+}
+
+static double summary_mean(const channel_summary *s) {
+    return s->count > 0 ? s->value0 + s->x / s->count : 0;
+}
+
+/* The mean of a product of deviations, from the sums of both and of the product, around their means. */
+static double covariance(double n, double a, double b, double ab) {
+    return ab / n - a / n * (b / n);
+}
+
+/* MTAN_SUMMARIES numbers, `stride` apart. */
+static void summary_numbers(mtan_real *out, size_t stride, const channel_summary *s) {
+    const double ln2 = 0.6931471805599453, n = s->count > 0 ? s->count : 1;
+    const double width = scalar_sqrt(covariance(n, s->t, s->t, s->tt));
+    const double numbers[MTAN_SUMMARIES] = {s->count > 0 ? 1 : 0,
+                                            ln2 * scalar_log2(1 + s->count),
+                                            summary_mean(s),
+                                            scalar_sqrt(covariance(n, s->x, s->x, s->xx)),
+                                            s->first,
+                                            s->last,
+                                            s->least,
+                                            s->most,
+                                            s->steps / (n > 1 ? n - 1 : 1),
+                                            width > 0 ? covariance(n, s->t, s->x, s->tx) / width : 0,
+                                            s->latest};
+    for (size_t i = 0; i < MTAN_SUMMARIES; i++) out[i * stride] = (mtan_real)numbers[i];
+}
+
+/* Channels that attention sees. */
+static int32_t varying(const mtan_config *c) {
+    return c->channels - c->statics;
+}
+
+static int32_t summary_width(const mtan_config *c) {
+    return (c->summaries ? MTAN_SUMMARIES * varying(c) : 0) + 2 * c->statics;
+}
+
+/* A row of what is read of a record: the summaries, number by number; of static channels their means, and whether there are any. */
+static void summary_row(mtan_real *row, const mtan_config *c, const channel_summary *channel /* (D) */) {
+    const int32_t D = varying(c), M = c->statics;
+    for (int32_t d = 0; c->summaries && d < D; d++) summary_numbers(row + d, (size_t)D, &channel[M + d]);
+    row += summary_width(c) - 2 * M;
+    for (int32_t m = 0; m < M; m++) {
+        row[m] = (mtan_real)summary_mean(&channel[m]);
+        row[M + m] = channel[m].count > 0 ? 1 : 0;
+    }
+}
+
+/* (D) summaries without an observation, in the workspace; null when counting or failed. */
+static channel_summary *new_summaries(mtan_tape *tape, const mtan_config *c) {
+    const int32_t D = summary_width(c) > 0 ? c->channels : 0;
+    return (channel_summary *)(void *)mtan_new_ints(tape, area(tape, D, SUMMARY_INTS));
+}
+
+/* Each record's row, once for every sample. */
+static void fill_summaries(mtan_tape *tape, const mtan_batch *batch, const mtan_config *c) {
+    const size_t width = (size_t)batch->summary.cols, D = (size_t)c->channels;
+    channel_summary *channel = new_summaries(tape, c);
+    if (width == 0 || !runs(tape)) return;
+    for (int32_t b = 0; b < batch->records; b++) {
+        const int32_t *begin = batch->begin + (size_t)b * (D + 1);
+        const mtan_real *time = mtan_data(tape, batch->time) + batch->time0[b];
+        mtan_real *row = mtan_data(tape, batch->summary) + (size_t)b * (size_t)batch->samples * width;
+        memset(channel, 0, D * sizeof *channel);
+        for (size_t d = 0; d < D; d++)
+            for (int32_t j = begin[d]; j < begin[d + 1]; j++)
+                summary_add(&channel[d], (double)time[batch->row[j]], (double)batch->value[j]);
+        summary_row(row, c, channel);
+        for (int32_t s = 1; s < batch->samples; s++) memcpy(row + (size_t)s * width, row, width * sizeof *row);
+    }
+}
+
 static void batch_arrays(mtan_tape *tape, mtan_batch *batch, const batch_request *q, int32_t events, int32_t cells) {
     const int32_t n = q->n, D = q->config->channels;
     const int32_t times = q->queries == QUERY_NONE ? 0 : (int32_t)area(tape, n, q->bounds->times);
@@ -3821,6 +3925,7 @@ static void batch_arrays(mtan_tape *tape, mtan_batch *batch, const batch_request
     batch->query_row = mtan_new_ints(tape, joined ? (size_t)times : 0);
     batch->place = mtan_new_ints(tape, joined ? (size_t)q->bounds->events : 0);
     batch->seen = mtan_new_constant(tape, n, D);
+    batch->summary = mtan_new_constant(tape, (int32_t)area(tape, n, q->samples), summary_width(q->config));
     batch->query = mtan_new_constant(tape, times, 1);
     batch->cell_row = mtan_new_ints(tape, (size_t)cells);
     batch->cell_channel = mtan_new_ints(tape, (size_t)cells);
@@ -3886,6 +3991,7 @@ static void batch_build(mtan_tape *tape, mtan_batch *batch, const batch_request 
     batch->records = q->n;
     batch->samples = q->samples;
     batch->channels = q->config->channels;
+    batch->statics = q->config->statics;
     batch->one_latent = has_trait(q->config, MTAN_ONE_LATENT);
     tape->batch = batch;
     index = mtan_new_ints(tape, (size_t)q->bounds->events);
@@ -3910,6 +4016,7 @@ static void batch_build(mtan_tape *tape, mtan_batch *batch, const batch_request 
     batch_arrays(tape, batch, q, events, cells);
     if (runs(tape)) batch_fill(tape, batch, q, index, spare);
     batch_totals(tape, batch, q);
+    fill_summaries(tape, batch, q->config);
     fill_labels(tape, batch, q);
 }
 
@@ -4099,6 +4206,7 @@ typedef struct attention_sums {
     mtan_real *weight, *before;        /* (H P) of the last observation; (2, H P) the sums before it */
     mtan_real *latest;                 /* (D) time of a channel's last observation */
     int32_t *plain;                    /* (D) how many more may come in order before its sums are exact; 0: they are */
+    channel_summary *summary;          /* (D), or null: none are read */
     mtan_real *sums;                   /* (D, parts, H P) base, sums of w x and of w, what each lost to rounding */
     mtan_real time;
     int32_t has_time, points, parts; /* P; 5, or 3 without what was lost */
@@ -4120,12 +4228,15 @@ static void sums_layout(mtan_tape *tape, attention_sums *s, const mtan_model *mo
     s->before = parts > SUM_PLAIN ? mtan_data(tape, mtan_new_constant(tape, 2, n)) : NULL;
     s->latest = parts > SUM_PLAIN ? mtan_data(tape, mtan_new_constant(tape, 1, c->channels)) : NULL;
     s->plain = parts > SUM_PLAIN ? mtan_new_ints(tape, (size_t)c->channels) : NULL;
+    s->summary = parts > SUM_PLAIN && summary_width(c) > 0 ? new_summaries(tape, c) : NULL;
     s->sums = mtan_data(tape, mtan_new_constant(tape, parts * c->channels, n));
 }
 
 static void sums_clear(attention_sums *s) {
+    const size_t D = (size_t)s->model->config.channels;
     s->has_time = 0;
-    s->model->backend->fill(s->seen, (size_t)s->model->config.channels, 0);
+    s->model->backend->fill(s->seen, D, 0);
+    if (s->summary) memset(s->summary, 0, D * sizeof *s->summary);
 }
 
 /* Which of the embeddings a head has. */
@@ -4245,17 +4356,20 @@ static mtan_real sums_value(const attention_sums *s, int32_t head, int32_t point
 static void sums_intensity(const attention_sums *s, mtan_real *y) {
     const mtan_backend *k = s->model->backend;
     const size_t H = (size_t)s->model->config.enc_heads, P = (size_t)s->points, n = H * P;
-    const size_t D = (size_t)s->model->config.channels;
+    const size_t D = (size_t)varying(&s->model->config);
     for (size_t d = 0; d < D; d++) {
-        const mtan_real *sums = sums_of(s, (int32_t)d);
-        if (!(s->seen[d] > 0)) k->fill(s->weight, n, 0);
+        const int32_t channel = s->model->config.statics + (int32_t)d;
+        const mtan_real *sums = sums_of(s, channel);
+        if (!(s->seen[channel] > 0)) k->fill(s->weight, n, 0);
         else k->log_under(s->weight, sums + SUM_WEIGHT * n, sums + SUM_BASE * n, n);
-        if (s->seen[d] > 0) k->map(MTAN_SOFTPLUS, s->weight, s->weight, n);
+        if (s->seen[channel] > 0) k->map(MTAN_SOFTPLUS, s->weight, s->weight, n);
         for (size_t i = 0; i < n; i++) y[i % P * H * D + i / P * D + d] = s->weight[i];
     }
 }
 
 static void gather_event(attention_sums *s, const mtan_event *e) {
+    if (s->summary) summary_add(&s->summary[e->channel], (double)e->time, (double)e->value);
+    if (e->channel < s->model->config.statics) return;
     sums_time(s, e->time);
     sums_add(s, e->channel, e->value);
 }
@@ -4344,7 +4458,7 @@ static const char *const bare_names[3] = {"0", "2", "4"};
 /* The encoder, in the order in which each of the reference's classes creates its layers. */
 static void add_encoder(mtan_params *p, mtand_roles *roles, const mtan_config *c) {
     attention_roles *r = &roles->enc;
-    const int32_t D2 = 2 * c->channels, N = c->enc_hidden, full = has_decoder(c), H = c->enc_heads;
+    const int32_t D2 = 2 * varying(c), N = c->enc_hidden, full = has_decoder(c), H = c->enc_heads;
     const char *gru = c->encoder != MTAN_ATTENTION || full ? "gru_rnn"
                       : c->classify == MTAN_CLASSIFY_TIME  ? "gru"
                                                            : "enc";
@@ -4353,7 +4467,7 @@ static void add_encoder(mtan_params *p, mtand_roles *roles, const mtan_config *c
         add_attention(p, r, c, D2 * H, N);
         if (full || c->classify == MTAN_CLASSIFY_TIME) add_grus(p, r, gru, N, N, full);
         if (full) add_mlp(p, r, "hiddens_to_z0.0", "hiddens_to_z0.2", 2 * N, c->mlp_hidden, 2 * c->latent);
-        else add_head(p, roles, c, head_names, "classifier", N);
+        else add_head(p, roles, c, head_names, "classifier", N + summary_width(c));
         if (!full && c->classify == MTAN_CLASSIFY_RECORD) add_grus(p, r, gru, N, N, 0);
         add_embedding(p, r, c, H);
         return;
@@ -4370,7 +4484,7 @@ static void add_encoder(mtan_params *p, mtand_roles *roles, const mtan_config *c
         add_embedding(p, r, c, 1);
     }
     if (full) add_mlp(p, r, "hiddens_to_z0.0", "hiddens_to_z0.2", 2 * N, c->mlp_hidden, 2 * c->latent);
-    else add_head(p, roles, c, head_names, "classifier", N);
+    else add_head(p, roles, c, head_names, "classifier", N + summary_width(c));
 }
 
 static void add_decoder(mtan_params *p, mtand_roles *roles, const mtan_config *c) {
@@ -4395,7 +4509,7 @@ static void add_classifier(mtan_params *p, mtand_roles *roles, const mtan_config
     p->prefix = "classifier.";
     if (c->classify == MTAN_CLASSIFY_RECORD) {
         roles->cls_gru = add_gru(p, "gru_rnn", c->latent, c->enc_hidden, 0);
-        add_head(p, roles, c, head_names, "classifier", c->enc_hidden);
+        add_head(p, roles, c, head_names, "classifier", c->enc_hidden + summary_width(c));
     } else if (c->classify == MTAN_CLASSIFY_TIME) {
         add_head(p, roles, c, bare_names, "0", 2 * c->dec_hidden);
     }
@@ -4407,7 +4521,7 @@ static int32_t state_width(const mtan_config *c) {
 }
 
 static int32_t intensity_width(const mtan_config *c) {
-    return c->variance == MTAN_VARIANCE_LEARNED ? c->enc_heads * c->channels : 0;
+    return c->variance == MTAN_VARIANCE_LEARNED ? c->enc_heads * varying(c) : 0;
 }
 
 /* It comes last, so that all else starts as it does without. */
@@ -4439,7 +4553,8 @@ static int32_t widths_fit(const mtan_config *c) {
     if (c->variance == MTAN_VARIANCE_LEARNED &&
         c->dec_heads * (2 * (int64_t)c->dec_hidden + (int64_t)c->enc_heads * c->channels) > INT32_MAX)
         return 0;
-    return 2 * wide * heads <= INT32_MAX && heads * c->embed <= INT32_MAX && heads * c->ref_points <= INT32_MAX;
+    return 2 * wide * heads <= INT32_MAX && (int64_t)c->channels * MTAN_SUMMARIES <= INT32_MAX / 2 &&
+           heads * c->embed <= INT32_MAX && heads * c->ref_points <= INT32_MAX;
 }
 
 static mtan_status mtand_check(const mtan_config *c) {
@@ -4448,6 +4563,7 @@ static mtan_status mtand_check(const mtan_config *c) {
     if (c->embed < 2 || (c->embedding == MTAN_EMBED_FIXED && c->embed % 2 != 0)) return MTAN_ERR_CONFIG;
     if (c->variance == MTAN_VARIANCE_LEARNED && (c->encoder == MTAN_RBF || c->decoder == MTAN_RBF))
         return MTAN_ERR_CONFIG; /* the intensity is that of attention, and attention carries it to the queries */
+    if (c->statics > 0 && c->encoder == MTAN_RBF) return MTAN_ERR_CONFIG; /* its kernels have no place for them */
     if (c->kind == MTAN_ENC && c->classify == MTAN_CLASSIFY_TIME && c->reference != MTAN_REF_OBSERVED)
         return MTAN_ERR_CONFIG;
     if (c->reference == MTAN_REF_GIVEN) {
@@ -4651,8 +4767,8 @@ static void lay_packed(const mtan_forward *f, mtand_folded *to) {
     for (int32_t d = 0; packs_gru(f) && d < directions(c); d++) {
         to->enc.packed[d] = packed_layout(f, 3 * N, N);
         if (!in_int8(f)) continue;
-        to->enc.values[d] = packed_layout(f, 3 * N, c->enc_heads * c->channels);
-        to->enc.masks[d] = packed_layout(f, 3 * N, c->channels);
+        to->enc.values[d] = packed_layout(f, 3 * N, c->enc_heads * varying(c));
+        to->enc.masks[d] = packed_layout(f, 3 * N, varying(c));
     }
     for (int32_t d = 0; packs_gru(f) && has_decoder(c) && d < 2; d++) to->dec.packed[d] = packed_layout(f, 3 * M, M);
     if (packs_gru(f) && has_decoder(c) && c->classify == MTAN_CLASSIFY_RECORD)
@@ -4666,7 +4782,7 @@ static void lay_packed(const mtan_forward *f, mtand_folded *to) {
 static void mtand_lay_fold(const mtan_forward *f, void *folded) {
     mtand_folded *to = (mtand_folded *)folded;
     const mtan_config *c = f->config;
-    const int32_t N = c->enc_hidden, D2 = 2 * c->channels, attention = c->encoder != MTAN_RBF;
+    const int32_t N = c->enc_hidden, D2 = 2 * varying(c), attention = c->encoder != MTAN_RBF;
     if (attention && !observed(c)) to->enc.score = mtan_new_fold(f->tape, c->enc_heads * c->ref_points, c->embed);
     for (int32_t d = 0; d < directions(c); d++) {
         if (!in_int8(f)) to->enc.in[d] = mtan_new_fold(f->tape, 3 * N, c->enc_heads * D2);
@@ -4732,7 +4848,7 @@ static void fold_scores(const mtan_forward *f, const attention_roles *r, const a
 
 /* G of one direction in INT8: the weights of values and of masks apart, as a value and a mask have no scale in common. */
 static void fold_input_int8(const mtan_forward *f, int32_t direction) {
-    const int32_t D = f->config->channels, H = f->config->enc_heads, N3 = 3 * f->config->enc_hidden;
+    const int32_t D = varying(f->config), H = f->config->enc_heads, N3 = 3 * f->config->enc_hidden;
     mtan_tensor g = mtan_new_constant(f->tape, N3, H * 2 * D), values = mtan_new_constant(f->tape, N3, H * D);
     mtan_tensor masks = mtan_new_constant(f->tape, N3, D);
     mtan_op_matmul(f->tape, g, param(f, roles_of(f)->enc.gru[direction]), param(f, roles_of(f)->enc.out));
@@ -4800,11 +4916,12 @@ static mtan_tensor head_scores(const mtan_forward *f, int32_t head, mtan_tensor 
 static mtan_tensor interpolate_events(const mtan_forward *f, mtan_tensor *intensity) {
     const mtan_config *c = f->config;
     const mtan_batch *batch = f->tape->batch;
-    const int32_t H = c->enc_heads, D = c->channels;
+    const int32_t H = c->enc_heads, D = varying(c);
     mtan_tensor y = mtan_new(f->tape, batch->rows, H * D), key_phi = nothing, query_phi = nothing;
     *intensity = mtan_new(f->tape, batch->rows, intensity_width(c));
     for (int32_t i = 0; f->gathered && runs(f->tape) && i < y.rows * y.cols; i++)
-        mtan_data(f->tape, y)[i] = sums_value((const attention_sums *)f->gathered, i % y.cols / D, i / y.cols, i % D);
+        mtan_data(f->tape, y)[i] =
+            sums_value((const attention_sums *)f->gathered, i % y.cols / D, i / y.cols, c->statics + i % D);
     if (f->gathered && runs(f->tape) && intensity->cols > 0)
         sums_intensity((const attention_sums *)f->gathered, mtan_data(f->tape, *intensity));
     if (f->gathered) return y;
@@ -4826,12 +4943,21 @@ static mtan_tensor seen_of(const mtan_forward *f) {
     const attention_sums *sums = (const attention_sums *)f->gathered;
     const mtan_tensor seen = f->tape->batch->seen;
     if (sums && runs(f->tape)) memcpy(mtan_data(f->tape, seen), sums->seen, count_of(seen) * sizeof(mtan_real));
-    return seen;
+    return mtan_columns(seen, f->config->statics, varying(f->config));
+}
+
+/* (B S, ...): the summaries, of a stream those that it has gathered. */
+static mtan_tensor summary_of(const mtan_forward *f) {
+    const attention_sums *sums = (const attention_sums *)f->gathered;
+    const mtan_tensor summary = f->tape->batch->summary;
+    for (int32_t i = 0; sums && summary.cols > 0 && runs(f->tape) && i < summary.rows; i++)
+        summary_row(mtan_data(f->tape, summary) + (size_t)i * (size_t)summary.cols, f->config, sums->summary);
+    return summary;
 }
 
 /* The GRU's input of one direction, (R, 3N): values and mask of head h are columns h 2D and h 2D + D of G. */
 static mtan_tensor gru_input(const mtan_forward *f, mtan_tensor x, mtan_tensor seen, int32_t direction) {
-    const int32_t D = f->config->channels, H = f->config->enc_heads, N3 = 3 * f->config->enc_hidden;
+    const int32_t D = varying(f->config), H = f->config->enc_heads, N3 = 3 * f->config->enc_hidden;
     const mtan_tensor g = folded_of(f)->enc.in[direction];
     mtan_tensor of_record = mtan_new(f->tape, f->tape->batch->records, N3), gx = mtan_new_gates(f->tape, x.rows, N3);
     if (in_int8(f)) {
@@ -5055,9 +5181,12 @@ static mtan_tensor head(const mtan_forward *f, mtan_tensor x) {
     return finish_head(f, head_layer(f, head_input(f, x), 0));
 }
 
+/* What the classifier of records reads: the last state of the sequence and, beside it, the summaries. */
 static mtan_tensor last_of(const mtan_forward *f, mtan_tensor hidden, int32_t rows) {
-    mtan_tensor y = mtan_new(f->tape, rows, hidden.cols);
-    mtan_op_last(f->tape, y, hidden);
+    const mtan_tensor summary = summary_of(f);
+    mtan_tensor y = mtan_new(f->tape, rows, hidden.cols + summary.cols);
+    mtan_op_last(f->tape, mtan_columns(y, 0, hidden.cols), hidden);
+    if (summary.cols > 0) mtan_op_copy(f->tape, mtan_columns(y, hidden.cols, summary.cols), summary);
     return y;
 }
 
@@ -5093,6 +5222,10 @@ static void full_forward(const mtan_forward *f, mtan_outputs *out) {
 static void mtand_attention(const mtan_forward *f, int32_t head_index, int32_t channel, mtan_real *weight) {
     const mtan_batch *batch = f->tape->batch;
     mtan_tensor t[5], key_phi = nothing, query_phi = nothing;
+    if (channel < f->config->statics) { /* nothing attends to it */
+        if (runs(f->tape)) host_kernels(f->tape)->fill(weight, (size_t)batch->scores, 0);
+        return;
+    }
     if (f->config->encoder == MTAN_RBF) {
         const mtan_tensor beta = folded_of(f)->enc.beta, query = observed(f->config) ? batch->point : folded_of(f)->ref;
         fetch_tensor(f->tape, beta);
@@ -5101,7 +5234,7 @@ static void mtand_attention(const mtan_forward *f, int32_t head_index, int32_t c
                                                mtan_data(f->tape, batch->time), mtan_data(f->tape, beta), channel);
         return;
     }
-    t[0] = mtan_new(f->tape, batch->rows, f->config->channels);
+    t[0] = mtan_new(f->tape, batch->rows, varying(f->config));
     t[1] = head_scores(f, head_index, &key_phi, &query_phi);
     attend_buffers(f->tape, t);
     attend(f->tape, t);
@@ -5231,12 +5364,12 @@ static void small_points(const mtan_forward *f, attention_sums *s, mtan_tensor p
 
 /* Interpolated values and masks of one point, as the layer behind the attention reads them: (1, H 2D). */
 static mtan_tensor small_values(const mtan_forward *f, const attention_sums *s, int32_t point) {
-    const int32_t D = f->config->channels, H = f->config->enc_heads;
+    const int32_t D = varying(f->config), H = f->config->enc_heads, M = f->config->statics;
     const mtan_tensor x = mtan_new_constant(f->tape, 1, H * 2 * D);
     for (int32_t i = 0; runs(f->tape) && i < H * D; i++) {
         mtan_real *out = mtan_data(f->tape, x) + (size_t)(i / D * 2 * D + i % D);
-        out[0] = sums_value(s, i / D, point, i % D);
-        out[D] = s->seen[i % D];
+        out[0] = sums_value(s, i / D, point, M + i % D);
+        out[D] = s->seen[M + i % D];
     }
     return x;
 }
@@ -5276,14 +5409,44 @@ static void small_block(const mtan_forward *f, const mtan_record *record, mtan_t
     f->tape->top = top;
 }
 
+/* The event after event `last` in the order of time, those of one time as they come; -1: there is none. last -1: the first. */
+static int32_t event_after(const mtan_record *r, int32_t last) {
+    int32_t next = -1;
+    for (int32_t i = 0; i < r->n_events; i++) {
+        const mtan_real t = r->events[i].time;
+        if (last >= 0 && (t < r->events[last].time || (t <= r->events[last].time && i <= last))) continue;
+        if (next < 0 || t < r->events[next].time) next = i;
+    }
+    return next;
+}
+
+/* Events that are not in order are looked for one after the other: no memory grows with the record, and boards sort rarely. */
+static void small_summary(const mtan_forward *f, mtan_tensor row, const mtan_record *record) {
+    const size_t top = f->tape->top;
+    channel_summary *channel = new_summaries(f->tape, f->config);
+    if (row.cols > 0 && runs(f->tape)) {
+        const int32_t ordered = count_ordered(record->events, record->n_events) >= 0;
+        memset(channel, 0, (size_t)f->config->channels * sizeof *channel);
+        for (int32_t n = 0, i = -1; n < record->n_events; n++) {
+            i = ordered ? n : event_after(record, i);
+            summary_add(&channel[record->events[i].channel], (double)record->events[i].time,
+                        (double)record->events[i].value);
+        }
+        summary_row(mtan_data(f->tape, row), f->config, channel);
+    }
+    f->tape->top = top;
+}
+
 /* The logits, on a tape that counts (record null) or runs. */
 static mtan_tensor enc_small(const mtan_forward *f, const mtan_record *record, int32_t points) {
     const mtan_config *c = f->config;
-    const mtan_tensor hidden = mtan_new_constant(f->tape, 1, c->enc_hidden);
+    const int32_t N = c->enc_hidden, W = summary_width(c);
+    const mtan_tensor read = mtan_new_constant(f->tape, 1, N + W), hidden = mtan_columns(read, 0, N);
     mtan_tensor x;
     for (int32_t k = 0; k < c->ref_points; k += points)
         small_block(f, record, hidden, k, c->ref_points - k < points ? c->ref_points - k : points);
-    x = small_layer(f, hidden, roles_of(f)->head[0], roles_of(f)->head[0] + 1);
+    small_summary(f, mtan_columns(read, N, W), record);
+    x = small_layer(f, read, roles_of(f)->head[0], roles_of(f)->head[0] + 1);
     for (int32_t i = 1; i < head_layers(c); i++) {
         mtan_op_relu(f->tape, x);
         x = small_layer(f, x, roles_of(f)->head[i], roles_of(f)->head[i] + 1);

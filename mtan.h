@@ -139,6 +139,11 @@ typedef enum mtan_bound { MTAN_BOUND_FAITHFUL, MTAN_BOUND_ELBO, MTAN_BOUND_IWAE 
  * over a channel's observations: so that it can tell a gap. For MTAN_FULL with attention on both sides. */
 typedef enum mtan_variance { MTAN_VARIANCE_FIXED, MTAN_VARIANCE_LEARNED } mtan_variance;
 
+/* What the classifier of records may read of each channel beside the sequence, all 0 of one without observation: whether it has any;
+ * log(1 + how many); their mean and standard deviation; the first, last, least and most; the mean of |one - the one before|; their
+ * trend, correlation with time times standard deviation; the time of the last. */
+#define MTAN_SUMMARIES 11
+
 typedef enum mtan_rule { MTAN_MEAN_PROBABILITY, MTAN_MEAN_LOG_PROBABILITY } mtan_rule; /* and one prediction */
 
 typedef struct mtan_architecture mtan_architecture;
@@ -152,7 +157,10 @@ typedef struct mtan_config {
     mtan_embed_heads embed_heads;
     mtan_reference reference;
     mtan_frequencies frequencies;
-    double slowest, fastest;        /* cycles in a unit of time, for MTAN_FREQUENCIES_LOG; 0: 1 and 16 */
+    double slowest, fastest; /* cycles in a unit of time, for MTAN_FREQUENCIES_LOG; 0: 1 and 16 */
+    int32_t summaries;       /* 1: the classifier of records also reads MTAN_SUMMARIES numbers of each channel */
+    int32_t statics; /* the first so many channels do not change: attention leaves them out, that classifier reads their
+                      * means and whether there are any */
     int32_t channels, classes;      /* D, C */
     int32_t embed;                  /* E; even for the fixed embedding */
     int32_t enc_heads, dec_heads;   /* H, divides E */
@@ -851,6 +859,7 @@ typedef struct mtan_batch {
     int32_t records;  /* B */
     int32_t samples;  /* S */
     int32_t channels; /* D */
+    int32_t statics;  /* the first of them, which attention leaves out */
     int32_t steps;    /* of the longest sequence: K, or the most query times */
     int32_t *order;   /* (B) position -> index of the record */
     int32_t *first;   /* (steps + 1) row at which a step of the sequence starts; R = first[steps] */
@@ -862,6 +871,8 @@ typedef struct mtan_batch {
     mtan_real *value; /* its value */
     mtan_tensor time; /* (T, 1) distinct event times */
     mtan_tensor seen; /* (B, D) 1 where a channel was ever observed */
+    mtan_tensor
+        summary; /* (B S, ...) what the classifier reads of each record beside the sequence; 0 columns: nothing */
     mtan_tensor
         point;       /* MTAN_REF_OBSERVED: times of the sequence's steps, record by record; the same as query or time */
     int32_t *point0; /* (B + 1); null when all records share the reference points */

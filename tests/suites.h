@@ -21,6 +21,7 @@ X(safetensors_suite)
 X(preparation_suite)
 X(frequencies_suite)
 X(variance_suite)
+X(summaries_suite)
 X(strings_suite)
 #ifndef MTAN_TESTS_LIBRARY
 X(array_suite)

@@ -327,6 +327,7 @@ static struct batch batch_of(const mtan_batch *b) {
     a.begin = AT(b->begin), a.row = AT(b->row), a.value = AT(b->value);
     a.cell_row = AT(b->cell_row), a.cell_channel = AT(b->cell_channel), a.cell_value = AT(b->cell_value);
     a.records = b->records, a.samples = b->samples, a.channels = b->channels, a.steps = b->steps;
+    a.statics = b->statics;
     return a;
 }
 
@@ -364,7 +365,7 @@ static void cuda_attend_backward(const mtan_batch *b, mtan_real *dscore, const m
 static void cuda_attend_weights(const mtan_batch *b, mtan_real *shown, const mtan_real *score, const mtan_real *weight,
                                 const mtan_real *total, int32_t channel) {
     struct attention a = attention_of(b, score, weight, total);
-    a.dscore = AT(shown), a.channel = channel;
+    a.dscore = AT(shown), a.channel = channel - b->statics;
     mtan_cuda_launch(KERNEL_attend_weights, (size_t)b->records, 1, 1, &a);
 }
 

@@ -627,7 +627,7 @@ struct attended { /* one record */
     const float *score;
     float *weight, *total;
     const int *begin;
-    int position, keys, queries;
+    int position, keys, queries, channels; /* channels: those that are not static */
 };
 
 DEVICE struct attended attended_record(const struct attention &a, int r) {
@@ -635,8 +635,9 @@ DEVICE struct attended attended_record(const struct attention &a, int r) {
     struct attended x;
     x.score = a.score + b.score0[r];
     x.weight = a.weight + b.score0[r];
-    x.total = a.total + r * b.channels * b.steps;
-    x.begin = b.begin + r * (b.channels + 1);
+    x.channels = b.channels - b.statics;
+    x.total = a.total + r * x.channels * b.steps;
+    x.begin = b.begin + r * (b.channels + 1) + b.statics;
     x.position = r;
     x.keys = b.time0[r + 1] - b.time0[r];
     x.queries = b.length[r];
@@ -694,7 +695,7 @@ KERNEL(attend_forward)(const struct attention a) {
     for (int i = y; asks && i < x.keys; i += attend_forward_y)
         x.weight[i * x.queries + q] = exp_under(x.score[i * x.queries + q], base);
     __syncthreads();
-    for (int d = y; asks && d < a.batch.channels; d += attend_forward_y) attend_channel(a, x, d, q);
+    for (int d = y; asks && d < x.channels; d += attend_forward_y) attend_channel(a, x, d, q);
 }
 
 /* dscore[i][q] += w / total * dy[q][d] * (x - y[q][d]): a thread has a query and goes through all events. */
@@ -704,7 +705,7 @@ KERNEL(attend_backward)(const struct attention a) {
     float *dscore = a.dscore + a.batch.score0[blockIdx.x / a.tiles];
     if (q >= Q) return;
     const int r = a.batch.first[q] + x.position;
-    for (int d = 0; d < a.batch.channels; d++) {
+    for (int d = 0; d < x.channels; d++) {
         if (x.begin[d] == x.begin[d + 1]) continue;
         const float total = x.total[d * Q + q], mean = a.y[r * a.ldy + d];
         const float share = a.dy[r * a.ldy + d] / absolute(total), base = total < 0 ? channel_base(a, x, d, q) : 0;

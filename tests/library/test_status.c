@@ -1462,6 +1462,8 @@ TEST a_weight_that_is_nan_gives_no_prediction(mtan_precision precision) {
     for (int i = 0; desk_open(&d, i); i++) {
         parts p;
         const mtan_record r = sound(&p);
+        for (int32_t j = 0; j < r.n_events; j++)
+            p.events[j].channel = d.small.config.statics; /* one that is attended to */
         d.small.model.precision = precision;
         ASSERT(desk_fold(&d));
         for (int32_t k = 0; k < mtan_param_count(&d.small.config); k++) {

@@ -116,18 +116,19 @@ static int same_as_batch(rig *r, const mtan_record *record, const mtan_event *ev
     return 1;
 }
 
-/* One record in every order: in time and channel by channel to the bit; as it stands (in no order) and backwards. */
+/* One record in every order: in time and channel by channel to the bit; as it stands (in no order) and backwards, but where
+ * summaries count the steps from one observation to the next, which a late one would change. */
 static int same_in_any_order(rig *r, const mtan_record *record) {
     mtan_event e[MOST_EVENTS];
-    const int32_t n = record->n_events;
+    const int32_t n = record->n_events, late = !r->predictor.model->config.summaries;
     memcpy(e, record->events, (size_t)n * sizeof *e);
-    if (!same_as_batch(r, record, e, STREAM_LIMIT)) return 0;
+    if (late && !same_as_batch(r, record, e, STREAM_LIMIT)) return 0;
     in_order(e, n, 0);
     if (!same_as_batch(r, record, e, 0)) return 0;
     in_order(e, n, 1);
     if (!same_as_batch(r, record, e, 0)) return 0;
     turn_round(e, n);
-    return same_as_batch(r, record, e, STREAM_LIMIT);
+    return !late || same_as_batch(r, record, e, STREAM_LIMIT);
 }
 
 /* Every kind of model in this precision on this backend. Returns how many, or -1. */
