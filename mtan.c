@@ -1351,6 +1351,235 @@ static void scalar_intensity_backward(const mtan_batch *b, mtan_real *dscore, co
     }
 }
 
+/* ---- local statistics: attention that hands on more than a mean ----
+ * With w as above, u = x - the channel's first value, and d = rate (t - r) the distance in time from the reference point r, the
+ * sums over a channel's events divided by that of w, written [ ], give
+ *    mean       [x]
+ *    spread     sqrt(var + e^2) - e           var = [u u] - [u]^2, or 0;  e = 1/32, so that its slope is finite
+ *    intensity  log(1 + sum of exp(score))
+ *    position   [d] rho                       rho = 1 / sqrt(1 + [d d]); from -1, all lies long before r, to 1
+ *    trend      ([d u] - [d] [u]) rho         at most the standard deviation
+ *    shift      -trend position               what the trend adds to the mean at r itself
+ * All are bounded by what was observed, and 0 for a channel without observation. config.statistics says which there are; the mean
+ * always is. */
+
+enum { MOMENT_X, MOMENT_W, MOMENT_UU, MOMENT_D, MOMENT_DD, MOMENT_DU };
+#define SPREAD_LEAST ((mtan_real)0.03125)
+
+/* How many numbers there are of a channel. */
+static int32_t statistics_count(int32_t statistics) {
+    return 1 + !!(statistics & MTAN_SPREAD) + !!(statistics & MTAN_INTENSITY) + (statistics & MTAN_SLOPE ? 3 : 0);
+}
+
+static void scalar_moments_add(mtan_real *sums, size_t stride, const mtan_real *weight, const mtan_real *point,
+                               size_t n, const mtan_moment *o) {
+    const mtan_real u = o->value - o->origin, uu = u * u;
+    for (size_t i = 0; i < n; i++, sums++) {
+        const mtan_real w = weight[i], d = o->rate * (o->time - point[i]);
+        sums[MOMENT_X * stride] = MTAN_FMA(w, o->value, sums[MOMENT_X * stride]);
+        sums[MOMENT_W * stride] += w;
+        sums[MOMENT_UU * stride] = MTAN_FMA(w, uu, sums[MOMENT_UU * stride]);
+        sums[MOMENT_D * stride] = MTAN_FMA(w, d, sums[MOMENT_D * stride]);
+        sums[MOMENT_DD * stride] = MTAN_FMA(w, d * d, sums[MOMENT_DD * stride]);
+        sums[MOMENT_DU * stride] = MTAN_FMA(w, d * u, sums[MOMENT_DU * stride]);
+    }
+}
+
+/* What the features are made of. A total that is negative has a base of its own. */
+typedef struct local_moments {
+    mtan_real total, mean, u, uu, d, dd, du; /* [ ] of the sums */
+    mtan_real var, root, rho, cov;           /* root: sqrt(var + e^2) */
+} local_moments;
+
+static local_moments moments_at(const mtan_real *sums, size_t stride, mtan_real origin) {
+    local_moments m;
+    m.total = sums[MOMENT_W * stride] < 0 ? -sums[MOMENT_W * stride] : sums[MOMENT_W * stride];
+    m.mean = sums[MOMENT_X * stride] / m.total;
+    m.uu = sums[MOMENT_UU * stride] / m.total;
+    m.d = sums[MOMENT_D * stride] / m.total;
+    m.dd = sums[MOMENT_DD * stride] / m.total;
+    m.du = sums[MOMENT_DU * stride] / m.total;
+    m.u = m.mean - origin;
+    m.var = m.uu - m.u * m.u;
+    m.var = m.var > 0 ? m.var : 0;
+    m.root = real_sqrt(m.var + SPREAD_LEAST * SPREAD_LEAST);
+    m.rho = 1 / real_sqrt(1 + m.dd);
+    m.cov = m.du - m.d * m.u;
+    return m;
+}
+
+static void scalar_moments_read(mtan_real *y, const mtan_real *sums, size_t stride, const mtan_real *base,
+                                mtan_real origin, int32_t statistics, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        const local_moments m = moments_at(sums + i, stride, origin);
+        const mtan_real position = m.d * m.rho, trend = m.cov * m.rho;
+        mtan_real *out = y + i;
+        *out = m.mean;
+        if (statistics & MTAN_SPREAD) *(out += n) = m.root - SPREAD_LEAST;
+        if (statistics & MTAN_INTENSITY) *(out += n) = real_softplus(real_log_under(m.total, base[i]));
+        if (statistics & MTAN_SLOPE) out[n] = position, out[2 * n] = trend, out[3 * n] = -(trend * position);
+    }
+}
+
+/* One record and one head: total holds the sums, (D, MTAN_MOMENTS, Q). */
+typedef struct moments_record {
+    attend_record a;
+    const mtan_real *point, *time; /* (Q), (L) */
+    mtan_real rate;
+    int32_t statistics;
+} moments_record;
+
+static moments_record moments_of(const mtan_batch *b, int32_t position, const mtan_real *score, const mtan_real *weight,
+                                 const mtan_real *sums, mtan_real *scratch, const mtan_real *point,
+                                 const mtan_real *time, mtan_real rate, int32_t statistics) {
+    moments_record r;
+    r.a = attend_at(b, position, score, weight, NULL, scratch);
+    r.a.total =
+        (mtan_real *)(uintptr_t)sums + (size_t)position * (size_t)r.a.channels * MTAN_MOMENTS * (size_t)b->steps;
+    r.point = point + (b->point0 ? b->point0[position] : 0);
+    r.time = time + b->time0[position];
+    r.rate = rate;
+    r.statistics = statistics;
+    return r;
+}
+
+static mtan_real *moments_sums(const moments_record *r, int32_t channel) {
+    return r->a.total + (size_t)channel * MTAN_MOMENTS * (size_t)r->a.queries;
+}
+
+static mtan_moment moment_of(const moments_record *r, int32_t channel, int32_t event) {
+    mtan_moment o;
+    o.value = r->a.value[event], o.origin = r->a.value[r->a.begin[channel]];
+    o.time = r->time[r->a.row[event]], o.rate = r->rate;
+    return o;
+}
+
+/* The sums of one query under the channel's own base, which is returned; that of the weights is negative to tell. */
+static mtan_real moments_far(const moments_record *r, int32_t channel, int32_t q) {
+    const attend_record *a = &r->a;
+    const size_t Q = (size_t)a->queries;
+    const mtan_real base = own_base(a, channel, q);
+    mtan_real *sums = moments_sums(r, channel) + q;
+    for (size_t part = 0; part < MTAN_MOMENTS; part++) sums[part * Q] = 0;
+    for (int32_t j = a->begin[channel]; j < a->begin[channel + 1]; j++) {
+        const mtan_real w = event_weight(a, j, q, 1, base);
+        const mtan_moment o = moment_of(r, channel, j);
+        scalar_moments_add(sums, Q, &w, &r->point[q], 1, &o);
+    }
+    sums[MOMENT_W * Q] = -sums[MOMENT_W * Q];
+    return base;
+}
+
+/* scratch: the record's bases, the channel's, the features */
+static void moments_one(const moments_record *r, mtan_real *y, size_t ldy) {
+    const attend_record *a = &r->a;
+    const size_t Q = (size_t)a->queries, D = (size_t)a->channels, F = (size_t)statistics_count(r->statistics);
+    mtan_real *base = a->scratch + Q, *feature = base + Q;
+    attend_exponentials(a);
+    for (int32_t d = 0; d < a->channels; d++) {
+        mtan_real *sums = moments_sums(r, d);
+        scalar_fill(sums, MTAN_MOMENTS * Q, 0);
+        for (int32_t j = a->begin[d]; j < a->begin[d + 1]; j++) {
+            const mtan_moment o = moment_of(r, d, j);
+            scalar_moments_add(sums, Q, a->weight + (size_t)a->row[j] * Q, r->point, Q, &o);
+        }
+        if (a->begin[d] == a->begin[d + 1]) scalar_fill(feature, F * Q, 0);
+        else {
+            memcpy(base, a->scratch, Q * sizeof *base);
+            for (int32_t q = 0; q < a->queries; q++)
+                if (sums[MOMENT_W * Q + (size_t)q] < MTAN_FAR) base[q] = moments_far(r, d, q);
+            scalar_moments_read(feature, sums, Q, base, a->value[a->begin[d]], r->statistics, Q);
+        }
+        for (size_t q = 0; q < Q; q++)
+            for (size_t f = 0; f < F; f++)
+                y[(size_t)(a->first[q] + a->position) * ldy + f * D + (size_t)d] = feature[f * Q + q];
+    }
+}
+
+/* What an event's score gains: w share (c + u (x + u uu + d du) + d (d1 + d dd)), d its distance and u its deviation. */
+typedef struct moment_slopes {
+    mtan_real share, c, x, uu, d, dd, du;
+} moment_slopes;
+
+/* The features' gradients g, `step` apart, go back through moments_at to the [ ] of the sums. y: the features, likewise. */
+static moment_slopes slopes_at(const local_moments *m, const mtan_real *g, const mtan_real *y, size_t step,
+                               int32_t statistics) {
+    moment_slopes s = {1 / m->total, 0, *g, 0, 0, 0, 0};
+    mtan_real more = 0;
+    if (statistics & MTAN_SPREAD) {
+        g += step, y += step;
+        s.uu = m->var > 0 ? *g / (2 * m->root) : 0;
+        s.x = s.x - 2 * m->u * s.uu;
+    }
+    if (statistics & MTAN_INTENSITY) {
+        g += step, y += step;
+        more = *g * (1 - real_exp(-*y));
+    }
+    if (statistics & MTAN_SLOPE) {
+        const mtan_real position = y[step], trend = y[2 * step];
+        const mtan_real of_position = g[step] - g[3 * step] * trend, of_trend = g[2 * step] - g[3 * step] * position;
+        s.du = of_trend * m->rho;
+        s.d = of_position * m->rho - s.du * m->u;
+        s.x = s.x - s.du * m->d;
+        s.dd = (of_trend * m->cov + of_position * m->d) * ((mtan_real)-0.5 * (m->rho * m->rho * m->rho));
+    }
+    s.c = more - (((s.x * m->u + s.uu * m->uu) + (s.d * m->d + s.dd * m->dd)) + s.du * m->du);
+    return s;
+}
+
+static mtan_real moments_slope(const moment_slopes *s, mtan_real u, mtan_real d) {
+    const mtan_real by_value = MTAN_FMA(u, s->uu, MTAN_FMA(d, s->du, s->x));
+    return MTAN_FMA(u, by_value, MTAN_FMA(d, MTAN_FMA(d, s->dd, s->d), s->c));
+}
+
+/* dscore of a channel's events for query q, whichever base its sums were made with */
+static void moments_slopes_far(const moments_record *r, mtan_real *dscore, int32_t channel, int32_t q,
+                               const moment_slopes *s) {
+    const attend_record *a = &r->a;
+    const size_t Q = (size_t)a->queries;
+    const int32_t far = moments_sums(r, channel)[MOMENT_W * Q + (size_t)q] < 0;
+    const mtan_real base = far ? own_base(a, channel, q) : 0, origin = a->value[a->begin[channel]];
+    for (int32_t j = a->begin[channel]; j < a->begin[channel + 1]; j++) {
+        const mtan_real d = r->rate * (r->time[a->row[j]] - r->point[q]), u = a->value[j] - origin;
+        mtan_real *ds = dscore + (size_t)a->row[j] * Q + (size_t)q;
+        *ds = MTAN_FMA(event_weight(a, j, q, far, base) * s->share, moments_slope(s, u, d), *ds);
+    }
+}
+
+static void moments_one_back(const moments_record *r, mtan_real *dscore, const mtan_real *dy, const mtan_real *y,
+                             size_t ldy) {
+    const attend_record *a = &r->a;
+    const size_t D = (size_t)a->channels;
+    for (int32_t d = 0; d < a->channels; d++) {
+        if (a->begin[d] == a->begin[d + 1]) continue;
+        for (int32_t q = 0; q < a->queries; q++) {
+            const size_t at = (size_t)(a->first[q] + a->position) * ldy + (size_t)d;
+            const local_moments m = moments_at(moments_sums(r, d) + q, (size_t)a->queries, a->value[a->begin[d]]);
+            const moment_slopes s = slopes_at(&m, dy + at, y + at, D, r->statistics);
+            moments_slopes_far(r, dscore, d, q, &s);
+        }
+    }
+}
+
+static void scalar_moments_forward(const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *score,
+                                   mtan_real *weight, mtan_real *sums, mtan_real *scratch, const mtan_real *point,
+                                   const mtan_real *time, mtan_real rate, int32_t statistics) {
+    for (int32_t i = 0; i < b->records; i++) {
+        const moments_record r = moments_of(b, i, score, weight, sums, scratch, point, time, rate, statistics);
+        moments_one(&r, y, ldy);
+    }
+}
+
+static void scalar_moments_backward(const mtan_batch *b, mtan_real *dscore, const mtan_real *dy, const mtan_real *y,
+                                    size_t ldy, const mtan_real *score, const mtan_real *weight, const mtan_real *sums,
+                                    mtan_real *scratch, const mtan_real *point, const mtan_real *time, mtan_real rate,
+                                    int32_t statistics) {
+    for (int32_t i = 0; i < b->records; i++) {
+        const moments_record r = moments_of(b, i, score, weight, sums, scratch, point, time, rate, statistics);
+        moments_one_back(&r, dscore + b->score0[i], dy, y, ldy);
+    }
+}
+
 /* ---- RBF smoothing (Q15): weights exp(-beta_d (q - t)^2) under the base of a channel's nearest time ---- */
 
 static mtan_real square(mtan_real x) {
@@ -2493,7 +2722,7 @@ static mtan_tape tape_start(const mtan_backend *backend, mtan_real *work, size_t
 /* clang-format off */
 #define OPS(X) \
     X(embed) X(linear) X(matmul) X(scale) X(relu) X(tanh) X(dropout) X(softplus) X(copy) X(spread) X(last) \
-    X(softmax) X(softmax_pairs) X(regroup) X(at_queries) X(score) X(attend) X(intensity) X(attend_rbf) \
+    X(softmax) X(softmax_pairs) X(regroup) X(at_queries) X(score) X(attend) X(moments) X(intensity) X(attend_rbf) \
     X(attend_values) X(smooth) X(gru) X(sample) X(kl) X(ratio) X(loglik) X(loglik_sd) X(bound) X(cross_entropy)
 /* clang-format on */
 
@@ -2827,6 +3056,33 @@ static void intensity_back(mtan_tape *tape, const mtan_node *n) {
                                       mtan_data(tape, t[4]));
 }
 
+/* ---- local statistics: y (R, features x D) of one head ---- */
+
+void mtan_op_moments(mtan_tape *tape, mtan_tensor y, mtan_tensor score, mtan_tensor point, double rate,
+                     int32_t statistics) {
+    const mtan_batch *batch = tape->batch;
+    const int32_t channels = (int32_t)area(tape, batch->records, batch->channels - batch->statics);
+    mtan_tensor t[7];
+    mtan_node *node;
+    t[0] = y, t[1] = score, t[2] = point, t[3] = batch->time;
+    t[4] = mtan_new_constant(tape, 1, batch->scores);
+    t[5] = mtan_new_constant(tape, (int32_t)area(tape, channels, MTAN_MOMENTS), batch->steps);
+    t[6] = mtan_new_constant(tape, 2 + statistics_count(statistics), batch->steps);
+    if ((node = record_tensors(tape, OP_moments, t, 7))) node->n[0] = statistics, node->x[0] = (mtan_real)rate;
+    if (!runs(tape)) return;
+    tape->backend->moments_forward(batch, mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, score),
+                                   mtan_data(tape, t[4]), mtan_data(tape, t[5]), mtan_data(tape, t[6]),
+                                   mtan_data(tape, point), mtan_data(tape, t[3]), (mtan_real)rate, statistics);
+}
+
+static void moments_back(mtan_tape *tape, const mtan_node *n) {
+    const mtan_tensor *t = n->t;
+    tape->backend->moments_backward(tape->batch, mtan_grad(tape, t[1]), mtan_grad(tape, t[0]), mtan_data(tape, t[0]),
+                                    (size_t)t[0].stride, mtan_data(tape, t[1]), mtan_data(tape, t[4]),
+                                    mtan_data(tape, t[5]), mtan_data(tape, t[6]), mtan_data(tape, t[2]),
+                                    mtan_data(tape, t[3]), n->x[0], n->n[0]);
+}
+
 /* ---- RBF smoothing over the batch's events: y (R, D); query are the points, shared or the records' own ---- */
 
 void mtan_op_attend_rbf(mtan_tape *tape, mtan_tensor y, mtan_tensor query, mtan_tensor beta) {
@@ -3066,6 +3322,10 @@ static const char *const embed_heads_names[] = {
     [MTAN_EMBED_SHARED] = "shared", [MTAN_EMBED_PER_HEAD] = "per_head", NULL};
 static const char *const frequencies_names[] = {
     [MTAN_FREQUENCIES_PUBLISHED] = "published", [MTAN_FREQUENCIES_LOG] = "log", NULL};
+static const char *const statistics_names[] = {
+    "mean",       "mean,spread",       "mean,intensity",       "mean,spread,intensity",
+    "mean,slope", "mean,spread,slope", "mean,intensity,slope", "mean,spread,intensity,slope",
+    NULL}; /* by their bits */
 static const char *const reference_names[] = {
     [MTAN_REF_EVEN] = "even", [MTAN_REF_GIVEN] = "given", [MTAN_REF_OBSERVED] = "observed", NULL};
 static const char *const bound_names[] = {
@@ -3090,7 +3350,7 @@ typedef struct setting {
 static const setting settings[] = {
     CHOICE(kind, kind_names), CHOICE(classify, classify_names), CHOICE(encoder, interp_names),
     CHOICE(decoder, interp_names), CHOICE(embedding, embedding_names), CHOICE(embed_heads, embed_heads_names),
-    CHOICE(reference, reference_names), CHOICE(frequencies, frequencies_names), REAL(slowest), REAL(fastest), WHOLE(summaries), WHOLE(statics), WHOLE(channels), WHOLE(classes), WHOLE(embed), WHOLE(enc_heads),
+    CHOICE(reference, reference_names), CHOICE(frequencies, frequencies_names), REAL(slowest), REAL(fastest), CHOICE(statistics, statistics_names), WHOLE(summaries), WHOLE(statics), WHOLE(channels), WHOLE(classes), WHOLE(embed), WHOLE(enc_heads),
     WHOLE(dec_heads), WHOLE(enc_hidden), WHOLE(dec_hidden), WHOLE(latent), WHOLE(ref_points), WHOLE(mlp_hidden),
     WHOLE(head_hidden), REAL(embed_base), REAL(embed_scale), CHOICE(bound, bound_names), WHOLE(samples), WHOLE(norm),
     WHOLE(skip_empty), WHOLE(kl_anneal), CHOICE(variance, variance_names), REAL(noise_std), REAL(alpha), CHOICE(rule, rule_names), WHOLE(predict_samples)
@@ -3269,6 +3529,8 @@ static mtan_status config_ranges(const mtan_config *c) {
         !in_range((int32_t)c->bound, MTAN_BOUND_FAITHFUL, MTAN_BOUND_IWAE))
         return MTAN_ERR_CONFIG;
     if (c->classify != MTAN_CLASSIFY_NONE && !in_range(c->classes, 2, top)) return MTAN_ERR_CONFIG;
+    if (!in_range(c->statistics, 0, MTAN_SPREAD | MTAN_INTENSITY | MTAN_SLOPE)) return MTAN_ERR_CONFIG;
+    if (c->statistics && c->architecture) return MTAN_ERR_CONFIG;
     if (!in_range(c->summaries, 0, 1) || !in_range(c->statics, 0, c->channels - 1)) return MTAN_ERR_CONFIG;
     if ((c->summaries || c->statics) && (c->classify != MTAN_CLASSIFY_RECORD || c->architecture))
         return MTAN_ERR_CONFIG;
@@ -4183,14 +4445,22 @@ static mtan_outputs model_forward(model_run *m, const batch_request *q, noise_so
     return out;
 }
 
+/* Cycles in a unit of time where nobody has said how many the fastest frequency has. */
+#define FASTEST 16
+
 /* ==== 10. Gathered sums ==========================================================================================
- * What the sparse attention sums, kept open: for every channel and every point of every head the sums of w x and of w,
- * w = exp(score) under a base, the largest exponent of the channel's scores so far. When it rises the sums are scaled by
+ * What the sparse attention sums, kept open: for every channel and every point of every head the sums of w x, of w and, with
+ * local statistics, of the other moments, w = exp(score) under a base, the largest exponent of the channel's scores so far. When it rises the sums are scaled by
  * a power of two. So they have the digits of the batch's, which are made under the base of the whole record, as long as
  * a channel's observations come in the batch's order. A stream also keeps what its sums lose to rounding (Knuth's
  * two-sum): once an observation of a channel comes late, or one too many, the channel's sums are exact, that is, a sum
  * and its rest are one number of twice the digits. */
-enum { SUM_BASE, SUM_VALUE, SUM_WEIGHT, SUM_PLAIN, SUM_VALUE_REST = SUM_PLAIN, SUM_WEIGHT_REST, SUM_PARTS };
+enum { SUM_BASE, SUM_FIRST, SUM_VALUE = SUM_FIRST + MOMENT_X, SUM_WEIGHT = SUM_FIRST + MOMENT_W };
+
+/* How many sums there are: of w x and of w; with local statistics those of section 3. */
+static int32_t sums_kept(const mtan_config *c) {
+    return c->statistics ? MTAN_MOMENTS : 2;
+}
 
 /* Plain sums of so many terms are off by 3e-6 (measured), those of 10^7 by 2e-3, and beyond they stand still. */
 enum { PLAIN_MOST = 1 << 16 };
@@ -4199,37 +4469,39 @@ typedef struct attention_sums {
     const mtan_model *model;
     const mtan_real *embedding[4];     /* linear w, b; periodic w, b */
     const mtan_real *query;            /* (H P, E) of the points, folded */
-    const mtan_real *point, *beta;     /* RBF: (P) times of the points, (D) bandwidths */
+    const mtan_real *point, *beta;     /* (P) times of the points; RBF: (D) bandwidths */
     mtan_real *seen;                   /* (D) 1 where a channel was observed */
     mtan_real *phi;                    /* (E) of the last time */
     mtan_real *significand, *exponent; /* (H P) of exp(score) at the last time */
-    mtan_real *weight, *before;        /* (H P) of the last observation; (2, H P) the sums before it */
-    mtan_real *latest;                 /* (D) time of a channel's last observation */
+    mtan_real *weight, *before;        /* (H P) of the last observation; (kept, H P) the sums before it */
+    mtan_real *latest, *origin;        /* (D) time of a channel's last observation; value of its first */
     int32_t *plain;                    /* (D) how many more may come in order before its sums are exact; 0: they are */
     channel_summary *summary;          /* (D), or null: none are read */
-    mtan_real *sums;                   /* (D, parts, H P) base, sums of w x and of w, what each lost to rounding */
+    mtan_real *sums;                   /* (D, parts, H P) base, sums kept, what each lost to rounding */
     mtan_real time;
-    int32_t has_time, points, parts; /* P; 5, or 3 without what was lost */
+    int32_t has_time, points, parts, exact; /* P; exact: there is what was lost */
 } attention_sums;
 
-/* parts: SUM_PARTS, or SUM_PLAIN for sums without rests */
-static void sums_layout(mtan_tape *tape, attention_sums *s, const mtan_model *model, int32_t points, int32_t parts) {
+/* exact: with what each sum loses to rounding */
+static void sums_layout(mtan_tape *tape, attention_sums *s, const mtan_model *model, int32_t points, int32_t exact) {
     const mtan_config *c = &model->config;
-    const int32_t n = (int32_t)area(tape, c->enc_heads, points);
+    const int32_t n = (int32_t)area(tape, c->enc_heads, points), kept = sums_kept(c);
     memset(s, 0, sizeof *s);
     s->model = model;
     s->points = points;
-    s->parts = parts;
+    s->exact = exact;
+    s->parts = SUM_FIRST + (exact ? 2 : 1) * kept;
     s->seen = mtan_data(tape, mtan_new_constant(tape, 1, c->channels));
     s->phi = mtan_data(tape, mtan_new_constant(tape, 1, c->embed));
     s->significand = mtan_data(tape, mtan_new_constant(tape, 1, n));
     s->exponent = mtan_data(tape, mtan_new_constant(tape, 1, n));
     s->weight = mtan_data(tape, mtan_new_constant(tape, 1, n));
-    s->before = parts > SUM_PLAIN ? mtan_data(tape, mtan_new_constant(tape, 2, n)) : NULL;
-    s->latest = parts > SUM_PLAIN ? mtan_data(tape, mtan_new_constant(tape, 1, c->channels)) : NULL;
-    s->plain = parts > SUM_PLAIN ? mtan_new_ints(tape, (size_t)c->channels) : NULL;
-    s->summary = parts > SUM_PLAIN && summary_width(c) > 0 ? new_summaries(tape, c) : NULL;
-    s->sums = mtan_data(tape, mtan_new_constant(tape, parts * c->channels, n));
+    s->before = exact ? mtan_data(tape, mtan_new_constant(tape, kept, n)) : NULL;
+    s->latest = exact ? mtan_data(tape, mtan_new_constant(tape, 1, c->channels)) : NULL;
+    s->origin = c->statistics ? mtan_data(tape, mtan_new_constant(tape, 1, c->channels)) : NULL;
+    s->plain = exact ? mtan_new_ints(tape, (size_t)c->channels) : NULL;
+    s->summary = exact && summary_width(c) > 0 ? new_summaries(tape, c) : NULL;
+    s->sums = mtan_data(tape, mtan_new_constant(tape, s->parts * c->channels, n));
 }
 
 static void sums_clear(attention_sums *s) {
@@ -4284,7 +4556,7 @@ static void sums_weigh(attention_sums *s, mtan_real *sums, size_t n) {
     for (size_t i = 0; i < n; i++) {
         if (s->exponent[i] > base[i]) {
             const mtan_real fall = real_power(base[i] - s->exponent[i]);
-            for (size_t part = SUM_VALUE; part < (size_t)s->parts; part++) sums[part * n + i] *= fall;
+            for (size_t part = SUM_FIRST; part < (size_t)s->parts; part++) sums[part * n + i] *= fall;
             base[i] = s->exponent[i];
         }
         s->weight[i] = s->significand[i] * real_power(s->exponent[i] - base[i]);
@@ -4306,18 +4578,33 @@ static void sum_rest(mtan_real *sum, mtan_real *rest, mtan_real before, mtan_rea
     *rest = lost(plain, *sum, left);
 }
 
+/* What a sum multiplies the weight of an observation with: section 3. */
+static mtan_real moment_factor(const mtan_moment *o, mtan_real point, int32_t moment) {
+    const mtan_real u = o->value - o->origin, d = o->rate * (o->time - point);
+    switch (moment) {
+    case MOMENT_X: return o->value;
+    case MOMENT_UU: return u * u;
+    case MOMENT_D: return d;
+    case MOMENT_DD: return d * d;
+    case MOMENT_DU: return d * u;
+    default: return 1;
+    }
+}
+
 /* The rests of a channel after an observation. */
-static void sums_rests(const attention_sums *s, int32_t channel, mtan_real x, size_t n) {
-    mtan_real *value = sums_of(s, channel) + SUM_VALUE * n, *weight = value + n, *rest = weight + n;
+static void sums_rests(const attention_sums *s, int32_t channel, const mtan_moment *o, size_t n) {
+    const int32_t kept = sums_kept(&s->model->config);
+    mtan_real *sum = sums_of(s, channel) + SUM_FIRST * n, *rest = sum + (size_t)kept * n;
     int32_t exact;
     if (s->time < s->latest[channel]) s->plain[channel] = 0;
     exact = s->plain[channel] == 0;
     s->plain[channel] -= !exact;
     s->latest[channel] = s->time;
-    for (size_t i = 0; i < n; i++) {
-        sum_rest(value + i, rest + i, s->before[i], s->weight[i] * x, exact);
-        sum_rest(weight + i, rest + n + i, s->before[n + i], s->weight[i], exact);
-    }
+    for (int32_t m = 0; m < kept; m++)
+        for (size_t i = 0, at = (size_t)m * n; i < n; i++, at++) {
+            const mtan_real factor = moment_factor(o, s->point[i % (size_t)s->points], m);
+            sum_rest(sum + at, rest + at, s->before[at], s->weight[i] * factor, exact);
+        }
 }
 
 /* Sums of a channel that has not been seen before. */
@@ -4326,30 +4613,55 @@ static void sums_open(attention_sums *s, int32_t channel, size_t n) {
     memcpy(sums, s->exponent, n * sizeof *sums);
     s->model->backend->fill(sums + n, ((size_t)s->parts - 1) * n, 0);
     s->seen[channel] = 1;
-    if (s->parts == SUM_PLAIN) return;
+    if (!s->exact) return;
     s->latest[channel] = s->time;
     s->plain[channel] = PLAIN_MOST;
 }
 
-/* One observation at the time of the last sums_time. */
-static void sums_add(attention_sums *s, int32_t channel, mtan_real x) {
-    const mtan_backend *k = s->model->backend;
-    const size_t n = (size_t)s->model->config.enc_heads * (size_t)s->points;
-    mtan_real *sums = sums_of(s, channel), *value = sums + SUM_VALUE * n;
-    if (s->model->config.encoder == MTAN_RBF) sums_time_rbf(s, channel);
-    if (!(s->seen[channel] > 0)) sums_open(s, channel, n);
-    sums_weigh(s, sums, n);
-    if (s->parts == SUM_PARTS) memcpy(s->before, value, 2 * n * sizeof *value);
-    k->product_nn(value, n, &x, 1, s->weight, n, 1, (int32_t)n, 1, 1); /* fused where the batch's is */
-    k->add(value + n, 0, s->weight, 0, 1, (int32_t)n);
-    if (s->parts == SUM_PARTS) sums_rests(s, channel, x, n);
+/* Distances in time are counted in typical gaps: half a cycle of the fastest frequency. */
+static mtan_real statistics_rate(const mtan_config *c) {
+    return (mtan_real)(2 * (c->fastest > 0 ? c->fastest : FASTEST));
 }
 
-/* The interpolated value of a channel at a point of a head; a channel without observation gives 0 (Q4). */
-static mtan_real sums_value(const attention_sums *s, int32_t head, int32_t point, int32_t channel) {
-    const size_t n = (size_t)s->model->config.enc_heads * (size_t)s->points;
+/* Adds an observation to the sums that are kept, `sum` the first of them; fused where the batch's are. */
+static void sums_take(const attention_sums *s, mtan_real *sum, const mtan_moment *o, size_t n) {
+    const mtan_backend *k = s->model->backend;
+    const size_t P = (size_t)s->points;
+    if (s->model->config.statistics) {
+        for (size_t h = 0; h < n; h += P) k->moments_add(sum + h, n, s->weight + h, s->point, P, o);
+        return;
+    }
+    k->product_nn(sum + MOMENT_X * n, n, &o->value, 1, s->weight, n, 1, (int32_t)n, 1, 1);
+    k->add(sum + MOMENT_W * n, 0, s->weight, 0, 1, (int32_t)n);
+}
+
+/* One observation at the time of the last sums_time. */
+static void sums_add(attention_sums *s, int32_t channel, mtan_real x) {
+    const mtan_config *c = &s->model->config;
+    const size_t n = (size_t)c->enc_heads * (size_t)s->points, kept = (size_t)sums_kept(c);
+    mtan_real *sums = sums_of(s, channel), *first = sums + SUM_FIRST * n;
+    mtan_moment o;
+    if (c->encoder == MTAN_RBF) sums_time_rbf(s, channel);
+    if (s->origin && !(s->seen[channel] > 0)) s->origin[channel] = x;
+    if (!(s->seen[channel] > 0)) sums_open(s, channel, n);
+    o.value = x, o.origin = s->origin ? s->origin[channel] : 0, o.time = s->time, o.rate = statistics_rate(c);
+    sums_weigh(s, sums, n);
+    if (s->exact) memcpy(s->before, first, kept * n * sizeof *first);
+    sums_take(s, first, &o, n);
+    if (s->exact) sums_rests(s, channel, &o, n);
+}
+
+/* What a channel gives at a point of a head, number by number, `stride` apart; one without observation gives 0 (Q4). */
+static void sums_read(const attention_sums *s, mtan_real *out, size_t stride, int32_t head, int32_t point,
+                      int32_t channel) {
+    const mtan_config *c = &s->model->config;
+    const size_t n = (size_t)c->enc_heads * (size_t)s->points, F = (size_t)statistics_count(c->statistics);
     const mtan_real *at = sums_of(s, channel) + (size_t)head * (size_t)s->points + (size_t)point;
-    return s->seen[channel] > 0 ? at[SUM_VALUE * n] / at[SUM_WEIGHT * n] : 0;
+    mtan_real feature[MTAN_FEATURES] = {0};
+    if (s->seen[channel] > 0 && c->statistics)
+        s->model->backend->moments_read(feature, at + SUM_FIRST * n, n, at, s->origin[channel], c->statistics, 1);
+    else if (s->seen[channel] > 0) feature[0] = at[SUM_VALUE * n] / at[SUM_WEIGHT * n];
+    for (size_t f = 0; f < F; f++) out[f * stride] = feature[f];
 }
 
 /* The intensities (P, H D) of what was gathered, by the kernels that a batch's are made with. */
@@ -4384,6 +4696,20 @@ static void gather_event(attention_sums *s, const mtan_event *e) {
 
 /* ---- parameters, in the order in which the reference creates the tensors ----
  * Roles are the index of the first tensor of a layer: weight then bias; of a GRU: weight_ih, weight_hh, bias_ih, bias_hh. */
+
+/* Columns of a head: the local statistics of each channel and, unless the intensity is among them, the mask, which is 1 or 0 for
+ * all of a record. */
+static int32_t value_columns(const mtan_config *c) {
+    return statistics_count(c->statistics) * varying(c);
+}
+
+static int32_t mask_columns(const mtan_config *c) {
+    return c->statistics & MTAN_INTENSITY ? 0 : varying(c);
+}
+
+static int32_t head_columns(const mtan_config *c) {
+    return value_columns(c) + mask_columns(c);
+}
 
 typedef struct attention_roles {
     int32_t query, key, out;  /* linears 0, 1, 2 (out: `cross` of the other kinds) */
@@ -4458,7 +4784,7 @@ static const char *const bare_names[3] = {"0", "2", "4"};
 /* The encoder, in the order in which each of the reference's classes creates its layers. */
 static void add_encoder(mtan_params *p, mtand_roles *roles, const mtan_config *c) {
     attention_roles *r = &roles->enc;
-    const int32_t D2 = 2 * varying(c), N = c->enc_hidden, full = has_decoder(c), H = c->enc_heads;
+    const int32_t D2 = head_columns(c), N = c->enc_hidden, full = has_decoder(c), H = c->enc_heads;
     const char *gru = c->encoder != MTAN_ATTENTION || full ? "gru_rnn"
                       : c->classify == MTAN_CLASSIFY_TIME  ? "gru"
                                                            : "enc";
@@ -4553,7 +4879,7 @@ static int32_t widths_fit(const mtan_config *c) {
     if (c->variance == MTAN_VARIANCE_LEARNED &&
         c->dec_heads * (2 * (int64_t)c->dec_hidden + (int64_t)c->enc_heads * c->channels) > INT32_MAX)
         return 0;
-    return 2 * wide * heads <= INT32_MAX && (int64_t)c->channels * MTAN_SUMMARIES <= INT32_MAX / 2 &&
+    return (1 + MTAN_FEATURES) * wide * heads <= INT32_MAX && (int64_t)c->channels * MTAN_SUMMARIES <= INT32_MAX / 2 &&
            heads * c->embed <= INT32_MAX && heads * c->ref_points <= INT32_MAX;
 }
 
@@ -4561,9 +4887,12 @@ static mtan_status mtand_check(const mtan_config *c) {
     if (!interp_ok(c, c->encoder, c->enc_heads) || (has_decoder(c) && !interp_ok(c, c->decoder, c->dec_heads)))
         return MTAN_ERR_CONFIG;
     if (c->embed < 2 || (c->embedding == MTAN_EMBED_FIXED && c->embed % 2 != 0)) return MTAN_ERR_CONFIG;
+    if (c->variance == MTAN_VARIANCE_LEARNED && c->statistics && !(c->statistics & MTAN_INTENSITY))
+        return MTAN_ERR_CONFIG; /* it reads the intensity */
     if (c->variance == MTAN_VARIANCE_LEARNED && (c->encoder == MTAN_RBF || c->decoder == MTAN_RBF))
         return MTAN_ERR_CONFIG; /* the intensity is that of attention, and attention carries it to the queries */
-    if (c->statics > 0 && c->encoder == MTAN_RBF) return MTAN_ERR_CONFIG; /* its kernels have no place for them */
+    if ((c->statics > 0 || c->statistics) && c->encoder == MTAN_RBF)
+        return MTAN_ERR_CONFIG; /* its kernels have no place for them */
     if (c->kind == MTAN_ENC && c->classify == MTAN_CLASSIFY_TIME && c->reference != MTAN_REF_OBSERVED)
         return MTAN_ERR_CONFIG;
     if (c->reference == MTAN_REF_GIVEN) {
@@ -4587,7 +4916,7 @@ static double draw_unit(mtan_mt19937 *rng) {
 /* Weight and bias of the periodic layer: one frequency to a part of the range, in ratios; phases anywhere. */
 static void init_frequencies(const mtan_config *c, mtan_real *weight, mtan_real *bias, int32_t n, mtan_mt19937 *rng) {
     const double two_pi = 6.283185307179586, slowest = c->slowest > 0 ? c->slowest : 1;
-    const double octaves = scalar_log2((c->fastest > 0 ? c->fastest : 16) / slowest);
+    const double octaves = scalar_log2((c->fastest > 0 ? c->fastest : FASTEST) / slowest);
     for (int32_t i = 0; i < n; i++) {
         const double share = ((double)(i % (c->embed - 1)) + draw_unit(rng)) / (double)(c->embed - 1);
         weight[i] = (mtan_real)(two_pi * slowest * scalar_exp2(share * octaves));
@@ -4767,8 +5096,8 @@ static void lay_packed(const mtan_forward *f, mtand_folded *to) {
     for (int32_t d = 0; packs_gru(f) && d < directions(c); d++) {
         to->enc.packed[d] = packed_layout(f, 3 * N, N);
         if (!in_int8(f)) continue;
-        to->enc.values[d] = packed_layout(f, 3 * N, c->enc_heads * varying(c));
-        to->enc.masks[d] = packed_layout(f, 3 * N, varying(c));
+        to->enc.values[d] = packed_layout(f, 3 * N, c->enc_heads * value_columns(c));
+        if (mask_columns(c) > 0) to->enc.masks[d] = packed_layout(f, 3 * N, mask_columns(c));
     }
     for (int32_t d = 0; packs_gru(f) && has_decoder(c) && d < 2; d++) to->dec.packed[d] = packed_layout(f, 3 * M, M);
     if (packs_gru(f) && has_decoder(c) && c->classify == MTAN_CLASSIFY_RECORD)
@@ -4782,7 +5111,7 @@ static void lay_packed(const mtan_forward *f, mtand_folded *to) {
 static void mtand_lay_fold(const mtan_forward *f, void *folded) {
     mtand_folded *to = (mtand_folded *)folded;
     const mtan_config *c = f->config;
-    const int32_t N = c->enc_hidden, D2 = 2 * varying(c), attention = c->encoder != MTAN_RBF;
+    const int32_t N = c->enc_hidden, D2 = head_columns(c), attention = c->encoder != MTAN_RBF;
     if (attention && !observed(c)) to->enc.score = mtan_new_fold(f->tape, c->enc_heads * c->ref_points, c->embed);
     for (int32_t d = 0; d < directions(c); d++) {
         if (!in_int8(f)) to->enc.in[d] = mtan_new_fold(f->tape, 3 * N, c->enc_heads * D2);
@@ -4848,20 +5177,22 @@ static void fold_scores(const mtan_forward *f, const attention_roles *r, const a
 
 /* G of one direction in INT8: the weights of values and of masks apart, as a value and a mask have no scale in common. */
 static void fold_input_int8(const mtan_forward *f, int32_t direction) {
-    const int32_t D = varying(f->config), H = f->config->enc_heads, N3 = 3 * f->config->enc_hidden;
-    mtan_tensor g = mtan_new_constant(f->tape, N3, H * 2 * D), values = mtan_new_constant(f->tape, N3, H * D);
+    const int32_t V = value_columns(f->config), D = mask_columns(f->config), all = V + D, H = f->config->enc_heads,
+                  N3 = 3 * f->config->enc_hidden;
+    mtan_tensor g = mtan_new_constant(f->tape, N3, H * all), values = mtan_new_constant(f->tape, N3, H * V);
     mtan_tensor masks = mtan_new_constant(f->tape, N3, D);
     mtan_op_matmul(f->tape, g, param(f, roles_of(f)->enc.gru[direction]), param(f, roles_of(f)->enc.out));
     for (int32_t h = 0; h < H; h++) {
-        const mtan_tensor mask = mtan_columns(g, h * 2 * D + D, D);
-        mtan_op_copy(f->tape, mtan_columns(values, h * D, D), mtan_columns(g, h * 2 * D, D));
+        const mtan_tensor mask = mtan_columns(g, h * all + V, D);
+        mtan_op_copy(f->tape, mtan_columns(values, h * V, V), mtan_columns(g, h * all, V));
+        if (D == 0) continue;
         if (h == 0) mtan_op_copy(f->tape, masks, mask);
         else if (runs(f->tape))
             f->tape->backend->add(mtan_data(f->tape, masks), (size_t)D, mtan_data(f->tape, mask), (size_t)mask.stride,
                                   N3, D);
     }
     pack_tensor(f, folded_of(f)->enc.values[direction], values);
-    pack_tensor(f, folded_of(f)->enc.masks[direction], masks);
+    if (D > 0) pack_tensor(f, folded_of(f)->enc.masks[direction], masks);
 }
 
 static void mtand_fold(const mtan_forward *f) {
@@ -4912,28 +5243,45 @@ static mtan_tensor head_scores(const mtan_forward *f, int32_t head, mtan_tensor 
     return score;
 }
 
-/* Interpolated values of all heads, (R, H D), and their intensities where the variance is learned. */
+/* What a stream has gathered, in place of what attention makes of events. */
+static void read_gathered(const mtan_forward *f, mtan_tensor y) {
+    const attention_sums *sums = (const attention_sums *)f->gathered;
+    const int32_t D = varying(f->config), V = value_columns(f->config);
+    for (int32_t i = 0; runs(f->tape) && i < y.rows * f->config->enc_heads; i++)
+        for (int32_t d = 0; d < D; d++)
+            sums_read(sums, mtan_data(f->tape, y) + (size_t)i * (size_t)V + d, (size_t)D, i % f->config->enc_heads,
+                      i / f->config->enc_heads, f->config->statics + d);
+}
+
+/* The intensities among the statistics of a head. */
+static mtan_tensor intensity_columns(const mtan_config *c, mtan_tensor of_head) {
+    return mtan_columns(of_head, (c->statistics & MTAN_SPREAD ? 2 : 1) * varying(c), varying(c));
+}
+
+/* Local statistics of all heads, (R, H V), as published the interpolated values alone; and the intensities, where the variance is
+ * learned. */
 static mtan_tensor interpolate_events(const mtan_forward *f, mtan_tensor *intensity) {
     const mtan_config *c = f->config;
     const mtan_batch *batch = f->tape->batch;
-    const int32_t H = c->enc_heads, D = varying(c);
-    mtan_tensor y = mtan_new(f->tape, batch->rows, H * D), key_phi = nothing, query_phi = nothing;
+    const mtan_tensor point = observed(c) ? batch->point : folded_of(f)->ref;
+    const int32_t H = c->enc_heads, D = varying(c), V = value_columns(c);
+    mtan_tensor y = mtan_new(f->tape, batch->rows, H * V), key_phi = nothing, query_phi = nothing;
     *intensity = mtan_new(f->tape, batch->rows, intensity_width(c));
-    for (int32_t i = 0; f->gathered && runs(f->tape) && i < y.rows * y.cols; i++)
-        mtan_data(f->tape, y)[i] =
-            sums_value((const attention_sums *)f->gathered, i % y.cols / D, i / y.cols, c->statics + i % D);
-    if (f->gathered && runs(f->tape) && intensity->cols > 0)
+    if (f->gathered) read_gathered(f, y);
+    if (f->gathered && runs(f->tape) && intensity->cols > 0 && !c->statistics)
         sums_intensity((const attention_sums *)f->gathered, mtan_data(f->tape, *intensity));
-    if (f->gathered) return y;
-    if (c->encoder == MTAN_RBF) {
-        mtan_op_attend_rbf(f->tape, y, observed(c) ? batch->point : folded_of(f)->ref,
-                           mtan_columns(folded_of(f)->enc.beta, 0, D));
-        return y;
-    }
-    for (int32_t h = 0; h < H; h++) {
-        const mtan_tensor score = head_scores(f, h, &key_phi, &query_phi), own = mtan_columns(y, h * D, D);
-        if (intensity->cols > 0) mtan_op_attend_intensity(f->tape, own, mtan_columns(*intensity, h * D, D), score);
-        else mtan_op_attend(f->tape, own, score);
+    if (c->encoder == MTAN_RBF && !f->gathered)
+        mtan_op_attend_rbf(f->tape, y, point, mtan_columns(folded_of(f)->enc.beta, 0, V));
+    for (int32_t h = 0; h < H && c->encoder != MTAN_RBF; h++) {
+        const mtan_tensor own = mtan_columns(y, h * V, V);
+        const mtan_tensor of_head = intensity->cols > 0 ? mtan_columns(*intensity, h * D, D) : nothing;
+        if (!f->gathered) {
+            const mtan_tensor score = head_scores(f, h, &key_phi, &query_phi);
+            if (c->statistics) mtan_op_moments(f->tape, own, score, point, (double)statistics_rate(c), c->statistics);
+            else if (of_head.cols > 0) mtan_op_attend_intensity(f->tape, own, of_head, score);
+            else mtan_op_attend(f->tape, own, score);
+        }
+        if (c->statistics && of_head.cols > 0) mtan_op_copy(f->tape, of_head, intensity_columns(c, own));
     }
     return y;
 }
@@ -4955,23 +5303,32 @@ static mtan_tensor summary_of(const mtan_forward *f) {
     return summary;
 }
 
-/* The GRU's input of one direction, (R, 3N): values and mask of head h are columns h 2D and h 2D + D of G. */
-static mtan_tensor gru_input(const mtan_forward *f, mtan_tensor x, mtan_tensor seen, int32_t direction) {
-    const int32_t D = varying(f->config), H = f->config->enc_heads, N3 = 3 * f->config->enc_hidden;
-    const mtan_tensor g = folded_of(f)->enc.in[direction];
-    mtan_tensor of_record = mtan_new(f->tape, f->tape->batch->records, N3), gx = mtan_new_gates(f->tape, x.rows, N3);
-    if (in_int8(f)) {
-        linear(f->tape, of_record, seen, nothing, &folded_of(f)->enc.in_bias[direction],
-               folded_of(f)->enc.masks[direction], 0);
-        mtan_op_spread(f->tape, gx, of_record);
-        linear(f->tape, gx, x, nothing, NULL, folded_of(f)->enc.values[direction], 1);
-        return gx;
+/* What is the same at every step of a record: the bias, and masks, where there are any. */
+static void gru_constant(const mtan_forward *f, mtan_tensor gx, mtan_tensor seen, int32_t direction) {
+    const int32_t V = value_columns(f->config), M = mask_columns(f->config), H = f->config->enc_heads;
+    const mtan_tensor g = folded_of(f)->enc.in[direction], b = folded_of(f)->enc.in_bias[direction];
+    mtan_tensor of_record;
+    if (M == 0) {
+        mtan_op_copy(f->tape, gx, b);
+        return;
     }
-    mtan_op_linear(f->tape, of_record, seen, mtan_columns(g, D, D), &folded_of(f)->enc.in_bias[direction]);
-    for (int32_t h = 1; h < H; h++) mtan_op_linear_add(f->tape, of_record, seen, mtan_columns(g, h * 2 * D + D, D));
+    of_record = mtan_new(f->tape, f->tape->batch->records, gx.cols);
+    if (in_int8(f)) linear(f->tape, of_record, seen, nothing, &b, folded_of(f)->enc.masks[direction], 0);
+    else mtan_op_linear(f->tape, of_record, seen, mtan_columns(g, V, M), &b);
+    for (int32_t h = 1; h < H && !in_int8(f); h++)
+        mtan_op_linear_add(f->tape, of_record, seen, mtan_columns(g, h * (V + M) + V, M));
     mtan_op_spread(f->tape, gx, of_record);
-    for (int32_t h = 0; h < H; h++)
-        mtan_op_linear_add(f->tape, gx, mtan_columns(x, h * D, D), mtan_columns(g, h * 2 * D, D));
+}
+
+/* The GRU's input of one direction, (R, 3N): values and mask of head h are columns h (V + M) and h (V + M) + V of G. */
+static mtan_tensor gru_input(const mtan_forward *f, mtan_tensor x, mtan_tensor seen, int32_t direction) {
+    const int32_t V = value_columns(f->config), all = head_columns(f->config), H = f->config->enc_heads;
+    const mtan_tensor g = folded_of(f)->enc.in[direction];
+    mtan_tensor gx = mtan_new_gates(f->tape, x.rows, 3 * f->config->enc_hidden);
+    gru_constant(f, gx, seen, direction);
+    if (in_int8(f)) linear(f->tape, gx, x, nothing, NULL, folded_of(f)->enc.values[direction], 1);
+    for (int32_t h = 0; h < H && !in_int8(f); h++)
+        mtan_op_linear_add(f->tape, gx, mtan_columns(x, h * V, V), mtan_columns(g, h * all, V));
     return gx;
 }
 
@@ -5271,7 +5628,7 @@ static void *mtand_gather_start(const mtan_forward *f) {
     attention_sums laid, *s;
     if (observed(f->config)) fail(f->tape, MTAN_ERR_CONFIG);
     s = (attention_sums *)(void *)mtan_new_ints(f->tape, SUMS_BYTES / sizeof(int32_t));
-    sums_layout(f->tape, &laid, f->model, f->config->ref_points, SUM_PARTS);
+    sums_layout(f->tape, &laid, f->model, f->config->ref_points, 1);
     if (!s) return NULL;
     *s = laid;
     sums_embedding(s, f);
@@ -5348,11 +5705,11 @@ static void small_points(const mtan_forward *f, attention_sums *s, mtan_tensor p
     const mtan_config *c = f->config;
     mtan_tensor score;
     size_t top;
+    s->point = mtan_data(f->tape, point);
     if (c->encoder == MTAN_RBF) {
         const mtan_tensor beta = mtan_new_constant(f->tape, 1, c->channels);
         mtan_op_softplus(f->tape, beta, mtan_columns(bias(f, roles_of(f)->enc.bandwidth), 0, c->channels));
         s->beta = mtan_data(f->tape, beta);
-        s->point = mtan_data(f->tape, point);
         return;
     }
     score = mtan_new_constant(f->tape, (int32_t)area(f->tape, c->enc_heads, point.rows), c->embed);
@@ -5362,14 +5719,16 @@ static void small_points(const mtan_forward *f, attention_sums *s, mtan_tensor p
     s->query = mtan_data(f->tape, score);
 }
 
-/* Interpolated values and masks of one point, as the layer behind the attention reads them: (1, H 2D). */
+/* Local statistics and masks of one point, as the layer behind the attention reads them: (1, H (V + M)). */
 static mtan_tensor small_values(const mtan_forward *f, const attention_sums *s, int32_t point) {
-    const int32_t D = varying(f->config), H = f->config->enc_heads, M = f->config->statics;
-    const mtan_tensor x = mtan_new_constant(f->tape, 1, H * 2 * D);
+    const int32_t D = varying(f->config), H = f->config->enc_heads, V = value_columns(f->config),
+                  all = head_columns(f->config);
+    const mtan_tensor x = mtan_new_constant(f->tape, 1, H * all);
     for (int32_t i = 0; runs(f->tape) && i < H * D; i++) {
-        mtan_real *out = mtan_data(f->tape, x) + (size_t)(i / D * 2 * D + i % D);
-        out[0] = sums_value(s, i / D, point, M + i % D);
-        out[D] = s->seen[M + i % D];
+        mtan_real *out = mtan_data(f->tape, x) + (size_t)(i / D * all + i % D);
+        const int32_t channel = f->config->statics + i % D;
+        sums_read(s, out, (size_t)D, i / D, point, channel);
+        if (all > V) out[V] = s->seen[channel];
     }
     return x;
 }
@@ -5397,7 +5756,7 @@ static void small_block(const mtan_forward *f, const mtan_record *record, mtan_t
     const size_t top = f->tape->top;
     const mtan_tensor point = mtan_new_constant(f->tape, count, 1);
     attention_sums sums;
-    sums_layout(f->tape, &sums, f->model, count, SUM_PLAIN);
+    sums_layout(f->tape, &sums, f->model, count, 0);
     fill_reference(f, point, first);
     sums_embedding(&sums, f);
     small_points(f, &sums, point);

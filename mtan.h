@@ -139,6 +139,11 @@ typedef enum mtan_bound { MTAN_BOUND_FAITHFUL, MTAN_BOUND_ELBO, MTAN_BOUND_IWAE 
  * over a channel's observations: so that it can tell a gap. For MTAN_FULL with attention on both sides. */
 typedef enum mtan_variance { MTAN_VARIANCE_FIXED, MTAN_VARIANCE_LEARNED } mtan_variance;
 
+/* What the encoder hands on of the observations around a reference point, for each head and channel, beside their weighted mean: how
+ * far they spread; how many and how near they are; whether they lie before the point or after it, whether they rise, and what that
+ * adds to the mean at the point itself. As published it is the mean alone. mtan.c, section 3, has the formulas. */
+enum { MTAN_SPREAD = 1, MTAN_INTENSITY = 2, MTAN_SLOPE = 4 };
+
 /* What the classifier of records may read of each channel beside the sequence, all 0 of one without observation: whether it has any;
  * log(1 + how many); their mean and standard deviation; the first, last, least and most; the mean of |one - the one before|; their
  * trend, correlation with time times standard deviation; the time of the last. */
@@ -158,6 +163,7 @@ typedef struct mtan_config {
     mtan_reference reference;
     mtan_frequencies frequencies;
     double slowest, fastest; /* cycles in a unit of time, for MTAN_FREQUENCIES_LOG; 0: 1 and 16 */
+    int32_t statistics;      /* MTAN_SPREAD | ...; as text "mean,spread,..."; 0: the mean alone */
     int32_t summaries;       /* 1: the classifier of records also reads MTAN_SUMMARIES numbers of each channel */
     int32_t statics; /* the first so many channels do not change: attention leaves them out, that classifier reads their
                       * means and whether there are any */
@@ -990,6 +996,9 @@ void mtan_op_regroup(mtan_tape *tape, mtan_tensor y, mtan_tensor x); /* rows of 
 void mtan_op_attend(mtan_tape *tape, mtan_tensor y, mtan_tensor score);
 /* The same, and the intensity (R, D): log(1 + sum of exp(score)) of a channel's events, 0 without any. */
 void mtan_op_attend_intensity(mtan_tape *tape, mtan_tensor y, mtan_tensor intensity, mtan_tensor score);
+/* y (R, features x D) by config.statistics; point: the times of the reference points */
+void mtan_op_moments(mtan_tape *tape, mtan_tensor y, mtan_tensor score, mtan_tensor point, double rate,
+                     int32_t statistics);
 void mtan_op_attend_rbf(mtan_tape *tape, mtan_tensor y, mtan_tensor query, mtan_tensor beta);
 void mtan_op_attend_values(mtan_tape *tape, mtan_tensor y, mtan_tensor weight, mtan_tensor value);
 void mtan_op_smooth(mtan_tape *tape, mtan_tensor y, mtan_tensor key, mtan_tensor beta, mtan_tensor value);
@@ -1132,6 +1141,13 @@ typedef struct mtan_gru {
     int32_t reverse;       /* 1: from the last step to the first */
 } mtan_gru;
 
+/* An observation as local statistics see it. */
+typedef struct mtan_moment {
+    mtan_real value, origin; /* origin: the channel's first value, which deviations are from */
+    mtan_real time, rate;    /* distances in time are counted in 1 / rate */
+} mtan_moment;
+enum { MTAN_MOMENTS = 6, MTAN_FEATURES = 6 }; /* sums of a channel at a point; numbers that are made of them, at most */
+
 /* The kernels, one list: PREDICT(result, name, (arguments)) for those that a prediction needs, TRAIN for those that only
  * training does. The struct, the scalar table and the tests are made from it. A backend fills every entry; all that uses a
  * fused multiply-add is here and nowhere else, so a backend file compiled with its own flags is whole. Matrices are
@@ -1233,6 +1249,20 @@ typedef struct mtan_gru {
     TRAIN(void, intensity_backward, (const mtan_batch *b, mtan_real *dscore, const mtan_real *dy, size_t ldy,          \
                                      const mtan_real *score, const mtan_real *weight, const mtan_real *total,          \
                                      mtan_real *scratch))                                                              \
+    /* local statistics: y (R, features x D) of one head; sums (B, D, MTAN_MOMENTS, steps), of which the second is as the  \
+     * total above; scratch (2 + features, steps); point: the times of the points, those of a record or those that all share; a       \
+     * stream adds one observation to the sums (MTAN_MOMENTS, n), parts `stride` apart, of n points */                      \
+    PREDICT(void, moments_forward, (const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *score,             \
+                                    mtan_real *weight, mtan_real *sums, mtan_real *scratch, const mtan_real *point,    \
+                                    const mtan_real *time, mtan_real rate, int32_t statistics))                        \
+    TRAIN(void, moments_backward, (const mtan_batch *b, mtan_real *dscore, const mtan_real *dy, const mtan_real *y,    \
+                                   size_t ldy, const mtan_real *score, const mtan_real *weight,                        \
+                                   const mtan_real *sums, mtan_real *scratch, const mtan_real *point,                  \
+                                   const mtan_real *time, mtan_real rate, int32_t statistics))                         \
+    PREDICT(void, moments_add, (mtan_real *sums, size_t stride, const mtan_real *weight, const mtan_real *point,       \
+                                size_t n, const mtan_moment *observed))                                                \
+    PREDICT(void, moments_read, (mtan_real *y, const mtan_real *sums, size_t stride, const mtan_real *base,            \
+                                 mtan_real origin, int32_t statistics, size_t n))                                      \
     /* the same with weights exp(-beta_d (q - t)^2) */                                                                 \
     PREDICT(void, rbf_forward, (const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *query,                 \
                                 const mtan_real *time, const mtan_real *beta))                                         \

@@ -95,6 +95,23 @@ struct attention {
     int ldy, channel, tiles;
 };
 
+/* local statistics of attention; sums (B, D, 6, steps): of a record (D, 6, Q) */
+struct moments {
+    struct attention attention; /* its total are the sums */
+    const float *point, *time;
+    float rate;
+    int statistics;
+};
+
+/* one observation, added to the sums (6, n), parts `stride` apart; or the features of such sums */
+struct moment {
+    float *sums, *y;
+    const float *weight, *point, *base;
+    float value, origin, time, rate;
+    unsigned stride, n;
+    int statistics;
+};
+
 struct rbf {
     struct batch batch;
     const float *query, *time, *beta;
@@ -230,6 +247,10 @@ enum { LAYOUT_RECORD, LAYOUT_STEP, LAYOUT_QUERY };
     X(log_under, elementwise, 256, 1, 0)                                                                               \
     X(intensity_forward, attention, 128, 1, 0)                                                                         \
     X(intensity_backward, attention, 128, 1, 0)                                                                        \
+    X(moments_forward, moments, 32, 8, 0)                                                                              \
+    X(moments_backward, moments, 128, 1, 0)                                                                            \
+    X(moments_add, moment, 128, 1, 0)                                                                                  \
+    X(moments_read, moment, 128, 1, 0)                                                                                 \
     X(rbf_forward, rbf, 32, 4, 0)                                                                                      \
     X(rbf_backward, rbf, 128, 1, 0)                                                                                    \
     X(rbf_finish, rbf, 128, 1, 0)                                                                                      \

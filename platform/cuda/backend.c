@@ -392,6 +392,61 @@ static void cuda_intensity_backward(const mtan_batch *b, mtan_real *dscore, cons
     attend_all(KERNEL_intensity_backward, &a, ATTEND_BACK_TILE);
 }
 
+/* ---- local statistics ---- */
+
+static struct moments moments_arguments(struct attention attention, const mtan_real *point, const mtan_real *time,
+                                        mtan_real rate, int32_t statistics, size_t tile) {
+    struct moments a;
+    memset(&a, 0, sizeof a);
+    a.attention = attention;
+    a.attention.tiles = (int)pieces((size_t)attention.batch.steps, tile);
+    a.point = AT(point), a.time = AT(time), a.rate = rate, a.statistics = statistics;
+    return a;
+}
+
+static void moments_all(mtan_cuda_kernel kernel, const struct moments *a) {
+    mtan_cuda_launch(kernel, (size_t)a->attention.batch.records * (size_t)a->attention.tiles, 1, 1, a);
+}
+
+static void cuda_moments_forward(const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *score,
+                                 mtan_real *weight, mtan_real *sums, mtan_real *scratch, const mtan_real *point,
+                                 const mtan_real *time, mtan_real rate, int32_t statistics) {
+    struct moments a =
+        moments_arguments(attention_of(b, score, weight, sums), point, time, rate, statistics, ATTEND_TILE);
+    (void)scratch;
+    a.attention.y = AT(y), a.attention.ldy = (int)ldy;
+    moments_all(KERNEL_moments_forward, &a);
+}
+
+static void cuda_moments_backward(const mtan_batch *b, mtan_real *dscore, const mtan_real *dy, const mtan_real *y,
+                                  size_t ldy, const mtan_real *score, const mtan_real *weight, const mtan_real *sums,
+                                  mtan_real *scratch, const mtan_real *point, const mtan_real *time, mtan_real rate,
+                                  int32_t statistics) {
+    struct moments a =
+        moments_arguments(attention_of(b, score, weight, sums), point, time, rate, statistics, ATTEND_BACK_TILE);
+    (void)scratch;
+    a.attention.dscore = AT(dscore), a.attention.dy = AT(dy), a.attention.y = AT(y), a.attention.ldy = (int)ldy;
+    moments_all(KERNEL_moments_backward, &a);
+}
+
+static void cuda_moments_add(mtan_real *sums, size_t stride, const mtan_real *weight, const mtan_real *point, size_t n,
+                             const mtan_moment *o) {
+    struct moment a;
+    memset(&a, 0, sizeof a);
+    a.sums = AT(sums), a.weight = AT(weight), a.point = AT(point), a.stride = (unsigned)stride, a.n = (unsigned)n;
+    a.value = o->value, a.origin = o->origin, a.time = o->time, a.rate = o->rate;
+    FLAT(moments_add, n, &a);
+}
+
+static void cuda_moments_read(mtan_real *y, const mtan_real *sums, size_t stride, const mtan_real *base,
+                              mtan_real origin, int32_t statistics, size_t n) {
+    struct moment a;
+    memset(&a, 0, sizeof a);
+    a.y = AT(y), a.sums = AT(sums), a.base = AT(base), a.stride = (unsigned)stride, a.n = (unsigned)n;
+    a.origin = origin, a.statistics = statistics;
+    FLAT(moments_read, n, &a);
+}
+
 /* ---- RBF smoothing ---- */
 
 static struct rbf rbf_of(const mtan_batch *b, const mtan_real *query, const mtan_real *time, const mtan_real *beta) {

@@ -679,22 +679,29 @@ DEVICE void attend_channel(const struct attention &a, const struct attended &x, 
     *y = x.begin[d] == x.begin[d + 1] ? 0 : num / absolute(total);
 }
 
-KERNEL(attend_forward)(const struct attention a) {
-    __shared__ float best[attend_forward_y][ATTEND_TILE];
-    const struct attended x = attended_record(a, blockIdx.x / a.tiles);
-    const int q = blockIdx.x % a.tiles * ATTEND_TILE + threadIdx.x, y = threadIdx.y, asks = q < x.queries;
+/* The weights of a tile of queries, by all warps of the block; returns the base of query q. */
+DEVICE float attend_exponentials(float (*best)[ATTEND_TILE], const struct attended &x, int q) {
+    const int y = threadIdx.y, warps = blockDim.y, asks = q < x.queries;
     float max = __uint_as_float(0xFF800000u);
-    for (int i = y; asks && i < x.keys; i += attend_forward_y) {
+    for (int i = y; asks && i < x.keys; i += warps) {
         const float s = x.score[i * x.queries + q];
         max = s > max ? s : max;
     }
     best[y][threadIdx.x] = max;
     __syncthreads();
-    for (int i = 0; i < attend_forward_y; i++) max = best[i][threadIdx.x] > max ? best[i][threadIdx.x] : max;
+    for (int i = 0; i < warps; i++) max = best[i][threadIdx.x] > max ? best[i][threadIdx.x] : max;
     const float base = exponent_of(max);
-    for (int i = y; asks && i < x.keys; i += attend_forward_y)
+    for (int i = y; asks && i < x.keys; i += warps)
         x.weight[i * x.queries + q] = exp_under(x.score[i * x.queries + q], base);
     __syncthreads();
+    return base;
+}
+
+KERNEL(attend_forward)(const struct attention a) {
+    __shared__ float best[attend_forward_y][ATTEND_TILE];
+    const struct attended x = attended_record(a, blockIdx.x / a.tiles);
+    const int q = blockIdx.x % a.tiles * ATTEND_TILE + threadIdx.x, y = threadIdx.y, asks = q < x.queries;
+    attend_exponentials(best, x, q);
     for (int d = y; asks && d < x.channels; d += attend_forward_y) attend_channel(a, x, d, q);
 }
 
@@ -750,7 +757,7 @@ KERNEL(intensity_forward)(const struct attention a) {
     const int q = blockIdx.x % a.tiles * ATTEND_BACK_TILE + threadIdx.x;
     if (q >= x.queries) return;
     const float common = x.keys > 0 ? record_base(x, q) : 0;
-    for (int d = 0; d < a.batch.channels; d++) {
+    for (int d = 0; d < x.channels; d++) {
         float *y = a.y + (a.batch.first[q] + x.position) * a.ldy + d;
         const float total = x.total[d * x.queries + q];
         if (x.begin[d] == x.begin[d + 1]) *y = 0;
@@ -765,7 +772,7 @@ KERNEL(intensity_backward)(const struct attention a) {
     float *dscore = a.dscore + a.batch.score0[blockIdx.x / a.tiles];
     if (q >= Q) return;
     const float common = x.keys > 0 ? record_base(x, q) : 0;
-    for (int d = 0; d < a.batch.channels; d++) {
+    for (int d = 0; d < x.channels; d++) {
         if (x.begin[d] == x.begin[d + 1]) continue;
         const float total = x.total[d * Q + q], base = total < 0 ? channel_base(a, x, d, q) : common;
         const float slope = a.dy[(a.batch.first[q] + x.position) * a.ldy + d] / absolute(total);
@@ -775,6 +782,157 @@ KERNEL(intensity_backward)(const struct attention a) {
             dscore[at] = fmaf(total < 0 ? exp_under(x.score[at], base) : x.weight[at], share, dscore[at]);
         }
     }
+}
+
+/* ---- local statistics: the formulas are those of mtan.c, section 3 ---- */
+
+enum { MOMENT_X, MOMENT_W, MOMENT_UU, MOMENT_D, MOMENT_DD, MOMENT_DU, MOMENTS };
+enum { WITH_SPREAD = 1, WITH_INTENSITY = 2, WITH_SLOPE = 4 };
+#define SPREAD_LEAST 0.03125f
+
+DEVICE void moments_take(float *sums, unsigned stride, float w, float value, float u, float d) {
+    sums[MOMENT_X * stride] = fmaf(w, value, sums[MOMENT_X * stride]);
+    sums[MOMENT_W * stride] += w;
+    sums[MOMENT_UU * stride] = fmaf(w, u * u, sums[MOMENT_UU * stride]);
+    sums[MOMENT_D * stride] = fmaf(w, d, sums[MOMENT_D * stride]);
+    sums[MOMENT_DD * stride] = fmaf(w, d * d, sums[MOMENT_DD * stride]);
+    sums[MOMENT_DU * stride] = fmaf(w, d * u, sums[MOMENT_DU * stride]);
+}
+
+struct local_moments {
+    float total, mean, u, uu, d, dd, du, var, root, rho, cov;
+};
+
+DEVICE struct local_moments moments_at(const float *sums, unsigned stride, float origin) {
+    struct local_moments m;
+    m.total = absolute(sums[MOMENT_W * stride]);
+    m.mean = sums[MOMENT_X * stride] / m.total;
+    m.uu = sums[MOMENT_UU * stride] / m.total;
+    m.d = sums[MOMENT_D * stride] / m.total;
+    m.dd = sums[MOMENT_DD * stride] / m.total;
+    m.du = sums[MOMENT_DU * stride] / m.total;
+    m.u = m.mean - origin;
+    m.var = m.uu - m.u * m.u;
+    m.var = m.var > 0 ? m.var : 0;
+    m.root = __fsqrt_rn(m.var + SPREAD_LEAST * SPREAD_LEAST);
+    m.rho = 1 / __fsqrt_rn(1 + m.dd);
+    m.cov = m.du - m.d * m.u;
+    return m;
+}
+
+/* Features `step` apart. */
+DEVICE void features_of(float *y, unsigned step, const struct local_moments &m, float base, int statistics) {
+    const float position = m.d * m.rho, trend = m.cov * m.rho;
+    *y = m.mean;
+    if (statistics & WITH_SPREAD) *(y += step) = m.root - SPREAD_LEAST;
+    if (statistics & WITH_INTENSITY) *(y += step) = softplus_of(log_under(m.total, base));
+    if (statistics & WITH_SLOPE) y[step] = position, y[2 * step] = trend, y[3 * step] = -(trend * position);
+}
+
+DEVICE int feature_count(int statistics) {
+    return 1 + !!(statistics & WITH_SPREAD) + !!(statistics & WITH_INTENSITY) + (statistics & WITH_SLOPE ? 3 : 0);
+}
+
+DEVICE struct attended moments_record(const struct moments &a, int r, const float **point, const float **time) {
+    struct attended x = attended_record(a.attention, r);
+    const struct batch &b = a.attention.batch;
+    x.total = a.attention.total + r * x.channels * MOMENTS * b.steps;
+    *point = a.point + (b.point0 ? b.point0[r] : 0);
+    *time = a.time + b.time0[r];
+    return x;
+}
+
+KERNEL(moments_forward)(const struct moments a) {
+    __shared__ float best[moments_forward_y][ATTEND_TILE];
+    const struct batch &b = a.attention.batch;
+    const float *point, *time;
+    const struct attended x = moments_record(a, blockIdx.x / a.attention.tiles, &point, &time);
+    const int q = blockIdx.x % a.attention.tiles * ATTEND_TILE + threadIdx.x, Q = x.queries, asks = q < Q;
+    const float shared = attend_exponentials(best, x, q);
+    for (int d = threadIdx.y; asks && d < x.channels; d += moments_forward_y) {
+        float *sums = x.total + d * MOMENTS * Q + q, base = shared;
+        float *y = a.attention.y + (b.first[q] + x.position) * a.attention.ldy + d;
+        const int begin = x.begin[d], end = x.begin[d + 1];
+        for (int far = 0; far < 2; far++) { /* a channel far below the base is done again under its own */
+            if (far && (begin == end || !(sums[MOMENT_W * Q] < FAR))) break;
+            if (far) base = channel_base(a.attention, x, d, q);
+            for (int part = 0; part < MOMENTS; part++) sums[part * Q] = 0;
+            for (int j = begin; j < end; j++) {
+                const int at = b.row[j] * Q + q;
+                moments_take(sums, Q, far ? exp_under(x.score[at], base) : x.weight[at], b.value[j],
+                             b.value[j] - b.value[begin], a.rate * (time[b.row[j]] - point[q]));
+            }
+            if (far) sums[MOMENT_W * Q] = -sums[MOMENT_W * Q];
+        }
+        for (int f = 0; begin == end && f < feature_count(a.statistics); f++) y[f * x.channels] = 0;
+        if (begin < end) features_of(y, x.channels, moments_at(sums, Q, b.value[begin]), base, a.statistics);
+    }
+}
+
+struct moment_slopes {
+    float share, c, x, uu, d, dd, du;
+};
+
+DEVICE struct moment_slopes slopes_at(const struct local_moments &m, const float *g, const float *y, unsigned step,
+                                      int statistics) {
+    struct moment_slopes s = {1 / m.total, 0, *g, 0, 0, 0, 0};
+    float more = 0;
+    if (statistics & WITH_SPREAD) {
+        g += step, y += step;
+        s.uu = m.var > 0 ? *g / (2 * m.root) : 0;
+        s.x = s.x - 2 * m.u * s.uu;
+    }
+    if (statistics & WITH_INTENSITY) {
+        g += step, y += step;
+        more = *g * (1 - exp_of(-*y));
+    }
+    if (statistics & WITH_SLOPE) {
+        const float position = y[step], trend = y[2 * step];
+        const float of_position = g[step] - g[3 * step] * trend, of_trend = g[2 * step] - g[3 * step] * position;
+        s.du = of_trend * m.rho;
+        s.d = of_position * m.rho - s.du * m.u;
+        s.x = s.x - s.du * m.d;
+        s.dd = (of_trend * m.cov + of_position * m.d) * (-0.5f * (m.rho * m.rho * m.rho));
+    }
+    s.c = more - (((s.x * m.u + s.uu * m.uu) + (s.d * m.d + s.dd * m.dd)) + s.du * m.du);
+    return s;
+}
+
+/* A thread has a query and goes through all events. */
+KERNEL(moments_backward)(const struct moments a) {
+    const struct attention &t = a.attention;
+    const struct batch &b = t.batch;
+    const float *point, *time;
+    const struct attended x = moments_record(a, blockIdx.x / t.tiles, &point, &time);
+    const int q = blockIdx.x % t.tiles * ATTEND_BACK_TILE + threadIdx.x, Q = x.queries;
+    float *dscore = t.dscore + b.score0[blockIdx.x / t.tiles];
+    if (q >= Q) return;
+    const int r = (b.first[q] + x.position) * t.ldy;
+    for (int d = 0; d < x.channels; d++) {
+        if (x.begin[d] == x.begin[d + 1]) continue;
+        const float *sums = x.total + d * MOMENTS * Q + q, origin = b.value[x.begin[d]];
+        const int far = sums[MOMENT_W * Q] < 0;
+        const float base = far ? channel_base(t, x, d, q) : 0;
+        const struct local_moments m = moments_at(sums, Q, origin);
+        const struct moment_slopes s = slopes_at(m, t.dy + r + d, t.y + r + d, x.channels, a.statistics);
+        for (int j = x.begin[d]; j < x.begin[d + 1]; j++) {
+            const int at = b.row[j] * Q + q;
+            const float w = far ? exp_under(x.score[at], base) : x.weight[at];
+            const float u = b.value[j] - origin, e = a.rate * (time[b.row[j]] - point[q]);
+            const float by_value = fmaf(u, s.uu, fmaf(e, s.du, s.x));
+            dscore[at] = fmaf(w * s.share, fmaf(u, by_value, fmaf(e, fmaf(e, s.dd, s.d), s.c)), dscore[at]);
+        }
+    }
+}
+
+KERNEL(moments_add)(const struct moment a) {
+    EACH(i, a.n)
+    moments_take(a.sums + i, a.stride, a.weight[i], a.value, a.value - a.origin, a.rate * (a.time - a.point[i]));
+}
+
+KERNEL(moments_read)(const struct moment a) {
+    EACH(i, a.n)
+    features_of(a.y + i, a.n, moments_at(a.sums + i, a.stride, a.origin), a.base[i], a.statistics);
 }
 
 /* ==== 6. RBF smoothing ============================================================================================= */

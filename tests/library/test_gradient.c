@@ -375,6 +375,10 @@ static const model_case model_cases[] = {
     {"enc, rbf", ENC_RECORD, 6, 0, "encoder=rbf"},
     {"enc, rbf, observed points", ENC_RECORD, 6, OWN_TIMES, "encoder=rbf reference=observed"},
     {"enc, rnn3", ENC_RECORD, 6, 0, "encoder=rnn3"},
+    {"enc, statistics", ENC_RECORD, 6, 0, "statistics=mean,spread,intensity,slope"},
+    {"enc, statistics, 2 heads", ENC_RECORD, 17, UNLABELED, "statistics=mean,spread,slope enc_heads=2 statics=1"},
+    {"enc, summaries", ENC_RECORD, 6, 0, "summaries=1 statics=1"},
+    {"enc time, statistics", ENC_TIME, 6, OWN_TIMES, "statistics=mean,spread,intensity,slope"},
     {"enc time", ENC_TIME, 6, 0, ""},
     {"enc time, several shards", ENC_TIME, 17, UNLABELED, ""},
     {"enc time, own times", ENC_TIME, 6, OWN_TIMES | UNLABELED, "enc_heads=2"},
@@ -383,6 +387,7 @@ static const model_case model_cases[] = {
     {"enc time, fixed embedding", ENC_TIME, 6, 0, "embedding=fixed"},
     {"enc time, rbf", ENC_TIME, 6, OWN_TIMES, "encoder=rbf"},
     {"enc time, rnn3", ENC_TIME, 6, 0, "encoder=rnn3"},
+    {"interp, statistics", INTERP, 6, 0, "samples=1 statistics=mean,spread,intensity,slope"},
     {"interp", INTERP, 6, 0, "samples=1"},
     {"interp, faithful", INTERP, 6, 0, "samples=3 bound=faithful norm=0 skip_empty=0"},
     {"interp, faithful, norm", INTERP, 6, 0, "samples=3 bound=faithful norm=1 skip_empty=0"},
@@ -709,6 +714,17 @@ static void build_intensity(op_run *r) { /* variants as above */
     mtan_op_attend_intensity(&r->tape, mtan_columns(y, 0, D), mtan_columns(y, D, D), score);
 }
 
+/* variant: which statistics; with 8 more ragged, and with 16 more far, as above. Times and points matter here. */
+static void build_moments(op_run *r) {
+    const int32_t variant = r->op->variant, statistics = variant & 7;
+    make_batch(r, variant > 7);
+    const mtan_tensor score = leaf(r, 1, r->batch.scores, -2, 2);
+    const int32_t columns = 1 + (statistics & 1) + (statistics >> 1 & 1) + (statistics & MTAN_SLOPE ? 3 : 0);
+    if (r->counting && variant >= 16)
+        for (int i = 2 * 4; i < 4 * 4; i++) r->x[i] -= 1000;
+    mtan_op_moments(&r->tape, output(r, r->batch.rows, columns * D), score, points(r), 3, statistics);
+}
+
 static void build_attend_rbf(op_run *r) { /* variant: ragged */
     make_batch(r, r->op->variant);
     mtan_op_attend_rbf(&r->tape, output(r, r->batch.rows, D), points(r), leaf(r, 1, D, 0.5, 3));
@@ -860,6 +876,13 @@ static const op_case op_cases[] = {
     {"intensity", build_intensity, 0},
     {"intensity, ragged", build_intensity, 1},
     {"intensity, far", build_intensity, 2},
+    {"moments, mean", build_moments, 0},
+    {"moments, spread", build_moments, MTAN_SPREAD},
+    {"moments, intensity", build_moments, MTAN_INTENSITY},
+    {"moments, slope", build_moments, MTAN_SLOPE},
+    {"moments, all", build_moments, 7},
+    {"moments, all, ragged", build_moments, 7 + 8},
+    {"moments, all, far", build_moments, 7 + 16},
     {"attend_rbf", build_attend_rbf, 0},
     {"attend_rbf, ragged", build_attend_rbf, 1},
     {"attend_values", build_attend_values, 0},

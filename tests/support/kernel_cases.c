@@ -472,6 +472,34 @@ static void run_log_under(kernel_work *w, const kernel_shape *s) {
     w->backend->log_under(take_room(w, n), take_positive(w, n, 1e-9, 1e9), give(w, base, n), n);
 }
 
+/* Local statistics, each set of them in its turn; what a stream adds and reads. */
+static void run_moments(kernel_work *w, const kernel_shape *s) {
+    const sizes z = attended(s);
+    const int32_t which = (s->m + s->n + s->k) % 8;
+    const mtan_batch b = make_batch(w, &z);
+    const size_t ld = wide(MTAN_FEATURES * b.channels, s), N = (size_t)b.scores, R = (size_t)b.rows, Q = (size_t)s->n;
+    mtan_real *made = malloc((N + 1) * sizeof *made), *score, *point, *time, *y, *dy = take(w, R * ld, 1), *sums, *base;
+    mtan_real *weight, *scratch;
+    mtan_moment o;
+    if (!made) abort();
+    for (size_t i = 0; i < N; i++) made[i] = 4 * small_real(&w->random);
+    for (size_t q = 0; s->add && q < Q; q += 3) made[(size_t)(s->m / 2) * Q + q] -= 200;
+    score = give(w, made, N);
+    free(made);
+    point = take(w, (size_t)points_of(&b, &z), 1), time = take(w, (size_t)b.times, 1);
+    y = take(w, R * ld, 1);
+    weight = take_room(w, N), sums = take_room(w, area(RECORDS * b.channels, MTAN_MOMENTS * b.steps));
+    scratch = take_layout(w, (2 + MTAN_FEATURES) * Q);
+    w->backend->moments_forward(&b, y, ld, score, weight, sums, scratch, point, time, 7, which);
+    w->backend->moments_backward(&b, take(w, N, 1), dy, y, ld, score, weight, sums, scratch, point, time, 7, which);
+    weight = take_positive(w, Q, 0.1, 2), point = take(w, Q, 1), base = take(w, Q, 1);
+    sums = take_positive(w, MTAN_MOMENTS * Q, 1, 2);
+    o.value = small_real(&w->random), o.origin = small_real(&w->random);
+    o.time = small_real(&w->random), o.rate = 5;
+    w->backend->moments_add(sums, Q, weight, point, Q, &o);
+    w->backend->moments_read(take(w, MTAN_FEATURES * Q, 1), sums, Q, base, o.origin, which, Q);
+}
+
 static void run_rbf(kernel_work *w, const kernel_shape *s) {
     const sizes z = attended(s);
     const mtan_batch b = make_batch(w, &z);
@@ -677,6 +705,7 @@ const kernel_case kernel_cases[] = {
     {"attention", run_attend, 0, KERNEL_SAME},
     {"intensity", run_intensity, 0, KERNEL_SAME},
     {"logarithms under bases", run_log_under, 0, KERNEL_SAME},
+    {"local statistics", run_moments, 0, KERNEL_SAME},
     {"rbf", run_rbf, 0, KERNEL_SAME},
     {"rbf, backward", run_rbf_backward, 0, KERNEL_NEAR},
     {"smooth", run_smooth, 0, KERNEL_NEAR},

@@ -80,6 +80,10 @@ static const share costs[KERNEL_COUNT][MOST_SHARES] = {
     [KERNEL_log_under] = {{ELEMENTS, FUNCTION, 2, 1}},
     [KERNEL_intensity_forward] = {{SCORES, 1, 1, 0}, {STEP_CHANNELS, 2 * FUNCTION, 1, 1}},
     [KERNEL_intensity_backward] = {{SCORES, 1, 3, 1}, {EVENT_STEPS, 2, 0, 0}, {EVENTS, 0, 1, 0}, {STEP_CHANNELS, 2 * FUNCTION + 2, 2, 0}},
+    [KERNEL_moments_forward] = {{SCORES, FUNCTION + 2, 1, 1}, {EVENT_STEPS, 14, 0, 0}, {EVENTS, 0, 2, 0}, {STEP_CHANNELS, FUNCTION + 24, 0, 12}},
+    [KERNEL_moments_backward] = {{SCORES, 2, 3, 1}, {EVENT_STEPS, 13, 0, 0}, {EVENTS, 0, 2, 0}, {STEP_CHANNELS, FUNCTION + 50, 18, 0}},
+    [KERNEL_moments_add] = {{ELEMENTS, 14, 8, 6}},
+    [KERNEL_moments_read] = {{ELEMENTS, FUNCTION + 24, 7, 6}},
     [KERNEL_rbf_forward] = {{EVENT_STEPS, FUNCTION + 6, 0, 0}, {EVENTS, 0, 2, 0}, {OPERANDS, 0, 1, 0}, {STEP_CHANNELS, 1, 0, 1}},
     [KERNEL_rbf_backward] = {{EVENT_STEPS, FUNCTION + 9, 0, 0}, {EVENTS, 0, 2, 0}, {OPERANDS, 0, 1, 0}, {STEP_CHANNELS, 2, 2, 0},
                              {RECORD_CHANNELS, 0, 0, 1}},
@@ -257,6 +261,14 @@ static void size_events(launched *l, const struct batch *b, const totals *t) {
 static void size_attention(launched *l, const struct attention *a) {
     const totals t = totals_of(&a->batch);
     size_events(l, &a->batch, &t);
+}
+
+static void size_moments(launched *l, const struct moments *a) {
+    size_attention(l, &a->attention);
+}
+
+static void size_moment(launched *l, const struct moment *a) {
+    l->n[ELEMENTS] = a->n;
 }
 
 static void size_rbf(launched *l, const struct rbf *a) {
