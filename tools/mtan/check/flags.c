@@ -72,7 +72,7 @@ static void flag_imbalance(char ***flags, const profile *p, const dataset *d) {
         flag(flags,
              "classes: %.60s has %.1f %% of the labels, so who always says that is right as often: look at AUC and "
              "AUPRC "
-             "instead of the accuracy, and select by them (--select auc)",
+             "instead of the accuracy, select by them (--select auc), and try --class-weights balanced",
              field_quote(d->classes[most]).text, 100 * common);
 }
 

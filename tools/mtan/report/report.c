@@ -22,6 +22,7 @@
 #include "html.h"
 #include "stories.h"
 #include "../model/decisions.h"
+#include "../command/eval_groups.h"
 #include "../command/settings.h"
 #include "../command/shared_options.h"
 #include "../model/session.h"
@@ -266,6 +267,27 @@ static void collect_calibration(collection *c, const predictions *p) {
     c->page.intercept[1] = r.intercept_range.low, c->page.intercept[2] = r.intercept_range.high;
 }
 
+/* --by: a table of the metric by which a model is judged. */
+static int collect_groups(collection *c, const predictions *p) {
+    const metric_name told = p->classes == 2 ? METRIC_AUC : METRIC_ACCURACY;
+    record_column column;
+    subgroup *groups;
+    report_pair *pairs = NULL;
+    const int good = option_groups(&column, &groups, c->s, c->o, p, (int32_t)option_integer(c->o, "bootstrap", DRAWS));
+    for (size_t i = 0; i < arrlenu(groups); i++) {
+        const subgroup *g = &groups[i];
+        char range[64] = "";
+        if (!isnan(g->range[told].low))
+            snprintf(range, sizeof range, " (%.3f to %.3f)", g->range[told].low, g->range[told].high);
+        report_pair_add(&pairs, g->name, "%.3f%s, %zu rows", g->value[told], range, g->rows);
+    }
+    if (pairs)
+        arrput(c->tables,
+               report_table_of(text(c, "%s by %.80s", metric_title(told), option_text(c->o, "by", "")), pairs));
+    arrfree(groups), record_column_free(&column);
+    return good;
+}
+
 static int collect_classes(collection *c) {
     predictions p;
     if (c->s->bundle.model.config.classify == MTAN_CLASSIFY_NONE) return 1;
@@ -280,7 +302,7 @@ static int collect_classes(collection *c) {
         c->page.class_names = (const char *const *)c->s->bundle.prep.classes;
     collect_metrics(c, &p);
     if (p.classes == 2) collect_calibration(c, &p);
-    return 1;
+    return collect_groups(c, &p);
 }
 
 /* ---- interpolation ---- */

@@ -1,0 +1,63 @@
+/* See eval_groups.h. */
+#include "eval_groups.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "../../data/shown.h"
+#include "../report/json_text.h"
+#include "messages.h"
+
+int option_groups(record_column *column, subgroup **groups, const session *s, const options *o, const predictions *p,
+                  int32_t draws) {
+    const char *by = option_text(o, "by", NULL), *labels = option_text(o, "labels", NULL);
+    char error[512] = "";
+    column->values = NULL, *groups = NULL;
+    if (!by) return 1;
+    if (!labels) return complain("--by %s: is a column of the file of --labels, which is missing", by), 0;
+    if (!record_column_read(column, labels, by, error)) return complain("--by: %s", error), 0;
+    *groups = subgroups_measure(column, &s->data, p, draws, error);
+    return *groups || (complain("--by %s: %s", by, error), 0);
+}
+
+static void put_json(const char *column, const subgroup *groups) {
+    fputs(", \"by\": {\"column\": ", stdout), json_string(stdout, column), fputs(", \"groups\": [", stdout);
+    for (size_t k = 0; k < arrlenu(groups); k++) {
+        const subgroup *g = &groups[k];
+        fputs(k ? ", {\"name\": " : "{\"name\": ", stdout), json_string(stdout, g->name);
+        printf(", \"rows\": %zu", g->rows);
+        for (int i = 0; i < METRICS; i++) {
+            const char *key = metric_key((metric_name)i);
+            printf(", \"%s\": ", key), json_number(stdout, g->value[i]);
+            printf(", \"%s_low\": ", key), json_number(stdout, g->range[i].low);
+            printf(", \"%s_high\": ", key), json_number(stdout, g->range[i].high);
+        }
+        putchar('}');
+    }
+    fputs("]}", stdout);
+}
+
+void put_groups(const char *column, const subgroup *groups, int json) {
+    static const metric_name told[] = {METRIC_AUC, METRIC_ACCURACY, METRIC_LOG_LOSS};
+    enum { TOLD = sizeof told / sizeof told[0] };
+    if (!groups) return;
+    if (json) {
+        put_json(column, groups);
+        return;
+    }
+    putchar('\n'), shown_put(stdout, column, 16, 16), printf(" %6s", "rows");
+    for (int i = 0; i < TOLD; i++) printf("  %-23s", metric_title(told[i]));
+    putchar('\n');
+    for (size_t k = 0; k < arrlenu(groups); k++) {
+        shown_put(stdout, groups[k].name, 16, 16), printf(" %6zu", groups[k].rows);
+        for (int i = 0; i < TOLD; i++) {
+            const interval range = groups[k].range[told[i]];
+            char text[64];
+            snprintf(text, sizeof text, "%.4f", groups[k].value[told[i]]);
+            if (!isnan(range.low))
+                snprintf(text + strlen(text), sizeof text - strlen(text), " (%.3f to %.3f)", range.low, range.high);
+            printf("  %-23s", text);
+        }
+        putchar('\n');
+    }
+}
