@@ -196,7 +196,7 @@ TEST split_and_time_scale_are_the_references(void) {
     prep p;
     if (!path) SKIPm("MTAN_ACTIVITY does not name the folder that holds ConfLongDemo_JSI.txt");
     if (!activity_load(&d, path, MTAN_FAITHFUL)) REFUSED(d.error);
-    ASSERT(split_make(&s, &d, SPLIT_PUBLISHED, 0, 0, 42, error));
+    ASSERT(split_make(&s, &d, &(split_way){SPLIT_PUBLISHED, 0, 0, SPLIT_FOLD_COUNT, 42}, error));
     prep_fit(&p, &d, &s, PREP_TIMES, 0, NULL);
     for (int part = 0; part < SPLIT_PARTS; part++) {
         const int32_t n = (int32_t)arrlen(s.part[part]);

@@ -621,6 +621,72 @@ TEST rows_without_a_time_are_static(void) {
     PASS();
 }
 
+/* The records of a column's groups: equal numbers for equal values. */
+static const char *groups(void) {
+    arrsetlen(shown, 0);
+    for (size_t i = 0; i < arrlenu(set.records); i++) {
+        size_t same_as = i;
+        for (size_t k = 0; k < i && same_as == i && set.records[i].group >= 0; k++)
+            if (set.records[k].group == set.records[i].group) same_as = k;
+        if (set.records[i].group < 0) show("%s- ", dataset_name(&set, i));
+        else show("%s=%s ", dataset_name(&set, i), dataset_name(&set, same_as));
+    }
+    arrput(shown, 0);
+    return shown;
+}
+
+TEST a_column_has_groups(void) {
+    options.groups = "Ward";
+    ASSERT(gives(HEADER "a,0,x,1\nb,0,x,2\nc,0,x,3\nd,0,x,4\n", "record,ward,label\na,w,1\nb,v,0\nc,w,1\nd,,0\n",
+                 "a 0:x=1 -> 1 | b 0:x=2 -> 0 | c 0:x=3 -> 1 | d 0:x=4 -> 0"));
+    ASSERT(same("a=a b=b c=a d- ", groups()));
+    ASSERT(same("", notes(&set))); /* not a column that is ignored */
+    ASSERT(
+        gives("record,time,WARD,x\na,0,w,1\na,1,,2\nb,0,w,2\n", NULL, "a 0:x=1 1:x=2 | b 0:x=2")); /* nor a channel */
+    ASSERT(same("a=a b=a ", groups()));
+    /* predictions of one subject stay together, and so do subjects of one group */
+    ASSERT(gives(
+        MEDS "s,0,x,1\nt,0,x,2\nu,0,x,3\n",
+        "subject_id,prediction_time,boolean_value,ward\ns,1,true,w\ns,2,false,w\nt,1,true,w\nu,1,false,\nu,2,true,\n",
+        "s@1 0:x=1 -> true | s@2 0:x=1 -> false | t@1 0:x=2 -> true | u@1 0:x=3 -> false | u@2 0:x=3 -> true"));
+    ASSERT(same("s@1=s@1 s@2=s@1 t@1=s@1 u@1=u@1 u@2=u@1 ", groups()));
+    ASSERT(refuses(HEADER "a,0,x,1\n", "record,label,ward\na,1,w\na,1,v\n",
+                   "labels.csv:3: record \"a\" is in group \"v\" here and in \"w\" elsewhere"));
+    ASSERT(refuses("record,time,channel,value,ward\na,0,x,1,w\na,0,x,1,v\n", NULL,
+                   "events.csv:3: record \"a\" is in group \"v\" here and in \"w\" elsewhere"));
+    ASSERT(refuses(HEADER "a,0,x,1\n", "record,label\na,1\n",
+                   "events.csv: no column \"Ward\" for groups, here or in the labels"));
+    PASS();
+}
+
+static const char *parts(const char *text) {
+    write_text("splits.csv", text);
+    for (size_t i = 0; i < arrlenu(set.records); i++) set.records[i].part = 0;
+    const int good = own_read_parts(&set, in_folder("splits.csv"));
+    remove(in_folder("splits.csv"));
+    if (!good) return set.error + strlen(folder) + 1;
+    arrsetlen(shown, 0);
+    for (size_t i = 0; i < arrlenu(set.records); i++) show("%d ", (int)set.records[i].part);
+    arrput(shown, 0);
+    return shown;
+}
+
+TEST a_file_has_the_split(void) {
+    ASSERT(gives(HEADER "a,0,x,1\nb,0,x,2\n\"c,d\",0,x,3\n", NULL, "a 0:x=1 | b 0:x=2 | c,d 0:x=3"));
+    ASSERT(same("3 1 2 ", parts("record,part\nb,train\n\"c,d\",valid\na,test\na,test\n")));
+    ASSERT(same("3 1 2 ", parts("part,age,SUBJECT_ID\ntrain,1,b\nvalid,2,\"c,d\"\ntest,3,a\ntrain,4,else\n")));
+    ASSERT(same("splits.csv: records that the data does not have: 1", notes(&set)));
+    ASSERT(same("splits.csv:3: \"dev\" is no part: train, valid or test", parts("record,part\na,test\nb,dev\n")));
+    ASSERT(same("splits.csv:3: record \"a\" is in part train here and in test elsewhere",
+                parts("record,part\na,test\na,train\n")));
+    ASSERT(same("splits.csv: record \"b\" of the data has no part", parts("record,part\na,test\n")));
+    ASSERT(same("splits.csv:1: no column \"part\": the first line has to name the columns record,part",
+                parts("record,split\na,test\n")));
+    ASSERT(same("splits.csv:2: 1 field, but the header has 2", parts("record,part\na\n")));
+    ASSERT(same("splits.csv: empty, without so much as a header", parts("")));
+    PASS();
+}
+
 TEST times_have_labels(void) {
     ASSERT(gives(THREE, "record,time,label\na,2,x\nb,0,y\na,1,y\na,3,\na,2,x\nz,5,x\n",
                  "a 1:c=1 -> 1:y 2:x 3:? | b 2:c=2 -> 0:y | d 3:c=3 | z -> 5:x"));
@@ -875,6 +941,8 @@ SUITE(own_suite) {
     RUN_TEST(a_prediction_time_cuts_the_future);
     RUN_TEST(prediction_times_that_do_not_do_are_refused);
     RUN_TEST(rows_without_a_time_are_static);
+    RUN_TEST(a_column_has_groups);
+    RUN_TEST(a_file_has_the_split);
     RUN_TEST(times_have_labels);
     RUN_TEST(a_stream_gives_record_after_record);
     RUN_TEST(a_stream_is_wide);

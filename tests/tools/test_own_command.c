@@ -259,6 +259,75 @@ TEST folds_and_groups_split_own_data(void) {
     PASS();
 }
 
+/* What `mtan split` lists is what training takes, and keeps; changed, it can be given back. */
+TEST the_split_is_listed_and_given(void) {
+    static const char train[] = "train own --model enc --data @/events.csv --labels @/labels.csv " SMALL;
+    char line[256], *listed, *again;
+    ASSERT_EQ_FMT(DONE, command_run("split @/events.csv --labels @/labels.csv"), "%d");
+    ASSERT(command_says("out.txt", "record,part\nr0,") &&
+           command_says("err.txt", "38 training, 10 validation, 12 test"));
+    listed = command_text("out.txt");
+    command_write("splits.csv", listed);
+    snprintf(line, sizeof line, "%s --out @/drawn", train);
+    ASSERT_EQ_FMT(DONE, command_run(line), "%d");
+    ASSERT_EQ_FMT(DONE, command_run("split @/drawn/best.safetensors --data @/events.csv"), "%d"); /* without labels */
+    again = command_text("out.txt");
+    ASSERT_STR_EQ(listed, again);
+    free(again);
+    snprintf(line, sizeof line, "%s --splits @/splits.csv --out @/given", train);
+    ASSERT_EQ_FMT(DONE, command_run(line), "%d");
+    ASSERT(command_same_tensors("drawn/best.safetensors", "given/best.safetensors"));
+    ASSERT_EQ_FMT(DONE, command_run("split @/given/best.safetensors --data @/events.csv --labels @/labels.csv"), "%d");
+    again = command_text("out.txt");
+    ASSERT_STR_EQ(listed, again);
+    free(listed), free(again);
+    snprintf(line, sizeof line, "%s --epochs 2 --out @/given --resume", train);
+    ASSERT_EQ_FMT(DONE, command_run(line), "%d");
+    command_append("splits.csv", "r1,nowhere\n");
+    snprintf(line, sizeof line, "%s --splits @/splits.csv --out @/bad", train);
+    ASSERT(command_refused(line, "splits.csv:62: \"nowhere\" is no part: train, valid or test"));
+    snprintf(line, sizeof line, "%s --splits @/splits.csv --fold 1 --out @/bad", train);
+    ASSERT(command_refused(line, "--splits and --fold exclude each other"));
+    snprintf(line, sizeof line, "%s --folds 3 --out @/bad", train);
+    ASSERT(command_refused(line, "--folds N needs --fold"));
+    ASSERT(command_refused("split @/drawn/best.safetensors --data @/times.csv", "times.csv:1: column 3, \"label\","));
+    command_write("other.csv", HEADER "a,0,heat,1\nb,0,pulse,2\n");
+    ASSERT(command_refused("split @/drawn/best.safetensors --data @/other.csv", "was trained on other data"));
+    PASS();
+}
+
+/* Wards of three records: on one side each, in the split and in the folds. */
+TEST groups_of_a_column_stay_together(void) {
+    char line[96], side[COMMAND_RECORDS / 3][8], *at, *text;
+    command_write("wards.csv", "record,ward,label\n");
+    for (int r = 0; r < COMMAND_RECORDS; r++) {
+        snprintf(line, sizeof line, "r%d,w%d,%s\n", r, r / 3, r / 3 % 2 ? "up" : "down");
+        command_append("wards.csv", line);
+    }
+    for (int fold = -1; fold < 3; fold++) {
+        snprintf(line, sizeof line, "split @/events.csv --labels @/wards.csv --groups ward");
+        if (fold >= 0) snprintf(line + strlen(line), sizeof line - strlen(line), " --fold %d --folds 3", fold);
+        ASSERT_EQ_FMT(DONE, command_run(line), "%d");
+        text = command_text("out.txt"), at = strchr(text, '\n') + 1;
+        for (int r = 0; r < COMMAND_RECORDS; r++, at = strchr(at, '\n') + 1) {
+            char part[8];
+            ASSERT_EQ(1, sscanf(strchr(at, ',') + 1, "%7s", part));
+            if (r % 3 == 0) strcpy(side[r / 3], part);
+            ASSERT_STR_EQ(side[r / 3], part);
+        }
+        free(text);
+    }
+    ASSERT_EQ_FMT(
+        DONE,
+        command_run("train own --model enc --data @/events.csv --labels @/wards.csv --groups ward --out @/run " SMALL),
+        "%d");
+    ASSERT_EQ_FMT(DONE, command_run("eval @/run/best.safetensors --data @/events.csv --labels @/wards.csv"), "%d");
+    ASSERT(command_says("out.txt", "12 records of the part 'test'"));
+    ASSERT(command_refused("train own --model enc --data @/events.csv --labels @/wards.csv --groups war --out @/x",
+                           "events.csv: no column \"war\" for groups, here or in the labels"));
+    PASS();
+}
+
 /* ---- models of published data ---- */
 
 /* Ten records to a set, as PhysioNet ships them. */
@@ -511,6 +580,8 @@ SUITE(own_command_suite) {
     RUN_TEST(a_stream_counts_from_the_first_value);
     RUN_TEST(the_future_does_not_leak_into_training);
     RUN_TEST(folds_and_groups_split_own_data);
+    RUN_TEST(the_split_is_listed_and_given);
+    RUN_TEST(groups_of_a_column_stay_together);
     RUN_TEST(a_model_of_physionet_takes_events);
     RUN_TEST(interpolation_takes_the_sets_that_are_there);
     RUN_TEST(a_part_of_the_split_is_predicted);

@@ -422,7 +422,7 @@ TEST normalised_records_are_the_references(void) {
     if (!real_data()) SKIPm(NO_DATA);
     if (sizeof(mtan_real) != sizeof(float)) SKIPm("the reference normalises in float");
     if (!physionet_load(&d, real_data(), 'a')) REFUSED(d.error);
-    ASSERT(split_make(&s, &d, SPLIT_PUBLISHED, 0, 0, 42, error));
+    ASSERT(split_make(&s, &d, &(split_way){SPLIT_PUBLISHED, 0, 0, SPLIT_FOLD_COUNT, 42}, error));
     for (int part = 0; part < SPLIT_PARTS; part++) {
         size_t n;
         snprintf(name, sizeof name, "%s.ends", parts[part]);

@@ -66,7 +66,8 @@ static dataset golden_records(void) {
 static split split_published(const dataset *d) {
     char error[256] = "";
     split s;
-    if (!split_make(&s, d, SPLIT_PUBLISHED, 0, 0, SPLIT_SEED, error)) fprintf(stderr, "mtan: %s\n", error), exit(2);
+    if (!split_make(&s, d, &(split_way){SPLIT_PUBLISHED, 0, 0, SPLIT_FOLD_COUNT, SPLIT_SEED}, error))
+        fprintf(stderr, "mtan: %s\n", error), exit(2);
     return s;
 }
 

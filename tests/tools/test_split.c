@@ -67,7 +67,7 @@ TEST two_draws_are_scikit_learns(void) {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         dataset d = make_data(cases[i].n, NULL, NULL);
         split s;
-        ASSERT(split_make(&s, &d, SPLIT_PUBLISHED, 0, 0, cases[i].seed, error));
+        ASSERT(split_make(&s, &d, &(split_way){SPLIT_PUBLISHED, 0, 0, SPLIT_FOLD_COUNT, cases[i].seed}, error));
         ASSERT(same_parts(&s, cases[i].name));
         ASSERT(covers(&s, cases[i].n));
         split_free(&s);
@@ -80,7 +80,7 @@ TEST one_draw_has_no_validation_set(void) {
     dataset d = make_data(137, NULL, NULL);
     char error[256];
     split s;
-    ASSERT(split_make(&s, &d, SPLIT_TWO, 0, 0, SPLIT_SEED, error));
+    ASSERT(split_make(&s, &d, &(split_way){SPLIT_TWO, 0, 0, SPLIT_FOLD_COUNT, SPLIT_SEED}, error));
     ASSERT(same_positions(s.part[SPLIT_TRAIN], "one.137.train"));
     ASSERT(same_positions(s.part[SPLIT_TEST], "one.137.test"));
     ASSERT_EQ_FMT((size_t)0, arrlenu(s.part[SPLIT_VALID]), "%zu");
@@ -113,7 +113,7 @@ TEST folds_are_scikit_learns(void) {
         dataset d = make_data((size_t)n[k], label + first, NULL);
         for (int32_t fold = 0; fold < SPLIT_FOLD_COUNT; fold++) {
             split s;
-            ASSERT(split_make(&s, &d, SPLIT_FOLDS, 0, fold, SPLIT_SEED, error));
+            ASSERT(split_make(&s, &d, &(split_way){SPLIT_FOLDS, 0, fold, SPLIT_FOLD_COUNT, SPLIT_SEED}, error));
             ASSERT(is_fold(&s, of + first, (size_t)n[k], fold));
             split_free(&s);
         }
@@ -130,10 +130,10 @@ TEST the_last_fifth_is_for_validation(void) {
     dataset d = make_data((size_t)n[4], label + n[0] + n[1] + n[2] + n[3], NULL);
     char error[256];
     split s;
-    ASSERT(split_make(&s, &d, SPLIT_FOLDS, 0, 2, SPLIT_SEED, error));
+    ASSERT(split_make(&s, &d, &(split_way){SPLIT_FOLDS, 0, 2, SPLIT_FOLD_COUNT, SPLIT_SEED}, error));
     ASSERT(same_parts(&s, "fold.2"));
     split_free(&s);
-    ASSERT(split_make(&s, &d, SPLIT_FOLDS, 0, 2, 9, error));
+    ASSERT(split_make(&s, &d, &(split_way){SPLIT_FOLDS, 0, 2, SPLIT_FOLD_COUNT, 9}, error));
     ASSERT(same_parts(&s, "fold.2.seed9"));
     split_free(&s);
     dataset_free(&d);
@@ -147,11 +147,11 @@ TEST groups_stay_together(void) {
     dataset d = make_data(n, label, key);
     char error[256];
     split s;
-    ASSERT(split_make(&s, &d, SPLIT_PUBLISHED, 1, 0, SPLIT_SEED, error));
+    ASSERT(split_make(&s, &d, &(split_way){SPLIT_PUBLISHED, 1, 0, SPLIT_FOLD_COUNT, SPLIT_SEED}, error));
     ASSERT(same_parts(&s, "group.two"));
     ASSERT(covers(&s, n));
     split_free(&s);
-    ASSERT(split_make(&s, &d, SPLIT_FOLDS, 1, 3, SPLIT_SEED, error));
+    ASSERT(split_make(&s, &d, &(split_way){SPLIT_FOLDS, 1, 3, SPLIT_FOLD_COUNT, SPLIT_SEED}, error));
     ASSERT(same_parts(&s, "group.fold"));
     ASSERT(covers(&s, n));
     split_free(&s);
@@ -160,10 +160,125 @@ TEST groups_stay_together(void) {
     PASS();
 }
 
+/* ---- by class ---- */
+
+static int32_t count_in(const split *s, int part, const int32_t *label, int32_t class) {
+    int32_t n = 0;
+    for (size_t i = 0; i < arrlenu(s->part[part]); i++) n += label[s->part[part][i]] == class;
+    return n;
+}
+
+/* Classes of 1, 2, 3, 4, 9 and 181 records, which stand one behind the other: the share of each is within one of its due, and
+ * no class lacks a part that it could have. */
+TEST each_class_has_its_share(void) {
+    static const int32_t sizes[] = {1, 2, 3, 4, 9, 181};
+    enum { CLASSES = sizeof sizes / sizeof sizes[0], N = 200 };
+    int32_t label[N];
+    size_t n = 0;
+    char error[256];
+    for (int32_t c = 0; c < CLASSES; c++)
+        for (int32_t i = 0; i < sizes[c]; i++) label[n++] = c;
+    dataset d = make_data(N, label, NULL);
+    for (uint32_t seed = 0; seed < 50; seed++) {
+        split s;
+        ASSERT(split_make(&s, &d, &(split_way){SPLIT_STRATIFIED, 0, 0, SPLIT_FOLD_COUNT, seed}, error));
+        ASSERT(covers(&s, N));
+        ASSERT_EQ_FMT((size_t)40, arrlenu(s.part[SPLIT_TEST]), "%zu");
+        ASSERT_EQ_FMT((size_t)32, arrlenu(s.part[SPLIT_VALID]), "%zu");
+        for (int32_t c = 0; c < CLASSES; c++) {
+            const int32_t train = count_in(&s, SPLIT_TRAIN, label, c), valid = count_in(&s, SPLIT_VALID, label, c),
+                          test = count_in(&s, SPLIT_TEST, label, c);
+            ASSERT(train >= 1 && test >= (sizes[c] > 1) && valid >= (sizes[c] > 2));
+            ASSERT(sizes[c] > 9 || (test <= 2 && valid <= 2));
+        }
+        split_free(&s);
+    }
+    dataset_free(&d);
+    PASS();
+}
+
+/* Another seed is another draw, the same seed the same; where classes would leave a part empty they are not looked at. */
+TEST a_stratified_draw_follows_its_seed(void) {
+    static const int32_t all_different[] = {0, 1, 2, 3};
+    int32_t label[60];
+    char error[256];
+    split a, b, c;
+    for (int32_t i = 0; i < 60; i++) label[i] = i % 3 ? MTAN_UNLABELED : i % 2;
+    dataset d = make_data(60, label, NULL);
+    ASSERT(split_make(&a, &d, &(split_way){SPLIT_STRATIFIED, 0, 0, 5, 1}, error));
+    ASSERT(split_make(&b, &d, &(split_way){SPLIT_STRATIFIED, 0, 0, 5, 1}, error));
+    ASSERT(split_make(&c, &d, &(split_way){SPLIT_STRATIFIED, 0, 0, 5, 2}, error));
+    ASSERT(a.hash == b.hash && a.hash != c.hash && covers(&a, 60));
+    ASSERT_EQ_FMT(8, count_in(&a, SPLIT_TEST, label, MTAN_UNLABELED), "%d"); /* a fifth of 40 */
+    split_free(&a), split_free(&b), split_free(&c);
+    dataset_free(&d);
+    d = make_data(4, all_different, NULL);
+    ASSERT(split_make(&a, &d, &(split_way){SPLIT_STRATIFIED, 0, 0, 5, 1}, error));
+    ASSERT(covers(&a, 4) && a.part[SPLIT_VALID] && a.part[SPLIT_TEST]);
+    split_free(&a);
+    dataset_free(&d);
+    PASS();
+}
+
+/* Records in the order of their classes, in groups of three: each record is tested once, every fold has every class, and the
+ * sides do not share a group. */
+TEST folds_of_any_data_cover_it(void) {
+    enum { N = 90, FOLDS = 4 };
+    int32_t label[N], group[N], tested[N] = {0};
+    char error[256];
+    for (int32_t i = 0; i < N; i++) label[i] = i / 30, group[i] = i / 3;
+    dataset d = make_data(N, label, group);
+    for (int32_t fold = 0; fold < FOLDS; fold++) {
+        int32_t side[N / 3];
+        split s;
+        memset(side, -1, sizeof side);
+        ASSERT(split_make(&s, &d, &(split_way){SPLIT_STRATIFIED_FOLDS, 1, fold, FOLDS, 7}, error));
+        ASSERT(covers(&s, N));
+        for (int p = 0; p < SPLIT_PARTS; p++)
+            for (int32_t c = 0; c < 3; c++) ASSERT(count_in(&s, p, label, c) >= 3);
+        for (int p = 0; p < SPLIT_PARTS; p++)
+            for (size_t i = 0; i < arrlenu(s.part[p]); i++) {
+                const int32_t at = s.part[p][i];
+                tested[at] += p == SPLIT_TEST;
+                ASSERT(side[group[at]] < 0 || side[group[at]] == p);
+                side[group[at]] = p;
+            }
+        split_free(&s);
+    }
+    for (int32_t i = 0; i < N; i++) ASSERT_EQ_FMT(1, tested[i], "%d");
+    dataset_free(&d);
+    PASS();
+}
+
+TEST parts_may_be_given(void) {
+    static const int32_t group[] = {0, 0, 1, 2};
+    static const int32_t part[] = {SPLIT_TEST, SPLIT_TEST, SPLIT_TRAIN, SPLIT_VALID};
+    dataset d = make_data(4, NULL, group);
+    char error[256] = "";
+    split s;
+    for (int i = 0; i < 4; i++) d.records[i].part = 1 + part[i];
+    ASSERT(split_make(&s, &d, &(split_way){SPLIT_GIVEN, 1, 0, 5, 0}, error));
+    ASSERT(covers(&s, 4) && s.part[SPLIT_TEST][1] == 1 && s.part[SPLIT_TRAIN][0] == 2 && s.part[SPLIT_VALID][0] == 3);
+    split_free(&s);
+    d.records[1].part = 1 + SPLIT_TRAIN;
+    ASSERT(split_make(&s, &d, &(split_way){SPLIT_GIVEN, 0, 0, 5, 0}, error));
+    split_free(&s);
+    ASSERT(!split_make(&s, &d, &(split_way){SPLIT_GIVEN, 1, 0, 5, 0}, error));
+    ASSERT_STR_EQ("the split divides a group: r1 is on another side than r0", error);
+    d.records[1].part = d.records[0].part = 1 + SPLIT_TRAIN;
+    ASSERT(!split_make(&s, &d, &(split_way){SPLIT_GIVEN, 1, 0, 5, 0}, error));
+    ASSERT_STR_EQ("the split has no test record", error);
+    d.records[1].part = 0;
+    ASSERT(!split_make(&s, &d, &(split_way){SPLIT_GIVEN, 0, 0, 5, 0}, error));
+    ASSERT_STR_EQ("record r1 has no part of the split", error);
+    dataset_free(&d);
+    PASS();
+}
+
 static int refused(dataset *d, split_kind kind, int by_group, int32_t fold, const char *reason) {
     char error[256] = "";
     split s;
-    const int made = split_make(&s, d, kind, by_group, fold, SPLIT_SEED, error);
+    const int made = split_make(&s, d, &(split_way){kind, by_group, fold, SPLIT_FOLD_COUNT, SPLIT_SEED}, error);
     if (made) split_free(&s);
     if (made || !strstr(error, reason)) printf("  BAD \"%s\", expected \"%s\"\n", error, reason);
     dataset_free(d);
@@ -194,6 +309,10 @@ TEST what_cannot_be_split_is_refused(void) {
     ASSERT(refused(&d, SPLIT_FOLDS, 0, 5, "no fold 5"));
     d = make_data(6, one_group, NULL);
     ASSERT(refused(&d, SPLIT_FOLDS, 0, -1, "no fold -1"));
+    d = make_data(6, NULL, one_group);
+    ASSERT(refused(&d, SPLIT_STRATIFIED, 1, 0, "at least 3"));
+    d = make_data(4, NULL, NULL);
+    ASSERT(refused(&d, SPLIT_STRATIFIED_FOLDS, 0, 0, "4 records or groups are too few for 5 folds"));
     PASS();
 }
 
@@ -201,7 +320,7 @@ static uint64_t hash_of(dataset *d, split_kind kind, uint32_t seed) {
     char error[256];
     split s;
     uint64_t hash = 0;
-    if (split_make(&s, d, kind, 0, 0, seed, error)) hash = s.hash, split_free(&s);
+    if (split_make(&s, d, &(split_way){kind, 0, 0, SPLIT_FOLD_COUNT, seed}, error)) hash = s.hash, split_free(&s);
     return hash;
 }
 
@@ -236,7 +355,8 @@ static split split_of(const int32_t *order, int32_t changed, mtan_real by_time, 
         dataset_end_record(&d);
         dataset_add_label(&d, k % 2 + (change ? by_label : 0));
     }
-    if (!split_make(&s, &d, SPLIT_PUBLISHED, 0, 0, SPLIT_SEED, error)) fprintf(stderr, "mtan: %s\n", error), exit(2);
+    if (!split_make(&s, &d, &(split_way){SPLIT_PUBLISHED, 0, 0, SPLIT_FOLD_COUNT, SPLIT_SEED}, error))
+        fprintf(stderr, "mtan: %s\n", error), exit(2);
     split_free(&s);
     dataset_free(&d);
     return s;
@@ -258,7 +378,7 @@ TEST parts_go_by_name(void) {
     dataset d = make_data(137, NULL, NULL);
     char error[256];
     split s;
-    ASSERT(split_make(&s, &d, SPLIT_TWO, 0, 0, SPLIT_SEED, error));
+    ASSERT(split_make(&s, &d, &(split_way){SPLIT_TWO, 0, 0, SPLIT_FOLD_COUNT, SPLIT_SEED}, error));
     int32_t *test = split_positions(&s, "test"), *valid = split_positions(&s, "valid");
     int32_t *all = split_positions(&s, "all");
     ASSERT(same_positions(test, "one.137.test"));
@@ -293,6 +413,10 @@ SUITE(split_suite) {
     RUN_TEST(folds_are_scikit_learns);
     RUN_TEST(the_last_fifth_is_for_validation);
     RUN_TEST(groups_stay_together);
+    RUN_TEST(each_class_has_its_share);
+    RUN_TEST(a_stratified_draw_follows_its_seed);
+    RUN_TEST(folds_of_any_data_cover_it);
+    RUN_TEST(parts_may_be_given);
     RUN_TEST(what_cannot_be_split_is_refused);
     RUN_TEST(the_hash_is_of_names_and_parts);
     RUN_TEST(other_data_has_other_hashes);

@@ -23,6 +23,7 @@ typedef struct dataset_record {
     int32_t n_times; /* distinct event times */
     int32_t n_truth;
     int32_t n_labels; /* 0: not labelled; 1 for a record; one per labelled time, ascending */
+    int32_t part;     /* of a split that is given: 1 + SPLIT_TRAIN and so on (split.h); 0: none is */
     int32_t
         group; /* records of one group (a person, a series cut into windows) belong on one side of a split; -1: none */
 } dataset_record;

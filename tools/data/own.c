@@ -17,6 +17,7 @@ typedef struct groups {
 typedef struct loader {
     const own_options *options;
     names records, channels, classes;
+    names group_names;
     own_source events, labels;
     own_row *rows;         /* of the events */
     own_row *statics;      /* of the events, without a time */
@@ -24,6 +25,7 @@ typedef struct loader {
     own_row *label_rows;   /* of labels of times */
     int32_t *record_label; /* by record; shorter than the records where the last have none */
     int32_t event_records; /* records of the events file: those behind are of the labels alone */
+    int32_t *record_group; /* by record and its subject: of the column of groups; -1: none; shorter as record_label */
     size_t labelled;       /* labels kept: of records, or rows of labels of times */
     size_t without_events; /* records of the labels alone */
     int per_time;
@@ -31,13 +33,45 @@ typedef struct loader {
 
     groups event_groups, static_groups, label_groups;
     own_row *mine, *mine_statics, *mine_labels; /* of one record */
-    int32_t *channel_place, *class_place; /* of names in order of appearance; NULL: they stay where they are */
+    int32_t *channel_place, *class_place;       /* of names in order of appearance; NULL: they stay where they are */
 } loader;
 
 /* The record that a row belongs to. Rows of a record mostly follow each other: `last` is the one before, or -1. */
 static int32_t record_of(names *records, const csv_field *name, int32_t last) {
     if (last >= 0 && strcmp(names_text(records, last), name->text) == 0) return last;
     return names_add(records, name->text, name->length);
+}
+
+/* ---- groups ---- */
+
+/* What the row just read says of the record's group. Two records of one subject have one, as they stay together anyway. */
+static own_outcome read_group(loader *l, own_source *s, int32_t record) {
+    const csv_field *text = s->group < 0 ? NULL : &s->csv.fields[s->group];
+    const int32_t subject = own_subject(l->cuts, record);
+    int32_t group;
+    if (!text || field_missing(text->text)) return OWN_ROW_GOOD;
+    group = names_add(&l->group_names, text->text, text->length);
+    while (arrlen(l->record_group) <= subject) arrput(l->record_group, -1);
+    if (l->record_group[subject] < 0) l->record_group[subject] = group;
+    if (l->record_group[subject] == group) return OWN_ROW_GOOD;
+    return own_complain(s, s->csv.line, "record \"%s\" is in group \"%s\" here and in \"%s\" elsewhere",
+                        field_quote(names_text(&l->records, subject)).text, field_quote(text->text).text,
+                        field_quote(names_text(&l->group_names, l->record_group[subject])).text),
+           OWN_ROW_BAD;
+}
+
+/* Groups of the column have numbers behind those of subjects. */
+static int32_t group_of(const loader *l, int32_t record) {
+    const int32_t subject = own_subject(l->cuts, record);
+    if (subject >= (int32_t)arrlen(l->record_group) || l->record_group[subject] < 0) return own_group(l->cuts, record);
+    return names_count(&l->records) + l->record_group[subject];
+}
+
+static int check_groups(dataset *d, const loader *l) {
+    const int there = l->events.group >= 0 || (l->labels.csv.text.name && l->labels.group >= 0);
+    if (!l->options->groups || l->options->channels || there) return 1;
+    return dataset_fail(d, "%s: no column \"%s\" for groups, here or in the labels", l->events.csv.text.name,
+                        field_quote(l->options->groups).text);
 }
 
 /* ---- events ---- */
@@ -48,6 +82,7 @@ static own_outcome read_event(loader *l, own_row *row) {
     if (got != OWN_ROW_GOOD) return got;
     row->record = record_of(&l->records, own_field(s, OWN_NAME), row->record);
     if (row->record < 0) return own_complain(s, s->csv.line, "too many records"), OWN_ROW_FAILED;
+    if (read_group(l, s, row->record) != OWN_ROW_GOOD) return OWN_ROW_BAD;
     return own_read_event(s, &l->channels, l->options->channels != NULL, l->options->skip_unknown, row);
 }
 
@@ -56,7 +91,7 @@ static int read_events(loader *l, const char *path) {
     own_outcome got;
     memset(&row, 0, sizeof row);
     row.record = -1;
-    if (!own_source_open(&l->events, path, 0, l->options->origin)) return 0;
+    if (!own_source_open(&l->events, path, OWN_EVENTS, l->options->origin, l->options->groups)) return 0;
     l->events.keep_times = l->options->keep_times;
     while ((got = read_event(l, &row)) == OWN_ROW_GOOD || got == OWN_ROW_STATIC || got == OWN_ROW_LEFT_OUT)
         if (got == OWN_ROW_GOOD) arrput(l->rows, row);
@@ -115,6 +150,7 @@ static own_outcome read_label(loader *l, own_row *row) {
     row->record = record_of(&l->records, own_field(&l->labels, OWN_NAME), row->record);
     if (row->record < 0) return own_complain(&l->labels, l->labels.csv.line, "too many records"), OWN_ROW_FAILED;
     if (l->labels.cuts) got = own_cut_record(&l->labels, &l->records, &l->cuts, row);
+    if (got == OWN_ROW_GOOD) got = read_group(l, &l->labels, row->record);
     if (got == OWN_ROW_GOOD) got = read_class(l, &row->channel);
     return got == OWN_ROW_GOOD ? keep_label(l, row) : got;
 }
@@ -135,7 +171,7 @@ static int read_labels(loader *l, const char *path) {
     own_outcome got;
     memset(&row, 0, sizeof row);
     row.record = -1;
-    if (!own_source_open(&l->labels, path, 1, l->options->origin)) return 0;
+    if (!own_source_open(&l->labels, path, OWN_LABELS, l->options->origin, l->options->groups)) return 0;
     l->per_time = own_field(&l->labels, OWN_TIME) != NULL && !l->labels.cuts;
     l->labels.clock = l->events.clock;
     while ((got = read_label(l, &row)) == OWN_ROW_GOOD) continue;
@@ -218,7 +254,7 @@ static void gather_events(loader *l, int32_t record) {
 
 static int add_record(dataset *d, loader *l, int32_t record) {
     const own_time *first;
-    dataset_add_record(d, names_text(&l->records, record), own_group(l->cuts, record));
+    dataset_add_record(d, names_text(&l->records, record), group_of(l, record));
     gather_events(l, record);
     if (!own_add_events(d, &l->events, l->mine, arrlenu(l->mine), l->channel_place, &l->tally))
         return dataset_fail(d, "%s", l->events.error);
@@ -264,7 +300,7 @@ static int load(dataset *d, loader *l, const char *events, const char *labels) {
     if (!read_events(l, events)) return dataset_fail(d, "%s", l->events.error);
     if (labels && !read_labels(l, labels)) return dataset_fail(d, "%s", l->labels.error);
     if (names_count(&l->records) == 0) return dataset_fail(d, "%s: no record", l->events.csv.text.name);
-    if (!build(d, l)) return 0;
+    if (!check_groups(d, l) || !build(d, l)) return 0;
     own_note(d, &l->events, &l->tally);
     if (labels) note_labels(d, l);
     return 1;
@@ -273,6 +309,7 @@ static int load(dataset *d, loader *l, const char *events, const char *labels) {
 static void free_loader(loader *l) {
     own_source_close(&l->events), own_source_close(&l->labels);
     names_free(&l->records), names_free(&l->channels), names_free(&l->classes);
+    names_free(&l->group_names), arrfree(l->record_group);
     arrfree(l->rows), arrfree(l->statics), arrfree(l->label_rows), arrfree(l->record_label), arrfree(l->cuts);
     arrfree(l->mine), arrfree(l->mine_statics), arrfree(l->mine_labels);
     arrfree(l->channel_place), arrfree(l->class_place);

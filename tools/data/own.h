@@ -49,8 +49,11 @@ typedef enum own_origin {
 enum { OWN_CLASSES_MOST = 4096 };
 
 typedef struct own_options {
-    char **channels;  /* the model's, an stb_ds array: other channels are an error. NULL: those of the file */
-    char **classes;   /* the model's, likewise */
+    char **channels; /* the model's, an stb_ds array: other channels are an error. NULL: those of the file */
+    char **classes;  /* the model's, likewise */
+    const char
+        *groups; /* a column of the events or the labels whose equal values stay on one side of a split; NULL: none.
+                         * Needed unless there are `channels` */
     int skip_unknown; /* rows of channels that are not in `channels` are left out and counted */
     int keep_times;   /* the set gets time_texts: numbers and dates (in UTC) as they were read, whatever the origin */
     own_origin origin;
@@ -60,6 +63,10 @@ typedef struct own_options {
  * set and nothing to free. Needs about 36 bytes per row (40 where records are scattered) and 100 per record while it
  * reads. */
 int own_load(dataset *d, const char *events, const char *labels, const own_options *o);
+
+/* A split that is given: record,part, a part being train, valid or test. Sets the records' parts; records of the file that the set
+ * does not have are counted in a note. 1, or 0 with d->error set and the set as it was to be freed. */
+int own_read_parts(dataset *d, const char *path);
 
 /* ---- record after record, for prediction ----
  *

@@ -25,24 +25,39 @@ static const char *plural(size_t n) {
 
 enum { LAYOUTS = 4 };
 typedef const char *layout[OWN_ROLES]; /* names of columns; NULL: there is none */
-static const layout event_layouts[LAYOUTS] = {{"record", "time", "channel", "value"},
-                                              {"subject_id", "time", "code", "numeric_value"},
-                                              {"unique_id", "ds", NULL, "y"},
-                                              {"time_series_id", "timestamp", "channel_id", "value"}};
-static const layout label_layouts[LAYOUTS] = {{"record", "time", NULL, "label"},
-                                              {"subject_id", "time", NULL, "boolean_value"},
-                                              {"unique_id", "ds", NULL, "label"},
-                                              {"time_series_id", "timestamp", NULL, "label"}};
-static const char event_help[] = "record,time,channel,value or subject_id,time,code,numeric_value or unique_id,ds,y or "
-                                 "time_series_id,timestamp,channel_id,value, or record,time and one column per channel";
-static const char label_help[] = "record,label or record,time,label or subject_id,prediction_time,boolean_value";
+
+/* What the first row of a file may say. A role that its first layout has needs a column; but labels may be without times. */
+static const struct {
+    layout layouts[LAYOUTS];
+    const char *help;
+} tables[OWN_TABLES] = {
+    [OWN_EVENTS] = {{{"record", "time", "channel", "value"},
+                     {"subject_id", "time", "code", "numeric_value"},
+                     {"unique_id", "ds", NULL, "y"},
+                     {"time_series_id", "timestamp", "channel_id", "value"}},
+                    "record,time,channel,value or subject_id,time,code,numeric_value or unique_id,ds,y or "
+                    "time_series_id,timestamp,channel_id,value, or record,time and one column per channel"},
+    [OWN_LABELS] = {{{"record", "time", NULL, "label"},
+                     {"subject_id", "time", NULL, "boolean_value"},
+                     {"unique_id", "ds", NULL, "label"},
+                     {"time_series_id", "timestamp", NULL, "label"}},
+                    "record,label or record,time,label or subject_id,prediction_time,boolean_value"},
+    [OWN_PARTS] = {{{"record", NULL, NULL, "part"},
+                    {"subject_id", NULL, NULL, "part"},
+                    {"unique_id", NULL, NULL, "part"},
+                    {"time_series_id", NULL, NULL, "part"}},
+                   "record,part"}};
 static const char prediction_time[] = "prediction_time"; /* of MEDS, but any labels may have it */
+
+static char lower(char c) {
+    return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+}
 
 /* Are the letters the same, but for case and blanks around the first? */
 static int same_name(const char *text, const char *name) {
     text += strspn(text, " \t");
     for (; *name; text++, name++)
-        if ((*text >= 'A' && *text <= 'Z' ? *text - 'A' + 'a' : *text) != *name) return 0;
+        if (lower(*text) != lower(*name)) return 0;
     return text[strspn(text, " \t")] == 0;
 }
 
@@ -61,9 +76,11 @@ static int take_column(own_source *s, int role, const char *name) {
 }
 
 /* The first role that has no column and needs one, or -1. */
-static int open_role(const own_source *s, int labels) {
-    for (int role = 0; role < OWN_ROLES; role++)
-        if (s->column[role] < 0 && !(labels && (role == OWN_TIME || role == OWN_CHANNEL))) return role;
+static int open_role(const own_source *s) {
+    for (int role = 0; role < OWN_ROLES; role++) {
+        const int needed = tables[s->table].layouts[0][role] && !(s->table == OWN_LABELS && role == OWN_TIME);
+        if (s->column[role] < 0 && needed) return role;
+    }
     return -1;
 }
 
@@ -74,16 +91,17 @@ static int is_whole(const own_source *s, const layout columns) {
     return 1;
 }
 
-/* All columns of one layout; else, and for labels, every role by the first name that is there. As open_role. */
-static int choose_columns(own_source *s, const layout *layouts, int labels) {
-    for (int i = 0; i < LAYOUTS && !labels; i++) {
+/* All columns of one layout of events; else every role by the first name that is there. As open_role. */
+static int choose_columns(own_source *s) {
+    const layout *layouts = tables[s->table].layouts;
+    for (int i = 0; i < LAYOUTS && s->table == OWN_EVENTS; i++) {
         for (int role = 0; role < OWN_ROLES; role++) take_column(s, role, layouts[i][role]);
         if (is_whole(s, layouts[i])) return -1;
     }
     for (int role = 0; role < OWN_ROLES; role++)
         for (int i = 0; i < LAYOUTS; i++)
             if (take_column(s, role, layouts[i][role])) break;
-    return open_role(s, labels);
+    return open_role(s);
 }
 
 /* The columns that nothing is read from, for a note. */
@@ -92,7 +110,7 @@ static char *ignored_columns(const own_source *s) {
     for (int32_t i = 0; i < (int32_t)s->columns; i++) {
         char text[64];
         const int n = snprintf(text, sizeof text, "\"%s\"", field_quote(s->csv.fields[i].text).text);
-        int used = 0;
+        int used = s->group == i;
         for (int role = 0; role < OWN_ROLES; role++) used |= s->column[role] == i;
         if (used || arrlen(list) > 300) continue; /* a note is not a place for a thousand columns */
         if (list) memcpy(arraddnptr(list, 2), ", ", 2);
@@ -104,9 +122,10 @@ static char *ignored_columns(const own_source *s) {
 
 /* Is there a column that says what a row's channel or its value is, in any layout? A y is not enough: x,y,z are channels. */
 static int has_long_column(const own_source *s) {
+    const layout *layouts = tables[OWN_EVENTS].layouts;
     for (int i = 0; i < LAYOUTS; i++)
         for (int role = OWN_CHANNEL; role <= OWN_VALUE; role++)
-            if (event_layouts[i][OWN_CHANNEL] && find_column(s, event_layouts[i][role], 0) >= 0) return 1;
+            if (layouts[i][OWN_CHANNEL] && find_column(s, layouts[i][role], 0) >= 0) return 1;
     return 0;
 }
 
@@ -115,7 +134,7 @@ static const char *channel_fault(const own_source *s, const csv_field *field, na
     const int32_t before = names_count(seen);
     if (field->length == 0) return "has no name: it would be the channel's";
     for (int i = 0; i < LAYOUTS; i++)
-        if (same_name(field->text, label_layouts[i][OWN_VALUE]))
+        if (same_name(field->text, tables[OWN_LABELS].layouts[i][OWN_VALUE]))
             return "is no channel: labels have a file of their own";
     for (int role = OWN_NAME; role <= OWN_TIME; role++)
         if (same_name(field->text, s->name[role])) return "is there twice";
@@ -129,7 +148,7 @@ static int take_wide(own_source *s) {
     memset(&seen, 0, sizeof seen);
     for (int32_t i = 0; i < (int32_t)s->columns && !fault; i++) {
         own_column c = {s->csv.fields[i], i};
-        if (i == s->column[OWN_NAME] || i == s->column[OWN_TIME]) continue;
+        if (i == s->column[OWN_NAME] || i == s->column[OWN_TIME] || i == s->group) continue;
         if ((fault = channel_fault(s, &c.channel, &seen)))
             own_complain(s, s->csv.line, "column %d, \"%s\", %s", (int)i + 1, field_quote(c.channel.text).text, fault);
         c.channel.text = tool_text(c.channel.text);
@@ -140,37 +159,48 @@ static int take_wide(own_source *s) {
     return !fault;
 }
 
-static int understand_header(own_source *s, int labels) {
-    int role;
-    s->columns = arrlenu(s->csv.fields);
-    role = choose_columns(s, labels ? label_layouts : event_layouts, labels);
-    if (labels && find_column(s, prediction_time, 0) >= 0) s->cuts = take_column(s, OWN_TIME, prediction_time);
-    if (role > OWN_TIME && !labels && s->columns > 2 && !has_long_column(s)) {
-        if (!take_wide(s)) return 0;
-        role = -1;
-    }
-    for (size_t i = 0; role >= 0 && i < s->columns; i++) {
+/* Events without a column for channels and values. 1, or 0 with error set. */
+static int try_wide(own_source *s, int *role) {
+    if (*role <= OWN_TIME || s->table != OWN_EVENTS || s->columns < 3 || has_long_column(s)) return 1;
+    *role = -1;
+    return take_wide(s);
+}
+
+static int check_separator(own_source *s) {
+    for (size_t i = 0; i < s->columns; i++) {
         const char *found = strpbrk(s->csv.fields[i].text, "\t;");
         if (found)
             return own_complain(s, s->csv.line, "the columns are separated by %s: this reader takes commas alone",
                                 *found == ';' ? "semicolons" : "tabs");
     }
+    return 1;
+}
+
+static int understand_header(own_source *s, const char *group) {
+    int role;
+    s->columns = arrlenu(s->csv.fields);
+    s->group = group ? find_column(s, group, 0) : -1;
+    role = choose_columns(s);
+    if (s->table == OWN_LABELS && find_column(s, prediction_time, 0) >= 0)
+        s->cuts = take_column(s, OWN_TIME, prediction_time);
+    if (!try_wide(s, &role)) return 0;
+    if (role >= 0 && !check_separator(s)) return 0;
     if (role >= 0)
         return own_complain(s, s->csv.line, "no column \"%s\": the first line has to name the columns %s",
-                            (labels ? label_layouts : event_layouts)[0][role], labels ? label_help : event_help);
+                            tables[s->table].layouts[0][role], tables[s->table].help);
     for (role = 0; role < OWN_ROLES; role++)
         if (s->column[role] >= 0 && find_column(s, s->name[role], s->column[role] + 1) >= 0)
             return own_complain(s, s->csv.line, "two columns are called \"%s\"", s->name[role]);
-    s->statics = !labels && !s->wide && strcmp(s->name[OWN_VALUE], "numeric_value") == 0;
+    s->statics = s->table == OWN_EVENTS && !s->wide && strcmp(s->name[OWN_VALUE], "numeric_value") == 0;
     if (!s->wide) s->ignored = ignored_columns(s);
     return 1;
 }
 
-int own_source_open(own_source *s, const char *path, int labels, own_origin origin) {
+int own_source_open(own_source *s, const char *path, own_table table, own_origin origin, const char *group) {
     memset(s, 0, sizeof *s);
-    s->origin = origin;
+    s->table = table, s->origin = origin;
     csv_status got = csv_open(&s->csv, path) ? csv_next(&s->csv) : CSV_FAILED;
-    if (got == CSV_ROW) return understand_header(s, labels);
+    if (got == CSV_ROW) return understand_header(s, group);
     if (got == CSV_BAD) return own_complain(s, s->csv.line, "%s", s->csv.problem);
     if (got == CSV_END) snprintf(s->error, sizeof s->error, "%s: empty, without so much as a header", s->csv.text.name);
     else memcpy(s->error, s->csv.text.error, sizeof s->error);

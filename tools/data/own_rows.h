@@ -8,7 +8,9 @@
 #include "names.h"
 #include "own.h"
 
-enum { OWN_NAME, OWN_TIME, OWN_CHANNEL, OWN_VALUE, OWN_ROLES }; /* a label stands in OWN_VALUE */
+/* What a file is about. */
+typedef enum own_table { OWN_EVENTS, OWN_LABELS, OWN_PARTS, OWN_TABLES } own_table;
+enum { OWN_NAME, OWN_TIME, OWN_CHANNEL, OWN_VALUE, OWN_ROLES }; /* a label or a part stands in OWN_VALUE */
 
 typedef enum own_clock { OWN_NO_TIMES, OWN_NUMBERS, OWN_DATES } own_clock; /* the kind of a file's times */
 
@@ -35,12 +37,14 @@ typedef struct own_source {
     csv_reader csv;
     own_clock clock;
     own_origin origin;
-    int keep_times;              /* 0 unless the caller sets it after own_source_open */
-    int statics;                 /* events: a row without a time is true of its record at all times */
-    own_column *wide;            /* stb_ds array: events with a column per channel; NULL: rows name their channel */
-    size_t cell;                 /* the place in `wide` that comes next; the last behind: the next row does */
-    int cuts;                    /* labels: the time is that of a prediction, and what was observed later is cut */
+    int keep_times;   /* 0 unless the caller sets it after own_source_open */
+    int statics;      /* events: a row without a time is true of its record at all times */
+    own_column *wide; /* stb_ds array: events with a column per channel; NULL: rows name their channel */
+    size_t cell;      /* the place in `wide` that comes next; the last behind: the next row does */
+    int cuts;         /* labels: the time is that of a prediction, and what was observed later is cut */
+    own_table table;
     int32_t column[OWN_ROLES];   /* -1: the file has none */
+    int32_t group;               /* the column whose equal values stay together; -1: the file has none */
     size_t columns;              /* every row has as many */
     const char *name[OWN_ROLES]; /* of those columns */
     char *ignored;               /* names of the other columns, for a note; NULL: none */
@@ -60,8 +64,9 @@ typedef enum own_outcome {
     OWN_ROW_FAILED    /* error says why; there are no more rows */
 } own_outcome;
 
-/* Opens the file and understands its header. 1, or 0 with error set. own_source_close is allowed after both. */
-int own_source_open(own_source *s, const char *path, int labels, own_origin origin);
+/* Opens the file and understands its header. group: the name of a column of groups, which the file may have; or NULL. 1, or 0
+ * with error set. own_source_close is allowed after both. */
+int own_source_open(own_source *s, const char *path, own_table table, own_origin origin, const char *group);
 void own_source_close(own_source *s);
 
 /* Reads the next row: OWN_ROW_GOOD when it has as many fields as the header, and a record's name. Then own_field gives

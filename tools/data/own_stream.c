@@ -168,7 +168,8 @@ int own_stream_open(own_stream *stream, const char *path, const own_options *o) 
     s->options = *o;
     if (!names_set(&s->channels, o->channels)) copy_error(stream->error, "the model has two channels of one name");
     else if (!o->channels) copy_error(stream->error, "a stream of records needs the channels of a model");
-    else if (!own_source_open(&s->source, path, 0, o->origin)) copy_error(stream->error, s->source.error);
+    else if (!own_source_open(&s->source, path, OWN_EVENTS, o->origin, o->groups))
+        copy_error(stream->error, s->source.error);
     s->source.keep_times = o->keep_times;
     return stream->error[0] == 0;
 }

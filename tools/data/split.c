@@ -1,7 +1,9 @@
 /* See split.h. Refuses to leave training or test empty, or validation where the kind has one. */
 #include "split.h"
 
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "buckets.h"
@@ -25,9 +27,10 @@ static void add_item(split *s, int part, const buckets *items, int32_t item) {
 
 /* ---- scikit-learn's train_test_split, once or twice ---- */
 
-static int draw_parts(split *s, const buckets *items, split_kind kind, uint32_t seed, char *error) {
+static int draw_parts(split *s, const buckets *items, const split_way *how, char *error) {
+    const split_kind kind = how->kind;
+    const uint32_t seed = how->seed, second = seed == SPLIT_SEED ? 11u : seed + 1;
     const size_t n = items->n, least = kind == SPLIT_TWO ? 2 : 3;
-    const uint32_t second = seed == SPLIT_SEED ? 11u : seed + 1;
     if (n < least) {
         snprintf(error, ERROR_SIZE, "%zu records or groups are too few to split: at least %zu are needed", n, least);
         return 0;
@@ -44,72 +47,208 @@ static int draw_parts(split *s, const buckets *items, split_kind kind, uint32_t 
     return 1;
 }
 
+/* ---- by class ---- */
+
+/* The largest label of each item; -1: it has none. */
+static void find_classes(int32_t *class, const dataset *d, const buckets *items) {
+    for (size_t i = 0; i < items->n; i++) {
+        class[i] = -1;
+        for (int32_t j = items->first[i]; j < items->first[i + 1]; j++) {
+            const dataset_record *r = &d->records[items->member[j]];
+            for (size_t k = r->label0; k < r->label0 + (size_t)r->n_labels; k++)
+                if (d->labels[k] > class[i]) class[i] = d->labels[k];
+        }
+    }
+}
+
+/* The places in `list` of each class, those without a class together. */
+static buckets group_classes(const int32_t *class, const int32_t *list, size_t n) {
+    int32_t *key = tool_calloc(n, sizeof *key);
+    for (size_t i = 0; i < n; i++) key[i] = class[list[i]] + 1;
+    const buckets classes = buckets_fill(key, n);
+    free(key);
+    return classes;
+}
+
+/* How many of a class of n go to test and validation. One stays in training, one goes to each of the others as long as there
+ * are any; `owed` is what classes before were short of. */
+static void count_parts(int32_t count[SPLIT_PARTS], int32_t n, const double *share, double *owed) {
+    static const int after_training[] = {SPLIT_TEST, SPLIT_VALID};
+    int32_t spare = n - 1;
+    for (int i = 0; i < 2; i++) {
+        const int part = after_training[i], last = i == 1 || !(share[SPLIT_VALID] > 0);
+        const int32_t most = last || spare < 2 ? spare : spare - 1;
+        count[part] = 0;
+        if (!(share[part] > 0)) continue;
+        owed[part] += n * share[part];
+        count[part] = (int32_t)floor(owed[part] + 0.5);
+        if (count[part] < 1) count[part] = 1;
+        if (count[part] > most) count[part] = most;
+        owed[part] -= count[part];
+        spare -= count[part];
+    }
+}
+
+typedef struct class_size {
+    int32_t class, n;
+} class_size;
+
+static int by_size(const void *a, const void *b) {
+    const class_size *x = a, *y = b;
+    return x->n != y->n ? (x->n > y->n) - (x->n < y->n) : (x->class > y->class) - (x->class < y->class);
+}
+
+/* Deals the n items of `list` to the parts, class by class, the smallest first: the large ones make up for what those took
+ * beyond their share. */
+static void deal_parts(uint8_t *part, const int32_t *class, const int32_t *list, size_t n, const double *share,
+                       uint32_t seed) {
+    double owed[SPLIT_PARTS] = {0};
+    buckets classes = group_classes(class, list, n);
+    class_size *order = tool_calloc(classes.n, sizeof *order);
+    int32_t *shuffled = tool_calloc(n, sizeof *shuffled);
+    mtan_mt19937 rng;
+    mtan_mt_seed(&rng, seed);
+    for (size_t k = 0; k < classes.n; k++)
+        order[k].class = (int32_t)k, order[k].n = classes.first[k + 1] - classes.first[k];
+    qsort(order, classes.n, sizeof *order, by_size);
+    for (size_t k = 0; k < classes.n; k++) {
+        const int32_t *members = classes.member + classes.first[order[k].class], m = order[k].n;
+        int32_t count[SPLIT_PARTS];
+        count_parts(count, m, share, owed);
+        numpy_permutation(&rng, shuffled, (size_t)m);
+        for (int32_t i = 0; i < m; i++)
+            part[list[members[shuffled[i]]]] = (uint8_t)(i < count[SPLIT_TEST]                        ? SPLIT_TEST
+                                                         : i < count[SPLIT_TEST] + count[SPLIT_VALID] ? SPLIT_VALID
+                                                                                                      : SPLIT_TRAIN);
+    }
+    free(order), free(shuffled);
+    buckets_free(&classes);
+}
+
+static void take_parts(split *s, const buckets *items, const uint8_t *part) {
+    for (size_t i = 0; i < items->n; i++) add_item(s, part[i], items, (int32_t)i);
+}
+
+/* 0: a part would be empty. */
+static int draw_stratified(split *s, const dataset *d, const buckets *items, uint32_t seed) {
+    static const double share[SPLIT_PARTS] = {[SPLIT_VALID] = 0.16, [SPLIT_TEST] = 0.2};
+    int32_t *class = tool_calloc(items->n, sizeof *class), *list = tool_calloc(items->n, sizeof *list);
+    uint8_t *part = tool_calloc(items->n, 1);
+    int found[SPLIT_PARTS] = {0}, good;
+    find_classes(class, d, items);
+    for (size_t i = 0; i < items->n; i++) list[i] = (int32_t)i;
+    deal_parts(part, class, list, items->n, share, seed);
+    for (size_t i = 0; i < items->n; i++) found[part[i]] = 1;
+    good = found[SPLIT_TRAIN] && found[SPLIT_VALID] && found[SPLIT_TEST];
+    if (good) take_parts(s, items, part);
+    free(class), free(list), free(part);
+    return good;
+}
+
 /* ---- scikit-learn's StratifiedKFold ---- */
 
-/* The one label of each item, or 0. */
-static int find_labels(int32_t *label, const dataset *d, const buckets *items, char *error) {
-    for (size_t i = 0; i < items->n; i++) {
-        label[i] = -1;
-        for (int32_t j = items->first[i]; j < items->first[i + 1]; j++) {
-            const size_t at = (size_t)items->member[j];
-            const dataset_record *r = &d->records[at];
-            if (d->label_times || r->n_labels != 1 || d->labels[r->label0] < 0) {
-                snprintf(error, ERROR_SIZE,
-                         "record %.100s has not one label: folds are balanced by it, use another split",
-                         dataset_name(d, at));
-                return 0;
-            }
-            if (d->labels[r->label0] > label[i]) label[i] = d->labels[r->label0];
-        }
+/* Has each record one label? */
+static int has_one_label(const dataset *d, char *error) {
+    for (size_t i = 0; i < arrlenu(d->records); i++) {
+        const dataset_record *r = &d->records[i];
+        if (!d->label_times && r->n_labels == 1 && d->labels[r->label0] >= 0) continue;
+        snprintf(error, ERROR_SIZE, "record %.100s has not one label: folds are balanced by it, use another split",
+                 dataset_name(d, i));
+        return 0;
     }
     return 1;
 }
 
 /* Deals the items to the folds. All items sorted by class are dealt in turn, which says how many of a class each fold
  * gets; which ones is a shuffle within the class. */
-static void deal_folds(int32_t *fold, const buckets *classes, uint32_t seed) {
+static void deal_folds(int32_t *fold, const buckets *classes, int32_t folds, uint32_t seed) {
     mtan_mt19937 rng;
     mtan_mt_seed(&rng, seed);
     for (size_t k = 0; k < classes->n; k++) {
         const int32_t first = classes->first[k], n = classes->first[k + 1] - first;
         int32_t *block = NULL, *order = tool_calloc((size_t)n, sizeof *order);
-        for (int32_t f = 0; f < SPLIT_FOLD_COUNT; f++)
+        for (int32_t f = 0; f < folds; f++)
             for (int32_t i = first; i < first + n; i++)
-                if (i % SPLIT_FOLD_COUNT == f) arrput(block, f);
+                if (i % folds == f) arrput(block, f);
         numpy_permutation(&rng, order, (size_t)n);
         for (int32_t i = 0; i < n; i++) fold[classes->member[first + i]] = block[order[i]];
         arrfree(block), free(order);
     }
 }
 
-/* The chosen fold is the test set; the last fifth of the others, in order, is for validation. */
-static void take_fold(split *s, const buckets *items, const int32_t *fold, int32_t chosen) {
-    int32_t *rest = NULL;
-    for (size_t i = 0; i < items->n; i++) {
-        if (fold[i] == chosen) add_item(s, SPLIT_TEST, items, (int32_t)i);
-        else arrput(rest, (int32_t)i);
-    }
-    const size_t n_train = (size_t)(0.8 * (double)arrlenu(rest));
-    for (size_t i = 0; i < arrlenu(rest); i++) add_item(s, i < n_train ? SPLIT_TRAIN : SPLIT_VALID, items, rest[i]);
-    arrfree(rest);
+/* The last fifth, in order, is for validation. */
+static void end_is_for_validation(uint8_t *part, const int32_t *rest) {
+    const size_t n = arrlenu(rest), n_train = (size_t)(0.8 * (double)n);
+    for (size_t i = n_train; i < n; i++) part[rest[i]] = SPLIT_VALID;
 }
 
-static int draw_fold(split *s, const dataset *d, const buckets *items, int32_t chosen, uint32_t seed, char *error) {
-    int32_t *label = tool_calloc(items->n, sizeof *label);
-    int good = 0;
-    if (chosen < 0 || chosen >= SPLIT_FOLD_COUNT)
-        snprintf(error, ERROR_SIZE, "there is no fold %d: folds are 0 to %d", (int)chosen, SPLIT_FOLD_COUNT - 1);
-    else if (find_labels(label, d, items, error)) {
-        buckets classes = buckets_fill(label, items->n);
-        good = buckets_largest(&classes) >= SPLIT_FOLD_COUNT;
-        if (good) {
-            deal_folds(label, &classes, seed == SPLIT_SEED ? 0 : seed); /* from here on the item's fold */
-            take_fold(s, items, label, chosen);
-        } else snprintf(error, ERROR_SIZE, "no class has %d records or groups: too few for folds", SPLIT_FOLD_COUNT);
-        buckets_free(&classes);
+/* The chosen fold is the test set; a fifth of the others is for validation. */
+static void take_fold(split *s, const buckets *items, const int32_t *fold, const int32_t *class, const split_way *how) {
+    static const double share[SPLIT_PARTS] = {[SPLIT_VALID] = 0.2};
+    uint8_t *part = tool_calloc(items->n, 1);
+    int32_t *rest = NULL;
+    for (size_t i = 0; i < items->n; i++) {
+        part[i] = fold[i] == how->fold ? SPLIT_TEST : SPLIT_TRAIN;
+        if (part[i] == SPLIT_TRAIN) arrput(rest, (int32_t)i);
     }
-    free(label);
+    if (how->kind == SPLIT_FOLDS) end_is_for_validation(part, rest);
+    else deal_parts(part, class, rest, arrlenu(rest), share, how->seed + 1);
+    take_parts(s, items, part);
+    arrfree(rest), free(part);
+}
+
+/* A class must fill the folds, as scikit-learn has it, or all items together where folds are of any data. */
+static int draw_fold(split *s, const dataset *d, const buckets *items, const split_way *how, char *error) {
+    const int32_t folds = how->folds;
+    int32_t *class, *fold, *list;
+    int good = 0;
+    if (how->fold < 0 || how->fold >= folds)
+        return snprintf(error, ERROR_SIZE, "there is no fold %d: folds are 0 to %d", (int)how->fold, (int)folds - 1), 0;
+    if (how->kind == SPLIT_FOLDS && !has_one_label(d, error)) return 0;
+    class = tool_calloc(items->n, sizeof *class), fold = tool_calloc(items->n, sizeof *fold),
+    list = tool_calloc(items->n, sizeof *list);
+    for (size_t i = 0; i < items->n; i++) list[i] = (int32_t)i;
+    find_classes(class, d, items);
+    buckets classes = group_classes(class, list, items->n);
+    if (how->kind == SPLIT_FOLDS && buckets_largest(&classes) < folds)
+        snprintf(error, ERROR_SIZE, "no class has %d records or groups: too few for folds", (int)folds);
+    else if (items->n < (size_t)folds || items->n < 3)
+        snprintf(error, ERROR_SIZE, "%zu records or groups are too few for %d folds", items->n, (int)folds);
+    else {
+        deal_folds(fold, &classes, folds, how->seed == SPLIT_SEED ? 0 : how->seed);
+        take_fold(s, items, fold, class, how);
+        good = 1;
+    }
+    buckets_free(&classes);
+    free(class), free(fold), free(list);
     return good;
+}
+
+/* ---- parts that are given ---- */
+
+static const char *const part_names[SPLIT_PARTS] = {"train", "valid", "test"};
+
+const char *split_part_name(int part) {
+    return part_names[part];
+}
+
+static int take_given(split *s, const dataset *d, const buckets *items, char *error) {
+    for (size_t i = 0; i < items->n; i++) {
+        const size_t first = (size_t)items->member[items->first[i]];
+        for (int32_t j = items->first[i]; j < items->first[i + 1]; j++) {
+            const size_t at = (size_t)items->member[j];
+            if (!d->records[at].part)
+                return snprintf(error, ERROR_SIZE, "record %.100s has no part of the split", dataset_name(d, at)), 0;
+            if (d->records[at].part != d->records[first].part)
+                return snprintf(error, ERROR_SIZE, "the split divides a group: %.100s is on another side than %.100s",
+                                dataset_name(d, at), dataset_name(d, first)),
+                       0;
+        }
+        add_item(s, d->records[first].part - 1, items, (int32_t)i);
+    }
+    for (int p = 0; p < SPLIT_PARTS; p++)
+        if (!s->part[p]) return snprintf(error, ERROR_SIZE, "the split has no %s record", part_names[p]), 0;
+    return 1;
 }
 
 /* ---- the whole ---- */
@@ -185,23 +324,33 @@ static void hash_data(split *s, const dataset *d) {
     for (size_t i = 0; i < arrlenu(d->records); i++) s->values += hash_events(d, i), s->labels += hash_labels(d, i);
 }
 
-int split_make(split *s, const dataset *d, split_kind kind, int by_group, int32_t fold, uint32_t seed, char *error) {
+static int draw(split *s, const dataset *d, const buckets *items, const split_way *how, char *error) {
+    switch (how->kind) {
+    case SPLIT_FOLDS:
+    case SPLIT_STRATIFIED_FOLDS: return draw_fold(s, d, items, how, error);
+    case SPLIT_GIVEN: return take_given(s, d, items, error);
+    case SPLIT_STRATIFIED: return draw_stratified(s, d, items, how->seed) || draw_parts(s, items, how, error);
+    default: return draw_parts(s, items, how, error);
+    }
+}
+
+int split_make(split *s, const dataset *d, const split_way *how, char *error) {
     buckets items;
     int good;
     memset(s, 0, sizeof *s);
     if (arrlenu(d->records) >= INT32_MAX) return snprintf(error, ERROR_SIZE, "too many records to split"), 0;
-    items = find_items(d, by_group);
-    good = kind == SPLIT_FOLDS ? draw_fold(s, d, &items, fold, seed, error) : draw_parts(s, &items, kind, seed, error);
+    items = find_items(d, how->by_group);
+    good = draw(s, d, &items, how, error);
     buckets_free(&items);
     if (good) s->hash = hash_split(s, d), hash_data(s, d);
+    else split_free(s);
     return good;
 }
 
 int32_t *split_positions(const split *s, const char *part) {
-    static const char *const names[SPLIT_PARTS] = {"train", "valid", "test"};
     int32_t *positions = NULL;
     for (int p = 0; p < SPLIT_PARTS; p++) {
-        if (strcmp(part, names[p]) != 0) continue;
+        if (strcmp(part, part_names[p]) != 0) continue;
         const size_t n = arrlenu(s->part[p]);
         arrsetcap(positions, n + 1);
         for (size_t i = 0; i < n; i++) arrput(positions, s->part[p][i]);

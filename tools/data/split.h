@@ -5,7 +5,11 @@
  * windows of one person). MIMIC-III uses five stratified folds (StratifiedKFold, shuffled, seed 0) and the last fifth
  * of the training part, in order, for validation.
  *
- * Every record is in exactly one part, in the order in which scikit-learn gives it. With `by_group` the items that are
+ * People's own data is split by class: of each class as many to a part as its share, at least one to each part that the class
+ * can be in (two records: training and test; one: training). Records without a label are a class of their own, one with
+ * labels of times has the largest of them. Where that leaves a part empty the classes are not looked at.
+ *
+ * Every record is in exactly one part, in the order in which scikit-learn gives it, or in that of the data. With `by_group` the items that are
  * drawn are the groups in order of first appearance; a group's records stay together, in their own order, and the
  * shares are shares of groups. A record without a group (-1) is an item of its own. For folds a group has the largest
  * label of its records. */
@@ -17,16 +21,27 @@
 enum { SPLIT_TRAIN, SPLIT_VALID, SPLIT_TEST, SPLIT_PARTS };
 
 typedef enum split_kind {
-    SPLIT_PUBLISHED, /* 64 / 16 / 20 % */
-    SPLIT_TWO,       /* 80 / 0 / 20 %: the published interpolation experiments (Q24) */
-    SPLIT_FOLDS      /* fold `fold` of five, stratified by the records' labels */
+    SPLIT_PUBLISHED,        /* 64 / 16 / 20 % */
+    SPLIT_TWO,              /* 80 / 0 / 20 %: the published interpolation experiments (Q24) */
+    SPLIT_FOLDS,            /* fold `fold` of five, stratified by the records' labels */
+    SPLIT_STRATIFIED,       /* 64 / 16 / 20 % of each class */
+    SPLIT_STRATIFIED_FOLDS, /* fold `fold` of `folds`; for validation a fifth of each class of the others */
+    SPLIT_GIVEN,            /* as the records say (dataset_record.part) */
+    SPLIT_KINDS
 } split_kind;
 
-enum { SPLIT_FOLD_COUNT = 5 };
+enum { SPLIT_FOLD_COUNT = 5, SPLIT_FOLDS_MOST = 100 };
 
 /* The seed that gives every published split: 42 and then 11 for the two draws, 0 for the folds. Any other seed s is s
  * for the first draw and for the folds, and s + 1 (mod 2^32) for the second draw. */
 #define SPLIT_SEED 42u
+
+typedef struct split_way {
+    split_kind kind;
+    int by_group;
+    int32_t fold, folds; /* folds: SPLIT_FOLD_COUNT for SPLIT_FOLDS */
+    uint32_t seed;
+} split_way;
 
 typedef struct split {
     int32_t *part[SPLIT_PARTS]; /* stb_ds arrays */
@@ -36,9 +51,10 @@ typedef struct split {
     uint64_t labels; /* of their labels, the times of these and the classes' names, likewise */
 } split;
 
-/* 1, or 0 with `error` (at least 256 bytes) set and nothing to free: too few records, no such fold, or a fold of
- * records without one label each. */
-int split_make(split *s, const dataset *d, split_kind kind, int by_group, int32_t fold, uint32_t seed, char *error);
+/* 1, or 0 with `error` (at least 256 bytes) set and nothing to free: too few records, no such fold, a fold of records without
+ * one label each, or parts given that leave out a record, divide a group or leave a part empty. */
+int split_make(split *s, const dataset *d, const split_way *how, char *error);
+const char *split_part_name(int part); /* "train", "valid", "test" */
 /* "train", "valid", "test", "all" -> the positions, a new stb_ds array (not NULL when empty); "all" is in the data
  * set's order. NULL for another word. */
 int32_t *split_positions(const split *s, const char *part);

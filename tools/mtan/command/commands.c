@@ -219,6 +219,15 @@ const command commands[] = {
      "\n"
      "  mtan quantize run/best.safetensors small.safetensors --data physionet2012\n",
      2, 2},
+    {"split", command_split, "MODEL --data PATH | DATA [--labels FILE]",
+     "which record is for training, validation and test",
+     "Columns: record,part. Of a model's file what it was trained with, of data what\n"
+     "`mtan train` would do with these options. The output can be changed and given to\n"
+     "`mtan train --splits`.\n"
+     "\n"
+     "  mtan split run/best.safetensors --data events.csv\n"
+     "  mtan split events.csv --labels labels.csv --groups ward > splits.csv\n",
+     1, 1},
     {"check", command_check, "DATA [--labels FILE]", "profile a data set before training on it",
      "Problems by line, sparsity, gaps, leakage between the splits, suggested\n"
      "settings, expected time per epoch and memory.\n"

@@ -41,7 +41,7 @@ static int holds_events(const char *path) {
     own_source s;
     int is_one;
     if (strcmp(path, "-") == 0 || ends_with(path, ".csv") || ends_with(path, ".csv.gz")) return 1;
-    is_one = own_source_open(&s, path, 0, OWN_ORIGIN_AUTO);
+    is_one = own_source_open(&s, path, OWN_EVENTS, OWN_ORIGIN_AUTO, NULL);
     own_source_close(&s);
     return is_one;
 }

@@ -25,6 +25,8 @@ void row_classes(row_printer *r, const char *record, const char *time, const dou
 /* record,time,channel,mean,sd,extrapolated. outside: the time lies outside of the record's observations. */
 void row_value(row_printer *r, const char *record, const char *time, const char *channel, double mean, double sd,
                int outside);
+/* A name as a field. Bytes go into a file or a pipe as they are, to a terminal as it may show them. */
+void row_name(const char *name);
 /* The first line of CSV, unless it is out or there is none. Rows print it themselves: it is for success without a row. */
 void rows_header(row_printer *r);
 

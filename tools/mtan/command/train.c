@@ -337,7 +337,9 @@ static int prepare(plan *p, dataset *d, split *s, prep *prepared, bundle *resume
     if (!source_load(d, &p->source, &in)) return 0;
     if (option_given(o, "by-group") && !has_groups(d))
         return complain("--by-group: no record of this data is in a group%s",
-                        p->source.set->own ? "; own data has groups where its labels have a prediction_time" : ""),
+                        p->source.set->own
+                            ? "; own data has groups where its labels have a prediction_time, or by --groups COLUMN"
+                            : ""),
                0;
     if (!plan_prepare(p, d, s, prepared, resumed) || !choose_positive(prepared, o)) return 0;
     if (!plan_can_be_saved(p, prepared, error)) return complain("%s", error), 0;

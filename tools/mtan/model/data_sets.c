@@ -125,7 +125,7 @@ const data_set data_sets[] = {
     {.name = "own", .load = own_read, .needs_data = 1, .own = 1, .variant = BOTH(""),
      .classify = MTAN_CLASSIFY_RECORD, .channels = 1, .classes = 2,
      .defaults = {[MTAN_FAITHFUL] = {BOTH(PREP_PUBLISHED), AS_PUBLISHED, 0, 0},
-                  [MTAN_CORRECT] = {BOTH(PREP_ZSCORE), BOTH(SPLIT_PUBLISHED), 0, 0}},
+                  [MTAN_CORRECT] = {BOTH(PREP_ZSCORE), {SPLIT_STRATIFIED, SPLIT_PUBLISHED}, 0, 0}},
      .by_group = 1, .observed = 0.5, .baseline_epochs = 100},
     {.name = NULL},
 };

@@ -195,10 +195,9 @@ static void source_defaults(plan *p) {
     source *s = &p->source;
     const data_defaults *d = &s->set->defaults[s->preset];
     const int task = s->interpolation = p->config.classify == MTAN_CLASSIFY_NONE;
-    s->seed = 42;
     snprintf(s->variant, sizeof s->variant, "%s", s->set->variant[task]);
-    s->split_kind = d->split[task];
-    s->by_group = s->set->by_group;
+    s->split.kind = d->split[task], s->split.by_group = s->set->by_group;
+    s->split.folds = SPLIT_FOLD_COUNT, s->split.seed = SPLIT_SEED;
     s->observed = task ? s->set->observed : 1;
     strcpy(s->origin, "auto");
     strcpy(p->class_weights, "none");
@@ -337,6 +336,27 @@ static void apply_numbers(plan *p, const options *o) {
         field_set(p, f, option_number(o, f->name, field_get(p, f)));
 }
 
+/* People's own records may be in any order, which the published folds rely on. */
+static int apply_split(source *s, const options *o) {
+    const char *groups = option_text(o, "groups", NULL);
+    split_way *w = &s->split;
+    w->seed = (uint32_t)option_integer(o, "split-seed", w->seed);
+    w->fold = (int32_t)option_integer(o, "fold", w->fold);
+    w->folds = (int32_t)option_integer(o, "folds", w->folds);
+    if (option_given(o, "fold"))
+        w->kind = s->set->own || option_given(o, "folds") ? SPLIT_STRATIFIED_FOLDS : SPLIT_FOLDS;
+    if (option_given(o, "splits")) w->kind = SPLIT_GIVEN;
+    if (option_given(o, "splits") && option_given(o, "fold"))
+        return complain("--splits and --fold exclude each other"), 0;
+    if (option_given(o, "folds") && !option_given(o, "fold"))
+        return complain("--folds N needs --fold, which of them to leave out; `mtan cv` takes each in turn"), 0;
+    w->by_group |= option_given(o, "by-group") || groups;
+    if (groups && !s->set->own) return complain("--groups is for own data; --by-group keeps the groups of others"), 0;
+    if (groups && strlen(groups) >= sizeof s->groups) return complain("--groups %s: too long a name", groups), 0;
+    if (groups) snprintf(s->groups, sizeof s->groups, "%s", groups);
+    return 1;
+}
+
 static int apply_source(plan *p, const options *o) {
     source *s = &p->source;
     if (option_given(o, "observed") && !s->interpolation)
@@ -344,10 +364,7 @@ static int apply_source(plan *p, const options *o) {
     p->observed_low = option_number(o, "observed", p->observed_low);
     p->observed_high = option_number(o, "observed", p->observed_high);
     s->observed = option_number(o, "observed", s->observed);
-    s->seed = (uint32_t)option_integer(o, "split-seed", s->seed);
-    s->fold = (int32_t)option_integer(o, "fold", s->fold);
-    if (option_given(o, "fold")) s->split_kind = SPLIT_FOLDS;
-    s->by_group |= option_given(o, "by-group");
+    if (!apply_split(s, o)) return 0;
     if (option_given(o, "origin")) snprintf(s->origin, sizeof s->origin, "%s", option_text(o, "origin", ""));
     return 1;
 }
@@ -423,6 +440,7 @@ static void fit_frequencies(plan *p, const dataset *d, const int32_t *train) {
 
 int plan_prepare(plan *p, dataset *d, split *s, prep *prepared, bundle *resumed) {
     if (resumed && !data_fits(resumed, d)) return 0;
+    if (resumed) source_give_parts(&p->source, d, resumed);
     if (!plan_fit(p, d) || !source_split(s, &p->source, d)) return 0;
     if (!resumed) source_fit(prepared, &p->source, d, s, p->scale, p->time_scale);
     else if (!is_run_data(s, resumed)) return 0;
@@ -470,9 +488,10 @@ static void describe_source(description *d, const plan *usual, const plan *p) {
     if (differ(usual->observed_low, p->observed_low) || differ(usual->observed_high, p->observed_high) ||
         differ(a->observed, b->observed))
         describe_number(d, "observed", b->observed);
-    if (a->seed != b->seed) describe_number(d, "split-seed", b->seed);
-    if (a->fold != b->fold || a->split_kind != b->split_kind) describe_number(d, "fold", b->fold);
-    if (a->by_group != b->by_group) describe(d, "by-group", NULL);
+    if (a->split.seed != b->split.seed) describe_number(d, "split-seed", b->split.seed);
+    if (a->split.fold != b->split.fold || a->split.kind != b->split.kind) describe_number(d, "fold", b->split.fold);
+    if (a->split.folds != b->split.folds) describe_number(d, "folds", b->split.folds);
+    if (a->split.by_group != b->split.by_group) describe(d, "by-group", NULL);
 }
 
 int plan_describe(const plan *p, char *text, size_t size) {
@@ -554,9 +573,11 @@ static const char *contradiction(const plan *saved, const plan *asked) {
     }
     if (strcmp(saved->class_weights, asked->class_weights) != 0) return "class-weights";
     if ((saved->schedule == SCHEDULE_COSINE || saved->warmup > 0) && saved->epochs != asked->epochs) return "epochs";
-    if (a->seed != b->seed) return "split-seed";
-    if (a->fold != b->fold || a->split_kind != b->split_kind) return "fold";
-    if (a->by_group != b->by_group) return "by-group";
+    if (a->split.seed != b->split.seed) return "split-seed";
+    if (a->split.kind != b->split.kind) return b->split.kind == SPLIT_GIVEN ? "splits" : "fold";
+    if (a->split.fold != b->split.fold || a->split.folds != b->split.folds) return "fold";
+    if (a->split.by_group != b->split.by_group) return "by-group";
+    if (strcmp(a->groups, b->groups) != 0) return "groups";
     return strcmp(a->origin, b->origin) != 0 ? "origin" : NULL;
 }
 

@@ -18,8 +18,8 @@ static void split_none(split *s, const dataset *d) {
 /* Splits the data as that of the training was, and says whether it is the same. */
 static data_match match_data(session *s) {
     char error[512];
-    if (!split_make(&s->split, &s->data, s->source.split_kind, s->source.by_group, s->source.fold, s->source.seed,
-                    error))
+    source_give_parts(&s->source, &s->data, &s->bundle);
+    if (!source_draw(&s->split, &s->source, &s->data, error))
         return DATA_OTHER_RECORDS; /* too few to have been split */
     return source_match(&s->split, &s->bundle);
 }

@@ -23,10 +23,12 @@ void source_write(const source *s, mtan_file_pair **pairs) {
     pairs_add(pairs, "mtan.data.variant", s->variant);
     pairs_add(pairs, "mtan.data.preset", s->preset == MTAN_FAITHFUL ? "faithful" : "correct");
     pairs_add(pairs, "mtan.data.origin", s->origin);
-    add_number(pairs, "mtan.data.split_kind", (double)s->split_kind);
-    add_number(pairs, "mtan.data.by_group", s->by_group);
-    add_number(pairs, "mtan.data.fold", s->fold);
-    add_number(pairs, "mtan.data.split_seed", s->seed);
+    pairs_add(pairs, "mtan.data.groups", s->groups);
+    add_number(pairs, "mtan.data.split_kind", (double)s->split.kind);
+    add_number(pairs, "mtan.data.by_group", s->split.by_group);
+    add_number(pairs, "mtan.data.fold", s->split.fold);
+    add_number(pairs, "mtan.data.folds", s->split.folds);
+    add_number(pairs, "mtan.data.split_seed", s->split.seed);
     add_number(pairs, "mtan.data.interpolation", s->interpolation);
     add_number(pairs, "mtan.data.observed", s->observed);
 }
@@ -47,9 +49,38 @@ static void write_hash(char text[24], const split *s, int which) {
     snprintf(text, 24, "%016" PRIx64, hash);
 }
 
-void source_write_split(const split *s, mtan_file_pair **pairs) {
-    char text[24];
+/* A split that depends on more than the records' names: a digit for each, in their order, so that it is known without labels and
+ * groups too. */
+static const char given_key[] = "mtan.split.given";
+
+static int is_kept(const source *s) {
+    return s->split.kind >= SPLIT_STRATIFIED;
+}
+
+static char *write_given(const split *s) {
+    size_t n = 0;
+    for (int p = 0; p < SPLIT_PARTS; p++) n += arrlenu(s->part[p]);
+    char *text = tool_calloc(n + 1, 1);
+    for (int p = 0; p < SPLIT_PARTS; p++)
+        for (size_t i = 0; i < arrlenu(s->part[p]); i++) text[s->part[p][i]] = (char)('0' + p);
+    return text;
+}
+
+void source_give_parts(const source *s, dataset *d, bundle *b) {
+    const char *text = is_kept(s) ? bundle_text(b, given_key, "") : "";
+    const size_t n = arrlenu(d->records);
+    if (n == 0 || d->records[0].part || strlen(text) != n) return;
+    for (size_t i = 0; i < n; i++)
+        if (text[i] >= '0' && text[i] < '0' + SPLIT_PARTS) d->records[i].part = 1 + text[i] - '0';
+}
+
+void source_write_split(const split *s, const source *from, mtan_file_pair **pairs) {
+    char text[24], *given;
     for (int i = 0; i < HASHES; i++) write_hash(text, s, i), pairs_add(pairs, hashes[i].key, text);
+    if (!is_kept(from)) return;
+    given = write_given(s);
+    pairs_add(pairs, given_key, given);
+    free(given);
 }
 
 data_match source_match(const split *s, bundle *b) {
@@ -92,7 +123,9 @@ static int whole(bundle *b, const char *key, double most) {
 }
 
 int source_read(source *s, bundle *b, char *error) {
-    const int kind = whole(b, "mtan.data.split_kind", SPLIT_FOLDS), fold = whole(b, "mtan.data.fold", 4);
+    const int kind = whole(b, "mtan.data.split_kind", SPLIT_KINDS - 1),
+              fold = whole(b, "mtan.data.fold", SPLIT_FOLDS_MOST - 1);
+    const double folds = bundle_number(b, "mtan.data.folds", SPLIT_FOLD_COUNT); /* an older file keeps none */
     const double seed = bundle_number(b, "mtan.data.split_seed", 42),
                  observed = bundle_number(b, "mtan.data.observed", 1);
     const char *name = bundle_text(b, "mtan.data.kind", "own");
@@ -101,12 +134,14 @@ int source_read(source *s, bundle *b, char *error) {
     snprintf(s->variant, sizeof s->variant, "%s", bundle_text(b, "mtan.data.variant", ""));
     snprintf(s->origin, sizeof s->origin, "%s", bundle_text(b, "mtan.data.origin", "auto"));
     s->preset = strcmp(bundle_text(b, "mtan.data.preset", "correct"), "faithful") == 0 ? MTAN_FAITHFUL : MTAN_CORRECT;
-    if (!s->set || kind < 0 || fold < 0 || !(seed >= 0 && seed <= UINT32_MAX) || !(observed > 0 && observed <= 1))
+    snprintf(s->groups, sizeof s->groups, "%s", bundle_text(b, "mtan.data.groups", ""));
+    if (!s->set || kind < 0 || fold < 0 || !(folds > fold && folds <= SPLIT_FOLDS_MOST) ||
+        !(seed >= 0 && seed <= UINT32_MAX) || !(observed > 0 && observed <= 1))
         return snprintf(error, 512, "its mtan.data.* metadata is out of range"), 0;
-    s->split_kind = (split_kind)kind;
-    s->by_group = whole(b, "mtan.data.by_group", 1) == 1;
-    s->fold = fold;
-    s->seed = (uint32_t)seed;
+    s->split.kind = (split_kind)kind;
+    s->split.by_group = whole(b, "mtan.data.by_group", 1) == 1;
+    s->split.fold = fold, s->split.folds = (int32_t)folds;
+    s->split.seed = (uint32_t)seed;
     s->interpolation = b->model.config.classify == MTAN_CLASSIFY_NONE;
     s->observed = observed;
     if (s->set->means && (int32_t)arrlen(b->prep.channel) != s->set->channels)
@@ -132,6 +167,7 @@ int source_own_options(own_options *own, const source_input *in, const source *f
     memset(own, 0, sizeof *own);
     own->skip_unknown = in->skip_unknown;
     own->keep_times = in->keep_times;
+    own->groups = from && from->groups[0] ? from->groups : NULL;
     if (in->model && arrlen(in->model->channels) > 0) own->channels = in->model->channels;
     if (in->model && arrlen(in->model->classes) > 0) own->classes = in->model->classes;
     if (own_origin_named(&own->origin, origin)) return 1;
@@ -144,6 +180,10 @@ int source_load(dataset *d, const source *s, const source_input *in) {
     if (s->set->needs_data && !in->path) good = dataset_fail(d, "--data is missing");
     else good = s->set->load(d, s, in);
     progress_end();
+    if (good && in->splits && !own_read_parts(d, in->splits)) {
+        complain("%s", d->error);
+        return dataset_free(d), 0;
+    }
     if (!good) return complain("%s", d->error), 0;
     for (size_t i = 0; i < arrlenu(d->notes); i++) note("%s", d->notes[i]);
     return 1;
@@ -155,12 +195,18 @@ void source_complete(const source *s, dataset *d) {
     if (s->has_means) s->set->fill(d, s->means);
 }
 
+int source_draw(split *s, const source *from, const dataset *d, char *error) {
+    split_way way = from->split;
+    if (way.kind != SPLIT_GIVEN && arrlen(d->records) > 0 && d->records[0].part)
+        way.kind = SPLIT_GIVEN, way.by_group = 0; /* a file has kept what was drawn */
+    return split_make(s, d, &way, error);
+}
+
 int source_split(split *s, source *from, dataset *d) {
     const int faithful = from->preset == MTAN_FAITHFUL;
     const int32_t *train;
     char error[512] = "";
-    if (!split_make(s, d, from->split_kind, from->by_group, from->fold, from->seed, error))
-        return complain("%s", error), 0;
+    if (!source_draw(s, from, d, error)) return complain("%s", error), 0;
     train = s->part[SPLIT_TRAIN];
     if (from->set->means && !from->has_means)
         from->set->means(d, faithful ? NULL : train, arrlenu(train), from->means), from->has_means = 1;

@@ -14,10 +14,8 @@ typedef struct source {
     const struct data_set *set; /* data_sets.h */
     char variant[16];           /* physionet: "a" or "ab"; toy: smooth, sine, irregular; else "" */
     mtan_preset preset;
-    split_kind split_kind;
-    int by_group;
-    int32_t fold;
-    uint32_t seed;     /* of the split: 42 as published */
+    split_way split;   /* its seed is 42 as published */
+    char groups[64];   /* own data: the column whose equal values stay on one side of the split; "": none */
     int interpolation; /* records are conditioned on a share of their times and scored on the rest */
     double observed;   /* that share in evaluation */
     char origin[8];    /* own data: where its times start: auto, zero, record */
@@ -38,9 +36,12 @@ typedef enum data_match {
     DATA_UNKNOWN /* the file keeps nothing of its data */
 } data_match;
 
-/* What a split was made of, into a model file as mtan.split.*; whether data split the same way is what it
+/* What a split was made of, into a model file as mtan.split.*, and where its records are if names alone do not tell; whether data split the same way is what it
  * was made of; and how it differs, in words. */
-void source_write_split(const split *s, mtan_file_pair **pairs);
+void source_write_split(const split *s, const source *from, mtan_file_pair **pairs);
+/* The records get the parts that a file has kept, unless they have parts: by their order, as the hash tells whether they are the
+ * same. */
+void source_give_parts(const source *s, dataset *d, bundle *b);
 data_match source_match(const split *s, bundle *b);
 const char *data_match_text(data_match match);
 
@@ -48,6 +49,7 @@ const char *data_match_text(data_match match);
 typedef struct source_input {
     const char *path, *labels; /* NULL: none */
     const char *origin;        /* own data: where its times start; NULL: where the source says */
+    const char *splits;        /* which record is for what: a file; NULL: as the source says */
     int skip_unknown;          /* own data: rows of channels that the model does not have are left out */
     const prep *model;         /* own data must have its channels and classes; NULL while training: any */
     int keep_times;            /* own data keeps its times' texts (dataset.h) */
@@ -61,7 +63,9 @@ int source_own_options(own_options *own, const source_input *in, const source *f
 int unit_matches(const prep *p, const dataset *d); /* dates are hours, numbers are not: 0 with a message printed */
 int data_fits(const bundle *b, const dataset *d);  /* likewise, and it has the model's channels */
 
-/* Splits it as the source says, and completes what needs the split: series without an observation. 1, or 0 with a message
+/* Splits data as the source says, or as its records do. As split_make. */
+int source_draw(split *s, const source *from, const dataset *d, char *error);
+/* The same, and completes what needs the split: series without an observation. 1, or 0 with a message
  * printed. */
 int source_split(split *s, source *from, dataset *d);
 void source_complete(const source *s, dataset *d); /* the same by means that are known */

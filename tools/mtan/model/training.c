@@ -397,7 +397,7 @@ void training_write(const training *t, mtan_file_pair **pairs) {
         snprintf(key, sizeof key, "mtan.run.sum.%s", sums[i]);
         add_state(pairs, key, t->sum[i]);
     }
-    source_write_split(t->split, pairs);
+    source_write_split(t->split, &t->plan->source, pairs);
 }
 
 int training_read(training *t, bundle *b, char *error) {

@@ -630,7 +630,7 @@ static void data_table(collection *c) {
             report_pair_add(&pairs, parts[i], "%zu records", arrlenu(s->split.part[i]));
         report_pair_add(&pairs, "shown here", "%s", s->part);
     }
-    report_pair_add(&pairs, "seed of the split", "%lu", (unsigned long)s->source.seed);
+    report_pair_add(&pairs, "seed of the split", "%lu", (unsigned long)s->source.split.seed);
     report_pair_add(&pairs, "hash of the split", "%s", bundle_text(&s->bundle, "mtan.split.hash", "none"));
     add_table(c, "Data and split", pairs);
 }

@@ -50,7 +50,7 @@ int convert_statistics(prep *p, mtan_file_pair **pairs, const options *o, const 
         source_fit(p, &published.source, &d, &s, published.scale, published.time_scale);
         keep_training(&published, m);
         plan_write(&published, pairs);
-        source_write_split(&s, pairs);
+        source_write_split(&s, &published.source, pairs);
         note("preprocessing of %s, as published, from %zu records", name, arrlenu(d.records));
     }
     split_free(&s);

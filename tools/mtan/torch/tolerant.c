@@ -71,12 +71,14 @@ static int read_rows(reading *r, own_source *s, own_outcome (*next)(reading *, o
 }
 
 static int read_events(reading *r, const char *path, own_origin origin) {
-    if (own_source_open(&r->events, path, 0, origin)) return read_rows(r, &r->events, next_event, &r->rows);
+    if (own_source_open(&r->events, path, OWN_EVENTS, origin, NULL))
+        return read_rows(r, &r->events, next_event, &r->rows);
     return problems_end(r->problems, r->events.error), 0;
 }
 
 static int read_labels(reading *r, const char *path, own_origin origin) {
-    if (!own_source_open(&r->labels, path, 1, origin)) return problems_end(r->problems, r->labels.error), 0;
+    if (!own_source_open(&r->labels, path, OWN_LABELS, origin, NULL))
+        return problems_end(r->problems, r->labels.error), 0;
     r->per_time = own_field(&r->labels, OWN_TIME) != NULL && !r->labels.cuts;
     r->labels.clock = r->events.clock;
     return read_rows(r, &r->labels, next_label, &r->label_rows);
