@@ -113,6 +113,34 @@ TEST classes_are_called_by_their_names(void) {
     PASS();
 }
 
+/* The class asked for is the second of two: what AUC, AUPRC, curves and rows are about, in training and for the same data later. */
+TEST a_class_is_positive_by_its_name(void) {
+    char *text;
+    double down, up;
+    ASSERT_EQ_FMT(
+        DONE,
+        command_run(
+            "train own --model enc --data @/events.csv --labels @/labels.csv --positive down --out @/run " SMALL),
+        "%d");
+    ASSERT_EQ_FMT(DONE, command_run("predict @/run/best.safetensors --data @/events.csv"), "%d");
+    ASSERT(command_says("out.txt", "record,p_up,p_down,predicted\n"));
+    ASSERT_EQ_FMT(
+        DONE,
+        command_run(
+            "eval @/run/best.safetensors --data @/events.csv --labels @/labels.csv --split all --json --bootstrap 0"),
+        "%d");
+    text = command_text("out.txt");
+    ASSERT(command_says("out.txt", "\"classes\": [{\"name\": \"up\", \"support\": "));
+    down = command_json(text, "\"name\": \"down\"", "support"), up = command_json(text, "\"name\": \"up\"", "support");
+    ASSERT(down > 0 && up > 0 && down + up > COMMAND_RECORDS - 0.5 && down + up < COMMAND_RECORDS + 0.5);
+    free(text);
+    ASSERT_EQ_FMT(DONE,
+                  command_run("train own --model enc --data @/events.csv --labels @/labels.csv --epochs 2 "
+                              "--out @/run --resume --quiet"),
+                  "%d");
+    PASS();
+}
+
 /* A column per channel: the same model and the same predictions as from a row per observation. */
 TEST a_wide_file_serves_as_a_long_one(void) {
     char *rows, *again;
@@ -575,6 +603,7 @@ SUITE(own_command_suite) {
     RUN_TEST(a_first_record_without_a_value_has_no_unit);
     RUN_TEST(a_failure_prints_no_header);
     RUN_TEST(classes_are_called_by_their_names);
+    RUN_TEST(a_class_is_positive_by_its_name);
     RUN_TEST(a_wide_file_serves_as_a_long_one);
     RUN_TEST(times_come_out_as_they_came_in);
     RUN_TEST(a_stream_counts_from_the_first_value);

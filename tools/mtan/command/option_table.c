@@ -79,7 +79,9 @@ static const option table[] = {
      "exit status 1 where values or times lie far outside of what the model saw in training, which is only told "
      "otherwise"},
     {"positive", 0, TEXT("CLASS"), " train ",
-     "the class that the probability of two is about, by name; default: the second of them"},
+     "the class that the probability of two, the AUC and the AUPRC are about, by name: the second of the model's; "
+     "default: "
+     "the later name"},
     {"split-seed", 0, WHOLE("N", 0, UINT32_MAX), " train split ",
      "of the split into training, validation and test records; 42 as published"},
     {"by-group", 0, FLAG, " train split ",

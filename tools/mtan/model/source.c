@@ -174,6 +174,21 @@ int source_own_options(own_options *own, const source_input *in, const source *f
     return snprintf(error, 512, "--origin %.400s: must be record, zero or auto", origin), 0;
 }
 
+static void swap_classes(dataset *d) {
+    char *first = d->classes[0];
+    d->classes[0] = d->classes[1], d->classes[1] = first;
+    for (size_t i = 0; i < arrlenu(d->labels); i++)
+        if (d->labels[i] == 0 || d->labels[i] == 1) d->labels[i] = 1 - d->labels[i];
+}
+
+/* Of two classes the second is the one that ranks, curves and probabilities are about: the class that was asked for, or that of the
+ * model. */
+static void order_classes(dataset *d, const source_input *in) {
+    const int known = in->model && arrlen(in->model->classes) == 2;
+    const char *second = known ? in->model->classes[1] : in->positive;
+    if (second && arrlen(d->classes) == 2 && strcmp(d->classes[0], second) == 0) swap_classes(d);
+}
+
 int source_load(dataset *d, const source *s, const source_input *in) {
     int good;
     memset(d, 0, sizeof *d);
@@ -185,6 +200,7 @@ int source_load(dataset *d, const source *s, const source_input *in) {
         return dataset_free(d), 0;
     }
     if (!good) return complain("%s", d->error), 0;
+    order_classes(d, in);
     for (size_t i = 0; i < arrlenu(d->notes); i++) note("%s", d->notes[i]);
     return 1;
 }

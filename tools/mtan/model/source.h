@@ -50,10 +50,11 @@ typedef struct source_input {
     const char *path, *labels; /* NULL: none */
     const char *origin;        /* own data: where its times start; NULL: where the source says */
     const char *splits;        /* which record is for what: a file; NULL: as the source says */
-    int skip_unknown;          /* own data: rows of channels that the model does not have are left out */
-    const prep *model;         /* own data must have its channels and classes; NULL while training: any */
-    int keep_times;            /* own data keeps its times' texts (dataset.h) */
-    int some;                  /* published data: what there is of its files is enough */
+    const char *positive; /* the class that shall be the second of two, while there is no model; NULL: as it comes */
+    int skip_unknown;     /* own data: rows of channels that the model does not have are left out */
+    const prep *model;    /* own data must have its channels and classes; NULL while training: any */
+    int keep_times;       /* own data keeps its times' texts (dataset.h) */
+    int some;             /* published data: what there is of its files is enough */
 } source_input;
 
 /* Reads the data of a source, raw. 1, or 0 with a message printed. */
