@@ -49,7 +49,7 @@ int record_column_read(record_column *c, const char *labels, const char *column,
     c->values = NULL;
     if (at < 0) return 0;
     sh_new_strdup(c->values);
-    if (own_source_open(&s, labels, 1, OWN_ORIGIN_AUTO))
+    if (own_source_open(&s, labels, OWN_LABELS, OWN_ORIGIN_AUTO, NULL))
         while ((got = own_source_next(&s)) == OWN_ROW_GOOD) keep_value(c, &s, at);
     if (got != OWN_ROW_END) snprintf(error, 512, "%s", s.error), record_column_free(c);
     own_source_close(&s);
