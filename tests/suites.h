@@ -37,6 +37,7 @@ X(prep_suite)
 X(metrics_suite)
 X(rivals_suite)
 X(bands_suite)
+X(forecast_suite)
 X(logistic_suite)
 X(decisions_suite)
 #endif

@@ -40,6 +40,9 @@ typedef struct dataset {
     char **classes;         /* (C) names; empty without labels */
     char **notes;           /* sentences about what was found: repeats averaged, rows left out, extra columns */
     char unit[24];          /* of the times: "hours", "seconds", ""; for people */
+    double
+        horizon; /* of a forecast, as long as the times are: what lies further on than this before a record's last time is held
+                     * out; 0: nothing is forecast */
     char error[512];
 } dataset;
 

@@ -72,22 +72,31 @@ static int classify(chunk *c) {
 typedef struct curves {
     const chunk *chunk;
     mtan_real *mean, *sd; /* (records, queries, D) */
-    mtan_real *times;     /* (queries) */
+    mtan_real *times;     /* (records, queries) */
     size_t query0, queries;
 } curves;
+
+/* Query q of a record, in the data's unit. */
+static double query_time(const chunk *c, size_t record, size_t q) {
+    const dataset_record *r = &c->records.records[record];
+    const mtan_event *e = dataset_events(&c->records, r);
+    const double last = r->n_events > 0 ? (double)e[r->n_events - 1].time : 0;
+    const double origin = c->grid.after_last ? prep_raw_time(c->prep, c->part, last) : 0;
+    return origin + (c->grid.first + (double)q * c->grid.step);
+}
 
 /* Room for a block of the grid that starts at query0. */
 static curves curves_start(const chunk *c, size_t query0) {
     const size_t left = c->grid.n - query0, queries = left < QUERIES_AT_ONCE ? left : QUERIES_AT_ONCE;
-    const size_t n = arrlenu(c->records.records) * queries * (size_t)c->model->config.channels;
+    const size_t records = arrlenu(c->records.records), n = records * queries * (size_t)c->model->config.channels;
     curves s = {c,
                 tool_calloc(n, sizeof *s.mean),
                 tool_calloc(n, sizeof *s.sd),
-                tool_calloc(queries, sizeof *s.times),
+                tool_calloc(records * queries, sizeof *s.times),
                 query0,
                 queries};
-    for (size_t q = 0; q < queries; q++)
-        s.times[q] = prep_time(c->prep, c->part, c->grid.first + (double)(query0 + q) * c->grid.step);
+    for (size_t i = 0; i < records * queries; i++)
+        s.times[i] = prep_time(c->prep, c->part, query_time(c, i / queries, query0 + i % queries));
     return s;
 }
 
@@ -101,7 +110,7 @@ static mtan_status interpolate_some(void *context, mtan_predictor *predictor, si
     mtan_status status = MTAN_OK;
     for (size_t i = first; i < first + count && status == MTAN_OK; i++) {
         mtan_record r = dataset_view(&s->chunk->records, i);
-        r.times = s->times, r.n_times = (int32_t)s->queries;
+        r.times = s->times + i * s->queries, r.n_times = (int32_t)s->queries;
         status = mtan_predictor_interpolate(predictor, &r, s->mean + i * block, s->sd + i * block);
     }
     return status;
@@ -119,7 +128,7 @@ static void put_curve(chunk *c, const curves *s, size_t record) {
     const int32_t D = c->model->config.channels;
     const char *name = dataset_name(&c->records, record);
     for (size_t q = 0; q < s->queries; q++) {
-        const int outside = lies_outside(&c->records, record, s->times[q]);
+        const int outside = lies_outside(&c->records, record, s->times[record * s->queries + q]);
         for (int32_t d = 0; d < D; d++) {
             const size_t at = (record * s->queries + q) * (size_t)D + (size_t)d;
             const double mean = prep_raw_value(p, d, (double)s->mean[at]),
@@ -127,7 +136,7 @@ static void put_curve(chunk *c, const curves *s, size_t record) {
             char number[16], time[32];
             const char *channel = d < (int32_t)arrlen(p->channels) ? p->channels[d] : number;
             snprintf(number, sizeof number, "%d", (int)d);
-            snprintf(time, sizeof time, "%.9g", c->grid.first + (double)(s->query0 + q) * c->grid.step);
+            snprintf(time, sizeof time, c->grid.after_last ? "%.7g" : "%.9g", query_time(c, record, s->query0 + q));
             row_value(&c->out, name, time, channel, mean, sd, outside);
         }
     }

@@ -11,10 +11,11 @@
 #include "far.h"
 #include "rows.h"
 
-/* Times to interpolate at, in the data's unit: first, first + step, ... */
+/* Times to interpolate at, in the data's unit: first, first + step, ...; counted from zero, or from a record's last observation. */
 typedef struct grid {
     double first, step;
     size_t n;
+    int after_last;
 } grid;
 
 typedef struct chunk {

@@ -141,7 +141,8 @@ const command commands[] = {
      "  mtan predict run/best.safetensors --data physionet2012 --split test\n"
      "  cat new.csv | mtan predict run/best.safetensors --data - --json\n",
      1, 1},
-    {"interpolate", command_interpolate, "MODEL --data PATH|- --at A:B:STEP", "values at any times, with their spread",
+    {"interpolate", command_interpolate, "MODEL --data PATH|- --at A:B:STEP | --forecast H",
+     "values at any times, with their spread",
      "Columns: record,time,channel,mean,sd,extrapolated. Means and standard\n"
      "deviations over samples of the latent state, in the data's own units. Of a\n"
      "model trained with --variance learned sd is that of an observation, noise\n"
@@ -149,7 +150,8 @@ const command commands[] = {
      "of the curve alone.\n"
      "extrapolated is 1 before a record's first observation and after its last.\n"
      "\n"
-     "  mtan interpolate run/best.safetensors --data new.csv --at 0:48:0.5\n",
+     "  mtan interpolate run/best.safetensors --data new.csv --at 0:48:0.5\n"
+     "  mtan interpolate run/best.safetensors --data new.csv --forecast 6\n",
      1, 1},
     {"stream", command_stream, "MODEL [--data PATH|-] [--every line|request|TIME]",
      "predictions while observations arrive, many records at once",

@@ -172,7 +172,7 @@ static band_units session_units(const session *s) {
 
 /* The errors at one share of the times: the model's, and those of who fills in without one. */
 typedef struct share_error {
-    double share;
+    double share, forecast; /* of which the second is not 0 where that is what was asked for */
     interpolation_error model;
     contest_number *rivals; /* stb_ds array */
 } share_error;
@@ -180,7 +180,7 @@ typedef struct share_error {
 static int measure_share(session *s, const options *o, double share, share_error *e) {
     record_error *each = tool_calloc(arrlenu(s->positions), sizeof *each);
     const int good = session_interpolate(s, o, share, &e->model, each);
-    e->share = share, e->rivals = NULL;
+    e->share = share, e->forecast = s->source.forecast, e->rivals = NULL;
     if (good)
         e->rivals = contest_curves(&s->data, s->split.part[SPLIT_TRAIN], s->positions, share, each,
                                    (int32_t)option_integer(o, "bootstrap", 1000));
@@ -188,8 +188,16 @@ static int measure_share(session *s, const options *o, double share, share_error
     return good;
 }
 
+enum { SHARE_TITLE = 24 };
+static const char *share_title(char title[SHARE_TITLE], const share_error *e) {
+    if (e->forecast > 0) snprintf(title, SHARE_TITLE, "  last %g", e->forecast);
+    else snprintf(title, SHARE_TITLE, "%8.0f %%", 100 * e->share);
+    return title;
+}
+
 static void put_share_json(const share_error *e, const band_units *units) {
-    printf("{\"observed\": %g", e->share);
+    if (e->forecast > 0) printf("{\"forecast\": %g", e->forecast);
+    else printf("{\"observed\": %g", e->share);
     put_error_json("mse_all", e->model.all, e->model.all_range);
     put_error_json("mse_held_out", e->model.held, e->model.held_range);
     put_error_json("mse_truth", e->model.truth, e->model.truth_range);
@@ -200,7 +208,8 @@ static void put_share_json(const share_error *e, const band_units *units) {
 }
 
 static void put_share(const share_error *e) {
-    printf("%8.0f %%", 100 * e->share);
+    char title[SHARE_TITLE];
+    printf("%10s", share_title(title, e));
     put_error(e->model.all, e->model.all_range), put_error(e->model.held, e->model.held_range);
     put_error(e->model.truth, e->model.truth_range);
     putchar('\n');
@@ -210,11 +219,10 @@ static void put_share(const share_error *e) {
 static void put_fillers(const share_error *errors, int shares) {
     for (int i = 0; i < shares; i++) {
         const contest_number *n = contest_headline(errors[i].rivals, 0);
-        char title[16];
+        char title[SHARE_TITLE];
         if (!n) continue;
         if (i == 0) putchar('\n'), contest_heading(stdout, n->title, n);
-        snprintf(title, sizeof title, "%8.0f %%", 100 * errors[i].share);
-        contest_row(stdout, title, n);
+        contest_row(stdout, share_title(title, &errors[i]), n);
     }
 }
 
@@ -225,7 +233,8 @@ static void put_shares(const session *s, const options *o, const share_error *er
     else
         printf("%td records of the part '%s'; mean squared errors in the model's units, 95 %% intervals\n%10s  %-26s  "
                "%-26s  %-26s\n",
-               arrlen(s->positions), s->part, "observed", "all points", "held out", "true curve");
+               arrlen(s->positions), s->part, s->source.forecast > 0 ? "held out" : "observed", "all points",
+               "held out", "true curve");
     for (int i = 0; i < shares; i++) {
         if (json) fputs(i ? ", " : "", stdout), put_share_json(&errors[i], &units);
         else put_share(&errors[i]);
@@ -238,7 +247,8 @@ static void put_shares(const session *s, const options *o, const share_error *er
 
 /* The share asked for, or the five of the paper's table. */
 static int eval_curves(session *s, const options *o, int json) {
-    const int one = option_given(o, "observed") || !(s->source.observed < 1), shares = one ? 1 : SHARES;
+    const int one = option_given(o, "observed") || !(s->source.observed < 1) || s->source.forecast > 0;
+    const int shares = one ? 1 : SHARES;
     const double asked = option_number(o, "observed", 1);
     share_error errors[SHARES];
     int measured = 0;

@@ -68,6 +68,11 @@ static const option table[] = {
     {"shuffle", 0, TEXT("YES|NO"), " train ", "new batches every epoch; the published code never shuffles"},
     {"observed", 0, NUMBER("R", 0.05, 1), " train eval ",
      "share of a record's times shown for interpolation; the rest is held out"},
+    {"forecast", 0, NUMBER("H", 0, 1e12), " train eval interpolate ",
+     "forecast so much time, in the data's unit: train on what lies within it after a time drawn anew for every record "
+     "and epoch "
+     "(train), measure the last of it in each record (eval), or ten steps of it after the last observation "
+     "(interpolate)"},
     {"scale", 0, TEXT("KIND"), " train ",
      "of the values: zscore, minmax, published, none, or times (only times are scaled)"},
     {"time-scale", 0, NUMBER("R", 0, 1e12), " train ", "times are divided by this; default: the largest training time"},

@@ -169,12 +169,20 @@ static int run_job(job *j, const char *model) {
     return was_strange(j) || j->chunk.failed ? BAD_RESULT : DONE;
 }
 
-static int start_job(const options *o, const char *at) {
+/* Ten steps of a forecast. */
+static grid forecast_grid(double horizon) {
+    enum { STEPS = 10 };
+    const grid g = {horizon / STEPS, horizon / STEPS, STEPS, 1};
+    return g;
+}
+
+static int start_job(const options *o, const char *at, double forecast) {
     job j;
     int status;
     memset(&j, 0, sizeof j);
     j.options = o;
     if (at && !parse_grid(&j.chunk.grid, at)) return BAD_USE;
+    if (forecast > 0) j.chunk.grid = forecast_grid(forecast);
     status = run_job(&j, o->argument[0]);
     chunk_free(&j.chunk);
     session_close(&j.session);
@@ -182,10 +190,13 @@ static int start_job(const options *o, const char *at) {
 }
 
 int command_predict(const options *o) {
-    return start_job(o, NULL);
+    return start_job(o, NULL, 0);
 }
 
 int command_interpolate(const options *o) {
     const char *at = option_text(o, "at", NULL);
-    return at ? start_job(o, at) : complain("--at FIRST:LAST:STEP is missing");
+    const double forecast = option_number(o, "forecast", 0);
+    if (at && forecast > 0) return complain("--at and --forecast: one of them");
+    if (!at && !(forecast > 0)) return complain("--at FIRST:LAST:STEP is missing, or --forecast H");
+    return start_job(o, at, forecast);
 }

@@ -20,6 +20,14 @@ void choose_times(unsigned char *shown, int32_t times, double share, uint64_t se
     free(order);
 }
 
+static void holdout_future(holdout *h, const dataset *d, const dataset_record *r) {
+    const mtan_event *e = dataset_events(d, r);
+    for (int32_t i = 0; i < r->n_events; i++)
+        if (e[i].time <= e[0].time || (double)e[i].time <= (double)e[r->n_events - 1].time - d->horizon)
+            arrput(h->seen, e[i]);
+        else arrput(h->held, e[i]);
+}
+
 void holdout_make(holdout *h, const dataset *d, size_t record, double share) {
     const dataset_record *r = &d->records[record];
     const mtan_event *e = dataset_events(d, r);
@@ -27,6 +35,11 @@ void holdout_make(holdout *h, const dataset *d, size_t record, double share) {
     unsigned char *shown = tool_calloc((size_t)r->n_times, 1);
     int32_t time = -1;
     memset(h, 0, sizeof *h);
+    if (d->horizon > 0) {
+        holdout_future(h, d, r);
+        free(shown);
+        return;
+    }
     choose_times(shown, r->n_times, share, mtan_bytes_hash(name, strlen(name)));
     for (int32_t i = 0; i < r->n_events; i++) {
         time += i == 0 || e[i].time > e[i - 1].time;

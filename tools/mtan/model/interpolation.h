@@ -9,7 +9,8 @@
 #include "runner.h"
 
 /* Interpolation of one record: what the model sees and what it is scored on. The held-out times are a function of the record's
- * name and `share` (Q23), so every evaluation and every model sees the same. Arrays are stb_ds, in model units. */
+ * name and `share` (Q23), so every evaluation and every model sees the same. Where the data set has a horizon they are instead what
+ * lies within it before the record's last time; the first time is always shown. Arrays are stb_ds, in model units. */
 typedef struct holdout {
     mtan_event *seen, *held;
 } holdout;

@@ -361,6 +361,11 @@ static int apply_source(plan *p, const options *o) {
     source *s = &p->source;
     if (option_given(o, "observed") && !s->interpolation)
         return complain("--observed is for models that interpolate; --thin leaves out observations of others"), 0;
+    if (option_given(o, "forecast") && !s->interpolation)
+        return complain("--forecast is for models that interpolate: --model interp"), 0;
+    if (option_given(o, "forecast") && option_given(o, "observed"))
+        return complain("--forecast shows the past, --observed a share of the times: one of them"), 0;
+    s->forecast = option_number(o, "forecast", 0);
     p->observed_low = option_number(o, "observed", p->observed_low);
     p->observed_high = option_number(o, "observed", p->observed_high);
     s->observed = option_number(o, "observed", s->observed);
@@ -446,6 +451,7 @@ int plan_prepare(plan *p, dataset *d, split *s, prep *prepared, bundle *resumed)
     else if (!is_run_data(s, resumed)) return 0;
     else *prepared = resumed->prep, memset(&resumed->prep, 0, sizeof resumed->prep);
     prep_apply(prepared, d, s);
+    d->horizon = (double)prep_time(prepared, SPLIT_TEST, p->source.forecast);
     if (!resumed && p->config.frequencies == MTAN_FREQUENCIES_LOG) fit_frequencies(p, d, s->part[SPLIT_TRAIN]);
     return 1;
 }
@@ -488,6 +494,7 @@ static void describe_source(description *d, const plan *usual, const plan *p) {
     if (differ(usual->observed_low, p->observed_low) || differ(usual->observed_high, p->observed_high) ||
         differ(a->observed, b->observed))
         describe_number(d, "observed", b->observed);
+    if (differ(a->forecast, b->forecast)) describe_number(d, "forecast", b->forecast);
     if (a->split.seed != b->split.seed) describe_number(d, "split-seed", b->split.seed);
     if (a->split.fold != b->split.fold || a->split.kind != b->split.kind) describe_number(d, "fold", b->split.fold);
     if (a->split.folds != b->split.folds) describe_number(d, "folds", b->split.folds);

@@ -78,6 +78,8 @@ int session_open(session *s, const options *o, const char *model) {
     memset(s, 0, sizeof *s);
     if (!session_read_model(s, o, model) || !session_read_data(s, o)) return session_close(s), 0;
     prep_apply(&s->bundle.prep, &s->data, &s->split);
+    s->source.forecast = option_number(o, "forecast", option_given(o, "observed") ? 0 : s->source.forecast);
+    s->data.horizon = (double)prep_time(&s->bundle.prep, SPLIT_TEST, s->source.forecast);
     if (option_given(o, "samples")) s->bundle.model.config.predict_samples = (int32_t)option_integer(o, "samples", 0);
     return 1;
 }

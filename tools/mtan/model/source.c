@@ -31,6 +31,7 @@ void source_write(const source *s, mtan_file_pair **pairs) {
     add_number(pairs, "mtan.data.split_seed", s->split.seed);
     add_number(pairs, "mtan.data.interpolation", s->interpolation);
     add_number(pairs, "mtan.data.observed", s->observed);
+    if (s->forecast > 0) add_number(pairs, "mtan.data.forecast", s->forecast);
 }
 
 /* In the order in which differences are told. */
@@ -127,7 +128,8 @@ int source_read(source *s, bundle *b, char *error) {
               fold = whole(b, "mtan.data.fold", SPLIT_FOLDS_MOST - 1);
     const double folds = bundle_number(b, "mtan.data.folds", SPLIT_FOLD_COUNT); /* an older file keeps none */
     const double seed = bundle_number(b, "mtan.data.split_seed", 42),
-                 observed = bundle_number(b, "mtan.data.observed", 1);
+                 observed = bundle_number(b, "mtan.data.observed", 1),
+                 forecast = bundle_number(b, "mtan.data.forecast", 0);
     const char *name = bundle_text(b, "mtan.data.kind", "own");
     memset(s, 0, sizeof *s);
     s->set = data_set_named(name, strlen(name));
@@ -136,14 +138,14 @@ int source_read(source *s, bundle *b, char *error) {
     s->preset = strcmp(bundle_text(b, "mtan.data.preset", "correct"), "faithful") == 0 ? MTAN_FAITHFUL : MTAN_CORRECT;
     snprintf(s->groups, sizeof s->groups, "%s", bundle_text(b, "mtan.data.groups", ""));
     if (!s->set || kind < 0 || fold < 0 || !(folds > fold && folds <= SPLIT_FOLDS_MOST) ||
-        !(seed >= 0 && seed <= UINT32_MAX) || !(observed > 0 && observed <= 1))
+        !(seed >= 0 && seed <= UINT32_MAX) || !(observed > 0 && observed <= 1) || !(forecast >= 0 && forecast <= 1e12))
         return snprintf(error, 512, "its mtan.data.* metadata is out of range"), 0;
     s->split.kind = (split_kind)kind;
     s->split.by_group = whole(b, "mtan.data.by_group", 1) == 1;
     s->split.fold = fold, s->split.folds = (int32_t)folds;
     s->split.seed = (uint32_t)seed;
     s->interpolation = b->model.config.classify == MTAN_CLASSIFY_NONE;
-    s->observed = observed;
+    s->observed = observed, s->forecast = forecast;
     if (s->set->means && (int32_t)arrlen(b->prep.channel) != s->set->channels)
         return snprintf(error, 512, "it has %d channels, and %s has %d", (int)arrlen(b->prep.channel), s->set->name,
                         (int)s->set->channels),

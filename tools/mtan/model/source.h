@@ -18,6 +18,7 @@ typedef struct source {
     char groups[64];   /* own data: the column whose equal values stay on one side of the split; "": none */
     int interpolation; /* records are conditioned on a share of their times and scored on the rest */
     double observed;   /* that share in evaluation */
+    double forecast;   /* in place of a share: all but the last so much time, in the data's unit; 0: a share */
     char origin[8];    /* own data: where its times start: auto, zero, record */
     int has_means;
     double means[SOURCE_MEANS]; /* what a series without an observation gets at time 0 */

@@ -218,6 +218,23 @@ static void hide_times(const training *t, mtan_record *r, int32_t n_times, mtan_
     free(shown);
 }
 
+/* The encoder sees what lies before a time that is drawn between the record's first and last; the decoder is scored on what comes
+ * within the horizon after it. */
+static void hide_future(const training *t, mtan_record *r) {
+    const mtan_event *e = r->events;
+    const int32_t n = r->n_events;
+    uint32_t word[4];
+    int32_t past = 0, future;
+    draw(word, t, DRAW_SHARE, r->id, 0);
+    if (n == 0) return;
+    const double cut = (double)e[0].time + uniform(word[0]) * ((double)e[n - 1].time - (double)e[0].time);
+    while (past < n && (double)e[past].time <= cut) past++;
+    future = past;
+    while (future < n && (double)e[future].time <= cut + t->data->horizon) future++;
+    r->n_events = past;
+    r->targets = e + past, r->n_targets = future - past;
+}
+
 static uint32_t hook_word(const void *context, uint64_t record) {
     uint32_t word[4];
     draw(word, context, DRAW_HOOK, record, 0);
@@ -245,7 +262,8 @@ static int32_t fill_batch(training *t, int32_t batch) {
         mtan_record *r = &records[n];
         mtan_event *out = t->events ? t->events + (place + (size_t)n) * most : NULL;
         *r = dataset_view(t->data, position);
-        if (t->plan->source.interpolation) hide_times(t, r, t->data->records[position].n_times, out);
+        if (t->data->horizon > 0) hide_future(t, r);
+        else if (t->plan->source.interpolation) hide_times(t, r, t->data->records[position].n_times, out);
         if (t->plan->thin > 0) thin_events(t, r, out);
     }
     if (t->hook) arrange(t, records, n, t->room + place * most, most);
