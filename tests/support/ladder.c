@@ -576,19 +576,17 @@ int ladder_training(const char *name, const mtan_backend *backend, ladder_visit 
     return ok ? l.compared : -1;
 }
 
-static const char *const cases[] = {"enc-small",     "enc-one",          "enc-unsorted",
-                                    "enc-unseen",    "enc-empty",        "enc-far",
-                                    "enc-k1",        "enc-h2",           "enc-h4",
-                                    "enc-fixed",     "enc-perhead",      "rnn3-enc",
-                                    "full-small",    "full-one",         "full-unsorted",
-                                    "full-unseen",   "full-empty",       "full-far",
-                                    "full-k1",       "full-h2",          "full-h4",
-                                    "full-fixed",    "full-perhead",     "full-samples",
-                                    "full-elbo",     "full-iwae",        "full-subset",
-                                    "rbf-interp",    "rbf-full",         "rnn3-full",
-                                    "toy-interp",    "physionet-interp", "physionet-full",
-                                    "physionet-enc", "mimic3-full",      "mimic3-enc",
-                                    "activity-enc",  "activity-full",    NULL};
+static const char *const cases[] = {"enc-small",        "enc-one",        "enc-unsorted",  "enc-unseen",
+                                    "enc-empty",        "enc-far",        "enc-k1",        "enc-h2",
+                                    "enc-h4",           "enc-fixed",      "enc-perhead",   "rnn3-enc",
+                                    "enc-summaries",    "enc-statistics", "enc-local",     "enc-local-far",
+                                    "enc-local-unseen", "full-small",     "full-one",      "full-unsorted",
+                                    "full-unseen",      "full-empty",     "full-far",      "full-k1",
+                                    "full-h2",          "full-h4",        "full-fixed",    "full-perhead",
+                                    "full-samples",     "full-elbo",      "full-iwae",     "full-subset",
+                                    "rbf-interp",       "rbf-full",       "rnn3-full",     "toy-interp",
+                                    "physionet-interp", "physionet-full", "physionet-enc", "mimic3-full",
+                                    "mimic3-enc",       "activity-enc",   "activity-full", NULL};
 
 const char *ladder_case(int index) {
     return cases[index];

@@ -24,6 +24,8 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
+from golden_local import LocalEncoder
+
 FULL_UP_TO = 1024  # a tensor with at most so many entries is stored whole
 SAMPLES = 256      # of a larger one: so many entries, the sum and the norm
 LEARNING_RATE = 1e-3
@@ -428,6 +430,8 @@ def per_head(model, heads, E):
 def build_encoder(models, case):
     c, learned, encoder_only = case, case.embedding == "learned", case.kind == "enc"
     query = torch.linspace(0, 1., c.config.get("ref_points", 1))
+    if any(key in c.config for key in ("statistics", "summaries", "statics")):
+        return LocalEncoder(case)
     if c.encoder == "rbf":
         return models.enc_interp(c.channels, query, c.latent, c.enc_hidden, device="cpu")
     if c.encoder == "rnn3":
@@ -661,6 +665,11 @@ def tiny_cases():
         "full-iwae": tiny_full(samples=3, bound="iwae"),
     }
     cases += [Case(name, "small", config) for name, config in small.items()]
+    everything = tiny_enc(statistics="mean,spread,intensity,slope", fastest=3, summaries=1, statics=1)
+    cases += [Case("enc-statistics", "small", tiny_enc(statistics="mean,spread,slope", fastest=3, enc_heads=2)),
+              Case("enc-summaries", "unsorted", tiny_enc(summaries=1)),
+              Case("enc-local", "small", everything), Case("enc-local-unseen", "unseen", everything),
+              Case("enc-local-far", "far", everything, gain=32)]
     return cases + [Case("full-subset", "small-subset", tiny_interp(), targets="small")]
 
 
