@@ -230,6 +230,18 @@ const command commands[] = {
      "  mtan split run/best.safetensors --data events.csv\n"
      "  mtan split events.csv --labels labels.csv --groups ward > splits.csv\n",
      1, 1},
+    {"cv", command_cv, "NAME --data PATH --out FOLDER [--folds 5]",
+     "cross-validation: a model for each fold, measured on it",
+     "Takes the options of `mtan train` and trains in FOLDER/fold0, FOLDER/fold1 and so\n"
+     "on, each without its fold; what was interrupted goes on. Then prints each metric's\n"
+     "mean and standard deviation over the folds, and its value with a 95 % interval over\n"
+     "all records together, each predicted by the model that had not seen it:\n"
+     "FOLDER/predictions.csv has these. Folds are balanced by class; --groups COLUMN\n"
+     "keeps groups together.\n"
+     "\n"
+     "  mtan cv own --model enc --data events.csv --labels labels.csv --out cv\n"
+     "  mtan cv own --model enc --data events.csv --labels labels.csv --out cv --folds 10\n",
+     1, 1},
     {"check", command_check, "DATA [--labels FILE]", "profile a data set before training on it",
      "Problems by line, sparsity, gaps, leakage between the splits, suggested\n"
      "settings, expected time per epoch and memory.\n"

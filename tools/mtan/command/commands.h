@@ -20,6 +20,7 @@ int command_inspect(const options *o);     /* inspect.c */
 int command_compare(const options *o);     /* compare.c */
 int command_quantize(const options *o);    /* quantize.c */
 int command_split(const options *o);       /* split.c */
+int command_cv(const options *o);          /* cv.c */
 int command_check(const options *o);       /* ../check/check_data.c */
 int command_export(const options *o);      /* export.c */
 int command_report(const options *o);      /* ../report/report.c */

@@ -103,7 +103,7 @@ static const option table[] = {
     {"split", 0, TEXT("PART"), " predict interpolate eval report compare quantize explain ",
      "train, valid, test or all; default: test (quantize: valid; predict and interpolate: all, of any data)"},
     {"type", 0, TEXT("TYPE"), " quantize ", "of the matrices: int8 (default), f16 or bf16"},
-    {"bootstrap", 0, WHOLE("N", 0, 1e6), " eval compare report explain ",
+    {"bootstrap", 0, WHOLE("N", 0, 1e6), " cv eval compare report explain ",
      "resamples for the 95 % intervals; 0: none (default 1000)"},
     {"by", 0, TEXT("COLUMN"), " eval report ", "metrics by subgroup too: by this column of the labels' file"},
     {"channels", 0, FLAG, " explain ", "what the metric loses without each channel, instead of single observations"},
@@ -180,10 +180,18 @@ int option_is_fixed(const char *name) {
     return word_in(" kind classify channels classes faithful ", name);
 }
 
+/* `mtan cv` trains, and takes the options of that, but for those that it sets itself or that several processes share. */
+static int of_training(const option *x, const command *c) {
+    return strcmp(c->name, "cv") == 0 && word_in(x->commands, "train") &&
+           !word_in(" fold splits resume distributed ", x->name);
+}
+
 int option_belongs(int i, const command *c) {
     char name[64];
-    if (i < TABLE) return table[i].commands[0] == '*' || word_in(table[i].commands, c->name);
+    if (i < TABLE)
+        return table[i].commands[0] == '*' || word_in(table[i].commands, c->name) || of_training(&table[i], c);
     if (option_is_fixed(option_name(i, name))) return 0;
+    if (strcmp(c->name, "cv") == 0) return 1;
     return strcmp(c->name, "train") == 0 || (strcmp(c->name, "convert") == 0 && i < option_first_of_baselines());
 }
 

@@ -22,25 +22,24 @@ static int needs_apostrophe(const char *name) {
     return *name == '\'' || (*name && strchr("=+-@\t\r", *name) && !field_number(name, &x));
 }
 
-static void put_field(const char *name) {
+void row_field(FILE *file, const char *name) {
     const int quoted = strpbrk(name, ",\"\r\n") || is_blank(name[0]) || (*name && is_blank(name[strlen(name) - 1]));
-    if (quoted) putchar('"');
-    if (needs_apostrophe(name)) putchar('\'');
-    for (; *name; name++) printf(*name == '"' ? "\"\"" : "%c", *name);
-    if (quoted) putchar('"');
+    if (quoted) fputc('"', file);
+    if (needs_apostrophe(name)) fputc('\'', file);
+    for (; *name; name++) fprintf(file, *name == '"' ? "\"\"" : "%c", *name);
+    if (quoted) fputc('"', file);
 }
 
-/* Bytes go into a file or a pipe as they are, to a terminal as it may show them. */
 void row_name(const char *name) {
     static int terminal = -1;
     if (terminal < 0) terminal = isatty(STDOUT_FILENO);
     if (!terminal) {
-        put_field(name);
+        row_field(stdout, name);
         return;
     }
     char *clean = tool_text(name);
     shown_clean(clean);
-    put_field(clean);
+    row_field(stdout, clean);
     free(clean);
 }
 

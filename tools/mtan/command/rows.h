@@ -7,6 +7,8 @@
 #ifndef MTAN_TOOLS_ROWS_H
 #define MTAN_TOOLS_ROWS_H
 
+#include <stdio.h>
+
 #include "../../../mtan.h"
 
 typedef struct row_printer {
@@ -18,6 +20,7 @@ typedef struct row_printer {
 
 /* A name as CSV has it. */
 void row_name(const char *name);
+void row_field(FILE *file, const char *name); /* the same in a file that is one */
 /* record[,time],p_sick,p_well,predicted: a probability per class and the name of the largest; p0,p1 and a number where the classes
  * have no names. JSON has the same keys. time, of both kinds of rows, is a number or a date, in JSON a number or a string; here it
  * may be NULL. p (classes) */
@@ -27,6 +30,7 @@ void row_value(row_printer *r, const char *record, const char *time, const char 
                int outside);
 /* A name as a field. Bytes go into a file or a pipe as they are, to a terminal as it may show them. */
 void row_name(const char *name);
+void row_field(FILE *file, const char *name); /* the same in a file that is one */
 /* The first line of CSV, unless it is out or there is none. Rows print it themselves: it is for success without a row. */
 void rows_header(row_printer *r);
 

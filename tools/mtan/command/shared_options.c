@@ -29,7 +29,7 @@ int32_t option_threads(const options *o) {
 
 /* Commands whose models run in blocks that a device can hold. */
 static int uses_device(const options *o) {
-    static const char *const names[] = {"train", "eval", "predict", "interpolate", "selftest", "bench", "table"};
+    static const char *const names[] = {"train", "eval", "predict", "interpolate", "selftest", "bench", "table", "cv"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(o->command->name, names[i]) == 0) return 1;
     return 0;

@@ -1,0 +1,100 @@
+/* mtan cv: folds that cover the data once, runs that go on, numbers that can be computed again from the table of predictions. */
+#define _POSIX_C_SOURCE 200809L
+#include <greatest.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../tools/mtan/command/messages.h"
+#include "command_line.h"
+
+#define SMALL "--epochs 2 --embed 4 --enc-hidden 4 --ref-points 4 --head-hidden 4 --quiet "
+#define CV "cv own --data @/events.csv --labels @/labels.csv --out @/cv " SMALL
+
+/* The share of rows whose predicted class is the label, of a table with each record of the data once; NaN: it is not one. */
+static double accuracy(int folds) {
+    char *text = command_text("cv/predictions.csv"), *at = strchr(text, '\n') + 1;
+    int seen[COMMAND_RECORDS] = {0}, in_fold[8] = {0}, right = 0, rows = 0, good = 1, record, fold;
+    for (; *at; at = strchr(at, '\n') + 1, rows++) {
+        char label[8], predicted[8];
+        double down, up;
+        if (sscanf(at, "r%d,%d,%7[a-z],%lf,%lf,%7[a-z]", &record, &fold, label, &down, &up, predicted) != 6) good = 0;
+        if (!good || record < 0 || record >= COMMAND_RECORDS || fold < 0 || fold >= folds || seen[record]++) break;
+        in_fold[fold]++;
+        good = fabs(down + up - 1) < 1e-5 && strcmp(predicted, up > down ? "up" : "down") == 0;
+        right += strcmp(label, predicted) == 0;
+    }
+    good = good && rows == COMMAND_RECORDS && strncmp(text, "record,fold,label,p_down,p_up,predicted\n", 40) == 0;
+    for (int f = 0; f < folds; f++) good = good && in_fold[f] == COMMAND_RECORDS / folds;
+    free(text);
+    return good ? (double)right / rows : NAN;
+}
+
+/* The number of a line's column, from 0 behind its title. */
+static double printed(const char *title, int column) {
+    char *text = command_text("out.txt"), *at = strstr(text, title);
+    double x[3] = {NAN, NAN, NAN};
+    if (at) sscanf(at + strlen(title), "%lf %lf %lf", &x[0], &x[1], &x[2]);
+    free(text);
+    return x[column];
+}
+
+TEST each_record_is_predicted_once(void) {
+    ASSERT_EQ_FMT(DONE, command_run(CV "--model enc --folds 3"), "%d");
+    ASSERT(command_says("out.txt", "3 folds, 60 labelled rows\n") && command_says("out.txt", "95 % interval"));
+    ASSERT(fabs(printed("accuracy", 2) - accuracy(3)) < 6e-5);
+    ASSERT(fabs(printed("accuracy", 0) - printed("accuracy", 2)) < 6e-5); /* the folds are of one size */
+    ASSERT_EQ_FMT(DONE, command_run("eval @/cv/fold1/best.safetensors --data @/events.csv --labels @/labels.csv"),
+                  "%d");
+    ASSERT(command_says("out.txt", "20 records of the part 'test'"));
+    PASS();
+}
+
+/* A second call trains what is missing, and nothing else. */
+TEST what_is_missing_is_trained(void) {
+    char *first, *again;
+    ASSERT_EQ_FMT(DONE, command_run(CV "--model enc --folds 2"), "%d");
+    first = command_text("out.txt");
+    ASSERT_EQ_FMT(0, rename(command_path("cv/fold0"), command_path("kept")), "%d");
+    ASSERT_EQ_FMT(DONE, command_run(CV "--model enc --folds 2"), "%d");
+    again = command_text("out.txt");
+    ASSERT_STR_EQ(first, again);
+    free(first), free(again);
+    ASSERT(command_same_files("cv/fold0/best.safetensors", "kept/best.safetensors"));
+    ASSERT(command_refused(CV "--model enc --folds 2 --lr 0.5", "--lr: a resumed run keeps the setting"));
+    ASSERT(command_refused(CV "--model enc --folds 4", "--fold: a resumed run keeps the setting"));
+    PASS();
+}
+
+TEST other_models_have_folds(void) {
+    ASSERT_EQ_FMT(
+        DONE,
+        command_run("cv own --model per-time --data @/events.csv --labels @/times.csv --out @/cv --folds 2 " SMALL),
+        "%d");
+    ASSERT(command_says("cv/predictions.csv", "record,time,fold,label,p_down,p_up,predicted\n"));
+    ASSERT_EQ_FMT(DONE,
+                  command_run("cv own --model interp --data @/events.csv --out @/curves --folds 2 --epochs 1 --embed 4 "
+                              "--enc-hidden 4 --dec-hidden 4 --latent 2 --ref-points 4 --quiet"),
+                  "%d");
+    ASSERT(command_says("out.txt", "2 folds: mean squared error of held-out points "));
+    PASS();
+}
+
+TEST what_cannot_be_done_is_refused(void) {
+    ASSERT(command_refused("cv own --model enc --data @/events.csv --labels @/labels.csv", "--out is missing"));
+    ASSERT(command_refused("cv own --model enc --out @/cv", "--data is missing"));
+    ASSERT(command_refused(CV "--model enc --fold 1", "cv: no option --fold"));
+    ASSERT(command_refused(CV "--model enc --folds 61", "60 records or groups are too few for 61 folds"));
+    ASSERT(command_refused(CV, "own data needs --model"));
+    PASS();
+}
+
+SUITE(cv_command_suite) {
+    GREATEST_SET_SETUP_CB(command_open, NULL);
+    GREATEST_SET_TEARDOWN_CB(command_close, NULL);
+    RUN_TEST(each_record_is_predicted_once);
+    RUN_TEST(what_is_missing_is_trained);
+    RUN_TEST(other_models_have_folds);
+    RUN_TEST(what_cannot_be_done_is_refused);
+}

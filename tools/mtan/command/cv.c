@@ -1,0 +1,208 @@
+/* mtan cv: a model for each fold, trained without it and measured on it. OUT/fold0, OUT/fold1 and so on are runs of `mtan train`, which
+ * are resumed where they stand; OUT/predictions.csv has what each record got from the model that had not seen it. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands.h"
+#include "option_table.h"
+#include "rows.h"
+#include "train.h"
+#include "../model/files.h"
+#include "../model/metrics.h"
+#include "../model/session.h"
+
+enum { PATH_ROOM = 4096 };
+
+/* Rows of all folds, one behind the other: stb_ds arrays. */
+typedef struct out_of_fold {
+    predictions all;   /* of pooled rows; its arrays are those below */
+    double *p, *score; /* (rows, C); (rows) */
+    int32_t *label, *record;
+    double *measured[METRICS]; /* (folds) */
+    double *error;             /* (folds) of models that interpolate: the held-out mean squared error */
+} out_of_fold;
+
+/* ---- training ---- */
+
+static int fold_path(char path[PATH_ROOM], const options *o, int32_t fold, const char *file) {
+    const int n = snprintf(path, PATH_ROOM, "%s/fold%d%s", option_text(o, "out", ""), (int)fold, file);
+    return n < PATH_ROOM ? 1 : (complain("%s: the path is too long", option_text(o, "out", "")), 0);
+}
+
+static void set_option(options *o, const char *name, const char *text, double number) {
+    const int i = option_find(o->command, name, strlen(name));
+    o->value[i] = text, o->number[i] = number;
+}
+
+/* What `mtan train` is asked for: the same options, a fold and its folder. A search belongs to the start of a run. */
+static int train_fold(const options *o, int32_t fold, int32_t folds) {
+    char path[PATH_ROOM], last[PATH_ROOM], error[512];
+    train_watch watch = {INFINITY, 0, 0};
+    options train = *o;
+    int there;
+    if (!fold_path(path, o, fold, "") || !fold_path(last, o, fold, "/last.safetensors")) return BAD_USE;
+    if ((there = file_exists(last, error)) < 0) return complain("%s", error);
+    train.command = command_named("train");
+    set_option(&train, "fold", "", fold), set_option(&train, "folds", "", folds);
+    set_option(&train, "out", path, 0), set_option(&train, "resume", there ? "" : NULL, 0);
+    if (there) set_option(&train, "budget", NULL, 0);
+    note("fold %d of %d: %s", (int)fold + 1, (int)folds, path);
+    return train_run(&train, &watch);
+}
+
+/* ---- measuring ---- */
+
+static void append_doubles(double **to, const double *from, size_t n) {
+    if (n) memcpy(arraddnptr(*to, n), from, n * sizeof *from);
+}
+
+static void append_ints(int32_t **to, const int32_t *from, size_t n) {
+    if (n) memcpy(arraddnptr(*to, n), from, n * sizeof *from);
+}
+
+static double measure(const predictions *p, metric_name name, int32_t draws, interval *range) {
+    metric_query q = {metric_table_new(p->p, p->classes == 2 ? p->score : NULL, p->label, p->rows, p->classes), name,
+                      NULL};
+    const double value = metric_drawn(&q, NULL, p->rows);
+    if (draws > 0) *range = metric_bootstrap(metric_drawn, &q, p->rows, p->record, draws, 0);
+    metric_table_free(q.table);
+    return value;
+}
+
+/* The rows' times are those of the labels. */
+static void write_rows(FILE *file, const session *s, const predictions *p, int32_t fold) {
+    const dataset *d = &s->data;
+    int32_t before = -1, nth = 0;
+    for (size_t i = 0; i < p->rows; i++) {
+        const dataset_record *r = &d->records[p->record[i]];
+        const double *row = p->p + i * (size_t)p->classes;
+        int32_t best = 0;
+        nth = p->record[i] == before ? nth + 1 : 0, before = p->record[i];
+        row_field(file, dataset_name(d, (size_t)p->record[i]));
+        if (d->label_times)
+            fprintf(file, ",%.9g",
+                    nth < r->n_labels
+                        ? prep_raw_time(&s->bundle.prep, SPLIT_TEST, (double)d->label_times[r->label0 + (size_t)nth])
+                        : NAN);
+        fprintf(file, ",%d,", (int)fold);
+        if (p->label[i] != MTAN_UNLABELED) row_field(file, d->classes[p->label[i]]);
+        for (int32_t k = 0; k < p->classes; k++) {
+            fprintf(file, ",%.9g", row[k]);
+            if (row[k] > row[best]) best = k;
+        }
+        fputc(',', file), row_field(file, d->classes[best]), fputc('\n', file);
+    }
+}
+
+static void write_header(FILE *file, const dataset *d) {
+    fputs(d->label_times ? "record,time,fold,label" : "record,fold,label", file);
+    for (size_t k = 0; k < arrlenu(d->classes); k++) {
+        const size_t room = strlen(d->classes[k]) + 3;
+        char *name = tool_calloc(room, 1);
+        snprintf(name, room, "p_%s", d->classes[k]);
+        fputc(',', file), row_field(file, name);
+        free(name);
+    }
+    fputs(",predicted\n", file);
+}
+
+static int measure_classes(out_of_fold *x, session *s, const options *o, int32_t fold, FILE *file) {
+    predictions p;
+    interval unused;
+    if (!session_predict(s, o, &p)) return 0;
+    if (fold == 0) write_header(file, &s->data);
+    write_rows(file, s, &p, fold);
+    predictions_drop_unlabelled(&p);
+    for (int m = 0; m < METRICS; m++) arrput(x->measured[m], measure(&p, (metric_name)m, 0, &unused));
+    append_doubles(&x->p, p.p, p.rows * (size_t)p.classes), append_doubles(&x->score, p.score, p.rows);
+    append_ints(&x->label, p.label, p.rows), append_ints(&x->record, p.record, p.rows);
+    x->all.classes = p.classes;
+    predictions_free(&p);
+    return 1;
+}
+
+static int measure_fold(out_of_fold *x, const options *o, int32_t fold, FILE *file) {
+    char model[PATH_ROOM];
+    interpolation_error e;
+    session s;
+    int good;
+    if (!fold_path(model, o, fold, "/best.safetensors") || !session_open(&s, o, model)) return 0;
+    if (!s.source.interpolation) good = measure_classes(x, &s, o, fold, file);
+    else if ((good = session_interpolate(&s, o, s.source.observed, &e, NULL))) arrput(x->error, e.held);
+    session_close(&s);
+    return good;
+}
+
+/* ---- telling ---- */
+
+/* Mean and standard deviation (of n - 1) over the folds for which there is a number. */
+static void spread(const double *x, double *mean, double *sd) {
+    double sum = 0, squares = 0, n = 0;
+    for (size_t i = 0; i < arrlenu(x); i++)
+        if (!isnan(x[i])) sum += x[i], n++;
+    *mean = n > 0 ? sum / n : NAN;
+    for (size_t i = 0; i < arrlenu(x); i++)
+        if (!isnan(x[i])) squares += (x[i] - *mean) * (x[i] - *mean);
+    *sd = n > 1 ? sqrt(squares / (n - 1)) : NAN;
+}
+
+static void tell(out_of_fold *x, const options *o, int32_t folds) {
+    const int32_t draws = (int32_t)option_integer(o, "bootstrap", 1000);
+    double mean, sd;
+    if (x->error) {
+        spread(x->error, &mean, &sd);
+        printf("%d folds: mean squared error of held-out points %.6f, standard deviation %.6f\n", (int)folds, mean, sd);
+        return;
+    }
+    x->all.rows = x->all.labelled = arrlenu(x->label);
+    x->all.p = x->p, x->all.score = x->score, x->all.label = x->label, x->all.record = x->record;
+    printf("%d folds, %zu labelled rows\n%-18s %9s %9s   %s\n", (int)folds, x->all.rows, "", "mean", "sd",
+           "all rows together");
+    for (int m = 0; m < METRICS; m++) {
+        interval range = {NAN, NAN};
+        const double pooled = measure(&x->all, (metric_name)m, draws, &range);
+        spread(x->measured[m], &mean, &sd);
+        printf("%-18s %9.4f %9.4f   %.4f", metric_title((metric_name)m), mean, sd, pooled);
+        if (draws > 0) printf("   95 %% interval %.4f to %.4f", range.low, range.high);
+        putchar('\n');
+    }
+}
+
+static void free_rows(out_of_fold *x) {
+    arrfree(x->p), arrfree(x->score), arrfree(x->label), arrfree(x->record), arrfree(x->error);
+    for (int m = 0; m < METRICS; m++) arrfree(x->measured[m]);
+}
+
+/* ---- the command ---- */
+
+static int measure_all(const options *o, int32_t folds) {
+    char path[PATH_ROOM];
+    out_of_fold x;
+    FILE *file;
+    int good = 1;
+    memset(&x, 0, sizeof x);
+    if (snprintf(path, sizeof path, "%s/predictions.csv", option_text(o, "out", "")) >= PATH_ROOM) return BAD_USE;
+    if (!(file = fopen(path, "w"))) return complain("%s: cannot be written", path);
+    for (int32_t k = 0; k < folds && good; k++) good = measure_fold(&x, o, k, file);
+    if (fclose(file) != 0) complain("%s: cannot be written", path), good = 0;
+    if (good && !x.error) note("out-of-fold predictions: %s", path);
+    if (!good || x.error) remove(path);
+    if (good) tell(&x, o, folds);
+    free_rows(&x);
+    return good ? DONE : BAD_USE;
+}
+
+int command_cv(const options *o) {
+    const int32_t folds = (int32_t)option_integer(o, "folds", SPLIT_FOLD_COUNT);
+    const char *out = option_text(o, "out", NULL);
+    char error[512];
+    int status;
+    if (!out) return complain("--out is missing: the folder of the runs");
+    if (!option_given(o, "data")) return complain("--data is missing");
+    if (folder_make(out, error) < 0) return complain("%s", error);
+    for (int32_t k = 0; k < folds; k++)
+        if ((status = train_fold(o, k, folds)) != DONE) return status;
+    return measure_all(o, folds);
+}
