@@ -79,6 +79,12 @@ static int32_t is_finite(mtan_real x) {
     return x - x == 0;
 }
 
+/* What stands for a number that is missing. */
+static mtan_real not_a_number(void) {
+    const mtan_real zero = 0;
+    return zero / zero;
+}
+
 static int32_t all_finite(const mtan_real *x, size_t n) {
     for (size_t i = 0; i < n; i++)
         if (!is_finite(x[i])) return 0;
@@ -2337,6 +2343,76 @@ static void scalar_cross_entropy_backward(const mtan_batch *b, mtan_real *dx, co
                 cross_entropy_row_back(dx, p, label[q], weight, seed, classes);
 }
 
+/* ---- numbers: rows as those of the cross-entropy ---- */
+
+/* Outputs of a number: one, or the two ends of an interval with the median between them. */
+static int32_t levels_of(const mtan_targets *t) {
+    return t->task == MTAN_TASK_NUMBER && t->interval > 0 ? 3 : 1;
+}
+
+/* The share of numbers that shall lie below output o of three. */
+static mtan_real quantile_of(const mtan_targets *t, int32_t o) {
+    return (1 + (mtan_real)(o - 1) * t->interval) / 2;
+}
+
+/* softplus(x) - x y, with the maximum of x and 0 apart, so that large logits keep the digits of the rest. */
+static mtan_real label_loss(mtan_real x, mtan_real y) {
+    return ((x > 0 ? x : 0) - x * y) + real_softplus(x > 0 ? -x : x);
+}
+
+static mtan_real pinball(mtan_real x, mtan_real y, mtan_real quantile) {
+    return (y > x ? quantile : quantile - 1) * (y - x);
+}
+
+static void numbers_row(mtan_real *loss, mtan_real *p, const mtan_real *x, const mtan_real *y, const mtan_targets *t) {
+    const int32_t levels = levels_of(t);
+    *loss = 0;
+    for (int32_t i = 0; i < t->count; i++)
+        for (int32_t o = 0; o < levels; o++, x++, p++) {
+            *p = t->task == MTAN_TASK_LABELS ? real_sigmoid(*x) : *x;
+            if (y[i] != y[i]) continue;
+            *loss += t->task == MTAN_TASK_LABELS ? label_loss(*x, y[i])
+                     : levels == 3               ? pinball(*x, y[i], quantile_of(t, o))
+                                                 : (*x - y[i]) * (*x - y[i]);
+        }
+}
+
+static void numbers_row_back(mtan_real *dx, const mtan_real *p, const mtan_real *y, const mtan_targets *t,
+                             mtan_real seed) {
+    const int32_t levels = levels_of(t);
+    for (int32_t i = 0; i < t->count; i++)
+        for (int32_t o = 0; o < levels; o++, dx++, p++) {
+            if (y[i] != y[i]) continue;
+            *dx = MTAN_FMA(seed,
+                           t->task == MTAN_TASK_LABELS ? *p - y[i]
+                           : levels == 3               ? (y[i] > *p ? 0 : 1) - quantile_of(t, o)
+                                                       : 2 * (*p - y[i]),
+                           *dx);
+        }
+}
+
+static void scalar_numbers_forward(const mtan_batch *b, mtan_real *loss, mtan_real *p, const mtan_real *x,
+                                   const mtan_real *y, const mtan_targets *t, int32_t rows, int32_t samples) {
+    const size_t C = (size_t)t->count, O = C * (size_t)levels_of(t);
+    for (int32_t r = 0; samples && r < rows; r++, loss++, p += O, x += O)
+        numbers_row(loss, p, x, y + (size_t)(r / samples) * C, t);
+    for (int32_t i = 0; !samples && i < b->records; i++)
+        for (int32_t s = 0; s < b->samples; s++)
+            for (int32_t q = b->query0[i]; q < b->query0[i + 1]; q++, loss++, p += O, x += O)
+                numbers_row(loss, p, x, y + (size_t)q * C, t);
+}
+
+static void scalar_numbers_backward(const mtan_batch *b, mtan_real *dx, const mtan_real *p, const mtan_real *y,
+                                    const mtan_targets *t, mtan_real seed, int32_t rows, int32_t samples) {
+    const size_t C = (size_t)t->count, O = C * (size_t)levels_of(t);
+    for (int32_t r = 0; samples && r < rows; r++, dx += O, p += O)
+        numbers_row_back(dx, p, y + (size_t)(r / samples) * C, t, seed);
+    for (int32_t i = 0; !samples && i < b->records; i++)
+        for (int32_t s = 0; s < b->samples; s++)
+            for (int32_t q = b->query0[i]; q < b->query0[i + 1]; q++, dx += O, p += O)
+                numbers_row_back(dx, p, y + (size_t)q * C, t, seed);
+}
+
 /* ---- optimisers, as torch.optim computes them. c: beta1', beta2, beta2', epsilon, rate, 1/sqrt(correction2);
  * a prime is one minus the value ---- */
 
@@ -2723,7 +2799,8 @@ static mtan_tape tape_start(const mtan_backend *backend, mtan_real *work, size_t
 #define OPS(X) \
     X(embed) X(linear) X(matmul) X(scale) X(relu) X(tanh) X(dropout) X(softplus) X(copy) X(spread) X(last) \
     X(softmax) X(softmax_pairs) X(regroup) X(at_queries) X(score) X(attend) X(moments) X(intensity) X(attend_rbf) \
-    X(attend_values) X(smooth) X(gru) X(sample) X(kl) X(ratio) X(loglik) X(loglik_sd) X(bound) X(cross_entropy)
+    X(attend_values) X(smooth) X(gru) X(sample) X(kl) X(ratio) X(loglik) X(loglik_sd) X(bound) X(cross_entropy) \
+    X(numbers)
 /* clang-format on */
 
 enum {
@@ -3294,6 +3371,27 @@ static void cross_entropy_back(mtan_tape *tape, const mtan_node *n) {
                                           n->n[1] ? mtan_data(tape, n->t[3]) : NULL, n->x[0], x.rows, n->n[0], x.cols);
 }
 
+/* The numbers are the batch's. */
+void mtan_op_numbers(mtan_tape *tape, mtan_tensor loss, mtan_tensor p, mtan_tensor x, const mtan_targets *targets,
+                     int32_t samples, double seed) {
+    const mtan_tensor t[3] = {loss, p, x};
+    mtan_node *node = record_tensors(tape, OP_numbers, t, 3);
+    if (node) {
+        node->n[0] = samples, node->n[1] = (int32_t)targets->task, node->n[2] = targets->count;
+        node->x[0] = (mtan_real)seed, node->x[1] = targets->interval;
+    }
+    if (!runs(tape)) return;
+    tape->backend->numbers_forward(tape->batch, mtan_data(tape, loss), mtan_data(tape, p), mtan_data(tape, x),
+                                   tape->batch->number, targets, x.rows, samples);
+}
+
+static void numbers_back(mtan_tape *tape, const mtan_node *n) {
+    const mtan_tensor p = n->t[1], x = n->t[2];
+    const mtan_targets targets = {(mtan_task)n->n[1], n->n[2], n->x[1]};
+    tape->backend->numbers_backward(tape->batch, mtan_grad(tape, x), mtan_data(tape, p), tape->batch->number, &targets,
+                                    n->x[0], x.rows, n->n[0]);
+}
+
 static const mtan_backward backward_of[] = {
 #define X(name) name##_back,
     OPS(X)
@@ -3315,6 +3413,8 @@ void mtan_backpropagate(mtan_tape *tape) {
 static const char *const kind_names[] = {[MTAN_ENC] = "enc", [MTAN_FULL] = "full", NULL};
 static const char *const classify_names[] = {
     [MTAN_CLASSIFY_NONE] = "none", [MTAN_CLASSIFY_RECORD] = "record", [MTAN_CLASSIFY_TIME] = "time", NULL};
+static const char *const task_names[] = {
+    [MTAN_TASK_CLASSES] = "classes", [MTAN_TASK_NUMBER] = "number", [MTAN_TASK_LABELS] = "labels", NULL};
 static const char *const interp_names[] = {
     [MTAN_ATTENTION] = "attention", [MTAN_RBF] = "rbf", [MTAN_RNN3] = "rnn3", NULL};
 static const char *const embedding_names[] = {[MTAN_EMBED_LEARNED] = "learned", [MTAN_EMBED_FIXED] = "fixed", NULL};
@@ -3348,12 +3448,12 @@ typedef struct setting {
 #define WHOLE(field) {#field, NULL, 0, FIELD(field)}
 #define REAL(field) {#field, NULL, 1, FIELD(field)}
 static const setting settings[] = {
-    CHOICE(kind, kind_names), CHOICE(classify, classify_names), CHOICE(encoder, interp_names),
+    CHOICE(kind, kind_names), CHOICE(classify, classify_names), CHOICE(task, task_names), CHOICE(encoder, interp_names),
     CHOICE(decoder, interp_names), CHOICE(embedding, embedding_names), CHOICE(embed_heads, embed_heads_names),
     CHOICE(reference, reference_names), CHOICE(frequencies, frequencies_names), REAL(slowest), REAL(fastest), CHOICE(statistics, statistics_names), WHOLE(summaries), WHOLE(statics), WHOLE(channels), WHOLE(classes), WHOLE(embed), WHOLE(enc_heads),
     WHOLE(dec_heads), WHOLE(enc_hidden), WHOLE(dec_hidden), WHOLE(latent), WHOLE(ref_points), WHOLE(mlp_hidden),
     WHOLE(head_hidden), REAL(embed_base), REAL(embed_scale), CHOICE(bound, bound_names), WHOLE(samples), WHOLE(norm),
-    WHOLE(skip_empty), WHOLE(kl_anneal), CHOICE(variance, variance_names), REAL(noise_std), REAL(alpha), CHOICE(rule, rule_names), WHOLE(predict_samples)
+    WHOLE(skip_empty), WHOLE(kl_anneal), CHOICE(variance, variance_names), REAL(noise_std), REAL(alpha), REAL(interval), CHOICE(rule, rule_names), WHOLE(predict_samples)
 };
 /* clang-format on */
 #undef FIELD
@@ -3507,6 +3607,17 @@ static int32_t has_decoder(const mtan_config *c) {
     return c->kind == MTAN_FULL;
 }
 
+/* What the outputs of a task other than classes are compared with. */
+static mtan_targets targets_of_task(const mtan_config *c) {
+    const mtan_targets t = {c->task, c->classes, (mtan_real)c->interval};
+    return t;
+}
+
+int32_t mtan_config_outputs(const mtan_config *config) {
+    if (!config || config->classify == MTAN_CLASSIFY_NONE) return 0;
+    return config->classes * (config->task == MTAN_TASK_NUMBER && config->interval > 0 ? 3 : 1);
+}
+
 static int32_t in_range(int32_t x, int32_t low, int32_t high) {
     return x >= low && x <= high;
 }
@@ -3522,13 +3633,17 @@ static mtan_status config_ranges(const mtan_config *c) {
         else if (whole[i] > top) return MTAN_ERR_SIZE;
     if (!in_range((int32_t)c->kind, MTAN_ENC, MTAN_FULL) ||
         !in_range((int32_t)c->classify, MTAN_CLASSIFY_NONE, MTAN_CLASSIFY_TIME) ||
+        !in_range((int32_t)c->task, MTAN_TASK_CLASSES, MTAN_TASK_LABELS) ||
         !in_range((int32_t)c->embedding, MTAN_EMBED_LEARNED, MTAN_EMBED_FIXED) || !in_range((int32_t)c->rule, 0, 1) ||
         !in_range((int32_t)c->embed_heads, 0, 1) || !in_range((int32_t)c->frequencies, 0, 1) ||
         !in_range((int32_t)c->variance, MTAN_VARIANCE_FIXED, MTAN_VARIANCE_LEARNED) ||
         !in_range((int32_t)c->reference, MTAN_REF_EVEN, MTAN_REF_OBSERVED) ||
         !in_range((int32_t)c->bound, MTAN_BOUND_FAITHFUL, MTAN_BOUND_IWAE))
         return MTAN_ERR_CONFIG;
-    if (c->classify != MTAN_CLASSIFY_NONE && !in_range(c->classes, 2, top)) return MTAN_ERR_CONFIG;
+    if (c->classify != MTAN_CLASSIFY_NONE && !in_range(c->classes, c->task == MTAN_TASK_CLASSES ? 2 : 1, top))
+        return MTAN_ERR_CONFIG;
+    if (!(c->interval >= 0 && c->interval < 1) || (c->interval > 0 && c->task != MTAN_TASK_NUMBER))
+        return MTAN_ERR_CONFIG;
     if (!in_range(c->statistics, 0, MTAN_SPREAD | MTAN_INTENSITY | MTAN_SLOPE)) return MTAN_ERR_CONFIG;
     if (c->statistics && c->architecture) return MTAN_ERR_CONFIG;
     if (!in_range(c->summaries, 0, 1) || !in_range(c->statics, 0, c->channels - 1)) return MTAN_ERR_CONFIG;
@@ -4056,9 +4171,32 @@ static int32_t label_at(const mtan_batch *b, mtan_row_order order, int32_t recor
                                         : b->query0[record] + i;
 }
 
+/* Whether a number can be compared with an output: finite, or a label between 0 and 1, or missing. */
+static int32_t can_be_target(const mtan_config *c, mtan_real y) {
+    return y != y || (c->task == MTAN_TASK_LABELS ? y >= 0 && y <= 1 : is_finite(y));
+}
+
+static void fill_numbers(mtan_tape *tape, mtan_batch *batch, const batch_request *q) {
+    const mtan_config *c = q->config;
+    const size_t C = (size_t)c->classes;
+    for (int32_t b = 0; b < q->n; b++) {
+        const mtan_record *r = &q->records[batch->order[b]];
+        for (int32_t i = 0; i < class_rows(batch, row_order(c), b); i++)
+            for (size_t k = 0; k < C; k++) {
+                const mtan_real y = r->numbers ? r->numbers[(size_t)i * C + k] : not_a_number();
+                if (!can_be_target(c, y)) fail(tape, MTAN_ERR_INPUT);
+                batch->number[(size_t)label_at(batch, row_order(c), b, i) * C + k] = y;
+            }
+    }
+}
+
 static void fill_labels(mtan_tape *tape, mtan_batch *batch, const batch_request *q) {
     const mtan_config *c = q->config;
     if (c->classify == MTAN_CLASSIFY_NONE) return; /* labels may be there and do not matter */
+    if (c->task != MTAN_TASK_CLASSES) {
+        if (runs(tape)) fill_numbers(tape, batch, q);
+        return;
+    }
     for (int32_t b = 0; runs(tape) && b < q->n; b++) {
         const mtan_record *r = &q->records[batch->order[b]];
         for (int32_t i = 0; i < class_rows(batch, row_order(c), b); i++) {
@@ -4174,6 +4312,8 @@ static void batch_arrays(mtan_tape *tape, mtan_batch *batch, const batch_request
     const int32_t n = q->n, D = q->config->channels;
     const int32_t times = q->queries == QUERY_NONE ? 0 : (int32_t)area(tape, n, q->bounds->times);
     const int32_t joined = joins_queries(q->config), more = joined ? times : 0;
+    const int32_t labels = q->config->classify == MTAN_CLASSIFY_TIME ? times : n;
+    const int32_t has_numbers = q->config->classify != MTAN_CLASSIFY_NONE && q->config->task != MTAN_TASK_CLASSES;
     if (events > INT32_MAX - more) fail(tape, MTAN_ERR_SIZE);
     batch->time0 = mtan_new_ints(tape, (size_t)n + 1);
     batch->query0 = mtan_new_ints(tape, (size_t)n + 1);
@@ -4192,7 +4332,8 @@ static void batch_arrays(mtan_tape *tape, mtan_batch *batch, const batch_request
     batch->cell_row = mtan_new_ints(tape, (size_t)cells);
     batch->cell_channel = mtan_new_ints(tape, (size_t)cells);
     batch->cell_value = mtan_data(tape, mtan_new_constant(tape, cells, 1));
-    batch->label = mtan_new_ints(tape, (size_t)(q->config->classify == MTAN_CLASSIFY_TIME ? times : n));
+    batch->label = mtan_new_ints(tape, has_numbers ? 0 : (size_t)labels);
+    if (has_numbers) batch->number = mtan_data(tape, mtan_new_constant(tape, labels, q->config->classes));
     batch->id = (uint64_t *)(void *)mtan_new_ints(tape, (size_t)n * sizeof(uint64_t) / sizeof(int32_t));
 }
 
@@ -4770,12 +4911,12 @@ static void add_attention(mtan_params *p, attention_roles *r, const mtan_config 
 static void add_head(mtan_params *p, mtand_roles *roles, const mtan_config *c, const char *const names[3],
                      const char *single, int32_t in) {
     if (c->head_hidden == 0) {
-        roles->head[0] = add_linear(p, single, c->classes, in, in);
+        roles->head[0] = add_linear(p, single, mtan_config_outputs(c), in, in);
         return;
     }
     roles->head[0] = add_linear(p, names[0], c->head_hidden, in, in);
     roles->head[1] = add_linear(p, names[1], c->head_hidden, c->head_hidden, c->head_hidden);
-    roles->head[2] = add_linear(p, names[2], c->classes, c->head_hidden, c->head_hidden);
+    roles->head[2] = add_linear(p, names[2], mtan_config_outputs(c), c->head_hidden, c->head_hidden);
 }
 
 static const char *const head_names[3] = {"classifier.0", "classifier.2", "classifier.4"};
@@ -5896,7 +6037,7 @@ static queries_from class_queries(const mtan_config *c) {
     return c->classify == MTAN_CLASSIFY_TIME || (observed(c) && !reads_times(c)) ? QUERY_TIMES : QUERY_NONE;
 }
 
-/* What a call wants of one chunk; for classes also room to gather the samples of one row, (S, C). */
+/* What a call wants of one chunk; for classes also room to gather the samples of one row, (S, O). */
 static mtan_outputs predict_forward(const mtan_predictor *p, mtan_tape *tape, mtan_batch *batch, const batch_request *q,
                                     uint32_t wanted, mtan_tensor *row) {
     const noise_source noise = {p->seed, 0, p->model->config.predict_samples == 0};
@@ -5904,7 +6045,7 @@ static mtan_outputs predict_forward(const mtan_predictor *p, mtan_tape *tape, mt
     model_start(&m, p->model, tape);
     batch_build(tape, batch, q);
     batch_send(tape, 0);
-    if (row) *row = mtan_new_constant(tape, q->samples, q->config->classes > 0 ? q->config->classes : 0);
+    if (row) *row = mtan_new_constant(tape, q->samples, mtan_config_outputs(q->config));
     return model_forward(&m, q, noise, wanted);
 }
 
@@ -5983,45 +6124,66 @@ static mtan_status result_status(const mtan_tape *tape, mtan_tensor x) {
     return tape->status;
 }
 
-/* Probabilities of one row from S rows of logits, which become probabilities first. */
-static void combine_samples(const mtan_backend *k, mtan_real *out, mtan_real *logits, int32_t samples, int32_t classes,
-                            mtan_rule rule) {
-    const size_t C = (size_t)classes;
-    k->softmax_forward(logits, samples, classes);
-    if (rule == MTAN_MEAN_LOG_PROBABILITY) k->map(MTAN_LOG, logits, logits, (size_t)samples * C);
-    k->fill(out, C, 0);
-    k->add(out, 0, logits, C, samples, classes);
-    k->scale(out, C, 1, classes, 1 / (mtan_real)samples);
-    if (rule == MTAN_MEAN_LOG_PROBABILITY) k->softmax_forward(out, 1, classes);
+/* Rows of logits as the task reads them: probabilities of classes or of labels, numbers as they are. */
+static void read_logits(const mtan_backend *k, const mtan_config *c, mtan_real *x, int32_t rows) {
+    const int32_t O = mtan_config_outputs(c);
+    if (c->task == MTAN_TASK_CLASSES) k->softmax_forward(x, rows, O);
+    if (c->task == MTAN_TASK_LABELS) k->map(MTAN_SIGMOID, x, x, (size_t)rows * (size_t)O);
 }
 
-/* The logits of every row's S samples become, in the place of the first, the row's probabilities. row (S, C) is scratch. */
+static void swap_down(mtan_real *x) {
+    const mtan_real low = x[0];
+    if (x[1] < low) x[0] = x[1], x[1] = low;
+}
+
+/* Quantiles that were learned one by one may cross: in order they are no worse (Chernozhukov et al., 2010). */
+static void order_quantiles(const mtan_config *c, mtan_real *x) {
+    for (int32_t i = 0; c->interval > 0 && i < c->classes; i++, x += 3) {
+        swap_down(x), swap_down(x + 1);
+        swap_down(x);
+    }
+}
+
+/* One row from S rows of logits, which are read first. The mean of the log probabilities of a label and of its absence is, made
+ * to sum to one, the probability of the mean logit. */
+static void combine_samples(const mtan_backend *k, const mtan_config *c, mtan_real *out, mtan_real *logits,
+                            int32_t samples) {
+    const int32_t O = mtan_config_outputs(c), logs = c->rule == MTAN_MEAN_LOG_PROBABILITY;
+    if (!logs || c->task != MTAN_TASK_LABELS) read_logits(k, c, logits, samples);
+    if (logs && c->task == MTAN_TASK_CLASSES) k->map(MTAN_LOG, logits, logits, (size_t)samples * (size_t)O);
+    k->fill(out, (size_t)O, 0);
+    k->add(out, 0, logits, (size_t)O, samples, O);
+    k->scale(out, (size_t)O, 1, O, 1 / (mtan_real)samples);
+    if (logs) read_logits(k, c, out, 1);
+    order_quantiles(c, out);
+}
+
+/* The logits of every row's S samples become, in the place of the first, the row's prediction. row (S, O) is scratch. */
 static void classify_rows(const mtan_tape *tape, const mtan_config *c, mtan_tensor logits, mtan_tensor row) {
     const mtan_backend *k = host_kernels(tape);
     const mtan_batch *batch = tape->batch;
-    const size_t C = (size_t)c->classes;
+    const size_t O = (size_t)logits.cols;
     mtan_real *samples = mtan_data(tape, row), *x = mtan_data(tape, logits);
     for (int32_t b = 0; b < batch->records; b++)
         for (int32_t i = 0; i < class_rows(batch, row_order(c), b); i++) {
             for (int32_t s = 0; s < batch->samples; s++)
-                k->copy(samples + (size_t)s * C, C, x + class_row(batch, row_order(c), b, i, s) * C, C, 1, c->classes);
-            combine_samples(k, x + class_row(batch, row_order(c), b, i, 0) * C, samples, batch->samples, c->classes,
-                            c->rule);
+                k->copy(samples + (size_t)s * O, O, x + class_row(batch, row_order(c), b, i, s) * O, O, 1, logits.cols);
+            combine_samples(k, c, x + class_row(batch, row_order(c), b, i, 0) * O, samples, batch->samples);
         }
 }
 
-/* Hands one chunk's results out in the records' own order, the first `samples` of every row: (rows, samples, C). Returns
+/* Hands one chunk's results out in the records' own order, the first `samples` of every row: (rows, samples, O). Returns
  * what is behind them. */
 static mtan_real *deliver_classes(const mtan_tape *tape, const mtan_config *c, mtan_tensor logits, int32_t samples,
                                   mtan_real *out) {
     const mtan_batch *batch = tape->batch;
-    const size_t C = (size_t)c->classes;
+    const size_t O = (size_t)logits.cols;
     for (int32_t r = 0; r < batch->records; r++) {
         int32_t b = 0;
         while (batch->order[b] != r) b++;
         for (int32_t i = 0; i < class_rows(batch, row_order(c), b); i++)
-            for (int32_t s = 0; s < samples; s++, out += C)
-                memcpy(out, mtan_data(tape, logits) + class_row(batch, row_order(c), b, i, s) * C, C * sizeof *out);
+            for (int32_t s = 0; s < samples; s++, out += O)
+                memcpy(out, mtan_data(tape, logits) + class_row(batch, row_order(c), b, i, s) * O, O * sizeof *out);
     }
     return out;
 }
@@ -6102,7 +6264,7 @@ static void spread_piece(void *argument, int32_t index, int32_t thread) {
     const size_t row = (size_t)(s->rows ? s->rows[first] : first);
     const mtan_status status =
         mtan_predictor_classify(p, s->records + first, left < p->bounds.records ? left : p->bounds.records,
-                                s->probability + row * (size_t)p->model->config.classes);
+                                s->probability + row * (size_t)mtan_config_outputs(&p->model->config));
     if (status != MTAN_OK && (p->status == MTAN_OK || index < p->failed)) p->status = status, p->failed = index;
 }
 
@@ -6418,7 +6580,10 @@ static mtan_status small_run(const mtan_model *model, const mtan_record *record,
     *count = tape.peak;
     if (!runs(&tape)) return tape.status;
     if ((status = result_status(&tape, logits)) != MTAN_OK) return status;
-    if (!raw) model->backend->softmax_forward(mtan_data(&tape, logits), 1, logits.cols);
+    if (!raw) {
+        read_logits(model->backend, &model->config, mtan_data(&tape, logits), 1);
+        order_quantiles(&model->config, mtan_data(&tape, logits));
+    }
     memcpy(out, mtan_data(&tape, logits), count_of(logits) * sizeof *out);
     return MTAN_OK;
 }
@@ -6570,6 +6735,8 @@ static mtan_tensor class_weights(mtan_tape *tape, const double *given, int32_t c
 }
 
 static loss_tensors model_loss(const mtan_forward *f, const mtan_outputs *out, const train_batch *t) {
+    const int32_t samples = row_order(f->config) == MTAN_ROWS_BY_QUERY ? 0 : f->tape->batch->samples;
+    const mtan_targets targets = targets_of_task(f->config);
     loss_tensors loss;
     memset(&loss, 0, sizeof loss);
     if (interpolates(f->config)) bound_loss(f, out, t, &loss);
@@ -6580,36 +6747,57 @@ static loss_tensors model_loss(const mtan_forward *f, const mtan_outputs *out, c
         loss.probability = mtan_new_constant(f->tape, out->logits.rows, out->logits.cols);
         const double *given = t->trainer->config.class_weights;
         const mtan_tensor weight = given ? class_weights(f->tape, given, f->config->classes) : loss.ce;
-        mtan_op_cross_entropy(f->tape, loss.ce, loss.probability, out->logits, given ? &weight : NULL,
-                              row_order(f->config) == MTAN_ROWS_BY_QUERY ? 0 : f->tape->batch->samples, t->class_seed);
+        if (f->config->task == MTAN_TASK_CLASSES)
+            mtan_op_cross_entropy(f->tape, loss.ce, loss.probability, out->logits, given ? &weight : NULL, samples,
+                                  t->class_seed);
+        else mtan_op_numbers(f->tape, loss.ce, loss.probability, out->logits, &targets, samples, t->class_seed);
     }
     return loss;
 }
 
+/* The sum over the samples of output c of row i of a record. */
+static double sample_sum(const mtan_forward *f, mtan_tensor probability, int32_t b, int32_t i, int32_t c) {
+    const mtan_batch *batch = f->tape->batch;
+    const mtan_real *p = mtan_data(f->tape, probability) + c;
+    double sum = 0;
+    for (int32_t s = 0; s < batch->samples; s++)
+        sum += (double)p[class_row(batch, row_order(f->config), b, i, s) * (size_t)probability.cols];
+    return sum;
+}
+
 /* Whether the mean probability over the samples is largest at the label. */
 static int32_t is_correct(const mtan_forward *f, mtan_tensor probability, int32_t b, int32_t i, int32_t label) {
-    const mtan_batch *batch = f->tape->batch;
-    const size_t C = (size_t)probability.cols;
     double best = -1;
     int32_t guess = 0;
     for (int32_t c = 0; c < probability.cols; c++) {
-        double sum = 0;
-        for (int32_t s = 0; s < batch->samples; s++)
-            sum += (double)mtan_data(f->tape,
-                                     probability)[class_row(batch, row_order(f->config), b, i, s) * C + (size_t)c];
+        const double sum = sample_sum(f, probability, b, i, c);
         if (sum > best) best = sum, guess = c;
     }
     return guess == label;
+}
+
+/* The numbers of a row that are there, and the labels among them that the mean probability is on the side of. */
+static void count_numbers(const mtan_forward *f, const loss_tensors *loss, int32_t b, int32_t i,
+                          struct shard_sums *sums) {
+    const mtan_config *c = f->config;
+    const mtan_batch *batch = f->tape->batch;
+    const mtan_real *y = batch->number + (size_t)label_at(batch, row_order(c), b, i) * (size_t)c->classes;
+    for (int32_t k = 0; k < c->classes; k++) {
+        if (y[k] != y[k]) continue;
+        sums->labels++;
+        if (c->task == MTAN_TASK_LABELS)
+            sums->correct += (2 * sample_sum(f, loss->probability, b, i, k) > batch->samples) == ((double)y[k] > 0.5);
+    }
 }
 
 static void count_correct(const mtan_forward *f, const loss_tensors *loss, struct shard_sums *sums) {
     const mtan_batch *batch = f->tape->batch;
     for (int32_t b = 0; b < batch->records; b++)
         for (int32_t i = 0; i < class_rows(batch, row_order(f->config), b); i++) {
-            const int32_t label = batch->label[label_at(batch, row_order(f->config), b, i)];
-            if (label < 0) continue;
-            sums->labels++;
-            sums->correct += is_correct(f, loss->probability, b, i, label);
+            const int32_t at = label_at(batch, row_order(f->config), b, i);
+            if (batch->number) count_numbers(f, loss, b, i, sums);
+            else if (batch->label[at] >= 0)
+                sums->labels++, sums->correct += is_correct(f, loss->probability, b, i, batch->label[at]);
         }
 }
 
@@ -6921,6 +7109,17 @@ static void run_parallel(const mtan_train_config *c, int32_t n, mtan_body body, 
         for (int32_t i = 0; i < n; i++) body(argument, i, 0);
 }
 
+/* Labels that a record's rows have, by the weights of their classes; or its numbers. */
+static double count_targets(const mtan_config *c, const double *weight, const mtan_record *r, int32_t rows) {
+    double n = 0;
+    if (c->task == MTAN_TASK_CLASSES) {
+        for (int32_t i = 0; r->labels && i < rows; i++)
+            if (r->labels[i] >= 0) n += weight ? weight[r->labels[i]] : 1;
+    } else
+        for (int64_t i = 0; r->numbers && i < (int64_t)rows * c->classes; i++) n += r->numbers[i] == r->numbers[i];
+    return n;
+}
+
 /* Labels, by the weights of their classes, and records that count, which the means over the batch divide by. */
 static mtan_status count_batch(const mtan_trainer *trainer, const mtan_record *records, int32_t n, double *labels,
                                int64_t *kept) {
@@ -6934,12 +7133,11 @@ static mtan_status count_batch(const mtan_trainer *trainer, const mtan_record *r
         if (status != MTAN_OK) return status;
         targets_of(r, &targets);
         *kept += targets > 0 || !c->skip_empty;
-        if (c->classify == MTAN_CLASSIFY_NONE || !r->labels) continue;
+        if (c->classify == MTAN_CLASSIFY_NONE) continue;
         if (c->classify == MTAN_CLASSIFY_TIME)
             queries =
                 r->times ? r->n_times : count_times(r->events, r->n_events, (int32_t *)(void *)trainer->state->work);
-        for (int32_t i = 0; i < queries; i++)
-            if (r->labels[i] >= 0) *labels += weight ? weight[r->labels[i]] : 1;
+        *labels += count_targets(c, weight, r, queries);
     }
     return MTAN_OK;
 }
@@ -8618,6 +8816,16 @@ double mtan_prep_raw_spread(const mtan_prep *prep, int32_t channel, double value
     return value * (scale < 0 ? -scale : scale) * band;
 }
 
+mtan_real mtan_prep_number(const mtan_prep *prep, int32_t index, double number) {
+    if (!prep || !prep->number || index < 0 || index >= prep->classes) return (mtan_real)number;
+    return (mtan_real)((number - prep->number[index].offset) / prep->number[index].scale);
+}
+
+double mtan_prep_raw_number(const mtan_prep *prep, int32_t index, double number) {
+    if (!prep || !prep->number || index < 0 || index >= prep->classes) return number;
+    return number * prep->number[index].scale + prep->number[index].offset;
+}
+
 static int32_t is_missing(const mtan_prep_channel *c, mtan_real value) {
     return c && (c->has & MTAN_HAS_MISSING) && value == c->missing;
 }
@@ -8846,7 +9054,7 @@ static const char *const prep_kinds[] = {"none", "published", "minmax", "zscore"
 
 /* Where the parts of a prep's memory begin, in bytes from its aligned start. */
 typedef struct prep_layout {
-    size_t names, channels, orders, texts, total;
+    size_t numbers, names, channels, orders, texts, total;
     size_t channel_text, class_text, unit_text; /* bytes of each, with a zero */
 } prep_layout;
 
@@ -9036,6 +9244,8 @@ static size_t text_room(const mtan_file *file, const char *key) {
 #define CHANNEL_NAMES "mtan.names.channels"
 #define CLASS_NAMES "mtan.names.classes"
 #define TIME_UNIT "mtan.time.unit"
+#define NUMBER_OFFSET "mtan.number.offset"
+#define NUMBER_SCALE "mtan.number.scale"
 
 static size_t place(size_t *top, size_t n, size_t size) {
     const size_t at = *top;
@@ -9058,6 +9268,7 @@ static mtan_status prep_start(prep_reader *r, prep_layout *l, const mtan_file *f
     l->unit_text = text_room(file, TIME_UNIT);
     const size_t D = (size_t)r->made.channels, C = (size_t)r->made.classes;
     const size_t named = count_sum(l->channel_text ? D : 0, l->class_text ? C : 0);
+    l->numbers = place(&l->total, text_room(file, NUMBER_OFFSET) ? C : 0, sizeof(mtan_prep_unit)); /* doubles first */
     l->names = place(&l->total, named, sizeof(char *));
     l->channels = place(&l->total, r->made.fitted ? D : 0, sizeof(mtan_prep_channel));
     l->orders = place(&l->total, named, sizeof(int32_t));
@@ -9108,9 +9319,30 @@ static mtan_status read_positive(prep_reader *r) {
     return MTAN_ERR_FILE;
 }
 
+static void take_offset(void *context, int32_t index, double x) {
+    ((mtan_prep_unit *)context)[index].offset = x;
+}
+
+static void take_scale(void *context, int32_t index, double x) {
+    ((mtan_prep_unit *)context)[index].scale = x;
+}
+
+/* What the numbers that a model predicts are in the data's units: for all of them, or for none. */
+static mtan_status read_units(prep_reader *r, mtan_prep_unit *unit) {
+    const int32_t C = r->made.classes;
+    mtan_status status = prep_numbers(r, NUMBER_OFFSET, C, NULL, take_offset, unit);
+    if (status == MTAN_ERR_MISSING) return MTAN_OK;
+    if (status == MTAN_OK) status = prep_numbers(r, NUMBER_SCALE, C, NULL, take_scale, unit);
+    for (int32_t c = 0; status == MTAN_OK && c < C; c++)
+        if (!((mtan_real)unit[c].scale > 0)) status = MTAN_ERR_FILE;
+    if (status == MTAN_OK) r->made.number = unit;
+    return status == MTAN_OK ? MTAN_OK : MTAN_ERR_FILE;
+}
+
 static mtan_status prep_read(prep_reader *r, const prep_layout *l, char *base) {
     mtan_prep_channel *channel = (mtan_prep_channel *)(void *)(base + l->channels);
     mtan_status status = read_all_names(r, l, base);
+    if (status == MTAN_OK) status = read_units(r, (mtan_prep_unit *)(void *)(base + l->numbers));
     if (status != MTAN_OK || (status = read_positive(r)) != MTAN_OK || !r->made.fitted) return status;
     r->made.channel = channel;
     if ((status = read_fields(r, channel)) != MTAN_OK) return status;

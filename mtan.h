@@ -66,7 +66,7 @@
  * and may change; so may struct layouts between versions. Members marked private are the library's.
  *
  * Letters in shapes:  B records   L time points of a record   K reference points   Q query times   D channels   H heads
- * E time embedding   N hidden units   Z latent size   S samples   C classes   P parameters
+ * E time embedding   N hidden units   Z latent size   S samples   C classes, numbers or labels   O outputs   P parameters
  */
 #ifndef MTAN_H
 #define MTAN_H
@@ -114,6 +114,11 @@ typedef enum mtan_kind { MTAN_ENC, MTAN_FULL } mtan_kind;
 /* One label per record; one per query time (with MTAN_FULL the head reads the decoder); none, MTAN_FULL alone. */
 typedef enum mtan_classify_kind { MTAN_CLASSIFY_NONE, MTAN_CLASSIFY_RECORD, MTAN_CLASSIFY_TIME } mtan_classify_kind;
 
+/* What is said of a record or of a time: which of C classes it is; C numbers; C labels, each of which it has or not. Numbers are
+ * learned by squared error. With `interval`, a probability below 1, they have three outputs each, learned by pinball loss: low,
+ * median and high, between the first and the last of which that share of numbers lies. */
+typedef enum mtan_task { MTAN_TASK_CLASSES, MTAN_TASK_NUMBER, MTAN_TASK_LABELS } mtan_task;
+
 /* How an encoder or decoder interpolates. RNN3 computes what ATTENTION with one head computes, under the other names that
  * the reference's enc_rnn3 / dec_rnn3 give their parameters. */
 typedef enum mtan_interp_kind { MTAN_ATTENTION, MTAN_RBF, MTAN_RNN3 } mtan_interp_kind;
@@ -157,6 +162,7 @@ typedef struct mtan_architecture mtan_architecture;
 typedef struct mtan_config {
     mtan_kind kind;
     mtan_classify_kind classify;
+    mtan_task task;
     mtan_interp_kind encoder, decoder;
     mtan_embedding embedding;
     mtan_embed_heads embed_heads;
@@ -181,6 +187,7 @@ typedef struct mtan_config {
     int32_t kl_anneal;              /* weight of the KL: 1, or growing by epoch */
     mtan_variance variance;         /* of an observation given z: noise_std is its root, or the least of it */
     double noise_std, alpha;        /* in the model's units; weight of the cross-entropy beside the bound */
+    double interval;                /* of numbers: 0, their mean; else that of an interval about their median */
     mtan_rule rule;                 /* of predictions, as those that follow */
     int32_t predict_samples;        /* 0: z is the posterior's mean */
     const mtan_real *ref;           /* (K) for MTAN_REF_GIVEN; the caller's memory */
@@ -191,6 +198,7 @@ typedef struct mtan_config {
 /* Defaults: E 128, one head, K 128, hidden 128 (Enc) or 256 (Full), latent 20, the preset CORRECT. */
 mtan_status mtan_config_init(mtan_config *config, mtan_kind kind, mtan_classify_kind classify, int32_t channels,
                              int32_t classes);
+int32_t mtan_config_outputs(const mtan_config *config); /* O: C; 3 C of numbers with an interval; 0 without a task */
 
 /* ---- Models ------------------------------------------------------------------------------------------------- */
 
@@ -256,10 +264,11 @@ typedef struct mtan_record {
     const mtan_event *targets; /* what the decoder is scored on; null: the events */
     const mtan_real *times;    /* query times, ascending, for classification per time; null: distinct event times */
     int32_t n_times;
-    int32_t n_noise;        /* how many reals `noise` holds: S x K x Z or more */
-    const int32_t *labels;  /* one, or one per query time; MTAN_UNLABELED is left out of the loss; null: none */
-    const mtan_real *noise; /* (S, K, Z) standard normals; null: drawn from (seed, epoch, id, sample) */
-    uint64_t id;            /* mtan_bytes_hash of the record's name: its noise depends on it */
+    int32_t n_noise;          /* how many reals `noise` holds: S x K x Z or more */
+    const int32_t *labels;    /* one, or one per query time; MTAN_UNLABELED is left out of the loss; null: none */
+    const mtan_real *numbers; /* for tasks other than classes: rows of C, scaled; of labels 1 or 0; NaN: left out */
+    const mtan_real *noise;   /* (S, K, Z) standard normals; null: drawn from (seed, epoch, id, sample) */
+    uint64_t id;              /* mtan_bytes_hash of the record's name: its noise depends on it */
 } mtan_record;
 
 typedef struct mtan_bounds {
@@ -304,6 +313,11 @@ typedef struct mtan_prep_channel {
     uint32_t has;            /* which of these there are: MTAN_HAS_LOW | ... */
 } mtan_prep_channel;
 
+/* A number that is predicted: x -> (x - offset) / scale for the model. */
+typedef struct mtan_prep_unit {
+    double offset, scale;
+} mtan_prep_unit;
+
 typedef struct mtan_prep {
     int32_t channels, classes;        /* D, C */
     int32_t fitted;                   /* 1: the file has preprocessing; 0: numbers are taken as they stand */
@@ -314,7 +328,8 @@ typedef struct mtan_prep {
     const char *unit;                 /* of the times: "hours"; "" where the file does not say */
     const mtan_prep_channel *channel; /* (D); null: all as they stand */
     const char *const *channel_names; /* (D), or null: they are called 0, 1, 2, ... */
-    const char *const *class_names;   /* (C), or null */
+    const char *const *class_names;   /* (C) of classes, numbers or labels, or null */
+    const mtan_prep_unit *number;     /* (C) of a model that predicts numbers; null: they stay as they are */
     const int32_t *order;             /* private: (D) channels by name, or null */
 } mtan_prep;
 
@@ -359,6 +374,9 @@ mtan_real mtan_prep_time(const mtan_prep *prep, double time);
 double mtan_prep_raw_time(const mtan_prep *prep, double time);
 double mtan_prep_raw_value(const mtan_prep *prep, int32_t channel, double value);
 double mtan_prep_raw_spread(const mtan_prep *prep, int32_t channel, double value);
+/* A number of mtan_record.numbers as the model sees it, and a predicted one in the data's units. */
+mtan_real mtan_prep_number(const mtan_prep *prep, int32_t index, double number);
+double mtan_prep_raw_number(const mtan_prep *prep, int32_t index, double number);
 
 /* ---- Prediction --------------------------------------------------------------------------------------------- */
 
@@ -379,7 +397,8 @@ mtan_status mtan_predictor_init(mtan_predictor *predictor, const mtan_model *mod
 
 /* Class probabilities by config.rule over config.predict_samples. `probability` is (n, C) for MTAN_CLASSIFY_RECORD;
  * for MTAN_CLASSIFY_TIME the rows of record 0, then record 1, ...: one per query time. More records than the bounds have are
- * taken in turns, and after MTAN_ERR_NUMERIC the results of earlier turns have been written. */
+ * taken in turns, and after MTAN_ERR_NUMERIC the results of earlier turns have been written.
+ * Of labels each has a probability of its own; numbers, (n, O), are the mean over the samples: see mtan_prep_raw_number. */
 mtan_status mtan_predictor_classify(mtan_predictor *predictor, const mtan_record *records, int32_t n,
                                     mtan_real *probability);
 
@@ -402,7 +421,8 @@ mtan_status mtan_predictor_interpolate(mtan_predictor *predictor, const mtan_rec
                                        mtan_real *std);
 mtan_status mtan_predictor_curves(mtan_predictor *predictor, const mtan_record *record, mtan_real *samples);
 
-/* The raw logits, S samples to a row: (rows, S, C), rows as above, S = max(1, config.predict_samples), 1 for MTAN_ENC. */
+/* The raw logits, S samples to a row: (rows, S, C), rows as above, S = max(1, config.predict_samples), 1 for MTAN_ENC.
+ * Of numbers (rows, S, O). */
 mtan_status mtan_predictor_logits(mtan_predictor *predictor, const mtan_record *records, int32_t n, mtan_real *logits);
 
 /* The posterior over z: mean and log-variance, both (K, Z), or (1, Z) of an architecture with one latent state for a record.
@@ -575,16 +595,18 @@ void mtan_train_config_init(mtan_train_config *config);
 
 /* Means over one batch. */
 typedef struct mtan_report {
-    double loss;          /* recon + alpha * ce; ce alone without a decoder */
-    double recon;         /* minus the bound, mean over records */
-    double ce;            /* mean over labels and samples, weighted by class where the trainer has weights */
+    double loss;  /* recon + alpha * ce; ce alone without a decoder */
+    double recon; /* minus the bound, mean over records */
+    double
+        ce; /* mean over labels and samples, weighted by class where the trainer has weights; of numbers their loss */
     double kl;            /* analytic, divided as the bound is; mean over records */
     double squared_error; /* of the mean over samples, summed over the target cells */
     double gradient_norm; /* before clipping */
     int64_t records;      /* in the reconstruction loss */
-    int64_t labels;       /* rows with a label */
-    int64_t correct;      /* of them, those whose mean probability over the samples is largest */
-    int64_t cells;        /* target cells */
+    int64_t labels;       /* rows with a label; numbers that are not NaN */
+    int64_t
+        correct; /* of them, those whose mean probability over the samples is largest, or on the right side of a half */
+    int64_t cells; /* target cells */
 } mtan_report;
 
 typedef struct mtan_trainer {
@@ -891,7 +913,8 @@ typedef struct mtan_batch {
     int32_t *cell_row;  /* query row of a cell, from the record's first */
     int32_t *cell_channel;
     mtan_real *cell_value;
-    int32_t *label;                              /* per record position, or per row of the sequence or query */
+    int32_t *label;    /* per record position, or per row of the sequence or query; or null: */
+    mtan_real *number; /* C for each, of a task with numbers; else null */
     int32_t times, queries, cells, rows, events; /* T, Q, cells, R, events: of all records */
     int32_t scores, pairs;                       /* reals of the two kinds of blocks */
     int32_t most_times, most_queries;            /* of one record */
@@ -970,6 +993,13 @@ mtan_node *mtan_record_op(mtan_tape *tape, uint32_t op);
 /* Runs the recorded ops backwards, last first. */
 void mtan_backpropagate(mtan_tape *tape);
 
+/* What a row's outputs are compared with: `count` numbers, or labels that are 1 or 0; with an interval three outputs each. */
+typedef struct mtan_targets {
+    mtan_task task; /* of labels, or not */
+    int32_t count;
+    mtan_real interval;
+} mtan_targets;
+
 /* y is always given by the caller, so a concatenation is a set of views. */
 void mtan_op_embed(mtan_tape *tape, mtan_tensor y, mtan_tensor time,
                    const mtan_tensor param[4]); /* linear w, b; periodic w, b */
@@ -1019,6 +1049,9 @@ void mtan_op_bound(mtan_tape *tape, mtan_tensor loss, mtan_tensor logp, mtan_ten
  * labels as queries. p becomes softmax(x). seed is the gradient of each row's loss. weight (1, C) of the classes, or null. */
 void mtan_op_cross_entropy(mtan_tape *tape, mtan_tensor loss, mtan_tensor p, mtan_tensor x, const mtan_tensor *weight,
                            int32_t samples, double seed);
+/* The loss of each row by the batch's numbers, rows as above. p becomes what the model says: x, or sigmoid(x) of labels. */
+void mtan_op_numbers(mtan_tape *tape, mtan_tensor loss, mtan_tensor p, mtan_tensor x, const mtan_targets *targets,
+                     int32_t samples, double seed);
 
 /* ---- Architectures -------------------------------------------------------------------------------------------
  *
@@ -1344,6 +1377,12 @@ enum { MTAN_MOMENTS = 6, MTAN_FEATURES = 6 }; /* sums of a channel at a point; n
     TRAIN(void, cross_entropy_backward, (const mtan_batch *b, mtan_real *dx, const mtan_real *p,                       \
                                          const int32_t *label, const mtan_real *weight, mtan_real seed,                \
                                          int32_t rows, int32_t samples, int32_t classes))                              \
+    /* the loss of outputs x by y, `count` numbers to a row, of which NaN is left out: squared error, pinball loss of  \
+     * three outputs to a number, or cross-entropy of each label. p is what the model says: x, or sigmoid(x) */        \
+    TRAIN(void, numbers_forward, (const mtan_batch *b, mtan_real *loss, mtan_real *p, const mtan_real *x,              \
+                                  const mtan_real *y, const mtan_targets *t, int32_t rows, int32_t samples))           \
+    TRAIN(void, numbers_backward, (const mtan_batch *b, mtan_real *dx, const mtan_real *p, const mtan_real *y,         \
+                                   const mtan_targets *t, mtan_real seed, int32_t rows, int32_t samples))              \
     /* standard normals of every record and sample, laid out as z; masks of dropout, 0 or 1, of a hidden layer         \
      * (0 or 1) of the head */                                                                                         \
     PREDICT(void, noise, (const mtan_batch *b, mtan_real *z, uint64_t seed, uint64_t epoch, int32_t latent))           \

@@ -76,6 +76,7 @@ golden: ## make golden/ again (needs PyTorch, REFERENCE=checkout of the publishe
 	@$(PYTHON) tools/golden/golden.py --reference "$(REFERENCE)"
 	@for script in rng init metrics torchfile; do $(PYTHON) tools/golden/golden_$$script.py "$(REFERENCE)" golden || exit 1; done
 	@$(PYTHON) tools/golden/golden_rivals.py golden
+	@$(PYTHON) tools/golden/golden_tasks.py golden
 	@$(PYTHON) tools/golden/golden_baselines.py
 	@$(PYTHON) tools/golden/golden_variance.py golden
 	@test -z "$(DATA)" || $(PYTHON) tools/golden/golden_data.py "$(REFERENCE)" "$(DATA)" golden

@@ -178,6 +178,14 @@ struct cross_entropy {
     int rows, samples, classes, records;
 };
 
+/* the same with numbers instead of a label: `classes` of them to a row, `levels` outputs to a number */
+struct numbers {
+    struct cross_entropy rows;
+    const float *y;
+    float interval;
+    int levels, labels; /* labels: of yes and no */
+};
+
 /* rows that are moved from one layout to another */
 struct rows {
     const int *first, *length, *point0, *query0, *query_row;
@@ -286,6 +294,8 @@ enum { LAYOUT_RECORD, LAYOUT_STEP, LAYOUT_QUERY };
     X(bound_backward, bound, 128, 1, 0)                                                                                \
     X(cross_entropy_forward, cross_entropy, 128, 1, 0)                                                                 \
     X(cross_entropy_backward, cross_entropy, 128, 1, 0)                                                                \
+    X(numbers_forward, numbers, 128, 1, 0)                                                                             \
+    X(numbers_backward, numbers, 128, 1, 0)                                                                            \
     X(spread_forward, rows, 256, 1, 1)                                                                                 \
     X(spread_backward, rows, 256, 1, 1)                                                                                \
     X(last_forward, rows, 256, 1, 0)                                                                                   \

@@ -746,9 +746,12 @@ static struct cross_entropy labels_of(const mtan_batch *b, const mtan_real *p, c
     return a;
 }
 
+static size_t label_blocks(const struct cross_entropy *a) {
+    return a->query0 ? (size_t)a->records : flat_blocks((size_t)a->rows, cross_entropy_forward_threads);
+}
+
 static void label_rows(mtan_cuda_kernel kernel, const struct cross_entropy *a) {
-    const size_t blocks = a->query0 ? (size_t)a->records : flat_blocks((size_t)a->rows, cross_entropy_forward_threads);
-    mtan_cuda_launch(kernel, blocks, 1, 1, a);
+    mtan_cuda_launch(kernel, label_blocks(a), 1, 1, a);
 }
 
 static void cuda_cross_entropy_forward(const mtan_batch *b, mtan_real *loss, mtan_real *p, const mtan_real *x,
@@ -765,6 +768,30 @@ static void cuda_cross_entropy_backward(const mtan_batch *b, mtan_real *dx, cons
     struct cross_entropy a = labels_of(b, p, label, weight, rows, samples, classes);
     a.dx = AT(dx), a.seed = seed;
     label_rows(KERNEL_cross_entropy_backward, &a);
+}
+
+static struct numbers numbers_of(const mtan_batch *b, const mtan_real *p, const mtan_real *y, const mtan_targets *t,
+                                 int32_t rows, int32_t samples) {
+    struct numbers a;
+    memset(&a, 0, sizeof a);
+    a.rows = labels_of(b, p, NULL, NULL, rows, samples, t->count);
+    a.y = AT(y), a.interval = t->interval, a.labels = t->task == MTAN_TASK_LABELS;
+    a.levels = !a.labels && t->interval > 0 ? 3 : 1;
+    return a;
+}
+
+static void cuda_numbers_forward(const mtan_batch *b, mtan_real *loss, mtan_real *p, const mtan_real *x,
+                                 const mtan_real *y, const mtan_targets *t, int32_t rows, int32_t samples) {
+    struct numbers a = numbers_of(b, p, y, t, rows, samples);
+    a.rows.loss = AT(loss), a.rows.x = AT(x);
+    mtan_cuda_launch(KERNEL_numbers_forward, label_blocks(&a.rows), 1, 1, &a);
+}
+
+static void cuda_numbers_backward(const mtan_batch *b, mtan_real *dx, const mtan_real *p, const mtan_real *y,
+                                  const mtan_targets *t, mtan_real seed, int32_t rows, int32_t samples) {
+    struct numbers a = numbers_of(b, p, y, t, rows, samples);
+    a.rows.dx = AT(dx), a.rows.seed = seed;
+    mtan_cuda_launch(KERNEL_numbers_backward, label_blocks(&a.rows), 1, 1, &a);
 }
 
 /* ---- moving rows ---- */

@@ -1680,10 +1680,15 @@ DEVICE struct labelled rows_of(const struct cross_entropy &a) {
     return x;
 }
 
-DEVICE int label_of(const struct cross_entropy &a, int row) {
-    if (!a.query0) return a.label[row / a.samples];
+/* Where the label or the numbers of a row are. */
+DEVICE int target_of(const struct cross_entropy &a, int row) {
+    if (!a.query0) return row / a.samples;
     const int from = a.query0[blockIdx.x], n = a.query0[blockIdx.x + 1] - from;
-    return a.label[from + (row - from * a.samples) % n];
+    return from + (row - from * a.samples) % n;
+}
+
+DEVICE int label_of(const struct cross_entropy &a, int row) {
+    return a.label[target_of(a, row)];
 }
 
 KERNEL(cross_entropy_forward)(const struct cross_entropy a) {
@@ -1708,6 +1713,50 @@ KERNEL(cross_entropy_backward)(const struct cross_entropy a) {
         const float *p = a.p + r * a.classes;
         const float seed = a.weight && y >= 0 ? a.seed * a.weight[y] : a.seed;
         for (int c = 0; y >= 0 && c < a.classes; c++) dx[c] = fmaf(seed, p[c] - (c == y ? 1 : 0), dx[c]);
+    }
+}
+
+/* The share of numbers that shall lie below output o of three. */
+DEVICE float quantile_of(const struct numbers &a, int o) {
+    return (1 + (float)(o - 1) * a.interval) / 2;
+}
+
+DEVICE float number_loss(const struct numbers &a, float x, float y, int o) {
+    if (a.labels) return ((x > 0 ? x : 0) - x * y) + softplus_of(x > 0 ? -x : x);
+    if (a.levels == 1) return (x - y) * (x - y);
+    return (y > x ? quantile_of(a, o) : quantile_of(a, o) - 1) * (y - x);
+}
+
+DEVICE float number_slope(const struct numbers &a, float p, float y, int o) {
+    if (a.labels) return p - y;
+    return a.levels == 1 ? 2 * (p - y) : (y > p ? 0 : 1) - quantile_of(a, o);
+}
+
+KERNEL(numbers_forward)(const struct numbers a) {
+    const struct labelled of = rows_of(a.rows);
+    const int outputs = a.rows.classes * a.levels;
+    for (int r = of.begin; r < of.end; r += of.stride) {
+        const float *x = a.rows.x + r * outputs, *y = a.y + target_of(a.rows, r) * a.rows.classes;
+        float *p = a.rows.p + r * outputs, loss = 0;
+        for (int o = 0; o < outputs; o++) {
+            const float wanted = y[o / a.levels];
+            p[o] = a.labels ? sigmoid_of(x[o]) : x[o];
+            if (wanted == wanted) loss += number_loss(a, x[o], wanted, o % a.levels);
+        }
+        a.rows.loss[r] = loss;
+    }
+}
+
+KERNEL(numbers_backward)(const struct numbers a) {
+    const struct labelled of = rows_of(a.rows);
+    const int outputs = a.rows.classes * a.levels;
+    for (int r = of.begin; r < of.end; r += of.stride) {
+        const float *p = a.rows.p + r * outputs, *y = a.y + target_of(a.rows, r) * a.rows.classes;
+        float *dx = a.rows.dx + r * outputs;
+        for (int o = 0; o < outputs; o++) {
+            const float wanted = y[o / a.levels];
+            if (wanted == wanted) dx[o] = fmaf(a.rows.seed, number_slope(a, p[o], wanted, o % a.levels), dx[o]);
+        }
     }
 }
 

@@ -86,7 +86,7 @@ static void collect_decoder(results *out, mtan_predictor *p, const mtan_record *
 
 static void collect_predictions(results *out, mtan_predictor *p, const small_set *set) {
     const mtan_config *c = &p->model->config;
-    const size_t rows = small_class_rows(c, set), C = (size_t)c->classes, S = (size_t)small_samples(c);
+    const size_t rows = small_class_rows(c, set), C = (size_t)mtan_config_outputs(c), S = (size_t)small_samples(c);
     mtan_real *x;
     if (c->classify != MTAN_CLASSIFY_NONE) {
         x = reals(rows * C);

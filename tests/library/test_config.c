@@ -32,7 +32,8 @@ TEST defaults_are_those_of_the_paper(void) {
                                             {"samples", "1"},         {"norm", "1"},
                                             {"skip_empty", "1"},      {"kl_anneal", "0"},
                                             {"noise_std", "0.1"},     {"alpha", "1"},
-                                            {"predict_samples", "8"}, {"rule", "mean_probability"}};
+                                            {"predict_samples", "8"}, {"rule", "mean_probability"},
+                                            {"task", "classes"},      {"interval", "0"}};
     static const char *const enc[][2] = {
         {"kind", "enc"}, {"enc_hidden", "128"}, {"head_hidden", "300"}, {"reference", "even"}, {"classify", "record"}};
     static const char *const enc_time[][2] = {

@@ -827,6 +827,38 @@ static void build_cross_entropy_queries(op_run *r) { /* rows of several samples 
     mtan_op_cross_entropy(&r->tape, r->out, p, x, NULL, 0, r->seed);
 }
 
+/* Numbers and labels, of which some are missing. No output is near a number, where the pinball loss has a corner. */
+static void fill_numbers(op_run *r, int32_t rows) {
+    r->batch.number = mtan_data(&r->tape, mtan_new_constant(&r->tape, rows, 2));
+    for (int32_t i = 0; r->batch.number && i < 2 * rows; i++)
+        r->batch.number[i] = i % 5 == 3 ? (mtan_real)NAN : (mtan_real)(i % 2);
+}
+
+static const mtan_targets number_targets[] = {
+    {MTAN_TASK_NUMBER, 2, 0}, {MTAN_TASK_NUMBER, 2, (mtan_real)0.9}, {MTAN_TASK_LABELS, 2, 0}};
+
+static void build_numbers(op_run *r) { /* variant: which targets */
+    const mtan_targets *targets = &number_targets[r->op->variant];
+    const int32_t rows = 6 * S, outputs = targets->interval > 0 ? 6 : 2;
+    const mtan_tensor x = leaf(r, rows, outputs, 0.1, 0.9);
+    const mtan_tensor p = mtan_new_constant(&r->tape, rows, outputs);
+    fill_numbers(r, 6);
+    r->tape.batch = &r->batch;
+    r->seed = 0.3;
+    r->out = mtan_new_constant(&r->tape, rows, 1);
+    mtan_op_numbers(&r->tape, r->out, p, x, targets, S, r->seed);
+}
+
+static void build_numbers_queries(op_run *r) { /* rows of several samples as the decoder has them */
+    mtan_tensor x, p;
+    make_batch(r, 0);
+    x = leaf(r, Q * S, 2, -2, 2), p = mtan_new_constant(&r->tape, Q * S, 2);
+    fill_numbers(r, Q);
+    r->seed = 0.3;
+    r->out = mtan_new_constant(&r->tape, Q * S, 1);
+    mtan_op_numbers(&r->tape, r->out, p, x, &number_targets[0], 0, r->seed);
+}
+
 /* An op of the caller's own: y = x^2. */
 static void square_back(mtan_tape *tape, const mtan_node *node) {
     mtan_real *dx = mtan_grad(tape, node->t[1]);
@@ -913,6 +945,10 @@ static const op_case op_cases[] = {
     {"cross_entropy", build_cross_entropy, 1},
     {"cross_entropy, samples", build_cross_entropy, S},
     {"cross_entropy, queries", build_cross_entropy_queries, 0},
+    {"numbers, squared error", build_numbers, 0},
+    {"numbers, pinball", build_numbers, 1},
+    {"numbers, labels", build_numbers, 2},
+    {"numbers, queries", build_numbers_queries, 0},
     {"an op of the caller's", build_user, 0},
 };
 

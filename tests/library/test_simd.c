@@ -101,8 +101,8 @@ static void keep_reals(results *r, const void *x, size_t reals) {
 
 static int keep_predictions(results *r, const small_model *s, const small_set *set, const mtan_bounds *bounds) {
     mtan_predictor predictor;
-    size_t bytes = 0,
-           rows = small_class_rows(&s->config, set) * (size_t)small_samples(&s->config) * (size_t)s->config.classes;
+    size_t bytes = 0, rows = small_class_rows(&s->config, set) * (size_t)small_samples(&s->config) *
+                             (size_t)mtan_config_outputs(&s->config);
     const int curves = s->config.kind == MTAN_FULL && s->config.classify != MTAN_CLASSIFY_TIME;
     mtan_real *out;
     void *memory;

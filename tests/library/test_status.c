@@ -367,7 +367,7 @@ TEST bad_text_is_refused(void) {
         for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++)
             ASSERTm(bad[k], mtan_config_set(&s.config, mtan_config_key(i), bad[k]) == MTAN_ERR_CONFIG);
         for (size_t k = 0; k < sizeof bad_whole / sizeof bad_whole[0]; k++) {
-            char *field = strstr("embed_base embed_scale noise_std alpha slowest fastest", mtan_config_key(i));
+            char *field = strstr("embed_base embed_scale noise_std alpha interval slowest fastest", mtan_config_key(i));
             if (field && strcmp(mtan_config_key(i), "embed") != 0) continue;
             ASSERTm(bad_whole[k], mtan_config_set(&s.config, mtan_config_key(i), bad_whole[k]) == MTAN_ERR_CONFIG);
         }
@@ -579,7 +579,8 @@ static int has_call(const mtan_config *c, int which) {
 /* Does the function read what is broken? Labels matter in training, noise where something is drawn. */
 static int concerns(const mtan_config *c, int which_call, int which_defect) {
     const int trains = which_call >= TRAIN_LOSS;
-    if (which_defect == LABEL_BELOW || which_defect == LABEL_ABOVE) return trains && c->classify != MTAN_CLASSIFY_NONE;
+    if (which_defect == LABEL_BELOW || which_defect == LABEL_ABOVE)
+        return trains && c->classify != MTAN_CLASSIFY_NONE && c->task == MTAN_TASK_CLASSES;
     if (which_defect == SHORT_NOISE)
         return c->kind == MTAN_FULL && which_call != LATENT && which_call != ATTENTION &&
                (trains || c->predict_samples > 0);
@@ -1231,7 +1232,7 @@ TEST records_without_anything_are_allowed(void) {
         bare[1] = sound(&p);
         ASSERT(all_finite(&d, "one record with and two without", bare, 3, out));
         memset(&bare[1], 0, sizeof bare[1]);
-        if (c->classify == MTAN_CLASSIFY_RECORD) {
+        if (c->classify == MTAN_CLASSIFY_RECORD && c->task == MTAN_TASK_CLASSES) {
             mtan_real total = 0;
             ASSERT_EQ(MTAN_OK, mtan_predictor_classify(&d.predictor, bare, 1, out));
             for (int32_t k = 0; k < c->classes; k++) total += out[k];

@@ -94,7 +94,7 @@ static int same_as_batch(rig *r, const mtan_record *record, const mtan_event *ev
     static mtan_real got[MOST_OUT], ref[MOST_OUT], got_sd[MOST_OUT], ref_sd[MOST_OUT];
     const mtan_config *c = &r->predictor.model->config;
     const size_t rows = c->classify == MTAN_CLASSIFY_TIME ? (size_t)record->n_times : 1;
-    const size_t S = (size_t)small_samples(c), C = (size_t)c->classes;
+    const size_t S = (size_t)small_samples(c), C = (size_t)mtan_config_outputs(c);
     mtan_stream_reset(&r->stream);
     if (push_all(&r->stream, events, record->n_events) != MTAN_OK || r->stream.events != record->n_events) return 0;
     if (c->classify != MTAN_CLASSIFY_NONE) {
@@ -183,7 +183,7 @@ static mtan_status stream_way(void *context, const mtan_model *model, const mtan
         mtan_stream_reset(&r.stream);
         status = push_all(&r.stream, records[b].events, records[b].n_events);
         if (status == MTAN_OK) status = mtan_stream_logits(&r.stream, &records[b], logits);
-        logits += rows * small_samples(c) * c->classes;
+        logits += rows * small_samples(c) * mtan_config_outputs(c);
     }
     return rig_close(&r) ? status : MTAN_ERR_MEMORY;
 }
@@ -198,7 +198,7 @@ static mtan_status same_way(void *context, const mtan_model *model, const mtan_r
     (void)context;
     for (int32_t b = 0; b < n && status == MTAN_OK; b++) {
         const size_t rows = c->classify == MTAN_CLASSIFY_TIME ? (size_t)records[b].n_times : 1;
-        const size_t count = rows * (size_t)(small_samples(c) * c->classes);
+        const size_t count = rows * (size_t)(small_samples(c) * mtan_config_outputs(c));
         const size_t bytes = ((size_t)records[b].n_events + 1) * sizeof(mtan_event);
         mtan_event *e = guard_alloc(bytes);
         mtan_real *ref = guard_alloc(count * sizeof *ref);
@@ -225,7 +225,7 @@ static mtan_status small_way(void *context, const mtan_model *model, const mtan_
     if (status != MTAN_OK) return status;
     memory = guard_alloc(bytes);
     for (int32_t b = 0; b < n && status == MTAN_OK; b++)
-        status = mtan_small_logits(model, &records[b], points, memory, bytes, logits + b * model->config.classes);
+        status = mtan_small_logits(model, &records[b], points, memory, bytes, logits + b * mtan_config_outputs(&model->config));
     return guard_free(memory) ? status : MTAN_ERR_MEMORY;
 }
 
@@ -717,18 +717,19 @@ TEST small_memory_equals_the_batch(void) {
         ASSERT_EQ(MTAN_OK, rig_open(&r, &s.model, bounds, 0));
         set = small_records(&s.config, &bounds, 4, 0, &random);
         for (int32_t b = 0; b < set.n; b++) {
-            mtan_real ref[2], first[2];
+            const size_t O = (size_t)mtan_config_outputs(&s.config);
+            mtan_real ref[6], first[6];
             ASSERT_EQ(MTAN_OK, mtan_predictor_logits(&r.predictor, &set.records[b], 1, ref));
             for (int32_t points = 1; points <= s.config.ref_points; points++) {
-                mtan_real got[2];
+                mtan_real got[6];
                 void *memory;
                 ASSERT_EQ(MTAN_OK, mtan_small_size(&s.model, points, &bytes));
                 memory = guard_alloc(bytes);
                 ASSERT_EQ(MTAN_OK, mtan_small_logits(&s.model, &set.records[b], points, memory, bytes, got));
                 ASSERT(guard_free(memory));
-                if (points == 1) memcpy(first, got, sizeof first);
-                ASSERTm(s.name, check_same("points", got, first, sizeof got));
-                ASSERTm(s.name, agrees("small", got, ref, 2, SMALL_LIMIT));
+                if (points == 1) memcpy(first, got, O * sizeof *got);
+                ASSERTm(s.name, check_same("points", got, first, O * sizeof *got));
+                ASSERTm(s.name, agrees("small", got, ref, O, SMALL_LIMIT));
             }
         }
         ASSERT(rig_close(&r));

@@ -21,7 +21,7 @@ static int ask_everything(mtan_predictor *p, const small_set *set) {
     const int32_t S = small_samples(c);
     int ok = 1;
     if (c->classify != MTAN_CLASSIFY_NONE) {
-        mtan_real *x = guard_alloc(small_class_rows(c, set) * (size_t)(S * c->classes) * sizeof *x);
+        mtan_real *x = guard_alloc(small_class_rows(c, set) * (size_t)(S * mtan_config_outputs(c)) * sizeof *x);
         ok &= mtan_predictor_logits(p, set->records, set->n, x) == MTAN_OK;
         ok &= mtan_predictor_classify(p, set->records, set->n, x) == MTAN_OK && guard_free(x);
     }

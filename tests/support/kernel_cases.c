@@ -650,6 +650,29 @@ static void run_cross_entropy(kernel_work *w, const kernel_shape *s) {
     w->backend->cross_entropy_backward(&b, take(w, n, 1), p, b.label, weight, (mtan_real)0.25, rows, samples, C);
 }
 
+/* n numbers or labels, of which some are missing; rows as those of the labels above */
+static void run_numbers(kernel_work *w, const kernel_shape *s) {
+    const sizes z = {2, 1 + s->pad % 3, 2, 2, 9, 1, 0};
+    const mtan_batch b = make_batch(w, &z);
+    const mtan_targets targets[] = {
+        {MTAN_TASK_NUMBER, s->n, 0}, {MTAN_TASK_NUMBER, s->n, (mtan_real)0.9}, {MTAN_TASK_LABELS, s->n, 0}};
+    const int32_t samples = s->add ? 0 : b.samples, labels = s->m < b.queries ? s->m : b.queries;
+    const int32_t rows = (s->add ? b.queries : labels) * b.samples;
+    for (int k = 0; k < 3; k++) {
+        const size_t wanted = area(b.queries, s->n), n = area(rows, s->n) * (targets[k].interval > 0 ? 3 : 1);
+        mtan_real *y = malloc((wanted + 1) * sizeof *y), *given, *p = take_room(w, n), *x = take_plain(w, n, 5);
+        if (!y) abort();
+        for (size_t i = 0; i < wanted; i++) {
+            const int32_t whole = small_whole(&w->random, -1, 1);
+            y[i] = whole < 0 ? (mtan_real)NAN : (mtan_real)whole;
+        }
+        given = give(w, y, wanted);
+        free(y);
+        w->backend->numbers_forward(&b, take_room(w, (size_t)rows), p, x, given, &targets[k], rows, samples);
+        w->backend->numbers_backward(&b, take(w, n, 1), p, given, &targets[k], (mtan_real)0.25, rows, samples);
+    }
+}
+
 /* ---- random numbers: n wide ---- */
 
 static void run_normals(kernel_work *w, const kernel_shape *s) {
@@ -717,6 +740,7 @@ const kernel_case kernel_cases[] = {
     {"losses with deviations", run_deviations, 0, KERNEL_NEAR},
     {"bound", run_bound, 0, KERNEL_SAME},
     {"cross entropy", run_cross_entropy, 0, KERNEL_SAME},
+    {"numbers", run_numbers, 0, KERNEL_SAME},
     {"normals", run_normals, 0, KERNEL_SAME},
     {"random numbers", run_random, 0, KERNEL_SAME},
     {NULL, NULL, 0, KERNEL_SAME},

@@ -3,6 +3,7 @@
 
 #include "caller.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -61,6 +62,13 @@ static const struct {
     {"full rbf observed", "kind full classify record encoder rbf decoder rbf reference observed"},
     {"full rnn3 observed", "kind full classify time encoder rnn3 decoder rnn3 reference observed"},
     {"full posterior mean", "kind full classify record predict_samples 0 skip_empty 0 norm 0 kl_anneal 1"},
+    {"enc number", "kind enc classify record task number classes 1"},
+    {"enc interval", "kind enc classify record task number classes 2 interval 0.8"},
+    {"enc labels", "kind enc classify record task labels classes 3"},
+    {"enc time labels", "kind enc classify time reference observed task labels"},
+    {"full number", "kind full classify record task number"},
+    {"full labels", "kind full classify record task labels rule mean_log_probability"},
+    {"full time number", "kind full classify time task number"},
     {"full many samples", "kind full classify record samples 7 predict_samples 9"},
 };
 
@@ -133,6 +141,16 @@ static mtan_event *random_events(int32_t n, int32_t times, int32_t channels, uin
     return events;
 }
 
+/* Some are missing; all could be labels. */
+static mtan_real *random_numbers(size_t n, uint64_t *random) {
+    mtan_real *numbers = guard_alloc(n * sizeof *numbers);
+    for (size_t i = 0; i < n; i++) {
+        const int32_t whole = small_whole(random, -1, 1);
+        numbers[i] = whole < 0 ? (mtan_real)NAN : (mtan_real)whole;
+    }
+    return numbers;
+}
+
 static int32_t pick(int32_t most, int largest, uint64_t *random) {
     return largest ? most : small_whole(random, 0, most);
 }
@@ -163,6 +181,7 @@ small_set small_records(const mtan_config *c, const mtan_bounds *bounds, int32_t
         r->times = times;
         r->n_times = queries;
         r->labels = labels;
+        if (c->task != MTAN_TASK_CLASSES) r->numbers = random_numbers((size_t)n_labels * (size_t)c->classes, random);
         r->id = small_random(random);
     }
     return set;
@@ -173,7 +192,8 @@ int small_free(small_set *set) {
     for (int32_t b = 0; b < set->n; b++) {
         const mtan_record *r = &set->records[b];
         ok &= guard_free((void *)(uintptr_t)r->events) & guard_free((void *)(uintptr_t)r->targets) &
-              guard_free((void *)(uintptr_t)r->times) & guard_free((void *)(uintptr_t)r->labels);
+              guard_free((void *)(uintptr_t)r->times) & guard_free((void *)(uintptr_t)r->labels) &
+              guard_free((void *)(uintptr_t)r->numbers);
     }
     return ok & guard_free(set->records);
 }

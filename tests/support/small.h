@@ -27,7 +27,7 @@ typedef struct {
 } small_set;
 
 /* n records of random content. `largest`: every count at its bound; otherwise anything from nothing up to it. Events are
- * not sorted, and times repeat where the bounds force it. Every record has targets, query times and labels. */
+ * not sorted, and times repeat where the bounds force it. Every record has targets, query times, labels and numbers. */
 small_set small_records(const mtan_config *config, const mtan_bounds *bounds, int32_t n, int largest, uint64_t *random);
 int small_free(small_set *set);
 

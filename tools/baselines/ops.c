@@ -160,7 +160,7 @@ mtan_tensor apply_gru(const mtan_forward *f, int32_t index, mtan_tensor x, int32
 }
 
 int32_t add_head(mtan_params *p, const mtan_config *c, int32_t in) {
-    return add_net(p, "classifier", in, c->head_hidden, c->head_hidden ? 2 : 0, c->classes);
+    return add_net(p, "classifier", in, c->head_hidden, c->head_hidden ? 2 : 0, mtan_config_outputs(c));
 }
 
 mtan_tensor apply_head(const mtan_forward *f, int32_t index, mtan_tensor x) {

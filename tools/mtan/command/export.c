@@ -231,12 +231,12 @@ static void write_size(header *h, const char *what, int64_t value, const char *r
 
 /* Numbers to a row of the output: one row per record, or one per query time. */
 static int32_t row_size(const mtan_config *c) {
-    return c->classify == MTAN_CLASSIFY_NONE ? c->channels : c->classes;
+    return c->classify == MTAN_CLASSIFY_NONE ? c->channels : mtan_config_outputs(c);
 }
 
 /* Any record: memory does not grow with it. */
 static void write_small_sizes(header *h, const mtan_config *c) {
-    write_size(h, "outputs", c->classes, "");
+    write_size(h, "outputs", mtan_config_outputs(c), "");
     write_size(h, "points", h->need.points, " /* reference points at a time: more are faster, in more memory */");
     write_size(h, "memory", (int64_t)h->need.memory, " /* bytes that so many need, for a record of any length */");
 }
@@ -349,6 +349,7 @@ static int setting_value(const char *key, const char *text, char value[96]) {
     static const char *const prefixes[][2] = {
         {"kind", "MTAN_"},
         {"classify", "MTAN_CLASSIFY_"},
+        {"task", "MTAN_TASK_"},
         {"encoder", "MTAN_"},
         {"decoder", "MTAN_"},
         {"embedding", "MTAN_EMBED_"},
@@ -394,7 +395,7 @@ static int write_open(header *h, const bundle *b, char *error) {
 }
 
 static const char *const predict_small_code =
-    "\n/* One record: probabilities of the classes. `memory` has @_memory bytes, `out` @_outputs reals. */\n"
+    "\n/* One record: what mtan_predictor_classify says of it. `memory` has @_memory bytes, `out` @_outputs reals. */\n"
     "static inline mtan_status @_predict(const mtan_model *m, const mtan_record *record, void *memory, mtan_real *out) "
     "{\n"
     "    return mtan_small_classify(m, record, @_points, memory, @_memory, out);\n}\n";
@@ -408,8 +409,8 @@ static void write_predict(header *h, const mtan_config *c) {
             "\n/* One record: %s. `out` has %s_outputs reals. */\n"
             "static inline mtan_status %s_predict(mtan_predictor *run, const mtan_record *record, mtan_real *out) {\n"
             "    return %s;\n}\n",
-            c->classify == MTAN_CLASSIFY_RECORD ? "probabilities of the classes"
-            : c->classify == MTAN_CLASSIFY_TIME ? "probabilities of the classes at each query time"
+            c->classify == MTAN_CLASSIFY_RECORD ? "what mtan_predictor_classify says of it"
+            : c->classify == MTAN_CLASSIFY_TIME ? "what mtan_predictor_classify says of each query time"
                                                 : "the channels' means at each query time",
             h->name, h->name,
             c->classify == MTAN_CLASSIFY_NONE ? "mtan_predictor_interpolate(run, record, out, 0)"
@@ -454,7 +455,7 @@ static void write_preprocessing(header *h, const bundle *b) {
         h->name, h->name, h->name, b->prep.kind != PREP_NONE, (int)view.from_first, (int)view.positive, view.time_scale,
         view.first, view.last);
     write_string(h, view.unit);
-    write_code(h, ",\n    @_prep_channels, @_channel_names, @_class_names, 0\n};\n");
+    write_code(h, ",\n    @_prep_channels, @_channel_names, @_class_names, 0, 0\n};\n");
     write_code(h, prepare_code);
 }
 

@@ -120,6 +120,8 @@ static const share costs[KERNEL_COUNT][MOST_SHARES] = {
     [KERNEL_bound_backward] = {{GROUPS, 4, 3, 2}, {RECORDS, 0, 1, 0}},
     [KERNEL_cross_entropy_forward] = {{ELEMENTS, FUNCTION + 4, 1, 1}, {ROWS, FUNCTION, 0, 1}, {LABELS, 0, 1, 0}},
     [KERNEL_cross_entropy_backward] = {{ELEMENTS, 3, 2, 1}, {LABELS, 0, 1, 0}},
+    [KERNEL_numbers_forward] = {{ELEMENTS, FUNCTION + 4, 1, 1}, {ROWS, 0, 0, 1}, {LABELS, 0, 1, 0}},
+    [KERNEL_numbers_backward] = {{ELEMENTS, 4, 2, 1}, {LABELS, 0, 1, 0}},
     [KERNEL_spread_forward] = {{STEP_COLUMNS, 0, 0, 1}, {ELEMENTS, 0, 1, 0}},
     [KERNEL_spread_backward] = {{STEP_COLUMNS, 1, 1, 0}, {ELEMENTS, 0, 1, 1}},
     [KERNEL_last_forward] = {{ELEMENTS, 0, 1, 1}},
@@ -346,6 +348,13 @@ static void size_cross_entropy(launched *l, const struct cross_entropy *a) {
     l->n[ROWS] = a->query0 ? area(a->query0[l->grid[0]], a->samples) : a->rows;
     l->n[ELEMENTS] = l->n[ROWS] * a->classes;
     l->n[LABELS] = l->n[ROWS] / a->samples;
+}
+
+/* A number is read for each of a row's, as a label is for each row. */
+static void size_numbers(launched *l, const struct numbers *a) {
+    size_cross_entropy(l, &a->rows);
+    l->n[ELEMENTS] *= a->levels;
+    l->n[LABELS] *= a->rows.classes;
 }
 
 /* The elements are those of a row to each record. */
