@@ -388,7 +388,7 @@ static void make_report(made *m, const char *name, int32_t classes, double facto
     for (int i = 0; i < REFERENCES * KEYS; i++) m->weight[i] = factor * (i % KEYS) / 10;
     m->names[0] = m->names[1] = m->names[2] = name;
     m->number = (report_number){name, factor, factor, factor, name, name};
-    m->curve = (report_curve){name, name, m->loss, -1};
+    m->curve = (report_curve){name, name, m->loss, -1, NULL};
     m->panel = (report_panel){
         name, name, {m->x, m->y, POINTS}, {m->x, m->y, 3}, {m->x, m->y, POINTS}, {m->x, m->y, POINTS}, m->y};
     m->attention = (report_attention){name, name, m->time, m->reference, m->weight, KEYS, REFERENCES};

@@ -597,6 +597,30 @@ TEST large_records_have_classes_of_times_and_curves(void) {
     PASS();
 }
 
+/* Frequencies that fit the data's times have no short decimal form; the KL term joins after epoch 10. */
+TEST a_page_is_for_people(void) {
+    char *text;
+    ASSERT_EQ_FMT(
+        DONE,
+        command_run("train own --model interp --data @/events.csv --frequencies log --latent 3 --dec-hidden 8 "
+                    "--mlp-hidden 6 --samples 1 --out @/run " SMALL " --epochs 11 --patience 0"),
+        "%d");
+    ASSERT_EQ_FMT(DONE, command_run("inspect @/run/last.safetensors"), "%d");
+    ASSERT(command_says("out.txt", " frequencies log, slowest "));
+    text = command_text("out.txt");
+    ASSERT(!strstr(text, " slowest 0x") && !strstr(text, " fastest 0x"));
+    free(text);
+    ASSERT_EQ_FMT(DONE, command_run("inspect @/run/last.safetensors --json"), "%d"); /* programs get every bit */
+    ASSERT(command_says("out.txt", "\"slowest\": \"0x"));
+    ASSERT_EQ_FMT(DONE, command_run("report @/run/last.safetensors --data @/events.csv -o @/page.html --quiet"), "%d");
+    ASSERT(command_says("page.html", "epoch of these weights"));
+    ASSERT(command_says("page.html", "its weight grows from epoch 11 on, so that the loss may rise"));
+    text = command_text("page.html");
+    ASSERT(strstr(text, "slowest") && !strstr(text, "0x1"));
+    free(text);
+    PASS();
+}
+
 SUITE(own_command_suite) {
     GREATEST_SET_SETUP_CB(command_open, NULL);
     GREATEST_SET_TEARDOWN_CB(command_close, NULL);
@@ -619,4 +643,5 @@ SUITE(own_command_suite) {
     RUN_TEST(a_record_of_any_length_is_predicted);
     RUN_TEST(a_record_that_is_too_large_costs_itself_alone);
     RUN_TEST(large_records_have_classes_of_times_and_curves);
+    RUN_TEST(a_page_is_for_people);
 }

@@ -135,7 +135,7 @@ static void print_model(const subject *s) {
     char text[64], what[96];
     printf("model: %s, %zu parameters\n ", model_title(c), mtan_weights_count(c));
     for (int32_t i = 0; setting_key(c, i); i++)
-        if (setting_get(c, setting_key(c, i), text, sizeof text))
+        if (setting_show(c, setting_key(c, i), text, sizeof text))
             printf(" %s %s%s", setting_key(c, i), text, !setting_key(c, i + 1) ? "\n" : i % 6 == 5 ? ",\n " : ",");
     for (size_t i = 0; i < arrlenu(s->converted.remarks); i++) printf("  %s\n", s->converted.remarks[i]);
     snprintf(what, sizeof what, "memory to predict a record of at most %d observations at %d times",

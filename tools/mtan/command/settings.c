@@ -38,6 +38,12 @@ int setting_get(const mtan_config *c, const char *key, char *text, size_t size) 
     return 1;
 }
 
+int setting_show(const mtan_config *c, const char *key, char *text, size_t size) {
+    if (!setting_get(c, key, text, size)) return 0;
+    if (strncmp(text, "0x", 2) == 0 || strncmp(text, "-0x", 3) == 0) snprintf(text, size, "%.6g", strtod(text, NULL));
+    return 1;
+}
+
 int setting_set(mtan_config *c, const char *key, const char *text) {
     char number[16];
     for (int i = 0; is_solver(key) && i < SOLVERS; i++)

@@ -11,6 +11,8 @@ const char *model_title(const mtan_config *c); /* "mTAND-Enc", "mTAND-Full", "gr
 const char *setting_key(const mtan_config *c, int32_t i);
 /* The value as people write it: as mtan_config_get and mtan_config_set have it, but for solvers, which are words. 1, or 0. */
 int setting_get(const mtan_config *c, const char *key, char *text, size_t size);
+/* The same to be looked at: six digits of a number whose exact form is a hexadecimal one. */
+int setting_show(const mtan_config *c, const char *key, char *text, size_t size);
 int setting_set(mtan_config *c, const char *key, const char *text);
 
 /* Key of the i-th setting that some baseline has of its own; NULL past the last. */

@@ -151,6 +151,12 @@ static int model_kind(const mtan_config *m) {
     return m->kind == MTAN_ENC ? ENCODER : m->classify == MTAN_CLASSIFY_NONE ? INTERPOLATION : FULL;
 }
 
+/* The first ten epochs have no KL term, as mtan_kl_anneal says. */
+static const char *curve_remark(const mtan_config *m, const char *plot, size_t epochs) {
+    if (strcmp(plot, "Training loss") != 0 || !m->kl_anneal || epochs <= 10) return NULL;
+    return "The loss includes a KL term; its weight grows from epoch 11 on, so that the loss may rise.";
+}
+
 static int any_finite(const double *x, size_t n) {
     for (size_t i = 0; i < n; i++)
         if (isfinite(x[i])) return 1;
@@ -179,7 +185,8 @@ static int collect_log(collection *c, const char *path) {
     for (size_t i = 0; epoch && i < sizeof drawn / sizeof drawn[0]; i++) {
         if (!(drawn[i].kinds & kind) || !(value = log_column(&t, drawn[i].column)) || !any_finite(value, t.rows))
             continue;
-        report_curve curve = {drawn[i].plot, drawn[i].name, copy(c, value, t.rows), drawn[i].better};
+        report_curve curve = {drawn[i].plot, drawn[i].name, copy(c, value, t.rows), drawn[i].better,
+                              curve_remark(&c->s->bundle.model.config, drawn[i].plot, t.rows)};
         if (strcmp(drawn[i].column, "val_mse") == 0) curve.name = c->s->source.observed < 1 ? "held out" : "true curve";
         arrput(c->curves, curve);
     }
@@ -599,8 +606,8 @@ static const char *plan_text(const char *key, const char *value, char *text_of) 
 
 /* What `mtan train` kept of its plan and of the run, under the names it gave them. */
 static void training_table(collection *c) {
-    static const char *const kept[] = {"mtan.run.epoch", "mtan.run.best_epoch"}, *const names[] = {"epochs done",
-                                                                                                   "best epoch"};
+    static const char *const kept[] = {"mtan.run.epoch", "mtan.run.best_epoch"};
+    static const char *const names[] = {"epoch of these weights", "best epoch"};
     report_pair *pairs = NULL;
     char key[128], value[256], short_value[32];
     mtan_text raw_key, raw_value;

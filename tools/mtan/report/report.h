@@ -23,6 +23,7 @@ typedef struct report_curve {
     const char *name;    /* "train" */
     const double *value; /* (epochs) NaN: not measured */
     int better;          /* of what is validated: 1: higher is better, -1: lower; 0: nothing to judge */
+    const char *remark;  /* a sentence over a plot that has nothing to judge, or NULL */
 } report_curve;
 
 typedef struct report_points {

@@ -222,7 +222,10 @@ static void curves_verdict(FILE *out, const report_data *r, const report_curve *
     char text[VERDICT_BYTES];
     size_t judged = 0;
     while (judged < n && !curves[judged].better) judged++;
-    if (judged == n) return;
+    if (judged == n) {
+        verdict(out, curves[0].remark ? curves[0].remark : "");
+        return;
+    }
     verdict(out, verdict_learning(text, r->epoch, train, curves[judged].value, r->epochs, curves[judged].better));
 }
 

@@ -25,7 +25,7 @@ report_pair *report_model_pairs(const mtan_config *config) {
         report_pair_add(&pairs, "figures of attention", "left out: this model has no attention over time");
     }
     for (int32_t i = 0; setting_key(config, i); i++)
-        if (setting_get(config, setting_key(config, i), value, sizeof value))
+        if (setting_show(config, setting_key(config, i), value, sizeof value))
             report_pair_add(&pairs, setting_key(config, i), "%s", value);
     return pairs;
 }
