@@ -37,7 +37,7 @@ run() {
     fi
     mkdir -p $log
     for suite; do echo "$suite"; done |
-        xargs -P "$jobs" -I@ sh -c "$folder/run-tests -v -x $walks -s @ >$log/@ 2>&1 || { echo 'FAILED @: $log/@'; exit 1; }"
+        xargs -P "$jobs" -I@ sh -c "$folder/run-tests -v -e -x $walks -s @ >$log/@ 2>&1 || { echo 'FAILED @: $log/@'; exit 1; }"
 }
 
 report() {
