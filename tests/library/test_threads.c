@@ -332,7 +332,21 @@ static int32_t find_rows(const tiny_model *s, int32_t *rows) {
     return total;
 }
 
-static mtan_status classify_on(tiny_model *s, int32_t threads, const int32_t *rows, mtan_real *p) {
+/* A parallel_for that leaves nothing to chance: index i is that of thread i % threads, and the last comes first if `backwards`. */
+typedef struct dealer {
+    int32_t threads, backwards;
+} dealer;
+
+static void deal(void *context, int32_t n, mtan_body body, void *argument) {
+    const dealer *d = context;
+    for (int32_t i = 0; i < n; i++) {
+        const int32_t index = d->backwards ? n - 1 - i : i;
+        body(argument, index, index % d->threads);
+    }
+}
+
+/* With a dealer on one thread, else on a pool's threads. */
+static mtan_status classify_on(tiny_model *s, int32_t threads, dealer *d, const int32_t *rows, mtan_real *p) {
     const mtan_bounds most = {AT_ONCE, TINY_EVENTS, TINY_TIMES};
     mtan_predictor predictors[MOST_THREADS];
     void *memory[MOST_THREADS] = {NULL};
@@ -345,7 +359,8 @@ static mtan_status classify_on(tiny_model *s, int32_t threads, const int32_t *ro
         status = mtan_predictor_init(&predictors[t], &s->model, &most, memory[t], bytes);
     }
     if (status == MTAN_OK)
-        status = mtan_predictors_classify(predictors, threads, mtan_pool_run, &pool, s->records, s->n, rows, p);
+        status = mtan_predictors_classify(predictors, threads, d ? deal : mtan_pool_run, d ? (void *)d : &pool,
+                                          s->records, s->n, rows, p);
     mtan_pool_stop(&pool);
     for (int32_t t = 0; t < threads; t++) free(memory[t]);
     return status;
@@ -362,12 +377,12 @@ TEST predictors_on_threads_have_the_bits_of_one(tiny_kind kind) {
     ASSERT_EQ_FMT(MTAN_OK, mtan_predictor_classify(&s.predictor, s.records, RECORDS, alone), "%d");
     for (int i = 0; i < THREAD_COUNTS; i++) {
         memset(together, 0, sizeof together);
-        ASSERT_EQ_FMT(MTAN_OK, classify_on(&s, thread_counts[i], rows, together), "%d");
+        ASSERT_EQ_FMT(MTAN_OK, classify_on(&s, thread_counts[i], NULL, rows, together), "%d");
         ASSERT(check_same("probabilities", together, alone, numbers * sizeof *alone));
     }
     if (s.config.classify == MTAN_CLASSIFY_RECORD) {
         memset(together, 0, sizeof together);
-        ASSERT_EQ_FMT(MTAN_OK, classify_on(&s, 3, NULL, together), "%d");
+        ASSERT_EQ_FMT(MTAN_OK, classify_on(&s, 3, NULL, NULL, together), "%d");
         ASSERT(check_same("probabilities", together, alone, numbers * sizeof *alone));
     }
     ASSERT(tiny_close(&s));
@@ -385,10 +400,14 @@ TEST the_first_failure_of_many_threads_is_told(void) {
     s.records[9].n_events = -1, s.records[30].events = NULL;
     for (int i = 0; i < THREAD_COUNTS; i++) {
         memset(together, 0, sizeof together);
-        ASSERT_EQ_FMT(MTAN_ERR_INPUT, classify_on(&s, thread_counts[i], NULL, together), "%d");
+        ASSERT_EQ_FMT(MTAN_ERR_INPUT, classify_on(&s, thread_counts[i], NULL, NULL, together), "%d");
         for (int32_t r = 0; r < RECORDS; r++)
             if (r / AT_ONCE != 9 / AT_ONCE && r / AT_ONCE != 30 / AT_ONCE)
                 ASSERT(check_same("others", together + 2 * r, alone + 2 * r, 2 * sizeof *alone));
+    }
+    for (int32_t i = 0; i < 2 * MOST_THREADS; i++) {
+        dealer d = {1 + i / 2, i % 2};
+        ASSERT_EQ_FMT(MTAN_ERR_INPUT, classify_on(&s, d.threads, &d, NULL, together), "%d");
     }
     ASSERT_EQ_FMT(MTAN_OK, mtan_pool_start(&pool, 1), "%d");
     ASSERT_EQ(MTAN_ERR_NULL, mtan_predictors_classify(NULL, 1, mtan_pool_run, &pool, s.records, 1, NULL, together));
