@@ -75,7 +75,7 @@ static void check_preparation(const bundle *b) {
     static const double special[] = {-1, 0, 1, 3, 1e30, -1e30};
     static mtan_observation raw[RAW];
     static mtan_event ours[RAW + model_channels], theirs[RAW + model_channels];
-    const mtan_prep prep = prep_view(&b->prep, SPLIT_TEST);
+    const mtan_prep view = prep_view(&b->prep, SPLIT_TEST);
     mtan_prepared here, there;
     mtan_mt19937 rng;
     mtan_mt_seed(&rng, 1);
@@ -87,7 +87,7 @@ static void check_preparation(const bundle *b) {
     }
     memset(&here, 0, sizeof here), memset(&there, 0, sizeof there);
     check(model_prepare(raw, RAW, ours, RAW + model_channels, &here) == MTAN_OK &&
-              mtan_prep_record(&prep, raw, RAW, theirs, RAW + model_channels, &there) == MTAN_OK,
+              mtan_prep_record(&view, raw, RAW, theirs, RAW + model_channels, &there) == MTAN_OK,
           "preparation");
     check(here.events > 0 && memcmp(&here, &there, sizeof here) == 0, "what became of the record");
     check(memcmp(ours, theirs, (size_t)here.events * sizeof *ours) == 0, "prepared events");
