@@ -227,9 +227,13 @@ TEST a_sentence_says_who_won(void) {
     n.range.low = -0.01; /* not sure: it has to say what to try */
     ASSERT(strstr(contest_verdict(text, &n, &config), "may be no better than logistic regression on summaries"));
     ASSERT(strstr(text, " Try --frequencies log") && strstr(text, ", or more records."));
-    config.frequencies = MTAN_FREQUENCIES_LOG; /* what it has already is not advised */
-    ASSERT(strstr(contest_verdict(text, &n, &config), " Try --") && !strstr(text, "--frequencies"));
+    config.classify = MTAN_CLASSIFY_RECORD;
+    ASSERT(strstr(contest_verdict(text, &n, &config), "--statistics mean,") && strstr(text, "--summaries 1"));
     ASSERT(strlen(text) + 64 < CONTEST_VERDICT_BYTES);
+    config.frequencies = MTAN_FREQUENCIES_LOG; /* what it has already is not advised */
+    config.statistics = config.summaries = 1;
+    ASSERT(strstr(contest_verdict(text, &n, &config), " Try --budget"));
+    ASSERT(!strstr(text, "--frequencies") && !strstr(text, "--statistics") && !strstr(text, "--summaries"));
     n.better = -0.1, n.range.low = -0.2, n.range.high = -0.05;
     ASSERT(strstr(contest_verdict(text, &n, &config), "does not beat logistic regression on summaries"));
     n.better = NAN;

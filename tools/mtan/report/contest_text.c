@@ -78,6 +78,14 @@ static int published_frequencies(const mtan_config *c) {
     return c->frequencies == MTAN_FREQUENCIES_PUBLISHED && c->embedding == MTAN_EMBED_LEARNED && !c->architecture;
 }
 
+static int mean_alone(const mtan_config *c) {
+    return c->statistics == 0 && !c->architecture;
+}
+
+static int sequence_alone(const mtan_config *c) {
+    return c->summaries == 0 && c->classify == MTAN_CLASSIFY_RECORD && !c->architecture;
+}
+
 static int always(const mtan_config *c) {
     (void)c;
     return 1;
@@ -87,6 +95,8 @@ static const struct {
     const char *option, *words;
     int (*applies)(const mtan_config *config);
 } advice[] = {{"frequencies", "--frequencies log (attention that can be narrow)", published_frequencies},
+              {"statistics", "--statistics mean,spread,intensity,slope (more than local means)", mean_alone},
+              {"summaries", "--summaries 1 (the classifier also reads what the regression does)", sequence_alone},
               {"budget", "--budget 10m (a search for settings)", always},
               {NULL, "more records", always}};
 enum { ADVICE = sizeof advice / sizeof advice[0] };
