@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include "messages.h"
 
-enum { OPTIONS_MOST = 128, ARGUMENTS_MOST = 8 };
+enum { OPTIONS_MOST = 192, ARGUMENTS_MOST = 8 };
 
 typedef struct options {
     const struct command *command;
