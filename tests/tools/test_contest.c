@@ -239,7 +239,7 @@ TEST a_sentence_says_who_won(void) {
     n.better = NAN;
     ASSERT_STR_EQ("", contest_verdict(text, &n, &config));
     ASSERT_STR_EQ("", contest_verdict(text, NULL, &config));
-    ASSERT_STR_EQ("AUC 0.9000; without a model: largest class 0.5000, logistic regression on summaries 0.8000",
+    ASSERT_STR_EQ("AUC 0.9000; without a model: the largest class 0.5000, logistic regression on summaries 0.8000",
                   contest_line(text, sizeof text, &n));
     PASS();
 }

@@ -22,7 +22,7 @@ static int ended_with(const char *name, const char *words) {
 TEST a_run_ends_with_what_it_is_worth(void) {
     ASSERT_EQ_FMT(DONE, command_run(CLASSES), "%d");
     ASSERT(command_says("err.txt", "validation, "));
-    ASSERT(command_says("err.txt", "; without a model: largest class 0.5000, logistic regression on summaries "));
+    ASSERT(command_says("err.txt", "; without a model: the largest class 0.5000, logistic regression on summaries "));
     ASSERT(command_says("err.txt", "\nThe model "));
     ASSERT(ended_with("err.txt", "next, on the test records: mtan eval "));
     PASS();

@@ -82,15 +82,17 @@ static int is_number(const char *text) {
     return end > text && *end == 0;
 }
 
-static void flag_numbers(char ***flags, const dataset *d) {
+/* 1: they are, and more need not be said of them. */
+static int flag_numbers(char ***flags, const dataset *d) {
     const size_t C = arrlenu(d->classes);
     for (size_t k = 0; k < C; k++)
-        if (!is_number(d->classes[k])) return;
+        if (!is_number(d->classes[k])) return 0;
     if (C > MANY_NUMBERS)
         flag(flags,
              "labels: %zu different numbers look like a quantity, but each is taken as a class of its own; as classes, "
              "cut them into a few ranges with names",
              C);
+    return C > MANY_NUMBERS;
 }
 
 /* ---- channels ---- */
@@ -109,9 +111,7 @@ static void flag_channels(char ***flags, const profile *p, const dataset *d) {
 }
 
 void flags_find(char ***flags, const profile *p, const dataset *d) {
-    flag_few(flags, p, d);
-    flag_imbalance(flags, p, d);
-    flag_numbers(flags, d);
+    if (!flag_numbers(flags, d)) flag_few(flags, p, d), flag_imbalance(flags, p, d);
     flag_channels(flags, p, d);
 }
 

@@ -47,6 +47,7 @@ static void say_contest(runner *run, const training *t) {
     const int32_t *positions = t->split->part[SPLIT_VALID];
     const mtan_config *config = &run->model->config;
     const int curves = t->plan->source.interpolation;
+    if (!curves && config->task != MTAN_TASK_CLASSES) return; /* nobody else predicts numbers yet */
     contest_number *numbers = curves ? contest_of_curves(run, t, positions) : contest_of_classes(run, t, positions);
     const contest_number *n = contest_headline(numbers, curves ? 0 : config->classes);
     char text[CONTEST_VERDICT_BYTES];

@@ -11,7 +11,7 @@
 
 static const struct {
     const char *key, *title;
-} names[RIVALS] = {[RIVAL_SHARES] = {"majority", "largest class"},
+} names[RIVALS] = {[RIVAL_SHARES] = {"majority", "the largest class"},
                    [RIVAL_REGRESSION] = {"regression", "logistic regression on summaries"},
                    [RIVAL_MEAN] = {"mean", "the mean"},
                    [RIVAL_LAST] = {"last", "the last value"},
