@@ -536,15 +536,19 @@ void plan_write(const plan *p, mtan_file_pair **pairs) {
 }
 
 int plan_can_be_saved(const plan *p, const prep *prepared, char *error) {
-    enum { COUNTERS = 4096 }; /* bytes: training_write's, and the optimiser's two tensors */
+    enum {
+        COUNTERS = 4096,
+        BAND = 16
+    }; /* bytes: training_write's, and the optimiser's two tensors; a channel's band */
     const size_t count = mtan_weights_count(&p->config);
+    const size_t bands = p->config.variance == MTAN_VARIANCE_LEARNED ? BAND * (size_t)p->config.channels : 0;
     mtan_real *weights = tool_calloc(count, sizeof *weights); /* of no meaning */
     mtan_file_pair *pairs = NULL;
     mtan_model model;
     plan_write(p, &pairs);
     const mtan_status status = mtan_model_init(&model, &p->config, weights, count);
     const int good = status == MTAN_OK ? bundle_check(&model, prepared, pairs, arrlenu(pairs),
-                                                      golden_record_room(&p->config) + COUNTERS, error)
+                                                      golden_record_room(&p->config) + COUNTERS + bands, error)
                                        : (snprintf(error, 512, "%s", mtan_status_message(status)), 0);
     pairs_free(pairs, arrlenu(pairs));
     arrfree(pairs);
