@@ -375,9 +375,12 @@ TEST disappointments_are_told_before(void) {
 TEST labels_that_are_numbers_are_told(void) {
     write_late(0);
     command_write("late-labels.csv", "record,label\n");
-    for (int r = 0; r < 60; r++) line("late-labels.csv", "r%d,%g\n", r, 0.5 * (r % 25));
+    for (int r = 0; r < 60; r++) line("late-labels.csv", "r%d,%d\n", r, r % 25);
     (void)command_run("check @/late.csv --labels @/late-labels.csv");
     ASSERT(says_all((const char *const[]){"labels: 25 different numbers look like a quantity", NULL}));
+    command_append("late-labels.csv", "r60,0.5\n"); /* no code has a fraction */
+    (void)command_run("check @/late.csv --labels @/late-labels.csv");
+    ASSERT(says_all((const char *const[]){"labels: a number to predict; if they are classes, --task classes", NULL}));
     PASS();
 }
 

@@ -557,16 +557,15 @@ TEST labels_that_do_not_do_are_refused(void) {
     for (int i = 0; i < 10; i++) n += (size_t)sprintf(labels + n, "r%d,%d.5\n", i, i);
     ASSERT(
         refuses(THREE, labels,
-                "labels.csv: all 10 labels are different: this looks like a number to predict, which this model does "
-                "not do"));
+                "labels.csv: all 10 labels are different: no class is learned from one record; is it --task number?"));
     sprintf(labels + n, "a,0.5\n");
     ASSERT(load(THREE, labels) && arrlen(set.classes) == 10);
     n = (size_t)sprintf(labels, "record,label\n");
     for (int i = 0; i <= OWN_CLASSES_MOST; i++) n += (size_t)sprintf(labels + n, "r%d,%d\n", i, i);
-    ASSERT(
-        refuses(THREE, labels,
-                "labels.csv:4098: more than 4096 classes: this looks like a number to predict, which this model does "
-                "not do"));
+    ASSERT(load(THREE, labels) && arrlen(set.classes) == 1 && set.numbers[4096] == 4096);
+    options.task = OWN_TASK_CLASSES;
+    ASSERT(refuses(THREE, labels, "labels.csv:4098: more than 4096 classes"));
+    options.task = OWN_TASK_GUESSED;
     arrput(options.classes, "sick"), arrput(options.classes, "fine");
     ASSERT(gives(THREE, "record,label\na,fine\n", "a 1:c=1 -> fine | b 2:c=2 | d 3:c=3"));
     ASSERT_EQ(1, set.labels[0]);

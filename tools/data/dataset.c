@@ -92,6 +92,7 @@ mtan_record dataset_view(const dataset *d, size_t record) {
     view.id = mtan_bytes_hash(name, strlen(name));
     if (r->n_labels > 0) {
         view.labels = d->labels + r->label0;
+        if (d->numbers) view.numbers = d->numbers + r->label0;
         if (d->label_times) view.times = d->label_times + r->label0, view.n_times = r->n_labels;
     }
     return view;
@@ -115,6 +116,7 @@ static void free_texts(char **texts) {
 
 void dataset_free(dataset *d) {
     arrfree(d->records), arrfree(d->events), arrfree(d->truth), arrfree(d->labels), arrfree(d->label_times);
+    arrfree(d->numbers);
     arrfree(d->names), arrfree(d->time_texts);
     free_texts(d->channels), free_texts(d->classes), free_texts(d->notes);
     d->channels = d->classes = d->notes = NULL;

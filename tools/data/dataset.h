@@ -31,8 +31,9 @@ typedef struct dataset_record {
 typedef struct dataset {
     dataset_record *records; /* all of these are stb_ds arrays: arrlen(records) */
     mtan_event *events;
-    mtan_event *truth; /* never shown to a model, only scored: the noise-free curve of synthetic series; else empty */
-    int32_t *labels;   /* class numbers; MTAN_UNLABELED where a time has none */
+    mtan_event *truth;  /* never shown to a model, only scored: the noise-free curve of synthetic series; else empty */
+    int32_t *labels;    /* class numbers; MTAN_UNLABELED where a time has none */
+    mtan_real *numbers; /* beside `labels`, which are then 0, when a label is a number to predict; else NULL */
     mtan_real *label_times; /* beside `labels` when labels belong to times, else NULL */
     char *names;            /* zero-terminated, one after the other */
     char *time_texts;       /* likewise, the distinct times of each record as they were read; NULL: not kept */

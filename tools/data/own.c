@@ -3,6 +3,7 @@
 
 #include <limits.h>
 #include <stdio.h>
+#include <math.h>
 #include <string.h>
 
 #include "own_rows.h"
@@ -23,6 +24,7 @@ typedef struct loader {
     own_row *statics;      /* of the events, without a time */
     own_cut *cuts;         /* by record, as record_label */
     own_row *label_rows;   /* of labels of times */
+    int predicts_number;   /* labels are numbers, whose texts are in `classes` */
     int32_t *record_label; /* by record; shorter than the records where the last have none */
     int32_t event_records; /* records of the events file: those behind are of the labels alone */
     int32_t *record_group; /* by record and its subject: of the column of groups; -1: none; shorter as record_label */
@@ -102,21 +104,27 @@ static int read_events(loader *l, const char *path) {
 
 /* ---- labels ---- */
 
+/* Could these labels be a number to predict? Then there may be any number of different ones. */
+static int may_be_number(const loader *l, const char *text) {
+    double number;
+    return l->options->task != OWN_TASK_CLASSES && field_number(text, &number);
+}
+
 static own_outcome read_class(loader *l, int32_t *label) {
     const csv_field *text = own_field(&l->labels, OWN_VALUE);
     *label = MTAN_UNLABELED;
     if (field_missing(text->text)) return l->labels.missing += !l->per_time, OWN_ROW_GOOD;
     *label = names_find(&l->classes, text->text, text->length);
     if (*label >= 0) return OWN_ROW_GOOD;
-    if (l->options->classes)
+    if (l->options->task == OWN_TASK_NUMBER && !may_be_number(l, text->text))
+        return own_complain(&l->labels, l->labels.csv.line, "label \"%s\" is no number", field_quote(text->text).text),
+               OWN_ROW_BAD;
+    if (l->options->classes && l->options->task != OWN_TASK_NUMBER)
         return own_complain(&l->labels, l->labels.csv.line, "the model has no class \"%s\"",
                             field_quote(text->text).text),
                OWN_ROW_BAD;
-    if (names_count(&l->classes) == OWN_CLASSES_MOST)
-        return own_complain(&l->labels, l->labels.csv.line,
-                            "more than %d classes: this looks like a number to predict, which this model does not do",
-                            OWN_CLASSES_MOST),
-               OWN_ROW_BAD;
+    if (names_count(&l->classes) >= OWN_CLASSES_MOST && !may_be_number(l, text->text))
+        return own_complain(&l->labels, l->labels.csv.line, "more than %d classes", OWN_CLASSES_MOST), OWN_ROW_BAD;
     *label = names_add(&l->classes, text->text, text->length);
     return OWN_ROW_GOOD;
 }
@@ -155,14 +163,34 @@ static own_outcome read_label(loader *l, own_row *row) {
     return got == OWN_ROW_GOOD ? keep_label(l, row) : got;
 }
 
+/* Labels that are numbers and look like measurements rather than codes: see own.h. */
+static int looks_like_number(const loader *l) {
+    enum { CODES = 20 };
+    const int32_t different = names_count(&l->classes);
+    int fractions = 0;
+    if (different <= CODES) return 0;
+    for (int32_t i = 0; i < different; i++) {
+        double number;
+        if (!field_number(names_text(&l->classes, i), &number)) return 0;
+        fractions |= number != floor(number);
+    }
+    return fractions || (size_t)different > l->labelled / 2;
+}
+
 static int check_labels(loader *l) {
     enum { ENOUGH = 10 }; /* two records of two classes are a toy, not a mistake */
     const char *file = l->labels.csv.text.name;
+    const own_task task = l->options->task;
     if (l->labelled == 0) snprintf(l->labels.error, sizeof l->labels.error, "%s: no label", file);
+    l->predicts_number =
+        task == OWN_TASK_NUMBER || (task == OWN_TASK_GUESSED && !l->options->classes && looks_like_number(l));
+    if (l->predicts_number) return l->labels.error[0] == 0;
+    if (names_count(&l->classes) > OWN_CLASSES_MOST)
+        snprintf(l->labels.error, sizeof l->labels.error, "%s: more than %d classes", file, OWN_CLASSES_MOST);
     else if (!l->options->classes && l->labelled >= ENOUGH && l->labelled == (size_t)names_count(&l->classes))
         snprintf(l->labels.error, sizeof l->labels.error,
-                 "%s: all %zu labels are different: this looks like a number to predict, which this model does not do",
-                 file, l->labelled);
+                 "%s: all %zu labels are different: no class is learned from one record; is it --task number?", file,
+                 l->labelled);
     return l->labels.error[0] == 0;
 }
 
@@ -209,6 +237,17 @@ static void ungroup(groups *g) {
 }
 
 /* Labels of times, ascending; `first` is the record's first observation, or NULL. */
+/* A class at its place, or the number that the label's text is. */
+static void add_label(dataset *d, const loader *l, int32_t label) {
+    const int none = label == MTAN_UNLABELED;
+    double number = NAN;
+    if (l->predicts_number) {
+        if (!none) field_number(names_text(&l->classes, label), &number);
+        arrput(d->numbers, (mtan_real)number);
+        dataset_add_label(d, none ? label : 0);
+    } else dataset_add_label(d, none || !l->class_place ? label : l->class_place[label]);
+}
+
 static int add_time_labels(dataset *d, loader *l, const own_time *first) {
     own_row *mine = l->mine_labels;
     const size_t n = arrlenu(mine);
@@ -221,7 +260,7 @@ static int add_time_labels(dataset *d, loader *l, const own_time *first) {
             if (agree(l, mine[i].record, mine[j].line, &label, mine[j].channel) != OWN_ROW_GOOD) return 0;
         if (!own_moment(&l->labels, &mine[i], first ? *first : mine[0].time, &moment)) return 0;
         arrput(d->label_times, moment);
-        dataset_add_label(d, label == MTAN_UNLABELED || !l->class_place ? label : l->class_place[label]);
+        add_label(d, l, label);
     }
     return 1;
 }
@@ -231,8 +270,7 @@ static int32_t label_of(const loader *l, int32_t record) {
 }
 
 static void add_record_label(dataset *d, const loader *l, int32_t record) {
-    const int32_t label = label_of(l, record);
-    if (label != MTAN_UNLABELED) dataset_add_label(d, l->class_place ? l->class_place[label] : label);
+    if (label_of(l, record) != MTAN_UNLABELED) add_label(d, l, label_of(l, record));
 }
 
 /* Where channels or classes are given, they keep their places: then NULL. */
@@ -267,7 +305,8 @@ static int add_record(dataset *d, loader *l, int32_t record) {
 static int build(dataset *d, loader *l) {
     const int32_t n = names_count(&l->records);
     l->channel_place = set_names(&d->channels, l->options->channels, &l->channels);
-    l->class_place = set_names(&d->classes, l->options->classes, &l->classes);
+    if (l->predicts_number) arrput(d->classes, tool_text("label"));
+    else l->class_place = set_names(&d->classes, l->options->classes, &l->classes);
     l->event_groups = group(l->rows, n);
     l->static_groups = group(l->statics, n);
     l->label_groups = group(l->label_rows, n);
@@ -292,10 +331,14 @@ static void note_labels(dataset *d, const loader *l) {
     if (l->without_events)
         dataset_note(d, "%s: records without a row of events: %zu", l->labels.csv.text.name, l->without_events);
     if (without) dataset_note(d, "%s: records without a label: %zu", l->labels.csv.text.name, without);
+    if (l->predicts_number && l->options->task == OWN_TASK_GUESSED)
+        dataset_note(d, "%s: %d different numbers: a number to predict; --task classes takes them as classes",
+                     l->labels.csv.text.name, (int)names_count(&l->classes));
 }
 
 static int load(dataset *d, loader *l, const char *events, const char *labels) {
-    if (!names_set(&l->channels, l->options->channels) || !names_set(&l->classes, l->options->classes))
+    if (!names_set(&l->channels, l->options->channels) ||
+        !names_set(&l->classes, l->options->task == OWN_TASK_NUMBER ? NULL : l->options->classes))
         return dataset_fail(d, "the model has two channels or two classes of one name");
     if (!read_events(l, events)) return dataset_fail(d, "%s", l->events.error);
     if (labels && !read_labels(l, labels)) return dataset_fail(d, "%s", l->labels.error);

@@ -31,7 +31,10 @@
  * label without a time is its own. A label is a class name; classes are sorted as channels are; at most 4096. An empty label
  * (or NaN, NA, null) is none. A record twice: an error unless the labels are the same. Times are on the clock of the
  * record's events. A record without events is allowed, and counted; so are records without a label. Ten or more labels
- * that are all different are refused: that looks like a number to predict, which this model does not do.
+ * that are all different and no numbers are refused: they look like names.
+ *
+ * Numbers.  Labels that are all numbers, more than 20 different ones, and fractions or mostly different, are no classes but a
+ * number to predict: the notes say so, and `task` decides otherwise. The set then has `numbers` and one name, "label", for a class.
  *
  * Errors read "file:line: what is wrong"; the line is the physical one in which the row begins.
  */
@@ -46,6 +49,9 @@ typedef enum own_origin {
     OWN_ORIGIN_RECORD /* the record's first observation is time 0: subtracted before rounding */
 } own_origin;
 
+/* What labels are. */
+typedef enum own_task { OWN_TASK_GUESSED, OWN_TASK_CLASSES, OWN_TASK_NUMBER } own_task;
+
 enum { OWN_CLASSES_MOST = 4096 };
 
 typedef struct own_options {
@@ -57,6 +63,7 @@ typedef struct own_options {
     int skip_unknown; /* rows of channels that are not in `channels` are left out and counted */
     int keep_times;   /* the set gets time_texts: numbers and dates (in UTC) as they were read, whatever the origin */
     own_origin origin;
+    own_task task;
 } own_options;
 
 /* A whole file, for training: the rows of a record may be scattered. labels and o may be NULL. 1, or 0 with d->error

@@ -32,7 +32,7 @@ mtan_prep prep_view(const prep *p, int part) {
     view.time_scale = p->time_scale[part];
     view.first = p->first, view.last = p->last;
     view.unit = p->unit;
-    view.channel = p->channel;
+    view.channel = p->channel, view.number = p->number;
     view.channel_names = (const char *const *)p->channels, view.class_names = (const char *const *)p->classes;
     return view;
 }
@@ -197,6 +197,26 @@ static char **copy_texts(char **from) {
     return texts;
 }
 
+/* Mean and standard deviation of the training records' numbers: as z-scores they suit any optimiser. */
+static void fit_number(prep *p, const dataset *d, const int32_t *records) {
+    mtan_prep_unit unit = {0, 1};
+    double sum = 0, squares = 0, n = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < arrlenu(records); i++) {
+            const dataset_record *r = &d->records[records[i]];
+            for (size_t k = r->label0; k < r->label0 + (size_t)r->n_labels; k++) {
+                const double x = (double)d->numbers[k];
+                if (isnan(x)) continue;
+                if (pass == 0) sum += x, n++;
+                else squares += (x - unit.offset) * (x - unit.offset);
+            }
+        }
+        if (n > 0) unit.offset = sum / n;
+    }
+    if (squares > 0) unit.scale = sqrt(squares / n);
+    arrput(p->number, unit);
+}
+
 void prep_fit(prep *p, const dataset *d, const split *s, prep_kind kind, double time_scale, const mtan_real *missing) {
     memset(p, 0, sizeof *p);
     p->kind = kind, p->positive = -1;
@@ -212,6 +232,7 @@ void prep_fit(prep *p, const dataset *d, const split *s, prep_kind kind, double 
     fit_ranges(p, d, s);
     fit_times(p, d, s, time_scale);
     fit_span(p, d, s->part[SPLIT_TRAIN]);
+    if (d->numbers) fit_number(p, d, s->part[SPLIT_TRAIN]);
 }
 
 /* ---- applying ---- */
@@ -232,6 +253,10 @@ static void apply_record(const prep *p, int part, dataset *d, dataset_record *r)
     r->n_times = r->n_events > 0;
     for (int32_t i = 1; i < r->n_events; i++) r->n_times += e[i].time > e[i - 1].time;
     r->n_truth = prep_events(p, part, dataset_truth(d, r), r->n_truth);
+    for (size_t k = r->label0; d->numbers && k < r->label0 + (size_t)r->n_labels; k++) {
+        const mtan_prep view = prep_view(p, part);
+        d->numbers[k] = mtan_prep_number(&view, 0, (double)d->numbers[k]);
+    }
     for (int32_t i = 0; d->label_times && i < r->n_labels; i++) {
         mtan_real *time = &d->label_times[r->label0 + (size_t)i];
         *time = prep_time(p, part, (double)*time);
@@ -284,7 +309,7 @@ static void free_texts(char **texts) {
 }
 
 void prep_free(prep *p) {
-    arrfree(p->channel);
+    arrfree(p->channel), arrfree(p->number);
     free_texts(p->channels), free_texts(p->classes);
     memset(p, 0, sizeof *p);
 }

@@ -34,6 +34,7 @@ typedef struct prep {
     double first, last;             /* of the training records' times; first > last: not known */
     int from_first;                 /* times are counted from the record's first observation */
     char unit[24];
+    mtan_prep_unit *number;     /* stb_ds array: of the number that labels are; empty: they are classes */
     char **channels, **classes; /* names, stb_ds arrays of malloc'd text; empty: a model without */
     int32_t positive;           /* the class that a probability of two is about; -1: the second of two */
 } prep;

@@ -122,6 +122,11 @@ void prep_write(const prep *p, mtan_file_pair **pairs) {
     if (arrlenu(p->channel) > 0) add_numbers(pairs, p);
     add_names(pairs, "mtan.names.channels", p->channels);
     add_names(pairs, "mtan.names.classes", p->classes);
+    if (arrlenu(p->number) > 0) {
+        char *offset = NULL, *scale = NULL;
+        put_number(&offset, p->number[0].offset, DOUBLE_DIGITS), put_number(&scale, p->number[0].scale, DOUBLE_DIGITS);
+        add_text(pairs, "mtan.number.offset", offset), add_text(pairs, "mtan.number.scale", scale);
+    }
     if (p->positive >= 0 && p->positive < (int32_t)arrlen(p->classes))
         add_pair(pairs, "mtan.names.positive", p->classes[p->positive]);
 }
@@ -197,6 +202,7 @@ static int take_all(prep *p, const mtan_prep *read, const mtan_file *file, char 
     strcpy(p->unit, read->unit);
     copy_names(&p->channels, read->channel_names, read->channels);
     copy_names(&p->classes, read->class_names, read->classes);
+    for (int32_t c = 0; read->number && c < read->classes; c++) arrput(p->number, read->number[c]);
     p->positive = mtan_file_metadata(file, "mtan.names.positive", NULL, 0, NULL) == MTAN_OK ? read->positive : -1;
     return !read->fitted || read_scales(p, file, error);
 }

@@ -160,7 +160,7 @@ static void find_rivals(checked *c) {
     int32_t *const *part = c->split.part;
     if (c->plan.source.interpolation) {
         c->rivals = contest_curves(&c->data, part[SPLIT_TRAIN], part[SPLIT_TEST], c->plan.source.observed, NULL, 0);
-    } else {
+    } else if (!c->data.numbers) {
         class_rivals r;
         class_rivals_make(&r, &c->data, part[SPLIT_TRAIN], part[SPLIT_VALID], part[SPLIT_TEST]);
         if (r.rows > 0) c->rivals = contest_classes(&r, NULL, 0);

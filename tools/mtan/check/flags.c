@@ -85,12 +85,15 @@ static int is_number(const char *text) {
 /* 1: they are, and more need not be said of them. */
 static int flag_numbers(char ***flags, const dataset *d) {
     const size_t C = arrlenu(d->classes);
+    if (d->numbers) flag(flags, "labels: a number to predict; if they are classes, --task classes");
+    if (d->numbers) return 1;
     for (size_t k = 0; k < C; k++)
         if (!is_number(d->classes[k])) return 0;
     if (C > MANY_NUMBERS)
         flag(flags,
-             "labels: %zu different numbers look like a quantity, but each is taken as a class of its own; as classes, "
-             "cut them into a few ranges with names",
+             "labels: %zu different numbers look like a quantity, but each is taken as a class of its own: --task "
+             "number "
+             "predicts them; as classes, cut them into a few ranges with names",
              C);
     return C > MANY_NUMBERS;
 }

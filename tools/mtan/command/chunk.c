@@ -41,13 +41,14 @@ static const char *first_time(const chunk *c, size_t record) {
 /* Rows of one record, p (rows, C), from the time *time on, which moves behind them. */
 static void put_classes(chunk *c, size_t record, const char **time, size_t rows, const double *p) {
     for (size_t i = 0; i < rows; i++) {
-        row_classes(&c->out, dataset_name(&c->records, record), *time, p + i * (size_t)c->model->config.classes);
+        row_classes(&c->out, dataset_name(&c->records, record), *time,
+                    p + i * (size_t)mtan_config_outputs(&c->model->config));
         if (*time) *time += strlen(*time) + 1;
     }
 }
 
 static int classify(chunk *c) {
-    const size_t n = arrlenu(c->records.records), C = (size_t)c->model->config.classes;
+    const size_t n = arrlenu(c->records.records), C = (size_t)mtan_config_outputs(&c->model->config);
     mtan_record *records = tool_calloc(n, sizeof *records);
     size_t *row0 = tool_calloc(n + 1, sizeof *row0);
     double *p;
@@ -220,7 +221,7 @@ static int32_t next_times(const mtan_record *r, int32_t *event, mtan_real *times
 }
 
 static mtan_status lone_classify(lone *l, chunk *c, mtan_record *ask) {
-    const size_t C = (size_t)c->model->config.classes;
+    const size_t C = (size_t)mtan_config_outputs(&c->model->config);
     mtan_real times[QUERIES_AT_ONCE], *out = tool_calloc(QUERIES_AT_ONCE * C, sizeof *out);
     double *p = tool_calloc(QUERIES_AT_ONCE * C, sizeof *p);
     const char *time = first_time(c, 0);

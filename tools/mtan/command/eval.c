@@ -147,6 +147,50 @@ static int eval_classes(session *s, const options *o, int json) {
     return good ? DONE : BAD_USE;
 }
 
+/* ---- numbers ---- */
+
+/* A metric of the model beside that of the mean of the training records, which needs no model. */
+static void put_number(number_query *q, const double *mean, int32_t draws, int json) {
+    const char *key = number_metric_key(q->name);
+    const double value = number_drawn(q, NULL, q->p->rows);
+    interval range = {NAN, NAN};
+    double without;
+    char name[40];
+    if (draws > 0) range = metric_bootstrap(number_drawn, q, q->p->rows, q->p->record, draws, 0);
+    q->instead = mean, without = number_drawn(q, NULL, q->p->rows), q->instead = NULL;
+    if (json) {
+        put_key(key, value);
+        snprintf(name, sizeof name, "%s_low", key), put_key(name, range.low);
+        snprintf(name, sizeof name, "%s_high", key), put_key(name, range.high);
+        if (q->name != NUMBER_COVERAGE) snprintf(name, sizeof name, "%s_of_mean", key), put_key(name, without);
+        return;
+    }
+    printf("%-18s %10.5g", number_metric_title(q->name), value);
+    if (draws > 0) printf("   95 %% interval %.5g to %.5g", range.low, range.high);
+    if (q->name != NUMBER_COVERAGE) printf("   the training records' mean alone %.5g", without);
+    putchar('\n');
+}
+
+static int eval_numbers(session *s, const options *o, int json) {
+    const int32_t draws = (int32_t)option_integer(o, "bootstrap", 1000);
+    const double mean = arrlen(s->bundle.prep.number) > 0 ? s->bundle.prep.number[0].offset : 0;
+    number_predictions p;
+    number_query q = {&p, NUMBER_RMSE, NULL};
+    if (!s->data.numbers) return complain("--labels FILE is needed, with the numbers that the model predicts");
+    if (!session_numbers(s, o, &p)) return BAD_USE;
+    if (p.rows == 0) return numbers_free(&p), complain("no record of this part has a label");
+    put_what(s, o, json);
+    if (json) printf(", \"rows\": %zu", p.rows);
+    else printf("%td records of the part '%s', %zu numbers\n", arrlen(s->positions), s->part, p.rows);
+    for (int i = 0; i < NUMBER_METRICS; i++) {
+        q.name = (number_metric)i;
+        if (q.name != NUMBER_COVERAGE || p.outputs == 3) put_number(&q, &mean, draws, json);
+    }
+    if (json) puts("}");
+    numbers_free(&p);
+    return DONE;
+}
+
 /* ---- interpolation ---- */
 
 static void put_error(double x, interval range) {
@@ -265,7 +309,9 @@ int command_eval(const options *o) {
     int status;
     if (!session_open(&s, o, o->argument[0])) return BAD_USE;
     session_explain(&s);
-    status = s.source.interpolation ? eval_curves(&s, o, json) : eval_classes(&s, o, json);
+    status = s.source.interpolation                           ? eval_curves(&s, o, json)
+             : s.bundle.model.config.task == MTAN_TASK_NUMBER ? eval_numbers(&s, o, json)
+                                                              : eval_classes(&s, o, json);
     session_close(&s);
     return status;
 }

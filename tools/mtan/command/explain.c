@@ -103,7 +103,7 @@ static int explain_records(session *s, runner *run, const raw_events *raw, int j
 
 static int explain_times(session *s, runner *run, int json) {
     mtan_config config = s->bundle.model.config;
-    row_printer rows = {&config, s->bundle.prep.classes, json, 0, 0};
+    row_printer rows = {&config, s->bundle.prep.classes, s->bundle.prep.number, json, 0, 0};
     const size_t C = (size_t)config.classes;
     config.classify = MTAN_CLASSIFY_TIME; /* rows have a time */
     for (size_t i = 0; i < arrlenu(s->positions); i++) {
@@ -224,7 +224,9 @@ int command_explain(const options *o) {
         raw = raw_keep(&s.data);
         prep_apply(&s.bundle.prep, &s.data, &s.split);
         session_explain(&s);
-        status = explain(&s, o, &raw);
+        if (s.bundle.model.config.task != MTAN_TASK_CLASSES)
+            complain("this model predicts no classes, which are what `mtan explain` explains");
+        else status = explain(&s, o, &raw);
     }
     arrfree(raw.events), arrfree(raw.records);
     session_close(&s);

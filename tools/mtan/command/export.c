@@ -449,13 +449,23 @@ static void write_preprocessing(header *h, const bundle *b) {
     list_begin(h, "mtan_prep_channel", "prep_channels");
     for (int32_t i = 0; i < view.channels; i++) write_channel(h, &view.channel[i]);
     list_end(h);
+    if (view.number) {
+        list_begin(h, "mtan_prep_unit", "units");
+        for (int32_t i = 0; i < view.classes; i++) {
+            char item[64];
+            snprintf(item, sizeof item, "{%.17g, %.17g}", view.number[i].offset, view.number[i].scale);
+            list_put(h, item);
+        }
+        list_end(h);
+    }
     fprintf(
         h->out,
         "static const mtan_prep %s_prep = {\n    %s_channels, %s_classes, %d, %d, %d,\n    %.17g, %.17g, %.17g,\n    ",
         h->name, h->name, h->name, b->prep.kind != PREP_NONE, (int)view.from_first, (int)view.positive, view.time_scale,
         view.first, view.last);
     write_string(h, view.unit);
-    write_code(h, ",\n    @_prep_channels, @_channel_names, @_class_names, 0, 0\n};\n");
+    write_code(h, ",\n    @_prep_channels, @_channel_names, @_class_names, ");
+    write_code(h, view.number ? "@_units, 0\n};\n" : "0, 0\n};\n");
     write_code(h, prepare_code);
 }
 

@@ -87,7 +87,8 @@ void outcome_say(const char *best, const training *t, const options *o) {
             t->plan->source.interpolation ? interpolation_bounds(t->data) : model_bounds(config, t->data);
         b.model.backend = t->model.backend;
         if (runner_start(&run, &b.model, bounds, option_threads(o), error)) {
-            say_contest(&run, t), say_attention(&run, t);
+            if (config->task == MTAN_TASK_CLASSES) say_contest(&run, t);
+            say_attention(&run, t);
             runner_stop(&run);
         }
         bundle_free(&b);

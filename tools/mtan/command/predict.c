@@ -152,8 +152,8 @@ static int set_up(job *j, const char *model) {
     j->session.keep_times = !curves && c->classify == MTAN_CLASSIFY_TIME;
     run->model = &j->session.bundle.model, run->prep = &j->session.bundle.prep;
     run->threads = option_threads(o), run->seed = (uint64_t)option_integer(o, "seed", 0);
-    run->out.config = c, run->out.classes = run->prep->classes, run->out.interpolates = curves,
-    run->out.json = option_given(o, "json");
+    run->out.config = c, run->out.classes = run->prep->classes, run->out.number = run->prep->number,
+    run->out.interpolates = curves, run->out.json = option_given(o, "json");
     return 1;
 }
 

@@ -3,6 +3,7 @@
 #include "rows.h"
 
 #include <stdio.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -78,6 +79,10 @@ void rows_header(row_printer *r) {
         return;
     }
     fputs(c->classify == MTAN_CLASSIFY_TIME ? "record,time" : "record", stdout);
+    if (c->task == MTAN_TASK_NUMBER) {
+        puts(c->interval > 0 ? ",predicted,low,high" : ",predicted");
+        return;
+    }
     for (int32_t k = 0; k < c->classes; k++) {
         char *name = probability_name(r, k);
         putchar(','), row_name(name);
@@ -108,10 +113,34 @@ static void row_classes_json(const row_printer *r, const char *record, const cha
     puts("}");
 }
 
+static double raw_number(const row_printer *r, double x) {
+    return r->number ? x * r->number->scale + r->number->offset : x;
+}
+
+/* The prediction, then what lies about it. */
+static void row_number(const row_printer *r, const char *record, const char *time, const double *p) {
+    static const char *const keys[] = {"predicted", "low", "high"};
+    const double x[] = {p[r->config->interval > 0 ? 1 : 0], p[0], r->config->interval > 0 ? p[2] : NAN};
+    const int outputs = mtan_config_outputs(r->config);
+    if (r->json) fputs("{\"record\": ", stdout), json_string(stdout, record);
+    else row_name(record);
+    if (r->json && time) put_time_key(time);
+    if (!r->json && time) printf(",%s", time);
+    for (int i = 0; i < outputs; i++) {
+        if (r->json) printf(", \"%s\": ", keys[i]), json_number(stdout, raw_number(r, x[i]));
+        else printf(",%.9g", raw_number(r, x[i]));
+    }
+    puts(r->json ? "}" : "");
+}
+
 void row_classes(row_printer *r, const char *record, const char *time, const double *p) {
     const int32_t classes = r->config->classes;
     char number[16];
     rows_header(r);
+    if (r->config->task == MTAN_TASK_NUMBER) {
+        row_number(r, record, time, p);
+        return;
+    }
     if (r->json) {
         row_classes_json(r, record, time, p);
         return;

@@ -16,6 +16,7 @@ source_input option_input(const options *o, const prep *model) {
     in.labels = option_text(o, "labels", NULL);
     in.origin = option_text(o, "origin", NULL);
     in.splits = option_text(o, "splits", NULL);
+    in.task = option_text(o, "task", NULL);
     in.positive = option_text(o, "positive", NULL);
     in.skip_unknown = option_given(o, "skip-unknown");
     in.model = model;

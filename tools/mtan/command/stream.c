@@ -149,7 +149,7 @@ static void put_prediction(job *j, const state *s, const char *record) {
     const field_excerpt time = own_time_text(j->dates ? OWN_DATES : OWN_NUMBERS, s->time);
     const double now = moment(j, s, s->time);
     const int outside = s->stream.events == 0 || now < s->from || now > s->to;
-    for (int32_t k = 0; !j->interpolates && k < c->classes; k++) j->p[k] = (double)j->out[k];
+    for (int32_t k = 0; !j->interpolates && k < mtan_config_outputs(c); k++) j->p[k] = (double)j->out[k];
     if (!j->interpolates) row_classes(&j->rows, record, c->classify == MTAN_CLASSIFY_TIME ? time.text : NULL, j->p);
     for (int32_t d = 0; j->interpolates && d < c->channels; d++)
         row_value(&j->rows, record, time.text, p->channels[d], prep_raw_value(p, d, (double)j->out[d]),
@@ -303,7 +303,7 @@ static int open_model(job *j, const options *o) {
 static int open_predictor(job *j) {
     const mtan_model *model = &j->bundle.model;
     const mtan_bounds bounds = {1, 0, 1};
-    const size_t D = (size_t)model->config.channels, C = (size_t)model->config.classes;
+    const size_t D = (size_t)model->config.channels, C = (size_t)mtan_config_outputs(&model->config);
     size_t bytes = 0;
     mtan_status status = mtan_stream_size(model, j->settings->window > 0 ? j->settings->keep : 0, &j->state_bytes);
     if (status == MTAN_ERR_CONFIG)
@@ -324,6 +324,7 @@ static int run(job *j, const options *o) {
     if (!read_every(j) || !open_model(j, o) || !open_predictor(j)) return BAD_USE;
     if (!csv_open(&j->csv, j->settings->data)) return complain("%s", j->csv.text.error);
     j->rows.config = &j->bundle.model.config, j->rows.classes = j->bundle.prep.classes;
+    j->rows.number = j->bundle.prep.number;
     j->rows.interpolates = j->interpolates, j->rows.json = j->settings->json;
     return take_lines(j);
 }

@@ -21,8 +21,8 @@ static const double BETWEEN_CLASSES =
 /* ---- one record through a model ---- */
 
 static size_t outputs(const mtan_config *c, size_t times) {
-    if (c->classify == MTAN_CLASSIFY_RECORD) return (size_t)c->classes;
-    return times * (size_t)(c->classify == MTAN_CLASSIFY_TIME ? c->classes : c->channels);
+    if (c->classify == MTAN_CLASSIFY_RECORD) return (size_t)mtan_config_outputs(c);
+    return times * (size_t)(c->classify == MTAN_CLASSIFY_TIME ? mtan_config_outputs(c) : c->channels);
 }
 
 size_t golden_record_size(const mtan_config *c, const golden_record *x) {

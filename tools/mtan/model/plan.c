@@ -412,7 +412,10 @@ int plan_fit(plan *p, const dataset *d) {
     const size_t classes = arrlenu(d->classes);
     p->config.channels = (int32_t)arrlen(d->channels);
     if (p->config.classify != MTAN_CLASSIFY_NONE) {
-        if (classes < 2)
+        if (p->config.task == MTAN_TASK_LABELS)
+            return complain("--task labels: the command trains on classes or a number, the library on labels too"), 0;
+        if (d->numbers) p->config.task = MTAN_TASK_NUMBER;
+        if (classes < 2 && !d->numbers)
             return complain("%s needs labels of at least two classes; --labels FILE has %zu", p->name, classes), 0;
         if ((p->config.classify == MTAN_CLASSIFY_TIME) != (d->label_times != NULL))
             return complain(d->label_times ? "the labels belong to times: --model per-time, or a baseline's -per-time"

@@ -43,7 +43,7 @@ int predictions_make(predictions *p, runner *run, const dataset *d, const int32_
     }
     baseline_arrange(&run->model->config, records, n, batch);
     p->rows = row0[n];
-    p->classes = run->model->config.classes;
+    p->classes = mtan_config_outputs(&run->model->config);
     p->p = tool_calloc(p->rows * (size_t)p->classes, sizeof *p->p);
     p->score = tool_calloc(p->rows, sizeof *p->score);
     p->label = tool_calloc(p->rows, sizeof *p->label);

@@ -246,7 +246,7 @@ int runner_classify(runner *r, const mtan_record *records, size_t n, const size_
                     double *logit) {
     const mtan_config *config = &r->model->config;
     const int sampled = config->kind == MTAN_FULL && config->predict_samples > 1;
-    classification c = {records, row0, probability, logit, config->classes, sampled ? config->predict_samples : 1};
+    classification c = {records, row0, probability, logit, mtan_config_outputs(config), sampled ? config->predict_samples : 1};
     return runner_each(r, n, classify_chunk, &c);
 }
 

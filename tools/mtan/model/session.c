@@ -103,11 +103,29 @@ int session_predict(session *s, const options *o, predictions *p) {
     memset(p, 0, sizeof *p);
     if (s->bundle.model.config.classify == MTAN_CLASSIFY_NONE)
         return complain("this model interpolates and does not classify: `mtan interpolate`"), 0;
+    if (s->bundle.model.config.task != MTAN_TASK_CLASSES)
+        return complain("this model predicts no classes: `mtan eval` and `mtan predict` are for it"), 0;
     if (!runner_start(&run, &s->bundle.model, model_bounds(&s->bundle.model.config, &s->data), option_threads(o),
                       error))
         return complain("%s", error), 0;
     runner_seed(&run, (uint64_t)option_integer(o, "seed", 0));
     good = predictions_make(p, &run, &s->data, s->positions, s->source.preset == MTAN_FAITHFUL, session_batch(s));
+    if (!good)
+        complain("record %s%s: %s", dataset_name(&s->data, (size_t)s->positions[run.failed]), runner_doubt(&run),
+                 status_message(run.status));
+    runner_stop(&run);
+    return good;
+}
+
+int session_numbers(session *s, const options *o, number_predictions *p) {
+    char error[512] = "";
+    runner run;
+    int good;
+    if (!runner_start(&run, &s->bundle.model, model_bounds(&s->bundle.model.config, &s->data), option_threads(o),
+                      error))
+        return complain("%s", error), 0;
+    runner_seed(&run, (uint64_t)option_integer(o, "seed", 0));
+    good = numbers_make(p, &run, &s->data, &s->bundle.prep, s->positions);
     if (!good)
         complain("record %s%s: %s", dataset_name(&s->data, (size_t)s->positions[run.failed]), runner_doubt(&run),
                  status_message(run.status));

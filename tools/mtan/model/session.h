@@ -4,6 +4,7 @@
 
 #include "../command/options.h"
 #include "interpolation.h"
+#include "numbers.h"
 #include "predictions.h"
 #include "source.h"
 
@@ -33,6 +34,7 @@ void session_close(session *s);
 size_t session_batch(session *s);
 /* Over s->positions, by a runner of its own (--threads, --seed). 1, or 0 with a message printed. */
 int session_predict(session *s, const options *o, predictions *p);
+int session_numbers(session *s, const options *o, number_predictions *p); /* of a model that predicts a number */
 /* share: of the times shown. Intervals as --bootstrap says. each: (positions) room for every record's errors, or NULL. */
 int session_interpolate(session *s, const options *o, double share, interpolation_error *e, record_error *each);
 

@@ -172,6 +172,8 @@ int source_own_options(own_options *own, const source_input *in, const source *f
     own->groups = from && from->groups[0] ? from->groups : NULL;
     if (in->model && arrlen(in->model->channels) > 0) own->channels = in->model->channels;
     if (in->model && arrlen(in->model->classes) > 0) own->classes = in->model->classes;
+    if (in->model && arrlen(in->model->number) > 0) own->task = OWN_TASK_NUMBER;
+    if (in->task) own->task = strcmp(in->task, "number") == 0 ? OWN_TASK_NUMBER : OWN_TASK_CLASSES;
     if (own_origin_named(&own->origin, origin)) return 1;
     return snprintf(error, 512, "--origin %.400s: must be record, zero or auto", origin), 0;
 }

@@ -49,6 +49,7 @@ const char *data_match_text(data_match match);
 /* Where the data of a source lies, and how own data is read. */
 typedef struct source_input {
     const char *path, *labels; /* NULL: none */
+    const char *task;          /* own data: what its labels are, classes or number; NULL: what they look like */
     const char *origin;        /* own data: where its times start; NULL: where the source says */
     const char *splits;        /* which record is for what: a file; NULL: as the source says */
     const char *positive; /* the class that shall be the second of two, while there is no model; NULL: as it comes */

@@ -8,6 +8,7 @@
 #include "bounds.h"
 #include "device.h"
 #include "interpolation.h"
+#include "numbers.h"
 #include "predictions.h"
 #include "solver_room.h"
 #include "../../data/generators.h"
@@ -318,6 +319,7 @@ int training_step(training *t, step_result *step, char *error) {
 
 const char *training_metric(const training *t) {
     if (t->plan->source.interpolation) return "val_mse";
+    if (t->plan->config.task == MTAN_TASK_NUMBER) return "val_rmse";
     return t->plan->config.classes == 2 ? "val_auc" : "val_acc";
 }
 
@@ -345,6 +347,18 @@ static int validate_classes(training *t, epoch_result *result) {
     return 1;
 }
 
+/* In the model's units: standard deviations of the training records. */
+static int validate_numbers(training *t, epoch_result *result) {
+    number_predictions p;
+    number_query q = {&p, NUMBER_RMSE, 0};
+    if (!numbers_make(&p, &t->run, t->data, NULL, t->split->part[SPLIT_VALID])) return 0;
+    result->val_points = p.rows;
+    result->val_metric = number_drawn(&q, NULL, p.rows);
+    result->val_loss = result->val_selected = numbers_loss(&p, t->plan->config.interval);
+    numbers_free(&p);
+    return 1;
+}
+
 static int validate_curves(training *t, epoch_result *result) {
     interpolation_error e;
     const interpolation_request q = {
@@ -367,7 +381,9 @@ int training_end_epoch(training *t, epoch_result *result, char *error) {
     result->seconds = t->train_seconds;
     good = runner_refresh(&t->run) == MTAN_OK;
     if (good && arrlen(t->split->part[SPLIT_VALID]) > 0)
-        good = t->plan->source.interpolation ? validate_curves(t, result) : validate_classes(t, result);
+        good = t->plan->source.interpolation              ? validate_curves(t, result)
+               : t->plan->config.task == MTAN_TASK_NUMBER ? validate_numbers(t, result)
+                                                          : validate_classes(t, result);
     if (!good) {
         t->diverged = t->run.status == MTAN_ERR_NUMERIC;
         return snprintf(error, 512, "epoch %d, validation: %s", (int)t->epoch + 1, status_message(t->run.status)), -1;
