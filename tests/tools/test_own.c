@@ -686,6 +686,90 @@ TEST a_file_has_the_split(void) {
     PASS();
 }
 
+/* ---- what does not change ---- */
+
+static void use_statics(const char *text) {
+    static char path[128];
+    write_text("static.csv", text);
+    snprintf(path, sizeof path, "%s", in_folder("static.csv"));
+    options.statics = path;
+}
+
+#define EVENTS HEADER "a,1,x,5\na,2,x,6\nb,3,x,7\nc,4,x,8\n"
+
+/* Numbers and categories, long and wide; the channels come first. */
+TEST statics_are_channels(void) {
+    static const char *const files[] = {"record,name,value\na,sex,F\na,age,60\nb,sex,M\nb,age,\nd,age,9\nd,sex,\n",
+                                        "sex,RECORD,age\nF,a,60\nM,b,NA\n,d,9\nF,a,60\n"};
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        use_statics(files[i]);
+        ASSERT(
+            gives(EVENTS, NULL, "a 0:age=60 0:sex=F=1 0:sex=M=0 1:x=5 2:x=6 | b 0:sex=F=0 0:sex=M=1 3:x=7 | c 4:x=8"));
+        ASSERT_EQ_FMT(3, (int)set.statics, "%d");
+        ASSERT(strcmp(set.channels[0], "age") == 0 && strcmp(set.channels[2], "sex=M") == 0 &&
+               strcmp(set.channels[3], "x") == 0);
+        ASSERT_STR_EQ("", notes(&set));
+    }
+    options.origin = OWN_ORIGIN_RECORD; /* at the first observation */
+    ASSERT(gives(EVENTS, NULL, "a 0:age=60 0:sex=F=1 0:sex=M=0 0:x=5 1:x=6 | b 0:sex=F=0 0:sex=M=1 0:x=7 | c 0:x=8"));
+    options.origin = OWN_ORIGIN_AUTO;
+    use_statics("record,name,value\ns,age,60\n"); /* of a subject: all that is cut out of it */
+    ASSERT(gives(MEDS "s,0,x,1\ns,1,x,2\n", "subject_id,prediction_time,boolean_value\ns,0,true\ns,1,false\n",
+                 "s@0 0:age=60 0:x=1 -> true | s@1 0:age=60 0:x=1 1:x=2 -> false"));
+    use_statics("record,age\nz,1\n");
+    ASSERT(gives(HEADER "a,0,x,1\n", NULL, "a 0:x=1"));
+    ASSERT(strstr(notes(&set), "none of its records is in the data"));
+    remove(in_folder("static.csv"));
+    PASS();
+}
+
+/* A model has its channels: a value that it does not know is none of them, whole and as a stream. */
+TEST statics_of_a_model_are_its_own(void) {
+    arrput(options.channels, "age"), arrput(options.channels, "sex=F"), arrput(options.channels, "sex=M"),
+        arrput(options.channels, "x");
+    use_statics("record,age,sex\na,60,F\nb,,other\nc,7,\n");
+    ASSERT(gives(EVENTS, NULL,
+                 "a 0:age=60 0:sex=F=1 0:sex=M=0 1:x=5 2:x=6 | b 0:sex=F=0 0:sex=M=0 3:x=7 | c 0:age=7 4:x=8"));
+    ASSERT(
+        strstr(notes(&set), "static.csv: 1 value of categories that the model does not know, \"sex=other\" the first"));
+    use_statics("record,age,sex,size\na,60,F,3\n");
+    ASSERT(refuses(EVENTS, NULL, "static.csv:2: the model has no channel \"size\" (--skip-unknown leaves it out)"));
+    options.skip_unknown = 1;
+    ASSERT(gives(EVENTS, NULL, "a 0:age=60 0:sex=F=1 0:sex=M=0 1:x=5 2:x=6 | b 3:x=7 | c 4:x=8"));
+    use_statics("record,age\na,old\n");
+    ASSERT(refuses(EVENTS, NULL,
+                   "static.csv:2: \"old\" is no value of \"age\": a number that a float can hold, or nothing"));
+    remove(in_folder("static.csv"));
+    PASS();
+}
+
+TEST statics_that_do_not_do_are_refused(void) {
+    static const char *const bad[][2] = {
+        {"", "static.csv: empty, without so much as a header"},
+        {"record\na\n",
+         "static.csv:1: no column \"name\": the first line has to name the columns record,name,value, or "
+         "record and one column per name"},
+        {"record,name\na,1\n", "static.csv:1: no column \"value\": the first line has to name the columns "
+                               "record,name,value, or record and one column per name"},
+        {"age,sex\n1,F\n",
+         "static.csv:1: no column \"record\": the first line has to name the columns record,name,value, "
+         "or record and one column per name"},
+        {"record,age,age\n", "static.csv:1: column 3, \"age\", is there twice"},
+        {"record,age,label\n", "static.csv:1: column 3, \"label\", is no channel: labels have a file of their own"},
+        {"record,age\na,1\nb,2\na,3\n", "static.csv:4: \"age\" of record \"a\" is \"3\" here and \"1\" elsewhere"},
+        {"record,name,value\na,,1\n", "static.csv:2: the name is empty"},
+        {"record,age\na,1,2\n", "static.csv:2: 3 fields, but the header has 2"},
+        {"record,age\n,1\n", "static.csv:2: the record's name is empty"},
+        {"record,x\na,1\n", "static.csv: \"x\" is a channel of the events too"},
+        {"record,s,s=F\na,F,1\n", "static.csv: two channels are of one name"}};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        use_statics(bad[i][0]);
+        ASSERT(refuses(EVENTS, NULL, bad[i][1]));
+    }
+    remove(in_folder("static.csv"));
+    PASS();
+}
+
 TEST times_have_labels(void) {
     ASSERT(gives(THREE, "record,time,label\na,2,x\nb,0,y\na,1,y\na,3,\na,2,x\nz,5,x\n",
                  "a 1:c=1 -> 1:y 2:x 3:? | b 2:c=2 -> 0:y | d 3:c=3 | z -> 5:x"));
@@ -942,6 +1026,9 @@ SUITE(own_suite) {
     RUN_TEST(rows_without_a_time_are_static);
     RUN_TEST(a_column_has_groups);
     RUN_TEST(a_file_has_the_split);
+    RUN_TEST(statics_are_channels);
+    RUN_TEST(statics_of_a_model_are_its_own);
+    RUN_TEST(statics_that_do_not_do_are_refused);
     RUN_TEST(times_have_labels);
     RUN_TEST(a_stream_gives_record_after_record);
     RUN_TEST(a_stream_is_wide);

@@ -356,6 +356,46 @@ TEST groups_of_a_column_stay_together(void) {
     PASS();
 }
 
+/* Classes that the static column alone tells: a model reads it beside the sequence, and its file knows the names. */
+TEST static_columns_reach_the_classifier(void) {
+    static const char train[] =
+        "train own --model enc --data @/events.csv --labels @/blood.csv --static @/static.csv "
+        "--epochs 60 --lr 0.05 --embed 4 --enc-hidden 4 --ref-points 4 --head-hidden 8 --quiet ";
+    char line[256], *whole, *streamed;
+    command_write("static.csv", "record,age,blood\n");
+    command_write("blood.csv", "record,label\n");
+    for (int r = 0; r < COMMAND_RECORDS; r++) {
+        const int up = r * 7 % 5 < 2;
+        snprintf(line, sizeof line, "r%d,%d,%s\n", r, 20 + r % 9, up ? "AB" : "0");
+        command_append("static.csv", line);
+        snprintf(line, sizeof line, "r%d,%s\n", r, up ? "yes" : "no");
+        command_append("blood.csv", line);
+    }
+    snprintf(line, sizeof line, "%s--out @/run", train);
+    ASSERT_EQ_FMT(DONE, command_run(line), "%d");
+    ASSERT_EQ_FMT(DONE,
+                  command_run("eval @/run/best.safetensors --data @/events.csv --labels @/blood.csv --static "
+                              "@/static.csv --json --bootstrap 0"),
+                  "%d");
+    ASSERT(command_says("out.txt", "\"auc\": 1,"));
+    ASSERT_EQ_FMT(DONE, command_run("inspect @/run/best.safetensors --full"), "%d");
+    ASSERT(command_says("out.txt", "[\"age\",\"blood=0\",\"blood=AB\",\"heat\",\"pulse\"]"));
+    ASSERT_EQ_FMT(DONE, command_run("predict @/run/best.safetensors --data @/events.csv --static @/static.csv"), "%d");
+    streamed = command_text("out.txt");
+    ASSERT_EQ_FMT(DONE,
+                  command_run("predict @/run/best.safetensors --data @/events.csv --static @/static.csv --labels "
+                              "@/blood.csv"),
+                  "%d");
+    whole = command_text("out.txt");
+    ASSERT_STR_EQ(whole, streamed);
+    free(whole), free(streamed);
+    ASSERT_EQ_FMT(DONE, command_run("predict @/run/best.safetensors --data @/events.csv"), "%d");
+    ASSERT(command_says("err.txt", "the model's static channels (age, blood=0, blood=AB) are missing: --static FILE"));
+    snprintf(line, sizeof line, "%s--epochs 61 --out @/run --resume", train);
+    ASSERT_EQ_FMT(DONE, command_run(line), "%d");
+    PASS();
+}
+
 /* ---- models of published data ---- */
 
 /* Ten records to a set, as PhysioNet ships them. */
@@ -635,6 +675,7 @@ SUITE(own_command_suite) {
     RUN_TEST(folds_and_groups_split_own_data);
     RUN_TEST(the_split_is_listed_and_given);
     RUN_TEST(groups_of_a_column_stay_together);
+    RUN_TEST(static_columns_reach_the_classifier);
     RUN_TEST(a_model_of_physionet_takes_events);
     RUN_TEST(interpolation_takes_the_sets_that_are_there);
     RUN_TEST(a_part_of_the_split_is_predicted);

@@ -38,9 +38,10 @@ typedef struct dataset {
     char *names;            /* zero-terminated, one after the other */
     char *time_texts;       /* likewise, the distinct times of each record as they were read; NULL: not kept */
     char **channels;        /* (D) names */
-    char **classes;         /* (C) names; empty without labels */
-    char **notes;           /* sentences about what was found: repeats averaged, rows left out, extra columns */
-    char unit[24];          /* of the times: "hours", "seconds", ""; for people */
+    int32_t statics; /* the first so many of them do not change in a record: they stand at its first time, or at 0 */
+    char **classes;  /* (C) names; empty without labels */
+    char **notes;    /* sentences about what was found: repeats averaged, rows left out, extra columns */
+    char unit[24];   /* of the times: "hours", "seconds", ""; for people */
     double
         horizon; /* of a forecast, as long as the times are: what lies further on than this before a record's last time is held
                      * out; 0: nothing is forecast */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "own_rows.h"
+#include "own_statics.h"
 
 /* The rows of record r are those at places start[r] to start[r + 1] - 1, in the order of the file. */
 typedef struct groups {
@@ -19,6 +20,7 @@ typedef struct loader {
     const own_options *options;
     names records, channels, classes;
     names group_names;
+    own_statics given; /* by a file of their own */
     own_source events, labels;
     own_row *rows;         /* of the events */
     own_row *statics;      /* of the events, without a time */
@@ -285,6 +287,8 @@ static void gather_events(loader *l, int32_t record) {
     const int32_t subject = own_subject(l->cuts, record);
     gather(&l->event_groups, subject, &l->mine);
     gather(&l->static_groups, subject, &l->mine_statics);
+    own_statics_add(&l->given, names_text(&l->records, subject), l->channel_place ? names_count(&l->channels) : 0,
+                    &l->mine_statics);
     own_cut_rows(l->events.clock, l->cuts, record, &l->mine);
     own_add_statics(&l->events, &l->mine, l->mine_statics, arrlenu(l->mine_statics));
     l->without_events += subject >= l->event_records;
@@ -302,9 +306,26 @@ static int add_record(dataset *d, loader *l, int32_t record) {
     return add_time_labels(d, l, first) || dataset_fail(d, "%s", l->labels.error);
 }
 
+/* The channels of a file of statics come first: their numbers are behind those of the events until then. */
+static int place_channels(dataset *d, loader *l) {
+    char **statics = l->given.channels;
+    const int32_t n = (int32_t)arrlen(statics);
+    for (int32_t i = 0; i < n; i++) {
+        if (names_find(&l->channels, statics[i], strlen(statics[i])) >= 0)
+            return dataset_fail(d, "%s: \"%s\" is a channel of the events too", l->options->statics,
+                                field_quote(statics[i]).text);
+        arrput(d->channels, tool_text(statics[i]));
+    }
+    l->channel_place = set_names(&d->channels, l->options->channels, &l->channels);
+    for (size_t i = 0; n && i < arrlenu(l->channel_place); i++) l->channel_place[i] += n;
+    for (int32_t i = 0; i < n; i++) arrput(l->channel_place, i);
+    d->statics = n;
+    return 1;
+}
+
 static int build(dataset *d, loader *l) {
     const int32_t n = names_count(&l->records);
-    l->channel_place = set_names(&d->channels, l->options->channels, &l->channels);
+    if (!place_channels(d, l)) return 0;
     if (l->predicts_number) arrput(d->classes, tool_text("label"));
     else l->class_place = set_names(&d->classes, l->options->classes, &l->classes);
     l->event_groups = group(l->rows, n);
@@ -342,17 +363,21 @@ static int load(dataset *d, loader *l, const char *events, const char *labels) {
         return dataset_fail(d, "the model has two channels or two classes of one name");
     if (!read_events(l, events)) return dataset_fail(d, "%s", l->events.error);
     if (labels && !read_labels(l, labels)) return dataset_fail(d, "%s", l->labels.error);
+    if (l->options->statics &&
+        !own_statics_read(&l->given, l->options->statics, l->options->channels, l->options->skip_unknown))
+        return dataset_fail(d, "%s", l->given.error);
     if (names_count(&l->records) == 0) return dataset_fail(d, "%s: no record", l->events.csv.text.name);
     if (!check_groups(d, l) || !build(d, l)) return 0;
     own_note(d, &l->events, &l->tally);
     if (labels) note_labels(d, l);
+    if (l->options->statics) own_statics_note(&l->given, d, l->options->statics);
     return 1;
 }
 
 static void free_loader(loader *l) {
     own_source_close(&l->events), own_source_close(&l->labels);
     names_free(&l->records), names_free(&l->channels), names_free(&l->classes);
-    names_free(&l->group_names), arrfree(l->record_group);
+    names_free(&l->group_names), arrfree(l->record_group), own_statics_free(&l->given);
     arrfree(l->rows), arrfree(l->statics), arrfree(l->label_rows), arrfree(l->record_label), arrfree(l->cuts);
     arrfree(l->mine), arrfree(l->mine_statics), arrfree(l->mine_labels);
     arrfree(l->channel_place), arrfree(l->class_place);

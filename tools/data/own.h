@@ -60,8 +60,9 @@ typedef struct own_options {
     const char
         *groups; /* a column of the events or the labels whose equal values stay on one side of a split; NULL: none.
                          * Needed unless there are `channels` */
-    int skip_unknown; /* rows of channels that are not in `channels` are left out and counted */
-    int keep_times;   /* the set gets time_texts: numbers and dates (in UTC) as they were read, whatever the origin */
+    const char *statics; /* a file of what does not change (own_statics.h); NULL: none */
+    int skip_unknown;    /* rows of channels that are not in `channels` are left out and counted */
+    int keep_times; /* the set gets time_texts: numbers and dates (in UTC) as they were read, whatever the origin */
     own_origin origin;
     own_task task;
 } own_options;

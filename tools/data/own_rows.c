@@ -46,7 +46,12 @@ static const struct {
                     {"subject_id", NULL, NULL, "part"},
                     {"unique_id", NULL, NULL, "part"},
                     {"time_series_id", NULL, NULL, "part"}},
-                   "record,part"}};
+                   "record,part"},
+    [OWN_STATICS] = {{{"record", NULL, "name", "value"},
+                      {"subject_id", NULL, "name", "value"},
+                      {"unique_id", NULL, "name", "value"},
+                      {"time_series_id", NULL, "name", "value"}},
+                     "record,name,value, or record and one column per name"}};
 static const char prediction_time[] = "prediction_time"; /* of MEDS, but any labels may have it */
 
 static char lower(char c) {
@@ -122,7 +127,7 @@ static char *ignored_columns(const own_source *s) {
 
 /* Is there a column that says what a row's channel or its value is, in any layout? A y is not enough: x,y,z are channels. */
 static int has_long_column(const own_source *s) {
-    const layout *layouts = tables[OWN_EVENTS].layouts;
+    const layout *layouts = tables[s->table].layouts;
     for (int i = 0; i < LAYOUTS; i++)
         for (int role = OWN_CHANNEL; role <= OWN_VALUE; role++)
             if (layouts[i][OWN_CHANNEL] && find_column(s, layouts[i][role], 0) >= 0) return 1;
@@ -137,7 +142,7 @@ static const char *channel_fault(const own_source *s, const csv_field *field, na
         if (same_name(field->text, tables[OWN_LABELS].layouts[i][OWN_VALUE]))
             return "is no channel: labels have a file of their own";
     for (int role = OWN_NAME; role <= OWN_TIME; role++)
-        if (same_name(field->text, s->name[role])) return "is there twice";
+        if (s->column[role] >= 0 && same_name(field->text, s->name[role])) return "is there twice";
     return names_add(seen, field->text, field->length) < before ? "is there twice" : NULL;
 }
 
@@ -159,9 +164,11 @@ static int take_wide(own_source *s) {
     return !fault;
 }
 
-/* Events without a column for channels and values. 1, or 0 with error set. */
+/* Events, or what is true of a record at all times, without a column for channels and values. 1, or 0 with error set. */
 static int try_wide(own_source *s, int *role) {
-    if (*role <= OWN_TIME || s->table != OWN_EVENTS || s->columns < 3 || has_long_column(s)) return 1;
+    const size_t least = s->table == OWN_EVENTS ? 3 : 2;
+    if (s->table != OWN_EVENTS && s->table != OWN_STATICS) return 1;
+    if (*role <= OWN_TIME || s->columns < least || has_long_column(s)) return 1;
     *role = -1;
     return take_wide(s);
 }
@@ -251,8 +258,7 @@ own_outcome own_source_next(own_source *s) {
     return take_cell(s);
 }
 
-/* The channel of the row or, in a wide file, of the cell. */
-static const csv_field *channel_field(const own_source *s) {
+const csv_field *own_channel(const own_source *s) {
     static char only[] = "y";
     static const csv_field single = {only, 1, 0};
     if (s->wide) return &s->wide[s->cell - 1].channel;
@@ -266,7 +272,7 @@ static int read_value(own_source *s, const char *text, own_row *row) {
         return own_complain(s, s->csv.line,
                             "\"%s\" in column \"%s\" is no value: a number that a float can hold, or nothing (each "
                             "column but the record's and the time's is a channel)",
-                            field_quote(text).text, field_quote(channel_field(s)->text).text);
+                            field_quote(text).text, field_quote(own_channel(s)->text).text);
     return own_complain(s, s->csv.line, "\"%s\" is no value: a number that a float can hold, or nothing",
                         field_quote(text).text);
 }
@@ -301,7 +307,7 @@ static own_outcome unknown_channel(own_source *s, const char *channel, int skip)
 }
 
 own_outcome own_read_event(own_source *s, names *channels, int fixed, int skip_unknown, own_row *row) {
-    const csv_field *channel = channel_field(s), *value = own_field(s, OWN_VALUE);
+    const csv_field *channel = own_channel(s), *value = own_field(s, OWN_VALUE);
     const int is_static = s->statics && field_missing(own_field(s, OWN_TIME)->text);
     if (channel->length == 0) return own_complain(s, s->csv.line, "the channel's name is empty"), OWN_ROW_BAD;
     if (field_missing(value->text)) return s->missing += !s->wide, OWN_ROW_LEFT_OUT;

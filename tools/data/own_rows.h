@@ -9,7 +9,7 @@
 #include "own.h"
 
 /* What a file is about. */
-typedef enum own_table { OWN_EVENTS, OWN_LABELS, OWN_PARTS, OWN_TABLES } own_table;
+typedef enum own_table { OWN_EVENTS, OWN_LABELS, OWN_PARTS, OWN_STATICS, OWN_TABLES } own_table;
 enum { OWN_NAME, OWN_TIME, OWN_CHANNEL, OWN_VALUE, OWN_ROLES }; /* a label or a part stands in OWN_VALUE */
 
 typedef enum own_clock { OWN_NO_TIMES, OWN_NUMBERS, OWN_DATES } own_clock; /* the kind of a file's times */
@@ -73,6 +73,8 @@ void own_source_close(own_source *s);
  * its fields; NULL where the file has no such column. A row of a wide file comes once for each of its channels. */
 own_outcome own_source_next(own_source *s);
 const csv_field *own_field(const own_source *s, int role);
+/* The channel of the row or, in a wide file, of the cell. */
+const csv_field *own_channel(const own_source *s);
 
 /* The row's time: OWN_ROW_GOOD or OWN_ROW_BAD. */
 own_outcome own_read_time(own_source *s, own_row *row);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "own_rows.h"
+#include "own_statics.h"
 
 /* Hashes of the names seen: open addressing, at most three quarters in use; 0 is free. */
 typedef struct seen {
@@ -21,6 +22,7 @@ struct own_stream_state {
     own_tally tally;
     own_row *rows;     /* of the record in progress */
     own_row *statics;  /* likewise, those without a time */
+    own_statics given; /* by a file of their own */
     char *name;        /* its name, an stb_ds array; empty: there is none */
     char trouble[512]; /* its first error, or what ended the stream; "" while all is well */
     char torn[512];    /* the first error of rows behind its last good one */
@@ -124,6 +126,7 @@ static void clear(dataset *one, const own_options *o) {
 static own_status deliver(struct own_stream_state *s, dataset *one) {
     dataset_add_record(one, s->name, -1);
     strcpy(one->unit, s->source.clock == OWN_DATES ? "hours" : "");
+    own_statics_add(&s->given, s->name, 0, &s->statics);
     own_add_statics(&s->source, &s->rows, s->statics, arrlenu(s->statics));
     if (!s->trouble[0] && !own_add_events(one, &s->source, s->rows, arrlenu(s->rows), NULL, &s->tally))
         copy_error(s->trouble, s->source.error);
@@ -143,7 +146,9 @@ static own_status finish(struct own_stream_state *s, dataset *one) {
         s->torn[0] = 0;
         return OWN_BAD_RECORD;
     }
-    if (!one->notes) own_note(one, &s->source, &s->tally);
+    if (one->notes) return OWN_END;
+    own_note(one, &s->source, &s->tally);
+    if (s->options.statics) own_statics_note(&s->given, one, s->options.statics);
     return OWN_END;
 }
 
@@ -170,6 +175,8 @@ int own_stream_open(own_stream *stream, const char *path, const own_options *o) 
     else if (!o->channels) copy_error(stream->error, "a stream of records needs the channels of a model");
     else if (!own_source_open(&s->source, path, OWN_EVENTS, o->origin, o->groups))
         copy_error(stream->error, s->source.error);
+    else if (o->statics && !own_statics_read(&s->given, o->statics, o->channels, o->skip_unknown))
+        copy_error(stream->error, s->given.error);
     s->source.keep_times = o->keep_times;
     return stream->error[0] == 0;
 }
@@ -179,6 +186,7 @@ void own_stream_close(own_stream *stream) {
     if (!s) return;
     own_source_close(&s->source);
     names_free(&s->channels);
+    own_statics_free(&s->given);
     arrfree(s->seen.slots), arrfree(s->rows), arrfree(s->statics), arrfree(s->name);
     free(s);
     stream->state = NULL;

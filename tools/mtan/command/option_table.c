@@ -21,6 +21,9 @@ static const option table[] = {
      "(predict, interpolate, stream)"},
     {"labels", 0, TEXT("FILE"), " train predict interpolate eval report compare check quantize explain split ",
      "labels of own data: record,label or record,time,label or subject_id,prediction_time,boolean_value"},
+    {"static", 0, TEXT("FILE"), " train predict interpolate eval report compare check quantize explain split ",
+     "what does not change in a record of own data: record,name,value, or record and a column per name; numbers or "
+     "categories"},
     {"out", 'o', TEXT("PATH"), " train report export table ",
      "folder of the run (train) or of all runs (table, default runs), or the file to write (report, export)"},
     {"model", 0, TEXT("KIND"), " train check split ",

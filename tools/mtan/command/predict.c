@@ -66,6 +66,7 @@ static int stream_events(job *j, const char *path) {
     memset(&one, 0, sizeof one);
     in.keep_times = from->keep_times && !from->source.has_means; /* which come at a time of their own */
     number_channels(&from->bundle.prep, from->bundle.model.config.channels);
+    source_tell_statics(&from->source, &in, &from->bundle);
     if (!source_own_options(&own, &in, &from->source, error)) return complain("%s", error), 0;
     if (!own_stream_open(&s, path, &own)) return complain("%s", s.error), own_stream_close(&s), 0;
     while (good && ((got = own_stream_next(&s, &one)) == OWN_RECORD || got == OWN_BAD_RECORD)) {
@@ -89,6 +90,7 @@ static int whole_set(job *j) {
     int good = 1;
     in.keep_times = s->keep_times, in.some = 1;
     number_channels(&s->bundle.prep, s->bundle.model.config.channels);
+    source_tell_statics(&s->source, &in, &s->bundle);
     if (!source_load(&s->data, &s->source, &in) || !unit_matches(&s->bundle.prep, &s->data)) return 0;
     source_complete(&s->source, &s->data);
     for (size_t i = 0; good && i < arrlenu(s->data.records); i++) good = chunk_take(&j->chunk, &s->data, i, SPLIT_TEST);

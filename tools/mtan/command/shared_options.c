@@ -15,6 +15,7 @@ source_input option_input(const options *o, const prep *model) {
     in.path = option_text(o, "data", NULL);
     in.labels = option_text(o, "labels", NULL);
     in.origin = option_text(o, "origin", NULL);
+    in.statics = option_text(o, "static", NULL);
     in.splits = option_text(o, "splits", NULL);
     in.task = option_text(o, "task", NULL);
     in.positive = option_text(o, "positive", NULL);

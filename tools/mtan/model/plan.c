@@ -411,6 +411,8 @@ double plan_rate(const plan *p, int64_t step, int64_t steps) {
 int plan_fit(plan *p, const dataset *d) {
     const size_t classes = arrlenu(d->classes);
     p->config.channels = (int32_t)arrlen(d->channels);
+    if (d->statics > 0 && p->config.classify == MTAN_CLASSIFY_RECORD && !p->config.architecture)
+        p->config.statics = d->statics; /* other models see them as channels with one observation */
     if (p->config.classify != MTAN_CLASSIFY_NONE) {
         if (p->config.task == MTAN_TASK_LABELS)
             return complain("--task labels: the command trains on classes or a number, the library on labels too"), 0;

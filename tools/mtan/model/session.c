@@ -70,6 +70,7 @@ int session_read_model(session *s, const options *o, const char *model) {
 int session_read_data(session *s, const options *o) {
     source_input in = option_input(o, &s->bundle.prep);
     in.keep_times = s->keep_times;
+    source_tell_statics(&s->source, &in, &s->bundle);
     if (!source_load(&s->data, &s->source, &in)) return 0;
     return data_fits(&s->bundle, &s->data) && session_split(s, o);
 }

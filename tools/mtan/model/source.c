@@ -169,6 +169,7 @@ int source_own_options(own_options *own, const source_input *in, const source *f
     memset(own, 0, sizeof *own);
     own->skip_unknown = in->skip_unknown;
     own->keep_times = in->keep_times;
+    own->statics = in->statics;
     own->groups = from && from->groups[0] ? from->groups : NULL;
     if (in->model && arrlen(in->model->channels) > 0) own->channels = in->model->channels;
     if (in->model && arrlen(in->model->classes) > 0) own->classes = in->model->classes;
@@ -260,6 +261,16 @@ static int channels_match(const bundle *b, const dataset *d) {
     for (int32_t i = 0; i < (int32_t)arrlen(d->channels) && !unknown; i++) unknown += map[i] != i;
     free(map);
     return !unknown && !absent;
+}
+
+void source_tell_statics(const source *s, const source_input *in, const bundle *b) {
+    const int32_t n = b->model.config.statics;
+    char names[160] = "";
+    if (n == 0 || in->statics || !s->set->own) return;
+    for (int32_t i = 0; i < n && i < (int32_t)arrlen(b->prep.channels) && strlen(names) < 100; i++)
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%.40s", i ? ", " : "", b->prep.channels[i]);
+    note("the model's static channels (%s%s) are missing: --static FILE gives them", names,
+         strlen(names) >= 100 ? ", ..." : "");
 }
 
 int data_fits(const bundle *b, const dataset *d) {

@@ -51,6 +51,7 @@ typedef struct source_input {
     const char *path, *labels; /* NULL: none */
     const char *task;          /* own data: what its labels are, classes or number; NULL: what they look like */
     const char *origin;        /* own data: where its times start; NULL: where the source says */
+    const char *statics;       /* own data: a file of what does not change in a record; NULL: none */
     const char *splits;        /* which record is for what: a file; NULL: as the source says */
     const char *positive; /* the class that shall be the second of two, while there is no model; NULL: as it comes */
     int skip_unknown;     /* own data: rows of channels that the model does not have are left out */
@@ -65,6 +66,9 @@ int source_load(dataset *d, const source *s, const source_input *in);
 int source_own_options(own_options *own, const source_input *in, const source *from, char *error);
 int unit_matches(const prep *p, const dataset *d); /* dates are hours, numbers are not: 0 with a message printed */
 int data_fits(const bundle *b, const dataset *d);  /* likewise, and it has the model's channels */
+
+/* Says so where a model of own data has static channels and no file gives them. */
+void source_tell_statics(const source *s, const source_input *in, const bundle *b);
 
 /* Splits data as the source says, or as its records do. As split_make. */
 int source_draw(split *s, const source *from, const dataset *d, char *error);
