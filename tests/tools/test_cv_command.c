@@ -78,6 +78,16 @@ TEST other_models_have_folds(void) {
                               "--enc-hidden 4 --dec-hidden 4 --latent 2 --ref-points 4 --quiet"),
                   "%d");
     ASSERT(command_says("out.txt", "2 folds: mean squared error of held-out points "));
+    command_write("numbers.csv", "record,label\n");
+    for (int r = 0; r < COMMAND_RECORDS; r++) {
+        char line[32];
+        snprintf(line, sizeof line, "r%d,%d.5\n", r, r * 7 % 53);
+        command_append("numbers.csv", line);
+    }
+    ASSERT_EQ_FMT(
+        DONE, command_run("cv own --model enc --data @/events.csv --labels @/numbers.csv --out @/n --folds 2 " SMALL),
+        "%d");
+    ASSERT(command_says("out.txt", "2 folds\n"));
     PASS();
 }
 
