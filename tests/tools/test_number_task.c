@@ -90,6 +90,8 @@ TEST a_number_is_learned(const char *line, int has_interval) {
     write_means();
     ASSERT_EQ_FMT(DONE, command_run(line), "%d");
     ASSERT(command_says("err.txt", "numbers.csv: 100 different numbers: a number to predict; --task classes takes"));
+    ASSERT(command_says("err.txt", " records: RMSE ") &&
+           command_says("err.txt", "; the training records' mean alone "));
     ASSERT_EQ_FMT(DONE,
                   command_run("eval @/run/best.safetensors --data @/means.csv --labels @/numbers.csv --json --quiet"),
                   "%d");

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../model/bounds.h"
+#include "../model/numbers.h"
 #include "../model/predictions.h"
 #include "../report/attention_view.h"
 #include "../report/contest_text.h"
@@ -56,6 +57,21 @@ static void say_contest(runner *run, const training *t) {
     arrfree(numbers);
 }
 
+/* A number beside the training records' mean, which needs no model. */
+static void say_number(runner *run, const training *t, const prep *units) {
+    const int32_t *positions = t->split->part[SPLIT_VALID];
+    number_predictions p;
+    number_query q = {&p, NUMBER_RMSE, NULL};
+    double model, mean;
+    if (arrlen(units->number) == 0 || !numbers_make(&p, run, t->data, units, positions)) return;
+    model = number_drawn(&q, NULL, p.rows);
+    q.instead = &units->number[0].offset, mean = number_drawn(&q, NULL, p.rows);
+    note("validation, %td records: RMSE %.4g; the training records' mean alone %.4g", arrlen(positions), model, mean);
+    if (!(model < mean))
+        note("The model is no better than the mean: more epochs, another --lr or more records may help.");
+    numbers_free(&p);
+}
+
 static void say_attention(runner *run, const training *t) {
     char text[VERDICT_BYTES];
     const double peak = attention_peak(&run->predictor[0], t->data, t->split->part[SPLIT_VALID]);
@@ -87,7 +103,8 @@ void outcome_say(const char *best, const training *t, const options *o) {
             t->plan->source.interpolation ? interpolation_bounds(t->data) : model_bounds(config, t->data);
         b.model.backend = t->model.backend;
         if (runner_start(&run, &b.model, bounds, option_threads(o), error)) {
-            if (config->task == MTAN_TASK_CLASSES) say_contest(&run, t);
+            if (config->task == MTAN_TASK_NUMBER) say_number(&run, t, &b.prep);
+            else say_contest(&run, t);
             say_attention(&run, t);
             runner_stop(&run);
         }
