@@ -3453,7 +3453,8 @@ static const setting settings[] = {
     CHOICE(reference, reference_names), CHOICE(frequencies, frequencies_names), REAL(slowest), REAL(fastest), CHOICE(statistics, statistics_names), WHOLE(summaries), WHOLE(statics), WHOLE(channels), WHOLE(classes), WHOLE(embed), WHOLE(enc_heads),
     WHOLE(dec_heads), WHOLE(enc_hidden), WHOLE(dec_hidden), WHOLE(latent), WHOLE(ref_points), WHOLE(mlp_hidden),
     WHOLE(head_hidden), REAL(embed_base), REAL(embed_scale), CHOICE(bound, bound_names), WHOLE(samples), WHOLE(norm),
-    WHOLE(skip_empty), WHOLE(kl_anneal), CHOICE(variance, variance_names), REAL(noise_std), REAL(alpha), REAL(interval), CHOICE(rule, rule_names), WHOLE(predict_samples)
+    WHOLE(skip_empty), WHOLE(kl_anneal), CHOICE(variance, variance_names), REAL(noise_std), REAL(alpha), REAL(interval), CHOICE(rule, rule_names), WHOLE(predict_samples),
+    WHOLE(members)
 };
 /* clang-format on */
 #undef FIELD
@@ -3596,6 +3597,7 @@ mtan_status mtan_config_init(mtan_config *config, mtan_kind kind, mtan_classify_
     c.embed_base = 10;
     c.embed_scale = 48;
     c.samples = 1;
+    c.members = 1;
     c.norm = 1;
     c.alpha = 1;
     mtan_config_preset(&c, MTAN_CORRECT);
@@ -3649,7 +3651,9 @@ static mtan_status config_ranges(const mtan_config *c) {
     if (!in_range(c->summaries, 0, 1) || !in_range(c->statics, 0, c->channels - 1)) return MTAN_ERR_CONFIG;
     if ((c->summaries || c->statics) && (c->classify != MTAN_CLASSIFY_RECORD || c->architecture))
         return MTAN_ERR_CONFIG;
-    if (!in_range(c->head_hidden, 0, top) || !in_range(c->predict_samples, 0, top)) return MTAN_ERR_CONFIG;
+    if (!in_range(c->head_hidden, 0, top) || !in_range(c->predict_samples, 0, top) ||
+        !in_range(c->members, 0, MTAN_MAX_MEMBERS))
+        return MTAN_ERR_CONFIG;
     if (has_decoder(c) &&
         (!in_range(c->latent, 1, top) || !in_range(c->dec_hidden, 1, top) || !in_range(c->mlp_hidden, 1, top)))
         return MTAN_ERR_CONFIG;
@@ -3689,7 +3693,8 @@ typedef struct slot {
 
 struct mtan_params {
     int32_t n;
-    uint64_t count; /* P */
+    int32_t members; /* of the config, whose parameters lie one below the other */
+    uint64_t count;  /* P */
     slot slots[MTAN_MAX_PARAMS];
     int32_t roles[MTAN_MAX_ROLES]; /* the architecture's struct of indices */
     int32_t wanted;                /* the index whose name is asked for, or -1 */
@@ -3705,6 +3710,8 @@ static void append(char *text, size_t size, const char *more) {
 
 static int32_t add_param(mtan_params *p, const char *layer, const char *tensor, int32_t rows, int32_t cols,
                          int32_t rank, int32_t fan) {
+    rows =
+        rows <= INT32_MAX / p->members ? rows * p->members : INT32_MAX; /* those of an ensemble, one below the other */
     const slot s = {(uint32_t)p->count, rows, cols, rank};
     if (p->n < MTAN_MAX_PARAMS) p->slots[p->n] = s;
     if (p->n == p->wanted) {
@@ -3728,11 +3735,16 @@ int32_t mtan_params_add(mtan_params *params, const char *name, int32_t rows, int
     return add_param(params, name, "", rows, cols, rank, fan);
 }
 
+static int32_t members_of(const mtan_config *c) {
+    return c->members > 1 ? c->members : 1;
+}
+
 static void walk_params(mtan_params *p, const mtan_config *c, int32_t wanted, mtan_param *found) {
     memset(p, 0, sizeof *p);
     p->wanted = wanted;
     p->found = found;
     p->prefix = "";
+    p->members = members_of(c);
     architecture_of(c)->params(c, p, p->roles);
 }
 
@@ -3822,6 +3834,69 @@ mtan_status mtan_model_init(mtan_model *model, const mtan_config *config, const 
     return MTAN_OK;
 }
 
+mtan_status mtan_model_member(mtan_model *member, const mtan_model *model, int32_t index) {
+    mtan_params p;
+    mtan_model made;
+    if (!member || !model) return MTAN_ERR_NULL;
+    if (index < 0 || index >= members_of(&model->config)) return MTAN_ERR_INPUT;
+    made = *model;
+    made.config.members = 1;
+    walk_params(&p, &made.config, -1, NULL);
+    for (int32_t i = 0; i < p.n; i++) {
+        const uint32_t rows = (uint32_t)index * (uint32_t)p.slots[i].rows, cols = (uint32_t)p.slots[i].cols;
+        const int32_t whole = made.rows && made.row0[i] != MTAN_NO_ROWS; /* its reals are the scales of its rows */
+        made.offset[i] += whole ? rows : rows * cols;
+        if (whole) made.row0[i] += rows * cols;
+    }
+    *member = made;
+    return MTAN_OK;
+}
+
+/* Settings as files have them. */
+static int32_t same_settings(const mtan_config *a, const mtan_config *b) {
+    char x[NUMBER_SIZE], y[NUMBER_SIZE];
+    if (architecture_of(a) != architecture_of(b)) return 0;
+    for (int32_t i = 0; i < MTAN_MAX_EXTRA; i++)
+        if (a->extra[i] < b->extra[i] || a->extra[i] > b->extra[i]) return 0;
+    for (int32_t i = 0; mtan_config_key(i); i++) {
+        if (mtan_config_get(a, mtan_config_key(i), x, sizeof x) != MTAN_OK) return 0;
+        if (mtan_config_get(b, mtan_config_key(i), y, sizeof y) != MTAN_OK || !text_equal(x, y)) return 0;
+    }
+    return 1;
+}
+
+static mtan_status check_members(const mtan_model *members, int32_t n) {
+    for (int32_t i = 0; i < n; i++) {
+        if (!members[i].weights) return MTAN_ERR_NULL;
+        if (members[i].rows || members_of(&members[i].config) > 1) return MTAN_ERR_CONFIG;
+        if (!same_settings(&members[0].config, &members[i].config)) return MTAN_ERR_CONFIG;
+    }
+    return mtan_config_check(&members[0].config);
+}
+
+mtan_status mtan_model_join(mtan_model *model, mtan_real *weights, size_t count, const mtan_model *members, int32_t n) {
+    mtan_config config;
+    mtan_params one;
+    mtan_model made;
+    mtan_status status;
+    if (!model || !weights || !members) return MTAN_ERR_NULL;
+    if (n < 1 || n > MTAN_MAX_MEMBERS) return MTAN_ERR_INPUT;
+    if ((status = check_members(members, n)) != MTAN_OK) return status;
+    walk_params(&one, &members[0].config, -1, NULL);
+    config = members[0].config;
+    config.members = n;
+    if ((status = mtan_model_init(&made, &config, weights, count)) != MTAN_OK) return status;
+    for (int32_t i = 0; i < one.n; i++) {
+        const size_t size = (size_t)one.slots[i].rows * (size_t)one.slots[i].cols;
+        for (int32_t k = 0; k < n; k++)
+            memcpy(weights + made.offset[i] + (size_t)k * size, members[k].weights + members[k].offset[i],
+                   size * sizeof *weights);
+    }
+    made.backend = members[0].backend, made.precision = members[0].precision;
+    *model = made;
+    return MTAN_OK;
+}
+
 /* ==== 7. Random numbers ==========================================================================================
  * MT19937 as NumPy and PyTorch use it, for initial weights. Integers, and floating point that is exact or rounded once in
  * double: the same bits everywhere. The counter generator of noise and masks is among the kernels. */
@@ -3899,6 +3974,7 @@ mtan_status mtan_weights_init(const mtan_config *config, mtan_real *weights, siz
     mtan_mt19937 rng;
     if (!weights) return MTAN_ERR_NULL;
     if (n == 0) return mtan_config_check(config);
+    if (members_of(config) > 1) return MTAN_ERR_CONFIG; /* members start alone */
     if (count < mtan_weights_count(config)) return MTAN_ERR_MEMORY;
     mtan_mt_seed(&rng, seed);
     for (int32_t i = 0; i < n; i++) {
@@ -6077,38 +6153,107 @@ static mtan_status predictor_counts(const mtan_model *model, const mtan_bounds *
     return tape.status;
 }
 
+/* A member of an ensemble, in the block of its predictor. The room is the same on every CPU. */
+typedef struct ensemble_member {
+    mtan_model model;
+    mtan_predictor predictor;
+} ensemble_member;
+
+enum { MEMBER_BYTES = 2048 };
+typedef char member_fits[sizeof(ensemble_member) <= MEMBER_BYTES ? 1 : -1];
+
+static ensemble_member *member_at(const mtan_predictor *p, int32_t index) {
+    return (ensemble_member *)(void *)((char *)p->members + (size_t)index * MEMBER_BYTES);
+}
+
+/* The member that answers what has no mean, or the predictor itself. */
+static mtan_predictor *first_of(mtan_predictor *p) {
+    if (!p->members) return p;
+    member_at(p, 0)->predictor.seed = p->seed;
+    return &member_at(p, 0)->predictor;
+}
+
+/* What is averaged and a member's own result: rows of probabilities, or means and variances. */
+static size_t result_count(const mtan_config *c, const mtan_bounds *bounds) {
+    const size_t times = (size_t)(bounds->times > 0 ? bounds->times : 1), records = (size_t)bounds->records;
+    const size_t rows = c->classify == MTAN_CLASSIFY_TIME ? count_product(records, times) : records;
+    const size_t classes = c->classify == MTAN_CLASSIFY_NONE ? 0 : count_product(2 * (size_t)c->classes, rows);
+    const size_t curves = interpolates(c) ? count_product(4 * (size_t)c->channels, times) : 0;
+    return align_count(classes > curves ? classes : curves);
+}
+
+/* Where the parts of a predictor's block lie, in reals: members, folded weights of each, one workspace, results. */
+typedef struct predictor_layout {
+    size_t members, fold, work, result, total;
+} predictor_layout;
+
+static mtan_status lay_predictor(const mtan_model *model, const mtan_bounds *bounds, predictor_layout *l) {
+    const size_t k = (size_t)members_of(&model->config);
+    mtan_model first;
+    mtan_status status = mtan_model_member(&first, model, 0);
+    if (status == MTAN_OK) status = predictor_counts(&first, bounds, &l->fold, &l->work);
+    if (status != MTAN_OK) return status;
+    l->members = k > 1 ? k * (MEMBER_BYTES / sizeof(mtan_real)) : 0;
+    l->result = k > 1 ? result_count(&model->config, bounds) : 0;
+    l->total = count_sum(count_sum(l->members, count_product(k, l->fold)), count_sum(l->work, l->result));
+    return MTAN_OK;
+}
+
 mtan_status mtan_predictor_size(const mtan_model *model, const mtan_bounds *bounds, size_t *bytes) {
-    size_t fold, work;
+    predictor_layout l;
     mtan_status status = check_reals(model);
     if (status == MTAN_OK) status = check_bounds(bounds);
     if (status != MTAN_OK) return status;
     if (!bytes) return MTAN_ERR_NULL;
     if (!architecture_of(&model->config)->forward) return MTAN_ERR_CONFIG;
-    status = predictor_counts(model, bounds, &fold, &work);
-    return status == MTAN_OK ? bytes_for(count_sum(fold, work), bytes) : status;
+    status = lay_predictor(model, bounds, &l);
+    return status == MTAN_OK ? bytes_for(l.total, bytes) : status;
+}
+
+/* A predictor of one model in the places that it is given. */
+static mtan_status fold_predictor(mtan_predictor *predictor, const mtan_model *model, const mtan_bounds *bounds,
+                                  mtan_real *fold, mtan_real *work, size_t work_count) {
+    mtan_tape tape;
+    model_run m;
+    memset(predictor, 0, sizeof *predictor);
+    predictor->model = model;
+    predictor->bounds = *bounds;
+    predictor->fold = fold;
+    predictor->work = work;
+    predictor->work_count = work_count;
+    tape = tape_start(model->backend, work, work_count, 0);
+    tape.fold = fold;
+    model_start(&m, model, &tape);
+    model_fold(&m);
+    return tape.status == MTAN_OK ? device_status(model->backend, fold) : tape.status;
 }
 
 mtan_status mtan_predictor_init(mtan_predictor *predictor, const mtan_model *model, const mtan_bounds *bounds,
                                 void *memory, size_t bytes) {
-    size_t fold, work, needed;
-    mtan_tape tape;
-    model_run m;
+    const int32_t k = model ? members_of(&model->config) : 1;
+    mtan_real *fold, *work;
+    predictor_layout l;
+    size_t needed;
     mtan_status status = mtan_predictor_size(model, bounds, &needed);
     if (status != MTAN_OK) return status;
     if (!predictor || !memory) return MTAN_ERR_NULL;
     if (bytes < needed) return MTAN_ERR_MEMORY;
-    predictor_counts(model, bounds, &fold, &work);
+    lay_predictor(model, bounds, &l);
+    fold = align_memory(memory) + l.members;
+    work = fold + (size_t)k * l.fold;
+    if (k == 1) return fold_predictor(predictor, model, bounds, fold, work, l.work);
     memset(predictor, 0, sizeof *predictor);
     predictor->model = model;
     predictor->bounds = *bounds;
-    predictor->fold = align_memory(memory);
-    predictor->work = predictor->fold + fold;
-    predictor->work_count = work;
-    tape = tape_start(model->backend, predictor->work, work, 0);
-    tape.fold = predictor->fold;
-    model_start(&m, model, &tape);
-    model_fold(&m);
-    return tape.status == MTAN_OK ? device_status(model->backend, predictor->fold) : tape.status;
+    predictor->fold = fold, predictor->work = work, predictor->work_count = l.work;
+    predictor->members = align_memory(memory);
+    predictor->result = work + l.work, predictor->result_count = l.result;
+    for (int32_t i = 0; i < k && status == MTAN_OK; i++) {
+        ensemble_member *m = member_at(predictor, i);
+        mtan_model_member(&m->model, model, i);
+        status = fold_predictor(&m->predictor, &m->model, bounds, fold + (size_t)i * l.fold, work, l.work);
+    }
+    return status;
 }
 
 static mtan_tape predict_tape(const mtan_predictor *p) {
@@ -6208,9 +6353,9 @@ static mtan_status check_chunks(const mtan_predictor *p, const mtan_record *reco
     return MTAN_OK;
 }
 
-/* One chunk; *out moves on behind its results. */
-static mtan_status classes_chunk(const mtan_predictor *predictor, const batch_request *q, mtan_real **out,
-                                 int32_t raw) {
+/* One chunk by one model; *out moves on behind its results. */
+static mtan_status member_classes(const mtan_predictor *predictor, const batch_request *q, mtan_real **out,
+                                  int32_t raw) {
     const mtan_config *c = &predictor->model->config;
     mtan_tape tape = predict_tape(predictor);
     mtan_batch batch;
@@ -6222,6 +6367,51 @@ static mtan_status classes_chunk(const mtan_predictor *predictor, const batch_re
     if (!raw) classify_rows(&tape, c, logits, row);
     if ((status = result_status(&tape, logits)) != MTAN_OK) return status; /* samples may exclude each other */
     *out = deliver_classes(&tape, c, logits, raw ? batch.samples : 1, *out);
+    return MTAN_OK;
+}
+
+/* A request to an ensemble as its member `index` gets it. */
+static batch_request member_request(const mtan_predictor *p, const batch_request *q, void *const *gathered,
+                                    int32_t index) {
+    ensemble_member *m = member_at(p, index);
+    batch_request own = *q;
+    m->predictor.seed = p->seed;
+    own.config = &m->model.config;
+    own.bounds = &m->predictor.bounds;
+    if (gathered) own.gathered = gathered[index];
+    return own;
+}
+
+/* The mean probability over the members, or its log, which is finite where it is 0. */
+static void finish_classes(mtan_real *sum, size_t n, int32_t members, int32_t raw) {
+    const mtan_real least = (mtan_real)1e-37;
+    for (size_t i = 0; i < n; i++) {
+        sum[i] /= (mtan_real)members;
+        if (raw) sum[i] = real_log(sum[i] > least ? sum[i] : least);
+    }
+}
+
+/* One chunk, or what a stream has gathered for each member; *out moves on behind its results. */
+static mtan_status classes_chunk(const mtan_predictor *p, const batch_request *q, void *const *gathered,
+                                 mtan_real **out, int32_t raw) {
+    const int32_t k = members_of(&p->model->config);
+    mtan_real *sum = p->result, *one = sum + p->result_count / 2, *end;
+    size_t n = 0;
+    if (!p->members) {
+        batch_request own = *q;
+        if (gathered) own.gathered = gathered[0];
+        return member_classes(p, &own, out, raw);
+    }
+    for (int32_t i = 0; i < k; i++) {
+        const batch_request own = member_request(p, q, gathered, i);
+        const mtan_status status = member_classes(&member_at(p, i)->predictor, &own, (end = one, &end), 0);
+        if (status != MTAN_OK) return status;
+        n = (size_t)(end - one);
+        for (size_t j = 0; j < n; j++) sum[j] = i ? sum[j] + one[j] : one[j];
+    }
+    finish_classes(sum, n, k, raw);
+    memcpy(*out, sum, n * sizeof *sum);
+    *out += n;
     return MTAN_OK;
 }
 
@@ -6238,7 +6428,7 @@ static mtan_status classes_of(mtan_predictor *predictor, const mtan_record *reco
         m = n - done < predictor->bounds.records ? n - done : predictor->bounds.records;
         batch_request q = predict_request(predictor, records + done, m, class_queries(c));
         q.checked = n > predictor->bounds.records;
-        status = classes_chunk(predictor, &q, &out, raw);
+        status = classes_chunk(predictor, &q, NULL, &out, raw);
     }
     return status;
 }
@@ -6321,8 +6511,8 @@ static double samples_variance(const mtan_real *x, int32_t samples, size_t apart
     return squares / samples;
 }
 
-static mtan_status interpolate_one(mtan_predictor *predictor, const mtan_record *record, const void *gathered,
-                                   mtan_real *mean, mtan_real *std) {
+static mtan_status member_interpolate(mtan_predictor *predictor, const mtan_record *record, const void *gathered,
+                                      mtan_real *mean, mtan_real *std, size_t *count) {
     const double least = predictor->model->config.noise_std;
     mtan_tape tape;
     mtan_batch batch;
@@ -6341,6 +6531,38 @@ static mtan_status interpolate_one(mtan_predictor *predictor, const mtan_record 
         mean[i] = (mtan_real)center;
         if (std) std[i] = (mtan_real)scalar_sqrt(variance);
     }
+    *count = (size_t)batch.queries * (size_t)batch.channels;
+    return MTAN_OK;
+}
+
+/* Mean and variance of members 0..i from those of 0..i-1: the variance of all is the mean of the members' variances and the
+ * variance of their means. */
+static void join_member(mtan_real *mean, mtan_real *variance, const mtan_real *m, const mtan_real *std, size_t n,
+                        int32_t i) {
+    for (size_t j = 0; j < n; j++) {
+        const double old = i ? (double)mean[j] : 0, before = i ? (double)variance[j] : 0;
+        const double away = (double)m[j] - old, own = (double)std[j] * (double)std[j], share = 1.0 / (i + 1);
+        mean[j] = (mtan_real)(old + away * share);
+        variance[j] = (mtan_real)((1 - share) * (before + share * away * away) + share * own);
+    }
+}
+
+static mtan_status interpolate_one(mtan_predictor *p, const mtan_record *record, void *const *gathered, mtan_real *mean,
+                                   mtan_real *std) {
+    const size_t part = p->result_count / 4;
+    mtan_real *all = p->result, *variance = all + part, *one = variance + part, *deviation = one + part;
+    mtan_status status = MTAN_OK;
+    size_t n = 0;
+    if (!p->members) return member_interpolate(p, record, gathered ? gathered[0] : NULL, mean, std, &n);
+    for (int32_t i = 0; i < members_of(&p->model->config) && status == MTAN_OK; i++) {
+        mtan_predictor *m = &member_at(p, i)->predictor;
+        m->seed = p->seed;
+        status = member_interpolate(m, record, gathered ? gathered[i] : NULL, one, deviation, &n);
+        if (status == MTAN_OK) join_member(all, variance, one, deviation, n, i);
+    }
+    if (status != MTAN_OK) return status;
+    memcpy(mean, all, n * sizeof *mean);
+    for (size_t j = 0; std && j < n; j++) std[j] = (mtan_real)scalar_sqrt((double)variance[j]);
     return MTAN_OK;
 }
 
@@ -6356,7 +6578,7 @@ mtan_status mtan_predictor_curves(mtan_predictor *predictor, const mtan_record *
     mtan_outputs out;
     mtan_status status;
     if (!predictor || !record || !samples) return MTAN_ERR_NULL;
-    if ((status = decode_one(predictor, record, NULL, &tape, &batch, &out)) != MTAN_OK) return status;
+    if ((status = decode_one(first_of(predictor), record, NULL, &tape, &batch, &out)) != MTAN_OK) return status;
     memcpy(samples, mtan_data(&tape, out.prediction), count_of(out.prediction) * sizeof *samples);
     return MTAN_OK;
 }
@@ -6370,6 +6592,7 @@ mtan_status mtan_predictor_latent(mtan_predictor *predictor, const mtan_record *
     batch_request q;
     mtan_status status;
     if (!predictor || !record || !mean) return MTAN_ERR_NULL;
+    predictor = first_of(predictor);
     c = &predictor->model->config;
     if (!has_decoder(c)) return MTAN_ERR_CONFIG;
     q = predict_request(predictor, record, 1, class_queries(c));
@@ -6395,6 +6618,7 @@ mtan_status mtan_predictor_attention(mtan_predictor *predictor, const mtan_recor
     batch_request q;
     model_run m;
     if (!predictor || !record || !weight) return MTAN_ERR_NULL;
+    predictor = first_of(predictor);
     c = &predictor->model->config;
     if (!architecture_of(c)->attention) return MTAN_ERR_CONFIG;
     if (head < 0 || head >= c->enc_heads || channel < 0 || channel >= c->channels) return MTAN_ERR_INPUT;
@@ -6424,11 +6648,28 @@ static mtan_status check_stream(const mtan_model *model, int32_t window) {
     return window > LARGEST_DIMENSION ? MTAN_ERR_SIZE : MTAN_OK;
 }
 
-/* Counts, or carves. An event takes three reals in either build. */
-static void stream_layout(mtan_tape *tape, mtan_stream *s, const mtan_model *model, int32_t window) {
+/* The sums of one model. */
+static void *start_gathering(mtan_tape *tape, const mtan_model *model, mtan_real *fold) {
     model_run m;
+    tape->fold = fold;
     model_start(&m, model, tape);
-    s->gathered = architecture_of(&model->config)->gather_start(&m.forward);
+    return architecture_of(&model->config)->gather_start(&m.forward);
+}
+
+/* Counts, or carves, where there is a predictor. An event takes three reals in either build, a pointer eight bytes. */
+static void stream_layout(mtan_tape *tape, mtan_stream *s, const mtan_model *model, int32_t window) {
+    const mtan_predictor *p = tape->work ? s->predictor : NULL;
+    const int32_t k = members_of(&model->config);
+    mtan_model first;
+    mtan_model_member(&first, model, 0);
+    s->gathered = (void **)(void *)mtan_data(tape, mtan_new_constant(tape, k, (int32_t)(8 / sizeof(mtan_real))));
+    for (int32_t i = 0; i < k; i++) {
+        const ensemble_member *m = p && p->members ? member_at(p, i) : NULL;
+        void *sums = !p  ? start_gathering(tape, &first, NULL)
+                     : m ? start_gathering(tape, &m->model, m->predictor.fold)
+                         : start_gathering(tape, model, p->fold);
+        if (runs(tape)) s->gathered[i] = sums;
+    }
     s->kept = (mtan_event *)(void *)mtan_data(tape, mtan_new_constant(tape, window, 3));
     s->window = window;
 }
@@ -6456,7 +6697,6 @@ mtan_status mtan_stream_init(mtan_stream *stream, mtan_predictor *predictor, int
     memset(stream, 0, sizeof *stream);
     stream->predictor = predictor;
     tape = tape_start(model->backend, align_memory(memory), (needed - (MTAN_ALIGN - 1)) / sizeof(mtan_real), 0);
-    tape.fold = predictor->fold;
     stream_layout(&tape, stream, model, window);
     return tape.status;
 }
@@ -6467,11 +6707,13 @@ static const mtan_config *stream_config(const mtan_stream *s) {
 }
 
 static void stream_forget(mtan_stream *s) {
-    architecture_of(stream_config(s))->forget(s->gathered);
+    for (int32_t i = 0; i < members_of(stream_config(s)); i++)
+        architecture_of(stream_config(s))->forget(s->gathered[i]);
 }
 
 static void stream_gather(mtan_stream *s, const mtan_event *event) {
-    architecture_of(stream_config(s))->gather(s->gathered, event);
+    for (int32_t i = 0; i < members_of(stream_config(s)); i++)
+        architecture_of(stream_config(s))->gather(s->gathered[i], event);
 }
 
 mtan_status mtan_stream_reset(mtan_stream *stream) {
@@ -6547,8 +6789,7 @@ static mtan_status stream_classes(mtan_stream *s, const mtan_record *ask, mtan_r
     if (stream_config(s)->classify == MTAN_CLASSIFY_NONE) return MTAN_ERR_CONFIG;
     if (stream_config(s)->classify == MTAN_CLASSIFY_TIME && !r.times) return MTAN_ERR_NULL;
     q = predict_request(s->predictor, &r, 1, class_queries(stream_config(s)));
-    q.gathered = s->gathered;
-    return classes_chunk(s->predictor, &q, &out, raw);
+    return classes_chunk(s->predictor, &q, s->gathered, &out, raw);
 }
 
 mtan_status mtan_stream_predict(mtan_stream *stream, const mtan_record *ask, mtan_real *probability) {
@@ -6594,7 +6835,7 @@ mtan_status mtan_small_size(const mtan_model *model, int32_t points, size_t *byt
     if (status != MTAN_OK) return status;
     if (!bytes) return MTAN_ERR_NULL;
     if (!architecture_of(&model->config)->small || model->backend->device || observed(&model->config) ||
-        model->config.classify != MTAN_CLASSIFY_RECORD)
+        members_of(&model->config) > 1 || model->config.classify != MTAN_CLASSIFY_RECORD)
         return MTAN_ERR_CONFIG;
     if (points < 1 || points > model->config.ref_points) return MTAN_ERR_INPUT;
     status = small_run(model, NULL, points, NULL, &count, NULL, 0);
@@ -7027,6 +7268,7 @@ static mtan_status trainer_prepare(mtan_trainer *trainer, struct mtan_trainer_st
     if (status != MTAN_OK) return status;
     if (!config) return MTAN_ERR_NULL;
     if (!architecture_of(&model->config)->forward) return MTAN_ERR_CONFIG;
+    if (members_of(&model->config) > 1) return MTAN_ERR_CONFIG;
     if (model->precision != MTAN_REAL) return MTAN_ERR_CONFIG; /* gradients of whole numbers there are none */
     memset(trainer, 0, sizeof *trainer);
     memset(state, 0, sizeof *state);

@@ -190,6 +190,7 @@ typedef struct mtan_config {
     double interval;                /* of numbers: 0, their mean; else that of an interval about their median */
     mtan_rule rule;                 /* of predictions, as those that follow */
     int32_t predict_samples;        /* 0: z is the posterior's mean */
+    int32_t members;                /* of an ensemble, 0 or 1: a model alone. See mtan_model_member */
     const mtan_real *ref;           /* (K) for MTAN_REF_GIVEN; the caller's memory */
     const mtan_architecture *architecture; /* what the model is made of; null: the paper's model of this kind */
     double extra[MTAN_MAX_EXTRA];          /* settings that an architecture adds */
@@ -244,6 +245,16 @@ mtan_status mtan_model_open(mtan_model *model, const mtan_file *file, const mtan
 mtan_status mtan_model_load_count(const mtan_file *file, const mtan_architecture *const *known, size_t *count);
 mtan_status mtan_model_load(mtan_model *model, mtan_real *weights, size_t count, const mtan_file *file,
                             const mtan_architecture *const *known);
+
+/* An ensemble is one model with config.members > 1: each of its parameters holds those of the members, one below the other,
+ * in the model's weights as in files. Predictors and streams average: probabilities; means, and the variance of all members
+ * together. Logits are the logs of its probabilities, one sample to a row; latent states, curves and attention are the
+ * first member's. Trainers and the small path take one model: MTAN_ERR_CONFIG.
+ * One member as a model of its own, where it lies: MTAN_ERR_INPUT where there is none of this index. */
+#define MTAN_MAX_MEMBERS 64
+mtan_status mtan_model_member(mtan_model *member, const mtan_model *model, int32_t index);
+/* An ensemble of n models with the same settings (MTAN_ERR_CONFIG where they differ), n times as many weights as one has. */
+mtan_status mtan_model_join(mtan_model *model, mtan_real *weights, size_t count, const mtan_model *members, int32_t n);
 
 /* ---- Records ------------------------------------------------------------------------------------------------ */
 
@@ -386,6 +397,9 @@ typedef struct mtan_predictor {
     uint64_t seed;          /* of the noise where a record brings none */
     mtan_real *fold, *work; /* private, as the rest */
     size_t work_count;
+    void *members;     /* of an ensemble: a model and a predictor each, which share the workspace; or null */
+    mtan_real *result; /* of an ensemble: room for what is averaged */
+    size_t result_count;
     int32_t failed;
     mtan_status status;
 } mtan_predictor;
@@ -461,7 +475,8 @@ mtan_status mtan_predictor_attention(mtan_predictor *predictor, const mtan_recor
 typedef struct mtan_stream {
     mtan_predictor *predictor;
     int64_t events; /* observations gathered */
-    void *gathered; /* private, as the rest: sums, a ring of the last events, the latest time that it lost */
+    void **
+        gathered; /* private, as the rest: sums of each member, a ring of the last events, the latest time that it lost */
     mtan_event *kept;
     int32_t window, first, count, has_lost;
     mtan_real lost;
