@@ -673,6 +673,11 @@ int command_export(const options *o) {
         complain("%s is a %s: only mTAN's models run on a board", path, model_title(&b.model.config));
         return bundle_free(&b), BAD_USE;
     }
+    if (b.model.config.members > 1) {
+        complain("%s is an ensemble of %d models: a board runs one of them, RUN/member-0/best.safetensors say", path,
+                 (int)b.model.config.members);
+        return bundle_free(&b), BAD_USE;
+    }
     text = export_text(&b, &s, &n, &need, error);
     good = text && put_text(out, text, n, error);
     if (good && out)

@@ -133,7 +133,9 @@ static void print_bytes(const char *what, size_t bytes) {
 static void print_model(const subject *s) {
     const mtan_config *c = &s->model.config;
     char text[64], what[96];
-    printf("model: %s, %zu parameters\n ", model_title(c), mtan_weights_count(c));
+    printf("model: %s, %zu parameters", model_title(c), mtan_weights_count(c));
+    if (c->members > 1) printf(" of %d members", (int)c->members);
+    printf("\n ");
     for (int32_t i = 0; setting_key(c, i); i++)
         if (setting_show(c, setting_key(c, i), text, sizeof text))
             printf(" %s %s%s", setting_key(c, i), text, !setting_key(c, i + 1) ? "\n" : i % 6 == 5 ? ",\n " : ",");
@@ -144,7 +146,8 @@ static void print_model(const subject *s) {
     snprintf(what, sizeof what, "memory to predict any record, %d reference points at a time", (int)s->points);
     if (s->small_bytes) print_bytes(what, s->small_bytes);
     snprintf(what, sizeof what, "memory to train on %d such records a step, on one thread", (int)BATCH);
-    if (s->model.precision == MTAN_REAL) print_bytes(what, s->train_bytes);
+    if (c->members > 1) puts("an ensemble: its members are trained apart");
+    else if (s->model.precision == MTAN_REAL) print_bytes(what, s->train_bytes);
     else puts("its matrices are int8: it cannot be trained on");
 }
 

@@ -47,6 +47,8 @@ static const option table[] = {
     {"dry-run", 0, FLAG, " table ", "list the commands of the runs that are missing"},
     {"add", 0, TEXT("MODEL"), " table ", "measure a model file on its test records and add its numbers"},
     {"results", 0, TEXT("FILE"), " table ", "file of the results (default results.tsv)"},
+    {"ensemble", 0, WHOLE("N", 1, MTAN_MAX_MEMBERS), " train ",
+     "train this many models, with seeds from --seed, in RUN/member-0, ...; best.safetensors is their average"},
     {"batch", 0, WHOLE("N", 1, 1e5), " train ", "records per step"},
     {"lr", 0, NUMBER("R", 1e-12, 1e3), " train ", "learning rate"},
     {"schedule", 0, TEXT("KIND"), " train ",

@@ -15,6 +15,7 @@
 #include "commands.h"
 #include "../model/data_sets.h"
 #include "../model/device.h"
+#include "../model/ensemble.h"
 #include "../model/distributed.h"
 #include "../model/files.h"
 #include "../model/golden_record.h"
@@ -45,6 +46,7 @@ static void watch_signals(void) {
 
 typedef struct folder {
     char best[4096], last[4096], log[4096], steps[4096];
+    char first[4096]; /* of an ensemble: where its first member's state is */
     FILE *log_file, *steps_file;
     claim claim;      /* no other process trains in it */
     const char *made; /* its path, if it was not there before; or NULL */
@@ -64,15 +66,17 @@ static int folder_start(folder *f, const char *path, const rank_set *r, train_wa
     f->writes = !r || r->rank == 0;
     if (!path) return complain("--out is missing: the folder of the run"), 0;
     if (!folder_name(f->best, path, "best.safetensors") || !folder_name(f->last, path, "last.safetensors") ||
-        !folder_name(f->log, path, "log.csv") || !folder_name(f->steps, path, "steps.csv"))
+        !folder_name(f->first, path, "member-0/last.safetensors") || !folder_name(f->log, path, "log.csv") ||
+        !folder_name(f->steps, path, "steps.csv"))
         return complain("%s: the path is too long", path), 0;
     return 1;
 }
 
-/* 1, 0, or -1 with a message printed. */
+/* The newest state of a run, or of the first member of an ensemble. 1, 0, or -1 with a message printed. */
 static int has_run(const folder *f) {
     char error[512];
-    const int there = file_exists(f->last, error);
+    int there = file_exists(f->last, error);
+    if (there == 0) there = file_exists(f->first, error);
     if (there < 0) complain("%s", error);
     return there;
 }
@@ -291,7 +295,7 @@ static int run_epoch(folder *f, training *t, const prep *p, double *metric) {
 static int finish(folder *f, const training *t, const options *o) {
     if (t->best_epoch > 0) {
         note("best epoch %d of %d: %s", (int)t->best_epoch, (int)t->epoch, f->best);
-        if (f->writes && !f->watch) outcome_say(f->best, t, o);
+        if (f->writes && !f->watch && t->plan->ensemble == 1) outcome_say(f->best, t, o);
         return DONE;
     }
     if (f->watch) f->watch->diverged = 1;
@@ -311,8 +315,9 @@ static int run(folder *f, training *t, const prep *p, const options *o) {
 
 static int saved_plan(plan *p, bundle *saved, const folder *f, const options *o) {
     char error[512] = "";
-    if (!bundle_read(saved, f->last, error)) return complain("%s", error), 0;
-    return plan_read(p, saved, o, error) ? 1 : (complain("%s: %s", f->last, error), 0);
+    const char *path = file_exists(f->last, error) == 1 ? f->last : f->first;
+    if (!bundle_read(saved, path, error)) return complain("%s", error), 0;
+    return plan_read(p, saved, o, error) ? 1 : (complain("%s: %s", path, error), 0);
 }
 
 static int has_groups(const dataset *d) {
@@ -351,12 +356,80 @@ static int prepare(plan *p, dataset *d, split *s, prep *prepared, bundle *resume
     return 1;
 }
 
+/* The folder of one member is resumed as that of any model. */
+static int is_member(const folder *f, int resume) {
+    char error[512];
+    return resume && file_exists(f->last, error) == 1;
+}
+
+/* What the members of an ensemble share. */
+typedef struct task {
+    const options *options;
+    const mtan_backend *backend;
+    const rank_set *ranks;
+    const dataset *data;
+    const split *split;
+    const prep *prep;
+} task;
+
+/* Trains one model in an open folder; saved: the state to go on from, or NULL. The training is left to the caller to stop. */
+static int train_one(training *t, folder *f, const plan *p, const task *k, bundle *saved) {
+    char error[512] = "";
+    if (!training_start(t, p, k->data, k->split, k->backend, option_threads(k->options), k->ranks, error))
+        return complain("%s", error);
+    if (saved && !training_read(t, saved, error)) return complain("%s: %s", f->last, error);
+    if ((saved && !renew_best(f, p)) || !folder_tables(f, t, saved != NULL)) return BAD_USE;
+    return run(f, t, k->prep, k->options);
+}
+
+/* A member goes on from its own state, if it has any. */
+static int train_member(training *t, folder *f, const char *path, const plan *p, const task *k) {
+    char error[512] = "";
+    bundle saved;
+    int status = BAD_USE;
+    const int resume = option_given(k->options, "resume") ? file_exists(f->last, error) : 0;
+    if (resume < 0) return complain("%s", error);
+    memset(&saved, 0, sizeof saved);
+    if (!folder_open(f, path, resume)) return BAD_USE;
+    if (resume && !bundle_read(&saved, f->last, error)) complain("%s", error);
+    else status = train_one(t, f, p, k, resume ? &saved : NULL);
+    bundle_free(&saved);
+    return status;
+}
+
+/* One after the other, each with a seed of its own; the best of each are joined. */
+static int train_members(const folder *f, const char *out, const plan *p, const task *k) {
+    char(*best)[4096] = tool_calloc((size_t)p->ensemble, sizeof *best), path[4096], error[512] = "";
+    int status = DONE;
+    for (int32_t i = 0; i < p->ensemble && status == DONE; i++) {
+        const int last = i + 1 == p->ensemble;
+        plan own = *p;
+        training t;
+        folder member;
+        memset(&t, 0, sizeof t);
+        own.seed += i;
+        snprintf(path, sizeof path, "%.4000s/member-%d", out, (int)i);
+        if (!folder_start(&member, path, k->ranks, f->watch)) status = BAD_USE;
+        else {
+            note("member %d of %d, seed %lld", (int)i + 1, (int)p->ensemble, (long long)own.seed);
+            status = train_member(&t, &member, path, &own, k);
+            memcpy(best[i], member.best, sizeof best[i]);
+        }
+        if (status == DONE && last && f->writes) {
+            if (!ensemble_join(f->best, p, best, p->ensemble, error)) status = complain("%s", error);
+            else note("the average of %d models: %s", (int)p->ensemble, f->best);
+            if (status == DONE && !f->watch) outcome_say(f->best, &t, k->options);
+        }
+        training_stop(&t);
+        folder_close(&member);
+    }
+    free(best);
+    return status;
+}
+
 static int train(const options *o, const rank_set *r, train_watch *w) {
     const int resume = option_given(o, "resume");
     const char *out = option_text(o, "out", NULL);
-    const int32_t threads = option_threads(o);
-    const mtan_backend *backend;
-    char error[512] = "";
     bundle saved;
     folder f;
     plan p;
@@ -364,18 +437,17 @@ static int train(const options *o, const rank_set *r, train_watch *w) {
     split s;
     prep prepared;
     training t;
+    task k = {o, NULL, r, &d, &s, &prepared};
     int status = BAD_USE;
     memset(&saved, 0, sizeof saved), memset(&d, 0, sizeof d), memset(&s, 0, sizeof s),
         memset(&prepared, 0, sizeof prepared);
     memset(&f, 0, sizeof f), memset(&t, 0, sizeof t);
-    if ((resume || plan_is_named(o)) && option_backend(o, &backend) && folder_start(&f, out, r, w) &&
+    if ((resume || plan_is_named(o)) && option_backend(o, &k.backend) && folder_start(&f, out, r, w) &&
         (resume || plan_make(&p, o)) && folder_open(&f, out, resume) && (!resume || saved_plan(&p, &saved, &f, o)) &&
         prepare(&p, &d, &s, &prepared, resume ? &saved : NULL, o) &&
-        (resume || search_settings(&p, &d, &s, backend, o, r))) {
-        if (!training_start(&t, &p, &d, &s, backend, threads, r, error)) complain("%s", error);
-        else if (resume && !training_read(&t, &saved, error)) complain("%s: %s", f.last, error);
-        else if ((!resume || renew_best(&f, &p)) && folder_tables(&f, &t, resume)) status = run(&f, &t, &prepared, o);
-    }
+        (resume || search_settings(&p, &d, &s, k.backend, o, r)))
+        status = p.ensemble > 1 && !is_member(&f, resume) ? train_members(&f, out, &p, &k)
+                                                          : train_one(&t, &f, &p, &k, resume ? &saved : NULL);
     training_stop(&t);
     folder_close(&f);
     prep_free(&prepared), split_free(&s), dataset_free(&d), bundle_free(&saved);

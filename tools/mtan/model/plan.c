@@ -43,6 +43,7 @@ static const field fields[] = {
     LATER("warmup", 'd', warmup, 0),
     LATER("decay", 'd', decay, 0),
     LATER("average", 'd', average, 0),
+    LATER("ensemble", 'i', ensemble, 1),
     NUMBER("time-scale", 'd', time_scale, 0),
     NUMBER("seed", 'l', seed, 0),
     OTHER("observed-low", 'd', observed_low, 0, 1),
@@ -53,7 +54,7 @@ static const field fields[] = {
     OTHER("scale", 'i', scale, 0, PREP_KINDS - 1),
     {"schedule", 'i', offsetof(plan, schedule), 0, SCHEDULE_COSINE, 0, SCHEDULE_EXPONENTIAL},
 };
-enum { FIELDS = sizeof fields / sizeof fields[0], NUMBERS = 14 }; /* the first NUMBERS are options that take a number */
+enum { FIELDS = sizeof fields / sizeof fields[0], NUMBERS = 15 }; /* the first NUMBERS are options that take a number */
 
 /* A file may say what the command line may: the range of a number stands in the table of options. */
 static int field_takes(const field *f, double x) {
@@ -319,6 +320,7 @@ static void plan_defaults(plan *p, const recipe *r) {
     p->batch = r->batch, p->epochs = r->epochs, p->lr = r->lr;
     p->optimizer = r->optimizer == MTAN_ADAMAX, p->lr_decay = r->decay, p->lr_floor = r->floor;
     p->schedule = p->lr_decay < 1 ? SCHEDULE_EXPONENTIAL : SCHEDULE_CONSTANT;
+    p->ensemble = 1;
     if (p->source.preset == MTAN_FAITHFUL) faithful_defaults(p, r);
     else correct_defaults(p, r);
 }
@@ -602,6 +604,7 @@ int plan_load(plan *p, bundle *b, char *error) {
     snprintf(p->name, sizeof p->name, "%s", bundle_text(b, "mtan.plan.name", ""));
     snprintf(p->class_weights, sizeof p->class_weights, "%s", bundle_text(b, "mtan.plan.class-weights", "none"));
     p->config = b->model.config;
+    p->config.members = 1; /* they are the plan's */
     if (!source_read(&p->source, b, error) || !read_fields(p, b, error)) return 0;
     if (p->lr_decay >= 1 && p->schedule == SCHEDULE_EXPONENTIAL) p->schedule = SCHEDULE_CONSTANT; /* of an old file */
     return 1;

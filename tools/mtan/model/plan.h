@@ -18,6 +18,7 @@ typedef struct plan {
     prep_kind scale;
     double time_scale; /* 0: the largest training time */
     int32_t epochs, batch, patience, shuffle, optimizer;
+    int32_t ensemble; /* how many models are trained, with seeds from `seed`, and joined; 1: one */
     plan_select select;
     plan_schedule schedule;
     double lr, clip, dropout, thin;

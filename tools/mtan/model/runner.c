@@ -245,8 +245,9 @@ static mtan_status classify_chunk(void *context, mtan_predictor *predictor, size
 int runner_classify(runner *r, const mtan_record *records, size_t n, const size_t *row0, double *probability,
                     double *logit) {
     const mtan_config *config = &r->model->config;
-    const int sampled = config->kind == MTAN_FULL && config->predict_samples > 1;
-    classification c = {records, row0, probability, logit, mtan_config_outputs(config), sampled ? config->predict_samples : 1};
+    const int sampled = config->kind == MTAN_FULL && config->predict_samples > 1 && config->members <= 1;
+    classification c = {
+        records, row0, probability, logit, mtan_config_outputs(config), sampled ? config->predict_samples : 1};
     return runner_each(r, n, classify_chunk, &c);
 }
 

@@ -97,6 +97,10 @@ static int to_torch(const options *o) {
         complain("%s is a %s: the published code has no checkpoint of it", in, model_title(&b.model.config));
         return bundle_free(&b), BAD_USE;
     }
+    if (b.model.config.members > 1) {
+        complain("%s is an ensemble: the published code has no checkpoint of it; its members have", in);
+        return bundle_free(&b), BAD_USE;
+    }
     const int has_prep = b.prep.kind != PREP_NONE;
     uint8_t *bytes = convert_to_torch(&b);
     int status = DONE;
