@@ -6177,7 +6177,8 @@ static mtan_predictor *first_of(mtan_predictor *p) {
 static size_t result_count(const mtan_config *c, const mtan_bounds *bounds) {
     const size_t times = (size_t)(bounds->times > 0 ? bounds->times : 1), records = (size_t)bounds->records;
     const size_t rows = c->classify == MTAN_CLASSIFY_TIME ? count_product(records, times) : records;
-    const size_t classes = c->classify == MTAN_CLASSIFY_NONE ? 0 : count_product(2 * (size_t)c->classes, rows);
+    const size_t classes =
+        c->classify == MTAN_CLASSIFY_NONE ? 0 : count_product(2 * (size_t)mtan_config_outputs(c), rows);
     const size_t curves = interpolates(c) ? count_product(4 * (size_t)c->channels, times) : 0;
     return align_count(classes > curves ? classes : curves);
 }
@@ -6382,12 +6383,14 @@ static batch_request member_request(const mtan_predictor *p, const batch_request
     return own;
 }
 
-/* The mean probability over the members, or its log, which is finite where it is 0. */
-static void finish_classes(mtan_real *sum, size_t n, int32_t members, int32_t raw) {
+/* The mean over the members; `raw`: as the logits that would give it, finite where a probability is 0 or 1. */
+static void finish_classes(const mtan_config *c, mtan_real *sum, size_t n, int32_t raw) {
     const mtan_real least = (mtan_real)1e-37;
     for (size_t i = 0; i < n; i++) {
-        sum[i] /= (mtan_real)members;
-        if (raw) sum[i] = real_log(sum[i] > least ? sum[i] : least);
+        const mtan_real p = sum[i] /= (mtan_real)members_of(c);
+        if (!raw || c->task == MTAN_TASK_NUMBER) continue;
+        sum[i] = real_log(p > least ? p : least);
+        if (c->task == MTAN_TASK_LABELS) sum[i] -= real_log(1 - p > least ? 1 - p : least);
     }
 }
 
@@ -6409,7 +6412,7 @@ static mtan_status classes_chunk(const mtan_predictor *p, const batch_request *q
         n = (size_t)(end - one);
         for (size_t j = 0; j < n; j++) sum[j] = i ? sum[j] + one[j] : one[j];
     }
-    finish_classes(sum, n, k, raw);
+    finish_classes(&p->model->config, sum, n, raw);
     memcpy(*out, sum, n * sizeof *sum);
     *out += n;
     return MTAN_OK;

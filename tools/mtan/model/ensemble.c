@@ -7,7 +7,8 @@
 
 #include "golden_record.h"
 
-/* Channels, classes and what is done to values and times must be the first's: the joined file has them once. */
+/* Channels, classes and what is done to values and times must be the first's: the joined file has them once. Bands follow from the
+ * weights: each member has its own. */
 static int same_preprocessing(bundle *a, bundle *b) {
     static const char *const beginnings[] = {"mtan.prep.", "mtan.names.", "mtan.time."};
     int same = 1;
@@ -16,7 +17,8 @@ static int same_preprocessing(bundle *a, bundle *b) {
         pairs_copy(&x, &a->file, beginnings[k]), pairs_copy(&y, &b->file, beginnings[k]);
         same = same && arrlen(x) == arrlen(y);
         for (size_t i = 0; same && i < arrlenu(x); i++)
-            same = strcmp(x[i].key, y[i].key) == 0 && strcmp(x[i].value, y[i].value) == 0;
+            same = strcmp(x[i].key, y[i].key) == 0 &&
+                   (strcmp(x[i].key, "mtan.prep.band") == 0 || strcmp(x[i].value, y[i].value) == 0);
         pairs_free(x, arrlenu(x)), pairs_free(y, arrlenu(y));
         arrfree(x), arrfree(y);
     }
@@ -34,11 +36,21 @@ static int write_joined(const char *path, const plan *p, const mtan_model *model
     return good;
 }
 
+/* The factors of the members' deviations, averaged as the members are. */
+static void join_bands(bundle *all, int32_t n) {
+    for (int32_t d = 0; d < all[0].model.config.channels && d < (int32_t)arrlen(all[0].prep.channel); d++) {
+        double sum = 0;
+        for (int32_t i = 0; i < n; i++) sum += (double)all[i].prep.channel[d].band;
+        all[0].prep.channel[d].band = (mtan_real)(sum / n);
+    }
+}
+
 static int join_bundles(const char *path, const plan *p, bundle *all, int32_t n, char *error) {
     const size_t count = (size_t)n * mtan_weights_count(&all[0].model.config);
     mtan_model *members = tool_calloc((size_t)n, sizeof *members), joined;
     mtan_real *weights = tool_calloc(count, sizeof *weights);
     for (int32_t i = 0; i < n; i++) members[i] = all[i].model;
+    join_bands(all, n);
     const mtan_status status = mtan_model_join(&joined, weights, count, members, n);
     const int good = status == MTAN_OK
                          ? write_joined(path, p, &joined, &all[0], error)
