@@ -3565,12 +3565,17 @@ mtan_status mtan_config_set(mtan_config *config, const char *key, const char *te
 mtan_status mtan_config_preset(mtan_config *config, mtan_preset preset) {
     const int32_t faithful = preset == MTAN_FAITHFUL;
     if (!config) return MTAN_ERR_NULL;
-    if (preset != MTAN_FAITHFUL && preset != MTAN_CORRECT) return MTAN_ERR_CONFIG;
+    if (preset != MTAN_FAITHFUL && preset != MTAN_CORRECT && preset != MTAN_BEST) return MTAN_ERR_CONFIG;
     config->noise_std = faithful ? 0.01 : 0.1;                        /* Q16: the variances 1e-4 and 0.01 */
     config->bound = faithful ? MTAN_BOUND_FAITHFUL : MTAN_BOUND_ELBO; /* Q17: the paper has the mean over samples */
     config->skip_empty = !faithful;                                   /* Q18: records without observation */
     config->predict_samples = faithful ? 1 : 8;                       /* Q25: of the latent state */
     config->rule = MTAN_MEAN_PROBABILITY;
+    if (preset == MTAN_BEST && !config->architecture && config->encoder == MTAN_ATTENTION) {
+        config->statistics = MTAN_SPREAD | MTAN_INTENSITY | MTAN_SLOPE;
+        config->frequencies = MTAN_FREQUENCIES_LOG;
+        config->summaries = config->classify == MTAN_CLASSIFY_RECORD;
+    }
     return MTAN_OK;
 }
 

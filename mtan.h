@@ -527,8 +527,9 @@ mtan_status mtan_small_logits(const mtan_model *model, const mtan_record *record
 
 /* ---- Settings and weights ----------------------------------------------------------------------------------- */
 
-/* Sets loss and prediction as the published code has them, or as the paper says or is right; the architecture stays. */
-typedef enum mtan_preset { MTAN_FAITHFUL, MTAN_CORRECT } mtan_preset;
+/* Sets loss and prediction as the published code has them, or as the paper says or is right; the architecture stays. The third goes
+ * beyond the paper: as the second, with local statistics, fitted frequencies and summaries where the model takes them. */
+typedef enum mtan_preset { MTAN_FAITHFUL, MTAN_CORRECT, MTAN_BEST } mtan_preset;
 mtan_status mtan_config_preset(mtan_config *config, mtan_preset preset);
 
 /* MTAN_OK, or MTAN_ERR_CONFIG / MTAN_ERR_SIZE when no model can have these settings. */

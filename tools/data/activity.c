@@ -211,7 +211,7 @@ static int parse_line(reader *r, char *line) {
     const int lost = labels[label].class == LOST_LABEL;
     r->lost += (size_t)lost;
     if (!lost) here->classes |= 1u << labels[label].class;
-    else if (r->preset == MTAN_CORRECT) here->classes |= 1u << CLASS_STANDING_UP;
+    else if (r->preset != MTAN_FAITHFUL) here->classes |= 1u << CLASS_STANDING_UP;
     return 1;
 }
 

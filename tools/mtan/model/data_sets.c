@@ -90,6 +90,14 @@ static int own_read(dataset *d, const source *s, const source_input *in) {
 
 /* ---- the table ---- */
 
+/* Chosen by five folds of the training and validation records (`--fold`, the test records left out), mean AUC of the folds, 64 units.
+ * As published with 16 points and a rate that falls 0.8385; with summaries and statics (Age, Gender, Height, ICUType, Weight) 0.8420; with
+ * dropout 0.5 and thinning 0.3 0.8437; 8 points, cosine, decay 10 0.8450 (of 1, averaged, 0.8432; of 30 0.8355); thinning 0.5, 30 epochs
+ * 0.8462. Local statistics and other frequencies do not help here: 0.8360 to 0.8423. */
+static const data_setting physionet_best[] = {
+    {"statistics", "mean"}, {"frequencies", "published"}, {"ref_points", "8"}, {"statics", "5"}, {"decay", "10"},
+    {"dropout", "0.5"}, {"thin", "0.5"}, {"epochs", "30"}, {NULL, NULL}};
+
 /* clang-format off */
 #define BOTH(x) {x, x} /* for classes and for interpolation */
 #define AS_PUBLISHED {SPLIT_PUBLISHED, SPLIT_TWO} /* no validation records for interpolation (Q24) */
@@ -101,6 +109,7 @@ const data_set data_sets[] = {
      .classify = MTAN_CLASSIFY_RECORD, .channels = PHYSIONET_CHANNELS, .classes = 2, .coded = physionet_coded,
      .defaults = {[MTAN_FAITHFUL] = {BOTH(PREP_PUBLISHED), AS_PUBLISHED, 0, 0},
                   [MTAN_CORRECT] = {{PREP_ZSCORE, PREP_MINMAX}, BOTH(SPLIT_PUBLISHED), 48, 48}},
+     .best = physionet_best,
      .observed = 0.5, .enc_rate = 3e-4, .baseline_epochs = 100},
     {.name = "activity", .load = activity_read, .needs_data = 1, .variant = BOTH(""),
      .recognise = activity_file, .folders = {"activity"},

@@ -14,6 +14,10 @@ typedef struct data_defaults {
     double baselines_time_scale; /* the same for the paper's baselines */
 } data_defaults;
 
+typedef struct data_setting {
+    const char *key, *value; /* of a model's setting, or of an option of `mtan train` that takes a number */
+} data_setting;
+
 typedef struct data_set {
     const char *name;
     /* reading */
@@ -37,7 +41,8 @@ typedef struct data_set {
     void (*means)(const dataset *d, const int32_t *train, size_t n, double *means);
     void (*fill)(dataset *d, const double *means);
     /* training */
-    data_defaults defaults[2]; /* by preset */
+    data_defaults defaults[2]; /* by preset; the third is as the second here */
+    const data_setting *best;  /* what validation has chosen for the preset best, up to a NULL; or NULL */
     int by_group;              /* records of one group stay on one side of the split */
     double observed; /* share of the times shown for interpolation; 1: all, and the true curve is what counts */
     double enc_rate; /* of mTAND-Enc in the correct preset; 0: the recipe's */

@@ -18,10 +18,20 @@ static void add_number(mtan_file_pair **pairs, const char *key, double x) {
     pairs_add(pairs, key, text);
 }
 
+const char *const preset_names[] = {
+    [MTAN_FAITHFUL] = "faithful", [MTAN_CORRECT] = "correct", [MTAN_BEST] = "best", NULL};
+
+/* A name that this version does not know counts as correct. */
+static mtan_preset preset_of(const char *name) {
+    for (int i = 0; preset_names[i]; i++)
+        if (strcmp(preset_names[i], name) == 0) return (mtan_preset)i;
+    return MTAN_CORRECT;
+}
+
 void source_write(const source *s, mtan_file_pair **pairs) {
     pairs_add(pairs, "mtan.data.kind", s->set->name);
     pairs_add(pairs, "mtan.data.variant", s->variant);
-    pairs_add(pairs, "mtan.data.preset", s->preset == MTAN_FAITHFUL ? "faithful" : "correct");
+    pairs_add(pairs, "mtan.data.preset", preset_names[s->preset]);
     pairs_add(pairs, "mtan.data.origin", s->origin);
     pairs_add(pairs, "mtan.data.groups", s->groups);
     add_number(pairs, "mtan.data.split_kind", (double)s->split.kind);
@@ -135,7 +145,7 @@ int source_read(source *s, bundle *b, char *error) {
     s->set = data_set_named(name, strlen(name));
     snprintf(s->variant, sizeof s->variant, "%s", bundle_text(b, "mtan.data.variant", ""));
     snprintf(s->origin, sizeof s->origin, "%s", bundle_text(b, "mtan.data.origin", "auto"));
-    s->preset = strcmp(bundle_text(b, "mtan.data.preset", "correct"), "faithful") == 0 ? MTAN_FAITHFUL : MTAN_CORRECT;
+    s->preset = preset_of(bundle_text(b, "mtan.data.preset", "correct"));
     snprintf(s->groups, sizeof s->groups, "%s", bundle_text(b, "mtan.data.groups", ""));
     if (!s->set || kind < 0 || fold < 0 || !(folds > fold && folds <= SPLIT_FOLDS_MOST) ||
         !(seed >= 0 && seed <= UINT32_MAX) || !(observed > 0 && observed <= 1) || !(forecast >= 0 && forecast <= 1e12))
@@ -241,7 +251,7 @@ static int is_among(const char *const *words, const char *word) {
 }
 
 void source_fit(prep *p, const source *from, const dataset *d, const split *s, prep_kind scale, double time_scale) {
-    const char *const *coded = from->preset == MTAN_CORRECT ? from->set->coded : NULL;
+    const char *const *coded = from->preset == MTAN_FAITHFUL ? NULL : from->set->coded;
     mtan_real *missing = NULL;
     for (size_t c = 0; coded && c < arrlenu(d->channels); c++)
         arrput(missing, is_among(coded, d->channels[c]) ? -1 : (mtan_real)NAN);

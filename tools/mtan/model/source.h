@@ -9,6 +9,8 @@
 
 enum { SOURCE_MEANS = 12 }; /* most channels of a data set that has them */
 
+extern const char *const preset_names[]; /* by mtan_preset, up to a NULL */
+
 /* Set by `mtan train`, kept in the model file as mtan.data.* */
 typedef struct source {
     const struct data_set *set; /* data_sets.h */

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../model/source.h"
+
 const char *const paper_titles[] = {"",
                                     "Interpolation of PhysioNet by the share of time points shown",
                                     "Classification of PhysioNet, MIMIC-III and Human Activity",
@@ -141,7 +143,7 @@ paper_block paper_block_of(int table, const char *data, const char *metric) {
 /* ---- runs ---- */
 
 const char *paper_preset(mtan_preset preset) {
-    return preset == MTAN_FAITHFUL ? "faithful" : "correct";
+    return preset_names[preset];
 }
 
 static paper_run *add_run(paper_run **list, const char *row, const char *data, const char *model, mtan_preset preset) {

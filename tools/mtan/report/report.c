@@ -629,7 +629,7 @@ static void data_table(collection *c) {
     report_pair *pairs = NULL;
     report_pair_add(&pairs, "data", "%s", s->source.set->name);
     if (*s->source.variant) report_pair_add(&pairs, "variant", "%s", s->source.variant);
-    report_pair_add(&pairs, "preset", "%s", s->source.preset == MTAN_FAITHFUL ? "faithful" : "correct");
+    report_pair_add(&pairs, "preset", "%s", preset_names[s->source.preset]);
     if (arrlen(s->data.records) > 0) {
         report_pair_add(&pairs, "records", "%zu", arrlenu(s->data.records));
         report_pair_add(&pairs, "channels", "%zu", arrlenu(s->data.channels));
@@ -701,8 +701,7 @@ static void titles(collection *c) {
     c->page.title = text(c, "%s: %.200s", model, name);
     if (!s->part) c->page.subtitle = "The model and how it was trained. No data was given.";
     else
-        c->page.subtitle = text(c, "%s preset. Results on %zu records (%.40s)%s.",
-                                s->source.preset == MTAN_FAITHFUL ? "The faithful" : "The correct",
+        c->page.subtitle = text(c, "The %s preset. Results on %zu records (%.40s)%s.", preset_names[s->source.preset],
                                 arrlenu(s->positions), s->part, strcmp(s->part, "test") == 0 ? unseen : "");
 }
 
