@@ -489,8 +489,8 @@ mtan_status mtan_stream_size(const mtan_model *model, int32_t window, size_t *by
 mtan_status mtan_stream_init(mtan_stream *stream, mtan_predictor *predictor, int32_t window, void *memory,
                              size_t bytes);
 
-/* A late observation counts as any other. A channel out of range, and a time or value that is not finite, is
- * MTAN_ERR_INPUT, and nothing is changed. */
+/* A late observation counts as any other, but for the mean step between neighbours that `summaries` has. A channel out of
+ * range, and a time or value that is not finite, is MTAN_ERR_INPUT, and nothing is changed. */
 mtan_status mtan_stream_push(mtan_stream *stream, mtan_real time, int32_t channel, mtan_real value);
 
 /* As mtan_predictor_classify, _logits and _interpolate. `ask` is a record of which the query times, the noise and the id
