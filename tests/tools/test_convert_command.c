@@ -222,11 +222,18 @@ static const char *const of_classes[] = {"classes", "head_hidden", NULL};
 static const char *const of_embeddings[] = {"embed", "embedding", "embed_heads", NULL};
 static const char *const of_decoders[] = {"decoder", "latent", "mlp_hidden", "dec_hidden", "dec_heads", NULL};
 
+/* What goes beyond the published models has other shapes, which are taken for those of more channels or units: the settings in a
+ * file of ours tell. */
+static int is_published(const mtan_config *c) {
+    return !c->statistics && !c->summaries && !c->statics && c->variance == MTAN_VARIANCE_FIXED &&
+           c->task == MTAN_TASK_CLASSES && c->members <= 1;
+}
+
 /* Given points are not among the weights, and a class per record and one per time have the same tensors but for attention, whose
  * published classes call their GRUs by two names. */
 static int tensors_tell(const mtan_config *c) {
     const int per_time = c->kind == MTAN_ENC && c->classify == MTAN_CLASSIFY_TIME;
-    return c->reference != MTAN_REF_GIVEN && !(per_time && c->encoder != MTAN_ATTENTION);
+    return is_published(c) && c->reference != MTAN_REF_GIVEN && !(per_time && c->encoder != MTAN_ATTENTION);
 }
 
 /* Tensors alone, as three dicts and as one; the user says what they cannot tell. */

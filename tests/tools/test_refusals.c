@@ -74,7 +74,7 @@ TEST plans_that_cannot_be_made(void) {
     static const refusal cases[] = {
         {"train own --data @/events.csv --out @/x", "own data needs --model enc, full, per-time, interp or a baseline"},
         {"train own --model best --out @/x", "--model best: must be enc, full, per-time, interp or a baseline"},
-        {"train own --model enc --preset best --out @/x", "--preset best: must be one of faithful, correct"},
+        {"train own --model enc --preset better --out @/x", "--preset better: must be one of faithful, correct, best"},
         {OWN "--model enc --shuffle maybe --out @/x", "--shuffle maybe: must be one of no, yes"},
         {OWN "--model enc --optimizer sgd --out @/x", "--optimizer sgd: must be one of adam, adamax"},
         {OWN "--model enc --select best --out @/x", "--select best: must be one of loss, auc, mse, accuracy"},

@@ -344,6 +344,17 @@ static int write_arrays(header *h, const bundle *b, char *error) {
     return 1;
 }
 
+/* MTAN_SPREAD | MTAN_SLOPE for "mean,spread,slope"; 0 for the mean alone. */
+static void statistics_value(const char *text, char value[96]) {
+    size_t n = 0;
+    value[0] = '0', value[1] = 0;
+    for (const char *word = strchr(text, ','); word && n < 64; word = strchr(word + 1, ',')) {
+        n += (size_t)snprintf(value + n, 96 - n, "%sMTAN_", n > 0 ? " | " : "");
+        for (const char *c = word + 1; *c && *c != ',' && n < 95; c++) value[n++] = (char)toupper((unsigned char)*c);
+        value[n] = 0;
+    }
+}
+
 /* The C name of a setting's value: MTAN_BOUND_ELBO for bound = elbo; numbers as they stand. 0: unknown. */
 static int setting_value(const char *key, const char *text, char value[96]) {
     static const char *const prefixes[][2] = {
@@ -361,6 +372,7 @@ static int setting_value(const char *key, const char *text, char value[96]) {
         {"variance", "MTAN_VARIANCE_"},
     };
     if (!isalpha((unsigned char)text[0])) return snprintf(value, 96, "%s", text), 1;
+    if (strcmp(key, "statistics") == 0) return statistics_value(text, value), 1;
     for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
         if (strcmp(prefixes[i][0], key) != 0) continue;
         snprintf(value, 96, "%s%.63s", prefixes[i][1], text);
