@@ -194,8 +194,8 @@ static int channels_and_heads(reader *r) {
     else if (argument(r, "num_heads", &n) || argument(r, "enc_num_heads", &n)) c->enc_heads = (int32_t)n;
     else if (r->recipe) c->enc_heads = product / r->recipe->channels;
     else if (r->settings < 0) remark(r, "assumed one attention head (--enc-heads): the tensors do not tell");
-    if (r->settings >= 0) return 1; /* a file of ours says it, and the weights are held to what it says */
-    if (c->enc_heads < 1 || product % c->enc_heads)
+    /* A file of ours says how many channels there are, and the weights are held to what it says. */
+    if (c->enc_heads < 1 || (product % c->enc_heads && r->settings < 0))
         return refuse(r, "%d attention heads do not go with the shape of rec.att.linears.2.weight", (int)c->enc_heads);
     c->channels = product / c->enc_heads;
     return 1;
