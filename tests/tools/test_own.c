@@ -1001,9 +1001,21 @@ TEST compressed_files_are_read(void) {
 #endif
 }
 
+TEST integers_have_at_most_eighteen_digits(void) {
+    int64_t n = 0;
+    ASSERT(field_integer("999999999999999999", &n) && n == 999999999999999999);
+    ASSERT(field_integer(" -999999999999999999 ", &n) && n == -999999999999999999);
+    ASSERT(!field_integer("1000000000000000000", &n));
+    ASSERT(!field_integer("-9999999999999999999", &n)); /* beyond 64 bits */
+    ASSERT(!field_integer("99999999999999999999999999999999999999x", &n));
+    ASSERT(!field_integer("", &n) && !field_integer("-", &n) && !field_integer("1 2", &n));
+    PASS();
+}
+
 SUITE(own_suite) {
     GREATEST_SET_SETUP_CB(set_up, NULL);
     GREATEST_SET_TEARDOWN_CB(tear_down, NULL);
+    RUN_TEST(integers_have_at_most_eighteen_digits);
     RUN_TEST(the_columns_go_by_name);
     RUN_TEST(nixtla_has_a_single_channel);
     RUN_TEST(a_wide_file_is_read);

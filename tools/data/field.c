@@ -104,9 +104,9 @@ int field_integer(const char *text, int64_t *integer) {
     const int negative = *p == '-';
     int n = 0;
     *integer = 0;
-    for (p += negative; is_digit(*p) && n <= 18; p++, n++) *integer = 10 * *integer + (*p - '0');
+    for (p += negative; is_digit(*p) && n < 18; p++, n++) *integer = 10 * *integer + (*p - '0');
     if (negative) *integer = -*integer;
-    return n > 0 && n <= 18 && at_end(p);
+    return n > 0 && at_end(p);
 }
 
 /* ---- dates ---- */
