@@ -76,13 +76,27 @@ TEST results_are_those_of_the_host(tiny_kind kind) {
     PASS();
 }
 
+/* Attention weights are made on the host, of scores, weights and totals: each of them comes over. */
+TEST attention_fetches_what_it_reads(void) {
+    tiny_model s;
+    mtan_real weight[64 * TINY_EVENTS];
+    tiny_open(&s, TINY_ENC, RECORDS);
+    s.model.backend = backend_with_device();
+    tiny_predict(&s, 1);
+    const int before = counted[FETCH];
+    ASSERT((size_t)s.config.ref_points * TINY_EVENTS <= sizeof weight / sizeof *weight);
+    ASSERT_EQ(MTAN_OK, mtan_predictor_attention(&s.predictor, s.records, 0, 0, weight));
+    ASSERT_EQ_FMT(3, counted[FETCH] - before, "%d");
+    ASSERT(tiny_close(&s));
+    PASS();
+}
+
 /* What a device does not have is refused; what int8 needs there is counted. */
 TEST what_a_device_has(void) {
     static const char *const sizes[] = {"real", "int8"};
     tiny_model s;
     mtan_architecture other;
     size_t bytes[2] = {0, 0}, none = 5;
-    mtan_train_config config;
     tiny_open(&s, TINY_ENC, RECORDS);
     s.model.backend = backend_with_device();
     for (int i = 0; i < 2; i++) {
@@ -104,12 +118,38 @@ TEST what_a_device_has(void) {
     s.model.config.architecture = &other; /* it does not say that its work is all in kernels */
     ASSERT_EQ(MTAN_ERR_CONFIG, mtan_predictor_size(&s.model, &s.bounds, &none));
     s.model.config.architecture = NULL;
-    mtan_train_config_init(&config);
-    config.ranks = 2;
-    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_trainer_size(&s.model, &config, &s.bounds, &none));
-    config.ranks = 1, config.threads = 2;
-    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_trainer_size(&s.model, &config, &s.bounds, &none));
     ASSERT_EQ(5, none);
+    ASSERT(tiny_close(&s));
+    PASS();
+}
+
+static mtan_status sum_of_one(void *context, mtan_real *data, size_t n) {
+    (void)context, (void)data, (void)n;
+    return MTAN_OK;
+}
+
+static void one_after_the_other(void *context, int32_t n, mtan_body body, void *argument) {
+    (void)context;
+    for (int32_t i = 0; i < n; i++) body(argument, i, 0);
+}
+
+/* Training with two threads or ranks is refused because of the device: without one the same is fine. */
+TEST threads_and_ranks_are_refused(void) {
+    tiny_model s;
+    size_t bytes;
+    mtan_train_config config;
+    tiny_open(&s, TINY_ENC, RECORDS);
+    mtan_train_config_init(&config);
+    config.parallel_for = one_after_the_other, config.allreduce = sum_of_one;
+    for (int i = 0; i < 2; i++) {
+        config.ranks = i ? 2 : 1, config.threads = i ? 1 : 2;
+        s.model.backend = &mtan_backend_scalar;
+        ASSERT_EQ(MTAN_OK, mtan_trainer_size(&s.model, &config, &s.bounds, &bytes));
+        s.model.backend = backend_with_device();
+        bytes = 5;
+        ASSERT_EQ(MTAN_ERR_CONFIG, mtan_trainer_size(&s.model, &config, &s.bounds, &bytes));
+        ASSERT_EQ(5, bytes);
+    }
     ASSERT(tiny_close(&s));
     PASS();
 }
@@ -252,6 +292,23 @@ TEST a_batch_goes_ahead(void) {
     PASS();
 }
 
+/* It stays whole when a loss is measured before its step. */
+TEST a_loss_in_between_leaves_it_alone(void) {
+    tiny_model a, b;
+    mtan_report there, here;
+    open_with_device(&a, TINY_ENC), open_with_device(&b, TINY_ENC);
+    for (int i = 0; i < 4; i++) {
+        mtan_trainer_next(&a.trainer, a.records, RECORDS);
+        ASSERT_EQ(MTAN_OK, mtan_trainer_step(&a.trainer, a.records, RECORDS, 1, &there));
+        ASSERT_EQ(MTAN_OK, mtan_trainer_loss(&a.trainer, a.records, RECORDS, 1, &there));
+        ASSERT_EQ(MTAN_OK, mtan_trainer_step(&b.trainer, b.records, RECORDS, 1, &here));
+    }
+    ASSERT(counted[ARRIVE] > 0);
+    ASSERT(check_same("weights", a.weights, b.weights, a.count * sizeof *a.weights));
+    ASSERT(tiny_close(&a) & tiny_close(&b));
+    PASS();
+}
+
 /* What cannot go ahead is left to its own step: no records, more than the bounds have, bad ones, others than were said, ones
  * that are taken back, and what the device does not take. */
 TEST what_does_not_go_ahead(void) {
@@ -326,12 +383,15 @@ SUITE(device_suite) {
         greatest_set_test_suffix(tiny_names[kinds[i]]);
         RUN_TEST1(results_are_those_of_the_host, kinds[i]);
     }
+    RUN_TEST(attention_fetches_what_it_reads);
     RUN_TEST(what_a_device_has);
+    RUN_TEST(threads_and_ranks_are_refused);
     RUN_TEST(packed_weights_that_are_too_large);
     RUN_TEST(scratch_is_for_hosts);
     RUN_TEST(failures_are_told);
     RUN_TEST(a_failing_update_changes_nothing);
     RUN_TEST(a_batch_goes_ahead);
+    RUN_TEST(a_loss_in_between_leaves_it_alone);
     RUN_TEST(what_does_not_go_ahead);
     RUN_TEST(a_checkpoint_goes_to_the_device);
 }

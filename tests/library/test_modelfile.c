@@ -747,8 +747,36 @@ static void shorten(copy *c) {
     spoilt_entry(c)->shape[0]--;
 }
 
+static void narrow(copy *c) {
+    spoilt_entry(c)->shape[1]--;
+}
+
 static void retype(copy *c) {
     spoilt_entry(c)->dtype = MTAN_DTYPE_I16; /* half of its bytes are enough */
+}
+
+/* A matrix whose rows are as many as they should be, and shorter. */
+TEST a_narrow_matrix_changes_nothing(void) {
+    const change same = {MTAN_DTYPE_REAL, 0, NULL, NULL, NULL, NULL};
+    tiny_model t;
+    mtan_param p;
+    int32_t i = 0;
+    size_t bytes, made;
+    open_trainer(&t, TINY_ENC, MTAN_ADAM);
+    void *blob = save(&t.model, &t.trainer, NULL, 0, &bytes);
+    ASSERT(blob);
+    do ASSERT_EQ(MTAN_OK, mtan_param_at(&t.model.config, i++, &p));
+    while (p.rank != 2 || p.cols < 2);
+    spoilt = p.name, spoil = narrow;
+    void *bad = rewrite(blob, bytes, &same, &made);
+    spoil = NULL;
+    ASSERT(bad);
+    mtan_real *weights = tiny_copy(t.weights, t.count);
+    ASSERT_EQ(MTAN_ERR_SHAPE, blob_load_trainer(&t.trainer, bad, made));
+    ASSERT(check_same("weights", t.weights, weights, t.count * sizeof *weights));
+    free(weights);
+    ASSERT(guard_free(blob) & guard_free(bad) & tiny_close(&t));
+    PASS();
 }
 
 /* Any of the trainer's tensors may be what is wrong. */
@@ -844,6 +872,7 @@ SUITE(modelfile_suite) {
     RUN_TESTp(blob_may_change_after_it_was_opened, TINY_FULL);
     RUN_TEST(failing_writes_are_reported);
     RUN_TEST(wrong_checkpoints_change_nothing);
+    RUN_TEST(a_narrow_matrix_changes_nothing);
     RUN_TEST(wrong_moments_change_nothing);
     RUN_TEST(checkpoints_that_are_not_finite_change_nothing);
 }

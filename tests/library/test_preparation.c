@@ -472,6 +472,14 @@ TEST a_record_is_prepared(void) {
     ASSERT(found.far_values == 1 && found.far_times == 0);                       /* 500 is further above 160 than 120 */
     ASSERT_EQ_FMT(MTAN_OK, mtan_prep_record(&o.prep, raw, 6, e, 7, NULL), "%d"); /* one fill at most */
     ASSERT_EQ_FMT(MTAN_ERR_MEMORY, mtan_prep_record(&o.prep, raw, 6, e, 6, NULL), "%d");
+    mtan_prep_channel more[4]; /* what lies behind the channels is none: it asks for no room */
+    mtan_prep beside = o.prep;
+    memcpy(more, o.prep.channel, 3 * sizeof *more);
+    more[3] = more[1];
+    beside.channel = more;
+    ASSERT_EQ_FMT(MTAN_OK, mtan_prep_record(&beside, raw, 6, e, 7, NULL), "%d");
+    ASSERT_EQ_FMT(MTAN_OK, mtan_prep_record(&o.prep, raw, 1, e, 9, &found), "%d"); /* its only time is the first */
+    ASSERT(found.origin == 112 && e[0].time == 0);
     ASSERT_EQ_FMT(MTAN_OK, mtan_prep_record(&o.prep, NULL, 0, e, 9, &found), "%d");
     ASSERT(found.events == 1 && found.filled == 1 && e[0].channel == 1 && e[0].time == 0);
     close_file(&o);

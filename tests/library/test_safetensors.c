@@ -498,6 +498,8 @@ static const struct {
     {"metadata nested", META("{\"k\":{\"k\":\"v\"}}"), 0, 0},
     {"metadata deep", META("{\"k\":[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["), 0, 0},
     {"metadata key twice", META("{\"k\":\"1\",\"k\":\"2\"}"), 0, 0},
+    {"metadata key twice, once a pair of surrogates", META("{\"\xf0\x9f\x99\x82\":\"1\",\"\\ud83d\\ude42\":\"2\"}"), 0,
+     0},
     {"metadata key twice, once escaped", META("{\"k\":\"1\",\"\\u006b\":\"2\"}"), 0, 0},
     {"metadata trailing comma", META("{\"k\":\"1\",}"), 0, 0},
     {"metadata bad value", META("{\"k\":\"\\x\"}"), 0, 0},

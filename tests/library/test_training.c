@@ -217,6 +217,47 @@ TEST clipping_leaves_short_gradients_alone(void) {
     PASS();
 }
 
+/* So is one that is as long as the limit. */
+TEST clipping_leaves_a_gradient_at_its_limit_alone(void) {
+    tiny_model a, b;
+    mtan_report report;
+    mtan_train_config config;
+    tiny_open(&a, TINY_ENC, 4), tiny_open(&b, TINY_ENC, 4);
+    mtan_train_config_init(&config);
+    tiny_train(&a, &config);
+    ASSERT_EQ(MTAN_OK, mtan_trainer_step(&a.trainer, a.records, 4, 1, &report));
+    config.clip = report.gradient_norm;
+    tiny_train(&b, &config);
+    ASSERT_EQ(MTAN_OK, mtan_trainer_step(&b.trainer, b.records, 4, 1, &report));
+    ASSERT(report.gradient_norm == config.clip);
+    ASSERT(check_same("weights", b.weights, a.weights, a.count * sizeof *a.weights));
+    ASSERT(tiny_close(&a) & tiny_close(&b));
+    PASS();
+}
+
+/* ---- what is reported ---- */
+
+/* All records of a classifier count; of a decoder's those that have targets, unless empty ones are in the loss. */
+TEST records_in_the_loss_are_counted(void) {
+    const tiny_kind kinds[] = {TINY_ENC, TINY_INTERP, TINY_INTERP};
+    for (int i = 0; i < 3; i++) {
+        tiny_model s;
+        mtan_report report;
+        mtan_train_config config;
+        tiny_open(&s, kinds[i], 4);
+        s.model.config.skip_empty = i < 2;
+        s.records[1].n_events = 0;
+        mtan_train_config_init(&config);
+        tiny_train(&s, &config);
+        memset(&report, 0, sizeof report);
+        ASSERT_EQ(MTAN_OK, mtan_trainer_loss(&s.trainer, s.records, 4, 1, &report));
+        ASSERT_EQ_FMT(i == 1 ? 3 : 4, (int)report.records, "%d");
+        ASSERT(report.loss - report.loss == 0 && report.kl - report.kl == 0);
+        ASSERT(tiny_close(&s));
+    }
+    PASS();
+}
+
 /* ---- schedule ---- */
 
 typedef struct {
@@ -431,6 +472,22 @@ static int train_by(tiny_kind kind, double dropout, mtan_parallel_for parallel_f
     *weights = tiny_copy(s.weights, s.count);
     *count = s.count;
     return tiny_close(&s) && good;
+}
+
+/* Threads have their scratch one behind the other. */
+TEST scratch_of_threads_lies_apart(void) {
+    tiny_model s;
+    size_t bytes, other;
+    mtan_train_config config;
+    tiny_open(&s, TINY_ENC, 4);
+    mtan_train_config_init(&config);
+    config.parallel_for = in_order, config.threads = 3;
+    tiny_train(&s, &config);
+    const char *const first = mtan_trainer_scratch(&s.trainer, 0, &bytes);
+    for (int32_t thread = 1; thread < 3; thread++)
+        ASSERT(first + (size_t)thread * bytes == mtan_trainer_scratch(&s.trainer, thread, &other) && other == bytes);
+    ASSERT(tiny_close(&s));
+    PASS();
 }
 
 TEST threads_change_no_bit(tiny_kind kind, double dropout) {
@@ -805,6 +862,9 @@ SUITE(training_suite) {
     RUN_TEST(gradient_that_is_not_finite_changes_nothing);
     RUN_TEST(gradient_too_large_for_its_square_changes_nothing);
     RUN_TEST(clipping_leaves_short_gradients_alone);
+    RUN_TEST(clipping_leaves_a_gradient_at_its_limit_alone);
+    RUN_TEST(records_in_the_loss_are_counted);
+    RUN_TEST(scratch_of_threads_lies_apart);
     RUN_TEST(schedule_scales_the_rate);
     for (size_t i = 0; i < sizeof classifying / sizeof *classifying; i++) {
         greatest_set_test_suffix(tiny_names[classifying[i]]);
