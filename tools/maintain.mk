@@ -174,7 +174,17 @@ build/gcc-sanitize/mtan: build/gcc-sanitize/tools/mtan/command/main.o $(gcc-sani
 coverage: build/coverage/run-tests ## lines and branches that the tests reach, and their limits (minutes; COVER=mtan.c: what is missing there; SUITES="ops_suite": those, added)
 	@tools/check/coverage.sh $(JOBS) '$(COVER)' $(SUITES)
 
+# Faults in mtan.c, linked with the objects of gcc-float. It is compiled as gcc-fma is, so that the vectors are of its class: simd_suite
+# compares their bits, which have no fault, with the scalar kernels. MUTANTS_AGAIN=again: what survived the last run without a judgement.
+MUTANTS ?= 300
+MUTANTS_SEED ?= 1
+MUTANTS_AGAIN ?= anew
+mutants: build/gcc-float/run-tests ## small faults in mtan.c, one at a time: does a test fail? (minutes; MUTANTS=300, MUTANTS_SEED=1, MUTANTS_AGAIN=again)
+	@$(PYTHON) tools/check/mutants.py $(MUTANTS) $(MUTANTS_SEED) $(JOBS) $(MUTANTS_AGAIN) \
+		"gcc -std=c99 -ffp-contract=off -I. $(gcc-float.flags) $(if $(HAS_FMA),$(gcc-fma.LIBRARY)) -w -c" "gcc $(gcc-float.suites) $(gcc-float.SHIM)" "build/gcc-float/shared.a $(LIBS)" \
+		"-O1 $(SAN)"
+
 format-check: ## does the C code look as .clang-format says?
 	@clang-format --dry-run $$(git ls-files '*.c' '*.h' '*.cpp' '*.cu')
 
-.PHONY: ulp bench-peers tables golden edge wasm mpi cuda cuda-check fuzz faults format-check coverage fuzz-short fuzz-seeds dist dist-check
+.PHONY: ulp bench-peers tables golden edge wasm mpi cuda cuda-check fuzz faults format-check coverage mutants fuzz-short fuzz-seeds dist dist-check
