@@ -87,6 +87,8 @@ TEST surrogates_come_in_pairs(void) {
                  {"\"\\ud800\\udbff\"", 0}, {"\"\\ud800\\ue000\"", 0}, {"\"\\udbff\\ud800\"", 0}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         ASSERT_EQm(cases[i].name, cases[i].good ? MTAN_OK : MTAN_ERR_FILE, open_name(cases[i].name));
+    ASSERT_EQ(MTAN_ERR_FILE, open_header("{\"\\ud800", 8, 0)); /* the file ends where the second one is due */
+    ASSERT_EQ(MTAN_ERR_FILE, open_header("{\"\\ud800\\", 9, 0));
     PASS();
 }
 
