@@ -390,12 +390,13 @@ class Sweep:
                 print(f"{mutant}{test.name if test else 'the same object' if identical else 'SURVIVED'}\n", file=log, flush=True)
 
     def second_round(self, tests, log):
-        """What gcc-sanitize would see: mtan.c alone has the sanitizers here, for those that nobody has judged."""
+        """What gcc-sanitize would see: mtan.c and the tests' guards alone have the sanitizers, for those that nobody has judged."""
         tried = [m for m in self.survived if m.key not in self.judged]
         if not tried:
             return
-        program = Program("sanitized", self.text, tried, [*self.compiler, *self.sanitizer], [*self.linker, *self.sanitizer],
-                          self.libraries)
+        guards = ["-I.", "-Itests/support", '-DMTAN_GOLDEN_DIR="golden"', "tests/support/check.c"]  # it forbids what is around a block
+        program = Program("sanitized", self.text, tried, [*self.compiler, *self.sanitizer],
+                          [*self.linker, *self.sanitizer, *guards], self.libraries)
         with ThreadPoolExecutor(self.jobs) as pool:
             for mutant, test in pool.map(lambda p: (p[1], program.killer(*p, tests, slower=10)), program.numbered):
                 if test:
