@@ -4299,7 +4299,7 @@ typedef struct channel_summary {
     double x, xx, t, tt, tx;                /* sums of deviations of values and times, and of their products */
     double steps;                           /* sum of |a value - the one before| */
 } channel_summary;
-enum { SUMMARY_INTS = sizeof(channel_summary) / sizeof(int32_t) };
+enum { SUMMARY_REALS = sizeof(channel_summary) / sizeof(mtan_real) };
 
 static void summary_add(channel_summary *s, double time, double value) {
     double x, t;
@@ -4368,7 +4368,7 @@ static void summary_row(mtan_real *row, const mtan_config *c, const channel_summ
 /* (D) summaries without an observation, in the workspace; null when counting or failed. */
 static channel_summary *new_summaries(mtan_tape *tape, const mtan_config *c) {
     const int32_t D = summary_width(c) > 0 ? c->channels : 0;
-    return (channel_summary *)(void *)mtan_new_ints(tape, area(tape, D, SUMMARY_INTS));
+    return (channel_summary *)(void *)mtan_data(tape, mtan_new_constant(tape, D, SUMMARY_REALS));
 }
 
 /* Each record's row, once for every sample. */

@@ -121,7 +121,7 @@ TEST initial_weights_are_the_references(const char *name) {
 /* ---- settings ---- */
 
 TEST presets_differ_as_documented(void) {
-    mtan_config faithful, correct;
+    mtan_config faithful, correct, best;
     ASSERT_EQ(MTAN_OK, mtan_config_init(&faithful, MTAN_FULL, MTAN_CLASSIFY_RECORD, 3, 2));
     correct = faithful;
     ASSERT_EQ(MTAN_OK, mtan_config_preset(&faithful, MTAN_FAITHFUL));
@@ -131,7 +131,14 @@ TEST presets_differ_as_documented(void) {
     ASSERT(!faithful.skip_empty && correct.skip_empty);                                /* Q18: empty records */
     ASSERT(faithful.predict_samples == 1 && correct.predict_samples > 1);              /* Q25: one sample, several */
     ASSERT(faithful.rule == MTAN_MEAN_PROBABILITY && correct.rule == MTAN_MEAN_PROBABILITY); /* Q25: not the paper's */
-    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_config_preset(&faithful, (mtan_preset)2));
+    best = correct;
+    ASSERT_EQ(MTAN_OK, mtan_config_preset(&best, MTAN_BEST));
+    ASSERT(best.bound == correct.bound && best.summaries && !correct.summaries && !correct.statistics);
+    ASSERT(best.statistics == (MTAN_SPREAD | MTAN_INTENSITY | MTAN_SLOPE) && best.frequencies == MTAN_FREQUENCIES_LOG);
+    best = correct, best.encoder = MTAN_RBF; /* which takes none of it */
+    ASSERT_EQ(MTAN_OK, mtan_config_preset(&best, MTAN_BEST));
+    ASSERT(!best.statistics && !best.summaries && mtan_config_check(&best) == MTAN_OK);
+    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_config_preset(&faithful, (mtan_preset)3));
     PASS();
 }
 

@@ -224,6 +224,14 @@ TEST settings_that_no_model_can_have(void) {
     mtan_config_init(&c, MTAN_FULL, MTAN_CLASSIFY_NONE, CHANNELS, 0);
     c.summaries = 1; /* no head reads them */
     ASSERT_EQ(MTAN_ERR_CONFIG, mtan_config_check(&c));
+    c.summaries = 0, c.variance = MTAN_VARIANCE_LEARNED, c.statistics = MTAN_SPREAD; /* it reads the intensity */
+    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_config_check(&c));
+    c.statistics = MTAN_SPREAD | MTAN_INTENSITY;
+    ASSERT_EQ(MTAN_OK, mtan_config_check(&c));
+    c.statistics = 8;
+    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_config_check(&c));
+    c.statistics = MTAN_SLOPE, c.variance = MTAN_VARIANCE_FIXED, c.encoder = MTAN_RBF;
+    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_config_check(&c));
     PASS();
 }
 

@@ -45,6 +45,8 @@ static const struct {
     {"enc rnn3 slope", "kind enc classify record encoder rnn3 statistics mean,spread,slope"},
     {"full statistics", "kind full classify record statistics mean,spread,intensity,slope reference given"},
     {"full none statistics", "kind full classify none statistics mean,intensity,slope enc_heads 2"},
+    {"full statistics, variance", "kind full classify record statistics mean,spread,intensity,slope variance learned"},
+    {"full intensity, variance", "kind full classify none statistics mean,intensity variance learned enc_heads 2"},
     {"full none", "kind full classify none"},
     {"full record", "kind full classify record"},
     {"full time", "kind full classify time"},
