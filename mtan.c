@@ -1281,80 +1281,9 @@ static void scalar_attend_weights(const mtan_batch *b, mtan_real *shown, const m
     }
 }
 
-/* ---- intensity: i[q][d] = log(1 + sum over d's events of exp(score)), 0 for a channel without observation ----
- * Attention has the sum as a total under a base. Its logarithm is taken of the total's digits and of all powers of two together,
- * so that the base changes no bit; log(1 + e^x) is softplus. */
-
+/* log(|x| 2^base): the digits of x and all powers of two together, so that the base changes no bit. */
 static void scalar_log_under(mtan_real *y, const mtan_real *x, const mtan_real *base, size_t n) {
     for (size_t i = 0; i < n; i++) y[i] = real_log_under(real_abs(x[i]), base[i]);
-}
-
-/* Logarithms of a channel's unnormalised weight, (Q), in the second half of scratch; the first has the record's bases. */
-static mtan_real *channel_logarithms(const attend_record *a, int32_t channel) {
-    const mtan_real *total = a->total + (size_t)channel * (size_t)a->queries;
-    mtan_real *log = a->scratch + a->queries;
-    for (int32_t q = 0; q < a->queries; q++) log[q] = total[q] < 0 ? own_base(a, channel, q) : a->scratch[q];
-    kernels->log_under(log, total, log, (size_t)a->queries);
-    return log;
-}
-
-static void intensity_one(const attend_record *a, mtan_real *y, size_t ldy) {
-    if (a->keys > 0) attend_bases(a, a->scratch);
-    for (int32_t d = 0; d < a->channels; d++) {
-        mtan_real *x = a->scratch + a->queries;
-        if (a->begin[d] == a->begin[d + 1]) scalar_fill(x, (size_t)a->queries, 0);
-        else kernels->map(MTAN_SOFTPLUS, x, channel_logarithms(a, d), (size_t)a->queries);
-        for (int32_t q = 0; q < a->queries; q++) y[(size_t)(a->first[q] + a->position) * ldy + (size_t)d] = x[q];
-    }
-}
-
-/* dscore of a channel's events for query q, under a base of the channel's own */
-static void intensity_slopes_far(const attend_record *a, mtan_real *dscore, int32_t channel, int32_t q,
-                                 mtan_real share) {
-    const mtan_real base = own_base(a, channel, q);
-    for (int32_t j = a->begin[channel]; j < a->begin[channel + 1]; j++) {
-        mtan_real *ds = dscore + (size_t)a->row[j] * (size_t)a->queries + (size_t)q;
-        *ds = MTAN_FMA(event_weight(a, j, q, 1, base), share, *ds);
-    }
-}
-
-/* dscore[i][q] += w / total * dy[q][d] * sigmoid(log of the unnormalised weight) */
-static void intensity_one_back(const attend_record *a, mtan_real *dscore, const mtan_real *dy, size_t ldy) {
-    const int32_t Q = a->queries;
-    if (a->keys > 0) attend_bases(a, a->scratch);
-    for (int32_t d = 0; d < a->channels; d++) {
-        const mtan_real *total = a->total + (size_t)d * (size_t)Q;
-        mtan_real *share = a->scratch + Q;
-        if (a->begin[d] == a->begin[d + 1]) continue;
-        kernels->map(MTAN_SIGMOID, share, channel_logarithms(a, d), (size_t)Q);
-        for (int32_t q = 0; q < Q; q++)
-            share[q] *= dy[(size_t)(a->first[q] + a->position) * ldy + (size_t)d] / real_abs(total[q]);
-        for (int32_t j = a->begin[d]; j < a->begin[d + 1]; j++) {
-            const mtan_real *w = a->weight + (size_t)a->row[j] * (size_t)Q;
-            mtan_real *ds = dscore + (size_t)a->row[j] * (size_t)Q;
-            for (int32_t q = 0; q < Q; q++)
-                if (!(total[q] < 0)) ds[q] = MTAN_FMA(w[q], share[q], ds[q]);
-        }
-        for (int32_t q = 0; q < Q; q++)
-            if (total[q] < 0) intensity_slopes_far(a, dscore, d, q, share[q]);
-    }
-}
-
-static void scalar_intensity_forward(const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *score,
-                                     const mtan_real *total, mtan_real *scratch) {
-    for (int32_t i = 0; i < b->records; i++) {
-        const attend_record a = attend_at(b, i, score, score, total, scratch);
-        intensity_one(&a, y, ldy);
-    }
-}
-
-static void scalar_intensity_backward(const mtan_batch *b, mtan_real *dscore, const mtan_real *dy, size_t ldy,
-                                      const mtan_real *score, const mtan_real *weight, const mtan_real *total,
-                                      mtan_real *scratch) {
-    for (int32_t i = 0; i < b->records; i++) {
-        const attend_record a = attend_at(b, i, score, weight, total, scratch);
-        intensity_one_back(&a, dscore + b->score0[i], dy, ldy);
-    }
 }
 
 /* ---- local statistics: attention that hands on more than a mean ----
@@ -1439,7 +1368,7 @@ static moments_record moments_of(const mtan_batch *b, int32_t position, const mt
                                  const mtan_real *sums, mtan_real *scratch, const mtan_real *point,
                                  const mtan_real *time, mtan_real rate, int32_t statistics) {
     moments_record r;
-    r.a = attend_at(b, position, score, weight, NULL, scratch);
+    r.a = attend_at(b, position, score, weight, sums, scratch);
     r.a.total =
         (mtan_real *)(uintptr_t)sums + (size_t)position * (size_t)r.a.channels * MTAN_MOMENTS * (size_t)b->steps;
     r.point = point + (b->point0 ? b->point0[position] : 0);
@@ -2798,7 +2727,7 @@ static mtan_tape tape_start(const mtan_backend *backend, mtan_real *work, size_t
 /* clang-format off */
 #define OPS(X) \
     X(embed) X(linear) X(matmul) X(scale) X(relu) X(tanh) X(dropout) X(softplus) X(copy) X(spread) X(last) \
-    X(softmax) X(softmax_pairs) X(regroup) X(at_queries) X(score) X(attend) X(moments) X(intensity) X(attend_rbf) \
+    X(softmax) X(softmax_pairs) X(regroup) X(at_queries) X(score) X(attend) X(moments) X(attend_rbf) \
     X(attend_values) X(smooth) X(gru) X(sample) X(kl) X(ratio) X(loglik) X(loglik_sd) X(bound) X(cross_entropy) \
     X(numbers)
 /* clang-format on */
@@ -3111,26 +3040,6 @@ static void attend_back(mtan_tape *tape, const mtan_node *n) {
     tape->backend->attend_backward(tape->batch, mtan_grad(tape, t[1]), mtan_grad(tape, t[0]), mtan_data(tape, t[0]),
                                    (size_t)t[0].stride, mtan_data(tape, t[1]), mtan_data(tape, t[2]),
                                    mtan_data(tape, t[3]), mtan_data(tape, t[4]));
-}
-
-/* t: y, then as above */
-void mtan_op_attend_intensity(mtan_tape *tape, mtan_tensor y, mtan_tensor intensity, mtan_tensor score) {
-    mtan_tensor t[5];
-    t[0] = y, t[1] = score;
-    attend_buffers(tape, t);
-    attend(tape, t);
-    t[0] = intensity;
-    record_tensors(tape, OP_intensity, t, 5);
-    if (!runs(tape)) return;
-    tape->backend->intensity_forward(tape->batch, mtan_data(tape, t[0]), (size_t)t[0].stride, mtan_data(tape, t[1]),
-                                     mtan_data(tape, t[3]), mtan_data(tape, t[4]));
-}
-
-static void intensity_back(mtan_tape *tape, const mtan_node *n) {
-    const mtan_tensor *t = n->t;
-    tape->backend->intensity_backward(tape->batch, mtan_grad(tape, t[1]), mtan_grad(tape, t[0]), (size_t)t[0].stride,
-                                      mtan_data(tape, t[1]), mtan_data(tape, t[2]), mtan_data(tape, t[3]),
-                                      mtan_data(tape, t[4]));
 }
 
 /* ---- local statistics: y (R, features x D) of one head ---- */
@@ -5480,6 +5389,21 @@ static mtan_tensor intensity_columns(const mtan_config *c, mtan_tensor of_head) 
     return mtan_columns(of_head, (c->statistics & MTAN_SPREAD ? 2 : 1) * varying(c), varying(c));
 }
 
+/* The statistics of one head. Where the variance alone reads the intensity, it is computed beside the mean and goes its own way. */
+static void attend_head(const mtan_forward *f, mtan_tensor own, mtan_tensor intensity, mtan_tensor point,
+                        mtan_tensor score) {
+    const mtan_config *c = f->config;
+    const double rate = (double)statistics_rate(c);
+    if (c->statistics) mtan_op_moments(f->tape, own, score, point, rate, c->statistics);
+    else if (intensity.cols == 0) mtan_op_attend(f->tape, own, score);
+    else {
+        mtan_tensor both = mtan_new(f->tape, own.rows, own.cols + intensity.cols);
+        mtan_op_moments(f->tape, both, score, point, rate, MTAN_INTENSITY);
+        mtan_op_copy(f->tape, own, mtan_columns(both, 0, own.cols));
+        mtan_op_copy(f->tape, intensity, mtan_columns(both, own.cols, intensity.cols));
+    }
+}
+
 /* Local statistics of all heads, (R, H V), as published the interpolated values alone; and the intensities, where the variance is
  * learned. */
 static mtan_tensor interpolate_events(const mtan_forward *f, mtan_tensor *intensity) {
@@ -5497,12 +5421,7 @@ static mtan_tensor interpolate_events(const mtan_forward *f, mtan_tensor *intens
     for (int32_t h = 0; h < H && c->encoder != MTAN_RBF; h++) {
         const mtan_tensor own = mtan_columns(y, h * V, V);
         const mtan_tensor of_head = intensity->cols > 0 ? mtan_columns(*intensity, h * D, D) : nothing;
-        if (!f->gathered) {
-            const mtan_tensor score = head_scores(f, h, &key_phi, &query_phi);
-            if (c->statistics) mtan_op_moments(f->tape, own, score, point, (double)statistics_rate(c), c->statistics);
-            else if (of_head.cols > 0) mtan_op_attend_intensity(f->tape, own, of_head, score);
-            else mtan_op_attend(f->tape, own, score);
-        }
+        if (!f->gathered) attend_head(f, own, of_head, point, head_scores(f, h, &key_phi, &query_phi));
         if (c->statistics && of_head.cols > 0) mtan_op_copy(f->tape, of_head, intensity_columns(c, own));
     }
     return y;
@@ -6403,13 +6322,14 @@ static void finish_classes(const mtan_config *c, mtan_real *sum, size_t n, int32
 static mtan_status classes_chunk(const mtan_predictor *p, const batch_request *q, void *const *gathered,
                                  mtan_real **out, int32_t raw) {
     const int32_t k = members_of(&p->model->config);
-    mtan_real *sum = p->result, *one = sum + p->result_count / 2, *end;
+    mtan_real *sum = p->result, *one, *end;
     size_t n = 0;
     if (!p->members) {
         batch_request own = *q;
         if (gathered) own.gathered = gathered[0];
         return member_classes(p, &own, out, raw);
     }
+    one = sum + p->result_count / 2;
     for (int32_t i = 0; i < k; i++) {
         const batch_request own = member_request(p, q, gathered, i);
         const mtan_status status = member_classes(&member_at(p, i)->predictor, &own, (end = one, &end), 0);
@@ -6558,10 +6478,11 @@ static void join_member(mtan_real *mean, mtan_real *variance, const mtan_real *m
 static mtan_status interpolate_one(mtan_predictor *p, const mtan_record *record, void *const *gathered, mtan_real *mean,
                                    mtan_real *std) {
     const size_t part = p->result_count / 4;
-    mtan_real *all = p->result, *variance = all + part, *one = variance + part, *deviation = one + part;
+    mtan_real *all = p->result, *variance, *one, *deviation;
     mtan_status status = MTAN_OK;
     size_t n = 0;
     if (!p->members) return member_interpolate(p, record, gathered ? gathered[0] : NULL, mean, std, &n);
+    variance = all + part, one = variance + part, deviation = one + part;
     for (int32_t i = 0; i < members_of(&p->model->config) && status == MTAN_OK; i++) {
         mtan_predictor *m = &member_at(p, i)->predictor;
         m->seed = p->seed;

@@ -1040,8 +1040,6 @@ void mtan_op_score(mtan_tape *tape, mtan_tensor score, mtan_tensor row, mtan_ten
 void mtan_op_softmax_pairs(mtan_tape *tape, mtan_tensor weight);     /* over the points of each query, in place */
 void mtan_op_regroup(mtan_tape *tape, mtan_tensor y, mtan_tensor x); /* rows of a sequence, record by record */
 void mtan_op_attend(mtan_tape *tape, mtan_tensor y, mtan_tensor score);
-/* The same, and the intensity (R, D): log(1 + sum of exp(score)) of a channel's events, 0 without any. */
-void mtan_op_attend_intensity(mtan_tape *tape, mtan_tensor y, mtan_tensor intensity, mtan_tensor score);
 /* y (R, features x D) by config.statistics; point: the times of the reference points */
 void mtan_op_moments(mtan_tape *tape, mtan_tensor y, mtan_tensor score, mtan_tensor point, double rate,
                      int32_t statistics);
@@ -1292,12 +1290,6 @@ enum { MTAN_MOMENTS = 6, MTAN_FEATURES = 6 }; /* sums of a channel at a point; n
                                    const mtan_real *weight, const mtan_real *total, int32_t channel))                  \
     /* log(|x| 2^base), bases whole; y may be base */                                                                  \
     PREDICT(void, log_under, (mtan_real *y, const mtan_real *x, const mtan_real *base, size_t n))                      \
-    /* log(1 + sum of exp(score)) of a channel, from what attend_forward made: y (R, D) of one head */                 \
-    PREDICT(void, intensity_forward, (const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *score,           \
-                                      const mtan_real *total, mtan_real *scratch))                                     \
-    TRAIN(void, intensity_backward, (const mtan_batch *b, mtan_real *dscore, const mtan_real *dy, size_t ldy,          \
-                                     const mtan_real *score, const mtan_real *weight, const mtan_real *total,          \
-                                     mtan_real *scratch))                                                              \
     /* local statistics: y (R, features x D) of one head; sums (B, D, MTAN_MOMENTS, steps), of which the second is as the  \
      * total above; scratch (2 + features, steps); point: the times of the points, those of a record or those that all share; a       \
      * stream adds one observation to the sums (MTAN_MOMENTS, n), parts `stride` apart, of n points */                      \

@@ -253,8 +253,6 @@ enum { LAYOUT_RECORD, LAYOUT_STEP, LAYOUT_QUERY };
     X(attend_backward, attention, 128, 1, 1)                                                                           \
     X(attend_weights, attention, 128, 1, 0)                                                                            \
     X(log_under, elementwise, 256, 1, 0)                                                                               \
-    X(intensity_forward, attention, 128, 1, 0)                                                                         \
-    X(intensity_backward, attention, 128, 1, 0)                                                                        \
     X(moments_forward, moments, 32, 8, 0)                                                                              \
     X(moments_backward, moments, 128, 1, 0)                                                                            \
     X(moments_add, moment, 128, 1, 0)                                                                                  \

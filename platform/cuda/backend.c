@@ -375,23 +375,6 @@ static void cuda_log_under(mtan_real *y, const mtan_real *x, const mtan_real *ba
     FLAT(log_under, a.n, &a);
 }
 
-static void cuda_intensity_forward(const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *score,
-                                   const mtan_real *total, mtan_real *scratch) {
-    struct attention a = attention_of(b, score, score, total);
-    (void)scratch;
-    a.y = AT(y), a.ldy = (int)ldy;
-    attend_all(KERNEL_intensity_forward, &a, ATTEND_BACK_TILE);
-}
-
-static void cuda_intensity_backward(const mtan_batch *b, mtan_real *dscore, const mtan_real *dy, size_t ldy,
-                                    const mtan_real *score, const mtan_real *weight, const mtan_real *total,
-                                    mtan_real *scratch) {
-    struct attention a = attention_of(b, score, weight, total);
-    (void)scratch;
-    a.dscore = AT(dscore), a.dy = AT(dy), a.ldy = (int)ldy;
-    attend_all(KERNEL_intensity_backward, &a, ATTEND_BACK_TILE);
-}
-
 /* ---- local statistics ---- */
 
 static struct moments moments_arguments(struct attention attention, const mtan_real *point, const mtan_real *time,

@@ -744,46 +744,6 @@ KERNEL(log_under)(const struct elementwise a) {
     EACH(i, a.n) a.y[i] = log_under(absolute(a.x[i]), a.d[i]);
 }
 
-/* The exponent of the largest score of all times. */
-DEVICE float record_base(const struct attended &x, int q) {
-    float max = x.score[q];
-    for (int i = 1; i < x.keys; i++) max = x.score[i * x.queries + q] > max ? x.score[i * x.queries + q] : max;
-    return exponent_of(max);
-}
-
-/* y[q][d] = log(1 + sum of exp(score)): a thread has a query and goes through the channels. */
-KERNEL(intensity_forward)(const struct attention a) {
-    const struct attended x = attended_record(a, blockIdx.x / a.tiles);
-    const int q = blockIdx.x % a.tiles * ATTEND_BACK_TILE + threadIdx.x;
-    if (q >= x.queries) return;
-    const float common = x.keys > 0 ? record_base(x, q) : 0;
-    for (int d = 0; d < x.channels; d++) {
-        float *y = a.y + (a.batch.first[q] + x.position) * a.ldy + d;
-        const float total = x.total[d * x.queries + q];
-        if (x.begin[d] == x.begin[d + 1]) *y = 0;
-        else *y = softplus_of(log_under(absolute(total), total < 0 ? channel_base(a, x, d, q) : common));
-    }
-}
-
-/* dscore[i][q] += w / total * dy[q][d] * sigmoid(log of the unnormalised weight) */
-KERNEL(intensity_backward)(const struct attention a) {
-    const struct attended x = attended_record(a, blockIdx.x / a.tiles);
-    const int q = blockIdx.x % a.tiles * ATTEND_BACK_TILE + threadIdx.x, Q = x.queries;
-    float *dscore = a.dscore + a.batch.score0[blockIdx.x / a.tiles];
-    if (q >= Q) return;
-    const float common = x.keys > 0 ? record_base(x, q) : 0;
-    for (int d = 0; d < x.channels; d++) {
-        if (x.begin[d] == x.begin[d + 1]) continue;
-        const float total = x.total[d * Q + q], base = total < 0 ? channel_base(a, x, d, q) : common;
-        const float slope = a.dy[(a.batch.first[q] + x.position) * a.ldy + d] / absolute(total);
-        const float share = sigmoid_of(log_under(absolute(total), base)) * slope;
-        for (int j = x.begin[d]; j < x.begin[d + 1]; j++) {
-            const int at = a.batch.row[j] * Q + q;
-            dscore[at] = fmaf(total < 0 ? exp_under(x.score[at], base) : x.weight[at], share, dscore[at]);
-        }
-    }
-}
-
 /* ---- local statistics: the formulas are those of mtan.c, section 3 ---- */
 
 enum { MOMENT_X, MOMENT_W, MOMENT_UU, MOMENT_D, MOMENT_DD, MOMENT_DU, MOMENTS };

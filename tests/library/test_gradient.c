@@ -705,15 +705,6 @@ static void build_attend(op_run *r) {
     mtan_op_attend(&r->tape, output(r, r->batch.rows, D), score);
 }
 
-static void build_intensity(op_run *r) { /* variants as above */
-    make_batch(r, r->op->variant > 0);
-    const mtan_tensor score = leaf(r, 1, r->batch.scores, -2, 2);
-    if (r->counting && r->op->variant == 2)
-        for (int i = 2 * 4; i < 4 * 4; i++) r->x[i] -= 30; /* so far below that the channel has its own base */
-    const mtan_tensor y = output(r, r->batch.rows, 2 * D);
-    mtan_op_attend_intensity(&r->tape, mtan_columns(y, 0, D), mtan_columns(y, D, D), score);
-}
-
 /* variant: which statistics; with 8 more ragged, and with 16 more far, as above. Times and points matter here. */
 static void build_moments(op_run *r) {
     const int32_t variant = r->op->variant, statistics = variant & 7;
@@ -905,9 +896,6 @@ static const op_case op_cases[] = {
     {"attend", build_attend, 0},
     {"attend, ragged", build_attend, 1},
     {"attend, far", build_attend, 2},
-    {"intensity", build_intensity, 0},
-    {"intensity, ragged", build_intensity, 1},
-    {"intensity, far", build_intensity, 2},
     {"moments, mean", build_moments, 0},
     {"moments, spread", build_moments, MTAN_SPREAD},
     {"moments, intensity", build_moments, MTAN_INTENSITY},

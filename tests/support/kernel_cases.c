@@ -451,18 +451,6 @@ static void run_attend(kernel_work *w, const kernel_shape *s) {
     w->backend->attend_weights(&b, take(w, N, 1), score, weight, total, s->pad % b.channels);
 }
 
-static void run_intensity(kernel_work *w, const kernel_shape *s) {
-    const sizes z = attended(s);
-    const mtan_batch b = make_batch(w, &z);
-    const size_t ld = wide(b.channels, s), N = (size_t)b.scores, R = (size_t)b.rows, Q = (size_t)s->n;
-    mtan_real *score = take_scores(w, s, N), *y = take(w, R * ld, 1), *dy = take(w, R * ld, 1);
-    mtan_real *weight = take_room(w, N), *total = take_room(w, area(RECORDS * b.channels, b.steps));
-    mtan_real *scratch = take_layout(w, 2 * Q);
-    w->backend->attend_forward(&b, y, ld, score, weight, total, scratch);
-    w->backend->intensity_forward(&b, y, ld, score, total, scratch);
-    w->backend->intensity_backward(&b, take(w, N, 1), dy, ld, score, weight, total, scratch);
-}
-
 /* n logarithms under whole bases */
 static void run_log_under(kernel_work *w, const kernel_shape *s) {
     enum { MOST = 64 };
@@ -726,7 +714,6 @@ const kernel_case kernel_cases[] = {
     {"softmax of pairs", run_pairs, 0, KERNEL_NEAR},
     {"values", run_values, 0, KERNEL_SAME},
     {"attention", run_attend, 0, KERNEL_SAME},
-    {"intensity", run_intensity, 0, KERNEL_SAME},
     {"logarithms under bases", run_log_under, 0, KERNEL_SAME},
     {"local statistics", run_moments, 0, KERNEL_SAME},
     {"rbf", run_rbf, 0, KERNEL_SAME},

@@ -55,7 +55,7 @@ static void series_fill(series_set *s, const mtan_event *e, size_t n) {
 
 static rival_series series_of(const series_set *s, size_t channel) {
     const int32_t first = s->first[channel];
-    return (rival_series){s->seen + first, s->first[channel + 1] - first};
+    return (rival_series){s->seen ? s->seen + first : NULL, s->first[channel + 1] - first};
 }
 
 static void series_free(series_set *s) {
