@@ -236,7 +236,8 @@ static mtan_status small_way(void *context, const mtan_model *model, const mtan_
     if (status != MTAN_OK) return status;
     memory = guard_alloc(bytes);
     for (int32_t b = 0; b < n && status == MTAN_OK; b++)
-        status = mtan_small_logits(model, &records[b], points, memory, bytes, logits + b * mtan_config_outputs(&model->config));
+        status = mtan_small_logits(model, &records[b], points, memory, bytes,
+                                   logits + b * mtan_config_outputs(&model->config));
     return guard_free(memory) ? status : MTAN_ERR_MEMORY;
 }
 

@@ -95,9 +95,15 @@ static int own_read(dataset *d, const source *s, const source_input *in) {
  * dropout 0.5 and thinning 0.3 0.8437; 8 points, cosine, decay 10 0.8450 (of 1, averaged, 0.8432; of 30 0.8355); thinning 0.5, 30 epochs
  * 0.8462 (without statics 0.8468, without summaries 0.8370, without both 0.8357). Local statistics and other frequencies do not help here:
  * 0.8360 to 0.8423. The 800 test records of the published split, 121 deaths, do not show the gain: 0.839, 0.843 and 0.845. */
-static const data_setting physionet_best[] = {
-    {"statistics", "mean"}, {"frequencies", "published"}, {"ref_points", "8"}, {"statics", "5"}, {"decay", "10"},
-    {"dropout", "0.5"}, {"thin", "0.5"}, {"epochs", "30"}, {NULL, NULL}};
+static const data_setting physionet_best[] = {{"statistics", "mean"},
+                                              {"frequencies", "published"},
+                                              {"ref_points", "8"},
+                                              {"statics", "5"},
+                                              {"decay", "10"},
+                                              {"dropout", "0.5"},
+                                              {"thin", "0.5"},
+                                              {"epochs", "30"},
+                                              {NULL, NULL}};
 
 /* clang-format off */
 #define BOTH(x) {x, x} /* for classes and for interpolation */
