@@ -466,7 +466,8 @@ mtan_status mtan_predictor_attention(mtan_predictor *predictor, const mtan_recor
  * Once an observation comes late, or beyond 2^16, the sums of its channel have twice the digits: 10^8 observations are
  * as exact as ten, where a batch's plain sums drift: then results agree to a few 1e-6 of their largest entry (1 at least).
  * Cost. O(H K E) for an observation at another time than the one before, O(H K) for a further one at the same time.
- * Memory: about 5 D H K reals (mTAND-Enc of PhysioNet: 109 KB) and three reals for each event of the window.
+ * Memory: about 5 D H K reals (mTAND-Enc of PhysioNet: 109 KB), with local statistics 13, with summaries 120 bytes more for each
+ * channel; and three reals for each event of the window.
  * Use. A second observation of the same time and channel counts beside the first, as in a batch. Streams of one predictor may be
  * pushed to by different threads at the same time, one thread to a stream; predicting and interpolating use the predictor's
  * workspace: one call at a time. When mtan_predictor_init has been called again, for changed weights, so must be
