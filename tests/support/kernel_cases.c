@@ -455,9 +455,9 @@ static void run_attend(kernel_work *w, const kernel_shape *s) {
 static void run_log_under(kernel_work *w, const kernel_shape *s) {
     enum { MOST = 64 };
     const size_t n = (size_t)s->n < MOST ? (size_t)s->n : MOST;
-    mtan_real base[MOST];
+    mtan_real base[MOST], *y = take_room(w, n), *x = take_positive(w, n, 1e-9, 1e9);
     for (size_t i = 0; i < n; i++) base[i] = (mtan_real)(37 * i % 300) - 150;
-    w->backend->log_under(take_room(w, n), take_positive(w, n, 1e-9, 1e9), give(w, base, n), n);
+    w->backend->log_under(y, x, give(w, base, n), n);
 }
 
 /* Local statistics, each set of them in its turn; what a stream adds and reads. */
@@ -607,8 +607,9 @@ static void run_deviations(kernel_work *w, const kernel_shape *s) {
     const mtan_batch b = make_batch(w, &z);
     const size_t n = (size_t)(b.queries * b.samples) * (size_t)b.channels, BS = RECORDS * (size_t)b.samples;
     mtan_real *prediction = take(w, n, 1), *raw = take(w, n, 1);
+    mtan_real *dprediction = take(w, n, 1), *draw = take(w, n, 1);
     w->backend->loglik_sd_forward(&b, take_room(w, BS), prediction, raw, (mtan_real)0.1);
-    w->backend->loglik_sd_backward(&b, take(w, n, 1), take(w, n, 1), prediction, raw, take(w, BS, 1), (mtan_real)0.1);
+    w->backend->loglik_sd_backward(&b, dprediction, draw, prediction, raw, take(w, BS, 1), (mtan_real)0.1);
 }
 
 /* m records, three samples */
