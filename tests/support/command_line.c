@@ -297,6 +297,17 @@ void command_tensors(const char *name, const mtan_file_entry *entries, size_t n,
     free(blob);
 }
 
+/* A tensor of a file, to be written again: the file has little-endian elements, an entry the host's. The copy is the caller's. */
+static mtan_file_entry entry_again(const named_tensor *t) {
+    const mtan_tensor_view *v = &t->view;
+    void *elements = tool_calloc(v->bytes + 1, 1);
+    mtan_file_entry e = {t->name, v->dtype, v->rank, {0}, elements};
+    memcpy(e.shape, v->shape, sizeof e.shape);
+    if (mtan_view_read_raw(v, v->dtype, elements, v->count) != MTAN_OK)
+        fputs("a tensor cannot be read", stderr), exit(2);
+    return e;
+}
+
 void command_metadata(const char *name, const char *key, const char *value) {
     mtan_file_entry *entries = NULL;
     mtan_file_pair *pairs = NULL;
@@ -306,10 +317,7 @@ void command_metadata(const char *name, const char *key, const char *value) {
     void *blob = file_read(command_path(name), &bytes, error);
     if (!blob || !tensor_set_open(&set, name, blob, bytes, error)) fputs(error, stderr), exit(2);
     for (size_t i = 0; i < arrlenu(set.tensors); i++) {
-        const mtan_tensor_view *v = &set.tensors[i].view;
-        mtan_file_entry e = {
-            set.tensors[i].name, v->dtype, v->rank, {0}, v->data}; /* little-endian, as the machine of the test */
-        memcpy(e.shape, v->shape, sizeof e.shape);
+        const mtan_file_entry e = entry_again(&set.tensors[i]);
         arrput(entries, e);
     }
     for (size_t i = 0; i < arrlenu(set.metadata); i++) {
@@ -319,6 +327,7 @@ void command_metadata(const char *name, const char *key, const char *value) {
     const mtan_file_pair changed = {key, value};
     if (value) arrput(pairs, changed);
     command_tensors(name, entries, arrlenu(entries), pairs, arrlenu(pairs));
+    for (size_t i = 0; i < arrlenu(entries); i++) free((void *)(uintptr_t)entries[i].data);
     arrfree(entries), arrfree(pairs);
     tensor_set_close(&set);
     free(blob);
