@@ -760,12 +760,16 @@ TEST statics_that_do_not_do_are_refused(void) {
         {"record,name,value\na,,1\n", "static.csv:2: the name is empty"},
         {"record,age\na,1,2\n", "static.csv:2: 3 fields, but the header has 2"},
         {"record,age\n,1\n", "static.csv:2: the record's name is empty"},
-        {"record,x\na,1\n", "static.csv: \"x\" is a channel of the events too"},
-        {"record,s,s=F\na,F,1\n", "static.csv: two channels are of one name"}};
+        {"record,x\na,1\n", "static.csv: the events have a channel \"x\": what does not change needs another name"},
+        {"record,x\na,F\n", "static.csv: the events have a channel \"x\": what does not change needs another name"},
+        {"record,s,s=F\na,F,1\n", "static.csv:2: \"s=F\" is no name: an equals sign is for the values of categories"}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         use_statics(bad[i][0]);
         ASSERT(refuses(EVENTS, NULL, bad[i][1]));
     }
+    use_statics("record,sex\na,F\n"); /* a model could not tell a value of sex from this channel */
+    ASSERT(refuses(HEADER "a,1,sex=M,2\n", NULL,
+                   "static.csv: the events have a channel \"sex=M\": what does not change needs another name"));
     remove(in_folder("static.csv"));
     PASS();
 }

@@ -306,16 +306,29 @@ static int add_record(dataset *d, loader *l, int32_t record) {
     return add_time_labels(d, l, first) || dataset_fail(d, "%s", l->labels.error);
 }
 
+/* Is no channel of the events a name of what does not change, or a value of it, "sex" or "sex=F"? A model, which has channels alone,
+ * could not tell which is meant. */
+static int tell_apart(dataset *d, const loader *l) {
+    char **statics = l->given.channels;
+    const char *clash = NULL;
+    names stems;
+    memset(&stems, 0, sizeof stems);
+    for (size_t i = 0; i < arrlenu(statics); i++) names_add(&stems, statics[i], strcspn(statics[i], "="));
+    for (int32_t i = 0; !clash && i < names_count(&l->channels); i++) {
+        const char *channel = names_text(&l->channels, i);
+        if (names_find(&stems, channel, strcspn(channel, "=")) >= 0) clash = channel;
+    }
+    names_free(&stems);
+    return !clash || dataset_fail(d, "%s: the events have a channel \"%s\": what does not change needs another name",
+                                  l->options->statics, field_quote(clash).text);
+}
+
 /* The channels of a file of statics come first: their numbers are behind those of the events until then. */
 static int place_channels(dataset *d, loader *l) {
     char **statics = l->given.channels;
     const int32_t n = (int32_t)arrlen(statics);
-    for (int32_t i = 0; i < n; i++) {
-        if (names_find(&l->channels, statics[i], strlen(statics[i])) >= 0)
-            return dataset_fail(d, "%s: \"%s\" is a channel of the events too", l->options->statics,
-                                field_quote(statics[i]).text);
-        arrput(d->channels, tool_text(statics[i]));
-    }
+    if (!tell_apart(d, l)) return 0;
+    for (int32_t i = 0; i < n; i++) arrput(d->channels, tool_text(statics[i]));
     l->channel_place = set_names(&d->channels, l->options->channels, &l->channels);
     for (size_t i = 0; n && i < arrlenu(l->channel_place); i++) l->channel_place[i] += n;
     for (int32_t i = 0; i < n; i++) arrput(l->channel_place, i);

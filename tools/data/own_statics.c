@@ -12,12 +12,19 @@ typedef struct entry {
     uint32_t line;
 } entry;
 
+/* What a name stands for: a number, or a category. */
+typedef struct variable {
+    int is_category;
+    names values;      /* of a category, unless the model says what they are */
+    int32_t *channels; /* of a category, their places in the list of channels: an stb_ds array */
+} variable;
+
 typedef struct reader {
     own_source source;
     names names, texts;
     entry *entries;
-    int *is_category; /* by name */
-    names channels;   /* the model's, or the file's */
+    variable *variables; /* by name */
+    names channels;      /* the model's, or the file's */
     int skip_unknown;
 } reader;
 
@@ -35,6 +42,11 @@ static own_outcome read_entry(own_statics *s, reader *r) {
     if (got != OWN_ROW_GOOD) return got;
     record = own_field(&r->source, OWN_NAME), name = own_channel(&r->source), value = own_field(&r->source, OWN_VALUE);
     if (name->length == 0) return own_complain(&r->source, r->source.csv.line, "the name is empty"), OWN_ROW_BAD;
+    if (strchr(name->text, '='))
+        return own_complain(&r->source, r->source.csv.line,
+                            "\"%s\" is no name: an equals sign is for the values of categories",
+                            field_quote(name->text).text),
+               OWN_ROW_BAD;
     e.record = names_add(&s->records, record->text, record->length);
     if (field_missing(value->text)) return OWN_ROW_LEFT_OUT;
     e.name = names_add(&r->names, name->text, name->length), e.text = names_add(&r->texts, value->text, value->length);
@@ -78,74 +90,74 @@ static char *category_name(const char *name, const char *value) {
     return text;
 }
 
-/* What the file says are numbers. */
+/* What the file says are numbers; and the values of the others. */
 static void find_categories(reader *r) {
     double number;
     for (size_t i = 0; i < arrlenu(r->entries); i++)
-        if (!fits(names_text(&r->texts, r->entries[i].text), &number)) r->is_category[r->entries[i].name] = 1;
+        if (!fits(names_text(&r->texts, r->entries[i].text), &number)) r->variables[r->entries[i].name].is_category = 1;
+    for (size_t i = 0; i < arrlenu(r->entries); i++) {
+        const char *text = names_text(&r->texts, r->entries[i].text);
+        variable *v = &r->variables[r->entries[i].name];
+        if (v->is_category) names_add(&v->values, text, strlen(text));
+    }
 }
 
-/* What the model says: it has channels that begin with the name and an equals sign. */
-static void known_categories(reader *r, char **channels) {
+/* Gives each name the channels that are its values: those that begin with it and an equals sign. */
+static void share_channels(reader *r, char **channels) {
+    for (int32_t c = 0; c < (int32_t)arrlen(channels); c++) {
+        const char *equals = strchr(channels[c], '=');
+        const int32_t name = equals ? names_find(&r->names, channels[c], (size_t)(equals - channels[c])) : -1;
+        if (name >= 0) arrput(r->variables[name].channels, c);
+    }
+}
+
+/* What the model says: a name that is no channel itself, but has values that are. */
+static void known_categories(reader *r) {
     for (int32_t k = 0; k < names_count(&r->names); k++) {
         const char *name = names_text(&r->names, k);
-        const size_t n = strlen(name);
-        if (names_find(&r->channels, name, n) >= 0) continue;
-        for (size_t c = 0; c < arrlenu(channels); c++)
-            r->is_category[k] |= strncmp(channels[c], name, n) == 0 && channels[c][n] == '=';
+        r->variables[k].is_category =
+            arrlen(r->variables[k].channels) > 0 && names_find(&r->channels, name, strlen(name)) < 0;
     }
 }
 
 /* The values of a category, in order: appended as its channels. */
 static void add_category(own_statics *s, const reader *r, int32_t name) {
-    names values;
     char **sorted = NULL;
-    int32_t *place;
-    memset(&values, 0, sizeof values);
-    for (size_t i = 0; i < arrlenu(r->entries); i++) {
-        const char *text = names_text(&r->texts, r->entries[i].text);
-        if (r->entries[i].name == name) names_add(&values, text, strlen(text));
-    }
-    place = names_sorted(&values, &sorted);
+    int32_t *place = names_sorted(&r->variables[name].values, &sorted);
     for (size_t i = 0; i < arrlenu(sorted); i++) {
         arrput(s->channels, category_name(names_text(&r->names, name), sorted[i]));
         free(sorted[i]);
     }
     arrfree(sorted), arrfree(place);
-    names_free(&values);
 }
 
 /* The file's own, by name. */
-static int make_channels(own_statics *s, reader *r) {
+static void make_channels(own_statics *s, reader *r) {
     char **sorted = NULL;
     int32_t *place = names_sorted(&r->names, &sorted);
     for (size_t i = 0; i < arrlenu(sorted); i++) {
         const int32_t name = names_find(&r->names, sorted[i], strlen(sorted[i]));
-        if (r->is_category[name]) add_category(s, r, name);
+        if (r->variables[name].is_category) add_category(s, r, name);
         else arrput(s->channels, tool_text(sorted[i]));
         free(sorted[i]);
     }
     arrfree(sorted), arrfree(place);
-    if (names_set(&r->channels, s->channels)) return 1;
-    snprintf(s->error, sizeof s->error, "%s: two channels are of one name", r->source.csv.text.name);
-    return 0;
+    names_set(&r->channels, s->channels);
 }
 
 /* ---- rows ---- */
 
 /* A category is observed whole: 1 for its value, 0 for the others. */
 static void add_values(own_statics *s, reader *r, const entry *e, char **channels) {
-    const char *name = names_text(&r->names, e->name);
-    const size_t n = strlen(name);
-    char *mine = category_name(name, names_text(&r->texts, e->text));
+    const int32_t *of = r->variables[e->name].channels;
+    char *mine = category_name(names_text(&r->names, e->name), names_text(&r->texts, e->text));
     own_row row;
     memset(&row, 0, sizeof row);
     row.record = e->record, row.line = e->line;
     if (names_find(&r->channels, mine, strlen(mine)) < 0 && s->unknown++ == 0)
         s->first_unknown = tool_text(field_quote(mine).text);
-    for (size_t c = 0; c < arrlenu(channels); c++) {
-        if (strncmp(channels[c], name, n) != 0 || channels[c][n] != '=') continue;
-        row.channel = (int32_t)c, row.value = strcmp(channels[c], mine) == 0;
+    for (size_t i = 0; i < arrlenu(of); i++) {
+        row.channel = of[i], row.value = strcmp(channels[of[i]], mine) == 0;
         arrput(s->rows, row);
     }
     free(mine);
@@ -178,7 +190,7 @@ static int make_rows(own_statics *s, reader *r, char **channels) {
     for (int32_t record = 0; record < n; record++) {
         s->start[record] = arrlenu(s->rows);
         for (; i < arrlenu(r->entries) && r->entries[i].record == record; i++)
-            if (r->is_category[r->entries[i].name]) add_values(s, r, &r->entries[i], channels);
+            if (r->variables[r->entries[i].name].is_category) add_values(s, r, &r->entries[i], channels);
             else if (!add_number(s, r, &r->entries[i])) return 0;
     }
     s->start[n] = arrlenu(s->rows);
@@ -192,14 +204,25 @@ static int read_file(own_statics *s, reader *r, const char *path, char **channel
     if (!own_source_open(&r->source, path, OWN_STATICS, OWN_ORIGIN_AUTO, NULL)) return 0;
     while ((got = read_entry(s, r)) == OWN_ROW_GOOD || got == OWN_ROW_LEFT_OUT) continue;
     if (got != OWN_ROW_END || !sort_entries(s, r)) return 0;
-    r->is_category = tool_calloc((size_t)names_count(&r->names) + 1, sizeof *r->is_category);
+    r->variables = tool_calloc((size_t)names_count(&r->names) + 1, sizeof *r->variables);
     if (channels) {
         names_set(&r->channels, channels);
-        known_categories(r, channels);
+        share_channels(r, channels);
+        known_categories(r);
         return make_rows(s, r, channels);
     }
     find_categories(r);
-    return make_channels(s, r) && make_rows(s, r, s->channels);
+    make_channels(s, r);
+    share_channels(r, s->channels);
+    return make_rows(s, r, s->channels);
+}
+
+static void free_reader(reader *r) {
+    for (int32_t i = 0; r->variables && i < names_count(&r->names); i++)
+        names_free(&r->variables[i].values), arrfree(r->variables[i].channels);
+    own_source_close(&r->source);
+    names_free(&r->names), names_free(&r->texts), names_free(&r->channels);
+    arrfree(r->entries), free(r->variables);
 }
 
 int own_statics_read(own_statics *s, const char *path, char **channels, int skip_unknown) {
@@ -209,9 +232,7 @@ int own_statics_read(own_statics *s, const char *path, char **channels, int skip
     r.skip_unknown = skip_unknown;
     good = read_file(s, &r, path, channels);
     if (!good && !s->error[0]) memcpy(s->error, r.source.error, sizeof s->error);
-    own_source_close(&r.source);
-    names_free(&r.names), names_free(&r.texts), names_free(&r.channels);
-    arrfree(r.entries), free(r.is_category);
+    free_reader(&r);
     return good;
 }
 
