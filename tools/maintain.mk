@@ -132,23 +132,32 @@ cuda-check: build/release/cuda_check ## kernels for both Titan X with NVRTC 12.9
 # ---- Hostile input -------------------------------------------------------------------------------------------------
 
 # libFuzzer's targets, tests/fuzz/NAME.c, linked with what they need of the tools. Comparisons are not traced: dictionaries and words
-# know what to try, and parsers run faster without.
+# know what to try, and parsers run faster without. NAME-fast is the same target without sanitizers, for long runs of those that keep
+# their memory at fences (described.h) and need no more of the tools than the baselines.
 FUZZ_SECONDS ?= 20
+FUZZ_RUNS ?=
 FUZZERS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c))
 FUZZ ?= $(FUZZERS)
-CONFIGURATIONS += fuzzed
-STRICT += fuzzed
+FUZZ_COVERAGE := -fsanitize=fuzzer-no-link -fno-sanitize-coverage=trace-cmp,trace-div,trace-gep
+CONFIGURATIONS += fuzzed fuzzed-fast
+STRICT += fuzzed fuzzed-fast
 fuzzed.CC := clang
-fuzzed.FLAGS := -O2 $(SAN) -fsanitize=fuzzer-no-link -fno-sanitize-coverage=trace-cmp,trace-div,trace-gep
+fuzzed.FLAGS := -O2 $(SAN) $(FUZZ_COVERAGE)
 fuzzed.SHARED_C := $(filter tools/% platform/%,$(SHARED_C))
-$(FUZZERS:%=build/fuzzed/tests/fuzz/%.o): | build/deps/stb
+fuzzed-fast.CC := clang
+fuzzed-fast.FLAGS := -O3 -g $(FUZZ_COVERAGE)
+fuzzed-fast.SHARED_C := $(filter tools/baselines/% tools/data/%,$(SHARED_C))
+$(foreach c,fuzzed fuzzed-fast,$(FUZZERS:%=build/$(c)/tests/fuzz/%.o)): | build/deps/stb
+build/fuzz/%-fast: build/fuzzed-fast/tests/fuzz/%.o build/fuzzed-fast/shared.a
+	@mkdir -p $(@D)
+	@clang $(fuzzed-fast.flags) -fsanitize=fuzzer $^ $(LIBS) -o $@
 build/fuzz/%: build/fuzzed/tests/fuzz/%.o build/fuzzed/shared.a
 	@mkdir -p $(@D)
 	@clang $(fuzzed.flags) -fsanitize=fuzzer $^ $(LIBS) -o $@
-fuzz: ## feed the readers hostile input (needs clang's libFuzzer; FUZZ_SECONDS=20 each; FUZZ="model gzip": those)
-	@MAKE='$(MAKE)' JOBS=$(JOBS) tools/check/fuzz.sh on $(FUZZ_SECONDS) $(FUZZ)
+fuzz: ## feed the readers hostile input (needs clang's libFuzzer; FUZZ_SECONDS=20 each, or FUZZ_RUNS; FUZZ="model gzip": those)
+	@MAKE='$(MAKE)' JOBS=$(JOBS) FUZZ_RUNS=$(FUZZ_RUNS) tools/check/fuzz.sh on $(FUZZ_SECONDS) $(FUZZ)
 fuzz-short: ## the same for three seconds each, from the seeds alone; the sum stands on the last line
-	@MAKE='$(MAKE)' JOBS=$(JOBS) tools/check/fuzz.sh anew 3 $(FUZZ)
+	@MAKE='$(MAKE)' JOBS=$(JOBS) FUZZ_RUNS= tools/check/fuzz.sh anew 3 $(FUZZ)
 fuzz-seeds: build/release/fuzz_seeds ## make the seeds of the model files again, after a change of settings or parameters
 	@mkdir -p tests/fuzz/seeds/model tests/fuzz/seeds/trainer && $< tests/fuzz/seeds
 

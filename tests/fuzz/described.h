@@ -1,5 +1,5 @@
 /* A safetensors file made of a description, for the targets that read model files: neither the header's length, nor long words,
- * nor the places of the tensors are walls in the way. Nothing is allocated.
+ * nor the places of the tensors are walls in the way. Nothing is allocated for an input.
  *
  * Up to the first zero byte a description is the header, in which bytes below 32 stand for words. DESCRIBED_END ends a tensor: it
  * writes the tensor's place, behind the last one, as long as dtype and shape say. The bytes behind the zero are the data, again
@@ -7,7 +7,12 @@
 #ifndef MTAN_FUZZ_DESCRIBED_H
 #define MTAN_FUZZ_DESCRIBED_H
 
+#ifndef _DEFAULT_SOURCE
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
+#endif
 #include "fuzz.h"
+
+#include <sys/mman.h>
 
 #ifdef __SANITIZE_ADDRESS__
 #define MTAN_FUZZ_POISON
@@ -41,7 +46,16 @@ static const char *const described_words[FUZZ_WORDS] = {[1] = "{\"__metadata__\"
                                                         [18] = "rec.",
                                                         [19] = "dec.",
                                                         [20] = "att.linears.",
-                                                        [21] = "classifier."};
+                                                        [21] = "classifier.",
+                                                        [22] = "gru_rnn",
+                                                        [23] = "_ih_l0",
+                                                        [24] = "_hh_l0",
+                                                        [25] = "_reverse",
+                                                        [26] = "linears.",
+                                                        [27] = "hiddens_to_z0.",
+                                                        [28] = "z0_to_obs.",
+                                                        [29] = "periodic",
+                                                        [30] = "linear"};
 
 typedef struct described {
     uint8_t *bytes;
@@ -98,23 +112,40 @@ static size_t described_header(uint8_t *out, const uint8_t **data, size_t *size,
     return length;
 }
 
-/* The file, at `shift` bytes behind a multiple of 8. The bytes behind it are out of bounds until the next call. */
+/* ---- memory that ends where a page begins that nobody may touch, so that faults are seen without a sanitizer too ---- */
+
+/* The end of such memory of at least so many bytes. It is there for good: ask once. */
+static inline uint8_t *described_fence(size_t bytes) {
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), room = (bytes + page - 1) / page * page;
+    uint8_t *at = mmap(NULL, room + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED || mprotect(at + room, page, PROT_NONE) != 0) fuzz_give_up("mmap");
+    return at + room;
+}
+
+/* A copy of the file at `shift` bytes behind a multiple of 8: it ends at the fence or up to seven bytes before, which are out of
+ * bounds too where there is a sanitizer. It stays until the next call. */
+static inline described described_at_fence(const uint8_t *bytes, size_t length, size_t shift) {
+    static uint8_t *fence;
+    const size_t gap = (8 - (length + shift) % 8) % 8;
+    described d;
+    if (!fence) fence = described_fence(FUZZ_ROOM + DESCRIBED_MOST_DATA + 256);
+    ASAN_UNPOISON_MEMORY_REGION(fence - 8, 8);
+    d.bytes = fence - gap - length, d.length = length;
+    if (length) memcpy(d.bytes, bytes, length);
+    ASAN_POISON_MEMORY_REGION(fence - gap, gap);
+    return d;
+}
+
+/* The file of a description. */
 static inline described described_file(const uint8_t *data, size_t size, size_t shift) {
-    static uint64_t memory[(FUZZ_ROOM + DESCRIBED_MOST_DATA + 256) / 8];
-    static uint8_t *end = (uint8_t *)memory; /* of the last file */
-    uint8_t *out = (uint8_t *)memory + shift, *header = out + 8;
-    size_t places = 0, length;
-    described d = {out, 0};
-    ASAN_UNPOISON_MEMORY_REGION(end, DESCRIBED_GUARD);
-    length = described_header(header, &data, &size, &places);
+    static uint8_t out[FUZZ_ROOM + DESCRIBED_MOST_DATA + 256];
+    uint8_t *header = out + 8;
+    size_t places = 0, length = described_header(header, &data, &size, &places);
     while (length % 8) header[length++] = ' ';
     for (int k = 0; k < 8; k++) out[k] = (uint8_t)((uint64_t)length >> (8 * k));
     if (places > DESCRIBED_MOST_DATA) places = DESCRIBED_MOST_DATA;
     for (size_t i = 0; i < places; i++) header[length + i] = size ? data[i % size] : 0;
-    d.length = 8 + length + places;
-    end = out + d.length;
-    ASAN_POISON_MEMORY_REGION(end, DESCRIBED_GUARD);
-    return d;
+    return described_at_fence(out, 8 + length + places, shift);
 }
 
 #endif

@@ -1,5 +1,5 @@
-/* Fuzz target: model files, with and without the baselines among the known architectures. Any file is refused or is a model, in
- * static memory, without an allocation.
+/* Fuzz target: model files, with and without the baselines among the known architectures. Any file is refused or is a model,
+ * without an allocation.
  *
  * The first byte: 1: the baselines are known; 2: the rest is a file as it stands, not a description (described.h); 4: the weights
  * have a place too few; above: the address, modulo 8. */
@@ -9,29 +9,28 @@
 
 enum { MOST_WEIGHTS = 1 << 14, UNTOUCHED = 0xa5 };
 
-static mtan_real weights[MOST_WEIGHTS + DESCRIBED_GUARD];
-
 static int untouched(const void *memory, size_t bytes) {
     const uint8_t *at = memory;
-    while (bytes > 0 && *at == UNTOUCHED) at++, bytes--;
-    return bytes == 0;
+    return bytes == 0 ||
+           (at[0] == UNTOUCHED && memcmp(at, at + 1, bytes - 1) == 0); /* each byte is as the one before */
 }
 
 static int is_finite(mtan_real x) {
     return x - x == 0;
 }
 
-/* Loads into as many reals as are asked for, or one fewer. */
-static mtan_status load(mtan_model *model, size_t count, size_t room, const mtan_file *file,
-                        const mtan_architecture *const *known) {
+/* Loads into `room` reals, of which there are as many as it asks for or one fewer. */
+static mtan_status load(mtan_model *model, size_t room, const mtan_file *file, const mtan_architecture *const *known) {
+    static mtan_real *fence;
+    mtan_real *weights;
     mtan_status status;
-    memset(weights, UNTOUCHED, count * sizeof *weights);
-    ASAN_POISON_MEMORY_REGION(weights + room, DESCRIBED_GUARD);
+    if (!fence) fence = (mtan_real *)(void *)described_fence(MOST_WEIGHTS * sizeof *fence);
+    weights = fence - room;
+    memset(weights, UNTOUCHED, room * sizeof *weights);
     status = mtan_model_load(model, weights, room, file, known);
-    ASAN_UNPOISON_MEMORY_REGION(weights + room, DESCRIBED_GUARD);
     if (status == MTAN_OK)
-        for (size_t i = 0; i < count; i++) PROMISE(is_finite(weights[i]));
-    else PROMISE(untouched(weights, count * sizeof *weights));
+        for (size_t i = 0; i < room; i++) PROMISE(is_finite(weights[i]));
+    else PROMISE(untouched(weights, room * sizeof *weights));
     return status;
 }
 
@@ -42,7 +41,7 @@ static void compare(const mtan_model *opened, const mtan_model *loaded) {
         mtan_param p;
         PROMISE(mtan_param_at(&loaded->config, i, &p) == MTAN_OK);
         PROMISE(memcmp(opened->weights + opened->offset[i], loaded->weights + p.offset,
-                       (size_t)p.rows * (size_t)p.cols * sizeof *weights) == 0);
+                       (size_t)p.rows * (size_t)p.cols * sizeof(mtan_real)) == 0);
     }
 }
 
@@ -70,7 +69,7 @@ static void read_model(const mtan_file *file, const mtan_architecture *const *kn
     if (status != MTAN_OK) PROMISE(open_status != MTAN_OK);
     if (status != MTAN_OK || count > MOST_WEIGHTS) return;
     PROMISE(count > 0);
-    status = load(&loaded, count, count - (size_t)starve, file, known);
+    status = load(&loaded, count - (size_t)starve, file, known);
     if (starve) PROMISE(status == MTAN_ERR_MEMORY);
     else PROMISE(open_status != MTAN_OK || status == MTAN_OK);
     if (status == MTAN_OK && loaded.precision == MTAN_INT8) check_scales(&loaded, file);
@@ -83,7 +82,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     described d;
     mtan_file file;
     if (size == 0) return 0;
-    if (data[0] & 2) d.bytes = (uint8_t *)(uintptr_t)(data + 1), d.length = size - 1;
+    if (data[0] & 2) d = described_at_fence(data + 1, size - 1, data[0] >> 3 & 7);
     else d = described_file(data + 1, size - 1, data[0] >> 3 & 7);
     if (mtan_file_open(&file, d.bytes, d.length) == MTAN_OK)
         read_model(&file, data[0] & 1 ? baselines : NULL, data[0] >> 2 & 1);

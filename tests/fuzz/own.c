@@ -1,5 +1,5 @@
-/* Fuzz target: people's own files (own_files.h). Any bytes are refused or loaded; and what loads as a whole gives the same, record
- * by record, as a stream, unless the stream asks for a sorted file. */
+/* Fuzz target: people's own files (own_files.h). Any bytes are refused or loaded; a split that is taken gives each record a part; and
+ * what loads as a whole gives the same, record by record, as a stream, unless the stream asks for a sorted file. */
 #include "dataset_walk.h"
 #include "own_files.h"
 
@@ -24,7 +24,7 @@ static void compare_stream(const dataset *whole, own_options o) {
     size_t n = 0, same = 0;
     memset(&one, 0, sizeof one);
     o.channels = whole->channels;
-    PROMISE(own_stream_open(&s, files.events.path, &o));
+    PROMISE(own_stream_open(&s, files.path[EVENTS], &o));
     for (; (got = own_stream_next(&s, &one)) == OWN_RECORD; n++)
         same += n < arrlenu(whole->records) && same_record(whole, n, &one);
     if (got == OWN_END) PROMISE(n == arrlenu(whole->records) && same == n);
@@ -41,7 +41,7 @@ static void run_stream(own_options o, size_t most) {
     memset(&one, 0, sizeof one);
     o.channels = NULL;
     arrput(o.channels, "c");
-    if (own_stream_open(&s, files.events.path, &o))
+    if (own_stream_open(&s, files.path[EVENTS], &o))
         while (got == OWN_RECORD || got == OWN_BAD_RECORD) {
             PROMISE(most-- > 0);
             got = own_stream_next(&s, &one);
@@ -52,15 +52,30 @@ static void run_stream(own_options o, size_t most) {
     arrfree(o.channels);
 }
 
+static void read_parts(dataset *d) {
+    if (!own_read_parts(d, files.path[PARTS])) {
+        PROMISE(d->error[0]);
+        return;
+    }
+    for (size_t i = 0; i < arrlenu(d->records); i++) PROMISE(d->records[i].part > 0);
+}
+
+static void check_numbers(const dataset *d) {
+    if (d->numbers) PROMISE(arrlenu(d->numbers) == arrlenu(d->labels) && arrlen(d->classes) == 1);
+    for (size_t i = 0; i < arrlenu(d->numbers); i++) PROMISE(isfinite(d->numbers[i]));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const own_options *o = &files.options;
     dataset d;
     if (!own_files_fill(&files, data, size)) return 0;
-    if (own_load(&d, files.events.path, files.labelled ? files.labels.path : NULL, o)) {
+    if (own_load(&d, files.path[EVENTS], files.path[LABELS], o)) {
         dataset_walk(&d, 0);
+        check_numbers(&d);
+        if (files.path[PARTS]) read_parts(&d);
         dataset_free(&d);
     } else PROMISE(d.error[0]);
-    if (own_load(&d, files.events.path, NULL, o)) {
+    if (own_load(&d, files.path[EVENTS], NULL, o)) {
         if (d.channels) compare_stream(&d, *o);
         dataset_free(&d);
     }

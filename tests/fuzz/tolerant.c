@@ -35,9 +35,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     problems p = {NULL, 4, 0};
     dataset whole, good;
     if (!own_files_fill(&files, data, size)) return 0;
-    const char *labels = files.labelled ? files.labels.path : NULL;
-    const int loads = own_load(&whole, files.events.path, labels, &files.options);
-    const int tolerates = tolerant_load(&good, &p, files.events.path, labels, files.options.origin);
+    const own_options o = {.origin = files.options.origin, .task = OWN_TASK_CLASSES}; /* it takes no others */
+    const int loads = own_load(&whole, files.path[EVENTS], files.path[LABELS], &o);
+    const int tolerates = tolerant_load(&good, &p, files.path[EVENTS], files.path[LABELS], o.origin);
     if (loads) PROMISE(p.count == 0 && tolerates);
     else PROMISE(p.count > 0 || refuses_labels(whole.error));
     if (tolerates) dataset_walk(&good, 0);

@@ -5,6 +5,9 @@
 #   fuzz.sh on SECONDS NAME...     goes on where the last run ended: what it learned is in build/fuzz/NAME.corpus
 #   fuzz.sh anew SECONDS NAME...   starts with the seeds alone, and always with the same random numbers
 #
+# FUZZ_RUNS in the environment: so many executions of each instead of the seconds. NAME-fast has what NAME has, its dictionary, its seeds
+# and its corpus.
+#
 # What was found stays as build/fuzz/NAME.crash-... or the like; `build/fuzz/NAME FILE` shows it again.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
@@ -23,6 +26,7 @@ prepare() { # name, corpus
     mkdir -p "$2"
     case $1 in
     model) echo -max_len=1024 ;;     # the smallest models: files that are read fast
+    activity) echo -max_len=128 ;;   # a byte can stand for fifty rows
     stream) echo -close_fd_mask=3 ;; # it prints predictions, and complains about each bad line
     predict) cp tests/fuzz/seeds/model/* "$2" && echo -max_len=1024 -dict=tests/fuzz/model.dict ;;
     torchfile) cp golden/torch-*.pt "$2" ;;
@@ -30,17 +34,18 @@ prepare() { # name, corpus
 }
 
 fuzz() { # name
-    name=$1 target=build/fuzz/$1 corpus=build/fuzz/$1.corpus seed=0
+    name=${1%-fast} target=build/fuzz/$1 corpus=build/fuzz/${1%-fast}.corpus seed=0
+    length=${FUZZ_RUNS:+-runs=$FUZZ_RUNS}
     if [ "$mode" = anew ]; then
-        corpus=build/fuzz/$1.anew seed=1
+        corpus=build/fuzz/$name.anew seed=1
         rm -rf "$corpus"
     fi
-    set -- -max_total_time="$seconds" -max_len=4096 -timeout=60 -seed=$seed -print_final_stats=1 -print_funcs=0 \
+    set -- "${length:--max_total_time=$seconds}" -max_len=4096 -timeout=60 -seed=$seed -print_final_stats=1 -print_funcs=0 \
         -artifact_prefix="$target." $(prepare "$name" "$corpus") "$corpus"
     [ ! -f "tests/fuzz/$name.dict" ] || set -- -dict="tests/fuzz/$name.dict" "$@"
     [ ! -d "tests/fuzz/seeds/$name" ] || set -- "$@" "tests/fuzz/seeds/$name"
     if "$target" "$@" >"$target.log" 2>&1; then verdict=ok; else verdict=FAILED; fi
-    printf '%-7s %-13s %s executions, %s per second\n' "$verdict" "$name" \
+    printf '%-7s %-13s %s executions, %s per second\n' "$verdict" "${target#build/fuzz/}" \
         "$(sed -n 's/^stat::number_of_executed_units: *//p' "$target.log")" \
         "$(sed -n 's/^stat::average_exec_per_sec: *//p' "$target.log")"
     if [ $verdict = ok ]; then

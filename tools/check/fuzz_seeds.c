@@ -1,15 +1,12 @@
 /* Writes the seeds of the fuzz targets that read model files: each smallest model (tests/fuzz/smallest.h) as a description
- * (tests/fuzz/described.h), without and with what a trainer keeps, and one with int8 matrices and with given points. `make fuzz-seeds` runs it when settings or parameters have
- * changed.
+ * (tests/fuzz/described.h), without and with what a trainer keeps; the first also with int8 matrices, with given points, and as an
+ * ensemble of two. `make fuzz-seeds` runs it when settings or parameters have changed.
  *
  *     fuzz_seeds FOLDER      FOLDER/model/NAME, FOLDER/trainer/NAME */
 #include "../../tests/fuzz/described.h"
 #include "../../tests/fuzz/smallest.h"
 
 typedef enum form { PLAIN, TRAINED, INT8, GIVEN } form;
-
-static const char *const own_names[SMALLEST_OWN] = {"enc",       "enc-time", "full", "interp",
-                                                    "full-time", "rbf",      "rnn3", "per-head"};
 
 static void put_pair(FILE *out, const char *key, const char *value) {
     fprintf(out, "\2%s\3%s", key, value);
@@ -95,15 +92,21 @@ static int write_seed(const char *folder, const char *name, const mtan_config *c
     return fclose(out) == 0 || (perror(path), 0);
 }
 
+/* The other forms of a file that the first model stands for. */
+static int write_forms(const char *folder, mtan_config *c) {
+    const int good = write_seed(folder, "int8", c, 0, INT8) && write_seed(folder, "given", c, 0, GIVEN);
+    c->members = 2;
+    return good && write_seed(folder, "ensemble", c, 0, PLAIN);
+}
+
 int main(int argc, char **argv) {
+    const char *name;
     mtan_config c;
     int good = argc == 2;
-    for (int i = 0; good && smallest_config(&c, i); i++) {
-        const char *name = c.architecture ? c.architecture->name : own_names[i];
+    for (int i = 0; good && (name = smallest_config(&c, i)); i++) {
         if (mtan_config_check(&c) != MTAN_OK) return fprintf(stderr, "mtan: %s has settings that fail\n", name), 1;
         good = write_seed(argv[1], name, &c, c.architecture ? 1 : 0, PLAIN) &&
-               write_seed(argv[1], name, &c, i, TRAINED) &&
-               (i > 0 || (write_seed(argv[1], "int8", &c, 0, INT8) && write_seed(argv[1], "given", &c, 0, GIVEN)));
+               write_seed(argv[1], name, &c, i, TRAINED) && (i > 0 || write_forms(argv[1], &c));
     }
     return good ? 0 : 2;
 }
