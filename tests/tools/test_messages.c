@@ -133,6 +133,38 @@ TEST rows_are_cleaned_for_a_terminal(void) {
     PASS();
 }
 
+typedef struct heard {
+    char text[200];
+    int wrong, n;
+} heard;
+
+static void hear(void *context, int wrong, const char *text) {
+    heard *h = context;
+    snprintf(h->text, sizeof h->text, "%s", text);
+    h->wrong = wrong, h->n++;
+}
+
+/* A program hears what a command would print, remarks too where a command is quiet, and never a line that moves. */
+TEST a_program_listens(void) {
+    heard h = {"", 0, 0};
+    messages_listen(hear, &h);
+    messages_quiet(1);
+    note("epoch %d", 3);
+    ASSERT_STR_EQ("epoch 3", h.text);
+    ASSERT(!h.wrong && h.n == 1);
+    progress("batch 1");
+    progress_end();
+    ASSERT_EQ_FMT(1, h.n, "%d");
+    ASSERT_EQ_FMT(BAD_USE, complain("no \33[31mred"), "%d");
+    ASSERT_STR_EQ("no ?[31mred", h.text);
+    ASSERT(h.wrong && h.n == 2);
+    messages_listen(NULL, NULL);
+    note("nobody hears this");
+    messages_quiet(0);
+    ASSERT_EQ_FMT(2, h.n, "%d");
+    PASS();
+}
+
 SUITE(messages_suite) {
     GREATEST_SET_SETUP_CB(command_open, NULL);
     GREATEST_SET_TEARDOWN_CB(command_close, NULL);
@@ -143,4 +175,5 @@ SUITE(messages_suite) {
     RUN_TEST(a_file_gets_no_progress);
     RUN_TEST(quiet_is_quiet);
     RUN_TEST(rows_are_cleaned_for_a_terminal);
+    RUN_TEST(a_program_listens);
 }

@@ -15,6 +15,16 @@ static struct {
     double last;     /* elsewhere: when the last one was printed, or the first one asked for */
 } messages;
 
+/* Threads that train side by side in one program hear of their own runs alone. */
+static __thread struct {
+    message_listener hear; /* NULL: standard error */
+    void *context;
+} listener;
+
+void messages_listen(message_listener hear, void *context) {
+    listener.hear = hear, listener.context = context;
+}
+
 void messages_quiet(int on) {
     messages.quiet = on;
 }
@@ -31,36 +41,36 @@ double seconds(void) {
 
 /* A message of one line: whatever names it quotes, nothing in it speaks to the terminal. Where there is no memory for a long one,
  * which may be what it says, its beginning is enough. */
-static void say(const char *prefix, const char *format, va_list arguments) {
+static void say(int wrong, const char *format, va_list arguments) {
     char room[1024], *more, *text = room;
     va_list again;
     va_copy(again, arguments);
     const int length = vsnprintf(room, sizeof room, format, again);
     va_end(again);
-    progress_end();
     if (length < 0) room[0] = 0;
     if (length >= (int)sizeof room && (more = malloc((size_t)length + 1)) != NULL) {
         vsnprintf(more, (size_t)length + 1, format, arguments);
         text = more;
     }
     shown_clean(text);
-    fprintf(stderr, "%s%s\n", prefix, text);
+    if (listener.hear) listener.hear(listener.context, wrong, text);
+    else progress_end(), fprintf(stderr, "%s%s\n", wrong ? "mtan: " : "", text);
     if (text != room) free(text);
 }
 
 int complain(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    say("mtan: ", format, arguments);
+    say(1, format, arguments);
     va_end(arguments);
     return BAD_USE;
 }
 
 void note(const char *format, ...) {
     va_list arguments;
-    if (messages.quiet) return;
+    if (messages.quiet && !listener.hear) return;
     va_start(arguments, format);
-    say("", format, arguments);
+    say(0, format, arguments);
     va_end(arguments);
 }
 
@@ -83,7 +93,7 @@ void progress(const char *format, ...) {
     char text[PROGRESS_BYTES];
     va_list arguments;
     const double now = seconds();
-    if (messages.quiet) return;
+    if (messages.quiet || listener.hear) return;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
@@ -98,6 +108,7 @@ void progress(const char *format, ...) {
 }
 
 void progress_end(void) {
+    if (listener.hear) return; /* another thread's line, if there is one */
     if (messages.open) fputs("\r\033[K", stderr);
     messages.open = 0;
     messages.last = 0;

@@ -1,4 +1,4 @@
-/* What a command says while it runs, all on standard error. Nothing here ends the program. */
+/* What a command says while it runs, all on standard error, or to a program that listens. Nothing here ends the program. */
 #ifndef MTAN_TOOLS_MESSAGES_H
 #define MTAN_TOOLS_MESSAGES_H
 
@@ -12,6 +12,11 @@ int complain(const char *format, ...);
 void note(const char *format, ...);
 void messages_quiet(int on); /* --quiet: what complain says alone */
 int quiet(void);
+
+/* What this thread says from now on goes to the listener in place of standard error, line by line; NULL: to standard error again.
+ * wrong: complain says it, not note. A listener hears remarks even with --quiet, and no progress, which is for terminals. */
+typedef void (*message_listener)(void *context, int wrong, const char *text);
+void messages_listen(message_listener listener, void *context);
 
 /* A line that is rewritten on a terminal; elsewhere one line in ten seconds; nothing with --quiet. progress_end takes it away. */
 void progress(const char *format, ...);

@@ -36,7 +36,7 @@ void keep_nearer(const char *typed, const char *name, const char **nearest, int 
 }
 
 static int unknown_option(const char *typed, const command *c) {
-    static char buffers[OPTIONS_MOST][64];
+    char buffers[OPTIONS_MOST][64];
     const char *nearest = NULL, *name;
     int best = strlen(typed) > 5 ? 4 : 3;
     for (int i = 0; i < OPTIONS_MOST && (name = option_name(i, buffers[i])) != NULL; i++)
