@@ -18,6 +18,8 @@ typedef struct options {
     double number[OPTIONS_MOST];     /* the value of one that takes a number */
     const char *argument[ARGUMENTS_MOST];
     int arguments;
+    const struct own_columns
+        *columns; /* what a program that calls a command gives in place of --data and --labels; or NULL */
 } options;
 
 typedef struct command {

@@ -14,6 +14,7 @@ source_input option_input(const options *o, const prep *model) {
     memset(&in, 0, sizeof in);
     in.path = option_text(o, "data", NULL);
     in.labels = option_text(o, "labels", NULL);
+    in.columns = o->columns;
     in.origin = option_text(o, "origin", NULL);
     in.statics = option_text(o, "static", NULL);
     in.splits = option_text(o, "splits", NULL);

@@ -8,7 +8,7 @@
 int32_t option_threads(const options *o); /* --threads, default: CPUs, at most 8 */
 /* --backend NAME; 0 with a message when it cannot run here */
 int option_backend(const options *o, const mtan_backend **b);
-/* --data, --labels, --origin, --static, --splits, --positive and --skip-unknown, for the model that own data must fit, or NULL */
+/* --data and --labels, or columns in their place, --origin, --static, --splits, --positive and --skip-unknown, for the model that own data must fit, or NULL */
 source_input option_input(const options *o, const prep *model);
 
 #endif

@@ -85,7 +85,8 @@ static int toy_make(dataset *d, const source *s, const source_input *in) {
 
 static int own_read(dataset *d, const source *s, const source_input *in) {
     own_options own;
-    return source_own_options(&own, in, s, d->error) && own_load(d, in->path, in->labels, &own);
+    if (!source_own_options(&own, in, s, d->error)) return 0;
+    return in->columns ? own_take_columns(d, in->columns, &own) : own_load(d, in->path, in->labels, &own);
 }
 
 /* ---- the table ---- */

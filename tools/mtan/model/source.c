@@ -207,7 +207,7 @@ static void order_classes(dataset *d, const source_input *in) {
 int source_load(dataset *d, const source *s, const source_input *in) {
     int good;
     memset(d, 0, sizeof *d);
-    if (s->set->needs_data && !in->path) good = dataset_fail(d, "--data is missing");
+    if (s->set->needs_data && !in->path && !in->columns) good = dataset_fail(d, "--data is missing");
     else good = s->set->load(d, s, in);
     progress_end();
     if (good && in->splits && !own_read_parts(d, in->splits)) {

@@ -3,7 +3,7 @@
 #ifndef MTAN_TOOLS_SOURCE_H
 #define MTAN_TOOLS_SOURCE_H
 
-#include "../../data/own.h"
+#include "../../data/own_columns.h"
 #include "../../data/split.h"
 #include "bundle.h"
 
@@ -50,11 +50,12 @@ const char *data_match_text(data_match match);
 
 /* Where the data of a source lies, and how own data is read. */
 typedef struct source_input {
-    const char *path, *labels; /* NULL: none */
-    const char *task;          /* own data: what its labels are, classes or number; NULL: what they look like */
-    const char *origin;        /* own data: where its times start; NULL: where the source says */
-    const char *statics;       /* own data: a file of what does not change in a record; NULL: none */
-    const char *splits;        /* which record is for what: a file; NULL: as the source says */
+    const char *path, *labels;  /* NULL: none */
+    const own_columns *columns; /* own data in memory, in place of files; or NULL */
+    const char *task;           /* own data: what its labels are, classes or number; NULL: what they look like */
+    const char *origin;         /* own data: where its times start; NULL: where the source says */
+    const char *statics;        /* own data: a file of what does not change in a record; NULL: none */
+    const char *splits;         /* which record is for what: a file; NULL: as the source says */
     const char *positive; /* the class that shall be the second of two, while there is no model; NULL: as it comes */
     int skip_unknown;     /* own data: rows of channels that the model does not have are left out */
     const prep *model;    /* own data must have its channels and classes; NULL while training: any */
