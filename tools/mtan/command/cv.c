@@ -40,7 +40,7 @@ static void set_option(options *o, const char *name, const char *text, double nu
 /* What `mtan train` is asked for: the same options, a fold and its folder. A search belongs to the start of a run. */
 static int train_fold(const options *o, int32_t fold, int32_t folds) {
     char path[PATH_ROOM], last[PATH_ROOM], error[512];
-    train_watch watch = {INFINITY, 0, 0};
+    train_watch watch = {.deadline = INFINITY};
     options train = *o;
     int there;
     if (!fold_path(path, o, fold, "") || !fold_path(last, o, fold, "/last.safetensors")) return BAD_USE;

@@ -25,9 +25,13 @@ source_input option_input(const options *o, const prep *model) {
     return in;
 }
 
-int32_t option_threads(const options *o) {
+int32_t usual_threads(void) {
     const int32_t cpus = mtan_pool_cpus();
-    return (int32_t)option_integer(o, "threads", cpus < MOST_THREADS ? cpus : MOST_THREADS);
+    return cpus < MOST_THREADS ? cpus : MOST_THREADS;
+}
+
+int32_t option_threads(const options *o) {
+    return (int32_t)option_integer(o, "threads", usual_threads());
 }
 
 /* Commands whose models run in blocks that a device can hold. */

@@ -5,7 +5,8 @@
 #include "../model/source.h"
 #include "options.h"
 
-int32_t option_threads(const options *o); /* --threads, default: CPUs, at most 8 */
+int32_t usual_threads(void);              /* CPUs, at most 8 */
+int32_t option_threads(const options *o); /* --threads, default: those */
 /* --backend NAME; 0 with a message when it cannot run here */
 int option_backend(const options *o, const mtan_backend **b);
 /* --data and --labels, or columns in their place, --origin, --static, --splits, --positive and --skip-unknown, for the model that own data must fit, or NULL */

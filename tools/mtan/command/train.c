@@ -257,8 +257,15 @@ static void show_epoch(const training *t, const epoch_result *r, int best) {
          r->eval_seconds, best && !isnan(r->val_loss) ? "  best" : "");
 }
 
-/* Whether the run has to end here. */
-static int must_stop(const folder *f) {
+/* Whoever watches may end the run; what is not NULL has just been done. */
+static void ask(const folder *f, const training *t, const step_result *step, const epoch_result *epoch) {
+    train_watch *w = f->watch;
+    if (w && w->go_on && !w->go_on(w->context, t, step, epoch)) w->late = 1;
+}
+
+/* Whether the run has to end behind this step. */
+static int must_stop(const folder *f, const training *t, const step_result *step) {
+    ask(f, t, step, NULL);
     if (f->watch && seconds() >= f->watch->deadline) f->watch->late = 1;
     return distributed_any(f->ranks, interrupted || (f->watch && f->watch->late));
 }
@@ -273,7 +280,7 @@ static int run_epoch(folder *f, training *t, const prep *p, double *metric) {
         if (f->writes)
             fprintf(f->steps_file, "%d,%d,%.9g,%.9g,%.3f\n", (int)step.epoch, (int)step.batch, step.loss,
                     step.gradient_norm, t->train_seconds);
-        if (must_stop(f)) {
+        if (must_stop(f, t, &step)) {
             if (f->writes) (void)flush_table(f->steps_file, f->steps); /* the state is worth more than its rows */
             if (!save(f, f->last, t, p, 1)) return BAD_USE;
             note("%s after epoch %d, batch %d; the state is in %s: go on with --resume",
@@ -288,7 +295,9 @@ static int run_epoch(folder *f, training *t, const prep *p, double *metric) {
     *metric = result.val_metric;
     show_epoch(t, &result, best);
     if (best && !save(f, f->best, t, p, 0)) return BAD_USE;
-    return log_epoch(f, t, &result) && save(f, f->last, t, p, 1) ? DONE : BAD_USE;
+    if (!log_epoch(f, t, &result) || !save(f, f->last, t, p, 1)) return BAD_USE;
+    ask(f, t, NULL, &result);
+    return DONE;
 }
 
 /* A run that gave no number to choose by has no model to show, like one that diverged. */
@@ -306,7 +315,7 @@ static int finish(folder *f, const training *t, const options *o) {
 static int run(folder *f, training *t, const prep *p, const options *o) {
     double metric = NAN;
     int status = DONE;
-    watch_signals();
+    if (!f->watch || !f->watch->go_on) watch_signals();
     while (status == DONE && !training_finished(t)) status = run_epoch(f, t, p, &metric);
     return status == DONE ? finish(f, t, o) : status;
 }

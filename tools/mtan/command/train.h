@@ -1,13 +1,18 @@
-/* A run of `mtan train` inside another command. */
+/* A run of `mtan train` inside another command, or inside another program. */
 #ifndef MTAN_TOOLS_TRAIN_H
 #define MTAN_TOOLS_TRAIN_H
 
+#include "../model/training.h"
 #include "options.h"
 
 typedef struct train_watch {
     double deadline; /* by seconds(): the run is saved and ends as if interrupted */
+    /* Asked after each step and, with its result, after each epoch; 0: as when the deadline has come. Whoever asks handles signals.
+     * NULL: nobody does. */
+    int (*go_on)(void *context, const training *t, const step_result *step, const epoch_result *epoch);
+    void *context;
     /* what became of it */
-    int late, diverged; /* the deadline ended it; its loss is not a number any more */
+    int late, diverged; /* the deadline, or who was asked, ended it; its loss is not a number any more */
 } train_watch;
 
 /* As the command does it, with the options of `mtan train`; returns its exit status. */

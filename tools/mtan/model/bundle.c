@@ -114,11 +114,10 @@ void pairs_copy(mtan_file_pair **pairs, const mtan_file *file, const char *begin
     }
 }
 
-int bundle_read(bundle *b, const char *path, char *error) {
+/* The model in b->blob, which goes when it is none. */
+static int open_blob(bundle *b, const char *path, char *error) {
     mtan_status status;
     size_t count = 0;
-    memset(b, 0, sizeof *b);
-    if (!(b->blob = file_read_while(path, safetensors_more, &b->bytes, error))) return 0;
     status = mtan_file_open(&b->file, b->blob, b->bytes);
     if (status == MTAN_OK) status = mtan_model_load_count(&b->file, baselines, &count);
     if (status == MTAN_OK) {
@@ -137,6 +136,17 @@ int bundle_read(bundle *b, const char *path, char *error) {
         return bundle_free(b), 0;
     }
     return 1;
+}
+
+int bundle_read(bundle *b, const char *path, char *error) {
+    memset(b, 0, sizeof *b);
+    return (b->blob = file_read_while(path, safetensors_more, &b->bytes, error)) && open_blob(b, path, error);
+}
+
+int bundle_open(bundle *b, const void *bytes, size_t n, const char *name, char *error) {
+    memset(b, 0, sizeof *b);
+    b->blob = memcpy(tool_calloc(n + 1, 1), bytes, n), b->bytes = n;
+    return open_blob(b, name, error);
 }
 
 const char *bundle_text(bundle *b, const char *key, const char *otherwise) {

@@ -17,6 +17,8 @@ typedef struct bundle {
 
 /* Reads a model file. 1, or 0 with error (512 bytes) set. The backend is the best of this CPU. */
 int bundle_read(bundle *b, const char *path, char *error);
+/* The same of a file that is in memory already: n bytes, which are copied. name: for errors. */
+int bundle_open(bundle *b, const void *bytes, size_t n, const char *name, char *error);
 /* A metadata value ("mtan.run.epoch"), or `otherwise`; valid until bundle_free. */
 const char *bundle_text(bundle *b, const char *key, const char *otherwise);
 double bundle_number(bundle *b, const char *key, double otherwise);

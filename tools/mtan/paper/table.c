@@ -391,7 +391,7 @@ static paper_run *runs_to_make(const job *j, size_t *without_data) {
 }
 
 static int make_runs(job *j, const paper_run *runs, double budget) {
-    train_watch w = {seconds() + budget, 0, 0};
+    train_watch w = {.deadline = seconds() + budget};
     char error[512];
     int status = DONE, failed = 0;
     if (folder_make(j->out, error) < 0) return complain("%s", error);

@@ -26,10 +26,10 @@ static moments moments_make(const mtan_record *r, int32_t channel) {
     return m;
 }
 
-static double reference_time(const mtan_config *m, const mtan_real *times, size_t k, size_t references) {
-    if (m->reference == MTAN_REF_OBSERVED) return (double)times[k];
-    if (m->reference == MTAN_REF_GIVEN) return (double)m->ref[k];
-    return references > 1 ? (double)k / (double)(references - 1) : 0;
+double attention_reference(const mtan_config *c, const mtan_real *times, size_t k) {
+    if (c->reference == MTAN_REF_OBSERVED) return (double)times[k];
+    if (c->reference == MTAN_REF_GIVEN) return (double)c->ref[k];
+    return c->ref_points > 1 ? (double)k / (double)(c->ref_points - 1) : 0;
 }
 
 int attention_view_make(attention_view *v, mtan_predictor *run, mtan_record record, int32_t channel) {
@@ -47,7 +47,7 @@ int attention_view_make(attention_view *v, mtan_predictor *run, mtan_record reco
         v->weight = tool_calloc(K * n, sizeof *v->weight);
         for (size_t i = 0; i < n; i++) v->time[i] = (double)m.times[m.observed[i]];
         for (size_t k = 0; k < K; k++) {
-            v->reference[k] = reference_time(config, m.times, k, K);
+            v->reference[k] = attention_reference(config, m.times, k);
             for (size_t i = 0; i < n; i++) v->weight[k * n + i] = (double)all[k * L + m.observed[i]];
         }
     }
