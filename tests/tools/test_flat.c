@@ -1,0 +1,372 @@
+/* The flat interface for other languages against the command: the same model files, the same numbers, the same sentences. */
+#define _POSIX_C_SOURCE 200809L
+#include <greatest.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../tools/data/array.h"
+#include "../../tools/data/memory.h"
+#include "../../tools/mtan/command/commands.h"
+#include "../../tools/mtan/flat/flat.h"
+#include "command_line.h"
+
+#define SIZES "--enc-hidden 8 --embed 8 --ref-points 6 --batch 16 --lr 0.01 --epochs 3 --threads 1 --seed 3 "
+#define ENC "train own --model enc --head-hidden 6 " SIZES
+#define FULL "train own --model interp --mlp-hidden 6 --dec-hidden 6 --latent 3 " SIZES
+enum { ROWS_MOST = 1000 };
+
+/* The test folder's events.csv and labels.csv as columns. */
+static struct {
+    char records[COMMAND_RECORDS * 8];
+    int64_t offset[COMMAND_RECORDS + 1];
+    double time[ROWS_MOST], value[ROWS_MOST], number[COMMAND_RECORDS];
+    int32_t channel[ROWS_MOST], label[COMMAND_RECORDS];
+    mtan_flat_data *data;
+} columns;
+static const char channels[] = "pulse\0heat", classes[] = "up\0down";
+
+static void read_columns(void) {
+    char record[16], channel[16], last[16] = "";
+    char *text = command_text("events.csv"), *line = strchr(text, '\n') + 1, *names = columns.records;
+    int32_t n = 0, rows = 0;
+    for (; sscanf(line, "%15[^,],%lf,%15[^,],%lf", record, &columns.time[rows], channel, &columns.value[rows]) == 4;
+         line = strchr(line, '\n') + 1, rows++) {
+        if (strcmp(last, record) != 0) {
+            columns.offset[n] = rows, columns.label[n] = n % 2 ? 0 : 1, columns.number[n] = n / 3.0, n++;
+            names += sprintf(names, "%s", strcpy(last, record)) + 1;
+        }
+        columns.channel[rows] = strcmp(channel, "heat") == 0;
+    }
+    columns.offset[n] = rows;
+    free(text);
+}
+
+static void open_flat(void *unused) {
+    command_open(unused);
+    read_columns();
+    columns.data = mtan_flat_data_new(COMMAND_RECORDS, columns.records, columns.offset, 2, channels, columns.time, NULL,
+                                      columns.channel, columns.value);
+    mtan_flat_data_classes(columns.data, 2, classes, columns.label);
+}
+
+static void close_flat(void *unused) {
+    mtan_flat_listen(NULL, NULL);
+    mtan_flat_data_free(columns.data);
+    command_close(unused);
+}
+
+/* A line of words as the flat interface takes them; @ stands for the folder. */
+static int run(const char *line, mtan_flat_progress asked, void *context) {
+    char *copy = tool_text(line), *word;
+    const char **words = NULL;
+    int status;
+    for (word = strtok(copy, " "); word; word = strtok(NULL, " "))
+        arrput(words, tool_text(*word == '@' ? command_path(word + 2) : word));
+    status = mtan_flat_run(columns.data, (int32_t)arrlen(words), words, asked, context);
+    for (size_t i = 0; i < arrlenu(words); i++) free((void *)(uintptr_t)words[i]);
+    arrfree(words);
+    free(copy);
+    return status;
+}
+
+/* ---- training ---- */
+
+typedef struct watched {
+    int steps, epochs, most, rising;
+    double loss;
+} watched;
+
+static int32_t watch(void *context, int32_t epoch, int32_t epochs, int32_t batch, int32_t batches, double loss,
+                     double val_loss, double val_metric) {
+    watched *w = context;
+    w->rising = w->rising && epoch >= 1 && epoch <= epochs && batch >= 0 && batch <= batches && isfinite(loss);
+    if (batch > 0) w->steps++, w->rising = w->rising && isnan(val_loss);
+    else w->epochs++, w->rising = w->rising && isfinite(val_loss) && val_metric >= 0 && val_metric <= 1;
+    return w->most == 0 || w->steps < w->most;
+}
+
+TEST a_training_writes_the_commands_bytes(void) {
+    watched w = {0, 0, 0, 1, 0};
+    ASSERT_EQ_FMT(DONE, run(ENC "--out @/flat", watch, &w), "%d");
+    ASSERT_EQ_FMT(DONE, command_run(ENC "--out @/run --data @/events.csv --labels @/labels.csv --quiet"), "%d");
+    ASSERT(command_same_files("flat/best.safetensors", "run/best.safetensors"));
+    ASSERT(command_same_files("flat/last.safetensors", "run/last.safetensors"));
+    ASSERT(w.rising && w.epochs == 3 && w.steps == 9);
+    PASS();
+}
+
+TEST numbers_train_to_the_commands_bytes(void) {
+    char line[40];
+    command_write("numbers.csv", "record,label\n");
+    for (int i = 0; i < COMMAND_RECORDS; i++)
+        sprintf(line, "r%d,%.17g\n", i, columns.number[i]), command_append("numbers.csv", line);
+    mtan_flat_data_numbers(columns.data, columns.number);
+    ASSERT_EQ_FMT(DONE, run(ENC "--task number --out @/flat", NULL, NULL), "%d");
+    ASSERT_EQ_FMT(DONE, command_run(ENC "--task number --out @/run --data @/events.csv --labels @/numbers.csv --quiet"),
+                  "%d");
+    ASSERT(command_same_files("flat/best.safetensors", "run/best.safetensors"));
+    PASS();
+}
+
+TEST curves_train_to_the_commands_bytes(void) {
+    mtan_flat_data_classes(columns.data, 0, NULL, NULL);
+    ASSERT_EQ_FMT(DONE, run(FULL "--out @/flat", NULL, NULL), "%d");
+    ASSERT_EQ_FMT(DONE, command_run(FULL "--out @/run --data @/events.csv --quiet"), "%d");
+    ASSERT(command_same_files("flat/best.safetensors", "run/best.safetensors"));
+    PASS();
+}
+
+/* Whoever watches stops a run; it keeps its best model and goes on to the bytes of one that was never stopped. */
+TEST a_training_is_stopped_and_resumed(void) {
+    watched w = {0, 0, 4, 1, 0};
+    ASSERT_EQ_FMT(INTERRUPTED, run(ENC "--out @/flat", watch, &w), "%d");
+    ASSERT_EQ_FMT(4, w.steps, "%d");
+    ASSERT(command_bytes("flat/best.safetensors") > 0);
+    ASSERT_EQ_FMT(DONE, run(ENC "--out @/flat --resume", NULL, NULL), "%d");
+    ASSERT_EQ_FMT(DONE, run(ENC "--out @/whole", NULL, NULL), "%d");
+    ASSERT(command_same_files("flat/best.safetensors", "whole/best.safetensors"));
+    PASS();
+}
+
+static void count_remarks(void *context, int32_t wrong, const char *text) {
+    int *heard = context;
+    heard[wrong != 0] += strlen(text) > 0;
+}
+
+TEST failures_are_sentences(void) {
+    int heard[2] = {0, 0};
+    mtan_flat_listen(count_remarks, heard);
+    ASSERT_EQ_FMT(BAD_USE, run(ENC "--out @/flat --dropuot 0.5", NULL, NULL), "%d");
+    ASSERT_STR_EQ("train: no option --dropuot; did you mean --dropout?", mtan_flat_message());
+    ASSERT(heard[0] == 0 && heard[1] == 1);
+    ASSERT_EQ_FMT(BAD_USE, run("predict m.safetensors", NULL, NULL), "%d");
+    ASSERT_STR_EQ("predict: only commands that write files run inside another program", mtan_flat_message());
+    columns.value[5] = INFINITY;
+    ASSERT_EQ_FMT(BAD_USE, run(ENC "--out @/flat", NULL, NULL), "%d");
+    ASSERT_STR_EQ("events:6: inf is no value: a number that a float can hold", mtan_flat_message());
+    ASSERT(!mtan_flat_model_load(command_path("labels.csv")));
+    ASSERT(strstr(mtan_flat_message(), "labels.csv: "));
+    ASSERT(!mtan_flat_model_open("nonsense", 8));
+    ASSERT(strstr(mtan_flat_message(), "the model: "));
+    PASS();
+}
+
+/* ---- models ---- */
+
+static mtan_flat_model *trained(const char *line) {
+    return run(line, NULL, NULL) == DONE ? mtan_flat_model_load(command_path("flat/best.safetensors")) : NULL;
+}
+
+TEST a_model_is_its_bytes(void) {
+    mtan_flat_model *m = trained(ENC "--out @/flat"), *again;
+    const void *bytes;
+    char text[16];
+    size_t n = 0;
+    ASSERT(m);
+    bytes = mtan_flat_model_bytes(m, &n);
+    ASSERT((again = mtan_flat_model_open(bytes, n)));
+    ASSERT_EQ_FMT(0, (int)mtan_flat_model_save(again, command_path("again.safetensors")), "%d");
+    ASSERT(command_same_files("again.safetensors", "flat/best.safetensors"));
+    ASSERT_EQ_FMT(0, (int)mtan_flat_model_text(m, "enc_hidden", text, sizeof text, &n), "%d");
+    ASSERT_STR_EQ("8", text);
+    ASSERT_EQ_FMT(0, (int)mtan_flat_model_text(m, "mtan.plan.seed", NULL, 0, &n), "%d");
+    ASSERT_EQ_FMT((size_t)1, n, "%zu");
+    ASSERT(mtan_flat_model_text(m, "mtan.nothing", text, sizeof text, &n) != 0);
+    ASSERT(mtan_flat_model_outputs(m) == 2 && mtan_flat_model_channels(m) == 2);
+    ASSERT_STR_EQ("heat", mtan_flat_model_channel(m, 0));
+    ASSERT_STR_EQ("down", mtan_flat_model_class(m, 0));
+    ASSERT(!mtan_flat_model_channel(m, 2) && !mtan_flat_model_class(m, -1));
+    ASSERT(strlen(mtan_flat_model_backend(m)) > 0 && strlen(mtan_flat_version()) > 0);
+    ASSERT(mtan_flat_model_save(m, command_path("no/such/folder")) != 0);
+    mtan_flat_model_free(m), mtan_flat_model_free(again), mtan_flat_model_free(NULL);
+    PASS();
+}
+
+/* ---- predictions ---- */
+
+/* Column `column`, from 0, of row `row`, from 1, of what a command printed. */
+static double printed(const char *text, size_t row, int column) {
+    for (; row > 0; row--) text = strchr(text, '\n') + 1;
+    for (; column > 0; column--) text = strchr(text, ',') + 1;
+    return strtod(text, NULL);
+}
+
+static int same_number(double got, double shown) {
+    const int good = fabs(got - shown) <= 1e-8 * (1 + fabs(shown)); /* nine digits are printed */
+    if (!good) printf("  BAD %.12g, printed %.12g\n", got, shown);
+    return good;
+}
+
+TEST predictions_are_the_commands(void) {
+    mtan_flat_model *m = trained(ENC "--out @/flat");
+    double p[2 * COMMAND_RECORDS], again[2 * COMMAND_RECORDS];
+    char *text;
+    ASSERT(m);
+    ASSERT_EQ_FMT(0, (int)mtan_flat_predict(m, columns.data, 1, -1, 0, p), "%d");
+    ASSERT_EQ_FMT(0, (int)mtan_flat_predict(m, columns.data, 2, -1, 0, again), "%d");
+    ASSERT_MEM_EQ(p, again, sizeof p);
+    ASSERT_EQ_FMT(DONE, command_run("predict @/flat/best.safetensors --data @/events.csv --quiet"), "%d");
+    text = command_text("out.txt");
+    for (size_t i = 0; i < COMMAND_RECORDS; i++)
+        ASSERT(same_number(p[2 * i], printed(text, i + 1, 1)) && same_number(p[2 * i + 1], printed(text, i + 1, 2)));
+    free(text);
+    columns.channel[0] = 7;
+    ASSERT(mtan_flat_predict(m, columns.data, 1, -1, 0, again) != 0);
+    ASSERT_STR_EQ("events:1: channel 7: there are 2", mtan_flat_message());
+    mtan_flat_model_free(m);
+    PASS();
+}
+
+TEST curves_are_the_commands(void) {
+    int64_t offset[COMMAND_RECORDS + 1];
+    double at[3 * COMMAND_RECORDS], mean[6 * COMMAND_RECORDS], sd[6 * COMMAND_RECORDS];
+    double latent[COMMAND_RECORDS * 18], logvar[COMMAND_RECORDS * 18];
+    mtan_flat_model *m;
+    char *text;
+    mtan_flat_data_classes(columns.data, 0, NULL, NULL);
+    ASSERT((m = trained(FULL "--out @/flat")));
+    for (int i = 0; i <= COMMAND_RECORDS; i++) offset[i] = 3 * i;
+    for (int i = 0; i < 3 * COMMAND_RECORDS; i++) at[i] = 1 + 2 * (i % 3);
+    ASSERT(mtan_flat_interpolate(m, columns.data, 1, -1, 0, mean, sd) != 0);
+    ASSERT_STR_EQ("no times to interpolate at", mtan_flat_message());
+    mtan_flat_data_queries(columns.data, offset, at);
+    ASSERT_EQ_FMT(0, (int)mtan_flat_interpolate(m, columns.data, 1, -1, 0, mean, sd), "%d");
+    ASSERT_EQ_FMT(DONE, command_run("interpolate @/flat/best.safetensors --data @/events.csv --at 1:5:2 --quiet"),
+                  "%d");
+    text = command_text("out.txt");
+    for (size_t i = 0; i < 6 * COMMAND_RECORDS; i++)
+        ASSERT(same_number(mean[i], printed(text, i + 1, 3)) && same_number(sd[i], printed(text, i + 1, 4)));
+    free(text);
+    ASSERT_EQ_FMT(0, (int)mtan_flat_latent(m, columns.data, 1, latent, logvar), "%d");
+    ASSERT(isfinite(latent[0]) && isfinite(logvar[COMMAND_RECORDS * 18 - 1]) && latent[0] != latent[18]);
+    ASSERT(mtan_flat_predict(m, columns.data, 1, -1, 0, mean) != 0);
+    mtan_flat_model_free(m);
+    PASS();
+}
+
+TEST a_stream_ends_where_a_record_does(void) {
+    mtan_flat_model *m = trained(ENC "--out @/flat");
+    double p[2 * COMMAND_RECORDS], now[2];
+    mtan_flat_stream *s;
+    ASSERT(m);
+    ASSERT_EQ_FMT(0, (int)mtan_flat_predict(m, columns.data, 1, -1, 0, p), "%d");
+    ASSERT((s = mtan_flat_stream_new(m, "r0", -1, 0)));
+    for (int64_t i = 0; i < columns.offset[1]; i++)
+        ASSERT_EQ_FMT(
+            0,
+            (int)mtan_flat_stream_push(s, columns.time[i], 0, columns.channel[i] ? "heat" : "pulse", columns.value[i]),
+            "%d");
+    ASSERT_EQ_FMT(0, (int)mtan_flat_stream_predict(s, NAN, 0, now), "%d");
+    ASSERT(fabs(now[0] - p[0]) <= 1e-5); /* observations were pushed out of order */
+    ASSERT_EQ_FMT(0, (int)mtan_flat_stream_push(s, 1, 0, "heat", NAN), "%d");
+    ASSERT(mtan_flat_stream_push(s, 1, 0, "heart", 1) != 0);
+    ASSERT_STR_EQ("the model has no channel \"heart\"", mtan_flat_message());
+    ASSERT(mtan_flat_stream_push(s, INFINITY, 0, "heat", 1) != 0);
+    ASSERT(mtan_flat_stream_interpolate(s, 1, 0, now, p) != 0);
+    ASSERT_EQ_FMT(0, (int)mtan_flat_stream_reset(s), "%d");
+    ASSERT_EQ_FMT(0, (int)mtan_flat_stream_predict(s, NAN, 0, now + 0), "%d");
+    mtan_flat_stream_free(s), mtan_flat_stream_free(NULL);
+    mtan_flat_model_free(m);
+    PASS();
+}
+
+/* ---- why, and what it is worth ---- */
+
+TEST attention_is_shares(void) {
+    mtan_flat_model *m = trained(ENC "--out @/flat");
+    double weight[6 * 16], reference[6], *times;
+    int64_t offset[COMMAND_RECORDS + 1];
+    ASSERT(m);
+    ASSERT_EQ_FMT(0, (int)mtan_flat_times(m, columns.data, offset, NULL), "%d");
+    times = tool_calloc((size_t)offset[COMMAND_RECORDS], sizeof *times);
+    ASSERT_EQ_FMT(0, (int)mtan_flat_times(m, columns.data, NULL, times), "%d");
+    const int64_t L = offset[1];
+    ASSERT(L > 3 && L <= 16);
+    for (int64_t i = 1; i < L; i++) ASSERT(times[i] > times[i - 1] && times[i] <= 10.5);
+    ASSERT_EQ_FMT(0, (int)mtan_flat_attention(m, columns.data, 0, 0, 1, weight, reference), "%d");
+    for (int k = 0; k < 6; k++) {
+        double sum = 0;
+        for (int64_t i = 0; i < L; i++) sum += weight[k * L + i];
+        ASSERT(fabs(sum - 1) < 1e-5);
+    }
+    ASSERT(reference[0] == 0 && reference[5] > 9 && reference[5] < 10.5);
+    ASSERT(mtan_flat_attention(m, columns.data, COMMAND_RECORDS, 0, 1, weight, reference) != 0);
+    ASSERT(mtan_flat_attention(m, columns.data, 0, 5, 1, weight, reference) != 0);
+    free(times);
+    mtan_flat_model_free(m);
+    PASS();
+}
+
+/* Leaving an observation out changes the log-odds by its importance. */
+TEST importance_is_what_leaving_out_does(void) {
+    mtan_flat_model *m = trained(ENC "--out @/flat");
+    int32_t count = 0, of = -1, channel[16];
+    double time[16], value[16], change[16], log_odds, p[2 * COMMAND_RECORDS];
+    ASSERT(m);
+    ASSERT_EQ_FMT(0, (int)mtan_flat_observations(m, columns.data, 0, &count, NULL, NULL, NULL), "%d");
+    ASSERT(count > 3 && count <= 16);
+    ASSERT_EQ_FMT(0, (int)mtan_flat_observations(m, columns.data, 0, &count, time, channel, value), "%d");
+    ASSERT_EQ_FMT(0, (int)mtan_flat_importance(m, columns.data, 0, 1, &of, &log_odds, change), "%d");
+    ASSERT_EQ_FMT(0, (int)mtan_flat_predict(m, columns.data, 1, -1, 0, p), "%d");
+    ASSERT(of >= 0 && fabs(log_odds - log(p[of] / p[1 - of])) < 1e-4);
+    for (int64_t i = 0; i < columns.offset[1]; i++)
+        if (fabs(columns.time[i] - time[2]) < 1e-5) columns.value[i] = NAN;
+    ASSERT_EQ_FMT(0, (int)mtan_flat_predict(m, columns.data, 1, -1, 0, p), "%d");
+    ASSERT(fabs(log_odds - change[2] - log(p[of] / p[1 - of])) < 1e-4);
+    of = 2;
+    ASSERT(mtan_flat_importance(m, columns.data, 0, 1, &of, &log_odds, change) != 0);
+    mtan_flat_model_free(m);
+    PASS();
+}
+
+TEST metrics_are_the_commands(void) {
+    mtan_flat_model *m = trained(ENC "--out @/flat");
+    double value[18];
+    char *text;
+    ASSERT(m);
+    ASSERT_EQ_FMT(0, (int)mtan_flat_evaluate(m, columns.data, 1, -1, 0, 50, value), "%d");
+    ASSERT_EQ_FMT(DONE,
+                  command_run("eval @/flat/best.safetensors --data @/events.csv --labels @/labels.csv --split all "
+                              "--bootstrap 50 --json --quiet"),
+                  "%d");
+    text = command_text("out.txt");
+    ASSERT_STR_EQ("auc", mtan_flat_metric(m, 0));
+    ASSERT(same_number(value[0], command_json(text, "", "auc")));
+    ASSERT_STR_EQ("log_loss", mtan_flat_metric(m, 3));
+    ASSERT(same_number(value[9], command_json(text, "", "log_loss")));
+    ASSERT(value[10] < value[9] && value[9] < value[11]);
+    ASSERT(!mtan_flat_metric(m, 6) && !mtan_flat_metric(m, -1));
+    free(text);
+    mtan_flat_data_classes(columns.data, 0, NULL, NULL);
+    ASSERT(mtan_flat_evaluate(m, columns.data, 1, -1, 0, 0, value) != 0);
+    ASSERT_STR_EQ("no record has a label", mtan_flat_message());
+    mtan_flat_model_free(m);
+    PASS();
+}
+
+TEST a_report_needs_no_files(void) {
+    ASSERT_EQ_FMT(DONE, run(ENC "--out @/flat", NULL, NULL), "%d");
+    ASSERT_EQ_FMT(DONE, run("report @/flat --out @/r.html", NULL, NULL), "%d");
+    ASSERT(command_says("r.html", "</html>"));
+    PASS();
+}
+
+SUITE(flat_suite) {
+    GREATEST_SET_SETUP_CB(open_flat, NULL);
+    GREATEST_SET_TEARDOWN_CB(close_flat, NULL);
+    RUN_TEST(a_training_writes_the_commands_bytes);
+    RUN_TEST(numbers_train_to_the_commands_bytes);
+    RUN_TEST(curves_train_to_the_commands_bytes);
+    RUN_TEST(a_training_is_stopped_and_resumed);
+    RUN_TEST(failures_are_sentences);
+    RUN_TEST(a_model_is_its_bytes);
+    RUN_TEST(predictions_are_the_commands);
+    RUN_TEST(curves_are_the_commands);
+    RUN_TEST(a_stream_ends_where_a_record_does);
+    RUN_TEST(attention_is_shares);
+    RUN_TEST(importance_is_what_leaving_out_does);
+    RUN_TEST(metrics_are_the_commands);
+    RUN_TEST(a_report_needs_no_files);
+}

@@ -1,0 +1,55 @@
+/* See flat_call.h. */
+#include "flat_call.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "../command/messages.h"
+
+static __thread char message[1024];
+static __thread struct {
+    mtan_flat_listener hear;
+    void *context;
+} listener;
+
+const char *mtan_flat_version(void) {
+    return mtan_version();
+}
+
+const char *mtan_flat_message(void) {
+    return message;
+}
+
+void mtan_flat_listen(mtan_flat_listener hear, void *context) {
+    listener.hear = hear, listener.context = context;
+}
+
+/* The first thing that goes wrong is the cause, what follows says where. */
+static void hear(void *context, int wrong, const char *text) {
+    const size_t used = strlen(message);
+    (void)context;
+    if (wrong) snprintf(message + used, sizeof message - used, "%s%s", used ? "; " : "", text);
+    if (listener.hear) listener.hear(listener.context, wrong, text);
+}
+
+typedef struct call {
+    int (*work)(void *job);
+    void *job;
+    int good;
+} call;
+
+static void run_call(void *argument) {
+    call *c = argument;
+    c->good = c->work(c->job);
+}
+
+int32_t flat_call(int (*work)(void *job), void *job) {
+    call c = {work, job, 0};
+    size_t missing;
+    message[0] = 0;
+    messages_listen(hear, NULL);
+    missing = memory_try(run_call, &c);
+    if (missing) complain("out of memory: %zu bytes were not to be had", missing);
+    messages_listen(NULL, NULL);
+    return c.good && !missing ? 0 : 1;
+}
