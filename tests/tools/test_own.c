@@ -241,9 +241,10 @@ TEST a_header_that_does_not_do_is_named(void) {
         {"record,\"time\n", "events.csv:1: a quote that is never closed"},
         {HEADER, "events.csv: no record"}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) ASSERT(refuses(bad[i][0], NULL, bad[i][1]));
-    ASSERT(refuses(HEADER "a,0,HR,80\n", "record,class\n",
+    ASSERT(refuses(HEADER "a,0,HR,80\n", "record,time\n",
                    "labels.csv:1: no column \"label\": the first line has to name the columns record,label or "
-                   "record,time,label or subject_id,prediction_time,boolean_value"));
+                   "record,time,label or subject_id,prediction_time,boolean_value, or record and one column of 1 and 0 "
+                   "per label"));
     ASSERT(!own_load(&set, in_folder("nowhere.csv"), NULL, &options) && strstr(set.error, "nowhere.csv: No such file"));
     ASSERT(!own_load(&set, in_folder("events.csv"), "build/no labels", NULL) && strstr(set.error, "build/no labels: "));
     PASS();

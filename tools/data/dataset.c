@@ -48,6 +48,10 @@ mtan_event *dataset_truth(const dataset *d, const dataset_record *r) {
     return r->n_truth > 0 ? d->truth + r->truth0 : NULL;
 }
 
+mtan_real *dataset_numbers(const dataset *d, const dataset_record *r) {
+    return d->numbers ? d->numbers + r->label0 * arrlenu(d->classes) : NULL;
+}
+
 /* ---- normal form ---- */
 
 size_t dataset_end_record(dataset *d) {
@@ -92,7 +96,7 @@ mtan_record dataset_view(const dataset *d, size_t record) {
     view.id = mtan_bytes_hash(name, strlen(name));
     if (r->n_labels > 0) {
         view.labels = d->labels + r->label0;
-        if (d->numbers) view.numbers = d->numbers + r->label0;
+        view.numbers = dataset_numbers(d, r);
         if (d->label_times) view.times = d->label_times + r->label0, view.n_times = r->n_labels;
     }
     return view;

@@ -31,15 +31,18 @@ typedef struct dataset_record {
 typedef struct dataset {
     dataset_record *records; /* all of these are stb_ds arrays: arrlen(records) */
     mtan_event *events;
-    mtan_event *truth;  /* never shown to a model, only scored: the noise-free curve of synthetic series; else empty */
-    int32_t *labels;    /* class numbers; MTAN_UNLABELED where a time has none */
-    mtan_real *numbers; /* beside `labels`, which are then 0, when a label is a number to predict; else NULL */
+    mtan_event *truth; /* never shown to a model, only scored: the noise-free curve of synthetic series; else empty */
+    int32_t *labels;   /* class numbers; MTAN_UNLABELED where a time has none */
+    mtan_task task;    /* what the labels are */
+    mtan_real *
+        numbers; /* (labels, C) for tasks other than classes, `labels` being 0 then: C numbers, or 1 and 0 for C names; NaN: not
+                           known; else NULL */
     mtan_real *label_times; /* beside `labels` when labels belong to times, else NULL */
     char *names;            /* zero-terminated, one after the other */
     char *time_texts;       /* likewise, the distinct times of each record as they were read; NULL: not kept */
     char **channels;        /* (D) names */
     int32_t statics; /* the first so many of them do not change in a record: they stand at its first time, or at 0 */
-    char **classes;  /* (C) names; empty without labels */
+    char **classes;  /* (C) names of classes, numbers or labels; empty without labels */
     char **notes;    /* sentences about what was found: repeats averaged, rows left out, extra columns */
     char unit[24];   /* of the times: "hours", "seconds", ""; for people */
     double
@@ -53,6 +56,8 @@ const char *dataset_name(const dataset *d, size_t record);
 /* Its events and its truth; null where it has none, for a set without any has no array. */
 mtan_event *dataset_events(const dataset *d, const dataset_record *r);
 mtan_event *dataset_truth(const dataset *d, const dataset_record *r);
+/* (n_labels, C) Its numbers; null where the task is classes. */
+mtan_real *dataset_numbers(const dataset *d, const dataset_record *r);
 
 /* Appends. dataset_add_record starts a record with no events; dataset_add_event adds to the last record. dataset_end_record
  * sorts the last record's events (stable), averages repeats of (time, channel) in double and returns how many events that

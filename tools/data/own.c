@@ -25,12 +25,13 @@ typedef struct loader {
     own_row *rows;         /* of the events */
     own_row *statics;      /* of the events, without a time */
     own_cut *cuts;         /* by record, as record_label */
-    own_row *label_rows;   /* of labels of times */
-    int predicts_number;   /* labels are numbers, whose texts are in `classes` */
+    own_row *label_rows;   /* of labels of times; of several labels each cell, with its label as the channel */
+    mtan_task task;        /* of numbers the texts are in `classes` */
     int32_t *record_label; /* by record; shorter than the records where the last have none */
     int32_t event_records; /* records of the events file: those behind are of the labels alone */
     int32_t *record_group; /* by record and its subject: of the column of groups; -1: none; shorter as record_label */
-    size_t labelled;       /* labels kept: of records, or rows of labels of times */
+    size_t labelled;       /* labels kept: of records, rows of labels of times, or cells */
+    size_t other_columns;  /* of a file of several labels: the model has no such label */
     size_t without_events; /* records of the labels alone */
     int per_time;
     own_tally tally;
@@ -154,6 +155,53 @@ static own_outcome keep_label(loader *l, own_row *row) {
     return agree(l, row->record, l->labels.csv.line, &l->record_label[row->record], row->channel);
 }
 
+/* ---- several labels ---- */
+
+/* A cell: whether the record, or the time, has the label of its column. */
+static own_outcome read_cell(loader *l, own_row *row) {
+    const csv_field *label = own_channel(&l->labels);
+    if (own_read_truth(&l->labels, row) != OWN_ROW_GOOD) return OWN_ROW_BAD;
+    row->channel = names_find(&l->classes, label->text, label->length);
+    if (l->per_time && own_read_time(&l->labels, row) != OWN_ROW_GOOD) return OWN_ROW_BAD;
+    if (!isnan(row->value)) l->labelled++;
+    if (l->per_time || !isnan(row->value)) arrput(l->label_rows, *row);
+    return OWN_ROW_GOOD;
+}
+
+/* The names of the columns are those of the labels; a model has its own, and the other columns are nothing to it. */
+static int name_columns(loader *l) {
+    own_source *s = &l->labels;
+    size_t kept = 0;
+    for (size_t i = 0; i < arrlenu(s->wide); i++) {
+        const csv_field *name = &s->wide[i].channel;
+        if (!l->options->classes) (void)names_add(&l->classes, name->text, name->length);
+        if (names_find(&l->classes, name->text, name->length) >= 0) s->wide[kept++] = s->wide[i];
+        else free(s->wide[i].channel.text), l->other_columns++;
+    }
+    arrsetlen(s->wide, kept);
+    s->cell = kept;
+    if (kept == 0) return own_complain(s, s->csv.line, "no column \"label\", and none that is a label of the model");
+    if (kept <= OWN_CLASSES_MOST) return 1;
+    return own_complain(s, s->csv.line, "more than %d labels", OWN_CLASSES_MOST);
+}
+
+/* Whether the columns of the labels are what the task asks for. */
+static int check_columns(loader *l) {
+    own_source *s = &l->labels;
+    const own_task task = l->options->task;
+    if (!s->wide && task == OWN_TASK_LABELS)
+        return own_complain(
+            s, s->csv.line,
+            "--task labels takes record and one column of 1 and 0 per label, none of them called \"%s\"",
+            s->name[OWN_VALUE]);
+    if (!s->wide) return 1;
+    if (task == OWN_TASK_CLASSES || task == OWN_TASK_NUMBER)
+        return own_complain(s, s->csv.line, "no column \"label\", which --task %s takes",
+                            task == OWN_TASK_NUMBER ? "number" : "classes");
+    l->task = MTAN_TASK_LABELS;
+    return name_columns(l);
+}
+
 static own_outcome read_label(loader *l, own_row *row) {
     own_outcome got = own_source_next(&l->labels);
     if (got != OWN_ROW_GOOD) return got;
@@ -161,6 +209,7 @@ static own_outcome read_label(loader *l, own_row *row) {
     if (row->record < 0) return own_complain(&l->labels, l->labels.csv.line, "too many records"), OWN_ROW_FAILED;
     if (l->labels.cuts) got = own_cut_record(&l->labels, &l->records, &l->cuts, row);
     if (got == OWN_ROW_GOOD) got = read_group(l, &l->labels, row->record);
+    if (got == OWN_ROW_GOOD && l->labels.wide) return read_cell(l, row);
     if (got == OWN_ROW_GOOD) got = read_class(l, &row->channel);
     return got == OWN_ROW_GOOD ? keep_label(l, row) : got;
 }
@@ -184,9 +233,10 @@ static int check_labels(loader *l) {
     const char *file = l->labels.csv.text.name;
     const own_task task = l->options->task;
     if (l->labelled == 0) snprintf(l->labels.error, sizeof l->labels.error, "%s: no label", file);
-    l->predicts_number =
-        task == OWN_TASK_NUMBER || (task == OWN_TASK_GUESSED && !l->options->classes && looks_like_number(l));
-    if (l->predicts_number) return l->labels.error[0] == 0;
+    if (l->task == MTAN_TASK_LABELS) return l->labels.error[0] == 0;
+    if (task == OWN_TASK_NUMBER || (task == OWN_TASK_GUESSED && !l->options->classes && looks_like_number(l)))
+        l->task = MTAN_TASK_NUMBER;
+    if (l->task == MTAN_TASK_NUMBER) return l->labels.error[0] == 0;
     if (names_count(&l->classes) > OWN_CLASSES_MOST)
         snprintf(l->labels.error, sizeof l->labels.error, "%s: more than %d classes", file, OWN_CLASSES_MOST);
     else if (!l->options->classes && l->labelled >= ENOUGH && l->labelled == (size_t)names_count(&l->classes))
@@ -202,6 +252,7 @@ static int read_labels(loader *l, const char *path) {
     memset(&row, 0, sizeof row);
     row.record = -1;
     if (!own_source_open(&l->labels, path, OWN_LABELS, l->options->origin, l->options->groups)) return 0;
+    if (!check_columns(l)) return 0;
     l->per_time = own_field(&l->labels, OWN_TIME) != NULL && !l->labels.cuts;
     l->labels.clock = l->events.clock;
     while ((got = read_label(l, &row)) == OWN_ROW_GOOD) continue;
@@ -238,18 +289,49 @@ static void ungroup(groups *g) {
     free(g->start), free(g->order);
 }
 
-/* Labels of times, ascending; `first` is the record's first observation, or NULL. */
 /* A class at its place, or the number that the label's text is. */
 static void add_label(dataset *d, const loader *l, int32_t label) {
     const int none = label == MTAN_UNLABELED;
     double number = NAN;
-    if (l->predicts_number) {
+    if (l->task == MTAN_TASK_NUMBER) {
         if (!none) field_number(names_text(&l->classes, label), &number);
         arrput(d->numbers, (mtan_real)number);
         dataset_add_label(d, none ? label : 0);
     } else dataset_add_label(d, none || !l->class_place ? label : l->class_place[label]);
 }
 
+/* Several labels of one record, or of one of its times. */
+static int add_cells(dataset *d, loader *l, const own_row *cells, size_t n) {
+    const size_t C = arrlenu(d->classes);
+    mtan_real *row = arraddnptr(d->numbers, C);
+    int32_t label = MTAN_UNLABELED;
+    for (size_t c = 0; c < C; c++) row[c] = (mtan_real)NAN;
+    for (size_t i = 0; i < n; i++) {
+        const own_row *cell = &cells[i];
+        mtan_real *known = &row[l->class_place ? l->class_place[cell->channel] : cell->channel];
+        if (isnan(cell->value)) continue;
+        if (fabs(*known - cell->value) > 0)
+            return own_complain(&l->labels, cell->line, "record \"%s\" has \"%s\" %g here and %g elsewhere",
+                                field_quote(names_text(&l->records, cell->record)).text,
+                                field_quote(names_text(&l->classes, cell->channel)).text, (double)cell->value,
+                                (double)*known);
+        *known = cell->value, label = 0;
+    }
+    dataset_add_label(d, label);
+    return 1;
+}
+
+/* What the rows of one time say. */
+static int add_time_label(dataset *d, loader *l, const own_row *rows, size_t n) {
+    int32_t label = rows[0].channel;
+    if (l->task == MTAN_TASK_LABELS) return add_cells(d, l, rows, n);
+    for (size_t i = 1; i < n; i++)
+        if (agree(l, rows[0].record, rows[i].line, &label, rows[i].channel) != OWN_ROW_GOOD) return 0;
+    add_label(d, l, label);
+    return 1;
+}
+
+/* Labels of times, ascending; `first` is the record's first observation, or NULL. */
 static int add_time_labels(dataset *d, loader *l, const own_time *first) {
     own_row *mine = l->mine_labels;
     const size_t n = arrlenu(mine);
@@ -257,12 +339,10 @@ static int add_time_labels(dataset *d, loader *l, const own_time *first) {
     own_sort(l->labels.clock, mine, n);
     for (size_t i = 0, j; i < n; i = j) {
         mtan_real moment;
-        int32_t label = mine[i].channel;
-        for (j = i + 1; j < n && own_same_time(l->labels.clock, mine[i].time, mine[j].time); j++)
-            if (agree(l, mine[i].record, mine[j].line, &label, mine[j].channel) != OWN_ROW_GOOD) return 0;
+        for (j = i + 1; j < n && own_same_time(l->labels.clock, mine[i].time, mine[j].time);) j++;
         if (!own_moment(&l->labels, &mine[i], first ? *first : mine[0].time, &moment)) return 0;
         arrput(d->label_times, moment);
-        add_label(d, l, label);
+        if (!add_time_label(d, l, mine + i, j - i)) return 0;
     }
     return 1;
 }
@@ -271,8 +351,17 @@ static int32_t label_of(const loader *l, int32_t record) {
     return record < (int32_t)arrlen(l->record_label) ? l->record_label[record] : MTAN_UNLABELED;
 }
 
-static void add_record_label(dataset *d, const loader *l, int32_t record) {
-    if (label_of(l, record) != MTAN_UNLABELED) add_label(d, l, label_of(l, record));
+/* Has the record a label of its own, or one of several? */
+static int has_label(const loader *l, int32_t record) {
+    if (l->task == MTAN_TASK_LABELS) return l->label_groups.start[record + 1] > l->label_groups.start[record];
+    return label_of(l, record) != MTAN_UNLABELED;
+}
+
+static int add_record_label(dataset *d, loader *l, int32_t record) {
+    if (!has_label(l, record)) return 1;
+    if (l->task != MTAN_TASK_LABELS) return add_label(d, l, label_of(l, record)), 1;
+    gather(&l->label_groups, record, &l->mine_labels);
+    return add_cells(d, l, l->mine_labels, arrlenu(l->mine_labels));
 }
 
 /* Where channels or classes are given, they keep their places: then NULL. */
@@ -300,7 +389,7 @@ static int add_record(dataset *d, loader *l, int32_t record) {
     gather_events(l, record);
     if (!own_add_events(d, &l->events, l->mine, arrlenu(l->mine), l->channel_place, &l->tally))
         return dataset_fail(d, "%s", l->events.error);
-    if (!l->per_time) return add_record_label(d, l, record), 1;
+    if (!l->per_time) return add_record_label(d, l, record) || dataset_fail(d, "%s", l->labels.error);
     first = arrlen(l->mine) > 0 ? &l->mine[0].time : NULL;
     gather(&l->label_groups, record, &l->mine_labels);
     return add_time_labels(d, l, first) || dataset_fail(d, "%s", l->labels.error);
@@ -339,7 +428,8 @@ static int place_channels(dataset *d, loader *l) {
 static int build(dataset *d, loader *l) {
     const int32_t n = names_count(&l->records);
     if (!place_channels(d, l)) return 0;
-    if (l->predicts_number) arrput(d->classes, tool_text("label"));
+    d->task = l->task;
+    if (l->task == MTAN_TASK_NUMBER) arrput(d->classes, tool_text("label"));
     else l->class_place = set_names(&d->classes, l->options->classes, &l->classes);
     l->event_groups = group(l->rows, n);
     l->static_groups = group(l->statics, n);
@@ -348,7 +438,7 @@ static int build(dataset *d, loader *l) {
     arrsetcap(d->events, arrlenu(l->rows) + arrlenu(l->statics) +
                              1); /* never NULL: records point into it even when they have none */
     for (int32_t r = 0; r < n; r++) {
-        if (own_is_divided(l->cuts, r) && label_of(l, r) == MTAN_UNLABELED) continue;
+        if (own_is_divided(l->cuts, r) && !has_label(l, r)) continue;
         if (!add_record(d, l, r)) return 0;
     }
     strcpy(d->unit, l->events.clock == OWN_DATES || l->labels.clock == OWN_DATES ? "hours" : "");
@@ -365,7 +455,9 @@ static void note_labels(dataset *d, const loader *l) {
     if (l->without_events)
         dataset_note(d, "%s: records without a row of events: %zu", l->labels.csv.text.name, l->without_events);
     if (without) dataset_note(d, "%s: records without a label: %zu", l->labels.csv.text.name, without);
-    if (l->predicts_number && l->options->task == OWN_TASK_GUESSED)
+    if (l->other_columns)
+        dataset_note(d, "%s: columns that are no label of the model: %zu", l->labels.csv.text.name, l->other_columns);
+    if (l->task == MTAN_TASK_NUMBER && l->options->task == OWN_TASK_GUESSED)
         dataset_note(d, "%s: %d different numbers: a number to predict; --task classes takes them as classes",
                      l->labels.csv.text.name, (int)names_count(&l->classes));
 }

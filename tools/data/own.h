@@ -36,6 +36,11 @@
  * Numbers.  Labels that are all numbers, more than 20 different ones, and fractions or mostly different, are no classes but a
  * number to predict: the notes say so, and `task` decides otherwise. The set then has `numbers` and one name, "label", for a class.
  *
+ * Several labels.  A file of labels without a column "label" (or boolean_value) has a column for each label:
+ *     record,sepsis,stroke,...                       1 (true), 0 (false), or nothing where it is not known
+ * with a time or a prediction_time if need be. The set then has `numbers`, a row of C for each record or time. A model's file may have
+ * further columns, which are left out.
+ *
  * Errors read "file:line: what is wrong"; the line is the physical one in which the row begins.
  */
 #ifndef MTAN_TOOLS_OWN_H
@@ -50,7 +55,7 @@ typedef enum own_origin {
 } own_origin;
 
 /* What labels are. */
-typedef enum own_task { OWN_TASK_GUESSED, OWN_TASK_CLASSES, OWN_TASK_NUMBER } own_task;
+typedef enum own_task { OWN_TASK_GUESSED, OWN_TASK_CLASSES, OWN_TASK_NUMBER, OWN_TASK_LABELS } own_task;
 
 enum { OWN_CLASSES_MOST = 4096 };
 

@@ -30,28 +30,34 @@ typedef const char *layout[OWN_ROLES]; /* names of columns; NULL: there is none 
 static const struct {
     layout layouts[LAYOUTS];
     const char *help;
+    const char *wide; /* what each column of a wide file is; NULL: there are none */
 } tables[OWN_TABLES] = {
     [OWN_EVENTS] = {{{"record", "time", "channel", "value"},
                      {"subject_id", "time", "code", "numeric_value"},
                      {"unique_id", "ds", NULL, "y"},
                      {"time_series_id", "timestamp", "channel_id", "value"}},
                     "record,time,channel,value or subject_id,time,code,numeric_value or unique_id,ds,y or "
-                    "time_series_id,timestamp,channel_id,value, or record,time and one column per channel"},
+                    "time_series_id,timestamp,channel_id,value, or record,time and one column per channel",
+                    "channel"},
     [OWN_LABELS] = {{{"record", "time", NULL, "label"},
                      {"subject_id", "time", NULL, "boolean_value"},
                      {"unique_id", "ds", NULL, "label"},
                      {"time_series_id", "timestamp", NULL, "label"}},
-                    "record,label or record,time,label or subject_id,prediction_time,boolean_value"},
+                    "record,label or record,time,label or subject_id,prediction_time,boolean_value, or record and one "
+                    "column of 1 and 0 per label",
+                    "label"},
     [OWN_PARTS] = {{{"record", NULL, NULL, "part"},
                     {"subject_id", NULL, NULL, "part"},
                     {"unique_id", NULL, NULL, "part"},
                     {"time_series_id", NULL, NULL, "part"}},
-                   "record,part"},
+                   "record,part",
+                   NULL},
     [OWN_STATICS] = {{{"record", NULL, "name", "value"},
                       {"subject_id", NULL, "name", "value"},
                       {"unique_id", NULL, "name", "value"},
                       {"time_series_id", NULL, "name", "value"}},
-                     "record,name,value, or record and one column per name"}};
+                     "record,name,value, or record and one column per name",
+                     "channel"}};
 static const char prediction_time[] = "prediction_time"; /* of MEDS, but any labels may have it */
 
 static char lower(char c) {
@@ -134,10 +140,12 @@ static int has_long_column(const own_source *s) {
     return 0;
 }
 
-/* What is wrong with a column as a channel, or NULL. */
-static const char *channel_fault(const own_source *s, const csv_field *field, names *seen) {
+/* What is wrong with a column as a channel or a label, or NULL. */
+static const char *column_fault(const own_source *s, const csv_field *field, names *seen) {
     const int32_t before = names_count(seen);
-    if (field->length == 0) return "has no name: it would be the channel's";
+    if (field->length == 0)
+        return s->table == OWN_LABELS ? "has no name: it would be the label's"
+                                      : "has no name: it would be the channel's";
     for (int i = 0; i < LAYOUTS; i++)
         if (same_name(field->text, tables[OWN_LABELS].layouts[i][OWN_VALUE]))
             return "is no channel: labels have a file of their own";
@@ -146,7 +154,7 @@ static const char *channel_fault(const own_source *s, const csv_field *field, na
     return names_add(seen, field->text, field->length) < before ? "is there twice" : NULL;
 }
 
-/* Every column but those of the record and the time is a channel. 1, or 0 with error set. */
+/* Every column but those of the record and the time is a channel, or a label. 1, or 0 with error set. */
 static int take_wide(own_source *s) {
     const char *fault = NULL;
     names seen;
@@ -154,7 +162,7 @@ static int take_wide(own_source *s) {
     for (int32_t i = 0; i < (int32_t)s->columns && !fault; i++) {
         own_column c = {s->csv.fields[i], i};
         if (i == s->column[OWN_NAME] || i == s->column[OWN_TIME] || i == s->group) continue;
-        if ((fault = channel_fault(s, &c.channel, &seen)))
+        if ((fault = column_fault(s, &c.channel, &seen)))
             own_complain(s, s->csv.line, "column %d, \"%s\", %s", (int)i + 1, field_quote(c.channel.text).text, fault);
         c.channel.text = tool_text(c.channel.text);
         arrput(s->wide, c);
@@ -164,11 +172,11 @@ static int take_wide(own_source *s) {
     return !fault;
 }
 
-/* Events, or what is true of a record at all times, without a column for channels and values. 1, or 0 with error set. */
+/* Events, what is true of a record at all times, or labels, without a column that names channels or holds values. 1, or 0 with error
+ * set. */
 static int try_wide(own_source *s, int *role) {
-    const size_t least = s->table == OWN_EVENTS ? 3 : 2;
-    if (s->table != OWN_EVENTS && s->table != OWN_STATICS) return 1;
-    if (*role <= OWN_TIME || s->columns < least || has_long_column(s)) return 1;
+    const size_t least = s->column[OWN_TIME] >= 0 ? 3 : 2;
+    if (!tables[s->table].wide || *role <= OWN_TIME || s->columns < least || has_long_column(s)) return 1;
     *role = -1;
     return take_wide(s);
 }
@@ -322,6 +330,27 @@ own_outcome own_read_event(own_source *s, names *channels, int fixed, int skip_u
     if (row->channel < 0) row->channel = names_add(channels, channel->text, channel->length);
     if (row->channel < 0) return own_complain(s, s->csv.line, "too many channels"), OWN_ROW_FAILED;
     return is_static ? OWN_ROW_STATIC : OWN_ROW_GOOD;
+}
+
+static int read_truth(const char *text, mtan_real *value) {
+    static const char *const words[] = {"false", "true", "False", "True", "FALSE", "TRUE"};
+    double number;
+    if (field_missing(text)) return *value = (mtan_real)NAN, 1;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strcmp(text, words[i]) == 0) return *value = (mtan_real)(i % 2), 1;
+    if (!field_number(text, &number) || (number != 0 && number != 1)) return 0;
+    return *value = (mtan_real)number, 1;
+}
+
+own_outcome own_read_truth(own_source *s, own_row *row) {
+    const char *text = own_field(s, OWN_VALUE)->text;
+    row->line = (uint32_t)s->csv.line;
+    if (read_truth(text, &row->value)) return OWN_ROW_GOOD;
+    return own_complain(s, s->csv.line,
+                        "\"%s\" in column \"%s\" is no label: 1, 0 or nothing (each column but the record's and the "
+                        "time's is a label; classes stand in a column \"label\")",
+                        field_quote(text).text, field_quote(own_channel(s)->text).text),
+           OWN_ROW_BAD;
 }
 
 /* ---- the rows of a record ---- */

@@ -22,7 +22,7 @@ typedef union own_time {
 typedef struct own_row {
     own_time time;
     int32_t record;
-    int32_t channel; /* or class */
+    int32_t channel; /* or class, or label */
     mtan_real value;
     uint32_t line;
 } own_row;
@@ -37,11 +37,12 @@ typedef struct own_source {
     csv_reader csv;
     own_clock clock;
     own_origin origin;
-    int keep_times;   /* 0 unless the caller sets it after own_source_open */
-    int statics;      /* events: a row without a time is true of its record at all times */
-    own_column *wide; /* stb_ds array: events with a column per channel; NULL: rows name their channel */
-    size_t cell;      /* the place in `wide` that comes next; the last behind: the next row does */
-    int cuts;         /* labels: the time is that of a prediction, and what was observed later is cut */
+    int keep_times; /* 0 unless the caller sets it after own_source_open */
+    int statics;    /* events: a row without a time is true of its record at all times */
+    own_column *
+        wide; /* stb_ds array: events with a column per channel, labels with one per label; NULL: one column has the values */
+    size_t cell; /* the place in `wide` that comes next; the last behind: the next row does */
+    int cuts;    /* labels: the time is that of a prediction, and what was observed later is cut */
     own_table table;
     int32_t column[OWN_ROLES];   /* -1: the file has none */
     int32_t group;               /* the column whose equal values stay together; -1: the file has none */
@@ -73,7 +74,7 @@ void own_source_close(own_source *s);
  * its fields; NULL where the file has no such column. A row of a wide file comes once for each of its channels. */
 own_outcome own_source_next(own_source *s);
 const csv_field *own_field(const own_source *s, int role);
-/* The channel of the row or, in a wide file, of the cell. */
+/* The channel of the row or, in a wide file, the channel or the label of the cell. */
 const csv_field *own_channel(const own_source *s);
 
 /* The row's time: OWN_ROW_GOOD or OWN_ROW_BAD. */
@@ -81,6 +82,8 @@ own_outcome own_read_time(own_source *s, own_row *row);
 /* The row as an observation, but for its record. Channels are added unless `fixed`; those that are not there are then
  * left out with skip_unknown, or bad. */
 own_outcome own_read_event(own_source *s, names *channels, int fixed, int skip_unknown, own_row *row);
+/* The cell of a file of several labels: row->value is 1 or 0, NaN where it is not known. OWN_ROW_GOOD or OWN_ROW_BAD. */
+own_outcome own_read_truth(own_source *s, own_row *row);
 /* Sets error to "file:line: ..." and returns 0. */
 int own_complain(own_source *s, size_t line, const char *format, ...);
 

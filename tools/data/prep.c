@@ -232,7 +232,7 @@ void prep_fit(prep *p, const dataset *d, const split *s, prep_kind kind, double 
     fit_ranges(p, d, s);
     fit_times(p, d, s, time_scale);
     fit_span(p, d, s->part[SPLIT_TRAIN]);
-    if (d->numbers) fit_number(p, d, s->part[SPLIT_TRAIN]);
+    if (d->task == MTAN_TASK_NUMBER) fit_number(p, d, s->part[SPLIT_TRAIN]);
 }
 
 /* ---- applying ---- */
@@ -253,7 +253,7 @@ static void apply_record(const prep *p, int part, dataset *d, dataset_record *r)
     r->n_times = r->n_events > 0;
     for (int32_t i = 1; i < r->n_events; i++) r->n_times += e[i].time > e[i - 1].time;
     r->n_truth = prep_events(p, part, dataset_truth(d, r), r->n_truth);
-    for (size_t k = r->label0; d->numbers && k < r->label0 + (size_t)r->n_labels; k++) {
+    for (size_t k = r->label0; d->task == MTAN_TASK_NUMBER && k < r->label0 + (size_t)r->n_labels; k++) {
         const mtan_prep view = prep_view(p, part);
         d->numbers[k] = mtan_prep_number(&view, 0, (double)d->numbers[k]);
     }

@@ -49,16 +49,40 @@ static int draw_parts(split *s, const buckets *items, const split_way *how, char
 
 /* ---- by class ---- */
 
-/* The largest label of each item; -1: it has none. */
+/* (C) How many labels of several are more frequent than each: rare ones are the hardest to spread over the parts. */
+static int32_t *rank_labels(const dataset *d) {
+    const size_t C = arrlenu(d->classes), cells = arrlenu(d->numbers);
+    int32_t *rank = tool_calloc(C, sizeof *rank), *count = tool_calloc(C, sizeof *count);
+    for (size_t i = 0; i < cells; i++) count[i % C] += d->numbers[i] > 0;
+    for (size_t a = 0; a < C; a++)
+        for (size_t b = 0; b < C; b++) rank[a] += count[b] > count[a] || (count[b] == count[a] && b < a);
+    free(count);
+    return rank;
+}
+
+/* What a row of labels is dealt by: its class, or the rarest of several labels that it has; 0 where it has none of them. */
+static int32_t row_class(const dataset *d, const int32_t *rank, size_t row) {
+    const size_t C = arrlenu(d->classes);
+    int32_t class = d->labels[row];
+    for (size_t c = 0; rank && c < C; c++)
+        if (d->numbers[row * C + c] > 0 && rank[c] + 1 > class) class = rank[c] + 1;
+    return class;
+}
+
+/* The largest class of each item; -1: it has none. */
 static void find_classes(int32_t *class, const dataset *d, const buckets *items) {
+    int32_t *rank = d->task == MTAN_TASK_LABELS ? rank_labels(d) : NULL;
     for (size_t i = 0; i < items->n; i++) {
         class[i] = -1;
         for (int32_t j = items->first[i]; j < items->first[i + 1]; j++) {
             const dataset_record *r = &d->records[items->member[j]];
-            for (size_t k = r->label0; k < r->label0 + (size_t)r->n_labels; k++)
-                if (d->labels[k] > class[i]) class[i] = d->labels[k];
+            for (size_t k = r->label0; k < r->label0 + (size_t)r->n_labels; k++) {
+                const int32_t found = row_class(d, rank, k);
+                if (found > class[i]) class[i] = found;
+            }
         }
     }
+    free(rank);
 }
 
 /* The places in `list` of each class, those without a class together. */
@@ -315,6 +339,8 @@ static uint64_t hash_labels(const dataset *d, size_t record) {
     uint64_t hash = mix_text(0, dataset_name(d, record));
     for (size_t i = r->label0; i < r->label0 + (size_t)r->n_labels; i++)
         hash = mix(hash, (d->label_times ? bits_of(d->label_times[i]) : 0) << 32 | (uint32_t)d->labels[i]);
+    for (size_t i = 0; d->numbers && i < (size_t)r->n_labels * arrlenu(d->classes); i++)
+        hash = mix(hash, bits_of(dataset_numbers(d, r)[i]));
     return hash;
 }
 

@@ -1,6 +1,7 @@
 /* See tolerant.h. */
 #include "tolerant.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -25,7 +26,9 @@ typedef struct reading {
     problems *problems;
     own_source events, labels;
     names records, channels, classes;
-    own_row *rows, *statics, *label_rows; /* good rows in the order of the file; a label's class stands in `channel` */
+    own_row *rows, *statics,
+        *label_rows; /* good rows in the order of the file; a label's class stands in `channel`, or which of several
+                                           * labels it is */
     own_cut *cuts;
     int32_t *channel_place, *class_place; /* names in order of appearance -> sorted */
     int per_time;
@@ -51,7 +54,9 @@ static own_outcome next_label(reading *r, own_row *row) {
     row->line = (uint32_t)r->labels.csv.line;
     if (r->per_time && own_read_time(&r->labels, row) != OWN_ROW_GOOD) return OWN_ROW_BAD;
     if (r->labels.cuts && own_cut_record(&r->labels, &r->records, &r->cuts, row) != OWN_ROW_GOOD) return OWN_ROW_BAD;
-    if (field_missing(label->text)) return OWN_ROW_LEFT_OUT;
+    if (r->labels.wide && own_read_truth(&r->labels, row) != OWN_ROW_GOOD) return OWN_ROW_BAD;
+    if (r->labels.wide) label = own_channel(&r->labels);
+    else if (field_missing(label->text)) return OWN_ROW_LEFT_OUT;
     row->channel = names_add(&r->classes, label->text, label->length);
     return OWN_ROW_GOOD;
 }
@@ -118,19 +123,30 @@ static void refuse_label(reading *r, const own_row *kept, const own_row *other) 
     problems_add(r->problems, r->labels.error);
 }
 
+/* A label for each name that a file has a column for. */
+static void add_truths(dataset *d, const reading *r, const own_row *cells, size_t n) {
+    const size_t C = arrlenu(d->classes);
+    mtan_real *row = arraddnptr(d->numbers, C);
+    for (size_t c = 0; c < C; c++) row[c] = (mtan_real)NAN;
+    for (size_t i = n; i-- > 0;)
+        if (!isnan(cells[i].value)) row[r->class_place[cells[i].channel]] = cells[i].value;
+    dataset_add_label(d, 0);
+}
+
 /* Of two labels of one thing the first counts. */
 static void add_labels(dataset *d, reading *r, own_row *rows, size_t n, own_time first) {
     if (r->per_time) own_sort(r->labels.clock, rows, n);
     for (size_t i = 0, j; i < n; i = j) {
         mtan_real moment;
         for (j = i + 1; j < n && (!r->per_time || own_same_time(r->labels.clock, rows[i].time, rows[j].time)); j++)
-            if (rows[j].channel != rows[i].channel) refuse_label(r, &rows[i], &rows[j]);
+            if (!r->labels.wide && rows[j].channel != rows[i].channel) refuse_label(r, &rows[i], &rows[j]);
         if (r->per_time && !own_moment(&r->labels, &rows[i], first, &moment)) {
             problems_add(r->problems, r->labels.error);
             continue;
         }
         if (r->per_time) arrput(d->label_times, moment);
-        dataset_add_label(d, r->class_place[rows[i].channel]);
+        if (r->labels.wide) add_truths(d, r, rows + i, j - i);
+        else dataset_add_label(d, r->class_place[rows[i].channel]);
     }
 }
 
@@ -151,6 +167,7 @@ static void build(dataset *d, reading *r) {
     own_row *mine = NULL;
     r->channel_place = names_sorted(&r->channels, &d->channels);
     r->class_place = names_sorted(&r->classes, &d->classes);
+    if (r->labels.wide) d->task = MTAN_TASK_LABELS;
     for (int32_t i = 0; i < n; i++) {
         own_row *of_labels = labels.rows + labels.first[i];
         const size_t n_labels = count_of(&labels, i);
