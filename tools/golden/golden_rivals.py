@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Writes golden/rivals.safetensors: logistic regressions, thresholds and recalibrations by scikit-learn.
+"""Writes golden/rivals.safetensors: logistic and ridge regressions, thresholds and recalibrations by scikit-learn.
 
     golden_rivals.py OUT     OUT: the folder golden/
 
 Each case has its rows x (n, features; NaN: missing), label and classes, the ridge, and what LogisticRegression(C = 1 / ridge) makes of the
-standardised rows: weight (features + 1, columns; the constants last) and the probabilities of the rows. decisions.* has probabilities
+standardised rows: weight (features + 1, columns; the constants last) and the probabilities of the rows; or y, and Ridge(alpha = ridge) with
+what it says of the rows. decisions.* has probabilities
 p and label, thresholds and, for each, sensitivity, specificity, PPV, NPV and share flagged from confusion_matrix, the net benefit (of
 Vickers and Elkin's formula) and that of flagging all; recalibration is intercept and slope of the log-odds without a penalty. Needs numpy and scikit-learn
 (golden_rng.py, whose `write` is used, also torch). The same versions give the same bytes.
@@ -13,7 +14,7 @@ import os
 import sys
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import confusion_matrix
 
 from golden_rng import write
@@ -32,6 +33,18 @@ def regression(t, name, x, label, ridge):
     t[f"{name}.x"], t[f"{name}.label"], t[f"{name}.ridge"] = x, np.asarray(label, np.int32), np.array([float(ridge)])
     t[f"{name}.weight"] = np.vstack([fit.coef_.T, fit.intercept_])
     t[f"{name}.p"] = fit.predict_proba(z)
+
+
+def ridge_regression(t, name, x, y, ridge):
+    z = standardised(x)
+    fit = Ridge(alpha=ridge, solver="cholesky").fit(z, y)
+    t[f"{name}.x"], t[f"{name}.y"], t[f"{name}.ridge"] = x, y, np.array([float(ridge)])
+    t[f"{name}.weight"], t[f"{name}.p"] = np.append(fit.coef_, fit.intercept_), fit.predict(z)
+
+
+def numbers(rng, n, features):
+    x, label = rows(rng, n, features, 2)
+    return x, 100 + 20 * label + np.nan_to_num(x[:, 0]) * 500 + 3 * rng.standard_normal(n)
 
 
 def rows(rng, n, features, classes):
@@ -70,6 +83,8 @@ def main():
     regression(t, "five", *rows(rng, 83, 7, 5), 0.5)
     regression(t, "strong", *rows(rng, 40, 6, 3), 1000)
     decisions(t, rng, 301)
+    ridge_regression(t, "number", *numbers(rng, 120, 7), 2)
+    ridge_regression(t, "wide", *numbers(rng, 25, 40), 0.1)
     write(os.path.join(sys.argv[1], "rivals.safetensors"), t)
 
 

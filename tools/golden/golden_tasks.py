@@ -69,10 +69,29 @@ def numbers(t):
     t["numbers.coverage"] = np.array([np.mean((low <= y) & (y <= high))])
 
 
+def several(t):
+    """Metrics of labels, the mean over them; one is always true, so that it has no AUC, and some are not known."""
+    rng = np.random.RandomState(2)
+    y = (rng.rand(61, 4) < [0.5, 0.2, 0.8, 2]).astype(float)
+    p = 1 / (1 + np.exp(-(2 * y - 1 + 1.5 * rng.randn(61, 4))))
+    p[5] = p[6]  # ties
+    y = with_gaps(rng, y)
+    known = [~np.isnan(y[:, c]) for c in range(4)]
+    def mean(metric, labels=4):
+        return np.array([np.mean([metric(y[known[c], c], p[known[c], c]) for c in range(labels)])])
+    t["several.y"], t["several.p"] = y, p
+    t["several.auc"] = mean(metrics.roc_auc_score, 3)
+    t["several.auprc"] = mean(metrics.average_precision_score)
+    t["several.log_loss"] = mean(lambda a, b: metrics.log_loss(a, b, labels=[0, 1]))
+    t["several.brier"] = mean(metrics.brier_score_loss)
+    t["several.accuracy"] = mean(lambda a, b: metrics.accuracy_score(a, b > 0.5))
+
+
 def main():
     t = {}
     losses(t)
     numbers(t)
+    several(t)
     write(os.path.join(sys.argv[1], "tasks.safetensors"), t)
 
 

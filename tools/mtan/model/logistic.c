@@ -20,27 +20,6 @@ static const double ENOUGH = 1e-4; /* of the decrease that the slope promises (A
 
 /* ---- rows ---- */
 
-static double standard(const logistic *r, const double *x, size_t k) {
-    const double z = (x[k] - r->mean[k]) / r->scale[k];
-    return isnan(z) ? 0 : fmin(fmax(z, -LOGISTIC_LIMIT), LOGISTIC_LIMIT);
-}
-
-static void standardise(logistic *r, logistic_rows rows) {
-    for (size_t k = 0; k < r->features; k++) {
-        double count = 0, sum = 0, squares = 0;
-        for (size_t i = 0; i < rows.n; i++) {
-            const double x = rows.x[i * r->features + k];
-            if (!isnan(x)) sum += x, count++;
-        }
-        r->mean[k] = count > 0 ? sum / count : 0;
-        for (size_t i = 0; i < rows.n; i++) {
-            const double off = rows.x[i * r->features + k] - r->mean[k];
-            if (!isnan(off)) squares += off * off;
-        }
-        r->scale[k] = squares > 0 ? sqrt(squares / count) : 1;
-    }
-}
-
 /* Probabilities of the classes from the columns' values, which lie `apart` doubles apart. Returns log p of `label`. */
 static double softmax(const logistic *r, const double *z, size_t apart, int32_t label, double *p) {
     double most = 0, sum = 0;
@@ -58,7 +37,7 @@ void logistic_at(const logistic *r, const double *x, double *p) {
     double *z = tool_calloc(r->columns, sizeof *z);
     for (size_t k = 0; k <= r->features; k++)
         for (size_t c = 0; c < r->columns; c++)
-            z[c] += r->weight[k * r->columns + c] * (k < r->features ? standard(r, x, k) : 1);
+            z[c] += r->weight[k * r->columns + c] * (k < r->features ? standard(&r->standard, x, k) : 1);
     softmax(r, z, 1, 0, p);
     free(z);
 }
@@ -81,7 +60,7 @@ static objective objective_make(const logistic *r, logistic_rows rows) {
     for (size_t i = 0; i < rows.n; i++)
         for (size_t k = 0; k < P; k++)
             o.x[(i / LANES * P + k) * LANES + i % LANES] =
-                k < r->features ? standard(r, rows.x + i * r->features, k) : 1;
+                k < r->features ? standard(&r->standard, rows.x + i * r->features, k) : 1;
     return o;
 }
 
@@ -221,10 +200,9 @@ static void minimise(const objective *o, double *w) {
 /* ---- fits ---- */
 
 static logistic logistic_new(logistic_rows train, size_t features, int32_t classes) {
-    logistic r = {features, classes, classes == 2 ? 1 : (size_t)classes, NULL, NULL, NULL, 0};
+    logistic r = {features, classes, classes == 2 ? 1 : (size_t)classes, NULL, {0, NULL, NULL}, 0};
     r.weight = tool_calloc((features + 1) * r.columns, sizeof *r.weight);
-    r.mean = tool_calloc(features, sizeof *r.mean), r.scale = tool_calloc(features, sizeof *r.scale);
-    standardise(&r, train);
+    r.standard = standards_of(train.x, train.n, features);
     return r;
 }
 
@@ -267,6 +245,6 @@ void logistic_choose(logistic *r, logistic_rows train, logistic_rows valid, size
 }
 
 void logistic_free(logistic *r) {
-    free(r->weight), free(r->mean), free(r->scale);
+    free(r->weight), standards_free(&r->standard);
     memset(r, 0, sizeof *r);
 }

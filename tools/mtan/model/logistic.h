@@ -1,8 +1,7 @@
 /* Multinomial logistic regression with a ridge: what a statistician tries first, so what a model has to beat. Rows of numbers in,
  * probabilities out; it knows nothing of records.
  *
- * The numbers of a row are standardised by the training rows, limited to LOGISTIC_LIMIT standard deviations (one odd row must not
- * decide), and the mean where a row has none (NaN). The weights minimise
+ * The numbers of a row are standardised (standards.h). The weights minimise
  *
  *     sum over rows of -log p(label) + ridge / 2 * sum of squared weights,      the constants being free,
  *
@@ -14,15 +13,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LOGISTIC_LIMIT 10.0
+#include "standards.h"
 
 typedef struct logistic {
     size_t features;
     int32_t classes;
     size_t columns; /* of weights */
     double *weight; /* (features + 1, columns); the constants come last */
-    double *mean;   /* (features) of the training rows that have the number */
-    double *scale;
+    standards standard;
     double ridge;
 } logistic;
 
