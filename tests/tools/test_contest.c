@@ -216,7 +216,9 @@ TEST a_model_is_judged_by_its_records(void) {
 /* ---- sentences ---- */
 
 TEST a_sentence_says_who_won(void) {
-    contest_number n = {"auc", "AUC", 1, 0.9, {0.5, 0.8, NAN, NAN, NAN}, RIVAL_REGRESSION, 0.1, {0.05, 0.15}};
+    contest_number n = contest_number_new("auc", "AUC", 1);
+    n.model = 0.9, n.rival[RIVAL_SHARES] = 0.5, n.rival[RIVAL_REGRESSION] = 0.8, n.best = RIVAL_REGRESSION;
+    n.better = 0.1, n.range.low = 0.05, n.range.high = 0.15;
     char text[CONTEST_VERDICT_BYTES];
     mtan_config config;
     memset(&config, 0, sizeof config);

@@ -87,7 +87,8 @@ TEST other_models_have_folds(void) {
     ASSERT_EQ_FMT(
         DONE, command_run("cv own --model enc --data @/events.csv --labels @/numbers.csv --out @/n --folds 2 " SMALL),
         "%d");
-    ASSERT(command_says("out.txt", "2 folds\n"));
+    ASSERT(command_says("out.txt", "2 folds, ") && command_says("out.txt", "RMSE "));
+    ASSERT(command_says("n/predictions.csv", "record,fold,label,predicted\n"));
     PASS();
 }
 

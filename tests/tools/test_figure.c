@@ -366,6 +366,7 @@ typedef struct made {
     report_attention attention;
     report_influence influence;
     report_story story;
+    report_label named;
     report_channel channel;
     report_pair pair;
     report_table table;
@@ -394,6 +395,8 @@ static void make_report(made *m, const char *name, int32_t classes, double facto
     m->attention = (report_attention){name, name, m->time, m->reference, m->weight, KEYS, REFERENCES};
     m->influence = (report_influence){name, factor};
     m->story = (report_story){name, name, {m->x, m->y, POINTS}, &m->influence, 1};
+    m->named =
+        (report_label){name, POINTS, factor, factor, factor, factor, factor, factor, factor, {m->x, m->y, POINTS}};
     m->channel = (report_channel){name, factor, factor, factor};
     m->pair = (report_pair){name, name};
     m->table = (report_table){name, &m->pair, 1};
@@ -418,6 +421,14 @@ static void make_report(made *m, const char *name, int32_t classes, double facto
                             1,
                             {factor, factor, factor},
                             {factor, factor, factor},
+                            POINTS,
+                            m->x,
+                            m->y,
+                            m->y,
+                            m->x,
+                            0.9,
+                            &m->named,
+                            1,
                             &m->story,
                             1,
                             &m->channel,
@@ -475,22 +486,24 @@ TEST hostile_names_stay_text(void) {
 }
 
 TEST a_page_has_what_the_run_has(void) {
-    static const char *const headings[] = {"<h2>Learning", "<h2>Classification", "<h2>Interpolation",
-                                           "<h2>What mattered", "<h2>Attention"};
+    static const char *const headings[] = {"<h2>Learning",      "<h2>Classification", "<h2>Predictions", "<h2>Labels",
+                                           "<h2>Interpolation", "<h2>What mattered",  "<h2>Attention"};
     made m;
     report_data nothing = {0};
     char *full, *bare;
     make_report(&m, "name", 2, 1);
     nothing.best_epoch = NAN;
     full = written(&m.data), bare = written(&nothing);
-    for (size_t i = 0; i < 5; i++) ASSERT(strstr(full, headings[i]) && !strstr(bare, headings[i]));
+    for (size_t i = 0; i < sizeof headings / sizeof headings[0]; i++)
+        ASSERT(strstr(full, headings[i]) && !strstr(bare, headings[i]));
     ASSERT(well_formed(full) && well_formed(bare));
     ASSERT(strstr(full, "name=\"viewport\"") && strstr(full, "prefers-color-scheme:dark") &&
            strstr(full, "@media print"));
     ASSERT(strstr(full, "Content-Security-Policy"));
     ASSERT_EQ_FMT((size_t)0, count(bare, "<svg"), "%zu");
-    /* loss; ROC, precision-recall, calibration, confusion, decisions; curve, error; course; links, cells */
-    ASSERT_EQ_FMT((size_t)11, count(full, "<svg"), "%zu");
+    /* loss; ROC, precision-recall, calibration, confusion, decisions; scatter, errors; a label's ROC; curve, error; course; links,
+     * cells */
+    ASSERT_EQ_FMT((size_t)14, count(full, "<svg"), "%zu");
     ASSERT(strstr(full, "marks epoch 3,"));
     free(full), free(bare);
     PASS();

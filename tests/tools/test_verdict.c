@@ -105,6 +105,33 @@ TEST curves_are_compared_with_straight_lines(void) {
     PASS();
 }
 
+TEST numbers_are_judged(void) {
+    enum { N = 40 };
+    double truth[N], said[N];
+    char text[VERDICT_BYTES];
+    ASSERT_STR_EQ("80 % of the numbers lie in their intervals, which promise 80 %.",
+                  verdict_coverage(text, 0.8, 100, 0.8));
+    ASSERT(says(verdict_coverage(text, 0.97, 100, 0.8), ": they are too wide."));
+    ASSERT(says(verdict_coverage(text, 0.5, 100, 0.8), ": they are too narrow."));
+    ASSERT_STR_EQ("", verdict_coverage(text, NAN, 0, 0.8));
+    ASSERT(says(verdict_explained(text, 0.813), "explain 81 % of the variance"));
+    ASSERT(says(verdict_explained(text, -0.1), "No better than the mean"));
+    for (int i = 0; i < N; i++) truth[i] = i, said[i] = i + (i % 2 ? 1 : -1);
+    ASSERT(says(verdict_residuals(text, said, truth, N), "No systematic error"));
+    for (int i = 0; i < N; i++) said[i] += 3;
+    ASSERT_STR_EQ("Predictions are too high: by 3 on average.", verdict_residuals(text, said, truth, N));
+    for (int i = 0; i < N; i++) said[i] = 19.5 + 0.5 * (i - 19.5) + (i % 2 ? 1 : -1);
+    ASSERT(says(verdict_residuals(text, said, truth, N), "too cautious"));
+    for (int i = 0; i < N; i++) said[i] = 19.5 + 2 * (i - 19.5) + (i % 2 ? 1 : -1);
+    ASSERT(says(verdict_residuals(text, said, truth, N), "too extreme"));
+    ASSERT_STR_EQ("", verdict_residuals(text, said, truth, 9));
+    for (int i = 0; i < N; i++) said[i] = 19.5; /* no line */
+    ASSERT(says(verdict_residuals(text, said, truth, N), "No systematic error"));
+    said[3] = NAN;
+    ASSERT_STR_EQ("", verdict_residuals(text, said, truth, N));
+    PASS();
+}
+
 TEST errors_are_compared_with_straight_lines(void) {
     const double x[] = {50, 90}, ours[] = {0.6, 0.3}, lines[] = {0.8, 0.4}, none[] = {NAN, NAN};
     report_points model = {x, ours, 2}, theirs = {x, lines, 2};
@@ -150,6 +177,7 @@ SUITE(verdict_suite) {
     RUN_TEST(learning_knows_the_direction_and_gaps);
     RUN_TEST(ranking_is_judged_by_its_interval);
     RUN_TEST(calibration_is_judged);
+    RUN_TEST(numbers_are_judged);
     RUN_TEST(curves_are_compared_with_straight_lines);
     RUN_TEST(errors_are_compared_with_straight_lines);
     RUN_TEST(attention_is_judged);

@@ -96,7 +96,7 @@ static int place_classes(dataset *d, taking *t) {
     const own_columns *c = t->columns;
     unsigned char *used;
     t->class_place = tool_calloc((size_t)c->n_classes + 1, sizeof *t->class_place);
-    if (c->number) return arrput(d->classes, tool_text("label")), 1;
+    if (c->number) return d->task = MTAN_TASK_NUMBER, arrput(d->classes, tool_text("label")), 1;
     if (!c->label) return 1;
     if (t->options->classes)
         return place_given(&d->classes, t->class_place, t->classes, c->n_classes, t->options->classes) ||

@@ -144,23 +144,26 @@ static mtan_train_config train_config(const plan *p) {
 }
 
 /* Preprocesses the data as `mtan train` would: last of all, as the profile is of the raw data. */
-static void preprocess(checked *c) {
+static void preprocess(checked *c, prep *p) {
     char error[512];
-    prep p;
-    memset(&p, 0, sizeof p);
-    source_fit(&p, &c->plan.source, &c->data, &c->split, c->plan.scale, c->plan.time_scale);
-    if (!plan_can_be_saved(&c->plan, &p, error)) problems_add(&c->problems, error);
-    c->time_scale = p.time_scale[SPLIT_TRAIN];
-    prep_apply(&p, &c->data, &c->split);
-    prep_free(&p);
+    source_fit(p, &c->plan.source, &c->data, &c->split, c->plan.scale, c->plan.time_scale);
+    if (!plan_can_be_saved(&c->plan, p, error)) problems_add(&c->problems, error);
+    c->time_scale = p->time_scale[SPLIT_TRAIN];
+    prep_apply(p, &c->data, &c->split);
 }
 
 /* What one has without a model: fitted and measured on the records that `mtan train` and `mtan eval` would take. */
-static void find_rivals(checked *c) {
+static void find_rivals(checked *c, const prep *p) {
     int32_t *const *part = c->split.part;
     if (c->plan.source.interpolation) {
         c->rivals = contest_curves(&c->data, part[SPLIT_TRAIN], part[SPLIT_TEST], c->plan.source.observed, NULL, 0);
-    } else if (!c->data.numbers) {
+    } else if (c->data.numbers) {
+        number_rivals r;
+        number_rivals_make(&r, &c->data, p, part[SPLIT_TRAIN], part[SPLIT_VALID], part[SPLIT_TEST]);
+        if (r.rows > 0)
+            c->rivals = c->data.task == MTAN_TASK_LABELS ? contest_labels(&r, NULL, 0) : contest_numbers(&r, NULL, 0);
+        number_rivals_free(&r);
+    } else {
         class_rivals r;
         class_rivals_make(&r, &c->data, part[SPLIT_TRAIN], part[SPLIT_VALID], part[SPLIT_TEST]);
         if (r.rows > 0) c->rivals = contest_classes(&r, NULL, 0);
@@ -179,6 +182,7 @@ static void find_cost(checked *c, const options *o) {
 }
 
 static void find_split(checked *c, const options *o) {
+    prep p;
     if (!source_split(&c->split, &c->plan.source, &c->data)) {
         problems_add(&c->problems, "the records cannot be split for training: there are too few");
         return;
@@ -190,10 +194,12 @@ static void find_split(checked *c, const options *o) {
         problems_add(&c->problems, "`mtan train` would refuse these data");
         return;
     }
-    preprocess(c);
+    memset(&p, 0, sizeof p);
+    preprocess(c, &p);
     if (c->plan.config.reference == MTAN_REF_EVEN)
         flags_idle_time(&c->flags, idle_time_of(&c->data, c->split.part[SPLIT_TRAIN]), c->set->own);
-    find_rivals(c);
+    find_rivals(c, &p);
+    prep_free(&p);
     find_cost(c, o);
 }
 

@@ -56,8 +56,9 @@ static void print_records(const checked *c) {
     printf("%-14s %zu", "labelled", p->labelled);
     if (c->data.label_times) printf(", %zu labels of times", p->labels);
     printf("\n");
+    if (c->data.task == MTAN_TASK_NUMBER) return;
     for (size_t k = 0; k < arrlenu(p->classes) && k < LISTED_CLASSES; k++) {
-        printf("  class ");
+        printf(c->data.task == MTAN_TASK_LABELS ? "  label " : "  class ");
         print_name(c->data.classes[k]);
         printf(" %9zu  %5.1f %%\n", p->classes[k], percent(p->classes[k], p->labels));
     }

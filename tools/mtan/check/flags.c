@@ -82,11 +82,25 @@ static int is_number(const char *text) {
     return end > text && *end == 0;
 }
 
+/* Labels that are nearly always true or nearly never. */
+static void flag_rare_labels(char ***flags, const profile *p, const dataset *d) {
+    naming n = {"", 0};
+    for (size_t k = 0; k < arrlenu(p->classes); k++)
+        if (p->classes[k] < FEW_RECORDS || p->labels - p->classes[k] < FEW_RECORDS)
+            name_one(&n, d->classes[k], p->classes[k]);
+    if (n.count > 0)
+        flag(flags,
+             "labels: %zu of %zu are true, or false, in fewer than %d rows (true: %s): they cannot be learned and "
+             "measured both; leave them out",
+             n.count, arrlenu(p->classes), FEW_RECORDS, n.text);
+}
+
 /* 1: they are, and more need not be said of them. */
-static int flag_numbers(char ***flags, const dataset *d) {
+static int flag_numbers(char ***flags, const profile *p, const dataset *d) {
     const size_t C = arrlenu(d->classes);
-    if (d->numbers) flag(flags, "labels: a number to predict; if they are classes, --task classes");
-    if (d->numbers) return 1;
+    if (d->task == MTAN_TASK_NUMBER) flag(flags, "labels: a number to predict; if they are classes, --task classes");
+    if (d->task == MTAN_TASK_LABELS) flag_rare_labels(flags, p, d);
+    if (d->task != MTAN_TASK_CLASSES) return 1;
     for (size_t k = 0; k < C; k++)
         if (!is_number(d->classes[k])) return 0;
     if (C > MANY_NUMBERS)
@@ -114,7 +128,7 @@ static void flag_channels(char ***flags, const profile *p, const dataset *d) {
 }
 
 void flags_find(char ***flags, const profile *p, const dataset *d) {
-    if (!flag_numbers(flags, d)) flag_few(flags, p, d), flag_imbalance(flags, p, d);
+    if (!flag_numbers(flags, p, d)) flag_few(flags, p, d), flag_imbalance(flags, p, d);
     flag_channels(flags, p, d);
 }
 

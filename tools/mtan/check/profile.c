@@ -119,16 +119,23 @@ static void find_times(profile *p, const dataset *d) {
 
 /* ---- labels and twins ---- */
 
+/* A row of labels counts for its class, or for each of several labels that is true. */
+static void count_row(profile *p, const dataset *d, size_t row) {
+    const size_t C = arrlenu(p->classes);
+    const int32_t label = d->labels[row];
+    if (label < 0 || (size_t)label >= C) return;
+    p->labels++;
+    if (d->task != MTAN_TASK_LABELS) p->classes[label]++;
+    else
+        for (size_t c = 0; c < C; c++) p->classes[c] += d->numbers[row * C + c] > 0;
+}
+
 static void count_labels(profile *p, const dataset *d) {
     arrsetlen(p->classes, arrlenu(d->classes));
     for (size_t c = 0; c < arrlenu(p->classes); c++) p->classes[c] = 0;
     for (size_t i = 0; i < p->records; i++) {
         const size_t before = p->labels;
-        for (int32_t k = 0; k < d->records[i].n_labels; k++) {
-            const int32_t label = d->labels[d->records[i].label0 + (size_t)k];
-            if (label < 0 || (size_t)label >= arrlenu(p->classes)) continue;
-            p->classes[label]++, p->labels++;
-        }
+        for (size_t k = 0; k < (size_t)d->records[i].n_labels; k++) count_row(p, d, d->records[i].label0 + k);
         p->labelled += p->labels > before;
     }
 }
@@ -163,8 +170,10 @@ static int same_content(const dataset *d, size_t a, size_t b) {
 
 static int same_labels(const dataset *d, size_t a, size_t b) {
     const dataset_record *x = &d->records[a], *y = &d->records[b];
-    return x->n_labels == y->n_labels && (x->n_labels == 0 || memcmp(d->labels + x->label0, d->labels + y->label0,
-                                                                     (size_t)x->n_labels * sizeof *d->labels) == 0);
+    const size_t n = (size_t)x->n_labels, cells = d->numbers ? n * arrlenu(d->classes) : 0;
+    if (x->n_labels != y->n_labels || n == 0) return x->n_labels == y->n_labels;
+    return memcmp(d->labels + x->label0, d->labels + y->label0, n * sizeof *d->labels) == 0 &&
+           (cells == 0 || memcmp(dataset_numbers(d, x), dataset_numbers(d, y), cells * sizeof *d->numbers) == 0);
 }
 
 typedef struct content {
@@ -277,7 +286,9 @@ suggestion profile_suggest(const profile *p, const dataset *d) {
     suggestion s;
     size_t classes = 0;
     for (size_t c = 0; c < arrlenu(p->classes); c++) classes += p->classes[c] > 0;
-    s.model = classes < 2 ? "interp" : d->label_times ? "per-time" : "enc"; /* one class is nothing to tell apart */
+    const int learns =
+        d->task == MTAN_TASK_CLASSES ? classes >= 2 : classes >= 1; /* one class is nothing to tell apart */
+    s.model = !learns ? "interp" : d->label_times ? "per-time" : "enc";
     s.batch = 4;
     while (s.batch < 64 && (size_t)s.batch * 2 * 20 <= n) s.batch *= 2;
     s.hidden = n < 500 ? 32 : n < 2000 ? 64 : 128;

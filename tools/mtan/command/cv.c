@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "cv_numbers.h"
 #include "option_table.h"
 #include "rows.h"
 #include "train.h"
@@ -20,9 +21,9 @@ typedef struct out_of_fold {
     predictions all;   /* of pooled rows; its arrays are those below */
     double *p, *score; /* (rows, C); (rows) */
     int32_t *label, *record;
-    double *measured[METRICS];      /* (folds) */
-    double *number[NUMBER_METRICS]; /* (folds) of models that predict a number */
-    double *error;                  /* (folds) of models that interpolate: the held-out mean squared error */
+    double *measured[METRICS]; /* (folds) */
+    pooled_numbers numbers;    /* of models that predict a number or several labels */
+    double *error;             /* (folds) of models that interpolate: the held-out mean squared error */
 } out_of_fold;
 
 /* ---- training ---- */
@@ -124,25 +125,13 @@ static int measure_classes(out_of_fold *x, session *s, const options *o, int32_t
     return 1;
 }
 
-static int measure_numbers(out_of_fold *x, session *s, const options *o) {
-    number_predictions p;
-    number_query q = {&p, NUMBER_RMSE, NULL};
-    if (!session_numbers(s, o, &p)) return 0;
-    for (int i = 0; i < NUMBER_METRICS; i++) {
-        q.name = (number_metric)i;
-        arrput(x->number[i], q.name != NUMBER_COVERAGE || p.outputs == 3 ? number_drawn(&q, NULL, p.rows) : NAN);
-    }
-    numbers_free(&p);
-    return 1;
-}
-
 static int measure_fold(out_of_fold *x, const options *o, int32_t fold, FILE *file) {
     char model[PATH_ROOM];
     interpolation_error e;
     session s;
     int good;
     if (!fold_path(model, o, fold, "/best.safetensors") || !session_open(&s, o, model)) return 0;
-    if (s.data.numbers) good = measure_numbers(x, &s, o);
+    if (s.data.numbers) good = pooled_numbers_add(&x->numbers, &s, o, fold, file);
     else if (!s.source.interpolation) good = measure_classes(x, &s, o, fold, file);
     else if ((good = session_interpolate(&s, o, s.source.observed, &e, NULL))) arrput(x->error, e.held);
     session_close(&s);
@@ -151,35 +140,15 @@ static int measure_fold(out_of_fold *x, const options *o, int32_t fold, FILE *fi
 
 /* ---- telling ---- */
 
-/* Mean and standard deviation (of n - 1) over the folds for which there is a number. */
-static void spread(const double *x, double *mean, double *sd) {
-    double sum = 0, squares = 0, n = 0;
-    for (size_t i = 0; i < arrlenu(x); i++)
-        if (!isnan(x[i])) sum += x[i], n++;
-    *mean = n > 0 ? sum / n : NAN;
-    for (size_t i = 0; i < arrlenu(x); i++)
-        if (!isnan(x[i])) squares += (x[i] - *mean) * (x[i] - *mean);
-    *sd = n > 1 ? sqrt(squares / (n - 1)) : NAN;
-}
-
-static void tell_numbers(out_of_fold *x, int32_t folds) {
-    double mean, sd;
-    printf("%d folds\n%-18s %10s %10s\n", (int)folds, "", "mean", "sd");
-    for (int i = 0; i < NUMBER_METRICS; i++) {
-        spread(x->number[i], &mean, &sd);
-        if (!isnan(mean)) printf("%-18s %10.5g %10.5g\n", number_metric_title((number_metric)i), mean, sd);
-    }
-}
-
 static void tell(out_of_fold *x, const options *o, int32_t folds) {
     const int32_t draws = (int32_t)option_integer(o, "bootstrap", 1000);
     double mean, sd;
-    if (x->number[0]) {
-        tell_numbers(x, folds);
+    if (x->numbers.record) {
+        pooled_numbers_tell(&x->numbers, folds, draws);
         return;
     }
     if (x->error) {
-        spread(x->error, &mean, &sd);
+        fold_spread(x->error, &mean, &sd);
         printf("%d folds: mean squared error of held-out points %.6f, standard deviation %.6f\n", (int)folds, mean, sd);
         return;
     }
@@ -190,7 +159,7 @@ static void tell(out_of_fold *x, const options *o, int32_t folds) {
     for (int m = 0; m < METRICS; m++) {
         interval range = {NAN, NAN};
         const double pooled = measure(&x->all, (metric_name)m, draws, &range);
-        spread(x->measured[m], &mean, &sd);
+        fold_spread(x->measured[m], &mean, &sd);
         printf("%-18s %9.4f %9.4f   %.4f", metric_title((metric_name)m), mean, sd, pooled);
         if (draws > 0) printf("   95 %% interval %.4f to %.4f", range.low, range.high);
         putchar('\n');
@@ -200,7 +169,7 @@ static void tell(out_of_fold *x, const options *o, int32_t folds) {
 static void free_rows(out_of_fold *x) {
     arrfree(x->p), arrfree(x->score), arrfree(x->label), arrfree(x->record), arrfree(x->error);
     for (int m = 0; m < METRICS; m++) arrfree(x->measured[m]);
-    for (int m = 0; m < NUMBER_METRICS; m++) arrfree(x->number[m]);
+    pooled_numbers_free(&x->numbers);
 }
 
 /* ---- the command ---- */
@@ -215,8 +184,9 @@ static int measure_all(const options *o, int32_t folds) {
     if (!(file = fopen(path, "w"))) return complain("%s: cannot be written", path);
     for (int32_t k = 0; k < folds && good; k++) good = measure_fold(&x, o, k, file);
     if (fclose(file) != 0) complain("%s: cannot be written", path), good = 0;
-    if (good && x.label) note("out-of-fold predictions: %s", path);
-    if (!good || !x.label) remove(path);
+    const int has_rows = x.label || x.numbers.record;
+    if (good && has_rows) note("out-of-fold predictions: %s", path);
+    if (!good || !has_rows) remove(path);
     if (good) tell(&x, o, folds);
     free_rows(&x);
     return good ? DONE : BAD_USE;

@@ -5,54 +5,27 @@
 
 #include "commands.h"
 #include "../../data/shown.h"
-#include "../report/contest_text.h"
 #include "../report/bands_text.h"
+#include "../report/contest_text.h"
 #include "../report/json_text.h"
 #include "../model/metrics.h"
 #include "../model/session.h"
 #include "eval_decisions.h"
 #include "eval_groups.h"
+#include "eval_numbers.h"
+#include "eval_parts.h"
 
 enum { SHARES = 5 };
-
-static void put_key(const char *key, double x) {
-    printf(", \"%s\": ", key);
-    json_number(stdout, x);
-}
-
-/* The opening that both kinds of models share. */
-static void put_what(const session *s, const options *o, int json) {
-    if (!json) return;
-    fputs("{\"model\": ", stdout), json_string(stdout, o->argument[0]);
-    fputs(", \"split\": ", stdout), json_string(stdout, s->part);
-    printf(", \"records\": %td", arrlen(s->positions));
-}
-
-/* Whether the model is worth having. */
-static void put_verdict(const session *s, const contest_number *headline, int json) {
-    char text[CONTEST_VERDICT_BYTES];
-    contest_verdict(text, headline, &s->bundle.model.config);
-    if (json) fputs(", \"verdict\": ", stdout), json_string(stdout, text);
-    else if (*text) puts(text);
-}
 
 /* ---- classification ---- */
 
 static void put_measure(metric_query *q, const predictions *p, metric_name which, int32_t draws, int json) {
-    const char *key = metric_key(which);
     interval range = {NAN, NAN};
-    char name[40];
-    double value;
     q->name = which;
-    value = metric_drawn(q, NULL, p->rows);
     if (draws > 0) range = metric_bootstrap(metric_drawn, q, p->rows, p->record, draws, 0);
-    if (json) {
-        put_key(key, value);
-        snprintf(name, sizeof name, "%s_low", key), put_key(name, range.low);
-        snprintf(name, sizeof name, "%s_high", key), put_key(name, range.high);
-    } else if (draws > 0)
-        printf("%-18s %8.4f   95 %% interval %.4f to %.4f\n", metric_title(which), value, range.low, range.high);
-    else printf("%-18s %8.4f\n", metric_title(which), value);
+    const double value = metric_drawn(q, NULL, p->rows);
+    if (json) put_range(metric_key(which), value, range);
+    else put_metric(metric_title(which), "%.4f", value, range);
 }
 
 static const char *class_name(const session *s, int32_t k, char number[16]) {
@@ -100,17 +73,12 @@ static void put_tables(const session *s, const predictions *p, int json) {
 }
 
 /* What one has without the model, on the same rows. */
-static void put_rivals(const session *s, const predictions *p, int32_t draws, int json) {
+static void put_class_rivals(const session *s, const predictions *p, int32_t draws, int json) {
     class_rivals r;
     contest_number *numbers;
     class_rivals_make(&r, &s->data, s->split.part[SPLIT_TRAIN], s->split.part[SPLIT_VALID], s->positions);
     numbers = contest_classes(&r, p, draws);
-    if (json) contest_json(stdout, numbers);
-    else if (numbers) {
-        putchar('\n'), contest_heading(stdout, "without a model", &numbers[0]);
-        for (size_t i = 0; i < arrlenu(numbers); i++) contest_row(stdout, numbers[i].title, &numbers[i]);
-    }
-    put_verdict(s, contest_headline(numbers, p->classes), json);
+    put_rivals(s, numbers, json);
     arrfree(numbers);
     class_rivals_free(&r);
 }
@@ -123,7 +91,7 @@ static void put_all(session *s, const options *o, const predictions *p, const su
     if (json) printf(", \"rows\": %zu", p->rows);
     else printf("%td records of the part '%s', %zu labelled rows\n", arrlen(s->positions), s->part, p->rows);
     for (int i = 0; i < METRICS; i++) put_measure(&q, p, (metric_name)i, draws, json);
-    put_rivals(s, p, draws, json);
+    put_class_rivals(s, p, draws, json);
     put_groups(option_text(o, "by", ""), groups, json);
     put_decisions(s, p, draws, json);
     put_tables(s, p, json);
@@ -147,50 +115,6 @@ static int eval_classes(session *s, const options *o, int json) {
     return good ? DONE : BAD_USE;
 }
 
-/* ---- numbers ---- */
-
-/* A metric of the model beside that of the mean of the training records, which needs no model. */
-static void put_number(number_query *q, const double *mean, int32_t draws, int json) {
-    const char *key = number_metric_key(q->name);
-    const double value = number_drawn(q, NULL, q->p->rows);
-    interval range = {NAN, NAN};
-    double without;
-    char name[40];
-    if (draws > 0) range = metric_bootstrap(number_drawn, q, q->p->rows, q->p->record, draws, 0);
-    q->instead = mean, without = number_drawn(q, NULL, q->p->rows), q->instead = NULL;
-    if (json) {
-        put_key(key, value);
-        snprintf(name, sizeof name, "%s_low", key), put_key(name, range.low);
-        snprintf(name, sizeof name, "%s_high", key), put_key(name, range.high);
-        if (q->name != NUMBER_COVERAGE) snprintf(name, sizeof name, "%s_of_mean", key), put_key(name, without);
-        return;
-    }
-    printf("%-18s %10.5g", number_metric_title(q->name), value);
-    if (draws > 0) printf("   95 %% interval %.5g to %.5g", range.low, range.high);
-    if (q->name != NUMBER_COVERAGE) printf("   the training records' mean alone %.5g", without);
-    putchar('\n');
-}
-
-static int eval_numbers(session *s, const options *o, int json) {
-    const int32_t draws = (int32_t)option_integer(o, "bootstrap", 1000);
-    const double mean = arrlen(s->bundle.prep.number) > 0 ? s->bundle.prep.number[0].offset : 0;
-    number_predictions p;
-    number_query q = {&p, NUMBER_RMSE, NULL};
-    if (!s->data.numbers) return complain("--labels FILE is needed, with the numbers that the model predicts");
-    if (!session_numbers(s, o, &p)) return BAD_USE;
-    if (p.rows == 0) return numbers_free(&p), complain("no record of this part has a label");
-    put_what(s, o, json);
-    if (json) printf(", \"rows\": %zu", p.rows);
-    else printf("%td records of the part '%s', %zu numbers\n", arrlen(s->positions), s->part, p.rows);
-    for (int i = 0; i < NUMBER_METRICS; i++) {
-        q.name = (number_metric)i;
-        if (q.name != NUMBER_COVERAGE || p.outputs == 3) put_number(&q, &mean, draws, json);
-    }
-    if (json) puts("}");
-    numbers_free(&p);
-    return DONE;
-}
-
 /* ---- interpolation ---- */
 
 static void put_error(double x, interval range) {
@@ -198,14 +122,6 @@ static void put_error(double x, interval range) {
     if (!isnan(x)) snprintf(text, sizeof text, "%.6f", x);
     if (!isnan(x) && !isnan(range.low)) snprintf(text, sizeof text, "%.6f (%.4f-%.4f)", x, range.low, range.high);
     printf("  %-24s", text);
-}
-
-/* "mse_all": x, "mse_all_low": ..., "mse_all_high": ... */
-static void put_error_json(const char *key, double x, interval range) {
-    char name[40];
-    put_key(key, x);
-    snprintf(name, sizeof name, "%s_low", key), put_key(name, range.low);
-    snprintf(name, sizeof name, "%s_high", key), put_key(name, range.high);
 }
 
 /* In which times are told. */
@@ -242,9 +158,9 @@ static const char *share_title(char title[SHARE_TITLE], const share_error *e) {
 static void put_share_json(const share_error *e, const band_units *units) {
     if (e->forecast > 0) printf("{\"forecast\": %g", e->forecast);
     else printf("{\"observed\": %g", e->share);
-    put_error_json("mse_all", e->model.all, e->model.all_range);
-    put_error_json("mse_held_out", e->model.held, e->model.held_range);
-    put_error_json("mse_truth", e->model.truth, e->model.truth_range);
+    put_range("mse_all", e->model.all, e->model.all_range);
+    put_range("mse_held_out", e->model.held, e->model.held_range);
+    put_range("mse_truth", e->model.truth, e->model.truth_range);
     printf(", \"points\": %zu, \"held_out_points\": %zu", e->model.points, e->model.held_points);
     contest_json(stdout, e->rivals);
     bands_json(stdout, &e->model.bands, units);
@@ -309,9 +225,9 @@ int command_eval(const options *o) {
     int status;
     if (!session_open(&s, o, o->argument[0])) return BAD_USE;
     session_explain(&s);
-    status = s.source.interpolation                           ? eval_curves(&s, o, json)
-             : s.bundle.model.config.task == MTAN_TASK_NUMBER ? eval_numbers(&s, o, json)
-                                                              : eval_classes(&s, o, json);
+    status = s.source.interpolation                            ? eval_curves(&s, o, json)
+             : s.bundle.model.config.task == MTAN_TASK_CLASSES ? eval_classes(&s, o, json)
+                                                               : eval_numbers(&s, o, json);
     session_close(&s);
     return status;
 }

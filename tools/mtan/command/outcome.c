@@ -43,33 +43,33 @@ static contest_number *contest_of_curves(runner *run, const training *t, const i
     return numbers;
 }
 
+/* In the data's units. */
+static contest_number *contest_of_numbers(runner *run, const training *t, const int32_t *positions, const prep *units) {
+    const int labels = run->model->config.task == MTAN_TASK_LABELS;
+    number_rivals r;
+    contest_number *numbers = NULL;
+    number_predictions p;
+    if (!numbers_make(&p, run, t->data, units, positions)) return NULL;
+    number_rivals_make(&r, t->data, units, t->split->part[SPLIT_TRAIN], positions, positions);
+    if (p.rows > 0) numbers = labels ? contest_labels(&r, &p, DRAWS) : contest_numbers(&r, &p, DRAWS);
+    number_rivals_free(&r);
+    numbers_free(&p);
+    return numbers;
+}
+
 /* The records that chose the epoch chose the regression's ridge too: neither has an advantage. */
-static void say_contest(runner *run, const training *t) {
+static void say_contest(runner *run, const training *t, const prep *units) {
     const int32_t *positions = t->split->part[SPLIT_VALID];
     const mtan_config *config = &run->model->config;
     const int curves = t->plan->source.interpolation;
-    if (!curves && config->task != MTAN_TASK_CLASSES) return; /* nobody else predicts numbers yet */
-    contest_number *numbers = curves ? contest_of_curves(run, t, positions) : contest_of_classes(run, t, positions);
-    const contest_number *n = contest_headline(numbers, curves ? 0 : config->classes);
+    contest_number *numbers = curves                              ? contest_of_curves(run, t, positions)
+                              : config->task == MTAN_TASK_CLASSES ? contest_of_classes(run, t, positions)
+                                                                  : contest_of_numbers(run, t, positions, units);
+    const contest_number *n = contest_headline(numbers, contest_classes_of(config));
     char text[CONTEST_VERDICT_BYTES];
     if (n) note("validation, %td records: %s", arrlen(positions), contest_line(text, sizeof text, n));
     if (n && *contest_verdict(text, n, config)) note("%s", text);
     arrfree(numbers);
-}
-
-/* A number beside the training records' mean, which needs no model. */
-static void say_number(runner *run, const training *t, const prep *units) {
-    const int32_t *positions = t->split->part[SPLIT_VALID];
-    number_predictions p;
-    number_query q = {&p, NUMBER_RMSE, NULL};
-    double model, mean;
-    if (arrlen(units->number) == 0 || !numbers_make(&p, run, t->data, units, positions)) return;
-    model = number_drawn(&q, NULL, p.rows);
-    q.instead = &units->number[0].offset, mean = number_drawn(&q, NULL, p.rows);
-    note("validation, %td records: RMSE %.4g; the training records' mean alone %.4g", arrlen(positions), model, mean);
-    if (!(model < mean))
-        note("The model is no better than the mean: more epochs, another --lr or more records may help.");
-    numbers_free(&p);
 }
 
 static void say_attention(runner *run, const training *t) {
@@ -103,8 +103,7 @@ void outcome_say(const char *best, const training *t, const options *o) {
             t->plan->source.interpolation ? interpolation_bounds(t->data) : model_bounds(config, t->data);
         b.model.backend = t->model.backend;
         if (runner_start(&run, &b.model, bounds, option_threads(o), error)) {
-            if (config->task == MTAN_TASK_NUMBER) say_number(&run, t, &b.prep);
-            else say_contest(&run, t);
+            say_contest(&run, t, &b.prep);
             say_attention(&run, t);
             runner_stop(&run);
         }

@@ -8,6 +8,7 @@
 
 #include "commands.h"
 #include "../model/golden_record.h"
+#include "../model/labels.h"
 #include "../model/metrics.h"
 #include "settings.h"
 #include "../model/files.h"
@@ -191,6 +192,41 @@ static int compare_classes(session *s, const options *o, const mtan_model *after
     return BAD_RESULT;
 }
 
+/* A number's error may grow by this share of it. */
+static const double LARGEST_GROWTH = 0.02;
+
+/* Numbers and labels: what they are judged by. */
+static double worth_of(const number_predictions *p, mtan_task task) {
+    number_query rmse = {p, NUMBER_RMSE, NULL, NULL};
+    label_tables t = {0};
+    label_query auc = {&t, METRIC_AUC, -1, NULL};
+    double value;
+    if (task == MTAN_TASK_NUMBER) return number_drawn(&rmse, NULL, p->rows);
+    t = label_tables_make(p->p, p->y, p->rows, p->outputs);
+    value = label_drawn(&auc, NULL, p->rows);
+    label_tables_free(&t);
+    return value;
+}
+
+static int compare_numbers(session *s, const options *o, const mtan_model *after) {
+    const mtan_task task = s->bundle.model.config.task;
+    const int labels = task == MTAN_TASK_LABELS;
+    number_predictions a, b;
+    double was, is;
+    if (!s->data.numbers) return complain("--labels FILE is needed, with what the model predicts");
+    if (!session_numbers(s, o, &a)) return BAD_USE;
+    s->bundle.model = *after;
+    if (!session_numbers(s, o, &b)) return numbers_free(&a), BAD_USE;
+    was = worth_of(&a, task), is = worth_of(&b, task);
+    printf("%-18s %.5g, was %.5g, %zu rows of the part '%s'\n", labels ? "AUC, mean" : "RMSE", is, was, a.rows,
+           s->part);
+    numbers_free(&a), numbers_free(&b);
+    if (labels ? !(was - is > LARGEST_LOSS) : !(is > was * (1 + LARGEST_GROWTH))) return DONE;
+    complain("the %s by more than %g: use --type f16, or train longer", labels ? "AUC falls" : "RMSE grows",
+             labels ? LARGEST_LOSS : LARGEST_GROWTH * was);
+    return BAD_RESULT;
+}
+
 static int compare_curves(session *s, const options *o, const mtan_model *after) {
     const double share = s->source.observed < 1 ? s->source.observed : 0.5;
     interpolation_error a, b;
@@ -277,7 +313,10 @@ int command_quantize(const options *o) {
         model.config.predict_samples = s.bundle.model.config.predict_samples;
         if (with_data) choose_part(&s, o);
         if (!with_data) compare_golden(&s.bundle, &model), status = DONE;
-        else status = s.source.interpolation ? compare_curves(&s, o, &model) : compare_classes(&s, o, &model);
+        else
+            status = s.source.interpolation                            ? compare_curves(&s, o, &model)
+                     : s.bundle.model.config.task == MTAN_TASK_CLASSES ? compare_classes(&s, o, &model)
+                                                                       : compare_numbers(&s, o, &model);
     }
     free(weights);
     session_close(&s);

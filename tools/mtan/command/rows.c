@@ -88,7 +88,7 @@ void rows_header(row_printer *r) {
         putchar(','), row_name(name);
         free(name);
     }
-    puts(",predicted");
+    puts(c->task == MTAN_TASK_LABELS ? "" : ",predicted");
 }
 
 /* As metrics.h has it: the first of equals. */
@@ -108,8 +108,10 @@ static void row_classes_json(const row_printer *r, const char *record, const cha
         fputs(", ", stdout), json_string(stdout, name), fputs(": ", stdout), json_number(stdout, p[k]);
         free(name);
     }
-    fputs(", \"predicted\": ", stdout);
-    json_string(stdout, class_name(r, largest(p, r->config->classes), number));
+    if (r->config->task == MTAN_TASK_CLASSES) {
+        fputs(", \"predicted\": ", stdout);
+        json_string(stdout, class_name(r, largest(p, r->config->classes), number));
+    }
     puts("}");
 }
 
@@ -148,7 +150,7 @@ void row_classes(row_printer *r, const char *record, const char *time, const dou
     row_name(record);
     if (time) printf(",%s", time);
     for (int32_t k = 0; k < classes; k++) printf(",%.9g", p[k]);
-    putchar(','), row_name(class_name(r, largest(p, classes), number));
+    if (r->config->task == MTAN_TASK_CLASSES) putchar(','), row_name(class_name(r, largest(p, classes), number));
     putchar('\n');
 }
 

@@ -24,7 +24,8 @@ void row_name(const char *name);
 void row_field(FILE *file, const char *name); /* the same in a file that is one */
 /* record[,time],p_sick,p_well,predicted: a probability per class and the name of the largest; p0,p1 and a number where the classes
  * have no names. JSON has the same keys. time, of both kinds of rows, is a number or a date, in JSON a number or a string; here it
- * may be NULL. p (outputs). Of a number: record[,time],predicted, and low,high where the model has an interval. */
+ * may be NULL. p (outputs). Of several labels the same without `predicted`; of a number: record[,time],predicted, and low,high where the
+ * model has an interval. */
 void row_classes(row_printer *r, const char *record, const char *time, const double *p);
 /* record,time,channel,mean,sd,extrapolated. outside: the time lies outside of the record's observations. */
 void row_value(row_printer *r, const char *record, const char *time, const char *channel, double mean, double sd,

@@ -46,7 +46,7 @@ static int evaluate_numbers(question *q, const int32_t *positions) {
     if (!numbers_make(&p, &q->run, &q->set, q->prep, positions)) return question_failed(q, positions);
     if (p.rows == 0) return complain("no record has a number"), numbers_free(&p), 0;
     for (int i = 0; i < NUMBER_METRICS; i++) {
-        number_query m = {&p, (number_metric)i, NULL};
+        number_query m = {&p, (number_metric)i, NULL, NULL};
         put_metric(q, i, number_drawn(&m, NULL, p.rows), range_of(q, number_drawn, &m, p.rows, p.record));
     }
     numbers_free(&p);
@@ -73,6 +73,8 @@ static int answer_evaluate(question *q) {
     int32_t *positions;
     int good;
     if (!question_open(q, 1)) return 0;
+    if (!curves && c->task != q->set.task)
+        return complain("the data's labels are not what the model predicts: a class, a number or several labels"), 0;
     q->set.horizon = (double)prep_time(q->prep, SPLIT_TEST, q->from->source.forecast);
     if (!question_start(q, curves ? interpolation_bounds(&q->set) : model_bounds(c, &q->set))) return 0;
     positions = all_positions(q);

@@ -7,12 +7,14 @@
 
 #include "../../data/array.h"
 #include "logistic.h"
-#include "rivals.h"
+#include "summaries.h"
 
 static const struct {
     const char *key, *title;
 } names[RIVALS] = {[RIVAL_SHARES] = {"majority", "the largest class"},
+                   [RIVAL_PREVALENCE] = {"prevalence", "how often each label is true"},
                    [RIVAL_REGRESSION] = {"regression", "logistic regression on summaries"},
+                   [RIVAL_RIDGE] = {"ridge", "ridge regression on summaries"},
                    [RIVAL_MEAN] = {"mean", "the mean"},
                    [RIVAL_LAST] = {"last", "the last value"},
                    [RIVAL_LINES] = {"lines", "straight lines"}};
@@ -25,154 +27,29 @@ const char *rival_title(rival_name name) {
     return names[name].title;
 }
 
-/* ---- channels of a record ---- */
-
-/* Events as the rivals take them, sorted by channel; room that serves one record after another. */
-typedef struct series_set {
-    mtan_observation *seen; /* stb_ds array */
-    int32_t *first;         /* (channels + 1) */
-    size_t channels;
-} series_set;
-
-static series_set series_new(const dataset *d) {
-    series_set s = {NULL, NULL, arrlenu(d->channels)};
-    s.first = tool_calloc(s.channels + 1, sizeof *s.first);
-    return s;
-}
-
-static void series_fill(series_set *s, const mtan_event *e, size_t n) {
-    memset(s->first, 0, (s->channels + 1) * sizeof *s->first);
-    for (size_t i = 0; i < n; i++) s->first[e[i].channel + 1]++;
-    for (size_t d = 0; d < s->channels; d++) s->first[d + 1] += s->first[d];
-    arrsetlen(s->seen, n);
-    for (size_t i = n; i-- > 0;) { /* from the last: each channel's end moves down to its start */
-        const mtan_observation seen = {(double)e[i].time, e[i].channel, (double)e[i].value};
-        s->seen[--s->first[e[i].channel + 1]] = seen;
-    }
-    for (size_t d = 0; d < s->channels; d++) s->first[d] = s->first[d + 1];
-    s->first[s->channels] = (int32_t)n;
-}
-
-static rival_series series_of(const series_set *s, size_t channel) {
-    const int32_t first = s->first[channel];
-    return (rival_series){s->seen ? s->seen + first : NULL, s->first[channel + 1] - first};
-}
-
-static void series_free(series_set *s) {
-    arrfree(s->seen), free(s->first);
-}
-
-/* ---- rows of numbers ---- */
-
-/* A labelled row: a record, or one of its times. */
-typedef struct labelled {
-    int32_t record, label;
-    double time; /* NaN: the label is the record's */
-} labelled;
-
-static labelled *labelled_rows(const dataset *d, const int32_t *positions) {
-    labelled *rows = NULL;
-    for (size_t i = 0; i < arrlenu(positions); i++) {
-        const dataset_record *r = &d->records[positions[i]];
-        for (size_t k = r->label0; k < r->label0 + (size_t)r->n_labels; k++) {
-            const labelled row = {positions[i], d->labels[k], d->label_times ? (double)d->label_times[k] : NAN};
-            if (row.label != MTAN_UNLABELED) arrput(rows, row);
-        }
-    }
-    return rows;
-}
-
-/* A record has the summaries of its channels; a time has beside each channel's mean and spread the value there. */
-enum { AT_A_TIME = 3 };
-
-static size_t features_of(const dataset *d) {
-    return arrlenu(d->channels) * (d->label_times ? AT_A_TIME : RIVAL_SUMMARIES);
-}
-
-static void describe(const series_set *s, double time, double *out) {
-    for (size_t d = 0; d < s->channels; d++) {
-        double all[RIVAL_SUMMARIES];
-        rival_summarise(series_of(s, d), all);
-        if (isnan(time)) memcpy(out + d * RIVAL_SUMMARIES, all, sizeof all);
-        else {
-            const double three[AT_A_TIME] = {rival_linear(series_of(s, d), time, NAN), all[1], all[4]};
-            memcpy(out + d * AT_A_TIME, three, sizeof three);
-        }
-    }
-}
-
-/* What a regression takes. Neighbouring rows are of one record, whose channels are sorted once. */
-typedef struct table {
-    double *x;      /* (n, features) */
-    int32_t *label; /* (n) */
-    size_t n, features;
-} table;
-
-static table table_make(const dataset *d, const labelled *rows, size_t n, size_t every) {
-    table t = {NULL, NULL, n / every, features_of(d)};
-    series_set s = series_new(d);
-    int32_t record = -1;
-    t.x = tool_calloc(t.n * t.features, sizeof *t.x), t.label = tool_calloc(t.n, sizeof *t.label);
-    for (size_t i = 0; i < t.n; i++) {
-        const labelled *row = &rows[i * every];
-        const dataset_record *r = &d->records[row->record];
-        if (row->record != record) series_fill(&s, dataset_events(d, r), (size_t)r->n_events);
-        record = row->record;
-        describe(&s, row->time, t.x + i * t.features);
-        t.label[i] = row->label;
-    }
-    series_free(&s);
-    return t;
-}
-
-static void table_free(table *t) {
-    free(t->x), free(t->label);
-}
-
-static logistic_rows rows_of(const table *t, size_t first, size_t n) {
-    return (logistic_rows){t->x + first * t->features, t->label + first, n};
-}
-
 /* ---- classes ---- */
 
-/* Products of a pass over the rows: a fit takes some hundred passes, and this many are a few seconds in all. Where there are more,
- * every second row is taken, or every third: the weights of that many are known well. */
-static const double WORK_MOST = 4e6;
-enum { ROWS_LEAST = 20, VALID_PART = 5 };
-
-static size_t thinning(size_t rows, size_t features, int32_t classes) {
-    const double work = (double)rows * (double)features * (classes > 2 ? classes : 1);
-    return work > WORK_MOST ? (size_t)ceil(work / WORK_MOST) : 1;
+static logistic_rows rows_of(const summary_table *t) {
+    return (logistic_rows){t->x, t->label, t->n};
 }
 
 /* 0: there are too few rows, or nothing to tell them by. */
-static int fit_regression(logistic *r, const dataset *d, const labelled *train, const labelled *valid) {
+static int fit_regression(logistic *r, const dataset *d, const summary_row *train, const summary_row *valid) {
     const int32_t classes = (int32_t)arrlen(d->classes);
-    const size_t every = thinning(arrlenu(train), features_of(d), classes);
-    if (classes < 2 || features_of(d) == 0 || arrlenu(train) / every < ROWS_LEAST) return 0;
-    table t = table_make(d, train, arrlenu(train), every);
-    table v = table_make(d, valid, arrlenu(valid), thinning(arrlenu(valid), features_of(d), classes));
-    const size_t kept = v.n > 0 ? 0 : t.n / VALID_PART; /* of the training rows, to choose by */
-    logistic_choose(r, rows_of(&t, 0, t.n - kept), kept ? rows_of(&t, t.n - kept, kept) : rows_of(&v, 0, v.n),
-                    t.features, classes);
-    table_free(&t), table_free(&v);
+    const int32_t columns = classes > 2 ? classes : 1;
+    summary_fit f;
+    if (classes < 2 || !summary_fit_make(&f, d, train, valid, columns)) return 0;
+    logistic_choose(r, rows_of(&f.train), rows_of(&f.valid), f.train.features, classes);
+    summary_fit_free(&f);
     return 1;
 }
 
-static double *ask_regression(const logistic *r, const dataset *d, const labelled *asked) {
-    enum { AT_ONCE = 64 }; /* a table of all rows might be large */
-    const size_t C = (size_t)r->classes, n = arrlenu(asked);
-    double *p = tool_calloc(n * C, sizeof *p);
-    for (size_t first = 0; first < n; first += AT_ONCE) {
-        table t = table_make(d, asked + first, n - first < AT_ONCE ? n - first : AT_ONCE, 1);
-        for (size_t i = 0; i < t.n; i++) logistic_at(r, t.x + i * t.features, p + (first + i) * C);
-        table_free(&t);
-    }
-    return p;
+static void ask_one(const void *regression, const double *x, double *out) {
+    logistic_at(regression, x, out);
 }
 
 /* One more row of each class than there are: a class that training never saw is rare, not impossible. */
-static double *class_shares(const labelled *known, size_t rows, int32_t classes) {
+static double *class_shares(const summary_row *known, size_t rows, int32_t classes) {
     const size_t C = (size_t)classes;
     double *share = tool_calloc(C, sizeof *share), *p = tool_calloc(rows * C, sizeof *p), all = classes;
     for (size_t c = 0; c < C; c++) share[c] = 1;
@@ -184,7 +61,7 @@ static double *class_shares(const labelled *known, size_t rows, int32_t classes)
 
 void class_rivals_make(class_rivals *r, const dataset *d, const int32_t *train, const int32_t *valid,
                        const int32_t *asked) {
-    labelled *rows = labelled_rows(d, asked), *seen = labelled_rows(d, train), *chosen = labelled_rows(d, valid);
+    summary_row *rows = summary_rows(d, asked), *seen = summary_rows(d, train), *chosen = summary_rows(d, valid);
     logistic fit;
     memset(r, 0, sizeof *r);
     r->rows = arrlenu(rows), r->classes = (int32_t)arrlen(d->classes), r->ridge = NAN;
@@ -192,7 +69,7 @@ void class_rivals_make(class_rivals *r, const dataset *d, const int32_t *train, 
     for (size_t i = 0; i < r->rows; i++) r->label[i] = rows[i].label, r->record[i] = rows[i].record;
     r->p[RIVAL_SHARES] = class_shares(arrlenu(seen) > 0 ? seen : rows, r->rows, r->classes);
     if (fit_regression(&fit, d, seen, chosen)) {
-        r->p[RIVAL_REGRESSION] = ask_regression(&fit, d, rows);
+        r->p[RIVAL_REGRESSION] = summary_ask(d, rows, ask_one, &fit, (size_t)fit.classes);
         r->ridge = fit.ridge;
         logistic_free(&fit);
     }
@@ -207,8 +84,7 @@ void class_rivals_free(class_rivals *r) {
 
 /* ---- who is best ---- */
 
-/* Of the rivals that have the number, the first of the best ones. */
-static rival_name best_rival(const contest_number *n) {
+rival_name contest_best(const contest_number *n) {
     rival_name best = RIVALS;
     for (int i = 0; i < RIVALS; i++)
         if (!isnan(n->rival[i]) && (best == RIVALS || n->higher * (n->rival[i] - n->rival[best]) > 0))
@@ -216,14 +92,14 @@ static rival_name best_rival(const contest_number *n) {
     return best;
 }
 
-static contest_number number_new(const char *key, const char *title, int higher) {
-    contest_number n = {key, title, higher, NAN, {NAN, NAN, NAN, NAN, NAN}, RIVALS, NAN, {NAN, NAN}};
+contest_number contest_number_new(const char *key, const char *title, int higher) {
+    contest_number n = {key, title, higher, 0, NAN, {0}, RIVALS, NAN, {NAN, NAN}};
+    for (int i = 0; i < RIVALS; i++) n.rival[i] = NAN;
     return n;
 }
 
-/* The draws are of the model's number minus the rival's; better is the other way round where lower values are. */
-static void number_judge(contest_number *n, metric_function difference, void *context, size_t rows,
-                         const int32_t *group, int32_t draws) {
+void contest_judge(contest_number *n, metric_function difference, void *context, size_t rows, const int32_t *group,
+                   int32_t draws) {
     interval range;
     n->better = n->higher * (n->model - n->rival[n->best]);
     if (isnan(n->better) || draws == 0) return;
@@ -233,15 +109,15 @@ static void number_judge(contest_number *n, metric_function difference, void *co
 
 static contest_number class_number(metric_name name, metric_table *model, metric_table *const rival[RIVALS],
                                    const class_rivals *r, int32_t draws) {
-    contest_number n = number_new(metric_key(name), metric_title(name), metric_higher(name));
+    contest_number n = contest_number_new(metric_key(name), metric_title(name), metric_higher(name));
     metric_query q = {model, name, NULL};
     if (model) n.model = metric_drawn(&q, NULL, r->rows);
     for (int i = 0; i < RIVALS; i++)
         if ((q.table = rival[i]) != NULL) n.rival[i] = metric_drawn(&q, NULL, r->rows);
-    n.best = best_rival(&n);
+    n.best = contest_best(&n);
     if (!model || n.best == RIVALS) return n;
     q.table = model, q.minus = rival[n.best];
-    number_judge(&n, metric_drawn, &q, r->rows, r->record, draws);
+    contest_judge(&n, metric_drawn, &q, r->rows, r->record, draws);
     return n;
 }
 
@@ -333,17 +209,17 @@ static contest_number curve_number(error_kind kind, const record_error *model, r
     static const char *const keys[ERRORS] = {"mse_held_out", "mse_all", "mse_truth"};
     static const char *const titles[ERRORS] = {"squared error, held out", "squared error, all points",
                                                "squared error, true curve"};
-    contest_number x = number_new(keys[kind], titles[kind], -1);
+    contest_number x = contest_number_new(keys[kind], titles[kind], -1);
     double *points = tool_calloc(n, sizeof *points), *ours = column_of(model, n, kind), *theirs[RIVALS];
     metric_quotient q = {ours, points, NULL};
     for (size_t i = 0; i < n; i++) points[i] = points_of(&rival[RIVAL_LINES][i], kind);
     if (ours) x.model = metric_pooled(&q, NULL, n);
     for (int i = 0; i < RIVALS; i++)
         if ((q.above = theirs[i] = column_of(rival[i], n, kind)) != NULL) x.rival[i] = metric_pooled(&q, NULL, n);
-    x.best = best_rival(&x);
+    x.best = contest_best(&x);
     if (ours && x.best < RIVALS) {
         q.above = ours, q.minus = theirs[x.best];
-        number_judge(&x, metric_pooled, &q, n, NULL, draws);
+        contest_judge(&x, metric_pooled, &q, n, NULL, draws);
     }
     for (int i = 0; i < RIVALS; i++) free(theirs[i]);
     free(points), free(ours);
@@ -370,8 +246,13 @@ contest_number *contest_curves(const dataset *d, const int32_t *train, const int
     return numbers;
 }
 
+int32_t contest_classes_of(const mtan_config *config) {
+    if (config->classify == MTAN_CLASSIFY_NONE || config->task == MTAN_TASK_NUMBER) return 0;
+    return config->task == MTAN_TASK_LABELS ? 2 : config->classes;
+}
+
 const contest_number *contest_headline(const contest_number *numbers, int32_t classes) {
-    static const char *const wanted[] = {"mse_held_out", "mse_truth", "mse_all"};
+    static const char *const wanted[] = {"mse_held_out", "mse_truth", "mse_all", "rmse"};
     const char *of_classes = metric_key(classes == 2 ? METRIC_AUC : METRIC_ACCURACY);
     for (size_t k = 0; k < sizeof wanted / sizeof wanted[0]; k++)
         for (size_t i = 0; i < arrlenu(numbers); i++)

@@ -10,7 +10,7 @@
 /* Channels, classes and what is done to values and times must be the first's: the joined file has them once. Bands follow from the
  * weights: each member has its own. */
 static int same_preprocessing(bundle *a, bundle *b) {
-    static const char *const beginnings[] = {"mtan.prep.", "mtan.names.", "mtan.time."};
+    static const char *const beginnings[] = {"mtan.prep.", "mtan.names.", "mtan.time.", "mtan.number."};
     int same = 1;
     for (size_t k = 0; k < sizeof beginnings / sizeof beginnings[0]; k++) {
         mtan_file_pair *x = NULL, *y = NULL;

@@ -12,7 +12,7 @@ static size_t rows_of(const dataset *d, int32_t position, int per_time) {
     return !per_time ? 1 : r->n_labels > 0 ? (size_t)r->n_labels : (size_t)r->n_times;
 }
 
-static double raw_number(const prep *units, double x) {
+double numbers_raw(const prep *units, double x) {
     const mtan_prep view = units ? prep_view(units, SPLIT_TEST) : (mtan_prep){0};
     return mtan_prep_raw_number(&view, 0, x);
 }
@@ -20,16 +20,16 @@ static double raw_number(const prep *units, double x) {
 /* Keeps the rows that have a number, `outputs` predictions each. */
 static void keep_known(number_predictions *p, const dataset *d, const prep *units, const int32_t *positions,
                        const size_t *row0) {
-    const size_t O = (size_t)p->outputs;
+    const size_t O = (size_t)p->outputs, C = arrlenu(d->classes);
     for (size_t i = 0; i < arrlenu(positions); i++) {
         const dataset_record *r = &d->records[positions[i]];
         for (size_t row = row0[i]; row < row0[i + 1]; row++) {
             const size_t k = row - row0[i];
-            const double y = (int32_t)k < r->n_labels ? (double)d->numbers[r->label0 + k] : NAN;
-            if (isnan(y)) continue;
-            for (size_t o = 0; o < O; o++) p->p[p->rows * O + o] = raw_number(units, p->p[row * O + o]);
-            p->y[p->rows] = raw_number(units, y), p->record[p->rows] = positions[i];
-            p->rows++;
+            if ((int32_t)k >= r->n_labels || d->labels[r->label0 + k] == MTAN_UNLABELED) continue;
+            for (size_t o = 0; o < O; o++) p->p[p->rows * O + o] = numbers_raw(units, p->p[row * O + o]);
+            for (size_t c = 0; c < C; c++)
+                p->y[p->rows * C + c] = numbers_raw(units, (double)dataset_numbers(d, r)[k * C + c]);
+            p->place[p->rows] = r->label0 + k, p->record[p->rows++] = positions[i];
         }
     }
 }
@@ -47,8 +47,8 @@ int numbers_make(number_predictions *p, runner *run, const dataset *d, const pre
     }
     p->outputs = mtan_config_outputs(&run->model->config);
     p->p = tool_calloc(row0[n] * (size_t)p->outputs, sizeof *p->p);
-    p->y = tool_calloc(row0[n], sizeof *p->y);
-    p->record = tool_calloc(row0[n], sizeof *p->record);
+    p->y = tool_calloc(row0[n] * arrlenu(d->classes), sizeof *p->y);
+    p->record = tool_calloc(row0[n], sizeof *p->record), p->place = tool_calloc(row0[n], sizeof *p->place);
     good = runner_classify(run, records, n, row0, p->p, NULL);
     if (good) keep_known(p, d, units, positions, row0);
     else numbers_free(p);
@@ -71,7 +71,7 @@ double numbers_loss(const number_predictions *p, double interval) {
 }
 
 void numbers_free(number_predictions *p) {
-    free(p->p), free(p->y), free(p->record);
+    free(p->p), free(p->y), free(p->record), free(p->place);
     memset(p, 0, sizeof *p);
 }
 
@@ -88,17 +88,25 @@ const char *number_metric_title(number_metric name) {
     return names[name][1];
 }
 
+int number_metric_higher(number_metric name) {
+    return name == NUMBER_R2 ? 1 : -1;
+}
+
+int number_metric_in_units(number_metric name) {
+    return name == NUMBER_RMSE || name == NUMBER_MAE;
+}
+
 static int is_within(const number_predictions *p, size_t row) {
     return p->y[row] >= p->p[3 * row] && p->y[row] <= p->p[3 * row + 2];
 }
 
-double number_drawn(void *context, const int32_t *rows, size_t n) {
-    const number_query *q = context;
+/* instead: as in a query. */
+static double measure(const number_query *q, const double *instead, const int32_t *rows, size_t n) {
     double squares = 0, sizes = 0, within = 0, sum = 0, around = 0;
     for (size_t i = 0; i < n; i++) sum += q->p->y[rows ? (size_t)rows[i] : i];
     for (size_t i = 0; i < n; i++) {
         const size_t row = rows ? (size_t)rows[i] : i;
-        const double y = q->p->y[row], e = (q->instead ? *q->instead : numbers_middle(q->p, row)) - y;
+        const double y = q->p->y[row], e = (instead ? instead[row] : numbers_middle(q->p, row)) - y;
         squares += e * e, sizes += fabs(e);
         around += (y - sum / (double)n) * (y - sum / (double)n);
         within += q->p->outputs == 3 && is_within(q->p, row);
@@ -111,4 +119,10 @@ double number_drawn(void *context, const int32_t *rows, size_t n) {
     case NUMBER_METRICS: break;
     }
     return NAN;
+}
+
+double number_drawn(void *context, const int32_t *rows, size_t n) {
+    const number_query *q = context;
+    const double value = measure(q, q->instead, rows, n);
+    return q->minus ? value - measure(q, q->minus, rows, n) : value;
 }

@@ -285,12 +285,22 @@ static int apply_class_weights(plan *p, const options *o) {
     return 1;
 }
 
+static const char *const task_words[] = {"classes", "a number", "several labels, each true or not"};
+
+/* Whether an epoch can be chosen so. */
+static int fit_selection(const plan *p) {
+    if (p->select != SELECT_ACCURACY || p->config.task == MTAN_TASK_CLASSES) return 1;
+    return complain("--select accuracy is for classes, and the labels are %s", task_words[p->config.task]), 0;
+}
+
 /* As many numbers as classes. */
 static int fit_class_weights(const plan *p) {
     double *numbers = NULL;
     const int given = parse_weights(&numbers, p->class_weights);
     const size_t n = arrlenu(numbers);
     arrfree(numbers);
+    if (p->config.task != MTAN_TASK_CLASSES && strcmp(p->class_weights, "none") != 0)
+        return complain("--class-weights is for classes, and the labels are %s", task_words[p->config.task]), 0;
     if (!given || n == (size_t)p->config.classes) return 1;
     return complain("--class-weights has %zu numbers, and the data %d classes", n, (int)p->config.classes), 0;
 }
@@ -441,17 +451,15 @@ int plan_fit(plan *p, const dataset *d) {
     if (d->statics > 0 && p->config.classify == MTAN_CLASSIFY_RECORD && !p->config.architecture)
         p->config.statics = d->statics; /* other models see them as channels with one observation */
     if (p->config.classify != MTAN_CLASSIFY_NONE) {
-        if (p->config.task == MTAN_TASK_LABELS)
-            return complain("--task labels: the command trains on classes or a number, the library on labels too"), 0;
-        if (d->numbers) p->config.task = MTAN_TASK_NUMBER;
-        if (classes < 2 && !d->numbers)
+        p->config.task = d->task;
+        if (classes < 2 && d->task == MTAN_TASK_CLASSES)
             return complain("%s needs labels of at least two classes; --labels FILE has %zu", p->name, classes), 0;
         if ((p->config.classify == MTAN_CLASSIFY_TIME) != (d->label_times != NULL))
             return complain(d->label_times ? "the labels belong to times: --model per-time, or a baseline's -per-time"
                                            : "the labels belong to records: --model enc, full or a baseline"),
                    0;
         p->config.classes = (int32_t)classes;
-        if (!fit_class_weights(p)) return 0;
+        if (!fit_class_weights(p) || !fit_selection(p)) return 0;
     }
     if (mtan_config_check(&p->config) == MTAN_OK) return board_choose(&p->goal, &p->config);
     return complain("no model can have these settings: `mtan help train`"), 0;

@@ -184,7 +184,10 @@ int source_own_options(own_options *own, const source_input *in, const source *f
     if (in->model && arrlen(in->model->channels) > 0) own->channels = in->model->channels;
     if (in->model && arrlen(in->model->classes) > 0) own->classes = in->model->classes;
     if (in->model && arrlen(in->model->number) > 0) own->task = OWN_TASK_NUMBER;
-    if (in->task) own->task = strcmp(in->task, "number") == 0 ? OWN_TASK_NUMBER : OWN_TASK_CLASSES;
+    if (in->task)
+        own->task = strcmp(in->task, "number") == 0   ? OWN_TASK_NUMBER
+                    : strcmp(in->task, "labels") == 0 ? OWN_TASK_LABELS
+                                                      : OWN_TASK_CLASSES;
     if (own_origin_named(&own->origin, origin)) return 1;
     return snprintf(error, 512, "--origin %.400s: must be record, zero or auto", origin), 0;
 }
@@ -284,7 +287,11 @@ void source_tell_statics(const source *s, const source_input *in, const bundle *
 }
 
 int data_fits(const bundle *b, const dataset *d) {
+    static const char *const words[] = {"classes", "a number", "several labels"};
+    const mtan_config *c = &b->model.config;
     if (!channels_match(b, d)) return complain("the data's channels are not the model's"), 0;
+    if (arrlen(d->labels) > 0 && c->classify != MTAN_CLASSIFY_NONE && c->task != d->task)
+        return complain("the data's labels are %s, the model's %s", words[d->task], words[c->task]), 0;
     return unit_matches(&b->prep, d);
 }
 

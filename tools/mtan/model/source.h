@@ -52,10 +52,10 @@ const char *data_match_text(data_match match);
 typedef struct source_input {
     const char *path, *labels;  /* NULL: none */
     const own_columns *columns; /* own data in memory, in place of files; or NULL */
-    const char *task;           /* own data: what its labels are, classes or number; NULL: what they look like */
-    const char *origin;         /* own data: where its times start; NULL: where the source says */
-    const char *statics;        /* own data: a file of what does not change in a record; NULL: none */
-    const char *splits;         /* which record is for what: a file; NULL: as the source says */
+    const char *task;     /* own data: what its labels are, classes, number or labels; NULL: what they look like */
+    const char *origin;   /* own data: where its times start; NULL: where the source says */
+    const char *statics;  /* own data: a file of what does not change in a record; NULL: none */
+    const char *splits;   /* which record is for what: a file; NULL: as the source says */
     const char *positive; /* the class that shall be the second of two, while there is no model; NULL: as it comes */
     int skip_unknown;     /* own data: rows of channels that the model does not have are left out */
     const prep *model;    /* own data must have its channels and classes; NULL while training: any */

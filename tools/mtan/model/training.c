@@ -8,6 +8,7 @@
 #include "bounds.h"
 #include "device.h"
 #include "interpolation.h"
+#include "labels.h"
 #include "numbers.h"
 #include "predictions.h"
 #include "solver_room.h"
@@ -320,7 +321,7 @@ int training_step(training *t, step_result *step, char *error) {
 const char *training_metric(const training *t) {
     if (t->plan->source.interpolation) return "val_mse";
     if (t->plan->config.task == MTAN_TASK_NUMBER) return "val_rmse";
-    return t->plan->config.classes == 2 ? "val_auc" : "val_acc";
+    return t->plan->config.classes == 2 || t->plan->config.task == MTAN_TASK_LABELS ? "val_auc" : "val_acc";
 }
 
 /* Validation records of one class have no AUC: then the loss decides. */
@@ -350,12 +351,26 @@ static int validate_classes(training *t, epoch_result *result) {
 /* In the model's units: standard deviations of the training records. */
 static int validate_numbers(training *t, epoch_result *result) {
     number_predictions p;
-    number_query q = {&p, NUMBER_RMSE, 0};
+    number_query q = {&p, NUMBER_RMSE, NULL, NULL};
     if (!numbers_make(&p, &t->run, t->data, NULL, t->split->part[SPLIT_VALID])) return 0;
     result->val_points = p.rows;
     result->val_metric = number_drawn(&q, NULL, p.rows);
     result->val_loss = result->val_selected = numbers_loss(&p, t->plan->config.interval);
     numbers_free(&p);
+    return 1;
+}
+
+/* The AUC is the mean over the labels. */
+static int validate_labels(training *t, epoch_result *result) {
+    number_predictions p;
+    if (!numbers_make(&p, &t->run, t->data, NULL, t->split->part[SPLIT_VALID])) return 0;
+    label_tables tables = label_tables_make(p.p, p.y, p.rows, p.outputs);
+    label_query auc = {&tables, METRIC_AUC, -1, NULL}, loss = {&tables, METRIC_LOG_LOSS, -1, NULL};
+    result->val_points = p.rows;
+    result->val_metric = label_drawn(&auc, NULL, p.rows);
+    result->val_loss = result->val_selected = label_drawn(&loss, NULL, p.rows);
+    if (t->plan->select == SELECT_AUC && !isnan(result->val_metric)) result->val_selected = -result->val_metric;
+    label_tables_free(&tables), numbers_free(&p);
     return 1;
 }
 
@@ -372,6 +387,17 @@ static int validate_curves(training *t, epoch_result *result) {
     return 1;
 }
 
+/* What a validation is by the model's task. */
+static int validate(training *t, epoch_result *result) {
+    if (t->plan->source.interpolation) return validate_curves(t, result);
+    switch (t->plan->config.task) {
+    case MTAN_TASK_NUMBER: return validate_numbers(t, result);
+    case MTAN_TASK_LABELS: return validate_labels(t, result);
+    case MTAN_TASK_CLASSES: break;
+    }
+    return validate_classes(t, result);
+}
+
 int training_end_epoch(training *t, epoch_result *result, char *error) {
     const double n = (double)arrlen(t->split->part[SPLIT_TRAIN]), start = seconds();
     int good, best;
@@ -380,10 +406,7 @@ int training_end_epoch(training *t, epoch_result *result, char *error) {
     result->val_loss = result->val_metric = result->val_selected = NAN, result->val_points = 0;
     result->seconds = t->train_seconds;
     good = runner_refresh(&t->run) == MTAN_OK;
-    if (good && arrlen(t->split->part[SPLIT_VALID]) > 0)
-        good = t->plan->source.interpolation              ? validate_curves(t, result)
-               : t->plan->config.task == MTAN_TASK_NUMBER ? validate_numbers(t, result)
-                                                          : validate_classes(t, result);
+    if (good && arrlen(t->split->part[SPLIT_VALID]) > 0) good = validate(t, result);
     if (!good) {
         t->diverged = t->run.status == MTAN_ERR_NUMERIC;
         return snprintf(error, 512, "epoch %d, validation: %s", (int)t->epoch + 1, status_message(t->run.status)), -1;

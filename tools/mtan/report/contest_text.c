@@ -16,6 +16,16 @@ static int takes_part(const contest_number *n, int rival) {
     return !isnan(n->rival[rival]);
 }
 
+/* As many digits as say something. */
+static const char *format_of(const contest_number *n) {
+    return n->in_units ? "%.5g" : "%.4f";
+}
+
+static const char *number_text(char text[32], const contest_number *n, double x) {
+    snprintf(text, 32, format_of(n), x);
+    return text;
+}
+
 void contest_heading(FILE *out, const char *title, const contest_number *like) {
     fprintf(out, "%-*s", TITLE, title);
     for (int i = 0; i < RIVALS; i++)
@@ -25,11 +35,13 @@ void contest_heading(FILE *out, const char *title, const contest_number *like) {
 }
 
 void contest_row(FILE *out, const char *title, const contest_number *n) {
+    char a[32], b[32];
     fprintf(out, "%-*s", TITLE, title);
     for (int i = 0; i < RIVALS; i++)
-        if (takes_part(n, i)) fprintf(out, " %*.4f", COLUMN, n->rival[i]);
-    if (!isnan(n->better)) fprintf(out, " %*.4f", COLUMN, n->better);
-    if (!isnan(n->range.low)) fprintf(out, "  %.4f to %.4f", n->range.low, n->range.high);
+        if (takes_part(n, i)) fprintf(out, " %*s", COLUMN, number_text(a, n, n->rival[i]));
+    if (!isnan(n->better)) fprintf(out, " %*s", COLUMN, number_text(a, n, n->better));
+    if (!isnan(n->range.low))
+        fprintf(out, "  %s to %s", number_text(a, n, n->range.low), number_text(b, n, n->range.high));
     fputc('\n', out);
 }
 
@@ -66,10 +78,12 @@ static void append(char *text, size_t size, const char *format, ...) {
 
 const char *contest_line(char *text, size_t size, const contest_number *n) {
     const char *before = "; without a model: ";
-    snprintf(text, size, "%s %.4f", n->title, n->model);
+    char a[32];
+    snprintf(text, size, "%s %s", n->title, number_text(a, n, n->model));
     for (int i = 0; i < RIVALS; i++)
         if (takes_part(n, i))
-            append(text, size, "%s%s %.4f", before, rival_title((rival_name)i), n->rival[i]), before = ", ";
+            append(text, size, "%s%s %s", before, rival_title((rival_name)i), number_text(a, n, n->rival[i])),
+                before = ", ";
     return text;
 }
 
@@ -121,15 +135,17 @@ int contest_lost(const contest_number *n) {
 
 const char *contest_verdict(char *text, const contest_number *n, const mtan_config *config) {
     const size_t size = CONTEST_VERDICT_BYTES;
+    char a[32], b[32], c[32];
     *text = 0;
     if (!n || isnan(n->better)) return text;
-    snprintf(text, size, "The model %s %s: its %s is %.4f against %.4f",
+    snprintf(text, size, "The model %s %s: its %s is %s against %s",
              !contest_lost(n) ? "beats"
              : n->better > 0  ? "may be no better than"
                               : "does not beat",
-             rival_title(n->best), n->title, n->model, n->rival[n->best]);
+             rival_title(n->best), n->title, number_text(a, n, n->model), number_text(b, n, n->rival[n->best]));
     if (!isnan(n->range.low))
-        append(text, size, ", better by %.4f (95 %%: %.4f to %.4f)", n->better, n->range.low, n->range.high);
+        append(text, size, ", better by %s (95 %%: %s to %s)", number_text(a, n, n->better),
+               number_text(b, n, n->range.low), number_text(c, n, n->range.high));
     append(text, size, ".");
     if (contest_lost(n)) append_advice(text, size, config);
     return text;

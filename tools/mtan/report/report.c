@@ -11,6 +11,7 @@
 
 #include "../../data/text_writer.h"
 #include "../command/commands.h"
+#include "../model/labels.h"
 #include "../model/metrics.h"
 #include "../model/bounds.h"
 #include "../model/plan.h"
@@ -143,6 +144,7 @@ static const struct {
              {"val_loss", "Cross-entropy", "validation", FULL, -1},
              {"val_auc", "Validation AUC", "validation", ENCODER | FULL, 1},
              {"val_acc", "Validation accuracy", "validation", ENCODER | FULL, 1},
+             {"val_rmse", "Validation RMSE, in standard deviations", "validation", ENCODER | FULL, -1},
              {"val_loss", "Validation error", "all", INTERPOLATION, -1},
              {"val_mse", "Validation error", NULL, INTERPOLATION, -1},
              {"seconds", "Seconds per epoch", "training", ENCODER | INTERPOLATION, 0}};
@@ -231,10 +233,11 @@ static void say_verdict(collection *c, const contest_number *headline) {
     c->page.verdict = text(c, "%s", contest_verdict(words, headline, &c->s->bundle.model.config));
 }
 
+static const char *const metric_titles[METRICS] = {"AUC",      "Average precision", "Accuracy",
+                                                   "Log loss", "Brier score",       "Calibration error"};
+
 /* With intervals; the times of one record are drawn together. */
 static void collect_metrics(collection *c, const predictions *p) {
-    static const char *const two[METRICS] = {"AUC",      "Average precision", "Accuracy",
-                                             "Log loss", "Brier score",       "Calibration error"};
     const int32_t draws = (int32_t)option_integer(c->o, "bootstrap", DRAWS);
     metric_query q = {metric_table_new(p->p, p->classes == 2 ? p->score : NULL, p->label, p->rows, p->classes),
                       METRIC_AUC, NULL};
@@ -248,10 +251,10 @@ static void collect_metrics(collection *c, const predictions *p) {
         interval range = {NAN, NAN};
         q.name = (metric_name)i;
         if (draws > 0)
-            progress("resampling: %s", two[i]),
+            progress("resampling: %s", metric_titles[i]),
                 range = metric_bootstrap(metric_drawn, &q, p->rows, p->record, draws, 0);
         if (i == METRIC_AUC) c->page.auc_low = range.low, c->page.auc_high = range.high;
-        add_number(c, two[i], metric_drawn(&q, NULL, p->rows), range,
+        add_number(c, metric_titles[i], metric_drawn(&q, NULL, p->rows), range,
                    p->classes > 2 && i <= METRIC_AUPRC ? "mean over the classes" : NULL,
                    rivals_text(c, numbers, metric_key(q.name)));
     }
@@ -295,9 +298,90 @@ static int collect_groups(collection *c, const predictions *p) {
     return good;
 }
 
+/* ---- numbers and labels ---- */
+
+static void collect_number(collection *c, const number_predictions *p, const contest_number *rivals, int32_t draws) {
+    const size_t O = (size_t)p->outputs;
+    double *predicted = reals(c, p->rows), *low = reals(c, p->rows), *high = reals(c, p->rows);
+    for (size_t i = 0; i < p->rows; i++)
+        predicted[i] = numbers_middle(p, i), low[i] = p->p[i * O], high[i] = p->p[i * O + O - 1];
+    c->page.n_predicted = p->rows, c->page.predicted = predicted, c->page.truth = copy(c, p->y, p->rows);
+    if (O == 3) c->page.low = low, c->page.high = high, c->page.interval = c->s->bundle.model.config.interval;
+    for (int i = 0; i < NUMBER_METRICS; i++) {
+        number_query q = {p, (number_metric)i, NULL, NULL};
+        interval range = {NAN, NAN};
+        if (q.name == NUMBER_COVERAGE && O != 3) continue;
+        if (draws > 0) range = metric_bootstrap(number_drawn, &q, p->rows, p->record, draws, 0);
+        add_number(c, number_metric_title(q.name), number_drawn(&q, NULL, p->rows), range,
+                   q.name == NUMBER_COVERAGE ? "share of the numbers" : NULL,
+                   rivals_text(c, rivals, number_metric_key(q.name)));
+    }
+}
+
+static double label_metric(const label_tables *t, const number_predictions *p, metric_name name, int32_t label,
+                           int32_t draws, interval *range) {
+    label_query q = {t, name, label, NULL};
+    *range = (interval){NAN, NAN};
+    if (draws > 0) *range = metric_bootstrap(label_drawn, &q, p->rows, p->record, draws, 0);
+    return label_drawn(&q, NULL, p->rows);
+}
+
+static report_label label_of(collection *c, const label_tables *t, const number_predictions *p, int32_t k,
+                             int32_t draws) {
+    double *x = reals(c, p->rows + 1), *y = reals(c, p->rows + 1), *score = reals(c, p->rows);
+    report_label l = {.name = c->s->data.classes[k], .known = t->known[k], .share = t->mean[k]};
+    interval range;
+    for (size_t i = 0; i < p->rows; i++) score[i] = p->p[i * (size_t)p->outputs + (size_t)k];
+    l.roc = (report_points){x, y, metric_roc(x, y, score, t->truth + (size_t)k * p->rows, p->rows)};
+    l.auc = label_metric(t, p, METRIC_AUC, k, draws, &range), l.auc_low = range.low, l.auc_high = range.high;
+    l.average = label_metric(t, p, METRIC_AUPRC, k, draws, &range);
+    l.average_low = range.low, l.average_high = range.high;
+    return l;
+}
+
+static void collect_labels(collection *c, const number_predictions *p, const contest_number *rivals, int32_t draws) {
+    label_tables t = label_tables_make(p->p, p->y, p->rows, p->outputs);
+    report_label *labels = keep(c, tool_calloc((size_t)t.labels, sizeof *labels));
+    for (int i = 0; i < METRIC_CALIBRATION; i++) {
+        const metric_name name = (metric_name)i;
+        interval range;
+        const double value = label_metric(&t, p, name, -1, draws, &range);
+        add_number(c, metric_titles[i], value, range, "mean over the labels", rivals_text(c, rivals, metric_key(name)));
+    }
+    for (int32_t k = 0; k < t.labels; k++) {
+        progress("resampling: %s", c->s->data.classes[k]);
+        labels[k] = label_of(c, &t, p, k, draws);
+    }
+    progress_end();
+    c->page.labels = labels, c->page.n_labels = (size_t)t.labels;
+    label_tables_free(&t);
+}
+
+static int collect_numbers(collection *c) {
+    const int32_t draws = (int32_t)option_integer(c->o, "bootstrap", DRAWS);
+    const session *s = c->s;
+    const int labels = s->bundle.model.config.task == MTAN_TASK_LABELS;
+    number_predictions p;
+    number_rivals r;
+    contest_number *rivals;
+    if (option_given(c->o, "by")) return complain("--by is for models that classify"), 0;
+    if (!s->data.numbers) return note("no labels: nothing to compare the predictions with"), 1;
+    if (!session_numbers(c->s, c->o, &p)) return 0;
+    number_rivals_make(&r, &s->data, &s->bundle.prep, s->split.part[SPLIT_TRAIN], s->split.part[SPLIT_VALID],
+                       s->positions);
+    rivals = labels ? contest_labels(&r, &p, draws) : contest_numbers(&r, &p, draws);
+    say_verdict(c, contest_headline(rivals, contest_classes_of(&s->bundle.model.config)));
+    if (p.rows == 0) note("no labels: nothing to compare the predictions with");
+    else if (labels) collect_labels(c, &p, rivals, draws);
+    else collect_number(c, &p, rivals, draws);
+    arrfree(rivals), number_rivals_free(&r), numbers_free(&p);
+    return 1;
+}
+
 static int collect_classes(collection *c) {
     predictions p;
     if (c->s->bundle.model.config.classify == MTAN_CLASSIFY_NONE) return 1;
+    if (c->s->bundle.model.config.task != MTAN_TASK_CLASSES) return collect_numbers(c);
     if (!session_predict(c->s, c->o, &p)) return 0;
     predictions_drop_unlabelled(&p);
     keep(c, p.p), keep(c, p.score), keep(c, p.label), keep(c, p.record);

@@ -60,6 +60,16 @@ typedef struct report_story {
     size_t n_told;
 } report_story;
 
+/* One of several labels: how well it is told. */
+typedef struct report_label {
+    const char *name;
+    size_t known;
+    double share;                              /* of the known rows in which it is true */
+    double auc, auc_low, auc_high;             /* 95 %, NaN: not known */
+    double average, average_low, average_high; /* precision */
+    report_points roc;
+} report_label;
+
 /* What the metric loses when a channel is exchanged between records. */
 typedef struct report_channel {
     const char *name;
@@ -97,6 +107,14 @@ typedef struct report_data {
     const char *const *class_names;
     int32_t positive;              /* of two classes the one that is acted upon */
     double slope[3], intercept[3]; /* of its calibration: value, low, high; NaN: not known */
+    /* a number */
+    size_t n_predicted;
+    const double *predicted, *truth; /* (n_predicted) */
+    const double *low, *high;        /* likewise, the ends of the intervals; NULL: none */
+    double interval;                 /* the share that they promise */
+    /* labels */
+    const report_label *labels;
+    size_t n_labels;
     const report_story *stories;
     size_t n_stories;
     const report_channel *channels; /* the most important first */

@@ -8,17 +8,12 @@
 #include "../../data/array.h"
 #include "figure.h"
 #include "html.h"
+#include "page_parts.h"
 #include "verdict.h"
 #include "../model/decisions.h"
 #include "../model/metrics.h"
 
 enum {
-    WIDTH = 360, /* of a figure, in its own units: about what a phone shows, so that text keeps its size there */
-    HEIGHT = 240,
-    LEFT = 46,
-    RIGHT = 12,
-    TOP = 26,
-    BOTTOM = 38,
     UNNAMED = 14,        /* what a frame gains above when its vertical axis has no name */
     CLASSES_MOST = 48,   /* of a confusion matrix that can be read */
     FEW_CLASSES = 14,    /* whose matrix has numbers in its cells, and a table beside it */
@@ -26,8 +21,7 @@ enum {
     LABEL_MOST = 17,     /* characters of a class beside its row of the matrix */
     HEAT_ROWS_MOST = 64, /* more reference points are averaged */
     LINKS_MOST = 400,    /* lines between reference points and observations that the eye can follow */
-    STRONGEST = 3,       /* of each reference point, where there are more */
-    NAME_MOST = 40
+    STRONGEST = 3        /* of each reference point, where there are more */
 };
 
 /* Colours are named once; dark is for screens alone, so that paper stays white. */
@@ -111,49 +105,6 @@ static const char figure_style[] =
     "figure,.numbers div,.tables section{border-color:#ccc}"
     "*{-webkit-print-color-adjust:exact;print-color-adjust:exact}}\n";
 
-/* ---- parts of a page ---- */
-
-static void section_begin(FILE *out, const char *title, const char *words) {
-    fprintf(out, "<section>\n<h2>%s</h2>\n<p>%s</p>\n", title, words);
-}
-
-/* The caption's name: a record and a channel, or a title alone. */
-static void caption_begin(FILE *out, const char *name, const char *more) {
-    fputs("<figure>\n<figcaption><b>", out);
-    html_short(out, name, NAME_MOST);
-    if (more && *more) fputs(" \xC2\xB7 ", out), html_short(out, more, NAME_MOST);
-    fputs("</b>", out);
-}
-
-static void key(FILE *out, const char *kind, const char *name) {
-    fprintf(out, "<i class=\"%s\">", kind);
-    html_short(out, name, NAME_MOST);
-    fputs("</i>", out);
-}
-
-static void words(FILE *out, const char *name, double value) {
-    char text[32];
-    fprintf(out, "<span>%s %s</span>", name, html_fixed(text, value, html_decimals(value, 3)));
-}
-
-/* What the picture says, on a line of its own. */
-static void verdict(FILE *out, const char *text) {
-    if (!*text) return;
-    fputs("<em>", out), html_text(out, text), fputs("</em>", out);
-}
-
-static frame caption_end(FILE *out, int height, const char *description) {
-    frame f = {out, LEFT, TOP, WIDTH - LEFT - RIGHT, height - TOP - BOTTOM, {0, 1, 0, 0}, {0, 1, 0, 0}};
-    fputs("</figcaption>\n", out);
-    figure_begin(out, WIDTH, height, description);
-    return f;
-}
-
-static void plot_end(FILE *out) {
-    figure_end(out);
-    fputs("</figure>\n", out);
-}
-
 /* ---- headline numbers ---- */
 
 static void lines(FILE *out, const char *text) {
@@ -223,20 +174,20 @@ static void curves_verdict(FILE *out, const report_data *r, const report_curve *
     size_t judged = 0;
     while (judged < n && !curves[judged].better) judged++;
     if (judged == n) {
-        verdict(out, curves[0].remark ? curves[0].remark : "");
+        page_verdict(out, curves[0].remark ? curves[0].remark : "");
         return;
     }
-    verdict(out, verdict_learning(text, r->epoch, train, curves[judged].value, r->epochs, curves[judged].better));
+    page_verdict(out, verdict_learning(text, r->epoch, train, curves[judged].value, r->epochs, curves[judged].better));
 }
 
 static void curves_plot(FILE *out, const report_data *r, const report_curve *curves, size_t n) {
     static const char *const colour[4] = {"c1", "c2", "c3", "c0"};
     frame f;
     int cut;
-    caption_begin(out, curves[0].plot, NULL);
-    for (size_t c = 0; n > 1 && c < n; c++) key(out, colour[c % 4], curves[c].name);
+    page_caption(out, curves[0].plot, NULL);
+    for (size_t c = 0; n > 1 && c < n; c++) page_key(out, colour[c % 4], curves[c].name);
     curves_verdict(out, r, curves, n);
-    f = caption_end(out, HEIGHT, curves[0].plot);
+    f = page_frame(out, HEIGHT, curves[0].plot);
     f.x = f.y = axis_none;
     f.x.whole = 1;
     axis_fit(&f.x, r->epoch, r->epochs);
@@ -250,7 +201,7 @@ static void curves_plot(FILE *out, const report_data *r, const report_curve *cur
             frame_points(&f, colour[c % 4], &r->best_epoch, &at, 1, 3.5);
         }
     } else frame_message(&f, "no finite value was logged");
-    plot_end(out);
+    page_plot_end(out);
 }
 
 static void learning(FILE *out, const report_data *r) {
@@ -262,7 +213,7 @@ static void learning(FILE *out, const report_data *r) {
                  "By epoch. The dashed line marks epoch %s, the best on the validation records, whose weights are used "
                  "below.",
                  html_number(epoch, r->best_epoch, 7));
-    section_begin(out, "Learning", text);
+    page_section(out, "Learning", text);
     fputs("<div class=\"plots\">\n", out);
     for (size_t first = 0, end; first < r->n_curves; first = end) {
         for (end = first + 1; end < r->n_curves && !strcmp(r->curves[end].plot, r->curves[first].plot); end++) {
@@ -285,14 +236,14 @@ static void roc_plot(FILE *out, const report_data *r) {
     const double area = metric_auc(r->score, r->label, r->rows);
     char text[VERDICT_BYTES];
     frame f;
-    caption_begin(out, "ROC", NULL);
-    words(out, "area", area);
-    verdict(out, verdict_ranking(text, area, r->auc_low, r->auc_high));
-    f = caption_end(out, WIDTH, "Receiver operating characteristic");
+    page_caption(out, "ROC", NULL);
+    page_words(out, "area", area);
+    page_verdict(out, verdict_ranking(text, area, r->auc_low, r->auc_high));
+    f = page_frame(out, WIDTH, "Receiver operating characteristic");
     frame_axes(&f, "false positive rate", "true positive rate");
     frame_rule(&f, "rule", 0, 0, 1, 1);
     frame_line(&f, "c1", x, y, metric_roc(x, y, r->score, r->label, r->rows));
-    plot_end(out);
+    page_plot_end(out);
     free(x), free(y);
 }
 
@@ -302,14 +253,14 @@ static void pr_plot(FILE *out, const report_data *r) {
     const double average = metric_auprc(r->score, r->label, r->rows);
     char text[VERDICT_BYTES];
     frame f;
-    caption_begin(out, "Precision\xE2\x80\x93recall", NULL);
-    words(out, "average", average);
-    verdict(out, verdict_precision(text, average, share));
-    f = caption_end(out, WIDTH, "Precision by recall");
+    page_caption(out, "Precision\xE2\x80\x93recall", NULL);
+    page_words(out, "average", average);
+    page_verdict(out, verdict_precision(text, average, share));
+    f = page_frame(out, WIDTH, "Precision by recall");
     frame_axes(&f, "recall", "precision");
     frame_rule(&f, "rule", 0, share, 1, share);
     frame_line(&f, "c1", x, y, metric_pr(x, y, r->score, r->label, r->rows));
-    plot_end(out);
+    page_plot_end(out);
     free(x), free(y);
 }
 
@@ -357,17 +308,17 @@ static void calibration_plot(FILE *out, const report_data *r) {
     char text[VERDICT_BYTES];
     frame f, below;
     metric_bins(bins, r->p, r->label, r->rows, r->classes, two ? 1 : -1);
-    caption_begin(out, "Calibration", NULL);
-    words(out, "error", metric_calibration(r->p, r->label, r->rows, r->classes));
-    verdict(out, verdict_calibration(text, bins, two));
-    f = caption_end(out, WIDTH, "Observed frequency by predicted probability, with the number of rows");
+    page_caption(out, "Calibration", NULL);
+    page_words(out, "error", metric_calibration(r->p, r->label, r->rows, r->classes));
+    page_verdict(out, verdict_calibration(text, bins, two));
+    f = page_frame(out, WIDTH, "Observed frequency by predicted probability, with the number of rows");
     below = f;
     f.height -= strip + apart;
     below.top = f.top + f.height + apart, below.height = strip;
     frame_axes(&f, NULL, two ? "share that was class 1" : "share that was right");
     reliability_points(&f, bins);
     histogram(&below, bins, two ? "predicted probability of class 1" : "probability of the class predicted");
-    plot_end(out);
+    page_plot_end(out);
 }
 
 static void ranking(FILE *out, const report_data *r) {
@@ -378,7 +329,7 @@ static void ranking(FILE *out, const report_data *r) {
                  "%zu labelled rows, %zu of them of class 1. Dashed: what chance would give. Bars: 95 %% intervals.",
                  r->rows, positives(r));
     else snprintf(text, sizeof text, "%zu labelled rows. Bars: 95 %% intervals.", r->rows);
-    section_begin(out, "Classification", text);
+    page_section(out, "Classification", text);
     fputs("<div class=\"plots\">\n", out);
     if (r->score) roc_plot(out, r), pr_plot(out, r);
     calibration_plot(out, r);
@@ -451,7 +402,7 @@ static void confusion_verdict(FILE *out, const confusion *m) {
         snprintf(text, sizeof text, "Most often confused: class %d, taken for %d (%lld of %lld rows).",
                  (int)m->classes[truth], (int)m->classes[taken], (long long)most,
                  (long long)m->table[m->classes[truth]].support);
-    verdict(out, text);
+    page_verdict(out, text);
 }
 
 static void confusion_plot(FILE *out, const report_data *r, const confusion *m) {
@@ -464,7 +415,7 @@ static void confusion_plot(FILE *out, const report_data *r, const confusion *m) 
     fprintf(out, "<figure%s>\n<figcaption><b>Confusion</b>", m->n > FEW_CLASSES && !r->score ? " class=\"wide\"" : "");
     fputs("<span>rows: truth; columns: predicted</span>", out);
     confusion_verdict(out, m);
-    f = caption_end(out, TOP + m->n * cell + 14, "Confusion matrix: rows are the truth, columns the class predicted");
+    f = page_frame(out, TOP + m->n * cell + 14, "Confusion matrix: rows are the truth, columns the class predicted");
     f.left = label, f.width = WIDTH - label - RIGHT, f.height = m->n * cell;
     f.x.high = f.y.high = m->n;
     for (int32_t i = 0; i <= m->n; i++) edge[i] = i;
@@ -477,7 +428,7 @@ static void confusion_plot(FILE *out, const report_data *r, const confusion *m) 
     for (int32_t i = 0; i < m->n; i++)
         for (int32_t j = 0; j < m->n; j++) cell_number(&f, m, i, j, share[(m->n - 1 - i) * m->n + j]);
     for (int32_t i = 0; i <= m->n; i++) frame_rule(&f, "edge", 0, i, m->n, i), frame_rule(&f, "edge", i, 0, i, m->n);
-    plot_end(out);
+    page_plot_end(out);
 }
 
 static void class_row(FILE *out, const report_data *r, const confusion *m, int32_t i) {
@@ -522,9 +473,9 @@ static void benefit_plot(FILE *out, const report_data *r, const double *p, const
         const decision d = decision_at((i + 1) / 100.0, p, is, r->rows);
         x[i] = d.threshold, model[i] = d.benefit, all[i] = d.benefit_all, none[i] = 0;
     }
-    caption_begin(out, "Decision curve", NULL);
-    key(out, "c1", "model"), key(out, "c2", "flag all"), key(out, "c0", "flag nobody");
-    f = caption_end(out, HEIGHT, "Net benefit by threshold");
+    page_caption(out, "Decision curve", NULL);
+    page_key(out, "c1", "model"), page_key(out, "c2", "flag all"), page_key(out, "c0", "flag nobody");
+    f = page_frame(out, HEIGHT, "Net benefit by threshold");
     f.x = axis_unit, f.y = axis_none;
     axis_fit(&f.y, model, CURVE), axis_fit(&f.y, all, 1), axis_fit(&f.y, none, 1);
     if (axis_settle(&f.y, 0.1)) {
@@ -533,7 +484,7 @@ static void benefit_plot(FILE *out, const report_data *r, const double *p, const
         frame_line(&f, "c0", x, none, CURVE), frame_line(&f, "c2", x, all, CURVE),
             frame_line(&f, "c1", x, model, CURVE);
     } else frame_message(&f, "no labelled row");
-    plot_end(out);
+    page_plot_end(out);
 }
 
 /* "slope 1.2 (0.9 to 1.6)" */
@@ -610,9 +561,9 @@ static void panel_plot(FILE *out, const report_data *r, const report_panel *p) {
         arrput(low, p->mean.y[i] - 2 * p->sd[i]);
         arrput(high, p->mean.y[i] + 2 * p->sd[i]);
     }
-    caption_begin(out, p->record, p->channel);
-    verdict(out, verdict_panel(text, p));
-    f = caption_end(out, HEIGHT - 30, "Interpolation with uncertainty");
+    page_caption(out, p->record, p->channel);
+    page_verdict(out, verdict_panel(text, p));
+    f = page_frame(out, HEIGHT - 30, "Interpolation with uncertainty");
     f.top -= UNNAMED, f.height += UNNAMED;
     panel_axes(&f, p, low, high);
     if (axis_settle(&f.x, 0.02) & axis_settle(&f.y, 0.06)) {
@@ -623,7 +574,7 @@ static void panel_plot(FILE *out, const report_data *r, const report_panel *p) {
         frame_points(&f, "seen", p->seen.x, p->seen.y, p->seen.n, 3.2);
         frame_points(&f, "held", p->held.x, p->held.y, p->held.n, 3.2);
     } else frame_message(&f, "no observation, no finite prediction");
-    plot_end(out);
+    page_plot_end(out);
     arrfree(low), arrfree(high);
 }
 
@@ -632,12 +583,12 @@ static void panels(FILE *out, const report_data *r) {
     int truth = 0, held = 0;
     for (size_t i = 0; i < n; i++) truth |= r->panels[i].truth.n > 0, held |= r->panels[i].held.n > 0;
     fputs("<div class=\"legend\">", out);
-    key(out, "seen", "observed");
-    if (held) key(out, "held", "held out");
-    if (truth) key(out, "truth", "truth");
-    key(out, "c1", "mean"), key(out, "area",
-                                "\xC2\xB1"
-                                "2 standard deviations");
+    page_key(out, "seen", "observed");
+    if (held) page_key(out, "held", "held out");
+    if (truth) page_key(out, "truth", "truth");
+    page_key(out, "c1", "mean"), page_key(out, "area",
+                                          "\xC2\xB1"
+                                          "2 standard deviations");
     fprintf(out, "</div>\n<div class=\"plots stack\" style=\"--rows:%zu\">\n", r->panel_rows);
     for (size_t i = 0; i < n; i++) panel_plot(out, r, r->panels + i);
     fputs("</div>\n", out);
@@ -650,11 +601,11 @@ static void error_plot(FILE *out, const report_data *r) {
                                                                                        "straight lines, held out"};
     char text[VERDICT_BYTES];
     frame f;
-    caption_begin(out, "Error by share observed", NULL);
+    page_caption(out, "Error by share observed", NULL);
     for (int i = 0; i < PARTS; i++)
-        if (parts[i]->n) key(out, colour[i], name[i]);
-    verdict(out, verdict_errors(text, &r->error_held, &r->error_lines));
-    f = caption_end(out, HEIGHT, "Mean squared error by share of time points observed");
+        if (parts[i]->n) page_key(out, colour[i], name[i]);
+    page_verdict(out, verdict_errors(text, &r->error_held, &r->error_lines));
+    f = page_frame(out, HEIGHT, "Mean squared error by share of time points observed");
     f.x = f.y = axis_none;
     for (int i = 0; i < PARTS; i++) axis_fit(&f.x, parts[i]->x, parts[i]->n), axis_fit(&f.y, parts[i]->y, parts[i]->n);
     f.y.low = fmin(f.y.low, 0);
@@ -666,7 +617,7 @@ static void error_plot(FILE *out, const report_data *r) {
             frame_points(&f, colour[i], parts[i]->x, parts[i]->y, parts[i]->n, 3);
         }
     } else frame_message(&f, "nothing was measured");
-    plot_end(out);
+    page_plot_end(out);
 }
 
 static void band_cells(FILE *out, const char *name, const band_row *row) {
@@ -702,7 +653,7 @@ static void interpolation(FILE *out, const report_data *r) {
                  "The mean and the standard deviation are those of %d curves, decoded from as many samples of the "
                  "posterior; the noise of a single observation is %s.",
                  r->samples, r->noisy ? "in the deviation, as the model learned it" : "not in them");
-    section_begin(out, "Interpolation", any ? text : "Error on held-out time points.");
+    page_section(out, "Interpolation", any ? text : "Error on held-out time points.");
     if (any) panels(out, r);
     if (errors)
         fputs("<div class=\"plots after\">\n", out), error_plot(out, r), band_plot(out, r), fputs("</div>\n", out);
@@ -714,9 +665,9 @@ static void interpolation(FILE *out, const report_data *r) {
 static void course_plot(FILE *out, const report_data *r, const report_story *s) {
     char name[80];
     frame f;
-    caption_begin(out, s->record, NULL);
+    page_caption(out, s->record, NULL);
     fputs("<span>probability of ", out), html_short(out, s->of, NAME_MOST), fputs("</span>", out);
-    f = caption_end(out, HEIGHT - 50, "Probability after each time");
+    f = page_frame(out, HEIGHT - 50, "Probability after each time");
     f.x = axis_none, f.y = axis_unit;
     axis_fit(&f.x, s->course.x, s->course.n);
     if (axis_settle(&f.x, 0.02)) {
@@ -758,9 +709,9 @@ static void channels_table(FILE *out, const report_data *r) {
 
 static void influences(FILE *out, const report_data *r) {
     if (r->n_stories + r->n_channels == 0) return;
-    section_begin(out, "What mattered",
-                  "How the prediction of a few records comes about as observations arrive, and the observations that "
-                  "change it most: the log-odds with all of them, minus those without this one.");
+    page_section(out, "What mattered",
+                 "How the prediction of a few records comes about as observations arrive, and the observations that "
+                 "change it most: the log-odds with all of them, minus those without this one.");
     fputs("<div class=\"plots\">\n", out);
     for (size_t i = 0; i < r->n_stories; i++) story(out, r, &r->stories[i]);
     channels_table(out, r);
@@ -824,10 +775,10 @@ static void links_plot(FILE *out, const report_attention *a, const heat *h, axis
     char text[VERDICT_BYTES];
     frame f;
     if (h->rows * a->times > LINKS_MOST) few = strongest(h, a->times);
-    caption_begin(out, a->record, a->channel);
+    page_caption(out, a->record, a->channel);
     if (few) fprintf(out, "<span>the %d strongest lines of each point</span>", STRONGEST);
-    verdict(out, verdict_attention(text, a));
-    f = caption_end(out, 170, "Reference points above, observations below, joined by attention");
+    page_verdict(out, verdict_attention(text, a));
+    f = page_frame(out, 170, "Reference points above, observations below, joined by attention");
     f.x = time;
     for (size_t k = 0; k < h->rows; k++) above[k] = 1;
     frame_links(&f, h->place, h->rows, a->time, a->times, few ? few : h->weight, h->most);
@@ -835,7 +786,7 @@ static void links_plot(FILE *out, const report_attention *a, const heat *h, axis
     frame_text(&f, "name", time.low, 1, 0, -9, "reference points", NAME_MOST);
     frame_points(&f, "c0", h->place, above, h->rows, 1.8);
     frame_points(&f, a->times > 60 ? "c0" : "seen", a->time, below, a->times, a->times > 60 ? 1.8 : 3);
-    plot_end(out);
+    page_plot_end(out);
     free(above), free(below), free(few);
 }
 
@@ -846,13 +797,13 @@ static void heat_plot(FILE *out, const report_data *r, const report_attention *a
     for (size_t i = 0; i <= a->times; i++) x[i] = fmin(fmax(x[i], time.low), time.high);
     fprintf(out, "<figure>\n<figcaption><span>weight 0</span><span class=\"ramp\"></span><span>%s</span>",
             html_number(text, h->most, 2));
-    f = caption_end(out, 300, "Attention of every reference point to every observation");
+    f = page_frame(out, 300, "Attention of every reference point to every observation");
     f.x = time, f.y = axis_none;
     axis_fit(&f.y, y, h->rows + 1);
     axis_settle(&f.y, 0);
     frame_axes(&f, time_name(name, "time of the observation", r), "time of the reference point");
     frame_cells(&f, x, a->times, y, h->rows, h->weight, h->most);
-    plot_end(out);
+    page_plot_end(out);
     free(x), free(y);
 }
 
@@ -870,10 +821,9 @@ static void attention_column(FILE *out, const report_data *r, const report_atten
 
 static void attention(FILE *out, const report_data *r) {
     if (r->n_attention == 0) return;
-    section_begin(
-        out, "Attention",
-        "How the encoder reads a record: every reference point takes a weighted mean of the observations of a "
-        "channel. The stronger the line or the cell, the larger the weight.");
+    page_section(out, "Attention",
+                 "How the encoder reads a record: every reference point takes a weighted mean of the observations of a "
+                 "channel. The stronger the line or the cell, the larger the weight.");
     fputs("<div class=\"plots stack\" style=\"--rows:2\">\n", out);
     for (size_t i = 0; i < r->n_attention; i++) attention_column(out, r, r->attention + i);
     fputs("</div>\n</section>\n", out);
@@ -913,6 +863,8 @@ void report_write(FILE *out, const report_data *r) {
     numbers(out, r);
     learning(out, r);
     classification(out, r);
+    page_number(out, r);
+    page_labels(out, r);
     interpolation(out, r);
     influences(out, r);
     attention(out, r);

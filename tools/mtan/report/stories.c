@@ -125,7 +125,7 @@ int stories_make(stories *x, session *s, const options *o, const int32_t *record
     runner run;
     int good = 1;
     memset(x, 0, sizeof *x);
-    if (config->classify == MTAN_CLASSIFY_NONE) return 1;
+    if (config->classify == MTAN_CLASSIFY_NONE || config->task != MTAN_TASK_CLASSES) return 1;
     if (!runner_start(&run, &s->bundle.model, exchanged_bounds(model_bounds(config, &s->data)), option_threads(o),
                       error))
         return complain("%s", error), 0;

@@ -103,7 +103,7 @@ const char *verdict_learning(char *text, const double *epoch, const double *trai
 
 const char *verdict_ranking(char *text, double auc, double low, double high) {
     *text = 0;
-    if (!isfinite(auc)) return text;
+    if (!(auc >= 0 && auc <= 1)) return text;
     if (low <= 0.5 && high >= 0.5) return say(text, "At chance level: the interval of the area includes 0.5.");
     if (high < 0.5) return say(text, "Worse than chance: the model ranks the classes the wrong way round.");
     snprintf(text, VERDICT_BYTES, "Of two rows of different classes, %.0f %% are ranked rightly (chance: 50 %%).",
@@ -150,6 +150,55 @@ const char *verdict_calibration(char *text, const metric_bin bins[METRIC_BINS], 
         say(text, b.extreme > 0 ? "Probabilities are too extreme: the model is surer than it should be."
                                 : "Probabilities are too cautious: the model could be surer.");
     else say(text, "Probabilities agree with what happened, as far as these rows can tell.");
+    return text;
+}
+
+/* ---- a number ---- */
+
+const char *verdict_coverage(char *text, double inside, size_t n, double promised) {
+    const double doubt = 2 * sqrt(promised * (1 - promised) / (double)n);
+    *text = 0;
+    if (n == 0 || !isfinite(inside)) return text;
+    snprintf(text, VERDICT_BYTES, "%.0f %% of the numbers lie in their intervals, which promise %.0f %%%s.",
+             percent(inside), percent(promised),
+             inside > promised + doubt   ? ": they are too wide"
+             : inside < promised - doubt ? ": they are too narrow"
+                                         : "");
+    return text;
+}
+
+const char *verdict_explained(char *text, double r2) {
+    *text = 0;
+    if (!isfinite(r2)) return text;
+    if (r2 <= 0) return say(text, "No better than the mean of these numbers.");
+    snprintf(text, VERDICT_BYTES, "The predictions explain %.0f %% of the variance.", percent(r2));
+    return text;
+}
+
+/* A straight line of the truth by the prediction, which should have no offset and the slope 1. */
+const char *verdict_residuals(char *text, const double *predicted, const double *truth, size_t n) {
+    double bias = 0, mean = 0, spread = 0, together = 0, left = 0, variance = 0;
+    *text = 0;
+    if (n < 10) return text;
+    for (size_t i = 0; i < n; i++) bias += (predicted[i] - truth[i]) / (double)n, mean += predicted[i] / (double)n;
+    for (size_t i = 0; i < n; i++) {
+        const double x = predicted[i] - mean, e = predicted[i] - truth[i] - bias;
+        spread += x * x, together += x * (x - e), variance += e * e / (double)(n - 1);
+    }
+    const double slope =
+        spread > 1e-12 * variance * (double)n ? together / spread : 1; /* one prediction for all: no line */
+    for (size_t i = 0; i < n; i++) {
+        const double e = truth[i] - (mean - bias) - slope * (predicted[i] - mean);
+        left += e * e / (double)(n - 2);
+    }
+    const double doubt = 2 * sqrt(left / spread);
+    if (!isfinite(bias) || !isfinite(variance) || !isfinite(slope)) return text;
+    if (fabs(bias) > 2 * sqrt(variance / (double)n))
+        snprintf(text, VERDICT_BYTES, "Predictions are too %s: by %.3g on average.", bias > 0 ? "high" : "low",
+                 fabs(bias));
+    else if (slope < 1 - doubt) say(text, "Predictions are too extreme: the truth lies nearer to the mean.");
+    else if (slope > 1 + doubt) say(text, "Predictions are too cautious: the truth lies further from the mean.");
+    else say(text, "No systematic error, as far as these rows can tell.");
     return text;
 }
 

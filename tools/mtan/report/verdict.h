@@ -19,6 +19,11 @@ const char *verdict_ranking(char *text, double auc, double low, double high);
 const char *verdict_precision(char *text, double average, double share);
 /* two: the bins are of the probability of class 1; else of the largest one. Rows count as independent. */
 const char *verdict_calibration(char *text, const metric_bin bins[METRIC_BINS], int two);
+/* Of a number: how many lie in their intervals, if there are any, beside what those promise; else the share of the variance. Then
+ * whether the predictions lean to one side, or are too close to their mean or too far from it. */
+const char *verdict_coverage(char *text, double inside, size_t n, double promised);
+const char *verdict_explained(char *text, double r2);
+const char *verdict_residuals(char *text, const double *predicted, const double *truth, size_t n);
 /* A channel of a record: the curve's error beside that of straight lines between the points seen. */
 const char *verdict_panel(char *text, const report_panel *p);
 /* Errors of the model and of straight lines at the same shares. */
