@@ -69,8 +69,8 @@ TEST a_model_is_trained(void) {
 /* Stopped and gone on with, the run has the bits of one that was not. */
 TEST a_run_is_resumed(void) {
     use_shim();
-    ASSERT_EQ(0, train_small("whole", "--backend cuda --epochs 2"));
-    ASSERT_EQ(0, train_small("parts", "--backend cuda"));
+    ASSERT_EQ(0, train_small("whole", COMMAND_STEADY "--backend cuda --epochs 2"));
+    ASSERT_EQ(0, train_small("parts", COMMAND_STEADY "--backend cuda"));
     ASSERT_EQ(0, run_small("train own", "--out @/parts --backend cuda --resume --epochs 2 --quiet"));
     ASSERT(command_same_tensors("whole/last.safetensors", "parts/last.safetensors"));
     PASS();

@@ -9,6 +9,10 @@
 
 enum { COMMAND_RECORDS = 60 };
 
+/* Own data is trained with a rate that falls until the last epoch, so how many there are is fixed: a run that a test resumes with
+ * more of them has a steady one. */
+#define COMMAND_STEADY "--schedule constant --warmup 0 "
+
 /* The folder of a test, for GREATEST_SET_SETUP_CB and GREATEST_SET_TEARDOWN_CB; a file in it. The folder has data of
  * COMMAND_RECORDS records of two classes that are learned in a few steps: events.csv, labels.csv, and times.csv with a label
  * for every time. */

@@ -13,7 +13,7 @@
 
 #define TRAIN                                                                                                          \
     "train own --model enc --data @/events.csv --labels @/labels.csv --batch 16 --epochs 1 --threads 1 --ref-points "  \
-    "4 "
+    "4 " COMMAND_STEADY
 
 static mtan_config enc_of(int32_t channels) {
     mtan_config c;

@@ -19,7 +19,7 @@
 
 #define TRAIN                                                                                                          \
     "train own --model enc --data @/events.csv --labels @/labels.csv --enc-hidden 16 --embed 16 --ref-points 8 "       \
-    "--head-hidden 12 --batch 8 --lr 0.01 --quiet --threads 2 "
+    "--head-hidden 12 --batch 8 --lr 0.01 --quiet --threads 2 " COMMAND_STEADY
 
 /* ---- tests ---- */
 

@@ -13,7 +13,7 @@
 #include "../../tools/mtan/model/ensemble.h"
 
 #define DATA "--data @/events.csv --labels @/labels.csv "
-#define SMALL "--enc-hidden 8 --embed 8 --ref-points 6 --batch 8 --lr 0.01 --quiet "
+#define SMALL "--enc-hidden 8 --embed 8 --ref-points 6 --batch 8 --lr 0.01 --quiet " COMMAND_STEADY
 #define TRAIN "train own --model enc " DATA SMALL "--head-hidden 6 "
 #define CURVES "train own --model interp --data @/events.csv " SMALL "--latent 2 --dec-hidden 5 --mlp-hidden 6 "
 

@@ -59,8 +59,9 @@ TEST metrics_that_do_not_exist(void) {
 /* ---- the command ---- */
 
 #define SMALL                                                                                                          \
-    " --enc-hidden 8 --embed 8 --ref-points 4 --head-hidden 8 --latent 2 --batch 16 --lr 0.02 --epochs 30 --threads "  \
-    "1 "
+    " --enc-hidden 8 --embed 8 --ref-points 4 --head-hidden 8 --latent 2 --batch 16 --lr 0.02 --epochs 30 --dropout "  \
+    "0 "                                                                                                               \
+    "--threads 1 "
 enum { RECORDS = 100 };
 
 /* The label is 50 and 8 times the mean of what was observed. */

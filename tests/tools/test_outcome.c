@@ -36,7 +36,7 @@ TEST a_quiet_run_says_nothing(void) {
 
 /* As published, kernels are as wide as the record: after two small epochs nobody stands out. */
 TEST uniform_attention_is_told(void) {
-    ASSERT_EQ_FMT(DONE, command_run(CLASSES "--lr 1e-6"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run(CLASSES "--preset correct --lr 1e-6"), "%d");
     ASSERT(command_says("err.txt", "Attention is almost uniform"));
     PASS();
 }

@@ -25,7 +25,7 @@ static int all_refused(const refusal *cases, size_t n) {
 #define ALL_REFUSED(cases) ASSERT(all_refused(cases, sizeof cases / sizeof cases[0]))
 
 #define OWN "train own --data @/events.csv --labels @/labels.csv --quiet "
-#define SMALL "--enc-hidden 4 --embed 4 --ref-points 4 --head-hidden 3 --batch 8 --threads 1 --epochs 1 "
+#define SMALL "--enc-hidden 4 --embed 4 --ref-points 4 --head-hidden 3 --batch 8 --threads 1 --epochs 1 " COMMAND_STEADY
 
 static void write_data(void) {
     command_write("d.csv", "record,time,channel,value\na,0.5,0,1\na,0.75,1,2\nb,0.25,2,1\n");

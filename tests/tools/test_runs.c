@@ -19,7 +19,7 @@
 #define DATA "--data @/events.csv --labels @/labels.csv "
 #define TRAIN                                                                                                          \
     "train own --model enc " DATA "--enc-hidden 8 --embed 8 --ref-points 6 --head-hidden 6 --batch 8 --lr 0.01 "       \
-    "--quiet "
+    "--quiet " COMMAND_STEADY
 #define CURVES                                                                                                         \
     "train own --model interp --data @/events.csv --enc-hidden 8 --embed 8 --ref-points 6 --latent 2 --dec-hidden 5 "  \
     "--mlp-hidden 6 --batch 16 --quiet "

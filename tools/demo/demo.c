@@ -92,14 +92,13 @@ static void clear_run(const char *folder, const char *run) {
     "--data @/events.csv --origin zero --time-scale 24 --embed 64 --enc-heads 2 --batch 32 --patience 0 --seed 1 "
 static int train_models(const settings *s) {
     clear_run(s->folder, "curves"), clear_run(s->folder, "classes");
-    return run_command("mtan train own --model interp --out @/curves " COMMON
-                       "--frequencies log --ref-points 32 --enc-hidden 32 "
+    return run_command("mtan train own --model interp --out @/curves " COMMON "--ref-points 32 --enc-hidden 32 "
                        "--dec-hidden 32 --latent 12 --mlp-hidden 32 --noise-std 0.2 --samples 1 --epochs 40 --lr 0.004 "
                        "--lr-decay 0.999",
                        s) &&
            run_command("mtan train own --model enc --out @/classes --labels @/labels.csv --positive pulse-first " COMMON
-                       "--frequencies log --fastest 6 --ref-points 24 --enc-hidden 32 --head-hidden 32 --epochs 90 "
-                       "--lr 0.003 --select auc",
+                       "--fastest 6 --ref-points 24 --enc-hidden 32 --head-hidden 32 --epochs 90 "
+                       "--lr 0.003",
                        s);
 }
 

@@ -31,8 +31,8 @@ static const option table[] = {
     {"model", 0, TEXT("KIND"), " train check split ",
      "for own data: enc, full, per-time, interp, or a baseline, with -per-time or -interp behind its name"},
     {"preset", 0, TEXT("NAME"), " train table split ",
-     "faithful: what the published code does; correct: what the paper says or what is right (default); best: what goes "
-     "beyond the paper, where it was found to help (train)"},
+     "faithful: what the published code does; correct: what the paper says or what is right (default for the paper's "
+     "data); best: what goes beyond the paper, where it was found to help (default for own data)"},
     {"epochs", 0, WHOLE("N", 1, 1e6), " train table ", "how many epochs at most"},
     {"epochs", 0, WHOLE("N", 1, 1000), " bench ", "how many epochs to measure (bench, default 3)"},
     {"resume", 0, FLAG, " train ",

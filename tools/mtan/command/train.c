@@ -358,7 +358,7 @@ static int prepare(plan *p, dataset *d, split *s, prep *prepared, bundle *resume
     if (!plan_prepare(p, d, s, prepared, resumed) || !choose_positive(prepared, o)) return 0;
     if (!plan_can_be_saved(p, prepared, error)) return complain("%s", error), 0;
     note("%s, %s: %zu records (%td training, %td validation, %td test), %td channels, %zu parameters", p->name,
-         p->source.preset == MTAN_FAITHFUL ? "faithful" : "correct", arrlenu(d->records), arrlen(s->part[SPLIT_TRAIN]),
+         preset_names[p->source.preset], arrlenu(d->records), arrlen(s->part[SPLIT_TRAIN]),
          arrlen(s->part[SPLIT_VALID]), arrlen(s->part[SPLIT_TEST]), arrlen(d->channels),
          mtan_weights_count(&p->config));
     if (arrlen(s->part[SPLIT_TRAIN]) == 0) return complain("no record is left for training"), 0;

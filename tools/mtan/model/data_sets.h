@@ -41,6 +41,7 @@ typedef struct data_set {
     void (*means)(const dataset *d, const int32_t *train, size_t n, double *means);
     void (*fill)(dataset *d, const double *means);
     /* training */
+    mtan_preset preset;        /* where --preset is not given */
     data_defaults defaults[2]; /* by preset; the third is as the second here */
     const data_setting *best;  /* what validation has chosen for the preset best, up to a NULL; or NULL */
     int by_group;              /* records of one group stay on one side of the split */

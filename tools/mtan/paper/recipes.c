@@ -7,12 +7,6 @@
 #include "../../baselines/baselines.h"
 #include "../model/data_sets.h"
 
-static void set_config(mtan_config *c, mtan_kind kind, mtan_classify_kind classify, int32_t channels, int32_t classes,
-                       mtan_preset preset) {
-    mtan_config_init(c, kind, classify, channels, classes);
-    mtan_config_preset(c, preset);
-}
-
 /* ---- mTAN ---- */
 
 typedef struct row {
@@ -47,7 +41,8 @@ static int set_mtan(recipe *r, const row *rows, int n, const char *name, mtan_pr
     if (i == n) return 0;
     const row *from = &rows[i];
     memset(r, 0, sizeof *r);
-    set_config(&r->config, from->kind, from->classify, from->channels, from->classes, preset);
+    mtan_config_init(&r->config, from->kind, from->classify, from->channels, from->classes);
+    mtan_config_preset(&r->config, preset);
     r->config.enc_hidden = from->hidden;
     if (from->latent) r->config.latent = from->latent;
     r->config.ref_points = from->points;
@@ -185,9 +180,10 @@ static void set_variational(mtan_config *c, mtan_preset preset) {
 static void set_model(mtan_config *c, const task *t, mtan_preset preset) {
     const baseline_row *r = t->row;
     const int time = t->classify == MTAN_CLASSIFY_TIME;
-    set_config(c, r->variational ? MTAN_FULL : MTAN_ENC, t->classify, t->data->channels,
-               t->classify == MTAN_CLASSIFY_NONE ? 0 : t->data->classes, preset);
+    mtan_config_init(c, r->variational ? MTAN_FULL : MTAN_ENC, t->classify, t->data->channels,
+                     t->classify == MTAN_CLASSIFY_NONE ? 0 : t->data->classes);
     mtan_config_architecture(c, t->model);
+    mtan_config_preset(c, preset);
     c->embed_scale = r->hours ? 48 : 1;
     c->head_hidden = time ? 0 : 300;
     set_sizes(c, time ? &r->time : &r->record);
