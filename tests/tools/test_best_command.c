@@ -1,7 +1,8 @@
-/* The preset best on made-up sets in which one thing decides the class: the level, the spread, or where the observations lie. What a
- * statistician would find in a minute, the default for such data has to find too. */
+/* What own data is trained with, on made-up sets in which one thing decides the class. What a statistician would find in a minute, the
+ * default has to find too: at least 95 % of what a random forest reaches that is handed 47 features, among them the ones that decide. */
 #define _POSIX_C_SOURCE 200809L
 #include <greatest.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +11,19 @@
 #include "command_line.h"
 #include "small.h"
 
-enum { RECORDS = 240, OBSERVATIONS = 24 };
-typedef enum { LEVEL, SPREAD, PLACE } decides;
+enum { RECORDS = 240, FRESH = 400, OBSERVATIONS = 24, MORE = 48 };
+typedef enum { LEVEL, SPREAD, PLACE, DENSITY, SHAPE, PERIOD } decides;
+
+/* forest: the AUC of scikit-learn's random forest on the fresh records, as tools/golden/forest.py prints it. */
+static const struct {
+    const char *name;
+    double forest;
+} sets[] = {[LEVEL] = {"level", 0.9161},  [SPREAD] = {"spread", 0.9577}, [PLACE] = {"place", 1.0},
+            [DENSITY] = {"density", 1.0}, [SHAPE] = {"shape", 0.7570},   [PERIOD] = {"period", 1.0}};
+
+static double even(uint64_t *random) {
+    return ((double)small_real(random) + 1) / 2;
+}
 
 /* Roughly normal: the sum of four even numbers has a variance of 4/3. */
 static double noise(uint64_t *random) {
@@ -20,59 +32,109 @@ static double noise(uint64_t *random) {
     return sum * 0.866;
 }
 
+/* Of DENSITY 8 to 15 in one class and twice as many in the other. */
+static int count_of(decides what, int label, double u) {
+    if (what == DENSITY) return (8 + (int)(8 * u)) * (1 + label);
+    return what == SHAPE || what == PERIOD ? MORE : OBSERVATIONS;
+}
+
 /* Times from 0 to 100; of PLACE half of them in a window that depends on the class. */
-static double time_of(decides what, int label, int i, uint64_t *random) {
-    const double u = ((double)small_real(random) + 1) / 2;
+static double time_of(decides what, int label, int i, double u) {
     return what == PLACE && i % 2 ? (label ? 20 : 60) + 20 * u : 100 * u;
 }
 
-static void write_set(decides what) {
-    uint64_t random = 17;
-    FILE *events = fopen(command_path("made.csv"), "w"), *labels;
-    fprintf(events, "record,time,channel,value\n");
-    for (int r = 0; r < RECORDS; r++)
-        for (int i = 0; i < OBSERVATIONS; i++) {
-            const int label = r % 2;
-            const double time = time_of(what, label, i, &random), z = noise(&random);
-            const double value = what == LEVEL ? z + label : what == SPREAD ? z * (1 + label) : z;
-            fprintf(events, "r%03d,%.3f,x,%.4f\n", r, time, value);
-        }
-    fclose(events);
-    labels = fopen(command_path("made-labels.csv"), "w");
-    fprintf(labels, "record,label\n");
-    for (int r = 0; r < RECORDS; r++) fprintf(labels, "r%03d,%s\n", r, r % 2 ? "b" : "a");
-    fclose(labels);
+/* u: of the record. SHAPE goes up and then down somewhere, or down and then up; PERIOD is 12 or 20, the phase any. */
+static double value_of(decides what, int label, double time, double u, double z) {
+    const double s = (time - 20 - 60 * u) / 8, turn = s < 0 ? -1 : 1;
+    switch (what) {
+    case LEVEL: return z + 0.4 * label;
+    case SPREAD: return z * (1 + 0.4 * label);
+    case SHAPE: return 0.4 * z + (label ? 2 : -2) * turn * exp(-s * s);
+    case PERIOD: return 0.4 * z + sin(6.283185307179586 * (time / (label ? 12 : 20) + u));
+    case PLACE:
+    case DENSITY: break;
+    }
+    return z;
 }
 
-/* The AUC of the test records, after a training with more options; NaN when something failed. */
-static double auc(const char *more) {
+static void write_records(decides what, int n, const char *events_name, const char *labels_name, uint64_t *random) {
+    FILE *events = fopen(command_path(events_name), "w"), *labels = fopen(command_path(labels_name), "w");
+    fprintf(events, "record,time,channel,value\n");
+    fprintf(labels, "record,label\n");
+    for (int r = 0; r < n; r++) {
+        const int label = r % 2;
+        const double u = even(random);
+        const int count = count_of(what, label, u);
+        for (int i = 0; i < count; i++) {
+            const double time = time_of(what, label, i, even(random)), z = noise(random);
+            fprintf(events, "r%03d,%.3f,x,%.4f\n", r, time, value_of(what, label, time, u, z));
+        }
+        fprintf(labels, "r%03d,%s\n", r, label ? "b" : "a");
+    }
+    fclose(events), fclose(labels);
+}
+
+/* Records to train on, and others to judge by. */
+static void write_set(decides what) {
+    uint64_t random = 17;
+    write_records(what, RECORDS, "made.csv", "made-labels.csv", &random);
+    write_records(what, FRESH, "fresh.csv", "fresh-labels.csv", &random);
+}
+
+/* The AUC of the fresh records, after a training with more options; -1 when something failed. */
+static double auc(const char *out, const char *more) {
     char line[512];
     snprintf(line, sizeof line,
-             "train own --model enc --data @/made.csv --labels @/made-labels.csv --out @/made --quiet "
+             "train own --model enc --data @/made.csv --labels @/made-labels.csv --out @/%s --quiet "
              "--threads 1 %s",
-             more);
+             out, more);
     if (command_run(line) != DONE) return -1;
-    if (command_run("eval @/made/best.safetensors --data @/made.csv --labels @/made-labels.csv --json") != DONE)
-        return -1;
+    snprintf(line, sizeof line,
+             "eval @/%s/best.safetensors --data @/fresh.csv --labels @/fresh-labels.csv --json --bootstrap 0", out);
+    if (command_run(line) != DONE) return -1;
     char *text = command_text("out.txt");
     const double found = command_json(text, "{", "auc");
     free(text);
     return found;
 }
 
+#define SMALLER "--seed 2 --ref-points 32 --embed 64 --enc-hidden 32 --head-hidden 32 "
+
+/* What a model learns does not depend on the compiler: long trainings in the quickest build alone. */
+static int is_quick(void) {
+#if defined(MTAN_DOUBLE) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(__clang__)
+    return 0;
+#else
+    return 1;
+#endif
+}
+
 TEST finds_what_decides(decides what) {
     double found;
+    if (!is_quick()) SKIPm("where trainings are slow");
     write_set(what);
-    found = auc("--preset best --seed 1 --ref-points 16 --embed 64 --enc-hidden 32 --head-hidden 32 --epochs 80");
-    if (!(found > 0.9)) printf("  BAD AUC %.4f\n", found);
-    ASSERT(found > 0.9);
+    found = auc("made", SMALLER "--lr 0.003");
+    if (!(found >= 0.95 * sets[what].forest)) printf("  BAD AUC %.4f, a forest %.4f\n", found, sets[what].forest);
+    ASSERT(found >= 0.95 * sets[what].forest);
+    PASS();
+}
+
+/* Where the level decides, what the paper's model sees is enough: what goes beyond it costs nothing that 400 records show, whose AUC
+ * has a standard error of 0.015. */
+TEST loses_nothing_where_the_level_decides(void) {
+    double best, correct;
+    if (!is_quick()) SKIPm("where trainings are slow");
+    write_set(LEVEL);
+    best = auc("made", SMALLER), correct = auc("correct", SMALLER "--preset correct");
+    if (!(best >= correct - 0.015)) printf("  BAD AUC %.4f, correct %.4f\n", best, correct);
+    ASSERT(best >= correct - 0.015);
     PASS();
 }
 
 /* A model file says by which preset it was made, and goes on with it. */
 TEST the_preset_is_kept(void) {
     write_set(LEVEL);
-    ASSERT(auc("--preset best --ref-points 4 --embed 8 --enc-hidden 8 --head-hidden 8 --epochs 1") >= 0);
+    ASSERT(auc("made", "--ref-points 4 --embed 8 --enc-hidden 8 --head-hidden 8 --epochs 1") >= 0);
     ASSERT_EQ_FMT(DONE, command_run("inspect @/made/best.safetensors"), "%d");
     ASSERT(command_says("out.txt", "best"));
     ASSERT(command_refused("train own --model enc --data @/made.csv --labels @/made-labels.csv --out @/made --resume "
@@ -84,14 +146,24 @@ TEST the_preset_is_kept(void) {
     PASS();
 }
 
+/* What is attention's alone stays away from a model without. */
+TEST an_ablation_is_trained_too(void) {
+    write_set(LEVEL);
+    ASSERT(auc("made", "--encoder rbf --ref-points 4 --embed 8 --enc-hidden 8 --head-hidden 8 --epochs 1") >= 0);
+    ASSERT(command_refused("train own --model enc --data @/made.csv --labels @/made-labels.csv --out @/other "
+                           "--encoder rbf --statistics mean,spread",
+                           "no model can have these settings"));
+    PASS();
+}
+
 SUITE(best_command_suite) {
     GREATEST_SET_SETUP_CB(command_open, NULL);
     GREATEST_SET_TEARDOWN_CB(command_close, NULL);
-    greatest_set_test_suffix("level");
-    RUN_TEST1(finds_what_decides, LEVEL);
-    greatest_set_test_suffix("spread");
-    RUN_TEST1(finds_what_decides, SPREAD);
-    greatest_set_test_suffix("place");
-    RUN_TEST1(finds_what_decides, PLACE);
+    for (int i = 0; i < (int)(sizeof sets / sizeof sets[0]); i++) {
+        greatest_set_test_suffix(sets[i].name);
+        RUN_TEST1(finds_what_decides, (decides)i);
+    }
+    RUN_TEST(loses_nothing_where_the_level_decides);
     RUN_TEST(the_preset_is_kept);
+    RUN_TEST(an_ablation_is_trained_too);
 }
