@@ -12,7 +12,7 @@
 enum { RECORDS = 24, PATIENTS = 10 };
 
 #define DATA "--data ../data/events.csv --labels ../data/labels.csv "
-#define SMALL "--batch 6 --embed 4 --enc-hidden 4 --ref-points 4 --threads 1 "
+#define SMALL "--batch 6 --embed 4 --enc-hidden 4 --ref-points 4 --threads 1 --schedule constant --warmup 0 "
 #define TRAIN(epochs) "train own --model enc " DATA "--out run --lr 0.02 --head-hidden 4 " SMALL "--epochs " epochs " "
 #define MODEL "../data/run/best.safetensors "
 #define CURVES "../data/curves"
