@@ -7,9 +7,11 @@
 
 #include "command_line.h"
 #include "golden_metrics.h"
+#include "small.h"
 #include "../../tools/mtan/command/commands.h"
 #include "../../tools/mtan/model/metrics.h"
 #include "../../tools/mtan/model/numbers.h"
+#include "../../tools/mtan/model/widths.h"
 
 #define NEAR 1e-12
 
@@ -53,6 +55,54 @@ TEST metrics_that_do_not_exist(void) {
     q.name = NUMBER_COVERAGE;
     ASSERT(isnan(number_drawn(&q, NULL, 3)));
     ASSERT(same_number("loss", numbers_loss(&p, 0), 5.0 / 3, NEAR));
+    PASS();
+}
+
+/* ---- widths of intervals ---- */
+
+/* Of 1 .. 39 in intervals of 10 on either side of 0, 0.8 x 40 = 32 are within 32: 3.2 times as far. */
+TEST widths_are_those_of_the_rows(void) {
+    double p[3 * 39], y[39];
+    number_predictions of = {39, 3, p, y, NULL, NULL};
+    for (int i = 0; i < 39; i++) p[3 * i] = -10, p[3 * i + 1] = 0, p[3 * i + 2] = 10, y[i] = i % 2 ? i + 1 : -i - 1;
+    ASSERT(same_number("wider", width_factor(&of, 0.8), 3.2, NEAR));
+    for (int i = 0; i < 39; i++) p[3 * i] = -100; /* those below are well inside: only the others count */
+    ASSERT(same_number("one side", width_factor(&of, 0.8), 2.4, NEAR));
+    ASSERT(same_number("too rare", width_factor(&of, 0.99), 1, 0));
+    for (int i = 0; i < 39; i++) p[3 * i + 2] = 0; /* no width to multiply */
+    ASSERT(same_number("no width", width_factor(&of, 0.8), 1, 0));
+    of.rows = 5;
+    ASSERT(same_number("few rows", width_factor(&of, 0.5), 1, 0));
+    of.outputs = 1;
+    ASSERT(same_number("no interval", width_factor(&of, 0.5), 1, 0));
+    PASS();
+}
+
+/* Only the ends move, to twice their distance from the median; of two numbers each has its own. */
+TEST the_last_layer_has_the_widths(void) {
+    small_model s;
+    mtan_predictor run;
+    mtan_real before[6], after[6];
+    size_t bytes;
+    void *memory;
+    uint64_t random = 3;
+    const mtan_bounds most = {1, 12, 6};
+    ASSERT(small_open_named(&s, "enc interval"));
+    small_set set = small_records(&s.config, &most, 1, 0, &random);
+    ASSERT_EQ(MTAN_OK, mtan_predictor_size(&s.model, &most, &bytes));
+    memory = calloc(bytes, 1);
+    for (int i = 0; i < 2; i++) {
+        ASSERT_EQ(MTAN_OK, mtan_predictor_init(&run, &s.model, &most, memory, bytes));
+        ASSERT_EQ(MTAN_OK, mtan_predictor_logits(&run, set.records, 1, i ? after : before));
+        width_apply(&s.config, s.weights, 2);
+    }
+    for (int o = 0; o < 6; o++) {
+        const mtan_real median = before[o / 3 * 3 + 1];
+
+        ASSERT(fabs((double)(after[o] - median) - 2 * (double)(before[o] - median)) < 1e-5);
+    }
+    free(memory);
+    ASSERT(small_free(&set) && small_close(&s));
     PASS();
 }
 
@@ -131,9 +181,43 @@ TEST labels_are_what_one_says(void) {
     PASS();
 }
 
+/* Dropout disturbs the net in training alone, so that what it learns of quantiles is far too wide: 0.98 of the numbers lay in intervals
+ * of 0.8. */
+TEST intervals_hold_what_they_promise(void) {
+    uint32_t random = 7;
+    char line[96], *text;
+    command_write("means.csv", "record,time,channel,value\n");
+    command_write("numbers.csv", "record,label\n");
+    for (int r = 0; r < 900; r++) {
+        double level = 0, noise = 0;
+        for (int k = 0; k < 12; k++) {
+            random = random * 1664525u + 1013904223u;
+            *(k < 6 ? &level : &noise) += (double)(random >> 16) / 65536 - 0.5;
+        }
+        for (int k = 0; k < 8; k++) {
+            snprintf(line, sizeof line, "r%d,%d,a,%.6f\n", r, k, level);
+            command_append("means.csv", line);
+        }
+        snprintf(line, sizeof line, "r%d,%.6f\n", r, 100 + 20 * level + 2 * noise);
+        command_append("numbers.csv", line);
+    }
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--model enc --interval 0.8 --quiet --dropout 0.5 --epochs 15"), "%d");
+    ASSERT_EQ_FMT(DONE,
+                  command_run("eval @/run/best.safetensors --data @/means.csv --labels @/numbers.csv --json --quiet "
+                              "--bootstrap 0"),
+                  "%d");
+    text = command_text("out.txt");
+    ASSERT(fabs(command_json(text, "{", "coverage") - 0.8) < 0.09);
+    free(text);
+    ASSERT_EQ_FMT(DONE, command_run("selftest @/run/best.safetensors"), "%d");
+    PASS();
+}
+
 SUITE(number_task_suite) {
     RUN_TEST(metrics_are_scikit_learns);
     RUN_TEST(metrics_that_do_not_exist);
+    RUN_TEST(widths_are_those_of_the_rows);
+    RUN_TEST(the_last_layer_has_the_widths);
     GREATEST_SET_SETUP_CB(command_open, NULL);
     GREATEST_SET_TEARDOWN_CB(command_close, NULL);
     greatest_set_test_suffix("mean");
@@ -141,4 +225,5 @@ SUITE(number_task_suite) {
     greatest_set_test_suffix("interval");
     RUN_TESTp(a_number_is_learned, TRAIN "--model full --interval 0.9", 1);
     RUN_TEST(labels_are_what_one_says);
+    RUN_TEST(intervals_hold_what_they_promise);
 }

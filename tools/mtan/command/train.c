@@ -206,6 +206,17 @@ static int save(const folder *f, const char *path, training *t, const prep *p, i
     return good;
 }
 
+/* The intervals of the best model are as wide as validation says; training goes on without that. */
+static int save_best(const folder *f, training *t, const prep *p) {
+    mtan_real *before = NULL;
+    int good, same;
+    if (!f->writes) return 1;
+    same = training_fetch(t) && training_widen(t, &before);
+    good = same && save(f, f->best, t, p, 0);
+    same = training_narrow(t, before) && same;
+    return same ? good : (complain("%s", status_message(MTAN_ERR_DEVICE)), 0);
+}
+
 /* The file of the best model says by which plan it was trained, and a resumed run may have more epochs or more patience. */
 static int renew_best(const folder *f, const plan *p) {
     static const char *const kept[] = {"mtan.run.", "mtan.split.", "mtan.golden."}; /* in the order of `save` */
@@ -294,7 +305,7 @@ static int run_epoch(folder *f, training *t, const prep *p, double *metric) {
     if (best < 0) return complain("%s", error);
     *metric = result.val_metric;
     show_epoch(t, &result, best);
-    if (best && !save(f, f->best, t, p, 0)) return BAD_USE;
+    if (best && !save_best(f, t, p)) return BAD_USE;
     if (!log_epoch(f, t, &result) || !save(f, f->last, t, p, 1)) return BAD_USE;
     ask(f, t, NULL, &result);
     return DONE;

@@ -12,6 +12,7 @@
 #include "numbers.h"
 #include "predictions.h"
 #include "solver_room.h"
+#include "widths.h"
 #include "../../data/generators.h"
 
 enum { DRAW_THIN = 1, DRAW_SHARE = 2, DRAW_TIMES = 3, DRAW_ORDER = 4, DRAW_HOOK = 5 };
@@ -356,6 +357,7 @@ static int validate_numbers(training *t, epoch_result *result) {
     result->val_points = p.rows;
     result->val_metric = number_drawn(&q, NULL, p.rows);
     result->val_loss = result->val_selected = numbers_loss(&p, t->plan->config.interval);
+    t->width = width_factor(&p, t->plan->config.interval);
     numbers_free(&p);
     return 1;
 }
@@ -423,6 +425,34 @@ int training_end_epoch(training *t, epoch_result *result, char *error) {
 
 int training_finished(const training *t) {
     return t->epoch >= t->plan->epochs || (t->plan->patience > 0 && t->since_best >= t->plan->patience);
+}
+
+/* ---- widths of intervals ---- */
+
+static mtan_real *kept_weights(const training *t) {
+    return t->trainer.average ? t->trainer.average : t->weights;
+}
+
+static int change_kept(training *t, size_t bytes) {
+    return device_send(t->kept.backend, kept_weights(t), bytes) && runner_refresh(&t->run) == MTAN_OK;
+}
+
+int training_widen(training *t, mtan_real **before) {
+    const size_t count = mtan_weights_count(&t->kept.config), bytes = count * sizeof **before;
+    *before = NULL;
+    if (!(fabs(t->width - 1) > 0) || !(t->width > 0)) return 1;
+    *before = tool_realloc(NULL, bytes);
+    memcpy(*before, kept_weights(t), bytes);
+    width_apply(&t->kept.config, kept_weights(t), t->width);
+    return change_kept(t, bytes);
+}
+
+int training_narrow(training *t, mtan_real *before) {
+    const size_t bytes = mtan_weights_count(&t->kept.config) * sizeof *before;
+    if (!before) return 1;
+    memcpy(kept_weights(t), before, bytes);
+    free(before);
+    return change_kept(t, bytes);
 }
 
 /* ---- checkpoints ---- */

@@ -48,6 +48,7 @@ typedef struct training {
     double sum[5];        /* over this epoch's batches: loss, recon, ce, kl, gradient norm, each times its records */
     double train_seconds; /* of this epoch; no checkpoint keeps it, as the same training has the same bytes */
     mtan_real *bands;     /* (D) of a learned variance, as the last validation fitted them (bands.h); or NULL */
+    double width; /* of the intervals of a number, as the last validation fitted it (widths.h); 0 or 1: as they are */
     int32_t best_epoch, since_best; /* best_epoch 0: none yet */
     double best;                    /* the smallest selection value: loss, MSE, or minus AUC */
     double first_loss;
@@ -75,6 +76,10 @@ int training_finished(const training *t);       /* all epochs done, or no better
 
 /* Weights and moments as they are now come back from a device; 0: it failed. Before anything of them is read or written. */
 int training_fetch(training *t);
+/* What is saved as the best has the widths of validation: `kept` and `run` get them, until the weights are given back, which are the
+ * caller's to hold: NULL where nothing changes. 0 as above. */
+int training_widen(training *t, mtan_real **before);
+int training_narrow(training *t, mtan_real *before);
 void training_write(const training *t, mtan_file_pair **pairs); /* mtan.run.*, mtan.split.* */
 int training_read(training *t, bundle *b, char *error);
 void training_stop(training *t);
