@@ -286,19 +286,6 @@ TEST samples_follow_the_seed(void) {
     PASS();
 }
 
-TEST a_budget_picks_settings(void) {
-    ASSERT_EQ_FMT(
-        DONE,
-        command_run(
-            "train own --model enc --data @/events.csv --labels @/labels.csv --enc-hidden 16 --embed 16 --ref-points 8 "
-            "--head-hidden 12 --batch 8 --epochs 3 --budget 1s --out @/found"),
-        "%d");
-    ASSERT(command_says("err.txt", "round 3"));
-    ASSERT(command_says("err.txt", "best: lr "));
-    ASSERT_EQ_FMT(BAD_USE, command_run(TRAIN "--budget soon --out @/x"), "%d");
-    PASS();
-}
-
 TEST every_command_has_help(void) {
     char line[64];
     for (const command *c = commands; c->name; c++) {
@@ -628,7 +615,6 @@ SUITE(command_suite) {
     RUN_TEST(a_run_always_has_a_best_model);
     RUN_TEST(other_data_is_used_whole);
     RUN_TEST(samples_follow_the_seed);
-    RUN_TEST(a_budget_picks_settings);
     RUN_TEST(a_model_is_trained_and_used);
     RUN_TEST(a_model_is_made_smaller);
     RUN_TEST(a_resumed_run_has_the_same_bits);

@@ -84,7 +84,7 @@ const command commands[] = {
      "\n"
      "  mtan train physionet-enc --data physionet2012 --preset faithful --out run\n"
      "  mtan train own --model enc --data events.csv --labels labels.csv --out run\n"
-     "  mtan train own --model interp --data events.csv --out run --budget 10m\n"
+     "  mtan train own --data events.csv --labels labels.csv --out run --budget 10m\n"
      "  mtan train physionet-gru-d --data physionet2012 --out run --enc-hidden 64\n"
      "  mtan train physionet-enc --data physionet2012 --out run --resume\n",
      1, 1},

@@ -33,11 +33,6 @@ static int fold_path(char path[PATH_ROOM], const options *o, int32_t fold, const
     return n < PATH_ROOM ? 1 : (complain("%s: the path is too long", option_text(o, "out", "")), 0);
 }
 
-static void set_option(options *o, const char *name, const char *text, double number) {
-    const int i = option_find(o->command, name, strlen(name));
-    o->value[i] = text, o->number[i] = number;
-}
-
 /* What `mtan train` is asked for: the same options, a fold and its folder. A search belongs to the start of a run. */
 static int train_fold(const options *o, int32_t fold, int32_t folds) {
     char path[PATH_ROOM], last[PATH_ROOM], error[512];
@@ -47,9 +42,9 @@ static int train_fold(const options *o, int32_t fold, int32_t folds) {
     if (!fold_path(path, o, fold, "") || !fold_path(last, o, fold, "/last.safetensors")) return BAD_USE;
     if ((there = file_exists(last, error)) < 0) return complain("%s", error);
     train.command = command_named("train");
-    set_option(&train, "fold", "", fold), set_option(&train, "folds", "", folds);
-    set_option(&train, "out", path, 0), set_option(&train, "resume", there ? "" : NULL, 0);
-    if (there) set_option(&train, "budget", NULL, 0);
+    option_set(&train, "fold", "", fold), option_set(&train, "folds", "", folds);
+    option_set(&train, "out", path, 0), option_set(&train, "resume", there ? "" : NULL, 0);
+    if (there) option_set(&train, "budget", NULL, 0);
     note("fold %d of %d: %s", (int)fold + 1, (int)folds, path);
     return train_run(&train, &watch);
 }

@@ -16,13 +16,12 @@ static struct {
 } messages;
 
 /* Threads that train side by side in one program hear of their own runs alone. */
-static __thread struct {
-    message_listener hear; /* NULL: standard error */
-    void *context;
-} listener;
+static __thread message_ear listener; /* NULL: standard error */
 
-void messages_listen(message_listener hear, void *context) {
+message_ear messages_listen(message_listener hear, void *context) {
+    const message_ear before = listener;
     listener.hear = hear, listener.context = context;
+    return before;
 }
 
 void messages_quiet(int on) {

@@ -16,7 +16,11 @@ int quiet(void);
 /* What this thread says from now on goes to the listener in place of standard error, line by line; NULL: to standard error again.
  * wrong: complain says it, not note. A listener hears remarks even with --quiet, and no progress, which is for terminals. */
 typedef void (*message_listener)(void *context, int wrong, const char *text);
-void messages_listen(message_listener listener, void *context);
+typedef struct message_ear {
+    message_listener hear;
+    void *context;
+} message_ear;
+message_ear messages_listen(message_listener listener, void *context); /* returns who listened before */
 
 /* A line that is rewritten on a terminal; elsewhere one line in ten seconds; nothing with --quiet. progress_end takes it away. */
 void progress(const char *format, ...);

@@ -38,8 +38,10 @@ static const option table[] = {
     {"resume", 0, FLAG, " train ",
      "go on from RUN/last.safetensors, to the same bits as a run that was never interrupted"},
     {"budget", 0, TEXT("TIME"), " train table ",
-     "search learning rate, sizes and regularisation on the validation records for this long (90s, 10m, 2h), then "
-     "train the best (train); make missing runs for this long (table)"},
+     "look for what nobody has given (model, time origin, frequencies, statistics, summaries, sizes, rate, "
+     "regularisation) on the validation records for this long (90s, 10m, 2h) or in so many trials (27trials), and "
+     "train "
+     "the best to its end (train); make missing runs for this long (table)"},
     {"small", 0, FLAG, " train ", "a model for a common board: --flash 128k --ram 20k"},
     {"flash", 0, TEXT("SIZE"), " train ",
      "take sizes of the model that fit, in int8 and with the code, into a board's flash of this many bytes (128k, 1m)"},

@@ -137,6 +137,11 @@ double option_number(const options *o, const char *name, double otherwise) {
     return i >= 0 && o->value[i] ? o->number[i] : otherwise;
 }
 
+void option_set(options *o, const char *name, const char *text, double number) {
+    const int i = option_find(o->command, name, strlen(name));
+    o->value[i] = text, o->number[i] = number;
+}
+
 int64_t option_integer(const options *o, const char *name, int64_t otherwise) {
     return (int64_t)option_number(o, name, (double)otherwise);
 }

@@ -40,6 +40,9 @@ int option_given(const options *o, const char *name); /* a flag, or an option wi
 double option_number(const options *o, const char *name, double otherwise);
 int64_t option_integer(const options *o, const char *name, int64_t otherwise);
 
+/* As if it had been given: its text and, of one that takes a number, the number; NULL: as if not. */
+void option_set(options *o, const char *name, const char *text, double number);
+
 /* Fills o, or prints what is wrong (with 'did you mean') and returns 0. */
 int options_parse(options *o, int argc, char **argv);
 

@@ -19,8 +19,8 @@
 #include "../model/distributed.h"
 #include "../model/files.h"
 #include "../model/golden_record.h"
-#include "../model/search.h"
 #include "outcome.h"
+#include "search.h"
 #include "train.h"
 #include "../model/training.h"
 #include "shared_options.h"
@@ -81,6 +81,18 @@ static int has_run(const folder *f) {
     return there;
 }
 
+static int holds_run(const char *path) {
+    return complain("%s holds a run: --resume goes on with it, another --out starts a new one", path);
+}
+
+int train_is_free(const char *path) {
+    folder f;
+    if (!folder_start(&f, path, NULL, NULL)) return 0;
+    const int there = has_run(&f);
+    if (there > 0) holds_run(path);
+    return there == 0;
+}
+
 /* Makes the folder if need be and keeps it to this process: before the data is read, which may take long. */
 static int folder_open(folder *f, const char *path, int resume) {
     const char *const files[] = {f->best, f->last, f->log, f->steps};
@@ -93,8 +105,7 @@ static int folder_open(folder *f, const char *path, int resume) {
     if (made) f->made = path;
     if (!claim_take(&f->claim, path, error)) return complain("%s", error), 0;
     if ((there = has_run(f)) < 0) return 0;
-    if (!resume && there)
-        return complain("%s holds a run: --resume goes on with it, another --out starts a new one", path), 0;
+    if (!resume && there) return holds_run(path), 0;
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) replacement_clear(files[i]);
     return 1;
 }
@@ -308,14 +319,18 @@ static int run_epoch(folder *f, training *t, const prep *p, double *metric) {
     if (best && !save_best(f, t, p)) return BAD_USE;
     if (!log_epoch(f, t, &result) || !save(f, f->last, t, p, 1)) return BAD_USE;
     ask(f, t, NULL, &result);
-    return DONE;
+    return f->watch && f->watch->late && !training_finished(t) ? INTERRUPTED : DONE;
+}
+
+static int is_aloud(const folder *f) {
+    return !f->watch || f->watch->aloud;
 }
 
 /* A run that gave no number to choose by has no model to show, like one that diverged. */
 static int finish(folder *f, const training *t, const options *o) {
     if (t->best_epoch > 0) {
         note("best epoch %d of %d: %s", (int)t->best_epoch, (int)t->epoch, f->best);
-        if (f->writes && !f->watch && t->plan->ensemble == 1) outcome_say(f->best, t, o);
+        if (f->writes && is_aloud(f) && t->plan->ensemble == 1) outcome_say(f->best, t, o);
         return DONE;
     }
     if (f->watch) f->watch->diverged = 1;
@@ -326,7 +341,7 @@ static int finish(folder *f, const training *t, const options *o) {
 static int run(folder *f, training *t, const prep *p, const options *o) {
     double metric = NAN;
     int status = DONE;
-    if (!f->watch || !f->watch->go_on) watch_signals();
+    if (!f->watch || !f->watch->go_on || f->watch->signals) watch_signals();
     while (status == DONE && !training_finished(t)) status = run_epoch(f, t, p, &metric);
     return status == DONE ? finish(f, t, o) : status;
 }
@@ -438,7 +453,7 @@ static int train_members(const folder *f, const char *out, const plan *p, const 
         if (status == DONE && last && f->writes) {
             if (!ensemble_join(f->best, p, best, p->ensemble, error)) status = complain("%s", error);
             else note("the average of %d models: %s", (int)p->ensemble, f->best);
-            if (status == DONE && !f->watch) outcome_say(f->best, &t, k->options);
+            if (status == DONE && is_aloud(f)) outcome_say(f->best, &t, k->options);
         }
         training_stop(&t);
         folder_close(&member);
@@ -464,8 +479,7 @@ static int train(const options *o, const rank_set *r, train_watch *w) {
     memset(&f, 0, sizeof f), memset(&t, 0, sizeof t);
     if ((resume || plan_is_named(o)) && option_backend(o, &k.backend) && folder_start(&f, out, r, w) &&
         (resume || plan_make(&p, o)) && folder_open(&f, out, resume) && (!resume || saved_plan(&p, &saved, &f, o)) &&
-        prepare(&p, &d, &s, &prepared, resume ? &saved : NULL, o) &&
-        (resume || search_settings(&p, &d, &s, k.backend, o, r)))
+        prepare(&p, &d, &s, &prepared, resume ? &saved : NULL, o))
         status = p.ensemble > 1 && !is_member(&f, resume) ? train_members(&f, out, &p, &k)
                                                           : train_one(&t, &f, &p, &k, resume ? &saved : NULL);
     training_stop(&t);
@@ -475,14 +489,15 @@ static int train(const options *o, const rank_set *r, train_watch *w) {
 }
 
 int train_run(const options *o, train_watch *w) {
-    w->late = w->diverged = 0;
+    if (w) w->late = w->diverged = 0;
+    if (option_given(o, "budget") && !option_given(o, "resume")) return search_run(o, w);
     return train(o, NULL, w);
 }
 
 int command_train(const options *o) {
     rank_set r;
     int status;
-    if (!option_given(o, "distributed")) return train(o, NULL, NULL);
+    if (!option_given(o, "distributed") || option_given(o, "budget")) return train_run(o, NULL);
     if (!distributed_start(&r)) return BAD_USE;
     if (r.rank > 0) messages_quiet(1);
     status = train(o, &r, NULL);

@@ -11,11 +11,15 @@ typedef struct train_watch {
      * NULL: nobody does. */
     int (*go_on)(void *context, const training *t, const step_result *step, const epoch_result *epoch);
     void *context;
+    int signals; /* all the same, a signal saves the run and ends it */
+    int aloud;   /* at its end the run says what the model is worth, as the command does */
     /* what became of it */
     int late, diverged; /* the deadline, or who was asked, ended it; its loss is not a number any more */
 } train_watch;
 
-/* As the command does it, with the options of `mtan train`; returns its exit status. */
+/* As the command does it, with the options of `mtan train`; returns its exit status. w may be NULL. */
 int train_run(const options *o, train_watch *w);
+/* Is there no run in a folder that a new one is to be made in? 0 with a message printed. */
+int train_is_free(const char *path);
 
 #endif

@@ -1,0 +1,426 @@
+/* See search.h. */
+#define _POSIX_C_SOURCE 200809L
+#include "search.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../../data/generators.h"
+#include "../model/data_sets.h"
+#include "../model/files.h"
+
+/* ---- what is looked for ---- */
+
+/* What a plan must be for a choice to mean something. */
+enum {
+    FREE_MODEL = 1 << 0, /* own data whose --model nobody has chosen */
+    OWN = 1 << 1,
+    MTAN = 1 << 2, /* no baseline */
+    BASELINE = 1 << 3,
+    ATTENTION = 1 << 4, /* its encoder's, */
+    POINTS = 1 << 5,    /* at reference points of its own */
+    RECORDS = 1 << 6,   /* a class or a number for each record */
+    LABELS = 1 << 7,    /* a class or a number, of records or of times */
+    SIZES = 1 << 8      /* no board decides them */
+};
+
+/* One list. A trial draws a value of each choice that its plan allows; a value that stands there twice is drawn twice as often. */
+typedef struct choice {
+    const char *name;
+    unsigned needs;
+    const char *values[11]; /* up to a NULL */
+} choice;
+
+static const choice choices[] = {
+    {"model",
+     FREE_MODEL | LABELS,
+     {"enc", "enc", "enc", "enc", "enc", "full", "gru-d", "rnn-decay", "seft", "ip-nets"}},
+    {"origin", OWN, {"record", "zero"}},
+    {"frequencies", ATTENTION, {"log", "log", "published"}},
+    {"statistics", ATTENTION, {"mean,spread,intensity,slope", "mean,spread,intensity", "mean"}},
+    {"summaries", ATTENTION | RECORDS, {"1", "0"}},
+    {"ref-points", POINTS | SIZES, {"8", "16", "32", "64", "128"}},
+    {"enc-hidden", SIZES, {"16", "32", "64", "128"}},
+    {"lr", MTAN, {"0.0003", "0.001", "0.003"}},
+    {"lr", BASELINE, {"0.001", "0.003", "0.01", "0.03"}},
+    {"decay", 0, {"0", "1", "10"}},
+    {"dropout", MTAN | LABELS, {"0", "0.3", "0.5"}},
+    {"thin", LABELS, {"0", "0.1", "0.2", "0.4"}},
+};
+enum { CHOICES = sizeof choices / sizeof choices[0] };
+
+static unsigned facts_of(const plan *p, int free_model) {
+    const mtan_config *c = &p->config;
+    unsigned facts = c->architecture ? BASELINE : MTAN;
+    if (free_model) facts |= FREE_MODEL;
+    if (p->source.set->own) facts |= OWN;
+    if (!c->architecture && c->encoder == MTAN_ATTENTION) facts |= ATTENTION;
+    if (!c->architecture && c->reference != MTAN_REF_OBSERVED) facts |= POINTS;
+    if (c->classify == MTAN_CLASSIFY_RECORD) facts |= RECORDS;
+    if (c->classify != MTAN_CLASSIFY_NONE) facts |= LABELS;
+    if (p->goal.flash == 0 && p->goal.ram == 0) facts |= SIZES;
+    return facts;
+}
+
+/* ---- trials ---- */
+
+enum { KEPT = 3, ROUNDS_MOST = 4, TRIALS_MOST = 81, PATH_ROOM = 4096 }; /* one of KEPT gets to the next round */
+
+typedef struct trial {
+    options options;
+    char words[400]; /* what it has beside what the user gave: " --lr 0.003" */
+    int round;       /* the last one that it was in */
+    int32_t epochs;
+    double best; /* the smallest of what the plan selects by, as training.h has it */
+    double seconds;
+    const char *end; /* why it is out, or NULL */
+} trial;
+
+typedef struct search {
+    const options *asked;
+    train_watch *outer; /* or NULL */
+    const char *out;
+    double start, budget; /* seconds; 0: trials are counted */
+    options base;         /* what all trials have */
+    int free_model;
+    plan_select select;
+    trial *trials;
+    int count, rounds;
+    int32_t epochs; /* of a whole training */
+    double pace;    /* seconds of an epoch with the plan as it stands */
+    /* the run under way */
+    trial *now;
+    int32_t until; /* epochs after which it pauses */
+    int stopped;   /* by a signal, or by who watches: the search is over */
+    int no_validation;
+    char heard[512]; /* the last that went wrong in it */
+} search;
+
+/* 90s, 10m, 2h, 600; or 27trials. */
+static int parse_budget(search *s, const char *text) {
+    char *end;
+    const double x = strtod(text, &end);
+    const double unit = *end == 0 || *end == 's' ? 1 : *end == 'm' ? 60 : *end == 'h' ? 3600 : 0;
+    if (end > text && strcmp(end, "trials") == 0 && x >= 2 && x <= TRIALS_MOST) return s->count = (int)x, 1;
+    if (end == text || !(unit > 0) || (*end && end[1]) || !(x * unit >= 1 && x * unit < 1e8))
+        return complain("--budget %s: must be a time such as 90s, 10m or 2h, or 2 to %d trials: 9trials", text,
+                        TRIALS_MOST),
+               0;
+    s->budget = x * unit;
+    return 1;
+}
+
+/* What a trial says is kept to the search. */
+static void hear(void *context, int wrong, const char *text) {
+    search *s = context;
+    if (wrong) snprintf(s->heard, sizeof s->heard, "%.*s", (int)sizeof s->heard - 1, text);
+}
+
+static void set_choice(trial *x, const char *name, const char *value) {
+    const size_t used = strlen(x->words);
+    option_set(&x->options, name, value, strtod(value, NULL));
+    snprintf(x->words + used, sizeof x->words - used, " --%s %s", name, value);
+}
+
+/* Every choice draws its number, used or not: a trial does not depend on what the user gave beside it. 0: no plan has these options. */
+static int draw_trial(search *s, trial *x, mtan_mt19937 *rng) {
+    x->words[0] = 0, x->best = INFINITY, x->options = s->base;
+    for (const choice *c = choices; c < choices + CHOICES; c++) {
+        uint32_t last = 0;
+        plan p;
+        while (c->values[last + 1]) last++;
+        const char *value = c->values[numpy_interval(rng, last)];
+        const int is_model = strcmp(c->name, "model") == 0; /* the base has one for the first trial */
+        if (!is_model && option_given(&x->options, c->name)) continue;
+        if (!plan_make(&p, &x->options)) return 0;
+        if ((c->needs & ~facts_of(&p, s->free_model)) == 0) set_choice(x, c->name, value);
+    }
+    return 1;
+}
+
+/* The first is the plan as it stands; no two are the same. What the user gave may not go with a drawn model: then another is drawn. */
+static void draw_trials(search *s) {
+    const message_ear before = messages_listen(hear, s);
+    mtan_mt19937 rng;
+    s->trials = tool_calloc((size_t)s->count, sizeof *s->trials);
+    s->trials[0].options = s->base, s->trials[0].best = INFINITY;
+    mtan_mt_seed(&rng, (uint32_t)option_integer(s->asked, "seed", 0));
+    for (int i = 1; i < s->count; i++)
+        for (int known = 1, tries = 0; known && tries < 100; tries++) {
+            known = !draw_trial(s, &s->trials[i], &rng);
+            for (int k = 0; k < i; k++) known |= strcmp(s->trials[k].words, s->trials[i].words) == 0;
+        }
+    messages_listen(before.hear, before.context);
+}
+
+/* ---- a run of a trial ---- */
+
+/* Trains in RUN/trials/NAME. Its exit status. */
+static int train_trial(search *s, options o, const char *name, int resume, train_watch *w) {
+    char path[PATH_ROOM];
+    message_ear before;
+    int status;
+    snprintf(path, sizeof path, "%.4000s/trials/%s", s->out, name);
+    option_set(&o, "out", path, 0);
+    option_set(&o, "resume", resume ? "" : NULL, 0);
+    w->context = s, w->signals = !s->outer || !s->outer->go_on;
+    before = messages_listen(hear, s);
+    status = train_run(&o, w);
+    messages_listen(before.hear, before.context);
+    if (status == INTERRUPTED && !w->late) s->stopped = 1;
+    return status;
+}
+
+static int outer_goes_on(search *s, const training *t, const step_result *step, const epoch_result *epoch) {
+    if (s->outer && s->outer->go_on && !s->outer->go_on(s->outer->context, t, step, epoch)) s->stopped = 1;
+    return !s->stopped;
+}
+
+static int trial_goes_on(void *context, const training *t, const step_result *step, const epoch_result *epoch) {
+    search *s = context;
+    const message_ear own = messages_listen(NULL, NULL);
+    if (!s->outer || !s->outer->go_on)
+        progress("round %d of %d, trial %d of %d, epoch %d", s->now->round, s->rounds, (int)(s->now - s->trials) + 1,
+                 s->count, (int)t->epoch + 1);
+    messages_listen(own.hear, own.context);
+    if (epoch) s->now->epochs = t->epoch, s->now->best = t->best;
+    return outer_goes_on(s, t, step, epoch) && t->epoch < s->until;
+}
+
+/* In a search by the clock a trial has twice the time that the plan as it stands takes: the last one is to be finished too. */
+static void train_further(search *s, trial *x, int32_t until) {
+    const double start = seconds();
+    train_watch w = {.deadline = INFINITY, .go_on = trial_goes_on};
+    char name[16];
+    int status;
+    if (x->epochs >= until) return;
+    if (s->budget > 0) w.deadline = start + 2 * s->pace * (until - x->epochs) + 1;
+    s->now = x, s->until = until;
+    snprintf(name, sizeof name, "%d", (int)(x - s->trials));
+    status = train_trial(s, x->options, name, x->epochs > 0, &w);
+    x->seconds += seconds() - start;
+    if (status == BAD_USE) x->end = w.diverged ? "diverged" : "impossible";
+    else if (status == INTERRUPTED && !s->stopped && x->epochs < until) x->end = "too slow";
+}
+
+/* ---- how long everything takes ---- */
+
+static int probe_goes_on(void *context, const training *t, const step_result *step, const epoch_result *epoch) {
+    search *s = context;
+    s->epochs = t->plan->epochs;
+    s->select = t->plan->config.task == MTAN_TASK_NUMBER ? SELECT_LOSS : t->plan->select; /* the loss decides */
+    s->no_validation = arrlen(t->split->part[SPLIT_VALID]) == 0;
+    if (epoch) s->pace = epoch->seconds + epoch->eval_seconds;
+    else s->pace = t->train_seconds / step->batch * training_batches(t);
+    return outer_goes_on(s, t, step, epoch) && !epoch && !s->no_validation && s->budget > 0;
+}
+
+/* As many rounds as the time allows for trials that take up to twice as long as the plan as it stands; with few, the training has fewer
+ * epochs too. Rounds of KEPT^rounds trials and the end cost 1 + 2/3 rounds trainings. */
+static void plan_time(search *s) {
+    const double affordable = s->budget / (2 * s->pace);
+    for (s->rounds = ROUNDS_MOST; s->rounds > 1; s->rounds--)
+        if (affordable >= s->epochs * (1 + 2.0 / 3 * s->rounds) && s->epochs >= pow(KEPT, s->rounds)) break;
+    s->count = (int)pow(KEPT, s->rounds);
+    s->epochs = (int32_t)fmax(1, fmin(s->epochs, affordable / (5.0 / 3)));
+}
+
+static void count_rounds(search *s) {
+    for (int n = s->count; n > 1; n = (n + KEPT - 1) / KEPT) s->rounds++;
+}
+
+static void remove_run(const search *s, const char *name) {
+    static const char *const files[] = {"best.safetensors", "last.safetensors", "log.csv", "steps.csv"};
+    char path[PATH_ROOM];
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        snprintf(path, sizeof path, "%.3900s/trials/%s/%s", s->out, name, files[i]);
+        (void)remove(path);
+    }
+    snprintf(path, sizeof path, "%.3900s/trials/%s", s->out, name);
+    (void)rmdir(path);
+}
+
+/* The plan as it stands is tried for a step, or for an epoch by the clock. DONE, or an exit status with a message printed. */
+static int probe(search *s) {
+    train_watch w = {.deadline = s->budget > 0 ? s->start + s->budget / 20 : INFINITY, .go_on = probe_goes_on};
+    const int status = train_trial(s, s->base, "probe", 0, &w);
+    remove_run(s, "probe");
+    if (s->stopped) return INTERRUPTED;
+    if (s->no_validation) return complain("--budget needs validation records: this plan has none");
+    if (status == BAD_USE && !w.diverged) return complain("%s", s->heard);
+    if (s->budget > 0) plan_time(s);
+    else count_rounds(s);
+    option_set(&s->base, "epochs", "", s->epochs);
+    return DONE;
+}
+
+/* ---- rounds ---- */
+
+/* The better first: who got further, then by validation; the first of equals. */
+static int compare_trials(const void *left, const void *right) {
+    const trial *const *a = left, *const *b = right;
+    if (!(*a)->end != !(*b)->end) return (*a)->end ? 1 : -1;
+    if ((*a)->round != (*b)->round) return (*b)->round - (*a)->round;
+    if ((*a)->best > (*b)->best || (*a)->best < (*b)->best) return (*a)->best > (*b)->best ? 1 : -1;
+    return *a < *b ? -1 : *a > *b;
+}
+
+static const char *selected_by(const search *s) {
+    return plan_word("select", (double)s->select);
+}
+
+/* An AUC or an accuracy is selected by its negative. */
+static void show(const search *s, const trial *x) {
+    char value[40];
+    snprintf(value, sizeof value, "%s", x->end ? x->end : "none");
+    if (!x->end && isfinite(x->best)) snprintf(value, sizeof value, "%.5f", fabs(x->best));
+    note("%5d  %5d  %6d  %7.1f  %-10s %s", x->round, (int)(x - s->trials), (int)x->epochs, x->seconds, value,
+         x->words[0] ? x->words + 1 : "as it stands");
+}
+
+static int write_table(const search *s) {
+    const size_t room = 512 * (size_t)(s->count + 1);
+    char path[PATH_ROOM], error[512], *text = tool_calloc(room, 1);
+    size_t n = (size_t)snprintf(text, room, "trial,round,epochs,seconds,%s,end,options\n", selected_by(s));
+    for (const trial *x = s->trials; x < s->trials + s->count; x++) {
+        n += (size_t)snprintf(text + n, room - n, "%d,%d,%d,%.3f,", (int)(x - s->trials), x->round, (int)x->epochs,
+                              x->seconds);
+        if (isfinite(x->best)) n += (size_t)snprintf(text + n, room - n, "%.9g", fabs(x->best));
+        n +=
+            (size_t)snprintf(text + n, room - n, ",%s,\"%s\"\n", x->end ? x->end : "", x->words[0] ? x->words + 1 : "");
+    }
+    snprintf(path, sizeof path, "%.4000s/trials.csv", s->out);
+    const int good = file_write(path, text, n, error);
+    free(text);
+    return good ? 1 : (complain("%s", error), 0);
+}
+
+static int32_t epochs_of_round(const search *s, int round) {
+    return (int32_t)fmax(1, floor(s->epochs / pow(KEPT, s->rounds + 1 - round)));
+}
+
+/* By the clock the last quarter of the time belongs to the end of the best. */
+static int time_is_up(const search *s) {
+    return s->budget > 0 && seconds() - s->start > 0.75 * s->budget;
+}
+
+/* The best trial; NULL: none has a number. */
+static trial *run_rounds(search *s) {
+    trial **order = tool_calloc((size_t)s->count, sizeof *order), *best;
+    int left = s->count, over = 0;
+    for (int i = 0; i < s->count; i++) order[i] = &s->trials[i];
+    note("round  trial  epochs  seconds  %-10s settings", selected_by(s));
+    for (int round = 1; round <= s->rounds && !over; round++) {
+        for (int i = 0; i < left && !(over = s->stopped || time_is_up(s)); i++) {
+            if (order[i]->end) continue;
+            order[i]->round = round;
+            train_further(s, order[i], epochs_of_round(s, round));
+            if (!s->stopped) show(s, order[i]);
+        }
+        qsort(order, (size_t)left, sizeof *order, compare_trials);
+        left = (left + KEPT - 1) / KEPT;
+        over = over || !write_table(s);
+    }
+    best = isfinite(order[0]->best) && !order[0]->end ? order[0] : NULL;
+    free(order);
+    return best;
+}
+
+/* ---- the end ---- */
+
+/* The trial becomes the run: what makes it one, its newest state, comes last. 0 with a message printed. */
+static int promote(const search *s, const trial *x) {
+    static const char *const files[] = {"best.safetensors", "log.csv", "steps.csv", "last.safetensors"};
+    char from[PATH_ROOM], to[PATH_ROOM];
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        snprintf(from, sizeof from, "%.3900s/trials/%d/%s", s->out, (int)(x - s->trials), files[i]);
+        snprintf(to, sizeof to, "%.3900s/%s", s->out, files[i]);
+        if (rename(from, to) != 0) return complain("%s: cannot be renamed to %s", from, to), 0;
+    }
+    return 1;
+}
+
+static void remove_trials(const search *s) {
+    char path[PATH_ROOM], name[16];
+    remove_run(s, "probe");
+    for (int i = 0; i < TRIALS_MOST; i++) {
+        snprintf(name, sizeof name, "%d", i);
+        remove_run(s, name);
+    }
+    snprintf(path, sizeof path, "%.4000s/trials", s->out);
+    (void)rmdir(path);
+}
+
+/* Trains the best to its end: it goes on, but for an ensemble, whose members are trained with its settings. */
+static int train_best(search *s, const trial *best) {
+    const int joined = option_integer(s->asked, "ensemble", 1) > 1;
+    train_watch w = {.deadline = s->budget > 0 ? s->start + s->budget : INFINITY, .signals = 1, .aloud = 1};
+    options o = best->options;
+    int status;
+    option_set(&o, "out", s->out, 0), option_set(&o, "resume", joined ? NULL : "", 0);
+    option_set(&o, "ensemble", joined ? "" : NULL, (double)option_integer(s->asked, "ensemble", 1));
+    note("best: trial %d:%s --epochs %d%s%s", (int)(best - s->trials), best->words, (int)s->epochs,
+         option_given(s->asked, "select") ? "" : " --select ", option_given(s->asked, "select") ? "" : selected_by(s));
+    if (s->outer) return train_run(&o, s->outer);
+    status = train_run(&o, &w);
+    return status == INTERRUPTED && w.late ? DONE : status;
+}
+
+/* The rounds, in a folder that is this process's. DONE with the best trial and, unless it is for an ensemble, as the run in the folder; or
+ * an exit status. */
+static int find_best(search *s, trial **best) {
+    char path[PATH_ROOM], error[512];
+    int status;
+    remove_trials(s); /* of a process that was killed */
+    snprintf(path, sizeof path, "%.4000s/trials", s->out);
+    if (folder_make(path, error) < 0) return complain("%s", error);
+    if ((status = probe(s)) != DONE) return status;
+    draw_trials(s);
+    if (!(*best = run_rounds(s)))
+        return s->stopped ? INTERRUPTED : complain("every candidate diverged: a smaller --lr may help");
+    if (option_integer(s->asked, "ensemble", 1) == 1 && !promote(s, *best)) return BAD_USE;
+    if (!s->stopped) return DONE;
+    note("interrupted: the best so far is in %s: go on with --resume", s->out);
+    return INTERRUPTED;
+}
+
+/* What all trials have: the user's options, one model each, chosen by the same. 0 with a message printed. */
+static int start_search(search *s) {
+    const options *o = s->asked;
+    struct stat data;
+    plan p;
+    s->base = *o;
+    option_set(&s->base, "budget", NULL, 0), option_set(&s->base, "ensemble", NULL, 0);
+    s->free_model = strcmp(o->argument[0], "own") == 0 && !option_given(o, "model");
+    if (s->free_model) option_set(&s->base, "model", option_given(o, "labels") || o->columns ? "enc" : "interp", 0);
+    if (!plan_is_named(o) || !plan_make(&p, &s->base)) return 0;
+    if (!p.source.interpolation && !option_given(o, "select")) option_set(&s->base, "select", "auc", 0);
+    if (stat(option_text(o, "data", ""), &data) == 0 && !S_ISREG(data.st_mode) && !S_ISDIR(data.st_mode))
+        return complain("%s: --budget reads the data for every trial, and a pipe gives it once",
+                        option_text(o, "data", "")),
+               0;
+    return 1;
+}
+
+int search_run(const options *o, train_watch *w) {
+    search s = {.asked = o, .outer = w, .start = seconds(), .out = option_text(o, "out", NULL)};
+    trial *best = NULL;
+    claim hold;
+    char error[512];
+    int status = BAD_USE, made;
+    if (option_given(o, "distributed"))
+        return complain("--budget compares by the clock, which ranks do not share: leave --distributed out");
+    if (!parse_budget(&s, option_text(o, "budget", "")) || !start_search(&s) || !train_is_free(s.out)) return BAD_USE;
+    if ((made = folder_make(s.out, error)) < 0) return complain("%s", error);
+    if (!claim_take(&hold, s.out, error)) return complain("%s", error);
+    status = find_best(&s, &best);
+    remove_trials(&s);
+    claim_drop(&hold);
+    if (status == DONE) status = train_best(&s, best);
+    if (made && status != DONE) (void)rmdir(s.out);
+    free(s.trials);
+    return status;
+}
