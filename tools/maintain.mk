@@ -100,6 +100,14 @@ dist: build/mtan ## archives for PlatformIO, Arduino, ESP-IDF and Zephyr, and th
 dist-check: dist ## are they what those four want, the same bytes each time, and do their examples run on a Cortex-M4F? (tools/dist/check.py)
 	@$(PYTHON) tools/dist/check.py build/mtan build/dist
 
+wheel: build/deps/stb ## the Python package as a wheel for every Python on this platform: build/python/mtan-*.whl (tools/python)
+	@mkdir -p build/python && rm -f build/python/*.whl
+	@$(PYTHON) -m pip wheel -q --no-deps -w build/python tools/python && ls build/python/*.whl
+python-test: build/mtan ## the wheel in an empty virtual environment, beside the command; says what is missing (needs pip)
+	@if $(PYTHON) -m pip --version >/dev/null 2>&1; then $(MAKE) --no-print-directory wheel && \
+		MTAN_COMMAND=$(CURDIR)/build/mtan tools/python/test.sh $(PYTHON) build/python/mtan-*.whl; \
+		else echo "skipped the Python package: no $(PYTHON) with pip"; echo "0 passed, 0 failed, 1 skipped"; fi
+
 mpi: $(if $(HAS_MPI),build/mtan build/mtan-mpi) ## build/mtan-mpi for mpirun; 1, 2 and 4 ranks have the bits of one process (needs mpicc)
 	@tools/check/mpi.sh $(CC)
 build/mtan-mpi: build/mpi/tools/mtan/command/main.o build/mpi/platform/ranks.o build/mpi/shared.a
@@ -196,4 +204,4 @@ mutants: build/gcc-float/run-tests ## small faults in mtan.c, one at a time: doe
 format-check: ## does the C code look as .clang-format says?
 	@clang-format --dry-run $$(git ls-files '*.c' '*.h' '*.cpp' '*.cu')
 
-.PHONY: ulp bench-peers tables golden edge wasm mpi cuda cuda-check fuzz faults format-check coverage mutants fuzz-short fuzz-seeds dist dist-check
+.PHONY: ulp bench-peers tables golden edge wasm mpi cuda cuda-check fuzz faults format-check coverage mutants fuzz-short fuzz-seeds dist dist-check wheel python-test

@@ -1,0 +1,16 @@
+"""Multi-Time Attention Networks (Shukla & Marlin, ICLR 2021): learn from sparse, irregular, multivariate time series.
+
+    import mtan
+    X = mtan.Events(df, record="stay", time="t", channel="var", value="x")
+    clf = mtan.Classifier(seed=0).fit(X, y)
+    clf.predict_proba(X)
+
+The C of the `mtan` command does the work: model files are the same bytes, predictions the same bits.
+"""
+
+from ._flat import Error, flat
+from .estimators import Classifier, Interpolator, Regressor, load
+from .events import Events
+
+__version__ = flat.version().decode()
+__all__ = ["Classifier", "Error", "Events", "Interpolator", "Regressor", "load"]

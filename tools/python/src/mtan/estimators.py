@@ -1,0 +1,536 @@
+"""Estimators: Classifier, Regressor and Interpolator. Each is one model file."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import tempfile
+import warnings
+from typing import Any
+
+import numpy as np
+
+from ._flat import Error
+from ._model import Data, Model, Stream
+from ._sklearn import BaseEstimator, ClassifierMixin, NotFittedError, RegressorMixin
+from ._train import Progress, command, train
+from .events import NO_DATE, Events, _text
+
+# Parameters of estimators that are no options of `mtan train`, and options whose names are methods here.
+_OURS = ("options", "out", "verbose")
+_RENAMED = {"embed_size": "embed", "forecast_horizon": "forecast"}
+
+
+def _events(X: Any) -> Events:
+    """Events, or an array as Events.from_dense takes it."""
+    if isinstance(X, Events):
+        return X
+    if hasattr(X, "columns") or hasattr(X, "column_names"):
+        raise Error("a frame has to say which column is what: Events(frame, record=..., time=..., channel=..., value=...)")
+    return Events.from_dense(X)
+
+
+class _Estimator(BaseEstimator):
+    """What all of them do: train, keep a model, explain it."""
+
+    model_: Model
+
+    # ---- training ----
+
+    def _words(self) -> list[str]:
+        """The options of `mtan train` that the parameters stand for; None is the command's own default."""
+        given = {name: value for name, value in self.get_params(deep=False).items() if name not in _OURS}
+        given.update(self.options or {})
+        words: list[str] = []
+        for name, value in given.items():
+            option = "--" + _RENAMED.get(name, name).replace("_", "-")
+            if value is True:
+                words.append(option)
+            elif value is not None and value is not False:
+                words += [option, _option_text(value)]
+        return words
+
+    def _train(self, data: Data, words: list[str], X: Events, y: Any) -> None:
+        run = train(data, words, None if self.out is None else os.fspath(self.out), Progress(bool(self.verbose), "metric"))
+        self.history_, self.remarks_, self._log = run.history, run.remarks, run.log
+        if run.contents:
+            self._take(Model(run.contents))
+            self._fitted_on = (X, y)
+        if run.interrupted is not None:
+            if run.contents and isinstance(run.interrupted, KeyboardInterrupt):
+                warnings.warn("interrupted: the estimator has the best model so far", stacklevel=3)
+            raise run.interrupted
+        if not run.contents:
+            raise Error("the training has left no model")
+
+    def _take(self, model: Model) -> None:
+        self.model_ = model
+        self.channels_ = list(model.channels)
+
+    def _grouped(self, data: Data, groups: Any) -> list[str]:
+        """Records of one group stay on one side of the split."""
+        if groups is None:
+            return []
+        codes = np.unique(np.asarray(groups), return_inverse=True)[1]
+        _same_length(data.events, codes, "groups")
+        data.groups(codes)
+        return ["--by-group"]
+
+    def _model(self) -> Model:
+        if not hasattr(self, "model_"):
+            raise NotFittedError(f"this {type(self).__name__} is not fitted: call fit, or mtan.load a model file")
+        return self.model_
+
+    def _threads(self) -> int:
+        return int(self.threads or 0)
+
+    # ---- files ----
+
+    def save(self, path: Any) -> None:
+        """Writes the model file, which `mtan` and `mtan.load` read: whole or not at all."""
+        target = pathlib.Path(path)
+        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=target.name, delete=False) as file:
+            file.write(self._model().contents)
+        os.replace(file.name, target)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Parameters and the model file's bytes; not the records that it was fitted on."""
+        return {name: value for name, value in self.__dict__.items() if name != "_fitted_on"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    # ---- what a model says, and why ----
+
+    def evaluate(self, X: Any, y: Any = None, *, draws: int = 1000, samples: int = -1, seed: int = 0) -> dict[str, Any]:
+        """The metrics of `mtan eval`: each with its value and the ends of its 95 % interval over records."""
+        data = self._labelled(_events(X), y)
+        return self._model().evaluate(data, self._threads(), samples, seed, draws)
+
+    def _labelled(self, events: Events, y: Any) -> Data:
+        return Data(events)
+
+    def attention(self, X: Any, *, channel: str | None = None, head: int = 0) -> dict[str, Any]:
+        """What each reference point takes of each time of a record: arrays `reference`, `time` and `weight` (references, times). Of one
+        channel, or, without a name, a dictionary of all."""
+        data, model = Data(_one(_events(X))), self._model()
+        if channel is None:
+            return {name: model.attention(data, head, i) for i, name in enumerate(model.channels)}
+        if channel not in model.channels:
+            raise Error(f'the model has no channel "{channel}"')
+        return model.attention(data, head, model.channels.index(channel))
+
+    def report(self, path: Any, X: Any = None, y: Any = None) -> None:
+        """Writes the page of `mtan report`: curves, calibration, attention. Without records, on those of `fit`, of which the part kept for
+        testing counts."""
+        if X is None and not hasattr(self, "_fitted_on"):
+            raise Error("report needs records: report(path, X, y)")
+        X, y = self._fitted_on if X is None else (_events(X), y)
+        with tempfile.TemporaryDirectory(prefix="mtan-") as folder:
+            run = pathlib.Path(folder)
+            (run / "best.safetensors").write_bytes(self._model().contents)
+            if getattr(self, "_log", ""):
+                (run / "log.csv").write_text(self._log)
+            command(self._labelled(X, y), ["report", folder, "--out", os.fspath(path)])
+
+    def stream(self, record: str = "record", *, samples: int = -1, seed: int = 0) -> Stream:
+        """A record whose observations arrive one by one."""
+        return Stream(self._model(), record, samples, seed)
+
+
+class Classifier(ClassifierMixin, _Estimator):
+    """Says which class a record belongs to.
+
+        clf = mtan.Classifier(preset="correct", seed=0).fit(X, y)
+        clf.predict_proba(X_new)
+
+    Parameters are options of `mtan train own` under their names with underscores; None is the command's default. `options` is a dictionary
+    of any others: {"weight_decay": ...}. `out` is a folder that keeps the run. Of the records that `fit` gets the command trains on 64 %,
+    chooses the epoch by 16 % and keeps 20 % apart, which `report` shows.
+    """
+
+    def __init__(
+        self,
+        model: str = "enc",
+        preset: str | None = None,
+        seed: int = 0,
+        epochs: int | None = None,
+        batch: int | None = None,
+        lr: float | None = None,
+        patience: int | None = None,
+        dropout: float | None = None,
+        thin: float | None = None,
+        ensemble: int | None = None,
+        budget: str | None = None,
+        class_weights: Any = None,
+        positive: str | None = None,
+        origin: str | None = None,
+        embed_size: int | None = None,
+        enc_heads: int | None = None,
+        enc_hidden: int | None = None,
+        ref_points: int | None = None,
+        head_hidden: int | None = None,
+        threads: int | None = None,
+        options: dict[str, Any] | None = None,
+        out: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.model = model
+        self.preset = preset
+        self.seed = seed
+        self.epochs = epochs
+        self.batch = batch
+        self.lr = lr
+        self.patience = patience
+        self.dropout = dropout
+        self.thin = thin
+        self.ensemble = ensemble
+        self.budget = budget
+        self.class_weights = class_weights
+        self.positive = positive
+        self.origin = origin
+        self.embed_size = embed_size
+        self.enc_heads = enc_heads
+        self.enc_hidden = enc_hidden
+        self.ref_points = ref_points
+        self.head_hidden = head_hidden
+        self.threads = threads
+        self.options = options
+        self.out = out
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Classifier:
+        """Trains on records and their classes, None or NaN where one is not known. Records of one group stay on one side of the split.
+
+        Ctrl-C ends the training after the step that is under way; the estimator then has the best model so far."""
+        events = _events(X)
+        self._given_classes = _classes_of(y)
+        data = self._labelled(events, y)
+        self._train(data, self._words() + ["--task", "classes"] + self._grouped(data, groups), events, y)
+        return self
+
+    def _take(self, model: Model) -> None:
+        super()._take(model)
+        self.classes_ = _ordered_classes(getattr(self, "_given_classes", None), model.classes)
+        self._order = [model.classes.index(_text(c)) for c in self.classes_] if model.classes else slice(None)
+
+    def _labelled(self, events: Events, y: Any) -> Data:
+        data = Data(events)
+        if y is None:
+            return data
+        labels = np.asarray(y)
+        _same_length(events, labels, "y")
+        known = ~_missing(labels)
+        values, codes = np.unique(labels[known], return_inverse=True)
+        label = np.full(len(labels), -1, dtype=np.int32)
+        label[known] = codes
+        data.classes([_text(v) for v in values], label)
+        return data
+
+    def predict_proba(self, X: Any, *, samples: int = -1, seed: int = 0) -> Any:
+        """(records, classes) in the order of `classes_`. Of a model that classifies times a list: (times, classes) for each record."""
+        events, model = _events(X), self._model()
+        data = Data(events)
+        if not model.is_per_time:
+            return model.predict(data, len(events), self._threads(), samples, seed)[:, self._order]
+        offset, _ = model.times(data)
+        p = model.predict(data, int(offset[-1]), self._threads(), samples, seed)[:, self._order]
+        return np.split(p, offset[1:-1])
+
+    def predict(self, X: Any) -> Any:
+        """The likeliest class of each record."""
+        p = self.predict_proba(X)
+        if isinstance(p, list):
+            return [self.classes_[np.argmax(rows, axis=1)] for rows in p]
+        return self.classes_[np.argmax(p, axis=1)]
+
+    def importance(self, X: Any, *, of: Any = None) -> dict[str, Any]:
+        """By how much each observation of a record raises the log-odds of a class, by default of the likeliest: arrays `time`, `channel`,
+        `value` and `change`, the class `of` and its `log_odds`."""
+        data, model = Data(_one(_events(X))), self._model()
+        asked = -1 if of is None else model.classes.index(_text(of))
+        which, log_odds, change = model.importance(data, asked, self._threads())
+        of = self.classes_[self._order.index(which)] if isinstance(self._order, list) else which
+        return {"of": of, "log_odds": log_odds, **model.observations(data), "change": change}
+
+    def stream(self, record: str = "record", *, samples: int = -1, seed: int = 0) -> Stream:
+        return _ClassStream(self, record, samples, seed)
+
+
+class _ClassStream(Stream):
+    """A stream that names classes as its estimator does."""
+
+    def __init__(self, estimator: Classifier, record: str, samples: int, seed: int) -> None:
+        super().__init__(estimator._model(), record, samples, seed)
+        self.classes_, self._order = estimator.classes_, estimator._order
+
+    def predict_proba(self, time: Any = None) -> np.ndarray:
+        """The probability of each of `classes_`, of the record so far, or of a time of it."""
+        return self.outputs(time)[self._order]
+
+    def predict(self, time: Any = None) -> Any:
+        return self.classes_[int(np.argmax(self.predict_proba(time)))]
+
+
+class Regressor(RegressorMixin, _Estimator):
+    """Predicts a number of a record, in the data's unit. Parameters as Classifier has them; `interval`, a probability, makes it learn the
+    median and an interval that holds the number with that probability."""
+
+    def __init__(
+        self,
+        model: str = "enc",
+        preset: str | None = None,
+        seed: int = 0,
+        interval: float | None = None,
+        epochs: int | None = None,
+        batch: int | None = None,
+        lr: float | None = None,
+        patience: int | None = None,
+        dropout: float | None = None,
+        thin: float | None = None,
+        ensemble: int | None = None,
+        budget: str | None = None,
+        origin: str | None = None,
+        embed_size: int | None = None,
+        enc_heads: int | None = None,
+        enc_hidden: int | None = None,
+        ref_points: int | None = None,
+        head_hidden: int | None = None,
+        threads: int | None = None,
+        options: dict[str, Any] | None = None,
+        out: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.model = model
+        self.preset = preset
+        self.seed = seed
+        self.interval = interval
+        self.epochs = epochs
+        self.batch = batch
+        self.lr = lr
+        self.patience = patience
+        self.dropout = dropout
+        self.thin = thin
+        self.ensemble = ensemble
+        self.budget = budget
+        self.origin = origin
+        self.embed_size = embed_size
+        self.enc_heads = enc_heads
+        self.enc_hidden = enc_hidden
+        self.ref_points = ref_points
+        self.head_hidden = head_hidden
+        self.threads = threads
+        self.options = options
+        self.out = out
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Regressor:
+        """Trains on records and their numbers, NaN where one is not known."""
+        events = _events(X)
+        data = self._labelled(events, y)
+        self._train(data, self._words() + ["--task", "number"] + self._grouped(data, groups), events, y)
+        return self
+
+    def _labelled(self, events: Events, y: Any) -> Data:
+        data = Data(events)
+        if y is not None:
+            numbers = np.asarray(y, dtype=np.float64)
+            _same_length(events, numbers, "y")
+            if np.isinf(numbers).any():
+                raise Error(f"y[{int(np.argmax(np.isinf(numbers)))}] is infinite")
+            data.numbers(numbers)
+        return data
+
+    def _outputs(self, X: Any) -> np.ndarray:
+        events, model = _events(X), self._model()
+        if model.is_per_time:
+            raise Error("this model predicts numbers of times: mtan predict")
+        return model.predict(Data(events), len(events), self._threads(), -1, 0)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The number of each record; with `interval` its median."""
+        out = self._outputs(X)
+        return out[:, out.shape[1] // 2]
+
+    def predict_interval(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The ends of the interval of each record's number."""
+        out = self._outputs(X)
+        if out.shape[1] != 3:
+            raise Error("this model has learned no interval: Regressor(interval=0.9)")
+        return out[:, 0], out[:, 2]
+
+
+class Interpolator(_Estimator):
+    """Fills in what was not observed: each channel at any time, with an uncertainty, beyond a record's last time too.
+
+        i = mtan.Interpolator().fit(X)
+        mean, sd = i.predict(X, at=[0, 6, 12])
+    """
+
+    def __init__(
+        self,
+        model: str = "interp",
+        preset: str | None = None,
+        seed: int = 0,
+        epochs: int | None = None,
+        batch: int | None = None,
+        lr: float | None = None,
+        variance: str | None = None,
+        observed: float | None = None,
+        forecast_horizon: float | None = None,
+        budget: str | None = None,
+        origin: str | None = None,
+        embed_size: int | None = None,
+        enc_heads: int | None = None,
+        enc_hidden: int | None = None,
+        dec_hidden: int | None = None,
+        ref_points: int | None = None,
+        latent: int | None = None,
+        threads: int | None = None,
+        options: dict[str, Any] | None = None,
+        out: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.model = model
+        self.preset = preset
+        self.seed = seed
+        self.epochs = epochs
+        self.batch = batch
+        self.lr = lr
+        self.variance = variance
+        self.observed = observed
+        self.forecast_horizon = forecast_horizon
+        self.budget = budget
+        self.origin = origin
+        self.embed_size = embed_size
+        self.enc_heads = enc_heads
+        self.enc_hidden = enc_hidden
+        self.dec_hidden = dec_hidden
+        self.ref_points = ref_points
+        self.latent = latent
+        self.threads = threads
+        self.options = options
+        self.out = out
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> Interpolator:
+        """Trains on records; y is not used."""
+        events = _events(X)
+        data = Data(events)
+        self._train(data, self._words() + self._grouped(data, groups), events, None)
+        return self
+
+    def predict(self, X: Any, at: Any, *, samples: int = -1, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation at times: (records, times, channels), channels as in `channels_`. `at` is (times) for all records or
+        (records, times), ascending, in the data's unit; where times are dates, dates, or hours since a record's first observation."""
+        events, model = _events(X), self._model()
+        grid = _counted(model, events, at)
+        data = Data(events)
+        n, q = grid.shape
+        data.queries(np.arange(n + 1) * q, grid)
+        mean, sd = model.interpolate(data, n * q, self._threads(), samples, seed)
+        return mean.reshape(n, q, -1), sd.reshape(n, q, -1)
+
+    def forecast(self, X: Any, horizon: float, *, steps: int = 10, samples: int = -1, seed: int = 0) -> tuple[np.ndarray, ...]:
+        """Times after each record's last observation, as the model counts them, with mean and standard deviation at them."""
+        events, model = _events(X), self._model()
+        last = _as_counted(model, events, events.last())
+        at = last[:, None] + np.linspace(horizon / steps, horizon, steps)
+        return (at, *self.predict(events, _Counted(at), samples=samples, seed=seed))
+
+    def embed(self, X: Any) -> np.ndarray:
+        """The mean of each record's latent state: (records, reference points, latent size)."""
+        return self._model().latent(Data(_events(X)), self._threads())[0]
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Minus the mean squared error of what is held out, in the model's units: higher is better."""
+        return -self.evaluate(X, draws=0)["mse_held_out"][0]
+
+
+def load(path: Any) -> Any:
+    """The estimator of a model file: of `save`, of `mtan train`, of `mtan convert`."""
+    model = Model(pathlib.Path(path).read_bytes())
+    classifies = model.text("classify") != "none"
+    kind = Interpolator if not classifies else Regressor if model.text("task") == "number" else Classifier
+    estimator = kind()
+    estimator._take(model)
+    return estimator
+
+
+# ---- labels, names, times ----
+
+
+class _Counted(np.ndarray):
+    """Times that are counted as the model counts them already."""
+
+    def __new__(cls, array: np.ndarray) -> _Counted:
+        return np.asarray(array, dtype=np.float64).view(cls)
+
+
+def _as_counted(model: Model, events: Events, times: np.ndarray) -> np.ndarray:
+    """Times or ticks, one to a record, as the model counts them."""
+    if events.date is not None:
+        return (times - events.first()) / 36e9
+    return times - events.first() if model.counts_from_first else times.astype(np.float64)
+
+
+def _counted(model: Model, events: Events, at: Any) -> np.ndarray:
+    """(records, times) as the model counts them."""
+    n = len(events)
+    if isinstance(at, _Counted):
+        return np.asarray(at)
+    grid = np.asarray(at)
+    is_date = np.issubdtype(grid.dtype, np.datetime64) or (grid.dtype == object and grid.size and hasattr(grid.flat[0], "year"))
+    if is_date and events.date is None:
+        raise Error("at has dates, and the records' times are numbers")
+    if is_date:
+        ticks = grid.astype("datetime64[us]").astype(np.int64) * 10
+        grid = (np.broadcast_to(ticks, (n, ticks.shape[-1])) - events.first()[:, None]) / 36e9
+    elif model.counts_from_first and events.date is None:
+        grid = np.broadcast_to(grid, (n, grid.shape[-1])) - events.first()[:, None]
+    grid = np.array(np.broadcast_to(grid, (n, grid.shape[-1])), dtype=np.float64)
+    if not np.isfinite(grid).all() or np.any(np.diff(grid, axis=1) < 0):
+        raise Error("at must be finite times in ascending order")
+    return grid
+
+
+def _one(events: Events) -> Events:
+    if len(events) != 1:
+        raise Error(f"this is about one record, X[i], and there are {len(events)}")
+    return events
+
+
+def _same_length(events: Events, array: np.ndarray, name: str) -> None:
+    if array.shape != (len(events),):
+        raise Error(f"{name} has the shape {array.shape}, and there are {len(events)} records")
+
+
+def _missing(labels: np.ndarray) -> np.ndarray:
+    if labels.dtype == object:
+        return np.array([x is None or x != x for x in labels], dtype=bool)
+    if np.issubdtype(labels.dtype, np.floating):
+        return np.isnan(labels)
+    return np.zeros(len(labels), dtype=bool)
+
+
+def _classes_of(y: Any) -> np.ndarray:
+    labels = np.asarray(y)
+    return np.unique(labels[~_missing(labels)])
+
+
+def _ordered_classes(given: np.ndarray | None, names: list[str]) -> np.ndarray:
+    """The classes as y had them; of a model file, their names, as numbers where all are."""
+    if given is not None:
+        return given
+    try:
+        return np.array([int(name) for name in names])
+    except ValueError:
+        return np.array(names)
+
+
+def _option_text(value: Any) -> str:
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return ",".join(_option_text(x) for x in value)
+    if isinstance(value, (float, np.floating)):
+        return repr(float(value))
+    return str(value)

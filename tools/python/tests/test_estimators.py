@@ -1,0 +1,214 @@
+"""Estimators: training, prediction, files, streams, interrupts, threads."""
+
+from __future__ import annotations
+
+import pickle
+import signal
+import threading
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mtan
+from mtan._sklearn import NotFittedError
+
+from conftest import SMALL, made_frame
+
+
+def test_a_classifier_learns(classifier, events, data):
+    p = classifier.predict_proba(events)
+    assert p.shape == (len(events), 2) and np.allclose(p.sum(axis=1), 1)
+    assert classifier.classes_.tolist() == ["down", "up"] and classifier.channels_ == ["BP", "heat", "pulse"]
+    assert classifier.evaluate(events, data[1], draws=0)["auc"][0] > 0.8
+    assert classifier.score(events, data[1]) == np.mean(classifier.predict(events) == data[1])
+    assert [h["epoch"] for h in classifier.history_] == [1, 2, 3, 4]
+    assert any("channels" in remark for remark in classifier.remarks_)
+
+
+def test_labels_of_any_kind(events, data):
+    up = data[1] == "up"
+    for y, classes in ((up, [False, True]), (up.astype(int) * 10 + 1, [1, 11]), (pd.Series(np.where(up, "u", "d")), ["d", "u"])):
+        clf = mtan.Classifier(**{**SMALL, "epochs": 1}).fit(events, y)
+        assert clf.classes_.tolist() == classes and clf.predict(events)[0] in classes
+    some = np.where(np.arange(len(up)) % 5 == 0, None, np.where(up, "up", "down"))
+    clf = mtan.Classifier(**{**SMALL, "epochs": 1}).fit(events, some)
+    assert clf.classes_.tolist() == ["down", "up"]
+
+
+def test_a_model_file_is_the_estimator(classifier, events, tmp_path):
+    classifier.save(tmp_path / "m.safetensors")
+    loaded = mtan.load(tmp_path / "m.safetensors")
+    assert isinstance(loaded, mtan.Classifier)
+    assert np.array_equal(loaded.predict_proba(events), classifier.predict_proba(events))
+    copied = pickle.loads(pickle.dumps(classifier))
+    assert copied.model_.contents == classifier.model_.contents
+    assert np.array_equal(copied.predict_proba(events), classifier.predict_proba(events))
+    assert copied.get_params() == classifier.get_params()
+    assert "enc_hidden" not in classifier.model_.metadata and classifier.model_.text("enc_hidden") == "8"
+    assert sum(t.size for t in classifier.model_.tensors().values()) > 100
+
+
+def test_a_stream_ends_where_a_record_does(classifier, events):
+    one = events[0]
+    order = np.argsort(one.time, kind="stable")
+    s = classifier.stream("r0")
+    for i in order:
+        s.push(one.time[i], one.channels[one.channel[i]], one.value[i])
+    assert np.allclose(s.predict_proba(), classifier.predict_proba(one)[0], atol=1e-6)
+    assert s.predict() in classifier.classes_
+    with pytest.raises(mtan.Error, match='no channel "heart"'):
+        s.push(1, "heart", 1)
+    s.reset()
+
+
+def test_why(classifier, events):
+    one = events[3]
+    a = classifier.attention(one, channel="pulse")
+    assert a["weight"].shape == (len(a["reference"]), len(a["time"])) and np.allclose(a["weight"].sum(axis=1), 1, atol=1e-5)
+    assert set(classifier.attention(one)) == set(classifier.channels_)
+    why = classifier.importance(one, of="up")
+    assert why["of"] == "up" and len(why["change"]) == len(why["time"]) == len(why["channel"]) == len(why["value"])
+    p = classifier.predict_proba(one)[0]
+    assert np.isclose(why["log_odds"], np.log(p[1] / p[0]), atol=1e-4)
+    with pytest.raises(mtan.Error, match="one record"):
+        classifier.importance(events)
+
+
+def test_a_report(classifier, events, data, tmp_path):
+    classifier.report(tmp_path / "r.html")
+    text = (tmp_path / "r.html").read_text()
+    assert text.rstrip().endswith("</html>") and "AUC" in text
+    copied = pickle.loads(pickle.dumps(classifier))
+    with pytest.raises(mtan.Error, match="needs records"):
+        copied.report(tmp_path / "again.html")
+    copied.report(tmp_path / "again.html", events, data[1])
+
+
+def test_a_regressor(events, data):
+    reg = mtan.Regressor(interval=0.8, **{**SMALL, "epochs": 30}).fit(events, data[2])
+    low, high = reg.predict_interval(events)
+    middle = reg.predict(events)
+    assert np.all(low <= middle + 1e-6) and np.all(middle <= high + 1e-6)
+    assert reg.score(events, data[2]) > 0.3
+    assert set(reg.evaluate(events, data[2], draws=0)) >= {"rmse", "mae", "r2"}
+    plain = mtan.Regressor(**{**SMALL, "epochs": 1}).fit(events, data[2])
+    with pytest.raises(mtan.Error, match="no interval"):
+        plain.predict_interval(events)
+
+
+def test_an_interpolator(events):
+    curves = mtan.Interpolator(dec_hidden=6, latent=3, **SMALL).fit(events)
+    mean, sd = curves.predict(events[:2], at=np.linspace(0, 10, 700))
+    assert mean.shape == (2, 700, 3) and np.all(sd >= 0)
+    each, _ = curves.predict(events[:2], at=np.tile(np.linspace(0, 10, 700), (2, 1)))
+    assert np.array_equal(mean, each)
+    at, ahead, _ = curves.forecast(events[:2], horizon=2, steps=4)
+    assert at.shape == (2, 4) and ahead.shape == (2, 4, 3) and np.allclose(at[:, -1] - events[:2].last(), 2)
+    assert curves.embed(events).shape == (len(events), 6, 3)
+    assert curves.score(events) < 0
+    m, s = curves.stream().push(1, "heat", 5).interpolate(2)
+    assert m.shape == s.shape == (3,)
+    with pytest.raises(mtan.Error, match="ascending"):
+        curves.predict(events, at=[3, 1])
+
+
+def test_dates_count_from_the_first(data):
+    frame = data[0].copy()
+    shift = frame["record"].str[1:].astype(int) * 7
+    frame["time"] = pd.Timestamp("2024-01-01") + pd.to_timedelta(frame["time"] + shift, unit="h")
+    X = mtan.Events(frame)
+    curves = mtan.Interpolator(dec_hidden=6, latent=3, **SMALL).fit(X)
+    first = frame[frame.record == "r0"].time.min()
+    dates = np.array([first + pd.Timedelta(hours=h) for h in (1, 2)], dtype="datetime64[ns]")
+    assert np.allclose(curves.predict(X[0], at=dates)[0], curves.predict(X[0], at=[1, 2])[0])
+    clf = mtan.Classifier(head_hidden=6, **SMALL).fit(X, data[1])
+    s = clf.stream("r0")
+    rows = frame[frame.record == "r0"].sort_values("time")
+    for row in rows.itertuples():
+        s.push(row.time, row.channel, row.value)
+    assert np.allclose(s.predict_proba(), clf.predict_proba(X[0])[0], atol=1e-6)
+    with pytest.raises(mtan.Error, match="times are"):
+        clf.predict_proba(mtan.Events(data[0]))
+
+
+def test_groups_stay_on_one_side(events, data):
+    groups = np.arange(len(events)) // 4
+    clf = mtan.Classifier(**{**SMALL, "epochs": 1}).fit(events, data[1], groups=groups)
+    parts = np.array(list(clf.model_.text("mtan.split.given")))
+    assert all(len(set(parts[groups == g])) == 1 for g in groups) and set(parts) == {"0", "1", "2"}
+
+
+def test_errors_are_the_tools_sentences(events, data):
+    for clf, words in (
+        (mtan.Classifier(options={"dropuot": 0.5}), "no option --dropuot; did you mean --dropout"),
+        (mtan.Classifier(model="encoder"), "--model encoder: must be enc, full"),
+        (mtan.Classifier(lr=-1), "--lr -1: must be from"),
+        (mtan.Classifier(preset="perfect"), "must be one of faithful, correct, best"),
+    ):
+        with pytest.raises(mtan.Error, match=words):
+            clf.fit(events, data[1])
+    with pytest.raises(mtan.Error, match="at least two classes"):
+        mtan.Classifier().fit(events, np.zeros(len(events)))
+    with pytest.raises(mtan.Error, match="shape"):
+        mtan.Classifier().fit(events, data[1][:-1])
+    with pytest.raises(mtan.Error, match="which column is what"):
+        mtan.Classifier().fit(data[0], data[1])
+    with pytest.raises(NotFittedError):
+        mtan.Classifier().predict(events)
+    with pytest.raises(mtan.Error, match="the model: "):
+        mtan._model.Model(b"nonsense")
+
+
+def test_unknown_channels_are_refused(classifier):
+    other = mtan.Events(pd.DataFrame({"record": ["x"], "time": [1], "channel": ["SpO2"], "value": [97]}))
+    with pytest.raises(mtan.Error, match='the model has no channel "SpO2"'):
+        classifier.predict_proba(other)
+
+
+def test_ctrl_c_keeps_the_best_model(events, data):
+    clf = mtan.Classifier(**{**SMALL, "epochs": 100000, "patience": 0})
+    threading.Timer(1.0, signal.raise_signal, [signal.SIGINT]).start()
+    start = time.perf_counter()
+    with pytest.warns(UserWarning, match="best model so far"), pytest.raises(KeyboardInterrupt):
+        clf.fit(events, data[1])
+    assert time.perf_counter() - start < 20
+    assert clf.predict_proba(events).shape == (len(events), 2) and len(clf.history_) >= 1
+
+
+def test_two_threads_train_what_one_does(events, data):
+    seeds = (1, 2)
+    alone = [mtan.Classifier(seed=s, **SMALL).fit(events, data[1]).model_.contents for s in seeds]
+    together: dict[int, bytes] = {}
+
+    def fit(seed: int) -> None:
+        together[seed] = mtan.Classifier(seed=seed, **SMALL).fit(events, data[1]).model_.contents
+
+    threads = [threading.Thread(target=fit, args=(s,)) for s in seeds]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert [together[s] for s in seeds] == alone
+
+
+def test_the_gil_is_released(events, data):
+    """Python goes on while C trains."""
+    counted = 0
+    done = threading.Event()
+
+    def count() -> None:
+        nonlocal counted
+        while not done.is_set():
+            counted += 1
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    big = mtan.Events(made_frame(400, seed=1)[0])
+    clf = mtan.Classifier(**{**SMALL, "epochs": 1, "batch": 400, "enc_hidden": 64, "ref_points": 64})
+    clf.fit(big, np.arange(400) % 2)
+    done.set()
+    thread.join()
+    assert counted > 5
