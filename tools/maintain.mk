@@ -101,12 +101,9 @@ dist-check: dist ## are they what those four want, the same bytes each time, and
 	@$(PYTHON) tools/dist/check.py build/mtan build/dist
 
 wheel: build/deps/stb ## the Python package as a wheel for every Python on this platform: build/python/mtan-*.whl (tools/python)
-	@mkdir -p build/python && rm -f build/python/*.whl
-	@$(PYTHON) -m pip wheel -q --no-deps -w build/python tools/python && ls build/python/*.whl
-python-test: build/mtan ## the wheel in an empty virtual environment, beside the command; says what is missing (needs pip)
-	@if $(PYTHON) -m pip --version >/dev/null 2>&1; then $(MAKE) --no-print-directory wheel && \
-		MTAN_COMMAND=$(CURDIR)/build/mtan tools/python/test.sh $(PYTHON) build/python/mtan-*.whl; \
-		else echo "skipped the Python package: no $(PYTHON) with pip"; echo "0 passed, 0 failed, 1 skipped"; fi
+	@tools/python/wheel.sh $(PYTHON)
+python-test: build/deps/stb build/mtan ## that wheel in an empty virtual environment, beside the command; says what is missing
+	@MTAN_COMMAND=$(CURDIR)/build/mtan tools/python/test.sh $(PYTHON)
 
 mpi: $(if $(HAS_MPI),build/mtan build/mtan-mpi) ## build/mtan-mpi for mpirun; 1, 2 and 4 ranks have the bits of one process (needs mpicc)
 	@tools/check/mpi.sh $(CC)

@@ -1,13 +1,13 @@
 #!/bin/sh
 # The wheel in an empty virtual environment: what it needs and no more, then its tests, with numpy of today and with 1.26.
 #
-#   test.sh PYTHON WHEEL
+#   test.sh PYTHON
 #
-# MTAN_COMMAND is the `mtan` command to compare with. What is missing is said and skipped. The last line is the sum: N passed, N failed,
+# PYTHON_SHORT leaves out 1.26. MTAN_COMMAND is the `mtan` command to compare with. What is missing is said and skipped. The last line is the sum: N passed, N failed,
 # N skipped.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
-python=$1 wheel=$2 venv=build/python/venv passed=0 failed=0 skipped=0
+python=$1 venv=build/python/venv passed=0 failed=0 skipped=0
 
 finish() { echo "$passed passed, $failed failed, $skipped skipped"; [ $failed = 0 ] && exit 0; exit 1; }
 skip() { skipped=$((skipped + 1)) && echo "skipped $1: $2"; }
@@ -30,12 +30,20 @@ suite() { # name
     [ $status = 0 ] || [ "$(count $log failed)" != 0 ] || failed=$((failed + 1))
 }
 
+tools/python/wheel.sh "$python"
+case $? in
+0) verdict "the wheel" 0 ;;
+77) skip "the package" "it cannot be built here" && finish ;;
+*) verdict "the wheel" 1 && finish ;;
+esac
+wheel=$(ls build/python/*.whl)
 rm -rf $venv && "$python" -m venv $venv >/dev/null 2>&1 || { skip "the package" "no venv of $python"; finish; }
 $venv/bin/pip install -q "$wheel" >build/python/pip.log 2>&1 || { skip "the package" "numpy and narwhals cannot be had"; finish; }
 $venv/bin/python tools/python/tests/bare.py
 verdict "numpy and narwhals alone" $?
 $venv/bin/pip install -q "$wheel[test]" >build/python/pip.log 2>&1 || { skip "tests" "pandas, polars, pyarrow, scikit-learn or pytest cannot be had"; finish; }
 suite "numpy $($venv/bin/python -c 'import numpy; print(numpy.__version__)')"
+[ -z "${PYTHON_SHORT-}" ] || finish
 # Frames of that time: pyarrow of today wants numpy 2, and does not say so to pip.
 if $venv/bin/pip install -q "$wheel[test]" 'numpy==1.26.*' 'pandas<3' 'pyarrow<20' >build/python/pip.log 2>&1; then suite "numpy 1.26"
 else skip "numpy 1.26" "not for this Python"; fi

@@ -8,11 +8,10 @@ import io
 import re
 
 import numpy as np
+from conftest import ROOT, SMALL, SMALL_WORDS
 
 import mtan
 from mtan import _flat
-
-from conftest import ROOT, SMALL, SMALL_WORDS
 
 
 def sha(contents: bytes) -> str:

@@ -10,11 +10,10 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+from conftest import SMALL, made_frame
 
 import mtan
 from mtan._sklearn import NotFittedError
-
-from conftest import SMALL, made_frame
 
 
 def test_a_classifier_learns(classifier, events, data):

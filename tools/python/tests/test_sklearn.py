@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from conftest import SMALL
 
 import mtan
-
-from conftest import SMALL
 
 sklearn = pytest.importorskip("sklearn")
 

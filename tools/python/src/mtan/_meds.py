@@ -12,8 +12,8 @@ from ._flat import Error
 
 def _read(path: pathlib.Path, columns: list[str]) -> Any:
     try:
-        import pyarrow.dataset as dataset
         import pyarrow as pa
+        import pyarrow.dataset as dataset
     except ImportError:
         raise ImportError("MEDS data needs pyarrow: pip install mtan[meds]") from None
     files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]

@@ -78,7 +78,7 @@ class Model:
         return Model, (self.contents,)
 
     def _names(self, name_at: Any) -> list[str]:
-        found = []
+        found: list[str] = []
         while (name := name_at(self.handle, len(found))) is not None:
             found.append(name.decode("utf-8", "surrogateescape"))
         return found
@@ -188,12 +188,12 @@ class Model:
         return which.value, log_odds.value, change
 
     def evaluate(self, data: Data, threads: int, samples: int, seed: int, draws: int) -> dict[str, tuple[float, float, float]]:
-        names = []
+        names: list[str] = []
         while (name := flat.metric(self.handle, len(names))) is not None:
             names.append(name.decode())
         value = np.empty((len(names), 3))
         check(flat.evaluate(self.handle, data.handle, threads, samples, seed, draws, address(value)))
-        return {name: tuple(map(float, row)) for name, row in zip(names, value)}
+        return {name: (float(x), float(low), float(high)) for name, (x, low, high) in zip(names, value)}
 
 
 class Stream:

@@ -14,7 +14,7 @@ from ._flat import Error
 from ._model import Data, Model, Stream
 from ._sklearn import BaseEstimator, ClassifierMixin, NotFittedError, RegressorMixin
 from ._train import Progress, command, train
-from .events import NO_DATE, Events, _text
+from .events import Events, _text
 
 # Parameters of estimators that are no options of `mtan train`, and options whose names are methods here.
 _OURS = ("options", "out", "verbose")

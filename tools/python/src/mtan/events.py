@@ -199,15 +199,22 @@ class Events:
 
     def first(self) -> np.ndarray:
         """The time, or date in ticks of 100 ns, of each record's first observation that has a value: what times are counted from."""
-        column = self.time if self.date is None else self.date
-        known = ~np.isnan(self.value) & (~np.isnan(column) if self.date is None else column != NO_DATE)
-        return _reduce(np.minimum, column, known, self.offset)
+        return self._reduced(np.minimum)
 
     def last(self) -> np.ndarray:
         """The same of each record's last observation."""
-        column = self.time if self.date is None else self.date
-        known = ~np.isnan(self.value) & (~np.isnan(column) if self.date is None else column != NO_DATE)
-        return _reduce(np.maximum, column, known, self.offset)
+        return self._reduced(np.maximum)
+
+    def _reduced(self, ufunc: np.ufunc) -> np.ndarray:
+        """The least or the largest time of each record's observations; 0 where it has none."""
+        clock = self.date if self.date is not None else np.asarray(self.time)
+        known = ~np.isnan(self.value) & (clock != NO_DATE if self.date is not None else ~np.isnan(clock))
+        record = np.repeat(np.arange(len(self)), np.diff(self.offset))[known]
+        out = np.zeros(len(self), dtype=clock.dtype)
+        if len(record):
+            starts = np.flatnonzero(np.r_[True, record[1:] != record[:-1]])
+            out[record[starts]] = ufunc.reduceat(clock[known], starts)
+        return out
 
     def __repr__(self) -> str:
         clock = "dates" if self.date is not None else "numbers"
@@ -335,7 +342,7 @@ def _check_rows(
     """Refuses what no model takes, by the row of the frame. A row without a value may have any time."""
     known = ~np.isnan(values)
     bad_value = np.isinf(values)
-    bad_time = known & (date == NO_DATE if date is not None else ~np.isfinite(time))
+    bad_time = known & (date == NO_DATE if date is not None else ~np.isfinite(np.asarray(time)))
     for bad, words in ((bad_value, f"an infinite {value_name}"), (bad_time, f"no {time_name} that is finite")):
         if bad.any():
             at = int(np.argmax(bad))
@@ -369,14 +376,3 @@ def _rows_of(offset: np.ndarray, places: np.ndarray) -> np.ndarray:
     lengths = np.diff(offset)[places]
     starts = np.cumsum(lengths) - lengths
     return np.arange(lengths.sum()) + np.repeat(offset[places] - starts, lengths)
-
-
-def _reduce(ufunc: np.ufunc, column: np.ndarray, known: np.ndarray, offset: np.ndarray) -> np.ndarray:
-    """The least or the largest of each record's known entries; 0 where it has none."""
-    record = np.repeat(np.arange(len(offset) - 1), np.diff(offset))[known]
-    entries = column[known]
-    out = np.zeros(len(offset) - 1, dtype=column.dtype)
-    if len(entries):
-        starts = np.flatnonzero(np.r_[True, record[1:] != record[:-1]])
-        out[record[starts]] = ufunc.reduceat(entries, starts)
-    return out

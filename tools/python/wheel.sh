@@ -1,0 +1,17 @@
+#!/bin/sh
+# Builds build/python/mtan-*.whl in an environment of its own, which stays, so that the next time only what has changed is compiled.
+#
+#   wheel.sh PYTHON
+#
+# Exit status: 0; 1: it cannot be built; 77: what builds it cannot be had.
+set -u
+cd "$(dirname "$0")/../.." || exit 2
+venv=build/python/builder
+mkdir -p build/python
+"$1" -m venv $venv >build/python/pip.log 2>&1 && $venv/bin/pip install -q scikit-build-core cmake ninja >build/python/pip.log 2>&1 || {
+    echo "scikit-build-core, cmake or ninja cannot be had: build/python/pip.log"
+    exit 77
+}
+rm -f build/python/*.whl
+PATH=$PWD/$venv/bin:$PATH $venv/bin/pip wheel -q --no-build-isolation --no-deps -w build/python tools/python || exit 1
+ls build/python/*.whl
