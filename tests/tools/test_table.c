@@ -80,7 +80,7 @@ TEST rows_have_a_home(void) {
     PASS();
 }
 
-/* Every number comes from one run of each preset, and no two runs give the same. */
+/* Every number comes from one run of each preset that its row has, and no two runs give the same. */
 TEST every_number_has_its_run(void) {
     paper_run *runs = NULL;
     paper_runs(&runs, 3);
@@ -91,7 +91,8 @@ TEST every_number_has_its_run(void) {
         c.tables[p->table] = 1, c.preset = -1, c.only = p->row;
         arrput(c.seeds, 3);
         missing = table_missing(&c, NULL);
-        for (int preset = 0; preset < 2; preset++) {
+        for (int preset = 0; preset < PAPER_PRESETS; preset++) {
+            const int wanted = paper_row_has(paper_row_of(p->table, p->row)->home_row, (mtan_preset)preset);
             int found = 0;
             for (size_t i = 0; i < arrlenu(missing); i++) {
                 char words[160], word[40];
@@ -100,8 +101,9 @@ TEST every_number_has_its_run(void) {
                 found += (int)missing[i].preset == preset && strcmp(missing[i].data, p->data) == 0 &&
                          strstr(words, word) != NULL;
             }
-            if (found != 1) printf("  BAD table %d %s %s %s: %d runs\n", p->table, p->row, p->data, p->metric, found);
-            ASSERT_EQ(1, found);
+            if (found != wanted)
+                printf("  BAD table %d %s %s %s: %d runs\n", p->table, p->row, p->data, p->metric, found);
+            ASSERT_EQ(wanted, found);
         }
         arrfree(missing), arrfree(c.seeds);
     }
@@ -207,7 +209,7 @@ TEST what_is_missing_is_found(void) {
     memset(c.tables, 0, sizeof c.tables);
     c.tables[4] = 1, c.only = NULL; /* IP-Nets and mTAND-Enc are runs of table 2 */
     runs = table_missing(&c, results);
-    ASSERT_EQ_FMT((size_t)36, arrlenu(runs), "%zu");
+    ASSERT_EQ_FMT((size_t)42, arrlenu(runs), "%zu");
     for (size_t i = 0; i < arrlenu(runs); i++) ASSERT(runs[i].table == (strstr(runs[i].row, "rbf") ? 4 : 2));
     arrfree(runs), arrfree(results), arrfree(c.seeds);
     PASS();
@@ -383,11 +385,16 @@ TEST tables_are_printed(void) {
     arrput(results, result_of(2, "rnn-vae", "physionet", "faithful", 0, "auc", NAN));
     arrput(results, result_of(1, "mtand-full", "physionet", "correct", 0, "mse-50", 0.0045678));
     snprintf(arrlast(results).command, 480, "mtan train physionet-interp --preset correct --seed 0");
+    arrput(results, result_of(2, "mtand-enc", "physionet", "best", 0, "auc", 0.861));
+    snprintf(arrlast(results).command, 480, "mtan train physionet-enc --preset best --seed 0");
     text = printed(&c, results, 0, 1);
     ASSERT(strstr(text, "Table 1. ") && strstr(text, "Table 5. "));
     ASSERT(strstr(text, "\n  RNN-VAE a,b                0.515 +- 0.040    diverged             0     1.50  0.820 +- "
-                        "0.028       2     1.50     2.0\n"));
+                        "0.028       2     1.50  -                    0        -     2.0\n"));
     ASSERT(strstr(text, "\n  mTAND-Full                 4.139 +- 0.029    -                    0        -  4.568"));
+    ASSERT(strstr(text, "faithful         seeds  s/epoch  correct          seeds  s/epoch  best "));
+    ASSERT(strstr(text, " 0.854 +- 0.001    -                    0        -  -                    0        -  0.861 "
+                        "               1     1.50"));
     ASSERT(strstr(text, "MIMIC-III, AUC") && strstr(text, "no data: ask for it"));
     ASSERT(strstr(text, "reverses the batch") && strstr(text, "some runs diverged"));
     ASSERT(!strstr(text, " \n") && !strstr(text, "other options"));
@@ -414,6 +421,7 @@ TEST programs_get_json(void) {
     ASSERT(strstr(text,
                   "\"correct\": {\"seeds\": 1, \"diverged\": 0, \"other_options\": 0, \"mean\": 0.75, \"spread\": "
                   "null, \"seconds_per_epoch\": 1.5}"));
+    ASSERT(strstr(text, "\"best\": {\"seeds\": 0, "));
     free(text), arrfree(results), arrfree(c.seeds);
     PASS();
 }
@@ -465,6 +473,15 @@ TEST missing_runs_are_made(void) {
     ASSERT(command_says("r.tsv", "mtan train physionet-gru-d --preset faithful --seed 1 --epochs 2\t"));
     ASSERT_EQ_FMT(DONE, command_run(TABLE "--only gru-d --seeds 0,1 --dry-run"), "%d");
     ASSERT_EQ_FMT((size_t)0, lines_of("out.txt"), "%zu");
+    PASS();
+}
+
+/* What the data decides, epochs and frequencies, is no option of the row. */
+TEST the_preset_best_has_its_column(void) {
+    write_patients();
+    ASSERT_EQ_FMT(DONE, command_run(TABLE "--only mtand-full --seeds 0 --preset best --epochs 1 --budget 5m"), "%d");
+    ASSERT(command_says("r.tsv", "2\tmtand-full\tphysionet\tbest\t0\tauc\t"));
+    ASSERT(command_says("r.tsv", "mtan train physionet-full --preset best --seed 0 --epochs 1\t"));
     PASS();
 }
 
@@ -616,7 +633,7 @@ TEST bad_words_are_refused(void) {
     ASSERT_EQ_FMT(BAD_USE, command_run("table 2 --only gru --results @/r.tsv"), "%d");
     ASSERT_EQ_FMT(BAD_USE, command_run("table 2 --seeds x --results @/r.tsv"), "%d");
     ASSERT_EQ_FMT(BAD_USE, command_run("table 2 --budget soon --results @/r.tsv"), "%d");
-    ASSERT_EQ_FMT(BAD_USE, command_run("table 2 --preset both --results @/r.tsv"), "%d");
+    ASSERT(command_refused("table 2 --preset both --results @/r.tsv", "must be one of faithful, correct, best"));
     command_append("r.tsv", "nonsense\n");
     ASSERT_EQ_FMT(BAD_USE, command_run("table 2 --results @/r.tsv"), "%d");
     ASSERT(command_says("err.txt", "r.tsv:1: not a line of results"));
@@ -650,5 +667,6 @@ SUITE(table_suite) {
     RUN_TEST(a_model_of_curves_is_added);
     RUN_TEST(what_cannot_be_made_is_said);
     RUN_TEST(what_is_missing_is_told);
+    RUN_TEST(the_preset_best_has_its_column);
     RUN_TEST(bad_words_are_refused);
 }

@@ -537,6 +537,7 @@ static void describe_settings(description *d, mtan_config usual, mtan_config c) 
     char name[64], a[64], b[64];
     const char *key;
     usual.channels = c.channels, usual.classes = c.classes;
+    if (usual.frequencies == MTAN_FREQUENCIES_LOG) usual.slowest = c.slowest, usual.fastest = c.fastest;
     for (int32_t i = 0; (key = setting_key(&c, i)) != NULL; i++)
         if (strcmp(key, STEPS_SETTING) != 0 && setting_get(&usual, key, a, sizeof a) &&
             setting_get(&c, key, b, sizeof b) && strcmp(a, b) != 0)
@@ -563,6 +564,7 @@ int plan_describe(const plan *p, char *text, size_t size) {
     if (!recipe_named(&r, p->name, p->source.preset)) return 0;
     plan_start(&usual, p->name, &r, p->source.preset);
     plan_defaults(&usual, &r);
+    if (usual.epochs == 0) usual.epochs = p->epochs; /* the data's, as frequencies are */
     for (int i = 0; i < FIELDS; i++) {
         const double value = field_get(p, &fields[i]);
         if (!differ(field_get(&usual, &fields[i]), value) || strcmp(fields[i].name, "seed") == 0) continue;

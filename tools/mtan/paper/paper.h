@@ -11,7 +11,7 @@
 #include "../../data/array.h"
 #include "../../../mtan.h"
 
-enum { PAPER_TABLES = 5 };
+enum { PAPER_TABLES = 5, PAPER_PRESETS = MTAN_BEST + 1 };
 extern const char *const paper_titles[PAPER_TABLES + 1]; /* from 1 */
 
 /* A number of a table. Metrics: auc, accuracy; mse-70, mse-all-70: mean squared error of the points held out and of all points when
@@ -58,6 +58,8 @@ void paper_runs(paper_run **list, int64_t seed);
  * none. Options that make no other row of a table may be anything. */
 ptrdiff_t paper_run_of(const paper_run *list, const char *name, mtan_preset preset, const char *options);
 const char *paper_preset(mtan_preset preset);
+/* Is a row trained by a preset? What goes beyond the paper is mTAN's alone: not of the baselines, nor of what is compared with it. */
+int paper_row_has(const char *row, mtan_preset preset);
 /* As the results file keeps it: without data, folder and threads. */
 void paper_command(const paper_run *r, char *text, size_t size);
 

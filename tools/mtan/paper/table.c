@@ -417,11 +417,12 @@ static int parse_minutes(const char *text, double *out) {
 
 static int read_choice(table_choice *c, const options *o) {
     const char *preset = option_text(o, "preset", NULL);
+    int named = 0;
     c->only = option_text(o, "only", NULL);
     c->all_seeds = !option_given(o, "seeds");
-    c->preset = !preset ? -1 : strcmp(preset, "faithful") == 0 ? MTAN_FAITHFUL : MTAN_CORRECT;
-    if (preset && c->preset == MTAN_CORRECT && strcmp(preset, "correct") != 0)
-        return complain("--preset %s: must be one of faithful, correct", preset), 0;
+    while (preset && named < PAPER_PRESETS && strcmp(paper_preset((mtan_preset)named), preset) != 0) named++;
+    if (named == PAPER_PRESETS) return complain("--preset %s: must be one of faithful, correct, best", preset), 0;
+    c->preset = preset ? named : -1;
     for (int i = 0; i < o->arguments; i++) {
         const char *text = o->argument[i];
         if (text[0] < '1' || text[0] > '0' + PAPER_TABLES || text[1])

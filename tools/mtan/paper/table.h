@@ -11,7 +11,7 @@
 typedef struct table_choice {
     int tables[PAPER_TABLES + 1]; /* from 1: whether it is asked for */
     const char *only;             /* ROW, DATA or ROW/DATA, several between commas; NULL: all */
-    int preset;                   /* an mtan_preset, or -1: both */
+    int preset;                   /* an mtan_preset, or -1: all */
     int64_t *seeds;               /* an stb_ds array: those to run */
     int all_seeds;                /* every seed in the results counts, not only those */
 } table_choice;

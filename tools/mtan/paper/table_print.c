@@ -186,20 +186,24 @@ static void print_line(FILE *out, const table_choice *c, const result *results, 
                        const char *absent) {
     const paper_row *row = paper_row_of(p->table, p->row);
     const paper_block b = paper_block_of(p->table, p->data, p->metric);
-    const table_number faithful = table_number_of(c, results, p, MTAN_FAITHFUL),
-                       correct = table_number_of(c, results, p, MTAN_CORRECT);
+    table_number ours[PAPER_PRESETS];
     char title[64], marks[32] = "", paper[40];
+    int other = 0, diverged = 0;
+    for (int i = 0; i < PAPER_PRESETS; i++) {
+        ours[i] = table_number_of(c, results, p, (mtan_preset)i);
+        other |= ours[i].other, diverged |= ours[i].diverged;
+    }
     if (row->note && (!row->note_where || strcmp(row->note_where, p->data) == 0))
         add_mark(f, marks, sizeof marks, row->note);
-    if (faithful.other || correct.other)
+    if (other)
         add_mark(f, marks, sizeof marks,
                  "some runs had other options than the row's: the results file has their commands");
-    if (faithful.diverged || correct.diverged)
-        add_mark(f, marks, sizeof marks, "some runs diverged and are not in the mean");
+    if (diverged) add_mark(f, marks, sizeof marks, "some runs diverged and are not in the mean");
     snprintf(title, sizeof title, "%s%s", row->title, marks);
     put_value(paper, p->value, p->spread, &b);
     fprintf(out, "  %-26s %-16s", title, paper);
-    put_ours(out, &faithful, &b, absent), put_ours(out, &correct, &b, absent);
+    for (int i = 0; i < PAPER_PRESETS; i++)
+        put_ours(out, &ours[i], &b, paper_row_has(row->home_row, (mtan_preset)i) ? absent : NULL);
     if (!isnan(row->minutes) && strcmp(p->data, "physionet") == 0) fprintf(out, "  %6.1f", row->minutes);
     fputc('\n', out);
 }
@@ -240,9 +244,10 @@ static void print_notes(FILE *out, const footnotes *f) {
 }
 
 static void print_head(FILE *out, int table, int printed) {
-    fprintf(out, "%sTable %d. %s\n%-28s %-16s  %-16s %5s %8s  %-16s %5s %8s%s\n", printed ? "\n" : "", table,
-            paper_titles[table], "", "paper", "faithful", "seeds", "s/epoch", "correct", "seeds", "s/epoch",
-            table == 2 ? "   paper's min/epoch" : "");
+    fprintf(out, "%sTable %d. %s\n%-28s %-16s", printed ? "\n" : "", table, paper_titles[table], "", "paper");
+    for (int i = 0; i < PAPER_PRESETS; i++)
+        fprintf(out, "  %-16s %5s %8s", paper_preset((mtan_preset)i), "seeds", "s/epoch");
+    fprintf(out, "%s\n", table == 2 ? "   paper's min/epoch" : "");
 }
 
 void table_print(FILE *out, const table_choice *c, const result *results, table_no_data no_data, void *context) {
@@ -277,13 +282,14 @@ static void json_ours(FILE *out, const table_number *n, mtan_preset preset) {
 static void json_cell(FILE *out, const table_choice *c, const result *results, const paper_cell *p,
                       const char *absent) {
     const paper_row *row = paper_row_of(p->table, p->row);
-    const table_number faithful = table_number_of(c, results, p, MTAN_FAITHFUL),
-                       correct = table_number_of(c, results, p, MTAN_CORRECT);
     fprintf(out, "{\"table\": %d, \"row\": \"%s\", \"title\": \"%s\", \"data\": \"%s\", \"metric\": \"%s\"", p->table,
             p->row, row->title, p->data, p->metric);
     json_key(out, "paper", p->value), json_key(out, "paper_spread", p->spread);
     json_key(out, "paper_minutes_per_epoch", strcmp(p->data, "physionet") == 0 ? row->minutes : (double)NAN);
-    json_ours(out, &faithful, MTAN_FAITHFUL), json_ours(out, &correct, MTAN_CORRECT);
+    for (int i = 0; i < PAPER_PRESETS; i++) {
+        const table_number n = table_number_of(c, results, p, (mtan_preset)i);
+        json_ours(out, &n, (mtan_preset)i);
+    }
     if (row->note && (!row->note_where || strcmp(row->note_where, p->data) == 0))
         fputs(", \"note\": ", out), json_string(out, row->note);
     if (absent) fputs(", \"no_data\": ", out), json_string(out, absent);
