@@ -183,8 +183,8 @@ const command commands[] = {
      "  mtan report run --data physionet2012 -o report.html\n",
      1, 1},
     {"table", command_table, "[1 2 3 4 5] [--data FOLDER] [--budget TIME]", "the paper's tables beside ours",
-     "Prints the paper's numbers and ours, faithful and correct, mean and standard\n"
-     "deviation over the seeds, from the lines of --results. With --budget the runs\n"
+     "Prints the paper's numbers and ours by preset, mean and standard deviation over\n"
+     "the seeds, from the lines of --results. With --budget the runs\n"
      "that are missing are trained for this long (minutes, or 90s, 10m, 2h), measured\n"
      "on the test records and added; a run that is cut short goes on the next time.\n"
      "--data is a folder that holds physionet2012, activity and mimic3. --add takes\n"
