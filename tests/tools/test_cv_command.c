@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../../tools/mtan/command/messages.h"
+#include "../../tools/mtan/model/ensemble.h"
 #include "command_line.h"
 
 #define SMALL "--epochs 2 --embed 4 --enc-hidden 4 --ref-points 4 --head-hidden 4 --quiet "
@@ -101,11 +103,67 @@ TEST what_cannot_be_done_is_refused(void) {
     PASS();
 }
 
+/* A record's probability by a table of `mtan predict`; NaN: it is not there. */
+static double probability(const char *record) {
+    char *text = command_text("out.txt"), *at = strstr(text, record);
+    double down = NAN, up = NAN;
+    if (at && sscanf(at + strlen(record), ",%lf,%lf", &down, &up) != 2) up = NAN;
+    free(text);
+    return up;
+}
+
+/* The model of all folds is their mean; it has no test records, and says so. */
+TEST folds_become_one_model(void) {
+    double mean = 0;
+    ASSERT_EQ_FMT(DONE, command_run(CV "--model enc --folds 2 --ensemble"), "%d");
+    for (int k = 0; k < 2; k++) {
+        char line[96];
+        snprintf(line, sizeof line, "predict @/cv/fold%d/best.safetensors --data @/events.csv --quiet", k);
+        ASSERT_EQ_FMT(DONE, command_run(line), "%d");
+        mean += probability("\nr7") / 2;
+    }
+    ASSERT_EQ_FMT(DONE, command_run("predict @/cv/best.safetensors --data @/events.csv --quiet"), "%d");
+    ASSERT(fabs(probability("\nr7") - mean) < 1e-6);
+    ASSERT_EQ_FMT(DONE, command_run("selftest @/cv/best.safetensors"), "%d");
+    ASSERT(command_refused("eval @/cv/best.safetensors --data @/events.csv --labels @/labels.csv",
+                           "all of these records trained the model, and none is left to test it"));
+    ASSERT_EQ_FMT(
+        DONE, command_run("eval @/cv/best.safetensors --data @/events.csv --labels @/labels.csv --split train --json"),
+        "%d");
+    ASSERT(command_refused(CV "--model enc --folds 2 --fit training", "--fit: a resumed run keeps the setting"));
+    ASSERT(command_refused(CV "--model enc --folds 65 --ensemble", "at most 64 members, and there are 65 folds"));
+    ASSERT(
+        command_refused(CV "--model enc --folds 2 --ensemble --budget 1s", "--budget finds other settings for each"));
+    ASSERT(command_refused(CV "--model enc --fit some", "--fit some: must be one of training, all"));
+    PASS();
+}
+
+/* Without it the folds' preprocessing differs, as each has seen other records. */
+TEST preprocessing_sees_the_training_records_alone(void) {
+    char members[2][4096], error[512] = "";
+    plan p;
+    bundle b;
+    ASSERT_EQ_FMT(DONE, command_run(CV "--model enc --folds 2"), "%d");
+    ASSERT(access(command_path("cv/best.safetensors"), F_OK) != 0);
+    for (int k = 0; k < 2; k++) {
+        char name[48];
+        snprintf(name, sizeof name, "cv/fold%d/best.safetensors", k);
+        snprintf(members[k], sizeof members[k], "%s", command_path(name));
+    }
+    ASSERT(bundle_read(&b, members[0], error) && plan_load(&p, &b, error));
+    ASSERT(!ensemble_join(command_path("joined.safetensors"), &p, members, 2, NULL, error));
+    ASSERT(strstr(error, "has other preprocessing than"));
+    bundle_free(&b);
+    PASS();
+}
+
 SUITE(cv_command_suite) {
     GREATEST_SET_SETUP_CB(command_open, NULL);
     GREATEST_SET_TEARDOWN_CB(command_close, NULL);
     RUN_TEST(each_record_is_predicted_once);
     RUN_TEST(what_is_missing_is_trained);
     RUN_TEST(other_models_have_folds);
+    RUN_TEST(folds_become_one_model);
+    RUN_TEST(preprocessing_sees_the_training_records_alone);
     RUN_TEST(what_cannot_be_done_is_refused);
 }

@@ -117,10 +117,10 @@ TEST what_does_not_go_together_is_not_joined(void) {
     snprintf(members[0], sizeof members[0], "%s", command_path("a/best.safetensors"));
     ASSERT(bundle_read(&b, members[0], error) && plan_load(&p, &b, error));
     snprintf(members[1], sizeof members[1], "%s", command_path("b/best.safetensors"));
-    ASSERT(!ensemble_join(command_path("joined.safetensors"), &p, members, 2, error));
+    ASSERT(!ensemble_join(command_path("joined.safetensors"), &p, members, 2, NULL, error));
     ASSERT(strstr(error, "has other preprocessing than"));
     snprintf(members[1], sizeof members[1], "%s", command_path("c/best.safetensors"));
-    ASSERT(!ensemble_join(command_path("joined.safetensors"), &p, members, 2, error));
+    ASSERT(!ensemble_join(command_path("joined.safetensors"), &p, members, 2, NULL, error));
     ASSERT(strstr(error, "the models cannot be joined"));
     ASSERT(access(command_path("joined.safetensors"), F_OK) != 0);
     bundle_free(&b);

@@ -256,6 +256,11 @@ const char *split_part_name(int part) {
     return part_names[part];
 }
 
+static int take_all(split *s, const buckets *items) {
+    for (size_t i = 0; i < items->n; i++) add_item(s, SPLIT_TRAIN, items, (int32_t)i);
+    return 1;
+}
+
 static int take_given(split *s, const dataset *d, const buckets *items, char *error) {
     for (size_t i = 0; i < items->n; i++) {
         const size_t first = (size_t)items->member[items->first[i]];
@@ -355,6 +360,7 @@ static int draw(split *s, const dataset *d, const buckets *items, const split_wa
     case SPLIT_FOLDS:
     case SPLIT_STRATIFIED_FOLDS: return draw_fold(s, d, items, how, error);
     case SPLIT_GIVEN: return take_given(s, d, items, error);
+    case SPLIT_ALL: return take_all(s, items);
     case SPLIT_STRATIFIED: return draw_stratified(s, d, items, how->seed) || draw_parts(s, items, how, error);
     default: return draw_parts(s, items, how, error);
     }

@@ -27,6 +27,7 @@ typedef enum split_kind {
     SPLIT_STRATIFIED,       /* 64 / 16 / 20 % of each class */
     SPLIT_STRATIFIED_FOLDS, /* fold `fold` of `folds`; for validation a fifth of each class of the others */
     SPLIT_GIVEN,            /* as the records say (dataset_record.part) */
+    SPLIT_ALL,              /* all are for training: what was measured, was so by other models */
     SPLIT_KINDS
 } split_kind;
 

@@ -237,7 +237,9 @@ const command commands[] = {
      "mean and standard deviation over the folds, and its value with a 95 % interval over\n"
      "all records together, each predicted by the model that had not seen it:\n"
      "FOLDER/predictions.csv has these. Folds are balanced by class; --groups COLUMN\n"
-     "keeps groups together.\n"
+     "keeps groups together. --ensemble joins the models in FOLDER/best.safetensors. Its\n"
+     "members must share their preprocessing, which then sees the inputs of all records\n"
+     "(and the mean of a number), those of the fold that is measured too.\n"
      "\n"
      "  mtan cv own --model enc --data events.csv --labels labels.csv --out cv\n"
      "  mtan cv own --model enc --data events.csv --labels labels.csv --out cv --folds 10\n",

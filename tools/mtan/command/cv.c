@@ -10,6 +10,7 @@
 #include "option_table.h"
 #include "rows.h"
 #include "train.h"
+#include "../model/ensemble.h"
 #include "../model/files.h"
 #include "../model/metrics.h"
 #include "../model/session.h"
@@ -43,6 +44,7 @@ static int train_fold(const options *o, int32_t fold, int32_t folds) {
     if ((there = file_exists(last, error)) < 0) return complain("%s", error);
     train.command = command_named("train");
     option_set(&train, "fold", "", fold), option_set(&train, "folds", "", folds);
+    if (option_given(o, "ensemble")) option_set(&train, "fit", "all", 0);
     option_set(&train, "out", path, 0), option_set(&train, "resume", there ? "" : NULL, 0);
     if (there) option_set(&train, "budget", NULL, 0);
     note("fold %d of %d: %s", (int)fold + 1, (int)folds, path);
@@ -167,6 +169,42 @@ static void free_rows(out_of_fold *x) {
     pooled_numbers_free(&x->numbers);
 }
 
+/* ---- one model of all folds ---- */
+
+/* What its file says of the data: every record trained one of its members or another. */
+static int all_parts(plan *p, const options *o, const char *model, mtan_file_pair **parts) {
+    char error[512] = "";
+    session s;
+    split all = {0};
+    int good;
+    memset(&s, 0, sizeof s);
+    good = session_read_model(&s, o, model) && session_read_data(&s, o);
+    if (good && !plan_load(p, &s.bundle, error)) complain("%s: %s", model, error), good = 0;
+    if (good) {
+        const split_way way = {.kind = SPLIT_ALL, .by_group = 0, .folds = p->source.split.folds};
+        p->source.split = way;
+        good = split_make(&all, &s.data, &way, error) || (complain("%s", error), 0);
+        if (good) source_write_split(&all, &p->source, parts);
+    }
+    split_free(&all), session_close(&s);
+    return good;
+}
+
+static int join_folds(const options *o, int32_t folds) {
+    char(*members)[PATH_ROOM] = tool_calloc((size_t)folds, sizeof *members), path[PATH_ROOM], error[512] = "";
+    mtan_file_pair *parts = NULL;
+    plan p;
+    int good = snprintf(path, sizeof path, "%s/best.safetensors", option_text(o, "out", "")) < PATH_ROOM;
+    for (int32_t k = 0; k < folds && good; k++) good = fold_path(members[k], o, k, "/best.safetensors");
+    good = good && all_parts(&p, o, members[0], &parts);
+    p.ensemble = folds;
+    if (good && !ensemble_join(path, &p, members, folds, parts, error)) complain("%s", error), good = 0;
+    if (good) note("the average of the %d models, which all records have trained: %s", (int)folds, path);
+    pairs_free(parts, arrlenu(parts));
+    arrfree(parts), free(members);
+    return good ? DONE : BAD_USE;
+}
+
 /* ---- the command ---- */
 
 static int measure_all(const options *o, int32_t folds) {
@@ -194,8 +232,14 @@ int command_cv(const options *o) {
     int status;
     if (!out) return complain("--out is missing: the folder of the runs");
     if (!option_given(o, "data")) return complain("--data is missing");
+    if (option_given(o, "ensemble") && option_given(o, "budget"))
+        return complain("--budget finds other settings for each fold, and --ensemble joins models of the same");
+    if (option_given(o, "ensemble") && folds > MTAN_MAX_MEMBERS)
+        return complain("--ensemble: a model has at most %d members, and there are %d folds", MTAN_MAX_MEMBERS,
+                        (int)folds);
     if (folder_make(out, error) < 0) return complain("%s", error);
     for (int32_t k = 0; k < folds; k++)
         if ((status = train_fold(o, k, folds)) != DONE) return status;
-    return measure_all(o, folds);
+    if ((status = measure_all(o, folds)) != DONE || !option_given(o, "ensemble")) return status;
+    return join_folds(o, folds);
 }

@@ -54,6 +54,9 @@ static const option table[] = {
     {"results", 0, TEXT("FILE"), " table ", "file of the results (default results.tsv)"},
     {"ensemble", 0, WHOLE("N", 1, MTAN_MAX_MEMBERS), " train ",
      "train this many models, with seeds from --seed, in RUN/member-0, ...; best.safetensors is their average"},
+    {"ensemble", 0, FLAG, " cv ",
+     "the models of the folds as one, FOLDER/best.safetensors, which averages them; so preprocessing is fitted to all "
+     "records (--fit all)"},
     {"batch", 0, WHOLE("N", 1, 1e5), " train ", "records per step"},
     {"lr", 0, NUMBER("R", 1e-12, 1e3), " train ", "learning rate"},
     {"schedule", 0, TEXT("KIND"), " train ",
@@ -85,6 +88,10 @@ static const option table[] = {
      "(interpolate)"},
     {"scale", 0, TEXT("KIND"), " train ",
      "of the values: zscore, minmax, published, none, or times (only times are scaled)"},
+    {"fit", 0, TEXT("WHAT"), " train ",
+     "which records preprocessing is fitted to, their inputs and the scale of a number: training (default), or all, "
+     "which "
+     "lets it see what is tested"},
     {"time-scale", 0, NUMBER("R", 0, 1e12), " train ", "times are divided by this; default: the largest training time"},
     {"origin", 0, TEXT("WHERE"), " train predict interpolate stream eval report compare check quantize explain split ",
      "of own data's times: record (the first observation), zero, or auto (default)"},
@@ -193,7 +200,7 @@ int option_is_fixed(const char *name) {
 /* `mtan cv` trains, and takes the options of that, but for those that it sets itself or that several processes share. */
 static int of_training(const option *x, const command *c) {
     return strcmp(c->name, "cv") == 0 && word_in(x->commands, "train") &&
-           !word_in(" fold splits resume distributed ", x->name);
+           !word_in(" fold splits resume distributed ensemble ", x->name);
 }
 
 int option_belongs(int i, const command *c) {

@@ -451,7 +451,7 @@ static int train_members(const folder *f, const char *out, const plan *p, const 
             memcpy(best[i], member.best, sizeof best[i]);
         }
         if (status == DONE && last && f->writes) {
-            if (!ensemble_join(f->best, p, best, p->ensemble, error)) status = complain("%s", error);
+            if (!ensemble_join(f->best, p, best, p->ensemble, NULL, error)) status = complain("%s", error);
             else note("the average of %d models: %s", (int)p->ensemble, f->best);
             if (status == DONE && is_aloud(f)) outcome_say(f->best, &t, k->options);
         }

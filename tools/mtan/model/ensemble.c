@@ -25,10 +25,13 @@ static int same_preprocessing(bundle *a, bundle *b) {
     return same;
 }
 
-static int write_joined(const char *path, const plan *p, const mtan_model *model, bundle *first, char *error) {
+static int write_joined(const char *path, const plan *p, const mtan_model *model, bundle *first,
+                        const mtan_file_pair *parts, char *error) {
     mtan_file_pair *pairs = NULL;
     plan_write(p, &pairs);
-    pairs_copy(&pairs, &first->file, "mtan.split."), pairs_copy(&pairs, &first->file, "mtan.golden.");
+    if (!parts) pairs_copy(&pairs, &first->file, "mtan.split.");
+    for (size_t i = 0; i < arrlenu(parts); i++) pairs_add(&pairs, parts[i].key, parts[i].value);
+    pairs_copy(&pairs, &first->file, "mtan.golden.");
     golden_record_renew(first, model, pairs);
     const int good = bundle_write(path, model, NULL, &first->prep, pairs, arrlenu(pairs), error);
     pairs_free(pairs, arrlenu(pairs));
@@ -45,7 +48,8 @@ static void join_bands(bundle *all, int32_t n) {
     }
 }
 
-static int join_bundles(const char *path, const plan *p, bundle *all, int32_t n, char *error) {
+static int join_bundles(const char *path, const plan *p, bundle *all, int32_t n, const mtan_file_pair *parts,
+                        char *error) {
     const size_t count = (size_t)n * mtan_weights_count(&all[0].model.config);
     mtan_model *members = tool_calloc((size_t)n, sizeof *members), joined;
     mtan_real *weights = tool_calloc(count, sizeof *weights);
@@ -53,13 +57,14 @@ static int join_bundles(const char *path, const plan *p, bundle *all, int32_t n,
     join_bands(all, n);
     const mtan_status status = mtan_model_join(&joined, weights, count, members, n);
     const int good = status == MTAN_OK
-                         ? write_joined(path, p, &joined, &all[0], error)
+                         ? write_joined(path, p, &joined, &all[0], parts, error)
                          : (snprintf(error, 512, "the models cannot be joined: %s", mtan_status_message(status)), 0);
     free(members), free(weights);
     return good;
 }
 
-int ensemble_join(const char *path, const plan *p, char (*members)[4096], int32_t n, char *error) {
+int ensemble_join(const char *path, const plan *p, char (*members)[4096], int32_t n, const mtan_file_pair *parts,
+                  char *error) {
     bundle *all = tool_calloc((size_t)n, sizeof *all);
     int32_t read = 0;
     int good = 1;
@@ -70,7 +75,7 @@ int ensemble_join(const char *path, const plan *p, char (*members)[4096], int32_
                  members[0]);
         bundle_free(&all[read]);
     }
-    good = good && join_bundles(path, p, all, n, error);
+    good = good && join_bundles(path, p, all, n, parts, error);
     for (int32_t i = 0; i < read; i++) bundle_free(&all[i]);
     free(all);
     return good;

@@ -99,7 +99,8 @@ static int word_option(const options *o, const char *name, int otherwise, const 
 static const char *const answers[] = {"no", "yes", NULL}, *const optimizers[] = {"adam", "adamax", NULL},
                          *const selections[] = {"loss", "auc", "mse", "accuracy", NULL},
                          *const schedules[] = {"constant", "exponential", "cosine", NULL},
-                         *const scales[] = {"none", "published", "minmax", "zscore", "times", NULL};
+                         *const fits[] = {"training", "all", NULL}, *const scales[] = {"none",   "published", "minmax",
+                                                                                       "zscore", "times",     NULL};
 
 const char *plan_word(const char *name, double value) {
     static const struct {
@@ -407,7 +408,9 @@ static int apply_source(plan *p, const options *o) {
     p->observed_low = option_number(o, "observed", p->observed_low);
     p->observed_high = option_number(o, "observed", p->observed_high);
     s->observed = option_number(o, "observed", s->observed);
-    if (!apply_split(s, o)) return 0;
+    const int fit = word_option(o, "fit", s->fit_all, fits);
+    if (fit < 0 || !apply_split(s, o)) return 0;
+    s->fit_all = fit;
     if (option_given(o, "origin")) snprintf(s->origin, sizeof s->origin, "%s", option_text(o, "origin", ""));
     return 1;
 }
@@ -505,7 +508,11 @@ int plan_prepare(plan *p, dataset *d, split *s, prep *prepared, bundle *resumed)
     else *prepared = resumed->prep, memset(&resumed->prep, 0, sizeof resumed->prep);
     prep_apply(prepared, d, s);
     d->horizon = (double)prep_time(prepared, SPLIT_TEST, p->source.forecast);
-    if (!resumed && p->config.frequencies == MTAN_FREQUENCIES_LOG) fit_frequencies(p, d, s->part[SPLIT_TRAIN]);
+    if (!resumed && p->config.frequencies == MTAN_FREQUENCIES_LOG) {
+        int32_t *looked_at = split_positions(s, p->source.fit_all ? "all" : "train");
+        fit_frequencies(p, d, looked_at);
+        arrfree(looked_at);
+    }
     if (p->epochs == 0) p->epochs = enough_epochs(p, arrlenu(s->part[SPLIT_TRAIN]));
     return 1;
 }
@@ -645,6 +652,7 @@ static const char *contradiction(const plan *saved, const plan *asked) {
     if (a->split.fold != b->split.fold || a->split.folds != b->split.folds) return "fold";
     if (a->split.by_group != b->split.by_group) return "by-group";
     if (strcmp(a->groups, b->groups) != 0) return "groups";
+    if (a->fit_all != b->fit_all) return "fit";
     return strcmp(a->origin, b->origin) != 0 ? "origin" : NULL;
 }
 

@@ -57,6 +57,10 @@ static int session_split(session *s, const options *o) {
     source_complete(&s->source, &s->data);
     if (!(s->positions = split_positions(&s->split, s->part)))
         return complain("--split %s: must be train, valid, test or all", s->part), 0;
+    if (arrlen(s->positions) == 0 && s->source.split.kind == SPLIT_ALL && is_training_data(s))
+        return complain("all of these records trained the model, and none is left to test it; --split train takes them "
+                        "all the same"),
+               0;
     return arrlen(s->positions) > 0 ? 1 : (complain("--split %s: this split has no such records", s->part), 0);
 }
 

@@ -34,6 +34,7 @@ void source_write(const source *s, mtan_file_pair **pairs) {
     pairs_add(pairs, "mtan.data.preset", preset_names[s->preset]);
     pairs_add(pairs, "mtan.data.origin", s->origin);
     pairs_add(pairs, "mtan.data.groups", s->groups);
+    if (s->fit_all) pairs_add(pairs, "mtan.data.fit", "all");
     add_number(pairs, "mtan.data.split_kind", (double)s->split.kind);
     add_number(pairs, "mtan.data.by_group", s->split.by_group);
     add_number(pairs, "mtan.data.fold", s->split.fold);
@@ -65,7 +66,7 @@ static void write_hash(char text[24], const split *s, int which) {
 static const char given_key[] = "mtan.split.given";
 
 static int is_kept(const source *s) {
-    return s->split.kind >= SPLIT_STRATIFIED;
+    return s->split.kind >= SPLIT_STRATIFIED && s->split.kind != SPLIT_ALL;
 }
 
 static char *write_given(const split *s) {
@@ -146,6 +147,7 @@ int source_read(source *s, bundle *b, char *error) {
     snprintf(s->variant, sizeof s->variant, "%s", bundle_text(b, "mtan.data.variant", ""));
     snprintf(s->origin, sizeof s->origin, "%s", bundle_text(b, "mtan.data.origin", "auto"));
     s->preset = preset_of(bundle_text(b, "mtan.data.preset", "correct"));
+    s->fit_all = strcmp(bundle_text(b, "mtan.data.fit", "training"), "all") == 0;
     snprintf(s->groups, sizeof s->groups, "%s", bundle_text(b, "mtan.data.groups", ""));
     if (!s->set || kind < 0 || fold < 0 || !(folds > fold && folds <= SPLIT_FOLDS_MOST) ||
         !(seed >= 0 && seed <= UINT32_MAX) || !(observed > 0 && observed <= 1) || !(forecast >= 0 && forecast <= 1e12))
@@ -237,13 +239,13 @@ int source_draw(split *s, const source *from, const dataset *d, char *error) {
 }
 
 int source_split(split *s, source *from, dataset *d) {
-    const int faithful = from->preset == MTAN_FAITHFUL;
+    const int all = from->preset == MTAN_FAITHFUL || from->fit_all;
     const int32_t *train;
     char error[512] = "";
     if (!source_draw(s, from, d, error)) return complain("%s", error), 0;
     train = s->part[SPLIT_TRAIN];
     if (from->set->means && !from->has_means)
-        from->set->means(d, faithful ? NULL : train, arrlenu(train), from->means), from->has_means = 1;
+        from->set->means(d, all ? NULL : train, arrlenu(train), from->means), from->has_means = 1;
     source_complete(from, d);
     return 1;
 }
@@ -256,9 +258,12 @@ static int is_among(const char *const *words, const char *word) {
 void source_fit(prep *p, const source *from, const dataset *d, const split *s, prep_kind scale, double time_scale) {
     const char *const *coded = from->preset == MTAN_FAITHFUL ? NULL : from->set->coded;
     mtan_real *missing = NULL;
+    split fitted = *s; /* what its training part is, is what a fit looks at */
+    if (from->fit_all) fitted.part[SPLIT_TRAIN] = split_positions(s, "all");
     for (size_t c = 0; coded && c < arrlenu(d->channels); c++)
         arrput(missing, is_among(coded, d->channels[c]) ? -1 : (mtan_real)NAN);
-    prep_fit(p, d, s, scale, time_scale, missing);
+    prep_fit(p, d, &fitted, scale, time_scale, missing);
+    if (from->fit_all) arrfree(fitted.part[SPLIT_TRAIN]);
     arrfree(missing);
     p->from_first = strcmp(from->origin, "record") == 0 || (from->set->own && strcmp(d->unit, "hours") == 0);
     for (int32_t c = 0; from->has_means && c < from->set->channels; c++)

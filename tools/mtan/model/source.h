@@ -22,6 +22,7 @@ typedef struct source {
     double observed;   /* that share in evaluation */
     double forecast;   /* in place of a share: all but the last so much time, in the data's unit; 0: a share */
     char origin[8];    /* own data: where its times start: auto, zero, record */
+    int fit_all;       /* preprocessing is fitted to all records, not to the training records alone */
     int has_means;
     double means[SOURCE_MEANS]; /* what a series without an observation gets at time 0 */
 } source;
