@@ -613,17 +613,18 @@ TEST small_arrays_and_null_are_refused(void) {
     PASS();
 }
 
-/* Each byte of the header in turn becomes another after the file was opened, and the length that was asked for is the old
- * one's: whatever is said, nothing is read outside the blob or written outside the weights. */
-TEST blob_may_change_after_it_was_opened(tiny_kind kind) {
+/* Every `step`th byte of the header in turn becomes another after the file was opened, and the length that was asked for is the
+ * old one's: whatever is said, nothing is read outside the blob or written outside the weights. The header says the same of each
+ * parameter, so that it is enough when a byte becomes one of the others: a later one of its kind becomes the next. */
+TEST blob_may_change_after_it_was_opened(tiny_kind kind, size_t step) {
+    MAY_BE_LEFT_OUT();
     static const uint8_t others[] = {'0', '9', '"', '{', '}', ',', ' ', 0xff};
     mtan_train_config train;
     tiny_model t;
     mtan_model model;
     mtan_config config;
     mtan_file file;
-    size_t bytes, count = 0, refused = 0;
-    if (tiny_left_out(kind)) SKIPm(LEFT_OUT);
+    size_t bytes, count = 0, tried = 0, refused = 0;
     open_exact(&t, kind);
     mtan_train_config_init(&train);
     tiny_train(&t, &train);
@@ -632,17 +633,16 @@ TEST blob_may_change_after_it_was_opened(tiny_kind kind) {
     ASSERT_EQ(MTAN_OK, mtan_file_open(&file, blob, bytes));
     ASSERT_EQ(MTAN_OK, mtan_model_load_count(&file, NULL, &count));
     mtan_real *weights = guard_alloc(count * sizeof *weights);
-    for (uint8_t *at = blob + 8; at < file.data; at++)
-        for (size_t i = 0; i < sizeof others; i++) {
-            const uint8_t was = *at;
-            *at = others[i];
-            mtan_model_load_config(&config, &file, NULL);
-            mtan_model_open(&model, &file, NULL);
-            refused += mtan_model_load(&model, weights, count, &file, NULL) != MTAN_OK;
-            refused += mtan_trainer_load(&t.trainer, &file) != MTAN_OK;
-            *at = was;
-        }
-    ASSERT(refused > 1000);
+    for (size_t i = 8; blob + i < file.data; i += step) {
+        const uint8_t was = blob[i];
+        blob[i] = others[tried++ % sizeof others];
+        mtan_model_load_config(&config, &file, NULL);
+        mtan_model_open(&model, &file, NULL);
+        refused += mtan_model_load(&model, weights, count, &file, NULL) != MTAN_OK;
+        refused += mtan_trainer_load(&t.trainer, &file) != MTAN_OK;
+        blob[i] = was;
+    }
+    ASSERT(refused > tried);
     ASSERT_EQ(MTAN_OK, mtan_model_load(&model, weights, count, &file, NULL));
     ASSERT(guard_free(weights) & guard_free(blob) & tiny_close(&t));
     PASS();
@@ -868,8 +868,8 @@ SUITE(modelfile_suite) {
     RUN_TEST(weights_too_large_for_a_float_are_refused);
     RUN_TEST(settings_that_make_no_model_are_refused);
     RUN_TEST(small_arrays_and_null_are_refused);
-    RUN_TESTp(blob_may_change_after_it_was_opened, TINY_ENC);
-    RUN_TESTp(blob_may_change_after_it_was_opened, TINY_FULL);
+    RUN_TESTp(blob_may_change_after_it_was_opened, TINY_ENC, 1);
+    RUN_TESTp(blob_may_change_after_it_was_opened, TINY_FULL, 3);
     RUN_TEST(failing_writes_are_reported);
     RUN_TEST(wrong_checkpoints_change_nothing);
     RUN_TEST(a_narrow_matrix_changes_nothing);

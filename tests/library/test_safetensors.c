@@ -832,6 +832,7 @@ TEST a_file_tells_its_length(void) {
 /* Every bit flipped, and every byte replaced by those that mean something in JSON or UTF-8: the file is refused or can
  * be read, and a file opened before the change, whose header is then not what was checked, reads nothing outside. */
 TEST any_byte_may_be_wrong(void) {
+    MAY_BE_LEFT_OUT();
     static const char meaning[] = "\"\\{}[]:, 019-n\n\x80\xc3\xf0\xff"; /* the zero at its end, too */
     size_t bytes, opened = 0, refused = 0;
     uint8_t *blob = make_sample(&bytes);
@@ -1094,6 +1095,7 @@ static double open_time(long_kind kind, size_t n) {
 
 /* 62 times as many entries may take a little longer each, for they are compared with each other, but not 62 times. */
 TEST large_headers_take_the_time_of_their_bytes(long_kind kind) {
+    MAY_BE_LEFT_OUT();
     const double small = open_time(kind, 64), large = open_time(kind, 3968);
     if (greatest_get_verbosity()) printf("%.2f ns a byte with 64 entries, %.2f with 3968\n", small, large);
     ASSERT(large < 10 * small);

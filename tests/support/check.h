@@ -67,8 +67,14 @@ void *slurp(const char *path, size_t *bytes);
 void *slurp_golden(const char *name, size_t *bytes);
 
 /* Is it a word of MTAN_SKIP_CASES? An emulated CPU takes minutes for the largest cases; a test that skips one says
- * LEFT_OUT. */
+ * LEFT_OUT. A suite may be named too. */
 int case_left_out(const char *name);
 #define LEFT_OUT "named in MTAN_SKIP_CASES"
+
+/* The first words of a test that takes an emulated CPU seconds: its name may be such a word. */
+#define MAY_BE_LEFT_OUT()                                                                                              \
+    do {                                                                                                               \
+        if (case_left_out(__func__)) SKIPm(LEFT_OUT);                                                                  \
+    } while (0)
 
 #endif

