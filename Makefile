@@ -44,7 +44,7 @@ release.FLAGS = $(CFLAGS)
 double.FLAGS = $(CFLAGS) -DMTAN_DOUBLE
 pic.FLAGS = $(CFLAGS) -fPIC
 gcc-float.FLAGS := -O2
-gcc-fma.FLAGS := -O2
+gcc-fma.FLAGS := -O2 -DMTAN_TESTS_LIBRARY
 gcc-fma.LIBRARY := -mfma
 gcc-fma.SKIP := $(if $(HAS_FMA),,this CPU has no FMA)
 gcc-double.FLAGS := -O2 -DMTAN_DOUBLE
@@ -53,7 +53,7 @@ gcc-tsan.FLAGS := -O2 -g -fsanitize=thread -DMTAN_TESTS_THREADED
 gcc-tsan.ARGS := -x loss_falls # hundreds of steps on one thread
 gcc-tsan.SKIP := $(if $(HAS_TSAN),,no ThreadSanitizer)
 clang-float.FLAGS := -O2
-clang-double.FLAGS := -O2 -DMTAN_DOUBLE
+clang-double.FLAGS := -O2 -DMTAN_DOUBLE -DMTAN_TESTS_LIBRARY
 # It knows kinds of undefined behaviour that gcc-sanitize does not: arithmetic on null pointers, floats beyond an integer's range.
 clang-ubsan.FLAGS := -O1 -g -fno-sanitize-recover=all -fsanitize=undefined
 clang-ubsan.SKIP = $(if $(HAS_UBSAN),,no UndefinedBehaviorSanitizer)
@@ -86,10 +86,17 @@ CUDA_C := platform/cuda/cuda.c platform/cuda/backend.c
 CUDA_LOAD_C := platform/cuda/load.c
 SHARED_C := $(filter-out tools/mtan/command/main.c platform/ranks.c $(wildcard tests/library/*_program.c tests/library/bits_dump.c tests/*/test_*.c),\
 	$(wildcard tests/support/*.c tests/library/*.c tests/cuda/*.c tools/data/*.c tools/baselines/*.c tools/mtan/*/*.c platform/*.c)) $(CUDA_C) # serves tests and tools
+# What MTAN_TESTS_LIBRARY leaves: the library with its suites, without the tools
+LIBRARY_SUITE_C := tests/main.c tests/cuda/test_cuda.c $(wildcard tests/library/test_*.c)
+LIBRARY_SHARED_C := $(filter-out tools/% tests/support/baseline% tests/support/command_line% $(CUDA_C),$(SHARED_C)) tools/data/generators.c
 IN_DOUBLE_C := $(filter-out $(CUDA_C) tools/mtan/paper/cost.c,$(SHARED_C))
 double.SHARED_C := $(IN_DOUBLE_C)
 gcc-double.SHARED_C := $(IN_DOUBLE_C)
-clang-double.SHARED_C := $(IN_DOUBLE_C)
+# The tools know nothing of fused multiply-add, and gcc-double and clang-float have them in double and by clang.
+gcc-fma.SUITE_C := $(LIBRARY_SUITE_C)
+gcc-fma.SHARED_C := $(LIBRARY_SHARED_C)
+clang-double.SUITE_C := $(LIBRARY_SUITE_C)
+clang-double.SHARED_C := $(LIBRARY_SHARED_C)
 bare.SUITE_C := tests/main.c tests/library/test_check.c tests/library/test_simd.c $(patsubst %,tests/tools/test_%.c,array own prep)
 bare.SHARED_C := $(filter tools/data/% platform/cpu.c $(patsubst %,tests/support/%.c,check ladder kernel% small tiny_model caller),$(SHARED_C))
 

@@ -18,7 +18,9 @@ aarch64.CC := aarch64-linux-gnu-gcc
 aarch64.FLAGS := $(edge)
 aarch64.BACKENDS := neon
 riscv64.CC := riscv64-linux-gnu-gcc
-riscv64.FLAGS := $(edge)
+riscv64.FLAGS := $(edge) -DMTAN_TESTS_LIBRARY
+riscv64.SUITE_C := $(LIBRARY_SUITE_C)
+riscv64.SHARED_C := $(LIBRARY_SHARED_C)
 armhf.CC := arm-linux-gnueabihf-gcc
 armhf.FLAGS := $(edge) -mfpu=vfpv4 -mfloat-abi=hard
 armv7.CC := $(armhf.CC)
@@ -32,8 +34,8 @@ musl.BACKENDS := $(filter-out avx512,$(SIMD))
 windows.CC := x86_64-w64-mingw32-gcc-posix
 windows.FLAGS := $(edge) -Wno-float-conversion -DMTAN_TESTS_LIBRARY -D__USE_MINGW_ANSI_STDIO=1 # printf as in C99
 windows.BACKENDS := scalar_fma avx2
-windows.SUITE_C := tests/main.c tests/cuda/test_cuda.c $(wildcard tests/library/test_*.c)
-windows.SHARED_C := $(filter-out tools/% tests/support/baseline% tests/support/command_line% $(CUDA_C),$(SHARED_C)) tools/data/generators.c
+windows.SUITE_C := $(LIBRARY_SUITE_C)
+windows.SHARED_C := $(LIBRARY_SHARED_C)
 $(foreach t,$(EDGE),$(eval $(t).LIBS := -lm -pthread))
 
 # `make cuda`: the command for NVIDIA GPUs; `make mpi`: the command for several processes.
@@ -54,7 +56,7 @@ coverage.BACKENDS = $(gcc-float.BACKENDS)
 SHIM := $(if $(HAS_CXX),$(if $(findstring linux,$(MACHINE)),build/cuda-shim/cuda_kernels.o build/cuda-shim/cuda_cases.o))
 SHIM_FLAGS := -std=c++11 -O1 -fsanitize=thread -ffp-contract=off -fno-math-errno -fno-exceptions -fno-rtti \
 	-Wall -Wextra -Wno-unknown-pragmas -Werror $(if $(HAS_FMA),$(if $(filter x86_64%,$(MACHINE)),-mfma))
-$(foreach t,$(if $(SHIM),gcc-float gcc-sanitize clang-float coverage),$(eval $(t).SHIM := $(SHIM))\
+$(foreach t,$(if $(SHIM),gcc-float gcc-sanitize coverage),$(eval $(t).SHIM := $(SHIM))\
 	$(eval $(t).FLAGS += -DMTAN_WITH_CUDA_SHIM)$(eval $(t).SHARED_C := $(SHARED_C) $(CUDA_LOAD_C)))
 build/cuda-shim/%.o: tests/cuda/%.cpp tests/cuda/cuda_shim.h tests/cuda/cuda_cases.h platform/cuda/kernels.cu platform/cuda/arguments.h mtan.c tools/maintain.mk
 	@mkdir -p $(@D)
