@@ -48,7 +48,7 @@ typedef struct own_files {
 static inline void own_files_options(own_options *o, uint8_t bits) {
     memset(o, 0, sizeof *o);
     o->origin = (own_origin)((bits & 15) % 3);
-    o->task = (own_task)((bits >> 4 & 3) % 3);
+    o->task = (own_task)(bits >> 4 & 3);
     o->groups = bits >> 6 & 1 ? "g" : NULL;
     o->skip_unknown = bits >> 7;
 }

@@ -188,6 +188,8 @@ TEST nonsense_is_refused(void) {
     ASSERT(refused(&c, "events: no record"));
     c = two_records(), c.statics = 4;
     ASSERT(refused(&c, "events: more statics than channels"));
+    c = two_records(), c.number = never;
+    ASSERT(refused(&c, "labels:2: inf is no number that a float can hold"));
     c = two_records(), c.n_classes = 2, c.classes = "x\0y", c.label = label;
     ASSERT(refused(&c, "labels:2: class 2: there are 2"));
     c.label_offset = label_offset, c.label_time = twice;

@@ -567,6 +567,9 @@ TEST labels_that_do_not_do_are_refused(void) {
     ASSERT(load(THREE, labels) && arrlen(set.classes) == 1 && set.numbers[4096] == 4096);
     options.task = OWN_TASK_CLASSES;
     ASSERT(refuses(THREE, labels, "labels.csv:4098: more than 4096 classes"));
+    options.task = OWN_TASK_NUMBER;
+    ASSERT(refuses(THREE, "record,label\na,1\nb,1.1e39\n",
+                   "labels.csv:3: label \"1.1e39\" is no number that a float can hold"));
     options.task = OWN_TASK_GUESSED;
     arrput(options.classes, "sick"), arrput(options.classes, "fine");
     ASSERT(gives(THREE, "record,label\na,fine\n", "a 1:c=1 -> fine | b 2:c=2 | d 3:c=3"));

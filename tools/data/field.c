@@ -1,6 +1,7 @@
 /* See field.h. */
 #include "field.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,6 +87,10 @@ int field_number(const char *text, double *number) {
     }
     *number = strtod(start, NULL);
     return isfinite(*number);
+}
+
+int field_value(const char *text, double *number) {
+    return field_number(text, number) && fabs(*number) <= FLT_MAX;
 }
 
 field_excerpt field_number_text(double number) {

@@ -12,6 +12,8 @@ int field_missing(const char *text);
 
 /* A finite decimal number, correctly rounded: 12, -0.5, +.5e-3. No hexadecimal, no inf, no separators of thousands. */
 int field_number(const char *text, double *number);
+/* Such a number that a float can hold. */
+int field_value(const char *text, double *number);
 
 /* A decimal integer of at most 18 digits. */
 int field_integer(const char *text, int64_t *integer);

@@ -110,7 +110,7 @@ static int read_events(loader *l, const char *path) {
 /* Could these labels be a number to predict? Then there may be any number of different ones. */
 static int may_be_number(const loader *l, const char *text) {
     double number;
-    return l->options->task != OWN_TASK_CLASSES && field_number(text, &number);
+    return l->options->task != OWN_TASK_CLASSES && field_value(text, &number);
 }
 
 static own_outcome read_class(loader *l, int32_t *label) {
@@ -120,7 +120,8 @@ static own_outcome read_class(loader *l, int32_t *label) {
     *label = names_find(&l->classes, text->text, text->length);
     if (*label >= 0) return OWN_ROW_GOOD;
     if (l->options->task == OWN_TASK_NUMBER && !may_be_number(l, text->text))
-        return own_complain(&l->labels, l->labels.csv.line, "label \"%s\" is no number", field_quote(text->text).text),
+        return own_complain(&l->labels, l->labels.csv.line, "label \"%s\" is no number that a float can hold",
+                            field_quote(text->text).text),
                OWN_ROW_BAD;
     if (l->options->classes && l->options->task != OWN_TASK_NUMBER)
         return own_complain(&l->labels, l->labels.csv.line, "the model has no class \"%s\"",
@@ -222,7 +223,7 @@ static int looks_like_number(const loader *l) {
     if (different <= CODES) return 0;
     for (int32_t i = 0; i < different; i++) {
         double number;
-        if (!field_number(names_text(&l->classes, i), &number)) return 0;
+        if (!field_value(names_text(&l->classes, i), &number)) return 0;
         fractions |= number != floor(number);
     }
     return fractions || (size_t)different > l->labelled / 2;
@@ -294,7 +295,7 @@ static void add_label(dataset *d, const loader *l, int32_t label) {
     const int none = label == MTAN_UNLABELED;
     double number = NAN;
     if (l->task == MTAN_TASK_NUMBER) {
-        if (!none) field_number(names_text(&l->classes, label), &number);
+        if (!none) field_value(names_text(&l->classes, label), &number);
         arrput(d->numbers, (mtan_real)number);
         dataset_add_label(d, none ? label : 0);
     } else dataset_add_label(d, none || !l->class_place ? label : l->class_place[label]);

@@ -170,6 +170,8 @@ static int take_label(dataset *d, const taking *t, size_t at, int32_t *label, do
     const own_columns *c = t->columns;
     *number = c->number ? c->number[at] : NAN;
     *label = c->number ? (isnan(*number) ? MTAN_UNLABELED : 0) : c->label[at];
+    if (*label == 0 && c->number && !(fabs(*number) <= FLT_MAX))
+        return dataset_fail(d, "labels:%zu: %g is no number that a float can hold", at + 1, *number);
     if (*label == MTAN_UNLABELED || c->number) return 1;
     if (*label < 0 || *label >= c->n_classes)
         return dataset_fail(d, "labels:%zu: class %d: there are %d", at + 1, (int)*label, (int)c->n_classes);

@@ -275,7 +275,7 @@ const csv_field *own_channel(const own_source *s) {
 
 static int read_value(own_source *s, const char *text, own_row *row) {
     double number;
-    if (field_number(text, &number) && fabs(number) <= FLT_MAX) return row->value = (mtan_real)number, 1;
+    if (field_value(text, &number)) return row->value = (mtan_real)number, 1;
     if (s->wide)
         return own_complain(s, s->csv.line,
                             "\"%s\" in column \"%s\" is no value: a number that a float can hold, or nothing (each "

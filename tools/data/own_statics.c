@@ -1,8 +1,6 @@
 /* See own_statics.h. The file is read whole: whether a name is a category is known at its end. */
 #include "own_statics.h"
 
-#include <float.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,10 +25,6 @@ typedef struct reader {
     names channels;      /* the model's, or the file's */
     int skip_unknown;
 } reader;
-
-static int fits(const char *text, double *number) {
-    return field_number(text, number) && fabs(*number) <= FLT_MAX;
-}
 
 /* ---- reading ---- */
 
@@ -94,7 +88,8 @@ static char *category_name(const char *name, const char *value) {
 static void find_categories(reader *r) {
     double number;
     for (size_t i = 0; i < arrlenu(r->entries); i++)
-        if (!fits(names_text(&r->texts, r->entries[i].text), &number)) r->variables[r->entries[i].name].is_category = 1;
+        if (!field_value(names_text(&r->texts, r->entries[i].text), &number))
+            r->variables[r->entries[i].name].is_category = 1;
     for (size_t i = 0; i < arrlenu(r->entries); i++) {
         const char *text = names_text(&r->texts, r->entries[i].text);
         variable *v = &r->variables[r->entries[i].name];
@@ -174,7 +169,7 @@ static int add_number(own_statics *s, reader *r, const entry *e) {
     if (row.channel < 0)
         return own_complain(&r->source, e->line, "the model has no channel \"%s\" (--skip-unknown leaves it out)",
                             field_quote(name).text);
-    if (!fits(text, &number))
+    if (!field_value(text, &number))
         return own_complain(&r->source, e->line,
                             "\"%s\" is no value of \"%s\": a number that a float can hold, or nothing",
                             field_quote(text).text, field_quote(name).text);
