@@ -5010,8 +5010,8 @@ static int32_t widths_fit(const mtan_config *c) {
     if (c->variance == MTAN_VARIANCE_LEARNED &&
         c->dec_heads * (2 * (int64_t)c->dec_hidden + (int64_t)c->enc_heads * c->channels) > INT32_MAX)
         return 0;
-    return (1 + MTAN_FEATURES) * wide * heads <= INT32_MAX && (int64_t)c->channels * MTAN_SUMMARIES <= INT32_MAX / 2 &&
-           heads * c->embed <= INT32_MAX && heads * c->ref_points <= INT32_MAX;
+    return (1 + MTAN_FEATURES) * wide * heads <= INT32_MAX && heads * c->embed <= INT32_MAX &&
+           heads * c->ref_points <= INT32_MAX;
 }
 
 static mtan_status mtand_check(const mtan_config *c) {
@@ -6115,8 +6115,9 @@ typedef struct predictor_layout {
 static mtan_status lay_predictor(const mtan_model *model, const mtan_bounds *bounds, predictor_layout *l) {
     const size_t k = (size_t)members_of(&model->config);
     mtan_model first;
-    mtan_status status = mtan_model_member(&first, model, 0);
-    if (status == MTAN_OK) status = predictor_counts(&first, bounds, &l->fold, &l->work);
+    mtan_status status;
+    mtan_model_member(&first, model, 0);
+    status = predictor_counts(&first, bounds, &l->fold, &l->work);
     if (status != MTAN_OK) return status;
     l->members = k > 1 ? k * (MEMBER_BYTES / sizeof(mtan_real)) : 0;
     l->result = k > 1 ? result_count(&model->config, bounds) : 0;

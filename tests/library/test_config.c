@@ -88,6 +88,46 @@ TEST an_architecture_must_be_there(void) {
     PASS();
 }
 
+/* What the paper's models have beside the paper is for them alone; a preset knows that. */
+TEST an_architecture_has_no_statistics(void) {
+    mtan_config config = start();
+    ASSERT_EQ(MTAN_OK, mtan_config_architecture(&config, &many));
+    ASSERT_EQ(MTAN_OK, mtan_config_preset(&config, MTAN_BEST));
+    ASSERT(config.statistics == 0 && config.summaries == 0 && config.frequencies == MTAN_FREQUENCIES_PUBLISHED);
+    config.statistics = MTAN_SPREAD;
+    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_config_check(&config));
+    config.statistics = 0, config.summaries = 1;
+    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_config_check(&config));
+    config.summaries = 0, config.task = (mtan_task)9;
+    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_config_check(&config));
+    PASS();
+}
+
+static void one_large(const mtan_config *config, mtan_params *params, void *roles) {
+    (void)config, (void)roles;
+    mtan_params_add(params, "large", INT32_MAX / MTAN_MAX_MEMBERS + 1, 1, 1, 1);
+}
+
+/* One such model may be; of as many as an ensemble may have no int32_t counts the rows. */
+TEST members_of_too_many_rows(void) {
+    static const mtan_architecture large = {.name = "large", .params = one_large, .forward = no_forward};
+    mtan_config config = start();
+    ASSERT_EQ(MTAN_OK, mtan_config_architecture(&config, &large));
+    config.members = MTAN_MAX_MEMBERS;
+    ASSERT_EQ(MTAN_ERR_SIZE, mtan_config_check(&config));
+    PASS();
+}
+
+TEST widths_whose_product_is_too_large(void) {
+    mtan_config config;
+    mtan_config_init(&config, MTAN_FULL, MTAN_CLASSIFY_NONE, 1 << 12, 0);
+    config.embed = config.enc_heads = config.dec_heads = 1 << 10, config.variance = MTAN_VARIANCE_LEARNED;
+    ASSERT_EQ(MTAN_ERR_SIZE, mtan_config_check(&config));
+    config.variance = MTAN_VARIANCE_FIXED, config.channels = 1 << 20;
+    ASSERT_EQ(MTAN_ERR_SIZE, mtan_config_check(&config));
+    PASS();
+}
+
 /* As many parameters as a model may have fill its tables to the last place, and no further. */
 TEST a_full_table_of_parameters_in_int8(void) {
     enum { REALS = MTAN_MAX_PARAMS * 2, ROWS = MTAN_MAX_PARAMS * 6 };
@@ -137,6 +177,9 @@ TEST devices_are_for_models_that_know_them(void) {
 SUITE(config_suite) {
     RUN_TEST(defaults_are_those_of_the_paper);
     RUN_TEST(an_architecture_must_be_there);
+    RUN_TEST(an_architecture_has_no_statistics);
+    RUN_TEST(members_of_too_many_rows);
+    RUN_TEST(widths_whose_product_is_too_large);
     RUN_TEST(a_full_table_of_parameters_in_int8);
     RUN_TEST(devices_are_for_models_that_know_them);
 }

@@ -242,6 +242,23 @@ TEST failures_are_told(void) {
 }
 
 /* An update whose norm the device did not give moves nothing. */
+/* The weights of each member are folded on the device. */
+TEST failures_of_members_are_told(void) {
+    tiny_model s;
+    mtan_model members[2], joined;
+    open_with_device(&s, TINY_FULL);
+    mtan_real *weights = guard_alloc(2 * s.count * sizeof *weights);
+    members[0] = members[1] = s.model;
+    ASSERT_EQ(MTAN_OK, mtan_model_join(&joined, weights, 2 * s.count, members, 2));
+    const int alone = failures(&s, SEND, make_predictor);
+    const mtan_model model = s.model;
+    s.model = joined;
+    ASSERT(alone > 0 && failures(&s, SEND, make_predictor) == 2 * alone);
+    s.model = model;
+    ASSERT(guard_free(weights) & tiny_close(&s));
+    PASS();
+}
+
 TEST a_failing_update_changes_nothing(void) {
     tiny_model s;
     mtan_report report;
@@ -389,6 +406,7 @@ SUITE(device_suite) {
     RUN_TEST(packed_weights_that_are_too_large);
     RUN_TEST(scratch_is_for_hosts);
     RUN_TEST(failures_are_told);
+    RUN_TEST(failures_of_members_are_told);
     RUN_TEST(a_failing_update_changes_nothing);
     RUN_TEST(a_batch_goes_ahead);
     RUN_TEST(a_loss_in_between_leaves_it_alone);

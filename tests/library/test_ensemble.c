@@ -109,6 +109,98 @@ TEST curves_are_averaged(void) {
     PASS();
 }
 
+/* The head's last layer gives numbers of a thousand and more: probabilities are 0 or 1. */
+static void make_sure(ensemble *e, int member) {
+    mtan_param p, last = {0};
+    for (int32_t i = 0; mtan_param_at(&e->of[0].config, i, &p) == MTAN_OK; i++)
+        if (strstr(p.name, "classifier.") && strstr(p.name, ".bias")) last = p;
+    for (int32_t i = 0; i < last.rows * last.cols; i++) {
+        const mtan_real bias = (mtan_real)(i % 2 ? -2000 : 2000);
+        e->of[member].weights[last.offset + (size_t)i] = bias;
+        e->weights[MEMBERS * last.offset + (size_t)(member * last.rows * last.cols + i)] = bias;
+    }
+}
+
+/* Of labels and numbers the means are averaged too; as logits they stay finite where a probability is 0 or 1. */
+TEST other_tasks_are_averaged(mtan_task task) {
+    enum { OUTPUTS = 2 };
+    mtan_real one[RECORDS * OUTPUTS], mean[RECORDS * OUTPUTS], logits[RECORDS * OUTPUTS];
+    double sum[RECORDS * OUTPUTS] = {0};
+    ensemble e;
+    opened o;
+    ASSERT(ensemble_open(&e, TINY_ENC));
+    for (int i = 0; i < MEMBERS; i++) e.members[i].config.task = task;
+    e.model.config.task = task;
+    ASSERT_EQ(OUTPUTS, mtan_config_outputs(&e.model.config));
+    for (int sure = 0; sure < 2; sure++) {
+        memset(sum, 0, sizeof sum);
+        for (int i = 0; i < MEMBERS; i++) {
+            ASSERT(predictor_open(&o, &e.members[i], RECORDS));
+            ASSERT_EQ(MTAN_OK, mtan_predictor_classify(&o.predictor, e.of[0].records, RECORDS, one));
+            for (int k = 0; k < RECORDS * OUTPUTS; k++) sum[k] += (double)one[k] / MEMBERS;
+            ASSERT(guard_free(o.memory));
+        }
+        ASSERT(predictor_open(&o, &e.model, RECORDS));
+        ASSERT_EQ(MTAN_OK, mtan_predictor_classify(&o.predictor, e.of[0].records, RECORDS, mean));
+        ASSERT_EQ(MTAN_OK, mtan_predictor_logits(&o.predictor, e.of[0].records, RECORDS, logits));
+        for (int k = 0; k < RECORDS * OUTPUTS; k++) {
+            const double p = (double)mean[k], as_logit = task == MTAN_TASK_LABELS ? log(p / (1 - p)) : p;
+            ASSERT(fabs(p - sum[k]) <= 1e-6 * (1 + fabs(p)));
+            if (sure && task == MTAN_TASK_LABELS) ASSERT(fabs((double)logits[k]) > 50 && fabs((double)logits[k]) < 99);
+            else ASSERT(fabs((double)logits[k] - as_logit) <= 1e-5 * (1 + fabs(as_logit)));
+        }
+        ASSERT(guard_free(o.memory));
+        for (int i = 0; i < MEMBERS; i++) make_sure(&e, i);
+    }
+    ASSERT(ensemble_close(&e));
+    PASS();
+}
+
+/* A member that gives no number gives none to the ensemble. */
+TEST a_member_that_fails_is_told(tiny_kind kind) {
+    const mtan_real time = 0;
+    mtan_real out[64];
+    ensemble e;
+    opened o;
+    ASSERT(ensemble_open(&e, kind));
+    mtan_record r = e.of[0].records[0];
+    r.times = &time, r.n_times = 1, r.noise = NULL;
+    for (size_t i = 0; i < MEMBERS * e.of[0].count; i++) e.weights[i] = (mtan_real)NAN;
+    ASSERT(predictor_open(&o, &e.model, 1));
+    ASSERT_EQ(MTAN_ERR_NUMERIC, kind == TINY_INTERP ? mtan_predictor_interpolate(&o.predictor, &r, out, NULL)
+                                                    : mtan_predictor_classify(&o.predictor, &r, 1, out));
+    ASSERT(guard_free(o.memory) & ensemble_close(&e));
+    PASS();
+}
+
+TEST streams_of_curves_are_averaged(void) {
+    const mtan_real times[2] = {(mtan_real)0.25, 1};
+    const mtan_real seen[2][2] = {{0, 1}, {(mtan_real)0.5, 2}};
+    mtan_real batch[2 * TINY_CHANNELS], live[2 * TINY_CHANNELS];
+    mtan_event events[2];
+    mtan_record r;
+    mtan_stream stream;
+    ensemble e;
+    opened o;
+    size_t bytes;
+    memset(&r, 0, sizeof r);
+    ASSERT(ensemble_open(&e, TINY_INTERP));
+    ASSERT(predictor_open(&o, &e.model, 1));
+    ASSERT_EQ(MTAN_OK, mtan_stream_size(&e.model, 0, &bytes));
+    void *memory = guard_alloc(bytes);
+    ASSERT_EQ(MTAN_OK, mtan_stream_init(&stream, &o.predictor, 0, memory, bytes));
+    for (int32_t i = 0; i < 2; i++) {
+        events[i].time = seen[i][0], events[i].channel = i, events[i].value = seen[i][1];
+        ASSERT_EQ(MTAN_OK, mtan_stream_push(&stream, seen[i][0], i, seen[i][1]));
+    }
+    r.events = events, r.n_events = 2, r.times = times, r.n_times = 2;
+    ASSERT_EQ(MTAN_OK, mtan_predictor_interpolate(&o.predictor, &r, batch, NULL));
+    ASSERT_EQ(MTAN_OK, mtan_stream_interpolate(&stream, &r, live, NULL));
+    for (int i = 0; i < 2 * TINY_CHANNELS; i++) ASSERT(fabs((double)live[i] - (double)batch[i]) <= 1e-5);
+    ASSERT(guard_free(memory) & guard_free(o.memory) & ensemble_close(&e));
+    PASS();
+}
+
 TEST streams_are_averaged(tiny_kind kind) {
     mtan_real batch[8], live[8];
     ensemble e;
@@ -178,6 +270,7 @@ TEST a_file_has_all_members(void) {
     ASSERT_EQ(MTAN_ERR_INPUT, mtan_model_member(&member, &loaded, MEMBERS));
     ASSERT_EQ(MTAN_ERR_INPUT, mtan_model_member(&member, &loaded, -1));
     ASSERT_EQ(MTAN_ERR_NULL, mtan_model_member(NULL, &loaded, 0));
+    ASSERT_EQ(MTAN_ERR_NULL, mtan_model_member(&member, NULL, 0));
     free(b.bytes);
     ASSERT(guard_free(weights) & ensemble_close(&e));
     PASS();
@@ -200,10 +293,75 @@ TEST what_takes_one_model_refuses_more(void) {
     ASSERT_EQ(MTAN_ERR_INPUT, mtan_model_join(&made, e.weights, count, e.members, 0));
     ASSERT_EQ(MTAN_ERR_INPUT, mtan_model_join(&made, e.weights, count, e.members, MTAN_MAX_MEMBERS + 1));
     ASSERT_EQ(MTAN_ERR_NULL, mtan_model_join(&made, e.weights, count, NULL, MEMBERS));
-    e.members[1].config.alpha += 1;
-    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_model_join(&made, e.weights, count, e.members, MEMBERS));
+    ASSERT_EQ(MTAN_ERR_NULL, mtan_model_join(NULL, e.weights, count, e.members, MEMBERS));
+    ASSERT_EQ(MTAN_ERR_NULL, mtan_model_join(&made, NULL, count, e.members, MEMBERS));
     e.model.config.members = MTAN_MAX_MEMBERS + 1;
     ASSERT_EQ(MTAN_ERR_CONFIG, mtan_config_check(&e.model.config));
+    ASSERT(ensemble_close(&e));
+    PASS();
+}
+
+/* Members are models of one kind, with weights of their own that are reals. */
+TEST members_that_do_not_match_are_refused(void) {
+    static const mtan_architecture other = {.name = "other"};
+    static const int8_t rows[1] = {0};
+    mtan_model made;
+    ensemble e;
+    ASSERT(ensemble_open(&e, TINY_ENC));
+    const size_t count = MEMBERS * e.of[0].count;
+    for (int what = 0; what < 8; what++) {
+        mtan_model m[MEMBERS];
+        memcpy(m, e.members, sizeof m);
+        if (what == 0) m[1].config.alpha += 1;
+        if (what == 1) m[1].config.architecture = &other;
+        if (what == 2) m[1].config.extra[0] = 1;
+        if (what == 3) m[1].config.extra[0] = -1;
+        if (what == 4) m[1].config.kind = (mtan_kind)9;
+        if (what == 5) m[0].config.kind = (mtan_kind)9;
+        if (what == 6) m[2].rows = rows;
+        if (what == 7) m[2].weights = NULL;
+        ASSERT_EQ_FMT(what == 7 ? MTAN_ERR_NULL : MTAN_ERR_CONFIG, mtan_model_join(&made, e.weights, count, m, MEMBERS),
+                      "%d");
+    }
+    ASSERT(ensemble_close(&e));
+    PASS();
+}
+
+/* Matrices of whole numbers, which a caller has in arrays, have the scales of their rows among the reals. */
+TEST members_of_whole_numbers_lie_apart(void) {
+    tiny_model s;
+    mtan_model model, member;
+    mtan_param p;
+    size_t count, bytes;
+    tiny_open(&s, TINY_ENC, 1);
+    s.config.members = MEMBERS;
+    ASSERT_EQ(MTAN_OK, mtan_model_int8_counts(&s.config, &count, &bytes));
+    mtan_real *weights = guard_alloc(count * sizeof *weights);
+    int8_t *rows = guard_alloc(bytes);
+    ASSERT_EQ(MTAN_OK, mtan_model_init_int8(&model, &s.config, weights, count, rows, bytes));
+    ASSERT_EQ(MTAN_OK, mtan_model_member(&member, &model, 2));
+    for (int32_t i = 0; mtan_param_at(&member.config, i, &p) == MTAN_OK; i++) {
+        const size_t cells = (size_t)p.rows * (size_t)p.cols;
+        if (model.row0[i] == MTAN_NO_ROWS) {
+            ASSERT_EQ(MTAN_NO_ROWS, member.row0[i]);
+            ASSERT_EQ(2 * cells, member.offset[i] - model.offset[i]);
+        } else {
+            ASSERT_EQ(2 * cells, member.row0[i] - model.row0[i]);
+            ASSERT_EQ(2 * (size_t)p.rows, member.offset[i] - model.offset[i]);
+        }
+    }
+    ASSERT(guard_free(rows) & guard_free(weights) & tiny_close(&s));
+    PASS();
+}
+
+TEST sizes_of_ensembles(void) {
+    const mtan_bounds none = {1, 4, 0}, one = {1, 4, 1};
+    size_t least = 0, more = 0;
+    ensemble e;
+    ASSERT(ensemble_open(&e, TINY_ENC));
+    ASSERT_EQ(MTAN_OK, mtan_predictor_size(&e.model, &none, &least));
+    ASSERT_EQ(MTAN_OK, mtan_predictor_size(&e.model, &one, &more));
+    ASSERT(least > 0 && least <= more);
     ASSERT(ensemble_close(&e));
     PASS();
 }
@@ -214,11 +372,19 @@ SUITE(ensemble_suite) {
         greatest_set_test_suffix(tiny_names[classifying[i]]);
         RUN_TESTp(probabilities_are_averaged, classifying[i]);
     }
+    RUN_TESTp(other_tasks_are_averaged, MTAN_TASK_LABELS);
+    RUN_TESTp(other_tasks_are_averaged, MTAN_TASK_NUMBER);
     RUN_TEST(curves_are_averaged);
+    RUN_TEST(streams_of_curves_are_averaged);
+    RUN_TESTp(a_member_that_fails_is_told, TINY_ENC);
+    RUN_TESTp(a_member_that_fails_is_told, TINY_INTERP);
     greatest_set_test_suffix(tiny_names[TINY_ENC]);
     RUN_TESTp(streams_are_averaged, TINY_ENC);
     greatest_set_test_suffix(tiny_names[TINY_FULL]);
     RUN_TESTp(streams_are_averaged, TINY_FULL);
     RUN_TEST(a_file_has_all_members);
+    RUN_TEST(members_of_whole_numbers_lie_apart);
+    RUN_TEST(sizes_of_ensembles);
     RUN_TEST(what_takes_one_model_refuses_more);
+    RUN_TEST(members_that_do_not_match_are_refused);
 }

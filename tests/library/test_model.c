@@ -440,6 +440,38 @@ TEST attention_is_its_definition(tiny_kind kind) {
     PASS();
 }
 
+/* A channel that is seen only where scores lie far below those of another has weights all the same. */
+TEST attention_far_away(void) {
+    const mtan_event events[3] = {{0, 0, 1}, {(mtan_real)0.9, 1, 1}, {1, 1, 2}};
+    mtan_real weight[TINY_TIMES * 3];
+    mtan_record r;
+    tiny_model t;
+    int apart = 0;
+    memset(&r, 0, sizeof r);
+    r.events = events, r.n_events = 3;
+    tiny_open(&t, TINY_ENC, 1);
+    for (int i = 0; i < t.config.embed * t.config.embed; i++)
+        t.weights[weight_named(&t, "rec.att.linears.0.weight") - t.weights + i] *= 3000;
+    tiny_predict(&t, 1);
+    for (int channel = 0; channel < 2; channel++) {
+        ASSERT_EQ(MTAN_OK, mtan_predictor_attention(&t.predictor, &r, 0, channel, weight));
+        for (int q = 0; q < t.config.ref_points; q++) {
+            const double query = (double)q / (t.config.ref_points - 1);
+            const double early = score_of(&t, 0, 1, query, (double)events[1].time);
+            const double late = score_of(&t, 0, 1, query, (double)events[2].time);
+            const double share = 1 / (1 + exp(late - early));
+            const mtan_real *w = weight + 3 * q;
+            apart += fabs(score_of(&t, 0, 0, query, 0) - fmax(early, late)) > 30;
+            ASSERT(fabs((double)w[0] - (channel == 0)) <= ROUNDING);
+            ASSERT(fabs((double)w[1] - (channel == 1 ? share : 0)) <= 1e3 * ROUNDING);
+            ASSERT(fabs((double)w[2] - (channel == 1 ? 1 - share : 0)) <= 1e3 * ROUNDING);
+        }
+    }
+    ASSERT(apart > 0);
+    ASSERT(tiny_close(&t));
+    PASS();
+}
+
 /* ---- what a result may depend on ---- */
 
 /* Where each record's rows start in an answer of mtan_predictor_logits, by its place in the list. */
@@ -544,6 +576,7 @@ SUITE(model_suite) {
     }
     RUN_TEST(presets_differ_as_documented);
     RUN_TEST(kl_weight_follows_the_epochs);
+    RUN_TEST(attention_far_away);
     for (int i = 0; i < TINY_KINDS; i++) {
         const tiny_kind kind = (tiny_kind)i;
         mtan_config c;

@@ -619,6 +619,7 @@ static const int32_t key_owner[OWN] = {0, 0, 0, 1, 1, 2, 3, 3}, query_owner[OWN]
 
 typedef struct own_case {
     int32_t rbf, alone; /* which record; -1: all four together */
+    int32_t fixed;      /* the points are no parameters */
 } own_case;
 
 static int32_t first_row(const own_case *c, const int32_t *owner) {
@@ -629,7 +630,7 @@ static int32_t first_row(const own_case *c, const int32_t *owner) {
 
 /* The rows of the record that is alone, or all. */
 static mtan_tensor rows_of(const own_case *c, mtan_tensor x, const int32_t *owner) {
-    const own_case next = {c->rbf, c->alone + 1};
+    const own_case next = {c->rbf, c->alone + 1, 0};
     const int32_t first = first_row(c, owner);
     return c->alone < 0 ? x : mtan_rows(x, first, first_row(&next, owner) - first);
 }
@@ -701,6 +702,7 @@ static void build_own_decoder(piece *p) {
     p->batch.samples = OWN_S;
     query = rows_of(c, piece_input(p, "query", OWN, c->rbf ? 1 : OWN_E, 1, NULL), query_owner);
     point = rows_of(c, piece_input(p, "point", OWN, c->rbf ? 1 : OWN_E, 1, NULL), point_owner);
+    if (c->fixed) point.grad = MTAN_NO_GRAD;
     value = piece_input(p, "value", OWN * OWN_S, OWN_C, 1, NULL);
     width = piece_input(p, "width", 1, OWN_C, 1, NULL);
     out = mtan_new(&p->tape, OWN * OWN_S, OWN_C);
@@ -742,7 +744,7 @@ static int same_rows(const piece *all, const piece *one, const char *name, const
 
 /* The gradient of the bandwidths is summed over the records, so it is equal to rounding only. */
 TEST own_points(int32_t decoder, int32_t rbf) {
-    own_case all_case = {rbf, -1}, c = {rbf, 0};
+    own_case all_case = {rbf, -1, 0}, c = {rbf, 0, 0};
     const piece_build build = decoder ? build_own_decoder : build_own_encoder;
     const size_t wide = decoder ? OWN_C : OWN_D;
     piece all, one;
@@ -766,6 +768,21 @@ TEST own_points(int32_t decoder, int32_t rbf) {
         for (size_t i = 6 * OWN_S * OWN_C; i < OWN * OWN_S * OWN_C; i++) ASSERT(out[i] == 0);
     }
     ASSERT(piece_end(&all));
+    PASS();
+}
+
+/* They get no gradient, and the queries have the same as ever. */
+TEST fixed_points(void) {
+    own_case learned = {0, -1, 0}, fixed = {0, -1, 1};
+    piece p, q;
+    mtan_real got[OWN * OWN_E], expected[OWN * OWN_E];
+    ASSERT(piece_run(&p, "own", build_own_decoder, &learned) && piece_run(&q, "own", build_own_decoder, &fixed));
+    piece_gradient(&p, "query", expected), piece_gradient(&q, "query", got);
+    ASSERT(check_same("dquery", got, expected, sizeof got));
+    piece_gradient(&p, "point", expected), piece_gradient(&q, "point", got);
+    for (int i = 0; i < OWN * OWN_E; i++) ASSERT(got[i] == 0);
+    ASSERT(expected[0] != 0);
+    ASSERT(piece_end(&p) & piece_end(&q));
     PASS();
 }
 
@@ -995,6 +1012,7 @@ SUITE(ops_suite) {
     RUN_TEST(ratios);
     for (int32_t i = 0; i < 4; i++) RUN_TESTp(ragged_gru, 1 + i / 2, i % 2);
     for (int32_t i = 0; i < 4; i++) RUN_TESTp(own_points, i / 2, i % 2);
+    RUN_TEST(fixed_points);
     RUN_TEST(user_op);
     RUN_TEST(without_recording);
     RUN_TESTp(constant_factors, 0);

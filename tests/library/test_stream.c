@@ -684,6 +684,31 @@ TEST questions_with_times(void) {
     PASS();
 }
 
+/* A question that cannot be answered leaves what was gathered alone. */
+TEST questions_without_an_answer(void) {
+    const mtan_real never = (mtan_real)NAN, noise = 0;
+    small_model s;
+    mtan_event e[4];
+    mtan_real before[2], after[2];
+    mtan_record ask = {0};
+    rig r;
+    ASSERT(small_open_named(&s, "full summaries"));
+    ASSERT_EQ(MTAN_OK, rig_open(&r, &s.model, (mtan_bounds){1, 0, 1}, 0));
+    made_up(e, 4, s.config.channels);
+    in_order(e, 4, 0);
+    ASSERT_EQ(MTAN_OK, push_all(&r.stream, e, 4));
+    ASSERT_EQ(MTAN_OK, mtan_stream_predict(&r.stream, NULL, before));
+    ask.times = &never, ask.n_times = 1;
+    ASSERT_EQ(MTAN_ERR_INPUT, mtan_stream_predict(&r.stream, &ask, after));
+    ask.times = NULL, ask.noise = &noise, ask.n_noise = 1; /* one number for all samples */
+    ASSERT_EQ(MTAN_ERR_INPUT, mtan_stream_predict(&r.stream, &ask, after));
+    ASSERT_EQ(MTAN_OK, mtan_stream_predict(&r.stream, NULL, after));
+    ASSERT(check_same("probabilities", after, before, sizeof after));
+    ASSERT(rig_close(&r));
+    ASSERT(small_close(&s));
+    PASS();
+}
+
 TEST sizes_of_streams(void) {
     small_model s;
     size_t bytes = 0, with_window = 0;
@@ -898,6 +923,7 @@ SUITE(stream_suite) {
     RUN_TEST(hostile_input);
     RUN_TEST(results_that_are_not_finite);
     RUN_TEST(questions_with_times);
+    RUN_TEST(questions_without_an_answer);
     RUN_TEST(sizes_of_streams);
     RUN_TEST(small_memory_equals_the_batch);
     RUN_TEST(physionet_in_sixteen_kilobytes);

@@ -288,6 +288,8 @@ TEST numbers_have_the_units_of_the_file(void) {
     ASSERT(mtan_prep_number(&prep, 0, 38) == 2 && mtan_prep_raw_number(&prep, 0, 2) == 38);
     ASSERT(mtan_prep_number(&prep, 1, -1e6) == 0 && mtan_prep_raw_number(&prep, 1, -1.5) == -1001500);
     ASSERT(mtan_prep_raw_number(&prep, 2, 7) == 7 && mtan_prep_raw_number(&prep, -1, 7) == 7);
+    ASSERT(mtan_prep_number(&prep, 2, 7) == 7 && mtan_prep_number(&prep, -1, 7) == 7);
+    ASSERT(mtan_prep_number(NULL, 0, 7) == 7 && mtan_prep_raw_number(NULL, 0, 7) == 7);
     ASSERT_EQ(MTAN_OK, open_prep(&prep, memory, sizeof memory, pairs, 2));
     ASSERT(!prep.number && mtan_prep_number(&prep, 0, 38) == 38 && mtan_prep_raw_number(&prep, 0, 38) == 38);
     PASS();

@@ -146,7 +146,11 @@ TEST average_alone_takes_memory(void) {
     ASSERT(averaged >= plain + s.count * sizeof(mtan_real) && averaged < plain + (s.count + 64) * sizeof(mtan_real));
     config.average = 1;
     ASSERT_EQ(MTAN_ERR_CONFIG, mtan_trainer_size(&s.model, &config, &bounds, &averaged));
+    config.average = -0.5;
+    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_trainer_size(&s.model, &config, &bounds, &averaged));
     config.average = 0, config.decay = -1;
+    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_trainer_size(&s.model, &config, &bounds, &averaged));
+    config.decay = 1e9;
     ASSERT_EQ(MTAN_ERR_CONFIG, mtan_trainer_size(&s.model, &config, &bounds, &averaged));
     ASSERT(tiny_close(&s));
     PASS();
@@ -517,7 +521,7 @@ TEST threads_change_no_bit(tiny_kind kind, double dropout) {
 
 /* A batch of eight shards has the weighted mean of what its records have alone: one denominator for all. */
 TEST class_weights_are_those_of_the_batch(tiny_kind kind) {
-    static const double weights[] = {0.25, 3, 1}, ones[] = {1, 1, 1}, bad[] = {1, -1, 1};
+    static const double weights[] = {0.25, 3, 1}, ones[] = {1, 1, 1}, bad[][3] = {{1, -1, 1}, {1, 1e9, 1}};
     tiny_model s;
     mtan_train_config config;
     mtan_report whole, one;
@@ -526,6 +530,7 @@ TEST class_weights_are_those_of_the_batch(tiny_kind kind) {
     mtan_train_config_init(&config);
     config.class_weights = weights;
     tiny_train(&s, &config);
+    s.labels[TINY_EVENTS] = MTAN_UNLABELED; /* of the second record, which weighs nothing */
     ASSERT(s.config.classes <= 3);
     ASSERT_EQ(MTAN_OK, mtan_trainer_loss(&s.trainer, s.records, BATCH, 1, &whole));
     for (int i = 0; i < BATCH; i++) {
@@ -541,8 +546,10 @@ TEST class_weights_are_those_of_the_batch(tiny_kind kind) {
     ASSERT_EQ(MTAN_OK, mtan_trainer_gradient(&s.trainer, s.records, BATCH, 1, &one));
     ASSERT(check_same("gradient", s.trainer.gradient, gradient, s.count * sizeof *gradient));
     ASSERT(memcmp(&whole, &one, sizeof one) == 0);
-    config.class_weights = bad;
-    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_trainer_size(&s.model, &config, &s.trainer.bounds, &s.count));
+    for (int i = 0; i < 2; i++) {
+        config.class_weights = bad[i];
+        ASSERT_EQ(MTAN_ERR_CONFIG, mtan_trainer_size(&s.model, &config, &s.trainer.bounds, &s.count));
+    }
     free(gradient);
     ASSERT(tiny_close(&s));
     PASS();
