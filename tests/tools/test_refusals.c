@@ -387,7 +387,8 @@ TEST searches_that_find_nothing(void) {
         command_refused("train own --model interp --preset faithful --data @/events.csv --budget 5s --quiet --out @/x",
                         "--budget needs validation records: this plan has none"));
     ASSERT(command_refused(
-        OWN "--model enc --lr 1000 --clip 0 --budget 1s --enc-hidden 8 --embed 8 --ref-points 4 --threads 1 --out @/x",
+        OWN "--model enc --lr 1000 --clip 0 --budget 2trials --epochs 200 --enc-hidden 8 --embed 8 --ref-points 4 "
+            "--threads 1 --out @/x",
         "every candidate diverged: a smaller --lr may help"));
     PASS();
 }
