@@ -3,8 +3,8 @@
 #
 #   test.sh PYTHON
 #
-# PYTHON_SHORT leaves out 1.26. MTAN_COMMAND is the `mtan` command to compare with. What is missing is said and skipped. The last line is the sum: N passed, N failed,
-# N skipped.
+# PYTHON_SHORT leaves out 1.26. MTAN_COMMAND is the `mtan` command to compare with. What is missing is said and skipped. The last line is
+# the sum: N passed, N failed, N skipped.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 python=$1 venv=build/python/venv passed=0 failed=0 skipped=0

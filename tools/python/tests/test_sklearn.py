@@ -5,12 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from conftest import SMALL
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mtan
 
-sklearn = pytest.importorskip("sklearn")
-
 FEW = {**SMALL, "epochs": 2}
+LEARNS = {**SMALL, "epochs": 60}
+FRAMES = "a frame has to say which column is what: Events(frame, record=...)"
+EXPECTED = {"check_classifier_data_not_an_array": FRAMES, "check_regressor_data_not_an_array": FRAMES}
+
+
+@parametrize_with_checks(
+    [mtan.Classifier(**LEARNS), mtan.Regressor(**LEARNS)], expected_failed_checks=lambda estimator: EXPECTED
+)
+def test_arrays_go_by_scikit_learns_rules(estimator, check):
+    check(estimator)
 
 
 def test_clone_and_params(classifier):

@@ -10,7 +10,23 @@ import numpy as np
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
     from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import column_or_1d, validate_data
+
+    def checked_array(estimator: Any, X: Any, fitting: bool) -> np.ndarray:
+        """An array of two dimensions, checked as scikit-learn's own estimators check it, but that NaN is what was not observed."""
+        least = 2 if fitting else 1
+        return validate_data(estimator, X, reset=fitting, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=least)
+
+    def checked_target(y: Any) -> np.ndarray:
+        return column_or_1d(y, warn=True)
+
 except ImportError:
+
+    def checked_array(estimator: Any, X: Any, fitting: bool) -> np.ndarray:
+        return np.asarray(X, dtype=np.float64)
+
+    def checked_target(y: Any) -> np.ndarray:
+        return np.asarray(y)
 
     class NotFittedError(ValueError, AttributeError):  # type: ignore[no-redef]
         """An estimator is asked before `fit`."""
@@ -41,4 +57,4 @@ except ImportError:
             return float(1 - np.sum(error**2) / np.sum((truth - truth.mean()) ** 2))
 
 
-__all__ = ["BaseEstimator", "ClassifierMixin", "NotFittedError", "RegressorMixin"]
+__all__ = ["BaseEstimator", "ClassifierMixin", "NotFittedError", "RegressorMixin", "checked_array", "checked_target"]

@@ -12,7 +12,7 @@ import numpy as np
 
 from ._flat import Error
 from ._model import Data, Model, Stream
-from ._sklearn import BaseEstimator, ClassifierMixin, NotFittedError, RegressorMixin
+from ._sklearn import BaseEstimator, ClassifierMixin, NotFittedError, RegressorMixin, checked_array, checked_target
 from ._train import Progress, command, train
 from .events import Events, _text
 
@@ -21,19 +21,29 @@ _OURS = ("options", "out", "verbose")
 _RENAMED = {"embed_size": "embed", "forecast_horizon": "forecast"}
 
 
-def _events(X: Any) -> Events:
-    """Events, or an array as Events.from_dense takes it."""
-    if isinstance(X, Events):
-        return X
-    if hasattr(X, "columns") or hasattr(X, "column_names"):
-        raise Error("a frame has to say which column is what: Events(frame, record=..., time=..., channel=..., value=...)")
-    return Events.from_dense(X)
-
-
 class _Estimator(BaseEstimator):
     """What all of them do: train, keep a model, explain it."""
 
     model_: Model
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.allow_nan = True
+        tags.input_tags.three_d_array = True
+        return tags
+
+    def _events(self, X: Any, fitting: bool = False) -> Events:
+        """Events, or an array as Events.from_dense takes it."""
+        if isinstance(X, Events):
+            return X
+        if hasattr(X, "columns") or hasattr(X, "column_names"):
+            raise Error("a frame has to say which column is what: Events(frame, record=..., time=..., channel=..., value=...)")
+        return Events.from_dense(X if getattr(X, "ndim", 0) == 3 else checked_array(self, X, fitting))
+
+    def _target(self, y: Any) -> np.ndarray:
+        if y is None:
+            raise Error(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None")
+        return checked_target(y)
 
     # ---- training ----
 
@@ -104,8 +114,8 @@ class _Estimator(BaseEstimator):
 
     def evaluate(self, X: Any, y: Any = None, *, draws: int = 1000, samples: int = -1, seed: int = 0) -> dict[str, Any]:
         """The metrics of `mtan eval`: each with its value and the ends of its 95 % interval over records."""
-        data = self._labelled(_events(X), y)
-        return self._model().evaluate(data, self._threads(), samples, seed, draws)
+        model, data = self._model(), self._labelled(self._events(X), y)
+        return model.evaluate(data, self._threads(), samples, seed, draws)
 
     def _labelled(self, events: Events, y: Any) -> Data:
         return Data(events)
@@ -113,7 +123,7 @@ class _Estimator(BaseEstimator):
     def attention(self, X: Any, *, channel: str | None = None, head: int = 0) -> dict[str, Any]:
         """What each reference point takes of each time of a record: arrays `reference`, `time` and `weight` (references, times). Of one
         channel, or, without a name, a dictionary of all."""
-        data, model = Data(_one(_events(X))), self._model()
+        model, data = self._model(), Data(_one(self._events(X)))
         if channel is None:
             return {name: model.attention(data, head, i) for i, name in enumerate(model.channels)}
         if channel not in model.channels:
@@ -125,7 +135,7 @@ class _Estimator(BaseEstimator):
         testing counts."""
         if X is None and not hasattr(self, "_fitted_on"):
             raise Error("report needs records: report(path, X, y)")
-        X, y = self._fitted_on if X is None else (_events(X), y)
+        X, y = self._fitted_on if X is None else (self._events(X), y)
         with tempfile.TemporaryDirectory(prefix="mtan-") as folder:
             run = pathlib.Path(folder)
             (run / "best.safetensors").write_bytes(self._model().contents)
@@ -203,7 +213,8 @@ class Classifier(ClassifierMixin, _Estimator):
         """Trains on records and their classes, None or NaN where one is not known. Records of one group stay on one side of the split.
 
         Ctrl-C ends the training after the step that is under way; the estimator then has the best model so far."""
-        events = _events(X)
+        events = self._events(X, fitting=True)
+        y = self._target(y)
         self._given_classes = _classes_of(y)
         data = self._labelled(events, y)
         self._train(data, self._words() + ["--task", "classes"] + self._grouped(data, groups), events, y)
@@ -229,7 +240,7 @@ class Classifier(ClassifierMixin, _Estimator):
 
     def predict_proba(self, X: Any, *, samples: int = -1, seed: int = 0) -> Any:
         """(records, classes) in the order of `classes_`. Of a model that classifies times a list: (times, classes) for each record."""
-        events, model = _events(X), self._model()
+        model, events = self._model(), self._events(X)
         data = Data(events)
         if not model.is_per_time:
             return model.predict(data, len(events), self._threads(), samples, seed)[:, self._order]
@@ -247,7 +258,7 @@ class Classifier(ClassifierMixin, _Estimator):
     def importance(self, X: Any, *, of: Any = None) -> dict[str, Any]:
         """By how much each observation of a record raises the log-odds of a class, by default of the likeliest: arrays `time`, `channel`,
         `value` and `change`, the class `of` and its `log_odds`."""
-        data, model = Data(_one(_events(X))), self._model()
+        model, data = self._model(), Data(_one(self._events(X)))
         asked = -1 if of is None else model.classes.index(_text(of))
         which, log_odds, change = model.importance(data, asked, self._threads())
         of = self.classes_[self._order.index(which)] if isinstance(self._order, list) else which
@@ -326,7 +337,8 @@ class Regressor(RegressorMixin, _Estimator):
 
     def fit(self, X: Any, y: Any, groups: Any = None) -> Regressor:
         """Trains on records and their numbers, NaN where one is not known."""
-        events = _events(X)
+        events = self._events(X, fitting=True)
+        y = self._target(y)
         data = self._labelled(events, y)
         self._train(data, self._words() + ["--task", "number"] + self._grouped(data, groups), events, y)
         return self
@@ -337,12 +349,14 @@ class Regressor(RegressorMixin, _Estimator):
             numbers = np.asarray(y, dtype=np.float64)
             _same_length(events, numbers, "y")
             if np.isinf(numbers).any():
-                raise Error(f"y[{int(np.argmax(np.isinf(numbers)))}] is infinite")
+                raise Error(f"Input y contains infinity: y[{int(np.argmax(np.isinf(numbers)))}]")
+            if np.isnan(numbers).all():
+                raise Error("Input y contains NaN alone: no record has a number")
             data.numbers(numbers)
         return data
 
     def _outputs(self, X: Any) -> np.ndarray:
-        events, model = _events(X), self._model()
+        model, events = self._model(), self._events(X)
         if model.is_per_time:
             raise Error("this model predicts numbers of times: mtan predict")
         return model.predict(Data(events), len(events), self._threads(), -1, 0)
@@ -415,7 +429,7 @@ class Interpolator(_Estimator):
 
     def fit(self, X: Any, y: Any = None, groups: Any = None) -> Interpolator:
         """Trains on records; y is not used."""
-        events = _events(X)
+        events = self._events(X, fitting=True)
         data = Data(events)
         self._train(data, self._words() + self._grouped(data, groups), events, None)
         return self
@@ -423,7 +437,7 @@ class Interpolator(_Estimator):
     def predict(self, X: Any, at: Any, *, samples: int = -1, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation at times: (records, times, channels), channels as in `channels_`. `at` is (times) for all records or
         (records, times), ascending, in the data's unit; where times are dates, dates, or hours since a record's first observation."""
-        events, model = _events(X), self._model()
+        model, events = self._model(), self._events(X)
         grid = _counted(model, events, at)
         data = Data(events)
         n, q = grid.shape
@@ -433,14 +447,14 @@ class Interpolator(_Estimator):
 
     def forecast(self, X: Any, horizon: float, *, steps: int = 10, samples: int = -1, seed: int = 0) -> tuple[np.ndarray, ...]:
         """Times after each record's last observation, as the model counts them, with mean and standard deviation at them."""
-        events, model = _events(X), self._model()
+        model, events = self._model(), self._events(X)
         last = _as_counted(model, events, events.last())
         at = last[:, None] + np.linspace(horizon / steps, horizon, steps)
         return (at, *self.predict(events, _Counted(at), samples=samples, seed=seed))
 
     def embed(self, X: Any) -> np.ndarray:
         """The mean of each record's latent state: (records, reference points, latent size)."""
-        return self._model().latent(Data(_events(X)), self._threads())[0]
+        return self._model().latent(Data(self._events(X)), self._threads())[0]
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the mean squared error of what is held out, in the model's units: higher is better."""
@@ -515,7 +529,10 @@ def _missing(labels: np.ndarray) -> np.ndarray:
 
 def _classes_of(y: Any) -> np.ndarray:
     labels = np.asarray(y)
-    return np.unique(labels[~_missing(labels)])
+    known = labels[~_missing(labels)]
+    if np.issubdtype(known.dtype, np.floating) and np.any(known != np.floor(known)):
+        raise Error("Unknown label type: continuous. Classes have names or whole numbers; Regressor predicts numbers")
+    return np.unique(known)
 
 
 def _ordered_classes(given: np.ndarray | None, names: list[str]) -> np.ndarray:
