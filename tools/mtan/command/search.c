@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "../../data/generators.h"
+#include "../../data/own_columns.h"
 #include "../model/data_sets.h"
 #include "../model/files.h"
 
@@ -90,6 +91,7 @@ typedef struct search {
     trial *trials;
     int count, rounds;
     int32_t epochs; /* of a whole training */
+    double reading; /* seconds before the first step of a run: every trial reads the data, in each round */
     double pace;    /* seconds of an epoch with the plan as it stands */
     /* the run under way */
     trial *now;
@@ -197,7 +199,7 @@ static void train_further(search *s, trial *x, int32_t until) {
     char name[16];
     int status;
     if (x->epochs >= until) return;
-    if (s->budget > 0) w.deadline = start + 2 * s->pace * (until - x->epochs) + 1;
+    if (s->budget > 0) w.deadline = start + 2 * (s->reading + s->pace * (until - x->epochs)) + 1;
     s->now = x, s->until = until;
     snprintf(name, sizeof name, "%d", (int)(x - s->trials));
     status = train_trial(s, x->options, name, x->epochs > 0, &w);
@@ -210,6 +212,7 @@ static void train_further(search *s, trial *x, int32_t until) {
 
 static int probe_goes_on(void *context, const training *t, const step_result *step, const epoch_result *epoch) {
     search *s = context;
+    if (s->epochs == 0) s->reading = seconds() - s->start - t->train_seconds;
     s->epochs = t->plan->epochs;
     s->select = t->plan->config.task == MTAN_TASK_NUMBER ? SELECT_LOSS : t->plan->select; /* the loss decides */
     s->no_validation = arrlen(t->split->part[SPLIT_VALID]) == 0;
@@ -218,14 +221,19 @@ static int probe_goes_on(void *context, const training *t, const step_result *st
     return outer_goes_on(s, t, step, epoch) && !epoch && !s->no_validation && s->budget > 0;
 }
 
-/* As many rounds as the time allows for trials that take up to twice as long as the plan as it stands; with few, the training has fewer
- * epochs too. Rounds of KEPT^rounds trials and the end cost 1 + 2/3 rounds trainings. */
+/* How many epochs a search of so many rounds can end with, if trials take half as long again as the plan as it stands: KEPT^rounds trials
+ * and those that go on are 3/2 as many runs, and train as much as 1 + 2/3 rounds whole trainings. */
+static double affordable_epochs(const search *s, int rounds) {
+    const double left = s->budget - 1.5 * pow(KEPT, rounds) * s->reading;
+    return left / (1.5 * s->pace * (1 + 2.0 / 3 * rounds));
+}
+
+/* As many rounds as the time allows with at least half of the epochs; where it does not allow two, with fewer. */
 static void plan_time(search *s) {
-    const double affordable = s->budget / (2 * s->pace);
     for (s->rounds = ROUNDS_MOST; s->rounds > 1; s->rounds--)
-        if (affordable >= s->epochs * (1 + 2.0 / 3 * s->rounds) && s->epochs >= pow(KEPT, s->rounds)) break;
+        if (affordable_epochs(s, s->rounds) >= fmax(s->epochs / 2.0, pow(KEPT, s->rounds))) break;
     s->count = (int)pow(KEPT, s->rounds);
-    s->epochs = (int32_t)fmax(1, fmin(s->epochs, affordable / (5.0 / 3)));
+    s->epochs = (int32_t)fmax(1, fmin(s->epochs, affordable_epochs(s, s->rounds)));
 }
 
 static void count_rounds(search *s) {
@@ -387,6 +395,10 @@ static int find_best(search *s, trial **best) {
     return INTERRUPTED;
 }
 
+static int has_labels(const options *o) {
+    return option_given(o, "labels") || (o->columns && (o->columns->label || o->columns->number));
+}
+
 /* What all trials have: the user's options, one model each, chosen by the same. 0 with a message printed. */
 static int start_search(search *s) {
     const options *o = s->asked;
@@ -395,7 +407,7 @@ static int start_search(search *s) {
     s->base = *o;
     option_set(&s->base, "budget", NULL, 0), option_set(&s->base, "ensemble", NULL, 0);
     s->free_model = strcmp(o->argument[0], "own") == 0 && !option_given(o, "model");
-    if (s->free_model) option_set(&s->base, "model", option_given(o, "labels") || o->columns ? "enc" : "interp", 0);
+    if (s->free_model) option_set(&s->base, "model", has_labels(o) ? "enc" : "interp", 0);
     if (!plan_is_named(o) || !plan_make(&p, &s->base)) return 0;
     if (!p.source.interpolation && !option_given(o, "select")) option_set(&s->base, "select", "auc", 0);
     if (stat(option_text(o, "data", ""), &data) == 0 && !S_ISREG(data.st_mode) && !S_ISDIR(data.st_mode))
