@@ -265,9 +265,13 @@ TEST parts_may_be_given(void) {
     split_free(&s);
     ASSERT(!split_make(&s, &d, &(split_way){SPLIT_GIVEN, 1, 0, 5, 0}, error));
     ASSERT_STR_EQ("the split divides a group: r1 is on another side than r0", error);
-    d.records[1].part = d.records[0].part = 1 + SPLIT_TRAIN;
+    d.records[1].part = d.records[0].part = 1 + SPLIT_TRAIN; /* whoever tests on other data needs no test part */
+    ASSERT(split_make(&s, &d, &(split_way){SPLIT_GIVEN, 1, 0, 5, 0}, error));
+    ASSERT(covers(&s, 4) && !s.part[SPLIT_TEST]);
+    split_free(&s);
+    d.records[3].part = 1 + SPLIT_TRAIN;
     ASSERT(!split_make(&s, &d, &(split_way){SPLIT_GIVEN, 1, 0, 5, 0}, error));
-    ASSERT_STR_EQ("the split has no test record", error);
+    ASSERT_STR_EQ("the split has no valid record", error);
     d.records[1].part = 0;
     ASSERT(!split_make(&s, &d, &(split_way){SPLIT_GIVEN, 0, 0, 5, 0}, error));
     ASSERT_STR_EQ("record r1 has no part of the split", error);

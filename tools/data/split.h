@@ -53,7 +53,7 @@ typedef struct split {
 } split;
 
 /* 1, or 0 with `error` (at least 256 bytes) set and nothing to free: too few records, no such fold, a fold of records without
- * one label each, or parts given that leave out a record, divide a group or leave a part empty. */
+ * one label each, or parts given that leave out a record, divide a group or leave none for training or validation. */
 int split_make(split *s, const dataset *d, const split_way *how, char *error);
 const char *split_part_name(int part); /* "train", "valid", "test" */
 /* "train", "valid", "test", "all" -> the positions, a new stb_ds array (not NULL when empty); "all" is in the data
