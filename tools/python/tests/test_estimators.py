@@ -139,6 +139,18 @@ def test_groups_stay_on_one_side(events, data):
     assert all(len(set(parts[groups == g])) == 1 for g in groups) and set(parts) == {"0", "1", "2"}
 
 
+def test_validation_keeps_nothing_apart(events, data, tmp_path):
+    groups = np.arange(len(events)) // 2
+    clf = mtan.Classifier(validation=0.25, **{**SMALL, "epochs": 1}).fit(events, data[1], groups=groups)
+    parts = np.array(list(clf.model_.text("mtan.split.given")))
+    assert set(parts) == {"0", "1"} and 0.15 < np.mean(parts == "1") < 0.35
+    assert all(len(set(parts[groups == g])) == 1 for g in groups)
+    clf.report(tmp_path / "r.html")
+    mtan.Interpolator(validation=0.2, dec_hidden=6, latent=3, **{**SMALL, "epochs": 1}).fit(events)
+    with pytest.raises(mtan.Error, match="between 0 and 1"):
+        mtan.Classifier(validation=1).fit(events, data[1])
+
+
 def test_errors_are_the_tools_sentences(events, data):
     for clf, words in (
         (mtan.Classifier(options={"dropuot": 0.5}), "no option --dropuot; did you mean --dropout"),
@@ -164,6 +176,8 @@ def test_unknown_channels_are_refused(classifier):
     other = mtan.Events(pd.DataFrame({"record": ["x"], "time": [1], "channel": ["SpO2"], "value": [97]}))
     with pytest.raises(mtan.Error, match='the model has no channel "SpO2"'):
         classifier.predict_proba(other)
+    lenient = pickle.loads(pickle.dumps(classifier)).set_params(skip_unknown=True)
+    assert lenient.predict_proba(other).shape == (1, 2)
 
 
 def test_ctrl_c_keeps_the_best_model(events, data):

@@ -56,6 +56,9 @@ class Data:
     def parts(self, part: np.ndarray) -> None:
         flat.data_parts(self.handle, self._keep(part, np.int32))
 
+    def skip_unknown(self, skip: bool) -> None:
+        flat.data_skip_unknown(self.handle, skip)
+
     def queries(self, offset: np.ndarray, time: np.ndarray) -> None:
         flat.data_queries(self.handle, self._keep(offset, np.int64), self._keep(time, np.float64))
 

@@ -17,7 +17,7 @@ from ._train import Progress, command, train
 from .events import Events, _text
 
 # Parameters of estimators that are no options of `mtan train`, and options whose names are methods here.
-_OURS = ("options", "out", "verbose")
+_OURS = ("options", "out", "verbose", "validation", "skip_unknown")
 _RENAMED = {"embed_size": "embed", "forecast_horizon": "forecast"}
 
 
@@ -77,14 +77,20 @@ class _Estimator(BaseEstimator):
         self.model_ = model
         self.channels_ = list(model.channels)
 
-    def _grouped(self, data: Data, groups: Any) -> list[str]:
-        """Records of one group stay on one side of the split."""
-        if groups is None:
-            return []
-        codes = np.unique(np.asarray(groups), return_inverse=True)[1]
+    def _split(self, data: Data, groups: Any, strata: np.ndarray | None = None) -> list[str]:
+        """Records of one group stay on one side of the split, which is the command's or, with `validation`, drawn here."""
+        codes = np.arange(len(data.events)) if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
         _same_length(data.events, codes, "groups")
-        data.groups(codes)
-        return ["--by-group"]
+        if groups is not None:
+            data.groups(codes)
+        if self.validation is not None:
+            data.parts(_drawn_parts(codes, strata, float(self.validation), int(self.seed or 0)))
+        return [] if groups is None else ["--by-group"]
+
+    def _data(self, events: Events) -> Data:
+        data = Data(events)
+        data.skip_unknown(bool(self.skip_unknown))
+        return data
 
     def _model(self) -> Model:
         if not hasattr(self, "model_"):
@@ -118,12 +124,12 @@ class _Estimator(BaseEstimator):
         return model.evaluate(data, self._threads(), samples, seed, draws)
 
     def _labelled(self, events: Events, y: Any) -> Data:
-        return Data(events)
+        return self._data(events)
 
     def attention(self, X: Any, *, channel: str | None = None, head: int = 0) -> dict[str, Any]:
         """What each reference point takes of each time of a record: arrays `reference`, `time` and `weight` (references, times). Of one
         channel, or, without a name, a dictionary of all."""
-        model, data = self._model(), Data(_one(self._events(X)))
+        model, data = self._model(), self._data(_one(self._events(X)))
         if channel is None:
             return {name: model.attention(data, head, i) for i, name in enumerate(model.channels)}
         if channel not in model.channels:
@@ -141,7 +147,11 @@ class _Estimator(BaseEstimator):
             (run / "best.safetensors").write_bytes(self._model().contents)
             if getattr(self, "_log", ""):
                 (run / "log.csv").write_text(self._log)
-            command(self._labelled(X, y), ["report", folder, "--out", os.fspath(path)])
+            own_part = ["--split", "valid"] if self._fitted_here(X) and "2" not in self._model().text("mtan.split.given", "2") else []
+            command(self._labelled(X, y), ["report", folder, "--out", os.fspath(path), *own_part])
+
+    def _fitted_here(self, X: Events) -> bool:
+        return getattr(self, "_fitted_on", (None,))[0] is X
 
     def stream(self, record: str = "record", *, samples: int = -1, seed: int = 0) -> Stream:
         """A record whose observations arrive one by one."""
@@ -155,8 +165,9 @@ class Classifier(ClassifierMixin, _Estimator):
         clf.predict_proba(X_new)
 
     Parameters are options of `mtan train own` under their names with underscores; None is the command's default. `options` is a dictionary
-    of any others: {"weight_decay": ...}. `out` is a folder that keeps the run. Of the records that `fit` gets the command trains on 64 %,
-    chooses the epoch by 16 % and keeps 20 % apart, which `report` shows.
+    of any others: {"decay": 0.01}. `out` is a folder that keeps the run. Of the records that `fit` gets the command trains on 64 %, chooses
+    the epoch by 16 % and keeps 20 % apart, which `report` shows. `validation=0.2` keeps none apart: so many choose the epoch, all others
+    are trained on. `skip_unknown` leaves out observations of channels that a model does not have.
     """
 
     def __init__(
@@ -180,6 +191,8 @@ class Classifier(ClassifierMixin, _Estimator):
         enc_hidden: int | None = None,
         ref_points: int | None = None,
         head_hidden: int | None = None,
+        validation: float | None = None,
+        skip_unknown: bool = False,
         threads: int | None = None,
         options: dict[str, Any] | None = None,
         out: Any = None,
@@ -204,6 +217,8 @@ class Classifier(ClassifierMixin, _Estimator):
         self.enc_hidden = enc_hidden
         self.ref_points = ref_points
         self.head_hidden = head_hidden
+        self.validation = validation
+        self.skip_unknown = skip_unknown
         self.threads = threads
         self.options = options
         self.out = out
@@ -217,7 +232,7 @@ class Classifier(ClassifierMixin, _Estimator):
         y = self._target(y)
         self._given_classes = _classes_of(y)
         data = self._labelled(events, y)
-        self._train(data, self._words() + ["--task", "classes"] + self._grouped(data, groups), events, y)
+        self._train(data, self._words() + ["--task", "classes"] + self._split(data, groups, _missing_as_class(y)), events, y)
         return self
 
     def _take(self, model: Model) -> None:
@@ -226,7 +241,7 @@ class Classifier(ClassifierMixin, _Estimator):
         self._order = [model.classes.index(_text(c)) for c in self.classes_] if model.classes else slice(None)
 
     def _labelled(self, events: Events, y: Any) -> Data:
-        data = Data(events)
+        data = self._data(events)
         if y is None:
             return data
         labels = np.asarray(y)
@@ -241,7 +256,7 @@ class Classifier(ClassifierMixin, _Estimator):
     def predict_proba(self, X: Any, *, samples: int = -1, seed: int = 0) -> Any:
         """(records, classes) in the order of `classes_`. Of a model that classifies times a list: (times, classes) for each record."""
         model, events = self._model(), self._events(X)
-        data = Data(events)
+        data = self._data(events)
         if not model.is_per_time:
             return model.predict(data, len(events), self._threads(), samples, seed)[:, self._order]
         offset, _ = model.times(data)
@@ -249,8 +264,10 @@ class Classifier(ClassifierMixin, _Estimator):
         return np.split(p, offset[1:-1])
 
     def predict(self, X: Any) -> Any:
-        """The likeliest class of each record."""
+        """The likeliest class of each record; of a model of several labels (records, labels), whether each is likely."""
         p = self.predict_proba(X)
+        if self._model().text("task") == "labels":
+            return [rows > 0.5 for rows in p] if isinstance(p, list) else p > 0.5
         if isinstance(p, list):
             return [self.classes_[np.argmax(rows, axis=1)] for rows in p]
         return self.classes_[np.argmax(p, axis=1)]
@@ -258,7 +275,7 @@ class Classifier(ClassifierMixin, _Estimator):
     def importance(self, X: Any, *, of: Any = None) -> dict[str, Any]:
         """By how much each observation of a record raises the log-odds of a class, by default of the likeliest: arrays `time`, `channel`,
         `value` and `change`, the class `of` and its `log_odds`."""
-        model, data = self._model(), Data(_one(self._events(X)))
+        model, data = self._model(), self._data(_one(self._events(X)))
         asked = -1 if of is None else model.classes.index(_text(of))
         which, log_odds, change = model.importance(data, asked, self._threads())
         of = self.classes_[self._order.index(which)] if isinstance(self._order, list) else which
@@ -307,6 +324,8 @@ class Regressor(RegressorMixin, _Estimator):
         enc_hidden: int | None = None,
         ref_points: int | None = None,
         head_hidden: int | None = None,
+        validation: float | None = None,
+        skip_unknown: bool = False,
         threads: int | None = None,
         options: dict[str, Any] | None = None,
         out: Any = None,
@@ -330,6 +349,8 @@ class Regressor(RegressorMixin, _Estimator):
         self.enc_hidden = enc_hidden
         self.ref_points = ref_points
         self.head_hidden = head_hidden
+        self.validation = validation
+        self.skip_unknown = skip_unknown
         self.threads = threads
         self.options = options
         self.out = out
@@ -340,11 +361,11 @@ class Regressor(RegressorMixin, _Estimator):
         events = self._events(X, fitting=True)
         y = self._target(y)
         data = self._labelled(events, y)
-        self._train(data, self._words() + ["--task", "number"] + self._grouped(data, groups), events, y)
+        self._train(data, self._words() + ["--task", "number"] + self._split(data, groups), events, y)
         return self
 
     def _labelled(self, events: Events, y: Any) -> Data:
-        data = Data(events)
+        data = self._data(events)
         if y is not None:
             numbers = np.asarray(y, dtype=np.float64)
             _same_length(events, numbers, "y")
@@ -359,7 +380,7 @@ class Regressor(RegressorMixin, _Estimator):
         model, events = self._model(), self._events(X)
         if model.is_per_time:
             raise Error("this model predicts numbers of times: mtan predict")
-        return model.predict(Data(events), len(events), self._threads(), -1, 0)
+        return model.predict(self._data(events), len(events), self._threads(), -1, 0)
 
     def predict(self, X: Any) -> np.ndarray:
         """The number of each record; with `interval` its median."""
@@ -400,6 +421,8 @@ class Interpolator(_Estimator):
         dec_hidden: int | None = None,
         ref_points: int | None = None,
         latent: int | None = None,
+        validation: float | None = None,
+        skip_unknown: bool = False,
         threads: int | None = None,
         options: dict[str, Any] | None = None,
         out: Any = None,
@@ -422,6 +445,8 @@ class Interpolator(_Estimator):
         self.dec_hidden = dec_hidden
         self.ref_points = ref_points
         self.latent = latent
+        self.validation = validation
+        self.skip_unknown = skip_unknown
         self.threads = threads
         self.options = options
         self.out = out
@@ -430,8 +455,8 @@ class Interpolator(_Estimator):
     def fit(self, X: Any, y: Any = None, groups: Any = None) -> Interpolator:
         """Trains on records; y is not used."""
         events = self._events(X, fitting=True)
-        data = Data(events)
-        self._train(data, self._words() + self._grouped(data, groups), events, None)
+        data = self._data(events)
+        self._train(data, self._words() + self._split(data, groups), events, None)
         return self
 
     def predict(self, X: Any, at: Any, *, samples: int = -1, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -439,7 +464,7 @@ class Interpolator(_Estimator):
         (records, times), ascending, in the data's unit; where times are dates, dates, or hours since a record's first observation."""
         model, events = self._model(), self._events(X)
         grid = _counted(model, events, at)
-        data = Data(events)
+        data = self._data(events)
         n, q = grid.shape
         data.queries(np.arange(n + 1) * q, grid)
         mean, sd = model.interpolate(data, n * q, self._threads(), samples, seed)
@@ -454,7 +479,7 @@ class Interpolator(_Estimator):
 
     def embed(self, X: Any) -> np.ndarray:
         """The mean of each record's latent state: (records, reference points, latent size)."""
-        return self._model().latent(Data(self._events(X)), self._threads())[0]
+        return self._model().latent(self._data(self._events(X)), self._threads())[0]
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the mean squared error of what is held out, in the model's units: higher is better."""
@@ -506,6 +531,28 @@ def _counted(model: Model, events: Events, at: Any) -> np.ndarray:
     if not np.isfinite(grid).all() or np.any(np.diff(grid, axis=1) < 0):
         raise Error("at must be finite times in ascending order")
     return grid
+
+
+def _missing_as_class(labels: np.ndarray) -> np.ndarray:
+    """Numbers of classes, one for the records that have none."""
+    known = ~_missing(labels)
+    out = np.zeros(len(labels), dtype=np.int64)
+    out[known] = 1 + np.unique(labels[known], return_inverse=True)[1]
+    return out
+
+
+def _drawn_parts(group: np.ndarray, strata: np.ndarray | None, share: float, seed: int) -> np.ndarray:
+    """0 for training, 1 for validation: that share of the groups of each class, at least one of a class with two."""
+    if not 0 < share < 1:
+        raise Error(f"validation={share}: must be a share between 0 and 1")
+    groups, first = np.unique(group, return_index=True)
+    classes = np.zeros(len(groups), dtype=np.int64) if strata is None else strata[first]
+    part = np.zeros(len(groups), dtype=np.int32)
+    rng = np.random.default_rng(seed)
+    for c in np.unique(classes):
+        members = rng.permutation(np.flatnonzero(classes == c))
+        part[members[: max(round(share * len(members)), int(len(members) > 1))]] = 1
+    return part[np.searchsorted(groups, group)]
 
 
 def _one(events: Events) -> Events:
