@@ -213,6 +213,52 @@ static char *last_line(const char *name) {
     return line;
 }
 
+/* Wide lines, and what a file says of the record, predict as a file of them does. */
+TEST a_stream_takes_wide_lines_and_statics(void) {
+    char *whole, *streamed, line[64];
+    command_write("wide.csv", "record,time,heat,pulse\n");
+    command_write("fixed.csv", "record,age,sex\n");
+    command_write("classes.csv", "record,label\n");
+    for (int r = 0; r < 30; r++) {
+        for (int k = 0; k < 4; k++) {
+            snprintf(line, sizeof line, "r%d,%d,%d,%s\n", r, k, r % 2 ? 6 : 3, k % 2 ? "" : "80");
+            command_append("wide.csv", line);
+        }
+        snprintf(line, sizeof line, "r%d,%d,%s\n", r, 40 + r, r % 3 ? "F" : "M");
+        command_append("fixed.csv", line);
+        snprintf(line, sizeof line, "r%d,%s\n", r, r % 2 ? "up" : "down");
+        command_append("classes.csv", line);
+    }
+    ASSERT_EQ_FMT(DONE,
+                  command_run("train own --model enc --data @/wide.csv --labels @/classes.csv --static @/fixed.csv "
+                              "--out @/run " SMALL),
+                  "%d");
+    command_write("new.csv", "record,time,pulse,heat\nr5,0,70,\nr5,1.5,,7\n");
+    ASSERT_EQ_FMT(DONE, command_run("predict @/run/best.safetensors --data @/new.csv --static @/fixed.csv"), "%d");
+    whole = last_line("out.txt");
+    ASSERT_EQ_FMT(DONE, command_run("stream @/run/best.safetensors --data @/new.csv --static @/fixed.csv"), "%d");
+    streamed = last_line("out.txt");
+    ASSERT_STR_EQ(whole, streamed);
+    free(streamed);
+    command_write("lines.csv", "r5,0,pulse,70\nr5,1.5,heat,7\n"); /* the same line by line */
+    ASSERT_EQ_FMT(DONE, command_run("stream @/run/best.safetensors --data @/lines.csv --static @/fixed.csv"), "%d");
+    streamed = last_line("out.txt");
+    ASSERT_STR_EQ(whole, streamed);
+    free(whole), free(streamed);
+    ASSERT_EQ_FMT(DONE, command_run("stream @/run/best.safetensors --data @/new.csv"), "%d");
+    ASSERT(command_says("err.txt", "static channels (age, sex=F, sex=M) are missing: --static FILE gives them"));
+    command_append("new.csv", "r5,2,x,8\nr5,3,8\nr5,4,,\n");
+    ASSERT_EQ_FMT(BAD_RESULT, command_run("stream @/run/best.safetensors --data @/new.csv --static @/fixed.csv"), "%d");
+    ASSERT(command_says("err.txt", "new.csv:4: not a number that a float can hold: x"));
+    ASSERT(command_says("err.txt", "new.csv:5: not as many fields as the header has"));
+    command_write("new.csv", "record,time,size\nr5,0,70\n");
+    ASSERT_EQ_FMT(BAD_USE, command_run("stream @/run/best.safetensors --data @/new.csv --static @/fixed.csv"), "%d");
+    ASSERT(command_says("err.txt", "new.csv:1: a channel that the model does not know: size"));
+    ASSERT(command_refused("stream @/run/best.safetensors --data @/lines.csv --static @/fixed.csv --window 3",
+                           "--window would forget what --static gives"));
+    PASS();
+}
+
 TEST a_stream_counts_from_the_first_value(void) {
     char *whole, *streamed;
     write_dates();
@@ -672,6 +718,7 @@ SUITE(own_command_suite) {
     RUN_TEST(a_wide_file_serves_as_a_long_one);
     RUN_TEST(times_come_out_as_they_came_in);
     RUN_TEST(a_stream_counts_from_the_first_value);
+    RUN_TEST(a_stream_takes_wide_lines_and_statics);
     RUN_TEST(the_future_does_not_leak_into_training);
     RUN_TEST(folds_and_groups_split_own_data);
     RUN_TEST(the_split_is_listed_and_given);

@@ -4,13 +4,15 @@
  *     const data = events.read(text);                      // { records: [{ name, rows }], channels, clock, observations, notes }
  *     const one = events.record(data, 0, model);           // { name, events, start, unknown, left }: events for mtan.js
  *
- * The first row names the columns, in any order: record,time,channel,value, or the other names of LAYOUTS. A time is a number or
+ * The first row names the columns, in any order: record,time,channel,value, or the other names of LAYOUTS; or it names no column for
+ * channels and values, and each column but the record's and the time's is a channel: record,time,hr,bp,... A time is a number or
  * an ISO-8601 date, a file has one kind alone; dates become hours since the record's first observation. A value that is nothing,
  * NaN, NA or null leaves its row out. The rows of a record may be scattered. What is wrong is thrown as an Error with `line`: the
  * physical line in which the row begins, 0 where it is about no line. */
 (function (root) {
     const LAYOUTS = [['record', 'time', 'channel', 'value'], ['subject_id', 'time', 'code', 'numeric_value'],
         ['unique_id', 'ds', null, 'y'], ['time_series_id', 'timestamp', 'channel_id', 'value']];
+    const LABELS = ['label', 'boolean_value']; /* columns of another file */
     const LARGEST = 3.4028234663852886e38; /* of a float */
     const TICKS = 1e7, TICKS_PER_HOUR = 36e9; /* of 100 ns: in a second, in an hour */
     const SHOWN = 40; /* characters of a field in a message */
@@ -79,18 +81,39 @@
 
     /* ---- a file ---- */
 
+    /* Where a wide file has the record, the time and its channels; null: it is none. */
+    function wideColumns(header, names, line) {
+        const find = (role) => names.findIndex((name) => LAYOUTS.some((list) => list[role] === name));
+        const [record, time] = [find(0), find(1)];
+        const isLong = LAYOUTS.some((list) => list[2] && (names.includes(list[2]) || names.includes(list[3])));
+        if (record < 0 || time < 0 || header.length < 3 || isLong) return null;
+        const cells = header.map((channel, at) => ({ channel, at })).filter(({ at }) => at !== record && at !== time);
+        cells.forEach(({ channel, at }) => {
+            const fault = channel === '' ? 'has no name: it would be the channel\'s'
+                : LABELS.includes(names[at]) ? 'is no channel: labels have a file of their own'
+                    : header.indexOf(channel) !== at || names[at] === names[record] || names[at] === names[time] ? 'is there twice' : '';
+            if (fault) fail(line, `column ${at + 1}, ${quote(channel)}, ${fault}`);
+        });
+        return { rows: (fields) => cells.filter(({ at }) => !isMissing(fields[at]))
+            .map(({ channel, at }) => [fields[record], fields[time], channel, fields[at]]), record, statics: false, count: header.length };
+    }
+
     function columnsOf(header, line) {
         const names = header.map((name) => name.toLowerCase());
         const layout = LAYOUTS.find((list) => list.every((name) => name === null || names.includes(name)));
+        const wide = layout ? null : wideColumns(header, names, line);
+        if (wide) return wide;
         if (!layout && header.some((name) => /[\t;]/.test(name)))
             fail(line, `the columns are separated by ${header.some((name) => name.includes(';')) ? 'semicolons' : 'tabs'}: ` +
                 'this reader takes commas alone');
         if (!layout)
             fail(line, `no column "${LAYOUTS[0].find((name) => !names.includes(name))}": the first line has to name the columns ` +
-                LAYOUTS.map((list) => list.filter(Boolean).join()).join(' or '));
+                LAYOUTS.map((list) => list.filter(Boolean).join()).join(' or ') + ', or record,time and one column per channel');
         const twice = layout.find((name) => name !== null && names.indexOf(name) !== names.lastIndexOf(name));
         if (twice) fail(line, `two columns are called "${twice}"`);
-        return { at: layout.map((name) => names.indexOf(name)), statics: layout[3] === 'numeric_value', count: header.length };
+        const at = layout.map((name) => names.indexOf(name));
+        return { rows: (fields) => [at.map((i) => i < 0 ? 'y' : fields[i])], record: at[0], statics: layout[3] === 'numeric_value',
+            count: header.length };
     }
 
     function readTime(data, text, line) {
@@ -103,11 +126,13 @@
         return found;
     }
 
-    /* Adds an observation, unless it has no value. Rows without a time, which MEDS alone may have, stand at time 0. */
-    function addRow(data, columns, fields, line) {
-        const [name, time, channel, value] = columns.at.map((i) => i < 0 ? 'y' : fields[i]);
+    function addRecord(data, name, line) {
         if (name === '') fail(line, 'the record\'s name is empty');
         if (!data.byName.has(name)) data.byName.set(name, data.records.length), data.records.push({ name, rows: [] });
+    }
+
+    /* Adds an observation, unless it has no value. Rows without a time, which MEDS alone may have, stand at time 0. */
+    function addRow(data, columns, [name, time, channel, value], line) {
         if (channel === '') fail(line, 'the channel\'s name is empty');
         if (isMissing(value)) return void data.missing++;
         if (!isNumber(value) || Math.abs(Number(value)) > LARGEST)
@@ -125,7 +150,8 @@
             if (!columns) return void (columns = columnsOf(fields, line));
             if (fields.length !== columns.count)
                 fail(line, `${fields.length} field${fields.length === 1 ? '' : 's'}, but the header has ${columns.count}`);
-            addRow(data, columns, fields, line);
+            addRecord(data, fields[columns.record], line);
+            columns.rows(fields).forEach((row) => addRow(data, columns, row, line));
         });
         if (!columns) fail(0, 'empty, without so much as a header');
         if (data.records.length === 0) fail(0, 'no row behind the header');

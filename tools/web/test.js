@@ -280,6 +280,9 @@ async function readsEvents() {
     is(HEAD + 'a,1970-01-02,x,1\na,1970-01-01T00:01:02.25Z,x,1\na,1970-01-01 01:00+0100,x,1\na,1970-01-01T00:00-00:30,x,1',
         'a:86400,0,0,1;62,2500000,0,1;0,0,0,1;1800,0,0,1');
     is('unique_id,ds,y\na,1,2', 'a:1,0,0,2');
+    is('hr,Record,bp,time\n80,a,,1\n,a,120,2\n,b,NA,3\n', 'a:1,0,0,80;2,0,1,120 b:');
+    is('subject_id,timestamp,y\na,1970-01-02,4', 'a:86400,0,0,4');
+    expect(events.read('record,time,HR\na,1,2').channels[0] === 'HR', 'names of columns stay as they are');
     expect(events.read(HEAD + 'a,1,x,\nb,2,x,null').missing === 2, 'missing values');
 }
 
@@ -292,6 +295,12 @@ async function refusesEvents() {
     says(HEAD, 0, 'no row');
     says('record,time,value\n', 1, 'no column "channel"');
     says('record;time;channel;value\n', 1, 'semicolons');
+    says('record,time\n', 1, 'no column "channel"');
+    says('record,time,hr,label\n', 1, 'column 4, "label", is no channel');
+    says('record,time,hr,hr\n', 1, 'column 4, "hr", is there twice');
+    says('record,time,,hr\n', 1, 'column 3, "", has no name');
+    says('record,time,hr\na,1,high', 2, '"high" is no value');
+    says('record,time,hr\n,1,2', 2, 'name is empty');
     says('record,time,time,channel,value\n', 1, 'two columns are called "time"');
     says(HEAD + 'a,1,x,2\na,1,x\n', 3, '3 fields, but the header has 4');
     says(HEAD + '\n\na,soon,x,2', 4, '"soon" is no time');

@@ -23,7 +23,7 @@ static const option table[] = {
      "labels of own data: record,label or record,time,label or subject_id,prediction_time,boolean_value; or, of "
      "several "
      "labels that are each true or not, record and a column of 1 and 0 for each"},
-    {"static", 0, TEXT("FILE"), " train predict interpolate eval report compare check quantize explain split ",
+    {"static", 0, TEXT("FILE"), " train predict interpolate stream eval report compare check quantize explain split ",
      "what does not change in a record of own data: record,name,value, or record and a column per name; numbers or "
      "categories"},
     {"out", 'o', TEXT("PATH"), " train report export table ",

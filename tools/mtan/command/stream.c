@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "../../data/own_rows.h"
+#include "../../data/own_statics.h"
 #include "far.h"
 #include "rows.h"
 #include "settings.h"
@@ -24,7 +24,7 @@ typedef struct state {
     double latest;   /* the largest time on that clock so far, once it runs */
     double from, to; /* the times of the observations, once there is one */
     double shown;    /* the largest when a prediction was last printed */
-    int lines, runs, was_shown;
+    int lines, runs, was_shown, observed;
 } state;
 
 typedef struct state_entry {
@@ -37,6 +37,14 @@ typedef struct channel_entry {
     int32_t value;
 } channel_entry;
 
+/* What a line says of a channel. */
+typedef struct cell {
+    int32_t channel;
+    const char *text;
+    mtan_observation raw;
+    mtan_event event;
+} cell;
+
 typedef struct job {
     const stream_settings *settings;
     bundle bundle;
@@ -46,9 +54,13 @@ typedef struct job {
     void *memory;
     state_entry *states;
     channel_entry *channels;
+    own_statics statics; /* of records that may come */
+    own_row *given;      /* of one of them */
+    int32_t *wide;       /* the channels of a header's columns behind record and time; NULL: lines name their channel */
+    cell *cells;         /* of the line; stb_ds arrays, as those before */
     size_t state_bytes;
-    double every; /* 0: every line; infinite: on request */
-    int interpolates, dates, relative, failed, strict;
+    double every;                                            /* 0: every line; infinite: on request */
+    int interpolates, dates, relative, failed, strict, lost; /* lost: the lines cannot be understood */
     far_tally far;
     row_printer rows;
     double *p;
@@ -74,6 +86,19 @@ static int bad_line(job *j, const char *what, const char *text) {
     return 0;
 }
 
+/* What the file of statics says of a record stands at time 0, and starts no clock. */
+static void take_statics(job *j, state *s, const char *record) {
+    const mtan_prep units = prep_view(&j->bundle.prep, SPLIT_TEST);
+    arrsetlen(j->given, 0);
+    own_statics_add(&j->statics, record, 0, &j->given);
+    for (size_t i = 0; i < arrlenu(j->given); i++) {
+        const mtan_observation raw = {0, j->given[i].channel, (double)j->given[i].value};
+        mtan_event e;
+        if (mtan_prep_event(&units, &raw, &e) == MTAN_OK)
+            (void)mtan_stream_push(&s->stream, e.time, e.channel, e.value);
+    }
+}
+
 static state *find_state(job *j, const char *record) {
     const int32_t window = j->settings->window > 0 ? j->settings->keep : 0;
     state *s = shget(j->states, record);
@@ -87,6 +112,7 @@ static state *find_state(job *j, const char *record) {
         return bad_line(j, "no stream for record", record), NULL;
     }
     shput(j->states, record, s);
+    take_statics(j, s, record);
     return s;
 }
 
@@ -148,7 +174,7 @@ static void put_prediction(job *j, const state *s, const char *record) {
     const prep *p = &j->bundle.prep;
     const field_excerpt time = own_time_text(j->dates ? OWN_DATES : OWN_NUMBERS, s->time);
     const double now = moment(j, s, s->time);
-    const int outside = s->stream.events == 0 || now < s->from || now > s->to;
+    const int outside = !s->observed || now < s->from || now > s->to;
     for (int32_t k = 0; !j->interpolates && k < mtan_config_outputs(c); k++) j->p[k] = (double)j->out[k];
     if (!j->interpolates) row_classes(&j->rows, record, c->classify == MTAN_CLASSIFY_TIME ? time.text : NULL, j->p);
     for (int32_t d = 0; j->interpolates && d < c->channels; d++)
@@ -182,25 +208,39 @@ static int predict(job *j, state *s, const char *record) {
 
 /* ---- lines ---- */
 
-/* An observation, unless its value is missing. */
-static int observe(job *j, state *s, const char *channel, const char *value) {
-    const mtan_prep units = prep_view(&j->bundle.prep, SPLIT_TEST);
-    mtan_observation raw;
-    mtan_event e;
+/* The cell's observation at the state's time: 1; 0: its value is missing; -1: it is bad. */
+static int read_cell(job *j, const state *s, const mtan_prep *units, cell *c) {
     double x;
-    const ptrdiff_t at = shgeti(j->channels, channel);
     mtan_status status;
-    if (at < 0) return bad_line(j, "a channel that the model does not know", channel);
-    if (field_missing(value)) return 1;
-    if (!field_number(value, &x) || fabs(x) > FLT_MAX) return bad_line(j, "not a number that a float can hold", value);
-    raw.time = moment(j, s, s->time), raw.channel = j->channels[at].value, raw.value = x;
-    status = mtan_prep_event(&units, &raw, &e);
-    if (status == MTAN_ERR_MISSING) return 1;
-    if (status == MTAN_OK) status = mtan_stream_push(&s->stream, e.time, e.channel, e.value);
-    if (status != MTAN_OK) return bad_line(j, mtan_status_message(status), value);
-    if (s->stream.events == 1) s->from = s->to = raw.time;
-    s->from = fmin(s->from, raw.time), s->to = fmax(s->to, raw.time);
-    far_count(&j->far, &units, &raw);
+    if (field_missing(c->text)) return 0;
+    if (!field_number(c->text, &x) || fabs(x) > FLT_MAX)
+        return bad_line(j, "not a number that a float can hold", c->text), -1;
+    c->raw = (mtan_observation){moment(j, s, s->time), c->channel, x};
+    status = mtan_prep_event(units, &c->raw, &c->event);
+    if (status == MTAN_OK) return 1;
+    return status == MTAN_ERR_MISSING ? 0 : (bad_line(j, mtan_status_message(status), c->text), -1);
+}
+
+static int push_cell(job *j, state *s, const mtan_prep *units, const cell *c) {
+    const mtan_status status = mtan_stream_push(&s->stream, c->event.time, c->event.channel, c->event.value);
+    if (status != MTAN_OK) return bad_line(j, mtan_status_message(status), c->text);
+    if (!s->observed++) s->from = s->to = c->raw.time;
+    s->from = fmin(s->from, c->raw.time), s->to = fmax(s->to, c->raw.time);
+    far_count(&j->far, units, &c->raw);
+    return 1;
+}
+
+/* The line's observations, all of them or none; cells without a value are none. */
+static int observe(job *j, state *s) {
+    const mtan_prep units = prep_view(&j->bundle.prep, SPLIT_TEST);
+    size_t n = 0;
+    for (size_t i = 0; i < arrlenu(j->cells); i++) {
+        const int is = read_cell(j, s, &units, &j->cells[i]);
+        if (is < 0) return 0;
+        if (is) j->cells[n++] = j->cells[i];
+    }
+    for (size_t i = 0; i < n; i++)
+        if (!push_cell(j, s, &units, &j->cells[i])) return 0;
     return 1;
 }
 
@@ -209,22 +249,51 @@ static int is_due(const job *j, const state *s) {
     return !s->was_shown ? isfinite(j->every) : s->latest - s->shown >= j->every || j->every == 0;
 }
 
-/* A record that a refused line would have begun does not exist. */
-static void take_four(job *j, const csv_field *f) {
-    const int asks = f[2].length == 0 && f[3].length == 0;
+static int has_value(const job *j) {
+    for (size_t i = 0; i < arrlenu(j->cells); i++)
+        if (!field_missing(j->cells[i].text)) return 1;
+    return 0;
+}
+
+/* A line with its cells. A record that a refused one would have begun does not exist. */
+static void take_cells(job *j, const csv_field *f, int asks) {
     state *s = find_state(j, f[0].text), before;
     own_time time;
     if (!s) return;
     before = *s;
     if (read_time(j, f[1].text, &time)) {
-        move_clock(j, s, time, !asks && !field_missing(f[3].text));
-        if (asks || observe(j, s, f[2].text, f[3].text)) {
+        move_clock(j, s, time, has_value(j));
+        if (asks || observe(j, s)) {
             if (asks || is_due(j, s)) predict(j, s, f[0].text);
             return;
         }
     }
     *s = before;
     if (s->lines == 0) drop_state(j, f[0].text);
+}
+
+static void add_cell(job *j, int32_t channel, const char *text) {
+    const cell c = {.channel = channel, .text = text};
+    arrput(j->cells, c);
+}
+
+static void take_four(job *j, const csv_field *f) {
+    const int asks = f[2].length == 0 && f[3].length == 0;
+    const ptrdiff_t at = shgeti(j->channels, f[2].text);
+    arrsetlen(j->cells, 0);
+    if (!asks && at < 0) {
+        bad_line(j, "a channel that the model does not know", f[2].text);
+        return;
+    }
+    if (!asks) add_cell(j, j->channels[at].value, f[3].text);
+    take_cells(j, f, asks);
+}
+
+/* A line of a wide file: without any value it asks. */
+static void take_wide(job *j, const csv_field *f) {
+    arrsetlen(j->cells, 0);
+    for (size_t i = 0; i < arrlenu(j->wide); i++) add_cell(j, j->wide[i], f[2 + i].text);
+    take_cells(j, f, !has_value(j));
 }
 
 static void take_two(job *j, const char *record, const char *word) {
@@ -235,14 +304,27 @@ static void take_two(job *j, const char *record, const char *word) {
     else if ((s = find_state(j, record))) predict(j, s, record);
 }
 
+/* A header: record,time and channel,value, or the channels that a wide file has columns for. 0: the line is none. */
+static int take_header(job *j, const csv_field *f, size_t n) {
+    if (j->csv.line != 1 || n < 3 || strcmp(f[0].text, "record") != 0 || strcmp(f[1].text, "time") != 0) return 0;
+    if (n == 4 && strcmp(f[2].text, "channel") == 0 && strcmp(f[3].text, "value") == 0) return 1;
+    for (size_t i = 2; i < n; i++) {
+        const ptrdiff_t at = shgeti(j->channels, f[i].text);
+        if (at < 0) return bad_line(j, "a channel that the model does not know", f[i].text), j->lost = 1;
+        arrput(j->wide, j->channels[at].value);
+    }
+    return 1;
+}
+
 static void take_line(job *j) {
     const csv_field *f = j->csv.fields;
     const size_t n = arrlenu(f);
-    if (j->csv.line == 1 && n == 4 && strcmp(f[0].text, "record") == 0 && strcmp(f[1].text, "time") == 0) return;
+    if (take_header(j, f, n)) return;
     if (f[0].length == 0) bad_line(j, "the record has no name", NULL);
-    else if (n == 4) take_four(j, f);
+    else if (j->wide && n == 2 + arrlenu(j->wide)) take_wide(j, f);
+    else if (!j->wide && n == 4) take_four(j, f);
     else if (n == 1 || n == 2) take_two(j, f[0].text, n == 2 ? f[1].text : "predict");
-    else bad_line(j, "must be record,time,channel,value", NULL);
+    else bad_line(j, j->wide ? "not as many fields as the header has" : "must be record,time,channel,value", NULL);
 }
 
 /* What was printed goes out before the next line is waited for. */
@@ -251,6 +333,7 @@ static int take_lines(job *j) {
     while ((got = csv_next(&j->csv)) == CSV_ROW || got == CSV_BAD) {
         if (got == CSV_ROW) take_line(j);
         else bad_line(j, j->csv.problem, NULL);
+        if (j->lost) return BAD_USE;
         if (j->csv.text.at == j->csv.text.end && fflush(stdout) != 0) return complain("standard output: cannot write");
     }
     if (got == CSV_FAILED) return complain("%s", j->csv.text.error);
@@ -281,6 +364,16 @@ static void name_channels(job *j) {
     }
 }
 
+/* What does not change of the records that may come. */
+static int open_statics(job *j) {
+    const source_input in = {.statics = j->settings->statics};
+    source_tell_statics(&j->source, &in, &j->bundle);
+    if (!in.statics) return 1;
+    if (j->settings->window > 0) return complain("--window would forget what --static gives"), 0;
+    return own_statics_read(&j->statics, in.statics, j->bundle.prep.channels, 0) ||
+           (complain("%s", j->statics.error), 0);
+}
+
 static int open_model(job *j, const options *o) {
     const char *path = j->settings->model;
     mtan_config *c = &j->bundle.model.config;
@@ -297,7 +390,7 @@ static int open_model(job *j, const options *o) {
     if (j->source.has_means)
         note("series without an observation stay so: `mtan predict` gives them their mean at time 0");
     name_channels(j);
-    return 1;
+    return open_statics(j);
 }
 
 static int open_predictor(job *j) {
@@ -340,6 +433,8 @@ int stream_records(const stream_settings *s, const options *o) {
     status = run(&j, o);
     for (ptrdiff_t i = 0; i < shlen(j.states); i++) free_state(j.states[i].value);
     shfree(j.states), shfree(j.channels);
+    own_statics_free(&j.statics);
+    arrfree(j.given), arrfree(j.wide), arrfree(j.cells);
     csv_close(&j.csv);
     free(j.memory), free(j.p), free(j.out), free(j.spread);
     far_free(&j.far);
@@ -353,6 +448,7 @@ int command_stream(const options *o) {
     s.model = o->argument[0];
     s.data = option_text(o, "data", s.data);
     s.every = option_text(o, "every", s.every);
+    s.statics = option_text(o, "static", NULL);
     s.window = option_number(o, "window", 0);
     s.keep = (int32_t)option_integer(o, "keep", s.keep);
     s.records = option_integer(o, "records", s.records);

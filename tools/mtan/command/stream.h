@@ -6,7 +6,8 @@
  *     record,predict                 the same
  *     record,end                     lets the record go: its memory is free, and its name starts anew
  *
- * A first row record,time,channel,value is passed over. A line that cannot be used is reported with its number and changes
+ * A first row record,time,channel,value is passed over. A first row record,time,hr,bp,... makes lines of a cell for each of these
+ * channels, of which an empty one is not observed; without any value such a line asks. A line that cannot be used is reported with its number and changes
  * nothing; the exit status is then 1. Predictions are those of `mtan predict` on the observations so far, but for one thing:
  * rows of one record, time and channel are averaged there and count separately here. Memory: mtan_stream_size for each
  * record, whatever the number of observations.
@@ -23,6 +24,7 @@
 
 typedef struct stream_settings {
     const char *model, *data; /* data "-": standard input */
+    const char *statics;      /* a file of what does not change in a record (own_statics.h); NULL: none */
     const char *every; /* "line"; "request"; or a time in the data's unit: when a record has moved on by that much */
     double window;     /* forget what is older than this before the record's latest time; 0: nothing */
     int32_t keep;      /* observations kept for that, per record */
