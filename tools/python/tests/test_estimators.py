@@ -6,6 +6,7 @@ import pickle
 import signal
 import threading
 import time
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -22,7 +23,7 @@ def test_a_classifier_learns(classifier, events, data):
     assert classifier.classes_.tolist() == ["down", "up"] and classifier.channels_ == ["BP", "heat", "pulse"]
     assert classifier.evaluate(events, data[1], draws=0)["auc"][0] > 0.8
     assert classifier.score(events, data[1]) == np.mean(classifier.predict(events) == data[1])
-    assert [h["epoch"] for h in classifier.history_] == [1, 2, 3, 4]
+    assert [h["epoch"] for h in classifier.history_] == [1, 2, 3, 4] and "val_auc" in classifier.history_[0]
     assert any("channels" in remark for remark in classifier.remarks_)
 
 
@@ -188,6 +189,16 @@ def test_ctrl_c_keeps_the_best_model(events, data):
         clf.fit(events, data[1])
     assert time.perf_counter() - start < 20
     assert clf.predict_proba(events).shape == (len(events), 2) and len(clf.history_) >= 1
+
+
+def test_ctrl_c_ends_a_search(events, data):
+    clf = mtan.Classifier(budget="60s", threads=1)
+    threading.Timer(1.0, signal.raise_signal, [signal.SIGINT]).start()
+    start = time.perf_counter()
+    with warnings.catch_warnings(), pytest.raises(KeyboardInterrupt):
+        warnings.simplefilter("ignore")
+        clf.fit(events, data[1])
+    assert time.perf_counter() - start < 30
 
 
 def test_two_threads_train_what_one_does(events, data):

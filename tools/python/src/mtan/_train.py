@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import csv
+import io
 import math
 import os
 import pathlib
@@ -92,6 +94,8 @@ def train(data: Data, words: list[str], out: str | None, progress: Progress) -> 
             raise Error(_flat.message())
         run.contents = best.read_bytes() if best.exists() else b""
         run.log = log.read_text() if log.exists() else ""
+        if run.log:  # a search has told of its trials' epochs too
+            run.history = [{name: float(x or "nan") for name, x in row.items()} for row in csv.DictReader(io.StringIO(run.log))]
     return run
 
 
@@ -157,5 +161,5 @@ def _told(
     if batch > 0:
         progress.step(epoch, epochs, batch, batches, loss)
         return
-    run.history.append({"epoch": epoch, "loss": loss, "val_loss": val_loss, "val_metric": val_metric})
+    run.history.append({"epoch": epoch, "train_loss": loss, "val_loss": val_loss, "val_metric": val_metric})
     progress.epoch(val_loss, val_metric)
