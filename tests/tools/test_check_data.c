@@ -352,6 +352,22 @@ TEST a_long_list_is_cut_and_counted(void) {
     PASS();
 }
 
+/* Labels of times that came out of order count from the earliest. */
+TEST labels_without_events_start_at_the_first(void) {
+    const char *events = write_file("e.csv", "record,time,channel,value\na,1,x,1\n");
+    const char *labels = write_file("l.csv", "record,time,label\nz,9,p\nz,4,q\n");
+    problems p = {NULL, 2, 0};
+    dataset d;
+    ASSERT(tolerant_load(&d, &p, events, labels, OWN_ORIGIN_RECORD));
+    COUNT(0, p.count);
+    COUNT(2, arrlen(d.label_times));
+    ASSERT(d.label_times[0] == 0 && d.label_times[1] == 5);
+    dataset_free(&d);
+    problems_free(&p);
+    remove_files(both_files);
+    PASS();
+}
+
 /* Without faults the two loaders agree to the bit. */
 TEST good_files_load_as_they_do_for_training(const char *events_text, const char *labels_text) {
     const char *events = write_file("e.csv", events_text), *labels = write_file("l.csv", labels_text);
@@ -445,6 +461,7 @@ SUITE(check_data_suite) {
     RUN_TEST(the_memory_is_the_trainers);
     RUN_TEST(every_bad_row_is_listed_and_the_good_ones_stay);
     RUN_TEST(a_long_list_is_cut_and_counted);
+    RUN_TEST(labels_without_events_start_at_the_first);
     RUN_TESTp(good_files_load_as_they_do_for_training,
               "time,record,value,channel\n2,b,1.5,x\n0,a,7,y\n2,b,2.5,x\n1,b,3,y\n0.5,a,1,x\n",
               "record,time,label\nb,2,10\na,1,9\nb,1.5,9\n");

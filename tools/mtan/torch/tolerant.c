@@ -133,14 +133,14 @@ static void add_truths(dataset *d, const reading *r, const own_row *cells, size_
     dataset_add_label(d, 0);
 }
 
-/* Of two labels of one thing the first counts. */
-static void add_labels(dataset *d, reading *r, own_row *rows, size_t n, own_time first) {
+/* Of two labels of one thing the first counts. `first` is the record's first observation, or NULL. */
+static void add_labels(dataset *d, reading *r, own_row *rows, size_t n, const own_time *first) {
     if (r->per_time) own_sort(r->labels.clock, rows, n);
     for (size_t i = 0, j; i < n; i = j) {
         mtan_real moment;
         for (j = i + 1; j < n && (!r->per_time || own_same_time(r->labels.clock, rows[i].time, rows[j].time)); j++)
             if (!r->labels.wide && rows[j].channel != rows[i].channel) refuse_label(r, &rows[i], &rows[j]);
-        if (r->per_time && !own_moment(&r->labels, &rows[i], first, &moment)) {
+        if (r->per_time && !own_moment(&r->labels, &rows[i], first ? *first : rows[0].time, &moment)) {
             problems_add(r->problems, r->labels.error);
             continue;
         }
@@ -178,7 +178,7 @@ static void build(dataset *d, reading *r) {
             problems_add(r->problems, r->events.error);
             dataset_end_record(d);
         }
-        if (n_labels > 0) add_labels(d, r, of_labels, n_labels, arrlen(mine) ? mine[0].time : of_labels[0].time);
+        if (n_labels > 0) add_labels(d, r, of_labels, n_labels, arrlen(mine) ? &mine[0].time : NULL);
     }
     strcpy(d->unit, r->events.clock == OWN_DATES ? "hours" : "");
     free_grouped(&events), free_grouped(&statics), free_grouped(&labels);
