@@ -123,6 +123,9 @@ TEST widths_whose_product_is_too_large(void) {
     mtan_config_init(&config, MTAN_FULL, MTAN_CLASSIFY_NONE, 1 << 12, 0);
     config.embed = config.enc_heads = config.dec_heads = 1 << 10, config.variance = MTAN_VARIANCE_LEARNED;
     ASSERT_EQ(MTAN_ERR_SIZE, mtan_config_check(&config));
+    config.embed = config.enc_heads = config.dec_heads = 512, config.dec_hidden = 256;
+    config.channels = 8191; /* 2^31 columns of a layer: 2^18 of the hidden states, the others of intensities */
+    ASSERT_EQ(MTAN_ERR_SIZE, mtan_config_check(&config));
     config.variance = MTAN_VARIANCE_FIXED, config.channels = 1 << 20;
     ASSERT_EQ(MTAN_ERR_SIZE, mtan_config_check(&config));
     PASS();

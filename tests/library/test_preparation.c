@@ -502,6 +502,22 @@ TEST an_observed_channel_is_not_filled(void) {
     PASS();
 }
 
+/* What an interval was found to need: a channel without it has its own deviation. */
+TEST bands_widen_a_spread(void) {
+    opened o = open_changed("mtan.prep.band", "1.5 nan 0.5");
+    ASSERT_EQ_FMT(MTAN_OK, o.status, "%d");
+    ASSERT(mtan_prep_raw_spread(&o.prep, 0, 2) == 48);   /* 2 of 16 */
+    ASSERT(mtan_prep_raw_spread(&o.prep, 1, 2) == 1);    /* 2 of 0.5 */
+    ASSERT(mtan_prep_raw_spread(&o.prep, 2, 2) == 0.25); /* 2 of 0.25 */
+    close_file(&o);
+    for (int i = 0; i < 2; i++) {
+        o = open_changed("mtan.prep.band", i ? "1.5 1 -1" : "0 1 1");
+        ASSERT_EQ_FMT(MTAN_ERR_FILE, o.status, "%d");
+        close_file(&o);
+    }
+    PASS();
+}
+
 /* Clipped from below, where there is such a bound alone too; a negative scale; channels that there are not; and what is too large
  * is the largest number that there is. */
 TEST values_at_the_ends(void) {
@@ -594,6 +610,7 @@ SUITE(preparation_suite) {
     RUN_TEST(names_are_found_among_many);
     RUN_TEST(a_record_is_prepared);
     RUN_TEST(an_observed_channel_is_not_filled);
+    RUN_TEST(bands_widen_a_spread);
     RUN_TEST(values_at_the_ends);
     RUN_TEST(bad_observations_are_refused);
     RUN_TEST(one_event_is_that_of_a_record);

@@ -150,6 +150,9 @@ TEST summaries_are_what_they_are_called(void) {
         const mtan_record far = made(e, n, 2, 1000, &random);
         ASSERT(as_defined(&s, &far, 2e-4));
     }
+    const mtan_record late = made(e, MOST, CHANNELS, 0, &random); /* times far from 0 lose nothing either */
+    for (int32_t i = 0; i < MOST; i++) e[i].time = (mtan_real)((1 << 20) + small_whole(&random, 0, TIMES) / 4.0);
+    ASSERT(as_defined(&s, &late, 2e-6));
     ASSERT(hide(&s));
     PASS();
 }

@@ -521,7 +521,8 @@ TEST threads_change_no_bit(tiny_kind kind, double dropout) {
 
 /* A batch of eight shards has the weighted mean of what its records have alone: one denominator for all. */
 TEST class_weights_are_those_of_the_batch(tiny_kind kind) {
-    static const double weights[] = {0.25, 3, 1}, ones[] = {1, 1, 1}, bad[][3] = {{1, -1, 1}, {1, 1e9, 1}};
+    static const double weights[] = {0.25, 3, 1}, ones[] = {1, 1, 1}, none[] = {0, 1, 1},
+                        bad[][3] = {{1, -1, 1}, {1, 1e9, 1}};
     tiny_model s;
     mtan_train_config config;
     mtan_report whole, one;
@@ -546,6 +547,8 @@ TEST class_weights_are_those_of_the_batch(tiny_kind kind) {
     ASSERT_EQ(MTAN_OK, mtan_trainer_gradient(&s.trainer, s.records, BATCH, 1, &one));
     ASSERT(check_same("gradient", s.trainer.gradient, gradient, s.count * sizeof *gradient));
     ASSERT(memcmp(&whole, &one, sizeof one) == 0);
+    config.class_weights = none;
+    ASSERT_EQ(MTAN_OK, mtan_trainer_size(&s.model, &config, &s.trainer.bounds, &s.count));
     for (int i = 0; i < 2; i++) {
         config.class_weights = bad[i];
         ASSERT_EQ(MTAN_ERR_CONFIG, mtan_trainer_size(&s.model, &config, &s.trainer.bounds, &s.count));

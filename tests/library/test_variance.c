@@ -211,6 +211,44 @@ TEST other_weights_start_the_same(void) {
     PASS();
 }
 
+/* Values do not change it, where they reach no latent state: it reads how much was observed, also among local statistics. */
+TEST it_reads_the_intensity(int32_t statistics) {
+    const mtan_bounds bounds = {1, 4, 4};
+    const mtan_real times[2] = {(mtan_real)0.25, (mtan_real)0.75};
+    mtan_event e[4];
+    mtan_real mean[2 * TINY_CHANNELS], std[3][2 * TINY_CHANNELS];
+    mtan_config c;
+    mtan_model model;
+    mtan_predictor run;
+    mtan_record r;
+    mtan_param p;
+    size_t bytes = 0;
+    tiny_config(&c, TINY_VARIANCE);
+    c.statistics = statistics;
+    const size_t count = mtan_weights_count(&c);
+    mtan_real *weights = guard_alloc(count * sizeof *weights);
+    ASSERT_EQ(MTAN_OK, mtan_weights_init(&c, weights, count, 3));
+    for (int32_t i = 0; mtan_param_at(&c, i, &p) == MTAN_OK; i++)
+        if (strstr(p.name, "rec.gru_rnn") || strstr(p.name, "hiddens_to_z0"))
+            memset(weights + p.offset, 0, (size_t)p.rows * (size_t)p.cols * sizeof *weights);
+    ASSERT_EQ(MTAN_OK, mtan_model_init(&model, &c, weights, count));
+    ASSERT_EQ(MTAN_OK, mtan_predictor_size(&model, &bounds, &bytes));
+    void *memory = guard_alloc(bytes);
+    ASSERT_EQ(MTAN_OK, mtan_predictor_init(&run, &model, &bounds, memory, bytes));
+    memset(&r, 0, sizeof r);
+    r.events = e, r.times = times, r.n_times = 2;
+    for (int k = 0; k < 3; k++) { /* as it is, with other values, with one observation fewer */
+        for (int i = 0; i < 4; i++)
+            e[i].time = (mtan_real)(0.25 * i), e[i].channel = i % 2, e[i].value = (mtan_real)(k == 1 ? 5 - 2 * i : i);
+        r.n_events = k == 2 ? 3 : 4;
+        ASSERT_EQ(MTAN_OK, mtan_predictor_interpolate(&run, &r, mean, std[k]));
+    }
+    ASSERT(check_same("std", std[1], std[0], sizeof std[0]));
+    ASSERT(memcmp(std[2], std[0], sizeof std[0]) != 0);
+    ASSERT(guard_free(memory) & guard_free(weights));
+    PASS();
+}
+
 TEST only_a_decoder_with_attention_has_one(void) {
     mtan_config good, c;
     tiny_config(&good, TINY_VARIANCE);
@@ -237,5 +275,8 @@ SUITE(variance_suite) {
         RUN_TESTp(streams_have_the_same_bits, cases[i].name, cases[i].heads);
     }
     RUN_TEST(other_weights_start_the_same);
+    RUN_TESTp(it_reads_the_intensity, 0);
+    RUN_TESTp(it_reads_the_intensity, MTAN_INTENSITY);
+    RUN_TESTp(it_reads_the_intensity, MTAN_SPREAD | MTAN_INTENSITY | MTAN_SLOPE);
     RUN_TEST(only_a_decoder_with_attention_has_one);
 }
