@@ -125,9 +125,10 @@ left_out() {
 }
 fewer='large-record tiny-full tiny-per-head tiny-rbf-full tiny-rnn3-full tiny-full-time tiny-fixed tiny-observed'
 # In the short form too: tests that take seconds, suites that train or walk through the command.
-slow='physionet-enc sizes_of_large_streams a_weight_that_is_nan_gives_no_prediction exact_blocks_are_enough_at_every_address
-    sizes_rise_with_every_bound a_million_repeats large_headers_take_the_time_of_their_bytes large_files_take_the_time_of_their_bytes
-    blob_may_change_after_it_was_opened any_byte_may_be_wrong a_flipped_byte_is_refused_or_harmless an_open_quote_costs_its_line_alone
+slow='physionet-enc tiny-variance tiny-observed-variance sizes_of_large_streams a_weight_that_is_nan_gives_no_prediction
+    exact_blocks_are_enough_at_every_address sizes_rise_with_every_bound a_million_repeats
+    large_headers_take_the_time_of_their_bytes large_files_take_the_time_of_their_bytes blob_may_change_after_it_was_opened
+    any_byte_may_be_wrong a_flipped_byte_is_refused_or_harmless an_open_quote_costs_its_line_alone
     made_records_have_the_statistics a_run_becomes_a_page
     waste_suite baselines_suite latent_suite runs_suite command_suite own_command_suite baseline_command_suite bench_command_suite
     best_command_suite check_command_suite cv_command_suite number_task_suite published_command_suite table_suite ablation_suite'
