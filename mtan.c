@@ -2726,7 +2726,7 @@ static mtan_tape tape_start(const mtan_backend *backend, mtan_real *work, size_t
 /* The ops, one list: op NAME is number OP_NAME on a tape, its backward function is NAME_back. */
 /* clang-format off */
 #define OPS(X) \
-    X(embed) X(linear) X(matmul) X(scale) X(relu) X(tanh) X(dropout) X(softplus) X(copy) X(spread) X(last) \
+    X(embed) X(linear) X(matmul) X(scale) X(relu) X(tanh) X(dropout) X(softplus) X(copy) X(add) X(spread) X(last) \
     X(softmax) X(softmax_pairs) X(regroup) X(at_queries) X(score) X(attend) X(moments) X(attend_rbf) \
     X(attend_values) X(smooth) X(gru) X(sample) X(kl) X(ratio) X(loglik) X(loglik_sd) X(bound) X(cross_entropy) \
     X(numbers)
@@ -2922,6 +2922,20 @@ static void copy_back(mtan_tape *tape, const mtan_node *n) {
     const mtan_tensor y = n->t[0], x = n->t[1];
     tape->backend->add(mtan_grad(tape, x), x.rows == 1 ? 0 : (size_t)x.stride, mtan_grad(tape, y), (size_t)y.stride,
                        y.rows, y.cols);
+}
+
+/* y += x */
+void mtan_op_add(mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
+    const mtan_tensor t[2] = {y, x};
+    record_graded(tape, OP_add, t, 2);
+    if (runs(tape))
+        tape->backend->add(mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, x), (size_t)x.stride, x.rows, x.cols);
+}
+
+static void add_back(mtan_tape *tape, const mtan_node *n) {
+    const mtan_tensor y = n->t[0], x = n->t[1];
+    if (x.grad != MTAN_NO_GRAD)
+        tape->backend->add(mtan_grad(tape, x), (size_t)x.stride, mtan_grad(tape, y), (size_t)y.stride, y.rows, y.cols);
 }
 
 void mtan_op_spread(mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
@@ -3359,7 +3373,7 @@ typedef struct setting {
 static const setting settings[] = {
     CHOICE(kind, kind_names), CHOICE(classify, classify_names), CHOICE(task, task_names), CHOICE(encoder, interp_names),
     CHOICE(decoder, interp_names), CHOICE(embedding, embedding_names), CHOICE(embed_heads, embed_heads_names),
-    CHOICE(reference, reference_names), CHOICE(frequencies, frequencies_names), REAL(slowest), REAL(fastest), CHOICE(statistics, statistics_names), WHOLE(summaries), WHOLE(statics), WHOLE(channels), WHOLE(classes), WHOLE(embed), WHOLE(enc_heads),
+    CHOICE(reference, reference_names), CHOICE(frequencies, frequencies_names), REAL(slowest), REAL(fastest), CHOICE(statistics, statistics_names), WHOLE(summaries), WHOLE(statics), WHOLE(terms), WHOLE(channels), WHOLE(classes), WHOLE(embed), WHOLE(enc_heads),
     WHOLE(dec_heads), WHOLE(enc_hidden), WHOLE(dec_hidden), WHOLE(latent), WHOLE(ref_points), WHOLE(mlp_hidden),
     WHOLE(head_hidden), REAL(embed_base), REAL(embed_scale), CHOICE(bound, bound_names), WHOLE(samples), WHOLE(norm),
     WHOLE(skip_empty), WHOLE(kl_anneal), CHOICE(variance, variance_names), REAL(noise_std), REAL(alpha), REAL(interval), CHOICE(rule, rule_names), WHOLE(predict_samples),
@@ -3565,6 +3579,7 @@ static mtan_status config_ranges(const mtan_config *c) {
     if (!in_range(c->summaries, 0, 1) || !in_range(c->statics, 0, c->channels - 1)) return MTAN_ERR_CONFIG;
     if ((c->summaries || c->statics) && (c->classify != MTAN_CLASSIFY_RECORD || c->architecture))
         return MTAN_ERR_CONFIG;
+    if (!in_range(c->terms, 0, c->summaries || c->statics ? MTAN_MAX_TERMS : 0)) return MTAN_ERR_CONFIG;
     if (!in_range(c->head_hidden, 0, top) || !in_range(c->predict_samples, 0, top) ||
         !in_range(c->members, 0, MTAN_MAX_MEMBERS))
         return MTAN_ERR_CONFIG;
@@ -4263,14 +4278,55 @@ static int32_t summary_width(const mtan_config *c) {
     return (c->summaries ? MTAN_SUMMARIES * varying(c) : 0) + 2 * c->statics;
 }
 
-/* A row of what is read of a record: the summaries, number by number; of static channels their means, and whether there are any. */
+/* What a row of a record has of a channel: the summaries, number by number; of a static channel its mean, and whether there is one. */
+static void summary_put(mtan_real *row, const mtan_config *c, int32_t d, const channel_summary *s) {
+    const int32_t M = c->statics;
+    mtan_real *fixed = row + summary_width(c) - 2 * M;
+    if (d < M) {
+        fixed[d] = (mtan_real)summary_mean(s);
+        fixed[M + d] = s->count > 0 ? 1 : 0;
+    } else if (c->summaries) {
+        summary_numbers(row + (d - M), (size_t)varying(c), s);
+    }
+}
+
 static void summary_row(mtan_real *row, const mtan_config *c, const channel_summary *channel /* (D) */) {
-    const int32_t D = varying(c), M = c->statics;
-    for (int32_t d = 0; c->summaries && d < D; d++) summary_numbers(row + d, (size_t)D, &channel[M + d]);
-    row += summary_width(c) - 2 * M;
-    for (int32_t m = 0; m < M; m++) {
-        row[m] = (mtan_real)summary_mean(&channel[m]);
-        row[M + m] = channel[m].count > 0 ? 1 : 0;
+    for (int32_t d = 0; d < c->channels; d++) summary_put(row, c, d, &channel[d]);
+}
+
+/* ---- terms: what each number of a row adds to the logits ----
+ * A step function of every summary and of every static channel's mean. Nothing attends and nothing multiplies, so a number that
+ * tells much in one range alone is read as it is. Training leaves them alone (mtan_config, terms). */
+
+static int32_t term_count(const mtan_config *c) {
+    return summary_width(c) - c->statics;
+}
+
+/* Where a term stands: at 0 without an observation, else at 1 + the thresholds up to x. */
+static int32_t term_step(const mtan_real *threshold, int32_t n, mtan_real x, int32_t seen) {
+    int32_t low = 0, high = n;
+    if (!seen) return 0;
+    while (low < high) {
+        const int32_t middle = (low + high) / 2;
+        if (threshold[middle] <= x) low = middle + 1;
+        else high = middle;
+    }
+    return 1 + low;
+}
+
+/* The sums over a row's terms, one for each logit: in double, in the order of the numbers, so the bits are the same everywhere. */
+static void term_sums(mtan_real *out, const mtan_config *c, const mtan_real *row, const mtan_real *threshold,
+                      const mtan_real *height) {
+    const int32_t D = varying(c), M = c->statics, T = c->terms, n = term_count(c), outputs = mtan_config_outputs(c);
+    const mtan_real *seen_static = row + n;
+    for (int32_t o = 0; o < outputs; o++) {
+        double sum = 0;
+        for (int32_t j = 0; j < n; j++) {
+            const int32_t seen = (j < n - M ? row[j % D] : seen_static[j - (n - M)]) > 0;
+            const size_t step = (size_t)term_step(threshold + (size_t)j * (size_t)T, T, row[j], seen);
+            sum += (double)height[((size_t)j * ((size_t)T + 2) + step) * (size_t)outputs + (size_t)o];
+        }
+        out[o] = (mtan_real)sum;
     }
 }
 
@@ -4853,6 +4909,7 @@ typedef struct mtand_roles {
     attention_roles enc, dec;
     int32_t cls_gru, head[3];
     int32_t variance[2]; /* z0_to_var */
+    int32_t terms;       /* share, thresholds, heights */
 } mtand_roles;
 
 static const mtand_roles *roles_of(const mtan_forward *f) {
@@ -4990,12 +5047,24 @@ static void add_variance(mtan_params *p, mtand_roles *roles, const mtan_config *
     roles->variance[1] = add_linear(p, "z0_to_var.2", c->channels, c->mlp_hidden, c->mlp_hidden);
 }
 
+/* Vectors, which are neither decayed in training nor become int8. */
+static void add_terms(mtan_params *p, mtand_roles *roles, const mtan_config *c) {
+    const int32_t n = term_count(c);
+    if (c->terms == 0) return;
+    p->prefix = "rec.";
+    roles->terms = add_param(p, "terms", ".share", 1, 1, 1, 1);
+    add_param(p, "terms", ".threshold", n * c->terms, 1, 1, 1);
+    add_param(p, "terms", ".height", n * (c->terms + 2) * mtan_config_outputs(c), 1, 1, 1);
+}
+
 static void mtand_params(const mtan_config *c, mtan_params *p, void *roles) {
     add_encoder(p, (mtand_roles *)roles, c);
-    if (!has_decoder(c)) return;
-    add_decoder(p, (mtand_roles *)roles, c);
-    add_classifier(p, (mtand_roles *)roles, c);
-    add_variance(p, (mtand_roles *)roles, c);
+    if (has_decoder(c)) {
+        add_decoder(p, (mtand_roles *)roles, c);
+        add_classifier(p, (mtand_roles *)roles, c);
+        add_variance(p, (mtand_roles *)roles, c);
+    }
+    add_terms(p, (mtand_roles *)roles, c);
 }
 
 static int32_t interp_ok(const mtan_config *c, mtan_interp_kind kind, int32_t heads) {
@@ -5009,6 +5078,8 @@ static int32_t widths_fit(const mtan_config *c) {
     const int64_t heads = c->enc_heads > c->dec_heads || !has_decoder(c) ? c->enc_heads : c->dec_heads;
     if (c->variance == MTAN_VARIANCE_LEARNED &&
         c->dec_heads * (2 * (int64_t)c->dec_hidden + (int64_t)c->enc_heads * c->channels) > INT32_MAX)
+        return 0;
+    if (c->terms > 0 && (int64_t)c->channels * MTAN_SUMMARIES > INT32_MAX / (c->terms + 2) / mtan_config_outputs(c))
         return 0;
     return (1 + MTAN_FEATURES) * wide * heads <= INT32_MAX && heads * c->embed <= INT32_MAX &&
            heads * c->ref_points <= INT32_MAX;
@@ -5073,8 +5144,17 @@ static void init_attention(const mtan_config *c, const attention_roles *r, mtan_
     init_projections(c, weights + param_at(c, r->query).offset, weights + param_at(c, r->key).offset, heads);
 }
 
+/* They add nothing until somebody fits them. */
+static void init_terms(const mtan_config *c, const mtand_roles *r, mtan_real *weights) {
+    for (int32_t i = 0; i < 3; i++) {
+        const mtan_param p = param_at(c, r->terms + i);
+        for (int32_t k = 0; k < p.rows; k++) weights[p.offset + (size_t)k] = i == 0 ? 1 : 0;
+    }
+}
+
 static void mtand_init(const mtan_config *c, const void *roles, mtan_real *weights, mtan_mt19937 *rng) {
     const mtand_roles *r = roles;
+    if (c->terms > 0) init_terms(c, r, weights);
     if (c->frequencies != MTAN_FREQUENCIES_LOG) return;
     init_attention(c, &r->enc, c->encoder, c->encoder == MTAN_ATTENTION ? c->enc_heads : 1, weights, rng);
     if (has_decoder(c))
@@ -5688,13 +5768,34 @@ static mtan_tensor last_of(const mtan_forward *f, mtan_tensor hidden, int32_t ro
     return y;
 }
 
+/* share * logits + what the terms add. The host looks them up, of the summaries that it has made. */
+static mtan_tensor add_terms_of(const mtan_forward *f, mtan_tensor logits, mtan_tensor summary) {
+    const uint32_t *at = f->model->offset + roles_of(f)->terms;
+    mtan_tensor sums;
+    if (f->config->terms == 0) return logits;
+    sums = mtan_new_constant(f->tape, logits.rows, logits.cols);
+    for (int32_t i = 0; runs(f->tape) && i < sums.rows; i++)
+        term_sums(mtan_data(f->tape, sums) + (size_t)i * (size_t)sums.stride, f->config,
+                  mtan_data(f->tape, summary) + (size_t)i * (size_t)summary.stride, f->model->weights + at[1],
+                  f->model->weights + at[2]);
+    send_tensor(f->tape, sums);
+    mtan_op_scale(f->tape, logits, runs(f->tape) ? (double)f->model->weights[at[0]] : 1);
+    mtan_op_add(f->tape, logits, sums);
+    return logits;
+}
+
+/* The logits of records from the states of a sequence. */
+static mtan_tensor classify_last(const mtan_forward *f, mtan_tensor hidden, int32_t rows) {
+    return add_terms_of(f, head(f, last_of(f, hidden, rows)), f->tape->batch->summary);
+}
+
 /* ---- the models ---- */
 
 static void enc_forward(const mtan_forward *f, mtan_outputs *out) {
     mtan_tensor intensity;
     const mtan_tensor hidden = encode(f, &intensity);
     const int32_t whole = f->config->classify == MTAN_CLASSIFY_RECORD;
-    out->logits = head(f, whole ? last_of(f, hidden, f->tape->batch->records) : hidden);
+    out->logits = whole ? classify_last(f, hidden, f->tape->batch->records) : head(f, hidden);
 }
 
 static void full_forward(const mtan_forward *f, mtan_outputs *out) {
@@ -5709,9 +5810,9 @@ static void full_forward(const mtan_forward *f, mtan_outputs *out) {
         if (c->classify == MTAN_CLASSIFY_TIME)
             out->logits = finish_head(f, decode(f, attend_states(f, out->z, nothing).states));
         if (c->classify == MTAN_CLASSIFY_RECORD)
-            out->logits = head(
-                f, last_of(f, grus_over(f, out->z, &roles_of(f)->cls_gru, &folded_of(f)->cls_packed, 1, c->enc_hidden),
-                           (int32_t)area(f->tape, batch->records, batch->samples)));
+            out->logits = classify_last(
+                f, grus_over(f, out->z, &roles_of(f)->cls_gru, &folded_of(f)->cls_packed, 1, c->enc_hidden),
+                (int32_t)area(f->tape, batch->records, batch->samples));
     }
     if (f->wanted & MTAN_WANT_PREDICTION) reconstruct(f, intensity, out);
 }
@@ -5937,6 +6038,31 @@ static void small_summary(const mtan_forward *f, mtan_tensor row, const mtan_rec
     f->tape->top = top;
 }
 
+size_t mtan_summaries_count(const mtan_config *config) {
+    return mtan_config_check(config) == MTAN_OK ? (size_t)summary_width(config) : 0;
+}
+
+mtan_status mtan_summaries(const mtan_config *config, const mtan_record *record, mtan_real *row, size_t count) {
+    const mtan_status status = mtan_config_check(config);
+    const mtan_bounds any = {1, INT32_MAX, INT32_MAX};
+    if (!config || !record || !row) return MTAN_ERR_NULL;
+    if (status != MTAN_OK) return status;
+    if (count < (size_t)summary_width(config)) return MTAN_ERR_MEMORY;
+    if (check_record(record, config, &any) != MTAN_OK) return MTAN_ERR_INPUT;
+    const int32_t ordered = count_ordered(record->events, record->n_events) >= 0;
+    for (int32_t d = 0; d < config->channels; d++) {
+        channel_summary s;
+        memset(&s, 0, sizeof s);
+        for (int32_t n = 0, i = -1; n < record->n_events; n++) {
+            i = ordered ? n : event_after(record, i);
+            if (record->events[i].channel != d) continue;
+            summary_add(&s, (double)record->events[i].time, (double)record->events[i].value);
+        }
+        summary_put(row, config, d, &s);
+    }
+    return MTAN_OK;
+}
+
 /* The logits, on a tape that counts (record null) or runs. */
 static mtan_tensor enc_small(const mtan_forward *f, const mtan_record *record, int32_t points) {
     const mtan_config *c = f->config;
@@ -5951,7 +6077,7 @@ static mtan_tensor enc_small(const mtan_forward *f, const mtan_record *record, i
         mtan_op_relu(f->tape, x);
         x = small_layer(f, x, roles_of(f)->head[i], roles_of(f)->head[i] + 1);
     }
-    return x;
+    return add_terms_of(f, x, mtan_columns(read, N, W));
 }
 
 #define MTAND_TRAITS (MTAN_HAS_POINTS | MTAN_ATTENDS | MTAN_ON_DEVICE | MTAN_IN_INT8)

@@ -153,6 +153,7 @@ enum { MTAN_SPREAD = 1, MTAN_INTENSITY = 2, MTAN_SLOPE = 4 };
  * log(1 + how many); their mean and standard deviation; the first, last, least and most; the mean of |one - the one before|; their
  * trend, correlation with time times standard deviation; the time of the last. */
 #define MTAN_SUMMARIES 11
+#define MTAN_MAX_TERMS 255
 
 typedef enum mtan_rule { MTAN_MEAN_PROBABILITY, MTAN_MEAN_LOG_PROBABILITY } mtan_rule; /* and one prediction */
 
@@ -173,6 +174,13 @@ typedef struct mtan_config {
     int32_t summaries;       /* 1: the classifier of records also reads MTAN_SUMMARIES numbers of each channel */
     int32_t statics; /* the first so many channels do not change: attention leaves them out, that classifier reads their
                       * means and whether there are any */
+    int32_t
+        terms; /* thresholds of a term; 0: there are none. Each number that the classifier of records is told beside the
+                    * sequence, summary or static, has a term: a step function of the number that is added to the logits.
+                    * Training leaves terms as they are, at first nothing; who fits them writes three tensors, rec.terms.share
+                    * (what the network's own logits are multiplied by), .threshold (ascending, `terms` for each number)
+                    * and .height (for each number: without an observation, below the first threshold, ..., from the last
+                    * on; for each of these every logit) */
     int32_t channels, classes;      /* D, C */
     int32_t embed;                  /* E; even for the fixed embedding */
     int32_t enc_heads, dec_heads;   /* H, divides E */
@@ -525,6 +533,13 @@ mtan_status mtan_small_classify(const mtan_model *model, const mtan_record *reco
                                 size_t bytes, mtan_real *probability);
 mtan_status mtan_small_logits(const mtan_model *model, const mtan_record *record, int32_t points, void *memory,
                               size_t bytes, mtan_real *logits);
+
+/* What the classifier of records is told of a record beside the sequence: of the channels that change MTAN_SUMMARIES numbers, number by
+ * number (all channels' first, then all second, ...), then the static channels' means and whether each was observed. _count: how many
+ * reals that is, 0 where there are none. Events that are not in the order of time take n^2 steps.
+ * Fails with MTAN_ERR_NULL, _CONFIG, _SIZE, _INPUT, MTAN_ERR_MEMORY (count too small). */
+size_t mtan_summaries_count(const mtan_config *config);
+mtan_status mtan_summaries(const mtan_config *config, const mtan_record *record, mtan_real *row, size_t count);
 
 /* ---- Settings and weights ----------------------------------------------------------------------------------- */
 
@@ -1032,6 +1047,7 @@ void mtan_op_tanh(mtan_tape *tape, mtan_tensor x);                              
 void mtan_op_dropout(mtan_tape *tape, mtan_tensor x, mtan_tensor mask, double dropout);
 void mtan_op_softplus(mtan_tape *tape, mtan_tensor y, mtan_tensor x);
 void mtan_op_copy(mtan_tape *tape, mtan_tensor y, mtan_tensor x); /* concatenate: copy into a view */
+void mtan_op_add(mtan_tape *tape, mtan_tensor y, mtan_tensor x);  /* y += x */
 void mtan_op_spread(mtan_tape *tape, mtan_tensor y,
                     mtan_tensor x); /* (B, C) to the rows (R, C) of the batch's sequence */
 void mtan_op_last(mtan_tape *tape, mtan_tensor y, mtan_tensor x); /* (R S, N) to (B S, N): last step of each sequence */

@@ -1454,9 +1454,10 @@ static int nan_is_noticed(desk *d, int which, const mtan_record *r, mtan_real *w
     return desk_fold(d) & guard_free(out) & guard_free(expected) & ok;
 }
 
-/* What no prediction reads: the bias of the keys, which cancels in the softmax; recurrent weights where there is one step. */
+/* What no prediction computes with: the bias of the keys, which cancels in the softmax; recurrent weights where there is one step;
+ * thresholds, which are compared, and the first height, of records that lack what this one has. */
 static int is_dead(const mtan_config *c, const char *name) {
-    return strstr(name, "linears.1.bias") || (c->ref_points == 1 && strstr(name, "weight_hh"));
+    return strstr(name, "linears.1.bias") || strstr(name, "terms.threshold") || strstr(name, "terms.height") || (c->ref_points == 1 && strstr(name, "weight_hh"));
 }
 
 TEST a_weight_that_is_nan_gives_no_prediction(mtan_precision precision) {

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Writes golden/rivals.safetensors: logistic and ridge regressions, thresholds and recalibrations by scikit-learn.
+"""Writes golden/rivals.safetensors: logistic and ridge regressions, boosted steps, thresholds and recalibrations by scikit-learn.
 
     golden_rivals.py OUT     OUT: the folder golden/
 
 Each case has its rows x (n, features; NaN: missing), label and classes, the ridge, and what LogisticRegression(C = 1 / ridge) makes of the
-standardised rows: weight (features + 1, columns; the constants last) and the probabilities of the rows; or y, and Ridge(alpha = ridge) with
-what it says of the rows. decisions.* has probabilities
+standardised rows: weight (features + 1, columns; the constants last) and the probabilities of the rows; boosted has those of
+HistGradientBoostingClassifier with two leaves a tree on the rows in float32, after ROUNDS trees of each class. Or y, and Ridge(alpha = ridge)
+with what it says of the rows. decisions.* has probabilities
 p and label, thresholds and, for each, sensitivity, specificity, PPV, NPV and share flagged from confusion_matrix, the net benefit (of
 Vickers and Elkin's formula) and that of flagging all; recalibration is intercept and slope of the log-odds without a penalty. Needs numpy and scikit-learn
 (golden_rng.py, whose `write` is used, also torch). The same versions give the same bytes.
@@ -14,12 +15,14 @@ import os
 import sys
 
 import numpy as np
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import confusion_matrix
 
 from golden_rng import write
 
 LIMIT = 10  # standard deviations
+ROUNDS = 40
 
 
 def standardised(x):
@@ -33,6 +36,9 @@ def regression(t, name, x, label, ridge):
     t[f"{name}.x"], t[f"{name}.label"], t[f"{name}.ridge"] = x, np.asarray(label, np.int32), np.array([float(ridge)])
     t[f"{name}.weight"] = np.vstack([fit.coef_.T, fit.intercept_])
     t[f"{name}.p"] = fit.predict_proba(z)
+    boosted = HistGradientBoostingClassifier(max_iter=ROUNDS, learning_rate=0.1, max_leaf_nodes=2, l2_regularization=5,
+                                             min_samples_leaf=10, early_stopping=False).fit(np.float32(x), label)
+    t[f"{name}.boosted"] = boosted.predict_proba(np.float32(x))
 
 
 def ridge_regression(t, name, x, y, ridge):
