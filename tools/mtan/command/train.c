@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "commands.h"
+#include "../model/terms.h"
 #include "../model/data_sets.h"
 #include "../model/device.h"
 #include "../model/ensemble.h"
@@ -228,23 +229,48 @@ static int save_best(const folder *f, training *t, const prep *p) {
     return same ? good : (complain("%s", status_message(MTAN_ERR_DEVICE)), 0);
 }
 
-/* The file of the best model says by which plan it was trained, and a resumed run may have more epochs or more patience. */
-static int renew_best(const folder *f, const plan *p) {
+/* The best model's file once more, with what it has of the run; of a model that has changed the self-test's output is a new one. */
+static int rewrite_best(const folder *f, const plan *p, bundle *b, int changed) {
     static const char *const kept[] = {"mtan.run.", "mtan.split.", "mtan.golden."}; /* in the order of `save` */
     mtan_file_pair *pairs = NULL;
+    char error[512] = "";
+    int good;
+    plan_write(p, &pairs);
+    for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) pairs_copy(&pairs, &b->file, kept[i]);
+    if (changed) golden_record_renew(b, &b->model, pairs);
+    good = bundle_write(f->best, &b->model, NULL, &b->prep, pairs, arrlenu(pairs), error);
+    if (!good) complain("%s", error);
+    pairs_free(pairs, arrlenu(pairs));
+    arrfree(pairs);
+    return good;
+}
+
+/* The file of the best model says by which plan it was trained, and a resumed run may have more epochs or more patience. */
+static int renew_best(const folder *f, const plan *p) {
     char error[512] = "";
     bundle b;
     int good;
     const int there = f->writes ? file_exists(f->best, error) : 0;
     if (there == 0) return 1;
-    if (there < 0) return complain("%s", error), 0;
+    if (there < 0 || !bundle_read(&b, f->best, error)) return complain("%s", error), 0;
+    good = rewrite_best(f, p, &b, 0);
+    bundle_free(&b);
+    return good;
+}
+
+/* What the best network is told of each record also gets terms, where the plan has them. */
+static int add_terms(const folder *f, const training *t, const options *o) {
+    char error[512] = "";
+    terms_fit fit;
+    bundle b;
+    int good;
+    if (t->plan->config.terms == 0 || t->plan->config.task != MTAN_TASK_CLASSES || !f->writes) return 1;
     if (!bundle_read(&b, f->best, error)) return complain("%s", error), 0;
-    plan_write(p, &pairs);
-    for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) pairs_copy(&pairs, &b.file, kept[i]);
-    good = bundle_write(f->best, &b.model, NULL, &b.prep, pairs, arrlenu(pairs), error);
-    if (!good) complain("%s", error);
-    pairs_free(pairs, arrlenu(pairs));
-    arrfree(pairs);
+    good = terms_add(&b, t->data, t->split, option_threads(o), &fit, error) || (complain("%s", error), 0);
+    if (good && fit.rounds > 0)
+        note("terms, %d steps: validation log-loss %.4f, of the network %.4f, together %.4f (%.1f and %.1f of them)",
+             (int)fit.rounds, fit.terms, fit.network, fit.together, fit.terms_share, fit.network_share);
+    good = good && rewrite_best(f, t->plan, &b, 1);
     bundle_free(&b);
     return good;
 }
@@ -330,6 +356,7 @@ static int is_aloud(const folder *f) {
 static int finish(folder *f, const training *t, const options *o) {
     if (t->best_epoch > 0) {
         note("best epoch %d of %d: %s", (int)t->best_epoch, (int)t->epoch, f->best);
+        if (!add_terms(f, t, o)) return BAD_USE;
         if (f->writes && is_aloud(f) && t->plan->ensemble == 1) outcome_say(f->best, t, o);
         return DONE;
     }

@@ -156,7 +156,7 @@ static void best_setting(plan *p, const data_setting *s) {
  * 0.62 and 1.00 (1.00), the period 0.53 and 0.97 (1.00); a third of the time. Thinning by 0.1, 0.2 and 0.3, AUC of 2000 more records: the
  * mean 0.83, 0.83 and 0.83, a local shape 0.78, 0.94 and 0.69; of the first page's example, 3000 more: 0.877, 0.887 and 0.898. */
 static void best_defaults(plan *p) {
-    p->config.enc_hidden = 64, p->config.ref_points = 64;
+    p->config.enc_hidden = 64, p->config.ref_points = 64, p->config.terms = 31;
     p->epochs = 0; /* by the data: enough_epochs */
     p->lr = 1e-3, p->schedule = SCHEDULE_COSINE, p->warmup = 0.05, p->decay = 1;
     p->select = SELECT_AUC, p->patience = 0, p->dropout = 0.3, p->thin = 0.2;
