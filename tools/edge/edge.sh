@@ -131,7 +131,8 @@ slow='physionet-enc tiny-variance tiny-observed-variance sizes_of_large_streams 
     any_byte_may_be_wrong a_flipped_byte_is_refused_or_harmless an_open_quote_costs_its_line_alone
     made_records_have_the_statistics a_run_becomes_a_page
     waste_suite baselines_suite latent_suite runs_suite command_suite own_command_suite baseline_command_suite bench_command_suite
-    best_command_suite check_command_suite cv_command_suite number_task_suite published_command_suite table_suite ablation_suite'
+    best_command_suite check_command_suite cv_command_suite number_task_suite published_command_suite table_suite ablation_suite
+    refusals_suite labels_task_suite explain_command_suite'
 
 class() { case $1 in armv7 | musl | windows | wasm) echo unfused ;; *) echo fused ;; esac; }
 
