@@ -327,6 +327,11 @@ static void take_line(job *j) {
     else bad_line(j, j->wide ? "not as many fields as the header has" : "must be record,time,channel,value", NULL);
 }
 
+/* Some C libraries drop what they could not write and flush nothing with success afterwards: the stream's error stays. */
+static int written_out(void) {
+    return fflush(stdout) == 0 && !ferror(stdout);
+}
+
 /* What was printed goes out before the next line is waited for. */
 static int take_lines(job *j) {
     csv_status got;
@@ -334,11 +339,11 @@ static int take_lines(job *j) {
         if (got == CSV_ROW) take_line(j);
         else bad_line(j, j->csv.problem, NULL);
         if (j->lost) return BAD_USE;
-        if (j->csv.text.at == j->csv.text.end && fflush(stdout) != 0) return complain("standard output: cannot write");
+        if (j->csv.text.at == j->csv.text.end && !written_out()) return complain("standard output: cannot write");
     }
     if (got == CSV_FAILED) return complain("%s", j->csv.text.error);
     rows_header(&j->rows);
-    if (fflush(stdout) != 0) return complain("standard output: cannot write");
+    if (!written_out()) return complain("standard output: cannot write");
     const mtan_prep units = prep_view(&j->bundle.prep, SPLIT_TEST);
     return (far_tell(&j->far, &units) && j->strict) || j->failed ? BAD_RESULT : DONE;
 }
