@@ -5770,9 +5770,10 @@ static mtan_tensor last_of(const mtan_forward *f, mtan_tensor hidden, int32_t ro
 
 /* share * logits + what the terms add. The host looks them up, of the summaries that it has made. */
 static mtan_tensor add_terms_of(const mtan_forward *f, mtan_tensor logits, mtan_tensor summary) {
-    const uint32_t *at = f->model->offset + roles_of(f)->terms;
+    const uint32_t *at;
     mtan_tensor sums;
     if (f->config->terms == 0) return logits;
+    at = f->model->offset + roles_of(f)->terms;
     sums = mtan_new_constant(f->tape, logits.rows, logits.cols);
     for (int32_t i = 0; runs(f->tape) && i < sums.rows; i++)
         term_sums(mtan_data(f->tape, sums) + (size_t)i * (size_t)sums.stride, f->config,

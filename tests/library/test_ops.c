@@ -344,6 +344,31 @@ TEST copies(void) {
     PASS();
 }
 
+static void build_add(piece *p) {
+    const mtan_tensor a = piece_input(p, "a", 3, 2, 1, NULL), b = piece_input(p, "b", 3, 2, 1, NULL);
+    const mtan_tensor y = mtan_new(&p->tape, 3, 2);
+    mtan_op_copy(&p->tape, y, a);
+    mtan_op_add(&p->tape, y, b);
+    piece_output(p, "out", y, NULL);
+}
+
+TEST adds(void) {
+    piece p;
+    mtan_real out[6], da[6], db[6];
+    double sum[6], passed_on[6];
+    ASSERT(piece_run(&p, "add", build_add, NULL));
+    for (size_t i = 0; i < 6; i++) {
+        sum[i] = piece_u(&p, "a", i) + piece_u(&p, "b", i);
+        passed_on[i] = piece_cotangent(&p, "out", i);
+    }
+    piece_values(&p, "out", out), piece_gradient(&p, "a", da), piece_gradient(&p, "b", db);
+    ASSERT(piece_near("add", out, sum, 6));
+    ASSERT(piece_near("add da", da, passed_on, 6));
+    ASSERT(piece_near("add db", db, passed_on, 6));
+    ASSERT(piece_end(&p));
+    PASS();
+}
+
 static void build_spread(piece *p) {
     mtan_tensor x, y;
     piece_lengths(p, 4, ragged);
@@ -1005,6 +1030,7 @@ SUITE(ops_suite) {
     RUN_TESTp(golden_cross_entropy, 1);
     RUN_TEST(golden_attention_masked);
     RUN_TEST(copies);
+    RUN_TEST(adds);
     RUN_TEST(spreads);
     RUN_TEST(lasts);
     RUN_TEST(products);
