@@ -68,7 +68,8 @@ static job *job_of(uint8_t options) {
     if (!j->settings) make_job(j, options & 1, options >> 1 & 1, s);
     s->records = options & 16 ? 1 : 100;
     j->every = options & 32 ? 0.5 : 0;
-    j->rows.json = options >> 3 & 1, j->rows.begun = 0, j->failed = 0;
+    j->rows.json = options >> 3 & 1, j->rows.begun = 0, j->failed = j->lost = 0;
+    arrfree(j->wide);
     return j;
 }
 
@@ -83,7 +84,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     sh_new_strdup(j->states);
     PROMISE(csv_open(&j->csv, file.path));
     const int status = take_lines(j);
-    PROMISE(status == DONE || status == BAD_RESULT || (status == BAD_USE && j->csv.text.error[0]));
+    PROMISE(status == DONE || status == BAD_RESULT || (status == BAD_USE && (j->csv.text.error[0] || j->lost)));
     for (ptrdiff_t i = 0; i < shlen(j->states); i++) free_state(j->states[i].value);
     shfree(j->states);
     csv_close(&j->csv);
