@@ -181,7 +181,15 @@ def test_unknown_channels_are_refused(classifier):
     assert lenient.predict_proba(other).shape == (1, 2)
 
 
-def test_ctrl_c_keeps_the_best_model(events, data):
+@pytest.fixture
+def ctrl_c():
+    """As at a terminal: what a script runs in the background ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_keeps_the_best_model(events, data, ctrl_c):
     clf = mtan.Classifier(**{**SMALL, "epochs": 100000, "patience": 0})
     threading.Timer(1.0, signal.raise_signal, [signal.SIGINT]).start()
     start = time.perf_counter()
@@ -191,7 +199,7 @@ def test_ctrl_c_keeps_the_best_model(events, data):
     assert clf.predict_proba(events).shape == (len(events), 2) and len(clf.history_) >= 1
 
 
-def test_ctrl_c_ends_a_search(events, data):
+def test_ctrl_c_ends_a_search(events, data, ctrl_c):
     clf = mtan.Classifier(budget="60s", threads=1)
     threading.Timer(1.0, signal.raise_signal, [signal.SIGINT]).start()
     start = time.perf_counter()
