@@ -355,6 +355,12 @@ static void statistics_value(const char *text, char value[96]) {
     }
 }
 
+/* A number in decimal: C++ before 2017 has no hexadecimal ones. */
+static void number_value(const char *text, char value[96]) {
+    if (text[strspn(text, "-")] == '0' && strchr(text, 'x')) snprintf(value, 96, "%.17g", strtod(text, NULL));
+    else snprintf(value, 96, "%s", text);
+}
+
 /* The C name of a setting's value: MTAN_BOUND_ELBO for bound = elbo; numbers as they stand. 0: unknown. */
 static int setting_value(const char *key, const char *text, char value[96]) {
     static const char *const prefixes[][2] = {
@@ -371,7 +377,7 @@ static int setting_value(const char *key, const char *text, char value[96]) {
         {"frequencies", "MTAN_FREQUENCIES_"},
         {"variance", "MTAN_VARIANCE_"},
     };
-    if (!isalpha((unsigned char)text[0])) return snprintf(value, 96, "%s", text), 1;
+    if (!isalpha((unsigned char)text[0])) return number_value(text, value), 1;
     if (strcmp(key, "statistics") == 0) return statistics_value(text, value), 1;
     for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
         if (strcmp(prefixes[i][0], key) != 0) continue;
