@@ -48,7 +48,7 @@ static board_goal goal_of(size_t flash, size_t ram) {
 TEST sizes_fit_the_flash(int32_t channels) {
     size_t before = 0;
     messages_quiet(1);
-    for (size_t flash = 40 * 1024; flash <= 1024 * 1024; flash += 8 * 1024) {
+    for (size_t flash = 48 * 1024; flash <= 1024 * 1024; flash += 8 * 1024) {
         const board_goal goal = goal_of(flash, 0);
         mtan_config c = enc_of(channels);
         const int fits = flash_of(&c) <= flash;
@@ -123,12 +123,12 @@ TEST the_exported_header_keeps_the_promise(void) {
     char said[96];
     board_need need;
     bundle b;
-    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--flash 48k --out @/run --quiet"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--flash 64k --out @/run --quiet"), "%d");
     ASSERT_EQ_FMT(DONE, command_run("quantize @/run/best.safetensors @/int8.safetensors"), "%d");
     ASSERT_EQ_FMT(DONE, command_run("export @/int8.safetensors --c -o @/model.h"), "%d");
     ASSERT(load(&b, "run/best.safetensors"));
     ASSERT(board_need_of(&need, &b.model.config, 1));
-    ASSERT(need.weights + need.code <= 48 * 1024);
+    ASSERT(need.weights + need.code <= 64 * 1024);
     snprintf(said, sizeof said, " * Flash: %zu bytes of weights,", need.weights);
     ASSERT(command_says("model.h", said));
     snprintf(said, sizeof said, "model_memory = %zu,", need.memory);
@@ -142,9 +142,9 @@ TEST the_exported_header_keeps_the_promise(void) {
 
 /* Where a board decides the sizes, a search leaves them alone. */
 TEST a_search_keeps_to_the_goal(void) {
-    const board_goal goal = goal_of(48 * 1024, 0);
+    const board_goal goal = goal_of(64 * 1024, 0);
     bundle b;
-    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--flash 48k --budget 3trials --out @/found"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--flash 64k --budget 3trials --out @/found"), "%d");
     char *text = command_text("err.txt");
     ASSERT(strstr(text, " --thin ") && !strstr(text, " --ref-points 8 --enc-hidden"));
     free(text);

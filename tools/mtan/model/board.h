@@ -10,8 +10,8 @@
 
 enum {
     BOARD_POINTS = 4,                 /* reference points at a time */
-    BOARD_CODE = 31 * 1024,           /* bytes of an image that has mtan_small_classify alone, without its model */
-    BOARD_PREDICTOR_CODE = 51 * 1024, /* of one that has a predictor */
+    BOARD_CODE = 38 * 1024,           /* bytes of an image that has mtan_small_classify alone, without its model */
+    BOARD_PREDICTOR_CODE = 52 * 1024, /* of one that has a predictor */
     BOARD_STACK = 6 * 1024,           /* of mtan_small_classify, the mtan_model with it */
     BOARD_INT8_STACK = 7 * 1024,
     BOARD_PREDICTOR_STACK = 11 * 1024
