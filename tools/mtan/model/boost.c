@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../../data/memory.h"
+#include "../../data/percentile.h"
 #include "metrics.h"
 
 /* Rows of which the fit knows the step that each number stands at, and the sums of its terms so far. */
@@ -28,21 +29,16 @@ typedef struct slope {
     double g, h, n;
 } slope;
 
-static int by_size(const void *left, const void *right) {
-    const mtan_real a = *(const mtan_real *)left, b = *(const mtan_real *)right;
-    return (a > b) - (a < b);
-}
-
 /* Quantiles of the rows that have the number. One that repeats stands for no step: nothing lies between. */
 static void find_thresholds(boost *b, boost_rows train) {
-    mtan_real *seen = tool_calloc(train.n + 1, sizeof *seen);
+    double *seen = tool_calloc(train.n + 1, sizeof *seen);
     const size_t T = (size_t)b->thresholds;
     for (size_t j = 0; j < b->numbers; j++) {
         size_t n = 0;
         for (size_t i = 0; i < train.n; i++)
-            if (!isnan(train.x[i * b->numbers + j])) seen[n++] = train.x[i * b->numbers + j];
-        if (n > 0) qsort(seen, n, sizeof *seen, by_size);
-        for (size_t k = 0; n > 0 && k < T; k++) b->threshold[j * T + k] = seen[(k + 1) * n / (T + 1)];
+            if (!isnan(train.x[i * b->numbers + j])) seen[n++] = (double)train.x[i * b->numbers + j];
+        sort_ascending(seen, n);
+        for (size_t k = 0; n > 0 && k < T; k++) b->threshold[j * T + k] = (mtan_real)seen[(k + 1) * n / (T + 1)];
     }
     free(seen);
 }
@@ -61,7 +57,7 @@ static void spread_columns(const boost *b, const double *sum, double *logit) {
     else memcpy(logit, sum, (size_t)b->classes * sizeof *logit);
 }
 
-static void softmax(double *x, size_t n) {
+void boost_softmax(double *x, size_t n) {
     double most = x[0], sum = 0;
     for (size_t i = 1; i < n; i++) most = x[i] > most ? x[i] : most;
     for (size_t i = 0; i < n; i++) sum += x[i] = exp(x[i] - most);
@@ -72,7 +68,7 @@ static void refresh(const boost *b, placed *r) {
     const size_t C = (size_t)b->classes;
     for (size_t i = 0; i < r->rows.n; i++) {
         spread_columns(b, r->sum + i * (size_t)b->columns, r->p + i * C);
-        softmax(r->p + i * C, C);
+        boost_softmax(r->p + i * C, C);
     }
 }
 

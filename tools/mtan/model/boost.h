@@ -43,6 +43,8 @@ typedef struct boost_size {
     int32_t classes, thresholds, rounds; /* rounds: at most */
 } boost_size;
 void boost_fit(boost *b, boost_rows train, boost_rows valid, boost_size size);
+/* Logits (n) become probabilities. */
+void boost_softmax(double *x, size_t n);
 /* The sums of a row's terms as logits, (classes). */
 void boost_at(const boost *b, const mtan_real *x, double *logit);
 void boost_free(boost *b);

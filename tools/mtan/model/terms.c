@@ -10,6 +10,7 @@
 #include "bounds.h"
 #include "metrics.h"
 #include "predictions.h"
+#include "summaries.h"
 
 enum { SHARES = 15 }; /* network and terms are each tried at 0, 0.1, ..., SHARES / 10 */
 
@@ -37,19 +38,17 @@ static void read_numbers(const mtan_config *c, const mtan_record *record, mtan_r
 
 /* Records with a class. */
 static boost_rows rows_of(const mtan_config *c, const dataset *d, const int32_t *positions) {
-    const size_t n = arrlenu(positions), numbers = (size_t)numbers_of(c);
+    summary_row *rows = summary_rows(d, positions);
+    const size_t n = arrlenu(rows), numbers = (size_t)numbers_of(c);
     mtan_real *x = tool_calloc(n * numbers + 1, sizeof *x), *room = tool_calloc(mtan_summaries_count(c), sizeof *room);
     int32_t *label = tool_calloc(n + 1, sizeof *label);
-    size_t used = 0;
     for (size_t i = 0; i < n; i++) {
-        const mtan_record record = dataset_view(d, (size_t)positions[i]);
-        const dataset_record *r = &d->records[positions[i]];
-        if (r->n_labels == 0 || d->labels[r->label0] == MTAN_UNLABELED) continue;
-        read_numbers(c, &record, x + used * numbers, room);
-        label[used++] = d->labels[r->label0];
+        const mtan_record record = dataset_view(d, (size_t)rows[i].record);
+        read_numbers(c, &record, x + i * numbers, room);
+        label[i] = rows[i].label;
     }
-    free(room);
-    return (boost_rows){x, label, used};
+    free(room), arrfree(rows);
+    return (boost_rows){x, label, n};
 }
 
 static void rows_free(boost_rows r) {
@@ -64,32 +63,28 @@ static void drop_terms(bundle *b) {
     memset(tensor(b, "rec.terms.height"), 0, n * sizeof(mtan_real));
 }
 
-/* Log-loss of share times the network's log-probabilities and of share times the terms, added. */
-static double loss_of(const predictions *p, const double *term, double network_share, double terms_share, double *q) {
-    const size_t C = (size_t)p->classes;
-    for (size_t i = 0; i < p->rows; i++) {
-        double most = -INFINITY, sum = 0;
-        for (size_t c = 0; c < C; c++) {
-            q[i * C + c] = network_share * log(fmax(p->p[i * C + c], 1e-15)) + terms_share * term[i * C + c];
-            most = fmax(most, q[i * C + c]);
-        }
-        for (size_t c = 0; c < C; c++) sum += q[i * C + c] = exp(q[i * C + c] - most);
-        for (size_t c = 0; c < C; c++) q[i * C + c] /= sum;
-    }
-    return metric_log_loss(q, p->label, p->rows, p->classes);
+/* The log-probabilities of the network and the logits of the terms, (rows, classes), with room for those of both. */
+typedef struct pair {
+    const predictions *of;
+    double *network, *term, *both;
+} pair;
+
+static double loss_of(const pair *x, double network_share, double terms_share) {
+    const size_t C = (size_t)x->of->classes, n = x->of->rows * C;
+    for (size_t i = 0; i < n; i++) x->both[i] = network_share * x->network[i] + terms_share * x->term[i];
+    for (size_t i = 0; i < n; i += C) boost_softmax(x->both + i, C);
+    return metric_log_loss(x->both, x->of->label, x->of->rows, x->of->classes);
 }
 
-static void weigh(terms_fit *fit, const predictions *p, const double *term) {
-    double *q = tool_calloc(p->rows * (size_t)p->classes + 1, sizeof *q);
-    fit->network = loss_of(p, term, 1, 0, q), fit->terms = loss_of(p, term, 0, 1, q);
+static void weigh(terms_fit *fit, const pair *x) {
+    fit->network = loss_of(x, 1, 0), fit->terms = loss_of(x, 0, 1);
     fit->together = INFINITY;
     for (int i = 0; i <= SHARES; i++)
         for (int k = 0; k <= SHARES; k++) {
-            const double loss = loss_of(p, term, 0.1 * i, 0.1 * k, q);
+            const double loss = loss_of(x, 0.1 * i, 0.1 * k);
             if (!(loss < fit->together)) continue;
             fit->together = loss, fit->network_share = 0.1 * i, fit->terms_share = 0.1 * k;
         }
-    free(q);
 }
 
 /* Where every sum begins goes into the first number's term, which every record has. */
@@ -106,25 +101,34 @@ static void write_terms(bundle *b, const boost *fitted, const terms_fit *fit) {
                 (mtan_real)(fit->terms_share * (fitted->height[i * columns + k] + (i < steps ? fitted->start[k] : 0)));
 }
 
-static int compare(bundle *b, const dataset *d, const int32_t *positions, const boost *fitted, int32_t threads,
-                   terms_fit *fit, char *error) {
-    const mtan_config *c = &b->model.config;
-    const boost_rows rows = rows_of(c, d, positions);
-    double *term = tool_calloc(rows.n * (size_t)c->classes + 1, sizeof *term);
+static pair pair_make(const predictions *p, const boost *fitted, boost_rows rows) {
+    const size_t C = (size_t)p->classes, n = p->rows * C;
+    const pair x = {p, tool_calloc(n + 1, sizeof(double)), tool_calloc(n + 1, sizeof(double)),
+                    tool_calloc(n + 1, sizeof(double))};
+    for (size_t i = 0; i < n; i++) x.network[i] = log(fmax(p->p[i], 1e-15));
+    for (size_t i = 0; i < p->rows; i++) boost_at(fitted, rows.x + i * fitted->numbers, x.term + i * C);
+    return x;
+}
+
+static void pair_free(pair *x) {
+    free(x->network), free(x->term), free(x->both);
+}
+
+/* rows: those of the records with a class at the positions. */
+static int compare(bundle *b, const dataset *d, const int32_t *positions, boost_rows rows, const boost *fitted,
+                   int32_t threads, terms_fit *fit, char *error) {
     predictions p;
     runner run;
-    int good = runner_start(&run, &b->model, model_bounds(c, d), threads, error);
+    int good = runner_start(&run, &b->model, model_bounds(&b->model.config, d), threads, error);
     if (good && !(good = predictions_make(&p, &run, d, positions, 0, 0)))
         snprintf(error, 512, "%.400s", mtan_status_message(run.status));
     if (good) {
         predictions_drop_unlabelled(&p);
-        for (size_t i = 0; i < rows.n; i++)
-            boost_at(fitted, rows.x + i * fitted->numbers, term + i * (size_t)c->classes);
-        weigh(fit, &p, term);
-        predictions_free(&p);
+        pair x = pair_make(&p, fitted, rows);
+        weigh(fit, &x);
+        pair_free(&x), predictions_free(&p);
     }
     runner_stop(&run);
-    rows_free(rows), free(term);
     return good;
 }
 
@@ -137,7 +141,7 @@ int terms_add(bundle *b, const dataset *d, const split *s, int32_t threads, term
     drop_terms(b);
     boost_fit(&fitted, train, valid, (boost_size){(size_t)numbers_of(c), c->classes, c->terms, BOOST_ROUNDS});
     fit->rounds = fitted.rounds;
-    if (fitted.rounds > 0) good = compare(b, d, s->part[SPLIT_VALID], &fitted, threads, fit, error);
+    if (fitted.rounds > 0) good = compare(b, d, s->part[SPLIT_VALID], valid, &fitted, threads, fit, error);
     if (fitted.rounds > 0 && good) write_terms(b, &fitted, fit);
     boost_free(&fitted);
     rows_free(train), rows_free(valid);
