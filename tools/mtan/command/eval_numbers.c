@@ -25,15 +25,6 @@ static void put_numbers(const number_predictions *p, int32_t draws, int json) {
 
 /* ---- labels ---- */
 
-/* A metric of one label or, with -1, of all; its interval where draws are wanted. */
-static double measure(const label_tables *t, const number_predictions *p, metric_name name, int32_t label,
-                      int32_t draws, interval *range) {
-    label_query q = {t, name, label, NULL};
-    *range = (interval){NAN, NAN};
-    if (draws > 0) *range = metric_bootstrap(label_drawn, &q, p->rows, p->record, draws, 0);
-    return label_drawn(&q, NULL, p->rows);
-}
-
 static const metric_name of_each[] = {METRIC_AUC, METRIC_AUPRC};
 enum { OF_EACH = sizeof of_each / sizeof of_each[0] };
 
@@ -43,7 +34,7 @@ static void put_label_json(const session *s, const label_tables *t, const number
     printf(", \"known\": %zu", t->known[c]), put_key("share", t->mean[c]);
     for (int i = 0; i < OF_EACH; i++) {
         interval range;
-        const double value = measure(t, p, of_each[i], c, draws, &range);
+        const double value = label_measure(t, p, of_each[i], c, draws, &range);
         put_range(metric_key(of_each[i]), value, range);
     }
     putchar('}');
@@ -62,7 +53,7 @@ static void put_label(const session *s, const label_tables *t, const number_pred
     printf(" %8zu %7.1f %%", t->known[c], 100 * t->mean[c]);
     for (int i = 0; i < OF_EACH; i++) {
         interval range;
-        const double value = measure(t, p, of_each[i], c, draws, &range);
+        const double value = label_measure(t, p, of_each[i], c, draws, &range);
         put_cell(value, range);
     }
     putchar('\n');
@@ -79,10 +70,9 @@ static void put_each(const session *s, const label_tables *t, const number_predi
 }
 
 static void put_labels(const session *s, const label_tables *t, const number_predictions *p, int32_t draws, int json) {
-    for (int i = 0; i < METRICS; i++) {
+    for (int i = 0; i < METRIC_CALIBRATION; i++) {
         interval range;
-        const double value = measure(t, p, (metric_name)i, -1, draws, &range);
-        if (i == METRIC_CALIBRATION) continue;
+        const double value = label_measure(t, p, (metric_name)i, -1, draws, &range);
         if (json) put_range(metric_key((metric_name)i), value, range);
         else put_metric(metric_title((metric_name)i), "%.4f", value, range);
     }

@@ -55,3 +55,11 @@ double label_drawn(void *context, const int32_t *rows, size_t n) {
     const double value = measure(q->tables, q, rows, n);
     return q->minus ? value - measure(q->minus, q, rows, n) : value;
 }
+
+double label_measure(const label_tables *t, const number_predictions *p, metric_name name, int32_t label, int32_t draws,
+                     interval *range) {
+    label_query q = {t, name, label, NULL};
+    *range = (interval){NAN, NAN};
+    if (draws > 0) *range = metric_bootstrap(label_drawn, &q, p->rows, p->record, draws, 0);
+    return label_drawn(&q, NULL, p->rows);
+}

@@ -4,6 +4,7 @@
 #define MTAN_TOOLS_LABELS_H
 
 #include "metrics.h"
+#include "numbers.h"
 
 /* A table for each label, of the rows in which it is known. */
 typedef struct label_tables {
@@ -25,5 +26,8 @@ typedef struct label_query {
 } label_query;
 /* A metric_function; context is a label_query. rows NULL: all rows once. */
 double label_drawn(void *context, const int32_t *rows, size_t n);
+/* A metric of one label, or of all with -1, on every row of p; with draws also its interval, else NaNs. */
+double label_measure(const label_tables *t, const number_predictions *p, metric_name name, int32_t label, int32_t draws,
+                     interval *range);
 
 #endif

@@ -318,14 +318,6 @@ static void collect_number(collection *c, const number_predictions *p, const con
     }
 }
 
-static double label_metric(const label_tables *t, const number_predictions *p, metric_name name, int32_t label,
-                           int32_t draws, interval *range) {
-    label_query q = {t, name, label, NULL};
-    *range = (interval){NAN, NAN};
-    if (draws > 0) *range = metric_bootstrap(label_drawn, &q, p->rows, p->record, draws, 0);
-    return label_drawn(&q, NULL, p->rows);
-}
-
 static report_label label_of(collection *c, const label_tables *t, const number_predictions *p, int32_t k,
                              int32_t draws) {
     double *x = reals(c, p->rows + 1), *y = reals(c, p->rows + 1), *score = reals(c, p->rows);
@@ -333,8 +325,8 @@ static report_label label_of(collection *c, const label_tables *t, const number_
     interval range;
     for (size_t i = 0; i < p->rows; i++) score[i] = p->p[i * (size_t)p->outputs + (size_t)k];
     l.roc = (report_points){x, y, metric_roc(x, y, score, t->truth + (size_t)k * p->rows, p->rows)};
-    l.auc = label_metric(t, p, METRIC_AUC, k, draws, &range), l.auc_low = range.low, l.auc_high = range.high;
-    l.average = label_metric(t, p, METRIC_AUPRC, k, draws, &range);
+    l.auc = label_measure(t, p, METRIC_AUC, k, draws, &range), l.auc_low = range.low, l.auc_high = range.high;
+    l.average = label_measure(t, p, METRIC_AUPRC, k, draws, &range);
     l.average_low = range.low, l.average_high = range.high;
     return l;
 }
@@ -345,7 +337,7 @@ static void collect_labels(collection *c, const number_predictions *p, const con
     for (int i = 0; i < METRIC_CALIBRATION; i++) {
         const metric_name name = (metric_name)i;
         interval range;
-        const double value = label_metric(&t, p, name, -1, draws, &range);
+        const double value = label_measure(&t, p, name, -1, draws, &range);
         add_number(c, metric_titles[i], value, range, "mean over the labels", rivals_text(c, rivals, metric_key(name)));
     }
     for (int32_t k = 0; k < t.labels; k++) {
