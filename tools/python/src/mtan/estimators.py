@@ -45,6 +45,12 @@ class _Estimator(BaseEstimator):
             raise Error(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None")
         return checked_target(y)
 
+    def _keep(self, given: dict[str, Any]) -> None:
+        """Parameters as they were given: locals() of an __init__ that scikit-learn reads the names of."""
+        for name, value in given.items():
+            if name != "self":
+                setattr(self, name, value)
+
     # ---- training ----
 
     def _words(self) -> list[str]:
@@ -198,31 +204,7 @@ class Classifier(ClassifierMixin, _Estimator):
         out: Any = None,
         verbose: bool = False,
     ) -> None:
-        self.model = model
-        self.preset = preset
-        self.seed = seed
-        self.epochs = epochs
-        self.batch = batch
-        self.lr = lr
-        self.patience = patience
-        self.dropout = dropout
-        self.thin = thin
-        self.ensemble = ensemble
-        self.budget = budget
-        self.class_weights = class_weights
-        self.positive = positive
-        self.origin = origin
-        self.embed_size = embed_size
-        self.enc_heads = enc_heads
-        self.enc_hidden = enc_hidden
-        self.ref_points = ref_points
-        self.head_hidden = head_hidden
-        self.validation = validation
-        self.skip_unknown = skip_unknown
-        self.threads = threads
-        self.options = options
-        self.out = out
-        self.verbose = verbose
+        self._keep(locals())
 
     def fit(self, X: Any, y: Any, groups: Any = None) -> Classifier:
         """Trains on records and their classes, None or NaN where one is not known. Records of one group stay on one side of the split.
@@ -331,30 +313,7 @@ class Regressor(RegressorMixin, _Estimator):
         out: Any = None,
         verbose: bool = False,
     ) -> None:
-        self.model = model
-        self.preset = preset
-        self.seed = seed
-        self.interval = interval
-        self.epochs = epochs
-        self.batch = batch
-        self.lr = lr
-        self.patience = patience
-        self.dropout = dropout
-        self.thin = thin
-        self.ensemble = ensemble
-        self.budget = budget
-        self.origin = origin
-        self.embed_size = embed_size
-        self.enc_heads = enc_heads
-        self.enc_hidden = enc_hidden
-        self.ref_points = ref_points
-        self.head_hidden = head_hidden
-        self.validation = validation
-        self.skip_unknown = skip_unknown
-        self.threads = threads
-        self.options = options
-        self.out = out
-        self.verbose = verbose
+        self._keep(locals())
 
     def fit(self, X: Any, y: Any, groups: Any = None) -> Regressor:
         """Trains on records and their numbers, NaN where one is not known."""
@@ -428,29 +387,7 @@ class Interpolator(_Estimator):
         out: Any = None,
         verbose: bool = False,
     ) -> None:
-        self.model = model
-        self.preset = preset
-        self.seed = seed
-        self.epochs = epochs
-        self.batch = batch
-        self.lr = lr
-        self.variance = variance
-        self.observed = observed
-        self.forecast_horizon = forecast_horizon
-        self.budget = budget
-        self.origin = origin
-        self.embed_size = embed_size
-        self.enc_heads = enc_heads
-        self.enc_hidden = enc_hidden
-        self.dec_hidden = dec_hidden
-        self.ref_points = ref_points
-        self.latent = latent
-        self.validation = validation
-        self.skip_unknown = skip_unknown
-        self.threads = threads
-        self.options = options
-        self.out = out
-        self.verbose = verbose
+        self._keep(locals())
 
     def fit(self, X: Any, y: Any = None, groups: Any = None) -> Interpolator:
         """Trains on records; y is not used."""
