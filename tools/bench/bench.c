@@ -366,7 +366,7 @@ static double time_batch(engine *e, const mtan_record *records, int32_t availabl
 typedef struct result {
     const char *work, *backend;
     int threads, batch, repeat;
-    double ms, gflops, share; /* per record; of operations performed; of the measured peak */
+    double ms, gflops, peak; /* per record; of operations performed; of the machine before and after */
 } result;
 
 /* Averages over the records that the batches take. Times are shown in the proportion in which cells are. */
@@ -518,31 +518,50 @@ static void peak_body(void *argument, int32_t index, int32_t thread) {
     job->sink[16 * index] = (float)c[0];
 }
 
-/* GFLOP/s of all threads together: the best of many runs, each long enough (4 ms) that waking threads does not count and
- * short enough that some run is not interrupted. */
-static double measure_peak(const mtan_backend *backend, int threads) {
+enum { PEAK_RUNS = 20 };
+
+/* Seconds of a run: long enough that waking threads does not count, short enough that some run is not interrupted. A batch
+ * is interrupted as often as all others are, so beside it a run takes about as long as a batch does. */
+static const double peak_short = 0.004, peak_long = 0.03;
+
+/* GFLOP/s of all threads together, run by run. */
+static void measure_rates(const mtan_backend *backend, int threads, double least, double rate[PEAK_RUNS]) {
     const double each = backend ? 2.0 * PEAK_M * PEAK_N * PEAK_K : 2.0 * 12 * peak_width();
-    peak_job job = {NULL, 64, NULL};
-    double best = 0;
+    peak_job job = {backend, 64, NULL};
     mtan_pool pool;
-    if (!backend && peak_width() == 0) return 0;
-    job.backend = backend;
     job.sink = allocate((size_t)threads * 16 * sizeof *job.sink);
     start_pool(&pool, threads);
-    for (int good = 0; good < 40;) {
+    for (int good = 0; good < PEAK_RUNS;) {
         const double start = seconds();
         mtan_pool_run(&pool, threads, peak_body, &job);
         const double took = seconds() - start;
-        if (took < 0.004) {
-            job.n *= 2;
-            continue;
-        }
-        best = fmax(best, 1e-9 * each * (double)job.n * threads / took);
-        good++;
+        rate[good] = 1e-9 * each * (double)job.n * threads / took;
+        if (took < least) job.n *= 2;
+        else good++;
     }
     mtan_pool_stop(&pool);
     free(job.sink);
+}
+
+static double best_rate(const mtan_backend *backend, int threads) {
+    double rate[PEAK_RUNS], best = 0;
+    measure_rates(backend, threads, peak_short, rate);
+    for (int i = 0; i < PEAK_RUNS; i++) best = fmax(best, rate[i]);
     return best;
+}
+
+/* A row with the peak of its own minute: a machine that others use too has less to give in one minute than in another, so
+ * peak and row are medians both, and the runs stand half before and half after the row. */
+static result time_beside_peak(const work *w, const workload *d, const mtan_backend *backend, int threads, int repeat) {
+    const mtan_backend *meter = peak_width() > 0 ? NULL : backend;
+    const double least = w->batch == 1 ? peak_short : peak_long;
+    double rate[2 * PEAK_RUNS];
+    result r;
+    measure_rates(meter, threads, least, rate);
+    r = time_row(w, d, backend, threads, repeat);
+    measure_rates(meter, threads, least, rate + PEAK_RUNS);
+    r.peak = median(rate, 2 * PEAK_RUNS);
+    return r;
 }
 
 /* ---- children: what is measured from the start of a process ---- */
@@ -772,7 +791,6 @@ static int any_row(const options *o) {
 typedef struct plan {
     const mtan_backend *backend[MOST_BACKENDS];
     int backends, threads[2], thread_counts;
-    double peak[2]; /* GFLOP/s per entry of threads: registers only, or the best kernel where that cannot be measured */
 } plan;
 
 static plan make_plan(const options *o) {
@@ -785,8 +803,7 @@ static plan make_plan(const options *o) {
     return p;
 }
 
-/* Measured whenever a row is, since the rows' shares stand on it. */
-static void report_peak(const options *o, plan *p) {
+static void report_peak(const options *o, const plan *p) {
     int first = 1;
     if (o->json) fputs("\"peak\": [", o->json);
     printf("\nsingle-precision peak, GFLOP/s%32s", "threads");
@@ -797,8 +814,7 @@ static void report_peak(const options *o, plan *p) {
         if (b < 0) printf("\n  fused multiply-adds on registers, %2d wide                ", peak_width());
         else printf("\n  product kernel %d x %d x %d in first-level cache, %-10s", PEAK_M, PEAK_N, PEAK_K, name);
         for (int t = 0; t < p->thread_counts; t++) {
-            const double rate = measure_peak(b < 0 ? NULL : p->backend[b], p->threads[t]);
-            if (b < 0 || peak_width() == 0) p->peak[t] = fmax(p->peak[t], rate);
+            const double rate = best_rate(b < 0 ? NULL : p->backend[b], p->threads[t]);
             printf(" %9.1f", rate);
             json_object(o->json, first, "\"what\": \"%s\", \"threads\": %d, \"gflops\": %.2f", name, p->threads[t],
                         rate);
@@ -812,8 +828,8 @@ static void report_peak(const options *o, plan *p) {
 static void report_rows(const options *o, const plan *p, const workload *d) {
     int first = 1;
     if (o->json) fputs("\"rows\": [", o->json);
-    printf("\n%-21s %-10s %7s %6s %14s %10s %8s\n", "work", "backend", "threads", "batch", "ms per record", "GFLOP/s",
-           "of peak");
+    printf("\n%-21s %-10s %7s %6s %14s %10s %10s %8s\n", "work", "backend", "threads", "batch", "ms per record",
+           "GFLOP/s", "peak then", "share");
     for (int i = 0; i < WORKS * p->backends * p->thread_counts; i++) {
         const work *w = &works[i / p->backends / p->thread_counts];
         const mtan_backend *backend = p->backend[i / p->thread_counts % p->backends];
@@ -821,16 +837,15 @@ static void report_rows(const options *o, const plan *p, const workload *d) {
         result r;
         if (!wanted(o, w->name) || (w->batch == 1 && p->threads[t] > 1)) continue;
         progress(o, w->name, mtan_backend_name(backend), p->threads[t]);
-        r = time_row(w, d, backend, p->threads[t], repetitions(o, w, backend));
-        r.share = r.gflops / p->peak[t];
+        r = time_beside_peak(w, d, backend, p->threads[t], repetitions(o, w, backend));
         progress(o, NULL, NULL, 0);
-        printf("%-21s %-10s %7d %6d %14.4f %10.2f %6.1f %%\n", r.work, r.backend, r.threads, r.batch, r.ms, r.gflops,
-               100 * r.share);
+        printf("%-21s %-10s %7d %6d %14.4f %10.2f %10.2f %6.1f %%\n", r.work, r.backend, r.threads, r.batch, r.ms,
+               r.gflops, r.peak, 100 * r.gflops / r.peak);
         fflush(stdout);
         json_object(o->json, first,
                     "\"work\": \"%s\", \"backend\": \"%s\", \"threads\": %d, \"batch\": %d, \"repeat\": %d, "
-                    "\"ms_per_record\": %.6f, \"gflops\": %.3f, \"share_of_peak\": %.4f",
-                    r.work, r.backend, r.threads, r.batch, r.repeat, r.ms, r.gflops, r.share);
+                    "\"ms_per_record\": %.6f, \"gflops\": %.3f, \"peak\": %.3f, \"share_of_peak\": %.4f",
+                    r.work, r.backend, r.threads, r.batch, r.repeat, r.ms, r.gflops, r.peak, r.gflops / r.peak);
         first = 0;
     }
     if (o->json) fputs("],\n", o->json);
@@ -967,7 +982,7 @@ static int json_row(const options *o) {
 }
 
 static int whole_report(options *o) {
-    plan p = make_plan(o);
+    const plan p = make_plan(o);
     const mtan_backend *best = o->backend ? p.backend[0] : mtan_backend_best();
     workload d;
     o->json = fopen("build/bench.json", "w");
@@ -975,7 +990,7 @@ static int whole_report(options *o) {
     load(&d, o->data, MADE, 1);
     describe_machine(o);
     describe_data(o, &d);
-    if (any_row(o) || wanted(o, "peak")) report_peak(o, &p);
+    if (wanted(o, "peak")) report_peak(o, &p);
     if (any_row(o)) report_rows(o, &p, &d);
     unload(&d);
     report_growth(o, best);
