@@ -184,6 +184,18 @@ TEST bad_labels_of_times_are_listed(void) {
     PASS();
 }
 
+/* Each row that contradicts another is listed, the first counts; and a file without an observation has no sparsity. */
+TEST labels_that_contradict_are_listed(void) {
+    static const char *const said[] = {"3 problems ", "l.csv:3: record \"a\" has \"x\" 1 here and 0 elsewhere",
+                                       "l.csv:5: record \"b\" has \"y\" 0 here and 1 elsewhere",
+                                       " sparsity none: there is no observation ", NULL};
+    command_write("e.csv", HEADER);
+    command_write("l.csv", "record,x,y\na,0,\na,1,1\nb,,1\nb,1,0\n");
+    ASSERT_EQ_FMT(BAD_RESULT, command_run("check @/e.csv --labels @/l.csv"), "%d");
+    ASSERT(says_all(said));
+    PASS();
+}
+
 /* More bad rows than are listed do not hide why the rest cannot be read. */
 TEST the_last_word_is_what_ends_the_reading(void) {
     command_write("bad.csv", HEADER);
@@ -407,6 +419,7 @@ SUITE(check_command_suite) {
     RUN_TEST(one_contradiction_is_one);
     RUN_TEST(bad_rows_are_listed_and_left_out);
     RUN_TEST(bad_labels_of_times_are_listed);
+    RUN_TEST(labels_that_contradict_are_listed);
     RUN_TEST(the_last_word_is_what_ends_the_reading);
     RUN_TEST(what_training_refuses_is_a_problem);
     RUN_TEST(what_the_loader_refuses_is_a_problem);

@@ -104,7 +104,8 @@ static void print_times(const checked *c) {
     else
         printf("%-14s median %.4g, largest %.4g in record %s\n", "gaps", p->gap_median, p->gap_largest,
                field_quote(dataset_name(&c->data, p->gap_record)).text);
-    printf("%-14s %.1f %% of time stamps x channels hold nothing\n", "sparsity", 100 * p->sparsity);
+    if (isnan(p->sparsity)) printf("%-14s none: there is no observation\n", "sparsity");
+    else printf("%-14s %.1f %% of time stamps x channels hold nothing\n", "sparsity", 100 * p->sparsity);
     printf("%-14s ", "duplicates");
     if (p->twins == 0) printf("none\n");
     else

@@ -123,13 +123,23 @@ static void refuse_label(reading *r, const own_row *kept, const own_row *other) 
     problems_add(r->problems, r->labels.error);
 }
 
+static void refuse_truth(reading *r, const own_row *cell, mtan_real kept) {
+    own_complain(&r->labels, cell->line, "record \"%s\" has \"%s\" %g here and %g elsewhere",
+                 field_quote(names_text(&r->records, cell->record)).text,
+                 field_quote(names_text(&r->classes, cell->channel)).text, (double)cell->value, (double)kept);
+    problems_add(r->problems, r->labels.error);
+}
+
 /* A label for each name that a file has a column for. */
-static void add_truths(dataset *d, const reading *r, const own_row *cells, size_t n) {
+static void add_truths(dataset *d, reading *r, const own_row *cells, size_t n) {
     const size_t C = arrlenu(d->classes);
     mtan_real *row = arraddnptr(d->numbers, C);
     for (size_t c = 0; c < C; c++) row[c] = (mtan_real)NAN;
-    for (size_t i = n; i-- > 0;)
-        if (!isnan(cells[i].value)) row[r->class_place[cells[i].channel]] = cells[i].value;
+    for (size_t i = 0; i < n; i++) {
+        mtan_real *kept = &row[r->class_place[cells[i].channel]];
+        if (isnan(*kept)) *kept = cells[i].value;
+        else if (fabs(*kept - cells[i].value) > 0) refuse_truth(r, &cells[i], *kept);
+    }
     dataset_add_label(d, 0);
 }
 
