@@ -219,6 +219,85 @@ TEST predictions_are_the_commands(void) {
     PASS();
 }
 
+/* Where the values of a parameter begin among all of them; -1: there is no such parameter. */
+static int32_t place_of(const mtan_flat_model *m, const char *wanted, int32_t *count) {
+    char name[64];
+    int32_t rows, cols;
+    *count = 0;
+    for (int32_t i = 0; i < mtan_flat_parameters(m); i++, *count += rows * cols)
+        if (mtan_flat_parameter(m, i, name, sizeof name, &rows, &cols) == 0 && strcmp(name, wanted) == 0) return *count;
+    return -1;
+}
+
+/* The cross-entropy is the mean of -log p of the true classes, and its gradient in the last bias that of p minus the truth. */
+TEST a_gradient_follows_from_the_predictions(void) {
+    mtan_flat_model *m = trained(ENC "--preset correct --out @/flat");
+    double p[2 * COMMAND_RECORDS], loss[4], *gradient, ce = 0, bias = 0;
+    int32_t count, at;
+    ASSERT(m);
+    ASSERT(place_of(m, "", &count) < 0);
+    at = place_of(m, "rec.classifier.4.bias", &(int32_t){0});
+    ASSERT(at > 0);
+    gradient = calloc((size_t)count, sizeof *gradient);
+    ASSERT_EQ_FMT(0, (int)mtan_flat_predict(m, columns.data, 1, -1, 0, p), "%d");
+    ASSERT_EQ_FMT(0, (int)mtan_flat_gradient(m, columns.data, NULL, 0, 1, loss, gradient), "%d");
+    for (size_t i = 0; i < COMMAND_RECORDS; i++) {
+        const int truth = strcmp(mtan_flat_model_class(m, 0), columns.label[i] == 0 ? "up" : "down") != 0;
+        ce -= log(p[2 * i + (size_t)truth]) / COMMAND_RECORDS;
+        bias += (p[2 * i] - (truth == 0)) / COMMAND_RECORDS;
+    }
+    ASSERT(fabs(loss[0] - ce) < 1e-6 && fabs(loss[2] - ce) < 1e-6);
+    ASSERT(fabs(gradient[at] - bias) < 1e-6 && fabs(gradient[at + 1] + bias) < 1e-6);
+    free(gradient);
+    ASSERT(mtan_flat_parameter(m, 999, (char[8]){0}, 8, &count, &at) != 0);
+    ASSERT_STR_EQ("parameter 999: there is none", mtan_flat_message());
+    ASSERT(mtan_flat_parameter(m, 0, (char[8]){0}, 8, &count, &at) != 0);
+    mtan_flat_model_free(m);
+    PASS();
+}
+
+/* Given noise that is zero, the latent state is its mean for every seed; drawn noise goes by the seed. */
+TEST noise_is_given_or_drawn(void) {
+    mtan_flat_model *m = trained(FULL "--out @/flat");
+    double *noise = calloc(COMMAND_RECORDS * 6 * 3, sizeof *noise), loss[4][4], *gradient;
+    int32_t count;
+    ASSERT(m && place_of(m, "", &count) < 0);
+    gradient = calloc((size_t)count, sizeof *gradient);
+    for (int i = 0; i < 4; i++)
+        ASSERT_EQ_FMT(
+            0, (int)mtan_flat_gradient(m, columns.data, i < 2 ? noise : NULL, (uint64_t)i, 1, loss[i], gradient), "%d");
+    ASSERT_MEM_EQ(loss[0], loss[1], sizeof loss[0]);
+    ASSERT(loss[0][1] != loss[2][1] && loss[2][1] != loss[3][1]); /* minus the bound */
+    ASSERT(loss[0][3] == loss[3][3]);                             /* the KL has no noise */
+    free(noise), free(gradient);
+    mtan_flat_model_free(m);
+    PASS();
+}
+
+TEST prepared_records_are_in_the_models_units(void) {
+    mtan_flat_model *m = trained(ENC "--out @/flat");
+    int64_t offset[COMMAND_RECORDS + 1];
+    double time[ROWS_MOST], value[ROWS_MOST], raw_time[ROWS_MOST], raw[ROWS_MOST], rate, least = 1e9, most = -1e9;
+    int32_t channel[ROWS_MOST], raw_channel[ROWS_MOST], count;
+    ASSERT(m);
+    ASSERT_EQ_FMT(0, (int)mtan_flat_prepare(m, columns.data, offset, NULL, NULL, NULL), "%d");
+    ASSERT_EQ_FMT(0, (int)mtan_flat_prepare(m, columns.data, offset, time, channel, value), "%d");
+    ASSERT_EQ_FMT(0, (int)mtan_flat_observations(m, columns.data, 1, &count, raw_time, raw_channel, raw), "%d");
+    ASSERT_EQ_FMT((int)(offset[2] - offset[1]), (int)count, "%d");
+    rate = time[offset[1] + count - 1] / raw_time[count - 1];
+    for (int32_t i = 0; i < count; i++) {
+        ASSERT_EQ_FMT(channel[offset[1] + i], raw_channel[i], "%d");
+        ASSERT(fabs(time[offset[1] + i] - rate * raw_time[i]) < 1e-6);
+    }
+    for (int64_t i = 0; i < offset[COMMAND_RECORDS]; i++) {
+        least = value[i] < least ? value[i] : least, most = value[i] > most ? value[i] : most;
+        ASSERT(time[i] >= 0 && time[i] <= 1.01);
+    }
+    ASSERT(least < -1 && most > 1 && most < 4); /* deviations of z-scores */
+    mtan_flat_model_free(m);
+    PASS();
+}
+
 TEST curves_are_the_commands(void) {
     int64_t offset[COMMAND_RECORDS + 1];
     double at[3 * COMMAND_RECORDS], mean[6 * COMMAND_RECORDS], sd[6 * COMMAND_RECORDS];
@@ -363,6 +442,9 @@ SUITE(flat_suite) {
     RUN_TEST(failures_are_sentences);
     RUN_TEST(a_model_is_its_bytes);
     RUN_TEST(predictions_are_the_commands);
+    RUN_TEST(a_gradient_follows_from_the_predictions);
+    RUN_TEST(noise_is_given_or_drawn);
+    RUN_TEST(prepared_records_are_in_the_models_units);
     RUN_TEST(curves_are_the_commands);
     RUN_TEST(a_stream_ends_where_a_record_does);
     RUN_TEST(attention_is_shares);

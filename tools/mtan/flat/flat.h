@@ -111,6 +111,23 @@ MTAN_FLAT const char *mtan_flat_metric(const mtan_flat_model *model, int32_t ind
 MTAN_FLAT int32_t mtan_flat_evaluate(const mtan_flat_model *model, const mtan_flat_data *data, int32_t threads,
                                      int32_t samples, uint64_t seed, int32_t draws, double *value);
 
+/* ---- Comparison ---------------------------------------------------------------------------------------------
+ *
+ * What other implementations of a model are compared with. */
+
+/* Records as the model sees them, repeats averaged, in the order of time: where their events begin, (n_records + 1), and the events
+ * in the model's units. All but offset may be NULL. */
+MTAN_FLAT int32_t mtan_flat_prepare(const mtan_flat_model *model, const mtan_flat_data *data, int64_t *offset,
+                                    double *time, int32_t *channel, double *value);
+/* How many there are; and one of them: its name as in the published code's state dicts, and its shape, a vector of one column. */
+MTAN_FLAT int32_t mtan_flat_parameters(const mtan_flat_model *model);
+MTAN_FLAT int32_t mtan_flat_parameter(const mtan_flat_model *model, int32_t index, char *name, size_t size,
+                                      int32_t *rows, int32_t *cols);
+/* The loss of labelled records as one batch, (4): loss, minus the bound, cross-entropy, KL; and its gradient, parameter after
+ * parameter. noise, (n_records, samples, ref_points, latent), of the latent state; NULL: drawn by the seed. */
+MTAN_FLAT int32_t mtan_flat_gradient(const mtan_flat_model *model, const mtan_flat_data *data, const double *noise,
+                                     uint64_t seed, double kl_weight, double *loss, double *gradient);
+
 /* ---- Streams ------------------------------------------------------------------------------------------------
  *
  * One record whose observations arrive one by one, in the data's units. Times are counted as mtan_flat_data_queries says, and the

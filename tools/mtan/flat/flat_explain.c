@@ -58,6 +58,30 @@ int32_t mtan_flat_observations(const mtan_flat_model *model, const mtan_flat_dat
     return question_ask(q, answer_observations);
 }
 
+static int answer_prepare(question *q) {
+    size_t n = 0;
+    if (!question_open(q, 0)) return 0;
+    q->offset[0] = 0;
+    for (size_t i = 0; i < arrlenu(q->set.records); i++) {
+        const dataset_record *r = &q->set.records[i];
+        const mtan_event *e = dataset_events(&q->set, r);
+        for (int32_t k = 0; k < r->n_events; k++, n++) {
+            if (q->out) q->out[n] = (double)e[k].time;
+            if (q->channels) q->channels[n] = e[k].channel;
+            if (q->second) q->second[n] = (double)e[k].value;
+        }
+        q->offset[i + 1] = (int64_t)n;
+    }
+    return 1;
+}
+
+int32_t mtan_flat_prepare(const mtan_flat_model *model, const mtan_flat_data *data, int64_t *offset, double *time,
+                          int32_t *channel, double *value) {
+    const question q = {
+        .from = model, .data = data, .offset = offset, .out = time, .channels = channel, .second = value};
+    return question_ask(q, answer_prepare);
+}
+
 /* ---- attention and importance ---- */
 
 /* The distinct times of a record, (n_times). */

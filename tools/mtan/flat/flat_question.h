@@ -14,6 +14,8 @@ typedef struct question {
     int32_t threads, samples;
     uint64_t seed;
     int32_t record, head, channel, draws;
+    const double *noise; /* of a loss; NULL: drawn */
+    double kl_weight;
     /* where results go */
     int64_t *offset;
     int32_t *count, *channels;
