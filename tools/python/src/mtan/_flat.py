@@ -6,6 +6,7 @@ Calls release the GIL. A call that fails raises `Error` with the tool's own sent
 from __future__ import annotations
 
 import ctypes
+import functools
 import pathlib
 from collections.abc import Iterable
 from ctypes import c_char_p, c_double, c_int32, c_int64, c_size_t, c_uint64, c_void_p
@@ -18,11 +19,11 @@ class Error(ValueError):
     """What went wrong, in the words of the `mtan` command."""
 
 
-def _library() -> ctypes.CDLL:
+def _library(name: str) -> ctypes.CDLL:
     folder = pathlib.Path(__file__).parent
-    for name in ("_mtan.so", "_mtan.dylib"):
-        if (folder / name).exists():
-            return ctypes.CDLL(str(folder / name))
+    for file in (folder / f"{name}.so", folder / f"{name}.dylib"):
+        if file.exists():
+            return ctypes.CDLL(str(file))
     raise ImportError(f"{folder}: the compiled library is missing; install the package from its wheel")
 
 
@@ -67,6 +68,10 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "importance": (c_int32, [_p, _p, c_int32, c_int32, ctypes.POINTER(c_int32), ctypes.POINTER(c_double), _p]),
     "metric": (c_char_p, [_p, c_int32]),
     "evaluate": (c_int32, [*_HOW, c_int32, _p]),
+    "prepare": (c_int32, [_p, _p, _p, _p, _p, _p]),
+    "parameters": (c_int32, [_p]),
+    "parameter": (c_int32, [_p, c_int32, c_char_p, c_size_t, ctypes.POINTER(c_int32), ctypes.POINTER(c_int32)]),
+    "gradient": (c_int32, [_p, _p, _p, c_uint64, c_double, _p, _p]),
     "stream_new": (_p, [_p, c_char_p, c_int32, c_uint64]),
     "stream_free": (None, [_p]),
     "stream_push": (c_int32, [_p, c_double, c_int64, c_char_p, c_double]),
@@ -77,11 +82,10 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
 }
 
 
-class _Functions:
-    """The functions of the library by their short names: `flat.predict` is mtan_flat_predict."""
+class Functions:
+    """The functions of a library by their short names: `flat.predict` is mtan_flat_predict."""
 
-    def __init__(self) -> None:
-        library = _library()
+    def __init__(self, library: ctypes.CDLL) -> None:
         for name, (result, arguments) in SIGNATURES.items():
             function = getattr(library, "mtan_flat_" + name)
             function.restype, function.argtypes = result, arguments
@@ -91,25 +95,29 @@ class _Functions:
         raise AttributeError(name)
 
 
-flat = _Functions()
+    def complaint(self) -> str:
+        """What went wrong in the last call that failed."""
+        return self.message().decode("utf-8", "replace") or "the call failed"
+
+    def check(self, status: int) -> None:
+        """Raises what a call that returned this status has said."""
+        if status != 0:
+            raise Error(self.complaint())
+
+    def handle(self, pointer: int | None) -> int:
+        """A handle that a call has returned, or what it has said."""
+        if not pointer:
+            raise Error(self.complaint())
+        return pointer
 
 
-def message() -> str:
-    """What went wrong in the last call that failed."""
-    return flat.message().decode("utf-8", "replace") or "the call failed"
+flat = Functions(_library("_mtan"))
 
 
-def check(status: int) -> None:
-    """Raises what a call that returned this status has said."""
-    if status != 0:
-        raise Error(message())
-
-
-def handle(pointer: int | None) -> int:
-    """A handle that a call has returned, or what it has said."""
-    if not pointer:
-        raise Error(message())
-    return pointer
+@functools.cache
+def flat_double() -> Functions:
+    """The same functions of a library that computes in double, for comparisons."""
+    return Functions(_library("_mtan_double"))
 
 
 def address(array: np.ndarray | None) -> int | None:

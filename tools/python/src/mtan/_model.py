@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import ctypes
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from . import _flat
-from ._flat import Error, address, check, flat, handle
+from ._flat import Error, Functions, address, flat
 from .events import NO_DATE, Events
 
 
 class Data:
     """Records, and what is known or asked about them, as C takes them. Keeps the arrays alive that C looks at."""
 
-    def __init__(self, events: Events) -> None:
-        self.events = events
+    def __init__(self, events: Events, library: Functions = flat) -> None:
+        self.events, self.flat = events, library
         self.kept: list[Any] = [_flat.names(events.records), _flat.names(events.channels)]
-        self.handle = handle(
-            flat.data_new(
+        self.handle = self.flat.handle(
+            self.flat.data_new(
                 len(events),
                 self.kept[0],
                 address(events.offset),
@@ -32,11 +33,11 @@ class Data:
                 address(events.value),
             )
         )
-        flat.data_statics(self.handle, events.statics)
+        self.flat.data_statics(self.handle, events.statics)
 
     def __del__(self) -> None:
         if getattr(self, "handle", None):
-            flat.data_free(self.handle)
+            self.flat.data_free(self.handle)
 
     def _keep(self, array: Any, dtype: Any) -> int:
         kept = np.ascontiguousarray(array, dtype=dtype)
@@ -45,37 +46,37 @@ class Data:
 
     def classes(self, names: list[str], label: np.ndarray) -> None:
         self.kept.append(_flat.names(names))
-        flat.data_classes(self.handle, len(names), self.kept[-1], self._keep(label, np.int32))
+        self.flat.data_classes(self.handle, len(names), self.kept[-1], self._keep(label, np.int32))
 
     def numbers(self, number: np.ndarray) -> None:
-        flat.data_numbers(self.handle, self._keep(number, np.float64))
+        self.flat.data_numbers(self.handle, self._keep(number, np.float64))
 
     def groups(self, group: np.ndarray) -> None:
-        flat.data_groups(self.handle, self._keep(group, np.int32))
+        self.flat.data_groups(self.handle, self._keep(group, np.int32))
 
     def parts(self, part: np.ndarray) -> None:
-        flat.data_parts(self.handle, self._keep(part, np.int32))
+        self.flat.data_parts(self.handle, self._keep(part, np.int32))
 
     def skip_unknown(self, skip: bool) -> None:
-        flat.data_skip_unknown(self.handle, skip)
+        self.flat.data_skip_unknown(self.handle, skip)
 
     def queries(self, offset: np.ndarray, time: np.ndarray) -> None:
-        flat.data_queries(self.handle, self._keep(offset, np.int64), self._keep(time, np.float64))
+        self.flat.data_queries(self.handle, self._keep(offset, np.int64), self._keep(time, np.float64))
 
 
 class Model:
     """A model file: its bytes, its settings, its predictions."""
 
-    def __init__(self, contents: bytes) -> None:
-        self.contents = bytes(contents)
-        self.handle = handle(flat.model_open(self.contents, len(self.contents)))
-        self.channels = self._names(flat.model_channel)
-        self.classes = self._names(flat.model_class)
-        self.outputs = flat.model_outputs(self.handle)
+    def __init__(self, contents: bytes, library: Functions = flat) -> None:
+        self.contents, self.flat = bytes(contents), library
+        self.handle = self.flat.handle(self.flat.model_open(self.contents, len(self.contents)))
+        self.channels = self._names(self.flat.model_channel)
+        self.classes = self._names(self.flat.model_class)
+        self.outputs = self.flat.model_outputs(self.handle)
 
     def __del__(self) -> None:
         if getattr(self, "handle", None):
-            flat.model_free(self.handle)
+            self.flat.model_free(self.handle)
 
     def __reduce__(self) -> Any:
         return Model, (self.contents,)
@@ -89,11 +90,16 @@ class Model:
     def text(self, key: str, otherwise: str = "") -> str:
         """A setting ("enc_hidden") or a value of the file's metadata ("mtan.plan.seed")."""
         length = ctypes.c_size_t()
-        if flat.model_text(self.handle, key.encode(), None, 0, ctypes.byref(length)) != 0:
+        if self.flat.model_text(self.handle, key.encode(), None, 0, ctypes.byref(length)) != 0:
             return otherwise
         text = ctypes.create_string_buffer(length.value + 1)
-        check(flat.model_text(self.handle, key.encode(), text, len(text), None))
+        self.flat.check(self.flat.model_text(self.handle, key.encode(), text, len(text), None))
         return text.value.decode("utf-8", "surrogateescape")
+
+    def number(self, key: str) -> float:
+        """A setting that is a number; files have those that are not short in hexadecimal."""
+        text = self.text(key, "0")
+        return float.fromhex(text) if "x" in text else float(text)
 
     @property
     def metadata(self) -> dict[str, str]:
@@ -134,26 +140,68 @@ class Model:
     def times(self, data: Data) -> tuple[np.ndarray, np.ndarray]:
         """Where each record's distinct times begin, and those times as the model counts them."""
         offset = np.empty(len(data.events) + 1, dtype=np.int64)
-        check(flat.times(self.handle, data.handle, address(offset), None))
+        self.flat.check(self.flat.times(self.handle, data.handle, address(offset), None))
         time = np.empty(offset[-1])
-        check(flat.times(self.handle, data.handle, None, address(time)))
+        self.flat.check(self.flat.times(self.handle, data.handle, None, address(time)))
         return offset, time
 
     def predict(self, data: Data, rows: int, threads: int, samples: int, seed: int) -> np.ndarray:
         out = np.empty((rows, self.outputs))
-        check(flat.predict(self.handle, data.handle, threads, samples, seed, address(out)))
+        self.flat.check(self.flat.predict(self.handle, data.handle, threads, samples, seed, address(out)))
         return out
 
     def interpolate(self, data: Data, rows: int, threads: int, samples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
         mean, sd = np.empty((rows, len(self.channels))), np.empty((rows, len(self.channels)))
-        check(flat.interpolate(self.handle, data.handle, threads, samples, seed, address(mean), address(sd)))
+        self.flat.check(self.flat.interpolate(self.handle, data.handle, threads, samples, seed, address(mean), address(sd)))
         return mean, sd
 
     def latent(self, data: Data, threads: int) -> tuple[np.ndarray, np.ndarray]:
         shape = (len(data.events), int(self.text("ref_points")), int(self.text("latent")))
         mean, logvar = np.empty(shape), np.empty(shape)
-        check(flat.latent(self.handle, data.handle, threads, address(mean), address(logvar)))
+        self.flat.check(self.flat.latent(self.handle, data.handle, threads, address(mean), address(logvar)))
         return mean, logvar
+
+    # ---- for comparisons ----
+
+    def prepared(self, data: Data) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Records as the model sees them: where their events begin, then times, channels and values in the model's units."""
+        offset = np.empty(len(data.events) + 1, dtype=np.int64)
+        self.flat.check(self.flat.prepare(self.handle, data.handle, address(offset), None, None, None))
+        time, channel, value = np.empty(offset[-1]), np.empty(offset[-1], dtype=np.int32), np.empty(offset[-1])
+        found = (address(offset), address(time), address(channel), address(value))
+        self.flat.check(self.flat.prepare(self.handle, data.handle, *found))
+        return offset, time, channel, value
+
+    def dense(self, data: Data) -> tuple[np.ndarray, np.ndarray]:
+        """The same as the published code has it: (records, times, 2 channels) of values, then mask; (records, times)."""
+        offset, time, channel, value = self.prepared(data)
+        record = np.repeat(np.arange(len(offset) - 1), np.diff(offset))
+        repeat = _repeats(record, time, channel)
+        row, length = _rows(record, time, repeat, len(offset) - 1)
+        D = len(self.channels)
+        x, times = np.zeros((len(offset) - 1, length, 2 * D), np.float32), np.zeros((len(offset) - 1, length), np.float32)
+        x[record, row, channel], x[record, row, D + channel], times[record, row] = value, 1, time
+        return x, times
+
+    def gradient(self, data: Data, noise: np.ndarray | None, kl_weight: float) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Loss, minus the bound, cross-entropy and KL of labelled records; and the loss's gradient in each parameter."""
+        shapes = dict(self._parameters())
+        size = sum(rows * cols for rows, cols in shapes.values())
+        loss, gradient = np.empty(4), np.empty(size)
+        kept = None if noise is None else np.ascontiguousarray(noise, dtype=np.float64)
+        self.flat.check(
+            self.flat.gradient(self.handle, data.handle, address(kept), 0, kl_weight, address(loss), address(gradient))
+        )
+        ends = np.cumsum([rows * cols for rows, cols in shapes.values()])
+        return loss, dict(zip(shapes, np.split(gradient, ends[:-1])))
+
+    def _parameters(self) -> Iterator[tuple[str, tuple[int, int]]]:
+        name, rows, cols = ctypes.create_string_buffer(256), ctypes.c_int32(), ctypes.c_int32()
+        for i in range(self.flat.parameters(self.handle)):
+            self.flat.check(self.flat.parameter(self.handle, i, name, len(name), ctypes.byref(rows), ctypes.byref(cols)))
+            yield name.value.decode(), (rows.value, cols.value)
+
+    # ---- explanations ----
 
     def attention(self, data: Data, head: int, channel: int) -> dict[str, np.ndarray]:
         """Of the first record."""
@@ -161,17 +209,17 @@ class Model:
         time = time[: offset[1]]
         points = len(time) if self.text("reference") == "observed" else int(self.text("ref_points"))
         weight, reference = np.empty((points, len(time))), np.empty(points)
-        check(flat.attention(self.handle, data.handle, 0, head, channel, address(weight), address(reference)))
+        self.flat.check(self.flat.attention(self.handle, data.handle, 0, head, channel, address(weight), address(reference)))
         return {"reference": reference, "time": time, "weight": weight}
 
     def observations(self, data: Data) -> dict[str, np.ndarray]:
         """The first record's as the model is shown them."""
         count = ctypes.c_int32()
-        check(flat.observations(self.handle, data.handle, 0, ctypes.byref(count), None, None, None))
+        self.flat.check(self.flat.observations(self.handle, data.handle, 0, ctypes.byref(count), None, None, None))
         n = count.value
         time, channel, value = np.empty(n), np.empty(n, dtype=np.int32), np.empty(n)
-        check(
-            flat.observations(
+        self.flat.check(
+            self.flat.observations(
                 self.handle, data.handle, 0, ctypes.byref(count), address(time), address(channel), address(value)
             )
         )
@@ -181,10 +229,10 @@ class Model:
         """The class that it is about, its log-odds, and by how much each observation raises them."""
         which, log_odds = ctypes.c_int32(of), ctypes.c_double()
         count = ctypes.c_int32()
-        check(flat.observations(self.handle, data.handle, 0, ctypes.byref(count), None, None, None))
+        self.flat.check(self.flat.observations(self.handle, data.handle, 0, ctypes.byref(count), None, None, None))
         change = np.empty(count.value)
-        check(
-            flat.importance(
+        self.flat.check(
+            self.flat.importance(
                 self.handle, data.handle, 0, threads, ctypes.byref(which), ctypes.byref(log_odds), address(change)
             )
         )
@@ -192,10 +240,10 @@ class Model:
 
     def evaluate(self, data: Data, threads: int, samples: int, seed: int, draws: int) -> dict[str, tuple[float, float, float]]:
         names: list[str] = []
-        while (name := flat.metric(self.handle, len(names))) is not None:
+        while (name := self.flat.metric(self.handle, len(names))) is not None:
             names.append(name.decode())
         value = np.empty((len(names), 3))
-        check(flat.evaluate(self.handle, data.handle, threads, samples, seed, draws, address(value)))
+        self.flat.check(self.flat.evaluate(self.handle, data.handle, threads, samples, seed, draws, address(value)))
         return {name: (float(x), float(low), float(high)) for name, (x, low, high) in zip(names, value)}
 
 
@@ -207,12 +255,12 @@ class Stream:
     """
 
     def __init__(self, model: Model, record: str = "record", samples: int = -1, seed: int = 0) -> None:
-        self._model = model
-        self.handle = handle(flat.stream_new(model.handle, record.encode("utf-8", "surrogateescape"), samples, seed))
+        self._model, self.flat = model, model.flat
+        self.handle = self.flat.handle(self.flat.stream_new(model.handle, record.encode("utf-8", "surrogateescape"), samples, seed))
 
     def __del__(self) -> None:
         if getattr(self, "handle", None):
-            flat.stream_free(self.handle)
+            self.flat.stream_free(self.handle)
 
     def _clock(self, time: Any) -> tuple[float, int]:
         if time is None:
@@ -224,14 +272,14 @@ class Stream:
     def push(self, time: Any, channel: str, value: float) -> Stream:
         """An observation. A value that is NaN is none."""
         number, date = self._clock(time)
-        check(flat.stream_push(self.handle, number, date, str(channel).encode("utf-8", "surrogateescape"), float(value)))
+        self.flat.check(self.flat.stream_push(self.handle, number, date, str(channel).encode("utf-8", "surrogateescape"), float(value)))
         return self
 
     def outputs(self, time: Any = None) -> np.ndarray:
         """The row of a prediction as the model has it."""
         out = np.empty(self._model.outputs)
         number, date = self._clock(time)
-        check(flat.stream_predict(self.handle, number, date, address(out)))
+        self.flat.check(self.flat.stream_predict(self.handle, number, date, address(out)))
         return out
 
     predict_proba = outputs  # of classes, in the order of the model's; estimators have their own order
@@ -240,12 +288,35 @@ class Stream:
         """Mean and standard deviation of each channel at a time."""
         mean, sd = np.empty(len(self._model.channels)), np.empty(len(self._model.channels))
         number, date = self._clock(time)
-        check(flat.stream_interpolate(self.handle, number, date, address(mean), address(sd)))
+        self.flat.check(self.flat.stream_interpolate(self.handle, number, date, address(mean), address(sd)))
         return mean, sd
 
     def reset(self) -> None:
         """Forgets everything."""
-        check(flat.stream_reset(self.handle))
+        self.flat.check(self.flat.stream_reset(self.handle))
+
+
+def _repeats(record: np.ndarray, time: np.ndarray, channel: np.ndarray) -> np.ndarray:
+    """How many observations of the same record, time and channel stand before each."""
+    order = np.lexsort((channel, time, record))
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = np.any([np.diff(key[order]) != 0 for key in (record, time, channel)], axis=0)
+    first = np.maximum.accumulate(np.where(new, np.arange(len(order)), 0))
+    repeat = np.empty(len(order), dtype=np.int64)
+    repeat[order] = np.arange(len(order)) - first
+    return repeat
+
+
+def _rows(record: np.ndarray, time: np.ndarray, repeat: np.ndarray, records: int) -> tuple[np.ndarray, int]:
+    """The row of each observation among those of its record, one for each time and, of repeats, further ones; and how many there are."""
+    order = np.lexsort((repeat, time, record))
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = np.any([np.diff(key[order]) != 0 for key in (record, time, repeat)], axis=0)
+    number = np.cumsum(new) - 1
+    rows_of = np.bincount(record[order][new], minlength=records)
+    row = np.empty(len(order), dtype=np.int64)
+    row[order] = number - (np.cumsum(rows_of) - rows_of)[record[order]]
+    return row, int(rows_of.max(initial=1))
 
 
 def _date_ticks(time: Any) -> int:

@@ -91,7 +91,7 @@ def train(data: Data, words: list[str], out: str | None, progress: Progress) -> 
         status = _call(data, ["train", "own", "--out", str(folder), *words], run, progress)
         best, log = folder / "best.safetensors", folder / "log.csv"
         if status not in (0, INTERRUPTED):
-            raise Error(_flat.message())
+            raise Error(flat.complaint())
         run.contents = best.read_bytes() if best.exists() else b""
         run.log = log.read_text() if log.exists() else ""
         if run.log:  # a search has told of its trials' epochs too
@@ -103,7 +103,7 @@ def command(data: Data | None, words: list[str]) -> list[str]:
     """Another command that writes files. Returns what was remarked."""
     run = Run()
     if _call(data, words, run, Progress(False, "")) != 0:
-        raise Error(_flat.message())
+        raise Error(flat.complaint())
     return run.remarks
 
 

@@ -159,6 +159,25 @@ class _Estimator(BaseEstimator):
     def _fitted_here(self, X: Events) -> bool:
         return getattr(self, "_fitted_on", (None,))[0] is X
 
+    # ---- other frameworks ----
+
+    def dense(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Records as the model sees them and as the published code takes them: (records, times, 2 channels) of values, 0 where there is none,
+        then mask; and (records, times), padded by zeros. In the model's units."""
+        return self._model().dense(self._data(self._events(X)))
+
+    def to_torch(self) -> Any:
+        """The model as a torch.nn.Module with the published code's names and outputs, in the model's units:
+
+            net = m.to_torch()
+            logits = net(*map(torch.from_numpy, m.dense(X)))     # of mTAND-Full an Output: logits, mean, logvar, prediction, sd
+        """
+        try:
+            from ._torch import to_torch
+        except ModuleNotFoundError:
+            raise ImportError("to_torch needs torch: pip install mtan[torch]") from None
+        return to_torch(self._model())
+
     def stream(self, record: str = "record", *, samples: int = -1, seed: int = 0) -> Stream:
         """A record whose observations arrive one by one."""
         return Stream(self._model(), record, samples, seed)

@@ -1,0 +1,434 @@
+"""A model as a torch.nn.Module: the published code's parameter names and outputs, and what mtan has beyond it.
+
+Each layer is written by its definition, dense and with a mask, as the published code has it; nothing is folded. It is differentiable with
+respect to times and values too. Shapes: B records, L times, K reference points, Q queries, D channels, H heads, E embedding, Z latent.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ._flat import Error
+from ._model import Model
+
+_FEATURES = {"mean": 1, "spread": 1, "intensity": 1, "slope": 3}
+_SUMMARIES = 11
+_FASTEST = 16  # cycles in a unit of time, where a model says nothing
+
+
+class Settings:
+    """What the layers are made by. Refuses what they do not know."""
+
+    def __init__(self, model: Model) -> None:
+        def whole(key: str) -> int:
+            return int(model.number(key))
+
+        if model.text("mtan.architecture", "mtand-enc") not in ("mtand-enc", "mtand-full"):
+            raise Error(f"to_torch knows mTAND-Enc and mTAND-Full, and this is a {model.text('mtan.architecture')}")
+        self.full = model.text("kind") == "full"
+        for part in ("encoder", "decoder") if self.full else ("encoder",):
+            if model.text(part) != "attention":
+                raise Error(f"to_torch knows attention, and this model's {part} is {model.text(part)}")
+        if model.text("reference") == "given":
+            raise Error("to_torch knows reference points that lie evenly, and this model's are given")
+        if self.full and model.text("reference") == "observed":
+            raise Error("to_torch knows mTAND-Full with reference points of its own, and this model's are the observed times")
+        if any(tensor.dtype == np.int8 for tensor in model.tensors().values()):
+            raise Error("to_torch knows models in float, and this one is quantized")
+        self.classify, self.task, self.rule = model.text("classify"), model.text("task"), model.text("rule")
+        self.channels, self.outputs, self.members = whole("channels"), model.outputs, max(1, whole("members"))
+        self.statics, self.summaries, self.terms = whole("statics"), whole("summaries"), whole("terms")
+        self.statistics = model.text("statistics").split(",")
+        self.rate = 2 * (model.number("fastest") or _FASTEST)
+        self.embed, self.learned = whole("embed"), model.text("embedding") == "learned"
+        self.per_head = model.text("embed_heads") == "per_head"
+        self.base, self.scale = model.number("embed_base"), model.number("embed_scale")
+        self.enc_heads, self.dec_heads = whole("enc_heads"), whole("dec_heads")
+        self.enc_hidden, self.dec_hidden, self.mlp_hidden = whole("enc_hidden"), whole("dec_hidden"), whole("mlp_hidden")
+        self.head_hidden, self.latent, self.ref_points = whole("head_hidden"), whole("latent"), whole("ref_points")
+        self.noise_std, self.learned_variance = model.number("noise_std"), model.text("variance") == "learned"
+
+    @property
+    def varying(self) -> int:
+        return self.channels - self.statics
+
+    @property
+    def columns(self) -> int:
+        """Of a head: statistics of each channel and, unless the intensity is among them, the mask."""
+        masks = 0 if "intensity" in self.statistics else 1
+        return (sum(_FEATURES[name] for name in self.statistics) + masks) * self.varying
+
+    @property
+    def summary_width(self) -> int:
+        return self.summaries * _SUMMARIES * self.varying + 2 * self.statics
+
+
+# ---- attention ----
+
+
+class _Attention(nn.Module):
+    """multiTimeAttention: the weights of a query's and a key's embedding, and the layer behind them."""
+
+    def __init__(self, embed: int, heads: int, columns: int, out: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.linears: Any = nn.ModuleList([nn.Linear(embed, embed), nn.Linear(embed, embed), nn.Linear(columns, out)])
+
+    def scores(self, query: Tensor, key: Tensor) -> Tensor:
+        """(B, H, Q, L) of embeddings (B, Q, 1 or H, E) and (B, L, 1 or H, E). The bias of the keys would shift all scores of a query
+        alike: it cancels in the softmax, and the intensity goes without it."""
+        shape = (self.heads, -1, query.shape[-1])
+        q = torch.einsum("bqhe,hde->bhqd", query.expand(-1, -1, self.heads, -1), self.linears[0].weight.view(shape))
+        k = torch.einsum("blhe,hde->bhld", key.expand(-1, -1, self.heads, -1), self.linears[1].weight.view(shape))
+        q = q + self.linears[0].bias.view(1, self.heads, 1, -1)
+        return q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
+
+
+class _Timed(nn.Module):
+    """What encoder and decoder have in common: reference points, and an embedding of times."""
+
+    query: Tensor
+
+    def __init__(self, s: Settings, heads: int) -> None:
+        super().__init__()
+        self.embeddings = heads if s.per_head else 1
+        self.embed, self.learned, self.base, self.scale = s.embed, s.learned, s.base, s.scale
+        self.register_buffer("query", torch.linspace(0, 1, s.ref_points), persistent=False)
+
+    def _add_embedding(self) -> None:
+        """Last, as the published classes have it: parameters are listed in the order of their making."""
+        if self.learned:
+            self.periodic = nn.Linear(1, self.embeddings * (self.embed - 1))
+            self.linear = nn.Linear(1, self.embeddings)
+
+    def embedding(self, time: Tensor) -> Tensor:
+        """(B, L, 1 or H, E) of (B, L)."""
+        if not self.learned:
+            even = torch.arange(0, self.embed, 2, dtype=time.dtype, device=time.device)
+            angle = self.scale * time.unsqueeze(-1) * torch.exp(even * -(math.log(self.base) / self.embed))
+            return torch.stack([torch.sin(angle), torch.cos(angle)], -1).flatten(-2).unsqueeze(-2)
+        rising = self.linear(time.unsqueeze(-1)).unsqueeze(-1)
+        waves = torch.sin(self.periodic(time.unsqueeze(-1))).unflatten(-1, (self.embeddings, -1))
+        return torch.cat([rising, waves], -1)
+
+
+class _Encoder(_Timed):
+    """Attention from reference points to what was observed of each channel, and its local statistics."""
+
+    def __init__(self, s: Settings) -> None:
+        super().__init__(s, s.enc_heads)
+        self.dim, self.statics, self.statistics, self.rate = s.channels, s.statics, s.statistics, s.rate
+        self.observed = s.classify == "time" and not s.full
+        self.att = _Attention(s.embed, s.enc_heads, s.enc_heads * s.columns, s.enc_hidden)
+        self.summary = _Summaries(s)
+
+    def _add_last(self, s: Settings) -> None:
+        self._add_embedding()
+        self.terms = _Terms(s) if s.terms else None
+
+    def split(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Values, 0 where there are none, and mask: (B, L, D) each."""
+        mask = x[..., self.dim :]
+        return x[..., : self.dim].masked_fill(mask == 0, 0), mask
+
+    def attend(self, x: Tensor, time: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, K, N) behind the attention's layer, and the intensities, (B, K, H D)."""
+        values, mask = (part[..., self.statics :] for part in self.split(x))
+        point = time if self.observed else self.query.to(time.dtype).unsqueeze(0)
+        key = self.embedding(time)
+        score = self.att.scores(key if self.observed else self.embedding(point).expand(len(x), -1, -1, -1), key)
+        features, intensity = self._statistics(score.unsqueeze(-2), values, mask, time, point)
+        if "intensity" not in self.statistics:
+            seen = (mask.amax(1) > 0).to(features.dtype)[:, None, None, None]
+            features = torch.cat([features, seen.expand(*features.shape[:3], 1, -1)], -2)
+        return self.att.linears[2](features.transpose(1, 2).flatten(2)), intensity.transpose(1, 2).flatten(2)
+
+    def _statistics(self, score: Tensor, x: Tensor, mask: Tensor, time: Tensor, point: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, H, K, F, D), 0 for a channel without observation; and the intensities, (B, H, K, D)."""
+        hidden = (mask == 0).transpose(1, 2)[:, None, None]  # (B, 1, 1, D, L)
+        none = hidden.all(-1)
+        score = score.masked_fill(hidden, -math.inf).masked_fill(none.unsqueeze(-1), 0)
+        w = torch.softmax(score, -1)
+        x = x.transpose(1, 2)[:, None, None]
+        mean, intensity = (w * x).sum(-1), F.softplus(torch.logsumexp(score, -1)).masked_fill(none, 0)
+        made = {"mean": [mean], "intensity": [intensity]}
+        if "spread" in self.statistics:
+            variance = (w * (x - mean.unsqueeze(-1)) ** 2).sum(-1)
+            made["spread"] = [torch.sqrt(variance + 1 / 1024) - 1 / 32]
+        if "slope" in self.statistics:
+            d = self.rate * (time[:, None, None, None, :] - point[:, None, :, None, None])
+            middle, rho = (w * d).sum(-1), 1 / torch.sqrt(1 + (w * d * d).sum(-1))
+            position = middle * rho
+            trend = (w * (d - middle.unsqueeze(-1)) * (x - mean.unsqueeze(-1))).sum(-1) * rho
+            made["slope"] = [position, trend, -trend * position]
+        features = torch.stack([f for name in self.statistics for f in made[name]], -2)
+        return features.masked_fill(none.unsqueeze(-2), 0), intensity
+
+
+    def logits(self, head: Callable[[Tensor], Tensor], last: Tensor, x: Tensor, time: Tensor) -> Tensor:
+        """Of records, from the last state of a sequence, once for each sample, and, beside it, the summaries."""
+        row = self.summary(*self.split(x), time).repeat(len(last) // len(x), 1)
+        logits = head(torch.cat([last, row], -1))
+        return logits if self.terms is None else self.terms(logits, row)
+
+
+# ---- heads ----
+
+
+def _head(s: Settings, read: int) -> nn.Module:
+    if s.head_hidden == 0:
+        return nn.Linear(read, s.outputs)
+    layers = [nn.Linear(read, s.head_hidden), nn.ReLU(), nn.Linear(s.head_hidden, s.head_hidden), nn.ReLU()]
+    return nn.Sequential(*layers, nn.Linear(s.head_hidden, s.outputs))
+
+
+class _Terms(nn.Module):
+    """A step function of every summary and of every static channel's mean, which adds to the logits. Nothing trains it."""
+
+    share: Tensor
+    threshold: Tensor
+    height: Tensor
+
+    def __init__(self, s: Settings) -> None:
+        super().__init__()
+        self.varying, self.statics, self.steps, self.outputs = s.varying, s.statics, s.terms, s.outputs
+        count = s.summary_width - s.statics
+        self.register_buffer("share", torch.ones(1))
+        self.register_buffer("threshold", torch.zeros(count * s.terms))
+        self.register_buffer("height", torch.zeros(count * (s.terms + 2) * s.outputs))
+
+    def forward(self, logits: Tensor, row: Tensor) -> Tensor:
+        count = row.shape[-1] - self.statics
+        numbers, seen = row[:, :count].contiguous(), row[:, torch.arange(count) % self.varying] > 0
+        if self.statics:
+            seen = torch.cat([seen[:, : count - self.statics], row[:, count:] > 0], -1)
+        thresholds = self.threshold.view(count, self.steps).to(row.dtype)
+        step = torch.searchsorted(thresholds, numbers.detach().T.contiguous(), right=True).T + 1
+        at = torch.arange(count, device=row.device) * (self.steps + 2) + step * seen
+        return self.share * logits + self.height.view(-1, self.outputs)[at].sum(1)
+
+
+class _Summaries:
+    """What a classifier of records reads beside the sequence: mtan.h, MTAN_SUMMARIES."""
+
+    def __init__(self, s: Settings) -> None:
+        self.summaries, self.statics = s.summaries, s.statics
+
+    def __call__(self, x: Tensor, mask: Tensor, time: Tensor) -> Tensor:
+        """(B, width). In double, as thresholds stand close to values."""
+        M = self.statics
+        fixed = self._numbers(x[..., :M], mask[..., :M], time)
+        parts = self._numbers(x[..., M:], mask[..., M:], time) if self.summaries else []
+        return torch.cat([*parts, fixed[2], fixed[0]], -1).to(x.dtype)
+
+    @staticmethod
+    def _numbers(x: Tensor, mask: Tensor, time: Tensor) -> list[Tensor]:
+        """(B, D) each. A channel's observations come first, in the order of time."""
+        there = mask > 0
+        key = time.unsqueeze(-1).expand_as(x).masked_fill(~there, math.inf)
+        t, order = torch.sort(key.double(), dim=1, stable=True)
+        v, there = torch.gather(x.double(), 1, order), torch.gather(there, 1, order)
+        t = t.masked_fill(~there, 0)
+        count, seen = there.sum(1), there.any(1)
+        n = count.clamp(min=1).double()
+        last = (count - 1).clamp(min=0).unsqueeze(1)
+        u, d = ((part - part[:, :1]).masked_fill(~there, 0) for part in (v, t))
+        steps = (v[:, 1:] - v[:, :-1]).abs().masked_fill(~there[:, 1:], 0).sum(1) / (n - 1).clamp(min=1)
+
+        def covariance(a: Tensor, b: Tensor) -> Tensor:
+            return (a * b).sum(1) / n - a.sum(1) / n * (b.sum(1) / n)
+
+        width = _root(covariance(d, d))
+        trend = torch.where(width > 0, covariance(d, u) / width.masked_fill(width == 0, 1), 0)
+        numbers = [seen.double(), torch.log1p(count.double()), v[:, 0] + u.sum(1) / n, _root(covariance(u, u)), v[:, 0]]
+        numbers += [v.gather(1, last)[:, 0], v.masked_fill(~there, math.inf).amin(1), v.masked_fill(~there, -math.inf).amax(1)]
+        numbers += [steps, trend, t.gather(1, last)[:, 0]]
+        return [number.masked_fill(~seen, 0) for number in numbers]
+
+
+def _root(x: Tensor) -> Tensor:
+    """The square root, with the gradient 0 at 0."""
+    positive = x > 0
+    return torch.where(positive, torch.sqrt(torch.where(positive, x, 1)), 0)
+
+
+# ---- the models ----
+
+
+class EncClassifier(_Encoder):
+    """enc_mtan_classif, and enc_mtan_classif_activity where times are classified."""
+
+    def __init__(self, s: Settings) -> None:
+        super().__init__(s)
+        if self.observed:
+            self.gru = nn.GRU(s.enc_hidden, s.enc_hidden, batch_first=True)
+        self.classifier = _head(s, s.enc_hidden + s.summary_width)
+        if not self.observed:
+            self.enc = nn.GRU(s.enc_hidden, s.enc_hidden)
+        self._add_last(s)
+
+    def forward(self, x: Tensor, time_steps: Tensor) -> Tensor:
+        out, _ = self.attend(x, time_steps)
+        if self.observed:
+            return self.classifier(self.gru(out)[0])
+        return self.logits(self.classifier, self.enc(out.transpose(0, 1))[1].squeeze(0), x, time_steps)
+
+
+class FullEncoder(_Encoder):
+    """enc_mtan_rnn."""
+
+    def __init__(self, s: Settings) -> None:
+        super().__init__(s)
+        self.gru_rnn = nn.GRU(s.enc_hidden, s.enc_hidden, bidirectional=True, batch_first=True)
+        layers = [nn.Linear(2 * s.enc_hidden, s.mlp_hidden), nn.ReLU(), nn.Linear(s.mlp_hidden, 2 * s.latent)]
+        self.hiddens_to_z0 = nn.Sequential(*layers)
+        self._add_last(s)
+
+    def forward(self, x: Tensor, time_steps: Tensor) -> Tensor:
+        return self.posterior(x, time_steps)[0]
+
+    def posterior(self, x: Tensor, time_steps: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and log-variance side by side, (B, K, 2 Z), and the intensities."""
+        out, intensity = self.attend(x, time_steps)
+        return self.hiddens_to_z0(self.gru_rnn(out)[0]), intensity
+
+
+class FullDecoder(_Timed):
+    """dec_mtan_rnn; where times are classified it ends behind the attention."""
+
+    def __init__(self, s: Settings) -> None:
+        super().__init__(s, s.dec_heads)
+        N = s.dec_hidden
+        self.att = _Attention(s.embed, s.dec_heads, 2 * N * s.dec_heads, 2 * N)
+        self.gru_rnn = nn.GRU(s.latent, N, bidirectional=True, batch_first=True)
+        self.z0_to_obs: nn.Module = nn.Identity()
+        if s.classify != "time":
+            self.z0_to_obs = nn.Sequential(nn.Linear(2 * N, s.mlp_hidden), nn.ReLU(), nn.Linear(s.mlp_hidden, s.channels))
+        self._add_embedding()
+        if s.learned_variance:
+            read = s.dec_heads * (2 * N + s.enc_heads * s.varying)
+            self.z0_to_var = nn.Sequential(nn.Linear(read, s.mlp_hidden), nn.ReLU(), nn.Linear(s.mlp_hidden, s.channels))
+        self.least = s.noise_std
+
+    def forward(self, z: Tensor, time_steps: Tensor) -> Tensor:
+        return self.curves(z, time_steps)[0]
+
+    def curves(self, z: Tensor, time_steps: Tensor, intensity: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
+        """Means and, where the variance is learned, standard deviations: (B, Q, D)."""
+        key = self.embedding(self.query.to(z.dtype).unsqueeze(0)).expand(len(z), -1, -1, -1)
+        weight = torch.softmax(self.att.scores(self.embedding(time_steps), key), -1)
+        states = (weight @ self.gru_rnn(z)[0].unsqueeze(1)).transpose(1, 2).flatten(2)
+        mean = self.z0_to_obs(self.att.linears[2](states))
+        if intensity is None or not hasattr(self, "z0_to_var"):
+            return mean, None
+        counted = (weight @ intensity.unsqueeze(1)).transpose(1, 2).flatten(2)
+        return mean, self.least + F.softplus(self.z0_to_var(torch.cat([states, counted], -1)))
+
+
+class FullClassifier(nn.Module):
+    """create_classifier."""
+
+    def __init__(self, s: Settings) -> None:
+        super().__init__()
+        self.gru_rnn = nn.GRU(s.latent, s.enc_hidden, batch_first=True)
+        self.classifier = _head(s, s.enc_hidden + s.summary_width)
+
+    def last(self, z: Tensor) -> Tensor:
+        return self.gru_rnn(z)[1].squeeze(0)
+
+    def forward(self, z: Tensor) -> Tensor:
+        return self.classifier(self.last(z))
+
+
+class Output(NamedTuple):
+    """Of mTAND-Full. What a model does not have is None."""
+
+    logits: Tensor | None
+    mean: Tensor  # of the latent state, (B, K, Z), as its log-variance
+    logvar: Tensor
+    prediction: Tensor | None  # (S B, Q, D), as its standard deviations where they are learned
+    sd: Tensor | None
+
+
+class Enc(nn.Module):
+    """mTAND-Enc: net(x, time_steps) are logits. x (B, L, 2 D) holds values and mask, time_steps (B, L)."""
+
+    def __init__(self, s: Settings) -> None:
+        super().__init__()
+        self.rec = EncClassifier(s)
+
+    def forward(self, x: Tensor, time_steps: Tensor) -> Tensor:
+        return self.rec(x, time_steps)
+
+
+class Full(nn.Module):
+    """mTAND-Full: net(x, time_steps, at, noise) is an Output. `noise` (S, B, K, Z) are standard normals; without it the latent state is
+    its mean. `at` (B, Q) are times of curves, by default time_steps."""
+
+    def __init__(self, s: Settings) -> None:
+        super().__init__()
+        self.classify, self.latent = s.classify, s.latent
+        self.rec, self.dec = FullEncoder(s), FullDecoder(s)
+        if s.classify == "record":
+            self.classifier: Any = FullClassifier(s)
+        elif s.classify == "time":
+            head = _head(s, 2 * s.dec_hidden)
+            self.classifier = head if s.head_hidden else nn.Sequential(head)
+
+    def forward(self, x: Tensor, time_steps: Tensor, at: Tensor | None = None, noise: Tensor | None = None) -> Output:
+        out, intensity = self.rec.posterior(x, time_steps)
+        mean, logvar = out[..., : self.latent], out[..., self.latent :]
+        z = mean if noise is None else (noise * torch.exp(0.5 * logvar) + mean).flatten(0, 1)
+        samples = len(z) // len(x)
+        at = (time_steps if at is None else at).repeat(samples, 1)
+        if self.classify == "time":
+            return Output(self.classifier(self.dec(z, at)), mean, logvar, None, None)
+        curves = self.dec.curves(z, at, intensity.repeat(samples, 1, 1))
+        logits = None
+        if self.classify == "record":
+            logits = self.rec.logits(self.classifier.classifier, self.classifier.last(z), x, time_steps)
+        return Output(logits, mean, logvar, *curves)
+
+
+def _logits(out: Any) -> Tensor:
+    return out[0] if isinstance(out, Output) else out
+
+
+class Ensemble(nn.Module):
+    """Its logits are the logs of the members' mean probabilities; numbers are their means."""
+
+    def __init__(self, members: list[nn.Module], task: str) -> None:
+        super().__init__()
+        self.members, self.task = nn.ModuleList(members), task
+
+    def forward(self, x: Tensor, time_steps: Tensor) -> Tensor:
+        logits = torch.stack([_logits(member(x, time_steps)) for member in self.members])
+        if self.task == "number":
+            return logits.mean(0)
+        if self.task == "labels":
+            return torch.logit(torch.sigmoid(logits).mean(0))
+        return torch.logsumexp(torch.log_softmax(logits, -1), 0) - math.log(len(logits))
+
+
+def _build(s: Settings, tensors: Mapping[str, np.ndarray]) -> nn.Module:
+    net = Full(s) if s.full else Enc(s)
+    net.load_state_dict({name: torch.from_numpy(np.array(tensors[name])) for name in net.state_dict()})
+    return net
+
+
+def to_torch(model: Model) -> nn.Module:
+    """The model as a module, in float32. Parameters are named as in the published code, behind rec., dec. and classifier."""
+    s, tensors = Settings(model), model.tensors()
+    if s.members == 1:
+        return _build(s, tensors)
+    if s.classify == "none":
+        raise Error("to_torch knows ensembles that classify, and this one interpolates")
+    parts = [{name: np.split(tensor, s.members)[i] for name, tensor in tensors.items()} for i in range(s.members)]
+    return Ensemble([_build(s, part) for part in parts], s.task)
