@@ -11,6 +11,7 @@ The C of the `mtan` command does the work: model files are the same bytes, predi
 from ._flat import Error, flat
 from .estimators import Classifier, Interpolator, Regressor, load
 from .events import Events
+from .exchange import compare_with_reference, from_torch
 
 __version__ = flat.version().decode()
-__all__ = ["Classifier", "Error", "Events", "Interpolator", "Regressor", "load"]
+__all__ = ["Classifier", "Error", "Events", "Interpolator", "Regressor", "compare_with_reference", "from_torch", "load"]

@@ -85,8 +85,10 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
 class Functions:
     """The functions of a library by their short names: `flat.predict` is mtan_flat_predict."""
 
-    def __init__(self, library: ctypes.CDLL) -> None:
+    def __init__(self, library: ctypes.CDLL, without: str = "") -> None:
         for name, (result, arguments) in SIGNATURES.items():
+            if name == without:
+                continue
             function = getattr(library, "mtan_flat_" + name)
             function.restype, function.argtypes = result, arguments
             setattr(self, name, function)
@@ -116,8 +118,8 @@ flat = Functions(_library("_mtan"))
 
 @functools.cache
 def flat_double() -> Functions:
-    """The same functions of a library that computes in double, for comparisons."""
-    return Functions(_library("_mtan_double"))
+    """The same functions of a library that computes in double, for comparisons; it runs no commands."""
+    return Functions(_library("_mtan_double"), without="run")
 
 
 def address(array: np.ndarray | None) -> int | None:

@@ -57,6 +57,9 @@ class Data:
     def parts(self, part: np.ndarray) -> None:
         self.flat.data_parts(self.handle, self._keep(part, np.int32))
 
+    def label_times(self, offset: np.ndarray, time: np.ndarray) -> None:
+        self.flat.data_label_times(self.handle, self._keep(offset, np.int64), self._keep(time, np.float64), None)
+
     def skip_unknown(self, skip: bool) -> None:
         self.flat.data_skip_unknown(self.handle, skip)
 
@@ -122,6 +125,23 @@ class Model:
             out[name] = flat_array.reshape(entry["shape"])
         return out
 
+    def with_weights(self, weights: dict[str, np.ndarray]) -> Model:
+        """The same model with other weights. What was measured of the old ones, and what continues their training, stays behind."""
+        ours = {name: self.tensors()[name] for name, _ in self._parameters()}
+        for name in ours:
+            if name not in weights or weights[name].shape != ours[name].shape:
+                found = f"{weights[name].shape}" if name in weights else "missing"
+                raise Error(f"{name} is {found}, and the model has {ours[name].shape}")
+        kept = {key: value for key, value in self.metadata.items() if not key.startswith(("mtan.golden.", "mtan.run."))}
+        return Model(_file(kept, {name: np.asarray(weights[name], dtype=np.float32) for name in ours}))
+
+    def bare(self, **settings: str) -> bytes:
+        """A file of the weights without preprocessing: times and values are then in the model's units. Settings are changed."""
+        named = ("mtan.names.channels", "mtan.names.classes")
+        kept = {key: value for key, value in self.metadata.items() if key.count(".") < 2 or key in named}
+        kept.update({"mtan." + key: value for key, value in settings.items()})
+        return _file(kept, {name: self.tensors()[name] for name, _ in self._parameters()})
+
     @property
     def is_per_time(self) -> bool:
         return self.text("classify") == "time"
@@ -172,14 +192,14 @@ class Model:
         self.flat.check(self.flat.prepare(self.handle, data.handle, *found))
         return offset, time, channel, value
 
-    def dense(self, data: Data) -> tuple[np.ndarray, np.ndarray]:
+    def dense(self, data: Data, dtype: Any = np.float32) -> tuple[np.ndarray, np.ndarray]:
         """The same as the published code has it: (records, times, 2 channels) of values, then mask; (records, times)."""
         offset, time, channel, value = self.prepared(data)
         record = np.repeat(np.arange(len(offset) - 1), np.diff(offset))
         repeat = _repeats(record, time, channel)
         row, length = _rows(record, time, repeat, len(offset) - 1)
         D = len(self.channels)
-        x, times = np.zeros((len(offset) - 1, length, 2 * D), np.float32), np.zeros((len(offset) - 1, length), np.float32)
+        x, times = np.zeros((len(offset) - 1, length, 2 * D), dtype), np.zeros((len(offset) - 1, length), dtype)
         x[record, row, channel], x[record, row, D + channel], times[record, row] = value, 1, time
         return x, times
 
@@ -294,6 +314,18 @@ class Stream:
     def reset(self) -> None:
         """Forgets everything."""
         self.flat.check(self.flat.stream_reset(self.handle))
+
+
+def _file(metadata: dict[str, str], tensors: dict[str, np.ndarray]) -> bytes:
+    """A safetensors file of float32."""
+    header: dict[str, Any] = {"__metadata__": metadata}
+    at, blobs = 0, [np.ascontiguousarray(tensor, dtype="<f4").tobytes() for tensor in tensors.values()]
+    for (name, tensor), blob in zip(tensors.items(), blobs):
+        header[name] = {"dtype": "F32", "shape": list(tensor.shape), "data_offsets": [at, at + len(blob)]}
+        at += len(blob)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text + b"".join(blobs)
 
 
 def _repeats(record: np.ndarray, time: np.ndarray, channel: np.ndarray) -> np.ndarray:

@@ -444,7 +444,10 @@ class Interpolator(_Estimator):
 
 def load(path: Any) -> Any:
     """The estimator of a model file: of `save`, of `mtan train`, of `mtan convert`."""
-    model = Model(pathlib.Path(path).read_bytes())
+    return _estimator_of(Model(pathlib.Path(path).read_bytes()))
+
+
+def _estimator_of(model: Model) -> Any:
     classifies = model.text("classify") != "none"
     kind = Interpolator if not classifies else Regressor if model.text("task") == "number" else Classifier
     estimator = kind()
