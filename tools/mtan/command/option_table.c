@@ -57,6 +57,11 @@ static const option table[] = {
     {"ensemble", 0, FLAG, " cv ",
      "the models of the folds as one, FOLDER/best.safetensors, which averages them; so preprocessing is fitted to all "
      "records (--fit all)"},
+    {"pretrain", 0, TEXT("DATA"), " train ",
+     "first train the encoder to interpolate these records, which need no labels, in RUN/pretrain: mTAND-Enc and "
+     "mTAND-Full. "
+     "Labelled validation and test records are left out"},
+    {"pretrain-epochs", 0, WHOLE("N", 0, 1e6), " train ", "how many epochs of that; 0 (default): by the records"},
     {"batch", 0, WHOLE("N", 1, 1e5), " train ", "records per step"},
     {"lr", 0, NUMBER("R", 1e-12, 1e3), " train ", "learning rate"},
     {"schedule", 0, TEXT("KIND"), " train ",

@@ -430,6 +430,8 @@ int search_run(const options *o, train_watch *w) {
     int status = BAD_USE, made;
     if (option_given(o, "distributed"))
         return complain("--budget compares by the clock, which ranks do not share: leave --distributed out");
+    if (option_given(o, "pretrain"))
+        return complain("--budget compares encoders of many sizes, and --pretrain makes one: one of them");
     if (!parse_budget(&s, option_text(o, "budget", "")) || !start_search(&s) || !train_is_free(s.out)) return BAD_USE;
     if ((made = folder_make(s.out, error)) < 0) return complain("%s", error);
     if (!claim_take(&hold, s.out, error)) return complain("%s", error);

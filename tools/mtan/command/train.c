@@ -1,5 +1,5 @@
 /* mtan train: a run in a folder. RUN/best.safetensors is the best model by validation, RUN/last.safetensors the newest state with
- * optimiser and counters, RUN/log.csv a row per epoch, RUN/steps.csv a row per step.
+ * optimiser and counters, RUN/log.csv a row per epoch, RUN/steps.csv a row per step; RUN/pretrain is the run of a pretraining.
  *
  * Nothing is half-written: model files are replaced whole, and a log that is ahead of last.safetensors (a kill between the two) is
  * cut back when the run is resumed. Order of an epoch's end: best, log, last. What a clock says is in the tables alone: model files of
@@ -20,6 +20,7 @@
 #include "../model/distributed.h"
 #include "../model/files.h"
 #include "../model/golden_record.h"
+#include "../model/pretrain.h"
 #include "outcome.h"
 #include "search.h"
 #include "train.h"
@@ -365,12 +366,12 @@ static int finish(folder *f, const training *t, const options *o) {
                     t->plan->select == SELECT_MSE ? "error" : "loss", f->last);
 }
 
-static int run(folder *f, training *t, const prep *p, const options *o) {
+static int run_epochs(folder *f, training *t, const prep *p) {
     double metric = NAN;
     int status = DONE;
     if (!f->watch || !f->watch->go_on || f->watch->signals) watch_signals();
     while (status == DONE && !training_finished(t)) status = run_epoch(f, t, p, &metric);
-    return status == DONE ? finish(f, t, o) : status;
+    return status;
 }
 
 /* ---- the command ---- */
@@ -432,16 +433,77 @@ typedef struct task {
     const dataset *data;
     const split *split;
     const prep *prep;
+    const pretraining *pretraining; /* the records without labels, or NULL */
+    const char *out;                /* the folder of them all */
 } task;
+
+/* A training in an open folder, from its beginning or from a saved state, which may be NULL. 1, or 0 with a message printed. */
+static int start(training *t, folder *f, const plan *p, const task *k, bundle *saved) {
+    char error[512] = "";
+    if (!training_start(t, p, k->data, k->split, k->backend, option_threads(k->options), k->ranks, error))
+        return complain("%s", error), 0;
+    if (saved && !training_read(t, saved, error)) return complain("%s: %s", f->last, error), 0;
+    return (!saved || renew_best(f, p)) && folder_tables(f, t, saved != NULL);
+}
+
+/* ---- pretraining ---- */
+
+/* Whether the encoder is ready; else where it stopped, or a file of zeros. -1 with a message printed. */
+static int is_pretrained(bundle *b, const folder *f, const plan *p) {
+    char error[512] = "";
+    const int there = file_exists(f->last, error);
+    memset(b, 0, sizeof *b);
+    if (there < 0 || (there && !bundle_read(b, f->last, error))) return complain("%s", error), -1;
+    return there && bundle_number(b, "mtan.run.epoch", 0) >= p->pretrain_epochs;
+}
+
+/* A run of its own, of the model that interpolates. */
+static int pretrain(folder *f, const char *path, const task *k, bundle *saved) {
+    const pretraining *x = k->pretraining;
+    const task own = {k->options, k->backend, k->ranks, &x->data, &x->split, &x->prep, NULL, path};
+    training t;
+    int status = BAD_USE;
+    note("pretraining on %zu records, %zu left out as they are for validation or test", arrlenu(x->data.records),
+         x->left_out);
+    memset(&t, 0, sizeof t);
+    if (folder_open(f, path, saved->blob != NULL) && start(&t, f, &x->plan, &own, saved->blob ? saved : NULL))
+        status = run_epochs(f, &t, &x->prep);
+    training_stop(&t);
+    folder_close(f);
+    return status;
+}
+
+/* The model's encoder becomes that of RUN/pretrain. Its own state is saved before and after: it says what is to be resumed. */
+static int take_pretrained(training *t, const folder *f, const task *k) {
+    const plan *p = t->plan;
+    char path[4096];
+    folder made;
+    bundle b;
+    int status = BAD_USE, ready;
+    snprintf(path, sizeof path, "%.4000s/pretrain", k->out);
+    if (!save(f, f->last, t, k->prep, 1) || !folder_start(&made, path, k->ranks, f->watch)) return BAD_USE;
+    ready = is_pretrained(&b, &made, p);
+    if (ready == 0 && !k->pretraining) complain("--pretrain is missing: the pretraining in %s has not ended", path);
+    else if (ready == 0) {
+        status = pretrain(&made, path, k, &b);
+        bundle_free(&b);
+        (void)distributed_any(k->ranks, 0); /* the first rank has written what all read now */
+        if (status == DONE) ready = is_pretrained(&b, &made, p);
+    }
+    if (ready > 0 && !training_take(t, &b.model)) status = complain("%s", status_message(MTAN_ERR_DEVICE));
+    else if (ready > 0) status = save(f, f->last, t, k->prep, 1) ? DONE : BAD_USE;
+    bundle_free(&b);
+    return status;
+}
+
+/* ---- models ---- */
 
 /* Trains one model in an open folder; saved: the state to go on from, or NULL. The training is left to the caller to stop. */
 static int train_one(training *t, folder *f, const plan *p, const task *k, bundle *saved) {
-    char error[512] = "";
-    if (!training_start(t, p, k->data, k->split, k->backend, option_threads(k->options), k->ranks, error))
-        return complain("%s", error);
-    if (saved && !training_read(t, saved, error)) return complain("%s: %s", f->last, error);
-    if ((saved && !renew_best(f, p)) || !folder_tables(f, t, saved != NULL)) return BAD_USE;
-    return run(f, t, k->prep, k->options);
+    int status = start(t, f, p, k, saved) ? DONE : BAD_USE;
+    if (status == DONE && p->pretrained[0] && t->epoch == 0 && t->batch == 0) status = take_pretrained(t, f, k);
+    if (status == DONE) status = run_epochs(f, t, k->prep);
+    return status == DONE ? finish(f, t, k->options) : status;
 }
 
 /* A member goes on from its own state, if it has any. */
@@ -489,6 +551,14 @@ static int train_members(const folder *f, const char *out, const plan *p, const 
     return status;
 }
 
+/* The records without labels, where they are given. */
+static int prepare_pretraining(pretraining *x, plan *p, task *k) {
+    const char *path = option_text(k->options, "pretrain", NULL);
+    if (path && !pretrain_open(x, p, k->data, k->split, k->prep, path)) return 0;
+    if (path) k->pretraining = x;
+    return 1;
+}
+
 static int train(const options *o, const rank_set *r, train_watch *w) {
     const int resume = option_given(o, "resume");
     const char *out = option_text(o, "out", NULL);
@@ -499,18 +569,20 @@ static int train(const options *o, const rank_set *r, train_watch *w) {
     split s;
     prep prepared;
     training t;
-    task k = {o, NULL, r, &d, &s, &prepared};
+    pretraining x;
+    task k = {o, NULL, r, &d, &s, &prepared, NULL, out};
     int status = BAD_USE;
     memset(&saved, 0, sizeof saved), memset(&d, 0, sizeof d), memset(&s, 0, sizeof s),
         memset(&prepared, 0, sizeof prepared);
-    memset(&f, 0, sizeof f), memset(&t, 0, sizeof t);
+    memset(&f, 0, sizeof f), memset(&t, 0, sizeof t), memset(&x, 0, sizeof x);
     if ((resume || plan_is_named(o)) && option_backend(o, &k.backend) && folder_start(&f, out, r, w) &&
         (resume || plan_make(&p, o)) && folder_open(&f, out, resume) && (!resume || saved_plan(&p, &saved, &f, o)) &&
-        prepare(&p, &d, &s, &prepared, resume ? &saved : NULL, o))
+        prepare(&p, &d, &s, &prepared, resume ? &saved : NULL, o) && prepare_pretraining(&x, &p, &k))
         status = p.ensemble > 1 && !is_member(&f, resume) ? train_members(&f, out, &p, &k)
                                                           : train_one(&t, &f, &p, &k, resume ? &saved : NULL);
     training_stop(&t);
     folder_close(&f);
+    pretrain_close(&x);
     prep_free(&prepared), split_free(&s), dataset_free(&d), bundle_free(&saved);
     return status;
 }

@@ -44,6 +44,7 @@ static const field fields[] = {
     LATER("decay", 'd', decay, 0),
     LATER("average", 'd', average, 0),
     LATER("ensemble", 'i', ensemble, 1),
+    LATER("pretrain-epochs", 'i', pretrain_epochs, 0),
     NUMBER("time-scale", 'd', time_scale, 0),
     NUMBER("seed", 'l', seed, 0),
     OTHER("observed-low", 'd', observed_low, 0, 1),
@@ -54,7 +55,7 @@ static const field fields[] = {
     OTHER("scale", 'i', scale, 0, PREP_KINDS - 1),
     {"schedule", 'i', offsetof(plan, schedule), 0, SCHEDULE_COSINE, 0, SCHEDULE_EXPONENTIAL},
 };
-enum { FIELDS = sizeof fields / sizeof fields[0], NUMBERS = 15 }; /* the first NUMBERS are options that take a number */
+enum { FIELDS = sizeof fields / sizeof fields[0], NUMBERS = 16 }; /* the first NUMBERS are options that take a number */
 
 /* A file may say what the command line may: the range of a number stands in the table of options. */
 static int field_takes(const field *f, double x) {
@@ -158,7 +159,7 @@ static void best_setting(plan *p, const data_setting *s) {
  * nothing there (0.890, 0.891 and 0.890 without, 0.888, 0.890 and 0.889 with them, three seeds): data_sets.c has where they help. */
 static void best_defaults(plan *p) {
     p->config.enc_hidden = 64, p->config.ref_points = 64, p->config.terms = 31;
-    p->epochs = 0; /* by the data: enough_epochs */
+    p->epochs = 0; /* by the data: plan_enough_epochs */
     p->lr = 1e-3, p->schedule = SCHEDULE_COSINE, p->warmup = 0.05, p->decay = 1;
     p->select = SELECT_AUC, p->patience = 0, p->dropout = 0.3, p->thin = 0.2;
     for (const data_setting *s = p->source.set->best; s && s->key; s++) best_setting(p, s);
@@ -416,13 +417,22 @@ static int apply_source(plan *p, const options *o) {
     return 1;
 }
 
+/* Records without labels are for an encoder that a label of each record is predicted from. */
+static int apply_pretraining(const plan *p, const options *o) {
+    const int given = option_given(o, "pretrain");
+    if (given && (p->config.architecture || p->config.classify != MTAN_CLASSIFY_RECORD))
+        return complain("--pretrain is for mTAND-Enc and mTAND-Full, with labels of records"), 0;
+    if (given || p->pretrained[0] || !option_given(o, "pretrain-epochs")) return 1;
+    return complain("--pretrain-epochs needs --pretrain DATA, the records without labels"), 0;
+}
+
 /* What the options say replaces what the plan has. */
 static int plan_options(plan *p, const options *o) {
     apply_numbers(p, o);
     if (p->config.architecture && p->dropout > 0)
         return complain("--dropout is for mTAN's models: %s has none", model_title(&p->config)), 0;
     return board_goal_read(&p->goal, o) && apply_source(p, o) && apply_words(p, o) && apply_schedule(p, o) &&
-           apply_class_weights(p, o) && apply_settings(&p->config, o);
+           apply_class_weights(p, o) && apply_pretraining(p, o) && apply_settings(&p->config, o);
 }
 
 /* The least deviation where it is learned, in the model's units: below what data in the range 0 to 1 is worth. */
@@ -485,10 +495,8 @@ static int is_run_data(const split *s, bundle *resumed) {
     return 1;
 }
 
-/* A schedule that falls to its end needs steps enough, of large sets and of small ones. */
-static int32_t enough_epochs(const plan *p, size_t records) {
-    const double steps = ceil((double)records / p->batch);
-    return (int32_t)fmin(200, fmax(20, ceil(600 / fmax(1, steps))));
+int32_t plan_enough_epochs(const plan *p, size_t records, double steps) {
+    return (int32_t)fmin(200, fmax(20, ceil(steps / fmax(1, ceil((double)records / p->batch)))));
 }
 
 /* Frequencies that nobody has chosen follow from the training records. */
@@ -499,6 +507,8 @@ static void fit_frequencies(plan *p, const dataset *d, const int32_t *train) {
                                 (int32_t)arrlen(train)); /* single times have no gaps: the usual range */
     free(records);
 }
+
+enum { ENOUGH_STEPS = 600 };
 
 int plan_prepare(plan *p, dataset *d, split *s, prep *prepared, bundle *resumed) {
     if (resumed && !data_fits(resumed, d)) return 0;
@@ -514,7 +524,7 @@ int plan_prepare(plan *p, dataset *d, split *s, prep *prepared, bundle *resumed)
         fit_frequencies(p, d, looked_at);
         arrfree(looked_at);
     }
-    if (p->epochs == 0) p->epochs = enough_epochs(p, arrlenu(s->part[SPLIT_TRAIN]));
+    if (p->epochs == 0) p->epochs = plan_enough_epochs(p, arrlenu(s->part[SPLIT_TRAIN]), ENOUGH_STEPS);
     return 1;
 }
 
@@ -596,6 +606,7 @@ void plan_write(const plan *p, mtan_file_pair **pairs) {
         pairs_add(pairs, key, value);
     }
     pairs_add(pairs, "mtan.plan.class-weights", p->class_weights);
+    if (p->pretrained[0]) pairs_add(pairs, "mtan.plan.pretrained", p->pretrained);
     source_write(&p->source, pairs);
 }
 
@@ -661,6 +672,7 @@ int plan_load(plan *p, bundle *b, char *error) {
     memset(p, 0, sizeof *p);
     snprintf(p->name, sizeof p->name, "%s", bundle_text(b, "mtan.plan.name", ""));
     snprintf(p->class_weights, sizeof p->class_weights, "%s", bundle_text(b, "mtan.plan.class-weights", "none"));
+    snprintf(p->pretrained, sizeof p->pretrained, "%s", bundle_text(b, "mtan.plan.pretrained", ""));
     p->config = b->model.config;
     p->config.members = 1; /* they are the plan's */
     if (!source_read(&p->source, b, error) || !read_fields(p, b, error)) return 0;
@@ -679,6 +691,7 @@ int plan_read(plan *p, bundle *b, const options *o, char *error) {
     changed = contradiction(p, &asked);
     if (preset && strcmp(preset, preset_names[p->source.preset]) != 0) changed = "preset";
     if (option_given(o, "budget")) changed = "budget";
+    if (option_given(o, "pretrain") && !p->pretrained[0]) changed = "pretrain";
     if (changed)
         return snprintf(error, 512, "--%s: a resumed run keeps the setting that it was started with", changed), 0;
     *p = asked;

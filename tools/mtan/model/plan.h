@@ -18,7 +18,9 @@ typedef struct plan {
     prep_kind scale;
     double time_scale; /* 0: the largest training time */
     int32_t epochs, batch, patience, shuffle, optimizer;
-    int32_t ensemble; /* how many models are trained, with seeds from `seed`, and joined; 1: one */
+    int32_t ensemble;        /* how many models are trained, with seeds from `seed`, and joined; 1: one */
+    int32_t pretrain_epochs; /* on the records of pretrain.h, before all others; 0: none, or as many as these need */
+    char pretrained[24];     /* a hash of those records; "": there are none */
     plan_select select;
     plan_schedule schedule;
     double lr, clip, dropout, thin;
@@ -48,6 +50,8 @@ double *plan_class_weights(const plan *p, const dataset *d, const split *s);
 int plan_prepare(plan *p, dataset *d, split *s, prep *prepared, bundle *resumed);
 /* Whether the model and what training will add can be saved: to be known before it is trained. 1, or 0 with error (512 bytes) set. */
 int plan_can_be_saved(const plan *p, const prep *prepared, char *error);
+/* A schedule that falls to its end needs steps enough, of large sets and of small ones. */
+int32_t plan_enough_epochs(const plan *p, size_t records, double steps);
 double plan_rate(const plan *p, int64_t step,
                  int64_t steps); /* factor on the learning rate for a step, from 1, of all */
 /* The word behind a number that a model file keeps as mtan.plan.<name>, or NULL: it is a number, or means nothing. */

@@ -11,6 +11,7 @@
 #include "labels.h"
 #include "numbers.h"
 #include "predictions.h"
+#include "pretrain.h"
 #include "solver_room.h"
 #include "widths.h"
 #include "../../data/generators.h"
@@ -162,6 +163,11 @@ int training_start(training *t, const plan *p, const dataset *d, const split *s,
     else if (status != MTAN_OK) snprintf(error, 512, "the model cannot be trained: %s", status_message(status));
     training_stop(t);
     return 0;
+}
+
+int training_take(training *t, const mtan_model *pretrained) {
+    pretrain_give(&t->model.config, t->weights, pretrained);
+    return device_send(t->model.backend, t->weights, mtan_weights_count(&t->model.config) * sizeof *t->weights);
 }
 
 void training_stop(training *t) {

@@ -64,6 +64,8 @@ typedef struct rank_set {
 /* Initial weights, workspaces, threads. 1, or 0 with error (512 bytes) set. */
 int training_start(training *t, const plan *p, const dataset *d, const split *s, const mtan_backend *backend,
                    int32_t threads, const rank_set *r, char *error);
+/* Before the first step: the weights that a pretrained model has too become that model's. 0: a device failed. */
+int training_take(training *t, const mtan_model *pretrained);
 /* The next batch of the epoch: 1; 0 when the epoch's batches are done; -1 with error set on a failure (a loss that is not a number
  * leaves the weights as they were). */
 int training_step(training *t, step_result *step, char *error);
