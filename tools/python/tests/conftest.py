@@ -52,6 +52,13 @@ def made_frame(records: int = 80, seed: int = 0) -> tuple[pd.DataFrame, np.ndarr
     return frame, np.array(labels), np.array(numbers)
 
 
+def with_static(frame: pd.DataFrame) -> mtan.Events:
+    """The same with an age, which some records lack."""
+    names = frame["record"].drop_duplicates().to_list()
+    age = [None if i % 7 == 0 else 30.0 + i for i in range(len(names))]
+    return mtan.Events(frame, static=pd.DataFrame({"record": names, "age": age}))
+
+
 @pytest.fixture(scope="session")
 def data() -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
     return made_frame()

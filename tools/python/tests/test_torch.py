@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
-from conftest import SMALL
+from conftest import SMALL, with_static
 
 import mtan
 
@@ -26,12 +25,6 @@ KINDS = {
     "full": {"model": "full", "options": DECODER, **SMALL},
     "full, best": {"model": "full", "options": DECODER, **BEST},
 }
-
-
-def with_static(frame: pd.DataFrame) -> mtan.Events:
-    names = frame["record"].drop_duplicates().to_list()
-    age = [None if i % 7 == 0 else 30.0 + i for i in range(len(names))]
-    return mtan.Events(frame, static=pd.DataFrame({"record": names, "age": age}))
 
 
 def inputs(estimator, X) -> list[torch.Tensor]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _flat
 from ._flat import Error, Functions, address, flat
-from .events import NO_DATE, Events
+from .events import NO_DATE, Events, _rows
 
 
 class Data:
@@ -197,7 +197,7 @@ class Model:
         offset, time, channel, value = self.prepared(data)
         record = np.repeat(np.arange(len(offset) - 1), np.diff(offset))
         repeat = _repeats(record, time, channel)
-        row, length = _rows(record, time, repeat, len(offset) - 1)
+        row, length = _rows(record, time, len(offset) - 1, repeat)
         D = len(self.channels)
         x, times = np.zeros((len(offset) - 1, length, 2 * D), dtype), np.zeros((len(offset) - 1, length), dtype)
         x[record, row, channel], x[record, row, D + channel], times[record, row] = value, 1, time
@@ -337,18 +337,6 @@ def _repeats(record: np.ndarray, time: np.ndarray, channel: np.ndarray) -> np.nd
     repeat = np.empty(len(order), dtype=np.int64)
     repeat[order] = np.arange(len(order)) - first
     return repeat
-
-
-def _rows(record: np.ndarray, time: np.ndarray, repeat: np.ndarray, records: int) -> tuple[np.ndarray, int]:
-    """The row of each observation among those of its record, one for each time and, of repeats, further ones; and how many there are."""
-    order = np.lexsort((repeat, time, record))
-    new = np.ones(len(order), dtype=bool)
-    new[1:] = np.any([np.diff(key[order]) != 0 for key in (record, time, repeat)], axis=0)
-    number = np.cumsum(new) - 1
-    rows_of = np.bincount(record[order][new], minlength=records)
-    row = np.empty(len(order), dtype=np.int64)
-    row[order] = number - (np.cumsum(rows_of) - rows_of)[record[order]]
-    return row, int(rows_of.max(initial=1))
 
 
 def _date_ticks(time: Any) -> int:

@@ -15,60 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ._flat import Error
 from ._model import Model
-
-_FEATURES = {"mean": 1, "spread": 1, "intensity": 1, "slope": 3}
-_SUMMARIES = 11
-_FASTEST = 16  # cycles in a unit of time, where a model says nothing
-
-
-class Settings:
-    """What the layers are made by. Refuses what they do not know."""
-
-    def __init__(self, model: Model) -> None:
-        def whole(key: str) -> int:
-            return int(model.number(key))
-
-        if model.text("mtan.architecture", "mtand-enc") not in ("mtand-enc", "mtand-full"):
-            raise Error(f"to_torch knows mTAND-Enc and mTAND-Full, and this is a {model.text('mtan.architecture')}")
-        self.full = model.text("kind") == "full"
-        for part in ("encoder", "decoder") if self.full else ("encoder",):
-            if model.text(part) != "attention":
-                raise Error(f"to_torch knows attention, and this model's {part} is {model.text(part)}")
-        if model.text("reference") == "given":
-            raise Error("to_torch knows reference points that lie evenly, and this model's are given")
-        if self.full and model.text("reference") == "observed":
-            raise Error("to_torch knows mTAND-Full with reference points of its own, and this model's are the observed times")
-        if any(tensor.dtype == np.int8 for tensor in model.tensors().values()):
-            raise Error("to_torch knows models in float, and this one is quantized")
-        self.classify, self.task, self.rule = model.text("classify"), model.text("task"), model.text("rule")
-        self.channels, self.outputs, self.members = whole("channels"), model.outputs, max(1, whole("members"))
-        self.statics, self.summaries, self.terms = whole("statics"), whole("summaries"), whole("terms")
-        self.statistics = model.text("statistics").split(",")
-        self.rate = 2 * (model.number("fastest") or _FASTEST)
-        self.embed, self.learned = whole("embed"), model.text("embedding") == "learned"
-        self.per_head = model.text("embed_heads") == "per_head"
-        self.base, self.scale = model.number("embed_base"), model.number("embed_scale")
-        self.enc_heads, self.dec_heads = whole("enc_heads"), whole("dec_heads")
-        self.enc_hidden, self.dec_hidden, self.mlp_hidden = whole("enc_hidden"), whole("dec_hidden"), whole("mlp_hidden")
-        self.head_hidden, self.latent, self.ref_points = whole("head_hidden"), whole("latent"), whole("ref_points")
-        self.noise_std, self.learned_variance = model.number("noise_std"), model.text("variance") == "learned"
-
-    @property
-    def varying(self) -> int:
-        return self.channels - self.statics
-
-    @property
-    def columns(self) -> int:
-        """Of a head: statistics of each channel and, unless the intensity is among them, the mask."""
-        masks = 0 if "intensity" in self.statistics else 1
-        return (sum(_FEATURES[name] for name in self.statistics) + masks) * self.varying
-
-    @property
-    def summary_width(self) -> int:
-        return self.summaries * _SUMMARIES * self.varying + 2 * self.statics
-
+from ._settings import Settings
 
 # ---- attention ----
 
@@ -125,7 +73,7 @@ class _Encoder(_Timed):
     def __init__(self, s: Settings) -> None:
         super().__init__(s, s.enc_heads)
         self.dim, self.statics, self.statistics, self.rate = s.channels, s.statics, s.statistics, s.rate
-        self.observed = s.classify == "time" and not s.full
+        self.observed = s.observed
         self.att = _Attention(s.embed, s.enc_heads, s.enc_heads * s.columns, s.enc_hidden)
         self.summary = _Summaries(s)
 
@@ -397,8 +345,8 @@ class Full(nn.Module):
         return Output(logits, mean, logvar, *curves)
 
 
-def _logits(out: Any) -> Tensor:
-    return out[0] if isinstance(out, Output) else out
+def _logits(out: Any) -> Any:
+    return out.logits if isinstance(out, Output) else out
 
 
 class Ensemble(nn.Module):
@@ -425,10 +373,8 @@ def _build(s: Settings, tensors: Mapping[str, np.ndarray]) -> nn.Module:
 
 def to_torch(model: Model) -> nn.Module:
     """The model as a module, in float32. Parameters are named as in the published code, behind rec., dec. and classifier."""
-    s, tensors = Settings(model), model.tensors()
+    s, tensors = Settings(model, "to_torch"), model.tensors()
     if s.members == 1:
         return _build(s, tensors)
-    if s.classify == "none":
-        raise Error("to_torch knows ensembles that classify, and this one interpolates")
     parts = [{name: np.split(tensor, s.members)[i] for name, tensor in tensors.items()} for i in range(s.members)]
     return Ensemble([_build(s, part) for part in parts], s.task)

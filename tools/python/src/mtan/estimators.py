@@ -178,6 +178,18 @@ class _Estimator(BaseEstimator):
             raise ImportError("to_torch needs torch: pip install mtan[torch]") from None
         return to_torch(self._model())
 
+    def to_onnx(self, path: Any) -> None:
+        """Writes the model as an ONNX graph, which takes records in the data's units, any number of any length: `time` (B, L), `value` and
+        `mask` (B, L, channels), float32 (Events.to_dense), and of curves `at` (B, Q). It gives the `probability`, (B, classes) in the order
+        of the model's, the `number`, or `mean` and `sd` that predict does; a latent state is at its mean, as with samples=0."""
+        try:
+            import onnx
+
+            from ._onnx import to_onnx
+        except ModuleNotFoundError:
+            raise ImportError("to_onnx needs onnx: pip install mtan[onnx]") from None
+        onnx.save(to_onnx(self._model()), os.fspath(path))
+
     def stream(self, record: str = "record", *, samples: int = -1, seed: int = 0) -> Stream:
         """A record whose observations arrive one by one."""
         return Stream(self._model(), record, samples, seed)

@@ -167,6 +167,33 @@ class Events:
         )
         self.statics = len(channels)
 
+    def to_dense(self, channels: Sequence[str] | None = None, *, from_first: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        """Values, (records, times, channels) with NaN where nothing was observed, and times, (records, times) padded by zeros; in float32, as
+        models have them. Times may be counted from a record's first observation; dates are, in hours. Repeats are averaged, and what does
+        not change stands at a record's first time."""
+        wide = list(channels) if channels is not None else self.channels
+        place = np.array([wide.index(name) if name in wide else -1 for name in self.channels])[self.channel]
+        record = np.repeat(np.arange(len(self)), np.diff(self.offset))
+        time = self._counted(record, from_first)
+        kept = (place >= 0) & ~np.isnan(self.value)
+        record, time, place, value = record[kept], time[kept], place[kept], self.value[kept].astype(np.float32)
+        row, length = _rows(record, time, len(self))
+        total, count = np.zeros((len(self), length, len(wide))), np.zeros((len(self), length, len(wide)))
+        np.add.at(total, (record, row, place), value)
+        np.add.at(count, (record, row, place), 1)
+        times = np.zeros((len(self), length), dtype=np.float32)
+        times[record, row] = time
+        return np.where(count > 0, total / np.maximum(count, 1), np.nan).astype(np.float32), times
+
+    def _counted(self, record: np.ndarray, from_first: bool) -> np.ndarray:
+        """The time of each row, in float32."""
+        first = self.first()[record]
+        clock = self.date if self.date is not None else np.asarray(self.time)
+        clock = np.where(clock == NO_DATE if self.date is not None else np.isnan(clock), first, clock)
+        if self.date is not None:
+            return ((clock - first) / 36e9).astype(np.float32)
+        return (clock - first if from_first else clock).astype(np.float32)
+
     # ---- as a sequence of records ----
 
     @property
@@ -369,6 +396,18 @@ def _static_channels(df: Any, record: str) -> tuple[list[str], np.ndarray]:
 
 
 # ---- rows of records ----
+
+
+def _rows(record: np.ndarray, time: np.ndarray, records: int, repeat: np.ndarray | None = None) -> tuple[np.ndarray, int]:
+    """The row of each observation among those of its record, one for each time and, of repeats, further ones; and how many there are."""
+    keys = (record, time) if repeat is None else (record, time, repeat)
+    order = np.lexsort(keys[::-1])
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = np.any([np.diff(key[order]) != 0 for key in keys], axis=0)
+    rows_of = np.bincount(record[order][new], minlength=records)
+    row = np.empty(len(order), dtype=np.int64)
+    row[order] = np.cumsum(new) - 1 - (np.cumsum(rows_of) - rows_of)[record[order]]
+    return row, int(rows_of.max(initial=1))
 
 
 def _rows_of(offset: np.ndarray, places: np.ndarray) -> np.ndarray:

@@ -1,0 +1,108 @@
+"""Models as ONNX graphs, run by onnxruntime on records in the data's units: the numbers of predict."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import SMALL, made_frame, with_static
+
+import mtan
+
+pytest.importorskip("onnx", reason="no onnx")
+onnxruntime = pytest.importorskip("onnxruntime", reason="no onnxruntime")
+
+BEST = {**SMALL, "preset": "best"}
+DECODER = {"mlp_hidden": 6, "dec_hidden": 6, "latent": 3}
+KINDS = {
+    "published": {"enc_heads": 2, **SMALL},
+    "fixed, times from the first": {"origin": "record", "options": {"embedding": "fixed"}, **SMALL},
+    "one layer, an embedding per head": {"head_hidden": 0, "enc_heads": 2, "options": {"embed_heads": "per_head"}, **SMALL},
+    "statistics": {"options": {"statistics": "mean,spread,slope"}, **SMALL},
+    "best": {"options": {"terms": 0}, **BEST},
+    "terms": BEST,
+    "static": {"options": {"terms": 0}, **BEST},
+    "static, terms": BEST,
+    "ensemble": {"ensemble": 2, **BEST},
+    "full": {"model": "full", "options": DECODER, **SMALL},
+    "full, best": {"model": "full", "options": DECODER, **BEST},
+}
+
+
+class Session:
+    """A model's graph, asked about events."""
+
+    def __init__(self, estimator, path) -> None:
+        estimator.to_onnx(path)
+        self.channels = estimator.channels_
+        self.run = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"]).run
+
+    def __call__(self, X: mtan.Events, **more) -> list[np.ndarray]:
+        values, time = X.to_dense(self.channels)
+        mask = (~np.isnan(values)).astype(np.float32)
+        return self.run(None, {"time": time, "value": np.nan_to_num(values), "mask": mask, **more})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_probabilities_are_those_of_predict(kind, events, data, tmp_path):
+    X = with_static(data[0]) if kind.startswith("static") else events
+    clf = mtan.Classifier(**{"head_hidden": 6, **KINDS[kind]}).fit(X, data[1])
+    session = Session(clf, tmp_path / "m.onnx")
+    expected = clf.predict_proba(X, samples=0)
+    assert np.abs(session(X)[0] - expected).max() < 2e-6
+    for i in (0, 7):  # alone: another batch, another length
+        assert np.abs(session(X[i])[0] - expected[i]).max() < 2e-6
+
+
+def test_records_of_one_observation_and_of_none(events, data, tmp_path):
+    clf = mtan.Classifier(head_hidden=6, **BEST).fit(events, data[1])
+    session = Session(clf, tmp_path / "m.onnx")
+    one = mtan.Events(pd.DataFrame({"record": ["a"], "time": [3.0], "channel": ["heat"], "value": [4.5]}))
+    assert np.abs(session(one)[0] - clf.predict_proba(one)).max() < 2e-6
+    D = len(clf.channels_)
+    nothing = {"time": np.zeros((1, 2), np.float32), "value": np.ones((1, 2, D), np.float32), "mask": np.zeros((1, 2, D), np.float32)}
+    assert np.isfinite(session.run(None, nothing)[0]).all()
+
+
+def test_hundreds_of_records(tmp_path):
+    """With outliers that are clipped, repeats and many lengths."""
+    frame, labels, _ = made_frame(300, seed=5)
+    frame.loc[::50, "value"] *= 40
+    frame = pd.concat([frame, frame.iloc[::9].assign(value=5.0)])
+    X = mtan.Events(frame)
+    clf = mtan.Classifier(head_hidden=6, **BEST).fit(X, labels)
+    assert np.abs(Session(clf, tmp_path / "m.onnx")(X)[0] - clf.predict_proba(X)).max() < 1e-5
+
+
+@pytest.mark.parametrize("interval", [None, 0.8])
+def test_numbers_are_in_the_datas_unit(interval, events, data, tmp_path):
+    reg = mtan.Regressor(interval=interval, head_hidden=6, **BEST).fit(events, data[2])
+    out = Session(reg, tmp_path / "m.onnx")(events)[0]
+    assert np.abs(out[:, out.shape[1] // 2] - reg.predict(events)).max() < 1e-4  # numbers up to 80
+    if interval:
+        assert np.abs(out[:, ::2].T - reg.predict_interval(events)).max() < 1e-4
+
+
+@pytest.mark.parametrize("variance", ["fixed", "learned"])
+def test_curves_are_those_of_predict(variance, events, tmp_path):
+    curves = mtan.Interpolator(variance=variance, dec_hidden=6, latent=3, options={"mlp_hidden": 6}, **SMALL).fit(events)
+    at = np.linspace(0, 12, 5)
+    found = Session(curves, tmp_path / "m.onnx")(events, at=np.tile(at, (len(events), 1)).astype(np.float32))
+    expected = curves.predict(events, at, samples=0)
+    assert len(found) == (2 if variance == "learned" else 1)
+    for ours, theirs in zip(found, expected):
+        assert np.abs(ours - theirs).max() < 2e-5
+
+
+def test_the_file_says_what_is_what(classifier, tmp_path):
+    import json
+
+    import onnx
+
+    classifier.to_onnx(tmp_path / "m.onnx")
+    made = onnx.load(tmp_path / "m.onnx")
+    said = {p.key: json.loads(p.value) for p in made.metadata_props}
+    assert said == {"channels": classifier.channels_, "classes": classifier.model_.classes}
+    assert [i.name for i in made.graph.input] == ["time", "value", "mask"]
+    (gru,) = [n for n in made.graph.node if n.op_type == "GRU"]
+    assert any(a.name == "linear_before_reset" and a.i == 1 for a in gru.attribute)
