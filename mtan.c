@@ -1957,28 +1957,80 @@ static gru_step gru_step_at(const mtan_batch *b, int32_t i, int32_t samples, int
     return s;
 }
 
+/* y += x w^T with packed weights */
+static void gru_multiply(mtan_precision precision, mtan_real *y, size_t ldy, const mtan_real *x, size_t ldx,
+                         const mtan_real *packed, int32_t rows, int32_t n, int32_t k) {
+    (precision == MTAN_INT8 ? kernels->product_int8 : kernels->product_packed)(y, ldy, x, ldx, packed, rows, n, k, 1);
+}
+
 /* gh += h W^T, with the weights packed or as they stand */
 static void gru_recur(const mtan_gru *layer, mtan_real *gh, const mtan_real *h, size_t ldh, int32_t rows) {
     const int32_t N = layer->hidden;
     const size_t wide = 3 * (size_t)N;
     if (!layer->packed) kernels->product_nt(gh, wide, h, ldh, layer->w, layer->ldw, rows, 3 * N, N, 1);
+    else gru_multiply(layer->precision, gh, wide, h, ldh, layer->packed, rows, 3 * N, N);
+}
+
+/* Rows of g whose input is made together: 128 KB of floats, which stay in the second-level cache until their steps have
+ * run, as whole steps of the widest kind; at least one of them. */
+static int32_t gru_block_rows(int32_t widest, int32_t hidden) {
+    const int32_t steps = (1 << 15) / (3 * hidden) / widest;
+    return (steps > 1 ? steps : 1) * widest;
+}
+
+/* Steps low to high of the batch whose input is made together. */
+typedef struct gru_block {
+    int32_t low, high;
+} gru_block;
+
+/* The block that starts with step number i in the order of the run: as many steps as fit; all where no input is made. */
+static gru_block gru_block_at(const mtan_batch *b, const mtan_gru *layer, int32_t i) {
+    gru_block k = {0, b->steps};
+    int32_t most;
+    if (!layer->x) return k;
+    most = gru_block_rows(b->records * layer->samples, layer->hidden) / layer->samples;
+    k.low = layer->reverse ? b->steps - 1 - i : i, k.high = k.low + 1;
+    if (layer->reverse)
+        while (k.low > 0 && b->first[k.high] - b->first[k.low - 1] <= most) k.low--;
     else
-        (layer->precision == MTAN_INT8 ? kernels->product_int8
-                                       : kernels->product_packed)(gh, wide, h, ldh, layer->packed, rows, 3 * N, N, 1);
+        while (k.high < b->steps && b->first[k.high + 1] - b->first[k.low] <= most) k.high++;
+    return k;
+}
+
+/* g = constant + x w_in^T for the rows of a block */
+static void gru_feed(const mtan_batch *b, const mtan_gru *layer, gru_block block, mtan_real *g, size_t ldg) {
+    const size_t S = (size_t)layer->samples, first = (size_t)b->first[block.low] * S;
+    const int32_t rows = (b->first[block.high] - b->first[block.low]) * layer->samples;
+    for (int32_t k = block.low; k < block.high; k++)
+        kernels->copy(g + ((size_t)b->first[k] * S - first) * ldg, ldg, layer->constant, layer->ldc,
+                      step_rows(b, k) * layer->samples, 3 * layer->hidden);
+    for (size_t p = 0; p < (size_t)layer->parts; p++)
+        gru_multiply(layer->in_precision, g, ldg, layer->x + first * layer->ldx + p * (size_t)layer->columns,
+                     layer->ldx, layer->w_in + p * layer->part, rows, 3 * layer->hidden, layer->columns);
+}
+
+/* One step; g is that of its first row. */
+static void gru_forward_step(const mtan_gru *layer, gru_step s, mtan_real *y, size_t ldy, mtan_real *g, size_t ldg,
+                             mtan_real *hn, mtan_real *scratch) {
+    const size_t N = (size_t)layer->hidden, known = (size_t)s.known, rest = s.row + known;
+    kernels->copy(scratch, 3 * N, layer->bias, 0, s.rows, 3 * layer->hidden);
+    if (s.known) gru_recur(layer, scratch, y + s.before * ldy, ldy, s.known);
+    kernels->gates_forward(y + s.row * ldy, ldy, g, ldg, hn ? hn + s.row * N : NULL, scratch, y + s.before * ldy, ldy,
+                           s.known, layer->hidden);
+    kernels->gates_forward(y + rest * ldy, ldy, g + known * ldg, ldg, hn ? hn + rest * N : NULL,
+                           scratch + 3 * N * known, NULL, 0, s.rows - s.known, layer->hidden);
 }
 
 static void scalar_gru_forward(const mtan_batch *b, const mtan_gru *layer, mtan_real *y, size_t ldy, mtan_real *g,
                                size_t ldg, mtan_real *hn, mtan_real *scratch) {
-    const size_t N = (size_t)layer->hidden;
-    for (int32_t i = 0; i < b->steps; i++) {
-        const gru_step s = gru_step_at(b, i, layer->samples, layer->reverse);
-        const size_t rest = s.row + (size_t)s.known;
-        kernels->copy(scratch, 3 * N, layer->bias, 0, s.rows, 3 * layer->hidden);
-        if (s.known) gru_recur(layer, scratch, y + s.before * ldy, ldy, s.known);
-        kernels->gates_forward(y + s.row * ldy, ldy, g + s.row * ldg, ldg, hn ? hn + s.row * N : NULL, scratch,
-                               y + s.before * ldy, ldy, s.known, layer->hidden);
-        kernels->gates_forward(y + rest * ldy, ldy, g + rest * ldg, ldg, hn ? hn + rest * N : NULL,
-                               scratch + 3 * N * (size_t)s.known, NULL, 0, s.rows - s.known, layer->hidden);
+    for (int32_t i = 0; i < b->steps;) {
+        const gru_block block = gru_block_at(b, layer, i);
+        const size_t first = (size_t)(b->first[block.low] * layer->samples), lost = layer->x && !hn ? first : 0;
+        if (layer->x) gru_feed(b, layer, block, g + (first - lost) * ldg, ldg);
+        for (int32_t end = i + block.high - block.low; i < end; i++) {
+            const gru_step s = gru_step_at(b, i, layer->samples, layer->reverse);
+            gru_forward_step(layer, s, y, ldy, g + (s.row - lost) * ldg, ldg, hn, scratch);
+        }
     }
 }
 
@@ -2529,9 +2581,9 @@ static void fail(mtan_tape *tape, mtan_status status) {
     if (tape->status == MTAN_OK) tape->status = status;
 }
 
-/* Whether ops should run their kernels: not when counting, not after a failure. */
+/* Whether ops should run their kernels: not when counting, not after a failure, not when others compute it. */
 static int runs(const mtan_tape *tape) {
-    return tape->work != NULL && tape->status == MTAN_OK;
+    return tape->work != NULL && tape->status == MTAN_OK && !tape->idle;
 }
 
 /* ---- a device's memory: the host says what it has written and what it is about to read. On CPUs nothing happens. ---- */
@@ -3143,6 +3195,7 @@ static void smooth_back(mtan_tape *tape, const mtan_node *n) {
 static mtan_gru gru_of(const mtan_tape *tape, const mtan_tensor *t, mtan_tensor packed, int32_t samples,
                        int32_t reverse) {
     mtan_gru layer;
+    memset(&layer, 0, sizeof layer);
     layer.w = mtan_data(tape, t[2]), layer.ldw = (size_t)t[2].stride;
     layer.packed = packed.cols ? mtan_data(tape, packed) : NULL;
     layer.precision = tape->precision;
@@ -3153,9 +3206,42 @@ static mtan_gru gru_of(const mtan_tape *tape, const mtan_tensor *t, mtan_tensor 
     return layer;
 }
 
-void mtan_op_gru(mtan_tape *tape, mtan_tensor y, mtan_tensor gx, mtan_tensor w_hh, mtan_tensor b_hh,
-                 const mtan_tensor *packed, int32_t samples, int32_t reverse) {
+/* An input that a GRU takes in by itself: gx = constant + x w^T, of x and w in parts. */
+typedef struct gru_source {
+    mtan_tensor x;        /* (R, parts V) */
+    mtan_tensor w;        /* (3N, V) of the first part, that of the next `apart` columns on */
+    mtan_tensor packed;   /* all of w as the backend packs it, or nothing */
+    mtan_tensor constant; /* (B, 3N), or one row for all */
+    int32_t parts, apart;
+} gru_source;
+
+/* The weights of a source, packed. */
+static mtan_tensor source_weights(mtan_tape *tape, const gru_source *from) {
+    const int32_t columns = from->x.cols / from->parts;
+    mtan_tensor packed = from->packed;
+    if (packed.cols) return packed;
+    packed = mtan_new_constant(tape, from->parts, (int32_t)tape->backend->pack_count(from->constant.cols, columns));
+    for (int32_t p = 0; runs(tape) && p < from->parts; p++)
+        tape->backend->pack(mtan_data(tape, mtan_rows(packed, p, 1)),
+                            mtan_data(tape, mtan_columns(from->w, p * from->apart, columns)), (size_t)from->w.stride,
+                            from->constant.cols, columns);
+    return packed;
+}
+
+static void gru_reads(const mtan_tape *tape, mtan_gru *layer, const gru_source *from, mtan_tensor packed) {
+    layer->x = mtan_data(tape, from->x), layer->ldx = (size_t)from->x.stride;
+    layer->parts = packed.rows, layer->columns = from->x.cols / packed.rows;
+    layer->w_in = mtan_data(tape, packed), layer->part = (size_t)packed.stride;
+    layer->in_precision = from->packed.cols ? tape->precision : MTAN_REAL;
+    layer->constant = mtan_data(tape, from->constant);
+    layer->ldc = from->constant.rows == 1 ? 0 : (size_t)from->constant.stride;
+}
+
+/* from: where gx comes from, or null: gx is there already. */
+static void run_gru(mtan_tape *tape, mtan_tensor y, mtan_tensor gx, const gru_source *from, mtan_tensor w_hh,
+                    mtan_tensor b_hh, const mtan_tensor *packed, int32_t samples, int32_t reverse) {
     const int32_t widest = (int32_t)area(tape, tape->batch->records, samples);
+    const mtan_tensor w_in = from ? source_weights(tape, from) : nothing;
     mtan_tensor t[6];
     mtan_node *node;
     mtan_gru layer;
@@ -3166,8 +3252,32 @@ void mtan_op_gru(mtan_tape *tape, mtan_tensor y, mtan_tensor gx, mtan_tensor w_h
     if (node) node->n[0] = samples, node->n[1] = reverse;
     if (!runs(tape)) return;
     layer = gru_of(tape, t, packed ? *packed : nothing, samples, reverse);
+    if (from) gru_reads(tape, &layer, from, w_in);
     tape->backend->gru_forward(tape->batch, &layer, mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, gx),
                                (size_t)gx.stride, t[4].rows ? mtan_data(tape, t[4]) : NULL, mtan_data(tape, t[5]));
+}
+
+void mtan_op_gru(mtan_tape *tape, mtan_tensor y, mtan_tensor gx, mtan_tensor w_hh, mtan_tensor b_hh,
+                 const mtan_tensor *packed, int32_t samples, int32_t reverse) {
+    run_gru(tape, y, gx, NULL, w_hh, b_hh, packed, samples, reverse);
+}
+
+/* A GRU on a source. The ops that make gx are recorded for the way back. A device runs them too; on a CPU the GRU makes gx, a
+ * few steps at a time, and without a way back there is room for no more. */
+static void gru_on(mtan_tape *tape, mtan_tensor y, const gru_source *from, mtan_tensor w_hh, mtan_tensor b_hh,
+                   const mtan_tensor *packed, int32_t samples, int32_t reverse) {
+    const int32_t device = tape->backend->device != NULL, columns = from->x.cols / from->parts;
+    const int32_t widest = (int32_t)area(tape, tape->batch->records, samples); /* 0: too many, which fails */
+    const int32_t block = widest > 0 ? gru_block_rows(widest, y.cols) : 0;
+    const mtan_tensor gx =
+        mtan_new_gates(tape, device || tape->recording || from->x.rows < block ? from->x.rows : block, 3 * y.cols);
+    tape->idle = !device;
+    (from->constant.rows == 1 ? mtan_op_copy : mtan_op_spread)(tape, gx, from->constant);
+    for (int32_t p = 0; p < from->parts; p++)
+        linear(tape, gx, mtan_columns(from->x, p * columns, columns), mtan_columns(from->w, p * from->apart, columns),
+               NULL, from->packed, 1);
+    tape->idle = 0;
+    run_gru(tape, y, gx, device ? NULL : from, w_hh, b_hh, packed, samples, reverse);
 }
 
 static void gru_back(mtan_tape *tape, const mtan_node *n) {
@@ -5525,32 +5635,28 @@ static mtan_tensor summary_of(const mtan_forward *f) {
 }
 
 /* What is the same at every step of a record: the bias, and masks, where there are any. */
-static void gru_constant(const mtan_forward *f, mtan_tensor gx, mtan_tensor seen, int32_t direction) {
+static mtan_tensor gru_constant(const mtan_forward *f, mtan_tensor seen, int32_t direction) {
     const int32_t V = value_columns(f->config), M = mask_columns(f->config), H = f->config->enc_heads;
     const mtan_tensor g = folded_of(f)->enc.in[direction], b = folded_of(f)->enc.in_bias[direction];
     mtan_tensor of_record;
-    if (M == 0) {
-        mtan_op_copy(f->tape, gx, b);
-        return;
-    }
-    of_record = mtan_new(f->tape, f->tape->batch->records, gx.cols);
+    if (M == 0) return b;
+    of_record = mtan_new(f->tape, f->tape->batch->records, b.cols);
     if (in_int8(f)) linear(f->tape, of_record, seen, nothing, &b, folded_of(f)->enc.masks[direction], 0);
     else mtan_op_linear(f->tape, of_record, seen, mtan_columns(g, V, M), &b);
     for (int32_t h = 1; h < H && !in_int8(f); h++)
         mtan_op_linear_add(f->tape, of_record, seen, mtan_columns(g, h * (V + M) + V, M));
-    mtan_op_spread(f->tape, gx, of_record);
+    return of_record;
 }
 
 /* The GRU's input of one direction, (R, 3N): values and mask of head h are columns h (V + M) and h (V + M) + V of G. */
-static mtan_tensor gru_input(const mtan_forward *f, mtan_tensor x, mtan_tensor seen, int32_t direction) {
-    const int32_t V = value_columns(f->config), all = head_columns(f->config), H = f->config->enc_heads;
-    const mtan_tensor g = folded_of(f)->enc.in[direction];
-    mtan_tensor gx = mtan_new_gates(f->tape, x.rows, 3 * f->config->enc_hidden);
-    gru_constant(f, gx, seen, direction);
-    if (in_int8(f)) linear(f->tape, gx, x, nothing, NULL, folded_of(f)->enc.values[direction], 1);
-    for (int32_t h = 0; h < H && !in_int8(f); h++)
-        mtan_op_linear_add(f->tape, gx, mtan_columns(x, h * V, V), mtan_columns(g, h * all, V));
-    return gx;
+static gru_source encoder_source(const mtan_forward *f, mtan_tensor x, mtan_tensor seen, int32_t direction) {
+    const gru_source from = {x,
+                             folded_of(f)->enc.in[direction],
+                             folded_of(f)->enc.values[direction],
+                             gru_constant(f, seen, direction),
+                             in_int8(f) ? 1 : f->config->enc_heads,
+                             head_columns(f->config)};
+    return from;
 }
 
 /* The encoder's GRU, (R, N) or (R, 2N), and the intensities. */
@@ -5559,9 +5665,10 @@ static mtan_tensor encode(const mtan_forward *f, mtan_tensor *intensity) {
     const mtan_tensor x = interpolate_events(f, intensity), seen = seen_of(f);
     mtan_tensor hidden = mtan_new(f->tape, x.rows, directions(f->config) * N);
     for (int32_t d = 0; d < directions(f->config); d++) {
-        const int32_t gru = roles_of(f)->enc.gru[d];
-        mtan_op_gru(f->tape, mtan_columns(hidden, d * N, N), gru_input(f, x, seen, d), param(f, gru + 1),
-                    bias(f, gru + 3), &folded_of(f)->enc.packed[d], 1, d);
+        const int32_t role = roles_of(f)->enc.gru[d];
+        const gru_source from = encoder_source(f, x, seen, d);
+        gru_on(f->tape, mtan_columns(hidden, d * N, N), &from, param(f, role + 1), bias(f, role + 3),
+               &folded_of(f)->enc.packed[d], 1, d);
     }
     return hidden;
 }
@@ -5611,21 +5718,15 @@ static mtan_tensor head_input(const mtan_forward *f, mtan_tensor x) {
 
 /* ---- decoder ---- */
 
-/* x W_ih^T + b_ih */
-static mtan_tensor gru_layer(const mtan_forward *f, mtan_tensor x, int32_t gru) {
-    const mtan_tensor w = param(f, gru), b = bias(f, gru + 2);
-    mtan_tensor gx = mtan_new_gates(f->tape, x.rows, w.rows);
-    mtan_op_linear(f->tape, gx, x, w, &b);
-    return gx;
-}
-
 /* GRUs over z, side by side: (R S, count N), the second one backwards. */
 static mtan_tensor grus_over(const mtan_forward *f, mtan_tensor x, const int32_t *roles, const mtan_tensor *packed,
                              int32_t count, int32_t N) {
     mtan_tensor hidden = mtan_new(f->tape, x.rows, count * N);
-    for (int32_t d = 0; d < count; d++)
-        mtan_op_gru(f->tape, mtan_columns(hidden, d * N, N), gru_layer(f, x, roles[d]), param(f, roles[d] + 1),
-                    bias(f, roles[d] + 3), &packed[d], f->tape->batch->samples, d);
+    for (int32_t d = 0; d < count; d++) {
+        const gru_source from = {x, param(f, roles[d]), nothing, bias(f, roles[d] + 2), 1, 0};
+        gru_on(f->tape, mtan_columns(hidden, d * N, N), &from, param(f, roles[d] + 1), bias(f, roles[d] + 3),
+               &packed[d], f->tape->batch->samples, d);
+    }
     return hidden;
 }
 

@@ -997,6 +997,7 @@ struct mtan_tape {
     size_t fold_graded; /* of the fold space, the part that has gradients: it comes first */
     uint32_t nodes;
     int32_t recording;
+    int32_t idle;             /* ops are recorded, and computed elsewhere */
     mtan_precision precision; /* of packed weights */
     mtan_status status;       /* the first failure; ops after it do nothing */
 };
@@ -1203,6 +1204,16 @@ typedef struct mtan_gru {
     int32_t hidden;        /* N */
     int32_t samples;       /* rows of the sequence come so many at a time */
     int32_t reverse;       /* 1: from the last step to the first */
+    /* What it computes of its input, a few steps at a time: g = constant + x w_in^T, the columns of x in parts of equal
+     * width, each with packed weights of its own. Without hn no more of g is kept. x null: g holds the input already. */
+    const mtan_real *x; /* (R, parts columns), a row every ldx reals */
+    size_t ldx;
+    int32_t parts, columns;
+    const mtan_real *w_in; /* packed, a part every `part` reals */
+    size_t part;
+    mtan_precision in_precision;
+    const mtan_real *constant; /* (rows of the first step, 3N), a row every ldc reals; ldc 0: one row for all */
+    size_t ldc;
 } mtan_gru;
 
 /* An observation as local statistics see it. */

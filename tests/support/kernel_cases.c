@@ -551,11 +551,51 @@ static void run_gru(kernel_work *w, const kernel_shape *s) {
     mtan_real *weights = take_plain(w, 3 * n * ldy, N > 30 ? 0.2 : 0.5),
               *scratch = take_layout(w, (size_t)(RECORDS * S) * 3 * n);
     mtan_real *dw = take(w, 3 * n * ldy, 1), *db = take(w, 3 * n, 1);
-    mtan_gru layer = {weights, ldy, NULL, MTAN_REAL, take_plain(w, 3 * n, 1), N, S, s->add};
+    mtan_gru layer;
+    memset(&layer, 0, sizeof layer);
+    layer.w = weights, layer.ldw = ldy, layer.hidden = N, layer.samples = S, layer.reverse = s->add;
+    layer.bias = take_plain(w, 3 * n, 1);
     layer.packed = packed_for(w, &layer, s->m % 3);
     layer.precision = s->m % 3 == 2 ? MTAN_INT8 : MTAN_REAL;
     w->backend->gru_forward(&b, &layer, y, ldy, g, ldg, s->k % 2 || layer.precision == MTAN_REAL ? hn : NULL, scratch);
     if (layer.precision == MTAN_REAL) w->backend->gru_backward(&b, &layer, dw, db, g, ldg, hn, scratch, dy, y, ldy);
+}
+
+/* The input of a GRU that it computes itself, k columns in one or two parts. A device finds it computed. */
+static void take_input(kernel_work *w, const kernel_shape *s, const mtan_batch *b, mtan_gru *layer, mtan_real *g) {
+    const size_t N3 = 3 * (size_t)s->n, columns = (size_t)s->k, parts = 1 + (size_t)s->m % 2,
+                 S = (size_t)layer->samples;
+    const size_t ldx = parts * columns + (size_t)s->pad, part = w->backend->pack_count(3 * s->n, s->k);
+    const size_t rows = (size_t)b->rows * S;
+    mtan_real *x = take_plain(w, rows * ldx, 1), *in = take_plain(w, parts * N3 * columns, 1);
+    mtan_real *constant = take_plain(w, RECORDS * S * N3, 1), *packed = take_layout(w, parts * part);
+    layer->ldc = s->pad ? N3 : 0;
+    for (int32_t k = 0; w->backend->device && k < b->steps; k++)
+        w->backend->copy(g + (size_t)b->first[k] * S * N3, N3, constant, layer->ldc,
+                         (b->first[k + 1] - b->first[k]) * layer->samples, 3 * s->n);
+    for (size_t p = 0; p < parts; p++)
+        if (w->backend->device)
+            w->backend->product_nt(g, N3, x + p * columns, ldx, in + p * N3 * columns, columns, (int32_t)rows, 3 * s->n,
+                                   s->k, 1);
+        else w->backend->pack(packed + p * part, in + p * N3 * columns, columns, 3 * s->n, s->k);
+    if (w->backend->device) return;
+    layer->x = x, layer->ldx = ldx, layer->parts = (int32_t)parts, layer->columns = s->k;
+    layer->w_in = packed, layer->part = part, layer->constant = constant;
+}
+
+static void run_gru_input(kernel_work *w, const kernel_shape *s) {
+    const int32_t S = 1 + s->pad % 2;
+    const sizes z = {2, S, s->m < 6 ? s->m + 1 : 6, 2, 2, s->m % 2, 0};
+    const mtan_batch b = make_batch(w, &z);
+    const size_t n = (size_t)s->n, R = (size_t)(b.rows * S);
+    mtan_real *y = take(w, R * n, 1), *g = take_layout(w, R * 3 * n), *hn = take_room(w, R * n);
+    mtan_real *scratch = take_layout(w, (size_t)(RECORDS * S) * 3 * n);
+    mtan_gru layer;
+    memset(&layer, 0, sizeof layer);
+    layer.w = take_plain(w, 3 * n * n, s->n > 30 ? 0.2 : 0.5), layer.ldw = n, layer.hidden = s->n;
+    layer.samples = S, layer.reverse = s->add, layer.bias = take_plain(w, 3 * n, 1);
+    take_input(w, s, &b, &layer, g);
+    w->backend->gru_forward(&b, &layer, y, n, g, 3 * n, s->k % 2 ? hn : NULL, scratch);
 }
 
 /* ---- the variational part: m steps, n latent dimensions ---- */
@@ -722,6 +762,7 @@ const kernel_case kernel_cases[] = {
     {"smooth", run_smooth, 0, KERNEL_NEAR},
     {"gates", run_gates, 0, KERNEL_SAME},
     {"gru", run_gru, 0, KERNEL_NEAR},
+    {"gru with its input", run_gru_input, 0, KERNEL_NEAR},
     {"latent", run_latent, 0, KERNEL_SAME},
     {"latent, sums", run_latent_sums, 0, KERNEL_NEAR},
     {"losses", run_losses, 0, KERNEL_NEAR},
