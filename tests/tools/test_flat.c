@@ -428,7 +428,7 @@ TEST metrics_are_the_commands(void) {
 TEST a_report_needs_no_files(void) {
     ASSERT_EQ_FMT(DONE, run(ENC "--out @/flat", NULL, NULL), "%d");
     ASSERT_EQ_FMT(DONE, run("report @/flat --out @/r.html", NULL, NULL), "%d");
-    ASSERT(command_says("r.html", "</html>"));
+    ASSERT(command_says("r.html", "</html>") && command_says("r.html", "Results on "));
     PASS();
 }
 

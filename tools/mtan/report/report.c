@@ -761,7 +761,7 @@ static int open_run(session *s, const options *o, const char *model) {
     memset(s, 0, sizeof *s);
     if (!bundle_read(&s->bundle, model, error)) return complain("%s", error), 0;
     if (!source_read(&s->source, &s->bundle, error)) return complain("%s: %s", model, error), session_close(s), 0;
-    if (!option_given(o, "data") && s->source.set->needs_data) {
+    if (!option_given(o, "data") && !o->columns && s->source.set->needs_data) {
         note("no --data: the page has learning curves and settings, but no results");
         return option_backend(o, &s->bundle.model.backend) ? 1 : (session_close(s), 0);
     }
