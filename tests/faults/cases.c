@@ -29,6 +29,7 @@ fault_case fault_cases[] = {
     CASE("predict gzip", "predict " MODEL "--data " PACKED " --threads 1", 0, NULL, NO_RUN),
     CASE("eval", "eval " MODEL DATA "--bootstrap 10 --threads 2", 0, NULL, NO_RUN),
     CASE("report", "report ../data/run " DATA "-o page.html --bootstrap 10 --threads 1", 0, "page.html", NO_RUN),
+    CASE("report card", "report ../data/run " DATA "--card -o card.md --bootstrap 10 --threads 1", 0, "card.md", NO_RUN),
     CASE("report curves", "report " CURVES " --data ../data/events.csv -o page.html --bootstrap 10 --threads 1", 0,
          "page.html", NO_RUN),
     CASE("convert", "convert ../data/checkpoint.pt out.safetensors", 0, "out.safetensors", NO_RUN),

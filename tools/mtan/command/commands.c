@@ -178,9 +178,11 @@ const command commands[] = {
      1, 1},
     {"report", command_report, "RUN --data PATH -o FILE",
      "a page with curves, calibration, interpolations and attention",
-     "One HTML file that needs nothing else.\n"
+     "One HTML file that needs nothing else; with --card a model card in Markdown,\n"
+     "by default README.md beside the model.\n"
      "\n"
-     "  mtan report run --data physionet2012 -o report.html\n",
+     "  mtan report run --data physionet2012 -o report.html\n"
+     "  mtan report run --data physionet2012 --card\n",
      1, 1},
     {"table", command_table, "[1 2 3 4 5] [--data FOLDER] [--budget TIME]", "the paper's tables beside ours",
      "Prints the paper's numbers and ours by preset, mean and standard deviation over\n"

@@ -128,6 +128,8 @@ static const option table[] = {
     {"bootstrap", 0, WHOLE("N", 0, 1e6), " cv eval compare report explain ",
      "resamples for the 95 % intervals; 0: none (default 1000)"},
     {"by", 0, TEXT("COLUMN"), " eval report ", "metrics by subgroup too: by this column of the labels' file"},
+    {"card", 0, FLAG, " report ",
+     "a model card instead of the page: Markdown under front matter that the Hugging Face Hub reads"},
     {"channels", 0, FLAG, " explain ", "what the metric loses without each channel, instead of single observations"},
     {"over-time", 0, FLAG, " explain ", "the prediction after each time of a record, instead of single observations"},
     {"at", 0, TEXT("A:B:STEP"), " interpolate ", "times to interpolate at, in the data's unit"},

@@ -18,6 +18,7 @@
 #include "../model/files.h"
 #include "../model/solver_room.h"
 #include "attention_view.h"
+#include "card.h"
 #include "contest_text.h"
 #include "report_tables.h"
 #include "html.h"
@@ -747,7 +748,7 @@ static int find_run(run_paths *r, const options *o) {
     if (folder && there == 0) fits &= join(r->model, bytes, run, name), there = file_exists(r->model, error);
     snprintf(name, sizeof name, "%slog.csv", between);
     fits &= join(r->log, bytes, run, name);
-    snprintf(name, sizeof name, "%sreport.html", between);
+    snprintf(name, sizeof name, "%s%s", between, option_given(o, "card") ? "README.md" : "report.html");
     fits &= out ? join(r->out, (int)strlen(out), out, "") : join(r->out, bytes, run, name);
     if (!fits) return complain("%s: the path is too long", run), 0;
     if (there < 0) return complain("%s", error), 0;
@@ -810,6 +811,28 @@ int report_save(const char *path, const report_data *page, char *error) {
     return good;
 }
 
+static card_facts facts_of(const session *s) {
+    static const struct {
+        const char *task, *what;
+    } kinds[] = {[MTAN_TASK_CLASSES] = {"tabular-classification", "a class"},
+                 [MTAN_TASK_NUMBER] = {"tabular-regression", "a number"},
+                 [MTAN_TASK_LABELS] = {"tabular-classification", "labels, each true or not"}};
+    const mtan_config *m = &s->bundle.model.config;
+    const prep *p = &s->bundle.prep;
+    card_facts f = {
+        .task = kinds[m->task].task, .what = kinds[m->task].what, .data = s->source.set->name, .part = s->part};
+    f.channels = p->channels, f.n_channels = arrlenu(p->channels);
+    f.outputs = p->classes, f.n_outputs = arrlenu(p->classes);
+    if (m->classify == MTAN_CLASSIFY_NONE)
+        f.task = "time-series-forecasting", f.what = "every channel at any time", f.n_outputs = 0;
+    return f;
+}
+
+static int save(const collection *c, const char *path, char *error) {
+    const card_facts facts = facts_of(c->s);
+    return option_given(c->o, "card") ? card_save(path, &c->page, &facts, error) : report_save(path, &c->page, error);
+}
+
 int command_report(const options *o) {
     char error[512] = "";
     run_paths paths;
@@ -820,7 +843,7 @@ int command_report(const options *o) {
     memset(&c, 0, sizeof c);
     c.s = &s, c.o = o, c.page.best_epoch = NAN;
     if (collect(&c, paths.log)) {
-        if (report_save(paths.out, &c.page, error)) note("%s", paths.out), status = DONE;
+        if (save(&c, paths.out, error)) note("%s", paths.out), status = DONE;
         else complain("%s", error);
     }
     collection_free(&c);

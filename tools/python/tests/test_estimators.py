@@ -17,6 +17,18 @@ import mtan
 from mtan._sklearn import NotFittedError
 
 
+def test_a_card_is_one_that_the_hub_reads(classifier, events, data, tmp_path):
+    hub = pytest.importorskip("huggingface_hub", reason="no huggingface_hub")
+    classifier.report(tmp_path / "README.md", events, data[1], card=True)
+    card = hub.ModelCard.load(tmp_path / "README.md")
+    assert card.data.library_name == "mtan" and card.data.pipeline_tag == "tabular-classification"
+    found = {r.metric_type: r.metric_value for r in card.data.eval_results}
+    kept_apart = np.array(list(classifier.model_.text("mtan.split.given"))) == "2"
+    measured = classifier.evaluate(events[kept_apart], data[1][kept_apart], draws=0)
+    assert abs(found["log_loss"] - measured["log_loss"][0]) < 1e-6
+    assert "It reads 3 channels: BP, heat, pulse." in card.text
+
+
 def test_a_classifier_learns(classifier, events, data):
     p = classifier.predict_proba(events)
     assert p.shape == (len(events), 2) and np.allclose(p.sum(axis=1), 1)

@@ -142,9 +142,9 @@ class _Estimator(BaseEstimator):
             raise Error(f'the model has no channel "{channel}"')
         return model.attention(data, head, model.channels.index(channel))
 
-    def report(self, path: Any, X: Any = None, y: Any = None) -> None:
-        """Writes the page of `mtan report`: curves, calibration, attention. Without records, on those of `fit`, of which the part kept for
-        testing counts."""
+    def report(self, path: Any, X: Any = None, y: Any = None, *, card: bool = False) -> None:
+        """Writes the page of `mtan report`: curves, calibration, attention; or its model card, in Markdown that the Hugging Face Hub reads.
+        Without records, on those of `fit`, of which the part kept for testing counts."""
         if X is None and not hasattr(self, "_fitted_on"):
             raise Error("report needs records: report(path, X, y)")
         X, y = self._fitted_on if X is None else (self._events(X), y)
@@ -154,7 +154,8 @@ class _Estimator(BaseEstimator):
             if getattr(self, "_log", ""):
                 (run / "log.csv").write_text(self._log)
             own_part = ["--split", "valid"] if self._fitted_here(X) and "2" not in self._model().text("mtan.split.given", "2") else []
-            command(self._labelled(X, y), ["report", folder, "--out", os.fspath(path), *own_part])
+            words = ["report", folder, "--out", os.fspath(path), *own_part, *(["--card"] if card else [])]
+            command(self._labelled(X, y), words)
 
     def _fitted_here(self, X: Events) -> bool:
         return getattr(self, "_fitted_on", (None,))[0] is X

@@ -1,0 +1,138 @@
+/* See card.h. */
+#include "card.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../data/memory.h"
+#include "../../data/text_writer.h"
+#include "../model/files.h"
+#include "html.h"
+#include "json_text.h"
+
+/* ---- texts ---- */
+
+/* A name as Markdown shows it, in a table too: marks that mean something there are written as numbers. */
+static void put_text(FILE *out, const char *text) {
+    static const char marks[] = "|*[]`#\\~$";
+    char *run = tool_text(text ? text : ""), *at = run;
+    while (*at) {
+        const size_t n = strcspn(at, marks);
+        const char mark = at[n];
+        at[n] = 0;
+        html_text(out, at);
+        if (!mark) break;
+        fprintf(out, "&#%d;", mark);
+        at += n + 1;
+    }
+    free(run);
+}
+
+static void put_list(FILE *out, char *const *names, size_t n) {
+    for (size_t i = 0; i < n; i++) fputs(i ? ", " : "", out), put_text(out, names[i]);
+}
+
+/* "Average precision" as a key: average_precision. */
+static void put_key(FILE *out, const char *name) {
+    for (; *name; name++) fputc(isalnum((unsigned char)*name) ? tolower((unsigned char)*name) : '_', out);
+}
+
+/* ---- front matter: YAML, of which JSON's strings are a part ---- */
+
+static void put_metric(FILE *out, const report_number *n) {
+    if (!isfinite(n->value)) return;
+    fputs("    - type: ", out), put_key(out, n->name);
+    fputs("\n      name: ", out), json_string(out, n->name);
+    fprintf(out, "\n      value: %.6f\n", n->value); /* with an exponent and no point YAML takes it for a text */
+}
+
+static int is_measured(const report_data *r, const card_facts *f) {
+    int measured = 0;
+    for (size_t i = 0; f->part && i < r->n_numbers; i++) measured |= isfinite(r->numbers[i].value);
+    return measured;
+}
+
+static void front_matter(FILE *out, const report_data *r, const card_facts *f) {
+    fprintf(out, "---\nlibrary_name: mtan\npipeline_tag: %s\n", f->task);
+    fputs("tags:\n- mtan\n- time-series\n- irregular-time-series\n- safetensors\n", out);
+    if (is_measured(r, f)) {
+        fputs("model-index:\n- name: ", out), json_string(out, r->title);
+        fprintf(out, "\n  results:\n  - task:\n      type: %s\n    dataset:\n      type: ", f->task);
+        json_string(out, f->data);
+        fputs("\n      name: ", out), json_string(out, f->data);
+        fputs("\n      split: ", out), json_string(out, f->part);
+        fputs("\n    metrics:\n", out);
+        for (size_t i = 0; i < r->n_numbers; i++) put_metric(out, &r->numbers[i]);
+    }
+    fputs("---\n\n", out);
+}
+
+/* ---- what people read ---- */
+
+static void put_results(FILE *out, const report_data *r) {
+    char a[32], b[32], c[32];
+    fputs("## Results\n\n| | | 95 % interval | |\n|---|---|---|---|\n", out);
+    for (size_t i = 0; i < r->n_numbers; i++) {
+        const report_number *n = &r->numbers[i];
+        fputs("| ", out), put_text(out, n->name);
+        fprintf(out, " | %s | ", html_number(a, n->value, 4));
+        if (isfinite(n->low)) fprintf(out, "%s to %s", html_number(b, n->low, 4), html_number(c, n->high, 4));
+        fputs(" | ", out), put_text(out, n->note), fputs(" |\n", out);
+    }
+    fputc('\n', out);
+}
+
+static void put_table(FILE *out, const report_table *t) {
+    fputs("## ", out), put_text(out, t->title), fputs("\n\n| | |\n|---|---|\n", out);
+    for (size_t i = 0; i < t->n; i++) {
+        fputs("| ", out), put_text(out, t->pairs[i].key);
+        fputs(" | ", out), put_text(out, t->pairs[i].value), fputs(" |\n", out);
+    }
+    fputc('\n', out);
+}
+
+static void put_use(FILE *out, const card_facts *f) {
+    fputs("## Use\n\nRaw observations go in, rows of record, time, channel and value in the data's units: the "
+          "preprocessing is part "
+          "of the file.\n\n```python\nimport mtan\n\nm = mtan.load(\"model.safetensors\")\n",
+          out);
+    fputs(f->n_outputs > 0 ? "m.predict(mtan.Events(frame))\n" : "mean, sd = m.predict(mtan.Events(frame), at=times)\n",
+          out);
+    fprintf(out, "```\n\n```console\n$ mtan %s model.safetensors --data events.csv\n```\n\n",
+            f->n_outputs > 0 ? "predict" : "interpolate");
+}
+
+void card_write(FILE *out, const report_data *r, const card_facts *f) {
+    front_matter(out, r, f);
+    fputs("# ", out), put_text(out, r->title), fputs("\n\n", out);
+    put_text(out, r->subtitle), fputs("\n\n", out);
+    if (r->verdict && *r->verdict) put_text(out, r->verdict), fputs("\n\n", out);
+    fprintf(out, "It reads %zu channels: ", f->n_channels), put_list(out, f->channels, f->n_channels);
+    fprintf(out, ". It predicts %s", f->what);
+    if (f->n_outputs > 0) fputs(": ", out), put_list(out, f->outputs, f->n_outputs);
+    fputs(".\n\n", out);
+    if (is_measured(r, f)) put_results(out, r);
+    put_use(out, f);
+    for (size_t i = 0; i < r->n_tables; i++) put_table(out, &r->tables[i]);
+}
+
+typedef struct card {
+    const report_data *r;
+    const card_facts *f;
+} card;
+
+static void write_card(FILE *out, void *of) {
+    const card *c = of;
+    card_write(out, c->r, c->f);
+}
+
+int card_save(const char *path, const report_data *r, const card_facts *f, char *error) {
+    card c = {r, f};
+    size_t length;
+    char *bytes = text_write(write_card, &c, &length);
+    const int good = file_write(path, bytes, length, error);
+    free(bytes);
+    return good;
+}
