@@ -128,12 +128,12 @@ TEST the_channel_that_decides_comes_first(void) {
 TEST what_cannot_be_explained_is_refused(void) {
     ASSERT_EQ_FMT(DONE, command_run("train own --model interp --data @/events.csv --out @/curves " SMALL), "%d");
     ASSERT(command_refused("explain @/curves/best.safetensors --data @/events.csv",
-                           "explain is for models that classify"));
+                           "explain is for models that predict labels"));
     ASSERT_EQ_FMT(
         DONE, command_run("train own --model per-time --data @/events.csv --labels @/times.csv --out @/times " SMALL),
         "%d");
     ASSERT(command_refused("explain @/times/best.safetensors --data @/events.csv --labels @/times.csv",
-                           "a class for every time"));
+                           "a label for every time"));
     ASSERT_EQ_FMT(
         DONE,
         command_run(

@@ -83,20 +83,18 @@ static void put_class_rivals(const session *s, const predictions *p, int32_t dra
     class_rivals_free(&r);
 }
 
-static void put_all(session *s, const options *o, const predictions *p, const subgroup *groups, int32_t draws,
-                    int json) {
-    metric_query q = {metric_table_new(p->p, p->classes == 2 ? p->score : NULL, p->label, p->rows, p->classes),
-                      METRIC_AUC, NULL};
+static void put_all(session *s, const options *o, const predictions *p, const worth *w, const subgroup *groups,
+                    int32_t draws, int json) {
+    metric_query q = {w->table, METRIC_AUC, NULL};
     put_what(s, o, json);
     if (json) printf(", \"rows\": %zu", p->rows);
     else printf("%td records of the part '%s', %zu labelled rows\n", arrlen(s->positions), s->part, p->rows);
     for (int i = 0; i < METRICS; i++) put_measure(&q, p, (metric_name)i, draws, json);
     put_class_rivals(s, p, draws, json);
-    put_groups(option_text(o, "by", ""), groups, json);
+    put_groups(option_text(o, "by", ""), groups, w, json);
     put_decisions(s, p, draws, json);
     put_tables(s, p, json);
     if (json) puts("}");
-    metric_table_free(q.table);
 }
 
 static int eval_classes(session *s, const options *o, int json) {
@@ -104,13 +102,15 @@ static int eval_classes(session *s, const options *o, int json) {
     record_column column = {NULL};
     subgroup *groups = NULL;
     predictions p;
+    worth w;
     int good;
     if (!session_predict(s, o, &p)) return BAD_USE;
     predictions_drop_unlabelled(&p);
+    w = worth_of_classes(&p);
     good = p.rows > 0 || (complain("no record of this part has a label"), 0);
-    good = good && option_groups(&column, &groups, s, o, &p, draws);
-    if (good) put_all(s, o, &p, groups, draws, json);
-    arrfree(groups), record_column_free(&column);
+    good = good && option_groups(&column, &groups, s, o, &w, draws);
+    if (good) put_all(s, o, &p, &w, groups, draws, json);
+    arrfree(groups), record_column_free(&column), worth_free(&w);
     predictions_free(&p);
     return good ? DONE : BAD_USE;
 }
@@ -212,7 +212,7 @@ static int eval_curves(session *s, const options *o, int json) {
     const double asked = option_number(o, "observed", 1);
     share_error errors[SHARES];
     int measured = 0;
-    if (option_given(o, "by")) return complain("--by is for models that classify");
+    if (option_given(o, "by")) return complain("--by is for models that predict labels, not curves");
     while (measured < shares && measure_share(s, o, one ? asked : 0.5 + 0.1 * measured, &errors[measured])) measured++;
     if (measured == shares) put_shares(s, o, errors, shares, json);
     for (int i = 0; i < measured; i++) arrfree(errors[i].rivals);

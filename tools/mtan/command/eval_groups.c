@@ -8,7 +8,7 @@
 #include "../report/json_text.h"
 #include "messages.h"
 
-int option_groups(record_column *column, subgroup **groups, const session *s, const options *o, const predictions *p,
+int option_groups(record_column *column, subgroup **groups, const session *s, const options *o, const worth *w,
                   int32_t draws) {
     const char *by = option_text(o, "by", NULL), *labels = option_text(o, "labels", NULL);
     char error[512] = "";
@@ -16,18 +16,18 @@ int option_groups(record_column *column, subgroup **groups, const session *s, co
     if (!by) return 1;
     if (!labels) return complain("--by %s: is a column of the file of --labels, which is missing", by), 0;
     if (!record_column_read(column, labels, by, error)) return complain("--by: %s", error), 0;
-    *groups = subgroups_measure(column, &s->data, p, draws, error);
+    *groups = subgroups_measure(column, &s->data, w, draws, error);
     return *groups || (complain("--by %s: %s", by, error), 0);
 }
 
-static void put_json(const char *column, const subgroup *groups) {
+static void put_json(const char *column, const subgroup *groups, const worth *w) {
     fputs(", \"by\": {\"column\": ", stdout), json_string(stdout, column), fputs(", \"groups\": [", stdout);
     for (size_t k = 0; k < arrlenu(groups); k++) {
         const subgroup *g = &groups[k];
         fputs(k ? ", {\"name\": " : "{\"name\": ", stdout), json_string(stdout, g->name);
         printf(", \"rows\": %zu", g->rows);
-        for (int i = 0; i < METRICS; i++) {
-            const char *key = metric_key((metric_name)i);
+        for (int i = 0; i < worth_metrics(w); i++) {
+            const char *key = worth_key(w, i);
             printf(", \"%s\": ", key), json_number(stdout, g->value[i]);
             printf(", \"%s_low\": ", key), json_number(stdout, g->range[i].low);
             printf(", \"%s_high\": ", key), json_number(stdout, g->range[i].high);
@@ -37,27 +37,34 @@ static void put_json(const char *column, const subgroup *groups) {
     fputs("]}", stdout);
 }
 
-void put_groups(const char *column, const subgroup *groups, int json) {
-    static const metric_name told[] = {METRIC_AUC, METRIC_ACCURACY, METRIC_LOG_LOSS};
-    enum { TOLD = sizeof told / sizeof told[0] };
+/* Shares have four digits behind the point, numbers of the data as many as they are worth. */
+static void put_cell(double x, interval range, int in_units) {
+    char text[64];
+    snprintf(text, sizeof text, in_units ? "%.4g" : "%.4f", x);
+    if (!isnan(range.low))
+        snprintf(text + strlen(text), sizeof text - strlen(text), in_units ? " (%.3g to %.3g)" : " (%.3f to %.3f)",
+                 range.low, range.high);
+    printf("  %-23s", text);
+}
+
+void put_groups(const char *column, const subgroup *groups, const worth *w, int json) {
+    enum { TOLD = 3 };
+    static const int of_classes[TOLD] = {METRIC_AUC, METRIC_ACCURACY, METRIC_LOG_LOSS},
+                     of_numbers[TOLD] = {NUMBER_RMSE, NUMBER_MAE, NUMBER_R2};
+    const int is_number = w->task == MTAN_TASK_NUMBER, *told = is_number ? of_numbers : of_classes;
     if (!groups) return;
     if (json) {
-        put_json(column, groups);
+        put_json(column, groups, w);
         return;
     }
     putchar('\n'), shown_put(stdout, column, 16, 16), printf(" %6s", "rows");
-    for (int i = 0; i < TOLD; i++) printf("  %-23s", metric_title(told[i]));
+    for (int i = 0; i < TOLD; i++) printf("  %-23s", worth_title(w, told[i]));
     putchar('\n');
     for (size_t k = 0; k < arrlenu(groups); k++) {
         shown_put(stdout, groups[k].name, 16, 16), printf(" %6zu", groups[k].rows);
-        for (int i = 0; i < TOLD; i++) {
-            const interval range = groups[k].range[told[i]];
-            char text[64];
-            snprintf(text, sizeof text, "%.4f", groups[k].value[told[i]]);
-            if (!isnan(range.low))
-                snprintf(text + strlen(text), sizeof text - strlen(text), " (%.3f to %.3f)", range.low, range.high);
-            printf("  %-23s", text);
-        }
+        for (int i = 0; i < TOLD; i++)
+            put_cell(groups[k].value[told[i]], groups[k].range[told[i]],
+                     is_number && number_metric_in_units((number_metric)told[i]));
         putchar('\n');
     }
 }

@@ -5,11 +5,11 @@
 #include "../model/session.h"
 #include "../model/subgroups.h"
 
-/* --by with its file, measured; `column` keeps the names. p: labelled rows. 1, *groups NULL where --by is not given; or 0 with a
- * message printed. Both are to be freed in any case. */
-int option_groups(record_column *column, subgroup **groups, const session *s, const options *o, const predictions *p,
+/* --by with its file, measured; `column` keeps the names. 1, *groups NULL where --by is not given; or 0 with a message printed. Both are to
+ * be freed in any case. */
+int option_groups(record_column *column, subgroup **groups, const session *s, const options *o, const worth *w,
                   int32_t draws);
 /* A table of the headline metrics, or a key of a JSON object with all of them. */
-void put_groups(const char *column, const subgroup *groups, int json);
+void put_groups(const char *column, const subgroup *groups, const worth *w, int json);
 
 #endif

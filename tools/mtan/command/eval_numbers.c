@@ -8,6 +8,7 @@
 #include "../model/labels.h"
 #include "../report/json_text.h"
 #include "commands.h"
+#include "eval_groups.h"
 #include "eval_parts.h"
 
 /* ---- a number ---- */
@@ -81,8 +82,8 @@ static void put_labels(const session *s, const label_tables *t, const number_pre
 
 /* ---- both ---- */
 
-static void put_all(const session *s, const options *o, const number_predictions *p, int json) {
-    const int32_t draws = (int32_t)option_integer(o, "bootstrap", 1000);
+static void put_all(const session *s, const options *o, const number_predictions *p, const worth *w,
+                    const subgroup *groups, int32_t draws, int json) {
     const int labels = s->data.task == MTAN_TASK_LABELS;
     contest_number *numbers;
     number_rivals r;
@@ -91,27 +92,32 @@ static void put_all(const session *s, const options *o, const number_predictions
     else
         printf("%td records of the part '%s', %zu %s\n", arrlen(s->positions), s->part, p->rows,
                labels ? "labelled rows; means over the labels" : "numbers");
-    if (labels) {
-        label_tables t = label_tables_make(p->p, p->y, p->rows, p->outputs);
-        put_labels(s, &t, p, draws, json);
-        label_tables_free(&t);
-    } else put_numbers(p, draws, json);
+    if (labels) put_labels(s, &w->labels, p, draws, json);
+    else put_numbers(p, draws, json);
     number_rivals_make(&r, &s->data, &s->bundle.prep, s->split.part[SPLIT_TRAIN], s->split.part[SPLIT_VALID],
                        s->positions);
     numbers = labels ? contest_labels(&r, p, draws) : contest_numbers(&r, p, draws);
     put_rivals(s, numbers, json);
+    put_groups(option_text(o, "by", ""), groups, w, json);
     if (json) puts("}");
     arrfree(numbers);
     number_rivals_free(&r);
 }
 
 int eval_numbers(session *s, const options *o, int json) {
+    const int32_t draws = (int32_t)option_integer(o, "bootstrap", 1000);
+    record_column column = {NULL};
+    subgroup *groups = NULL;
     number_predictions p;
-    if (option_given(o, "by")) return complain("--by is for models that classify");
+    worth w;
+    int good;
     if (!s->data.numbers) return complain("--labels FILE is needed, with what the model predicts");
     if (!session_numbers(s, o, &p)) return BAD_USE;
     if (p.rows == 0) return numbers_free(&p), complain("no record of this part has a label");
-    put_all(s, o, &p, json);
+    w = worth_of_numbers(s->data.task, &p);
+    good = option_groups(&column, &groups, s, o, &w, draws);
+    if (good) put_all(s, o, &p, &w, groups, draws, json);
+    arrfree(groups), record_column_free(&column), worth_free(&w);
     numbers_free(&p);
-    return DONE;
+    return good ? DONE : BAD_USE;
 }

@@ -57,40 +57,72 @@ static mtan_event raw_of(const session *s, const raw_events *raw, int32_t positi
     return back;
 }
 
+/* What the observations of a task are about: the column of its name, NULL where there is but one, and of its size. */
+static const struct {
+    const char *of, *size;
+} answers[] = {[MTAN_TASK_CLASSES] = {"class", "log_odds"},
+               [MTAN_TASK_NUMBER] = {NULL, "predicted"},
+               [MTAN_TASK_LABELS] = {"label", "log_odds"}};
+
+static void put_json(const char *record, const mtan_event *e, const char *channel, mtan_task task, const char *of,
+                     double size, double change) {
+    fputs("{\"record\": ", stdout), json_string(stdout, record), put_datum(", \"time\": ", (double)e->time);
+    fputs(", \"channel\": ", stdout), json_string(stdout, channel), put_datum(", \"value\": ", (double)e->value);
+    if (answers[task].of) printf(", \"%s\": ", answers[task].of), json_string(stdout, of);
+    put_key(", ", answers[task].size, size), put_key(", ", "change", change), puts("}");
+}
+
+/* A number is told in the data's unit. */
 static void put_observation(const session *s, const char *record, const mtan_event *e, const record_influence *f,
                             double change, int json) {
+    const mtan_task task = s->bundle.model.config.task;
+    const int is_number = task == MTAN_TASK_NUMBER;
+    const double size = is_number ? numbers_raw(&s->bundle.prep, f->log_odds) : f->log_odds;
     char number[16], other[16];
     const char *channel = name_of(s->data.channels, e->channel, number);
-    const char *class = name_of(s->bundle.prep.classes, f->of, other);
+    const char *of = name_of(s->bundle.prep.classes, f->of, other);
+    if (is_number) change = size - numbers_raw(&s->bundle.prep, f->log_odds - change);
     if (json) {
-        fputs("{\"record\": ", stdout), json_string(stdout, record), put_datum(", \"time\": ", (double)e->time);
-        fputs(", \"channel\": ", stdout), json_string(stdout, channel), put_datum(", \"value\": ", (double)e->value);
-        fputs(", \"class\": ", stdout), json_string(stdout, class), put_key(", ", "log_odds", f->log_odds);
-        put_key(", ", "change", change), puts("}");
+        put_json(record, e, channel, task, of, size, change);
         return;
     }
     row_name(record), put_datum(",", (double)e->time), putchar(',');
     row_name(channel), put_datum(",", (double)e->value), putchar(',');
-    row_name(class), printf(",%.6g,%.6g\n", f->log_odds, change);
+    if (answers[task].of) row_name(of), putchar(',');
+    printf("%.6g,%.6g\n", size, change);
+}
+
+/* As many as the record has answers: one, or one for each label. */
+static int find_influences(const session *s, runner *run, const mtan_record *record, record_influence *f) {
+    const mtan_config *c = &s->bundle.model.config;
+    const int32_t positive = s->bundle.prep.positive >= 0 ? s->bundle.prep.positive : 1;
+    if (c->task == MTAN_TASK_LABELS) return explain_labels(f, run, record);
+    return explain_observations(f, run, record, c->task == MTAN_TASK_NUMBER ? 0 : c->classes == 2 ? positive : -1);
 }
 
 static int explain_record(session *s, runner *run, const raw_events *raw, int32_t position, int json) {
-    const int32_t positive = s->bundle.prep.positive >= 0 ? s->bundle.prep.positive : 1;
     const int part = split_part_of(&s->split, position);
     const mtan_record record = dataset_view(&s->data, (size_t)position);
-    record_influence f;
+    const mtan_config *c = &s->bundle.model.config;
+    const int32_t n = c->task == MTAN_TASK_LABELS ? c->classes : 1;
+    record_influence *f = tool_calloc((size_t)n, sizeof *f);
+    const int good = find_influences(s, run, &record, f);
     int32_t at = 0;
-    if (!explain_observations(&f, run, &record, s->bundle.model.config.classes == 2 ? positive : -1)) return 0;
-    for (int32_t i = 0; i < record.n_events; i++) {
+    for (int32_t i = 0; good && i < record.n_events; i++) {
         const mtan_event e = raw_of(s, raw, position, part, &record.events[i], &at);
-        put_observation(s, dataset_name(&s->data, (size_t)position), &e, &f, f.change[i], json);
+        for (int32_t k = 0; k < n; k++)
+            put_observation(s, dataset_name(&s->data, (size_t)position), &e, &f[k], f[k].change[i], json);
     }
-    record_influence_free(&f);
-    return 1;
+    for (int32_t k = 0; k < n; k++) record_influence_free(&f[k]);
+    free(f);
+    return good;
 }
 
 static int explain_records(session *s, runner *run, const raw_events *raw, int json) {
-    if (!json) puts("record,time,channel,value,class,log_odds,change");
+    const mtan_task task = s->bundle.model.config.task;
+    if (!json)
+        printf("record,time,channel,value%s%s,%s,change\n", answers[task].of ? "," : "",
+               answers[task].of ? answers[task].of : "", answers[task].size);
     for (size_t i = 0; i < arrlenu(s->positions); i++) {
         progress("record %zu of %zu", i + 1, arrlenu(s->positions));
         if (!explain_record(s, run, raw, s->positions[i], json)) return progress_end(), 0;
@@ -104,7 +136,7 @@ static int explain_records(session *s, runner *run, const raw_events *raw, int j
 static int explain_times(session *s, runner *run, int json) {
     mtan_config config = s->bundle.model.config;
     row_printer rows = {&config, s->bundle.prep.classes, s->bundle.prep.number, json, 0, 0};
-    const size_t C = (size_t)config.classes;
+    const size_t C = (size_t)mtan_config_outputs(&config);
     config.classify = MTAN_CLASSIFY_TIME; /* rows have a time */
     for (size_t i = 0; i < arrlenu(s->positions); i++) {
         const int part = split_part_of(&s->split, s->positions[i]);
@@ -139,10 +171,10 @@ static void tell_channel(size_t channel, size_t channels) {
     progress("channel %zu of %zu", channel + 1, channels);
 }
 
-static void put_channels(const session *s, const ranked *r, size_t n, metric_name metric, double value, int json) {
+static void put_channels(const session *s, const ranked *r, size_t n, const char *metric, double value, int json) {
     char number[16];
-    if (json) put_key("{", metric_key(metric), value), fputs(", \"channels\": [", stdout);
-    else printf("channel,drop_%s,low,high\n", metric_key(metric));
+    if (json) put_key("{", metric, value), fputs(", \"channels\": [", stdout);
+    else printf("channel,drop_%s,low,high\n", metric);
     for (size_t i = 0; i < n; i++) {
         const char *name = name_of(s->data.channels, r[i].channel, number);
         if (json) {
@@ -160,13 +192,13 @@ static void put_channels(const session *s, const ranked *r, size_t n, metric_nam
 
 static int explain_all_channels(session *s, runner *run, const options *o, int json) {
     const size_t D = arrlenu(s->data.channels);
-    const metric_name metric = s->bundle.model.config.classes == 2 ? METRIC_AUC : METRIC_ACCURACY;
-    const channel_question q = {&s->data,         s->positions, s->source.preset == MTAN_FAITHFUL,
-                                session_batch(s), metric,       (int32_t)option_integer(o, "bootstrap", 1000)};
+    const channel_question q = {&s->data, s->positions, s->source.preset == MTAN_FAITHFUL, session_batch(s),
+                                (int32_t)option_integer(o, "bootstrap", 1000)};
     channel_drop *drops = tool_calloc(D, sizeof *drops);
     ranked *r = tool_calloc(D, sizeof *r);
+    const char *metric = "";
     double value;
-    const int good = explain_channels(drops, &value, run, &q, tell_channel);
+    const int good = explain_channels(drops, &value, &metric, run, &q, tell_channel);
     progress_end();
     for (size_t i = 0; i < D; i++) r[i].drop = drops[i], r[i].channel = (int32_t)i;
     qsort(r, D, sizeof *r, largest_first);
@@ -189,11 +221,12 @@ static int has_labels(const session *s) {
 /* 1, or 0 with a message printed. */
 static int can_be_explained(const session *s, const options *o) {
     const mtan_classify_kind kind = s->bundle.model.config.classify;
-    if (kind == MTAN_CLASSIFY_NONE) return complain("this model interpolates: explain is for models that classify"), 0;
+    if (kind == MTAN_CLASSIFY_NONE)
+        return complain("this model interpolates: explain is for models that predict labels"), 0;
     if (option_given(o, "channels"))
         return has_labels(s) || (complain("--channels: no record of this part has a label to measure by"), 0);
     return kind == MTAN_CLASSIFY_RECORD ||
-           (complain("this model has a class for every time: explain takes those with one for a record, or --channels"),
+           (complain("this model has a label for every time: explain takes those with one for a record, or --channels"),
             0);
 }
 
@@ -224,9 +257,7 @@ int command_explain(const options *o) {
         raw = raw_keep(&s.data);
         prep_apply(&s.bundle.prep, &s.data, &s.split);
         session_explain(&s);
-        if (s.bundle.model.config.task != MTAN_TASK_CLASSES)
-            complain("this model predicts no classes, which are what `mtan explain` explains");
-        else status = explain(&s, o, &raw);
+        status = explain(&s, o, &raw);
     }
     arrfree(raw.events), arrfree(raw.records);
     session_close(&s);

@@ -41,10 +41,10 @@ static size_t together(const mtan_record *of) {
     return most < 1 ? 1 : most > TOGETHER_MOST ? TOGETHER_MOST : most;
 }
 
-/* Classes of n variants: p and logit (n, C). */
+/* Outputs of n variants: p and logit (n, C). */
 static int classify_variants(runner *run, const mtan_record *of, size_t n, variant_function make, double *p,
                              double *logit) {
-    const size_t C = (size_t)run->model->config.classes, room = (size_t)of->n_events, most = together(of);
+    const size_t C = (size_t)mtan_config_outputs(&run->model->config), room = (size_t)of->n_events, most = together(of);
     const size_t count = n < most ? n : most;
     mtan_event *events = tool_calloc(count * room, sizeof *events);
     mtan_record *records = tool_calloc(count, sizeof *records);
@@ -83,20 +83,53 @@ static int32_t likeliest(const double *p, int32_t classes) {
     return best;
 }
 
-int explain_observations(record_influence *f, runner *run, const mtan_record *record, int32_t of) {
-    const int32_t C = run->model->config.classes;
-    const size_t n = (size_t)record->n_events, all[2] = {0, 1};
-    double *p = tool_calloc((n + 1) * (size_t)C, sizeof *p), *logit = tool_calloc((n + 1) * (size_t)C, sizeof *logit);
-    const int good = runner_classify(run, record, 1, all, p, logit) &&
-                     classify_variants(run, record, n, without_one, p + C, logit + C);
-    memset(f, 0, sizeof *f);
-    if (good) {
-        f->of = of >= 0 ? of : likeliest(p, C);
-        f->log_odds = log_odds_of(logit, C, f->of);
-        f->change = tool_calloc(n, sizeof *f->change);
-        for (size_t i = 0; i < n; i++) f->change[i] = f->log_odds - log_odds_of(logit + (i + 1) * (size_t)C, C, f->of);
+/* What a record is asked about, from one row of outputs. */
+static double answer_of(const mtan_config *c, const double *p, const double *logit, int32_t of) {
+    switch (c->task) {
+    case MTAN_TASK_CLASSES: return log_odds_of(logit, c->classes, of);
+    case MTAN_TASK_NUMBER: return p[mtan_config_outputs(c) / 2];
+    case MTAN_TASK_LABELS: break;
     }
-    free(p), free(logit);
+    return logit[of];
+}
+
+/* Outputs of a record, then of it without each of its observations: rows of O. */
+typedef struct variants {
+    double *p, *logit;
+} variants;
+
+static int leave_out_each(variants *v, runner *run, const mtan_record *record) {
+    const size_t n = (size_t)record->n_events, O = (size_t)mtan_config_outputs(&run->model->config), all[2] = {0, 1};
+    v->p = tool_calloc((n + 1) * O, sizeof *v->p), v->logit = tool_calloc((n + 1) * O, sizeof *v->logit);
+    return runner_classify(run, record, 1, all, v->p, v->logit) &&
+           classify_variants(run, record, n, without_one, v->p + O, v->logit + O);
+}
+
+static void find_influence(record_influence *f, const variants *v, const mtan_config *c, size_t n, int32_t of) {
+    const size_t O = (size_t)mtan_config_outputs(c);
+    f->of = of;
+    f->log_odds = answer_of(c, v->p, v->logit, of);
+    f->change = tool_calloc(n, sizeof *f->change);
+    for (size_t i = 0; i < n; i++)
+        f->change[i] = f->log_odds - answer_of(c, v->p + (i + 1) * O, v->logit + (i + 1) * O, of);
+}
+
+int explain_observations(record_influence *f, runner *run, const mtan_record *record, int32_t of) {
+    const mtan_config *c = &run->model->config;
+    variants v;
+    const int good = leave_out_each(&v, run, record);
+    memset(f, 0, sizeof *f);
+    if (good) find_influence(f, &v, c, (size_t)record->n_events, of >= 0 ? of : likeliest(v.p, c->classes));
+    free(v.p), free(v.logit);
+    return good;
+}
+
+int explain_labels(record_influence *f, runner *run, const mtan_record *record) {
+    const mtan_config *c = &run->model->config;
+    variants v;
+    const int good = leave_out_each(&v, run, record);
+    for (int32_t k = 0; good && k < c->classes; k++) find_influence(&f[k], &v, c, (size_t)record->n_events, k);
+    free(v.p), free(v.logit);
     return good;
 }
 
@@ -113,7 +146,7 @@ int explain_course(record_course *c, runner *run, const mtan_record *record) {
     c->times = tool_calloc((size_t)record->n_events, sizeof *c->times);
     for (int32_t i = 0; i < record->n_events; i++)
         if (i == 0 || record->events[i].time > record->events[i - 1].time) c->times[c->n++] = record->events[i].time;
-    c->p = tool_calloc(c->n * (size_t)run->model->config.classes, sizeof *c->p);
+    c->p = tool_calloc(c->n * (size_t)mtan_config_outputs(&run->model->config), sizeof *c->p);
     good = classify_variants(run, record, c->n, until, c->p, NULL);
     if (!good) record_course_free(c);
     return good;
@@ -165,14 +198,38 @@ static dataset exchange(const dataset *d, const int32_t *positions, int32_t chan
     return mixed;
 }
 
-static metric_table *table_of(const predictions *p) {
-    return metric_table_new(p->p, p->classes == 2 ? p->score : NULL, p->label, p->rows, p->classes);
+/* What a model predicts of some data, and what that is worth. */
+typedef struct judged {
+    predictions classes;
+    number_predictions numbers;
+    worth worth;
+} judged;
+
+static int judge(judged *j, runner *run, const channel_question *q, const dataset *d) {
+    const mtan_task task = run->model->config.task;
+    memset(j, 0, sizeof *j);
+    if (task == MTAN_TASK_CLASSES) {
+        if (!predictions_make(&j->classes, run, d, q->positions, q->faithful, q->batch)) return 0;
+        predictions_drop_unlabelled(&j->classes);
+        j->worth = worth_of_classes(&j->classes);
+        return 1;
+    }
+    if (!numbers_make(&j->numbers, run, d, NULL, q->positions)) return 0;
+    j->worth = worth_of_numbers(task, &j->numbers);
+    return 1;
+}
+
+static void judged_free(judged *j) {
+    const mtan_task task = j->worth.task;
+    worth_free(&j->worth);
+    if (task == MTAN_TASK_CLASSES) predictions_free(&j->classes);
+    else numbers_free(&j->numbers);
 }
 
 /* The model as it is, and with a channel exchanged a few times. */
 typedef struct exchanged {
-    metric_name metric;
-    metric_table *model, *other[EXCHANGES];
+    const worth *model;
+    judged other[EXCHANGES];
 } exchanged;
 
 /* A metric_function. */
@@ -180,54 +237,48 @@ static double mean_drop(void *context, const int32_t *rows, size_t n) {
     const exchanged *x = context;
     double sum = 0;
     for (int i = 0; i < EXCHANGES; i++) {
-        metric_query q = {x->model, x->metric, x->other[i]};
-        sum += metric_higher(x->metric) * metric_drawn(&q, rows, n);
+        worth_query q = {x->model, worth_headline(x->model), &x->other[i].worth, NULL};
+        sum += worth_drawn(&q, rows, n);
     }
     return sum / EXCHANGES;
 }
 
-static int explain_channel(channel_drop *drop, runner *run, const channel_question *q, const predictions *whole,
-                           metric_table *model, int32_t channel) {
+static int explain_channel(channel_drop *drop, runner *run, const channel_question *q, const worth *model,
+                           int32_t channel) {
     int32_t *order = tool_calloc(arrlenu(q->positions), sizeof *order);
-    predictions p[EXCHANGES];
-    exchanged x = {q->metric, model, {NULL}};
+    exchanged x = {.model = model};
     mtan_mt19937 rng;
     int made = 0, good = 1;
     mtan_mt_seed(&rng, 0); /* the same exchanges for every channel */
     while (made < EXCHANGES && good) {
         numpy_permutation(&rng, order, arrlenu(q->positions));
         dataset mixed = exchange(q->data, q->positions, channel, order);
-        good = predictions_make(&p[made], run, &mixed, q->positions, q->faithful, q->batch);
+        good = judge(&x.other[made], run, q, &mixed);
+        made += good;
         arrfree(mixed.records), arrfree(mixed.events);
-        if (!good) break;
-        predictions_drop_unlabelled(&p[made]);
-        x.other[made] = table_of(&p[made]), made++;
     }
     if (good) {
-        drop->drop = mean_drop(&x, NULL, whole->rows);
+        drop->drop = mean_drop(&x, NULL, model->rows);
         drop->range = (interval){NAN, NAN};
-        if (q->draws > 0) drop->range = metric_bootstrap(mean_drop, &x, whole->rows, whole->record, q->draws, 0);
+        if (q->draws > 0) drop->range = metric_bootstrap(mean_drop, &x, model->rows, model->record, q->draws, 0);
     }
-    for (int i = 0; i < made; i++) metric_table_free(x.other[i]), predictions_free(&p[i]);
+    for (int i = 0; i < made; i++) judged_free(&x.other[i]);
     free(order);
     return good;
 }
 
-int explain_channels(channel_drop *drops, double *metric, runner *run, const channel_question *q,
+int explain_channels(channel_drop *drops, double *value, const char **key, runner *run, const channel_question *q,
                      void (*tell)(size_t channel, size_t channels)) {
     const size_t D = arrlenu(q->data->channels);
-    predictions whole;
-    metric_query query = {NULL, q->metric, NULL};
-    int good = predictions_make(&whole, run, q->data, q->positions, q->faithful, q->batch);
+    judged whole;
+    int good = judge(&whole, run, q, q->data);
     if (!good) return 0;
-    predictions_drop_unlabelled(&whole);
-    query.table = table_of(&whole);
-    *metric = metric_drawn(&query, NULL, whole.rows);
+    worth_query query = {&whole.worth, worth_headline(&whole.worth), NULL, NULL};
+    *value = worth_drawn(&query, NULL, whole.worth.rows), *key = worth_key(&whole.worth, query.metric);
     for (size_t c = 0; c < D && good; c++) {
         if (tell) tell(c, D);
-        good = explain_channel(&drops[c], run, q, &whole, query.table, (int32_t)c);
+        good = explain_channel(&drops[c], run, q, &whole.worth, (int32_t)c);
     }
-    metric_table_free(query.table);
-    predictions_free(&whole);
+    judged_free(&whole);
     return good;
 }

@@ -10,15 +10,15 @@ static int by_name(const void *left, const void *right) {
     return strcmp(((const subgroup *)left)->name, ((const subgroup *)right)->name);
 }
 
-static const char *group_of(const record_column *by, const dataset *d, const predictions *p, size_t row) {
-    return record_column_of(by, dataset_name(d, (size_t)p->record[row]));
+static const char *group_of(const record_column *by, const dataset *d, const worth *w, size_t row) {
+    return record_column_of(by, dataset_name(d, (size_t)w->record[row]));
 }
 
 /* The groups that occur, with their rows counted; one more than the most where there are more. */
-static subgroup *groups_found(const record_column *by, const dataset *d, const predictions *p) {
+static subgroup *groups_found(const record_column *by, const dataset *d, const worth *w) {
     subgroup *found = NULL;
-    for (size_t i = 0; i < p->rows && arrlen(found) <= SUBGROUPS_MOST; i++) {
-        const char *name = group_of(by, d, p, i);
+    for (size_t i = 0; i < w->rows && arrlen(found) <= SUBGROUPS_MOST; i++) {
+        const char *name = group_of(by, d, w, i);
         size_t k = 0;
         if (!name) continue;
         while (k < arrlenu(found) && strcmp(found[k].name, name) != 0) k++;
@@ -34,47 +34,40 @@ static subgroup *groups_found(const record_column *by, const dataset *d, const p
     return found;
 }
 
-/* Rows of one group; the arrays are its own. */
-static predictions rows_of(const subgroup *g, const record_column *by, const dataset *d, const predictions *p) {
-    const size_t C = (size_t)p->classes;
-    predictions part = {0, 0, p->classes, NULL, NULL, NULL, NULL};
-    part.p = tool_calloc(g->rows * C, sizeof *part.p), part.score = tool_calloc(g->rows, sizeof *part.score);
-    part.label = tool_calloc(g->rows, sizeof *part.label), part.record = tool_calloc(g->rows, sizeof *part.record);
-    for (size_t i = 0; i < p->rows; i++) {
-        const char *name = group_of(by, d, p, i);
-        if (!name || strcmp(name, g->name) != 0) continue;
-        memcpy(part.p + part.rows * C, p->p + i * C, C * sizeof *p->p);
-        part.score[part.rows] = p->score[i], part.label[part.rows] = p->label[i];
-        part.record[part.rows++] = p->record[i];
+/* (rows of the group) Their places among all rows. */
+static int32_t *rows_of(const subgroup *g, const record_column *by, const dataset *d, const worth *w) {
+    int32_t *rows = tool_calloc(g->rows, sizeof *rows);
+    size_t n = 0;
+    for (size_t i = 0; i < w->rows; i++) {
+        const char *name = group_of(by, d, w, i);
+        if (name && strcmp(name, g->name) == 0) rows[n++] = (int32_t)i;
     }
-    return part;
+    return rows;
 }
 
-static void group_measure(subgroup *g, const predictions *part, int32_t draws) {
-    metric_query q = {
-        metric_table_new(part->p, part->classes == 2 ? part->score : NULL, part->label, part->rows, part->classes),
-        METRIC_AUC, NULL};
-    for (int i = 0; i < METRICS; i++) {
-        q.name = (metric_name)i;
-        g->value[i] = metric_drawn(&q, NULL, part->rows);
+static void group_measure(subgroup *g, const worth *w, const int32_t *rows, int32_t draws) {
+    int32_t *record = tool_calloc(g->rows, sizeof *record);
+    for (size_t i = 0; i < g->rows; i++) record[i] = w->record[rows[i]];
+    for (int i = 0; i < worth_metrics(w); i++) {
+        worth_query q = {w, i, NULL, rows};
+        g->value[i] = worth_drawn(&q, NULL, g->rows);
         g->range[i] = (interval){NAN, NAN};
-        if (draws > 0) g->range[i] = metric_bootstrap(metric_drawn, &q, part->rows, part->record, draws, 0);
+        if (draws > 0) g->range[i] = metric_bootstrap(worth_drawn, &q, g->rows, record, draws, 0);
     }
-    metric_table_free(q.table);
+    free(record);
 }
 
-subgroup *subgroups_measure(const record_column *by, const dataset *d, const predictions *p, int32_t draws,
-                            char *error) {
-    subgroup *groups = groups_found(by, d, p);
+subgroup *subgroups_measure(const record_column *by, const dataset *d, const worth *w, int32_t draws, char *error) {
+    subgroup *groups = groups_found(by, d, w);
     if (arrlen(groups) == 0) return snprintf(error, 512, "no labelled record has a value there"), NULL;
     if (arrlen(groups) > SUBGROUPS_MOST) {
         arrfree(groups);
         return snprintf(error, 512, "more than %d different values are no groups", SUBGROUPS_MOST), NULL;
     }
     for (size_t k = 0; k < arrlenu(groups); k++) {
-        predictions part = rows_of(&groups[k], by, d, p);
-        group_measure(&groups[k], &part, draws);
-        predictions_free(&part);
+        int32_t *rows = rows_of(&groups[k], by, d, w);
+        group_measure(&groups[k], w, rows, draws);
+        free(rows);
     }
     return groups;
 }

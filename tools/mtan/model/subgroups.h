@@ -3,20 +3,18 @@
 #define MTAN_TOOLS_SUBGROUPS_H
 
 #include "../../data/record_column.h"
-#include "metrics.h"
-#include "predictions.h"
+#include "worth.h"
 
 typedef struct subgroup {
     const char *name; /* the column's */
     size_t rows;
-    double value[METRICS];
+    double value[METRICS];   /* as many as the task has metrics (worth.h) */
     interval range[METRICS]; /* 95 %, NaN without draws */
 } subgroup;
 
 enum { SUBGROUPS_MOST = 30 };
-/* p: labelled rows. Rows of records that the column says nothing of are in no group. An stb_ds array in the order of the names; NULL
+/* Rows of records that the column says nothing of are in no group. An stb_ds array in the order of the names; NULL
  * with error (512 bytes) set: no row has a group, or the groups are too many to be groups. */
-subgroup *subgroups_measure(const record_column *by, const dataset *d, const predictions *p, int32_t draws,
-                            char *error);
+subgroup *subgroups_measure(const record_column *by, const dataset *d, const worth *w, int32_t draws, char *error);
 
 #endif

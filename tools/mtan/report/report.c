@@ -279,12 +279,12 @@ static void collect_calibration(collection *c, const predictions *p) {
 }
 
 /* --by: a table of the metric by which a model is judged. */
-static int collect_groups(collection *c, const predictions *p) {
-    const metric_name told = p->classes == 2 ? METRIC_AUC : METRIC_ACCURACY;
+static int collect_groups(collection *c, worth w) {
+    const int told = worth_headline(&w);
     record_column column;
     subgroup *groups;
     report_pair *pairs = NULL;
-    const int good = option_groups(&column, &groups, c->s, c->o, p, (int32_t)option_integer(c->o, "bootstrap", DRAWS));
+    const int good = option_groups(&column, &groups, c->s, c->o, &w, (int32_t)option_integer(c->o, "bootstrap", DRAWS));
     for (size_t i = 0; i < arrlenu(groups); i++) {
         const subgroup *g = &groups[i];
         char range[64] = "";
@@ -294,8 +294,8 @@ static int collect_groups(collection *c, const predictions *p) {
     }
     if (pairs)
         arrput(c->tables,
-               report_table_of(text(c, "%s by %.80s", metric_title(told), option_text(c->o, "by", "")), pairs));
-    arrfree(groups), record_column_free(&column);
+               report_table_of(text(c, "%s by %.80s", worth_title(&w, told), option_text(c->o, "by", "")), pairs));
+    arrfree(groups), record_column_free(&column), worth_free(&w);
     return good;
 }
 
@@ -357,7 +357,7 @@ static int collect_numbers(collection *c) {
     number_predictions p;
     number_rivals r;
     contest_number *rivals;
-    if (option_given(c->o, "by")) return complain("--by is for models that classify"), 0;
+    int good = 1;
     if (!s->data.numbers) return note("no labels: nothing to compare the predictions with"), 1;
     if (!session_numbers(c->s, c->o, &p)) return 0;
     number_rivals_make(&r, &s->data, &s->bundle.prep, s->split.part[SPLIT_TRAIN], s->split.part[SPLIT_VALID],
@@ -367,8 +367,9 @@ static int collect_numbers(collection *c) {
     if (p.rows == 0) note("no labels: nothing to compare the predictions with");
     else if (labels) collect_labels(c, &p, rivals, draws);
     else collect_number(c, &p, rivals, draws);
+    if (p.rows > 0) good = collect_groups(c, worth_of_numbers(s->data.task, &p));
     arrfree(rivals), number_rivals_free(&r), numbers_free(&p);
-    return 1;
+    return good;
 }
 
 static int collect_classes(collection *c) {
@@ -386,7 +387,7 @@ static int collect_classes(collection *c) {
         c->page.class_names = (const char *const *)c->s->bundle.prep.classes;
     collect_metrics(c, &p);
     if (p.classes == 2) collect_calibration(c, &p);
-    return collect_groups(c, &p);
+    return collect_groups(c, worth_of_classes(&p));
 }
 
 /* ---- interpolation ---- */

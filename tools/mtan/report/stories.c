@@ -95,18 +95,15 @@ static int most_important_first(const void *left, const void *right) {
 
 static int tell_channels(stories *x, session *s, runner *run, const options *o) {
     const size_t D = arrlenu(s->data.channels);
-    const channel_question q = {&s->data,
-                                s->positions,
-                                s->source.preset == MTAN_FAITHFUL,
-                                session_batch(s),
-                                s->bundle.model.config.classes == 2 ? METRIC_AUC : METRIC_ACCURACY,
+    const channel_question q = {&s->data, s->positions, s->source.preset == MTAN_FAITHFUL, session_batch(s),
                                 (int32_t)option_integer(o, "bootstrap", 1000)};
     channel_drop *drops;
+    const char *key;
     double value;
     int good;
     if (D < 2 || (double)D * (double)arrlenu(s->positions) > ASKED_MOST) return 1;
     drops = tool_calloc(D, sizeof *drops);
-    good = explain_channels(drops, &value, run, &q, NULL);
+    good = explain_channels(drops, &value, &key, run, &q, NULL);
     for (size_t i = 0; good && i < D; i++) {
         const report_channel c = {s->data.channels[i], drops[i].drop, drops[i].range.low, drops[i].range.high};
         if (!isnan(c.drop)) arrput(x->channels, c);
