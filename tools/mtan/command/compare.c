@@ -6,6 +6,7 @@
 #include "../report/json_text.h"
 #include "../model/bounds.h"
 #include "../model/session.h"
+#include "../model/worth.h"
 #include "shared_options.h"
 
 #include <math.h>
@@ -240,6 +241,44 @@ static int measure_labelled(outcome *result, const options *o, const predictions
     return x.n > 0;
 }
 
+/* In the metrics of the task, those of a number in the data's unit. */
+static int measure_numbers(outcome *result, const options *o, mtan_task task, const number_predictions *a,
+                           const number_predictions *b) {
+    const int32_t draws = (int32_t)option_integer(o, "bootstrap", 1000);
+    worth of_a = worth_of_numbers(task, a), of_b = worth_of_numbers(task, b);
+    const int metrics = worth_metrics(worth_metrics(&of_a) < worth_metrics(&of_b) ? &of_a : &of_b);
+    result->rows = a->rows;
+    for (int i = 0; i < metrics; i++) {
+        worth_query qa = {&of_a, i, NULL, NULL}, qb = {&of_b, i, NULL, NULL}, both = {&of_b, i, &of_a, NULL};
+        paired_metric m = {
+            worth_key(&of_a, i), worth_drawn(&qa, NULL, a->rows), worth_drawn(&qb, NULL, b->rows), {NAN, NAN}};
+        if (draws > 0) m.difference = metric_bootstrap(worth_drawn, &both, a->rows, a->record, draws, SEED);
+        arrput(result->metrics, m);
+    }
+    worth_free(&of_a), worth_free(&of_b);
+    return 1;
+}
+
+static int same_names(char **a, char **b) {
+    if (arrlen(a) != arrlen(b)) return 0;
+    for (size_t i = 0; i < arrlenu(a); i++)
+        if (strcmp(a[i], b[i]) != 0) return 0;
+    return 1;
+}
+
+static int compare_numbers(outcome *result, const options *o, session *a, session *b) {
+    number_predictions of_a, of_b;
+    int done = 0;
+    if (!a->data.numbers) return complain("--labels FILE is needed, with what the models predict"), 0;
+    if (!session_numbers(a, o, &of_a)) return 0;
+    if (!session_numbers(b, o, &of_b)) return numbers_free(&of_a), 0;
+    if (of_a.rows == 0) complain("none of these records has a label to compare with");
+    else if (of_a.rows != of_b.rows) complain("the two models do not have the same labels: nothing to compare");
+    else done = measure_numbers(result, o, a->bundle.model.config.task, &of_a, &of_b);
+    numbers_free(&of_a), numbers_free(&of_b);
+    return done;
+}
+
 static int compare_classes(outcome *result, const options *o, session *a, session *b) {
     predictions of_a, of_b;
     int done;
@@ -368,7 +407,11 @@ static int compare_opened(outcome *result, const options *o, session *a, session
     if (arrlen(a->positions) == 0) return complain("there are no %s records", result->part), 0;
     if (x->classify != y->classify)
         return complain("one model classifies what the other does not: nothing to compare"), 0;
-    return x->classify == MTAN_CLASSIFY_NONE ? compare_errors(result, o, a, b) : compare_classes(result, o, a, b);
+    if (x->classify == MTAN_CLASSIFY_NONE) return compare_errors(result, o, a, b);
+    if (x->task != y->task ||
+        (x->task == MTAN_TASK_LABELS && !same_names(a->bundle.prep.classes, b->bundle.prep.classes)))
+        return complain("the two models do not have the same labels: nothing to compare"), 0;
+    return x->task == MTAN_TASK_CLASSES ? compare_classes(result, o, a, b) : compare_numbers(result, o, a, b);
 }
 
 static int compare_predictions(outcome *result, const options *o) {
