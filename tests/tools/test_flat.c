@@ -199,6 +199,44 @@ static int same_number(double got, double shown) {
     return good;
 }
 
+/* Three labels of a record, some of them not known; the last record has none that is. */
+TEST several_labels_train_to_the_commands_bytes(void) {
+    static const char names[] = "early\0late\0odd";
+    static double value[3 * COMMAND_RECORDS], measured[15];
+    mtan_flat_model *m;
+    char line[40], *text;
+    command_write("several.csv", "record,early,late,odd\n");
+    for (int i = 0; i < COMMAND_RECORDS; i++) {
+        double *v = value + 3 * i;
+        v[0] = i % 2, v[1] = i % 3 == 0, v[2] = i % 5 == 0 ? NAN : i % 7 < 3;
+        if (i == COMMAND_RECORDS - 1) v[0] = v[1] = v[2] = NAN;
+        else
+            sprintf(line, isnan(v[2]) ? "r%d,%g,%g,\n" : "r%d,%g,%g,%g\n", i, v[0], v[1], v[2]),
+                command_append("several.csv", line);
+    }
+    mtan_flat_data_labels(columns.data, 3, names, value);
+    ASSERT((m = trained(ENC "--out @/flat")));
+    ASSERT_EQ_FMT(DONE, command_run(ENC "--out @/run --data @/events.csv --labels @/several.csv --quiet"), "%d");
+    ASSERT(command_same_files("flat/best.safetensors", "run/best.safetensors"));
+    ASSERT_STR_EQ("auc", mtan_flat_metric(m, 0));
+    ASSERT(mtan_flat_metric(m, 4) && !mtan_flat_metric(m, 5));
+    ASSERT_EQ_FMT(0, (int)mtan_flat_evaluate(m, columns.data, 1, -1, 0, 10, measured), "%d");
+    ASSERT_EQ_FMT(DONE,
+                  command_run("eval @/run/best.safetensors --data @/events.csv --labels @/several.csv --split all "
+                              "--bootstrap 10 --json --quiet"),
+                  "%d");
+    text = command_text("out.txt");
+    ASSERT(same_number(measured[0], command_json(text, "\"model\"", "auc")));
+    free(text);
+    value[1] = 0.5;
+    ASSERT(mtan_flat_evaluate(m, columns.data, 1, -1, 0, 10, measured) != 0);
+    ASSERT_STR_EQ("labels:1: \"late\" is 0.5: it must be 1 or 0", mtan_flat_message());
+    mtan_flat_data_labels(columns.data, 3, "early\0late\0new", value);
+    ASSERT(mtan_flat_evaluate(m, columns.data, 1, -1, 0, 10, measured) != 0);
+    mtan_flat_model_free(m);
+    PASS();
+}
+
 TEST predictions_are_the_commands(void) {
     mtan_flat_model *m = trained(ENC "--out @/flat");
     double p[2 * COMMAND_RECORDS], again[2 * COMMAND_RECORDS];
@@ -437,6 +475,7 @@ SUITE(flat_suite) {
     GREATEST_SET_TEARDOWN_CB(close_flat, NULL);
     RUN_TEST(a_training_writes_the_commands_bytes);
     RUN_TEST(numbers_train_to_the_commands_bytes);
+    RUN_TEST(several_labels_train_to_the_commands_bytes);
     RUN_TEST(curves_train_to_the_commands_bytes);
     RUN_TEST(a_training_is_stopped_and_resumed);
     RUN_TEST(failures_are_sentences);

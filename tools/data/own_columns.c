@@ -92,10 +92,22 @@ static size_t label_count(const own_columns *c) {
     return c->label_offset ? (size_t)c->label_offset[c->n_records] : (size_t)c->n_records;
 }
 
+/* In the order in which they are given, as columns of a file. */
+static int place_several(dataset *d, taking *t) {
+    const own_columns *c = t->columns;
+    d->task = MTAN_TASK_LABELS;
+    if (t->options->classes)
+        return place_given(&d->classes, t->class_place, t->classes, c->n_classes, t->options->classes) ||
+               dataset_fail(d, "the model has two labels of one name");
+    for (int32_t i = 0; i < c->n_classes; i++) t->class_place[i] = i, arrput(d->classes, tool_text(t->classes[i]));
+    return c->n_classes <= OWN_CLASSES_MOST || dataset_fail(d, "more than %d labels", OWN_CLASSES_MOST);
+}
+
 static int place_classes(dataset *d, taking *t) {
     const own_columns *c = t->columns;
     unsigned char *used;
     t->class_place = tool_calloc((size_t)c->n_classes + 1, sizeof *t->class_place);
+    if (c->several) return place_several(d, t);
     if (c->number) return d->task = MTAN_TASK_NUMBER, arrput(d->classes, tool_text("label")), 1;
     if (!c->label) return 1;
     if (t->options->classes)
@@ -165,26 +177,58 @@ static int take_events(dataset *d, taking *t, int32_t record) {
 
 /* ---- labels ---- */
 
-/* What is to be learned at a place of the labels; 0 with an error: it is none of the classes. */
-static int take_label(dataset *d, const taking *t, size_t at, int32_t *label, double *number) {
-    const own_columns *c = t->columns;
-    *number = c->number ? c->number[at] : NAN;
-    *label = c->number ? (isnan(*number) ? MTAN_UNLABELED : 0) : c->label[at];
-    if (*label == 0 && c->number && !(fabs(*number) <= FLT_MAX))
-        return dataset_fail(d, "labels:%zu: %g is no number that a float can hold", at + 1, *number);
-    if (*label == MTAN_UNLABELED || c->number) return 1;
-    if (*label < 0 || *label >= c->n_classes)
-        return dataset_fail(d, "labels:%zu: class %d: there are %d", at + 1, (int)*label, (int)c->n_classes);
-    if (t->class_place[*label] < 0)
+/* What is to be learned at a place of the labels becomes a label of the record that is made. 1, or 0 with an error. */
+
+static int take_class(dataset *d, const taking *t, size_t at) {
+    const int32_t label = t->columns->label[at];
+    if (label == MTAN_UNLABELED) return dataset_add_label(d, label), 1;
+    if (label < 0 || label >= t->columns->n_classes)
+        return dataset_fail(d, "labels:%zu: class %d: there are %d", at + 1, (int)label, (int)t->columns->n_classes);
+    if (t->class_place[label] < 0)
         return dataset_fail(d, "labels:%zu: the model has no class \"%s\"", at + 1,
-                            field_quote(t->classes[*label]).text);
-    *label = t->class_place[*label];
-    return 1;
+                            field_quote(t->classes[label]).text);
+    return dataset_add_label(d, t->class_place[label]), 1;
 }
 
-static void add_label(dataset *d, const taking *t, int32_t label, double number) {
-    if (t->columns->number) arrput(d->numbers, (mtan_real)number);
-    dataset_add_label(d, label);
+static int take_number(dataset *d, const taking *t, size_t at) {
+    const double number = t->columns->number[at];
+    if (!isnan(number) && !(fabs(number) <= FLT_MAX))
+        return dataset_fail(d, "labels:%zu: %g is no number that a float can hold", at + 1, number);
+    arrput(d->numbers, (mtan_real)number);
+    return dataset_add_label(d, isnan(number) ? MTAN_UNLABELED : 0), 1;
+}
+
+static int take_several(dataset *d, const taking *t, size_t at) {
+    const size_t C = arrlenu(d->classes), n = (size_t)t->columns->n_classes;
+    mtan_real *row = arraddnptr(d->numbers, C);
+    int32_t label = MTAN_UNLABELED;
+    for (size_t c = 0; c < C; c++) row[c] = (mtan_real)NAN;
+    for (size_t i = 0; i < n; i++) {
+        const double x = t->columns->several[at * n + i];
+        if (isnan(x)) continue;
+        if (t->class_place[i] < 0)
+            return dataset_fail(d, "labels:%zu: the model has no label \"%s\"", at + 1,
+                                field_quote(t->classes[i]).text);
+        if (x < 0 || x > 1 || (x > 0 && x < 1))
+            return dataset_fail(d, "labels:%zu: \"%s\" is %g: it must be 1 or 0", at + 1,
+                                field_quote(t->classes[i]).text, x);
+        row[t->class_place[i]] = (mtan_real)x, label = 0;
+    }
+    return dataset_add_label(d, label), 1;
+}
+
+static int take_label(dataset *d, const taking *t, size_t at) {
+    return t->columns->several  ? take_several(d, t, at)
+           : t->columns->number ? take_number(d, t, at)
+                                : take_class(d, t, at);
+}
+
+/* Is anything known there? */
+static int is_labelled(const own_columns *c, size_t at) {
+    if (!c->several) return c->number ? !isnan(c->number[at]) : c->label[at] != MTAN_UNLABELED;
+    for (int32_t i = 0; i < c->n_classes; i++)
+        if (!isnan(c->several[at * (size_t)c->n_classes + (size_t)i])) return 1;
+    return 0;
 }
 
 /* Two labels of one time have to be the same, or one of them is none. */
@@ -203,29 +247,22 @@ static int take_time_labels(dataset *d, taking *t, int32_t record) {
     for (size_t i = 0; i < arrlenu(t->timeless); i++) {
         const own_row *r = &t->timeless[i];
         mtan_real moment;
-        int32_t label;
-        double number;
         if (i > 0 && own_same_time(t->labels.clock, r->time, t->timeless[i - 1].time))
             return dataset_fail(d, "labels:%u: a second label of one time", (unsigned)r->line);
-        if (!take_label(d, t, r->line - 1, &label, &number)) return 0;
         if (!own_moment(&t->labels, r, first ? *first : t->timeless[0].time, &moment))
             return dataset_fail(d, "%s", t->labels.error);
         arrput(d->label_times, moment);
-        add_label(d, t, label, number);
+        if (!take_label(d, t, r->line - 1)) return 0;
     }
     return 1;
 }
 
 static int take_record_label(dataset *d, const taking *t, int32_t record) {
-    int32_t label;
-    double number;
-    if (!take_label(d, t, (size_t)record, &label, &number)) return 0;
-    if (label != MTAN_UNLABELED) add_label(d, t, label, number);
-    return 1;
+    return !is_labelled(t->columns, (size_t)record) || take_label(d, t, (size_t)record);
 }
 
 static int take_labels(dataset *d, taking *t, int32_t record) {
-    if (!t->columns->label && !t->columns->number) return 1;
+    if (!t->columns->label && !t->columns->number && !t->columns->several) return 1;
     return t->columns->label_offset ? take_time_labels(d, t, record) : take_record_label(d, t, record);
 }
 

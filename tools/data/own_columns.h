@@ -21,6 +21,8 @@ typedef struct own_columns {
     /* What is to be learned: a class or a number of each record; with label_offset (n_records + 1), as `offset`, of its times. */
     const int32_t *label; /* which name of `classes`, MTAN_UNLABELED: none */
     const double *number; /* in place of label; NaN: none */
+    const double
+        *several; /* in place of both, rows of n_classes labels that are each true or not: 1, 0, or NaN for not known */
     const int64_t *label_offset;
     const double *label_time; /* as time or date, whichever the rows have */
     const int64_t *label_date;

@@ -40,6 +40,8 @@ MTAN_FLAT void mtan_flat_data_statics(mtan_flat_data *data, int32_t n);
 MTAN_FLAT void mtan_flat_data_classes(mtan_flat_data *data, int32_t n_classes, const char *classes,
                                       const int32_t *label);
 MTAN_FLAT void mtan_flat_data_numbers(mtan_flat_data *data, const double *number);
+/* Or several labels that are each true or not: rows of n values 1, 0 or NaN for not known. */
+MTAN_FLAT void mtan_flat_data_labels(mtan_flat_data *data, int32_t n_labels, const char *labels, const double *value);
 MTAN_FLAT void mtan_flat_data_label_times(mtan_flat_data *data, const int64_t *offset, const double *time,
                                           const int64_t *date);
 /* (n_records) Records of one group stay on one side of a split, -1: of none; and a split that is given: 0 training, 1 validation,

@@ -34,6 +34,11 @@ void mtan_flat_data_numbers(mtan_flat_data *data, const double *number) {
     data->columns.number = number;
 }
 
+void mtan_flat_data_labels(mtan_flat_data *data, int32_t n_labels, const char *labels, const double *value) {
+    data->columns.n_classes = n_labels, data->columns.classes = labels;
+    data->columns.several = value;
+}
+
 void mtan_flat_data_label_times(mtan_flat_data *data, const int64_t *offset, const double *time, const int64_t *date) {
     data->columns.label_offset = offset, data->columns.label_time = time, data->columns.label_date = date;
 }

@@ -4,6 +4,7 @@
 #include "../command/messages.h"
 #include "../model/bounds.h"
 #include "../model/interpolation.h"
+#include "../model/labels.h"
 #include "../model/numbers.h"
 #include "../model/predictions.h"
 #include "flat_question.h"
@@ -53,6 +54,22 @@ static int evaluate_numbers(question *q, const int32_t *positions) {
     return 1;
 }
 
+/* Means over the labels. */
+static int evaluate_labels(question *q, const int32_t *positions) {
+    number_predictions p;
+    label_tables t;
+    if (!numbers_make(&p, &q->run, &q->set, NULL, positions)) return question_failed(q, positions);
+    if (p.rows == 0) return complain("no record has a label"), numbers_free(&p), 0;
+    t = label_tables_make(p.p, p.y, p.rows, p.outputs);
+    for (int i = 0; i < METRIC_CALIBRATION; i++) {
+        interval range;
+        const double value = label_measure(&t, &p, (metric_name)i, -1, q->draws, &range);
+        put_metric(q, i, value, range);
+    }
+    label_tables_free(&t), numbers_free(&p);
+    return 1;
+}
+
 static int evaluate_curves(question *q, const int32_t *positions) {
     const interpolation_request ask_for = {.data = &q->set,
                                            .positions = positions,
@@ -80,6 +97,7 @@ static int answer_evaluate(question *q) {
     positions = all_positions(q);
     good = curves                        ? evaluate_curves(q, positions)
            : c->task == MTAN_TASK_NUMBER ? evaluate_numbers(q, positions)
+           : c->task == MTAN_TASK_LABELS ? evaluate_labels(q, positions)
                                          : evaluate_classes(q, positions);
     arrfree(positions);
     return good;
@@ -88,7 +106,10 @@ static int answer_evaluate(question *q) {
 const char *mtan_flat_metric(const mtan_flat_model *model, int32_t index) {
     static const char *const curves[] = {"mse_held_out", "mse"};
     const mtan_config *c = &model->bundle.model.config;
-    const int most = c->classify == MTAN_CLASSIFY_NONE ? 2 : c->task == MTAN_TASK_NUMBER ? NUMBER_METRICS : METRICS;
+    const int most = c->classify == MTAN_CLASSIFY_NONE ? 2
+                     : c->task == MTAN_TASK_NUMBER     ? NUMBER_METRICS
+                     : c->task == MTAN_TASK_LABELS     ? METRIC_CALIBRATION
+                                                       : METRICS;
     if (index < 0 || index >= most) return NULL;
     if (c->classify == MTAN_CLASSIFY_NONE) return curves[index];
     return c->task == MTAN_TASK_NUMBER ? number_metric_key((number_metric)index) : metric_key((metric_name)index);

@@ -28,7 +28,7 @@ int question_open(question *q, int with_labels) {
     own_columns c = q->data->columns;
     q->model = q->from->bundle.model, q->prep = &q->from->bundle.prep;
     if (q->samples >= 0) q->model.config.predict_samples = q->samples;
-    if (!with_labels) c.label = NULL, c.number = NULL, c.label_offset = NULL, c.n_classes = 0;
+    if (!with_labels) c.label = NULL, c.number = c.several = NULL, c.label_offset = NULL, c.n_classes = 0;
     if (!flat_prepare(&q->set, q->from, &c, q->data->skip_unknown)) return 0;
     take_queries(q);
     return 1;

@@ -75,6 +75,14 @@ def classifier(events, data) -> mtan.Classifier:
 
 
 @pytest.fixture(scope="session")
+def per_time(events) -> mtan.Classifier:
+    """Says at each time of a record whether it is late."""
+    at = [np.unique(events[i].time) for i in range(len(events))]
+    y = [np.where(times > 5, "late", "early") for times in at]
+    return mtan.Classifier("per-time", enc_heads=2, **SMALL).fit(events, y, times=at)
+
+
+@pytest.fixture(scope="session")
 def files(data, tmp_path_factory) -> pathlib.Path:
     """The same data as the command reads it: events.csv, labels.csv, numbers.csv."""
     folder = tmp_path_factory.mktemp("files")

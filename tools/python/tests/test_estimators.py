@@ -256,3 +256,40 @@ def test_the_gil_is_released(events, data):
     done.set()
     thread.join()
     assert counted > 5
+
+
+def test_several_labels(events, data):
+    up = (data[1] == "up").astype(float)
+    high = (data[2] > 45).astype(float)
+    high[::9] = np.nan
+    frame = pd.DataFrame({"up": up, "high": high})
+    clf = mtan.Classifier(**{**SMALL, "epochs": 20}, head_hidden=6).fit(events, frame)
+    assert clf.classes_.tolist() == ["up", "high"]
+    p, said = clf.predict_proba(events), clf.predict(events)
+    assert p.shape == (len(events), 2) and said.dtype == bool and np.array_equal(said, p > 0.5)
+    found = clf.evaluate(events, frame, draws=20)
+    assert "calibration_error" not in found and found["auc"][0] > 0.7 and found["auc"][1] <= found["auc"][0] <= found["auc"][2]
+    assert clf.evaluate(events, frame.to_numpy(), draws=0)["auc"][0] == found["auc"][0]
+    from_array = mtan.Classifier(**SMALL, head_hidden=6).fit(events, frame.to_numpy())
+    assert from_array.classes_.tolist() == [0, 1]
+    with pytest.raises(mtan.Error, match='"high" is 0.5: it must be 1 or 0'):
+        mtan.Classifier(**SMALL).fit(events, frame.assign(high=0.5))
+
+
+def test_labels_of_times(events, data):
+    at = [np.array([1.0, 4.0, 9.5]) + 0.01 * i for i in range(len(events))]
+    y = [np.array(["late" if t > 5 else "early" for t in times], dtype=object) for times in at]
+    y[3][1] = None
+    with pytest.raises(mtan.Error, match="the labels belong to times: --model per-time"):
+        mtan.Classifier(**SMALL).fit(events, y, times=at)
+    clf = mtan.Classifier("per-time", **{**SMALL, "epochs": 40}).fit(events, y, times=at)
+    p = clf.predict_proba(events, times=at)
+    assert len(p) == len(events) and all(rows.shape == (3, 2) for rows in p)
+    said = np.concatenate(clf.predict(events, times=at))
+    truth = np.concatenate([np.where(times > 5, "late", "early") for times in at])
+    assert np.mean(said == truth) > 0.9
+    assert clf.evaluate(events, y, times=at, draws=0)["accuracy"][0] > 0.9
+    own = clf.predict_proba(events[:2])  # at the observations
+    assert [len(rows) for rows in own] == [len(np.unique(events[i].time)) for i in range(2)]
+    with pytest.raises(mtan.Error, match="as many entries for each record"):
+        clf.fit(events, y, times=[t[:2] for t in at])

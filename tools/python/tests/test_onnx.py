@@ -54,6 +54,11 @@ def test_probabilities_are_those_of_predict(kind, events, data, tmp_path):
         assert np.abs(session(X[i])[0] - expected[i]).max() < 2e-6
 
 
+def test_times_are_classified(per_time, events, tmp_path):
+    for rows, expected in zip(Session(per_time, tmp_path / "m.onnx")(events)[0], per_time.predict_proba(events)):
+        assert np.abs(rows[: len(expected)] - expected).max() < 2e-6
+
+
 def test_records_of_one_observation_and_of_none(events, data, tmp_path):
     clf = mtan.Classifier(head_hidden=6, **BEST).fit(events, data[1])
     session = Session(clf, tmp_path / "m.onnx")

@@ -47,6 +47,10 @@ def test_classifiers_agree(kind, checkout, events, data, capsys):
     assert_agree(mtan.compare_with_reference(clf, checkout, records=3, seed=5), capsys)
 
 
+def test_times_agree(per_time, checkout, events, capsys):
+    assert_agree(mtan.compare_with_reference(per_time, checkout, events[:6]), capsys)
+
+
 @pytest.mark.parametrize("encoder", ["attention", "rbf"])
 def test_curves_agree(encoder, checkout, events, capsys):
     curves = mtan.Interpolator(**SMALL, options={**DECODER, "encoder": encoder, "decoder": encoder}).fit(events)

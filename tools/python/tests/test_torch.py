@@ -47,6 +47,12 @@ def test_logits_are_those_of_predict(kind, events, data):
     assert kind == "ensemble" or {name for name, _ in net.named_parameters()} <= set(clf.model_.tensors())
 
 
+def test_times_are_classified(per_time, events):
+    logits = per_time.to_torch()(*inputs(per_time, events))
+    for rows, expected in zip(torch.softmax(logits, -1).detach().numpy(), per_time.predict_proba(events)):
+        assert np.abs(rows[: len(expected)] - expected).max() < 2e-6
+
+
 @pytest.mark.parametrize("variance", ["fixed", "learned"])
 def test_curves_are_those_of_predict(variance, events):
     curves = mtan.Interpolator(variance=variance, dec_hidden=6, latent=3, options={"mlp_hidden": 6}, **SMALL).fit(events)

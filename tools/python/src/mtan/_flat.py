@@ -43,6 +43,7 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "data_statics": (None, [_p, c_int32]),
     "data_classes": (None, [_p, c_int32, c_char_p, _p]),
     "data_numbers": (None, [_p, _p]),
+    "data_labels": (None, [_p, c_int32, c_char_p, _p]),
     "data_label_times": (None, [_p, _p, _p, _p]),
     "data_groups": (None, [_p, _p]),
     "data_parts": (None, [_p, _p]),

@@ -57,8 +57,17 @@ class Data:
     def parts(self, part: np.ndarray) -> None:
         self.flat.data_parts(self.handle, self._keep(part, np.int32))
 
+    def labels(self, names: list[str], value: np.ndarray) -> None:
+        self.kept.append(_flat.names(names))
+        self.flat.data_labels(self.handle, len(names), self.kept[-1], self._keep(value, np.float64))
+
     def label_times(self, offset: np.ndarray, time: np.ndarray) -> None:
-        self.flat.data_label_times(self.handle, self._keep(offset, np.int64), self._keep(time, np.float64), None)
+        """Numbers, or dates in ticks, whichever the records have."""
+        at = self._keep(offset, np.int64)
+        if self.events.date is None:
+            self.flat.data_label_times(self.handle, at, self._keep(time, np.float64), None)
+        else:
+            self.flat.data_label_times(self.handle, at, None, self._keep(time, np.int64))
 
     def skip_unknown(self, skip: bool) -> None:
         self.flat.data_skip_unknown(self.handle, skip)

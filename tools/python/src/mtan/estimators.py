@@ -124,9 +124,12 @@ class _Estimator(BaseEstimator):
 
     # ---- what a model says, and why ----
 
-    def evaluate(self, X: Any, y: Any = None, *, draws: int = 1000, samples: int = -1, seed: int = 0) -> dict[str, Any]:
-        """The metrics of `mtan eval`: each with its value and the ends of its 95 % interval over records."""
-        model, data = self._model(), self._labelled(self._events(X), y)
+    def evaluate(
+        self, X: Any, y: Any = None, *, times: Any = None, draws: int = 1000, samples: int = -1, seed: int = 0
+    ) -> dict[str, Any]:
+        """The metrics of `mtan eval`: each with its value and the ends of its 95 % interval over records; of several labels means over them."""
+        events = self._events(X)
+        model, data = self._model(), self._labelled(events, y if times is None else _AtTimes(events, y, times))
         return model.evaluate(data, self._threads(), samples, seed, draws)
 
     def _labelled(self, events: Events, y: Any) -> Data:
@@ -238,15 +241,21 @@ class Classifier(ClassifierMixin, _Estimator):
     ) -> None:
         self._keep(locals())
 
-    def fit(self, X: Any, y: Any, groups: Any = None) -> Classifier:
+    def fit(self, X: Any, y: Any, groups: Any = None, *, times: Any = None) -> Classifier:
         """Trains on records and their classes, None or NaN where one is not known. Records of one group stay on one side of the split.
+
+        y may be (records, labels) of 1, 0 and NaN, or a frame of such columns: several labels that are each true or not. A model of times,
+        Classifier("per-time"), has `times`, a list of each record's, and y is a list of the classes at them.
 
         Ctrl-C ends the training after the step that is under way; the estimator then has the best model so far."""
         events = self._events(X, fitting=True)
-        y = self._target(y)
-        self._given_classes = _classes_of(y)
+        several, timed = _is_table(y) and times is None, None if times is None else _AtTimes(events, y, times)
+        y = timed or (y if several else self._target(y))
+        self._given_classes = None if several else _classes_of(timed.label if timed else y)
+        strata = None if several or timed else _missing_as_class(y)
         data = self._labelled(events, y)
-        self._train(data, self._words() + ["--task", "classes"] + self._split(data, groups, _missing_as_class(y)), events, y)
+        task = ["--task", "labels" if several else "classes"]
+        self._train(data, self._words() + task + self._split(data, groups, strata), events, y)
         return self
 
     def _take(self, model: Model) -> None:
@@ -258,8 +267,17 @@ class Classifier(ClassifierMixin, _Estimator):
         data = self._data(events)
         if y is None:
             return data
-        labels = np.asarray(y)
-        _same_length(events, labels, "y")
+        if _is_table(y):
+            names, value = _several(y, self.model_.classes if hasattr(self, "model_") else [])
+            _same_length(events, value[:, 0], "y")
+            data.labels(names, value)
+            return data
+        if isinstance(y, _AtTimes):
+            data.label_times(y.offset, y.time)
+            labels = y.label
+        else:
+            labels = np.asarray(y)
+            _same_length(events, labels, "y")
         known = ~_missing(labels)
         values, codes = np.unique(labels[known], return_inverse=True)
         label = np.full(len(labels), -1, dtype=np.int32)
@@ -267,19 +285,25 @@ class Classifier(ClassifierMixin, _Estimator):
         data.classes([_text(v) for v in values], label)
         return data
 
-    def predict_proba(self, X: Any, *, samples: int = -1, seed: int = 0) -> Any:
-        """(records, classes) in the order of `classes_`. Of a model that classifies times a list: (times, classes) for each record."""
+    def predict_proba(self, X: Any, *, times: Any = None, samples: int = -1, seed: int = 0) -> Any:
+        """(records, classes) in the order of `classes_`. Of a model that classifies times a list: (times, classes) for each record, at `times`,
+        a list of ascending ones of each record, or at those of its observations."""
         model, events = self._model(), self._events(X)
         data = self._data(events)
         if not model.is_per_time:
             return model.predict(data, len(events), self._threads(), samples, seed)[:, self._order]
-        offset, _ = model.times(data)
+        if times is None:
+            offset, _ = model.times(data)
+        else:
+            at = _AtTimes(events, times, times)
+            offset = at.offset
+            data.queries(offset, _as_counted(model, events, at.time, at.record))
         p = model.predict(data, int(offset[-1]), self._threads(), samples, seed)[:, self._order]
         return np.split(p, offset[1:-1])
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Any, *, times: Any = None) -> Any:
         """The likeliest class of each record; of a model of several labels (records, labels), whether each is likely."""
-        p = self.predict_proba(X)
+        p = self.predict_proba(X, times=times)
         if self._model().text("task") == "labels":
             return [rows > 0.5 for rows in p] if isinstance(p, list) else p > 0.5
         if isinstance(p, list):
@@ -478,11 +502,41 @@ class _Counted(np.ndarray):
         return np.asarray(array, dtype=np.float64).view(cls)
 
 
-def _as_counted(model: Model, events: Events, times: np.ndarray) -> np.ndarray:
-    """Times or ticks, one to a record, as the model counts them."""
+def _as_counted(model: Model, events: Events, times: np.ndarray, record: Any = slice(None)) -> np.ndarray:
+    """Times or ticks, of these records, as the model counts them."""
     if events.date is not None:
-        return (times - events.first()) / 36e9
-    return times - events.first() if model.counts_from_first else times.astype(np.float64)
+        return (times - events.first()[record]) / 36e9
+    return times - events.first()[record] if model.counts_from_first else times.astype(np.float64)
+
+
+class _AtTimes:
+    """What is true at times: where each record's begin, the times as its events have them, numbers or ticks, and the labels."""
+
+    def __init__(self, events: Events, labels: Any, times: Any) -> None:
+        if len(labels) != len(events) or len(times) != len(events):
+            raise Error(f"y and times must be lists of {len(events)}, one entry to a record")
+        counts = [len(t) for t in times]
+        if counts != [len(label) for label in labels]:
+            raise Error("y and times must have as many entries for each record")
+        self.offset = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        self.record = np.repeat(np.arange(len(events)), counts)
+        self.label = np.concatenate([np.asarray(label) for label in labels])
+        flat_times = np.concatenate([np.asarray(t) for t in times])
+        dates = events.date is not None
+        self.time = flat_times.astype("datetime64[us]").astype(np.int64) * 10 if dates else flat_times.astype(np.float64)
+
+
+def _is_table(y: Any) -> bool:
+    """Several labels: a frame, or an array of two dimensions."""
+    return hasattr(y, "columns") or (getattr(y, "ndim", 1) == 2 and y.shape[1] > 1)
+
+
+def _several(y: Any, known: list[str]) -> tuple[list[str], np.ndarray]:
+    """The names of labels, those of the frame, of the model or numbers, and their values."""
+    if hasattr(y, "columns"):
+        return [_text(c) for c in y.columns], np.asarray(y.to_numpy(), dtype=np.float64)
+    value = np.asarray(y, dtype=np.float64)
+    return known if len(known) == value.shape[1] else [str(i) for i in range(value.shape[1])], value
 
 
 def _counted(model: Model, events: Events, at: Any) -> np.ndarray:
