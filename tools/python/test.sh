@@ -3,8 +3,9 @@
 #
 #   test.sh PYTHON
 #
-# PYTHON_SHORT leaves out 1.26. MTAN_COMMAND is the `mtan` command to compare with. What is missing is said and skipped. The last line is
-# the sum: N passed, N failed, N skipped.
+# PYTHON_SHORT leaves out 1.26, and what is large or rarely there: torch, onnx, the Hub's library, a kernel for notebooks. MTAN_COMMAND is
+# the `mtan` command to compare with, MTAN_REFERENCE a checkout of the published code. What is missing is said and skipped. The last line
+# is the sum: N passed, N failed, N skipped.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 python=$1 venv=build/python/venv passed=0 failed=0 skipped=0
@@ -42,6 +43,11 @@ $venv/bin/pip install -q "$wheel" >build/python/pip.log 2>&1 || { skip "the pack
 $venv/bin/python tools/python/tests/bare.py
 verdict "numpy and narwhals alone" $?
 $venv/bin/pip install -q "$wheel[test]" >build/python/pip.log 2>&1 || { skip "tests" "pandas, polars, pyarrow, scikit-learn or pytest cannot be had"; finish; }
+for group in onnx hub notebook torch; do
+    if [ -n "${PYTHON_SHORT-}" ]; then skip "tests with $group" "PYTHON_SHORT"
+    else $venv/bin/pip install -q "$wheel[test-$group]" >build/python/pip.log 2>&1 || skip "tests with $group" "it cannot be had"; fi
+done
+[ -n "${MTAN_REFERENCE-}" ] || skip "the published code" "no checkout: MTAN_REFERENCE"
 suite "numpy $($venv/bin/python -c 'import numpy; print(numpy.__version__)')"
 [ -z "${PYTHON_SHORT-}" ] || finish
 # Frames of that time: pyarrow of today wants numpy 2, and does not say so to pip.

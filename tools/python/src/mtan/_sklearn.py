@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import inspect
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
     from sklearn.exceptions import NotFittedError
+    from sklearn.utils import estimator_html_repr
     from sklearn.utils.validation import column_or_1d, validate_data
 
     def checked_array(estimator: Any, X: Any, fitting: bool) -> np.ndarray:
@@ -20,6 +22,10 @@ try:
     def checked_target(y: Any) -> np.ndarray:
         return column_or_1d(y, warn=True)
 
+    def html_of(estimator: Any) -> str:
+        """The parameters as scikit-learn shows them."""
+        return estimator_html_repr(estimator)
+
 except ImportError:
 
     def checked_array(estimator: Any, X: Any, fitting: bool) -> np.ndarray:
@@ -27,6 +33,9 @@ except ImportError:
 
     def checked_target(y: Any) -> np.ndarray:
         return np.asarray(y)
+
+    def html_of(estimator: Any) -> str:
+        return f"<pre>{html.escape(repr(estimator))}</pre>"
 
     class NotFittedError(ValueError, AttributeError):  # type: ignore[no-redef]
         """An estimator is asked before `fit`."""
@@ -57,4 +66,4 @@ except ImportError:
             return float(1 - np.sum(error**2) / np.sum((truth - truth.mean()) ** 2))
 
 
-__all__ = ["BaseEstimator", "ClassifierMixin", "NotFittedError", "RegressorMixin", "checked_array", "checked_target"]
+__all__ = ["BaseEstimator", "ClassifierMixin", "NotFittedError", "RegressorMixin", "checked_array", "checked_target", "html_of"]

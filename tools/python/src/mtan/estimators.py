@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from . import _plots
 from ._flat import Error
 from ._model import Data, Model, Stream
-from ._sklearn import BaseEstimator, ClassifierMixin, NotFittedError, RegressorMixin, checked_array, checked_target
+from ._sklearn import BaseEstimator, ClassifierMixin, NotFittedError, RegressorMixin, checked_array, checked_target, html_of
 from ._train import Progress, command, train
 from .events import Events, _text
 
@@ -163,6 +164,31 @@ class _Estimator(BaseEstimator):
     def _fitted_here(self, X: Events) -> bool:
         return getattr(self, "_fitted_on", (None,))[0] is X
 
+    # ---- notebooks ----
+
+    def _repr_html_(self) -> str:
+        """Parameters, and of a fitted estimator curves: of its training, and of what it says of records that it was not trained on."""
+        figures = []
+        if getattr(self, "history_", None) and hasattr(self, "model_"):
+            figures.append(_plots.training(self.history_, self.model_.text("kind") == "enc"))
+        if hasattr(self, "_fitted_on") and hasattr(self, "model_"):
+            figures += self._figures(*self._fitted_on)
+        return html_of(self) + f"<div>{' '.join(figures)}</div>"
+
+    def _repr_mimebundle_(self, **_asked: Any) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
+    def _figures(self, X: Events, y: Any) -> list[str]:
+        return []
+
+    def _kept_apart(self) -> tuple[np.ndarray, str]:
+        """The records of `fit` that were kept for testing or, without such, for validation; all where the file does not say."""
+        part = np.array(list(self._model().text("mtan.split.given")))
+        if len(part) == 0:
+            return np.arange(len(self._fitted_on[0])), "all records"
+        which, name = ("2", "test records") if "2" in part else ("1", "validation records")
+        return np.flatnonzero(part == which), name
+
     # ---- other frameworks ----
 
     def dense(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -310,6 +336,14 @@ class Classifier(ClassifierMixin, _Estimator):
             return [self.classes_[np.argmax(rows, axis=1)] for rows in p]
         return self.classes_[np.argmax(p, axis=1)]
 
+    def _figures(self, X: Events, y: Any) -> list[str]:
+        if len(self.classes_) != 2 or _is_table(y) or isinstance(y, _AtTimes):
+            return []
+        chosen, name = self._kept_apart()
+        labels = np.asarray(y)[chosen]
+        known = ~_missing(labels)
+        return [_plots.roc(self.predict_proba(X[chosen[known]])[:, 1], labels[known] == self.classes_[1], name)]
+
     def importance(self, X: Any, *, of: Any = None) -> dict[str, Any]:
         """By how much each observation of a record raises the log-odds of a class, by default of the likeliest: arrays `time`, `channel`,
         `value` and `change`, the class `of` and its `log_odds`."""
@@ -410,6 +444,17 @@ class Regressor(RegressorMixin, _Estimator):
         return out[:, 0], out[:, 2]
 
 
+    def _figures(self, X: Events, y: Any) -> list[str]:
+        chosen, name = self._kept_apart()
+        out, truth = self._outputs(X[chosen]), np.asarray(y, dtype=np.float64)[chosen]
+        middle = out[:, out.shape[1] // 2]
+        order = np.argsort(middle)
+        band = {"low": out[order, 0], "high": out[order, 2]} if out.shape[1] == 3 else {}
+        place = np.arange(len(order))
+        said = _plots.Curve("predicted", place, middle[order], **band)
+        return [_plots.figure(f"Numbers of {name}", "records", "", [said, _plots.Curve("true", place, truth[order], dots=True)])]
+
+
 class Interpolator(_Estimator):
     """Fills in what was not observed: each channel at any time, with an uncertainty, beyond a record's last time too.
 
@@ -462,6 +507,22 @@ class Interpolator(_Estimator):
         data.queries(np.arange(n + 1) * q, grid)
         mean, sd = model.interpolate(data, n * q, self._threads(), samples, seed)
         return mean.reshape(n, q, -1), sd.reshape(n, q, -1)
+
+    def _figures(self, X: Events, y: Any) -> list[str]:
+        """A record: its channel with most observations, and a band of two standard deviations."""
+        chosen, _ = self._kept_apart()
+        one = X[int(chosen[0])]
+        seen = self._model().observations(self._data(one))
+        names, counts = np.unique(seen["channel"].astype(str), return_counts=True)
+        name = str(names[np.argmax(counts)])
+        at = np.linspace(seen["time"].min(), seen["time"].max(), 60)
+        mean, sd = (part[0, :, self.channels_.index(name)] for part in self.predict(one, _Counted(at[None])))
+        own = seen["channel"] == name
+        curves = [
+            _plots.Curve("curve", at, mean, mean - 2 * sd, mean + 2 * sd),
+            _plots.Curve("observed", seen["time"][own], seen["value"][own], dots=True),
+        ]
+        return [_plots.figure(f"{name} of {one.records[0]}", "time", "", curves)]
 
     def forecast(self, X: Any, horizon: float, *, steps: int = 10, samples: int = -1, seed: int = 0) -> tuple[np.ndarray, ...]:
         """Times after each record's last observation, as the model counts them, with mean and standard deviation at them."""
