@@ -34,13 +34,13 @@ static int rows_of(const char *text) {
 /* Counted trials depend on no clock: the same seed, the same files; and the options that are printed make the same run. */
 TEST the_best_is_the_run_of_its_options(void) {
     char *text, words[400], line[1024], *best;
-    ASSERT_EQ_FMT(DONE, command_run(SEARCH "--epochs 9 --budget 9trials --out @/one"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run(SEARCH "--epochs 9 --budget 4trials --out @/one"), "%d");
     text = command_text("err.txt");
     ASSERT((best = strstr(text, "best: trial ")));
     options_behind(words, sizeof words, best + strlen("best: trial "), ":");
     ASSERT(strstr(words, "--epochs 9") && strstr(words, "--select auc"));
     free(text);
-    ASSERT_EQ_FMT(DONE, command_run(SEARCH "--epochs 9 --budget 9trials --out @/two"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run(SEARCH "--epochs 9 --budget 4trials --out @/two"), "%d");
     ASSERT(command_same_files("one/best.safetensors", "two/best.safetensors"));
     ASSERT(command_same_files("one/last.safetensors", "two/last.safetensors"));
     snprintf(line, sizeof line, SEARCH "%s%s --out @/three --quiet", strstr(words, "--model") ? "" : "--model enc ",
@@ -69,6 +69,25 @@ TEST what_was_tried_is_told_and_kept(void) {
     ASSERT(access(command_path("found/trials"), F_OK) != 0 && access(command_path("found/mtan.lock"), F_OK) != 0);
     ASSERT_EQ_FMT(DONE, command_run("selftest @/found/best.safetensors"), "%d");
     ASSERT(command_refused(SEARCH "--budget 9trials --out @/found", "holds a run: --resume goes on with it"));
+    PASS();
+}
+
+/* A trial is five runs then, and the runs of the others leave nothing behind; curves have many points of each record. */
+TEST few_records_are_validated_in_turn(void) {
+    static const char said[] = "few labelled records: each trial is validated on 5 parts of them in turn\n";
+    char *text;
+    const pid_t child = command_start(SEARCH "--model enc --epochs 12 --budget 2trials --fold 1 --out @/found", 0);
+    const int turned = command_wait("found/trials/0-4/log.csv", 2);
+    ASSERT_EQ_FMT(DONE, command_finish(child), "%d");
+    ASSERT(turned && command_says("err.txt", said));
+    ASSERT(access(command_path("found/trials"), F_OK) != 0);
+    ASSERT_EQ_FMT(DONE,
+                  command_run("train own --model interp --data @/events.csv " SMALL "--latent 3 --enc-hidden 8 "
+                              "--ref-points 6 --epochs 2 --budget 2trials --out @/curves"),
+                  "%d");
+    text = command_text("err.txt");
+    ASSERT(!strstr(text, said));
+    free(text);
     PASS();
 }
 
@@ -104,7 +123,7 @@ TEST curves_and_numbers_are_searched_too(void) {
 
 /* The best so far stays, as a run that can be gone on with. */
 TEST an_interrupted_search_keeps_its_best(void) {
-    const pid_t child = command_start(SEARCH "--model enc --epochs 3000 --budget 9trials --out @/stopped", 0);
+    const pid_t child = command_start(SEARCH "--model enc --epochs 90 --budget 9trials --out @/stopped", 0);
     const int waited = command_wait("stopped/trials/1/log.csv", 2);
     kill(child, SIGINT);
     const int status = command_finish(child);
@@ -119,7 +138,7 @@ TEST an_interrupted_search_keeps_its_best(void) {
 
 /* What a killed process left is swept away. */
 TEST a_killed_search_is_started_anew(void) {
-    const pid_t child = command_start(SEARCH "--model enc --epochs 3000 --budget 9trials --out @/killed", 0);
+    const pid_t child = command_start(SEARCH "--model enc --epochs 90 --budget 9trials --out @/killed", 0);
     const int waited = command_wait("killed/trials/1/log.csv", 2);
     kill(child, SIGKILL);
     ASSERT_EQ_FMT(1000 + SIGKILL, command_finish(child), "%d");
@@ -154,6 +173,7 @@ SUITE(search_suite) {
     GREATEST_SET_TEARDOWN_CB(command_close, NULL);
     RUN_TEST(the_best_is_the_run_of_its_options);
     RUN_TEST(what_was_tried_is_told_and_kept);
+    RUN_TEST(few_records_are_validated_in_turn);
     RUN_TEST(the_clock_bounds_a_search);
     RUN_TEST(curves_and_numbers_are_searched_too);
     RUN_TEST(an_interrupted_search_keeps_its_best);

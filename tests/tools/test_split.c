@@ -250,6 +250,35 @@ TEST folds_of_any_data_cover_it(void) {
     PASS();
 }
 
+/* Every record but those of the test is for validation once; classes keep their shares, groups stay together. */
+TEST all_have_their_turn(void) {
+    enum { N = 90, TURNS = 5 };
+    const split_way way = {SPLIT_STRATIFIED, 1, 0, SPLIT_FOLD_COUNT, SPLIT_SEED};
+    int32_t label[N], group[N], validated[N] = {0};
+    char error[256];
+    split first;
+    for (int32_t i = 0; i < N; i++) group[i] = i / 2, label[i] = i / 2 % 3 == 0;
+    dataset d = make_data(N, label, group);
+    ASSERT(split_make(&first, &d, &way, error));
+    for (int32_t turn = 0; turn < TURNS; turn++) {
+        split s;
+        split_turn(&s, &first, &d, 1, turn, TURNS);
+        ASSERT(covers(&s, N));
+        ASSERT_EQ_FMT(arrlen(first.part[SPLIT_TEST]), arrlen(s.part[SPLIT_TEST]), "%td");
+        ASSERT(count_in(&s, SPLIT_VALID, label, 1) >= 4 && count_in(&s, SPLIT_VALID, label, 0) >= 8);
+        for (size_t i = 0; i < arrlenu(s.part[SPLIT_VALID]); i++) {
+            const int32_t at = s.part[SPLIT_VALID][i];
+            ASSERT_EQ_FMT(SPLIT_VALID, split_part_of(&s, at % 2 ? at - 1 : at + 1), "%d");
+            validated[at]++;
+        }
+        if (turn == 0) ASSERT(first.hash == s.hash && first.values == s.values);
+        split_free(&s);
+    }
+    for (int32_t i = 0; i < N; i++) ASSERT_EQ_FMT(split_part_of(&first, i) != SPLIT_TEST, validated[i], "%d");
+    split_free(&first), dataset_free(&d);
+    PASS();
+}
+
 TEST parts_may_be_given(void) {
     static const int32_t group[] = {0, 0, 1, 2};
     static const int32_t part[] = {SPLIT_TEST, SPLIT_TEST, SPLIT_TRAIN, SPLIT_VALID};
@@ -420,6 +449,7 @@ SUITE(split_suite) {
     RUN_TEST(each_class_has_its_share);
     RUN_TEST(a_stratified_draw_follows_its_seed);
     RUN_TEST(folds_of_any_data_cover_it);
+    RUN_TEST(all_have_their_turn);
     RUN_TEST(parts_may_be_given);
     RUN_TEST(what_cannot_be_split_is_refused);
     RUN_TEST(the_hash_is_of_names_and_parts);

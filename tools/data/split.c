@@ -379,6 +379,36 @@ int split_make(split *s, const dataset *d, const split_way *how, char *error) {
     return good;
 }
 
+/* (n) The part of each item, which is that of its records. */
+static uint8_t *parts_of_items(const split *s, const buckets *items, size_t records) {
+    uint8_t *of_record = tool_calloc(records, 1), *part = tool_calloc(items->n, 1);
+    for (int p = 0; p < SPLIT_PARTS; p++)
+        for (size_t i = 0; i < arrlenu(s->part[p]); i++) of_record[s->part[p][i]] = (uint8_t)p;
+    for (size_t i = 0; i < items->n; i++) part[i] = of_record[items->member[items->first[i]]];
+    free(of_record);
+    return part;
+}
+
+void split_turn(split *s, const split *from, const dataset *d, int by_group, int32_t turn, int32_t turns) {
+    buckets items = find_items(d, by_group);
+    uint8_t *part = parts_of_items(from, &items, arrlenu(d->records));
+    int32_t *class = tool_calloc(items.n, sizeof *class), *fold = tool_calloc(items.n, sizeof *fold), *list = NULL;
+    find_classes(class, d, &items);
+    for (size_t i = 0; i < items.n; i++)
+        if (part[i] == SPLIT_TRAIN) arrput(list, (int32_t)i);
+    buckets classes = group_classes(class, list, arrlenu(list));
+    deal_folds(fold, &classes, turns - 1, SPLIT_SEED);
+    for (size_t i = 0; turn > 0 && i < items.n; i++)
+        if (part[i] == SPLIT_VALID) part[i] = SPLIT_TRAIN;
+    for (size_t i = 0; turn > 0 && i < arrlenu(list); i++)
+        if (fold[i] == turn - 1) part[list[i]] = SPLIT_VALID;
+    memset(s, 0, sizeof *s);
+    take_parts(s, &items, part);
+    s->hash = hash_split(s, d), hash_data(s, d);
+    buckets_free(&classes), buckets_free(&items);
+    arrfree(list), free(class), free(fold), free(part);
+}
+
 int32_t *split_positions(const split *s, const char *part) {
     int32_t *positions = NULL;
     for (int p = 0; p < SPLIT_PARTS; p++) {

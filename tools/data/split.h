@@ -55,6 +55,9 @@ typedef struct split {
 /* 1, or 0 with `error` (at least 256 bytes) set and nothing to free: too few records, no such fold, a fold of records without
  * one label each, or parts given that leave out a record, divide a group or leave none for training or validation. */
 int split_make(split *s, const dataset *d, const split_way *how, char *error);
+/* The same test records with others for validation: of `turns` splits the first, 0, is the one that there is, and each further one takes
+ * a part of its training records, class by class, so that all have their turn. A group stays together if `by_group`. */
+void split_turn(split *s, const split *from, const dataset *d, int by_group, int32_t turn, int32_t turns);
 const char *split_part_name(int part); /* "train", "valid", "test" */
 /* "train", "valid", "test", "all" -> the positions, a new stb_ds array (not NULL when empty); "all" is in the data
  * set's order. NULL for another word. */
