@@ -2986,8 +2986,7 @@ void mtan_op_add(mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
 
 static void add_back(mtan_tape *tape, const mtan_node *n) {
     const mtan_tensor y = n->t[0], x = n->t[1];
-    if (x.grad != MTAN_NO_GRAD)
-        tape->backend->add(mtan_grad(tape, x), (size_t)x.stride, mtan_grad(tape, y), (size_t)y.stride, y.rows, y.cols);
+    tape->backend->add(mtan_grad(tape, x), (size_t)x.stride, mtan_grad(tape, y), (size_t)y.stride, y.rows, y.cols);
 }
 
 void mtan_op_spread(mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
