@@ -125,6 +125,46 @@ TEST the_channel_that_decides_comes_first(void) {
     PASS();
 }
 
+enum { CHANNELS = 14 };
+
+/* The first channel decides between three classes, the others are the same for all records. */
+static void write_kinds(void) {
+    command_write("kinds.csv", HEADER), command_write("kinds-labels.csv", "record,label\n");
+    for (int i = 0; i < 60; i++) {
+        char line[64];
+        for (int c = 0; c < CHANNELS; c++) {
+            snprintf(line, sizeof line, "k%d,%d,c%d,%d\n", i, c % 3, c, c == 0 ? 3 * (i % 3) : c);
+            command_append("kinds.csv", line);
+        }
+        snprintf(line, sizeof line, "k%d,%c\n", i, 'p' + i % 3);
+        command_append("kinds-labels.csv", line);
+    }
+}
+
+/* Of more than two classes the one that is predicted is explained, and channels are measured by accuracy; the report tells the
+ * most important of them. */
+TEST more_than_two_classes_are_explained(void) {
+    static const char data[] = "--data @/kinds.csv --labels @/kinds-labels.csv --split all --bootstrap 10";
+    char line[256];
+    write_kinds();
+    ASSERT_EQ_FMT(DONE,
+                  command_run("train own --model enc --data @/kinds.csv --labels @/kinds-labels.csv --out @/run "
+                              "--head-hidden 6 --enc-hidden 8 --embed 8 --ref-points 6 --batch 8 --lr 0.02 --epochs 30 "
+                              "--threads 1 --quiet"),
+                  "%d");
+    snprintf(line, sizeof line, "explain @/run/best.safetensors %s --channels", data);
+    ASSERT_EQ_FMT(DONE, command_run(line), "%d");
+    ASSERT(command_says("out.txt", "channel,drop_accuracy,low,high\nc0,0."));
+    ASSERT(command_says("out.txt", "\nc1,0,0,0\nc10,0,0,0\n")); /* what is equal comes in the order of the names */
+    snprintf(line, sizeof line, "explain @/run/best.safetensors %s", data);
+    ASSERT_EQ_FMT(DONE, command_run(line), "%d");
+    ASSERT(command_says("out.txt", "k0,0,c0,0,p,") && command_says("out.txt", "k1,0,c0,3,q,"));
+    snprintf(line, sizeof line, "report @/run %s -o @/page.html", data);
+    ASSERT_EQ_FMT(DONE, command_run(line), "%d");
+    ASSERT(command_says("page.html", "c0") && command_says("page.html", "accuracy"));
+    PASS();
+}
+
 TEST what_cannot_be_explained_is_refused(void) {
     ASSERT_EQ_FMT(DONE, command_run("train own --model interp --data @/events.csv --out @/curves " SMALL), "%d");
     ASSERT(command_refused("explain @/curves/best.safetensors --data @/events.csv",
@@ -151,5 +191,6 @@ SUITE(explain_command_suite) {
     RUN_TEST(a_change_is_what_leaving_out_does);
     RUN_TEST(a_course_ends_with_the_prediction);
     RUN_TEST(the_channel_that_decides_comes_first);
+    RUN_TEST(more_than_two_classes_are_explained);
     RUN_TEST(what_cannot_be_explained_is_refused);
 }
