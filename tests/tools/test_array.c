@@ -23,6 +23,10 @@ TEST an_array_grows_and_shrinks(void) {
     ASSERT_EQ(MANY - 2, arrlen(a));
     ASSERT_EQ(1, a[0]);
     ASSERT_EQ(MANY - 2, arrlast(a));
+    arrdeln(a, 1, 3);
+    ASSERT_EQ(MANY - 5, arrlen(a));
+    ASSERT(a[0] == 1 && a[1] == 5 && arrlast(a) == MANY - 2);
+    arrdeln(a, 1, 0), a[1] = 2;
     arrsetlen(a, 2);
     ASSERT_EQ(2, arrlen(a));
     ASSERT_EQ(2, arrlast(a));

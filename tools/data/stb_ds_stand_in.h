@@ -23,7 +23,7 @@ enum { DS_HEAD = (sizeof(ds_head) + 15) / 16 * 16, DS_TEXT = 0 }; /* DS_TEXT as 
 #define ds_head_of(a) ((ds_head *)(void *)((char *)(a)-DS_HEAD))
 void *ds_reserve(void *a, size_t size, size_t more,
                  size_t least); /* room for `more` elements, and for `least` in all */
-void ds_delete(void *a, size_t size, size_t at);
+void ds_delete(void *a, size_t size, size_t at, size_t n);
 void *ds_map(void *map, size_t size);                         /* a map with element -1 */
 ptrdiff_t ds_find(void *map, size_t size, size_t key_size);   /* the place of the key in element -1, or -1 */
 void *ds_insert(void *map, size_t size, size_t key_size);     /* that key is the last element; it was not there */
@@ -45,7 +45,8 @@ static inline size_t ds_length(const void *a) {
      (n) ? (a) + ((ds_head_of(a)->length += (size_t)(n)) - (size_t)(n)) : (a))
 #define arrsetcap(a, n) ((void)((a) = ds_reserve(a, sizeof *(a), 0, (size_t)(n))))
 #define arrsetlen(a, n) (arrsetcap(a, n), (a) ? (void)(ds_head_of(a)->length = (size_t)(n)) : (void)0)
-#define arrdel(a, i) ds_delete(a, sizeof *(a), (size_t)(i))
+#define arrdel(a, i) arrdeln(a, i, 1)
+#define arrdeln(a, i, n) ds_delete(a, sizeof *(a), (size_t)(i), (size_t)(n))
 #define arrfree(a) ((void)((a) ? STBDS_FREE(NULL, ds_head_of(a)) : (void)0), (void)((a) = NULL))
 
 #define ds_ask(map, k) ((map) = ds_map(map, sizeof *(map)), (map)[-1].key = (k))
@@ -93,9 +94,10 @@ void *ds_reserve(void *a, size_t size, size_t more, size_t least) {
     return (char *)head + DS_HEAD;
 }
 
-void ds_delete(void *a, size_t size, size_t at) {
+void ds_delete(void *a, size_t size, size_t at, size_t n) {
     char *const element = (char *)a + at * size;
-    memmove(element, element + size, (--ds_head_of(a)->length - at) * size);
+    ds_head_of(a)->length -= n;
+    memmove(element, element + n * size, (ds_head_of(a)->length - at) * size);
 }
 
 /* A slot holds the place of an element counted from -1, so never 0. */
