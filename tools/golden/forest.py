@@ -53,7 +53,8 @@ def value(what, label, time, u, z):
 
 def record(what, label, draws):
     u = draws.even()
-    n = (8 + int(8 * u)) * (1 + label) if what == "density" else 48 if what in ("shape", "period") else 24
+    counts = {"density": (8 + int(8 * u)) * (1 + label), "crowd": 10 + int(20 * u) + 8 * label, "shape": 48, "period": 48}
+    n = counts.get(what, 24)
     t, x = np.zeros(n), np.zeros(n)
     for i in range(n):
         t[i] = 100 * draws.even()
@@ -74,7 +75,7 @@ def features(t, x):
 
 
 def main():
-    for what in ("level", "spread", "place", "density", "shape", "period"):
+    for what in ("level", "spread", "place", "density", "crowd", "shape", "period"):
         draws = Draws()
         rows = [features(*record(what, r % 2, draws)) for n in (RECORDS, FRESH) for r in range(n)]
         label = np.array([r % 2 for n in (RECORDS, FRESH) for r in range(n)])
