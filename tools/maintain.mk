@@ -70,8 +70,8 @@ ulp: build/release/ulp ## largest error of each function over all floats (minute
 bench-peers: build/release/bench ## mtan against PyTorch, the published code and ONNX Runtime (PYTHON=, DATA=, REFERENCE=, ARGS=)
 	@$(PYTHON) tools/bench/bench_peers.py $(if $(DATA),--data "$(DATA)") $(if $(REFERENCE),--reference "$(REFERENCE)") $(ARGS)
 
-tables: build/mtan ## tools/mtan/paper/results.txt: the paper's tables beside the numbers in results.tsv (DATA=folder of the data sets)
-	@build/mtan table $(if $(DATA),--data "$(DATA)") --results tools/mtan/paper/results.tsv --quiet >tools/mtan/paper/results.txt
+tables: build/mtan ## tools/mtan/paper/results.md: the paper's tables beside the numbers in results.tsv (DATA=folder of the data sets)
+	@build/mtan table $(if $(DATA),--data "$(DATA)") --results tools/mtan/paper/results.tsv --markdown --quiet >tools/mtan/paper/results.md
 
 golden: ## make golden/ again (needs PyTorch, REFERENCE=checkout of the published code; DATA=folder of the data sets for what was read from them)
 	@test -n "$(REFERENCE)" || { echo "mtan: make golden needs REFERENCE=path of a checkout of the published code"; exit 2; }

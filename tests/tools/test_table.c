@@ -46,12 +46,12 @@ static const char *all_there(void *context, const char *data) {
 }
 
 /* What is printed, for people or for programs; free it. */
-static char *printed(const table_choice *c, const result *results, int json, int no_mimic) {
+static char *printed(const table_choice *c, const result *results, table_format format, int no_mimic) {
     char *text = NULL;
     size_t n = 0;
     FILE *out = open_memstream(&text, &n);
     if (!out) perror("mtan: memory"), exit(2);
-    (json ? table_json : table_print)(out, c, results, all_there, no_mimic ? &n : NULL);
+    table_print(out, format, c, results, all_there, no_mimic ? &n : NULL);
     fclose(out);
     return text;
 }
@@ -387,7 +387,7 @@ TEST tables_are_printed(void) {
     snprintf(arrlast(results).command, 480, "mtan train physionet-interp --preset correct --seed 0");
     arrput(results, result_of(2, "mtand-enc", "physionet", "best", 0, "auc", 0.861));
     snprintf(arrlast(results).command, 480, "mtan train physionet-enc --preset best --seed 0");
-    text = printed(&c, results, 0, 1);
+    text = printed(&c, results, TABLE_TEXT, 1);
     ASSERT(strstr(text, "Table 1. ") && strstr(text, "Table 5. "));
     ASSERT(strstr(text, "\n  RNN-VAE a,b                0.515 +- 0.040    diverged             0     1.50  0.820 +- "
                         "0.028       2     1.50  -                    0        -     2.0\n"));
@@ -401,7 +401,7 @@ TEST tables_are_printed(void) {
     free(text);
     memset(c.tables, 0, sizeof c.tables);
     c.tables[2] = 1, c.only = "gru-d/activity";
-    text = printed(&c, results, 0, 0);
+    text = printed(&c, results, TABLE_TEXT, 0);
     ASSERT(!strstr(text, "Table 1.") && !strstr(text, "RNN-VAE") && strstr(text, "GRU-D"));
     free(text), arrfree(results), arrfree(c.seeds);
     PASS();
@@ -413,7 +413,7 @@ TEST programs_get_json(void) {
     char *text;
     c.only = "rnn-vae/physionet";
     arrput(results, result_of(2, "rnn-vae", "physionet", "correct", 0, "auc", 0.75));
-    text = printed(&c, results, 1, 0);
+    text = printed(&c, results, TABLE_JSON, 0);
     ASSERT(text[0] == '[' && strcmp(text + strlen(text) - 3, "}]\n") == 0);
     ASSERT(strstr(text,
                   "{\"table\": 2, \"row\": \"rnn-vae\", \"title\": \"RNN-VAE\", \"data\": \"physionet\", \"metric\": "
@@ -422,6 +422,29 @@ TEST programs_get_json(void) {
                   "\"correct\": {\"seeds\": 1, \"diverged\": 0, \"other_options\": 0, \"mean\": 0.75, \"spread\": "
                   "null, \"seconds_per_epoch\": 1.5}"));
     ASSERT(strstr(text, "\"best\": {\"seeds\": 0, "));
+    free(text), arrfree(results), arrfree(c.seeds);
+    PASS();
+}
+
+TEST markdown_and_csv_have_the_same_numbers(void) {
+    table_choice c = all_tables();
+    result *results = NULL;
+    char *text;
+    c.only = "rnn-vae/physionet";
+    arrput(results, result_of(2, "rnn-vae", "physionet", "correct", 0, "auc", 0.75));
+    arrput(results, result_of(2, "rnn-vae", "physionet", "correct", 1, "auc", 0.85));
+    text = printed(&c, results, TABLE_MARKDOWN, 0);
+    ASSERT(strncmp(text, "## Table 1. ", 12) == 0);
+    ASSERT(strstr(text,
+                  "\n|  | paper | faithful | seeds | s/epoch | correct | seeds | s/epoch | best | seeds | s/epoch "
+                  "| paper's min/epoch |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n| **PhysioNet, AUC** |\n"
+                  "| RNN-VAE<sup>a</sup> | 0.515 +- 0.040 | - | 0 | - | 0.800 +- 0.071 | 2 | 1.50 | - | 0 | - | "
+                  "2.0 |\n\n<sup>a</sup> the published code reverses"));
+    free(text);
+    text = printed(&c, results, TABLE_CSV, 0);
+    ASSERT(strstr(text, "\n2,rnn-vae,physionet,auc,paper,0.515,0.04,0,0,0,120\n"
+                        "2,rnn-vae,physionet,auc,faithful,,,0,0,0,\n"
+                        "2,rnn-vae,physionet,auc,correct,0.8,0.0707106781,2,0,0,1.5\n"));
     free(text), arrfree(results), arrfree(c.seeds);
     PASS();
 }
@@ -659,6 +682,7 @@ SUITE(table_suite) {
     RUN_TEST(numbers_are_means_over_seeds);
     RUN_TEST(tables_are_printed);
     RUN_TEST(programs_get_json);
+    RUN_TEST(markdown_and_csv_have_the_same_numbers);
     RUN_TEST(missing_runs_are_made);
     RUN_TEST(a_run_that_is_cut_goes_on);
     RUN_TEST(processes_share_the_work);

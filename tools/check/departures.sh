@@ -53,4 +53,4 @@ awk -v document=$document '
         for (number in heading)
             if (!(number in row)) { print document ":" heading[number] ": " number " has no row in the table"; bad = 1 }
         exit bad
-    }' $document $document golden/README.md README.md tools/mtan/paper/results.txt $sources
+    }' $document $document golden/README.md README.md tools/mtan/paper/results.md $sources

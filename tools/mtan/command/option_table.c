@@ -52,6 +52,8 @@ static const option table[] = {
     {"dry-run", 0, FLAG, " table ", "list the commands of the runs that are missing"},
     {"add", 0, TEXT("MODEL"), " table ", "measure a model file on its test records and add its numbers"},
     {"results", 0, TEXT("FILE"), " table ", "file of the results (default results.tsv)"},
+    {"markdown", 0, FLAG, " table ", "print the tables as Markdown"},
+    {"csv", 0, FLAG, " table ", "print a line for each number"},
     {"ensemble", 0, WHOLE("N", 1, MTAN_MAX_MEMBERS), " train ",
      "train this many models, with seeds from --seed, in RUN/member-0, ...; best.safetensors is their average"},
     {"ensemble", 0, FLAG, " cv ",

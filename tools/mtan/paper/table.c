@@ -448,6 +448,18 @@ static void tell_missing(const job *j) {
     arrfree(runs);
 }
 
+static void tell_results(const job *j) {
+    if (arrlen(j->results)) note("%td numbers of ours are from %s", arrlen(j->results), j->results_path);
+    else note("%s has no number of ours: --results names another file", j->results_path);
+}
+
+static table_format format_of(const options *o) {
+    return option_given(o, "json")       ? TABLE_JSON
+           : option_given(o, "csv")      ? TABLE_CSV
+           : option_given(o, "markdown") ? TABLE_MARKDOWN
+                                         : TABLE_TEXT;
+}
+
 static int list_runs(const job *j) {
     size_t without;
     paper_run *runs = runs_to_make(j, &without);
@@ -475,8 +487,8 @@ static int run_job(job *j) {
         if (status == BAD_USE) return status;
     }
     if (!load_results(j)) return BAD_USE;
-    if (option_given(o, "json")) table_json(stdout, &j->choice, j->results, no_data, j->places);
-    else table_print(stdout, &j->choice, j->results, no_data, j->places);
+    table_print(stdout, format_of(o), &j->choice, j->results, no_data, j->places);
+    tell_results(j);
     tell_missing(j);
     return status;
 }

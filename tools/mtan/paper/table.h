@@ -41,7 +41,8 @@ table_number table_number_of(const table_choice *c, const result *results, const
 
 /* The tables asked for. no_data says why a data set cannot be had, or NULL: by its name. */
 typedef const char *(*table_no_data)(void *context, const char *data);
-void table_print(FILE *out, const table_choice *c, const result *results, table_no_data no_data, void *context);
-void table_json(FILE *out, const table_choice *c, const result *results, table_no_data no_data, void *context);
+typedef enum table_format { TABLE_TEXT, TABLE_MARKDOWN, TABLE_CSV, TABLE_JSON } table_format;
+void table_print(FILE *out, table_format format, const table_choice *c, const result *results, table_no_data no_data,
+                 void *context);
 
 #endif

@@ -167,27 +167,62 @@ static void add_mark(footnotes *f, char *marks, size_t size, const char *note) {
     snprintf(marks + strlen(marks), size - strlen(marks), "%s%c", *marks ? "," : " ", 'a' + i);
 }
 
-static void put_value(char text[40], double value, double spread, const paper_block *b) {
+/* Marks begin with a blank, if there are any. */
+static void put_title(char *text, size_t size, table_format format, const char *title, const char *marks) {
+    if (format == TABLE_MARKDOWN && *marks) snprintf(text, size, "%s<sup>%s</sup>", title, marks + 1);
+    else snprintf(text, size, "%s%s%s", format == TABLE_MARKDOWN ? "" : "  ", title, marks);
+}
+
+static void put_value(char *text, double value, double spread, const paper_block *b) {
     if (isnan(value)) snprintf(text, 40, "-");
     else if (isnan(spread)) snprintf(text, 40, "%.*f", b->decimals, value * b->factor);
     else snprintf(text, 40, "%.*f +- %.*f", b->decimals, value * b->factor, b->decimals, spread * b->factor);
 }
 
-static void put_ours(FILE *out, const table_number *n, const paper_block *b, const char *absent) {
-    char value[40], seconds[24] = "-";
-    put_value(value, n->mean, n->spread, b);
-    if (n->runs == 0 && n->diverged) snprintf(value, sizeof value, "diverged");
-    else if (n->runs == 0 && absent) snprintf(value, sizeof value, "no data");
-    if (!isnan(n->seconds)) snprintf(seconds, sizeof seconds, n->seconds < 100 ? "%.2f" : "%.0f", n->seconds);
-    fprintf(out, "  %-16s %5d %8s", value, n->runs, seconds);
+/* A line of a table for people: a title and the paper's number, three columns of each preset, and the paper's minutes. In text they have
+ * widths, left (-) or right. */
+enum { OURS = 3, COLUMNS = 2 + OURS * PAPER_PRESETS + 1 };
+static const struct {
+    const char *before;
+    int width;
+} widths[2 + OURS + 1] = {{"", -28}, {" ", -16}, {"  ", -16}, {" ", 5}, {" ", 8}, {"  ", 6}};
+
+typedef struct table_line {
+    char cell[COLUMNS][96];
+    int n;
+} table_line;
+
+static char *next_cell(table_line *l) {
+    l->cell[l->n][0] = 0;
+    return l->cell[l->n++];
 }
 
-static void print_line(FILE *out, const table_choice *c, const result *results, const paper_cell *p, footnotes *f,
-                       const char *absent) {
+static void put_line(FILE *out, table_format format, const table_line *l) {
+    for (int i = 0; i < l->n; i++) {
+        const int column = i < 2 ? i : i < COLUMNS - 1 ? 2 + (i - 2) % OURS : 2 + OURS;
+        if (format == TABLE_MARKDOWN) fprintf(out, "| %s ", l->cell[i]);
+        else fprintf(out, "%s%*s", widths[column].before, widths[column].width, l->cell[i]);
+    }
+    fputs(format == TABLE_MARKDOWN ? "|\n" : "\n", out);
+}
+
+static void put_ours(table_line *l, const table_number *n, const paper_block *b, const char *absent) {
+    char *value = next_cell(l), *runs = next_cell(l), *seconds = next_cell(l);
+    put_value(value, n->mean, n->spread, b);
+    if (n->runs == 0 && n->diverged) strcpy(value, "diverged");
+    else if (n->runs == 0 && absent) strcpy(value, "no data");
+    sprintf(runs, "%d", n->runs);
+    if (isnan(n->seconds)) strcpy(seconds, "-");
+    else snprintf(seconds, 24, n->seconds < 100 ? "%.2f" : "%.0f", n->seconds);
+}
+
+static void print_line(FILE *out, table_format format, const table_choice *c, const result *results,
+                       const paper_cell *p, footnotes *f, const char *absent) {
     const paper_row *row = paper_row_of(p->table, p->row);
     const paper_block b = paper_block_of(p->table, p->data, p->metric);
     table_number ours[PAPER_PRESETS];
-    char title[64], marks[32] = "", paper[40];
+    table_line l = {.n = 0};
+    char marks[32] = "";
     int other = 0, diverged = 0;
     for (int i = 0; i < PAPER_PRESETS; i++) {
         ours[i] = table_number_of(c, results, p, (mtan_preset)i);
@@ -199,13 +234,12 @@ static void print_line(FILE *out, const table_choice *c, const result *results, 
         add_mark(f, marks, sizeof marks,
                  "some runs had other options than the row's: the results file has their commands");
     if (diverged) add_mark(f, marks, sizeof marks, "some runs diverged and are not in the mean");
-    snprintf(title, sizeof title, "%s%s", row->title, marks);
-    put_value(paper, p->value, p->spread, &b);
-    fprintf(out, "  %-26s %-16s", title, paper);
+    put_title(next_cell(&l), sizeof l.cell[0], format, row->title, marks);
+    put_value(next_cell(&l), p->value, p->spread, &b);
     for (int i = 0; i < PAPER_PRESETS; i++)
-        put_ours(out, &ours[i], &b, paper_row_has(row->home_row, (mtan_preset)i) ? absent : NULL);
-    if (!isnan(row->minutes) && strcmp(p->data, "physionet") == 0) fprintf(out, "  %6.1f", row->minutes);
-    fputc('\n', out);
+        put_ours(&l, &ours[i], &b, paper_row_has(row->home_row, (mtan_preset)i) ? absent : NULL);
+    if (!isnan(row->minutes) && strcmp(p->data, "physionet") == 0) snprintf(next_cell(&l), 24, "%.1f", row->minutes);
+    put_line(out, format, &l);
 }
 
 /* Is this the first cell of its block that is asked for? */
@@ -217,50 +251,62 @@ static int starts_block(const table_choice *c, const paper_cell *p) {
     return table_wants(c, p->table, p->row, p->data);
 }
 
-static void print_block(FILE *out, const table_choice *c, const result *results, const paper_cell *first, footnotes *f,
-                        const char *absent) {
+static void print_block(FILE *out, table_format format, const table_choice *c, const result *results,
+                        const paper_cell *first, footnotes *f, const char *absent) {
     const paper_block b = paper_block_of(first->table, first->data, first->metric);
-    char marks[32] = "";
+    char marks[32] = "", title[128];
     if (b.note) add_mark(f, marks, sizeof marks, b.note);
     if (absent) add_mark(f, marks, sizeof marks, absent);
-    fprintf(out, "%s%s\n", b.title, marks);
+    if (format == TABLE_MARKDOWN)
+        put_title(title, sizeof title, format, b.title, marks), fprintf(out, "| **%s** |\n", title);
+    else fprintf(out, "%s%s\n", b.title, marks);
     for (const paper_cell *p = first; p->table; p++)
         if (p->table == first->table && strcmp(p->data, first->data) == 0 && strcmp(p->metric, first->metric) == 0 &&
             table_wants(c, p->table, p->row, p->data))
-            print_line(out, c, results, p, f, absent);
+            print_line(out, format, c, results, p, f, absent);
 }
 
-static void print_notes(FILE *out, const footnotes *f) {
+/* In lines of 110 columns; in Markdown a line break ends each note. */
+static void print_notes(FILE *out, table_format format, const footnotes *f) {
+    if (format == TABLE_MARKDOWN && f->n > 0) fputc('\n', out);
     for (int i = 0; i < f->n; i++) {
-        int column = fprintf(out, "%c ", 'a' + i);
+        int column = fprintf(out, format == TABLE_MARKDOWN ? "<sup>%c</sup>" : "%c ", 'a' + i);
         for (const char *at = f->text[i]; *at;) {
             const int length = (int)strcspn(at, " ");
             if (column + 1 + length > 110) column = fprintf(out, "\n  ") - 1;
             column += fprintf(out, " %.*s", length, at);
             at += length + (at[length] == ' ');
         }
-        fputc('\n', out);
+        fputs(format == TABLE_MARKDOWN && i + 1 < f->n ? "  \n" : "\n", out);
     }
 }
 
-static void print_head(FILE *out, int table, int printed) {
-    fprintf(out, "%sTable %d. %s\n%-28s %-16s", printed ? "\n" : "", table, paper_titles[table], "", "paper");
-    for (int i = 0; i < PAPER_PRESETS; i++)
-        fprintf(out, "  %-16s %5s %8s", paper_preset((mtan_preset)i), "seeds", "s/epoch");
-    fprintf(out, "%s\n", table == 2 ? "   paper's min/epoch" : "");
+static void print_head(FILE *out, table_format format, int table, int printed) {
+    table_line l = {.n = 0};
+    if (printed) fputc('\n', out);
+    fprintf(out, format == TABLE_MARKDOWN ? "## Table %d. %s\n\n" : "Table %d. %s\n", table, paper_titles[table]);
+    next_cell(&l), strcpy(next_cell(&l), "paper");
+    for (int i = 0; i < PAPER_PRESETS; i++) {
+        snprintf(next_cell(&l), 32, "%s", paper_preset((mtan_preset)i));
+        strcpy(next_cell(&l), "seeds"), strcpy(next_cell(&l), "s/epoch");
+    }
+    if (table == 2) strcpy(next_cell(&l), "paper's min/epoch");
+    put_line(out, format, &l);
+    for (int i = 0; format == TABLE_MARKDOWN && i < l.n; i++) fputs(i + 1 < l.n ? "|---" : "|---|\n", out);
 }
 
-void table_print(FILE *out, const table_choice *c, const result *results, table_no_data no_data, void *context) {
+static void print_tables(FILE *out, table_format format, const table_choice *c, const result *results,
+                         table_no_data no_data, void *context) {
     for (int table = 1, printed = 0; table <= PAPER_TABLES; table++) {
         footnotes f;
         int started = 0;
         memset(&f, 0, sizeof f);
         for (const paper_cell *p = paper_cells; p->table; p++) {
             if (p->table != table || !starts_block(c, p)) continue;
-            if (!started++) print_head(out, table, printed++);
-            print_block(out, c, results, p, &f, no_data(context, p->data));
+            if (!started++) print_head(out, format, table, printed++);
+            print_block(out, format, c, results, p, &f, no_data(context, p->data));
         }
-        print_notes(out, &f);
+        print_notes(out, format, &f);
     }
 }
 
@@ -296,7 +342,7 @@ static void json_cell(FILE *out, const table_choice *c, const result *results, c
     fputc('}', out);
 }
 
-void table_json(FILE *out, const table_choice *c, const result *results, table_no_data no_data, void *context) {
+static void print_json(FILE *out, const table_choice *c, const result *results, table_no_data no_data, void *context) {
     int n = 0;
     fputc('[', out);
     for (const paper_cell *p = paper_cells; p->table; p++) {
@@ -305,4 +351,42 @@ void table_json(FILE *out, const table_choice *c, const result *results, table_n
         json_cell(out, c, results, p, no_data(context, p->data));
     }
     fputs("]\n", out);
+}
+
+/* A number that is not there is an empty field. */
+static void csv_real(FILE *out, double x) {
+    if (isnan(x)) fputc(',', out);
+    else fprintf(out, ",%.9g", x);
+}
+
+static void csv_line(FILE *out, const paper_cell *p, const char *whose, const table_number *n) {
+    fprintf(out, "%d,%s,%s,%s,%s", p->table, p->row, p->data, p->metric, whose);
+    csv_real(out, n->mean), csv_real(out, n->spread);
+    fprintf(out, ",%d,%d,%d", n->runs, n->diverged, n->other);
+    csv_real(out, n->seconds);
+    fputc('\n', out);
+}
+
+/* A line for the paper's number and one for each preset's. */
+static void print_csv(FILE *out, const table_choice *c, const result *results) {
+    fputs("table,row,data,metric,whose,mean,spread,seeds,diverged,other_options,seconds_per_epoch\n", out);
+    for (const paper_cell *p = paper_cells; p->table; p++) {
+        const paper_row *row = paper_row_of(p->table, p->row);
+        if (!table_wants(c, p->table, p->row, p->data)) continue;
+        csv_line(out, p, "paper",
+                 &(table_number){.mean = p->value,
+                                 .spread = p->spread,
+                                 .seconds = strcmp(p->data, "physionet") == 0 ? 60 * row->minutes : (double)NAN});
+        for (int i = 0; i < PAPER_PRESETS; i++) {
+            const table_number n = table_number_of(c, results, p, (mtan_preset)i);
+            csv_line(out, p, paper_preset((mtan_preset)i), &n);
+        }
+    }
+}
+
+void table_print(FILE *out, table_format format, const table_choice *c, const result *results, table_no_data no_data,
+                 void *context) {
+    if (format == TABLE_JSON) print_json(out, c, results, no_data, context);
+    else if (format == TABLE_CSV) print_csv(out, c, results);
+    else print_tables(out, format, c, results, no_data, context);
 }
