@@ -102,7 +102,7 @@ dist: build/mtan ## archives for PlatformIO, Arduino, ESP-IDF and Zephyr, and th
 dist-check: dist ## are they what those four want, the same bytes each time, and do their examples run on a Cortex-M4F? (tools/dist/check.py)
 	@$(PYTHON) tools/dist/check.py build/mtan build/dist
 
-wheel: build/deps/stb ## the Python package as a wheel for every Python on this platform: build/python/mtan-*.whl (tools/python)
+wheel: build/deps/stb ## the Python package as a wheel for every Python on this platform, and its sources: build/python/mtan-* (tools/python)
 	@tools/python/wheel.sh $(PYTHON)
 python-test: build/deps/stb build/mtan ## that wheel in an empty virtual environment, beside the command; says what is missing
 	@MTAN_COMMAND=$(CURDIR)/build/mtan tools/python/test.sh $(PYTHON)

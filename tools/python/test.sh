@@ -50,6 +50,13 @@ done
 [ -n "${MTAN_REFERENCE-}" ] || skip "the published code" "no checkout: MTAN_REFERENCE"
 suite "numpy $($venv/bin/python -c 'import numpy; print(numpy.__version__)')"
 [ -z "${PYTHON_SHORT-}" ] || finish
+# A wheel of the source archive has the same files, though it is built away from the project.
+away=$(mktemp -d)
+names() { "$python" -m zipfile -l "$1" | sed 's/ .*//' | sort; }
+PATH=$PWD/build/python/builder/bin:$PATH build/python/builder/bin/pip wheel -q --no-build-isolation --no-deps -w "$away" build/python/*.tar.gz &&
+    [ "$(names "$wheel")" = "$(names "$away"/*.whl)" ]
+verdict "the source archive" $?
+rm -rf "$away"
 # Frames of that time: pyarrow of today wants numpy 2, and does not say so to pip.
 if $venv/bin/pip install -q "$wheel[test]" 'numpy==1.26.*' 'pandas<3' 'pyarrow<20' >build/python/pip.log 2>&1; then suite "numpy 1.26"
 else skip "numpy 1.26" "not for this Python"; fi

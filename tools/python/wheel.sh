@@ -1,5 +1,6 @@
 #!/bin/sh
-# Builds build/python/mtan-*.whl in an environment of its own, which stays, so that the next time only what has changed is compiled.
+# Builds build/python/mtan-*.whl in an environment of its own, which stays, so that the next time only what has changed is compiled; and
+# the source archive, build/python/mtan-*.tar.gz.
 #
 #   wheel.sh PYTHON
 #
@@ -12,6 +13,8 @@ mkdir -p build/python
     echo "scikit-build-core, cmake or ninja cannot be had: build/python/pip.log"
     exit 77
 }
-rm -f build/python/*.whl
-PATH=$PWD/$venv/bin:$PATH $venv/bin/pip wheel -q --no-build-isolation --no-deps -w build/python tools/python || exit 1
-ls build/python/*.whl
+rm -f build/python/*.whl build/python/*.tar.gz
+PATH=$PWD/$venv/bin:$PATH $venv/bin/pip wheel -q --no-build-isolation --no-deps --config-settings="build-dir=$PWD/build/python/{wheel_tag}" -w build/python tools/python || exit 1
+(cd tools/python && "../../$venv/bin/python" -c 'from scikit_build_core.build import build_sdist; build_sdist("../../build/python")') \
+    >build/python/sdist.log 2>&1 || { cat build/python/sdist.log && exit 1; }
+ls build/python/*.whl build/python/*.tar.gz
