@@ -6,34 +6,9 @@
 #include <string.h>
 
 #include "../../data/array.h"
-#include "../model/labels.h"
+#include "../model/worth.h"
 #include "commands.h"
 #include "rows.h"
-
-/* ---- metrics ---- */
-
-static int metrics_of(mtan_task task) {
-    return task == MTAN_TASK_LABELS ? METRIC_CALIBRATION : NUMBER_METRICS; /* labels: all before it */
-}
-
-static const char *title_of(mtan_task task, int metric) {
-    return task == MTAN_TASK_LABELS ? metric_title((metric_name)metric) : number_metric_title((number_metric)metric);
-}
-
-/* range: NULL, or the interval of so many draws. */
-static double measure(const number_predictions *p, mtan_task task, int metric, int32_t draws, interval *range) {
-    number_query of_number = {p, (number_metric)metric, NULL, NULL};
-    label_tables tables = {0};
-    label_query of_labels = {&tables, (metric_name)metric, -1, NULL};
-    const int labels = task == MTAN_TASK_LABELS;
-    const metric_function drawn = labels ? label_drawn : number_drawn;
-    void *query = labels ? (void *)&of_labels : (void *)&of_number;
-    if (labels) tables = label_tables_make(p->p, p->y, p->rows, p->outputs);
-    const double value = drawn(query, NULL, p->rows);
-    if (range && draws > 0) *range = metric_bootstrap(drawn, query, p->rows, p->record, draws, 0);
-    label_tables_free(&tables);
-    return value;
-}
 
 void fold_spread(const double *x, double *mean, double *sd) {
     double sum = 0, squares = 0, n = 0;
@@ -91,11 +66,15 @@ int pooled_numbers_add(pooled_numbers *x, session *s, const options *o, int32_t 
     x->task = s->data.task, x->all.outputs = p.outputs;
     if (fold == 0) write_header(file, &s->data, p.outputs);
     write_rows(file, s, &p, fold);
-    for (int i = 0; i < metrics_of(x->task); i++) arrput(x->measured[i], measure(&p, x->task, i, 0, NULL));
+    worth w = worth_of_numbers(x->task, &p);
+    for (int i = 0; i < worth_metrics(&w); i++) {
+        worth_query q = {&w, i, NULL, NULL};
+        arrput(x->measured[i], worth_drawn(&q, NULL, p.rows));
+    }
     for (size_t i = 0; i < p.rows; i++) arrput(x->record, p.record[i]);
     for (size_t i = 0; i < p.rows * C; i++) arrput(x->y, p.y[i]);
     for (size_t i = 0; i < p.rows * (size_t)p.outputs; i++) arrput(x->p, p.p[i]);
-    numbers_free(&p);
+    worth_free(&w), numbers_free(&p);
     return 1;
 }
 
@@ -103,16 +82,19 @@ void pooled_numbers_tell(pooled_numbers *x, int32_t folds, int32_t draws) {
     x->all.rows = arrlenu(x->record), x->all.p = x->p, x->all.y = x->y, x->all.record = x->record;
     printf("%d folds, %zu labelled rows\n%-18s %10s %10s   %s\n", (int)folds, x->all.rows, "", "mean", "sd",
            "all rows together");
-    for (int i = 0; i < metrics_of(x->task); i++) {
+    worth w = worth_of_numbers(x->task, &x->all);
+    for (int i = 0; i < worth_metrics(&w); i++) {
+        worth_query q = {&w, i, NULL, NULL};
         interval range = {NAN, NAN};
-        const double pooled = measure(&x->all, x->task, i, draws, &range);
         double mean, sd;
         fold_spread(x->measured[i], &mean, &sd);
         if (isnan(mean)) continue;
-        printf("%-18s %10.5g %10.5g   %.5g", title_of(x->task, i), mean, sd, pooled);
+        if (draws > 0) range = metric_bootstrap(worth_drawn, &q, w.rows, w.record, draws, 0);
+        printf("%-18s %10.5g %10.5g   %.5g", worth_title(&w, i), mean, sd, worth_drawn(&q, NULL, w.rows));
         if (!isnan(range.low)) printf("   95 %% interval %.5g to %.5g", range.low, range.high);
         putchar('\n');
     }
+    worth_free(&w);
 }
 
 void pooled_numbers_free(pooled_numbers *x) {
