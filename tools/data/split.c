@@ -286,14 +286,20 @@ static void put_bytes(uint8_t out[8], uint64_t x) {
     for (int i = 0; i < 8; i++) out[i] = (uint8_t)(x >> 8 * i);
 }
 
+/* (records) The part of each. */
+static uint8_t *parts_of_records(const split *s, size_t records) {
+    uint8_t *part = tool_calloc(records, 1);
+    for (int p = 0; p < SPLIT_PARTS; p++)
+        for (size_t i = 0; i < arrlenu(s->part[p]); i++) part[s->part[p][i]] = (uint8_t)p;
+    return part;
+}
+
 /* A chain over the records in the data set's order: the hash so far, that of the name, the part. The same on every
  * host. */
 static uint64_t hash_split(const split *s, const dataset *d) {
     const size_t n = arrlenu(d->records);
-    uint8_t *part = tool_calloc(n, 1), link[17];
+    uint8_t *part = parts_of_records(s, n), link[17];
     uint64_t hash = 0;
-    for (int p = 0; p < SPLIT_PARTS; p++)
-        for (size_t i = 0; i < arrlenu(s->part[p]); i++) part[s->part[p][i]] = (uint8_t)p;
     for (size_t i = 0; i < n; i++) {
         const char *name = dataset_name(d, i);
         put_bytes(link, hash);
@@ -381,9 +387,7 @@ int split_make(split *s, const dataset *d, const split_way *how, char *error) {
 
 /* (n) The part of each item, which is that of its records. */
 static uint8_t *parts_of_items(const split *s, const buckets *items, size_t records) {
-    uint8_t *of_record = tool_calloc(records, 1), *part = tool_calloc(items->n, 1);
-    for (int p = 0; p < SPLIT_PARTS; p++)
-        for (size_t i = 0; i < arrlenu(s->part[p]); i++) of_record[s->part[p][i]] = (uint8_t)p;
+    uint8_t *of_record = parts_of_records(s, records), *part = tool_calloc(items->n, 1);
     for (size_t i = 0; i < items->n; i++) part[i] = of_record[items->member[items->first[i]]];
     free(of_record);
     return part;
