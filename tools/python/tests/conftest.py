@@ -14,6 +14,22 @@ import mtan
 
 SMALL = dict(preset="correct", embed_size=8, enc_hidden=8, ref_points=6, batch=16, lr=0.01, epochs=4, threads=1)
 SMALL_WORDS = "--preset correct --embed 8 --enc-hidden 8 --ref-points 6 --batch 16 --lr 0.01 --epochs 4 --threads 1".split()
+# Models that other frameworks have to rebuild, by what is special in them.
+BEST = {**SMALL, "preset": "best"}
+DECODER = {"mlp_hidden": 6, "dec_hidden": 6, "latent": 3}
+KINDS = {
+    "published": {"enc_heads": 2, **SMALL},
+    "fixed": {"options": {"embedding": "fixed"}, **SMALL},
+    "one layer, an embedding per head": {"head_hidden": 0, "enc_heads": 2, "options": {"embed_heads": "per_head"}, **SMALL},
+    "statistics": {"options": {"statistics": "mean,spread,slope"}, **SMALL},
+    "best": {"options": {"terms": 0}, **BEST},
+    "terms": BEST,
+    "static": {"options": {"terms": 0}, **BEST},
+    "static, terms": BEST,
+    "ensemble": {"ensemble": 2, **BEST},
+    "full": {"model": "full", "options": DECODER, **SMALL},
+    "full, best": {"model": "full", "options": DECODER, **BEST},
+}
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
