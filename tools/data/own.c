@@ -312,10 +312,8 @@ static int add_cells(dataset *d, loader *l, const own_row *cells, size_t n) {
         mtan_real *known = &row[l->class_place ? l->class_place[cell->channel] : cell->channel];
         if (isnan(cell->value)) continue;
         if (fabs(*known - cell->value) > 0)
-            return own_complain(&l->labels, cell->line, "record \"%s\" has \"%s\" %g here and %g elsewhere",
-                                field_quote(names_text(&l->records, cell->record)).text,
-                                field_quote(names_text(&l->classes, cell->channel)).text, (double)cell->value,
-                                (double)*known);
+            return own_complain_truth(&l->labels, cell, names_text(&l->records, cell->record),
+                                      names_text(&l->classes, cell->channel), *known);
         *known = cell->value, label = 0;
     }
     dataset_add_label(d, label);

@@ -17,6 +17,11 @@ int own_complain(own_source *s, size_t line, const char *format, ...) {
     return 0;
 }
 
+int own_complain_truth(own_source *s, const own_row *row, const char *record, const char *label, mtan_real kept) {
+    return own_complain(s, row->line, "record \"%s\" has \"%s\" %g here and %g elsewhere", field_quote(record).text,
+                        field_quote(label).text, (double)row->value, (double)kept);
+}
+
 static const char *plural(size_t n) {
     return n == 1 ? "" : "s";
 }

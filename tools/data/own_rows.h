@@ -86,6 +86,8 @@ own_outcome own_read_event(own_source *s, names *channels, int fixed, int skip_u
 own_outcome own_read_truth(own_source *s, own_row *row);
 /* Sets error to "file:line: ..." and returns 0. */
 int own_complain(own_source *s, size_t line, const char *format, ...);
+/* Of the label of several that a row gives, where another row gives `kept`. Likewise. */
+int own_complain_truth(own_source *s, const own_row *row, const char *record, const char *label, mtan_real kept);
 
 /* Sorts rows by time, then by line. */
 void own_sort(own_clock clock, own_row *rows, size_t n);

@@ -124,9 +124,8 @@ static void refuse_label(reading *r, const own_row *kept, const own_row *other) 
 }
 
 static void refuse_truth(reading *r, const own_row *cell, mtan_real kept) {
-    own_complain(&r->labels, cell->line, "record \"%s\" has \"%s\" %g here and %g elsewhere",
-                 field_quote(names_text(&r->records, cell->record)).text,
-                 field_quote(names_text(&r->classes, cell->channel)).text, (double)cell->value, (double)kept);
+    own_complain_truth(&r->labels, cell, names_text(&r->records, cell->record), names_text(&r->classes, cell->channel),
+                       kept);
     problems_add(r->problems, r->labels.error);
 }
 
