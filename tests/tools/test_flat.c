@@ -438,6 +438,44 @@ TEST importance_is_what_leaving_out_does(void) {
     PASS();
 }
 
+/* It is told in the number's unit. */
+TEST a_number_has_importances(void) {
+    int32_t of = -1;
+    double change[16], said, p[COMMAND_RECORDS];
+    mtan_flat_model *m;
+    mtan_flat_data_numbers(columns.data, columns.number);
+    ASSERT((m = trained(ENC "--task number --out @/flat")));
+    ASSERT(mtan_flat_metric(m, 2) && !mtan_flat_metric(m, 3)); /* no interval, no coverage */
+    ASSERT_EQ_FMT(0, (int)mtan_flat_predict(m, columns.data, 1, -1, 0, p), "%d");
+    ASSERT_EQ_FMT(0, (int)mtan_flat_importance(m, columns.data, 0, 1, &of, &said, change), "%d");
+    ASSERT(of == 0 && fabs(said - p[0]) < 1e-5);
+    columns.value[0] = NAN;
+    ASSERT_EQ_FMT(0, (int)mtan_flat_predict(m, columns.data, 1, -1, 0, p), "%d");
+    ASSERT(fabs(change[0]) > 1e-4 && fabs(said - change[0] - p[0]) < 1e-4);
+    mtan_flat_model_free(m);
+    PASS();
+}
+
+TEST each_label_has_importances(void) {
+    static const char names[] = "early\0late";
+    static double marks[2 * COMMAND_RECORDS];
+    double change[2][16], said[2], p[2 * COMMAND_RECORDS];
+    mtan_flat_model *m;
+    for (int i = 0; i < COMMAND_RECORDS; i++) marks[2 * i] = i % 2, marks[2 * i + 1] = i % 3 == 0;
+    mtan_flat_data_labels(columns.data, 2, names, marks);
+    ASSERT((m = trained(ENC "--out @/flat")));
+    for (int32_t k = 0; k < 2; k++)
+        ASSERT_EQ_FMT(0, (int)mtan_flat_importance(m, columns.data, 0, 1, &k, &said[k], change[k]), "%d");
+    columns.value[0] = NAN;
+    ASSERT_EQ_FMT(0, (int)mtan_flat_predict(m, columns.data, 1, -1, 0, p), "%d");
+    for (int k = 0; k < 2; k++) ASSERT(fabs(said[k] - change[k][0] - log(p[k] / (1 - p[k]))) < 1e-4);
+    for (int i = 0; i < 2 * COMMAND_RECORDS; i++) marks[i] = NAN;
+    ASSERT(mtan_flat_evaluate(m, columns.data, 1, -1, 0, 0, p) != 0);
+    ASSERT_STR_EQ("no record has a label", mtan_flat_message());
+    mtan_flat_model_free(m);
+    PASS();
+}
+
 TEST metrics_are_the_commands(void) {
     mtan_flat_model *m = trained(ENC "--out @/flat");
     double value[18];
@@ -488,6 +526,8 @@ SUITE(flat_suite) {
     RUN_TEST(a_stream_ends_where_a_record_does);
     RUN_TEST(attention_is_shares);
     RUN_TEST(importance_is_what_leaving_out_does);
+    RUN_TEST(a_number_has_importances);
+    RUN_TEST(each_label_has_importances);
     RUN_TEST(metrics_are_the_commands);
     RUN_TEST(a_report_needs_no_files);
 }

@@ -251,7 +251,7 @@ static int measure_numbers(outcome *result, const options *o, mtan_task task, co
     for (int i = 0; i < metrics; i++) {
         worth_query qa = {&of_a, i, NULL, NULL}, qb = {&of_b, i, NULL, NULL}, both = {&of_b, i, &of_a, NULL};
         paired_metric m = {
-            worth_key(&of_a, i), worth_drawn(&qa, NULL, a->rows), worth_drawn(&qb, NULL, b->rows), {NAN, NAN}};
+            task_metric_key(task, i), worth_drawn(&qa, NULL, a->rows), worth_drawn(&qb, NULL, b->rows), {NAN, NAN}};
         if (draws > 0) m.difference = metric_bootstrap(worth_drawn, &both, a->rows, a->record, draws, SEED);
         arrput(result->metrics, m);
     }

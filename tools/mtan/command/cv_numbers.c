@@ -90,7 +90,7 @@ void pooled_numbers_tell(pooled_numbers *x, int32_t folds, int32_t draws) {
         fold_spread(x->measured[i], &mean, &sd);
         if (isnan(mean)) continue;
         if (draws > 0) range = metric_bootstrap(worth_drawn, &q, w.rows, w.record, draws, 0);
-        printf("%-18s %10.5g %10.5g   %.5g", worth_title(&w, i), mean, sd, worth_drawn(&q, NULL, w.rows));
+        printf("%-18s %10.5g %10.5g   %.5g", task_metric_title(w.task, i), mean, sd, worth_drawn(&q, NULL, w.rows));
         if (!isnan(range.low)) printf("   95 %% interval %.5g to %.5g", range.low, range.high);
         putchar('\n');
     }

@@ -27,7 +27,7 @@ static void put_json(const char *column, const subgroup *groups, const worth *w)
         fputs(k ? ", {\"name\": " : "{\"name\": ", stdout), json_string(stdout, g->name);
         printf(", \"rows\": %zu", g->rows);
         for (int i = 0; i < worth_metrics(w); i++) {
-            const char *key = worth_key(w, i);
+            const char *key = task_metric_key(w->task, i);
             printf(", \"%s\": ", key), json_number(stdout, g->value[i]);
             printf(", \"%s_low\": ", key), json_number(stdout, g->range[i].low);
             printf(", \"%s_high\": ", key), json_number(stdout, g->range[i].high);
@@ -58,7 +58,7 @@ void put_groups(const char *column, const subgroup *groups, const worth *w, int 
         return;
     }
     putchar('\n'), shown_put(stdout, column, 16, 16), printf(" %6s", "rows");
-    for (int i = 0; i < TOLD; i++) printf("  %-23s", worth_title(w, told[i]));
+    for (int i = 0; i < TOLD; i++) printf("  %-23s", task_metric_title(w->task, told[i]));
     putchar('\n');
     for (size_t k = 0; k < arrlenu(groups); k++) {
         shown_put(stdout, groups[k].name, 16, 16), printf(" %6zu", groups[k].rows);

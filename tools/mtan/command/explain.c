@@ -72,24 +72,20 @@ static void put_json(const char *record, const mtan_event *e, const char *channe
     put_key(", ", answers[task].size, size), put_key(", ", "change", change), puts("}");
 }
 
-/* A number is told in the data's unit. */
 static void put_observation(const session *s, const char *record, const mtan_event *e, const record_influence *f,
                             double change, int json) {
     const mtan_task task = s->bundle.model.config.task;
-    const int is_number = task == MTAN_TASK_NUMBER;
-    const double size = is_number ? numbers_raw(&s->bundle.prep, f->log_odds) : f->log_odds;
     char number[16], other[16];
     const char *channel = name_of(s->data.channels, e->channel, number);
     const char *of = name_of(s->bundle.prep.classes, f->of, other);
-    if (is_number) change = size - numbers_raw(&s->bundle.prep, f->log_odds - change);
     if (json) {
-        put_json(record, e, channel, task, of, size, change);
+        put_json(record, e, channel, task, of, f->said, change);
         return;
     }
     row_name(record), put_datum(",", (double)e->time), putchar(',');
     row_name(channel), put_datum(",", (double)e->value), putchar(',');
     if (answers[task].of) row_name(of), putchar(',');
-    printf("%.6g,%.6g\n", size, change);
+    printf("%.6g,%.6g\n", f->said, change);
 }
 
 /* As many as the record has answers: one, or one for each label. */
@@ -97,7 +93,7 @@ static int find_influences(const session *s, runner *run, const mtan_record *rec
     const mtan_config *c = &s->bundle.model.config;
     const int32_t positive = s->bundle.prep.positive >= 0 ? s->bundle.prep.positive : 1;
     if (c->task == MTAN_TASK_LABELS) return explain_labels(f, run, record);
-    return explain_observations(f, run, record, c->task == MTAN_TASK_NUMBER ? 0 : c->classes == 2 ? positive : -1);
+    return explain_observations(f, run, record, c->classes == 2 ? positive : -1, &s->bundle.prep);
 }
 
 static int explain_record(session *s, runner *run, const raw_events *raw, int32_t position, int json) {
@@ -192,7 +188,7 @@ static void put_channels(const session *s, const ranked *r, size_t n, const char
 
 static int explain_all_channels(session *s, runner *run, const options *o, int json) {
     const size_t D = arrlenu(s->data.channels);
-    const channel_question q = {&s->data, s->positions, s->source.preset == MTAN_FAITHFUL, session_batch(s),
+    const channel_question q = {{&s->data, s->positions, s->source.preset == MTAN_FAITHFUL, session_batch(s), NULL},
                                 (int32_t)option_integer(o, "bootstrap", 1000)};
     channel_drop *drops = tool_calloc(D, sizeof *drops);
     ranked *r = tool_calloc(D, sizeof *r);

@@ -102,10 +102,10 @@ MTAN_FLAT int32_t mtan_flat_attention(const mtan_flat_model *model, const mtan_f
  * count is how many; the others may be NULL. */
 MTAN_FLAT int32_t mtan_flat_observations(const mtan_flat_model *model, const mtan_flat_data *data, int32_t record,
                                          int32_t *count, double *time, int32_t *channel, double *value);
-/* (observations) by how much each of them raises the log-odds of a class of the record; of: the class, or -1 for the likeliest,
- * which it becomes. */
+/* (observations) by how much each of them raises what is said of the record: the log-odds of a class or of a label, or the number, in
+ * the data's unit. of: the class or the label, or -1 for the likeliest, which it becomes; of a number 0. */
 MTAN_FLAT int32_t mtan_flat_importance(const mtan_flat_model *model, const mtan_flat_data *data, int32_t record,
-                                       int32_t threads, int32_t *of, double *log_odds, double *change);
+                                       int32_t threads, int32_t *of, double *said, double *change);
 /* What predictions are worth by the data's labels, or by what is held out of each record: a row for each metric that
  * mtan_flat_metric names, NULL behind the last. value, (metrics, 3): the metric and its 95 % interval by `draws` resamples of the
  * records; NaN where there is none. */

@@ -4,9 +4,7 @@
 #include "../command/messages.h"
 #include "../model/bounds.h"
 #include "../model/interpolation.h"
-#include "../model/labels.h"
-#include "../model/numbers.h"
-#include "../model/predictions.h"
+#include "../model/worth.h"
 #include "flat_question.h"
 
 static int32_t *all_positions(const question *q) {
@@ -20,54 +18,23 @@ static void put_metric(question *q, int index, double value, interval range) {
 }
 
 /* Rows of one record are drawn together. */
-static interval range_of(const question *q, metric_function metric, void *context, size_t rows, const int32_t *record) {
+static interval range_of(const question *q, worth_query *m) {
     const interval none = {NAN, NAN};
-    return q->draws > 0 ? metric_bootstrap(metric, context, rows, record, q->draws, 0) : none;
+    return q->draws > 0 ? metric_bootstrap(worth_drawn, m, m->of->rows, m->of->record, q->draws, 0) : none;
 }
 
-static int evaluate_classes(question *q, const int32_t *positions) {
-    predictions p;
-    if (!predictions_make(&p, &q->run, &q->set, positions, q->from->source.preset == MTAN_FAITHFUL, q->from->batch))
-        return question_failed(q, positions);
-    predictions_drop_unlabelled(&p);
-    if (p.rows == 0) return complain("no record has a label"), predictions_free(&p), 0;
-    metric_query m = {metric_table_new(p.p, p.classes == 2 ? p.score : NULL, p.label, p.rows, p.classes), METRIC_AUC,
-                      NULL};
-    for (int i = 0; i < METRICS; i++) {
-        m.name = (metric_name)i;
-        put_metric(q, i, metric_drawn(&m, NULL, p.rows), range_of(q, metric_drawn, &m, p.rows, p.record));
+static int evaluate_task(question *q, const int32_t *positions) {
+    const judged_data on = {&q->set, positions, q->from->source.preset == MTAN_FAITHFUL, q->from->batch, q->prep};
+    judged j;
+    if (!judged_make(&j, &q->run, &on)) return question_failed(q, positions);
+    const worth *w = &j.worth;
+    const int good = w->rows > 0 || (complain("no record has a label"), 0);
+    for (int i = 0; good && i < worth_metrics(w); i++) {
+        worth_query m = {w, i, NULL, NULL};
+        put_metric(q, i, worth_drawn(&m, NULL, w->rows), range_of(q, &m));
     }
-    metric_table_free(m.table);
-    predictions_free(&p);
-    return 1;
-}
-
-static int evaluate_numbers(question *q, const int32_t *positions) {
-    number_predictions p;
-    if (!numbers_make(&p, &q->run, &q->set, q->prep, positions)) return question_failed(q, positions);
-    if (p.rows == 0) return complain("no record has a number"), numbers_free(&p), 0;
-    for (int i = 0; i < NUMBER_METRICS; i++) {
-        number_query m = {&p, (number_metric)i, NULL, NULL};
-        put_metric(q, i, number_drawn(&m, NULL, p.rows), range_of(q, number_drawn, &m, p.rows, p.record));
-    }
-    numbers_free(&p);
-    return 1;
-}
-
-/* Means over the labels. */
-static int evaluate_labels(question *q, const int32_t *positions) {
-    number_predictions p;
-    label_tables t;
-    if (!numbers_make(&p, &q->run, &q->set, NULL, positions)) return question_failed(q, positions);
-    if (p.rows == 0) return complain("no record has a label"), numbers_free(&p), 0;
-    t = label_tables_make(p.p, p.y, p.rows, p.outputs);
-    for (int i = 0; i < METRIC_CALIBRATION; i++) {
-        interval range;
-        const double value = label_measure(&t, &p, (metric_name)i, -1, q->draws, &range);
-        put_metric(q, i, value, range);
-    }
-    label_tables_free(&t), numbers_free(&p);
-    return 1;
+    judged_free(&j);
+    return good;
 }
 
 static int evaluate_curves(question *q, const int32_t *positions) {
@@ -95,10 +62,7 @@ static int answer_evaluate(question *q) {
     q->set.horizon = (double)prep_time(q->prep, SPLIT_TEST, q->from->source.forecast);
     if (!question_start(q, curves ? interpolation_bounds(&q->set) : model_bounds(c, &q->set))) return 0;
     positions = all_positions(q);
-    good = curves                        ? evaluate_curves(q, positions)
-           : c->task == MTAN_TASK_NUMBER ? evaluate_numbers(q, positions)
-           : c->task == MTAN_TASK_LABELS ? evaluate_labels(q, positions)
-                                         : evaluate_classes(q, positions);
+    good = curves ? evaluate_curves(q, positions) : evaluate_task(q, positions);
     arrfree(positions);
     return good;
 }
@@ -106,13 +70,9 @@ static int answer_evaluate(question *q) {
 const char *mtan_flat_metric(const mtan_flat_model *model, int32_t index) {
     static const char *const curves[] = {"mse_held_out", "mse"};
     const mtan_config *c = &model->bundle.model.config;
-    const int most = c->classify == MTAN_CLASSIFY_NONE ? 2
-                     : c->task == MTAN_TASK_NUMBER     ? NUMBER_METRICS
-                     : c->task == MTAN_TASK_LABELS     ? METRIC_CALIBRATION
-                                                       : METRICS;
-    if (index < 0 || index >= most) return NULL;
-    if (c->classify == MTAN_CLASSIFY_NONE) return curves[index];
-    return c->task == MTAN_TASK_NUMBER ? number_metric_key((number_metric)index) : metric_key((metric_name)index);
+    if (index < 0) return NULL;
+    if (c->classify == MTAN_CLASSIFY_NONE) return index < 2 ? curves[index] : NULL;
+    return index < task_metrics(c->task, mtan_config_outputs(c)) ? task_metric_key(c->task, index) : NULL;
 }
 
 int32_t mtan_flat_evaluate(const mtan_flat_model *model, const mtan_flat_data *data, int32_t threads, int32_t samples,

@@ -136,28 +136,28 @@ static int answer_importance(question *q) {
     const mtan_config *c = &q->from->bundle.model.config;
     record_influence f;
     mtan_record r;
-    if (c->classify != MTAN_CLASSIFY_RECORD || c->task != MTAN_TASK_CLASSES)
-        return complain("importance is of models with a class for each record"), 0;
-    if (*q->count >= c->classes) return complain("class %d: there are %d", (int)*q->count, (int)c->classes), 0;
+    if (c->classify != MTAN_CLASSIFY_RECORD)
+        return complain("importance is of models that predict a class, a number or labels of each record"), 0;
+    if (*q->count >= c->classes) return complain("class or label %d: there are %d", (int)*q->count, (int)c->classes), 0;
     if (!question_open(q, 0) || !question_has_record(q) || !question_start(q, model_bounds(c, &q->set))) return 0;
     r = dataset_view(&q->set, (size_t)q->record);
-    if (!explain_observations(&f, &q->run, &r, *q->count))
+    if (!explain_observations(&f, &q->run, &r, *q->count, q->prep))
         return complain("record %s: %s", dataset_name(&q->set, (size_t)q->record), status_message(q->run.status)), 0;
-    *q->count = f.of, *q->second = f.log_odds;
+    *q->count = f.of, *q->second = f.said;
     memcpy(q->out, f.change, (size_t)r.n_events * sizeof *q->out);
     record_influence_free(&f);
     return 1;
 }
 
 int32_t mtan_flat_importance(const mtan_flat_model *model, const mtan_flat_data *data, int32_t record, int32_t threads,
-                             int32_t *of, double *log_odds, double *change) {
+                             int32_t *of, double *said, double *change) {
     const question q = {.from = model,
                         .data = data,
                         .threads = threads,
                         .samples = -1,
                         .record = record,
                         .count = of,
-                        .second = log_odds,
+                        .second = said,
                         .out = change};
     return question_ask(q, answer_importance);
 }

@@ -84,10 +84,10 @@ static int32_t likeliest(const double *p, int32_t classes) {
 }
 
 /* What a record is asked about, from one row of outputs. */
-static double answer_of(const mtan_config *c, const double *p, const double *logit, int32_t of) {
+static double answer_of(const mtan_config *c, const double *p, const double *logit, int32_t of, const prep *units) {
     switch (c->task) {
     case MTAN_TASK_CLASSES: return log_odds_of(logit, c->classes, of);
-    case MTAN_TASK_NUMBER: return p[mtan_config_outputs(c) / 2];
+    case MTAN_TASK_NUMBER: return numbers_raw(units, p[mtan_config_outputs(c) / 2]);
     case MTAN_TASK_LABELS: break;
     }
     return logit[of];
@@ -105,21 +105,23 @@ static int leave_out_each(variants *v, runner *run, const mtan_record *record) {
            classify_variants(run, record, n, without_one, v->p + O, v->logit + O);
 }
 
-static void find_influence(record_influence *f, const variants *v, const mtan_config *c, size_t n, int32_t of) {
+static void find_influence(record_influence *f, const variants *v, const mtan_config *c, size_t n, const prep *units) {
     const size_t O = (size_t)mtan_config_outputs(c);
-    f->of = of;
-    f->log_odds = answer_of(c, v->p, v->logit, of);
+    f->said = answer_of(c, v->p, v->logit, f->of, units);
     f->change = tool_calloc(n, sizeof *f->change);
     for (size_t i = 0; i < n; i++)
-        f->change[i] = f->log_odds - answer_of(c, v->p + (i + 1) * O, v->logit + (i + 1) * O, of);
+        f->change[i] = f->said - answer_of(c, v->p + (i + 1) * O, v->logit + (i + 1) * O, f->of, units);
 }
 
-int explain_observations(record_influence *f, runner *run, const mtan_record *record, int32_t of) {
+int explain_observations(record_influence *f, runner *run, const mtan_record *record, int32_t of, const prep *units) {
     const mtan_config *c = &run->model->config;
     variants v;
     const int good = leave_out_each(&v, run, record);
     memset(f, 0, sizeof *f);
-    if (good) find_influence(f, &v, c, (size_t)record->n_events, of >= 0 ? of : likeliest(v.p, c->classes));
+    if (good) {
+        f->of = of >= 0 ? of : likeliest(v.p, c->classes);
+        find_influence(f, &v, c, (size_t)record->n_events, units);
+    }
     free(v.p), free(v.logit);
     return good;
 }
@@ -128,7 +130,10 @@ int explain_labels(record_influence *f, runner *run, const mtan_record *record) 
     const mtan_config *c = &run->model->config;
     variants v;
     const int good = leave_out_each(&v, run, record);
-    for (int32_t k = 0; good && k < c->classes; k++) find_influence(&f[k], &v, c, (size_t)record->n_events, k);
+    for (int32_t k = 0; good && k < c->classes; k++) {
+        f[k].of = k;
+        find_influence(&f[k], &v, c, (size_t)record->n_events, NULL);
+    }
     free(v.p), free(v.logit);
     return good;
 }
@@ -198,34 +203,6 @@ static dataset exchange(const dataset *d, const int32_t *positions, int32_t chan
     return mixed;
 }
 
-/* What a model predicts of some data, and what that is worth. */
-typedef struct judged {
-    predictions classes;
-    number_predictions numbers;
-    worth worth;
-} judged;
-
-static int judge(judged *j, runner *run, const channel_question *q, const dataset *d) {
-    const mtan_task task = run->model->config.task;
-    memset(j, 0, sizeof *j);
-    if (task == MTAN_TASK_CLASSES) {
-        if (!predictions_make(&j->classes, run, d, q->positions, q->faithful, q->batch)) return 0;
-        predictions_drop_unlabelled(&j->classes);
-        j->worth = worth_of_classes(&j->classes);
-        return 1;
-    }
-    if (!numbers_make(&j->numbers, run, d, NULL, q->positions)) return 0;
-    j->worth = worth_of_numbers(task, &j->numbers);
-    return 1;
-}
-
-static void judged_free(judged *j) {
-    const mtan_task task = j->worth.task;
-    worth_free(&j->worth);
-    if (task == MTAN_TASK_CLASSES) predictions_free(&j->classes);
-    else numbers_free(&j->numbers);
-}
-
 /* The model as it is, and with a channel exchanged a few times. */
 typedef struct exchanged {
     const worth *model;
@@ -245,15 +222,18 @@ static double mean_drop(void *context, const int32_t *rows, size_t n) {
 
 static int explain_channel(channel_drop *drop, runner *run, const channel_question *q, const worth *model,
                            int32_t channel) {
-    int32_t *order = tool_calloc(arrlenu(q->positions), sizeof *order);
+    const int32_t *positions = q->on.positions;
+    int32_t *order = tool_calloc(arrlenu(positions), sizeof *order);
+    judged_data on = q->on;
     exchanged x = {.model = model};
     mtan_mt19937 rng;
     int made = 0, good = 1;
     mtan_mt_seed(&rng, 0); /* the same exchanges for every channel */
     while (made < EXCHANGES && good) {
-        numpy_permutation(&rng, order, arrlenu(q->positions));
-        dataset mixed = exchange(q->data, q->positions, channel, order);
-        good = judge(&x.other[made], run, q, &mixed);
+        numpy_permutation(&rng, order, arrlenu(positions));
+        dataset mixed = exchange(q->on.set, positions, channel, order);
+        on.set = &mixed;
+        good = judged_make(&x.other[made], run, &on);
         made += good;
         arrfree(mixed.records), arrfree(mixed.events);
     }
@@ -269,12 +249,12 @@ static int explain_channel(channel_drop *drop, runner *run, const channel_questi
 
 int explain_channels(channel_drop *drops, double *value, const char **key, runner *run, const channel_question *q,
                      void (*tell)(size_t channel, size_t channels)) {
-    const size_t D = arrlenu(q->data->channels);
+    const size_t D = arrlenu(q->on.set->channels);
     judged whole;
-    int good = judge(&whole, run, q, q->data);
+    int good = judged_make(&whole, run, &q->on);
     if (!good) return 0;
     worth_query query = {&whole.worth, worth_headline(&whole.worth), NULL, NULL};
-    *value = worth_drawn(&query, NULL, whole.worth.rows), *key = worth_key(&whole.worth, query.metric);
+    *value = worth_drawn(&query, NULL, whole.worth.rows), *key = task_metric_key(whole.worth.task, query.metric);
     for (size_t c = 0; c < D && good; c++) {
         if (tell) tell(c, D);
         good = explain_channel(&drops[c], run, q, &whole.worth, (int32_t)c);

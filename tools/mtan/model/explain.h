@@ -11,13 +11,13 @@
 
 /* A record with one answer: what its observations change. */
 typedef struct record_influence {
-    int32_t of; /* the class: the one asked about, or the likeliest; or the label */
-    double
-        log_odds; /* of that class against all others, or of that label; of a number the number, in the model's units */
+    int32_t of;     /* the class: the one asked about, or the likeliest; or the label; of a number 0 */
+    double said;    /* the log-odds of that class against all others, or of that label; of a number the number */
     double *change; /* (n_events) by how much each one raises that: with all, minus with all but this one */
 } record_influence;
-/* of: a class, or -1: the likeliest; or a label; of a number 0. 1, or 0: run->status says why, and there is nothing to free. */
-int explain_observations(record_influence *f, runner *run, const mtan_record *record, int32_t of);
+/* of: a class or a label, -1: the likeliest. A number is told in these units, NULL: in the model's. 1, or 0: run->status says why, and
+ * there is nothing to free. */
+int explain_observations(record_influence *f, runner *run, const mtan_record *record, int32_t of, const prep *units);
 /* The same of all labels at once: f (labels). */
 int explain_labels(record_influence *f, runner *run, const mtan_record *record);
 void record_influence_free(record_influence *f);
@@ -38,10 +38,7 @@ typedef struct channel_drop {
     interval range;
 } channel_drop;
 typedef struct channel_question {
-    const dataset *data;
-    const int32_t *positions; /* stb_ds array */
-    int faithful;             /* the scores of two classes as published (predictions.h) */
-    size_t batch;             /* likewise */
+    judged_data on;
     int32_t draws;
 } channel_question;
 /* drops (channels) of the metric by which models of this task are judged (worth.h), which is *value now and called *key. tell, where it is

@@ -29,26 +29,30 @@ void worth_free(worth *w) {
     memset(w, 0, sizeof *w);
 }
 
-int worth_metrics(const worth *w) {
-    switch (w->task) {
+int task_metrics(mtan_task task, int32_t outputs) {
+    switch (task) {
     case MTAN_TASK_CLASSES: return METRICS;
-    case MTAN_TASK_NUMBER: return w->numbers->outputs == 3 ? NUMBER_METRICS : NUMBER_COVERAGE;
+    case MTAN_TASK_NUMBER: return outputs == 3 ? NUMBER_METRICS : NUMBER_COVERAGE;
     case MTAN_TASK_LABELS: return METRIC_CALIBRATION; /* which is of one question, not of a mean */
     }
     return 0;
 }
 
+const char *task_metric_key(mtan_task task, int metric) {
+    return task == MTAN_TASK_NUMBER ? number_metric_key((number_metric)metric) : metric_key((metric_name)metric);
+}
+
+const char *task_metric_title(mtan_task task, int metric) {
+    return task == MTAN_TASK_NUMBER ? number_metric_title((number_metric)metric) : metric_title((metric_name)metric);
+}
+
+int worth_metrics(const worth *w) {
+    return task_metrics(w->task, w->numbers ? w->numbers->outputs : w->classes);
+}
+
 int worth_headline(const worth *w) {
     if (w->task == MTAN_TASK_NUMBER) return NUMBER_R2;
     return w->task == MTAN_TASK_LABELS || w->classes == 2 ? METRIC_AUC : METRIC_ACCURACY;
-}
-
-const char *worth_key(const worth *w, int metric) {
-    return w->task == MTAN_TASK_NUMBER ? number_metric_key((number_metric)metric) : metric_key((metric_name)metric);
-}
-
-const char *worth_title(const worth *w, int metric) {
-    return w->task == MTAN_TASK_NUMBER ? number_metric_title((number_metric)metric) : metric_title((metric_name)metric);
 }
 
 static double value_of(const worth *w, int metric, const int32_t *rows, size_t n) {
@@ -78,4 +82,25 @@ double worth_drawn(void *context, const int32_t *rows, size_t n) {
     value = difference_of(q, chosen, n);
     free(chosen);
     return value;
+}
+
+int judged_make(judged *j, runner *run, const judged_data *on) {
+    const mtan_task task = run->model->config.task;
+    memset(j, 0, sizeof *j);
+    if (task == MTAN_TASK_CLASSES) {
+        if (!predictions_make(&j->classes, run, on->set, on->positions, on->faithful, on->batch)) return 0;
+        predictions_drop_unlabelled(&j->classes);
+        j->worth = worth_of_classes(&j->classes);
+        return 1;
+    }
+    if (!numbers_make(&j->numbers, run, on->set, on->units, on->positions)) return 0;
+    j->worth = worth_of_numbers(task, &j->numbers);
+    return 1;
+}
+
+void judged_free(judged *j) {
+    const mtan_task task = j->worth.task;
+    worth_free(&j->worth);
+    if (task == MTAN_TASK_CLASSES) predictions_free(&j->classes);
+    else numbers_free(&j->numbers);
 }

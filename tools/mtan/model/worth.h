@@ -20,11 +20,12 @@ worth worth_of_classes(const predictions *p);
 worth worth_of_numbers(mtan_task task, const number_predictions *p); /* of a number, or of several labels */
 void worth_free(worth *w);
 
-/* The metrics of the task, from 0 on: those of metric_name, of number_metric, or means over the labels. */
+/* The metrics of a task, from 0 on: those of metric_name, of number_metric, or means over the labels. */
+int task_metrics(mtan_task task, int32_t outputs); /* how many there are, of predictions with so many outputs */
+const char *task_metric_key(mtan_task task, int metric);
+const char *task_metric_title(mtan_task task, int metric);
 int worth_metrics(const worth *w);
 int worth_headline(const worth *w); /* the one by which a model is judged; higher is better */
-const char *worth_key(const worth *w, int metric);
-const char *worth_title(const worth *w, int metric);
 
 typedef struct worth_query {
     const worth *of;
@@ -34,5 +35,23 @@ typedef struct worth_query {
 } worth_query;
 /* A metric_function of metrics.h; context is a worth_query. rows NULL: all n rows once. */
 double worth_drawn(void *context, const int32_t *rows, size_t n);
+
+/* Records with labels, and a model's predictions of them with what these are worth, whatever its task. `worth` points into its judged,
+ * which stays where it is. */
+typedef struct judged_data {
+    const dataset *set;
+    const int32_t *positions; /* stb_ds array */
+    int faithful;             /* the scores of two classes as published (predictions.h) */
+    size_t batch;             /* likewise */
+    const prep *units;        /* in which numbers are told; NULL: the model's */
+} judged_data;
+typedef struct judged {
+    predictions classes;
+    number_predictions numbers;
+    worth worth;
+} judged;
+/* 1, or 0 with run->status and run->failed set, and nothing to free. */
+int judged_make(judged *j, runner *run, const judged_data *on);
+void judged_free(judged *j);
 
 #endif

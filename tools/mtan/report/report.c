@@ -294,7 +294,8 @@ static int collect_groups(collection *c, worth w) {
     }
     if (pairs)
         arrput(c->tables,
-               report_table_of(text(c, "%s by %.80s", worth_title(&w, told), option_text(c->o, "by", "")), pairs));
+               report_table_of(text(c, "%s by %.80s", task_metric_title(w.task, told), option_text(c->o, "by", "")),
+                               pairs));
     arrfree(groups), record_column_free(&column), worth_free(&w);
     return good;
 }

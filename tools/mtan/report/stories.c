@@ -75,7 +75,7 @@ static int tell_record(stories *x, session *s, runner *run, int32_t position, in
     record_course c;
     char text[256];
     memset(&story, 0, sizeof story);
-    if (!explain_observations(&f, run, &record, s->bundle.model.config.classes == 2 ? positive : -1)) return 0;
+    if (!explain_observations(&f, run, &record, s->bundle.model.config.classes == 2 ? positive : -1, NULL)) return 0;
     if (!explain_course(&c, run, &record)) return record_influence_free(&f), 0;
     snprintf(text, sizeof text, "record %.200s", dataset_name(&s->data, (size_t)position));
     story.record = own(x, tool_text(text)), story.of = name_of(s->bundle.prep.classes, f.of);
@@ -95,7 +95,7 @@ static int most_important_first(const void *left, const void *right) {
 
 static int tell_channels(stories *x, session *s, runner *run, const options *o) {
     const size_t D = arrlenu(s->data.channels);
-    const channel_question q = {&s->data, s->positions, s->source.preset == MTAN_FAITHFUL, session_batch(s),
+    const channel_question q = {{&s->data, s->positions, s->source.preset == MTAN_FAITHFUL, session_batch(s), NULL},
                                 (int32_t)option_integer(o, "bootstrap", 1000)};
     channel_drop *drops;
     const char *key;
