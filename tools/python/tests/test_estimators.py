@@ -104,10 +104,52 @@ def test_a_regressor(events, data):
     middle = reg.predict(events)
     assert np.all(low <= middle + 1e-6) and np.all(middle <= high + 1e-6)
     assert reg.score(events, data[2]) > 0.3
-    assert set(reg.evaluate(events, data[2], draws=0)) >= {"rmse", "mae", "r2"}
+    assert set(reg.evaluate(events, data[2], draws=0)) == {"rmse", "mae", "r2", "coverage"}
+    one, s = events[0], reg.stream("r0")
+    for i in range(len(one.time)):
+        s.push(one.time[i], one.channels[one.channel[i]], one.value[i])
+    assert np.allclose([*s.predict_interval(), s.predict()], [low[0], high[0], middle[0]], rtol=1e-5)
     plain = mtan.Regressor(**{**SMALL, "epochs": 1}).fit(events, data[2])
+    assert set(plain.evaluate(events, data[2], draws=0)) == {"rmse", "mae", "r2"}
     with pytest.raises(mtan.Error, match="no interval"):
         plain.predict_interval(events)
+
+
+def test_numbers_of_times(events):
+    at = [np.array([1.0, 4.0, 9.5]) + 0.01 * i for i in range(len(events))]
+    y = [10 * times for times in at]
+    y[3][1] = np.nan
+    with pytest.raises(mtan.Error, match="the labels belong to times: --model per-time"):
+        mtan.Regressor(**SMALL).fit(events, y, times=at)
+    reg = mtan.Regressor("per-time", interval=0.8, **{**SMALL, "epochs": 40}).fit(events, y, times=at)
+    said, (low, high) = reg.predict(events, times=at), reg.predict_interval(events, times=at)
+    assert [len(rows) for rows in said] == [3] * len(events)
+    assert all(np.all(a <= b + 1e-6) and np.all(b <= c + 1e-6) for a, b, c in zip(low, said, high))
+    found = reg.evaluate(events, y, times=at, draws=0)
+    assert found["r2"][0] > 0.8 and 0 <= found["coverage"][0] <= 1
+    error = np.concatenate(said) - np.concatenate(y)
+    assert np.isclose(found["rmse"][0], np.sqrt(np.nanmean(error**2)), rtol=1e-5)
+    assert [len(rows) for rows in reg.predict(events[:2])] == [len(np.unique(events[i].time)) for i in range(2)]
+    with pytest.raises(mtan.Error, match="as many entries for each record"):
+        reg.fit(events, y, times=[t[:2] for t in at])
+    assert "<svg" in reg._repr_html_()
+
+
+def test_why_a_number_and_why_a_label(events, data):
+    reg = mtan.Regressor(**SMALL).fit(events, data[2])
+    why = reg.importance(events[3])
+    assert np.isclose(why["predicted"], reg.predict(events[3])[0]) and len(why["change"]) == len(why["time"])
+    frame = data[0][data[0].record == "r3"]
+    left = frame.drop(frame.index[np.argmin(frame.time)])
+    assert np.isclose(why["predicted"] - why["change"][0], reg.predict(mtan.Events(left))[0], atol=1e-4)
+    labels = pd.DataFrame({"up": data[1] == "up", "high": data[2] > 45}).astype(float)
+    clf = mtan.Classifier(**SMALL).fit(events, labels)
+    p = clf.predict_proba(events[3])[0]
+    for k, name in enumerate(labels):
+        assert np.isclose(clf.importance(events[3], of=name)["log_odds"], np.log(p[k] / (1 - p[k])), atol=1e-4)
+    assert clf.importance(events[3])["of"] == labels.columns[np.argmax(p)]
+    with pytest.raises(mtan.Error, match="of='low': must be one of up, high"):
+        clf.importance(events[3], of="low")
 
 
 def test_an_interpolator(events):

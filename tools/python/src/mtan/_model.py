@@ -255,17 +255,17 @@ class Model:
         return {"time": time, "channel": np.array(self.channels, dtype=object)[channel], "value": value}
 
     def importance(self, data: Data, of: int, threads: int) -> tuple[int, float, np.ndarray]:
-        """The class that it is about, its log-odds, and by how much each observation raises them."""
-        which, log_odds = ctypes.c_int32(of), ctypes.c_double()
+        """The class or label that it is about, its log-odds or the number, and by how much each observation raises that."""
+        which, said = ctypes.c_int32(of), ctypes.c_double()
         count = ctypes.c_int32()
         self.flat.check(self.flat.observations(self.handle, data.handle, 0, ctypes.byref(count), None, None, None))
         change = np.empty(count.value)
         self.flat.check(
             self.flat.importance(
-                self.handle, data.handle, 0, threads, ctypes.byref(which), ctypes.byref(log_odds), address(change)
+                self.handle, data.handle, 0, threads, ctypes.byref(which), ctypes.byref(said), address(change)
             )
         )
-        return which.value, log_odds.value, change
+        return which.value, said.value, change
 
     def evaluate(self, data: Data, threads: int, samples: int, seed: int, draws: int) -> dict[str, tuple[float, float, float]]:
         names: list[str] = []
@@ -279,8 +279,8 @@ class Model:
 class Stream:
     """One record whose observations arrive one by one, in any order, in constant memory.
 
-    `push` takes them as they come; `predict_proba`, `predict` and `interpolate` say what the model makes of them so far. Times are numbers,
-    or dates where the model was trained on dates.
+    `push` takes them as they come; `outputs` and `interpolate` say what the model makes of them so far, and of classes `predict_proba` and
+    `predict`, of numbers `predict` and `predict_interval`. Times are numbers, or dates where the model was trained on dates.
     """
 
     def __init__(self, model: Model, record: str = "record", samples: int = -1, seed: int = 0) -> None:
@@ -310,8 +310,6 @@ class Stream:
         number, date = self._clock(time)
         self.flat.check(self.flat.stream_predict(self.handle, number, date, address(out)))
         return out
-
-    predict_proba = outputs  # of classes, in the order of the model's; estimators have their own order
 
     def interpolate(self, time: Any) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation of each channel at a time."""

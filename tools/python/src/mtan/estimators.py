@@ -136,6 +136,27 @@ class _Estimator(BaseEstimator):
     def _labelled(self, events: Events, y: Any) -> Data:
         return self._data(events)
 
+    def _outputs(self, X: Any, times: Any, samples: int = -1, seed: int = 0) -> tuple[np.ndarray, np.ndarray | None]:
+        """(rows, outputs) of the model, and where the rows of each record begin, None where a record has one. A model of times is asked
+        at `times`, a list of ascending ones of each record, or at those of its observations."""
+        model, events = self._model(), self._events(X)
+        data = self._data(events)
+        if not model.is_per_time:
+            return model.predict(data, len(events), self._threads(), samples, seed), None
+        if times is None:
+            offset, _ = model.times(data)
+        else:
+            at = _AtTimes(events, times, times)
+            offset = at.offset
+            data.queries(offset, _as_counted(model, events, at.time, at.record))
+        return model.predict(data, int(offset[-1]), self._threads(), samples, seed), offset
+
+    def _importance(self, X: Any, of: int) -> tuple[int, float, dict[str, Any]]:
+        """What it is about, what is said of that, and by how much each observation of a record raises it."""
+        model, data = self._model(), self._data(_one(self._events(X)))
+        which, said, change = model.importance(data, of, self._threads())
+        return which, said, {**model.observations(data), "change": change}
+
     def attention(self, X: Any, *, channel: str | None = None, head: int = 0) -> dict[str, Any]:
         """What each reference point takes of each time of a record: arrays `reference`, `time` and `weight` (references, times). Of one
         channel, or, without a name, a dictionary of all."""
@@ -314,18 +335,8 @@ class Classifier(ClassifierMixin, _Estimator):
     def predict_proba(self, X: Any, *, times: Any = None, samples: int = -1, seed: int = 0) -> Any:
         """(records, classes) in the order of `classes_`. Of a model that classifies times a list: (times, classes) for each record, at `times`,
         a list of ascending ones of each record, or at those of its observations."""
-        model, events = self._model(), self._events(X)
-        data = self._data(events)
-        if not model.is_per_time:
-            return model.predict(data, len(events), self._threads(), samples, seed)[:, self._order]
-        if times is None:
-            offset, _ = model.times(data)
-        else:
-            at = _AtTimes(events, times, times)
-            offset = at.offset
-            data.queries(offset, _as_counted(model, events, at.time, at.record))
-        p = model.predict(data, int(offset[-1]), self._threads(), samples, seed)[:, self._order]
-        return np.split(p, offset[1:-1])
+        out, offset = self._outputs(X, times, samples, seed)
+        return _by_record(out[:, self._order], offset)
 
     def predict(self, X: Any, *, times: Any = None) -> Any:
         """The likeliest class of each record; of a model of several labels (records, labels), whether each is likely."""
@@ -345,13 +356,14 @@ class Classifier(ClassifierMixin, _Estimator):
         return [_plots.roc(self.predict_proba(X[chosen[known]])[:, 1], labels[known] == self.classes_[1], name)]
 
     def importance(self, X: Any, *, of: Any = None) -> dict[str, Any]:
-        """By how much each observation of a record raises the log-odds of a class, by default of the likeliest: arrays `time`, `channel`,
-        `value` and `change`, the class `of` and its `log_odds`."""
-        model, data = self._model(), self._data(_one(self._events(X)))
-        asked = -1 if of is None else model.classes.index(_text(of))
-        which, log_odds, change = model.importance(data, asked, self._threads())
+        """By how much each observation of a record raises the log-odds of a class or of a label, by default of the likeliest: arrays
+        `time`, `channel`, `value` and `change`, the class or label `of` and its `log_odds`."""
+        classes = self._model().classes
+        if of is not None and _text(of) not in classes:
+            raise Error(f"of={of!r}: must be one of {', '.join(classes)}")
+        which, log_odds, why = self._importance(X, -1 if of is None else classes.index(_text(of)))
         of = self.classes_[self._order.index(which)] if isinstance(self._order, list) else which
-        return {"of": of, "log_odds": log_odds, **model.observations(data), "change": change}
+        return {"of": of, "log_odds": log_odds, **why}
 
     def stream(self, record: str = "record", *, samples: int = -1, seed: int = 0) -> Stream:
         return _ClassStream(self, record, samples, seed)
@@ -373,7 +385,7 @@ class _ClassStream(Stream):
 
 
 class Regressor(RegressorMixin, _Estimator):
-    """Predicts a number of a record, in the data's unit. Parameters as Classifier has them; `interval`, a probability, makes it learn the
+    """Predicts a number of a record, or of its times, in the data's unit. Parameters as Classifier has them; `interval`, a probability, makes it learn the
     median and an interval that holds the number with that probability."""
 
     def __init__(
@@ -405,54 +417,87 @@ class Regressor(RegressorMixin, _Estimator):
     ) -> None:
         self._keep(locals())
 
-    def fit(self, X: Any, y: Any, groups: Any = None) -> Regressor:
-        """Trains on records and their numbers, NaN where one is not known."""
+    def fit(self, X: Any, y: Any, groups: Any = None, *, times: Any = None) -> Regressor:
+        """Trains on records and their numbers, NaN where one is not known. A model of times, Regressor("per-time"), has `times`, a list of
+        each record's, and y is a list of the numbers at them. Groups and Ctrl-C are as in Classifier.fit."""
         events = self._events(X, fitting=True)
-        y = self._target(y)
+        y = self._target(y) if times is None else _AtTimes(events, y, times)
         data = self._labelled(events, y)
         self._train(data, self._words() + ["--task", "number"] + self._split(data, groups), events, y)
         return self
 
     def _labelled(self, events: Events, y: Any) -> Data:
         data = self._data(events)
-        if y is not None:
+        if y is None:
+            return data
+        if isinstance(y, _AtTimes):
+            data.label_times(y.offset, y.time)
+            numbers = np.asarray(y.label, dtype=np.float64)
+        else:
             numbers = np.asarray(y, dtype=np.float64)
             _same_length(events, numbers, "y")
-            if np.isinf(numbers).any():
-                raise Error(f"Input y contains infinity: y[{int(np.argmax(np.isinf(numbers)))}]")
-            if np.isnan(numbers).all():
-                raise Error("Input y contains NaN alone: no record has a number")
-            data.numbers(numbers)
+        if np.isinf(numbers).any():
+            raise Error(f"Input y contains infinity: y[{int(np.argmax(np.isinf(numbers)))}]")
+        if np.isnan(numbers).all():
+            raise Error("Input y contains NaN alone: no record has a number")
+        data.numbers(numbers)
         return data
 
-    def _outputs(self, X: Any) -> np.ndarray:
-        model, events = self._model(), self._events(X)
-        if model.is_per_time:
-            raise Error("this model predicts numbers of times: mtan predict")
-        return model.predict(self._data(events), len(events), self._threads(), -1, 0)
+    def predict(self, X: Any, *, times: Any = None) -> Any:
+        """The number of each record; with `interval` its median. Of a model of times a list: the numbers of each record, at `times`, a list
+        of ascending ones of each record, or at those of its observations."""
+        out, offset = self._outputs(X, times)
+        return _by_record(_middle(out), offset)
 
-    def predict(self, X: Any) -> np.ndarray:
-        """The number of each record; with `interval` its median."""
-        out = self._outputs(X)
-        return out[:, out.shape[1] // 2]
+    def predict_interval(self, X: Any, *, times: Any = None) -> tuple[Any, Any]:
+        """The ends of the interval of each number that `predict` has."""
+        out, offset = self._outputs(X, times)
+        low, high = _ends(out)
+        return _by_record(low, offset), _by_record(high, offset)
 
-    def predict_interval(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """The ends of the interval of each record's number."""
-        out = self._outputs(X)
-        if out.shape[1] != 3:
-            raise Error("this model has learned no interval: Regressor(interval=0.9)")
-        return out[:, 0], out[:, 2]
+    def importance(self, X: Any) -> dict[str, Any]:
+        """By how much each observation of a record raises its number: arrays `time`, `channel`, `value` and `change`, and what is
+        `predicted`."""
+        _, predicted, why = self._importance(X, 0)
+        return {"predicted": predicted, **why}
 
+    def stream(self, record: str = "record", *, samples: int = -1, seed: int = 0) -> Stream:
+        return _NumberStream(self._model(), record, samples, seed)
 
     def _figures(self, X: Events, y: Any) -> list[str]:
+        if isinstance(y, _AtTimes):
+            return []
         chosen, name = self._kept_apart()
-        out, truth = self._outputs(X[chosen]), np.asarray(y, dtype=np.float64)[chosen]
-        middle = out[:, out.shape[1] // 2]
+        out, truth = self._outputs(X[chosen], None)[0], np.asarray(y, dtype=np.float64)[chosen]
+        middle = _middle(out)
         order = np.argsort(middle)
         band = {"low": out[order, 0], "high": out[order, 2]} if out.shape[1] == 3 else {}
         place = np.arange(len(order))
         said = _plots.Curve("predicted", place, middle[order], **band)
         return [_plots.figure(f"Numbers of {name}", "records", "", [said, _plots.Curve("true", place, truth[order], dots=True)])]
+
+
+class _NumberStream(Stream):
+    """A stream that predicts a number."""
+
+    def predict(self, time: Any = None) -> float:
+        """The number of the record so far, or of a time of it."""
+        return float(_middle(self.outputs(time)))
+
+    def predict_interval(self, time: Any = None) -> tuple[float, float]:
+        low, high = _ends(self.outputs(time))
+        return float(low), float(high)
+
+
+def _middle(out: np.ndarray) -> np.ndarray:
+    """The numbers themselves, of outputs that may have an interval around them."""
+    return out[..., out.shape[-1] // 2]
+
+
+def _ends(out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    if out.shape[-1] != 3:
+        raise Error("this model has learned no interval: Regressor(interval=0.9)")
+    return out[..., 0], out[..., 2]
 
 
 class Interpolator(_Estimator):
@@ -585,6 +630,11 @@ class _AtTimes:
         flat_times = np.concatenate([np.asarray(t) for t in times])
         dates = events.date is not None
         self.time = flat_times.astype("datetime64[us]").astype(np.int64) * 10 if dates else flat_times.astype(np.float64)
+
+
+def _by_record(rows: np.ndarray, offset: np.ndarray | None) -> Any:
+    """A row for each record, or a list of each one's rows."""
+    return rows if offset is None else np.split(rows, offset[1:-1])
 
 
 def _is_table(y: Any) -> bool:
