@@ -69,12 +69,25 @@ enum { GATE_K, GATE_TIME, GATE_LOG_TAU, GATE_SHIFT, GATE_OPEN, GATE_TAU, GATE_TE
 
 #define LEAK ((mtan_real)0.001) /* what passes a closed gate, times the phase */
 
-/* Phase of a unit, in [0, 1). */
-static mtan_real phase(mtan_real periods) {
-    return periods - (mtan_real)floor((double)periods);
+#define MOST_PERIODS ((mtan_real)(1 << 30)) /* beyond them a float has no fraction, and a period that old no meaning */
+
+/* Phase of a unit after so many periods, in [0, 1). By an integer, as compilers make vectors of that and not of floor. */
+static inline mtan_real phase(mtan_real periods) {
+    const int32_t few = periods > -MOST_PERIODS && periods < MOST_PERIODS;
+    const mtan_real near = few ? periods : 0, cut = (mtan_real)(int32_t)near, whole = cut > near ? cut - 1 : cut;
+    return periods - (few ? whole : periods);
 }
 
-/* k (R, N) at the times (R, 1): closed, up, down. NaN is not closed. */
+/* One row, k (N) at a time: closed, up, down. NaN is not closed. */
+static void open_gates(mtan_real *restrict k, mtan_real now, const mtan_real *restrict shift,
+                       const mtan_real *restrict open, const mtan_real *restrict tau, size_t N) {
+    for (size_t j = 0; j < N; j++) {
+        const mtan_real r = open[j], phi = phase((now - shift[j]) / tau[j]), ramp = 2 * phi / r;
+        k[j] = phi >= r ? LEAK * phi : phi < r / 2 ? ramp : 2 - ramp;
+    }
+}
+
+/* k (R, N) at the times (R, 1). */
 static void op_time_gate(mtan_tape *tape, mtan_tensor k, mtan_tensor time, mtan_tensor log_tau, mtan_tensor shift,
                          mtan_tensor open) {
     const mtan_tensor tau = mtan_new_constant(tape, 1, k.cols);
@@ -83,50 +96,52 @@ static void op_time_gate(mtan_tape *tape, mtan_tensor k, mtan_tensor time, mtan_
     for (int i = 0; node && i < GATE_TENSORS; i++) node->t[i] = t[i];
     if (!op_runs(tape)) return;
     tape->backend->map(MTAN_EXP, mtan_data(tape, tau), mtan_data(tape, log_tau), (size_t)k.cols);
-    for (int32_t i = 0; i < k.rows; i++) {
-        const mtan_real now = mtan_data(tape, time)[i], *s = mtan_data(tape, shift), *r = mtan_data(tape, open);
-        mtan_real *y = mtan_data(tape, mtan_rows(k, i, 1));
-        for (int32_t j = 0; j < k.cols; j++) {
-            const mtan_real phi = phase((now - s[j]) / mtan_data(tape, tau)[j]);
-            y[j] = phi >= r[j] ? LEAK * phi : phi < r[j] / 2 ? 2 * phi / r[j] : 2 - 2 * phi / r[j];
-        }
-    }
+    for (int32_t i = 0; i < k.rows; i++)
+        open_gates(mtan_data(tape, mtan_rows(k, i, 1)), mtan_data(tape, time)[i], mtan_data(tape, shift),
+                   mtan_data(tape, open), mtan_data(tape, tau), (size_t)k.cols);
 }
 
 /* The phase moves with (t - shift) / tau; floor does not. */
-static void time_gate_back(mtan_tape *tape, const mtan_node *n) {
-    const mtan_real *s = mtan_data(tape, n->t[GATE_SHIFT]), *r = mtan_data(tape, n->t[GATE_OPEN]),
-                    *tau = mtan_data(tape, n->t[GATE_TAU]);
-    mtan_real *dlog = mtan_grad(tape, n->t[GATE_LOG_TAU]), *ds = mtan_grad(tape, n->t[GATE_SHIFT]),
-              *dr = mtan_grad(tape, n->t[GATE_OPEN]);
-    for (int32_t i = 0; i < n->t[GATE_K].rows; i++) {
-        const mtan_real now = mtan_data(tape, n->t[GATE_TIME])[i];
-        const mtan_real *dk = mtan_grad(tape, mtan_rows(n->t[GATE_K], i, 1));
-        for (int32_t j = 0; j < n->t[GATE_K].cols; j++) {
-            const mtan_real periods = (now - s[j]) / tau[j], phi = phase(periods);
-            const mtan_real way = phi < r[j] / 2 ? 1 : phi < r[j] ? -1 : 0;
-            const mtan_real dphi = dk[j] * (phi < r[j] ? 2 * way / r[j] : LEAK);
-            if (phi < r[j]) dr[j] -= dk[j] * way * 2 * phi / (r[j] * r[j]);
-            dlog[j] -= dphi * periods;
-            ds[j] -= dphi / tau[j];
-        }
+static void open_gates_back(mtan_real *restrict dlog_tau, mtan_real *restrict dshift, mtan_real *restrict dopen,
+                            const mtan_real *restrict dk, mtan_real now, const mtan_real *restrict shift,
+                            const mtan_real *restrict open, const mtan_real *restrict tau, size_t N) {
+    for (size_t j = 0; j < N; j++) {
+        const mtan_real r = open[j], periods = (now - shift[j]) / tau[j], phi = phase(periods);
+        const mtan_real way = phi < r / 2 ? 1 : -1, slope = 2 * way / r, widening = dk[j] * way * 2 * phi / (r * r);
+        const mtan_real dphi = dk[j] * (phi < r ? slope : LEAK);
+        dopen[j] -= phi < r ? widening : 0;
+        dlog_tau[j] -= dphi * periods;
+        dshift[j] -= dphi / tau[j];
     }
+}
+
+static void time_gate_back(mtan_tape *tape, const mtan_node *n) {
+    const mtan_tensor *t = n->t;
+    for (int32_t i = 0; i < t[GATE_K].rows; i++)
+        open_gates_back(mtan_grad(tape, t[GATE_LOG_TAU]), mtan_grad(tape, t[GATE_SHIFT]), mtan_grad(tape, t[GATE_OPEN]),
+                        mtan_grad(tape, mtan_rows(t[GATE_K], i, 1)), mtan_data(tape, t[GATE_TIME])[i],
+                        mtan_data(tape, t[GATE_SHIFT]), mtan_data(tape, t[GATE_OPEN]), mtan_data(tape, t[GATE_TAU]),
+                        (size_t)t[GATE_K].cols);
 }
 
 /* ---- the LSTM, gates i, f, g, o:  c~ = f c + i g,  h~ = o tanh(c~),  c' = k c~ + (1 - k) c,  h' = k h~ + (1 - k) h ---- */
 
 enum { LSTM_Y, LSTM_GX, LSTM_K, LSTM_W, LSTM_B, LSTM_C, LSTM_KEPT, LSTM_TENSORS }; /* the tensors of its node */
 
-/* kept (2 R + 2 B, N): the states before each row, tanh(c~), and room for the gradients of one step. */
+/* kept (2 R + 2 B + 1, N): the states before each row, tanh(c~), room for the gradients of one step, and a row of zeros. */
 static mtan_real *kept_rows(const mtan_tape *tape, const mtan_tensor *t, size_t first) {
     return mtan_data(tape, t[LSTM_KEPT]) + first * (size_t)t[LSTM_Y].cols;
 }
 
-/* Row b of a step, in all arrays; what there is no row before is zero. */
+/* Row b of a step, in all arrays; where there is no row before, what came before is zero. */
 typedef struct cell {
     mtan_real *h, *c, *gate, *before, *tanh_c;
-    const mtan_real *k, *c_before; /* c_before null: zero */
+    const mtan_real *k, *c_before;
 } cell;
+
+static mtan_real *zeros(const mtan_tape *tape, const mtan_tensor *t) {
+    return kept_rows(tape, t, (size_t)t[LSTM_KEPT].rows - 1);
+}
 
 static cell cell_at(const mtan_tape *tape, const mtan_tensor *t, const run_step *s, int32_t b) {
     const size_t N = (size_t)t[LSTM_Y].cols, row = s->row + (size_t)b, from = s->before + (size_t)b;
@@ -137,7 +152,7 @@ static cell cell_at(const mtan_tape *tape, const mtan_tensor *t, const run_step 
     at.before = kept_rows(tape, t, row);
     at.tanh_c = kept_rows(tape, t, (size_t)t[LSTM_Y].rows + row);
     at.k = mtan_data(tape, t[LSTM_K]) + row * N;
-    at.c_before = b < s->known ? mtan_data(tape, t[LSTM_C]) + from * N : NULL;
+    at.c_before = b < s->known ? mtan_data(tape, t[LSTM_C]) + from * N : zeros(tape, t);
     return at;
 }
 
@@ -149,20 +164,31 @@ static void take_states(const mtan_tape *tape, const mtan_tensor *t, const run_s
     tape->backend->fill(to + (size_t)(s->known * y.cols), (size_t)(s->rows - s->known) * (size_t)y.cols, 0);
 }
 
+/* c~ of the gates (4 N), which are open already. */
+static void find_memory(mtan_real *restrict c, const mtan_real *restrict gate, const mtan_real *restrict before,
+                        size_t N) {
+    for (size_t j = 0; j < N; j++) c[j] = gate[N + j] * before[j] + gate[j] * gate[2 * N + j];
+}
+
+/* h' of tanh(c~) and the states before, and c~ becomes c'. */
+static void pass_gate(mtan_real *restrict h, mtan_real *restrict c, const mtan_real *restrict k,
+                      const mtan_real *restrict out, const mtan_real *restrict tanh_c,
+                      const mtan_real *restrict h_before, const mtan_real *restrict c_before, size_t N) {
+    for (size_t j = 0; j < N; j++) {
+        h[j] = k[j] * out[j] * tanh_c[j] + (1 - k[j]) * h_before[j];
+        c[j] = k[j] * c[j] + (1 - k[j]) * c_before[j];
+    }
+}
+
 static void move_cell(const mtan_tape *tape, const mtan_tensor *t, cell at) {
     const mtan_backend *k = tape->backend;
     const size_t N = (size_t)t[LSTM_Y].cols;
-    const mtan_real *b = mtan_data(tape, t[LSTM_B]), *in = at.gate, *forget = in + N, *g = in + 2 * N, *o = in + 3 * N;
-    for (size_t j = 0; j < 4 * N; j++) at.gate[j] += b[j];
     k->map(MTAN_SIGMOID, at.gate, at.gate, 2 * N);
     k->map(MTAN_TANH, at.gate + 2 * N, at.gate + 2 * N, N);
     k->map(MTAN_SIGMOID, at.gate + 3 * N, at.gate + 3 * N, N);
-    for (size_t j = 0; j < N; j++) at.c[j] = forget[j] * (at.c_before ? at.c_before[j] : 0) + in[j] * g[j];
+    find_memory(at.c, at.gate, at.c_before, N);
     k->map(MTAN_TANH, at.tanh_c, at.c, N);
-    for (size_t j = 0; j < N; j++) {
-        at.h[j] = at.k[j] * o[j] * at.tanh_c[j] + (1 - at.k[j]) * at.before[j];
-        at.c[j] = at.k[j] * at.c[j] + (1 - at.k[j]) * (at.c_before ? at.c_before[j] : 0);
-    }
+    pass_gate(at.h, at.c, at.k, at.gate + 3 * N, at.tanh_c, at.before, at.c_before, N);
 }
 
 static void op_phased_lstm(mtan_tape *tape, mtan_tensor y, mtan_tensor gx, mtan_tensor k, mtan_tensor w_hh,
@@ -171,33 +197,37 @@ static void op_phased_lstm(mtan_tape *tape, mtan_tensor y, mtan_tensor gx, mtan_
     mtan_tensor t[LSTM_TENSORS] = {y, gx, k, w_hh, b_hh};
     mtan_node *node;
     t[LSTM_C] = mtan_new_constant(tape, R, N);
-    t[LSTM_KEPT] = mtan_new_constant(tape, 2 * R + 2 * B, N);
+    t[LSTM_KEPT] = mtan_new_constant(tape, 2 * R + 2 * B + 1, N);
     node = mtan_record_op(tape, OP_PHASED_LSTM);
     if (node) node->n[0] = reverse;
     for (int i = 0; node && i < LSTM_TENSORS; i++) node->t[i] = t[i];
+    if (op_runs(tape)) tape->backend->fill(zeros(tape, t), (size_t)N, 0);
     for (int32_t i = 0; op_runs(tape) && i < tape->batch->steps; i++) {
         const run_step s = run_at(tape->batch, i, reverse);
         take_states(tape, t, &s);
         tape->backend->product_packed(mtan_data(tape, gx) + s.row * (size_t)gx.stride, (size_t)gx.stride,
                                       kept_rows(tape, t, s.row), (size_t)N, mtan_data(tape, packed), s.rows, 4 * N, N,
                                       1);
+        tape->backend->add(mtan_data(tape, gx) + s.row * (size_t)gx.stride, (size_t)gx.stride, mtan_data(tape, b_hh), 0,
+                           s.rows, 4 * N);
         for (int32_t b = 0; b < s.rows; b++) move_cell(tape, t, cell_at(tape, t, &s, b));
     }
 }
 
-/* Gradients of h' and c' become those of h (by the direct way) and c; the gates become their own. */
-static void move_cell_back(size_t N, cell at, mtan_real *dk, mtan_real *dh, mtan_real *dc) {
+/* Gradients of h' and c' become those of h (by the direct way) and c; the gates (4 N) become their own. */
+static void move_cell_back(mtan_real *restrict gate, mtan_real *restrict dk, mtan_real *restrict dh,
+                           mtan_real *restrict dc, const mtan_real *restrict k, const mtan_real *restrict tanh_c,
+                           const mtan_real *restrict h_before, const mtan_real *restrict c_before, size_t N) {
     for (size_t j = 0; j < N; j++) {
-        const mtan_real in = at.gate[j], forget = at.gate[N + j], g = at.gate[2 * N + j], o = at.gate[3 * N + j];
-        const mtan_real c = at.c_before ? at.c_before[j] : 0, k = at.k[j], tanh_c = at.tanh_c[j];
-        const mtan_real dnew_h = k * dh[j], dnew_c = k * dc[j] + dnew_h * o * (1 - tanh_c * tanh_c);
-        dk[j] += dh[j] * (o * tanh_c - at.before[j]) + dc[j] * (forget * c + in * g - c);
-        at.gate[j] = dnew_c * g * in * (1 - in);
-        at.gate[N + j] = dnew_c * c * forget * (1 - forget);
-        at.gate[2 * N + j] = dnew_c * in * (1 - g * g);
-        at.gate[3 * N + j] = dnew_h * tanh_c * o * (1 - o);
-        dh[j] *= 1 - k;
-        dc[j] = (1 - k) * dc[j] + dnew_c * forget;
+        const mtan_real in = gate[j], forget = gate[N + j], g = gate[2 * N + j], o = gate[3 * N + j], c = c_before[j];
+        const mtan_real dnew_h = k[j] * dh[j], dnew_c = k[j] * dc[j] + dnew_h * o * (1 - tanh_c[j] * tanh_c[j]);
+        dk[j] += dh[j] * (o * tanh_c[j] - h_before[j]) + dc[j] * (forget * c + in * g - c);
+        gate[j] = dnew_c * g * in * (1 - in);
+        gate[N + j] = dnew_c * c * forget * (1 - forget);
+        gate[2 * N + j] = dnew_c * in * (1 - g * g);
+        gate[3 * N + j] = dnew_h * tanh_c[j] * o * (1 - o);
+        dh[j] *= 1 - k[j];
+        dc[j] = (1 - k[j]) * dc[j] + dnew_c * forget;
     }
 }
 
@@ -213,8 +243,10 @@ static void phased_lstm_back(mtan_tape *tape, const mtan_node *n) {
         if (carried < s.rows) k->fill(dc + (size_t)carried * N, (size_t)(s.rows - carried) * N, 0);
         k->add(dh, N, mtan_grad(tape, y) + s.row * ldy, ldy, s.rows, y.cols);
         for (int32_t b = 0; b < s.rows; b++) {
-            const size_t at = (size_t)b * N;
-            move_cell_back(N, cell_at(tape, t, &s, b), mtan_grad(tape, t[LSTM_K]) + s.row * N + at, dh + at, dc + at);
+            const cell at = cell_at(tape, t, &s, b);
+            const size_t first = (size_t)b * N;
+            move_cell_back(at.gate, mtan_grad(tape, t[LSTM_K]) + s.row * N + first, dh + first, dc + first, at.k,
+                           at.tanh_c, at.before, at.c_before, N);
         }
         k->product_nn(dh, N, mtan_data(tape, gx) + s.row * ldg, ldg, mtan_data(tape, w), ldw, s.known, y.cols,
                       4 * y.cols, 1);
@@ -227,6 +259,14 @@ static void phased_lstm_back(mtan_tape *tape, const mtan_node *n) {
 
 /* ---- the model ---- */
 
+static void fill_row(mtan_real *restrict to, const mtan_real *restrict x, const mtan_real *restrict seen,
+                     const mtan_real *restrict past, size_t D) {
+    for (size_t d = 0; d < D; d++) {
+        const mtan_real now = x[d], before = past[d];
+        to[d] = seen[d] > 0 ? now : before;
+    }
+}
+
 /* The latest value of each channel at or before a row in the order of the run, 0 before any: (R, D). */
 static mtan_tensor filled_forward(const mtan_forward *f, const dense_rows *rows, int32_t reverse) {
     const mtan_tape *tape = f->tape;
@@ -237,9 +277,9 @@ static mtan_tensor filled_forward(const mtan_forward *f, const dense_rows *rows,
         for (int32_t b = 0; b < s.rows; b++) {
             const size_t row = (s.row + (size_t)b) * D, before = (s.before + (size_t)b) * D;
             const mtan_real *x = mtan_data(tape, rows->x) + row, *seen = mtan_data(tape, rows->mask) + row;
-            const mtan_real *past = mtan_data(tape, y) + before;
             mtan_real *to = mtan_data(tape, y) + row;
-            for (size_t d = 0; d < D; d++) to[d] = seen[d] > 0 ? x[d] : b < s.known ? past[d] : 0;
+            if (b < s.known) fill_row(to, x, seen, mtan_data(tape, y) + before, D);
+            else tape->backend->copy(to, D, x, D, 1, y.cols); /* an unobserved value is 0 there */
         }
     }
     return y;
