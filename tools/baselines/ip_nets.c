@@ -388,20 +388,24 @@ static void op_weigh(mtan_tape *tape, mtan_tensor y, mtan_tensor x, mtan_tensor 
     }
 }
 
+static void weigh_row_back(mtan_real *restrict dx, mtan_real *restrict dm, mtan_real *restrict domega,
+                           const mtan_real *restrict dy, const mtan_real *restrict omega, const mtan_real *restrict x,
+                           const mtan_real *restrict mean, int32_t D) {
+    for (int32_t d = 0; d < D; d++) {
+        dx[d] += dy[d] * omega[d];
+        dm[d] -= dy[d] * omega[d];
+        domega[d] = dy[d] * (x[d] - mean[d]);
+    }
+}
+
 static void weigh_back(mtan_tape *tape, const mtan_node *n) {
     const mtan_tensor y = n->t[WEIGH_Y], x = n->t[WEIGH_X], mean = n->t[WEIGH_MEAN], log_lambda = n->t[WEIGH_LOG];
     mtan_real *scratch = mtan_data(tape, n->t[WEIGH_SCRATCH]);
     for (int32_t i = 0; i < y.rows; i++) {
         const int32_t b = ints_of(tape, n->t[WEIGH_OWNER])[i];
-        const mtan_real *m = row_at(tape, mean, b), *w = row_at(tape, n->t[WEIGH_OMEGA], i), *dy = grad_row(tape, y, i);
-        const mtan_real *from = row_at(tape, x, i);
-        mtan_real *dm = grad_row(tape, mean, b), *dx = grad_row(tape, x, i),
-                  *domega = row_at(tape, n->t[WEIGH_SCRATCH], i);
-        for (int32_t d = 0; d < y.cols; d++) {
-            dx[d] += dy[d] * w[d];
-            dm[d] -= dy[d] * w[d];
-            domega[d] = dy[d] * (from[d] - m[d]);
-        }
+        weigh_row_back(grad_row(tape, x, i), grad_row(tape, mean, b), row_at(tape, n->t[WEIGH_SCRATCH], i),
+                       grad_row(tape, y, i), row_at(tape, n->t[WEIGH_OMEGA], i), row_at(tape, x, i),
+                       row_at(tape, mean, b), y.cols);
     }
     tape->backend->softmax_backward(scratch, mtan_data(tape, n->t[WEIGH_OMEGA]), y.rows, y.cols);
     tape->backend->add(mtan_grad(tape, log_lambda), (size_t)y.cols, scratch, (size_t)y.cols, y.rows, y.cols);
@@ -424,20 +428,25 @@ static void op_features(mtan_tape *tape, const mtan_tensor t[6]) {
     }
 }
 
-static void features_back(mtan_tape *tape, const mtan_node *n) {
-    const int32_t D = n->t[FEATURES_CROSS].cols;
-    for (int32_t i = 0; i < n->t[FEATURES_Y].rows; i++) {
-        const mtan_real *y = row_at(tape, n->t[FEATURES_Y], i), *dy = grad_row(tape, n->t[FEATURES_Y], i);
-        mtan_real *dcross = grad_row(tape, n->t[FEATURES_CROSS], i), *dfine = grad_row(tape, n->t[FEATURES_FINE], i);
-        mtan_real *dmean = grad_row(tape, n->t[FEATURES_MEAN], ints_of(tape, n->t[FEATURES_OWNER])[i]);
-        mtan_real *dlog = grad_row(tape, n->t[FEATURES_LOG], i);
-        for (int32_t d = 0; d < D; d++) {
-            dcross[d] += dy[d] - dy[2 * D + d];
-            dmean[d] += dy[d] - dy[2 * D + d];
-            dlog[d] += dy[D + d] * y[D + d];
-            dfine[d] += dy[2 * D + d];
-        }
+/* y and dy (3D) */
+static void features_row_back(mtan_real *restrict dcross, mtan_real *restrict dmean, mtan_real *restrict dlog,
+                              mtan_real *restrict dfine, const mtan_real *restrict dy, const mtan_real *restrict y,
+                              int32_t D) {
+    for (int32_t d = 0; d < D; d++) {
+        dcross[d] += dy[d] - dy[2 * D + d];
+        dmean[d] += dy[d] - dy[2 * D + d];
+        dlog[d] += dy[D + d] * y[D + d];
+        dfine[d] += dy[2 * D + d];
     }
+}
+
+static void features_back(mtan_tape *tape, const mtan_node *n) {
+    for (int32_t i = 0; i < n->t[FEATURES_Y].rows; i++)
+        features_row_back(grad_row(tape, n->t[FEATURES_CROSS], i),
+                          grad_row(tape, n->t[FEATURES_MEAN], ints_of(tape, n->t[FEATURES_OWNER])[i]),
+                          grad_row(tape, n->t[FEATURES_LOG], i), grad_row(tape, n->t[FEATURES_FINE], i),
+                          grad_row(tape, n->t[FEATURES_Y], i), row_at(tape, n->t[FEATURES_Y], i),
+                          n->t[FEATURES_CROSS].cols);
 }
 
 /* ---- y (B, 1): sum of share (chi - goal)^2 over the points and channels of a record, chi = cross + mean ---- */
@@ -458,17 +467,23 @@ static void op_held_out(mtan_tape *tape, const mtan_tensor t[6]) {
     }
 }
 
+static void held_out_row_back(mtan_real *restrict dcross, mtan_real *restrict dmean, mtan_real dy,
+                              const mtan_real *restrict cross, const mtan_real *restrict mean,
+                              const mtan_real *restrict goal, const mtan_real *restrict share, int32_t D) {
+    for (int32_t d = 0; d < D; d++) {
+        const mtan_real dchi = 2 * dy * share[d] * (cross[d] + mean[d] - goal[d]);
+        dcross[d] += dchi;
+        dmean[d] += dchi;
+    }
+}
+
 static void held_out_back(mtan_tape *tape, const mtan_node *n) {
-    for (int32_t i = 0; i < n->t[HELD_CROSS].rows; i++) {
-        const int32_t b = ints_of(tape, n->t[HELD_OWNER])[i];
-        const mtan_real *cross = row_at(tape, n->t[HELD_CROSS], i), *mean = row_at(tape, n->t[HELD_MEAN], b);
-        const mtan_real *goal = row_at(tape, n->t[HELD_GOAL], i), *share = row_at(tape, n->t[HELD_SHARE], i);
-        mtan_real *dcross = grad_row(tape, n->t[HELD_CROSS], i), *dmean = grad_row(tape, n->t[HELD_MEAN], b);
-        for (int32_t d = 0; d < n->t[HELD_CROSS].cols; d++) {
-            const mtan_real dchi = 2 * mtan_grad(tape, n->t[HELD_Y])[b] * share[d] * (cross[d] + mean[d] - goal[d]);
-            dcross[d] += dchi;
-            dmean[d] += dchi;
-        }
+    const mtan_tensor *t = n->t;
+    for (int32_t i = 0; i < t[HELD_CROSS].rows; i++) {
+        const int32_t b = ints_of(tape, t[HELD_OWNER])[i];
+        held_out_row_back(grad_row(tape, t[HELD_CROSS], i), grad_row(tape, t[HELD_MEAN], b),
+                          mtan_grad(tape, t[HELD_Y])[b], row_at(tape, t[HELD_CROSS], i), row_at(tape, t[HELD_MEAN], b),
+                          row_at(tape, t[HELD_GOAL], i), row_at(tape, t[HELD_SHARE], i), t[HELD_CROSS].cols);
     }
 }
 

@@ -151,11 +151,19 @@ mtan_tensor apply_net(const mtan_forward *f, int32_t index, int32_t layers, mtan
     return x;
 }
 
+mtan_tensor packed_weight(const mtan_forward *f, mtan_tensor w) {
+    const mtan_backend *k = f->tape->backend;
+    const mtan_tensor packed = mtan_new_constant(f->tape, 1, (int32_t)k->pack_count(w.rows, w.cols));
+    if (op_runs(f->tape)) k->pack(mtan_data(f->tape, packed), mtan_data(f->tape, w), (size_t)w.stride, w.rows, w.cols);
+    return packed;
+}
+
 mtan_tensor apply_gru(const mtan_forward *f, int32_t index, mtan_tensor x, int32_t hidden, int32_t reverse) {
-    const mtan_tensor b = mtan_forward_param(f, index + 2);
+    const mtan_tensor w_hh = mtan_forward_param(f, index + 1), b = mtan_forward_param(f, index + 2);
+    const mtan_tensor packed = packed_weight(f, w_hh);
     const mtan_tensor gx = mtan_new_gates(f->tape, x.rows, 3 * hidden), h = mtan_new(f->tape, x.rows, hidden);
     mtan_op_linear(f->tape, gx, x, mtan_forward_param(f, index), &b);
-    mtan_op_gru(f->tape, h, gx, mtan_forward_param(f, index + 1), mtan_forward_param(f, index + 3), NULL, 1, reverse);
+    mtan_op_gru(f->tape, h, gx, w_hh, mtan_forward_param(f, index + 3), &packed, 1, reverse);
     return h;
 }
 

@@ -60,6 +60,8 @@ int32_t add_net(mtan_params *p, const char *name, int32_t in, int32_t units, int
 mtan_tensor apply_linear(const mtan_forward *f, int32_t index, mtan_tensor x);
 /* The net of add_net, with tanh or ReLU after each hidden layer. */
 mtan_tensor apply_net(const mtan_forward *f, int32_t index, int32_t layers, mtan_tensor x, int32_t relu);
+/* A weight (n, k) of products with the few rows of a step, laid out once for all steps: for product_packed and mtan_op_gru. */
+mtan_tensor packed_weight(const mtan_forward *f, mtan_tensor w);
 /* x (R, in) through a GRU over the batch's sequence, forwards or backwards: (R, N). */
 mtan_tensor apply_gru(const mtan_forward *f, int32_t index, mtan_tensor x, int32_t hidden, int32_t reverse);
 

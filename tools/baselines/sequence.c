@@ -71,13 +71,6 @@ mtan_tensor apply_input(const mtan_forward *f, int32_t weight, int32_t bias, mta
     return gx;
 }
 
-mtan_tensor packed_weight(const mtan_forward *f, mtan_tensor w) {
-    const mtan_backend *k = f->tape->backend;
-    const mtan_tensor packed = mtan_new_constant(f->tape, 1, (int32_t)k->pack_count(w.rows, w.cols));
-    if (op_runs(f->tape)) k->pack(mtan_data(f->tape, packed), mtan_data(f->tape, w), (size_t)w.stride, w.rows, w.cols);
-    return packed;
-}
-
 const char *name_in_direction(char *text, const char *name, int32_t reverse) {
     snprintf(text, MTAN_NAME_SIZE, "rec.%s%s", reverse ? "reverse." : "", name);
     return text;

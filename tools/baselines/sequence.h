@@ -35,9 +35,6 @@ mtan_tensor classify_states(const mtan_forward *f, mtan_tensor states, int32_t i
 /* x (R, D) and rest (R, C), side by side, times the D + C columns of a recurrent layer's input weight, and its bias: gates. */
 mtan_tensor apply_input(const mtan_forward *f, int32_t weight, int32_t bias, mtan_tensor x, mtan_tensor rest);
 
-/* A weight (n, k) of products with the few rows of a step, laid out once for all steps: for product_packed and mtan_op_gru. */
-mtan_tensor packed_weight(const mtan_forward *f, mtan_tensor w);
-
 /* "rec.NAME" or "rec.reverse.NAME", in text of MTAN_NAME_SIZE. */
 const char *name_in_direction(char *text, const char *name, int32_t reverse);
 
