@@ -9,6 +9,7 @@
 #include "figure.h"
 #include "html.h"
 #include "page_parts.h"
+#include "style.h"
 #include "verdict.h"
 #include "../model/decisions.h"
 #include "../model/metrics.h"
@@ -24,13 +25,7 @@ enum {
     STRONGEST = 3        /* of each reference point, where there are more */
 };
 
-/* Colours are named once; dark is for screens alone, so that paper stays white. */
 static const char page_style[] =
-    ":root{--bg:#fbfbf9;--card:#fff;--ink:#1d2228;--soft:#5d6670;--grid:#e4e5e2;--edge:#dcdeda;--c1:#1f5fa6;--c2:#"
-    "c2501c;"
-    "--c3:#2f7d5b;--c0:#8b939b}\n"
-    "@media screen and (prefers-color-scheme:dark){:root{--bg:#14171a;--card:#1b1f23;--ink:#e4e7ea;--soft:#9aa4ae;"
-    "--grid:#2b3136;--edge:#2e343a;--c1:#74b2f2;--c2:#f2935c;--c3:#6cc79e;--c0:#7b858f}}\n"
     "*{box-sizing:border-box}\n"
     "body{margin:0;background:var(--bg);color:var(--ink);font:15px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,"
     "'Helvetica Neue',Arial,sans-serif;-webkit-text-size-adjust:100%}\n"
@@ -64,24 +59,10 @@ static const char page_style[] =
     "i.truth::before{color:var(--soft);border-top-style:dashed;border-top-width:2px}\n"
     "i.seen::before,i.held::before{width:8px;height:8px;border:1.5px solid var(--ink);border-radius:50%}"
     "i.seen::before{background:var(--ink)}i.held::before{border-color:var(--c2)}\n"
-    "i.area::before{height:10px;border:0;background:var(--c1);opacity:.25}\n";
+    "i.area::before{height:10px;border:0;background:var(--c1);opacity:.25}\n"
+    "svg{display:block;width:100%;height:auto;max-width:520px;margin:0 auto}\n";
 
-static const char figure_style[] =
-    "svg{display:block;width:100%;height:auto;max-width:520px;margin:0 auto}\n"
-    "text{fill:var(--soft);font-size:11px;font-variant-numeric:tabular-nums}text.dark{fill:var(--ink)}"
-    ".middle{text-anchor:middle}.end{text-anchor:end}text.light{fill:var(--card)}\n"
-    ".grid{stroke:var(--grid);stroke-width:1;fill:none}.axis{stroke:var(--c0);stroke-width:1;fill:none}\n"
-    ".line{fill:none;stroke-width:1.75;stroke-linejoin:round;stroke-linecap:round}\n"
-    ".c0 .line{stroke:var(--c0)}.c1 .line{stroke:var(--c1)}.c2 .line{stroke:var(--c2)}.c3 .line{stroke:var(--c3)}\n"
-    ".rule .line{stroke:var(--c0);stroke-width:1;stroke-dasharray:3 3}"
-    ".truth .line{stroke:var(--soft);stroke-width:1.5;stroke-dasharray:5 3}.range .line{stroke:var(--c1);"
-    "stroke-width:1.25;opacity:.6}\n"
-    ".band{fill:var(--c1);opacity:.2}.bar,.cell{fill:var(--c1)}.bar{opacity:.55}.cell{shape-rendering:crispEdges}\n"
-    ".edge .line{stroke:var(--card);stroke-width:1.5}\n"
-    ".link{stroke:var(--c1);stroke-width:.9;fill:none}\n"
-    "g.c0 circle{fill:var(--c0)}g.c1 circle{fill:var(--c1)}g.c2 circle{fill:var(--c2)}"
-    "g.seen circle{fill:var(--ink);stroke:var(--card);stroke-width:1}"
-    "g.held circle{fill:var(--card);stroke:var(--c2);stroke-width:1.5}\n"
+static const char table_style[] =
     "table{border-collapse:collapse;width:calc(100% - 8px);margin:0 "
     "4px;font-size:13px;font-variant-numeric:tabular-nums}\n"
     "th,td{text-align:left;padding:4px 10px 4px 0;border-bottom:1px solid var(--grid);font-weight:400;"
@@ -855,7 +836,8 @@ void report_write(FILE *out, const report_data *r) {
           "'unsafe-inline'\"/>\n<title>",
           out);
     html_text(out, r->title);
-    fprintf(out, "</title>\n<style>\n%s%s</style>\n</head>\n<body>\n<main>\n<h1>", page_style, figure_style);
+    fputs("</title>\n<style>\n", out), style_colours(out);
+    fprintf(out, "%s%s%s</style>\n</head>\n<body>\n<main>\n<h1>", page_style, style_drawing, table_style);
     html_text(out, r->title);
     fputs("</h1>\n<p>", out), html_text(out, r->subtitle), fputs("</p>\n", out);
     if (r->verdict && *r->verdict)
