@@ -9,20 +9,18 @@
 #include "figure.h"
 #include "html.h"
 #include "page_parts.h"
+#include "pictures.h"
 #include "style.h"
 #include "verdict.h"
 #include "../model/decisions.h"
 #include "../model/metrics.h"
 
 enum {
-    UNNAMED = 14,        /* what a frame gains above when its vertical axis has no name */
-    CLASSES_MOST = 48,   /* of a confusion matrix that can be read */
-    FEW_CLASSES = 14,    /* whose matrix has numbers in its cells, and a table beside it */
-    TEXT_WIDTH = 6,      /* of a character of a figure, on average */
-    LABEL_MOST = 17,     /* characters of a class beside its row of the matrix */
-    HEAT_ROWS_MOST = 64, /* more reference points are averaged */
-    LINKS_MOST = 400,    /* lines between reference points and observations that the eye can follow */
-    STRONGEST = 3        /* of each reference point, where there are more */
+    UNNAMED = 14,      /* what a frame gains above when its vertical axis has no name */
+    CLASSES_MOST = 48, /* of a confusion matrix that can be read */
+    FEW_CLASSES = 14,  /* whose matrix has numbers in its cells, and a table beside it */
+    TEXT_WIDTH = 6,    /* of a character of a figure, on average */
+    LABEL_MOST = 17    /* characters of a class beside its row of the matrix */
 };
 
 static const char page_style[] =
@@ -519,14 +517,6 @@ static void classification(FILE *out, const report_data *r) {
 
 /* ---- interpolation ---- */
 
-/* All panels of a row of the grid have the same channel, but records differ in their range: each fits its own axes. */
-static void panel_axes(frame *f, const report_panel *p, const double *low, const double *high) {
-    const report_points *parts[4] = {&p->seen, &p->held, &p->truth, &p->mean};
-    f->x = f->y = axis_none;
-    for (int i = 0; i < 4; i++) axis_fit(&f->x, parts[i]->x, parts[i]->n), axis_fit(&f->y, parts[i]->y, parts[i]->n);
-    if (low) axis_fit(&f->y, low, p->mean.n), axis_fit(&f->y, high, p->mean.n);
-}
-
 /* "time, hours" */
 static const char *time_name(char name[80], const char *what, const report_data *r) {
     const int unit = r->time_unit && *r->time_unit;
@@ -534,29 +524,21 @@ static const char *time_name(char name[80], const char *what, const report_data 
     return name;
 }
 
+/* All panels of a row of the grid have the same channel, but records differ in their range: each fits its own axes. */
 static void panel_plot(FILE *out, const report_data *r, const report_panel *p) {
-    double *low = NULL, *high = NULL;
     char name[80], text[VERDICT_BYTES];
     frame f;
-    for (size_t i = 0; p->sd && i < p->mean.n; i++) {
-        arrput(low, p->mean.y[i] - 2 * p->sd[i]);
-        arrput(high, p->mean.y[i] + 2 * p->sd[i]);
-    }
     page_caption(out, p->record, p->channel);
     page_verdict(out, verdict_panel(text, p));
     f = page_frame(out, HEIGHT - 30, "Interpolation with uncertainty");
     f.top -= UNNAMED, f.height += UNNAMED;
-    panel_axes(&f, p, low, high);
+    f.x = f.y = axis_none;
+    picture_curves_fit(&f, p);
     if (axis_settle(&f.x, 0.02) & axis_settle(&f.y, 0.06)) {
         frame_axes(&f, time_name(name, "time", r), "");
-        if (low) frame_band(&f, "", p->mean.x, low, high, p->mean.n);
-        frame_line(&f, "truth", p->truth.x, p->truth.y, p->truth.n);
-        frame_line(&f, "c1", p->mean.x, p->mean.y, p->mean.n);
-        frame_points(&f, "seen", p->seen.x, p->seen.y, p->seen.n, 3.2);
-        frame_points(&f, "held", p->held.x, p->held.y, p->held.n, 3.2);
+        picture_curves(&f, p);
     } else frame_message(&f, "no observation, no finite prediction");
     page_plot_end(out);
-    arrfree(low), arrfree(high);
 }
 
 static void panels(FILE *out, const report_data *r) {
@@ -710,65 +692,16 @@ static double *cell_borders(const double *place, size_t n) {
     return edge;
 }
 
-/* At most HEAT_ROWS_MOST rows: neighbouring reference points are averaged. */
-typedef struct heat {
-    double *weight, *place; /* (rows, times), (rows) */
-    size_t rows;
-    double most;
-} heat;
-
-static heat heat_make(const report_attention *a) {
-    const size_t each = (a->references + HEAT_ROWS_MOST - 1) / HEAT_ROWS_MOST;
-    heat h = {0};
-    h.rows = (a->references + each - 1) / each;
-    h.weight = tool_calloc(h.rows * a->times, sizeof *h.weight), h.place = tool_calloc(h.rows, sizeof *h.place);
-    for (size_t k = 0; k < h.rows; k++) {
-        const size_t end = (k + 1) * each < a->references ? (k + 1) * each : a->references;
-        for (size_t i = k * each; i < end; i++) {
-            const double part = 1 / (double)(end - k * each);
-            h.place[k] += a->reference[i] * part;
-            for (size_t t = 0; t < a->times; t++) h.weight[k * a->times + t] += a->weight[i * a->times + t] * part;
-        }
-    }
-    for (size_t i = 0; i < h.rows * a->times; i++)
-        if (h.weight[i] > h.most) h.most = h.weight[i];
-    return h;
-}
-
-/* A copy of the weights with those alone that are among the strongest of their row and above an even share: what a line is
- * drawn for in a long record, whose thousands of lines would be a fog. The caller frees it. */
-static double *strongest(const heat *h, size_t times) {
-    double *kept = tool_calloc(h->rows * times, sizeof *kept);
-    for (size_t k = 0; k < h->rows; k++) {
-        const double *row = h->weight + k * times;
-        for (int n = 0; n < STRONGEST; n++) {
-            size_t best = times;
-            for (size_t t = 0; t < times; t++)
-                if (!(kept[k * times + t] > 0) && row[t] > (best < times ? row[best] : 1.05 / (double)times)) best = t;
-            if (best < times) kept[k * times + best] = row[best];
-        }
-    }
-    return kept;
-}
-
 static void links_plot(FILE *out, const report_attention *a, const heat *h, axis time) {
-    double *above = tool_calloc(h->rows, sizeof *above), *below = tool_calloc(a->times, sizeof *below), *few = NULL;
     char text[VERDICT_BYTES];
     frame f;
-    if (h->rows * a->times > LINKS_MOST) few = strongest(h, a->times);
     page_caption(out, a->record, a->channel);
-    if (few) fprintf(out, "<span>the %d strongest lines of each point</span>", STRONGEST);
+    if (!picture_links_all(a, h)) fprintf(out, "<span>the %d strongest lines of each point</span>", PICTURE_STRONGEST);
     page_verdict(out, verdict_attention(text, a));
     f = page_frame(out, 170, "Reference points above, observations below, joined by attention");
     f.x = time;
-    for (size_t k = 0; k < h->rows; k++) above[k] = 1;
-    frame_links(&f, h->place, h->rows, a->time, a->times, few ? few : h->weight, h->most);
-    frame_axes(&f, "observations", NULL);
-    frame_text(&f, "name", time.low, 1, 0, -9, "reference points", NAME_MOST);
-    frame_points(&f, "c0", h->place, above, h->rows, 1.8);
-    frame_points(&f, a->times > 60 ? "c0" : "seen", a->time, below, a->times, a->times > 60 ? 1.8 : 3);
+    picture_links(&f, a, h);
     page_plot_end(out);
-    free(above), free(below), free(few);
 }
 
 static void heat_plot(FILE *out, const report_data *r, const report_attention *a, const heat *h, axis time) {
@@ -789,15 +722,14 @@ static void heat_plot(FILE *out, const report_data *r, const report_attention *a
 }
 
 static void attention_column(FILE *out, const report_data *r, const report_attention *a) {
-    axis time = axis_none;
+    axis time;
     heat h;
     if (a->times == 0 || a->references == 0) return;
-    axis_fit(&time, a->time, a->times), axis_fit(&time, a->reference, a->references);
-    axis_settle(&time, 0.015);
+    time = picture_times(a);
     h = heat_make(a);
     links_plot(out, a, &h, time);
     heat_plot(out, r, a, &h, time);
-    free(h.weight), free(h.place);
+    heat_free(&h);
 }
 
 static void attention(FILE *out, const report_data *r) {
