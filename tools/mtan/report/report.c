@@ -13,14 +13,12 @@
 #include "../command/commands.h"
 #include "../model/labels.h"
 #include "../model/metrics.h"
-#include "../model/bounds.h"
 #include "../model/plan.h"
 #include "../model/files.h"
-#include "../model/solver_room.h"
-#include "attention_view.h"
 #include "card.h"
 #include "contest_text.h"
 #include "report_tables.h"
+#include "sketch.h"
 #include "html.h"
 #include "stories.h"
 #include "../model/decisions.h"
@@ -34,14 +32,10 @@ enum {
     COLUMNS_MOST = 64, /* of a log */
     RECORDS_SHOWN = 3,
     CHANNELS_SHOWN = 3,
-    RARE = 3,      /* a channel with fewer observations shows nothing of attention */
-    GRID = 200,    /* points of a curve */
-    SAMPLES = 100, /* as the paper's figure */
+    RARE = 3, /* a channel with fewer observations shows nothing of attention */
     DRAWS = 1000,
     PATH_BYTES = 4096
 };
-static const size_t MEMORY_MOST = (size_t)1 << 30; /* of the predictor that draws the samples */
-static const double SHOWN = 0.7; /* of the times of a record, where the model was not trained to interpolate */
 
 /* Everything that the page points to; freed at once. */
 typedef struct collection {
@@ -394,10 +388,6 @@ static int collect_classes(collection *c) {
 /* ---- interpolation ---- */
 
 /* Does the decoder give values? With a label per time it feeds the classifier alone (Q40). */
-static int interpolates(const mtan_config *m) {
-    return m->kind == MTAN_FULL && m->classify != MTAN_CLASSIFY_TIME;
-}
-
 /* The rivals pool over all points, as the correct preset does; the faithful one averages over batches. */
 static void add_errors(collection *c, const interpolation_error *e, const contest_number *rivals) {
     static const char units[] = "in the model's units";
@@ -458,39 +448,6 @@ static int collect_errors(collection *c) {
     return 1;
 }
 
-/* A predictor of its own: one record at a time, many samples. */
-typedef struct artist {
-    mtan_model model;
-    mtan_predictor predictor;
-    mtan_bounds bounds;
-    void *memory;
-} artist;
-
-static int artist_fit(artist *a) {
-    size_t bytes = 0;
-    mtan_status status;
-    while ((status = mtan_predictor_size(&a->model, &a->bounds, &bytes)) == MTAN_OK && bytes > MEMORY_MOST &&
-           a->model.config.predict_samples > 1)
-        a->model.config.predict_samples /= 2;
-    if (status == MTAN_OK) {
-        free(a->memory);
-        a->memory = tool_calloc(bytes, 1);
-        status = mtan_predictor_init(&a->predictor, &a->model, &a->bounds, a->memory, bytes);
-    }
-    if (status != MTAN_OK) complain("%s", mtan_status_message(status));
-    return status == MTAN_OK;
-}
-
-static int artist_start(artist *a, const session *s) {
-    memset(a, 0, sizeof *a);
-    a->model = s->bundle.model;
-    a->model.config.predict_samples = SAMPLES;
-    a->bounds = model_bounds(&s->bundle.model.config, &s->data);
-    a->bounds.records = 1;
-    if (a->bounds.times < GRID) a->bounds.times = GRID;
-    return artist_fit(a);
-}
-
 static int descending(const void *left, const void *right) {
     const int32_t a = *(const int32_t *)left, b = *(const int32_t *)right;
     return (a < b) - (a > b);
@@ -540,77 +497,6 @@ static size_t choose_channels(const dataset *d, const int32_t *records, size_t n
     return found;
 }
 
-/* The events of one channel, in the data's units. */
-static report_points raw_points(collection *c, const mtan_event *e, size_t n, int32_t channel, int part) {
-    const prep *p = &c->s->bundle.prep;
-    double *x = reals(c, n), *y = reals(c, n);
-    report_points points = {x, y, 0};
-    for (size_t i = 0; i < n; i++) {
-        if (e[i].channel != channel) continue;
-        x[points.n] = prep_raw_time(p, part, (double)e[i].time);
-        y[points.n++] = prep_raw_value(p, channel, (double)e[i].value);
-    }
-    return points;
-}
-
-/* The curves of a record at an even grid over its own times: (GRID, D) mean and standard deviation. */
-typedef struct sketch {
-    mtan_real times[GRID], *mean, *sd;
-    holdout h;
-} sketch;
-
-static int sketch_make(sketch *k, artist *a, const session *s, int32_t position) {
-    const dataset_record *r = &s->data.records[position];
-    const mtan_event *e = dataset_events(&s->data, r);
-    const double share = s->source.interpolation ? s->source.observed : SHOWN;
-    const size_t D = (size_t)a->model.config.channels;
-    const double first = r->n_truth > 0 ? (double)s->data.truth[r->truth0].time : (double)e[0].time;
-    const double last = r->n_truth > 0 ? (double)s->data.truth[r->truth0 + (size_t)r->n_truth - 1].time
-                                       : (double)e[r->n_events - 1].time;
-    mtan_record record = dataset_view(&s->data, (size_t)position);
-    mtan_status status;
-    holdout_make(&k->h, &s->data, (size_t)position, share);
-    for (int i = 0; i < GRID; i++) k->times[i] = (mtan_real)(first + (last - first) * i / (GRID - 1));
-    k->mean = tool_calloc(GRID * D, sizeof *k->mean), k->sd = tool_calloc(GRID * D, sizeof *k->sd);
-    record.events = k->h.seen, record.n_events = (int32_t)arrlen(k->h.seen);
-    record.times = k->times, record.n_times = GRID;
-    do status = mtan_predictor_interpolate(&a->predictor, &record, k->mean, k->sd);
-    while (status == MTAN_ERR_MEMORY && grow_steps(&a->model.config) && artist_fit(a));
-    return status == MTAN_OK;
-}
-
-static void sketch_free(sketch *k) {
-    free(k->mean), free(k->sd);
-    holdout_free(&k->h);
-}
-
-static const char *channel_name(const collection *c, int32_t channel) {
-    return arrlen(c->s->data.channels) > 1 ? c->s->data.channels[channel] : "";
-}
-
-static const char *record_name(collection *c, int32_t position) {
-    return text(c, "record %s", dataset_name(&c->s->data, (size_t)position));
-}
-
-static void add_panel(collection *c, const sketch *k, int32_t position, int32_t channel) {
-    const session *s = c->s;
-    const dataset_record *r = &s->data.records[position];
-    const size_t D = (size_t)s->bundle.model.config.channels;
-    const int part = split_part_of(&s->split, position);
-    double *time = reals(c, GRID), *mean = reals(c, GRID), *sd = reals(c, GRID);
-    report_panel p = {record_name(c, position), channel_name(c, channel), {0}, {0}, {0}, {0}, sd};
-    for (size_t i = 0; i < GRID; i++) {
-        time[i] = prep_raw_time(&s->bundle.prep, part, (double)k->times[i]);
-        mean[i] = prep_raw_value(&s->bundle.prep, channel, (double)k->mean[i * D + (size_t)channel]);
-        sd[i] = prep_raw_spread(&s->bundle.prep, channel, (double)k->sd[i * D + (size_t)channel]);
-    }
-    p.seen = raw_points(c, k->h.seen, arrlenu(k->h.seen), channel, part);
-    p.held = raw_points(c, k->h.held, arrlenu(k->h.held), channel, part);
-    p.truth = raw_points(c, dataset_truth(&s->data, r), (size_t)r->n_truth, channel, part);
-    p.mean = (report_points){time, mean, GRID};
-    arrput(c->panels, p);
-}
-
 static int collect_panels(collection *c, artist *a, const int32_t *records, size_t n) {
     int32_t channels[CHANNELS_SHOWN];
     const size_t m = choose_channels(&c->s->data, records, n, 0, channels);
@@ -619,7 +505,8 @@ static int collect_panels(collection *c, artist *a, const int32_t *records, size
     for (size_t r = 0; r < n && good; r++) {
         sketch k;
         good = sketch_make(&k, a, c->s, records[r]);
-        for (size_t i = 0; i < m && good; i++) add_panel(c, &k, records[r], channels[i]);
+        for (size_t i = 0; i < m && good; i++)
+            arrput(c->panels, sketch_panel(&c->owned, &k, c->s, records[r], channels[i]));
         sketch_free(&k);
     }
     if (!good) return complain("the curves of a record could not be computed"), 0;
@@ -632,16 +519,8 @@ static int collect_panels(collection *c, artist *a, const int32_t *records, size
 /* ---- attention ---- */
 
 static void add_attention(collection *c, artist *a, int32_t position, int32_t channel) {
-    const prep *p = &c->s->bundle.prep;
-    const int part = split_part_of(&c->s->split, position);
-    attention_view v;
-    if (!attention_view_make(&v, &a->predictor, dataset_view(&c->s->data, (size_t)position), channel)) return;
-    for (size_t i = 0; i < v.times; i++) v.time[i] = prep_raw_time(p, part, v.time[i]);
-    for (size_t k = 0; k < v.references; k++) v.reference[k] = prep_raw_time(p, part, v.reference[k]);
-    keep(c, v.time), keep(c, v.reference), keep(c, v.weight);
-    const report_attention shown = {
-        record_name(c, position), channel_name(c, channel), v.time, v.reference, v.weight, v.times, v.references};
-    arrput(c->attention, shown);
+    const report_attention shown = sketch_attention(&c->owned, a, c->s, position, channel);
+    if (shown.times > 0) arrput(c->attention, shown);
 }
 
 /* A few channels of one record; with a single channel, a few records. */
@@ -660,7 +539,7 @@ static int collect_pictures(collection *c) {
     if (n == 0) return 1;
     good = artist_start(&a, c->s) && collect_panels(c, &a, records, n);
     if (good) collect_attention(c, &a, records, n);
-    free(a.memory);
+    artist_end(&a);
     if (good) progress("leaving out observations");
     good = good && stories_make(&c->stories, c->s, c->o, records, n, c->page.positive);
     progress_end();
