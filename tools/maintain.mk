@@ -73,6 +73,16 @@ bench-peers: build/release/bench ## mtan against PyTorch, the published code and
 tables: build/mtan ## tools/mtan/paper/results.md: the paper's tables beside the numbers in results.tsv (DATA=folder of the data sets)
 	@build/mtan table $(if $(DATA),--data "$(DATA)") --results tools/mtan/paper/results.tsv --markdown --quiet >tools/mtan/paper/results.md
 
+# Three quarters of an hour on one core; EPOCHS=60 is enough to see what they look like.
+figures: build/figures/mtan/best.safetensors build/figures/l-ode-ode/best.safetensors ## build/figures/*.svg: the paper's figures of the synthetic set; trains the two models if they are not there (EPOCHS=)
+	@build/mtan figures $^ -o build/figures
+
+build/figures/mtan/best.safetensors: FIGURE_MODEL = toy-interp
+build/figures/l-ode-ode/best.safetensors: FIGURE_MODEL = toy-l-ode-ode
+build/figures/%/best.safetensors: | build/mtan
+	@mkdir -p build/figures
+	@build/mtan train $(FIGURE_MODEL) --latent 20 $(if $(EPOCHS),--epochs $(EPOCHS)) --out $(@D)
+
 golden: ## make golden/ again (needs PyTorch, REFERENCE=checkout of the published code; DATA=folder of the data sets for what was read from them)
 	@test -n "$(REFERENCE)" || { echo "mtan: make golden needs REFERENCE=path of a checkout of the published code"; exit 2; }
 	@$(PYTHON) tools/golden/golden.py --reference "$(REFERENCE)"
@@ -203,4 +213,4 @@ mutants: build/gcc-float/run-tests ## small faults in mtan.c, one at a time: doe
 format-check: ## does the C code look as .clang-format says?
 	@clang-format --dry-run $$(git ls-files '*.c' '*.h' '*.cpp' '*.cu')
 
-.PHONY: ulp bench-peers tables golden edge wasm mpi cuda cuda-check fuzz faults format-check coverage mutants fuzz-short fuzz-seeds dist dist-check wheel python-test
+.PHONY: ulp bench-peers tables figures golden edge wasm mpi cuda cuda-check fuzz faults format-check coverage mutants fuzz-short fuzz-seeds dist dist-check wheel python-test

@@ -198,6 +198,15 @@ const command commands[] = {
      "  mtan table 2 --data data --only gru-d,mtand-enc/physionet --budget 60\n"
      "  mtan table --add run/best.safetensors --data data\n",
      0, 5},
+    {"figures", command_figures, "MODEL [MODEL ...] [-o FOLDER]", "the paper's figures of the synthetic set, as SVG",
+     "Three test records: interpolation.svg has the truth and what each model makes\n"
+     "of the points shown, by 100 samples of the posterior, a row each in the order\n"
+     "given; attention.svg has the attention of the first model of mTAN's.\n"
+     "\n"
+     "  mtan train toy-interp --latent 20 --out mtan\n"
+     "  mtan train toy-l-ode-ode --latent 20 --out ode\n"
+     "  mtan figures mtan/best.safetensors ode/best.safetensors -o figures\n",
+     1, FIGURES_MODELS_MOST},
     {"selftest", command_selftest, "MODEL", "prove a model on this machine by the record that its file keeps", "", 1,
      1},
     {"inspect", command_inspect, "FILE", "tensors, metadata, sizes and memory need of a model file", "", 1, 1},

@@ -5,6 +5,8 @@
 
 #include "options.h"
 
+enum { FIGURES_MODELS_MOST = 4 }; /* that mtan figures takes */
+
 /* Runs the command that was parsed. Also where memory runs out it comes back, with a message printed. */
 int command_call(const options *o);
 
@@ -25,6 +27,7 @@ int command_check(const options *o);       /* ../check/check_data.c */
 int command_export(const options *o);      /* export.c */
 int command_report(const options *o);      /* ../report/report.c */
 int command_table(const options *o);       /* ../paper/table.c */
+int command_figures(const options *o);     /* ../paper/figures.c */
 int command_bench(const options *o);       /* bench.c */
 int command_backends(const options *o);    /* commands.c */
 

@@ -26,8 +26,9 @@ static const option table[] = {
     {"static", 0, TEXT("FILE"), " train predict interpolate stream eval report compare check quantize explain split ",
      "what does not change in a record of own data: record,name,value, or record and a column per name; numbers or "
      "categories"},
-    {"out", 'o', TEXT("PATH"), " train report export table ",
-     "folder of the run (train) or of all runs (table, default runs), or the file to write (report, export)"},
+    {"out", 'o', TEXT("PATH"), " train report export table figures ",
+     "folder of the run (train), of all runs (table, default runs) or of the figures (default: this one), or the file "
+     "to write (report, export)"},
     {"model", 0, TEXT("KIND"), " train check split ",
      "for own data: enc, full, per-time, interp, or a baseline, with -per-time or -interp behind its name"},
     {"preset", 0, TEXT("NAME"), " train table split ",
@@ -165,7 +166,7 @@ static const option table[] = {
      "of initial weights, noise, shuffling (train) and of samples (default 0)"},
     {"threads", 0, WHOLE("N", 1, MTAN_POOL_MOST), " train report check table bench " MODEL_USERS,
      "default: the CPUs, at most 8; changes the time and nothing else"},
-    {"backend", 0, TEXT("NAME"), " train table bench " MODEL_USERS,
+    {"backend", 0, TEXT("NAME"), " train table figures bench " MODEL_USERS,
      "scalar, avx2, cuda, ...: `mtan backends` lists them; default: the fastest CPU one"},
     {"json", 0, FLAG, " eval predict interpolate stream inspect compare check selftest backends table bench explain ",
      "output for programs"},

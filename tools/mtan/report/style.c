@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "html.h"
+
 static const struct {
     const char *name, *paper, *dark;
 } colours[] = {{"bg", "#fbfbf9", "#14171a"},   {"card", "#fff", "#1b1f23"},    {"ink", "#1d2228", "#e4e7ea"},
@@ -57,4 +59,14 @@ void style_on_paper(FILE *out, const char *rules) {
         fputs(paper_colour(at + strlen(named)), out);
     }
     fputs(rules, out);
+}
+
+void style_figure_begin(FILE *out, int width, int height, const char *description) {
+    fprintf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\">\n<title>",
+            width, height, width, height);
+    html_text(out, description);
+    fputs("</title>\n<style>\nsvg{font-family:system-ui,Roboto,'Helvetica Neue',Arial,sans-serif}\n", out);
+    style_on_paper(out, style_drawing);
+    fputs("</style>\n<rect width=\"100%\" height=\"100%\" fill=\"", out);
+    fprintf(out, "%s\"/>\n", paper_colour("card)"));
 }

@@ -10,5 +10,7 @@ extern const char style_drawing[]; /* rules of what a figure holds; colours by n
 void style_colours(FILE *out);
 /* Rules with the colours of paper in place of their names, for programs that know no names. */
 void style_on_paper(FILE *out, const char *rules);
+/* The beginning of a figure that is a file of its own: in place of figure_begin. */
+void style_figure_begin(FILE *out, int width, int height, const char *description);
 
 #endif
