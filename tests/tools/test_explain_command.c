@@ -68,13 +68,14 @@ TEST a_change_is_what_leaving_out_does(void) {
     PASS();
 }
 
-TEST a_course_ends_with_the_prediction(void) {
+TEST a_course_ends_with_the_prediction(const char *model) {
     static const struct {
         const char *start;
         double time;
     } steps[] = {{"x,1,", 1}, {"x,2.5,", 2.5}, {"x,6,", 6}};
-    char *text;
-    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--model enc"), "%d");
+    char line[512], *text;
+    snprintf(line, sizeof line, "%s--model %s", TRAIN, model);
+    ASSERT_EQ_FMT(DONE, command_run(line), "%d");
     write_record(-1, 9);
     ASSERT_EQ_FMT(DONE, command_run("explain @/run/best.safetensors --data @/x.csv --over-time"), "%d");
     text = command_text("out.txt");
@@ -189,7 +190,10 @@ SUITE(explain_command_suite) {
     GREATEST_SET_SETUP_CB(command_open, NULL);
     GREATEST_SET_TEARDOWN_CB(command_close, NULL);
     RUN_TEST(a_change_is_what_leaving_out_does);
-    RUN_TEST(a_course_ends_with_the_prediction);
+    greatest_set_test_suffix("of a stream");
+    RUN_TESTp(a_course_ends_with_the_prediction, "enc");
+    greatest_set_test_suffix("without a stream");
+    RUN_TESTp(a_course_ends_with_the_prediction, "gru-d");
     RUN_TEST(the_channel_that_decides_comes_first);
     RUN_TEST(more_than_two_classes_are_explained);
     RUN_TEST(what_cannot_be_explained_is_refused);

@@ -145,14 +145,57 @@ void record_influence_free(record_influence *f) {
 
 /* ---- time ---- */
 
+/* A record that is followed as its events come: a prediction costs the same however many came before. */
+typedef struct follower {
+    const mtan_record *record;
+    size_t bytes; /* of a stream */
+    double *p;
+} follower;
+
+static int is_last_of_time(const mtan_record *record, int32_t i) {
+    return i + 1 == record->n_events || record->events[i + 1].time > record->events[i].time;
+}
+
+static mtan_status follow_with(const follower *f, mtan_predictor *predictor, void *memory, mtan_real *p) {
+    const size_t O = (size_t)mtan_config_outputs(&predictor->model->config);
+    double *to = f->p;
+    mtan_stream stream;
+    mtan_status status = mtan_stream_init(&stream, predictor, 0, memory, f->bytes);
+    for (int32_t i = 0; i < f->record->n_events && status == MTAN_OK; i++) {
+        const mtan_event *e = &f->record->events[i];
+        status = mtan_stream_push(&stream, e->time, e->channel, e->value);
+        if (status != MTAN_OK || !is_last_of_time(f->record, i)) continue;
+        status = mtan_stream_predict(&stream, f->record, p);
+        for (size_t k = 0; k < O; k++) *to++ = (double)p[k];
+    }
+    return status;
+}
+
+static mtan_status follow(void *context, mtan_predictor *predictor, size_t first, size_t count) {
+    const follower *f = context;
+    void *memory = tool_realloc(NULL, f->bytes);
+    mtan_real *p = tool_calloc((size_t)mtan_config_outputs(&predictor->model->config), sizeof *p);
+    const mtan_status status = follow_with(f, predictor, memory, p);
+    (void)first, (void)count; /* one record */
+    free(p), free(memory);
+    return status;
+}
+
+/* Models that no stream is for are asked anew at every time. */
+static int follow_record(runner *run, const mtan_record *record, size_t times, double *p) {
+    follower f = {record, 0, p};
+    return mtan_stream_size(run->model, 0, &f.bytes) == MTAN_OK ? runner_each(run, 1, follow, &f)
+                                                                : classify_variants(run, record, times, until, p, NULL);
+}
+
 int explain_course(record_course *c, runner *run, const mtan_record *record) {
     int good;
     memset(c, 0, sizeof *c);
     c->times = tool_calloc((size_t)record->n_events, sizeof *c->times);
     for (int32_t i = 0; i < record->n_events; i++)
-        if (i == 0 || record->events[i].time > record->events[i - 1].time) c->times[c->n++] = record->events[i].time;
+        if (is_last_of_time(record, i)) c->times[c->n++] = record->events[i].time;
     c->p = tool_calloc(c->n * (size_t)mtan_config_outputs(&run->model->config), sizeof *c->p);
-    good = classify_variants(run, record, c->n, until, c->p, NULL);
+    good = follow_record(run, record, c->n, c->p);
     if (!good) record_course_free(c);
     return good;
 }
