@@ -166,6 +166,32 @@ TEST more_than_two_classes_are_explained(void) {
     PASS();
 }
 
+/* A record that is asked without each of its observations costs the square of their number. */
+static int write_long_records(int observations) {
+    FILE *f = fopen(command_path("long.csv"), "w");
+    if (!f) return 0;
+    fputs(HEADER, f);
+    for (int i = 0; i < 2 * observations; i++)
+        fprintf(f, "r%d,%d,%s,%d\n", i / observations, i % observations, i % 2 ? "heat" : "pulse", i % 7);
+    return fclose(f) == 0;
+}
+
+TEST a_report_asks_long_records_less(void) {
+    static const char report[] = "report @/run --data @/long.csv --labels @/labels.csv --split all --bootstrap 0 "
+                                 "-o @/page.html --quiet";
+    char *text;
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--model enc"), "%d");
+    ASSERT(write_long_records(20));
+    ASSERT_EQ_FMT(DONE, command_run(report), "%d");
+    text = command_text("page.html");
+    ASSERT(strstr(text, "record r1") && !strstr(text, "too many to leave out each"));
+    free(text);
+    ASSERT(write_long_records(2001));
+    ASSERT_EQ_FMT(DONE, command_run(report), "%d");
+    ASSERT(command_says("page.html", "record r1") && command_says("page.html", "too many to leave out each"));
+    PASS();
+}
+
 TEST what_cannot_be_explained_is_refused(void) {
     ASSERT_EQ_FMT(DONE, command_run("train own --model interp --data @/events.csv --out @/curves " SMALL), "%d");
     ASSERT(command_refused("explain @/curves/best.safetensors --data @/events.csv",
@@ -196,5 +222,6 @@ SUITE(explain_command_suite) {
     RUN_TESTp(a_course_ends_with_the_prediction, "gru-d");
     RUN_TEST(the_channel_that_decides_comes_first);
     RUN_TEST(more_than_two_classes_are_explained);
+    RUN_TEST(a_report_asks_long_records_less);
     RUN_TEST(what_cannot_be_explained_is_refused);
 }

@@ -56,7 +56,7 @@ typedef struct report_influence {
 typedef struct report_story {
     const char *record, *of; /* of: the class */
     report_points course;
-    const report_influence *told;
+    const report_influence *told; /* null: the record is too long to ask without each */
     size_t n_told;
 } report_story;
 

@@ -645,6 +645,7 @@ static void story(FILE *out, const report_data *r, const report_story *s) {
     char text[32];
     course_plot(out, r, s);
     fputs("<table>\n<tr><th>observation</th><th class=\"n\">change</th></tr>\n", out);
+    if (!s->told) fputs("<tr><td>too many to leave out each: mtan explain</td><td></td></tr>\n", out);
     for (size_t i = 0; i < s->n_told; i++) {
         fputs("<tr><td>", out), html_short(out, s->told[i].what, NAME_MOST);
         fprintf(out, "</td><td class=\"n\">%s%s</td></tr>\n", s->told[i].change > 0 ? "+" : "",

@@ -12,6 +12,8 @@
 
 enum { TOLD = 6, CHANNELS_TOLD = 12 };
 static const double ASKED_MOST = 30000; /* records that the channels may cost: some seconds */
+static const double EVENTS_MOST =
+    4e6; /* events that the observations of a record may cost, which are left out one by one */
 
 static void *own(stories *x, void *block) {
     arrput(x->owned, block);
@@ -67,23 +69,45 @@ static void tell_course(stories *x, report_story *story, const session *s, const
     story->course = (report_points){time, p, c->n};
 }
 
+static int32_t likeliest_at_end(const record_course *c, int32_t classes) {
+    int32_t best = 0;
+    for (int32_t k = 1; c->n > 0 && k < classes; k++) {
+        const double *p = c->p + (c->n - 1) * (size_t)classes;
+        if (p[k] > p[best]) best = k;
+    }
+    return best;
+}
+
+/* Nothing of records so long that leaving out each observation would take minutes. */
+static int ask_observations(stories *x, report_story *story, const session *s, runner *run, const mtan_record *record,
+                            int32_t of, int part) {
+    record_influence f;
+    if ((double)record->n_events * (double)record->n_events > EVENTS_MOST) return 1;
+    if (!explain_observations(&f, run, record, of, NULL)) return 0;
+    tell_observations(x, story, s, record, &f, part);
+    record_influence_free(&f);
+    return 1;
+}
+
 static int tell_record(stories *x, session *s, runner *run, int32_t position, int32_t positive) {
     const int part = split_part_of(&s->split, position);
     const mtan_record record = dataset_view(&s->data, (size_t)position);
+    const int32_t classes = s->bundle.model.config.classes;
     report_story story;
-    record_influence f;
     record_course c;
+    int32_t of;
     char text[256];
+    int good;
     memset(&story, 0, sizeof story);
-    if (!explain_observations(&f, run, &record, s->bundle.model.config.classes == 2 ? positive : -1, NULL)) return 0;
-    if (!explain_course(&c, run, &record)) return record_influence_free(&f), 0;
+    if (!explain_course(&c, run, &record)) return 0;
+    of = classes == 2 ? positive : likeliest_at_end(&c, classes);
     snprintf(text, sizeof text, "record %.200s", dataset_name(&s->data, (size_t)position));
-    story.record = own(x, tool_text(text)), story.of = name_of(s->bundle.prep.classes, f.of);
-    tell_observations(x, &story, s, &record, &f, part);
-    tell_course(x, &story, s, &c, f.of, part);
-    arrput(x->records, story);
-    record_influence_free(&f), record_course_free(&c);
-    return 1;
+    story.record = own(x, tool_text(text)), story.of = name_of(s->bundle.prep.classes, of);
+    tell_course(x, &story, s, &c, of, part);
+    good = ask_observations(x, &story, s, run, &record, of, part);
+    if (good) arrput(x->records, story);
+    record_course_free(&c);
+    return good;
 }
 
 /* ---- channels ---- */
