@@ -237,6 +237,22 @@ TEST several_labels_train_to_the_commands_bytes(void) {
     PASS();
 }
 
+TEST facts_of_a_model(void) {
+    mtan_flat_model *m = trained(ENC "--origin record --positive up --out @/flat");
+    double least = 0, most = 0;
+    ASSERT(m);
+    ASSERT(strcmp("up", mtan_flat_model_class(m, mtan_flat_model_positive(m))) == 0);
+    ASSERT_STR_EQ("", mtan_flat_model_unit(m));
+    ASSERT(mtan_flat_model_from_first(m) && !mtan_flat_model_has_dates(m));
+    ASSERT_EQ_FMT(0, (int)mtan_flat_model_range(m, 1, &least, &most), "%d");
+    ASSERT(least < most);
+    ASSERT_EQ_FMT(0, (int)mtan_flat_model_range(m, -1, &least, &most), "%d");
+    ASSERT(fabs(least) < 1e-9 && most > 0); /* counted from the first one */
+    ASSERT(mtan_flat_model_range(m, 2, &least, &most) != 0);
+    mtan_flat_model_free(m);
+    PASS();
+}
+
 TEST predictions_are_the_commands(void) {
     mtan_flat_model *m = trained(ENC "--out @/flat");
     double p[2 * COMMAND_RECORDS], again[2 * COMMAND_RECORDS];
@@ -518,6 +534,7 @@ SUITE(flat_suite) {
     RUN_TEST(a_training_is_stopped_and_resumed);
     RUN_TEST(failures_are_sentences);
     RUN_TEST(a_model_is_its_bytes);
+    RUN_TEST(facts_of_a_model);
     RUN_TEST(predictions_are_the_commands);
     RUN_TEST(a_gradient_follows_from_the_predictions);
     RUN_TEST(noise_is_given_or_drawn);

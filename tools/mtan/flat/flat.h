@@ -1,5 +1,6 @@
 /* mtan for other languages: functions of numbers, texts and arrays, and three opaque handles. A binding mirrors no struct. The
- * Python package (tools/python) stands on it; what it does is what the command does, by the same code and to the same bits.
+ * Python package (tools/python) stands on it; what it does is what the command does, by the same code and to the same bits. The
+ * WebAssembly module (tools/web) has the part of it that needs no files: models in memory, one record at a time, streams.
  *
  * Calls.  What returns int32_t returns 0 for success, else a failure, and mtan_flat_message then has a sentence. Results are not
  * touched then. What returns a handle returns NULL on failure. Handles may be used by several threads at once as long as none of
@@ -74,6 +75,15 @@ MTAN_FLAT int32_t mtan_flat_model_channels(const mtan_flat_model *model);
 MTAN_FLAT const char *mtan_flat_model_channel(const mtan_flat_model *model, int32_t index); /* NULL: no such channel */
 /* Of a class, of a number or of a label. NULL: no such name. */
 MTAN_FLAT const char *mtan_flat_model_class(const mtan_flat_model *model, int32_t index);
+/* The class that a probability is about where there are two, else -1. */
+MTAN_FLAT int32_t mtan_flat_model_positive(const mtan_flat_model *model);
+/* Of the times: "hours", "" where the file does not say; whether they come as dates, and whether they are counted from a record's
+ * first observation. */
+MTAN_FLAT const char *mtan_flat_model_unit(const mtan_flat_model *model);
+MTAN_FLAT int32_t mtan_flat_model_has_dates(const mtan_flat_model *model);
+MTAN_FLAT int32_t mtan_flat_model_from_first(const mtan_flat_model *model);
+/* What training saw of a channel, or, with -1, of the times, as they are counted. Fails, without a message, where that is not known. */
+MTAN_FLAT int32_t mtan_flat_model_range(const mtan_flat_model *model, int32_t channel, double *least, double *most);
 
 /* ---- Prediction ---------------------------------------------------------------------------------------------
  *

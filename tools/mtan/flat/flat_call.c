@@ -1,7 +1,9 @@
 /* See flat_call.h. */
 #include "flat_call.h"
 
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../command/messages.h"
@@ -11,10 +13,6 @@ static __thread struct {
     mtan_flat_listener hear;
     void *context;
 } listener;
-
-const char *mtan_flat_version(void) {
-    return mtan_version();
-}
 
 const char *mtan_flat_message(void) {
     return message;
@@ -52,4 +50,24 @@ int32_t flat_call(int (*work)(void *job), void *job) {
     if (missing) complain("out of memory: %zu bytes were not to be had", missing);
     messages_listen(NULL, NULL);
     return c.good && !missing ? 0 : 1;
+}
+
+int flat_fail(const char *text, ...) {
+    char *all = NULL;
+    va_list more;
+    va_start(more, text);
+    for (; text; text = va_arg(more, const char *)) memcpy(arraddnptr(all, strlen(text)), text, strlen(text));
+    va_end(more);
+    arrput(all, 0);
+    complain("%s", all);
+    arrfree(all);
+    return 0;
+}
+
+void *flat_take(size_t bytes) {
+    return tool_calloc(1, bytes);
+}
+
+void flat_give_back(void *block) {
+    free(block);
 }

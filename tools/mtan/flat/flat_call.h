@@ -1,9 +1,10 @@
-/* What the functions of flat.h have in common: handles, and how a call is made. */
+/* What the functions of flat.h have in common: handles, and how a call is made. flat_call is of work that prints its messages, as the
+ * tools' modules do: whoever listens hears them, and mtan_flat_message keeps them. Running out of memory is a failure like others. */
 #ifndef MTAN_TOOLS_FLAT_CALL_H
 #define MTAN_TOOLS_FLAT_CALL_H
 
 #include "../model/source.h"
-#include "flat.h"
+#include "flat_core.h"
 
 struct mtan_flat_data {
     own_columns columns;
@@ -13,14 +14,11 @@ struct mtan_flat_data {
 };
 
 struct mtan_flat_model {
+    flat_core core; /* of the bundle */
     bundle bundle;
     source source;
     size_t batch; /* records of a batch in training; 0: not known */
 };
-
-/* Calls work(job), which returns 1, or 0 with a message printed, as the tools' modules do: whoever listens hears it, and
- * mtan_flat_message keeps it. Running out of memory is such a failure. Returns 0 for success, else 1. */
-int32_t flat_call(int (*work)(void *job), void *job);
 
 /* The data as the model sees it. 1, or 0 with a message printed; dataset_free is due after both. */
 int flat_prepare(dataset *d, const mtan_flat_model *m, const own_columns *c, int skip_unknown);

@@ -6,25 +6,25 @@
 #include "../model/bounds.h"
 #include "../model/device.h"
 #include "../model/explain.h"
-#include "../report/attention_view.h"
+#include "../model/reference.h"
 #include "flat_question.h"
 
 /* ---- times and observations ---- */
 
 static int answer_times(question *q) {
     size_t n = 0;
+    mtan_real *times;
     if (!question_open(q, 0)) return 0;
+    times = tool_calloc(arrlenu(q->set.events), sizeof *times); /* at most */
     if (q->offset) q->offset[0] = 0;
     for (size_t i = 0; i < arrlenu(q->set.records); i++) {
-        const dataset_record *r = &q->set.records[i];
-        const mtan_event *e = dataset_events(&q->set, r);
-        for (int32_t k = 0; k < r->n_events; k++) {
-            if (k > 0 && !(e[k].time > e[k - 1].time)) continue;
-            if (q->out) q->out[n] = prep_raw_time(q->prep, SPLIT_TEST, (double)e[k].time);
-            n++;
-        }
+        const mtan_record r = dataset_view(&q->set, i);
+        const size_t L = distinct_times(&r, times);
+        for (size_t k = 0; q->out && k < L; k++) q->out[n + k] = prep_raw_time(q->prep, SPLIT_TEST, (double)times[k]);
+        n += L;
         if (q->offset) q->offset[i + 1] = (int64_t)n;
     }
+    free(times);
     return 1;
 }
 
@@ -84,25 +84,16 @@ int32_t mtan_flat_prepare(const mtan_flat_model *model, const mtan_flat_data *da
 
 /* ---- attention and importance ---- */
 
-/* The distinct times of a record, (n_times). */
-static mtan_real *distinct_times(const dataset *d, const dataset_record *r) {
-    const mtan_event *e = dataset_events(d, r);
-    mtan_real *times = tool_calloc((size_t)r->n_times + 1, sizeof *times);
-    for (int32_t i = 0, n = 0; i < r->n_events; i++)
-        if (i == 0 || e[i].time > e[i - 1].time) times[n++] = e[i].time;
-    return times;
-}
-
-static int show_attention(question *q, const mtan_real *times, size_t L) {
+static int show_attention(question *q, const mtan_record *r) {
     const mtan_config *c = &q->model.config;
-    const size_t K = c->reference == MTAN_REF_OBSERVED ? L : (size_t)c->ref_points;
-    const mtan_record r = dataset_view(&q->set, (size_t)q->record);
-    mtan_real *weight = tool_calloc(K * L + 1, sizeof *weight);
-    const mtan_status status = mtan_predictor_attention(&q->run.predictor[0], &r, q->head, q->channel, weight);
+    const size_t L = distinct_times(r, NULL), K = reference_points(c, L);
+    mtan_real *times = tool_calloc(L, sizeof *times), *weight = tool_calloc(K * L, sizeof *weight);
+    const mtan_status status = mtan_predictor_attention(&q->run.predictor[0], r, q->head, q->channel, weight);
+    distinct_times(r, times);
     for (size_t i = 0; status == MTAN_OK && i < K * L; i++) q->out[i] = (double)weight[i];
     for (size_t k = 0; status == MTAN_OK && k < K; k++)
-        q->second[k] = prep_raw_time(q->prep, SPLIT_TEST, attention_reference(c, times, k));
-    free(weight);
+        q->second[k] = prep_raw_time(q->prep, SPLIT_TEST, reference_time(c, times, k));
+    free(times), free(weight);
     return status == MTAN_OK || (complain("attention of head %d to channel %d: %s", (int)q->head, (int)q->channel,
                                           mtan_status_message(status)),
                                  0);
@@ -111,11 +102,8 @@ static int show_attention(question *q, const mtan_real *times, size_t L) {
 static int answer_attention(question *q) {
     if (!question_open(q, 0) || !question_has_record(q) || !question_start(q, model_bounds(&q->model.config, &q->set)))
         return 0;
-    const dataset_record *r = &q->set.records[q->record];
-    mtan_real *times = distinct_times(&q->set, r);
-    const int good = show_attention(q, times, (size_t)r->n_times);
-    free(times);
-    return good;
+    const mtan_record r = dataset_view(&q->set, (size_t)q->record);
+    return show_attention(q, &r);
 }
 
 int32_t mtan_flat_attention(const mtan_flat_model *model, const mtan_flat_data *data, int32_t record, int32_t head,

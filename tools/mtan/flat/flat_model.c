@@ -5,6 +5,7 @@
 
 #include "../command/messages.h"
 #include "../command/settings.h"
+#include "../model/data_sets.h"
 #include "../model/files.h"
 #include "flat_call.h"
 
@@ -38,6 +39,9 @@ static int open_model(void *job) {
     const double batch = bundle_number(&m->bundle, "mtan.plan.batch", 0);
     m->batch = batch >= 1 && batch < 1e6 ? (size_t)batch : 0;
     number_channels(&m->bundle.prep, m->bundle.model.config.channels);
+    m->core.model = m->bundle.model, m->core.prep = prep_view(&m->bundle.prep, SPLIT_TEST);
+    m->core.prep.channels = m->bundle.model.config.channels; /* of a model without preprocessing, too */
+    m->core.dates = m->source.set->own && strcmp(m->bundle.prep.unit, "hours") == 0;
     o->model = m;
     return 1;
 }
@@ -100,28 +104,4 @@ static int read_text(void *job) {
 int32_t mtan_flat_model_text(const mtan_flat_model *model, const char *key, char *text, size_t size, size_t *length) {
     reading r = {model, key, text, size, length};
     return flat_call(read_text, &r);
-}
-
-const char *mtan_flat_model_backend(const mtan_flat_model *model) {
-    return mtan_backend_name(model->bundle.model.backend);
-}
-
-int32_t mtan_flat_model_outputs(const mtan_flat_model *model) {
-    return mtan_config_outputs(&model->bundle.model.config);
-}
-
-int32_t mtan_flat_model_channels(const mtan_flat_model *model) {
-    return model->bundle.model.config.channels;
-}
-
-static const char *name_at(char **names, int32_t index) {
-    return index >= 0 && index < (int32_t)arrlen(names) ? names[index] : NULL;
-}
-
-const char *mtan_flat_model_channel(const mtan_flat_model *model, int32_t index) {
-    return name_at(model->bundle.prep.channels, index);
-}
-
-const char *mtan_flat_model_class(const mtan_flat_model *model, int32_t index) {
-    return name_at(model->bundle.prep.classes, index);
 }

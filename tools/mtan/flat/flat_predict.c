@@ -23,7 +23,6 @@ static int answer_predict(question *q) {
     if (q->model.config.classify == MTAN_CLASSIFY_NONE)
         return complain("this model interpolates and does not classify"), 0;
     const size_t n = arrlenu(q->set.records), O = (size_t)mtan_config_outputs(&q->model.config);
-    const mtan_prep units = prep_view(q->prep, SPLIT_TEST);
     mtan_record *records = tool_calloc(n, sizeof *records);
     size_t *row0 = tool_calloc(n + 1, sizeof *row0);
     for (size_t i = 0; i < n; i++) {
@@ -34,9 +33,7 @@ static int answer_predict(question *q) {
     }
     const int good = question_start(q, model_bounds(&q->model.config, &q->set)) &&
                      (runner_classify(&q->run, records, n, row0, q->out, NULL) || question_failed(q, NULL));
-    const size_t each = O / (size_t)q->model.config.classes; /* outputs of one number */
-    for (size_t i = 0; good && q->model.config.task == MTAN_TASK_NUMBER && i < row0[n] * O; i++)
-        q->out[i] = mtan_prep_raw_number(&units, (int32_t)(i % O / each), q->out[i]);
+    for (size_t i = 0; good && i < row0[n] * O; i++) q->out[i] = flat_raw_output(&q->from->core, i, q->out[i]);
     free(row0), free(records);
     return good;
 }
@@ -60,10 +57,7 @@ static mtan_status interpolate_block(const question *q, mtan_predictor *p, mtan_
     mtan_status status;
     r->times = q->query + first, r->n_times = (int32_t)n;
     if ((status = mtan_predictor_interpolate(p, r, room->mean, room->sd)) != MTAN_OK) return status;
-    for (size_t i = 0; i < n * D; i++) {
-        q->out[first * D + i] = prep_raw_value(q->prep, (int32_t)(i % D), (double)room->mean[i]);
-        q->second[first * D + i] = prep_raw_spread(q->prep, (int32_t)(i % D), (double)room->sd[i]);
-    }
+    flat_raw_curves(&q->from->core, n, room->mean, room->sd, q->out + first * D, q->second + first * D);
     return MTAN_OK;
 }
 

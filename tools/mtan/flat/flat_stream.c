@@ -1,32 +1,27 @@
-/* The streams of flat.h. */
-#include <math.h>
-#include <stdlib.h>
+/* The streams of flat.h, on mtan.h alone (flat_core.h). */
 #include <string.h>
 
-#include "../../data/field.h"
-#include "../command/messages.h"
-#include "../command/settings.h"
-#include "../model/data_sets.h"
-#include "flat_call.h"
+#include "flat_core.h"
 
 enum { USUAL_SAMPLES = 20 };
+static const double TICKS_PER_HOUR = 36e9; /* of 100 ns */
 
 struct mtan_flat_stream {
-    const mtan_flat_model *from;
-    mtan_model model;
+    const flat_core *from;
+    mtan_model model; /* with as many samples as were asked for */
     mtan_predictor predictor;
     mtan_stream stream;
     void *memory, *state;
+    mtan_real *room; /* (outputs), or twice (channels) */
     uint64_t id;
-    int dates, counted; /* times are dates; they are counted from the first observation */
-    int runs;           /* there was one */
-    double first;       /* its time, */
+    int32_t runs;       /* there was an observation */
+    double first;       /* the time of the first one, */
     int64_t first_date; /* or its date */
 };
 
 typedef struct opening {
     mtan_flat_stream *stream;
-    const mtan_flat_model *from;
+    const flat_core *from;
     const char *name;
     int32_t samples;
     uint64_t seed;
@@ -37,34 +32,40 @@ static void set_samples(mtan_config *c, int32_t samples) {
     else if (c->classify == MTAN_CLASSIFY_NONE) c->predict_samples = USUAL_SAMPLES;
 }
 
+static size_t room_of(const mtan_config *c) {
+    const int32_t outputs = mtan_config_outputs(c), both = 2 * c->channels;
+    return (size_t)(outputs > both ? outputs : both) * sizeof(mtan_real);
+}
+
 static mtan_status start(mtan_flat_stream *s) {
     const mtan_bounds bounds = {1, 0, 1};
     size_t bytes = 0, state = 0;
     mtan_status status = mtan_stream_size(&s->model, 0, &state);
     if (status == MTAN_OK) status = mtan_predictor_size(&s->model, &bounds, &bytes);
     if (status != MTAN_OK) return status;
-    s->memory = tool_calloc(1, bytes), s->state = tool_calloc(1, state);
+    s->room = flat_take(room_of(&s->model.config)), s->memory = flat_take(bytes), s->state = flat_take(state);
+    if (!s->room || !s->memory || !s->state) return MTAN_ERR_MEMORY;
     status = mtan_predictor_init(&s->predictor, &s->model, &bounds, s->memory, bytes);
     return status == MTAN_OK ? mtan_stream_init(&s->stream, &s->predictor, 0, s->state, state) : status;
 }
 
 static int open_stream(void *job) {
     opening *o = job;
-    const mtan_config *c = &o->from->bundle.model.config;
     mtan_flat_stream *s;
     mtan_status status;
-    if (c->architecture) return complain("this is a %s: streams are for mTAN's models", model_title(c)), 0;
-    s = tool_calloc(1, sizeof *s);
-    s->from = o->from, s->model = o->from->bundle.model;
+    if (o->from->model.config.architecture)
+        return flat_fail("streams are for mTAN's models", NULL);
+    if (!(s = flat_take(sizeof *s))) return flat_fail(mtan_status_message(MTAN_ERR_MEMORY), NULL);
+    memset(s, 0, sizeof *s);
+    s->from = o->from, s->model = o->from->model;
     set_samples(&s->model.config, o->samples);
-    s->dates = o->from->source.set->own && strcmp(o->from->bundle.prep.unit, "hours") == 0;
-    s->counted = s->dates || strcmp(o->from->source.origin, "record") == 0;
     s->id = mtan_bytes_hash(o->name, strlen(o->name));
     if ((status = start(s)) != MTAN_OK) {
-        complain(status == MTAN_ERR_CONFIG ? "no stream of this model: its reference points are each record's own times"
-                                           : "no stream of this model: %s",
-                 mtan_status_message(status));
-        return mtan_flat_stream_free(s), 0;
+        mtan_flat_stream_free(s);
+        return flat_fail("no stream of this model: ",
+                         status == MTAN_ERR_CONFIG ? "its reference points are each record's own times"
+                                                   : mtan_status_message(status),
+                         NULL);
     }
     s->predictor.seed = o->seed;
     o->stream = s;
@@ -72,13 +73,14 @@ static int open_stream(void *job) {
 }
 
 mtan_flat_stream *mtan_flat_stream_new(const mtan_flat_model *model, const char *name, int32_t samples, uint64_t seed) {
-    opening o = {NULL, model, name, samples, seed};
+    opening o = {NULL, flat_core_of(model), name, samples, seed};
     return flat_call(open_stream, &o) == 0 ? o.stream : NULL;
 }
 
 void mtan_flat_stream_free(mtan_flat_stream *stream) {
-    if (stream) free(stream->memory), free(stream->state);
-    free(stream);
+    if (!stream) return;
+    flat_give_back(stream->state), flat_give_back(stream->memory), flat_give_back(stream->room);
+    flat_give_back(stream);
 }
 
 /* ---- observations and predictions ---- */
@@ -95,29 +97,31 @@ typedef struct moment {
 /* A time as the model counts it. */
 static double counted(const moment *m) {
     const mtan_flat_stream *s = m->stream;
-    if (s->dates) return (double)(m->date - s->first_date) / FIELD_TICKS_PER_HOUR;
-    return s->counted ? m->time - s->first : m->time;
+    if (s->from->dates) return (double)(m->date - s->first_date) / TICKS_PER_HOUR;
+    return s->from->prep.from_first ? m->time - s->first : m->time;
+}
+
+/* Prepares an observation and takes it in; a code for missing is none. */
+static mtan_status take_in(const moment *m, int32_t channel) {
+    const mtan_observation raw = {counted(m), channel, m->value};
+    mtan_event e;
+    const mtan_status status = mtan_prep_event(&m->stream->from->prep, &raw, &e);
+    if (status != MTAN_OK) return status == MTAN_ERR_MISSING ? MTAN_OK : status;
+    return mtan_stream_push(&m->stream->stream, e.time, e.channel, e.value);
 }
 
 static int push(void *job) {
-    moment *m = job;
+    const moment *m = job;
     mtan_flat_stream *s = m->stream;
-    const mtan_prep units = prep_view(&s->from->bundle.prep, SPLIT_TEST);
-    mtan_observation raw = {0, mtan_prep_channel_named(&units, m->channel), m->value};
-    mtan_event e;
+    const int32_t channel = mtan_prep_channel_named(&s->from->prep, m->channel), begins = !s->runs;
     mtan_status status;
-    const mtan_flat_stream before = *s;
-    if (raw.channel < 0) return complain("the model has no channel \"%s\"", field_quote(m->channel).text), 0;
-    if (isnan(m->value)) return 1;
-    if (!s->runs) s->first = m->time, s->first_date = m->date, s->runs = 1;
-    raw.time = counted(m);
-    status = mtan_prep_event(&units, &raw, &e);
-    if (status == MTAN_OK) status = mtan_stream_push(&s->stream, e.time, e.channel, e.value);
-    if (status == MTAN_OK || status == MTAN_ERR_MISSING) return 1;
-    s->first = before.first, s->first_date = before.first_date, s->runs = before.runs;
-    return complain("channel \"%s\", value %g: %s", field_quote(m->channel).text, m->value,
-                    mtan_status_message(status)),
-           0;
+    if (channel < 0) return flat_fail("the model has no channel \"", m->channel, "\"", NULL);
+    if (!(m->value <= m->value)) return 1; /* NaN */
+    if (begins) s->first = m->time, s->first_date = m->date, s->runs = 1;
+    status = take_in(m, channel);
+    if (status == MTAN_OK) return 1;
+    if (begins) s->runs = 0;
+    return flat_fail("channel \"", m->channel, "\": ", mtan_status_message(status), NULL);
 }
 
 int32_t mtan_flat_stream_push(mtan_flat_stream *stream, double time, int64_t date, const char *channel, double value) {
@@ -128,14 +132,13 @@ int32_t mtan_flat_stream_push(mtan_flat_stream *stream, double time, int64_t dat
 /* What is asked about the moment, whose time in the model's units goes to *time. 0 with a message: it has none yet. */
 static int ask_about(const moment *m, mtan_real *time, mtan_record *about) {
     const mtan_flat_stream *s = m->stream;
-    const mtan_config *c = &s->model.config;
-    const int needs_time = m->sd != NULL || c->classify == MTAN_CLASSIFY_TIME;
+    const int needs_time = m->sd != NULL || s->model.config.classify == MTAN_CLASSIFY_TIME;
     memset(about, 0, sizeof *about);
     about->id = s->id;
     if (!needs_time) return 1;
-    if (s->counted && !s->runs)
-        return complain("times are counted from the first observation, and there is none yet"), 0;
-    *time = prep_time(&s->from->bundle.prep, SPLIT_TEST, counted(m));
+    if (s->from->prep.from_first && !s->runs)
+        return flat_fail("times are counted from the first observation, and there is none yet", NULL);
+    *time = mtan_prep_time(&s->from->prep, counted(m));
     about->times = time, about->n_times = 1;
     return 1;
 }
@@ -143,21 +146,17 @@ static int ask_about(const moment *m, mtan_real *time, mtan_record *about) {
 static int predict(void *job) {
     const moment *m = job;
     mtan_flat_stream *s = m->stream;
-    const mtan_config *c = &s->model.config;
-    const int32_t O = mtan_config_outputs(c);
-    const mtan_prep units = prep_view(&s->from->bundle.prep, SPLIT_TEST);
-    mtan_real time, *out;
+    const int32_t O = mtan_config_outputs(&s->model.config);
+    mtan_real time;
     mtan_record about;
     mtan_status status;
-    if (c->classify == MTAN_CLASSIFY_NONE) return complain("this model interpolates and does not classify"), 0;
+    if (s->model.config.classify == MTAN_CLASSIFY_NONE)
+        return flat_fail("this model interpolates and does not classify", NULL);
     if (!ask_about(m, &time, &about)) return 0;
-    out = tool_calloc((size_t)O, sizeof *out);
-    status = mtan_stream_predict(&s->stream, &about, out);
-    for (int32_t i = 0; status == MTAN_OK && i < O; i++)
-        m->out[i] = c->task == MTAN_TASK_NUMBER ? mtan_prep_raw_number(&units, i / (O / c->classes), (double)out[i])
-                                                : (double)out[i];
-    free(out);
-    return status == MTAN_OK || (complain("%s", mtan_status_message(status)), 0);
+    status = mtan_stream_predict(&s->stream, &about, s->room);
+    if (status != MTAN_OK) return flat_fail(mtan_status_message(status), NULL);
+    for (int32_t i = 0; i < O; i++) m->out[i] = flat_raw_output(s->from, (size_t)i, (double)s->room[i]);
+    return 1;
 }
 
 int32_t mtan_flat_stream_predict(mtan_flat_stream *stream, double time, int64_t date, double *out) {
@@ -168,21 +167,15 @@ int32_t mtan_flat_stream_predict(mtan_flat_stream *stream, double time, int64_t 
 static int interpolate(void *job) {
     const moment *m = job;
     mtan_flat_stream *s = m->stream;
-    const prep *p = &s->from->bundle.prep;
-    const int32_t D = s->model.config.channels;
-    mtan_real time, *mean, *sd;
+    mtan_real time, *mean = s->room, *sd = s->room + s->model.config.channels;
     mtan_record about;
     mtan_status status;
-    if (s->model.config.kind != MTAN_FULL) return complain("this model classifies and does not interpolate"), 0;
+    if (s->model.config.kind != MTAN_FULL) return flat_fail("this model classifies and does not interpolate", NULL);
     if (!ask_about(m, &time, &about)) return 0;
-    mean = tool_calloc(2 * (size_t)D, sizeof *mean), sd = mean + D;
     status = mtan_stream_interpolate(&s->stream, &about, mean, sd);
-    for (int32_t d = 0; status == MTAN_OK && d < D; d++) {
-        m->out[d] = prep_raw_value(p, d, (double)mean[d]);
-        m->sd[d] = prep_raw_spread(p, d, (double)sd[d]);
-    }
-    free(mean);
-    return status == MTAN_OK || (complain("%s", mtan_status_message(status)), 0);
+    if (status != MTAN_OK) return flat_fail(mtan_status_message(status), NULL);
+    flat_raw_curves(s->from, 1, mean, sd, m->out, m->sd);
+    return 1;
 }
 
 int32_t mtan_flat_stream_interpolate(mtan_flat_stream *stream, double time, int64_t date, double *mean, double *sd) {
@@ -194,7 +187,7 @@ static int reset(void *job) {
     mtan_flat_stream *s = job;
     const mtan_status status = mtan_stream_reset(&s->stream);
     s->runs = 0;
-    return status == MTAN_OK || (complain("%s", mtan_status_message(status)), 0);
+    return status == MTAN_OK || flat_fail(mtan_status_message(status), NULL);
 }
 
 int32_t mtan_flat_stream_reset(mtan_flat_stream *stream) {

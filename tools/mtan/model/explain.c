@@ -7,6 +7,7 @@
 
 #include "../../data/generators.h"
 #include "predictions.h"
+#include "reference.h"
 
 /* ---- records slightly other than one ---- */
 
@@ -192,8 +193,7 @@ int explain_course(record_course *c, runner *run, const mtan_record *record) {
     int good;
     memset(c, 0, sizeof *c);
     c->times = tool_calloc((size_t)record->n_events, sizeof *c->times);
-    for (int32_t i = 0; i < record->n_events; i++)
-        if (is_last_of_time(record, i)) c->times[c->n++] = record->events[i].time;
+    c->n = distinct_times(record, c->times);
     c->p = tool_calloc(c->n * (size_t)mtan_config_outputs(&run->model->config), sizeof *c->p);
     good = follow_record(run, record, c->n, c->p);
     if (!good) record_course_free(c);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../../data/array.h"
+#include "../model/reference.h"
 #include "verdict.h"
 
 /* The distinct times of a record, ascending, as the library numbers them, and those at which a channel was observed. An event
@@ -26,17 +27,11 @@ static moments moments_make(const mtan_record *r, int32_t channel) {
     return m;
 }
 
-double attention_reference(const mtan_config *c, const mtan_real *times, size_t k) {
-    if (c->reference == MTAN_REF_OBSERVED) return (double)times[k];
-    if (c->reference == MTAN_REF_GIVEN) return (double)c->ref[k];
-    return c->ref_points > 1 ? (double)k / (double)(c->ref_points - 1) : 0;
-}
-
 int attention_view_make(attention_view *v, mtan_predictor *run, mtan_record record, int32_t channel) {
     const mtan_config *config = &run->model->config;
     moments m = moments_make(&record, channel);
     const size_t L = arrlenu(m.times), n = arrlenu(m.observed);
-    const size_t K = config->reference == MTAN_REF_OBSERVED ? L : (size_t)config->ref_points;
+    const size_t K = reference_points(config, L);
     mtan_real *all = tool_calloc(K * L, sizeof *all);
     int good;
     record.times = NULL, record.n_times = 0;
@@ -47,7 +42,7 @@ int attention_view_make(attention_view *v, mtan_predictor *run, mtan_record reco
         v->weight = tool_calloc(K * n, sizeof *v->weight);
         for (size_t i = 0; i < n; i++) v->time[i] = (double)m.times[m.observed[i]];
         for (size_t k = 0; k < K; k++) {
-            v->reference[k] = attention_reference(config, m.times, k);
+            v->reference[k] = reference_time(config, m.times, k);
             for (size_t i = 0; i < n; i++) v->weight[k * n + i] = (double)all[k * L + m.observed[i]];
         }
     }

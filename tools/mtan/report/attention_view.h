@@ -17,9 +17,6 @@ typedef struct attention_view {
 int attention_view_make(attention_view *v, mtan_predictor *run, mtan_record record, int32_t channel);
 void attention_view_free(attention_view *v);
 
-/* The time of reference point k of a record with these distinct times, in the model's units. */
-double attention_reference(const mtan_config *c, const mtan_real *times, size_t k);
-
 /* How far attention is from uniform: the largest weight in even shares, over a few records of the data and the channels that they
  * observe most. NaN: there is nothing to see. */
 double attention_peak(mtan_predictor *run, const dataset *d, const int32_t *positions);

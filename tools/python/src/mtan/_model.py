@@ -158,11 +158,11 @@ class Model:
     @property
     def counts_from_first(self) -> bool:
         """Times are counted from a record's first observation."""
-        return self.text("mtan.data.origin") == "record" or self.has_dates
+        return bool(self.flat.model_from_first(self.handle))
 
     @property
     def has_dates(self) -> bool:
-        return self.text("mtan.time.unit") == "hours" and self.text("mtan.data.kind", "own") == "own"
+        return bool(self.flat.model_has_dates(self.handle))
 
     # ---- predictions ----
 
