@@ -32,12 +32,14 @@ newer() { [ -f "$1" ] && [ -z "$(find "$@" -newer "$1" 2>/dev/null)" ]; } # file
 warnings="-pedantic -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Werror"
 flags="-O2 -std=gnu99 -ffp-contract=off -I. -isystem build/deps"
 
+shared="tools/mtan/flat/flat_core.c tools/mtan/flat/flat_stream.c tools/mtan/model/reference.c" # with the Python package
+
 module() { # file, flags and sources
     file=$1 && shift
-    newer "$file" mtan.c mtan.h simd tools/web/shim.c tools/edge/wasm.sh && return 0
+    newer "$file" mtan.c mtan.h simd tools/web/shim.c tools/web/records.[ch] tools/mtan/flat tools/mtan/model/reference.[ch] tools/edge/wasm.sh && return 0
     # shellcheck disable=SC2086 # flags are several words
     emcc $flags $warnings -s STANDALONE_WASM=1 --no-entry -s ALLOW_MEMORY_GROWTH=1 -s INITIAL_MEMORY=256KB -s TOTAL_STACK=128KB \
-        -Wl,--stack-first "$@" tools/web/shim.c mtan.c -o "$file.new.wasm" && mv "$file.new.wasm" "$file"
+        -Wl,--stack-first "$@" tools/web/shim.c tools/web/records.c $shared mtan.c -o "$file.new.wasm" && mv "$file.new.wasm" "$file"
 }
 
 modules() {
@@ -78,6 +80,16 @@ classifiers() {
         mv $out/run/best.safetensors $out/per-time.safetensors
 }
 
+# How often a record was observed, with an interval.
+number() {
+    newer $out/number.safetensors tools/demo/example.sh tools/edge/wasm.sh && return 0
+    awk -F, 'NR > 1 && !n[$1]++ { name[++names] = $1 } END { print "record,label"; for (i = 1; i <= names; i++) print name[i] "," n[name[i]] }' \
+        $out/patients/events.csv >$out/patients/counts.csv && rm -rf $out/run &&
+        build/mtan train own --model enc --data $out/patients/events.csv --labels $out/patients/counts.csv --task number --interval 0.8 \
+            --out $out/run --epochs 3 --quiet --embed 32 --ref-points 16 --enc-hidden 32 &&
+        mv $out/run/best.safetensors $out/number.safetensors
+}
+
 # Dates for times; a model that both classifies and interpolates, and its int8 version.
 dated() {
     newer $out/dated-int8.safetensors tools/demo/example.sh tools/edge/wasm.sh && return 0
@@ -113,6 +125,7 @@ command_says() {
         build/mtan predict $out/per-record.safetensors --data $out/patients/events.csv --backend scalar >$out/per-record.csv &&
         build/mtan quantize $out/per-record.safetensors $out/int8.safetensors &&
         build/mtan predict $out/int8.safetensors --data $out/patients/events.csv --backend scalar >$out/int8.csv &&
+        build/mtan predict $out/number.safetensors --data $out/patients/events.csv --backend scalar >$out/number.csv &&
         build/mtan predict $out/per-time.safetensors --data $out/patients/events.csv --backend scalar >$out/per-time.csv || return 1
     for model in dated dated-int8; do
         build/mtan predict $out/$model.safetensors --data $out/patients/dated.csv --backend scalar >$out/$model.csv &&
@@ -134,7 +147,7 @@ verdict "modules, simd128 and plain" $? $out/modules.log
 [ $failed = 0 ] || finish
 golden_suite >$out/golden.log 2>&1
 verdict "golden/ in node" $? $out/golden.log
-{ page_model && classifiers && dated && wide && example && command_says; } >$out/models.log 2>&1
+{ page_model && classifiers && number && dated && wide && example && command_says; } >$out/models.log 2>&1
 verdict "models, and what the command says of them" $? $out/models.log
 [ $failed = 0 ] || finish
 node tools/web/test.js $out >$out/wrapper.log 2>&1

@@ -367,6 +367,8 @@ async function ownBad(browser) {
     await shot(page, 'own-problem', true);
     await openFiles(page, ['bad.safetensors']);
     expect((await problem(page)).startsWith('bad.safetensors: not a valid safetensors file'), await problem(page));
+    await openFiles(page, ['number.safetensors']);
+    expect((await problem(page)).startsWith('number.safetensors: it predicts a number'), await problem(page));
     await openFiles(page, ['patients/dated.csv']);
     expect((await problem(page)).startsWith('dated.csv: its times are dates'), await problem(page));
     await openFiles(page, ['odd.csv']);

@@ -1,16 +1,19 @@
 'use strict';
 /* mtan in JavaScript: opens a model file, float or int8, and runs it, in a browser or in node. Preparation and arithmetic are
- * mtan.wasm's; what is here moves numbers in and out of its memory.
+ * mtan.wasm's, which has the functions of tools/mtan/flat/flat.h; what is here moves numbers in and out of its memory.
  *
  *     const mtan = require('./mtan.js');                              // in a page, as a script: the global mtan
  *     const library = await mtan.load({ simd: bytes, plain: bytes }); // mtan.wasm, mtan-plain.wasm; one of them will do
  *     const model = await library.open(buffer);                       // a safetensors file of `mtan train` or `mtan quantize`
  *     const pulse = model.channelNamed('pulse');                      // -1: it has none of that name
  *     const events = { time: [0.5, 2, 7.25], channel: [0, pulse, 0], value: [36.6, 118, 36.9] };
- *     const p = model.classify(events);                               // (C), or (times, C) for a model of classes per time
+ *     const p = model.classify(events);                               // (C), or (times, C) for a model of classes per time;
+ *                                                                     // of a number itself, or low, median, high
  *     const { mean, sd } = model.interpolate(events, [0, 1, 2, 3]);   // (times, channels) each
  *     const { time, reference, weight } = model.attention(events, 0); // weight: (reference, time)
  *     const { farValues } = model.prepare(events);                    // what became of the observations
+ *     const stream = model.stream();                                  // a record whose observations arrive one by one
+ *     stream.push(8, pulse, 121).classify();                          // also interpolate(time), reset()
  *
  * Events are three arrays of one length, typed or not, in any order, as the data has them; channels are numbers. Query times and
  * times of results are on the clock of the events. model.channels and model.classes have the names, model.positive the class that
@@ -22,7 +25,7 @@
  * The same events, name and samples give what `mtan predict` and `mtan interpolate --backend scalar` print, from both modules.
  * It does not train, fetch, or keep anything outside the model object: each has a memory of its own. */
 (function (root) {
-    const OBSERVATION = 24, REAL = 4, DOUBLE = 8; /* bytes: time, channel, value of a raw observation; a float; a double */
+    const DOUBLE = 8; /* bytes */
     const TEXT_MOST = 1 << 20; /* of a setting */
     const USUAL_SAMPLES = 20; /* of an interpolation, as the command has it */
 
@@ -35,6 +38,7 @@
     function Model(exports) {
         this.wasm = exports;
         this.bounds = { events: 0, times: 0, samples: -1 };
+        this.origin = 0; /* what the times of the last record were counted from */
     }
 
     Model.prototype = {
@@ -44,10 +48,15 @@
             return at ? new TextDecoder().decode(bytes.slice(at >>> 0, bytes.indexOf(0, at >>> 0))) : undefined;
         },
 
-        /* Something failed: the library's sentence. */
+        /* Something failed where the result is not 0: the module's sentence. */
         check(status) {
-            if (status < 0) throw new Error(this.string(this.wasm.message(status)));
-            return status;
+            if (status !== 0) throw new Error(this.string(this.wasm.message()));
+        },
+
+        /* Something failed where the count is -1. */
+        count(n) {
+            this.check(n < 0 ? 1 : 0);
+            return n;
         },
 
         take(bytes) {
@@ -62,8 +71,9 @@
             return at;
         },
 
-        reals(at, n) {
-            return new Float32Array(this.wasm.memory.buffer, at, n).slice();
+        /* Numbers of that type. */
+        putList(Type, list) {
+            return this.put(new Uint8Array(Type.from(list).buffer));
         },
 
         doubles(at, n) {
@@ -103,22 +113,7 @@
 
         /* Is it further outside of what training saw than that is wide? Of a wrong unit, mostly. Times of the last record's clock. */
         isFarValue(channel, value) { return this.wasm.far_value(channel, value) !== 0; },
-        isFarTime(time) { return this.wasm.far_time(time) !== 0; },
-
-        /* The observations, as the data has them, written to the arena. */
-        putEvents(events) {
-            const n = events.time.length, D = this.settings.channels, at = this.take(n * OBSERVATION);
-            const real = new Float64Array(this.wasm.memory.buffer, at, 3 * n);
-            const whole = new Int32Array(this.wasm.memory.buffer, at, 6 * n);
-            for (let i = 0; i < n; i++) {
-                const c = events.channel[i];
-                if (!(Number.isInteger(c) && c >= 0 && c < D)) throw new Error(`channel ${c}: the model has channels 0 to ${D - 1}`);
-                real[3 * i] = events.time[i];
-                whole[6 * i + 2] = c;
-                real[3 * i + 2] = events.value[i];
-            }
-            return at;
-        },
+        isFarTime(time) { return this.wasm.far_time(time - this.origin) !== 0; },
 
         /* The predictor grows with the largest record seen. Growing takes back the arena behind the model. */
         fit(events, times, samples) {
@@ -127,66 +122,83 @@
             const more = (n, had) => Math.max(16, n <= had ? had : n + (n >> 1));
             const next = { events: more(events, b.events), times: more(times, b.times), samples };
             this.bounds = { events: 0, times: 0, samples: -1 };
-            this.check(this.wasm.fit(next.events, next.times, samples));
+            this.check(this.wasm.room(next.events, next.times, samples));
             this.bounds = next;
         },
 
-        /* Puts the observations of a record and has them prepared. */
-        putRecord(events) {
-            const n = events.time.length;
+        checkChannel(c) {
+            const D = this.settings.channels;
+            if (!(Number.isInteger(c) && c >= 0 && c < D)) throw new Error(`channel ${c}: the model has channels 0 to ${D - 1}`);
+        },
+
+        /* Where the clock of these events begins. A value that is NaN is none. */
+        originOf(events) {
+            if (!this.fromFirst) return 0;
+            return Array.from(events.time).reduce((first, t, i) => t < first && !Number.isNaN(events.value[i]) ? t : first, Infinity);
+        },
+
+        /* Puts the observations of a record, as the data has them. */
+        putRecord(events, name) {
+            const n = events.time.length, D = this.settings.channels;
             if (events.channel.length !== n || events.value.length !== n)
                 throw new Error('time, channel and value must have the same length');
-            this.check(this.wasm.record(this.putEvents(events), n));
+            for (const c of events.channel) this.checkChannel(c);
+            this.origin = this.originOf(events);
+            this.check(this.wasm.record(this.putText(name), n, D, this.putText(this.channels.join('\0')),
+                this.putList(Float64Array, events.time), this.putList(Int32Array, events.channel), this.putList(Float64Array, events.value)));
         },
 
         /* What becomes of the observations: how many events the model sees, codes of missing values that were left out, repeats
          * that went into a mean, channels that were filled, values and times far from training; what times are counted from. */
         prepare(events) {
             return this.giveBack(() => {
-                this.putRecord(events);
-                const at = this.wasm.found(), n = new Int32Array(this.wasm.memory.buffer, at, 6);
+                this.putRecord(events, '');
+                const counts = this.take(6 * 4), origin = this.take(DOUBLE);
+                this.check(this.wasm.found(counts, origin));
+                const n = new Int32Array(this.wasm.memory.buffer, counts, 6);
                 return { events: n[0], missing: n[1], repeats: n[2], filled: n[3], farValues: n[4], farTimes: n[5],
-                    origin: new Float64Array(this.wasm.memory.buffer, at + 6 * REAL, 1)[0] };
+                    origin: this.doubles(origin, 1)[0] };
             });
         },
 
         /* Puts a record, query times and noise and runs body(how many distinct times). */
         withRecord(events, times, options, samples, body) {
-            const most = events.time.length + this.settings.channels, noise = options.noise || [];
-            const bytes = (Type, list) => new Uint8Array(Type.from(list).buffer);
+            const most = events.time.length + this.settings.channels;
             this.fit(most, Math.max(most, times ? times.length : 0), samples);
             return this.giveBack(() => {
-                const name = new TextEncoder().encode(options.name || '');
-                this.putRecord(events);
-                if (times) this.check(this.wasm.ask(this.put(bytes(Float64Array, times)), times.length));
-                this.wasm.draw(noise.length ? this.put(bytes(Float32Array, noise)) : 0, noise.length, this.put(name), name.length,
-                    options.seed || 0);
-                return body(this.check(this.wasm.times(0)));
+                this.putRecord(events, options.name || '');
+                if (times) this.wasm.queries(times.length, this.putList(Float64Array, Array.from(times, (t) => t - this.origin)));
+                if (options.noise) this.wasm.noise(options.noise.length, this.putList(Float32Array, options.noise));
+                return body(this.count(this.wasm.times(0)));
             });
         },
 
-        /* The distinct times of the record in the arena, as the events have them: two that the model cannot tell apart are one. */
+        /* The distinct times of the record, as the events have them: two that the model cannot tell apart are one. */
         distinctTimes(events, distinct) {
-            const at = this.take(distinct * REAL), raw = new Map();
+            const at = this.take(distinct * DOUBLE), all = this.take(events.time.length * DOUBLE + this.settings.channels * DOUBLE);
             this.wasm.times(at);
-            for (const t of events.time) if (!(raw.get(this.wasm.model_time(t)) <= t)) raw.set(this.wasm.model_time(t), t);
-            return Array.from(this.reals(at, distinct), (t) => raw.has(t) ? raw.get(t) : this.wasm.raw_time(t));
+            const n = this.wasm.event_times(all), model = Array.from(new Set(this.doubles(all, n))), raw = new Map();
+            for (const t of events.time) {
+                const key = this.wasm.model_time(t - this.origin);
+                if (!(raw.get(key) <= t)) raw.set(key, t);
+            }
+            return Array.from(this.doubles(at, distinct), (t, i) => raw.has(model[i]) ? raw.get(model[i]) : t + this.origin);
         },
 
         samplesOf(options, usual) {
             return options.samples === undefined ? usual : options.samples;
         },
 
-        /* Class probabilities. options: times (query times of a model of classes per time), samples, name, seed, noise. */
+        /* Probabilities, or numbers in the data's unit. options: times (query times of a model of classes per time), samples, name, seed, noise. */
         classify(events, options = {}) {
             const s = this.settings, per_time = s.classify === 'time';
             if (s.classify === 'none') throw new Error('this model does not classify');
             return this.withRecord(events, per_time ? options.times : null, options, this.samplesOf(options, s.predict_samples),
                 (distinct) => {
-                    const n = (per_time ? (options.times ? options.times.length : distinct) : 1) * s.classes;
-                    const at = this.take(n * REAL);
-                    this.check(this.wasm.classify(at));
-                    return this.reals(at, n);
+                    const n = (per_time ? (options.times ? options.times.length : distinct) : 1) * this.outputs;
+                    const at = this.take(n * DOUBLE);
+                    this.check(this.wasm.predict(-1, options.seed || 0, at));
+                    return this.doubles(at, n);
                 });
         },
 
@@ -197,7 +209,7 @@
             if (this.settings.kind !== 'full') throw new Error('this model classifies and does not interpolate');
             return this.withRecord(events, times, options, this.samplesOf(options, USUAL_SAMPLES), () => {
                 const mean = this.take(n * DOUBLE), sd = this.take(n * DOUBLE);
-                this.check(this.wasm.interpolate(this.take(n * REAL), this.take(n * REAL), mean, sd));
+                this.check(this.wasm.interpolate(-1, options.seed || 0, mean, sd));
                 return { mean: this.doubles(mean, n), sd: this.doubles(sd, n) };
             });
         },
@@ -208,49 +220,91 @@
             const s = this.settings, own = s.reference === 'observed';
             const at = own && s.kind === 'enc' ? options.times : null;
             return this.withRecord(events, at, options, Math.max(0, this.bounds.samples), (distinct) => {
-                const time = this.distinctTimes(events, distinct);
-                const reference = own ? Array.from(at || time) : Array.from(this.points, (t) => this.wasm.raw_time(t));
-                const n = reference.length * distinct, weight = this.take(n * REAL);
-                this.check(this.wasm.attention(options.head || 0, channel, weight));
-                return { time, reference, weight: this.reals(weight, n) };
+                const time = this.distinctTimes(events, distinct), K = own ? (at || time).length : s.ref_points;
+                const weight = this.take(K * distinct * DOUBLE), points = this.take(K * DOUBLE);
+                this.check(this.wasm.attention(options.head || 0, channel, weight, points));
+                const reference = own ? Array.from(at || time) : Array.from(this.doubles(points, K), (t) => t + this.origin);
+                return { time, reference, weight: this.doubles(weight, K * distinct) };
             });
+        },
+
+        /* A record whose observations arrive one by one, in any order, in constant memory; as many as one likes, for as long as the
+         * model is there. options: samples, name, seed. */
+        stream(options = {}) {
+            this.wasm.drop(); /* and with it the predictor */
+            this.bounds = { events: 0, times: 0, samples: -1 };
+            const at = this.wasm.stream_new(this.putText(options.name || ''), this.samplesOf(options, -1), options.seed || 0) >>> 0;
+            this.check(at === 0 ? 1 : 0);
+            return new Stream(this, at);
         }
     };
+
+    /* ---- a stream of it ---- */
+
+    function Stream(model, at) {
+        this.model = model;
+        this.at = at;
+    }
+
+    Stream.prototype = {
+        /* An observation. Times are on one clock, which the first one starts where the model counts from it; NaN is no value. */
+        push(time, channel, value) {
+            const m = this.model;
+            m.checkChannel(channel);
+            m.giveBack(() => m.check(m.wasm.stream_push(this.at, time, m.putText(m.channels[channel]), value)));
+            return this;
+        },
+
+        /* As the model's own; time: of a model of classes per time. */
+        classify(time = NaN) {
+            const m = this.model;
+            return m.giveBack(() => {
+                const out = m.take(m.outputs * DOUBLE);
+                m.check(m.wasm.stream_predict(this.at, time, out));
+                return m.doubles(out, m.outputs);
+            });
+        },
+
+        /* (channels) each. */
+        interpolate(time) {
+            const m = this.model, D = m.settings.channels;
+            return m.giveBack(() => {
+                const mean = m.take(D * DOUBLE), sd = m.take(D * DOUBLE);
+                m.check(m.wasm.stream_interpolate(this.at, time, mean, sd));
+                return { mean: m.doubles(mean, D), sd: m.doubles(sd, D) };
+            });
+        },
+
+        /* Forgets everything. */
+        reset() { this.model.check(this.model.wasm.stream_reset(this.at)); }
+    };
+
+    /* ---- what a file says ---- */
 
     /* n names; a model without them calls its things 0, 1, 2, ... */
     const names = (model, name, n) => Array.from({ length: n }, (none, i) => model.string(name(i)) || String(i));
 
-    const range = (model, channel) => {
-        const [first, last] = [0, 1].map((end) => model.wasm.range(channel, end));
-        return first <= last ? [first, last] : null;
-    };
+    /* [least, most], or null: not known. */
+    const range = (model, channel) => model.giveBack(() => {
+        const ends = model.take(2 * DOUBLE);
+        return model.wasm.range(channel, ends) === 0 ? Array.from(model.doubles(ends, 2)) : null;
+    });
 
-    /* K points that the model was given, or K even ones from 0 to 1, in the model's units. */
-    function referencePoints(model) {
-        const K = model.settings.ref_points, at = model.wasm.reference();
-        return at ? model.reals(at, K) : Array.from({ length: K }, (none, k) => K > 1 ? k / (K - 1) : 0);
-    }
-
-    const SETTINGS = ['kind', 'classify', 'encoder', 'reference', 'channels', 'classes', 'enc_heads', 'ref_points', 'predict_samples'];
-
-    function readFile(model, bytes) {
-        const status = model.wasm.open(model.put(bytes), bytes.length), key = model.string(model.wasm.failed_key());
-        if (status < 0 && key) throw new Error(`the model file's ${key} cannot be used`);
-        model.check(status);
-    }
+    const SETTINGS = ['kind', 'classify', 'encoder', 'reference', 'channels', 'classes', 'enc_heads', 'ref_points', 'predict_samples', 'task'];
 
     function openModel(exports, file) {
         const model = new Model(exports), bytes = new Uint8Array(file);
         if (exports._initialize) exports._initialize();
-        readFile(model, bytes);
+        model.check(exports.open(model.put(bytes), bytes.length));
         model.settings = {};
         for (const key of SETTINGS) {
             const text = model.setting(key);
             model.settings[key] = /^\d+$/.test(text) ? Number(text) : text;
         }
         const { channels, classes } = model.settings;
-        model.channels = names(model, exports.channel_name, channels);
-        model.classes = names(model, exports.class_name, classes);
+        model.channels = names(model, exports.channel, channels);
+        model.classes = names(model, exports.class, classes);
+        model.outputs = exports.outputs();
         model.positive = exports.positive();
         model.unit = model.string(exports.unit());
         model.fromFirst = exports.from_first() !== 0;
@@ -258,7 +312,6 @@
         model.int8 = exports.is_int8() !== 0;
         model.ranges = model.channels.map((name, c) => range(model, c));
         model.span = range(model, -1);
-        model.points = referencePoints(model);
         return model;
     }
 

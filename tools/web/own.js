@@ -46,9 +46,16 @@
     /* A model begins with the length of its header and the header's brace. */
     const isModel = (name, bytes) => /\.safetensors$/i.test(name) || (bytes[8] === 0x7b && bytes[7] === 0);
 
+    /* The page shows probabilities and curves. */
+    async function openModel(bytes) {
+        const opened = await library.open(bytes);
+        if (opened.settings.task === 'number') throw new Error('it predicts a number, which mtan.js and `mtan predict` tell, and this page does not');
+        return opened;
+    }
+
     async function openFile(name, given) {
         const bytes = await plainBytes(given);
-        if (isModel(name, bytes)) model = await library.open(bytes), modelFile = { name, bytes };
+        if (isModel(name, bytes)) model = await openModel(bytes), modelFile = { name, bytes };
         else data = root.events.read(new TextDecoder().decode(bytes)), dataFile = { name }, chosen = 0;
         all = false;
     }

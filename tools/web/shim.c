@@ -1,22 +1,23 @@
-/* The library behind a WebAssembly module without imports: what tools/web/mtan.js calls. An instance of the module is one model,
- * so the state below is per model, and dropping the instance frees all of it.
+/* The WebAssembly module that tools/web/mtan.js calls: memory, and names for the functions of tools/mtan/flat/flat.h, in numbers that
+ * JavaScript has. An instance of the module is one model, so the state below is per model, and dropping the instance frees all of it.
  *
  * Memory is an arena from the end of the stack to the end of the linear memory, which grows as it must and never shrinks: blocks
- * are taken one after the other and given back from the last. There is no malloc, no stdio, no libc beyond mem*.
+ * are taken one after the other and given back from the last. There is no malloc, no stdio, no libc beyond mem* and strlen.
  *
- * Observations come as the data has them and are prepared here, by the model file's own preprocessing; results that have a unit
- * leave in the data's.
- *
- * Pointers and counts come from mtan.js and are trusted; the model file and the observations are checked by the library. */
-#include "../../mtan.h"
+ * Calls return 0, or 1 and then message() has a sentence. Pointers and counts come from mtan.js and are trusted; the model file and
+ * the observations are checked by the library. */
+#include <stdarg.h>
+#include <string.h>
+
+#include "records.h"
 #ifdef MTAN_DOUBLE
 #error "mtan.js moves floats"
 #endif
 #ifdef MTAN_WITH_WASM
 #include "../../simd/mtan_simd.h"
-#define BACKEND mtan_backend_wasm
+const mtan_backend *const web_backend = &mtan_backend_wasm;
 #else
-#define BACKEND mtan_backend_scalar
+const mtan_backend *const web_backend = &mtan_backend_scalar;
 #endif
 
 #define EXPORT(name) __attribute__((export_name(name))) /* the linker exports no static function */
@@ -26,31 +27,21 @@ enum {
     ALIGN = 64    /* as model files lay out their tensors */
 };
 
-/* mtan.js writes observations and reads what was found by these places. */
-typedef char web_layout[sizeof(mtan_observation) == 24 && offsetof(mtan_observation, channel) == 8 &&
-                                offsetof(mtan_observation, value) == 16 && offsetof(mtan_prepared, far_times) == 20 &&
-                                offsetof(mtan_prepared, origin) == 24
-                            ? 1
-                            : -1];
-
 extern unsigned char __heap_base; /* of the linker: its address is where the stack ends */
 
 static struct {
-    uintptr_t top; /* of the arena; 0: nothing was ever taken */
-    uintptr_t end_of_model;
-    mtan_file file;
-    mtan_model model;
-    mtan_prep prep;
-    const char *key; /* of the metadata that preparation stumbled over; null: over none */
-    mtan_predictor predictor;
-    mtan_record record;
-    mtan_prepared found; /* what became of its observations */
+    uintptr_t top;         /* of the arena; 0: nothing was ever taken */
+    uintptr_t end_of_kept; /* of the model and its streams */
+    mtan_flat_model *model;
+    mtan_flat_data *data; /* the record of the calls below */
+    int64_t offset[2], queries[2];
+    char message[512];
 } web;
 
-/* ---- arena ---- */
+/* ---- memory and messages ---- */
 
 /* n bytes at a multiple of 64, or null when the memory cannot grow. */
-EXPORT("take") void *web_take(size_t n) {
+EXPORT("take") void *flat_take(size_t n) {
     const uintptr_t from = web.top ? web.top : ((uintptr_t)&__heap_base + ALIGN - 1) / ALIGN * ALIGN;
     const uintptr_t room = (uintptr_t)__builtin_wasm_memory_size(0) * PAGE;
     const uintptr_t most = UINTPTR_MAX - PAGE - from;
@@ -64,203 +55,186 @@ EXPORT("take") void *web_take(size_t n) {
 }
 
 /* Gives back `block` and all that was taken after it. */
-EXPORT("release") void web_release(void *block) {
-    web.top = (uintptr_t)block;
+EXPORT("release") void flat_give_back(void *block) {
+    if (block) web.top = (uintptr_t)block;
 }
 
-/* ---- model ---- */
-
-/* Weights of other types than F32 are copied behind the file: where matrices in I8 lie, the library opens them for its small
- * path, and a predictor needs reals. */
-static mtan_status open_weights(void) {
-    size_t count = 0;
-    mtan_real *weights;
-    mtan_status status = mtan_model_open(&web.model, &web.file, NULL);
-    if (status == MTAN_OK && web.model.precision != MTAN_INT8) return status;
-    if (status != MTAN_OK && status != MTAN_ERR_SHAPE) return status;
-    if ((status = mtan_model_load_count(&web.file, NULL, &count)) != MTAN_OK) return status;
-    weights = web_take(count * sizeof *weights);
-    return weights ? mtan_model_load(&web.model, weights, count, &web.file, NULL) : MTAN_ERR_MEMORY;
+int flat_fail(const char *text, ...) {
+    size_t used = 0;
+    va_list more;
+    va_start(more, text);
+    for (; text; text = va_arg(more, const char *)) {
+        const size_t length = strlen(text), room = sizeof web.message - 1 - used;
+        memcpy(web.message + used, text, length < room ? length : room);
+        used += length < room ? length : room;
+    }
+    va_end(more);
+    web.message[used] = 0;
+    return 0;
 }
 
-static mtan_status open_prep(void) {
-    size_t bytes = 0;
-    void *memory;
-    mtan_status status = mtan_prep_size(&web.file, &bytes);
-    if (status != MTAN_OK) return status;
-    memory = web_take(bytes);
-    return memory ? mtan_prep_open(&web.prep, &web.file, memory, bytes, &web.key) : MTAN_ERR_MEMORY;
+/* What a call that failed has taken is given back. */
+int32_t flat_call(int (*work)(void *job), void *job) {
+    void *floor = flat_take(0);
+    web.message[0] = 0;
+    if (work(job)) return 0;
+    flat_give_back(floor);
+    return 1;
 }
 
-/* The model in a safetensors file that was written to a block of the arena and stays there. */
-EXPORT("open") mtan_status web_open(const void *blob, size_t bytes) {
-    mtan_status status = mtan_file_open(&web.file, blob, bytes);
-    if (status == MTAN_OK) status = open_weights();
-    if (status == MTAN_OK) status = open_prep();
-    web.model.backend = &BACKEND;
-    web.end_of_model = web.top;
-    return status;
+EXPORT("message") const char *mtan_flat_message(void) {
+    return web.message;
 }
 
-EXPORT("failed_key") const char *web_failed_key(void) {
-    return web.key;
+/* Gives back all but the model and its streams. */
+EXPORT("drop") void web_drop(void) {
+    web.top = web.end_of_kept;
 }
 
-/* Makes the predictor anew, for records of so many events and times; takes back everything behind the model. */
-EXPORT("fit") mtan_status web_fit(int32_t events, int32_t times, int32_t samples) {
-    const mtan_bounds most = {1, events, times};
-    size_t bytes = 0;
-    void *memory;
-    mtan_status status;
-    web.top = web.end_of_model;
-    web.model.config.predict_samples = samples;
-    status = mtan_predictor_size(&web.model, &most, &bytes);
-    if (status != MTAN_OK) return status;
-    memory = web_take(bytes);
-    return memory ? mtan_predictor_init(&web.predictor, &web.model, &most, memory, bytes) : MTAN_ERR_MEMORY;
+/* ---- the model ---- */
+
+/* Of a safetensors file that was written to a block of the arena and stays there. */
+EXPORT("open") int32_t web_open(const void *bytes, size_t n) {
+    web.model = mtan_flat_model_open(bytes, n);
+    web.end_of_kept = web.top;
+    return web.model ? 0 : 1;
 }
 
-/* A setting of the model ("enc_heads"): zero-terminated. */
-EXPORT("text") mtan_status web_text(const char *key, char *text, size_t size) {
-    return mtan_config_get(&web.model.config, key, text, size);
+/* Drops the last one. */
+EXPORT("room") int32_t web_fit(int32_t events, int32_t times, int32_t samples) {
+    web_drop();
+    return web_room(web.model, events, times, samples);
 }
 
-EXPORT("is_int8") int32_t web_is_int8(void) {
-    return web.model.precision == MTAN_INT8;
+/* A setting ("enc_heads") or a value of the metadata: zero-terminated. */
+EXPORT("text") int32_t web_text(const char *key, char *text, size_t size) {
+    return mtan_flat_model_text(web.model, key, text, size, NULL);
 }
 
-/* The K reference points that a model was given, null where they are even or the record's own. */
-EXPORT("reference") const mtan_real *web_reference(void) {
-    return web.model.config.reference == MTAN_REF_GIVEN ? web.model.config.ref : NULL;
+EXPORT("outputs") int32_t web_outputs(void) {
+    return mtan_flat_model_outputs(web.model);
 }
 
-EXPORT("message") const char *web_message(mtan_status status) {
-    return mtan_status_message(status);
+EXPORT("channel") const char *web_channel(int32_t index) {
+    return mtan_flat_model_channel(web.model, index);
 }
 
-/* ---- preparation: names, ranges, times ---- */
-
-EXPORT("channel_name") const char *web_channel_name(int32_t channel) {
-    return web.prep.channel_names ? web.prep.channel_names[channel] : NULL;
-}
-
-EXPORT("class_name") const char *web_class_name(int32_t c) {
-    return web.prep.class_names ? web.prep.class_names[c] : NULL;
-}
-
-EXPORT("channel_named") int32_t web_channel_named(const char *name) {
-    return mtan_prep_channel_named(&web.prep, name);
+EXPORT("class") const char *web_class(int32_t index) {
+    return mtan_flat_model_class(web.model, index);
 }
 
 EXPORT("positive") int32_t web_positive(void) {
-    return web.prep.positive;
+    return mtan_flat_model_positive(web.model);
 }
 
 EXPORT("unit") const char *web_unit(void) {
-    return web.prep.unit;
-}
-
-EXPORT("fitted") int32_t web_fitted(void) {
-    return web.prep.fitted;
+    return mtan_flat_model_unit(web.model);
 }
 
 EXPORT("from_first") int32_t web_from_first(void) {
-    return web.prep.from_first;
+    return mtan_flat_model_from_first(web.model);
 }
 
-/* The first and the last of a channel's values in training (0, 1), or of the times where channel is -1. They cross where they
- * are not known. */
-EXPORT("range") double web_range(int32_t channel, int32_t end) {
-    const mtan_prep_channel *c = channel >= 0 && web.prep.channel ? &web.prep.channel[channel] : NULL;
-    if (channel < 0) return end ? web.prep.last : web.prep.first;
-    if (!c || !(c->has & MTAN_HAS_RANGE)) return end ? 0 : 1;
-    return (double)(end ? c->most : c->least);
+EXPORT("range") int32_t web_range(int32_t channel, double *ends) {
+    return mtan_flat_model_range(web.model, channel, ends, ends + 1);
+}
+
+EXPORT("fitted") int32_t web_fitted(void) {
+    return flat_core_of(web.model)->prep.fitted;
+}
+
+EXPORT("is_int8") int32_t web_is_int8(void) {
+    return flat_core_of(web.model)->model.precision == MTAN_INT8;
+}
+
+EXPORT("channel_named") int32_t web_channel_named(const char *name) {
+    return mtan_prep_channel_named(&flat_core_of(web.model)->prep, name);
 }
 
 EXPORT("far_value") int32_t web_far_value(int32_t channel, double value) {
-    return mtan_prep_far_value(&web.prep, channel, value);
+    return mtan_prep_far_value(&flat_core_of(web.model)->prep, channel, value);
 }
 
-EXPORT("far_time") int32_t web_far_time(double time) { /* of the record's clock */
-    return mtan_prep_far_time(&web.prep, time - web.found.origin);
+/* Times as they are counted: of these, and the model's. */
+EXPORT("far_time") int32_t web_far_time(double time) {
+    return mtan_prep_far_time(&flat_core_of(web.model)->prep, time);
 }
 
-/* The model's time of a time on the record's clock, and back. */
 EXPORT("model_time") mtan_real web_model_time(double time) {
-    return mtan_prep_time(&web.prep, time - web.found.origin);
-}
-
-EXPORT("raw_time") double web_raw_time(mtan_real time) {
-    return mtan_prep_raw_time(&web.prep, (double)time) + web.found.origin;
+    return mtan_prep_time(&flat_core_of(web.model)->prep, time);
 }
 
 /* ---- a record and what the model makes of it ---- */
 
-/* The record of the calls below, from n raw observations of the arena. What it is prepared into is taken behind them. */
-EXPORT("record") mtan_status web_record(const mtan_observation *raw, int32_t n) {
-    const int32_t room = n + web.prep.channels; /* for channels that get a value where they have none */
-    const mtan_record none = {0};
-    mtan_event *events = n <= INT32_MAX - web.prep.channels ? web_take((size_t)room * sizeof *events) : NULL;
-    mtan_status status;
-    if (!events) return MTAN_ERR_MEMORY;
-    status = mtan_prep_record(&web.prep, raw, n, events, room, &web.found);
-    web.record = none;
-    web.record.events = events, web.record.n_events = status == MTAN_OK ? web.found.events : 0;
-    return status;
+/* The record of the calls below, of n observations: columns of the arena. */
+EXPORT("record")
+int32_t web_record(const char *name, int32_t n, int32_t n_channels, const char *channels, const double *time,
+                   const int32_t *channel, const double *value) {
+    web.offset[1] = n;
+    web.data = mtan_flat_data_new(1, name, web.offset, n_channels, channels, time, NULL, channel, value);
+    return web.data ? 0 : 1;
 }
 
-EXPORT("found") const mtan_prepared *web_found(void) {
-    return &web.found;
+EXPORT("queries") void web_queries(int32_t n, const double *times) {
+    web.queries[1] = n;
+    mtan_flat_data_queries(web.data, web.queries, times);
 }
 
-/* Query times on the record's clock: without them the distinct times of its events. Ascending. */
-EXPORT("ask") mtan_status web_ask(const double *times, int32_t n) {
-    mtan_real *counted = web_take((size_t)n * sizeof *counted);
-    if (!counted) return MTAN_ERR_MEMORY;
-    for (int32_t q = 0; q < n; q++) counted[q] = web_model_time(times[q]);
-    web.record.times = counted, web.record.n_times = n;
-    return MTAN_OK;
+EXPORT("noise") void web_samples(int32_t n, const mtan_real *noise) {
+    web_noise(web.data, n, noise);
 }
 
-/* What samples are drawn from: noise of the arena, or null: from seed and name, as the mtan command does. */
-EXPORT("draw")
-void web_draw(const mtan_real *noise, int32_t n, const char *name, size_t name_length, uint32_t seed) {
-    web.record.noise = noise, web.record.n_noise = n;
-    web.record.id = mtan_bytes_hash(name, name_length);
-    web.predictor.seed = seed;
+EXPORT("found") int32_t web_became(int32_t *counts, double *origin) {
+    return web_found(web.model, web.data, counts, origin);
 }
 
-/* The distinct times of the record's events, ascending, in the model's units; null for none. Returns how many, or a negative
- * status. */
-EXPORT("times") int32_t web_times(mtan_real *distinct) {
-    const uintptr_t top = web.top;
-    int32_t times = 0, *scratch = web_take(2 * sizeof *scratch * (size_t)web.record.n_events);
-    const mtan_status status = scratch ? mtan_record_times(&web.record, scratch, &times) : MTAN_ERR_MEMORY;
-    web.top = top;
-    if (status != MTAN_OK) return (int32_t)status;
-    for (int32_t i = 0, k = 0; distinct && i < web.record.n_events; i++)
-        if (i == 0 || web.record.events[i].time > web.record.events[i - 1].time)
-            distinct[k++] = web.record.events[i].time;
-    return times;
+/* How many distinct times there are, or -1; null: they are only counted. */
+EXPORT("times") int32_t web_times(double *times) {
+    int64_t offset[2];
+    return mtan_flat_times(web.model, web.data, offset, times) == 0 ? (int32_t)offset[1] : -1;
 }
 
-EXPORT("classify") mtan_status web_classify(mtan_real *probability) {
-    return mtan_predictor_classify(&web.predictor, &web.record, 1, probability);
+/* The same of the events that the model sees, and their times in its units. */
+EXPORT("event_times") int32_t web_event_times(double *times) {
+    int64_t offset[2];
+    return mtan_flat_prepare(web.model, web.data, offset, times, NULL, NULL) == 0 ? (int32_t)offset[1] : -1;
 }
 
-/* Means and standard deviations (n_times, D) in the data's units; mean and sd are scratch of the same shape. */
-EXPORT("interpolate")
-mtan_status web_interpolate(mtan_real *mean, mtan_real *sd, double *raw_mean, double *raw_sd) {
-    const size_t D = (size_t)web.prep.channels, n = (size_t)web.record.n_times * D;
-    const mtan_status status = mtan_predictor_interpolate(&web.predictor, &web.record, mean, sd);
-    if (status != MTAN_OK) return status;
-    for (size_t i = 0; i < n; i++) {
-        raw_mean[i] = mtan_prep_raw_value(&web.prep, (int32_t)(i % D), (double)mean[i]);
-        raw_sd[i] = mtan_prep_raw_spread(&web.prep, (int32_t)(i % D), (double)sd[i]);
-    }
-    return MTAN_OK;
+EXPORT("predict") int32_t web_predict(int32_t samples, uint32_t seed, double *out) {
+    return mtan_flat_predict(web.model, web.data, 1, samples, seed, out);
 }
 
-EXPORT("attention") mtan_status web_attention(int32_t head, int32_t channel, mtan_real *weight) {
-    return mtan_predictor_attention(&web.predictor, &web.record, head, channel, weight);
+EXPORT("interpolate") int32_t web_interpolate(int32_t samples, uint32_t seed, double *mean, double *sd) {
+    return mtan_flat_interpolate(web.model, web.data, 1, samples, seed, mean, sd);
+}
+
+EXPORT("attention") int32_t web_attention(int32_t head, int32_t channel, double *weight, double *reference) {
+    return mtan_flat_attention(web.model, web.data, 0, head, channel, weight, reference);
+}
+
+/* ---- streams ---- */
+
+/* Null on failure. It stays as long as the model, and so does what was taken since drop(), which is due before. */
+EXPORT("stream_new") mtan_flat_stream *web_stream_new(const char *name, int32_t samples, uint32_t seed) {
+    mtan_flat_stream *stream = mtan_flat_stream_new(web.model, name, samples, seed);
+    web.end_of_kept = web.top;
+    return stream;
+}
+
+EXPORT("stream_push")
+int32_t web_stream_push(mtan_flat_stream *stream, double time, const char *channel, double value) {
+    return mtan_flat_stream_push(stream, time, 0, channel, value);
+}
+
+EXPORT("stream_predict") int32_t web_stream_predict(mtan_flat_stream *stream, double time, double *out) {
+    return mtan_flat_stream_predict(stream, time, 0, out);
+}
+
+EXPORT("stream_interpolate")
+int32_t web_stream_interpolate(mtan_flat_stream *stream, double time, double *mean, double *sd) {
+    return mtan_flat_stream_interpolate(stream, time, 0, mean, sd);
+}
+
+EXPORT("stream_reset") int32_t web_stream_reset(mtan_flat_stream *stream) {
+    return mtan_flat_stream_reset(stream);
 }
