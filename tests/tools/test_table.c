@@ -33,6 +33,7 @@ static result result_of(int table, const char *row, const char *data, const char
     result r;
     memset(&r, 0, sizeof r);
     r.table = table, r.seed = seed, r.value = value, r.epochs = 12, r.best_epoch = 7, r.threads = 2, r.seconds = 1.5;
+    r.low = value - 0.03, r.high = value + 0.02;
     snprintf(r.row, sizeof r.row, "%s", row), snprintf(r.data, sizeof r.data, "%s", data);
     snprintf(r.preset, sizeof r.preset, "%s", preset), snprintf(r.metric, sizeof r.metric, "%s", metric);
     snprintf(r.backend, sizeof r.backend, "scalar");
@@ -247,7 +248,7 @@ TEST results_survive_their_file(void) {
                       result_of(1, "l-ode-ode", "physionet", "faithful", 0, "mse-50", 0.00672)},
            *list;
     char error[512], *text;
-    some[1].epochs = 0, some[1].seconds = NAN, some[1].threads = 0;
+    some[1].epochs = 0, some[1].seconds = some[1].low = some[1].high = NAN, some[1].threads = 0;
     snprintf(some[2].command, sizeof some[2].command, "tabs\tand\nlines");
     ASSERT(results_read(&list, command_path("r.tsv"), error) && arrlen(list) == 0); /* no file, no results */
     ASSERT(results_add(command_path("r.tsv"), some, 3, error));
@@ -259,6 +260,7 @@ TEST results_survive_their_file(void) {
     ASSERT(isnan(list[1].value) && isnan(list[1].seconds) && list[1].epochs == 0 && list[1].threads == 0);
     ASSERT(fabs(list[2].value - 0.123456789) < 1e-12 && list[2].epochs == 12 && list[2].best_epoch == 7);
     ASSERT(list[2].threads == 2 && fabs(list[2].seconds - 1.5) < 1e-9 && list[2].seed == 10);
+    ASSERT(fabs(list[2].low - 0.093457) < 1e-6 && fabs(list[2].high - 0.143457) < 1e-6 && isnan(list[1].low));
     arrfree(list);
     text = command_text("r.tsv");
     ASSERT(strncmp(text, "table\trow\tdata\tpreset\tseed\tmetric\tvalue\t", 40) == 0);
@@ -297,6 +299,7 @@ TEST a_merge_keeps_both_sides(void) {
     ASSERT(results_read(&list, command_path("r.tsv"), error));
     ASSERT_EQ(3, arrlen(list));
     ASSERT(list[0].seed == 0 && list[1].seed == 1 && isnan(list[2].value));
+    ASSERT(isnan(list[0].low) && isnan(list[0].high)); /* lines of before there were intervals */
     arrfree(list);
     ASSERT(results_add(command_path("r.tsv"), NULL, 0, error)); /* without the marks */
     char *text = command_text("r.tsv");
@@ -325,11 +328,13 @@ TEST a_bad_line_is_named(void) {
 /* Each column of a good line, as it cannot be. */
 TEST every_column_is_checked(void) {
     static const char *const good[] = {
-        "2", "gru-d", "physionet", "correct", "0",    "auc",          "0.8",
-        "3", "2",     "1.5",       "4",       "avx2", "mtan train x", "2024-01-01T00:00:00Z"};
-    static const char *const bad[][2] = {{"0", "100"}, {"", NULL},     {"", NULL},    {"", NULL},     {"-1", "nan"},
-                                         {"", NULL},   {"1e301", "x"}, {"-1", "3e9"}, {"-1", "many"}, {"-1", "1e13"},
-                                         {"-1", "x"},  {"", NULL},     {"", NULL},    {"", NULL}};
+        "2",   "gru-d", "physionet", "correct", "0",    "auc",          "0.8",
+        "3",   "2",     "1.5",       "4",       "avx2", "mtan train x", "2024-01-01T00:00:00Z",
+        "0.7", "0.9"};
+    static const char *const bad[][2] = {{"0", "100"},   {"", NULL},     {"", NULL},     {"", NULL},
+                                         {"-1", "nan"},  {"", NULL},     {"1e301", "x"}, {"-1", "3e9"},
+                                         {"-1", "many"}, {"-1", "1e13"}, {"-1", "x"},    {"", NULL},
+                                         {"", NULL},     {"", NULL},     {"", "x"},      {"1e301", "0.9\t1"}};
     enum { COLUMNS = sizeof good / sizeof good[0] };
     char line[2048], error[512];
     result *list;
@@ -362,17 +367,73 @@ TEST numbers_are_means_over_seeds(void) {
     arrput(results, result_of(2, "gru-d", "physionet", "correct", 1, "auc", 0.84));
     arrput(results, result_of(2, "gru-d", "physionet", "correct", 5, "auc", 0.88));
     arrput(results, result_of(2, "gru-d", "physionet", "faithful", 0, "auc", NAN));
-    n = table_number_of(&c, results, cell, MTAN_CORRECT); /* seeds 0 and 1 */
+    n = table_number_of(&c, results, cell, "correct"); /* seeds 0 and 1 */
     ASSERT(n.runs == 2 && n.diverged == 0 && n.other == 0 && fabs(n.mean - 0.82) < 1e-12);
     ASSERT(fabs(n.spread - 0.04 / sqrt(2)) < 1e-12 && fabs(n.seconds - 1.5) < 1e-12);
+    ASSERT(fabs(n.low - 0.79) < 1e-12 && fabs(n.high - 0.84) < 1e-12);
     c.all_seeds = 1;
-    n = table_number_of(&c, results, cell, MTAN_CORRECT);
+    n = table_number_of(&c, results, cell, "correct");
     ASSERT(n.runs == 3 && fabs(n.mean - 0.84) < 1e-12 && fabs(n.spread - 0.04) < 1e-12);
-    n = table_number_of(&c, results, cell, MTAN_FAITHFUL);
+    n = table_number_of(&c, results, cell, "faithful");
     ASSERT(n.runs == 0 && n.diverged == 1 && isnan(n.mean) && isnan(n.spread));
     strcat(results[0].command, " --lr 0.1");
-    ASSERT_EQ(1, table_number_of(&c, results, cell, MTAN_CORRECT).other);
+    ASSERT_EQ(1, table_number_of(&c, results, cell, "correct").other);
     arrfree(results), arrfree(c.seeds);
+    PASS();
+}
+
+/* Two standard errors: of the paper's number, of the seeds and of the test records. */
+TEST what_differs_is_found(void) {
+    const paper_cell cell = {2, "seft", "physionet", "auc", 0.8, 0.03};
+    table_number n = {.runs = 4, .mean = 0.9, .spread = NAN, .low = NAN, .high = NAN};
+    ASSERT(!table_differs(&n, &cell)); /* of one number nobody knows */
+    n.spread = 0.08;                   /* 0.03 and 0.08 / 2 make 0.05 */
+    n.mean = 0.9001;
+    ASSERT(table_differs(&n, &cell));
+    n.mean = 0.8999;
+    ASSERT(!table_differs(&n, &cell));
+    n.mean = 0.69;
+    ASSERT(table_differs(&n, &cell));
+    n.low = 0.69 - 1.959964 * 0.12, n.high = 0.69 + 1.959964 * 0.12; /* 0.05 and 0.12 make 0.13 */
+    ASSERT(!table_differs(&n, &cell));
+    n.mean = 0.53;
+    ASSERT(table_differs(&n, &cell));
+    PASS();
+}
+
+/* A line that differs says why, or that nobody knows. */
+TEST what_differs_has_a_footnote(void) {
+    table_choice c = all_tables();
+    result *results = NULL;
+    char *text;
+    c.only = "seft/physionet";
+    arrput(results, result_of(2, "seft", "physionet", "correct", 0, "auc", 0.80));
+    text = printed(&c, results, TABLE_TEXT, 0);
+    ASSERT(!strstr(text, paper_unexplained));
+    free(text);
+    results[0].value = 0.9, results[0].low = 0.88, results[0].high = 0.92;
+    text = printed(&c, results, TABLE_MARKDOWN, 0);
+    ASSERT(strstr(text, "SeFT<sup>a</sup>") && strstr(text, "| 0.880-0.920 |") && strstr(text, "no reason was found"));
+    free(text);
+    snprintf(results[0].row, sizeof results[0].row, "ode-rnn");
+    c.only = "ode-rnn/physionet";
+    text = printed(&c, results, TABLE_TEXT, 0);
+    ASSERT(strstr(text, "ODE-RNN a,b") && strstr(text, "backwards over the gap") && !strstr(text, paper_unexplained));
+    free(text), arrfree(results), arrfree(c.seeds);
+    PASS();
+}
+
+/* Numbers of the published code have a column of their own and are nobody's other options. */
+TEST the_published_code_has_a_column(void) {
+    table_choice c = all_tables();
+    result *results = NULL;
+    char *text;
+    c.only = "mtand-enc/physionet";
+    arrput(results, result_of(2, "mtand-enc", "physionet", "published", 0, "auc", 0.834));
+    text = printed(&c, results, TABLE_MARKDOWN, 0);
+    ASSERT(strstr(text, "|  | paper | its code here | faithful |"));
+    ASSERT(strstr(text, "| 0.854 +- 0.001 | 0.834 | - | 0 | - |") && !strstr(text, "other options"));
+    free(text), arrfree(results), arrfree(c.seeds);
     PASS();
 }
 
@@ -389,12 +450,14 @@ TEST tables_are_printed(void) {
     snprintf(arrlast(results).command, 480, "mtan train physionet-enc --preset best --seed 0");
     text = printed(&c, results, TABLE_TEXT, 1);
     ASSERT(strstr(text, "Table 1. ") && strstr(text, "Table 5. "));
-    ASSERT(strstr(text, "\n  RNN-VAE a,b                0.515 +- 0.040    diverged             0     1.50  0.820 +- "
-                        "0.028       2     1.50  -                    0        -     2.0\n"));
-    ASSERT(strstr(text, "\n  mTAND-Full                 4.139 +- 0.029    -                    0        -  4.568"));
-    ASSERT(strstr(text, "faithful         seeds  s/epoch  correct          seeds  s/epoch  best "));
-    ASSERT(strstr(text, " 0.854 +- 0.001    -                    0        -  -                    0        -  0.861 "
-                        "               1     1.50"));
+    ASSERT(strstr(text,
+                  "\n  RNN-VAE e,f                0.515 +- 0.040   -               diverged             0             -"
+                  "  0.820 +- 0.028       2   0.790-0.840  -                    0             -\n"));
+    ASSERT(strstr(text,
+                  "\n  mTAND-Full                 4.139 +- 0.029   -               -                    0             "
+                  "-  4.568"));
+    ASSERT(strstr(text, "faithful         seeds  95 % of test  correct          seeds  95 % of test  best "));
+    ASSERT(strstr(text, "  0.861                1   0.831-0.881\n"));
     ASSERT(strstr(text, "MIMIC-III, AUC") && strstr(text, "no data: ask for it"));
     ASSERT(strstr(text, "reverses the batch") && strstr(text, "some runs diverged"));
     ASSERT(!strstr(text, " \n") && !strstr(text, "other options"));
@@ -420,7 +483,9 @@ TEST programs_get_json(void) {
                   "\"auc\", \"paper\": 0.515, \"paper_spread\": 0.04, "));
     ASSERT(strstr(text,
                   "\"correct\": {\"seeds\": 1, \"diverged\": 0, \"other_options\": 0, \"mean\": 0.75, \"spread\": "
-                  "null, \"seconds_per_epoch\": 1.5}"));
+                  "null, \"low\": 0.72, \"high\": 0.77, \"seconds_per_epoch\": 1.5}"));
+    ASSERT(strstr(text, "\"published\": {\"seeds\": 0, ") &&
+           strstr(text, ", \"notes\": [\"the published code reverses"));
     ASSERT(strstr(text, "\"best\": {\"seeds\": 0, "));
     free(text), arrfree(results), arrfree(c.seeds);
     PASS();
@@ -435,16 +500,17 @@ TEST markdown_and_csv_have_the_same_numbers(void) {
     arrput(results, result_of(2, "rnn-vae", "physionet", "correct", 1, "auc", 0.85));
     text = printed(&c, results, TABLE_MARKDOWN, 0);
     ASSERT(strncmp(text, "## Table 1. ", 12) == 0);
-    ASSERT(strstr(text,
-                  "\n|  | paper | faithful | seeds | s/epoch | correct | seeds | s/epoch | best | seeds | s/epoch "
-                  "| paper's min/epoch |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n| **PhysioNet, AUC** |\n"
-                  "| RNN-VAE<sup>a</sup> | 0.515 +- 0.040 | - | 0 | - | 0.800 +- 0.071 | 2 | 1.50 | - | 0 | - | "
-                  "2.0 |\n\n<sup>a</sup> the published code reverses"));
+    ASSERT(strstr(
+        text, "\n|  | paper | its code here | faithful | seeds | 95 % of test | correct | seeds | 95 % of test | best "
+              "| seeds | 95 % of test |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n| **PhysioNet, AUC** |\n"
+              "| RNN-VAE<sup>a</sup> | 0.515 +- 0.040 | - | - | 0 | - | 0.800 +- 0.071 | 2 | 0.770-0.820 | - | 0 | - "
+              "|\n\n<sup>a</sup> the published code reverses"));
     free(text);
     text = printed(&c, results, TABLE_CSV, 0);
-    ASSERT(strstr(text, "\n2,rnn-vae,physionet,auc,paper,0.515,0.04,0,0,0,120\n"
-                        "2,rnn-vae,physionet,auc,faithful,,,0,0,0,\n"
-                        "2,rnn-vae,physionet,auc,correct,0.8,0.0707106781,2,0,0,1.5\n"));
+    ASSERT(strstr(text, "\n2,rnn-vae,physionet,auc,paper,0.515,0.04,,,0,0,0,120\n"
+                        "2,rnn-vae,physionet,auc,faithful,,,,,0,0,0,\n"
+                        "2,rnn-vae,physionet,auc,correct,0.8,0.0707106781,0.77,0.82,2,0,0,1.5\n"));
+    ASSERT(strstr(text, "\n2,rnn-vae,physionet,auc,published,,,,,0,0,0,\n"));
     free(text), arrfree(results), arrfree(c.seeds);
     PASS();
 }
@@ -547,6 +613,8 @@ TEST processes_share_the_work(void) {
 }
 
 TEST a_model_made_by_hand_is_added(void) {
+    char error[512], *text;
+    result *list;
     write_patients();
     ASSERT_EQ_FMT(DONE,
                   command_run("train physionet-rnn-dt --data @/data/physionet2012 --seed 4 --epochs 2 --enc-hidden 8 "
@@ -556,6 +624,12 @@ TEST a_model_made_by_hand_is_added(void) {
     ASSERT(command_says("r.tsv", "mtan train physionet-rnn-dt --preset correct --seed 4 --epochs 2 --enc-hidden 8\t"));
     ASSERT(command_says("r.tsv", "2\trnn-dt\tphysionet\tcorrect\t4\tauc\t"));
     ASSERT(command_says("out.txt", "other options"));
+    ASSERT(results_read(&list, command_path("r.tsv"), error) && arrlen(list) == 1);
+    ASSERT_EQ_FMT(DONE, command_run("eval @/hand/best.safetensors --data @/data/physionet2012 --json --quiet"), "%d");
+    text = command_text("out.txt");
+    ASSERT(fabs(list[0].low - command_json(text, "{", "auc_low")) < 1e-6);
+    ASSERT(fabs(list[0].high - command_json(text, "{", "auc_high")) < 1e-6 && list[0].low <= list[0].high);
+    free(text), arrfree(list);
     ASSERT_EQ_FMT(DONE,
                   command_run("train own --model rnn-dt --data @/events.csv --labels @/labels.csv --epochs 1 --quiet "
                               "--out @/own"),
@@ -613,7 +687,8 @@ TEST a_model_of_curves_is_added(void) {
     ASSERT(results_read(&list, command_path("r.tsv"), error));
     ASSERT(arrlen(list) >= 5);
     for (size_t i = 0; i < arrlenu(list); i++)
-        ASSERT(list[i].table == 1 && list[i].seed == 4 && isfinite(list[i].value) && list[i].value > 0);
+        ASSERT(list[i].table == 1 && list[i].seed == 4 && isfinite(list[i].value) && list[i].value > 0 &&
+               list[i].low <= list[i].value && list[i].value <= list[i].high);
     arrfree(list);
     PASS();
 }
@@ -680,6 +755,9 @@ SUITE(table_suite) {
     RUN_TEST(a_bad_line_is_named);
     RUN_TEST(every_column_is_checked);
     RUN_TEST(numbers_are_means_over_seeds);
+    RUN_TEST(what_differs_is_found);
+    RUN_TEST(what_differs_has_a_footnote);
+    RUN_TEST(the_published_code_has_a_column);
     RUN_TEST(tables_are_printed);
     RUN_TEST(programs_get_json);
     RUN_TEST(markdown_and_csv_have_the_same_numbers);

@@ -187,10 +187,12 @@ const command commands[] = {
      "  mtan report run --data physionet2012 --card\n",
      1, 1},
     {"table", command_table, "[1 2 3 4 5] [--data FOLDER] [--budget TIME]", "the paper's tables beside ours",
-     "Prints the paper's numbers and ours by preset, mean and standard deviation over\n"
-     "the seeds, from the lines of --results. With --budget the runs\n"
-     "that are missing are trained for this long (minutes, or 90s, 10m, 2h), measured\n"
-     "on the test records and added; a run that is cut short goes on the next time.\n"
+     "Prints the paper's numbers, those of its own code where it was run here, and\n"
+     "ours by preset, from the lines of --results: mean and standard deviation over\n"
+     "the seeds, and the 95 % interval over the test records. A row that differs from\n"
+     "the paper by more than two standard errors has a footnote. With --budget the\n"
+     "runs that are missing are trained for this long (minutes, or 90s, 10m, 2h),\n"
+     "measured and added; a run that is cut short goes on the next time.\n"
      "--data is a folder that holds physionet2012, activity and mimic3. --add takes\n"
      "in a model that was trained by hand.\n"
      "\n"

@@ -29,11 +29,13 @@ typedef struct paper_row {
     const char *row, *title;
     int home; /* the table of its runs, and their row there */
     const char *home_row;
-    double minutes;         /* per epoch, as the paper has it for PhysioNet; NaN: none */
-    const char *note_where; /* the data set that the note is about; NULL: all */
-    const char *note;       /* why the paper's number and ours are known to disagree; NULL: not known to */
+    double minutes; /* per epoch, as the paper has it for PhysioNet; NaN: none */
 } paper_row;
 const paper_row *paper_row_of(int table, const char *row); /* NULL: no such */
+
+/* Why a number of ours is known to disagree with the paper's, or what was tried: note i of those that a number has; NULL: no more. */
+const char *paper_note(const paper_cell *cell, int i);
+extern const char paper_unexplained[]; /* in place of a note */
 
 /* Words for a block of lines: "PhysioNet, AUC", a remark on all of it or NULL, a factor on what is printed, and decimals. */
 typedef struct paper_block {
@@ -58,6 +60,8 @@ void paper_runs(paper_run **list, int64_t seed);
  * none. Options that make no other row of a table may be anything. */
 ptrdiff_t paper_run_of(const paper_run *list, const char *name, mtan_preset preset, const char *options);
 const char *paper_preset(mtan_preset preset);
+extern const char paper_rerun
+    []; /* in place of a preset: the published code itself, run here; its lines of results are written by hand */
 /* Is a row trained by a preset? What goes beyond the paper is mTAN's alone: not of the baselines, nor of what is compared with it. */
 int paper_row_has(const char *row, mtan_preset preset);
 /* As the results file keeps it: without data, folder and threads. */

@@ -11,9 +11,9 @@
 #include "../model/files.h"
 #include "../../data/array.h"
 
-enum { COLUMNS = 14 };
+enum { COLUMNS = 16, COLUMNS_LEAST = 14 }; /* older lines end before the interval */
 static const char header[] = "table\trow\tdata\tpreset\tseed\tmetric\tvalue\tepochs\tbest_epoch\tseconds_per_epoch\t"
-                             "threads\tbackend\tcommand\tdate\n";
+                             "threads\tbackend\tcommand\tdate\tlow\thigh\n";
 
 /* ---- order ---- */
 
@@ -89,18 +89,21 @@ static int read_columns(result *r, char *const column[COLUMNS]) {
            take_number(&r->value, column[6], -1e300, 1e300) && take_whole(&r->epochs, column[7]) &&
            take_whole(&r->best_epoch, column[8]) && take_number(&r->seconds, column[9], 0, 1e12) &&
            take_whole(&r->threads, column[10]) && take_text(r->backend, sizeof r->backend, column[11]) &&
-           take_text(r->command, sizeof r->command, column[12]) && take_text(r->date, sizeof r->date, column[13]);
+           take_text(r->command, sizeof r->command, column[12]) && take_text(r->date, sizeof r->date, column[13]) &&
+           take_number(&r->low, column[14], -1e300, 1e300) && take_number(&r->high, column[15], -1e300, 1e300);
 }
 
 /* Cuts the line up. */
 static int read_line(result *r, char *line) {
-    char *column[COLUMNS], *at = line;
-    for (int i = 0; i < COLUMNS; i++) {
-        column[i] = at;
+    char none[] = "-", *column[COLUMNS], *at = line;
+    int n = 0;
+    for (; at && n < COLUMNS; n++) {
+        column[n] = at;
         at = strchr(at, '\t');
-        if ((at == NULL) != (i == COLUMNS - 1)) return 0;
         if (at) *at++ = 0;
     }
+    if (at || (n != COLUMNS && n != COLUMNS_LEAST)) return 0;
+    while (n < COLUMNS) column[n++] = none;
     return read_columns(r, column);
 }
 
@@ -150,10 +153,14 @@ static void add_column(char **out, const char *text, char end) {
     arrput(*out, end);
 }
 
-static void add_number(char **out, double x, const char *format, const char *nothing) {
+static void add_last(char **out, double x, const char *format, const char *nothing, char end) {
     char text[40];
     snprintf(text, sizeof text, format, x);
-    add_column(out, isnan(x) ? nothing : text, '\t');
+    add_column(out, isnan(x) ? nothing : text, end);
+}
+
+static void add_number(char **out, double x, const char *format, const char *nothing) {
+    add_last(out, x, format, nothing, '\t');
 }
 
 /* 0 where it is not known. */
@@ -170,7 +177,8 @@ static void add_line(char **out, const result *r) {
     add_count(out, r->epochs), add_count(out, r->best_epoch);
     add_number(out, r->seconds, "%.4g", "-");
     add_count(out, r->threads);
-    add_column(out, r->backend, '\t'), add_column(out, r->command, '\t'), add_column(out, r->date, '\n');
+    add_column(out, r->backend, '\t'), add_column(out, r->command, '\t'), add_column(out, r->date, '\t');
+    add_number(out, r->low, "%.6g", "-"), add_last(out, r->high, "%.6g", "-", '\n');
 }
 
 /* The file is read and replaced while no other process does so. */

@@ -18,6 +18,8 @@ typedef struct result {
     char backend[16]; /* "-": not known */
     char command[480];
     char date[24]; /* UTC: 2026-11-16T14:05:09Z, later ones sort behind */
+    double low,
+        high; /* of the value, 95 %, over the test records; NaN: not known, as in lines of before there were these */
 } result;
 
 /* An stb_ds array, sorted; none when there is no file. 1, or 0 with error (512 bytes) set. Of two lines for the same number of the

@@ -189,7 +189,14 @@ static int read_log(const char *model, result *r) {
     return 1;
 }
 
-static int measure_classes(session *s, const options *o, const char *metric, double *value) {
+/* A metric of a model on its test records, with its interval over them. */
+typedef struct measure {
+    double value;
+    interval range;
+} measure;
+
+static int measure_classes(session *s, const options *o, const char *metric, measure *m) {
+    const int32_t draws = (int32_t)option_integer(o, "bootstrap", 1000);
     metric_query q;
     predictions p;
     if (!session_predict(s, o, &p)) return 0;
@@ -197,7 +204,8 @@ static int measure_classes(session *s, const options *o, const char *metric, dou
     memset(&q, 0, sizeof q);
     q.name = strcmp(metric, "accuracy") == 0 ? METRIC_ACCURACY : METRIC_AUC;
     q.table = metric_table_new(p.p, p.classes == 2 ? p.score : NULL, p.label, p.rows, p.classes);
-    *value = metric_drawn(&q, NULL, p.rows);
+    m->value = metric_drawn(&q, NULL, p.rows);
+    m->range = metric_bootstrap(metric_drawn, &q, p.rows, p.record, draws, 0);
     metric_table_free(q.table);
     predictions_free(&p);
     return 1;
@@ -209,12 +217,14 @@ typedef struct curve_errors {
     interpolation_error e;
 } curve_errors;
 
-static int measure_curves(session *s, const options *o, curve_errors *last, const char *metric, double *value) {
+static int measure_curves(session *s, const options *o, curve_errors *last, const char *metric, measure *m) {
     const int all = strncmp(metric, "mse-all-", 8) == 0, shares = strncmp(metric, "mse-", 4) == 0;
     const double share = shares ? strtod(metric + (all ? 8 : 4), NULL) / 100 : 1;
     if (fabs(share - last->share) > 0 && !session_interpolate(s, o, share, &last->e, NULL)) return 0;
     last->share = share;
-    *value = strcmp(metric, "interpolation") == 0 ? last->e.truth : shares && !all ? last->e.held : last->e.all;
+    if (strcmp(metric, "interpolation") == 0) *m = (measure){last->e.truth, last->e.truth_range};
+    else if (shares && !all) *m = (measure){last->e.held, last->e.held_range};
+    else *m = (measure){last->e.all, last->e.all_range};
     return 1;
 }
 
@@ -228,7 +238,7 @@ static void write_date(char date[24]) {
 static void start_result(result *r, const paper_run *run, const char *line) {
     memset(r, 0, sizeof *r);
     r->table = run->table, r->seed = run->seed;
-    r->value = r->seconds = NAN;
+    r->value = r->seconds = r->low = r->high = NAN;
     memcpy(r->row, run->row, sizeof r->row), memcpy(r->data, run->data, sizeof r->data);
     snprintf(r->preset, sizeof r->preset, "%s", paper_preset(run->preset));
     snprintf(r->command, sizeof r->command, "%s", line);
@@ -238,6 +248,7 @@ static void start_result(result *r, const paper_run *run, const char *line) {
 
 /* One line for each metric of a run; s NULL: it diverged, and there is nothing to measure. */
 static int add_results(job *j, const paper_run *run, result *r, session *s, const options *o) {
+    measure m = {NAN, {NAN, NAN}};
     curve_errors errors;
     result *lines = NULL;
     char error[512];
@@ -246,8 +257,9 @@ static int add_results(job *j, const paper_run *run, result *r, session *s, cons
     for (const char *at = run->metrics; good && *at; at = table_next(at, " ")) {
         snprintf(r->metric, sizeof r->metric, "%.*s", (int)strcspn(at, " "), at);
         if (s)
-            good = s->source.interpolation ? measure_curves(s, o, &errors, r->metric, &r->value)
-                                           : measure_classes(s, o, r->metric, &r->value);
+            good = s->source.interpolation ? measure_curves(s, o, &errors, r->metric, &m)
+                                           : measure_classes(s, o, r->metric, &m);
+        r->value = m.value, r->low = m.range.low, r->high = m.range.high;
         arrput(lines, *r);
     }
     if (good && !(good = results_add(j->results_path, lines, arrlenu(lines), error))) complain("%s", error);
@@ -293,7 +305,7 @@ static int add_model(job *j, const char *model, int trained) {
     bundle_free(&b);
     if (!good) return 0;
     memset(&w, 0, sizeof w);
-    add_words(&w, "mtan eval"), add_word(&w, model), add_words(&w, "--bootstrap 0");
+    add_words(&w, "mtan eval"), add_word(&w, model);
     if (!data_path(j->places, run.data)) return complain("%s", no_data(j->places, run.data)), 0;
     if (*data_path(j->places, run.data)) add_pair(&w, "--data", data_path(j->places, run.data));
     pass_on(&w, j->options);

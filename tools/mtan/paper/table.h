@@ -34,10 +34,15 @@ const char *table_next(const char *word, const char *between); /* the next word 
 typedef struct table_number {
     int runs, diverged;  /* seeds with a value; without one, as their run diverged */
     double mean, spread; /* NaN: none; the spread is the standard deviation (n - 1) */
+    double low, high;    /* 95 %, over the test records: the ends' means; NaN: not known */
     double seconds;      /* per epoch, mean; NaN: not known */
     int other;           /* runs with other options than the row's */
 } table_number;
-table_number table_number_of(const table_choice *c, const result *results, const paper_cell *cell, mtan_preset preset);
+/* whose: a preset's name, or paper_rerun. */
+table_number table_number_of(const table_choice *c, const result *results, const paper_cell *cell, const char *whose);
+/* Does it differ from the paper's number by more than two standard errors? Both numbers have one: the paper's is what it prints behind
+ * +-, ours is of the seeds and of the test records together. 0 where ours is not known. */
+int table_differs(const table_number *n, const paper_cell *cell);
 
 /* The tables asked for. no_data says why a data set cannot be had, or NULL: by its name. */
 typedef const char *(*table_no_data)(void *context, const char *data);

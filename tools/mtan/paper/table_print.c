@@ -111,42 +111,63 @@ static int seed_counts(const table_choice *c, int64_t seed) {
     return c->all_seeds;
 }
 
-/* Was it trained as the row says? */
-static int is_usual(const result *r, const paper_cell *p, mtan_preset preset) {
+/* Was it trained as the row says? Of what is no preset the row says nothing. */
+static int is_usual(const result *r, const paper_cell *p) {
     paper_run *all = NULL;
     char command[480] = "";
+    if (strcmp(r->preset, paper_rerun) == 0) return 1;
     paper_runs(&all, r->seed);
     for (size_t i = 0; i < arrlenu(all); i++)
-        if (all[i].preset == preset && gives(&all[i], p)) paper_command(&all[i], command, sizeof command);
+        if (strcmp(paper_preset(all[i].preset), r->preset) == 0 && gives(&all[i], p))
+            paper_command(&all[i], command, sizeof command);
     arrfree(all);
     return strcmp(command, r->command) == 0;
 }
 
-static void finish_number(table_number *n, double squares, double seconds, int timed) {
-    if (n->runs) n->mean /= n->runs;
-    else n->mean = NAN;
-    n->spread = n->runs > 1 ? sqrt(fmax(0, squares - n->runs * n->mean * n->mean) / (n->runs - 1)) : NAN;
-    n->seconds = timed ? seconds / timed : NAN;
+/* Sums over the runs that have a number. */
+typedef struct sums {
+    double squares, seconds, low, high;
+    int timed, ranged;
+} sums;
+
+static void count_result(table_number *n, sums *s, const result *r) {
+    if (isnan(r->value)) n->diverged++;
+    else n->runs++, n->mean += r->value, s->squares += r->value * r->value;
+    if (!isnan(r->seconds)) s->timed++, s->seconds += r->seconds;
+    if (!isnan(r->low) && !isnan(r->high)) s->ranged++, s->low += r->low, s->high += r->high;
 }
 
-table_number table_number_of(const table_choice *c, const result *results, const paper_cell *cell, mtan_preset preset) {
+static void finish_number(table_number *n, const sums *s) {
+    if (n->runs) n->mean /= n->runs;
+    else n->mean = NAN;
+    n->spread = n->runs > 1 ? sqrt(fmax(0, s->squares - n->runs * n->mean * n->mean) / (n->runs - 1)) : NAN;
+    n->seconds = s->timed ? s->seconds / s->timed : NAN;
+    n->low = s->ranged ? s->low / s->ranged : NAN, n->high = s->ranged ? s->high / s->ranged : NAN;
+}
+
+table_number table_number_of(const table_choice *c, const result *results, const paper_cell *cell, const char *whose) {
     const paper_row *row = paper_row_of(cell->table, cell->row);
-    table_number n = {0, 0, 0, 0, 0, 0};
-    double squares = 0, seconds = 0;
-    int timed = 0;
+    table_number n;
+    sums s;
+    memset(&n, 0, sizeof n), memset(&s, 0, sizeof s);
     for (size_t i = 0; i < arrlenu(results); i++) {
         const result *r = &results[i];
         if (r->table != row->home || strcmp(r->row, row->home_row) != 0 || strcmp(r->data, cell->data) != 0 ||
-            strcmp(r->metric, cell->metric) != 0 || strcmp(r->preset, paper_preset(preset)) != 0 ||
-            !seed_counts(c, r->seed))
+            strcmp(r->metric, cell->metric) != 0 || strcmp(r->preset, whose) != 0 || !seed_counts(c, r->seed))
             continue;
-        if (isnan(r->value)) n.diverged++;
-        else n.runs++, n.mean += r->value, squares += r->value * r->value;
-        if (!isnan(r->seconds)) timed++, seconds += r->seconds;
-        n.other += !is_usual(r, cell, preset);
+        count_result(&n, &s, r);
+        n.other += !is_usual(r, cell);
     }
-    finish_number(&n, squares, seconds, timed);
+    finish_number(&n, &s);
     return n;
+}
+
+int table_differs(const table_number *n, const paper_cell *cell) {
+    const double paper = isnan(cell->spread) ? 0 : cell->spread;
+    const double records = isnan(n->low) ? 0 : (n->high - n->low) / (2 * 1.959964);
+    const double seeds = isnan(n->spread) ? 0 : n->spread / sqrt(n->runs);
+    if (isnan(n->spread) && isnan(n->low)) return 0;
+    return fabs(n->mean - cell->value) > 2 * sqrt(paper * paper + records * records + seeds * seeds);
 }
 
 /* ---- for people ---- */
@@ -179,13 +200,13 @@ static void put_value(char *text, double value, double spread, const paper_block
     else snprintf(text, 40, "%.*f +- %.*f", b->decimals, value * b->factor, b->decimals, spread * b->factor);
 }
 
-/* A line of a table for people: a title and the paper's number, three columns of each preset, and the paper's minutes. In text they have
+/* A line of a table for people: a title, the paper's number, that of its code, and three columns of each preset. In text they have
  * widths, left (-) or right. */
-enum { OURS = 3, COLUMNS = 2 + OURS * PAPER_PRESETS + 1 };
+enum { FIRST = 3, OURS = 3, COLUMNS = FIRST + OURS * PAPER_PRESETS };
 static const struct {
     const char *before;
     int width;
-} widths[2 + OURS + 1] = {{"", -28}, {" ", -16}, {"  ", -16}, {" ", 5}, {" ", 8}, {"  ", 6}};
+} widths[FIRST + OURS] = {{"", -28}, {" ", -16}, {" ", -14}, {"  ", -16}, {" ", 5}, {" ", 13}};
 
 typedef struct table_line {
     char cell[COLUMNS][96];
@@ -199,46 +220,58 @@ static char *next_cell(table_line *l) {
 
 static void put_line(FILE *out, table_format format, const table_line *l) {
     for (int i = 0; i < l->n; i++) {
-        const int column = i < 2 ? i : i < COLUMNS - 1 ? 2 + (i - 2) % OURS : 2 + OURS;
+        const int column = i < FIRST ? i : FIRST + (i - FIRST) % OURS;
         if (format == TABLE_MARKDOWN) fprintf(out, "| %s ", l->cell[i]);
         else fprintf(out, "%s%*s", widths[column].before, widths[column].width, l->cell[i]);
     }
     fputs(format == TABLE_MARKDOWN ? "|\n" : "\n", out);
 }
 
+static void put_range(char *text, double low, double high, const paper_block *b) {
+    if (isnan(low)) snprintf(text, 40, "-");
+    else snprintf(text, 40, "%.*f-%.*f", b->decimals, low * b->factor, b->decimals, high * b->factor);
+}
+
 static void put_ours(table_line *l, const table_number *n, const paper_block *b, const char *absent) {
-    char *value = next_cell(l), *runs = next_cell(l), *seconds = next_cell(l);
+    char *value = next_cell(l), *runs = next_cell(l);
     put_value(value, n->mean, n->spread, b);
     if (n->runs == 0 && n->diverged) strcpy(value, "diverged");
     else if (n->runs == 0 && absent) strcpy(value, "no data");
     sprintf(runs, "%d", n->runs);
-    if (isnan(n->seconds)) strcpy(seconds, "-");
-    else snprintf(seconds, 24, n->seconds < 100 ? "%.2f" : "%.0f", n->seconds);
+    put_range(next_cell(l), n->low, n->high, b);
+}
+
+/* What is to be said of a line: what is known of it, and what happened to its runs. The preset best goes beyond the paper: there it
+ * may differ. */
+static void mark_line(footnotes *f, char *marks, size_t size, const paper_cell *p, const table_number *ours) {
+    const char *known;
+    int other = 0, diverged = 0, differs = 0, i;
+    for (i = 0; i < PAPER_PRESETS; i++) {
+        other |= ours[i].other, diverged |= ours[i].diverged;
+        differs |= i != MTAN_BEST && table_differs(&ours[i], p);
+    }
+    for (i = 0; (known = paper_note(p, i)) != NULL; i++) add_mark(f, marks, size, known);
+    if (differs && i == 0) add_mark(f, marks, size, paper_unexplained);
+    if (other)
+        add_mark(f, marks, size, "some runs had other options than the row's: the results file has their commands");
+    if (diverged) add_mark(f, marks, size, "some runs diverged and are not in the mean");
 }
 
 static void print_line(FILE *out, table_format format, const table_choice *c, const result *results,
                        const paper_cell *p, footnotes *f, const char *absent) {
     const paper_row *row = paper_row_of(p->table, p->row);
     const paper_block b = paper_block_of(p->table, p->data, p->metric);
+    const table_number rerun = table_number_of(c, results, p, paper_rerun);
     table_number ours[PAPER_PRESETS];
     table_line l = {.n = 0};
     char marks[32] = "";
-    int other = 0, diverged = 0;
-    for (int i = 0; i < PAPER_PRESETS; i++) {
-        ours[i] = table_number_of(c, results, p, (mtan_preset)i);
-        other |= ours[i].other, diverged |= ours[i].diverged;
-    }
-    if (row->note && (!row->note_where || strcmp(row->note_where, p->data) == 0))
-        add_mark(f, marks, sizeof marks, row->note);
-    if (other)
-        add_mark(f, marks, sizeof marks,
-                 "some runs had other options than the row's: the results file has their commands");
-    if (diverged) add_mark(f, marks, sizeof marks, "some runs diverged and are not in the mean");
+    for (int i = 0; i < PAPER_PRESETS; i++) ours[i] = table_number_of(c, results, p, paper_preset((mtan_preset)i));
+    mark_line(f, marks, sizeof marks, p, ours);
     put_title(next_cell(&l), sizeof l.cell[0], format, row->title, marks);
     put_value(next_cell(&l), p->value, p->spread, &b);
+    put_value(next_cell(&l), rerun.mean, rerun.spread, &b);
     for (int i = 0; i < PAPER_PRESETS; i++)
         put_ours(&l, &ours[i], &b, paper_row_has(row->home_row, (mtan_preset)i) ? absent : NULL);
-    if (!isnan(row->minutes) && strcmp(p->data, "physionet") == 0) snprintf(next_cell(&l), 24, "%.1f", row->minutes);
     put_line(out, format, &l);
 }
 
@@ -285,12 +318,11 @@ static void print_head(FILE *out, table_format format, int table, int printed) {
     table_line l = {.n = 0};
     if (printed) fputc('\n', out);
     fprintf(out, format == TABLE_MARKDOWN ? "## Table %d. %s\n\n" : "Table %d. %s\n", table, paper_titles[table]);
-    next_cell(&l), strcpy(next_cell(&l), "paper");
+    next_cell(&l), strcpy(next_cell(&l), "paper"), strcpy(next_cell(&l), "its code here");
     for (int i = 0; i < PAPER_PRESETS; i++) {
         snprintf(next_cell(&l), 32, "%s", paper_preset((mtan_preset)i));
-        strcpy(next_cell(&l), "seeds"), strcpy(next_cell(&l), "s/epoch");
+        strcpy(next_cell(&l), "seeds"), strcpy(next_cell(&l), "95 % of test");
     }
-    if (table == 2) strcpy(next_cell(&l), "paper's min/epoch");
     put_line(out, format, &l);
     for (int i = 0; format == TABLE_MARKDOWN && i < l.n; i++) fputs(i + 1 < l.n ? "|---" : "|---|\n", out);
 }
@@ -317,12 +349,26 @@ static void json_key(FILE *out, const char *key, double x) {
     json_number(out, x);
 }
 
-static void json_ours(FILE *out, const table_number *n, mtan_preset preset) {
-    fprintf(out, ", \"%s\": {\"seeds\": %d, \"diverged\": %d, \"other_options\": %d", paper_preset(preset), n->runs,
-            n->diverged, n->other);
+static void json_ours(FILE *out, const table_number *n, const char *whose) {
+    fprintf(out, ", \"%s\": {\"seeds\": %d, \"diverged\": %d, \"other_options\": %d", whose, n->runs, n->diverged,
+            n->other);
     json_key(out, "mean", n->mean), json_key(out, "spread", n->spread);
+    json_key(out, "low", n->low), json_key(out, "high", n->high);
     json_key(out, "seconds_per_epoch", n->seconds);
     fputc('}', out);
+}
+
+static void json_notes(FILE *out, const paper_cell *p) {
+    const char *known;
+    fputs(", \"notes\": [", out);
+    for (int i = 0; (known = paper_note(p, i)) != NULL; i++) fputs(i ? ", " : "", out), json_string(out, known);
+    fputc(']', out);
+}
+
+/* Whose numbers stand beside the paper's: the presets', and its code's. */
+enum { WHOSE = PAPER_PRESETS + 1 };
+static const char *whose_name(int i) {
+    return i < PAPER_PRESETS ? paper_preset((mtan_preset)i) : paper_rerun;
 }
 
 static void json_cell(FILE *out, const table_choice *c, const result *results, const paper_cell *p,
@@ -332,12 +378,11 @@ static void json_cell(FILE *out, const table_choice *c, const result *results, c
             p->row, row->title, p->data, p->metric);
     json_key(out, "paper", p->value), json_key(out, "paper_spread", p->spread);
     json_key(out, "paper_minutes_per_epoch", strcmp(p->data, "physionet") == 0 ? row->minutes : (double)NAN);
-    for (int i = 0; i < PAPER_PRESETS; i++) {
-        const table_number n = table_number_of(c, results, p, (mtan_preset)i);
-        json_ours(out, &n, (mtan_preset)i);
+    for (int i = 0; i < WHOSE; i++) {
+        const table_number n = table_number_of(c, results, p, whose_name(i));
+        json_ours(out, &n, whose_name(i));
     }
-    if (row->note && (!row->note_where || strcmp(row->note_where, p->data) == 0))
-        fputs(", \"note\": ", out), json_string(out, row->note);
+    json_notes(out, p);
     if (absent) fputs(", \"no_data\": ", out), json_string(out, absent);
     fputc('}', out);
 }
@@ -361,25 +406,27 @@ static void csv_real(FILE *out, double x) {
 
 static void csv_line(FILE *out, const paper_cell *p, const char *whose, const table_number *n) {
     fprintf(out, "%d,%s,%s,%s,%s", p->table, p->row, p->data, p->metric, whose);
-    csv_real(out, n->mean), csv_real(out, n->spread);
+    csv_real(out, n->mean), csv_real(out, n->spread), csv_real(out, n->low), csv_real(out, n->high);
     fprintf(out, ",%d,%d,%d", n->runs, n->diverged, n->other);
     csv_real(out, n->seconds);
     fputc('\n', out);
 }
 
-/* A line for the paper's number and one for each preset's. */
+/* A line for the paper's number, one for each preset's, and one for that of its code. */
 static void print_csv(FILE *out, const table_choice *c, const result *results) {
-    fputs("table,row,data,metric,whose,mean,spread,seeds,diverged,other_options,seconds_per_epoch\n", out);
+    fputs("table,row,data,metric,whose,mean,spread,low,high,seeds,diverged,other_options,seconds_per_epoch\n", out);
     for (const paper_cell *p = paper_cells; p->table; p++) {
         const paper_row *row = paper_row_of(p->table, p->row);
         if (!table_wants(c, p->table, p->row, p->data)) continue;
         csv_line(out, p, "paper",
                  &(table_number){.mean = p->value,
                                  .spread = p->spread,
+                                 .low = NAN,
+                                 .high = NAN,
                                  .seconds = strcmp(p->data, "physionet") == 0 ? 60 * row->minutes : (double)NAN});
-        for (int i = 0; i < PAPER_PRESETS; i++) {
-            const table_number n = table_number_of(c, results, p, (mtan_preset)i);
-            csv_line(out, p, paper_preset((mtan_preset)i), &n);
+        for (int i = 0; i < WHOSE; i++) {
+            const table_number n = table_number_of(c, results, p, whose_name(i));
+            csv_line(out, p, whose_name(i), &n);
         }
     }
 }
