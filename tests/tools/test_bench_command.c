@@ -340,7 +340,8 @@ TEST a_part_of_an_epoch_is_scaled(void) {
 
 /* Ten records of the test's, all of an epoch, twice: the median of two is between them. */
 TEST own_copies_of_the_data_are_measured(void) {
-    char name[64], line[64];
+    char name[64], line[64], *text;
+    int rows = 0;
     mkdir(command_path("set-a"), 0777);
     command_write("Outcomes-a.txt", "RecordID,SAPS-I,SOFA,Length_of_stay,Survival,In-hospital_death\n");
     for (int r = 1; r <= 10; r++) {
@@ -358,6 +359,18 @@ TEST own_copies_of_the_data_are_measured(void) {
         DONE, command_run("bench toy-interp physionet-enc --data @/ --records 5 --epochs 1 --threads 1 --json --quiet"),
         "%d");
     ASSERT(command_is_json("out.txt") && command_says("out.txt", "\"paper_seconds\": null"));
+    ASSERT_EQ_FMT(DONE, command_run("bench --rows --data @/ --epochs 1 --threads 1 --json --quiet"), "%d");
+    ASSERT(command_is_json("out.txt"));
+    text = command_text("out.txt");
+    for (const char *at = text; (at = strstr(at, "{\"configuration\": ")) != NULL; at++) rows++;
+    ASSERT_EQ_FMT(13, rows, "%d"); /* of the paper's second table */
+    ASSERT(fabs(command_json(text, "\"physionet-ode-rnn\"", "paper_seconds") - 990) < 1e-9);
+    ASSERT(fabs(command_json(text, "\"physionet-full\"", "paper_seconds") - 12) < 1e-9);
+    ASSERT(command_json(text, "\"physionet-gru-d\"", "seconds") > 0);
+    ASSERT(command_json(text, "\"physionet-gru-d\"", "share_of_core") > 0);
+    free(text);
+    ASSERT(command_refused("bench --rows --predict titanx", "no GPU runs it"));
+    ASSERT(command_refused("bench --rows physionet-enc", "either --rows or names"));
     ASSERT(command_refused("bench physionet-enc --data @/nowhere", "nowhere"));
     ASSERT(command_refused("bench physionet-enc --backend none", "--backend none: there is none of this name"));
     PASS();

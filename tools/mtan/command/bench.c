@@ -5,28 +5,28 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "commands.h"
 #include "../report/json_text.h"
+#include "../paper/paper.h"
 #include "../paper/recipes.h"
 #include "../paper/trace.h"
 #include "../model/data_sets.h"
 #include "../model/training.h"
 #include "shared_options.h"
 
-/* Table 2, the column "time per epoch": 0.1 and 0.2 minutes, to one digit, on a Titan X. */
-static const struct {
-    const char *recipe;
-    double seconds;
-} paper[] = {{"physionet-enc", 6}, {"physionet-full", 12}};
-enum { PAPER = sizeof paper / sizeof paper[0] };
+/* A thread that has less of its core was disturbed: an epoch alone on a machine has 0.99 and more. */
+static const double ALONE = 0.97;
 
 typedef struct bench {
     plan plan;
     int32_t records, measured; /* training records of an epoch; of them, those trained on */
     int32_t epochs, threads;
     double seconds;      /* per epoch of all records; NaN: not measured */
+    double share;        /* of a core that one thread had meanwhile; NaN: not known */
     double host_seconds; /* per epoch, of the host alone: laying batches out, launching kernels that are counted */
+    int has_counts;      /* a GPU has kernels for it */
     roofline counted;
 } bench;
 
@@ -38,9 +38,12 @@ typedef struct request {
     int32_t epochs, records;
 } request;
 
+/* As the paper has it, in minutes to one digit. */
 static double paper_seconds(const char *name) {
-    for (int i = 0; i < PAPER; i++)
-        if (strcmp(paper[i].recipe, name) == 0) return paper[i].seconds;
+    char timed[PAPER_NAME];
+    double minutes;
+    for (int i = 0; paper_timed(i, timed, &minutes); i++)
+        if (strcmp(timed, name) == 0) return 60 * minutes;
     return NAN;
 }
 
@@ -89,6 +92,11 @@ static int count_work(bench *b, const dataset *d, const split *s, char *error) {
     return good;
 }
 
+/* Seconds of a core that this process has had. */
+static double core_seconds(void) {
+    return (double)clock() / CLOCKS_PER_SEC;
+}
+
 static int ascending(const void *a, const void *b) {
     const double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
@@ -100,7 +108,7 @@ static double median(double *x, size_t n) {
 }
 
 static int measure(bench *b, const dataset *d, split *s, const request *q, char *error) {
-    double *times = tool_calloc((size_t)q->epochs, sizeof *times);
+    double *times = tool_calloc((size_t)q->epochs, sizeof *times), all = 0;
     epoch_result result;
     training t;
     int good;
@@ -108,11 +116,14 @@ static int measure(bench *b, const dataset *d, split *s, const request *q, char 
     b->measured = (int32_t)arrlen(s->part[SPLIT_TRAIN]);
     b->epochs = q->epochs;
     if ((good = training_start(&t, &b->plan, d, s, q->backend, option_threads(q->options), NULL, error))) {
+        const double before = core_seconds(), start = seconds();
         b->threads = t.pool.threads;
         for (int32_t i = 0; good && i < q->epochs; i++) {
             good = run_epoch(&t, "measuring", error) && training_end_epoch(&t, &result, error) >= 0;
             if (good) times[i] = result.seconds;
         }
+        all = seconds() - start;
+        if (b->threads == 1 && all > 0) b->share = (core_seconds() - before) / all;
         training_stop(&t);
     }
     if (good) b->seconds = median(times, (size_t)q->epochs) * b->records / b->measured;
@@ -129,7 +140,7 @@ static int run(bench *b, const char *name, const request *q) {
     int good;
     memset(&d, 0, sizeof d), memset(&s, 0, sizeof s), memset(&prepared, 0, sizeof prepared);
     memset(b, 0, sizeof *b);
-    b->seconds = NAN;
+    b->seconds = b->share = NAN;
     if (!plan_published(&b->plan, name)) {
         char all[256];
         recipe_list(all, sizeof all);
@@ -137,7 +148,9 @@ static int run(bench *b, const char *name, const request *q) {
     }
     if ((good = prepare(&b->plan, &d, &s, &prepared, q))) {
         b->records = (int32_t)arrlen(s.part[SPLIT_TRAIN]);
-        good = count_work(b, &d, &s, error) && (q->predict || measure(b, &d, &s, q, error));
+        b->has_counts = b->plan.config.architecture == NULL; /* baselines run on no GPU */
+        if (q->predict && !b->has_counts) good = 0, snprintf(error, sizeof error, "no GPU runs it: nothing to predict");
+        good = good && (!b->has_counts || count_work(b, &d, &s, error)) && (q->predict || measure(b, &d, &s, q, error));
         progress_end();
         if (!good) complain("bench: %s: %s", name, error);
     }
@@ -160,19 +173,20 @@ static void print_table(const bench *list, const request *q) {
     char how[48] = "";
     if (!q->predict) snprintf(how, sizeof how, "%s, %d thr.", mtan_backend_name(q->backend), (int)list[0].threads);
     printf("seconds per epoch of training as published, on %s\n\n", q->data ? q->data : "made records");
-    printf("%-18s %7s %5s %17s %9s   predicted for a Titan X\n", "", "", "", q->predict ? "" : "measured", "paper");
-    printf("%-18s %7s %5s %17s %9s", "configuration", "records", "batch", how, "Titan X");
+    printf("%-22s %7s %5s %17s %9s   predicted for a Titan X\n", "", "", "", q->predict ? "" : "measured", "paper");
+    printf("%-22s %7s %5s %17s %9s", "configuration", "records", "batch", how, "Titan X");
     for (int c = 0; roofline_cards[c].name; c++)
         if (card_wanted(q, c)) printf(" %9s", roofline_cards[c].chip);
     puts("");
     for (size_t i = 0; i < arrlenu(list); i++) {
         const bench *b = &list[i];
-        printf("%-18s %7d %5d", b->plan.name, (int)b->records, (int)b->plan.batch);
+        printf("%-22s %7d %5d", b->plan.name, (int)b->records, (int)b->plan.batch);
         print_seconds(b->seconds, 17);
         if (isnan(paper_seconds(b->plan.name))) printf(" %9s", "-");
         else printf(" %9g", paper_seconds(b->plan.name));
         for (int c = 0; roofline_cards[c].name; c++)
-            if (card_wanted(q, c)) print_seconds(roofline_total(&b->counted, &roofline_cards[c]), 9);
+            if (card_wanted(q, c))
+                print_seconds(b->has_counts ? roofline_total(&b->counted, &roofline_cards[c]) : (double)NAN, 9);
         puts("");
     }
     puts("");
@@ -180,8 +194,12 @@ static void print_table(const bench *list, const request *q) {
         if (!q->predict && list[i].measured < list[i].records)
             printf("%s was measured on %d records and scaled to %d.\n", list[i].plan.name, (int)list[i].measured,
                    (int)list[i].records);
+    for (size_t i = 0; i < arrlenu(list); i++)
+        if (list[i].share < ALONE)
+            printf("%s had %.0f %% of a core: the machine had other work, measure again.\n", list[i].plan.name,
+                   100 * list[i].share);
     if (!q->predict) printf("Measured: the median of %d epoch%s.\n", (int)q->epochs, q->epochs == 1 ? "" : "s");
-    puts("The paper has 0.1 and 0.2 minutes, and does not say which Titan X.\n"
+    puts("The paper has minutes to one digit, and does not say which Titan X.\n"
          "Predicted: a roofline of flops, bytes and launches, never measured on a card.");
 }
 
@@ -299,16 +317,11 @@ static void json_entry(const roofline_entry *e, const request *q) {
     fputs("}", stdout);
 }
 
-static void json_row(const bench *b, const request *q) {
+/* What a GPU would have to do in an epoch. */
+static void json_counts(const bench *b, const request *q) {
     const roofline *r = &b->counted;
     const roofline_entry all = roofline_sum(r);
     int n = 0;
-    put_text("{\"configuration\": ", b->plan.name);
-    put(", \"records\": ", b->records), put(", \"batch\": ", b->plan.batch);
-    put_text(", \"backend\": ", q->predict ? NULL : mtan_backend_name(q->backend));
-    put(", \"threads\": ", q->predict ? (double)NAN : (double)b->threads);
-    put(", \"measured_records\": ", b->measured), put(", \"measured_epochs\": ", b->epochs);
-    put(", \"seconds\": ", b->seconds), put(", \"paper_seconds\": ", paper_seconds(b->plan.name));
     fputs(",\n  \"predicted_seconds\": ", stdout);
     json_predictions(of_all, r, q);
     put(", \"host_seconds\": ", b->host_seconds);
@@ -322,7 +335,19 @@ static void json_row(const bench *b, const request *q) {
             fputs(n++ ? ",\n    " : "\n    ", stdout);
             json_entry(&r->entry[i], q);
         }
-    fputs("]}", stdout);
+    fputs("]", stdout);
+}
+
+static void json_row(const bench *b, const request *q) {
+    put_text("{\"configuration\": ", b->plan.name);
+    put(", \"records\": ", b->records), put(", \"batch\": ", b->plan.batch);
+    put_text(", \"backend\": ", q->predict ? NULL : mtan_backend_name(q->backend));
+    put(", \"threads\": ", q->predict ? (double)NAN : (double)b->threads);
+    put(", \"measured_records\": ", b->measured), put(", \"measured_epochs\": ", b->epochs);
+    put(", \"seconds\": ", b->seconds), put(", \"share_of_core\": ", b->share),
+        put(", \"paper_seconds\": ", paper_seconds(b->plan.name));
+    if (b->has_counts) json_counts(b, q);
+    fputs("}", stdout);
 }
 
 static void print_json(const bench *list, const request *q) {
@@ -369,16 +394,27 @@ static int read_request(request *q, const options *o) {
     return read_cards(q, option_text(o, "predict", NULL)) && (q->predict || option_backend(o, &q->backend));
 }
 
+/* Configuration i of those asked for: the arguments, or all that the paper has a time for, or its own two. 0: no more. */
+static int wanted(const options *o, int i, char name[PAPER_NAME]) {
+    static const char *const usual[] = {"physionet-enc", "physionet-full"};
+    double minutes;
+    if (option_given(o, "rows")) return paper_timed(i, name, &minutes);
+    if (i >= (o->arguments ? o->arguments : 2)) return 0;
+    snprintf(name, PAPER_NAME, "%s", o->arguments ? o->argument[i] : usual[i]);
+    return 1;
+}
+
 int command_bench(const options *o) {
-    const int n = o->arguments ? o->arguments : PAPER;
+    char name[PAPER_NAME];
     bench *list = NULL;
     request q;
     int good;
     if (!read_request(&q, o)) return BAD_USE;
+    if (option_given(o, "rows") && o->arguments) return complain("bench: either --rows or names, not both");
     good = 1;
-    for (int i = 0; good && i < n; i++) {
+    for (int i = 0; good && wanted(o, i, name); i++) {
         bench b;
-        if ((good = run(&b, o->arguments ? o->argument[i] : paper[i].recipe, &q))) arrput(list, b);
+        if ((good = run(&b, name, &q))) arrput(list, b);
     }
     if (good && option_given(o, "json")) print_json(list, &q);
     else if (good) print_text(list, &q);

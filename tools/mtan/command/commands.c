@@ -265,7 +265,7 @@ const command commands[] = {
      "\n"
      "  mtan check events.csv --labels labels.csv\n",
      1, 1},
-    {"bench", command_bench, "[NAME...] [--backend NAME] [--records N] [--predict CARD]",
+    {"bench", command_bench, "[NAME...] [--rows] [--backend NAME] [--records N] [--predict CARD]",
      "seconds per epoch here, in the paper, and predicted for its card",
      "Trains NAME (default: physionet-enc and physionet-full) as published, on --data\n"
      "or on made records of PhysioNet's sizes, and prints the median time of an epoch,\n"
@@ -273,9 +273,12 @@ const command commands[] = {
      "called Titan X. The prediction is a roofline: launches, flops and bytes of the\n"
      "backend cuda, counted, and a few assumptions; it was never measured on a card.\n"
      "With --predict nothing is trained: the counts and times of each kind of kernel\n"
-     "and all that is assumed, within seconds, on any machine.\n"
+     "and all that is assumed, within seconds, on any machine. --rows with --threads 1\n"
+     "measures every row of the paper's second table in one sitting, and says where the\n"
+     "machine had other work meanwhile.\n"
      "\n"
      "  mtan bench --data physionet2012 --backend cuda\n"
+     "  mtan bench --rows --data physionet2012 --threads 1\n"
      "  mtan bench physionet-enc --records 512 --epochs 1\n"
      "  mtan bench --predict titanx\n",
      0, ARGUMENTS_MOST},

@@ -55,6 +55,8 @@ static const option table[] = {
     {"results", 0, TEXT("FILE"), " table ", "file of the results (default results.tsv)"},
     {"markdown", 0, FLAG, " table ", "print the tables as Markdown"},
     {"csv", 0, FLAG, " table ", "print a line for each number"},
+    {"rows", 0, FLAG, " bench ",
+     "every row of the paper's second table that has a time, on PhysioNet, one after the other"},
     {"ensemble", 0, WHOLE("N", 1, MTAN_MAX_MEMBERS), " train ",
      "train this many models, with seeds from --seed, in RUN/member-0, ...; best.safetensors is their average"},
     {"ensemble", 0, FLAG, " cv ",

@@ -366,7 +366,7 @@ static void plan_defaults(plan *p, const recipe *r) {
 
 int plan_published(plan *p, const char *name) {
     recipe r;
-    if (!recipe_named(&r, name, MTAN_FAITHFUL) || r.config.architecture) return 0;
+    if (!recipe_named(&r, name, MTAN_FAITHFUL)) return 0;
     plan_start(p, name, &r, MTAN_FAITHFUL);
     plan_defaults(p, &r);
     return 1;

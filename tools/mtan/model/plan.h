@@ -40,8 +40,7 @@ typedef struct plan {
 int plan_make(plan *p, const options *o);
 /* Is there a configuration of the name that is the first argument? 0 with a message printed, which lists the names. */
 int plan_is_named(const options *o);
-int plan_published(plan *p,
-                   const char *name); /* one of mTAN's configurations as published, no options; 0: no such name */
+int plan_published(plan *p, const char *name); /* a configuration as published, no options; 0: no such name */
 int plan_fit(plan *p, const dataset *d);
 /* The weights of the classes in the loss, (C), an stb_ds array; NULL: all count the same. */
 double *plan_class_weights(const plan *p, const dataset *d, const split *s);

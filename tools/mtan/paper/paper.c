@@ -106,6 +106,21 @@ const paper_row *paper_row_of(int table, const char *row) {
     return NULL;
 }
 
+/* Of "mtand-enc" and "gru-d", what follows the data set in a configuration's name: "enc", "gru-d". */
+static const char *model_of(const char *row) {
+    return strncmp(row, "mtand-", 6) == 0 ? row + 6 : row;
+}
+
+int paper_timed(int i, char name[PAPER_NAME], double *minutes) {
+    for (int k = 0; k < ROWS; k++)
+        if (!isnan(rows[k].minutes) && i-- == 0) {
+            snprintf(name, PAPER_NAME, "physionet-%s", model_of(rows[k].row));
+            *minutes = rows[k].minutes;
+            return 1;
+        }
+    return 0;
+}
+
 /* ---- footnotes ---- */
 
 #define REVERSED                                                                                                       \
@@ -268,9 +283,7 @@ static void add_preset(paper_run **list, mtan_preset preset) {
     add_interpolation(list, "mtand-full", "interp", preset);
     for (int i = 0; i < ROWS; i++)
         for (int d = 0; d < 3 && rows[i].table == 2; d++)
-            add_classification(list, 2, rows[i].row,
-                               strncmp(rows[i].row, "mtand-", 6) == 0 ? rows[i].row + 6 : rows[i].row, data[d], "",
-                               preset);
+            add_classification(list, 2, rows[i].row, model_of(rows[i].row), data[d], "", preset);
     for (int d = 0; d < 2; d++)
         add_classification(list, 3, "positional", "full", data[d], " --embedding fixed", preset);
     for (int d = 0; d < 3; d++) add_classification(list, 4, "mtand-enc-rbf", "enc", data[d], " --encoder rbf", preset);

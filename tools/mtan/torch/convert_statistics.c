@@ -35,7 +35,7 @@ int convert_statistics(prep *p, mtan_file_pair **pairs, const options *o, const 
     dataset d;
     split s;
     int good;
-    if (!name || !plan_published(&published, name))
+    if (!name || !plan_published(&published, name) || published.config.architecture)
         return complain("--stats-from: no published configuration has %d channels; name one by --recipe",
                         (int)config->channels),
                0;
