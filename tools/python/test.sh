@@ -4,8 +4,8 @@
 #   test.sh PYTHON
 #
 # PYTHON_SHORT leaves out 1.26, and what is large or rarely there: torch, onnx, the Hub's library, a kernel for notebooks. MTAN_COMMAND is
-# the `mtan` command to compare with, MTAN_REFERENCE a checkout of the published code. What is missing is said and skipped. The last line
-# is the sum: N passed, N failed, N skipped.
+# the `mtan` command to compare with, MTAN_REFERENCE a checkout of the published code, MTAN_PHYSIONET a folder with the challenge's
+# set-a.tar.gz. What is missing is said and skipped. The last line is the sum: N passed, N failed, N skipped.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 python=$1 venv=build/python/venv passed=0 failed=0 skipped=0

@@ -111,6 +111,8 @@ def test_a_regressor(events, data):
     assert np.allclose([*s.predict_interval(), s.predict()], [low[0], high[0], middle[0]], rtol=1e-5)
     plain = mtan.Regressor(**{**SMALL, "epochs": 1}).fit(events, data[2])
     assert set(plain.evaluate(events, data[2], draws=0)) == {"rmse", "mae", "r2"}
+    with pytest.raises(mtan.Error, match="of records, not of times"):
+        plain.predict(events, times=[[1.0]] * len(events))
     with pytest.raises(mtan.Error, match="no interval"):
         plain.predict_interval(events)
 
@@ -132,6 +134,8 @@ def test_numbers_of_times(events):
     assert [len(rows) for rows in reg.predict(events[:2])] == [len(np.unique(events[i].time)) for i in range(2)]
     with pytest.raises(mtan.Error, match="as many entries for each record"):
         reg.fit(events, y, times=[t[:2] for t in at])
+    with pytest.raises(mtan.Error, match="must be lists of 80 lists"):
+        reg.fit(events, np.arange(80.0), times=at)
     assert "<svg" in reg._repr_html_()
 
 

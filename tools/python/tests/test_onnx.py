@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import pathlib
+import tarfile
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -63,6 +67,34 @@ def test_hundreds_of_records(tmp_path):
     X = mtan.Events(frame)
     clf = mtan.Classifier(head_hidden=6, **BEST).fit(X, labels)
     assert np.abs(Session(clf, tmp_path / "m.onnx")(X)[0] - clf.predict_proba(X)).max() < 1e-5
+
+
+def physionet() -> mtan.Events:
+    """The 4000 records of the challenge's set A, as they stand."""
+    folder = os.environ.get("MTAN_PHYSIONET")
+    if not folder:
+        pytest.skip("no records of PhysioNet: MTAN_PHYSIONET, a folder with set-a.tar.gz")
+    frames = []
+    with tarfile.open(pathlib.Path(folder) / "set-a.tar.gz") as archive:
+        for member in archive:
+            if member.name.endswith(".txt"):
+                frames.append(pd.read_csv(archive.extractfile(member)).assign(record=pathlib.Path(member.name).stem))
+    frame = pd.concat(frames)
+    frame = frame[frame.Parameter.notna() & (frame.Parameter != "RecordID") & (frame.Value >= 0)]
+    clock = frame.Time.str.split(":", expand=True).astype(float)
+    return mtan.Events(frame.assign(time=clock[0] + clock[1] / 60), channel="Parameter", value="Value")
+
+
+@pytest.mark.parametrize("preset", ["correct", "best"])
+def test_the_records_of_physionet(preset, tmp_path):
+    """The published sizes, after one epoch on some of them."""
+    X = physionet()
+    assert len(X) == 4000
+    clf = mtan.Classifier(preset=preset, epochs=1, threads=1).fit(X[:400], np.arange(400) % 2)
+    session, p, worst = Session(clf, tmp_path / "m.onnx"), clf.predict_proba(X), 0.0
+    for first in range(0, len(X), 100):
+        worst = max(worst, np.abs(session(X[first : first + 100])[0] - p[first : first + 100]).max())
+    assert worst < 1e-5
 
 
 @pytest.mark.parametrize("interval", [None, 0.8])

@@ -142,6 +142,8 @@ class _Estimator(BaseEstimator):
         model, events = self._model(), self._events(X)
         data = self._data(events)
         if not model.is_per_time:
+            if times is not None:
+                raise Error("this model predicts of records, not of times")
             return model.predict(data, len(events), self._threads(), samples, seed), None
         if times is None:
             offset, _ = model.times(data)
@@ -619,8 +621,8 @@ class _AtTimes:
     """What is true at times: where each record's begin, the times as its events have them, numbers or ticks, and the labels."""
 
     def __init__(self, events: Events, labels: Any, times: Any) -> None:
-        if len(labels) != len(events) or len(times) != len(events):
-            raise Error(f"y and times must be lists of {len(events)}, one entry to a record")
+        if len(labels) != len(events) or len(times) != len(events) or not all(hasattr(x, "__len__") for x in (*labels, *times)):
+            raise Error(f"y and times must be lists of {len(events)} lists, one to a record")
         counts = [len(t) for t in times]
         if counts != [len(label) for label in labels]:
             raise Error("y and times must have as many entries for each record")

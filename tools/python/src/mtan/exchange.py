@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import tempfile
 from collections.abc import Mapping
@@ -68,7 +69,10 @@ def _converted(states: Mapping[str, Mapping[str, Any]], settings: dict[str, Any]
     with tempfile.TemporaryDirectory(prefix="mtan-") as folder:
         source, target = pathlib.Path(folder) / "state dict", pathlib.Path(folder) / "model.safetensors"
         torch.save({"epoch": 0, **checkpoint}, source)
-        command(None, ["convert", str(source), str(target), *words])
+        try:
+            command(None, ["convert", str(source), str(target), *words])
+        except Error as error:
+            raise Error(str(error).replace(f"{folder}{os.sep}", "")) from None
         return Model(target.read_bytes())
 
 
