@@ -70,6 +70,9 @@ ulp: build/release/ulp ## largest error of each function over all floats (minute
 bench-peers: build/release/bench ## mtan against PyTorch, the published code and ONNX Runtime (PYTHON=, DATA=, REFERENCE=, ARGS=)
 	@$(PYTHON) tools/bench/bench_peers.py $(if $(DATA),--data "$(DATA)") $(if $(REFERENCE),--reference "$(REFERENCE)") $(ARGS)
 
+growth: build/mtan ## how time and memory grow with observations, channels, reference points, records and threads (minutes; PYTHON=, ARGS=)
+	@$(PYTHON) tools/bench/growth.py $(ARGS)
+
 tables: build/mtan ## tools/mtan/paper/results.md: the paper's tables beside the numbers in results.tsv (DATA=folder of the data sets)
 	@build/mtan table $(if $(DATA),--data "$(DATA)") --results tools/mtan/paper/results.tsv --markdown --quiet >tools/mtan/paper/results.md
 
@@ -213,4 +216,4 @@ mutants: build/gcc-float/run-tests ## small faults in mtan.c, one at a time: doe
 format-check: ## does the C code look as .clang-format says?
 	@clang-format --dry-run $$(git ls-files '*.c' '*.h' '*.cpp' '*.cu')
 
-.PHONY: ulp bench-peers tables figures golden edge wasm mpi cuda cuda-check fuzz faults format-check coverage mutants fuzz-short fuzz-seeds dist dist-check wheel python-test
+.PHONY: ulp bench-peers growth tables figures golden edge wasm mpi cuda cuda-check fuzz faults format-check coverage mutants fuzz-short fuzz-seeds dist dist-check wheel python-test
