@@ -27,12 +27,12 @@ double baseline_setting(const mtan_config *config, const char *name, double othe
     return mtan_config_get(config, name, text, sizeof text) == MTAN_OK ? atof(text) : otherwise;
 }
 
-enum { FORMS = 2 * 3 * 2 * 2 }; /* kind, task, preset, directions */
+enum { FORMS = 2 * 2 * 3 * 2 * 2 }; /* the next row too, kind, task, preset, directions */
 
 /* Form `form` of an architecture: 0 when it refuses it, or has no such setting. */
 static int make_form(mtan_config *c, char *name, size_t size, const mtan_architecture *a, int form) {
     static const char *const tasks[] = {"none", "record", "time"};
-    const int full = form / 12 % 2, task = form / 4 % 3, faithful = form / 2 % 2, both = form % 2;
+    const int next = form / 24, full = form / 12 % 2, task = form / 4 % 3, faithful = form / 2 % 2, both = form % 2;
     if (mtan_config_init(c, full ? MTAN_FULL : MTAN_ENC, MTAN_CLASSIFY_RECORD, BASELINE_CHANNELS, 3) != MTAN_OK)
         return 0;
     c->classify = (mtan_classify_kind)task;
@@ -41,8 +41,10 @@ static int make_form(mtan_config *c, char *name, size_t size, const mtan_archite
     shrink(c);
     if (faithful && mtan_config_set(c, "faithful", "1") != MTAN_OK) return 0;
     if (both && mtan_config_set(c, "bidirectional", "1") != MTAN_OK) return 0;
+    if (next && mtan_config_set(c, "next", "1") != MTAN_OK) return 0;
     if (faithful) c->bound = MTAN_BOUND_FAITHFUL;
-    snprintf(name, size, "%s %s%s%s", a->name, tasks[task], faithful ? " faithful" : "", both ? " bidirectional" : "");
+    snprintf(name, size, "%s %s%s%s%s", a->name, tasks[task], faithful ? " faithful" : "", both ? " bidirectional" : "",
+             next ? " next" : "");
     return mtan_config_check(c) == MTAN_OK;
 }
 

@@ -1,7 +1,9 @@
 /* Recipes: mTAN's against the published code's commands and settings, the baselines' for what every model must have. */
 #include <greatest.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "check.h"
@@ -104,6 +106,28 @@ TEST every_recipe_is_a_model(void) {
     PASS();
 }
 
+/* As latent_ode trains on PhysioNet; on Activity it has classes alone, and own data has its own choice. */
+TEST ode_rnn_tells_the_next_row(void) {
+    static const struct {
+        const char *name;
+        int next;
+        double alpha;
+    } rows[] = {{"physionet-ode-rnn", 1, 100}, {"mimic3-ode-rnn", 1, 100}, {"activity-ode-rnn", 0, 1}};
+    char text[32];
+    recipe r;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        for (int preset = MTAN_FAITHFUL; preset <= MTAN_CORRECT; preset++) {
+            ASSERT(recipe_named(&r, rows[i].name, (mtan_preset)preset));
+            ASSERT_EQ(MTAN_OK, mtan_config_get(&r.config, "next", text, sizeof text));
+            ASSERTm(rows[i].name, (strtod(text, NULL) > 0) == rows[i].next);
+            ASSERTm(rows[i].name, fabs(r.config.alpha - rows[i].alpha) < 1e-12);
+        }
+    ASSERT(recipe_for_own(&r, "ode-rnn", MTAN_CORRECT));
+    ASSERT_EQ(MTAN_OK, mtan_config_get(&r.config, "next", text, sizeof text));
+    ASSERT(!(strtod(text, NULL) > 0));
+    PASS();
+}
+
 TEST own_data_has_recipes(void) {
     static const char *const names[] = {"enc",   "full",           "per-time",         "interp",
                                         "gru-d", "gru-d-per-time", "l-ode-ode-interp", "rnn-vae"};
@@ -153,6 +177,7 @@ SUITE(recipes_suite) {
     }
     RUN_TEST(a_preset_changes_the_loss);
     RUN_TEST(every_recipe_is_a_model);
+    RUN_TEST(ode_rnn_tells_the_next_row);
     RUN_TEST(own_data_has_recipes);
     RUN_TEST(names_that_mean_nothing_are_refused);
 }

@@ -1,5 +1,6 @@
 /* See ode_rnn.h; and the model ODE-RNN itself. */
 #include "ode_rnn.h"
+#include "next.h"
 
 #include <math.h>
 #include <string.h>
@@ -337,8 +338,13 @@ mtan_tensor apply_ode_rnn(const mtan_forward *f, const dense_rows *rows, ode_rnn
 /* ---- ODE-RNN ---- */
 
 static const char *const settings[] = {"faithful",  "bidirectional", "units", "gru_units",  "rec_layers", "rec_solver",
-                                       "ode_steps", "rtol",          "atol",  "most_steps", NULL};
-static const double defaults[] = {0, 0, 50, 50, 3, ODE_EULER, 50, 1e-3, 1e-4, ODE_MOST_STEPS};
+                                       "ode_steps", "rtol",          "atol",  "most_steps", "next",       NULL};
+static const double defaults[] = {0, 0, 50, 50, 3, ODE_EULER, 50, 1e-3, 1e-4, ODE_MOST_STEPS, 0};
+
+/* Do the states tell the next row too? */
+static int32_t tells_next(const mtan_config *c) {
+    return setting_of(c, "next") > 0;
+}
 
 static int32_t directions(const mtan_config *c) {
     return setting_of(c, "bidirectional") > 0 ? 2 : 1;
@@ -346,25 +352,29 @@ static int32_t directions(const mtan_config *c) {
 
 static mtan_status check(const mtan_config *c) {
     const mtan_status status = check_sequence(c, setting_of(c, "bidirectional"));
-    if (status != MTAN_OK || !is_switch(setting_of(c, "faithful"))) return MTAN_ERR_CONFIG;
+    if (status != MTAN_OK || !is_switch(setting_of(c, "faithful")) || !is_switch(setting_of(c, "next")))
+        return MTAN_ERR_CONFIG;
+    if (tells_next(c) && c->classify != MTAN_CLASSIFY_RECORD) return MTAN_ERR_CONFIG;
     return check_ode_rnn(c);
 }
 
 typedef struct roles {
     ode_rnn_roles of[2]; /* of each direction */
-    int32_t head;
+    int32_t head, next;
 } roles;
 
 static void params(const mtan_config *c, mtan_params *p, void *out) {
     roles *r = out;
     for (int32_t i = 0; i < directions(c); i++) r->of[i] = add_ode_rnn(p, c, i);
     r->head = add_head(p, c, directions(c) * c->enc_hidden);
+    if (tells_next(c)) r->next = add_next(p, c);
 }
 
 static void init(const mtan_config *c, const void *indices, mtan_real *weights, mtan_mt19937 *rng) {
     const roles *r = indices;
     for (int32_t i = 0; i < directions(c); i++) start_ode_rnn(c, weights, &r->of[i], rng);
     start_net(c, weights, r->head, c->head_hidden ? 2 : 0, rng);
+    if (tells_next(c)) start_next(c, weights, r->next, rng);
 }
 
 static void forward(const mtan_forward *f, mtan_outputs *out) {
@@ -378,6 +388,7 @@ static void forward(const mtan_forward *f, mtan_outputs *out) {
         mtan_op_copy(f->tape, mtan_columns(states, i * N, N), mtan_columns(apply_ode_rnn(f, &rows, run), 0, N));
     }
     out->logits = classify_states(f, states, r->head);
+    if (tells_next(c) && f->wanted & MTAN_WANT_LOSS) out->penalty = next_loss(f, states, &rows, r->next);
 }
 
 static const mtan_backward backward[] = {ODE_RNN_BACKWARD};

@@ -16,7 +16,7 @@
 #endif
 
 /* The ops, one list: number, backward function, and its place in the table all come from it. */
-#define BASELINE_OPS(X) X(decay) X(logvar) X(first)
+#define BASELINE_OPS(X) X(decay) X(logvar) X(first) X(next)
 
 enum {
     BASELINE_BEFORE = MTAN_OP_USER - 1,

@@ -207,6 +207,7 @@ def all_cases():
     cases += [case(name, "interp") for name in VARIATIONAL]
     return cases + [
         case("gru-d", "time", "faithful"), case("ode-rnn", "time", "faithful"),
+        case("ode-rnn", suffix="next", next=1, noise_std=0.25, alpha=2),
         case("ode-rnn", suffix="rk4", rec_solver="rk4", ode_steps=10),
         case("l-ode-rnn", "interp", suffix="rk4", dec_solver="rk4", ode_steps=10),
         case("l-ode-rnn", "interp", suffix="euler", dec_solver="euler", ode_steps=20),
@@ -267,7 +268,7 @@ def cross_entropy(logits, labels, samples=1):
 def classified(case, model, records, labels):
     result = {"logits": torch.cat([model.logits(record) for record in records])}
     result["loss"] = result["ce"] = cross_entropy(result["logits"], labels)
-    if case.targets:  # IP-Nets: held-out cells
+    if case.targets or getattr(case.settings, "next", 0):  # IP-Nets: held-out cells; else the next row
         result["recon"] = torch.stack([model.reconstruction(record) for record in records]).mean()
         result["loss"] = result["recon"] + case.settings.alpha * result["ce"]
     return result

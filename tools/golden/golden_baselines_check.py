@@ -5,11 +5,13 @@
 
 CHECKOUT is YuliaRubanova/latent_ode at commit c0682d4. In float64, on every record of two rows or more, alone in its
 batch: the faithful GRU models against its run_rnn; the faithful ODE-RNN against its run_odernn (but on the record whose
-gaps lie on the edge of its step count); both encoders of its latent ODE; RNN-VAE's faithful encoder against its run_rnn
-on what its reversal does to one record. Besides: Phased-LSTM with an open gate against torch.nn.LSTM, and its gate;
-IP-Nets against the dense formulas of its publication; SeFT's pooling against torch's attention.
+gaps lie on the edge of its step count), and the likelihood of the next row that it trains with; both encoders of its
+latent ODE; RNN-VAE's faithful encoder against its run_rnn on what its reversal does to one record. Besides: Phased-LSTM
+with an open gate against torch.nn.LSTM, and its gate; IP-Nets against the dense formulas of its publication; SeFT's
+pooling against torch's attention.
 """
 import importlib
+import math
 import sys
 import types
 
@@ -29,7 +31,7 @@ def load(checkout):
         sys.modules.setdefault(name, types.ModuleType(name))
     sys.path.insert(0, checkout)
     sys.dont_write_bytecode = True
-    names = "rnn_baselines", "encoder_decoder", "diffeq_solver", "ode_func", "utils"
+    names = "rnn_baselines", "encoder_decoder", "diffeq_solver", "ode_func", "ode_rnn", "utils"
     return types.SimpleNamespace(**{name: importlib.import_module("lib." + name) for name in names})
 
 
@@ -101,6 +103,23 @@ def ode_rnn(theirs, sets):
         states = encoder.run_odernn(seen, record.rows.t, run_backwards=False)[2]
         worst = max(worst, distance(states[0, :, 0], model.rec(record.rows)))
     return {"ode-rnn": worst}
+
+
+def next_row(theirs, sets):
+    """The likelihood that its ODE_RNN is trained with beside the classes, without the constant of the density."""
+    model, records = made(baselines.case("ode-rnn", preset="faithful", next=1, noise_std=0.25, alpha=2), sets)
+    s, worst = model.settings, 0
+    solver = solver_of(theirs, model.rec, "euler")
+    other = theirs.ode_rnn.ODE_RNN(s.channels, s.enc_hidden, z0_diffeq_solver=solver, n_gru_units=s.gru_units,
+                                   concat_mask=True, obsrv_std=s.noise_std)
+    other.ode_gru, other.decoder = copied_unit(theirs, model.rec, solver), model.dec
+    for record in records[:-1]:
+        t, x, m = record.rows.t, record.rows.x[None], record.rows.m[None]
+        told, _ = other.get_reconstruction(t, x, t, mask=m)
+        constant = (math.log(s.noise_std) + math.log(2 * math.pi) / 2) * (m.sum(1) > 0).sum() / s.channels
+        loss = -other.get_gaussian_likelihood(x, told, mask=m).mean()
+        worst = max(worst, distance(loss - constant, model.reconstruction(record)))
+    return {"ode-rnn, the next row": worst}
 
 
 def ode_encoder(theirs, sets):
@@ -225,7 +244,7 @@ def main():
     torch.set_default_dtype(torch.float64)
     theirs, sets = load(sys.argv[1]), baselines.all_records()
     found = {}
-    for check in (gru_models, ode_rnn, ode_encoder, rnn_encoder, vae_encoder):
+    for check in (gru_models, ode_rnn, next_row, ode_encoder, rnn_encoder, vae_encoder):
         found |= check(theirs, sets)
     for check in (phased_lstm, ip_nets, seft):
         found |= check(sets)

@@ -259,6 +259,16 @@ class RowClassifier(nn.Module):
                 del self.rec.reverse.mean
                 self.rec.reverse.mean = self.rec.mean
         self.classifier = head(settings, settings.enc_hidden * (1 + settings.bidirectional))
+        if getattr(settings, "next", 0):
+            self.dec = nn.Sequential(nn.Linear(settings.enc_hidden, 100), nn.Tanh(), nn.Linear(100, settings.channels))
+
+    def reconstruction(self, record):
+        """latent_ode's second task: what each state tells of the next row. The first row counts as told without error."""
+        x, m, s = record.rows.x, record.rows.m, self.settings
+        told = torch.cat((x[:1], self.dec(self.rec(record.rows))[:-1]))
+        seen = m.sum(0) > 0
+        errors = ((told - x) ** 2 * m).sum(0)[seen] / m.sum(0)[seen]
+        return errors.sum() / (2 * s.noise_std ** 2 * s.channels)
 
     def logits(self, record):
         states = self.rec(record.rows)

@@ -136,8 +136,15 @@ int paper_timed(int i, char name[PAPER_NAME], double *minutes) {
     "the published code divides times since an observation by the largest, takes means with the zeros of what was "    \
     "not observed and does not train the decay of inputs, and so does faithful; correct does what the paper describes"
 #define ONE_DECAY "the published code has one decay for all of a state, and so does faithful; correct one for each part"
+#define NO_VALIDATION(best)                                                                                            \
+    "latent_ode, whose numbers the paper repeats, has no validation records: it trains on 3200 records instead of "    \
+    "2560 and prints the test AUC of every epoch; so trained, correct has " best
 #define UNREACHED                                                                                                      \
     "runs of the published code do not give the paper's number: here as in its column, elsewhere 0.824 to 0.834"
+#define UNFINISHED                                                                                                     \
+    "500 epochs, as latent_ode trains its own curves; with latent 10 the error still falls at their end (the best is " \
+    "the 498th), and how long the paper trained is not said. A noise of 0.01 instead of 0.1 changes nothing: 0.107 "   \
+    "and 0.108 after 40 epochs"
 #define LATENT                                                                                                         \
     "the published command has a latent state of 1, the paper's table of 10 and 20; the rest is the command's"
 
@@ -154,20 +161,21 @@ static const struct {
     {2, "rnn-decay", NULL, ONE_DECAY},
     {2, "gru-d", NULL, DECAYS},
     {2, "phased-lstm", "physionet",
-     "tried: a rate of 3e-4, 0.813; a rate of 1e-3 with 30 % of the observations left out in training, 0.822; what is "
-     "left has no reason that was found"},
+     "tried: a rate of 3e-4, 0.813; a rate of 1e-3 with 30 % of the observations left out in training, 0.822; "
+     "validation records trained on too, 0.822 on the test records after 3 epochs; what is left has no reason that "
+     "was found"},
     {2, "rnn-vae", NULL, REVERSED},
     {2, "ode-rnn", NULL, LAGGED},
-    {2, "ode-rnn", "physionet", "tried: a rate of 1e-3 over 30 epochs, selected by AUC, 0.816"},
-    {2, "l-ode-rnn", "physionet", "tried: a rate of 1e-3 over 30 epochs, selected by AUC, 0.753; no reason was found"},
-    {2, "l-ode-ode", "physionet",
-     "tried: 100 epochs without early stopping, 0.807; a rate of 1e-3 over 30 epochs, selected by AUC, 0.776; no "
-     "reason was found"},
+    {2, "ode-rnn", "physionet", NO_VALIDATION("0.841 after 6 epochs, on classes alone")},
+    {2, "l-ode-rnn", "physionet", NO_VALIDATION("0.778 after 8 epochs")},
+    {2, "l-ode-ode", "physionet", NO_VALIDATION("0.825 after 6 epochs")},
     {2, "mtand-enc", "physionet", UNREACHED},
     {2, "mtand-full", "physionet", UNREACHED},
     {3, "learned", "physionet", UNREACHED},
     {4, "mtand-enc", "physionet", UNREACHED},
+    {5, "l-ode-ode-10", NULL, UNFINISHED},
     {5, "mtand-full-10", NULL, LATENT},
+    {5, "l-ode-ode-20", NULL, UNFINISHED},
     {5, "mtand-full-20", NULL, LATENT},
 };
 
