@@ -128,6 +128,18 @@ TEST ode_rnn_tells_the_next_row(void) {
     PASS();
 }
 
+/* latent_ode's cross-entropy of three samples is divided by three twice. */
+TEST latent_models_weigh_classes_as_published(void) {
+    static const char *const names[] = {"physionet-rnn-vae", "physionet-l-ode-rnn", "physionet-l-ode-ode"};
+    recipe faithful, correct;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        ASSERT(recipe_named(&faithful, names[i], MTAN_FAITHFUL) && recipe_named(&correct, names[i], MTAN_CORRECT));
+        ASSERT(faithful.config.samples == 3 && fabs(faithful.config.alpha - 100.0 / 3) < 1e-12);
+        ASSERT(fabs(correct.config.alpha - 100) < 1e-12);
+    }
+    PASS();
+}
+
 TEST own_data_has_recipes(void) {
     static const char *const names[] = {"enc",   "full",           "per-time",         "interp",
                                         "gru-d", "gru-d-per-time", "l-ode-ode-interp", "rnn-vae"};
@@ -178,6 +190,7 @@ SUITE(recipes_suite) {
     RUN_TEST(a_preset_changes_the_loss);
     RUN_TEST(every_recipe_is_a_model);
     RUN_TEST(ode_rnn_tells_the_next_row);
+    RUN_TEST(latent_models_weigh_classes_as_published);
     RUN_TEST(own_data_has_recipes);
     RUN_TEST(names_that_mean_nothing_are_refused);
 }

@@ -170,10 +170,11 @@ static void set_named(mtan_config *c, const char *model) {
     if (strcmp(model, "seft") == 0) c->embed = 4, c->embed_base = 100, c->enc_heads = 4, c->head_hidden = 0;
 }
 
-/* A latent state: three samples of it in training; the published code takes three for a prediction too. */
+/* A latent state: three samples of it in training; the published code takes three for a prediction too, and divides the mean
+ * cross-entropy over them by their number once more. */
 static void set_variational(mtan_config *c, mtan_preset preset) {
     c->samples = 3;
-    c->alpha = 100;
+    c->alpha = preset == MTAN_FAITHFUL ? 100.0 / c->samples : 100;
     c->kl_anneal = c->classify != MTAN_CLASSIFY_TIME; /* a class per time has no KL in its loss */
     if (preset == MTAN_FAITHFUL) c->predict_samples = 3;
 }
