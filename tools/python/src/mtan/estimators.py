@@ -387,8 +387,8 @@ class _ClassStream(Stream):
 
 
 class Regressor(RegressorMixin, _Estimator):
-    """Predicts a number of a record, or of its times, in the data's unit. Parameters as Classifier has them; `interval`, a probability, makes it learn the
-    median and an interval that holds the number with that probability."""
+    """Predicts a number of a record, or of its times, in the data's unit. Parameters as Classifier has them; `interval`, a probability, makes
+    it learn the median and an interval that holds the number with that probability."""
 
     def __init__(
         self,
