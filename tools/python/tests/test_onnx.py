@@ -87,7 +87,7 @@ def physionet() -> mtan.Events:
 
 @pytest.mark.parametrize("preset", ["correct", "best"])
 def test_the_records_of_physionet(preset, tmp_path):
-    """The published sizes, after one epoch on some of them."""
+    """Each preset at its own sizes, those of `correct` being the published ones, after one epoch on some records with made-up labels."""
     X = physionet()
     assert len(X) == 4000
     clf = mtan.Classifier(preset=preset, epochs=1, threads=1).fit(X[:400], np.arange(400) % 2)
