@@ -3482,7 +3482,7 @@ typedef struct setting {
 static const setting settings[] = {
     CHOICE(kind, kind_names), CHOICE(classify, classify_names), CHOICE(task, task_names), CHOICE(encoder, interp_names),
     CHOICE(decoder, interp_names), CHOICE(embedding, embedding_names), CHOICE(embed_heads, embed_heads_names),
-    CHOICE(reference, reference_names), CHOICE(frequencies, frequencies_names), REAL(slowest), REAL(fastest), CHOICE(statistics, statistics_names), WHOLE(summaries), WHOLE(statics), WHOLE(terms), WHOLE(channels), WHOLE(classes), WHOLE(embed), WHOLE(enc_heads),
+    CHOICE(reference, reference_names), CHOICE(frequencies, frequencies_names), REAL(slowest), REAL(fastest), CHOICE(statistics, statistics_names), WHOLE(summaries), WHOLE(statics), WHOLE(trees), WHOLE(channels), WHOLE(classes), WHOLE(embed), WHOLE(enc_heads),
     WHOLE(dec_heads), WHOLE(enc_hidden), WHOLE(dec_hidden), WHOLE(latent), WHOLE(ref_points), WHOLE(mlp_hidden),
     WHOLE(head_hidden), REAL(embed_base), REAL(embed_scale), CHOICE(bound, bound_names), WHOLE(samples), WHOLE(norm),
     WHOLE(skip_empty), WHOLE(kl_anneal), CHOICE(variance, variance_names), REAL(noise_std), REAL(alpha), REAL(interval), CHOICE(rule, rule_names), WHOLE(predict_samples),
@@ -3688,7 +3688,7 @@ static mtan_status config_ranges(const mtan_config *c) {
     if (!in_range(c->summaries, 0, 1) || !in_range(c->statics, 0, c->channels - 1)) return MTAN_ERR_CONFIG;
     if ((c->summaries || c->statics) && (c->classify != MTAN_CLASSIFY_RECORD || c->architecture))
         return MTAN_ERR_CONFIG;
-    if (!in_range(c->terms, 0, c->summaries || c->statics ? MTAN_MAX_TERMS : 0)) return MTAN_ERR_CONFIG;
+    if (!in_range(c->trees, 0, c->summaries || c->statics ? MTAN_MAX_TREES : 0)) return MTAN_ERR_CONFIG;
     if (!in_range(c->head_hidden, 0, top) || !in_range(c->predict_samples, 0, top) ||
         !in_range(c->members, 0, MTAN_MAX_MEMBERS))
         return MTAN_ERR_CONFIG;
@@ -4403,40 +4403,55 @@ static void summary_row(mtan_real *row, const mtan_config *c, const channel_summ
     for (int32_t d = 0; d < c->channels; d++) summary_put(row, c, d, &channel[d]);
 }
 
-/* ---- terms: what each number of a row adds to the logits ----
- * A step function of every summary and of every static channel's mean. Nothing attends and nothing multiplies, so a number that
- * tells much in one range alone is read as it is. Training leaves them alone (mtan_config, terms). */
+/* ---- trees: what the numbers of a row add to the logits together ----
+ * Nothing attends and nothing multiplies, so a number that tells much in one range alone, or beside another, is read as it is. Training
+ * leaves them alone (mtan.h, MTAN_LEAVES). */
 
-static int32_t term_count(const mtan_config *c) {
+enum { SPLIT_LEAF, SPLIT_NUMBER, SPLIT_THRESHOLD, SPLIT_SIDE, SPLIT_REALS };
+enum { TREE_SPLITS = (MTAN_LEAVES - 1) * SPLIT_REALS, LOGITS_AT_ONCE = 8 };
+
+/* What a tree may split by. */
+static int32_t tree_numbers(const mtan_config *c) {
     return summary_width(c) - c->statics;
 }
 
-/* Where a term stands: at 0 without an observation, else at 1 + the thresholds up to x. */
-static int32_t term_step(const mtan_real *threshold, int32_t n, mtan_real x, int32_t seen) {
-    int32_t low = 0, high = n;
-    if (!seen) return 0;
-    while (low < high) {
-        const int32_t middle = (low + high) / 2;
-        if (threshold[middle] <= x) low = middle + 1;
-        else high = middle;
-    }
-    return 1 + low;
+/* A whole number below n that stands in a tensor; -1: it is none. */
+static int32_t whole_below(mtan_real x, int32_t n) {
+    return x >= 0 && x < (mtan_real)n ? (int32_t)x : -1;
 }
 
-/* The sums over a row's terms, one for each logit: in double, in the order of the numbers, so the bits are the same everywhere. */
-static void term_sums(mtan_real *out, const mtan_config *c, const mtan_real *row, const mtan_real *threshold,
-                      const mtan_real *height) {
-    const int32_t D = varying(c), M = c->statics, T = c->terms, n = term_count(c), outputs = mtan_config_outputs(c);
-    const mtan_real *seen_static = row + n;
-    for (int32_t o = 0; o < outputs; o++) {
-        double sum = 0;
-        for (int32_t j = 0; j < n; j++) {
-            const int32_t seen = (j < n - M ? row[j % D] : seen_static[j - (n - M)]) > 0;
-            const size_t step = (size_t)term_step(threshold + (size_t)j * (size_t)T, T, row[j], seen);
-            sum += (double)height[((size_t)j * ((size_t)T + 2) + step) * (size_t)outputs + (size_t)o];
-        }
-        out[o] = (mtan_real)sum;
+/* Whether a split sends the row on. One by a number that there is none of sends nobody. */
+static int32_t split_sends(const mtan_real *split, const mtan_config *c, const mtan_real *row) {
+    const int32_t n = tree_numbers(c), changing = n - c->statics, j = whole_below(split[SPLIT_NUMBER], n);
+    if (j < 0) return 0;
+    if (!(row[j < changing ? j % varying(c) : n + (j - changing)] > 0)) return split[SPLIT_SIDE] > 0;
+    return row[j] >= split[SPLIT_THRESHOLD];
+}
+
+static size_t tree_leaf(const mtan_real *split, const mtan_config *c, const mtan_real *row) {
+    int32_t leaf = 0;
+    for (int32_t k = 1; k < MTAN_LEAVES; k++, split += SPLIT_REALS)
+        if (whole_below(split[SPLIT_LEAF], k) == leaf && split_sends(split, c, row)) leaf = k;
+    return (size_t)leaf;
+}
+
+/* n sums over the trees, of logits from `first` on: in double, in the order of the trees, so the bits are the same everywhere. */
+static void tree_sums_of(mtan_real *out, const mtan_config *c, const mtan_real *row, const mtan_real *split,
+                         const mtan_real *height, size_t first, size_t n) {
+    const size_t outputs = (size_t)mtan_config_outputs(c);
+    double sum[LOGITS_AT_ONCE] = {0};
+    for (int32_t t = 0; t < c->trees; t++, split += TREE_SPLITS, height += MTAN_LEAVES * outputs) {
+        const mtan_real *at = height + tree_leaf(split, c, row) * outputs + first;
+        for (size_t i = 0; i < n; i++) sum[i] += (double)at[i];
     }
+    for (size_t i = 0; i < n; i++) out[first + i] = (mtan_real)sum[i];
+}
+
+static void tree_sums(mtan_real *out, const mtan_config *c, const mtan_real *row, const mtan_real *split,
+                      const mtan_real *height) {
+    const size_t outputs = (size_t)mtan_config_outputs(c);
+    for (size_t i = 0; i < outputs; i += LOGITS_AT_ONCE)
+        tree_sums_of(out, c, row, split, height, i, outputs - i < LOGITS_AT_ONCE ? outputs - i : LOGITS_AT_ONCE);
 }
 
 /* (D) summaries without an observation, in the workspace; null when counting or failed. */
@@ -5018,7 +5033,7 @@ typedef struct mtand_roles {
     attention_roles enc, dec;
     int32_t cls_gru, head[3];
     int32_t variance[2]; /* z0_to_var */
-    int32_t terms;       /* share, thresholds, heights */
+    int32_t trees;       /* share, splits, heights */
 } mtand_roles;
 
 static const mtand_roles *roles_of(const mtan_forward *f) {
@@ -5157,13 +5172,12 @@ static void add_variance(mtan_params *p, mtand_roles *roles, const mtan_config *
 }
 
 /* Vectors, which are neither decayed in training nor become int8. */
-static void add_terms(mtan_params *p, mtand_roles *roles, const mtan_config *c) {
-    const int32_t n = term_count(c);
-    if (c->terms == 0) return;
+static void add_trees(mtan_params *p, mtand_roles *roles, const mtan_config *c) {
+    if (c->trees == 0) return;
     p->prefix = "rec.";
-    roles->terms = add_param(p, "terms", ".share", 1, 1, 1, 1);
-    add_param(p, "terms", ".threshold", n * c->terms, 1, 1, 1);
-    add_param(p, "terms", ".height", n * (c->terms + 2) * mtan_config_outputs(c), 1, 1, 1);
+    roles->trees = add_param(p, "trees", ".share", 1, 1, 1, 1);
+    add_param(p, "trees", ".split", c->trees * TREE_SPLITS, 1, 1, 1);
+    add_param(p, "trees", ".height", c->trees * MTAN_LEAVES * mtan_config_outputs(c), 1, 1, 1);
 }
 
 static void mtand_params(const mtan_config *c, mtan_params *p, void *roles) {
@@ -5173,7 +5187,7 @@ static void mtand_params(const mtan_config *c, mtan_params *p, void *roles) {
         add_classifier(p, (mtand_roles *)roles, c);
         add_variance(p, (mtand_roles *)roles, c);
     }
-    add_terms(p, (mtand_roles *)roles, c);
+    add_trees(p, (mtand_roles *)roles, c);
 }
 
 static int32_t interp_ok(const mtan_config *c, mtan_interp_kind kind, int32_t heads) {
@@ -5188,8 +5202,7 @@ static int32_t widths_fit(const mtan_config *c) {
     if (c->variance == MTAN_VARIANCE_LEARNED &&
         c->dec_heads * (2 * (int64_t)c->dec_hidden + (int64_t)c->enc_heads * c->channels) > INT32_MAX)
         return 0;
-    if (c->terms > 0 && (int64_t)c->channels * MTAN_SUMMARIES > INT32_MAX / (c->terms + 2) / mtan_config_outputs(c))
-        return 0;
+    if (c->trees > 0 && (int64_t)c->trees * MTAN_LEAVES * mtan_config_outputs(c) > INT32_MAX) return 0;
     return (1 + MTAN_FEATURES) * wide * heads <= INT32_MAX && heads * c->embed <= INT32_MAX &&
            heads * c->ref_points <= INT32_MAX;
 }
@@ -5254,16 +5267,16 @@ static void init_attention(const mtan_config *c, const attention_roles *r, mtan_
 }
 
 /* They add nothing until somebody fits them. */
-static void init_terms(const mtan_config *c, const mtand_roles *r, mtan_real *weights) {
+static void init_trees(const mtan_config *c, const mtand_roles *r, mtan_real *weights) {
     for (int32_t i = 0; i < 3; i++) {
-        const mtan_param p = param_at(c, r->terms + i);
+        const mtan_param p = param_at(c, r->trees + i);
         for (int32_t k = 0; k < p.rows; k++) weights[p.offset + (size_t)k] = i == 0 ? 1 : 0;
     }
 }
 
 static void mtand_init(const mtan_config *c, const void *roles, mtan_real *weights, mtan_mt19937 *rng) {
     const mtand_roles *r = roles;
-    if (c->terms > 0) init_terms(c, r, weights);
+    if (c->trees > 0) init_trees(c, r, weights);
     if (c->frequencies != MTAN_FREQUENCIES_LOG) return;
     init_attention(c, &r->enc, c->encoder, c->encoder == MTAN_ATTENTION ? c->enc_heads : 1, weights, rng);
     if (has_decoder(c))
@@ -5868,15 +5881,15 @@ static mtan_tensor last_of(const mtan_forward *f, mtan_tensor hidden, int32_t ro
     return y;
 }
 
-/* share * logits + what the terms add. The host looks them up, of the summaries that it has made. */
-static mtan_tensor add_terms_of(const mtan_forward *f, mtan_tensor logits, mtan_tensor summary) {
+/* share * logits + what the trees add. The host looks them up, of the summaries that it has made. */
+static mtan_tensor add_trees_of(const mtan_forward *f, mtan_tensor logits, mtan_tensor summary) {
     const uint32_t *at;
     mtan_tensor sums;
-    if (f->config->terms == 0) return logits;
-    at = f->model->offset + roles_of(f)->terms;
+    if (f->config->trees == 0) return logits;
+    at = f->model->offset + roles_of(f)->trees;
     sums = mtan_new_constant(f->tape, logits.rows, logits.cols);
     for (int32_t i = 0; runs(f->tape) && i < sums.rows; i++)
-        term_sums(mtan_data(f->tape, sums) + (size_t)i * (size_t)sums.stride, f->config,
+        tree_sums(mtan_data(f->tape, sums) + (size_t)i * (size_t)sums.stride, f->config,
                   mtan_data(f->tape, summary) + (size_t)i * (size_t)summary.stride, f->model->weights + at[1],
                   f->model->weights + at[2]);
     send_tensor(f->tape, sums);
@@ -5887,7 +5900,7 @@ static mtan_tensor add_terms_of(const mtan_forward *f, mtan_tensor logits, mtan_
 
 /* The logits of records from the states of a sequence. */
 static mtan_tensor classify_last(const mtan_forward *f, mtan_tensor hidden, int32_t rows) {
-    return add_terms_of(f, head(f, last_of(f, hidden, rows)), f->tape->batch->summary);
+    return add_trees_of(f, head(f, last_of(f, hidden, rows)), f->tape->batch->summary);
 }
 
 /* ---- the models ---- */
@@ -6178,7 +6191,7 @@ static mtan_tensor enc_small(const mtan_forward *f, const mtan_record *record, i
         mtan_op_relu(f->tape, x);
         x = small_layer(f, x, roles_of(f)->head[i], roles_of(f)->head[i] + 1);
     }
-    return add_terms_of(f, x, mtan_columns(read, N, W));
+    return add_trees_of(f, x, mtan_columns(read, N, W));
 }
 
 #define MTAND_TRAITS (MTAN_HAS_POINTS | MTAN_ATTENDS | MTAN_ON_DEVICE | MTAN_IN_INT8)

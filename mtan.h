@@ -153,7 +153,15 @@ enum { MTAN_SPREAD = 1, MTAN_INTENSITY = 2, MTAN_SLOPE = 4 };
  * log(1 + how many); their mean and standard deviation; the first, last, least and most; the mean of |one - the one before|; their
  * trend, correlation with time times standard deviation; the time of the last. */
 #define MTAN_SUMMARIES 11
-#define MTAN_MAX_TERMS 255
+
+/* Beside the network there may be trees: each splits records by those numbers and by the means of static channels, and adds the heights of
+ * the leaf that a record ends in to its logits. Training leaves trees as they are, at first nothing. Who fits them writes three tensors:
+ * rec.trees.share, what the network's own logits are multiplied by; .split, for each tree MTAN_LEAVES - 1 splits of leaf, number, threshold,
+ * side; .height, for each tree and leaf that of every logit. A record begins in leaf 0. Split k, from 0, is of the records in its leaf:
+ * one whose number is the threshold or more goes to leaf k + 1; one without the number, as its channel was not observed, goes there where
+ * the side is 1. */
+#define MTAN_LEAVES 12
+#define MTAN_MAX_TREES 4096
 
 typedef enum mtan_rule { MTAN_MEAN_PROBABILITY, MTAN_MEAN_LOG_PROBABILITY } mtan_rule; /* and one prediction */
 
@@ -174,13 +182,7 @@ typedef struct mtan_config {
     int32_t summaries;       /* 1: the classifier of records also reads MTAN_SUMMARIES numbers of each channel */
     int32_t statics; /* the first so many channels do not change: attention leaves them out, that classifier reads their
                       * means and whether there are any */
-    int32_t
-        terms; /* thresholds of a term; 0: there are none. Each number that the classifier of records is told beside the
-                    * sequence, summary or static, has a term: a step function of the number that is added to the logits.
-                    * Training leaves terms as they are, at first nothing; who fits them writes three tensors, rec.terms.share
-                    * (what the network's own logits are multiplied by), .threshold (ascending, `terms` for each number)
-                    * and .height (for each number: without an observation, below the first threshold, ..., from the last
-                    * on; for each of these every logit) */
+    int32_t trees;   /* beside the network: see MTAN_LEAVES; 0: there are none */
     int32_t channels, classes;      /* D, C */
     int32_t embed;                  /* E; even for the fixed embedding */
     int32_t enc_heads, dec_heads;   /* H, divides E */

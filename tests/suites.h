@@ -22,7 +22,7 @@ X(preparation_suite)
 X(frequencies_suite)
 X(variance_suite)
 X(summaries_suite)
-X(terms_suite)
+X(trees_suite)
 X(strings_suite)
 #ifndef MTAN_TESTS_LIBRARY
 X(array_suite)

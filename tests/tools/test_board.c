@@ -102,16 +102,18 @@ static int load(bundle *b, const char *name) {
 
 TEST small_makes_a_model_that_fits(void) {
     const board_goal goal = goal_of(128 * 1024, 20 * 1024);
-    char said[128];
+    char said[160];
     bundle b;
     ASSERT_EQ_FMT(DONE, command_run(TRAIN "--small --out @/run"), "%d");
     ASSERT(load(&b, "run/best.safetensors"));
     ASSERT(board_fits(&goal, &b.model.config));
     ASSERT_EQ(4, b.model.config.ref_points); /* what the user says stays */
-    ASSERT(b.model.config.head_hidden < 300);
-    snprintf(said, sizeof said,
-             "for 128 KB of flash and 20 KB of RAM: --embed %d --enc-hidden %d --ref-points 4 --head-hidden %d\n",
-             (int)b.model.config.embed, (int)b.model.config.enc_hidden, (int)b.model.config.head_hidden);
+    ASSERT(b.model.config.head_hidden < 300 && b.model.config.trees > 0);
+    snprintf(
+        said, sizeof said,
+        "for 128 KB of flash and 20 KB of RAM: --embed %d --enc-hidden %d --ref-points 4 --head-hidden %d --trees %d\n",
+        (int)b.model.config.embed, (int)b.model.config.enc_hidden, (int)b.model.config.head_hidden,
+        (int)b.model.config.trees);
     ASSERT(command_says("err.txt", said));
     ASSERT(command_says("err.txt", "mtan quantize to int8, then mtan export: "));
     bundle_free(&b);

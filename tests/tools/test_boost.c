@@ -1,4 +1,4 @@
-/* Boosted terms against scikit-learn's boosting of trees with two leaves (golden/rivals.safetensors), and what they leave alone. */
+/* Boosted trees against scikit-learn's (golden/rivals.safetensors), and what they leave alone. */
 #define GOLDEN_FILE "rivals.safetensors"
 #include <greatest.h>
 #include <math.h>
@@ -8,11 +8,18 @@
 #include "../../tools/data/generators.h"
 #include "../../tools/mtan/model/boost.h"
 
-enum { ROUNDS = 40 }; /* as tools/golden/golden_rivals.py has it */
+enum { ROUNDS = 40, LEAST = 5 }; /* as tools/golden/golden_rivals.py has it */
 
-/* Few enough rows that every value has a threshold, as scikit-learn's bins do; validated on themselves, so that no round is one too
+static boost_rule rule_of(size_t numbers, size_t classes, int32_t trees) {
+    boost_rule rule = boost_default(numbers, 0, (int32_t)classes, trees, 0);
+    rule.thresholds = 255, rule.tried = numbers, rule.least = LEAST;
+    rule.rate = classes == 2 ? 0.1 : 0.5, rule.ridge = classes == 2 ? 5 : 0;
+    return rule;
+}
+
+/* Few enough rows that every value has a threshold, as scikit-learn's bins do; validated on themselves, so that no tree is one too
  * many. */
-TEST the_steps_are_scikit_learns(const char *of) {
+TEST the_trees_are_scikit_learns(const char *of, int32_t trees) {
     char name[32];
     size_t n, many, numbers;
     snprintf(name, sizeof name, "%s.x", of);
@@ -22,12 +29,13 @@ TEST the_steps_are_scikit_learns(const char *of) {
     snprintf(name, sizeof name, "%s.boosted", of);
     double *expected = golden_f64(name, &numbers), logit[8];
     const size_t features = many / n, classes = numbers / n;
+    const boost_rule rule = rule_of(features, classes, trees);
     mtan_real *x = guard_alloc(many * sizeof *x);
     boost b;
     for (size_t i = 0; i < many; i++) x[i] = (mtan_real)(float)wide[i];
     const boost_rows rows = {x, label, n};
-    boost_fit(&b, rows, rows, (boost_size){features, (int32_t)classes, 255, ROUNDS});
-    ASSERT_EQ_FMT(ROUNDS, (int)b.rounds, "%d");
+    boost_fit(&b, rows, rows, &rule);
+    ASSERT_EQ_FMT(trees, b.trees, "%d");
     for (size_t i = 0; i < n; i++) {
         double sum = 0;
         boost_at(&b, x + i * features, logit);
@@ -54,28 +62,81 @@ static void make_rows(mtan_real *x, int32_t *label, uint32_t seed) {
     }
 }
 
-static double spread_of(const boost *b, size_t number) {
-    const size_t steps = (size_t)b->thresholds + 2;
-    double least = INFINITY, most = -INFINITY;
-    for (size_t k = 1; k < steps; k++) {
-        least = fmin(least, b->height[number * steps + k]);
-        most = fmax(most, b->height[number * steps + k]);
-    }
-    return most - least;
-}
-
-TEST a_number_that_tells_nothing_has_hardly_a_term(void) {
+TEST a_number_that_tells_nothing_is_hardly_split_by(void) {
     mtan_real *x = guard_alloc(2 * ROWS * NUMBERS * sizeof *x);
     int32_t *label = guard_alloc(2 * ROWS * sizeof *label);
+    int32_t splits[NUMBERS] = {0}, first = 0;
+    const boost_rule rule = boost_default(NUMBERS, ROWS, 2, 1000, 7);
     boost b;
     make_rows(x, label, 1), make_rows(x + ROWS * NUMBERS, label + ROWS, 2);
-    boost_fit(&b, (boost_rows){x, label, ROWS}, (boost_rows){x + ROWS * NUMBERS, label + ROWS, ROWS},
-              (boost_size){NUMBERS, 2, 15, BOOST_ROUNDS});
-    ASSERT(b.rounds > 10);
-    ASSERT(b.rounds < BOOST_ROUNDS); /* validation has ended it */
-    ASSERT(spread_of(&b, TELLS) > 2);
-    for (size_t j = 0; j < NUMBERS; j++) ASSERT(j == TELLS || spread_of(&b, j) < 0.5);
+    boost_fit(&b, (boost_rows){x, label, ROWS}, (boost_rows){x + ROWS * NUMBERS, label + ROWS, ROWS}, &rule);
+    ASSERT(b.trees > 100);
+    ASSERT(b.trees < 1000); /* validation has ended it */
+    for (int32_t t = 0; t < b.trees; t++) first += b.split[t * BOOST_SPLITS].number == TELLS;
+    for (int32_t i = 0; i < b.trees * BOOST_SPLITS; i++)
+        if (b.split[i].leaf >= 0) splits[b.split[i].number]++;
+    ASSERT(first > b.trees * 7 / 10); /* of twelve numbers ten are tried */
+    for (int32_t j = 0; j < NUMBERS; j++) ASSERT(j == TELLS || 2 * splits[j] < 3 * splits[TELLS]);
     boost_free(&b);
+    ASSERT(guard_free(x) & guard_free(label));
+    PASS();
+}
+
+/* Two numbers that tell only together: no sum of functions of one each finds it. */
+TEST numbers_that_tell_together_are_found(void) {
+    const boost_rule rule = boost_default(NUMBERS, ROWS, 2, 300, 7);
+    mtan_real *x = guard_alloc(2 * ROWS * NUMBERS * sizeof *x);
+    int32_t *label = guard_alloc(2 * ROWS * sizeof *label), right = 0;
+    double logit[2];
+    boost b;
+    make_rows(x, label, 3), make_rows(x + ROWS * NUMBERS, label + ROWS, 4);
+    for (size_t i = 0; i < 2 * (size_t)ROWS; i++)
+        label[i] = (x[i * NUMBERS] > 0) == (x[i * NUMBERS + 1] > (mtan_real)0.2);
+    boost_fit(&b, (boost_rows){x, label, ROWS}, (boost_rows){x + ROWS * NUMBERS, label + ROWS, ROWS}, &rule);
+    for (size_t i = ROWS; i < 2 * (size_t)ROWS; i++) {
+        boost_at(&b, x + i * NUMBERS, logit);
+        right += (logit[1] > logit[0]) == label[i];
+    }
+    ASSERT(right > ROWS * 8 / 10);
+    boost_free(&b);
+    ASSERT(guard_free(x) & guard_free(label));
+    PASS();
+}
+
+/* One of a hundred numbers is not constant: it is found, drawn or not. */
+TEST a_tree_looks_on_until_a_number_splits(void) {
+    enum { MANY = 100, FEW = 60 };
+    const boost_rule rule = boost_default(MANY, FEW, 2, 50, 7);
+    mtan_real *x = guard_alloc(FEW * MANY * sizeof *x);
+    int32_t label[FEW];
+    boost b;
+    for (size_t i = 0; i < FEW * (size_t)MANY; i++) x[i] = 1;
+    for (size_t i = 0; i < FEW; i++) label[i] = i % 2, x[i * MANY + 42] = (mtan_real)(i % 2);
+    const boost_rows rows = {x, label, FEW};
+    boost_fit(&b, rows, rows, &rule);
+    ASSERT_EQ_FMT(50, b.trees, "%d");
+    for (int32_t t = 0; t < b.trees; t++) ASSERT_EQ_FMT(42, b.split[t * BOOST_SPLITS].number, "%d");
+    boost_free(&b);
+    ASSERT(guard_free(x));
+    PASS();
+}
+
+/* What is drawn depends on the seed alone. */
+TEST the_seed_decides_what_is_drawn(void) {
+    mtan_real *x = guard_alloc(ROWS * NUMBERS * sizeof *x);
+    int32_t *label = guard_alloc(ROWS * sizeof *label);
+    double logit[3][2];
+    make_rows(x, label, 5);
+    for (uint32_t i = 0; i < 3; i++) {
+        const boost_rule rule = boost_default(NUMBERS, ROWS, 2, 20, i / 2);
+        const boost_rows rows = {x, label, ROWS};
+        boost b;
+        boost_fit(&b, rows, rows, &rule);
+        boost_at(&b, x, logit[i]);
+        boost_free(&b);
+    }
+    ASSERT_MEM_EQ(logit[0], logit[1], sizeof logit[0]);
+    ASSERT(memcmp(logit[0], logit[2], sizeof logit[0]) != 0);
     ASSERT(guard_free(x) & guard_free(label));
     PASS();
 }
@@ -83,10 +144,11 @@ TEST a_number_that_tells_nothing_has_hardly_a_term(void) {
 TEST without_validation_rows_nothing_is_fitted(void) {
     const mtan_real x[4] = {1, 2, (mtan_real)NAN, 4};
     const int32_t label[4] = {0, 1, 2, 1};
+    const boost_rule rule = boost_default(1, 4, 3, 10, 0);
     double logit[3];
     boost b;
-    boost_fit(&b, (boost_rows){x, label, 4}, (boost_rows){NULL, NULL, 0}, (boost_size){1, 3, 2, BOOST_ROUNDS});
-    ASSERT_EQ_FMT(0, (int)b.rounds, "%d");
+    boost_fit(&b, (boost_rows){x, label, 4}, (boost_rows){NULL, NULL, 0}, &rule);
+    ASSERT_EQ_FMT(0, b.trees, "%d");
     boost_at(&b, x, logit);
     ASSERT_IN_RANGE(log(2), logit[1] - logit[0], 1e-12);
     boost_free(&b);
@@ -95,9 +157,12 @@ TEST without_validation_rows_nothing_is_fitted(void) {
 
 SUITE(boost_suite);
 SUITE(boost_suite) {
-    RUN_TESTp(the_steps_are_scikit_learns, "two");
-    RUN_TESTp(the_steps_are_scikit_learns, "five");
-    RUN_TESTp(the_steps_are_scikit_learns, "strong");
-    RUN_TEST(a_number_that_tells_nothing_has_hardly_a_term);
+    RUN_TESTp(the_trees_are_scikit_learns, "two", ROUNDS);
+    RUN_TESTp(the_trees_are_scikit_learns, "five", 1);
+    RUN_TESTp(the_trees_are_scikit_learns, "strong", 1);
+    RUN_TEST(a_number_that_tells_nothing_is_hardly_split_by);
+    RUN_TEST(numbers_that_tell_together_are_found);
+    RUN_TEST(a_tree_looks_on_until_a_number_splits);
+    RUN_TEST(the_seed_decides_what_is_drawn);
     RUN_TEST(without_validation_rows_nothing_is_fitted);
 }

@@ -45,7 +45,7 @@ static int set_column(const char *file, const char *tensor, size_t i, float valu
 /* A unit that is always 0 may have any weights behind it: in int8 they take the steps of all the others. */
 TEST a_loss_of_auc_is_a_bad_result(void) {
     if (sizeof(mtan_real) != sizeof(float)) SKIPm("the file is of doubles");
-    ASSERT_EQ_FMT(DONE, command_run(TRAIN " --terms 0"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN " --trees 0"), "%d");
     ASSERT(set_column("run/best.safetensors", "rec.classifier.0.bias", 3, -1e6f));
     ASSERT(set_column("run/best.safetensors", "rec.classifier.2.weight", 3, 1e6f));
     ASSERT_EQ_FMT(BAD_RESULT, command_run("quantize " FLOAT " @/int8.safetensors" DATA), "%d");

@@ -16,7 +16,7 @@
 #define SMALL "--enc-hidden 8 --embed 8 --ref-points 6 --head-hidden 6 --batch 8 --latent 2 --quiet --threads 1 "
 #define TRAIN "train own --model enc " DATA SMALL
 /* A step that no weight can show. */
-#define STANDING "--epochs 1 --lr 1e-12 --decay 0 --terms 0 "
+#define STANDING "--epochs 1 --lr 1e-12 --decay 0 --trees 0 "
 
 /* Other records of the same channels, of which one has another one. */
 static void write_unlabelled(const char *name, const char *last) {
@@ -110,7 +110,7 @@ TEST static_channels_stay_out(void) {
 TEST what_judges_is_left_out(void) {
     ASSERT_EQ_FMT(DONE,
                   command_run("train own --model enc " DATA "--enc-hidden 8 --embed 8 --ref-points 6 --head-hidden 6 "
-                              "--terms 0 --epochs 1 --ensemble 2 --pretrain @/events.csv --pretrain-epochs 1 --out "
+                              "--trees 0 --epochs 1 --ensemble 2 --pretrain @/events.csv --pretrain-epochs 1 --out "
                               "@/run"),
                   "%d");
     ASSERT(command_says("err.txt", "pretraining on 38 records, 22 left out as they are for validation or test"));
@@ -130,7 +130,7 @@ TEST what_judges_is_left_out(void) {
 
 /* Twice, and interrupted while it is pretrained. */
 TEST the_same_bits_follow(void) {
-    static const char line[] = TRAIN "--epochs 2 --terms 0 --pretrain @/more.csv --pretrain-epochs 60 --out @/";
+    static const char line[] = TRAIN "--epochs 2 --trees 0 --pretrain @/more.csv --pretrain-epochs 60 --out @/";
     char other[512];
     write_unlabelled("more.csv", NULL);
     snprintf(other, sizeof other, "%swhole", line);
@@ -166,7 +166,7 @@ TEST what_cannot_be_pretrained_is_refused(void) {
     ASSERT(command_refused("train own --model gru-d " DATA "--pretrain @/more.csv --out @/x",
                            "is for mTAND-Enc and mTAND-Full"));
     ASSERT(access(command_path("x"), F_OK) != 0);
-    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--epochs 1 --terms 0 --out @/plain"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--epochs 1 --trees 0 --out @/plain"), "%d");
     ASSERT(command_refused("train own " DATA "--out @/plain --resume --pretrain @/more.csv",
                            "--pretrain: a resumed run keeps the setting"));
     PASS();

@@ -301,7 +301,7 @@ TEST the_best_model_is_the_average(void) {
     char error[512];
     bundle best, last;
     mtan_tensor_view view;
-    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--average 0.8 --epochs 1 --terms 0 --out @/mean"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--average 0.8 --epochs 1 --trees 0 --out @/mean"), "%d");
     ASSERT(bundle_read(&best, command_path("mean/best.safetensors"), error));
     ASSERT(bundle_read(&last, command_path("mean/last.safetensors"), error));
     const size_t count = mtan_weights_count(&best.model.config), bytes = count * sizeof(mtan_real);

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Writes golden/rivals.safetensors: logistic and ridge regressions, boosted steps, thresholds and recalibrations by scikit-learn.
+"""Writes golden/rivals.safetensors: logistic and ridge regressions, boosted trees, thresholds and recalibrations by scikit-learn.
 
     golden_rivals.py OUT     OUT: the folder golden/
 
 Each case has its rows x (n, features; NaN: missing), label and classes, the ridge, and what LogisticRegression(C = 1 / ridge) makes of the
-standardised rows: weight (features + 1, columns; the constants last) and the probabilities of the rows; boosted has those of
-HistGradientBoostingClassifier with two leaves a tree on the rows in float32, after ROUNDS trees of each class. Or y, and Ridge(alpha = ridge)
-with what it says of the rows. decisions.* has probabilities
+standardised rows: weight (features + 1, columns; the constants last) and the probabilities of the rows. boosted has the probabilities of
+boosted trees of LEAVES leaves on the rows in float32: of two classes HistGradientBoostingClassifier's after ROUNDS trees, of more those after
+one tree that all classes share, a DecisionTreeRegressor of their gradients. Or y, and Ridge(alpha = ridge) with what it says of the rows. decisions.* has probabilities
 p and label, thresholds and, for each, sensitivity, specificity, PPV, NPV and share flagged from confusion_matrix, the net benefit (of
 Vickers and Elkin's formula) and that of flagging all; recalibration is intercept and slope of the log-odds without a penalty. Needs numpy and scikit-learn
 (golden_rng.py, whose `write` is used, also torch). The same versions give the same bytes.
@@ -18,11 +18,12 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import confusion_matrix
+from sklearn.tree import DecisionTreeRegressor
 
 from golden_rng import write
 
 LIMIT = 10  # standard deviations
-ROUNDS = 40
+ROUNDS, LEAVES, LEAST = 40, 12, 5
 
 
 def standardised(x):
@@ -36,9 +37,18 @@ def regression(t, name, x, label, ridge):
     t[f"{name}.x"], t[f"{name}.label"], t[f"{name}.ridge"] = x, np.asarray(label, np.int32), np.array([float(ridge)])
     t[f"{name}.weight"] = np.vstack([fit.coef_.T, fit.intercept_])
     t[f"{name}.p"] = fit.predict_proba(z)
-    boosted = HistGradientBoostingClassifier(max_iter=ROUNDS, learning_rate=0.1, max_leaf_nodes=2, l2_regularization=5,
-                                             min_samples_leaf=10, early_stopping=False).fit(np.float32(x), label)
-    t[f"{name}.boosted"] = boosted.predict_proba(np.float32(x))
+    t[f"{name}.boosted"] = boosted(np.float32(x), label)
+
+
+def boosted(x, label):
+    if label.max() == 1:
+        return HistGradientBoostingClassifier(max_iter=ROUNDS, learning_rate=0.1, max_leaf_nodes=LEAVES, l2_regularization=5,
+                                              min_samples_leaf=LEAST, early_stopping=False).fit(x, label).predict_proba(x)
+    share = np.bincount(label) / len(label)
+    size = np.sqrt(share * (1 - share))  # of a gradient, so that the tree's squares are Newton's
+    tree = DecisionTreeRegressor(max_leaf_nodes=LEAVES, min_samples_leaf=LEAST, random_state=0)
+    logit = np.log(share) + 0.5 * tree.fit(x, (np.eye(len(share))[label] - share) / size).predict(x) / size
+    return np.exp(logit) / np.exp(logit).sum(1, keepdims=True)
 
 
 def ridge_regression(t, name, x, y, ridge):

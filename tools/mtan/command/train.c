@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "commands.h"
-#include "../model/terms.h"
+#include "../model/trees.h"
 #include "../model/data_sets.h"
 #include "../model/device.h"
 #include "../model/ensemble.h"
@@ -259,18 +259,18 @@ static int renew_best(const folder *f, const plan *p) {
     return good;
 }
 
-/* What the best network is told of each record also gets terms, where the plan has them. */
-static int add_terms(const folder *f, const training *t, const options *o) {
+/* What the best network is told of each record also goes to trees, where the plan has them. */
+static int add_trees(const folder *f, const training *t, const options *o) {
     char error[512] = "";
-    terms_fit fit;
+    trees_fit fit;
     bundle b;
     int good;
-    if (t->plan->config.terms == 0 || t->plan->config.task != MTAN_TASK_CLASSES || !f->writes) return 1;
+    if (t->plan->config.trees == 0 || t->plan->config.task != MTAN_TASK_CLASSES || !f->writes) return 1;
     if (!bundle_read(&b, f->best, error)) return complain("%s", error), 0;
-    good = terms_add(&b, t->data, t->split, option_threads(o), &fit, error) || (complain("%s", error), 0);
-    if (good && fit.rounds > 0)
-        note("terms, %d steps: validation log-loss %.4f, of the network %.4f, together %.4f (%.1f and %.1f of them)",
-             (int)fit.rounds, fit.terms, fit.network, fit.together, fit.terms_share, fit.network_share);
+    good = trees_add(&b, t->data, t->split, t->plan->seed, option_threads(o), &fit, error) || (complain("%s", error), 0);
+    if (good && fit.count > 0)
+        note("%d trees: validation log-loss %.4f, of the network %.4f, together %.4f (%.1f and %.1f of them)",
+             (int)fit.count, fit.trees, fit.network, fit.together, fit.trees_share, fit.network_share);
     good = good && rewrite_best(f, t->plan, &b, 1);
     bundle_free(&b);
     return good;
@@ -357,7 +357,7 @@ static int is_aloud(const folder *f) {
 static int finish(folder *f, const training *t, const options *o) {
     if (t->best_epoch > 0) {
         note("best epoch %d of %d: %s", (int)t->best_epoch, (int)t->epoch, f->best);
-        if (!add_terms(f, t, o)) return BAD_USE;
+        if (!add_trees(f, t, o)) return BAD_USE;
         if (f->writes && is_aloud(f) && t->plan->ensemble == 1) outcome_say(f->best, t, o);
         return DONE;
     }

@@ -28,8 +28,8 @@ typedef struct board_need {
 int board_need_of(board_need *need, const mtan_config *config, int int8);
 
 typedef struct board_goal {
-    size_t flash, ram;               /* bytes; 0: any */
-    int embed, hidden, points, head; /* settings that are the user's and stay */
+    size_t flash, ram;                      /* bytes; 0: any */
+    int embed, hidden, points, head, trees; /* settings that are the user's and stay */
 } board_goal;
 
 /* The goal that --small, --flash and --ram set; without them any model will do. 0 with a message: they cannot be understood. */

@@ -1,54 +1,99 @@
 /* See boost.h. */
 #include "boost.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../data/generators.h"
 #include "../../data/memory.h"
 #include "../../data/percentile.h"
 #include "metrics.h"
 
-/* Rows of which the fit knows the step that each number stands at, and the sums of its terms so far. */
+/* Rows of which the fit knows the step that each number stands at, and their sums so far. */
 typedef struct placed {
     boost_rows rows;
     uint16_t *step; /* (numbers, n): 0 without the number, else 1 + thresholds up to it */
     double *sum;    /* (n, columns) */
     double *p;      /* (n, classes) */
+    uint8_t *leaf;  /* (n) of the newest tree */
 } placed;
 
-/* A step of one term: rows up to step `at` move by `low`, the others by `high`, those without the number as `missing_low` says. */
-typedef struct move {
-    size_t number;
-    int32_t at, missing_low;
-    double low, high, gain;
-} move;
-
-/* Gradient and curvature of the log-loss, and rows, added up. */
+/* Gradient and curvature of the log-loss, added up. */
 typedef struct slope {
-    double g, h, n;
+    double g, h;
 } slope;
 
+/* What a split could be: rows up to step `at` stay, as those without the number do where `side` is 0. */
+typedef struct choice {
+    size_t number;
+    int32_t at, side;
+    double gain;
+} choice;
+
+/* A leaf's rows are `n` of the fit's order from `first` on. */
+typedef struct leaf {
+    size_t first, n;
+    choice best;
+} leaf;
+
+/* A fit under way, and room for its sums over a leaf: at each step of a number (steps, columns), below a step with and without the rows
+ * that lack the number (columns), and over all (columns). */
+typedef struct fit {
+    boost *b;
+    const boost_rule *rule;
+    mtan_real *threshold; /* (numbers, thresholds), ascending */
+    placed train, valid;
+    slope *slope; /* (n, columns) of the training rows */
+    uint32_t *order, *moved;
+    size_t *number; /* all of them, in the order of the last draws */
+    mtan_mt19937 random;
+    slope *at, *low, *all;
+    double *count; /* (steps) rows */
+    leaf leaf[MTAN_LEAVES];
+} fit;
+
+static size_t within(size_t x, size_t least, size_t most) {
+    return x < least ? least : x > most ? most : x;
+}
+
+/* A tenth of the numbers is tried, of few numbers more. Few trees move further each. */
+boost_rule boost_default(size_t numbers, size_t rows, int32_t classes, int32_t trees, uint32_t seed) {
+    const double reach = 10; /* trees times rate */
+    return (boost_rule){.numbers = numbers,
+                        .classes = classes,
+                        .trees = trees,
+                        .patience = trees / 10 + 1,
+                        .thresholds = 31,
+                        .tried = within(numbers / 10, numbers < 10 ? numbers : 10, numbers),
+                        .least = within(rows / 100, 3, 20),
+                        .rate = fmin(0.1, reach / trees),
+                        .ridge = 5,
+                        .seed = seed};
+}
+
+/* ---- rows ---- */
+
 /* Quantiles of the rows that have the number. One that repeats stands for no step: nothing lies between. */
-static void find_thresholds(boost *b, boost_rows train) {
+static void find_thresholds(fit *f, boost_rows train) {
     double *seen = tool_calloc(train.n + 1, sizeof *seen);
-    const size_t T = (size_t)b->thresholds;
-    for (size_t j = 0; j < b->numbers; j++) {
+    const size_t T = (size_t)f->rule->thresholds, numbers = f->rule->numbers;
+    for (size_t j = 0; j < numbers; j++) {
         size_t n = 0;
         for (size_t i = 0; i < train.n; i++)
-            if (!isnan(train.x[i * b->numbers + j])) seen[n++] = (double)train.x[i * b->numbers + j];
+            if (!isnan(train.x[i * numbers + j])) seen[n++] = (double)train.x[i * numbers + j];
         sort_ascending(seen, n);
-        for (size_t k = 0; n > 0 && k < T; k++) b->threshold[j * T + k] = (mtan_real)seen[(k + 1) * n / (T + 1)];
+        for (size_t k = 0; n > 0 && k < T; k++) f->threshold[j * T + k] = (mtan_real)seen[(k + 1) * n / (T + 1)];
     }
     free(seen);
 }
 
-static size_t step_of(const boost *b, size_t number, mtan_real x) {
-    const mtan_real *threshold = b->threshold + number * (size_t)b->thresholds;
+static uint16_t step_of(const mtan_real *threshold, size_t n, mtan_real x) {
     size_t step = 1;
     if (isnan(x)) return 0;
-    while (step <= (size_t)b->thresholds && threshold[step - 1] <= x) step++;
-    return step;
+    while (step <= n && threshold[step - 1] <= x) step++;
+    return (uint16_t)step;
 }
 
 /* The logits of a row whose sums are given: class 0 of two has none. */
@@ -72,20 +117,22 @@ static void refresh(const boost *b, placed *r) {
     }
 }
 
-static placed place(const boost *b, boost_rows rows) {
-    const size_t n = rows.n, columns = (size_t)b->columns;
-    placed r = {rows, tool_calloc(b->numbers * n + 1, sizeof *r.step), tool_calloc(n * columns + 1, sizeof *r.sum),
-                tool_calloc(n * (size_t)b->classes + 1, sizeof *r.p)};
+static placed place(const fit *f, boost_rows rows) {
+    const size_t n = rows.n, columns = (size_t)f->b->columns, numbers = f->rule->numbers;
+    const size_t T = (size_t)f->rule->thresholds;
+    placed r = {rows, tool_calloc(numbers * n + 1, sizeof *r.step), tool_calloc(n * columns + 1, sizeof *r.sum),
+                tool_calloc(n * (size_t)f->b->classes + 1, sizeof *r.p), tool_calloc(n + 1, sizeof *r.leaf)};
     for (size_t i = 0; i < n; i++) {
-        for (size_t j = 0; j < b->numbers; j++) r.step[j * n + i] = (uint16_t)step_of(b, j, rows.x[i * b->numbers + j]);
-        memcpy(r.sum + i * columns, b->start, columns * sizeof *r.sum);
+        for (size_t j = 0; j < numbers; j++)
+            r.step[j * n + i] = step_of(f->threshold + j * T, T, rows.x[i * numbers + j]);
+        memcpy(r.sum + i * columns, f->b->start, columns * sizeof *r.sum);
     }
-    refresh(b, &r);
+    refresh(f->b, &r);
     return r;
 }
 
 static void placed_free(placed *r) {
-    free(r->step), free(r->sum), free(r->p);
+    free(r->step), free(r->sum), free(r->p), free(r->leaf);
 }
 
 /* Every row's sum begins at the log of how frequent its class is. */
@@ -97,130 +144,245 @@ static void find_start(boost *b, boost_rows train) {
     free(count);
 }
 
-static double gain_of(slope s) {
-    return s.g * s.g / (s.h + BOOST_RIDGE);
+static int goes(const choice *c, size_t step) {
+    return step == 0 ? c->side : step > (size_t)c->at;
 }
 
-static void consider(move *best, size_t number, int32_t at, int32_t missing_low, slope low, slope all) {
-    const slope high = {all.g - low.g, all.h - low.h, all.n - low.n};
-    const double gain = gain_of(low) + gain_of(high) - gain_of(all);
-    if (low.n < BOOST_LEAST || high.n < BOOST_LEAST || !(gain > best->gain)) return;
-    *best = (move){number,
-                   at,
-                   missing_low,
-                   -BOOST_RATE * low.g / (low.h + BOOST_RIDGE),
-                   -BOOST_RATE * high.g / (high.h + BOOST_RIDGE),
-                   gain};
+/* ---- the best split of a leaf ---- */
+
+static double gain_of(const fit *f, slope s) {
+    return s.g * s.g / (s.h + f->rule->ridge);
 }
 
-static void add_slope(slope *to, slope s) {
-    to->g += s.g, to->h += s.h, to->n += s.n;
-}
-
-/* Both sides are tried for the rows without the number: with the low ones, with the high ones. */
-static void best_of_number(const boost *b, const placed *r, const slope *row, slope *at, size_t j, move *best) {
-    const size_t n = r->rows.n, steps = (size_t)b->thresholds + 2;
-    const uint16_t *step = r->step + j * n;
-    slope all = {0, 0, 0}, low = {0, 0, 0};
-    memset(at, 0, steps * sizeof *at);
-    for (size_t i = 0; i < n; i++) add_slope(&at[step[i]], row[i]);
-    for (size_t k = 0; k < steps; k++) add_slope(&all, at[k]);
-    for (size_t k = 1; k + 1 < steps; k++) {
-        slope with = at[0];
-        add_slope(&low, at[k]);
-        add_slope(&with, low);
-        consider(best, j, (int32_t)k, 0, low, all);
-        if (at[0].n > 0) consider(best, j, (int32_t)k, 1, with, all);
+/* What a leaf gains by two, of which `low` is one. */
+static double gain_by(const fit *f, const slope *low) {
+    double gain = 0;
+    for (int32_t c = 0; c < f->b->columns; c++) {
+        const slope high = {f->all[c].g - low[c].g, f->all[c].h - low[c].h};
+        gain += gain_of(f, low[c]) + gain_of(f, high) - gain_of(f, f->all[c]);
     }
-    add_slope(&low, at[steps - 1]);
-    consider(best, j, b->thresholds + 1, 0, low, all); /* whether there is one at all */
+    return gain;
 }
 
-static move best_move(const boost *b, const placed *r, int32_t column, slope *row, slope *at) {
-    const size_t n = r->rows.n, C = (size_t)b->classes;
-    const int32_t of = b->columns == 1 ? 1 : column;
-    move best = {0, 0, 0, 0, 0, 1e-12};
-    for (size_t i = 0; i < n; i++) {
-        const double p = r->p[i * C + (size_t)of];
-        row[i] = (slope){p - (r->rows.label[i] == of), p * (1 - p), 1};
+static void consider(const fit *f, leaf *l, choice c, const slope *low, double rows) {
+    const double least = (double)f->rule->least;
+    if (rows < least || (double)l->n - rows < least) return;
+    c.gain = gain_by(f, low);
+    if (c.gain > l->best.gain) l->best = c;
+}
+
+static void add_slopes(slope *to, const slope *s, size_t n) {
+    for (size_t i = 0; i < n; i++) to[i].g += s[i].g, to[i].h += s[i].h;
+}
+
+static void count_steps(fit *f, const leaf *l, size_t number) {
+    const size_t columns = (size_t)f->b->columns, steps = (size_t)f->rule->thresholds + 2;
+    const uint16_t *step = f->train.step + number * f->train.rows.n;
+    memset(f->at, 0, steps * columns * sizeof *f->at);
+    memset(f->count, 0, steps * sizeof *f->count);
+    for (size_t i = 0; i < l->n; i++) {
+        const size_t row = f->order[l->first + i];
+        add_slopes(f->at + step[row] * columns, f->slope + row * columns, columns);
+        f->count[step[row]]++;
     }
-    for (size_t j = 0; j < b->numbers; j++) best_of_number(b, r, row, at, j, &best);
-    return best;
 }
 
-static int is_low(const move *m, size_t step) {
-    return step == 0 ? m->missing_low : step <= (size_t)m->at;
+/* With the rows that lack the number on either side. The last step: whether a row has it at all. */
+static void try_number(fit *f, leaf *l, size_t number) {
+    const size_t columns = (size_t)f->b->columns, steps = (size_t)f->rule->thresholds + 2;
+    slope *seen = f->low, *with = f->low + columns;
+    double rows = 0;
+    count_steps(f, l, number);
+    memset(seen, 0, columns * sizeof *seen);
+    memcpy(with, f->at, columns * sizeof *with);
+    for (size_t k = 1; k < steps; k++) {
+        add_slopes(seen, f->at + k * columns, columns), add_slopes(with, f->at + k * columns, columns);
+        rows += f->count[k];
+        consider(f, l, (choice){number, (int32_t)k, 1, 0}, seen, rows);
+        if (f->count[0] > 0) consider(f, l, (choice){number, (int32_t)k, 0, 0}, with, rows + f->count[0]);
+    }
 }
 
-static void move_rows(const boost *b, placed *r, const move *m, int32_t column) {
+/* Number i of those that are tried: any but the ones before it, unless all are. */
+static size_t draw(fit *f, size_t i) {
+    const size_t n = f->rule->numbers, all = f->rule->tried >= n;
+    const size_t k = all ? i : i + numpy_interval(&f->random, (uint32_t)(n - 1 - i)), drawn = f->number[k];
+    f->number[k] = f->number[i];
+    return f->number[i] = drawn;
+}
+
+static void sum_leaf(fit *f, const leaf *l) {
+    const size_t columns = (size_t)f->b->columns;
+    memset(f->all, 0, columns * sizeof *f->all);
+    for (size_t i = 0; i < l->n; i++) add_slopes(f->all, f->slope + f->order[l->first + i] * columns, columns);
+}
+
+/* More numbers are tried while none of them splits the leaf. */
+static void find_split(fit *f, leaf *l) {
+    l->best = (choice){0, 0, 0, 1e-12};
+    if (l->n < 2 * f->rule->least) return;
+    sum_leaf(f, l);
+    for (size_t i = 0; i < f->rule->numbers && (i < f->rule->tried || l->best.at == 0); i++)
+        try_number(f, l, draw(f, i));
+}
+
+/* ---- a tree ---- */
+
+static void mark(placed *r, const choice *c, int32_t from, int32_t to) {
+    const uint16_t *step = r->step + c->number * r->rows.n;
     for (size_t i = 0; i < r->rows.n; i++)
-        r->sum[i * (size_t)b->columns + (size_t)column] +=
-            is_low(m, r->step[m->number * r->rows.n + i]) ? m->low : m->high;
+        if (r->leaf[i] == from && goes(c, step[i])) r->leaf[i] = (uint8_t)to;
 }
 
-static void move_term(boost *b, const move *m, int32_t column) {
-    const size_t steps = (size_t)b->thresholds + 2;
-    for (size_t k = 0; k < steps; k++)
-        b->height[(m->number * steps + k) * (size_t)b->columns + (size_t)column] += is_low(m, k) ? m->low : m->high;
+/* Rows keep their order on both sides. */
+static void divide(fit *f, leaf *from, leaf *to) {
+    const uint16_t *step = f->train.step + from->best.number * f->train.rows.n;
+    uint32_t *row = f->order + from->first;
+    size_t kept = 0, gone = 0;
+    for (size_t i = 0; i < from->n; i++)
+        if (goes(&from->best, step[row[i]])) f->moved[gone++] = row[i];
+        else row[kept++] = row[i];
+    memcpy(row + kept, f->moved, gone * sizeof *row);
+    *to = (leaf){from->first + kept, gone, {0, 0, 0, 0}};
+    from->n = kept;
 }
 
-/* 0 when no step helps any column. */
-static int boost_round(boost *b, placed *train, placed *valid, slope *row, slope *at) {
-    int moved = 0;
-    for (int32_t k = 0; k < b->columns; k++) {
-        const move m = best_move(b, train, k, row, at);
-        if (!(m.low < 0 || m.low > 0 || m.high < 0 || m.high > 0)) continue;
-        move_rows(b, train, &m, k), move_rows(b, valid, &m, k);
-        move_term(b, &m, k);
-        moved = 1;
+static boost_split split_by(const fit *f, int32_t from, const choice *c) {
+    const size_t T = (size_t)f->rule->thresholds;
+    const mtan_real *threshold = f->threshold + c->number * T;
+    return (boost_split){from, (int32_t)c->number, c->side,
+                         (size_t)c->at <= T ? threshold[c->at - 1] : (mtan_real)FLT_MAX};
+}
+
+static int32_t leaf_to_split(const fit *f, int32_t leaves) {
+    int32_t best = 0;
+    for (int32_t i = 1; i < leaves; i++)
+        if (f->leaf[i].best.gain > f->leaf[best].best.gain) best = i;
+    return f->leaf[best].best.at > 0 ? best : -1;
+}
+
+/* How many leaves it got: 1 when no split helps. */
+static int32_t grow(fit *f, boost_split *split) {
+    int32_t leaves = 1, from;
+    for (size_t i = 0; i < f->train.rows.n; i++) f->order[i] = (uint32_t)i;
+    memset(f->train.leaf, 0, f->train.rows.n), memset(f->valid.leaf, 0, f->valid.rows.n);
+    f->leaf[0] = (leaf){0, f->train.rows.n, {0, 0, 0, 0}};
+    find_split(f, &f->leaf[0]);
+    for (int32_t k = 0; k < BOOST_SPLITS; k++) split[k].leaf = -1;
+    for (; leaves < MTAN_LEAVES && (from = leaf_to_split(f, leaves)) >= 0; leaves++) {
+        leaf *l = &f->leaf[from];
+        split[leaves - 1] = split_by(f, from, &l->best);
+        mark(&f->train, &l->best, from, leaves), mark(&f->valid, &l->best, from, leaves);
+        divide(f, l, &f->leaf[leaves]);
+        find_split(f, l), find_split(f, &f->leaf[leaves]);
     }
-    refresh(b, train), refresh(b, valid);
-    return moved;
+    return leaves;
 }
 
-static void run_rounds(boost *b, placed *train, placed *valid, int32_t most) {
-    const size_t heights = b->numbers * ((size_t)b->thresholds + 2) * (size_t)b->columns;
-    slope *row = tool_calloc(train->rows.n, sizeof *row);
-    slope *at = tool_calloc((size_t)b->thresholds + 2, sizeof *at);
-    double *best = tool_calloc(heights, sizeof *best);
-    double least = metric_log_loss(valid->p, valid->rows.label, valid->rows.n, b->classes);
-    for (int32_t i = 1; i <= most && i - b->rounds <= BOOST_PATIENCE; i++) {
-        double loss;
-        if (!boost_round(b, train, valid, row, at)) break;
-        loss = metric_log_loss(valid->p, valid->rows.label, valid->rows.n, b->classes);
-        if (!(loss < least)) continue;
-        least = loss, b->rounds = i;
-        memcpy(best, b->height, heights * sizeof *best);
+static void lift(const boost *b, placed *r, const double *height) {
+    const size_t columns = (size_t)b->columns;
+    for (size_t i = 0; i < r->rows.n; i++)
+        for (size_t c = 0; c < columns; c++) r->sum[i * columns + c] += height[r->leaf[i] * columns + c];
+    refresh(b, r);
+}
+
+static void find_slopes(fit *f) {
+    const size_t columns = (size_t)f->b->columns, C = (size_t)f->b->classes;
+    for (size_t i = 0; i < f->train.rows.n; i++)
+        for (size_t c = 0; c < columns; c++) {
+            const size_t of = columns == 1 ? 1 : c;
+            const double p = f->train.p[i * C + of];
+            f->slope[i * columns + c] = (slope){p - ((size_t)f->train.rows.label[i] == of), p * (1 - p)};
+        }
+}
+
+/* 0 when no split helps. */
+static int add_tree(fit *f) {
+    boost *b = f->b;
+    const size_t columns = (size_t)b->columns;
+    double *height = b->height + (size_t)b->trees * MTAN_LEAVES * columns;
+    find_slopes(f);
+    const int32_t leaves = grow(f, b->split + (size_t)b->trees * BOOST_SPLITS);
+    if (leaves == 1) return 0;
+    for (int32_t i = 0; i < leaves; i++) {
+        sum_leaf(f, &f->leaf[i]);
+        for (size_t c = 0; c < columns; c++)
+            height[(size_t)i * columns + c] = -f->rule->rate * f->all[c].g / (f->all[c].h + f->rule->ridge);
     }
-    memcpy(b->height, best, heights * sizeof *best);
-    free(row), free(at), free(best);
+    lift(b, &f->train, height), lift(b, &f->valid, height);
+    b->trees++;
+    return 1;
 }
 
-void boost_fit(boost *b, boost_rows train, boost_rows valid, boost_size size) {
-    const int32_t columns = size.classes == 2 ? 1 : size.classes;
-    const size_t numbers = size.numbers, thresholds = (size_t)size.thresholds;
-    placed t, v;
-    *b = (boost){.numbers = numbers, .classes = size.classes, .columns = columns, .thresholds = size.thresholds};
-    b->threshold = tool_calloc(numbers * thresholds + 1, sizeof *b->threshold);
-    b->height = tool_calloc(numbers * (thresholds + 2) * (size_t)columns + 1, sizeof *b->height);
-    b->start = tool_calloc((size_t)columns, sizeof *b->start);
-    find_thresholds(b, train);
+static void add_trees(fit *f) {
+    const boost_rows valid = f->valid.rows;
+    const int32_t C = f->b->classes;
+    double least = metric_log_loss(f->valid.p, valid.label, valid.n, C);
+    int32_t kept = 0;
+    while (f->b->trees < f->rule->trees && f->b->trees - kept < f->rule->patience && add_tree(f)) {
+        const double loss = metric_log_loss(f->valid.p, valid.label, valid.n, C);
+        if (loss < least) least = loss, kept = f->b->trees;
+    }
+    f->b->trees = kept;
+}
+
+/* ---- a fit ---- */
+
+static void fit_start(fit *f, boost_rows train, boost_rows valid) {
+    const size_t steps = (size_t)f->rule->thresholds + 2, columns = (size_t)f->b->columns;
+    f->train = place(f, train), f->valid = place(f, valid);
+    f->slope = tool_calloc(train.n * columns, sizeof *f->slope);
+    f->order = tool_calloc(train.n, sizeof *f->order), f->moved = tool_calloc(train.n, sizeof *f->moved);
+    f->number = tool_calloc(f->rule->numbers, sizeof *f->number);
+    f->at = tool_calloc(steps * columns, sizeof *f->at), f->count = tool_calloc(steps, sizeof *f->count);
+    f->low = tool_calloc(2 * columns, sizeof *f->low), f->all = tool_calloc(columns, sizeof *f->all);
+    for (size_t j = 0; j < f->rule->numbers; j++) f->number[j] = j;
+    mtan_mt_seed(&f->random, f->rule->seed);
+}
+
+static void fit_end(fit *f) {
+    placed_free(&f->train), placed_free(&f->valid);
+    free(f->slope), free(f->order), free(f->moved), free(f->number);
+    free(f->at), free(f->count), free(f->low), free(f->all);
+}
+
+void boost_fit(boost *b, boost_rows train, boost_rows valid, const boost_rule *rule) {
+    const size_t columns = rule->classes == 2 ? 1 : (size_t)rule->classes, trees = (size_t)rule->trees;
+    fit f = {.b = b, .rule = rule};
+    *b = (boost){.numbers = rule->numbers, .classes = rule->classes, .columns = (int32_t)columns};
+    b->split = tool_calloc(trees * BOOST_SPLITS + 1, sizeof *b->split);
+    b->height = tool_calloc(trees * MTAN_LEAVES * columns + 1, sizeof *b->height);
+    b->start = tool_calloc(columns, sizeof *b->start);
     find_start(b, train);
     if (train.n == 0 || valid.n == 0) return;
-    t = place(b, train), v = place(b, valid);
-    run_rounds(b, &t, &v, size.rounds);
-    placed_free(&t), placed_free(&v);
+    f.threshold = tool_calloc(rule->numbers * (size_t)rule->thresholds + 1, sizeof *f.threshold);
+    find_thresholds(&f, train);
+    fit_start(&f, train, valid);
+    add_trees(&f);
+    fit_end(&f);
+    free(f.threshold);
+}
+
+static size_t leaf_of(const boost_split *split, const mtan_real *x) {
+    int32_t at = 0;
+    for (int32_t k = 0; k < BOOST_SPLITS; k++) {
+        const mtan_real number = x[split[k].number];
+        if (split[k].leaf == at && (isnan(number) ? split[k].side : number >= split[k].threshold)) at = k + 1;
+    }
+    return (size_t)at;
 }
 
 void boost_at(const boost *b, const mtan_real *x, double *logit) {
-    const size_t steps = (size_t)b->thresholds + 2, columns = (size_t)b->columns;
+    const size_t columns = (size_t)b->columns;
     double *sum = logit + (b->columns == 1); /* two logits have room for the one sum */
     memcpy(sum, b->start, columns * sizeof *sum);
-    for (size_t j = 0; j < b->numbers; j++)
-        for (size_t k = 0; k < columns; k++) sum[k] += b->height[(j * steps + step_of(b, j, x[j])) * columns + k];
+    for (size_t t = 0; t < (size_t)b->trees; t++) {
+        const double *height = b->height + (t * MTAN_LEAVES + leaf_of(b->split + t * BOOST_SPLITS, x)) * columns;
+        for (size_t c = 0; c < columns; c++) sum[c] += height[c];
+    }
     if (b->columns == 1) logit[0] = 0;
 }
 
 void boost_free(boost *b) {
-    free(b->threshold), free(b->height), free(b->start);
+    free(b->split), free(b->height), free(b->start);
 }

@@ -27,7 +27,7 @@ def test_logits_are_those_of_predict(kind, events, data):
     assert np.abs(torch.softmax(logits, -1).detach().numpy() - expected).max() < 2e-6
     logits[:, 0].sum().backward()
     assert x.grad.isfinite().all() and time.grad.isfinite().all()
-    assert time.grad.abs().max() > 0 or "terms" in kind  # which may leave the network no share
+    assert time.grad.abs().max() > 0 or "trees" in kind  # which may leave the network no share
     assert kind == "ensemble" or {name for name, _ in net.named_parameters()} <= set(clf.model_.tensors())
 
 
@@ -65,7 +65,7 @@ def test_samples_go_through_the_module(events):
 
 
 def test_gradients_of_times_and_values_are_differences(events, data):
-    clf = mtan.Classifier(head_hidden=6, options={"terms": 0}, **BEST).fit(events, data[1])
+    clf = mtan.Classifier(head_hidden=6, options={"trees": 0}, **BEST).fit(events, data[1])
     net = clf.to_torch().double()
     x, time = (a[:2].double() for a in inputs(clf, events))
     mask = x[..., 3:]

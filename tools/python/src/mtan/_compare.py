@@ -26,7 +26,7 @@ _PUBLISHED = {
     "statistics": "mean",
     "summaries": "0",
     "statics": "0",
-    "terms": "0",
+    "trees": "0",
     "variance": "fixed",
     "members": "1",
     "embed_scale": "48",

@@ -15,7 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from ._flat import Error
 from ._model import Model
-from ._settings import Settings
+from ._settings import LEAVES, Settings
 
 _OPSET, _IR = 18, 9
 _HIDDEN = -1e30  # a score that softmax makes 0, and that does not make it NaN where all are so
@@ -194,7 +194,7 @@ class Writer:
         columns = [g.unsqueeze(g("Mul", f, seen), 3) for name in s.statistics for f in made[name]]
         return g("Concat", *columns, axis=3), intensity
 
-    # ---- summaries and terms ----
+    # ---- summaries and trees ----
 
     def summary(self, time: str, value: str, mask: str) -> str | None:
         """(B, width), or None."""
@@ -251,24 +251,29 @@ class Writer:
         numbers += [steps, trend, ends(t)]
         return [g("Mul", x, seen) for x in numbers]
 
-    def terms(self, logits: str, row: str) -> str:
-        """Step functions of every summary and of every static channel's mean, added to the logits."""
+    def trees(self, logits: str, row: str) -> str:
+        """Trees that split by the summaries and the static channels' means, added to the logits."""
         g, s = self.g, self.s
         count = s.summary_width - s.statics
-        threshold, height = self.w["rec.terms.threshold"].reshape(count, s.terms), self.w["rec.terms.height"]
+        split, height = self.w["rec.trees.split"].reshape(s.trees, LEAVES - 1, 4), self.w["rec.trees.height"]
         channel = np.arange(count) % s.varying
         channel[count - s.statics :] = count + np.arange(s.statics)  # whether there is one
-        seen = g("Cast", g("Greater", g("Gather", row, channel.astype(np.int64), axis=1), 0.0), to=TensorProto.INT64)
-        below = g("LessOrEqual", threshold, g.unsqueeze(g.cut(row, 1, 0, count), 2))
-        step = g("Add", g.reduce("Sum", g("Cast", below, to=TensorProto.INT64), 2), np.int64(1))
-        at = g("Add", g("Mul", step, seen), (np.arange(count) * (s.terms + 2)).astype(np.int64))
+        leaf = g("Mul", g("Cast", g.cut(row, 1, 0, 1), to=TensorProto.INT64), np.zeros((1, s.trees), np.int64))
+        for k in range(LEAVES - 1):
+            by = split[:, k, 1].clip(0, count - 1).astype(np.int64)
+            seen = g("Greater", g("Gather", row, channel[by].astype(np.int64), axis=1), 0.0)
+            above = g("GreaterOrEqual", g("Gather", row, by, axis=1), split[:, k, 2])
+            goes = g("Or", g("And", seen, above), g("And", g("Not", seen), split[:, k, 3] > 0))
+            here = g("Equal", leaf, split[:, k, 0].astype(np.int64))
+            leaf = g("Where", g("And", goes, here), np.int64(k + 1), leaf)
+        at = g("Add", leaf, (np.arange(s.trees) * LEAVES).astype(np.int64))
         added = g.reduce("Sum", g("Gather", height.astype(np.float64).reshape(-1, s.outputs), at, axis=0), 1)
-        return g("Add", g("Mul", logits, self.w["rec.terms.share"]), g.float(added))
+        return g("Add", g("Mul", logits, self.w["rec.trees.share"]), g.float(added))
 
     def classify(self, name: str, last: str, time: str, value: str, mask: str) -> str:
         row = self.summary(time, value, mask)
         logits = self.head(name, last if row is None else self.g("Concat", last, row, axis=1))
-        return logits if row is None or not self.s.terms else self.terms(logits, row)
+        return logits if row is None or not self.s.trees else self.trees(logits, row)
 
     # ---- models ----
 

@@ -8,6 +8,7 @@ from ._flat import Error
 from ._model import Model
 
 _FEATURES = {"mean": 1, "spread": 1, "intensity": 1, "slope": 3}
+LEAVES = 12  # of a tree
 _SUMMARIES = 11  # numbers of a channel
 _FASTEST = 16.0  # cycles in a unit of time, where a model says nothing
 
@@ -36,7 +37,7 @@ class Settings:
         self.members = max(1, whole("members"))
         if self.members > 1 and self.classify == "none":
             raise Error(f"{who} knows ensembles that classify, and this one interpolates")
-        self.statics, self.summaries, self.terms = whole("statics"), whole("summaries"), whole("terms")
+        self.statics, self.summaries, self.trees = whole("statics"), whole("summaries"), whole("trees")
         self.statistics = model.text("statistics").split(",")
         self.rate = 2 * (model.number("fastest") or _FASTEST)
         self.embed, self.learned = whole("embed"), model.text("embedding") == "learned"

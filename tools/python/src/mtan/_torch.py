@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ._model import Model
-from ._settings import Settings
+from ._settings import LEAVES, Settings
 
 # ---- attention ----
 
@@ -79,7 +79,7 @@ class _Encoder(_Timed):
 
     def _add_last(self, s: Settings) -> None:
         self._add_embedding()
-        self.terms = _Terms(s) if s.terms else None
+        self.trees = _Trees(s) if s.trees else None
 
     def split(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Values, 0 where there are none, and mask: (B, L, D) each."""
@@ -124,7 +124,7 @@ class _Encoder(_Timed):
         """Of records, from the last state of a sequence, once for each sample, and, beside it, the summaries."""
         row = self.summary(*self.split(x), time).repeat(len(last) // len(x), 1)
         logits = head(torch.cat([last, row], -1))
-        return logits if self.terms is None else self.terms(logits, row)
+        return logits if self.trees is None else self.trees(logits, row)
 
 
 # ---- heads ----
@@ -137,30 +137,33 @@ def _head(s: Settings, read: int) -> nn.Module:
     return nn.Sequential(*layers, nn.Linear(s.head_hidden, s.outputs))
 
 
-class _Terms(nn.Module):
-    """A step function of every summary and of every static channel's mean, which adds to the logits. Nothing trains it."""
+class _Trees(nn.Module):
+    """Trees that split by the summaries and the static channels' means, and add to the logits. Nothing trains them."""
 
     share: Tensor
-    threshold: Tensor
+    split: Tensor
     height: Tensor
 
     def __init__(self, s: Settings) -> None:
         super().__init__()
-        self.varying, self.statics, self.steps, self.outputs = s.varying, s.statics, s.terms, s.outputs
-        count = s.summary_width - s.statics
+        self.varying, self.statics, self.trees, self.outputs = s.varying, s.statics, s.trees, s.outputs
         self.register_buffer("share", torch.ones(1))
-        self.register_buffer("threshold", torch.zeros(count * s.terms))
-        self.register_buffer("height", torch.zeros(count * (s.terms + 2) * s.outputs))
+        self.register_buffer("split", torch.zeros(s.trees * (LEAVES - 1) * 4))
+        self.register_buffer("height", torch.zeros(s.trees * LEAVES * s.outputs))
 
     def forward(self, logits: Tensor, row: Tensor) -> Tensor:
         count = row.shape[-1] - self.statics
-        numbers, seen = row[:, :count].contiguous(), row[:, torch.arange(count) % self.varying] > 0
+        seen = row[:, torch.arange(count) % self.varying] > 0
         if self.statics:
             seen = torch.cat([seen[:, : count - self.statics], row[:, count:] > 0], -1)
-        thresholds = self.threshold.view(count, self.steps).to(row.dtype)
-        step = torch.searchsorted(thresholds, numbers.detach().T.contiguous(), right=True).T + 1
-        at = torch.arange(count, device=row.device) * (self.steps + 2) + step * seen
-        return self.share * logits + self.height.view(-1, self.outputs)[at].sum(1)
+        leaf = torch.zeros(len(row), self.trees, dtype=torch.int64, device=row.device)
+        for k in range(LEAVES - 1):
+            of, number, threshold, side = self.split.view(self.trees, LEAVES - 1, 4)[:, k].T
+            by = number.long().clamp(0, count - 1)
+            goes = torch.where(seen[:, by], row.detach()[:, by] >= threshold.to(row.dtype), side > 0)
+            leaf = torch.where(goes & (leaf == of), k + 1, leaf)
+        height = self.height.view(self.trees, LEAVES, self.outputs)[torch.arange(self.trees, device=row.device), leaf]
+        return self.share * logits + height.sum(1)
 
 
 class _Summaries:

@@ -1,4 +1,4 @@
-/* Terms beside the classifier: what they add is looked up once more here, from the numbers that the classifier is told, which are held
+/* Trees beside the classifier: what they add is looked up once more here, from the numbers that the classifier is told, which are held
  * to those that the head reads (test_summaries.c) by a head that shows them. */
 #include <math.h>
 #include <string.h>
@@ -28,66 +28,99 @@ static int logits_of(const small_model *s, const small_set *set, mtan_real *out)
     return guard_free(memory) & good;
 }
 
-/* The height of number j, from the tensors as mtan.h describes them. */
-static double height_at(small_model *s, int32_t j, int32_t numbers, const mtan_real *row, int32_t output) {
-    const int32_t T = s->config.terms, M = s->config.statics, varying = s->config.channels - M;
-    int32_t count, step = 1;
-    const mtan_real *threshold = tensor(s, "rec.terms.threshold", &count) + j * T;
-    const mtan_real *height = tensor(s, "rec.terms.height", &count);
-    const int32_t changing = numbers - M;
-    const mtan_real seen = j < changing ? row[j % varying] : row[numbers + j - changing];
-    for (int32_t k = 0; k < T; k++) step += threshold[k] <= row[j];
-    if (!(seen > 0)) step = 0;
-    return (double)height[(j * (T + 2) + step) * mtan_config_outputs(&s->config) + output];
-}
-
-static void sort_thresholds(small_model *s) {
-    const int32_t T = s->config.terms;
+/* Splits of leaves and numbers that there are, but for the second of each tree, which is of a number that there is none of; thresholds
+ * among the values. */
+static void plant(small_model *s, int32_t numbers, uint64_t *random) {
     int32_t count;
-    mtan_real *x = tensor(s, "rec.terms.threshold", &count);
-    for (int32_t i = 1; i < count; i++)
-        for (int32_t k = i; k % T > 0 && x[k] < x[k - 1]; k--) {
-            const mtan_real smaller = x[k];
-            x[k] = x[k - 1], x[k - 1] = smaller;
-        }
+    mtan_real *split = tensor(s, "rec.trees.split", &count);
+    for (int32_t i = 0; i < count; i += 4, split += 4) {
+        const int32_t k = i / 4 % (MTAN_LEAVES - 1);
+        split[0] = (mtan_real)(small_random(random) % (uint32_t)(k + 1));
+        split[1] = (mtan_real)(k == 1 ? (uint32_t)numbers : small_random(random) % (uint32_t)numbers);
+        split[2] = (mtan_real)(small_random(random) % 1000) / 500 - 1;
+        split[3] = (mtan_real)(small_random(random) % 2);
+    }
 }
 
-TEST terms_add_the_height_of_each_number(const char *name) {
+/* The leaf of tree t, by following it from split to split as mtan.h describes them. */
+static int32_t leaf_at(small_model *s, int32_t t, int32_t numbers, const mtan_real *row) {
+    const int32_t M = s->config.statics, varying = s->config.channels - M, changing = numbers - M;
+    int32_t count, at = 0;
+    const mtan_real *split = tensor(s, "rec.trees.split", &count) + t * (MTAN_LEAVES - 1) * 4;
+    for (int32_t k = 1; k < MTAN_LEAVES; k++, split += 4) {
+        const int32_t j = (int32_t)split[1];
+        if ((int32_t)split[0] != at || j >= numbers) continue;
+        const mtan_real seen = j < changing ? row[j % varying] : row[numbers + j - changing];
+        if (seen > 0 ? row[j] >= split[2] : split[3] > 0) at = k;
+    }
+    return at;
+}
+
+TEST trees_add_the_heights_of_their_leaves(const char *name) {
     const mtan_bounds bounds = {RECORDS, EVENTS, TIMES};
     mtan_real alone[RECORDS * MOST_LOGITS], with[RECORDS * MOST_LOGITS], row[MOST_NUMBERS], *share, *height;
     uint64_t random = 11;
     int32_t count, changed = 0;
+    uint32_t leaves = 0;
     small_model s;
     ASSERT(small_open_named(&s, name));
     const int32_t outputs = mtan_config_outputs(&s.config), width = (int32_t)mtan_summaries_count(&s.config);
     const int32_t numbers = width - s.config.statics, logits = small_samples(&s.config) * outputs;
     ASSERT(width <= MOST_NUMBERS && logits <= MOST_LOGITS);
     small_set set = small_records(&s.config, &bounds, RECORDS, 0, &random);
-    sort_thresholds(&s);
+    plant(&s, numbers, &random);
     ASSERT(logits_of(&s, &set, with));
-    share = tensor(&s, "rec.terms.share", &count);
+    share = tensor(&s, "rec.trees.share", &count);
     ASSERT_EQ_FMT(1, (int)count, "%d");
-    height = tensor(&s, "rec.terms.height", &count);
+    height = tensor(&s, "rec.trees.height", &count);
     mtan_real *kept = guard_alloc((size_t)count * sizeof *kept), kept_share = *share;
     memcpy(kept, height, (size_t)count * sizeof *kept);
     memset(height, 0, (size_t)count * sizeof *height), *share = 1;
     ASSERT(logits_of(&s, &set, alone));
-    memcpy(height, kept, (size_t)count * sizeof *kept);
     for (int32_t b = 0; b < set.n; b++) {
         ASSERT_EQ(MTAN_OK, mtan_summaries(&s.config, &set.records[b], row, MOST_NUMBERS));
         for (int32_t i = 0; i < logits; i++) {
             double want = (double)kept_share * (double)alone[b * logits + i];
-            for (int32_t j = 0; j < numbers; j++) want += height_at(&s, j, numbers, row, i % outputs);
+            for (int32_t t = 0; t < s.config.trees; t++) {
+                const int32_t leaf = leaf_at(&s, t, numbers, row);
+                want += (double)kept[(t * MTAN_LEAVES + leaf) * outputs + i % outputs];
+                leaves |= 1u << leaf;
+            }
             ASSERT_IN_RANGE(want, (double)with[b * logits + i], 1e-5);
             changed += fabs(want - (double)alone[b * logits + i]) > 0.01;
         }
     }
-    ASSERT(changed > RECORDS); /* they do add something */
+    ASSERT(changed > RECORDS);     /* they do add something */
+    ASSERT(leaves & (leaves - 1)); /* of more than one leaf */
     ASSERT(guard_free(kept) & small_free(&set) & small_close(&s));
     PASS();
 }
 
-TEST training_leaves_terms_alone(void) {
+/* A file may hold anything: what is no leaf and no number splits nothing. */
+TEST splits_of_nothing_split_nothing(void) {
+    const mtan_real odd[] = {(mtan_real)NAN, (mtan_real)-INFINITY, (mtan_real)INFINITY, (mtan_real)1e30, -1, 12};
+    const mtan_bounds bounds = {RECORDS, EVENTS, TIMES};
+    mtan_real plain[RECORDS * MOST_LOGITS], got[RECORDS * MOST_LOGITS];
+    uint64_t random = 13;
+    int32_t count;
+    small_model s;
+    ASSERT(small_open_named(&s, "enc trees"));
+    small_set set = small_records(&s.config, &bounds, RECORDS, 0, &random);
+    mtan_real *split = tensor(&s, "rec.trees.split", &count);
+    for (int32_t i = 0; i < count; i++) split[i] = -1;
+    ASSERT(logits_of(&s, &set, plain));
+    for (size_t k = 0; k < sizeof odd / sizeof odd[0]; k++)
+        for (int32_t field = 0; field < 2; field++) {
+            for (int32_t i = 0; i < count; i += 4)
+                split[i + field] = odd[k] < 100 && field ? 1000 : odd[k], split[i + 1 - field] = 0;
+            ASSERT(logits_of(&s, &set, got));
+            ASSERT_MEM_EQ(plain, got, (size_t)(set.n * mtan_config_outputs(&s.config)) * sizeof *got);
+        }
+    ASSERT(small_free(&set) & small_close(&s));
+    PASS();
+}
+
+TEST training_leaves_trees_alone(void) {
     const mtan_bounds bounds = {RECORDS, EVENTS, TIMES};
     uint64_t random = 12;
     mtan_train_config train;
@@ -97,7 +130,7 @@ TEST training_leaves_terms_alone(void) {
     size_t bytes = 0;
     mtan_param p;
     int32_t moved = 0;
-    ASSERT(small_open_named(&s, "enc terms"));
+    ASSERT(small_open_named(&s, "enc trees"));
     small_set set = small_records(&s.config, &bounds, RECORDS, 0, &random);
     mtan_real *before = guard_alloc(s.count * sizeof *before);
     memcpy(before, s.weights, s.count * sizeof *before);
@@ -110,7 +143,7 @@ TEST training_leaves_terms_alone(void) {
     for (int32_t i = 0; mtan_param_at(&s.config, i, &p) == MTAN_OK; i++) {
         const int same =
             memcmp(before + p.offset, s.weights + p.offset, (size_t)p.rows * (size_t)p.cols * sizeof *before) == 0;
-        ASSERT(strncmp(p.name, "rec.terms.", 10) != 0 || same);
+        ASSERT(strncmp(p.name, "rec.trees.", 10) != 0 || same);
         moved += !same;
     }
     ASSERT(moved > 5);
@@ -118,14 +151,14 @@ TEST training_leaves_terms_alone(void) {
     PASS();
 }
 
-/* A new model's terms add nothing. */
-TEST terms_begin_with_nothing(void) {
+/* A new model's trees add nothing. */
+TEST trees_begin_with_nothing(void) {
     small_model s;
     int32_t count;
-    ASSERT(small_open_named(&s, "enc terms"));
+    ASSERT(small_open_named(&s, "enc trees"));
     ASSERT_EQ(MTAN_OK, mtan_weights_init(&s.config, s.weights, s.count, 1));
-    ASSERT_EQ_FMT(1.0, (double)tensor(&s, "rec.terms.share", &count)[0], "%g");
-    mtan_real *height = tensor(&s, "rec.terms.height", &count);
+    ASSERT_EQ_FMT(1.0, (double)tensor(&s, "rec.trees.share", &count)[0], "%g");
+    mtan_real *height = tensor(&s, "rec.trees.height", &count);
     for (int32_t i = 0; i < count; i++) ASSERT_EQ_FMT(0.0, (double)height[i], "%g");
     ASSERT(small_close(&s));
     PASS();
@@ -171,27 +204,28 @@ TEST summaries_say_what_is_wrong(void) {
     PASS();
 }
 
-TEST terms_need_numbers_to_be_terms_of(void) {
+TEST trees_need_numbers_to_split_by(void) {
     mtan_config c;
     mtan_config_init(&c, MTAN_ENC, MTAN_CLASSIFY_RECORD, 2, 2);
-    c.terms = 1;
+    c.trees = 1;
     ASSERT_EQ(MTAN_ERR_CONFIG, mtan_config_check(&c));
     c.statics = 1;
     ASSERT_EQ(MTAN_OK, mtan_config_check(&c));
-    c.terms = MTAN_MAX_TERMS + 1;
+    c.trees = MTAN_MAX_TREES + 1;
     ASSERT_EQ(MTAN_ERR_CONFIG, mtan_config_check(&c));
-    c.terms = MTAN_MAX_TERMS, c.summaries = 1, c.channels = 100000, c.classes = 8;
+    c.trees = MTAN_MAX_TREES, c.classes = 50000;
     ASSERT_EQ(MTAN_ERR_SIZE, mtan_config_check(&c));
     PASS();
 }
 
-SUITE(terms_suite);
-SUITE(terms_suite) {
-    RUN_TESTp(terms_add_the_height_of_each_number, "enc terms");
-    RUN_TESTp(terms_add_the_height_of_each_number, "full terms");
-    RUN_TEST(training_leaves_terms_alone);
-    RUN_TEST(terms_begin_with_nothing);
+SUITE(trees_suite);
+SUITE(trees_suite) {
+    RUN_TESTp(trees_add_the_heights_of_their_leaves, "enc trees");
+    RUN_TESTp(trees_add_the_heights_of_their_leaves, "full trees");
+    RUN_TEST(splits_of_nothing_split_nothing);
+    RUN_TEST(training_leaves_trees_alone);
+    RUN_TEST(trees_begin_with_nothing);
     RUN_TEST(summaries_of_unsorted_events_are_those_of_sorted);
     RUN_TEST(summaries_say_what_is_wrong);
-    RUN_TEST(terms_need_numbers_to_be_terms_of);
+    RUN_TEST(trees_need_numbers_to_split_by);
 }
