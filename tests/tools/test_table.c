@@ -571,6 +571,8 @@ TEST the_preset_best_has_its_column(void) {
     ASSERT_EQ_FMT(DONE, command_run(TABLE "--only mtand-full --seeds 0 --preset best --epochs 1 --budget 5m"), "%d");
     ASSERT(command_says("r.tsv", "2\tmtand-full\tphysionet\tbest\t0\tauc\t"));
     ASSERT(command_says("r.tsv", "mtan train physionet-full --preset best --seed 0 --epochs 1\t"));
+    ASSERT_EQ_FMT(DONE, command_run("inspect @/runs/2.mtand-full.physionet.best.0/best.safetensors"), "%d");
+    ASSERT(command_says("out.txt", "rec.trees.share")); /* mTAND-Full has what mTAND-Enc has */
     PASS();
 }
 

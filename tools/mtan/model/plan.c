@@ -124,8 +124,12 @@ static void faithful_defaults(plan *p, const recipe *r) {
     p->observed_low = p->observed_high = r->sample_low;
 }
 
+static int is_mtand_of_records(const plan *p) {
+    return !p->config.architecture && p->config.classify == MTAN_CLASSIFY_RECORD;
+}
+
 static int is_mtand_enc(const plan *p) {
-    return !p->config.architecture && p->config.kind == MTAN_ENC && p->config.classify == MTAN_CLASSIFY_RECORD;
+    return is_mtand_of_records(p) && p->config.kind == MTAN_ENC;
 }
 
 /* Learning rate, dropout and thinning of mTAND-Enc were chosen on PhysioNet's validation records, seeds 0 and 1; mean of the best
@@ -361,7 +365,7 @@ static void plan_defaults(plan *p, const recipe *r) {
     p->ensemble = 1;
     if (p->source.preset == MTAN_FAITHFUL) faithful_defaults(p, r);
     else correct_defaults(p, r);
-    if (p->source.preset == MTAN_BEST && is_mtand_enc(p)) best_defaults(p);
+    if (p->source.preset == MTAN_BEST && is_mtand_of_records(p)) best_defaults(p);
 }
 
 int plan_published(plan *p, const char *name) {
