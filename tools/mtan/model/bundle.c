@@ -91,6 +91,12 @@ void pairs_free(mtan_file_pair *pairs, size_t n) {
     for (size_t i = 0; i < n; i++) free((void *)(uintptr_t)pairs[i].key), free((void *)(uintptr_t)pairs[i].value);
 }
 
+int param_find(mtan_param *p, const mtan_config *config, const char *name) {
+    for (int32_t i = 0; mtan_param_at(config, i, p) == MTAN_OK; i++)
+        if (strcmp(p->name, name) == 0) return 1;
+    return 0;
+}
+
 void pairs_add(mtan_file_pair **pairs, const char *key, const char *value) {
     const mtan_file_pair pair = {tool_text(key), tool_text(value)};
     arrput(*pairs, pair);

@@ -32,6 +32,8 @@ int bundle_write(const char *path, const mtan_model *model, const mtan_trainer *
  * set, which says what a model file does not take: a name that is not UTF-8, or too many of them. */
 int bundle_check(const mtan_model *model, const prep *p, const mtan_file_pair *pairs, size_t n_pairs, size_t room,
                  char *error);
+/* A model's parameter of this name; 0: it has none. */
+int param_find(mtan_param *p, const mtan_config *config, const char *name);
 /* Pairs whose texts are malloc'd: add one, add those of a file whose keys begin so, free the texts of n. */
 void pairs_add(mtan_file_pair **pairs, const char *key, const char *value);
 void pairs_copy(mtan_file_pair **pairs, const mtan_file *file, const char *beginning);

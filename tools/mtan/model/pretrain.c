@@ -7,6 +7,7 @@
 
 #include "../command/messages.h"
 #include "../paper/recipes.h"
+#include "bundle.h"
 #include "data_sets.h"
 
 /* ---- the plan ---- */
@@ -178,10 +179,7 @@ static void name_in_full(char out[MTAN_NAME_SIZE], const char *name) {
 static int find_tensor(mtan_param *found, const mtan_config *c, const mtan_param *like) {
     char name[MTAN_NAME_SIZE];
     name_in_full(name, like->name);
-    for (int32_t i = 0; i < mtan_param_count(c); i++)
-        if (mtan_param_at(c, i, found) == MTAN_OK && strcmp(found->name, name) == 0)
-            return found->rows == like->rows && found->cols == like->cols;
-    return 0;
+    return param_find(found, c, name) && found->rows == like->rows && found->cols == like->cols;
 }
 
 int32_t pretrain_give(const mtan_config *to, mtan_real *weights, const mtan_model *from) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "bounds.h"
+#include "bundle.h"
 #include "device.h"
 #include "interpolation.h"
 #include "labels.h"
@@ -105,19 +106,12 @@ static int grow_trainer(training *t) {
     return good;
 }
 
-/* The index of a parameter, -1: the model has none of this name. */
-static int32_t find_param(const mtan_config *c, const char *name, mtan_param *p) {
-    for (int32_t i = 0; i < mtan_param_count(c); i++)
-        if (mtan_param_at(c, i, p) == MTAN_OK && strcmp(p->name, name) == 0) return i;
-    return -1;
-}
-
 /* Some baselines fill gaps with the mean of a channel over the training records, which they keep beside their weights. */
 static void set_means(training *t) {
     const size_t D = (size_t)t->plan->config.channels;
     double *sum = tool_calloc(2 * D, sizeof *sum), *count = sum + D;
     mtan_param p;
-    if (t->plan->config.architecture && find_param(&t->plan->config, "rec.mean", &p) >= 0) {
+    if (t->plan->config.architecture && param_find(&p, &t->plan->config, "rec.mean")) {
         for (size_t i = 0; i < arrlenu(t->split->part[SPLIT_TRAIN]); i++) {
             const mtan_record r = dataset_view(t->data, (size_t)t->split->part[SPLIT_TRAIN][i]);
             for (int32_t k = 0; k < r.n_events; k++)

@@ -16,9 +16,7 @@ enum { SHARES = 15 }; /* network and trees are each tried at 0, 0.1, ..., SHARES
 
 static mtan_real *tensor(bundle *b, const char *name) {
     mtan_param p;
-    for (int32_t i = 0; mtan_param_at(&b->model.config, i, &p) == MTAN_OK; i++)
-        if (strcmp(p.name, name) == 0) return b->weights + p.offset;
-    return NULL;
+    return param_find(&p, &b->model.config, name) ? b->weights + p.offset : NULL;
 }
 
 static int32_t numbers_of(const mtan_config *c) {
