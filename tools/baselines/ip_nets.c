@@ -77,14 +77,6 @@ static int32_t *ints_of(const mtan_tape *tape, mtan_tensor x) {
     return (int32_t *)(void *)mtan_data(tape, x);
 }
 
-static mtan_real *row_at(const mtan_tape *tape, mtan_tensor x, int32_t i) {
-    return mtan_data(tape, x) + (size_t)i * (size_t)x.stride;
-}
-
-static mtan_real *grad_row(const mtan_tape *tape, mtan_tensor x, int32_t i) {
-    return mtan_grad(tape, x) + (size_t)i * (size_t)x.stride;
-}
-
 /* ---- points: where a record is interpolated ---- */
 
 typedef struct points {

@@ -21,14 +21,10 @@ typedef struct next_row {
     int32_t before;
 } next_row;
 
-static const mtan_real *row_of(const mtan_tape *tape, mtan_tensor t, int32_t row) {
-    return mtan_data(tape, mtan_rows(t, row, 1));
-}
-
 static next_row next_row_at(const mtan_tape *tape, const mtan_tensor *t, const run_step *s, int32_t b) {
     const int32_t row = (int32_t)s->row + b, before = (int32_t)s->before + b;
-    const next_row r = {row_of(tape, t[NEXT_P], before), row_of(tape, t[NEXT_X], row), row_of(tape, t[NEXT_MASK], row),
-                        row_of(tape, t[NEXT_SHARE], b), before};
+    const next_row r = {row_at(tape, t[NEXT_P], before), row_at(tape, t[NEXT_X], row), row_at(tape, t[NEXT_MASK], row),
+                        row_at(tape, t[NEXT_SHARE], b), before};
     return r;
 }
 
@@ -55,7 +51,7 @@ void baseline_next_back(mtan_tape *tape, const mtan_node *n) {
         const run_step s = run_at(tape->batch, i, 0);
         for (int32_t b = 0; b < s.rows; b++) {
             const next_row r = next_row_at(tape, n->t, &s, b);
-            mtan_real *dp = mtan_grad(tape, mtan_rows(n->t[NEXT_P], r.before, 1));
+            mtan_real *dp = grad_row(tape, n->t[NEXT_P], r.before);
             for (int32_t d = 0; d < n->t[NEXT_P].cols; d++)
                 dp[d] += 2 * dy[b] * r.share[d] * r.mask[d] * (r.p[d] - r.x[d]);
         }

@@ -41,6 +41,14 @@ BASELINE_OPS(X)
 /* Whether an op should compute: not while counting, not after a failure. */
 int op_runs(const mtan_tape *tape);
 
+/* A row of a tensor, and of its gradient. */
+static inline mtan_real *row_at(const mtan_tape *tape, mtan_tensor x, int32_t i) {
+    return mtan_data(tape, x) + (size_t)i * (size_t)x.stride;
+}
+static inline mtan_real *grad_row(const mtan_tape *tape, mtan_tensor x, int32_t i) {
+    return mtan_grad(tape, x) + (size_t)i * (size_t)x.stride;
+}
+
 /* Elementwise on matrices of one shape, any stride. */
 void op_decay(mtan_tape *tape, mtan_tensor y, mtan_tensor x);  /* y = exp(-max(0, x)) */
 void op_logvar(mtan_tape *tape, mtan_tensor y, mtan_tensor x); /* y = 2 log max(|x|, 1e-6): a log-variance */
