@@ -231,13 +231,20 @@ int32_t web_found(const mtan_flat_model *model, const mtan_flat_data *data, int3
     return ask(q, answer_found);
 }
 
+/* The record's distinct times, (*n), or NULL with a message. */
+static mtan_real *times_of(const question *q, size_t *n) {
+    mtan_real *times = flat_take((*n = distinct_times(&q->record, NULL)) * sizeof *times);
+    if (!times) return out_of_memory(), NULL;
+    distinct_times(&q->record, times);
+    return times;
+}
+
 static int answer_times(void *job) {
     question *q = job;
+    size_t L;
     if (!prepare_record(q)) return 0;
-    const size_t L = distinct_times(&q->record, NULL);
-    mtan_real *times = flat_take(L * sizeof *times);
-    if (!times) return out_of_memory();
-    distinct_times(&q->record, times);
+    const mtan_real *times = times_of(q, &L);
+    if (!times) return 0;
     for (size_t i = 0; q->out && i < L; i++) q->out[i] = mtan_prep_raw_time(&q->core->prep, (double)times[i]);
     if (q->offset) q->offset[0] = 0, q->offset[1] = (int64_t)L;
     return 1;
@@ -341,13 +348,11 @@ static int show_attention(question *q, const mtan_real *times, size_t L) {
 static int answer_attention(void *job) {
     question *q = job;
     const mtan_config *c = &q->core->model.config;
+    size_t L;
     if (!open_question(q)) return 0;
     if (q->data->query && c->kind == MTAN_ENC && c->reference == MTAN_REF_OBSERVED) ask_queries(q);
-    const size_t L = distinct_times(&q->record, NULL);
-    mtan_real *times = flat_take(L * sizeof *times);
-    if (!times) return out_of_memory();
-    distinct_times(&q->record, times);
-    return show_attention(q, times, L);
+    const mtan_real *times = times_of(q, &L);
+    return times && show_attention(q, times, L);
 }
 
 int32_t mtan_flat_attention(const mtan_flat_model *model, const mtan_flat_data *data, int32_t record, int32_t head,
