@@ -77,7 +77,7 @@ static double log_odds_of(const double *logit, int32_t classes, int32_t k) {
     return logit[k] - most - log(sum);
 }
 
-static int32_t likeliest(const double *p, int32_t classes) {
+int32_t likeliest(const double *p, int32_t classes) {
     int32_t best = 0;
     for (int32_t c = 1; c < classes; c++)
         if (p[c] > p[best]) best = c;

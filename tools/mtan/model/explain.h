@@ -9,6 +9,9 @@
 #include "runner.h"
 #include "worth.h"
 
+/* The class of the highest of (classes) probabilities. */
+int32_t likeliest(const double *p, int32_t classes);
+
 /* A record with one answer: what its observations change. */
 typedef struct record_influence {
     int32_t of;     /* the class: the one asked about, or the likeliest; or the label; of a number 0 */

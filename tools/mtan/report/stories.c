@@ -70,12 +70,7 @@ static void tell_course(stories *x, report_story *story, const session *s, const
 }
 
 static int32_t likeliest_at_end(const record_course *c, int32_t classes) {
-    int32_t best = 0;
-    for (int32_t k = 1; c->n > 0 && k < classes; k++) {
-        const double *p = c->p + (c->n - 1) * (size_t)classes;
-        if (p[k] > p[best]) best = k;
-    }
-    return best;
+    return c->n > 0 ? likeliest(c->p + (c->n - 1) * (size_t)classes, classes) : 0;
 }
 
 /* Nothing of records so long that leaving out each observation would take minutes. */
