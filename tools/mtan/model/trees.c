@@ -12,7 +12,8 @@
 #include "predictions.h"
 #include "summaries.h"
 
-enum { SHARES = 15 }; /* network and trees are each tried at 0, 0.1, ..., SHARES / 10 */
+enum { SHARES = 15 };     /* network and trees are each tried at 0, 0.1, ..., SHARES / 10 */
+enum { SPLIT_REALS = 4 }; /* leaf, number, threshold, side: mtan.h, MTAN_LEAVES */
 
 static mtan_real *tensor(bundle *b, const char *name) {
     mtan_param p;
@@ -56,9 +57,9 @@ static void rows_free(boost_rows r) {
 /* As at the start of a training: the network alone. */
 static void drop_trees(bundle *b) {
     const mtan_config *c = &b->model.config;
-    const size_t leaves = (size_t)c->trees * MTAN_LEAVES;
+    const size_t splits = (size_t)c->trees * BOOST_SPLITS, leaves = (size_t)c->trees * MTAN_LEAVES;
     tensor(b, "rec.trees.share")[0] = 1;
-    memset(tensor(b, "rec.trees.split"), 0, (leaves - (size_t)c->trees) * 4 * sizeof(mtan_real));
+    memset(tensor(b, "rec.trees.split"), 0, splits * SPLIT_REALS * sizeof(mtan_real));
     memset(tensor(b, "rec.trees.height"), 0, leaves * (size_t)mtan_config_outputs(c) * sizeof(mtan_real));
 }
 
@@ -105,7 +106,7 @@ static void write_trees(bundle *b, const boost *fitted, const trees_fit *fit) {
     const size_t outputs = (size_t)fitted->classes, columns = (size_t)fitted->columns, trees = (size_t)fitted->trees;
     mtan_real *splits = tensor(b, "rec.trees.split"), *height = tensor(b, "rec.trees.height");
     tensor(b, "rec.trees.share")[0] = (mtan_real)fit->network_share;
-    for (size_t i = 0; i < trees * BOOST_SPLITS; i++) write_split(splits + 4 * i, &fitted->split[i]);
+    for (size_t i = 0; i < trees * BOOST_SPLITS; i++) write_split(splits + SPLIT_REALS * i, &fitted->split[i]);
     for (size_t i = 0; i < trees * MTAN_LEAVES; i++)
         for (size_t k = 0; k < columns; k++) {
             const double start = i < MTAN_LEAVES ? fitted->start[k] : 0;
