@@ -854,9 +854,9 @@ static size_t scalar_pack_count(int32_t n, int32_t k) {
     return (size_t)n * (size_t)k;
 }
 
-static void scalar_pack(mtan_real *packed, const mtan_real *b, size_t ldb, int32_t n, int32_t k) {
+static void scalar_pack(mtan_real *packed, const mtan_real *b, size_t bj, size_t bp, int32_t n, int32_t k) {
     for (int32_t p = 0; p < k; p++)
-        for (int32_t j = 0; j < n; j++) *packed++ = b[(size_t)j * ldb + (size_t)p];
+        for (int32_t j = 0; j < n; j++) *packed++ = b[(size_t)j * bj + (size_t)p * bp];
 }
 
 static void scalar_product_packed(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *packed,
@@ -2053,11 +2053,25 @@ static void gru_weights_back(const mtan_batch *b, const mtan_gru *layer, mtan_re
     kernels->add(db + 2 * N, 0, hn, (size_t)N, R, N);
 }
 
+/* dh += g W, with the weights packed or as they stand; W's part of n meets hn */
+static void gru_recur_back(const mtan_gru *layer, mtan_real *dh, const mtan_real *g, size_t ldg, const mtan_real *hn,
+                           int32_t rows) {
+    const int32_t n = layer->hidden;
+    const size_t N = (size_t)n;
+    if (layer->back) {
+        kernels->product_packed(dh, N, g, ldg, layer->back, rows, n, 2 * n, 1);
+        kernels->product_packed(dh, N, hn, N, layer->back + kernels->pack_count(n, 2 * n), rows, n, n, 1);
+    } else {
+        kernels->product_nn(dh, N, g, ldg, layer->w, layer->ldw, rows, n, 2 * n, 1);
+        kernels->product_nn(dh, N, hn, N, layer->w + 2 * N * layer->ldw, layer->ldw, rows, n, n, 1);
+    }
+}
+
 static void scalar_gru_backward(const mtan_batch *b, const mtan_gru *layer, mtan_real *dw, mtan_real *db, mtan_real *g,
                                 size_t ldg, mtan_real *hn, mtan_real *scratch, const mtan_real *dy, const mtan_real *y,
                                 size_t ldy) {
     const int32_t n = layer->hidden;
-    const size_t N = (size_t)n, ldw = layer->ldw;
+    const size_t N = (size_t)n;
     mtan_real *dh = scratch;
     int32_t carried = 0; /* rows of dh that hold a gradient from the step after */
     for (int32_t i = b->steps - 1; i >= 0; i--) {
@@ -2068,8 +2082,7 @@ static void scalar_gru_backward(const mtan_batch *b, const mtan_gru *layer, mtan
         kernels->gates_backward(dh, g + s.row * ldg, ldg, hn + s.row * N, y + s.before * ldy, ldy, s.known, n);
         kernels->gates_backward(dh + (size_t)s.known * N, g + rest * ldg, ldg, hn + rest * N, NULL, 0, s.rows - s.known,
                                 n);
-        kernels->product_nn(dh, N, g + s.row * ldg, ldg, layer->w, ldw, s.known, n, 2 * n, 1);
-        kernels->product_nn(dh, N, hn + s.row * N, N, layer->w + 2 * N * ldw, ldw, s.known, n, n, 1);
+        gru_recur_back(layer, dh, g + s.row * ldg, ldg, hn + s.row * N, s.known);
         carried = s.known;
     }
     gru_weights_back(b, layer, dw, db, g, ldg, hn, y, ldy);
@@ -3190,13 +3203,20 @@ static void smooth_back(mtan_tape *tape, const mtan_node *n) {
  * The gates replace gx, whose values no other backward needs, and in the backward pass their gradients replace the
  * gates: which is gx's gradient when it lies in the same place (mtan_new_gates). */
 
-/* Tensors of a GRU: y (R, N), gx (R, 3N), w_hh, b_hh, hn (R, N) or nothing, scratch (rows of the first step, 3N). */
+/* A GRU's recurrent weights as the backend packs them, and as it packs them for the way back; either may be nothing. */
+typedef struct gru_packed {
+    mtan_tensor w, back;
+} gru_packed;
+
+/* Tensors of a GRU: y (R, N), gx (R, 3N), w_hh, b_hh, hn (R, N) or nothing, scratch (rows of the first step, 3N), w_hh packed
+ * for the way back or nothing. */
 static mtan_gru gru_of(const mtan_tape *tape, const mtan_tensor *t, mtan_tensor packed, int32_t samples,
                        int32_t reverse) {
     mtan_gru layer;
     memset(&layer, 0, sizeof layer);
     layer.w = mtan_data(tape, t[2]), layer.ldw = (size_t)t[2].stride;
     layer.packed = packed.cols ? mtan_data(tape, packed) : NULL;
+    layer.back = t[6].cols ? mtan_data(tape, t[6]) : NULL;
     layer.precision = tape->precision;
     layer.bias = mtan_data(tape, t[3]);
     layer.hidden = t[0].cols;
@@ -3222,7 +3242,7 @@ static mtan_tensor source_weights(mtan_tape *tape, const gru_source *from) {
     packed = mtan_new_constant(tape, from->parts, (int32_t)tape->backend->pack_count(from->constant.cols, columns));
     for (int32_t p = 0; runs(tape) && p < from->parts; p++)
         tape->backend->pack(mtan_data(tape, mtan_rows(packed, p, 1)),
-                            mtan_data(tape, mtan_columns(from->w, p * from->apart, columns)), (size_t)from->w.stride,
+                            mtan_data(tape, mtan_columns(from->w, p * from->apart, columns)), (size_t)from->w.stride, 1,
                             from->constant.cols, columns);
     return packed;
 }
@@ -3238,19 +3258,20 @@ static void gru_reads(const mtan_tape *tape, mtan_gru *layer, const gru_source *
 
 /* from: where gx comes from, or null: gx is there already. */
 static void run_gru(mtan_tape *tape, mtan_tensor y, mtan_tensor gx, const gru_source *from, mtan_tensor w_hh,
-                    mtan_tensor b_hh, const mtan_tensor *packed, int32_t samples, int32_t reverse) {
+                    mtan_tensor b_hh, gru_packed packed, int32_t samples, int32_t reverse) {
     const int32_t widest = (int32_t)area(tape, tape->batch->records, samples);
     const mtan_tensor w_in = from ? source_weights(tape, from) : nothing;
-    mtan_tensor t[6];
+    mtan_tensor t[7];
     mtan_node *node;
     mtan_gru layer;
     t[0] = y, t[1] = gx, t[2] = w_hh, t[3] = b_hh;
     t[4] = tape->recording ? mtan_new_constant(tape, y.rows, y.cols) : nothing;
     t[5] = mtan_new_constant(tape, widest, 3 * y.cols);
-    node = record_tensors(tape, OP_gru, t, 6);
+    t[6] = packed.back;
+    node = record_tensors(tape, OP_gru, t, 7);
     if (node) node->n[0] = samples, node->n[1] = reverse;
     if (!runs(tape)) return;
-    layer = gru_of(tape, t, packed ? *packed : nothing, samples, reverse);
+    layer = gru_of(tape, t, packed.w, samples, reverse);
     if (from) gru_reads(tape, &layer, from, w_in);
     tape->backend->gru_forward(tape->batch, &layer, mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, gx),
                                (size_t)gx.stride, t[4].rows ? mtan_data(tape, t[4]) : NULL, mtan_data(tape, t[5]));
@@ -3258,13 +3279,14 @@ static void run_gru(mtan_tape *tape, mtan_tensor y, mtan_tensor gx, const gru_so
 
 void mtan_op_gru(mtan_tape *tape, mtan_tensor y, mtan_tensor gx, mtan_tensor w_hh, mtan_tensor b_hh,
                  const mtan_tensor *packed, int32_t samples, int32_t reverse) {
-    run_gru(tape, y, gx, NULL, w_hh, b_hh, packed, samples, reverse);
+    const gru_packed forward = {packed ? *packed : nothing, nothing};
+    run_gru(tape, y, gx, NULL, w_hh, b_hh, forward, samples, reverse);
 }
 
 /* A GRU on a source. The ops that make gx are recorded for the way back. A device runs them too; on a CPU the GRU makes gx, a
  * few steps at a time, and without a way back there is room for no more. */
 static void gru_on(mtan_tape *tape, mtan_tensor y, const gru_source *from, mtan_tensor w_hh, mtan_tensor b_hh,
-                   const mtan_tensor *packed, int32_t samples, int32_t reverse) {
+                   gru_packed packed, int32_t samples, int32_t reverse) {
     const int32_t device = tape->backend->device != NULL, columns = from->x.cols / from->parts;
     const int32_t widest = (int32_t)area(tape, tape->batch->records, samples); /* 0: too many, which fails */
     const int32_t block = widest > 0 ? gru_block_rows(widest, y.cols) : 0;
@@ -5314,7 +5336,7 @@ typedef struct attention_fold {
     mtan_tensor out;        /* decoder: (first layer, H 2N) */
     mtan_tensor out_bias;   /* (1, first layer) */
     mtan_tensor beta;       /* RBF: softplus of the bandwidths, (1, 2D) or (1, 2N) */
-    mtan_tensor packed[2];  /* recurrent weights of each direction, packed */
+    gru_packed packed[2];   /* recurrent weights of each direction */
     mtan_tensor values[2];  /* encoder in INT8, in place of G: its columns for values, (3N, H D), packed */
     mtan_tensor masks[2];   /* and those for masks, which all heads share: their sum, (3N, D), packed */
 } attention_fold;
@@ -5322,7 +5344,8 @@ typedef struct attention_fold {
 typedef struct mtand_folded {
     mtan_tensor ref; /* (K, 1) reference points */
     attention_fold enc, dec;
-    mtan_tensor cls_packed, head_packed[3];
+    gru_packed cls_packed;
+    mtan_tensor head_packed[3];
 } mtand_folded;
 
 static const mtand_folded *folded_of(const mtan_forward *f) {
@@ -5405,12 +5428,22 @@ static int32_t packs_gru(const mtan_forward *f) {
     return !f->tape->backend->device || in_int8(f);
 }
 
+/* Room for so many reals. */
+static mtan_tensor fold_room(const mtan_forward *f, size_t count) {
+    if (count > LARGEST_COUNT) fail(f->tape, MTAN_ERR_SIZE);
+    return mtan_new_fold_constant(f->tape, 1, count > LARGEST_COUNT ? 0 : (int32_t)count);
+}
+
 /* Room for a weight matrix (n, k) as the backend packs it. */
 static mtan_tensor packed_layout(const mtan_forward *f, int32_t n, int32_t k) {
     const mtan_backend *b = f->tape->backend;
-    const size_t count = (in_int8(f) ? b->pack_int8_count : b->pack_count)(n, k);
-    if (count > LARGEST_COUNT) fail(f->tape, MTAN_ERR_SIZE);
-    return mtan_new_fold_constant(f->tape, 1, count > LARGEST_COUNT ? 0 : (int32_t)count);
+    return fold_room(f, (in_int8(f) ? b->pack_int8_count : b->pack_count)(n, k));
+}
+
+/* Room for recurrent weights of N units as mtan_gru.back has them. */
+static mtan_tensor back_layout(const mtan_forward *f, int32_t N) {
+    const mtan_backend *b = f->tape->backend;
+    return fold_room(f, count_sum(b->pack_count(N, 2 * N), b->pack_count(N, N)));
 }
 
 /* Layers of the head: with a class per time its first one is folded into the decoder. */
@@ -5427,18 +5460,26 @@ static void lay_packed(const mtan_forward *f, mtand_folded *to) {
     const mtan_config *c = f->config;
     const int32_t N = c->enc_hidden, M = c->dec_hidden;
     for (int32_t d = 0; packs_gru(f) && d < directions(c); d++) {
-        to->enc.packed[d] = packed_layout(f, 3 * N, N);
+        to->enc.packed[d].w = packed_layout(f, 3 * N, N);
         if (!in_int8(f)) continue;
         to->enc.values[d] = packed_layout(f, 3 * N, c->enc_heads * value_columns(c));
         if (mask_columns(c) > 0) to->enc.masks[d] = packed_layout(f, 3 * N, mask_columns(c));
     }
-    for (int32_t d = 0; packs_gru(f) && has_decoder(c) && d < 2; d++) to->dec.packed[d] = packed_layout(f, 3 * M, M);
+    for (int32_t d = 0; packs_gru(f) && has_decoder(c) && d < 2; d++) to->dec.packed[d].w = packed_layout(f, 3 * M, M);
     if (packs_gru(f) && has_decoder(c) && c->classify == MTAN_CLASSIFY_RECORD)
-        to->cls_packed = packed_layout(f, 3 * N, N);
+        to->cls_packed.w = packed_layout(f, 3 * N, N);
     for (int32_t i = first_head(c); i < head_layers(c); i++) {
         const mtan_tensor w = param(f, roles_of(f)->head[i]);
         to->head_packed[i] = packed_layout(f, w.rows, w.cols);
     }
+}
+
+/* Recurrent weights for the way back. They lie behind all else, as shards that do not record have none. */
+static void lay_packed_back(const mtan_forward *f, mtand_folded *to) {
+    const mtan_config *c = f->config;
+    for (int32_t d = 0; d < directions(c); d++) to->enc.packed[d].back = back_layout(f, c->enc_hidden);
+    for (int32_t d = 0; has_decoder(c) && d < 2; d++) to->dec.packed[d].back = back_layout(f, c->dec_hidden);
+    if (has_decoder(c) && c->classify == MTAN_CLASSIFY_RECORD) to->cls_packed.back = back_layout(f, c->enc_hidden);
 }
 
 static void mtand_lay_fold(const mtan_forward *f, void *folded) {
@@ -5454,28 +5495,41 @@ static void mtand_lay_fold(const mtan_forward *f, void *folded) {
     if (has_decoder(c)) lay_decoder(f, to);
     to->ref = mtan_new_fold_constant(f->tape, c->ref_points, 1);
     lay_packed(f, to);
+    if (f->tape->recording && packs_gru(f)) lay_packed_back(f, to);
 }
 
 static void pack_tensor(const mtan_forward *f, mtan_tensor packed, mtan_tensor w) {
     const mtan_backend *b = f->tape->backend;
-    if (runs(f->tape))
-        (in_int8(f) ? b->pack_int8 : b->pack)(mtan_data(f->tape, packed), mtan_data(f->tape, w), (size_t)w.stride,
-                                              w.rows, w.cols);
+    const size_t ldw = (size_t)w.stride;
+    if (!runs(f->tape)) return;
+    if (in_int8(f)) b->pack_int8(mtan_data(f->tape, packed), mtan_data(f->tape, w), ldw, w.rows, w.cols);
+    else b->pack(mtan_data(f->tape, packed), mtan_data(f->tape, w), ldw, 1, w.rows, w.cols);
 }
 
 static void pack_param(const mtan_forward *f, mtan_tensor packed, int32_t index) {
     pack_tensor(f, packed, param(f, index));
 }
 
-/* The recurrent weights are the second of a GRU's four tensors. */
+/* A GRU of four tensors, of which the recurrent weights are the second. */
+static void pack_gru(const mtan_forward *f, gru_packed packed, int32_t role) {
+    const mtan_backend *b = f->tape->backend;
+    const mtan_tensor w = param(f, role + 1);
+    const size_t ldw = (size_t)w.stride, N = (size_t)w.cols;
+    pack_tensor(f, packed.w, w);
+    if (!runs(f->tape) || packed.back.cols == 0) return;
+    b->pack(mtan_data(f->tape, packed.back), mtan_data(f->tape, w), 1, ldw, w.cols, 2 * w.cols);
+    b->pack(mtan_data(f->tape, packed.back) + b->pack_count(w.cols, 2 * w.cols), mtan_data(f->tape, w) + 2 * N * ldw, 1,
+            ldw, w.cols, w.cols);
+}
+
 static void pack_weights(const mtan_forward *f) {
     const mtan_config *c = f->config;
     const mtand_roles *l = roles_of(f);
     for (int32_t i = first_head(c); i < head_layers(c); i++) pack_param(f, folded_of(f)->head_packed[i], l->head[i]);
     if (!packs_gru(f)) return;
-    for (int32_t d = 0; d < directions(c); d++) pack_param(f, folded_of(f)->enc.packed[d], l->enc.gru[d] + 1);
-    for (int32_t d = 0; has_decoder(c) && d < 2; d++) pack_param(f, folded_of(f)->dec.packed[d], l->dec.gru[d] + 1);
-    if (has_decoder(c) && c->classify == MTAN_CLASSIFY_RECORD) pack_param(f, folded_of(f)->cls_packed, l->cls_gru + 1);
+    for (int32_t d = 0; d < directions(c); d++) pack_gru(f, folded_of(f)->enc.packed[d], l->enc.gru[d]);
+    for (int32_t d = 0; has_decoder(c) && d < 2; d++) pack_gru(f, folded_of(f)->dec.packed[d], l->dec.gru[d]);
+    if (has_decoder(c) && c->classify == MTAN_CLASSIFY_RECORD) pack_gru(f, folded_of(f)->cls_packed, l->cls_gru);
 }
 
 /* The reference points from number `first` on. torch.linspace(0, 1, K) goes from both ends, so that both are exact. */
@@ -5680,7 +5734,7 @@ static mtan_tensor encode(const mtan_forward *f, mtan_tensor *intensity) {
         const int32_t role = roles_of(f)->enc.gru[d];
         const gru_source from = encoder_source(f, x, seen, d);
         gru_on(f->tape, mtan_columns(hidden, d * N, N), &from, param(f, role + 1), bias(f, role + 3),
-               &folded_of(f)->enc.packed[d], 1, d);
+               folded_of(f)->enc.packed[d], 1, d);
     }
     return hidden;
 }
@@ -5731,13 +5785,13 @@ static mtan_tensor head_input(const mtan_forward *f, mtan_tensor x) {
 /* ---- decoder ---- */
 
 /* GRUs over z, side by side: (R S, count N), the second one backwards. */
-static mtan_tensor grus_over(const mtan_forward *f, mtan_tensor x, const int32_t *roles, const mtan_tensor *packed,
+static mtan_tensor grus_over(const mtan_forward *f, mtan_tensor x, const int32_t *roles, const gru_packed *packed,
                              int32_t count, int32_t N) {
     mtan_tensor hidden = mtan_new(f->tape, x.rows, count * N);
     for (int32_t d = 0; d < count; d++) {
         const gru_source from = {x, param(f, roles[d]), nothing, bias(f, roles[d] + 2), 1, 0};
         gru_on(f->tape, mtan_columns(hidden, d * N, N), &from, param(f, roles[d] + 1), bias(f, roles[d] + 3),
-               &packed[d], f->tape->batch->samples, d);
+               packed[d], f->tape->batch->samples, d);
     }
     return hidden;
 }

@@ -1201,6 +1201,8 @@ typedef struct mtan_gru {
     const mtan_real *w; /* (3N, N), a row every ldw reals */
     size_t ldw;
     const mtan_real *packed; /* w as the backend packs it for this precision; null: not packed */
+    const mtan_real *back;   /* for the way back, turned round and packed: w's rows of r and z, (N, 2N), behind them those of
+                              * n, (N, N); null: not packed */
     mtan_precision precision;
     const mtan_real *bias; /* (3N) */
     int32_t hidden;        /* N */
@@ -1255,9 +1257,10 @@ enum { MTAN_MOMENTS = 6, MTAN_FEATURES = 6 }; /* sums of a channel at a point; n
                                size_t ldb, int32_t m, int32_t n, int32_t k, int32_t add))                              \
     TRAIN(void, product_tn, (mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *b,             \
                              size_t ldb, int32_t m, int32_t n, int32_t k, int32_t add))                                \
-    /* b (n, k) of product_nt laid out once for many products: how many reals, the layout, c = [c +] a b^T */          \
+    /* b (n, k) of product_nt laid out once for many products: how many reals, the layout, c = [c +] a b^T. Element     \
+     * (j, p) of b is at b[j bj + p bp], one of bj and bp 1: so a matrix that lies turned round is packed too */       \
     PREDICT(size_t, pack_count, (int32_t n, int32_t k))                                                                \
-    PREDICT(void, pack, (mtan_real *packed, const mtan_real *b, size_t ldb, int32_t n, int32_t k))                     \
+    PREDICT(void, pack, (mtan_real *packed, const mtan_real *b, size_t bj, size_t bp, int32_t n, int32_t k))           \
     PREDICT(void, product_packed, (mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *packed,  \
                                    int32_t m, int32_t n, int32_t k, int32_t add))                                      \
     /* the same three with b in int8, a scale to a row, and a in int16, a scale to a block of 512 terms: the           \

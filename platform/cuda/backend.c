@@ -226,9 +226,10 @@ static size_t cuda_pack_count(int32_t n, int32_t k) {
     return area(n, k);
 }
 
-static void cuda_pack(mtan_real *packed, const mtan_real *b, size_t ldb, int32_t n, int32_t k) {
-    const struct matrix a = matrix_of(packed, 0, b, ldb, n, k);
-    mtan_cuda_launch(KERNEL_pack, pieces((size_t)k, 32), pieces((size_t)n, 32), 1, &a);
+static void cuda_pack(mtan_real *packed, const mtan_real *b, size_t bj, size_t bp, int32_t n, int32_t k) {
+    const struct matrix a = matrix_of(packed, 0, b, bj, n, k);
+    if (bp == 1) mtan_cuda_launch(KERNEL_pack, pieces((size_t)k, 32), pieces((size_t)n, 32), 1, &a);
+    else cuda_copy(packed, (size_t)n, b, bp, k, n);
 }
 
 static void cuda_product_packed(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *packed,

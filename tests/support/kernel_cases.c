@@ -134,7 +134,16 @@ static void run_packed(kernel_work *w, const kernel_shape *s) {
     const int32_t lda = s->k + s->pad, ldb = s->k + s->pad, ldc = s->n + s->pad;
     mtan_real *c = take(w, area(s->m, ldc), 1), *a = take(w, area(s->m, lda), 1), *b = take(w, area(s->n, ldb), 1);
     mtan_real *packed = take_layout(w, w->backend->pack_count(s->n, s->k));
-    w->backend->pack(packed, b, (size_t)ldb, s->n, s->k);
+    w->backend->pack(packed, b, (size_t)ldb, 1, s->n, s->k);
+    w->backend->product_packed(c, (size_t)ldc, a, (size_t)lda, packed, s->m, s->n, s->k, s->add);
+}
+
+/* The same of a matrix (k, n) that is packed turned round. */
+static void run_packed_turned(kernel_work *w, const kernel_shape *s) {
+    const int32_t lda = s->k + s->pad, ldb = s->n + s->pad, ldc = s->n + s->pad;
+    mtan_real *c = take(w, area(s->m, ldc), 1), *a = take(w, area(s->m, lda), 1), *b = take(w, area(s->k, ldb), 1);
+    mtan_real *packed = take_layout(w, w->backend->pack_count(s->n, s->k));
+    w->backend->pack(packed, b, 1, (size_t)ldb, s->n, s->k);
     w->backend->product_packed(c, (size_t)ldc, a, (size_t)lda, packed, s->m, s->n, s->k, s->add);
 }
 
@@ -536,7 +545,17 @@ static mtan_real *packed_for(kernel_work *w, const mtan_gru *layer, int precisio
     mtan_real *packed;
     if (precision == 0) return NULL;
     packed = take_layout(w, (precision == 2 ? w->backend->pack_int8_count : w->backend->pack_count)(3 * N, N));
-    (precision == 2 ? w->backend->pack_int8 : w->backend->pack)(packed, layer->w, layer->ldw, 3 * N, N);
+    if (precision == 2) w->backend->pack_int8(packed, layer->w, layer->ldw, 3 * N, N);
+    else w->backend->pack(packed, layer->w, layer->ldw, 1, 3 * N, N);
+    return packed;
+}
+
+static mtan_real *packed_back(kernel_work *w, const mtan_gru *layer) {
+    const int32_t N = layer->hidden;
+    const size_t first = w->backend->pack_count(N, 2 * N);
+    mtan_real *packed = take_layout(w, first + w->backend->pack_count(N, N));
+    w->backend->pack(packed, layer->w, 1, layer->ldw, N, 2 * N);
+    w->backend->pack(packed + first, layer->w + 2 * (size_t)N * layer->ldw, 1, layer->ldw, N, N);
     return packed;
 }
 
@@ -557,6 +576,7 @@ static void run_gru(kernel_work *w, const kernel_shape *s) {
     layer.bias = take_plain(w, 3 * n, 1);
     layer.packed = packed_for(w, &layer, s->m % 3);
     layer.precision = s->m % 3 == 2 ? MTAN_INT8 : MTAN_REAL;
+    if (s->m % 3 == 1) layer.back = packed_back(w, &layer);
     w->backend->gru_forward(&b, &layer, y, ldy, g, ldg, s->k % 2 || layer.precision == MTAN_REAL ? hn : NULL, scratch);
     if (layer.precision == MTAN_REAL) w->backend->gru_backward(&b, &layer, dw, db, g, ldg, hn, scratch, dy, y, ldy);
 }
@@ -577,7 +597,7 @@ static void take_input(kernel_work *w, const kernel_shape *s, const mtan_batch *
         if (w->backend->device)
             w->backend->product_nt(g, N3, x + p * columns, ldx, in + p * N3 * columns, columns, (int32_t)rows, 3 * s->n,
                                    s->k, 1);
-        else w->backend->pack(packed + p * part, in + p * N3 * columns, columns, 3 * s->n, s->k);
+        else w->backend->pack(packed + p * part, in + p * N3 * columns, columns, 1, 3 * s->n, s->k);
     if (w->backend->device) return;
     layer->x = x, layer->ldx = ldx, layer->parts = (int32_t)parts, layer->columns = s->k;
     layer->w_in = packed, layer->part = part, layer->constant = constant;
@@ -739,6 +759,7 @@ const kernel_case kernel_cases[] = {
     {"product_nt", run_nt, 1, KERNEL_SAME},
     {"product_tn", run_tn, 1, KERNEL_SAME},
     {"product_packed", run_packed, 1, KERNEL_SAME},
+    {"product_packed turned", run_packed_turned, 1, KERNEL_SAME},
     {"product_int8", run_int8, 1, KERNEL_SAME},
     {"product_int8 in place", run_int8_in_place, 1, KERNEL_SAME},
     {"map", run_map, 0, KERNEL_SAME},

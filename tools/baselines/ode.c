@@ -74,38 +74,26 @@ void *bytes_of(const mtan_tape *tape, mtan_tensor x) {
     return (void *)mtan_data(tape, x);
 }
 
-/* w as the backend packs it, or its transpose, through `room`. */
-static mtan_tensor new_packed(mtan_tape *tape, mtan_tensor w, const mtan_tensor *room) {
-    const int32_t n = room ? w.cols : w.rows, k = room ? w.rows : w.cols;
+/* w as the backend packs it, or its transpose. */
+static mtan_tensor new_packed(mtan_tape *tape, mtan_tensor w, int32_t turned) {
+    const int32_t n = turned ? w.cols : w.rows, k = turned ? w.rows : w.cols;
+    const size_t ldw = (size_t)w.stride;
     const mtan_tensor packed = mtan_new_constant(tape, 1, (int32_t)tape->backend->pack_count(n, k));
-    const mtan_real *from = mtan_data(tape, w);
-    mtan_real *turned = room ? mtan_data(tape, *room) : NULL;
-    if (!op_runs(tape)) return packed;
-    for (int32_t i = 0; room && i < n * k; i++) turned[i] = from[(size_t)(i % k) * (size_t)w.stride + (size_t)(i / k)];
-    tape->backend->pack(mtan_data(tape, packed), room ? turned : from, room ? (size_t)k : (size_t)w.stride, n, k);
+    if (op_runs(tape))
+        tape->backend->pack(mtan_data(tape, packed), mtan_data(tape, w), turned ? 1 : ldw, turned ? ldw : 1, n, k);
     return packed;
-}
-
-static int32_t largest_weight(const ode_solver *s, const mtan_tensor *param) {
-    int32_t most = 0;
-    for (int32_t i = 0; i < s->linears; i++) {
-        const int32_t n = param[2 * i].rows * param[2 * i].cols;
-        most = n > most ? n : most;
-    }
-    return most;
 }
 
 /* The transposes serve the backward pass, and so does most of the pool. */
 static void new_field(mtan_tape *tape, ode_solver *s, const mtan_tensor *param) {
     const int32_t slots = tape->recording ? methods[s->set.method].last : 1;
     const int32_t all = count_product(tape, s->set.rows, slots), pool = !tape->recording || all > POOL ? all : POOL;
-    const mtan_tensor room = mtan_new_constant(tape, 1, tape->recording ? largest_weight(s, param) : 0);
     for (int32_t i = 0; i < s->linears; i++) {
         const mtan_tensor w = param[2 * i];
         s->weight[i] = w;
         s->bias[i] = param[2 * i + 1];
-        s->packed[i] = new_packed(tape, w, NULL);
-        if (tape->recording) s->turned[i] = new_packed(tape, w, &room);
+        s->packed[i] = new_packed(tape, w, 0);
+        if (tape->recording) s->turned[i] = new_packed(tape, w, 1);
         s->in[i] = mtan_new_constant(tape, i > 0 || tape->recording ? pool : 0, w.cols);
         s->dout[i] = mtan_new_constant(tape, tape->recording ? pool : 0, w.rows);
     }

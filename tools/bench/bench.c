@@ -512,7 +512,7 @@ static void peak_body(void *argument, int32_t index, int32_t thread) {
     for (int i = 0; i < PEAK_N * PEAK_K; i++) b[i] = (mtan_real)0.25;
     if (job->backend->pack_count(PEAK_N, PEAK_K) > PEAK_PACKED)
         die("packed weights are larger than the benchmark's block");
-    job->backend->pack(packed, b, PEAK_K, PEAK_N, PEAK_K);
+    job->backend->pack(packed, b, PEAK_K, 1, PEAK_N, PEAK_K);
     for (long i = 0; i < job->n; i++)
         job->backend->product_packed(c, PEAK_N, a, PEAK_K, packed, PEAK_M, PEAK_N, PEAK_K, 0);
     job->sink[16 * index] = (float)c[0];
