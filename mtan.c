@@ -5790,8 +5790,8 @@ static mtan_tensor grus_over(const mtan_forward *f, mtan_tensor x, const int32_t
     mtan_tensor hidden = mtan_new(f->tape, x.rows, count * N);
     for (int32_t d = 0; d < count; d++) {
         const gru_source from = {x, param(f, roles[d]), nothing, bias(f, roles[d] + 2), 1, 0};
-        gru_on(f->tape, mtan_columns(hidden, d * N, N), &from, param(f, roles[d] + 1), bias(f, roles[d] + 3),
-               packed[d], f->tape->batch->samples, d);
+        gru_on(f->tape, mtan_columns(hidden, d * N, N), &from, param(f, roles[d] + 1), bias(f, roles[d] + 3), packed[d],
+               f->tape->batch->samples, d);
     }
     return hidden;
 }

@@ -1201,8 +1201,8 @@ typedef struct mtan_gru {
     const mtan_real *w; /* (3N, N), a row every ldw reals */
     size_t ldw;
     const mtan_real *packed; /* w as the backend packs it for this precision; null: not packed */
-    const mtan_real *back;   /* for the way back, turned round and packed: w's rows of r and z, (N, 2N), behind them those of
-                              * n, (N, N); null: not packed */
+    /* For the way back, turned round and packed: w's rows of r and z, (N, 2N), behind them those of n, (N, N); or null. */
+    const mtan_real *back;
     mtan_precision precision;
     const mtan_real *bias; /* (3N) */
     int32_t hidden;        /* N */

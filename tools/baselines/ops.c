@@ -154,7 +154,8 @@ mtan_tensor apply_net(const mtan_forward *f, int32_t index, int32_t layers, mtan
 mtan_tensor packed_weight(const mtan_forward *f, mtan_tensor w) {
     const mtan_backend *k = f->tape->backend;
     const mtan_tensor packed = mtan_new_constant(f->tape, 1, (int32_t)k->pack_count(w.rows, w.cols));
-    if (op_runs(f->tape)) k->pack(mtan_data(f->tape, packed), mtan_data(f->tape, w), (size_t)w.stride, 1, w.rows, w.cols);
+    if (op_runs(f->tape))
+        k->pack(mtan_data(f->tape, packed), mtan_data(f->tape, w), (size_t)w.stride, 1, w.rows, w.cols);
     return packed;
 }
 
