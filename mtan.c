@@ -2189,7 +2189,7 @@ static void scalar_ratio_backward(const mtan_batch *b, mtan_real *dz, mtan_real 
 
 /* Where target cell j of a record is in the prediction of one of its samples. */
 static size_t cell_at(const mtan_batch *b, int32_t record, int32_t sample, int32_t j) {
-    return (query_rows(b, record, sample) + (size_t)b->cell_row[j]) * (size_t)b->channels + (size_t)b->cell_channel[j];
+    return (query_rows(b, record, sample) + (size_t)b->cell_row[j]) * (size_t)b->outputs + (size_t)b->cell_channel[j];
 }
 
 /* log N(x; prediction, std^2) over the cells */
@@ -3480,6 +3480,8 @@ static const char *const statistics_names[] = {
     "mean",       "mean,spread",       "mean,intensity",       "mean,spread,intensity",
     "mean,slope", "mean,spread,slope", "mean,intensity,slope", "mean,spread,intensity,slope",
     NULL}; /* by their bits */
+static const char *const values_names[] = {
+    [MTAN_VALUES_PLAIN] = "plain", [MTAN_VALUES_QUANTILE] = "quantile", [MTAN_VALUES_PIECEWISE] = "piecewise", NULL};
 static const char *const reference_names[] = {
     [MTAN_REF_EVEN] = "even", [MTAN_REF_GIVEN] = "given", [MTAN_REF_OBSERVED] = "observed", NULL};
 static const char *const bound_names[] = {
@@ -3504,7 +3506,7 @@ typedef struct setting {
 static const setting settings[] = {
     CHOICE(kind, kind_names), CHOICE(classify, classify_names), CHOICE(task, task_names), CHOICE(encoder, interp_names),
     CHOICE(decoder, interp_names), CHOICE(embedding, embedding_names), CHOICE(embed_heads, embed_heads_names),
-    CHOICE(reference, reference_names), CHOICE(frequencies, frequencies_names), REAL(slowest), REAL(fastest), CHOICE(statistics, statistics_names), WHOLE(summaries), WHOLE(statics), WHOLE(trees), WHOLE(channels), WHOLE(classes), WHOLE(embed), WHOLE(enc_heads),
+    CHOICE(reference, reference_names), CHOICE(frequencies, frequencies_names), REAL(slowest), REAL(fastest), CHOICE(statistics, statistics_names), CHOICE(values, values_names), WHOLE(bins), WHOLE(summaries), WHOLE(statics), WHOLE(trees), WHOLE(channels), WHOLE(classes), WHOLE(embed), WHOLE(enc_heads),
     WHOLE(dec_heads), WHOLE(enc_hidden), WHOLE(dec_hidden), WHOLE(latent), WHOLE(ref_points), WHOLE(mlp_hidden),
     WHOLE(head_hidden), REAL(embed_base), REAL(embed_scale), CHOICE(bound, bound_names), WHOLE(samples), WHOLE(norm),
     WHOLE(skip_empty), WHOLE(kl_anneal), CHOICE(variance, variance_names), REAL(noise_std), REAL(alpha), REAL(interval), CHOICE(rule, rule_names), WHOLE(predict_samples),
@@ -3645,6 +3647,7 @@ mtan_status mtan_config_init(mtan_config *config, mtan_kind kind, mtan_classify_
     c.channels = channels;
     c.classes = classes;
     c.reference = per_time ? MTAN_REF_OBSERVED : MTAN_REF_EVEN;
+    c.bins = 5;
     c.embed = 128;
     c.enc_heads = c.dec_heads = 1;
     c.enc_hidden = kind == MTAN_ENC ? 128 : 256;
@@ -3707,6 +3710,9 @@ static mtan_status config_ranges(const mtan_config *c) {
         return MTAN_ERR_CONFIG;
     if (!in_range(c->statistics, 0, MTAN_SPREAD | MTAN_INTENSITY | MTAN_SLOPE)) return MTAN_ERR_CONFIG;
     if (c->statistics && c->architecture) return MTAN_ERR_CONFIG;
+    if (!in_range((int32_t)c->values, MTAN_VALUES_PLAIN, MTAN_VALUES_PIECEWISE)) return MTAN_ERR_CONFIG;
+    if (c->values != MTAN_VALUES_PLAIN && (c->architecture || !in_range(c->bins, 1, MTAN_MAX_BINS)))
+        return MTAN_ERR_CONFIG;
     if (!in_range(c->summaries, 0, 1) || !in_range(c->statics, 0, c->channels - 1)) return MTAN_ERR_CONFIG;
     if ((c->summaries || c->statics) && (c->classify != MTAN_CLASSIFY_RECORD || c->architecture))
         return MTAN_ERR_CONFIG;
@@ -3872,6 +3878,14 @@ size_t mtan_weights_count(const mtan_config *config) {
  * embedding are among them. */
 static int32_t is_matrix(const mtan_param *p) {
     return p->rank == 2 && p->cols > 1;
+}
+
+/* The knots of encoded values are the last parameter, so that all else starts as it does without; null: there are none. */
+static const mtan_real *knots_of(const mtan_model *model) {
+    mtan_params p;
+    if (model->config.values == MTAN_VALUES_PLAIN) return NULL;
+    walk_params(&p, &model->config, -1, NULL);
+    return model->weights + model->offset[p.n - 1];
 }
 
 /* A model of a config that has been checked. */
@@ -4141,8 +4155,9 @@ typedef struct batch_request {
     const mtan_record *records; /* null when counting */
     int32_t n, samples;
     queries_from queries;
-    const void *gathered; /* by a stream, in place of the events of the one record; or null */
-    int32_t checked;      /* the records have been checked already */
+    const void *gathered;   /* by a stream, in place of the events of the one record; or null */
+    int32_t checked;        /* the records have been checked already */
+    const mtan_real *knots; /* of the model, or null */
 } batch_request;
 
 /* Whether the steps of a record's own sequence are its event times rather than its queries. */
@@ -4400,13 +4415,13 @@ static void summary_numbers(mtan_real *out, size_t stride, const channel_summary
     for (size_t i = 0; i < MTAN_SUMMARIES; i++) out[i * stride] = (mtan_real)numbers[i];
 }
 
-/* Channels that attention sees. */
-static int32_t varying(const mtan_config *c) {
+/* Channels that are not static. */
+static int32_t changing(const mtan_config *c) {
     return c->channels - c->statics;
 }
 
 static int32_t summary_width(const mtan_config *c) {
-    return (c->summaries ? MTAN_SUMMARIES * varying(c) : 0) + 2 * c->statics;
+    return (c->summaries ? MTAN_SUMMARIES * changing(c) : 0) + 2 * c->statics;
 }
 
 /* What a row of a record has of a channel: the summaries, number by number; of a static channel its mean, and whether there is one. */
@@ -4417,7 +4432,7 @@ static void summary_put(mtan_real *row, const mtan_config *c, int32_t d, const c
         fixed[d] = (mtan_real)summary_mean(s);
         fixed[M + d] = s->count > 0 ? 1 : 0;
     } else if (c->summaries) {
-        summary_numbers(row + (d - M), (size_t)varying(c), s);
+        summary_numbers(row + (d - M), (size_t)changing(c), s);
     }
 }
 
@@ -4444,9 +4459,9 @@ static int32_t whole_below(mtan_real x, int32_t n) {
 
 /* Whether a split sends the row on. One by a number that there is none of sends nobody. */
 static int32_t split_sends(const mtan_real *split, const mtan_config *c, const mtan_real *row) {
-    const int32_t n = tree_numbers(c), changing = n - c->statics, j = whole_below(split[SPLIT_NUMBER], n);
+    const int32_t n = tree_numbers(c), summaries = n - c->statics, j = whole_below(split[SPLIT_NUMBER], n);
     if (j < 0) return 0;
-    if (!(row[j < changing ? j % varying(c) : n + (j - changing)] > 0)) return split[SPLIT_SIDE] > 0;
+    if (!(row[j < summaries ? j % changing(c) : n + (j - summaries)] > 0)) return split[SPLIT_SIDE] > 0;
     return row[j] >= split[SPLIT_THRESHOLD];
 }
 
@@ -4498,6 +4513,87 @@ static void fill_summaries(mtan_tape *tape, const mtan_batch *batch, const mtan_
         summary_row(row, c, channel);
         for (int32_t s = 1; s < batch->samples; s++) memcpy(row + (size_t)s * width, row, width * sizeof *row);
     }
+}
+
+/* ---- values: what attention reads of an observation (mtan.h, mtan_values) ----
+ * Attention weighs by time alone, so the bins of a channel are channels that are observed at the same times. They take the place of
+ * the channel, behind the static ones, and neither attention nor its backends know of it. */
+
+static int32_t value_parts(const mtan_config *c) {
+    return c->values == MTAN_VALUES_PIECEWISE ? c->bins : 1;
+}
+
+/* Channels that attention sees, and with the static ones before them. */
+static int32_t varying(const mtan_config *c) {
+    return changing(c) * value_parts(c);
+}
+
+static int32_t attended(const mtan_config *c) {
+    return c->statics + varying(c);
+}
+
+/* The first of the channels that attention sees in the place of one that is not static. */
+static int32_t attended_at(const mtan_config *c, int32_t channel) {
+    return c->statics + (channel - c->statics) * value_parts(c);
+}
+
+/* What x has of the bin from knot[0] to knot[1]. A knot that is NaN makes NaN of it, which a prediction notices. */
+static mtan_real bin_share(const mtan_real *knot, mtan_real x) {
+    mtan_real share;
+    if (knot[0] >= knot[1]) return x >= knot[1] ? 1 : 0;
+    share = (x - knot[0]) / (knot[1] - knot[0]);
+    return share < 0 ? 0 : share > 1 ? 1 : share;
+}
+
+/* Part `part` of the value x of a channel that is not static. */
+static mtan_real encode_value(const mtan_config *c, const mtan_real *knots, int32_t channel, int32_t part,
+                              mtan_real x) {
+    const mtan_real *knot;
+    mtan_real sum = 0;
+    if (c->values == MTAN_VALUES_PLAIN) return x;
+    knot = knots + (size_t)(channel - c->statics) * ((size_t)c->bins + 1);
+    if (c->values == MTAN_VALUES_PIECEWISE) return bin_share(knot + part, x);
+    for (int32_t j = 0; j < c->bins; j++) sum += bin_share(knot + j, x);
+    return sum / (mtan_real)c->bins;
+}
+
+/* A record's events by the channels that attention sees, from position `at` on; returns where they end. */
+static int32_t encode_record(mtan_batch *to, const mtan_batch *from, const batch_request *q, int32_t b, int32_t at) {
+    const mtan_config *c = q->config;
+    const int32_t P = value_parts(c);
+    const int32_t *begin = from->begin + (size_t)b * ((size_t)c->channels + 1);
+    int32_t *made = to->begin + (size_t)b * ((size_t)attended(c) + 1);
+    for (int32_t d = 0; d < c->statics; d++) *made++ = at;
+    for (int32_t d = 0; d < varying(c); d++) {
+        const int32_t channel = c->statics + d / P;
+        *made++ = at;
+        for (int32_t i = begin[channel]; i < begin[channel + 1]; i++, at++) {
+            to->row[at] = from->row[i];
+            to->value[at] = encode_value(c, q->knots, channel, d % P, from->value[i]);
+        }
+    }
+    return *made = at;
+}
+
+/* Puts encoded values in the place of values. The summaries have been made. */
+static void encode_events(mtan_tape *tape, mtan_batch *batch, const batch_request *q, int32_t events) {
+    const int32_t wide = attended(q->config), n = q->n;
+    mtan_batch made = *batch;
+    if (q->config->values == MTAN_VALUES_PLAIN) return;
+    events = (int32_t)area(tape, events, value_parts(q->config));
+    made.channels = wide;
+    made.begin = mtan_new_ints(tape, area(tape, n, wide + 1));
+    made.row = mtan_new_ints(tape, (size_t)events);
+    made.value = mtan_data(tape, mtan_new_constant(tape, events, 1));
+    made.seen = mtan_new_constant(tape, n, wide);
+    made.events = runs(tape) ? 0 : events;
+    for (int32_t b = 0; runs(tape) && b < n; b++) {
+        const int32_t *begin = made.begin + (size_t)b * ((size_t)wide + 1);
+        mtan_real *seen = mtan_data(tape, made.seen) + (size_t)b * (size_t)wide;
+        made.events = encode_record(&made, batch, q, b, made.events);
+        for (int32_t d = 0; d < wide; d++) seen[d] = begin[d + 1] > begin[d] ? 1 : 0;
+    }
+    *batch = made;
 }
 
 static void batch_arrays(mtan_tape *tape, mtan_batch *batch, const batch_request *q, int32_t events, int32_t cells) {
@@ -4585,7 +4681,7 @@ static void batch_build(mtan_tape *tape, mtan_batch *batch, const batch_request 
     memset(batch, 0, sizeof *batch);
     batch->records = q->n;
     batch->samples = q->samples;
-    batch->channels = q->config->channels;
+    batch->channels = batch->outputs = q->config->channels;
     batch->statics = q->config->statics;
     batch->one_latent = has_trait(q->config, MTAN_ONE_LATENT);
     tape->batch = batch;
@@ -4613,6 +4709,7 @@ static void batch_build(mtan_tape *tape, mtan_batch *batch, const batch_request 
     batch_totals(tape, batch, q);
     fill_summaries(tape, batch, q->config);
     fill_labels(tape, batch, q);
+    encode_events(tape, batch, q, events);
 }
 
 /* To a device, all of it at once: what lies in the workspace from `first` on. */
@@ -4803,6 +4900,7 @@ typedef struct attention_sums {
     const mtan_real *embedding[4];     /* linear w, b; periodic w, b */
     const mtan_real *query;            /* (H P, E) of the points, folded */
     const mtan_real *point, *beta;     /* (P) times of the points; RBF: (D) bandwidths */
+    const mtan_real *knots;            /* of encoded values, with which there are more channels; or null */
     mtan_real *seen;                   /* (D) 1 where a channel was observed */
     mtan_real *phi;                    /* (E) of the last time */
     mtan_real *significand, *exponent; /* (H P) of exp(score) at the last time */
@@ -4818,30 +4916,30 @@ typedef struct attention_sums {
 /* exact: with what each sum loses to rounding */
 static void sums_layout(mtan_tape *tape, attention_sums *s, const mtan_model *model, int32_t points, int32_t exact) {
     const mtan_config *c = &model->config;
-    const int32_t n = (int32_t)area(tape, c->enc_heads, points), kept = sums_kept(c);
+    const int32_t n = (int32_t)area(tape, c->enc_heads, points), kept = sums_kept(c), D = attended(c);
     memset(s, 0, sizeof *s);
     s->model = model;
     s->points = points;
     s->exact = exact;
     s->parts = SUM_FIRST + (exact ? 2 : 1) * kept;
-    s->seen = mtan_data(tape, mtan_new_constant(tape, 1, c->channels));
+    s->seen = mtan_data(tape, mtan_new_constant(tape, 1, D));
     s->phi = mtan_data(tape, mtan_new_constant(tape, 1, c->embed));
     s->significand = mtan_data(tape, mtan_new_constant(tape, 1, n));
     s->exponent = mtan_data(tape, mtan_new_constant(tape, 1, n));
     s->weight = mtan_data(tape, mtan_new_constant(tape, 1, n));
     s->before = exact ? mtan_data(tape, mtan_new_constant(tape, kept, n)) : NULL;
-    s->latest = exact ? mtan_data(tape, mtan_new_constant(tape, 1, c->channels)) : NULL;
-    s->origin = c->statistics ? mtan_data(tape, mtan_new_constant(tape, 1, c->channels)) : NULL;
-    s->plain = exact ? mtan_new_ints(tape, (size_t)c->channels) : NULL;
+    s->latest = exact ? mtan_data(tape, mtan_new_constant(tape, 1, D)) : NULL;
+    s->origin = c->statistics ? mtan_data(tape, mtan_new_constant(tape, 1, D)) : NULL;
+    s->plain = exact ? mtan_new_ints(tape, (size_t)D) : NULL;
     s->summary = exact && summary_width(c) > 0 ? new_summaries(tape, c) : NULL;
-    s->sums = mtan_data(tape, mtan_new_constant(tape, s->parts * c->channels, n));
+    s->sums = mtan_data(tape, mtan_new_constant(tape, s->parts * D, n));
 }
 
 static void sums_clear(attention_sums *s) {
-    const size_t D = (size_t)s->model->config.channels;
+    const mtan_config *c = &s->model->config;
     s->has_time = 0;
-    s->model->backend->fill(s->seen, D, 0);
-    if (s->summary) memset(s->summary, 0, D * sizeof *s->summary);
+    s->model->backend->fill(s->seen, (size_t)attended(c), 0);
+    if (s->summary) memset(s->summary, 0, (size_t)c->channels * sizeof *s->summary);
 }
 
 /* Which of the embeddings a head has. */
@@ -5013,10 +5111,12 @@ static void sums_intensity(const attention_sums *s, mtan_real *y) {
 }
 
 static void gather_event(attention_sums *s, const mtan_event *e) {
+    const mtan_config *c = &s->model->config;
     if (s->summary) summary_add(&s->summary[e->channel], (double)e->time, (double)e->value);
-    if (e->channel < s->model->config.statics) return;
+    if (e->channel < c->statics) return;
     sums_time(s, e->time);
-    sums_add(s, e->channel, e->value);
+    for (int32_t part = 0; part < value_parts(c); part++)
+        sums_add(s, attended_at(c, e->channel) + part, encode_value(c, s->knots, e->channel, part, e->value));
 }
 
 /* ==== 11. mTAND ==================================================================================================
@@ -5056,6 +5156,7 @@ typedef struct mtand_roles {
     int32_t cls_gru, head[3];
     int32_t variance[2]; /* z0_to_var */
     int32_t trees;       /* share, splits, heights */
+    int32_t knots;       /* of encoded values: knots_of */
 } mtand_roles;
 
 static const mtand_roles *roles_of(const mtan_forward *f) {
@@ -5202,6 +5303,13 @@ static void add_trees(mtan_params *p, mtand_roles *roles, const mtan_config *c) 
     add_param(p, "trees", ".height", c->trees * MTAN_LEAVES * mtan_config_outputs(c), 1, 1, 1);
 }
 
+/* Likewise. */
+static void add_knots(mtan_params *p, mtand_roles *roles, const mtan_config *c) {
+    if (c->values == MTAN_VALUES_PLAIN) return;
+    p->prefix = "rec.";
+    roles->knots = add_param(p, "values", ".knots", changing(c) * (c->bins + 1), 1, 1, 1);
+}
+
 static void mtand_params(const mtan_config *c, mtan_params *p, void *roles) {
     add_encoder(p, (mtand_roles *)roles, c);
     if (has_decoder(c)) {
@@ -5210,6 +5318,7 @@ static void mtand_params(const mtan_config *c, mtan_params *p, void *roles) {
         add_variance(p, (mtand_roles *)roles, c);
     }
     add_trees(p, (mtand_roles *)roles, c);
+    add_knots(p, (mtand_roles *)roles, c);
 }
 
 static int32_t interp_ok(const mtan_config *c, mtan_interp_kind kind, int32_t heads) {
@@ -5219,10 +5328,11 @@ static int32_t interp_ok(const mtan_config *c, mtan_interp_kind kind, int32_t he
 
 /* The walk over the parameters and the layout of folded weights form these products in 32 bits. */
 static int32_t widths_fit(const mtan_config *c) {
-    const int64_t wide = c->channels > c->dec_hidden || !has_decoder(c) ? c->channels : c->dec_hidden;
+    const int64_t channels = attended(c);
+    const int64_t wide = channels > c->dec_hidden || !has_decoder(c) ? channels : c->dec_hidden;
     const int64_t heads = c->enc_heads > c->dec_heads || !has_decoder(c) ? c->enc_heads : c->dec_heads;
     if (c->variance == MTAN_VARIANCE_LEARNED &&
-        c->dec_heads * (2 * (int64_t)c->dec_hidden + (int64_t)c->enc_heads * c->channels) > INT32_MAX)
+        c->dec_heads * (2 * (int64_t)c->dec_hidden + c->enc_heads * channels) > INT32_MAX)
         return 0;
     if (c->trees > 0 && (int64_t)c->trees * MTAN_LEAVES * mtan_config_outputs(c) > INT32_MAX) return 0;
     return (1 + MTAN_FEATURES) * wide * heads <= INT32_MAX && heads * c->embed <= INT32_MAX &&
@@ -5237,7 +5347,7 @@ static mtan_status mtand_check(const mtan_config *c) {
         return MTAN_ERR_CONFIG; /* it reads the intensity */
     if (c->variance == MTAN_VARIANCE_LEARNED && (c->encoder == MTAN_RBF || c->decoder == MTAN_RBF))
         return MTAN_ERR_CONFIG; /* the intensity is that of attention, and attention carries it to the queries */
-    if ((c->statics > 0 || c->statistics) && c->encoder == MTAN_RBF)
+    if ((c->statics > 0 || c->statistics || c->values != MTAN_VALUES_PLAIN) && c->encoder == MTAN_RBF)
         return MTAN_ERR_CONFIG; /* its kernels have no place for them */
     if (c->kind == MTAN_ENC && c->classify == MTAN_CLASSIFY_TIME && c->reference != MTAN_REF_OBSERVED)
         return MTAN_ERR_CONFIG;
@@ -5296,9 +5406,17 @@ static void init_trees(const mtan_config *c, const mtand_roles *r, mtan_real *we
     }
 }
 
+/* From 0 to 1, in which scaled values mostly lie, until somebody fits them. */
+static void init_knots(const mtan_config *c, const mtand_roles *r, mtan_real *weights) {
+    const mtan_param p = param_at(c, r->knots);
+    for (int32_t k = 0; k < p.rows; k++)
+        weights[p.offset + (size_t)k] = (mtan_real)(k % (c->bins + 1)) / (mtan_real)c->bins;
+}
+
 static void mtand_init(const mtan_config *c, const void *roles, mtan_real *weights, mtan_mt19937 *rng) {
     const mtand_roles *r = roles;
     if (c->trees > 0) init_trees(c, r, weights);
+    if (c->values != MTAN_VALUES_PLAIN) init_knots(c, r, weights);
     if (c->frequencies != MTAN_FREQUENCIES_LOG) return;
     init_attention(c, &r->enc, c->encoder, c->encoder == MTAN_ATTENTION ? c->enc_heads : 1, weights, rng);
     if (has_decoder(c))
@@ -6008,15 +6126,16 @@ static void mtand_attention(const mtan_forward *f, int32_t head_index, int32_t c
     for (int32_t i = 1; i < 4; i++) fetch_tensor(f->tape, t[i]);
     if (runs(f->tape))
         host_kernels(f->tape)->attend_weights(batch, weight, mtan_data(f->tape, t[1]), mtan_data(f->tape, t[2]),
-                                              mtan_data(f->tape, t[3]), channel);
+                                              mtan_data(f->tape, t[3]), attended_at(f->config, channel));
 }
 
 /* ---- streams: attention from running sums at all reference points ---- */
 
-/* Where the time embedding's weights are; the caller sets query, or point and beta. */
-static void sums_embedding(attention_sums *s, const mtan_forward *f) {
+/* Where the weights of the time embedding and the knots are; the caller sets query, or point and beta. */
+static void sums_weights(attention_sums *s, const mtan_forward *f) {
     const attention_roles *r = &roles_of(f)->enc;
     const int32_t role[4] = {r->linear, r->linear + 1, r->periodic, r->periodic + 1};
+    if (f->config->values != MTAN_VALUES_PLAIN) s->knots = mtan_data(f->tape, param(f, roles_of(f)->knots));
     if (f->config->encoder == MTAN_RBF || f->config->embedding != MTAN_EMBED_LEARNED) return;
     for (int32_t i = 0; i < 4; i++) s->embedding[i] = mtan_data(f->tape, param(f, role[i]));
 }
@@ -6041,7 +6160,7 @@ static void *mtand_gather_start(const mtan_forward *f) {
     sums_layout(f->tape, &laid, f->model, f->config->ref_points, 1);
     if (!s) return NULL;
     *s = laid;
-    sums_embedding(s, f);
+    sums_weights(s, f);
     s->query = mtan_data(f->tape, folded_of(f)->enc.score);
     s->point = mtan_data(f->tape, folded_of(f)->ref);
     s->beta = mtan_data(f->tape, folded_of(f)->enc.beta);
@@ -6168,7 +6287,7 @@ static void small_block(const mtan_forward *f, const mtan_record *record, mtan_t
     attention_sums sums;
     sums_layout(f->tape, &sums, f->model, count, 0);
     fill_reference(f, point, first);
-    sums_embedding(&sums, f);
+    sums_weights(&sums, f);
     small_points(f, &sums, point);
     if (runs(f->tape)) {
         sums_clear(&sums);
@@ -6318,6 +6437,7 @@ static batch_request predict_request(const mtan_predictor *p, const mtan_record 
     q.queries = queries;
     q.gathered = NULL;
     q.checked = 0;
+    q.knots = knots_of(p->model);
     return q;
 }
 
@@ -6597,6 +6717,7 @@ static batch_request member_request(const mtan_predictor *p, const batch_request
     batch_request own = *q;
     m->predictor.seed = p->seed;
     own.config = &m->model.config;
+    own.knots = knots_of(&m->model);
     own.bounds = &m->predictor.bounds;
     if (gathered) own.gathered = gathered[index];
     return own;
@@ -6745,7 +6866,7 @@ static mtan_status member_interpolate(mtan_predictor *predictor, const mtan_reco
     if (out.deviation.cols > 0)
         host_kernels(&tape)->map(MTAN_SOFTPLUS, mtan_data(&tape, out.deviation), mtan_data(&tape, out.deviation),
                                  count_of(out.deviation));
-    for (size_t i = 0, n = (size_t)batch.queries * (size_t)batch.channels; i < n; i++) {
+    for (size_t i = 0, n = (size_t)batch.queries * (size_t)batch.outputs; i < n; i++) {
         const mtan_real *x = mtan_data(&tape, out.prediction) + i;
         const double center = samples_mean(x, batch.samples, n);
         double variance = samples_variance(x, batch.samples, n, center);
@@ -6754,7 +6875,7 @@ static mtan_status member_interpolate(mtan_predictor *predictor, const mtan_reco
         mean[i] = (mtan_real)center;
         if (std) std[i] = (mtan_real)scalar_sqrt(variance);
     }
-    *count = (size_t)batch.queries * (size_t)batch.channels;
+    *count = (size_t)batch.queries * (size_t)batch.outputs;
     return MTAN_OK;
 }
 
@@ -7304,8 +7425,9 @@ static mtan_batch *structure_at(const mtan_trainer *trainer, int32_t place) {
 
 static batch_request train_request(const mtan_trainer *trainer, const mtan_record *records, int32_t n) {
     const mtan_config *c = &trainer->model->config;
-    const batch_request q = {c, &trainer->bounds, records, n, has_decoder(c) ? c->samples : 1, train_queries(c), NULL,
-                             0};
+    const batch_request q = {
+        c, &trainer->bounds,        records, n, has_decoder(c) ? c->samples : 1, train_queries(c), NULL,
+        0, knots_of(trainer->model)};
     return q;
 }
 
@@ -8886,6 +9008,15 @@ static mtan_status check_elements(mtan_tensor_view view, mtan_status bad) {
     return MTAN_OK;
 }
 
+/* Knots do not fall within a channel; other parameters are of no concern. */
+static mtan_status check_knots(const mtan_config *config, int32_t index, const mtan_tensor_view *view) {
+    const size_t knots = (size_t)config->bins + 1;
+    if (config->values == MTAN_VALUES_PLAIN || index < mtan_param_count(config) - 1) return MTAN_OK;
+    for (size_t i = 1; i < view->count; i++)
+        if (i % knots > 0 && view_element(view, i) < view_element(view, i - 1)) return MTAN_ERR_FILE;
+    return MTAN_OK;
+}
+
 /* ---- int8 weights in files: I8 tensors of rank 2, each with the scales of its rows under its name and ".scale" ---- */
 
 mtan_real mtan_row_quantize(int8_t *q, const mtan_real *x, size_t n) {
@@ -8978,6 +9109,7 @@ static mtan_status open_param(mtan_model *model, const mtan_file *file, int32_t 
     at = mtan_view_in_place(&view);
     if (!at || (size_t)(at - model->weights) > LARGEST_COUNT) return MTAN_ERR_SHAPE;
     if (!all_finite(at, view.count)) return MTAN_ERR_NUMERIC;
+    if ((status = check_knots(&model->config, index, &view)) != MTAN_OK) return status;
     model->offset[index] = (uint32_t)(at - model->weights);
     model->row0[index] = (uint32_t)row0;
     return MTAN_OK;
@@ -9009,6 +9141,7 @@ static mtan_status check_params(const mtan_file *file, const mtan_config *config
         mtan_status status = find_param(file, &p, &view);
         if (status == MTAN_OK && view.dtype == MTAN_DTYPE_I8) *precision = MTAN_INT8, status = check_scale(file, &p);
         else if (status == MTAN_OK) status = check_elements(view, MTAN_ERR_NUMERIC);
+        if (status == MTAN_OK) status = check_knots(config, i, &view);
         if (status != MTAN_OK) return status;
     }
     return MTAN_OK;

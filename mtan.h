@@ -149,6 +149,16 @@ typedef enum mtan_variance { MTAN_VARIANCE_FIXED, MTAN_VARIANCE_LEARNED } mtan_v
  * adds to the mean at the point itself. As published it is the mean alone. mtan.c, section 3, has the formulas. */
 enum { MTAN_SPREAD = 1, MTAN_INTENSITY = 2, MTAN_SLOPE = 4 };
 
+/* What attention reads of an observation: its value x, as published; or what x is among the values of its channel in training. The
+ * channel has bins + 1 knots, rising from the least value to the most: quantiles, where somebody fits them. A bin's share in x is
+ * (x - low) / (high - low) between the two knots about it, 0 below them and 1 above; of a bin without width it is 0 below and 1 else.
+ * PIECEWISE hands on the share of every bin, as that many channels which are observed at the same times (Gorishniy et al. 2022, with
+ * both ends closed), QUANTILE the mean of the shares, between 0 and 1. Static channels, summaries and targets keep the values.
+ * The knots are a tensor of the model, rec.values.knots, channel by channel, at first evenly from 0 to 1. Training leaves them as they
+ * are. In a file they must be finite (MTAN_ERR_NUMERIC) and not fall within a channel (MTAN_ERR_FILE). */
+typedef enum mtan_values { MTAN_VALUES_PLAIN, MTAN_VALUES_QUANTILE, MTAN_VALUES_PIECEWISE } mtan_values;
+#define MTAN_MAX_BINS 64
+
 /* What the classifier of records may read of each channel beside the sequence, all 0 of one without observation: whether it has any;
  * log(1 + how many); their mean and standard deviation; the first, last, least and most; the mean of |one - the one before|; their
  * trend, correlation with time times standard deviation; the time of the last. */
@@ -179,6 +189,8 @@ typedef struct mtan_config {
     mtan_frequencies frequencies;
     double slowest, fastest; /* cycles in a unit of time, for MTAN_FREQUENCIES_LOG; 0: 1 and 16 */
     int32_t statistics;      /* MTAN_SPREAD | ...; as text "mean,spread,..."; 0: the mean alone */
+    mtan_values values;      /* what attention reads of an observation; not with MTAN_RBF */
+    int32_t bins;            /* of a channel's values, 1 to MTAN_MAX_BINS; MTAN_VALUES_PLAIN has none */
     int32_t summaries;       /* 1: the classifier of records also reads MTAN_SUMMARIES numbers of each channel */
     int32_t statics; /* the first so many channels do not change: attention leaves them out, that classifier reads their
                       * means and whether there are any */
@@ -920,8 +932,9 @@ typedef enum mtan_row_order { MTAN_ROWS_BY_RECORD, MTAN_ROWS_BY_STEP, MTAN_ROWS_
 typedef struct mtan_batch {
     int32_t records;  /* B */
     int32_t samples;  /* S */
-    int32_t channels; /* D */
+    int32_t channels; /* D; with encoded values as many as the encoder sees */
     int32_t statics;  /* the first of them, which attention leaves out */
+    int32_t outputs;  /* columns of a prediction: the channels of the targets */
     int32_t steps;    /* of the longest sequence: K, or the most query times */
     int32_t *order;   /* (B) position -> index of the record */
     int32_t *first;   /* (steps + 1) row at which a step of the sequence starts; R = first[steps] */

@@ -23,6 +23,7 @@ X(frequencies_suite)
 X(variance_suite)
 X(summaries_suite)
 X(trees_suite)
+X(values_suite)
 X(strings_suite)
 #ifndef MTAN_TESTS_LIBRARY
 X(array_suite)

@@ -82,7 +82,7 @@ struct batch {
     const float *value;
     const int *cell_row, *cell_channel;
     const float *cell_value;
-    int records, samples, channels, statics, steps;
+    int records, samples, channels, statics, steps, outputs;
 };
 
 struct attention {

@@ -328,7 +328,7 @@ static struct batch batch_of(const mtan_batch *b) {
     a.begin = AT(b->begin), a.row = AT(b->row), a.value = AT(b->value);
     a.cell_row = AT(b->cell_row), a.cell_channel = AT(b->cell_channel), a.cell_value = AT(b->cell_value);
     a.records = b->records, a.samples = b->samples, a.channels = b->channels, a.steps = b->steps;
-    a.statics = b->statics;
+    a.statics = b->statics, a.outputs = b->outputs;
     return a;
 }
 

@@ -1503,8 +1503,8 @@ DEVICE struct cells cells_of(const struct likelihood &a, int r) {
     x.channel = b.cell_channel + from;
     x.value = b.cell_value + from;
     x.n = b.cell0[r + 1] - from;
-    x.at = b.query0[r] * b.samples * b.channels;
-    x.apart = (b.query0[r + 1] - b.query0[r]) * b.channels;
+    x.at = b.query0[r] * b.samples * b.outputs;
+    x.apart = (b.query0[r + 1] - b.query0[r]) * b.outputs;
     return x;
 }
 
@@ -1515,7 +1515,7 @@ KERNEL(loglik_forward)(const struct likelihood a) {
     const float *prediction = a.prediction + x.at + s * x.apart;
     double squares = 0;
     for (int j = threadIdx.x; j < x.n; j += loglik_forward_threads) {
-        const double e = (double)x.value[j] - (double)prediction[x.row[j] * a.batch.channels + x.channel[j]];
+        const double e = (double)x.value[j] - (double)prediction[x.row[j] * a.batch.outputs + x.channel[j]];
         squares += e * e;
     }
     squares = over_block<loglik_forward_threads>(part, squares);
@@ -1528,7 +1528,7 @@ KERNEL(loglik_backward)(const struct likelihood a) {
     const struct cells x = cells_of(a, r);
     const float factor = (float)((double)a.dlogp[blockIdx.x] / a.variance);
     for (int j = threadIdx.x; j < x.n; j += loglik_backward_threads) {
-        const unsigned at = x.at + s * x.apart + x.row[j] * a.batch.channels + x.channel[j];
+        const unsigned at = x.at + s * x.apart + x.row[j] * a.batch.outputs + x.channel[j];
         int first = j;
         for (int i = j - 1; i >= 0 && x.row[i] == x.row[j]; i--)
             if (x.channel[i] == x.channel[j]) first = i;
@@ -1547,7 +1547,7 @@ KERNEL(loglik_sd_forward)(const struct likelihood a) {
     const struct cells x = cells_of(a, r);
     double sum = 0;
     for (int j = threadIdx.x; j < x.n; j += loglik_sd_forward_threads) {
-        const unsigned at = x.at + s * x.apart + x.row[j] * a.batch.channels + x.channel[j];
+        const unsigned at = x.at + s * x.apart + x.row[j] * a.batch.outputs + x.channel[j];
         const float sd = a.least + softplus_of(a.raw[at]);
         const double e = ((double)x.value[j] - (double)a.prediction[at]) / (double)sd;
         sum += LOG_TWO_PI + 2 * (double)log_of(sd) + e * e;
@@ -1561,7 +1561,7 @@ KERNEL(loglik_sd_backward)(const struct likelihood a) {
     const int r = blockIdx.x / a.batch.samples, s = blockIdx.x % a.batch.samples;
     const struct cells x = cells_of(a, r);
     for (int j = threadIdx.x; j < x.n; j += loglik_sd_backward_threads) {
-        const unsigned at = x.at + s * x.apart + x.row[j] * a.batch.channels + x.channel[j];
+        const unsigned at = x.at + s * x.apart + x.row[j] * a.batch.outputs + x.channel[j];
         const float sd = a.least + softplus_of(a.raw[at]), factor = a.dlogp[blockIdx.x] / sd;
         int first = j;
         for (int i = j - 1; i >= 0 && x.row[i] == x.row[j]; i--)
@@ -1582,7 +1582,7 @@ KERNEL(squared_error)(const struct likelihood a) {
     const struct cells x = cells_of(a, blockIdx.x);
     double sum = 0;
     for (int j = threadIdx.x; j < x.n; j += squared_error_threads) {
-        const float *p = a.prediction + x.at + x.row[j] * a.batch.channels + x.channel[j];
+        const float *p = a.prediction + x.at + x.row[j] * a.batch.outputs + x.channel[j];
         double mean = 0;
         for (int s = 0; s < a.batch.samples; s++) mean += (double)p[s * x.apart] / a.batch.samples;
         sum += (mean - (double)x.value[j]) * (mean - (double)x.value[j]);

@@ -1095,7 +1095,8 @@ static void shim_tests(void) {
 }
 
 static void model_tests(void) {
-    static const char *const models[] = {"enc-small", "enc-far", "full-iwae", "rbf-full", "train-interp"};
+    static const char *const models[] = {"enc-small", "enc-far",  "enc-piecewise", "full-piecewise",
+                                         "full-iwae", "rbf-full", "train-interp"};
     static const int trained[] = {TINY_FULL, TINY_ENC_TIME, TINY_OBSERVED};
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         greatest_set_test_suffix(models[i]);

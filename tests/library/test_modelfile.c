@@ -8,6 +8,7 @@
 
 #include "check.h"
 #include "published.h"
+#include "small.h"
 #include "tiny_model.h"
 #include "caller.h"
 
@@ -543,6 +544,43 @@ TEST weights_that_are_not_finite_are_refused(tiny_kind kind) {
     PASS();
 }
 
+/* Knots may be the same, and a channel's may lie below those of the one before; within a channel they may not fall. */
+TEST knots_that_fall_are_refused(void) {
+    const change bent = {MTAN_DTYPE_REAL, 0, NULL, "rec.values.knots", NULL, NULL};
+    const change fewer = {MTAN_DTYPE_REAL, 0, NULL, NULL, "mtan.bins", "2"};
+    const change many = {MTAN_DTYPE_REAL, 0, NULL, NULL, "mtan.bins", "65"};
+    const change *const wrong[] = {&bent, &fewer, &many};
+    small_model s;
+    mtan_model model;
+    size_t bytes, made;
+    mtan_param p;
+    ASSERT(small_open_named(&s, "enc piecewise"));
+    ASSERT_EQ(MTAN_OK, mtan_param_at(&s.config, mtan_param_count(&s.config) - 1, &p));
+    mtan_real *knot = s.weights + p.offset, *weights = guard_alloc(s.count * sizeof *weights);
+    knot[4] = knot[3] - 1, knot[1] = knot[2];
+    void *blob = save(&s.model, NULL, NULL, 0, &bytes);
+    ASSERT(blob);
+    ASSERT_EQ(MTAN_OK, blob_load(&model, weights, s.count, blob, bytes));
+    ASSERT_MEM_EQ(s.weights, weights, s.count * sizeof *weights);
+    ASSERT_EQ(opens(), blob_open(&model, blob, bytes));
+    for (int i = 0; i < 3; i++) {
+        void *other = rewrite(blob, bytes, wrong[i], &made);
+        ASSERT(other);
+        ASSERT(refuses(other, made, i < 2 ? MTAN_ERR_SHAPE : MTAN_ERR_CONFIG, s.count));
+        ASSERT(guard_free(other));
+    }
+    ASSERT(guard_free(blob));
+    knot[p.rows - 1] = knot[p.rows - 2] - 1;
+    ASSERT((blob = save(&s.model, NULL, NULL, 0, &bytes)));
+    ASSERT(refuses(blob, bytes, MTAN_ERR_FILE, s.count));
+    ASSERT(guard_free(blob));
+    knot[p.rows - 1] = (mtan_real)NAN;
+    ASSERT((blob = save(&s.model, NULL, NULL, 0, &bytes)));
+    ASSERT(refuses(blob, bytes, MTAN_ERR_NUMERIC, s.count));
+    ASSERT(guard_free(blob) & guard_free(weights) & small_close(&s));
+    PASS();
+}
+
 /* What a double holds is infinite as a float. */
 TEST weights_too_large_for_a_float_are_refused(void) {
     const change how = {MTAN_DTYPE_F64, 0, NULL, NULL, NULL, NULL};
@@ -865,6 +903,7 @@ SUITE(modelfile_suite) {
     RUN_TEST(a_file_that_changes_while_it_is_read);
     RUN_TEST1(weights_that_are_not_finite_are_refused, TINY_ENC);
     RUN_TEST1(weights_that_are_not_finite_are_refused, TINY_FULL);
+    RUN_TEST(knots_that_fall_are_refused);
     RUN_TEST(weights_too_large_for_a_float_are_refused);
     RUN_TEST(settings_that_make_no_model_are_refused);
     RUN_TEST(small_arrays_and_null_are_refused);

@@ -125,7 +125,7 @@ static void build_loglik(piece *p) {
     piece_sequence(p, 2, 1);
     piece_queries(p, five);
     batch->cell0 = p->cell0, batch->cell_row = p->cell_row, batch->cell_channel = p->cell_channel;
-    batch->cell_value = p->cell_value, batch->channels = 3;
+    batch->cell_value = p->cell_value, batch->channels = batch->outputs = 3;
     for (int32_t i = 0, n = 0; i < 30; i++) {
         if (piece_u(p, "mask", (size_t)i) < -0.5) continue;
         p->cell_row[n] = i / 3 % 5, p->cell_channel[n] = i % 3;

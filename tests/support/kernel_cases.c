@@ -346,7 +346,7 @@ static mtan_batch make_batch(kernel_work *w, const sizes *z) {
     int32_t length[RECORDS], keys[RECORDS], queries[RECORDS], scores[RECORDS], pairs[RECORDS], at[RECORDS + 1];
     mtan_batch b;
     memset(&b, 0, sizeof b);
-    b.records = RECORDS, b.samples = z->samples, b.channels = z->channels;
+    b.records = RECORDS, b.samples = z->samples, b.channels = b.outputs = z->channels;
     for (int r = 0; r < RECORDS; r++) {
         const int last = r == RECORDS - 1;
         length[r] = z->own ? z->steps * (RECORDS - 1 - r) / (RECORDS - 1) : z->steps;

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "small.h"
+
 /* ---- the rule ---- */
 
 double golden_u(const char *name, size_t i) {
@@ -27,12 +29,15 @@ void golden_weights(const mtan_config *config, mtan_real *weights, double freq, 
         mtan_param p;
         double scale = 1;
         mtan_param_at(config, k, &p);
+        const int whole = ends_with(p.name, "values.knots"); /* down to quarters, so that some are the same */
         while (scale * scale * p.fan > 1) scale /= 2;
         if (ends_with(p.name, "periodic.weight")) scale *= freq;
         if (ends_with(p.name, "linears.0.weight") || ends_with(p.name, "linears.1.weight")) scale *= gain;
         for (size_t i = 0; i < (size_t)p.rows * (size_t)p.cols; i++)
-            weights[p.offset + i] = (mtan_real)(golden_u(p.name, i) * scale);
+            weights[p.offset + i] =
+                (mtan_real)(whole ? floor(4 * golden_u(p.name, i)) / 4 : golden_u(p.name, i) * scale);
     }
+    small_knots(config, weights);
 }
 
 /* ---- a case in memory ---- */
@@ -580,7 +585,8 @@ static const char *const cases[] = {"enc-small",        "enc-one",        "enc-u
                                     "enc-empty",        "enc-far",        "enc-k1",        "enc-h2",
                                     "enc-h4",           "enc-fixed",      "enc-perhead",   "rnn3-enc",
                                     "enc-summaries",    "enc-statistics", "enc-local",     "enc-local-far",
-                                    "enc-local-unseen", "full-small",     "full-one",      "full-unsorted",
+                                    "enc-local-unseen", "enc-piecewise",  "enc-quantile",  "enc-local-piecewise",
+                                    "full-piecewise",   "full-small",     "full-one",      "full-unsorted",
                                     "full-unseen",      "full-empty",     "full-far",      "full-k1",
                                     "full-h2",          "full-h4",        "full-fixed",    "full-perhead",
                                     "full-samples",     "full-elbo",      "full-iwae",     "full-subset",

@@ -49,6 +49,16 @@ static const struct {
     {"full none statistics", "kind full classify none statistics mean,intensity,slope enc_heads 2"},
     {"full statistics, variance", "kind full classify record statistics mean,spread,intensity,slope variance learned"},
     {"full intensity, variance", "kind full classify none statistics mean,intensity variance learned enc_heads 2"},
+    {"enc piecewise", "kind enc classify record values piecewise bins 3 enc_heads 2"},
+    {"enc quantile", "kind enc classify record values quantile bins 4 reference given"},
+    {"enc piecewise statistics",
+     "kind enc classify record values piecewise bins 2 statistics mean,spread,intensity,slope "
+     "summaries 1 statics 1 trees 2"},
+    {"enc time piecewise", "kind enc classify time reference observed values piecewise bins 2 enc_heads 2"},
+    {"enc rnn3 quantile", "kind enc classify record encoder rnn3 values quantile bins 1 summaries 1"},
+    {"full piecewise", "kind full classify record values piecewise bins 3 summaries 1 statics 1"},
+    {"full none quantile", "kind full classify none values quantile bins 3 reference observed"},
+    {"full piecewise, variance", "kind full classify none values piecewise bins 2 variance learned enc_heads 2"},
     {"full none", "kind full classify none"},
     {"full record", "kind full classify record"},
     {"full time", "kind full classify time"},
@@ -106,6 +116,20 @@ int small_count(void) {
     return (int)(sizeof cases / sizeof cases[0]);
 }
 
+void small_knots(const mtan_config *config, mtan_real *weights) {
+    const int32_t knots = config->bins + 1;
+    mtan_param p;
+    if (config->values == MTAN_VALUES_PLAIN || mtan_param_at(config, mtan_param_count(config) - 1, &p) != MTAN_OK)
+        return;
+    for (int32_t i = 0; i < p.rows; i++) {
+        mtan_real *knot = weights + p.offset;
+        const mtan_real x = knot[i];
+        int32_t at = i;
+        for (; at % knots > 0 && knot[at - 1] > x; at--) knot[at] = knot[at - 1];
+        knot[at] = x;
+    }
+}
+
 int small_open(small_model *s, int index) {
     uint64_t random = 7;
     if (index < 0 || index >= small_count()) return 0;
@@ -120,6 +144,7 @@ int small_open(small_model *s, int index) {
     }
     s->weights = guard_alloc(s->count * sizeof *s->weights);
     for (size_t i = 0; i < s->count; i++) s->weights[i] = small_real(&random) / 2;
+    small_knots(&s->config, s->weights);
     return mtan_model_init(&s->model, &s->config, s->weights, mtan_weights_count(&s->config)) == MTAN_OK;
 }
 

@@ -139,7 +139,7 @@ void piece_own_points(piece *p) {
 void piece_events(piece *p, int32_t channels, const int32_t *keys, const piece_event *events, int32_t n) {
     mtan_batch *batch = &p->batch;
     int32_t at = 0;
-    batch->channels = channels;
+    batch->channels = batch->outputs = channels;
     batch->time0 = p->time0, batch->score0 = p->score0, batch->begin = p->begin;
     batch->row = p->row, batch->value = p->value;
     batch->seen = mtan_new(&p->tape, batch->records, channels);

@@ -24,7 +24,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from golden_local import LocalEncoder
+from golden_local import LocalEncoder, encode_input, value_parts
 
 FULL_UP_TO = 1024  # a tensor with at most so many entries is stored whole
 SAMPLES = 256      # of a larger one: so many entries, the sum and the norm
@@ -427,22 +427,38 @@ def per_head(model, heads, E):
     model.learn_time_embedding, att.forward = embedding, forward
 
 
+def knots_by_rule(case):
+    """(D, bins + 1) of the channels that are not static: the rule's numbers, down to quarters, so that bins without width are
+    among them, ascending. No weights: nothing is learned of them."""
+    varying = case.channels - case.config.get("statics", 0)
+    u = rule("rec.values.knots", varying * (case.bins + 1)).reshape(varying, -1)
+    return torch.tensor(np.sort(np.floor(4 * u) / 4), dtype=torch.get_default_dtype())
+
+
 def build_encoder(models, case):
+    knots = knots_by_rule(case) if "values" in case.config else None
+    if any(key in case.config for key in ("statistics", "summaries", "statics")):
+        return LocalEncoder(case, knots)
+    model = published_encoder(models, case, case.channels * value_parts(case))
+    if knots is not None:
+        encode_input(model, case, knots)
+    return model
+
+
+def published_encoder(models, case, channels):
     c, learned, encoder_only = case, case.embedding == "learned", case.kind == "enc"
     query = torch.linspace(0, 1., c.config.get("ref_points", 1))
-    if any(key in c.config for key in ("statistics", "summaries", "statics")):
-        return LocalEncoder(case)
     if c.encoder == "rbf":
-        return models.enc_interp(c.channels, query, c.latent, c.enc_hidden, device="cpu")
+        return models.enc_interp(channels, query, c.latent, c.enc_hidden, device="cpu")
     if c.encoder == "rnn3":
-        return models.enc_rnn3(c.channels, query, c.config.get("latent", 2), c.enc_hidden, c.embed,
+        return models.enc_rnn3(channels, query, c.config.get("latent", 2), c.enc_hidden, c.embed,
                                use_classif=encoder_only, learn_emb=learned, device="cpu")
     if not encoder_only:
-        model = models.enc_mtan_rnn(c.channels, query, c.latent, c.enc_hidden, c.embed, c.enc_heads, learned, "cpu")
+        model = models.enc_mtan_rnn(channels, query, c.latent, c.enc_hidden, c.embed, c.enc_heads, learned, "cpu")
     elif c.classify == "time":
-        model = models.enc_mtan_classif_activity(c.channels, c.enc_hidden, c.embed, c.enc_heads, learned, device="cpu")
+        model = models.enc_mtan_classif_activity(channels, c.enc_hidden, c.embed, c.enc_heads, learned, device="cpu")
     else:
-        model = models.enc_mtan_classif(c.channels, query, c.enc_hidden, c.embed, c.enc_heads, learned,
+        model = models.enc_mtan_classif(channels, query, c.enc_hidden, c.embed, c.enc_heads, learned,
                                         freq=10., device="cpu")
     if c.embed_heads == "per_head":
         per_head(model, c.enc_heads, c.embed)
@@ -669,7 +685,11 @@ def tiny_cases():
     cases += [Case("enc-statistics", "small", tiny_enc(statistics="mean,spread,slope", fastest=3, enc_heads=2)),
               Case("enc-summaries", "unsorted", tiny_enc(summaries=1)),
               Case("enc-local", "small", everything), Case("enc-local-unseen", "unseen", everything),
-              Case("enc-local-far", "far", everything, gain=32)]
+              Case("enc-local-far", "far", everything, gain=32),
+              Case("enc-piecewise", "small", tiny_enc(values="piecewise", bins=4, enc_heads=2)),
+              Case("enc-quantile", "unsorted", tiny_enc(values="quantile", bins=3)),
+              Case("enc-local-piecewise", "small", everything | dict(values="piecewise", bins=3)),
+              Case("full-piecewise", "small", tiny_full(values="piecewise", bins=2))]
     return cases + [Case("full-subset", "small-subset", tiny_interp(), targets="small")]
 
 

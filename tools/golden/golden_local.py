@@ -1,6 +1,7 @@
 """mTAND-Enc with local statistics, summaries and static channels, as a PyTorch module written by their definitions: means and
 covariances in two passes, softmax and logsumexp over the observed times of a channel. The published code has no such model;
-golden.py exports it beside those that it has."""
+golden.py exports it beside those that it has. And the encoding of values, which the published models can be given as well: to
+them it is more channels."""
 import math
 
 import torch
@@ -11,10 +12,33 @@ FEATURES = {"mean": 1, "spread": 1, "intensity": 1, "slope": 3}
 SUMMARIES = 11
 
 
+def value_parts(case):
+    """How many channels attention sees in the place of one."""
+    return case.bins if case.config.get("values") == "piecewise" else 1
+
+
+def encode(x, mask, knots, kind):
+    """x and mask (..., D) as attention reads them, by knots (D, bins + 1): mtan.h, mtan_values."""
+    low, high, x = knots[:, :-1], knots[:, 1:], x.unsqueeze(-1)
+    width = high - low
+    share = torch.where(width > 0, (x - low) / width.where(width > 0, torch.ones_like(width)), (x >= high).to(x.dtype))
+    share = share.clamp(0, 1) * mask.unsqueeze(-1)
+    if kind == "quantile":
+        return share.mean(-1), mask
+    return share.flatten(-2), mask.repeat_interleave(share.shape[-1], -1)
+
+
+def encode_input(model, case, knots):
+    """A published model on the encoded values of its input [x, mask]."""
+    plain, D = model.forward, case.channels
+    model.forward = lambda x, time: plain(torch.cat(encode(x[..., :D], x[..., D:], knots, case.values), -1), time)
+
+
 class LocalEncoder(nn.Module):
-    def __init__(self, case):
+    def __init__(self, case, knots=None):
         super().__init__()
         c = case
+        self.values, self.knots = c.config.get("values"), knots
         self.heads, self.statics, self.channels = c.enc_heads, c.config.get("statics", 0), c.channels
         self.statistics = c.config.get("statistics", "mean").split(",")
         self.rate = 2 * c.config.get("fastest", 16)
@@ -25,7 +49,7 @@ class LocalEncoder(nn.Module):
         read = self.summaries * SUMMARIES * varying + 2 * self.statics
         self.att = nn.Module()
         self.att.linears = nn.ModuleList([nn.Linear(c.embed, c.embed), nn.Linear(c.embed, c.embed),
-                                          nn.Linear(columns * varying * self.heads, c.enc_hidden)])
+                                          nn.Linear(columns * varying * value_parts(c) * self.heads, c.enc_hidden)])
         self.enc = nn.GRU(c.enc_hidden, c.enc_hidden)
         hidden = c.head_hidden
         self.classifier = nn.Sequential(nn.Linear(c.enc_hidden + read, hidden), nn.ReLU(), nn.Linear(hidden, hidden),
@@ -65,9 +89,12 @@ class LocalEncoder(nn.Module):
     def forward(self, x, time):
         D, M = self.channels, self.statics
         x, mask = x[..., :D], x[..., D:]
-        y = self.features(x[..., M:], mask[..., M:], time)
+        read, there = x[..., M:], mask[..., M:]
+        if self.values:
+            read, there = encode(read, there, self.knots, self.values)
+        y = self.features(read, there, time)
         if "intensity" not in self.statistics:
-            seen = (mask[..., M:].amax(1) > 0).to(y.dtype)[:, None, None, None].expand(*y.shape[:3], 1, D - M)
+            seen = (there.amax(1) > 0).to(y.dtype)[:, None, None, None].expand(*y.shape[:3], 1, there.shape[-1])
             y = torch.cat([y, seen], -2)
         steps = self.att.linears[2](y.transpose(1, 2).flatten(2))                               # (B, K, N)
         _, last = self.enc(steps.transpose(0, 1))

@@ -376,6 +376,7 @@ static int setting_value(const char *key, const char *text, char value[96]) {
         {"rule", "MTAN_"},
         {"frequencies", "MTAN_FREQUENCIES_"},
         {"variance", "MTAN_VARIANCE_"},
+        {"values", "MTAN_VALUES_"},
     };
     if (!isalpha((unsigned char)text[0])) return number_value(text, value), 1;
     if (strcmp(key, "statistics") == 0) return statistics_value(text, value), 1;

@@ -42,6 +42,7 @@ static const choice choices[] = {
     {"origin", OWN, {"record", "zero"}},
     {"frequencies", ATTENTION, {"log", "log", "published"}},
     {"statistics", ATTENTION, {"mean,spread,intensity,slope", "mean,spread,intensity", "mean"}},
+    {"values", ATTENTION, {"plain", "plain", "piecewise", "quantile"}},
     {"summaries", ATTENTION | RECORDS, {"1", "0"}},
     {"ref-points", POINTS | SIZES, {"8", "16", "32", "64", "128"}},
     {"enc-hidden", SIZES, {"16", "32", "64", "128"}},

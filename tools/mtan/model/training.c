@@ -9,6 +9,7 @@
 #include "bundle.h"
 #include "device.h"
 #include "interpolation.h"
+#include "knots.h"
 #include "labels.h"
 #include "numbers.h"
 #include "predictions.h"
@@ -143,7 +144,7 @@ int training_start(training *t, const plan *p, const dataset *d, const split *s,
     if ((t->hook = baseline_hook_of(&p->config)))
         t->room = tool_realloc(NULL, batches * (size_t)p->batch * (size_t)most.events * sizeof *t->room);
     status = mtan_weights_init(&p->config, t->weights, count, (uint32_t)p->seed);
-    if (status == MTAN_OK) set_means(t);
+    if (status == MTAN_OK) set_means(t), knots_fit(t->weights, p, d, s);
     if (status == MTAN_OK) status = mtan_model_init(&t->model, &p->config, t->weights, count);
     t->model.backend = backend;
     if (status == MTAN_OK && (!device_hold(backend, t->weights, count * sizeof *t->weights) ||
