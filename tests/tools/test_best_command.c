@@ -159,6 +159,16 @@ TEST an_ablation_is_trained_too(void) {
     PASS();
 }
 
+/* A search tries it, too. */
+TEST without_summaries_there_are_no_trees(void) {
+    write_set(LEVEL);
+    ASSERT(auc("made", "--summaries 0 --ref-points 4 --embed 8 --enc-hidden 8 --head-hidden 8 --epochs 1") >= 0);
+    ASSERT(command_refused("train own --model enc --data @/made.csv --labels @/made-labels.csv --out @/other "
+                           "--summaries 0 --trees 10",
+                           "no model can have these settings"));
+    PASS();
+}
+
 SUITE(best_command_suite) {
     GREATEST_SET_SETUP_CB(command_open, NULL);
     GREATEST_SET_TEARDOWN_CB(command_close, NULL);
@@ -169,4 +179,5 @@ SUITE(best_command_suite) {
     RUN_TEST(loses_nothing_where_the_level_decides);
     RUN_TEST(the_preset_is_kept);
     RUN_TEST(an_ablation_is_trained_too);
+    RUN_TEST(without_summaries_there_are_no_trees);
 }

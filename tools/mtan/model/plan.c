@@ -475,6 +475,8 @@ int plan_fit(plan *p, const dataset *d) {
     p->config.channels = (int32_t)arrlen(d->channels);
     if (d->statics > 0 && p->config.classify == MTAN_CLASSIFY_RECORD && !p->config.architecture)
         p->config.statics = d->statics; /* other models see them as channels with one observation */
+    if (!p->config.summaries && p->config.statics == 0 && !p->goal.trees)
+        p->config.trees = 0; /* a preset's have nothing to split by */
     if (p->config.classify != MTAN_CLASSIFY_NONE) {
         p->config.task = d->task;
         if (classes < 2 && d->task == MTAN_TASK_CLASSES)
