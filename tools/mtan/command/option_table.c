@@ -39,7 +39,7 @@ static const option table[] = {
     {"resume", 0, FLAG, " train ",
      "go on from RUN/last.safetensors, to the same bits as a run that was never interrupted"},
     {"budget", 0, TEXT("TIME"), " train table ",
-     "look for what nobody has given (model, time origin, frequencies, statistics, summaries, sizes, rate, "
+     "look for what nobody has given (model, time origin, frequencies, statistics, values, summaries, sizes, rate, "
      "regularisation) on the validation records for this long (90s, 10m, 2h) or in so many trials (27trials), and "
      "train "
      "the best to its end (train); make missing runs for this long (table)"},

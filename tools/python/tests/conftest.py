@@ -22,6 +22,8 @@ KINDS = {
     "fixed": {"options": {"embedding": "fixed"}, **SMALL},
     "one layer, an embedding per head": {"head_hidden": 0, "enc_heads": 2, "options": {"embed_heads": "per_head"}, **SMALL},
     "statistics": {"options": {"statistics": "mean,spread,slope"}, **SMALL},
+    "piecewise": {"options": {"values": "piecewise", "bins": 3}, **SMALL},
+    "quantile": {"options": {"values": "quantile", "bins": 4, "trees": 0}, **BEST},
     "best": {"options": {"trees": 0}, **BEST},
     "trees": BEST,
     "static": {"options": {"trees": 0}, **BEST},

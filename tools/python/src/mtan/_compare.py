@@ -24,6 +24,7 @@ _PUBLISHED = {
     "task": "classes",
     "embed_heads": "shared",
     "statistics": "mean",
+    "values": "plain",
     "summaries": "0",
     "statics": "0",
     "trees": "0",

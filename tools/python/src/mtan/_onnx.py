@@ -153,6 +153,8 @@ class Writer:
         """(B, K, N) behind the attention's layer, and the intensities, (B, K, H D)."""
         g, s = self.g, self.s
         value, mask = (g.cut(x, 2, s.statics, s.channels) for x in (value, mask))
+        if s.values != "plain":
+            value, mask = self.encoded(value, mask)
         point = time if s.observed else g.constant(self.points())
         key = self.embedding("rec", time)
         score = self.scores("rec", s.enc_heads, key if s.observed else self.embedding("rec", point), key)
@@ -162,6 +164,19 @@ class Writer:
             features = g("Concat", features, g("Mul", seen, g("Add", g("Mul", g.cut(features, 3, 0, 1), 0.0), 1.0)), axis=3)
         flat = g.shape(g("Transpose", features, perm=[0, 2, 1, 3, 4]), 0, 0, -1)
         return self.layer("rec.att.linears.2", flat), g.shape(g("Transpose", intensity, perm=[0, 2, 1, 3]), 0, 0, -1)
+
+    def encoded(self, value: str, mask: str) -> tuple[str, str]:
+        """Values and mask of the channels that attention sees."""
+        g, s = self.g, self.s
+        knots = self.w["rec.values.knots"].reshape(s.varying, s.bins + 1)
+        low, high = knots[:, :-1], knots[:, 1:]
+        x, width = g.unsqueeze(value, 3), high - low
+        share = g("Clip", g("Div", g("Sub", x, low), np.where(width > 0, width, np.float32(1))), 0.0, 1.0)
+        share = g("Where", width > 0, share, g.float(g("GreaterOrEqual", x, high)))
+        if s.values == "quantile":
+            return g.reduce("Mean", share, 3), mask
+        there = g("Mul", g.unsqueeze(mask, 3), np.ones(s.bins, np.float32))
+        return g.shape(share, 0, 0, s.attended), g.shape(there, 0, 0, s.attended)
 
     def statistics(self, score: str, value: str, mask: str, time: str, point: str) -> tuple[str, str]:
         """(B, H, K, F, D), 0 for a channel without observation; and the intensities, (B, H, K, D)."""

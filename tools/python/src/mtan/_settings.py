@@ -39,6 +39,7 @@ class Settings:
             raise Error(f"{who} knows ensembles that classify, and this one interpolates")
         self.statics, self.summaries, self.trees = whole("statics"), whole("summaries"), whole("trees")
         self.statistics = model.text("statistics").split(",")
+        self.values, self.bins = model.text("values"), whole("bins")
         self.rate = 2 * (model.number("fastest") or _FASTEST)
         self.embed, self.learned = whole("embed"), model.text("embedding") == "learned"
         self.per_head = model.text("embed_heads") == "per_head"
@@ -58,10 +59,15 @@ class Settings:
         return self.channels - self.statics
 
     @property
+    def attended(self) -> int:
+        """Channels that attention sees: those that change, or their bins."""
+        return self.varying * (self.bins if self.values == "piecewise" else 1)
+
+    @property
     def columns(self) -> int:
         """Of a head: statistics of each channel and, unless the intensity is among them, the mask."""
         masks = 0 if "intensity" in self.statistics else 1
-        return (sum(_FEATURES[name] for name in self.statistics) + masks) * self.varying
+        return (sum(_FEATURES[name] for name in self.statistics) + masks) * self.attended
 
     @property
     def summary_width(self) -> int:

@@ -80,6 +80,7 @@ class _Encoder(_Timed):
     def _add_last(self, s: Settings) -> None:
         self._add_embedding()
         self.trees = _Trees(s) if s.trees else None
+        self.values = None if s.values == "plain" else _Values(s)
 
     def split(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Values, 0 where there are none, and mask: (B, L, D) each."""
@@ -89,6 +90,8 @@ class _Encoder(_Timed):
     def attend(self, x: Tensor, time: Tensor) -> tuple[Tensor, Tensor]:
         """(B, K, N) behind the attention's layer, and the intensities, (B, K, H D)."""
         values, mask = (part[..., self.statics :] for part in self.split(x))
+        if self.values is not None:
+            values, mask = self.values(values, mask)
         point = time if self.observed else self.query.to(time.dtype).unsqueeze(0)
         key = self.embedding(time)
         score = self.att.scores(key if self.observed else self.embedding(point).expand(len(x), -1, -1, -1), key)
@@ -164,6 +167,28 @@ class _Trees(nn.Module):
             leaf = torch.where(goes & (leaf == of), k + 1, leaf)
         height = self.height.view(self.trees, LEAVES, self.outputs)[torch.arange(self.trees, device=row.device), leaf]
         return self.share * logits + height.sum(1)
+
+
+class _Values(nn.Module):
+    """What a value is among those of its channel in training: mtan.h, mtan_values. Nothing trains the knots."""
+
+    knots: Tensor
+
+    def __init__(self, s: Settings) -> None:
+        super().__init__()
+        self.mean, self.bins = s.values == "quantile", s.bins
+        self.register_buffer("knots", torch.zeros(s.varying * (s.bins + 1)))
+
+    def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Values and mask of the channels that attention sees."""
+        knots = self.knots.to(x.dtype).view(-1, self.bins + 1)
+        low, high, x = knots[:, :-1], knots[:, 1:], x.unsqueeze(-1)
+        width = high - low
+        step = (x >= high).to(x.dtype)
+        share = torch.where(width > 0, ((x - low) / width.masked_fill(width == 0, 1)).clamp(0, 1), step)
+        if self.mean:
+            return share.mean(-1), mask
+        return share.flatten(-2), mask.repeat_interleave(self.bins, -1)
 
 
 class _Summaries:
@@ -264,7 +289,7 @@ class FullDecoder(_Timed):
             self.z0_to_obs = nn.Sequential(nn.Linear(2 * N, s.mlp_hidden), nn.ReLU(), nn.Linear(s.mlp_hidden, s.channels))
         self._add_embedding()
         if s.learned_variance:
-            read = s.dec_heads * (2 * N + s.enc_heads * s.varying)
+            read = s.dec_heads * (2 * N + s.enc_heads * s.attended)
             self.z0_to_var = nn.Sequential(nn.Linear(read, s.mlp_hidden), nn.ReLU(), nn.Linear(s.mlp_hidden, s.channels))
         self.least = s.noise_std
 
