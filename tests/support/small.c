@@ -227,6 +227,21 @@ int small_free(small_set *set) {
     return ok & guard_free(set->records);
 }
 
+int small_train(small_model *s, const mtan_bounds *bounds, const small_set *set, int steps) {
+    mtan_train_config train;
+    mtan_trainer trainer;
+    mtan_report report;
+    size_t bytes = 0;
+    mtan_train_config_init(&train);
+    train.lr = 0.01, train.decay = 1;
+    int good = mtan_trainer_size(&s->model, &train, bounds, &bytes) == MTAN_OK;
+    void *memory = guard_alloc(bytes);
+    good = good && mtan_trainer_init(&trainer, &s->model, s->weights, &train, bounds, memory, bytes) == MTAN_OK;
+    for (int i = 0; good && i < steps; i++)
+        good = mtan_trainer_step(&trainer, set->records, set->n, 0, &report) == MTAN_OK;
+    return guard_free(memory) & good;
+}
+
 int32_t small_distinct(const mtan_record *record) {
     int32_t times = -1;
     return times_of(record, &times) == MTAN_OK ? times : -1;

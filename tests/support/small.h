@@ -34,6 +34,9 @@ typedef struct {
 small_set small_records(const mtan_config *config, const mtan_bounds *bounds, int32_t n, int largest, uint64_t *random);
 int small_free(small_set *set);
 
+/* Trains for some steps on all records, with a rate and a decay that move every weight that is learned. 0: something failed. */
+int small_train(small_model *s, const mtan_bounds *bounds, const small_set *set, int steps);
+
 /* What a call on a record gives: reference points, query times, distinct event times, rows of classes, samples. */
 int32_t small_points(const mtan_config *config, const mtan_record *record);
 int32_t small_queries(const mtan_record *record);
