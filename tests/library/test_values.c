@@ -231,6 +231,7 @@ TEST members_have_their_own_knots(void) {
 }
 
 TEST encodings_that_no_model_has_are_refused(void) {
+    static const mtan_architecture other; /* whatever it is, it does not encode */
     mtan_config c, good;
     char text[32];
     ASSERT_EQ(MTAN_OK, mtan_config_init(&c, MTAN_ENC, MTAN_CLASSIFY_RECORD, 3, 2));
@@ -250,6 +251,8 @@ TEST encodings_that_no_model_has_are_refused(void) {
     c = good, c.values = (mtan_values)3;
     ASSERT_EQ(MTAN_ERR_CONFIG, mtan_config_check(&c));
     c = good, c.encoder = MTAN_RBF;
+    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_config_check(&c));
+    c = good, c.architecture = &other;
     ASSERT_EQ(MTAN_ERR_CONFIG, mtan_config_check(&c));
     c = good, c.channels = 1 << 20, c.enc_heads = 8;
     ASSERT_EQ(MTAN_ERR_SIZE, mtan_config_check(&c));

@@ -49,6 +49,8 @@ static int large_open(large_model *s, int index) {
     c->embed = 36, c->ref_points = TIMES, c->enc_hidden = 35, c->dec_hidden = 45, c->latent = 38, c->mlp_hidden = 39;
     c->head_hidden = c->head_hidden ? 40 : 0;
     c->ref = c->ref ? points : NULL;
+    if (c->values != MTAN_VALUES_PLAIN)
+        c->statics = 0; /* all events could be encoded, but those of static channels are not */
     count = mtan_weights_count(c);
     s->weights = guard_alloc(count * sizeof *s->weights);
     return mtan_weights_init(c, s->weights, count, 3) == MTAN_OK &&
