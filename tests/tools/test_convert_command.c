@@ -225,8 +225,8 @@ static const char *const of_decoders[] = {"decoder", "latent", "mlp_hidden", "de
 /* What goes beyond the published models has other shapes, which are taken for those of more channels or units: the settings in a
  * file of ours tell. */
 static int is_published(const mtan_config *c) {
-    return !c->statistics && !c->summaries && !c->statics && c->variance == MTAN_VARIANCE_FIXED &&
-           c->task == MTAN_TASK_CLASSES && c->members <= 1;
+    return !c->statistics && !c->summaries && !c->statics && c->values == MTAN_VALUES_PLAIN &&
+           c->variance == MTAN_VARIANCE_FIXED && c->task == MTAN_TASK_CLASSES && c->members <= 1;
 }
 
 /* Given points are not among the weights, and a class per record and one per time have the same tensors but for attention, whose
