@@ -140,6 +140,23 @@ TEST latent_models_weigh_classes_as_published(void) {
     PASS();
 }
 
+/* The defaults of latent_ode's script and of its own curves' times; a latent state as the paper's table has it. */
+TEST curves_are_trained_as_latent_ode_trains_its_own(void) {
+    static const struct {
+        const char *key, *value;
+    } settings[] = {{"enc_hidden", "20"}, {"latent", "20"},    {"units", "100"},     {"gru_units", "100"},
+                    {"rec_layers", "1"},  {"gen_layers", "1"}, {"mlp_hidden", "100"}};
+    char text[32];
+    recipe r;
+    ASSERT(recipe_named(&r, "toy-l-ode-ode", MTAN_CORRECT));
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+        ASSERT_EQ(MTAN_OK, mtan_config_get(&r.config, settings[i].key, text, sizeof text));
+        ASSERT_STR_EQm(settings[i].key, settings[i].value, text);
+    }
+    ASSERT(fabs(data_set_named("toy", 3)->defaults[MTAN_CORRECT].baselines_time_scale - 0.2) < 1e-12);
+    PASS();
+}
+
 TEST own_data_has_recipes(void) {
     static const char *const names[] = {"enc",   "full",           "per-time",         "interp",
                                         "gru-d", "gru-d-per-time", "l-ode-ode-interp", "rnn-vae"};
@@ -191,6 +208,7 @@ SUITE(recipes_suite) {
     RUN_TEST(every_recipe_is_a_model);
     RUN_TEST(ode_rnn_tells_the_next_row);
     RUN_TEST(latent_models_weigh_classes_as_published);
+    RUN_TEST(curves_are_trained_as_latent_ode_trains_its_own);
     RUN_TEST(own_data_has_recipes);
     RUN_TEST(names_that_mean_nothing_are_refused);
 }

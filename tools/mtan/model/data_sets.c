@@ -145,8 +145,8 @@ const data_set data_sets[] = {
     {.name = "toy", .load = toy_make, .variant = BOTH("smooth"),
      .classify = MTAN_CLASSIFY_NONE, .channels = 1,
      .preset = MTAN_CORRECT,
-     .defaults = {[MTAN_FAITHFUL] = {BOTH(PREP_NONE), AS_PUBLISHED, 1, 1},
-                  [MTAN_CORRECT] = {BOTH(PREP_NONE), BOTH(SPLIT_PUBLISHED), 1, 1}},
+     .defaults = {[MTAN_FAITHFUL] = {BOTH(PREP_NONE), AS_PUBLISHED, 1, 0.2}, /* up to 5, as latent_ode's own curves: recipes.c */
+                  [MTAN_CORRECT] = {BOTH(PREP_NONE), BOTH(SPLIT_PUBLISHED), 1, 0.2}},
      .observed = 1, .enc_rate = 3e-4, .baseline_epochs = 500},
     {.name = "own", .load = own_read, .needs_data = 1, .own = 1, .variant = BOTH(""),
      .classify = MTAN_CLASSIFY_RECORD, .channels = 1, .classes = 2,

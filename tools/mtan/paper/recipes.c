@@ -109,6 +109,11 @@ static const baseline_row of_baselines[] = {
     {"l-ode-ode", 1, {40, 20, 50, 50, 3, 3, 100}, {100, 15, 500, 50, 4, 2, 100}, 0, 0, 0},
 };
 
+/* The synthetic curves: what latent_ode's own curves are trained with, the defaults of its script, and times up to 5 as theirs
+ * (data_sets.c). Squared error of the validation curves after 100 epochs of `mtan train toy-l-ode-ode --latent 10 --epochs 100`,
+ * seed 0: 0.123 with the sizes of PhysioNet and times up to 1, 0.074 with these sizes, 0.076 with these times, 0.047 with both. */
+static const sizes of_curves = {20, 20, 100, 100, 1, 1, 0};
+
 static const baseline_row any_baseline = {NULL, 0, {40, 0, 0, 0, 0, 0, 0}, {100, 0, 0, 0, 0, 0, 0}, 0, 1, 0};
 
 /* A model without a row has the sizes that it starts with and is trained by Adam. */
@@ -189,6 +194,7 @@ static void set_model(mtan_config *c, const task *t, mtan_preset preset) {
     c->embed_scale = r->hours ? 48 : 1;
     c->head_hidden = time ? 0 : 300;
     set_sizes(c, time ? &r->time : &r->record);
+    if (t->data->classify == MTAN_CLASSIFY_NONE) set_sizes(c, &of_curves);
     if (r->variational) set_variational(c, preset);
     else set_setting(c, "bidirectional", time);
     set_setting(c, "faithful", preset == MTAN_FAITHFUL);
