@@ -86,7 +86,7 @@ build/figures/%/best.safetensors: | build/mtan
 	@mkdir -p build/figures
 	@build/mtan train $(FIGURE_MODEL) --latent 20 $(if $(EPOCHS),--epochs $(EPOCHS)) --out $(@D)
 
-golden: ## make golden/ again (needs PyTorch, REFERENCE=checkout of the published code; DATA=folder of the data sets for what was read from them)
+golden: ## make golden/ again (needs PyTorch, REFERENCE=checkout of the published code; DATA=folder of the data sets and LATENT_ODE=checkout of latent_ode for what needs them)
 	@test -n "$(REFERENCE)" || { echo "mtan: make golden needs REFERENCE=path of a checkout of the published code"; exit 2; }
 	@$(PYTHON) tools/golden/golden.py --reference "$(REFERENCE)"
 	@for script in rng init metrics torchfile; do $(PYTHON) tools/golden/golden_$$script.py "$(REFERENCE)" golden || exit 1; done
@@ -94,6 +94,7 @@ golden: ## make golden/ again (needs PyTorch, REFERENCE=checkout of the publishe
 	@$(PYTHON) tools/golden/golden_tasks.py golden
 	@$(PYTHON) tools/golden/golden_baselines.py
 	@$(PYTHON) tools/golden/golden_variance.py golden
+	@test -z "$(LATENT_ODE)" || $(PYTHON) tools/golden/golden_losses_latent.py "$(LATENT_ODE)" golden
 	@test -z "$(DATA)" || $(PYTHON) tools/golden/golden_data.py "$(REFERENCE)" "$(DATA)" golden
 	@test -z "$(DATA)" || $(PYTHON) tools/golden/golden_losses.py "$(REFERENCE)" "$(DATA)" golden
 	@test -z "$(DATA)" || $(PYTHON) tools/golden/golden_mimic3.py "$(DATA)/mimic3-demo" golden

@@ -1,8 +1,9 @@
 /* Latent ODEs (Rubanova et al., 2019): the decoder is an ODE for z, which starts from a sample at the record's first time and is read
  * at the queries. L-ODE-RNN has a GRU as encoder, L-ODE-ODE an ODE-RNN; both run from the last row to the first.
  *
- * dopri5 controls its steps for every record and sample alone; with the setting "faithful" for the samples of a record together. The
- * setting most_steps is the most steps that dopri5 may take from one start (ode.h says what happens beyond). */
+ * dopri5 controls its steps for every record and sample alone; with the setting "faithful" for the samples of a record together, and
+ * the encoder of L-ODE-ODE has the published intervals. The setting most_steps is the most steps that dopri5 may take from one start
+ * (ode.h says what happens beyond). */
 #include "latent.h"
 
 #include <math.h>
@@ -183,7 +184,8 @@ static void ode_init(const mtan_config *c, const void *indices, mtan_real *weigh
 static void ode_forward(const mtan_forward *f, mtan_outputs *out) {
     const dense_rows rows = read_rows(f);
     const roles *r = f->roles;
-    const ode_rnn_run run = {r->ode_rnn, 1, 0, per_time(f->config)};
+    const ode_rnn_intervals intervals = is_faithful(f->config) ? PUBLISHED_EARLY : GAPS;
+    const ode_rnn_run run = {r->ode_rnn, 1, intervals, per_time(f->config)};
     const mtan_tensor states = mtan_new(f->tape, f->tape->batch->records, 2 * f->config->enc_hidden);
     op_first(f->tape, states, apply_ode_rnn(f, &rows, run));
     finish(f, out, &rows, states);

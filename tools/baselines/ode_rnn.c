@@ -231,18 +231,20 @@ typedef struct interval {
 } interval;
 
 /* Before row j (from 0) of those that count, `gap` after the row before it, which came gap_before after the one before that.
- * The published code goes back by a hundredth, then ahead by the whole span in one step, then back by the gap before; and where
- * steps are to be counted it counts points, one fewer. */
-static interval interval_at(int32_t j, double gap, double gap_before, double span, double steps, int32_t published) {
+ * The published ODE-RNN goes back by a hundredth, then ahead by the whole span in one step, then back by the gap before; where steps
+ * are to be counted the published code counts points, one fewer. */
+static interval interval_at(int32_t j, double gap, double gap_before, double span, double steps,
+                            ode_rnn_intervals kind) {
     interval i = {j == 0 ? 0 : gap, 0};
-    if (published) i.length = j == 0 ? -0.01 : j == 1 ? span : -gap_before;
-    if (published || j > 0) i.steps = whole_steps(steps * fabs(i.length) / span);
-    if (published) i.steps = j == 1 || i.steps < 2 ? 1 : i.steps - 1;
+    if (kind == PUBLISHED_LAGGING) i.length = j == 0 ? -0.01 : j == 1 ? span : -gap_before;
+    if (kind == PUBLISHED_EARLY && j == 0) i.length = 0.01;
+    if (kind != GAPS || j > 0) i.steps = whole_steps(steps * fabs(i.length) / span);
+    if (kind != GAPS) i.steps = (kind == PUBLISHED_LAGGING && j == 1) || i.steps < 2 ? 1 : i.steps - 1;
     return i;
 }
 
 /* The intervals of all rows of one record. */
-static void fill_intervals(interval *out, row_walk w, double steps, int32_t published) {
+static void fill_intervals(interval *out, row_walk w, double steps, ode_rnn_intervals kind) {
     double first = 0, last = 0, before = 0, gap = 0;
     const row_walk start = w;
     int32_t count = 0;
@@ -254,7 +256,7 @@ static void fill_intervals(interval *out, row_walk w, double steps, int32_t publ
     for (int32_t j = 0; count > 1 && walk_next(&w); j++) {
         const double time = walk_time(&w), gap_before = gap;
         gap = j == 0 ? 0 : time - before;
-        out[walk_row(&w)] = interval_at(j, gap, gap_before, last - first, steps, published);
+        out[walk_row(&w)] = interval_at(j, gap, gap_before, last - first, steps, kind);
         before = time;
     }
 }
@@ -267,7 +269,7 @@ static const interval *intervals_of(const mtan_forward *f, mtan_tensor time, mta
     memset(out, 0, (size_t)time.rows * sizeof *out);
     for (int32_t b = 0; b < f->tape->batch->records; b++)
         fill_intervals(out, walk_start(f, time, passed, b, run->reverse), setting_of(f->config, "ode_steps"),
-                       run->published);
+                       run->intervals);
     return out;
 }
 
@@ -328,7 +330,7 @@ mtan_tensor apply_ode_rnn(const mtan_forward *f, const dense_rows *rows, ode_rnn
         mtan_op_copy(tape, mtan_columns(to, N, N), mtan_columns(from, N, N));
         mtan_op_copy(tape, begun, start);
         move(f, &solver, mtan_columns(to, 0, N), mtan_columns(from, 0, N), at, 0);
-        if (run.published)
+        if (run.intervals != GAPS)
             move(f, &solver, mtan_columns(begun, 0, N), mtan_columns(start, 0, N), at ? at + s.known : NULL, s.known);
         op_unit(tape, &u, first, s.rows);
     }
@@ -384,7 +386,7 @@ static void forward(const mtan_forward *f, mtan_outputs *out) {
     const dense_rows rows = read_rows(f);
     const mtan_tensor states = mtan_new(f->tape, rows.x.rows, count * N);
     for (int32_t i = 0; i < count; i++) {
-        const ode_rnn_run run = {r->of[i], i, setting_of(c, "faithful") > 0, 0};
+        const ode_rnn_run run = {r->of[i], i, setting_of(c, "faithful") > 0 ? PUBLISHED_LAGGING : GAPS, 0};
         mtan_op_copy(f->tape, mtan_columns(states, i * N, N), mtan_columns(apply_ode_rnn(f, &rows, run), 0, N));
     }
     out->logits = classify_states(f, states, r->head);

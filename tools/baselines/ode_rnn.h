@@ -28,11 +28,15 @@ typedef struct ode_rnn_roles {
 ode_rnn_roles add_ode_rnn(mtan_params *p, const mtan_config *c, int32_t direction);
 void start_ode_rnn(const mtan_config *c, mtan_real *weights, const ode_rnn_roles *roles, mtan_mt19937 *rng);
 
+/* What the ODE does before a row: the gap to the row before; or what the published code does in its ODE-RNN, which lags behind; or
+ * in the encoder of its L-ODE-ODE, which starts a hundredth early and takes a step less in a gap. */
+typedef enum ode_rnn_intervals { GAPS, PUBLISHED_LAGGING, PUBLISHED_EARLY } ode_rnn_intervals;
+
 typedef struct ode_rnn_run {
     ode_rnn_roles roles;
-    int32_t reverse;   /* from the last row to the first */
-    int32_t published; /* the intervals of the published code */
-    int32_t cells;     /* rows without a cell are passed over: the state stays */
+    int32_t reverse; /* from the last row to the first */
+    ode_rnn_intervals intervals;
+    int32_t cells; /* rows without a cell are passed over: the state stays */
 } ode_rnn_run;
 
 /* States (R, 2N) after every row. */

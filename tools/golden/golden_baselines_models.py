@@ -202,7 +202,8 @@ class GruUnit(nn.Module):
 class OdeRnn(nn.Module):
     """states (L, N) of y; `both` gives (y, s) after the last row."""
 
-    def __init__(self, settings, published=False):
+    def __init__(self, settings, published):
+        """published: whose intervals, None, "lagging" or "early"."""
         super().__init__()
         D, N = settings.channels, settings.enc_hidden
         self.settings, self.published = settings, published
@@ -216,10 +217,13 @@ class OdeRnn(nn.Module):
             return [(0.0, 0)] * len(t)
         span, steps = (t[-1] - t[0]).item(), self.settings.ode_steps
         gaps = (t[1:] - t[:-1]).tolist()
-        if not self.published:
+        if self.published is None:
             return [(0.0, 0)] + [(gap, step_count(gap / span, steps)) for gap in gaps]
-        # latent_ode's ODE-RNN: -0.01, the whole span in one step, then minus the gap before; and it counts points.
+        # latent_ode counts points where it means steps.
         points = lambda gap: max(1, math.floor(steps * gap / span + 0.007) - 1)
+        if self.published == "early":  # the encoder of its latent ODE, in mirrored time, starts 0.01 before its first row
+            return [(gap, points(gap)) for gap in [0.01] + gaps]
+        # Its ODE-RNN: -0.01, the whole span in one step, then minus the gap before.
         return [(-0.01, points(0.01)), (span, 1)] + [(-gap, points(gap)) for gap in gaps[:-1]]
 
     def run(self, rows):
@@ -242,7 +246,7 @@ def direction(settings):
     if settings.architecture == "phased-lstm":
         return PhasedLstm(settings)
     if settings.architecture == "ode-rnn":
-        return OdeRnn(settings, published=settings.preset == "faithful")
+        return OdeRnn(settings, "lagging" if settings.preset == "faithful" else None)
     return Gru(settings)
 
 
@@ -464,7 +468,7 @@ class OdeEncoder(OdeRnn):
     """ODE-RNN from the last row to the first."""
 
     def __init__(self, settings):
-        super().__init__(settings)
+        super().__init__(settings, "early" if settings.preset == "faithful" else None)
         self.z0 = to_posterior(2 * settings.enc_hidden, settings.mlp_hidden, settings.latent)
 
     def forward(self, rows):
