@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -255,6 +256,19 @@ void command_write(const char *name, const char *text) {
 void command_append(const char *name, const char *line) {
     FILE *file = fopen(command_path(name), "a");
     if (!file || fputs(line, file) < 0 || fclose(file) != 0) perror("mtan: build"), exit(2);
+}
+
+void command_activity(const char *name) {
+    static const char *const tags[] = {"010-000-024-033", "010-000-030-096", "020-000-033-111", "020-000-032-221"};
+    char path[256], line[160];
+    if (mkdir(command_path(name), 0777) != 0) perror("mtan: build"), exit(2);
+    snprintf(path, sizeof path, "%s/ConfLongDemo_JSI.txt", name);
+    for (int person = 0; person < 5; person++)
+        for (int i = 0; i < 176; i++) {
+            snprintf(line, sizeof line, "%c01,%s,%lld,27.05.2009 14:03:25:127,%d,%d,0,%s\n", 'A' + person, tags[i % 4],
+                     633790226051280329 + 1000000LL * i, i % 7, person + i % 11, i % 30 < 15 ? "walking" : "falling");
+            command_append(path, line);
+        }
 }
 
 size_t command_bytes(const char *name) {

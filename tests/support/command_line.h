@@ -43,6 +43,10 @@ void command_write(const char *name, const char *text);
 void command_append(const char *name, const char *line);
 int command_says(const char *name, const char *words);
 
+/* Human Activity as its authors ship it, in a new folder of the folder: five persons of one sequence each, 176 rows to it: six
+ * windows, as one begins every 25 rows and has 50. */
+void command_activity(const char *name);
+
 /* A file of the folder: a model without preprocessing, whose channels are called 0, 1, 2 and so on, with m pairs of metadata more; a
  * model of tiny_model.h with these settings more ("channels 2 classes 3") and random weights; tensors. */
 void command_model(const char *name, const mtan_model *model, const mtan_file_pair *pairs, size_t m);

@@ -270,20 +270,9 @@ TEST times_and_codes_are_described(void) {
     PASS();
 }
 
-/* Five persons of one sequence each, 176 rows to it: six windows, as one begins every 25 rows and has 50. */
-static void write_activity(void) {
-    static const char *const tags[] = {"010-000-024-033", "010-000-030-096", "020-000-033-111", "020-000-032-221"};
-    mkdir(command_path("activity"), 0777);
-    for (int person = 0; person < 5; person++)
-        for (int i = 0; i < 176; i++)
-            line("activity/ConfLongDemo_JSI.txt", "%c01,%s,%lld,27.05.2009 14:03:25:127,%d,%d,0,%s\n", 'A' + person,
-                 tags[i % 4], 633790226051280329 + 1000000LL * i, i % 7, person + i % 11,
-                 i % 30 < 15 ? "walking" : "falling");
-}
-
 TEST persons_on_both_sides_leak(void) {
     char *text, words[128];
-    write_activity();
+    command_activity("activity");
     ASSERT_EQ_FMT(BAD_RESULT, command_run("check @/activity --json"), "%d");
     ASSERT(command_is_json("out.txt"));
     text = command_text("out.txt");

@@ -48,21 +48,9 @@ static int count_lines(const char *name) {
 
 /* ---- Human Activity ---- */
 
-/* Five persons of one sequence each, 176 rows to it: six windows of 50 rows. */
-static void write_activity(void) {
-    static const char *const tags[] = {"010-000-024-033", "010-000-030-096", "020-000-033-111", "020-000-032-221"};
-    mkdir(command_path("activity"), 0777);
-    FILE *file = make("activity/ConfLongDemo_JSI.txt");
-    for (int person = 0; person < 5; person++)
-        for (int i = 0; i < 176; i++)
-            add(file, "%c01,%s,%lld,27.05.2009 14:03:25:127,%d,%d,0,%s\n", 'A' + person, tags[i % 4],
-                633790226051280329 + 1000000LL * i, i % 7, person + i % 11, i % 30 < 15 ? "walking" : "falling");
-    fclose(file);
-}
-
 /* Labels and predictions are of times: fifty to a window. */
 TEST activity_has_classes_of_times(void) {
-    write_activity();
+    command_activity("activity");
     ASSERT_EQ_FMT(DONE, command_run("train activity-enc --data @/activity --quiet " SMALL), "%d");
     ASSERT_EQ_FMT(DONE, command_run("predict @/run/best.safetensors --data @/activity"), "%d");
     ASSERT_EQ_FMT(1 + 30 * 50, count_lines("out.txt"), "%d");
@@ -82,7 +70,7 @@ TEST activity_is_split_by_person(void) {
     char part[8], line[160];
     static const char *const parts[] = {"train", "valid", "test"};
     int all = 0;
-    write_activity();
+    command_activity("activity");
     ASSERT_EQ_FMT(
         DONE,
         command_run("train activity-full --by-group --data @/activity/ConfLongDemo_JSI.txt --latent 2 --dec-hidden 3 "

@@ -194,14 +194,14 @@ TEST what_is_missing_is_found(void) {
     result *results = NULL;
     paper_run *runs;
     c.only = "gru-d";
-    ASSERT_EQ_FMT((size_t)12, count_missing(&c, NULL), "%zu"); /* three data sets, two seeds, two presets */
+    ASSERT_EQ_FMT((size_t)16, count_missing(&c, NULL), "%zu"); /* three data sets and a split, two seeds, two presets */
     arrput(results, result_of(2, "gru-d", "physionet", "correct", 0, "auc", 0.8));
     arrput(results, result_of(2, "gru-d", "activity", "correct", 0, "auc", 0.8)); /* not the metric of this set */
-    ASSERT_EQ_FMT((size_t)11, count_missing(&c, results), "%zu");
+    ASSERT_EQ_FMT((size_t)15, count_missing(&c, results), "%zu");
     arrput(results, result_of(2, "gru-d", "mimic3", "faithful", 1, "auc", NAN)); /* diverged: done */
-    ASSERT_EQ_FMT((size_t)10, count_missing(&c, results), "%zu");
+    ASSERT_EQ_FMT((size_t)14, count_missing(&c, results), "%zu");
     c.preset = MTAN_CORRECT;
-    ASSERT_EQ_FMT((size_t)5, count_missing(&c, results), "%zu");
+    ASSERT_EQ_FMT((size_t)7, count_missing(&c, results), "%zu");
     c.preset = -1;
     runs = table_missing(&c, results);
     ASSERT(runs[0].seed == 0 && runs[0].preset == MTAN_CORRECT && strcmp(runs[0].data, "mimic3") == 0);
@@ -515,6 +515,44 @@ TEST markdown_and_csv_have_the_same_numbers(void) {
     PASS();
 }
 
+/* Human Activity has two blocks; the second, which the paper has not, shows rows with runs alone. */
+TEST a_split_by_person_is_a_block_of_its_own(void) {
+    table_choice c = all_tables();
+    result *results = NULL;
+    paper_run *runs = NULL;
+    char *text;
+    paper_runs(&runs, 0);
+    ASSERT_STR_EQ("activity", runs[paper_run_of(runs, "activity-gru-d", MTAN_CORRECT, "")].data);
+    ASSERT_STR_EQ("activity-people", runs[paper_run_of(runs, "activity-gru-d", MTAN_CORRECT, " --by-group")].data);
+    ASSERT_EQ(-1, paper_run_of(runs, "physionet-gru-d", MTAN_CORRECT, " --by-group"));
+    arrfree(runs);
+    c.only = "activity,activity-people";
+    arrput(results, result_of(2, "gru-d", "activity", "correct", 0, "accuracy", 0.9));
+    text = printed(&c, results, TABLE_TEXT, 0);
+    ASSERT(!strstr(text, "split by person"));
+    free(text);
+    arrput(results, result_of(2, "gru-d", "activity-people", "correct", 0, "accuracy", 0.75));
+    snprintf(arrlast(results).command, 480, "mtan train activity-gru-d --preset correct --seed 0 --by-group");
+    text = printed(&c, results, TABLE_TEXT, 0);
+    const char *block = strstr(text, "\nHuman Activity split by person, accuracy ");
+    ASSERT(block && strstr(block, "\n  GRU-D ") && strstr(block, " 0.750 ") && !strstr(block, "\n  RNN-Dt "));
+    ASSERT(strstr(text, "all windows of a person") && !strstr(text, "other options"));
+    free(text);
+    c.only = "activity-people";
+    text = printed(&c, results, TABLE_MARKDOWN, 0);
+    ASSERT(strstr(text, "| **Human Activity split by person, accuracy<sup>a</sup>** |\n| GRU-D<sup>b</sup> | - | - | - "
+                        "| 0 | - | 0.750 | 1 | 0.720-0.770 | - | 0 | - |\n"));
+    free(text);
+    text = printed(&c, results, TABLE_CSV, 0);
+    ASSERT(strstr(text, "seconds_per_epoch\n2,gru-d,activity-people,accuracy,paper,,,,,0,0,0,\n"));
+    ASSERT(strstr(text, "\n2,gru-d,activity-people,accuracy,correct,0.75,,0.72,0.77,1,0,0,1.5\n"));
+    free(text);
+    text = printed(&c, results, TABLE_JSON, 0);
+    ASSERT(strstr(text, "\"data\": \"activity-people\"") && strstr(text, "\"mean\": 0.75") && !strstr(text, "seft"));
+    free(text), arrfree(results), arrfree(c.seeds);
+    PASS();
+}
+
 /* ---- the command ---- */
 
 /* Records of half a dozen observations; who dies has a fast pulse. */
@@ -562,6 +600,45 @@ TEST missing_runs_are_made(void) {
     ASSERT(command_says("r.tsv", "mtan train physionet-gru-d --preset faithful --seed 1 --epochs 2\t"));
     ASSERT_EQ_FMT(DONE, command_run(TABLE "--only gru-d --seeds 0,1 --dry-run"), "%d");
     ASSERT_EQ_FMT((size_t)0, lines_of("out.txt"), "%zu");
+    PASS();
+}
+
+/* The same data, two splits: runs, folders and lines of results apart. */
+TEST runs_by_person_are_made(void) {
+    if (mkdir(command_path("data"), 0777) != 0) perror("mtan: build"), exit(2);
+    command_activity("data/activity");
+    ASSERT_EQ_FMT(DONE, command_run(TABLE "--only gru-d --seeds 0 --preset correct --dry-run"), "%d");
+    ASSERT_EQ_FMT((size_t)2, lines_of("out.txt"), "%zu");
+    ASSERT_EQ_FMT(DONE,
+                  command_run(TABLE "--only gru-d/activity-people --seeds 0 --preset correct --epochs 1 --budget 5m"),
+                  "%d");
+    ASSERT_EQ_FMT((size_t)2, lines_of("r.tsv"), "%zu");
+    ASSERT(command_says("r.tsv", "2\tgru-d\tactivity-people\tcorrect\t0\taccuracy\t"));
+    ASSERT(command_says("r.tsv", "\tmtan train activity-gru-d --preset correct --seed 0 --epochs 1 --by-group\t"));
+    ASSERT(command_says("out.txt", "Human Activity split by person, accuracy"));
+    ASSERT_EQ_FMT(DONE, command_run(TABLE "--add @/runs/2.gru-d.activity-people.correct.0/best.safetensors"), "%d");
+    ASSERT_EQ_FMT((size_t)2, lines_of("r.tsv"), "%zu"); /* known again */
+    ASSERT_EQ_FMT(DONE, command_run(TABLE "--only gru-d --seeds 0 --preset correct --dry-run"), "%d");
+    ASSERT_EQ_FMT((size_t)1, lines_of("out.txt"), "%zu");
+    PASS();
+}
+
+/* What is printed and kept is the same wherever the data lies: `make tables` writes it into the project. */
+TEST no_path_of_the_machine_is_printed(void) {
+    static const char *const formats[] = {"", "--markdown", "--csv", "--json"};
+    char line[200];
+    write_patients();
+    ASSERT_EQ_FMT(DONE, command_run(TABLE "--only rnn-dt --seeds 0 --preset correct --epochs 1 --budget 5m"), "%d");
+    for (int i = 0; i < 4; i++) {
+        snprintf(line, sizeof line, TABLE "%s", formats[i]);
+        ASSERT_EQ_FMT(DONE, command_run(line), "%d");
+        char *text = command_text("out.txt");
+        ASSERTm(text, !strstr(text, command_path("")));
+        free(text);
+    }
+    char *kept = command_text("r.tsv");
+    ASSERTm(kept, !strstr(kept, command_path("")));
+    free(kept);
     PASS();
 }
 
@@ -763,7 +840,10 @@ SUITE(table_suite) {
     RUN_TEST(tables_are_printed);
     RUN_TEST(programs_get_json);
     RUN_TEST(markdown_and_csv_have_the_same_numbers);
+    RUN_TEST(a_split_by_person_is_a_block_of_its_own);
     RUN_TEST(missing_runs_are_made);
+    RUN_TEST(runs_by_person_are_made);
+    RUN_TEST(no_path_of_the_machine_is_printed);
     RUN_TEST(a_run_that_is_cut_goes_on);
     RUN_TEST(processes_share_the_work);
     RUN_TEST(a_model_made_by_hand_is_added);

@@ -48,7 +48,7 @@ static const option table[] = {
      "take sizes of the model that fit, in int8 and with the code, into a board's flash of this many bytes (128k, 1m)"},
     {"ram", 0, TEXT("SIZE"), " train ", "the same for the board's RAM"},
     {"only", 0, TEXT("ROWS"), " table ",
-     "rows (gru-d), data sets (physionet) or both (gru-d/physionet), between commas"},
+     "rows (gru-d), data sets (physionet; activity-people: split by person) or both (gru-d/physionet), between commas"},
     {"seeds", 0, TEXT("LIST"), " table ", "seeds to run and to count (default 0,1,2 to run, all to count)"},
     {"dry-run", 0, FLAG, " table ", "list the commands of the runs that are missing"},
     {"add", 0, TEXT("MODEL"), " table ", "measure a model file on its test records and add its numbers"},

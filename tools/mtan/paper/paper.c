@@ -17,6 +17,7 @@ const char *const paper_titles[] = {"",
 /* ---- numbers ---- */
 
 #define NONE (double)NAN
+#define BY_PERSON "activity-people"
 #define SHARES(row, a, as, b, bs, c, cs, d, ds, e, es)                                                                 \
     {1, row, "physionet", "mse-50", a * 1e-3, as * 1e-3}, {1, row, "physionet", "mse-60", b * 1e-3, bs * 1e-3},        \
         {1, row, "physionet", "mse-70", c * 1e-3, cs * 1e-3}, {1, row, "physionet", "mse-80", d * 1e-3, ds * 1e-3},    \
@@ -26,8 +27,8 @@ const char *const paper_titles[] = {"",
         1, row, "physionet", "mse-all-90", NONE, NONE                                                                  \
     }
 #define CLASSES(row, a, as, b, bs, c, cs)                                                                              \
-    {2, row, "physionet", "auc", a, as}, {2, row, "mimic3", "auc", b, bs}, {                                           \
-        2, row, "activity", "accuracy", c, cs                                                                          \
+    {2, row, "physionet", "auc", a, as}, {2, row, "mimic3", "auc", b, bs}, {2, row, "activity", "accuracy", c, cs}, {  \
+        2, row, BY_PERSON, "accuracy", NONE, NONE                                                                      \
     }
 
 /* clang-format off */
@@ -206,6 +207,10 @@ paper_block paper_block_of(int table, const char *data, const char *metric) {
     else if (strcmp(data, "activity") == 0) {
         b.title = "Human Activity, accuracy";
         b.note = "windows overlap and are split at random: test records share seconds with training records";
+    } else if (strcmp(data, BY_PERSON) == 0) {
+        b.title = "Human Activity split by person, accuracy";
+        b.note = "--by-group: all windows of a person are training, validation or test records; the paper has no such "
+                 "number, and only rows with runs are shown";
     } else {
         b.title = strcmp(metric, "reconstruction") == 0 ? "Reconstruction of the points shown, MSE"
                                                         : "Interpolation of the whole curve, MSE";
@@ -226,13 +231,21 @@ int paper_row_has(const char *row, mtan_preset preset) {
     return preset != MTAN_BEST || (strncmp(row, "mtand-", 6) == 0 && !strstr(row, "-rbf"));
 }
 
+const char *paper_data_set(const char *data) {
+    return strcmp(data, BY_PERSON) == 0 ? "activity" : data;
+}
+
+int paper_data_has_none(const char *data) {
+    return strcmp(data, BY_PERSON) == 0;
+}
+
 static paper_run *add_run(paper_run **list, const char *row, const char *data, const char *model, mtan_preset preset) {
     paper_run r;
     memset(&r, 0, sizeof r);
     snprintf(r.row, sizeof r.row, "%s", row);
     snprintf(r.data, sizeof r.data, "%s", data);
-    snprintf(r.name, sizeof r.name, "%s-%s", data, model);
-    snprintf(r.metrics, sizeof r.metrics, "%s", strcmp(data, "activity") == 0 ? "accuracy" : "auc");
+    snprintf(r.name, sizeof r.name, "%s-%s", paper_data_set(data), model);
+    snprintf(r.metrics, sizeof r.metrics, "%s", strcmp(paper_data_set(data), "activity") == 0 ? "accuracy" : "auc");
     r.preset = preset;
     arrput(*list, r);
     return &arrlast(*list);
@@ -292,9 +305,12 @@ static void add_preset(paper_run **list, mtan_preset preset) {
     add_interpolation(list, "l-ode-rnn", "l-ode-rnn-interp", preset);
     add_interpolation(list, "l-ode-ode", "l-ode-ode-interp", preset);
     add_interpolation(list, "mtand-full", "interp", preset);
-    for (int i = 0; i < ROWS; i++)
-        for (int d = 0; d < 3 && rows[i].table == 2; d++)
+    for (int i = 0; i < ROWS; i++) {
+        if (rows[i].table != 2) continue;
+        for (int d = 0; d < 3; d++)
             add_classification(list, 2, rows[i].row, model_of(rows[i].row), data[d], "", preset);
+        add_classification(list, 2, rows[i].row, model_of(rows[i].row), BY_PERSON, " --by-group", preset);
+    }
     for (int d = 0; d < 2; d++)
         add_classification(list, 3, "positional", "full", data[d], " --embedding fixed", preset);
     for (int d = 0; d < 3; d++) add_classification(list, 4, "mtand-enc-rbf", "enc", data[d], " --encoder rbf", preset);
@@ -325,7 +341,8 @@ static int same_row(const paper_run *r, const char *options) {
     if (r->table == 1) return same_option(r->options, options, " --observed ");
     if (r->table == 5) return same_option(r->options, options, " --latent ");
     return same_option(r->options, options, " --embedding ") && same_option(r->options, options, " --encoder ") &&
-           same_option(r->options, options, " --decoder ") && same_option(r->options, options, " --fold ");
+           same_option(r->options, options, " --decoder ") && same_option(r->options, options, " --fold ") &&
+           same_option(r->options, options, " --by-group");
 }
 
 ptrdiff_t paper_run_of(const paper_run *list, const char *name, mtan_preset preset, const char *options) {

@@ -57,6 +57,11 @@ typedef struct paper_run {
     char metrics[128]; /* that it gives, between blanks */
 } paper_run;
 
+/* The data set that a run's or a cell's `data` is read from: that of activity-people, Human Activity split by person, is activity. */
+const char *paper_data_set(const char *data);
+/* Does the paper have no number of it? Then only rows with runs are shown. */
+int paper_data_has_none(const char *data);
+
 /* All runs of all tables for one seed, appended to an stb_ds array. */
 void paper_runs(paper_run **list, int64_t seed);
 /* Which run a model is of that was trained under this name and preset with these options (plan_describe), of those for its seed; -1:

@@ -26,7 +26,8 @@ enum { WORDS = 40, PATH_SIZE = 4096 };
 /* Where a data set that is read from files lies. */
 typedef struct data_place {
     const data_set *set;
-    char found[PATH_SIZE], missing[512]; /* found "": nowhere, and why */
+    char found[PATH_SIZE],
+        missing[512]; /* found "": nowhere, and why; tables print it, so it names no path of this machine */
 } data_place;
 
 /* 1, 0, or -1 with a message printed: what cannot be read is not missing. */
@@ -51,7 +52,8 @@ static int find_place(data_place *p, const char *path) {
     }
     if (found != 0) return found > 0;
     p->found[0] = 0;
-    snprintf(p->missing, sizeof p->missing, "no data: %.200s/%s would hold %s", path, p->set->folders[0], p->set->how);
+    snprintf(p->missing, sizeof p->missing, "no data: %s in the folder of --data would hold %s", p->set->folders[0],
+             p->set->how);
     return 1;
 }
 
@@ -70,7 +72,7 @@ static int find_data(data_place **places, const char *path) {
 /* NULL: it is made, not read. */
 static const data_place *place_of(const data_place *places, const char *name) {
     for (size_t i = 0; i < arrlenu(places); i++)
-        if (strcmp(places[i].set->name, name) == 0) return &places[i];
+        if (strcmp(places[i].set->name, paper_data_set(name)) == 0) return &places[i];
     return NULL;
 }
 

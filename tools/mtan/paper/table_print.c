@@ -145,6 +145,11 @@ static void finish_number(table_number *n, const sums *s) {
     n->low = s->ranged ? s->low / s->ranged : NAN, n->high = s->ranged ? s->high / s->ranged : NAN;
 }
 
+static int is_of(const result *r, const paper_row *row, const paper_cell *cell) {
+    return r->table == row->home && strcmp(r->row, row->home_row) == 0 && strcmp(r->data, cell->data) == 0 &&
+           strcmp(r->metric, cell->metric) == 0;
+}
+
 table_number table_number_of(const table_choice *c, const result *results, const paper_cell *cell, const char *whose) {
     const paper_row *row = paper_row_of(cell->table, cell->row);
     table_number n;
@@ -152,9 +157,7 @@ table_number table_number_of(const table_choice *c, const result *results, const
     memset(&n, 0, sizeof n), memset(&s, 0, sizeof s);
     for (size_t i = 0; i < arrlenu(results); i++) {
         const result *r = &results[i];
-        if (r->table != row->home || strcmp(r->row, row->home_row) != 0 || strcmp(r->data, cell->data) != 0 ||
-            strcmp(r->metric, cell->metric) != 0 || strcmp(r->preset, whose) != 0 || !seed_counts(c, r->seed))
-            continue;
+        if (!is_of(r, row, cell) || strcmp(r->preset, whose) != 0 || !seed_counts(c, r->seed)) continue;
         count_result(&n, &s, r);
         n.other += !is_usual(r, cell);
     }
@@ -168,6 +171,14 @@ int table_differs(const table_number *n, const paper_cell *cell) {
     const double seeds = isnan(n->spread) ? 0 : n->spread / sqrt(n->runs);
     if (isnan(n->spread) && isnan(n->low)) return 0;
     return fabs(n->mean - cell->value) > 2 * sqrt(paper * paper + records * records + seeds * seeds);
+}
+
+/* Is a line of the tables? */
+static int is_shown(const table_choice *c, const result *results, const paper_cell *p) {
+    const paper_row *row = paper_row_of(p->table, p->row);
+    int runs = !paper_data_has_none(p->data);
+    for (size_t i = 0; i < arrlenu(results) && !runs; i++) runs = is_of(&results[i], row, p);
+    return runs && table_wants(c, p->table, p->row, p->data);
 }
 
 /* ---- for people ---- */
@@ -276,12 +287,12 @@ static void print_line(FILE *out, table_format format, const table_choice *c, co
 }
 
 /* Is this the first cell of its block that is asked for? */
-static int starts_block(const table_choice *c, const paper_cell *p) {
+static int starts_block(const table_choice *c, const result *results, const paper_cell *p) {
     for (const paper_cell *q = paper_cells; q < p; q++)
         if (q->table == p->table && strcmp(q->data, p->data) == 0 && strcmp(q->metric, p->metric) == 0 &&
-            table_wants(c, q->table, q->row, q->data))
+            is_shown(c, results, q))
             return 0;
-    return table_wants(c, p->table, p->row, p->data);
+    return is_shown(c, results, p);
 }
 
 static void print_block(FILE *out, table_format format, const table_choice *c, const result *results,
@@ -295,7 +306,7 @@ static void print_block(FILE *out, table_format format, const table_choice *c, c
     else fprintf(out, "%s%s\n", b.title, marks);
     for (const paper_cell *p = first; p->table; p++)
         if (p->table == first->table && strcmp(p->data, first->data) == 0 && strcmp(p->metric, first->metric) == 0 &&
-            table_wants(c, p->table, p->row, p->data))
+            is_shown(c, results, p))
             print_line(out, format, c, results, p, f, absent);
 }
 
@@ -334,7 +345,7 @@ static void print_tables(FILE *out, table_format format, const table_choice *c, 
         int started = 0;
         memset(&f, 0, sizeof f);
         for (const paper_cell *p = paper_cells; p->table; p++) {
-            if (p->table != table || !starts_block(c, p)) continue;
+            if (p->table != table || !starts_block(c, results, p)) continue;
             if (!started++) print_head(out, format, table, printed++);
             print_block(out, format, c, results, p, &f, no_data(context, p->data));
         }
@@ -391,7 +402,7 @@ static void print_json(FILE *out, const table_choice *c, const result *results, 
     int n = 0;
     fputc('[', out);
     for (const paper_cell *p = paper_cells; p->table; p++) {
-        if (!table_wants(c, p->table, p->row, p->data)) continue;
+        if (!is_shown(c, results, p)) continue;
         fputs(n++ ? ",\n " : "", out);
         json_cell(out, c, results, p, no_data(context, p->data));
     }
@@ -417,7 +428,7 @@ static void print_csv(FILE *out, const table_choice *c, const result *results) {
     fputs("table,row,data,metric,whose,mean,spread,low,high,seeds,diverged,other_options,seconds_per_epoch\n", out);
     for (const paper_cell *p = paper_cells; p->table; p++) {
         const paper_row *row = paper_row_of(p->table, p->row);
-        if (!table_wants(c, p->table, p->row, p->data)) continue;
+        if (!is_shown(c, results, p)) continue;
         csv_line(out, p, "paper",
                  &(table_number){.mean = p->value,
                                  .spread = p->spread,
