@@ -76,6 +76,14 @@ growth: build/mtan ## how time and memory grow with observations, channels, refe
 tables: build/mtan ## tools/mtan/paper/results.md: the paper's tables beside the numbers in results.tsv (DATA=folder of the data sets)
 	@build/mtan table $(if $(DATA),--data "$(DATA)") --results tools/mtan/paper/results.tsv --markdown --quiet >tools/mtan/paper/results.md
 
+# About seven minutes on one idle core: half an epoch of each row, scaled, three times.
+EPOCHS_PAGE := tools/mtan/paper/README.md
+epochs: build/mtan ## seconds per epoch of every row of table 2 into tools/mtan/paper/README.md, beside the paper's (DATA=folder of the data sets; minutes)
+	@test -n "$(DATA)" || { echo "mtan: make epochs needs DATA=folder that holds physionet2012 and activity"; exit 2; }
+	@for set in physionet2012 activity; do echo; build/mtan bench --rows --data "$(DATA)/$$set" --threads 1 --records 1280 --markdown || exit 2; done >build/epochs.md
+	@awk '/^<!-- end of epochs -->/ { inside = 0 } !inside { print } /^<!-- epochs -->/ { inside = 1; while ((getline line < "build/epochs.md") > 0) print line; print "" }' \
+	  $(EPOCHS_PAGE) >build/epochs-page.md && cp build/epochs-page.md $(EPOCHS_PAGE)
+
 # Three quarters of an hour on one core; EPOCHS=60 is enough to see what they look like.
 figures: build/figures/mtan/best.safetensors build/figures/l-ode-ode/best.safetensors ## build/figures/*.svg: the paper's figures of the synthetic set; trains the two models if they are not there (EPOCHS=)
 	@build/mtan figures $^ -o build/figures
@@ -217,4 +225,4 @@ mutants: build/gcc-float/run-tests ## small faults in mtan.c, one at a time: doe
 format-check: ## does the C code look as .clang-format says?
 	@clang-format --dry-run $$(git ls-files '*.c' '*.h' '*.cpp' '*.cu')
 
-.PHONY: ulp bench-peers growth tables figures golden edge wasm mpi cuda cuda-check fuzz faults format-check coverage mutants fuzz-short fuzz-seeds dist dist-check wheel python-test
+.PHONY: ulp bench-peers growth tables epochs figures golden edge wasm mpi cuda cuda-check fuzz faults format-check coverage mutants fuzz-short fuzz-seeds dist dist-check wheel python-test

@@ -369,6 +369,14 @@ TEST own_copies_of_the_data_are_measured(void) {
     ASSERT(command_json(text, "\"physionet-gru-d\"", "seconds") > 0);
     ASSERT(command_json(text, "\"physionet-gru-d\"", "share_of_core") > 0);
     free(text);
+    ASSERT_EQ_FMT(DONE, command_run("bench --rows --data @/ --epochs 1 --records 4 --threads 1 --markdown --quiet"),
+                  "%d");
+    ASSERT(command_says("out.txt", "\n| physionet-ode-rnn | 6 | 4 | ") && command_says("out.txt", " | 990 s |\n"));
+    ASSERT(command_says("out.txt", "1 thread, as published: the median of 1 epoch, without validation, scaled"));
+    text = command_text("out.txt");
+    ASSERTm(text, !strstr(text, command_path("")));
+    free(text);
+    ASSERT(command_refused("bench --rows --predict titanx --markdown", "--markdown is for what is measured"));
     ASSERT(command_refused("bench --rows --predict titanx", "no GPU runs it"));
     ASSERT(command_refused("bench --rows physionet-enc", "either --rows or names"));
     ASSERT(command_refused("bench physionet-enc --data @/nowhere", "nowhere"));
@@ -376,7 +384,22 @@ TEST own_copies_of_the_data_are_measured(void) {
     PASS();
 }
 
+/* The paper has no time of it. */
+TEST rows_of_human_activity_are_measured(void) {
+    command_activity("activity");
+    ASSERT_EQ_FMT(DONE,
+                  command_run("bench --rows --data @/activity --epochs 1 --records 2 --threads 1 --markdown --quiet"),
+                  "%d");
+    ASSERT(command_says("out.txt", "\n| activity-rnn-impute | ") && command_says("out.txt", "\n| activity-full | "));
+    char *text = command_text("out.txt");
+    ASSERTm(text, !strstr(text, " s |"));
+    free(text);
+    PASS();
+}
+
 TEST what_cannot_be_measured_is_said(void) {
+    ASSERT(
+        command_refused("bench --rows --data @/events.csv", "holds none of the data sets of the paper's second table"));
     ASSERT_EQ_FMT(BAD_USE, command_run("bench physionet-end"), "%d");
     ASSERT(command_says("err.txt", "mtan: bench: no configuration physionet-end; there are toy-interp"));
     ASSERT_EQ_FMT(BAD_USE, command_run("bench mimic3-enc --predict titanx"), "%d");
@@ -416,6 +439,7 @@ SUITE(bench_command_suite) {
     RUN_TEST(a_prediction_is_json);
     RUN_TEST(a_part_of_an_epoch_is_scaled);
     RUN_TEST(own_copies_of_the_data_are_measured);
+    RUN_TEST(rows_of_human_activity_are_measured);
     RUN_TEST(what_cannot_be_measured_is_said);
 }
 

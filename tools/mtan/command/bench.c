@@ -34,6 +34,7 @@ typedef struct request {
     const options *options;
     const mtan_backend *backend;
     const char *data;  /* NULL: made records */
+    const char *rows;  /* --rows: the data set that they are of; NULL: names */
     int predict, card; /* card -1: all */
     int32_t epochs, records;
 } request;
@@ -42,7 +43,7 @@ typedef struct request {
 static double paper_seconds(const char *name) {
     char timed[PAPER_NAME];
     double minutes;
-    for (int i = 0; paper_timed(i, timed, &minutes); i++)
+    for (int i = 0; paper_timed(i, "physionet", timed, &minutes); i++)
         if (strcmp(timed, name) == 0) return 60 * minutes;
     return NAN;
 }
@@ -169,6 +170,30 @@ static void print_seconds(double x, int width) {
     else printf(" %*.*f", width, x < 10 ? 2 : 1, x);
 }
 
+static void print_disturbed(const bench *list) {
+    for (size_t i = 0; i < arrlenu(list); i++)
+        if (list[i].share < ALONE)
+            printf("%s had %.0f %% of a core: the machine had other work, measure again.\n", list[i].plan.name,
+                   100 * list[i].share);
+}
+
+/* For a page of the project: `make epochs` puts it there, so it names no path. What was measured has a line each. */
+static void print_markdown(const bench *list, const request *q) {
+    printf("| configuration | training records | of them measured | s per epoch | the paper's Titan X |\n"
+           "|---|---|---|---|---|\n");
+    for (size_t i = 0; i < arrlenu(list); i++) {
+        const bench *b = &list[i];
+        printf("| %s | %d | %d |", b->plan.name, (int)b->records, (int)b->measured);
+        print_seconds(b->seconds, 0);
+        if (isnan(paper_seconds(b->plan.name))) puts(" | |");
+        else printf(" | %g s |\n", paper_seconds(b->plan.name));
+    }
+    printf("\nOn %s, %d thread%s, as published: the median of %d epoch%s, without validation, scaled to all records.\n",
+           mtan_backend_name(q->backend), (int)list[0].threads, list[0].threads == 1 ? "" : "s", (int)q->epochs,
+           q->epochs == 1 ? "" : "s");
+    print_disturbed(list);
+}
+
 static void print_table(const bench *list, const request *q) {
     char how[48] = "";
     if (!q->predict) snprintf(how, sizeof how, "%s, %d thr.", mtan_backend_name(q->backend), (int)list[0].threads);
@@ -194,10 +219,7 @@ static void print_table(const bench *list, const request *q) {
         if (!q->predict && list[i].measured < list[i].records)
             printf("%s was measured on %d records and scaled to %d.\n", list[i].plan.name, (int)list[i].measured,
                    (int)list[i].records);
-    for (size_t i = 0; i < arrlenu(list); i++)
-        if (list[i].share < ALONE)
-            printf("%s had %.0f %% of a core: the machine had other work, measure again.\n", list[i].plan.name,
-                   100 * list[i].share);
+    print_disturbed(list);
     if (!q->predict) printf("Measured: the median of %d epoch%s.\n", (int)q->epochs, q->epochs == 1 ? "" : "s");
     puts("The paper has minutes to one digit, and does not say which Titan X.\n"
          "Predicted: a roofline of flops, bytes and launches, never measured on a card.");
@@ -391,14 +413,29 @@ static int read_request(request *q, const options *o) {
     q->data = option_text(o, "data", NULL);
     q->epochs = (int32_t)option_integer(o, "epochs", 3);
     q->records = (int32_t)option_integer(o, "records", 0);
+    if (option_given(o, "markdown") && option_given(o, "predict"))
+        return complain("bench: --markdown is for what is measured, not for --predict"), 0;
     return read_cards(q, option_text(o, "predict", NULL)) && (q->predict || option_backend(o, &q->backend));
 }
 
-/* Configuration i of those asked for: the arguments, or all that the paper has a time for, or its own two. 0: no more. */
-static int wanted(const options *o, int i, char name[PAPER_NAME]) {
-    static const char *const usual[] = {"physionet-enc", "physionet-full"};
+/* The data set whose rows are asked for: that of --data, or PhysioNet's made records. 0 with a message printed. */
+static int read_rows(request *q) {
+    const data_set *set = q->data ? data_set_at(q->data) : NULL;
+    char name[PAPER_NAME];
     double minutes;
-    if (option_given(o, "rows")) return paper_timed(i, name, &minutes);
+    if (!option_given(q->options, "rows")) return 1;
+    if (q->options->arguments) return complain("bench: either --rows or names, not both"), 0;
+    q->rows = set ? set->name : q->data ? "" : "physionet";
+    if (paper_timed(0, q->rows, name, &minutes)) return 1;
+    return complain("bench: --rows: %s holds none of the data sets of the paper's second table", q->data), 0;
+}
+
+/* Configuration i of those asked for: the arguments, or all rows of the paper's second table, or its own two. 0: no more. */
+static int wanted(const request *q, int i, char name[PAPER_NAME]) {
+    static const char *const usual[] = {"physionet-enc", "physionet-full"};
+    const options *o = q->options;
+    double minutes;
+    if (q->rows) return paper_timed(i, q->rows, name, &minutes);
     if (i >= (o->arguments ? o->arguments : 2)) return 0;
     snprintf(name, PAPER_NAME, "%s", o->arguments ? o->argument[i] : usual[i]);
     return 1;
@@ -409,14 +446,14 @@ int command_bench(const options *o) {
     bench *list = NULL;
     request q;
     int good;
-    if (!read_request(&q, o)) return BAD_USE;
-    if (option_given(o, "rows") && o->arguments) return complain("bench: either --rows or names, not both");
+    if (!read_request(&q, o) || !read_rows(&q)) return BAD_USE;
     good = 1;
-    for (int i = 0; good && wanted(o, i, name); i++) {
+    for (int i = 0; good && wanted(&q, i, name); i++) {
         bench b;
         if ((good = run(&b, name, &q))) arrput(list, b);
     }
     if (good && option_given(o, "json")) print_json(list, &q);
+    else if (good && option_given(o, "markdown")) print_markdown(list, &q);
     else if (good) print_text(list, &q);
     arrfree(list);
     return good ? DONE : BAD_USE;

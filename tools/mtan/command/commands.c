@@ -265,7 +265,7 @@ const command commands[] = {
      "\n"
      "  mtan check events.csv --labels labels.csv\n",
      1, 1},
-    {"bench", command_bench, "[NAME...] [--rows] [--backend NAME] [--records N] [--predict CARD]",
+    {"bench", command_bench, "[NAME...] [--rows] [--backend NAME] [--records N] [--markdown] [--predict CARD]",
      "seconds per epoch here, in the paper, and predicted for its card",
      "Trains NAME (default: physionet-enc and physionet-full) as published, on --data\n"
      "or on made records of PhysioNet's sizes, and prints the median time of an epoch,\n"
@@ -274,11 +274,13 @@ const command commands[] = {
      "backend cuda, counted, and a few assumptions; it was never measured on a card.\n"
      "With --predict nothing is trained: the counts and times of each kind of kernel\n"
      "and all that is assumed, within seconds, on any machine. --rows with --threads 1\n"
-     "measures every row of the paper's second table in one sitting, and says where the\n"
-     "machine had other work meanwhile.\n"
+     "measures every row of the paper's second table on PhysioNet or Human Activity in\n"
+     "one sitting of at most ten minutes, and says where the machine had other work\n"
+     "meanwhile; --records makes it shorter: the time is scaled.\n"
      "\n"
      "  mtan bench --data physionet2012 --backend cuda\n"
      "  mtan bench --rows --data physionet2012 --threads 1\n"
+     "  mtan bench --rows --data activity --threads 1 --records 1280 --markdown\n"
      "  mtan bench physionet-enc --records 512 --epochs 1\n"
      "  mtan bench --predict titanx\n",
      0, ARGUMENTS_MOST},

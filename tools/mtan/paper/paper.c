@@ -112,11 +112,11 @@ static const char *model_of(const char *row) {
     return strncmp(row, "mtand-", 6) == 0 ? row + 6 : row;
 }
 
-int paper_timed(int i, char name[PAPER_NAME], double *minutes) {
-    for (int k = 0; k < ROWS; k++)
-        if (!isnan(rows[k].minutes) && i-- == 0) {
-            snprintf(name, PAPER_NAME, "physionet-%s", model_of(rows[k].row));
-            *minutes = rows[k].minutes;
+int paper_timed(int i, const char *data, char name[PAPER_NAME], double *minutes) {
+    for (const paper_cell *p = paper_cells; p->table; p++)
+        if (p->table == 2 && strcmp(p->data, data) == 0 && i-- == 0) {
+            snprintf(name, PAPER_NAME, "%s-%s", data, model_of(p->row));
+            *minutes = strcmp(data, "physionet") == 0 ? paper_row_of(2, p->row)->minutes : NONE;
             return 1;
         }
     return 0;

@@ -32,9 +32,10 @@ typedef struct paper_row {
     double minutes; /* per epoch, as the paper has it for PhysioNet; NaN: none */
 } paper_row;
 const paper_row *paper_row_of(int table, const char *row); /* NULL: no such */
-/* The rows for whose training the paper has a time, on PhysioNet, one after the other: the configuration's name; 0: no more. */
+/* The rows of table 2 on a data set, one after the other: the configuration's name, and the minutes that the paper has for an epoch of
+ * it, NaN but on PhysioNet. 0: no more; none for a data set that the table does not have. */
 enum { PAPER_NAME = 48 };
-int paper_timed(int i, char name[PAPER_NAME], double *minutes);
+int paper_timed(int i, const char *data, char name[PAPER_NAME], double *minutes);
 
 /* Why a number of ours is known to disagree with the paper's, or what was tried: note i of those that a number has; NULL: no more. */
 const char *paper_note(const paper_cell *cell, int i);
