@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The paper's baselines in PyTorch, batched and tuned: the peers of mtan's baselines.
 
-    tools/bench/bench_baselines.py MODEL [--threads 2] [--batches 6] [--data DIR]
+    tools/bench/bench_baselines.py MODEL [--threads 2] [--batches 6] [--data DIR] [--serve]
     tools/bench/bench_baselines.py MODEL --check [--data DIR]
 
 One training step of the correct preset with a class per record, at the sizes of the recipes for PhysioNet. --check runs
@@ -15,8 +15,9 @@ and gradients, relative to their norms. What makes it fast:
   - dopri5: every row with its own step, all rows at once; outputs read from the quartics in one gather;
   - IP-Nets, SeFT: observed cells alone; IP-Nets' sharp kernel is the tenth power of the smooth one; SeFT without what
     cancels in its softmax, its queries multiplied into its keys.
-What depends on the data alone is prepared with the batch and not timed. Prints one JSON line: milliseconds per record
-of a training step, the median over the batches. Records as tools/bench/bench_torch.py has them. Needs torch, numpy and
+What depends on the data alone is prepared with the batch and not timed. Prints as tools/bench/bench_torch.py does which
+variants there are (one thread and several) and milliseconds per record of a training step, the median over the
+batches; records are as it has them. Needs torch, numpy and
 torchdiffeq.
 """
 import argparse
@@ -334,7 +335,7 @@ def interpolation_loss(model, batch):
     y, loglam, sharp = kernels(rec, cells, torch.linspace(0, 1, s.ref_points), B)
     chi = crossed(rec, y, loglam)
     features = torch.cat((chi, torch.exp(loglam), sharp - chi), 2)
-    logits = model.classifier(bench_torch.run_gru(rec.rnn_by_record, features)[1][0])
+    logits = model.classifier(bench_torch.run_gru(features, rec.rnn._flat_weights)[1][0])
     y, loglam = kernels(rec, batch.kept, batch.points, B, [len(rows) for rows in batch.rows])
     chi = crossed(rec, y, loglam, batch.alive[:, :, None]).flatten(0, 1)
     error = ((batch.value[batch.held] - chi[batch.at]).square() * batch.share).sum()
@@ -513,10 +514,6 @@ def make(settings):
             model.rec.open.fill_(0.1)
         if settings.architecture == "ip-nets":
             model.rec.cross.weight.copy_(torch.eye(D))
-    if settings.architecture == "ip-nets":  # the same GRU, for sequences that come record by record
-        rnn = model.rec.rnn
-        model.rec.rnn_by_record = types.SimpleNamespace(bidirectional=False, hidden_size=rnn.hidden_size,
-                                                        _flat_weights=rnn._flat_weights)
     return model
 
 
@@ -524,20 +521,36 @@ def noise_for(settings, batch):
     return torch.randn(settings.samples, len(batch.rows), settings.latent) if settings.variational else None
 
 
-def measure(settings, records):
-    size = settings.batch
-    model = make(settings)
-    batches = [Batch(settings, records[i:i + size]) for i in range(0, len(records) - size + 1, size)]
-    trained = [p for p in model.parameters() if p.requires_grad]
-    adamax = size == 50
-    optimiser = torch.optim.Adamax(trained, lr=1e-2, foreach=True) if adamax else torch.optim.Adam(trained, fused=True)
+class Training:
+    """A variant of bench_torch.py: .run(batch) is a step, .outputs(batch) a loss and its gradients."""
 
-    def step(batch):
-        optimiser.zero_grad()
-        batch_loss(model, batch, noise_for(settings, batch)).backward()
-        optimiser.step()
+    def __init__(self, settings):
+        torch.manual_seed(0)
+        self.settings, self.model = settings, make(settings)
+        self.trained = [p for p in self.model.parameters() if p.requires_grad]
+        self.optimiser = (torch.optim.Adamax(self.trained, lr=1e-2, foreach=True) if settings.batch == 50
+                          else torch.optim.Adam(self.trained, fused=True))
 
-    return bench_torch.milliseconds(step, batches) / size
+    def backward(self, batch):
+        self.optimiser.zero_grad()
+        loss = batch_loss(self.model, batch, noise_for(self.settings, batch))
+        loss.backward()
+        return loss
+
+    def run(self, batch):
+        self.backward(batch)
+        self.optimiser.step()
+
+    def outputs(self, batch):
+        torch.manual_seed(1)
+        loss = self.backward(batch).detach().reshape(1)
+        return torch.cat([loss] + [p.grad.flatten() for p in self.trained if p.grad is not None])
+
+
+def variants_of(settings, threads):
+    """What torch.compile could fuse, the steps of a loop that shrinks as records end, has a shape of its own at each step."""
+    counts = {"plain": threads} | ({"plain, 1 thread": 1} if threads > 1 else {})
+    return {name: (count, None, lambda: Training(settings)) for name, count in counts.items()}
 
 
 # ---- The check -------------------------------------------------------------------------------------------------------
@@ -601,6 +614,7 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--batches", type=int, default=6)
     parser.add_argument("--data", help="folder with set-a.tar.gz")
+    parser.add_argument("--serve", action="store_true", help="time what standard input asks for")
     parser.add_argument("--check", action="store_true", help="compare with the plain equations instead")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
@@ -612,9 +626,8 @@ def main():
         result = check(settings, records)
         print(json.dumps(result))
         raise SystemExit(0 if result["ok"] else 1)
-    ms = measure(settings, records)
-    print(json.dumps({"peer": "torch " + torch.__version__, "model": args.model, "threads": args.threads,
-                      "train_ms_per_record": round(ms, 4)}))
+    inputs, count = bench_torch.inputs_of("train", records, settings.batch, lambda some: Batch(settings, some))
+    bench_torch.serve(variants_of(settings, args.threads), inputs, count, args.serve)
 
 
 if __name__ == "__main__":

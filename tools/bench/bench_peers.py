@@ -1,18 +1,24 @@
 #!/usr/bin/env python3
 """mtan and its peers on the same records, one after the other, several rounds: medians and ratios.
 
-    tools/bench/bench_peers.py [--data DIR] [--reference CHECKOUT] [--rounds 3] [--batches 12] [--threads 2]
+    tools/bench/bench_peers.py [--data DIR] [--reference CHECKOUT] [--rounds 3] [--batches 6] [--threads 2]
                          [--only WORK,...] [--backend NAME] [--out build/bench-peers.json]
 
-Peers: torch-tuned (tools/bench/bench_torch.py; for the baselines, gru-d-train and so on, tools/bench/bench_baselines.py), published (the published code's own classes on the CPU; needs --reference),
-onnxruntime (inference; the tuned model exported). One that cannot run is named as missing, with the reason.
-Single records run on one thread. DIR holds set-a.tar.gz; without it every program generates records with its statistics.
-Every measurement is a process of its own, so that no library's threads wait in another's way; starting, reading, padding
-and exporting are not timed. The published code takes three steps per round (after one to warm up: single steps
-differ several times over), padded to the longest record of all, as it does.
+Peers: torch-tuned (tools/bench/bench_torch.py; for the baselines, gru-d-train and so on, tools/bench/bench_baselines.py), onnxruntime
+(inference; the tuned model exported), published (the published code's own classes on the CPU; needs --reference). Each is taken at its
+best: all its variants (torch.compile, a frozen trace, threads, settings of a session and so on) are timed in turns with mtan, and the
+ratio is to the fastest whose outputs are those of the plain one. Other arithmetic, bf16 and int8, is shown apart: it counts against
+mtan's int8 alone. A peer or a variant that cannot run is named as missing, with the reason. From the second round on, variants that
+took more than twice as long as the fastest are left out; the published code has one round, as it takes long.
 
-Needs build/release/bench (make bench-peers builds it); the peers need torch, numpy, onnx and onnxruntime, the published code
-scikit-learn as well. Progress goes to stderr.
+Single records run on one thread. DIR holds set-a.tar.gz; without it every program generates records with its statistics.
+Every peer is a process of its own that waits while another one is timed; starting, reading, padding, compiling and exporting are not
+timed. The published code takes three steps (after one to warm up: single steps differ several times over), padded to the longest
+record of all, as it does. --only mtand is the six rows of mTAND. What torch.compile makes is kept in build/inductor
+(TORCHINDUCTOR_CACHE_DIR); --rounds 0 makes it and measures nothing, for which the machine may be busy.
+
+Needs build/release/bench (make bench-peers builds it); the peers need torch, numpy, onnx and onnxruntime, torch.compile a C++
+compiler, the published code scikit-learn as well. Progress goes to stderr.
 """
 import argparse
 import json
@@ -21,22 +27,25 @@ import platform
 import statistics
 import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 BUILD = HERE.parent.parent / "build"
 BENCH = BUILD / "release" / "bench"
-TRAIN, BATCH, SINGLE = "train_ms_per_record", "infer_batch_ms_per_record", "infer_single_ms"
-WORKS = {  # model, what is measured, its name in the answers
-    "enc-train": ("enc", "train", TRAIN),
-    "full-train": ("full", "train", TRAIN),
-    "interp-train": ("interp", "train", TRAIN),
-    "enc-infer-batch": ("enc", "batch", BATCH),
-    "enc-infer-single": ("enc", "single", SINGLE),
+WORKS = {  # mtan's row: model, what is measured
+    "enc-train": ("enc", "train"),
+    "full-train": ("full", "train"),
+    "interp-train": ("interp", "train"),
+    "enc-infer-batch": ("enc", "batch"),
+    "enc-infer-single": ("enc", "single"),
+    "enc-infer-single-int8": ("enc", "single"),
 }
+MTAND = list(WORKS)
 BASELINES = ("rnn-impute", "rnn-dt", "rnn-decay", "gru-d", "phased-lstm", "ip-nets", "seft", "rnn-vae", "ode-rnn", "l-ode-rnn",
              "l-ode-ode")
-WORKS.update({name + "-train": (name, "train", TRAIN) for name in BASELINES})
+WORKS.update({name + "-train": (name, "train") for name in BASELINES})
 SINGLES = 60  # single records timed, as the peers do
 PEERS = ("torch-tuned", "onnxruntime", "published")
 BARS = {  # with AVX-512 and two threads (singles: one); half of each with AVX2 alone
@@ -45,6 +54,8 @@ BARS = {  # with AVX-512 and two threads (singles: one); half of each with AVX2 
     ("enc-train", "published"): 250, ("full-train", "published"): 35, ("interp-train", "published"): 50,
 }
 EQUAL = 1  # a baseline's training step is to be as fast as its PyTorch form, on any CPU
+WORTH_MORE_ROUNDS = 2  # of the fastest variant's time
+REST = 0.2  # seconds until a library's idle threads sleep
 
 
 class Missing(Exception):
@@ -55,50 +66,76 @@ def say(text):
     print(text, file=sys.stderr, flush=True)
 
 
-def answer(command):
-    """The JSON object on the last line that a command prints."""
-    try:
-        done = subprocess.run([str(c) for c in command], capture_output=True, text=True)
-    except OSError as error:
-        raise Missing(str(error))
-    lines = done.stdout.strip().splitlines()
-    if done.returncode or not lines:
-        reasons = done.stderr.strip().splitlines()
-        raise Missing(reasons[-1] if reasons else "exit status %d, no message" % done.returncode)
-    return json.loads(lines[-1])
+def reason_of(text, status):
+    lines = text.strip().splitlines()
+    return lines[-1] if lines else "exit status %s, no message" % status
 
 
-# ---- One measurement each ----------------------------------------------------------------------------------------------
+# ---- mtan: a process for each measurement --------------------------------------------------------------------------------
 
-def mtan_row(work, backend, threads, data):
+def mtan_row(work, threads, args):
     """(backend's name, milliseconds)"""
     command = [BENCH, "--json-row", work, "--threads", threads, "--quiet"]
     command += ["--repeat", SINGLES] if WORKS[work][1] == "single" else []
-    command += ["--backend", backend] if backend else []
-    command += ["--data", data] if data else []
-    row = answer(command)
+    command += ["--backend", args.backend] if args.backend else []
+    command += ["--data", args.data] if args.data else []
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit("mtan: %s: %s" % (work, reason_of(done.stderr, done.returncode)))
+    row = json.loads(done.stdout.strip().splitlines()[-1])
     return row["backend"], row["ms_per_record"]
 
 
-def peer_row(peer, work, threads, args):
-    model, what, key = WORKS[work]
+# ---- Peers: a process each, which waits while others are timed -------------------------------------------------------------
+
+class Peer:
+    """.variants: {name: {"threads", "other": arithmetic or None, "difference" or "missing"}}, as its process tells them."""
+
+    def __init__(self, command):
+        kept = {"TORCHINDUCTOR_CACHE_DIR": str(BUILD / "inductor"), "TORCH_LOGS": "-all"}
+        self.errors = tempfile.TemporaryFile("w+")
+        try:
+            self.process = subprocess.Popen([str(c) for c in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                            stderr=self.errors, text=True, env=kept | os.environ)
+        except OSError as error:
+            raise Missing(str(error))
+        self.variants = self.answer()
+
+    def answer(self):
+        line = self.process.stdout.readline()
+        if not line:
+            self.errors.seek(0)
+            raise Missing(reason_of(self.errors.read(), self.process.wait()))
+        return json.loads(line)
+
+    def milliseconds(self, variant):
+        self.process.stdin.write(variant + "\n")
+        self.process.stdin.flush()
+        took = self.answer()["ms"]
+        time.sleep(REST)
+        return took
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def peer_command(peer, model, what, threads, args):
+    """None: it has no such work."""
     if peer != "torch-tuned" and (what == "train" if peer == "onnxruntime" else model in BASELINES):
         return None
     if peer == "published" and not args.reference:
         raise Missing("no --reference given")
     if model in BASELINES:
-        command = [sys.executable, HERE / "bench_baselines.py", model]
+        command = [sys.executable, HERE / "bench_baselines.py", model, "--serve"]
     elif peer == "torch-tuned":
-        command = [sys.executable, HERE / "bench_torch.py", model, "--work", what]
+        command = [sys.executable, HERE / "bench_torch.py", model, "--work", what, "--serve"]
     else:
         command = [sys.executable, __file__, "--worker", peer, model, what]
         command += ["--reference", args.reference] if args.reference else []
     command += ["--threads", threads, "--batches", args.batches]
-    command += ["--data", args.data] if args.data else []
-    return answer(command)[key]
+    return command + (["--data", args.data] if args.data else [])
 
-
-# ---- Peers that run here, in a process of their own ----------------------------------------------------------------------
 
 def published_worker(model, what, args):
     import torch
@@ -106,70 +143,125 @@ def published_worker(model, what, args):
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)
     size = tuned.SIZES[model][0]
-    records = tuned.get_records(args.data)
-    longest = max(len(t) for t, _ in records)
+    records = tuned.get_records(args.data, max(size, 20))
     parts, loss, predict = tuned.published_model(args.reference, model)
     optimiser = torch.optim.Adam([p for part in parts.values() for p in part.parameters()], lr=1e-4)
 
-    def step(batch):
-        value = loss(batch, torch.arange(len(batch)) % 2)
-        optimiser.zero_grad()
-        value.backward()
-        optimiser.step()
+    class Published:
+        def run(self, batch):
+            if what != "train":
+                with torch.no_grad():
+                    return predict(batch)
+            value = loss(batch, torch.arange(len(batch)) % 2)
+            optimiser.zero_grad()
+            value.backward()
+            optimiser.step()
 
     def padded(some):
-        return tuned.whole(*tuned.pad(some, longest))
+        return tuned.whole(*tuned.pad(some, tuned.LONGEST))
 
-    if what == "train":
-        return {TRAIN: tuned.milliseconds(step, [padded(records[:size])] * 3) / size}
-    with torch.no_grad():
-        if what == "batch":
-            return {BATCH: tuned.milliseconds(predict, [padded(records[:size])] * 3) / size}
-        return {SINGLE: tuned.milliseconds(predict, [padded([r]) for r in records[:20]])}
+    inputs = [padded([r]) for r in records[:20]] if what == "single" else [padded(records[:size])] * 3
+    tuned.serve({"as published": (args.threads, None, Published)}, inputs, 1 if what == "single" else size, True)
+
+
+# ---- ONNX Runtime --------------------------------------------------------------------------------------------------------
+
+def export(tuned, model, example, path):
+    """The tuned model with groups of any length as an ONNX file; its inputs are called t0, v0, t1, v1 and so on."""
+    import warnings
+    import torch
+    exported, tensors = tuned.Flat(tuned.make(model)).eval(), tuned.flat(example)
+    names = ["%s%d" % ("tv"[i % 2], i // 2) for i in range(len(tensors))]
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        exported(*tensors)  # leaves the products of weights as constants
+        torch.onnx.export(exported, tensors, str(path), dynamo=False, input_names=names, output_names=["logits"], opset_version=17,
+                          dynamic_axes={name: {0: "B" + name, 1: "L" + name} for name in names} | {"logits": {0: "B"}})
+    return exported
+
+
+class Session:
+    """groups: 0 for records padded to the longest of their batch. An input has both forms."""
+
+    def __init__(self, path, groups=0, threads=1, parallel=False, pattern=True, arena=True, spin=True):
+        import onnxruntime
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
+        options.intra_op_num_threads, options.inter_op_num_threads = (1, threads) if parallel else (threads, 1)
+        if parallel:
+            options.execution_mode = onnxruntime.ExecutionMode.ORT_PARALLEL
+        options.enable_mem_pattern, options.enable_cpu_mem_arena = pattern and not parallel, arena
+        options.add_session_config_entry("session.set_denormal_as_zero", "1")
+        options.add_session_config_entry("session.intra_op.allow_spinning", "1" if spin else "0")
+        self.form = 1 if groups else 0
+        self.session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+    def run(self, forms):
+        return self.session.run(None, forms[self.form])[0]
+
+    outputs = run
+
+
+def onnx_forms(tuned, records):
+    """The same records in the same order, padded to the longest, and in groups."""
+    records = sorted(records, key=lambda r: len(r[0]))
+    fed = lambda groups: {"tv"[k] + str(i): tensor.numpy() for i, pair in enumerate(groups) for k, tensor in enumerate(pair)}
+    return fed([tuned.pad(records)]), fed(tuned.group(records))
+
+
+def onnx_int8(path):
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+    smaller = path.with_suffix(".int8.onnx")
+    quantize_dynamic(str(path), str(smaller), weight_type=QuantType.QInt8)
+    return smaller
+
+
+def onnx_variants(what, padded, grouped, threads):
+    variants = {"plain": (None, lambda: Session(padded, threads=threads)),
+                "no memory pattern": (None, lambda: Session(padded, threads=threads, pattern=False)),
+                "no arena": (None, lambda: Session(padded, threads=threads, arena=False)),
+                "int8": ("int8", lambda: Session(onnx_int8(padded), threads=threads))}
+    if what == "batch":
+        variants["in groups"] = (None, lambda: Session(grouped, 1, threads=threads))
+    if threads > 1:
+        variants["parallel"] = (None, lambda: Session(padded, threads=threads, parallel=True))
+        variants["parallel in groups"] = (None, lambda: Session(grouped, 1, threads=threads, parallel=True))
+        variants["no spinning"] = (None, lambda: Session(padded, threads=threads, spin=False))
+        variants["1 thread"] = (None, lambda: Session(padded))
+        variants["1 thread, in groups"] = (None, lambda: Session(grouped, 1))
+    return {name: (1 if name.startswith("1 thread") else threads, *rest) for name, rest in variants.items()}
+
+
+class Expected:
+    """The model that was exported, in PyTorch: what the sessions are compared with. Not timed here."""
+
+    def __init__(self, model):
+        self.model = model
+
+    def outputs(self, forms):
+        import torch
+        with torch.no_grad():
+            return self.model(*(torch.from_numpy(array) for array in forms[0].values()))
 
 
 def onnx_worker(model, what, args):
-    import warnings
     import onnx  # torch's exporter needs it
-    import onnxruntime
     import torch
     import bench_torch as tuned
-    warnings.simplefilter("ignore")
     size = tuned.SIZES[model][0]
     records = tuned.get_records(args.data, size * args.batches)
-
-    class Exported(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.model = tuned.make(model)
-
-        def forward(self, times, both):
-            return self.model([(times, both)])
-
-    exported, example = Exported().eval(), tuned.pad(records[:2])
-    path = BUILD / ("bench-%s.onnx" % model)
-    with torch.no_grad():
-        expected = exported(*example)  # also leaves the products of weights as constants
-        axes = {"times": {0: "B", 1: "L"}, "both": {0: "B", 1: "L"}, "logits": {0: "B"}}
-        torch.onnx.export(exported, example, str(path), dynamo=False, input_names=["times", "both"],
-                          output_names=["logits"], dynamic_axes=axes, opset_version=17)
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads, options.inter_op_num_threads = args.threads, 1
-    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-
-    def run(batch):
-        return session.run(None, {"times": batch[0].numpy(), "both": batch[1].numpy()})[0]
-
-    apart = abs(run(example) - expected.numpy()).max()
-    if not apart <= 1e-5:
-        raise SystemExit("the exported model's logits differ by %g" % apart)
-    if what == "batch":
-        batches = [tuned.pad(records[i:i + size]) for i in range(0, len(records), size)]
-        return {BATCH: tuned.milliseconds(run, batches) / size}
-    return {SINGLE: tuned.milliseconds(run, [tuned.pad([r]) for r in records[:tuned.SINGLES]])}
+    inputs, count = tuned.inputs_of(what, records, size, lambda some: onnx_forms(tuned, some))
+    first = sorted(records[:count], key=lambda r: len(r[0]))
+    paths, models = [], []
+    for name, example in (("padded", [tuned.pad(first)]), ("grouped", tuned.group(first))):
+        torch.manual_seed(0)
+        paths.append(BUILD / ("bench-%s-%s-%s.onnx" % (model, what, name)))
+        models.append(export(tuned, model, example, paths[-1]))
+    variants = {"torch": (args.threads, None, lambda: Expected(models[0]))} | onnx_variants(what, *paths, args.threads)
+    tuned.serve(variants, inputs, count, True)
 
 
-# ---- The run and its table -----------------------------------------------------------------------------------------------
+# ---- The run ---------------------------------------------------------------------------------------------------------------
 
 def cpu_flags():
     try:
@@ -202,85 +294,166 @@ def describe():
     return "%s, %d CPUs, %s, %s, %s" % (name, os.cpu_count(), widest, platform.system(), versions()), share, widest
 
 
-def run_rounds(works, args):
-    """({(work, peer or "mtan"): [ms, ...]}, {(work): backend}, {(peer, work): reason})"""
-    times, backends, missing = {}, {}, {}
-    for number in range(args.rounds):
-        for work in works:
-            threads = 1 if work == "enc-infer-single" else args.threads
-            for who in ("mtan",) + PEERS:
-                if (who, work) in missing:
-                    continue
-                try:
-                    if who == "mtan":
-                        backends[work], ms = mtan_row(work, args.backend, threads, args.data)
-                    else:
-                        ms = peer_row(who, work, threads, args)
-                except Missing as reason:
-                    if who == "mtan":
-                        raise SystemExit("mtan: %s: %s" % (work, reason))
-                    missing[who, work] = str(reason)
-                    say("%s  %s: missing: %s" % (work, who, reason))
-                    continue
-                if ms is not None:
-                    times.setdefault((work, who), []).append(ms)
-                    say("round %d  %-17s %-12s %9.3f ms" % (number + 1, work, who, ms))
-    return times, backends, missing
+class Found:
+    """What is timed: mtan's rows by name, the peers' variants by (model, what, peer, variant)."""
+
+    def __init__(self):
+        self.mtan, self.backends, self.variants, self.times, self.missing = {}, {}, {}, {}, []
+
+    def miss(self, model, what, peer, variant, reason):
+        self.missing.append({"model": model, "what": what, "peer": peer, "variant": variant, "reason": reason})
+        say("%s %s  %s%s: missing: %s" % (model, what, peer, ", " + variant if variant else "", reason))
+
+    def slow(self, key):
+        """Is a variant far behind the fastest of its peer that computes the same as the plain one?"""
+        rivals = [statistics.median(times) for other, times in self.times.items()
+                  if other[:3] == key[:3] and self.variants[other]["other"] is None]
+        return key in self.times and statistics.median(self.times[key]) > WORTH_MORE_ROUNDS * min(rivals)
 
 
-def ratios(times, backends, args, machine, share):
-    rows = []
-    for (work, peer), values in times.items():
-        if peer == "mtan":
+def start_peers(model, what, threads, args, found):
+    peers = {}
+    for peer in PEERS:
+        try:
+            command = peer_command(peer, model, what, threads, args)
+            if not command:
+                continue
+            peers[peer] = Peer(command)
+        except Missing as reason:
+            found.miss(model, what, peer, None, str(reason))
             continue
-        mine, theirs = statistics.median(times[work, "mtan"]), statistics.median(values)
-        bar = BARS.get((work, peer))
-        bar = EQUAL if WORKS[work][0] in BASELINES else bar * share if bar and share else None
-        rows.append({"work": work, "backend": backends[work], "threads": 1 if work == "enc-infer-single" else args.threads,
-                     "peer": peer, "mtan_ms": round(mine, 5), "peer_ms": round(theirs, 5), "ratio": round(theirs / mine, 3),
-                     "bar": bar, "machine": machine})
-    return sorted(rows, key=lambda r: (list(WORKS).index(r["work"]), PEERS.index(r["peer"])))
+        for variant, told in peers[peer].variants.items():
+            if "missing" in told:
+                found.miss(model, what, peer, variant, told["missing"])
+            elif (peer, variant) != ("onnxruntime", "torch"):
+                found.variants[model, what, peer, variant] = told
+    return peers
 
 
-def print_table(rows, missing, machine, share, widest, rounds):
-    print(machine)
-    print("bars: %s" % {1: "AVX-512: as they stand", .5: "AVX2 alone: half of those for AVX-512"}.get(share, "none for " + widest))
-    print("milliseconds per record, medians of %d rounds\n" % rounds)
-    line = "%-17s %-12s %7s  %-12s %9s %10s %8s %6s  %s"
-    print(line % ("work", "backend", "threads", "peer", "mtan", "peer", "ratio", "bar", ""))
+def one_round(number, rows, peers, model, what, threads, args, found):
+    for row in rows:
+        found.backends[row], ms = mtan_row(row, threads, args)
+        found.mtan.setdefault(row, []).append(ms)
+        say("round %d  %-22s %-12s %9.3f ms" % (number, row, "mtan", ms))
+    for key in [k for k in found.variants if k[:2] == (model, what)]:
+        peer, variant = key[2:]
+        if peer not in peers or number > 1 and (peer == "published" or found.slow(key)):
+            continue
+        try:
+            ms = peers[peer].milliseconds(variant)
+        except Missing as reason:
+            found.miss(model, what, peer, variant, str(reason))
+            del peers[peer]
+            continue
+        found.times.setdefault(key, []).append(ms)
+        say("round %d  %-22s %-12s %9.3f ms  %s" % (number, rows[0], peer, ms, variant))
+
+
+def run_rounds(works, args):
+    found = Found()
+    for model, what in dict.fromkeys(WORKS[work] for work in works):
+        threads = 1 if what == "single" else args.threads
+        peers = start_peers(model, what, threads, args, found)
+        for number in range(1, args.rounds + 1):
+            one_round(number, [w for w in works if WORKS[w] == (model, what)], peers, model, what, threads, args, found)
+        for peer in peers.values():
+            peer.close()
+    return found
+
+
+# ---- Tables ------------------------------------------------------------------------------------------------------------------
+
+def variant_rows(found):
+    rows = []
+    for (model, what, peer, variant), times in found.times.items():
+        told = found.variants[model, what, peer, variant]
+        rows.append({"model": model, "what": what, "peer": peer, "variant": variant, "ms": round(statistics.median(times), 5),
+                     "rounds": len(times), **told})
+    return rows
+
+
+def ratio_rows(works, found, variants, share):
+    """Each row of mtan against the fastest variant of each peer: of the same arithmetic, or of any if the row is int8."""
+    rows = []
+    for work in works:
+        mine = statistics.median(found.mtan[work])
+        for peer in PEERS:
+            rivals = [v for v in variants if (v["model"], v["what"], v["peer"]) == (*WORKS[work], peer)
+                      and (v["other"] is None or work.endswith("int8"))]
+            if not rivals:
+                continue
+            best = min(rivals, key=lambda v: v["ms"])
+            bar = BARS.get((work, peer))
+            bar = EQUAL if WORKS[work][0] in BASELINES else bar * share if bar and share else None
+            rows.append({"work": work, "backend": found.backends[work], "peer": peer, "variant": best["variant"],
+                         "mtan_ms": round(mine, 5), "peer_ms": best["ms"], "ratio": round(best["ms"] / mine, 3), "bar": bar})
+    return rows
+
+
+def print_ratios(rows):
+    line = "%-22s %-8s %-12s %9s %10s %8s %6s  %-12s %s"
+    print(line % ("work", "backend", "peer", "mtan", "peer", "ratio", "bar", "", "its best variant"))
     for r in rows:
         verdict = "" if r["bar"] is None else "reached" if r["ratio"] >= r["bar"] else "not reached"
-        print(line % (r["work"], r["backend"], r["threads"], r["peer"], "%.3f" % r["mtan_ms"], "%.3f" % r["peer_ms"],
-                      "%.2f" % r["ratio"], "-" if r["bar"] is None else "%g" % r["bar"], verdict))
-    for (peer, work), reason in sorted(missing.items()):
-        print("missing: %s for %s: %s" % (peer, work, reason))
+        print(line % (r["work"], r["backend"], r["peer"], "%.3f" % r["mtan_ms"], "%.3f" % r["peer_ms"], "%.2f" % r["ratio"],
+                      "-" if r["bar"] is None else "%g" % r["bar"], verdict, r["variant"]))
 
 
-def main():
+def print_variants(rows):
+    line = "%-17s %-12s %-24s %7s %10s %7s %11s  %s"
+    print("\nall variants; 'difference' is that of its outputs from the plain one's, relative to their norm")
+    print(line % ("work", "peer", "variant", "threads", "ms", "rounds", "difference", ""))
+    for r in rows:
+        print(line % (r["model"] + " " + r["what"], r["peer"], r["variant"], r["threads"], "%.3f" % r["ms"], r["rounds"],
+                      "%.1e" % r["difference"] if "difference" in r else "-", "apart: " + r["other"] if r["other"] else ""))
+
+
+def print_missing(missing):
+    for m in missing:
+        print("missing: %s%s for %s %s: %s" % (m["peer"], ", " + m["variant"] if m["variant"] else "", m["model"], m["what"],
+                                               m["reason"]))
+
+
+def read_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", help="folder with set-a.tar.gz")
     parser.add_argument("--reference", help="checkout of the published code")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--batches", type=int, default=12, help="batches per measurement of torch-tuned and onnxruntime")
+    parser.add_argument("--rounds", type=int, default=3, help="0: compile what is to be compiled, and measure nothing")
+    parser.add_argument("--batches", type=int, default=6, help="batches per measurement of torch-tuned and onnxruntime")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--only", help="some of " + ",".join(WORKS))
+    parser.add_argument("--only", help="mtand, or some of " + ",".join(WORKS))
     parser.add_argument("--backend", help="mtan's; else the best of this CPU")
     parser.add_argument("--out", default=str(BUILD / "bench-peers.json"))
     parser.add_argument("--worker", nargs=3, help=argparse.SUPPRESS)
     args = parser.parse_args()
-    if args.worker:
-        peer, model, what = args.worker
-        print(json.dumps((published_worker if peer == "published" else onnx_worker)(model, what, args)))
-        return
-    works = args.only.split(",") if args.only else list(WORKS)
-    for work in works:
+    args.works = MTAND if args.only == "mtand" else args.only.split(",") if args.only else list(WORKS)
+    for work in args.works:
         if work not in WORKS:
             parser.error("%s: not one of %s" % (work, ", ".join(WORKS)))
+    return args
+
+
+def main():
+    args = read_arguments()
+    if args.worker:
+        peer, model, what = args.worker
+        return (published_worker if peer == "published" else onnx_worker)(model, what, args)
     machine, share, widest = describe()
-    times, backends, missing = run_rounds(works, args)
-    rows = ratios(times, backends, args, machine, share)
-    Path(args.out).write_text(json.dumps(rows, indent=1) + "\n")
-    print_table(rows, missing, machine, share, widest, args.rounds)
+    began = time.monotonic()
+    found = run_rounds(args.works, args)
+    if not args.rounds:
+        return print_missing(found.missing)
+    variants = variant_rows(found)
+    rows = ratio_rows(args.works, found, variants, share)
+    Path(args.out).write_text(json.dumps({"machine": machine, "threads": args.threads, "rounds": args.rounds, "rows": rows,
+                                          "variants": variants, "missing": found.missing}, indent=1) + "\n")
+    print(machine)
+    print("bars: %s" % {1: "AVX-512: as they stand", .5: "AVX2 alone: half of those for AVX-512"}.get(share, "none for " + widest))
+    print("milliseconds per record, medians of %d rounds, %d threads (single records: 1)\n" % (args.rounds, args.threads))
+    print_ratios(rows)
+    print_variants(variants)
+    print_missing(found.missing)
+    say("%.0f seconds" % (time.monotonic() - began))
 
 
 if __name__ == "__main__":

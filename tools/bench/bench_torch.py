@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """mTAND in PyTorch, tuned: the peer that `make bench-peers` measures mtan against.
 
-    tools/bench/bench_torch.py enc|full|interp [--threads 2] [--batches 12] [--data DIR] [--work train,batch,single]
+    tools/bench/bench_torch.py enc|full|interp --work train|batch|single [--threads 2] [--batches 12] [--data DIR] [--serve]
     tools/bench/bench_torch.py enc|full|interp --reference CHECKOUT [--data DIR]
 
 The models of the recipes physionet-enc, -full and -interp, with the parameters of the published code, and its
@@ -14,9 +14,14 @@ numbers: --reference checks that and prints the largest differences instead of t
   - in inference that product of weights is made once, not per call; fused Adam; no denormals.
 Tried and left out, because it gained nothing: a GRU with its own backward pass.
 
-Prints one JSON line: training and batched inference in milliseconds per record, inference of one record in milliseconds
-(medians). Making and padding batches is not timed. Records come from DIR/set-a.tar.gz, or are generated with its statistics.
-Needs torch and numpy; --reference also needs scikit-learn.
+What PyTorch offers beyond that are variants, each timed by itself: one thread, torch.compile, torch.compile with the GRU's steps
+unrolled, a frozen trace, oneDNN's recurrent layer; and apart, as they compute something else, bf16 autocast and int8. A variant
+counts when its outputs (in training: loss and gradients) are those of the plain model to LIMITS; one that fails says why.
+
+Prints a JSON line that names the variants, then one per variant: training and batched inference in milliseconds per record,
+inference of one record in milliseconds (the median over the inputs). With --serve it times a variant for each line of standard
+input that names one, so that others can take turns. Making and padding batches and compiling are not timed.
+Records come from DIR/set-a.tar.gz, or are generated with its statistics. Needs torch and numpy; --reference also needs scikit-learn.
 """
 import argparse
 import json
@@ -26,6 +31,7 @@ import sys
 import tarfile
 import time
 import types
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +51,7 @@ SIZES = {   # batch, hidden, latent, reference points, samples, share of the tim
     "interp": (32, 64, 16, 64, 5, 0.9),
 }
 SINGLES = 240  # as `bench` takes
+LONGEST = 203  # time stamps of set-a's longest record
 GROUPS = 4
 
 
@@ -88,7 +95,7 @@ def generate_records(n):
     draw = np.random.default_rng(0)
     records = []
     for _ in range(n):
-        length = int(np.clip(np.rint(draw.normal(74.8, 23)), 1, 203))
+        length = int(np.clip(np.rint(draw.normal(74.8, 23)), 1, LONGEST))
         seen = draw.permutation(D)[:31]
         rate = draw.exponential(1, 31)  # channels differ widely in how often they are measured
         p = np.clip(rate / rate.sum() * 437 / 74.8, 0, 0.93)
@@ -124,6 +131,13 @@ def group(records, groups=GROUPS):
     return [pad(records[a:b]) for a, b in zip(edges, edges[1:]) if b > a]
 
 
+def inputs_of(work, records, size, form):
+    """(batches, or single records if that is the work, each in a form; records of an input)"""
+    if work == "single":
+        return [form([r]) for r in records[:SINGLES]], 1
+    return [form(records[i:i + size]) for i in range(0, len(records) - size + 1, size)], size
+
+
 # ---- The models ------------------------------------------------------------------------------------------------------
 
 class TimeAttention(nn.Module):
@@ -139,9 +153,9 @@ def of_weights(method):
     def value(self):
         if torch.is_grad_enabled():
             return method(self)
-        if method not in self.kept:
-            self.kept[method] = method(self)
-        return self.kept[method]
+        if method.__name__ not in self.kept:
+            self.kept[method.__name__] = method(self)
+        return self.kept[method.__name__]
     return value
 
 
@@ -190,16 +204,20 @@ def interpolate(rows, embedded, both):
     return torch.cat([num / (den + (1 - seen)), seen.expand_as(num)], -1)
 
 
-def run_gru(gru, x, weights=None):
-    """nn.GRU over x (B, T, I), with other weights if they are given."""
-    start = x.new_zeros(2 if gru.bidirectional else 1, x.size(0), gru.hidden_size)
-    return torch._VF.gru(x, start, weights or gru._flat_weights, True, 1, 0.0, False, gru.bidirectional, True)
+def run_gru(x, weights):
+    """(states, last state) of nn.GRU with these flat weights over x (B, T, I); eight of them: in both directions."""
+    both_ways = len(weights) == 8
+    start = x.new_zeros(2 if both_ways else 1, x.size(0), weights[1].size(1))
+    return torch._VF.gru(x, start, weights, True, 1, 0.0, False, both_ways, True)
 
 
 class Encoder(Timed):
+    def one_group(self, rows, t, both):
+        return interpolate(rows, self.embed(t), both)
+
     def interpolated(self, batch):
         rows = self.keys_side()
-        return torch.cat([interpolate(rows, self.embed(t), both) for t, both in batch])
+        return torch.cat([self.one_group(rows, t, both) for t, both in batch])
 
     @of_weights
     def gru_weights(self):
@@ -215,14 +233,19 @@ def classifier_layers(hidden):
 
 
 class Enc(Encoder):
+    run_gru = staticmethod(run_gru)  # a variant has another
+
     def __init__(self, hidden, latent, points, samples, keep):
         super().__init__(2 * D, hidden, points)
         self.gru_rnn, self.classifier = nn.GRU(hidden, hidden), classifier_layers(hidden)
 
     def forward(self, batch):
-        return self.classifier(run_gru(self.gru_rnn, self.interpolated(batch), self.gru_weights())[1][0])
+        return self.classifier(self.run_gru(self.interpolated(batch), self.gru_weights())[1][0])
 
-    def loss(self, batch, labels, noise=None):
+    def draw(self, batch):
+        return None
+
+    def loss(self, batch, labels, drawn):
         return F.cross_entropy(self(batch), labels)
 
 
@@ -233,7 +256,7 @@ class Recogniser(Encoder):
         self.hiddens_to_z0 = nn.Sequential(nn.Linear(2 * hidden, 50), nn.ReLU(), nn.Linear(50, 2 * latent))
 
     def forward(self, batch):
-        return self.hiddens_to_z0(run_gru(self.gru_rnn, self.interpolated(batch), self.gru_weights())[0]).chunk(2, -1)
+        return self.hiddens_to_z0(run_gru(self.interpolated(batch), self.gru_weights())[0]).chunk(2, -1)
 
 
 class Generator(Timed):
@@ -247,19 +270,21 @@ class Generator(Timed):
         out, first = self.att.linears[2], self.z0_to_obs[0]
         return first.weight @ out.weight, torch.addmv(first.bias, first.weight, out.bias)
 
+    def one_group(self, rows, offset, bias, t, part):
+        """(S, b, L, D) at times t (b, L) from what the reference points project, part (b, K, S * units)."""
+        weights = torch.softmax(F.linear(self.embed(t), rows, offset), -1)
+        hidden = (weights @ part).view(*t.shape, -1, len(bias))
+        return self.z0_to_obs[2](F.relu(hidden + bias)).permute(2, 0, 1, 3)
+
     def forward(self, z, batch):
         """z (S, B, K, Z): one tensor (S, b, L, D) per group of the batch."""
         samples, records, points, _ = z.shape
         first, bias = self.first_layer()
-        h = F.linear(run_gru(self.gru_rnn, z.flatten(0, 1))[0], first)
+        h = F.linear(run_gru(z.flatten(0, 1), self.gru_rnn._flat_weights)[0], first)
         h = h.view(samples, records, points, -1).permute(1, 2, 0, 3).reshape(records, points, -1)
         rows, offset = self.queries_side()
-        found = []
-        for (t, _), part in zip(batch, h.split([len(t) for t, _ in batch])):
-            weights = torch.softmax(F.linear(self.embed(t), rows, offset), -1)
-            hidden = (weights @ part).view(*t.shape, samples, -1)
-            found.append(self.z0_to_obs[2](F.relu(hidden + bias)).permute(2, 0, 1, 3))
-        return found
+        return [self.one_group(rows, offset, bias, t, part)
+                for (t, _), part in zip(batch, h.split([len(t) for t, _ in batch]))]
 
 
 class Classifier(nn.Module):
@@ -268,13 +293,13 @@ class Classifier(nn.Module):
         self.gru_rnn, self.classifier = nn.GRU(latent, hidden), classifier_layers(hidden)
 
     def forward(self, z):
-        return self.classifier(run_gru(self.gru_rnn, z)[1][0])
+        return self.classifier(run_gru(z, self.gru_rnn._flat_weights)[1][0])
 
 
 class Full(nn.Module):
     def __init__(self, hidden, latent, points, samples, keep):
         super().__init__()
-        self.samples, self.keep = samples, keep
+        self.samples, self.keep, self.shape = samples, keep, (points, latent)
         self.rec, self.dec = Recogniser(hidden, latent, points), Generator(latent, points)
         self.classifier = Classifier(latent, hidden) if keep == 1 else None
 
@@ -282,13 +307,15 @@ class Full(nn.Module):
         mean, _ = self.rec(batch)
         return self.classifier(mean) if self.classifier else torch.cat([x[0].flatten(0, 1) for x in self.dec(mean[None], batch)])
 
-    def loss(self, batch, labels, noise=None):
-        seen = batch
-        if self.keep < 1:
-            seen = [(t, both * (torch.rand(*t.shape, 1) < self.keep)) for t, both in batch]
-        mean, logvar = self.rec(seen)
+    def draw(self, batch):
+        """What is random in the loss: noise (S, B, K, Z), and the time points that condition."""
+        shown = [torch.rand(*t.shape, 1) < self.keep for t, _ in batch] if self.keep < 1 else None
+        return torch.randn(self.samples, sum(len(t) for t, _ in batch), *self.shape), shown
+
+    def loss(self, batch, labels, drawn):
+        noise, shown = drawn
+        mean, logvar = self.rec([(t, both * part) for (t, both), part in zip(batch, shown)] if shown else batch)
         spread = torch.exp(.5 * logvar)
-        noise = torch.randn(self.samples, *mean.shape) if noise is None else noise
         z = torch.addcmul(mean, noise, spread)
         error, count = [], []
         for (_, both), found in zip(batch, self.dec(z, batch)):
@@ -380,13 +407,12 @@ def check(checkout, name, records):
     labels = torch.arange(8) % 2
     _, _, latent, points, samples, _ = SIZES[name]
     noise = torch.randn(samples, 8, points, latent) if latent else None
-    apart = lambda a, b: ((a - b).norm() / b.norm().clamp_min(1e-12)).item()
     here, there = ours(batch).detach(), predict(theirs).detach()
     if name == "interp":  # the published code also predicts at padded times
         there = torch.cat([row[:len(r[0])] for row, r in zip(there, records)])
         here = torch.cat([x[0, i, :len(records[k][0])] for x, i, k in enumerate_rows(ours, batch)])
     result = {"model": name, "prediction": apart(here, there)}
-    a, b = ours.loss(batch, labels, noise), loss(theirs, labels, noise)
+    a, b = ours.loss(batch, labels, (noise, None)), loss(theirs, labels, noise)
     result["loss"] = apart(a.detach(), b.detach())
     a.backward()
     b.backward()
@@ -419,28 +445,204 @@ def milliseconds(call, inputs):
     return statistics.median(times)
 
 
-def measure(name, records, works=("train", "batch", "single")):
-    size = SIZES[name][0]
-    model = make(name)
-    batches = [group(records[i:i + size]) for i in range(0, len(records) - size + 1, size)]
-    labels = torch.randint(0, 2, (size,))
-    optimiser = torch.optim.Adam(model.parameters(), lr=1e-4, fused=True)
+def apart(found, expected):
+    return ((found - expected).norm() / expected.norm()).item()
 
-    def step(batch):
-        optimiser.zero_grad()
-        model.loss(batch, labels).backward()
-        optimiser.step()
 
-    result = {}
-    if "train" in works:
-        result["train_ms_per_record"] = milliseconds(step, batches) / size
-    model.eval()
-    with torch.inference_mode():
-        if "batch" in works:
-            result["infer_batch_ms_per_record"] = milliseconds(model, batches) / size
-        if "single" in works:
-            result["infer_single_ms"] = milliseconds(model, [group([r], 1) for r in records[:SINGLES]])
-    return result
+# ---- Variants --------------------------------------------------------------------------------------------------------
+# Each has .run(input), which is timed, and .outputs(input), which is compared with the plain one's.
+
+CHECKED = 20  # single records whose outputs are compared; of batches one
+LIMITS = {False: 1e-4, True: 0.1}  # relative difference from the plain model: of the same arithmetic, of another
+BF16, INT8, UNROLLED = "bf16", "int8", 16
+
+
+def allow_shapes():
+    """Every length of a batch's groups is one compiled program, not one each."""
+    torch._dynamo.config.recompile_limit = 64
+    torch.fx.experimental._config.use_duck_shape = False
+
+
+class Training:
+    def __init__(self, name, change=None, other=None):
+        torch.manual_seed(0)  # all variants begin with the same weights
+        self.other, self.model = other, change(make(name)) if change else make(name)
+        self.compiles = change is not None
+        self.labels = torch.arange(SIZES[name][0]) % 2
+        self.optimiser = torch.optim.Adam(self.model.parameters(), lr=1e-4, fused=True)
+
+    def backward(self, batch, drawn):
+        self.optimiser.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16, enabled=self.other == BF16):
+            loss = self.model.loss(batch, self.labels, drawn)
+        loss.backward()
+        return loss
+
+    def run(self, batch):
+        self.backward(batch, self.model.draw(batch))
+        self.optimiser.step()
+
+    def outputs(self, batch):
+        torch.manual_seed(1)
+        loss = self.backward(batch, self.model.draw(batch)).detach().reshape(1)
+        return torch.cat([loss] + [p.grad.flatten() for p in self.model.parameters() if p.grad is not None])
+
+
+class Inference:
+    """change: a function that gets the model and returns what is called with a batch instead of it."""
+
+    def __init__(self, name, change=None, other=None):
+        torch.manual_seed(0)
+        self.other = other
+        with torch.inference_mode():
+            model = make(name).eval()
+            self.call = change(model) if change else model
+        self.compiles = change is not None
+
+    def run(self, batch):
+        with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=self.other == BF16):
+            return self.call(batch)
+
+    outputs = run
+
+
+def compiled(model):
+    """With what is done to each group of a batch compiled for all lengths. (All of the loss: minutes to compile, as for every
+    number of groups; the GRU cannot be: it would be unrolled.)"""
+    for part in model.modules():
+        if isinstance(part, Timed):
+            part.one_group = torch.compile(part.one_group, dynamic=True)
+    return model
+
+
+def some_steps(h, inputs, across, bias):
+    """A GRU's state after the steps of inputs (B, T, 3N), as torch unrolls it when it compiles."""
+    n = h.size(1)
+    for at in inputs.unbind(1):
+        now = torch.addmm(bias, h, across)
+        reset, keep = torch.sigmoid(at[:, :2 * n] + now[:, :2 * n]).chunk(2, 1)
+        new = torch.tanh(torch.addcmul(at[:, 2 * n:], reset, now[:, 2 * n:]))
+        h = torch.lerp(new, h, keep)
+    return h
+
+
+def unrolled(model):
+    steps = torch.compile(some_steps)
+
+    def run(x, weights):
+        w_input, w_state, b_input, b_state = weights
+        h = x.new_zeros(x.size(0), w_state.size(1))
+        for part in F.linear(x, w_input, b_input).split(UNROLLED, 1):
+            h = steps(h, part, w_state.t(), b_state)
+        return None, h[None]
+
+    model.run_gru = run
+    return compiled(model)
+
+
+class Flat(nn.Module):
+    """A model of groups as a model of tensors: times and values of the first group, of the second."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, *tensors):
+        return self.model(list(zip(tensors[::2], tensors[1::2])))
+
+
+def flat(batch):
+    return tuple(tensor for pair in batch for tensor in pair)
+
+
+def frozen_on(example):
+    def frozen(model):
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model(example)  # leaves the products of weights as constants
+            traced = torch.jit.optimize_for_inference(torch.jit.freeze(torch.jit.trace(Flat(model).eval(), flat(example))))
+        return lambda batch: traced(*flat(batch))
+    return frozen
+
+
+def onednn(model):
+    def run(x, weights):
+        h = x.new_zeros(x.size(0), weights[1].size(1))
+        out = torch.mkldnn_rnn_layer(x.transpose(0, 1).contiguous(), *weights, h, h, False, [], 3, h.size(1), 1, True, False,
+                                     False, False)
+        return out[0], out[1].view(1, *h.shape)
+    model.run_gru = run
+    return model
+
+
+def quantized(model):
+    """Dynamic int8 of the GRU, which has the projection in front of it multiplied in, and of the layers behind it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from torch.ao.quantization import quantize_dynamic
+        weights = model.gru_weights()
+        gru = nn.GRU(weights[0].size(1), weights[1].size(1), batch_first=True)
+        for own, folded in zip(gru._flat_weights, weights):
+            own.data.copy_(folded)
+        parts = quantize_dynamic(nn.ModuleDict({"gru": gru, "head": model.classifier}).eval(), {nn.GRU, nn.Linear}, torch.qint8)
+    return lambda batch: parts["head"](parts["gru"](model.interpolated(batch))[1][0])
+
+
+def variants_of(name, work, example, threads):
+    """{name: (threads, other arithmetic or None, how it is made)}, the plain one first."""
+    if work == "train":
+        found = {"plain": (threads, None, lambda: Training(name)),
+                 "compile": (threads, None, lambda: Training(name, compiled)),
+                 "bf16": (threads, BF16, lambda: Training(name, other=BF16))}
+    else:
+        found = {"plain": (threads, None, lambda: Inference(name)),
+                 "compile": (threads, None, lambda: Inference(name, compiled)),
+                 "compile, GRU unrolled": (threads, None, lambda: Inference(name, unrolled)),
+                 "jit, frozen": (threads, None, lambda: Inference(name, frozen_on(example))),
+                 "oneDNN GRU": (threads, None, lambda: Inference(name, onednn)),
+                 "bf16": (threads, BF16, lambda: Inference(name, other=BF16)),
+                 "int8": (threads, INT8, lambda: Inference(name, quantized, INT8))}
+    if threads > 1:
+        found["plain, 1 thread"] = (1,) + found["plain"][1:]
+    return found
+
+
+def check_variant(told, found, expected):
+    """What is said of a variant, its difference from the plain one filled in; too large a one is an error."""
+    told["difference"] = float("%.2g" % apart(found, expected))
+    if not told["difference"] <= LIMITS[told["other"] is not None]:
+        raise ValueError("its outputs differ by %g of their norm" % told["difference"])
+
+
+def prepared(variants, inputs, checked):
+    """{name: object with .run}, {name: what is said of it}: made, compared with the first on some inputs, compiled for
+    all."""
+    ready, told, expected = {}, {}, None
+    for name, (threads, other, build) in variants.items():
+        torch.set_num_threads(threads)
+        told[name] = {"threads": threads, "other": other}
+        try:
+            made = build()
+            if len(variants) > 1:  # else there is nothing to compare, and a run may take long
+                found = torch.cat([torch.as_tensor(made.outputs(one)).float().flatten() for one in inputs[:checked]])
+                expected = found if expected is None else expected
+                check_variant(told[name], found, expected)
+            for one in inputs if getattr(made, "compiles", False) else []:
+                made.run(one)  # every length
+            ready[name] = made
+        except Exception as error:  # whatever a library says of what it cannot do
+            told[name]["missing"] = (str(error).strip() or repr(error)).splitlines()[0][:200]
+    return ready, told
+
+
+def serve(variants, inputs, records, on_request):
+    """Times variants, all of them or those that standard input names, one per line. records: of an input."""
+    ready, told = prepared(variants, inputs, CHECKED if records == 1 else 1)
+    print(json.dumps(told), flush=True)
+    for line in sys.stdin if on_request else ready:
+        name = line.strip()
+        torch.set_num_threads(told[name]["threads"])
+        print(json.dumps({"variant": name, "ms": round(milliseconds(ready[name].run, inputs) / records, 6)}), flush=True)
 
 
 def main():
@@ -448,20 +650,23 @@ def main():
     parser.add_argument("model", choices=sorted(SIZES))
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--batches", type=int, default=12)
-    parser.add_argument("--work", default="train,batch,single", help="what to measure (default: all three)")
+    parser.add_argument("--work", default="train", choices=["train", "batch", "single"], help="what to measure")
+    parser.add_argument("--serve", action="store_true", help="time what standard input asks for")
     parser.add_argument("--data", help="folder with set-a.tar.gz")
     parser.add_argument("--reference", help="checkout of the published code: compare with it")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     torch.set_flush_denormal(True)
     torch.manual_seed(0)
-    records = get_records(args.data, SIZES[args.model][0] * args.batches)
+    size = SIZES[args.model][0]
+    records = get_records(args.data, size * args.batches)
     if args.reference:
         result = check(args.reference, args.model, records)
         print(json.dumps(result))
         sys.exit(0 if result["ok"] else 1)
-    result = {k: round(v, 4) for k, v in measure(args.model, records, args.work.split(",")).items()}
-    print(json.dumps({"peer": "torch " + torch.__version__, "model": args.model, "threads": args.threads, **result}))
+    allow_shapes()
+    inputs, count = inputs_of(args.work, records, size, group)
+    serve(variants_of(args.model, args.work, inputs[0], args.threads), inputs, count, args.serve)
 
 
 if __name__ == "__main__":
