@@ -55,14 +55,27 @@ static void grid_times(numpy_random *rng, double *times, size_t length) {
 
 /* ---- The kernel smoother ---- */
 
-static double smooth(const double *keys, double time) {
-    double sum = 0, total = 0;
+/* The weights of the keys at a time, and their sum. */
+static double key_weights(double time, double *weight) {
+    double total = 0;
     for (size_t k = 0; k < SYNTHETIC_KEYS; k++) {
-        double distance = time - even(k, SYNTHETIC_KEYS), weight = exp(-100 * (distance * distance));
-        sum += weight * keys[k];
-        total += weight;
+        const double distance = time - even(k, SYNTHETIC_KEYS);
+        weight[k] = exp(-100 * (distance * distance));
+        total += weight[k];
     }
+    return total;
+}
+
+static double smooth(const double *keys, double time) {
+    double weight[SYNTHETIC_KEYS], sum = 0;
+    const double total = key_weights(time, weight);
+    for (size_t k = 0; k < SYNTHETIC_KEYS; k++) sum += weight[k] * keys[k];
     return sum / total;
+}
+
+void synthetic_weights(double time, double weight[SYNTHETIC_KEYS]) {
+    const double total = key_weights(time, weight);
+    for (size_t k = 0; k < SYNTHETIC_KEYS; k++) weight[k] /= total;
 }
 
 void synthetic_smooth(uint32_t seed, size_t n, size_t length, double *times, double *values, double *truth,

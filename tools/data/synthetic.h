@@ -20,6 +20,8 @@ enum {
  * times, values (n, length); truth (n, SYNTHETIC_TRUTH); keys (n, SYNTHETIC_KEYS) */
 void synthetic_smooth(uint32_t seed, size_t n, size_t length, double *times, double *values, double *truth,
                       double *keys);
+/* A curve of that set at a time is the sum of its keys with these weights. */
+void synthetic_weights(double time, double weight[SYNTHETIC_KEYS]);
 
 /* sine_wave_data_gen: a sine of random phase, plus one number of noise per series (Q45).
  * times, values (n, length); truth (n, SYNTHETIC_TRUTH) */

@@ -58,6 +58,11 @@ static void solve(const double *factor, size_t n, double *x) {
     }
 }
 
+void rival_solve(double *a, size_t n, double *b) {
+    factorise(a, n);
+    solve(a, n, b);
+}
+
 /* ---- a Gaussian process ---- */
 
 static double kernel(const rival_process *p, double a, double b) {
@@ -117,7 +122,8 @@ static void fit_moments(rival_process *p, const rival_series *s, size_t n) {
 }
 
 rival_process rival_process_fit(const rival_series *s, size_t n) {
-    static const double lengths[] = {0.02, 0.04, 0.08, 0.12, 0.16, 0.24, 0.5}, noises[] = {0.01, 0.03, 0.1, 0.2, 0.4};
+    static const double lengths[] = {0.02, 0.04, 0.08, 0.1, 0.12, 0.16, 0.24, 0.5},
+                        noises[] = {1e-4, 1e-3, 0.01, 0.03, 0.1, 0.2, 0.4};
     rival_process p = {0, 1, 1, 1}, best;
     double least = INFINITY, last = 0;
     fit_moments(&p, s, n);

@@ -26,6 +26,9 @@ enum { RIVAL_MOST = 64 }; /* observations of a channel that the process takes: t
 rival_process rival_process_fit(const rival_series *s, size_t n);
 double rival_process_at(const rival_process *p, rival_series s, double time);
 
+/* Solves a x = b, a (n, n) symmetric and positive definite, of which its factor remains; b (n) becomes x. */
+void rival_solve(double *a, size_t n, double *b);
+
 /* Summaries of a channel: count, mean, least, most, spread, first, last, time of the last, mean step, slope. Without an observation
  * all but the count are NaN. */
 enum { RIVAL_SUMMARIES = 10 };

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../model/source.h"
+#include "limits.h"
 
 const char *const paper_titles[] = {"",
                                     "Interpolation of PhysioNet by the share of time points shown",
@@ -66,6 +67,9 @@ const paper_cell paper_cells[] = {
     {5, "mtand-full-10", "toy", "reconstruction", 0.0088, NONE}, {5, "mtand-full-10", "toy", "interpolation", 0.0409, NONE},
     {5, "l-ode-ode-20", "toy", "reconstruction", 0.0191, NONE}, {5, "l-ode-ode-20", "toy", "interpolation", 0.0541, NONE},
     {5, "mtand-full-20", "toy", "reconstruction", 0.0028, NONE}, {5, "mtand-full-20", "toy", "interpolation", 0.0335, NONE},
+    {5, "lines", "toy", "reconstruction", NONE, NONE}, {5, "lines", "toy", "interpolation", NONE, NONE},
+    {5, "process", "toy", "reconstruction", NONE, NONE}, {5, "process", "toy", "interpolation", NONE, NONE},
+    {5, "kernel", "toy", "reconstruction", NONE, NONE}, {5, "kernel", "toy", "interpolation", NONE, NONE},
     {0, NULL, NULL, NULL, NONE, NONE}};
 /* clang-format on */
 
@@ -98,6 +102,9 @@ static const paper_row rows[] = {
     {5, "mtand-full-10", "mTAND-Full, latent 10", 5, "mtand-full-10", NONE},
     {5, "l-ode-ode-20", "L-ODE-ODE, latent 20", 5, "l-ode-ode-20", NONE},
     {5, "mtand-full-20", "mTAND-Full, latent 20", 5, "mtand-full-20", NONE},
+    {5, "lines", "straight lines", 5, "lines", NONE},
+    {5, "process", "Gaussian process", 5, "process", NONE},
+    {5, "kernel", "the curves' own kernel", 5, "kernel", NONE},
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
@@ -151,6 +158,11 @@ int paper_timed(int i, const char *data, char name[PAPER_NAME], double *minutes)
     "0.1075 with 20"
 #define LATENT                                                                                                         \
     "the published command has a latent state of 1, the paper's table of 10 and 20; the rest is the command's"
+#define LIMIT                                                                                                          \
+    "a limit, without a network or training: lines from point to point; a process whose settings the training "        \
+    "records "                                                                                                         \
+    "choose; and the best that any method can do on average, which knows how the curves were made and allows for a "   \
+    "noise of 0.01"
 
 const char paper_unexplained[] = "differs from the paper by more than two standard errors; no reason was found";
 
@@ -181,6 +193,9 @@ static const struct {
     {5, "mtand-full-10", NULL, LATENT},
     {5, "l-ode-ode-20", NULL, OWN_CURVES},
     {5, "mtand-full-20", NULL, LATENT},
+    {5, "lines", NULL, LIMIT},
+    {5, "process", NULL, LIMIT},
+    {5, "kernel", NULL, LIMIT},
 };
 
 const char *paper_note(const paper_cell *cell, int i) {
@@ -228,6 +243,7 @@ const char *paper_preset(mtan_preset preset) {
 }
 
 int paper_row_has(const char *row, mtan_preset preset) {
+    if (limit_named(row)) return preset == MTAN_CORRECT;
     return preset != MTAN_BEST || (strncmp(row, "mtand-", 6) == 0 && !strstr(row, "-rbf"));
 }
 
@@ -320,11 +336,18 @@ static void add_preset(paper_run **list, mtan_preset preset) {
     add_synthetic(list, "mtand-full-20", "interp", 20, preset);
 }
 
+/* What has no seed has one run. */
+static void add_limits(paper_run **list) {
+    static const char *const limits[] = {"lines", "process", "kernel"};
+    for (int i = 0; i < 3; i++) add_synthetic(list, limits[i], limits[i], 20, MTAN_CORRECT);
+}
+
 void paper_runs(paper_run **list, int64_t seed) {
     const size_t before = arrlenu(*list);
     add_preset(list, MTAN_CORRECT);
     add_preset(list, MTAN_FAITHFUL);
     add_preset(list, MTAN_BEST);
+    if (seed == 0) add_limits(list);
     set_seeds(*list + before, arrlenu(*list) - before, seed);
 }
 
@@ -353,6 +376,8 @@ ptrdiff_t paper_run_of(const paper_run *list, const char *name, mtan_preset pres
 }
 
 void paper_command(const paper_run *r, char *text, size_t size) {
-    snprintf(text, size, "mtan train %s --preset %s --seed %lld%s", r->name, paper_preset(r->preset),
-             (long long)r->seed, r->options);
+    if (limit_named(r->row)) snprintf(text, size, "mtan table %d --only %s --budget 1m", r->table, r->row);
+    else
+        snprintf(text, size, "mtan train %s --preset %s --seed %lld%s", r->name, paper_preset(r->preset),
+                 (long long)r->seed, r->options);
 }

@@ -18,6 +18,7 @@
 #include "../command/train.h"
 #include "../command/shared_options.h"
 #include "../model/session.h"
+#include "limits.h"
 
 enum { WORDS = 40, PATH_SIZE = 4096 };
 
@@ -149,9 +150,9 @@ static int exists(const char *folder, const char *name) {
 static void train_words(const job *j, const paper_run *r, words *w) {
     char folder[PATH_SIZE], seed[24];
     const char *data = data_path(j->places, r->data);
+    memset(w, 0, sizeof *w);
     run_folder(j, r, folder);
     snprintf(seed, sizeof seed, "%lld", (long long)r->seed);
-    memset(w, 0, sizeof *w);
     add_words(w, "mtan train"), add_word(w, r->name);
     add_pair(w, "--data", data && *data ? data : NULL);
     add_pair(w, "--preset", paper_preset(r->preset)), add_pair(w, "--seed", seed);
@@ -160,6 +161,18 @@ static void train_words(const job *j, const paper_run *r, words *w) {
     pass_on(w, j->options);
     add_pair(w, "--out", folder);
     if (exists(folder, "last.safetensors")) add_word(w, "--resume");
+}
+
+/* The command that gives a run's numbers: a limit is not trained. */
+static void run_words(const job *j, const paper_run *r, words *w) {
+    char line[480];
+    if (!limit_named(r->row)) {
+        train_words(j, r, w);
+        return;
+    }
+    memset(w, 0, sizeof *w);
+    paper_command(r, line, sizeof line);
+    add_words(w, line);
 }
 
 static void print_command(FILE *out, const words *w) {
@@ -336,6 +349,23 @@ static int add_diverged(job *j, const paper_run *run) {
     return read_log(model, &r) && add_results(j, run, &r, NULL, NULL);
 }
 
+/* A limit is measured, not trained. */
+static int add_limit(job *j, const paper_run *run) {
+    char line[480], error[512];
+    limit_error e;
+    result r[2];
+    if (!limit_measure(&e, run->row, (int32_t)option_integer(j->options, "bootstrap", 1000))) return 0;
+    paper_command(run, line, sizeof line);
+    for (int i = 0; i < 2; i++) {
+        start_result(&r[i], run, line);
+        snprintf(r[i].metric, sizeof r[i].metric, "%s", i ? "interpolation" : "reconstruction");
+        r[i].value = i ? e.interpolation : e.reconstruction;
+        const interval range = i ? e.interpolation_range : e.reconstruction_range;
+        r[i].low = range.low, r[i].high = range.high;
+    }
+    return results_add(j->results_path, r, 2, error) ? 1 : (complain("%s", error), 0);
+}
+
 /* ---- running what is missing ---- */
 
 static int load_results(job *j) {
@@ -350,6 +380,7 @@ static int make_run(job *j, const paper_run *r, train_watch *w) {
     words line;
     options o;
     int status;
+    if (limit_named(r->row)) return add_limit(j, r) ? DONE : BAD_RESULT;
     train_words(j, r, &line);
     if (!quiet()) print_command(stderr, &line);
     if (!options_parse(&o, line.n, line.word)) return BAD_RESULT;
@@ -478,7 +509,7 @@ static int list_runs(const job *j) {
     size_t without;
     paper_run *runs = runs_to_make(j, &without);
     words w;
-    for (size_t i = 0; i < arrlenu(runs); i++) train_words(j, &runs[i], &w), print_command(stdout, &w);
+    for (size_t i = 0; i < arrlenu(runs); i++) run_words(j, &runs[i], &w), print_command(stdout, &w);
     if (without) note("%zu runs more have no data", without);
     arrfree(runs);
     return DONE;

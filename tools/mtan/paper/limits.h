@@ -1,0 +1,18 @@
+/* How well the curves of the synthetic set can be told from their points without a network: straight lines, a Gaussian process, and the
+ * kernel that the curves were made with, which nothing can beat on average. */
+#ifndef MTAN_TOOLS_LIMITS_H
+#define MTAN_TOOLS_LIMITS_H
+
+#include "../model/metrics.h"
+
+typedef struct limit_error {
+    double reconstruction, interpolation; /* mean squared errors: at the points shown; over the true curve */
+    interval reconstruction_range, interpolation_range; /* 95 %, over records */
+} limit_error;
+
+/* Is a row of table 5 one of these: lines, process, kernel? */
+int limit_named(const char *row);
+/* On the test records of toy-interp; the process chooses its settings on the training records. 1, or 0 with a message printed. */
+int limit_measure(limit_error *e, const char *row, int32_t draws);
+
+#endif
