@@ -22,7 +22,7 @@
     "--quiet " COMMAND_STEADY
 #define CURVES                                                                                                         \
     "train own --model interp --data @/events.csv --enc-hidden 8 --embed 8 --ref-points 6 --latent 2 --dec-hidden 5 "  \
-    "--mlp-hidden 6 --batch 16 --quiet "
+    "--mlp-hidden 6 --batch 16 --quiet " COMMAND_STEADY
 
 /* ---- the best epoch ---- */
 
@@ -36,20 +36,22 @@ typedef struct small_run {
     training training;
 } small_run;
 
-static int small_run_start(small_run *r) {
+static int small_run_start(small_run *r, const char *model, const char *option) {
     static char events[160], labels[160],
         *words[] = {(char *)(uintptr_t) "mtan",
                     (char *)(uintptr_t) "train",
                     (char *)(uintptr_t) "own",
-                    (char *)(uintptr_t) "--model=enc",
                     (char *)(uintptr_t) "--quiet",
                     events,
-                    labels};
+                    labels,
+                    NULL,
+                    NULL};
     char error[512];
     source_input in;
     memset(r, 0, sizeof *r);
     snprintf(events, sizeof events, "--data=%s", command_path("events.csv"));
     snprintf(labels, sizeof labels, "--labels=%s", command_path("labels.csv"));
+    words[6] = (char *)(uintptr_t)model, words[7] = (char *)(uintptr_t)option;
     if (!options_parse(&r->options, sizeof words / sizeof words[0], words)) return 0;
     in = option_input(&r->options, NULL);
     return plan_make(&r->plan, &r->options) && source_load(&r->data, &r->plan.source, &in) &&
@@ -82,7 +84,7 @@ static int end_epoch(training *t, int poisoned) {
 TEST an_epoch_without_a_number_is_never_the_best(void) {
     small_run r;
     double best;
-    ASSERT(small_run_start(&r));
+    ASSERT(small_run_start(&r, "--model=enc", "--seed=0"));
     ASSERT_EQ_FMT(-1, end_epoch(&r.training, 1), "%d");
     ASSERT(r.training.best_epoch == 0 && r.training.diverged);
     ASSERT_EQ_FMT(1, end_epoch(&r.training, 0), "%d");
@@ -90,6 +92,36 @@ TEST an_epoch_without_a_number_is_never_the_best(void) {
     ASSERT_EQ_FMT(-1, end_epoch(&r.training, 1), "%d");
     ASSERT(r.training.best_epoch > 0 && r.training.best == best);
     small_run_stop(&r);
+    PASS();
+}
+
+/* How many targets of the last batch lie at times that its records show, and how many there are. */
+static void count_targets(const training *t, int32_t *shown, int32_t *all) {
+    *shown = *all = 0;
+    for (int32_t b = 0; b < t->plan->batch && b < (int32_t)arrlen(t->split->part[SPLIT_TRAIN]); b++) {
+        const mtan_record *r = &t->records[b];
+        *all += r->n_targets;
+        for (int32_t i = 0; i < r->n_targets; i++) {
+            int32_t k = 0;
+            while (k < r->n_events && !(r->events[k].time >= r->targets[i].time)) k++;
+            *shown += k < r->n_events && !(r->events[k].time > r->targets[i].time);
+        }
+    }
+}
+
+/* What is copied says nothing of how far off a guess is. */
+TEST a_variance_is_learned_from_what_is_hidden(void) {
+    small_run r;
+    step_result step;
+    char error[512];
+    int32_t shown, all;
+    for (int learned = 0; learned < 2; learned++) {
+        ASSERT(small_run_start(&r, "--model=interp", learned ? "--variance=learned" : "--variance=fixed"));
+        ASSERT_EQ_FMT(1, training_step(&r.training, &step, error), "%d");
+        count_targets(&r.training, &shown, &all);
+        ASSERT(all > 0 && (learned ? shown == 0 : shown > all / 3));
+        small_run_stop(&r);
+    }
     PASS();
 }
 
@@ -320,7 +352,7 @@ TEST the_best_model_is_the_average(void) {
 TEST balanced_weights_are_those_of_the_training_labels(void) {
     small_run r;
     double count[2] = {0, 0}, *weight;
-    ASSERT(small_run_start(&r));
+    ASSERT(small_run_start(&r, "--model=enc", "--seed=0"));
     ASSERT(!r.training.class_weights);
     strcpy(r.plan.class_weights, "balanced");
     ASSERT((weight = plan_class_weights(&r.plan, &r.data, &r.split)));
@@ -429,6 +461,7 @@ SUITE(runs_suite) {
     GREATEST_SET_SETUP_CB(command_open, NULL);
     GREATEST_SET_TEARDOWN_CB(command_close, NULL);
     RUN_TEST(an_epoch_without_a_number_is_never_the_best);
+    RUN_TEST(a_variance_is_learned_from_what_is_hidden);
     RUN_TEST(a_run_without_a_best_epoch_fails);
     RUN_TEST(a_run_is_resumed_with_its_own_data);
     RUN_TEST(eval_says_which_records_it_uses);

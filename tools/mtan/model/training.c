@@ -203,21 +203,30 @@ static void thin_events(const training *t, mtan_record *r, mtan_event *out) {
     r->events = out, r->n_events = n;
 }
 
-/* The encoder sees a share of the times; the decoder is scored on all observations. */
+/* The events at times that are shown, or at those that are not, in their order: how many there are. */
+static int32_t take_events(mtan_event *out, const mtan_record *r, const unsigned char *shown, int wanted) {
+    int32_t n = 0, time = -1;
+    for (int32_t i = 0; i < r->n_events; i++) {
+        time += i == 0 || r->events[i].time > r->events[i - 1].time;
+        if (shown[time] == wanted) out[n++] = r->events[i];
+    }
+    return n;
+}
+
+/* The encoder sees a share of the times; the decoder is scored on all observations. Where it learns how far off it is, those that the
+ * encoder sees would tell it wrong, as they are easier than any other: it is scored on those that are hidden. */
 static void hide_times(const training *t, mtan_record *r, int32_t n_times, mtan_event *out) {
     const double low = t->plan->observed_low, high = t->plan->observed_high;
     unsigned char *shown = tool_calloc((size_t)n_times, 1);
     uint32_t word[4];
-    int32_t n = 0, time = -1;
     draw(word, t, DRAW_SHARE, r->id, 0);
     const double share = low + (high - low) * uniform(word[0]);
     draw(word, t, DRAW_TIMES, r->id, 0);
     choose_times(shown, n_times, share, (uint64_t)word[0] << 32 | word[1]);
-    for (int32_t i = 0; i < r->n_events; i++) {
-        time += i == 0 || r->events[i].time > r->events[i - 1].time;
-        if (shown[time]) out[n++] = r->events[i];
-    }
+    const int32_t n = take_events(out, r, shown, 1);
     r->targets = r->events, r->n_targets = r->n_events;
+    if (t->plan->config.variance == MTAN_VARIANCE_LEARNED && n < r->n_events)
+        r->n_targets = take_events(out + n, r, shown, 0), r->targets = out + n;
     r->events = out, r->n_events = n;
     free(shown);
 }
