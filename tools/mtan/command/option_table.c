@@ -78,6 +78,8 @@ static const option table[] = {
      "weight decay, decoupled as AdamW has it: matrices shrink by this times the learning rate at every step; 0: none"},
     {"average", 0, NUMBER("R", 0, 0.999999), " train ",
      "validate and keep a moving average of the weights, which keeps this share of itself at every step; 0: none"},
+    {"kl-weight", 0, NUMBER("R", 0, 1e3), " train ",
+     "how much the KL divergence of mTAND-Full's latent state counts in the loss with --kl-anneal 0; 0: not at all"},
     {"optimizer", 0, TEXT("NAME"), " train ", "adam or adamax"},
     {"class-weights", 0, TEXT("WHAT"), " train ",
      "how much a class counts in the loss: none, balanced (rare ones more), or a number for each, between commas"},

@@ -43,6 +43,7 @@ static const field fields[] = {
     LATER("warmup", 'd', warmup, 0),
     LATER("decay", 'd', decay, 0),
     LATER("average", 'd', average, 0),
+    LATER("kl-weight", 'd', kl_weight, 1),
     LATER("ensemble", 'i', ensemble, 1),
     LATER("pretrain-epochs", 'i', pretrain_epochs, 0),
     NUMBER("time-scale", 'd', time_scale, 0),
@@ -55,7 +56,7 @@ static const field fields[] = {
     OTHER("scale", 'i', scale, 0, PREP_KINDS - 1),
     {"schedule", 'i', offsetof(plan, schedule), 0, SCHEDULE_COSINE, 0, SCHEDULE_EXPONENTIAL},
 };
-enum { FIELDS = sizeof fields / sizeof fields[0], NUMBERS = 16 }; /* the first NUMBERS are options that take a number */
+enum { FIELDS = sizeof fields / sizeof fields[0], NUMBERS = 17 }; /* the first NUMBERS are options that take a number */
 
 /* A file may say what the command line may: the range of a number stands in the table of options. */
 static int field_takes(const field *f, double x) {
@@ -362,7 +363,7 @@ static void plan_defaults(plan *p, const recipe *r) {
     p->batch = r->batch, p->epochs = r->epochs, p->lr = r->lr;
     p->optimizer = r->optimizer == MTAN_ADAMAX, p->lr_decay = r->decay, p->lr_floor = r->floor;
     p->schedule = p->lr_decay < 1 ? SCHEDULE_EXPONENTIAL : SCHEDULE_CONSTANT;
-    p->ensemble = 1;
+    p->ensemble = 1, p->kl_weight = 1;
     if (p->source.preset == MTAN_FAITHFUL) faithful_defaults(p, r);
     else correct_defaults(p, r);
     if (p->source.preset == MTAN_BEST && is_mtand_of_records(p)) best_defaults(p);

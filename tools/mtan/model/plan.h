@@ -25,6 +25,7 @@ typedef struct plan {
     plan_schedule schedule;
     double lr, clip, dropout, thin;
     double decay, average; /* of the weights: mtan_train_config */
+    double kl_weight;      /* likewise: where the model's kl_anneal is 0 */
     double lr_decay,
         lr_floor;  /* SCHEDULE_EXPONENTIAL: the factor of a step; the share of lr that no schedule goes below */
     double warmup; /* share of all steps in which the rate rises from 0 */

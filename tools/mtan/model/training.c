@@ -78,7 +78,7 @@ static mtan_status start_trainer(training *t, const rank_set *r, int32_t threads
     config.decay = p->decay, config.average = p->average;
     config.class_weights = t->class_weights;
     config.dropout = p->dropout;
-    config.kl_weight = 1;
+    config.kl_weight = p->kl_weight;
     config.seed = (uint64_t)p->seed;
     mtan_pool_start(&t->pool, t->model.backend->device ? 1 : threads); /* fewer threads are enough */
     config.parallel_for = mtan_pool_run, config.parallel_context = &t->pool, config.threads = t->pool.threads;
