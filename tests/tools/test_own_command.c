@@ -690,7 +690,7 @@ TEST a_page_is_for_people(void) {
     ASSERT_EQ_FMT(
         DONE,
         command_run("train own --model interp --data @/events.csv --frequencies log --latent 3 --dec-hidden 8 "
-                    "--mlp-hidden 6 --samples 1 --out @/run " SMALL " --epochs 11 --patience 0"),
+                    "--mlp-hidden 6 --samples 1 --kl-anneal 1 --out @/run " SMALL " --epochs 11 --patience 0"),
         "%d");
     ASSERT_EQ_FMT(DONE, command_run("inspect @/run/last.safetensors"), "%d");
     ASSERT(command_says("out.txt", " frequencies log, slowest "));

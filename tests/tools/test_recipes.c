@@ -10,6 +10,7 @@
 #include "published.h"
 #include "../../tools/baselines/baselines.h"
 #include "../../tools/mtan/model/data_sets.h"
+#include "../../tools/mtan/model/plan.h"
 #include "../../tools/mtan/paper/recipes.h"
 
 /* ---- mTAN ---- */
@@ -171,6 +172,44 @@ TEST own_data_has_recipes(void) {
     PASS();
 }
 
+static int plan_of(plan *p, const char *line) {
+    static char text[256];
+    char *word[16];
+    int n = 0;
+    options o;
+    snprintf(text, sizeof text, "mtan train %s", line);
+    for (char *at = strtok(text, " "); at && n < 16; at = strtok(NULL, " ")) word[n++] = at;
+    return options_parse(&o, n, word) && plan_make(p, &o);
+}
+
+/* Models that interpolate are trained as published by faithful alone: others hide points of every record, and their rate falls. */
+TEST curves_have_presets(void) {
+    plan p;
+    ASSERT(plan_of(&p, "toy-interp --preset faithful"));
+    ASSERT(p.observed_low >= 1 && p.epochs == 5000 && p.schedule == SCHEDULE_CONSTANT && p.config.kl_anneal);
+    ASSERT(plan_of(&p, "toy-interp"));
+    ASSERT(p.observed_low < 0.6 && p.source.observed >= 1 && p.schedule == SCHEDULE_COSINE && p.config.kl_anneal);
+    ASSERT(plan_of(&p, "physionet-interp --preset best"));
+    ASSERT(!p.config.kl_anneal && p.kl_weight <= 0 && p.config.variance == MTAN_VARIANCE_FIXED);
+    ASSERT(plan_of(&p, "physionet-rnn-vae-interp --preset best"));
+    ASSERT(p.schedule != SCHEDULE_COSINE && p.kl_weight >= 1);
+    PASS();
+}
+
+/* Own data's bands are learned, unless the model that is asked for cannot. */
+TEST own_curves_learn_their_bands(void) {
+    plan p;
+    ASSERT(plan_of(&p, "own --model interp --data x"));
+    ASSERT(p.config.variance == MTAN_VARIANCE_LEARNED && p.config.noise_std < 0.02 && p.epochs == 0);
+    ASSERT(plan_of(&p, "own --model interp --data x --statistics mean,spread"));
+    ASSERT(p.config.variance == MTAN_VARIANCE_FIXED && mtan_config_check(&p.config) == MTAN_OK);
+    ASSERT(plan_of(&p, "own --model interp --data x --decoder rbf"));
+    ASSERT(p.config.variance == MTAN_VARIANCE_FIXED && mtan_config_check(&p.config) == MTAN_OK);
+    ASSERT(plan_of(&p, "own --model interp --data x --preset correct"));
+    ASSERT(p.config.variance == MTAN_VARIANCE_FIXED && p.config.kl_anneal);
+    PASS();
+}
+
 TEST names_that_mean_nothing_are_refused(void) {
     static const char *const bad[] = {"physionet",
                                       "physionet-",
@@ -210,5 +249,7 @@ SUITE(recipes_suite) {
     RUN_TEST(latent_models_weigh_classes_as_published);
     RUN_TEST(curves_are_trained_as_latent_ode_trains_its_own);
     RUN_TEST(own_data_has_recipes);
+    RUN_TEST(curves_have_presets);
+    RUN_TEST(own_curves_learn_their_bands);
     RUN_TEST(names_that_mean_nothing_are_refused);
 }

@@ -94,7 +94,7 @@ static int train_models(const settings *s) {
     clear_run(s->folder, "curves"), clear_run(s->folder, "classes");
     return run_command("mtan train own --model interp --out @/curves " COMMON "--ref-points 32 --enc-hidden 32 "
                        "--dec-hidden 32 --latent 12 --mlp-hidden 32 --noise-std 0.2 --samples 1 --epochs 40 --lr 0.004 "
-                       "--lr-decay 0.999",
+                       "--lr-decay 0.999 --warmup 0 --variance fixed --kl-anneal 1 --predict-samples 8",
                        s) &&
            run_command("mtan train own --model enc --out @/classes --labels @/labels.csv --positive pulse-first " COMMON
                        "--fastest 6 --ref-points 24 --enc-hidden 32 --head-hidden 32 --epochs 90 "

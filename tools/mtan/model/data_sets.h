@@ -45,6 +45,8 @@ typedef struct data_set {
     data_defaults defaults[2]; /* by preset; the third is as the second here */
     const data_setting *best;  /* what validation has chosen for the preset best, up to a NULL; or NULL */
     int by_group;              /* records of one group stay on one side of the split */
+    /* the same for mTAND-Full that interpolates, for the presets correct and best */
+    const data_setting *curves[2];
     double observed; /* share of the times shown for interpolation; 1: all, and the true curve is what counts */
     double enc_rate; /* of mTAND-Enc in the correct preset; 0: the recipe's */
     int32_t baseline_epochs;

@@ -157,6 +157,21 @@ static void best_setting(plan *p, const data_setting *s) {
     setting_set(&p->config, s->key, s->value);
 }
 
+static int is_mtand_of_curves(const plan *p) {
+    return !p->config.architecture && p->source.interpolation;
+}
+
+/* A model that interpolates. Shown a share of the points and asked for all of them, it learns to fill gaps; shown all, to copy. Beyond the
+ * paper, its latent state need not look like noise: the KL divergence does not count, and predictions have the state's mean. */
+static void curves_defaults(plan *p) {
+    const int best = p->source.preset == MTAN_BEST;
+    p->observed_low = 0.5, p->observed_high = 0.9;
+    p->schedule = SCHEDULE_COSINE, p->warmup = 0.05;
+    p->config.samples = 1;
+    if (best) p->config.kl_anneal = 0, p->kl_weight = 0, p->config.predict_samples = 0;
+    for (const data_setting *s = p->source.set->curves[best]; s && s->key; s++) best_setting(p, s);
+}
+
 /* What goes beyond the paper, for records with a class. Made-up sets of 600 records in which one thing decides, test accuracy, correct
  * and best (a random forest on 45 features): the mean 0.81 and 0.79 (0.79), the spread 0.59 and 0.93 (0.97), where the observations lie
  * 0.62 and 1.00 (1.00), the period 0.53 and 0.97 (1.00); a third of the time. Thinning by 0.1, 0.2 and 0.3, AUC of 2000 more records: the
@@ -367,6 +382,7 @@ static void plan_defaults(plan *p, const recipe *r) {
     if (p->source.preset == MTAN_FAITHFUL) faithful_defaults(p, r);
     else correct_defaults(p, r);
     if (p->source.preset == MTAN_BEST && is_mtand_of_records(p)) best_defaults(p);
+    if (p->source.preset != MTAN_FAITHFUL && is_mtand_of_curves(p)) curves_defaults(p);
 }
 
 int plan_published(plan *p, const char *name) {
@@ -443,9 +459,13 @@ static int plan_options(plan *p, const options *o) {
 /* The least deviation where it is learned, in the model's units: below what data in the range 0 to 1 is worth. */
 #define LEAST_NOISE 0.01
 
-/* Local statistics are attention's. What a preset has of them, an encoder without attention does not. */
+/* Local statistics are attention's. What a preset has of them, an encoder without attention does not; and a variance is learned from one
+ * of them, the intensity. */
 static void fit_encoder(plan *p, const options *o) {
-    if (p->config.encoder != MTAN_ATTENTION && !option_given(o, "statistics")) p->config.statistics = 0;
+    mtan_config *c = &p->config;
+    if (c->encoder != MTAN_ATTENTION && !option_given(o, "statistics")) c->statistics = 0;
+    if (c->encoder == MTAN_RBF || c->decoder == MTAN_RBF || (c->statistics && !(c->statistics & MTAN_INTENSITY)))
+        if (!option_given(o, "variance")) c->variance = MTAN_VARIANCE_FIXED;
 }
 
 int plan_make(plan *p, const options *o) {
@@ -515,7 +535,7 @@ static void fit_frequencies(plan *p, const dataset *d, const int32_t *train) {
     free(records);
 }
 
-enum { ENOUGH_STEPS = 600 };
+enum { ENOUGH_STEPS = 600, ENOUGH_STEPS_OF_CURVES = 3200 };
 
 int plan_prepare(plan *p, dataset *d, split *s, prep *prepared, bundle *resumed) {
     if (resumed && !data_fits(resumed, d)) return 0;
@@ -531,7 +551,9 @@ int plan_prepare(plan *p, dataset *d, split *s, prep *prepared, bundle *resumed)
         fit_frequencies(p, d, looked_at);
         arrfree(looked_at);
     }
-    if (p->epochs == 0) p->epochs = plan_enough_epochs(p, arrlenu(s->part[SPLIT_TRAIN]), ENOUGH_STEPS);
+    if (p->epochs == 0)
+        p->epochs = plan_enough_epochs(p, arrlenu(s->part[SPLIT_TRAIN]),
+                                       p->source.interpolation ? ENOUGH_STEPS_OF_CURVES : ENOUGH_STEPS);
     return 1;
 }
 
