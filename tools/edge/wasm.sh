@@ -62,7 +62,8 @@ page_model() {
     node tools/web/series.js 5000 >$out/events.csv && rm -rf $out/run &&
         build/mtan train own --model interp --data $out/events.csv --out $out/run --origin zero --time-scale 24 --quiet \
             --embed 64 --enc-heads 2 --ref-points 32 --enc-hidden 32 --dec-hidden 32 --latent 8 --mlp-hidden 32 \
-            --bound faithful --samples 3 --noise-std 0.1 --kl-anneal 0 --epochs 64 --batch 64 --lr 0.005 &&
+            --bound faithful --samples 3 --noise-std 0.1 --kl-anneal 0 --kl-weight 1 --variance fixed --predict-samples 8 \
+            --epochs 64 --batch 64 --lr 0.005 --schedule constant --warmup 0 &&
         mv $out/run/best.safetensors $out/model.safetensors
 }
 
