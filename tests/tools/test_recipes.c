@@ -201,6 +201,8 @@ TEST own_curves_learn_their_bands(void) {
     plan p;
     ASSERT(plan_of(&p, "own --model interp --data x"));
     ASSERT(p.config.variance == MTAN_VARIANCE_LEARNED && p.config.noise_std < 0.02 && p.epochs == 0);
+    ASSERT(plan_of(&p, "own --model interp --data x --noise-std 0.05"));
+    ASSERT(fabs(p.config.noise_std - 0.05) < 1e-9 && mtan_config_check(&p.config) == MTAN_OK);
     ASSERT(plan_of(&p, "own --model interp --data x --statistics mean,spread"));
     ASSERT(p.config.variance == MTAN_VARIANCE_FIXED && mtan_config_check(&p.config) == MTAN_OK);
     ASSERT(plan_of(&p, "own --model interp --data x --decoder rbf"));

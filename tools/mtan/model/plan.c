@@ -474,7 +474,7 @@ int plan_make(plan *p, const options *o) {
     plan_defaults(p, &r);
     if (!plan_options(p, o)) return 0;
     fit_encoder(p, o);
-    if (p->config.variance == MTAN_VARIANCE_LEARNED) p->config.noise_std = option_number(o, "noise-std", LEAST_NOISE);
+    if (p->config.variance == MTAN_VARIANCE_LEARNED && !option_given(o, "noise-std")) p->config.noise_std = LEAST_NOISE;
     return 1;
 }
 
