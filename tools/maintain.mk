@@ -76,7 +76,7 @@ growth: build/mtan ## how time and memory grow with observations, channels, refe
 tables: build/mtan ## tools/mtan/paper/results.md: the paper's tables beside the numbers in results.tsv (DATA=folder of the data sets)
 	@build/mtan table $(if $(DATA),--data "$(DATA)") --results tools/mtan/paper/results.tsv --markdown --quiet >tools/mtan/paper/results.md
 
-# About seven minutes on one idle core: half an epoch of each row, scaled, three times.
+# About five minutes on one idle core: 1280 records of each row, three times, scaled.
 EPOCHS_PAGE := tools/mtan/paper/README.md
 epochs: build/mtan ## seconds per epoch of every row of table 2 into tools/mtan/paper/README.md, beside the paper's (DATA=folder of the data sets; minutes)
 	@test -n "$(DATA)" || { echo "mtan: make epochs needs DATA=folder that holds physionet2012 and activity"; exit 2; }
