@@ -78,7 +78,7 @@ TEST plans_that_cannot_be_made(void) {
         {"train own --model enc --preset better --out @/x", "--preset better: must be one of faithful, correct, best"},
         {OWN "--model enc --shuffle maybe --out @/x", "--shuffle maybe: must be one of no, yes"},
         {OWN "--model enc --optimizer sgd --out @/x", "--optimizer sgd: must be one of adam, adamax"},
-        {OWN "--model enc --select best --out @/x", "--select best: must be one of loss, auc, mse, accuracy"},
+        {OWN "--model enc --select best --out @/x", "--select best: must be one of loss, auc, mse, accuracy, last"},
         {OWN "--model enc --class-weights 1,x --out @/x",
          "--class-weights 1,x: must be none, balanced or a number for"},
         {OWN "--model enc --class-weights 1,2,3 --out @/x", "--class-weights has 3 numbers, and the data 2 classes"},

@@ -348,6 +348,61 @@ TEST the_best_model_is_the_average(void) {
     PASS();
 }
 
+/* 1: the two files have the same weights; 0: others, or a file cannot be read. */
+static int same_weights(const char *a, const char *b) {
+    char error[512];
+    bundle x, y;
+    int same = 0;
+    if (!bundle_read(&x, command_path(a), error)) return printf("  BAD %s\n", error), 0;
+    if (bundle_read(&y, command_path(b), error)) {
+        const size_t count = mtan_weights_count(&x.model.config);
+        same = count == mtan_weights_count(&y.model.config) &&
+               memcmp(x.weights, y.weights, count * sizeof *x.weights) == 0;
+        bundle_free(&y);
+    }
+    bundle_free(&x);
+    return same;
+}
+
+/* Whatever the validation records say of it. */
+TEST the_last_epoch_can_be_kept(void) {
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--lr 1 --epochs 4 --trees 0 --select last --out @/last"), "%d");
+    ASSERT(same_weights("last/best.safetensors", "last/last.safetensors"));
+    ASSERT_EQ_FMT(DONE, command_run(CURVES "--select last --epochs 2 --out @/curves"), "%d");
+    ASSERT(same_weights("curves/best.safetensors", "curves/last.safetensors"));
+    PASS();
+}
+
+#define AGAIN TRAIN "--trees 20 --average 0.5 --select auc "
+
+/* The chosen model is that of a run that ends there; the best one has seen the validation records too. */
+TEST what_was_chosen_is_trained_once_more(void) {
+    ASSERT_EQ_FMT(DONE, command_run(AGAIN "--epochs 3 --out @/once"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run(AGAIN "--epochs 3 --refit 1 --out @/again"), "%d");
+    ASSERT(same_weights("once/best.safetensors", "again/chosen.safetensors"));
+    ASSERT(!same_weights("again/best.safetensors", "again/chosen.safetensors"));
+    ASSERT_EQ_FMT(DONE, command_run("selftest @/again/best.safetensors"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run(AGAIN "--epochs 3 --refit 1 --threads 2 --out @/threads"), "%d");
+    ASSERT(same_run("again", "threads"));
+    ASSERT(command_refused(CURVES "--refit 1 --out @/x", "--refit is for models that classify"));
+    PASS();
+}
+
+/* When it was done already, and where more epochs find no better one or a better one. */
+TEST a_run_is_resumed_before_it_was_trained_once_more(void) {
+    ASSERT_EQ_FMT(DONE, command_run(AGAIN "--epochs 6 --refit 1 --out @/whole"), "%d");
+    for (int epochs = 1; epochs <= 6; epochs += 5) {
+        char line[512];
+        snprintf(line, sizeof line, AGAIN "--epochs %d --refit 1 --out @/parts%d", epochs, epochs);
+        ASSERT_EQ_FMT(DONE, command_run(line), "%d");
+        snprintf(line, sizeof line, "train own " DATA "--quiet --epochs 6 --out @/parts%d --resume", epochs);
+        ASSERT_EQ_FMT(DONE, command_run(line), "%d");
+        snprintf(line, sizeof line, "parts%d", epochs);
+        ASSERT(same_run("whole", line));
+    }
+    PASS();
+}
+
 /* Against sklearn.utils.class_weight.compute_class_weight("balanced"): n / (C n_c). */
 TEST balanced_weights_are_those_of_the_training_labels(void) {
     small_run r;
@@ -471,6 +526,9 @@ SUITE(runs_suite) {
     RUN_TEST(an_interrupted_run_writes_the_same_files);
     RUN_TEST(a_schedule_keeps_its_epochs);
     RUN_TEST(the_best_model_is_the_average);
+    RUN_TEST(the_last_epoch_can_be_kept);
+    RUN_TEST(what_was_chosen_is_trained_once_more);
+    RUN_TEST(a_run_is_resumed_before_it_was_trained_once_more);
     RUN_TEST(balanced_weights_are_those_of_the_training_labels);
     RUN_TEST(a_folder_is_trained_in_by_one_process);
     RUN_TEST(of_two_that_start_one_is_refused);

@@ -89,7 +89,11 @@ static const option table[] = {
     {"patience", 0, WHOLE("N", 0, 1e6), " train ",
      "stop after this many epochs without a better value of --select; 0: never"},
     {"select", 0, TEXT("WHAT"), " train ",
-     "what the best epoch is chosen by on the validation records: loss, auc, accuracy or mse (default: loss, or mse)"},
+     "what the best epoch is chosen by on the validation records: loss, auc, accuracy or mse (default: loss, or mse); "
+     "last: the last epoch is kept"},
+    {"refit", 0, WHOLE("0|1", 0, 1), " train ",
+     "1: train once more, on training and validation records together, for as many epochs and with as many trees as "
+     "were best"},
     {"shuffle", 0, TEXT("YES|NO"), " train ", "new batches every epoch; the published code never shuffles"},
     {"observed", 0, NUMBER("R", 0.05, 1), " train eval ",
      "share of a record's times shown for interpolation; the rest is held out"},

@@ -78,7 +78,7 @@ static void say_attention(runner *run, const training *t) {
     if (*verdict_uniform(text, peak)) note("%s", text);
 }
 
-static void say_next(const char *best, const options *o) {
+void outcome_next(const char *best, const options *o) {
     static const char *const given[] = {"data", "labels"};
     char line[1024] = "", option[16];
     shell_append(line, sizeof line, "mtan"), shell_append(line, sizeof line, "eval");
@@ -109,5 +109,4 @@ void outcome_say(const char *best, const training *t, const options *o) {
         }
         bundle_free(&b);
     }
-    say_next(best, o);
 }

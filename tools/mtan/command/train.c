@@ -48,7 +48,8 @@ static void watch_signals(void) {
 
 typedef struct folder {
     char best[4096], last[4096], log[4096], steps[4096];
-    char first[4096]; /* of an ensemble: where its first member's state is */
+    char chosen[4096]; /* the best model before it was trained once more */
+    char first[4096];  /* of an ensemble: where its first member's state is */
     FILE *log_file, *steps_file;
     claim claim;      /* no other process trains in it */
     const char *made; /* its path, if it was not there before; or NULL */
@@ -69,7 +70,7 @@ static int folder_start(folder *f, const char *path, const rank_set *r, train_wa
     if (!path) return complain("--out is missing: the folder of the run"), 0;
     if (!folder_name(f->best, path, "best.safetensors") || !folder_name(f->last, path, "last.safetensors") ||
         !folder_name(f->first, path, "member-0/last.safetensors") || !folder_name(f->log, path, "log.csv") ||
-        !folder_name(f->steps, path, "steps.csv"))
+        !folder_name(f->steps, path, "steps.csv") || !folder_name(f->chosen, path, "chosen.safetensors"))
         return complain("%s: the path is too long", path), 0;
     return 1;
 }
@@ -224,6 +225,7 @@ static int save_best(const folder *f, training *t, const prep *p) {
     mtan_real *before = NULL;
     int good, same;
     if (!f->writes) return 1;
+    (void)remove(f->chosen);
     same = training_fetch(t) && training_widen(t, &before);
     good = same && save(f, f->best, t, p, 0);
     same = training_narrow(t, before) && same;
@@ -260,17 +262,17 @@ static int renew_best(const folder *f, const plan *p) {
 }
 
 /* What the best network is told of each record also goes to trees, where the plan has them. */
-static int add_trees(const folder *f, const training *t, const options *o) {
+static int add_trees(const folder *f, const training *t, const options *o, trees_fit *fit) {
     char error[512] = "";
-    trees_fit fit;
     bundle b;
     int good;
+    memset(fit, 0, sizeof *fit);
     if (t->plan->config.trees == 0 || t->plan->config.task != MTAN_TASK_CLASSES || !f->writes) return 1;
     if (!bundle_read(&b, f->best, error)) return complain("%s", error), 0;
-    good = trees_add(&b, t->data, t->split, t->plan->seed, option_threads(o), &fit, error) || (complain("%s", error), 0);
-    if (good && fit.count > 0)
+    good = trees_add(&b, t->data, t->split, t->plan->seed, option_threads(o), fit, error) || (complain("%s", error), 0);
+    if (good && fit->count > 0)
         note("%d trees: validation log-loss %.4f, of the network %.4f, together %.4f (%.1f and %.1f of them)",
-             (int)fit.count, fit.trees, fit.network, fit.together, fit.trees_share, fit.network_share);
+             (int)fit->count, fit->trees, fit->network, fit->together, fit->trees_share, fit->network_share);
     good = good && rewrite_best(f, t->plan, &b, 1);
     bundle_free(&b);
     return good;
@@ -312,11 +314,20 @@ static void ask(const folder *f, const training *t, const step_result *step, con
     if (w && w->go_on && !w->go_on(w->context, t, step, epoch)) w->late = 1;
 }
 
+/* Nobody wants to wait any longer. */
+static int is_over(const folder *f) {
+    if (f->watch && seconds() >= f->watch->deadline) f->watch->late = 1;
+    return distributed_any(f->ranks, interrupted || (f->watch && f->watch->late));
+}
+
+static const char *why_over(void) {
+    return interrupted ? "interrupted" : "the time is up";
+}
+
 /* Whether the run has to end behind this step. */
 static int must_stop(const folder *f, const training *t, const step_result *step) {
     ask(f, t, step, NULL);
-    if (f->watch && seconds() >= f->watch->deadline) f->watch->late = 1;
-    return distributed_any(f->ranks, interrupted || (f->watch && f->watch->late));
+    return is_over(f);
 }
 
 /* One epoch. DONE, INTERRUPTED with the state saved, or BAD_USE with a message printed. */
@@ -332,8 +343,8 @@ static int run_epoch(folder *f, training *t, const prep *p, double *metric) {
         if (must_stop(f, t, &step)) {
             if (f->writes) (void)flush_table(f->steps_file, f->steps); /* the state is worth more than its rows */
             if (!save(f, f->last, t, p, 1)) return BAD_USE;
-            note("%s after epoch %d, batch %d; the state is in %s: go on with --resume",
-                 interrupted ? "interrupted" : "the time is up", (int)step.epoch, (int)step.batch, f->last);
+            note("%s after epoch %d, batch %d; the state is in %s: go on with --resume", why_over(), (int)step.epoch,
+                 (int)step.batch, f->last);
             return INTERRUPTED;
         }
         show_step(t, &step, *metric);
@@ -354,13 +365,7 @@ static int is_aloud(const folder *f) {
 }
 
 /* A run that gave no number to choose by has no model to show, like one that diverged. */
-static int finish(folder *f, const training *t, const options *o) {
-    if (t->best_epoch > 0) {
-        note("best epoch %d of %d: %s", (int)t->best_epoch, (int)t->epoch, f->best);
-        if (!add_trees(f, t, o)) return BAD_USE;
-        if (f->writes && is_aloud(f) && t->plan->ensemble == 1) outcome_say(f->best, t, o);
-        return DONE;
-    }
+static int no_best(const folder *f, const training *t) {
     if (f->watch) f->watch->diverged = 1;
     return complain("no best model: in no epoch was the validation %s a finite number; the newest state is in %s",
                     t->plan->select == SELECT_MSE ? "error" : "loss", f->last);
@@ -496,14 +501,111 @@ static int take_pretrained(training *t, const folder *f, const task *k) {
     return status;
 }
 
+/* ---- once more, on the validation records too ---- */
+
+static int copy_file(const char *from, const char *to) {
+    char error[512] = "", *bytes;
+    size_t n = 0;
+    const int good = (bytes = file_read(from, &n, error)) && file_write(to, bytes, n, error);
+    free(bytes);
+    return good ? 1 : (complain("%s", error), 0);
+}
+
+/* What was trained once more makes room for what had been chosen, of a run that is resumed when it was done. */
+static int restore_chosen(const folder *f) {
+    char error[512] = "";
+    const int there = f->writes ? file_exists(f->chosen, error) : 0;
+    if (there < 0) return complain("%s", error), 0;
+    return !there || copy_file(f->chosen, f->best);
+}
+
+/* Nothing is kept of one that is interrupted: it begins anew when the run is resumed. */
+static int run_again(const folder *f, training *t, int32_t epochs) {
+    epoch_result result;
+    step_result step;
+    char error[512] = "";
+    while (t->epoch < epochs) {
+        int more;
+        while ((more = training_step(t, &step, error)) == 1) {
+            if (is_over(f)) return note("%s while training once more: go on with --resume", why_over()), INTERRUPTED;
+            show_step(t, &step, NAN);
+        }
+        if (more < 0 || training_end_epoch(t, &result, error) < 0) return complain("%s", error);
+    }
+    return training_fetch(t) ? DONE : complain("%s", status_message(MTAN_ERR_DEVICE));
+}
+
+/* As the chosen training began. */
+static int start_again(training *t, const training *chosen, const split *all, const task *k, const folder *f) {
+    const plan *p = chosen->plan;
+    char error[512] = "", path[4096];
+    folder made;
+    bundle b;
+    int good;
+    if (!training_start(t, p, k->data, all, k->backend, option_threads(k->options), k->ranks, error))
+        return complain("%s", error), 0;
+    if (!p->pretrained[0]) return 1;
+    snprintf(path, sizeof path, "%.4000s/pretrain", k->out);
+    if (!folder_start(&made, path, k->ranks, f->watch) || is_pretrained(&b, &made, p) < 0) return 0;
+    good = training_take(t, &b.model) || (complain("%s", status_message(MTAN_ERR_DEVICE)), 0);
+    bundle_free(&b);
+    return good;
+}
+
+static int write_again(const folder *f, const training *t, const trees_fit *trees) {
+    char error[512] = "";
+    bundle b;
+    int good;
+    if (!f->writes) return 1;
+    if (!copy_file(f->best, f->chosen)) return 0;
+    if (!bundle_read(&b, f->best, error)) return complain("%s", error), 0;
+    memcpy(b.weights, t->kept.weights, mtan_weights_count(&b.model.config) * sizeof *b.weights);
+    trees_refit(&b, t->data, t->split->part[SPLIT_TRAIN], t->plan->seed, trees);
+    good = rewrite_best(f, t->plan, &b, 1);
+    bundle_free(&b);
+    return good;
+}
+
+/* What was chosen on the validation records stays: the epoch, and of trees their number and what they weigh. */
+static int train_again(const folder *f, const training *chosen, const task *k, const trees_fit *trees) {
+    split all = {0};
+    training t;
+    int status = BAD_USE;
+    memset(&t, 0, sizeof t);
+    for (int part = SPLIT_TRAIN; part <= SPLIT_VALID; part++)
+        for (size_t i = 0; i < arrlenu(k->split->part[part]); i++)
+            arrput(all.part[SPLIT_TRAIN], k->split->part[part][i]);
+    note("once more, %d epochs on the %td records of training and validation", (int)chosen->best_epoch,
+         arrlen(all.part[SPLIT_TRAIN]));
+    if (start_again(&t, chosen, &all, k, f)) status = run_again(f, &t, chosen->best_epoch);
+    if (status == DONE && !write_again(f, &t, trees)) status = BAD_USE;
+    training_stop(&t);
+    split_free(&all);
+    return status;
+}
+
 /* ---- models ---- */
+
+/* The members of an ensemble are judged together, unless they have learned from the records to be judged by. */
+static int finish(const folder *f, const training *t, const task *k) {
+    const int alone = t->plan->ensemble == 1, aloud = f->writes && is_aloud(f);
+    trees_fit trees;
+    int status = DONE;
+    if (t->best_epoch == 0) return no_best(f, t);
+    note("best epoch %d of %d: %s", (int)t->best_epoch, (int)t->epoch, f->best);
+    if (!restore_chosen(f) || !add_trees(f, t, k->options, &trees)) return BAD_USE;
+    if (aloud && (alone || t->plan->refit)) outcome_say(f->best, t, k->options);
+    if (t->plan->refit) status = train_again(f, t, k, &trees);
+    if (status == DONE && aloud && alone) outcome_next(f->best, k->options);
+    return status;
+}
 
 /* Trains one model in an open folder; saved: the state to go on from, or NULL. The training is left to the caller to stop. */
 static int train_one(training *t, folder *f, const plan *p, const task *k, bundle *saved) {
     int status = start(t, f, p, k, saved) ? DONE : BAD_USE;
     if (status == DONE && p->pretrained[0] && t->epoch == 0 && t->batch == 0) status = take_pretrained(t, f, k);
     if (status == DONE) status = run_epochs(f, t, k->prep);
-    return status == DONE ? finish(f, t, k->options) : status;
+    return status == DONE ? finish(f, t, k) : status;
 }
 
 /* A member goes on from its own state, if it has any. */
@@ -542,7 +644,8 @@ static int train_members(const folder *f, const char *out, const plan *p, const 
         if (status == DONE && last && f->writes) {
             if (!ensemble_join(f->best, p, best, p->ensemble, NULL, error)) status = complain("%s", error);
             else note("the average of %d models: %s", (int)p->ensemble, f->best);
-            if (status == DONE && is_aloud(f)) outcome_say(f->best, &t, k->options);
+            if (status == DONE && is_aloud(f) && !p->refit) outcome_say(f->best, &t, k->options);
+            if (status == DONE && is_aloud(f)) outcome_next(f->best, k->options);
         }
         training_stop(&t);
         folder_close(&member);

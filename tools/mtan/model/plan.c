@@ -46,17 +46,18 @@ static const field fields[] = {
     LATER("kl-weight", 'd', kl_weight, 1),
     LATER("ensemble", 'i', ensemble, 1),
     LATER("pretrain-epochs", 'i', pretrain_epochs, 0),
+    LATER("refit", 'i', refit, 0),
     NUMBER("time-scale", 'd', time_scale, 0),
     NUMBER("seed", 'l', seed, 0),
     OTHER("observed-low", 'd', observed_low, 0, 1),
     OTHER("observed-high", 'd', observed_high, 0, 1),
     OTHER("shuffle", 'i', shuffle, 0, 1),
     OTHER("optimizer", 'i', optimizer, 0, 1),
-    OTHER("select", 'i', select, 0, SELECT_ACCURACY),
+    OTHER("select", 'i', select, 0, SELECT_LAST),
     OTHER("scale", 'i', scale, 0, PREP_KINDS - 1),
     {"schedule", 'i', offsetof(plan, schedule), 0, SCHEDULE_COSINE, 0, SCHEDULE_EXPONENTIAL},
 };
-enum { FIELDS = sizeof fields / sizeof fields[0], NUMBERS = 17 }; /* the first NUMBERS are options that take a number */
+enum { FIELDS = sizeof fields / sizeof fields[0], NUMBERS = 18 }; /* the first NUMBERS are options that take a number */
 
 /* A file may say what the command line may: the range of a number stands in the table of options. */
 static int field_takes(const field *f, double x) {
@@ -99,12 +100,13 @@ static int word_option(const options *o, const char *name, int otherwise, const 
 }
 
 static const char *const answers[] = {"no", "yes", NULL}, *const optimizers[] = {"adam", "adamax", NULL},
-                         *const selections[] = {"loss", "auc", "mse", "accuracy", NULL},
+                         *const selections[] = {"loss", "auc", "mse", "accuracy", "last", NULL},
                          *const schedules[] = {"constant", "exponential", "cosine", NULL},
                          *const fits[] = {"training", "all", NULL}, *const scales[] = {"none",   "published", "minmax",
                                                                                        "zscore", "times",     NULL};
 
-const char *plan_word(const char *name, double value) {
+/* The words that a field of the plan stands for, in the order of its numbers, or NULL: it is a number. */
+static const char *const *words_of(const char *name) {
     static const struct {
         const char *name;
         const char *const *words;
@@ -114,8 +116,14 @@ const char *plan_word(const char *name, double value) {
                    {"schedule", schedules},
                    {"scale", scales}};
     for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++)
-        for (int k = 0; strcmp(name, choices[i].name) == 0 && choices[i].words[k]; k++)
-            if (value >= k && value <= k) return choices[i].words[k];
+        if (strcmp(name, choices[i].name) == 0) return choices[i].words;
+    return NULL;
+}
+
+const char *plan_word(const char *name, double value) {
+    const char *const *words = words_of(name);
+    for (int k = 0; words && words[k]; k++)
+        if (value >= k && value <= k) return words[k];
     return NULL;
 }
 
@@ -133,6 +141,24 @@ static int is_mtand_enc(const plan *p) {
     return is_mtand_of_records(p) && p->config.kind == MTAN_ENC;
 }
 
+/* A setting of the model, or a number or a word of the plan, by the name of its option. */
+static void take_setting(plan *p, const data_setting *s) {
+    const char *const *words = words_of(s->key);
+    double value = atof(s->value);
+    for (int k = 0; words && words[k]; k++)
+        if (strcmp(words[k], s->value) == 0) value = k;
+    for (const field *f = fields; f < fields + FIELDS; f++)
+        if (strcmp(f->name, s->key) == 0) {
+            field_set(p, f, value);
+            return;
+        }
+    setting_set(&p->config, s->key, s->value);
+}
+
+static void take_settings(plan *p, const data_setting *s) {
+    for (; s && s->key; s++) take_setting(p, s);
+}
+
 /* Learning rate, dropout and thinning of mTAND-Enc were chosen on PhysioNet's validation records, seeds 0 and 1; mean of the best
  * validation losses: lr 1e-3 0.299, 3e-4 0.296; 3e-4 with batch 32, dropout 0.5 and thinning 0.3 0.297; 5e-4 with dropout 0.5 and
  * thinning 0.3 0.298; 1e-3 with dropout 0.5 and thinning 0.4 0.300, with 64 hidden units and 0.5, 0.3 0.299. */
@@ -147,16 +173,6 @@ static void correct_defaults(plan *p, const recipe *r) {
     }
 }
 
-/* A setting of the model, or a number of the plan, by the name of its option. */
-static void best_setting(plan *p, const data_setting *s) {
-    for (const field *f = fields; f < fields + NUMBERS; f++)
-        if (strcmp(f->name, s->key) == 0) {
-            field_set(p, f, atof(s->value));
-            return;
-        }
-    setting_set(&p->config, s->key, s->value);
-}
-
 static int is_mtand_of_curves(const plan *p) {
     return !p->config.architecture && p->source.interpolation;
 }
@@ -169,7 +185,7 @@ static void curves_defaults(plan *p) {
     p->schedule = SCHEDULE_COSINE, p->warmup = 0.05;
     p->config.samples = 1;
     if (best) p->config.kl_anneal = 0, p->kl_weight = 0, p->config.predict_samples = 0;
-    for (const data_setting *s = p->source.set->curves[best]; s && s->key; s++) best_setting(p, s);
+    take_settings(p, p->source.set->curves[best]);
 }
 
 /* What goes beyond the paper, for records with a class. Made-up sets of 600 records in which one thing decides, test accuracy, correct
@@ -182,7 +198,7 @@ static void best_defaults(plan *p) {
     p->epochs = 0; /* by the data: plan_enough_epochs */
     p->lr = 1e-3, p->schedule = SCHEDULE_COSINE, p->warmup = 0.05, p->decay = 1;
     p->select = SELECT_AUC, p->patience = 0, p->dropout = 0.3, p->thin = 0.2;
-    for (const data_setting *s = p->source.set->best; s && s->key; s++) best_setting(p, s);
+    take_settings(p, p->source.set->best);
 }
 
 static int own_recipe(recipe *r, const options *o, mtan_preset preset) {
@@ -262,7 +278,7 @@ static int apply_words(plan *p, const options *o) {
     const int scale = word_option(o, "scale", (int)p->scale, scales);
     if (shuffle < 0 || optimizer < 0 || selection < 0 || scale < 0) return 0;
     p->shuffle = shuffle, p->optimizer = optimizer, p->select = (plan_select)selection, p->scale = (prep_kind)scale;
-    if (p->source.interpolation != (p->select == SELECT_MSE))
+    if (p->select != SELECT_LAST && p->source.interpolation != (p->select == SELECT_MSE))
         return complain("--select %s does not go with this model", selections[selection]), 0;
     return 1;
 }
@@ -311,8 +327,11 @@ static int apply_class_weights(plan *p, const options *o) {
 
 static const char *const task_words[] = {"classes", "a number", "several labels, each true or not"};
 
-/* Whether an epoch can be chosen so. */
+/* Whether an epoch can be chosen so, and what was chosen trained once more: what else validation finds, widths of intervals, is of the
+ * model that it has seen. */
 static int fit_selection(const plan *p) {
+    if (p->refit && p->config.task != MTAN_TASK_CLASSES)
+        return complain("--refit is for classes, and the labels are %s", task_words[p->config.task]), 0;
     if (p->select != SELECT_ACCURACY || p->config.task == MTAN_TASK_CLASSES) return 1;
     return complain("--select accuracy is for classes, and the labels are %s", task_words[p->config.task]), 0;
 }
@@ -452,6 +471,7 @@ static int plan_options(plan *p, const options *o) {
     apply_numbers(p, o);
     if (p->config.architecture && p->dropout > 0)
         return complain("--dropout is for mTAN's models: %s has none", model_title(&p->config)), 0;
+    if (p->refit && p->source.interpolation) return complain("--refit is for models that classify"), 0;
     return board_goal_read(&p->goal, o) && apply_source(p, o) && apply_words(p, o) && apply_schedule(p, o) &&
            apply_class_weights(p, o) && apply_pretraining(p, o) && apply_settings(&p->config, o);
 }

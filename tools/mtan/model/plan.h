@@ -8,7 +8,7 @@
 #include "source.h"
 
 /* Their numbers stand in model files. */
-typedef enum plan_select { SELECT_LOSS, SELECT_AUC, SELECT_MSE, SELECT_ACCURACY } plan_select;
+typedef enum plan_select { SELECT_LOSS, SELECT_AUC, SELECT_MSE, SELECT_ACCURACY, SELECT_LAST } plan_select;
 typedef enum plan_schedule { SCHEDULE_CONSTANT, SCHEDULE_EXPONENTIAL, SCHEDULE_COSINE } plan_schedule;
 
 typedef struct plan {
@@ -19,6 +19,7 @@ typedef struct plan {
     double time_scale; /* 0: the largest training time */
     int32_t epochs, batch, patience, shuffle, optimizer;
     int32_t ensemble;        /* how many models are trained, with seeds from `seed`, and joined; 1: one */
+    int32_t refit;           /* 1: what was chosen is trained once more, on the validation records too */
     int32_t pretrain_epochs; /* on the records of pretrain.h, before all others; 0: none, or as many as these need */
     char pretrained[24];     /* a hash of those records; "": there are none */
     plan_select select;

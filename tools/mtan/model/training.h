@@ -50,7 +50,7 @@ typedef struct training {
     mtan_real *bands;     /* (D) of a learned variance, as the last validation fitted them (bands.h); or NULL */
     double width; /* of the intervals of a number, as the last validation fitted it (widths.h); 0 or 1: as they are */
     int32_t best_epoch, since_best; /* best_epoch 0: none yet */
-    double best;                    /* the smallest selection value: loss, MSE, or minus AUC */
+    double best;                    /* the smallest selection value: loss, MSE, or minus AUC; SELECT_LAST: the newest */
     double first_loss;
     int diverged; /* the last step's loss was not a number, or beyond all measure; or a validation's result not finite */
 } training;
@@ -70,7 +70,7 @@ int training_take(training *t, const mtan_model *pretrained);
  * leaves the weights as they were). */
 int training_step(training *t, step_result *step, char *error);
 /* Ends an epoch: validation, selection. Returns 1 when this is the best so far, 0 when not, -1 with error set. An epoch whose
- * selection value is not finite is never the best; where there is nothing to choose by, the newest is. */
+ * selection value is not finite is never the best; where there is nothing to choose by, or nothing to be chosen (SELECT_LAST), the newest is. */
 int training_end_epoch(training *t, epoch_result *result, char *error);
 int32_t training_batches(const training *t);    /* per epoch */
 const char *training_metric(const training *t); /* "val_auc", "val_acc" or "val_mse" */

@@ -162,3 +162,17 @@ int trees_add(bundle *b, const dataset *d, const split *s, int64_t seed, int32_t
     rows_free(train), rows_free(valid);
     return good;
 }
+
+/* The fit validates on its own rows: the log-loss of these falls with every tree, so that none is left out. */
+void trees_refit(bundle *b, const dataset *d, const int32_t *positions, int64_t seed, const trees_fit *fit) {
+    const mtan_config *c = &b->model.config;
+    if (fit->count == 0) return;
+    const boost_rows rows = rows_of(c, d, positions);
+    boost_rule rule = boost_default((size_t)numbers_of(c), rows.n, c->classes, c->trees, (uint32_t)seed);
+    boost fitted;
+    rule.trees = fit->count, rule.patience = fit->count + 1;
+    drop_trees(b);
+    boost_fit(&fitted, rows, rows, &rule);
+    write_trees(b, &fitted, fit);
+    boost_free(&fitted), rows_free(rows);
+}

@@ -15,5 +15,7 @@ typedef struct trees_fit {
 
 /* Trees that the model has already are fitted anew. d: prepared as for the training. 1, or 0 with error (512 bytes) set. */
 int trees_add(bundle *b, const dataset *d, const split *s, int64_t seed, int32_t threads, trees_fit *fit, char *error);
+/* As many trees, weighed as `fit` says, of all records at the positions: those of training and validation together. */
+void trees_refit(bundle *b, const dataset *d, const int32_t *positions, int64_t seed, const trees_fit *fit);
 
 #endif
