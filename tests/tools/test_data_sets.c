@@ -6,8 +6,10 @@
 
 #include "command_line.h"
 #include "../../tools/mtan/command/messages.h"
+#include "../../tools/mtan/command/settings.h"
 #include "../../tools/mtan/model/data_sets.h"
 #include "../../tools/mtan/model/files.h"
+#include "../../tools/mtan/model/plan.h"
 
 TEST every_row_is_whole(void) {
     for (const data_set *s = data_sets; s->name; s++) {
@@ -19,6 +21,30 @@ TEST every_row_is_whole(void) {
         ASSERTm(s->name, !s->recognise == !s->folders[0] && !s->recognise == !s->how);
         for (int preset = MTAN_FAITHFUL; preset <= MTAN_CORRECT; preset++)
             ASSERTm(s->name, s->defaults[preset].time_scale >= 0 && s->defaults[preset].baselines_time_scale >= 0);
+    }
+    PASS();
+}
+
+/* What a preset has, its options can say: asked for by them it is the preset's own plan. */
+static int are_settings(const char *model, const data_setting *list) {
+    char line[1024], option[64], described[400] = "", *word[64];
+    size_t used = (size_t)snprintf(line, sizeof line, "mtan train %s --preset best", model);
+    int n = 0;
+    options o;
+    plan p;
+    for (const data_setting *s = list; s->key; s++)
+        used += (size_t)snprintf(line + used, sizeof line - used, " --%s %s", setting_option(s->key, option), s->value);
+    for (char *at = strtok(line, " "); at && n < 64; at = strtok(NULL, " ")) word[n++] = at;
+    return options_parse(&o, n, word) && plan_make(&p, &o) && plan_describe(&p, described, sizeof described) &&
+           described[0] == 0;
+}
+
+TEST best_has_settings_that_there_are(void) {
+    for (const data_set *s = data_sets; s->name; s++) {
+        char enc[64], full[64];
+        snprintf(enc, sizeof enc, "%s-enc", s->name), snprintf(full, sizeof full, "%s-full", s->name);
+        ASSERTm(enc, !s->best || are_settings(enc, s->best));
+        ASSERTm(full, !s->best || are_settings(full, s->best));
     }
     PASS();
 }
@@ -64,6 +90,7 @@ SUITE(data_sets_suite) {
     GREATEST_SET_SETUP_CB(command_open, NULL);
     GREATEST_SET_TEARDOWN_CB(command_close, NULL);
     RUN_TEST(every_row_is_whole);
+    RUN_TEST(best_has_settings_that_there_are);
     RUN_TEST(names_are_found_or_refused);
     RUN_TEST(an_unknown_kind_is_refused);
 }

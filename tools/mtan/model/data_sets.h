@@ -15,7 +15,7 @@ typedef struct data_defaults {
 } data_defaults;
 
 typedef struct data_setting {
-    const char *key, *value; /* of a model's setting, or of an option of `mtan train` that takes a number */
+    const char *key, *value; /* of a model's setting, or of an option of `mtan train` that takes a number or a word */
 } data_setting;
 
 typedef struct data_set {
