@@ -4516,11 +4516,11 @@ static void fill_summaries(mtan_tape *tape, const mtan_batch *batch, const mtan_
 }
 
 /* ---- values: what attention reads of an observation (mtan.h, mtan_values) ----
- * Attention weighs by time alone, so the bins of a channel are channels that are observed at the same times. They take the place of
- * the channel, behind the static ones, and neither attention nor its backends know of it. */
+ * Attention weighs by time alone, so a channel's value and bins are channels that are observed at the same times. They take its
+ * place, behind the static ones, and neither attention nor its backends know of it. */
 
 static int32_t value_parts(const mtan_config *c) {
-    return c->values == MTAN_VALUES_PIECEWISE ? c->bins : 1;
+    return c->values == MTAN_VALUES_PIECEWISE ? 1 + c->bins : 1;
 }
 
 /* Channels that attention sees, and with the static ones before them. */
@@ -4550,9 +4550,9 @@ static mtan_real encode_value(const mtan_config *c, const mtan_real *knots, int3
                               mtan_real x) {
     const mtan_real *knot;
     mtan_real sum = 0;
-    if (c->values == MTAN_VALUES_PLAIN) return x;
+    if (c->values == MTAN_VALUES_PLAIN || (c->values == MTAN_VALUES_PIECEWISE && part == 0)) return x;
     knot = knots + (size_t)(channel - c->statics) * ((size_t)c->bins + 1);
-    if (c->values == MTAN_VALUES_PIECEWISE) return bin_share(knot + part, x);
+    if (c->values == MTAN_VALUES_PIECEWISE) return bin_share(knot + part - 1, x);
     for (int32_t j = 0; j < c->bins; j++) sum += bin_share(knot + j, x);
     return sum / (mtan_real)c->bins;
 }

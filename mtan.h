@@ -152,8 +152,9 @@ enum { MTAN_SPREAD = 1, MTAN_INTENSITY = 2, MTAN_SLOPE = 4 };
 /* What attention reads of an observation: its value x, as published; or what x is among the values of its channel in training. The
  * channel has bins + 1 knots, rising from the least value to the most: quantiles, where somebody fits them. A bin's share in x is
  * (x - low) / (high - low) between the two knots about it, 0 below them and 1 above; of a bin without width it is 0 below and 1 else.
- * PIECEWISE hands on the share of every bin, as that many channels which are observed at the same times (Gorishniy et al. 2022, with
- * both ends closed), QUANTILE the mean of the shares, between 0 and 1. Static channels, summaries and targets keep the values.
+ * PIECEWISE hands on x and, beside it, the share of every bin, as 1 + bins channels which are observed at the same times (Gorishniy et
+ * al. 2022 have the shares alone, whose ends are open); QUANTILE the mean of the shares, between 0 and 1, alone. Static channels,
+ * summaries and targets keep the values.
  * The knots are a tensor of the model, rec.values.knots, channel by channel, at first evenly from 0 to 1. Training leaves them as they
  * are. In a file they must be finite (MTAN_ERR_NUMERIC) and not fall within a channel (MTAN_ERR_FILE). */
 typedef enum mtan_values { MTAN_VALUES_PLAIN, MTAN_VALUES_QUANTILE, MTAN_VALUES_PIECEWISE } mtan_values;

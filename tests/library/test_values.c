@@ -8,7 +8,7 @@
 #include "greatest.h"
 #include "small.h"
 
-enum { RECORDS = 7, EVENTS = 20, TIMES = 20, PARTS_MOST = 3, LOGITS_MOST = 64 };
+enum { RECORDS = 7, EVENTS = 20, TIMES = 20, PARTS_MOST = 4, LOGITS_MOST = 64 };
 
 /* The knots of a channel that is not static. */
 static mtan_real *knots_at(small_model *s, int32_t channel) {
@@ -30,11 +30,10 @@ static int32_t encode(small_model *s, int32_t channel, double x, mtan_real *part
     for (int32_t j = 0; j < bins; j++) {
         const double share = share_of(x, (double)knot[j], (double)knot[j + 1]);
         sum += share;
-        if (s->config.values == MTAN_VALUES_PIECEWISE) part[j] = (mtan_real)share;
+        if (s->config.values == MTAN_VALUES_PIECEWISE) part[1 + j] = (mtan_real)share;
     }
-    if (s->config.values == MTAN_VALUES_PIECEWISE) return bins;
-    part[0] = (mtan_real)(sum / bins);
-    return 1;
+    part[0] = (mtan_real)(s->config.values == MTAN_VALUES_PIECEWISE ? x : sum / bins);
+    return s->config.values == MTAN_VALUES_PIECEWISE ? 1 + bins : 1;
 }
 
 /* The events of a record on the channels that attention sees. */
@@ -91,7 +90,7 @@ TEST encoded_values_are_more_channels(const char *name) {
     ASSERT(small_open_named(&s, name));
     shape_knots(&s);
     mtan_config c = s.config;
-    parts = c.values == MTAN_VALUES_PIECEWISE ? c.bins : 1;
+    parts = c.values == MTAN_VALUES_PIECEWISE ? 1 + c.bins : 1;
     c.values = MTAN_VALUES_PLAIN, c.channels *= parts; /* its parameters are the same but for the last one, the knots */
     ASSERT_EQ(MTAN_OK, mtan_model_init(&wide, &c, s.weights, s.count));
     ASSERT(start(&encoded, &s.model, bounds) && start(&plain, &wide, wide_bounds));
@@ -135,7 +134,7 @@ TEST a_bins_share_is_what_the_header_says(void) {
     PASS();
 }
 
-/* Values beyond the knots are as far as they go: nothing that a record holds makes an input larger than 1. */
+/* Values beyond the knots are as far as they go: nothing that a record holds makes a quantile larger than 1. */
 TEST values_beyond_the_knots_are_the_outermost(void) {
     const mtan_bounds bounds = {2, 1, 1};
     mtan_event far = {(mtan_real)0.5, 1, (mtan_real)1e30}, end = far;
@@ -143,7 +142,7 @@ TEST values_beyond_the_knots_are_the_outermost(void) {
     mtan_real p[4];
     runner run;
     small_model s;
-    ASSERT(small_open_named(&s, "enc piecewise"));
+    ASSERT(small_open_named(&s, "enc quantile"));
     end.value = knots_at(&s, 1)[s.config.bins];
     memset(r, 0, sizeof r);
     r[0].events = &far, r[1].events = &end, r[0].n_events = r[1].n_events = 1;

@@ -53,7 +53,7 @@ static const struct {
     {"enc quantile", "kind enc classify record values quantile bins 4 reference given"},
     {"enc piecewise statistics",
      "kind enc classify record values piecewise bins 2 statistics mean,spread,intensity,slope "
-     "summaries 1 statics 1 trees 2"},
+     "summaries 1 statics 1"},
     {"enc time piecewise", "kind enc classify time reference observed values piecewise bins 2 enc_heads 2"},
     {"enc rnn3 quantile", "kind enc classify record encoder rnn3 values quantile bins 1 summaries 1"},
     {"full piecewise", "kind full classify record values piecewise bins 3 summaries 1 statics 1"},

@@ -14,7 +14,7 @@ SUMMARIES = 11
 
 def value_parts(case):
     """How many channels attention sees in the place of one."""
-    return case.bins if case.config.get("values") == "piecewise" else 1
+    return 1 + case.bins if case.config.get("values") == "piecewise" else 1
 
 
 def encode(x, mask, knots, kind):
@@ -25,7 +25,8 @@ def encode(x, mask, knots, kind):
     share = share.clamp(0, 1) * mask.unsqueeze(-1)
     if kind == "quantile":
         return share.mean(-1), mask
-    return share.flatten(-2), mask.repeat_interleave(share.shape[-1], -1)
+    parts = torch.cat([x * mask.unsqueeze(-1), share], -1)
+    return parts.flatten(-2), mask.repeat_interleave(parts.shape[-1], -1)
 
 
 def encode_input(model, case, knots):

@@ -175,8 +175,8 @@ class Writer:
         share = g("Where", width > 0, share, g.float(g("GreaterOrEqual", x, high)))
         if s.values == "quantile":
             return g.reduce("Mean", share, 3), mask
-        there = g("Mul", g.unsqueeze(mask, 3), np.ones(s.bins, np.float32))
-        return g.shape(share, 0, 0, s.attended), g.shape(there, 0, 0, s.attended)
+        there = g("Mul", g.unsqueeze(mask, 3), np.ones(1 + s.bins, np.float32))
+        return g.shape(g("Concat", x, share, axis=3), 0, 0, s.attended), g.shape(there, 0, 0, s.attended)
 
     def statistics(self, score: str, value: str, mask: str, time: str, point: str) -> tuple[str, str]:
         """(B, H, K, F, D), 0 for a channel without observation; and the intensities, (B, H, K, D)."""

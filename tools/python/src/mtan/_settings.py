@@ -60,8 +60,8 @@ class Settings:
 
     @property
     def attended(self) -> int:
-        """Channels that attention sees: those that change, or their bins."""
-        return self.varying * (self.bins if self.values == "piecewise" else 1)
+        """Channels that attention sees: those that change, with their bins."""
+        return self.varying * (1 + self.bins if self.values == "piecewise" else 1)
 
     @property
     def columns(self) -> int:

@@ -188,7 +188,7 @@ class _Values(nn.Module):
         share = torch.where(width > 0, ((x - low) / width.masked_fill(width == 0, 1)).clamp(0, 1), step)
         if self.mean:
             return share.mean(-1), mask
-        return share.flatten(-2), mask.repeat_interleave(self.bins, -1)
+        return torch.cat([x, share], -1).flatten(-2), mask.repeat_interleave(1 + self.bins, -1)
 
 
 class _Summaries:
