@@ -46,6 +46,15 @@ TEST members_are_averaged(void) {
     PASS();
 }
 
+/* Each by itself, as its seed alone would be. */
+TEST members_are_trained_once_more(void) {
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--epochs 2 --seed 7 --refit 1 --ensemble 2 --out @/all"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--epochs 2 --seed 8 --refit 1 --out @/alone"), "%d");
+    ASSERT(command_same_tensors("alone/best.safetensors", "all/member-1/best.safetensors"));
+    ASSERT(command_same_tensors("alone/chosen.safetensors", "all/member-1/chosen.safetensors"));
+    PASS();
+}
+
 TEST every_command_takes_an_ensemble(void) {
     ASSERT_EQ_FMT(DONE, command_run(TRAIN "--epochs 2 --ensemble 2 --out @/all"), "%d");
     ASSERT_EQ_FMT(DONE, command_run("selftest @/all/best.safetensors"), "%d");
@@ -131,6 +140,7 @@ SUITE(ensemble_command_suite) {
     GREATEST_SET_SETUP_CB(command_open, NULL);
     GREATEST_SET_TEARDOWN_CB(command_close, NULL);
     RUN_TEST(members_are_averaged);
+    RUN_TEST(members_are_trained_once_more);
     RUN_TEST(every_command_takes_an_ensemble);
     RUN_TEST(curves_are_averaged);
     RUN_TEST(an_interrupted_ensemble_goes_on);
