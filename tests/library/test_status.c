@@ -1457,7 +1457,8 @@ static int nan_is_noticed(desk *d, int which, const mtan_record *r, mtan_real *w
 /* What no prediction computes with: the bias of the keys, which cancels in the softmax; recurrent weights where there is one step;
  * splits of trees, which are compared, and the heights of leaves that this record is not in. */
 static int is_dead(const mtan_config *c, const char *name) {
-    return strstr(name, "linears.1.bias") || strstr(name, "trees.split") || strstr(name, "trees.height") || (c->ref_points == 1 && strstr(name, "weight_hh"));
+    return strstr(name, "linears.1.bias") || strstr(name, "trees.split") || strstr(name, "trees.height") ||
+           (c->ref_points == 1 && strstr(name, "weight_hh"));
 }
 
 TEST a_weight_that_is_nan_gives_no_prediction(mtan_precision precision) {

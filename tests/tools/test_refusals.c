@@ -387,10 +387,10 @@ TEST searches_that_find_nothing(void) {
     ASSERT(
         command_refused("train own --model interp --preset faithful --data @/events.csv --budget 5s --quiet --out @/x",
                         "--budget needs validation records: this plan has none"));
-    ASSERT(command_refused(
-        OWN "--model enc --lr 1000 --decay 1 --clip 0 --budget 2trials --epochs 200 --enc-hidden 8 --embed 8 --ref-points 4 "
-            "--threads 1 --out @/x",
-        "every candidate diverged: a smaller --lr may help"));
+    ASSERT(command_refused(OWN "--model enc --lr 1000 --decay 1 --clip 0 --budget 2trials --epochs 200 --enc-hidden 8 "
+                               "--embed 8 --ref-points 4 "
+                               "--threads 1 --out @/x",
+                           "every candidate diverged: a smaller --lr may help"));
     PASS();
 }
 

@@ -59,7 +59,8 @@ TEST what_was_tried_is_told_and_kept(void) {
     ASSERT(strstr(text, "round  trial  epochs  seconds  auc        settings\n    1      0       1 "));
     ASSERT(strstr(text, "as it stands\n") && strstr(text, "\n    2 ") && !strstr(text, "\n    3 "));
     ASSERT(strstr(text, " --thin ") && strstr(text, " --frequencies ") && strstr(text, " --statistics mean"));
-    ASSERT(strstr(text, " --values plain") && (strstr(text, " --values piecewise") || strstr(text, " --values quantile")));
+    ASSERT(strstr(text, " --values plain") &&
+           (strstr(text, " --values piecewise") || strstr(text, " --values quantile")));
     ASSERT(!strstr(text, " --lr ") && !strstr(text, " --enc-hidden ")); /* which the user gave */
     ASSERT(strstr(text, "\nnext, on the test records: mtan eval "));
     free(text);

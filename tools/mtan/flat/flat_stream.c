@@ -53,8 +53,7 @@ static int open_stream(void *job) {
     opening *o = job;
     mtan_flat_stream *s;
     mtan_status status;
-    if (o->from->model.config.architecture)
-        return flat_fail("streams are for mTAN's models", NULL);
+    if (o->from->model.config.architecture) return flat_fail("streams are for mTAN's models", NULL);
     if (!(s = flat_take(sizeof *s))) return flat_fail(mtan_status_message(MTAN_ERR_MEMORY), NULL);
     memset(s, 0, sizeof *s);
     s->from = o->from, s->model = o->from->model;

@@ -426,8 +426,8 @@ int training_end_epoch(training *t, epoch_result *result, char *error) {
     result->eval_seconds = seconds() - start;
     t->epoch++, t->batch = t->filled = 0;
     mtan_trainer_next(&t->trainer, NULL, 0); /* an epoch may have been cut short, by a search */
-    best = result->val_points == 0 || (isfinite(result->val_selected) &&
-                                       (t->plan->select == SELECT_LAST || result->val_selected < t->best));
+    best = result->val_points == 0 ||
+           (isfinite(result->val_selected) && (t->plan->select == SELECT_LAST || result->val_selected < t->best));
     if (best && result->val_points > 0) t->best = result->val_selected;
     if (best) t->best_epoch = t->epoch, t->since_best = 0;
     else t->since_best++;
