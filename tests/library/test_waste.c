@@ -5,16 +5,16 @@
 
 #include "small.h"
 
-/* Every array starts at a multiple of 64 bytes: gaps of that size, two in a row, are no waste. A whole number has
- * the place of a real, half of which it leaves in the double build. In a predictor a row of the attention's scratch,
- * which serves the backward pass, stays as it was: a real for every reference point or query time. */
-enum {
-    DIRT_A = 0x00,
-    DIRT_B = 0x55,
-    TIMES = 50,
-    GAPS = 2 * 64 + TIMES * (sizeof(mtan_real) - sizeof(int32_t)),
-    SCRATCH = TIMES * sizeof(mtan_real)
-};
+/* In a predictor a row of the attention's scratch, which serves the backward pass, stays as it was: a real for every reference
+ * point or query time. */
+enum { DIRT_A = 0x00, DIRT_B = 0x55, TIMES = 50, SCRATCH = TIMES * sizeof(mtan_real) };
+
+/* Every array starts at a multiple of 64 bytes: gaps of that size, two in a row, are no waste. A whole number has the place of a
+ * real, half of which it leaves in the double build; an event has one, and one more for each bin of its value. */
+static size_t gaps(const mtan_config *c) {
+    const size_t numbers = c->values == MTAN_VALUES_PIECEWISE ? 1 + (size_t)c->bins : 1;
+    return 2 * 64 + TIMES * numbers * (sizeof(mtan_real) - sizeof(int32_t));
+}
 
 static int ask_everything(mtan_predictor *p, const small_set *set) {
     const mtan_config *c = &p->model->config;
@@ -95,7 +95,7 @@ static size_t longest_untouched(const unsigned char *a, const unsigned char *b, 
 /* One record, as some questions take one at a time. */
 static int wastes_little(large_model *s, const mtan_train_config *train) {
     const mtan_bounds bounds = {1, TIMES, TIMES};
-    const size_t most = train ? GAPS : GAPS + SCRATCH;
+    const size_t most = gaps(&s->config) + (train ? 0 : SCRATCH);
     uint64_t random = 5;
     small_set set = small_records(&s->config, &bounds, 1, 1, &random);
     size_t bytes = 0, longest = SIZE_MAX;
