@@ -200,3 +200,17 @@ int case_left_out(const char *name) {
     }
     return 0;
 }
+
+void sort_knots(const mtan_config *config, mtan_real *weights) {
+    const int32_t knots = config->bins + 1;
+    mtan_param p;
+    if (config->values == MTAN_VALUES_PLAIN || mtan_param_at(config, mtan_param_count(config) - 1, &p) != MTAN_OK)
+        return;
+    for (int32_t i = 0; i < p.rows; i++) {
+        mtan_real *knot = weights + p.offset;
+        const mtan_real x = knot[i];
+        int32_t at = i;
+        for (; at % knots > 0 && knot[at - 1] > x; at--) knot[at] = knot[at - 1];
+        knot[at] = x;
+    }
+}

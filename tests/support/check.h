@@ -77,4 +77,7 @@ int case_left_out(const char *name);
         if (case_left_out(__func__)) SKIPm(LEFT_OUT);                                                                  \
     } while (0)
 
+/* Puts random knots of encoded values in order, channel by channel, as a model's are. */
+void sort_knots(const mtan_config *config, mtan_real *weights);
+
 #endif

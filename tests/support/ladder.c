@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "small.h"
-
 /* ---- the rule ---- */
 
 double golden_u(const char *name, size_t i) {
@@ -37,7 +35,7 @@ void golden_weights(const mtan_config *config, mtan_real *weights, double freq, 
             weights[p.offset + i] =
                 (mtan_real)(whole ? floor(4 * golden_u(p.name, i)) / 4 : golden_u(p.name, i) * scale);
     }
-    small_knots(config, weights);
+    sort_knots(config, weights);
 }
 
 /* ---- a case in memory ---- */

@@ -116,20 +116,6 @@ int small_count(void) {
     return (int)(sizeof cases / sizeof cases[0]);
 }
 
-void small_knots(const mtan_config *config, mtan_real *weights) {
-    const int32_t knots = config->bins + 1;
-    mtan_param p;
-    if (config->values == MTAN_VALUES_PLAIN || mtan_param_at(config, mtan_param_count(config) - 1, &p) != MTAN_OK)
-        return;
-    for (int32_t i = 0; i < p.rows; i++) {
-        mtan_real *knot = weights + p.offset;
-        const mtan_real x = knot[i];
-        int32_t at = i;
-        for (; at % knots > 0 && knot[at - 1] > x; at--) knot[at] = knot[at - 1];
-        knot[at] = x;
-    }
-}
-
 int small_open(small_model *s, int index) {
     uint64_t random = 7;
     if (index < 0 || index >= small_count()) return 0;
@@ -144,7 +130,7 @@ int small_open(small_model *s, int index) {
     }
     s->weights = guard_alloc(s->count * sizeof *s->weights);
     for (size_t i = 0; i < s->count; i++) s->weights[i] = small_real(&random) / 2;
-    small_knots(&s->config, s->weights);
+    sort_knots(&s->config, s->weights);
     return mtan_model_init(&s->model, &s->config, s->weights, mtan_weights_count(&s->config)) == MTAN_OK;
 }
 

@@ -18,9 +18,6 @@ int small_count(void);
 int small_open_named(small_model *s, const char *name);
 int small_close(small_model *s); /* were the guards intact? */
 
-/* Puts random knots of encoded values in order, channel by channel, as a model's are. */
-void small_knots(const mtan_config *config, mtan_real *weights);
-
 /* Applies "key value key value ..."; 0 when a setting is refused. */
 int small_apply(mtan_config *config, const char *settings);
 
