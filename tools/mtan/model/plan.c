@@ -57,11 +57,16 @@ static const field fields[] = {
     OTHER("scale", 'i', scale, 0, PREP_KINDS - 1),
     {"schedule", 'i', offsetof(plan, schedule), 0, SCHEDULE_COSINE, 0, SCHEDULE_EXPONENTIAL},
 };
-enum { FIELDS = sizeof fields / sizeof fields[0], NUMBERS = 18 }; /* the first NUMBERS are options that take a number */
+enum { FIELDS = sizeof fields / sizeof fields[0] };
+
+/* Whether it is an option that takes a number. */
+static int is_number(const field *f) {
+    return isnan(f->low);
+}
 
 /* A file may say what the command line may: the range of a number stands in the table of options. */
 static int field_takes(const field *f, double x) {
-    const option *number = f < fields + NUMBERS ? option_of("train", f->name) : NULL;
+    const option *number = is_number(f) ? option_of("train", f->name) : NULL;
     return x >= (number ? number->low : f->low) && x <= (number ? number->high : f->high);
 }
 
@@ -413,8 +418,8 @@ int plan_published(plan *p, const char *name) {
 }
 
 static void apply_numbers(plan *p, const options *o) {
-    for (const field *f = fields; f < fields + NUMBERS; f++)
-        field_set(p, f, option_number(o, f->name, field_get(p, f)));
+    for (const field *f = fields; f < fields + FIELDS; f++)
+        if (is_number(f)) field_set(p, f, option_number(o, f->name, field_get(p, f)));
 }
 
 /* People's own records may be in any order, which the published folds rely on. */
@@ -635,7 +640,7 @@ int plan_describe(const plan *p, char *text, size_t size) {
     for (int i = 0; i < FIELDS; i++) {
         const double value = field_get(p, &fields[i]);
         if (!differ(field_get(&usual, &fields[i]), value) || strcmp(fields[i].name, "seed") == 0) continue;
-        if (i < NUMBERS) describe_number(&d, fields[i].name, value);
+        if (is_number(&fields[i])) describe_number(&d, fields[i].name, value);
         else if (plan_word(fields[i].name, value)) describe(&d, fields[i].name, plan_word(fields[i].name, value));
     }
     if (strcmp(usual.class_weights, p->class_weights) != 0) describe(&d, "class-weights", p->class_weights);
