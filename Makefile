@@ -97,7 +97,7 @@ gcc-fma.SUITE_C := $(LIBRARY_SUITE_C)
 gcc-fma.SHARED_C := $(LIBRARY_SHARED_C)
 clang-double.SUITE_C := $(LIBRARY_SUITE_C)
 clang-double.SHARED_C := $(LIBRARY_SHARED_C)
-bare.SUITE_C := tests/main.c tests/library/test_check.c tests/library/test_simd.c $(patsubst %,tests/tools/test_%.c,array own prep)
+bare.SUITE_C := tests/main.c tests/library/test_check.c tests/library/test_simd.c $(patsubst %,tests/data/test_%.c,array own prep)
 bare.SHARED_C := $(filter tools/data/% platform/cpu.c $(patsubst %,tests/support/%.c,check ladder kernel% small tiny_model caller),$(SHARED_C))
 
 BITS_C := tests/library/bits_dump.c $(patsubst %,tests/support/%.c,ladder check tiny_model kernel_cases small caller)

@@ -1,5 +1,5 @@
 /* Preparation: what mtan.c makes of raw observations, against plain code written here, libc's strtod and worked examples. How the tools
- * fit and write it is tested by tests/tools/test_prep.c, and that it has the bits of `mtan predict` by test_prepared_command.c. */
+ * fit and write it is tested by tests/data/test_prep.c, and that it has the bits of `mtan predict` by test_prepared_command.c. */
 #define MTAN_INTERNALS
 #include <greatest.h>
 #include <math.h>

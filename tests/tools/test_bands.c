@@ -6,7 +6,7 @@
 
 #include "../../tools/data/array.h"
 #include "../../tools/data/percentile.h"
-#include "../../tools/mtan/model/bands.h"
+#include "../../tools/mtan/measure/bands.h"
 #include "check.h"
 #include "command_line.h"
 #include "../../tools/mtan/command/commands.h"

@@ -6,7 +6,7 @@
 
 #include "golden_metrics.h"
 #include "../../tools/data/generators.h"
-#include "../../tools/mtan/model/boost.h"
+#include "../../tools/mtan/fit/boost.h"
 
 enum { ROUNDS = 40, LEAST = 5 }; /* as tools/golden/golden_rivals.py has it */
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "golden_metrics.h"
-#include "../../tools/mtan/model/decisions.h"
+#include "../../tools/mtan/measure/decisions.h"
 
 TEST thresholds_are_scikit_learns(void) {
     size_t n, rows, many;

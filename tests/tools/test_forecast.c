@@ -6,7 +6,7 @@
 
 #include "../../tools/data/dataset.h"
 #include "../../tools/mtan/command/commands.h"
-#include "../../tools/mtan/model/interpolation.h"
+#include "../../tools/mtan/measure/interpolation.h"
 #include "command_line.h"
 
 TEST the_end_of_a_record_is_held_out(void) {

@@ -10,8 +10,8 @@
 #include "../../tools/data/own.h"
 #include "../../tools/data/split.h"
 #include "../../tools/mtan/command/commands.h"
-#include "../../tools/mtan/model/contest.h"
-#include "../../tools/mtan/model/labels.h"
+#include "../../tools/mtan/measure/contest.h"
+#include "../../tools/mtan/measure/labels.h"
 
 #define NEAR 1e-12
 

@@ -6,7 +6,7 @@
 
 #include "golden_metrics.h"
 #include "../../tools/data/generators.h"
-#include "../../tools/mtan/model/logistic.h"
+#include "../../tools/mtan/measure/logistic.h"
 
 static const char *tensor(char name[32], const char *of, const char *what) {
     snprintf(name, 32, "%s.%s", of, what);

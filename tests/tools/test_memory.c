@@ -13,7 +13,7 @@
 #include "../../tools/data/text_writer.h"
 #include "../../tools/mtan/command/commands.h"
 #include "../../tools/mtan/model/files.h"
-#include "../../tools/mtan/model/metrics.h"
+#include "../../tools/mtan/measure/metrics.h"
 #include "../../tools/mtan/model/runner.h"
 #include "command_line.h"
 #include "tiny_model.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "golden_metrics.h"
-#include "../../tools/mtan/model/metrics.h"
+#include "../../tools/mtan/measure/metrics.h"
 #include "../../tools/data/generators.h"
 
 #define NEAR 1e-12

@@ -9,9 +9,9 @@
 #include "golden_metrics.h"
 #include "small.h"
 #include "../../tools/mtan/command/commands.h"
-#include "../../tools/mtan/model/metrics.h"
-#include "../../tools/mtan/model/numbers.h"
-#include "../../tools/mtan/model/widths.h"
+#include "../../tools/mtan/measure/metrics.h"
+#include "../../tools/mtan/measure/numbers.h"
+#include "../../tools/mtan/fit/widths.h"
 
 #define NEAR 1e-12
 

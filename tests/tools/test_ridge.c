@@ -7,7 +7,7 @@
 
 #include "golden_metrics.h"
 #include "../../tools/data/generators.h"
-#include "../../tools/mtan/model/ridge.h"
+#include "../../tools/mtan/measure/ridge.h"
 
 static double *of_case(const char *name, const char *what, size_t *n) {
     char tensor[32];

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../../tools/data/patients.h"
-#include "../../tools/mtan/model/rivals.h"
+#include "../../tools/mtan/measure/rivals.h"
 #include "check.h"
 
 static const mtan_observation seen[] = {{0.5, 0, 1}, {2, 0, 3}, {5, 0, 2}, {9, 0, -1}};

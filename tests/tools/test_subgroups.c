@@ -8,7 +8,7 @@
 #include "command_line.h"
 #include "../../tools/data/array.h"
 #include "../../tools/mtan/command/commands.h"
-#include "../../tools/mtan/model/subgroups.h"
+#include "../../tools/mtan/measure/subgroups.h"
 
 #define DATA "--data @/events.csv --labels @/by.csv --split all "
 

@@ -20,8 +20,8 @@
 #include "../data/patients.h"
 #include "../mtan/command/commands.h"
 #include "../mtan/model/bundle.h"
-#include "../mtan/model/logistic.h"
-#include "../mtan/model/rivals.h"
+#include "../mtan/measure/logistic.h"
+#include "../mtan/measure/rivals.h"
 
 enum { TRAINED = 2000, ASKED = 300, PATIENTS = TRAINED + ASKED, FEATURES = PATIENT_CHANNELS * RIVAL_SUMMARIES };
 enum { HALF_HOURS = 2 * PATIENT_HOURS + 1, ROOM = PATIENT_MOST + PATIENT_CHANNELS, WORDS = 64 };

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the AUC of a random forest on the made-up sets of tests/tools/test_best_command.c, which has these numbers beside its sets.
+"""Prints the AUC of a random forest on the made-up sets of tests/command/test_best_command.c, which has these numbers beside its sets.
 
     forest.py
 

@@ -2,7 +2,7 @@
 #ifndef MTAN_TOOLS_CHECK_DATA_H
 #define MTAN_TOOLS_CHECK_DATA_H
 
-#include "../model/contest.h"
+#include "../measure/contest.h"
 #include "../model/data_sets.h"
 #include "../model/plan.h"
 #include "profile.h"

@@ -13,7 +13,7 @@
 #include "../paper/recipes.h"
 #include "../paper/trace.h"
 #include "../model/data_sets.h"
-#include "../model/training.h"
+#include "../fit/training.h"
 #include "shared_options.h"
 
 /* A thread that has less of its core was disturbed: an epoch alone on a machine has 0.99 and more. */

@@ -6,7 +6,7 @@
 #include "../report/json_text.h"
 #include "../model/bounds.h"
 #include "../model/session.h"
-#include "../model/worth.h"
+#include "../measure/worth.h"
 #include "shared_options.h"
 
 #include <math.h>

@@ -12,7 +12,7 @@
 #include "train.h"
 #include "../model/ensemble.h"
 #include "../model/files.h"
-#include "../model/metrics.h"
+#include "../measure/metrics.h"
 #include "../model/session.h"
 
 enum { PATH_ROOM = 4096 };

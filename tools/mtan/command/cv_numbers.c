@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "../../data/array.h"
-#include "../model/worth.h"
+#include "../measure/worth.h"
 #include "commands.h"
 #include "rows.h"
 

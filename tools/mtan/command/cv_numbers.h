@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "../model/metrics.h"
+#include "../measure/metrics.h"
 #include "../model/session.h"
 
 enum { FOLD_METRICS = METRICS + NUMBER_METRICS }; /* room for either kind */

@@ -11,7 +11,7 @@
 
 #include "../../../mtan.h"
 #include "../../data/array.h"
-#include "../model/metrics.h"
+#include "../measure/metrics.h"
 #include "../torch/tensor_set.h"
 
 typedef enum difference_kind {

@@ -8,7 +8,7 @@
 #include "../report/bands_text.h"
 #include "../report/contest_text.h"
 #include "../report/json_text.h"
-#include "../model/metrics.h"
+#include "../measure/metrics.h"
 #include "../model/session.h"
 #include "eval_decisions.h"
 #include "eval_groups.h"

@@ -3,7 +3,7 @@
 #define MTAN_TOOLS_EVAL_GROUPS_H
 
 #include "../model/session.h"
-#include "../model/subgroups.h"
+#include "../measure/subgroups.h"
 
 /* --by with its file, measured; `column` keeps the names. 1, *groups NULL where --by is not given; or 0 with a message printed. Both are to
  * be freed in any case. */

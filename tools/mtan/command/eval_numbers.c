@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "../../data/shown.h"
-#include "../model/labels.h"
+#include "../measure/labels.h"
 #include "../report/json_text.h"
 #include "commands.h"
 #include "eval_groups.h"

@@ -2,7 +2,7 @@
 #ifndef MTAN_TOOLS_EVAL_PARTS_H
 #define MTAN_TOOLS_EVAL_PARTS_H
 
-#include "../model/contest.h"
+#include "../measure/contest.h"
 #include "../model/session.h"
 
 /* The opening of the object: the model and the records. */

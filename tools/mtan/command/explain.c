@@ -5,7 +5,7 @@
 
 #include "../model/bounds.h"
 #include "../model/device.h"
-#include "../model/explain.h"
+#include "../measure/explain.h"
 #include "../model/session.h"
 #include "../report/json_text.h"
 #include "commands.h"

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "../model/bounds.h"
-#include "../model/numbers.h"
-#include "../model/predictions.h"
+#include "../measure/numbers.h"
+#include "../measure/predictions.h"
 #include "../report/attention_view.h"
 #include "../report/contest_text.h"
 #include "../report/verdict.h"

@@ -3,7 +3,7 @@
 #ifndef MTAN_TOOLS_OUTCOME_H
 #define MTAN_TOOLS_OUTCOME_H
 
-#include "../model/training.h"
+#include "../fit/training.h"
 #include "options.h"
 
 /* best: the file of the best model. What cannot be measured is left out: the run has done its work. */

@@ -8,8 +8,8 @@
 
 #include "commands.h"
 #include "../model/golden_record.h"
-#include "../model/labels.h"
-#include "../model/metrics.h"
+#include "../measure/labels.h"
+#include "../measure/metrics.h"
 #include "settings.h"
 #include "../model/files.h"
 #include "shared_options.h"

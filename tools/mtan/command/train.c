@@ -13,18 +13,18 @@
 #include <unistd.h>
 
 #include "commands.h"
-#include "../model/trees.h"
+#include "../fit/trees.h"
 #include "../model/data_sets.h"
 #include "../model/device.h"
 #include "../model/ensemble.h"
-#include "../model/distributed.h"
+#include "../fit/distributed.h"
 #include "../model/files.h"
 #include "../model/golden_record.h"
-#include "../model/pretrain.h"
+#include "../fit/pretrain.h"
 #include "outcome.h"
 #include "search.h"
 #include "train.h"
-#include "../model/training.h"
+#include "../fit/training.h"
 #include "shared_options.h"
 
 static volatile sig_atomic_t interrupted;

@@ -2,7 +2,7 @@
 #ifndef MTAN_TOOLS_TRAIN_H
 #define MTAN_TOOLS_TRAIN_H
 
-#include "../model/training.h"
+#include "../fit/training.h"
 #include "options.h"
 
 typedef struct train_watch {

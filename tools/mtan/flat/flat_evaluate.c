@@ -3,8 +3,8 @@
 
 #include "../command/messages.h"
 #include "../model/bounds.h"
-#include "../model/interpolation.h"
-#include "../model/worth.h"
+#include "../measure/interpolation.h"
+#include "../measure/worth.h"
 #include "flat_question.h"
 
 static int32_t *all_positions(const question *q) {

@@ -5,7 +5,7 @@
 #include "../command/messages.h"
 #include "../model/bounds.h"
 #include "../model/device.h"
-#include "../model/explain.h"
+#include "../measure/explain.h"
 #include "../model/reference.h"
 #include "flat_question.h"
 

@@ -3,9 +3,9 @@
 #define MTAN_TOOLS_SESSION_H
 
 #include "../command/options.h"
-#include "interpolation.h"
-#include "numbers.h"
-#include "predictions.h"
+#include "../measure/interpolation.h"
+#include "../measure/numbers.h"
+#include "../measure/predictions.h"
 #include "source.h"
 
 typedef struct session {

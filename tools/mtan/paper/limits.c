@@ -8,7 +8,7 @@
 #include "../../data/synthetic.h"
 #include "../command/options.h"
 #include "../model/plan.h"
-#include "../model/rivals.h"
+#include "../measure/rivals.h"
 
 /* The noise that a solution with the true kernel allows for, a standard deviation: the points have none. */
 #define KERNEL_NOISE 0.01

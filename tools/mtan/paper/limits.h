@@ -3,7 +3,7 @@
 #ifndef MTAN_TOOLS_LIMITS_H
 #define MTAN_TOOLS_LIMITS_H
 
-#include "../model/metrics.h"
+#include "../measure/metrics.h"
 
 typedef struct limit_error {
     double reconstruction, interpolation; /* mean squared errors: at the points shown; over the true curve */

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "../model/bands.h"
+#include "../measure/bands.h"
 
 /* What the rows of a table are of: gaps are multiplied by time_scale, the data's, and its unit stands behind them. */
 typedef struct band_units {

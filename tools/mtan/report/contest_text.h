@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "../model/contest.h"
+#include "../measure/contest.h"
 
 /* The heading of a table under `title`: a column for each who took part, and the model's difference to the best; then a row. */
 void contest_heading(FILE *out, const char *title, const contest_number *like);

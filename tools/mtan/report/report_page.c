@@ -12,8 +12,8 @@
 #include "pictures.h"
 #include "style.h"
 #include "verdict.h"
-#include "../model/decisions.h"
-#include "../model/metrics.h"
+#include "../measure/decisions.h"
+#include "../measure/metrics.h"
 
 enum {
     UNNAMED = 14,      /* what a frame gains above when its vertical axis has no name */

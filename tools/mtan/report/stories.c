@@ -8,7 +8,7 @@
 #include "../command/shared_options.h"
 #include "../model/bounds.h"
 #include "../model/device.h"
-#include "../model/explain.h"
+#include "../measure/explain.h"
 
 enum { TOLD = 6, CHANNELS_TOLD = 12 };
 static const double ASKED_MOST = 30000; /* records that the channels may cost: some seconds */

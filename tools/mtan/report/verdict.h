@@ -4,7 +4,7 @@
 #ifndef MTAN_TOOLS_VERDICT_H
 #define MTAN_TOOLS_VERDICT_H
 
-#include "../model/metrics.h"
+#include "../measure/metrics.h"
 #include "report.h"
 
 enum { VERDICT_BYTES = 256 };

@@ -9,7 +9,7 @@
 #include "../../data/generators.h"
 #include "../../data/memory.h"
 #include "../../data/percentile.h"
-#include "metrics.h"
+#include "../measure/metrics.h"
 
 /* Rows of which the fit knows the step that each number stands at, and their sums so far. */
 typedef struct placed {

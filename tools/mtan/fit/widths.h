@@ -8,7 +8,7 @@
 #define MTAN_TOOLS_WIDTHS_H
 
 #include "../../../mtan.h"
-#include "numbers.h"
+#include "../measure/numbers.h"
 
 enum { WIDTH_LEAST = 20 }; /* rows that say something about a width */
 

@@ -6,7 +6,7 @@
 #ifndef MTAN_TOOLS_PRETRAIN_H
 #define MTAN_TOOLS_PRETRAIN_H
 
-#include "plan.h"
+#include "../model/plan.h"
 
 typedef struct pretraining {
     plan plan; /* of the model that interpolates */

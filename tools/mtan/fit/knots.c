@@ -5,7 +5,7 @@
 
 #include "../../data/memory.h"
 #include "../../data/percentile.h"
-#include "bundle.h"
+#include "../model/bundle.h"
 
 /* The values of a channel in these records, ascending; `room` for all of them. Returns how many. */
 static size_t values_of(double *room, const dataset *d, const int32_t *records, int32_t channel) {

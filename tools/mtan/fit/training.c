@@ -5,16 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bounds.h"
-#include "bundle.h"
-#include "device.h"
-#include "interpolation.h"
+#include "../model/bounds.h"
+#include "../model/bundle.h"
+#include "../model/device.h"
+#include "../measure/interpolation.h"
 #include "knots.h"
-#include "labels.h"
-#include "numbers.h"
-#include "predictions.h"
+#include "../measure/labels.h"
+#include "../measure/numbers.h"
+#include "../measure/predictions.h"
 #include "pretrain.h"
-#include "solver_room.h"
+#include "../model/solver_room.h"
 #include "widths.h"
 #include "../../data/generators.h"
 

@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "boost.h"
-#include "bounds.h"
-#include "metrics.h"
-#include "predictions.h"
-#include "summaries.h"
+#include "../model/bounds.h"
+#include "../measure/metrics.h"
+#include "../measure/predictions.h"
+#include "../measure/summaries.h"
 
 enum { SHARES = 15 };     /* network and trees are each tried at 0, 0.1, ..., SHARES / 10 */
 enum { SPLIT_REALS = 4 }; /* leaf, number, threshold, side: mtan.h, MTAN_LEAVES */

@@ -6,7 +6,7 @@
 #include "../../data/prep.h"
 #include "bands.h"
 #include "metrics.h"
-#include "runner.h"
+#include "../model/runner.h"
 
 /* Interpolation of one record: what the model sees and what it is scored on. The held-out times are a function of the record's
  * name and `share` (Q23), so every evaluation and every model sees the same. Where the data set has a horizon they are instead what

@@ -14,7 +14,7 @@
 #include "../../tools/mtan/command/commands.h"
 #include "../../tools/mtan/command/shared_options.h"
 #include "../../tools/mtan/model/files.h"
-#include "../../tools/mtan/model/training.h"
+#include "../../tools/mtan/fit/training.h"
 
 #define DATA "--data @/events.csv --labels @/labels.csv "
 #define TRAIN                                                                                                          \

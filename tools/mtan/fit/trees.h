@@ -4,7 +4,7 @@
 #define MTAN_TOOLS_TREES_H
 
 #include "../../data/split.h"
-#include "bundle.h"
+#include "../model/bundle.h"
 
 /* Log-losses on the validation records, and what network and trees are multiplied by to give the lowest together. */
 typedef struct trees_fit {

@@ -7,7 +7,7 @@
 
 #include "../../data/generators.h"
 #include "predictions.h"
-#include "reference.h"
+#include "../model/reference.h"
 
 /* ---- records slightly other than one ---- */
 

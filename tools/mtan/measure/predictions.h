@@ -3,7 +3,7 @@
 #define MTAN_TOOLS_PREDICTIONS_H
 
 #include "../../data/dataset.h"
-#include "runner.h"
+#include "../model/runner.h"
 
 /* Rows, labels (unlabelled rows left out of the metrics), groups (which record a row belongs to). */
 typedef struct predictions {

@@ -7,8 +7,8 @@
 
 #include "../command/messages.h"
 #include "../paper/recipes.h"
-#include "bundle.h"
-#include "data_sets.h"
+#include "../model/bundle.h"
+#include "../model/data_sets.h"
 
 /* ---- the plan ---- */
 

@@ -6,7 +6,7 @@
 
 #include "../../data/dataset.h"
 #include "../../data/prep.h"
-#include "runner.h"
+#include "../model/runner.h"
 #include "worth.h"
 
 /* The class of the highest of (classes) probabilities. */

@@ -5,8 +5,8 @@
 #define MTAN_TOOLS_TRAINING_H
 
 #include "../../baselines/arrange.h"
-#include "plan.h"
-#include "runner.h"
+#include "../model/plan.h"
+#include "../model/runner.h"
 
 /* What one epoch gave. NaN where there is no such number. */
 typedef struct epoch_result {

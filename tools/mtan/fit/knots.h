@@ -11,7 +11,7 @@
 #define MTAN_TOOLS_KNOTS_H
 
 #include "../../data/dataset.h"
-#include "plan.h"
+#include "../model/plan.h"
 
 /* Sets the knots among the weights of the plan's model; none where it has none. A channel that the records do not observe keeps its. */
 void knots_fit(mtan_real *weights, const plan *p, const dataset *d, const split *s);
