@@ -131,6 +131,13 @@ build/$(1)/$(notdir $(p)): build/$(1)/$(p).o build/$(1)/shared.a
 	@$(compiler) $$($(1).flags) $$^ $$(LIBS) -o $$@)
 endef
 $(foreach c,$(CONFIGURATIONS),$(eval $(call rules,$(c))))
+# Results tell the commit of the program that made them, with a + where files were changed since.
+COMMIT := $(shell git describe --always --exclude='*' --abbrev=10 --dirty=+ 2>/dev/null)
+build/commit: always
+	@mkdir -p $(@D) && echo '$(COMMIT)' | cmp -s - $@ || echo '$(COMMIT)' >$@
+$(CONFIGURATIONS:%=build/%/tools/mtan/paper/origin.o): ALWAYS += -DMTAN_COMMIT='"$(COMMIT)"'
+$(CONFIGURATIONS:%=build/%/tools/mtan/paper/origin.o): build/commit
+always:
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find build -name '*.d' 2>/dev/null)
@@ -293,4 +300,4 @@ deps: ## fetch all dependencies into build/deps (targets fetch what they need by
 clean: ## remove build/, but not the fetched dependencies
 	@find build -mindepth 1 -maxdepth 1 ! -name deps -exec rm -rf {} + 2>/dev/null || :
 
-.PHONY: help found lib lib-double mtan install uninstall demo test $(CHECKS) agreement sizes bench deps clean test-bare $(TESTS:%=test-%) $(CHECKS:%=test-%)
+.PHONY: always help found lib lib-double mtan install uninstall demo test $(CHECKS) agreement sizes bench deps clean test-bare $(TESTS:%=test-%) $(CHECKS:%=test-%)

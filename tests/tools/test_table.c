@@ -13,6 +13,7 @@
 #include "../../tools/mtan/model/bundle.h"
 #include "../../tools/mtan/model/plan.h"
 #include "../../tools/mtan/paper/limits.h"
+#include "../../tools/mtan/paper/origin.h"
 #include "../../tools/mtan/paper/table.h"
 
 enum { PATIENTS = 40 };
@@ -40,6 +41,7 @@ static result result_of(int table, const char *row, const char *data, const char
     snprintf(r.backend, sizeof r.backend, "scalar");
     snprintf(r.command, sizeof r.command, "mtan train %s-%s --preset %s --seed %d", data, row, preset, (int)seed);
     snprintf(r.date, sizeof r.date, "2026-01-01T00:00:00Z");
+    snprintf(r.commit, sizeof r.commit, "0123456789+"), snprintf(r.machine, sizeof r.machine, "a CPU x 2");
     return r;
 }
 
@@ -282,6 +284,8 @@ TEST results_survive_their_file(void) {
     ASSERT(fabs(list[2].value - 0.123456789) < 1e-12 && list[2].epochs == 12 && list[2].best_epoch == 7);
     ASSERT(list[2].threads == 2 && fabs(list[2].seconds - 1.5) < 1e-9 && list[2].seed == 10);
     ASSERT(fabs(list[2].low - 0.093457) < 1e-6 && fabs(list[2].high - 0.143457) < 1e-6 && isnan(list[1].low));
+    ASSERT_STR_EQ("0123456789+", list[2].commit);
+    ASSERT_STR_EQ("a CPU x 2", list[2].machine);
     arrfree(list);
     text = command_text("r.tsv");
     ASSERT(strncmp(text, "table\trow\tdata\tpreset\tseed\tmetric\tvalue\t", 40) == 0);
@@ -321,6 +325,7 @@ TEST a_merge_keeps_both_sides(void) {
     ASSERT_EQ(3, arrlen(list));
     ASSERT(list[0].seed == 0 && list[1].seed == 1 && isnan(list[2].value));
     ASSERT(isnan(list[0].low) && isnan(list[0].high)); /* lines of before there were intervals */
+    ASSERT_STR_EQ("-", list[0].commit);
     arrfree(list);
     ASSERT(results_add(command_path("r.tsv"), NULL, 0, error)); /* without the marks */
     char *text = command_text("r.tsv");
@@ -349,13 +354,13 @@ TEST a_bad_line_is_named(void) {
 /* Each column of a good line, as it cannot be. */
 TEST every_column_is_checked(void) {
     static const char *const good[] = {
-        "2",   "gru-d", "physionet", "correct", "0",    "auc",          "0.8",
-        "3",   "2",     "1.5",       "4",       "avx2", "mtan train x", "2024-01-01T00:00:00Z",
-        "0.7", "0.9"};
-    static const char *const bad[][2] = {{"0", "100"},   {"", NULL},     {"", NULL},     {"", NULL},
-                                         {"-1", "nan"},  {"", NULL},     {"1e301", "x"}, {"-1", "3e9"},
-                                         {"-1", "many"}, {"-1", "1e13"}, {"-1", "x"},    {"", NULL},
-                                         {"", NULL},     {"", NULL},     {"", "x"},      {"1e301", "0.9\t1"}};
+        "2",   "gru-d", "physionet",  "correct",  "0",    "auc",          "0.8",
+        "3",   "2",     "1.5",        "4",        "avx2", "mtan train x", "2024-01-01T00:00:00Z",
+        "0.7", "0.9",   "0123abcdef", "a CPU x 2"};
+    static const char *const bad[][2] = {
+        {"0", "100"},   {"", NULL},    {"", NULL},     {"", NULL},     {"-1", "nan"}, {"", NULL},
+        {"1e301", "x"}, {"-1", "3e9"}, {"-1", "many"}, {"-1", "1e13"}, {"-1", "x"},   {"", NULL},
+        {"", NULL},     {"", NULL},    {"", "x"},      {"1e301", "x"}, {"", NULL},    {"", "a CPU\t1"}};
     enum { COLUMNS = sizeof good / sizeof good[0] };
     char line[2048], error[512];
     result *list;
@@ -619,6 +624,10 @@ TEST missing_runs_are_made(void) {
     ASSERT_EQ_FMT((size_t)5, lines_of("r.tsv"), "%zu");
     ASSERT(command_says("r.tsv", "2\tgru-d\tphysionet\tcorrect\t0\tauc\t"));
     ASSERT(command_says("r.tsv", "mtan train physionet-gru-d --preset faithful --seed 1 --epochs 2\t"));
+    char origin[128], machine[80];
+    origin_machine(machine, sizeof machine);
+    snprintf(origin, sizeof origin, "\t%s\t%s\n", origin_commit(), machine);
+    ASSERT(command_says("r.tsv", origin));
     ASSERT_EQ_FMT(DONE, command_run(TABLE "--only gru-d --seeds 0,1 --dry-run"), "%d");
     ASSERT_EQ_FMT((size_t)0, lines_of("out.txt"), "%zu");
     PASS();

@@ -30,6 +30,7 @@
 #include "../data/physionet.h"
 #include "../data/prep.h"
 #include "../data/split.h"
+#include "../mtan/paper/origin.h"
 #include "../mtan/paper/recipes.h"
 
 static const char usage[] =
@@ -722,19 +723,6 @@ static void json_text(FILE *f, const char *key, const char *text, const char *af
     fprintf(f, "\"%s", after);
 }
 
-static void cpu_model(char *out, size_t size) {
-    FILE *f = fopen("/proc/cpuinfo", "r");
-    char line[256];
-    snprintf(out, size, "unknown");
-    while (f && fgets(line, sizeof line, f))
-        if (strncmp(line, "model name", 10) == 0 && strchr(line, ':')) {
-            snprintf(out, size, "%s", strchr(line, ':') + 2);
-            out[strcspn(out, "\n")] = 0;
-            break;
-        }
-    if (f) fclose(f);
-}
-
 static void describe_machine(const options *o) {
 #if defined(__clang__)
     static const char compiler[] = __VERSION__;
@@ -742,7 +730,7 @@ static void describe_machine(const options *o) {
     static const char compiler[] = "gcc " __VERSION__;
 #endif
     char cpu[256];
-    cpu_model(cpu, sizeof cpu);
+    origin_cpu(cpu, sizeof cpu);
     printf("%s, %d cores, %s\n", cpu, (int)mtan_pool_cpus(), compiler);
     if (!o->json) return;
     fputs("{\"machine\": {", o->json);

@@ -11,9 +11,10 @@
 #include "../model/files.h"
 #include "../../data/array.h"
 
-enum { COLUMNS = 16, COLUMNS_LEAST = 14 }; /* older lines end before the interval */
+/* Older lines end before the interval or behind it. */
+enum { COLUMNS_LEAST = 14, COLUMNS_INTERVAL = 16, COLUMNS = 18 };
 static const char header[] = "table\trow\tdata\tpreset\tseed\tmetric\tvalue\tepochs\tbest_epoch\tseconds_per_epoch\t"
-                             "threads\tbackend\tcommand\tdate\tlow\thigh\n";
+                             "threads\tbackend\tcommand\tdate\tlow\thigh\tcommit\tmachine\n";
 
 /* ---- order ---- */
 
@@ -90,7 +91,8 @@ static int read_columns(result *r, char *const column[COLUMNS]) {
            take_whole(&r->best_epoch, column[8]) && take_number(&r->seconds, column[9], 0, 1e12) &&
            take_whole(&r->threads, column[10]) && take_text(r->backend, sizeof r->backend, column[11]) &&
            take_text(r->command, sizeof r->command, column[12]) && take_text(r->date, sizeof r->date, column[13]) &&
-           take_number(&r->low, column[14], -1e300, 1e300) && take_number(&r->high, column[15], -1e300, 1e300);
+           take_number(&r->low, column[14], -1e300, 1e300) && take_number(&r->high, column[15], -1e300, 1e300) &&
+           take_text(r->commit, sizeof r->commit, column[16]) && take_text(r->machine, sizeof r->machine, column[17]);
 }
 
 /* Cuts the line up. */
@@ -102,7 +104,7 @@ static int read_line(result *r, char *line) {
         at = strchr(at, '\t');
         if (at) *at++ = 0;
     }
-    if (at || (n != COLUMNS && n != COLUMNS_LEAST)) return 0;
+    if (at || (n != COLUMNS && n != COLUMNS_INTERVAL && n != COLUMNS_LEAST)) return 0;
     while (n < COLUMNS) column[n++] = none;
     return read_columns(r, column);
 }
@@ -153,14 +155,10 @@ static void add_column(char **out, const char *text, char end) {
     arrput(*out, end);
 }
 
-static void add_last(char **out, double x, const char *format, const char *nothing, char end) {
+static void add_number(char **out, double x, const char *format, const char *nothing) {
     char text[40];
     snprintf(text, sizeof text, format, x);
-    add_column(out, isnan(x) ? nothing : text, end);
-}
-
-static void add_number(char **out, double x, const char *format, const char *nothing) {
-    add_last(out, x, format, nothing, '\t');
+    add_column(out, isnan(x) ? nothing : text, '\t');
 }
 
 /* 0 where it is not known. */
@@ -178,7 +176,8 @@ static void add_line(char **out, const result *r) {
     add_number(out, r->seconds, "%.4g", "-");
     add_count(out, r->threads);
     add_column(out, r->backend, '\t'), add_column(out, r->command, '\t'), add_column(out, r->date, '\t');
-    add_number(out, r->low, "%.6g", "-"), add_last(out, r->high, "%.6g", "-", '\n');
+    add_number(out, r->low, "%.6g", "-"), add_number(out, r->high, "%.6g", "-");
+    add_column(out, r->commit, '\t'), add_column(out, r->machine, '\n');
 }
 
 /* The file is read and replaced while no other process does so. */

@@ -17,9 +17,9 @@ typedef struct result {
     int32_t threads;
     char backend[16]; /* "-": not known */
     char command[480];
-    char date[24]; /* UTC: 2026-11-16T14:05:09Z, later ones sort behind */
-    double low,
-        high; /* of the value, 95 %, over the test records; NaN: not known, as in lines of before there were these */
+    char date[24];                /* UTC: 2026-11-16T14:05:09Z, later ones sort behind */
+    double low, high;             /* of the value, 95 %, over the test records; NaN: not known */
+    char commit[16], machine[80]; /* origin.h; "-": not known */
 } result;
 
 /* An stb_ds array, sorted; none when there is no file. 1, or 0 with error (512 bytes) set. Of two lines for the same number of the

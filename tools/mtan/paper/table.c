@@ -19,6 +19,7 @@
 #include "../command/shared_options.h"
 #include "../model/session.h"
 #include "limits.h"
+#include "origin.h"
 
 enum { WORDS = 40, PATH_SIZE = 4096 };
 
@@ -258,6 +259,8 @@ static void start_result(result *r, const paper_run *run, const char *line) {
     snprintf(r->preset, sizeof r->preset, "%s", paper_preset(run->preset));
     snprintf(r->command, sizeof r->command, "%s", line);
     snprintf(r->backend, sizeof r->backend, "-");
+    snprintf(r->commit, sizeof r->commit, "%s", origin_commit());
+    origin_machine(r->machine, sizeof r->machine);
     write_date(r->date);
 }
 
