@@ -75,6 +75,15 @@ boost_rule boost_default(size_t numbers, size_t rows, int32_t classes, int32_t t
 
 /* ---- rows ---- */
 
+/* Below x[i] of ascending numbers: half way to the largest that is smaller. Whoever computes a row's number with another last digit
+ * then still finds it on the same side. */
+static mtan_real threshold_below(const double *x, size_t i) {
+    const size_t here = i;
+    while (i > 0 && !(x[i - 1] < x[here])) i--;
+    const mtan_real middle = i > 0 ? (mtan_real)((x[i - 1] + x[here]) / 2) : (mtan_real)x[here];
+    return i > 0 && !(x[i - 1] < (double)middle) ? (mtan_real)x[here] : middle;
+}
+
 /* Quantiles of the rows that have the number. One that repeats stands for no step: nothing lies between. */
 static void find_thresholds(fit *f, boost_rows train) {
     double *seen = tool_calloc(train.n + 1, sizeof *seen);
@@ -84,7 +93,7 @@ static void find_thresholds(fit *f, boost_rows train) {
         for (size_t i = 0; i < train.n; i++)
             if (!isnan(train.x[i * numbers + j])) seen[n++] = (double)train.x[i * numbers + j];
         sort_ascending(seen, n);
-        for (size_t k = 0; n > 0 && k < T; k++) f->threshold[j * T + k] = (mtan_real)seen[(k + 1) * n / (T + 1)];
+        for (size_t k = 0; n > 0 && k < T; k++) f->threshold[j * T + k] = threshold_below(seen, (k + 1) * n / (T + 1));
     }
     free(seen);
 }

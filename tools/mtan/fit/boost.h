@@ -3,7 +3,7 @@
  * that tells nothing gets no split. It knows nothing of records.
  *
  * A tree grows by the split that lowers the log-loss most, of any leaf: by a number, one of its thresholds and the side of rows without
- * it. Thresholds are quantiles of the training rows. A leaf moves its rows by `rate` of a Newton step. Each split is chosen among a few
+ * it. Thresholds lie just below quantiles of the training rows. A leaf moves its rows by `rate` of a Newton step. Each split is chosen among a few
  * numbers, drawn anew: trees differ, and their sum is steadier. Two classes have one sum, of class 1 against class 0; more have one each,
  * which all leaves of a tree move. */
 #ifndef MTAN_TOOLS_BOOST_H
