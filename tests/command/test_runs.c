@@ -382,6 +382,12 @@ TEST what_was_chosen_is_trained_once_more(void) {
     ASSERT(same_weights("once/best.safetensors", "again/chosen.safetensors"));
     ASSERT(!same_weights("again/best.safetensors", "again/chosen.safetensors"));
     ASSERT_EQ_FMT(DONE, command_run("selftest @/again/best.safetensors"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run("eval @/again/best.safetensors --split valid --bootstrap 0 " DATA), "%d");
+    ASSERT(command_says("err.txt", "the model was trained on the validation records, too"));
+    ASSERT_EQ_FMT(DONE, command_run("eval @/again/best.safetensors --bootstrap 0 " DATA), "%d");
+    ASSERT(!command_says("err.txt", "the model was trained on the validation records, too"));
+    ASSERT_EQ_FMT(DONE, command_run("eval @/again/chosen.safetensors --split valid --bootstrap 0 " DATA), "%d");
+    ASSERT(!command_says("err.txt", "the model was trained on the validation records, too"));
     ASSERT_EQ_FMT(DONE, command_run(AGAIN "--epochs 3 --refit 1 --threads 2 --out @/threads"), "%d");
     ASSERT(same_run("again", "threads"));
     ASSERT(command_refused(CURVES "--refit 1 --out @/x", "--refit is for models that classify"));

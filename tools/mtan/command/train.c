@@ -233,13 +233,14 @@ static int save_best(const folder *f, training *t, const prep *p) {
 }
 
 /* The best model's file once more, with what it has of the run; of a model that has changed the self-test's output is a new one. */
-static int rewrite_best(const folder *f, const plan *p, bundle *b, int changed) {
+static int rewrite_best(const folder *f, const plan *p, bundle *b, int changed, int again) {
     static const char *const kept[] = {"mtan.run.", "mtan.split.", "mtan.golden."}; /* in the order of `save` */
     mtan_file_pair *pairs = NULL;
     char error[512] = "";
     int good;
     plan_write(p, &pairs);
     for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) pairs_copy(&pairs, &b->file, kept[i]);
+    if (again) pairs_add(&pairs, RUN_AGAIN, "1");
     if (changed) golden_record_renew(b, &b->model, pairs);
     good = bundle_write(f->best, &b->model, NULL, &b->prep, pairs, arrlenu(pairs), error);
     if (!good) complain("%s", error);
@@ -256,7 +257,7 @@ static int renew_best(const folder *f, const plan *p) {
     const int there = f->writes ? file_exists(f->best, error) : 0;
     if (there == 0) return 1;
     if (there < 0 || !bundle_read(&b, f->best, error)) return complain("%s", error), 0;
-    good = rewrite_best(f, p, &b, 0);
+    good = rewrite_best(f, p, &b, 0, 0);
     bundle_free(&b);
     return good;
 }
@@ -273,7 +274,7 @@ static int add_trees(const folder *f, const training *t, const options *o, trees
     if (good && fit->count > 0)
         note("%d trees: validation log-loss %.4f, of the network %.4f, together %.4f (%.1f and %.1f of them)",
              (int)fit->count, fit->trees, fit->network, fit->together, fit->trees_share, fit->network_share);
-    good = good && rewrite_best(f, t->plan, &b, 1);
+    good = good && rewrite_best(f, t->plan, &b, 1, 0);
     bundle_free(&b);
     return good;
 }
@@ -561,7 +562,7 @@ static int write_again(const folder *f, const training *t, const trees_fit *tree
     if (!bundle_read(&b, f->best, error)) return complain("%s", error), 0;
     memcpy(b.weights, t->kept.weights, mtan_weights_count(&b.model.config) * sizeof *b.weights);
     trees_refit(&b, t->data, t->split->part[SPLIT_TRAIN], t->plan->seed, trees);
-    good = rewrite_best(f, t->plan, &b, 1);
+    good = rewrite_best(f, t->plan, &b, 1, 1);
     bundle_free(&b);
     return good;
 }

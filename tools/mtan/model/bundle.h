@@ -5,6 +5,9 @@
 
 #include "../../data/prep.h"
 
+/* Metadata of a model that was trained once more, on the validation records too. */
+#define RUN_AGAIN "mtan.run.again"
+
 typedef struct bundle {
     mtan_model model;
     mtan_real *weights; /* (P, and K given points) */

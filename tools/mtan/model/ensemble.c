@@ -31,6 +31,7 @@ static int write_joined(const char *path, const plan *p, const mtan_model *model
     plan_write(p, &pairs);
     if (!parts) pairs_copy(&pairs, &first->file, "mtan.split.");
     for (size_t i = 0; i < arrlenu(parts); i++) pairs_add(&pairs, parts[i].key, parts[i].value);
+    pairs_copy(&pairs, &first->file, RUN_AGAIN);
     pairs_copy(&pairs, &first->file, "mtan.golden.");
     golden_record_renew(first, model, pairs);
     const int good = bundle_write(path, model, NULL, &first->prep, pairs, arrlenu(pairs), error);

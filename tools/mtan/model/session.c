@@ -29,13 +29,15 @@ static int is_training_data(const session *s) {
     return s->match <= DATA_OTHER_LABELS;
 }
 
-void session_explain(const session *s) {
+void session_explain(session *s) {
     static const char *const before[] = {[DATA_SAME] = "", [DATA_SAME_NAMES] = " ", [DATA_OTHER_LABELS] = " with "};
     char part[16] = "all parts";
     if (!is_training_data(s)) return;
     if (strcmp(s->part, "all") != 0) snprintf(part, sizeof part, "the %s part", s->part);
     note("these are the training data%s%s: %s, %td records", before[s->match], data_match_text(s->match), part,
          arrlen(s->positions));
+    if (strcmp(s->part, "test") != 0 && bundle_number(&s->bundle, RUN_AGAIN, 0) > 0)
+        note("the model was trained on the validation records, too (--refit 1): chosen.safetensors beside it was not");
 }
 
 /* The split of training if this is the same data, else all of it. */

@@ -22,8 +22,7 @@ typedef struct session {
 /* Opens MODEL with --data, --labels, --split. Data that the model was not trained on (another file) is used whole, which is said.
  * Returns 1, or 0 with a message printed. */
 int session_open(session *s, const options *o, const char *model);
-void session_explain(
-    const session *s); /* which records of the training data are used, and why; other data is said already */
+void session_explain(session *s); /* which records of the training data are used; other data is said already */
 /* The same in halves, on a session of zeros: the model; then its data, raw. session_close is due after both, whatever they
  * return. */
 int session_read_model(session *s, const options *o, const char *model);
