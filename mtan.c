@@ -3630,7 +3630,7 @@ mtan_status mtan_config_preset(mtan_config *config, mtan_preset preset) {
     if (preset == MTAN_BEST && !config->architecture && config->encoder == MTAN_ATTENTION) {
         config->statistics = MTAN_SPREAD | MTAN_INTENSITY | MTAN_SLOPE;
         config->frequencies = MTAN_FREQUENCIES_LOG;
-        config->summaries = config->classify == MTAN_CLASSIFY_RECORD;
+        config->summaries = config->classify == MTAN_CLASSIFY_RECORD ? 2 : 0;
     }
     return MTAN_OK;
 }
@@ -3713,7 +3713,7 @@ static mtan_status config_ranges(const mtan_config *c) {
     if (!in_range((int32_t)c->values, MTAN_VALUES_PLAIN, MTAN_VALUES_PIECEWISE)) return MTAN_ERR_CONFIG;
     if (c->values != MTAN_VALUES_PLAIN && (c->architecture || !in_range(c->bins, 1, MTAN_MAX_BINS)))
         return MTAN_ERR_CONFIG;
-    if (!in_range(c->summaries, 0, 1) || !in_range(c->statics, 0, c->channels - 1)) return MTAN_ERR_CONFIG;
+    if (!in_range(c->summaries, 0, 2) || !in_range(c->statics, 0, c->channels - 1)) return MTAN_ERR_CONFIG;
     if ((c->summaries || c->statics) && (c->classify != MTAN_CLASSIFY_RECORD || c->architecture))
         return MTAN_ERR_CONFIG;
     if (!in_range(c->trees, 0, c->summaries || c->statics ? MTAN_MAX_TREES : 0)) return MTAN_ERR_CONFIG;
@@ -4366,26 +4366,50 @@ typedef struct channel_summary {
     double count, first, last, least, most; /* of the values */
     double began, latest;                   /* times of the first and the last */
     double value0, time0;                   /* what deviations are from */
-    double x, xx, t, tt, tx;                /* sums of deviations of values and times, and of their products */
-    double steps;                           /* sum of |a value - the one before| */
+    double x, xx, xxx, xxxx, t, tt, tx;     /* sums of deviations of values and times, and of their products */
+    double steps, squares, cubes; /* of (a value - the one before): sums of what it is without sign, of powers */
+    double near, nearness;        /* sums of a step without sign times its weight, and of weights */
+    double away;                  /* sum of |a value - the mean of those before| */
 } channel_summary;
 enum { SUMMARY_REALS = sizeof(channel_summary) / sizeof(mtan_real) };
 
-static void summary_add(channel_summary *s, double time, double value) {
+/* Cycles in a unit of time where nobody has said how many the fastest frequency has. */
+#define FASTEST 16
+
+/* Distances in time are counted in typical gaps: half a cycle of the fastest frequency. */
+static mtan_real statistics_rate(const mtan_config *c) {
+    return (mtan_real)(2 * (c->fastest > 0 ? c->fastest : FASTEST));
+}
+
+static double magnitude(double x) {
+    return x < 0 ? -x : x;
+}
+
+/* From one observation to the next: gap, in typical ones, is how far apart they are; away: the value less the mean before it. */
+static void summary_step(channel_summary *s, double step, double gap, double away) {
+    const double size = magnitude(step), weight = 1 / (1 + gap * gap);
+    s->steps += size, s->squares += step * step, s->cubes += step * step * step;
+    s->near += weight * size, s->nearness += weight;
+    s->away += magnitude(away);
+}
+
+/* rate: typical gaps in a unit of time */
+static void summary_add(channel_summary *s, double rate, double time, double value) {
     double x, t;
     if (!(s->count > 0)) {
         s->first = s->last = s->least = s->most = s->value0 = value;
         s->began = s->latest = s->time0 = time;
     }
     x = value - s->value0, t = time - s->time0;
+    if (s->count > 0 && !(time < s->latest))
+        summary_step(s, value - s->last, rate * (time - s->latest), x - s->x / s->count);
     s->count++;
-    s->x += x, s->xx += x * x, s->t += t, s->tt += t * t, s->tx += t * x;
+    s->x += x, s->xx += x * x, s->xxx += x * x * x, s->xxxx += x * x * (x * x);
+    s->t += t, s->tt += t * t, s->tx += t * x;
     if (value < s->least) s->least = value;
     if (value > s->most) s->most = value;
     if (time < s->began) s->began = time, s->first = value;
-    if (time < s->latest) return;
-    s->steps += value > s->last ? value - s->last : s->last - value;
-    s->latest = time, s->last = value;
+    if (!(time < s->latest)) s->latest = time, s->last = value;
 }
 
 static double summary_mean(const channel_summary *s) {
@@ -4397,12 +4421,21 @@ static double covariance(double n, double a, double b, double ab) {
     return ab / n - a / n * (b / n);
 }
 
-/* MTAN_SUMMARIES numbers, `stride` apart. */
-static void summary_numbers(mtan_real *out, size_t stride, const channel_summary *s) {
-    const double ln2 = 0.6931471805599453, n = s->count > 0 ? s->count : 1;
+static double natural_log(double x) {
+    return 0.6931471805599453 * scalar_log2(x);
+}
+
+/* What may be large, drawn together: log(1 + x), and its mirror image below 0. */
+static double drawn(double x) {
+    return x < 0 ? -natural_log(1 - x) : natural_log(1 + x);
+}
+
+/* MTAN_SUMMARIES numbers. */
+static void summary_level(double *out, const channel_summary *s) {
+    const double n = s->count > 0 ? s->count : 1;
     const double width = scalar_sqrt(covariance(n, s->t, s->t, s->tt));
     const double numbers[MTAN_SUMMARIES] = {s->count > 0 ? 1 : 0,
-                                            ln2 * scalar_log2(1 + s->count),
+                                            natural_log(1 + s->count),
                                             summary_mean(s),
                                             scalar_sqrt(covariance(n, s->x, s->x, s->xx)),
                                             s->first,
@@ -4412,7 +4445,50 @@ static void summary_numbers(mtan_real *out, size_t stride, const channel_summary
                                             s->steps / (n > 1 ? n - 1 : 1),
                                             width > 0 ? covariance(n, s->t, s->x, s->tx) / width : 0,
                                             s->latest};
-    for (size_t i = 0; i < MTAN_SUMMARIES; i++) out[i * stride] = (mtan_real)numbers[i];
+    memcpy(out, numbers, sizeof numbers);
+}
+
+/* To the next multiple of 2^-16, within +-2^14. Any two values have a kurtosis of 1; what rounding leaves of that in its last digits must
+ * not tell them apart. */
+static double rounded(double x) {
+    const double most = 16384, y = x < most ? x : most, z = y > -most ? y : -most;
+    return (double)(int32_t)(z * 65536 + (z < 0 ? -0.5 : 0.5)) / 65536;
+}
+
+/* MTAN_SHAPES numbers: nothing of them changes with the unit of the values. 0 each where all values are one. */
+static void summary_shape(double *out, const channel_summary *s) {
+    const double n = s->count, steps = n - 1, mean = n > 0 ? s->x / n : 0;
+    const double variance = n > 0 ? covariance(n, s->x, s->x, s->xx) : 0, spread = scalar_sqrt(variance);
+    const double root = scalar_sqrt(s->squares / (n > 1 ? steps : 1));
+    memset(out, 0, MTAN_SHAPES * sizeof *out);
+    if (!(spread > 0 && root > 0)) return;
+    const double third = s->xxx / n - 3 * mean * (s->xx / n) + 2 * mean * mean * mean;
+    const double fourth =
+        s->xxxx / n - 4 * mean * (s->xxx / n) + 6 * mean * mean * (s->xx / n) - 3 * mean * mean * (mean * mean);
+    const double kurtosis = fourth / (variance * variance);
+    out[0] = drawn(third / (variance * spread));
+    out[1] = natural_log(kurtosis > 1 ? kurtosis : 1);
+    out[2] = drawn((s->most - s->value0 - mean) / spread);
+    out[3] = drawn((s->value0 + mean - s->least) / spread);
+    out[4] = s->steps / steps / spread;
+    out[5] = s->near / s->nearness / spread;
+    out[6] = s->steps / steps / root;
+    out[7] = drawn(s->cubes / steps / (root * root * root));
+    out[8] = s->away / steps / spread;
+    for (int i = 0; i < MTAN_SHAPES; i++) out[i] = rounded(out[i]);
+}
+
+/* Numbers of a channel, as many as the setting `summaries` says. */
+static int32_t channel_numbers(const mtan_config *c) {
+    return c->summaries == 0 ? 0 : c->summaries == 1 ? MTAN_SUMMARIES : MTAN_SUMMARIES + MTAN_SHAPES;
+}
+
+/* `stride` apart */
+static void summary_numbers(mtan_real *out, size_t stride, const mtan_config *c, const channel_summary *s) {
+    double numbers[MTAN_SUMMARIES + MTAN_SHAPES];
+    summary_level(numbers, s);
+    summary_shape(numbers + MTAN_SUMMARIES, s);
+    for (size_t i = 0; i < (size_t)channel_numbers(c); i++) out[i * stride] = (mtan_real)numbers[i];
 }
 
 /* Channels that are not static. */
@@ -4421,7 +4497,7 @@ static int32_t changing(const mtan_config *c) {
 }
 
 static int32_t summary_width(const mtan_config *c) {
-    return (c->summaries ? MTAN_SUMMARIES * changing(c) : 0) + 2 * c->statics;
+    return channel_numbers(c) * changing(c) + 2 * c->statics;
 }
 
 /* What a row of a record has of a channel: the summaries, number by number; of a static channel its mean, and whether there is one. */
@@ -4432,7 +4508,7 @@ static void summary_put(mtan_real *row, const mtan_config *c, int32_t d, const c
         fixed[d] = (mtan_real)summary_mean(s);
         fixed[M + d] = s->count > 0 ? 1 : 0;
     } else if (c->summaries) {
-        summary_numbers(row + (d - M), (size_t)changing(c), s);
+        summary_numbers(row + (d - M), (size_t)changing(c), c, s);
     }
 }
 
@@ -4500,6 +4576,7 @@ static channel_summary *new_summaries(mtan_tape *tape, const mtan_config *c) {
 /* Each record's row, once for every sample. */
 static void fill_summaries(mtan_tape *tape, const mtan_batch *batch, const mtan_config *c) {
     const size_t width = (size_t)batch->summary.cols, D = (size_t)c->channels;
+    const double rate = (double)statistics_rate(c);
     channel_summary *channel = new_summaries(tape, c);
     if (width == 0 || !runs(tape)) return;
     for (int32_t b = 0; b < batch->records; b++) {
@@ -4509,7 +4586,7 @@ static void fill_summaries(mtan_tape *tape, const mtan_batch *batch, const mtan_
         memset(channel, 0, D * sizeof *channel);
         for (size_t d = 0; d < D; d++)
             for (int32_t j = begin[d]; j < begin[d + 1]; j++)
-                summary_add(&channel[d], (double)time[batch->row[j]], (double)batch->value[j]);
+                summary_add(&channel[d], rate, (double)time[batch->row[j]], (double)batch->value[j]);
         summary_row(row, c, channel);
         for (int32_t s = 1; s < batch->samples; s++) memcpy(row + (size_t)s * width, row, width * sizeof *row);
     }
@@ -4875,9 +4952,6 @@ static mtan_outputs model_forward(model_run *m, const batch_request *q, noise_so
     return out;
 }
 
-/* Cycles in a unit of time where nobody has said how many the fastest frequency has. */
-#define FASTEST 16
-
 /* ==== 10. Gathered sums ==========================================================================================
  * What the sparse attention sums, kept open: for every channel and every point of every head the sums of w x, of w and, with
  * local statistics, of the other moments, w = exp(score) under a base, the largest exponent of the channel's scores so far. When it rises the sums are scaled by
@@ -5049,11 +5123,6 @@ static void sums_open(attention_sums *s, int32_t channel, size_t n) {
     s->plain[channel] = PLAIN_MOST;
 }
 
-/* Distances in time are counted in typical gaps: half a cycle of the fastest frequency. */
-static mtan_real statistics_rate(const mtan_config *c) {
-    return (mtan_real)(2 * (c->fastest > 0 ? c->fastest : FASTEST));
-}
-
 /* Adds an observation to the sums that are kept, `sum` the first of them; fused where the batch's are. */
 static void sums_take(const attention_sums *s, mtan_real *sum, const mtan_moment *o, size_t n) {
     const mtan_backend *k = s->model->backend;
@@ -5112,7 +5181,7 @@ static void sums_intensity(const attention_sums *s, mtan_real *y) {
 
 static void gather_event(attention_sums *s, const mtan_event *e) {
     const mtan_config *c = &s->model->config;
-    if (s->summary) summary_add(&s->summary[e->channel], (double)e->time, (double)e->value);
+    if (s->summary) summary_add(&s->summary[e->channel], (double)statistics_rate(c), (double)e->time, (double)e->value);
     if (e->channel < c->statics) return;
     sums_time(s, e->time);
     for (int32_t part = 0; part < value_parts(c); part++)
@@ -6314,10 +6383,11 @@ static void small_summary(const mtan_forward *f, mtan_tensor row, const mtan_rec
     channel_summary *channel = new_summaries(f->tape, f->config);
     if (row.cols > 0 && runs(f->tape)) {
         const int32_t ordered = count_ordered(record->events, record->n_events) >= 0;
+        const double rate = (double)statistics_rate(f->config);
         memset(channel, 0, (size_t)f->config->channels * sizeof *channel);
         for (int32_t n = 0, i = -1; n < record->n_events; n++) {
             i = ordered ? n : event_after(record, i);
-            summary_add(&channel[record->events[i].channel], (double)record->events[i].time,
+            summary_add(&channel[record->events[i].channel], rate, (double)record->events[i].time,
                         (double)record->events[i].value);
         }
         summary_row(mtan_data(f->tape, row), f->config, channel);
@@ -6337,13 +6407,14 @@ mtan_status mtan_summaries(const mtan_config *config, const mtan_record *record,
     if (count < (size_t)summary_width(config)) return MTAN_ERR_MEMORY;
     if (check_record(record, config, &any) != MTAN_OK) return MTAN_ERR_INPUT;
     const int32_t ordered = count_ordered(record->events, record->n_events) >= 0;
+    const double rate = (double)statistics_rate(config);
     for (int32_t d = 0; d < config->channels; d++) {
         channel_summary s;
         memset(&s, 0, sizeof s);
         for (int32_t n = 0, i = -1; n < record->n_events; n++) {
             i = ordered ? n : event_after(record, i);
             if (record->events[i].channel != d) continue;
-            summary_add(&s, (double)record->events[i].time, (double)record->events[i].value);
+            summary_add(&s, rate, (double)record->events[i].time, (double)record->events[i].value);
         }
         summary_put(row, config, d, &s);
     }

@@ -164,6 +164,12 @@ typedef enum mtan_values { MTAN_VALUES_PLAIN, MTAN_VALUES_QUANTILE, MTAN_VALUES_
  * log(1 + how many); their mean and standard deviation; the first, last, least and most; the mean of |one - the one before|; their
  * trend, correlation with time times standard deviation; the time of the last. */
 #define MTAN_SUMMARIES 11
+/* And of their shape, in numbers that do not change with the unit of the values, all 0 where these are one: skewness; log kurtosis; how
+ * far the most and the least lie from the mean, in standard deviations; the mean of |one - the one before|, and the same with
+ * the weight 1 / (1 + g^2) for observations g typical gaps (half a cycle of `fastest`) apart, in standard deviations; of these steps the
+ * mean |step| over the root mean square, and the skewness; the mean of |one - the mean of those before|, in standard deviations. The two
+ * skewnesses and the two distances are x as log(1 + x), below 0 as -log(1 - x). All are rounded to 2^-16. */
+#define MTAN_SHAPES 9
 
 /* Beside the network there may be trees: each splits records by those numbers and by the means of static channels, and adds the heights of
  * the leaf that a record ends in to its logits. Training leaves trees as they are, at first nothing. Who fits them writes three tensors:
@@ -192,7 +198,8 @@ typedef struct mtan_config {
     int32_t statistics;      /* MTAN_SPREAD | ...; as text "mean,spread,..."; 0: the mean alone */
     mtan_values values;      /* what attention reads of an observation; not with MTAN_RBF */
     int32_t bins;            /* of a channel's values, 1 to MTAN_MAX_BINS; MTAN_VALUES_PLAIN has none */
-    int32_t summaries;       /* 1: the classifier of records also reads MTAN_SUMMARIES numbers of each channel */
+    int32_t summaries;       /* 1: the classifier of records also reads MTAN_SUMMARIES numbers of each channel, 2: and
+                              * MTAN_SHAPES more */
     int32_t statics; /* the first so many channels do not change: attention leaves them out, that classifier reads their
                       * means and whether there are any */
     int32_t trees;   /* beside the network: see MTAN_LEAVES; 0: there are none */
@@ -489,7 +496,7 @@ mtan_status mtan_predictor_attention(mtan_predictor *predictor, const mtan_recor
  * Once an observation comes late, or beyond 2^16, the sums of its channel have twice the digits: 10^8 observations are
  * as exact as ten, where a batch's plain sums drift: then results agree to a few 1e-6 of their largest entry (1 at least).
  * Cost. O(H K E) for an observation at another time than the one before, O(H K) for a further one at the same time.
- * Memory: about 5 D H K reals (mTAND-Enc of PhysioNet: 109 KB), with local statistics 13, with summaries 120 bytes more for each
+ * Memory: about 5 D H K reals (mTAND-Enc of PhysioNet: 109 KB), with local statistics 13, with summaries 176 bytes more for each
  * channel; and three reals for each event of the window.
  * Use. A second observation of the same time and channel counts beside the first, as in a batch. Streams of one predictor may be
  * pushed to by different threads at the same time, one thread to a stream; predicting and interpolating use the predictor's
@@ -513,7 +520,7 @@ mtan_status mtan_stream_size(const mtan_model *model, int32_t window, size_t *by
 mtan_status mtan_stream_init(mtan_stream *stream, mtan_predictor *predictor, int32_t window, void *memory,
                              size_t bytes);
 
-/* A late observation counts as any other, but for the mean step between neighbours that `summaries` has. A channel out of
+/* A late observation counts as any other, but for the steps between neighbours that `summaries` has. A channel out of
  * range, and a time or value that is not finite, is MTAN_ERR_INPUT, and nothing is changed. */
 mtan_status mtan_stream_push(mtan_stream *stream, mtan_real time, int32_t channel, mtan_real value);
 
@@ -549,9 +556,9 @@ mtan_status mtan_small_classify(const mtan_model *model, const mtan_record *reco
 mtan_status mtan_small_logits(const mtan_model *model, const mtan_record *record, int32_t points, void *memory,
                               size_t bytes, mtan_real *logits);
 
-/* What the classifier of records is told of a record beside the sequence: of the channels that change MTAN_SUMMARIES numbers, number by
- * number (all channels' first, then all second, ...), then the static channels' means and whether each was observed. _count: how many
- * reals that is, 0 where there are none. Events that are not in the order of time take n^2 steps.
+/* What the classifier of records is told of a record beside the sequence: of the channels that change MTAN_SUMMARIES numbers, or
+ * MTAN_SHAPES more, number by number (all channels' first, then all second, ...), then the static channels' means and whether each
+ * was observed. _count: how many reals that is, 0 where there are none. Events that are not in the order of time take n^2 steps.
  * Fails with MTAN_ERR_NULL, _CONFIG, _SIZE, _INPUT, MTAN_ERR_MEMORY (count too small). */
 size_t mtan_summaries_count(const mtan_config *config);
 mtan_status mtan_summaries(const mtan_config *config, const mtan_record *record, mtan_real *row, size_t count);

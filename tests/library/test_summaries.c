@@ -6,6 +6,7 @@
 #include "greatest.h"
 #include "small.h"
 
+#define LARGE 1e30f
 enum { CHANNELS = 4, MOST = 40, HIDDEN = 3, TIMES = 17 };
 
 typedef struct {
@@ -88,9 +89,46 @@ static double product(const double *x, const double *y, int n) {
     return sum / n;
 }
 
-static void define(const series *s, double out[MTAN_SUMMARIES]) {
+enum { NUMBERS = MTAN_SUMMARIES + MTAN_SHAPES };
+
+/* The mean of (x - from)^p. */
+static double moment(const double *x, int n, double from, double p) {
+    double sum = 0;
+    for (int i = 0; i < n; i++) sum += pow(x[i] - from, p);
+    return sum / n;
+}
+
+static double drawn(double x) {
+    return copysign(log1p(fabs(x)), x);
+}
+
+/* Of the values' shape; steps: from one value to the next. */
+static void define_shape(const series *s, double out[MTAN_SHAPES]) {
+    const double rate = 32, a = mean(s->value, s->n), spread = sqrt(moment(s->value, s->n, a, 2)); /* fastest: 16 */
+    double step[MOST], size = 0, near = 0, weights = 0, away = 0;
+    const int n = s->n - 1;
+    if (!(spread > 0)) return;
+    for (int i = 0; i < n; i++) {
+        const double gap = rate * (s->time[i + 1] - s->time[i]), weight = 1 / (1 + gap * gap);
+        step[i] = s->value[i + 1] - s->value[i];
+        size += fabs(step[i]) / n, away += fabs(s->value[i + 1] - mean(s->value, i + 1)) / n;
+        near += weight * fabs(step[i]), weights += weight;
+    }
+    const double root = sqrt(moment(step, n, 0, 2));
+    out[0] = drawn(moment(s->value, s->n, a, 3) / pow(spread, 3)),
+    out[1] = log(moment(s->value, s->n, a, 4) / pow(spread, 4));
+    for (int i = 0; i < s->n; i++) {
+        out[2] = fmax(out[2], log1p((s->value[i] - a) / spread));
+        out[3] = fmax(out[3], log1p((a - s->value[i]) / spread));
+    }
+    out[4] = size / spread, out[5] = near / weights / spread;
+    out[6] = size / root, out[7] = drawn(moment(step, n, 0, 3) / pow(root, 3)), out[8] = away / spread;
+    for (int i = 0; i < MTAN_SHAPES; i++) out[i] = round(out[i] * 65536) / 65536;
+}
+
+static void define(const series *s, double out[NUMBERS]) {
     double steps = 0, least = INFINITY, most = -INFINITY, width;
-    for (int i = 0; i < MTAN_SUMMARIES; i++) out[i] = 0;
+    for (int i = 0; i < NUMBERS; i++) out[i] = 0;
     if (s->n == 0) return;
     for (int i = 0; i < s->n; i++) {
         steps += i > 0 ? fabs(s->value[i] - s->value[i - 1]) : 0;
@@ -102,6 +140,7 @@ static void define(const series *s, double out[MTAN_SUMMARIES]) {
     out[8] = s->n > 1 ? steps / (s->n - 1) : 0;
     out[9] = width > 1e-9 ? product(s->time, s->value, s->n) / width : 0;
     out[10] = s->time[s->n - 1];
+    define_shape(s, out + MTAN_SUMMARIES);
 }
 
 /* ---- tests ---- */
@@ -119,12 +158,13 @@ static mtan_record made(mtan_event *e, int32_t n, int32_t seen, double level, ui
     return r;
 }
 
-static int as_defined(shown *s, const mtan_record *r, double limit) {
+/* Numbers from the first on. */
+static int as_defined(shown *s, const mtan_record *r, int32_t first, double limit) {
     for (int32_t d = 0; d < CHANNELS; d++) {
         const series x = series_of(r, d);
-        double want[MTAN_SUMMARIES];
+        double want[NUMBERS];
         define(&x, want);
-        for (int32_t i = 0; i < MTAN_SUMMARIES; i++) {
+        for (int32_t i = first; i < (s->width - HIDDEN) / CHANNELS; i++) {
             const double got = number_at(s, r, HIDDEN + i * CHANNELS + d);
             if (fabs(got - want[i]) <= limit) continue;
             printf("  BAD summary %d of channel %d of %d observations: %.9g, not %.9g\n", (int)i, (int)d, x.n, got,
@@ -135,24 +175,28 @@ static int as_defined(shown *s, const mtan_record *r, double limit) {
     return 1;
 }
 
-TEST summaries_are_what_they_are_called(void) {
+TEST summaries_are_what_they_are_called(int32_t summaries) {
     uint64_t random = 3;
     mtan_event e[MOST];
     shown s;
-    ASSERT(show(&s, 1, 0));
-    ASSERT_EQ_FMT((int32_t)(HIDDEN + MTAN_SUMMARIES * CHANNELS), s.width, "%d");
+    ASSERT(show(&s, summaries, 0));
+    ASSERT_EQ_FMT((int32_t)(HIDDEN + (summaries == 1 ? MTAN_SUMMARIES : NUMBERS) * CHANNELS), s.width, "%d");
     for (int32_t n = 0; n <= MOST; n = n < 4 ? n + 1 : n + 6) {
         const mtan_record near = made(e, n, CHANNELS - 1, 0, &random);
-        ASSERT(as_defined(&s, &near, 2e-6));
+        ASSERT(as_defined(&s, &near, 0, 2e-6));
     }
     for (int32_t n = 1; n <= MOST;
          n += 13) { /* a level of 1000 has 6e-5 between two floats, and nothing more is lost */
         const mtan_record far = made(e, n, 2, 1000, &random);
-        ASSERT(as_defined(&s, &far, 2e-4));
+        ASSERT(as_defined(&s, &far, 0, 2e-4));
     }
     const mtan_record late = made(e, MOST, CHANNELS, 0, &random); /* times far from 0 lose nothing either */
     for (int32_t i = 0; i < MOST; i++) e[i].time = (mtan_real)((1 << 20) + small_whole(&random, 0, TIMES) / 4.0);
-    ASSERT(as_defined(&s, &late, 2e-6));
+    ASSERT(as_defined(&s, &late, 0, 2e-6));
+    for (int32_t i = 0; i < MOST; i++) e[i].value = 0.1f; /* values that are all one have no shape */
+    ASSERT(as_defined(&s, &late, 0, 2e-6));
+    for (int32_t i = 0; i < MOST; i++) e[i].value = i % 2 ? -LARGE : LARGE; /* and the largest have one */
+    ASSERT(as_defined(&s, &late, MTAN_SUMMARIES, 2e-6));
     ASSERT(hide(&s));
     PASS();
 }
@@ -214,7 +258,7 @@ TEST the_sequence_ignores_static_channels(void) {
 TEST settings_that_no_model_can_have(void) {
     mtan_config c;
     mtan_config_init(&c, MTAN_ENC, MTAN_CLASSIFY_RECORD, CHANNELS, 2);
-    c.summaries = 2;
+    c.summaries = 3;
     ASSERT_EQ(MTAN_ERR_CONFIG, mtan_config_check(&c));
     c.summaries = 1, c.statics = CHANNELS; /* nothing to attend to */
     ASSERT_EQ(MTAN_ERR_CONFIG, mtan_config_check(&c));
@@ -239,7 +283,8 @@ TEST settings_that_no_model_can_have(void) {
 }
 
 SUITE(summaries_suite) {
-    RUN_TEST(summaries_are_what_they_are_called);
+    RUN_TESTp(summaries_are_what_they_are_called, 1);
+    RUN_TESTp(summaries_are_what_they_are_called, 2);
     RUN_TEST(static_channels_are_read_and_not_attended_to);
     RUN_TEST(the_sequence_ignores_static_channels);
     RUN_TEST(settings_that_no_model_can_have);

@@ -174,7 +174,7 @@ TEST rivals_know_the_shares(void) {
 /* ---- the command ---- */
 
 #define SMALL                                                                                                          \
-    " --enc-hidden 8 --embed 8 --ref-points 4 --head-hidden 8 --latent 2 --batch 16 --lr 0.02 --epochs 12 --threads "  \
+    " --enc-hidden 8 --embed 8 --ref-points 4 --head-hidden 8 --latent 2 --batch 16 --lr 0.02 --epochs 30 --threads "  \
     "1 "
 #define DATA " --data @/series.csv --labels @/marks.csv "
 #define MODEL "@/run/best.safetensors"
@@ -256,7 +256,7 @@ SUITE(labels_task_suite) {
     RUN_TESTp(labels_are_learned, "train own --model enc --out @/run --select auc" DATA SMALL);
     greatest_set_test_suffix("baseline");
     RUN_TESTp(labels_are_learned,
-              "train own --model gru-d --out @/run" DATA "--batch 16 --lr 0.02 --epochs 12 --threads 1");
+              "train own --model gru-d --out @/run" DATA "--batch 16 --lr 0.02 --epochs 30 --threads 1");
     RUN_TEST(a_model_of_labels_goes_everywhere);
     RUN_TEST(what_labels_do_not_have_is_refused);
 }

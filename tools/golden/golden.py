@@ -684,6 +684,8 @@ def tiny_cases():
     everything = tiny_enc(statistics="mean,spread,intensity,slope", fastest=3, summaries=1, statics=1)
     cases += [Case("enc-statistics", "small", tiny_enc(statistics="mean,spread,slope", fastest=3, enc_heads=2)),
               Case("enc-summaries", "unsorted", tiny_enc(summaries=1)),
+              Case("enc-shapes", "unsorted", tiny_enc(summaries=2)),
+              Case("enc-shapes-unseen", "unseen", everything | dict(summaries=2)),
               Case("enc-local", "small", everything), Case("enc-local-unseen", "unseen", everything),
               Case("enc-local-far", "far", everything, gain=32),
               Case("enc-piecewise", "small", tiny_enc(values="piecewise", bins=4, enc_heads=2)),

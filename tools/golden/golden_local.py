@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import functional as F
 
 FEATURES = {"mean": 1, "spread": 1, "intensity": 1, "slope": 3}
-SUMMARIES = 11
+SUMMARIES, SHAPES = 11, 9
 
 
 def value_parts(case):
@@ -46,8 +46,8 @@ class LocalEncoder(nn.Module):
         self.register_buffer("query", torch.linspace(0, 1., c.ref_points))
         varying = c.channels - self.statics
         columns = sum(FEATURES[name] for name in self.statistics) + ("intensity" not in self.statistics)
-        self.summaries = c.config.get("summaries", 0)
-        read = self.summaries * SUMMARIES * varying + 2 * self.statics
+        self.numbers = (0, SUMMARIES, SUMMARIES + SHAPES)[c.config.get("summaries", 0)]
+        read = self.numbers * varying + 2 * self.statics
         self.att = nn.Module()
         self.att.linears = nn.ModuleList([nn.Linear(c.embed, c.embed), nn.Linear(c.embed, c.embed),
                                           nn.Linear(columns * varying * value_parts(c) * self.heads, c.enc_hidden)])
@@ -105,8 +105,8 @@ class LocalEncoder(nn.Module):
         rows = []
         for b in range(x.shape[0]):
             series = [(time[b][mask[b, :, d] > 0], x[b, :, d][mask[b, :, d] > 0]) for d in range(self.channels)]
-            numbers = [summarise(t, v) for t, v in series[self.statics:]] if self.summaries else []
-            row = [n[i] for i in range(SUMMARIES if numbers else 0) for n in numbers]
+            numbers = [summarise(t, v) + shape(t, v, self.rate) for t, v in series[self.statics:]]
+            row = [n[i] for i in range(self.numbers) for n in numbers]
             row += [v.mean() if len(v) else v.new_zeros(()) for t, v in series[:self.statics]]
             row += [v.new_tensor(float(len(v) > 0)) for t, v in series[:self.statics]]
             rows.append(torch.stack(row) if row else x.new_zeros(0))
@@ -122,3 +122,22 @@ def summarise(t, v):
     step = (v[1:] - v[:-1]).abs().mean() if n > 1 else v.new_zeros(())
     return [v.new_ones(()), torch.log1p(v.new_tensor(float(n))), v.mean(), ((v - v.mean()) ** 2).mean().sqrt(), v[0],
             v[-1], v.min(), v.max(), step, trend, t[-1]]
+
+
+def drawn(x):
+    return torch.sign(x) * torch.log1p(torch.abs(x))
+
+
+def shape(t, v, rate):
+    """The numbers of one channel's shape: mtan.h, MTAN_SHAPES."""
+    if len(v) == 0 or not (v != v[0]).any():
+        return [v.new_zeros(())] * SHAPES
+    from_mean, step = v - v.mean(), v[1:] - v[:-1]
+    spread, root = (from_mean ** 2).mean().sqrt(), (step ** 2).mean().sqrt()
+    weight = 1 / (1 + (rate * (t[1:] - t[:-1])) ** 2)
+    before = v[:-1].cumsum(0) / torch.arange(1, len(v), dtype=v.dtype)
+    made = [drawn((from_mean ** 3).mean() / spread ** 3), torch.log((from_mean ** 4).mean() / spread ** 4),
+            torch.log1p(from_mean.max() / spread), torch.log1p(-from_mean.min() / spread), step.abs().mean() / spread,
+            (weight * step.abs()).sum() / weight.sum() / spread, step.abs().mean() / root,
+            drawn((step ** 3).mean() / root ** 3), (v[1:] - before).abs().mean() / spread]
+    return [torch.round(x * 65536) / 65536 for x in made]

@@ -110,7 +110,7 @@ static const struct {
     int (*applies)(const mtan_config *config);
 } advice[] = {{"frequencies", "--frequencies log (attention that can be narrow)", published_frequencies},
               {"statistics", "--statistics mean,spread,intensity,slope (more than local means)", mean_alone},
-              {"summaries", "--summaries 1 (the classifier also reads what the regression does)", sequence_alone},
+              {"summaries", "--summaries 2 (the classifier also reads what the regression does, and more)", sequence_alone},
               {"budget", "--budget 10m (a search for settings)", always},
               {NULL, "more records", always}};
 enum { ADVICE = sizeof advice / sizeof advice[0] };

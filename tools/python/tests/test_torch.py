@@ -65,7 +65,8 @@ def test_samples_go_through_the_module(events):
 
 
 def test_gradients_of_times_and_values_are_differences(events, data):
-    clf = mtan.Classifier(head_hidden=6, options={"trees": 0}, **BEST).fit(events, data[1])
+    options = {"trees": 0, "summaries": 1}  # others are rounded
+    clf = mtan.Classifier(head_hidden=6, options=options, **BEST).fit(events, data[1])
     net = clf.to_torch().double()
     x, time = (a[:2].double() for a in inputs(clf, events))
     mask = x[..., 3:]
@@ -75,6 +76,20 @@ def test_gradients_of_times_and_values_are_differences(events, data):
 
     used = time + torch.where(mask.any(-1), 0, 1.5)  # times of padding are not the same as any other
     assert torch.autograd.gradcheck(logits, (x[..., :3].clone().requires_grad_(), used.requires_grad_()), atol=1e-6)
+
+
+def test_gradients_of_rounded_numbers_are_those_of_plain_ones(events, data, monkeypatch):
+    clf = mtan.Classifier(head_hidden=6, options={"trees": 0}, **BEST).fit(events, data[1])
+    x, time = (a[:2].double() for a in inputs(clf, events))
+
+    def gradient():
+        values = x.clone().requires_grad_()
+        clf.to_torch().double()(values, time).sum().backward()
+        return values.grad[..., :3]
+
+    rounded = gradient()
+    monkeypatch.setattr("mtan._torch._rounded", lambda number: number)
+    assert torch.isfinite(rounded).all() and torch.allclose(rounded, gradient(), atol=1e-3 * rounded.abs().max())
 
 
 def test_what_has_no_module_is_refused(events, data):

@@ -72,6 +72,87 @@ class Graph:
         return self("Cast", x, to=TensorProto.FLOAT)
 
 
+class Series:
+    """Each channel's observations, (B, L, D), in double: first those that there are, in the order of time. Numbers of them are (B, D)."""
+
+    def __init__(self, g: Graph, time: str, value: str, mask: str) -> None:
+        self.g, self.zero, self.one = g, np.float64(0), np.float64(1)
+        here = g("Greater", mask, 0.0)
+        key = g("Where", here, g.double(g.unsqueeze(time, 2)), np.float64(_LATE))
+        t, order = g("TopK", key, g.cut(g("Shape", key), 0, 1, 2), outputs=2, axis=1, largest=0, sorted=1)
+        v = g("GatherElements", g.double(value), order, axis=1)
+        self.there = g("Less", t, np.float64(_LATE))
+        self.inside = g.double(self.there)
+        self.t, self.v = (g("Where", self.there, x, self.zero) for x in (t, v))
+        self.count = g.reduce("Sum", self.inside, 1)
+        self.seen, self.n = g("Min", self.count, self.one), g("Max", self.count, self.one)
+        self.u, self.d = (g("Mul", g("Sub", x, g.cut(x, 1, 0, 1)), self.inside) for x in (self.v, self.t))
+        self.step, self.gap = (g("Mul", g("Sub", x, self._before(x)), self.inside) for x in (self.v, self.t))
+
+    def _before(self, x: str) -> str:
+        """What stands before each; before the first, the first."""
+        return self.g("Concat", self.g.cut(x, 1, 0, 1), self.g.cut(x, 1, 0, -1), axis=1)
+
+    def _mean(self, x: str) -> str:
+        return self.g("Div", self.g.reduce("Sum", x, 1), self.n)
+
+    def _step_mean(self, x: str) -> str:
+        return self.g("Div", self.g.reduce("Sum", x, 1), self.g("Max", self.g("Sub", self.n, self.one), self.one))
+
+    def _covariance(self, a: str, b: str) -> str:
+        return self.g("Sub", self._mean(self.g("Mul", a, b)), self.g("Mul", self._mean(a), self._mean(b)))
+
+    def _root(self, x: str) -> str:
+        return self.g("Sqrt", self.g("Max", x, self.zero))
+
+    def _drawn(self, x: str) -> str:
+        return self.g("Mul", self.g("Sign", x), self.g("Log", self.g("Add", self.g("Abs", x), self.one)))
+
+    def level(self) -> list[str]:
+        g = self.g
+        after = g("Concat", g.cut(self.inside, 1, 1, 1 << 40), g("Mul", g.cut(self.inside, 1, 0, 1), self.zero), axis=1)
+        last = g("Sub", self.inside, after)  # 1 at the last observation
+
+        def ends(x: str) -> str:
+            return g.reduce("Sum", g("Mul", x, last), 1)
+
+        width = self._root(self._covariance(self.d, self.d))
+        wide = g("Greater", width, self.zero)
+        trend = g("Where", wide, g("Div", self._covariance(self.d, self.u), g("Where", wide, width, self.one)), self.zero)
+        first = g("Squeeze", g.cut(self.v, 1, 0, 1), g.axes(1))
+        far = np.float64(_LATE)
+        least = g.reduce("Min", g("Where", self.there, self.v, far), 1)
+        most = g.reduce("Max", g("Where", self.there, self.v, -far), 1)
+        numbers = [self.seen, g("Log", g("Add", self.count, self.one)), g("Add", first, self._mean(self.u))]
+        numbers += [self._root(self._covariance(self.u, self.u)), first, ends(self.v), least, most]
+        numbers += [self._step_mean(g("Abs", self.step)), trend, ends(self.t)]
+        return [g("Mul", x, self.seen) for x in numbers]
+
+    def shape(self, rate: float) -> list[str]:
+        g, one, step = self.g, self.one, self.step
+        size, square = g("Abs", step), g("Mul", step, step)
+        spread, root = self._root(self._covariance(self.u, self.u)), self._root(self._step_mean(square))
+        some = g("And", g("Greater", spread, self.zero), g("Greater", root, self.zero))
+        spread, root = g("Where", some, spread, one), g("Where", some, root, one)
+        z = g("Mul", g("Div", g("Sub", self.u, g.unsqueeze(self._mean(self.u), 1)), g.unsqueeze(spread, 1)), self.inside)
+        far = g("Mul", self.gap, np.float64(rate))
+        second = g("Mul", self.inside, g("Concat", g("Mul", g.cut(self.inside, 1, 0, 1), self.zero), g.cut(self.inside, 1, 0, -1), axis=1))
+        weight = g("Mul", g("Reciprocal", g("Add", g("Mul", far, far), one)), second)  # the first has no step
+        sums = g("CumSum", self.u, np.int64(1))
+        before = g("Div", self._before(sums), self._before(g("Max", g("CumSum", self.inside, np.int64(1)), one)))
+        away = g("Mul", g("Abs", g("Sub", self.u, before)), self.inside)
+        third, fourth = self._mean(g("Mul", g("Mul", z, z), z)), self._mean(g("Mul", g("Mul", z, z), g("Mul", z, z)))
+        cubes = g("Div", self._step_mean(g("Mul", square, step)), g("Mul", g("Mul", root, root), root))
+        weights = g("Where", some, g.reduce("Sum", weight, 1), one)
+        numbers = [self._drawn(third), g("Log", g("Max", fourth, one))]
+        numbers += [self._drawn(g.reduce("Max", x, 1)) for x in (z, g("Neg", z))]
+        numbers += [g("Div", self._step_mean(size), spread)]
+        numbers += [g("Div", g("Div", g.reduce("Sum", g("Mul", weight, size), 1), weights), spread)]
+        numbers += [g("Div", self._step_mean(size), root), self._drawn(cubes), g("Div", self._step_mean(away), spread)]
+        fine = np.float64(65536)
+        return [g("Where", some, g("Div", g("Round", g("Mul", x, fine)), fine), self.zero) for x in numbers]
+
+
 class Writer:
     """One member's part of the graph: the weights, and what they make of records in the model's units."""
 
@@ -217,54 +298,13 @@ class Writer:
         if s.summary_width == 0:
             return None
         parts = []
-        if s.summaries:
-            parts += self.numbers(time, g.cut(value, 2, M, s.channels), g.cut(mask, 2, M, s.channels))
+        if s.numbers:
+            series = Series(g, time, g.cut(value, 2, M, s.channels), g.cut(mask, 2, M, s.channels))
+            parts += (series.level() + series.shape(s.rate))[: s.numbers]
         if M:
-            fixed = self.numbers(time, g.cut(value, 2, 0, M), g.cut(mask, 2, 0, M))
+            fixed = Series(g, time, g.cut(value, 2, 0, M), g.cut(mask, 2, 0, M)).level()
             parts += [fixed[2], fixed[0]]
         return g.float(g("Concat", *parts, axis=1))
-
-    def numbers(self, time: str, value: str, mask: str) -> list[str]:
-        """(B, D) each, in double. A channel's observations come first, in the order of time."""
-        g, zero, one = self.g, np.float64(0), np.float64(1)
-        here = g("Greater", mask, 0.0)
-        key = g("Where", here, g.double(g.unsqueeze(time, 2)), np.float64(_LATE))
-        t, order = g("TopK", key, g.cut(g("Shape", key), 0, 1, 2), outputs=2, axis=1, largest=0, sorted=1)
-        v = g("GatherElements", g.double(value), order, axis=1)
-        there = g("Less", t, np.float64(_LATE))
-        inside = g.double(there)
-        t, v = (g("Where", there, x, zero) for x in (t, v))
-        count = g.reduce("Sum", inside, 1)
-        seen, n = g("Min", count, one), g("Max", count, one)
-        after = g("Concat", g.cut(inside, 1, 1, 1 << 40), g("Mul", g.cut(inside, 1, 0, 1), zero), axis=1)
-        last = g("Sub", inside, after)  # 1 at the last observation
-        first = g.cut(v, 1, 0, 1)
-        u, d = (g("Mul", g("Sub", x, g.cut(x, 1, 0, 1)), inside) for x in (v, t))
-
-        def mean(x: str) -> str:
-            return g("Div", g.reduce("Sum", x, 1), n)
-
-        def covariance(a: str, b: str) -> str:
-            return g("Sub", mean(g("Mul", a, b)), g("Mul", mean(a), mean(b)))
-
-        def root(x: str) -> str:
-            return g("Sqrt", g("Max", x, zero))
-
-        def ends(x: str) -> str:
-            return g.reduce("Sum", g("Mul", x, last), 1)
-
-        before = g("Concat", first, g.cut(v, 1, 0, -1), axis=1)
-        steps = g("Div", g.reduce("Sum", g("Mul", g("Abs", g("Sub", v, before)), inside), 1), g("Max", g("Sub", n, one), one))
-        width = root(covariance(d, d))
-        wide = g("Greater", width, zero)
-        trend = g("Where", wide, g("Div", covariance(d, u), g("Where", wide, width, one)), zero)
-        first = g("Squeeze", first, g.axes(1))
-        far = np.float64(_LATE)
-        least = g.reduce("Min", g("Where", there, v, far), 1)
-        most = g.reduce("Max", g("Where", there, v, -far), 1)
-        numbers = [seen, g("Log", g("Add", count, one)), g("Add", first, mean(u)), root(covariance(u, u)), first, ends(v), least, most]
-        numbers += [steps, trend, ends(t)]
-        return [g("Mul", x, seen) for x in numbers]
 
     def trees(self, logits: str, row: str) -> str:
         """Trees that split by the summaries and the static channels' means, added to the logits."""

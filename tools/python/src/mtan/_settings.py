@@ -9,7 +9,7 @@ from ._model import Model
 
 _FEATURES = {"mean": 1, "spread": 1, "intensity": 1, "slope": 3}
 LEAVES = 12  # of a tree
-_SUMMARIES = 11  # numbers of a channel
+_NUMBERS = (0, 11, 20)  # of a channel that a classifier reads, by the setting `summaries`
 _FASTEST = 16.0  # cycles in a unit of time, where a model says nothing
 
 
@@ -37,10 +37,10 @@ class Settings:
         self.members = max(1, whole("members"))
         if self.members > 1 and self.classify == "none":
             raise Error(f"{who} knows ensembles that classify, and this one interpolates")
-        self.statics, self.summaries, self.trees = whole("statics"), whole("summaries"), whole("trees")
+        self.statics, self.numbers, self.trees = whole("statics"), _NUMBERS[whole("summaries")], whole("trees")
         self.statistics = model.text("statistics").split(",")
         self.values, self.bins = model.text("values"), whole("bins")
-        self.rate = 2 * (model.number("fastest") or _FASTEST)
+        self.rate = float(np.float32(2 * (model.number("fastest") or _FASTEST)))  # as the library has it
         self.embed, self.learned = whole("embed"), model.text("embedding") == "learned"
         self.per_head = model.text("embed_heads") == "per_head"
         self.base, self.scale = model.number("embed_base"), model.number("embed_scale")
@@ -71,4 +71,4 @@ class Settings:
 
     @property
     def summary_width(self) -> int:
-        return self.summaries * _SUMMARIES * self.varying + 2 * self.statics
+        return self.numbers * self.varying + 2 * self.statics

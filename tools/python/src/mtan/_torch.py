@@ -192,41 +192,81 @@ class _Values(nn.Module):
 
 
 class _Summaries:
-    """What a classifier of records reads beside the sequence: mtan.h, MTAN_SUMMARIES."""
+    """What a classifier of records reads beside the sequence: mtan.h, MTAN_SUMMARIES and MTAN_SHAPES."""
 
     def __init__(self, s: Settings) -> None:
-        self.summaries, self.statics = s.summaries, s.statics
+        self.numbers, self.statics, self.rate = s.numbers, s.statics, s.rate
 
     def __call__(self, x: Tensor, mask: Tensor, time: Tensor) -> Tensor:
         """(B, width). In double, as thresholds stand close to values."""
         M = self.statics
-        fixed = self._numbers(x[..., :M], mask[..., :M], time)
-        parts = self._numbers(x[..., M:], mask[..., M:], time) if self.summaries else []
+        fixed = _Series(x[..., :M], mask[..., :M], time).level()
+        parts = []
+        if self.numbers:
+            series = _Series(x[..., M:], mask[..., M:], time)
+            parts = (series.level() + series.shape(self.rate))[: self.numbers]
         return torch.cat([*parts, fixed[2], fixed[0]], -1).to(x.dtype)
 
-    @staticmethod
-    def _numbers(x: Tensor, mask: Tensor, time: Tensor) -> list[Tensor]:
-        """(B, D) each. A channel's observations come first, in the order of time."""
+
+class _Series:
+    """Each channel's observations, (B, L, D): first those that there are, in the order of time. Numbers of them are (B, D)."""
+
+    def __init__(self, x: Tensor, mask: Tensor, time: Tensor) -> None:
         there = mask > 0
         key = time.unsqueeze(-1).expand_as(x).masked_fill(~there, math.inf)
         t, order = torch.sort(key.double(), dim=1, stable=True)
-        v, there = torch.gather(x.double(), 1, order), torch.gather(there, 1, order)
-        t = t.masked_fill(~there, 0)
-        count, seen = there.sum(1), there.any(1)
-        n = count.clamp(min=1).double()
-        last = (count - 1).clamp(min=0).unsqueeze(1)
-        u, d = ((part - part[:, :1]).masked_fill(~there, 0) for part in (v, t))
-        steps = (v[:, 1:] - v[:, :-1]).abs().masked_fill(~there[:, 1:], 0).sum(1) / (n - 1).clamp(min=1)
+        self.v, self.there = torch.gather(x.double(), 1, order), torch.gather(there, 1, order)
+        self.t = t.masked_fill(~self.there, 0)
+        self.count, self.seen = self.there.sum(1), self.there.any(1)
+        self.n = self.count.clamp(min=1).double()
+        self.u, self.d = (self._where(part - part[:, :1]) for part in (self.v, self.t))
+        self.step, self.gap = (self._where(part[:, 1:] - part[:, :-1], 1) for part in (self.v, self.t))
 
-        def covariance(a: Tensor, b: Tensor) -> Tensor:
-            return (a * b).sum(1) / n - a.sum(1) / n * (b.sum(1) / n)
+    def _where(self, a: Tensor, first: int = 0, other: float = 0) -> Tensor:
+        return a.masked_fill(~self.there[:, first:], other)
 
-        width = _root(covariance(d, d))
-        trend = torch.where(width > 0, covariance(d, u) / width.masked_fill(width == 0, 1), 0)
-        numbers = [seen.double(), torch.log1p(count.double()), v[:, 0] + u.sum(1) / n, _root(covariance(u, u)), v[:, 0]]
-        numbers += [v.gather(1, last)[:, 0], v.masked_fill(~there, math.inf).amin(1), v.masked_fill(~there, -math.inf).amax(1)]
-        numbers += [steps, trend, t.gather(1, last)[:, 0]]
-        return [number.masked_fill(~seen, 0) for number in numbers]
+    def _mean(self, a: Tensor) -> Tensor:
+        return a.sum(1) / self.n
+
+    def _step_mean(self, a: Tensor) -> Tensor:
+        return a.sum(1) / (self.n - 1).clamp(min=1)
+
+    def _covariance(self, a: Tensor, b: Tensor) -> Tensor:
+        return self._mean(a * b) - self._mean(a) * self._mean(b)
+
+    def level(self) -> list[Tensor]:
+        u, d, v, t = self.u, self.d, self.v, self.t
+        last = (self.count - 1).clamp(min=0).unsqueeze(1)
+        width = _root(self._covariance(d, d))
+        trend = torch.where(width > 0, self._covariance(d, u) / width.masked_fill(width == 0, 1), 0)
+        numbers = [self.seen.double(), torch.log1p(self.count.double()), v[:, 0] + self._mean(u), _root(self._covariance(u, u)), v[:, 0]]
+        numbers += [v.gather(1, last)[:, 0], self._where(v, 0, math.inf).amin(1), self._where(v, 0, -math.inf).amax(1)]
+        numbers += [self._step_mean(self.step.abs()), trend, t.gather(1, last)[:, 0]]
+        return [number.masked_fill(~self.seen, 0) for number in numbers]
+
+    def shape(self, rate: float) -> list[Tensor]:
+        u, step, size = self.u, self.step, self.step.abs()
+        spread, root = _root(self._covariance(u, u)), _root(self._step_mean(step**2))
+        none = ~((spread > 0) & (root > 0))
+        spread, root = spread.masked_fill(none, 1), root.masked_fill(none, 1)
+        z = self._where((u - self._mean(u).unsqueeze(1)) / spread.unsqueeze(1))
+        weight = self._where(1 / (1 + (rate * self.gap) ** 2), 1)
+        before = u[:, :-1].cumsum(1) / torch.arange(1, u.shape[1], dtype=u.dtype, device=u.device).view(1, -1, 1)
+        numbers = [_drawn(self._mean(z**3)), torch.log(self._mean(z**4).clamp(min=1)), _drawn(z.amax(1)), _drawn((-z).amax(1))]
+        numbers += [self._step_mean(size) / spread, (weight * size).sum(1) / weight.sum(1).masked_fill(none, 1) / spread]
+        numbers += [self._step_mean(size) / root, _drawn(self._step_mean(step**3) / root**3)]
+        numbers += [self._step_mean(self._where(u[:, 1:] - before, 1).abs()) / spread]
+        return [_rounded(number).masked_fill(none, 0) for number in numbers]
+
+
+def _drawn(x: Tensor) -> Tensor:
+    """log(1 + x), and its mirror image below 0."""
+    return torch.sign(x) * torch.log1p(x.abs())
+
+
+def _rounded(x: Tensor) -> Tensor:
+    """To 2^-16, with the gradient of what is not rounded."""
+    return x + (torch.round(x * 65536) / 65536 - x).detach()
 
 
 def _root(x: Tensor) -> Tensor:
