@@ -6,6 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 typedef struct attempt {
     jmp_buf place;
@@ -68,4 +71,10 @@ void *tool_calloc(size_t n, size_t size) {
 char *tool_text(const char *text) {
     const size_t bytes = strlen(text) + 1;
     return memcpy(tool_realloc(NULL, bytes), text, bytes);
+}
+
+void memory_return(void) {
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
 }

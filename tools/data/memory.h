@@ -20,6 +20,8 @@
 void *tool_realloc(void *old, size_t bytes);
 void *tool_calloc(size_t n, size_t size);
 char *tool_text(const char *text); /* a copy; free() it */
+/* Gives what was freed back to the system, where the C library keeps it (glibc): reading PhysioNet leaves 6 MB of it. */
+void memory_return(void);
 
 /* Calls run(argument). 0, or the bytes that could not be had in it. */
 size_t memory_try(void (*run)(void *argument), void *argument);
