@@ -6,6 +6,14 @@
 
 #include "../../../platform/pool.h"
 
+#if (defined __x86_64__ || defined __i386__) && defined __GNUC__
+#include <cpuid.h>
+#define ORIGIN_CPUID 1
+#elif defined __unix__ || defined __APPLE__
+#include <sys/utsname.h>
+#define ORIGIN_UNAME 1
+#endif
+
 #ifndef MTAN_COMMIT
 #define MTAN_COMMIT ""
 #endif
@@ -14,17 +22,21 @@ const char *origin_commit(void) {
     return MTAN_COMMIT[0] ? MTAN_COMMIT : "-";
 }
 
+/* The CPU is asked itself where it can be: a file that tells can fail to be read. */
 void origin_cpu(char *out, size_t size) {
-    FILE *f = fopen("/proc/cpuinfo", "r");
-    char line[256];
     snprintf(out, size, "unknown");
-    while (f && fgets(line, sizeof line, f))
-        if (strncmp(line, "model name", 10) == 0 && strchr(line, ':')) {
-            snprintf(out, size, "%s", strchr(line, ':') + 2);
-            out[strcspn(out, "\n")] = 0;
-            break;
-        }
-    if (f) fclose(f);
+#if defined ORIGIN_CPUID
+    unsigned name[12] = {0};
+    if (__get_cpuid_max(0x80000000u, NULL) >= 0x80000004u) {
+        for (unsigned i = 0; i < 3; i++)
+            __get_cpuid(0x80000002u + i, &name[4 * i], &name[4 * i + 1], &name[4 * i + 2], &name[4 * i + 3]);
+        snprintf(out, size, "%.*s", (int)sizeof name, (const char *)name);
+    }
+#elif defined ORIGIN_UNAME
+    struct utsname system;
+    if (uname(&system) >= 0) snprintf(out, size, "%s", system.machine);
+#endif
+    for (size_t n = strlen(out); n > 0 && out[n - 1] == ' '; n--) out[n - 1] = 0;
 }
 
 void origin_machine(char *out, size_t size) {
