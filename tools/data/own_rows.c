@@ -407,13 +407,17 @@ int own_moment(own_source *s, const own_row *row, own_time first, mtan_real *mom
     return isfinite(*moment) ? 1 : own_complain(s, row->line, "the time is too large for a float");
 }
 
-/* Two distinct times that became one mtan_real: 0 with error set where that is refused, as times counted from `first`, the record's
- * first, would stay apart. */
-static int merge_times(own_source *s, const own_row *a, const own_row *b, own_time first, const char *record,
+/* Would counting from their first tell the n times of a record apart better? Where they begin takes three bits of each, or more. */
+static int begins_late(const own_row *rows, size_t n) {
+    return fabs(rows[0].time.number) > 8 * (rows[n - 1].time.number - rows[0].time.number);
+}
+
+/* Two distinct times of the record that became one mtan_real: 0 with error set where that is refused. */
+static int merge_times(own_source *s, const own_row *rows, size_t n, const own_row *b, const char *record,
                        own_tally *tally) {
-    const mtan_real x = (mtan_real)(a->time.number - first.number), y = (mtan_real)(b->time.number - first.number);
+    const own_row *a = b - 1;
     tally->merged++;
-    if (s->origin != OWN_ORIGIN_AUTO || s->clock == OWN_DATES || !(x < y)) return 1;
+    if (s->origin != OWN_ORIGIN_AUTO || s->clock == OWN_DATES || !begins_late(rows, n)) return 1;
     return own_complain(s, a->line > b->line ? a->line : b->line,
                         "the times %.17g and %.17g of record \"%s\" are one in float: use --origin record",
                         a->time.number, b->time.number, field_quote(record).text);
@@ -438,7 +442,7 @@ int own_add_events(dataset *d, own_source *s, own_row *rows, size_t n, const int
     for (size_t i = 0; i < n; i++, before = now) {
         if (!own_moment(s, &rows[i], rows[0].time, &now)) return 0;
         if (i > 0 && !(before < now) && !own_same_time(s->clock, rows[i - 1].time, rows[i].time) &&
-            !merge_times(s, &rows[i - 1], &rows[i], rows[0].time, dataset_name(d, arrlenu(d->records) - 1), tally))
+            !merge_times(s, rows, n, &rows[i], dataset_name(d, arrlenu(d->records) - 1), tally))
             return 0;
         if (s->keep_times && (i == 0 || before < now))
             dataset_add_time_text(d, own_time_text(s->clock, rows[i].time).text);
