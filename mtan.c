@@ -3630,7 +3630,7 @@ mtan_status mtan_config_preset(mtan_config *config, mtan_preset preset) {
     if (preset == MTAN_BEST && !config->architecture && config->encoder == MTAN_ATTENTION) {
         config->statistics = MTAN_SPREAD | MTAN_INTENSITY | MTAN_SLOPE;
         config->frequencies = MTAN_FREQUENCIES_LOG;
-        config->summaries = config->classify == MTAN_CLASSIFY_RECORD ? 2 : 0;
+        config->summaries = config->classify == MTAN_CLASSIFY_RECORD ? 3 : 0;
     }
     return MTAN_OK;
 }
@@ -3713,7 +3713,7 @@ static mtan_status config_ranges(const mtan_config *c) {
     if (!in_range((int32_t)c->values, MTAN_VALUES_PLAIN, MTAN_VALUES_PIECEWISE)) return MTAN_ERR_CONFIG;
     if (c->values != MTAN_VALUES_PLAIN && (c->architecture || !in_range(c->bins, 1, MTAN_MAX_BINS)))
         return MTAN_ERR_CONFIG;
-    if (!in_range(c->summaries, 0, 2) || !in_range(c->statics, 0, c->channels - 1)) return MTAN_ERR_CONFIG;
+    if (!in_range(c->summaries, 0, 3) || !in_range(c->statics, 0, c->channels - 1)) return MTAN_ERR_CONFIG;
     if ((c->summaries || c->statics) && (c->classify != MTAN_CLASSIFY_RECORD || c->architecture))
         return MTAN_ERR_CONFIG;
     if (!in_range(c->trees, 0, c->summaries || c->statics ? MTAN_MAX_TREES : 0)) return MTAN_ERR_CONFIG;
@@ -4362,16 +4362,33 @@ static void fill_labels(mtan_tape *tape, mtan_batch *batch, const batch_request 
  * Sums over its observations in the order of time, in double and without fused steps: a stream adds one after the other and has
  * the same bits. Deviations are from the first that came, so that little cancels. One that comes late counts in all but the steps. */
 
+/* Models that do not read shape or course have no room for what follows these words. */
 typedef struct channel_summary {
     double count, first, last, least, most; /* of the values */
     double began, latest;                   /* times of the first and the last */
     double value0, time0;                   /* what deviations are from */
-    double x, xx, xxx, xxxx, t, tt, tx;     /* sums of deviations of values and times, and of their products */
-    double steps, squares, cubes; /* of (a value - the one before): sums of what it is without sign, of powers */
-    double near, nearness;        /* sums of a step without sign times its weight, and of weights */
-    double away;                  /* sum of |a value - the mean of those before| */
+    double x, xx, t, tt, tx;                /* sums of deviations of values and times, and of their products */
+    double steps;                           /* sum of |a value - the one before| */
+    /* shape */
+    double xxx, xxxx;      /* sums of powers of a value's deviation */
+    double squares, cubes; /* and of (a value - the one before) */
+    double near, nearness; /* sums of |a value - the one before| times its weight, and of weights */
+    double away;           /* sum of |a value - the mean of those before| */
+    /* course */
+    double part[MTAN_COURSE], parts[MTAN_COURSE]; /* of each part of time: sum of deviations, and how many */
 } channel_summary;
-enum { SUMMARY_REALS = sizeof(channel_summary) / sizeof(mtan_real) };
+
+static int32_t summary_reals(const mtan_config *c) {
+    const size_t bytes = c->summaries > 2   ? sizeof(channel_summary)
+                         : c->summaries > 1 ? offsetof(channel_summary, part)
+                                            : offsetof(channel_summary, xxx);
+    return (int32_t)(bytes / sizeof(mtan_real));
+}
+
+/* Of channel d. */
+static channel_summary *summary_at(channel_summary *all, const mtan_config *c, int32_t d) {
+    return (channel_summary *)(void *)((mtan_real *)(void *)all + (size_t)d * (size_t)summary_reals(c));
+}
 
 /* Cycles in a unit of time where nobody has said how many the fastest frequency has. */
 #define FASTEST 16
@@ -4385,30 +4402,38 @@ static double magnitude(double x) {
     return x < 0 ? -x : x;
 }
 
-/* From one observation to the next: gap, in typical ones, is how far apart they are; away: the value less the mean before it. */
-static void summary_step(channel_summary *s, double step, double gap, double away) {
-    const double size = magnitude(step), weight = 1 / (1 + gap * gap);
-    s->steps += size, s->squares += step * step, s->cubes += step * step * step;
-    s->near += weight * size, s->nearness += weight;
-    s->away += magnitude(away);
+/* A value's deviation x; of one that is not the first and not late the step to it, and how many typical gaps that takes. */
+static void shape_add(channel_summary *s, double x, int32_t steps, double step, double gap) {
+    const double weight = 1 / (1 + gap * gap);
+    s->xxx += x * x * x, s->xxxx += x * x * (x * x);
+    if (!steps) return;
+    s->squares += step * step, s->cubes += step * step * step;
+    s->near += weight * magnitude(step), s->nearness += weight;
+    s->away += magnitude(x - s->x / s->count);
 }
 
-/* rate: typical gaps in a unit of time */
-static void summary_add(channel_summary *s, double rate, double time, double value) {
-    double x, t;
+/* What lies before 0 belongs to the first part, what lies after 1 to the last. */
+static void course_add(channel_summary *s, double time, double x) {
+    const double at = time * MTAN_COURSE;
+    const int32_t part = !(at > 0) ? 0 : at < MTAN_COURSE ? (int32_t)at : MTAN_COURSE - 1;
+    s->part[part] += x, s->parts[part]++;
+}
+
+static void summary_add(channel_summary *s, const mtan_config *c, double time, double value) {
+    const int32_t steps = s->count > 0 && !(time < s->latest);
     if (!(s->count > 0)) {
         s->first = s->last = s->least = s->most = s->value0 = value;
         s->began = s->latest = s->time0 = time;
     }
-    x = value - s->value0, t = time - s->time0;
-    if (s->count > 0 && !(time < s->latest))
-        summary_step(s, value - s->last, rate * (time - s->latest), x - s->x / s->count);
+    const double x = value - s->value0, t = time - s->time0, step = value - s->last;
+    if (c->summaries > 1) shape_add(s, x, steps, step, (double)statistics_rate(c) * (time - s->latest));
+    if (c->summaries > 2) course_add(s, time, x);
     s->count++;
-    s->x += x, s->xx += x * x, s->xxx += x * x * x, s->xxxx += x * x * (x * x);
-    s->t += t, s->tt += t * t, s->tx += t * x;
+    s->x += x, s->xx += x * x, s->t += t, s->tt += t * t, s->tx += t * x;
     if (value < s->least) s->least = value;
     if (value > s->most) s->most = value;
     if (time < s->began) s->began = time, s->first = value;
+    if (steps) s->steps += magnitude(step);
     if (!(time < s->latest)) s->latest = time, s->last = value;
 }
 
@@ -4478,16 +4503,30 @@ static void summary_shape(double *out, const channel_summary *s) {
     for (int i = 0; i < MTAN_SHAPES; i++) out[i] = rounded(out[i]);
 }
 
+/* MTAN_COURSE numbers: the mean of each part of time. One without observation has that of the part before it, or of the first that
+ * has any. */
+static void summary_course(double *out, const channel_summary *s) {
+    double mean = 0;
+    for (int32_t i = MTAN_COURSE; i-- > 0;)
+        if (s->parts[i] > 0) mean = s->value0 + s->part[i] / s->parts[i];
+    for (int32_t i = 0; i < MTAN_COURSE; i++) {
+        if (s->parts[i] > 0) mean = s->value0 + s->part[i] / s->parts[i];
+        out[i] = mean;
+    }
+}
+
 /* Numbers of a channel, as many as the setting `summaries` says. */
 static int32_t channel_numbers(const mtan_config *c) {
-    return c->summaries == 0 ? 0 : c->summaries == 1 ? MTAN_SUMMARIES : MTAN_SUMMARIES + MTAN_SHAPES;
+    return (c->summaries > 0 ? MTAN_SUMMARIES : 0) + (c->summaries > 1 ? MTAN_SHAPES : 0) +
+           (c->summaries > 2 ? MTAN_COURSE : 0);
 }
 
 /* `stride` apart */
 static void summary_numbers(mtan_real *out, size_t stride, const mtan_config *c, const channel_summary *s) {
-    double numbers[MTAN_SUMMARIES + MTAN_SHAPES];
+    double numbers[MTAN_SUMMARIES + MTAN_SHAPES + MTAN_COURSE];
     summary_level(numbers, s);
-    summary_shape(numbers + MTAN_SUMMARIES, s);
+    if (c->summaries > 1) summary_shape(numbers + MTAN_SUMMARIES, s);
+    if (c->summaries > 2) summary_course(numbers + MTAN_SUMMARIES + MTAN_SHAPES, s);
     for (size_t i = 0; i < (size_t)channel_numbers(c); i++) out[i * stride] = (mtan_real)numbers[i];
 }
 
@@ -4512,8 +4551,8 @@ static void summary_put(mtan_real *row, const mtan_config *c, int32_t d, const c
     }
 }
 
-static void summary_row(mtan_real *row, const mtan_config *c, const channel_summary *channel /* (D) */) {
-    for (int32_t d = 0; d < c->channels; d++) summary_put(row, c, d, &channel[d]);
+static void summary_row(mtan_real *row, const mtan_config *c, channel_summary *channel /* (D) */) {
+    for (int32_t d = 0; d < c->channels; d++) summary_put(row, c, d, summary_at(channel, c, d));
 }
 
 /* ---- trees: what the numbers of a row add to the logits together ----
@@ -4567,26 +4606,29 @@ static void tree_sums(mtan_real *out, const mtan_config *c, const mtan_real *row
         tree_sums_of(out, c, row, split, height, i, outputs - i < LOGITS_AT_ONCE ? outputs - i : LOGITS_AT_ONCE);
 }
 
-/* (D) summaries without an observation, in the workspace; null when counting or failed. */
+static void clear_summaries(channel_summary *all, const mtan_config *c) {
+    memset(all, 0, (size_t)c->channels * (size_t)summary_reals(c) * sizeof(mtan_real));
+}
+
+/* Room for (D) summaries in the workspace; null when counting or failed. */
 static channel_summary *new_summaries(mtan_tape *tape, const mtan_config *c) {
     const int32_t D = summary_width(c) > 0 ? c->channels : 0;
-    return (channel_summary *)(void *)mtan_data(tape, mtan_new_constant(tape, D, SUMMARY_REALS));
+    return (channel_summary *)(void *)mtan_data(tape, mtan_new_constant(tape, D, summary_reals(c)));
 }
 
 /* Each record's row, once for every sample. */
 static void fill_summaries(mtan_tape *tape, const mtan_batch *batch, const mtan_config *c) {
     const size_t width = (size_t)batch->summary.cols, D = (size_t)c->channels;
-    const double rate = (double)statistics_rate(c);
     channel_summary *channel = new_summaries(tape, c);
     if (width == 0 || !runs(tape)) return;
     for (int32_t b = 0; b < batch->records; b++) {
         const int32_t *begin = batch->begin + (size_t)b * (D + 1);
         const mtan_real *time = mtan_data(tape, batch->time) + batch->time0[b];
         mtan_real *row = mtan_data(tape, batch->summary) + (size_t)b * (size_t)batch->samples * width;
-        memset(channel, 0, D * sizeof *channel);
-        for (size_t d = 0; d < D; d++)
+        clear_summaries(channel, c);
+        for (int32_t d = 0; d < c->channels; d++)
             for (int32_t j = begin[d]; j < begin[d + 1]; j++)
-                summary_add(&channel[d], rate, (double)time[batch->row[j]], (double)batch->value[j]);
+                summary_add(summary_at(channel, c, d), c, (double)time[batch->row[j]], (double)batch->value[j]);
         summary_row(row, c, channel);
         for (int32_t s = 1; s < batch->samples; s++) memcpy(row + (size_t)s * width, row, width * sizeof *row);
     }
@@ -5013,7 +5055,7 @@ static void sums_clear(attention_sums *s) {
     const mtan_config *c = &s->model->config;
     s->has_time = 0;
     s->model->backend->fill(s->seen, (size_t)attended(c), 0);
-    if (s->summary) memset(s->summary, 0, (size_t)c->channels * sizeof *s->summary);
+    if (s->summary) clear_summaries(s->summary, c);
 }
 
 /* Which of the embeddings a head has. */
@@ -5181,7 +5223,7 @@ static void sums_intensity(const attention_sums *s, mtan_real *y) {
 
 static void gather_event(attention_sums *s, const mtan_event *e) {
     const mtan_config *c = &s->model->config;
-    if (s->summary) summary_add(&s->summary[e->channel], (double)statistics_rate(c), (double)e->time, (double)e->value);
+    if (s->summary) summary_add(summary_at(s->summary, c, e->channel), c, (double)e->time, (double)e->value);
     if (e->channel < c->statics) return;
     sums_time(s, e->time);
     for (int32_t part = 0; part < value_parts(c); part++)
@@ -6383,12 +6425,11 @@ static void small_summary(const mtan_forward *f, mtan_tensor row, const mtan_rec
     channel_summary *channel = new_summaries(f->tape, f->config);
     if (row.cols > 0 && runs(f->tape)) {
         const int32_t ordered = count_ordered(record->events, record->n_events) >= 0;
-        const double rate = (double)statistics_rate(f->config);
-        memset(channel, 0, (size_t)f->config->channels * sizeof *channel);
+        clear_summaries(channel, f->config);
         for (int32_t n = 0, i = -1; n < record->n_events; n++) {
             i = ordered ? n : event_after(record, i);
-            summary_add(&channel[record->events[i].channel], rate, (double)record->events[i].time,
-                        (double)record->events[i].value);
+            summary_add(summary_at(channel, f->config, record->events[i].channel), f->config,
+                        (double)record->events[i].time, (double)record->events[i].value);
         }
         summary_row(mtan_data(f->tape, row), f->config, channel);
     }
@@ -6407,14 +6448,13 @@ mtan_status mtan_summaries(const mtan_config *config, const mtan_record *record,
     if (count < (size_t)summary_width(config)) return MTAN_ERR_MEMORY;
     if (check_record(record, config, &any) != MTAN_OK) return MTAN_ERR_INPUT;
     const int32_t ordered = count_ordered(record->events, record->n_events) >= 0;
-    const double rate = (double)statistics_rate(config);
     for (int32_t d = 0; d < config->channels; d++) {
         channel_summary s;
         memset(&s, 0, sizeof s);
         for (int32_t n = 0, i = -1; n < record->n_events; n++) {
             i = ordered ? n : event_after(record, i);
             if (record->events[i].channel != d) continue;
-            summary_add(&s, rate, (double)record->events[i].time, (double)record->events[i].value);
+            summary_add(&s, config, (double)record->events[i].time, (double)record->events[i].value);
         }
         summary_put(row, config, d, &s);
     }

@@ -170,6 +170,9 @@ typedef enum mtan_values { MTAN_VALUES_PLAIN, MTAN_VALUES_QUANTILE, MTAN_VALUES_
  * mean |step| over the root mean square, and the skewness; the mean of |one - the mean of those before|, in standard deviations. The two
  * skewnesses and the two distances are x as log(1 + x), below 0 as -log(1 - x). All are rounded to 2^-16. */
 #define MTAN_SHAPES 9
+/* And of their course: their mean in each eighth of a unit of time, what is earlier or later being of the first or the last. An eighth
+ * without observation has the mean of the one before it, or of the first that has any. */
+#define MTAN_COURSE 8
 
 /* Beside the network there may be trees: each splits records by those numbers and by the means of static channels, and adds the heights of
  * the leaf that a record ends in to its logits. Training leaves trees as they are, at first nothing. Who fits them writes three tensors:
@@ -199,7 +202,7 @@ typedef struct mtan_config {
     mtan_values values;      /* what attention reads of an observation; not with MTAN_RBF */
     int32_t bins;            /* of a channel's values, 1 to MTAN_MAX_BINS; MTAN_VALUES_PLAIN has none */
     int32_t summaries;       /* 1: the classifier of records also reads MTAN_SUMMARIES numbers of each channel, 2: and
-                              * MTAN_SHAPES more */
+                              * MTAN_SHAPES more, 3: and MTAN_COURSE more */
     int32_t statics; /* the first so many channels do not change: attention leaves them out, that classifier reads their
                       * means and whether there are any */
     int32_t trees;   /* beside the network: see MTAN_LEAVES; 0: there are none */
@@ -496,8 +499,8 @@ mtan_status mtan_predictor_attention(mtan_predictor *predictor, const mtan_recor
  * Once an observation comes late, or beyond 2^16, the sums of its channel have twice the digits: 10^8 observations are
  * as exact as ten, where a batch's plain sums drift: then results agree to a few 1e-6 of their largest entry (1 at least).
  * Cost. O(H K E) for an observation at another time than the one before, O(H K) for a further one at the same time.
- * Memory: about 5 D H K reals (mTAND-Enc of PhysioNet: 109 KB), with local statistics 13, with summaries 176 bytes more for each
- * channel; and three reals for each event of the window.
+ * Memory: about 5 D H K reals (mTAND-Enc of PhysioNet: 109 KB), with local statistics 13, with summaries 120, 176 or 304 bytes more
+ * for each channel; and three reals for each event of the window.
  * Use. A second observation of the same time and channel counts beside the first, as in a batch. Streams of one predictor may be
  * pushed to by different threads at the same time, one thread to a stream; predicting and interpolating use the predictor's
  * workspace: one call at a time. When mtan_predictor_init has been called again, for changed weights, so must be
@@ -556,9 +559,9 @@ mtan_status mtan_small_classify(const mtan_model *model, const mtan_record *reco
 mtan_status mtan_small_logits(const mtan_model *model, const mtan_record *record, int32_t points, void *memory,
                               size_t bytes, mtan_real *logits);
 
-/* What the classifier of records is told of a record beside the sequence: of the channels that change MTAN_SUMMARIES numbers, or
- * MTAN_SHAPES more, number by number (all channels' first, then all second, ...), then the static channels' means and whether each
- * was observed. _count: how many reals that is, 0 where there are none. Events that are not in the order of time take n^2 steps.
+/* What the classifier of records is told of a record beside the sequence: of the channels that change as many
+ * numbers as `summaries` says, number by number (all channels' first, then all second, ...), then the static channels' means and
+ * whether each was observed. _count: how many reals that is, 0 where there are none. Events that are not in the order of time take n^2 steps.
  * Fails with MTAN_ERR_NULL, _CONFIG, _SIZE, _INPUT, MTAN_ERR_MEMORY (count too small). */
 size_t mtan_summaries_count(const mtan_config *config);
 mtan_status mtan_summaries(const mtan_config *config, const mtan_record *record, mtan_real *row, size_t count);

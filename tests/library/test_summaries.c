@@ -89,7 +89,7 @@ static double product(const double *x, const double *y, int n) {
     return sum / n;
 }
 
-enum { NUMBERS = MTAN_SUMMARIES + MTAN_SHAPES };
+enum { NUMBERS = MTAN_SUMMARIES + MTAN_SHAPES + MTAN_COURSE };
 
 /* The mean of (x - from)^p. */
 static double moment(const double *x, int n, double from, double p) {
@@ -126,6 +126,23 @@ static void define_shape(const series *s, double out[MTAN_SHAPES]) {
     for (int i = 0; i < MTAN_SHAPES; i++) out[i] = round(out[i] * 65536) / 65536;
 }
 
+/* The mean of each part of time; where there is none, the one before or else the next one after. */
+static void define_course(const series *s, double out[MTAN_COURSE]) {
+    double sum[MTAN_COURSE] = {0};
+    int n[MTAN_COURSE] = {0};
+    for (int i = 0; i < s->n; i++) {
+        const int part = (int)fmax(0, fmin(MTAN_COURSE - 1, floor(s->time[i] * MTAN_COURSE)));
+        sum[part] += s->value[i], n[part]++;
+    }
+    for (int i = 0; i < MTAN_COURSE; i++) {
+        int from = i;
+        while (from >= 0 && n[from] == 0) from--;
+        if (from < 0)
+            for (from = i; n[from] == 0;) from++;
+        out[i] = sum[from] / n[from];
+    }
+}
+
 static void define(const series *s, double out[NUMBERS]) {
     double steps = 0, least = INFINITY, most = -INFINITY, width;
     for (int i = 0; i < NUMBERS; i++) out[i] = 0;
@@ -141,6 +158,7 @@ static void define(const series *s, double out[NUMBERS]) {
     out[9] = width > 1e-9 ? product(s->time, s->value, s->n) / width : 0;
     out[10] = s->time[s->n - 1];
     define_shape(s, out + MTAN_SUMMARIES);
+    define_course(s, out + MTAN_SUMMARIES + MTAN_SHAPES);
 }
 
 /* ---- tests ---- */
@@ -158,13 +176,13 @@ static mtan_record made(mtan_event *e, int32_t n, int32_t seen, double level, ui
     return r;
 }
 
-/* Numbers from the first on. */
-static int as_defined(shown *s, const mtan_record *r, int32_t first, double limit) {
+/* Numbers from the first to before the end. */
+static int as_defined(shown *s, const mtan_record *r, int32_t first, int32_t end, double limit) {
     for (int32_t d = 0; d < CHANNELS; d++) {
         const series x = series_of(r, d);
         double want[NUMBERS];
         define(&x, want);
-        for (int32_t i = first; i < (s->width - HIDDEN) / CHANNELS; i++) {
+        for (int32_t i = first; i < end && i < (s->width - HIDDEN) / CHANNELS; i++) {
             const double got = number_at(s, r, HIDDEN + i * CHANNELS + d);
             if (fabs(got - want[i]) <= limit) continue;
             printf("  BAD summary %d of channel %d of %d observations: %.9g, not %.9g\n", (int)i, (int)d, x.n, got,
@@ -176,27 +194,28 @@ static int as_defined(shown *s, const mtan_record *r, int32_t first, double limi
 }
 
 TEST summaries_are_what_they_are_called(int32_t summaries) {
+    const int32_t numbers[] = {0, MTAN_SUMMARIES, MTAN_SUMMARIES + MTAN_SHAPES, NUMBERS};
     uint64_t random = 3;
     mtan_event e[MOST];
     shown s;
     ASSERT(show(&s, summaries, 0));
-    ASSERT_EQ_FMT((int32_t)(HIDDEN + (summaries == 1 ? MTAN_SUMMARIES : NUMBERS) * CHANNELS), s.width, "%d");
+    ASSERT_EQ_FMT(HIDDEN + numbers[summaries] * CHANNELS, s.width, "%d");
     for (int32_t n = 0; n <= MOST; n = n < 4 ? n + 1 : n + 6) {
         const mtan_record near = made(e, n, CHANNELS - 1, 0, &random);
-        ASSERT(as_defined(&s, &near, 0, 2e-6));
+        ASSERT(as_defined(&s, &near, 0, NUMBERS, 2e-6));
     }
     for (int32_t n = 1; n <= MOST;
          n += 13) { /* a level of 1000 has 6e-5 between two floats, and nothing more is lost */
         const mtan_record far = made(e, n, 2, 1000, &random);
-        ASSERT(as_defined(&s, &far, 0, 2e-4));
+        ASSERT(as_defined(&s, &far, 0, NUMBERS, 2e-4));
     }
     const mtan_record late = made(e, MOST, CHANNELS, 0, &random); /* times far from 0 lose nothing either */
     for (int32_t i = 0; i < MOST; i++) e[i].time = (mtan_real)((1 << 20) + small_whole(&random, 0, TIMES) / 4.0);
-    ASSERT(as_defined(&s, &late, 0, 2e-6));
+    ASSERT(as_defined(&s, &late, 0, NUMBERS, 2e-6));
     for (int32_t i = 0; i < MOST; i++) e[i].value = 0.1f; /* values that are all one have no shape */
-    ASSERT(as_defined(&s, &late, 0, 2e-6));
+    ASSERT(as_defined(&s, &late, 0, NUMBERS, 2e-6));
     for (int32_t i = 0; i < MOST; i++) e[i].value = i % 2 ? -LARGE : LARGE; /* and the largest have one */
-    ASSERT(as_defined(&s, &late, MTAN_SUMMARIES, 2e-6));
+    ASSERT(as_defined(&s, &late, MTAN_SUMMARIES, MTAN_SUMMARIES + MTAN_SHAPES, 2e-6));
     ASSERT(hide(&s));
     PASS();
 }
@@ -258,7 +277,7 @@ TEST the_sequence_ignores_static_channels(void) {
 TEST settings_that_no_model_can_have(void) {
     mtan_config c;
     mtan_config_init(&c, MTAN_ENC, MTAN_CLASSIFY_RECORD, CHANNELS, 2);
-    c.summaries = 3;
+    c.summaries = 4;
     ASSERT_EQ(MTAN_ERR_CONFIG, mtan_config_check(&c));
     c.summaries = 1, c.statics = CHANNELS; /* nothing to attend to */
     ASSERT_EQ(MTAN_ERR_CONFIG, mtan_config_check(&c));
@@ -285,6 +304,7 @@ TEST settings_that_no_model_can_have(void) {
 SUITE(summaries_suite) {
     RUN_TESTp(summaries_are_what_they_are_called, 1);
     RUN_TESTp(summaries_are_what_they_are_called, 2);
+    RUN_TESTp(summaries_are_what_they_are_called, 3);
     RUN_TEST(static_channels_are_read_and_not_attended_to);
     RUN_TEST(the_sequence_ignores_static_channels);
     RUN_TEST(settings_that_no_model_can_have);

@@ -230,7 +230,7 @@ TEST a_sentence_says_who_won(void) {
     ASSERT(strstr(contest_verdict(text, &n, &config), "may be no better than logistic regression on summaries"));
     ASSERT(strstr(text, " Try --frequencies log") && strstr(text, ", or more records."));
     config.classify = MTAN_CLASSIFY_RECORD;
-    ASSERT(strstr(contest_verdict(text, &n, &config), "--statistics mean,") && strstr(text, "--summaries 2"));
+    ASSERT(strstr(contest_verdict(text, &n, &config), "--statistics mean,") && strstr(text, "--summaries 3"));
     ASSERT(strlen(text) + 64 < CONTEST_VERDICT_BYTES);
     config.frequencies = MTAN_FREQUENCIES_LOG; /* what it has already is not advised */
     config.statistics = config.summaries = 1;

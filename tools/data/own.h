@@ -49,8 +49,8 @@
 #include "dataset.h"
 
 typedef enum own_origin {
-    OWN_ORIGIN_AUTO,  /* numbers stay; an error when distinct times of a record become one mtan_real because it begins late,
-                       * which OWN_ORIGIN_RECORD would mend */
+    OWN_ORIGIN_AUTO,  /* numbers stay; an error when distinct times of a record become one mtan_real because it begins
+                       * late, which OWN_ORIGIN_RECORD would mend */
     OWN_ORIGIN_ZERO,  /* numbers stay, whatever becomes of them; dates are an error */
     OWN_ORIGIN_RECORD /* the record's first observation is time 0: subtracted before rounding */
 } own_origin;

@@ -686,6 +686,8 @@ def tiny_cases():
               Case("enc-summaries", "unsorted", tiny_enc(summaries=1)),
               Case("enc-shapes", "unsorted", tiny_enc(summaries=2)),
               Case("enc-shapes-unseen", "unseen", everything | dict(summaries=2)),
+              Case("enc-course", "unsorted", tiny_enc(summaries=3)),
+              Case("enc-course-unseen", "unseen", everything | dict(summaries=3)),
               Case("enc-local", "small", everything), Case("enc-local-unseen", "unseen", everything),
               Case("enc-local-far", "far", everything, gain=32),
               Case("enc-piecewise", "small", tiny_enc(values="piecewise", bins=4, enc_heads=2)),

@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import functional as F
 
 FEATURES = {"mean": 1, "spread": 1, "intensity": 1, "slope": 3}
-SUMMARIES, SHAPES = 11, 9
+SUMMARIES, SHAPES, COURSE = 11, 9, 8
 
 
 def value_parts(case):
@@ -46,7 +46,7 @@ class LocalEncoder(nn.Module):
         self.register_buffer("query", torch.linspace(0, 1., c.ref_points))
         varying = c.channels - self.statics
         columns = sum(FEATURES[name] for name in self.statistics) + ("intensity" not in self.statistics)
-        self.numbers = (0, SUMMARIES, SUMMARIES + SHAPES)[c.config.get("summaries", 0)]
+        self.numbers = (0, SUMMARIES, SUMMARIES + SHAPES, SUMMARIES + SHAPES + COURSE)[c.config.get("summaries", 0)]
         read = self.numbers * varying + 2 * self.statics
         self.att = nn.Module()
         self.att.linears = nn.ModuleList([nn.Linear(c.embed, c.embed), nn.Linear(c.embed, c.embed),
@@ -105,7 +105,7 @@ class LocalEncoder(nn.Module):
         rows = []
         for b in range(x.shape[0]):
             series = [(time[b][mask[b, :, d] > 0], x[b, :, d][mask[b, :, d] > 0]) for d in range(self.channels)]
-            numbers = [summarise(t, v) + shape(t, v, self.rate) for t, v in series[self.statics:]]
+            numbers = [summarise(t, v) + shape(t, v, self.rate) + course(t, v) for t, v in series[self.statics:]]
             row = [n[i] for i in range(self.numbers) for n in numbers]
             row += [v.mean() if len(v) else v.new_zeros(()) for t, v in series[:self.statics]]
             row += [v.new_tensor(float(len(v) > 0)) for t, v in series[:self.statics]]
@@ -122,6 +122,14 @@ def summarise(t, v):
     step = (v[1:] - v[:-1]).abs().mean() if n > 1 else v.new_zeros(())
     return [v.new_ones(()), torch.log1p(v.new_tensor(float(n))), v.mean(), ((v - v.mean()) ** 2).mean().sqrt(), v[0],
             v[-1], v.min(), v.max(), step, trend, t[-1]]
+
+
+def course(t, v):
+    """The means of one channel in each part of time: mtan.h, MTAN_COURSE."""
+    parts = [v[torch.clamp((t * COURSE).floor(), 0, COURSE - 1) == i] for i in range(COURSE)]
+    means = [part.mean() for part in parts if len(part)] or [v.new_zeros(())]
+    before = [sum(len(part) > 0 for part in parts[:i + 1]) for i in range(COURSE)]  # how many parts have any up to here
+    return [means[max(n - 1, 0)] for n in before]
 
 
 def drawn(x):

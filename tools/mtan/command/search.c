@@ -43,7 +43,7 @@ static const choice choices[] = {
     {"frequencies", ATTENTION, {"log", "log", "published"}},
     {"statistics", ATTENTION, {"mean,spread,intensity,slope", "mean,spread,intensity", "mean"}},
     {"values", ATTENTION, {"plain", "plain", "piecewise", "quantile"}},
-    {"summaries", ATTENTION | RECORDS, {"2", "2", "1", "0"}},
+    {"summaries", ATTENTION | RECORDS, {"3", "2", "1", "0"}},
     {"ref-points", POINTS | SIZES, {"8", "16", "32", "64", "128"}},
     {"enc-hidden", SIZES, {"16", "32", "64", "128"}},
     {"lr", MTAN, {"0.0003", "0.001", "0.003"}},

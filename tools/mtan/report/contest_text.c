@@ -108,11 +108,12 @@ static int always(const mtan_config *c) {
 static const struct {
     const char *option, *words;
     int (*applies)(const mtan_config *config);
-} advice[] = {{"frequencies", "--frequencies log (attention that can be narrow)", published_frequencies},
-              {"statistics", "--statistics mean,spread,intensity,slope (more than local means)", mean_alone},
-              {"summaries", "--summaries 2 (the classifier also reads what the regression does, and more)", sequence_alone},
-              {"budget", "--budget 10m (a search for settings)", always},
-              {NULL, "more records", always}};
+} advice[] = {
+    {"frequencies", "--frequencies log (attention that can be narrow)", published_frequencies},
+    {"statistics", "--statistics mean,spread,intensity,slope (more than local means)", mean_alone},
+    {"summaries", "--summaries 3 (the classifier also reads what the regression does, and more)", sequence_alone},
+    {"budget", "--budget 10m (a search for settings)", always},
+    {NULL, "more records", always}};
 enum { ADVICE = sizeof advice / sizeof advice[0] };
 
 const char *contest_advice_option(size_t i) {

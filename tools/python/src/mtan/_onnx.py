@@ -15,7 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from ._flat import Error
 from ._model import Model
-from ._settings import LEAVES, Settings
+from ._settings import COURSE, LEAVES, Settings
 
 _OPSET, _IR = 18, 9
 _HIDDEN = -1e30  # a score that softmax makes 0, and that does not make it NaN where all are so
@@ -151,6 +151,24 @@ class Series:
         numbers += [g("Div", self._step_mean(size), root), self._drawn(cubes), g("Div", self._step_mean(away), spread)]
         fine = np.float64(65536)
         return [g("Where", some, g("Div", g("Round", g("Mul", x, fine)), fine), self.zero) for x in numbers]
+
+    def course(self) -> list[str]:
+        g = self.g
+        part = g("Min", g("Max", g("Floor", g("Mul", self.t, np.float64(COURSE))), self.zero), np.float64(COURSE - 1))
+        here = [g("Mul", self.inside, g.double(g("Equal", part, np.float64(i)))) for i in range(COURSE)]
+        count = [g.reduce("Sum", at, 1) for at in here]
+        some = [g("Greater", n, self.zero) for n in count]
+        first = g("Mul", g("Squeeze", g.cut(self.v, 1, 0, 1), g.axes(1)), self.seen)
+        means = [
+            g("Add", first, g("Div", g.reduce("Sum", g("Mul", self.u, at), 1), g("Max", n, self.one))) for at, n in zip(here, count)
+        ]
+        numbers, mean = [], first
+        for seen, own in zip(reversed(some), reversed(means)):
+            mean = g("Where", seen, own, mean)  # at the end that of the first part that has any
+        for seen, own in zip(some, means):
+            mean = g("Where", seen, own, mean)
+            numbers.append(mean)
+        return numbers
 
 
 class Writer:
@@ -300,7 +318,7 @@ class Writer:
         parts = []
         if s.numbers:
             series = Series(g, time, g.cut(value, 2, M, s.channels), g.cut(mask, 2, M, s.channels))
-            parts += (series.level() + series.shape(s.rate))[: s.numbers]
+            parts += (series.level() + series.shape(s.rate) + series.course())[: s.numbers]
         if M:
             fixed = Series(g, time, g.cut(value, 2, 0, M), g.cut(mask, 2, 0, M)).level()
             parts += [fixed[2], fixed[0]]

@@ -9,7 +9,8 @@ from ._model import Model
 
 _FEATURES = {"mean": 1, "spread": 1, "intensity": 1, "slope": 3}
 LEAVES = 12  # of a tree
-_NUMBERS = (0, 11, 20)  # of a channel that a classifier reads, by the setting `summaries`
+COURSE = 8  # parts of time whose means a classifier may read
+_NUMBERS = (0, 11, 20, 28)  # of a channel that a classifier reads, by the setting `summaries`
 _FASTEST = 16.0  # cycles in a unit of time, where a model says nothing
 
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ._model import Model
-from ._settings import LEAVES, Settings
+from ._settings import COURSE, LEAVES, Settings
 
 # ---- attention ----
 
@@ -192,7 +192,7 @@ class _Values(nn.Module):
 
 
 class _Summaries:
-    """What a classifier of records reads beside the sequence: mtan.h, MTAN_SUMMARIES and MTAN_SHAPES."""
+    """What a classifier of records reads beside the sequence: mtan.h, MTAN_SUMMARIES, MTAN_SHAPES and MTAN_COURSE."""
 
     def __init__(self, s: Settings) -> None:
         self.numbers, self.statics, self.rate = s.numbers, s.statics, s.rate
@@ -204,7 +204,7 @@ class _Summaries:
         parts = []
         if self.numbers:
             series = _Series(x[..., M:], mask[..., M:], time)
-            parts = (series.level() + series.shape(self.rate))[: self.numbers]
+            parts = (series.level() + series.shape(self.rate) + series.course())[: self.numbers]
         return torch.cat([*parts, fixed[2], fixed[0]], -1).to(x.dtype)
 
 
@@ -257,6 +257,18 @@ class _Series:
         numbers += [self._step_mean(size) / root, _drawn(self._step_mean(step**3) / root**3)]
         numbers += [self._step_mean(self._where(u[:, 1:] - before, 1).abs()) / spread]
         return [_rounded(number).masked_fill(none, 0) for number in numbers]
+
+    def course(self) -> list[Tensor]:
+        part = (self.t * COURSE).floor().clamp(0, COURSE - 1)
+        here = [self.there & (part == i) for i in range(COURSE)]
+        means = [self.v[:, 0] + (self.u * at).sum(1) / at.sum(1).clamp(min=1) for at in here]
+        numbers, mean = [], torch.zeros_like(self.n)
+        for at, own in zip(reversed(here), reversed(means)):
+            mean = torch.where(at.any(1), own, mean)  # at the end that of the first part that has any
+        for at, own in zip(here, means):
+            mean = torch.where(at.any(1), own, mean)
+            numbers.append(mean)
+        return numbers
 
 
 def _drawn(x: Tensor) -> Tensor:
