@@ -27,11 +27,10 @@ void origin_cpu(char *out, size_t size) {
     snprintf(out, size, "unknown");
 #if defined ORIGIN_CPUID
     unsigned name[12] = {0};
-    if (__get_cpuid_max(0x80000000u, NULL) >= 0x80000004u) {
-        for (unsigned i = 0; i < 3; i++)
-            __get_cpuid(0x80000002u + i, &name[4 * i], &name[4 * i + 1], &name[4 * i + 2], &name[4 * i + 3]);
-        snprintf(out, size, "%.*s", (int)sizeof name, (const char *)name);
-    }
+    int known = 1;
+    for (unsigned i = 0; i < 3; i++)
+        known &= __get_cpuid(0x80000002u + i, &name[4 * i], &name[4 * i + 1], &name[4 * i + 2], &name[4 * i + 3]);
+    if (known) snprintf(out, size, "%.*s", (int)sizeof name, (const char *)name);
 #elif defined ORIGIN_UNAME
     struct utsname system;
     if (uname(&system) >= 0) snprintf(out, size, "%s", system.machine);
