@@ -47,6 +47,10 @@ TEST each_record_is_predicted_once(void) {
     ASSERT(command_says("out.txt", "3 folds, 60 labelled rows\n") && command_says("out.txt", "95 % interval"));
     ASSERT(fabs(printed("accuracy", 2) - accuracy(3)) < 6e-5);
     ASSERT(fabs(printed("accuracy", 0) - printed("accuracy", 2)) < 6e-5); /* the folds are of one size */
+    ASSERT_EQ_FMT(DONE, command_run(CV "--model enc --folds 3 --json"), "%d");
+    ASSERT(command_says("out.txt", "{\"folds\": 3, \"rows\": 60, \"auc\": {\"mean\": "));
+    ASSERT(fabs(printed("\"accuracy\": {\"mean\": ", 0) - accuracy(3)) < 6e-5);
+    ASSERT(command_says("out.txt", "\"pooled\": ") && command_says("out.txt", "\"high\": "));
     ASSERT_EQ_FMT(DONE, command_run("eval @/cv/fold1/best.safetensors --data @/events.csv --labels @/labels.csv"),
                   "%d");
     ASSERT(command_says("out.txt", "20 records of the part 'test'"));
@@ -80,6 +84,11 @@ TEST other_models_have_folds(void) {
                               "--enc-hidden 4 --dec-hidden 4 --latent 2 --ref-points 4 --quiet"),
                   "%d");
     ASSERT(command_says("out.txt", "2 folds: mean squared error of held-out points "));
+    ASSERT_EQ_FMT(DONE,
+                  command_run("cv own --model interp --data @/events.csv --out @/curves --folds 2 --epochs 1 --embed 4 "
+                              "--enc-hidden 4 --dec-hidden 4 --latent 2 --ref-points 4 --quiet --json"),
+                  "%d");
+    ASSERT(command_says("out.txt", "{\"folds\": 2, \"rows\": 0, \"mse\": {\"mean\": "));
     command_write("numbers.csv", "record,label\n");
     for (int r = 0; r < COMMAND_RECORDS; r++) {
         char line[32];
@@ -90,6 +99,11 @@ TEST other_models_have_folds(void) {
         DONE, command_run("cv own --model enc --data @/events.csv --labels @/numbers.csv --out @/n --folds 2 " SMALL),
         "%d");
     ASSERT(command_says("out.txt", "2 folds, ") && command_says("out.txt", "RMSE "));
+    ASSERT_EQ_FMT(
+        DONE,
+        command_run("cv own --model enc --data @/events.csv --labels @/numbers.csv --out @/n --folds 2 --json " SMALL),
+        "%d");
+    ASSERT(command_says("out.txt", "{\"folds\": 2, \"rows\": 60, \"rmse\": {\"mean\": "));
     ASSERT(command_says("n/predictions.csv", "record,fold,label,predicted\n"));
     PASS();
 }

@@ -14,6 +14,7 @@
 #include "../model/files.h"
 #include "../measure/metrics.h"
 #include "../model/session.h"
+#include "../report/json_text.h"
 
 enum { PATH_ROOM = 4096 };
 
@@ -137,30 +138,65 @@ static int measure_fold(out_of_fold *x, const options *o, int32_t fold, FILE *fi
 
 /* ---- telling ---- */
 
-static void tell(out_of_fold *x, const options *o, int32_t folds) {
-    const int32_t draws = (int32_t)option_integer(o, "bootstrap", 1000);
-    double mean, sd;
-    if (x->numbers.record) {
-        pooled_numbers_tell(&x->numbers, folds, draws);
-        return;
-    }
-    if (x->error) {
-        fold_spread(x->error, &mean, &sd);
-        printf("%d folds: mean squared error of held-out points %.6f, standard deviation %.6f\n", (int)folds, mean, sd);
-        return;
-    }
+static void measure_pooled(out_of_fold *x, int32_t draws, fold_metric **out) {
     x->all.rows = x->all.labelled = arrlenu(x->label);
     x->all.p = x->p, x->all.score = x->score, x->all.label = x->label, x->all.record = x->record;
-    printf("%d folds, %zu labelled rows\n%-18s %9s %9s   %s\n", (int)folds, x->all.rows, "", "mean", "sd",
+    for (int i = 0; i < METRICS; i++) {
+        const metric_name name = (metric_name)i;
+        fold_metric m = {.key = metric_key(name), .title = metric_title(name), .range = {NAN, NAN}};
+        fold_spread(x->measured[i], &m.mean, &m.sd);
+        m.pooled = measure(&x->all, name, draws, &m.range);
+        arrput(*out, m);
+    }
+}
+
+static void tell_json(const fold_metric *list, int32_t folds, size_t rows) {
+    printf("{\"folds\": %d, \"rows\": %zu", (int)folds, rows);
+    for (size_t i = 0; i < arrlenu(list); i++) {
+        const fold_metric *m = &list[i];
+        const double x[] = {m->mean, m->sd, m->pooled, m->range.low, m->range.high};
+        static const char *const name[] = {"mean", "sd", "pooled", "low", "high"};
+        printf(", \"%s\": {", m->key);
+        for (int k = 0; k < 5; k++) printf("%s\"%s\": ", k ? ", " : "", name[k]), json_number(stdout, x[k]);
+        putchar('}');
+    }
+    puts("}");
+}
+
+static const char *shown(char text[32], double x, int shares) {
+    snprintf(text, 32, shares ? "%.4f" : "%.5g", x);
+    return text;
+}
+
+/* shares: the metrics are about 0 to 1; otherwise of any size. */
+static void tell_text(const fold_metric *list, int32_t folds, size_t rows, int shares) {
+    char a[32], b[32], c[32];
+    printf("%d folds, %zu labelled rows\n%-18s %10s %10s   %s\n", (int)folds, rows, "", "mean", "sd",
            "all rows together");
-    for (int m = 0; m < METRICS; m++) {
-        interval range = {NAN, NAN};
-        const double pooled = measure(&x->all, (metric_name)m, draws, &range);
-        fold_spread(x->measured[m], &mean, &sd);
-        printf("%-18s %9.4f %9.4f   %.4f", metric_title((metric_name)m), mean, sd, pooled);
-        if (draws > 0) printf("   95 %% interval %.4f to %.4f", range.low, range.high);
+    for (size_t i = 0; i < arrlenu(list); i++) {
+        const fold_metric *m = &list[i];
+        printf("%-18s %10s %10s   %s", m->title, shown(a, m->mean, shares), shown(b, m->sd, shares),
+               shown(c, m->pooled, shares));
+        if (!isnan(m->range.low))
+            printf("   95 %% interval %s to %s", shown(a, m->range.low, shares), shown(b, m->range.high, shares));
         putchar('\n');
     }
+}
+
+static void tell(out_of_fold *x, const options *o, int32_t folds) {
+    const int32_t draws = (int32_t)option_integer(o, "bootstrap", 1000);
+    const int json = option_given(o, "json");
+    fold_metric curves = {.key = "mse", .pooled = NAN, .range = {NAN, NAN}}, *list = NULL;
+    size_t rows = 0;
+    if (x->numbers.record) pooled_numbers_measure(&x->numbers, draws, &list), rows = x->numbers.all.rows;
+    else if (!x->error) measure_pooled(x, draws, &list), rows = x->all.rows;
+    else fold_spread(x->error, &curves.mean, &curves.sd), arrput(list, curves);
+    if (json) tell_json(list, folds, rows);
+    else if (!x->error) tell_text(list, folds, rows, !x->numbers.record);
+    else
+        printf("%d folds: mean squared error of held-out points %.6f, standard deviation %.6f\n", (int)folds,
+               curves.mean, curves.sd);
+    arrfree(list);
 }
 
 static void free_rows(out_of_fold *x) {

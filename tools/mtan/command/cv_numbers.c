@@ -78,21 +78,17 @@ int pooled_numbers_add(pooled_numbers *x, session *s, const options *o, int32_t 
     return 1;
 }
 
-void pooled_numbers_tell(pooled_numbers *x, int32_t folds, int32_t draws) {
+void pooled_numbers_measure(pooled_numbers *x, int32_t draws, fold_metric **out) {
     x->all.rows = arrlenu(x->record), x->all.p = x->p, x->all.y = x->y, x->all.record = x->record;
-    printf("%d folds, %zu labelled rows\n%-18s %10s %10s   %s\n", (int)folds, x->all.rows, "", "mean", "sd",
-           "all rows together");
     worth w = worth_of_numbers(x->task, &x->all);
     for (int i = 0; i < worth_metrics(&w); i++) {
         worth_query q = {&w, i, NULL, NULL};
-        interval range = {NAN, NAN};
-        double mean, sd;
-        fold_spread(x->measured[i], &mean, &sd);
-        if (isnan(mean)) continue;
-        if (draws > 0) range = metric_bootstrap(worth_drawn, &q, w.rows, w.record, draws, 0);
-        printf("%-18s %10.5g %10.5g   %.5g", task_metric_title(w.task, i), mean, sd, worth_drawn(&q, NULL, w.rows));
-        if (!isnan(range.low)) printf("   95 %% interval %.5g to %.5g", range.low, range.high);
-        putchar('\n');
+        fold_metric m = {.key = task_metric_key(w.task, i), .title = task_metric_title(w.task, i), .range = {NAN, NAN}};
+        fold_spread(x->measured[i], &m.mean, &m.sd);
+        if (isnan(m.mean)) continue;
+        m.pooled = worth_drawn(&q, NULL, w.rows);
+        if (draws > 0) m.range = metric_bootstrap(worth_drawn, &q, w.rows, w.record, draws, 0);
+        arrput(*out, m);
     }
     worth_free(&w);
 }

@@ -9,6 +9,13 @@
 
 enum { FOLD_METRICS = METRICS + NUMBER_METRICS }; /* room for either kind */
 
+/* What the folds give of one metric; pooled: of all their rows together, with its 95 % interval, NaN where there is none. */
+typedef struct fold_metric {
+    const char *key, *title;
+    double mean, sd, pooled;
+    interval range;
+} fold_metric;
+
 /* Rows of all folds, one behind the other; zeros at first. */
 typedef struct pooled_numbers {
     mtan_task task;
@@ -20,7 +27,8 @@ typedef struct pooled_numbers {
 
 /* Measures a fold and writes its rows, the first one with the header. 1, or 0 with a message printed. */
 int pooled_numbers_add(pooled_numbers *x, session *s, const options *o, int32_t fold, FILE *file);
-void pooled_numbers_tell(pooled_numbers *x, int32_t folds, int32_t draws);
+/* Appended to an stb_ds array; draws: of the bootstrap. */
+void pooled_numbers_measure(pooled_numbers *x, int32_t draws, fold_metric **out);
 void pooled_numbers_free(pooled_numbers *x);
 
 /* Mean and standard deviation (of n - 1) over the folds for which there is a number; x: an stb_ds array. */
