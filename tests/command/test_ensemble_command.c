@@ -48,8 +48,8 @@ TEST members_are_averaged(void) {
 
 /* Each by itself, as its seed alone would be. */
 TEST members_are_trained_once_more(void) {
-    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--epochs 2 --seed 7 --refit 1 --ensemble 2 --out @/all"), "%d");
-    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--epochs 2 --seed 8 --refit 1 --out @/alone"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--epochs 2 --seed 7 --refit all --ensemble 2 --out @/all"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--epochs 2 --seed 8 --refit all --out @/alone"), "%d");
     ASSERT(command_same_tensors("alone/best.safetensors", "all/member-1/best.safetensors"));
     ASSERT(command_same_tensors("alone/chosen.safetensors", "all/member-1/chosen.safetensors"));
     PASS();

@@ -377,8 +377,8 @@ TEST the_last_epoch_can_be_kept(void) {
 
 /* The chosen model is that of a run that ends there; the best one has seen the validation records too. */
 TEST what_was_chosen_is_trained_once_more(void) {
-    ASSERT_EQ_FMT(DONE, command_run(AGAIN "--epochs 3 --out @/once"), "%d");
-    ASSERT_EQ_FMT(DONE, command_run(AGAIN "--epochs 3 --refit 1 --out @/again"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run(AGAIN "--epochs 3 --refit nothing --out @/once"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run(AGAIN "--epochs 3 --refit all --out @/again"), "%d");
     ASSERT(same_weights("once/best.safetensors", "again/chosen.safetensors"));
     ASSERT(!same_weights("again/best.safetensors", "again/chosen.safetensors"));
     ASSERT_EQ_FMT(DONE, command_run("selftest @/again/best.safetensors"), "%d");
@@ -388,18 +388,37 @@ TEST what_was_chosen_is_trained_once_more(void) {
     ASSERT(!command_says("err.txt", "the model was trained on the validation records, too"));
     ASSERT_EQ_FMT(DONE, command_run("eval @/again/chosen.safetensors --split valid --bootstrap 0 " DATA), "%d");
     ASSERT(!command_says("err.txt", "the model was trained on the validation records, too"));
-    ASSERT_EQ_FMT(DONE, command_run(AGAIN "--epochs 3 --refit 1 --threads 2 --out @/threads"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run(AGAIN "--epochs 3 --refit all --threads 2 --out @/threads"), "%d");
     ASSERT(same_run("again", "threads"));
-    ASSERT(command_refused(CURVES "--refit 1 --out @/x", "--refit is for models that classify"));
+    ASSERT(command_refused(CURVES "--refit all --out @/x", "--refit is for models that classify"));
+    PASS();
+}
+
+/* The network stays as it was chosen. A search goes on with a trial that has been fitted once more, and fits what it had chosen. */
+TEST trees_are_fitted_once_more(void) {
+    static const char *const calls[] = {AGAIN "--epochs 3 --refit trees --out @/trees",
+                                        AGAIN "--epochs 3 --out @/trees",
+                                        AGAIN "--epochs 1 --refit trees --budget 3trials --out @/trees"};
+    ASSERT_EQ_FMT(DONE, command_run(AGAIN "--epochs 3 --refit nothing --out @/once"), "%d");
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+        ASSERT_EQ_FMT(DONE, command_run(calls[i]), "%d");
+        if (i < 2) ASSERT(same_weights("once/best.safetensors", "trees/chosen.safetensors"));
+        ASSERT_EQ_FMT(BAD_RESULT, command_run("compare @/trees/chosen.safetensors @/trees/best.safetensors"), "%d");
+        ASSERT(command_says("out.txt", "21 of 23 tensors have equal bits; ")); /* splits and heights differ */
+        ASSERT_EQ_FMT(DONE, command_run("selftest @/trees/best.safetensors"), "%d");
+        ASSERT_EQ_FMT(0, rename(command_path("trees"), command_path(i == 0 ? "a" : i == 1 ? "b" : "c")), "%d");
+    }
+    ASSERT(same_run("a", "b")); /* best for own data */
+    ASSERT(command_refused(AGAIN "--refit 1 --out @/x", "--refit 1: must be one of nothing, all, trees"));
     PASS();
 }
 
 /* When it was done already, and where more epochs find no better one or a better one. */
 TEST a_run_is_resumed_before_it_was_trained_once_more(void) {
-    ASSERT_EQ_FMT(DONE, command_run(AGAIN "--epochs 6 --refit 1 --out @/whole"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run(AGAIN "--epochs 6 --refit all --out @/whole"), "%d");
     for (int epochs = 1; epochs <= 6; epochs += 5) {
         char line[512];
-        snprintf(line, sizeof line, AGAIN "--epochs %d --refit 1 --out @/parts%d", epochs, epochs);
+        snprintf(line, sizeof line, AGAIN "--epochs %d --refit all --out @/parts%d", epochs, epochs);
         ASSERT_EQ_FMT(DONE, command_run(line), "%d");
         snprintf(line, sizeof line, "train own " DATA "--quiet --epochs 6 --out @/parts%d --resume", epochs);
         ASSERT_EQ_FMT(DONE, command_run(line), "%d");
@@ -534,6 +553,7 @@ SUITE(runs_suite) {
     RUN_TEST(the_best_model_is_the_average);
     RUN_TEST(the_last_epoch_can_be_kept);
     RUN_TEST(what_was_chosen_is_trained_once_more);
+    RUN_TEST(trees_are_fitted_once_more);
     RUN_TEST(a_run_is_resumed_before_it_was_trained_once_more);
     RUN_TEST(balanced_weights_are_those_of_the_training_labels);
     RUN_TEST(a_folder_is_trained_in_by_one_process);

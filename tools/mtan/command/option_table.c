@@ -91,9 +91,9 @@ static const option table[] = {
     {"select", 0, TEXT("WHAT"), " train ",
      "what the best epoch is chosen by on the validation records: loss, auc, accuracy or mse (default: loss, or mse); "
      "last: the last epoch is kept"},
-    {"refit", 0, WHOLE("0|1", 0, 1), " train ",
-     "1: train once more, on training and validation records together, for as many epochs and with as many trees as "
-     "were best"},
+    {"refit", 0, TEXT("WHAT"), " train ",
+     "what is trained once more, on training and validation records together, for as many epochs and with as many "
+     "trees as were best: nothing, trees, or all"},
     {"shuffle", 0, TEXT("YES|NO"), " train ", "new batches every epoch; the published code never shuffles"},
     {"observed", 0, NUMBER("R", 0.05, 1), " train eval ",
      "share of a record's times shown for interpolation; the rest is held out"},
@@ -176,7 +176,8 @@ static const option table[] = {
      "default: the CPUs, at most 8; changes the time and nothing else"},
     {"backend", 0, TEXT("NAME"), " train table figures bench " MODEL_USERS,
      "scalar, avx2, cuda, ...: `mtan backends` lists them; default: the fastest CPU one"},
-    {"json", 0, FLAG, " eval predict interpolate stream inspect compare check selftest backends table bench explain ",
+    {"json", 0, FLAG,
+     " eval predict interpolate stream inspect compare check selftest backends table bench explain cv ",
      "output for programs"},
     {"quiet", 'q', FLAG, "*", "no progress, no remarks; errors only"},
     {"help", 'h', FLAG, "*", "help on the command"},

@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "search.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -332,11 +333,15 @@ static void count_rounds(search *s) {
     for (int n = s->count; n > 1; n = (n + KEPT - 1) / KEPT) s->rounds++;
 }
 
+/* What a run leaves, the state that it goes on from last. One whose best was not trained once more has no chosen. */
+static const char *const run_files[] = {"chosen.safetensors", "best.safetensors", "log.csv", "steps.csv",
+                                        "last.safetensors"};
+enum { CHOSEN = 0, RUN_FILES = sizeof run_files / sizeof run_files[0] };
+
 static void remove_run(const search *s, const char *name) {
-    static const char *const files[] = {"best.safetensors", "last.safetensors", "log.csv", "steps.csv"};
     char path[PATH_ROOM];
-    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
-        snprintf(path, sizeof path, "%.3900s/trials/%s/%s", s->out, name, files[i]);
+    for (int i = 0; i < RUN_FILES; i++) {
+        snprintf(path, sizeof path, "%.3900s/trials/%s/%s", s->out, name, run_files[i]);
         (void)remove(path);
     }
     snprintf(path, sizeof path, "%.3900s/trials/%s", s->out, name);
@@ -432,14 +437,14 @@ static trial *run_rounds(search *s) {
 
 /* ---- the end ---- */
 
-/* The trial becomes the run: what makes it one, its newest state, comes last. 0 with a message printed. */
+/* The trial becomes the run: what makes it one comes last. 0 with a message printed. */
 static int promote(const search *s, const trial *x) {
-    static const char *const files[] = {"best.safetensors", "log.csv", "steps.csv", "last.safetensors"};
     char from[PATH_ROOM], to[PATH_ROOM];
-    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
-        snprintf(from, sizeof from, "%.3900s/trials/%d/%s", s->out, (int)(x - s->trials), files[i]);
-        snprintf(to, sizeof to, "%.3900s/%s", s->out, files[i]);
-        if (rename(from, to) != 0) return complain("%s: cannot be renamed to %s", from, to), 0;
+    for (int i = 0; i < RUN_FILES; i++) {
+        snprintf(from, sizeof from, "%.3900s/trials/%d/%s", s->out, (int)(x - s->trials), run_files[i]);
+        snprintf(to, sizeof to, "%.3900s/%s", s->out, run_files[i]);
+        if (rename(from, to) != 0 && !(i == CHOSEN && errno == ENOENT))
+            return complain("%s: cannot be renamed to %s", from, to), 0;
     }
     return 1;
 }

@@ -553,34 +553,47 @@ static int start_again(training *t, const training *chosen, const split *all, co
     return good;
 }
 
-static int write_again(const folder *f, const training *t, const trees_fit *trees) {
+/* weights: of the network, NULL: those that were chosen; positions: of the records that trees are fitted to. */
+static int write_again(const folder *f, const training *t, const mtan_real *weights, const int32_t *positions,
+                       const trees_fit *trees) {
     char error[512] = "";
     bundle b;
     int good;
     if (!f->writes) return 1;
     if (!copy_file(f->best, f->chosen)) return 0;
     if (!bundle_read(&b, f->best, error)) return complain("%s", error), 0;
-    memcpy(b.weights, t->kept.weights, mtan_weights_count(&b.model.config) * sizeof *b.weights);
-    trees_refit(&b, t->data, t->split->part[SPLIT_TRAIN], t->plan->seed, trees);
+    if (weights) memcpy(b.weights, weights, mtan_weights_count(&b.model.config) * sizeof *b.weights);
+    trees_refit(&b, t->data, positions, t->plan->seed, trees);
     good = rewrite_best(f, t->plan, &b, 1, 1);
     bundle_free(&b);
     return good;
 }
 
-/* What was chosen on the validation records stays: the epoch, and of trees their number and what they weigh. */
-static int train_again(const folder *f, const training *chosen, const task *k, const trees_fit *trees) {
-    split all = {0};
+static int train_network_again(const folder *f, const training *chosen, const split *all, const task *k,
+                               const trees_fit *trees) {
     training t;
     int status = BAD_USE;
     memset(&t, 0, sizeof t);
+    note("once more, %d epochs on the %td records of training and validation", (int)chosen->best_epoch,
+         arrlen(all->part[SPLIT_TRAIN]));
+    if (start_again(&t, chosen, all, k, f)) status = run_again(f, &t, chosen->best_epoch);
+    if (status == DONE && !write_again(f, &t, t.kept.weights, all->part[SPLIT_TRAIN], trees)) status = BAD_USE;
+    training_stop(&t);
+    return status;
+}
+
+/* What was chosen on the validation records stays: the epoch, and of trees their number and what they weigh. */
+static int train_again(const folder *f, const training *chosen, const task *k, const trees_fit *trees) {
+    split all = {0};
+    int status = DONE;
     for (int part = SPLIT_TRAIN; part <= SPLIT_VALID; part++)
         for (size_t i = 0; i < arrlenu(k->split->part[part]); i++)
             arrput(all.part[SPLIT_TRAIN], k->split->part[part][i]);
-    note("once more, %d epochs on the %td records of training and validation", (int)chosen->best_epoch,
-         arrlen(all.part[SPLIT_TRAIN]));
-    if (start_again(&t, chosen, &all, k, f)) status = run_again(f, &t, chosen->best_epoch);
-    if (status == DONE && !write_again(f, &t, trees)) status = BAD_USE;
-    training_stop(&t);
+    if (chosen->plan->refit == REFIT_ALL) status = train_network_again(f, chosen, &all, k, trees);
+    else if (trees->count > 0) {
+        note("the trees once more, on the %td records of training and validation", arrlen(all.part[SPLIT_TRAIN]));
+        if (!write_again(f, chosen, NULL, all.part[SPLIT_TRAIN], trees)) status = BAD_USE;
+    }
     split_free(&all);
     return status;
 }
@@ -595,8 +608,8 @@ static int finish(const folder *f, const training *t, const task *k) {
     if (t->best_epoch == 0) return no_best(f, t);
     note("best epoch %d of %d: %s", (int)t->best_epoch, (int)t->epoch, f->best);
     if (!restore_chosen(f) || !add_trees(f, t, k->options, &trees)) return BAD_USE;
-    if (aloud && (alone || t->plan->refit)) outcome_say(f->best, t, k->options);
-    if (t->plan->refit) status = train_again(f, t, k, &trees);
+    if (aloud && (alone || t->plan->refit != REFIT_NOTHING)) outcome_say(f->best, t, k->options);
+    if (t->plan->refit != REFIT_NOTHING) status = train_again(f, t, k, &trees);
     if (status == DONE && aloud && alone) outcome_next(f->best, k->options);
     return status;
 }
@@ -645,7 +658,7 @@ static int train_members(const folder *f, const char *out, const plan *p, const 
         if (status == DONE && last && f->writes) {
             if (!ensemble_join(f->best, p, best, p->ensemble, NULL, error)) status = complain("%s", error);
             else note("the average of %d models: %s", (int)p->ensemble, f->best);
-            if (status == DONE && is_aloud(f) && !p->refit) outcome_say(f->best, &t, k->options);
+            if (status == DONE && is_aloud(f) && p->refit == REFIT_NOTHING) outcome_say(f->best, &t, k->options);
             if (status == DONE && is_aloud(f)) outcome_next(f->best, k->options);
         }
         training_stop(&t);

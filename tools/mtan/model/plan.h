@@ -10,6 +10,8 @@
 /* Their numbers stand in model files. */
 typedef enum plan_select { SELECT_LOSS, SELECT_AUC, SELECT_MSE, SELECT_ACCURACY, SELECT_LAST } plan_select;
 typedef enum plan_schedule { SCHEDULE_CONSTANT, SCHEDULE_EXPONENTIAL, SCHEDULE_COSINE } plan_schedule;
+/* What of the chosen model is trained once more, on the validation records too. */
+typedef enum plan_refit { REFIT_NOTHING, REFIT_ALL, REFIT_TREES } plan_refit;
 
 typedef struct plan {
     char name[32]; /* physionet-enc, ..., own */
@@ -19,11 +21,11 @@ typedef struct plan {
     double time_scale; /* 0: the largest training time */
     int32_t epochs, batch, patience, shuffle, optimizer;
     int32_t ensemble;        /* how many models are trained, with seeds from `seed`, and joined; 1: one */
-    int32_t refit;           /* 1: what was chosen is trained once more, on the validation records too */
     int32_t pretrain_epochs; /* on the records of pretrain.h, before all others; 0: none, or as many as these need */
     char pretrained[24];     /* a hash of those records; "": there are none */
     plan_select select;
     plan_schedule schedule;
+    plan_refit refit;
     double lr, clip, dropout, thin;
     double decay, average; /* of the weights: mtan_train_config */
     double kl_weight;      /* likewise: where the model's kl_anneal is 0 */

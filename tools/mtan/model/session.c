@@ -37,7 +37,7 @@ void session_explain(session *s) {
     note("these are the training data%s%s: %s, %td records", before[s->match], data_match_text(s->match), part,
          arrlen(s->positions));
     if (strcmp(s->part, "test") != 0 && bundle_number(&s->bundle, RUN_AGAIN, 0) > 0)
-        note("the model was trained on the validation records, too (--refit 1): chosen.safetensors beside it was not");
+        note("the model was trained on the validation records, too (--refit): chosen.safetensors beside it was not");
 }
 
 /* The split of training if this is the same data, else all of it. */
