@@ -41,11 +41,11 @@ typedef struct data_set {
     void (*means)(const dataset *d, const int32_t *train, size_t n, double *means);
     void (*fill)(dataset *d, const double *means);
     /* training */
-    mtan_preset preset;         /* where --preset is not given */
-    data_defaults defaults[2];  /* by preset; the third is as the second here */
-    const data_setting *best;   /* what validation has chosen for the preset best, up to a NULL; or NULL */
-    const data_setting *latent; /* of baselines with a latent state, in the presets correct and best; likewise */
-    int by_group;               /* records of one group stay on one side of the split */
+    mtan_preset preset;                /* where --preset is not given */
+    data_defaults defaults[2];         /* by preset; the third is as the second here */
+    const data_setting *best;          /* what validation has chosen for the preset best, up to a NULL; or NULL */
+    const data_setting *reconstructed; /* of baselines that reconstruct and classify, in correct and best; likewise */
+    int by_group;                      /* records of one group stay on one side of the split */
     /* the same for mTAND-Full that interpolates, for the presets correct and best */
     const data_setting *curves[2];
     double observed; /* share of the times shown for interpolation; 1: all, and the true curve is what counts */

@@ -143,10 +143,6 @@ static int is_mtand_enc(const plan *p) {
     return is_mtand_of_records(p) && p->config.kind == MTAN_ENC;
 }
 
-static int is_latent_baseline(const plan *p) {
-    return p->config.architecture && p->config.kind == MTAN_FULL && p->config.classify == MTAN_CLASSIFY_RECORD;
-}
-
 /* A setting of the model, or a number or a word of the plan, by the name of its option. */
 static void take_setting(plan *p, const data_setting *s) {
     const char *const *words = words_of(s->key);
@@ -177,7 +173,7 @@ static void correct_defaults(plan *p, const recipe *r) {
         p->dropout = 0.3, p->thin = 0.2;
         if (p->source.set->enc_rate > 0) p->lr = p->source.set->enc_rate;
     }
-    if (is_latent_baseline(p)) take_settings(p, p->source.set->latent);
+    if (r->reconstructs) take_settings(p, p->source.set->reconstructed);
 }
 
 static int is_mtand_of_curves(const plan *p) {

@@ -184,6 +184,10 @@ static void set_variational(mtan_config *c, mtan_preset preset) {
     if (preset == MTAN_FAITHFUL) c->predict_samples = 3;
 }
 
+static int tells_next(const task *t) {
+    return t->row->next && !t->data->own && t->classify == MTAN_CLASSIFY_RECORD;
+}
+
 static void set_model(mtan_config *c, const task *t, mtan_preset preset) {
     const baseline_row *r = t->row;
     const int time = t->classify == MTAN_CLASSIFY_TIME;
@@ -198,7 +202,7 @@ static void set_model(mtan_config *c, const task *t, mtan_preset preset) {
     if (r->variational) set_variational(c, preset);
     else set_setting(c, "bidirectional", time);
     set_setting(c, "faithful", preset == MTAN_FAITHFUL);
-    if (r->next && !t->data->own && t->classify == MTAN_CLASSIFY_RECORD) set_setting(c, "next", 1), c->alpha = 100;
+    if (tells_next(t)) set_setting(c, "next", 1), c->alpha = 100;
     set_named(c, t->model->name);
 }
 
@@ -208,6 +212,7 @@ static int set_baseline(recipe *r, const char *name, mtan_preset preset) {
     const int adam = t.row->adam;
     memset(r, 0, sizeof *r);
     set_model(&r->config, &t, preset);
+    r->reconstructs = t.classify == MTAN_CLASSIFY_RECORD && (t.row->variational || tells_next(&t));
     r->batch = adam ? 128 : 50;
     r->epochs = adam && t.classify == MTAN_CLASSIFY_RECORD ? 100 : t.data->baseline_epochs;
     r->sample_low = r->sample_high = 1;

@@ -18,6 +18,7 @@ typedef struct recipe {
     double lr;
     double decay; /* the learning rate is multiplied by this at every step, 1: never, */
     double floor; /* down to this share of where it started */
+    int reconstructs; /* a baseline that classifies records and is told how well it reconstructs them, or tells the next row */
 } recipe;
 
 /* 1; 0: no such name, and r is untouched. */
