@@ -145,7 +145,7 @@ static const data_setting physionet_reconstructed[] = {{"scale", "minmax"}, {"no
  * epochs 3.48; with 64 points after 40 3.58, with a state of 128 3.69, with 4 heads 3.68. A learned variance costs error here (6.28 after 20 epochs), so it has to be
  * asked for; its bands of 50, 80 and 95 % then hold, on the test records, of gaps up to 0.75, 1, 2 and 48 hours: 49.6 78.1 92.3, 50.7 81.1 94.2, 50.5
  * 80.6 93.5, 51.0 80.5 93.1; of channels not shown 44.6 79.9 93.5. */
-static const data_setting physionet_curves[] = {{"embed", "32"},      {"ref_points", "32"},     {"frequencies", "log"},
+static const data_setting physionet_curves[] = {{"embed", "32"},       {"ref_points", "32"},     {"frequencies", "log"},
                                                 {"noise_std", "0.01"}, {"predict_samples", "0"}, {"batch", "8"},
                                                 {"epochs", "120"},     {"lr", "2e-3"},           {NULL, NULL}};
 static const data_setting physionet_best_curves[] = {
