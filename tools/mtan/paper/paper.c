@@ -159,8 +159,9 @@ int paper_timed(int i, const char *data, char name[PAPER_NAME], double *minutes)
     "the published command has a latent state of 1, the paper's table of 10 and 20. faithful has the rest of the "     \
     "command; correct and best hide points in training, which teaches to fill gaps, and take more and smaller steps"
 #define SHOWN_TOO                                                                                                      \
-    "the published code counts the points that were shown, too, as the lines of all points do; correct and best are "  \
-    "trained with smaller batches and a rate that falls"
+    "the published code counts the points that were shown, too, as the lines of all points do; correct and best "      \
+    "start "                                                                                                           \
+    "from log frequencies and are trained with smaller batches and a rate that falls"
 #define LIMIT                                                                                                          \
     "a limit, without a network or training: lines from point to point; a process whose settings the training "        \
     "records "                                                                                                         \
