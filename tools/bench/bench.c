@@ -194,6 +194,7 @@ static void normalise(dataset *raw) {
     for (size_t i = 0; i < arrlenu(raw->records); i++) arrput(all.part[SPLIT_TRAIN], (int32_t)i);
     prep_fit(&p, raw, &all, PREP_PUBLISHED, 48, NULL);
     prep_apply(&p, raw, &all);
+    memory_return();
     prep_free(&p), split_free(&all);
 }
 

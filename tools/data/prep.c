@@ -268,7 +268,6 @@ void prep_apply(const prep *p, dataset *d, const split *s) {
         for (size_t i = 0; i < arrlenu(d->records); i++) apply_record(p, SPLIT_TEST, d, &d->records[i]);
     for (int part = 0; s && part < SPLIT_PARTS; part++)
         for (size_t i = 0; i < arrlenu(s->part[part]); i++) apply_record(p, part, d, &d->records[s->part[part][i]]);
-    memory_return(); /* the data is ready, and what it was read with is done with */
 }
 
 double prep_raw_time(const prep *p, int part, double time) {

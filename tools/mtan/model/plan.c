@@ -586,6 +586,7 @@ int plan_prepare(plan *p, dataset *d, split *s, prep *prepared, bundle *resumed)
     else if (!is_run_data(s, resumed)) return 0;
     else *prepared = resumed->prep, memset(&resumed->prep, 0, sizeof resumed->prep);
     prep_apply(prepared, d, s);
+    memory_return(); /* what the data was read with is done with */
     d->horizon = (double)prep_time(prepared, SPLIT_TEST, p->source.forecast);
     if (!resumed && p->config.frequencies == MTAN_FREQUENCIES_LOG) {
         int32_t *looked_at = split_positions(s, p->source.fit_all ? "all" : "train");
