@@ -520,6 +520,7 @@ TEST numbers_follow_the_origin(void) {
         notes(&set)));
     options.origin = OWN_ORIGIN_AUTO;
     ASSERT(refuses(HEADER "a,1e200,HR,1\n", NULL, "events.csv:2: the time is too large for a float"));
+    ASSERT(gives(HEADER "a,0.5,HR,1\na,2600.53708,HR,2\na,2600.53712,HR,4\n", NULL, "a 0.5:HR=1 2600.537:HR=3"));
     /* two of a record that lasts years, seconds apart: another origin would help one time, not the next */
     ASSERT(gives(HEADER "a,300.5,HR,1\na,2600.53708,HR,2\na,2600.53712,HR,4\n", NULL, "a 300.5:HR=1 2600.537:HR=3"));
     ASSERT(

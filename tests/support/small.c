@@ -34,7 +34,7 @@ static const struct {
     {"enc summaries of some", "kind enc classify record summaries 1 statics 1 enc_heads 2 reference given"},
     {"enc shapes", "kind enc classify record summaries 2 statics 1"},
     {"enc course", "kind enc classify record summaries 3 statics 1"},
-    {"enc trees", "kind enc classify record summaries 2 statics 1 trees 3"},
+    {"enc trees", "kind enc classify record summaries 1 statics 1 trees 3"},
     {"enc statics", "kind enc classify record statics 1 head_hidden 0"},
     {"enc observed summaries", "kind enc classify record summaries 1 statics 1 reference observed"},
     {"enc rbf summaries", "kind enc classify record encoder rbf summaries 1"},

@@ -268,7 +268,7 @@ static int add_trees(const folder *f, const training *t, const options *o, trees
     bundle b;
     int good;
     memset(fit, 0, sizeof *fit);
-    if (t->plan->config.trees == 0 || t->plan->config.task != MTAN_TASK_CLASSES || !f->writes) return 1;
+    if (!plan_has_trees(t->plan) || !f->writes) return 1;
     if (!bundle_read(&b, f->best, error)) return complain("%s", error), 0;
     good = trees_add(&b, t->data, t->split, t->plan->seed, option_threads(o), fit, error) || (complain("%s", error), 0);
     if (good && fit->count > 0)

@@ -530,6 +530,10 @@ double plan_rate(const plan *p, int64_t step, int64_t steps) {
     return rise * fmax(pow(p->lr_decay, (double)step), p->lr_floor);
 }
 
+int plan_has_trees(const plan *p) {
+    return p->config.trees > 0 && p->config.task == MTAN_TASK_CLASSES;
+}
+
 int plan_fit(plan *p, const dataset *d) {
     const size_t classes = arrlenu(d->classes);
     p->config.channels = (int32_t)arrlen(d->channels);
@@ -548,8 +552,7 @@ int plan_fit(plan *p, const dataset *d) {
         p->config.classes = (int32_t)classes;
         if (!fit_class_weights(p) || !fit_selection(p)) return 0;
     }
-    if (p->refit == REFIT_TREES && (p->config.trees == 0 || p->config.task != MTAN_TASK_CLASSES))
-        p->refit = REFIT_NOTHING;
+    if (p->refit == REFIT_TREES && !plan_has_trees(p)) p->refit = REFIT_NOTHING;
     if (mtan_config_check(&p->config) == MTAN_OK) return board_choose(&p->goal, &p->config);
     return complain("no model can have these settings: `mtan help train`"), 0;
 }

@@ -46,6 +46,7 @@ int plan_make(plan *p, const options *o);
 int plan_is_named(const options *o);
 int plan_published(plan *p, const char *name); /* a configuration as published, no options; 0: no such name */
 int plan_fit(plan *p, const dataset *d);
+int plan_has_trees(const plan *p); /* that are fitted: beside classes alone */
 /* The weights of the classes in the loss, (C), an stb_ds array; NULL: all count the same. */
 double *plan_class_weights(const plan *p, const dataset *d, const split *s);
 /* plan_fit, the split, and the preprocessing fitted to it and applied. With the file of a run to be resumed the data must be
