@@ -108,6 +108,9 @@ class Series:
     def _drawn(self, x: str) -> str:
         return self.g("Mul", self.g("Sign", x), self.g("Log", self.g("Add", self.g("Abs", x), self.one)))
 
+    def numbers(self, summaries: int, rate: float) -> list[str]:
+        return self.level() + (self.shape(rate) if summaries > 1 else []) + (self.course() if summaries > 2 else [])
+
     def level(self) -> list[str]:
         g = self.g
         after = g("Concat", g.cut(self.inside, 1, 1, 1 << 40), g("Mul", g.cut(self.inside, 1, 0, 1), self.zero), axis=1)
@@ -316,9 +319,9 @@ class Writer:
         if s.summary_width == 0:
             return None
         parts = []
-        if s.numbers:
+        if s.summaries:
             series = Series(g, time, g.cut(value, 2, M, s.channels), g.cut(mask, 2, M, s.channels))
-            parts += (series.level() + series.shape(s.rate) + series.course())[: s.numbers]
+            parts += series.numbers(s.summaries, s.rate)
         if M:
             fixed = Series(g, time, g.cut(value, 2, 0, M), g.cut(mask, 2, 0, M)).level()
             parts += [fixed[2], fixed[0]]

@@ -10,7 +10,7 @@ from ._model import Model
 _FEATURES = {"mean": 1, "spread": 1, "intensity": 1, "slope": 3}
 LEAVES = 12  # of a tree
 COURSE = 8  # parts of time whose means a classifier may read
-_NUMBERS = (0, 11, 20, 28)  # of a channel that a classifier reads, by the setting `summaries`
+_NUMBERS = (0, 11, 20, 20 + COURSE)  # of a channel that a classifier reads, by the setting `summaries`
 _FASTEST = 16.0  # cycles in a unit of time, where a model says nothing
 
 
@@ -38,7 +38,7 @@ class Settings:
         self.members = max(1, whole("members"))
         if self.members > 1 and self.classify == "none":
             raise Error(f"{who} knows ensembles that classify, and this one interpolates")
-        self.statics, self.numbers, self.trees = whole("statics"), _NUMBERS[whole("summaries")], whole("trees")
+        self.statics, self.summaries, self.trees = whole("statics"), whole("summaries"), whole("trees")
         self.statistics = model.text("statistics").split(",")
         self.values, self.bins = model.text("values"), whole("bins")
         self.rate = float(np.float32(2 * (model.number("fastest") or _FASTEST)))  # as the library has it
@@ -72,4 +72,4 @@ class Settings:
 
     @property
     def summary_width(self) -> int:
-        return self.numbers * self.varying + 2 * self.statics
+        return _NUMBERS[self.summaries] * self.varying + 2 * self.statics

@@ -195,16 +195,15 @@ class _Summaries:
     """What a classifier of records reads beside the sequence: mtan.h, MTAN_SUMMARIES, MTAN_SHAPES and MTAN_COURSE."""
 
     def __init__(self, s: Settings) -> None:
-        self.numbers, self.statics, self.rate = s.numbers, s.statics, s.rate
+        self.summaries, self.statics, self.rate = s.summaries, s.statics, s.rate
 
     def __call__(self, x: Tensor, mask: Tensor, time: Tensor) -> Tensor:
         """(B, width). In double, as thresholds stand close to values."""
         M = self.statics
         fixed = _Series(x[..., :M], mask[..., :M], time).level()
         parts = []
-        if self.numbers:
-            series = _Series(x[..., M:], mask[..., M:], time)
-            parts = (series.level() + series.shape(self.rate) + series.course())[: self.numbers]
+        if self.summaries:
+            parts = _Series(x[..., M:], mask[..., M:], time).numbers(self.summaries, self.rate)
         return torch.cat([*parts, fixed[2], fixed[0]], -1).to(x.dtype)
 
 
@@ -233,6 +232,9 @@ class _Series:
 
     def _covariance(self, a: Tensor, b: Tensor) -> Tensor:
         return self._mean(a * b) - self._mean(a) * self._mean(b)
+
+    def numbers(self, summaries: int, rate: float) -> list[Tensor]:
+        return self.level() + (self.shape(rate) if summaries > 1 else []) + (self.course() if summaries > 2 else [])
 
     def level(self) -> list[Tensor]:
         u, d, v, t = self.u, self.d, self.v, self.t
