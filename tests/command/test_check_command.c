@@ -382,6 +382,10 @@ TEST labels_that_are_numbers_are_told(void) {
     command_append("late-labels.csv", "r60,0.5\n"); /* no code has a fraction */
     (void)command_run("check @/late.csv --labels @/late-labels.csv");
     ASSERT(says_all((const char *const[]){"labels: a number to predict; if they are classes, --task classes", NULL}));
+    (void)command_run("check @/late.csv --labels @/late-labels.csv --task classes");
+    ASSERT(says_all((const char *const[]){"class 0.5 1 1.6 % ", " --task classes --data ", NULL}));
+    ASSERT(command_refused("check @/late.csv --labels @/late-labels.csv --task numbers",
+                           "--task numbers: must be classes, number or labels"));
     PASS();
 }
 

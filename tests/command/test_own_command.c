@@ -371,6 +371,24 @@ TEST the_split_is_listed_and_given(void) {
     PASS();
 }
 
+/* Classes are balanced over the parts, and numbers that are classes only where that is said. */
+TEST the_split_is_that_of_the_task(void) {
+    command_write("ten.csv", HEADER), command_write("ten-labels.csv", "record,label\n");
+    for (int r = 0; r < 50; r++) {
+        char row[32];
+        snprintf(row, sizeof row, "t%d,0,heat,%d\n", r, r), command_append("ten.csv", row);
+        snprintf(row, sizeof row, "t%d,%d.5\n", r, r % 2), command_append("ten-labels.csv", row);
+    }
+    ASSERT_EQ_FMT(DONE, command_run("split @/ten.csv --labels @/ten-labels.csv --task number"), "%d");
+    char *number = command_text("out.txt"), *classes;
+    ASSERT_EQ_FMT(DONE, command_run("split @/ten.csv --labels @/ten-labels.csv --task classes"), "%d");
+    classes = command_text("out.txt");
+    ASSERT(strcmp(number, classes) != 0);
+    free(number), free(classes);
+    ASSERT(command_refused("split @/ten.csv --labels @/ten-labels.csv --task no", "--task no: "));
+    PASS();
+}
+
 /* Wards of three records: on one side each, in the split and in the folds. */
 TEST groups_of_a_column_stay_together(void) {
     char line[96], side[COMMAND_RECORDS / 3][8], *at, *text;
@@ -722,6 +740,7 @@ SUITE(own_command_suite) {
     RUN_TEST(the_future_does_not_leak_into_training);
     RUN_TEST(folds_and_groups_split_own_data);
     RUN_TEST(the_split_is_listed_and_given);
+    RUN_TEST(the_split_is_that_of_the_task);
     RUN_TEST(groups_of_a_column_stay_together);
     RUN_TEST(static_columns_reach_the_classifier);
     RUN_TEST(a_model_of_physionet_takes_events);

@@ -33,8 +33,13 @@ static void add_number(words *w, const char *name, int which, int32_t x) {
     add_word(w, name), add_word(w, w->number[which]);
 }
 
+static void add_option(words *w, const char *name, const char *value) {
+    if (value) add_word(w, name), add_word(w, value);
+}
+
 /* Options of own data by the suggestion, unless a model is asked for; a named data set has its named configuration. */
-static void suggest(words *w, const checked *c, const char *model, const char *origin) {
+static void suggest(words *w, const checked *c, const options *o) {
+    const char *model = option_text(o, "model", NULL);
     memset(w, 0, sizeof *w);
     add_word(w, "mtan"), add_word(w, "train");
     if (c->set->own) {
@@ -43,7 +48,8 @@ static void suggest(words *w, const checked *c, const char *model, const char *o
         add_number(w, "--batch", 0, s.batch);
         if (!model) add_number(w, "--enc-hidden", 1, s.hidden);
         if (!model && strcmp(s.model, "per-time") != 0) add_number(w, "--ref-points", 2, s.ref_points);
-        if (origin) add_word(w, "--origin"), add_word(w, origin);
+        add_option(w, "--origin", option_text(o, "origin", NULL));
+        add_option(w, "--task", option_text(o, "task", NULL));
     } else {
         snprintf(w->name, sizeof w->name, "%s-%s", c->set->name, model ? model : "enc");
         add_word(w, w->name);
@@ -66,7 +72,7 @@ static void spell_command(checked *c, const words *w) {
 static int make_plan(checked *c, const options *o) {
     options of_train;
     words w;
-    suggest(&w, c, option_text(o, "model", NULL), option_text(o, "origin", NULL));
+    suggest(&w, c, o);
     spell_command(c, &w);
     return options_parse(&of_train, w.n, w.word) && plan_make(&c->plan, &of_train);
 }

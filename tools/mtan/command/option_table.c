@@ -31,6 +31,8 @@ static const option table[] = {
      "to write (report, export)"},
     {"model", 0, TEXT("KIND"), " train check split ",
      "for own data: enc, full, per-time, interp, or a baseline, with -per-time or -interp behind its name"},
+    {"task", 0, TEXT("KIND"), " check split ",
+     "what the labels of own data are: classes, number or labels (several, each true or not); default: as they look"},
     {"preset", 0, TEXT("NAME"), " train table split ",
      "faithful: what the published code does; correct: what the paper says or what is right (default for the paper's "
      "data); best: what goes beyond the paper, where it was found to help (default for own data)"},

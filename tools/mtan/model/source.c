@@ -176,6 +176,14 @@ static int own_origin_named(own_origin *origin, const char *word) {
     return 0;
 }
 
+static int own_task_named(own_task *task, const char *word) {
+    static const char *const words[] = {"classes", "number", "labels"};
+    static const own_task kinds[] = {OWN_TASK_CLASSES, OWN_TASK_NUMBER, OWN_TASK_LABELS};
+    for (size_t i = 0; i < 3; i++)
+        if (strcmp(word, words[i]) == 0) return *task = kinds[i], 1;
+    return 0;
+}
+
 int source_own_options(own_options *own, const source_input *in, const source *from, char *error) {
     const char *origin = in->origin ? in->origin : from ? from->origin : "auto";
     memset(own, 0, sizeof *own);
@@ -186,10 +194,8 @@ int source_own_options(own_options *own, const source_input *in, const source *f
     if (in->model && arrlen(in->model->channels) > 0) own->channels = in->model->channels;
     if (in->model && arrlen(in->model->classes) > 0) own->classes = in->model->classes;
     if (in->model && arrlen(in->model->number) > 0) own->task = OWN_TASK_NUMBER;
-    if (in->task)
-        own->task = strcmp(in->task, "number") == 0   ? OWN_TASK_NUMBER
-                    : strcmp(in->task, "labels") == 0 ? OWN_TASK_LABELS
-                                                      : OWN_TASK_CLASSES;
+    if (in->task && !own_task_named(&own->task, in->task))
+        return snprintf(error, 512, "--task %.400s: must be classes, number or labels", in->task), 0;
     if (own_origin_named(&own->origin, origin)) return 1;
     return snprintf(error, 512, "--origin %.400s: must be record, zero or auto", origin), 0;
 }
