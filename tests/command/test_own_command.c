@@ -375,7 +375,7 @@ TEST the_split_is_listed_and_given(void) {
 TEST the_split_is_that_of_the_task(void) {
     command_write("ten.csv", HEADER), command_write("ten-labels.csv", "record,label\n");
     for (int r = 0; r < 50; r++) {
-        char row[32];
+        char row[64];
         snprintf(row, sizeof row, "t%d,0,heat,%d\n", r, r), command_append("ten.csv", row);
         snprintf(row, sizeof row, "t%d,%d.5\n", r, r % 2), command_append("ten-labels.csv", row);
     }
