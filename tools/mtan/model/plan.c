@@ -209,7 +209,11 @@ static void curves_defaults(plan *p) {
  *
  * Then what is trained once more on training and validation records, nothing, trees or all: the stars, mean of the three, 0.704, 0.730 and 0.734, the eight
  * sets 0.827, 0.825 and 0.818, one thing decides 0.898, 0.925, 0.999, 0.992, 0.777; 0.898, 0.925, 0.999, 0.992, 0.795; 0.898, 0.929, 0.999, 0.994, 0.794.
- * Trees take no time worth mentioning, all takes as long again. */
+ * Trees take no time worth mentioning, all takes as long again.
+ *
+ * Known: where the mean alone decides, log frequencies cost. 240 records, twelve draws, AUC of 1000 more: best 0.895, correct 0.917 (paired difference
+ * 0.021, standard error 0.003), without trees 0.876, `--summaries 1` 0.896, `--summaries 0` 0.884. Six further draws: best 0.888, correct 0.915,
+ * `--frequencies published` 0.904, `--statistics mean` 0.892, both 0.903, `--decay 10` 0.893 (and `--select loss` 0.899), `--select last` 0.882. */
 static void best_defaults(plan *p) {
     p->config.enc_hidden = 64, p->config.ref_points = 64, p->config.trees = 200;
     p->epochs = 0; /* by the data: plan_enough_epochs */
