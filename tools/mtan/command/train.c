@@ -51,6 +51,8 @@ typedef struct folder {
     char chosen[4096]; /* the best model before it was trained once more */
     char first[4096];  /* of an ensemble: where its first member's state is */
     FILE *log_file, *steps_file;
+    char *held;       /* stb_ds: the best model's file, which is not on the disk yet; or NULL */
+    double saved;     /* when the state was last put on the disk; 0: not yet */
     claim claim;      /* no other process trains in it */
     const char *made; /* its path, if it was not there before; or NULL */
     int writes;       /* rank 0 alone */
@@ -172,20 +174,23 @@ static void put_number(FILE *file, const char *before, double x, const char *for
     if (!isnan(x)) fprintf(file, format, x);
 }
 
-/* Rows are on the disk before last.safetensors counts on them: a power cut must not leave a run without its rows. */
 static int flush_table(FILE *file, const char *path) {
     return stream_flush(file) ? 1 : (complain("%s: cannot be written: %s", path, strerror(errno)), 0);
 }
 
-static int log_epoch(folder *f, const training *t, const epoch_result *r) {
+static int flush_tables(const folder *f) {
+    return flush_table(f->log_file, f->log) && flush_table(f->steps_file, f->steps);
+}
+
+static void log_epoch(const folder *f, const training *t, const epoch_result *r) {
     const double numbers[] = {r->train_loss,  r->val_loss, r->val_metric, r->seconds,      r->eval_seconds,
                               r->train_recon, r->train_ce, r->train_kl,   r->gradient_norm};
-    if (!f->writes) return 1;
+    if (!f->writes) return;
     fprintf(f->log_file, "%d", (int)t->epoch);
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         put_number(f->log_file, ",", numbers[i], i == 3 || i == 4 ? "%.3f" : "%.9g");
     fputc('\n', f->log_file);
-    return flush_table(f->log_file, f->log) && flush_table(f->steps_file, f->steps);
+    (void)fflush(f->log_file); /* for whoever watches; flush_tables sees what went wrong */
 }
 
 /* The preprocessing of a model file: the bands of its channels are those that validation fitted. Free its channels. */
@@ -200,36 +205,79 @@ static prep with_bands(const prep *p, const training *t) {
     return own;
 }
 
-static int save(const folder *f, const char *path, training *t, const prep *p, int with_trainer) {
+/* What a file says of the run; NULL with a message printed. Free it with drop_pairs. */
+static mtan_file_pair *run_pairs(training *t) {
     mtan_file_pair *pairs = NULL;
+    if (!training_fetch(t)) return complain("%s", status_message(MTAN_ERR_DEVICE)), NULL;
+    plan_write(t->plan, &pairs);
+    training_write(t, &pairs);
+    return pairs;
+}
+
+static void drop_pairs(mtan_file_pair *pairs) {
+    pairs_free(pairs, arrlenu(pairs));
+    arrfree(pairs);
+}
+
+static int save_state(const folder *f, training *t, const prep *p) {
+    mtan_file_pair *pairs;
+    char error[512] = "";
+    int good;
+    if (!f->writes) return 1;
+    if (!(pairs = run_pairs(t))) return 0;
+    good = bundle_write(f->last, &t->model, &t->trainer, p, pairs, arrlenu(pairs), error);
+    drop_pairs(pairs);
+    return good ? 1 : (complain("%s", error), 0);
+}
+
+static int compose_best(folder *f, training *t, const prep *p) {
+    mtan_file_pair *pairs;
     char error[512] = "";
     prep own;
     int good;
-    if (!f->writes) return 1;
-    if (!training_fetch(t)) return complain("%s", status_message(MTAN_ERR_DEVICE)), 0;
-    plan_write(t->plan, &pairs);
-    training_write(t, &pairs);
-    if (!with_trainer) golden_record_write(&t->run, t->data, t->split, &pairs);
+    if (!(pairs = run_pairs(t))) return 0;
+    golden_record_write(&t->run, t->data, t->split, &pairs);
     own = with_bands(p, t);
-    good = bundle_write(path, with_trainer ? &t->model : &t->kept, with_trainer ? &t->trainer : NULL,
-                        with_trainer ? p : &own, pairs, arrlenu(pairs), error);
+    good = bundle_compose(&f->held, &t->kept, &own, pairs, arrlenu(pairs), error);
     arrfree(own.channel);
-    pairs_free(pairs, arrlenu(pairs));
-    arrfree(pairs);
-    if (!good) complain("%s", error);
-    return good;
+    drop_pairs(pairs);
+    return good ? 1 : (complain("%s: %s", f->best, error), 0);
 }
 
 /* The intervals of the best model are as wide as validation says; training goes on without that. */
-static int save_best(const folder *f, training *t, const prep *p) {
+static int hold_best(folder *f, training *t, const prep *p) {
     mtan_real *before = NULL;
     int good, same;
     if (!f->writes) return 1;
-    (void)remove(f->chosen);
     same = training_fetch(t) && training_widen(t, &before);
-    good = same && save(f, f->best, t, p, 0);
+    good = same && compose_best(f, t, p);
     same = training_narrow(t, before) && same;
     return same ? good : (complain("%s", status_message(MTAN_ERR_DEVICE)), 0);
+}
+
+static int write_held(folder *f) {
+    char error[512] = "";
+    int good;
+    if (!f->held) return 1;
+    (void)remove(f->chosen);
+    good = file_write(f->best, f->held, arrlenu(f->held), error);
+    arrfree(f->held);
+    return good ? 1 : (complain("%s", error), 0);
+}
+
+/* Best model and rows are on the disk before last.safetensors counts on them: a power cut must not leave a run without them. */
+static int put_on_disk(folder *f, training *t, const prep *p) {
+    if (!f->writes) return 1;
+    if (!write_held(f) || !flush_tables(f) || !save_state(f, t, p)) return 0;
+    f->saved = seconds();
+    return 1;
+}
+
+/* A crash may cost a second of work. Waiting for the disk at every epoch took four fifths of the time where epochs are short: 240
+ * records of 24 observations, 5.4 s, and 1.1 s with a folder in memory. */
+static int is_due(const folder *f, const training *t) {
+    const double pause = 1;
+    return !(f->saved > 0 && seconds() < f->saved + pause) || training_finished(t) || (f->watch && f->watch->late);
 }
 
 /* The best model's file once more, with what it has of the run; of a model that has changed the self-test's output is a new one. */
@@ -244,8 +292,7 @@ static int rewrite_best(const folder *f, const plan *p, bundle *b, int changed, 
     if (changed) golden_record_renew(b, &b->model, pairs);
     good = bundle_write(f->best, &b->model, NULL, &b->prep, pairs, arrlenu(pairs), error);
     if (!good) complain("%s", error);
-    pairs_free(pairs, arrlenu(pairs));
-    arrfree(pairs);
+    drop_pairs(pairs);
     return good;
 }
 
@@ -283,6 +330,7 @@ static int add_trees(const folder *f, const training *t, const options *o, trees
 static void folder_close(folder *f) {
     if (f->log_file) fclose(f->log_file);
     if (f->steps_file) fclose(f->steps_file);
+    arrfree(f->held);
     claim_drop(&f->claim);
     if (f->made) (void)rmdir(f->made);
 }
@@ -342,8 +390,9 @@ static int run_epoch(folder *f, training *t, const prep *p, double *metric) {
             fprintf(f->steps_file, "%d,%d,%.9g,%.9g,%.3f\n", (int)step.epoch, (int)step.batch, step.loss,
                     step.gradient_norm, t->train_seconds);
         if (must_stop(f, t, &step)) {
-            if (f->writes) (void)flush_table(f->steps_file, f->steps); /* the state is worth more than its rows */
-            if (!save(f, f->last, t, p, 1)) return BAD_USE;
+            if (!write_held(f)) return BAD_USE;
+            if (f->writes) (void)flush_tables(f); /* the state is worth more than its rows */
+            if (!save_state(f, t, p)) return BAD_USE;
             note("%s after epoch %d, batch %d; the state is in %s: go on with --resume", why_over(), (int)step.epoch,
                  (int)step.batch, f->last);
             return INTERRUPTED;
@@ -352,12 +401,13 @@ static int run_epoch(folder *f, training *t, const prep *p, double *metric) {
     }
     best = more < 0 ? -1 : training_end_epoch(t, &result, error);
     if (f->watch) f->watch->diverged = t->diverged;
-    if (best < 0) return complain("%s", error);
+    if (best < 0) return (void)write_held(f), complain("%s", error);
     *metric = result.val_metric;
     show_epoch(t, &result, best);
-    if (best && !save_best(f, t, p)) return BAD_USE;
-    if (!log_epoch(f, t, &result) || !save(f, f->last, t, p, 1)) return BAD_USE;
+    if (best && !hold_best(f, t, p)) return BAD_USE;
+    log_epoch(f, t, &result);
     ask(f, t, NULL, &result);
+    if (is_due(f, t) && !put_on_disk(f, t, p)) return BAD_USE;
     return f->watch && f->watch->late && !training_finished(t) ? INTERRUPTED : DONE;
 }
 
@@ -487,7 +537,7 @@ static int take_pretrained(training *t, const folder *f, const task *k) {
     bundle b;
     int status = BAD_USE, ready;
     snprintf(path, sizeof path, "%.4000s/pretrain", k->out);
-    if (!save(f, f->last, t, k->prep, 1) || !folder_start(&made, path, k->ranks, f->watch)) return BAD_USE;
+    if (!save_state(f, t, k->prep) || !folder_start(&made, path, k->ranks, f->watch)) return BAD_USE;
     ready = is_pretrained(&b, &made, p);
     if (ready == 0 && !k->pretraining) complain("--pretrain is missing: the pretraining in %s has not ended", path);
     else if (ready == 0) {
@@ -497,7 +547,7 @@ static int take_pretrained(training *t, const folder *f, const task *k) {
         if (status == DONE) ready = is_pretrained(&b, &made, p);
     }
     if (ready > 0 && !training_take(t, &b.model)) status = complain("%s", status_message(MTAN_ERR_DEVICE));
-    else if (ready > 0) status = save(f, f->last, t, k->prep, 1) ? DONE : BAD_USE;
+    else if (ready > 0) status = save_state(f, t, k->prep) ? DONE : BAD_USE;
     bundle_free(&b);
     return status;
 }

@@ -16,6 +16,12 @@ static mtan_status write_piece(void *context, const void *bytes, size_t n) {
     return replacement_write(context, bytes, n) ? MTAN_OK : MTAN_ERR_WRITE;
 }
 
+static mtan_status append_piece(void *context, const void *bytes, size_t n) {
+    char **out = context;
+    memcpy(arraddnptr(*out, n), bytes, n);
+    return MTAN_OK;
+}
+
 static mtan_status write_nothing(void *context, const void *bytes, size_t n) {
     (void)context, (void)bytes, (void)n;
     return MTAN_OK;
@@ -67,24 +73,42 @@ int bundle_check(const mtan_model *model, const prep *p, const mtan_file_pair *p
     return good;
 }
 
+/* The pairs of the preprocessing come first. */
+static mtan_status compose(const mtan_model *model, const mtan_trainer *trainer, const prep *p,
+                           const mtan_file_pair *pairs, size_t n_pairs, mtan_write_fn write, void *context) {
+    mtan_file_pair *all = NULL;
+    mtan_status status;
+    size_t own;
+    prep_write(p, &all);
+    own = arrlenu(all);
+    for (size_t i = 0; i < n_pairs; i++) arrput(all, pairs[i]);
+    status = mtan_model_save(model, trainer, all, arrlenu(all), write, context);
+    pairs_free(all, own);
+    arrfree(all);
+    return status;
+}
+
 int bundle_write(const char *path, const mtan_model *model, const mtan_trainer *trainer, const prep *p,
                  const mtan_file_pair *pairs, size_t n_pairs, char *error) {
-    mtan_file_pair *all = NULL;
-    size_t own;
     mtan_status status;
     replacement r;
     int good;
     if (!replacement_open(&r, path, error)) return 0;
-    prep_write(p, &all);
-    own = arrlenu(all);
-    for (size_t i = 0; i < n_pairs; i++) arrput(all, pairs[i]);
-    status = mtan_model_save(model, trainer, all, arrlenu(all), write_piece, &r);
+    status = compose(model, trainer, p, pairs, n_pairs, write_piece, &r);
     good = replacement_close(&r, status == MTAN_OK, error);
     if (status != MTAN_OK && status != MTAN_ERR_WRITE)
         snprintf(error, ERROR_SIZE, "%.400s: %s", path, mtan_status_message(status));
-    pairs_free(all, own);
-    arrfree(all);
     return good;
+}
+
+int bundle_compose(char **file, const mtan_model *model, const prep *p, const mtan_file_pair *pairs, size_t n_pairs,
+                   char *error) {
+    mtan_status status;
+    arrfree(*file);
+    status = compose(model, NULL, p, pairs, n_pairs, append_piece, file);
+    if (status == MTAN_OK) return 1;
+    arrfree(*file);
+    return snprintf(error, ERROR_SIZE, "%s", mtan_status_message(status)), 0;
 }
 
 void pairs_free(mtan_file_pair *pairs, size_t n) {

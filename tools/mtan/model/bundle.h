@@ -31,6 +31,9 @@ void bundle_free(bundle *b);
  * error set and nothing changed. */
 int bundle_write(const char *path, const mtan_model *model, const mtan_trainer *trainer, const prep *p,
                  const mtan_file_pair *pairs, size_t n_pairs, char *error);
+/* The same file, of a model without trainer, into an stb_ds array, in place of what was there. 1, or 0 with error set and *file NULL. */
+int bundle_compose(char **file, const mtan_model *model, const prep *p, const mtan_file_pair *pairs, size_t n_pairs,
+                   char *error);
 /* Whether bundle_write could write such a file, with `room` bytes more of metadata: it is composed into nothing. 1, or 0 with error
  * set, which says what a model file does not take: a name that is not UTF-8, or too many of them. */
 int bundle_check(const mtan_model *model, const prep *p, const mtan_file_pair *pairs, size_t n_pairs, size_t room,
