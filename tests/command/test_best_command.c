@@ -78,10 +78,14 @@ static void write_records(decides what, int n, const char *events_name, const ch
 }
 
 /* Records to train on, and others to judge by. */
-static void write_set(decides what) {
-    uint64_t random = 17;
+static void write_draw(decides what, uint64_t draw) {
+    uint64_t random = 17 + 1000003 * draw;
     write_records(what, RECORDS, "made.csv", "made-labels.csv", &random);
     write_records(what, FRESH, "fresh.csv", "fresh-labels.csv", &random);
+}
+
+static void write_set(decides what) {
+    write_draw(what, 0);
 }
 
 /* The AUC of the fresh records, after a training with more options; -1 when something failed. */
@@ -122,15 +126,21 @@ TEST finds_what_decides(decides what) {
     PASS();
 }
 
-/* Where the level decides, what the paper's model sees is enough: what goes beyond it costs nothing that 400 records show, whose AUC
- * has a standard error of 0.015. */
-TEST loses_nothing_where_the_level_decides(void) {
-    double best, correct;
+/* Where the level decides, what the paper's model sees is all there is to see, and what else best reads is noise: this costs little. */
+TEST loses_little_where_the_level_decides(void) {
+    const int draws = 6;
+    double best = 0, correct = 0;
+    char out[32];
     if (!is_quick()) SKIPm("where trainings are slow");
-    write_set(LEVEL);
-    best = auc("made", SMALLER), correct = auc("correct", SMALLER "--preset correct");
-    if (!(best >= correct - 0.015)) printf("  BAD AUC %.4f, correct %.4f\n", best, correct);
-    ASSERT(best >= correct - 0.015);
+    for (int i = 0; i < draws; i++) {
+        write_draw(LEVEL, (uint64_t)i);
+        snprintf(out, sizeof out, "best%d", i);
+        best += auc(out, SMALLER) / draws;
+        snprintf(out, sizeof out, "correct%d", i);
+        correct += auc(out, SMALLER "--preset correct") / draws;
+    }
+    if (!(best >= correct - 0.012)) printf("  BAD mean AUC %.4f, correct %.4f\n", best, correct);
+    ASSERT(best >= correct - 0.012);
     PASS();
 }
 
@@ -176,7 +186,7 @@ SUITE(best_command_suite) {
         greatest_set_test_suffix(sets[i].name);
         RUN_TEST1(finds_what_decides, (decides)i);
     }
-    RUN_TEST(loses_nothing_where_the_level_decides);
+    RUN_TEST(loses_little_where_the_level_decides);
     RUN_TEST(the_preset_is_kept);
     RUN_TEST(an_ablation_is_trained_too);
     RUN_TEST(without_summaries_there_are_no_trees);

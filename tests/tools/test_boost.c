@@ -7,6 +7,8 @@
 #include "golden_metrics.h"
 #include "../../tools/data/generators.h"
 #include "../../tools/mtan/fit/boost.h"
+#include "../../tools/mtan/fit/stairs.h"
+#include "../../tools/mtan/measure/logistic.h"
 
 enum { ROUNDS = 40, LEAST = 5 }; /* as tools/golden/golden_rivals.py has it */
 
@@ -155,6 +157,118 @@ TEST without_validation_rows_nothing_is_fitted(void) {
     PASS();
 }
 
+enum { LINES = 3, SKIPPED = 1 };
+
+/* Classes by a straight line of number 0 and the opposite of number 2; number 1 repeats 0 and is not to be read. */
+static void make_lines(mtan_real *x, int32_t *label, int32_t classes, uint32_t seed) {
+    mtan_mt19937 rng;
+    mtan_mt_seed(&rng, seed);
+    for (size_t i = 0; i < ROWS; i++) {
+        for (size_t j = 0; j < LINES; j++) x[i * LINES + j] = (mtan_real)numpy_interval(&rng, 2000) / 1000 - 1;
+        x[i * LINES + SKIPPED] = x[i * LINES];
+        const double u = (double)numpy_interval(&rng, 2000) / 1000 - 1,
+                     at = (double)x[i * LINES] - (double)x[i * LINES + 2] + u;
+        label[i] = at < -0.5 ? 0 : at < 0.5 && classes > 2 ? 2 : at > 0;
+        if (i % 10 == 9) x[i * LINES] = (mtan_real)NAN;
+    }
+}
+
+/* Beside the regression itself, which test_logistic.c has against scikit-learn: its probabilities, in steps of a tenth of the rows. */
+TEST stairs_follow_the_regression(int32_t classes) {
+    const uint8_t reads[LINES] = {1, 0, 1};
+    mtan_real *x = guard_alloc(ROWS * LINES * sizeof *x);
+    int32_t *label = guard_alloc(ROWS * sizeof *label);
+    double *wide = guard_alloc(2 * ROWS * sizeof *wide), logit[3], p[3], far = 0, mean = 0;
+    const boost_rows rows = {x, label, ROWS};
+    logistic r;
+    boost b;
+    make_lines(x, label, classes, 5);
+    for (size_t i = 0; i < ROWS; i++) wide[2 * i] = (double)x[i * LINES], wide[2 * i + 1] = (double)x[i * LINES + 2];
+    ASSERT_IN_RANGE(3, stairs_fit(&b, rows, rows, reads, LINES, classes, 3), 0);
+    logistic_fit(&r, (logistic_rows){wide, label, ROWS}, 2, classes, 3);
+    ASSERT_EQ_FMT(2, b.trees, "%d");
+    for (int32_t i = 0; i < b.trees * BOOST_SPLITS; i++) ASSERT(b.split[i].number != SKIPPED);
+    for (size_t i = 0; i < ROWS; i++) {
+        boost_at(&b, x + i * LINES, logit);
+        boost_softmax(logit, (size_t)classes);
+        logistic_at(&r, wide + 2 * i, p);
+        for (int32_t c = 0; c < classes; c++) far = fmax(far, fabs(logit[c] - p[c])), mean += logit[c] - p[c];
+    }
+    ASSERT(far < 0.15);
+    ASSERT(far > 1e-3); /* they are steps */
+    ASSERT(fabs(mean / ROWS) < 1e-9);
+    boost_free(&b), logistic_free(&r);
+    ASSERT(guard_free(x) & guard_free(label) & guard_free(wide));
+    PASS();
+}
+
+/* A row without the number takes the step of the mean, as in the regression: it is not taken for a low one. */
+TEST stairs_take_the_mean_of_a_missing_number(void) {
+    const mtan_real x[6] = {1, 2, 3, 4, 5, 6}, none = (mtan_real)NAN;
+    const int32_t label[6] = {0, 0, 1, 0, 1, 1};
+    const uint8_t reads = 1;
+    double logit[2], below[2], above[2];
+    boost b;
+    stairs_fit(&b, (boost_rows){x, label, 6}, (boost_rows){x, label, 6}, &reads, 1, 2, 1);
+    boost_at(&b, &none, logit), boost_at(&b, x + 2, below), boost_at(&b, x + 3, above);
+    ASSERT(below[1] < above[1]);
+    ASSERT(logit[1] >= below[1] && logit[1] <= above[1]);
+    boost_free(&b);
+    PASS();
+}
+
+/* A constant number has no line; where there is room for no more trees the given ones stay. */
+TEST trees_go_on_from_those_given(void) {
+    const uint8_t reads[LINES] = {1, 1, 1};
+    mtan_real *x = guard_alloc(ROWS * LINES * sizeof *x);
+    int32_t *label = guard_alloc(ROWS * sizeof *label);
+    const boost_rows rows = {x, label, ROWS};
+    boost_rule rule = boost_default(LINES, ROWS, 2, 1, 0);
+    double logit[2], same[2];
+    boost first, b;
+    make_lines(x, label, 2, 6);
+    for (size_t i = 0; i < ROWS; i++) x[i * LINES + SKIPPED] = 1;
+    ASSERT(stairs_fit(&first, rows, rows, reads, LINES, 2, (double)NAN) > 0);
+    ASSERT_EQ_FMT(2, first.trees, "%d");
+    rule.first = &first;
+    boost_fit(&b, rows, rows, &rule);
+    ASSERT_EQ_FMT(2, b.trees, "%d");
+    for (size_t i = 0; i < ROWS; i++) {
+        boost_at(&b, x + i * LINES, logit), boost_at(&first, x + i * LINES, same);
+        ASSERT_IN_RANGE(same[1], logit[1], 0);
+    }
+    boost_free(&b);
+    rule = boost_default(LINES, ROWS, 2, 50, 0), rule.first = &first;
+    boost_fit(&b, rows, rows, &rule);
+    ASSERT(b.trees > 2);
+    ASSERT(memcmp(b.height, first.height, 2 * MTAN_LEAVES * sizeof *b.height) == 0);
+    boost_free(&b), boost_free(&first);
+    ASSERT(guard_free(x) & guard_free(label));
+    PASS();
+}
+
+TEST a_mean_is_of_the_sums(void) {
+    mtan_real *x = guard_alloc(ROWS * LINES * sizeof *x);
+    int32_t *label = guard_alloc(ROWS * sizeof *label);
+    const boost_rows rows = {x, label, ROWS};
+    boost_rule rule = boost_default(LINES, ROWS, 3, 4, 0);
+    double logit[3], of_a[3], of_b[3];
+    boost a, b, mean;
+    make_lines(x, label, 3, 7);
+    boost_fit(&a, rows, rows, &rule);
+    rule.trees = 9, rule.seed = 1;
+    boost_fit(&b, rows, rows, &rule);
+    boost_mean(&mean, &a, &b);
+    ASSERT_EQ_FMT(a.trees + b.trees, mean.trees, "%d");
+    for (size_t i = 0; i < ROWS; i++) {
+        boost_at(&mean, x + i * LINES, logit), boost_at(&a, x + i * LINES, of_a), boost_at(&b, x + i * LINES, of_b);
+        for (int c = 0; c < 3; c++) ASSERT(fabs(logit[c] - (of_a[c] + of_b[c]) / 2) <= 1e-12);
+    }
+    boost_free(&a), boost_free(&b), boost_free(&mean);
+    ASSERT(guard_free(x) & guard_free(label));
+    PASS();
+}
+
 SUITE(boost_suite);
 SUITE(boost_suite) {
     RUN_TESTp(the_trees_are_scikit_learns, "two", ROUNDS);
@@ -165,4 +279,9 @@ SUITE(boost_suite) {
     RUN_TEST(a_tree_looks_on_until_a_number_splits);
     RUN_TEST(the_seed_decides_what_is_drawn);
     RUN_TEST(without_validation_rows_nothing_is_fitted);
+    RUN_TESTp(stairs_follow_the_regression, 2);
+    RUN_TESTp(stairs_follow_the_regression, 3);
+    RUN_TEST(stairs_take_the_mean_of_a_missing_number);
+    RUN_TEST(trees_go_on_from_those_given);
+    RUN_TEST(a_mean_is_of_the_sums);
 }

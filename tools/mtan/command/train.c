@@ -319,8 +319,9 @@ static int add_trees(const folder *f, const training *t, const options *o, trees
     if (!bundle_read(&b, f->best, error)) return complain("%s", error), 0;
     good = trees_add(&b, t->data, t->split, t->plan->seed, option_threads(o), fit, error) || (complain("%s", error), 0);
     if (good && fit->count > 0)
-        note("%d trees: validation log-loss %.4f, of the network %.4f, together %.4f (%.1f and %.1f of them)",
-             (int)fit->count, fit->trees, fit->network, fit->together, fit->trees_share, fit->network_share);
+        note("%d trees%s: validation log-loss %.4f, of the network %.4f, together %.4f (%.1f and %.1f of them)",
+             (int)fit->count, fit->regression > 0 ? ", half of them from a regression on" : "", fit->trees,
+             fit->network, fit->together, fit->trees_share, fit->network_share);
     good = good && rewrite_best(f, t->plan, &b, 1, 0);
     bundle_free(&b);
     return good;

@@ -77,7 +77,7 @@ boost_rule boost_default(size_t numbers, size_t rows, int32_t classes, int32_t t
 
 /* Below x[i] of ascending numbers: half way to the largest that is smaller. Whoever computes a row's number with another last digit
  * then still finds it on the same side. */
-static mtan_real threshold_below(const double *x, size_t i) {
+mtan_real boost_threshold(const double *x, size_t i) {
     const size_t here = i;
     while (i > 0 && !(x[i - 1] < x[here])) i--;
     const mtan_real middle = i > 0 ? (mtan_real)((x[i - 1] + x[here]) / 2) : (mtan_real)x[here];
@@ -93,7 +93,7 @@ static void find_thresholds(fit *f, boost_rows train) {
         for (size_t i = 0; i < train.n; i++)
             if (!isnan(train.x[i * numbers + j])) seen[n++] = (double)train.x[i * numbers + j];
         sort_ascending(seen, n);
-        for (size_t k = 0; n > 0 && k < T; k++) f->threshold[j * T + k] = threshold_below(seen, (k + 1) * n / (T + 1));
+        for (size_t k = 0; n > 0 && k < T; k++) f->threshold[j * T + k] = boost_threshold(seen, (k + 1) * n / (T + 1));
     }
     free(seen);
 }
@@ -126,6 +126,25 @@ static void refresh(const boost *b, placed *r) {
     }
 }
 
+size_t boost_leaf(const boost *b, size_t tree, const mtan_real *x) {
+    const boost_split *split = b->split + tree * BOOST_SPLITS;
+    int32_t at = 0;
+    for (int32_t k = 0; k < BOOST_SPLITS; k++) {
+        const mtan_real number = x[split[k].number];
+        if (split[k].leaf == at && (isnan(number) ? split[k].side : number >= split[k].threshold)) at = k + 1;
+    }
+    return (size_t)at;
+}
+
+static void add_up(const boost *b, const mtan_real *x, double *sum) {
+    const size_t columns = (size_t)b->columns;
+    memcpy(sum, b->start, columns * sizeof *sum);
+    for (size_t t = 0; t < (size_t)b->trees; t++) {
+        const double *height = b->height + (t * MTAN_LEAVES + boost_leaf(b, t, x)) * columns;
+        for (size_t c = 0; c < columns; c++) sum[c] += height[c];
+    }
+}
+
 static placed place(const fit *f, boost_rows rows) {
     const size_t n = rows.n, columns = (size_t)f->b->columns, numbers = f->rule->numbers;
     const size_t T = (size_t)f->rule->thresholds;
@@ -134,7 +153,7 @@ static placed place(const fit *f, boost_rows rows) {
     for (size_t i = 0; i < n; i++) {
         for (size_t j = 0; j < numbers; j++)
             r.step[j * n + i] = step_of(f->threshold + j * T, T, rows.x[i * numbers + j]);
-        memcpy(r.sum + i * columns, f->b->start, columns * sizeof *r.sum);
+        add_up(f->b, rows.x + i * numbers, r.sum + i * columns);
     }
     refresh(f->b, &r);
     return r;
@@ -327,7 +346,7 @@ static void add_trees(fit *f) {
     const boost_rows valid = f->valid.rows;
     const int32_t C = f->b->classes;
     double least = metric_log_loss(f->valid.p, valid.label, valid.n, C);
-    int32_t kept = 0;
+    int32_t kept = f->b->trees;
     while (f->b->trees < f->rule->trees && f->b->trees - kept < f->rule->patience && add_tree(f)) {
         const double loss = metric_log_loss(f->valid.p, valid.label, valid.n, C);
         if (loss < least) least = loss, kept = f->b->trees;
@@ -355,14 +374,36 @@ static void fit_end(fit *f) {
     free(f->at), free(f->count), free(f->low), free(f->all);
 }
 
+boost boost_empty(size_t numbers, int32_t classes, int32_t trees) {
+    const size_t columns = classes == 2 ? 1 : (size_t)classes, n = (size_t)trees;
+    boost b = {.numbers = numbers, .classes = classes, .columns = (int32_t)columns};
+    b.split = tool_calloc(n * BOOST_SPLITS + 1, sizeof *b.split);
+    b.height = tool_calloc(n * MTAN_LEAVES * columns + 1, sizeof *b.height);
+    b.start = tool_calloc(columns, sizeof *b.start);
+    return b;
+}
+
+/* More trees, with so much of their height. */
+static void append(boost *b, const boost *more, double part) {
+    const size_t columns = (size_t)b->columns, at = (size_t)b->trees, n = (size_t)more->trees;
+    const size_t heights = MTAN_LEAVES * columns;
+    memcpy(b->split + at * BOOST_SPLITS, more->split, n * BOOST_SPLITS * sizeof *b->split);
+    for (size_t i = 0; i < n * heights; i++) b->height[at * heights + i] = part * more->height[i];
+    for (size_t c = 0; c < columns; c++) b->start[c] += part * more->start[c];
+    b->trees += more->trees;
+}
+
+void boost_mean(boost *mean, const boost *a, const boost *b) {
+    *mean = boost_empty(a->numbers, a->classes, a->trees + b->trees);
+    append(mean, a, 0.5), append(mean, b, 0.5);
+}
+
 void boost_fit(boost *b, boost_rows train, boost_rows valid, const boost_rule *rule) {
-    const size_t columns = rule->classes == 2 ? 1 : (size_t)rule->classes, trees = (size_t)rule->trees;
     fit f = {.b = b, .rule = rule};
-    *b = (boost){.numbers = rule->numbers, .classes = rule->classes, .columns = (int32_t)columns};
-    b->split = tool_calloc(trees * BOOST_SPLITS + 1, sizeof *b->split);
-    b->height = tool_calloc(trees * MTAN_LEAVES * columns + 1, sizeof *b->height);
-    b->start = tool_calloc(columns, sizeof *b->start);
-    find_start(b, train);
+    const int32_t given = rule->first ? rule->first->trees : 0;
+    *b = boost_empty(rule->numbers, rule->classes, given > rule->trees ? given : rule->trees);
+    if (rule->first) append(b, rule->first, 1);
+    else find_start(b, train);
     if (train.n == 0 || valid.n == 0) return;
     f.threshold = tool_calloc(rule->numbers * (size_t)rule->thresholds + 1, sizeof *f.threshold);
     find_thresholds(&f, train);
@@ -372,23 +413,8 @@ void boost_fit(boost *b, boost_rows train, boost_rows valid, const boost_rule *r
     free(f.threshold);
 }
 
-static size_t leaf_of(const boost_split *split, const mtan_real *x) {
-    int32_t at = 0;
-    for (int32_t k = 0; k < BOOST_SPLITS; k++) {
-        const mtan_real number = x[split[k].number];
-        if (split[k].leaf == at && (isnan(number) ? split[k].side : number >= split[k].threshold)) at = k + 1;
-    }
-    return (size_t)at;
-}
-
 void boost_at(const boost *b, const mtan_real *x, double *logit) {
-    const size_t columns = (size_t)b->columns;
-    double *sum = logit + (b->columns == 1); /* two logits have room for the one sum */
-    memcpy(sum, b->start, columns * sizeof *sum);
-    for (size_t t = 0; t < (size_t)b->trees; t++) {
-        const double *height = b->height + (t * MTAN_LEAVES + leaf_of(b->split + t * BOOST_SPLITS, x)) * columns;
-        for (size_t c = 0; c < columns; c++) sum[c] += height[c];
-    }
+    add_up(b, x, logit + (b->columns == 1)); /* two logits have room for the one sum */
     if (b->columns == 1) logit[0] = 0;
 }
 

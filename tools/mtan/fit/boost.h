@@ -23,6 +23,8 @@ typedef struct boost_rows {
     size_t n;
 } boost_rows;
 
+typedef struct boost boost;
+
 typedef struct boost_rule {
     size_t numbers;
     int32_t classes;
@@ -33,6 +35,7 @@ typedef struct boost_rule {
     size_t least;       /* rows of a leaf */
     double rate, ridge; /* ridge: added to the curvature of a leaf */
     uint32_t seed;      /* of what is drawn */
+    const boost *first; /* the trees to begin with, which count among `trees`; NULL: none */
 } boost_rule;
 
 /* Split k of a tree is of the rows in `leaf`, and makes leaf k + 1: of those whose number is the threshold or more, and of those without
@@ -42,20 +45,27 @@ typedef struct boost_split {
     mtan_real threshold;
 } boost_split;
 
-typedef struct boost {
+struct boost {
     size_t numbers;
     int32_t classes, columns; /* columns: sums of a row */
     int32_t trees;
     boost_split *split; /* (trees, BOOST_SPLITS) */
     double *height;     /* (trees, MTAN_LEAVES, columns) */
     double *start;      /* (columns) where every row's sum begins */
-} boost;
+};
 
 /* For so many training rows. PhysioNet's numbers (data_sets.c), mean AUC of five folds: a thousand trees at rate 0.01 0.860, five hundred at
  * 0.02 0.858; 63 thresholds the same, 16 leaves 0.860, least 10 0.860; four sums of 250 trees each, averaged, 0.861. */
 boost_rule boost_default(size_t numbers, size_t rows, int32_t classes, int32_t trees, uint32_t seed);
 /* Without validation rows there is no tree. */
 void boost_fit(boost *b, boost_rows train, boost_rows valid, const boost_rule *rule);
+/* The trees of both, each with half of its height: a row's sums are the mean of theirs. */
+void boost_mean(boost *mean, const boost *a, const boost *b);
+/* Room for so many trees, of which there is none yet. */
+boost boost_empty(size_t numbers, int32_t classes, int32_t trees);
+/* A threshold just below number i of an ascending list. */
+mtan_real boost_threshold(const double *ascending, size_t i);
+size_t boost_leaf(const boost *b, size_t tree, const mtan_real *x);
 /* Logits (n) become probabilities. */
 void boost_softmax(double *x, size_t n);
 /* A row's sums as logits, (classes). */

@@ -1,5 +1,6 @@
 /* Trees beside a network that has been trained (mtan.h, MTAN_LEAVES): fitted to the training records (boost.h), weighed
- * against the network on the validation records, written into its weights. */
+ * against the network on the validation records, written into its weights. Where records are few, half of them go on from a regression
+ * (stairs.h). */
 #ifndef MTAN_TOOLS_TREES_H
 #define MTAN_TOOLS_TREES_H
 
@@ -10,7 +11,9 @@
 typedef struct trees_fit {
     double network, trees, together;
     double network_share, trees_share;
-    int32_t count; /* 0: trees tell nothing, and the model is as it was */
+    int32_t count;      /* 0: trees tell nothing, and the model is as it was */
+    int32_t regression; /* so many of these are a regression, with this ridge, or go on from it */
+    double ridge;
 } trees_fit;
 
 /* Trees that the model has already are fitted anew. d: prepared as for the training. 1, or 0 with error (512 bytes) set. */

@@ -1,0 +1,74 @@
+/* See stairs.h. */
+#include "stairs.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "../../data/memory.h"
+#include "../../data/percentile.h"
+#include "../measure/logistic.h"
+
+/* The numbers that are read, one row behind the other. */
+static double *read_rows(boost_rows rows, const size_t *number, size_t features, size_t numbers) {
+    double *x = tool_calloc(rows.n * features + 1, sizeof *x);
+    for (size_t i = 0; i < rows.n; i++)
+        for (size_t k = 0; k < features; k++) x[i * features + k] = (double)rows.x[i * numbers + number[k]];
+    return x;
+}
+
+/* Steps of as many rows each, where the number does not repeat. A row without the number takes the step that its mean is in. */
+static void split_steps(boost_split *split, const double *sorted, size_t n, size_t number, double mean) {
+    for (int32_t k = 0; k < BOOST_SPLITS; k++) {
+        const mtan_real threshold = boost_threshold(sorted, ((size_t)k + 1) * n / MTAN_LEAVES);
+        split[k] = (boost_split){k, (int32_t)number, mean >= (double)threshold, threshold};
+    }
+}
+
+/* The mean of the standardised number over the rows of each leaf. */
+static void mean_steps(double mean[MTAN_LEAVES], const boost *b, boost_rows rows, const double *x, const standards *s,
+                       size_t k) {
+    double count[MTAN_LEAVES] = {0};
+    for (int32_t i = 0; i < MTAN_LEAVES; i++) mean[i] = 0;
+    for (size_t i = 0; i < rows.n; i++) {
+        const size_t leaf = boost_leaf(b, (size_t)b->trees, rows.x + i * b->numbers);
+        mean[leaf] += standard(s, x + i * s->features, k), count[leaf]++;
+    }
+    for (int32_t i = 0; i < MTAN_LEAVES; i++) mean[i] = count[i] > 0 ? mean[i] / count[i] : 0;
+}
+
+static void add_stairs(boost *b, const logistic *r, boost_rows rows, const double *x, size_t k, size_t number) {
+    const size_t columns = r->columns, tree = (size_t)b->trees;
+    double *sorted = tool_calloc(rows.n + 1, sizeof *sorted), mean[MTAN_LEAVES];
+    size_t n = 0;
+    for (size_t i = 0; i < rows.n; i++)
+        if (!isnan(x[i * r->features + k])) sorted[n++] = x[i * r->features + k];
+    sort_ascending(sorted, n);
+    if (n > 0 && sorted[0] < sorted[n - 1]) {
+        split_steps(b->split + tree * BOOST_SPLITS, sorted, n, number, r->standard.mean[k]);
+        mean_steps(mean, b, rows, x, &r->standard, k);
+        for (size_t i = 0; i < MTAN_LEAVES; i++)
+            for (size_t c = 0; c < columns; c++)
+                b->height[(tree * MTAN_LEAVES + i) * columns + c] = mean[i] * r->weight[k * columns + c];
+        b->trees++;
+    }
+    free(sorted);
+}
+
+double stairs_fit(boost *b, boost_rows train, boost_rows valid, const uint8_t *reads, size_t numbers, int32_t classes,
+                  double ridge) {
+    size_t *number = tool_calloc(numbers + 1, sizeof *number), features = 0;
+    for (size_t j = 0; j < numbers; j++)
+        if (reads[j]) number[features++] = j;
+    double *x = read_rows(train, number, features, numbers), *y = read_rows(valid, number, features, numbers);
+    const logistic_rows rows = {x, train.label, train.n}, judges = {y, valid.label, valid.n};
+    logistic r;
+    if (isnan(ridge)) logistic_choose(&r, rows, judges, features, classes);
+    else logistic_fit(&r, rows, features, classes, ridge);
+    *b = boost_empty(numbers, classes, (int32_t)features);
+    for (size_t c = 0; c < r.columns; c++) b->start[c] = r.weight[features * r.columns + c];
+    for (size_t k = 0; k < features; k++) add_stairs(b, &r, train, x, k, number[k]);
+    ridge = r.ridge;
+    logistic_free(&r);
+    free(number), free(x), free(y);
+    return ridge;
+}
