@@ -438,7 +438,7 @@ static int repetitions(const options *o, const work *w, const mtan_backend *back
     return o->quick ? (n + 3) / 4 : n;
 }
 
-/* ---- the machine's peak: a loop of fused multiply-adds that stays in registers, the widest the CPU has ----
+/* ---- the machine's peak: loops of fused multiply-adds that stay in registers, one for each width of them ----
  * Twelve chains hide the latency of two units of up to six cycles. */
 
 #define TWELVE(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
@@ -452,6 +452,13 @@ static int repetitions(const options *o, const work *w, const mtan_backend *back
         TWELVE(CHAIN_STEP)                                                                                             \
     }                                                                                                                  \
     TWELVE(CHAIN_END)
+
+/* `lanes` a register; backend: the one with registers of this width. */
+typedef struct meter {
+    int lanes;
+    const char *backend;
+    float (*loop)(long n);
+} meter;
 
 #if defined(__x86_64__) || defined(__i386__)
 #define SPLAT _mm512_set1_ps
@@ -468,36 +475,44 @@ __attribute__((target("avx2,fma"))) static float peak_256(long n) {
     CHAINS(__m256)
     return _mm256_cvtss_f32(x0);
 }
-static int peak_width(void) {
-    return __builtin_cpu_supports("avx512f") ? 16 : __builtin_cpu_supports("fma") ? 8 : 0;
+static const meter meters[] = {{16, "avx512", peak_512}, {8, "avx2", peak_256}, {0, NULL, NULL}};
+static int meter_runs(const meter *m) {
+    return m->lanes == 16 ? __builtin_cpu_supports("avx512f") : __builtin_cpu_supports("fma");
 }
-static float peak_loop(long n) {
-    return peak_width() == 16 ? peak_512(n) : peak_256(n);
-}
-#elif defined(__ARM_NEON) && defined(__aarch64__)
+#else
+#if defined(__ARM_NEON) && defined(__aarch64__)
 #define SPLAT vdupq_n_f32
 #define FMA(x, y, z) vfmaq_f32(z, x, y)
-static float peak_loop(long n) {
+static float peak_128(long n) {
     CHAINS(float32x4_t)
     return vgetq_lane_f32(x0, 0);
 }
-static int peak_width(void) {
-    return 4;
-}
+static const meter meters[] = {{4, "neon", peak_128}, {0, NULL, NULL}};
 #else
-static float peak_loop(long n) {
-    return (float)n;
-}
-static int peak_width(void) {
-    return 0;
+static const meter meters[] = {{0, NULL, NULL}};
+#endif
+static int meter_runs(const meter *m) {
+    return m->loop != NULL;
 }
 #endif
+
+/* What a backend is measured by: its own registers; of scalar code, the widest that the CPU has. NULL: there is none. */
+static const meter *meter_of(const mtan_backend *backend) {
+    const meter *widest = NULL;
+    for (const meter *m = meters; m->loop; m++) {
+        if (!meter_runs(m)) continue;
+        if (strcmp(m->backend, mtan_backend_name(backend)) == 0) return m;
+        if (!widest) widest = m;
+    }
+    return widest;
+}
 
 /* The product kernel on a shape that stays in the first-level cache: 12 x 96 x 48, packed weights, 25 kB in all. */
 enum { PEAK_M = 12, PEAK_N = 96, PEAK_K = 48, PEAK_PACKED = 1 << 14 };
 
 typedef struct peak_job {
-    const mtan_backend *backend; /* null: registers only */
+    const meter *registers; /* or, where this is null, a backend's products */
+    const mtan_backend *backend;
     long n;
     float *sink; /* (threads, 16), so that nothing is optimised away and threads share no cache line */
 } peak_job;
@@ -506,8 +521,8 @@ static void peak_body(void *argument, int32_t index, int32_t thread) {
     const peak_job *job = argument;
     mtan_real a[PEAK_M * PEAK_K], b[PEAK_N * PEAK_K], c[PEAK_M * PEAK_N], packed[PEAK_PACKED];
     (void)thread;
-    if (!job->backend) {
-        job->sink[16 * index] = peak_loop(job->n);
+    if (job->registers) {
+        job->sink[16 * index] = job->registers->loop(job->n);
         return;
     }
     for (int i = 0; i < PEAK_M * PEAK_K; i++) a[i] = (mtan_real)0.5;
@@ -527,9 +542,10 @@ enum { PEAK_RUNS = 20 };
 static const double peak_alone = 0.004, peak_beside_batch = 0.03, peak_beside_record = 0.0004;
 
 /* GFLOP/s of all threads together, run by run. */
-static void measure_rates(const mtan_backend *backend, int threads, double least, double rate[PEAK_RUNS]) {
-    const double each = backend ? 2.0 * PEAK_M * PEAK_N * PEAK_K : 2.0 * 12 * peak_width();
-    peak_job job = {backend, 64, NULL};
+static void measure_rates(const meter *registers, const mtan_backend *backend, int threads, double least,
+                          double rate[PEAK_RUNS]) {
+    const double each = registers ? 2.0 * 12 * registers->lanes : 2.0 * PEAK_M * PEAK_N * PEAK_K;
+    peak_job job = {registers, backend, 64, NULL};
     mtan_pool pool;
     job.sink = allocate((size_t)threads * 16 * sizeof *job.sink);
     start_pool(&pool, threads);
@@ -545,9 +561,9 @@ static void measure_rates(const mtan_backend *backend, int threads, double least
     free(job.sink);
 }
 
-static double best_rate(const mtan_backend *backend, int threads) {
+static double best_rate(const meter *registers, const mtan_backend *backend, int threads) {
     double rate[PEAK_RUNS], best = 0;
-    measure_rates(backend, threads, peak_alone, rate);
+    measure_rates(registers, backend, threads, peak_alone, rate);
     for (int i = 0; i < PEAK_RUNS; i++) best = fmax(best, rate[i]);
     return best;
 }
@@ -555,13 +571,13 @@ static double best_rate(const mtan_backend *backend, int threads) {
 /* A row with the peak of its own minute: a machine that others use too has less to give in one minute than in another, so
  * peak and row are medians both, and the runs stand half before and half after the row. */
 static result time_beside_peak(const work *w, const workload *d, const mtan_backend *backend, int threads, int repeat) {
-    const mtan_backend *meter = peak_width() > 0 ? NULL : backend;
+    const meter *registers = meter_of(backend);
     const double least = w->batch == 1 ? peak_beside_record : peak_beside_batch;
     double rate[2 * PEAK_RUNS];
     result r;
-    measure_rates(meter, threads, least, rate);
+    measure_rates(registers, backend, threads, least, rate);
     r = time_row(w, d, backend, threads, repeat);
-    measure_rates(meter, threads, least, rate + PEAK_RUNS);
+    measure_rates(registers, backend, threads, least, rate + PEAK_RUNS);
     r.peak = median(rate, 2 * PEAK_RUNS);
     return r;
 }
@@ -792,23 +808,35 @@ static plan make_plan(const options *o) {
     return p;
 }
 
+/* A line of the table of peaks, whose label has been printed. */
+static void report_rates(const options *o, const plan *p, const char *what, const meter *registers,
+                         const mtan_backend *backend, int first) {
+    for (int t = 0; t < p->thread_counts; t++) {
+        const double rate = best_rate(registers, backend, p->threads[t]);
+        printf(" %9.1f", rate);
+        json_object(o->json, first && t == 0, "\"what\": \"%s\", \"threads\": %d, \"gflops\": %.2f", what,
+                    p->threads[t], rate);
+    }
+}
+
 static void report_peak(const options *o, const plan *p) {
     int first = 1;
+    char what[32];
     if (o->json) fputs("\"peak\": [", o->json);
     printf("\nsingle-precision peak, GFLOP/s%32s", "threads");
     for (int t = 0; t < p->thread_counts; t++) printf(" %9d", p->threads[t]);
-    for (int b = -1; b < p->backends; b++) {
-        const char *name = b < 0 ? "registers" : p->backend[b]->name;
-        if (b < 0 && peak_width() == 0) continue;
-        if (b < 0) printf("\n  fused multiply-adds on registers, %2d wide                ", peak_width());
-        else printf("\n  product kernel %d x %d x %d in first-level cache, %-10s", PEAK_M, PEAK_N, PEAK_K, name);
-        for (int t = 0; t < p->thread_counts; t++) {
-            const double rate = best_rate(b < 0 ? NULL : p->backend[b], p->threads[t]);
-            printf(" %9.1f", rate);
-            json_object(o->json, first, "\"what\": \"%s\", \"threads\": %d, \"gflops\": %.2f", name, p->threads[t],
-                        rate);
-            first = 0;
-        }
+    for (const meter *m = meters; m->loop; m++) {
+        if (!meter_runs(m)) continue;
+        printf("\n  fused multiply-adds on registers, %2d wide                ", m->lanes);
+        snprintf(what, sizeof what, "registers, %d wide", m->lanes);
+        report_rates(o, p, what, m, NULL, first);
+        first = 0;
+    }
+    for (int b = 0; b < p->backends; b++) {
+        const char *name = mtan_backend_name(p->backend[b]);
+        printf("\n  product kernel %d x %d x %d in first-level cache, %-10s", PEAK_M, PEAK_N, PEAK_K, name);
+        report_rates(o, p, name, NULL, p->backend[b], first);
+        first = 0;
     }
     puts("");
     if (o->json) fputs("],\n", o->json);
