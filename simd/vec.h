@@ -20,13 +20,16 @@
 
 #include "intrinsics.h"
 
-/* Constant loops over registers must be unrolled, or the accumulators would live in memory. */
+/* Constant loops over registers must be unrolled, or the accumulators would live in memory; others gain by half as many ends. */
 #if defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
+#define UNROLL_TWICE _Pragma("clang loop unroll_count(2)")
 #elif defined(__GNUC__)
 #define UNROLL _Pragma("GCC unroll 16")
+#define UNROLL_TWICE _Pragma("GCC unroll 2")
 #else
 #define UNROLL
+#define UNROLL_TWICE
 #endif
 
 #ifndef V_LOADS_LANES
