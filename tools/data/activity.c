@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "field.h"
 #include "gzip.h"
 
 enum {
@@ -142,9 +143,7 @@ static int split_fields(char *line, char *field[FIELDS]) {
 }
 
 static int parse_number(reader *r, const char *text, double most, double *x) {
-    char *end;
-    *x = strtod(text, &end);
-    if (end == text || *end || !(fabs(*x) <= most)) return fail_here(r, "not a number", text);
+    if (!field_number(text, x) || fabs(*x) > most) return fail_here(r, "not a number", text);
     return 1;
 }
 

@@ -11,6 +11,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "field.h"
 #include "gzip.h"
 
 enum { SPO2, HR, RR, SBP, DBP, TEMP, TGCS, CRR, UO, FIO2, GLUCOSE, PH, EYE, VERBAL, MOTOR, SIGNALS };
@@ -267,13 +268,6 @@ static int read_id(const char *text, int32_t *id) {
     return 1;
 }
 
-static int read_value(const char *text, double *value) {
-    char *end;
-    if (text[strspn(text, "+-.0123456789eE")]) return 0; /* strtod takes nan, inf and 0x too */
-    *value = strtod(text, &end);
-    return end > text && *end == 0 && isfinite(*value);
-}
-
 static int two_digits(const char *text) {
     return (text[0] - '0') * 10 + text[1] - '0';
 }
@@ -368,7 +362,7 @@ static double read_refill(loader *l, const char *text) {
     for (int i = 0; i < 2; i++)
         for (int j = 0; j < 3; j++)
             if (strcmp(text, words[i][j]) == 0) return 1 + i;
-    if (read_value(text, &value)) return value;
+    if (field_number(text, &value)) return value;
     l->unknown += text[0] && strcmp(text, "Other/Remarks") != 0 && strcmp(text, "Comment") != 0;
     return NAN;
 }
@@ -412,7 +406,7 @@ static int row_value(loader *l, table *t, int signal, double *value) {
     if (!take(l, t, signal == UO || signal == CRR ? E_VALUE : E_NUMBER, &text)) return 0;
     *value = NAN;
     if (signal == CRR) *value = read_refill(l, text);
-    else if (text[0] && !read_value(text, value)) return fail_line(l, t, "the value is no number");
+    else if (text[0] && !field_number(text, value)) return fail_line(l, t, "the value is no number");
     return 1;
 }
 

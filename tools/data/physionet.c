@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "field.h"
 #include "gzip.h"
 
 #define QUANTUM 0.016 /* hours: the published code's rounding of times */
@@ -108,15 +109,12 @@ static int parse_line(reader *r, const char *text, const char *file, int line, i
     const int32_t minutes = *at == ':' ? (at++, parse_digits(&at, 59)) : -1;
     int32_t channel;
     double value;
-    char *end;
     if (hours < 0 || minutes < 0 || *at != ',')
         return dataset_fail(r->data, "%s:%d: no time of the form HH:MM", file, line);
     name = at + 1;
     if (!(comma = strchr(name, ','))) return dataset_fail(r->data, "%s:%d: not three fields", file, line);
     if ((channel = find_channel(r, name, (size_t)(comma - name), *last)) < 0) return 1;
-    value = strtod(comma + 1, &end);
-    while (*end == ' ' || *end == '\r') end++;
-    if (end == comma + 1 || *end || !(fabs(value) <= 1e30))
+    if (!field_number(comma + 1, &value) || fabs(value) > 1e30)
         return dataset_fail(r->data, "%s:%d: the value is not a number", file, line);
     observe(r, (int32_t)rint((hours + minutes / 60.0) / QUANTUM), *last = channel, (float)value);
     return 1;
@@ -153,6 +151,11 @@ static void add_record(reader *r, int32_t id) {
     }
 }
 
+/* The carriage return that ends a line of Windows. */
+static void cut_return(char *line, char *stop) {
+    if (stop > line && stop[-1] == '\r') stop[-1] = 0;
+}
+
 /* r->text, `bytes` long, is the file `file`. */
 static int parse_file(reader *r, size_t bytes, const char *file, int32_t id) {
     char *line = r->text, *end = r->text + bytes, *next;
@@ -165,9 +168,10 @@ static int parse_file(reader *r, size_t bytes, const char *file, int32_t id) {
         char *stop = memchr(line, '\n', (size_t)(end - line));
         next = stop ? stop + 1 : end;
         if (stop) *stop = 0;
+        cut_return(line, stop ? stop : end);
         if (number == 1 && strncmp(line, "Time,Parameter,Value", 20) != 0)
             return dataset_fail(r->data, "%s:1: the first line is not Time,Parameter,Value", file);
-        if (number == 1 || line[strspn(line, " \r")] == 0) continue;
+        if (number == 1 || line[strspn(line, " ")] == 0) continue;
         if (!parse_line(r, line, file, number, &last)) return 0;
     }
     end_row(r);
