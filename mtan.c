@@ -3479,7 +3479,7 @@ static const char *const frequencies_names[] = {
 static const char *const statistics_names[] = {
     "mean",       "mean,spread",       "mean,intensity",       "mean,spread,intensity",
     "mean,slope", "mean,spread,slope", "mean,intensity,slope", "mean,spread,intensity,slope",
-    NULL}; /* by their bits */
+    NULL}; /* indexed by the bits of config.statistics */
 static const char *const values_names[] = {
     [MTAN_VALUES_PLAIN] = "plain", [MTAN_VALUES_QUANTILE] = "quantile", [MTAN_VALUES_PIECEWISE] = "piecewise", NULL};
 static const char *const reference_names[] = {
@@ -3519,7 +3519,7 @@ static const setting settings[] = {
 #undef REAL
 enum { SETTINGS = sizeof settings / sizeof settings[0] };
 
-/* A whole number of the config. An enumeration may be one byte wide (the Arm ABI without an operating system). */
+/* A whole number of the config. An enumeration may be one byte wide (Arm ABI for bare metal). */
 static int32_t load_whole(const mtan_config *config, const setting *s) {
     const char *field = (const char *)config + s->offset;
     uint8_t narrow;
@@ -3535,12 +3535,12 @@ static void store_whole(mtan_config *config, const setting *s, int32_t value) {
     else memcpy(field, &value, sizeof value);
 }
 
-/* What load_whole and store_whole take for granted. */
+/* load_whole and store_whole assume that an enumeration is as wide as a byte or an int32_t. */
 typedef char enum_widths[sizeof(mtan_kind) == 1 || sizeof(mtan_kind) == sizeof(int32_t) ? 1 : -1];
 
 static const mtan_architecture *architecture_of(const mtan_config *c);
 
-/* Name of setting i that the model's architecture adds, null past the last. */
+/* Name of extra setting i, which the model's architecture defines; null past the last. */
 static const char *extra_name(const mtan_config *config, int32_t i) {
     const mtan_architecture *a = architecture_of(config);
     return a->settings && i < MTAN_MAX_EXTRA ? a->settings[i] : NULL;
@@ -3574,7 +3574,7 @@ mtan_status mtan_config_get(const mtan_config *config, const char *key, char *te
     if (!(s = find_setting(key)) && !extra) return MTAN_ERR_MISSING;
     if (extra || s->real) {
         memcpy(&real, extra ? (const char *)extra : (const char *)config + s->offset, sizeof real);
-        if (!(real > -1e9 && real < 1e9)) return MTAN_ERR_CONFIG; /* as mtan_config_check has it; NaN as well */
+        if (!(real > -1e9 && real < 1e9)) return MTAN_ERR_CONFIG; /* the limit of mtan_config_check; rejects NaN too */
         format_number(digits, real);
     } else {
         whole = load_whole(config, s);
@@ -3671,7 +3671,7 @@ static int32_t has_decoder(const mtan_config *c) {
     return c->kind == MTAN_FULL;
 }
 
-/* What the outputs of a task other than classes are compared with. */
+/* The targets that outputs are compared with, in a task other than classes. */
 static mtan_targets targets_of_task(const mtan_config *c) {
     const mtan_targets t = {c->task, c->classes, (mtan_real)c->interval};
     return t;
@@ -3728,7 +3728,7 @@ static mtan_status config_ranges(const mtan_config *c) {
 
 /* ---- architectures ---- */
 
-/* The paper's two: section 10. */
+/* The paper's two models: section 11. */
 static const mtan_architecture mtand_enc, mtand_full;
 
 /* A config without an architecture is the paper's model of its kind. */
@@ -3750,7 +3750,7 @@ mtan_status mtan_config_architecture(mtan_config *config, const mtan_architectur
 }
 
 /* ---- the parameter table ----
- * One walk over the model creates it; counting, naming, loading, saving and initialising are all this walk. */
+ * One walk over the model builds it. Counting, naming, loading, saving and initialising all use this walk. */
 
 typedef struct slot {
     uint32_t offset;
@@ -3759,13 +3759,13 @@ typedef struct slot {
 
 struct mtan_params {
     int32_t n;
-    int32_t members; /* of the config, whose parameters lie one below the other */
+    int32_t members; /* config.members; each parameter holds theirs, stacked by rows */
     uint64_t count;  /* P */
     slot slots[MTAN_MAX_PARAMS];
     int32_t roles[MTAN_MAX_ROLES]; /* the architecture's struct of indices */
-    int32_t wanted;                /* the index whose name is asked for, or -1 */
-    mtan_param *found;             /* where it goes */
-    const char *prefix;            /* of the names to come */
+    int32_t wanted;                /* index of the parameter to describe, or -1 */
+    mtan_param *found;             /* receives the description */
+    const char *prefix;            /* of the names added from now on */
 };
 
 static void append(char *text, size_t size, const char *more) {
@@ -3777,7 +3777,7 @@ static void append(char *text, size_t size, const char *more) {
 static int32_t add_param(mtan_params *p, const char *layer, const char *tensor, int32_t rows, int32_t cols,
                          int32_t rank, int32_t fan) {
     rows =
-        rows <= INT32_MAX / p->members ? rows * p->members : INT32_MAX; /* those of an ensemble, one below the other */
+        rows <= INT32_MAX / p->members ? rows * p->members : INT32_MAX; /* an ensemble stacks the rows of its members */
     const slot s = {(uint32_t)p->count, rows, cols, rank};
     if (p->n < MTAN_MAX_PARAMS) p->slots[p->n] = s;
     if (p->n == p->wanted) {
@@ -3789,12 +3789,12 @@ static int32_t add_param(mtan_params *p, const char *layer, const char *tensor, 
         found->rows = rows, found->cols = cols, found->rank = rank, found->fan = fan, found->offset = s.offset;
     }
     p->count += (uint64_t)rows * (uint64_t)cols;
-    if (p->count > UINT32_MAX) p->count = UINT32_MAX; /* too many, however many more there are */
+    if (p->count > UINT32_MAX) p->count = UINT32_MAX; /* too many: the count saturates */
     return p->n++;
 }
 
 int32_t mtan_params_add(mtan_params *params, const char *name, int32_t rows, int32_t cols, int32_t rank, int32_t fan) {
-    if (rows < 0 || cols < 0 || rank < 1 || rank > 2 || fan < 1) { /* the count makes the check fail */
+    if (rows < 0 || cols < 0 || rank < 1 || rank > 2 || fan < 1) { /* this count makes mtan_config_check fail */
         params->count = UINT32_MAX;
         return params->n;
     }
@@ -3849,7 +3849,7 @@ int32_t mtan_param_count(const mtan_config *config) {
     return p.n;
 }
 
-/* For a config that has been checked and an index below its count. */
+/* The config must have been checked, and the index must be below its count. */
 static mtan_param param_at(const mtan_config *config, int32_t index) {
     mtan_param found;
     mtan_params p;
@@ -3874,13 +3874,14 @@ size_t mtan_weights_count(const mtan_config *config) {
     return (size_t)p.count;
 }
 
-/* What is decayed in training and becomes int8. Matrices of one column stay as they are: the frequencies of the time
- * embedding are among them. */
+/* Whether a parameter has weight decay in training and may become int8. Matrices of one column do not: the frequencies
+ * of the time embedding are among them. */
 static int32_t is_matrix(const mtan_param *p) {
     return p->rank == 2 && p->cols > 1;
 }
 
-/* The knots of encoded values are the last parameter, so that all else starts as it does without; null: there are none. */
+/* The knots of encoded values, or null if there are none. They are the last parameter, so that the initial weights of
+ * all others are the same with and without them. */
 static const mtan_real *knots_of(const mtan_model *model) {
     mtan_params p;
     if (model->config.values == MTAN_VALUES_PLAIN) return NULL;
@@ -3888,7 +3889,7 @@ static const mtan_real *knots_of(const mtan_model *model) {
     return model->weights + model->offset[p.n - 1];
 }
 
-/* A model of a config that has been checked. */
+/* Binds a model to weights. The config must have been checked. */
 static void model_bind(mtan_model *model, const mtan_config *config, const mtan_real *weights) {
     mtan_params p;
     walk_params(&p, config, -1, NULL);
@@ -3918,7 +3919,7 @@ mtan_status mtan_model_member(mtan_model *member, const mtan_model *model, int32
     walk_params(&p, &made.config, -1, NULL);
     for (int32_t i = 0; i < p.n; i++) {
         const uint32_t rows = (uint32_t)index * (uint32_t)p.slots[i].rows, cols = (uint32_t)p.slots[i].cols;
-        const int32_t whole = made.rows && made.row0[i] != MTAN_NO_ROWS; /* its reals are the scales of its rows */
+        const int32_t whole = made.rows && made.row0[i] != MTAN_NO_ROWS; /* int8: its reals are one scale per row */
         made.offset[i] += whole ? rows : rows * cols;
         if (whole) made.row0[i] += rows * cols;
     }
@@ -3926,7 +3927,7 @@ mtan_status mtan_model_member(mtan_model *member, const mtan_model *model, int32
     return MTAN_OK;
 }
 
-/* Settings as files have them. */
+/* Compares settings by the text that files hold. */
 static int32_t same_settings(const mtan_config *a, const mtan_config *b) {
     char x[NUMBER_SIZE], y[NUMBER_SIZE];
     if (architecture_of(a) != architecture_of(b)) return 0;
@@ -3972,8 +3973,8 @@ mtan_status mtan_model_join(mtan_model *model, mtan_real *weights, size_t count,
 }
 
 /* ==== 7. Random numbers ==========================================================================================
- * MT19937 as NumPy and PyTorch use it, for initial weights. Integers, and floating point that is exact or rounded once in
- * double: the same bits everywhere. The counter generator of noise and masks is among the kernels. */
+ * MT19937 for initial weights, as in NumPy and PyTorch. It uses integers, and floating point that is exact or rounded
+ * once in double, so the bits are the same everywhere. The counter generator for noise and masks is in section 3. */
 
 enum { MT_N = 624, MT_M = 397 };
 
@@ -4005,9 +4006,9 @@ uint32_t mtan_mt_next(mtan_mt19937 *rng) {
     return y ^ (y >> 18);
 }
 
-/* The float has 24 bits, so PyTorch keeps the low 24 of a word. u * (high - low) has at most 48 bits and is exact in
- * double; so is the sum, unless low is over 16 times as large as high - low or 2^24 times as small (not 0): then it too
- * is rounded, with a chance of about 2^-29 that the float comes out one bit off. */
+/* A float has 24 significant bits, so PyTorch keeps the low 24 bits of a word. u * (high - low) has at most 48 bits and
+ * is exact in double. The sum is exact too, unless low is more than 16 times larger than high - low, or not 0 and 2^24
+ * times smaller. Then the sum is rounded as well, and the float is one bit off with a probability of about 2^-29. */
 void mtan_torch_uniform(mtan_mt19937 *rng, float *out, size_t n, float low, float high) {
     float range = high - low;
     for (size_t i = 0; i < n; i++) {
@@ -4048,7 +4049,7 @@ mtan_status mtan_weights_init(const mtan_config *config, mtan_real *weights, siz
     mtan_mt19937 rng;
     if (!weights) return MTAN_ERR_NULL;
     if (n == 0) return mtan_config_check(config);
-    if (members_of(config) > 1) return MTAN_ERR_CONFIG; /* members start alone */
+    if (members_of(config) > 1) return MTAN_ERR_CONFIG; /* initialise each member, then join them */
     if (count < mtan_weights_count(config)) return MTAN_ERR_MEMORY;
     mtan_mt_seed(&rng, seed);
     for (int32_t i = 0; i < n; i++) {
