@@ -4071,10 +4071,10 @@ mtan_status mtan_weights_init(const mtan_config *config, mtan_real *weights, siz
 }
 
 /* ==== 8. Batches ================================================================================================
- * Records in normal form. With `records` null the arrays are counted for `n` records of the largest size the bounds
- * allow. What is filled here is plain data on the host; kernels read it. */
+ * Brings records into the normal form of mtan_batch. If `records` is null, only counts the arrays, for `n` records of the
+ * largest size that the bounds allow. The arrays filled here are plain data on the host; kernels read them. */
 
-/* Which times the decoder or the head is asked about. */
+/* The times at which the decoder or the head is queried. */
 typedef enum queries_from { QUERY_NONE, QUERY_TIMES, QUERY_TARGETS } queries_from;
 
 static const mtan_event *targets_of(const mtan_record *r, int32_t *n) {
@@ -4093,7 +4093,7 @@ static mtan_status check_events(const mtan_event *events, int32_t n, int32_t cha
     return MTAN_OK;
 }
 
-/* Whether the query times are steps of the sequence beside the event times. */
+/* Whether the query times are steps of the sequence, in addition to the event times. */
 static int32_t joins_queries(const mtan_config *c) {
     return c->classify == MTAN_CLASSIFY_TIME && has_trait(c, MTAN_JOINS_QUERIES);
 }
@@ -4112,9 +4112,9 @@ static mtan_status check_record(const mtan_record *r, const mtan_config *c, cons
     return MTAN_OK;
 }
 
-/* A stable merge sort of indices by time, from the bottom up; `spare` is as long as `index`. */
+/* Stable bottom-up merge sort of indices by time; `spare` is as long as `index`. */
 static void sort_by_time(int32_t *index, int32_t *spare, const mtan_event *events, int32_t n) {
-    int32_t sorted = 1; /* as records mostly come */
+    int32_t sorted = 1; /* most records arrive sorted */
     for (int32_t i = 0; i < n; i++) {
         index[i] = i;
         sorted = sorted && (i == 0 || events[i - 1].time <= events[i].time);
@@ -4132,8 +4132,8 @@ static void sort_by_time(int32_t *index, int32_t *spare, const mtan_event *event
     }
 }
 
-/* The distinct times of sorted events and, when asked for, the row of each event; returns how many there are, of which at
- * most `most` are written. */
+/* Writes the distinct times of sorted events, at most `most` of them, and the row of each event unless `row` is null.
+ * Returns the number of distinct times, which may exceed `most`. */
 static int32_t distinct_times(mtan_real *time, int32_t most, int32_t *row, const int32_t *index,
                               const mtan_event *events, int32_t n) {
     int32_t count = 0;
@@ -4156,9 +4156,9 @@ typedef struct batch_request {
     const mtan_record *records; /* null when counting */
     int32_t n, samples;
     queries_from queries;
-    const void *gathered;   /* by a stream, in place of the events of the one record; or null */
+    const void *gathered;   /* the sums of a stream, which replace the record's events; or null */
     int32_t checked;        /* the records have been checked already */
-    const mtan_real *knots; /* of the model, or null */
+    const mtan_real *knots; /* the model's knots, or null */
 } batch_request;
 
 /* Whether the steps of a record's own sequence are its event times rather than its queries. */
@@ -4170,8 +4170,9 @@ static int32_t observed(const mtan_config *c) {
     return c->reference == MTAN_REF_OBSERVED;
 }
 
-/* Ascending times `more` that are not among the n distinct ascending ones are put between them; returns how many there are
- * then. place (n), when asked for, says where each of the n went, and where_more the same of the others. */
+/* Merges the ascending times `more` into n distinct ascending times, in place and without duplicates. Returns the new
+ * number of times. place (n) receives the new index of each of the n times, where_more (n_more) that of each time in
+ * `more`. */
 static int32_t merge_times(mtan_real *time, int32_t n, const mtan_real *more, int32_t n_more, int32_t *place,
                            int32_t *where_more) {
     int32_t total = n, a = n, b = n_more;
@@ -4179,7 +4180,7 @@ static int32_t merge_times(mtan_real *time, int32_t n, const mtan_real *more, in
         while (i < n && time[i] < more[j]) i++;
         total += (i == n || time[i] > more[j]) && (j == 0 || more[j - 1] < more[j]);
     }
-    for (int32_t to = total - 1; to >= 0; to--) { /* from the far end, so that none is overwritten before it moves */
+    for (int32_t to = total - 1; to >= 0; to--) { /* from the end, so that no time is overwritten before it has moved */
         const int32_t later = b > 0 && (a == 0 || more[b - 1] > time[a - 1]);
         const mtan_real t = later ? more[b - 1] : time[a - 1];
         for (; b > 0 && more[b - 1] >= t; b--) where_more[b - 1] = to;
@@ -4189,7 +4190,7 @@ static int32_t merge_times(mtan_real *time, int32_t n, const mtan_real *more, in
     return total;
 }
 
-/* Distinct times of the sorted events and the query times together. */
+/* Number of distinct times among the sorted events and the query times. */
 static int32_t count_joined(const mtan_record *r, const int32_t *index) {
     int32_t count = 0, i = 0, j = 0;
     while (i < r->n_events || j < r->n_times) {
@@ -4202,7 +4203,8 @@ static int32_t count_joined(const mtan_record *r, const int32_t *index) {
     return count;
 }
 
-/* Steps of a record's own sequence: its query times (mTAND-Enc), or its distinct event times, which are counted. */
+/* Number of steps in a record's own sequence. The steps are the query times (mTAND-Enc); the distinct event times,
+ * which must be counted; or both, where the architecture joins them. */
 static int32_t count_points(const mtan_record *r, const mtan_config *c, int32_t *index, int32_t *spare) {
     if (r->times && !reads_times(c)) return r->n_times;
     sort_by_time(index, spare, r->events, r->n_events);
@@ -4210,7 +4212,7 @@ static int32_t count_points(const mtan_record *r, const mtan_config *c, int32_t 
     return distinct_times(NULL, 0, NULL, index, r->events, r->n_events);
 }
 
-/* Order of the records and steps of the sequence. */
+/* Sorts the records by length and lays out the steps of the sequence. */
 static void batch_steps(mtan_tape *tape, mtan_batch *batch, const batch_request *q, int32_t *index, int32_t *spare) {
     const int32_t ragged = observed(q->config), most = ragged ? q->bounds->times : q->config->ref_points;
     batch->order = mtan_new_ints(tape, (size_t)q->n);
@@ -4222,7 +4224,7 @@ static void batch_steps(mtan_tape *tape, mtan_batch *batch, const batch_request 
     for (int32_t b = 0; b < q->n; b++) {
         const int32_t length = ragged ? count_points(&q->records[b], q->config, index, spare) : most;
         int32_t at = b;
-        for (; at > 0 && batch->length[at - 1] < length; at--) { /* insertion: longest first, equal ones in order */
+        for (; at > 0 && batch->length[at - 1] < length; at--) { /* insertion sort: longest first, stable */
             batch->length[at] = batch->length[at - 1];
             batch->order[at] = batch->order[at - 1];
         }
@@ -4242,11 +4244,12 @@ static void batch_steps(mtan_tape *tape, mtan_batch *batch, const batch_request 
     batch->rows = batch->first[batch->steps];
 }
 
-/* Puts the query times among the `count` event times of record b, and the rows of its events right. */
+/* Merges the query times of record b into its `count` event times and corrects the rows of its events. Returns the new
+ * number of times. */
 static int32_t join_queries(mtan_tape *tape, mtan_batch *batch, const mtan_record *r, int32_t b, int32_t count,
                             int32_t *row) {
     int32_t *query_row = batch->query_row + batch->query0[b];
-    if (!r->times) { /* then they are the queries */
+    if (!r->times) { /* then the event times are the queries */
         for (int32_t i = 0; i < count; i++) query_row[i] = i;
         return count;
     }
@@ -4272,7 +4275,7 @@ static int32_t fill_events(mtan_tape *tape, mtan_batch *batch, const batch_reque
         seen[d] = begin[d + 1] > 0 ? 1 : 0;
         begin[d + 1] += begin[d];
     }
-    for (int32_t d = D; d > 0; d--) begin[d] = base + begin[d - 1]; /* begin[d + 1] now runs while the channel fills */
+    for (int32_t d = D; d > 0; d--) begin[d] = base + begin[d - 1]; /* begin[d + 1]: next place to fill in channel d */
     for (int32_t i = 0; i < n; i++) {
         const mtan_event *e = &r->events[index[i]];
         const int32_t at = begin[e->channel + 1]++;
@@ -4283,7 +4286,7 @@ static int32_t fill_events(mtan_tape *tape, mtan_batch *batch, const batch_reque
     return count;
 }
 
-/* One record's query times, and for targets its cells. Returns the number of queries. */
+/* Fills one record's query times and, with QUERY_TARGETS, its target cells. Returns the number of queries. */
 static int32_t fill_queries(mtan_tape *tape, mtan_batch *batch, const batch_request *q, int32_t b, int32_t *index,
                             int32_t *spare) {
     const mtan_record *r = &q->records[batch->order[b]];
@@ -4316,14 +4319,14 @@ static mtan_row_order row_order(const mtan_config *c) {
     return reads_times(c) ? MTAN_ROWS_BY_QUERY : MTAN_ROWS_BY_STEP;
 }
 
-/* Where the label of row i of a record is: by position, by row of the sequence or by query. */
+/* Index of the label for row i of a record: the record's position, a row of the sequence, or a query. */
 static int32_t label_at(const mtan_batch *b, mtan_row_order order, int32_t record, int32_t i) {
     return order == MTAN_ROWS_BY_RECORD ? record
            : order == MTAN_ROWS_BY_STEP ? b->first[i] + record
                                         : b->query0[record] + i;
 }
 
-/* Whether a number can be compared with an output: finite, or a label between 0 and 1, or missing. */
+/* Whether a number is a valid target: finite, or a label between 0 and 1, or missing (NaN). */
 static int32_t can_be_target(const mtan_config *c, mtan_real y) {
     return y != y || (c->task == MTAN_TASK_LABELS ? y >= 0 && y <= 1 : is_finite(y));
 }
@@ -4344,7 +4347,7 @@ static void fill_numbers(mtan_tape *tape, mtan_batch *batch, const batch_request
 
 static void fill_labels(mtan_tape *tape, mtan_batch *batch, const batch_request *q) {
     const mtan_config *c = q->config;
-    if (c->classify == MTAN_CLASSIFY_NONE) return; /* labels may be there and do not matter */
+    if (c->classify == MTAN_CLASSIFY_NONE) return; /* labels are allowed and ignored */
     if (c->task != MTAN_TASK_CLASSES) {
         if (runs(tape)) fill_numbers(tape, batch, q);
         return;
@@ -4359,24 +4362,27 @@ static void fill_labels(mtan_tape *tape, mtan_batch *batch, const batch_request 
     }
 }
 
-/* ---- summaries: what the classifier of records reads of a channel beside the sequence ----
- * Sums over its observations in the order of time, in double and without fused steps: a stream adds one after the other and has
- * the same bits. Deviations are from the first that came, so that little cancels. One that comes late counts in all but the steps. */
+/* ---- summaries: what the classifier of records reads of a channel in addition to the sequence ----
+ * Sums over the channel's observations in time order, in double and without fused multiply-add, so that a stream, which
+ * adds them one by one, gets the same bits. Deviations are taken from the first observation added, which keeps
+ * cancellation small. A late observation counts in every sum except those of steps (steps, squares, cubes, near,
+ * nearness) and away. */
 
-/* Models that do not read shape or course have no room for what follows these words. */
+/* A step is a value minus the value before it. Models without the summaries of shape or course allocate only the fields
+ * above `shape` or `course`. */
 typedef struct channel_summary {
     double count, first, last, least, most; /* of the values */
     double began, latest;                   /* times of the first and the last */
-    double value0, time0;                   /* what deviations are from */
+    double value0, time0;                   /* origin of the deviations */
     double x, xx, t, tt, tx;                /* sums of deviations of values and times, and of their products */
-    double steps;                           /* sum of |a value - the one before| */
+    double steps;                           /* sum of |step| */
     /* shape */
     double xxx, xxxx;      /* sums of powers of a value's deviation */
-    double squares, cubes; /* and of (a value - the one before) */
-    double near, nearness; /* sums of |a value - the one before| times its weight, and of weights */
-    double away;           /* sum of |a value - the mean of those before| */
+    double squares, cubes; /* sums of powers of a step */
+    double near, nearness; /* sum of weight |step|, and of the weights */
+    double away;           /* sum of |value - mean of the values before it| */
     /* course */
-    double part[MTAN_COURSE], parts[MTAN_COURSE]; /* of each part of time: sum of deviations, and how many */
+    double part[MTAN_COURSE], parts[MTAN_COURSE]; /* for each part of time: sum of deviations, number of values */
 } channel_summary;
 
 static int32_t summary_reals(const mtan_config *c) {
@@ -4386,15 +4392,16 @@ static int32_t summary_reals(const mtan_config *c) {
     return (int32_t)(bytes / sizeof(mtan_real));
 }
 
-/* Of channel d. */
+/* Channel d's summary. The size of a summary depends on config.summaries. */
 static channel_summary *summary_at(channel_summary *all, const mtan_config *c, int32_t d) {
     return (channel_summary *)(void *)((mtan_real *)(void *)all + (size_t)d * (size_t)summary_reals(c));
 }
 
-/* Cycles in a unit of time where nobody has said how many the fastest frequency has. */
+/* Default of config.fastest: cycles per unit of time. */
 #define FASTEST 16
 
-/* Distances in time are counted in typical gaps: half a cycle of the fastest frequency. */
+/* Typical gaps per unit of time, in which time differences are counted. A gap is half a cycle of the fastest
+ * frequency. */
 static mtan_real statistics_rate(const mtan_config *c) {
     return (mtan_real)(2 * (c->fastest > 0 ? c->fastest : FASTEST));
 }
@@ -4403,7 +4410,8 @@ static double magnitude(double x) {
     return x < 0 ? -x : x;
 }
 
-/* A value's deviation x; of one that is not the first and not late the step to it, and how many typical gaps that takes. */
+/* x is the value's deviation. `steps` says that the value is neither the first nor late; then step is its step, and gap
+ * is the time since the value before it, in typical gaps. */
 static void shape_add(channel_summary *s, double x, int32_t steps, double step, double gap) {
     const double weight = 1 / (1 + gap * gap);
     s->xxx += x * x * x, s->xxxx += x * x * (x * x);
@@ -4413,7 +4421,7 @@ static void shape_add(channel_summary *s, double x, int32_t steps, double step, 
     s->away += magnitude(x - s->x / s->count);
 }
 
-/* What lies before 0 belongs to the first part, what lies after 1 to the last. */
+/* Times before 0 count in the first part, times after 1 in the last. */
 static void course_add(channel_summary *s, double time, double x) {
     const double at = time * MTAN_COURSE;
     const int32_t part = !(at > 0) ? 0 : at < MTAN_COURSE ? (int32_t)at : MTAN_COURSE - 1;
@@ -4442,7 +4450,7 @@ static double summary_mean(const channel_summary *s) {
     return s->count > 0 ? s->value0 + s->x / s->count : 0;
 }
 
-/* The mean of a product of deviations, from the sums of both and of the product, around their means. */
+/* Covariance of n pairs, from the sums of both members and of their product. */
 static double covariance(double n, double a, double b, double ab) {
     return ab / n - a / n * (b / n);
 }
@@ -4451,7 +4459,7 @@ static double natural_log(double x) {
     return 0.6931471805599453 * scalar_log2(x);
 }
 
-/* What may be large, drawn together: log(1 + x), and its mirror image below 0. */
+/* Compresses a number that may be large: log(1 + x), or -log(1 - x) below 0. */
 static double drawn(double x) {
     return x < 0 ? -natural_log(1 - x) : natural_log(1 + x);
 }
@@ -4474,14 +4482,14 @@ static void summary_level(double *out, const channel_summary *s) {
     memcpy(out, numbers, sizeof numbers);
 }
 
-/* To the next multiple of 2^-16, within +-2^14. Any two values have a kurtosis of 1; what rounding leaves of that in its last digits must
- * not tell them apart. */
+/* Rounds to the nearest multiple of 2^-16 and limits to +-2^14. A channel with two distinct values always has a
+ * kurtosis of 1; rounding errors in the last digits must not tell such channels apart. */
 static double rounded(double x) {
     const double most = 16384, y = x < most ? x : most, z = y > -most ? y : -most;
     return (double)(int32_t)(z * 65536 + (z < 0 ? -0.5 : 0.5)) / 65536;
 }
 
-/* MTAN_SHAPES numbers: nothing of them changes with the unit of the values. 0 each where all values are one. */
+/* MTAN_SHAPES numbers, none of which depends on the unit of the values. All are 0 if all values are equal. */
 static void summary_shape(double *out, const channel_summary *s) {
     const double n = s->count, steps = n - 1, mean = n > 0 ? s->x / n : 0;
     const double variance = n > 0 ? covariance(n, s->x, s->x, s->xx) : 0, spread = scalar_sqrt(variance);
@@ -4504,8 +4512,8 @@ static void summary_shape(double *out, const channel_summary *s) {
     for (int i = 0; i < MTAN_SHAPES; i++) out[i] = rounded(out[i]);
 }
 
-/* MTAN_COURSE numbers: the mean of each part of time. One without observation has that of the part before it, or of the first that
- * has any. */
+/* MTAN_COURSE numbers: the mean of each part of time. A part without observations takes the mean of the part before it;
+ * at the start, that of the first part with observations. */
 static void summary_course(double *out, const channel_summary *s) {
     double mean = 0;
     for (int32_t i = MTAN_COURSE; i-- > 0;)
@@ -4516,13 +4524,13 @@ static void summary_course(double *out, const channel_summary *s) {
     }
 }
 
-/* Numbers of a channel, as many as the setting `summaries` says. */
+/* How many numbers the setting `summaries` gives for a channel. */
 static int32_t channel_numbers(const mtan_config *c) {
     return (c->summaries > 0 ? MTAN_SUMMARIES : 0) + (c->summaries > 1 ? MTAN_SHAPES : 0) +
            (c->summaries > 2 ? MTAN_COURSE : 0);
 }
 
-/* `stride` apart */
+/* Writes a channel's numbers `stride` apart. */
 static void summary_numbers(mtan_real *out, size_t stride, const mtan_config *c, const channel_summary *s) {
     double numbers[MTAN_SUMMARIES + MTAN_SHAPES + MTAN_COURSE];
     summary_level(numbers, s);
@@ -4531,7 +4539,7 @@ static void summary_numbers(mtan_real *out, size_t stride, const mtan_config *c,
     for (size_t i = 0; i < (size_t)channel_numbers(c); i++) out[i * stride] = (mtan_real)numbers[i];
 }
 
-/* Channels that are not static. */
+/* Number of channels that are not static. */
 static int32_t changing(const mtan_config *c) {
     return c->channels - c->statics;
 }
@@ -4540,7 +4548,8 @@ static int32_t summary_width(const mtan_config *c) {
     return channel_numbers(c) * changing(c) + 2 * c->statics;
 }
 
-/* What a row of a record has of a channel: the summaries, number by number; of a static channel its mean, and whether there is one. */
+/* Writes channel d's entries in a record's row, which is ordered by number, then by channel. A static channel has its
+ * mean, and 1 or 0 for observed or not. */
 static void summary_put(mtan_real *row, const mtan_config *c, int32_t d, const channel_summary *s) {
     const int32_t M = c->statics;
     mtan_real *fixed = row + summary_width(c) - 2 * M;
@@ -4556,24 +4565,24 @@ static void summary_row(mtan_real *row, const mtan_config *c, channel_summary *c
     for (int32_t d = 0; d < c->channels; d++) summary_put(row, c, d, summary_at(channel, c, d));
 }
 
-/* ---- trees: what the numbers of a row add to the logits together ----
- * Nothing attends and nothing multiplies, so a number that tells much in one range alone, or beside another, is read as it is. Training
- * leaves them alone (mtan.h, MTAN_LEAVES). */
+/* ---- trees: an ensemble of decision trees over a record's row, which adds to the logits ----
+ * Trees only compare numbers with thresholds. They can use a number that is informative in one range only, or only
+ * together with another number. Training does not change the trees (mtan.h, MTAN_LEAVES). */
 
 enum { SPLIT_LEAF, SPLIT_NUMBER, SPLIT_THRESHOLD, SPLIT_SIDE, SPLIT_REALS };
 enum { TREE_SPLITS = (MTAN_LEAVES - 1) * SPLIT_REALS, LOGITS_AT_ONCE = 8 };
 
-/* What a tree may split by. */
+/* How many numbers a tree may split by: the summaries and the means of static channels. */
 static int32_t tree_numbers(const mtan_config *c) {
     return summary_width(c) - c->statics;
 }
 
-/* A whole number below n that stands in a tensor; -1: it is none. */
+/* Reads a whole number from a tensor; -1 if it is not in [0, n). */
 static int32_t whole_below(mtan_real x, int32_t n) {
     return x >= 0 && x < (mtan_real)n ? (int32_t)x : -1;
 }
 
-/* Whether a split sends the row on. One by a number that there is none of sends nobody. */
+/* Whether a split sends the row to its new leaf. A split whose number does not exist sends no row. */
 static int32_t split_sends(const mtan_real *split, const mtan_config *c, const mtan_real *row) {
     const int32_t n = tree_numbers(c), summaries = n - c->statics, j = whole_below(split[SPLIT_NUMBER], n);
     if (j < 0) return 0;
@@ -4588,7 +4597,8 @@ static size_t tree_leaf(const mtan_real *split, const mtan_config *c, const mtan
     return (size_t)leaf;
 }
 
-/* n sums over the trees, of logits from `first` on: in double, in the order of the trees, so the bits are the same everywhere. */
+/* Sums n logits, from `first` on, over the trees: in double and in the order of the trees, so that the bits are the
+ * same everywhere. */
 static void tree_sums_of(mtan_real *out, const mtan_config *c, const mtan_real *row, const mtan_real *split,
                          const mtan_real *height, size_t first, size_t n) {
     const size_t outputs = (size_t)mtan_config_outputs(c);
@@ -4617,7 +4627,7 @@ static channel_summary *new_summaries(mtan_tape *tape, const mtan_config *c) {
     return (channel_summary *)(void *)mtan_data(tape, mtan_new_constant(tape, D, summary_reals(c)));
 }
 
-/* Each record's row, once for every sample. */
+/* Fills each record's row and repeats it for every sample. */
 static void fill_summaries(mtan_tape *tape, const mtan_batch *batch, const mtan_config *c) {
     const size_t width = (size_t)batch->summary.cols, D = (size_t)c->channels;
     channel_summary *channel = new_summaries(tape, c);
@@ -4636,14 +4646,15 @@ static void fill_summaries(mtan_tape *tape, const mtan_batch *batch, const mtan_
 }
 
 /* ---- values: what attention reads of an observation (mtan.h, mtan_values) ----
- * Attention weighs by time alone, so a channel's value and bins are channels that are observed at the same times. They take its
- * place, behind the static ones, and neither attention nor its backends know of it. */
+ * Attention weighs observations by time alone, so a channel's value and bins can be separate channels that are observed
+ * at the same times. These replace the channel, after the static ones. Attention and its backends need not know about
+ * the encoding. */
 
 static int32_t value_parts(const mtan_config *c) {
     return c->values == MTAN_VALUES_PIECEWISE ? 1 + c->bins : 1;
 }
 
-/* Channels that attention sees, and with the static ones before them. */
+/* Number of channels that attention sees (varying), and the same with the static ones before them (attended). */
 static int32_t varying(const mtan_config *c) {
     return changing(c) * value_parts(c);
 }
@@ -4652,12 +4663,12 @@ static int32_t attended(const mtan_config *c) {
     return c->statics + varying(c);
 }
 
-/* The first of the channels that attention sees in the place of one that is not static. */
+/* First of the attended channels that replace `channel`, which is not static. */
 static int32_t attended_at(const mtan_config *c, int32_t channel) {
     return c->statics + (channel - c->statics) * value_parts(c);
 }
 
-/* What x has of the bin from knot[0] to knot[1]. A knot that is NaN makes NaN of it, which a prediction notices. */
+/* Share of the bin from knot[0] to knot[1] that lies below x. A NaN knot gives NaN, which a prediction detects. */
 static mtan_real bin_share(const mtan_real *knot, mtan_real x) {
     mtan_real share;
     if (knot[0] >= knot[1]) return x >= knot[1] ? 1 : 0;
@@ -4665,7 +4676,7 @@ static mtan_real bin_share(const mtan_real *knot, mtan_real x) {
     return share < 0 ? 0 : share > 1 ? 1 : share;
 }
 
-/* Part `part` of the value x of a channel that is not static. */
+/* Part `part` of the encoded value x of a channel that is not static. */
 static mtan_real encode_value(const mtan_config *c, const mtan_real *knots, int32_t channel, int32_t part,
                               mtan_real x) {
     const mtan_real *knot;
@@ -4677,7 +4688,8 @@ static mtan_real encode_value(const mtan_config *c, const mtan_real *knots, int3
     return sum / (mtan_real)c->bins;
 }
 
-/* A record's events by the channels that attention sees, from position `at` on; returns where they end. */
+/* Writes a record's events, grouped by attended channel, from position `at` on. Returns the position after the last
+ * one. */
 static int32_t encode_record(mtan_batch *to, const mtan_batch *from, const batch_request *q, int32_t b, int32_t at) {
     const mtan_config *c = q->config;
     const int32_t P = value_parts(c);
@@ -4695,7 +4707,7 @@ static int32_t encode_record(mtan_batch *to, const mtan_batch *from, const batch
     return *made = at;
 }
 
-/* Puts encoded values in the place of values. The summaries have been made. */
+/* Replaces the values by encoded values. Runs after fill_summaries, which reads the original values. */
 static void encode_events(mtan_tape *tape, mtan_batch *batch, const batch_request *q, int32_t events) {
     const int32_t wide = attended(q->config), n = q->n;
     mtan_batch made = *batch;
@@ -4832,12 +4844,12 @@ static void batch_build(mtan_tape *tape, mtan_batch *batch, const batch_request 
     encode_events(tape, batch, q, events);
 }
 
-/* To a device, all of it at once: what lies in the workspace from `first` on. */
+/* Sends the batch, which lies in the workspace from `first` on, to a device in one transfer. */
 static void batch_send(mtan_tape *tape, size_t first) {
     if (runs(tape)) send(tape, tape->work + first, (tape->top - first) * sizeof(mtan_real));
 }
 
-/* Distinct times of events that are in the order of time; -1: they are not. */
+/* Number of distinct times of events in time order; -1 if the events are not in time order. */
 static int32_t count_ordered(const mtan_event *events, int32_t n) {
     int32_t count = 0;
     for (int32_t i = 0; i < n; i++) {
