@@ -4877,10 +4877,10 @@ mtan_status mtan_record_times(const mtan_record *record, int32_t *scratch, int32
     return MTAN_OK;
 }
 
-/* ==== 9. Models: what all have ====================================================================================
- * A model is its architecture: a list of parameters, a forward function of ops and, where that pays, a prologue that folds
- * what depends on the weights alone. Gradients come from the tape. Folded tensors are outputs of the prologue's tape and
- * leaves of the shards' tapes. */
+/* ==== 9. Models: shared parts =====================================================================================
+ * An architecture defines a model: a list of parameters, a forward function made of ops and, where it saves time, a
+ * prologue that folds what depends on the weights alone. Gradients come from the tape. Folded tensors are outputs of the
+ * prologue's tape and leaves of the shards' tapes. */
 
 typedef struct model_run {
     mtan_forward forward;
@@ -4908,7 +4908,7 @@ static void model_start(model_run *m, const mtan_model *model, mtan_tape *tape) 
     if (a->lay_fold) a->lay_fold(f, m->folded);
 }
 
-/* What the prologue does, once for a batch or a predictor. */
+/* Runs the prologue, once per batch or predictor. */
 static void model_fold(const model_run *m) {
     const mtan_architecture *a = architecture_of(m->forward.config);
     if (a->fold) a->fold(&m->forward);
@@ -4921,7 +4921,7 @@ static mtan_tensor param(const mtan_forward *f, int32_t index) {
     return x;
 }
 
-/* A bias as the row it is added as. */
+/* A bias as a row vector, the shape in which it is added. */
 static mtan_tensor bias(const mtan_forward *f, int32_t index) {
     mtan_tensor x = param(f, index);
     x.cols = x.stride = x.rows;
@@ -4961,7 +4961,7 @@ typedef struct noise_source {
     int32_t zero; /* z is the posterior's mean */
 } noise_source;
 
-/* Noise that a record brings itself, (S, K, Z), K the number of its latent steps, in place of what was drawn. */
+/* Replaces the drawn noise of record b by the record's own, (S, K, Z); K is its number of latent steps. */
 static void place_noise(mtan_tape *tape, mtan_tensor noise, const mtan_record *r, int32_t b) {
     const mtan_batch *batch = tape->batch;
     const int32_t S = batch->samples, K = latent_steps(batch, b), Z = noise.cols;
@@ -4971,7 +4971,7 @@ static void place_noise(mtan_tape *tape, mtan_tensor noise, const mtan_record *r
                r->noise + (size_t)i * (size_t)Z, (size_t)Z * sizeof *r->noise);
 }
 
-/* Standard normals of every record, laid out as z is. On a device they are drawn there, unless a record brings its own. */
+/* Standard normals for every record, laid out as z. A device draws them itself, unless a record brings its own. */
 static mtan_tensor noise_of(mtan_tape *tape, const batch_request *q, noise_source source) {
     const mtan_batch *batch = tape->batch;
     const int32_t rows = batch->one_latent ? batch->records : batch->rows;
@@ -4991,7 +4991,7 @@ static mtan_tensor noise_of(mtan_tape *tape, const batch_request *q, noise_sourc
     return noise;
 }
 
-/* ---- the forward pass: what is wanted of a batch that has been built ---- */
+/* ---- the forward pass over a batch that has been built; wanted: MTAN_WANT_* ---- */
 
 static mtan_outputs model_forward(model_run *m, const batch_request *q, noise_source noise, uint32_t wanted) {
     mtan_forward *f = &m->forward;
@@ -5008,41 +5008,43 @@ static mtan_outputs model_forward(model_run *m, const batch_request *q, noise_so
 }
 
 /* ==== 10. Gathered sums ==========================================================================================
- * What the sparse attention sums, kept open: for every channel and every point of every head the sums of w x, of w and, with
- * local statistics, of the other moments, w = exp(score) under a base, the largest exponent of the channel's scores so far. When it rises the sums are scaled by
- * a power of two. So they have the digits of the batch's, which are made under the base of the whole record, as long as
- * a channel's observations come in the batch's order. A stream also keeps what its sums lose to rounding (Knuth's
- * two-sum): once an observation of a channel comes late, or one too many, the channel's sums are exact, that is, a sum
- * and its rest are one number of twice the digits. */
+ * The running sums of sparse attention. For every channel and every point of every head they are the sums of w x, of w
+ * and, with local statistics, of the other moments; w = exp(score) / 2^base. The base is the largest exponent of the
+ * channel's scores so far. When it rises, the sums are multiplied by a power of two. A batch uses the base of the whole
+ * record instead, which changes no digits: the sums agree as long as a channel's observations come in the batch's order.
+ * A stream also keeps the rounding error of each sum (Knuth's two-sum), its rest. Once an observation of a channel comes
+ * late, or after PLAIN_MOST others, the channel's sums are exact: a sum and its rest form one number with twice the
+ * digits. */
 enum { SUM_BASE, SUM_FIRST, SUM_VALUE = SUM_FIRST + MOMENT_X, SUM_WEIGHT = SUM_FIRST + MOMENT_W };
 
-/* How many sums there are: of w x and of w; with local statistics those of section 3. */
+/* Number of sums: w x and w; with local statistics, the moments of section 3. */
 static int32_t sums_kept(const mtan_config *c) {
     return c->statistics ? MTAN_MOMENTS : 2;
 }
 
-/* Plain sums of so many terms are off by 3e-6 (measured), those of 10^7 by 2e-3, and beyond they stand still. */
+/* How many observations of a channel are summed plainly. Plain sums of 2^16 terms are off by 3e-6 (measured), those of
+ * 10^7 terms by 2e-3; with more terms they stop growing. */
 enum { PLAIN_MOST = 1 << 16 };
 
 typedef struct attention_sums {
     const mtan_model *model;
     const mtan_real *embedding[4];     /* linear w, b; periodic w, b */
-    const mtan_real *query;            /* (H P, E) of the points, folded */
+    const mtan_real *query;            /* (H P, E) A of section 11 at the points */
     const mtan_real *point, *beta;     /* (P) times of the points; RBF: (D) bandwidths */
-    const mtan_real *knots;            /* of encoded values, with which there are more channels; or null */
+    const mtan_real *knots;            /* of encoded values, which add channels; or null */
     mtan_real *seen;                   /* (D) 1 where a channel was observed */
-    mtan_real *phi;                    /* (E) of the last time */
+    mtan_real *phi;                    /* (E) embedding of the last time */
     mtan_real *significand, *exponent; /* (H P) of exp(score) at the last time */
-    mtan_real *weight, *before;        /* (H P) of the last observation; (kept, H P) the sums before it */
+    mtan_real *weight, *before;        /* (H P) weights of the last observation; (kept, H P) the sums before it */
     mtan_real *latest, *origin;        /* (D) time of a channel's last observation; value of its first */
-    int32_t *plain;                    /* (D) how many more may come in order before its sums are exact; 0: they are */
+    int32_t *plain;                    /* (D) observations left until the channel's sums become exact; 0: they are */
     channel_summary *summary;          /* (D), or null: none are read */
-    mtan_real *sums;                   /* (D, parts, H P) base, sums kept, what each lost to rounding */
+    mtan_real *sums;                   /* (D, parts, H P) base, sums and, if exact, the rest of each */
     mtan_real time;
-    int32_t has_time, points, parts, exact; /* P; exact: there is what was lost */
+    int32_t has_time, points, parts, exact; /* P; exact: rests are kept */
 } attention_sums;
 
-/* exact: with what each sum loses to rounding */
+/* exact: also keep the rest of each sum, so that sums can become exact. */
 static void sums_layout(mtan_tape *tape, attention_sums *s, const mtan_model *model, int32_t points, int32_t exact) {
     const mtan_config *c = &model->config;
     const int32_t n = (int32_t)area(tape, c->enc_heads, points), kept = sums_kept(c), D = attended(c);
@@ -5071,7 +5073,7 @@ static void sums_clear(attention_sums *s) {
     if (s->summary) clear_summaries(s->summary, c);
 }
 
-/* Which of the embeddings a head has. */
+/* Index of a head's time embedding. */
 static int32_t embed_index(const mtan_config *c, int32_t head) {
     return c->embed_heads == MTAN_EMBED_PER_HEAD ? head : 0;
 }
@@ -5084,7 +5086,7 @@ static void sums_time(attention_sums *s, mtan_real time) {
     if (s->has_time && time == s->time) return;
     s->time = time;
     s->has_time = 1;
-    if (c->encoder == MTAN_RBF) return; /* the weights of a channel are its own */
+    if (c->encoder == MTAN_RBF) return; /* its weights depend on the channel: sums_time_rbf */
     for (int32_t h = 0; h < c->enc_heads; h++) {
         const size_t own = (size_t)embed_index(c, h), w = own * ((size_t)E - 1), at = (size_t)h * (size_t)P;
         if (h == 0 && c->embedding != MTAN_EMBED_LEARNED)
@@ -5097,20 +5099,20 @@ static void sums_time(attention_sums *s, mtan_real time) {
     k->exp_parts(s->significand, s->exponent, s->weight, (size_t)c->enc_heads * (size_t)P);
 }
 
-/* The same for RBF, which has one head, of the channel that is next. */
+/* The same for RBF, which has one head and a bandwidth for each channel. */
 static void sums_time_rbf(attention_sums *s, int32_t channel) {
     const size_t n = (size_t)s->points;
     for (size_t i = 0; i < n; i++) s->weight[i] = -s->beta[channel] * square(s->point[i] - s->time);
     s->model->backend->exp_parts(s->significand, s->exponent, s->weight, n);
 }
 
-/* The first part of a channel's sums, (parts, H P). */
+/* A channel's sums, (parts, H P). */
 static mtan_real *sums_of(const attention_sums *s, int32_t channel) {
     const size_t n = (size_t)s->model->config.enc_heads * (size_t)s->points;
     return s->sums + (size_t)channel * (size_t)s->parts * n;
 }
 
-/* Raises the bases of a channel to the exponents, and gives the weights under them. */
+/* Raises a channel's bases to the exponents, scales its sums accordingly, and computes the weights under the bases. */
 static void sums_weigh(attention_sums *s, mtan_real *sums, size_t n) {
     mtan_real *base = sums + SUM_BASE * n;
     for (size_t i = 0; i < n; i++) {
@@ -5123,13 +5125,14 @@ static void sums_weigh(attention_sums *s, mtan_real *sums, size_t n) {
     }
 }
 
-/* What rounding took from after = before + x */
+/* Rounding error of after = before + x. */
 static mtan_real lost(mtan_real before, mtan_real after, mtan_real x) {
     const mtan_real added = after - before;
     return (before - (after - added)) + (x - added);
 }
 
-/* The rest of a sum that x was added to; in an exact one it is less than the sum's last place. */
+/* Updates the rest of a sum after x was added. If the sum is exact, moves the rest into it, which leaves a rest below
+ * the sum's last place. */
 static void sum_rest(mtan_real *sum, mtan_real *rest, mtan_real before, mtan_real x, int32_t exact) {
     const mtan_real plain = *sum, left = *rest + lost(before, plain, x);
     *rest = left;
@@ -5138,7 +5141,7 @@ static void sum_rest(mtan_real *sum, mtan_real *rest, mtan_real before, mtan_rea
     *rest = lost(plain, *sum, left);
 }
 
-/* What a sum multiplies the weight of an observation with: section 3. */
+/* The factor of an observation's weight in the sum of a moment: section 3. */
 static mtan_real moment_factor(const mtan_moment *o, mtan_real point, int32_t moment) {
     const mtan_real u = o->value - o->origin, d = o->rate * (o->time - point);
     switch (moment) {
@@ -5151,7 +5154,7 @@ static mtan_real moment_factor(const mtan_moment *o, mtan_real point, int32_t mo
     }
 }
 
-/* The rests of a channel after an observation. */
+/* Updates a channel's rests after an observation. */
 static void sums_rests(const attention_sums *s, int32_t channel, const mtan_moment *o, size_t n) {
     const int32_t kept = sums_kept(&s->model->config);
     mtan_real *sum = sums_of(s, channel) + SUM_FIRST * n, *rest = sum + (size_t)kept * n;
@@ -5167,7 +5170,7 @@ static void sums_rests(const attention_sums *s, int32_t channel, const mtan_mome
         }
 }
 
-/* Sums of a channel that has not been seen before. */
+/* Starts the sums of a channel at its first observation. */
 static void sums_open(attention_sums *s, int32_t channel, size_t n) {
     mtan_real *sums = sums_of(s, channel);
     memcpy(sums, s->exponent, n * sizeof *sums);
@@ -5178,7 +5181,7 @@ static void sums_open(attention_sums *s, int32_t channel, size_t n) {
     s->plain[channel] = PLAIN_MOST;
 }
 
-/* Adds an observation to the sums that are kept, `sum` the first of them; fused where the batch's are. */
+/* Adds an observation to a channel's sums, which start at `sum`; fused where those of a batch are. */
 static void sums_take(const attention_sums *s, mtan_real *sum, const mtan_moment *o, size_t n) {
     const mtan_backend *k = s->model->backend;
     const size_t P = (size_t)s->points;
@@ -5190,7 +5193,7 @@ static void sums_take(const attention_sums *s, mtan_real *sum, const mtan_moment
     k->add(sum + MOMENT_W * n, 0, s->weight, 0, 1, (int32_t)n);
 }
 
-/* One observation at the time of the last sums_time. */
+/* Adds an observation at the time of the last sums_time. */
 static void sums_add(attention_sums *s, int32_t channel, mtan_real x) {
     const mtan_config *c = &s->model->config;
     const size_t n = (size_t)c->enc_heads * (size_t)s->points, kept = (size_t)sums_kept(c);
@@ -5206,7 +5209,7 @@ static void sums_add(attention_sums *s, int32_t channel, mtan_real x) {
     if (s->exact) sums_rests(s, channel, &o, n);
 }
 
-/* What a channel gives at a point of a head, number by number, `stride` apart; one without observation gives 0 (Q4). */
+/* Reads a channel's features at a point of a head, `stride` apart. A channel without observations gives 0 (Q4). */
 static void sums_read(const attention_sums *s, mtan_real *out, size_t stride, int32_t head, int32_t point,
                       int32_t channel) {
     const mtan_config *c = &s->model->config;
@@ -5219,7 +5222,7 @@ static void sums_read(const attention_sums *s, mtan_real *out, size_t stride, in
     for (size_t f = 0; f < F; f++) out[f * stride] = feature[f];
 }
 
-/* The intensities (P, H D) of what was gathered, by the kernels that a batch's are made with. */
+/* The intensities (P, H D) of the sums, computed by the same kernels as a batch's. */
 static void sums_intensity(const attention_sums *s, mtan_real *y) {
     const mtan_backend *k = s->model->backend;
     const size_t H = (size_t)s->model->config.enc_heads, P = (size_t)s->points, n = H * P;
