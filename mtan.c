@@ -5247,18 +5247,19 @@ static void gather_event(attention_sums *s, const mtan_event *e) {
 }
 
 /* ==== 11. mTAND ==================================================================================================
- * The paper's two models, mTAND-Enc and mTAND-Full, as architectures. What depends on weights alone is folded:
+ * The paper's two models, mTAND-Enc and mTAND-Full, as architectures. What depends on the weights alone is folded:
  *   encoder  A = (phi(r) Wq^T + bq) Wk / sqrt(dk), so that score = A . phi(t);  the key bias cancels in the softmax
  *            G = W_ih U, so that the GRU reads the interpolated values; the mask half of the input is 1 or 0 for a whole
  *            record (Q1) and becomes a bias of the record
- *   decoder  A likewise with the roles of query and key exchanged, and its bias; the first layer after the attention
- *            times U */
+ *   decoder  A likewise, with the roles of query and key exchanged, and with a bias; the first layer after the
+ *            attention is multiplied by U */
 
 /* ---- parameters, in the order in which the reference creates the tensors ----
- * Roles are the index of the first tensor of a layer: weight then bias; of a GRU: weight_ih, weight_hh, bias_ih, bias_hh. */
+ * A role is the index of a layer's first tensor. A layer has weight, then bias; a GRU weight_ih, weight_hh, bias_ih,
+ * bias_hh. */
 
-/* Columns of a head: the local statistics of each channel and, unless the intensity is among them, the mask, which is 1 or 0 for
- * all of a record. */
+/* Columns of a head: the local statistics of each channel and, unless these include the intensity, the mask, which is 1
+ * or 0 for a whole record. */
 static int32_t value_columns(const mtan_config *c) {
     return statistics_count(c->statistics) * varying(c);
 }
@@ -5272,7 +5273,7 @@ static int32_t head_columns(const mtan_config *c) {
 }
 
 typedef struct attention_roles {
-    int32_t query, key, out;  /* linears 0, 1, 2 (out: `cross` of the other kinds) */
+    int32_t query, key, out;  /* linears 0, 1, 2 (out: `cross` in the RBF and RNN3 encoders) */
     int32_t periodic, linear; /* time embedding */
     int32_t bandwidth;        /* RBF */
     int32_t gru[2], mlp[2];   /* forward and reverse; hiddens_to_z0 or z0_to_obs */
@@ -5403,7 +5404,8 @@ static void add_classifier(mtan_params *p, mtand_roles *roles, const mtan_config
     }
 }
 
-/* What the variance is made of: the states that a head of the decoder attends to, then the intensities of the encoder's heads. */
+/* Widths of the variance network's inputs for each head of the decoder: the states that the head attends to, and the
+ * intensities of the encoder's heads. The states of all heads come first. */
 static int32_t state_width(const mtan_config *c) {
     return 2 * c->dec_hidden;
 }
@@ -5412,7 +5414,7 @@ static int32_t intensity_width(const mtan_config *c) {
     return c->variance == MTAN_VARIANCE_LEARNED ? c->enc_heads * varying(c) : 0;
 }
 
-/* It comes last, so that all else starts as it does without. */
+/* Comes after the published layers, so that their initial weights are the same with and without it. */
 static void add_variance(mtan_params *p, mtand_roles *roles, const mtan_config *c) {
     const int32_t in = c->dec_heads * (state_width(c) + intensity_width(c));
     if (c->variance != MTAN_VARIANCE_LEARNED) return;
@@ -5421,7 +5423,7 @@ static void add_variance(mtan_params *p, mtand_roles *roles, const mtan_config *
     roles->variance[1] = add_linear(p, "z0_to_var.2", c->channels, c->mlp_hidden, c->mlp_hidden);
 }
 
-/* Vectors, which are neither decayed in training nor become int8. */
+/* Vectors, which have no weight decay in training and never become int8. */
 static void add_trees(mtan_params *p, mtand_roles *roles, const mtan_config *c) {
     if (c->trees == 0) return;
     p->prefix = "rec.";
@@ -5430,7 +5432,7 @@ static void add_trees(mtan_params *p, mtand_roles *roles, const mtan_config *c) 
     add_param(p, "trees", ".height", c->trees * MTAN_LEAVES * mtan_config_outputs(c), 1, 1, 1);
 }
 
-/* Likewise. */
+/* A vector, like the trees. */
 static void add_knots(mtan_params *p, mtand_roles *roles, const mtan_config *c) {
     if (c->values == MTAN_VALUES_PLAIN) return;
     p->prefix = "rec.";
@@ -5453,7 +5455,7 @@ static int32_t interp_ok(const mtan_config *c, mtan_interp_kind kind, int32_t he
            c->embed % heads == 0 && (kind == MTAN_ATTENTION || heads == 1);
 }
 
-/* The walk over the parameters and the layout of folded weights form these products in 32 bits. */
+/* walk_params and mtand_lay_fold compute these products in 32 bits. */
 static int32_t widths_fit(const mtan_config *c) {
     const int64_t channels = attended(c);
     const int64_t wide = channels > c->dec_hidden || !has_decoder(c) ? channels : c->dec_hidden;
@@ -5471,11 +5473,11 @@ static mtan_status mtand_check(const mtan_config *c) {
         return MTAN_ERR_CONFIG;
     if (c->embed < 2 || (c->embedding == MTAN_EMBED_FIXED && c->embed % 2 != 0)) return MTAN_ERR_CONFIG;
     if (c->variance == MTAN_VARIANCE_LEARNED && c->statistics && !(c->statistics & MTAN_INTENSITY))
-        return MTAN_ERR_CONFIG; /* it reads the intensity */
+        return MTAN_ERR_CONFIG; /* the variance network reads the intensity */
     if (c->variance == MTAN_VARIANCE_LEARNED && (c->encoder == MTAN_RBF || c->decoder == MTAN_RBF))
-        return MTAN_ERR_CONFIG; /* the intensity is that of attention, and attention carries it to the queries */
+        return MTAN_ERR_CONFIG; /* only attention has an intensity and carries it to the queries */
     if ((c->statics > 0 || c->statistics || c->values != MTAN_VALUES_PLAIN) && c->encoder == MTAN_RBF)
-        return MTAN_ERR_CONFIG; /* its kernels have no place for them */
+        return MTAN_ERR_CONFIG; /* the RBF kernels do not support them */
     if (c->kind == MTAN_ENC && c->classify == MTAN_CLASSIFY_TIME && c->reference != MTAN_REF_OBSERVED)
         return MTAN_ERR_CONFIG;
     if (c->reference == MTAN_REF_GIVEN) {
@@ -5488,15 +5490,17 @@ static mtan_status mtand_check(const mtan_config *c) {
 
 /* ---- initial weights beyond those of the reference ---- */
 
-/* The mean of cos over the frequencies is 1 at a distance of 0 and near 0 far away: the score of a point with itself, above that of a
- * far one, when training starts. e^4 = 55 times the weight. */
+/* How far the score of a point with itself exceeds that with a distant point when training starts: e^4 = 55 times the
+ * weight. The score is FIRST_PEAK times the mean of cos over the frequencies, which is 1 at a distance of 0 and near 0
+ * far away. */
 #define FIRST_PEAK 4
 
 static double draw_unit(mtan_mt19937 *rng) {
     return (double)(mtan_mt_next(rng) & 0xffffffu) / 16777216.0;
 }
 
-/* Weight and bias of the periodic layer: one frequency to a part of the range, in ratios; phases anywhere. */
+/* Weight and bias of the periodic layer. The range of frequencies is cut into parts of equal ratio, and each part gets
+ * one random frequency; phases are uniform. */
 static void init_frequencies(const mtan_config *c, mtan_real *weight, mtan_real *bias, int32_t n, mtan_mt19937 *rng) {
     const double two_pi = 6.283185307179586, slowest = c->slowest > 0 ? c->slowest : 1;
     const double octaves = scalar_log2((c->fastest > 0 ? c->fastest : FASTEST) / slowest);
@@ -5507,10 +5511,10 @@ static void init_frequencies(const mtan_config *c, mtan_real *weight, mtan_real 
     }
 }
 
-/* Key = query, of the size that gives FIRST_PEAK. The entries are uniform with variance 1 / (3E), the embedding has a mean square of
- * 1/2, so a head of E/H rows scores sqrt(E/H) / 6 at its own time. */
+/* Sets key = query, scaled to give FIRST_PEAK. The entries are uniform with variance 1 / (3E) and the embedding has a
+ * mean square of 1/2, so before scaling a head of E/H rows scores sqrt(E/H) / 6 at its own time. */
 static void init_projections(const mtan_config *c, mtan_real *query, mtan_real *key, int32_t heads) {
-    const size_t n = (size_t)c->embed * ((size_t)c->embed + 1); /* weight and, behind it, bias */
+    const size_t n = (size_t)c->embed * ((size_t)c->embed + 1); /* weight, then bias */
     const double gain = scalar_sqrt(6 * FIRST_PEAK / scalar_sqrt((double)c->embed / (double)heads));
     for (size_t i = 0; i < n; i++) query[i] = (mtan_real)(gain * (double)query[i]);
     memcpy(key, query, n * sizeof *key);
@@ -5525,7 +5529,7 @@ static void init_attention(const mtan_config *c, const attention_roles *r, mtan_
     init_projections(c, weights + param_at(c, r->query).offset, weights + param_at(c, r->key).offset, heads);
 }
 
-/* They add nothing until somebody fits them. */
+/* Trees add nothing until they are fitted. */
 static void init_trees(const mtan_config *c, const mtand_roles *r, mtan_real *weights) {
     for (int32_t i = 0; i < 3; i++) {
         const mtan_param p = param_at(c, r->trees + i);
@@ -5533,7 +5537,7 @@ static void init_trees(const mtan_config *c, const mtand_roles *r, mtan_real *we
     }
 }
 
-/* From 0 to 1, in which scaled values mostly lie, until somebody fits them. */
+/* Even knots from 0 to 1, where most scaled values lie, until they are fitted. */
 static void init_knots(const mtan_config *c, const mtand_roles *r, mtan_real *weights) {
     const mtan_param p = param_at(c, r->knots);
     for (int32_t k = 0; k < p.rows; k++)
@@ -5576,14 +5580,14 @@ mtan_status mtan_config_fit_frequencies(mtan_config *config, const mtan_record *
 typedef struct attention_fold {
     mtan_tensor score;      /* (H K, E) A */
     mtan_tensor score_bias; /* (1, H K), decoder only */
-    mtan_tensor in[2];      /* encoder: (3N, H 2D) G of each direction */
+    mtan_tensor in[2];      /* encoder: (3N, H (V + M)) G of each direction, as published (3N, H 2D) */
     mtan_tensor in_bias[2]; /* (1, 3N) */
     mtan_tensor out;        /* decoder: (first layer, H 2N) */
     mtan_tensor out_bias;   /* (1, first layer) */
     mtan_tensor beta;       /* RBF: softplus of the bandwidths, (1, 2D) or (1, 2N) */
     gru_packed packed[2];   /* recurrent weights of each direction */
-    mtan_tensor values[2];  /* encoder in INT8, in place of G: its columns for values, (3N, H D), packed */
-    mtan_tensor masks[2];   /* and those for masks, which all heads share: their sum, (3N, D), packed */
+    mtan_tensor values[2];  /* encoder in INT8, in place of G: its columns for values, (3N, H V), packed */
+    mtan_tensor masks[2];   /* and for masks, summed over the heads, which share them: (3N, M), packed */
 } attention_fold;
 
 typedef struct mtand_folded {
@@ -5628,7 +5632,7 @@ static mtan_tensor embed(const mtan_forward *f, const attention_roles *r, mtan_t
     return phi;
 }
 
-/* Embeds once and hands the same tensor to every head, or once per head. */
+/* Embeds once and passes the same tensor to every head, or embeds once per head. */
 static mtan_tensor embed_for(const mtan_forward *f, const attention_roles *r, mtan_tensor time, int32_t head,
                              mtan_tensor before) {
     return before.rows > 0 && f->config->embed_heads == MTAN_EMBED_SHARED ? before : embed(f, r, time, head);
@@ -5668,30 +5672,30 @@ static int32_t in_int8(const mtan_forward *f) {
     return f->tape->precision == MTAN_INT8;
 }
 
-/* A device's GRU reads real weights as they stand. */
+/* On a device the GRU reads real weights unpacked. */
 static int32_t packs_gru(const mtan_forward *f) {
     return !f->tape->backend->device || in_int8(f);
 }
 
-/* Room for so many reals. */
+/* Fold space for `count` reals. */
 static mtan_tensor fold_room(const mtan_forward *f, size_t count) {
     if (count > LARGEST_COUNT) fail(f->tape, MTAN_ERR_SIZE);
     return mtan_new_fold_constant(f->tape, 1, count > LARGEST_COUNT ? 0 : (int32_t)count);
 }
 
-/* Room for a weight matrix (n, k) as the backend packs it. */
+/* Fold space for a weight matrix (n, k) as the backend packs it. */
 static mtan_tensor packed_layout(const mtan_forward *f, int32_t n, int32_t k) {
     const mtan_backend *b = f->tape->backend;
     return fold_room(f, (in_int8(f) ? b->pack_int8_count : b->pack_count)(n, k));
 }
 
-/* Room for recurrent weights of N units as mtan_gru.back has them. */
+/* Fold space for mtan_gru.back, the recurrent weights of N units packed for the backward pass. */
 static mtan_tensor back_layout(const mtan_forward *f, int32_t N) {
     const mtan_backend *b = f->tape->backend;
     return fold_room(f, count_sum(b->pack_count(N, 2 * N), b->pack_count(N, N)));
 }
 
-/* Layers of the head: with a class per time its first one is folded into the decoder. */
+/* The first layer that head_layer runs. In mTAND-Full with a class per time, `decode` runs layer 0. */
 static int32_t first_head(const mtan_config *c) {
     return has_decoder(c) && c->classify == MTAN_CLASSIFY_TIME;
 }
@@ -5700,7 +5704,8 @@ static int32_t head_layers(const mtan_config *c) {
     return c->classify == MTAN_CLASSIFY_NONE ? 0 : c->head_hidden ? 3 : 1;
 }
 
-/* The weights that few rows meet at a time: recurrent ones, and those of the head. */
+/* Fold space for packed weights: those that are multiplied by few rows at a time, which are the recurrent ones and the
+ * head's, and the encoder's input weights in INT8. */
 static void lay_packed(const mtan_forward *f, mtand_folded *to) {
     const mtan_config *c = f->config;
     const int32_t N = c->enc_hidden, M = c->dec_hidden;
@@ -5719,7 +5724,8 @@ static void lay_packed(const mtan_forward *f, mtand_folded *to) {
     }
 }
 
-/* Recurrent weights for the way back. They lie behind all else, as shards that do not record have none. */
+/* Fold space for recurrent weights packed for the backward pass. It comes last, because tapes that do not record have
+ * none. */
 static void lay_packed_back(const mtan_forward *f, mtand_folded *to) {
     const mtan_config *c = f->config;
     for (int32_t d = 0; d < directions(c); d++) to->enc.packed[d].back = back_layout(f, c->enc_hidden);
@@ -5755,7 +5761,7 @@ static void pack_param(const mtan_forward *f, mtan_tensor packed, int32_t index)
     pack_tensor(f, packed, param(f, index));
 }
 
-/* A GRU of four tensors, of which the recurrent weights are the second. */
+/* Packs the recurrent weights of a GRU, the second of its four tensors. */
 static void pack_gru(const mtan_forward *f, gru_packed packed, int32_t role) {
     const mtan_backend *b = f->tape->backend;
     const mtan_tensor w = param(f, role + 1);
@@ -5777,7 +5783,8 @@ static void pack_weights(const mtan_forward *f) {
     if (has_decoder(c) && c->classify == MTAN_CLASSIFY_RECORD) pack_gru(f, folded_of(f)->cls_packed, l->cls_gru);
 }
 
-/* The reference points from number `first` on. torch.linspace(0, 1, K) goes from both ends, so that both are exact. */
+/* Fills the reference points from index `first` on. As in torch.linspace(0, 1, K), the steps count from both ends, so
+ * that both ends are exact. */
 static void fill_reference(const mtan_forward *f, mtan_tensor point, int32_t first) {
     const mtan_config *c = f->config;
     const int32_t K = c->ref_points;
@@ -5790,7 +5797,8 @@ static void fill_reference(const mtan_forward *f, mtan_tensor point, int32_t fir
     send_tensor(f->tape, point);
 }
 
-/* A of every head: the side at the reference points projected by `near`, carried through the weights of `far`. */
+/* Computes A of every head: projects the embedded reference points by `near`, then multiplies by the weights of
+ * `far`. */
 static void fold_scores(const mtan_forward *f, const attention_roles *r, const attention_fold *fold, mtan_tensor point,
                         int32_t heads, int32_t near, int32_t far, int32_t decoder) {
     const int32_t K = point.rows, dk = f->config->embed / heads;
@@ -5807,7 +5815,8 @@ static void fold_scores(const mtan_forward *f, const attention_roles *r, const a
     }
 }
 
-/* G of one direction in INT8: the weights of values and of masks apart, as a value and a mask have no scale in common. */
+/* G of one direction in INT8. The weights of values and of masks are packed apart, because values and masks have no
+ * common scale. */
 static void fold_input_int8(const mtan_forward *f, int32_t direction) {
     const int32_t V = value_columns(f->config), D = mask_columns(f->config), all = V + D, H = f->config->enc_heads,
                   N3 = 3 * f->config->enc_hidden;
@@ -5855,7 +5864,7 @@ static void mtand_fold(const mtan_forward *f) {
 
 /* ---- encoder ---- */
 
-/* Scores of one head; embeddings are taken over from the head before where they are shared. */
+/* Scores of one head. Shared embeddings are reused from the head before. */
 static mtan_tensor head_scores(const mtan_forward *f, int32_t head, mtan_tensor *key_phi, mtan_tensor *query_phi) {
     const mtan_config *c = f->config;
     const mtan_batch *batch = f->tape->batch;
@@ -5875,7 +5884,7 @@ static mtan_tensor head_scores(const mtan_forward *f, int32_t head, mtan_tensor 
     return score;
 }
 
-/* What a stream has gathered, in place of what attention makes of events. */
+/* Reads the statistics from a stream's sums; a batch computes them from events by attention. */
 static void read_gathered(const mtan_forward *f, mtan_tensor y) {
     const attention_sums *sums = (const attention_sums *)f->gathered;
     const int32_t D = varying(f->config), V = value_columns(f->config);
@@ -5885,12 +5894,13 @@ static void read_gathered(const mtan_forward *f, mtan_tensor y) {
                       i / f->config->enc_heads, f->config->statics + d);
 }
 
-/* The intensities among the statistics of a head. */
+/* The columns of the intensities among the statistics of a head. */
 static mtan_tensor intensity_columns(const mtan_config *c, mtan_tensor of_head) {
     return mtan_columns(of_head, (c->statistics & MTAN_SPREAD ? 2 : 1) * varying(c), varying(c));
 }
 
-/* The statistics of one head. Where the variance alone reads the intensity, it is computed beside the mean and goes its own way. */
+/* The statistics of one head. If only the variance network reads the intensity, it is computed together with the mean
+ * and copied to its own tensor. */
 static void attend_head(const mtan_forward *f, mtan_tensor own, mtan_tensor intensity, mtan_tensor point,
                         mtan_tensor score) {
     const mtan_config *c = f->config;
@@ -5905,8 +5915,8 @@ static void attend_head(const mtan_forward *f, mtan_tensor own, mtan_tensor inte
     }
 }
 
-/* Local statistics of all heads, (R, H V), as published the interpolated values alone; and the intensities, where the variance is
- * learned. */
+/* Local statistics of all heads, (R, H V); as published, only the interpolated values. Also the intensities, if the
+ * variance is learned. */
 static mtan_tensor interpolate_events(const mtan_forward *f, mtan_tensor *intensity) {
     const mtan_config *c = f->config;
     const mtan_batch *batch = f->tape->batch;
@@ -5928,7 +5938,7 @@ static mtan_tensor interpolate_events(const mtan_forward *f, mtan_tensor *intens
     return y;
 }
 
-/* (B, D): which channels a record has observations of. The batch of a stream has no events: its sums say. */
+/* (B, D) 1 where a record observes a channel. A stream's batch has no events, so its sums say which it has seen. */
 static mtan_tensor seen_of(const mtan_forward *f) {
     const attention_sums *sums = (const attention_sums *)f->gathered;
     const mtan_tensor seen = f->tape->batch->seen;
@@ -5936,7 +5946,7 @@ static mtan_tensor seen_of(const mtan_forward *f) {
     return mtan_columns(seen, f->config->statics, varying(f->config));
 }
 
-/* (B S, ...): the summaries, of a stream those that it has gathered. */
+/* (B S, ...) summaries; for a stream, those that it has gathered. */
 static mtan_tensor summary_of(const mtan_forward *f) {
     const attention_sums *sums = (const attention_sums *)f->gathered;
     const mtan_tensor summary = f->tape->batch->summary;
@@ -5945,7 +5955,8 @@ static mtan_tensor summary_of(const mtan_forward *f) {
     return summary;
 }
 
-/* What is the same at every step of a record: the bias, and masks, where there are any. */
+/* The part of the GRU's input that is the same at every step of a record: the bias and, where there are masks, their
+ * share. */
 static mtan_tensor gru_constant(const mtan_forward *f, mtan_tensor seen, int32_t direction) {
     const int32_t V = value_columns(f->config), M = mask_columns(f->config), H = f->config->enc_heads;
     const mtan_tensor g = folded_of(f)->enc.in[direction], b = folded_of(f)->enc.in_bias[direction];
@@ -5959,7 +5970,8 @@ static mtan_tensor gru_constant(const mtan_forward *f, mtan_tensor seen, int32_t
     return of_record;
 }
 
-/* The GRU's input of one direction, (R, 3N): values and mask of head h are columns h (V + M) and h (V + M) + V of G. */
+/* The GRU's input of one direction, (R, 3N). In G the values of head h start at column h (V + M), its mask at
+ * column h (V + M) + V. */
 static gru_source encoder_source(const mtan_forward *f, mtan_tensor x, mtan_tensor seen, int32_t direction) {
     const gru_source from = {x,
                              folded_of(f)->enc.in[direction],
@@ -5970,7 +5982,7 @@ static gru_source encoder_source(const mtan_forward *f, mtan_tensor x, mtan_tens
     return from;
 }
 
-/* The encoder's GRU, (R, N) or (R, 2N), and the intensities. */
+/* The states of the encoder's GRU, (R, N) or (R, 2N), and the intensities. */
 static mtan_tensor encode(const mtan_forward *f, mtan_tensor *intensity) {
     const int32_t N = f->config->enc_hidden;
     const mtan_tensor x = interpolate_events(f, intensity), seen = seen_of(f);
@@ -6012,12 +6024,12 @@ static void drop_layer(const mtan_forward *f, mtan_tensor x, int32_t hidden_laye
     mtan_op_dropout(f->tape, x, mask, f->dropout);
 }
 
-/* A head of one layer has no hidden ones: its input is dropped. */
+/* A head of one layer has no hidden units, so dropout applies to its input. */
 static int32_t drops_input(const mtan_forward *f) {
     return f->dropout > 0 && head_layers(f->config) == 1;
 }
 
-/* What the head reads: with dropout a copy, as x has been kept for its own backward pass. */
+/* The input of the head. With dropout it is a copy, because a backward pass may still need x. */
 static mtan_tensor head_input(const mtan_forward *f, mtan_tensor x) {
     mtan_tensor y;
     if (!drops_input(f)) return x;
@@ -6029,7 +6041,7 @@ static mtan_tensor head_input(const mtan_forward *f, mtan_tensor x) {
 
 /* ---- decoder ---- */
 
-/* GRUs over z, side by side: (R S, count N), the second one backwards. */
+/* GRUs over z, side by side: (R S, count N). The second one runs backwards. */
 static mtan_tensor grus_over(const mtan_forward *f, mtan_tensor x, const int32_t *roles, const gru_packed *packed,
                              int32_t count, int32_t N) {
     mtan_tensor hidden = mtan_new(f->tape, x.rows, count * N);
@@ -6058,14 +6070,15 @@ static mtan_tensor decoder_weights(const mtan_forward *f, int32_t head, mtan_ten
         mtan_op_score(f->tape, weight, query, key, 1);
     } else {
         const mtan_tensor score_bias = mtan_columns(folded_of(f)->dec.score_bias, head * K, K);
-        weight = mtan_new(f->tape, batch->queries, K); /* which is the same blocks */
+        weight = mtan_new(f->tape, batch->queries, K); /* the same blocks, as all records share the points */
         mtan_op_linear(f->tape, weight, *query_phi, mtan_rows(folded_of(f)->dec.score, head * K, K), &score_bias);
     }
     mtan_op_softmax_pairs(f->tape, weight);
     return weight;
 }
 
-/* Rows of the sequence as the decoder attends to them: where records have points of their own, record by record. */
+/* Rows of the sequence in the order in which the decoder attends to them: grouped by record where records have points
+ * of their own. */
 static mtan_tensor by_record(const mtan_forward *f, mtan_tensor x) {
     mtan_tensor y;
     if (!observed(f->config)) return x;
@@ -6074,7 +6087,7 @@ static mtan_tensor by_record(const mtan_forward *f, mtan_tensor x) {
     return y;
 }
 
-/* Rows of the sequence, (R, C), for every sample: (R S, C). */
+/* Repeats the rows of the sequence, (R, C), for every sample: (R S, C). */
 static mtan_tensor for_samples(const mtan_forward *f, mtan_tensor x) {
     const int32_t S = f->tape->batch->samples;
     mtan_tensor y;
@@ -6091,7 +6104,7 @@ static mtan_tensor for_samples(const mtan_forward *f, mtan_tensor x) {
 /* What the decoder reads at the queries, (Q S, ...). */
 typedef struct decoder_view {
     mtan_tensor states;    /* (Q S, H 2N) of its GRU over z */
-    mtan_tensor intensity; /* (Q S, H He D) of the encoder; no columns where the variance is fixed */
+    mtan_tensor intensity; /* (Q S, H He D) of the encoder's He heads; no columns if the variance is fixed */
 } decoder_view;
 
 static decoder_view attend_states(const mtan_forward *f, mtan_tensor z, mtan_tensor intensity) {
@@ -6121,7 +6134,7 @@ static mtan_tensor decode(const mtan_forward *f, mtan_tensor attended) {
     const mtan_config *c = f->config;
     mtan_tensor y;
     if (c->decoder == MTAN_RBF) return layer(f, first_head(c) ? head_input(f, attended) : attended, after_attention(f));
-    if (first_head(c) && drops_input(f)) /* what is dropped stands between the two layers that are folded into one */
+    if (first_head(c) && drops_input(f)) /* dropout comes between the two layers that are otherwise folded into one */
         return layer(f, head_input(f, layer(f, attended, roles_of(f)->dec.out)), roles_of(f)->head[0]);
     y = mtan_new(f->tape, attended.rows, folded_of(f)->dec.out.rows);
     mtan_op_linear(f->tape, y, attended, folded_of(f)->dec.out, &folded_of(f)->dec.out_bias);
@@ -6157,7 +6170,7 @@ static mtan_tensor head_layer(const mtan_forward *f, mtan_tensor x, int32_t i) {
     return y;
 }
 
-/* What follows the head's first layer. */
+/* The layers of the head after its first. */
 static mtan_tensor finish_head(const mtan_forward *f, mtan_tensor x) {
     for (int32_t i = 1; i < head_layers(f->config); i++) {
         mtan_op_relu(f->tape, x);
@@ -6171,7 +6184,7 @@ static mtan_tensor head(const mtan_forward *f, mtan_tensor x) {
     return finish_head(f, head_layer(f, head_input(f, x), 0));
 }
 
-/* What the classifier of records reads: the last state of the sequence and, beside it, the summaries. */
+/* Input of the classifier of records: the last state of the sequence and, next to it, the summaries. */
 static mtan_tensor last_of(const mtan_forward *f, mtan_tensor hidden, int32_t rows) {
     const mtan_tensor summary = summary_of(f);
     mtan_tensor y = mtan_new(f->tape, rows, hidden.cols + summary.cols);
@@ -6180,7 +6193,7 @@ static mtan_tensor last_of(const mtan_forward *f, mtan_tensor hidden, int32_t ro
     return y;
 }
 
-/* share * logits + what the trees add. The host looks them up, of the summaries that it has made. */
+/* share * logits + the sums over the trees. The host evaluates the trees, on the summaries that it has computed. */
 static mtan_tensor add_trees_of(const mtan_forward *f, mtan_tensor logits, mtan_tensor summary) {
     const uint32_t *at;
     mtan_tensor sums;
@@ -6230,11 +6243,11 @@ static void full_forward(const mtan_forward *f, mtan_outputs *out) {
     if (f->wanted & MTAN_WANT_PREDICTION) reconstruct(f, intensity, out);
 }
 
-/* Heads differ in their scores only: the head's own attention is run and its weights are read off. */
+/* Heads differ in their scores only, so this runs the attention of one head and reads off its weights. */
 static void mtand_attention(const mtan_forward *f, int32_t head_index, int32_t channel, mtan_real *weight) {
     const mtan_batch *batch = f->tape->batch;
     mtan_tensor t[5], key_phi = nothing, query_phi = nothing;
-    if (channel < f->config->statics) { /* nothing attends to it */
+    if (channel < f->config->statics) { /* static: attention leaves it out */
         if (runs(f->tape)) host_kernels(f->tape)->fill(weight, (size_t)batch->scores, 0);
         return;
     }
@@ -6258,7 +6271,7 @@ static void mtand_attention(const mtan_forward *f, int32_t head_index, int32_t c
 
 /* ---- streams: attention from running sums at all reference points ---- */
 
-/* Where the weights of the time embedding and the knots are; the caller sets query, or point and beta. */
+/* Points the sums at the weights of the time embedding and at the knots. The caller sets query, or point and beta. */
 static void sums_weights(attention_sums *s, const mtan_forward *f) {
     const attention_roles *r = &roles_of(f)->enc;
     const int32_t role[4] = {r->linear, r->linear + 1, r->periodic, r->periodic + 1};
@@ -6267,7 +6280,8 @@ static void sums_weights(attention_sums *s, const mtan_forward *f) {
     for (int32_t i = 0; i < 4; i++) s->embedding[i] = mtan_data(f->tape, param(f, role[i]));
 }
 
-/* Structures in a block take the same room on every CPU, so that a PC computes a board's number. */
+/* The size of attention_sums in a stream's memory: the same on every CPU, so that a PC can compute the memory that a
+ * board needs. */
 enum { SUMS_BYTES = 256 };
 typedef char sums_fit[sizeof(attention_sums) <= SUMS_BYTES ? 1 : -1];
 
@@ -6279,7 +6293,7 @@ static void mtand_gather(void *gathered, const mtan_event *event) {
     gather_event((attention_sums *)gathered, event);
 }
 
-/* A record's own points would be another number of sums with every observation. */
+/* Records' own points are refused: their number, and so that of the sums, would change with every observation. */
 static void *mtand_gather_start(const mtan_forward *f) {
     attention_sums laid, *s;
     if (observed(f->config)) fail(f->tape, MTAN_ERR_CONFIG);
@@ -6296,10 +6310,10 @@ static void *mtand_gather_start(const mtan_forward *f) {
 }
 
 /* ---- small memory ----
- * Workspace is given back after every step, so that the peak is that of one block of points. The weights are read where
- * they lie, as reals or as whole numbers: U, then W_ih, in place of the folded G. */
+ * Workspace is released after every step, so that the peak is that of one block of points. The weights are read where
+ * they lie, as reals or int8. Nothing is folded: U and W_ih are applied one after the other, in place of G. */
 
-/* The whole numbers of a weight matrix, from row `first` on; null where it is of reals. */
+/* The int8 rows of a weight matrix, from row `first` on; null if the matrix holds reals. */
 static const int8_t *rows_of(const mtan_forward *f, int32_t weight, int32_t first) {
     const mtan_model *model = f->model;
     if (!model->rows || model->row0[weight] == MTAN_NO_ROWS) return NULL;
@@ -6321,7 +6335,7 @@ static void small_linear(const mtan_forward *f, mtan_tensor y, mtan_tensor x, in
                                           y.rows, y.cols, x.cols, 1);
 }
 
-/* y = x W with as many rows of W as x has columns, from `first` on. x is lost. */
+/* y = x W with as many rows of W as x has columns, from `first` on. May overwrite x. */
 static void small_matmul(const mtan_forward *f, mtan_tensor y, mtan_tensor x, int32_t weight, int32_t first) {
     const int8_t *rows = rows_of(f, weight, first);
     const mtan_real *scale = f->model->weights + f->model->offset[weight] + first;
@@ -6356,7 +6370,7 @@ static void small_scores(const mtan_forward *f, mtan_tensor score, mtan_tensor p
     }
 }
 
-/* What scores need of `point`; RBF needs the points and the bandwidths of the channels alone. */
+/* Sets what the scores need at `point`: A or, for RBF, only the points and the bandwidths of the channels. */
 static void small_points(const mtan_forward *f, attention_sums *s, mtan_tensor point) {
     const mtan_config *c = f->config;
     mtan_tensor score;
@@ -6375,7 +6389,7 @@ static void small_points(const mtan_forward *f, attention_sums *s, mtan_tensor p
     s->query = mtan_data(f->tape, score);
 }
 
-/* Local statistics and masks of one point, as the layer behind the attention reads them: (1, H (V + M)). */
+/* Local statistics and masks of one point, as the layer after the attention reads them: (1, H (V + M)). */
 static mtan_tensor small_values(const mtan_forward *f, const attention_sums *s, int32_t point) {
     const int32_t D = varying(f->config), H = f->config->enc_heads, V = value_columns(f->config),
                   all = head_columns(f->config);
@@ -6424,7 +6438,8 @@ static void small_block(const mtan_forward *f, const mtan_record *record, mtan_t
     f->tape->top = top;
 }
 
-/* The event after event `last` in the order of time, those of one time as they come; -1: there is none. last -1: the first. */
+/* Index of the event after event `last` in time order, -1 after the final one. Events at the same time keep their
+ * order. last = -1 asks for the first event. */
 static int32_t event_after(const mtan_record *r, int32_t last) {
     int32_t next = -1;
     for (int32_t i = 0; i < r->n_events; i++) {
@@ -6435,7 +6450,8 @@ static int32_t event_after(const mtan_record *r, int32_t last) {
     return next;
 }
 
-/* Events that are not in order are looked for one after the other: no memory grows with the record, and boards sort rarely. */
+/* Events that are not in time order are searched for one by one, in quadratic time: memory must not grow with the
+ * record, and boards rarely need to sort. */
 static void small_summary(const mtan_forward *f, mtan_tensor row, const mtan_record *record) {
     const size_t top = f->tape->top;
     channel_summary *channel = new_summaries(f->tape, f->config);
