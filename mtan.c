@@ -4007,8 +4007,8 @@ uint32_t mtan_mt_next(mtan_mt19937 *rng) {
 }
 
 /* A float has 24 significant bits, so PyTorch keeps the low 24 bits of a word. u * (high - low) has at most 48 bits and
- * is exact in double. The sum is exact too, unless low is more than 16 times larger than high - low, or not 0 and 2^24
- * times smaller. Then the sum is rounded as well, and the float is one bit off with a probability of about 2^-29. */
+ * is exact in double. The sum is exact too, unless low is over 16 times as large as high - low, or not 0 and 2^24 times
+ * as small. Then the sum is rounded as well, and the float is one bit off with a probability of about 2^-29. */
 void mtan_torch_uniform(mtan_mt19937 *rng, float *out, size_t n, float low, float high) {
     float range = high - low;
     for (size_t i = 0; i < n; i++) {
@@ -4312,7 +4312,7 @@ static int32_t fill_queries(mtan_tape *tape, mtan_batch *batch, const batch_requ
     return count;
 }
 
-/* ---- rows that are classified: one per record, or one per query time of a record; each S times ---- */
+/* ---- rows that are classified: one per record, or one per query time of a record; S samples of each ---- */
 
 static mtan_row_order row_order(const mtan_config *c) {
     if (c->classify == MTAN_CLASSIFY_RECORD) return MTAN_ROWS_BY_RECORD;
@@ -4482,7 +4482,7 @@ static void summary_level(double *out, const channel_summary *s) {
     memcpy(out, numbers, sizeof numbers);
 }
 
-/* Rounds to the nearest multiple of 2^-16 and limits to +-2^14. A channel with two distinct values always has a
+/* Rounds to the nearest multiple of 2^-16 and clamps to +-2^14. A channel with two distinct values always has a
  * kurtosis of 1; rounding errors in the last digits must not tell such channels apart. */
 static double rounded(double x) {
     const double most = 16384, y = x < most ? x : most, z = y > -most ? y : -most;
@@ -5258,8 +5258,8 @@ static void gather_event(attention_sums *s, const mtan_event *e) {
  * A role is the index of a layer's first tensor. A layer has weight, then bias; a GRU weight_ih, weight_hh, bias_ih,
  * bias_hh. */
 
-/* Columns of a head: the local statistics of each channel and, unless these include the intensity, the mask, which is 1
- * or 0 for a whole record. */
+/* Columns of a head: V local statistics (value_columns) and M masks (mask_columns), which are 1 or 0 for a whole
+ * record. There are no masks if the statistics include the intensity. */
 static int32_t value_columns(const mtan_config *c) {
     return statistics_count(c->statistics) * varying(c);
 }
