@@ -1,5 +1,5 @@
-/* mtan.c: the whole library behind mtan.h. The manual is there; this file refuses to allocate, print, exit, start threads
- * or keep state. Nothing refers downwards:
+/* mtan.c: the whole library behind mtan.h, which is also the manual. Nothing here allocates memory, prints, exits,
+ * starts threads or keeps state. No section depends on the code of a later one:
  *
  *    1. Basics            status messages, checked sizes
  *    2. Math              exp, log, sin, cos, tanh, sigmoid, softplus, sqrt
@@ -9,17 +9,17 @@
  *    6. Configuration     settings, architectures, the parameter table
  *    7. Random numbers    initial weights, ids
  *    8. Batches           records in normal form
- *    9. Models            what all have: parameters as tensors, folding, noise, the forward pass
+ *    9. Models            what all models share: parameters as tensors, folding, noise, the forward pass
  *   10. Gathered sums     attention summed observation by observation
  *   11. mTAND             the paper's two models: folding, encoder, decoder, heads
  *   12. Prediction
  *   13. Streams           and prediction in a few kilobytes
  *   14. Training
  *   15. Files             safetensors, model files
- *   16. Preparation       raw observations to what a model sees, as its file says
+ *   16. Preparation       turns raw observations into what a model sees, as its file specifies
  *
- * Compiles as it stands: cc -c mtan.c. Contraction of a*b+c is off here at the source, because results must not depend
- * on the compiler's choice; where a fused multiply-add is meant, MTAN_FMA says so. */
+ * Compiles on its own: cc -c mtan.c. The pragmas below turn off the contraction of a*b+c, because results must not
+ * depend on the compiler's choice. MTAN_FMA marks every place where a fused multiply-add is meant. */
 #ifndef MTAN_CONSTANTS_ONLY
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
@@ -79,7 +79,7 @@ static int32_t is_finite(mtan_real x) {
     return x - x == 0;
 }
 
-/* What stands for a number that is missing. */
+/* Marks a missing number. */
 static mtan_real not_a_number(void) {
     const mtan_real zero = 0;
     return zero / zero;
@@ -91,7 +91,8 @@ static int32_t all_finite(const mtan_real *x, size_t n) {
     return 1;
 }
 
-/* Counts. What size_t cannot hold, as it may have 32 bits, stays at SIZE_MAX: bytes_for refuses it. */
+/* Arithmetic on counts. size_t may have 32 bits: a result that it cannot hold becomes SIZE_MAX, which bytes_for
+ * refuses. */
 static size_t count_sum(size_t a, size_t b) {
     return a > SIZE_MAX - b ? SIZE_MAX : a + b;
 }
@@ -100,8 +101,8 @@ static size_t count_product(size_t a, size_t b) { /* a is at least 1 */
     return b > SIZE_MAX / a ? SIZE_MAX : a * b;
 }
 
-/* The few string functions that are needed, since <string.h>'s are not all there on bare metal. */
-/* The bound, more than any name or header holds, keeps gcc from calling strlen here, which bare metal does not have. */
+/* The few string functions needed: on bare metal some of those in <string.h> are missing. */
+/* The bound exceeds any name or header. Without it gcc turns the loop into a call of strlen, which bare metal lacks. */
 static size_t text_length(const char *s) {
     size_t n = 0;
     while (n < MTAN_FILE_MAX_HEADER && s[n]) n++;
@@ -115,7 +116,8 @@ static int32_t text_equal(const char *a, const char *b) {
 
 #define NUMBER_SIZE 40
 
-/* Text that reads back as exactly x, |x| < 1e15: the fewest decimals that do, or C's hexadecimal form when 15 do not. */
+/* Text that reads back as exactly x, for |x| < 1e15: as few decimals as possible, or C's hexadecimal form if 15
+ * decimals are not enough. */
 static void format_number(char text[NUMBER_SIZE], double x) {
     char digits[NUMBER_SIZE];
     double power = 1, whole = 0;
@@ -127,7 +129,7 @@ static void format_number(char text[NUMBER_SIZE], double x) {
         if (whole / power == x || decimals == 15 || whole > 1e14) break;
     }
     if (whole / power != x) {
-        for (; x < 4503599627370496.0; exponent--) x *= 2; /* until 2^52 makes it whole */
+        for (; x < 4503599627370496.0; exponent--) x *= 2; /* from 2^52 on every double is an integer */
         whole = x, base = 16, decimals = 0;
         *text++ = '0', *text++ = 'x';
     }
@@ -145,7 +147,7 @@ static void format_number(char text[NUMBER_SIZE], double x) {
     *text = 0;
 }
 
-/* 0x1234p-56, the form written above: exact */
+/* Reads the hexadecimal form written above, after its 0x, exactly: 1234p-56. */
 static int32_t parse_hexadecimal(const char *s, double *out) {
     uint64_t m = 0;
     int32_t digits = 0, exponent = 0;
@@ -157,7 +159,7 @@ static int32_t parse_hexadecimal(const char *s, double *out) {
     }
     if (digits == 0 || digits > 14 || *s++ != 'p' || *s++ != '-' || !*s) return 0;
     for (; *s >= '0' && *s <= '9'; s++) exponent = exponent < 10000 ? exponent * 10 + (*s - '0') : exponent;
-    if (*s || exponent > 1126) return 0; /* 2^52 x 2^-1126 is the smallest number */
+    if (*s || exponent > 1126) return 0; /* 2^52 x 2^-1126 is the smallest double above 0 */
     for (*out = (double)m; exponent > 0; exponent--) *out *= 0.5;
     return 1;
 }
@@ -191,10 +193,10 @@ static int32_t big_less(const bignum *a, const bignum *b) {
     int32_t i = a->n - 1;
     if (a->n != b->n) return a->n < b->n;
     while (i > 0 && a->word[i] == b->word[i]) i--;
-    return a->word[i] < b->word[i]; /* the larger is never 0 */
+    return a->word[i] < b->word[i]; /* b is never 0, so n >= 1 */
 }
 
-/* a = a - b, which is not larger */
+/* a -= b, for b <= a */
 static void big_subtract(bignum *a, const bignum *b) {
     uint64_t borrow = 0;
     for (int32_t i = 0; i < a->n; i++) {
@@ -205,7 +207,8 @@ static void big_subtract(bignum *a, const bignum *b) {
     while (a->n > 0 && a->word[a->n - 1] == 0) a->n--;
 }
 
-/* Shifts the smaller one up by whole words until they are as long as each other; returns by how many bits a went up. */
+/* Shifts the shorter number up by whole words until both have the same length. Returns how many bits a moved up,
+ * negative if b moved. */
 static int32_t big_align(bignum *a, bignum *b) {
     const int32_t apart = b->n - a->n, words = apart < 0 ? -apart : apart;
     bignum *small = apart > 0 ? a : b;
@@ -215,14 +218,14 @@ static int32_t big_align(bignum *a, bignum *b) {
     return 32 * apart;
 }
 
-/* The double nearest to a / b, both above 0: long division in binary, one digit behind the last for rounding to even. */
+/* The double nearest to a / b, for a and b above 0: binary long division with one extra digit, for rounding to even. */
 static double big_ratio(bignum *a, bignum *b) {
     int32_t exponent = -big_align(a, b), bits = 53;
     uint64_t q = 0;
     double x;
     for (; big_less(a, b); exponent--) big_scale(a, 2, 0);
     for (bignum twice = *b; big_scale(&twice, 2, 0), !big_less(a, &twice); exponent++) *b = twice;
-    if (exponent < -1022) bits = exponent + 1075; /* below the smallest normal number there are fewer */
+    if (exponent < -1022) bits = exponent + 1075; /* a subnormal number has fewer bits */
     for (int32_t i = 0; i <= bits; i++, big_scale(a, 2, 0)) {
         const int32_t one = !big_less(a, b);
         q = 2 * q + (uint64_t)one;
@@ -245,8 +248,8 @@ static double exact_decimal(const char *digits, int32_t n, int32_t exponent) {
 
 enum { MOST_DIGITS = 30, MOST_EXPONENT = 340 };
 
-/* Where digits and power of ten are exact in double, one operation rounds once; else the long way, which the
- * numbers of model files hardly ever take. */
+/* If the digits and the power of ten are both exact in double, one multiplication or division rounds once. Other
+ * numbers, which are rare in model files, take exact_decimal. */
 static double decimal(const char *digits, int32_t n, int32_t exponent) {
     double mantissa = 0, power = 1;
     for (int32_t i = 0; i < n; i++) mantissa = mantissa * 10 + (digits[i] - '0');
@@ -256,7 +259,7 @@ static double decimal(const char *digits, int32_t n, int32_t exponent) {
     return exponent < 0 ? mantissa / power : mantissa * power;
 }
 
-/* What format_number writes, and decimals with an exponent. 1, or 0: no number, or none that is finite. */
+/* Reads what format_number writes, and decimals with an exponent. Returns 0 if the text is not a finite number. */
 static int32_t parse_number(const char *s, double *out) {
     char digits[MOST_DIGITS];
     double x;
@@ -273,7 +276,7 @@ static int32_t parse_number(const char *s, double *out) {
             continue;
         }
         if (n == MOST_DIGITS) return 0;
-        if (n > 0 || *s != '0') digits[n++] = *s; /* zeros in front are no digits of a number */
+        if (n > 0 || *s != '0') digits[n++] = *s; /* leading zeros do not count */
         exponent -= fraction, any = 1;
     }
     if (!any) return 0;
@@ -292,7 +295,7 @@ static int32_t parse_number(const char *s, double *out) {
     return 1;
 }
 
-/* Square root in double, for a handful of scalars: Newton from above, until it stops falling. */
+/* Square root in double, for a handful of scalars: Newton's method from above, until the estimate stops falling. */
 static double scalar_sqrt(double x) {
     double y = x > 1 ? x : 1, next;
     if (!(x == x)) return x;
@@ -301,7 +304,8 @@ static double scalar_sqrt(double x) {
     return y;
 }
 
-/* Logarithm and power of two in double, bit by bit: for initial weights, which are the same everywhere. x > 0. */
+/* Base 2 logarithm and exponential in double, bit by bit. They serve the initial weights, which must be the same on
+ * every machine. x > 0. */
 static double scalar_log2(double x) {
     double y = 0, bit = 1;
     for (; x >= 2; y++) x *= 0.5;
@@ -324,7 +328,7 @@ static double scalar_exp2(double y) {
     return x;
 }
 
-/* x to a whole power */
+/* x^n for n >= 0 */
 static double scalar_power(double x, int64_t n) {
     double result = 1;
     for (; n > 0; n /= 2, x *= x)
@@ -342,21 +346,21 @@ static double scalar_power(double x, int64_t n) {
  * Float arithmetic and 32-bit integers only, with selects in place of branches: mul, add, fma, divide, compare, shift
  * and reinterpret, each of which a vector unit does lane by lane with the same rounding. Only sqrt differs: vector
  * units have it, correctly rounded, and the version here reaches the same bits by 64-bit integers. Adding and
- * subtracting ROUND rounds to an integer. MTAN_FMA rounds once where the hardware can and twice elsewhere: the two
- * classes of results. Errors are the largest over all 2^32 floats (`make ulp`), in units in the last place of the true
- * value, as fused / unfused.
+ * subtracting ROUND rounds to an integer. MTAN_FMA rounds once where the hardware has it and twice elsewhere, so there
+ * are two classes of results, fused and unfused. The errors given below are the largest over all 2^32 floats
+ * (`make ulp`), in units in the last place of the true value, as fused / unfused.
  *
- * Polynomials are minimax fits of the relative error (Remez exchange in 160-bit arithmetic), the leading terms held at
- * their Taylor values, the others rounded to float afterwards; the comments give the interval and the error that
- * remains. Special values follow C99's Annex F; subnormal arguments and results are right. */
+ * Polynomials are minimax fits of the relative error (Remez exchange in 160-bit arithmetic). Their leading terms are
+ * fixed at the Taylor values, the others were rounded to float after the fit. The comments give the interval and the
+ * remaining error. Special values follow C99's Annex F; subnormal arguments and results are correct. */
 
-/* ---- constants: one place for the scalar code, the vectors and the GPUs, which define MTAN_CONSTANTS_ONLY ----
- * A polynomial is a list for Horner's rule: FIRST(c) with the coefficient of the highest power, then NEXT(c) down to the
- * lowest. */
+/* ---- constants, shared by the scalar code, the vector code and the GPU code, which defines MTAN_CONSTANTS_ONLY ----
+ * A polynomial is a list for Horner's rule: FIRST(c) with the coefficient of the highest power, then NEXT(c) down to
+ * the lowest. */
 #ifndef MTAN_CONSTANTS
 #define MTAN_CONSTANTS
 
-/* At 1.5 x 2^23 the spacing of floats is 1; the low bits of the sum hold the integer, of either sign. */
+/* 1.5 x 2^23. There the spacing of floats is 1, so the low bits of x + ROUND hold x rounded, for x of either sign. */
 #define ROUND 12582912.0f
 #define ROUND_BITS 0x4B400000u
 #define SIGN_BIT 0x80000000u
@@ -368,15 +372,15 @@ static double scalar_power(double x, int64_t n) {
 #define INFINITE_BITS 0x7F800000u
 #define NAN_BITS 0x7FC00000u
 
-/* ln 2 in two: the first has 10 bits, so that its product with an exponent is exact without fma too. */
+/* ln 2 as a sum: LN2_HI has 10 bits, so that its product with an exponent is exact even without fma. */
 #define LN2_HI 0.693359375f
 #define LN2_LO (-2.12194442e-4f)
 #define LOG2_E 1.44269502f
 
-/* Beyond these e^x is Inf and 0. */
+/* Above EXP_MOST e^x is Inf, below EXP_LEAST it is 0. */
 #define EXP_MOST 89.0f
 #define EXP_LEAST (-104.0f)
-#define REST_MOST 0.35f /* half of ln 2, and what is lost in finding it */
+#define REST_MOST 0.35f /* ln 2 / 2 plus the rounding errors of the reduction */
 /* p in e^r = 1 + r + r^2 p(r) on |r| <= 0.347, error 2^-27.7 */
 #define EXP_POLYNOMIAL(FIRST, NEXT)                                                                                    \
     FIRST(0.00138144672f) NEXT(0.00836878084f) NEXT(0.0416683927f) NEXT(0.166665196f) NEXT(0.49999994f)
@@ -389,7 +393,8 @@ static double scalar_power(double x, int64_t n) {
     NEXT(0.200012267f) NEXT(-0.250008196f) NEXT(0.333333313f)
 /* clang-format on */
 
-/* pi/2 in three pieces of 24 bits for fma; without, in five of at most 8 bits (an n has 16, a product 24) and one of 24 */
+/* pi/2 as a sum: with fma three pieces of 24 bits; without it five pieces of at most 8 bits (n has 16 bits, a product
+ * 24) and one of 24. */
 #define TWO_OVER_PI 0.636619747f
 #define HALF_PI_1 1.57079637f
 #define HALF_PI_2 (-4.37113883e-8f)
@@ -400,8 +405,9 @@ static double scalar_power(double x, int64_t n) {
 #define HALF_PI_SHORT_4 9.89530236e-10f
 #define HALF_PI_SHORT_5 2.55795385e-12f
 #define HALF_PI_SHORT_6 5.39030295e-15f
-#define ANGLE_MOST 1e5f /* floats beyond are 1/128 apart, no angle to speak of */
-/* s in sin(r) = r + r^3 s(r^2), error 2^-27.6, and c in cos(r) = 1 - r^2/2 + r^4 c(r^2), error 2^-30.2, on |r| <= 1.01 pi/4 */
+#define ANGLE_MOST 1e5f /* beyond it floats are at least 1/128 apart, too coarse for an angle */
+/* On |r| <= 1.01 pi/4: s in sin(r) = r + r^3 s(r^2), error 2^-27.6; c in cos(r) = 1 - r^2/2 + r^4 c(r^2), error
+ * 2^-30.2. */
 #define SIN_POLYNOMIAL(FIRST, NEXT) FIRST(-1.95087414e-4f) NEXT(0.0083321128f) NEXT(-0.166666538f)
 #define COS_POLYNOMIAL(FIRST, NEXT) FIRST(2.44256807e-5f) NEXT(-0.00138872513f) NEXT(0.0416666456f)
 
@@ -410,7 +416,7 @@ static double scalar_power(double x, int64_t n) {
 #define TANH_POLYNOMIAL(FIRST, NEXT)                                                                                   \
     FIRST(-0.00570498826f) NEXT(0.020639088f) NEXT(-0.0537397154f) NEXT(0.133314416f) NEXT(-0.333332807f)
 
-#define SOFTPLUS_LARGE 0.41421357f /* sqrt(2) - 1: from there on a factor 2 is taken out */
+#define SOFTPLUS_LARGE 0.41421357f /* sqrt(2) - 1: for a larger e a factor 2 is taken out of 1 + e */
 
 #define INT8_DEPTH 512 /* terms of an int8 product whose sum an int32_t holds: see int8 products */
 
@@ -482,7 +488,7 @@ static mtan_real real_exponent(mtan_real x) {
     return (x * 1.4426950408889634 + whole) - whole;
 }
 
-/* ln 2 in two: the first has 33 bits, so that its product with an exponent is exact. */
+/* ln 2 as a sum: the first part has 33 bits, so that its product with an exponent is exact. */
 static mtan_real real_significand(mtan_real x, mtan_real exponent) {
     const mtan_real r = (x - exponent * 6.93147180369123816490e-01) - exponent * 1.90821492927058770002e-10;
     return exp(r > 0.35 ? 0.35 : r < -0.35 ? -0.35 : r);
@@ -498,7 +504,7 @@ static mtan_real real_power(mtan_real k) {
 #define START(c) mtan_real p = c;
 #define STEP(c) p = MTAN_FMA(p, x, c);
 
-/* A union, since without a hosted library memcpy is a call, and most of the time of a sine. */
+/* A union, because in a freestanding build memcpy is a call, which would take most of the time of a sine. */
 static uint32_t real_bits(mtan_real x) {
     union {
         mtan_real x;
@@ -531,14 +537,14 @@ static mtan_real real_exp_rest(mtan_real x, mtan_real n) {
     return MTAN_FMA(n, -LN2_LO, MTAN_FMA(n, -LN2_HI, x));
 }
 
-/* e^x for a rest: 1 + x + x^2 p(x) */
+/* e^x for a reduced argument: 1 + x + x^2 p(x) */
 static mtan_real real_exp_reduced(mtan_real x) {
     EXP_POLYNOMIAL(START, STEP)
     return MTAN_FMA(p, x * x, x) + 1.0f;
 }
 
-/* e^x = 2^n e^r, n = round(x / ln 2). Largest error 1.02 / 0.99 ulp. Arguments beyond [-104, 89] give 0 and Inf as the
- * ends do. 2^n goes in as two factors, both normal: the first product is exact, the second rounds once if it is
+/* e^x = 2^n e^r, n = round(x / ln 2). Largest error 1.02 / 0.99 ulp. Arguments are clamped to [-104, 89], whose ends
+ * give 0 and Inf. 2^n is applied as two normal factors: the first product is exact, the second rounds once if it is
  * subnormal. */
 static mtan_real real_exp(mtan_real x) {
     mtan_real t, p;
@@ -551,22 +557,22 @@ static mtan_real real_exp(mtan_real x) {
     return p * real_from_bits((e >> 1) << 23) * real_from_bits((e - (e >> 1)) << 23);
 }
 
-/* The exponent n of e^x = e^r 2^n. At 2^23 the spacing of floats is 1, and never less beyond; the sign is that of x, so
- * that n is whole however large x is, up to 2e38. */
+/* The exponent n of e^x = e^r 2^n. Adding and subtracting 2^23 with the sign of x rounds to an integer for every x up
+ * to 2e38, because from 2^23 on floats are at least 1 apart. */
 static mtan_real real_exponent(mtan_real x) {
     const mtan_real whole = real_from_bits((real_bits(x) & SIGN_BIT) | WHOLE_BITS);
     return MTAN_FMA(x, LOG2_E, whole) - whole;
 }
 
-/* Its significand e^r, from 0.7 to 1.42. Where floats are so far apart that r means nothing it is held in its interval:
- * the result is that of an x off by no more than its last place. */
+/* The significand e^r of e^x = e^r 2^n, from 0.7 to 1.42. Where x is so large that r is only rounding error, r is
+ * clamped to its interval; the result then belongs to an argument that differs from x by at most its last place. */
 static mtan_real real_significand(mtan_real x, mtan_real exponent) {
     mtan_real r = real_exp_rest(x, exponent);
     r = r > REST_MOST ? REST_MOST : r;
     return real_exp_reduced(r < -REST_MOST ? -REST_MOST : r);
 }
 
-/* 2^k for a whole k up to 127; 0 where that is subnormal */
+/* 2^k for an integer k up to 127; 0 where 2^k is subnormal */
 static mtan_real real_power(mtan_real k) {
     k = k < -127.0f ? -127.0f : k;
     return real_from_bits(real_bits(k + (ROUND + 127.0f)) << 23);
@@ -581,8 +587,8 @@ static mtan_real real_log_reduced(mtan_real x, mtan_real k) {
     return MTAN_FMA(k, LN2_HI, p);
 }
 
-/* log(x 2^base) for a whole base, x = 2^k (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)): a function of the product alone, whichever
- * power of two stands in x. */
+/* log(x 2^base) for an integer base, x = 2^k (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)). The result depends on the
+ * product alone, however its power of two is divided between x and base. */
 static mtan_real real_log_under(mtan_real x, mtan_real base) {
     int tiny = x < LEAST_NORMAL; /* subnormal: scale by 2^23 */
     uint32_t u = real_bits(tiny ? x * 8388608.0f : x) + (ONE_BITS - ROOT_HALF_BITS);
@@ -598,9 +604,10 @@ static mtan_real real_log(mtan_real x) {
     return real_log_under(x, 0);
 }
 
-/* x - n pi/2 for an integer 0 <= n < 2^16, rounded once, however near x is to the multiple (2^-28 at the nearest).
- * Cody and Waite: pi/2 in pieces that leave products and differences exact where the result is small; where it is large
- * and a difference rounds, the error e goes into the next. What is left out is below 2^-56. */
+/* x - n pi/2 for an integer 0 <= n < 2^16, rounded once, however close x is to the multiple (the closest is 2^-28
+ * away). Cody and Waite's method: pi/2 is split into pieces so that products and differences are exact where the result
+ * is small. Where the result is large and a difference rounds, its error e is carried into the next difference. The
+ * neglected part is below 2^-56. */
 static mtan_real real_reduce(mtan_real x, mtan_real n) {
 #if MTAN_FUSED
     mtan_real a = MTAN_FMA(n, -HALF_PI_1, x), p = n * -HALF_PI_2, r = a + p, e = (a - r) + p;
@@ -618,7 +625,7 @@ static mtan_real real_reduce(mtan_real x, mtan_real n) {
 #endif
 }
 
-/* sin(r) and cos(r) of a rest */
+/* sin(r) and cos(r) of a reduced argument */
 static mtan_real real_sin_reduced(mtan_real r) {
     const mtan_real x = r * r;
     SIN_POLYNOMIAL(START, STEP)
@@ -631,7 +638,7 @@ static mtan_real real_cos_reduced(mtan_real r) {
     return MTAN_FMA(p, x * x, x * -0.5f) + 1.0f;
 }
 
-/* sin(x + quarter pi/2) for x >= 0: x = n pi/2 + r, and n + quarter says which of +-sin(r), +-cos(r) it is.
+/* sin(x + quarter pi/2) for x >= 0: x = n pi/2 + r, and n + quarter selects one of +-sin(r), +-cos(r).
  * Beyond ANGLE_MOST a finite x counts as 0; Inf and NaN give NaN. */
 static mtan_real real_sine(mtan_real x, uint32_t quarter) {
     mtan_real t, r, s, c;
@@ -677,9 +684,10 @@ static mtan_real real_softplus(mtan_real x) {
     return (x > 0 ? x : 0.0f) + y;
 }
 
-/* Correctly rounded. With x = m 2^2h, m in [1, 4), Heron's rule gives the root of m: a line within 3 %, then 4e-4,
- * 1e-7, and a step of which only the rounding is left. As a 24-bit integer it is at most one off; it is the nearest if
- * (root - 1/2)^2 < square < (root + 1/2)^2, and as these bounds are integers plus 1/4, integers decide it. */
+/* Correctly rounded. With x = m 2^2h, m in [1, 4), Heron's rule gives the root of m: it starts from a line, whose error
+ * is below 3 %; two steps reduce it to 4e-4 and 1e-7, and the third leaves only rounding errors. As a 24-bit integer
+ * the root is off by at most one. It is the nearest if (root - 1/2)^2 < square < (root + 1/2)^2. These bounds are
+ * integers plus 1/4, so integer comparisons decide. */
 static mtan_real real_sqrt(mtan_real x) {
     int tiny = x < LEAST_NORMAL; /* subnormal: scale by 2^24 and undo 2^12 */
     uint32_t u = real_bits(tiny ? x * 16777216.0f : x), exponent = u >> 23, even = exponent & 1;
@@ -704,8 +712,8 @@ static mtan_real real_sqrt(mtan_real x) {
 
 #endif
 
-/* e^x / 2^base for a base that is whole and not below the exponent of x. Another base is another power of two and nothing
- * else: a sum of such terms that is scaled from one base to the next has the digits of one made under the last. */
+/* e^x / 2^base for an integer base not below the exponent of x. The base only scales the result by a power of two: a
+ * sum of such terms that is rescaled from base to base has the same digits as a sum made under the last base. */
 static mtan_real real_exp_under(mtan_real x, mtan_real base) {
     const mtan_real n = real_exponent(x);
     return real_significand(x, n) * real_power(n - base);
