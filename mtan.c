@@ -422,7 +422,7 @@ static double scalar_power(double x, int64_t n) {
 
 #define TWO_PI 6.283185307179586476925
 #define LOG_TWO_PI 1.8378770664093453
-/* 2^-32: a channel whose weights sum to less than this is summed again under a base of its own. See sparse attention. */
+/* 2^-32: a channel whose weights sum to less is summed again under a base of its own. See sparse attention. */
 #define ATTEND_FAR 2.3283064365386962890625e-10
 #endif
 
@@ -720,17 +720,17 @@ static mtan_real real_exp_under(mtan_real x, mtan_real base) {
 }
 
 /* ==== 3. Kernels ==================================================================================================
- * The scalar kernels, which are the specification of every backend. A sum has one accumulator and runs in ascending
- * index; a product is added by MTAN_FMA. A backend file may define MTAN_BACKEND and MTAN_KERNELS_ONLY, include this
- * file, and so get all of them compiled with its own flags under a table of its own name. */
+ * The scalar kernels specify every backend. A sum has one accumulator and runs in ascending index; products are added
+ * by MTAN_FMA. A backend file may define MTAN_BACKEND and MTAN_KERNELS_ONLY and include this file. It then has all
+ * kernels, compiled with its own flags, in a table of its own name. */
 
 #ifndef MTAN_BACKEND
 #define MTAN_BACKEND mtan_backend_scalar
 #define MTAN_BACKEND_NAME "scalar"
 #endif
 
-/* The table that this file makes. A kernel for a batch calls the smaller ones through it: where a backend has a faster one of
- * those, all that stand on it are faster. */
+/* The table of the backend being compiled. Kernels for a batch call elementary kernels through it, so that a faster
+ * elementary kernel speeds up every kernel built on it. */
 extern const mtan_backend MTAN_BACKEND;
 static const mtan_backend *const kernels = &MTAN_BACKEND;
 
@@ -819,7 +819,7 @@ static void scalar_product_nn(mtan_real *c, size_t ldc, const mtan_real *a, size
         }
 }
 
-/* a (m, k), b (n, k): four outputs side by side hide the latency of the additions */
+/* a (m, k), b (n, k): computing four outputs at a time hides the latency of the additions */
 static void scalar_product_nt(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *b, size_t ldb,
                               int32_t m, int32_t n, int32_t k, int32_t add) {
     start_product(c, ldc, m, n, add);
@@ -857,7 +857,7 @@ static void scalar_product_tn(mtan_real *c, size_t ldc, const mtan_real *a, size
         }
 }
 
-/* The scalar layout is the transpose: packing off. */
+/* The scalar backend packs b (n, k) as its plain transpose (k, n). */
 static size_t scalar_pack_count(int32_t n, int32_t k) {
     return (size_t)n * (size_t)k;
 }
@@ -872,15 +872,16 @@ static void scalar_product_packed(mtan_real *c, size_t ldc, const mtan_real *a, 
     scalar_product_nn(c, ldc, a, lda, packed, (size_t)n, m, n, k, add);
 }
 
-/* ---- int8 products: c = [c +] a b^T with b's rows as whole numbers -127..127 times a scale, a's rows as -32767..32767 ----
- * Terms are taken in blocks of INT8_DEPTH, the most whose sum an int32_t holds: 512 x 127 x 32767 < 2^31. A block of a has
- * a scale of its own, the largest magnitude / 32767; its sum is exact in any order, and is added to c by one MTAN_FMA. */
+/* ---- int8 products: c = [c +] a b^T ----
+ * A row of b is integers in -127..127 times one scale. A row of a is quantised in blocks of INT8_DEPTH terms: integers
+ * in -32767..32767 times one scale per block, the block's largest magnitude / 32767. An int32_t holds the sum of a
+ * block's products, as 512 x 127 x 32767 < 2^31. That sum is exact in any order, and one MTAN_FMA adds it to c. */
 
-/* At this number the spacing of reals is 1: adding and subtracting it rounds to a whole number, ties to even. */
+/* Adding and subtracting TO_WHOLE, where the spacing of reals is 1, rounds to an integer, ties to even. */
 #define TO_WHOLE ((mtan_real)(sizeof(mtan_real) == sizeof(float) ? 12582912.0 : 6755399441055744.0))
 
-/* The largest magnitude of a row; NaN where an element is not finite; 0 where all are below 2^-100, which count as zeros:
- * their scale could not be inverted. */
+/* The largest magnitude in a row; NaN if an element is not finite; 0 if all elements are below 2^-100, because the
+ * inverse of their scale might overflow. */
 static mtan_real row_magnitude(const mtan_real *x, size_t n) {
     mtan_real largest = 0, bad = 0;
     for (size_t i = 0; i < n; i++) {
@@ -892,24 +893,25 @@ static mtan_real row_magnitude(const mtan_real *x, size_t n) {
     return largest < (mtan_real)0x1p-100 ? 0 : largest;
 }
 
-/* The scale of a row of weights: a float in the double build, too, as files keep it; NaN for a row that is not finite. */
+/* The scale of a row of weights, NaN if a weight is not finite. It is rounded to float in the double build too, because
+ * files store floats. */
 static mtan_real weight_scale(const mtan_real *x, size_t n) {
     return (mtan_real)(float)(row_magnitude(x, n) / 127);
 }
 
-/* The whole number nearest to x / scale */
+/* The integer nearest to x / scale */
 static int8_t quantize_weight(mtan_real x, mtan_real scale) {
     return (int8_t)(scale > 0 ? (x / scale + TO_WHOLE) - TO_WHOLE : 0);
 }
 
-/* Up to INT8_DEPTH activations; gives their scale. */
+/* Quantises up to INT8_DEPTH activations and returns their scale. */
 static mtan_real quantize_block(int16_t *q, const mtan_real *x, size_t n) {
     const mtan_real largest = row_magnitude(x, n), inverse = largest > 0 ? 32767 / largest : 0;
     for (size_t i = 0; i < n; i++) q[i] = (int16_t)(largest > 0 ? (x[i] * inverse + TO_WHOLE) - TO_WHOLE : 0);
     return largest / 32767;
 }
 
-/* Scales, then the rows as they stand. */
+/* Layout: the scales, then the int8 rows one after another. */
 static size_t scalar_pack_int8_count(int32_t n, int32_t k) {
     return (size_t)n + ((size_t)n * (size_t)k + sizeof(mtan_real) - 1) / sizeof(mtan_real);
 }
@@ -922,8 +924,8 @@ static void scalar_pack_int8(mtan_real *packed, const mtan_real *b, size_t ldb, 
     }
 }
 
-/* sum[0..3] of four rows of b, k bytes apart: a is loaded once for all of them. A file that includes this one may bring
- * one for its CPU (simd/mtan_dsp.h). */
+/* sum[i] = a times row i of b, for four rows k bytes apart: a is loaded once for all of them. A header included before
+ * this file may define MTAN_INT8_SUMS and a version for its CPU (simd/mtan_dsp.h). */
 #ifndef MTAN_INT8_SUMS
 static void int8_sums(int32_t sum[4], const int16_t *a, const int8_t *b, size_t k, size_t n) {
     const int8_t *b0 = b, *b1 = b0 + k, *b2 = b1 + k, *b3 = b2 + k;
@@ -944,7 +946,7 @@ static int32_t int8_sum(const int16_t *a, const int8_t *b, size_t n) {
     return sum;
 }
 
-/* One row of a block: c (n), b as it stands from the block's first term on, k bytes to a row */
+/* Adds one block of terms to one row of c (n). b points at the block's first term; its rows are k bytes apart. */
 static void int8_row(mtan_real *c, const int16_t *q, mtan_real factor, const mtan_real *scale, const int8_t *b,
                      size_t k, int32_t n, size_t terms) {
     int32_t sum[4], j = 0;
@@ -959,7 +961,7 @@ static size_t int8_terms(size_t k, size_t first) {
     return k - first < INT8_DEPTH ? k - first : INT8_DEPTH;
 }
 
-/* b (n, k) and its scales (n) where they lie */
+/* b (n, k) and its scales (n), not packed */
 static void scalar_product_nt_int8(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const int8_t *b,
                                    const mtan_real *scale, int32_t m, int32_t n, int32_t k, int32_t add) {
     const size_t K = (size_t)k;
@@ -977,7 +979,7 @@ static void scalar_product_int8(mtan_real *c, size_t ldc, const mtan_real *a, si
     scalar_product_nt_int8(c, ldc, a, lda, (const int8_t *)(const void *)(packed + n), packed, m, n, k, add);
 }
 
-/* sum[0..3] of four columns of b, n bytes to a row */
+/* sum[i] = a times column i of b, for four columns; the rows of b are n bytes apart */
 static void int8_columns(int32_t sum[4], const int16_t *a, const int8_t *b, size_t n, size_t terms) {
     int32_t s0 = 0, s1 = 0, s2 = 0, s3 = 0;
     for (size_t p = 0; p < terms; p++, b += n) {
@@ -989,7 +991,8 @@ static void int8_columns(int32_t sum[4], const int16_t *a, const int8_t *b, size
     sum[0] = s0, sum[1] = s1, sum[2] = s2, sum[3] = s3;
 }
 
-/* c = [c +] a b, b (k, n) where it lies, without scales: those of its rows belong to the columns of a */
+/* c = [c +] a b, with b (k, n) not packed. The scales of b's rows are not applied here: the caller has multiplied the
+ * columns of a by them. */
 static void scalar_product_nn_int8(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const int8_t *b, int32_t m,
                                    int32_t n, int32_t k, int32_t add) {
     const size_t K = (size_t)k, N = (size_t)n;
@@ -1052,7 +1055,7 @@ static void scalar_embed_fixed(mtan_real *y, const mtan_real *time, mtan_real ba
 
 /* ---- elementwise ---- */
 
-/* NaN passes, as in torch: a 0 in its place would make a prediction of it. */
+/* NaN stays NaN, as in torch. Turned into 0, it would end up as a valid-looking prediction. */
 static void scalar_relu_forward(mtan_real *y, size_t n) {
     for (size_t i = 0; i < n; i++) y[i] = y[i] <= 0 ? 0 : y[i];
 }
@@ -1093,13 +1096,14 @@ static void scalar_softmax_backward(mtan_real *dy, const mtan_real *y, int32_t r
     }
 }
 
-/* ---- sparse attention: y[q][d] = sum over d's events of w x / sum of w, w = exp(score) under a base ----
- * The score depends on (time, query) alone, so its exponential is taken once for all channels, under the exponent of the
- * largest over all times. A channel seen only where scores lie far below would lose its precision to underflow: when its
- * total falls under MTAN_FAR it is done again under its own base. A base is a power of two: which one it is changes no
- * digit while nothing underflows, and a stream, whose bases rise with its observations (section 9), gives the same bits.
- * No w x underflows where up to 2^24 weights of a channel span at most 2^48 and its values are 0 or above 2^-22, as
- * MTAN_FAR 2^-24 2^-48 2^-22 = 2^-126. What does underflow has less than 2^-94 of its channel's weight. */
+/* ---- sparse attention: y[q][d] = sum of w x / sum of w over the events of channel d, w = exp(score) / 2^base ----
+ * The score depends on (time, query) alone, so its exponential is taken once for all channels. The base of a query is
+ * the exponent of its largest score over all times. A channel observed only at times with much lower scores would lose
+ * precision to underflow: if its total is below MTAN_FAR, it is summed again under a base of its own. A base is a power
+ * of two, so the choice of base changes no digit while nothing underflows. A stream, whose bases rise as observations
+ * arrive (section 10), therefore gives the same bits.
+ * No w x underflows if a channel has up to 2^24 weights that span at most 2^48 and its values are 0 or above 2^-22, as
+ * MTAN_FAR 2^-24 2^-48 2^-22 = 2^-126. A weight that does underflow is below 2^-94 of its channel's total. */
 #define MTAN_FAR ((mtan_real)ATTEND_FAR)
 
 /* One record and one head. */
@@ -1108,13 +1112,13 @@ typedef struct attend_record {
     mtan_real *weight;          /* (L, Q): exp(score) / 2^base, the base of a query the exponent of its largest score */
     mtan_real *total;           /* (D, Q): sum of weights; negative where the channel needed a base of its own */
     mtan_real *scratch;         /* (2, Q) */
-    const int32_t *begin, *row; /* (D + 1), events; D are the channels that are not static */
+    const int32_t *begin, *row; /* (D + 1), events; D counts the channels that are not static */
     const mtan_real *value;
     const int32_t *first; /* (Q) y's row of query q is first[q] + position */
     int32_t position, keys, queries, channels;
 } attend_record;
 
-/* weight and total are written by the forward pass alone. */
+/* Drops const from weight and total, because the forward pass writes them. */
 static attend_record attend_at(const mtan_batch *b, int32_t position, const mtan_real *score, const mtan_real *weight,
                                const mtan_real *total, mtan_real *scratch) {
     attend_record a;
@@ -1140,7 +1144,7 @@ static mtan_real own_base(const attend_record *a, int32_t channel, int32_t q) {
     return real_exponent(max);
 }
 
-/* The weight of event j for query q, under the base that the channel's total was made with. */
+/* The weight of event j for query q: under the channel's own base if far, else under the query's. */
 static mtan_real event_weight(const attend_record *a, int32_t j, int32_t q, int32_t far, mtan_real base) {
     const size_t at = (size_t)a->row[j] * (size_t)a->queries + (size_t)q;
     return far ? real_exp_under(a->score[at], base) : a->weight[at];
@@ -1202,7 +1206,7 @@ static void attend_one(const attend_record *a, mtan_real *y, size_t ldy) {
     }
 }
 
-/* dscore of a channel's events for query q, whichever base its total was made with */
+/* Adds to dscore for a channel's events and query q, under whichever base the channel's total was summed. */
 static void attend_slopes_far(const attend_record *a, mtan_real *dscore, int32_t channel, int32_t q, mtan_real share,
                               mtan_real mean) {
     const int32_t far = a->total[(size_t)channel * (size_t)a->queries + (size_t)q] < 0;
@@ -1289,27 +1293,27 @@ static void scalar_attend_weights(const mtan_batch *b, mtan_real *shown, const m
     }
 }
 
-/* log(|x| 2^base): the digits of x and all powers of two together, so that the base changes no bit. */
+/* log(|x| 2^base). It joins the exponent of x and base first, so that the choice of base changes no bit. */
 static void scalar_log_under(mtan_real *y, const mtan_real *x, const mtan_real *base, size_t n) {
     for (size_t i = 0; i < n; i++) y[i] = real_log_under(real_abs(x[i]), base[i]);
 }
 
-/* ---- local statistics: attention that hands on more than a mean ----
- * With w as above, u = x - the channel's first value, and d = rate (t - r) the distance in time from the reference point r, the
- * sums over a channel's events divided by that of w, written [ ], give
+/* ---- local statistics: attention that yields more than a mean ----
+ * With w as above, let u = x - the channel's first value, d = rate (t - r) the distance in time from the reference
+ * point r, and [v] the mean of v over a channel's events, weighted by w. The features of a channel are
  *    mean       [x]
  *    spread     sqrt(var + e^2) - e           var = [u u] - [u]^2, or 0;  e = 1/32, so that its slope is finite
  *    intensity  log(1 + sum of exp(score))
- *    position   [d] rho                       rho = 1 / sqrt(1 + [d d]); from -1, all lies long before r, to 1
- *    trend      ([d u] - [d] [u]) rho         at most the standard deviation
+ *    position   [d] rho                       rho = 1 / sqrt(1 + [d d]); -1: all events long before r, 1: long after
+ *    trend      ([d u] - [d] [u]) rho         in magnitude at most the standard deviation
  *    shift      -trend position               what the trend adds to the mean at r itself
- * All are bounded by what was observed, and 0 for a channel without observation. config.statistics says which there are; the mean
- * always is. */
+ * The observations bound all of them, and all are 0 for a channel without observations. config.statistics selects them;
+ * the mean is always there. */
 
 enum { MOMENT_X, MOMENT_W, MOMENT_UU, MOMENT_D, MOMENT_DD, MOMENT_DU };
 #define SPREAD_LEAST ((mtan_real)0.03125)
 
-/* How many numbers there are of a channel. */
+/* How many features a channel has. */
 static int32_t statistics_count(int32_t statistics) {
     return 1 + !!(statistics & MTAN_SPREAD) + !!(statistics & MTAN_INTENSITY) + (statistics & MTAN_SLOPE ? 3 : 0);
 }
@@ -1328,7 +1332,7 @@ static void scalar_moments_add(mtan_real *sums, size_t stride, const mtan_real *
     }
 }
 
-/* What the features are made of. A total that is negative has a base of its own. */
+/* The values that the features are made of. */
 typedef struct local_moments {
     mtan_real total, mean, u, uu, d, dd, du; /* [ ] of the sums */
     mtan_real var, root, rho, cov;           /* root: sqrt(var + e^2) */
@@ -1364,7 +1368,7 @@ static void scalar_moments_read(mtan_real *y, const mtan_real *sums, size_t stri
     }
 }
 
-/* One record and one head: total holds the sums, (D, MTAN_MOMENTS, Q). */
+/* One record and one head. a.total holds the sums, (D, MTAN_MOMENTS, Q). */
 typedef struct moments_record {
     attend_record a;
     const mtan_real *point, *time; /* (Q), (L) */
@@ -1397,7 +1401,7 @@ static mtan_moment moment_of(const moments_record *r, int32_t channel, int32_t e
     return o;
 }
 
-/* The sums of one query under the channel's own base, which is returned; that of the weights is negative to tell. */
+/* Makes the sums of one query under the channel's own base and returns the base. A negative sum of weights marks it. */
 static mtan_real moments_far(const moments_record *r, int32_t channel, int32_t q) {
     const attend_record *a = &r->a;
     const size_t Q = (size_t)a->queries;
@@ -1413,7 +1417,7 @@ static mtan_real moments_far(const moments_record *r, int32_t channel, int32_t q
     return base;
 }
 
-/* scratch: the record's bases, the channel's, the features */
+/* scratch: the bases of the record, the bases of the channel, the features */
 static void moments_one(const moments_record *r, mtan_real *y, size_t ldy) {
     const attend_record *a = &r->a;
     const size_t Q = (size_t)a->queries, D = (size_t)a->channels, F = (size_t)statistics_count(r->statistics);
@@ -1439,12 +1443,14 @@ static void moments_one(const moments_record *r, mtan_real *y, size_t ldy) {
     }
 }
 
-/* What an event's score gains: w share (c + u (x + u uu + d du) + d (d1 + d dd)), d its distance and u its deviation. */
+/* An event at distance t with deviation u adds w share (c + u (x + u uu + t du) + t (d + t dd)), in terms of these
+ * members, to the gradient of its score. */
 typedef struct moment_slopes {
     mtan_real share, c, x, uu, d, dd, du;
 } moment_slopes;
 
-/* The features' gradients g, `step` apart, go back through moments_at to the [ ] of the sums. y: the features, likewise. */
+/* Backpropagates the features' gradients g to the means [ ] of moments_at. The elements of g and of the features y are
+ * `step` reals apart. */
 static moment_slopes slopes_at(const local_moments *m, const mtan_real *g, const mtan_real *y, size_t step,
                                int32_t statistics) {
     moment_slopes s = {1 / m->total, 0, *g, 0, 0, 0, 0};
@@ -1475,7 +1481,7 @@ static mtan_real moments_slope(const moment_slopes *s, mtan_real u, mtan_real d)
     return MTAN_FMA(u, by_value, MTAN_FMA(d, MTAN_FMA(d, s->dd, s->d), s->c));
 }
 
-/* dscore of a channel's events for query q, whichever base its sums were made with */
+/* Adds to dscore for a channel's events and query q, under whichever base the channel's sums were made. */
 static void moments_slopes_far(const moments_record *r, mtan_real *dscore, int32_t channel, int32_t q,
                                const moment_slopes *s) {
     const attend_record *a = &r->a;
@@ -1523,7 +1529,7 @@ static void scalar_moments_backward(const mtan_batch *b, mtan_real *dscore, cons
     }
 }
 
-/* ---- RBF smoothing (Q15): weights exp(-beta_d (q - t)^2) under the base of a channel's nearest time ---- */
+/* ---- RBF smoothing (Q15): weights exp(-beta_d (q - t)^2) under the exponent of the channel's largest weight ---- */
 
 static mtan_real square(mtan_real x) {
     return x * x;
@@ -1642,14 +1648,14 @@ static void scalar_rbf_weights(const mtan_batch *b, mtan_real *shown, const mtan
     }
 }
 
-/* ---- rows of a sequence, and of its queries ---- */
+/* ---- rows of the sequence and of the queries ---- */
 
-/* rows of the sequence at step k */
+/* Rows of the sequence at step k, without samples. */
 static int32_t step_rows(const mtan_batch *b, int32_t k) {
     return b->first[k + 1] - b->first[k];
 }
 
-/* Row of a record's step and sample in the sequence, S samples together. */
+/* The sequence's row of a record, step and sample. The S samples of a record's step are adjacent. */
 static size_t sequence_row(const mtan_batch *b, int32_t record, int32_t step, int32_t sample, int32_t samples) {
     return (size_t)(b->first[step] + record) * (size_t)samples + (size_t)sample;
 }
@@ -1658,7 +1664,7 @@ static int32_t query_count(const mtan_batch *b, int32_t record) {
     return b->query0[record + 1] - b->query0[record];
 }
 
-/* First row of a record and sample where rows lie by record, sample and query. */
+/* The first row of a record and sample where rows are ordered by record, sample and query. */
 static size_t query_rows(const mtan_batch *b, int32_t record, int32_t sample) {
     return (size_t)(b->query0[record] * b->samples + sample * query_count(b, record));
 }
@@ -1694,7 +1700,7 @@ static void scalar_last_backward(const mtan_batch *b, mtan_real *dx, size_t ldx,
         }
 }
 
-/* One row at a time between the sequence and where rows of a record lie together: to it, or its gradient back. */
+/* Copies a row of the sequence to its place in another order of rows or, with `back`, adds its gradient back. */
 static void move_row(mtan_real *to, const mtan_real *from, int32_t cols, int32_t back) {
     (back ? kernels->add : kernels->copy)(to, 0, from, 0, 1, cols);
 }
@@ -1731,10 +1737,10 @@ static void scalar_at_queries_backward(const mtan_batch *b, mtan_real *dx, size_
                 move_row(dx + sequence_row(b, i, b->query_row[q], s, b->samples) * ldx, dy, cols, 1);
 }
 
-/* ---- scores: blocks of (rows, points) one after the other ----
- * Encoder: rows are the record's times, the keys; points are where it is asked: key-major, so that the lanes of a vector
- * are queries. Decoder: rows are the queries. The points are shared (K, e), and then all blocks are one matrix (T, K); or
- * they are the records' own. */
+/* ---- scores: a block (rows, points) per record, one after another ----
+ * Encoder: the rows are the record's times, which are the keys, and the points are the queries. Blocks are key-major,
+ * so that the lanes of a vector are queries. Decoder: the rows are the queries. All records share the points (K, e),
+ * and the blocks form one matrix (T, K); or each record has points of its own. */
 
 static void scalar_score_forward(const mtan_batch *b, mtan_real *score, const mtan_real *row, size_t ldr,
                                  const mtan_real *point, size_t ldp, int32_t inner, int32_t decoder) {
@@ -1758,7 +1764,7 @@ static void scalar_score_backward(const mtan_batch *b, mtan_real *drow, size_t l
     }
 }
 
-/* ---- decoder attention: weights, a block (queries, points) for each record, serve all its samples ---- */
+/* ---- decoder attention: one block of weights (queries, points) per record, used for all its samples ---- */
 
 static void scalar_softmax_pairs_forward(const mtan_batch *b, mtan_real *weight) {
     for (int32_t i = 0; i < b->records; i++)
@@ -1770,8 +1776,8 @@ static void scalar_softmax_pairs_backward(const mtan_batch *b, mtan_real *dweigh
         kernels->softmax_backward(dweight + b->pair0[i], weight + b->pair0[i], query_count(b, i), b->length[i]);
 }
 
-/* The values of a record and sample are rows of the sequence where all records share the points, so that they lie B S rows
- * apart; else they have been regrouped by record and sample. */
+/* If all records share the points, the values of a record and sample are rows of the sequence, B S rows apart.
+ * Otherwise they have been regrouped and are adjacent. */
 static size_t value_at(const mtan_batch *b, int32_t record, int32_t sample, size_t ldv) {
     return (b->point0 ? (size_t)(b->point0[record] * b->samples + sample * b->length[record])
                       : (size_t)(record * b->samples + sample)) *
@@ -1806,12 +1812,12 @@ static void scalar_values_backward(const mtan_batch *b, mtan_real *dweight, mtan
         }
 }
 
-/* ---- the same with RBF weights of a bandwidth per column ---- */
+/* ---- decoder attention with RBF weights, one bandwidth per column ---- */
 
 /* One record and sample: values (keys, cols) at `queries` times. */
 typedef struct smooth_record {
     const mtan_real *query, *key, *beta, *value;
-    size_t y, at, stride; /* where its rows of y and of value start; from one row of value to the next */
+    size_t y, at, stride; /* offsets of its rows of y and of value; stride of value's rows */
     int32_t queries, keys, cols;
 } smooth_record;
 
@@ -1945,12 +1951,13 @@ static void scalar_gates_backward(mtan_real *dh, mtan_real *g, size_t ldg, mtan_
 }
 
 /* ---- GRU over the batch's sequence ----
- * Rows at a step are sorted by falling length, so the records still running are the first ones. Running forward, the
- * state before a step has at least as many rows as the step; backward, fewer: the others start from zero. */
+ * Records are sorted by falling length, so the records that reach a step are the first ones. In a forward run the state
+ * before a step has at least as many rows as the step. In a reverse run it may have fewer; the other rows start from
+ * zero. */
 
 typedef struct gru_step {
     size_t row, before;  /* first row of the step and of the state before it */
-    int32_t rows, known; /* rows of the step, and of them those with a state before */
+    int32_t rows, known; /* rows of the step, and how many of them have a state before */
 } gru_step;
 
 /* step number i in the order of the run */
@@ -1971,7 +1978,7 @@ static void gru_multiply(mtan_precision precision, mtan_real *y, size_t ldy, con
     (precision == MTAN_INT8 ? kernels->product_int8 : kernels->product_packed)(y, ldy, x, ldx, packed, rows, n, k, 1);
 }
 
-/* gh += h W^T, with the weights packed or as they stand */
+/* gh += h W^T, with the weights packed or not */
 static void gru_recur(const mtan_gru *layer, mtan_real *gh, const mtan_real *h, size_t ldh, int32_t rows) {
     const int32_t N = layer->hidden;
     const size_t wide = 3 * (size_t)N;
@@ -1979,19 +1986,20 @@ static void gru_recur(const mtan_gru *layer, mtan_real *gh, const mtan_real *h, 
     else gru_multiply(layer->precision, gh, wide, h, ldh, layer->packed, rows, 3 * N, N);
 }
 
-/* Rows of g whose input is made together: 128 KB of floats, which stay in the second-level cache until their steps have
- * run, as whole steps of the widest kind; at least one of them. */
+/* How many rows of g get their input at once: those of as many steps of `widest` rows as fit into 128 KB of floats, at
+ * least one step. They stay in the second-level cache until their steps have run. */
 static int32_t gru_block_rows(int32_t widest, int32_t hidden) {
     const int32_t steps = (1 << 15) / (3 * hidden) / widest;
     return (steps > 1 ? steps : 1) * widest;
 }
 
-/* Steps low to high of the batch whose input is made together. */
+/* Steps low to high - 1 of the batch, which get their input at once. */
 typedef struct gru_block {
     int32_t low, high;
 } gru_block;
 
-/* The block that starts with step number i in the order of the run: as many steps as fit; all where no input is made. */
+/* The block that starts with step number i in the order of the run: as many steps as fit, or all steps if the layer
+ * computes no input. */
 static gru_block gru_block_at(const mtan_batch *b, const mtan_gru *layer, int32_t i) {
     gru_block k = {0, b->steps};
     int32_t most;
@@ -2017,7 +2025,7 @@ static void gru_feed(const mtan_batch *b, const mtan_gru *layer, gru_block block
                      layer->ldx, layer->w_in + p * layer->part, rows, 3 * layer->hidden, layer->columns);
 }
 
-/* One step; g is that of its first row. */
+/* One step; g points at the step's first row. */
 static void gru_forward_step(const mtan_gru *layer, gru_step s, mtan_real *y, size_t ldy, mtan_real *g, size_t ldg,
                              mtan_real *hn, mtan_real *scratch) {
     const size_t N = (size_t)layer->hidden, known = (size_t)s.known, rest = s.row + known;
@@ -2042,8 +2050,8 @@ static void scalar_gru_forward(const mtan_batch *b, const mtan_gru *layer, mtan_
     }
 }
 
-/* Weight gradients: those of the recurrent part are g's for r and z, and hn's for n. Steps side by side in memory, with as
- * many rows before them as they have themselves, are one long product. */
+/* Weight gradients. The gradients of the recurrent part's outputs are in g for r and z, and in hn for n. Consecutive
+ * steps with equally many rows are adjacent in memory and become one long product. */
 static void gru_weights_back(const mtan_batch *b, const mtan_gru *layer, mtan_real *dw, mtan_real *db,
                              const mtan_real *g, size_t ldg, const mtan_real *hn, const mtan_real *y, size_t ldy) {
     const int32_t N = layer->hidden, S = layer->samples, pairs = b->steps - 1, R = b->first[b->steps] * S;
@@ -2061,7 +2069,7 @@ static void gru_weights_back(const mtan_batch *b, const mtan_gru *layer, mtan_re
     kernels->add(db + 2 * N, 0, hn, (size_t)N, R, N);
 }
 
-/* dh += g W, with the weights packed or as they stand; W's part of n meets hn */
+/* dh += g W, with the weights packed or not; for n, hn takes the place of g */
 static void gru_recur_back(const mtan_gru *layer, mtan_real *dh, const mtan_real *g, size_t ldg, const mtan_real *hn,
                            int32_t rows) {
     const int32_t n = layer->hidden;
@@ -2119,7 +2127,7 @@ static void scalar_sample_backward(mtan_real *dposterior, const mtan_real *dz, c
             }
 }
 
-/* Rows of the posterior of record i: at latent_first[k] + i for k below latent_steps. */
+/* The rows of the posterior that belong to record i are latent_first(b)[k] + i, k = 0 .. latent_steps(b, i) - 1. */
 static const int32_t *latent_first(const mtan_batch *b) {
     static const int32_t only = 0;
     return b->one_latent ? &only : b->first;
@@ -2195,7 +2203,7 @@ static void scalar_ratio_backward(const mtan_batch *b, mtan_real *dz, mtan_real 
     }
 }
 
-/* Where target cell j of a record is in the prediction of one of its samples. */
+/* The index of a record's target cell j in the prediction of a sample. */
 static size_t cell_at(const mtan_batch *b, int32_t record, int32_t sample, int32_t j) {
     return (query_rows(b, record, sample) + (size_t)b->cell_row[j]) * (size_t)b->outputs + (size_t)b->cell_channel[j];
 }
@@ -2226,7 +2234,7 @@ static void scalar_loglik_backward(const mtan_batch *b, mtan_real *dprediction, 
         }
 }
 
-/* The same with a deviation of each cell's own: sd = least + softplus(raw) */
+/* The same with a standard deviation per cell, sd = least + softplus(raw) */
 static void scalar_loglik_sd_forward(const mtan_batch *b, mtan_real *logp, const mtan_real *prediction,
                                      const mtan_real *raw, mtan_real least) {
     for (int32_t i = 0; i < b->records; i++)
@@ -2257,7 +2265,7 @@ static void scalar_loglik_sd_backward(const mtan_batch *b, mtan_real *dpredictio
             }
 }
 
-/* squared error of the mean prediction over the samples */
+/* squared error of the prediction averaged over the samples */
 static void scalar_squared_error(const mtan_batch *b, double *error, const mtan_real *prediction) {
     for (int32_t i = 0; i < b->records; i++) {
         double sum = 0;
@@ -2302,7 +2310,7 @@ static void scalar_bound_backward(int32_t records, mtan_real *dlogp, mtan_real *
         }
 }
 
-/* A row of logits whose loss counts `weight` times */
+/* One row of logits; weight (classes) scales the loss by the row's label, or is null. */
 static void cross_entropy_row(mtan_real *loss, mtan_real *p, const mtan_real *x, int32_t label, const mtan_real *weight,
                               int32_t classes) {
     const mtan_real max = row_max(x, classes);
@@ -2320,7 +2328,7 @@ static void cross_entropy_row_back(mtan_real *dx, const mtan_real *p, int32_t la
     for (int32_t c = 0; c < classes; c++) dx[c] = MTAN_FMA(seed, p[c] - (c == label ? 1 : 0), dx[c]);
 }
 
-/* The label of a row: `samples` rows to a label; or, with samples 0, that of the row's query. */
+/* Each label belongs to `samples` consecutive rows; with samples 0, to all rows of its query. */
 static void scalar_cross_entropy_forward(const mtan_batch *b, mtan_real *loss, mtan_real *p, const mtan_real *x,
                                          const int32_t *label, const mtan_real *weight, int32_t rows, int32_t samples,
                                          int32_t classes) {
@@ -2345,19 +2353,20 @@ static void scalar_cross_entropy_backward(const mtan_batch *b, mtan_real *dx, co
                 cross_entropy_row_back(dx, p, label[q], weight, seed, classes);
 }
 
-/* ---- numbers: rows as those of the cross-entropy ---- */
+/* ---- targets that are numbers, or labels of which several may hold; rows as for the cross-entropy ---- */
 
-/* Outputs of a number: one, or the two ends of an interval with the median between them. */
+/* Outputs per target: one, or three for the low end, the median and the high end of an interval. */
 static int32_t levels_of(const mtan_targets *t) {
     return t->task == MTAN_TASK_NUMBER && t->interval > 0 ? 3 : 1;
 }
 
-/* The share of numbers that shall lie below output o of three. */
+/* The quantile level of output o of three: the share of numbers that should lie below it. */
 static mtan_real quantile_of(const mtan_targets *t, int32_t o) {
     return (1 + (mtan_real)(o - 1) * t->interval) / 2;
 }
 
-/* softplus(x) - x y, with the maximum of x and 0 apart, so that large logits keep the digits of the rest. */
+/* softplus(x) - x y, with softplus(x) = max(x, 0) + softplus(-|x|), so that large logits do not cost the small term its
+ * digits. */
 static mtan_real label_loss(mtan_real x, mtan_real y) {
     return ((x > 0 ? x : 0) - x * y) + real_softplus(x > 0 ? -x : x);
 }
@@ -2416,7 +2425,7 @@ static void scalar_numbers_backward(const mtan_batch *b, mtan_real *dx, const mt
 }
 
 /* ---- optimisers, as torch.optim computes them. c: beta1', beta2, beta2', epsilon, rate, 1/sqrt(correction2);
- * a prime is one minus the value ---- */
+ * x' is 1 - x ---- */
 
 static void scalar_adam(mtan_real *w, mtan_real *m, mtan_real *v, const mtan_real *g, size_t n, const mtan_real c[6]) {
     for (size_t i = 0; i < n; i++) {
@@ -2442,8 +2451,8 @@ static void scalar_average(mtan_real *mean, const mtan_real *x, size_t n, mtan_r
 
 /* Box-Muller: n pairs of standard normals from uniforms u and v in [0, 1) and w = 1 - u > 0,
  *     out[0][i] = r cos(2 pi v),   out[1][i] = r sin(2 pi v),   r = sqrt(-2 log(1 - u)).
- * w comes beside u because each keeps what the other loses when rounded: w near 0 needs its own digits; near 1 it has
- * too few, and log(w) u / (1 - w) has the relative precision of u. */
+ * Both u and w are passed because each keeps digits that the other loses to rounding. Near 0, w needs its own digits;
+ * near 1, it has too few, and log(w) u / (1 - w) has the relative precision of u. */
 static void scalar_normal_pairs(mtan_real *out /* (2, n) */, const mtan_real *u, const mtan_real *w, const mtan_real *v,
                                 size_t n) {
     const mtan_real two_pi = (mtan_real)TWO_PI;
@@ -2455,9 +2464,10 @@ static void scalar_normal_pairs(mtan_real *out /* (2, n) */, const mtan_real *u,
     }
 }
 
-/* ---- random numbers of a batch: a counter generator, so that a record's are a function of its own coordinates ---- */
+/* ---- random numbers of a batch: a counter-based generator, so that those of a record depend only on its own
+ * coordinates ---- */
 
-/* Philox4x32-10. Two multipliers and two Weyl constants (golden ratio, sqrt(3) - 1) of its paper; ten rounds. */
+/* Philox4x32-10: ten rounds, with its paper's two multipliers and two Weyl constants (golden ratio, sqrt(3) - 1). */
 static void philox(uint32_t out[4], const uint32_t counter[4], const uint32_t key[2]) {
     uint32_t a = counter[0], b = counter[1], c = counter[2], d = counter[3];
     for (uint32_t round = 0; round < 10; round++) {
@@ -2470,7 +2480,7 @@ static void philox(uint32_t out[4], const uint32_t counter[4], const uint32_t ke
     out[0] = a, out[1] = b, out[2] = c, out[3] = d;
 }
 
-/* The finaliser of splitmix64: one to one, every input bit reaches every output bit. */
+/* The finaliser of splitmix64, a bijection in which every input bit affects every output bit. */
 static uint64_t mix64(uint64_t z) {
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
@@ -2482,7 +2492,7 @@ typedef struct counter_stream {
     uint32_t counter[4], key[2];
 } counter_stream;
 
-/* The key is one to one in the record for a given seed. Counter: index / 4, sample, epoch. */
+/* For a given seed, different records have different keys. Counter: index / 4, sample, epoch. */
 static counter_stream noise_stream(uint64_t seed, uint64_t epoch, uint64_t record, uint32_t sample) {
     const uint64_t key = mix64(mix64(seed) ^ record);
     const counter_stream r = {{0, sample, (uint32_t)epoch, (uint32_t)(epoch >> 32)},
@@ -2490,12 +2500,12 @@ static counter_stream noise_stream(uint64_t seed, uint64_t epoch, uint64_t recor
     return r;
 }
 
-/* A bit that no epoch of noise has keeps masks apart from it. */
+/* Bit 62, which no epoch of noise sets, keeps the streams of masks apart from those of noise. */
 static counter_stream mask_stream(uint64_t seed, uint64_t step, uint64_t record, uint32_t sample) {
     return noise_stream(seed, step | UINT64_C(0x4000000000000000), record, sample);
 }
 
-/* Sixteen uniforms, multiples of 2^-24, become sixteen normals: the first eight are u, the others v. PyTorch's layout. */
+/* Sixteen uniforms, multiples of 2^-24, become sixteen normals. As in PyTorch the first eight are u, the others v. */
 static void normal16(const mtan_backend *backend, mtan_real x[16]) {
     mtan_real u[8], w[8], v[8];
     for (int j = 0; j < 8; j++) {
@@ -2541,7 +2551,8 @@ static void fill_units(mtan_real *out, size_t n, double dropout, counter_stream 
     }
 }
 
-/* How many rows of a record are classified, each S times; and where row i of record `record` and sample `sample` lies. */
+/* class_rows: how many rows of a record are classified, for each of the S samples. class_row: where row i of a record
+ * and sample lies. */
 static int32_t class_rows(const mtan_batch *b, mtan_row_order order, int32_t record) {
     return order == MTAN_ROWS_BY_RECORD ? 1 : order == MTAN_ROWS_BY_STEP ? b->length[record] : query_count(b, record);
 }
@@ -2552,7 +2563,7 @@ static size_t class_row(const mtan_batch *b, mtan_row_order order, int32_t recor
                                       : (size_t)(record * b->samples + sample);
 }
 
-/* A unit's number counts the units of both hidden layers, row by row of the record, so that no two share one. */
+/* Units are numbered across both hidden layers, row by row of the record, so that no two share a number. */
 static void scalar_mask(const mtan_batch *b, mtan_real *mask, double dropout, uint64_t seed, uint64_t step,
                         int32_t width, mtan_row_order order, int32_t hidden_layer) {
     for (int32_t r = 0; r < b->records; r++)
@@ -2563,7 +2574,7 @@ static void scalar_mask(const mtan_batch *b, mtan_real *mask, double dropout, ui
                            (2 * (uint64_t)i + (uint64_t)hidden_layer) * (uint64_t)width);
 }
 
-/* Every kernel as it stands here, for a table: .map = scalar_map, and so on. */
+/* Table entries for the scalar kernels: .map = scalar_map, and so on. */
 #define MTAN_SCALAR(result, name, arguments) .name = scalar_##name,
 
 #ifndef MTAN_NO_TABLE
