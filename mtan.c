@@ -2586,8 +2586,8 @@ const mtan_backend MTAN_BACKEND = {
 
 #ifndef MTAN_KERNELS_ONLY
 /* ==== 4. Tape ====================================================================================================
- * A workspace is one block of reals: tensors grow from its start, recorded nodes from its end. The same forward function
- * run without a block counts what it needs, so the size and the carving cannot disagree. */
+ * A workspace is one block of reals: tensors grow from its start, recorded nodes from its end. Without a block the same
+ * forward function only counts the reals it needs, so the computed size always fits the layout. */
 
 /* Tensors start at multiples of one cache line, which is also the widest vector. */
 #define MTAN_ALIGN 64u
@@ -2613,12 +2613,12 @@ static void fail(mtan_tape *tape, mtan_status status) {
     if (tape->status == MTAN_OK) tape->status = status;
 }
 
-/* Whether ops should run their kernels: not when counting, not after a failure, not when others compute it. */
+/* Whether ops should run their kernels: not when counting, after a failure or when the tape is idle. */
 static int runs(const mtan_tape *tape) {
     return tape->work != NULL && tape->status == MTAN_OK && !tape->idle;
 }
 
-/* ---- a device's memory: the host says what it has written and what it is about to read. On CPUs nothing happens. ---- */
+/* ---- a device's memory: the host says what it has written and what it is about to read; no effect on CPUs ---- */
 
 static void send(mtan_tape *tape, const void *from, size_t bytes) {
     const mtan_device *device = tape->backend->device;
@@ -2636,17 +2636,18 @@ static void fetch_tensor(mtan_tape *tape, mtan_tensor x) {
         fail(tape, MTAN_ERR_DEVICE);
 }
 
-/* What happened to the kernels launched so far. */
+/* Waits for the kernels launched so far and reports whether they failed. */
 static mtan_status device_status(const mtan_backend *backend, mtan_real *any) {
     return backend->device && !backend->device->fetch(any, 0) ? MTAN_ERR_DEVICE : MTAN_OK;
 }
 
-/* For the little that is computed on the host from what was fetched. */
+/* The kernels for the few computations that the host does on fetched data. */
 static const mtan_backend *host_kernels(const mtan_tape *tape) {
     return tape->backend->device ? &mtan_backend_scalar : tape->backend;
 }
 
-/* Nodes are counted in 32 bits, their bytes in a quarter of size_t: workspace and nodes together cannot pass it. */
+/* The number of nodes fits in 32 bits and their bytes in a quarter of size_t, so that workspace plus nodes cannot
+ * overflow. */
 #define LARGEST_NODES                                                                                                  \
     (SIZE_MAX / 4 / sizeof(mtan_node) < UINT32_MAX ? SIZE_MAX / 4 / sizeof(mtan_node) : UINT32_MAX - 1)
 
@@ -2654,7 +2655,7 @@ static size_t node_reals(size_t nodes) {
     return align_count((nodes * sizeof(mtan_node) + sizeof(mtan_real) - 1) / sizeof(mtan_real));
 }
 
-/* Takes n reals of workspace; returns where. */
+/* Takes n reals of workspace and returns their offset. */
 static size_t take(mtan_tape *tape, size_t n) {
     const size_t at = tape->top;
     if (tape->status != MTAN_OK) return 0;
@@ -2681,7 +2682,7 @@ static mtan_tensor matrix(uint32_t space, size_t data, uint32_t grad, int32_t ro
     return x;
 }
 
-/* rows x cols as a count, or a failure */
+/* rows x cols as a count; 0 and a failed tape if that is too large */
 static size_t area(mtan_tape *tape, int32_t rows, int32_t cols) {
     if (rows < 0 || cols < 0 || (cols > 0 && (size_t)rows > LARGEST_COUNT / (size_t)cols)) {
         fail(tape, MTAN_ERR_SIZE);
@@ -2737,7 +2738,7 @@ mtan_tensor mtan_rows(mtan_tensor x, int32_t first, int32_t count) {
     return x;
 }
 
-/* Weights are const for everybody but the optimiser, which does not come this way. */
+/* Casts const away from the weights. Only the optimiser writes them, and it does not call this function. */
 mtan_real *mtan_data(const mtan_tape *tape, mtan_tensor x) {
     mtan_real *base = tape->work;
     if (x.space == MTAN_SPACE_PARAM) base = (mtan_real *)(uintptr_t)tape->params;
@@ -2755,7 +2756,7 @@ int32_t *mtan_new_ints(mtan_tape *tape, size_t n) {
     return runs(tape) ? (int32_t *)(void *)(tape->work + at) : NULL;
 }
 
-/* Node i counts from the far end of the workspace, which is a multiple of the alignment. */
+/* Nodes are counted from the end of the workspace, which is aligned. */
 static mtan_node *node_at(const mtan_tape *tape, uint32_t i) {
     return (mtan_node *)(void *)(tape->work + tape->capacity) - 1 - i;
 }
@@ -2787,7 +2788,7 @@ static mtan_node *record_tensors(mtan_tape *tape, uint32_t op, const mtan_tensor
     return node;
 }
 
-/* For ops that may be used on constants: what has no gradient needs no node. t[0] is the result. */
+/* For ops that may be used on constants: no node if the result t[0] or the last tensor has no gradient. */
 static mtan_node *record_graded(mtan_tape *tape, uint32_t op, const mtan_tensor *t, int32_t n) {
     return t[0].grad == MTAN_NO_GRAD || t[n - 1].grad == MTAN_NO_GRAD ? NULL : record_tensors(tape, op, t, n);
 }
@@ -2804,10 +2805,10 @@ static mtan_tape tape_start(const mtan_backend *backend, mtan_real *work, size_t
 }
 
 /* ==== 5. Ops ====================================================================================================
- * Each op: the forward function, which records a node with the tensors its backward needs, and the backward function.
- * No op reads or writes data itself: kernels do. */
+ * Each op has a forward function, which records a node with the tensors that the backward pass needs, and a backward
+ * function. Ops do not read or write data themselves: they call kernels. */
 
-/* The ops, one list: op NAME is number OP_NAME on a tape, its backward function is NAME_back. */
+/* The list of ops. Op NAME has the number OP_NAME on a tape and the backward function NAME_back. */
 /* clang-format off */
 #define OPS(X) \
     X(embed) X(linear) X(matmul) X(scale) X(relu) X(tanh) X(dropout) X(softplus) X(copy) X(add) X(spread) X(last) \
@@ -2823,7 +2824,7 @@ enum {
         OP_COUNT
 };
 
-/* An empty tensor, for arguments that are not there. */
+/* An empty tensor, for omitted arguments. */
 static const mtan_tensor nothing = {0, MTAN_NO_GRAD, 0, 0, 0, MTAN_SPACE_WORK};
 
 static size_t count_of(mtan_tensor x) {
@@ -2868,7 +2869,7 @@ static void multiply_packed(const mtan_tape *tape, mtan_real *y, size_t ldy, con
         y, ldy, x, ldx, mtan_data(tape, packed), rows, n, k, add);
 }
 
-/* packed is w as the backend packs it, or nothing. With it there is a bias, or add. */
+/* packed: w as the backend packs it, or `nothing`. A packed product always adds to y, so it needs a bias or add. */
 static void linear(mtan_tape *tape, mtan_tensor y, mtan_tensor x, mtan_tensor w, const mtan_tensor *bias,
                    mtan_tensor packed, int32_t add) {
     const mtan_tensor t[4] = {y, x, w, bias ? *bias : nothing};
@@ -2925,7 +2926,7 @@ static void matmul_back(mtan_tape *tape, const mtan_node *n) {
                                   (size_t)y.stride, a.cols, y.cols, y.rows, 1);
 }
 
-/* ---- elementwise, most of them in place: their gradient is changed in place too ---- */
+/* ---- elementwise: most ops work in place, and so do their backward functions on the gradient ---- */
 
 void mtan_op_scale(mtan_tape *tape, mtan_tensor x, double factor) {
     mtan_node *node = record_graded(tape, OP_scale, &x, 1);
@@ -2955,13 +2956,14 @@ static void tanh_back(mtan_tape *tape, const mtan_node *n) {
     tape->backend->tanh_backward(mtan_grad(tape, n->t[0]), mtan_data(tape, n->t[0]), count_of(n->t[0]));
 }
 
-/* y = mask y / (1 - dropout), by two kernels that every backend has: the first puts 0 where the mask is not above 0. */
+/* y = mask y / (1 - dropout), by two kernels that every backend has: the first sets y to 0 where the mask is 0. */
 static void drop_units(const mtan_tape *tape, mtan_real *y, mtan_tensor mask, mtan_real factor) {
     tape->backend->relu_backward(y, mtan_data(tape, mask), count_of(mask));
     tape->backend->scale(y, (size_t)mask.stride, mask.rows, mask.cols, factor);
 }
 
-/* May follow a ReLU in the same place: what was kept has its sign, and what was not has no gradient to stop. */
+/* May follow an in-place ReLU on the same tensor: a kept unit keeps its sign, and a dropped unit has no gradient that
+ * the ReLU would have to stop. */
 void mtan_op_dropout(mtan_tape *tape, mtan_tensor x, mtan_tensor mask, double dropout) {
     const mtan_tensor t[2] = {x, mask};
     const mtan_real factor = (mtan_real)(1 / (1 - dropout));
@@ -3035,7 +3037,7 @@ static void spread_back(mtan_tape *tape, const mtan_node *n) {
                                    (size_t)y.stride, y.cols);
 }
 
-/* The last row of each sequence; a record without steps gives zeros. Rows come S at a time. */
+/* The last row of each sequence, for each of a record's samples; a record without steps gives zeros. */
 void mtan_op_last(mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
     const mtan_tensor t[2] = {y, x};
     record_graded(tape, OP_last, t, 2);
@@ -3050,7 +3052,7 @@ static void last_back(mtan_tape *tape, const mtan_node *n) {
                                  (size_t)y.stride, y.cols, y.rows / tape->batch->records);
 }
 
-/* (step, record, sample) to (record, sample, step), for ragged sequences */
+/* Reorders rows from (step, record, sample) to (record, sample, step), for ragged sequences. */
 void mtan_op_regroup(mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
     const mtan_tensor t[2] = {y, x};
     record_graded(tape, OP_regroup, t, 2);
@@ -3065,7 +3067,7 @@ static void regroup_back(mtan_tape *tape, const mtan_node *n) {
                                     (size_t)y.stride, y.cols);
 }
 
-/* (step, record, sample) to (record, sample, query), for a class per time */
+/* Picks rows of (step, record, sample) as (record, sample, query), for a class per time. */
 void mtan_op_at_queries(mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
     const mtan_tensor t[2] = {y, x};
     record_graded(tape, OP_at_queries, t, 2);
@@ -3109,7 +3111,7 @@ static void softmax_pairs_back(mtan_tape *tape, const mtan_node *n) {
 
 /* ---- sparse attention over the batch's events: y (R, D) of one head ---- */
 
-/* Room for the exponentials, the totals and scratch. */
+/* Buffers for the exponentials, the totals and scratch. */
 static void attend_buffers(mtan_tape *tape, mtan_tensor t[5]) {
     const mtan_batch *batch = tape->batch;
     t[2] = mtan_new_constant(tape, 1, batch->scores);
@@ -3166,7 +3168,7 @@ static void moments_back(mtan_tape *tape, const mtan_node *n) {
                                     mtan_data(tape, t[3]), n->x[0], n->n[0]);
 }
 
-/* ---- RBF smoothing over the batch's events: y (R, D); query are the points, shared or the records' own ---- */
+/* ---- RBF smoothing over the batch's events: y (R, D); query holds the points, shared or per record ---- */
 
 void mtan_op_attend_rbf(mtan_tape *tape, mtan_tensor y, mtan_tensor query, mtan_tensor beta) {
     const mtan_tensor t[3] = {y, query, beta};
@@ -3183,7 +3185,7 @@ static void attend_rbf_back(mtan_tape *tape, const mtan_node *n) {
                                 mtan_data(tape, beta));
 }
 
-/* ---- decoder attention, unmasked (Q7): y (Q S, C) from the weights of the queries, which serve all samples, and values ---- */
+/* ---- decoder attention, unmasked (Q7): y (Q S, C) = weights values, the same weights for all samples ---- */
 
 void mtan_op_attend_values(mtan_tape *tape, mtan_tensor y, mtan_tensor weight, mtan_tensor value) {
     const mtan_tensor t[3] = {y, weight, value};
@@ -3200,7 +3202,7 @@ static void attend_values_back(mtan_tape *tape, const mtan_node *n) {
                                    (size_t)value.stride, y.cols);
 }
 
-/* The same with RBF weights of a bandwidth per column; a record without points gives zeros. */
+/* The same with RBF weights, one bandwidth per column; a record without points gives zeros. */
 void mtan_op_smooth(mtan_tape *tape, mtan_tensor y, mtan_tensor key, mtan_tensor beta, mtan_tensor value) {
     const mtan_tensor t[4] = {y, key, beta, value};
     record_tensors(tape, OP_smooth, t, 4);
@@ -3219,16 +3221,16 @@ static void smooth_back(mtan_tape *tape, const mtan_node *n) {
 }
 
 /* ---- GRU over the batch's sequence ----
- * The gates replace gx, whose values no other backward needs, and in the backward pass their gradients replace the
- * gates: which is gx's gradient when it lies in the same place (mtan_new_gates). */
+ * The gates overwrite gx, whose values no other backward function needs. In the backward pass the gradients of the
+ * gates overwrite the gates. If mtan_new_gates made gx, data and gradient share memory, so that is gx's gradient. */
 
-/* A GRU's recurrent weights as the backend packs them, and as it packs them for the way back; either may be nothing. */
+/* A GRU's recurrent weights, packed by the backend for the forward and the backward pass; either may be `nothing`. */
 typedef struct gru_packed {
     mtan_tensor w, back;
 } gru_packed;
 
-/* Tensors of a GRU: y (R, N), gx (R, 3N), w_hh, b_hh, hn (R, N) or nothing, scratch (rows of the first step, 3N), w_hh packed
- * for the way back or nothing. */
+/* t: y (R, N), gx (R, 3N), w_hh, b_hh, hn (R, N) or nothing, scratch (rows of the first step, 3N), w_hh packed for the
+ * backward pass or nothing. */
 static mtan_gru gru_of(const mtan_tape *tape, const mtan_tensor *t, mtan_tensor packed, int32_t samples,
                        int32_t reverse) {
     mtan_gru layer;
@@ -3244,10 +3246,10 @@ static mtan_gru gru_of(const mtan_tape *tape, const mtan_tensor *t, mtan_tensor 
     return layer;
 }
 
-/* An input that a GRU takes in by itself: gx = constant + x w^T, of x and w in parts. */
+/* An input that the GRU projects itself: gx = constant + x w^T, with x and w in parts. */
 typedef struct gru_source {
     mtan_tensor x;        /* (R, parts V) */
-    mtan_tensor w;        /* (3N, V) of the first part, that of the next `apart` columns on */
+    mtan_tensor w;        /* (3N, V) of the first part; the next part starts `apart` columns on */
     mtan_tensor packed;   /* all of w as the backend packs it, or nothing */
     mtan_tensor constant; /* (B, 3N), or one row for all */
     int32_t parts, apart;
@@ -3275,7 +3277,7 @@ static void gru_reads(const mtan_tape *tape, mtan_gru *layer, const gru_source *
     layer->ldc = from->constant.rows == 1 ? 0 : (size_t)from->constant.stride;
 }
 
-/* from: where gx comes from, or null: gx is there already. */
+/* from: the source to compute gx from; null if gx is already computed. */
 static void run_gru(mtan_tape *tape, mtan_tensor y, mtan_tensor gx, const gru_source *from, mtan_tensor w_hh,
                     mtan_tensor b_hh, gru_packed packed, int32_t samples, int32_t reverse) {
     const int32_t widest = (int32_t)area(tape, tape->batch->records, samples);
@@ -3302,12 +3304,12 @@ void mtan_op_gru(mtan_tape *tape, mtan_tensor y, mtan_tensor gx, mtan_tensor w_h
     run_gru(tape, y, gx, NULL, w_hh, b_hh, forward, samples, reverse);
 }
 
-/* A GRU on a source. The ops that make gx are recorded for the way back. A device runs them too; on a CPU the GRU makes gx, a
- * few steps at a time, and without a way back there is room for no more. */
+/* A GRU on a source. The ops that compute gx are recorded for the backward pass, but only a device runs them. On a CPU
+ * the GRU computes gx itself, a few steps at a time; without a backward pass gx has room for only those steps. */
 static void gru_on(mtan_tape *tape, mtan_tensor y, const gru_source *from, mtan_tensor w_hh, mtan_tensor b_hh,
                    gru_packed packed, int32_t samples, int32_t reverse) {
     const int32_t device = tape->backend->device != NULL, columns = from->x.cols / from->parts;
-    const int32_t widest = (int32_t)area(tape, tape->batch->records, samples); /* 0: too many, which fails */
+    const int32_t widest = (int32_t)area(tape, tape->batch->records, samples); /* 0: too many, the tape failed */
     const int32_t block = widest > 0 ? gru_block_rows(widest, y.cols) : 0;
     const mtan_tensor gx =
         mtan_new_gates(tape, device || tape->recording || from->x.rows < block ? from->x.rows : block, 3 * y.cols);
@@ -3403,7 +3405,7 @@ static void loglik_sd_back(mtan_tape *tape, const mtan_node *n) {
                                       n->x[0]);
 }
 
-/* t: loss (B, 1), logp (B S, 1), kl (B or B S, 1), share (B, 1), weight (B S, 1) of a sample in its record's gradient */
+/* loss (B, 1), logp (B S, 1), kl (B or B S, 1), share (B, 1); t[4] (B S, 1): a sample's weight in the gradient */
 void mtan_op_bound(mtan_tape *tape, mtan_tensor loss, mtan_tensor logp, mtan_tensor kl, mtan_tensor share,
                    mtan_bound bound, double kl_weight, double seed) {
     const int32_t B = loss.rows;
@@ -3426,7 +3428,7 @@ static void bound_back(mtan_tape *tape, const mtan_node *n) {
                                   mtan_data(tape, n->t[4]), logp.rows / B, n->x[0], n->x[1], mtan_data(tape, n->t[3]));
 }
 
-/* The labels are the batch's. */
+/* The labels come from the batch. */
 void mtan_op_cross_entropy(mtan_tape *tape, mtan_tensor loss, mtan_tensor p, mtan_tensor x, const mtan_tensor *weight,
                            int32_t samples, double seed) {
     const mtan_tensor t[4] = {loss, p, x, weight ? *weight : x};
@@ -3444,7 +3446,7 @@ static void cross_entropy_back(mtan_tape *tape, const mtan_node *n) {
                                           n->n[1] ? mtan_data(tape, n->t[3]) : NULL, n->x[0], x.rows, n->n[0], x.cols);
 }
 
-/* The numbers are the batch's. */
+/* The numbers come from the batch. */
 void mtan_op_numbers(mtan_tape *tape, mtan_tensor loss, mtan_tensor p, mtan_tensor x, const mtan_targets *targets,
                      int32_t samples, double seed) {
     const mtan_tensor t[3] = {loss, p, x};
