@@ -1986,8 +1986,8 @@ static void gru_recur(const mtan_gru *layer, mtan_real *gh, const mtan_real *h, 
     else gru_multiply(layer->precision, gh, wide, h, ldh, layer->packed, rows, 3 * N, N);
 }
 
-/* How many rows of g get their input at once: those of as many steps of `widest` rows as fit into 128 KB of floats, at
- * least one step. They stay in the second-level cache until their steps have run. */
+/* How many rows of g get their input at once: as many steps of `widest` rows as fit into 128 KB of floats, but at least
+ * one step. These rows stay in the second-level cache until their steps have run. */
 static int32_t gru_block_rows(int32_t widest, int32_t hidden) {
     const int32_t steps = (1 << 15) / (3 * hidden) / widest;
     return (steps > 1 ? steps : 1) * widest;

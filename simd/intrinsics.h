@@ -1,13 +1,13 @@
-/* intrinsics.h: SIMDE(name), the intrinsic of that name for the files of this folder. Where SIMDe's headers are found it is SIMDe's,
- * which every CPU has; else the compiler's own, which are the same instructions and give the same bits. MTAN_NO_SIMDE asks for
- * the compiler's own in any case. */
+/* intrinsics.h: SIMDE(name) is the intrinsic of that name, for the files of this folder. If SIMDe's headers are found,
+ * it is SIMDe's version, which works on every CPU; otherwise it is the compiler's own, which is the same instruction
+ * and gives the same bits. MTAN_NO_SIMDE asks for the compiler's own in any case. */
 #ifndef MTAN_SIMD_INTRINSICS_H
 #define MTAN_SIMD_INTRINSICS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* tools/deps.sh leaves simde/none.h where it found no SIMDe. */
+/* tools/deps.sh creates simde/none.h if it finds no SIMDe. */
 #if !defined(MTAN_NO_SIMDE) && defined(__has_include)
 #if !__has_include(<simde/x86/avx2.h>) || __has_include(<simde/none.h>)
 #define MTAN_NO_SIMDE

@@ -1,5 +1,6 @@
-/* mtan_avx2.c: the kernels for AVX2 with FMA, as the table mtan_backend_avx2. Everything that has no fast form in
- * kernels.inc is the scalar kernel of mtan.c compiled with this file's flags, so the table is whole and of one class.
+/* mtan_avx2.c: the kernels for AVX2 with FMA, as the table mtan_backend_avx2. Kernels without a fast form
+ * in kernels.inc are the scalar ones of mtan.c, compiled with this file's flags. So the table is complete, and all its
+ * results are of one class.
  *
  *     cc -O2 -mavx2 -mfma [-isystem FOLDER_OF_SIMDE] -c simd/mtan_avx2.c
  */
@@ -18,7 +19,7 @@
 #include "intrinsics.h"
 
 #define LANES 8
-#define TILE_ROWS 6 /* 12 sums, 2 columns, 1 row of 16 registers */
+#define TILE_ROWS 6 /* of 16 registers: 12 sums, 2 columns, 1 row */
 #define PANEL_REALS 8192
 typedef SIMDE(_m256) vf;
 typedef SIMDE(_m256i) vu;

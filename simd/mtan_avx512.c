@@ -1,5 +1,6 @@
-/* mtan_avx512.c: the kernels for AVX-512, as the table mtan_backend_avx512. Everything that has no fast form in
- * kernels.inc is the scalar kernel of mtan.c compiled with this file's flags, so the table is whole and of one class.
+/* mtan_avx512.c: the kernels for AVX-512, as the table mtan_backend_avx512. Kernels without a fast form
+ * in kernels.inc are the scalar ones of mtan.c, compiled with this file's flags. So the table is complete, and all its
+ * results are of one class.
  *
  *     cc -O2 -mavx512f -mavx512dq -mavx512bw -mavx512vl -mfma [-isystem FOLDER_OF_SIMDE] -c simd/mtan_avx512.c
  */
@@ -18,7 +19,7 @@
 #include "intrinsics.h"
 
 #define LANES 16
-#define TILE_ROWS 12 /* 24 sums, 2 columns, 1 row of 32 registers */
+#define TILE_ROWS 12 /* of 32 registers: 24 sums, 2 columns, 1 row */
 #define PANEL_REALS 16384
 typedef SIMDE(_m512) vf;
 typedef SIMDE(_m512i) vu;

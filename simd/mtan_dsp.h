@@ -1,5 +1,5 @@
-/* mtan_dsp.h: int8 products by the DSP instructions of a Cortex-M (M4, M7, M33, M55, M85), two terms at a time. No table of
- * its own: mtan.c takes it in and gives the bits that it gives without.
+/* mtan_dsp.h: int8 products by the DSP instructions of a Cortex-M (M4, M7, M33, M55, M85), two terms at a time. It
+ * has no table of its own: it is included before mtan.c, which gives the same bits with it as without it.
  *
  *     arm-none-eabi-gcc -O2 -mcpu=cortex-m4 -mfloat-abi=hard -mfpu=fpv4-sp-d16 -include simd/mtan_dsp.h -c mtan.c
  */
@@ -22,7 +22,7 @@ static inline uint32_t dsp_word(const void *from) {
     return word;
 }
 
-/* sum + four terms of a row: bytes 0 and 2 with the halves of `even`, 1 and 3 with those of `odd` */
+/* sum + four terms of a row: bytes 0 and 2 times the halves of `even`, bytes 1 and 3 times the halves of `odd` */
 static inline int32_t dsp_terms(int32_t sum, uint32_t even, uint32_t odd, uint32_t bytes) {
     uint32_t pair;
     __asm__("sxtb16 %0, %1" : "=r"(pair) : "r"(bytes));

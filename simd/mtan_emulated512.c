@@ -1,6 +1,6 @@
 /* mtan_emulated512.c: the body of kernels.inc at width 16 for a CPU without AVX-512, as mtan_backend_emulated512:
- * SIMDe makes each 512-bit vector of two of 256 bits, and the words are those of mtan_avx512.c. Without SIMDe the words are here,
- * over vectors of gcc and clang. For tests; mtan_avx2.c is faster.
+ * SIMDe makes each 512-bit vector from two of 256 bits, and mtan_avx512.c defines the words of vec.h. Without SIMDe
+ * this file defines them by the vector extensions of gcc and clang. For tests; mtan_avx2.c is faster.
  *
  *     cc -O2 -mavx2 -mfma -Wno-psabi [-isystem FOLDER_OF_SIMDE] -c simd/mtan_emulated512.c
  */
@@ -59,7 +59,7 @@ static inline vf v_sqrt(vf a) {
     return root.floats;
 }
 
-#define v_set1(x) ((x) - (vf){0}) /* a negative zero stays one */
+#define v_set1(x) ((x) - (vf){0}) /* keeps a negative zero, which + would not */
 #define v_add(a, b) ((a) + (b))
 #define v_sub(a, b) ((a) - (b))
 #define v_mul(a, b) ((a) * (b))

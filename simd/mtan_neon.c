@@ -1,5 +1,6 @@
-/* mtan_neon.c: the kernels for NEON (AArch64), as the table mtan_backend_neon. Everything that has no fast form in
- * kernels.inc is the scalar kernel of mtan.c compiled with this file's flags, so the table is whole and of one class.
+/* mtan_neon.c: the kernels for NEON (AArch64), as the table mtan_backend_neon. Kernels without a fast form
+ * in kernels.inc are the scalar ones of mtan.c, compiled with this file's flags. So the table is complete, and all its
+ * results are of one class.
  *
  *     cc -O2 [-isystem FOLDER_OF_SIMDE] -c simd/mtan_neon.c
  */
@@ -18,7 +19,7 @@
 #include "intrinsics.h"
 
 #define LANES 4
-#define TILE_ROWS 8 /* 16 sums, 2 columns, rows by element, of 32 registers */
+#define TILE_ROWS 8 /* of 32 registers: 16 sums, 2 columns, and rows by element */
 #define PANEL_REALS 4096
 typedef SIMDE(float32x4_t) vf;
 typedef SIMDE(uint32x4_t) vu;
@@ -50,7 +51,7 @@ typedef SIMDE(uint32x4_t) vm;
 #define u_left(x, n) SIMDE(vshlq_n_u32)(x, n)
 #define u_right(x, n) SIMDE(vshrq_n_u32)(x, n)
 
-/* There is no sum of neighbouring products: the two of a column are summed at the end. */
+/* NEON cannot add neighbouring products, so a column has two sums until the end. */
 typedef struct vi {
     SIMDE(int32x4_t) low, high;
 } vi;

@@ -1,5 +1,5 @@
-/* mtan_scalar_fma.c: the scalar kernels of mtan.c compiled for fused multiply-add, as mtan_backend_scalar_fma: what
- * the fused class is compared with, beside a mtan.c that is compiled without flags.
+/* mtan_scalar_fma.c: the scalar kernels of mtan.c compiled for fused multiply-add, as mtan_backend_scalar_fma: the
+ * reference of the fused class, for a program whose mtan.c is compiled without flags.
  *
  *     cc -O2 -mfma -c simd/mtan_scalar_fma.c
  */

@@ -1,5 +1,6 @@
-/* mtan_wasm.c: the kernels for WebAssembly's simd128, as the table mtan_backend_wasm. Everything that has no fast form in
- * kernels.inc is the scalar kernel of mtan.c compiled with this file's flags, so the table is whole and of one class.
+/* mtan_wasm.c: the kernels for WebAssembly's simd128, as the table mtan_backend_wasm. Kernels without a fast form
+ * in kernels.inc are the scalar ones of mtan.c, compiled with this file's flags. So the table is complete, and all its
+ * results are of one class.
  *
  *     emcc -O2 -msimd128 -isystem <folder of simde/> -c simd/mtan_wasm.c
  */

@@ -1,26 +1,27 @@
-/* vec.h: the vector vocabulary of kernels.inc. Each file of an instruction set defines the words over intrinsics.h before it
- * includes kernels.inc; what they have in common stands here. The words mean the same for all, lane by lane with IEEE rounding,
- * so one body gives the same bits at every width.
+/* vec.h: the vector vocabulary of kernels.inc. The file of each instruction set defines these words by intrinsics.h and
+ * then includes kernels.inc; this file defines what all instruction sets share. A word means the same everywhere, lane
+ * by lane with IEEE rounding, so one body gives the same bits at every width.
  *
  *    vf, vu, vm            LANES floats; as many 32-bit unsigned integers; a mask from a comparison
  *    v_load, v_store       unaligned
- *    v_load_n, v_store_n   the first n lanes alone, the others load as 0; a file that has its own defines V_LOADS_LANES
+ *    v_load_n, v_store_n   only the first n lanes; the others load as 0. A file with its own defines V_LOADS_LANES
  *    v_fma(a, b, c)        a b + c, rounded once in the fused class, twice in the other
- *    v_min, v_max          NaN if b is NaN; which of two equal zeros is not promised
+ *    v_min, v_max          NaN if b is NaN; of two zeros, either one
  *    v_lt, v_le, v_eq      false for NaN; v_select(m, a, b) is a where m holds, else b
  *    v_bits, v_floats      reinterpret; u_* are operations on vu
  *    transpose4            4 x 4 floats
  *    vi, vw                sums of LANES columns as integers; two int8 weights of each column as int16
  *    i_add_products        adds to each column its two weights times the two int16 of every 32-bit lane of x
  *
- * TILE_ROWS and PANEL_REALS shape the matrix products: rows of accumulators (two registers each) that leave room for the
- * operands, and a buffer on the stack for columns laid side by side. */
+ * TILE_ROWS and PANEL_REALS shape the matrix products. TILE_ROWS rows of accumulators (two registers each) leave room
+ * for the operands. PANEL_REALS is the size of the buffer on the stack into which columns are copied as panels. */
 #ifndef MTAN_SIMD_VEC_H
 #define MTAN_SIMD_VEC_H
 
 #include "intrinsics.h"
 
-/* Constant loops over registers must be unrolled, or the accumulators would live in memory; others gain by half as many ends. */
+/* UNROLL: constant loops over registers must be unrolled, or the accumulators would live in memory. UNROLL_TWICE: a
+ * long loop gains by half as many branches. */
 #if defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
 #define UNROLL_TWICE _Pragma("clang loop unroll_count(2)")
@@ -53,7 +54,8 @@ static inline void v_store_n(float *p, vf x, size_t n) {
 
 #endif
 
-/* Four floats: q_low(a, b) is a0 b0 a1 b1, q_high(a, b) is a2 b2 a3 b3; q_first and q_last join the halves of a and b. */
+/* Four floats: q_low(a, b) is a0 b0 a1 b1, q_high(a, b) is a2 b2 a3 b3; q_first and q_last join the first and the last
+ * halves of a and b. */
 #if defined(MTAN_NO_SIMDE) && (defined(__aarch64__) || defined(_M_ARM64))
 typedef float32x4_t vq;
 #define q_load vld1q_f32
