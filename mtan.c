@@ -1,5 +1,5 @@
 /* mtan.c: the whole library behind mtan.h, which is also the manual. Nothing here allocates memory, prints, exits,
- * starts threads or keeps state. No section depends on the code of a later one:
+ * starts threads or keeps state. A section calls only earlier ones, except through the tables of the architectures:
  *
  *    1. Basics            status messages, checked sizes
  *    2. Math              exp, log, sin, cos, tanh, sigmoid, softplus, sqrt
@@ -1206,7 +1206,7 @@ static void attend_one(const attend_record *a, mtan_real *y, size_t ldy) {
     }
 }
 
-/* Adds to dscore for a channel's events and query q, under whichever base the channel's total was summed. */
+/* Adds to dscore for a channel's events and query q, under whichever base the channel's total has. */
 static void attend_slopes_far(const attend_record *a, mtan_real *dscore, int32_t channel, int32_t q, mtan_real share,
                               mtan_real mean) {
     const int32_t far = a->total[(size_t)channel * (size_t)a->queries + (size_t)q] < 0;
@@ -1332,7 +1332,7 @@ static void scalar_moments_add(mtan_real *sums, size_t stride, const mtan_real *
     }
 }
 
-/* The values that the features are made of. */
+/* The values that the features are made of. total is a magnitude: the sum of weights is negative under an own base. */
 typedef struct local_moments {
     mtan_real total, mean, u, uu, d, dd, du; /* [ ] of the sums */
     mtan_real var, root, rho, cov;           /* root: sqrt(var + e^2) */
@@ -1481,7 +1481,7 @@ static mtan_real moments_slope(const moment_slopes *s, mtan_real u, mtan_real d)
     return MTAN_FMA(u, by_value, MTAN_FMA(d, MTAN_FMA(d, s->dd, s->d), s->c));
 }
 
-/* Adds to dscore for a channel's events and query q, under whichever base the channel's sums were made. */
+/* Adds to dscore for a channel's events and query q, under whichever base the channel's sums have. */
 static void moments_slopes_far(const moments_record *r, mtan_real *dscore, int32_t channel, int32_t q,
                                const moment_slopes *s) {
     const attend_record *a = &r->a;
@@ -2646,8 +2646,8 @@ static const mtan_backend *host_kernels(const mtan_tape *tape) {
     return tape->backend->device ? &mtan_backend_scalar : tape->backend;
 }
 
-/* The number of nodes fits in 32 bits and their bytes in a quarter of size_t, so that workspace plus nodes cannot
- * overflow. */
+/* The number of nodes fits in 32 bits and their bytes in a quarter of size_t's range, so that workspace plus nodes
+ * cannot overflow. */
 #define LARGEST_NODES                                                                                                  \
     (SIZE_MAX / 4 / sizeof(mtan_node) < UINT32_MAX ? SIZE_MAX / 4 / sizeof(mtan_node) : UINT32_MAX - 1)
 
@@ -3202,7 +3202,7 @@ static void attend_values_back(mtan_tape *tape, const mtan_node *n) {
                                    (size_t)value.stride, y.cols);
 }
 
-/* The same with RBF weights, one bandwidth per column; a record without points gives zeros. */
+/* Decoder attention with RBF weights, one bandwidth per column; a record without points gives zeros. */
 void mtan_op_smooth(mtan_tape *tape, mtan_tensor y, mtan_tensor key, mtan_tensor beta, mtan_tensor value) {
     const mtan_tensor t[4] = {y, key, beta, value};
     record_tensors(tape, OP_smooth, t, 4);

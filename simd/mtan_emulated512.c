@@ -1,6 +1,6 @@
 /* mtan_emulated512.c: the body of kernels.inc at width 16 for a CPU without AVX-512, as mtan_backend_emulated512:
  * SIMDe makes each 512-bit vector from two of 256 bits, and mtan_avx512.c defines the words of vec.h. Without SIMDe
- * this file defines them by the vector extensions of gcc and clang. For tests; mtan_avx2.c is faster.
+ * this file defines them with the vector extensions of gcc and clang. For tests; mtan_avx2.c is faster.
  *
  *     cc -O2 -mavx2 -mfma -Wno-psabi [-isystem FOLDER_OF_SIMDE] -c simd/mtan_emulated512.c
  */

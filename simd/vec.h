@@ -1,4 +1,4 @@
-/* vec.h: the vector vocabulary of kernels.inc. The file of each instruction set defines these words by intrinsics.h and
+/* vec.h: the vector vocabulary of kernels.inc. The file of each instruction set defines these words with intrinsics.h and
  * then includes kernels.inc; this file defines what all instruction sets share. A word means the same everywhere, lane
  * by lane with IEEE rounding, so one body gives the same bits at every width.
  *
