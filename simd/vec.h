@@ -1,6 +1,6 @@
-/* vec.h: the vector vocabulary of kernels.inc. The file of each instruction set defines these words with intrinsics.h and
- * then includes kernels.inc; this file defines what all instruction sets share. A word means the same everywhere, lane
- * by lane with IEEE rounding, so one body gives the same bits at every width.
+/* vec.h: the vector vocabulary of kernels.inc. The file of each instruction set defines these words with intrinsics.h
+ * and then includes kernels.inc; this file defines what all instruction sets share. A word means the same everywhere,
+ * lane by lane with IEEE rounding, so one body gives the same bits at every width.
  *
  *    vf, vu, vm            LANES floats; as many 32-bit unsigned integers; a mask from a comparison
  *    v_load, v_store       unaligned
