@@ -6564,7 +6564,8 @@ static const mtan_architecture mtand_full = {
 };
 
 /* ==== 12. Prediction ============================================================================================
- * A predictor's block: folded weights, then one workspace, in which init runs the folding and every call runs a model. */
+ * A predictor's block holds the folded weights, then one workspace. Init folds the weights in that workspace, and every
+ * call runs the model in it. */
 
 static mtan_status check_bounds(const mtan_bounds *bounds) {
     if (!bounds) return MTAN_ERR_NULL;
@@ -6582,13 +6583,13 @@ static mtan_status check_model(const mtan_model *model) {
     return mtan_config_check(&model->config);
 }
 
-/* What folds weights, trains or saves them needs all of them as reals. */
+/* Predictors and saving need every weight as a real: a model with int8 rows in place has only their scales as reals. */
 static mtan_status check_reals(const mtan_model *model) {
     const mtan_status status = check_model(model);
     return status == MTAN_OK && model->rows ? MTAN_ERR_CONFIG : status;
 }
 
-/* One chunk of prediction: as many records as fit a call, all samples. */
+/* The request for one chunk of prediction: n records, at most bounds.records, with all their samples. */
 static batch_request predict_request(const mtan_predictor *p, const mtan_record *records, int32_t n,
                                      queries_from queries) {
     const mtan_config *c = &p->model->config;
@@ -6615,7 +6616,8 @@ static queries_from class_queries(const mtan_config *c) {
     return c->classify == MTAN_CLASSIFY_TIME || (observed(c) && !reads_times(c)) ? QUERY_TIMES : QUERY_NONE;
 }
 
-/* What a call wants of one chunk; for classes also room to gather the samples of one row, (S, O). */
+/* Builds the batch of one chunk and computes the `wanted` outputs. For classes, `row` (S, O) is scratch in which the
+ * samples of one row are gathered. */
 static mtan_outputs predict_forward(const mtan_predictor *p, mtan_tape *tape, mtan_batch *batch, const batch_request *q,
                                     uint32_t wanted, mtan_tensor *row) {
     const noise_source noise = {p->seed, 0, p->model->config.predict_samples == 0};
@@ -6627,7 +6629,7 @@ static mtan_outputs predict_forward(const mtan_predictor *p, mtan_tape *tape, mt
     return model_forward(&m, q, noise, wanted);
 }
 
-/* The workspace for the most that any call of a predictor does. */
+/* Counts the folded weights, and the largest workspace that folding or any call of a predictor needs. */
 static mtan_status predictor_counts(const mtan_model *model, const mtan_bounds *bounds, size_t *fold, size_t *work) {
     mtan_predictor p;
     mtan_tape tape = tape_start(model->backend, NULL, 0, 0);
@@ -6655,7 +6657,7 @@ static mtan_status predictor_counts(const mtan_model *model, const mtan_bounds *
     return tape.status;
 }
 
-/* A member of an ensemble, in the block of its predictor. The room is the same on every CPU. */
+/* A member of an ensemble, stored in the block of its predictor. Each takes MEMBER_BYTES, the same on every CPU. */
 typedef struct ensemble_member {
     mtan_model model;
     mtan_predictor predictor;
@@ -6668,14 +6670,16 @@ static ensemble_member *member_at(const mtan_predictor *p, int32_t index) {
     return (ensemble_member *)(void *)((char *)p->members + (size_t)index * MEMBER_BYTES);
 }
 
-/* The member that answers what has no mean, or the predictor itself. */
+/* The predictor for results that are not averaged (curves, latent states, attention): an ensemble's first member, or
+ * the predictor itself. */
 static mtan_predictor *first_of(mtan_predictor *p) {
     if (!p->members) return p;
     member_at(p, 0)->predictor.seed = p->seed;
     return &member_at(p, 0)->predictor;
 }
 
-/* What is averaged and a member's own result: rows of probabilities, or means and variances. */
+/* Reals for the average and for one member's own result: rows of class probabilities, or curves of means and
+ * variances. */
 static size_t result_count(const mtan_config *c, const mtan_bounds *bounds) {
     const size_t times = (size_t)(bounds->times > 0 ? bounds->times : 1), records = (size_t)bounds->records;
     const size_t rows = c->classify == MTAN_CLASSIFY_TIME ? count_product(records, times) : records;
@@ -6685,7 +6689,8 @@ static size_t result_count(const mtan_config *c, const mtan_bounds *bounds) {
     return align_count(classes > curves ? classes : curves);
 }
 
-/* Where the parts of a predictor's block lie, in reals: members, folded weights of each, one workspace, results. */
+/* Sizes in reals of the parts of a predictor's block, in this order: members, folded weights (the size is that of one
+ * member), one workspace, results. */
 typedef struct predictor_layout {
     size_t members, fold, work, result, total;
 } predictor_layout;
@@ -6714,7 +6719,7 @@ mtan_status mtan_predictor_size(const mtan_model *model, const mtan_bounds *boun
     return status == MTAN_OK ? bytes_for(l.total, bytes) : status;
 }
 
-/* A predictor of one model in the places that it is given. */
+/* Initialises the predictor of a single model with the given fold space and workspace, and folds the weights. */
 static mtan_status fold_predictor(mtan_predictor *predictor, const mtan_model *model, const mtan_bounds *bounds,
                                   mtan_real *fold, mtan_real *work, size_t work_count) {
     mtan_tape tape;
@@ -6766,14 +6771,14 @@ static mtan_tape predict_tape(const mtan_predictor *p) {
     return tape;
 }
 
-/* How a run ended that made x, which is on the host by now. Nothing is handed out that is not finite. */
+/* The status of a run that computed x, which must be on the host. A result that is not finite is MTAN_ERR_NUMERIC. */
 static mtan_status result_status(const mtan_tape *tape, mtan_tensor x) {
     for (int32_t r = 0; tape->status == MTAN_OK && r < x.rows; r++)
         if (!all_finite(mtan_data(tape, mtan_rows(x, r, 1)), (size_t)x.cols)) return MTAN_ERR_NUMERIC;
     return tape->status;
 }
 
-/* Rows of logits as the task reads them: probabilities of classes or of labels, numbers as they are. */
+/* Turns rows of logits into predictions in place: softmax for classes, sigmoid for labels, nothing for numbers. */
 static void read_logits(const mtan_backend *k, const mtan_config *c, mtan_real *x, int32_t rows) {
     const int32_t O = mtan_config_outputs(c);
     if (c->task == MTAN_TASK_CLASSES) k->softmax_forward(x, rows, O);
@@ -6785,7 +6790,7 @@ static void swap_down(mtan_real *x) {
     if (x[1] < low) x[0] = x[1], x[1] = low;
 }
 
-/* Quantiles that were learned one by one may cross: in order they are no worse (Chernozhukov et al., 2010). */
+/* Quantiles are learned separately and may cross. Sorting them never makes them worse (Chernozhukov et al., 2010). */
 static void order_quantiles(const mtan_config *c, mtan_real *x) {
     for (int32_t i = 0; c->interval > 0 && i < c->classes; i++, x += 3) {
         swap_down(x), swap_down(x + 1);
@@ -6793,8 +6798,8 @@ static void order_quantiles(const mtan_config *c, mtan_real *x) {
     }
 }
 
-/* One row from S rows of logits, which are read first. The mean of the log probabilities of a label and of its absence is, made
- * to sum to one, the probability of the mean logit. */
+/* One row of predictions from S rows of logits, which are overwritten. For labels, MTAN_MEAN_LOG_PROBABILITY needs only
+ * the mean logit: the means of log p and of log(1 - p), normalised to sum to one, give sigmoid(mean logit). */
 static void combine_samples(const mtan_backend *k, const mtan_config *c, mtan_real *out, mtan_real *logits,
                             int32_t samples) {
     const int32_t O = mtan_config_outputs(c), logs = c->rule == MTAN_MEAN_LOG_PROBABILITY;
@@ -6807,7 +6812,7 @@ static void combine_samples(const mtan_backend *k, const mtan_config *c, mtan_re
     order_quantiles(c, out);
 }
 
-/* The logits of every row's S samples become, in the place of the first, the row's prediction. row (S, O) is scratch. */
+/* Replaces the first sample of every row by the prediction over the row's S samples. row (S, O) is scratch. */
 static void classify_rows(const mtan_tape *tape, const mtan_config *c, mtan_tensor logits, mtan_tensor row) {
     const mtan_backend *k = host_kernels(tape);
     const mtan_batch *batch = tape->batch;
@@ -6821,8 +6826,8 @@ static void classify_rows(const mtan_tape *tape, const mtan_config *c, mtan_tens
         }
 }
 
-/* Hands one chunk's results out in the records' own order, the first `samples` of every row: (rows, samples, O). Returns
- * what is behind them. */
+/* Copies one chunk's results to `out` in the caller's order of records, the first `samples` of every row:
+ * (rows, samples, O). Returns the end of the results. */
 static mtan_real *deliver_classes(const mtan_tape *tape, const mtan_config *c, mtan_tensor logits, int32_t samples,
                                   mtan_real *out) {
     const mtan_batch *batch = tape->batch;
@@ -6837,8 +6842,8 @@ static mtan_real *deliver_classes(const mtan_tape *tape, const mtan_config *c, m
     return out;
 }
 
-/* More records than fit one call: each chunk is put in its normal form once before any of them runs, so that nothing is
- * written unless every record is sound. */
+/* For more records than fit one call: builds the batch of every chunk before any chunk runs, so that nothing is written
+ * unless every record is valid. */
 static mtan_status check_chunks(const mtan_predictor *p, const mtan_record *records, int32_t n) {
     const mtan_config *c = &p->model->config;
     for (int32_t done = 0, m; done < n; done += m) {
@@ -6857,7 +6862,7 @@ static mtan_status check_chunks(const mtan_predictor *p, const mtan_record *reco
     return MTAN_OK;
 }
 
-/* One chunk by one model; *out moves on behind its results. */
+/* Predicts one chunk with one model and advances *out past the results. `raw`: the logits of every sample. */
 static mtan_status member_classes(const mtan_predictor *predictor, const batch_request *q, mtan_real **out,
                                   int32_t raw) {
     const mtan_config *c = &predictor->model->config;
@@ -6869,12 +6874,12 @@ static mtan_status member_classes(const mtan_predictor *predictor, const batch_r
     fetch_tensor(&tape, logits);
     if ((status = result_status(&tape, logits)) != MTAN_OK) return status;
     if (!raw) classify_rows(&tape, c, logits, row);
-    if ((status = result_status(&tape, logits)) != MTAN_OK) return status; /* samples may exclude each other */
+    if ((status = result_status(&tape, logits)) != MTAN_OK) return status; /* samples may rule out every class */
     *out = deliver_classes(&tape, c, logits, raw ? batch.samples : 1, *out);
     return MTAN_OK;
 }
 
-/* A request to an ensemble as its member `index` gets it. */
+/* The request to an ensemble, adapted to member `index`. */
 static batch_request member_request(const mtan_predictor *p, const batch_request *q, void *const *gathered,
                                     int32_t index) {
     ensemble_member *m = member_at(p, index);
@@ -6887,7 +6892,8 @@ static batch_request member_request(const mtan_predictor *p, const batch_request
     return own;
 }
 
-/* The mean over the members; `raw`: as the logits that would give it, finite where a probability is 0 or 1. */
+/* Turns sums over the members into means. With `raw`, probabilities become logits that would give them; those of 0 and
+ * 1 are kept finite. */
 static void finish_classes(const mtan_config *c, mtan_real *sum, size_t n, int32_t raw) {
     const mtan_real least = (mtan_real)1e-37;
     for (size_t i = 0; i < n; i++) {
@@ -6898,7 +6904,8 @@ static void finish_classes(const mtan_config *c, mtan_real *sum, size_t n, int32
     }
 }
 
-/* One chunk, or what a stream has gathered for each member; *out moves on behind its results. */
+/* Predicts one chunk, or a stream's gathered sums (one set per member), averages over the members and advances *out
+ * past the results. */
 static mtan_status classes_chunk(const mtan_predictor *p, const batch_request *q, void *const *gathered,
                                  mtan_real **out, int32_t raw) {
     const int32_t k = members_of(&p->model->config);
@@ -6946,7 +6953,7 @@ mtan_status mtan_predictor_classify(mtan_predictor *predictor, const mtan_record
     return classes_of(predictor, records, n, probability, 0);
 }
 
-/* Records of many, in pieces that a predictor takes at once. */
+/* Many records, split into pieces of bounds.records: one call of a predictor for each. */
 typedef struct spread {
     mtan_predictor *predictors;
     const mtan_record *records;
@@ -6990,7 +6997,7 @@ mtan_status mtan_predictor_logits(mtan_predictor *predictor, const mtan_record *
     return classes_of(predictor, records, n, logits, 1);
 }
 
-/* Decodes one record, or what was gathered of it, at its query times on the caller's tape. */
+/* Decodes one record, or a stream's gathered sums, at the record's query times. Outputs lie on the caller's tape. */
 static mtan_status decode_one(mtan_predictor *p, const mtan_record *record, const void *gathered, mtan_tape *tape,
                               mtan_batch *batch, mtan_outputs *out) {
     mtan_status status;
@@ -7005,7 +7012,7 @@ static mtan_status decode_one(mtan_predictor *p, const mtan_record *record, cons
     return status == MTAN_OK ? result_status(tape, out->deviation) : status;
 }
 
-/* Mean and variance over S samples that lie `apart`. */
+/* Mean and variance over S samples with stride `apart`. */
 static double samples_mean(const mtan_real *x, int32_t samples, size_t apart) {
     double sum = 0;
     for (int32_t s = 0; s < samples; s++) sum += (double)x[(size_t)s * apart];
@@ -7043,8 +7050,8 @@ static mtan_status member_interpolate(mtan_predictor *predictor, const mtan_reco
     return MTAN_OK;
 }
 
-/* Mean and variance of members 0..i from those of 0..i-1: the variance of all is the mean of the members' variances and the
- * variance of their means. */
+/* Updates the mean and variance of members 0..i-1 to those of members 0..i. The variance of all members is the mean of
+ * their variances plus the variance of their means. */
 static void join_member(mtan_real *mean, mtan_real *variance, const mtan_real *m, const mtan_real *std, size_t n,
                         int32_t i) {
     for (size_t j = 0; j < n; j++) {
@@ -7143,8 +7150,8 @@ mtan_status mtan_predictor_attention(mtan_predictor *predictor, const mtan_recor
 }
 
 /* ==== 13. Streams and small memory ==============================================================================
- * A stream hands observations to the model's architecture, which gathers them in memory that does not grow, and a predictor
- * goes on from there. The small path is the architecture's own. */
+ * A stream passes observations to the model's architecture, which accumulates them in memory of constant size. A
+ * predictor continues from these sums. The small path is implemented by the architecture. */
 
 /* ---- streams ---- */
 
@@ -7152,12 +7159,12 @@ static mtan_status check_stream(const mtan_model *model, int32_t window) {
     const mtan_status status = check_model(model);
     if (status != MTAN_OK) return status;
     if (!architecture_of(&model->config)->gather_start || model->backend->device) return MTAN_ERR_CONFIG;
-    if (model->rows) return MTAN_ERR_CONFIG; /* as its predictor would */
+    if (model->rows) return MTAN_ERR_CONFIG; /* a predictor refuses it, too */
     if (window < 0) return MTAN_ERR_INPUT;
     return window > LARGEST_DIMENSION ? MTAN_ERR_SIZE : MTAN_OK;
 }
 
-/* The sums of one model. */
+/* Takes workspace for the gathered sums of one model and returns them empty; null when counting. */
 static void *start_gathering(mtan_tape *tape, const mtan_model *model, mtan_real *fold) {
     model_run m;
     tape->fold = fold;
@@ -7165,7 +7172,8 @@ static void *start_gathering(mtan_tape *tape, const mtan_model *model, mtan_real
     return architecture_of(&model->config)->gather_start(&m.forward);
 }
 
-/* Counts, or carves, where there is a predictor. An event takes three reals in either build, a pointer eight bytes. */
+/* Counts a stream's memory or, on a tape with a workspace, lays it out for the stream's predictor. An event takes three
+ * reals in either build; eight bytes are reserved for a pointer. */
 static void stream_layout(mtan_tape *tape, mtan_stream *s, const mtan_model *model, int32_t window) {
     const mtan_predictor *p = tape->work ? s->predictor : NULL;
     const int32_t k = members_of(&model->config);
@@ -7210,7 +7218,7 @@ mtan_status mtan_stream_init(mtan_stream *stream, mtan_predictor *predictor, int
     return tape.status;
 }
 
-/* The model's, which the stream was made for. */
+/* The config of the model that the stream was made for. */
 static const mtan_config *stream_config(const mtan_stream *s) {
     return &s->predictor->model->config;
 }
@@ -7237,7 +7245,8 @@ static mtan_event *kept_at(const mtan_stream *s, int32_t i) {
     return &s->kept[((int64_t)s->first + i) % s->window];
 }
 
-/* The oldest to arrive makes room for the newest. */
+/* Appends an event to the ring buffer. A full ring drops the event that arrived first; `lost` is the latest time
+ * dropped. */
 static void keep(mtan_stream *s, const mtan_event *event) {
     if (s->window == 0) return;
     if (s->count == s->window) {
@@ -7280,7 +7289,7 @@ mtan_status mtan_stream_expire(mtan_stream *stream, mtan_real before) {
     return MTAN_OK;
 }
 
-/* What is asked about the stream, as a record without events. */
+/* The caller's question (query times, noise, id) as a record without events. */
 static mtan_record question(const mtan_record *ask) {
     mtan_record r;
     memset(&r, 0, sizeof r);
@@ -7317,8 +7326,8 @@ mtan_status mtan_stream_interpolate(mtan_stream *stream, const mtan_record *ask,
 
 /* ---- small memory ---- */
 
-/* Counts what a record needs (work null), or runs one and gives its logits or probabilities. A frame of its own: the
- * caller's is not on the stack twice. */
+/* Counts the memory for a record (work null), or runs a record and writes its logits or probabilities. It is a separate
+ * function so that its large frame (model_run) is never on the stack twice. */
 static mtan_status small_run(const mtan_model *model, const mtan_record *record, int32_t points, mtan_real *work,
                              size_t *count, mtan_real *out, int32_t raw) {
     mtan_tape tape = tape_start(model->backend, work, *count, 0);
