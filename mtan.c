@@ -7383,9 +7383,9 @@ mtan_status mtan_small_logits(const mtan_model *model, const mtan_record *record
 }
 
 /* ==== 14. Training ==============================================================================================
- * One step: the prologue folds the weights; the batch is cut into a power of two of shards, each with its own tape and
- * gradient array; a binary tree adds the arrays, the same tree whatever the number of threads or ranks; the epilogue
- * runs the folding backwards; the optimiser moves the weights. */
+ * One step: the prologue folds the weights. The batch is cut into a power-of-two number of shards, each with its own
+ * tape and gradient array. A binary tree adds the arrays; it is the same tree for any number of threads or ranks. The
+ * epilogue runs the folding backwards. The optimiser updates the weights. */
 
 void mtan_train_config_init(mtan_train_config *config) {
     if (!config) return;
@@ -7412,17 +7412,17 @@ int32_t mtan_shard_count(int32_t n) {
     return shards;
 }
 
-/* A device takes a batch whole. */
+/* A device takes the whole batch as one shard. */
 static int32_t shards_on(const mtan_backend *backend, int32_t n) {
     return backend->device ? 1 : mtan_shard_count(n);
 }
 
-/* Shard i of n records: sizes differ by at most one. */
+/* The first record of shard i. Sizes of shards differ by at most one. */
 static int32_t shard_start(int32_t i, int32_t shards, int32_t n) {
     return i * (n / shards) + (i < n % shards ? i : n % shards);
 }
 
-/* Room for a trainer's state: the same on every CPU. */
+/* Bytes reserved for a trainer's state, the same on every CPU. */
 enum { STATE_BYTES = 256 };
 typedef char state_fits[sizeof(struct mtan_trainer_state) <= STATE_BYTES ? 1 : -1];
 
@@ -7445,12 +7445,12 @@ static queries_from train_queries(const mtan_config *c) {
     return c->classify == MTAN_CLASSIFY_TIME ? QUERY_TIMES : QUERY_TARGETS;
 }
 
-/* Weight of the cross-entropy beside a bound or a penalty; with a class per time it is the loss. */
+/* Weight of the cross-entropy: alpha next to a bound or a penalty, else 1. With a class per time it is the loss. */
 static double ce_weight(const mtan_config *c) {
     return has_trait(c, MTAN_USES_ALPHA) && c->classify != MTAN_CLASSIFY_TIME ? c->alpha : 1;
 }
 
-/* What a record's bracket in the bound is multiplied by: 1 / cells with `norm`, 0 for a record left out (Q18). */
+/* The factor on a record's term of the bound: 1 / cells with `norm`, 0 for a record that is left out (Q18). */
 static mtan_real bound_share(const mtan_config *c, int32_t cells) {
     if (cells == 0 && c->skip_empty) return 0;
     return c->norm ? 1 / (mtan_real)(cells > 0 ? cells : 1) : 1;
@@ -7514,7 +7514,7 @@ static loss_tensors model_loss(const mtan_forward *f, const mtan_outputs *out, c
     return loss;
 }
 
-/* The sum over the samples of output c of row i of a record. */
+/* Output c of row i of a record, summed over the samples. */
 static double sample_sum(const mtan_forward *f, mtan_tensor probability, int32_t b, int32_t i, int32_t c) {
     const mtan_batch *batch = f->tape->batch;
     const mtan_real *p = mtan_data(f->tape, probability) + c;
@@ -7535,7 +7535,8 @@ static int32_t is_correct(const mtan_forward *f, mtan_tensor probability, int32_
     return guess == label;
 }
 
-/* The numbers of a row that are there, and the labels among them that the mean probability is on the side of. */
+/* Counts the numbers of a row that are not missing (NaN) and, of labels, those on the same side of 1/2 as the mean
+ * probability. */
 static void count_numbers(const mtan_forward *f, const loss_tensors *loss, int32_t b, int32_t i,
                           struct shard_sums *sums) {
     const mtan_config *c = f->config;
@@ -7584,9 +7585,9 @@ static void shard_report(const mtan_forward *f, const mtan_outputs *out, const l
     }
 }
 
-/* ---- a batch's way to a device. While kernels work on one, the next is built beside it and sent ahead. ---- */
+/* ---- batches for a device: while kernels work on one, the next is built in the other place and sent ahead ---- */
 
-/* A place holds a batch's arrays and, last, the structure that says where they are. */
+/* Each of the two places holds a batch's arrays and, at its end, the mtan_batch that describes them. */
 static size_t structure_reals(void) {
     return align_count((sizeof(mtan_batch) + sizeof(mtan_real) - 1) / sizeof(mtan_real));
 }
@@ -7611,7 +7612,7 @@ void mtan_trainer_next(mtan_trainer *trainer, const mtan_record *records, int32_
     if (!records) trainer->state->ahead.batch = NULL;
 }
 
-/* Records that cannot be sent are left to the step itself, which says why. */
+/* Builds the next batch and sends it ahead. If that fails, the next step builds it again and reports any error. */
 static void send_next(mtan_trainer *trainer) {
     const mtan_device *device = trainer->model->backend->device;
     const size_t first = (size_t)!trainer->state->place * trainer->state->batch_count;
@@ -7629,8 +7630,8 @@ static void send_next(mtan_trainer *trainer) {
     *trainer->state->ahead.batch = batch;
 }
 
-/* The batch of a step: the one that went ahead, or a new one. On a CPU it lies at the start of the workspace. What is ahead
- * is for the next step alone. */
+/* The batch of a step: the one sent ahead, or a new one. On a CPU it lies at the start of the workspace. A batch sent
+ * ahead is dropped if the next step has other records. */
 static void take_batch(const mtan_trainer *trainer, mtan_tape *tape, mtan_batch *batch, const batch_request *q) {
     const mtan_batch *ahead = tape->work && tape->recording ? trainer->state->ahead.batch : NULL;
     if (ahead) trainer->state->ahead.batch = NULL;
@@ -7698,8 +7699,8 @@ static void rank_body(void *argument, int32_t index, int32_t thread) {
 
 /* ---- layout of a trainer's block ---- */
 
-/* The most records that a shard can have when a batch has at most n: a batch just below the next number of shards may
- * have larger shards than one above it. */
+/* The most records in any shard of a batch of up to n records. The largest batch need not have the largest shards: a
+ * batch just too small for twice as many shards may have larger ones. */
 static int32_t largest_shard(const mtan_backend *backend, int32_t n) {
     int32_t most = 0;
     for (int32_t i = 1; i <= n; i++) {
@@ -7716,7 +7717,7 @@ static mtan_tape prologue_tape(const mtan_trainer *trainer) {
     return tape;
 }
 
-/* Counts what the parts of a block take, into the state. */
+/* Counts the sizes of the block's parts into the state. */
 static mtan_status trainer_counts(const mtan_trainer *trainer) {
     const mtan_bounds *bounds = &trainer->bounds;
     struct mtan_trainer_state *state = trainer->state;
@@ -7746,7 +7747,7 @@ static mtan_status trainer_counts(const mtan_trainer *trainer) {
     return tape.status;
 }
 
-/* One layout for counting and carving: with base null only the total is of use. */
+/* Lays out a trainer's block. Counting uses the same layout: with base null only *total is meaningful. */
 static mtan_status trainer_layout(mtan_trainer *trainer, mtan_real *base, size_t *total) {
     struct mtan_trainer_state *state = trainer->state;
     const mtan_status status = trainer_counts(trainer);
@@ -7779,7 +7780,8 @@ static mtan_status check_train_config(const mtan_train_config *c) {
     return MTAN_OK;
 }
 
-/* The state is the caller's, for as long as the counting lasts. */
+/* Checks the arguments and sets up a trainer on the caller's temporary `state`, which mtan_trainer_init later copies
+ * into the block. */
 static mtan_status trainer_prepare(mtan_trainer *trainer, struct mtan_trainer_state *state, const mtan_model *model,
                                    const mtan_train_config *config, const mtan_bounds *bounds) {
     mtan_status status = check_model(model);
@@ -7788,7 +7790,7 @@ static mtan_status trainer_prepare(mtan_trainer *trainer, struct mtan_trainer_st
     if (!config) return MTAN_ERR_NULL;
     if (!architecture_of(&model->config)->forward) return MTAN_ERR_CONFIG;
     if (members_of(&model->config) > 1) return MTAN_ERR_CONFIG;
-    if (model->precision != MTAN_REAL) return MTAN_ERR_CONFIG; /* gradients of whole numbers there are none */
+    if (model->precision != MTAN_REAL) return MTAN_ERR_CONFIG; /* int8 weights have no gradients */
     memset(trainer, 0, sizeof *trainer);
     memset(state, 0, sizeof *state);
     trainer->state = state;
@@ -7850,7 +7852,7 @@ typedef struct tree_sum {
     int32_t first, shards, chunks;
 } tree_sum;
 
-/* One slice of the parameters: neighbours are added, then neighbours of neighbours, into the first array. */
+/* Adds up one slice of the shards' gradient arrays into the first: neighbours, then sums of neighbours, and so on. */
 static void tree_body(void *argument, int32_t index, int32_t thread) {
     const tree_sum *t = (const tree_sum *)argument;
     const size_t n = t->trainer->state->n_gradient;
@@ -7870,7 +7872,7 @@ static void run_parallel(const mtan_train_config *c, int32_t n, mtan_body body, 
         for (int32_t i = 0; i < n; i++) body(argument, i, 0);
 }
 
-/* Labels that a record's rows have, by the weights of their classes; or its numbers. */
+/* The labels of a record, weighted by class; or its numbers that are not missing (NaN). */
 static double count_targets(const mtan_config *c, const double *weight, const mtan_record *r, int32_t rows) {
     double n = 0;
     if (c->task == MTAN_TASK_CLASSES) {
@@ -7881,7 +7883,7 @@ static double count_targets(const mtan_config *c, const double *weight, const mt
     return n;
 }
 
-/* Labels, by the weights of their classes, and records that count, which the means over the batch divide by. */
+/* Checks the records and counts what the batch's means divide by: labels weighted by class, and records that count. */
 static mtan_status count_batch(const mtan_trainer *trainer, const mtan_record *records, int32_t n, double *labels,
                                int64_t *kept) {
     const mtan_config *c = &trainer->model->config;
@@ -7920,8 +7922,8 @@ static mtan_status gather_report(const train_batch *t, mtan_report *report) {
     return MTAN_OK;
 }
 
-/* Gives every rank the sums and the status of every shard, so that all make the same report, or fail with one status.
- * They travel as they are, sixteen bits to a real: added to the zeros of the other ranks nothing is rounded. */
+/* Gives every rank the sums and the status of every shard, so that all ranks make the same report or fail with the same
+ * status. The bytes travel unchanged, sixteen bits per real: the other ranks add zeros, so nothing is rounded. */
 static mtan_status share_sums(const mtan_train_config *c, struct shard_sums sums[MOST_SHARDS]) {
     enum { PIECES = MOST_SHARDS * sizeof(struct shard_sums) / sizeof(uint16_t) };
     uint16_t piece[PIECES];
@@ -7932,15 +7934,15 @@ static mtan_status share_sums(const mtan_train_config *c, struct shard_sums sums
     for (int32_t i = 0; i < PIECES; i++) moved[i] = (mtan_real)piece[i];
     if ((status = c->allreduce(c->allreduce_context, moved, PIECES)) != MTAN_OK) return status;
     for (int32_t i = 0; i < PIECES; i++) {
-        if (!(moved[i] >= 0 && moved[i] <= 65535)) return MTAN_ERR_INPUT; /* no sum of what was given */
+        if (!(moved[i] >= 0 && moved[i] <= 65535)) return MTAN_ERR_INPUT; /* not the sum of what the ranks gave */
         piece[i] = (uint16_t)moved[i];
     }
     memcpy(sums, piece, sizeof piece);
     return MTAN_OK;
 }
 
-/* Adds the gradients of the rank's shards, then those of the ranks, into the first array. With fewer shards than ranks
- * some have none: they give -0, which added to any number changes no bit of it. */
+/* Adds the gradients of the rank's shards, then those of all ranks, into the first array. With fewer shards than ranks
+ * some ranks have no shard. They contribute -0: adding it changes no bit of any number. */
 static mtan_status sum_gradients(mtan_trainer *trainer, const rank_shards *own) {
     const mtan_train_config *c = &trainer->config;
     const size_t n = trainer->state->n_gradient;
@@ -8043,7 +8045,7 @@ mtan_status mtan_trainer_gradient(mtan_trainer *trainer, const mtan_record *reco
     return prologue.status;
 }
 
-/* Decoupled weight decay: matrices shrink by a share of the rate, whatever their gradient. */
+/* Decoupled weight decay: matrices are multiplied by 1 - rate decay, whatever their gradient. */
 static void decay_weights(mtan_trainer *trainer, double rate) {
     const mtan_config *c = &trainer->model->config;
     const mtan_real kept = (mtan_real)(1 - rate * trainer->config.decay);
@@ -8054,7 +8056,7 @@ static void decay_weights(mtan_trainer *trainer, double rate) {
     }
 }
 
-/* The optimiser's step with a gradient of this norm. One that is not finite changes nothing. */
+/* The optimiser's step; `norm` is the gradient's. A norm that is not finite changes nothing. */
 static mtan_status update_weights(mtan_trainer *trainer, int32_t epoch, double norm) {
     const mtan_backend *k = trainer->model->backend;
     const mtan_train_config *c = &trainer->config;
@@ -8083,7 +8085,7 @@ static mtan_status update_weights(mtan_trainer *trainer, int32_t epoch, double n
     return MTAN_OK;
 }
 
-/* The gradient may have been changed since it was made. */
+/* The norm is computed again: the caller may have changed the gradient. */
 mtan_status mtan_trainer_update(mtan_trainer *trainer, int32_t epoch) {
     double norm;
     mtan_status status;
