@@ -8109,8 +8109,8 @@ mtan_status mtan_trainer_step(mtan_trainer *trainer, const mtan_record *records,
 /* ---------------------------------------------------------------------------------------------------------------
  * safetensors: bytes and element types
  *
- * The container is little-endian. Single numbers are put together from bytes by shifts; whole arrays are copied, with
- * each element's bytes reversed on a big-endian host.
+ * The container is little-endian. Single numbers are assembled from bytes with shifts. Whole arrays are copied; a
+ * big-endian host reverses the bytes of each element.
  */
 static const struct {
     char name[8]; /* longest: F8_E5M2 and F8_E4M3, 7 and the zero */
@@ -8137,7 +8137,7 @@ static uint64_t load_little(const uint8_t *from, size_t width) {
     return value;
 }
 
-/* File order to host order, and the other way round: it is the same reversal. */
+/* From file order to host order or back: both are the same reversal. */
 static void copy_little(void *to, const void *from, size_t count, size_t width) {
     if (count == 0) return;
     if (width == 1 || host_is_little()) {
@@ -8165,8 +8165,8 @@ static double f16_from_bits(uint32_t bits) {
     return f32_from_bits(sign | (exponent + 112u) << 23 | fraction << 13);
 }
 
-/* Elements of a shape, or SIZE_MAX when they, or their bytes, cannot be counted in size_t (also where a later dimension
- * is 0). */
+/* The number of elements of a shape. SIZE_MAX when it, or the number of bytes, overflows size_t, even if a later
+ * dimension is 0. */
 static size_t shape_count(const size_t *shape, int rank, size_t width) {
     size_t count = 1;
     for (int i = 0; i < rank; i++) {
@@ -8179,20 +8179,20 @@ static size_t shape_count(const size_t *shape, int rank, size_t width) {
 /* ---------------------------------------------------------------------------------------------------------------
  * safetensors: strings
  *
- * Names and metadata stay in the header as JSON wrote them. All that is ever done with one (check, compare, hash,
- * decode) goes through text_next, which gives a character at a time.
+ * Names and metadata stay in the header as JSON strings. Every operation on them (check, compare, hash, decode) uses
+ * text_next, which returns one character at a time.
  */
 
-/* The next UTF-8 character. Or -1, and the cursor stays: at the end, cut short, overlong, a surrogate, or above
- * U+10FFFF. */
+/* The next UTF-8 character. Returns -1, and the cursor stays, at the end or where the character is malformed, cut
+ * short, overlong, a surrogate, or above U+10FFFF. */
 static int32_t utf8_next(const uint8_t **at, const uint8_t *end) {
-    static const int32_t least[4] = {0, 0x80, 0x800, 0x10000}; /* the smallest code that needs this many bytes more */
+    static const int32_t least[4] = {0, 0x80, 0x800, 0x10000}; /* smallest code with so many continuation bytes */
     const uint8_t *p = *at;
     if (p == end) return -1;
     int32_t code = *p++;
     const int more = code < 0x80 ? 0 : code < 0xc0 ? -1 : code < 0xe0 ? 1 : code < 0xf0 ? 2 : code < 0xf8 ? 3 : -1;
     if (more < 0 || end - p < more) return -1;
-    if (more > 0) code &= 0x3f >> more; /* what the leading ones leave */
+    if (more > 0) code &= 0x3f >> more; /* the bits after the leading ones */
     for (int i = 0; i < more; i++, p++) {
         if ((*p & 0xc0) != 0x80) return -1;
         code = code << 6 | (*p & 0x3f);
@@ -8224,7 +8224,8 @@ static int32_t text_hex4(const uint8_t **at, const uint8_t *end) {
     return code;
 }
 
-/* What follows a backslash. Codes above U+FFFF are two \u escapes, a high and a low surrogate; neither may be alone. */
+/* The character of an escape, after its backslash; -1 on an error. Codes above U+FFFF are two \u escapes, a high and a
+ * low surrogate; neither may be alone. */
 static int32_t text_escape(const uint8_t **at, const uint8_t *end) {
     static const char letter[] = "\"\\/bfnrt", meaning[] = "\"\\/\b\f\n\r\t";
     if (*at == end) return -1;
@@ -8251,14 +8252,14 @@ static int32_t text_next_rare(const uint8_t **at, const uint8_t *end) {
     return code;
 }
 
-/* The next character of a JSON string. Or -1, and the cursor stays: at its end, at a quote, at a control character or
- * an error. So a string is good when the cursor stops at its end. Letters that stand for themselves go first. */
+/* The next character of a JSON string. Returns -1, and the cursor stays, at the end, at a quote, at a control character
+ * or at an error. So a string is valid when the cursor stops at its end. Plain ASCII takes the fast path. */
 static int32_t text_next(const uint8_t **at, const uint8_t *end) {
     const uint8_t c = *at == end ? 0 : **at;
     return c >= 0x20 && c < 0x80 && c != '"' && c != '\\' ? *(*at)++ : text_next_rare(at, end);
 }
 
-/* A JSON string against another, and below against plain UTF-8. */
+/* Compares two JSON strings; text_equals compares a JSON string with plain UTF-8. */
 static int text_same(mtan_text a, mtan_text b) {
     const uint8_t *at_a = (const uint8_t *)a.raw, *end_a = at_a + a.length;
     const uint8_t *at_b = (const uint8_t *)b.raw, *end_b = at_b + b.length;
@@ -8274,7 +8275,7 @@ static int text_equals(mtan_text coded, const char *plain) {
     const uint8_t *at = (const uint8_t *)coded.raw, *const end = at + coded.length;
     uint8_t c[4];
     int32_t code;
-    while ((code = text_next(&at, end)) > 0) { /* \u0000 ends it, too: no plain string has that */
+    while ((code = text_next(&at, end)) > 0) { /* \u0000 ends it, too: plain strings have none */
         const size_t n = utf8_encode(code, c);
         for (size_t i = 0; i < n; i++)
             if ((uint8_t)*plain++ != c[i]) return 0;
@@ -8298,7 +8299,7 @@ mtan_status mtan_text_decode(const mtan_text *coded, char *text, size_t size, si
     for (int32_t code; (code = text_next(&at, end)) >= 0;) total += utf8_encode(code, c);
     if (at != end) return MTAN_ERR_FILE;
     if (text != NULL) {
-        size_t left = total; /* a text that has grown since is not followed */
+        size_t left = total; /* the blob may have changed: never write more than was counted */
         if (size <= total) return MTAN_ERR_MEMORY;
         at = start;
         for (int32_t code; (code = text_next(&at, end)) >= 0;) {
@@ -8316,15 +8317,15 @@ mtan_status mtan_text_decode(const mtan_text *coded, char *text, size_t size, si
 /* ---------------------------------------------------------------------------------------------------------------
  * safetensors: the JSON of the header
  *
- * Not JSON at large but the one grammar that a header has: an object of tensors and at most one object of strings. The
- * nesting is written out, so there is no recursion and no depth to bound. Functions return 1 when they read what
- * they are named for and moved the cursor past it, 0 when it is not there.
+ * Not all of JSON, only the grammar of a header: an object of tensors with at most one object of strings. The nesting
+ * is written out in code, so there is no recursion and no depth to limit. A function returns 1 when it has read the
+ * element in its name and moved the cursor past it, 0 when the element is not there.
  */
 typedef struct json {
     const uint8_t *at;
     const uint8_t *end;
     int first;   /* the next member of an object is its first: no comma before it */
-    int checked; /* its strings are known to be good: only their ends are looked for */
+    int checked; /* its strings are known to be valid: only their closing quotes are searched */
 } json;
 
 static void json_space(json *j) {
@@ -8343,7 +8344,7 @@ static int json_open(json *j) {
     return json_take(j, '{');
 }
 
-/* To the quote that ends a string. One that is not there ends at the header's end. */
+/* Moves to the closing quote of a string, or to the end of the header if there is none. */
 static void json_skip(json *j) {
     while (j->at < j->end && *j->at != '"') j->at += *j->at == '\\' && j->end - j->at > 1 ? 2 : 1;
 }
@@ -8431,7 +8432,7 @@ static int scan_fields(json *j, mtan_tensor_view *view, size_t offsets[2]) {
     return more == 0 && seen == ALL;
 }
 
-/* The value of a tensor's member; its range must lie in the data and have the size that dtype and shape ask for. */
+/* The value of a tensor's member. Its range must lie in the data and have the size that dtype and shape imply. */
 static int scan_tensor(json *j, const mtan_file *file, mtan_tensor_view *view) {
     size_t offsets[2];
     memset(view, 0, sizeof *view);
@@ -8452,7 +8453,7 @@ static int scan_pair(json *j, mtan_text *key, mtan_text *value) {
     return more == 1 && !json_string(j, value) ? -1 : more;
 }
 
-/* The value of __metadata__: an object of strings, where *start is its brace, or null, where *start is NULL. */
+/* The value of __metadata__: an object of strings (*start is its opening brace), or null (*start is NULL). */
 static int scan_metadata(json *j, const uint8_t **start, size_t *pairs) {
     mtan_text key, value;
     int more;
@@ -8478,7 +8479,7 @@ typedef struct header_member {
     mtan_tensor_view tensor;
 } header_member;
 
-/* 1, 0 at the end of the header's object, -1 on an error. Metadata that has been seen before is passed over at once. */
+/* 1, 0 at the end of the header's object, -1 on an error. Metadata that was scanned before is skipped. */
 static int next_member(json *j, const mtan_file *file, header_member *member) {
     mtan_text name;
     const int more = json_member(j, &name);
@@ -8513,8 +8514,8 @@ static json file_pairs(const mtan_file *file) {
     return j;
 }
 
-/* First pass: the header is well formed and ends in blanks alone; the sizes of all tensors sum to the data's. *in_order:
- * each tensor starts where the one before it ends. */
+/* First pass: checks that the header is well formed and followed only by spaces, and that the tensors' sizes sum to the
+ * size of the data. *in_order: every tensor starts where the previous one ends. */
 static int file_survey(mtan_file *file, int *in_order) {
     header_member member;
     size_t covered = 0;
@@ -8548,7 +8549,7 @@ static int next_name(json *j, const mtan_file *file, int of_pairs, mtan_text *na
     return more;
 }
 
-/* Does the name i places from the cursor on say the same as this one? */
+/* Whether the i-th name from the cursor equals `name`, or cannot be read. */
 static int name_repeats(json j, const mtan_file *file, int of_pairs, int i, mtan_text name) {
     mtan_text earlier;
     int more;
@@ -8558,10 +8559,11 @@ static int name_repeats(json j, const mtan_file *file, int of_pairs, int i, mtan
     return more != 1 || text_same(earlier, name);
 }
 
-/* No name occurs twice, without memory for all of them: the hashes of a batch are kept on the stack and all names that
- * come after are held against them, then the next batch starts where this one ended. n names take n/512 passes, at most
- * 8, half of the header long on average. Names are read again where hashes agree; among the 4096 that a file may have
- * that happens once in 500 files. More than ACCIDENTS are made on purpose, to waste time, and are refused. */
+/* Checks that no name occurs twice, without memory for all names. The hashes of a batch of names are kept on the stack,
+ * and all later names are compared with them; then the next batch starts where this one ended. n names take n/512
+ * passes, at most 8, each over half of the header on average. Names are read again only where hashes agree, which
+ * happens by chance in one of 500 files with the maximum of 4096 names. More than ACCIDENTS collisions are deliberate,
+ * made to waste time, and are refused. */
 static int names_differ(const mtan_file *file, json start, int of_pairs) {
     enum { BATCH = 512, ACCIDENTS = 16 }; /* 2 KB */
     uint32_t hashes[BATCH];
@@ -8586,8 +8588,8 @@ static int names_differ(const mtan_file *file, json start, int of_pairs) {
     return 1;
 }
 
-/* No two tensors share a byte: in batches, as names_differ, for the files that do not list their tensors in the order of
- * the data. An empty range clashes when it lies inside another, not at its edges. */
+/* Checks that no two tensors share a byte, in batches as names_differ does. Only files that do not list their tensors
+ * in the order of the data need it. An empty range overlaps another range when it lies inside it, not at its edges. */
 static int ranges_disjoint(const mtan_file *file, json start) {
     enum { BATCH = 128 }; /* 2 KB with 64-bit addresses */
     struct {
@@ -8620,7 +8622,7 @@ static int header_length(const uint8_t *blob, size_t *bytes) {
     return length > 0 && length <= MTAN_FILE_MAX_HEADER;
 }
 
-/* Ranges inside the data that do not overlap and whose sizes sum to the data's leave no hole and no trailing byte. */
+/* Ranges that lie in the data, do not overlap and together have its size leave no hole and no trailing byte. */
 mtan_status mtan_file_open(mtan_file *file, const void *blob, size_t bytes) {
     if (file == NULL || blob == NULL) return MTAN_ERR_NULL;
     mtan_file f = {0, 0, (const uint8_t *)blob + 8, NULL, NULL, NULL, 0};
@@ -8672,7 +8674,7 @@ mtan_status mtan_file_length(const void *start, size_t bytes, size_t *length) {
     return MTAN_OK;
 }
 
-/* A walk that ended: at the end of the list, or where the blob is no longer what mtan_file_open saw. */
+/* The status of a walk that ended: at the end of the list, or because the blob has changed since mtan_file_open. */
 static mtan_status file_ended(int more) {
     return more == 0 ? MTAN_ERR_MISSING : MTAN_ERR_FILE;
 }
@@ -8690,7 +8692,7 @@ mtan_status mtan_file_tensor(const mtan_file *file, const char *name, mtan_tenso
     return file_ended(more);
 }
 
-/* Where a caller's walk stands: bytes behind the brace that opens the list, 0 before the first of it. */
+/* Resumes a caller's walk: `at` counts the bytes after the brace that opens the list; 0: before the first member. */
 static json walk_resume(json start, size_t at) {
     const size_t most = (size_t)(start.end - start.at);
     start.first = at == 0;
@@ -8797,7 +8799,7 @@ static double view_element(const mtan_tensor_view *view, size_t i) {
 
 mtan_status mtan_view_read(const mtan_tensor_view *view, mtan_real *out, size_t n) {
     if (view == NULL || (out == NULL && n != 0)) return MTAN_ERR_NULL;
-    if (view->dtype == MTAN_DTYPE_REAL) /* no detour through double where that is emulated */
+    if (view->dtype == MTAN_DTYPE_REAL) /* avoids double, which small CPUs emulate */
         return mtan_view_read_raw(view, MTAN_DTYPE_REAL, out, n);
     if (!dtype_is_real(view->dtype) || view->count != n) return MTAN_ERR_SHAPE;
     for (size_t i = 0; i < n; i++) out[i] = (mtan_real)view_element(view, i);
@@ -8851,7 +8853,7 @@ static void sink_size(sink *s, size_t value) {
     sink_put(s, digits + at, sizeof digits - at);
 }
 
-/* A JSON string; escaped is what must be: the quote, the backslash and control characters. */
+/* A JSON string. Only the quote, the backslash and control characters are escaped. */
 static void sink_string(sink *s, const char *plain) {
     static const char hex[] = "0123456789abcdef";
     sink_put(s, "\"", 1);
@@ -8940,7 +8942,7 @@ static void write_header(sink *s, const file_contents *c) {
     sink_text(s, "}");
 }
 
-/* The whole file, of contents that contents_check has passed. The header is counted first, for its length leads. */
+/* Writes the whole file; contents_check must have passed. The header is counted first: its length precedes it. */
 static void write_file(sink *s, const file_contents *c) {
     sink counter = {NULL, NULL, 0, MTAN_OK};
     write_order order = {8, 0};
@@ -8973,7 +8975,7 @@ static int string_same(const char *a, const char *b) {
     return *a == *b;
 }
 
-/* That all tensors together fit in size_t is seen by the sink. */
+/* The sink checks that all tensors together fit in size_t. */
 static mtan_status entry_check(const mtan_file_entry *entry) {
     const mtan_status status = string_check(entry->name);
     if (status != MTAN_OK) return status;
@@ -9024,7 +9026,7 @@ mtan_status mtan_file_write(const mtan_file_entry *entries, size_t entry_count, 
     sink out = {write, context, 0, MTAN_OK};
     size_t bytes;
     if (write == NULL) return MTAN_ERR_NULL;
-    const mtan_status status = contents_size(&c, &bytes); /* so that nothing fails halfway but the callback */
+    const mtan_status status = contents_size(&c, &bytes); /* so that only the callback can fail halfway */
     if (status != MTAN_OK) return status;
     write_file(&out, &c);
     return out.status;
@@ -9076,7 +9078,8 @@ static mtan_status read_setting(mtan_config *config, const mtan_file *file, cons
 
 #define ARCHITECTURE KEY_PREFIX "architecture"
 
-/* An architecture by its name: one of the paper's, which a config has without naming it, or one of the known ones. */
+/* Sets the architecture of this name: one of the paper's two, which the kind in the config already implies, or one of
+ * `known`. */
 static mtan_status find_architecture(mtan_config *config, const mtan_architecture *const *known, const char *name) {
     if (text_equal(name, mtand_enc.name) || text_equal(name, mtand_full.name))
         return text_equal(name, architecture_of(config)->name) ? MTAN_OK : MTAN_ERR_FILE;
@@ -9086,7 +9089,8 @@ static mtan_status find_architecture(mtan_config *config, const mtan_architectur
     return MTAN_OK;
 }
 
-/* The architecture that a file names, and the settings that it adds. Files from before it had a name have the paper's. */
+/* Reads the architecture that a file names and the settings that it adds. Older files name none: they have the paper's
+ * architecture. */
 static mtan_status read_architecture(mtan_config *config, const mtan_architecture *const *known,
                                      const mtan_file *file) {
     char text[MTAN_NAME_SIZE];
@@ -9100,7 +9104,7 @@ static mtan_status read_architecture(mtan_config *config, const mtan_architectur
     return MTAN_OK;
 }
 
-/* The settings in a file, all but the given points. */
+/* Reads all settings of a file except given reference points. */
 static mtan_status read_settings(mtan_config *config, const mtan_architecture *const *known, const mtan_file *file) {
     char text[NUMBER_SIZE];
     if (mtan_file_metadata(file, KEY_PREFIX "kind", text, sizeof text, NULL) != MTAN_OK) return MTAN_ERR_FILE;
@@ -9133,7 +9137,8 @@ mtan_status mtan_model_load_config(mtan_config *config, const mtan_file *file, c
     return MTAN_OK;
 }
 
-/* A config as it is until given points have been read: as many weights, and how many points. */
+/* Reads the config of a file before its given reference points. MTAN_REF_EVEN stands in for MTAN_REF_GIVEN: the number
+ * of weights is the same. *points is how many points will follow. */
 static mtan_status read_pointless(mtan_config *config, size_t *points, const mtan_file *file,
                                   const mtan_architecture *const *known) {
     mtan_status status = read_settings(config, known, file);
@@ -9156,7 +9161,7 @@ mtan_status mtan_model_load_count(const mtan_file *file, const mtan_architecture
     return MTAN_OK;
 }
 
-/* A parameter's tensor in a file, its shape checked; vectors may be (n) or (n, 1). */
+/* Finds a parameter's tensor in a file and checks its shape, which is (n) for rank 1 and (rows, cols) for rank 2. */
 static mtan_status find_param(const mtan_file *file, const mtan_param *p, mtan_tensor_view *view) {
     const mtan_status status = mtan_file_tensor(file, p->name, view);
     if (status != MTAN_OK) return status;
@@ -9170,7 +9175,8 @@ static int32_t readable(mtan_dtype dtype) {
     return dtype == MTAN_DTYPE_F16 || dtype == MTAN_DTYPE_BF16 || dtype == MTAN_DTYPE_F32 || dtype == MTAN_DTYPE_F64;
 }
 
-/* MTAN_OK where all elements are finite as reals, else `bad`. They are read a few at a time, since nothing may be written yet. */
+/* MTAN_OK when all elements are finite as reals, else `bad`. They are read 64 at a time into a buffer, since nothing
+ * may be written to the destination yet. */
 static mtan_status check_elements(mtan_tensor_view view, mtan_status bad) {
     mtan_real some[64];
     if (!readable(view.dtype)) return MTAN_ERR_SHAPE;
@@ -9183,7 +9189,7 @@ static mtan_status check_elements(mtan_tensor_view view, mtan_status bad) {
     return MTAN_OK;
 }
 
-/* Knots do not fall within a channel; other parameters are of no concern. */
+/* Checks that knots do not decrease within a channel. Other parameters pass. */
 static mtan_status check_knots(const mtan_config *config, int32_t index, const mtan_tensor_view *view) {
     const size_t knots = (size_t)config->bins + 1;
     if (config->values == MTAN_VALUES_PLAIN || index < mtan_param_count(config) - 1) return MTAN_OK;
@@ -9192,7 +9198,7 @@ static mtan_status check_knots(const mtan_config *config, int32_t index, const m
     return MTAN_OK;
 }
 
-/* ---- int8 weights in files: I8 tensors of rank 2, each with the scales of its rows under its name and ".scale" ---- */
+/* ---- int8 weights in files: I8 tensors of rank 2; "<name>.scale" holds the scales of the rows of <name> ---- */
 
 mtan_real mtan_row_quantize(int8_t *q, const mtan_real *x, size_t n) {
     const mtan_real scale = weight_scale(x, n);
@@ -9210,7 +9216,7 @@ static mtan_status find_scale(const mtan_file *file, const mtan_param *p, mtan_t
                                                                                                       : MTAN_ERR_SHAPE;
 }
 
-/* The scales are there, not negative, and so small that 128 times them is finite: no weight is larger. */
+/* Checks that the scales exist, are not negative, and stay finite times 128, the largest magnitude of an int8. */
 static mtan_status check_scale(const mtan_file *file, const mtan_param *p) {
     mtan_tensor_view view;
     const mtan_status status = find_scale(file, p, &view);
@@ -9266,7 +9272,7 @@ mtan_status mtan_model_init_int8(mtan_model *model, const mtan_config *config, c
     return MTAN_OK;
 }
 
-/* Where a parameter lies in a file: its reals; or its whole numbers, and the reals that are their scales. */
+/* Points the model to a parameter in the file: to its reals, or to its int8 rows and their scales. */
 static mtan_status open_param(mtan_model *model, const mtan_file *file, int32_t index) {
     const mtan_param p = param_at(&model->config, index);
     mtan_tensor_view view;
@@ -9290,7 +9296,7 @@ static mtan_status open_param(mtan_model *model, const mtan_file *file, int32_t 
     return MTAN_OK;
 }
 
-/* The settings are read once: what is opened is what they said, even if the file changes meanwhile. */
+/* The settings are read only once, so that the model stays consistent even if the file changes meanwhile. */
 mtan_status mtan_model_open(mtan_model *model, const mtan_file *file, const mtan_architecture *const *known) {
     mtan_config config;
     mtan_model made;
@@ -9306,8 +9312,8 @@ mtan_status mtan_model_open(mtan_model *model, const mtan_file *file, const mtan
     return MTAN_OK;
 }
 
-/* Every parameter of the model is in the file, in its shape and a type that can be read, and finite; INT8 when one has that
- * type. */
+/* Checks that every parameter of the model is in the file with its shape, a readable type and finite values. *precision
+ * becomes MTAN_INT8 when any tensor is I8. */
 static mtan_status check_params(const mtan_file *file, const mtan_config *config, mtan_precision *precision) {
     *precision = MTAN_REAL;
     for (int32_t i = 0, n = mtan_param_count(config); i < n; i++) {
@@ -9334,7 +9340,7 @@ static mtan_status read_params(const mtan_file *file, const mtan_config *config,
     return MTAN_OK;
 }
 
-/* Everything is checked before anything is copied. The settings are read once: they decide how much is written. */
+/* Everything is checked before anything is copied. The settings are read only once: they decide how much is written. */
 mtan_status mtan_model_load(mtan_model *model, mtan_real *weights, size_t count, const mtan_file *file,
                             const mtan_architecture *const *known) {
     mtan_config config;
@@ -9374,7 +9380,7 @@ static mtan_file_entry entry_of(const char *name, int32_t rank, size_t rows, siz
 
 enum { ALL_SETTINGS = SETTINGS + MTAN_MAX_EXTRA };
 
-/* Setting i of a model: the library's, then its own; null past the last. */
+/* The name of setting i: the library's settings, then the architecture's; null past the last. */
 static const char *setting_name(const mtan_config *config, int32_t i) {
     return i < SETTINGS ? mtan_config_key(i) : extra_name(config, i - SETTINGS);
 }
@@ -9419,7 +9425,7 @@ mtan_status mtan_model_save(const mtan_model *model, const mtan_trainer *trainer
     return mtan_file_write(entries, n, all, m, write, context);
 }
 
-/* The tensors of a trainer's state that files keep: (P) reals each. `to` is null where this trainer has none. */
+/* A tensor of a trainer's state in a file, (P) reals. `to` is null when this trainer does not have it. */
 typedef struct trainer_tensor {
     const char *name;
     mtan_real *to;
@@ -9435,7 +9441,7 @@ static mtan_status find_trainer_tensor(const mtan_file *file, const trainer_tens
     return check_elements(*view, MTAN_ERR_NUMERIC);
 }
 
-/* Weights and state as they are now, to the device that trains. */
+/* Sends the weights and the trainer's state to its device, if it has one. */
 static mtan_status send_trainer(const mtan_trainer *trainer, const trainer_tensor *all, size_t bytes) {
     const mtan_device *device = trainer->model->backend->device;
     if (!device) return MTAN_OK;
@@ -9448,7 +9454,7 @@ static mtan_status send_trainer(const mtan_trainer *trainer, const trainer_tenso
 mtan_status mtan_trainer_load(mtan_trainer *trainer, const mtan_file *file) {
     mtan_tensor_view view[TRAINER_TENSORS];
     const mtan_architecture *known[2] = {NULL, NULL};
-    mtan_config saved; /* only to see that the file is one of ours: shapes decide */
+    mtan_config saved; /* only checks that the file is one of ours; the shapes decide */
     mtan_precision precision;
     char text[NUMBER_SIZE];
     double step;
