@@ -9480,8 +9480,9 @@ mtan_status mtan_trainer_load(mtan_trainer *trainer, const mtan_file *file) {
 }
 
 /* ==== 16. Preparation ============================================================================================
- * Raw observations to what a model sees: on the record's clock, in order, repeats averaged, gaps filled, codes left out, clipped and
- * scaled. What is read from a file goes into the caller's memory once and is not looked up again. */
+ * Turns raw observations into the input of a model: times on the record's clock, events in order, repeats averaged,
+ * unobserved channels filled, codes for missing values left out, values clipped and scaled. The preprocessing is copied
+ * from the file into the caller's memory once; the file is not read again. */
 
 #ifdef MTAN_DOUBLE
 #define LARGEST_REAL 0x1.fffffffffffffp+1023
@@ -9502,7 +9503,7 @@ static void reverse_events(mtan_event *e, int32_t n) {
     }
 }
 
-/* How many of n sorted events stand before x; with `also_equal` those that are its equal, too. */
+/* How many of n sorted events come before x; with `also_equal`, events equal to x count, too. */
 static int32_t events_before(const mtan_event *e, int32_t n, const mtan_event *x, int32_t also_equal) {
     int32_t low = 0;
     while (n > 0) {
@@ -9514,8 +9515,8 @@ static int32_t events_before(const mtan_event *e, int32_t n, const mtan_event *x
     return low;
 }
 
-/* Merges the sorted events 0..middle-1 and middle..n-1 in place: half of the longer list and what of the other belongs before it
- * change places, which leaves two smaller merges. */
+/* Merges the sorted lists 0..middle-1 and middle..n-1 in place. Splits the longer list in half and the other list at
+ * the same value, then exchanges the two inner parts by a rotation. Two smaller merges remain. */
 static void merge_halves(mtan_event *e, int32_t middle, int32_t n) {
     int32_t i, j;
     if (middle == 0 || middle == n || !event_before(&e[middle], &e[middle - 1])) return;
@@ -9523,7 +9524,7 @@ static void merge_halves(mtan_event *e, int32_t middle, int32_t n) {
         i = middle / 2;
         j = middle + events_before(e + middle, n - middle, &e[i], 0);
     } else {
-        j = n == 2 ? n : middle + (n - middle) / 2; /* two that are not in order change places */
+        j = n == 2 ? n : middle + (n - middle) / 2; /* n == 2: exchange the two */
         i = n == 2 ? 0 : events_before(e, middle, &e[j], 1);
     }
     reverse_events(e + i, middle - i);
@@ -9533,14 +9534,14 @@ static void merge_halves(mtan_event *e, int32_t middle, int32_t n) {
     merge_halves(e + i + j - middle, middle - i, n - (i + j - middle));
 }
 
-/* As files mostly have them. */
+/* Whether the events are sorted already, as in most files. */
 static int32_t in_order(const mtan_event *e, int32_t n) {
     for (int32_t i = 1; i < n; i++)
         if (event_before(&e[i], &e[i - 1])) return 0;
     return 1;
 }
 
-/* Stable, in O(n log^2 n); linear where nothing is to be done. */
+/* A stable merge sort in O(n log^2 n); linear when the events are sorted already. */
 static void sort_events(mtan_event *e, int32_t n) {
     if (in_order(e, n)) return;
     sort_events(e, n / 2);
@@ -9625,7 +9626,7 @@ int32_t mtan_prep_scale(const mtan_prep *prep, mtan_event *events, int32_t n) {
 
 /* ---- a record ---- */
 
-/* Further outside of a range than it is wide? */
+/* Whether x lies outside of a range by more than the range's width. */
 static int32_t is_far(double x, double least, double most) {
     const double width = most - least;
     return least <= most && (x < least - width || x > most + width);
@@ -9644,7 +9645,7 @@ static int32_t fits_real(double x) {
     return x >= -(double)LARGEST_REAL && x <= (double)LARGEST_REAL;
 }
 
-/* A raw observation at a time that is counted from `origin`, as an event in the data's units. */
+/* Turns a raw observation into an event in the data's units, with its time counted from `origin`. */
 static mtan_status raw_event(const mtan_prep *prep, const mtan_observation *raw, double origin, mtan_event *event) {
     const double time = raw->time - origin;
     if (!fits_real(time) || !fits_real(raw->value) || raw->channel < 0 || raw->channel >= prep->channels)
@@ -9672,7 +9673,7 @@ static double first_time(const mtan_observation *raw, int32_t n) {
     return first;
 }
 
-/* How many channels without an observation get one. */
+/* How many channels have a fill value for records that do not observe them. */
 static int32_t count_fills(const mtan_prep *prep) {
     int32_t n = 0;
     for (int32_t d = 0; prep->channel && d < prep->channels; d++) n += (prep->channel[d].has & MTAN_HAS_FILL) != 0;
@@ -9684,7 +9685,7 @@ static int32_t observes(const mtan_event *events, int32_t n, int32_t channel) {
     return n > 0;
 }
 
-/* Adds them behind the n events. */
+/* Appends an event at time 0 for each channel that has a fill value and no observation. Returns how many. */
 static int32_t fill_channels(const mtan_prep *prep, mtan_event *events, int32_t n) {
     int32_t filled = 0;
     for (int32_t d = 0; d < prep->channels; d++) {
@@ -9733,7 +9734,7 @@ mtan_status mtan_prep_record(const mtan_prep *prep, const mtan_observation *raw,
 
 /* ---- names ---- */
 
-/* As their bytes compare: below, at or above 0. */
+/* Compares bytes as strcmp does: negative, 0 or positive. */
 static int32_t text_compare(const char *a, const char *b) {
     while (*a && *a == *b) a++, b++;
     return (int32_t)(unsigned char)*a - (int32_t)(unsigned char)*b;
@@ -9748,7 +9749,7 @@ static void sift_down(int32_t *order, const char *const *names, int32_t at, int3
     }
 }
 
-/* Indices by name: a heap, then its largest to the end, one after the other. */
+/* Heapsort of the indices by name. */
 void mtan_names_sort(int32_t *order, const char *const *names, int32_t n) {
     for (int32_t i = 0; i < n; i++) order[i] = i;
     for (int32_t i = n / 2; i > 0; i--) sift_down(order, names, i - 1, n);
@@ -9776,7 +9777,7 @@ static int32_t find_unsorted(const char *const *names, int32_t n, const char *na
     return i < n ? i : -1;
 }
 
-/* Digits without the zeros before them; other names as they are. */
+/* Skips the leading zeros of a name that is all digits. Other names stay as they are. */
 static const char *without_zeros(const char *name) {
     const char *end = name;
     while (*end >= '0' && *end <= '9') end++;
@@ -9785,7 +9786,7 @@ static const char *without_zeros(const char *name) {
     return name;
 }
 
-/* The number that a model without names calls its channel, or -1. */
+/* The channel of a model without channel names: the number that `name` spells, or -1. */
 static int32_t numbered(const char *name, int32_t channels) {
     int64_t number = 0;
     if (!*name) return -1;
@@ -9812,11 +9813,11 @@ int32_t mtan_prep_class_named(const mtan_prep *prep, const char *name) {
 
 /* ---- from a file ---- */
 
-/* A number for each channel, the flag that it sets, and what stands for none. */
+/* Metadata with one number per channel: its key, its field, the flag that it sets, and the word for no number. */
 static const struct prep_field {
     const char *key;
     size_t offset;
-    uint32_t flag; /* 0: it has to be there, and finite */
+    uint32_t flag; /* 0: the number is required and finite */
     const char *none;
 } prep_fields[] = {
     {"mtan.prep.offset", offsetof(mtan_prep_channel, offset), 0, NULL},
@@ -9838,10 +9839,10 @@ typedef struct prep_layout {
     size_t channel_text, class_text, unit_text; /* bytes of each, with a zero */
 } prep_layout;
 
-/* What is known while a file is read. */
+/* The state while a file is read. */
 typedef struct prep_reader {
     const mtan_file *file;
-    const char *key; /* the last that was looked at */
+    const char *key; /* the last key looked up: where an error is */
     mtan_prep made;
 } prep_reader;
 
@@ -9868,7 +9869,7 @@ static int32_t next_word(mtan_text *text, char word[NUMBER_SIZE]) {
     return n > 0;
 }
 
-/* Exactly n numbers. `none` (may be null) stands for NaN. */
+/* Reads exactly n numbers and gives each to `put`. The word `none` (may be null) means no number and is skipped. */
 typedef void (*take_number)(void *context, int32_t index, double x);
 
 static mtan_status prep_numbers(prep_reader *r, const char *key, int32_t n, const char *none, take_number put,
@@ -9903,7 +9904,7 @@ static void take_double(void *context, int32_t index, double x) {
     ((double *)context)[index] = x;
 }
 
-/* The fields of older files end with `missing`. */
+/* Older files have only the fields up to `missing`; their `fill` is mtan.data.means. */
 static mtan_status read_fields(prep_reader *r, mtan_prep_channel *channel) {
     const int32_t D = r->made.channels;
     memset(channel, 0, (size_t)D * sizeof *channel);
@@ -9917,7 +9918,7 @@ static mtan_status read_fields(prep_reader *r, mtan_prep_channel *channel) {
     return MTAN_OK;
 }
 
-/* Every value has to have a result. */
+/* Checks that every value can be scaled: scale is not 0, low is not above high, band is positive. */
 static mtan_status check_fields(prep_reader *r, const mtan_prep_channel *c) {
     for (int32_t d = 0; d < r->made.channels; d++, c++) {
         r->key = prep_fields[1].key;
@@ -9930,7 +9931,8 @@ static mtan_status check_fields(prep_reader *r, const mtan_prep_channel *c) {
     return MTAN_OK;
 }
 
-/* The third scale is that of new records; the others are of training and validation, which the published code scaled apart. */
+/* Of the three scales the third is for new records. The others are for training and validation records, which the
+ * published code scaled separately. */
 static mtan_status read_clock(prep_reader *r) {
     double scale[3] = {0, 0, 0}, span[2] = {1, 0};
     mtan_text text;
@@ -9941,12 +9943,12 @@ static mtan_status read_clock(prep_reader *r) {
     if (status != MTAN_OK && status != MTAN_ERR_MISSING) return MTAN_ERR_FILE;
     r->made.first = span[0], r->made.last = span[1];
     if (prep_text(r, "mtan.data.origin", &text) == MTAN_OK) r->made.from_first = text_equals(text, "record");
-    if (!r->made.from_first && text_equal(r->made.unit, "hours")) /* dates of people's own data are counted, too */
+    if (!r->made.from_first && text_equal(r->made.unit, "hours")) /* own data with dates does so, too */
         r->made.from_first = prep_text(r, "mtan.data.kind", &text) == MTAN_OK && text_equals(text, "own");
     return MTAN_OK;
 }
 
-/* A list of JSON strings, decoded where it lies; exactly n different ones, or up to n. */
+/* Reads a list of up to n JSON strings, none of them empty, and decodes them in place. */
 static mtan_status read_names(char *text, const char **names, int32_t n, int32_t *count) {
     json j = {(const uint8_t *)text, (const uint8_t *)text + text_length(text), 1, 0};
     mtan_text coded;
@@ -9957,7 +9959,7 @@ static mtan_status read_names(char *text, const char **names, int32_t n, int32_t
         size_t length = 0;
         if (*count == n || !json_string(&j, &coded)) return MTAN_ERR_FILE;
         name = text + (coded.raw - text);
-        mtan_text_decode(&coded, name, coded.length + 1, &length); /* good, and shorter */
+        mtan_text_decode(&coded, name, coded.length + 1, &length); /* valid, and never longer */
         if (length == 0 || text_length(name) != length) return MTAN_ERR_FILE;
         names[(*count)++] = name;
     } while (json_take(&j, ','));
@@ -9973,7 +9975,8 @@ static int32_t all_different(const int32_t *order, const char *const *names, int
     return 1;
 }
 
-/* The names under a key, sorted; *out stays null without them. At least `least` of them; what is missing is "". */
+/* Reads and sorts the names under a key. Without names (size 0) *out stays null. There must be at least `least`;
+ * missing ones, up to `most`, become "". */
 static mtan_status open_names(prep_reader *r, const char *key, char *text, size_t size, const char **names,
                               int32_t *order, int32_t least, int32_t most, const char *const **out) {
     int32_t count;
@@ -9990,7 +9993,7 @@ static mtan_status open_names(prep_reader *r, const char *key, char *text, size_
     return MTAN_OK;
 }
 
-/* A count among the model's settings: of things that take two bytes of the header each, or more. */
+/* Reads a count from the model's settings. Each counted item takes at least two bytes of the header, which limits it. */
 static mtan_status read_count(prep_reader *r, const char *key, int32_t *n) {
     double x = 0;
     const mtan_status status = prep_numbers(r, key, 1, NULL, take_double, &x);
@@ -10001,7 +10004,7 @@ static mtan_status read_count(prep_reader *r, const char *key, int32_t *n) {
     return MTAN_OK;
 }
 
-/* Without a kind there is no preprocessing, and nothing of it may be there. */
+/* Without a kind there is no preprocessing, and none of its fields may be present. */
 static mtan_status read_kind(prep_reader *r) {
     mtan_text text;
     int32_t kinds = sizeof prep_kinds / sizeof prep_kinds[0], found = 0;
@@ -10015,7 +10018,7 @@ static mtan_status read_kind(prep_reader *r) {
     return MTAN_OK;
 }
 
-/* Bytes of a text with its zero; 0: there is none. */
+/* Bytes of a text with its terminating zero; 0 when the text is missing. */
 static size_t text_room(const mtan_file *file, const char *key) {
     size_t length = 0;
     return mtan_file_metadata(file, key, NULL, 0, &length) == MTAN_OK ? length + 1 : 0;
@@ -10033,7 +10036,7 @@ static size_t place(size_t *top, size_t n, size_t size) {
     return at;
 }
 
-/* Counts, kind and layout: what the size depends on. */
+/* Reads the counts and the kind, and lays out the memory. */
 static mtan_status prep_start(prep_reader *r, prep_layout *l, const mtan_file *file) {
     mtan_status status;
     memset(r, 0, sizeof *r), memset(l, 0, sizeof *l);
@@ -10088,7 +10091,7 @@ static mtan_status read_all_names(prep_reader *r, const prep_layout *l, char *ba
     return MTAN_OK;
 }
 
-/* The class that the file names, else the second of two. */
+/* The positive class: the one that the file names, else the second of two. */
 static mtan_status read_positive(prep_reader *r) {
     mtan_prep *made = &r->made;
     mtan_text text;
@@ -10107,7 +10110,7 @@ static void take_scale(void *context, int32_t index, double x) {
     ((mtan_prep_unit *)context)[index].scale = x;
 }
 
-/* What the numbers that a model predicts are in the data's units: for all of them, or for none. */
+/* Offset and scale that take predicted numbers to the data's units: present for all numbers, or for none. */
 static mtan_status read_units(prep_reader *r, mtan_prep_unit *unit) {
     const int32_t C = r->made.classes;
     mtan_status status = prep_numbers(r, NUMBER_OFFSET, C, NULL, take_offset, unit);
