@@ -9993,7 +9993,7 @@ static mtan_status open_names(prep_reader *r, const char *key, char *text, size_
     return MTAN_OK;
 }
 
-/* Reads a count from the model's settings. Each counted item takes at least two bytes of the header, which limits it. */
+/* Reads a count from the model's settings. The header limits it: each counted item takes at least two bytes there. */
 static mtan_status read_count(prep_reader *r, const char *key, int32_t *n) {
     double x = 0;
     const mtan_status status = prep_numbers(r, key, 1, NULL, take_double, &x);
