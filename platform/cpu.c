@@ -1,5 +1,5 @@
-/* cpu.c: which of the linked backends this CPU and operating system can run. See simd/mtan_simd.h, which names the macros
- * MTAN_WITH_*. Asks the hardware at each call: no state. */
+/* cpu.c: which of the linked backends this CPU and operating system can run. See simd/mtan_simd.h, which names the
+ * macros MTAN_WITH_*. Asks the hardware at each call: no state. */
 #include "../simd/mtan_simd.h"
 
 #include <string.h>
@@ -71,7 +71,7 @@ static const char *needs_x86(void) {
 }
 #define X86_REASON(name) needs_x86
 
-/* Where the compiler took fused multiply-add for granted, so does the CPU. */
+/* A compiler that may use fused multiply-add targets CPUs that have it: there is nothing to check. */
 static const char *scalar_fma_reason(void) {
     return NULL;
 }
@@ -103,20 +103,20 @@ static const char *needs_arm64(void) {
 
 #define ANY_REASON(name) name##_reason
 
-/* A module with simd128 is refused as a whole where it cannot run; elsewhere SIMDe gives plain vectors. */
+/* A WebAssembly runtime without simd128 refuses the whole module; on other targets SIMDe provides plain vectors. */
 static const char *wasm_reason(void) {
     return NULL;
 }
 
-/* LINKED(MTAN_WITH_X, table) is the table where the macro is defined as 1, as -D does, else NULL: only then LINKED_1 puts a
- * comma before the table, which makes it the second argument. */
+/* LINKED(MTAN_WITH_X, table) is the table when the macro is defined as 1, as -D does, else NULL. LINKED_1 puts a comma
+ * before the table, which makes the table the second argument. */
 #define LINKED_1 0,
 #define SECOND(first, second, ...) second
 #define SECOND_OF(...) SECOND(__VA_ARGS__)
 #define LINKED_IF(value, table) SECOND_OF(LINKED_##value table, NULL, 0)
 #define LINKED(macro, table) LINKED_IF(macro, table)
 
-/* What is not linked has no table; the reason why it could not run anyway comes first. */
+/* A backend that is not linked has no table. If the CPU could not run it either, that reason comes first. */
 #define ROW(name, macro, text, machine)                                                                                \
     {text, LINKED(MTAN_WITH_##macro, &mtan_backend_##name), machine##_REASON(name),                                    \
      "not linked: compile simd/mtan_" #name ".c and define MTAN_WITH_" #macro},

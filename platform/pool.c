@@ -1,8 +1,8 @@
-/* The pool of pool.h: the system's threads in a few names, then the pool on top of them.
+/* The pool of pool.h: a thin wrapper around the system's threads, then the pool on top of it.
  *
- * Made for runs of 0.1 to 100 ms, several in a row: a worker that has nothing to do watches the run counter for a moment
- * and then sleeps. A run never waits for a worker that has not joined it, so one that the system does not schedule costs
- * its share of the speed and no more.
+ * Made for runs of 0.1 to 100 ms, several in a row: an idle worker watches the run counter for a moment and then
+ * sleeps. A run never waits for a worker that has not joined it, so a worker that the system does not schedule costs
+ * only its share of the speed.
  *
  * MTAN_NO_THREADS leaves the threads out; so does a system that is neither Windows nor Unix with gcc's atomics.
  */
@@ -15,8 +15,8 @@
 
 /* ---- The system ------------------------------------------------------------------------------------------------
  *
- * A counter is one that threads may read while another writes it. Only its value passes between threads that way:
- * everything else is handed over under the lock, so a counter orders no other memory.
+ * Threads may read a counter while another thread writes it. Only the counter's value passes between threads this way.
+ * Everything else is handed over under the lock, so a counter orders no other memory.
  */
 #if defined MTAN_NO_THREADS
 #define POOL_NONE
@@ -174,7 +174,7 @@ int32_t mtan_pool_cpus(void) {
     return info.dwNumberOfProcessors < 1 ? 1 : (int32_t)info.dwNumberOfProcessors;
 }
 
-#else /* No thread can be made: the pool below is then one of the caller alone, and nothing has to be locked. */
+#else /* No thread can be made: the pool below consists of the caller alone, and nothing has to be locked. */
 
 typedef char thread_id, lock_type, condition;
 typedef uint32_t counter;
@@ -239,8 +239,8 @@ typedef struct {
     thread_id id;
 } worker;
 
-/* Written under the lock, except `next`. The four facts of a run (n, body, argument, next) are set when nobody is
- * active, and a worker becomes active under the lock: so the active ones may read them without it. */
+/* All fields are written under the lock, except `next`. The four fields of a run (n, body, argument, next) are set
+ * while no worker is active, and a worker becomes active under the lock. So active workers may read them without it. */
 typedef struct mtan_pool_crew {
     lock_type lock;
     condition wake;    /* a run has begun, or the end has come */
@@ -303,7 +303,7 @@ static int run_begin(crew *c, int32_t n, mtan_body body, void *argument) {
     return free_now;
 }
 
-/* All indices are handed out, so nobody joins any more; waits for those who are still at theirs. */
+/* All indices are handed out, so no worker joins any more. Waits for the workers that are still running theirs. */
 static void run_end(crew *c) {
     for (int i = 0; i < c->spins && counter_get(&c->active); i++) relax();
     lock_take(&c->lock);
@@ -341,7 +341,7 @@ static crew *crew_open(int32_t threads) {
 static void crew_close(crew *c) {
     lock_take(&c->lock);
     c->stop = 1;
-    counter_set(&c->run, counter_get(&c->run) + 1); /* for those who spin */
+    counter_set(&c->run, counter_get(&c->run) + 1); /* for workers that spin */
     condition_wake(&c->wake);
     lock_give(&c->lock);
     for (int32_t i = 0; i < c->n_workers; i++) thread_join(c->workers[i].id);

@@ -19,9 +19,10 @@ extern "C" {
 
 #define MTAN_POOL_MOST 1024 /* the most workspaces a trainer lays out */
 
-/* The caller's, at one address from start to stop. Read `threads`; the rest is the pool's. All zero: a pool of one. */
+/* Provided by the caller, at one address from start to stop. `threads` may be read; the rest is private. All zero is a
+ * pool of one thread. */
 typedef struct mtan_pool {
-    int32_t threads; /* that run bodies, the caller of mtan_pool_run included */
+    int32_t threads; /* threads that run bodies, with the caller of mtan_pool_run */
     struct mtan_pool_crew *crew;
 } mtan_pool;
 
@@ -33,12 +34,13 @@ int32_t mtan_pool_cpus(void);
  * pool has one thread. */
 mtan_status mtan_pool_start(mtan_pool *pool, int32_t threads);
 
-/* An mtan_parallel_for; `pool` is the mtan_pool. Threads take the next index when they are free, the caller as number 0.
- * A call from inside a body, or while another thread's call is going on, is allowed: one call has the pool, the others
- * run their indices in order in their caller, as number 0. */
+/* An mtan_parallel_for; `pool` is the mtan_pool. A thread takes the next index when it is free; the caller is number 0.
+ * A call from inside a body, or while another thread's call is running, is allowed: one call uses the pool, and every
+ * other call runs its indices in order in its caller, as number 0. */
 void mtan_pool_run(void *pool, int32_t n, mtan_body body, void *argument);
 
-/* Ends and joins all threads; not during a run. Leaves a pool of one thread; stopping that does nothing. */
+/* Ends and joins all threads. Must not be called during a run. Leaves a pool of one thread; stopping that does
+ * nothing. */
 void mtan_pool_stop(mtan_pool *pool);
 
 #ifdef __cplusplus

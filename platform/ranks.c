@@ -1,8 +1,8 @@
-/* The functions of ranks.h. Partial sums move point to point, as MPI_SUM has no fixed order and may use another one for
- * another number of ranks, message size or release.
+/* The functions of ranks.h. Partial sums move point to point, because MPI_SUM has no fixed order: it may change with
+ * the number of ranks, the message size or the release.
  *
- * It keeps one communicator of its own, so that its messages meet no others; MPI itself is a global of the process. One
- * thread at a time. All ranks have to be of one kind of machine: bits are sent as they are.
+ * A private communicator keeps these messages apart from others. It is a global, as MPI itself is. Only one thread at a
+ * time may call. All ranks must run on the same kind of machine, because bits are sent as they are.
  */
 #include "ranks.h"
 
@@ -14,8 +14,8 @@
 #define REAL MPI_FLOAT
 #endif
 
-/* Reals to a message: 64 KB of floats, enough to be worth a message and little enough that the ranks further up the tree
- * add one piece while those below send the next. */
+/* Reals per message: 64 KB of floats. That is large enough to be worth a message, and small enough that ranks further
+ * up the tree add one piece while the ranks below send the next. */
 enum { PIECE = 16384, TAG = 1 };
 
 static MPI_Comm ranks_of_run = MPI_COMM_NULL;
@@ -34,8 +34,8 @@ mtan_status mtan_mpi_start(int *argc, char ***argv, int32_t *rank, int32_t *rank
     return all & (all - 1) ? MTAN_ERR_CONFIG : MTAN_OK;
 }
 
-/* One piece up the tree: a rank takes the sums of the subtrees to its right, each twice as wide as the one before, then
- * hands its own to the left. Rank 0 ends with the whole. */
+/* Sums one piece up the tree. A rank adds the sums of the subtrees to its right, each twice as wide as the one before,
+ * then sends its own sum to the left. Rank 0 ends with the total. */
 static int sum_up(mtan_real *data, int n, int rank, int ranks) {
     mtan_real other[PIECE];
     for (int width = 1; width < ranks; width *= 2) {

@@ -6,12 +6,12 @@
  *     ... every rank gives mtan_trainer_step the same batches; rank 0 alone writes files and prints ...
  *     mtan_mpi_stop();
  *
- * Every rank ends with the weights, to the bit, that one process would have, whatever the number of ranks (a power of
- * two). What ranks decide by anything but reports (a signal, a clock, a full disk) they have to decide together:
- * mtan_mpi_any.
+ * Every rank ends with the same weights, to the bit, as a single process, for any number of ranks (a power of two). If
+ * a decision depends on anything but the reports (a signal, a clock, a full disk), the ranks must make it together,
+ * with mtan_mpi_any.
  *
- * The functions exist when MTAN_MPI is defined and ranks.c is linked, both compiled by mpicc (`make mpi`). Otherwise this
- * header stands in for them: mtan_mpi_start says MTAN_ERR_MISSING, the process is rank 0 of 1, and no MPI is needed.
+ * The functions exist when MTAN_MPI is defined and ranks.c is linked, both compiled by mpicc (`make mpi`). Otherwise
+ * this header defines stubs: mtan_mpi_start returns MTAN_ERR_MISSING, the process is rank 0 of 1, and no MPI is needed.
  */
 #ifndef MTAN_PLATFORM_MPI_H
 #define MTAN_PLATFORM_MPI_H
@@ -24,22 +24,22 @@ extern "C" {
 
 #ifdef MTAN_MPI
 
-/* Starts MPI, once in a process and in its main thread, which is then the one that trains; takes MPI's own arguments out
- * of argv. Without mpirun it is rank 0 of 1. MTAN_ERR_WRITE: MPI did not start, nothing is running. MTAN_ERR_CONFIG:
- * MPI runs, but the number of ranks is no power of two; rank and ranks are given, so that one rank can say so before all
- * of them stop. */
+/* Starts MPI and removes MPI's own arguments from argv. Call it once per process, in the main thread, which must also
+ * be the thread that trains. Without mpirun the process is rank 0 of 1. MTAN_ERR_WRITE: MPI did not start, nothing is
+ * running. MTAN_ERR_CONFIG: MPI runs, but the number of ranks is not a power of two; rank and ranks are set, so that
+ * one rank can report it before all ranks stop. */
 mtan_status mtan_mpi_start(int *argc, char ***argv, int32_t *rank, int32_t *ranks);
 
 /* An mtan_allreduce; the context is not used. It adds by a binary tree over the ranks in order, so that the bits do not
- * depend on how MPI was built. MTAN_ERR_WRITE when a message fails: the ranks are then apart, and the run has to end by
- * mtan_mpi_abort. */
+ * depend on how MPI was built. MTAN_ERR_WRITE when a message fails: the ranks have then diverged, and the run must end
+ * with mtan_mpi_abort. */
 mtan_status mtan_mpi_sum(void *context, mtan_real *data, size_t n);
 
-/* 1 on every rank when `here` is not 0 on any. All ranks have to call it at the same place. A rank that can no longer
- * reach the others gets 1. */
+/* 1 on every rank when `here` is not 0 on at least one. All ranks must call it at the same place. A rank that can no
+ * longer reach the others gets 1. */
 int mtan_mpi_any(int here);
 
-/* Ends MPI when all ranks have come here. */
+/* Ends MPI once all ranks have called it. */
 void mtan_mpi_stop(void);
 
 /* Ends all ranks at once, without waiting for any; does not return. For a rank that failed while others go on. */
