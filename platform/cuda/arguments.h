@@ -1,8 +1,8 @@
-/* What the kernels of kernels.cu take: one structure each, by value. The same text serves the host in C99 and the device
- * in CUDA C++, so the two cannot disagree; it includes nothing.
+/* The arguments of the kernels in kernels.cu: each kernel takes one structure, by value. The host (C99) and the device
+ * (CUDA C++) compile the same file, so they cannot disagree; it includes nothing.
  *
- * Pointers are device addresses. Matrices are row-major, ld* is the stride between rows. Sizes are int and indices unsigned:
- * a tensor of the library has less than 2^31 reals. Letters are those of mtan.h. */
+ * Pointers are device addresses. Matrices are row-major, ld* is the stride between rows. Sizes are int and indices
+ * unsigned: a tensor of the library has less than 2^31 reals. Letters are those of mtan.h. */
 #ifndef MTAN_CUDA_ARGUMENTS_H
 #define MTAN_CUDA_ARGUMENTS_H
 
@@ -18,7 +18,7 @@ enum {
     FUNCTION_SQRT
 };
 
-/* n elements: which of the pointers are used, and what for, each kernel says */
+/* n elements; each kernel says which of the pointers it uses, and what for */
 struct elementwise {
     float *y, *m, *v;
     const float *x, *d;
@@ -35,7 +35,7 @@ struct matrix {
     float factor;
 };
 
-/* Sums over rows: parts of `depth` rows go to partial (parts, cols), which is then added up as x. */
+/* Sums over rows: each part of `depth` rows is summed into a row of partial (parts, cols), then partial itself as x. */
 struct column_sums {
     float *y, *partial;
     const float *x;
@@ -49,15 +49,15 @@ struct total {
     int squares, parts;
 };
 
-/* c (m, n) = [c +] sum over k. With splits > 1 a part of `depth` terms goes to partial (splits, m, n). */
+/* c (m, n) = [c +] sum over k. With splits > 1 each part of `depth` terms is summed into partial (splits, m, n). */
 struct product {
     float *c, *partial;
     const float *a, *b;
     int ldc, lda, ldb, m, n, k, add, splits, depth;
 };
 
-/* b (n, k) in int8 with a scale to a row, behind each other in `packed`; a (m, k) */
-/* b (n, k) in int8: entry (j, p) at row j + term p bytes, a scale to a row or none */
+/* a (m, k). b (n, k) in int8: entry (j, p) at byte row j + term p; scale (n), one per row of b, or null. To pack:
+ * `packed` gets the n scales, then the rows. */
 struct product_int8 {
     float *c, *packed;
     const float *a, *real, *scale; /* real: b before it was packed */
@@ -72,9 +72,9 @@ struct embedding {
     float slope, scale; /* fixed embedding */
 };
 
-/* Where the records of a batch are. */
+/* The arrays of mtan_batch on the device. */
 struct batch {
-    const int *first;  /* (steps) row at which a step of the sequence starts */
+    const int *first;  /* (steps + 1) row at which a step of the sequence starts */
     const int *length; /* (B) steps of each record */
     const int *time0, *score0, *query0, *pair0, *point0, *cell0; /* (B + 1) */
     const int *begin;                                            /* (B, D + 1) events of a channel */
@@ -89,15 +89,15 @@ struct attention {
     struct batch batch;
     const float *score; /* blocks of (L, Q) */
     float *weight;      /* the same: exp(score) under a base */
-    float *total;       /* (B, D, steps): of a record (D, Q) */
+    float *total;       /* (B, D, steps), a record's part is (D, Q) */
     float *y, *dscore;
     const float *dy;
     int ldy, channel, tiles;
 };
 
-/* local statistics of attention; sums (B, D, 6, steps): of a record (D, 6, Q) */
+/* local statistics of attention; sums (B, D, 6, steps), a record's part is (D, 6, Q) */
 struct moments {
-    struct attention attention; /* its total are the sums */
+    struct attention attention; /* its `total` holds the sums */
     const float *point, *time;
     float rate;
     int statistics;
@@ -120,13 +120,13 @@ struct rbf {
     int ldy, channel, tiles;
 };
 
-/* values (keys, cols) of each record and sample smoothed at its queries; the strides are those of one record */
+/* values (keys, cols) of each record and sample, smoothed at its queries; strides are within one record */
 struct smooth {
     struct batch batch;
     float *y, *dvalue, *dbeta;
     float *least, *totals, *slopes; /* (rows of y), (rows of y, cols) twice */
     const float *dy, *query, *key, *beta, *value;
-    int ldy, ldv, cols, tiles, apart; /* apart: reals of value from one record and sample to the next, without point0 */
+    int ldy, ldv, cols, tiles, apart; /* apart: reals from one record and sample's values to the next, without point0 */
 };
 
 /* one step: g (rows, 3N), gh (rows, 3N), hn (rows, N) or null, before (rows, N) or null */
@@ -146,7 +146,7 @@ struct sequence {
 
 /* posterior (rows, 2Z), z and noise (rows S, Z) */
 struct latent {
-    const int *first, *length; /* null: a record has one row */
+    const int *first, *length; /* null: one row per record */
     float *z, *out, *dposterior, *dz;
     const float *posterior, *noise, *dout;
     int records, rows, samples, latent;
@@ -158,7 +158,7 @@ struct likelihood {
     double *error;
     const float *prediction, *raw, *dlogp;
     double constant, variance; /* log(2 pi std^2) and std^2 */
-    float least;               /* of a std that is learned: least + softplus(raw) */
+    float least;               /* a learned std is least + softplus(raw) */
 };
 
 struct bound {
@@ -173,17 +173,17 @@ struct cross_entropy {
     float *loss, *p, *dx;
     const float *x, *weight; /* weight of the classes, or null */
     const int *label;
-    const int *query0; /* null: `samples` rows to a label; else rows of a record lie sample by sample */
+    const int *query0; /* null: `samples` rows per label; else a record's rows lie sample by sample */
     float seed;
     int rows, samples, classes, records;
 };
 
-/* the same with numbers instead of a label: `classes` of them to a row, `levels` outputs to a number */
+/* the same with numbers instead of a label: `classes` numbers per row, `levels` outputs per number */
 struct numbers {
     struct cross_entropy rows;
     const float *y;
     float interval;
-    int levels, labels; /* labels: of yes and no */
+    int levels, labels; /* labels: 1 when the numbers are yes/no labels */
 };
 
 /* rows that are moved from one layout to another */
@@ -194,29 +194,29 @@ struct rows {
     int ldy, ldx, cols, records, samples, steps;
 };
 
-/* products of every record, or of every record and sample: which, each kernel says */
+/* products per record, or per record and sample: each kernel says which */
 struct group {
     struct batch batch;
     float *c;
     const float *a, *b;
     int ldc, lda, ldb, inner, tiles_m, tiles_n, decoder;
-    int apart; /* reals of the values from one record and sample to the next, without point0 */
+    int apart; /* reals from one record and sample's values to the next, without point0 */
 };
 
-/* normals as z lies, and masks of dropout */
+/* standard normals laid out as z, and masks of dropout */
 struct random {
-    const int *first, *length, *query0; /* first and length null: a record has one row of noise */
+    const int *first, *length, *query0; /* first and length null: one row of noise per record */
     const unsigned long long *id;       /* (B) */
     float *out;
     unsigned long long seed, epoch, least;
     int records, samples, width, layout, hidden_layer;
 };
 
-/* How rows that are classified lie, for masks: mtan_row_order */
+/* How the rows to classify are laid out, for masks: mtan_row_order */
 enum { LAYOUT_RECORD, LAYOUT_STEP, LAYOUT_QUERY };
 
-/* X(kernel, arguments, threads in x, threads in y, hot): the kernels, and how many threads a block of each has. A hot one
- * must keep all it has in registers. */
+/* X(kernel, arguments, threads in x, threads in y, hot): the kernels, and the number of threads in a block of each. A
+ * hot kernel must keep all its values in registers. */
 #define MTAN_CUDA_KERNELS(X)                                                                                           \
     X(map, elementwise, 256, 1, 1)                                                                                     \
     X(exp_parts, elementwise, 256, 1, 0)                                                                               \
@@ -319,9 +319,10 @@ enum {
 #undef X
 };
 
-/* Records that one block of gru_run* takes through the whole sequence. */
+/* Rows (a record and sample each) that a block of gru_run* or gru_back* takes through the whole sequence; rows and
+ * units of a block of gru_step; units of a block of gru_step_back, which has GRU_STEP_ROWS rows, too. */
 enum { GRU_ROWS = 6, GRU_STEP_ROWS = 16, GRU_STEP_UNITS = 32, GRU_BACK_UNITS = 64 };
-/* The tile of c that a block of the products makes. */
+/* A block of the product kernels computes a tile of c, TILE x TILE. */
 enum { TILE = 64 };
 enum { ATTEND_TILE = 32, ATTEND_BACK_TILE = 128 };
 
