@@ -6798,8 +6798,8 @@ static void order_quantiles(const mtan_config *c, mtan_real *x) {
     }
 }
 
-/* One row of predictions from S rows of logits, which are overwritten. For labels, MTAN_MEAN_LOG_PROBABILITY needs only
- * the mean logit: the means of log p and of log(1 - p), normalised to sum to one, give sigmoid(mean logit). */
+/* One row of predictions from S rows of logits, which may be overwritten. For labels, MTAN_MEAN_LOG_PROBABILITY needs
+ * only the mean logit: the means of log p and of log(1 - p), normalised to sum to one, give sigmoid(mean logit). */
 static void combine_samples(const mtan_backend *k, const mtan_config *c, mtan_real *out, mtan_real *logits,
                             int32_t samples) {
     const int32_t O = mtan_config_outputs(c), logs = c->rule == MTAN_MEAN_LOG_PROBABILITY;
@@ -7872,7 +7872,7 @@ static void run_parallel(const mtan_train_config *c, int32_t n, mtan_body body, 
         for (int32_t i = 0; i < n; i++) body(argument, i, 0);
 }
 
-/* The labels of a record, weighted by class; or its numbers that are not missing (NaN). */
+/* Counts the labels of a record, weighted by class, or its numbers that are not missing (NaN). */
 static double count_targets(const mtan_config *c, const double *weight, const mtan_record *r, int32_t rows) {
     double n = 0;
     if (c->task == MTAN_TASK_CLASSES) {
@@ -9943,7 +9943,7 @@ static mtan_status read_clock(prep_reader *r) {
     if (status != MTAN_OK && status != MTAN_ERR_MISSING) return MTAN_ERR_FILE;
     r->made.first = span[0], r->made.last = span[1];
     if (prep_text(r, "mtan.data.origin", &text) == MTAN_OK) r->made.from_first = text_equals(text, "record");
-    if (!r->made.from_first && text_equal(r->made.unit, "hours")) /* own data with dates does so, too */
+    if (!r->made.from_first && text_equal(r->made.unit, "hours")) /* own data with dates counts from the first, too */
         r->made.from_first = prep_text(r, "mtan.data.kind", &text) == MTAN_OK && text_equals(text, "own");
     return MTAN_OK;
 }
