@@ -1,15 +1,17 @@
 /* mtan: Multi-Time Attention Networks (Shukla & Marlin, ICLR 2021) in two C99 files.
  *
  * The model learns from time series that are sparse, irregular and multivariate. A record is a list of observations
- * (time, channel, value) in any order, without padding and without a mask. The library trains and runs mTAND-Enc
- * (classify a record, or every time point of it) and mTAND-Full (a variational encoder and decoder that interpolates
- * at any time, with or without a classifier), and gives the numbers of the published PyTorch code.
+ * (time, channel, value) in any order, without padding and without a mask. The library trains and runs two models with
+ * the numbers of the published PyTorch code:
+ *     mTAND-Enc   classifies a record, or every time point of it
+ *     mTAND-Full  a variational encoder and decoder that interpolates at any time, with or without a classifier
  *
- * It never allocates, prints, exits, starts a thread or keeps a global: the caller owns every byte. It needs no libc
- * beyond memcpy, memmove, memset and memcmp, and no libm.
+ * The library never allocates, prints, exits, starts a thread or keeps a global: the caller owns every byte. It needs
+ * no libc beyond memcpy, memmove, memset and memcmp, and no libm.
  *
- * A whole program: a model that `mtan train` wrote, raw observations, a prediction. `make vendored` cuts it out of this comment,
- * compiles it with one line and runs it beside a model of made-up patients:
+ * Below is a whole program: it opens a model that `mtan train` wrote, passes raw observations to it and prints a
+ * prediction. `make vendored` cuts the program out of this comment, compiles it with one command and runs it on a model
+ * of made-up patients:
  *
  *     --- program ---
  *     #include "mtan.h"
@@ -51,22 +53,25 @@
  *     }
  *     --- end ---
  *
- * Life.  A config says what the model is. The weights are a flat array of mtan_real, or a model file used where it lies.
- * A predictor runs a model, a trainer changes its weights. Each takes one block of the caller's memory: ask `*_size`, hand
- * the block to `*_init`, keep it until the end. It may have any alignment; one byte too few is MTAN_ERR_MEMORY.
- * Bounds.  Sizes follow from the most records handled at once and from the largest record. A record beyond its bounds is
- * refused with MTAN_ERR_MEMORY and nothing is changed.
- * Errors.  What can fail returns mtan_status: 0 is success, and on failure results are not touched. A prediction that is not
- * finite, as it overflows or meets a weight that is NaN, is a failure: MTAN_ERR_NUMERIC.
- * Threads.  No function keeps hidden state. A predictor or trainer serves one caller at a time; any number of predictors
- * may share a model that is not being trained.
+ * Life.  A config describes the model. The weights are a flat array of mtan_real, or a model file that is used where it
+ * lies, without a copy. A predictor runs a model; a trainer changes its weights. Each needs one block of the caller's
+ * memory: ask `*_size` how many bytes, pass the block to `*_init`, and keep it as long as the predictor or trainer is
+ * used. The block may have any alignment. A block that is one byte too small is MTAN_ERR_MEMORY.
+ * Bounds.  The size of a block follows from its bounds: how many records are handled at once, and how large the largest
+ * record is. A record beyond the bounds is refused with MTAN_ERR_MEMORY, and nothing is changed.
+ * Errors.  A function that can fail returns mtan_status, and 0 is success. On failure the results are not written. A
+ * prediction that is not finite, because a sum overflowed or a weight is NaN, is a failure: MTAN_ERR_NUMERIC.
+ * Threads.  No function keeps hidden state. A predictor or trainer serves one caller at a time. Any number of
+ * predictors may share a model that is not being trained.
  *
- * The first sections are enough to open a model and to predict. Streams, small memory, training and files follow, then
- * what is promised about bits, times and devices. What authors of models and backends need stands behind MTAN_INTERNALS
- * and may change; so may struct layouts between versions. Members marked private are the library's.
+ * The sections up to Prediction are enough to open a model and to predict. Streams, small memory, training and files
+ * follow; the section "What is promised" is about bits, times and devices. Authors of models and backends find what
+ * they need behind MTAN_INTERNALS; that part may change between versions, and so may struct layouts. Members that are
+ * marked private belong to the library.
  *
  * Letters in shapes:  B records   L time points of a record   K reference points   Q query times   D channels   H heads
- * E time embedding   N hidden units   Z latent size   S samples   C classes, numbers or labels   O outputs   P parameters
+ * E time embedding   N hidden units   Z latent size   S samples   C classes, numbers or labels   O outputs
+ * P parameters
  */
 #ifndef MTAN_H
 #define MTAN_H
@@ -79,7 +84,7 @@ extern "C" {
 #endif
 
 #define MTAN_VERSION "0.1.0"
-const char *mtan_version(void); /* of the library that is linked, as MTAN_VERSION is of this header; SemVer */
+const char *mtan_version(void); /* SemVer of the linked library; MTAN_VERSION is that of this header */
 
 /* The arithmetic type. The double build exists to be compared with the reference in float64. */
 #ifdef MTAN_DOUBLE
@@ -97,9 +102,9 @@ typedef enum mtan_status {
     MTAN_ERR_MEMORY = -3,  /* the memory given is too small, or a record is larger than the bounds */
     MTAN_ERR_SIZE = -4,    /* the sizes asked for do not fit in 32-bit offsets */
     MTAN_ERR_INPUT = -5,   /* NaN or infinite time or value, channel or label out of range, negative count */
-    MTAN_ERR_FILE = -6,    /* not a valid safetensors file, or not a model of ours */
+    MTAN_ERR_FILE = -6,    /* not a valid safetensors file, or not a model of this library */
     MTAN_ERR_MISSING = -7, /* no such tensor, metadata key, setting or named configuration */
-    MTAN_ERR_SHAPE = -8,   /* a tensor has another shape or type than the model needs */
+    MTAN_ERR_SHAPE = -8,   /* a tensor does not have the shape or type that the model needs */
     MTAN_ERR_WRITE = -9,   /* the write callback failed */
     MTAN_ERR_DEVICE = -10, /* the backend's device failed; its own message says how */
     MTAN_ERR_NUMERIC = -11 /* a weight or a result is not finite: NaN, or too large */
@@ -111,79 +116,135 @@ const char *mtan_status_message(mtan_status status); /* one sentence, never null
 
 typedef enum mtan_kind { MTAN_ENC, MTAN_FULL } mtan_kind;
 
-/* One label per record; one per query time (with MTAN_FULL the head reads the decoder); none, MTAN_FULL alone. */
+/* What the model classifies: nothing (MTAN_FULL only); each record; or each query time of a record. With MTAN_FULL, the
+ * classifier of query times reads the decoder. */
 typedef enum mtan_classify_kind { MTAN_CLASSIFY_NONE, MTAN_CLASSIFY_RECORD, MTAN_CLASSIFY_TIME } mtan_classify_kind;
 
-/* What is said of a record or of a time: which of C classes it is; C numbers; C labels, each of which it has or not. Numbers are
- * learned by squared error. With `interval`, a probability below 1, they have three outputs each, learned by pinball loss: low,
- * median and high, between the first and the last of which that share of numbers lies. */
+/* What the model predicts for a record or for a query time:
+ *     CLASSES  which one of C classes it belongs to
+ *     NUMBER   C numbers, learned by squared error. With config.interval, a probability below 1, each number has three
+ *              outputs, learned by pinball loss: low, median and high. The share `interval` of the numbers lies between
+ *              low and high
+ *     LABELS   C labels, of which it may have any subset */
 typedef enum mtan_task { MTAN_TASK_CLASSES, MTAN_TASK_NUMBER, MTAN_TASK_LABELS } mtan_task;
 
-/* How an encoder or decoder interpolates. RNN3 computes what ATTENTION with one head computes, under the other names that
- * the reference's enc_rnn3 / dec_rnn3 give their parameters. */
+/* How an encoder or decoder interpolates. RNN3 computes the same as ATTENTION with one head; only the names of its
+ * parameters differ, because they are those of the reference's enc_rnn3 and dec_rnn3. */
 typedef enum mtan_interp_kind { MTAN_ATTENTION, MTAN_RBF, MTAN_RNN3 } mtan_interp_kind;
 
 typedef enum mtan_embedding { MTAN_EMBED_LEARNED, MTAN_EMBED_FIXED } mtan_embedding;
 typedef enum mtan_embed_heads { MTAN_EMBED_SHARED, MTAN_EMBED_PER_HEAD } mtan_embed_heads;
 
-/* Where the learned embedding starts: as published, within one radian over the whole record, so that attention is as wide as the
- * record; or spread evenly over the scales from `slowest` to `fastest`, with projections by which a point attends to its
- * neighbourhood. Initial weights alone depend on it. */
+/* Initial weights of the learned time embedding. This setting changes nothing else.
+ *     PUBLISHED  as in the published code: each frequency turns by at most one radian over the whole record, so
+ *                attention starts as wide as the record
+ *     LOG        frequencies evenly spaced on a log scale from config.slowest to config.fastest, and query and key
+ *                projections with which a point attends to its neighbourhood */
 typedef enum mtan_frequencies { MTAN_FREQUENCIES_PUBLISHED, MTAN_FREQUENCIES_LOG } mtan_frequencies;
 
-/* Reference points: K points evenly from 0 to 1, K points given by the caller, or every record's own: its query times
- * for MTAN_ENC, its distinct event times for MTAN_FULL, whose K is then another for every record. */
+/* Where the K reference points are:
+ *     EVEN      evenly spaced from 0 to 1
+ *     GIVEN     at the K times in config.ref
+ *     OBSERVED  different for every record: at its query times (MTAN_ENC), or at its distinct event times (MTAN_FULL).
+ *               K is then different for every record too */
 typedef enum mtan_reference { MTAN_REF_EVEN, MTAN_REF_GIVEN, MTAN_REF_OBSERVED } mtan_reference;
 
-/* How S samples make one bound, of v_s = (log p(x|z_s) - kl_weight * KL) / cells, cells only with `norm`: log mean exp, as
- * the published code has it; their mean; log mean exp with log q(z_s|x) - log p(z_s) of each sample in place of the KL. */
+/* How the S samples z_s of the latent state make one bound. Let v_s = (log p(x|z_s) - kl_weight * KL) / cells, where
+ * the division by the number of observed cells happens only with config.norm.
+ *     FAITHFUL  log mean exp of v_s over the samples, as in the published code
+ *     ELBO      mean of v_s
+ *     IWAE      log mean exp of v_s, with log q(z_s|x) - log p(z_s) of each sample in place of the KL */
 typedef enum mtan_bound { MTAN_BOUND_FAITHFUL, MTAN_BOUND_ELBO, MTAN_BOUND_IWAE } mtan_bound;
 
-/* What an observation's standard deviation is, given z: noise_std everywhere; or noise_std + softplus(a net's output), for each
- * channel and time its own. The net reads what the decoder attends to, and the encoder's intensity there, log(1 + sum of exp(score))
- * over a channel's observations: so that it can tell a gap. For MTAN_FULL with attention on both sides. */
+/* The standard deviation of an observation, given z.
+ *     FIXED    noise_std everywhere
+ *     LEARNED  noise_std + softplus(output of a small network), a different value for each channel and time. The
+ *              network reads the decoder's states at that time, and the encoder's intensity there, which is log(1 + sum
+ *              of exp(score)) over a channel's observations. The intensity tells the network where a channel has a gap.
+ *              For MTAN_FULL with attention in both the encoder and the decoder */
 typedef enum mtan_variance { MTAN_VARIANCE_FIXED, MTAN_VARIANCE_LEARNED } mtan_variance;
 
-/* What the encoder hands on of the observations around a reference point, for each head and channel, beside their weighted mean: how
- * far they spread; how many and how near they are; whether they lie before the point or after it, whether they rise, and what that
- * adds to the mean at the point itself. As published it is the mean alone. mtan.c, section 3, has the formulas. */
+/* Local statistics: what the encoder computes from the observations around a reference point, for each head and
+ * channel, in addition to their weighted mean. The published model has the mean alone.
+ *     SPREAD     how far the values spread (1 number)
+ *     INTENSITY  how many observations there are and how near they are (1 number)
+ *     SLOPE      whether they lie before the point or after it; whether the values rise; and what that trend adds to
+ *                the mean at the point itself (3 numbers)
+ * The formulas are in mtan.c, section 3. */
 enum { MTAN_SPREAD = 1, MTAN_INTENSITY = 2, MTAN_SLOPE = 4 };
 
-/* What attention reads of an observation: its value x, as published; or what x is among the values of its channel in training. The
- * channel has bins + 1 knots, rising from the least value to the most: quantiles, where somebody fits them. A bin's share in x is
- * (x - low) / (high - low) between the two knots about it, 0 below them and 1 above; of a bin without width it is 0 below and 1 else.
- * PIECEWISE hands on x and, beside it, the share of every bin, as 1 + bins channels which are observed at the same times (Gorishniy et
- * al. 2022 have the shares alone, whose ends are open); QUANTILE the mean of the shares, between 0 and 1, alone. Static channels,
- * summaries and targets keep the values.
- * The knots are a tensor of the model, rec.values.knots, channel by channel, at first evenly from 0 to 1. Training leaves them as they
- * are. In a file they must be finite (MTAN_ERR_NUMERIC) and not fall within a channel (MTAN_ERR_FILE). */
+/* How attention reads an observation of value x.
+ *     PLAIN      x itself, as published
+ *     QUANTILE   one number from 0 to 1: where x lies among the values of its channel in training
+ *     PIECEWISE  x, and a number from 0 to 1 for each of config.bins bins
+ * Static channels, summaries and targets always keep the plain values.
+ *
+ * Both encodings rest on knots: each channel has bins + 1 of them, in ascending order from the smallest value to the
+ * largest. They are the quantiles of the channel's training values, if somebody fits them. Bin j lies between knot j
+ * (low) and knot j + 1 (high). The share of x in that bin is (x - low) / (high - low), limited to 0 below the bin and 1
+ * above it; in a bin of width 0 it is 0 below the knots and 1 from them on. PIECEWISE passes x and the share of every
+ * bin to attention as 1 + bins channels that are observed at the same times. (Gorishniy et al. 2022 use the shares
+ * without x, and leave the outermost bins open.) QUANTILE passes the mean of the shares.
+ *
+ * The knots are a tensor of the model, rec.values.knots, channel by channel. They start evenly spaced from 0 to 1, and
+ * training does not change them. In a file they must be finite (MTAN_ERR_NUMERIC) and must not decrease within a
+ * channel (MTAN_ERR_FILE). */
 typedef enum mtan_values { MTAN_VALUES_PLAIN, MTAN_VALUES_QUANTILE, MTAN_VALUES_PIECEWISE } mtan_values;
 #define MTAN_MAX_BINS 64
 
-/* What the classifier of records may read of each channel beside the sequence, all 0 of one without observation: whether it has any;
- * log(1 + how many); their mean and standard deviation; the first, last, least and most; the mean of |one - the one before|; their
- * trend, correlation with time times standard deviation; the time of the last. */
+/* The classifier of records can read numbers about each channel in addition to the sequence. There are three groups;
+ * config.summaries says how many of them it reads. They are computed from the channel's values in the order of time.
+ *
+ * The first group has MTAN_SUMMARIES numbers. All are 0 for a channel without observations.
+ *      0  1 if the channel was observed, else 0
+ *      1  log(1 + number of observations)
+ *      2  mean
+ *      3  standard deviation
+ *      4  first value
+ *      5  last value
+ *      6  smallest value
+ *      7  largest value
+ *      8  mean of |step|, where a step is a value minus the value before it
+ *      9  trend: the correlation of value and time, times the standard deviation
+ *     10  time of the last observation */
 #define MTAN_SUMMARIES 11
-/* And of their shape, in numbers that do not change with the unit of the values, all 0 where these are one: skewness; log kurtosis; how
- * far the most and the least lie from the mean, in standard deviations; the mean of |one - the one before|, and the same with
- * the weight 1 / (1 + g^2) for observations g typical gaps (half a cycle of `fastest`) apart, in standard deviations; of these steps the
- * mean |step| over the root mean square, and the skewness; the mean of |one - the mean of those before|, in standard deviations. The two
- * skewnesses and the two distances are x as log(1 + x), below 0 as -log(1 - x). All are rounded to 2^-16. */
+/* The second group describes the shape of the values, with MTAN_SHAPES numbers that do not change with the unit. All
+ * are 0 if the channel has only one distinct value. Steps are as above, sd is the standard deviation, and the weight of
+ * a step across a gap is 1 / (1 + g^2), where g is the gap in typical gaps: half a cycle of config.fastest.
+ *      0  skewness of the values
+ *      1  log kurtosis of the values
+ *      2  (largest value - mean) / sd
+ *      3  (mean - smallest value) / sd
+ *      4  mean of |step| / sd
+ *      5  the same mean, weighted by the weights of the steps
+ *      6  mean of |step| / root mean square of the steps
+ *      7  skewness of the steps around 0: mean of step^3 / (root mean square)^3
+ *      8  mean of |value - mean of the values before it| / sd
+ * The two skewnesses (0 and 7) and the two distances (2 and 3) are compressed: x becomes log(1 + x), and a negative x
+ * becomes -log(1 - x). All nine numbers are rounded to multiples of 2^-16. */
 #define MTAN_SHAPES 9
-/* And of their course: their mean in each eighth of a unit of time, what is earlier or later being of the first or the last. An eighth
- * without observation has the mean of the one before it, or of the first that has any. */
+/* The third group describes the course of the values, with MTAN_COURSE numbers: the mean of the values in each eighth
+ * of the unit of time. Values before time 0 count in the first eighth, values after time 1 in the last. An eighth
+ * without observations takes the mean of the eighth before it; if there is none before it, that of the first that has
+ * any. */
 #define MTAN_COURSE 8
 
-/* Beside the network there may be trees: each splits records by those numbers and by the means of static channels, and adds the heights of
- * the leaf that a record ends in to its logits. Training leaves trees as they are, at first nothing. Who fits them writes three tensors:
- * rec.trees.share, what the network's own logits are multiplied by; .split, for each tree MTAN_LEAVES - 1 splits of leaf, number, threshold,
- * side; .height, for each tree and leaf that of every logit. A record begins in leaf 0. Split k, from 0, is of the records in its leaf:
- * one whose number is the threshold or more goes to leaf k + 1; one without the number, as its channel was not observed, goes there where
- * the side is 1. */
+/* A classifier of records may have decision trees in addition to the network. Each tree sorts a record into one of
+ * MTAN_LEAVES leaves and adds that leaf's numbers (its heights) to the record's logits. Trees split by the summaries
+ * above and by the means of static channels. A new model has trees that add nothing, and training does not change them.
+ * A program that fits trees writes three tensors:
+ *     rec.trees.share   one factor, by which the network's own logits are multiplied
+ *     rec.trees.split   MTAN_LEAVES - 1 splits for each tree. A split has four numbers: leaf, number, threshold, side
+ *     rec.trees.height  for each tree and leaf, what it adds to each logit
+ * A record starts in leaf 0 and goes through the splits of a tree in order. Split k, from 0, applies only if the record
+ * is in the split's `leaf`. `number` is an index into the record's row of mtan_summaries; the split moves the record to
+ * leaf k + 1 if the value there is `threshold` or more. If the channel of that value was not observed, the record moves
+ * if `side` is 1. */
 #define MTAN_LEAVES 12
 #define MTAN_MAX_TREES 4096
 
-typedef enum mtan_rule { MTAN_MEAN_PROBABILITY, MTAN_MEAN_LOG_PROBABILITY } mtan_rule; /* and one prediction */
+/* How the predictions of S samples make one: by the mean of the probabilities, or by the mean of their logs. */
+typedef enum mtan_rule { MTAN_MEAN_PROBABILITY, MTAN_MEAN_LOG_PROBABILITY } mtan_rule;
 
 typedef struct mtan_architecture mtan_architecture;
 #define MTAN_MAX_EXTRA 12
@@ -197,35 +258,41 @@ typedef struct mtan_config {
     mtan_embed_heads embed_heads;
     mtan_reference reference;
     mtan_frequencies frequencies;
-    double slowest, fastest; /* cycles in a unit of time, for MTAN_FREQUENCIES_LOG; 0: 1 and 16 */
-    int32_t statistics;      /* MTAN_SPREAD | ...; as text "mean,spread,..."; 0: the mean alone */
-    mtan_values values;      /* what attention reads of an observation; not with MTAN_RBF */
-    int32_t bins;            /* of a channel's values, 1 to MTAN_MAX_BINS; MTAN_VALUES_PLAIN has none */
-    int32_t summaries;       /* 1: the classifier of records also reads MTAN_SUMMARIES numbers of each channel, 2: and
-                              * MTAN_SHAPES more, 3: and MTAN_COURSE more */
-    int32_t statics; /* the first so many channels do not change: attention leaves them out, that classifier reads their
-                      * means and whether there are any */
-    int32_t trees;   /* beside the network: see MTAN_LEAVES; 0: there are none */
+    /* frequencies in cycles per unit of time; 0: 1 and 16. The initial weights of MTAN_FREQUENCIES_LOG use both.
+     * MTAN_SLOPE and MTAN_SHAPES measure distances in time in half cycles of `fastest` */
+    double slowest, fastest;
+    int32_t statistics; /* MTAN_SPREAD | ..., as text "mean,spread,..."; 0: the mean alone */
+    mtan_values values; /* how attention reads an observation; not with MTAN_RBF */
+    int32_t bins;       /* per channel, 1 to MTAN_MAX_BINS; MTAN_VALUES_PLAIN has none */
+    /* what the classifier of records reads of each channel in addition to the sequence: 0: nothing; 1: MTAN_SUMMARIES
+     * numbers; 2: MTAN_SHAPES more; 3: MTAN_COURSE more */
+    int32_t summaries;
+    /* the first `statics` channels do not change during a record. Attention leaves them out; the classifier of records
+     * reads the mean of each and whether it was observed */
+    int32_t statics;
+    int32_t trees; /* how many trees the model has, see MTAN_LEAVES; they need summaries or statics. 0: none */
     int32_t channels, classes;      /* D, C */
     int32_t embed;                  /* E; even for the fixed embedding */
     int32_t enc_heads, dec_heads;   /* H, divides E */
-    int32_t enc_hidden, dec_hidden; /* N of the encoder's and the classifier's GRU; of the decoder's, per direction */
+    int32_t enc_hidden, dec_hidden; /* N of the GRUs: of encoder and classifier; of the decoder, per direction */
     int32_t latent, ref_points;     /* Z, K */
-    int32_t mlp_hidden;             /* between GRU and latent, and between embedding and observation */
-    int32_t head_hidden;            /* two hidden layers of the classifier; 0: a single linear layer */
-    double embed_base, embed_scale; /* fixed embedding: wavelengths up to this base, of times times this scale */
-    mtan_bound bound;               /* of the loss, as those that follow */
-    int32_t samples;                /* S in training */
-    int32_t norm, skip_empty;       /* divide the bound by the observed cells; leave records without a target out */
-    int32_t kl_anneal;              /* weight of the KL: 1, or growing by epoch */
-    mtan_variance variance;         /* of an observation given z: noise_std is its root, or the least of it */
-    double noise_std, alpha;        /* in the model's units; weight of the cross-entropy beside the bound */
-    double interval;                /* of numbers: 0, their mean; else that of an interval about their median */
-    mtan_rule rule;                 /* of predictions, as those that follow */
-    int32_t predict_samples;        /* 0: z is the posterior's mean */
-    int32_t members;                /* of an ensemble, 0 or 1: a model alone. See mtan_model_member */
-    const mtan_real *ref;           /* (K) for MTAN_REF_GIVEN; the caller's memory */
-    const mtan_architecture *architecture; /* what the model is made of; null: the paper's model of this kind */
+    int32_t mlp_hidden;             /* hidden units from GRU to latent state, and from decoder states to observation */
+    int32_t head_hidden;            /* width of the classifier's two hidden layers; 0: a single linear layer */
+    double embed_base, embed_scale; /* fixed embedding: sin and cos of embed_scale t embed_base^(-2i / E) */
+    /* the loss: */
+    mtan_bound bound;
+    int32_t samples;          /* S in training */
+    int32_t norm, skip_empty; /* 1: divide the bound by the observed cells; 1: leave out records without a target */
+    int32_t kl_anneal; /* weight of the KL: 0: mtan_train_config.kl_weight; 1: 0 up to epoch 10, then growing to 1 */
+    mtan_variance variance;
+    double noise_std, alpha; /* standard deviation (or its minimum) in the model's units; weight of the cross-entropy */
+    double interval;         /* numbers: 0: predict the mean; else an interval with this probability, and the median */
+    /* predictions: */
+    mtan_rule rule;
+    int32_t predict_samples;               /* S in prediction; 0: a single z, the posterior's mean */
+    int32_t members;                       /* models in an ensemble; 0 or 1: a single model. See mtan_model_member */
+    const mtan_real *ref;                  /* (K) times for MTAN_REF_GIVEN; the caller's memory */
+    const mtan_architecture *architecture; /* null: the paper's model of this kind */
     double extra[MTAN_MAX_EXTRA];          /* settings that an architecture adds */
 } mtan_config;
 
@@ -236,14 +303,15 @@ int32_t mtan_config_outputs(const mtan_config *config); /* O: C; 3 C of numbers 
 
 /* ---- Models ------------------------------------------------------------------------------------------------- */
 
-/* The kernels that a model is computed with. simd/mtan_simd.h has faster ones. */
+/* The kernels that compute a model. simd/mtan_simd.h has faster ones. */
 typedef struct mtan_backend mtan_backend;
 extern const mtan_backend mtan_backend_scalar;
 const char *mtan_backend_name(const mtan_backend *backend);
-int32_t mtan_backend_fused(const mtan_backend *backend); /* 1: of the fused class. See Same bits */
+int32_t mtan_backend_fused(const mtan_backend *backend); /* 1: of the fused class, see "Same bits" */
 
-/* How a predictor keeps its matrices. INT8 makes them four times smaller, with a scale to a row, and their products products
- * of integers: faster for single records, most of all on CPUs without vectors. A trainer works with REAL alone. */
+/* How a predictor stores its matrices. INT8 makes them four times smaller, with one scale per row, and its products are
+ * products of integers. That is faster for single records, most of all on CPUs without vector instructions. A trainer
+ * needs REAL. */
 typedef enum mtan_precision { MTAN_REAL, MTAN_INT8 } mtan_precision;
 
 #define MTAN_MAX_PARAMS 64
@@ -251,42 +319,48 @@ typedef enum mtan_precision { MTAN_REAL, MTAN_INT8 } mtan_precision;
 typedef struct mtan_model {
     mtan_config config;
     const mtan_backend *backend; /* mtan_backend_scalar unless the caller sets another after init */
-    mtan_precision precision;    /* MTAN_REAL unless the caller sets another after init, before any predictor's */
+    mtan_precision precision;    /* MTAN_REAL; the caller may set another after init, before sizing a predictor */
     const mtan_real *weights;
     uint32_t offset[MTAN_MAX_PARAMS]; /* private */
-    const int8_t *rows;               /* private, as the next */
+    const int8_t *rows;               /* private, like row0 */
     uint32_t row0[MTAN_MAX_PARAMS];
 } mtan_model;
 
-/* A safetensors file in memory that has been checked: see Files. It points into the blob. */
+/* A checked safetensors file in memory, see the section Files. It points into the blob. */
 typedef struct mtan_file {
     size_t tensors;                                         /* number of tensors */
     size_t pairs;                                           /* number of metadata pairs */
-    const uint8_t *header, *metadata, *metadata_end, *data; /* private, as the next */
+    const uint8_t *header, *metadata, *metadata_end, *data; /* private, like data_bytes */
     size_t data_bytes;
 } mtan_file;
 mtan_status mtan_file_open(mtan_file *file, const void *blob, size_t bytes);
 
-/* `known` in these lists the architectures, beside the paper's, that a file may name, up to a null; null: none. Both read
- * every weight once: one that is not finite is MTAN_ERR_NUMERIC. mtan_model_init does not look.
+/* The functions below take `known`, a list of architectures that a file may name in addition to the paper's. The list
+ * ends with a null; if `known` itself is null, there are none. mtan_model_open and mtan_model_load read every weight
+ * once, and a weight that is not finite is MTAN_ERR_NUMERIC. mtan_model_init does not check weights.
  *
- * A model in a file, without copying: the blob (flash, mmap) must stay, lie at a multiple of 4 bytes, hold F32 and be read by
- * a little-endian host, else MTAN_ERR_SHAPE: then load it. A file with I8 matrices is opened for mtan_small_classify alone. */
+ * mtan_model_open uses the model in the file without copying it. The blob (flash, mmap) must stay, start at a multiple
+ * of 4 bytes and hold F32, and the host must be little-endian. Otherwise the result is MTAN_ERR_SHAPE: use
+ * mtan_model_load. A model with I8 matrices that was opened works with mtan_small_classify only. */
 mtan_status mtan_model_open(mtan_model *model, const mtan_file *file, const mtan_architecture *const *known);
-/* Copies the weights, from any address, any floating type, on any host, into an array of mtan_model_load_count reals: the
- * weights, and behind them the K points of MTAN_REF_GIVEN. From I8 matrices the model's precision becomes MTAN_INT8. */
+/* mtan_model_load copies the weights, from any address and any floating type, on any host, into an array of
+ * mtan_model_load_count reals: the weights, followed by the K points of MTAN_REF_GIVEN. If the file has I8 matrices,
+ * the model's precision becomes MTAN_INT8. */
 mtan_status mtan_model_load_count(const mtan_file *file, const mtan_architecture *const *known, size_t *count);
 mtan_status mtan_model_load(mtan_model *model, mtan_real *weights, size_t count, const mtan_file *file,
                             const mtan_architecture *const *known);
 
-/* An ensemble is one model with config.members > 1: each of its parameters holds those of the members, one below the other,
- * in the model's weights as in files. Predictors and streams average: probabilities; means, and the variance of all members
- * together. Logits are the logs of its probabilities, one sample to a row; latent states, curves and attention are the
- * first member's. Trainers and the small path take one model: MTAN_ERR_CONFIG.
- * One member as a model of its own, where it lies: MTAN_ERR_INPUT where there is none of this index. */
+/* An ensemble is one model with config.members > 1. Each of its parameters holds the members' parameters one below the
+ * other, in memory as in files. Predictors and streams average the members: probabilities; or means, and the variance
+ * of all members together. mtan_predictor_logits then gives logits of the averaged probabilities, one row per
+ * prediction rather than S. Latent states, curves and attention are those of the first member. Trainers and the small
+ * path need a single model, otherwise MTAN_ERR_CONFIG.
+ *
+ * mtan_model_member: one member as a model of its own, without copying. MTAN_ERR_INPUT if there is no such index. */
 #define MTAN_MAX_MEMBERS 64
 mtan_status mtan_model_member(mtan_model *member, const mtan_model *model, int32_t index);
-/* An ensemble of n models with the same settings (MTAN_ERR_CONFIG where they differ), n times as many weights as one has. */
+/* Makes an ensemble of n models, which needs n times as many weights as one of them. Their settings must be the same,
+ * otherwise MTAN_ERR_CONFIG. */
 mtan_status mtan_model_join(mtan_model *model, mtan_real *weights, size_t count, const mtan_model *members, int32_t n);
 
 /* ---- Records ------------------------------------------------------------------------------------------------ */
@@ -299,36 +373,38 @@ typedef struct mtan_event {
 
 #define MTAN_UNLABELED (-1)
 
-/* One record. Only events and n_events are always needed; zero the rest. Observations may come in any order; equal
- * times and equal (time, channel) pairs are kept as separate observations. No observation at all is allowed. */
+/* One record. Only `events` and `n_events` are always needed; set the rest to zero. Observations may come in any order.
+ * Observations with the same time, or the same time and channel, stay separate. A record may have none at all. */
 typedef struct mtan_record {
     const mtan_event *events; /* what the model sees */
     int32_t n_events;
     int32_t n_targets;
     const mtan_event *targets; /* what the decoder is scored on; null: the events */
-    const mtan_real *times;    /* query times, ascending, for classification per time; null: distinct event times */
+    const mtan_real *times;    /* query times, ascending; null: the distinct event times */
     int32_t n_times;
-    int32_t n_noise;          /* how many reals `noise` holds: S x K x Z or more */
-    const int32_t *labels;    /* one, or one per query time; MTAN_UNLABELED is left out of the loss; null: none */
-    const mtan_real *numbers; /* for tasks other than classes: rows of C, scaled; of labels 1 or 0; NaN: left out */
+    int32_t n_noise;          /* length of `noise` in reals: S x K x Z or more */
+    const int32_t *labels;    /* one, or one per query time; the loss ignores MTAN_UNLABELED; null: none */
+    const mtan_real *numbers; /* targets of NUMBER, scaled, and of LABELS, 1 or 0: C per row; the loss ignores NaN */
     const mtan_real *noise;   /* (S, K, Z) standard normals; null: drawn from (seed, epoch, id, sample) */
     uint64_t id;              /* mtan_bytes_hash of the record's name: its noise depends on it */
 } mtan_record;
 
 typedef struct mtan_bounds {
     int32_t records; /* most records in one call of a predictor, or in one batch of a trainer */
-    int32_t events;  /* most events, and most targets, of a record */
-    int32_t times;   /* most distinct times, and most query times; their sum where an architecture joins them */
+    int32_t events;  /* most events of a record, and most targets */
+    int32_t times; /* most distinct times, and most query times, of a record; their sum if an architecture joins them */
 } mtan_bounds;
 
-/* How many distinct event times a record has: L. In linear time where its events are in the order of time. Others are sorted
- * in `scratch`, two numbers for each event; where that is null they are MTAN_ERR_MEMORY. */
+/* Counts L, the distinct event times of a record. If the events are in the order of time, this takes linear time and no
+ * scratch. Otherwise they are sorted in `scratch`, which holds two numbers per event; if it is null, the result is
+ * MTAN_ERR_MEMORY. */
 mtan_status mtan_record_times(const mtan_record *record, int32_t *scratch, int32_t *times);
 
 /* ---- Preparation --------------------------------------------------------------------------------------------
  *
- * What a model sees are not the data's numbers: values were clipped and scaled, times counted from somewhere and divided. A file of
- * `mtan train` holds how. This applies it to raw observations, and takes results back to the data's units:
+ * A model does not see the data's own numbers: values were clipped and scaled, and times were counted from an origin
+ * and divided. A file of `mtan train` holds these rules. The functions here apply them to raw observations, and convert
+ * results back to the data's units:
  *
  *     mtan_prep_size(&file, &bytes);
  *     mtan_prep_open(&prep, &file, memory, bytes, NULL);
@@ -336,7 +412,8 @@ mtan_status mtan_record_times(const mtan_record *record, int32_t *scratch, int32
  *     mtan_prep_record(&prep, raw, n, events, n + prep.channels, &found);
  *     record.events = events, record.n_events = found.events;
  *
- * The results have the bits of `mtan predict`. Nothing here makes a value infinite: a result beyond mtan_real is its largest.
+ * The results have the same bits as those of `mtan predict`. No function here returns an infinite value for a finite
+ * one: a result too large for mtan_real becomes its largest number.
  */
 enum {
     MTAN_HAS_LOW = 1,
@@ -348,77 +425,82 @@ enum {
 };
 
 typedef struct mtan_prep_channel {
-    mtan_real offset, scale; /* x -> (x clipped - offset) / scale */
-    mtan_real low, high;     /* clip, each where `has` says so */
-    mtan_real missing;       /* a value that means that there is none */
-    mtan_real fill;          /* what the channel gets at time 0 in a record that does not observe it */
-    mtan_real least, most;   /* of the values in training: the range */
-    mtan_real band;          /* an interpolated standard deviation is multiplied by this, found on validation records */
-    uint32_t has;            /* which of these there are: MTAN_HAS_LOW | ... */
+    mtan_real offset, scale; /* x becomes (clipped x - offset) / scale */
+    mtan_real low, high;     /* x is clipped to these */
+    mtan_real missing;       /* a code: a value that means "not observed" */
+    mtan_real fill;          /* the channel's value at time 0 in a record that does not observe it */
+    mtan_real least, most;   /* range of the values in training */
+    mtan_real band;          /* factor on an interpolated standard deviation, found on the validation records */
+    uint32_t has;            /* which of these the channel has: MTAN_HAS_LOW | ... */
 } mtan_prep_channel;
 
-/* A number that is predicted: x -> (x - offset) / scale for the model. */
+/* Units of a predicted number: the model sees (x - offset) / scale. */
 typedef struct mtan_prep_unit {
     double offset, scale;
 } mtan_prep_unit;
 
 typedef struct mtan_prep {
     int32_t channels, classes;        /* D, C */
-    int32_t fitted;                   /* 1: the file has preprocessing; 0: numbers are taken as they stand */
+    int32_t fitted;                   /* 1: the file has preprocessing; 0: numbers are used as they are */
     int32_t from_first;               /* 1: times are counted from the record's first observation */
-    int32_t positive;                 /* the class that a probability is about where there are two; else -1 */
-    double time_scale;                /* a time is divided by this */
-    double first, last;               /* of the times in training, as they are counted; first > last: not known */
-    const char *unit;                 /* of the times: "hours"; "" where the file does not say */
-    const mtan_prep_channel *channel; /* (D); null: all as they stand */
-    const char *const *channel_names; /* (D), or null: they are called 0, 1, 2, ... */
-    const char *const *class_names;   /* (C) of classes, numbers or labels, or null */
-    const mtan_prep_unit *number;     /* (C) of a model that predicts numbers; null: they stay as they are */
-    const int32_t *order;             /* private: (D) channels by name, or null */
+    int32_t positive;                 /* the class whose probability is reported when there are two; else -1 */
+    double time_scale;                /* times are divided by this */
+    double first, last;               /* range of the times in training, from the origin; first > last: unknown */
+    const char *unit;                 /* of the times: "hours"; "" if the file does not say */
+    const mtan_prep_channel *channel; /* (D); null: values are used as they are */
+    const char *const *channel_names; /* (D); null: the names are 0, 1, 2, ... */
+    const char *const *class_names;   /* (C) of classes, numbers or labels; null: none */
+    const mtan_prep_unit *number;     /* (C) for a model that predicts numbers; null: they are used as they are */
+    const int32_t *order;             /* private: (D) channels sorted by name, or null */
 } mtan_prep;
 
-/* The prep points into the memory, which must stay; the file may go. Hostile until checked, as all of a file: what cannot be used
- * is MTAN_ERR_FILE, and *key (key may be null) the metadata's name that it stands under. */
+/* The prep points into the memory, which must stay; the file may go. A file is hostile until it is checked. If its
+ * preprocessing cannot be used, the result is MTAN_ERR_FILE, and *key (key may be null) is the metadata key at
+ * fault. */
 mtan_status mtan_prep_size(const mtan_file *file, size_t *bytes);
 mtan_status mtan_prep_open(mtan_prep *prep, const mtan_file *file, void *memory, size_t bytes, const char **key);
 
-/* The channel or the class of that name, or -1. A number with leading zeros is the number. */
+/* The index of the channel or class with that name, or -1. Leading zeros of a number are ignored: "07" finds "7". */
 int32_t mtan_prep_channel_named(const mtan_prep *prep, const char *name);
 int32_t mtan_prep_class_named(const mtan_prep *prep, const char *name);
 
-/* An observation as the data has it. */
+/* A raw observation. */
 typedef struct mtan_observation {
-    double time; /* in the data's unit, from any origin where times are counted from the first one */
+    double time; /* in the data's unit; from any origin if the prep counts times from the first observation */
     int32_t channel;
     double value;
 } mtan_observation;
 
-/* What became of a record. Far is what lies further outside of the range seen in training than that range is wide: a wrong unit,
- * mostly. It is used all the same. */
+/* What mtan_prep_record did with a record. An observation is far if it lies outside the range of training by more than
+ * the width of that range. That usually means a wrong unit. The observation is used all the same. */
 typedef struct mtan_prepared {
-    int32_t events;                /* written */
-    int32_t missing;               /* codes that were left out */
-    int32_t repeats;               /* observations that went into the mean of their time and channel */
-    int32_t filled;                /* channels without an observation that got one at time 0 */
-    int32_t far_values, far_times; /* observations of which this is so */
-    double origin;                 /* what times were counted from */
+    int32_t events;                /* events written */
+    int32_t missing;               /* events left out because their value is the code for "not observed" */
+    int32_t repeats;               /* observations averaged into another one of the same time and channel */
+    int32_t filled;                /* channels without an observation that got their `fill` at time 0 */
+    int32_t far_values, far_times; /* observations whose value is far; whose time is far */
+    double origin;                 /* the time from which times were counted */
 } mtan_prepared;
 
-/* n raw observations in any order to events in the order of time. `events` has room for `room`: n, and D more where channels have
- * a `fill`. found may be null. Fails with MTAN_ERR_NULL, MTAN_ERR_MEMORY, MTAN_ERR_INPUT. */
+/* Turns n raw observations in any order into events in the order of time. `events` must have room for `room` events: n,
+ * and D more if channels have a `fill`. `found` may be null. Fails with MTAN_ERR_NULL, MTAN_ERR_MEMORY,
+ * MTAN_ERR_INPUT. */
 mtan_status mtan_prep_record(const mtan_prep *prep, const mtan_observation *raw, int32_t n, mtan_event *events,
                              int32_t room, mtan_prepared *found);
-/* One observation, for a stream: its time is counted already, repeats stay. MTAN_ERR_MISSING where the value means none. */
+/* One observation for a stream. Its time must be counted from the record's origin already, and repeats are not
+ * averaged. MTAN_ERR_MISSING if its value is the code for "not observed". */
 mtan_status mtan_prep_event(const mtan_prep *prep, const mtan_observation *raw, mtan_event *event);
+/* 1 if a raw value, or a time counted from the record's origin, is far, see mtan_prepared. */
 int32_t mtan_prep_far_value(const mtan_prep *prep, int32_t channel, double value);
-int32_t mtan_prep_far_time(const mtan_prep *prep, double time); /* as it is counted */
+int32_t mtan_prep_far_time(const mtan_prep *prep, double time);
 
-/* A time as the model sees it, and back; an interpolated value and its standard deviation in the data's units. */
+/* A time, counted from the record's origin, as the model sees it, and back. Then an interpolated value, and its
+ * standard deviation, in the data's units. */
 mtan_real mtan_prep_time(const mtan_prep *prep, double time);
 double mtan_prep_raw_time(const mtan_prep *prep, double time);
 double mtan_prep_raw_value(const mtan_prep *prep, int32_t channel, double value);
 double mtan_prep_raw_spread(const mtan_prep *prep, int32_t channel, double value);
-/* A number of mtan_record.numbers as the model sees it, and a predicted one in the data's units. */
+/* A raw number as mtan_record.numbers needs it, and a predicted number in the data's units. */
 mtan_real mtan_prep_number(const mtan_prep *prep, int32_t index, double number);
 double mtan_prep_raw_number(const mtan_prep *prep, int32_t index, double number);
 
@@ -427,11 +509,11 @@ double mtan_prep_raw_number(const mtan_prep *prep, int32_t index, double number)
 typedef struct mtan_predictor {
     const mtan_model *model;
     mtan_bounds bounds;
-    uint64_t seed;          /* of the noise where a record brings none */
-    mtan_real *fold, *work; /* private, as the rest */
+    uint64_t seed;          /* of the noise, for records without noise of their own */
+    mtan_real *fold, *work; /* private, like the rest */
     size_t work_count;
-    void *members;     /* of an ensemble: a model and a predictor each, which share the workspace; or null */
-    mtan_real *result; /* of an ensemble: room for what is averaged */
+    void *members;     /* ensembles: a model and a predictor for each member, which share the workspace; or null */
+    mtan_real *result; /* ensembles: room for the averages */
     size_t result_count;
     int32_t failed;
     mtan_status status;
@@ -442,43 +524,50 @@ mtan_status mtan_predictor_size(const mtan_model *model, const mtan_bounds *boun
 mtan_status mtan_predictor_init(mtan_predictor *predictor, const mtan_model *model, const mtan_bounds *bounds,
                                 void *memory, size_t bytes);
 
-/* Class probabilities by config.rule over config.predict_samples. `probability` is (n, C) for MTAN_CLASSIFY_RECORD;
- * for MTAN_CLASSIFY_TIME the rows of record 0, then record 1, ...: one per query time. More records than the bounds have are
- * taken in turns, and after MTAN_ERR_NUMERIC the results of earlier turns have been written.
- * Of labels each has a probability of its own; numbers, (n, O), are the mean over the samples: see mtan_prep_raw_number. */
+/* Predictions by config.rule over config.predict_samples samples. With MTAN_CLASSIFY_RECORD `probability` is (n, O), a
+ * row for each record. With MTAN_CLASSIFY_TIME it has a row for each query time: first those of record 0, then those of
+ * record 1, and so on. A row has:
+ *     CLASSES  C probabilities that sum to 1
+ *     LABELS   C separate probabilities
+ *     NUMBER   O numbers, the mean over the samples: see mtan_prep_raw_number
+ * If n is more than bounds.records, the records are taken in chunks. After MTAN_ERR_NUMERIC the results of earlier
+ * chunks have been written. */
 mtan_status mtan_predictor_classify(mtan_predictor *predictor, const mtan_record *records, int32_t n,
                                     mtan_real *probability);
 
-/* Runs body(argument, index, thread) for index 0..n-1, each exactly once, thread in 0..threads-1; returns when all are done. */
+/* Runs body(argument, index, thread) for every index from 0 to n-1, each exactly once, with thread from 0 to threads-1.
+ * Returns when all are done. */
 typedef void (*mtan_body)(void *argument, int32_t index, int32_t thread);
 typedef void (*mtan_parallel_for)(void *context, int32_t n, mtan_body body, void *argument);
 
-/* The same on several threads, each of which has a predictor of its own, all of one model and bounds.
- * Record i's rows begin at row rows[i] of `probability`; rows is null where each has one. The bits are those of one predictor. A
- * failure is that of the first piece of records that failed, and the others are computed all the same. tools/demo/parallel.c is
- * a whole program. */
+/* mtan_predictor_classify on several threads. Each thread has a predictor of its own; all are of one model and have the
+ * same bounds. The rows of record i start at row rows[i] of `probability`; `rows` may be null if each record has one
+ * row. The bits are those of a single predictor. If chunks of records fail, the result is the status of the first of
+ * them; the other chunks are computed all the same. tools/demo/parallel.c is a whole program. */
 mtan_status mtan_predictors_classify(mtan_predictor *predictors, int32_t threads, mtan_parallel_for parallel_for,
                                      void *context, const mtan_record *records, int32_t n, const int32_t *rows,
                                      mtan_real *probability);
 
-/* The decoder's mean and standard deviation over the samples at the record's query times, both (Q, D), std may be null; and
- * each sample's own curve, (S, Q, D). With MTAN_VARIANCE_LEARNED std is that of an observation: its square is the variance over the
- * samples of their curves plus the mean of their variances, so observation noise is in it. */
+/* The decoder's mean and standard deviation over the samples at the record's query times, both (Q, D); std may be null.
+ * With MTAN_VARIANCE_FIXED, std is the spread of the samples' curves alone. With MTAN_VARIANCE_LEARNED it is that of an
+ * observation, noise included: its square is the variance of the curves over the samples plus the mean of the learned
+ * variances. mtan_predictor_curves gives each sample's own curve, (S, Q, D). */
 mtan_status mtan_predictor_interpolate(mtan_predictor *predictor, const mtan_record *record, mtan_real *mean,
                                        mtan_real *std);
 mtan_status mtan_predictor_curves(mtan_predictor *predictor, const mtan_record *record, mtan_real *samples);
 
-/* The raw logits, S samples to a row: (rows, S, C), rows as above, S = max(1, config.predict_samples), 1 for MTAN_ENC.
- * Of numbers (rows, S, O). */
+/* The raw logits: (rows, S, C), or (rows, S, O) for numbers, with rows as above and S = max(1, config.predict_samples).
+ * S is 1 for MTAN_ENC. */
 mtan_status mtan_predictor_logits(mtan_predictor *predictor, const mtan_record *records, int32_t n, mtan_real *logits);
 
-/* The posterior over z: mean and log-variance, both (K, Z), or (1, Z) of an architecture with one latent state for a record.
- * logvar may be null. */
+/* The posterior over z: mean and log-variance, both (K, Z); or (1, Z) if the architecture has one latent state per
+ * record. logvar may be null. */
 mtan_status mtan_predictor_latent(mtan_predictor *predictor, const mtan_record *record, mtan_real *mean,
                                   mtan_real *logvar);
 
 /* The encoder's attention for one head and channel: weight (Q, L) of every distinct time of the record at every
- * reference point (Q = K, or the query times). Rows sum to 1, or to 0 when the channel was never observed. */
+ * reference point (Q = K, or the query times). Rows sum to 1, or to 0 if the channel is static or was never
+ * observed. */
 mtan_status mtan_predictor_attention(mtan_predictor *predictor, const mtan_record *record, int32_t head,
                                      int32_t channel, mtan_real *weight);
 
