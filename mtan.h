@@ -573,33 +573,38 @@ mtan_status mtan_predictor_attention(mtan_predictor *predictor, const mtan_recor
 
 /* ---- Streams ------------------------------------------------------------------------------------------------
  *
- * One record whose observations arrive one by one, in any order. A stream keeps what the encoder's attention sums, not
- * the observations: its memory is the same after ten of them and after 10^9, and a prediction costs what the network
- * behind the attention costs. Any number of streams share one predictor:
+ * A stream is one record whose observations arrive one by one, in any order. It keeps the sums of the encoder's
+ * attention, not the observations: its memory is the same after ten observations and after 10^9, and a prediction costs
+ * only what the network after the attention costs. Any number of streams share one predictor:
  *
  *     mtan_bounds most = {1, 0, 1};                         no events; as many query times as one question has
  *     mtan_predictor_init(&predictor, &model, &most, ...);
  *     mtan_stream_size(&model, 0, &bytes);
  *     mtan_stream_init(&stream, &predictor, 0, memory, bytes);
  *     while (...) { mtan_stream_push(&stream, time, channel, value); mtan_stream_predict(&stream, NULL, p); }
- * Equality. A prediction is that of a predictor on the observations so far: the same bits, while each channel's observations
- * come in the order of time and are at most 2^16. Channels need not wait for each other, and observations of one time and
- * channel are in order as they come. Only what underflows can differ: observations of less than 2^-94 of a channel's weight.
- * Once an observation comes late, or beyond 2^16, the sums of its channel have twice the digits: 10^8 observations are
- * as exact as ten, where a batch's plain sums drift: then results agree to a few 1e-6 of their largest entry (1 at least).
- * Cost. O(H K E) for an observation at another time than the one before, O(H K) for a further one at the same time.
- * Memory: about 5 D H K reals (mTAND-Enc of PhysioNet: 109 KB), with local statistics 13, with summaries 120, 176 or 304 bytes more
- * for each channel; and three reals for each event of the window.
- * Use. A second observation of the same time and channel counts beside the first, as in a batch. Streams of one predictor may be
- * pushed to by different threads at the same time, one thread to a stream; predicting and interpolating use the predictor's
- * workspace: one call at a time. When mtan_predictor_init has been called again, for changed weights, so must be
- * mtan_stream_init. Models whose reference points are the record's own (MTAN_REF_OBSERVED) have none: MTAN_ERR_CONFIG.
+ *
+ * Same bits.  A prediction has the same bits as that of a predictor on the observations so far, as long as the
+ * observations of each channel arrive in the order of time and are at most 2^16. The order between channels does not
+ * matter, and observations of the same time and channel are never late. Only underflow can make a difference: it drops
+ * observations with less than 2^-94 of their channel's weight.
+ * Late observations.  Once an observation arrives late, or after 2^16 others of its channel, the sums of the channel
+ * are kept with twice the digits: 10^8 observations are as exact as ten, while the plain sums of a batch drift. Results
+ * then agree with a predictor's to a few 1e-6 of their largest entry (at least 1).
+ * Cost.  O(H K E) for an observation at another time than the one before, O(H K) for a further one at the same time.
+ * Memory.  About 5 D H K reals (mTAND-Enc of PhysioNet: 109 KB), or 13 D H K with local statistics. For each channel
+ * 120 bytes more with config.summaries 1, 176 with 2 and 304 with 3. Three reals for each event of the window.
+ * Use.  A second observation of the same time and channel counts in addition to the first, as in a batch. Different
+ * threads may push to different streams of one predictor at the same time. Predicting and interpolating use the
+ * predictor's workspace: one call at a time. After a new mtan_predictor_init, for changed weights, call
+ * mtan_stream_init again. Models whose reference points are the record's own (MTAN_REF_OBSERVED) have no streams:
+ * MTAN_ERR_CONFIG.
  */
 typedef struct mtan_stream {
     mtan_predictor *predictor;
     int64_t events; /* observations gathered */
     void **
-        gathered; /* private, as the rest: sums of each member, a ring of the last events, the latest time that it lost */
+        gathered; /* private, like the rest: sums of each member; a ring with the last events; the latest time that this
+                   * ring lost */
     mtan_event *kept;
     int32_t window, first, count, has_lost;
     mtan_real lost;
@@ -608,39 +613,44 @@ typedef struct mtan_stream {
 /* window: how many of the last observations are kept for mtan_stream_expire; 0: none.
  * Fails with MTAN_ERR_NULL, MTAN_ERR_CONFIG, MTAN_ERR_INPUT (window < 0), MTAN_ERR_SIZE, MTAN_ERR_MEMORY. */
 mtan_status mtan_stream_size(const mtan_model *model, int32_t window, size_t *bytes);
-/* The predictor, its model and the memory must stay until the stream's end. */
+/* The predictor, its model and the memory must stay as long as the stream. */
 mtan_status mtan_stream_init(mtan_stream *stream, mtan_predictor *predictor, int32_t window, void *memory,
                              size_t bytes);
 
-/* A late observation counts as any other, but for the steps between neighbours that `summaries` has. A channel out of
- * range, and a time or value that is not finite, is MTAN_ERR_INPUT, and nothing is changed. */
+/* A late observation counts like any other, except that `summaries` leaves it out of the steps between neighbours. A
+ * channel out of range, or a time or value that is not finite, is MTAN_ERR_INPUT, and nothing is changed. */
 mtan_status mtan_stream_push(mtan_stream *stream, mtan_real time, int32_t channel, mtan_real value);
 
-/* As mtan_predictor_classify, _logits and _interpolate. `ask` is a record of which the query times, the noise and the id
- * count, and nothing else; null where none of them is needed. A class per time, and interpolation, need times.
- * Fail with MTAN_ERR_NULL, _CONFIG, _INPUT, _NUMERIC and MTAN_ERR_MEMORY (more times than the predictor's bounds). */
+/* Like mtan_predictor_classify, _logits and _interpolate. Only the query times, the noise and the id of `ask` are used;
+ * null if none of them is needed. A class per time, and interpolation, need query times. Fail with MTAN_ERR_NULL,
+ * _CONFIG, _INPUT, _NUMERIC, and MTAN_ERR_MEMORY (more times than the predictor's bounds). */
 mtan_status mtan_stream_predict(mtan_stream *stream, const mtan_record *ask, mtan_real *probability);
 mtan_status mtan_stream_logits(mtan_stream *stream, const mtan_record *ask, mtan_real *logits);
 mtan_status mtan_stream_interpolate(mtan_stream *stream, const mtan_record *ask, mtan_real *mean, mtan_real *std);
 
 mtan_status mtan_stream_reset(mtan_stream *stream); /* forgets everything */
 
-/* Forgets the observations before a time: the sums are made anew from the observations kept, which costs as much as pushing
- * them again, and nothing where none is forgotten. Call it now and then. Fails with MTAN_ERR_NULL; MTAN_ERR_INPUT (not
- * finite); MTAN_ERR_CONFIG (no window); MTAN_ERR_MEMORY when an observation at or after `before` is no longer kept: the
- * window is too small, and nothing is changed. */
+/* Forgets the observations before a time. The sums are computed again from the observations in the window, which costs
+ * as much as pushing those again; it costs nothing if no observation is forgotten. Call it now and then. Fails with
+ * MTAN_ERR_NULL; MTAN_ERR_INPUT (`before` is not finite); MTAN_ERR_CONFIG (no window); and MTAN_ERR_MEMORY if the
+ * window was too small and has lost an observation at or after `before`; then nothing is changed. */
 mtan_status mtan_stream_expire(mtan_stream *stream, mtan_real before);
 
 /* ---- Small memory -------------------------------------------------------------------------------------------
  *
- * mTAND-Enc with a class per record, on one record, without a predictor: a few reference points at a time, weights used
- * where they lie (flash), nothing folded, no memory that grows with the record. The size query says how many bytes
- * `points` reference points side by side need, 1 to K: more are faster (the events are gone through K / points times),
- * and the result is the same bits. mTAND-Enc of PhysioNet: 6527 bytes with 1, 9663 with 4; and less than 4 KB of stack.
- * Slower than a predictor, and products associate otherwise: in float the logits agree to 1e-5 of the largest (1 at least).
- * Fail with MTAN_ERR_NULL, MTAN_ERR_CONFIG (another kind of model, or a record's own reference points), MTAN_ERR_SIZE,
- * MTAN_ERR_INPUT, MTAN_ERR_MEMORY, MTAN_ERR_NUMERIC. Calls with memory of their own may run at the same time.
- * mtan.c compiled with MTAN_SMALL_ONLY runs models in no other way, in 20 KB of code less (platform/cortex-m/README.md).
+ * mTAND-Enc with a class per record can run on one record without a predictor. It takes a few reference points at a
+ * time and uses the weights where they lie (flash); nothing is folded, and the memory does not grow with the record.
+ * mtan_small_size says how many bytes are needed to compute `points` reference points at once, from 1 to K. More points
+ * are faster, because the events are read K / points times, and the result has the same bits. mTAND-Enc of PhysioNet
+ * needs 6527 bytes for 1 point, 9663 for 4, and less than 4 KB of stack.
+ *
+ * The small path is slower than a predictor. Its products associate differently: in float its logits agree with a
+ * predictor's to 1e-5 of the largest (at least 1). Calls with separate memory may run at the same time. Fail with
+ * MTAN_ERR_NULL, MTAN_ERR_CONFIG (another kind of model, or the record's own reference points), MTAN_ERR_SIZE,
+ * MTAN_ERR_INPUT, MTAN_ERR_MEMORY, MTAN_ERR_NUMERIC.
+ *
+ * If mtan.c is compiled with MTAN_SMALL_ONLY, this is the only way to run a model, and the code is 20 KB smaller
+ * (platform/cortex-m/README.md).
  */
 mtan_status mtan_small_size(const mtan_model *model, int32_t points, size_t *bytes);
 mtan_status mtan_small_classify(const mtan_model *model, const mtan_record *record, int32_t points, void *memory,
@@ -648,25 +658,30 @@ mtan_status mtan_small_classify(const mtan_model *model, const mtan_record *reco
 mtan_status mtan_small_logits(const mtan_model *model, const mtan_record *record, int32_t points, void *memory,
                               size_t bytes, mtan_real *logits);
 
-/* What the classifier of records is told of a record beside the sequence: of the channels that change as many
- * numbers as `summaries` says, number by number (all channels' first, then all second, ...), then the static channels' means and
- * whether each was observed. _count: how many reals that is, 0 where there are none. Events that are not in the order of time take n^2 steps.
- * Fails with MTAN_ERR_NULL, _CONFIG, _SIZE, _INPUT, MTAN_ERR_MEMORY (count too small). */
+/* The row of numbers that the classifier of records reads in addition to the sequence. First come the summaries of the
+ * channels that change, as many as config.summaries says, number by number: the first number of all channels, then the
+ * second of all, and so on. Then come the means of the static channels, then for each of these 1 if it was observed.
+ * mtan_summaries_count: the length of the row in reals, 0 if there is none. Events that are not in the order of time
+ * take n^2 steps. Fails with MTAN_ERR_NULL, _CONFIG, _SIZE, _INPUT, MTAN_ERR_MEMORY (count too small). */
 size_t mtan_summaries_count(const mtan_config *config);
 mtan_status mtan_summaries(const mtan_config *config, const mtan_record *record, mtan_real *row, size_t count);
 
 /* ---- Settings and weights ----------------------------------------------------------------------------------- */
 
-/* Sets loss and prediction as the published code has them, or as the paper says or is right; the architecture stays. The third goes
- * beyond the paper: as the second, with local statistics, fitted frequencies and summaries where the model takes them. */
+/* Presets of loss and prediction.
+ *     FAITHFUL  as in the published code
+ *     CORRECT   as the paper says or, where the paper is silent, as is right
+ *     BEST      beyond the paper: CORRECT, and, if the encoder is attention, local statistics, initial frequencies on a
+ *               log scale (see mtan_config_fit_frequencies) and all summaries
+ * FAITHFUL and CORRECT leave the architecture as it is. */
 typedef enum mtan_preset { MTAN_FAITHFUL, MTAN_CORRECT, MTAN_BEST } mtan_preset;
 mtan_status mtan_config_preset(mtan_config *config, mtan_preset preset);
 
-/* MTAN_OK, or MTAN_ERR_CONFIG / MTAN_ERR_SIZE when no model can have these settings. */
+/* MTAN_OK; or MTAN_ERR_CONFIG or MTAN_ERR_SIZE if no model can have these settings. */
 mtan_status mtan_config_check(const mtan_config *config);
 
-/* Settings as text, the way model files keep them: key "enc_hidden", value "128"; key "bound", value "elbo".
- * mtan_config_key lists the keys (null past the last). */
+/* Settings as text, as in model files: key "enc_hidden", value "128"; key "bound", value "elbo". mtan_config_key lists
+ * the keys and returns null past the last. */
 const char *mtan_config_key(int32_t index);
 mtan_status mtan_config_get(const mtan_config *config, const char *key, char *text, size_t size);
 mtan_status mtan_config_set(mtan_config *config, const char *key, const char *text);
@@ -674,64 +689,71 @@ mtan_status mtan_config_set(mtan_config *config, const char *key, const char *te
 /* The parameter table, in the order in which the reference creates the tensors. */
 #define MTAN_NAME_SIZE 48
 typedef struct mtan_param {
-    char name[MTAN_NAME_SIZE]; /* as in the reference's state_dict, prefixed rec. / dec. / classifier. */
+    char name[MTAN_NAME_SIZE]; /* as in the reference's state_dict, with the prefix rec., dec. or classifier. */
     int32_t rows, cols;        /* a vector has one column */
-    int32_t rank;              /* 1 or 2: how the reference shapes it */
-    int32_t fan;               /* starts uniform in +-1/sqrt(fan) */
+    int32_t rank;              /* 1 or 2: its rank in the reference */
+    int32_t fan;               /* initial values are uniform in +-1/sqrt(fan) */
     uint32_t offset;           /* in the flat array of weights, gradients and moments */
 } mtan_param;
 int32_t mtan_param_count(const mtan_config *config); /* 0 for a config that fails its check */
 mtan_status mtan_param_at(const mtan_config *config, int32_t index, mtan_param *param);
 
-/* P, 0 for a config that fails its check; initial weights: those of the published code after torch.manual_seed(seed). */
+/* mtan_weights_count: P, or 0 for a config that fails its check. mtan_weights_init: initial weights, those of the
+ * published code after torch.manual_seed(seed). */
 size_t mtan_weights_count(const mtan_config *config);
 mtan_status mtan_weights_init(const mtan_config *config, mtan_real *weights, size_t count, uint32_t seed);
 
-/* Sets slowest and fastest, where they are 0, from records as the model sees them: one cycle for the longest, one for twice the typical gap between
- * two times of a record (the geometric mean of all). Events must be in the order of time, as mtan_prep_record leaves them. */
+/* Sets config.slowest and config.fastest, unless they are set already, from records as the model sees them. `slowest`
+ * becomes one cycle in the duration of the longest record, `fastest` one cycle in twice the typical gap between two
+ * times of a record, which is the geometric mean of all gaps. Events must be in the order of time, as mtan_prep_record
+ * leaves them. */
 mtan_status mtan_config_fit_frequencies(mtan_config *config, const mtan_record *records, int32_t n);
 
-/* A model on a flat array of count reals, at least mtan_weights_count. It may be const memory if it is never trained. */
+/* A model on a flat array of `count` reals, at least mtan_weights_count. The array may be const if it is never
+ * trained. */
 mtan_status mtan_model_init(mtan_model *model, const mtan_config *config, const mtan_real *weights, size_t count);
 
-/* A model in INT8 that is used where it lies, in a quarter of the memory, by mtan_small_classify alone: predictors, streams
- * and trainers, which need reals, refuse it with MTAN_ERR_CONFIG. Matrices of more than one column are whole numbers in `rows`;
- * all else is in `weights`: in the order of the table the other parameters, and for such a matrix the scales of its rows.
- * mtan_model_int8_counts says how many of each; `mtan quantize` and `mtan export` make them. */
+/* An INT8 model that is used where it lies, in a quarter of the memory. It works with mtan_small_classify and
+ * mtan_small_logits only: predictors, streams and trainers need reals and refuse it with MTAN_ERR_CONFIG. Matrices of
+ * more than one column are int8, in `rows`. `weights` has, in the order of the parameter table, all other parameters,
+ * and for each int8 matrix the scales of its rows. mtan_model_int8_counts gives the lengths of both arrays. `mtan
+ * quantize` and `mtan export` make them. */
 mtan_status mtan_model_int8_counts(const mtan_config *config, size_t *count, size_t *bytes);
 mtan_status mtan_model_init_int8(mtan_model *model, const mtan_config *config, const mtan_real *weights, size_t count,
                                  const int8_t *rows, size_t bytes);
 
-/* A 64-bit hash of bytes: FNV-1a, then the finaliser of splitmix64. For record ids; no defence against an adversary. */
+/* A 64-bit hash of bytes: FNV-1a, then the finaliser of splitmix64. For record ids; not safe against an adversary. */
 uint64_t mtan_bytes_hash(const void *bytes, size_t n);
 
 /* ---- Training ----------------------------------------------------------------------------------------------- */
 
 typedef enum mtan_optimizer { MTAN_ADAM, MTAN_ADAMAX } mtan_optimizer; /* as torch.optim defines them */
 
-/* Replaces data by its sum over all ranks, added by a binary tree over the ranks in order: of eight,
- * ((0 + 1) + (2 + 3)) + ((4 + 5) + (6 + 7)). All ranks get the same bits and, when it fails, a failure. */
+/* Replaces `data` by its sum over all ranks. The sum is a binary tree over the ranks in order: for eight ranks,
+ *     ((0 + 1) + (2 + 3)) + ((4 + 5) + (6 + 7))
+ * All ranks get the same bits. If it fails, it fails on all ranks. */
 typedef mtan_status (*mtan_allreduce)(void *context, mtan_real *data, size_t n);
 
-/* Factor on the learning rate for a step (from 1) of an epoch (from 1). */
+/* Factor on the learning rate for a step and an epoch, both counted from 1. */
 typedef double (*mtan_schedule)(void *context, int64_t step, int32_t epoch);
 
 typedef struct mtan_train_config {
     mtan_optimizer optimizer;
     double lr, beta1, beta2, epsilon;
-    double decay;                /* of weights, decoupled from the gradient; 0: none. See mtan_trainer_step */
-    double average;              /* in [0, 1): what the mean of the weights keeps at every step; 0: there is no mean */
+    double decay;                /* of the weights, decoupled from the gradient; 0: none. See mtan_trainer_step */
+    double average;              /* in [0, 1): what the moving average keeps at each step; 0: no average. See there */
     const double *class_weights; /* (C), finite, not negative; null: all 1. As torch's CrossEntropyLoss(weight) */
     double clip;                 /* largest norm of the whole gradient; 0: no clipping */
-    double kl_weight;            /* used when the model's kl_anneal is 0 */
+    double kl_weight;            /* weight of the KL if the model's kl_anneal is 0 */
     double dropout;              /* in [0, 1), of the classifier's units in training; 0: none. See mtan_trainer_step */
     uint64_t seed;               /* of the noise and of dropout */
     mtan_schedule schedule;      /* null: constant */
     void *schedule_context;
-    int32_t threads;                /* how many workspaces to lay out; 1 without parallel_for */
-    mtan_parallel_for parallel_for; /* null: one after the other */
+    int32_t threads;                /* number of workspaces; 1 without parallel_for */
+    mtan_parallel_for parallel_for; /* null: one shard after another */
     void *parallel_context;
-    int32_t rank, ranks; /* 0 of 1; ranks a power of two, all given the same batch: they end with the same weights */
+    /* by default 0 of 1. `ranks` is a power of two. All ranks get the same batch and end with the same weights */
+    int32_t rank, ranks;
     mtan_allreduce allreduce; /* needed when ranks > 1 */
     void *allreduce_context;
 } mtan_train_config;
@@ -741,17 +763,17 @@ void mtan_train_config_init(mtan_train_config *config);
 
 /* Means over one batch. */
 typedef struct mtan_report {
-    double loss;  /* recon + alpha * ce; ce alone without a decoder */
+    double loss;  /* recon + alpha * ce; ce alone if nothing is reconstructed */
     double recon; /* minus the bound, mean over records */
-    double
-        ce; /* mean over labels and samples, weighted by class where the trainer has weights; of numbers their loss */
-    double kl;            /* analytic, divided as the bound is; mean over records */
-    double squared_error; /* of the mean over samples, summed over the target cells */
+    /* cross-entropy, mean over labels and samples, weighted by the trainer's class weights; for numbers their loss */
+    double ce;
+    double kl;            /* analytic, divided like the bound; mean over records */
+    double squared_error; /* of the mean over the samples, summed over the target cells */
     double gradient_norm; /* before clipping */
-    int64_t records;      /* in the reconstruction loss */
+    int64_t records;      /* in the reconstruction loss; all if nothing is reconstructed */
     int64_t labels;       /* rows with a label; numbers that are not NaN */
-    int64_t
-        correct; /* of them, those whose mean probability over the samples is largest, or on the right side of a half */
+    /* labels that are predicted: the mean probability over the samples is the largest, or on the right side of 0.5 */
+    int64_t correct;
     int64_t cells; /* target cells */
 } mtan_report;
 
@@ -761,72 +783,79 @@ typedef struct mtan_trainer {
     mtan_train_config config;
     mtan_bounds bounds;
     int64_t step;
-    mtan_real *gradient, *moment1, *moment2; /* (P), in the order of the table */
+    mtan_real *gradient, *moment1, *moment2; /* (P), in the order of the parameter table */
     mtan_real *average;                      /* (P) likewise; null without config.average. See mtan_trainer_step */
     struct mtan_trainer_state *state;        /* private: in the trainer's memory */
 } mtan_trainer;
 
-/* model->weights must be the flat, writable array `weights`. */
+/* model->weights must be the writable array `weights`. */
 mtan_status mtan_trainer_size(const mtan_model *model, const mtan_train_config *config, const mtan_bounds *bounds,
                               size_t *bytes);
 mtan_status mtan_trainer_init(mtan_trainer *trainer, mtan_model *model, mtan_real *weights,
                               const mtan_train_config *config, const mtan_bounds *bounds, void *memory, size_t bytes);
 
-/* One step on a batch of n records: loss, gradient, clipping, optimiser. On failure the weights stay as they were. A loss or
- * a gradient that is not finite is such a failure, MTAN_ERR_INPUT: the model diverged, or a value is too large for it.
+/* One step on a batch of n records: loss, gradient, clipping, optimiser. On failure the weights stay as they were. It
+ * fails with MTAN_ERR_INPUT if the loss or the gradient is not finite: the model diverged, or a value is too large for
+ * it.
  *
- * With dropout each unit of the two hidden layers of the head (of its input, where head_hidden is 0) is 0 with that
- * probability and 1/(1 - dropout) times itself otherwise. Which units is a function of the seed, the step, the record's id,
- * the sample, the query's place and the unit: shards, threads, ranks and the order of records do not change it, and a trainer
- * that was loaded goes on as the saved one would have.
+ * Dropout: each unit in the two hidden layers of the classifier (in its input, if head_hidden is 0) is set to 0 with
+ * the probability `dropout`, and multiplied by 1/(1 - dropout) otherwise. Which units are dropped depends only on the
+ * seed, the step, the record's id, the sample, the position of the query and the unit. Shards, threads, ranks and the
+ * order of records do not matter, and a trainer that was loaded continues as the saved one would have.
  *
- * With decay each matrix of more than one column is multiplied by 1 - lr schedule decay before the step, as
- * torch.optim.AdamW has it. Biases, bandwidths and the frequencies of the time embedding, which have one column, are not.
+ * Decay: before the step, each matrix of more than one column is multiplied by 1 - lr * schedule * decay, as in
+ * torch.optim.AdamW. Parameters with one column do not decay: biases, bandwidths and the frequencies of the time
+ * embedding.
  *
- * With average the trainer keeps an exponential moving average of the weights, as torch.optim.swa_utils.AveragedModel with
- * get_ema_multi_avg_fn does: the weights after the first step, then at every step `average` of itself and the rest of the new
- * weights. A second model on trainer->average is the one to validate and to keep; its predictors are made anew after steps. */
+ * Average: the trainer keeps an exponential moving average of the weights, like torch.optim.swa_utils.AveragedModel
+ * with get_ema_multi_avg_fn. It starts as the weights after the first step. After each later step it becomes
+ *     average * itself + (1 - average) * the new weights
+ * Make a second model on trainer->average, and validate and keep that one; initialise its predictors again after
+ * steps. */
 mtan_status mtan_trainer_step(mtan_trainer *trainer, const mtan_record *records, int32_t n, int32_t epoch,
                               mtan_report *report);
-/* Says before a step which records the step after it will have: a device then gets them while it works on this step. They
- * have to stay as they are until that step; a step with other records is no mistake. */
+/* Announces, before a step, the records of the step after it, so that a device receives them while it works on this
+ * step. They must not change until that step. It is no error if that step then uses other records. */
 void mtan_trainer_next(mtan_trainer *trainer, const mtan_record *records, int32_t n);
-/* The same in halves: the gradient of the batch (trainer->gradient) and the report as they are, finite or not; the update,
- * MTAN_ERR_INPUT with a gradient that is not finite. */
+/* mtan_trainer_step in two halves. mtan_trainer_gradient gives the gradient of the batch (trainer->gradient) and the
+ * report as they are, finite or not. mtan_trainer_update changes the weights; MTAN_ERR_INPUT if the gradient is not
+ * finite. */
 mtan_status mtan_trainer_gradient(mtan_trainer *trainer, const mtan_record *records, int32_t n, int32_t epoch,
                                   mtan_report *report);
 mtan_status mtan_trainer_update(mtan_trainer *trainer, int32_t epoch);
-/* The loss alone, on the same path but without dropout, with nothing changed but workspace: what a validation set is
- * measured with. It may be NaN or infinite. */
+/* The loss alone, for validation. It is computed like that of a step but without dropout, and changes nothing except
+ * the workspace. It may be NaN or infinite. */
 mtan_status mtan_trainer_loss(mtan_trainer *trainer, const mtan_record *records, int32_t n, int32_t epoch,
                               mtan_report *report);
 
 /* Writes a model: weights under their names, settings as mtan.* metadata, and the caller's own pairs (preprocessing,
- * preset, channel names). With a trainer its moments, average and step are written too: training resumes to the same bits. */
+ * preset, channel names). With a trainer, its moments, average and step are written too, and training that resumes from
+ * the file gives the same bits. */
 #define MTAN_MAX_PAIRS 128 /* of the caller's own */
 typedef struct mtan_file_pair {
     const char *key, *value; /* UTF-8 */
 } mtan_file_pair;
-/* Takes the next n > 0 bytes of a file; anything but MTAN_OK ends the writing. Pieces may be one byte long. */
+/* Takes the next n > 0 bytes of a file; n may be 1. Any result other than MTAN_OK stops the writing. */
 typedef mtan_status (*mtan_write_fn)(void *context, const void *bytes, size_t n);
 mtan_status mtan_model_save(const mtan_model *model, const mtan_trainer *trainer, const mtan_file_pair *pairs,
                             size_t n_pairs, mtan_write_fn write, void *context);
 mtan_status mtan_trainer_load(mtan_trainer *trainer, const mtan_file *file);
-/* The settings of a file alone; given reference points are used in place, or MTAN_ERR_SHAPE. */
+/* Only the settings of a file. Given reference points are used where they lie, or the result is MTAN_ERR_SHAPE. */
 mtan_status mtan_model_load_config(mtan_config *config, const mtan_file *file, const mtan_architecture *const *known);
 
 /* ---- Files: safetensors, read from memory and written through a callback ---------------------------------------
  *
  * A file is eight bytes (the header's length, little-endian), a JSON header and the tensors' bytes. The reader works on
  * a blob that the caller keeps (flash, mmap, a buffer), copies nothing and allocates nothing. A blob from elsewhere is
- * hostile until mtan_file_open has said MTAN_OK. It checks everything once: the header's length, JSON, UTF-8 and escapes;
- * each tensor's dtype, shape, size and range; that the tensors cover the data without overlap, hole or trailing bytes; that
- * no name and no metadata key occurs twice. Time: two passes over the header of up to 512 tensors and 512 pairs; some twenty
- * at the limits below, 0.15 seconds on a PC. No memory but 2.5 KB of stack. What it refuses is MTAN_ERR_FILE.
+ * hostile until mtan_file_open has returned MTAN_OK. That function checks once: the header's length, JSON, UTF-8 and
+ * escapes; each tensor's dtype, shape, size and range; that the tensors cover the data without overlap, hole or
+ * trailing bytes; and that no name and no metadata key occurs twice. A blob that fails is MTAN_ERR_FILE. The check
+ * makes two passes over a header of up to 512 tensors and 512 pairs, and some twenty at the limits below: 0.15 seconds
+ * on a PC. It needs no memory but 2.5 KB of stack.
  *
- * Limits, beyond those of the format: rank 8, 4096 tensors, 4096 metadata pairs, a header of 4 MiB, sizes that fit
- * in size_t. Any number of threads may read one mtan_file; a blob that changes meanwhile gives wrong values or
- * MTAN_ERR_FILE, never a read outside it.
+ * Limits, beyond those of the format: rank 8, 4096 tensors, 4096 metadata pairs, a header of 4 MiB, sizes that fit in
+ * size_t. Any number of threads may read one mtan_file. If the blob changes meanwhile, the reader gives wrong values or
+ * MTAN_ERR_FILE, but never reads outside the blob.
  */
 #define MTAN_MAX_RANK 8
 #define MTAN_FILE_MAX_ENTRIES 4096u
@@ -841,7 +870,7 @@ typedef enum mtan_dtype {
 /* clang-format on */
 #define MTAN_DTYPE_REAL (sizeof(mtan_real) == 8 ? MTAN_DTYPE_F64 : MTAN_DTYPE_F32) /* of an array of mtan_real */
 
-/* A string as it stands in the header: between the quotes, escapes and all, no terminating zero. */
+/* A string as it stands in the header: the bytes between the quotes, escapes included, without a terminating zero. */
 typedef struct mtan_text {
     const char *raw;
     size_t length;
@@ -859,30 +888,34 @@ typedef struct mtan_tensor_view {
     int aligned;         /* 1 when the address of `data` is a multiple of the element's size */
 } mtan_tensor_view;
 
-/* How long a file is, as far as its first bytes tell: of 8 bytes the length of the header with them, of that many the whole
- * file's. MTAN_ERR_FILE: no file starts like this. A length is no promise that mtan_file_open will take it. */
+/* The length of a file, from its first bytes. Given 8 bytes, *length is where the header ends; given that many bytes,
+ * *length is the length of the whole file. MTAN_ERR_FILE: no file starts like this. mtan_file_open may still refuse a
+ * file whose length was found. */
 mtan_status mtan_file_length(const void *start, size_t bytes, size_t *length);
 
-/* The tensor of that name; the index-th in the header's order; or all, one after the other, from *at = 0 on. MTAN_ERR_MISSING
- * where there is none, or no more. The first two walk through the header each time, the last one goes on where it was. */
+/* A tensor by its name, by its index in the header, or one after another: start with *at = 0 and call again until
+ * MTAN_ERR_MISSING, which means that there is no such tensor, or no further one. The first two search the header in
+ * each call; the third continues where it was. */
 mtan_status mtan_file_tensor(const mtan_file *file, const char *name, mtan_tensor_view *view);
 mtan_status mtan_file_tensor_at(const mtan_file *file, size_t index, mtan_tensor_view *view);
 mtan_status mtan_file_tensor_next(const mtan_file *file, size_t *at, mtan_tensor_view *view);
 
-/* The metadata value of `key`, decoded and zero-terminated, in `text` of `size` bytes; *length (may be null) is its length
- * without the zero. With text null and size 0 only the length is given. MTAN_ERR_MISSING; MTAN_ERR_MEMORY (size <= length). */
+/* The metadata value of `key`, decoded and zero-terminated, in `text` of `size` bytes; *length (may be null) is its
+ * length without the zero. With text null and size 0 only the length is given. MTAN_ERR_MISSING; MTAN_ERR_MEMORY (size
+ * <= length). */
 mtan_status mtan_file_metadata(const mtan_file *file, const char *key, char *text, size_t size, size_t *length);
-/* The index-th pair of the metadata, as it stands in the file, or all of them as above; and a name, key or value decoded, in
- * which a \u0000 becomes a zero byte. */
+/* The index-th pair of the metadata, as it stands in the file; or all pairs one after another, as above.
+ * mtan_text_decode decodes a name, key or value; a \u0000 in it becomes a zero byte. */
 mtan_status mtan_file_metadata_at(const mtan_file *file, size_t index, mtan_text *key, mtan_text *value);
 mtan_status mtan_file_metadata_next(const mtan_file *file, size_t *at, mtan_text *key, mtan_text *value);
 mtan_status mtan_text_decode(const mtan_text *coded, char *text, size_t size, size_t *length);
 
-/* The tensor's elements where they lie, or null when they cannot be used there: another dtype than MTAN_DTYPE_REAL, an
- * address that is not aligned, or a big-endian host. */
+/* The tensor's elements where they lie; null if they cannot be used there, because of another dtype than
+ * MTAN_DTYPE_REAL, a misaligned address or a big-endian host. */
 const mtan_real *mtan_view_in_place(const mtan_tensor_view *view);
-/* Copy all n elements, from any address and on any host: converted from F16, BF16, F32 or F64; of an I32 tensor; of a tensor
- * of exactly this dtype, in the host's byte order. MTAN_ERR_SHAPE: n is not the tensor's count, or another dtype. */
+/* Copy all n elements, from any address and on any host: mtan_view_read and _f64 convert from F16, BF16, F32 or F64;
+ * _i32 reads an I32 tensor; _raw reads a tensor of exactly this dtype, in the host's byte order. MTAN_ERR_SHAPE: n is
+ * not the tensor's count, or the dtype is another one. */
 mtan_status mtan_view_read(const mtan_tensor_view *view, mtan_real *out, size_t n);
 mtan_status mtan_view_read_f64(const mtan_tensor_view *view, double *out, size_t n);
 mtan_status mtan_view_read_i32(const mtan_tensor_view *view, int32_t *out, size_t n);
@@ -897,12 +930,13 @@ typedef struct mtan_file_entry {
     const void *data; /* may be null when the tensor has no elements */
 } mtan_file_entry;
 
-/* The exact size of a file; the file through a callback; the file into a buffer of at least that size (*bytes is what
- * was used of it). The metadata comes first, then the tensors: wider elements first, otherwise in the given order, so
- * that every tensor is aligned to its elements. The data starts at a multiple of 64, so that vectors can be loaded straight
- * from a mapped file. The same input gives the same bytes on every host. Fails, before anything is written, with
- * MTAN_ERR_NULL; MTAN_ERR_INPUT (not UTF-8, a name or a key twice, the name "__metadata__", no such dtype or rank);
- * MTAN_ERR_SIZE; MTAN_ERR_MEMORY (the buffer is too small); and halfway with MTAN_ERR_WRITE (the callback failed). */
+/* mtan_file_write_size gives the exact size of a file. mtan_file_write passes the file to a callback, and
+ * mtan_file_write_memory writes it into a buffer of at least that size (*bytes is the part that was used). The metadata
+ * comes first. Tensors follow in the given order, except that wider elements come first, so that every tensor is
+ * aligned to its elements. The data starts at a multiple of 64, so that vectors can be loaded straight from a mapped
+ * file. The same input gives the same bytes on every host. Fails, before anything is written, with MTAN_ERR_NULL;
+ * MTAN_ERR_INPUT (not UTF-8, a name or a key twice, the name "__metadata__", no such dtype or rank); MTAN_ERR_SIZE;
+ * MTAN_ERR_MEMORY (the buffer is too small); and halfway with MTAN_ERR_WRITE (the callback failed). */
 mtan_status mtan_file_write_size(const mtan_file_entry *entries, size_t entry_count, const mtan_file_pair *pairs,
                                  size_t pair_count, size_t *bytes);
 mtan_status mtan_file_write(const mtan_file_entry *entries, size_t entry_count, const mtan_file_pair *pairs,
@@ -911,16 +945,17 @@ mtan_status mtan_file_write_memory(const mtan_file_entry *entries, size_t entry_
                                    size_t pair_count, void *out, size_t size, size_t *bytes);
 
 /* ---- What is promised ---------------------------------------------------------------------------------------
- * Same bits.  Every sum has one order (ascending index, one accumulator, one fused multiply-add per term where the
- * backend is of the fused class). Results therefore do not depend on threads, on the compiler, on its optimisation
- * level, or on which other records are in the batch being predicted. Two classes exist, fused and unfused; bits agree
- * inside a class, and to rounding between them. Sums of losses over the cells of a record run in double.
+ * Same bits.  Every sum has one order: ascending index, one accumulator, and one fused multiply-add per term if the
+ * backend is of the fused class. Results therefore do not depend on threads, on the compiler, on its optimisation
+ * level, or on which other records are in the batch being predicted. There are two classes of backends, fused and
+ * unfused: bits agree within a class, and to rounding between them. Sums of losses over the cells of a record are
+ * accumulated in double.
  * Times.  Any finite time is allowed. The embedding's sine is accurate for arguments up to 1e5; beyond that the float
  * build takes sin as 0 and cos as 1.
- * Devices.  A backend may have a memory of its own (platform/cuda/mtan_cuda.h). The caller then brings the weights and
- * each block there before `*_init`, and fetches weights and moments before it reads or saves them; the rest is the
- * library's. A failing device is MTAN_ERR_DEVICE. Streams, the small path, other architectures, threads and ranks
- * are for CPUs: MTAN_ERR_CONFIG.
+ * Devices.  A backend may have a memory of its own (platform/cuda/mtan_cuda.h). The caller then copies the weights and
+ * each block there before `*_init`, and fetches weights and moments before reading or saving them; the library does the
+ * rest. A failing device is MTAN_ERR_DEVICE. Streams, the small path, other architectures, threads and ranks run on
+ * CPUs only: MTAN_ERR_CONFIG.
  */
 
 #ifdef __cplusplus
