@@ -772,7 +772,7 @@ typedef struct mtan_report {
     double gradient_norm; /* before clipping */
     int64_t records;      /* in the reconstruction loss; all if nothing is reconstructed */
     int64_t labels;       /* rows with a label; numbers that are not NaN */
-    /* labels that are predicted: the mean probability over the samples is the largest, or on the right side of 0.5 */
+    /* labels whose mean probability over the samples is the largest, or on the right side of 0.5 */
     int64_t correct;
     int64_t cells; /* target cells */
 } mtan_report;
@@ -972,26 +972,27 @@ extern "C" {
 
 /* ---- For authors of models and backends ------------------------------------------------------------------------
  *
- * Define MTAN_INTERNALS before this header to write an architecture or a backend, or to look into a run. All of it may change
- * from one version to the next. More letters in shapes: T time points of all records; R rows of a sequence: steps x records,
- * step-major, records at a step contiguous. A gradient carries a d: dx is the gradient of the loss with respect to x.
- * Gradients are added to, never set.
+ * Define MTAN_INTERNALS before this header to write an architecture or a backend, or to look into a run. All of it may
+ * change from one version to the next. More letters in shapes: T time points of all records; R rows of a sequence:
+ * steps x records, step-major, the records of a step contiguous. A gradient carries a d: dx is the gradient of the loss
+ * with respect to x. Gradients are added to, never set.
  */
 
 /* ---- Preparation of data sets that are in memory already ---- */
 
-/* Events in the order of time, then of channel, in place and without memory of its own; those of one time and channel become one
- * with their mean, in double. Returns how many remain. */
+/* Sorts events in place by time, then by channel, without other memory. Events of one time and channel are merged into
+ * one with their mean, computed in double. Returns how many remain. */
 int32_t mtan_events_merge(mtan_event *events, int32_t n);
-/* The rest of mtan_prep_record, on events that are merged and whose times are counted: codes go, values and times are scaled, in
- * place. A channel that the model does not have stays as it is. Returns how many remain. */
+/* The rest of mtan_prep_record, in place, for merged events whose times are counted from the origin: removes codes for
+ * "not observed", scales values and times. Values of a channel that the model does not have stay as they are. Returns
+ * how many remain. */
 int32_t mtan_prep_scale(const mtan_prep *prep, mtan_event *events, int32_t n);
-/* order: the indices of names as their bytes compare: what mtan_prep.order is. */
+/* order: the indices of the names, sorted by their bytes, as in mtan_prep.order. */
 void mtan_names_sort(int32_t *order, const char *const *names, int32_t n);
 
-/* ---- Random numbers: for initial weights what PyTorch draws, for noise and dropout a counter generator ---- */
+/* ---- Random numbers: PyTorch's for initial weights, a counter-based generator for noise and dropout ---- */
 
-/* The state of MT19937. Plain numbers: copy it to fork a stream, store it to resume one. Seed it before use. */
+/* The state of MT19937. It has no pointers: copy it to fork a stream, store it to resume one. Seed it before use. */
 typedef struct mtan_mt19937 {
     uint32_t state[624];
     int32_t index; /* words of the state already handed out; 624: all of them */
@@ -1008,30 +1009,31 @@ void mtan_torch_uniform(mtan_mt19937 *rng, float *out /* (n) */, size_t n, float
 /* Philox4x32-10 (Salmon et al., 2011): four random words from a counter and a key. */
 void mtan_philox(uint32_t out[4], const uint32_t counter[4], const uint32_t key[2]);
 
-/* Standard normals. out[i] depends on (seed, epoch, record, sample, i) and on nothing else: not on n, not on what was
- * drawn before. `record` is the record's id. For one seed no two sets of coordinates share a counter. */
+/* Standard normals. out[i] depends only on (seed, epoch, record, sample, i), not on n and not on what was drawn before.
+ * `record` is the record's id. For one seed no two sets of coordinates share a counter. */
 void mtan_noise_fill(const mtan_backend *backend, mtan_real *out /* (n) */, size_t n, uint64_t seed, uint64_t epoch,
                      uint64_t record, uint32_t sample);
 
-/* A mask of dropout, in [0, 1): 0 with that probability, else 1. out[i] depends on (seed, step, record, sample, first + i)
- * and on nothing else; `record` as above, first + i below 2^34, step below 2^62. For one seed no two sets of coordinates
- * share a counter, nor one with mtan_noise_fill for an epoch below 2^62. */
+/* A mask for dropout in [0, 1): 0 with that probability, else 1. out[i] depends only on (seed, step, record, sample,
+ * first + i). `record` is the record's id, first + i is below 2^34, step below 2^62. For one seed no two sets of
+ * coordinates share a counter with each other, or with mtan_noise_fill for an epoch below 2^62. */
 void mtan_mask_fill(mtan_real *out /* (n) */, size_t n, double dropout, uint64_t seed, uint64_t step, uint64_t record,
                     uint32_t sample, uint64_t first);
 
-#define MTAN_NO_ROWS UINT32_MAX /* mtan_model.row0 of a parameter that is reals */
-/* A row of n weights as whole numbers from -127 to 127; returns their scale, so that |x - q scale| <= scale / 2. The scale is
- * a float, 0 for a row of zeros (all below 2^-100 count as such) and NaN for one that is not finite. */
+#define MTAN_NO_ROWS UINT32_MAX /* mtan_model.row0 of a parameter that is stored as reals */
+/* Quantizes a row of n weights to integers q from -127 to 127 and returns their scale, so that |x - q scale| <= scale /
+ * 2. The scale is a float. It is 0 for a row of zeros (all weights below 2^-100 count as 0), and NaN if a weight is not
+ * finite. */
 mtan_real mtan_row_quantize(int8_t *q, const mtan_real *x, size_t n);
 
-/* ---- Training: what the library keeps and decides ---- */
+/* ---- Training ---- */
 
-/* Into how many shards a batch of n records is cut: a power of two that depends on n alone. */
+/* The number of shards for a batch of n records: a power of two that depends on n alone. */
 int32_t mtan_shard_count(int32_t n);
 /* Weight of the KL in an epoch (from 1): 0 up to epoch 10, then 1 - 0.99^(epoch - 10). */
 double mtan_kl_anneal(int32_t epoch);
-/* Memory of a thread that is free between two calls of the trainer, and how much: for a predictor that measures in between.
- * Null and 0 on a device. */
+/* A thread's memory that is free between two calls of the trainer, for example for a predictor that validates, and its
+ * size. Null and 0 on a device. */
 void *mtan_trainer_scratch(const mtan_trainer *trainer, int32_t thread, size_t *bytes);
 
 /* ---- Ops: the layer on which models are written ---- */
@@ -1047,9 +1049,9 @@ typedef enum mtan_function {
     MTAN_SQRT
 } mtan_function;
 
-/* A matrix in one of three spaces; offsets count reals. The workspace holds activations, the parameter space the
- * model's weights, the fold space what the prologue makes of the weights once per batch. Gradients of the workspace lie
- * in the workspace, those of the other two in the shard's gradient array. */
+/* A matrix in one of three spaces; offsets count reals. The workspace holds activations. The parameter space holds the
+ * model's weights. The fold space holds what the prologue computes from the weights once per batch. Gradients of the
+ * workspace are in the workspace, those of the other two in the shard's gradient array. */
 enum { MTAN_SPACE_WORK, MTAN_SPACE_PARAM, MTAN_SPACE_FOLD };
 #define MTAN_NO_GRAD UINT32_MAX
 
@@ -1059,63 +1061,64 @@ typedef struct mtan_tensor {
     uint32_t space;
 } mtan_tensor;
 
-/* How rows that are classified lie: by record and sample; by step of the sequence; by record, sample and query. */
+/* Order of the rows that are classified: by record and sample; by step of the sequence; by record, sample and query. */
 typedef enum mtan_row_order { MTAN_ROWS_BY_RECORD, MTAN_ROWS_BY_STEP, MTAN_ROWS_BY_QUERY } mtan_row_order;
 
-/* The normal form of a few records: times distinct and ascending, events grouped by channel, ascending in time.
- * Positions 0..B-1 are records sorted by falling number of steps where the sequence is ragged (MTAN_REF_OBSERVED). */
+/* Records in normal form: times distinct and ascending, events grouped by channel and ascending in time. If the
+ * sequence is ragged (MTAN_REF_OBSERVED), positions 0..B-1 are the records sorted by descending number of steps. */
 typedef struct mtan_batch {
     int32_t records;  /* B */
     int32_t samples;  /* S */
-    int32_t channels; /* D; with encoded values as many as the encoder sees */
-    int32_t statics;  /* the first of them, which attention leaves out */
+    int32_t channels; /* D; with encoded values, the channels that the encoder sees */
+    int32_t statics;  /* the first `statics` channels, which attention leaves out */
     int32_t outputs;  /* columns of a prediction: the channels of the targets */
-    int32_t steps;    /* of the longest sequence: K, or the most query times */
+    int32_t steps;    /* of the longest sequence: K, or with MTAN_REF_OBSERVED the most times of a record */
     int32_t *order;   /* (B) position -> index of the record */
-    int32_t *first;   /* (steps + 1) row at which a step of the sequence starts; R = first[steps] */
+    int32_t *first;   /* (steps + 1) first row of each step of the sequence; R = first[steps] */
     int32_t *length;  /* (B) steps of each record */
     int32_t *time0;   /* (B + 1) first time of each record */
     int32_t *score0;  /* (B + 1) first real of each record's block of scores, (L, steps of the record) */
     int32_t *begin;   /* (B, D + 1) events of a channel, as positions in row and value */
-    int32_t *row;     /* time row of an event, from the record's first */
-    mtan_real *value; /* its value */
+    int32_t *row;     /* row of an event's time, counted from the record's first time */
+    mtan_real *value; /* value of an event */
     mtan_tensor time; /* (T, 1) distinct event times */
     mtan_tensor seen; /* (B, D) 1 where a channel was ever observed */
-    mtan_tensor
-        summary; /* (B S, ...) what the classifier reads of each record beside the sequence; 0 columns: nothing */
-    mtan_tensor
-        point;       /* MTAN_REF_OBSERVED: times of the sequence's steps, record by record; the same as query or time */
+    /* (B S, ...) what the classifier reads of each record in addition to the sequence; 0 columns: nothing */
+    mtan_tensor summary;
+    /* MTAN_REF_OBSERVED: times of the sequence's steps, record by record; the same tensor as `query` or `time` */
+    mtan_tensor point;
     int32_t *point0; /* (B + 1); null when all records share the reference points */
     int32_t *pair0;  /* (B + 1) first real of each record's block of decoder weights, (queries, steps of the record) */
     mtan_tensor query;  /* (Q, 1) query times, or distinct target times, of all records */
     int32_t *query0;    /* (B + 1) */
-    int32_t *query_row; /* with an architecture and a class per time: (Q) the step of the record that a query is */
+    int32_t *query_row; /* if an architecture joins queries: (Q) the step of the record at which a query lies */
     int32_t *place;     /* scratch */
-    int32_t *cell0;     /* (B + 1) target cells, in the order of time: */
-    int32_t *cell_row;  /* query row of a cell, from the record's first */
+    int32_t *cell0;     /* (B + 1) first target cell of each record; cells are in the order of time: */
+    int32_t *cell_row;  /* row of a cell's query, counted from the record's first query */
     int32_t *cell_channel;
     mtan_real *cell_value;
-    int32_t *label;    /* per record position, or per row of the sequence or query; or null: */
-    mtan_real *number; /* C for each, of a task with numbers; else null */
+    int32_t *label;    /* by position of the record, or by row of the sequence or query; null if there are numbers */
+    mtan_real *number; /* for tasks with numbers, C in place of each label; else null */
     int32_t times, queries, cells, rows, events; /* T, Q, cells, R, events: of all records */
-    int32_t scores, pairs;                       /* reals of the two kinds of blocks */
+    int32_t scores, pairs;                       /* reals in all blocks of scores, and of decoder weights */
     int32_t most_times, most_queries;            /* of one record */
-    uint64_t *id;                                /* (B) of the records at their positions */
+    uint64_t *id;                                /* (B) id of the record at each position */
     int32_t one_latent;                          /* the posterior has one row for a record, not one for a step */
 } mtan_batch;
 
 /* The trainer's own part of its memory. */
 struct mtan_trainer_state {
-    size_t n_params, n_fold, n_gradient; /* reals for P parameters, for folded weights, and for both, aligned */
+    /* reals for P parameters, for folded weights, and for all gradients; aligned */
+    size_t n_params, n_fold, n_gradient;
     int32_t shards;
     mtan_real *fold, *prologue, *work;
     size_t prologue_count, work_count;
-    /* on a device: the workspace starts with room for two batches of batch_count reals, this step's and the next one's */
+    /* on a device: the workspace starts with room for two batches of batch_count reals, this step's and the next */
     size_t batch_count;
-    int32_t place;           /* 0 or 1: where this step's is */
-    const mtan_record *next; /* said by mtan_trainer_next; or null */
+    int32_t place;           /* 0 or 1: the room of this step */
+    const mtan_record *next; /* announced by mtan_trainer_next; or null */
     int32_t n_next;
-    struct { /* what has gone ahead, as mtan_trainer_next said before the last step; batch null: nothing */
+    struct { /* the batch that was sent ahead, as announced before the last step; batch null: none */
         const mtan_record *records;
         int32_t n;
         mtan_batch *batch;
@@ -1124,7 +1127,7 @@ struct mtan_trainer_state {
 
 typedef struct mtan_tape mtan_tape;
 
-/* One recorded op. Only 32-bit fields and reals: its size is the same on every CPU. */
+/* One recorded op. It has only 32-bit fields and reals, so its size is the same on every CPU. */
 typedef struct mtan_node {
     uint32_t op;
     int32_t n[4];
@@ -1137,53 +1140,54 @@ typedef void (*mtan_backward)(mtan_tape *tape, const mtan_node *node);
 struct mtan_tape {
     const mtan_backend *backend;
     const mtan_batch *batch;
-    mtan_real *work; /* null: count only; no op touches data */
+    mtan_real *work; /* null: the run only counts memory; no op touches data */
     const mtan_real *params;
     mtan_real *fold;
     mtan_real *grads;           /* of parameters, then of folded weights */
-    const mtan_backward *user;  /* backward of ops MTAN_OP_USER, MTAN_OP_USER + 1, ... defined elsewhere */
-    size_t top, peak, capacity; /* reals in use, at the most, and in all; nodes lie at the far end */
+    const mtan_backward *user;  /* backward of ops MTAN_OP_USER, MTAN_OP_USER + 1, ... that are defined elsewhere */
+    size_t top, peak, capacity; /* reals in use now, at most, and in total; nodes lie at the far end */
     size_t fold_top, n_params;
-    size_t fold_graded; /* of the fold space, the part that has gradients: it comes first */
+    size_t fold_graded; /* length of the part of the fold space that has gradients; that part comes first */
     uint32_t nodes;
     int32_t recording;
-    int32_t idle;             /* ops are recorded, and computed elsewhere */
+    int32_t idle;             /* ops are recorded but computed elsewhere */
     mtan_precision precision; /* of packed weights */
     mtan_status status;       /* the first failure; ops after it do nothing */
 };
 
-/* Ops defined elsewhere are numbered from here on. Their backward functions are a table by number:
- *     static const mtan_backward backward[] = {MTAN_BACKWARD(OP_MINE, mine_back), MTAN_BACKWARD(OP_OTHER, other_back)}; */
+/* Ops that are defined elsewhere have numbers from MTAN_OP_USER on. A table by number holds their backward functions:
+ *     static const mtan_backward backward[] = {MTAN_BACKWARD(OP_MINE, mine_back),
+ *                                              MTAN_BACKWARD(OP_OTHER, other_back)}; */
 #define MTAN_OP_USER 1000u
 #define MTAN_BACKWARD(op, function) [(op)-MTAN_OP_USER] = function
 
-/* Tensors. mtan_new takes workspace (with a gradient when recording), mtan_new_fold takes fold space,
- * mtan_columns and mtan_rows are views. mtan_data and mtan_grad give addresses for kernels. */
+/* Tensors. mtan_new takes workspace (with a gradient when recording), mtan_new_fold takes fold space. mtan_columns and
+ * mtan_rows are views. mtan_data and mtan_grad give addresses for kernels. */
 mtan_tensor mtan_new(mtan_tape *tape, int32_t rows, int32_t cols);
 mtan_tensor mtan_new_constant(mtan_tape *tape, int32_t rows, int32_t cols);
-mtan_tensor mtan_new_gates(mtan_tape *tape, int32_t rows,
-                           int32_t cols); /* its gradient takes its place: for mtan_op_gru */
+/* for mtan_op_gru: the gradient overwrites the data */
+mtan_tensor mtan_new_gates(mtan_tape *tape, int32_t rows, int32_t cols);
 mtan_tensor mtan_new_fold(mtan_tape *tape, int32_t rows, int32_t cols);
-mtan_tensor mtan_new_fold_constant(mtan_tape *tape, int32_t rows, int32_t cols); /* after all that have gradients */
+mtan_tensor mtan_new_fold_constant(mtan_tape *tape, int32_t rows, int32_t cols); /* after all with gradients */
 mtan_tensor mtan_columns(mtan_tensor x, int32_t first, int32_t count);
 mtan_tensor mtan_rows(mtan_tensor x, int32_t first, int32_t count);
 mtan_real *mtan_data(const mtan_tape *tape, mtan_tensor x);
 mtan_real *mtan_grad(const mtan_tape *tape, mtan_tensor x);
-int32_t *mtan_new_ints(mtan_tape *tape, size_t n); /* null when counting or failed */
+int32_t *mtan_new_ints(mtan_tape *tape, size_t n); /* null when counting or after a failure */
 
-/* Appends a node for an op defined elsewhere; null when not recording or failed. */
+/* Appends a node for an op that is defined elsewhere; null when not recording or after a failure. */
 mtan_node *mtan_record_op(mtan_tape *tape, uint32_t op);
 /* Runs the recorded ops backwards, last first. */
 void mtan_backpropagate(mtan_tape *tape);
 
-/* What a row's outputs are compared with: `count` numbers, or labels that are 1 or 0; with an interval three outputs each. */
+/* The targets of a row: `count` numbers, or labels that are 1 or 0. With an interval each number has three outputs. */
 typedef struct mtan_targets {
-    mtan_task task; /* of labels, or not */
+    mtan_task task; /* NUMBER or LABELS */
     int32_t count;
     mtan_real interval;
 } mtan_targets;
 
-/* y is always given by the caller, so a concatenation is a set of views. */
+/* The caller always provides y, so a concatenation is a set of views. */
 void mtan_op_embed(mtan_tape *tape, mtan_tensor y, mtan_tensor time,
                    const mtan_tensor param[4]); /* linear w, b; periodic w, b */
 void mtan_op_embed_fixed(mtan_tape *tape, mtan_tensor y, mtan_tensor time, double base, double scale);
@@ -1199,23 +1203,24 @@ void mtan_op_dropout(mtan_tape *tape, mtan_tensor x, mtan_tensor mask, double dr
 void mtan_op_softplus(mtan_tape *tape, mtan_tensor y, mtan_tensor x);
 void mtan_op_copy(mtan_tape *tape, mtan_tensor y, mtan_tensor x); /* concatenate: copy into a view */
 void mtan_op_add(mtan_tape *tape, mtan_tensor y, mtan_tensor x);  /* y += x */
-void mtan_op_spread(mtan_tape *tape, mtan_tensor y,
-                    mtan_tensor x); /* (B, C) to the rows (R, C) of the batch's sequence */
+/* (B, C) to the rows (R, C) of the batch's sequence: each record's row at all of its steps */
+void mtan_op_spread(mtan_tape *tape, mtan_tensor y, mtan_tensor x);
 void mtan_op_last(mtan_tape *tape, mtan_tensor y, mtan_tensor x); /* (R S, N) to (B S, N): last step of each sequence */
-void mtan_op_softmax(mtan_tape *tape, mtan_tensor x);             /* rows, in place */
-/* Products of every record's rows (its times, or its queries for the decoder) with its points, block after block. */
+void mtan_op_softmax(mtan_tape *tape, mtan_tensor x);             /* over the columns of each row, in place */
+/* Products of the rows of each record (its times, or in the decoder its queries) with its points; a block per
+ * record. */
 void mtan_op_score(mtan_tape *tape, mtan_tensor score, mtan_tensor row, mtan_tensor point, int32_t decoder);
 void mtan_op_softmax_pairs(mtan_tape *tape, mtan_tensor weight);     /* over the points of each query, in place */
 void mtan_op_regroup(mtan_tape *tape, mtan_tensor y, mtan_tensor x); /* rows of a sequence, record by record */
 void mtan_op_attend(mtan_tape *tape, mtan_tensor y, mtan_tensor score);
-/* y (R, features x D) by config.statistics; point: the times of the reference points */
+/* y (R, features x D): the local statistics in `statistics`. point: the times of the reference points. */
 void mtan_op_moments(mtan_tape *tape, mtan_tensor y, mtan_tensor score, mtan_tensor point, double rate,
                      int32_t statistics);
 void mtan_op_attend_rbf(mtan_tape *tape, mtan_tensor y, mtan_tensor query, mtan_tensor beta);
 void mtan_op_attend_values(mtan_tape *tape, mtan_tensor y, mtan_tensor weight, mtan_tensor value);
 void mtan_op_smooth(mtan_tape *tape, mtan_tensor y, mtan_tensor key, mtan_tensor beta, mtan_tensor value);
-/* gx = x W_ih^T + b_ih comes in and is overwritten by the gates. Rows of the sequence come `samples` at a time. packed is
- * w_hh as the backend packs it, or null. */
+/* gx comes in as x W_ih^T + b_ih and is overwritten by the gates. Each row of the sequence occurs `samples` times in
+ * succession. packed is w_hh as the backend packs it, or null. */
 void mtan_op_gru(mtan_tape *tape, mtan_tensor y, mtan_tensor gx, mtan_tensor w_hh, mtan_tensor b_hh,
                  const mtan_tensor *packed, int32_t samples, int32_t reverse);
 void mtan_op_sample(mtan_tape *tape, mtan_tensor z, mtan_tensor posterior, mtan_tensor noise);
@@ -1224,38 +1229,42 @@ void mtan_op_ratio(mtan_tape *tape, mtan_tensor ratio, mtan_tensor z, mtan_tenso
 void mtan_op_loglik(mtan_tape *tape, mtan_tensor logp, mtan_tensor prediction, double std);
 void mtan_op_loglik_sd(mtan_tape *tape, mtan_tensor logp, mtan_tensor prediction, mtan_tensor raw,
                        double least); /* std = least + softplus(raw) */
-/* The loss of each record, minus its bound; `share` (B, 1) is what the bracket is multiplied by (0: left out). */
+/* The loss of each record, which is minus its bound. `share` (B, 1) is the factor on (log p - kl_weight KL): 1 / cells,
+ * or 0 for a record that is left out. */
 void mtan_op_bound(mtan_tape *tape, mtan_tensor loss, mtan_tensor logp, mtan_tensor kl, mtan_tensor share,
                    mtan_bound bound, double kl_weight, double seed);
-/* The loss of each row by the batch's labels, rows `samples` to a label; samples 0: rows as mtan_op_attend_values has them,
- * labels as queries. p becomes softmax(x). seed is the gradient of each row's loss. weight (1, C) of the classes, or null. */
+/* The loss of each row against the batch's labels. Each label has `samples` rows; if samples is 0, rows lie as in
+ * mtan_op_attend_values, with a label for each query. p becomes softmax(x). seed is the gradient of each row's loss.
+ * weight (1, C) of the classes, or null. */
 void mtan_op_cross_entropy(mtan_tape *tape, mtan_tensor loss, mtan_tensor p, mtan_tensor x, const mtan_tensor *weight,
                            int32_t samples, double seed);
-/* The loss of each row by the batch's numbers, rows as above. p becomes what the model says: x, or sigmoid(x) of labels. */
+/* The loss of each row against the batch's numbers, with rows as above. p becomes the prediction: x, or sigmoid(x) for
+ * labels. */
 void mtan_op_numbers(mtan_tape *tape, mtan_tensor loss, mtan_tensor p, mtan_tensor x, const mtan_targets *targets,
                      int32_t samples, double seed);
 
 /* ---- Architectures -------------------------------------------------------------------------------------------
  *
- * A model is a list of parameters and a forward function of ops (those above, and its own). Sizes, gradients, shards, threads,
- * training, prediction, files and checkpoints are then the library's, with the same promises: whatever the forward function
- * computes of a record may depend on that record alone. mTAND-Enc and mTAND-Full are written this way (mtan.c, section 11),
- * and so are the eleven models of tools/baselines.
+ * A model is a list of parameters and a forward function made of ops (those above, and its own). The library then does
+ * the rest, with the same promises: sizes, gradients, shards, threads, training, prediction, files and checkpoints. The
+ * one condition: what the forward function computes for a record may depend on that record alone. mTAND-Enc and
+ * mTAND-Full are written this way (mtan.c, section 11), and so are the eleven models of tools/baselines.
  *
  *     mtan_config_init(&config, MTAN_ENC, MTAN_CLASSIFY_RECORD, 41, 2);
  *     mtan_config_architecture(&config, &my_architecture);
  *
- * kind MTAN_ENC has logits, MTAN_FULL a latent state beside: posterior, z, and a prediction at the target times. The sequence
- * of a record (first, length, rows of mtan_batch) are the reference points or, with MTAN_REF_OBSERVED, its own times: see the
- * traits. A hook that is null is something that the model does not have: calls that need it are MTAN_ERR_CONFIG.
+ * A model of kind MTAN_ENC gives logits. A model of kind MTAN_FULL also has a latent state: it gives a posterior, z,
+ * and a prediction at the target times. The sequence of a record (first, length and rows of mtan_batch) is the
+ * reference points or, with MTAN_REF_OBSERVED, the record's own times: see the traits. A hook may be null if the model
+ * does not have that feature; calls that need it are MTAN_ERR_CONFIG.
  */
 
-/* A list of parameters that is being made. */
+/* A list of parameters under construction. */
 typedef struct mtan_params mtan_params;
-/* Appends one and returns its index: rows x cols; rank 1 or 2; starts uniform in +-1/sqrt(fan). */
+/* Appends a parameter and returns its index: rows x cols, rank 1 or 2, initial values uniform in +-1/sqrt(fan). */
 int32_t mtan_params_add(mtan_params *params, const char *name, int32_t rows, int32_t cols, int32_t rank, int32_t fan);
 
-/* What a forward pass is asked for. */
+/* What a forward pass has to compute. */
 enum { MTAN_WANT_LOGITS = 1, MTAN_WANT_POSTERIOR = 2, MTAN_WANT_PREDICTION = 4, MTAN_WANT_LOSS = 8 };
 
 typedef struct mtan_forward {
@@ -1271,36 +1280,37 @@ typedef struct mtan_forward {
     int32_t epoch;
     uint64_t seed, step;
     const mtan_record *records; /* batch->order[b] is the index of the record at position b; null when counting */
-    const void *gathered;       /* what a stream has gathered of the one record, in place of its events; or null */
+    const void *gathered;       /* what a stream has gathered, in place of the events of the one record; or null */
 } mtan_forward;
 
 typedef struct mtan_outputs {
-    mtan_tensor logits;     /* rows of C classes, as mtan_row_order has them */
-    mtan_tensor posterior;  /* (rows, 2Z) mean and log-variance: a row for each step, or one for a record */
+    mtan_tensor logits;     /* rows of C classes, in a mtan_row_order */
+    mtan_tensor posterior;  /* (rows, 2Z) mean and log-variance: one row per step, or one per record */
     mtan_tensor z;          /* (rows S, Z) */
     mtan_tensor prediction; /* (Q S, D), record by record: (S, queries, D) */
-    mtan_tensor
-        deviation;       /* with MTAN_VARIANCE_LEARNED as the prediction: its std is noise_std + softplus(deviation) */
+    /* with MTAN_VARIANCE_LEARNED, shaped like prediction; its standard deviation is noise_std + softplus(deviation) */
+    mtan_tensor deviation;
     mtan_tensor penalty; /* (B, 1) added to the loss, mean over the records; rows 0: none */
 } mtan_outputs;
 
 /* Parameter `index` as a tensor: (rows, cols), a vector as the row (1, n). */
 mtan_tensor mtan_forward_param(const mtan_forward *f, int32_t index);
-/* The batch as dense rows of its sequence: x (R, D) 0 where nothing was observed, the mean of repeats; mask (R, D); and
- * time (R, 1). All constants. */
+/* The batch as dense rows of its sequence: x (R, D), the mean of repeated observations, 0 where nothing was observed;
+ * mask (R, D); and time (R, 1). All are constants. */
 void mtan_forward_rows(const mtan_forward *f, mtan_tensor x, mtan_tensor mask, mtan_tensor time);
-/* Rows of the sequence (R S, C), S together, to rows of the queries (Q S, C), as logits of a class per time lie. */
+/* Copies rows of the sequence, (R S, C) with the S samples of a row together, to the rows of the queries (Q S, C), in
+ * the order of logits with a class per time. */
 void mtan_op_at_queries(mtan_tape *tape, mtan_tensor y, mtan_tensor x);
 
-/* What an architecture is like. */
+/* Properties of an architecture. */
 typedef enum mtan_trait {
-    MTAN_HAS_POINTS = 1,  /* it takes reference points; without, every record has its own times: MTAN_REF_OBSERVED */
-    MTAN_READS_TIMES = 2, /* those are the event times, not the query times; logits of a class per time lie by query */
-    MTAN_JOINS_QUERIES = 4, /* with a class per time the query times are steps of the sequence too */
+    MTAN_HAS_POINTS = 1,    /* it has reference points; otherwise each record has its own times: MTAN_REF_OBSERVED */
+    MTAN_READS_TIMES = 2,   /* its own times are event times, not query times; logits per time are ordered by query */
+    MTAN_JOINS_QUERIES = 4, /* with a class per time, the query times are also steps of the sequence */
     MTAN_ATTENDS = 8,       /* it needs the batch's blocks of scores and pairs */
-    MTAN_ONE_LATENT = 16,   /* the posterior has one row for a record, not one for a step */
+    MTAN_ONE_LATENT = 16,   /* the posterior has one row per record, not one per step */
     MTAN_USES_ALPHA = 32,   /* config.alpha weighs the cross-entropy of records */
-    MTAN_ON_DEVICE = 64,    /* all of its work is done by kernels of the table */
+    MTAN_ON_DEVICE = 64,    /* kernels of the table do all of its work */
     MTAN_IN_INT8 = 128,     /* its matrices may be int8 */
     MTAN_HAS_VARIANCE = 256 /* its prediction may have a deviation */
 } mtan_trait;
@@ -1310,54 +1320,55 @@ typedef enum mtan_trait {
 
 struct mtan_architecture {
     const char *name; /* in files as mtan.architecture */
-    const char *const
-        *settings;          /* names of config.extra[0], [1], ... up to a null, at most MTAN_MAX_EXTRA; null: none */
-    const double *defaults; /* as many */
-    int32_t roles;          /* its struct of parameter indices has so many int32_t, at most MTAN_MAX_ROLES */
-    int32_t folded;         /* its struct of folded tensors has so many, at most MTAN_MAX_FOLDED; 0: none */
-    uint32_t traits;        /* mtan_trait, added up */
+    /* names of config.extra[0], [1], ... up to a null, at most MTAN_MAX_EXTRA; null: none */
+    const char *const *settings;
+    const double *defaults; /* one for each setting */
+    int32_t roles;          /* number of int32_t in its struct of parameter indices, at most MTAN_MAX_ROLES */
+    int32_t folded;         /* number of tensors in its struct of folded tensors, at most MTAN_MAX_FOLDED; 0: none */
+    uint32_t traits;        /* the sum of its mtan_trait */
     /* MTAN_OK, MTAN_ERR_CONFIG or MTAN_ERR_SIZE; null: nothing to check */
     mtan_status (*check)(const mtan_config *config);
-    /* adds the parameters; what their indices are goes into `roles`, zeros before, for init and forward */
+    /* adds the parameters and stores their indices in `roles`, which starts as zeros, for init and forward */
     void (*params)(const mtan_config *config, mtan_params *params, void *roles);
-    /* after the uniform start: what starts otherwise; null: nothing */
+    /* sets initial weights that are not uniform, after the uniform ones; null: none */
     void (*init)(const mtan_config *config, const void *roles, mtan_real *weights, mtan_mt19937 *rng);
-    /* What depends on the weights alone, once for a batch or a predictor; null: nothing. lay_fold takes fold space, on every
-     * tape of the model; fold fills it. */
+    /* Computes what depends on the weights alone, once for a batch or a predictor; null: nothing. lay_fold takes fold
+     * space, on every tape of the model; fold fills it. */
     void (*lay_fold)(const mtan_forward *f, void *folded);
     void (*fold)(const mtan_forward *f);
-    /* null: it has `small` alone, and predictors and trainers refuse it with MTAN_ERR_CONFIG */
+    /* null: it has only `small`, and predictors and trainers refuse it with MTAN_ERR_CONFIG */
     void (*forward)(const mtan_forward *f, mtan_outputs *out);
     const mtan_backward *backward; /* of its own ops: MTAN_OP_USER, MTAN_OP_USER + 1, ... */
-    /* hooks of what only some have; null: not this one */
-    void (*attention)(const mtan_forward *f, int32_t head, int32_t channel,
-                      mtan_real *weight); /* of mtan_predictor_attention */
-    /* streams: takes workspace for what is gathered and returns it empty, or null when counting; adds an observation, which
-     * has been checked; empties it */
+    /* optional hooks; null: the architecture does not have this one */
+    /* for mtan_predictor_attention */
+    void (*attention)(const mtan_forward *f, int32_t head, int32_t channel, mtan_real *weight);
+    /* streams: gather_start takes workspace for the sums and returns it empty, or null when counting; gather adds an
+     * observation that has been checked; forget empties the sums */
     void *(*gather_start)(const mtan_forward *f);
     void (*gather)(void *gathered, const mtan_event *event);
     void (*forget)(void *gathered);
-    /* logits (1, C) of one record, `points` reference points at a time, in little memory; record null: counts */
+    /* logits (1, C) of one record in little memory, `points` reference points at a time; record null: only counts */
     mtan_tensor (*small)(const mtan_forward *f, const mtan_record *record, int32_t points);
 };
 
 /* Sets the architecture, the defaults of its settings and, without MTAN_HAS_POINTS, MTAN_REF_OBSERVED. */
 mtan_status mtan_config_architecture(mtan_config *config, const mtan_architecture *architecture);
 
-/* The recurrent half of a GRU, for the kernels. */
+/* The recurrent half of a GRU, as the kernels take it. */
 typedef struct mtan_gru {
     const mtan_real *w; /* (3N, N), a row every ldw reals */
     size_t ldw;
     const mtan_real *packed; /* w as the backend packs it for this precision; null: not packed */
-    /* For the way back, turned round and packed: w's rows of r and z, (N, 2N), behind them those of n, (N, N); or null. */
+    /* For the backward pass, transposed and packed: w's rows of r and z, (N, 2N), then those of n, (N, N); or null. */
     const mtan_real *back;
     mtan_precision precision;
     const mtan_real *bias; /* (3N) */
     int32_t hidden;        /* N */
-    int32_t samples;       /* rows of the sequence come so many at a time */
+    int32_t samples;       /* each row of the sequence occurs `samples` times in succession */
     int32_t reverse;       /* 1: from the last step to the first */
-    /* What it computes of its input, a few steps at a time: g = constant + x w_in^T, the columns of x in parts of equal
-     * width, each with packed weights of its own. Without hn no more of g is kept. x null: g holds the input already. */
+    /* The input, which the GRU computes itself, a few steps at a time: g = constant + x w_in^T. The columns of x are in
+     * parts of equal width, each with its own packed weights. Without hn, g keeps only those few steps. x null: g
+     * already holds the input. */
     const mtan_real *x; /* (R, parts columns), a row every ldx reals */
     size_t ldx;
     int32_t parts, columns;
@@ -1368,22 +1379,22 @@ typedef struct mtan_gru {
     size_t ldc;
 } mtan_gru;
 
-/* An observation as local statistics see it. */
+/* An observation, for local statistics. */
 typedef struct mtan_moment {
-    mtan_real value, origin; /* origin: the channel's first value, which deviations are from */
-    mtan_real time, rate;    /* distances in time are counted in 1 / rate */
+    mtan_real value, origin; /* origin: the channel's first value, from which deviations are measured */
+    mtan_real time, rate;    /* distances in time are measured in units of 1 / rate */
 } mtan_moment;
-enum { MTAN_MOMENTS = 6, MTAN_FEATURES = 6 }; /* sums of a channel at a point; numbers that are made of them, at most */
+enum { MTAN_MOMENTS = 6, MTAN_FEATURES = 6 }; /* sums of a channel at a point; numbers made from them, at most */
 
-/* The kernels, one list: PREDICT(result, name, (arguments)) for those that a prediction needs, TRAIN for those that only
- * training does. The struct, the scalar table and the tests are made from it. A backend fills every entry; all that uses a
- * fused multiply-add is here and nowhere else, so a backend file compiled with its own flags is whole. Matrices are
- * row-major, ld* is the stride between rows. */
+/* The kernels, as one list: PREDICT(result, name, (arguments)) for those that a prediction needs, TRAIN for those that
+ * only training needs. The struct, the scalar table and the tests are generated from it. A backend fills every entry.
+ * All code that uses a fused multiply-add is in these kernels and nowhere else, so a backend file can be compiled with
+ * flags of its own. Matrices are row-major; ld* is the stride between rows. */
 /* clang-format off */
 #define MTAN_KERNELS(PREDICT, TRAIN)                                                                                   \
     /* elementwise, in place where y is x */                                                                           \
     PREDICT(void, map, (mtan_function f, mtan_real *y, const mtan_real *x, size_t n))                                  \
-    /* exp(x) = significand 2^exponent, the exponent whole, the significand from 0.7 to 1.42 */                        \
+    /* exp(x) = significand * 2^exponent; exponent is an integer, significand is from 0.7 to 1.42 */                   \
     PREDICT(void, exp_parts, (mtan_real *significand, mtan_real *exponent, const mtan_real *x, size_t n))              \
     PREDICT(void, fill, (mtan_real *y, size_t n, mtan_real value))                                                     \
     PREDICT(void, scale, (mtan_real *y, size_t ldy, int32_t rows, int32_t cols, mtan_real factor))                     \
@@ -1391,33 +1402,33 @@ enum { MTAN_MOMENTS = 6, MTAN_FEATURES = 6 }; /* sums of a channel at a point; n
     TRAIN(void, relu_backward, (mtan_real *dy, const mtan_real *y, size_t n))                                          \
     TRAIN(void, tanh_backward, (mtan_real *dy, const mtan_real *y, size_t n))                                          \
     TRAIN(void, softplus_backward, (mtan_real *dx, const mtan_real *dy, const mtan_real *x, size_t n))                 \
-    /* in double */                                                                                                    \
+    /* accumulated in double */                                                                                        \
     TRAIN(double, sum, (const mtan_real *x, size_t n))                                                                 \
     TRAIN(double, sum_squares, (const mtan_real *x, size_t n))                                                         \
     /* ldx 0: one row, repeated */                                                                                     \
     PREDICT(void, copy, (mtan_real *y, size_t ldy, const mtan_real *x, size_t ldx, int32_t rows, int32_t cols))        \
     /* ldy 0: the sum of the rows */                                                                                   \
     PREDICT(void, add, (mtan_real *y, size_t ldy, const mtan_real *x, size_t ldx, int32_t rows, int32_t cols))         \
-    /* c = a b, a b^T, a^T b with c (m, n) and k terms a sum; `add` starts from c instead of 0 */                      \
+    /* c = a b, a b^T, a^T b with c (m, n) and sums of k terms; `add` starts from c instead of 0 */                    \
     PREDICT(void, product_nn, (mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *b,           \
                                size_t ldb, int32_t m, int32_t n, int32_t k, int32_t add))                              \
     PREDICT(void, product_nt, (mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *b,           \
                                size_t ldb, int32_t m, int32_t n, int32_t k, int32_t add))                              \
     TRAIN(void, product_tn, (mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *b,             \
                              size_t ldb, int32_t m, int32_t n, int32_t k, int32_t add))                                \
-    /* b (n, k) of product_nt laid out once for many products: how many reals, the layout, c = [c +] a b^T. Element     \
-     * (j, p) of b is at b[j bj + p bp], one of bj and bp 1: so a matrix that lies turned round is packed too */       \
+    /* product_nt with its b (n, k) packed once for many products: the number of reals; packing; c = [c +] a b^T.      \
+     * Element (j, p) of b is at b[j bj + p bp], and bj or bp is 1, so a transposed matrix can be packed too */        \
     PREDICT(size_t, pack_count, (int32_t n, int32_t k))                                                                \
     PREDICT(void, pack, (mtan_real *packed, const mtan_real *b, size_t bj, size_t bp, int32_t n, int32_t k))           \
     PREDICT(void, product_packed, (mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *packed,  \
                                    int32_t m, int32_t n, int32_t k, int32_t add))                                      \
-    /* the same three with b in int8, a scale to a row, and a in int16, a scale to a block of 512 terms: the           \
-     * sums are sums of integers, so the order of their terms does not matter */                                       \
+    /* the same three with b in int8, one scale per row, and a in int16, one scale per block of 512 terms. The sums    \
+     * are sums of integers, so the order of their terms does not matter */                                            \
     PREDICT(size_t, pack_int8_count, (int32_t n, int32_t k))                                                           \
     PREDICT(void, pack_int8, (mtan_real *packed, const mtan_real *b, size_t ldb, int32_t n, int32_t k))                \
     PREDICT(void, product_int8, (mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *packed,    \
                                  int32_t m, int32_t n, int32_t k, int32_t add))                                        \
-    /* with b where it lies: c = [c +] a b^T, and c = [c +] a b, whose scales are in the columns of a already */       \
+    /* with b where it lies: c = [c +] a b^T, and c = [c +] a b, where a's columns already include the scales */       \
     PREDICT(void, product_nt_int8, (mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const int8_t *b,         \
                                     const mtan_real *scale, int32_t m, int32_t n, int32_t k, int32_t add))             \
     PREDICT(void, product_nn_int8, (mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const int8_t *b,         \
@@ -1434,8 +1445,9 @@ enum { MTAN_MOMENTS = 6, MTAN_FEATURES = 6 }; /* sums of a channel at a point; n
     PREDICT(void, softmax_forward, (mtan_real *y, int32_t rows, int32_t cols))                                         \
     TRAIN(void, softmax_backward, (mtan_real *dy, const mtan_real *y, int32_t rows, int32_t cols))                     \
     /* For a batch. Tensors lie as the ops lay them out; the batch says where the parts of each record are. */         \
-    /* rows of the sequence: (B, cols) to every step; the last step of each record, (B S, cols), zeros where           \
-     * there is none; by record, sample and step; by record, sample and query */                                       \
+    /* copies of rows: spread, from (B, cols) to every step of the sequence; last, from the last step of each record   \
+     * to (B S, cols), zeros if it has no step; regroup, to the order record, sample, step; at_queries, to the order   \
+     * record, sample, query */                                                                                        \
     PREDICT(void, spread_forward, (const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *x, size_t ldx,      \
                                    int32_t cols))                                                                      \
     TRAIN(void, spread_backward, (const mtan_batch *b, mtan_real *dx, size_t ldx, const mtan_real *dy, size_t ldy,     \
@@ -1452,16 +1464,16 @@ enum { MTAN_MOMENTS = 6, MTAN_FEATURES = 6 }; /* sums of a channel at a point; n
                                        int32_t cols))                                                                  \
     TRAIN(void, at_queries_backward, (const mtan_batch *b, mtan_real *dx, size_t ldx, const mtan_real *dy,             \
                                       size_t ldy, int32_t cols))                                                       \
-    /* products of every record's rows (times, or the decoder's queries) with the points that it has, or that          \
-     * all share; drow or dpoint may be null */                                                                        \
+    /* products of each record's rows (times, or the decoder's queries) with its points, or with the shared points;    \
+     * drow or dpoint may be null */                                                                                   \
     PREDICT(void, score_forward, (const mtan_batch *b, mtan_real *score, const mtan_real *row, size_t ldr,             \
                                   const mtan_real *point, size_t ldp, int32_t inner, int32_t decoder))                 \
     TRAIN(void, score_backward, (const mtan_batch *b, mtan_real *drow, size_t ldr, mtan_real *dpoint, size_t ldp,      \
                                  const mtan_real *dscore, const mtan_real *row, const mtan_real *point,                \
                                  int32_t inner, int32_t decoder))                                                      \
-    /* sparse attention, y (R, D) of one head. weight: exp(score) under a base; total (B, D, steps): sum of            \
-     * weights, negative where the channel needed a base of its own; scratch (2, steps). shown: weights of a           \
-     * channel, a block (Q, L) for each record */                                                                      \
+    /* sparse attention, y (R, D) of one head. weight: exp(score) under a base; total (B, D, steps): sum of weights,   \
+     * negative if the channel needed a base of its own; scratch (2, steps). shown: the weights of a channel, a block  \
+     * (Q, L) per record */                                                                                            \
     PREDICT(void, attend_forward, (const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *score,              \
                                    mtan_real *weight, mtan_real *total, mtan_real *scratch))                           \
     TRAIN(void, attend_backward, (const mtan_batch *b, mtan_real *dscore, const mtan_real *dy, const mtan_real *y,     \
@@ -1469,11 +1481,11 @@ enum { MTAN_MOMENTS = 6, MTAN_FEATURES = 6 }; /* sums of a channel at a point; n
                                   const mtan_real *total, mtan_real *scratch))                                         \
     PREDICT(void, attend_weights, (const mtan_batch *b, mtan_real *shown, const mtan_real *score,                      \
                                    const mtan_real *weight, const mtan_real *total, int32_t channel))                  \
-    /* log(|x| 2^base), bases whole; y may be base */                                                                  \
+    /* log(|x| 2^base); the bases are integers; y may be base */                                                       \
     PREDICT(void, log_under, (mtan_real *y, const mtan_real *x, const mtan_real *base, size_t n))                      \
-    /* local statistics: y (R, features x D) of one head; sums (B, D, MTAN_MOMENTS, steps), of which the second is as the  \
-     * total above; scratch (2 + features, steps); point: the times of the points, those of a record or those that all share; a       \
-     * stream adds one observation to the sums (MTAN_MOMENTS, n), parts `stride` apart, of n points */                      \
+    /* local statistics: y (R, features x D) of one head; sums (B, D, MTAN_MOMENTS, steps), the second of which is     \
+     * like total above; scratch (2 + features, steps); point: the times of the points, per record or shared. For a    \
+     * stream, moments_add adds one observation to the sums (MTAN_MOMENTS, n) of n points, in parts `stride` apart */  \
     PREDICT(void, moments_forward, (const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *score,             \
                                     mtan_real *weight, mtan_real *sums, mtan_real *scratch, const mtan_real *point,    \
                                     const mtan_real *time, mtan_real rate, int32_t statistics))                        \
@@ -1495,33 +1507,34 @@ enum { MTAN_MOMENTS = 6, MTAN_FEATURES = 6 }; /* sums of a channel at a point; n
     /* over the points of each of the decoder's queries, in place */                                                   \
     PREDICT(void, softmax_pairs_forward, (const mtan_batch *b, mtan_real *weight))                                     \
     TRAIN(void, softmax_pairs_backward, (const mtan_batch *b, mtan_real *dweight, const mtan_real *weight))            \
-    /* values (points, cols), a row every ldv reals, at the queries: y (Q S, cols) */                                  \
+    /* values (points, cols), a row every ldv reals, weighted at the queries: y (Q S, cols) */                         \
     PREDICT(void, values_forward, (const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *weight,             \
                                    const mtan_real *value, size_t ldv, int32_t cols))                                  \
     TRAIN(void, values_backward, (const mtan_batch *b, mtan_real *dweight, mtan_real *dvalue, const mtan_real *dy,     \
                                   size_t ldy, const mtan_real *weight, const mtan_real *value, size_t ldv,             \
                                   int32_t cols))                                                                       \
-    /* the same with RBF weights, a bandwidth to a column; zeros for a record without points */                        \
+    /* the same with RBF weights, one bandwidth per column; zeros for a record without points */                       \
     PREDICT(void, smooth_forward, (const mtan_batch *b, mtan_real *y, size_t ldy, const mtan_real *query,              \
                                    const mtan_real *key, const mtan_real *beta, const mtan_real *value, size_t ldv,    \
                                    int32_t cols))                                                                      \
     TRAIN(void, smooth_backward, (const mtan_batch *b, mtan_real *dvalue, mtan_real *dbeta, const mtan_real *dy,       \
                                   const mtan_real *y, size_t ldy, const mtan_real *query, const mtan_real *key,        \
                                   const mtan_real *beta, const mtan_real *value, size_t ldv, int32_t cols))            \
-    /* gates of one step: g (rows, 3N) input part in, r z n out; gh (rows, 3N) recurrent part; hn (rows, N)            \
-     * keeps the recurrent part of n, or is null; before is h of the step before, or null for zero */                  \
+    /* gates of one step: g (rows, 3N) has the input part on entry, r z n on return; gh (rows, 3N) is the recurrent    \
+     * part; hn (rows, N) receives the recurrent part of n, or is null; before is h of the previous step, or null for  \
+     * 0 */                                                                                                            \
     PREDICT(void, gates_forward, (mtan_real *h, size_t ldh, mtan_real *g, size_t ldg, mtan_real *hn,                   \
                                   const mtan_real *gh, const mtan_real *before, size_t ldb, int32_t rows,              \
                                   int32_t hidden))                                                                     \
-    /* dh in: gradient of h, out: the part of it that reaches `before` directly; the gates g and hn become their       \
-     * gradients */                                                                                                    \
+    /* dh is the gradient of h on entry, and on return the part of it that reaches `before` directly; the gates g and  \
+     * hn are overwritten by their gradients */                                                                        \
     TRAIN(void, gates_backward, (mtan_real *dh, mtan_real *g, size_t ldg, mtan_real *hn, const mtan_real *before,      \
                                  size_t ldb, int32_t rows, int32_t hidden))                                            \
-    /* the whole sequence: y (R, N), g (R, 3N) as above, hn (R, N) or null when not recording, scratch (rows of        \
-     * the first step, 3N) */                                                                                          \
+    /* the whole sequence: y (R, N), g (R, 3N) as above, hn (R, N) or null when not recording, scratch (rows of the    \
+     * first step, 3N) */                                                                                              \
     PREDICT(void, gru_forward, (const mtan_batch *b, const mtan_gru *layer, mtan_real *y, size_t ldy, mtan_real *g,    \
                                 size_t ldg, mtan_real *hn, mtan_real *scratch))                                        \
-    /* g and hn become their gradients, from which dw (rows ldw apart) and db follow */                                \
+    /* g and hn are overwritten by their gradients, from which dw (rows ldw apart) and db are computed */              \
     TRAIN(void, gru_backward, (const mtan_batch *b, const mtan_gru *layer, mtan_real *dw, mtan_real *db,               \
                                mtan_real *g, size_t ldg, mtan_real *hn, mtan_real *scratch, const mtan_real *dy,       \
                                const mtan_real *y, size_t ldy))                                                        \
@@ -1530,8 +1543,8 @@ enum { MTAN_MOMENTS = 6, MTAN_FEATURES = 6 }; /* sums of a channel at a point; n
                                    int32_t samples, int32_t latent))                                                   \
     TRAIN(void, sample_backward, (mtan_real *dposterior, const mtan_real *dz, const mtan_real *z,                      \
                                   const mtan_real *posterior, int32_t rows, int32_t samples, int32_t latent))          \
-    /* of each record, (B); log q(z|x) - log p(z) of each record and sample, (B S), its gradient in z and in the       \
-     * log-variance */                                                                                                 \
+    /* KL of each record, (B); log q(z|x) - log p(z) of each record and sample, (B S), with its gradient in z and in   \
+     * the log-variance */                                                                                             \
     TRAIN(void, kl_forward, (const mtan_batch *b, mtan_real *kl, const mtan_real *posterior, int32_t latent))          \
     TRAIN(void, kl_backward, (const mtan_batch *b, mtan_real *dposterior, const mtan_real *posterior,                  \
                               const mtan_real *dkl, int32_t latent))                                                   \
@@ -1539,8 +1552,8 @@ enum { MTAN_MOMENTS = 6, MTAN_FEATURES = 6 }; /* sums of a channel at a point; n
                                 const mtan_real *posterior, const mtan_real *noise, int32_t latent))                   \
     TRAIN(void, ratio_backward, (const mtan_batch *b, mtan_real *dz, mtan_real *dposterior, const mtan_real *z,        \
                                  const mtan_real *dratio, int32_t latent))                                             \
-    /* of a prediction (Q S, D) at the targets: Gaussian log-likelihood of each record and sample, (B S);              \
-     * squared error of the mean over the samples, (B) */                                                              \
+    /* prediction (Q S, D) against the targets: Gaussian log-likelihood of each record and sample, (B S); squared      \
+     * error of the mean over the samples, (B) */                                                                      \
     TRAIN(void, loglik_forward, (const mtan_batch *b, mtan_real *logp, const mtan_real *prediction, double std))       \
     TRAIN(void, loglik_backward, (const mtan_batch *b, mtan_real *dprediction, const mtan_real *prediction,            \
                                   const mtan_real *dlogp, double std))                                                 \
@@ -1550,8 +1563,8 @@ enum { MTAN_MOMENTS = 6, MTAN_FEATURES = 6 }; /* sums of a channel at a point; n
                                      const mtan_real *prediction, const mtan_real *raw, const mtan_real *dlogp,        \
                                      mtan_real least))                                                                 \
     TRAIN(void, squared_error, (const mtan_batch *b, double *error, const mtan_real *prediction))                      \
-    /* weight (B S) of a sample in its record's gradient comes out; kl has a value for a record or, with               \
-     * kl_stride 1, for a record and sample; share (B) */                                                              \
+    /* weight (B S) is an output: the weight of a sample in its record's gradient. kl has one value per record or,     \
+     * with kl_stride 1, per record and sample; share (B) */                                                           \
     TRAIN(void, bound_forward, (int32_t records, mtan_real *loss, mtan_real *weight, const mtan_real *logp,            \
                                 const mtan_real *kl, int32_t kl_stride, int32_t samples, mtan_bound bound,             \
                                 double kl_weight, const mtan_real *share))                                             \
@@ -1559,30 +1572,30 @@ enum { MTAN_MOMENTS = 6, MTAN_FEATURES = 6 }; /* sums of a channel at a point; n
                                  const mtan_real *weight, int32_t samples, mtan_real kl_weight, mtan_real seed,        \
                                  const mtan_real *share))                                                              \
     /* p = softmax(x), loss = -weight[label] log p[label]; rows without a label have loss 0. weight (C), null: ones.   \
-     * `samples` rows to a label; 0: rows as those of values_forward, a label for each query */                        \
+     * Each label has `samples` rows; samples 0: rows as in values_forward, with a label for each query */             \
     TRAIN(void, cross_entropy_forward, (const mtan_batch *b, mtan_real *loss, mtan_real *p, const mtan_real *x,        \
                                         const int32_t *label, const mtan_real *weight, int32_t rows,                   \
                                         int32_t samples, int32_t classes))                                             \
     TRAIN(void, cross_entropy_backward, (const mtan_batch *b, mtan_real *dx, const mtan_real *p,                       \
                                          const int32_t *label, const mtan_real *weight, mtan_real seed,                \
                                          int32_t rows, int32_t samples, int32_t classes))                              \
-    /* the loss of outputs x by y, `count` numbers to a row, of which NaN is left out: squared error, pinball loss of  \
-     * three outputs to a number, or cross-entropy of each label. p is what the model says: x, or sigmoid(x) */        \
+    /* the loss of outputs x against y, `count` numbers per row; NaN is left out. It is the squared error, the pinball \
+     * loss of three outputs per number, or the cross-entropy of each label. p is the prediction: x, or sigmoid(x) */  \
     TRAIN(void, numbers_forward, (const mtan_batch *b, mtan_real *loss, mtan_real *p, const mtan_real *x,              \
                                   const mtan_real *y, const mtan_targets *t, int32_t rows, int32_t samples))           \
     TRAIN(void, numbers_backward, (const mtan_batch *b, mtan_real *dx, const mtan_real *p, const mtan_real *y,         \
                                    const mtan_targets *t, mtan_real seed, int32_t rows, int32_t samples))              \
-    /* standard normals of every record and sample, laid out as z; masks of dropout, 0 or 1, of a hidden layer         \
-     * (0 or 1) of the head */                                                                                         \
+    /* standard normals for each record and sample, laid out like z; dropout masks, 0 or 1, of hidden layer 0 or 1 of  \
+     * the classifier */                                                                                               \
     PREDICT(void, noise, (const mtan_batch *b, mtan_real *z, uint64_t seed, uint64_t epoch, int32_t latent))           \
     TRAIN(void, mask, (const mtan_batch *b, mtan_real *mask, double dropout, uint64_t seed, uint64_t step,             \
                        int32_t width, mtan_row_order order, int32_t hidden_layer))                                     \
-    /* normals out (2, n) by Box-Muller */                                                                             \
+    /* two normals per element, out (2, n), by Box-Muller */                                                           \
     PREDICT(void, normal_pairs, (mtan_real *out, const mtan_real *u, const mtan_real *w, const mtan_real *v,           \
                                  size_t n))                                                                            \
     /* mean += share (x - mean) */                                                                                     \
     TRAIN(void, average, (mtan_real *mean, const mtan_real *x, size_t n, mtan_real share))                             \
-    /* c: six numbers that follow from the step */                                                                     \
+    /* c: six numbers that are computed from the step */                                                               \
     TRAIN(void, adam, (mtan_real *w, mtan_real *m, mtan_real *v, const mtan_real *g, size_t n, const mtan_real c[6]))  \
     TRAIN(void, adamax, (mtan_real *w, mtan_real *m, mtan_real *u, const mtan_real *g, size_t n,                       \
                          const mtan_real c[6]))
@@ -1597,15 +1610,17 @@ struct mtan_backend {
     const struct mtan_device *device; /* null on CPUs */
 };
 
-/* What a backend has besides when its kernels run elsewhere, on a memory of their own, one after the other while the host
- * goes on. The blocks that the caller hands to the library have images there, tensor for tensor: kernels are given the
- * host's addresses and work on the images. The library says what it has written and what it wants to read; weights and a
- * trainer's state stay there until the caller fetches them (platform/cuda/mtan_cuda.h). 0: the device has failed. */
+/* Backends only: needed when the kernels run on a device with its own memory, one after another, while the host
+ * continues. The blocks that the caller passes to the library have images there, tensor for tensor: kernels receive
+ * host addresses and work on the images. The library says what it has written and what it wants to read. Weights and a
+ * trainer's state stay on the device until the caller fetches them (platform/cuda/mtan_cuda.h). Each function returns 0
+ * if the device has failed. */
 typedef struct mtan_device {
-    /* a send has taken the bytes when it returns; a fetch waits for all that went before it */
+    /* send returns when it has taken the bytes; fetch waits for all work before it */
     int32_t (*send)(const void *from, size_t bytes);
     int32_t (*fetch)(void *to, size_t bytes);
-    /* the same beside the kernels under way, which do not touch these bytes; kernels launched after `arrive` find them */
+    /* the same in parallel with the running kernels, which do not touch these bytes; kernels launched after `arrive`
+     * find them */
     int32_t (*send_ahead)(const void *from, size_t bytes);
     int32_t (*arrive)(void);
 } mtan_device;
