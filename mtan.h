@@ -128,11 +128,18 @@ typedef enum mtan_classify_kind { MTAN_CLASSIFY_NONE, MTAN_CLASSIFY_RECORD, MTAN
  *     LABELS   C labels, of which it may have any subset */
 typedef enum mtan_task { MTAN_TASK_CLASSES, MTAN_TASK_NUMBER, MTAN_TASK_LABELS } mtan_task;
 
-/* How an encoder or decoder interpolates. RNN3 computes the same as ATTENTION with one head; only the names of its
- * parameters differ, because they are those of the reference's enc_rnn3 and dec_rnn3. */
+/* How an encoder or decoder interpolates.
+ *     ATTENTION  with the attention weights of the paper, in one or more heads
+ *     RBF        with weights exp(-beta (q - t)^2), and a learned beta for each channel (in the decoder, for each
+ *                hidden unit)
+ *     RNN3       the same as ATTENTION with one head; only the names of its parameters differ, because they are those
+ *                of the reference's enc_rnn3 and dec_rnn3 */
 typedef enum mtan_interp_kind { MTAN_ATTENTION, MTAN_RBF, MTAN_RNN3 } mtan_interp_kind;
 
+/* The time embedding. LEARNED: one linear component and E - 1 sines, with learned frequencies and phases. FIXED: sines
+ * and cosines that follow from config.embed_base and config.embed_scale. */
 typedef enum mtan_embedding { MTAN_EMBED_LEARNED, MTAN_EMBED_FIXED } mtan_embedding;
+/* The learned embedding: one for all heads, as in the published code, or one for each head, as in the paper. */
 typedef enum mtan_embed_heads { MTAN_EMBED_SHARED, MTAN_EMBED_PER_HEAD } mtan_embed_heads;
 
 /* Initial weights of the learned time embedding. This setting changes nothing else.
@@ -192,8 +199,9 @@ enum { MTAN_SPREAD = 1, MTAN_INTENSITY = 2, MTAN_SLOPE = 4 };
 typedef enum mtan_values { MTAN_VALUES_PLAIN, MTAN_VALUES_QUANTILE, MTAN_VALUES_PIECEWISE } mtan_values;
 #define MTAN_MAX_BINS 64
 
-/* The classifier of records can read numbers about each channel in addition to the sequence. There are three groups;
- * config.summaries says how many of them it reads. They are computed from the channel's values in the order of time.
+/* The classifier of records can read numbers about each channel that is not static, in addition to the sequence. There
+ * are three groups; config.summaries says how many of them it reads. They are computed from the channel's values in the
+ * order of time.
  *
  * The first group has MTAN_SUMMARIES numbers. All are 0 for a channel without observations.
  *      0  1 if the channel was observed, else 0
@@ -341,7 +349,7 @@ mtan_status mtan_file_open(mtan_file *file, const void *blob, size_t bytes);
  *
  * mtan_model_open uses the model in the file without copying it. The blob (flash, mmap) must stay, start at a multiple
  * of 4 bytes and hold F32, and the host must be little-endian. Otherwise the result is MTAN_ERR_SHAPE: use
- * mtan_model_load. A model with I8 matrices that was opened works with mtan_small_classify only. */
+ * mtan_model_load. A model with I8 matrices that was opened works with the small path only. */
 mtan_status mtan_model_open(mtan_model *model, const mtan_file *file, const mtan_architecture *const *known);
 /* mtan_model_load copies the weights, from any address and any floating type, on any host, into an array of
  * mtan_model_load_count reals: the weights, followed by the K points of MTAN_REF_GIVEN. If the file has I8 matrices,
@@ -392,7 +400,7 @@ typedef struct mtan_record {
 typedef struct mtan_bounds {
     int32_t records; /* most records in one call of a predictor, or in one batch of a trainer */
     int32_t events;  /* most events of a record, and most targets */
-    int32_t times; /* most distinct times, and most query times, of a record; their sum if an architecture joins them */
+    int32_t times;   /* most distinct times, and most query times; their sum if an architecture joins them */
 } mtan_bounds;
 
 /* Counts L, the distinct event times of a record. If the events are in the order of time, this takes linear time and no
@@ -412,8 +420,8 @@ mtan_status mtan_record_times(const mtan_record *record, int32_t *scratch, int32
  *     mtan_prep_record(&prep, raw, n, events, n + prep.channels, &found);
  *     record.events = events, record.n_events = found.events;
  *
- * The results have the same bits as those of `mtan predict`. No function here returns an infinite value for a finite
- * one: a result too large for mtan_real becomes its largest number.
+ * The results have the same bits as those of `mtan predict`. A time or value that is too large for mtan_real after
+ * scaling becomes its largest number, never infinite.
  */
 enum {
     MTAN_HAS_LOW = 1,
@@ -460,7 +468,8 @@ typedef struct mtan_prep {
 mtan_status mtan_prep_size(const mtan_file *file, size_t *bytes);
 mtan_status mtan_prep_open(mtan_prep *prep, const mtan_file *file, void *memory, size_t bytes, const char **key);
 
-/* The index of the channel or class with that name, or -1. Leading zeros of a number are ignored: "07" finds "7". */
+/* The index of the channel or class with that name, or -1. For channels, leading zeros of a number are ignored: "07"
+ * finds "7". */
 int32_t mtan_prep_channel_named(const mtan_prep *prep, const char *name);
 int32_t mtan_prep_class_named(const mtan_prep *prep, const char *name);
 
