@@ -680,8 +680,9 @@ mtan_status mtan_summaries(const mtan_config *config, const mtan_record *record,
 /* Presets of loss and prediction.
  *     FAITHFUL  as in the published code
  *     CORRECT   as the paper says or, where the paper is silent, as is right
- *     BEST      beyond the paper: CORRECT, and, if the encoder is attention, local statistics, initial frequencies on a
- *               log scale (see mtan_config_fit_frequencies) and all summaries
+ *     BEST      CORRECT, and beyond the paper. A model of the paper's with an attention encoder also gets local
+ *               statistics, initial frequencies on a log scale (see mtan_config_fit_frequencies) and, if it classifies
+ *               records, all summaries
  * FAITHFUL and CORRECT leave the architecture as it is. */
 typedef enum mtan_preset { MTAN_FAITHFUL, MTAN_CORRECT, MTAN_BEST } mtan_preset;
 mtan_status mtan_config_preset(mtan_config *config, mtan_preset preset);
@@ -725,8 +726,8 @@ mtan_status mtan_model_init(mtan_model *model, const mtan_config *config, const 
 /* An INT8 model that is used where it lies, in a quarter of the memory. It works with mtan_small_classify and
  * mtan_small_logits only: predictors, streams and trainers need reals and refuse it with MTAN_ERR_CONFIG. Matrices of
  * more than one column are int8, in `rows`. `weights` has, in the order of the parameter table, all other parameters,
- * and for each int8 matrix the scales of its rows. mtan_model_int8_counts gives the lengths of both arrays. `mtan
- * quantize` and `mtan export` make them. */
+ * and for each int8 matrix the scales of its rows. mtan_model_int8_counts gives the lengths of both arrays;
+ * `mtan quantize` and `mtan export` make them. */
 mtan_status mtan_model_int8_counts(const mtan_config *config, size_t *count, size_t *bytes);
 mtan_status mtan_model_init_int8(mtan_model *model, const mtan_config *config, const mtan_real *weights, size_t count,
                                  const int8_t *rows, size_t bytes);
