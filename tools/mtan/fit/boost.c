@@ -11,35 +11,35 @@
 #include "../../data/percentile.h"
 #include "../measure/metrics.h"
 
-/* Rows of which the fit knows the step that each number stands at, and their sums so far. */
+/* Rows of the fit with the step of each number (its bin between thresholds), and their sums so far. */
 typedef struct placed {
     boost_rows rows;
-    uint16_t *step; /* (numbers, n): 0 without the number, else 1 + thresholds up to it */
+    uint16_t *step; /* (numbers, n): 0 without the number, else 1 + the thresholds at or below it */
     double *sum;    /* (n, columns) */
     double *p;      /* (n, classes) */
     uint8_t *leaf;  /* (n) of the newest tree */
 } placed;
 
-/* Gradient and curvature of the log-loss, added up. */
+/* Sums of the gradient and the curvature of the log-loss. */
 typedef struct slope {
     double g, h;
 } slope;
 
-/* What a split could be: rows up to step `at` stay, as those without the number do where `side` is 0. */
+/* A candidate split: rows up to step `at` stay, and so do rows without the number where `side` is 0. */
 typedef struct choice {
     size_t number;
     int32_t at, side;
     double gain;
 } choice;
 
-/* A leaf's rows are `n` of the fit's order from `first` on. */
+/* The rows of a leaf: `n` entries of the fit's `order`, starting at `first`. */
 typedef struct leaf {
     size_t first, n;
     choice best;
 } leaf;
 
-/* A fit under way, and room for its sums over a leaf: at each step of a number (steps, columns), below a step with and without the rows
- * that lack the number (columns), and over all (columns). */
+/* A fit in progress, with workspace for the sums over a leaf: `at` each step of a number (steps, columns); `low`, below
+ * a step, without and with the rows that lack the number (2, columns); `all`, over the whole leaf (columns). */
 typedef struct fit {
     boost *b;
     const boost_rule *rule;
@@ -47,7 +47,7 @@ typedef struct fit {
     placed train, valid;
     slope *slope; /* (n, columns) of the training rows */
     uint32_t *order, *moved;
-    size_t *number; /* all of them, in the order of the last draws */
+    size_t *number; /* all numbers, in the order that the last draws left */
     mtan_mt19937 random;
     slope *at, *low, *all;
     double *count; /* (steps) rows */
@@ -58,7 +58,7 @@ static size_t within(size_t x, size_t least, size_t most) {
     return x < least ? least : x > most ? most : x;
 }
 
-/* A tenth of the numbers is tried, of few numbers more. Few trees move further each. */
+/* A split tries a tenth of the numbers, but at least ten of them. The fewer the trees, the larger the rate. */
 boost_rule boost_default(size_t numbers, size_t rows, int32_t classes, int32_t trees, uint32_t seed) {
     const double reach = 10; /* trees times rate */
     return (boost_rule){.numbers = numbers,
@@ -75,8 +75,8 @@ boost_rule boost_default(size_t numbers, size_t rows, int32_t classes, int32_t t
 
 /* ---- rows ---- */
 
-/* Below x[i] of ascending numbers: half way to the largest that is smaller. Whoever computes a row's number with another last digit
- * then still finds it on the same side. */
+/* Half way between x[i] and the next smaller number, so that a row stays on the same side when its number is computed
+ * again with another rounding. */
 mtan_real boost_threshold(const double *x, size_t i) {
     const size_t here = i;
     while (i > 0 && !(x[i - 1] < x[here])) i--;
@@ -84,7 +84,7 @@ mtan_real boost_threshold(const double *x, size_t i) {
     return i > 0 && !(x[i - 1] < (double)middle) ? (mtan_real)x[here] : middle;
 }
 
-/* Quantiles of the rows that have the number. One that repeats stands for no step: nothing lies between. */
+/* Thresholds at quantiles of the rows that have the number. A repeated threshold gives an empty step. */
 static void find_thresholds(fit *f, boost_rows train) {
     double *seen = tool_calloc(train.n + 1, sizeof *seen);
     const size_t T = (size_t)f->rule->thresholds, numbers = f->rule->numbers;
@@ -105,7 +105,7 @@ static uint16_t step_of(const mtan_real *threshold, size_t n, mtan_real x) {
     return (uint16_t)step;
 }
 
-/* The logits of a row whose sums are given: class 0 of two has none. */
+/* The logits of a row from its sums. Of two classes, class 0 has no sum: its logit is 0. */
 static void spread_columns(const boost *b, const double *sum, double *logit) {
     if (b->columns == 1) logit[0] = 0, logit[1] = sum[0];
     else memcpy(logit, sum, (size_t)b->classes * sizeof *logit);
@@ -163,7 +163,7 @@ static void placed_free(placed *r) {
     free(r->step), free(r->sum), free(r->p), free(r->leaf);
 }
 
-/* Every row's sum begins at the log of how frequent its class is. */
+/* Every row's sums start at the log of the class frequency; of two classes, at the log-odds of class 1. */
 static void find_start(boost *b, boost_rows train) {
     double *count = tool_calloc((size_t)b->classes, sizeof *count);
     for (size_t i = 0; i < train.n; i++) count[train.label[i]]++;
@@ -182,7 +182,7 @@ static double gain_of(const fit *f, slope s) {
     return s.g * s.g / (s.h + f->rule->ridge);
 }
 
-/* What a leaf gains by two, of which `low` is one. */
+/* The gain of splitting a leaf in two, with the sums `low` on one side. */
 static double gain_by(const fit *f, const slope *low) {
     double gain = 0;
     for (int32_t c = 0; c < f->b->columns; c++) {
@@ -215,7 +215,8 @@ static void count_steps(fit *f, const leaf *l, size_t number) {
     }
 }
 
-/* With the rows that lack the number on either side. The last step: whether a row has it at all. */
+/* Tries every threshold, with the rows that lack the number on either side. The last step separates rows that have the
+ * number from rows that do not. */
 static void try_number(fit *f, leaf *l, size_t number) {
     const size_t columns = (size_t)f->b->columns, steps = (size_t)f->rule->thresholds + 2;
     slope *seen = f->low, *with = f->low + columns;
@@ -231,7 +232,7 @@ static void try_number(fit *f, leaf *l, size_t number) {
     }
 }
 
-/* Number i of those that are tried: any but the ones before it, unless all are. */
+/* The number to try in turn i: drawn without replacement, or simply number i of the list when all are tried. */
 static size_t draw(fit *f, size_t i) {
     const size_t n = f->rule->numbers, all = f->rule->tried >= n;
     const size_t k = all ? i : i + numpy_interval(&f->random, (uint32_t)(n - 1 - i)), drawn = f->number[k];
@@ -245,7 +246,7 @@ static void sum_leaf(fit *f, const leaf *l) {
     for (size_t i = 0; i < l->n; i++) add_slopes(f->all, f->slope + f->order[l->first + i] * columns, columns);
 }
 
-/* More numbers are tried while none of them splits the leaf. */
+/* Tries more than rule->tried numbers while none of them splits the leaf. */
 static void find_split(fit *f, leaf *l) {
     l->best = (choice){0, 0, 0, 1e-12};
     if (l->n < 2 * f->rule->least) return;
@@ -262,7 +263,7 @@ static void mark(placed *r, const choice *c, int32_t from, int32_t to) {
         if (r->leaf[i] == from && goes(c, step[i])) r->leaf[i] = (uint8_t)to;
 }
 
-/* Rows keep their order on both sides. */
+/* Moves rows to leaf `to`; both leaves keep the order of their rows. */
 static void divide(fit *f, leaf *from, leaf *to) {
     const uint16_t *step = f->train.step + from->best.number * f->train.rows.n;
     uint32_t *row = f->order + from->first;
@@ -289,7 +290,7 @@ static int32_t leaf_to_split(const fit *f, int32_t leaves) {
     return f->leaf[best].best.at > 0 ? best : -1;
 }
 
-/* How many leaves it got: 1 when no split helps. */
+/* Returns the number of leaves: 1 when no split helps. */
 static int32_t grow(fit *f, boost_split *split) {
     int32_t leaves = 1, from;
     for (size_t i = 0; i < f->train.rows.n; i++) f->order[i] = (uint32_t)i;
@@ -324,7 +325,7 @@ static void find_slopes(fit *f) {
         }
 }
 
-/* 0 when no split helps. */
+/* Returns 0 when no split helps. */
 static int add_tree(fit *f) {
     boost *b = f->b;
     const size_t columns = (size_t)b->columns;
@@ -383,7 +384,7 @@ boost boost_empty(size_t numbers, int32_t classes, int32_t trees) {
     return b;
 }
 
-/* More trees, with so much of their height. */
+/* Appends trees with their heights and start times `part`. */
 static void append(boost *b, const boost *more, double part) {
     const size_t columns = (size_t)b->columns, at = (size_t)b->trees, n = (size_t)more->trees;
     const size_t heights = MTAN_LEAVES * columns;
@@ -414,7 +415,7 @@ void boost_fit(boost *b, boost_rows train, boost_rows valid, const boost_rule *r
 }
 
 void boost_at(const boost *b, const mtan_real *x, double *logit) {
-    add_up(b, x, logit + (b->columns == 1)); /* two logits have room for the one sum */
+    add_up(b, x, logit + (b->columns == 1)); /* one sum goes to the logit of class 1 */
     if (b->columns == 1) logit[0] = 0;
 }
 

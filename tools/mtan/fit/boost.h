@@ -1,11 +1,13 @@
-/* Boosted trees: each is fitted to what the sum of those before it gets wrong, and moves that sum a little (Friedman 2001). A number that
- * tells much in one range alone, or only beside another, is a split or two here and hard for a network that has seen few records; a number
- * that tells nothing gets no split. It knows nothing of records.
+/* Boosted trees: each tree is fitted to the errors of the sum of the trees before it, and moves that sum a little
+ * (Friedman 2001). A number that is informative only within one range, or only together with another number, takes a
+ * split or two here, but is hard to learn for a network that has seen few records. An uninformative number gets no
+ * split. This code works on rows of numbers and knows nothing of records.
  *
- * A tree grows by the split that lowers the log-loss most, of any leaf: by a number, one of its thresholds and the side of rows without
- * it. Thresholds lie just below quantiles of the training rows. A leaf moves its rows by `rate` of a Newton step. Each split is chosen among a few
- * numbers, drawn anew: trees differ, and their sum is steadier. Two classes have one sum, of class 1 against class 0; more have one each,
- * which all leaves of a tree move. */
+ * A tree grows by the split that lowers the log-loss most, over all leaves. A split consists of a number, one of its
+ * thresholds, and the side that takes the rows without the number. Thresholds lie just below quantiles of the training
+ * rows. A leaf moves its rows by `rate` of a Newton step. Each split is chosen among a few numbers that are drawn anew,
+ * so that trees differ and their sum is steadier. Two classes share one sum, class 1 against class 0; of more classes
+ * each has its own sum, and every leaf of a tree moves all of them. */
 #ifndef MTAN_TOOLS_BOOST_H
 #define MTAN_TOOLS_BOOST_H
 
@@ -28,18 +30,19 @@ typedef struct boost boost;
 typedef struct boost_rule {
     size_t numbers;
     int32_t classes;
-    int32_t trees;      /* at most; as many are kept as give the lowest log-loss of the validation rows */
-    int32_t patience;   /* trees that do not lower it end the fit */
-    int32_t thresholds; /* of a number */
-    size_t tried;       /* numbers that a split is chosen among, or more while none of them gives one */
-    size_t least;       /* rows of a leaf */
+    int32_t trees;      /* at most; the fit keeps those up to the lowest validation log-loss */
+    int32_t patience;   /* early stopping: so many trees in a row without a lower validation log-loss */
+    int32_t thresholds; /* per number */
+    size_t tried;       /* numbers that are tried for a split; more while none of them gives one */
+    size_t least;       /* fewest rows of a leaf */
     double rate, ridge; /* ridge: added to the curvature of a leaf */
-    uint32_t seed;      /* of what is drawn */
-    const boost *first; /* the trees to begin with, which count among `trees`; NULL: none */
+    uint32_t seed;      /* of the draws of numbers */
+    const boost *first; /* trees to start from, which count towards `trees`; NULL: none */
 } boost_rule;
 
-/* Split k of a tree is of the rows in `leaf`, and makes leaf k + 1: of those whose number is the threshold or more, and of those without
- * the number where `side` is 1. leaf < 0: there is none, nor a later one. */
+/* Split k of a tree divides the rows in `leaf` and makes leaf k + 1. Leaf k + 1 gets the rows whose number is at or
+ * above the threshold and, where `side` is 1, the rows without the number. leaf < 0: there is no such split, and no
+ * later one. */
 typedef struct boost_split {
     int32_t leaf, number, side;
     mtan_real threshold;
@@ -47,26 +50,27 @@ typedef struct boost_split {
 
 struct boost {
     size_t numbers;
-    int32_t classes, columns; /* columns: sums of a row */
+    int32_t classes, columns; /* columns: sums per row */
     int32_t trees;
     boost_split *split; /* (trees, BOOST_SPLITS) */
     double *height;     /* (trees, MTAN_LEAVES, columns) */
-    double *start;      /* (columns) where every row's sum begins */
+    double *start;      /* (columns) the initial sums of every row */
 };
 
-/* For so many training rows. PhysioNet's numbers (data_sets.c), mean AUC of five folds: a thousand trees at rate 0.01 0.860, five hundred at
- * 0.02 0.858; 63 thresholds the same, 16 leaves 0.860, least 10 0.860; four sums of 250 trees each, averaged, 0.861. */
+/* Defaults for `rows` training rows. Mean AUC over five folds on PhysioNet's numbers (data_sets.c): 1000 trees at rate
+ * 0.01 0.860; 500 trees at rate 0.02 0.858; 63 thresholds the same; 16 leaves 0.860; least 10 0.860; four sums of 250
+ * trees each, averaged, 0.861. */
 boost_rule boost_default(size_t numbers, size_t rows, int32_t classes, int32_t trees, uint32_t seed);
-/* Without validation rows there is no tree. */
+/* Without training or validation rows it adds no tree to those of rule->first. */
 void boost_fit(boost *b, boost_rows train, boost_rows valid, const boost_rule *rule);
-/* The trees of both, each with half of its height: a row's sums are the mean of theirs. */
+/* Takes the trees of both at half their height, so that a row's sums are the mean of the two. */
 void boost_mean(boost *mean, const boost *a, const boost *b);
-/* Room for so many trees, of which there is none yet. */
+/* Room for `trees` trees; b.trees is 0. */
 boost boost_empty(size_t numbers, int32_t classes, int32_t trees);
 /* A threshold just below number i of an ascending list. */
 mtan_real boost_threshold(const double *ascending, size_t i);
 size_t boost_leaf(const boost *b, size_t tree, const mtan_real *x);
-/* Logits (n) become probabilities. */
+/* Turns logits (n) into probabilities, in place. */
 void boost_softmax(double *x, size_t n);
 /* A row's sums as logits, (classes). */
 void boost_at(const boost *b, const mtan_real *x, double *logit);

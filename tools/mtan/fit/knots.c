@@ -7,13 +7,14 @@
 #include "../../data/percentile.h"
 #include "../model/bundle.h"
 
-/* The values of these records, channel by channel. */
+/* The values of some records, grouped by channel. */
 typedef struct values {
     double *value;
     size_t *begin; /* (channels + 1) */
 } values;
 
-/* Channel c's are counted at c + 2, so that they are put from where c + 1 says, which in the end is where the next channel begins. */
+/* A counting sort. Channel c is counted at begin[c + 2]; the prefix sums turn begin[c + 1] into the place of its next
+ * value, which ends up where the next channel begins. */
 static values values_of(const dataset *d, const int32_t *records, size_t channels) {
     values v = {NULL, tool_calloc(channels + 2, sizeof *v.begin)};
     for (size_t i = 0; i < arrlenu(records); i++) {
@@ -45,7 +46,7 @@ void knots_fit(mtan_real *weights, const plan *p, const dataset *d, const split 
         sort_ascending(value, n);
         for (int32_t j = 0; n > 0 && j <= c->bins; j++) {
             knot[j] = (mtan_real)percentile_sorted(value, n, 100.0 * j / c->bins);
-            if (j > 0 && knot[j] < knot[j - 1]) knot[j] = knot[j - 1]; /* by rounding: they may not fall */
+            if (j > 0 && knot[j] < knot[j - 1]) knot[j] = knot[j - 1]; /* rounding must not make the knots descend */
         }
     }
     free(v.value), free(v.begin), arrfree(records);

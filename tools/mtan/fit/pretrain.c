@@ -12,7 +12,7 @@
 
 /* ---- the plan ---- */
 
-/* The encoder stays as it is, and of mTAND-Full the decoder too. */
+/* The encoder keeps its settings; of mTAND-Full the decoder does too. */
 static void interpolating_config(mtan_config *c, const mtan_config *usual) {
     if (c->kind == MTAN_ENC) c->latent = usual->latent;
     c->kind = MTAN_FULL, c->classify = MTAN_CLASSIFY_NONE, c->classes = 0;
@@ -22,7 +22,7 @@ static void interpolating_config(mtan_config *c, const mtan_config *usual) {
     c->samples = usual->samples, c->kl_anneal = usual->kl_anneal, c->noise_std = usual->noise_std;
 }
 
-/* Data of a set, without labels, all of it. */
+/* The whole data set, without labels. */
 static void interpolating_source(source *s, const recipe *r) {
     const split_way all = {SPLIT_ALL, 0, 0, SPLIT_FOLD_COUNT, SPLIT_SEED};
     snprintf(s->variant, sizeof s->variant, "%s", s->set->variant[1]);
@@ -53,7 +53,7 @@ static int by_text(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The names of what judges the model, sorted. A record subject@time is the subject's too. */
+/* The names of the labelled validation and test records, sorted. A record subject@time adds the name of its subject. */
 static char **judging_names(const dataset *d, const split *s) {
     char **names = NULL;
     for (int part = SPLIT_VALID; part <= SPLIT_TEST; part++)
@@ -70,7 +70,7 @@ static char **judging_names(const dataset *d, const split *s) {
     return names;
 }
 
-/* Keeps the other records; returns how many go. */
+/* Removes the records that judge the model; returns how many. */
 static size_t leave_out(dataset *d, const dataset *labelled, const split *s) {
     char **names = judging_names(labelled, s);
     const size_t n = arrlenu(d->records);
@@ -86,7 +86,7 @@ static size_t leave_out(dataset *d, const dataset *labelled, const split *s) {
     return n - kept;
 }
 
-/* The first channels, which do not change, go. */
+/* Removes the static channels, which come first. */
 static void drop_statics(dataset *d, int32_t statics) {
     for (size_t i = 0; i < arrlenu(d->records); i++) {
         dataset_record *r = &d->records[i];
@@ -122,16 +122,19 @@ static int read_records(pretraining *x, const prep *prepared, const char *path) 
     return unit_matches(prepared, &x->data);
 }
 
-/* Made-up series of 48 observations whose period decides, 60 labels and 1500 records without: AUC of 1000 others, three seeds, without
- * pretraining 0.55, 0.54 and 0.50; of 600 steps 0.55, 0.54 and 0.94; of 2400 0.997, 0.985 and 0.994. It does not always help: of 600
- * steps, a local shape that decides 0.63, 0.66 and 0.57 without, 0.60, 0.54 and 0.54 with it; two channels that move together 0.56, 0.51 and
- * 0.52 without, 0.63, 0.57 and 0.55 with it. PhysioNet,
- * `mtan train physionet-enc --preset best --trees 0 --pretrain set-b.tar.gz`, validation AUC without and with it: all 2560 training records
- * 0.827 and 0.825, another seed 0.833 and 0.829; the first 250 of them, 100 epochs, three seeds, 0.663, 0.676 and 0.660 without, 0.671, 0.679
- * and 0.667 with it. */
+/* How many steps of pretraining are enough: synthetic series of 48 observations whose class depends on the period, 60
+ * labelled records and 1500 without labels, AUC on 1000 others, three seeds: without pretraining 0.55, 0.54 and 0.50;
+ * with 600 steps 0.55, 0.54 and 0.94; with 2400 steps 0.997, 0.985 and 0.994.
+ *
+ * Pretraining does not always help. With 600 steps: where the class depends on a local shape, 0.63, 0.66 and 0.57
+ * without it and 0.60, 0.54 and 0.54 with it; where it depends on two channels that move together, 0.56, 0.51 and 0.52
+ * without it and 0.63, 0.57 and 0.55 with it. PhysioNet, `mtan train physionet-enc --preset best --trees 0 --pretrain
+ * set-b.tar.gz`, validation AUC without and with it: all 2560 training records 0.827 and 0.825, another seed 0.833 and
+ * 0.829; the first 250 of them, 100 epochs, three seeds, 0.663, 0.676 and 0.660 without it, 0.671, 0.679 and 0.667 with
+ * it. */
 enum { ENOUGH_STEPS = 2400 };
 
-/* A run that is resumed goes on with the records that it started with. */
+/* A resumed run must continue with the records that it started with. */
 static int remember(plan *p, const split *s, const char *path) {
     char hash[sizeof p->pretrained];
     snprintf(hash, sizeof hash, "%016" PRIx64, s->values);
@@ -167,8 +170,9 @@ void pretrain_close(pretraining *x) {
 
 /* ---- the weights ---- */
 
-/* What the model that interpolates calls a tensor: the reference names the recurrent layer of mTAND-Enc otherwise. The state of that
- * one runs forwards in time, as the first of mTAND-Full's two. */
+/* The interpolating model's name for a tensor. The reference implementation names the recurrent layer of mTAND-Enc
+ * differently from that of mTAND-Full. mTAND-Enc's layer runs forwards in time, as the first of mTAND-Full's two layers
+ * does. */
 static void name_in_full(char out[MTAN_NAME_SIZE], const char *name) {
     static const char enc[] = "rec.enc.";
     const int recurrent = strncmp(name, enc, sizeof enc - 1) == 0;

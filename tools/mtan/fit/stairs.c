@@ -8,7 +8,7 @@
 #include "../../data/percentile.h"
 #include "../measure/logistic.h"
 
-/* The numbers that are read, one row behind the other. */
+/* Copies the numbers that are read into (rows, features). */
 static double *read_rows(boost_rows rows, const size_t *number, size_t features, size_t numbers) {
     double *x = tool_calloc(rows.n * features + 1, sizeof *x);
     for (size_t i = 0; i < rows.n; i++)
@@ -16,7 +16,8 @@ static double *read_rows(boost_rows rows, const size_t *number, size_t features,
     return x;
 }
 
-/* Steps of as many rows each, where the number does not repeat. A row without the number takes the step that its mean is in. */
+/* Steps with equal numbers of rows, as far as the number does not repeat. A row without the number takes the step of
+ * the mean. */
 static void split_steps(boost_split *split, const double *sorted, size_t n, size_t number, double mean) {
     for (int32_t k = 0; k < BOOST_SPLITS; k++) {
         const mtan_real threshold = boost_threshold(sorted, ((size_t)k + 1) * n / MTAN_LEAVES);

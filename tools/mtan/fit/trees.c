@@ -25,18 +25,18 @@ static int32_t numbers_of(const mtan_config *c) {
     return (int32_t)mtan_summaries_count(c) - c->statics;
 }
 
-/* What trees split a record by, in the order of mtan_summaries; NaN where its channel was not observed. */
+/* The numbers that trees split a record by, in the order of mtan_summaries; NaN where the channel was not observed. */
 static void read_numbers(const mtan_config *c, const mtan_record *record, mtan_real *out, mtan_real *room) {
     const int32_t n = numbers_of(c), changing = n - c->statics, channels = c->channels - c->statics;
     (void)mtan_summaries(c, record, room,
-                         mtan_summaries_count(c)); /* the network has read the record: it cannot fail */
+                         mtan_summaries_count(c)); /* it cannot fail: the network has already read the record */
     for (int32_t j = 0; j < n; j++) {
         const mtan_real seen = j < changing ? room[j % channels] : room[n + (j - changing)];
         out[j] = seen > 0 ? room[j] : (mtan_real)NAN;
     }
 }
 
-/* Records with a class. */
+/* A row for each record that has a class. */
 static boost_rows rows_of(const mtan_config *c, const dataset *d, const int32_t *positions) {
     summary_row *rows = summary_rows(d, positions);
     const size_t n = arrlenu(rows), numbers = (size_t)numbers_of(c);
@@ -55,7 +55,7 @@ static void rows_free(boost_rows r) {
     free((void *)r.x), free((void *)r.label);
 }
 
-/* As at the start of a training: the network alone. */
+/* Resets the weights to the network alone, as at the start of a training. */
 static void drop_trees(bundle *b) {
     const mtan_config *c = &b->model.config;
     const size_t splits = (size_t)c->trees * BOOST_SPLITS, leaves = (size_t)c->trees * MTAN_LEAVES;
@@ -64,7 +64,8 @@ static void drop_trees(bundle *b) {
     memset(tensor(b, "rec.trees.height"), 0, leaves * (size_t)mtan_config_outputs(c) * sizeof(mtan_real));
 }
 
-/* The log-probabilities of the network and the logits of the trees, (rows, classes), with room for those of both. */
+/* The log-probabilities of the network and the logits of the trees, (rows, classes), with workspace for their
+ * mixture. */
 typedef struct pair {
     const predictions *of;
     double *network, *tree, *both;
@@ -77,10 +78,12 @@ static double loss_of(const pair *x, double network_share, double trees_share) {
     return metric_log_loss(x->both, x->of->label, x->of->rows, x->of->classes);
 }
 
-/* What a mixture costs beside its loss, so that few validation records do not decide by chance that network or trees alone are best: it is
- * drawn to even shares. Made-up sets in which one thing decides (plan.c), 38 or 64 validation records, AUC of others, mean of eight draws,
- * when trees were doubted instead, and so: the mean 0.904 and 0.909, the spread 0.949 and 0.950, where they lie 0.993 and 0.990, how many there
- * are 0.796 and 0.799, a local shape 0.998 both, the period 0.953 both, the trend of the README's example 0.893 and 0.892. */
+/* A penalty on the mixture in addition to its loss, which draws it towards equal shares: otherwise a few validation
+ * records decide by chance for the network or the trees alone. Synthetic sets in which one property decides the class
+ * (plan.c), 38 or 64 validation records, AUC on others, mean of eight draws, with a penalty on the trees' share instead
+ * and with this one: the mean 0.904 and 0.909, the spread 0.949 and 0.950, where values lie in time 0.993 and 0.990,
+ * how many there are 0.796 and 0.799, a local shape 0.998 both, the period 0.953 both, the trend of the README's
+ * example 0.893 and 0.892. */
 static double doubt(const pair *x, double network_share, double trees_share) {
     const double records = 10, off = trees_share / (network_share + trees_share) - 0.5;
     return records / (double)x->of->rows * off * off;
@@ -98,13 +101,13 @@ static void weigh(trees_fit *fit, const pair *x) {
         }
 }
 
-/* As mtan.h has a split; one of leaf -1 splits nothing. */
+/* A split in the layout of mtan.h; leaf -1 marks an unused split. */
 static void write_split(mtan_real *to, const boost_split *from) {
     to[0] = (mtan_real)from->leaf, to[1] = (mtan_real)from->number;
     to[2] = from->threshold, to[3] = (mtan_real)from->side;
 }
 
-/* Where every sum begins goes into the first tree. */
+/* The heights of the first tree take up the initial sums. */
 static void write_trees(bundle *b, const boost *fitted, const trees_fit *fit) {
     const size_t outputs = (size_t)fitted->classes, columns = (size_t)fitted->columns, trees = (size_t)fitted->trees;
     mtan_real *splits = tensor(b, "rec.trees.split"), *height = tensor(b, "rec.trees.height");
@@ -131,7 +134,7 @@ static void pair_free(pair *x) {
     free(x->network), free(x->tree), free(x->both);
 }
 
-/* rows: those of the records with a class at the positions. */
+/* rows: of the records at the positions that have a class. */
 static int compare(bundle *b, const dataset *d, const int32_t *positions, boost_rows rows, const boost *fitted,
                    int32_t threads, trees_fit *fit, char *error) {
     predictions p;
@@ -149,7 +152,8 @@ static int compare(bundle *b, const dataset *d, const int32_t *positions, boost_
     return good;
 }
 
-/* A regression reads what stands for itself: shapes and the course of a channel are for trees. */
+/* Marks the numbers that a regression reads: the plain summaries and the static channels. Numbers for the shape and the
+ * course of a channel are left to the trees. */
 static uint8_t *plain_numbers(const mtan_config *c) {
     const int32_t n = numbers_of(c), channels = c->channels - c->statics;
     uint8_t *plain = tool_calloc((size_t)n + 1, 1);
@@ -157,20 +161,21 @@ static uint8_t *plain_numbers(const mtan_config *c) {
     return plain;
 }
 
-/* Where there are more numbers or records, a regression takes long and trees find what it would: those of PhysioNet are no better for it. */
+/* With more numbers or records a regression takes long, and trees find the same effects: on PhysioNet it brings no
+ * gain. */
 static int takes_regression(const mtan_config *c, boost_rows train) {
     const size_t most_rows = 2000;
     const int32_t most_numbers = 100, read = MTAN_SUMMARIES * (c->channels - c->statics) + c->statics;
     return read <= most_numbers && read <= c->trees / 2 && train.n > 0 && train.n <= most_rows;
 }
 
-/* With a regression there are two fits, which share the room. */
+/* With a regression there are two fits, and each gets half of the trees. */
 static boost_rule rule_of(const mtan_config *c, boost_rows train, int64_t seed, int regression) {
     return boost_default((size_t)numbers_of(c), train.n, c->classes, regression ? c->trees / 2 : c->trees,
                          (uint32_t)seed);
 }
 
-/* The mean of trees from nothing and of trees that go on from a regression. Of these there may be so many. */
+/* The mean of trees fitted from scratch and of trees that continue from a regression; `most` limits the latter. */
 static void fit_both(boost *b, const mtan_config *c, boost_rows train, boost_rows valid, boost_rule rule, int32_t most,
                      trees_fit *fit) {
     uint8_t *plain = plain_numbers(c);
@@ -204,14 +209,14 @@ int trees_add(bundle *b, const dataset *d, const split *s, int64_t seed, int32_t
     return good;
 }
 
-/* The fit validates on its own rows: the log-loss of these falls with every tree, so that none is left out. */
+/* The fit validates on its own training rows: their log-loss falls with every tree, so that it keeps all of them. */
 void trees_refit(bundle *b, const dataset *d, const int32_t *positions, int64_t seed, const trees_fit *fit) {
     const mtan_config *c = &b->model.config;
     if (fit->count == 0) return;
     const boost_rows rows = rows_of(c, d, positions);
     boost_rule rule = rule_of(c, rows, seed, fit->regression > 0);
     boost fitted;
-    trees_fit again = *fit; /* with its ridge */
+    trees_fit again = *fit; /* starts with its ridge */
     rule.trees = fit->count - fit->regression, rule.patience = fit->count + 1;
     drop_trees(b);
     if (fit->regression == 0) boost_fit(&fitted, rows, rows, &rule);

@@ -8,13 +8,13 @@
 #include "../../data/memory.h"
 #include "../../data/percentile.h"
 
-/* How far out the true number lies, in distances of the interval's end on its side from the median. */
+/* The distance of the true number from the median, relative to the distance of the interval's end on the same side. */
 static double distance(const double *p, double y) {
     const double width = y > p[1] ? p[2] - p[1] : p[1] - p[0];
     return width > 0 ? fabs(y - p[1]) / width : y == p[1] ? 0 : INFINITY;
 }
 
-/* The smallest factor with which a share of (n + 1) lies inside: one more than there are, for the record that comes next. */
+/* The smallest factor with which a share of n + 1 records lies inside: the extra one is the record to be predicted. */
 double width_factor(const number_predictions *p, double interval) {
     const double rank = ceil((double)(p->rows + 1) * interval);
     double *out, factor;
@@ -24,7 +24,8 @@ double width_factor(const number_predictions *p, double interval) {
     sort_ascending(out, p->rows);
     factor = out[(size_t)rank - 1];
     free(out);
-    return factor > 1e-3 && factor < 1e3 ? factor : 1; /* beyond that the model has learned nothing of it yet */
+    return factor > 1e-3 && factor < 1e3 ? factor
+                                         : 1; /* outside this range the model has not learned its intervals yet */
 }
 
 int width_layer(const mtan_config *c, mtan_param *weight, mtan_param *bias) {
@@ -40,7 +41,7 @@ int width_layer(const mtan_config *c, mtan_param *weight, mtan_param *bias) {
     return found == 3;
 }
 
-/* low and high become median + factor * (themselves - median). */
+/* low = median + factor * (low - median), and high likewise. */
 static void apply(mtan_real *rows, int32_t cols, double factor) {
     mtan_real *low = rows, *median = rows + cols, *high = median + cols;
     for (int32_t k = 0; k < cols; k++) {
