@@ -19,9 +19,9 @@
 #include "../../data/generators.h"
 
 enum { DRAW_THIN = 1, DRAW_SHARE = 2, DRAW_TIMES = 3, DRAW_ORDER = 4, DRAW_HOOK = 5 };
-static const double DIVERGED = 1e4; /* a loss this many times the first one's size is no training any more */
+static const double DIVERGED = 1e4; /* a loss this many times the first one: training has diverged */
 
-/* Four random words for one thing drawn for a record in an epoch. */
+/* Four random words for one kind of draw (`what`) for a record in an epoch. */
 static void draw(uint32_t out[4], const training *t, uint32_t what, uint64_t record, uint32_t index) {
     const uint32_t counter[4] = {index, (uint32_t)(t->epoch + 1), (uint32_t)record, (uint32_t)(record >> 32)};
     const uint32_t key[2] = {(uint32_t)t->plan->seed, what};
@@ -40,7 +40,7 @@ static mtan_bounds training_bounds(const training *t) {
     return b;
 }
 
-/* Those of validation. */
+/* Bounds of the validation runner. */
 static mtan_bounds runner_bounds(const training *t) {
     return t->plan->source.interpolation ? interpolation_bounds(t->data) : model_bounds(&t->plan->config, t->data);
 }
@@ -51,13 +51,13 @@ static double rate_of(void *context, int64_t step, int32_t epoch) {
     return plan_rate(t->plan, step, (int64_t)training_batches(t) * t->plan->epochs);
 }
 
-/* A trainer in a new block. */
+/* Makes the trainer in a newly allocated block. */
 static mtan_status make_trainer(training *t, const mtan_train_config *config) {
     const mtan_bounds bounds = training_bounds(t);
     size_t bytes = 0;
     const mtan_status status = mtan_trainer_size(&t->model, config, &bounds, &bytes);
     if (status != MTAN_OK) return status;
-    t->memory = tool_realloc(NULL, bytes); /* not cleared: pages that no batch needs stay untouched */
+    t->memory = tool_realloc(NULL, bytes); /* not cleared, so that pages which no batch needs stay untouched */
     if (!device_hold(t->model.backend, t->memory, bytes)) return MTAN_ERR_DEVICE;
     return mtan_trainer_init(&t->trainer, &t->model, t->weights, config, &bounds, t->memory, bytes);
 }
@@ -80,7 +80,7 @@ static mtan_status start_trainer(training *t, const rank_set *r, int32_t threads
     config.dropout = p->dropout;
     config.kl_weight = p->kl_weight;
     config.seed = (uint64_t)p->seed;
-    mtan_pool_start(&t->pool, t->model.backend->device ? 1 : threads); /* fewer threads are enough */
+    mtan_pool_start(&t->pool, t->model.backend->device ? 1 : threads); /* it may start fewer threads */
     config.parallel_for = mtan_pool_run, config.parallel_context = &t->pool, config.threads = t->pool.threads;
     if (r) config.rank = r->rank, config.ranks = r->ranks, config.allreduce = r->allreduce;
     if (r) config.allreduce_context = r->context;
@@ -88,7 +88,7 @@ static mtan_status start_trainer(training *t, const rank_set *r, int32_t threads
     return make_trainer(t, &config);
 }
 
-/* Room for more steps of the solver: another block, with the state of the old one. 0: no more is to be had. */
+/* Makes room for more solver steps: a larger block with the state of the old one. 0: no more room is to be had. */
 static int grow_trainer(training *t) {
     const mtan_trainer old = t->trainer;
     const size_t bytes = mtan_weights_count(&old.model->config) * sizeof *old.moment1;
@@ -107,7 +107,7 @@ static int grow_trainer(training *t) {
     return good;
 }
 
-/* Some baselines fill gaps with the mean of a channel over the training records, which they keep beside their weights. */
+/* Stores the channel means of the training records among the weights, for baselines that fill gaps with them. */
 static void set_means(training *t) {
     const size_t D = (size_t)t->plan->config.channels;
     double *sum = tool_calloc(2 * D, sizeof *sum), *count = sum + D;
@@ -203,7 +203,7 @@ static void thin_events(const training *t, mtan_record *r, mtan_event *out) {
     r->events = out, r->n_events = n;
 }
 
-/* The events at times that are shown, or at those that are not, in their order: how many there are. */
+/* Copies the events at shown times (wanted 1) or hidden times (wanted 0) in their order; returns how many. */
 static int32_t take_events(mtan_event *out, const mtan_record *r, const unsigned char *shown, int wanted) {
     int32_t n = 0, time = -1;
     for (int32_t i = 0; i < r->n_events; i++) {
@@ -213,8 +213,9 @@ static int32_t take_events(mtan_event *out, const mtan_record *r, const unsigned
     return n;
 }
 
-/* The encoder sees a share of the times; the decoder is scored on all observations. Where it learns how far off it is, those that the
- * encoder sees would tell it wrong, as they are easier than any other: it is scored on those that are hidden. */
+/* The encoder sees a share of the times; the decoder is scored on all observations. A decoder that learns its own
+ * variance is scored on the hidden ones only: those that the encoder sees are easier than any others and would make it
+ * overconfident. */
 static void hide_times(const training *t, mtan_record *r, int32_t n_times, mtan_event *out) {
     const double low = t->plan->observed_low, high = t->plan->observed_high;
     unsigned char *shown = tool_calloc((size_t)n_times, 1);
@@ -231,8 +232,8 @@ static void hide_times(const training *t, mtan_record *r, int32_t n_times, mtan_
     free(shown);
 }
 
-/* The encoder sees what lies before a time that is drawn between the record's first and last; the decoder is scored on what comes
- * within the horizon after it. */
+/* The encoder sees the events up to a time drawn between the record's first and last; the decoder is scored on the
+ * events within the horizon after it. */
 static void hide_future(const training *t, mtan_record *r) {
     const mtan_event *e = r->events;
     const int32_t n = r->n_events;
@@ -254,13 +255,14 @@ static uint32_t hook_word(const void *context, uint64_t record) {
     return word[0];
 }
 
-/* What the model itself does to a batch. */
+/* Lets a baseline rearrange a batch. */
 static void arrange(const training *t, mtan_record *records, int32_t n, mtan_event *room, size_t most) {
     const baseline_batch b = {&t->plan->config, records, n, 1, room, most, hook_word, t};
     t->hook->arrange(&b);
 }
 
-/* The first record of a batch: neighbours have places of their own where one is sent to a device while the other runs. */
+/* The place of a batch's first record. On a device successive batches alternate between two places, as the next batch
+ * is sent while the current one runs. */
 static size_t batch_place(const training *t, int32_t batch) {
     return t->model.backend->device && batch % 2 ? (size_t)t->plan->batch : 0;
 }
@@ -335,7 +337,7 @@ const char *training_metric(const training *t) {
     return t->plan->config.classes == 2 || t->plan->config.task == MTAN_TASK_LABELS ? "val_auc" : "val_acc";
 }
 
-/* Validation records of one class have no AUC: then the loss decides. */
+/* The selection value, smaller is better. Validation records of a single class have no AUC; the loss decides then. */
 static double select_classes(plan_select by, const predictions *p) {
     const double auc = by != SELECT_AUC  ? NAN
                        : p->classes == 2 ? metric_auc(p->score, p->label, p->rows)
@@ -359,7 +361,7 @@ static int validate_classes(training *t, epoch_result *result) {
     return 1;
 }
 
-/* In the model's units: standard deviations of the training records. */
+/* In the model's units, which are standard deviations of the training records. */
 static int validate_numbers(training *t, epoch_result *result) {
     number_predictions p;
     number_query q = {&p, NUMBER_RMSE, NULL, NULL};
@@ -399,7 +401,7 @@ static int validate_curves(training *t, epoch_result *result) {
     return 1;
 }
 
-/* What a validation is by the model's task. */
+/* Validation by the model's task. */
 static int validate(training *t, epoch_result *result) {
     if (t->plan->source.interpolation) return validate_curves(t, result);
     switch (t->plan->config.task) {
@@ -425,7 +427,7 @@ int training_end_epoch(training *t, epoch_result *result, char *error) {
     }
     result->eval_seconds = seconds() - start;
     t->epoch++, t->batch = t->filled = 0;
-    mtan_trainer_next(&t->trainer, NULL, 0); /* an epoch may have been cut short, by a search */
+    mtan_trainer_next(&t->trainer, NULL, 0); /* a search may have cut the epoch short */
     best = result->val_points == 0 ||
            (isfinite(result->val_selected) && (t->plan->select == SELECT_LAST || result->val_selected < t->best));
     if (best && result->val_points > 0) t->best = result->val_selected;
@@ -511,7 +513,7 @@ int training_read(training *t, bundle *b, char *error) {
     t->best_epoch = (int32_t)fmax(0, fmin(epoch, bundle_number(b, "mtan.run.best_epoch", 0)));
     t->since_best = (int32_t)fmax(0, fmin(epoch, bundle_number(b, "mtan.run.since_best", 0)));
     t->best = bundle_number(b, "mtan.run.best", INFINITY);
-    if (!isfinite(t->best)) t->best = INFINITY; /* NaN, from before it was kept out, would never be beaten */
+    if (!isfinite(t->best)) t->best = INFINITY; /* older files may hold NaN, which no epoch would ever beat */
     t->first_loss = bundle_number(b, "mtan.run.first_loss", NAN);
     for (int i = 0; i < 5; i++) {
         snprintf(key, sizeof key, "mtan.run.sum.%s", sums[i]);

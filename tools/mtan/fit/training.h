@@ -1,6 +1,6 @@
-/* Training of one model by a plan: batches, steps, validation, and the state that a checkpoint needs. It neither prints nor
- * writes files: train.c does. Everything random is a function of (seed, epoch, record), so a resumed run continues to the same
- * bits, and threads and ranks change nothing. */
+/* Training of one model by a plan: batches, steps, validation, and the state that a checkpoint needs. It neither prints
+ * nor writes files; train.c does. Every random draw is a function of (seed, epoch, record), so a resumed run continues
+ * to the same bits, and the number of threads or ranks changes nothing. */
 #ifndef MTAN_TOOLS_TRAINING_H
 #define MTAN_TOOLS_TRAINING_H
 
@@ -8,14 +8,15 @@
 #include "../model/plan.h"
 #include "../model/runner.h"
 
-/* What one epoch gave. NaN where there is no such number. */
+/* The result of one epoch. NaN where a number does not exist. */
 typedef struct epoch_result {
     double train_loss, train_recon, train_ce, train_kl, gradient_norm;
-    double val_loss,
-        val_metric; /* metric: AUC (two classes), accuracy (more), MSE of held-out points (interpolation) */
-    double
-        val_selected; /* what the best epoch has the least of: loss or MSE, or minus AUC or accuracy (plan.h, select) */
-    size_t val_points; /* labelled rows or points that they are of; 0: there is nothing to choose an epoch by */
+    /* val_metric: AUC (two classes, labels), accuracy (more classes), RMSE (a number), MSE of held-out points
+     * (interpolation). val_selected: the best epoch has the smallest: loss or MSE, or minus AUC or accuracy (plan.h,
+     * select). */
+    double val_loss, val_metric;
+    double val_selected;
+    size_t val_points; /* labelled rows or points validated; 0: no basis for choosing an epoch */
     double seconds, eval_seconds;
 } epoch_result;
 
@@ -31,28 +32,31 @@ typedef struct training {
     mtan_model model;
     mtan_real *weights;
     mtan_trainer trainer;
-    mtan_model kept; /* what is validated and saved as the best: the model, or the mean of its weights */
+    mtan_model kept; /* the model that is validated and saved as the best: `model`, or its averaged weights */
     runner run;      /* for validation, of `kept` */
     mtan_pool pool;
     void *memory;
     double *class_weights; /* (C) in the loss, or NULL */
-    /* the batch being trained on */
-    mtan_record *records;      /* (batch); with a device twice, for the next batch too */
-    mtan_event *events;        /* (batch, most events), likewise: what is left of each record's events after thinning */
-    const baseline_hook *hook; /* of the model, or NULL; and events that it makes: (batch, most events), likewise */
+    /* the current batch */
+    mtan_record *records; /* (batch); twice as many on a device, for the next batch */
+    mtan_event *events; /* (batch, most events), likewise: the events that the model sees, after hiding and thinning */
+    const baseline_hook *hook; /* of the model, or NULL; room: (batch, most events), likewise, for its events */
     mtan_event *room;
-    int32_t filled, n_filled; /* with a device: the batch that is there already, 0: none, and its records */
+    int32_t filled, n_filled; /* on a device: the batch that is filled already (0: none), and its records */
     int32_t *order;           /* (training records) this epoch's order, as positions in split->part[SPLIT_TRAIN] */
-    /* state of the run: what a checkpoint keeps beside weights, moments and step */
-    int32_t epoch, batch; /* epochs and, of the next one, batches that are done */
+    /* state of the run that a checkpoint stores besides weights, moments and step */
+    int32_t epoch, batch; /* epochs done; batches done of the next epoch */
     double sum[5];        /* over this epoch's batches: loss, recon, ce, kl, gradient norm, each times its records */
-    double train_seconds; /* of this epoch; no checkpoint keeps it, as the same training has the same bytes */
-    mtan_real *bands;     /* (D) of a learned variance, as the last validation fitted them (bands.h); or NULL */
-    double width; /* of the intervals of a number, as the last validation fitted it (widths.h); 0 or 1: as they are */
+    double train_seconds; /* of this epoch; not in checkpoints, so that equal trainings write equal bytes */
+    mtan_real *bands;     /* (D) factors on learned deviations, from the last validation (bands.h); or NULL */
+    /* width: the factor on a number's intervals, from the last validation (widths.h); 0 or 1: they stay as they are */
+    double width;
     int32_t best_epoch, since_best; /* best_epoch 0: none yet */
     double best;                    /* the smallest selection value: loss, MSE, or minus AUC; SELECT_LAST: the newest */
     double first_loss;
-    int diverged; /* the last step's loss was not a number, or beyond all measure; or a validation's result not finite */
+    /* diverged: the last step's loss was NaN or far too large, or its gradient was not finite, or a result of
+     * validation was not */
+    int diverged;
 } training;
 
 typedef struct rank_set {
@@ -61,25 +65,27 @@ typedef struct rank_set {
     void *context;
 } rank_set;
 
-/* Initial weights, workspaces, threads. 1, or 0 with error (512 bytes) set. */
+/* Makes initial weights, workspaces and threads. 1, or 0 with error (512 bytes) set. */
 int training_start(training *t, const plan *p, const dataset *d, const split *s, const mtan_backend *backend,
                    int32_t threads, const rank_set *r, char *error);
-/* Before the first step: the weights that a pretrained model has too become that model's. 0: a device failed. */
+/* Copies in the weights that a pretrained model shares, before the first step. 0: a device failed. */
 int training_take(training *t, const mtan_model *pretrained);
-/* The next batch of the epoch: 1; 0 when the epoch's batches are done; -1 with error set on a failure (a loss that is not a number
- * leaves the weights as they were). */
+/* Trains on the next batch of the epoch: 1; 0 when the epoch's batches are done; -1 with error set on a failure. A loss
+ * that is NaN leaves the weights as they were. */
 int training_step(training *t, step_result *step, char *error);
-/* Ends an epoch: validation, selection. Returns 1 when this is the best so far, 0 when not, -1 with error set. An epoch whose
- * selection value is not finite is never the best; where there is nothing to choose by, or nothing to be chosen (SELECT_LAST), the newest is. */
+/* Ends an epoch: validation and selection. Returns 1 when this epoch is the best so far, 0 when not, -1 with error set.
+ * An epoch whose selection value is not finite is never the best. Without validation results the newest epoch is the
+ * best; with SELECT_LAST it is the newest one whose value is finite. */
 int training_end_epoch(training *t, epoch_result *result, char *error);
 int32_t training_batches(const training *t);    /* per epoch */
-const char *training_metric(const training *t); /* "val_auc", "val_acc" or "val_mse" */
-int training_finished(const training *t);       /* all epochs done, or no better model for `patience` epochs */
+const char *training_metric(const training *t); /* "val_auc", "val_acc", "val_rmse" or "val_mse" */
+int training_finished(const training *t);       /* all epochs done, or `patience` epochs without a better one */
 
-/* Weights and moments as they are now come back from a device; 0: it failed. Before anything of them is read or written. */
+/* Copies weights and moments back from a device; call it before anything reads or writes them. 0: the device failed. */
 int training_fetch(training *t);
-/* What is saved as the best has the widths of validation: `kept` and `run` get them, until the weights are given back, which are the
- * caller's to hold: NULL where nothing changes. 0 as above. */
+/* The model that is saved as the best has its intervals scaled by `width`. training_widen scales `kept` and `run` and
+ * hands the previous weights to the caller in *before, NULL where nothing changes; training_narrow restores and frees
+ * them. 0: the device failed. */
 int training_widen(training *t, mtan_real **before);
 int training_narrow(training *t, mtan_real *before);
 void training_write(const training *t, mtan_file_pair **pairs); /* mtan.run.*, mtan.split.* */
