@@ -9,7 +9,7 @@
 #include "../../data/percentile.h"
 
 const double band_levels[BAND_LEVELS] = {0.5, 0.8, 0.95};
-/* (1 + level) / 2 is the normal distribution's share below so many standard deviations. */
+/* Quantiles of the normal distribution at (1 + level) / 2. */
 static const double deviations[BAND_LEVELS] = {0.6744897501960817, 1.2815515655446004, 1.959963984540054};
 enum { FITTED = 1 }; /* the level that the factors are fitted to */
 

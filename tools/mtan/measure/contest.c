@@ -33,7 +33,7 @@ static logistic_rows rows_of(const summary_table *t) {
     return (logistic_rows){t->x, t->label, t->n};
 }
 
-/* 0: there are too few rows, or nothing to tell them by. */
+/* 0: too few rows, no feature, or a single class. */
 static int fit_regression(logistic *r, const dataset *d, const summary_row *train, const summary_row *valid) {
     const int32_t classes = (int32_t)arrlen(d->classes);
     const int32_t columns = classes > 2 ? classes : 1;
@@ -48,7 +48,7 @@ static void ask_one(const void *regression, const double *x, double *out) {
     logistic_at(regression, x, out);
 }
 
-/* One more row of each class than there are: a class that training never saw is rare, not impossible. */
+/* Laplace smoothing: counts one extra row of each class, as a class that training never saw is rare, not impossible. */
 static double *class_shares(const summary_row *known, size_t rows, int32_t classes) {
     const size_t C = (size_t)classes;
     double *share = tool_calloc(C, sizeof *share), *p = tool_calloc(rows * C, sizeof *p), all = classes;
@@ -137,8 +137,7 @@ contest_number *contest_classes(const class_rivals *r, const predictions *p, int
 
 /* ---- curves ---- */
 
-/* (channels) The mean of each over the training records, or over those asked about where the data has none of those; 0 where a
- * channel was never observed. */
+/* (channels) The mean of each channel over these records; 0 where it was never observed. */
 static double *channel_means(const dataset *d, const int32_t *positions) {
     const size_t D = arrlenu(d->channels);
     double *mean = tool_calloc(D, sizeof *mean), *count = tool_calloc(D, sizeof *count);
@@ -168,7 +167,7 @@ static double fill_error(rival_name name, const series_set *s, const double *mea
     return sum;
 }
 
-/* Every record's errors of one who fills in: (asked), as interpolation_measure has them of the model. */
+/* One baseline's errors on every record (asked), as interpolation_measure computes the model's. */
 static void fill_records(record_error *error, rival_name name, const dataset *d, const int32_t *asked, double share,
                          const double *means) {
     series_set s = series_new(d);
@@ -197,7 +196,7 @@ static double points_of(const record_error *e, error_kind kind) {
     return (double)(kind == ERROR_HELD ? e->held_points : kind == ERROR_ALL ? e->points : e->truth_points);
 }
 
-/* Sums of squares of one who took part: (n) of each record. */
+/* (n) One participant's sum of squared errors on each record. */
 static double *column_of(const record_error *e, size_t n, error_kind kind) {
     double *column = e ? tool_calloc(n, sizeof *column) : NULL;
     for (size_t i = 0; e && i < n; i++) column[i] = error_of(&e[i], kind);

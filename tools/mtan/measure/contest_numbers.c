@@ -17,7 +17,7 @@ static double number_of(const dataset *d, size_t place, size_t c) {
 
 /* ---- labels ---- */
 
-/* The rows of a table in which a label is known, for a regression of two classes. */
+/* The rows of a table in which one label is known, for a regression with two classes. */
 typedef struct known_rows {
     double *x;
     int32_t *label;
@@ -39,7 +39,8 @@ static void known_free(known_rows *k) {
     free(k->x), free(k->label);
 }
 
-/* A regression for each label; one that is always the same in training has none: weights 0 and the constant of its share. */
+/* A regression for each label. A label that is always the same in training has no fit: its weights are 0 and its
+ * constant is the smoothed log-odds. */
 typedef struct label_regressions {
     logistic *of;
     size_t labels;
@@ -112,7 +113,7 @@ static double *regress_numbers(const dataset *d, const summary_row *train, const
 
 /* ---- both ---- */
 
-/* The mean of what training knows, for every row: of a label its share, with one row of each kind added. */
+/* The mean of the known training values, for every row. The share of a label counts one extra row of each kind. */
 static double *means_of(const dataset *d, const summary_row *known, size_t rows) {
     const size_t C = arrlenu(d->classes);
     const double more = d->task == MTAN_TASK_LABELS ? 1 : 0;

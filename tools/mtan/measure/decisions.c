@@ -31,16 +31,16 @@ decision decision_at(double threshold, const double *p, const int32_t *label, si
 /* ---- recalibration ---- */
 
 enum { STEPS_MOST = 50 };
-static const double CERTAIN = 1e-12;  /* probabilities nearer to 0 or 1 count as so near: a float has no more */
-static const double SLOPE_MOST = 1e3; /* beyond, the classes are separated and the slope grows without end */
+static const double CERTAIN = 1e-12;  /* p is clipped to [CERTAIN, 1 - CERTAIN] */
+static const double SLOPE_MOST = 1e3; /* beyond it the classes are separable and the slope would grow without end */
 
 typedef struct labelled_odds {
     double *log_odds; /* (n) */
     const int32_t *label;
-    int intercept; /* which of the two the bootstrap is after */
+    int intercept; /* the bootstrap is of the intercept (1) or of the slope (0) */
 } labelled_odds;
 
-/* Newton's method in two variables. 0: it does not come to an end. */
+/* Newton's method in two variables. 0: it does not converge. */
 static int fit(const labelled_odds *x, const int32_t *rows, size_t n, double *intercept, double *slope) {
     double a = 0, b = 1;
     for (int step = 0; step < STEPS_MOST; step++) {

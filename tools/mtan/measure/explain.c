@@ -12,12 +12,12 @@
 /* ---- records slightly other than one ---- */
 
 enum {
-    TOGETHER_MOST = 1024,  /* variants in one call */
-    EVENTS_MOST = 1 << 21, /* of all of them: 24 MB */
-    EXCHANGES = 3          /* of a channel: the drop of one alone depends on who meets whom */
+    TOGETHER_MOST = 1024,  /* variants per call */
+    EVENTS_MOST = 1 << 21, /* events of these variants: 24 MB */
+    EXCHANGES = 3          /* exchanges per channel: a single one depends on chance */
 };
 
-/* Variant `which` of a record; returns its number of events. */
+/* Writes the events of variant `which` of a record; returns their number. */
 typedef int32_t (*variant_function)(mtan_event *out, const mtan_record *of, size_t which);
 
 static int32_t without_one(mtan_event *out, const mtan_record *of, size_t which) {
@@ -67,7 +67,7 @@ static int classify_variants(runner *run, const mtan_record *of, size_t n, varia
 
 /* ---- observations ---- */
 
-/* Of class k against all others: its logit minus the log of the sum of the others' exponentials. */
+/* The log-odds of class k against all others: its logit minus the log-sum-exp of the other logits. */
 static double log_odds_of(const double *logit, int32_t classes, int32_t k) {
     double most = -INFINITY, sum = 0;
     for (int32_t c = 0; c < classes; c++)
@@ -84,7 +84,7 @@ int32_t likeliest(const double *p, int32_t classes) {
     return best;
 }
 
-/* What a record is asked about, from one row of outputs. */
+/* The output that is explained, from one row of outputs. */
 static double answer_of(const mtan_config *c, const double *p, const double *logit, int32_t of, const prep *units) {
     switch (c->task) {
     case MTAN_TASK_CLASSES: return log_odds_of(logit, c->classes, of);
@@ -94,7 +94,7 @@ static double answer_of(const mtan_config *c, const double *p, const double *log
     return logit[of];
 }
 
-/* Outputs of a record, then of it without each of its observations: rows of O. */
+/* Outputs of a record, then of the record without each of its observations: rows of O. */
 typedef struct variants {
     double *p, *logit;
 } variants;
@@ -146,7 +146,7 @@ void record_influence_free(record_influence *f) {
 
 /* ---- time ---- */
 
-/* A record that is followed as its events come: a prediction costs the same however many came before. */
+/* A record that is streamed event by event: a prediction costs the same however many events came before. */
 typedef struct follower {
     const mtan_record *record;
     size_t bytes; /* of a stream */
@@ -182,7 +182,7 @@ static mtan_status follow(void *context, mtan_predictor *predictor, size_t first
     return status;
 }
 
-/* Models that no stream is for are asked anew at every time. */
+/* Models that cannot stream are run anew at every time. */
 static int follow_record(runner *run, const mtan_record *record, size_t times, double *p) {
     follower f = {record, 0, p};
     return mtan_stream_size(run->model, 0, &f.bytes) == MTAN_OK ? runner_each(run, 1, follow, &f)
@@ -225,8 +225,8 @@ static void take_channel(mtan_event **to, const dataset *d, int32_t record, int3
         if ((e[i].channel == channel) != others) arrput(*to, e[i]);
 }
 
-/* The data with a channel's series of each record replaced by those of record order[i]. Records and events are its own, the rest is
- * the data's. */
+/* The data with a channel's series in each record replaced by that of record order[i]. The copy owns its records and
+ * events and shares the rest. */
 static dataset exchange(const dataset *d, const int32_t *positions, int32_t channel, const int32_t *order) {
     dataset mixed = *d;
     mixed.records = NULL, mixed.events = NULL;
@@ -246,7 +246,7 @@ static dataset exchange(const dataset *d, const int32_t *positions, int32_t chan
     return mixed;
 }
 
-/* The model as it is, and with a channel exchanged a few times. */
+/* The model on the original data, and on data with a channel exchanged, a few times. */
 typedef struct exchanged {
     const worth *model;
     judged other[EXCHANGES];

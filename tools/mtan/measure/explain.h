@@ -1,6 +1,6 @@
-/* Why a model says what it says: how each observation of a record changes its prediction, how the prediction comes about in time,
- * and which channels a metric rests on. All of it asks the model about records that are slightly other than those observed; nothing
- * is approximated. For models that predict classes, a number or several labels. */
+/* Explanations of a prediction: how each observation of a record changes it, how it develops over time, and which
+ * channels a metric depends on. All of them run the model on modified records; nothing is approximated. For models that
+ * predict classes, a number or several labels. */
 #ifndef MTAN_TOOLS_EXPLAIN_H
 #define MTAN_TOOLS_EXPLAIN_H
 
@@ -9,23 +9,23 @@
 #include "../model/runner.h"
 #include "worth.h"
 
-/* The class of the highest of (classes) probabilities. */
+/* The class with the highest of (classes) probabilities. */
 int32_t likeliest(const double *p, int32_t classes);
 
-/* A record with one answer: what its observations change. */
+/* How the observations of a record change one of its outputs. */
 typedef struct record_influence {
-    int32_t of;     /* the class: the one asked about, or the likeliest; or the label; of a number 0 */
-    double said;    /* the log-odds of that class against all others, or of that label; of a number the number */
-    double *change; /* (n_events) by how much each one raises that: with all, minus with all but this one */
+    int32_t of;     /* the class asked about, or the likeliest; or the label; 0 for a number */
+    double said;    /* the output: the log-odds of that class against all others, or of that label; or the number */
+    double *change; /* (n_events) by how much each raises it: the output with all minus the output without it */
 } record_influence;
-/* of: a class or a label, -1: the likeliest. A number is told in these units, NULL: in the model's. 1, or 0: run->status says why, and
- * there is nothing to free. */
+/* of: a class or a label, -1: the likeliest. units: the units of a number, NULL: the model's. 1, or 0: run->status says
+ * why, and there is nothing to free. */
 int explain_observations(record_influence *f, runner *run, const mtan_record *record, int32_t of, const prep *units);
-/* The same of all labels at once: f (labels). */
+/* The same for all labels at once: f (labels). */
 int explain_labels(record_influence *f, runner *run, const mtan_record *record);
 void record_influence_free(record_influence *f);
 
-/* What is predicted after each of a record's times, from what was observed by then. */
+/* The predictions after each of a record's times, from the observations up to then. */
 typedef struct record_course {
     size_t n;
     mtan_real *times; /* (n) distinct, ascending */
@@ -34,8 +34,8 @@ typedef struct record_course {
 int explain_course(record_course *c, runner *run, const mtan_record *record); /* as explain_observations */
 void record_course_free(record_course *c);
 
-/* By how much a metric falls when a channel's series are exchanged between the records at random: the mean over a few exchanges,
- * with the 95 % interval over records. */
+/* Permutation importance: by how much a metric falls when a channel's series are exchanged between the records at
+ * random. The mean over a few exchanges, with the 95 % interval over records. */
 typedef struct channel_drop {
     double drop;
     interval range;
@@ -44,11 +44,12 @@ typedef struct channel_question {
     judged_data on;
     int32_t draws;
 } channel_question;
-/* drops (channels) of the metric by which models of this task are judged (worth.h), which is *value now and called *key. tell, where it is
- * not NULL, is called before each channel. 1, or 0 as above. run: bounds for exchanged_bounds. */
+/* drops (channels): of the headline metric of this task (worth.h), whose value is stored in *value and whose name in
+ * *key. tell, if not NULL, is called before each channel. 1, or 0 as above. `run` needs the bounds of
+ * exchanged_bounds. */
 int explain_channels(channel_drop *drops, double *value, const char **key, runner *run, const channel_question *q,
                      void (*tell)(size_t channel, size_t channels));
-/* A record with another one's series has room. */
+/* Bounds for a record that holds another record's series in addition. */
 mtan_bounds exchanged_bounds(mtan_bounds b);
 
 #endif

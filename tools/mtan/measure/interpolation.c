@@ -8,7 +8,6 @@
 #include "../../baselines/arrange.h"
 #include "../../data/generators.h"
 
-/* Which of `times` time stamps are shown: a permutation seeded by `seed`, the first int(times * share) of it. */
 void choose_times(unsigned char *shown, int32_t times, double share, uint64_t seed) {
     int32_t *order = tool_calloc((size_t)times, sizeof *order);
     const int32_t n = (int32_t)(times * share);
@@ -97,7 +96,7 @@ static double squared_errors(const mtan_event *e, size_t n, const mtan_real *tim
     return sum;
 }
 
-/* Time from an event to the nearest of those of its channel. */
+/* Time from an event to the nearest seen event of its channel. */
 static double gap_of(const mtan_event *e, const mtan_event *seen, size_t n) {
     double gap = INFINITY;
     for (size_t i = 0; i < n; i++)
@@ -105,13 +104,13 @@ static double gap_of(const mtan_event *e, const mtan_event *seen, size_t n) {
     return gap;
 }
 
-/* By how much a model file widens the bands of a channel. */
+/* The factor by which a model file widens the bands of a channel. */
 static double widening(const prep *p, int32_t channel) {
     const int there = p && channel < (int32_t)arrlen(p->channel) && (p->channel[channel].has & MTAN_HAS_BAND);
     return there ? (double)p->channel[channel].band : 1;
 }
 
-/* What was held out, beside its prediction. A fixed variance is not in what the model says. */
+/* The held-out events with their predictions. A fixed noise variance is not part of the model's sd, so it is added. */
 static band_point *held_points(const interpolation_request *q, const mtan_config *c, const holdout *h,
                                const mtan_real *times, size_t queries, const mtan_real *mean, const mtan_real *std) {
     const double noise = c->variance == MTAN_VARIANCE_FIXED ? c->noise_std : 0;
@@ -173,7 +172,8 @@ static mtan_status interpolate_chunk(void *context, mtan_predictor *predictor, s
     return status;
 }
 
-/* Ratios of sums over `pooled` records, averaged by the number of records (Q22); of all together they pool over points. */
+/* Ratios of sums over chunks of `pooled` records, averaged with the number of records as weight (Q22). With all records
+ * in one chunk this pools over points. */
 static void pool_errors(interpolation_error *e, const record_error *r, size_t n, size_t pooled) {
     double all = 0, held = 0, truth = 0;
     memset(e, 0, sizeof *e);
@@ -212,7 +212,7 @@ static void error_ranges(interpolation_error *e, const record_error *r, size_t n
     free(column);
 }
 
-/* The points of all records, and what they say of the bands. */
+/* Measures the bands on the held-out points of all records. */
 static void measure_bands(interpolation_error *e, const interpolation_job *job, const mtan_config *c, size_t n) {
     band_point *all = NULL;
     for (size_t i = 0; i < n; i++)

@@ -1,5 +1,5 @@
-/* See logistic.h. The training rows lie eight side by side, so that a number of all eight is one stretch of memory: the compiler
- * makes vectors of it, and the order of every sum is still fixed. */
+/* See logistic.h. Training rows are stored in blocks of eight lanes, so that one feature of all eight is contiguous:
+ * the compiler vectorises over the lanes, and the order of every sum stays fixed. */
 #include "logistic.h"
 
 #include <math.h>
@@ -11,16 +11,16 @@
 
 enum {
     LANES = 8,
-    MEMORY = 10,     /* pairs that L-BFGS remembers: more gain little here */
-    STEPS_MOST = 300 /* with the ridges below a fit takes some dozens */
+    MEMORY = 10,     /* pairs that L-BFGS keeps; more gain little here */
+    STEPS_MOST = 300 /* with the ridges below a fit takes a few dozen steps */
 };
-static const double FLAT =
-    1e-8; /* a gradient of this for each row ends a fit: the weights then have six digits or more */
-static const double ENOUGH = 1e-4; /* of the decrease that the slope promises (Armijo) */
+/* A gradient below this per row ends a fit: the weights then have six digits or more. */
+static const double FLAT = 1e-8;
+static const double ENOUGH = 1e-4; /* required share of the decrease that the slope predicts (Armijo) */
 
 /* ---- rows ---- */
 
-/* Probabilities of the classes from the columns' values, which lie `apart` doubles apart. Returns log p of `label`. */
+/* Class probabilities from the values of the columns, which are `apart` doubles apart. Returns log p of `label`. */
 static double softmax(const logistic *r, const double *z, size_t apart, int32_t label, double *p) {
     double most = 0, sum = 0;
     for (size_t c = 0; c < (size_t)r->classes; c++) {
@@ -45,11 +45,11 @@ void logistic_at(const logistic *r, const double *x, double *p) {
 /* ---- what is minimised ---- */
 
 typedef struct objective {
-    const logistic *model; /* its shape; the weights are handed in */
+    const logistic *model; /* for its shape; weights are passed separately */
     const int32_t *label;
     size_t n, blocks, weights; /* weights: of the whole model */
-    double *x;     /* (blocks, features + 1, LANES) standardised, 1 for the constant; rows past the last are 0 */
-    double *z, *p; /* (columns, LANES) room for a block; (classes) */
+    double *x;     /* (blocks, features + 1, LANES) standardised, 1 for the constant; rows past the end are 0 */
+    double *z, *p; /* workspace: (columns, LANES) of a block; (classes) */
 } objective;
 
 static objective objective_make(const logistic *r, logistic_rows rows) {
@@ -68,8 +68,8 @@ static void objective_free(objective *o) {
     free(o->x), free(o->z), free(o->p);
 }
 
-/* Turns the columns of a block into what the loss pulls them by, p - 1 for the row's own class and p for the others, and returns
- * the loss. */
+/* Replaces the columns of a block by the derivatives of the loss: p - 1 for the row's own class, p for the others.
+ * Returns the loss. */
 static double residuals(const objective *o, size_t first) {
     const logistic *r = o->model;
     double loss = 0;
@@ -84,7 +84,7 @@ static double residuals(const objective *o, size_t first) {
     return loss;
 }
 
-/* The value at w, and its gradient. */
+/* The objective at w, and its gradient. */
 static double value_at(const objective *o, const double *w, double *gradient) {
     const size_t C = o->model->columns, P = o->model->features + 1;
     double value = 0;
@@ -124,13 +124,14 @@ static double largest(const double *x, size_t n) {
     return most;
 }
 
-/* The latest steps and what they did to the gradient: (MEMORY, n) each, used in turn. */
+/* Ring buffers, (MEMORY, n) each, of the latest steps and of the changes of the gradient over them. */
 typedef struct memory {
     double *moved, *turned, product[MEMORY]; /* product: moved . turned */
     size_t n, taken;
 } memory;
 
-/* The direction to go: minus the gradient, times the inverse curvature that the memory knows (Nocedal and Wright, algorithm 7.4). */
+/* The search direction: minus the gradient times the approximate inverse Hessian (Nocedal and Wright, algorithm
+ * 7.4). */
 static void direction_of(const memory *m, const double *gradient, double *direction) {
     double along[MEMORY];
     const size_t known = m->taken < MEMORY ? m->taken : MEMORY;
@@ -152,12 +153,12 @@ static void direction_of(const memory *m, const double *gradient, double *direct
     }
 }
 
-/* A point of the descent. */
+/* A point of the descent, with the objective there. */
 typedef struct point {
     double *w, *gradient, value;
 } point;
 
-/* Halves the step until it decreases enough. 0: no step does, the numbers have no more digits. */
+/* Halves the step until the objective decreases enough. 0: no step does, because double precision is exhausted. */
 static int descend(const objective *o, const point *from, const double *direction, double step, point *to) {
     const double slope = dot(from->gradient, direction, o->weights);
     for (int halvings = 0; halvings < 40; halvings++, step /= 2) {
@@ -178,7 +179,7 @@ static void remember(memory *m, const point *from, const point *to) {
     m->taken += m->product[at] > 0;
 }
 
-/* Goes down from w, which becomes the lowest point. */
+/* Minimises the objective from w, in place. */
 static void minimise(const objective *o, double *w) {
     const size_t n = o->weights;
     double *room = tool_calloc((4 + 2 * MEMORY) * n, sizeof *room), *direction = room + 3 * n;
@@ -230,7 +231,7 @@ void logistic_choose(logistic *r, logistic_rows train, logistic_rows valid, size
     *r = logistic_new(train, features, classes);
     o = objective_make(r, train);
     best = tool_calloc(o.weights, sizeof *best);
-    for (size_t i = 0; i < sizeof ridges / sizeof ridges[0]; i++) { /* each fit starts where the one before ended */
+    for (size_t i = 0; i < sizeof ridges / sizeof ridges[0]; i++) { /* warm start from the fit before */
         r->ridge = ridges[i];
         minimise(&o, r->weight);
         const double loss = loss_on(r, valid);

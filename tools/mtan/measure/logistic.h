@@ -1,12 +1,12 @@
-/* Multinomial logistic regression with a ridge: what a statistician tries first, so what a model has to beat. Rows of numbers in,
- * probabilities out; it knows nothing of records.
+/* Multinomial logistic regression with a ridge penalty: the standard baseline that a model has to beat. It works on
+ * rows of numbers and knows nothing of records.
  *
- * The numbers of a row are standardised (standards.h). The weights minimise
+ * The numbers are standardised (standards.h). The weights minimise
  *
- *     sum over rows of -log p(label) + ridge / 2 * sum of squared weights,      the constants being free,
+ *     sum over rows of -log p(label) + ridge / 2 * sum of squared weights,
  *
- * which is scikit-learn's LogisticRegression(C = 1 / ridge) on the standardised numbers: one column of weights for two classes,
- * else one for each class. */
+ * with unpenalised constants. This is scikit-learn's LogisticRegression(C = 1 / ridge) on the standardised numbers. Two
+ * classes have one column of weights, more classes have one column each. */
 #ifndef MTAN_TOOLS_LOGISTIC_H
 #define MTAN_TOOLS_LOGISTIC_H
 
@@ -32,7 +32,7 @@ typedef struct logistic_rows {
 } logistic_rows;
 
 void logistic_fit(logistic *r, logistic_rows train, size_t features, int32_t classes, double ridge);
-/* The same, with the ridge that has the smallest log-loss on other rows: from the strongest down, until it gets worse. */
+/* Fits from the strongest ridge down until the log-loss on `valid` gets worse, and keeps the best fit. */
 void logistic_choose(logistic *r, logistic_rows train, logistic_rows valid, size_t features, int32_t classes);
 void logistic_at(const logistic *r, const double *x, double *p /* (classes) */);
 void logistic_free(logistic *r);

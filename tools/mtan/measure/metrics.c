@@ -1,5 +1,5 @@
-/* See metrics.h. Scores become ranks once; all that depends on their order is computed from counts per rank, so ties
- * need no care and sums of counts are exact. */
+/* See metrics.h. Scores become ranks once. All that depends on their order is computed from counts per rank, so ties
+ * need no special care and sums of counts are exact. */
 #include "metrics.h"
 
 #include <math.h>
@@ -66,21 +66,21 @@ double metric_brier(const double *p, const int32_t *label, size_t n, int32_t cla
 
 /* ---- calibration ---- */
 
-/* k for (k/15, (k+1)/15]; the edges are the quotients as rounded. NaN goes to 0. */
+/* Bin k holds (k/15, (k+1)/15], with the quotients as rounded. NaN goes to bin 0. */
 static int bin_of(double confidence) {
     int k = 0;
     while (k < METRIC_BINS - 1 && confidence > (double)(k + 1) / METRIC_BINS) k++;
     return k;
 }
 
-/* Confidence and whether it was right, of one row: see metric_bins. */
+/* The confidence of one row, and whether it was right: see metric_bins. */
 static double row_confidence(const double *p, int32_t label, int32_t classes, int32_t of, double *hit) {
     const int32_t best = largest_class(p, classes), chosen = of < 0 ? best : of;
     *hit = best < 0 ? NAN : chosen == label;
     return best < 0 ? NAN : p[chosen];
 }
 
-/* Sums, until bins_end makes them means. */
+/* Adds to sums, which bins_end turns into means. */
 static void bins_add(metric_bin *bins, double confidence, double hit) {
     metric_bin *b = &bins[bin_of(confidence)];
     b->confidence += confidence, b->accuracy += hit, b->count++;
@@ -184,7 +184,7 @@ static int32_t rank_scores(int32_t *rank, const double *score, size_t apart, con
     return ranks;
 }
 
-/* Rows per rank that are of the class, and that are not. */
+/* Rows per rank that are of the class (yes), and that are not (no). */
 typedef struct tally {
     int64_t *yes, *no;
     int32_t ranks;
@@ -202,7 +202,7 @@ static void tally_free(tally *t) {
     free(t->yes), free(t->no);
 }
 
-/* Of some rows, or all n of them; t has room for `ranks`. */
+/* Counts some rows, or with rows NULL all n; t has room for `ranks`. */
 static void tally_rows(tally *t, int32_t ranks, const int32_t *rank, const int32_t *label, int32_t of,
                        const int32_t *rows, size_t n) {
     t->ranks = ranks;
@@ -220,7 +220,8 @@ static int64_t total(const int64_t *x, int32_t n) {
     return sum;
 }
 
-/* Pairs of which the one of the class ranks higher, ties one half, among all pairs. Twice the pairs stay below 2^62. */
+/* The share of pairs in which the row of the class ranks higher; ties count one half. Twice the pairs stay below
+ * 2^62. */
 static double area_of(const tally *t) {
     const int64_t yes = total(t->yes, t->ranks), no = total(t->no, t->ranks);
     int64_t twice = 0, below = no;
@@ -244,7 +245,7 @@ static double average_precision(const tally *t) {
 
 typedef double (*rank_function)(const tally *t);
 
-/* The tally of one column of scores; 0 ranks with NaN or without a row. */
+/* The tally of one column of scores; it has 0 ranks if a score is NaN or no row has a class. */
 static tally tally_scores(const double *score, size_t apart, const int32_t *label, size_t n, int32_t classes,
                           int32_t of) {
     int32_t *rank = tool_calloc(n, sizeof *rank);
@@ -332,7 +333,7 @@ size_t metric_pr(double *x, double *y, const double *score, const int32_t *label
 
 /* ---- bootstrap ---- */
 
-/* The rows of as many groups as there are, drawn with replacement; the array is stb_ds. */
+/* Draws as many groups as there are, with replacement, and lists their rows in an stb_ds array. */
 static void draw_rows(int32_t **rows, const buckets *groups, mtan_mt19937 *rng) {
     arrsetlen(*rows, 0);
     for (size_t i = 0; i < groups->n; i++) {
@@ -342,7 +343,7 @@ static void draw_rows(int32_t **rows, const buckets *groups, mtan_mt19937 *rng) 
     }
 }
 
-/* Each row by itself without groups. */
+/* Without groups each row is a group of its own. */
 static buckets group_rows(const int32_t *group, size_t n) {
     int32_t *alone = tool_calloc(n, sizeof *alone);
     buckets b;
@@ -418,11 +419,11 @@ struct metric_table {
     const int32_t *label;
     size_t n;
     int32_t classes;
-    int32_t columns;        /* that are ranked: one for two classes, else one per class */
+    int32_t columns;        /* ranked columns: one for two classes, else one per class */
     int32_t *rank;          /* (columns, n) */
     int32_t *ranks;         /* (columns) */
-    tally counts;           /* room for one column */
-    double *value[METRICS]; /* (n) of each row, where the metric is their mean */
+    tally counts;           /* workspace for one column */
+    double *value[METRICS]; /* (n) per row, for metrics that are means over rows */
     double *confidence;     /* (n) of the largest class */
 };
 

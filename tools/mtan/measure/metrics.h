@@ -1,8 +1,8 @@
-/* What a prediction is worth. Everything in double; ties, empty classes and single classes have defined results: NaN
- * where a number does not exist (an AUC with one class), never a crash.
+/* Metrics of predictions, computed in double. Ties, empty classes and single classes have defined results: NaN where a
+ * metric does not exist (an AUC with one class), never a crash.
  *
- * A row whose label is none of the classes (MTAN_UNLABELED) is left out of everything, whatever its numbers are. NaN
- * among the numbers that a result uses makes it NaN. Of equal probabilities the first class counts as the largest. n
+ * A row whose label is none of the classes (MTAN_UNLABELED) is ignored, whatever its numbers are. A NaN among the
+ * numbers that a result uses makes the result NaN. Of equal probabilities the first class counts as the largest. n
  * below 2^31. */
 #ifndef MTAN_TOOLS_METRICS_H
 #define MTAN_TOOLS_METRICS_H
@@ -20,15 +20,17 @@ double metric_log_loss(const double *p, const int32_t *label, size_t n, int32_t 
 /* As scikit-learn's brier_score_loss: the mean over rows of the squared distance from p to the truth; half of that for
  * two classes. */
 double metric_brier(const double *p, const int32_t *label, size_t n, int32_t classes);
-/* Expected calibration error of the largest class's probability: 15 even bins, |accuracy - confidence| by count. */
+/* Expected calibration error of the largest probability: 15 bins of equal width, |accuracy - confidence| weighted by
+ * count. */
 double metric_calibration(const double *p, const int32_t *label, size_t n, int32_t classes);
 /* One against the rest, averaged over the classes that occur (macro). Two classes: the usual value of class 1. */
 double metric_auc_classes(const double *p, const int32_t *label, size_t n, int32_t classes);
 double metric_auprc_classes(const double *p, const int32_t *label, size_t n, int32_t classes);
 
-/* The calibration curve. Bin k holds the confidences in (k/15, (k+1)/15], bin 0 also 0. of = -1: the confidence is the
- * largest probability, and accuracy how often that class is true. of = a class: the confidence is its probability, and
- * accuracy how often it is true. An empty bin has NaN means. A row with NaN makes bin 0 NaN. */
+/* The calibration curve. Bin k holds the confidences in (k/15, (k+1)/15], and bin 0 also holds 0. of = -1: the
+ * confidence is the largest probability, and accuracy is how often its class is true. of = a class: the confidence is
+ * the probability of that class, and accuracy is how often it is true. An empty bin has NaN means. A row with NaN makes
+ * bin 0 NaN. */
 enum { METRIC_BINS = 15 };
 typedef struct metric_bin {
     double confidence, accuracy; /* means */
@@ -37,14 +39,14 @@ typedef struct metric_bin {
 void metric_bins(metric_bin bins[METRIC_BINS], const double *p, const int32_t *label, size_t n, int32_t classes,
                  int32_t of);
 
-/* counts (C, C): row is the true class, column the one predicted. A row with NaN is in no cell. */
+/* counts (C, C): rows are true classes, columns predicted ones. A row with NaN is not counted. */
 void metric_confusion(int64_t *counts, const double *p, const int32_t *label, size_t n, int32_t classes);
 
 /* Per class, from the confusion matrix. As scikit-learn's precision_recall_fscore_support with zero_division = nan: a
  * precision is NaN when nothing was predicted, a recall when the class does not occur, an F1 when both. */
 typedef struct metric_class {
     double precision, recall, f1;
-    int64_t support, predicted; /* rows of this class; rows taken for it */
+    int64_t support, predicted; /* rows of this class; rows predicted as it */
 } metric_class;
 void metric_per_class(metric_class *table /* (C) */, const int64_t *counts /* (C, C) */, int32_t classes);
 
@@ -67,14 +69,14 @@ typedef struct interval {
 interval metric_bootstrap(metric_function metric, void *context, size_t n, const int32_t *group, int32_t draws,
                           uint32_t seed);
 
-/* The metrics above for a bootstrap, prepared once so that a draw takes time linear in its rows. Keeps `label`; score
- * (n) is what the AUC and AUPRC of two classes rank, NULL: p of class 1. One caller at a time.
+/* The metrics above, prepared once for a bootstrap, so that a draw takes time linear in its rows. The table keeps the
+ * pointer `label`. score (n) is what the AUC and AUPRC of two classes rank by; NULL: p of class 1. A table serves one
+ * thread at a time.
  *
  *     metric_query q = {metric_table_new(p, score, label, n, classes), METRIC_AUC, NULL};
  *     value = metric_drawn(&q, NULL, n);
  *     range = metric_bootstrap(metric_drawn, &q, n, group, 1000, seed);
- *     metric_table_free(q.table);
- */
+ *     metric_table_free(q.table); */
 typedef enum metric_name {
     METRIC_AUC, /* macro for more than two classes, as METRIC_AUPRC */
     METRIC_AUPRC,
@@ -94,13 +96,14 @@ void metric_table_free(metric_table *table);
 typedef struct metric_query {
     metric_table *table;
     metric_name name;
-    metric_table *minus; /* another model on the same rows: the difference, table - minus, on the same draws; or NULL */
+    /* minus: another model on the same rows: gives the difference, table - minus, on the same draws; or NULL */
+    metric_table *minus;
 } metric_query;
 /* A metric_function; context is a metric_query. rows NULL: all rows once. */
 double metric_drawn(void *context, const int32_t *rows, size_t n);
 
-/* A metric_function for errors pooled over points: the sum of above[row], minus that of another model on the same rows, over the sum
- * of below[row]. */
+/* A metric_function for errors pooled over points: the sum of above[row], minus the sum of minus[row] for another model
+ * on the same rows, divided by the sum of below[row]. */
 typedef struct metric_quotient {
     const double *above, *below; /* (n) sums of squares; numbers of points */
     const double *minus;         /* (n) or NULL */

@@ -100,7 +100,7 @@ static int is_within(const number_predictions *p, size_t row) {
     return p->y[row] >= p->p[3 * row] && p->y[row] <= p->p[3 * row + 2];
 }
 
-/* instead: as in a query. */
+/* instead: as in number_query. */
 static double measure(const number_query *q, const double *instead, const int32_t *rows, size_t n) {
     double squares = 0, sizes = 0, within = 0, sum = 0, around = 0;
     for (size_t i = 0; i < n; i++) sum += q->p->y[rows ? (size_t)rows[i] : i];

@@ -1,5 +1,5 @@
-/* Numbers of many records as a model predicts them, or the probabilities of their labels, beside what they have; and what numbers are
- * worth (labels.h: labels). */
+/* Predicted numbers of many records, or the probabilities of their labels, with the true values; and the metrics of
+ * numbers (metrics of labels: labels.h). */
 #ifndef MTAN_TOOLS_MODEL_NUMBERS_H
 #define MTAN_TOOLS_MODEL_NUMBERS_H
 
@@ -9,18 +9,18 @@
 /* A row for each record or time that has a number, or one of several labels. */
 typedef struct number_predictions {
     size_t rows;
-    int32_t outputs; /* of a number 1; or 3: low, median, high; else as many as labels */
+    int32_t outputs; /* of a number 1, or 3: low, median, high; else the number of labels */
     double *p;       /* (rows, outputs) */
     double *y;       /* (rows, C) the true numbers; NaN: not known */
     int32_t *record; /* (rows) position in the data set */
-    size_t *place;   /* (rows) of the row's label in dataset.labels; NULL where nobody asks */
+    size_t *place;   /* (rows) index of the row's label in dataset.labels; or NULL */
 } number_predictions;
 
-/* In the data's units, or, with units NULL, in the model's. 1, or 0 with run->status and run->failed set. */
+/* In the data's units, or with units NULL in the model's. 1, or 0 with run->status and run->failed set. */
 int numbers_make(number_predictions *p, runner *run, const dataset *d, const prep *units, const int32_t *positions);
-double numbers_raw(const prep *units, double x); /* one of the model's in the data's units; units NULL: as it is */
-double numbers_middle(const number_predictions *p, size_t row); /* the prediction itself */
-/* The mean of what training minimises: squared errors, or with an interval pinball losses. */
+double numbers_raw(const prep *units, double x);                /* to the data's unit; NULL: as it is */
+double numbers_middle(const number_predictions *p, size_t row); /* the prediction, or the median of its interval */
+/* The mean training loss: squared errors, or with an interval pinball losses. */
 double numbers_loss(const number_predictions *p, double interval);
 void numbers_free(number_predictions *p);
 
@@ -35,8 +35,8 @@ int number_metric_in_units(number_metric name); /* whether it has the unit of th
 typedef struct number_query {
     const number_predictions *p;
     number_metric name;
-    const double *instead; /* (rows) what another one says, in place of the predictions; or NULL */
-    const double *minus;   /* (rows) likewise: the difference to that one on the same draws; or NULL */
+    const double *instead; /* (rows) another model's predictions, used in place of p's; or NULL */
+    const double *minus;   /* (rows) likewise: gives the difference to them on the same draws; or NULL */
 } number_query;
 /* A metric_function of metrics.h; context is a number_query. rows NULL: all rows once. */
 double number_drawn(void *context, const int32_t *rows, size_t n);

@@ -6,7 +6,7 @@
 
 #include "../../baselines/arrange.h"
 
-/* What the AUC ranks by: class 1's logit as published (Q26), else the difference of the two. */
+/* The scores that the AUC ranks by: class 1's logit as published (Q26), else the difference of the two logits. */
 static void rank_scores(predictions *p, const double *logit, int faithful) {
     for (size_t i = 0; i < p->rows; i++) p->score[i] = logit[2 * i + 1] - (faithful ? 0 : logit[2 * i]);
 }

@@ -1,11 +1,11 @@
-/* Classes of many records as a model predicts them, beside the classes that they have. */
+/* Predicted classes of many records, with their true classes. */
 #ifndef MTAN_TOOLS_PREDICTIONS_H
 #define MTAN_TOOLS_PREDICTIONS_H
 
 #include "../../data/dataset.h"
 #include "../model/runner.h"
 
-/* Rows, labels (unlabelled rows left out of the metrics), groups (which record a row belongs to). */
+/* Unlabelled rows are ignored by the metrics. */
 typedef struct predictions {
     size_t rows, labelled;
     int32_t classes;
@@ -15,7 +15,7 @@ typedef struct predictions {
     int32_t *label;  /* (rows) MTAN_UNLABELED where there is none */
     int32_t *record; /* (rows) position in the data set */
 } predictions;
-/* batch: how many records a batch of training had, where the model arranges them (arrange.h); 0: not known. */
+/* batch: records per batch in training, for models that rearrange batches (arrange.h); 0: not known. */
 int predictions_make(predictions *p, runner *run, const dataset *d, const int32_t *positions, int faithful,
                      size_t batch);
 void predictions_drop_unlabelled(predictions *p);

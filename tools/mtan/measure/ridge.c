@@ -1,4 +1,5 @@
-/* See ridge.h. Conjugate gradients on the normal equations: a pass over the rows for each step, and no matrix of all features. */
+/* See ridge.h. Conjugate gradients on the normal equations: each step is one pass over the rows, and no (features,
+ * features) matrix is stored. */
 #include "ridge.h"
 
 #include <math.h>
@@ -7,10 +8,10 @@
 
 #include "../../data/memory.h"
 
-enum { STEPS_MOST = 300 };         /* with the ridges below a fit takes some dozens */
-static const double SMALL = 1e-10; /* a residual of this, beside that of no weights, ends a fit */
+enum { STEPS_MOST = 300 };         /* with the ridges below a fit takes a few dozen steps */
+static const double SMALL = 1e-10; /* a fit ends when the residual is this share of the residual at zero weights */
 
-/* The equations (x'x + ridge) w = x'y of standardised rows, from which their means are taken: so the constant is out of the way. */
+/* The equations (x'x + ridge) w = x'y of standardised rows. x and y are centred, so that the constant drops out. */
 typedef struct equations {
     double *x, *y, *mean; /* (n, features); (n); (features) */
     double offset;        /* the mean of y */
@@ -69,7 +70,7 @@ static void multiply(const equations *e, const double *v, double *out) {
     for (size_t k = 0; k < e->features; k++) out[k] += e->ridge * v[k];
 }
 
-/* Hestenes and Stiefel, from the w that is there. */
+/* Conjugate gradients (Hestenes and Stiefel), starting from the given w. */
 static void solve(const equations *e, double *w) {
     const size_t P = e->features;
     double *wanted = e->room, *left = wanted + P, *direction = left + P, *product = direction + P, square, least;
@@ -122,7 +123,7 @@ void ridge_choose(ridge_regression *r, ridge_rows train, ridge_rows valid, size_
     equations e;
     *r = ridge_new(train, features);
     e = equations_make(r, train);
-    for (size_t i = 0; i < sizeof ridges / sizeof ridges[0]; i++) { /* each fit starts where the one before ended */
+    for (size_t i = 0; i < sizeof ridges / sizeof ridges[0]; i++) { /* warm start from the fit before */
         solve_all(r, &e, ridges[i]);
         const double error = error_on(r, valid);
         if (!(error < least)) break;

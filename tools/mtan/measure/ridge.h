@@ -1,11 +1,11 @@
-/* Linear regression with a ridge: what a statistician tries first for a number, so what a model has to beat. Rows of numbers in, a
- * number out; it knows nothing of records.
+/* Linear regression with a ridge penalty: the standard baseline for a number that a model has to beat. It works on rows
+ * of numbers and knows nothing of records.
  *
- * The numbers of a row are standardised (standards.h). The weights minimise
+ * The numbers are standardised (standards.h). The weights minimise
  *
  *     sum over rows of (y - constant - sum of weight * number)^2 + ridge * sum of squared weights,
  *
- * the constant being free: scikit-learn's Ridge(alpha = ridge) on the standardised numbers. */
+ * with an unpenalised constant. This is scikit-learn's Ridge(alpha = ridge) on the standardised numbers. */
 #ifndef MTAN_TOOLS_RIDGE_H
 #define MTAN_TOOLS_RIDGE_H
 
@@ -25,7 +25,7 @@ typedef struct ridge_rows {
 } ridge_rows;
 
 void ridge_fit(ridge_regression *r, ridge_rows train, size_t features, double ridge);
-/* The same, with the ridge that has the smallest squared error on other rows: from the strongest down, until it gets worse. */
+/* Fits from the strongest ridge down until the squared error on `valid` gets worse, and keeps the best fit. */
 void ridge_choose(ridge_regression *r, ridge_rows train, ridge_rows valid, size_t features);
 double ridge_at(const ridge_regression *r, const double *x);
 void ridge_free(ridge_regression *r);

@@ -36,7 +36,7 @@ double rival_last(rival_series s, double time, double otherwise) {
 
 /* ---- linear systems ---- */
 
-/* a (n, n), symmetric and positive definite, becomes its Cholesky factor. */
+/* Replaces a symmetric positive definite a (n, n) by its Cholesky factor. */
 static void factorise(double *a, size_t n) {
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j <= i; j++) {
@@ -94,7 +94,7 @@ double rival_process_at(const rival_process *p, rival_series s, double time) {
     return value;
 }
 
-/* The squared errors of a series when each observation is predicted from the others: (A^-1 y)_i / (A^-1)_ii. */
+/* The squared leave-one-out errors of a series, each being (A^-1 y)_i / (A^-1)_ii. */
 static double left_out_error(const rival_process *p, rival_series s) {
     static double factor[RIVAL_MOST * RIVAL_MOST];
     double weight[RIVAL_MOST], sum = 0;
@@ -157,7 +157,7 @@ void rival_summarise(rival_series s, double out[RIVAL_SUMMARIES]) {
     for (int32_t i = 0; i < s.n; i++) {
         const double x = s.seen[i].value;
         sum += x;
-        least = fmin(least, x), most = fmax(most, x); /* of a number and NaN, the number */
+        least = fmin(least, x), most = fmax(most, x); /* fmin and fmax skip the initial NaN */
         if (i > 0) steps += fabs(x - s.seen[i - 1].value) / (s.n - 1);
     }
     const double mean = sum / s.n;

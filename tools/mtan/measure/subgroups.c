@@ -14,7 +14,7 @@ static const char *group_of(const record_column *by, const dataset *d, const wor
     return record_column_of(by, dataset_name(d, (size_t)w->record[row]));
 }
 
-/* The groups that occur, with their rows counted; one more than the most where there are more. */
+/* The groups that occur, with their row counts; it stops at SUBGROUPS_MOST + 1 groups. */
 static subgroup *groups_found(const record_column *by, const dataset *d, const worth *w) {
     subgroup *found = NULL;
     for (size_t i = 0; i < w->rows && arrlen(found) <= SUBGROUPS_MOST; i++) {
@@ -34,7 +34,7 @@ static subgroup *groups_found(const record_column *by, const dataset *d, const w
     return found;
 }
 
-/* (rows of the group) Their places among all rows. */
+/* (rows of the group) Their indices among all rows. */
 static int32_t *rows_of(const subgroup *g, const record_column *by, const dataset *d, const worth *w) {
     int32_t *rows = tool_calloc(g->rows, sizeof *rows);
     size_t n = 0;

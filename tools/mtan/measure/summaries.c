@@ -20,7 +20,7 @@ void series_fill(series_set *s, const mtan_event *e, size_t n) {
     for (size_t i = 0; i < n; i++) s->first[e[i].channel + 1]++;
     for (size_t d = 0; d < s->channels; d++) s->first[d + 1] += s->first[d];
     arrsetlen(s->seen, n);
-    for (size_t i = n; i-- > 0;) { /* from the last: each channel's end moves down to its start */
+    for (size_t i = n; i-- > 0;) { /* backwards: each channel's end moves down to its start */
         const mtan_observation seen = {(double)e[i].time, e[i].channel, (double)e[i].value};
         s->seen[--s->first[e[i].channel + 1]] = seen;
     }
@@ -69,7 +69,7 @@ static void describe(const series_set *s, double time, double *out) {
     }
 }
 
-/* Neighbouring rows are of one record, whose channels are sorted once. */
+/* Neighbouring rows belong to one record, whose channels are sorted once. */
 static summary_table table_make(const dataset *d, const summary_row *rows, size_t n, size_t every) {
     summary_table t = {NULL, NULL, NULL, n / every, features_of(d)};
     series_set s = series_new(d);
@@ -94,7 +94,8 @@ static void table_free(summary_table *t) {
 
 /* ---- fits ---- */
 
-/* Products of a pass over the rows: a fit takes some hundred passes, and this many are a few seconds in all. */
+/* Most multiplications of a pass over the rows. A fit takes a few hundred passes, which at this size are a few
+ * seconds. */
 static const double WORK_MOST = 4e6;
 enum { ROWS_LEAST = 20, VALID_PART = 5 };
 
@@ -121,7 +122,7 @@ void summary_fit_free(summary_fit *f) {
 
 double *summary_ask(const dataset *d, const summary_row *rows, summary_answer answer, const void *regression,
                     size_t width) {
-    enum { AT_ONCE = 64 }; /* a table of all rows might be large */
+    enum { AT_ONCE = 64 }; /* a table of all rows might be too large */
     const size_t n = arrlenu(rows);
     double *out = tool_calloc(n * width, sizeof *out);
     for (size_t first = 0; first < n; first += AT_ONCE) {

@@ -33,7 +33,7 @@ int task_metrics(mtan_task task, int32_t outputs) {
     switch (task) {
     case MTAN_TASK_CLASSES: return METRICS;
     case MTAN_TASK_NUMBER: return outputs == 3 ? NUMBER_METRICS : NUMBER_COVERAGE;
-    case MTAN_TASK_LABELS: return METRIC_CALIBRATION; /* which is of one question, not of a mean */
+    case MTAN_TASK_LABELS: return METRIC_CALIBRATION; /* a calibration error is per label */
     }
     return 0;
 }
