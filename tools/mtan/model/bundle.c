@@ -27,7 +27,7 @@ static mtan_status write_nothing(void *context, const void *bytes, size_t n) {
     return MTAN_OK;
 }
 
-/* The first name that is not UTF-8, with what it names, in words; 0: none. */
+/* Reports the first name that is not UTF-8 in `error`; 0: there is none. */
 static int find_bad_name(const char *what, char **names, char *error) {
     char text[200];
     for (size_t i = 0; i < arrlenu(names); i++) {
@@ -39,7 +39,7 @@ static int find_bad_name(const char *what, char **names, char *error) {
     return 0;
 }
 
-/* Why the library would not write it. */
+/* Says why the library refused to write the model. Returns 0. */
 static int explain(mtan_status status, const prep *p, const mtan_file_pair *pairs, char *error) {
     size_t bytes = 0;
     for (size_t i = 0; i < arrlenu(pairs); i++) bytes += strlen(pairs[i].key) + strlen(pairs[i].value);
@@ -144,7 +144,7 @@ void pairs_copy(mtan_file_pair **pairs, const mtan_file *file, const char *begin
     }
 }
 
-/* The model in b->blob, which goes when it is none. */
+/* Loads the model from b->blob; frees the bundle if that fails. */
 static int open_blob(bundle *b, const char *path, char *error) {
     mtan_status status;
     size_t count = 0;

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-static const mtan_backend *opened; /* null: no GPU is */
+static const mtan_backend *opened; /* null: no GPU is open */
 
 #ifndef MTAN_DOUBLE
 
@@ -12,9 +12,9 @@ static const mtan_backend *opened; /* null: no GPU is */
 
 struct device_source device_source;
 
-static mtan_cuda gpu, *used = &gpu; /* another than the GPU after device_use */
+static mtan_cuda gpu, *used = &gpu; /* device_use may set another device */
 
-/* The machine's driver, with the kernels of this program. 0: it has none, and `text` says why. */
+/* Loads the machine's driver and this program's kernels. 0: there is none, and `text` says why. */
 #ifdef MTAN_WITH_CUDA
 
 static int find_source(char text[DEVICE_TEXT]) {

@@ -7,8 +7,8 @@
 
 #include "golden_record.h"
 
-/* Channels, classes and what is done to values and times must be the first's: the joined file has them once. Bands follow from the
- * weights: each member has its own. */
+/* Channels, classes and the preprocessing of values and times must equal the first member's, as the joined file stores
+ * them once. Bands may differ: they follow from each member's weights. */
 static int same_preprocessing(bundle *a, bundle *b) {
     static const char *const beginnings[] = {"mtan.prep.", "mtan.names.", "mtan.time.", "mtan.number."};
     int same = 1;
@@ -40,7 +40,7 @@ static int write_joined(const char *path, const plan *p, const mtan_model *model
     return good;
 }
 
-/* The factors of the members' deviations, averaged as the members are. */
+/* Averages the members' factors on deviations, as the members themselves are averaged. */
 static void join_bands(bundle *all, int32_t n) {
     for (int32_t d = 0; d < all[0].model.config.channels && d < (int32_t)arrlen(all[0].prep.channel); d++) {
         double sum = 0;

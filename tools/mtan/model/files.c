@@ -15,9 +15,9 @@
 #include "../../../mtan.h"
 
 enum { ERROR_SIZE = 512 };
-/* Of a file that is read whole: 4 GiB, more than any model; a quarter of the memory where addresses have 32 bits. */
+/* Largest file to read: 4 GiB, more than any model; 1 GiB, a quarter of the address space, with 32-bit addresses. */
 static const size_t MOST_BYTES = (size_t)1 << (sizeof(size_t) > 4 ? 32 : 30);
-/* The same of a pipe or a device. */
+/* The same for a pipe or a device. */
 static const size_t MOST_OF_STREAM = (size_t)256 << 20;
 
 /* ---- calls that a signal may interrupt ---- */
@@ -63,7 +63,7 @@ int descriptor_write(int descriptor, const void *bytes, size_t n) {
 
 int stream_flush(FILE *file) {
     if (fflush(file) != 0 || ferror(file)) return 0;
-    return flush_again(fileno(file)) == 0 || errno == EINVAL; /* a device, say, that cannot do it */
+    return flush_again(fileno(file)) == 0 || errno == EINVAL; /* EINVAL: a device, for example, cannot be flushed */
 }
 
 /* ---- what is there ---- */
@@ -75,7 +75,7 @@ int file_exists(const char *path, char *error) {
     return snprintf(error, ERROR_SIZE, "%.400s: %s", path, strerror(errno)), -1;
 }
 
-/* Whether an open file is still the one that others find under its name. */
+/* Whether the path still names this open file. */
 static int is_there(int descriptor, const char *path) {
     struct stat mine, there;
     return fstat(descriptor, &mine) == 0 && stat(path, &there) == 0 && mine.st_ino == there.st_ino &&
@@ -93,7 +93,7 @@ static void close_descriptor(void *descriptor) {
     close(*(const int *)descriptor);
 }
 
-/* The bytes of an open file, at most one more than `most`; NULL with errno set. */
+/* Reads an open file, at most one byte more than `most`; NULL with errno set. */
 static char *read_bytes(int file, file_more_fn more, size_t most, size_t *bytes) {
     char *text = NULL;
     size_t size = 0, room = 0;
@@ -109,7 +109,7 @@ static char *read_bytes(int file, file_more_fn more, size_t most, size_t *bytes)
     return text;
 }
 
-/* The same of a file that is known to be a stream or not. */
+/* Reads with the limit for streams or for regular files. */
 static char *read_limited(int file, const char *path, file_more_fn more, size_t *bytes, char *error) {
     struct stat status;
     const int stream = fstat(file, &status) != 0 || !S_ISREG(status.st_mode);
@@ -150,7 +150,8 @@ static void replacement_drop(void *argument) {
     remove(r->temporary);
 }
 
-/* Opens and locks it, the lock being the sign that its process lives: whoever clears may have taken it between the two. */
+/* Opens and locks the temporary file; the lock shows that its process lives. Between open and lock another process may
+ * have cleared the file away, so the name is checked again. */
 static int open_temporary(replacement *r) {
     for (int tries = 0;; tries++) {
         if ((r->descriptor = open_again(r->temporary, O_WRONLY | O_CREAT | O_TRUNC)) < 0) return 0;
@@ -166,7 +167,7 @@ int replacement_open(replacement *r, const char *path, char *error) {
     memset(r, 0, offsetof(replacement, buffer));
     if (snprintf(r->path, sizeof r->path, "%s", path) >= (int)sizeof r->path)
         return snprintf(error, ERROR_SIZE, "the path is too long"), 0;
-    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode)) /* a device or a pipe must not be replaced */
+    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode)) /* devices and pipes must not be replaced */
         return snprintf(error, ERROR_SIZE, "%.400s: not a regular file", path), 0;
     replacement_clear(path);
     snprintf(r->temporary, sizeof r->temporary, "%s.%ld.tmp", path, (long)getpid());
@@ -202,8 +203,8 @@ static void folder_of(char folder[4096], const char *path) {
     else strcpy(folder, ".");
 }
 
-/* The folder's entry has to reach the disk too, or a power cut may undo the renaming. A folder that may be written and not read, or a
- * file system that cannot do it, is not a failure. */
+/* The folder's entry must reach the disk too, or a power cut may undo the renaming. A folder that is writable but not
+ * readable, or a file system that cannot flush folders, is not a failure. */
 static int flush_folder(const char *path, char *error) {
     char folder[4096];
     int descriptor, good;
@@ -297,7 +298,7 @@ void folder_unlock(folder_hold *h) {
     release_folder(h);
 }
 
-/* Who has it, as the file says; its owner may not have come to write that yet. */
+/* Reports the owner that the file names; the owner may not have written its number yet. */
 static int refuse_claim(const claim *c, const char *folder, char *error) {
     char text[24] = "";
     long owner;
@@ -329,7 +330,8 @@ int claim_take(claim *c, const char *folder, char *error) {
     if (snprintf(c->path, sizeof c->path, "%s/mtan.lock", folder) >= (int)sizeof c->path)
         return snprintf(error, ERROR_SIZE, "the path is too long"), 0;
     if (!lock_claim(c, folder, error)) return 0;
-    /* The owner before removes the file: then the one that was locked here is not the one that others find. */
+    /* The previous owner removes the file on release, so the file locked here may not be the one under that name any
+     * more. */
     for (int tries = 0; !is_there(c->descriptor, c->path) && tries < 100; tries++) {
         close(c->descriptor);
         if (!lock_claim(c, folder, error)) return c->held = 0;

@@ -16,7 +16,7 @@ enum { FEWEST = 8, MOST_EVENTS = 400, QUERIES = 5 };
 static const double BETWEEN_CLASSES =
     1e-4; /* fused and unfused arithmetic differ by rounding, amplified by the model */
 
-#define REAL_FORMAT (sizeof(mtan_real) == sizeof(float) ? "%.9g" : "%.17g") /* enough digits for the same bits */
+#define REAL_FORMAT (sizeof(mtan_real) == sizeof(float) ? "%.9g" : "%.17g") /* enough digits to restore the same bits */
 
 /* ---- one record through a model ---- */
 
@@ -42,7 +42,8 @@ void golden_record_free(golden_record *x) {
 
 /* ---- writing ---- */
 
-/* The smallest record that has at least FEWEST events, of the test records if there are any; -1: none. */
+/* The smallest record with FEWEST to MOST_EVENTS events: a test record if there is one, else validation, else training;
+ * -1: none. */
 static int64_t pick_record(const dataset *d, const split *s) {
     for (int part = SPLIT_TEST; part >= SPLIT_TRAIN; part--) {
         int64_t best = -1;
@@ -94,7 +95,8 @@ size_t golden_record_room(const mtan_config *c) {
     return numbers * (sizeof(mtan_real) == sizeof(float) ? 16 : 25) + 256; /* -1.23456789e-38 and a blank; the keys */
 }
 
-/* Query times: even ones, or, where they become steps of the record's sequence beside its own, some of its own. */
+/* Query times: evenly spaced; for baselines with a class per time, whose query times become steps of the sequence, some
+ * of the record's own times. */
 static void add_times(golden_record *x, const mtan_config *c) {
     const size_t n = arrlenu(x->events);
     for (size_t i = 0; i < QUERIES && c->classify != MTAN_CLASSIFY_RECORD; i++) {
@@ -126,7 +128,7 @@ static void write_record(runner *run, const dataset *d, const split *s, mtan_fil
     const mtan_config *config = &run->model->config;
     mtan_real *out;
     golden_record x;
-    if (position < 0) return; /* no record fits: a model file without a self-test */
+    if (position < 0) return; /* the model file then has no self-test */
     memset(&x, 0, sizeof x);
     x.record.id = dataset_view(d, (size_t)position).id;
     for (int32_t i = 0; i < d->records[position].n_events; i++)
@@ -139,7 +141,7 @@ static void write_record(runner *run, const dataset *d, const split *s, mtan_fil
     golden_record_free(&x);
 }
 
-/* The bits of a device are no CPU's: there a CPU runs the weights, which have been fetched. */
+/* A device's bits differ from a CPU's, so a CPU runs the weights, which were fetched before. */
 void golden_record_write(runner *run, const dataset *d, const split *s, mtan_file_pair **pairs) {
     mtan_model here = *run->model;
     char error[512];
@@ -156,7 +158,7 @@ void golden_record_write(runner *run, const dataset *d, const split *s, mtan_fil
 
 /* ---- reading ---- */
 
-/* All numbers of a text, or 0 when something else stands in it. */
+/* Parses all numbers of a text; 0 if it contains anything else. */
 static int parse_reals(mtan_real **out, const char *text) {
     char *end;
     for (;; text = end) {
@@ -199,7 +201,7 @@ static double worst_difference(const mtan_real *out, const mtan_real *expected, 
 
 /* ---- another model on the same record ---- */
 
-/* What a model gives for it; malloc'd, NULL when it cannot be run. */
+/* The output of a model for the record, malloc'd; NULL if it cannot be run. */
 static mtan_real *output_of(const mtan_model *model, golden_record *x) {
     const mtan_bounds bounds = {0, (int32_t)arrlen(x->events) + 1, (int32_t)(arrlen(x->events) + arrlen(x->times)) + 1};
     mtan_real *out = tool_calloc(arrlenu(x->output), sizeof *out);

@@ -1,13 +1,15 @@
-/* What attention lies between: the distinct times of a record and the reference points of a model. It stands on mtan.h alone, as the
- * WebAssembly module has it too. */
+/* The two sides of attention: the distinct times of a record and the reference points of a model. It depends on mtan.h
+ * only, as the WebAssembly module uses it too. */
 #ifndef MTAN_TOOLS_REFERENCE_H
 #define MTAN_TOOLS_REFERENCE_H
 
 #include "../../../mtan.h"
 
-/* Of a record whose events are in the order of time, ascending; NULL: they are only counted. Returns how many. */
+/* Writes the distinct times, ascending, of a record whose events are in order of time; times NULL: only counts. Returns
+ * how many. */
 size_t distinct_times(const mtan_record *record, mtan_real *times);
-/* How many points a record with so many distinct times has, and the time of one of them, in the model's units. */
+/* The number of reference points for a record with so many distinct times, and the time of one point, in the model's
+ * units. */
 size_t reference_points(const mtan_config *c, size_t distinct);
 double reference_time(const mtan_config *c, const mtan_real *times, size_t point);
 

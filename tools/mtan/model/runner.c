@@ -44,7 +44,7 @@ static void runner_arrays(runner *r, const mtan_model *model, mtan_bounds bounds
     r->memory = tool_calloc((size_t)r->threads, sizeof *r->memory);
 }
 
-/* Memory of its own; 0: none on the device. */
+/* Allocates the runner's own memory; 0: the device has no room for it. */
 static int runner_memory(runner *r, size_t bytes) {
     int good = 1;
     for (int32_t t = 0; t < r->threads; t++) {
@@ -54,7 +54,7 @@ static int runner_memory(runner *r, size_t bytes) {
     return good;
 }
 
-/* The weights of a model that nobody trains go to the device as they are. */
+/* Sends the weights to the device; no trainer does so for a model that is not being trained. */
 static int runner_weights(runner *r) {
     const size_t bytes = mtan_weights_count(&r->model->config) * sizeof(mtan_real);
     const mtan_backend *b = r->model->backend;
@@ -64,7 +64,7 @@ static int runner_weights(runner *r) {
     return device_send(b, r->weights, bytes);
 }
 
-/* Bytes for as many records at once as MOST_BYTES hold, at least one. */
+/* Chooses the chunk, as many records as fit into MOST_BYTES but at least one, and the bytes for it. */
 static mtan_status runner_size(runner *r, size_t *bytes) {
     for (;; r->bounds.records = r->chunk /= 2) {
         const mtan_status status = mtan_predictor_size(r->model, &r->bounds, bytes);
@@ -76,7 +76,7 @@ int runner_start(runner *r, const mtan_model *model, mtan_bounds bounds, int32_t
     mtan_status status;
     size_t bytes = 0;
     memset(r, 0, sizeof *r);
-    mtan_pool_start(&r->own_pool, on_device(model->backend) ? 1 : threads); /* fewer threads are enough */
+    mtan_pool_start(&r->own_pool, on_device(model->backend) ? 1 : threads); /* it may start fewer threads */
     runner_arrays(r, model, bounds, &r->own_pool);
     if ((status = runner_size(r, &bytes)) != MTAN_OK) return runner_fails(r, status, error);
     if (!runner_memory(r, bytes) || !runner_weights(r)) return runner_fails(r, MTAN_ERR_DEVICE, error);
@@ -95,13 +95,13 @@ int runner_borrow(runner *r, const mtan_trainer *trainer, const mtan_model *mode
            r->chunk > 1)
         r->bounds.records = r->chunk /= 2;
     if (status != MTAN_OK) return runner_fails(r, status, error);
-    r->borrowed = bytes <= room; /* small batches of small records leave no room for a predictor's folded weights */
+    r->borrowed = bytes <= room; /* small batches of small records have no room for folded weights */
     if (!r->borrowed) return runner_memory(r, bytes) ? 1 : runner_fails(r, MTAN_ERR_DEVICE, error);
     for (int32_t t = 0; t < r->threads; t++) r->memory[t] = mtan_trainer_scratch(trainer, t, &room);
     return 1;
 }
 
-/* Memory of its own for a model with room for more steps. */
+/* Allocates the runner's own memory for a model with room for more solver steps. */
 static int runner_grow(runner *r) {
     size_t bytes = 0;
     if (r->model != &r->grown) r->grown = *r->model;
@@ -120,11 +120,12 @@ typedef struct job {
     void *context;
     mtan_status *status; /* (chunks) */
     unsigned char *done; /* (chunks) */
-    size_t *missing;     /* (chunks): bytes that were not to be had */
+    size_t *missing;     /* (chunks) bytes that could not be allocated */
     size_t n;
 } job;
 
-/* The records of a chunk one by one: those whose result is not finite are marked and no failure. */
+/* Runs the records of a chunk one by one. Those whose result is not finite are marked and do not count as a failure
+ * here. */
 static mtan_status run_apart(job *j, mtan_predictor *predictor, size_t first, size_t count) {
     mtan_status status = MTAN_OK;
     for (size_t i = first; i < first + count && status == MTAN_OK; i++) {
@@ -151,7 +152,8 @@ static void run_body(void *argument) {
     j->done[c->index] = j->status[c->index] == MTAN_OK;
 }
 
-/* No thread may leave the pool, as others still use what is on the caller's stack: when its memory runs out a chunk ends alone. */
+/* A chunk that runs out of memory ends alone: unwinding out of the pool is not allowed, as other threads still use the
+ * caller's stack. */
 static void run_chunk(void *argument, int32_t index, int32_t thread) {
     job *j = argument;
     chunk_run c = {j, index, thread};
@@ -162,7 +164,7 @@ static void job_free(job *j) {
     free(j->status), free(j->done), free(j->missing);
 }
 
-/* Now that all threads are back, what failed in one of them fails here. */
+/* Passes an allocation failure of a thread on to the caller, now that all threads are back. */
 static void pass_on_failure(job *j, size_t chunks) {
     for (size_t i = 0; i < chunks; i++) {
         const size_t missing = j->missing[i];
@@ -172,7 +174,7 @@ static void pass_on_failure(job *j, size_t chunks) {
     }
 }
 
-/* Fails a run in which a record was marked. */
+/* Fails a run with marked records. */
 static int all_whole(runner *r, size_t n) {
     size_t i = 0;
     while (i < n && !r->broken[i]) i++;

@@ -8,23 +8,23 @@
 #include "bounds.h"
 #include "device.h"
 
-/* Everything is in the test part. */
+/* Puts all records into the test part. */
 static void split_none(split *s, const dataset *d) {
     split_free(s);
     memset(s, 0, sizeof *s);
     for (int32_t i = 0; i < (int32_t)arrlen(d->records); i++) arrput(s->part[SPLIT_TEST], i);
 }
 
-/* Splits the data as that of the training was, and says whether it is the same. */
+/* Splits the data as in training, and tells whether it is the same data. */
 static data_match match_data(session *s) {
     char error[512];
     source_give_parts(&s->source, &s->data, &s->bundle);
     if (!source_draw(&s->split, &s->source, &s->data, error))
-        return DATA_OTHER_RECORDS; /* too few to have been split */
+        return DATA_OTHER_RECORDS; /* too few records for a split */
     return source_match(&s->split, &s->bundle);
 }
 
-/* Records whose values were trained on stay training records when their labels change. */
+/* Records with the values of the training data count as training data even if their labels changed. */
 static int is_training_data(const session *s) {
     return s->match <= DATA_OTHER_LABELS;
 }
@@ -40,7 +40,7 @@ void session_explain(session *s) {
         note("the model was trained on the validation records, too (--refit): chosen.safetensors beside it was not");
 }
 
-/* The split of training if this is the same data, else all of it. */
+/* Uses the split of training for the training data, and all records of other data. */
 static int session_split(session *s, const options *o) {
     const char *asked = option_text(o, "split", NULL);
     s->part = asked ? asked : "test";

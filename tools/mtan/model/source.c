@@ -21,7 +21,7 @@ static void add_number(mtan_file_pair **pairs, const char *key, double x) {
 const char *const preset_names[] = {
     [MTAN_FAITHFUL] = "faithful", [MTAN_CORRECT] = "correct", [MTAN_BEST] = "best", NULL};
 
-/* A name that this version does not know counts as correct. */
+/* An unknown name counts as correct. */
 static mtan_preset preset_of(const char *name) {
     for (int i = 0; preset_names[i]; i++)
         if (strcmp(preset_names[i], name) == 0) return (mtan_preset)i;
@@ -45,7 +45,7 @@ void source_write(const source *s, mtan_file_pair **pairs) {
     if (s->forecast > 0) add_number(pairs, "mtan.data.forecast", s->forecast);
 }
 
-/* In the order in which differences are told. */
+/* In the order in which differences are reported. */
 static const struct {
     const char *key;
     size_t offset;
@@ -61,8 +61,8 @@ static void write_hash(char text[24], const split *s, int which) {
     snprintf(text, 24, "%016" PRIx64, hash);
 }
 
-/* A split that depends on more than the records' names: a digit for each, in their order, so that it is known without labels and
- * groups too. */
+/* A split that depends on more than the records' names: one digit per record, in their order, so that it can be
+ * restored without labels and groups. */
 static const char given_key[] = "mtan.split.given";
 
 static int is_kept(const source *s) {
@@ -119,7 +119,7 @@ const char *data_match_text(data_match match) {
     return "";
 }
 
-/* Of a data set that has them. A channel that was never seen has none. */
+/* For data sets that have means. A channel that was never observed has none. */
 static void read_means(source *s, const prep *p) {
     for (int32_t c = 0; c < s->set->channels; c++) {
         const mtan_prep_channel *channel = &p->channel[c];
@@ -128,7 +128,7 @@ static void read_means(source *s, const prep *p) {
     s->has_means = 1;
 }
 
-/* A whole number of a model file within its range, or -1. */
+/* A whole number from a model file within 0 to `most`, else -1. */
 static int whole(bundle *b, const char *key, double most) {
     const double x = bundle_number(b, key, 0);
     return x >= 0 && x <= most ? (int)x : -1;
@@ -137,7 +137,7 @@ static int whole(bundle *b, const char *key, double most) {
 int source_read(source *s, bundle *b, char *error) {
     const int kind = whole(b, "mtan.data.split_kind", SPLIT_KINDS - 1),
               fold = whole(b, "mtan.data.fold", SPLIT_FOLDS_MOST - 1);
-    const double folds = bundle_number(b, "mtan.data.folds", SPLIT_FOLD_COUNT); /* an older file keeps none */
+    const double folds = bundle_number(b, "mtan.data.folds", SPLIT_FOLD_COUNT); /* older files have none */
     const double seed = bundle_number(b, "mtan.data.split_seed", 42),
                  observed = bundle_number(b, "mtan.data.observed", 1),
                  forecast = bundle_number(b, "mtan.data.forecast", 0);
@@ -207,8 +207,8 @@ static void swap_classes(dataset *d) {
         if (d->labels[i] == 0 || d->labels[i] == 1) d->labels[i] = 1 - d->labels[i];
 }
 
-/* Of two classes the second is the one that ranks, curves and probabilities are about: the class that was asked for, or that of the
- * model. */
+/* Scores, curves and probabilities are about the second of two classes: the class that was asked for, or the model's
+ * second. */
 static void order_classes(dataset *d, const source_input *in) {
     const int known = in->model && arrlen(in->model->classes) == 2;
     const char *second = known ? in->model->classes[1] : in->positive;
@@ -240,7 +240,7 @@ void source_complete(const source *s, dataset *d) {
 int source_draw(split *s, const source *from, const dataset *d, char *error) {
     split_way way = from->split;
     if (way.kind != SPLIT_GIVEN && arrlen(d->records) > 0 && d->records[0].part)
-        way.kind = SPLIT_GIVEN, way.by_group = 0; /* a file has kept what was drawn */
+        way.kind = SPLIT_GIVEN, way.by_group = 0; /* a file has stored the parts */
     return split_make(s, d, &way, error);
 }
 
@@ -264,7 +264,7 @@ static int is_among(const char *const *words, const char *word) {
 void source_fit(prep *p, const source *from, const dataset *d, const split *s, prep_kind scale, double time_scale) {
     const char *const *coded = from->preset == MTAN_FAITHFUL ? NULL : from->set->coded;
     mtan_real *missing = NULL;
-    split fitted = *s; /* what its training part is, is what a fit looks at */
+    split fitted = *s; /* prep_fit looks at its training part */
     if (from->fit_all) fitted.part[SPLIT_TRAIN] = split_positions(s, "all");
     for (size_t c = 0; coded && c < arrlenu(d->channels); c++)
         arrput(missing, is_among(coded, d->channels[c]) ? -1 : (mtan_real)NAN);
@@ -307,7 +307,7 @@ int data_fits(const bundle *b, const dataset *d) {
 }
 
 int unit_matches(const prep *p, const dataset *d) {
-    const int timeless = arrlen(d->events) == 0 && arrlen(d->label_times) == 0; /* nothing that could have a unit */
+    const int timeless = arrlen(d->events) == 0 && arrlen(d->label_times) == 0; /* no times, so no unit */
     if (timeless || arrlen(p->channel) == 0 || strcmp(p->unit, d->unit) == 0) return 1;
     return complain("the data's times are %s, the model's %s", d->unit[0] ? d->unit : "numbers without a unit",
                     p->unit[0] ? p->unit : "numbers without a unit"),
