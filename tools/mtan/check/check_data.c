@@ -14,12 +14,12 @@
 
 enum { PROBLEMS_LISTED = 20, PROBLEMS_IN_JSON = 1000 };
 static const double timing_seconds = 1;
-static const size_t most_bytes = (size_t)2 << 30; /* above it nothing is run: the machine may not have it */
+static const size_t most_bytes = (size_t)2 << 30; /* above it no step is run, as the machine may not have the memory */
 
 /* ---- the plan that `mtan train` would make ---- */
 
 typedef struct words {
-    char *word[24]; /* the library's parser takes them as main's argv */
+    char *word[24]; /* the option parser takes them as main's argv */
     char number[3][16], name[64];
     int n;
 } words;
@@ -37,7 +37,8 @@ static void add_option(words *w, const char *name, const char *value) {
     if (value) add_word(w, name), add_word(w, value);
 }
 
-/* Options of own data by the suggestion, unless a model is asked for; a named data set has its named configuration. */
+/* The words of a `mtan train` command. Own data gets the suggested options, unless a model is asked for; a named data
+ * set gets its named configuration. */
 static void suggest(words *w, const checked *c, const options *o) {
     const char *model = option_text(o, "model", NULL);
     memset(w, 0, sizeof *w);
@@ -79,7 +80,7 @@ static int make_plan(checked *c, const options *o) {
 
 /* ---- reading ---- */
 
-/* Own data: its good rows, unless the loader proper takes all of it. 0 when there is nothing to look at. */
+/* Reads own data: only its good rows if it has faults, else all of it by the regular loader. 0: nothing can be read. */
 static int read_own(checked *c, const options *o) {
     const source_input in = option_input(o, NULL);
     char error[512];
@@ -149,7 +150,7 @@ static mtan_train_config train_config(const plan *p) {
     return config;
 }
 
-/* Preprocesses the data as `mtan train` would: last of all, as the profile is of the raw data. */
+/* Preprocesses the data as `mtan train` would. This comes last, as the profile is of the raw data. */
 static void preprocess(checked *c, prep *p) {
     char error[512];
     source_fit(p, &c->plan.source, &c->data, &c->split, c->plan.scale, c->plan.time_scale);
@@ -158,7 +159,7 @@ static void preprocess(checked *c, prep *p) {
     prep_apply(p, &c->data, &c->split);
 }
 
-/* What one has without a model: fitted and measured on the records that `mtan train` and `mtan eval` would take. */
+/* Baselines, fitted and measured on the records that `mtan train` and `mtan eval` would use. */
 static void find_rivals(checked *c, const prep *p) {
     int32_t *const *part = c->split.part;
     if (c->plan.source.interpolation) {
@@ -223,7 +224,7 @@ static int check(checked *c, const options *o) {
     return c->problems.count ? BAD_RESULT : DONE;
 }
 
-/* The one asked for, or the one that lies there. */
+/* The data set of --kind, or the one that the path is recognised as. */
 static int choose_set(checked *c, const char *kind) {
     char names[128];
     c->set = kind ? data_set_named(kind, strlen(kind)) : data_set_at(c->path);

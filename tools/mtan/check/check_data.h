@@ -1,4 +1,4 @@
-/* What `mtan check` found out about a data set: made by check_data.c, printed by check_print.c. */
+/* The results of `mtan check` on a data set: filled by check_data.c, printed by check_print.c. */
 #ifndef MTAN_TOOLS_CHECK_DATA_H
 #define MTAN_TOOLS_CHECK_DATA_H
 
@@ -12,9 +12,9 @@ typedef struct checked {
     const char *path, *labels;
     const data_set *set;
     problems problems;
-    size_t rows_at_fault; /* of the problems, those that name a row; they come first */
+    size_t rows_at_fault; /* how many of the problems name a row; these come first */
     char **flags;         /* stb_ds array of texts (flags.h) */
-    dataset data;         /* preprocessed at the end, for the timing */
+    dataset data;         /* raw; preprocessed at the end, for the timing */
     size_t data_bytes;
     profile profile;
     int has_split, has_cost;
@@ -22,11 +22,11 @@ typedef struct checked {
     leakage leakage;
     plan plan; /* what `mtan train` would do */
     double time_scale;
-    contest_number *rivals; /* what one has without a model, on the test records; an stb_ds array */
+    contest_number *rivals; /* baselines on the test records; an stb_ds array */
     cost cost;
     int32_t threads;
     const char *backend;
-    char command[1024]; /* the suggestion, as one would type it */
+    char command[1024]; /* the suggested command, as typed in a shell */
 } checked;
 
 void check_print(const checked *c); /* aligned tables within 80 columns */

@@ -1,4 +1,4 @@
-/* See check_data.h: what was found, for people and for programs. Names from files are cleaned of control characters. */
+/* See check_data.h: prints the results as text and as JSON. Names from files are cleaned of control characters. */
 #include "check_data.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@ static void print_name(const char *name) {
     shown_put(stdout, name, NAME_WIDTH, NAME_WIDTH);
 }
 
-/* Words of a text behind a label, folded at the width of a terminal. */
+/* Prints a label and a text, folded at the width of a terminal. */
 static void print_folded(const char *label, int indent, const char *text) {
     char *clean = tool_text(text), *at = clean;
     int column = printf("%-*s", indent, label);
@@ -87,7 +87,7 @@ static void print_channels(const checked *c) {
     if (n > LISTED_CHANNELS) printf("and %zu more (--json lists all)\n", n - LISTED_CHANNELS);
 }
 
-/* " (hours)", or nothing where the unit is not known. */
+/* " (hours)", or nothing for an unknown unit. */
 static const char *unit_text(const checked *c) {
     static char text[32];
     snprintf(text, sizeof text, c->data.unit[0] ? " (%s)" : "%s", c->data.unit);
@@ -124,7 +124,7 @@ static void print_split(const checked *c) {
                l->shared_groups, l->groups, l->shared_records);
 }
 
-/* How far one gets without a model. */
+/* The baselines. */
 static void print_rivals(const checked *c) {
     if (!c->rivals) return;
     printf("\n");
@@ -138,7 +138,7 @@ static const char *duration(char text[32], double seconds) {
     return text;
 }
 
-/* Where the steps ran for half of the time or less, something else had the machine, and the number says little. */
+/* If the steps got less than half of the CPU time, other processes were using the machine and the time says little. */
 static void print_time(const checked *c) {
     const cost *x = &c->cost;
     char epoch[32], step[32];

@@ -11,13 +11,13 @@
 #include "../../data/percentile.h"
 
 enum {
-    FEW_RECORDS = 5,   /* of a class: fewer cannot be in training, validation and test and be measured */
-    MANY_NUMBERS = 20, /* different labels that are all numbers look measured */
+    FEW_RECORDS = 5,   /* of a class: fewer cannot be both trained on and measured */
+    MANY_NUMBERS = 20, /* more different labels that are all numbers look like a quantity */
     NAMED = 5          /* names that a sentence lists */
 };
 static const double RARE_CHANNEL = 0.01; /* of the records */
-static const double RARE_CLASS = 0.05;   /* of the labels, where there are two classes */
-static const double COMMON_CLASS = 0.9;  /* of the labels, however many classes there are */
+static const double RARE_CLASS = 0.05;   /* of the labels, with two classes */
+static const double COMMON_CLASS = 0.9;  /* of the labels, with any number of classes */
 static const double IDLE = 0.25;         /* of the reference points */
 
 static void flag(char ***flags, const char *format, ...) {
@@ -29,7 +29,7 @@ static void flag(char ***flags, const char *format, ...) {
     arrput(*flags, tool_text(text));
 }
 
-/* The first few names and their counts, and how many names there are. */
+/* A text with the first few names and their counts; and the number of names. */
 typedef struct naming {
     char text[512];
     size_t count;
@@ -82,7 +82,7 @@ static int is_number(const char *text) {
     return end > text && *end == 0;
 }
 
-/* Labels that are nearly always true or nearly never. */
+/* Warns about labels that are true, or false, in hardly any row. */
 static void flag_rare_labels(char ***flags, const profile *p, const dataset *d) {
     naming n = {"", 0};
     for (size_t k = 0; k < arrlenu(p->classes); k++)
@@ -95,7 +95,7 @@ static void flag_rare_labels(char ***flags, const profile *p, const dataset *d) 
              n.count, arrlenu(p->classes), FEW_RECORDS, n.text);
 }
 
-/* 1: they are, and more need not be said of them. */
+/* Returns 1 when the labels are not classes, or look like a quantity: then the warnings for classes do not apply. */
 static int flag_numbers(char ***flags, const profile *p, const dataset *d) {
     const size_t C = arrlenu(d->classes);
     if (d->task == MTAN_TASK_NUMBER) flag(flags, "labels: a number to predict; if they are classes, --task classes");
@@ -114,7 +114,7 @@ static int flag_numbers(char ***flags, const profile *p, const dataset *d) {
 
 /* ---- channels ---- */
 
-/* The table has those that are never observed. */
+/* Channels that are never observed are marked in the table instead. */
 static void flag_channels(char ***flags, const profile *p, const dataset *d) {
     const double least = fmax(2, RARE_CHANNEL * (double)p->records);
     naming n = {"", 0};

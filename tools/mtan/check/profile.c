@@ -12,15 +12,15 @@
 #include "../model/bounds.h"
 #include "../model/solver_room.h"
 
-/* The p-th percentile, NaN of nothing. */
+/* The p-th percentile; NaN without values. */
 static double percentile(const double *ascending, size_t n, double p) {
     return n ? percentile_sorted(ascending, n, p) : NAN;
 }
 
 /* ---- channels ---- */
 
-/* Values that people write for "missing". Ages of 99 and the like exist: a code also has to stand alone, see
- * find_code. */
+/* Values that are often written for "missing". Ages of 99 and the like are real, so find_code adds further
+ * conditions. */
 static int is_code(double x) {
     static const double codes[] = {-1, -9, -99, -999, -9999, -99999, 99, 999, 9999, 99999, 999999};
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
@@ -28,8 +28,8 @@ static int is_code(double x) {
     return 0;
 }
 
-/* At an end of the range, more than once, and half its own size away from the next value. {-1, 1} is a sign, not a
- * code. */
+/* A code is the lowest or highest value, occurs more than once, and is half its own size away from the next value. {-1,
+ * 1} is a sign, not a code. */
 static void find_code(channel_profile *c, const double *ascending, size_t n) {
     size_t low = 0, high = 0;
     while (low < n && ascending[low] <= ascending[0]) low++;
@@ -56,7 +56,7 @@ static void describe_channel(channel_profile *c, double *values, size_t n, size_
 }
 
 static void count_records(profile *p, const dataset *d) {
-    size_t *last = tool_calloc(arrlenu(p->channels), sizeof *last); /* record + 1 that was counted last */
+    size_t *last = tool_calloc(arrlenu(p->channels), sizeof *last); /* the last record counted, + 1 */
     for (size_t i = 0; i < arrlenu(d->records); i++)
         for (int32_t k = 0; k < d->records[i].n_events; k++) {
             const size_t c = (size_t)d->events[d->records[i].event0 + (size_t)k].channel;
@@ -66,7 +66,7 @@ static void count_records(profile *p, const dataset *d) {
     free(last);
 }
 
-/* All values grouped by channel, then each channel by itself. */
+/* Groups all values by channel, then describes each channel. */
 static void find_channels(profile *p, const dataset *d) {
     const size_t D = arrlenu(d->channels), n = arrlenu(d->events);
     size_t *start = tool_calloc(D + 1, sizeof *start), *at = tool_calloc(D, sizeof *at);
@@ -119,7 +119,7 @@ static void find_times(profile *p, const dataset *d) {
 
 /* ---- labels and twins ---- */
 
-/* A row of labels counts for its class, or for each of several labels that is true. */
+/* A row counts for its class; with several labels, for each label that is true. */
 static void count_row(profile *p, const dataset *d, size_t row) {
     const size_t C = arrlenu(p->classes);
     const int32_t label = d->labels[row];
@@ -199,8 +199,8 @@ static content *hash_contents(const dataset *d) {
     return all;
 }
 
-/* Equal contents have equal hashes and so stand side by side, the first record first. Different contents of one hash
- * are as good as impossible; one that came between would only hide a twin. */
+/* Equal contents have equal hashes and are adjacent, with the first record first. Hash collisions are practically
+ * impossible; one between equal records would only hide a twin. */
 static void find_twins(profile *p, const dataset *d) {
     content *all = hash_contents(d);
     arrsetlen(p->twin, p->records);
@@ -235,7 +235,7 @@ void profile_free(profile *p) {
 /* ---- leakage ---- */
 
 static void count_groups(leakage *l, const dataset *d, const split *s) {
-    int32_t *group = NULL, training = (int32_t)arrlen(s->part[SPLIT_TRAIN]); /* those come first */
+    int32_t *group = NULL, training = (int32_t)arrlen(s->part[SPLIT_TRAIN]); /* training records come first */
     buckets b;
     for (int part = SPLIT_TRAIN; part < SPLIT_PARTS; part++)
         for (size_t i = 0; i < arrlenu(s->part[part]); i++) arrput(group, d->records[s->part[part][i]].group);
@@ -255,7 +255,7 @@ static void count_groups(leakage *l, const dataset *d, const split *s) {
 }
 
 leakage profile_leakage(const profile *p, const dataset *d, const split *s) {
-    int32_t *training = tool_calloc(p->records, sizeof *training); /* by first twin: a training record + 1 */
+    int32_t *training = tool_calloc(p->records, sizeof *training); /* (first twin) a training record + 1 */
     leakage l;
     memset(&l, 0, sizeof l);
     for (size_t i = arrlenu(s->part[SPLIT_TRAIN]); i-- > 0;) {
@@ -287,7 +287,7 @@ suggestion profile_suggest(const profile *p, const dataset *d) {
     size_t classes = 0;
     for (size_t c = 0; c < arrlenu(p->classes); c++) classes += p->classes[c] > 0;
     const int learns =
-        d->task == MTAN_TASK_CLASSES ? classes >= 2 : classes >= 1; /* one class is nothing to tell apart */
+        d->task == MTAN_TASK_CLASSES ? classes >= 2 : classes >= 1; /* with one class there is nothing to learn */
     s.model = !learns ? "interp" : d->label_times ? "per-time" : "enc";
     s.batch = 4;
     while (s.batch < 64 && (size_t)s.batch * 2 * 20 <= n) s.batch *= 2;
@@ -298,7 +298,7 @@ suggestion profile_suggest(const profile *p, const dataset *d) {
 
 /* ---- cost ---- */
 
-/* Batch number `step`: every (steps)th training record, so that each batch looks like the whole. */
+/* Batch number `step`: every steps-th training record, so that each batch represents all of them. */
 static int32_t fill_batch(mtan_record *records, const dataset *d, const int32_t *training, int32_t batch, size_t step,
                           size_t steps) {
     int32_t n = 0;
@@ -314,8 +314,9 @@ static double time_step(cost *c, mtan_trainer *trainer, const mtan_record *recor
     return seconds() - start;
 }
 
-/* An eighth of a batch first: it touches the memory, and tells whether a whole batch can be afforded. Then the
- * shortest of the steps that fit, as a busy machine only ever adds time; of small data a hundred steps are enough. */
+/* First an eighth of a batch, which touches the memory and shows whether a whole batch is affordable. Then the minimum
+ * over the steps that fit into `most` seconds, as a busy machine only adds time; a hundred steps are enough for small
+ * data. */
 static void time_steps(cost *c, mtan_trainer *trainer, const dataset *d, const int32_t *training, int32_t batch,
                        double most) {
     mtan_record *records = tool_calloc((size_t)batch, sizeof *records);
@@ -335,7 +336,7 @@ static void time_steps(cost *c, mtan_trainer *trainer, const dataset *d, const i
 
 static void run_trainer(cost *c, mtan_model *model, mtan_real *weights, mtan_train_config *train,
                         const mtan_bounds *bounds, const dataset *d, const int32_t *training, double most) {
-    void *memory = tool_realloc(NULL, c->bytes); /* not cleared: pages that no batch needs stay untouched */
+    void *memory = tool_realloc(NULL, c->bytes); /* not cleared, so that pages which no batch needs stay untouched */
     mtan_trainer trainer;
     c->status = mtan_trainer_init(&trainer, model, weights, train, bounds, memory, c->bytes);
     if (c->status == MTAN_OK) time_steps(c, &trainer, d, training, bounds->records, most);
@@ -351,7 +352,7 @@ cost profile_cost(const mtan_config *config, mtan_train_config train, const mtan
     mtan_pool pool;
     cost c = {count, 0, (int32_t)((arrlenu(training) + (size_t)batch - 1) / (size_t)batch), NAN, NAN, 0, MTAN_OK};
     bounds.records = batch;
-    mtan_pool_start(&pool, threads); /* fewer threads are enough */
+    mtan_pool_start(&pool, threads); /* it may start fewer threads */
     train.threads = pool.threads, train.parallel_for = mtan_pool_run, train.parallel_context = &pool;
     c.status = mtan_weights_init(config, weights, count, 0);
     if (c.status == MTAN_OK) c.status = mtan_model_init(&model, config, weights, count);

@@ -8,11 +8,11 @@
 #include "../model/reference.h"
 #include "verdict.h"
 
-/* The distinct times of a record, ascending, as the library numbers them, and those at which a channel was observed. An event
- * may be there twice (Q44). */
+/* The distinct times of a record, ascending, and the indices of those at which a channel was observed. A record may
+ * contain an event twice (Q44). */
 typedef struct moments {
     mtan_real *times; /* (L) */
-    size_t *observed; /* numbers of times, ascending */
+    size_t *observed; /* indices into times, ascending */
 } moments;
 
 static moments moments_make(const mtan_record *r, int32_t channel) {
@@ -80,7 +80,7 @@ double attention_peak(mtan_predictor *run, const dataset *d, const int32_t *posi
         if (often < OBSERVED_LEAST) continue;
         if (!attention_view_make(&v, run, dataset_view(d, (size_t)positions[i]), channel)) return NAN;
         const report_attention a = {NULL, NULL, v.time, v.reference, v.weight, v.times, v.references};
-        most = fmax(most, verdict_peak(&a)); /* of a number and NaN, the number */
+        most = fmax(most, verdict_peak(&a)); /* fmax skips the initial NaN */
         attention_view_free(&v);
         seen++;
     }

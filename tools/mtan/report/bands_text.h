@@ -1,4 +1,4 @@
-/* What bands.h measures, for people and for programs. */
+/* The results of bands.h as a text table and as JSON. */
 #ifndef MTAN_TOOLS_BANDS_TEXT_H
 #define MTAN_TOOLS_BANDS_TEXT_H
 
@@ -6,17 +6,17 @@
 
 #include "../measure/bands.h"
 
-/* What the rows of a table are of: gaps are multiplied by time_scale, the data's, and its unit stands behind them. */
+/* Units of the gaps: they are multiplied by time_scale, the data's, and followed by its unit. */
 typedef struct band_units {
     double time_scale;
     const char *unit;
 } band_units;
 
-/* Row i of the table, all points last; NULL past it. `name` says which gaps it is of. */
+/* Row i of the table, the row of all points last; NULL past it. `name` gets the range of gaps. */
 enum { BAND_NAME = 64 };
 const band_row *bands_row(const band_table *table, int i, const band_units *units, char name[BAND_NAME]);
 
-/* Nothing where no point was held out. */
+/* Prints nothing if no point was held out. */
 void bands_put(FILE *out, const band_table *table, const band_units *units);
 void bands_json(FILE *out, const band_table *table, const band_units *units); /* , "bands": {...} */
 

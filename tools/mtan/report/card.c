@@ -14,7 +14,7 @@
 
 /* ---- texts ---- */
 
-/* A name as Markdown shows it, in a table too: marks that mean something there are written as numbers. */
+/* A text as Markdown, also within a table: characters with a meaning there are written as numeric entities. */
 static void put_text(FILE *out, const char *text) {
     static const char marks[] = "|*[]`#\\~$";
     char *run = tool_text(text ? text : ""), *at = run;
@@ -39,13 +39,13 @@ static void put_key(FILE *out, const char *name) {
     for (; *name; name++) fputc(isalnum((unsigned char)*name) ? tolower((unsigned char)*name) : '_', out);
 }
 
-/* ---- front matter: YAML, of which JSON's strings are a part ---- */
+/* ---- front matter: YAML, which includes JSON's strings ---- */
 
 static void put_metric(FILE *out, const report_number *n) {
     if (!isfinite(n->value)) return;
     fputs("    - type: ", out), put_key(out, n->name);
     fputs("\n      name: ", out), json_string(out, n->name);
-    fprintf(out, "\n      value: %.6f\n", n->value); /* with an exponent and no point YAML takes it for a text */
+    fprintf(out, "\n      value: %.6f\n", n->value); /* without an exponent: YAML reads 1e-05 as a text */
 }
 
 static int is_measured(const report_data *r, const card_facts *f) {

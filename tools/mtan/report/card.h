@@ -1,22 +1,22 @@
-/* A run as a model card: Markdown that people read, under front matter in YAML that the Hugging Face Hub reads (its libraries'
- * ModelCard). What is in it is what the report's page has. Names may hold anything. */
+/* A run as a model card: Markdown with YAML front matter for the Hugging Face Hub (its libraries' ModelCard). It has
+ * the content of the report's page. Names may contain any characters. */
 #ifndef MTAN_TOOLS_CARD_H
 #define MTAN_TOOLS_CARD_H
 
 #include "report.h"
 
 typedef struct card_facts {
-    const char *task;      /* as the Hub names it: "tabular-classification" */
-    const char *data;      /* what it was measured on */
-    const char *part;      /* of it: "test"; NULL: it was not measured */
-    const char *what;      /* it predicts: "a class", "a number", ... */
-    char *const *channels; /* that it reads */
-    char *const *outputs;  /* that it predicts, by name; none: n_outputs 0 */
+    const char *task;      /* the Hub's name: "tabular-classification" */
+    const char *data;      /* the data it was measured on */
+    const char *part;      /* the part of the data: "test"; NULL: it was not measured */
+    const char *what;      /* what it predicts: "a class", "a number", ... */
+    char *const *channels; /* names of its inputs */
+    char *const *outputs;  /* names of its outputs; n_outputs 0: none */
     size_t n_channels, n_outputs;
 } card_facts;
 
 void card_write(FILE *out, const report_data *r, const card_facts *f);
-/* As a file, whole or not at all. 1, or 0 with error (512 bytes) set. */
+/* Writes the card as a file, atomically. 1, or 0 with error (512 bytes) set. */
 int card_save(const char *path, const report_data *r, const card_facts *f, char *error);
 
 #endif

@@ -16,7 +16,7 @@ static int takes_part(const contest_number *n, int rival) {
     return !isnan(n->rival[rival]);
 }
 
-/* As many digits as say something. */
+/* Values in units have five significant digits, metrics four decimals. */
 static const char *format_of(const contest_number *n) {
     return n->in_units ? "%.5g" : "%.4f";
 }
@@ -87,7 +87,8 @@ const char *contest_line(char *text, size_t size, const contest_number *n) {
     return text;
 }
 
-/* What helps where a model sees no more than simple things do. One list: the sentences name these and the tests look the options up. */
+/* Advice for a model that does no better than simple baselines. The sentences use this list, and the tests look the
+ * options up in it. */
 static int published_frequencies(const mtan_config *c) {
     return c->frequencies == MTAN_FREQUENCIES_PUBLISHED && c->embedding == MTAN_EMBED_LEARNED && !c->architecture;
 }

@@ -1,4 +1,4 @@
-/* A contest (contest.h) as a table for people, as JSON for programs, and as sentences for both. */
+/* A contest (contest.h) as a text table, as JSON, and as sentences. */
 #ifndef MTAN_TOOLS_CONTEST_TEXT_H
 #define MTAN_TOOLS_CONTEST_TEXT_H
 
@@ -6,7 +6,8 @@
 
 #include "../measure/contest.h"
 
-/* The heading of a table under `title`: a column for each who took part, and the model's difference to the best; then a row. */
+/* contest_heading: the heading of a table, with a column for each baseline and one for the model's difference to the
+ * best. contest_row: a row of it. */
 void contest_heading(FILE *out, const char *title, const contest_number *like);
 void contest_row(FILE *out, const char *title, const contest_number *n);
 /* , "baselines": {"auc": {"model": ..., "majority": ..., "best": "regression", "better_by": ..., "low": ..., "high": ...}, ...} */
@@ -14,13 +15,13 @@ void contest_json(FILE *out, const contest_number *numbers);
 /* "AUC 0.8431; without a model: largest class 0.5000, logistic regression on summaries 0.8602" */
 const char *contest_line(char *text, size_t size, const contest_number *n);
 
-/* Whether the model is worth having, by one number and its interval; where it is not, the sentence ends with what to try, which
- * depends on what the model has already. Empty where there is no rival. */
+/* Whether the model is better than the best baseline, by one metric and its interval. If it is not, the sentence ends
+ * with advice that depends on the model's settings. Empty without a baseline. */
 enum { CONTEST_VERDICT_BYTES = 640 };
 const char *contest_verdict(char *text, const contest_number *n, const mtan_config *config);
 int contest_lost(
-    const contest_number *n); /* 1: the model is not better than the best of the others, as far as one can tell */
-/* The options that the advice names, up to NULL at the end. */
+    const contest_number *n); /* 1: the model is not better than the best baseline, as far as one can tell */
+/* The options that the advice names; NULL past the last. */
 const char *contest_advice_option(size_t i);
 
 #endif

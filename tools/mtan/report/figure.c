@@ -6,17 +6,17 @@
 
 #include "html.h"
 
-/* Beyond this a number is taken for none: sums and differences of two stay finite. */
+/* Larger numbers are not drawn, so that sums and differences of two stay finite. */
 static const double FIGURE_LARGEST = 1e300;
-enum { FIGURE_TEXT_MOST = 64 }; /* characters of a name inside a figure */
-/* Points of a line nearer than this to the one before add nothing that can be seen. */
+enum { FIGURE_TEXT_MOST = 64 }; /* characters of a text inside a figure */
+/* A point of a line nearer than this to the one before, in pixels, is left out. */
 static const double FIGURE_STEP = 0.25;
 
 const axis axis_none = {INFINITY, -INFINITY, 0, 0};
 const axis axis_unit = {0, 1, 0, 0};
 
 static int drawable(double value) {
-    return fabs(value) <= FIGURE_LARGEST; /* NaN: no */
+    return fabs(value) <= FIGURE_LARGEST; /* false for NaN */
 }
 
 /* ---- axes ---- */
@@ -39,13 +39,12 @@ int axis_settle(axis *a, double margin) {
     }
     size = fmax(fabs(a->low), fabs(a->high));
     pad = (a->high - a->low) * margin;
-    if (!(a->high - a->low > size * 1e-6))
-        pad = size > 0 ? size * 0.1 : 1; /* else labels could not tell the ticks apart */
+    if (!(a->high - a->low > size * 1e-6)) pad = size > 0 ? size * 0.1 : 1; /* so that the labels of the ticks differ */
     a->low -= pad, a->high += pad;
     return 1;
 }
 
-/* 1, 2 or 5 times a power of ten, not below `least`. */
+/* 1, 2 or 5 times a power of ten, at least `least`. */
 static double round_step(double least) {
     const double power = pow(10, floor(log10(least)));
     const double lead = least / power;
@@ -80,8 +79,7 @@ size_t axis_ticks(const axis *a, size_t most, double *ticks) {
     size_t n = 0;
     if (a->log) return decade_ticks(a, most, ticks);
     if (!(a->high > a->low)) return 0;
-    for (size_t parts = most < 1 ? 1 : most; n < 2 && parts < 4 * most + 8;
-         parts++) { /* a single tick gives no scale */
+    for (size_t parts = most < 1 ? 1 : most; n < 2 && parts < 4 * most + 8; parts++) { /* a scale needs two ticks */
         const double step = round_step((a->high - a->low) / (double)parts);
         n = even_ticks(a, a->whole && step < 1 ? 1 : step, ticks);
     }
@@ -94,7 +92,7 @@ int axis_power(const axis *a) {
     return !a->log && (power >= 5 || power <= -3) ? power : 0;
 }
 
-/* A power of ten the way it is written by hand: x10 with raised digits. */
+/* A power of ten with raised digits. */
 static void power_text(char text[32], int power) {
     static const char *raised[10] = {"\xE2\x81\xB0", "\xC2\xB9",     "\xC2\xB2",     "\xC2\xB3",     "\xE2\x81\xB4",
                                      "\xE2\x81\xB5", "\xE2\x81\xB6", "\xE2\x81\xB7", "\xE2\x81\xB8", "\xE2\x81\xB9"};
@@ -136,7 +134,7 @@ static double pixel_y(const frame *f, double y) {
     return f->top + f->height * (1 - along(&f->y, y));
 }
 
-/* One decimal, without a needless zero: a tenth of a pixel is all that is seen. */
+/* One decimal, without a trailing zero: a tenth of a pixel is visible enough. */
 static void put(FILE *out, double value) {
     char text[400];
     const double tenths = round(value * 10) / 10;
@@ -159,7 +157,7 @@ static int inside(const frame *f, double x, double y) {
            y <= f->top + f->height + slack;
 }
 
-/* Cuts a segment (pixels) to the frame, by Liang and Barsky; 0: nothing of it is inside. */
+/* Clips a segment (pixels) to the frame, by Liang and Barsky; 0: it lies outside. */
 static int cut(const frame *f, double p[2], double q[2]) {
     const double low[2] = {f->left, f->top}, high[2] = {f->left + f->width, f->top + f->height};
     const double from[2] = {p[0], p[1]}, d[2] = {q[0] - p[0], q[1] - p[1]};
@@ -253,7 +251,8 @@ void frame_message(const frame *f, const char *text) {
 
 /* ---- what is drawn on them ---- */
 
-/* One step of a line: the segment inside the frame, joined to the one before where that ended at the same place. */
+/* Draws one segment of a line, clipped to the frame. It continues the path if the previous segment ended where it
+ * starts. */
 static void line_to(const frame *f, const double from[2], const double to[2], double last[2], int *started) {
     double p[2] = {from[0], from[1]}, q[2] = {to[0], to[1]};
     if (!cut(f, p, q)) return;
@@ -295,7 +294,7 @@ void frame_band(const frame *f, const char *style, const double *x, const double
             continue;
         }
         fprintf(f->out, "<path class=\"band %s\" d=\"", style);
-        for (size_t k = 0; k < 2 * (end - first); k++) { /* along the upper border, back along the lower */
+        for (size_t k = 0; k < 2 * (end - first); k++) { /* along the upper border, and back along the lower */
             const int back = k >= end - first;
             const size_t i = back ? end - 1 - (k - (end - first)) : first + k;
             put_pair(f->out, k ? "L" : "M", clamp(pixel_x(f, x[i]), f->left, right),
@@ -316,7 +315,7 @@ void frame_points(const frame *f, const char *style, const double *x, const doub
     fputs("</g>\n", f->out);
 }
 
-/* From (a, c) to (b, d), in pixels. */
+/* A rectangle from (a, c) to (b, d), in pixels. */
 static void rectangle(FILE *out, double a, double b, double c, double d) {
     put_pair(out, "M", a, c);
     fputs("h", out), put(out, b - a), fputs("v", out), put(out, d - c), fputs("h", out), put(out, a - b),
@@ -344,12 +343,12 @@ void frame_text(const frame *f, const char *style, double x, double y, double dx
 
 /* ---- shades ---- */
 
-/* The shade of a share of the largest value: 0 is none. */
+/* The shade for a share of the largest value; 0: none. */
 static int level_of(double share) {
     return share > 0 ? (int)floor(clamp(share, 0, 1) * FIGURE_LEVELS + 0.5) : 0;
 }
 
-/* The root lifts the small ones, which in a cell can still be seen. */
+/* The square root makes small values visible in a cell. */
 static int cell_level(double value, double most) {
     return value > 0 && most > 0 ? level_of(sqrt(value / most)) : 0;
 }
@@ -361,7 +360,7 @@ static int shade_begin(const frame *f, const char *kind, int level, int started)
 
 void frame_cells(const frame *f, const double *x, size_t cols, const double *y, size_t rows, const double *value,
                  double most) {
-    for (int level = 1; level <= FIGURE_LEVELS; level++) { /* one path for all cells of a shade keeps the file small */
+    for (int level = 1; level <= FIGURE_LEVELS; level++) { /* one path per shade keeps the file small */
         int started = 0;
         for (size_t r = 0; r < rows; r++)
             for (size_t c = 0, end; c < cols; c = end) {
@@ -378,7 +377,7 @@ void frame_cells(const frame *f, const double *x, size_t cols, const double *y, 
 
 void frame_links(const frame *f, const double *x_top, size_t tops, const double *x_bottom, size_t bottoms,
                  const double *weight, double most) {
-    for (int level = 2; level <= FIGURE_LEVELS; level++) { /* the faintest would be a fog of thousands */
+    for (int level = 2; level <= FIGURE_LEVELS; level++) { /* the faintest level would hide the rest */
         int started = 0;
         for (size_t i = 0; i < tops * bottoms; i++) {
             if (level_of(weight[i] / most) != level) continue;

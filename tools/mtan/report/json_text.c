@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Length of the UTF-8 sequence at s, 0 when it is none. Overlong forms, surrogates and numbers past U+10FFFF are
- * none. */
+/* Length of the UTF-8 sequence at s; 0 if it is invalid, as overlong forms, surrogates and numbers past U+10FFFF
+ * are. */
 static int sequence_length(const unsigned char *s) {
     const int n = s[0] < 0x80                   ? 1
                   : s[0] >= 0xC2 && s[0] < 0xE0 ? 2

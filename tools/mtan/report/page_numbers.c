@@ -1,4 +1,4 @@
-/* Sections of the page of report.h: a number and what the model says of it; several labels. */
+/* Sections of the page of report.h for models of a number and of several labels. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@
 
 /* ---- a number ---- */
 
-enum { POINTS_MOST = 1500 }; /* of a picture: every second row is drawn where there are more, or every third */
+enum { POINTS_MOST = 1500 }; /* most points in a picture; with more rows every second or third is drawn */
 
 static size_t drawn_every(const report_data *r) {
     return r->n_predicted / POINTS_MOST + 1;
@@ -86,7 +86,7 @@ void page_number(FILE *out, const report_data *r) {
 
 /* ---- labels ---- */
 
-enum { CURVES_MOST = 8 }; /* labels with a picture of their own: the first; the table has all */
+enum { CURVES_MOST = 8 }; /* the first labels have a picture each; the table has all */
 
 static void label_plot(FILE *out, const report_label *l) {
     char text[VERDICT_BYTES];

@@ -7,7 +7,7 @@ void page_section(FILE *out, const char *title, const char *words) {
     fprintf(out, "<section>\n<h2>%s</h2>\n<p>%s</p>\n", title, words);
 }
 
-/* The caption's name: a record and a channel, or a title alone. */
+/* The caption's name: a record and a channel, or only a title. */
 void page_caption(FILE *out, const char *name, const char *more) {
     fputs("<figure>\n<figcaption><b>", out);
     html_short(out, name, NAME_MOST);
@@ -26,7 +26,7 @@ void page_words(FILE *out, const char *name, double value) {
     fprintf(out, "<span>%s %s</span>", name, html_fixed(text, value, html_decimals(value, 3)));
 }
 
-/* What the picture says, on a line of its own. */
+/* The verdict on the picture, on a line of its own. */
 void page_verdict(FILE *out, const char *text) {
     if (!*text) return;
     fputs("<em>", out), html_text(out, text), fputs("</em>", out);

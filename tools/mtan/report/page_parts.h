@@ -1,4 +1,5 @@
-/* What every section of a report's page is made of: a heading, figures with a caption, and the sentence over a picture. */
+/* The parts of every section of a report's page: a heading, figures with a caption, and the sentence above a
+ * picture. */
 #ifndef MTAN_TOOLS_PAGE_PARTS_H
 #define MTAN_TOOLS_PAGE_PARTS_H
 
@@ -8,7 +9,7 @@
 #include "report.h"
 
 enum {
-    WIDTH = 360, /* of a figure, in its own units: about what a phone shows, so that text keeps its size there */
+    WIDTH = 360, /* figure width in its own units: about a phone's width, so that text keeps its size there */
     HEIGHT = 240,
     LEFT = 46,
     RIGHT = 12,
@@ -18,7 +19,8 @@ enum {
 };
 
 void page_section(FILE *out, const char *title, const char *words);
-/* A figure: its caption, in which keys, words and a verdict may follow; the frame; what is drawn; the end. */
+/* The calls of a figure in order: caption; keys, words and a verdict within the caption; the frame; drawing; the
+ * end. */
 void page_caption(FILE *out, const char *name, const char *more);
 void page_key(FILE *out, const char *kind, const char *name);
 void page_words(FILE *out, const char *name, double value);
@@ -26,7 +28,7 @@ void page_verdict(FILE *out, const char *text);
 frame page_frame(FILE *out, int height, const char *description);
 void page_plot_end(FILE *out);
 
-/* Sections with files of their own; nothing where the report has no such thing. */
+/* Sections in page_numbers.c; they print nothing if the report has no such data. */
 void page_number(FILE *out, const report_data *r);
 void page_labels(FILE *out, const report_data *r);
 

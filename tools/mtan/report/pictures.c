@@ -6,14 +6,14 @@
 #include "../../data/memory.h"
 
 enum {
-    HEAT_ROWS_MOST = 64, /* more reference points are averaged */
+    HEAT_ROWS_MOST = 64, /* with more reference points, neighbours are averaged */
     PICTURE_NAME = 40,   /* characters */
-    LINKS_MOST = 400     /* lines between reference points and observations that the eye can follow */
+    LINKS_MOST = 400     /* most lines that a reader can follow */
 };
 
 /* ---- curves ---- */
 
-/* The borders of a panel's band; both NULL: it has none. The caller frees them. */
+/* The borders of a panel's band; both NULL if it has none. The caller frees them. */
 static void band_of(const report_panel *p, double **low, double **high) {
     *low = *high = NULL;
     if (!p->sd || p->mean.n == 0) return;
@@ -75,8 +75,8 @@ axis picture_times(const report_attention *a) {
     return time;
 }
 
-/* A copy of the weights with those alone that are among the strongest of their row and above an even share: what a line is
- * drawn for in a long record, whose thousands of lines would be a fog. The caller frees it. */
+/* A copy of the weights that keeps only the strongest of each row, and only above an even share. Lines are drawn for
+ * these in long records, where thousands of lines would hide each other. The caller frees it. */
 static double *strongest(const heat *h, size_t times) {
     double *kept = tool_calloc(h->rows * times, sizeof *kept);
     for (size_t k = 0; k < h->rows; k++) {
