@@ -1,5 +1,6 @@
-/* mtan report: a run's model, log and test records as one HTML page. Collects plain arrays for report_write (report.h), in the
- * data's own units; decides what is shown, never how. The page is written whole or not at all. */
+/* mtan report: a run's model, log and test records as one HTML page. This file collects plain arrays for report_write
+ * (report.h), in the data's own units. It decides what is shown; report_page.c decides how. The page is written
+ * atomically. */
 #define _POSIX_C_SOURCE 200809L
 #include "report.h"
 
@@ -29,7 +30,7 @@
 #include "../model/data_sets.h"
 
 enum {
-    COLUMNS_MOST = 64, /* of a log */
+    COLUMNS_MOST = 64, /* columns of a log */
     RECORDS_SHOWN = 3,
     CHANNELS_SHOWN = 3,
     RARE = 3, /* a channel with fewer observations shows nothing of attention */
@@ -37,7 +38,7 @@ enum {
     PATH_BYTES = 4096
 };
 
-/* Everything that the page points to; freed at once. */
+/* Everything that the page points to, freed together. */
 typedef struct collection {
     report_data page;
     band_table bands;
@@ -82,14 +83,14 @@ static void collection_free(collection *c) {
 
 /* ---- the log ---- */
 
-/* A table of numbers under names, as log.csv is; an empty field or one that is no number is NaN. */
+/* A table of numbers with named columns, like log.csv; an empty or non-numeric field is NaN. */
 typedef struct log_table {
     char *names[COLUMNS_MOST];
     double *column[COLUMNS_MOST]; /* stb_ds arrays */
     size_t columns, rows;
 } log_table;
 
-/* The next field of a line, cut off by a zero; moves on to the one after. NULL past the last. */
+/* Returns the next field of a line, zero-terminated, and moves on to the one after. NULL past the last. */
 static char *next_field(char **line) {
     char *field = *line, *comma;
     if (!field) return NULL;
@@ -127,7 +128,7 @@ static const double *log_column(const log_table *t, const char *name) {
     return NULL;
 }
 
-/* Which columns are drawn together depends on what the model is trained for: a bound has another scale than what is validated. */
+/* Columns are drawn together by the kind of model: a bound has another scale than the validated loss. */
 enum { ENCODER = 1, FULL = 2, INTERPOLATION = 4 };
 static const struct {
     const char *column, *plot, *name;
@@ -148,7 +149,7 @@ static int model_kind(const mtan_config *m) {
     return m->kind == MTAN_ENC ? ENCODER : m->classify == MTAN_CLASSIFY_NONE ? INTERPOLATION : FULL;
 }
 
-/* The first ten epochs have no KL term, as mtan_kl_anneal says. */
+/* mtan_kl_anneal leaves the KL term out of the first ten epochs. */
 static const char *curve_remark(const mtan_config *m, const char *plot, size_t epochs) {
     if (strcmp(plot, "Training loss") != 0 || !m->kl_anneal || epochs <= 10) return NULL;
     return "The loss includes a KL term; its weight grows from epoch 11 on, so that the loss may rise.";
@@ -166,7 +167,7 @@ static const double *copy(collection *c, const double *from, size_t n) {
     return to;
 }
 
-/* A run may have no log; one that cannot be read is a failure. */
+/* A missing log is fine; an unreadable one is a failure. */
 static int collect_log(collection *c, const char *path) {
     const int kind = model_kind(&c->s->bundle.model.config);
     const double *epoch, *value;
@@ -204,8 +205,7 @@ static void add_number(collection *c, const char *name, double value, interval r
     arrput(c->numbers, n);
 }
 
-/* What one has without a model, a line each, and by how much the model is better than the best of that. NULL: nobody else has the
- * number. */
+/* The baselines, a line each, and by how much the model is better than the best. NULL: no baseline has the metric. */
 static const char *rivals_text(collection *c, const contest_number *numbers, const char *key) {
     const contest_number *n = NULL;
     char all[512] = "", a[32], b[32];
@@ -222,7 +222,7 @@ static const char *rivals_text(collection *c, const contest_number *numbers, con
     return text(c, "%s (%s to %s)", all, html_fixed(a, n->range.low, decimals), html_fixed(b, n->range.high, decimals));
 }
 
-/* The sentence of the page's beginning. */
+/* Sets the sentence at the top of the page. */
 static void say_verdict(collection *c, const contest_number *headline) {
     char words[CONTEST_VERDICT_BYTES];
     c->page.verdict = text(c, "%s", contest_verdict(words, headline, &c->s->bundle.model.config));
@@ -231,7 +231,7 @@ static void say_verdict(collection *c, const contest_number *headline) {
 static const char *const metric_titles[METRICS] = {"AUC",      "Average precision", "Accuracy",
                                                    "Log loss", "Brier score",       "Calibration error"};
 
-/* With intervals; the times of one record are drawn together. */
+/* Metrics with intervals, for which the bootstrap draws the times of one record together. */
 static void collect_metrics(collection *c, const predictions *p) {
     const int32_t draws = (int32_t)option_integer(c->o, "bootstrap", DRAWS);
     metric_query q = {metric_table_new(p->p, p->classes == 2 ? p->score : NULL, p->label, p->rows, p->classes),
@@ -258,7 +258,7 @@ static void collect_metrics(collection *c, const predictions *p) {
     metric_table_free(q.table);
 }
 
-/* Can the probability of the positive class be believed? */
+/* Logistic recalibration of the positive class. */
 static void collect_calibration(collection *c, const predictions *p) {
     const int32_t positive = c->s->bundle.prep.positive >= 0 ? c->s->bundle.prep.positive : 1;
     double *of = reals(c, p->rows);
@@ -272,7 +272,7 @@ static void collect_calibration(collection *c, const predictions *p) {
     c->page.intercept[1] = r.intercept_range.low, c->page.intercept[2] = r.intercept_range.high;
 }
 
-/* --by: a table of the metric by which a model is judged. */
+/* --by: a table of the headline metric by group. */
 static int collect_groups(collection *c, worth w) {
     const int told = worth_headline(&w);
     record_column column;
@@ -387,8 +387,8 @@ static int collect_classes(collection *c) {
 
 /* ---- interpolation ---- */
 
-/* Does the decoder give values? With a label per time it feeds the classifier alone (Q40). */
-/* The rivals pool over all points, as the correct preset does; the faithful one averages over batches. */
+/* The baselines' errors are pooled over all points, as in the correct preset; the faithful preset averages the model's
+ * over batches. */
 static void add_errors(collection *c, const interpolation_error *e, const contest_number *rivals) {
     static const char units[] = "in the model's units";
     if (e->held_points > 0)
@@ -400,7 +400,8 @@ static void add_errors(collection *c, const interpolation_error *e, const contes
                    rivals_text(c, rivals, "mse_truth"));
 }
 
-/* What the model and the others make of a share of the times. The contest is an stb_ds array, NULL with a message printed. */
+/* The errors of the model and of the baselines at a share of the times: `e` and an stb_ds array, NULL with a message
+ * printed. */
 static contest_number *measure_share(collection *c, double share, interpolation_error *e, int32_t draws) {
     const session *s = c->s;
     record_error *each = tool_calloc(arrlenu(s->positions), sizeof *each);
@@ -417,7 +418,7 @@ static double lines_error(const contest_number *numbers) {
     return NAN;
 }
 
-/* Errors in the model's units, as they are compared between models: at the share of training, and from 50 to 90 %. */
+/* Errors in the model's units, in which models are compared: at the share of training, and at 50 to 90 %. */
 static int collect_errors(collection *c) {
     enum { SHARES = 5 };
     double *share = reals(c, SHARES), *all = reals(c, SHARES), *held = reals(c, SHARES), *lines = reals(c, SHARES);
@@ -453,7 +454,7 @@ static int descending(const void *left, const void *right) {
     return (a < b) - (a > b);
 }
 
-/* The first records that have at least as many events as half of the others. */
+/* The first records with at least the median number of events. */
 static size_t choose_records(const session *s, int32_t chosen[RECORDS_SHOWN]) {
     const size_t n = arrlenu(s->positions);
     int32_t *count = tool_calloc(n + 1, sizeof *count), middle;
@@ -479,7 +480,8 @@ static int more_often(const void *left, const void *right) {
                                 : (a->channel > b->channel) - (a->channel < b->channel);
 }
 
-/* Channels by how often the records observe them: the first, or (spread) some from the first to the rare. */
+/* Channels by how often the records observe them: the most frequent ones, or with `spread` a few from the most frequent
+ * to the rare. */
 static size_t choose_channels(const dataset *d, const int32_t *records, size_t n, int spread,
                               int32_t chosen[CHANNELS_SHOWN]) {
     const size_t channels = arrlenu(d->channels);
@@ -523,7 +525,7 @@ static void add_attention(collection *c, artist *a, int32_t position, int32_t ch
     if (shown.times > 0) arrput(c->attention, shown);
 }
 
-/* A few channels of one record; with a single channel, a few records. */
+/* A few channels of one record; for data with a single channel, a few records. */
 static void collect_attention(collection *c, artist *a, const int32_t *records, size_t n) {
     int32_t channels[CHANNELS_SHOWN];
     const size_t m = choose_channels(&c->s->data, records, 1, 1, channels);
@@ -552,7 +554,7 @@ static void add_table(collection *c, const char *title, report_pair *pairs) {
     arrput(c->tables, report_table_of(title, pairs));
 }
 
-/* Model files keep choices as numbers and numbers with all their digits. */
+/* Model files store choices as numbers, and numbers with all digits. */
 static const char *plan_text(const char *key, const char *value, char *text_of) {
     const double number = number_of(value);
     const char *word = plan_word(key, number);
@@ -562,7 +564,7 @@ static const char *plan_text(const char *key, const char *value, char *text_of) 
     return text_of;
 }
 
-/* What `mtan train` kept of its plan and of the run, under the names it gave them. */
+/* The plan and the run as `mtan train` stored them, under the same names. */
 static void training_table(collection *c) {
     static const char *const kept[] = {"mtan.run.epoch", "mtan.run.best_epoch"};
     static const char *const names[] = {"epoch of these weights", "best epoch"};
@@ -602,7 +604,7 @@ static void data_table(collection *c) {
 
 /* ---- the command ---- */
 
-/* RUN is a folder, or a model file in one. */
+/* RUN is a folder, or a model file in a folder. */
 typedef struct run_paths {
     char model[PATH_BYTES], log[PATH_BYTES], out[PATH_BYTES];
 } run_paths;
@@ -637,7 +639,7 @@ static int find_run(run_paths *r, const options *o) {
     return 1;
 }
 
-/* Without --data the model and its log are shown alone. */
+/* Without --data only the model and its log are shown. */
 static int open_run(session *s, const options *o, const char *model) {
     char error[512] = "";
     memset(s, 0, sizeof *s);

@@ -1,4 +1,4 @@
-/* The page of report.h: sections, captions and the style sheet. Draws through figure.h, counts through metrics.h. */
+/* The page of report.h: sections, captions and the style sheet. It draws with figure.h and counts with metrics.h. */
 #include "report.h"
 
 #include <math.h>
@@ -16,11 +16,11 @@
 #include "../measure/metrics.h"
 
 enum {
-    UNNAMED = 14,      /* what a frame gains above when its vertical axis has no name */
-    CLASSES_MOST = 48, /* of a confusion matrix that can be read */
-    FEW_CLASSES = 14,  /* whose matrix has numbers in its cells, and a table beside it */
-    TEXT_WIDTH = 6,    /* of a character of a figure, on average */
-    LABEL_MOST = 17    /* characters of a class beside its row of the matrix */
+    UNNAMED = 14,      /* extra height of a frame whose vertical axis has no name */
+    CLASSES_MOST = 48, /* most classes of a readable confusion matrix */
+    FEW_CLASSES = 14,  /* up to so many, the matrix has numbers in its cells and a table next to it */
+    TEXT_WIDTH = 6,    /* of a character in a figure, on average */
+    LABEL_MOST = 17    /* characters of a class name next to its row of the matrix */
 };
 
 static const char page_style[] =
@@ -121,8 +121,8 @@ static int ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* The first epochs of a diverse loss can be a thousand times the last: then decades, or, with values below 0, an axis that
- * leaves the first ones out. Returns 1 when some are cut. */
+/* The loss of the first epochs can be a thousand times the last. Then the axis becomes logarithmic or, with values
+ * below 0, leaves the first epochs out. Returns 1 when some are cut. */
 static int fit_losses(axis *a, const report_curve *curves, size_t n, size_t epochs) {
     double *all = NULL, low, high, middle;
     int cut = 0;
@@ -146,7 +146,7 @@ static double value_at(const report_data *r, const double *value, double epoch) 
     return NAN;
 }
 
-/* The validation's curve of a plot is judged; the training's, drawn beside it, tells overfitting. */
+/* The verdict is about the validation curve of a plot; the training curve, if drawn, tells overfitting. */
 static void curves_verdict(FILE *out, const report_data *r, const report_curve *curves, size_t n) {
     const double *train = n > 1 && !curves[0].better ? curves[0].value : NULL;
     char text[VERDICT_BYTES];
@@ -243,7 +243,7 @@ static void pr_plot(FILE *out, const report_data *r) {
     free(x), free(y);
 }
 
-/* Wilson's 95 % interval of a proportion: stays inside 0 to 1 and means something for few rows. */
+/* Wilson's 95 % interval of a proportion: it stays within 0 and 1 and is valid for few rows. */
 static void wilson(double hits, double n, double *low, double *high) {
     const double z = 1.959964, share = hits / n, scale = 1 / (1 + z * z / n);
     const double middle = (share + z * z / (2 * n)) * scale;
@@ -317,7 +317,7 @@ static void ranking(FILE *out, const report_data *r) {
 /* ---- confusion ---- */
 
 typedef struct confusion {
-    int32_t n, classes[CLASSES_MOST]; /* those that occur or were predicted */
+    int32_t n, classes[CLASSES_MOST]; /* classes that occur or were predicted */
     int64_t *counts;                  /* (C, C) of all classes */
     metric_class *table;              /* (C) */
     int32_t all;                      /* C */
@@ -327,7 +327,7 @@ static int64_t cell_of(const confusion *m, int32_t truth, int32_t predicted) {
     return m->counts[(size_t)m->classes[truth] * (size_t)m->all + (size_t)m->classes[predicted]];
 }
 
-/* 0 when there are more classes than can be read. */
+/* 0: there are too many classes to read. */
 static int confusion_make(confusion *m, const report_data *r) {
     const size_t all = (size_t)r->classes;
     memset(m, 0, sizeof *m);
@@ -356,7 +356,7 @@ static void cell_number(const frame *f, const confusion *m, int32_t i, int32_t j
     frame_text(f, share > 0.3 ? "light middle" : "dark middle", j + 0.5, m->n - i - 0.5, 0, 4, text, sizeof text);
 }
 
-/* Rows have number and name; columns the number alone, as many as have room. */
+/* Rows are labelled with number and name, columns with the number only, as many as fit. */
 static void confusion_names(const frame *f, const report_data *r, const confusion *m) {
     const double column = f->width / m->n, wide = 3 * TEXT_WIDTH;
     const int every = (int)ceil(wide / column);
@@ -437,14 +437,14 @@ static void classes_table(FILE *out, const report_data *r, const confusion *m) {
 
 enum { CURVE = 99 }; /* thresholds of the curve, from 0.01 */
 
-/* Rows of the class that is acted upon: its probability, and whether it is the row's. The caller frees both. */
+/* The probability of the positive class for each row, and whether the row is of that class. The caller frees both. */
 static void positive_rows(const report_data *r, double **p, int32_t **is) {
     *p = tool_calloc(r->rows, sizeof **p), *is = tool_calloc(r->rows, sizeof **is);
     for (size_t i = 0; i < r->rows; i++)
         (*p)[i] = r->p[2 * i + (size_t)r->positive], (*is)[i] = r->label[i] < 0 ? -1 : r->label[i] == r->positive;
 }
 
-/* The curve of who flags everybody falls without end: it is cut where it is far below 0. */
+/* The curve for flagging everybody falls without bound; it is cut far below 0. */
 static void benefit_plot(FILE *out, const report_data *r, const double *p, const int32_t *is) {
     double x[CURVE], model[CURVE], all[CURVE], none[CURVE];
     frame f;
@@ -524,7 +524,8 @@ static const char *time_name(char name[80], const char *what, const report_data 
     return name;
 }
 
-/* All panels of a row of the grid have the same channel, but records differ in their range: each fits its own axes. */
+/* The panels in a row of the grid have the same channel, but records differ in range, so each panel fits its own
+ * axes. */
 static void panel_plot(FILE *out, const report_data *r, const report_panel *p) {
     char name[80], text[VERDICT_BYTES];
     frame f;
@@ -591,7 +592,7 @@ static void band_cells(FILE *out, const char *name, const band_row *row) {
     fputs("</tr>\n", out);
 }
 
-/* How often points that were not shown lie in their bands. */
+/* How often held-out points lie inside their bands. */
 static void band_plot(FILE *out, const report_data *r) {
     const band_row *row;
     char name[BAND_NAME];
@@ -684,7 +685,7 @@ static void influences(FILE *out, const report_data *r) {
 
 /* ---- attention ---- */
 
-/* Borders of cells around n ascending places: half way to the neighbours, and as far outwards at the ends. */
+/* Borders of cells around n ascending places: half way between neighbours, and as far outwards at the ends. */
 static double *cell_borders(const double *place, size_t n) {
     double *edge = tool_calloc(n + 1, sizeof *edge);
     for (size_t i = 1; i < n; i++) edge[i] = (place[i - 1] + place[i]) / 2;

@@ -1,5 +1,5 @@
-/* The tables of a page (report.h): pairs of texts, and those pairs that every page has. Pairs are stb_ds arrays with texts of their
- * own; report_table_free frees both. Nothing in them changes from run to run of the same program. */
+/* The tables of a page (report.h): pairs of texts, and the pairs that every page has. Pairs are stb_ds arrays that own
+ * their texts; report_table_free frees both. They are the same in every run of the same program. */
 #ifndef MTAN_TOOLS_REPORT_TABLES_H
 #define MTAN_TOOLS_REPORT_TABLES_H
 

@@ -9,8 +9,8 @@
 #include "../model/solver_room.h"
 #include "attention_view.h"
 
-static const size_t MEMORY_MOST = (size_t)1 << 30; /* of the predictor that draws the samples */
-static const double SHOWN = 0.7; /* of the times of a record, where the model was not trained to interpolate */
+static const size_t MEMORY_MOST = (size_t)1 << 30; /* of the predictor with many samples */
+static const double SHOWN = 0.7; /* share of a record's times that is shown, without one of training */
 
 /* ---- the predictor ---- */
 

@@ -11,9 +11,9 @@
 #include "../measure/explain.h"
 
 enum { TOLD = 6, CHANNELS_TOLD = 12 };
-static const double ASKED_MOST = 30000; /* records that the channels may cost: some seconds */
-static const double EVENTS_MOST =
-    4e6; /* events that the observations of a record may cost, which are left out one by one */
+static const double ASKED_MOST = 30000; /* most records to run for all channels: a few seconds */
+/* Most events to run for the observations of a record, which are left out one by one. */
+static const double EVENTS_MOST = 4e6;
 
 static void *own(stories *x, void *block) {
     arrput(x->owned, block);
@@ -73,7 +73,7 @@ static int32_t likeliest_at_end(const record_course *c, int32_t classes) {
     return c->n > 0 ? likeliest(c->p + (c->n - 1) * (size_t)classes, classes) : 0;
 }
 
-/* Nothing of records so long that leaving out each observation would take minutes. */
+/* Skips records so long that leaving out each observation would take minutes. */
 static int ask_observations(stories *x, report_story *story, const session *s, runner *run, const mtan_record *record,
                             int32_t of, int part) {
     record_influence f;

@@ -1,5 +1,5 @@
-/* A few records as a model of classes reads them: how their prediction comes about in time and which observations made it; and the
- * channels that it rests on. What report.h draws, with the memory behind it. */
+/* Explanations of a few records by a model of classes: the course of their predictions and the observations behind
+ * them; and the most important channels. They fill the structures of report.h and own the memory behind them. */
 #ifndef MTAN_TOOLS_STORIES_H
 #define MTAN_TOOLS_STORIES_H
 
@@ -12,7 +12,7 @@ typedef struct stories {
     void **owned;
 } stories;
 
-/* Channels where measuring them is a matter of seconds, else none. 1, or 0 with a message printed; free in both cases. */
+/* Measures channels only if that takes seconds. 1, or 0 with a message printed; free in both cases. */
 int stories_make(stories *x, session *s, const options *o, const int32_t *records, size_t n, int32_t positive);
 void stories_free(stories *x);
 

@@ -43,7 +43,7 @@ void style_colours(FILE *out) {
     fputs("}\n", out);
 }
 
-/* The colour of a name that ends with a bracket; a name that nobody has gives black. */
+/* The colour of a name that ends with a bracket; an unknown name is black. */
 static const char *paper_colour(const char *name) {
     const size_t length = strcspn(name, ")");
     for (int i = 0; i < COLOURS; i++)

@@ -18,7 +18,7 @@ static double percent(double share) {
 
 /* ---- learning ---- */
 
-/* The finite values of a curve, negated where lower ones are better: more is always better here. */
+/* The finite values of a curve, negated if lower ones are better: here, more is always better. */
 typedef struct course {
     double *value, *epoch; /* stb_ds arrays */
     size_t n;
@@ -45,7 +45,8 @@ static double mean_of(const double *x, size_t n) {
     return sum / (double)n;
 }
 
-/* The scatter of one epoch, from the differences of neighbours in the later half: a slow trend does not count as scatter. */
+/* The scatter of one epoch, from the differences of neighbours in the later half, so that a slow trend does not count
+ * as scatter. */
 static double scatter(const course *c) {
     const size_t first = c->n / 2;
     double sum = 0;
@@ -67,7 +68,7 @@ static size_t best_place(const course *c) {
     return best;
 }
 
-/* Did the training records gain since a place of the validation's course? */
+/* Whether the training measure improved after the epoch `since`. */
 static int trained_on(const double *epoch, const double *train, size_t epochs, int better, double since) {
     double before = NAN, last = NAN;
     for (size_t i = 0; train && i < epochs; i++) {
@@ -77,8 +78,8 @@ static int trained_on(const double *epoch, const double *train, size_t epochs, i
     return last > before;
 }
 
-/* Windows of a fifth of the epochs. The best window is chosen out of many, so it has to be ahead by four standard errors of a
- * difference; two windows that are fixed beforehand have to differ by two. */
+/* Windows of a fifth of the epochs. The best window is chosen out of many, so it must be ahead by four standard errors
+ * of a difference; two windows that are fixed beforehand must differ by two. */
 const char *verdict_learning(char *text, const double *epoch, const double *train, const double *valid, size_t epochs,
                              int better) {
     course c = course_make(epoch, valid, epochs, better);
@@ -119,14 +120,14 @@ const char *verdict_precision(char *text, double average, double share) {
     return text;
 }
 
-/* Sums over all rows of what was said and what happened, and the same with the rows below one half turned round, which shows
- * probabilities that are too extreme though right on average. */
+/* Sums over all rows of the predicted probabilities and of the outcomes. In `extreme` the difference changes its sign
+ * for rows below one half, which shows probabilities that are too extreme but right on average. */
 typedef struct balance {
     double n, said, happened, extreme, variance;
 } balance;
 
 static balance balance_of(const metric_bin *bins) {
-    balance b = {0, 0, 0, 0, 1}; /* 1: a row more of doubt, so that no finite number of rows is certain */
+    balance b = {0, 0, 0, 0, 1}; /* variance starts at 1, so that no finite number of rows is certain */
     for (int k = 0; k < METRIC_BINS; k++) {
         const double n = (double)bins[k].count, p = bins[k].confidence, happened = bins[k].accuracy;
         if (!(n > 0)) continue;
@@ -175,7 +176,7 @@ const char *verdict_explained(char *text, double r2) {
     return text;
 }
 
-/* A straight line of the truth by the prediction, which should have no offset and the slope 1. */
+/* Regresses the truth on the prediction: the offset should be 0 and the slope 1. */
 const char *verdict_residuals(char *text, const double *predicted, const double *truth, size_t n) {
     double bias = 0, mean = 0, spread = 0, together = 0, left = 0, variance = 0;
     *text = 0;
@@ -186,7 +187,7 @@ const char *verdict_residuals(char *text, const double *predicted, const double 
         spread += x * x, together += x * (x - e), variance += e * e / (double)(n - 1);
     }
     const double slope =
-        spread > 1e-12 * variance * (double)n ? together / spread : 1; /* one prediction for all: no line */
+        spread > 1e-12 * variance * (double)n ? together / spread : 1; /* a constant prediction has no slope */
     for (size_t i = 0; i < n; i++) {
         const double e = truth[i] - (mean - bias) - slope * (predicted[i] - mean);
         left += e * e / (double)(n - 2);
@@ -204,7 +205,7 @@ const char *verdict_residuals(char *text, const double *predicted, const double 
 
 /* ---- interpolation ---- */
 
-/* Straight lines between points in the order of time, flat outside. */
+/* Linear interpolation between points in order of time, constant outside. */
 static double lines_at(const report_points *p, double x) {
     size_t after = 0;
     while (after < p->n && p->x[after] < x) after++;
@@ -222,7 +223,7 @@ static double squared_error(const report_points *curve, const report_points *tru
     return sum;
 }
 
-/* "40 % below that of straight lines"; a factor where percents stop to say something. */
+/* "40 % below that of straight lines"; a factor from twice the error on. */
 static void compare(char *words, size_t size, double model, double lines) {
     const double ratio = model / lines;
     if (ratio > 0.95 && ratio < 1.05) snprintf(words, size, "about that of straight lines");
@@ -261,8 +262,8 @@ const char *verdict_errors(char *text, const report_points *model, const report_
 
 /* ---- attention ---- */
 
-static const double STANDS_OUT = 1.5; /* times an even share */
-static const double NEAR = 0.1;       /* of the time that the picture covers */
+static const double STANDS_OUT = 1.5; /* in units of an even share */
+static const double NEAR = 0.1;       /* share of the time span of the picture */
 
 static double span_of(const report_attention *a) {
     const double first = fmin(a->time[0], a->reference[0]);
