@@ -22,7 +22,7 @@ void mtan_flat_listen(mtan_flat_listener hear, void *context) {
     listener.hear = hear, listener.context = context;
 }
 
-/* The first thing that goes wrong is the cause, what follows says where. */
+/* Joins the errors: the first is the cause, the following ones say where. */
 static void hear(void *context, int wrong, const char *text) {
     const size_t used = strlen(message);
     (void)context;

@@ -1,5 +1,6 @@
-/* What the functions of flat.h have in common: handles, and how a call is made. flat_call is of work that prints its messages, as the
- * tools' modules do: whoever listens hears them, and mtan_flat_message keeps them. Running out of memory is a failure like others. */
+/* Shared by the functions of flat.h: handles, and how a call is made. flat_call runs code that prints messages, as the
+ * tools' modules do: the listener hears them, and mtan_flat_message keeps them. Running out of memory is a failure like
+ * any other. */
 #ifndef MTAN_TOOLS_FLAT_CALL_H
 #define MTAN_TOOLS_FLAT_CALL_H
 
@@ -14,13 +15,13 @@ struct mtan_flat_data {
 };
 
 struct mtan_flat_model {
-    flat_core core; /* of the bundle */
+    flat_core core; /* views of the bundle */
     bundle bundle;
     source source;
-    size_t batch; /* records of a batch in training; 0: not known */
+    size_t batch; /* records per batch in training; 0: not known */
 };
 
-/* The data as the model sees it. 1, or 0 with a message printed; dataset_free is due after both. */
+/* Prepares the data as the model sees it. 1, or 0 with a message printed; dataset_free is due after both. */
 int flat_prepare(dataset *d, const mtan_flat_model *m, const own_columns *c, int skip_unknown);
 
 #endif

@@ -1,4 +1,4 @@
-/* The records of flat.h: columns, and the data set that a model makes of them. */
+/* The records of flat.h: columns, and the data set that a model makes from them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,7 +59,8 @@ void mtan_flat_data_skip_unknown(mtan_flat_data *data, int32_t skip) {
     data->skip_unknown = skip != 0;
 }
 
-/* Whatever data the model was trained on, its channels go by their names, as `mtan predict` takes a file of events. */
+/* Channels are matched by name, whatever data set the model was trained on, as `mtan predict` does with a file of
+ * events. */
 int flat_prepare(dataset *d, const mtan_flat_model *m, const own_columns *c, int skip_unknown) {
     const prep *p = &m->bundle.prep;
     char error[512] = "";

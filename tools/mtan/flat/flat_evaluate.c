@@ -1,4 +1,4 @@
-/* What predictions are worth, for flat.h: the metrics of `mtan eval`. */
+/* Evaluation for flat.h: the metrics of `mtan eval`. */
 #include <math.h>
 
 #include "../command/messages.h"
@@ -17,7 +17,7 @@ static void put_metric(question *q, int index, double value, interval range) {
     q->out[3 * index] = value, q->out[3 * index + 1] = range.low, q->out[3 * index + 2] = range.high;
 }
 
-/* Rows of one record are drawn together. */
+/* The bootstrap draws the rows of one record together. */
 static interval range_of(const question *q, worth_query *m) {
     const interval none = {NAN, NAN};
     return q->draws > 0 ? metric_bootstrap(worth_drawn, m, m->of->rows, m->of->record, q->draws, 0) : none;

@@ -1,4 +1,4 @@
-/* What models see and why they say what they say, for flat.h: times, observations, attention, importance. */
+/* Explanations for flat.h: times, observations, attention, importance. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ static int answer_times(question *q) {
     size_t n = 0;
     mtan_real *times;
     if (!question_open(q, 0)) return 0;
-    times = tool_calloc(arrlenu(q->set.events), sizeof *times); /* at most */
+    times = tool_calloc(arrlenu(q->set.events), sizeof *times); /* an upper bound */
     if (q->offset) q->offset[0] = 0;
     for (size_t i = 0; i < arrlenu(q->set.records); i++) {
         const mtan_record r = dataset_view(&q->set, i);

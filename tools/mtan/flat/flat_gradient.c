@@ -1,4 +1,4 @@
-/* The loss of records and its gradient, for flat.h: what other implementations of a model are compared with. */
+/* The loss of records and its gradient for flat.h, to compare other implementations with. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,7 +39,7 @@ int32_t mtan_flat_parameter(const mtan_flat_model *model, int32_t index, char *n
 
 /* ---- the gradient ---- */
 
-/* The records as a trainer takes them, with the noise that was given. The noise is the caller's to free. */
+/* The records as a trainer takes them, with the given noise. The caller frees the noise. */
 static mtan_record *training_records(const question *q, mtan_real **noise) {
     const mtan_config *c = &q->model.config;
     const size_t n = arrlenu(q->set.records);
@@ -54,7 +54,7 @@ static mtan_record *training_records(const question *q, mtan_real **noise) {
     return records;
 }
 
-/* One after the other, in the order of mtan_flat_parameter. */
+/* Copies the gradient, parameter by parameter in the order of mtan_flat_parameter. */
 static void put_gradient(double *out, const mtan_trainer *trainer) {
     mtan_param p;
     for (int32_t i = 0; mtan_param_at(&trainer->model->config, i, &p) == MTAN_OK; i++)

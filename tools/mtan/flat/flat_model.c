@@ -16,7 +16,7 @@ typedef struct opening {
     size_t n;
 } opening;
 
-/* A model without channel names takes 0, 1, 2, ... */
+/* Numbers the channels of a model without channel names: 0, 1, 2, ... */
 static void number_channels(prep *p, int32_t channels) {
     char number[16];
     while (arrlen(p->channels) < channels) {
@@ -40,7 +40,7 @@ static int open_model(void *job) {
     m->batch = batch >= 1 && batch < 1e6 ? (size_t)batch : 0;
     number_channels(&m->bundle.prep, m->bundle.model.config.channels);
     m->core.model = m->bundle.model, m->core.prep = prep_view(&m->bundle.prep, SPLIT_TEST);
-    m->core.prep.channels = m->bundle.model.config.channels; /* of a model without preprocessing, too */
+    m->core.prep.channels = m->bundle.model.config.channels; /* also for a model without preprocessing */
     m->core.dates = m->source.set->own && strcmp(m->bundle.prep.unit, "hours") == 0;
     o->model = m;
     return 1;

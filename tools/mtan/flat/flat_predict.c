@@ -1,15 +1,15 @@
-/* What models predict, for flat.h: classes, numbers, curves, the latent state. */
+/* Predictions for flat.h: classes, numbers, curves, the latent state. */
 #include <stdlib.h>
 
 #include "../command/messages.h"
 #include "../model/bounds.h"
 #include "flat_question.h"
 
-enum { USUAL_SAMPLES = 20 }; /* of curves, as `mtan interpolate` draws them */
+enum { USUAL_SAMPLES = 20 }; /* for curves, as in `mtan interpolate` */
 
 /* ---- classes and numbers ---- */
 
-/* The record with its queries, where the model is asked about times. */
+/* The record, with its queries if the model predicts at times. */
 static mtan_record asked_record(const question *q, size_t i) {
     mtan_record r = dataset_view(&q->set, i);
     const int64_t *offset = q->data->query_offset;
@@ -50,7 +50,7 @@ typedef struct curve_room {
     mtan_real *mean, *sd; /* (QUERIES_AT_ONCE, D) */
 } curve_room;
 
-/* One block of a record's queries, into rows of the results. */
+/* Interpolates one block of a record's queries and copies it into the results. */
 static mtan_status interpolate_block(const question *q, mtan_predictor *p, mtan_record *r, size_t first, size_t n,
                                      const curve_room *room) {
     const size_t D = (size_t)q->model.config.channels;

@@ -15,7 +15,7 @@ static void take_queries(question *q) {
     for (size_t i = 0; i < n; i++) q->query[i] = prep_time(q->prep, SPLIT_TEST, q->data->query_time[i]);
 }
 
-/* The most queries of one record that are asked at once. */
+/* The most queries of one record in one call. */
 static int32_t most_queries(const question *q) {
     const int64_t *offset = q->data->query_offset;
     int64_t most = 0;

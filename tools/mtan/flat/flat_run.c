@@ -1,4 +1,4 @@
-/* The commands of flat.h: `mtan train` and others that write files, inside another program. */
+/* The commands of flat.h: `mtan train` and others that write files, run inside another program. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ typedef struct running {
     int status;
 } running;
 
-/* Those that print results would print them into another program's output. */
+/* Commands that print results are refused, as they would print into another program's output. */
 static int writes_files(const char *name) {
     static const char *const names[] = {"train", "report", "convert", "quantize", "export"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -39,7 +39,7 @@ static int32_t nobody_asks(void *context, int32_t epoch, int32_t epochs, int32_t
     return 1;
 }
 
-/* The words as main has them, behind the program's name. */
+/* The words as main gets them, with the program's name first. */
 static char **arguments(const running *r) {
     char **list = tool_calloc((size_t)r->n + 2, sizeof *list);
     list[0] = tool_text("mtan");

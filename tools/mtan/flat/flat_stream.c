@@ -1,4 +1,4 @@
-/* The streams of flat.h, on mtan.h alone (flat_core.h). */
+/* The streams of flat.h; they need only mtan.h (flat_core.h). */
 #include <string.h>
 
 #include "flat_core.h"
@@ -8,14 +8,14 @@ static const double TICKS_PER_HOUR = 36e9; /* of 100 ns */
 
 struct mtan_flat_stream {
     const flat_core *from;
-    mtan_model model; /* with as many samples as were asked for */
+    mtan_model model; /* with the requested number of samples */
     mtan_predictor predictor;
     mtan_stream stream;
     void *memory, *state;
     mtan_real *room; /* (outputs), or twice (channels) */
     uint64_t id;
-    int32_t runs;       /* there was an observation */
-    double first;       /* the time of the first one, */
+    int32_t runs;       /* it has had an observation */
+    double first;       /* the time of the first observation, */
     int64_t first_date; /* or its date */
 };
 
@@ -93,14 +93,14 @@ typedef struct moment {
     double *out, *sd;
 } moment;
 
-/* A time as the model counts it. */
+/* The time as the model counts it. */
 static double counted(const moment *m) {
     const mtan_flat_stream *s = m->stream;
     if (s->from->dates) return (double)(m->date - s->first_date) / TICKS_PER_HOUR;
     return s->from->prep.from_first ? m->time - s->first : m->time;
 }
 
-/* Prepares an observation and takes it in; a code for missing is none. */
+/* Prepares an observation and pushes it; a code for missing is skipped. */
 static mtan_status take_in(const moment *m, int32_t channel) {
     const mtan_observation raw = {counted(m), channel, m->value};
     mtan_event e;
@@ -128,7 +128,8 @@ int32_t mtan_flat_stream_push(mtan_flat_stream *stream, double time, int64_t dat
     return flat_call(push, &m);
 }
 
-/* What is asked about the moment, whose time in the model's units goes to *time. 0 with a message: it has none yet. */
+/* Prepares the question about a moment; *time gets its time in the model's units. 0 with a message: it has no time
+ * yet. */
 static int ask_about(const moment *m, mtan_real *time, mtan_record *about) {
     const mtan_flat_stream *s = m->stream;
     const int needs_time = m->sd != NULL || s->model.config.classify == MTAN_CLASSIFY_TIME;
