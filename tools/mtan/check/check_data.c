@@ -1,5 +1,5 @@
-/* mtan check DATA: problems, profile, leakage, suggested settings and their cost, before a minute is spent on training.
- * Changes no file; own data with faults is profiled by its good rows. */
+/* mtan check DATA: problems, profile, leakage, suggested settings and their cost, before any time is spent on training.
+ * It changes no file; own data with faults is profiled by its good rows. */
 #include "check_data.h"
 #include "flags.h"
 #include "../command/commands.h"

@@ -140,7 +140,7 @@ static void count_labels(profile *p, const dataset *d) {
     }
 }
 
-/* Of the observations alone, field by field: an mtan_event may have padding. */
+/* Hashes the observations only, and field by field, as an mtan_event may have padding. */
 static uint64_t content_hash(const dataset *d, const dataset_record *r, unsigned char **bytes) {
     enum { EVENT = 2 * sizeof(mtan_real) + sizeof(int32_t) };
     arrsetlen(*bytes, (size_t)r->n_events * EVENT);

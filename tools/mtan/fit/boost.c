@@ -58,7 +58,8 @@ static size_t within(size_t x, size_t least, size_t most) {
     return x < least ? least : x > most ? most : x;
 }
 
-/* A split tries a tenth of the numbers, but at least ten of them. The fewer the trees, the larger the rate. */
+/* A split tries a tenth of the numbers, but at least ten, or all if there are fewer. The fewer the trees, the larger
+ * the rate. */
 boost_rule boost_default(size_t numbers, size_t rows, int32_t classes, int32_t trees, uint32_t seed) {
     const double reach = 10; /* trees times rate */
     return (boost_rule){.numbers = numbers,

@@ -104,7 +104,7 @@ static void drop_statics(dataset *d, int32_t statics) {
     d->statics = 0;
 }
 
-/* The names stay the property of p. */
+/* p keeps ownership of the channel names. */
 static prep varying_prep(const prep *p, int32_t statics) {
     prep own = *p;
     own.channel = NULL, own.channels = own.classes = NULL, own.number = NULL;

@@ -38,7 +38,7 @@ typedef struct training {
     void *memory;
     double *class_weights; /* (C) in the loss, or NULL */
     /* the current batch */
-    mtan_record *records; /* (batch); twice as many on a device, for the next batch */
+    mtan_record *records; /* (batch); on a device twice that, for the next batch */
     mtan_event *events; /* (batch, most events), likewise: the events that the model sees, after hiding and thinning */
     const baseline_hook *hook; /* of the model, or NULL; room: (batch, most events), likewise, for its events */
     mtan_event *room;

@@ -13,7 +13,7 @@
 #include "../measure/predictions.h"
 #include "../measure/summaries.h"
 
-enum { SHARES = 15 };     /* network and trees are each tried at 0, 0.1, ..., SHARES / 10 */
+enum { SHARES = 15 };     /* the shares of network and trees are each tried at 0, 0.1, ..., SHARES / 10 */
 enum { SPLIT_REALS = 4 }; /* leaf, number, threshold, side: mtan.h, MTAN_LEAVES */
 
 static mtan_real *tensor(bundle *b, const char *name) {
@@ -81,7 +81,7 @@ static double loss_of(const pair *x, double network_share, double trees_share) {
 /* A penalty on the mixture in addition to its loss, which draws it towards equal shares: otherwise a few validation
  * records decide by chance for the network or the trees alone. Synthetic sets in which one property decides the class
  * (plan.c), 38 or 64 validation records, AUC on others, mean of eight draws, with a penalty on the trees' share instead
- * and with this one: the mean 0.904 and 0.909, the spread 0.949 and 0.950, where values lie in time 0.993 and 0.990,
+ * and with this one: the mean 0.904 and 0.909, the spread 0.949 and 0.950, where the observations lie 0.993 and 0.990,
  * how many there are 0.796 and 0.799, a local shape 0.998 both, the period 0.953 both, the trend of the README's
  * example 0.893 and 0.892. */
 static double doubt(const pair *x, double network_share, double trees_share) {

@@ -24,8 +24,7 @@ double width_factor(const number_predictions *p, double interval) {
     sort_ascending(out, p->rows);
     factor = out[(size_t)rank - 1];
     free(out);
-    return factor > 1e-3 && factor < 1e3 ? factor
-                                         : 1; /* outside this range the model has not learned its intervals yet */
+    return factor > 1e-3 && factor < 1e3 ? factor : 1; /* beyond that the intervals are not learned yet */
 }
 
 int width_layer(const mtan_config *c, mtan_param *weight, mtan_param *bias) {

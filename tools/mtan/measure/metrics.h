@@ -50,17 +50,17 @@ typedef struct metric_class {
 } metric_class;
 void metric_per_class(metric_class *table /* (C) */, const int64_t *counts /* (C, C) */, int32_t classes);
 
-/* The points of the ROC (false positive rate, true positive rate) and precision-recall (recall, precision) curves at
- * every distinct threshold, from the strictest, after (0, 0) or (0, 1): scikit-learn's roc_curve without dropping
- * points, and its precision_recall_curve from the other end. Returns how many, at most n + 1; 0 where the curve does
- * not exist. x and y hold n + 1. */
+/* The points of the ROC curve (false positive rate, true positive rate) and of the precision-recall curve (recall,
+ * precision) at every distinct threshold, starting at (0, 0) or (0, 1) and then from the strictest threshold on:
+ * scikit-learn's roc_curve without dropping points, and its precision_recall_curve from the other end. Returns how
+ * many, at most n + 1; 0 if the curve does not exist. x and y hold n + 1. */
 size_t metric_roc(double *x, double *y, const double *score, const int32_t *label, size_t n);
 size_t metric_pr(double *x, double *y, const double *score, const int32_t *label, size_t n);
 
-/* Bootstrap: `metric` of resampled rows. Percentile interval 95 %, as NumPy's percentile gives it, of the draws for
- * which the metric exists; NaN when it never does. Rows are drawn by groups when group (n) is not NULL (the times of
- * one record; a negative number is a group of one). Deterministic in the seed: each draw takes as many rows or groups
- * as there are, with replacement, as RandomState(seed).randint(0, count, count) goes on to give them; groups count in
+/* Bootstrap: the 95 % interval of `metric` over resampled rows, by NumPy's percentile of the draws for which the metric
+ * exists; NaN when it never does. If group (n) is not NULL, whole groups are drawn (the times of one record); a row
+ * with a negative number is a group of one. Deterministic in the seed: each draw takes as many rows or groups as there
+ * are, with replacement, continuing the sequence of RandomState(seed).randint(0, count, count); groups are numbered in
  * order of first appearance. */
 typedef double (*metric_function)(void *context, const int32_t *rows, size_t n);
 typedef struct interval {

@@ -24,8 +24,8 @@ double numbers_middle(const number_predictions *p, size_t row); /* the predictio
 double numbers_loss(const number_predictions *p, double interval);
 void numbers_free(number_predictions *p);
 
-/* As scikit-learn's root_mean_squared_error, mean_absolute_error and r2_score; the share of numbers within their intervals, NaN
- * where the model has none. */
+/* As scikit-learn's root_mean_squared_error, mean_absolute_error and r2_score; and the share of numbers within their
+ * intervals, NaN if the model has none. */
 typedef enum number_metric { NUMBER_RMSE, NUMBER_MAE, NUMBER_R2, NUMBER_COVERAGE, NUMBER_METRICS } number_metric;
 const char *number_metric_key(number_metric name);
 const char *number_metric_title(number_metric name);

@@ -20,7 +20,7 @@ static int32_t joined_times(const dataset *d, const dataset_record *r) {
 mtan_bounds model_bounds(const mtan_config *c, const dataset *d) {
     mtan_bounds b = dataset_bounds(d);
     const baseline_hook *hook = baseline_hook_of(c);
-    if (d->label_times && hook && hook->mixes) b.times *= 2; /* one record's times, another's events */
+    if (d->label_times && hook && hook->mixes) b.times *= 2; /* times of one record with events of another */
     for (size_t i = 0; c->architecture && d->label_times && i < arrlenu(d->records); i++) {
         const int32_t times = joined_times(d, &d->records[i]);
         if (times > b.times) b.times = times;

@@ -92,7 +92,7 @@ static void write_example(const golden_record *x, const mtan_real *out, size_t n
 
 size_t golden_record_room(const mtan_config *c) {
     const size_t numbers = 3 * MOST_EVENTS + QUERIES + outputs(c, QUERIES);
-    return numbers * (sizeof(mtan_real) == sizeof(float) ? 16 : 25) + 256; /* -1.23456789e-38 and a blank; the keys */
+    return numbers * (sizeof(mtan_real) == sizeof(float) ? 16 : 25) + 256; /* -1.23456789e-38 and a blank; 256: keys */
 }
 
 /* Query times: evenly spaced; for baselines with a class per time, whose query times become steps of the sequence, some

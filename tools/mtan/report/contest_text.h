@@ -10,7 +10,8 @@
  * best. contest_row: a row of it. */
 void contest_heading(FILE *out, const char *title, const contest_number *like);
 void contest_row(FILE *out, const char *title, const contest_number *n);
-/* , "baselines": {"auc": {"model": ..., "majority": ..., "best": "regression", "better_by": ..., "low": ..., "high": ...}, ...} */
+/* Appends , "baselines": {"auc": {"model": ..., "majority": ..., "best": "regression", "better_by": ..., "low": ...,
+ * "high": ...}, ...} */
 void contest_json(FILE *out, const contest_number *numbers);
 /* "AUC 0.8431; without a model: largest class 0.5000, logistic regression on summaries 0.8602" */
 const char *contest_line(char *text, size_t size, const contest_number *n);

@@ -146,7 +146,7 @@ static double value_at(const report_data *r, const double *value, double epoch) 
     return NAN;
 }
 
-/* The verdict is about the validation curve of a plot; the training curve, if drawn, tells overfitting. */
+/* The verdict is about the validation curve of a plot; the training curve, if drawn, shows overfitting. */
 static void curves_verdict(FILE *out, const report_data *r, const report_curve *curves, size_t n) {
     const double *train = n > 1 && !curves[0].better ? curves[0].value : NULL;
     char text[VERDICT_BYTES];
