@@ -3948,6 +3948,12 @@ mtan_status mtan_model_member(mtan_model *member, const mtan_model *model, int32
     return MTAN_OK;
 }
 
+/* Whether two configs of the same settings have the same reference points: those of MTAN_REF_GIVEN are no setting. */
+static int32_t same_points(const mtan_config *a, const mtan_config *b) {
+    if (a->reference != MTAN_REF_GIVEN || a->ref == b->ref) return 1;
+    return a->ref && b->ref && memcmp(a->ref, b->ref, (size_t)a->ref_points * sizeof *a->ref) == 0;
+}
+
 /* Compares settings by the text that files hold. */
 static int32_t same_settings(const mtan_config *a, const mtan_config *b) {
     char x[NUMBER_SIZE], y[NUMBER_SIZE];
@@ -3958,7 +3964,7 @@ static int32_t same_settings(const mtan_config *a, const mtan_config *b) {
         if (mtan_config_get(a, mtan_config_key(i), x, sizeof x) != MTAN_OK) return 0;
         if (mtan_config_get(b, mtan_config_key(i), y, sizeof y) != MTAN_OK || !text_equal(x, y)) return 0;
     }
-    return 1;
+    return same_points(a, b);
 }
 
 static mtan_status check_members(const mtan_model *members, int32_t n) {
@@ -5581,6 +5587,7 @@ mtan_status mtan_config_fit_frequencies(mtan_config *config, const mtan_record *
     if (!config || (n > 0 && !records)) return MTAN_ERR_NULL;
     for (int32_t i = 0; i < n; i++) {
         const mtan_event *e = records[i].events;
+        if (records[i].n_events > 1 && !e) return MTAN_ERR_NULL;
         for (int32_t j = 1; j < records[i].n_events; j++) {
             const double gap = (double)e[j].time - (double)e[j - 1].time;
             if (!(gap >= 0 && gap < 1e30)) return MTAN_ERR_INPUT;
@@ -6494,12 +6501,12 @@ size_t mtan_summaries_count(const mtan_config *config) {
 }
 
 mtan_status mtan_summaries(const mtan_config *config, const mtan_record *record, mtan_real *row, size_t count) {
-    const mtan_status status = mtan_config_check(config);
+    mtan_status status = mtan_config_check(config);
     const mtan_bounds any = {1, INT32_MAX, INT32_MAX};
     if (!config || !record || !row) return MTAN_ERR_NULL;
     if (status != MTAN_OK) return status;
     if (count < (size_t)summary_width(config)) return MTAN_ERR_MEMORY;
-    if (check_record(record, config, &any) != MTAN_OK) return MTAN_ERR_INPUT;
+    if ((status = check_record(record, config, &any)) != MTAN_OK) return status;
     const int32_t ordered = count_ordered(record->events, record->n_events) >= 0;
     for (int32_t d = 0; d < config->channels; d++) {
         channel_summary s;
@@ -7872,12 +7879,13 @@ static void run_parallel(const mtan_train_config *c, int32_t n, mtan_body body, 
         for (int32_t i = 0; i < n; i++) body(argument, i, 0);
 }
 
-/* Counts the labels of a record, weighted by class, or its numbers that are not missing (NaN). */
+/* Counts the labels of a record, weighted by class, or its numbers that are not missing (NaN). A label that is no class does
+ * not count here; fill_labels refuses it. */
 static double count_targets(const mtan_config *c, const double *weight, const mtan_record *r, int32_t rows) {
     double n = 0;
     if (c->task == MTAN_TASK_CLASSES) {
         for (int32_t i = 0; r->labels && i < rows; i++)
-            if (r->labels[i] >= 0) n += weight ? weight[r->labels[i]] : 1;
+            if (r->labels[i] >= 0 && r->labels[i] < c->classes) n += weight ? weight[r->labels[i]] : 1;
     } else
         for (int64_t i = 0; r->numbers && i < (int64_t)rows * c->classes; i++) n += r->numbers[i] == r->numbers[i];
     return n;

@@ -327,6 +327,27 @@ TEST members_that_do_not_match_are_refused(void) {
     PASS();
 }
 
+/* Reference points that the caller gives are part of a model, though they are no weights. */
+TEST members_at_other_points_are_refused(void) {
+    mtan_real point[2][TINY_EVENTS];
+    mtan_model made, m[MEMBERS];
+    ensemble e;
+    ASSERT(ensemble_open(&e, TINY_ENC));
+    const size_t count = MEMBERS * e.of[0].count;
+    const int32_t K = e.members[0].config.ref_points;
+    ASSERT(K > 1 && K <= TINY_EVENTS);
+    for (int32_t k = 0; k < K; k++) point[0][k] = point[1][k] = (mtan_real)k / (mtan_real)K;
+    memcpy(m, e.members, sizeof m);
+    for (int i = 0; i < MEMBERS; i++) m[i].config.reference = MTAN_REF_GIVEN, m[i].config.ref = point[i == 1];
+    ASSERT_EQ(MTAN_OK, mtan_model_join(&made, e.weights, count, m, MEMBERS));
+    point[1][K - 1] += (mtan_real)0.25;
+    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_model_join(&made, e.weights, count, m, MEMBERS));
+    m[1].config.ref = NULL;
+    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_model_join(&made, e.weights, count, m, MEMBERS));
+    ASSERT(ensemble_close(&e));
+    PASS();
+}
+
 /* Matrices of whole numbers, which a caller has in arrays, have the scales of their rows among the reals. */
 TEST members_of_whole_numbers_lie_apart(void) {
     tiny_model s;
@@ -387,4 +408,5 @@ SUITE(ensemble_suite) {
     RUN_TEST(sizes_of_ensembles);
     RUN_TEST(what_takes_one_model_refuses_more);
     RUN_TEST(members_that_do_not_match_are_refused);
+    RUN_TEST(members_at_other_points_are_refused);
 }

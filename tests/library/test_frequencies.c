@@ -226,6 +226,8 @@ TEST the_range_follows_from_the_records(void) {
     static const mtan_event backwards[] = {{0.5f, 0, 1}, {0.25f, 0, 1}};
     records[0].events = backwards, records[0].n_events = 2;
     ASSERT_EQ_FMT(MTAN_ERR_INPUT, mtan_config_fit_frequencies(&c, records, 1), "%d");
+    records[0].events = NULL;
+    ASSERT_EQ_FMT(MTAN_ERR_NULL, mtan_config_fit_frequencies(&c, records, 1), "%d");
     ASSERT(c.slowest == 0 && c.fastest == 0);
     c.slowest = -1;
     ASSERT_EQ_FMT(MTAN_ERR_CONFIG, mtan_config_check(&c), "%d");

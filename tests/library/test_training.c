@@ -558,6 +558,26 @@ TEST class_weights_are_those_of_the_batch(tiny_kind kind) {
     PASS();
 }
 
+/* A label beyond the classes is refused before anything is read at its place: the weights have their exact size here. */
+TEST labels_beyond_class_weights_are_refused(void) {
+    tiny_model s;
+    mtan_train_config config;
+    mtan_report report;
+    tiny_open(&s, TINY_ENC, BATCH);
+    double *weights = malloc((size_t)s.config.classes * sizeof *weights);
+    for (int32_t c = 0; c < s.config.classes; c++) weights[c] = 1;
+    mtan_train_config_init(&config);
+    config.class_weights = weights;
+    tiny_train(&s, &config);
+    s.labels[0] = s.config.classes;
+    ASSERT_EQ(MTAN_ERR_INPUT, mtan_trainer_loss(&s.trainer, s.records, BATCH, 1, &report));
+    s.labels[0] = 1000000;
+    ASSERT_EQ(MTAN_ERR_INPUT, mtan_trainer_loss(&s.trainer, s.records, BATCH, 1, &report));
+    free(weights);
+    ASSERT(tiny_close(&s));
+    PASS();
+}
+
 /* ---- ranks: each a thread with a model of its own; the sum goes up a binary tree over the ranks ---- */
 
 enum { MOST_RANKS = 4, MOST_SHARDS = 8 };
@@ -885,6 +905,7 @@ SUITE(training_suite) {
     RUN_TESTp(class_weights_are_those_of_the_batch, TINY_ENC);
     greatest_set_test_suffix(tiny_names[TINY_FULL]);
     RUN_TESTp(class_weights_are_those_of_the_batch, TINY_FULL);
+    RUN_TEST(labels_beyond_class_weights_are_refused);
     for (int kind = 0; kind < TINY_KINDS; kind++) {
         greatest_set_test_suffix(tiny_names[kind]);
         RUN_TEST1(loss_falls, (tiny_kind)kind);

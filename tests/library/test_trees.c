@@ -192,6 +192,8 @@ TEST summaries_say_what_is_wrong(void) {
     ASSERT_EQ(MTAN_ERR_CONFIG, mtan_summaries(&bad, &r, row, 2 * MTAN_SUMMARIES));
     r.events = &far, r.n_events = 1;
     ASSERT_EQ(MTAN_ERR_INPUT, mtan_summaries(&c, &r, row, 2 * MTAN_SUMMARIES));
+    r.events = NULL;
+    ASSERT_EQ(MTAN_ERR_NULL, mtan_summaries(&c, &r, row, 2 * MTAN_SUMMARIES));
     PASS();
 }
 
