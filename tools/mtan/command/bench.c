@@ -1,7 +1,7 @@
-/* mtan bench: seconds per epoch of training, beside the paper's and beside what a roofline predicts for its card.
+/* mtan bench: seconds per epoch of training, next to the paper's and to a roofline prediction for the paper's card.
  *
- * What is measured is what `mtan train` does (training.h), as published; what is predicted is the same training counted
- * instead of run (trace.h, roofline.h). Validation is in neither. */
+ * The measurement runs the same training as `mtan train` (training.h), with the published settings. The prediction
+ * counts the operations of that training instead of running it (trace.h, roofline.h). Neither includes validation. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,16 +16,16 @@
 #include "../fit/training.h"
 #include "shared_options.h"
 
-/* A thread that has less of its core was disturbed: an epoch alone on a machine has 0.99 and more. */
+/* A thread with a smaller share of its core was disturbed: an epoch alone on a machine gets 0.99 and more. */
 static const double ALONE = 0.97;
 
 typedef struct bench {
     plan plan;
-    int32_t records, measured; /* training records of an epoch; of them, those trained on */
+    int32_t records, measured; /* training records per epoch; how many of them were trained on */
     int32_t epochs, threads;
     double seconds;      /* per epoch of all records; NaN: not measured */
-    double share;        /* of a core that one thread had meanwhile; NaN: not known */
-    double host_seconds; /* per epoch, of the host alone: laying batches out, launching kernels that are counted */
+    double share;        /* of one core that the thread had meanwhile; NaN: unknown */
+    double host_seconds; /* per epoch, host only: laying out batches, launching kernels that are counted */
     int has_counts;      /* a GPU has kernels for it */
     roofline counted;
 } bench;
@@ -34,12 +34,12 @@ typedef struct request {
     const options *options;
     const mtan_backend *backend;
     const char *data;  /* NULL: made records */
-    const char *rows;  /* --rows: the data set that they are of; NULL: names */
+    const char *rows;  /* --rows: the data set whose rows of the table are run; NULL: configurations by name */
     int predict, card; /* card -1: all */
     int32_t epochs, records;
 } request;
 
-/* As the paper has it, in minutes to one digit. */
+/* The paper's time, which it gives in minutes with one digit. */
 static double paper_seconds(const char *name) {
     char timed[PAPER_NAME];
     double minutes;
@@ -93,7 +93,7 @@ static int count_work(bench *b, const dataset *d, const split *s, char *error) {
     return good;
 }
 
-/* Seconds of a core that this process has had. */
+/* CPU time of this process, in seconds. */
 static double core_seconds(void) {
     return (double)clock() / CLOCKS_PER_SEC;
 }
@@ -132,7 +132,7 @@ static int measure(bench *b, const dataset *d, split *s, const request *q, char 
     return good;
 }
 
-/* One configuration. 1, or 0 with a message printed. */
+/* Runs one configuration. Returns 1, or 0 with a message printed. */
 static int run(bench *b, const char *name, const request *q) {
     char error[512] = "";
     dataset d;
@@ -149,7 +149,7 @@ static int run(bench *b, const char *name, const request *q) {
     }
     if ((good = prepare(&b->plan, &d, &s, &prepared, q))) {
         b->records = (int32_t)arrlen(s.part[SPLIT_TRAIN]);
-        b->has_counts = b->plan.config.architecture == NULL; /* baselines run on no GPU */
+        b->has_counts = b->plan.config.architecture == NULL; /* baselines do not run on a GPU */
         if (q->predict && !b->has_counts) good = 0, snprintf(error, sizeof error, "no GPU runs it: nothing to predict");
         good = good && (!b->has_counts || count_work(b, &d, &s, error)) && (q->predict || measure(b, &d, &s, q, error));
         progress_end();
@@ -177,7 +177,8 @@ static void print_disturbed(const bench *list) {
                    100 * list[i].share);
 }
 
-/* For a page of the project: `make epochs` puts it there, so it names no path. What was measured has a line each. */
+/* For a page of the project: `make epochs` puts it there, so it names no path. Each measured configuration has a
+ * line. */
 static void print_markdown(const bench *list, const request *q) {
     printf("| configuration | training records | of them measured | s per epoch | the paper's Titan X |\n"
            "|---|---|---|---|---|\n");
@@ -236,7 +237,7 @@ static int longest_first(const void *a, const void *b) {
     return strcmp(x->entry->name, y->entry->name);
 }
 
-/* Kernels that were launched, by their time on a card; how many. */
+/* Sorts the launched kernels by their time on a card; returns their number. */
 static int rank_entries(ranked *list, const roofline *r, const roofline_card *card) {
     int n = 0;
     for (int i = 0; r->entry[i].name; i++)
@@ -339,7 +340,7 @@ static void json_entry(const roofline_entry *e, const request *q) {
     fputs("}", stdout);
 }
 
-/* What a GPU would have to do in an epoch. */
+/* The work of a GPU per epoch. */
 static void json_counts(const bench *b, const request *q) {
     const roofline *r = &b->counted;
     const roofline_entry all = roofline_sum(r);
@@ -418,7 +419,8 @@ static int read_request(request *q, const options *o) {
     return read_cards(q, option_text(o, "predict", NULL)) && (q->predict || option_backend(o, &q->backend));
 }
 
-/* The data set whose rows are asked for: that of --data, or PhysioNet's made records. 0 with a message printed. */
+/* Finds the data set whose rows of the table are run: the one of --data, or the made records of PhysioNet. 0 with a
+ * message printed. */
 static int read_rows(request *q) {
     const data_set *set = q->data ? data_set_at(q->data) : NULL;
     char name[PAPER_NAME];
@@ -430,7 +432,8 @@ static int read_rows(request *q) {
     return complain("bench: --rows: %s holds none of the data sets of the paper's second table", q->data), 0;
 }
 
-/* Configuration i of those asked for: the arguments, or all rows of the paper's second table, or its own two. 0: no more. */
+/* Configuration i of the request: an argument, a row of the paper's second table, or one of the usual two. 0: no
+ * more. */
 static int wanted(const request *q, int i, char name[PAPER_NAME]) {
     static const char *const usual[] = {"physionet-enc", "physionet-full"};
     const options *o = q->options;

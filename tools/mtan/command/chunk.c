@@ -13,17 +13,17 @@
 enum { RECORDS_AT_ONCE = 16, QUERIES_AT_ONCE = 512 };
 static const size_t most_bytes = (size_t)1 << 31; /* of a workspace for one record */
 
-/* A row for each of a record's times? */
+/* Has the output a row for each of a record's times? */
 static int per_time(const chunk *c) {
     return !c->grid.n && c->model->config.classify == MTAN_CLASSIFY_TIME;
 }
 
-/* Has a chunk rows to be written? It has when all went wrong is that results of some records are not finite. */
+/* Are there rows to write? Also after MTAN_ERR_NUMERIC, which says that the results of some records are not finite. */
 static int has_rows(const chunk *c, int good) {
     return good || c->run.status == MTAN_ERR_NUMERIC;
 }
 
-/* Says so of a record whose result is not finite. */
+/* Is the record's result not finite? Reports it if so. */
 static int is_broken(chunk *c, size_t record) {
     if (!c->run.broken[record]) return 0;
     complain("record %s: %s", dataset_name(&c->records, record), status_message(MTAN_ERR_NUMERIC));
@@ -32,13 +32,13 @@ static int is_broken(chunk *c, size_t record) {
 
 /* ---- classes ---- */
 
-/* The text of a record's first time; NULL: its row has none. */
+/* The text of a record's first time; NULL: its row has no time. */
 static const char *first_time(const chunk *c, size_t record) {
     const dataset_record *r = &c->records.records[record];
     return per_time(c) && r->n_times > 0 ? c->records.time_texts + r->time_text : NULL;
 }
 
-/* Rows of one record, p (rows, C), from the time *time on, which moves behind them. */
+/* Prints the rows of one record, p (rows, C). *time is the text of the first row's time, and moves past the last. */
 static void put_classes(chunk *c, size_t record, const char **time, size_t rows, const double *p) {
     for (size_t i = 0; i < rows; i++) {
         row_classes(&c->out, dataset_name(&c->records, record), *time,
@@ -86,7 +86,7 @@ static double query_time(const chunk *c, size_t record, size_t q) {
     return origin + (c->grid.first + (double)q * c->grid.step);
 }
 
-/* Room for a block of the grid that starts at query0. */
+/* Allocates a block of the grid that starts at query0, with its times. */
 static curves curves_start(const chunk *c, size_t query0) {
     const size_t left = c->grid.n - query0, queries = left < QUERIES_AT_ONCE ? left : QUERIES_AT_ONCE;
     const size_t records = arrlenu(c->records.records), n = records * queries * (size_t)c->model->config.channels;
@@ -117,7 +117,7 @@ static mtan_status interpolate_some(void *context, mtan_predictor *predictor, si
     return status;
 }
 
-/* Before a record's first observation, or after its last? Both times are the model's. */
+/* Is the time before the record's first observation, or after its last? In model units. */
 static int lies_outside(const dataset *d, size_t record, mtan_real time) {
     const dataset_record *r = &d->records[record];
     const mtan_event *e = d->events + r->event0;
@@ -143,8 +143,8 @@ static void put_curve(chunk *c, const curves *s, size_t record) {
     }
 }
 
-/* One record's whole grid before the next record's: a grid longer than a block takes one record at a time, and ends where its curve
- * is not finite. */
+/* Prints one record's whole grid before the next record's. A grid longer than a block therefore takes one record at a
+ * time; it stops at a block whose curve is not finite. */
 static int interpolate(chunk *c) {
     const size_t n = arrlenu(c->records.records);
     size_t q = 0;
@@ -173,7 +173,7 @@ static int has_streams(const mtan_model *model) {
     return !model->config.architecture && !on_device(model->backend) && mtan_stream_size(model, 0, &bytes) == MTAN_OK;
 }
 
-/* Does a runner have room for a record of that size, among others or, where there are no streams, alone? */
+/* Has a runner room for a record of that size? Where there are no streams, the record may also run alone. */
 static int has_room(const chunk *c, int32_t events, int32_t times) {
     const int32_t queries = c->grid.n ? QUERIES_AT_ONCE : 1, streams = has_streams(c->model);
     const mtan_bounds most = {streams ? RUNNER_CHUNK : 1, events, times > queries ? times : queries};
@@ -181,7 +181,7 @@ static int has_room(const chunk *c, int32_t events, int32_t times) {
     return mtan_predictor_size(c->model, &most, &bytes) == MTAN_OK && (streams || bytes <= most_bytes);
 }
 
-/* A stream of all observations of the record, in the order of time. */
+/* Feeds a stream with all observations of the record, in the order of time. */
 static mtan_status lone_start(lone *l, const chunk *c, const mtan_record *r) {
     const mtan_bounds most = {1, 0, QUERIES_AT_ONCE};
     size_t bytes = 0, state = 0;
@@ -208,7 +208,7 @@ static mtan_status lone_interpolate(lone *l, chunk *c, mtan_record *ask) {
     return status;
 }
 
-/* Up to QUERIES_AT_ONCE distinct times of the events from *event on, which moves behind them. */
+/* Collects up to QUERIES_AT_ONCE distinct times of the events from *event on, which moves past them. */
 static int32_t next_times(const mtan_record *r, int32_t *event, mtan_real *times) {
     int32_t n = 0;
     for (; *event < r->n_events; ++*event) {
@@ -238,7 +238,7 @@ static mtan_status lone_classify(lone *l, chunk *c, mtan_record *ask) {
     return status;
 }
 
-/* The only record of the chunk. */
+/* Runs the only record of the chunk. */
 static void run_alone(chunk *c) {
     mtan_record r = dataset_view(&c->records, 0);
     mtan_status status = MTAN_ERR_SIZE;
@@ -256,7 +256,7 @@ static void run_alone(chunk *c) {
 
 /* ---- a chunk ---- */
 
-/* The predictors grow with the largest record seen. */
+/* Grows the predictors to the largest record seen. */
 static int fit_runner(chunk *c) {
     const mtan_bounds need = model_bounds(&c->model->config, &c->records);
     const int32_t queries = c->grid.n ? QUERIES_AT_ONCE : 1;
@@ -289,7 +289,7 @@ int chunk_run(chunk *c) {
     return good;
 }
 
-/* The shortest decimal that is this time. */
+/* The shortest decimal that reads back to this time. */
 static field_excerpt real_text(mtan_real time) {
     double rounded = (double)time;
     for (int digits = 1; digits <= 17; digits++) {
@@ -309,8 +309,8 @@ static void count_far(chunk *c, const mtan_event *raw, int32_t n) {
     }
 }
 
-/* n raw events of one time join the last record, in model units. A time of which something is left, and which is another than
- * the one before, is one of the record's, and keeps the text that it was read from. */
+/* Adds n raw events of one time to the last record, in model units. If any of them remains and the time differs from
+ * the one before, the time becomes one of the record's times and keeps the text that it was read from. */
 static void take_time(chunk *c, const mtan_event *raw, int32_t n, const char *text) {
     dataset_record *r = &arrlast(c->records.records);
     mtan_event *e = arraddnptr(c->records.events, (size_t)n);

@@ -1,8 +1,8 @@
-/* Records through a model, some at a time, and their rows out: what `mtan predict` and `mtan interpolate` do with a record
- * wherever it came from. Memory is that of a few dozen records.
+/* Runs records through a model, a few at a time, and writes their rows: the common part of `mtan predict` and `mtan
+ * interpolate`, wherever the records came from. Memory holds a few dozen records at most.
  *
- * A record that is too large for a predictor's workspace goes through a stream (mtan.h), whose memory does not grow; where the
- * model has no streams it is reported and left out. */
+ * A record that is too large for a predictor's workspace goes through a stream (mtan.h), whose memory does not grow. If
+ * the model has no streams, the record is reported and left out. */
 #ifndef MTAN_TOOLS_CHUNK_H
 #define MTAN_TOOLS_CHUNK_H
 
@@ -11,7 +11,8 @@
 #include "far.h"
 #include "rows.h"
 
-/* Times to interpolate at, in the data's unit: first, first + step, ...; counted from zero, or from a record's last observation. */
+/* Times to interpolate at, in the data's unit: first, first + step, ... They count from zero, or from a record's last
+ * observation. */
 typedef struct grid {
     double first, step;
     size_t n;
@@ -27,17 +28,18 @@ typedef struct chunk {
     grid grid;       /* n = 0: classify */
     row_printer out; /* its config is the model's */
     int failed;      /* set when a record was left out */
-    far_tally far;   /* what lay far outside of training */
+    far_tally far;   /* observations far outside of the training data */
     /* private */
-    dataset records; /* those that wait for their turn, in model units */
-    int part;        /* of the split: the records' */
+    dataset records; /* waiting for their turn, in model units */
+    int part;        /* of the split, which the waiting records belong to */
     runner run;
     mtan_bounds bounds; /* of the runner; {0}: not started */
 } chunk;
 
-/* A raw record of a part of the split joins the chunk, which is run when it is full. 1, or 0 with a message printed. */
+/* Adds a raw record of a part of the split to the chunk, and runs the chunk when it is full. Returns 1, or 0 with a
+ * message printed. */
 int chunk_take(chunk *c, const dataset *from, size_t record, int part);
-/* Runs what waits. */
+/* Runs the records that wait. */
 int chunk_run(chunk *c);
 void chunk_free(chunk *c);
 

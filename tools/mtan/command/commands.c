@@ -1,4 +1,4 @@
-/* The table of commands, and those that need no file of their own. */
+/* The table of commands, and the commands that need no file of their own. */
 #include <stdio.h>
 
 #include "../../../simd/mtan_simd.h"
@@ -24,7 +24,7 @@ static int command_completion(const options *o) {
     return complete_for(stdout, shell) ? DONE : complain("no completion for '%s': bash, zsh or fish", shell);
 }
 
-/* device: which GPU it is, or null */
+/* device: the GPU, or null */
 static void show_backend(const mtan_backend_choice *c, const char *device, int json, int first) {
     if (json) {
         printf("%s{\"name\": \"%s\", \"runs\": %s, \"fused\": %s, \"reason\": ", first ? "[" : ",\n ", c->name,

@@ -1,13 +1,13 @@
-/* The commands of `mtan`. Each takes the parsed command line and returns the exit status: 0, 1 (done, but not all is
- * well) or 2 (could not be done). */
+/* The commands of `mtan`. Each takes the parsed command line and returns the exit status: 0, 1 (done, but something is
+ * wrong) or 2 (could not be done). */
 #ifndef MTAN_TOOLS_COMMANDS_H
 #define MTAN_TOOLS_COMMANDS_H
 
 #include "options.h"
 
-enum { FIGURES_MODELS_MOST = 4 }; /* that mtan figures takes */
+enum { FIGURES_MODELS_MOST = 4 }; /* models that mtan figures takes */
 
-/* Runs the command that was parsed. Also where memory runs out it comes back, with a message printed. */
+/* Runs the command that was parsed. It returns even if memory runs out, with a message printed. */
 int command_call(const options *o);
 
 int command_train(const options *o);       /* train.c */

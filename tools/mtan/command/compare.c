@@ -1,5 +1,5 @@
-/* mtan compare A B: what differs between two model files, tensor by tensor and key by key; with --data also between
- * their predictions of the same records. Reads only; it does not say which model to prefer. */
+/* mtan compare A B: the differences between two model files, tensor by tensor and key by key; with --data also between
+ * their predictions for the same records. It only reads, and does not say which model to prefer. */
 #include "commands.h"
 #include "difference.h"
 #include "../../data/shown.h"
@@ -14,7 +14,7 @@
 
 enum { SEED = 0, LONGEST_VALUE = 34 };
 
-/* What the two predict of the same records. */
+/* The predictions of both models for the same records. */
 typedef struct outcome {
     const char *part;
     paired_metric *metrics; /* stb_ds array */
@@ -24,7 +24,7 @@ typedef struct outcome {
 
 /* ---- words ---- */
 
-/* "(128, 41)" of extents, "[3, 7]" of the place of an element in row-major order. */
+/* An extent is written "(128, 41)", an element's place in row-major order "[3, 7]". */
 static const char *shape_text(char text[96], const mtan_tensor_view *v) {
     size_t used = (size_t)snprintf(text, 96, "(");
     for (int i = 0; i < v->rank && used < 80; i++)
@@ -65,7 +65,7 @@ static void print_tensor(const tensor_difference *t) {
     else printf("%s\n", kind_text(t->kind));
 }
 
-/* A value as it fits: long ones (statistics per channel) are cut, as the place to read them is `mtan inspect`. */
+/* Long values (statistics per channel) are cut: `mtan inspect` shows them in full. */
 static void print_value(const char *side, const char *value) {
     printf("    %s  ", side);
     puts(!value ? "(none)" : shown_put(stdout, value, 0, 2 * LONGEST_VALUE) ? "..." : "");
@@ -173,7 +173,7 @@ static void json_outcome(const outcome *x) {
 
 /* ---- predictions ---- */
 
-/* The same records in the same order, or the pairs would not be pairs. */
+/* The pairs need the same records in the same order. */
 static int same_records(const session *a, const session *b) {
     const size_t n = arrlenu(a->positions);
     if (n != arrlenu(b->positions)) return 0;
@@ -184,7 +184,7 @@ static int same_records(const session *a, const session *b) {
     return 1;
 }
 
-/* What is left of the rows once those without a label are taken out. */
+/* The rows that have a label. */
 typedef struct labelled {
     double *p[2], *score[2];
     int32_t *label, *record;
@@ -241,7 +241,7 @@ static int measure_labelled(outcome *result, const options *o, const predictions
     return x.n > 0;
 }
 
-/* In the metrics of the task, those of a number in the data's unit. */
+/* The metrics of the task; those of a number are in the data's unit. */
 static int measure_numbers(outcome *result, const options *o, mtan_task task, const number_predictions *a,
                            const number_predictions *b) {
     const int32_t draws = (int32_t)option_integer(o, "bootstrap", 1000);
@@ -291,8 +291,8 @@ static int compare_classes(outcome *result, const options *o, session *a, sessio
 
 /* ---- interpolations ---- */
 
-/* Errors of one model on what it was not shown, in the units of A: those of B are brought over by the ratio of the two
- * scales. */
+/* Errors of one model on the points that it was not shown, in the units of A: the errors of B are multiplied by the
+ * ratio of the two scales. */
 typedef struct unseen_errors {
     const session *s;
     shown_records shown;
@@ -300,7 +300,8 @@ typedef struct unseen_errors {
     double *sum, *points; /* (records) */
 } unseen_errors;
 
-/* What is held out; where all is shown, the noise-free curve of a synthetic series, or else the observations. */
+/* The held-out points. If everything is shown: the noise-free curve of a synthetic series, otherwise the
+ * observations. */
 static const mtan_event *find_targets(const dataset *d, const dataset_record *r, const holdout *h, size_t *n) {
     const int truth = r->n_truth > 0;
     if (arrlen(h->held) > 0) return *n = arrlenu(h->held), h->held;
@@ -326,7 +327,7 @@ static mtan_status find_error(const unseen_errors *e, mtan_predictor *predictor,
     mtan_status status = MTAN_OK;
     const mtan_event *target;
     size_t n;
-    e->sum[i] = e->points[i] = 0; /* a chunk may be tried again */
+    e->sum[i] = e->points[i] = 0; /* a chunk may be run again */
     target = find_targets(&e->s->data, &e->s->data.records[position], &e->shown.holdout[i], &n);
     for (size_t k = 0; k < n; k++)
         if (k == 0 || target[k].time > target[k - 1].time) arrput(times, target[k].time);
@@ -345,7 +346,8 @@ static mtan_status error_chunk(void *context, mtan_predictor *predictor, size_t 
     return status;
 }
 
-/* In the data's own unit; a converted model without statistics takes that as it is. */
+/* The scale of a channel in the data's own unit; 1 for a converted model without statistics, which takes values
+ * unscaled. */
 static double unit_of(const prep *p, int32_t channel) {
     return channel < (int32_t)arrlen(p->channel) ? fabs((double)p->channel[channel].scale) : 1;
 }
@@ -424,7 +426,7 @@ static int compare_predictions(outcome *result, const options *o) {
     return done;
 }
 
-/* The file's bytes, which the set points into; NULL with a message printed. */
+/* Reads a file's bytes, which the set points into; NULL with a message printed. */
 static void *open_tensors(tensor_set *set, const char *path) {
     char error[512];
     size_t bytes = 0;

@@ -6,7 +6,7 @@
 #include "../paper/recipes.h"
 #include "option_table.h"
 
-/* What `mtan train` takes first: own, or a published setting. */
+/* The first argument of `mtan train`: own, or a published setting. */
 static void print_recipes(FILE *out) {
     char name[64];
     fputs("own", out);
@@ -50,7 +50,7 @@ static void print_zsh_pair(FILE *out, const char *dashes, const char *name, cons
     fputs("'\n", out);
 }
 
-/* The file may lie where zsh looks for functions, or be read by eval. */
+/* Works as a file in the folder where zsh looks for functions, and through eval. */
 static void complete_zsh(FILE *out) {
     char buffer[64];
     fputs("#compdef mtan\n_mtan() {\n    local -a names options\n    names=(\n", out);

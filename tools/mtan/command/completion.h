@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-/* For bash, zsh or fish; 0: another shell, nothing is written. */
+/* For bash, zsh or fish. Returns 0 for any other shell, and writes nothing. */
 int complete_for(FILE *out, const char *shell);
 
 #endif

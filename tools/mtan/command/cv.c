@@ -1,5 +1,6 @@
-/* mtan cv: a model for each fold, trained without it and measured on it. OUT/fold0, OUT/fold1 and so on are runs of `mtan train`, which
- * are resumed where they stand; OUT/predictions.csv has what each record got from the model that had not seen it. */
+/* mtan cv: for each fold, a model that is trained without the fold and measured on it. OUT/fold0, OUT/fold1 and so on
+ * are runs of `mtan train`, which are resumed where they stopped. OUT/predictions.csv has for each record the output of
+ * the model that was trained without it. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,9 +19,9 @@
 
 enum { PATH_ROOM = 4096 };
 
-/* Rows of all folds, one behind the other: stb_ds arrays. */
+/* Rows of all folds, one fold after the other: stb_ds arrays. */
 typedef struct out_of_fold {
-    predictions all;   /* of pooled rows; its arrays are those below */
+    predictions all;   /* of the pooled rows; its pointers are the arrays below */
     double *p, *score; /* (rows, C); (rows) */
     int32_t *label, *record;
     double *measured[METRICS]; /* (folds) */
@@ -35,7 +36,7 @@ static int fold_path(char path[PATH_ROOM], const options *o, int32_t fold, const
     return n < PATH_ROOM ? 1 : (complain("%s: the path is too long", option_text(o, "out", "")), 0);
 }
 
-/* What `mtan train` is asked for: the same options, a fold and its folder. A search belongs to the start of a run. */
+/* Runs `mtan train` with the same options, a fold and its folder. --budget is passed only at the start of a run. */
 static int train_fold(const options *o, int32_t fold, int32_t folds) {
     char path[PATH_ROOM], last[PATH_ROOM], error[512];
     train_watch watch = {.deadline = INFINITY};
@@ -71,7 +72,7 @@ static double measure(const predictions *p, metric_name name, int32_t draws, int
     return value;
 }
 
-/* The rows' times are those of the labels. */
+/* The times in the rows are those of the labels. */
 static void write_rows(FILE *file, const session *s, const predictions *p, int32_t fold) {
     const dataset *d = &s->data;
     int32_t before = -1, nth = 0;
@@ -136,7 +137,7 @@ static int measure_fold(out_of_fold *x, const options *o, int32_t fold, FILE *fi
     return good;
 }
 
-/* ---- telling ---- */
+/* ---- output ---- */
 
 static void measure_pooled(out_of_fold *x, int32_t draws, fold_metric **out) {
     x->all.rows = x->all.labelled = arrlenu(x->label);
@@ -168,7 +169,7 @@ static const char *shown(char text[32], double x, int shares) {
     return text;
 }
 
-/* shares: the metrics are about 0 to 1; otherwise of any size. */
+/* shares: 1 if the metrics lie roughly between 0 and 1; 0: any size. */
 static void tell_text(const fold_metric *list, int32_t folds, size_t rows, int shares) {
     char a[32], b[32], c[32];
     printf("%d folds, %zu labelled rows\n%-18s %10s %10s   %s\n", (int)folds, rows, "", "mean", "sd",
@@ -205,9 +206,9 @@ static void free_rows(out_of_fold *x) {
     pooled_numbers_free(&x->numbers);
 }
 
-/* ---- one model of all folds ---- */
+/* ---- one model from all folds ---- */
 
-/* What its file says of the data: every record trained one of its members or another. */
+/* The split that the file records: all records are training records, since each has trained at least one member. */
 static int all_parts(plan *p, const options *o, const char *model, mtan_file_pair **parts) {
     char error[512] = "";
     session s;

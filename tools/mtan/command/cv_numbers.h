@@ -9,29 +9,31 @@
 
 enum { FOLD_METRICS = METRICS + NUMBER_METRICS }; /* room for either kind */
 
-/* What the folds give of one metric; pooled: of all their rows together, with its 95 % interval, NaN where there is none. */
+/* A metric over the folds. pooled: measured on the rows of all folds together, with its 95 % interval, NaN where there
+ * is none. */
 typedef struct fold_metric {
     const char *key, *title;
     double mean, sd, pooled;
     interval range;
 } fold_metric;
 
-/* Rows of all folds, one behind the other; zeros at first. */
+/* Rows of all folds, one fold after the other; starts as zeros. */
 typedef struct pooled_numbers {
     mtan_task task;
-    number_predictions all;         /* its arrays are those below */
+    number_predictions all;         /* its pointers are the arrays below */
     double *p, *y;                  /* (rows, outputs); (rows, C): stb_ds arrays */
-    int32_t *record;                /* (rows) likewise */
-    double *measured[FOLD_METRICS]; /* (folds) likewise */
+    int32_t *record;                /* (rows) stb_ds array */
+    double *measured[FOLD_METRICS]; /* (folds) stb_ds arrays */
 } pooled_numbers;
 
-/* Measures a fold and writes its rows, the first one with the header. 1, or 0 with a message printed. */
+/* Measures a fold and writes its rows, with a header before those of the first fold. Returns 1, or 0 with a message
+ * printed. */
 int pooled_numbers_add(pooled_numbers *x, session *s, const options *o, int32_t fold, FILE *file);
-/* Appended to an stb_ds array; draws: of the bootstrap. */
+/* Appends the metrics to *out, an stb_ds array. draws: of the bootstrap. */
 void pooled_numbers_measure(pooled_numbers *x, int32_t draws, fold_metric **out);
 void pooled_numbers_free(pooled_numbers *x);
 
-/* Mean and standard deviation (of n - 1) over the folds for which there is a number; x: an stb_ds array. */
+/* Mean and standard deviation (with n - 1) over the folds whose value is not NaN; x: an stb_ds array. */
 void fold_spread(const double *x, double *mean, double *sd);
 
 #endif

@@ -15,7 +15,8 @@
         return status == MTAN_OK;                                                                                      \
     }
 
-/* Whole numbers beyond 2^53 round; whether bits are equal is decided by the bytes. 0: floats of 8 bits, which nobody here reads. */
+/* Reads the elements; integers beyond 2^53 are rounded, so equality is decided by the bytes instead. Returns 0 for
+ * floats of 8 bits, which are not supported. */
 static int read_values(const mtan_tensor_view *v, double *out) {
     switch (v->dtype) {
         INTEGER_CASE(MTAN_DTYPE_BOOL, uint8_t)
@@ -37,14 +38,14 @@ static int read_values(const mtan_tensor_view *v, double *out) {
     return 0;
 }
 
-/* NaN against anything, itself included when the bits differ, is as far as can be. */
+/* The distance from NaN to anything is infinite, even to a NaN with other bits. */
 static double apart(double a, double b) {
     const double d = fabs(b - a);
     if (!(a < b) && !(a > b) && !isnan(a) && !isnan(b)) return 0; /* equal, infinities too */
     return isnan(d) ? INFINITY : d;
 }
 
-/* What whole numbers stand for: each times the scale of its row. */
+/* The numbers behind the integers: each times the scale of its row. */
 static int read_scaled(const mtan_tensor_view *v, const mtan_tensor_view *scale, double *out) {
     double *factor;
     int good = read_values(v, out);
@@ -79,13 +80,13 @@ static int same_bits(const mtan_tensor_view *a, const mtan_tensor_view *b) {
     return a->dtype == b->dtype && a->bytes == b->bytes && (a->bytes == 0 || memcmp(a->data, b->data, a->bytes) == 0);
 }
 
-/* Where each name of a set stands. */
+/* Index of each name in a set. */
 typedef struct place {
     char *key;
     size_t value;
 } place;
 
-/* A set, and where its names stand. */
+/* A set and the index of its names. */
 typedef struct indexed {
     const tensor_set *set;
     place *places;
@@ -102,7 +103,7 @@ static const mtan_tensor_view *find_view(indexed *x, const char *name) {
     return at < 0 ? NULL : &x->set->tensors[x->places[at].value].view;
 }
 
-/* The scales of an int8 matrix, which stand beside it under its name and this ending; NULL: it has none. */
+/* The scales of an int8 matrix, a tensor with the matrix's name and this ending; NULL: it has none. */
 #define SCALE ".scale"
 
 static const mtan_tensor_view *find_scale(indexed *x, const char *name) {
@@ -115,7 +116,8 @@ static const mtan_tensor_view *find_scale(indexed *x, const char *name) {
     return scale && scale->rank == 1 && scale->count == v->shape[0] ? scale : NULL;
 }
 
-/* Scales that belong to a matrix which the other file has in another type: they are in its values. */
+/* Does `name` hold the scales of a matrix that the other file stores in another type? Then they are compared as part of
+ * its values. */
 static int is_part_of_values(indexed *x, indexed *other, const char *name) {
     const size_t n = strlen(name), ending = sizeof SCALE - 1;
     char *text;
@@ -174,8 +176,8 @@ static place *text_places(const tensor_set *set) {
     return places;
 }
 
-/* Settings and preprocessing decide what a model predicts. How it was trained does not, nor what follows from its
- * weights. */
+/* Settings and preprocessing decide what a model predicts. Training history and values derived from the weights do
+ * not. */
 static int decides(const char *key) {
     static const char *const others[] = {"mtan.run.", "mtan.plan.", "mtan.golden."};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
@@ -234,21 +236,22 @@ void differences_free(differences *d) {
     arrfree(d->metadata);
 }
 
-/* ---- in what they predict ---- */
+/* ---- in their predictions ---- */
 
 typedef enum metric_kind { AUC, ACCURACY, LOG_LOSS, MSE } metric_kind;
 
 typedef struct drawn {
     const paired *x;
     metric_kind kind;
-    double *values; /* (n, C) or (n): the rows drawn, gathered; stb_ds arrays, as draws by records differ in length */
+    double *values; /* (n, C) or (n): the gathered rows of a draw; stb_ds arrays, since draws by records differ in
+                     * length */
     int32_t *label; /* (n) */
 } drawn;
 
 static double mean_squared_error(const paired *x, int side, const int32_t *rows, size_t n) {
     double sum = 0, points = 0;
     for (size_t i = 0; i < n; i++) sum += x->squared_sum[side][rows[i]], points += x->points[rows[i]];
-    return sum / points; /* NaN without a point */
+    return sum / points; /* NaN without points */
 }
 
 static double metric_of(drawn *d, int side, const int32_t *rows, size_t n) {

@@ -1,4 +1,4 @@
-/* mtan eval: what a model is worth on the records that training left out. */
+/* mtan eval: measures a model on the held-out records. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,7 +72,7 @@ static void put_tables(const session *s, const predictions *p, int json) {
     free(counts), free(table);
 }
 
-/* What one has without the model, on the same rows. */
+/* The baselines, which need no model, on the same rows. */
 static void put_class_rivals(const session *s, const predictions *p, int32_t draws, int json) {
     class_rivals r;
     contest_number *numbers;
@@ -124,15 +124,15 @@ static void put_error(double x, interval range) {
     printf("  %-24s", text);
 }
 
-/* In which times are told. */
+/* The unit in which times are printed. */
 static band_units session_units(const session *s) {
     const band_units u = {prep_raw_time(&s->bundle.prep, SPLIT_TEST, 1), s->bundle.prep.unit};
     return u;
 }
 
-/* The errors at one share of the times: the model's, and those of who fills in without one. */
+/* The errors at one share of the times: of the model and of the baselines, which fill in values without a model. */
 typedef struct share_error {
-    double share, forecast; /* of which the second is not 0 where that is what was asked for */
+    double share, forecast; /* forecast: 0 unless a forecast was asked for */
     interpolation_error model;
     contest_number *rivals; /* stb_ds array */
 } share_error;
@@ -175,7 +175,7 @@ static void put_share(const share_error *e) {
     putchar('\n');
 }
 
-/* A table of the number by which the model is judged. */
+/* A table of the headline number. */
 static void put_fillers(const share_error *errors, int shares) {
     for (int i = 0; i < shares; i++) {
         const contest_number *n = contest_headline(errors[i].rivals, 0);
@@ -205,7 +205,7 @@ static void put_shares(const session *s, const options *o, const share_error *er
     if (json) puts("}");
 }
 
-/* The share asked for, or the five of the paper's table. */
+/* One row for the share asked for, or five for the shares of the paper's table. */
 static int eval_curves(session *s, const options *o, int json) {
     const int one = option_given(o, "observed") || !(s->source.observed < 1) || s->source.forecast > 0;
     const int shares = one ? 1 : SHARES;

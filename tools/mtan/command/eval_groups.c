@@ -37,7 +37,7 @@ static void put_json(const char *column, const subgroup *groups, const worth *w)
     fputs("]}", stdout);
 }
 
-/* Shares have four digits behind the point, numbers of the data as many as they are worth. */
+/* Shares have four decimals, numbers in the data's unit four significant digits. */
 static void put_cell(double x, interval range, int in_units) {
     char text[64];
     snprintf(text, sizeof text, in_units ? "%.4g" : "%.4f", x);

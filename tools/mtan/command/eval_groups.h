@@ -1,12 +1,12 @@
-/* Part of `mtan eval` and `mtan report`: --by, the metrics by a column of the labels. */
+/* Part of `mtan eval` and `mtan report`: --by, the metrics per value of a column of the labels. */
 #ifndef MTAN_TOOLS_EVAL_GROUPS_H
 #define MTAN_TOOLS_EVAL_GROUPS_H
 
 #include "../model/session.h"
 #include "../measure/subgroups.h"
 
-/* --by with its file, measured; `column` keeps the names. 1, *groups NULL where --by is not given; or 0 with a message printed. Both are to
- * be freed in any case. */
+/* Reads the file of --by and measures the groups; `column` keeps their names. Returns 1, with *groups NULL if --by is
+ * not given, or 0 with a message printed. Free both in any case. */
 int option_groups(record_column *column, subgroup **groups, const session *s, const options *o, const worth *w,
                   int32_t draws);
 /* A table of the headline metrics, or a key of a JSON object with all of them. */

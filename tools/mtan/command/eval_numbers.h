@@ -4,7 +4,7 @@
 
 #include "../model/session.h"
 
-/* The exit status. */
+/* Returns the exit status. */
 int eval_numbers(session *s, const options *o, int json);
 
 #endif

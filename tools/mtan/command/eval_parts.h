@@ -1,18 +1,18 @@
-/* Parts of `mtan eval` that all kinds of models share: lines for people, keys of one JSON object for programs. */
+/* Parts of `mtan eval` that all kinds of models share: lines of text, or keys of one JSON object. */
 #ifndef MTAN_TOOLS_EVAL_PARTS_H
 #define MTAN_TOOLS_EVAL_PARTS_H
 
 #include "../measure/contest.h"
 #include "../model/session.h"
 
-/* The opening of the object: the model and the records. */
+/* Opens the object: the model and the records. */
 void put_what(const session *s, const options *o, int json);
 void put_key(const char *key, double x);
 /* "auc": x, "auc_low": ..., "auc_high": ... */
 void put_range(const char *key, double x, interval range);
-/* A line: the title, the value and, if there is one, its interval. format: of a number. */
+/* A line: the title, the value and its interval, if there is one. format: of one number. */
 void put_metric(const char *title, const char *format, double x, interval range);
-/* What one has without the model, and whether the model is worth having: a table and a sentence. */
+/* The baselines, which need no model, and whether the model beats them: a table and a sentence. */
 void put_rivals(const session *s, const contest_number *numbers, int json);
 void put_verdict(const session *s, const contest_number *headline, int json);
 

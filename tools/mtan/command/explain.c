@@ -1,4 +1,5 @@
-/* mtan explain: which observations of a record made its prediction, how it came about in time, which channels a model rests on. */
+/* mtan explain: the influence of a record's observations on its prediction, the course of a prediction in time, or the
+ * channels that a model depends on. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,7 @@ static void put_key(const char *before, const char *key, double x) {
     json_number(stdout, x);
 }
 
-/* A number of the data, which has no more digits than these. */
+/* Prints a number of the data: seven digits are all that it has. */
 static void put_datum(const char *before, double x) {
     printf("%s%.7g", before, x);
 }
@@ -29,9 +30,9 @@ static const char *name_of(char **names, int32_t k, char number[16]) {
 
 /* ---- observations ---- */
 
-/* Values as they were read: preprocessing clips them. */
+/* The events as they were read, before preprocessing clips their values. */
 typedef struct raw_events {
-    mtan_event *events; /* of all records, as they were before; an stb_ds array */
+    mtan_event *events; /* of all records, unprocessed; an stb_ds array */
     dataset_record *records;
 } raw_events;
 
@@ -42,7 +43,8 @@ static raw_events raw_keep(const dataset *d) {
     return r;
 }
 
-/* What an event of the model was in the file. Codes of missing values are gone from the model's events: `at` walks past them. */
+/* The raw event behind an event of the model. The model's events lack the raw ones that hold codes of missing values:
+ * *at walks past those. */
 static mtan_event raw_of(const session *s, const raw_events *raw, int32_t position, int part, const mtan_event *e,
                          int32_t *at) {
     const dataset_record *r = &raw->records[position];
@@ -57,7 +59,8 @@ static mtan_event raw_of(const session *s, const raw_events *raw, int32_t positi
     return back;
 }
 
-/* What the observations of a task are about: the column of its name, NULL where there is but one, and of its size. */
+/* Per task: the column with the name of the class or label, NULL if there is only one, and the column of the predicted
+ * size. */
 static const struct {
     const char *of, *size;
 } answers[] = {[MTAN_TASK_CLASSES] = {"class", "log_odds"},
@@ -88,7 +91,7 @@ static void put_observation(const session *s, const char *record, const mtan_eve
     printf("%.6g,%.6g\n", f->said, change);
 }
 
-/* As many as the record has answers: one, or one for each label. */
+/* Fills one influence, or one per label. */
 static int find_influences(const session *s, runner *run, const mtan_record *record, record_influence *f) {
     const mtan_config *c = &s->bundle.model.config;
     const int32_t positive = s->bundle.prep.positive >= 0 ? s->bundle.prep.positive : 1;
@@ -214,7 +217,7 @@ static int has_labels(const session *s) {
     return 0;
 }
 
-/* 1, or 0 with a message printed. */
+/* Returns 1, or 0 with a message printed. */
 static int can_be_explained(const session *s, const options *o) {
     const mtan_classify_kind kind = s->bundle.model.config.classify;
     if (kind == MTAN_CLASSIFY_NONE)

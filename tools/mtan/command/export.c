@@ -1,16 +1,16 @@
-/* The command export: a model as one C header, for a board without files.
+/* mtan export: writes a model as one C header, for a board without files.
  *
- * Weights are decimals that give the same bits back, with the suffix f: valid in C99 and C++, right in either byte
- * order and in the double build. On a Cortex-M4F mtan_model_init on that array needs 4.7 KB of code less than
- * mtan_model_open on the bytes of a model file, and neither the reader's 2.5 KB of stack nor the file's metadata. C
- * does not demand that decimals are rounded to the nearest float: NAME_hash, mtan_bytes_hash of the weights' bytes, finds a
- * compiler that does not.
+ * Weights are decimals with the suffix f that read back to the same bits: valid in C99 and C++, and right in either
+ * byte order and in the double build. On a Cortex-M4F, mtan_model_init on that array needs 4.7 KB less code than
+ * mtan_model_open on the bytes of a model file, and saves the reader's 2.5 KB of stack and the file's metadata. C does
+ * not require that decimals are rounded to the nearest float: NAME_hash, the mtan_bytes_hash of the weights' bytes,
+ * detects a compiler that rounds differently.
  *
- * Where mtan_small_classify can run the model the header does so, in a few kilobytes; a file whose matrices are int8 then stays so,
- * bytes and their scales. Other models are run by a predictor, which needs reals, and get them.
+ * If mtan_small_classify can run the model, the header uses it, in a few kilobytes, and the matrices of an int8 file
+ * stay int8, as bytes and their scales. Other models need a predictor, which needs reals, so int8 weights are expanded.
  *
- * Refuses what no C text can say: weights that are NaN or infinite, a NAME that is no prefix of C names. Never writes
- * half a header. Training state is left out. */
+ * It refuses what C text cannot express: weights that are NaN or infinite, and a NAME that is no prefix of C names. It
+ * never writes half a header. Training state is left out. */
 #define _POSIX_C_SOURCE 200809L
 #define MTAN_INTERNALS
 #include "export.h"
@@ -33,7 +33,7 @@
 
 enum { ERROR_SIZE = 512, WIDTH = 118, NAME_MOST = 40, MADE_EVENTS = 16, MADE_TIMES = 5 };
 
-/* The matrices of an int8 file as a board uses them. */
+/* The parameters of an int8 file in the form that a board uses. */
 typedef struct int8_arrays {
     mtan_model model;
     mtan_real *weights; /* (count) */
@@ -45,14 +45,14 @@ typedef struct header {
     FILE *out;
     const char *name;
     const int8_arrays *int8; /* or NULL */
-    board_need need;         /* its points are 0 when the model needs a predictor */
-    size_t predictor;        /* bytes of one; 0: an int8 model has none */
+    board_need need;         /* need.points is 0 when the model needs a predictor */
+    size_t predictor;        /* size of a predictor in bytes; 0 for an int8 model, which uses none */
     size_t column, numbers;  /* of the list being written */
 } header;
 
 /* ---- int8 ---- */
 
-/* One parameter of the file: 0 when it is a matrix of another type. */
+/* Reads one parameter of the file. Returns 0 if it is a matrix of another type. */
 static int int8_take(int8_arrays *q, const bundle *b, int32_t index) {
     const mtan_model *m = &q->model;
     mtan_param p;
@@ -68,7 +68,7 @@ static int int8_take(int8_arrays *q, const bundle *b, int32_t index) {
     return mtan_view_read_raw(&view, MTAN_DTYPE_I8, q->rows + m->row0[index], view.count) == MTAN_OK;
 }
 
-/* 0: the file's matrices are not all int8, or the model needs a predictor; free it all the same. */
+/* Returns 0 if the file's matrices are not all int8, or the model needs a predictor. Call int8_free in either case. */
 static int int8_read(int8_arrays *q, const bundle *b) {
     const mtan_config *c = &b->model.config;
     board_need need;
@@ -115,13 +115,13 @@ static void list_remark(header *h, const char *text) {
     h->column = WIDTH;
 }
 
-/* An array without elements is no C: one 0 stands for none. */
+/* C has no empty arrays: one without elements gets a single 0. */
 static void list_end(header *h) {
     if (h->numbers == 0) list_put(h, "0");
     fputs("\n};\n", h->out);
 }
 
-/* The shortest usual decimal that gives the same bits back, as a C literal. */
+/* A decimal of 9 or 17 digits that reads back to the same bits, as a C literal. */
 static const char *real_text(mtan_real x, char text[40]) {
     const int narrow = !((double)x < (double)(float)x) && !((double)x > (double)(float)x);
     snprintf(text, 32, narrow ? "%.9g" : "%.17g", (double)x);
@@ -143,7 +143,7 @@ static void write_reals(header *h, const char *what, const mtan_real *x, size_t 
 
 /* ---- texts ---- */
 
-/* A literal of C and C++: anything but plain ASCII in octal, and no trigraphs. */
+/* Writes a literal that is valid in C and C++: everything except plain ASCII in octal, without trigraphs. */
 static void write_string(header *h, const char *text) {
     fputc('"', h->out);
     for (const unsigned char *s = (const unsigned char *)text; *s; s++)
@@ -152,7 +152,7 @@ static void write_string(header *h, const char *text) {
     fputc('"', h->out);
 }
 
-/* Names, or their numbers where the model has none. */
+/* Names, or their numbers if the model has no names. */
 static void write_names(header *h, const char *what, char **names, int32_t n) {
     char number[16];
     fprintf(h->out, "static const char *const %s_%s[] = {", h->name, what);
@@ -165,14 +165,14 @@ static void write_names(header *h, const char *what, char **names, int32_t n) {
     fputs(n > 0 ? "\n};\n" : "\n    0,\n};\n", h->out);
 }
 
-/* Text in which @ stands for the header's name. */
+/* Writes code in which @ stands for the header's name. */
 static void write_code(header *h, const char *code) {
     for (; *code; code++)
         if (*code == '@') fputs(h->name, h->out);
         else fputc(*code, h->out);
 }
 
-/* Nothing that could end a comment. */
+/* Replaces every character that could end a comment. */
 static void write_remark(header *h, const char *text) {
     for (; *text; text++) fputc(isalnum((unsigned char)*text) || strchr("._-/ ", *text) ? *text : '_', h->out);
 }
@@ -229,12 +229,12 @@ static void write_size(header *h, const char *what, int64_t value, const char *r
     fprintf(h->out, "    %s_%s = %" PRId64 ",%s\n", h->name, what, value, remark);
 }
 
-/* Numbers to a row of the output: one row per record, or one per query time. */
+/* Numbers per row of the output. A row is a record or a query time. */
 static int32_t row_size(const mtan_config *c) {
     return c->classify == MTAN_CLASSIFY_NONE ? c->channels : mtan_config_outputs(c);
 }
 
-/* Any record: memory does not grow with it. */
+/* The sizes hold for any record, since memory does not grow with it. */
 static void write_small_sizes(header *h, const mtan_config *c) {
     write_size(h, "outputs", mtan_config_outputs(c), "");
     write_size(h, "points", h->need.points, " /* reference points at a time: more are faster, in more memory */");
@@ -250,7 +250,7 @@ static void write_predictor_sizes(header *h, const mtan_config *c, const export_
     write_size(h, what, (int64_t)h->predictor, " /* bytes that a predictor needs for one such record */");
 }
 
-/* The macros are for programs that take any kind of header. */
+/* The macros are for programs that accept any kind of header. */
 static void write_sizes(header *h, const bundle *b, const export_settings *s) {
     const mtan_config *c = &b->model.config;
     fputs("\nenum {\n", h->out);
@@ -265,13 +265,13 @@ static void write_sizes(header *h, const bundle *b, const export_settings *s) {
     if (h->int8) write_code(h, "#define @_is_int8 1\n");
 }
 
-/* How many reals a parameter has: all, or a scale for each of its rows. */
+/* The number of reals of a parameter: one per element, or one scale per row of an int8 matrix. */
 static size_t reals_of(const mtan_model *m, int32_t index, const mtan_param *p) {
     const int in_rows = m->rows && m->row0[index] != MTAN_NO_ROWS;
     return (size_t)p->rows * (in_rows ? 1 : (size_t)p->cols);
 }
 
-/* Flat, in the order of the parameter table, each tensor under its name. */
+/* One flat array in the order of the parameter table, with each tensor's name in a comment. */
 static int write_weights(header *h, const mtan_model *m, char *error) {
     char remark[MTAN_NAME_SIZE + 48];
     list_begin(h, "mtan_real", "weights");
@@ -280,7 +280,7 @@ static int write_weights(header *h, const mtan_model *m, char *error) {
         if (mtan_param_at(&m->config, k, &p) != MTAN_OK)
             return snprintf(error, ERROR_SIZE, "no parameter %d", (int)k), 0;
         const size_t n = reals_of(m, k, &p);
-        while (h->numbers < m->offset[k]) put_real(h, 0); /* what a table leaves between tensors */
+        while (h->numbers < m->offset[k]) put_real(h, 0); /* padding between tensors */
         snprintf(remark, sizeof remark, "%s%s (%" PRId32 ", %" PRId32 ")",
                  n < (size_t)p.rows * (size_t)p.cols ? "scales of " : "", p.name, p.rows, p.cols);
         list_remark(h, remark);
@@ -330,7 +330,7 @@ static uint64_t hash_weights(const mtan_model *m, size_t count) {
     return hash;
 }
 
-/* The weights, and what proves that a compiler read them. */
+/* The weights, and the hash that shows whether a compiler read them correctly. */
 static int write_arrays(header *h, const bundle *b, char *error) {
     const mtan_model *m = h->int8 ? &h->int8->model : &b->model;
     const size_t count = h->int8 ? h->int8->count : mtan_weights_count(&m->config);
@@ -355,13 +355,13 @@ static void statistics_value(const char *text, char value[96]) {
     }
 }
 
-/* A number in decimal: C++ before 2017 has no hexadecimal ones. */
+/* A number in decimal, because C++ before 2017 has no hexadecimal floats. */
 static void number_value(const char *text, char value[96]) {
     if (text[strspn(text, "-")] == '0' && strchr(text, 'x')) snprintf(value, 96, "%.17g", strtod(text, NULL));
     else snprintf(value, 96, "%s", text);
 }
 
-/* The C name of a setting's value: MTAN_BOUND_ELBO for bound = elbo; numbers as they stand. 0: unknown. */
+/* The C name of a setting's value: MTAN_BOUND_ELBO for bound = elbo; a number stays a number. 0: unknown. */
 static int setting_value(const char *key, const char *text, char value[96]) {
     static const char *const prefixes[][2] = {
         {"kind", "MTAN_"},
@@ -389,7 +389,7 @@ static int setting_value(const char *key, const char *text, char value[96]) {
     return 0;
 }
 
-/* Settings by name, so that a field added to mtan_config later keeps its default. */
+/* Settings are written by name, so that fields added to mtan_config later keep their defaults. */
 static int write_open(header *h, const bundle *b, char *error) {
     const mtan_config *c = &b->model.config;
     char text[64], value[96];
@@ -490,7 +490,7 @@ static void write_preprocessing(header *h, const bundle *b) {
 
 /* ---- the self-test ---- */
 
-/* For a model file that brings no record of its own. */
+/* Makes a record for a model file that has none of its own. */
 static void make_record(golden_record *x, const mtan_config *c) {
     golden_record_free(x);
     memset(x, 0, sizeof *x);
@@ -502,7 +502,8 @@ static void make_record(golden_record *x, const mtan_config *c) {
         arrput(x->times, (mtan_real)i / (MADE_TIMES - 1));
 }
 
-/* Runs the record here: what is exported has worked once. A record that was made up takes the output. */
+/* Runs the record here, so an exported model has worked at least once. A made-up record takes its expected output from
+ * this run. */
 static int try_record(golden_record *x, const mtan_model *m, char *error) {
     const mtan_bounds most = {1, (int32_t)arrlen(x->events) + 1, (int32_t)(arrlen(x->events) + arrlen(x->times)) + 1};
     const size_t n = golden_record_size(&m->config, x);
@@ -524,14 +525,14 @@ static int try_record(golden_record *x, const mtan_model *m, char *error) {
     return status == MTAN_OK;
 }
 
-/* How far the outputs may be from those of the predictor that wrote the file: products associate otherwise. */
+/* Tolerance against the output of the predictor that wrote the file, whose products are summed in another order. */
 static int near_output(const mtan_real *expected, const mtan_real *out, size_t n) {
     for (size_t i = 0; i < n; i++)
         if (!(fabs((double)(expected[i] - out[i])) <= 1e-4)) return 0;
     return 1;
 }
 
-/* The same by mtan_small_classify, as a board runs it; its output is the record's from now on. */
+/* Runs the record with mtan_small_classify, as a board does, and keeps that output as the expected one. */
 static int try_small(golden_record *x, const mtan_model *m, const board_need *need, char *error) {
     const size_t n = golden_record_size(&m->config, x);
     mtan_real *out = tool_calloc(n, sizeof *out);
@@ -587,7 +588,7 @@ static void write_test(header *h, const golden_record *x) {
     write_code(h, test_code);
 }
 
-/* ---- the whole ---- */
+/* ---- the whole header ---- */
 
 static int32_t at_least(int32_t a, ptrdiff_t b) {
     return b > a ? (int32_t)b : a;
@@ -665,7 +666,7 @@ char *export_text(bundle *b, const export_settings *s, size_t *length, board_nee
     return NULL;
 }
 
-/* To a file, which is replaced as a whole: a device or a pipe of that name would be lost. */
+/* The file is replaced as a whole, so a device or a pipe of that name is refused: it would be lost. */
 static int put_text(const char *path, const char *text, size_t n, char *error) {
     struct stat found;
     if (path && stat(path, &found) == 0 && !S_ISREG(found.st_mode))

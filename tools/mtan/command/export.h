@@ -7,12 +7,12 @@
 
 typedef struct export_settings {
     const char *name;      /* prefix of everything in the header */
-    const char *source;    /* where the model comes from, for the comment at the top */
-    int32_t events, times; /* most of a record, for a predictor's memory */
+    const char *source;    /* origin of the model, for the comment at the top */
+    int32_t events, times; /* of the largest record, for a predictor's memory */
 } export_settings;
 
-/* The header's text (free it), its length and what the model needs on a board, or NULL with error (512 bytes) set. A model that needs
- * a predictor has 0 points. */
+/* Returns the header's text (free it), its length and what the model needs on a board, or NULL with error (512 bytes)
+ * set. For a model that needs a predictor, need->points is 0. */
 char *export_text(bundle *b, const export_settings *s, size_t *length, board_need *need, char *error);
 
 #endif

@@ -8,13 +8,13 @@
 #include "option_table.h"
 #include "settings.h"
 
-/* Where text that goes to `out` has to end: a column before the terminal does. */
+/* Text for `out` ends one column before the terminal does. */
 static int width_of(FILE *out) {
     return terminal_columns(fileno(out)) - 1;
 }
 
-/* Words from column `indent` on, where the line stands already, with new lines where the terminal ends. Line ends inside are
- * blanks. */
+/* Prints words from column `indent` on, where the cursor already is, and breaks lines at the terminal's width. Line
+ * ends in the text count as blanks. */
 static void print_wrapped(FILE *out, const char *text, int bytes, int indent) {
     const int width = width_of(out);
     const char *end = text + bytes;
@@ -37,7 +37,7 @@ static void print_text(FILE *out, const char *text, int indent) {
     print_wrapped(out, text, (int)strlen(text), indent);
 }
 
-/* Paragraphs are filled; empty lines, and examples, which are indented, stay as they are. */
+/* Fills paragraphs. Empty lines, and examples, which are indented, stay as they are. */
 static void print_details(FILE *out, const char *text) {
     while (*text) {
         const char *end = text;
@@ -68,7 +68,7 @@ void help_short(FILE *out) {
           out);
 }
 
-/* Beside the option, or, in a narrow terminal, below it. */
+/* The description starts next to the option or, in a narrow terminal, below it. */
 enum { BESIDE = 26, BELOW = 8, NARROW = 70 };
 
 static void print_help(FILE *out, const char *left, const char *help) {
@@ -83,7 +83,7 @@ static void print_option(FILE *out, const option *x) {
     print_help(out, left, x->help);
 }
 
-/* Settings that every model has on a few lines, then those that only some baselines have, each with its models. */
+/* Settings of every model on a few lines, then the settings of only some baselines, each with its models. */
 static void print_settings(FILE *out, const command *c) {
     const int first = option_first_of_baselines();
     char buffer[64], left[80], models[256];
@@ -118,7 +118,8 @@ int help_command(FILE *out, const char *name) {
     return 1;
 }
 
-/* Filled text of the man page: lines below 80 bytes, a new one for every sentence; a leading dot would be a command. */
+/* Filled text of the man page: lines below 80 bytes, and a new line for every sentence. A leading dot is escaped, since
+ * it would start a macro. */
 static void man_text(FILE *out, const char *text) {
     int column = 0;
     while (*(text += strspn(text, " \n"))) {
@@ -134,7 +135,7 @@ static void man_text(FILE *out, const char *text) {
     if (column > 0) fputc('\n', out);
 }
 
-/* Examples are indented in `details`: they keep their lines, the rest is filled. */
+/* Examples in `details` are indented and keep their lines; the rest is filled. */
 static void man_details(FILE *out, const char *text) {
     const char *example = strstr(text, "\n  ");
     char words[1024];
@@ -149,7 +150,7 @@ static void man_details(FILE *out, const char *text) {
     fputs(".Ed\n", out);
 }
 
-/* A help text is a sentence without its full stop. */
+/* Adds the full stop that a help text lacks. */
 static void man_sentence(FILE *out, const char *text) {
     char sentence[512];
     snprintf(sentence, sizeof sentence, "%s.", text);

@@ -1,4 +1,4 @@
-/* What the command says about itself, made from the tables of commands and options. */
+/* The help texts of the command, made from the tables of commands and options. */
 #ifndef MTAN_TOOLS_HELP_H
 #define MTAN_TOOLS_HELP_H
 

@@ -1,5 +1,5 @@
-/* mtan inspect: what is in a file of tensors, be it a model of ours, another safetensors file or a PyTorch checkpoint: every
- * tensor with its statistics, the metadata, and for a model its settings and the memory it needs. Reads only. */
+/* mtan inspect: shows a file of tensors, be it an mtan model, another safetensors file or a PyTorch checkpoint: every
+ * tensor with its statistics, the metadata, and for a model its settings and the memory it needs. It only reads. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ enum { ERROR_SIZE = 512, LONGEST = 72, BATCH = 32, POINTS = 4 };
 /* ---- statistics ---- */
 
 typedef struct statistics {
-    int known; /* 0: a type whose numbers cannot be read */
+    int known; /* 0: a type that cannot be read */
     double mean, sd, least, most;
     size_t nan;
 } statistics;
@@ -34,7 +34,7 @@ static int is_float(mtan_dtype dtype) {
     return dtype == MTAN_DTYPE_F16 || dtype == MTAN_DTYPE_BF16 || dtype == MTAN_DTYPE_F32 || dtype == MTAN_DTYPE_F64;
 }
 
-/* Element i as a double; whole numbers beyond 2^53 round. */
+/* Element i as a double; integers beyond 2^53 are rounded. */
 static double element(const mtan_tensor_view *v, size_t i) {
     const size_t item = v->bytes / v->count;
     mtan_tensor_view one = *v;
@@ -47,7 +47,7 @@ static double element(const mtan_tensor_view *v, size_t i) {
     return -(double)(~bits << (64 - 8 * item) >> (64 - 8 * item)) - 1;
 }
 
-/* Over the elements that are numbers, in two passes; sd divides by n. */
+/* Over the elements that are not NaN, in two passes; sd divides by n. */
 static statistics measure(const mtan_tensor_view *v) {
     statistics s = {1, NAN, NAN, NAN, NAN, 0};
     double sum = 0, squares = 0;
@@ -71,7 +71,7 @@ static statistics measure(const mtan_tensor_view *v) {
     return s;
 }
 
-/* ---- the model, when it is one ---- */
+/* ---- the model, if the file holds one ---- */
 
 typedef struct subject {
     const char *path;
@@ -82,8 +82,9 @@ typedef struct subject {
     mtan_real *weights;
     converted converted; /* of a checkpoint */
     mtan_bounds bounds;
-    size_t predict_bytes, train_bytes; /* 0: beyond what the library can lay out */
-    size_t small_bytes;                /* by mtan_small_classify, `points` reference points at a time; 0: it cannot */
+    size_t predict_bytes, train_bytes; /* 0: more than the library can lay out */
+    size_t small_bytes;                /* of mtan_small_classify, `points` reference points at a time; 0: it cannot run
+                                        * the model */
     int32_t points;
 } subject;
 
@@ -165,7 +166,7 @@ static void print_tensor(const named_tensor *t) {
     putchar('\n');
 }
 
-/* Settings of a model are printed above, and a list of parameter numbers says nothing to people. */
+/* Keys that are not printed: a model's settings, which are printed above, and lists of parameter numbers. */
 static int is_dull(const subject *s, const char *name) {
     if (strncmp(name, "optimizer.param_groups.0.params.", 32) == 0) return 1;
     for (int32_t i = 0; s->is_model && strncmp(name, "mtan.", 5) == 0 && setting_key(&s->model.config, i); i++)

@@ -1,4 +1,4 @@
-/* mtan: the command. See commands.c and options.c for what there is, each command's file for what it does. */
+/* mtan: the command. See commands.c for the list of commands, options.c for the parser, and each command's own file. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "help.h"
 #include "../model/device.h"
 
-/* Data that did not reach its file (a full disk, a closed pipe) is not data. */
+/* Output that did not reach its file (a full disk, a closed pipe) makes the command fail. */
 static int check_output(int status) {
     if (fflush(stdout) == 0 && !ferror(stdout)) return status;
     return complain("standard output: cannot be written");

@@ -11,11 +11,11 @@
 #include "../../data/shown.h"
 
 static struct {
-    int quiet, open; /* open: a progress line stands on the terminal */
-    double last;     /* elsewhere: when the last one was printed, or the first one asked for */
+    int quiet, open; /* open: the terminal shows a progress line */
+    double last;     /* not on a terminal: time of the last progress line, or of the first call */
 } messages;
 
-/* Threads that train side by side in one program hear of their own runs alone. */
+/* Threads that train in parallel in one program hear only of their own runs. */
 static __thread message_ear listener; /* NULL: standard error */
 
 message_ear messages_listen(message_listener hear, void *context) {
@@ -38,8 +38,8 @@ double seconds(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* A message of one line: whatever names it quotes, nothing in it speaks to the terminal. Where there is no memory for a long one,
- * which may be what it says, its beginning is enough. */
+/* Prints a one-line message. Names in it cannot send control codes to the terminal. If memory is too short for a long
+ * message (the message may be about just that), its beginning is printed. */
 static void say(int wrong, const char *format, va_list arguments) {
     char room[1024], *more, *text = room;
     va_list again;
@@ -98,7 +98,7 @@ void progress(const char *format, ...) {
     va_end(arguments);
     shown_clean(text);
     if (isatty(STDERR_FILENO)) {
-        /* One column is left free: a full line would wrap, and could not be rewritten. */
+        /* One column stays free: a full line would wrap and could not be rewritten. */
         fprintf(stderr, "\r\033[K%.*s", terminal_columns(STDERR_FILENO) - 1, text);
         messages.open = 1;
     } else if (!(messages.last > 0)) messages.last = now;
@@ -107,7 +107,7 @@ void progress(const char *format, ...) {
 }
 
 void progress_end(void) {
-    if (listener.hear) return; /* another thread's line, if there is one */
+    if (listener.hear) return; /* a progress line would belong to another thread */
     if (messages.open) fputs("\r\033[K", stderr);
     messages.open = 0;
     messages.last = 0;

@@ -1,4 +1,4 @@
-/* Options that several commands share, as what they stand for. */
+/* Options that several commands share, turned into values. */
 #ifndef MTAN_TOOLS_SHARED_OPTIONS_H
 #define MTAN_TOOLS_SHARED_OPTIONS_H
 
@@ -6,10 +6,11 @@
 #include "options.h"
 
 int32_t usual_threads(void);              /* CPUs, at most 8 */
-int32_t option_threads(const options *o); /* --threads, default: those */
-/* --backend NAME; 0 with a message when it cannot run here */
+int32_t option_threads(const options *o); /* --threads; default: usual_threads() */
+/* --backend NAME; 0 with a message if the backend cannot run here. */
 int option_backend(const options *o, const mtan_backend **b);
-/* --data and --labels, or columns in their place, --origin, --static, --splits, --positive and --skip-unknown, for the model that own data must fit, or NULL */
+/* --data and --labels (or columns in their place), --origin, --static, --splits, --positive and --skip-unknown. model:
+ * the model that own data must fit, or NULL. */
 source_input option_input(const options *o, const prep *model);
 
 #endif
