@@ -213,12 +213,14 @@ static int word_in(const char *words, const char *word) {
     return 0;
 }
 
-/* What kind of model it is follows from NAME, --model and --preset, its channels and classes from the data. */
+/* These follow from other options or from the data: the kind of model from NAME, --model and --preset, the channels and
+ * classes from the data. */
 int option_is_fixed(const char *name) {
     return word_in(" kind classify channels classes faithful ", name);
 }
 
-/* `mtan cv` trains, and takes the options of that, but for those that it sets itself or that several processes share. */
+/* `mtan cv` trains, so it takes the options of `mtan train`, except those that it sets itself and those of several
+ * processes. */
 static int of_training(const option *x, const command *c) {
     return strcmp(c->name, "cv") == 0 && word_in(x->commands, "train") &&
            !word_in(" fold splits resume distributed ensemble ", x->name);

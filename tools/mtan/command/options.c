@@ -9,7 +9,7 @@
 
 /* ---- the parser ---- */
 
-/* Edits (insert, delete, replace, swap neighbours) from a to b. Names are short. */
+/* Edit distance from a to b: insert, delete, replace, swap neighbours. Names are short. */
 static int distance(const char *a, const char *b) {
     int d[3][64];
     const int n = (int)strlen(a), m = (int)strlen(b);
@@ -84,7 +84,7 @@ static int parse_option(options *o, char **words, int left) {
     return equals ? 1 : 2;
 }
 
-/* The number of an option that takes one. 0 with a message: the value is none, or not in the option's range. */
+/* Reads the number of an option that takes one. 0 with a message printed if the value is no number or out of range. */
 static int read_number(options *o, int i) {
     const option *x = option_at(i);
     const char *text = o->value[i];

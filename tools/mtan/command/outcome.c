@@ -43,7 +43,7 @@ static contest_number *contest_of_curves(runner *run, const training *t, const i
     return numbers;
 }
 
-/* In the data's units. */
+/* Numbers are in the data's units. */
 static contest_number *contest_of_numbers(runner *run, const training *t, const int32_t *positions, const prep *units) {
     const int labels = run->model->config.task == MTAN_TASK_LABELS;
     number_rivals r;
@@ -57,7 +57,7 @@ static contest_number *contest_of_numbers(runner *run, const training *t, const 
     return numbers;
 }
 
-/* The records that chose the epoch chose the regression's ridge too: neither has an advantage. */
+/* The same validation records chose the network's epoch and the regression's ridge, so neither has an advantage. */
 static void say_contest(runner *run, const training *t, const prep *units) {
     const int32_t *positions = t->split->part[SPLIT_VALID];
     const mtan_config *config = &run->model->config;

@@ -1,6 +1,6 @@
-/* mtan predict and mtan interpolate: records in, rows out, in the order in which they came. A file of events is a stream: memory
- * is that of a few dozen records, whatever its length. A record that cannot be used, or whose result is not finite, is
- * reported, left out, and makes the exit status 1. */
+/* mtan predict and mtan interpolate: one or more rows per record, in the order of the records. A file of events is read
+ * as a stream, so memory holds a few dozen records whatever its length. A record that cannot be used, or whose result
+ * is not finite, is reported and left out, and the exit status becomes 1. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ typedef struct job {
 
 /* ---- a stream of events ---- */
 
-/* A model without channel names takes 0, 1, 2, ... */
+/* Names the channels of a model without channel names 0, 1, 2, ... */
 static void number_channels(prep *p, int32_t channels) {
     char number[16];
     for (int32_t c = 0; arrlen(p->channels) < channels; c++) {
@@ -36,7 +36,7 @@ static int ends_with(const char *text, const char *tail) {
     return n >= m && strcmp(text + n - m, tail) == 0;
 }
 
-/* Is this a file of events, whatever the model was trained on? By its name, else by its header. */
+/* Is this a file of events, whatever the model was trained on? Decided by its name, otherwise by its header. */
 static int holds_events(const char *path) {
     own_source s;
     int is_one;
@@ -46,7 +46,7 @@ static int holds_events(const char *path) {
     return is_one;
 }
 
-/* A model of published data takes numbers for times in its unit. */
+/* A model of published data accepts numbers as times, in its unit. */
 static int take_one(job *j, dataset *one) {
     const session *s = &j->session;
     if ((s->source.set->own || one->unit[0]) && !unit_matches(&s->bundle.prep, one)) return 0;
@@ -64,7 +64,7 @@ static int stream_events(job *j, const char *path) {
     own_status got = OWN_FAILED;
     int good = 1;
     memset(&one, 0, sizeof one);
-    in.keep_times = from->keep_times && !from->source.has_means; /* which come at a time of their own */
+    in.keep_times = from->keep_times && !from->source.has_means; /* means stand at times of their own */
     number_channels(&from->bundle.prep, from->bundle.model.config.channels);
     source_tell_statics(&from->source, &in, &from->bundle);
     if (!source_own_options(&own, &in, &from->source, error)) return complain("%s", error), 0;
@@ -83,7 +83,7 @@ static int stream_events(job *j, const char *path) {
 
 /* ---- a whole data set ---- */
 
-/* All records; what there is of published data is enough. */
+/* All records. Of published data, whichever files are there are enough. */
 static int whole_set(job *j) {
     session *s = &j->session;
     source_input in = option_input(j->options, &s->bundle.prep);
@@ -97,7 +97,8 @@ static int whole_set(job *j) {
     return good && chunk_run(&j->chunk);
 }
 
-/* The records of a part of the split that the model was trained with, in the order of the data, each in its part's units. */
+/* The records of one part of the split that the model was trained with, in the order of the data, each in its part's
+ * units. */
 static int part_of_set(job *j) {
     session *s = &j->session;
     char *part, *asked;
@@ -113,7 +114,7 @@ static int part_of_set(job *j) {
     return good && chunk_run(&j->chunk);
 }
 
-/* Labels say which records there are: a stream of events does not know. */
+/* With labels, the whole data set is read: they say which records there are, which a stream of events does not know. */
 static int all_records(job *j) {
     const options *o = j->options;
     const char *data = option_text(o, "data", NULL);
@@ -138,7 +139,7 @@ static int parse_grid(grid *g, const char *text) {
     return 1;
 }
 
-/* What the options say, once the model is known. */
+/* Applies the options that depend on the model. */
 static int set_up(job *j, const char *model) {
     const options *o = j->options;
     const int curves = j->chunk.grid.n > 0;
@@ -159,7 +160,8 @@ static int set_up(job *j, const char *model) {
     return 1;
 }
 
-/* Says what lay far outside of training; whether that is a failure. */
+/* Reports observations far outside of the training data. Returns 1 if there were any and --strict makes them a
+ * failure. */
 static int was_strange(const job *j) {
     const mtan_prep units = prep_view(&j->session.bundle.prep, SPLIT_TEST);
     return far_tell(&j->chunk.far, &units) && option_given(j->options, "strict");
@@ -171,7 +173,7 @@ static int run_job(job *j, const char *model) {
     return was_strange(j) || j->chunk.failed ? BAD_RESULT : DONE;
 }
 
-/* Ten steps of a forecast. */
+/* A forecast in ten steps. */
 static grid forecast_grid(double horizon) {
     enum { STEPS = 10 };
     const grid g = {horizon / STEPS, horizon / STEPS, STEPS, 1};

@@ -1,6 +1,7 @@
-/* mtan quantize: a model file with its matrices in fewer bytes, and what that changes. Vectors, and matrices of one column,
- * stay as they are: they are 3 % of a model, and the frequencies of the time embedding are among them. A smaller file keeps
- * all metadata but cannot be trained on: the optimiser's state is left out. */
+/* mtan quantize: writes a model file with its matrices in fewer bytes, and shows how the predictions change.
+ *
+ * Vectors and matrices of one column stay as they are: they are 3 % of a model, and include the frequencies of the time
+ * embedding. The smaller file keeps all metadata but cannot be trained further: the optimiser's state is left out. */
 #define MTAN_INTERNALS
 #include <math.h>
 #include <stdlib.h>
@@ -17,17 +18,17 @@
 
 static const double LARGEST_LOSS = 0.002; /* of AUC */
 
-/* ---- numbers of 16 bits, rounded to nearest, ties to even ---- */
+/* ---- 16-bit floats, rounded to nearest, ties to even ---- */
 
-/* The upper half of a binary32. */
+/* The upper 16 bits of a binary32, rounded. */
 static uint16_t bf16_of(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
     return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
 
-/* Below 2^-14 a binary16 counts in units of 2^-24, which adding 0.5 to a float does too; above, 13 bits of the fraction are
- * rounded off and the exponent's bias is 15 in place of 127. */
+/* Below 2^-14, a binary16 is a multiple of 2^-24, and so is a float just above 0.5: adding 0.5 rounds to it. Above, 13
+ * bits of the fraction are rounded off, and the exponent's bias becomes 15 instead of 127. */
 static uint16_t f16_of(float x) {
     const float size = fabsf(x), small = size + 0.5f;
     const uint32_t sign = x < 0 ? 0x8000u : 0;
@@ -41,7 +42,7 @@ static uint16_t f16_of(float x) {
     return (uint16_t)(sign | ((bits >> 13) - (112u << 10)));
 }
 
-/* Beyond these a weight would become infinite. */
+/* The largest magnitude of the type: a larger weight would become infinite. */
 static double largest_of(mtan_dtype dtype) {
     return dtype == MTAN_DTYPE_F16 ? 65504 : 3e38;
 }
@@ -105,7 +106,7 @@ static void add_real(smaller *s, const char *name, const mtan_param *p, const mt
     add_entry(s, add_name(s, name, ""), MTAN_DTYPE_F32, p, out);
 }
 
-/* 0, with a message: a weight that the type cannot hold. */
+/* Returns 0 with a message printed if the type cannot hold a weight. */
 static int add_tensors(smaller *s, const mtan_model *model, mtan_dtype dtype) {
     for (int32_t i = 0; i < mtan_param_count(&model->config); i++) {
         const mtan_real *w = model->weights + model->offset[i];
@@ -136,7 +137,7 @@ static void add_metadata(smaller *s, const mtan_file *file) {
     }
 }
 
-/* The file in memory; free() it. NULL with a message. */
+/* The file in memory; free() it. NULL with a message printed. */
 static void *smaller_bytes(const smaller *s, size_t *bytes) {
     const size_t n = arrlenu(s->entries), m = arrlenu(s->pairs);
     mtan_status status = mtan_file_write_size(s->entries, n, s->pairs, m, bytes);
@@ -147,9 +148,9 @@ static void *smaller_bytes(const smaller *s, size_t *bytes) {
     return complain("%s", mtan_status_message(status)), NULL;
 }
 
-/* ---- what it changes ---- */
+/* ---- how the predictions change ---- */
 
-/* The model of a file in memory; *weights is malloc'd. */
+/* Loads the model from a file in memory; *weights is malloc'd. */
 static mtan_status load(mtan_model *model, mtan_real **weights, const void *blob, size_t bytes) {
     mtan_file file;
     size_t count = 0;
@@ -192,10 +193,10 @@ static int compare_classes(session *s, const options *o, const mtan_model *after
     return BAD_RESULT;
 }
 
-/* A number's error may grow by this share of it. */
+/* The largest acceptable growth of a number's error, as a fraction of it. */
 static const double LARGEST_GROWTH = 0.02;
 
-/* Numbers and labels: what they are judged by. */
+/* The headline metric: RMSE of a number, mean AUC of labels. */
 static double worth_of(const number_predictions *p, mtan_task task) {
     number_query rmse = {p, NUMBER_RMSE, NULL, NULL};
     label_tables t = {0};
@@ -237,7 +238,7 @@ static int compare_curves(session *s, const options *o, const mtan_model *after)
     return DONE;
 }
 
-/* The validation records, unless others are asked for or this is not the data of the training. */
+/* Uses the validation records, unless --split is given or the data is not the training data. */
 static void choose_part(session *s, const options *o) {
     int32_t *valid;
     if (option_given(o, "split") || strcmp(s->part, "test") != 0) return;
@@ -247,7 +248,7 @@ static void choose_part(session *s, const options *o) {
     s->positions = valid, s->part = "valid";
 }
 
-/* Without data: the record that the model file keeps. */
+/* Without data: compares on the record that the model file keeps. */
 static void compare_golden(bundle *b, const mtan_model *after) {
     double change;
     if (golden_record_change(b, after, &change))
@@ -265,8 +266,8 @@ static int read_type(const options *o, mtan_dtype *dtype) {
     return complain("--type %s: must be int8, f16 or bf16", asked), 0;
 }
 
-/* Writes OUT and leaves its model, on the backend of the old one. Twice, as the output that it promises for its own record
- * is that of the smaller model. */
+/* Writes OUT and leaves its model on the old model's backend. The file is written twice, because it stores the expected
+ * output of its own record, which must come from the smaller model. */
 static int write_smaller(const options *o, bundle *b, mtan_dtype dtype, mtan_model *model, mtan_real **weights) {
     char error[512] = "";
     smaller s = {NULL, NULL, NULL};

@@ -17,7 +17,8 @@ static int is_blank(char c) {
     return c == ' ' || c == '\t';
 }
 
-/* A spreadsheet would compute a text that starts so; a number is only a number. A quote is doubled for the way back. */
+/* A spreadsheet would evaluate text with such a first character, but not a number. A leading apostrophe gets a second
+ * one, so that removing one restores the name. */
 static int needs_apostrophe(const char *name) {
     double x;
     return *name == '\'' || (*name && strchr("=+-@\t\r", *name) && !field_number(name, &x));
@@ -50,7 +51,7 @@ static void put_time_key(const char *time) {
     else fputs(time, stdout);
 }
 
-/* Does the model know what its classes are called? */
+/* Does the model have names for its classes? */
 static int has_names(const row_printer *r) {
     return (int32_t)arrlen(r->classes) == r->config->classes;
 }
@@ -60,7 +61,7 @@ static const char *class_name(const row_printer *r, int32_t k, char number[16]) 
     return has_names(r) ? r->classes[k] : number;
 }
 
-/* "p_sick", or "p0" where classes have no names; malloc'd. */
+/* "p_sick", or "p0" if the classes have no names; malloc'd. */
 static char *probability_name(const row_printer *r, int32_t k) {
     char number[16];
     const char *name = class_name(r, k, number);
@@ -91,7 +92,7 @@ void rows_header(row_printer *r) {
     puts(c->task == MTAN_TASK_LABELS ? "" : ",predicted");
 }
 
-/* As metrics.h has it: the first of equals. */
+/* The first of equal values, as in metrics.h. */
 static int32_t largest(const double *p, int32_t n) {
     int32_t best = 0;
     for (int32_t k = 1; k < n; k++)
@@ -119,7 +120,7 @@ static double raw_number(const row_printer *r, double x) {
     return r->number ? x * r->number->scale + r->number->offset : x;
 }
 
-/* The prediction, then what lies about it. */
+/* The prediction, then the ends of its interval. */
 static void row_number(const row_printer *r, const char *record, const char *time, const double *p) {
     static const char *const keys[] = {"predicted", "low", "high"};
     const double x[] = {p[r->config->interval > 0 ? 1 : 0], p[0], r->config->interval > 0 ? p[2] : NAN};

@@ -14,26 +14,27 @@
 #include "../model/data_sets.h"
 #include "../model/files.h"
 
-/* ---- what is looked for ---- */
+/* ---- the choices ---- */
 
-/* What a plan must be for a choice to mean something. */
+/* Conditions on a plan under which a choice has an effect. */
 enum {
-    FREE_MODEL = 1 << 0, /* own data whose --model nobody has chosen */
+    FREE_MODEL = 1 << 0, /* own data, and the user gave no --model */
     OWN = 1 << 1,
-    MTAN = 1 << 2, /* no baseline */
+    MTAN = 1 << 2, /* not a baseline */
     BASELINE = 1 << 3,
-    ATTENTION = 1 << 4, /* its encoder's, */
-    POINTS = 1 << 5,    /* at reference points of its own */
-    RECORDS = 1 << 6,   /* a class or a number for each record */
-    LABELS = 1 << 7,    /* a class or a number, of records or of times */
-    SIZES = 1 << 8      /* no board decides them */
+    ATTENTION = 1 << 4, /* the encoder is attention */
+    POINTS = 1 << 5,    /* the encoder has reference points of its own */
+    RECORDS = 1 << 6,   /* one class or number per record */
+    LABELS = 1 << 7,    /* a class or a number, per record or per time */
+    SIZES = 1 << 8      /* the sizes are not fixed by a board */
 };
 
-/* One list. A trial draws a value of each choice that its plan allows; a value that stands there twice is drawn twice as often. */
+/* The list of choices. A trial draws a value of each choice that its plan allows; a value that is listed twice is drawn
+ * twice as often. */
 typedef struct choice {
     const char *name;
     unsigned needs;
-    const char *values[11]; /* up to a NULL */
+    const char *values[11]; /* ends with NULL */
 } choice;
 
 static const choice choices[] = {
@@ -70,47 +71,56 @@ static unsigned facts_of(const plan *p, int free_model) {
 
 /* ---- trials ---- */
 
-enum { KEPT = 3, ROUNDS_MOST = 4, TRIALS_MOST = 81, PATH_ROOM = 4096 }; /* one of KEPT gets to the next round */
+enum {
+    KEPT = 3,
+    ROUNDS_MOST = 4,
+    TRIALS_MOST = 81,
+    PATH_ROOM = 4096
+}; /* one trial of KEPT goes on to the next
+                                                                         * round */
 
-/* Of few labelled records those for validation are too few to tell one trial from another: then all of them but the test records have
- * their turn, and a trial is a run for each of TURNS splits. Made-up sets in which a level, a shape or a period decides, 9 trials of 45
- * epochs, AUC of 1000 other records, in turn less that by one part: of 96 labelled records (11 sets) +0.004 on average, from -0.07 to +0.09;
- * of 240 (10 sets) +0.021, never less; of 480 (4 sets) -0.004, from -0.19 to +0.17. The same trial wins in 14 of the 25. */
+/* With few labelled records, the validation part is too small to tell one trial from another. Then every record outside
+ * of the test part takes its turn in validation, and a trial is one run for each of TURNS splits.
+ *
+ * Measured on made-up sets in which a level, a shape or a period decides, with 9 trials of 45 epochs: the difference in
+ * AUC on 1000 other records, turns minus a single split. 96 labelled records (11 sets): +0.004 on average, from -0.07
+ * to +0.09. 240 (10 sets): +0.021, never negative. 480 (4 sets): -0.004, from -0.19 to +0.17. In 14 of the 25 sets the
+ * same trial wins. */
 enum { TURNS = 5, FEW = 400 };
 
 typedef struct trial {
     options options;
-    char words[400]; /* what it has beside what the user gave: " --lr 0.003" */
-    int round;       /* the last one that it was in */
+    char words[400]; /* its options on top of the user's: " --lr 0.003" */
+    int round;       /* its last one */
     int32_t epochs;
-    double turn[TURNS]; /* the smallest of what the plan selects by, as training.h has it */
-    double best;        /* the mean of those that are numbers */
+    double turn[TURNS]; /* the smallest validation value so far, as training.h defines it */
+    double best;        /* the mean of the finite ones */
     double seconds;
-    const char *end; /* why it is out, or NULL */
+    const char *end; /* why it was ended, or NULL */
 } trial;
 
 typedef struct search {
     const options *asked;
     train_watch *outer; /* or NULL */
     const char *out;
-    double start, budget; /* seconds; 0: trials are counted */
-    options base;         /* what all trials have */
+    double start, budget; /* seconds; 0: the budget is a number of trials */
+    options base;         /* common to all trials */
     int free_model;
     plan_select select;
     trial *trials;
     int count, rounds;
     int turns;      /* runs of a trial: TURNS, or 1 */
-    int32_t epochs; /* of a whole training */
+    int32_t epochs; /* of a full training */
     double reading; /* seconds before the first step of a run: every trial reads the data, in each round */
-    double pace;    /* seconds of an epoch with the plan as it stands */
-    /* the run under way */
+    double pace;    /* seconds per epoch with the unchanged plan */
+    /* the current run */
     trial *now;
-    int turn;      /* of its runs */
-    int32_t until; /* epochs after which it pauses */
+    int turn;      /* its number among the trial's runs */
+    int32_t until; /* pauses after this many epochs */
     int32_t reached;
-    int stopped; /* by a signal, or by who watches: the search is over */
+    int stopped; /* by a signal or the watcher: the search ends */
     int no_validation;
-    char heard[512]; /* the last that went wrong in it */
+    char heard[512]; /* the last error message in it */
 } search;
 
 /* 90s, 10m, 2h, 600; or 27trials. */
@@ -127,7 +137,7 @@ static int parse_budget(search *s, const char *text) {
     return 1;
 }
 
-/* What a trial says is kept to the search. */
+/* Keeps the messages of a trial from the user. */
 static void hear(void *context, int wrong, const char *text) {
     search *s = context;
     if (wrong) snprintf(s->heard, sizeof s->heard, "%.*s", (int)sizeof s->heard - 1, text);
@@ -139,7 +149,8 @@ static void set_choice(trial *x, const char *name, const char *value) {
     snprintf(x->words + used, sizeof x->words - used, " --%s %s", name, value);
 }
 
-/* Every choice draws its number, used or not: a trial does not depend on what the user gave beside it. 0: no plan has these options. */
+/* Every choice draws its number, used or not, so a trial does not depend on the user's other options. Returns 0 if no
+ * plan has these options. */
 static int draw_trial(search *s, trial *x, mtan_mt19937 *rng) {
     x->words[0] = 0, x->options = s->base;
     for (const choice *c = choices; c < choices + CHOICES; c++) {
@@ -147,7 +158,7 @@ static int draw_trial(search *s, trial *x, mtan_mt19937 *rng) {
         plan p;
         while (c->values[last + 1]) last++;
         const char *value = c->values[numpy_interval(rng, last)];
-        const int is_model = strcmp(c->name, "model") == 0; /* the base has one for the first trial */
+        const int is_model = strcmp(c->name, "model") == 0; /* the base has a model only for the first trial */
         if (!is_model && option_given(&x->options, c->name)) continue;
         if (!plan_make(&p, &x->options)) return 0;
         if ((c->needs & ~facts_of(&p, s->free_model)) == 0) set_choice(x, c->name, value);
@@ -155,7 +166,8 @@ static int draw_trial(search *s, trial *x, mtan_mt19937 *rng) {
     return 1;
 }
 
-/* The first is the plan as it stands; no two are the same. What the user gave may not go with a drawn model: then another is drawn. */
+/* The first trial is the unchanged plan. Another trial is drawn again, up to 100 times, while it equals an earlier one
+ * or the user's options do not fit its model. */
 static void draw_trials(search *s) {
     const message_ear before = messages_listen(hear, s);
     mtan_mt19937 rng;
@@ -176,17 +188,17 @@ static void draw_trials(search *s) {
 
 /* ---- a run of a trial ---- */
 
-/* A run of a trial, by which it is called in RUN/trials. The first of its turns becomes the run if it is the best. */
+/* Name of a trial's run in RUN/trials. The run of the first turn becomes the final run if the trial is the best. */
 static void name_run(char name[32], int number, int turn) {
     snprintf(name, 32, turn > 0 ? "%d-%d" : "%d", number, turn);
 }
 
-/* Where the split of a turn is kept, for --splits. */
+/* Path of the split of a turn, for --splits. */
 static void name_split(char path[PATH_ROOM], const search *s, int turn) {
     snprintf(path, PATH_ROOM, "%.4000s/trials/split-%d.csv", s->out, turn);
 }
 
-/* Trains in RUN/trials/NAME. Its exit status. */
+/* Trains in RUN/trials/NAME and returns the exit status. */
 static int train_trial(search *s, options o, const char *name, int resume, train_watch *w) {
     char path[PATH_ROOM];
     message_ear before;
@@ -218,7 +230,8 @@ static int trial_goes_on(void *context, const training *t, const step_result *st
     return outer_goes_on(s, t, step, epoch) && t->epoch < s->until;
 }
 
-/* In a search by the clock a run has twice the time that the plan as it stands takes: the last one is to be finished too. */
+/* In a search limited by time, a run may take twice as long as the unchanged plan, so that the last one finishes
+ * too. */
 static void train_turn(search *s, trial *x, int turn, int32_t until) {
     train_watch w = {.deadline = INFINITY, .go_on = trial_goes_on};
     char name[32], path[PATH_ROOM];
@@ -233,7 +246,7 @@ static void train_turn(search *s, trial *x, int turn, int32_t until) {
     else if (status == INTERRUPTED && !s->stopped && s->reached < until) x->end = "too slow";
 }
 
-/* Of a search that was stopped some turns may have none. */
+/* In a search that was stopped, some turns may have no value. */
 static double mean_of_turns(const trial *x) {
     double sum = 0;
     int n = 0;
@@ -242,7 +255,7 @@ static double mean_of_turns(const trial *x) {
     return n > 0 ? sum / n : INFINITY;
 }
 
-/* All turns of a trial, until one of them ends it. */
+/* Trains all turns of a trial, until one of them ends it. */
 static void train_further(search *s, trial *x, int32_t until) {
     const double start = seconds();
     if (x->epochs >= until) return;
@@ -268,7 +281,7 @@ static void put_quoted(FILE *file, const char *text) {
     fputc('"', file);
 }
 
-/* 0: it cannot be written. */
+/* Returns 0 if the file cannot be written. */
 static int write_split(const search *s, const training *t, int turn) {
     char path[PATH_ROOM];
     split turned;
@@ -286,7 +299,7 @@ static int write_split(const search *s, const training *t, int turn) {
     return fclose(file) == 0;
 }
 
-/* Where there are few labelled records, and enough for each turn. */
+/* TURNS if there are few labelled records but enough for each turn, otherwise 1. */
 static int find_turns(const search *s, const training *t) {
     const size_t labelled = t->plan->source.interpolation ? FEW : count_labelled(t);
     int good = labelled < FEW && arrlen(t->split->part[SPLIT_TRAIN]) >= 2 * TURNS;
@@ -294,13 +307,14 @@ static int find_turns(const search *s, const training *t) {
     return good ? TURNS : 1;
 }
 
-/* ---- how long everything takes ---- */
+/* ---- time ---- */
 
 static int probe_goes_on(void *context, const training *t, const step_result *step, const epoch_result *epoch) {
     search *s = context;
     if (s->epochs == 0) s->reading = seconds() - s->start - t->train_seconds;
     s->epochs = t->plan->epochs;
-    s->select = t->plan->config.task == MTAN_TASK_NUMBER ? SELECT_LOSS : t->plan->select; /* the loss decides */
+    s->select = t->plan->config.task == MTAN_TASK_NUMBER ? SELECT_LOSS : t->plan->select; /* numbers are compared by
+                                                                                           * their loss */
     s->no_validation = arrlen(t->split->part[SPLIT_VALID]) == 0;
     if (s->turns == 0) s->turns = s->no_validation ? 1 : find_turns(s, t);
     if (epoch) s->pace = epoch->seconds + epoch->eval_seconds;
@@ -308,15 +322,16 @@ static int probe_goes_on(void *context, const training *t, const step_result *st
     return outer_goes_on(s, t, step, epoch) && !epoch && !s->no_validation && s->budget > 0;
 }
 
-/* How many epochs a search of so many rounds can end with, if trials take half as long again as the plan as it stands: KEPT^rounds trials
- * and those that go on are 3/2 as many runs, and train as much as 1 + 2/3 rounds whole trainings, of which the last 2/3 have no turns. */
+/* The number of epochs that a search of so many rounds can afford, if a trial takes 1.5 times as long as the unchanged
+ * plan. KEPT^rounds trials, with those that are resumed, make 3/2 as many runs. Together they train as much as 1 + 2/3
+ * * rounds full trainings; the last 2/3 of a training, the end of the best trial, has no turns. */
 static double affordable_epochs(const search *s, int rounds) {
     const double left = s->budget - 1.5 * s->turns * pow(KEPT, rounds) * s->reading;
     return left / (1.5 * s->pace * (s->turns * (1 + 2.0 / 3 * (rounds - 1)) + 2.0 / 3));
 }
 
-/* As many rounds as the time allows with at least half of the epochs; where it does not allow two, without turns, then with fewer
- * epochs. */
+/* Plans as many rounds as the time allows with at least half of the epochs. If it allows fewer than two rounds, it
+ * plans without turns, then with fewer epochs. */
 static void plan_time(search *s) {
     for (s->rounds = ROUNDS_MOST; s->rounds > 1; s->rounds--)
         if (affordable_epochs(s, s->rounds) >= fmax(s->epochs / 2.0, pow(KEPT, s->rounds))) break;
@@ -333,7 +348,8 @@ static void count_rounds(search *s) {
     for (int n = s->count; n > 1; n = (n + KEPT - 1) / KEPT) s->rounds++;
 }
 
-/* What a run leaves, the state that it goes on from last. One whose best was not trained once more has no chosen. */
+/* The files of a run; the state that a run resumes from comes last. There is no chosen.safetensors unless the best
+ * model was trained once more. */
 static const char *const run_files[] = {"chosen.safetensors", "best.safetensors", "log.csv", "steps.csv",
                                         "last.safetensors"};
 enum { CHOSEN = 0, RUN_FILES = sizeof run_files / sizeof run_files[0] };
@@ -348,7 +364,8 @@ static void remove_run(const search *s, const char *name) {
     (void)rmdir(path);
 }
 
-/* The plan as it stands is tried for a step, or for an epoch by the clock. DONE, or an exit status with a message printed. */
+/* Runs the unchanged plan for one step or, in a search limited by time, for one epoch. Returns DONE, or an exit status
+ * with a message printed. */
 static int probe(search *s) {
     train_watch w = {.deadline = s->budget > 0 ? s->start + s->budget / 20 : INFINITY, .go_on = probe_goes_on};
     const int status = train_trial(s, s->base, "probe", 0, &w);
@@ -364,7 +381,7 @@ static int probe(search *s) {
 
 /* ---- rounds ---- */
 
-/* The better first: who got further, then by validation; the first of equals. */
+/* Better trials first: those that have not ended, then by the round they reached, by validation, and by number. */
 static int compare_trials(const void *left, const void *right) {
     const trial *const *a = left, *const *b = right;
     if (!(*a)->end != !(*b)->end) return (*a)->end ? 1 : -1;
@@ -377,7 +394,7 @@ static const char *selected_by(const search *s) {
     return plan_word("select", (double)s->select);
 }
 
-/* An AUC or an accuracy is selected by its negative. */
+/* AUC and accuracy are stored as their negatives, because the smallest value is selected. */
 static void show(const search *s, const trial *x) {
     char value[40];
     snprintf(value, sizeof value, "%s", x->end ? x->end : "none");
@@ -407,12 +424,12 @@ static int32_t epochs_of_round(const search *s, int round) {
     return (int32_t)fmax(1, floor(s->epochs / pow(KEPT, s->rounds + 1 - round)));
 }
 
-/* By the clock the last quarter of the time belongs to the end of the best. */
+/* In a search limited by time, the last quarter is reserved for finishing the best trial. */
 static int time_is_up(const search *s) {
     return s->budget > 0 && seconds() - s->start > 0.75 * s->budget;
 }
 
-/* The best trial; NULL: none has a number. */
+/* Returns the best trial; NULL if no trial has a value. */
 static trial *run_rounds(search *s) {
     trial **order = tool_calloc((size_t)s->count, sizeof *order), *best;
     int left = s->count, over = 0;
@@ -437,7 +454,8 @@ static trial *run_rounds(search *s) {
 
 /* ---- the end ---- */
 
-/* The trial becomes the run: what makes it one comes last. 0 with a message printed. */
+/* Moves the trial's files to RUN; the file that makes it a run is moved last. Returns 0 with a message printed if that
+ * fails. */
 static int promote(const search *s, const trial *x) {
     char from[PATH_ROOM], to[PATH_ROOM];
     for (int i = 0; i < RUN_FILES; i++) {
@@ -461,7 +479,7 @@ static void remove_trials(const search *s) {
     (void)rmdir(path);
 }
 
-/* Trains the best to its end: it goes on, but for an ensemble, whose members are trained with its settings. */
+/* Trains the best trial to its end by resuming it. For an ensemble, members are trained with its settings instead. */
 static int train_best(search *s, const trial *best) {
     const int joined = option_integer(s->asked, "ensemble", 1) > 1;
     train_watch w = {.deadline = s->budget > 0 ? s->start + s->budget : INFINITY, .signals = 1, .aloud = 1};
@@ -482,12 +500,12 @@ static int found_none(const search *s) {
     return complain("every candidate diverged: a smaller --lr may help");
 }
 
-/* The rounds, in a folder that is this process's. DONE with the best trial and, unless it is for an ensemble, as the run in the folder; or
- * an exit status. */
+/* Runs the rounds in a folder that this process has claimed. Returns DONE with the best trial, moved to the folder as
+ * its run unless an ensemble follows, or an exit status. */
 static int find_best(search *s, trial **best) {
     char path[PATH_ROOM], error[512];
     int status;
-    remove_trials(s); /* of a process that was killed */
+    remove_trials(s); /* left by a process that was killed */
     snprintf(path, sizeof path, "%.4000s/trials", s->out);
     if (folder_make(path, error) < 0) return complain("%s", error);
     if ((status = probe(s)) != DONE) return status;
@@ -503,7 +521,8 @@ static int has_labels(const options *o) {
     return option_given(o, "labels") || (o->columns && (o->columns->label || o->columns->number));
 }
 
-/* What all trials have: the user's options, one model each, chosen by the same. 0 with a message printed. */
+/* Sets the options that all trials share: the user's, a single model per trial, and one criterion of selection. Returns
+ * 0 with a message printed if they cannot be used. */
 static int start_search(search *s) {
     const options *o = s->asked;
     struct stat data;

@@ -57,7 +57,7 @@ static int has_setting(const mtan_architecture *a, const char *key) {
     return 0;
 }
 
-/* Each key counts where it comes up first. */
+/* Lists each key once, where it first occurs. */
 const char *baseline_key(int32_t i) {
     for (int m = 0; baselines[m]; m++)
         for (int k = 0; baselines[m]->settings && baselines[m]->settings[k]; k++) {

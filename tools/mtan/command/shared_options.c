@@ -34,7 +34,7 @@ int32_t option_threads(const options *o) {
     return (int32_t)option_integer(o, "threads", usual_threads());
 }
 
-/* Commands whose models run in blocks that a device can hold. */
+/* Commands that run models in blocks, which a device can hold. */
 static int uses_device(const options *o) {
     static const char *const names[] = {"train", "eval", "predict", "interpolate", "selftest", "bench", "table", "cv"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)

@@ -1,4 +1,5 @@
-/* mtan split: which record is for training, validation and test. What it prints can be given to `mtan train --splits`. */
+/* mtan split: prints each record's part: training, validation or test. The output can be given to `mtan train
+ * --splits`. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@ static void put_parts(const dataset *d, const split *s) {
          arrlen(s->part[SPLIT_TEST]));
 }
 
-/* As the model's file has it. */
+/* The split that a model file records. */
 static int split_of_model(const options *o) {
     session s;
     int status = BAD_USE;
@@ -37,7 +38,7 @@ static int split_of_model(const options *o) {
     return status;
 }
 
-/* The plan that `mtan train` would make of the options; own data with labels is for a classifier. */
+/* The plan that `mtan train` would make of the options; own data with labels gets a classifier. */
 static int plan_for(plan *p, const options *o, const data_set *set) {
     const int model = option_find(o->command, "model", 5);
     options train = *o;

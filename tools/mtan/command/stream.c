@@ -1,4 +1,4 @@
-/* See stream.h. One predictor serves all records; a record is a stream state in a hash map. */
+/* See stream.h. One predictor serves all records; each record has a stream's state in a hash map. */
 #include "stream.h"
 
 #include "commands.h"
@@ -20,10 +20,10 @@ typedef struct state {
     mtan_stream stream;
     void *memory;
     own_time time;   /* of the last line, as it was read */
-    own_time first;  /* of the first observation: what times are counted from, where they are counted from it */
-    double latest;   /* the largest time on that clock so far, once it runs */
-    double from, to; /* the times of the observations, once there is one */
-    double shown;    /* the largest when a prediction was last printed */
+    own_time first;  /* of the first observation: the origin of relative times */
+    double latest;   /* the largest time so far, from that origin, once it is known */
+    double from, to; /* first and last time of the observations, once there is one */
+    double shown;    /* `to` when a prediction was last printed */
     int lines, runs, was_shown, observed;
 } state;
 
@@ -37,7 +37,7 @@ typedef struct channel_entry {
     int32_t value;
 } channel_entry;
 
-/* What a line says of a channel. */
+/* A line's text for a channel. */
 typedef struct cell {
     int32_t channel;
     const char *text;
@@ -54,13 +54,14 @@ typedef struct job {
     void *memory;
     state_entry *states;
     channel_entry *channels;
-    own_statics statics; /* of records that may come */
-    own_row *given;      /* of one of them */
-    int32_t *wide;       /* the channels of a header's columns behind record and time; NULL: lines name their channel */
-    cell *cells;         /* of the line; stb_ds arrays, as those before */
+    own_statics statics; /* of all records in the file of statics */
+    own_row *given;      /* of one of those records */
+    int32_t *wide;       /* the channels of a header's columns after record and time; NULL: each line names its
+                          * channel */
+    cell *cells;         /* of the line; stb_ds array, as the ones above */
     size_t state_bytes;
-    double every;                                            /* 0: every line; infinite: on request */
-    int interpolates, dates, relative, failed, strict, lost; /* lost: the lines cannot be understood */
+    double every;                                            /* 0: after every line; infinite: on request */
+    int interpolates, dates, relative, failed, strict, lost; /* lost: the input cannot be parsed any further */
     far_tally far;
     row_printer rows;
     double *p;
@@ -78,7 +79,7 @@ void stream_settings_init(stream_settings *s) {
 
 /* ---- records ---- */
 
-/* Says what is wrong with the line. The next one may be good. */
+/* Reports the line as wrong. The next one may be good. */
 static int bad_line(job *j, const char *what, const char *text) {
     complain("%s:%zu: %s%s%s", j->csv.text.name, j->csv.line, what, text ? ": " : "",
              text ? field_quote(text).text : "");
@@ -86,7 +87,7 @@ static int bad_line(job *j, const char *what, const char *text) {
     return 0;
 }
 
-/* What the file of statics says of a record stands at time 0, and starts no clock. */
+/* Static values of a record stand at time 0, and do not start its clock. */
 static void take_statics(job *j, state *s, const char *record) {
     const mtan_prep units = prep_view(&j->bundle.prep, SPLIT_TEST);
     arrsetlen(j->given, 0);
@@ -140,13 +141,14 @@ static int read_time(job *j, const char *text, own_time *time) {
            bad_line(j, "not a time that a float can hold", text);
 }
 
-/* A time on the record's clock, as own_moment has it. */
+/* A time on the record's clock, as in own_moment. */
 static double moment(const job *j, const state *s, own_time time) {
     if (j->dates) return (double)(time.ticks - s->first.ticks) / FIELD_TICKS_PER_HOUR;
     return j->relative ? time.number - s->first.number : time.number;
 }
 
-/* Where times are counted, the first line with a value starts the clock: not a question, and not a gap. */
+/* Where times are relative, the clock starts at the first line with a value; a request or a line without values does
+ * not start it. */
 static void move_clock(const job *j, state *s, own_time time, int observes) {
     double now;
     s->lines = 1;
@@ -182,7 +184,7 @@ static void put_prediction(job *j, const state *s, const char *record) {
                   prep_raw_spread(p, d, (double)j->spread[d]), outside);
 }
 
-/* Does a prediction belong to a time? */
+/* Does a prediction need a time? */
 static int asks_time(const job *j) {
     return j->interpolates || j->bundle.model.config.classify == MTAN_CLASSIFY_TIME;
 }
@@ -208,7 +210,7 @@ static int predict(job *j, state *s, const char *record) {
 
 /* ---- lines ---- */
 
-/* The cell's observation at the state's time: 1; 0: its value is missing; -1: it is bad. */
+/* Reads the cell as an observation at the state's time. Returns 1; 0 if its value is missing; -1 if it is bad. */
 static int read_cell(job *j, const state *s, const mtan_prep *units, cell *c) {
     double x;
     mtan_status status;
@@ -230,7 +232,7 @@ static int push_cell(job *j, state *s, const mtan_prep *units, const cell *c) {
     return 1;
 }
 
-/* The line's observations, all of them or none; cells without a value are none. */
+/* Takes all of the line's observations or none; cells without a value do not count. */
 static int observe(job *j, state *s) {
     const mtan_prep units = prep_view(&j->bundle.prep, SPLIT_TEST);
     size_t n = 0;
@@ -255,7 +257,8 @@ static int has_value(const job *j) {
     return 0;
 }
 
-/* A line with its cells. A record that a refused one would have begun does not exist. */
+/* Takes a line with its cells. If the line is refused, the record's state is restored; a record that began with this
+ * line is removed. */
 static void take_cells(job *j, const csv_field *f, int asks) {
     state *s = find_state(j, f[0].text), before;
     own_time time;
@@ -289,7 +292,7 @@ static void take_four(job *j, const csv_field *f) {
     take_cells(j, f, asks);
 }
 
-/* A line of a wide file: without any value it asks. */
+/* Takes a line of a wide file. A line without any value asks for a prediction. */
 static void take_wide(job *j, const csv_field *f) {
     arrsetlen(j->cells, 0);
     for (size_t i = 0; i < arrlenu(j->wide); i++) add_cell(j, j->wide[i], f[2 + i].text);
@@ -304,7 +307,7 @@ static void take_two(job *j, const char *record, const char *word) {
     else if ((s = find_state(j, record))) predict(j, s, record);
 }
 
-/* A header: record,time and channel,value, or the channels that a wide file has columns for. 0: the line is none. */
+/* Is the line a header: record,time and channel,value, or record,time and the channels of a wide file? */
 static int take_header(job *j, const csv_field *f, size_t n) {
     if (j->csv.line != 1 || n < 3 || strcmp(f[0].text, "record") != 0 || strcmp(f[1].text, "time") != 0) return 0;
     if (n == 4 && strcmp(f[2].text, "channel") == 0 && strcmp(f[3].text, "value") == 0) return 1;
@@ -327,12 +330,13 @@ static void take_line(job *j) {
     else bad_line(j, j->wide ? "not as many fields as the header has" : "must be record,time,channel,value", NULL);
 }
 
-/* Some C libraries drop what they could not write and flush nothing with success afterwards: the stream's error stays. */
+/* Some C libraries drop what they could not write, and then flush nothing successfully; but the stream's error flag
+ * stays set. */
 static int written_out(void) {
     return fflush(stdout) == 0 && !ferror(stdout);
 }
 
-/* What was printed goes out before the next line is waited for. */
+/* Output is flushed before the next line is awaited. */
 static int take_lines(job *j) {
     csv_status got;
     while ((got = csv_next(&j->csv)) == CSV_ROW || got == CSV_BAD) {
@@ -358,7 +362,7 @@ static int read_every(job *j) {
     return complain("--every %s: must be line, request or a time above 0", text), 0;
 }
 
-/* A model without channel names takes 0, 1, 2, ... */
+/* Names the channels of a model without channel names 0, 1, 2, ... */
 static void name_channels(job *j) {
     prep *p = &j->bundle.prep;
     for (int32_t d = 0; d < j->bundle.model.config.channels; d++) {
@@ -369,7 +373,7 @@ static void name_channels(job *j) {
     }
 }
 
-/* What does not change of the records that may come. */
+/* Opens the static values of the records that may come. */
 static int open_statics(job *j) {
     const source_input in = {.statics = j->settings->statics};
     source_tell_statics(&j->source, &in, &j->bundle);

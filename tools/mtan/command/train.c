@@ -1,9 +1,11 @@
-/* mtan train: a run in a folder. RUN/best.safetensors is the best model by validation, RUN/last.safetensors the newest state with
- * optimiser and counters, RUN/log.csv a row per epoch, RUN/steps.csv a row per step; RUN/pretrain is the run of a pretraining.
+/* mtan train: a run in a folder. RUN/best.safetensors is the best model by validation, RUN/last.safetensors the newest
+ * state with optimiser and counters. RUN/log.csv has a row per epoch, RUN/steps.csv a row per step. RUN/pretrain is the
+ * run of a pretraining.
  *
- * Nothing is half-written: model files are replaced whole, and a log that is ahead of last.safetensors (a kill between the two) is
- * cut back when the run is resumed. Order of an epoch's end: best, log, last. What a clock says is in the tables alone: model files of
- * the same training have the same bytes, on any number of threads, interrupted or not. */
+ * Nothing is half-written: model files are replaced as a whole, and a log that is ahead of last.safetensors (after a
+ * kill between the two) is cut back when the run is resumed. At the end of an epoch the order is best, log, last.
+ * Durations stand only in the tables, so model files of the same training have the same bytes, on any number of
+ * threads, interrupted or not. */
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <math.h>
@@ -34,12 +36,12 @@ static void interrupt(int signal_number) {
     interrupted = 1;
 }
 
-/* The first signal asks for an end after the step; a second one ends at once. */
+/* The first signal asks for an end after the current step; a second one ends the process at once. */
 static void watch_signals(void) {
     struct sigaction action;
     memset(&action, 0, sizeof action);
     action.sa_handler = interrupt;
-    action.sa_flags = (int)SA_RESETHAND | SA_RESTART; /* no read or write fails for it */
+    action.sa_flags = (int)SA_RESETHAND | SA_RESTART; /* so that no read or write fails */
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
 }
@@ -48,14 +50,14 @@ static void watch_signals(void) {
 
 typedef struct folder {
     char best[4096], last[4096], log[4096], steps[4096];
-    char chosen[4096]; /* the best model before it was trained once more */
-    char first[4096];  /* of an ensemble: where its first member's state is */
+    char chosen[4096]; /* the best model before it was trained again on the validation records too */
+    char first[4096];  /* of an ensemble: the state of its first member */
     FILE *log_file, *steps_file;
-    char *held;       /* stb_ds: the best model's file, which is not on the disk yet; or NULL */
-    double saved;     /* when the state was last put on the disk; 0: not yet */
-    claim claim;      /* no other process trains in it */
-    const char *made; /* its path, if it was not there before; or NULL */
-    int writes;       /* rank 0 alone */
+    char *held;       /* stb_ds: contents of the best model's file, while they are not on the disk; or NULL */
+    double saved;     /* when the state was last written to the disk; 0: never */
+    claim claim;      /* keeps other processes from training in it */
+    const char *made; /* its path, if this process created it; or NULL */
+    int writes;       /* only rank 0 does */
     const rank_set *ranks;
     train_watch *watch; /* or NULL */
 } folder;
@@ -77,7 +79,7 @@ static int folder_start(folder *f, const char *path, const rank_set *r, train_wa
     return 1;
 }
 
-/* The newest state of a run, or of the first member of an ensemble. 1, 0, or -1 with a message printed. */
+/* Is there a newest state of the run, or of the first member of an ensemble? 1, 0, or -1 with a message printed. */
 static int has_run(const folder *f) {
     char error[512];
     int there = file_exists(f->last, error);
@@ -98,7 +100,7 @@ int train_is_free(const char *path) {
     return there == 0;
 }
 
-/* Makes the folder if need be and keeps it to this process: before the data is read, which may take long. */
+/* Creates the folder if needed and claims it for this process, before the data is read, which may take long. */
 static int folder_open(folder *f, const char *path, int resume) {
     const char *const files[] = {f->best, f->last, f->log, f->steps};
     char error[512];
@@ -115,7 +117,7 @@ static int folder_open(folder *f, const char *path, int resume) {
     return 1;
 }
 
-/* Keeps the rows whose epoch (and batch) have been done, under a new header; the rest will be made again. */
+/* Keeps the rows of finished epochs (and batches) under a new header; the other rows will be produced again. */
 static int cut_table(const char *path, const char *header, int32_t epochs, int32_t batches) {
     char error[512], *text, *kept, *line;
     size_t bytes = 0, n;
@@ -143,7 +145,7 @@ static FILE *append(const char *path, const char *header, int fresh) {
     return file;
 }
 
-/* The seconds of the last step, which are those of its epoch up to there; 0: the table has none. */
+/* The seconds in the last row of steps, which count from the start of its epoch; 0: the table has no rows. */
 static int last_seconds(const char *path, double *x) {
     char error[512], *text, *row;
     size_t bytes = 0;
@@ -168,7 +170,7 @@ static int folder_tables(folder *f, training *t, int resume) {
     return f->log_file && f->steps_file;
 }
 
-/* A number of a table; an empty field where there is none. */
+/* Writes a number of a table; NaN becomes an empty field. */
 static void put_number(FILE *file, const char *before, double x, const char *format) {
     fputs(before, file);
     if (!isnan(x)) fprintf(file, format, x);
@@ -190,10 +192,11 @@ static void log_epoch(const folder *f, const training *t, const epoch_result *r)
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         put_number(f->log_file, ",", numbers[i], i == 3 || i == 4 ? "%.3f" : "%.9g");
     fputc('\n', f->log_file);
-    (void)fflush(f->log_file); /* for whoever watches; flush_tables sees what went wrong */
+    (void)fflush(f->log_file); /* lets others follow the run; flush_tables reports errors */
 }
 
-/* The preprocessing of a model file: the bands of its channels are those that validation fitted. Free its channels. */
+/* The preprocessing for a model file, with the bands of the channels that were fitted on validation. Free its
+ * channels. */
 static prep with_bands(const prep *p, const training *t) {
     prep own = *p;
     own.channel = NULL;
@@ -205,7 +208,7 @@ static prep with_bands(const prep *p, const training *t) {
     return own;
 }
 
-/* What a file says of the run; NULL with a message printed. Free it with drop_pairs. */
+/* The metadata of a file about the run; NULL with a message printed. Free it with drop_pairs. */
 static mtan_file_pair *run_pairs(training *t) {
     mtan_file_pair *pairs = NULL;
     if (!training_fetch(t)) return complain("%s", status_message(MTAN_ERR_DEVICE)), NULL;
@@ -244,7 +247,7 @@ static int compose_best(folder *f, training *t, const prep *p) {
     return good ? 1 : (complain("%s: %s", f->best, error), 0);
 }
 
-/* The intervals of the best model are as wide as validation says; training goes on without that. */
+/* The best model is kept with intervals as wide as validation asks for; training goes on with the original weights. */
 static int hold_best(folder *f, training *t, const prep *p) {
     mtan_real *before = NULL;
     int good, same;
@@ -265,7 +268,8 @@ static int write_held(folder *f) {
     return good ? 1 : (complain("%s", error), 0);
 }
 
-/* Best model and rows are on the disk before last.safetensors counts on them: a power cut must not leave a run without them. */
+/* The best model and the rows are on the disk before last.safetensors refers to them: a power cut must not leave a run
+ * without them. */
 static int put_on_disk(folder *f, training *t, const prep *p) {
     if (!f->writes) return 1;
     if (!write_held(f) || !flush_tables(f) || !save_state(f, t, p)) return 0;
@@ -273,16 +277,17 @@ static int put_on_disk(folder *f, training *t, const prep *p) {
     return 1;
 }
 
-/* A crash may cost a second of work. Waiting for the disk at every epoch took four fifths of the time where epochs are short: 240
- * records of 24 observations, 5.4 s, and 1.1 s with a folder in memory. */
+/* A crash may cost a second of work. Waiting for the disk at every epoch took four fifths of the time with short
+ * epochs: 5.4 s for 240 records of 24 observations, against 1.1 s with a folder in memory. */
 static int is_due(const folder *f, const training *t) {
     const double pause = 1;
     return !(f->saved > 0 && seconds() < f->saved + pause) || training_finished(t) || (f->watch && f->watch->late);
 }
 
-/* The best model's file once more, with what it has of the run; of a model that has changed the self-test's output is a new one. */
+/* Writes the best model's file again, with its metadata of the run. If the model changed, the self-test's output is
+ * renewed. */
 static int rewrite_best(const folder *f, const plan *p, bundle *b, int changed, int again) {
-    static const char *const kept[] = {"mtan.run.", "mtan.split.", "mtan.golden."}; /* in the order of `save` */
+    static const char *const kept[] = {"mtan.run.", "mtan.split.", "mtan.golden."}; /* in the order of compose_best */
     mtan_file_pair *pairs = NULL;
     char error[512] = "";
     int good;
@@ -296,7 +301,7 @@ static int rewrite_best(const folder *f, const plan *p, bundle *b, int changed, 
     return good;
 }
 
-/* The file of the best model says by which plan it was trained, and a resumed run may have more epochs or more patience. */
+/* The best model's file records its plan, and a resumed run may have more epochs or more patience. */
 static int renew_best(const folder *f, const plan *p) {
     char error[512] = "";
     bundle b;
@@ -309,7 +314,7 @@ static int renew_best(const folder *f, const plan *p) {
     return good;
 }
 
-/* What the best network is told of each record also goes to trees, where the plan has them. */
+/* If the plan has trees, fits them to the best network's inputs for each record, and adds them to its file. */
 static int add_trees(const folder *f, const training *t, const options *o, trees_fit *fit) {
     char error[512] = "";
     bundle b;
@@ -327,7 +332,7 @@ static int add_trees(const folder *f, const training *t, const options *o, trees
     return good;
 }
 
-/* A folder that was made for nothing goes. */
+/* Removes the folder if it was created for nothing. */
 static void folder_close(folder *f) {
     if (f->log_file) fclose(f->log_file);
     if (f->steps_file) fclose(f->steps_file);
@@ -358,13 +363,13 @@ static void show_epoch(const training *t, const epoch_result *r, int best) {
          r->eval_seconds, best && !isnan(r->val_loss) ? "  best" : "");
 }
 
-/* Whoever watches may end the run; what is not NULL has just been done. */
+/* Calls the watcher, who may end the run; step or epoch, if not NULL, has just been done. */
 static void ask(const folder *f, const training *t, const step_result *step, const epoch_result *epoch) {
     train_watch *w = f->watch;
     if (w && w->go_on && !w->go_on(w->context, t, step, epoch)) w->late = 1;
 }
 
-/* Nobody wants to wait any longer. */
+/* Has the deadline passed, or has the run been stopped? */
 static int is_over(const folder *f) {
     if (f->watch && seconds() >= f->watch->deadline) f->watch->late = 1;
     return distributed_any(f->ranks, interrupted || (f->watch && f->watch->late));
@@ -374,13 +379,13 @@ static const char *why_over(void) {
     return interrupted ? "interrupted" : "the time is up";
 }
 
-/* Whether the run has to end behind this step. */
+/* Must the run end after this step? */
 static int must_stop(const folder *f, const training *t, const step_result *step) {
     ask(f, t, step, NULL);
     return is_over(f);
 }
 
-/* One epoch. DONE, INTERRUPTED with the state saved, or BAD_USE with a message printed. */
+/* Runs one epoch. Returns DONE, INTERRUPTED with the state saved, or BAD_USE with a message printed. */
 static int run_epoch(folder *f, training *t, const prep *p, double *metric) {
     epoch_result result;
     step_result step;
@@ -392,7 +397,7 @@ static int run_epoch(folder *f, training *t, const prep *p, double *metric) {
                     step.gradient_norm, t->train_seconds);
         if (must_stop(f, t, &step)) {
             if (!write_held(f)) return BAD_USE;
-            if (f->writes) (void)flush_tables(f); /* the state is worth more than its rows */
+            if (f->writes) (void)flush_tables(f); /* the state is saved even if its rows cannot be */
             if (!save_state(f, t, p)) return BAD_USE;
             note("%s after epoch %d, batch %d; the state is in %s: go on with --resume", why_over(), (int)step.epoch,
                  (int)step.batch, f->last);
@@ -416,7 +421,7 @@ static int is_aloud(const folder *f) {
     return !f->watch || f->watch->aloud;
 }
 
-/* A run that gave no number to choose by has no model to show, like one that diverged. */
+/* Without a validation metric to choose by there is no model to show, as in a run that diverged. */
 static int no_best(const folder *f, const training *t) {
     if (f->watch) f->watch->diverged = 1;
     return complain("no best model: in no epoch was the validation %s a finite number; the newest state is in %s",
@@ -446,7 +451,7 @@ static int has_groups(const dataset *d) {
     return 0;
 }
 
-/* The class that a probability is about, by name. */
+/* Sets the positive class, whose probability is reported, by its name. */
 static int choose_positive(prep *p, const options *o) {
     const char *name = option_text(o, "positive", NULL);
     const mtan_prep names = prep_view(p, SPLIT_TEST);
@@ -455,7 +460,7 @@ static int choose_positive(prep *p, const options *o) {
     return p->positive >= 0 || (complain("--positive %s: no class of the data is called so", name), 0);
 }
 
-/* resumed: the file of the run to go on with, or NULL. */
+/* resumed: the file of the run to resume, or NULL. */
 static int prepare(plan *p, dataset *d, split *s, prep *prepared, bundle *resumed, const options *o) {
     const source_input in = option_input(o, resumed ? &resumed->prep : NULL);
     char error[512];
@@ -476,13 +481,13 @@ static int prepare(plan *p, dataset *d, split *s, prep *prepared, bundle *resume
     return 1;
 }
 
-/* The folder of one member is resumed as that of any model. */
+/* The folder of a single member is resumed like that of any model. */
 static int is_member(const folder *f, int resume) {
     char error[512];
     return resume && file_exists(f->last, error) == 1;
 }
 
-/* What the members of an ensemble share. */
+/* Shared by the members of an ensemble. */
 typedef struct task {
     const options *options;
     const mtan_backend *backend;
@@ -491,10 +496,11 @@ typedef struct task {
     const split *split;
     const prep *prep;
     const pretraining *pretraining; /* the records without labels, or NULL */
-    const char *out;                /* the folder of them all */
+    const char *out;                /* the folder of the whole run */
 } task;
 
-/* A training in an open folder, from its beginning or from a saved state, which may be NULL. 1, or 0 with a message printed. */
+/* Starts a training in an open folder, from its beginning or from a saved state (or NULL). Returns 1, or 0 with a
+ * message printed. */
 static int start(training *t, folder *f, const plan *p, const task *k, bundle *saved) {
     char error[512] = "";
     if (!training_start(t, p, k->data, k->split, k->backend, option_threads(k->options), k->ranks, error))
@@ -505,7 +511,8 @@ static int start(training *t, folder *f, const plan *p, const task *k, bundle *s
 
 /* ---- pretraining ---- */
 
-/* Whether the encoder is ready; else where it stopped, or a file of zeros. -1 with a message printed. */
+/* Is the encoder ready? If not, b is the state in which the pretraining stopped, or zeros. -1 with a message
+ * printed. */
 static int is_pretrained(bundle *b, const folder *f, const plan *p) {
     char error[512] = "";
     const int there = file_exists(f->last, error);
@@ -514,7 +521,7 @@ static int is_pretrained(bundle *b, const folder *f, const plan *p) {
     return there && bundle_number(b, "mtan.run.epoch", 0) >= p->pretrain_epochs;
 }
 
-/* A run of its own, of the model that interpolates. */
+/* A separate run, of a model that interpolates. */
 static int pretrain(folder *f, const char *path, const task *k, bundle *saved) {
     const pretraining *x = k->pretraining;
     const task own = {k->options, k->backend, k->ranks, &x->data, &x->split, &x->prep, NULL, path};
@@ -530,7 +537,7 @@ static int pretrain(folder *f, const char *path, const task *k, bundle *saved) {
     return status;
 }
 
-/* The model's encoder becomes that of RUN/pretrain. Its own state is saved before and after: it says what is to be resumed. */
+/* Takes over the encoder of RUN/pretrain. The run's own state is saved before, so that it can be resumed, and after. */
 static int take_pretrained(training *t, const folder *f, const task *k) {
     const plan *p = t->plan;
     char path[4096];
@@ -544,7 +551,8 @@ static int take_pretrained(training *t, const folder *f, const task *k) {
     else if (ready == 0) {
         status = pretrain(&made, path, k, &b);
         bundle_free(&b);
-        (void)distributed_any(k->ranks, 0); /* the first rank has written what all read now */
+        (void)distributed_any(k->ranks, 0); /* waits until the first rank has written the file that all ranks read
+                                             * now */
         if (status == DONE) ready = is_pretrained(&b, &made, p);
     }
     if (ready > 0 && !training_take(t, &b.model)) status = complain("%s", status_message(MTAN_ERR_DEVICE));
@@ -553,7 +561,7 @@ static int take_pretrained(training *t, const folder *f, const task *k) {
     return status;
 }
 
-/* ---- once more, on the validation records too ---- */
+/* ---- training again, on the validation records too ---- */
 
 static int copy_file(const char *from, const char *to) {
     char error[512] = "", *bytes;
@@ -563,7 +571,7 @@ static int copy_file(const char *from, const char *to) {
     return good ? 1 : (complain("%s", error), 0);
 }
 
-/* What was trained once more makes room for what had been chosen, of a run that is resumed when it was done. */
+/* If a resumed run had already been trained again, restores the model that was chosen before. */
 static int restore_chosen(const folder *f) {
     char error[512] = "";
     const int there = f->writes ? file_exists(f->chosen, error) : 0;
@@ -571,7 +579,7 @@ static int restore_chosen(const folder *f) {
     return !there || copy_file(f->chosen, f->best);
 }
 
-/* Nothing is kept of one that is interrupted: it begins anew when the run is resumed. */
+/* An interrupted second training keeps nothing: it starts from its beginning when the run is resumed. */
 static int run_again(const folder *f, training *t, int32_t epochs) {
     epoch_result result;
     step_result step;
@@ -587,7 +595,7 @@ static int run_again(const folder *f, training *t, int32_t epochs) {
     return training_fetch(t) ? DONE : complain("%s", status_message(MTAN_ERR_DEVICE));
 }
 
-/* As the chosen training began. */
+/* Starts like the training of the chosen model. */
 static int start_again(training *t, const training *chosen, const split *all, const task *k, const folder *f) {
     const plan *p = chosen->plan;
     char error[512] = "", path[4096];
@@ -604,7 +612,7 @@ static int start_again(training *t, const training *chosen, const split *all, co
     return good;
 }
 
-/* weights: of the network, NULL: those that were chosen; positions: of the records that trees are fitted to. */
+/* weights: of the network, NULL: the chosen ones; positions: of the records that the trees are fitted to. */
 static int write_again(const folder *f, const training *t, const mtan_real *weights, const int32_t *positions,
                        const trees_fit *trees) {
     char error[512] = "";
@@ -633,7 +641,7 @@ static int train_network_again(const folder *f, const training *chosen, const sp
     return status;
 }
 
-/* What was chosen on the validation records stays: the epoch, and of trees their number and what they weigh. */
+/* Everything chosen on the validation records stays: the epoch, and of the trees their number and their shares. */
 static int train_again(const folder *f, const training *chosen, const task *k, const trees_fit *trees) {
     split all = {0};
     int status = DONE;
@@ -651,7 +659,7 @@ static int train_again(const folder *f, const training *chosen, const task *k, c
 
 /* ---- models ---- */
 
-/* The members of an ensemble are judged together, unless they have learned from the records to be judged by. */
+/* An ensemble's members are measured together, unless they were also trained on the validation records. */
 static int finish(const folder *f, const training *t, const task *k) {
     const int alone = t->plan->ensemble == 1, aloud = f->writes && is_aloud(f);
     trees_fit trees;
@@ -665,7 +673,7 @@ static int finish(const folder *f, const training *t, const task *k) {
     return status;
 }
 
-/* Trains one model in an open folder; saved: the state to go on from, or NULL. The training is left to the caller to stop. */
+/* Trains one model in an open folder; saved: the state to resume from, or NULL. The caller stops the training. */
 static int train_one(training *t, folder *f, const plan *p, const task *k, bundle *saved) {
     int status = start(t, f, p, k, saved) ? DONE : BAD_USE;
     if (status == DONE && p->pretrained[0] && t->epoch == 0 && t->batch == 0) status = take_pretrained(t, f, k);
@@ -673,7 +681,7 @@ static int train_one(training *t, folder *f, const plan *p, const task *k, bundl
     return status == DONE ? finish(f, t, k) : status;
 }
 
-/* A member goes on from its own state, if it has any. */
+/* A member resumes from its own state, if it has one. */
 static int train_member(training *t, folder *f, const char *path, const plan *p, const task *k) {
     char error[512] = "";
     bundle saved;
@@ -688,7 +696,7 @@ static int train_member(training *t, folder *f, const char *path, const plan *p,
     return status;
 }
 
-/* One after the other, each with a seed of its own; the best of each are joined. */
+/* Trains the members one after the other, each with its own seed, and joins their best models. */
 static int train_members(const folder *f, const char *out, const plan *p, const task *k) {
     char(*best)[4096] = tool_calloc((size_t)p->ensemble, sizeof *best), path[4096], error[512] = "";
     int status = DONE;
@@ -719,7 +727,7 @@ static int train_members(const folder *f, const char *out, const plan *p, const 
     return status;
 }
 
-/* The records without labels, where they are given. */
+/* Opens the records without labels, if they are given. */
 static int prepare_pretraining(pretraining *x, plan *p, task *k) {
     const char *path = option_text(k->options, "pretrain", NULL);
     if (path && !pretrain_open(x, p, k->data, k->split, k->prep, path)) return 0;
