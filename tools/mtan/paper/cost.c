@@ -1,39 +1,40 @@
-/* See cost.h. Two halves: what each kernel does with things of each kind, and how many things a structure of arguments has. */
+/* See cost.h. Two halves: the cost of each kernel per item of each kind, and the number of items of each kind in a
+ * structure of arguments. */
 #include "cost.h"
 
 #include <string.h>
 
 #include "roofline.h"
 
-/* ---- what each kernel does with a thing of each kind ---- */
+/* ---- the cost of each kernel per item ---- */
 
 /* clang-format off */
 enum {
     NONE, ONE,
-    ELEMENTS,  /* what a structure has most of: below */
-    OPERANDS,  /* numbers that are read once, whatever is done with them */
+    ELEMENTS,  /* the main items of a structure: see below */
+    OPERANDS,  /* numbers that are read once, however often they are used */
     COLUMN,    /* elements of one row */
     SQUARES,   /* elements that are squared */
     PARTS,     /* of sums */
     TERMS,     /* of products: a multiplication and an addition each */
-    RESULTS, ADDED, /* of products; those of before that they are added to */
+    RESULTS, ADDED, /* of products; earlier results that they are added to */
     RECORDS, GROUPS, /* groups: a record with each sample */
-    SCORES,    /* a time of a record, or a query, with each of its steps */
-    PAIRS,     /* a query with each step */
+    SCORES,    /* a time of a record, or a query, paired with each of the record's steps */
+    PAIRS,     /* a query paired with each step */
     ROWS, POINTS, EVENTS, CELLS, LABELS,
-    EVENT_STEPS, STEP_CHANNELS, RECORD_CHANNELS, /* an event with each step, a step with each channel, ... */
+    EVENT_STEPS, STEP_CHANNELS, RECORD_CHANNELS, /* an event paired with each step, a step with each channel, ... */
     PAIR_SAMPLES, QUERY_SAMPLES, CELL_SAMPLES,
-    PAIR_COLUMNS, QUERY_COLUMNS, STEP_COLUMNS, /* with each column of each sample */
-    MEANS, SAMPLED, /* of a posterior; numbers of z */
-    BEFORE, KEPT, WEIGHTS, /* of a GRU: states of the step before, if any; recurrent parts of n, if they are kept */
+    PAIR_COLUMNS, QUERY_COLUMNS, STEP_COLUMNS, /* paired with each column of each sample */
+    MEANS, SAMPLED, /* elements of a posterior's mean; elements of z */
+    BEFORE, KEPT, WEIGHTS, /* of a GRU: states of the step before, if any; recurrent parts of n, if stored */
     THINGS
 };
 /* clang-format on */
 
-/* flops of exp, log, sin, cos, tanh or sqrt; of a unit's gates; of their gradients */
+/* flops of one exp, log, sin, cos, tanh or sqrt; of a unit's gates; of their gradients */
 enum { FUNCTION = 20, GATES = 3 * FUNCTION + 10, GATES_BACK = 20 };
 
-/* What is done with a thing, and how many numbers are read and written for it. */
+/* The flops per item, and the numbers read and written for it. */
 typedef struct share {
     int thing;
     double flops, read, written;
@@ -96,7 +97,7 @@ static const share costs[KERNEL_COUNT][MOST_SHARES] = {
                               {STEP_COLUMNS, 0, 1, 1}},
     [KERNEL_gates_forward] = {{ELEMENTS, GATES, 6, 4}, {BEFORE, 0, 1, 0}, {KEPT, 0, 0, 1}},
     [KERNEL_gates_backward] = {{ELEMENTS, GATES_BACK, 5, 4}, {BEFORE, 0, 1, 0}, {KEPT, 0, 0, 1}},
-    /* whole sequences have their states on chip; steps leave them in memory */
+    /* kernels over whole sequences keep their states on chip; kernels over one step keep them in memory */
 #define RUN {{TERMS, 2, 0, 0}, {ELEMENTS, GATES, 3, 4}, {KEPT, 0, 0, 1}, {WEIGHTS, 0, 1, 0}}
 #define BACK {{TERMS, 2, 0, 0}, {ELEMENTS, GATES_BACK, 6, 3}, {KEPT, 0, 0, 1}, {WEIGHTS, 0, 1, 0}}
     [KERNEL_gru_run32] = RUN, [KERNEL_gru_run64] = RUN, [KERNEL_gru_run96] = RUN, [KERNEL_gru_run128] = RUN,
@@ -145,13 +146,13 @@ int kernel_has_cost(mtan_cuda_kernel kernel) {
     return costs[kernel][0].thing != NONE;
 }
 
-/* ---- how many things a launch has ---- */
+/* ---- the number of items of a launch ---- */
 
 typedef struct launched {
     mtan_cuda_kernel kernel;
     const unsigned *grid;
     double n[THINGS];
-    double busy, turns; /* where multiprocessors idle, and where there are steps */
+    double busy, turns; /* set if multiprocessors idle; set if there are sequential steps */
 } launched;
 
 static double area(int rows, int cols) {
@@ -162,7 +163,7 @@ static void size_elementwise(launched *l, const struct elementwise *a) {
     l->n[ELEMENTS] = a->n;
 }
 
-/* x is one row where that is repeated. */
+/* x is a single row if the row is repeated. */
 static void size_matrix(launched *l, const struct matrix *a) {
     l->n[ELEMENTS] = area(a->rows, a->cols);
     l->n[OPERANDS] = area(a->ldx ? a->rows : 1, a->cols);
@@ -181,13 +182,13 @@ static void size_total(launched *l, const struct total *a) {
     l->n[ONE] = 1;
 }
 
-/* How often the multiprocessors take a block each until all blocks are taken. */
+/* How many rounds the multiprocessors need to run all blocks, one block each at a time. */
 static double rounds(const launched *l) {
     const long long blocks = (long long)l->grid[0] * l->grid[1] * l->grid[2];
     return (double)((blocks + ROOFLINE_UNITS - 1) / ROOFLINE_UNITS);
 }
 
-/* A block makes TILE x TILE sums of `depth` terms, whether all of them are wanted or not. */
+/* A block computes TILE x TILE sums of `depth` terms, even where fewer are needed. */
 static void size_product(launched *l, const struct product *a) {
     const double results = area(a->m, a->n);
     const int finishes = l->kernel == KERNEL_product_finish;
@@ -199,7 +200,7 @@ static void size_product(launched *l, const struct product *a) {
     if (!finishes) l->busy = ROOFLINE_UNITS * rounds(l) * 2.0 * TILE * TILE * a->depth;
 }
 
-/* b is packed, of n rows, or multiplied. */
+/* b is packed, with n rows, or multiplied. */
 static void size_product_int8(launched *l, const struct product_int8 *a) {
     l->n[ELEMENTS] = area(a->n, a->k);
     l->n[TERMS] = area(a->m, a->n) * a->k;
@@ -221,17 +222,17 @@ static int span(const int *offsets, int r) {
     return offsets[r + 1] - offsets[r];
 }
 
-/* Of a list with an entry for each record; without one every record counts 1. */
+/* Sum of a list with an entry per record; without a list, every record counts 1. */
 static double sum_of(const int *list, int n) {
     double sum = 0;
     for (int r = 0; r < n; r++) sum += list ? list[r] : 1;
     return sum;
 }
 
-/* A batch added up over its records. */
+/* Totals of a batch over its records. */
 typedef struct totals {
     double times, steps, queries, cells, events, scores, pairs, event_steps;
-    double points; /* of the sequences: each record's own, or one list for all */
+    double points; /* of the sequences: each record's own, or a list that all share */
 } totals;
 
 static totals totals_of(const struct batch *b) {
@@ -313,7 +314,7 @@ static void size_gates(launched *l, const struct gates *a) {
     l->n[KEPT] = a->hn ? l->n[ELEMENTS] : 0;
 }
 
-/* All steps, with a few rows and all units to a block; or one step, with some units of more rows. */
+/* Either all steps, with a few rows and all units per block; or one step, with some units of more rows per block. */
 static void size_sequence(launched *l, const struct sequence *a) {
     const int forth = l->kernel == KERNEL_gru_step, whole = !forth && l->kernel != KERNEL_gru_step_back;
     const int step = a->reverse ? a->steps - 1 - a->step : a->step;
@@ -328,7 +329,7 @@ static void size_sequence(launched *l, const struct sequence *a) {
     l->busy = ROOFLINE_UNITS * l->turns * 2 * tile * gates;
 }
 
-/* Rows of the whole batch, or those of the records. */
+/* Rows of the whole batch, or the sum of the records' lengths. */
 static void size_latent(launched *l, const struct latent *a) {
     l->n[MEANS] = (a->rows > 0 ? a->rows : sum_of(a->length, a->records)) * a->latent;
     l->n[SAMPLED] = l->n[MEANS] * a->samples;
@@ -341,21 +342,21 @@ static void size_bound(launched *l, const struct bound *a) {
     l->n[GROUPS] = area(a->records, a->samples);
 }
 
-/* With queries a block has a record. */
+/* With queries, there is a block per record. */
 static void size_cross_entropy(launched *l, const struct cross_entropy *a) {
     l->n[ROWS] = a->query0 ? area(a->query0[l->grid[0]], a->samples) : a->rows;
     l->n[ELEMENTS] = l->n[ROWS] * a->classes;
     l->n[LABELS] = l->n[ROWS] / a->samples;
 }
 
-/* A number is read for each of a row's, as a label is for each row. */
+/* A row reads one number per output, where a classifier's row reads one label. */
 static void size_numbers(launched *l, const struct numbers *a) {
     size_cross_entropy(l, &a->rows);
     l->n[ELEMENTS] *= a->levels;
     l->n[LABELS] *= a->rows.classes;
 }
 
-/* The elements are those of a row to each record. */
+/* One row of elements for each record. */
 static void size_rows(launched *l, const struct rows *a) {
     l->n[STEP_COLUMNS] = area(a->first[a->steps], a->samples) * a->cols;
     l->n[ELEMENTS] = area(a->records, a->samples) * a->cols;

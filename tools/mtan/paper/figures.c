@@ -1,5 +1,6 @@
-/* mtan figures: the paper's two figures of the synthetic set, drawn from trained models as SVG: what models make of three test records,
- * and the attention of the first that attends. Trains nothing. Both figures are composed before one is written. */
+/* mtan figures: draws the paper's two figures of the synthetic set from trained models as SVG: the models' curves for
+ * three test records, and the attention of the first model that has any. It trains nothing. Both figures are composed
+ * before either is written. */
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
 #include <stdlib.h>
@@ -28,17 +29,17 @@ enum {
     PATH_BYTES = 4096
 };
 
-/* What the figures show; the arrays are in `owned`. */
+/* The contents of the figures; the arrays are in `owned`. */
 typedef struct gallery {
     int models;
     const char *title[FIGURES_MODELS_MOST];
     report_panel panel[FIGURES_MODELS_MOST][EXAMPLES];
-    const char *attends; /* whose attention it is; NULL: nobody's yet */
+    const char *attends; /* the model whose attention is shown; NULL: none yet */
     report_attention attention[EXAMPLES];
     void **owned;
 } gallery;
 
-/* ---- what is shown ---- */
+/* ---- contents ---- */
 
 static const char *title_of(const mtan_config *c) {
     const paper_row *row = paper_row_of(2, model_title(c));
@@ -62,7 +63,8 @@ static int suits(const char *model) {
 static int same_points(const report_points *a, const report_points *b) {
     int same = a->n == b->n;
     for (size_t i = 0; same && i < a->n; i++)
-        same = fabs(a->x[i] - b->x[i]) < 1e-5 && fabs(a->y[i] - b->y[i]) < 1e-5; /* float, back from a model's units */
+        same = fabs(a->x[i] - b->x[i]) < 1e-5 && fabs(a->y[i] - b->y[i]) < 1e-5; /* floats, converted back from a
+                                                                                  * model's units */
     return same;
 }
 
@@ -111,7 +113,7 @@ static int add_model(gallery *g, const options *o, const char *model) {
     return good;
 }
 
-/* ---- how ---- */
+/* ---- drawing ---- */
 
 static frame frame_at(FILE *out, int column, int top, int height) {
     return (frame){out,      LEFT + column * COLUMN, top + TOP, COLUMN - LEFT - RIGHT, height - TOP - BOTTOM, axis_none,
@@ -123,7 +125,7 @@ static void words_at(FILE *out, int top, const char *style, const char *words) {
     frame_text(&f, style, 0, 1, LEFT - 36, 0, words, WORDS_MOST);
 }
 
-/* A column has the same axes in every row. */
+/* All rows of a column share the same axes. */
 static void fit_column(const gallery *g, int column, frame *f) {
     for (int m = 0; m < g->models; m++) picture_curves_fit(f, &g->panel[m][column]);
     axis_settle(&f->x, 0.02), axis_settle(&f->y, 0.06);

@@ -10,7 +10,7 @@
 #include "../model/plan.h"
 #include "../measure/rivals.h"
 
-/* The noise that a solution with the true kernel allows for, a standard deviation: the points have none. */
+/* Standard deviation of the noise assumed in the solution with the true kernel; the points have no noise. */
 #define KERNEL_NOISE 0.01
 
 /* ---- predictors ---- */
@@ -19,7 +19,7 @@
 typedef struct guess {
     rival_process process;
     rival_series series;
-    double key[SYNTHETIC_KEYS]; /* of the kernel, the mean of what they can be */
+    double key[SYNTHETIC_KEYS]; /* of the kernel: the keys' mean given the points */
 } guess;
 
 static double lines_at(const guess *g, double time) {
@@ -37,8 +37,8 @@ static double kernel_at(const guess *g, double time) {
     return sum;
 }
 
-/* The keys are standard normals and the points sums of them with known weights W: their mean, given points x, solves
- * (W^T W + noise^2 I) key = W^T x. */
+/* The keys are standard normals, and the points x are sums of them with known weights W. The mean of the keys given x
+ * solves (W^T W + noise^2 I) key = W^T x. */
 static void kernel_solve(guess *g) {
     double system[SYNTHETIC_KEYS * SYNTHETIC_KEYS] = {0}, weight[SYNTHETIC_KEYS];
     memset(g->key, 0, sizeof g->key);

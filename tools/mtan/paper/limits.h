@@ -1,5 +1,5 @@
-/* How well the curves of the synthetic set can be told from their points without a network: straight lines, a Gaussian process, and the
- * kernel that the curves were made with, which nothing can beat on average. */
+/* How well the curves of the synthetic set can be told from their points without a network: by straight lines, by a
+ * Gaussian process, and by the kernel that made the curves, which no method can beat on average. */
 #ifndef MTAN_TOOLS_LIMITS_H
 #define MTAN_TOOLS_LIMITS_H
 
@@ -10,9 +10,10 @@ typedef struct limit_error {
     interval reconstruction_range, interpolation_range; /* 95 %, over records */
 } limit_error;
 
-/* Is a row of table 5 one of these: lines, process, kernel? */
+/* Is a row of table 5 one of these limits: lines, process, kernel? */
 int limit_named(const char *row);
-/* On the test records of toy-interp; the process chooses its settings on the training records. 1, or 0 with a message printed. */
+/* Measured on the test records of toy-interp; the process chooses its settings on the training records. Returns 1, or 0
+ * with a message printed. */
 int limit_measure(limit_error *e, const char *row, int32_t draws);
 
 #endif

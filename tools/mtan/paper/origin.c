@@ -22,7 +22,7 @@ const char *origin_commit(void) {
     return MTAN_COMMIT[0] ? MTAN_COMMIT : "-";
 }
 
-/* The CPU is asked itself where it can be: a file that tells can fail to be read. */
+/* The CPU itself is asked where possible, because a file with its name may not be readable. */
 void origin_cpu(char *out, size_t size) {
     snprintf(out, size, "unknown");
 #if defined ORIGIN_CPUID

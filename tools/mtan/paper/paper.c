@@ -114,7 +114,7 @@ const paper_row *paper_row_of(int table, const char *row) {
     return NULL;
 }
 
-/* Of "mtand-enc" and "gru-d", what follows the data set in a configuration's name: "enc", "gru-d". */
+/* The part after the data set in a configuration's name: "enc" for "mtand-enc", "gru-d" for "gru-d". */
 static const char *model_of(const char *row) {
     return strncmp(row, "mtand-", 6) == 0 ? row + 6 : row;
 }
@@ -170,7 +170,7 @@ int paper_timed(int i, const char *data, char name[PAPER_NAME], double *minutes)
 
 const char paper_unexplained[] = "differs from the paper by more than two standard errors; no reason was found";
 
-/* Text for the rows above; data NULL: all data sets. What was tried has one seed. */
+/* Notes on the rows above; data NULL: all data sets. Trials that a note mentions have one seed. */
 static const struct {
     int table;
     const char *row, *data, *text;
@@ -272,7 +272,7 @@ static paper_run *add_run(paper_run **list, const char *row, const char *data, c
     return &arrlast(*list);
 }
 
-/* The published code trains a model for every share, other presets one for all. */
+/* The published code trains a model for every share of the times; other presets train one for all shares. */
 static void add_interpolation(paper_run **list, const char *row, const char *model, mtan_preset preset) {
     paper_run *r;
     if (!paper_row_has(row, preset)) return;
@@ -300,7 +300,7 @@ static void add_synthetic(paper_run **list, const char *row, const char *model, 
     snprintf(r->metrics, sizeof r->metrics, "reconstruction interpolation");
 }
 
-/* MIMIC-III has five folds in place of seeds alone. */
+/* MIMIC-III has five folds instead of seeds alone. */
 static void set_seeds(paper_run *list, size_t n, int64_t seed) {
     for (size_t i = 0; i < n; i++) {
         paper_run *r = &list[i];
@@ -341,7 +341,7 @@ static void add_preset(paper_run **list, mtan_preset preset) {
     add_synthetic(list, "mtand-full-20", "interp", 20, preset);
 }
 
-/* What has no seed has one run. */
+/* A limit has no seed and a single run. */
 static void add_limits(paper_run **list) {
     static const char *const limits[] = {"lines", "process", "kernel"};
     for (int i = 0; i < 3; i++) add_synthetic(list, limits[i], limits[i], 20, MTAN_CORRECT);
@@ -356,7 +356,7 @@ void paper_runs(paper_run **list, int64_t seed) {
     set_seeds(*list + before, arrlenu(*list) - before, seed);
 }
 
-/* Do two lists of options give one of them the same value? Both may leave it out. */
+/* Do two lists of options give `name` the same value? Both may lack it. */
 static int same_option(const char *a, const char *b, const char *name) {
     const char *x = strstr(a, name), *y = strstr(b, name);
     if (!x || !y) return x == y;
@@ -364,7 +364,7 @@ static int same_option(const char *a, const char *b, const char *name) {
     return strcspn(x, " ") == strcspn(y, " ") && strncmp(x, y, strcspn(x, " ")) == 0;
 }
 
-/* What makes a row another row; other options make another run of the same row. */
+/* Options that distinguish rows; any other options make another run of the same row. */
 static int same_row(const paper_run *r, const char *options) {
     if (r->table == 1) return same_option(r->options, options, " --observed ");
     if (r->table == 5) return same_option(r->options, options, " --latent ");

@@ -27,7 +27,7 @@ static const row of_mtan[RECIPES_OF_MTAN] = {
     {"activity-enc", MTAN_ENC, MTAN_CLASSIFY_TIME, 12, 11, 256, 512, 0, 128, 1, 0, 1000, 1e-3, 1, 1, 1},
     {"activity-full", MTAN_FULL, MTAN_CLASSIFY_TIME, 12, 11, 256, 64, 20, 128, 1, 0, 1000, 1e-3, 1, 1, 1}};
 
-/* For own data: channels and classes are found in it. */
+/* For own data: channels and classes come from the data. */
 static const row own_mtan[] = {
     {"enc", MTAN_ENC, MTAN_CLASSIFY_RECORD, 1, 2, 64, 128, 0, 128, 1, 0, 100, 1e-3, 1, 1, 1},
     {"full", MTAN_FULL, MTAN_CLASSIFY_RECORD, 1, 2, 64, 64, 20, 128, 1, 0, 100, 1e-3, 1, 1, 1},
@@ -62,7 +62,7 @@ static int in_paper(const data_set *data) {
     return 0;
 }
 
-/* "DATA-enc", "DATA-full" or "DATA-interp" of a data set that the paper does not have: as for own data. */
+/* "DATA-enc", "DATA-full" or "DATA-interp" of a data set that is not in the paper: trained like own data. */
 static int set_mtan_on(recipe *r, const char *name, mtan_preset preset) {
     const size_t n = strcspn(name, "-");
     const data_set *data = data_set_named(name, n);
@@ -80,19 +80,20 @@ static int set_mtan_on(recipe *r, const char *name, mtan_preset preset) {
 
 /* ---- baselines ---- */
 
-/* The sizes are those of latent_ode (Rubanova et al. 2019) for the recurrent and the ODE models and of the models' own papers for
- * the others. Where nobody gives any (Phased-LSTM, IP-Nets and SeFT on Activity, all on MIMIC-III) they are those of PhysioNet. */
+/* The sizes of the recurrent and the ODE models are those of latent_ode (Rubanova et al. 2019), the sizes of the others
+ * those of the models' own papers. Where no paper gives any (Phased-LSTM, IP-Nets and SeFT on Activity, all models on
+ * MIMIC-III), the sizes of PhysioNet are used. */
 typedef struct sizes {
-    int32_t hidden, latent, units, gru_units, rec_layers, gen_layers, mlp; /* 0: the model has no such */
+    int32_t hidden, latent, units, gru_units, rec_layers, gen_layers, mlp; /* 0: the model has no such size */
 } sizes;
 
 typedef struct baseline_row {
     const char *model;
     int variational;
     sizes record, time; /* for a class per record or interpolation; for a class per time */
-    int hours;          /* its times are hours, so they are multiplied by 48 */
-    int adam;           /* Adam 1e-3, batch 128; otherwise Adamax 1e-2 times 0.999 per step, batch 50 */
-    int next; /* on the paper's records its states tell the next row too, beside 100 times the cross-entropy */
+    int hours;          /* the model expects times in hours, so they are multiplied by 48 */
+    int adam;           /* Adam 1e-3, batch 128; 0: Adamax 1e-2 times 0.999 per step, batch 50 */
+    int next; /* on the paper's records its states also predict the next row, with cross-entropy weighted by 100 */
 } baseline_row;
 
 static const baseline_row of_baselines[] = {
@@ -109,14 +110,15 @@ static const baseline_row of_baselines[] = {
     {"l-ode-ode", 1, {40, 20, 50, 50, 3, 3, 100}, {100, 15, 500, 50, 4, 2, 100}, 0, 0, 0},
 };
 
-/* The synthetic curves: what latent_ode's own curves are trained with, the defaults of its script, and times up to 5 as theirs
- * (data_sets.c). Squared error of the validation curves after 100 epochs of `mtan train toy-l-ode-ode --latent 10 --epochs 100`,
- * seed 0: 0.123 with the sizes of PhysioNet and times up to 1, 0.074 with these sizes, 0.076 with these times, 0.047 with both. */
+/* The synthetic curves use the sizes with which latent_ode trains its own curves, the defaults of its script, and times
+ * up to 5 as there (data_sets.c). Squared error of the validation curves after 100 epochs of `mtan train toy-l-ode-ode
+ * --latent 10 --epochs 100`, seed 0: 0.123 with the sizes of PhysioNet and times up to 1, 0.074 with these sizes, 0.076
+ * with these times, 0.047 with both. */
 static const sizes of_curves = {20, 20, 100, 100, 1, 1, 0};
 
 static const baseline_row any_baseline = {NULL, 0, {40, 0, 0, 0, 0, 0, 0}, {100, 0, 0, 0, 0, 0, 0}, 0, 1, 0};
 
-/* A model without a row has the sizes that it starts with and is trained by Adam. */
+/* A model without a row keeps its default sizes and is trained by Adam. */
 static const baseline_row *row_of(const mtan_architecture *model) {
     for (size_t i = 0; i < sizeof of_baselines / sizeof of_baselines[0]; i++)
         if (strcmp(of_baselines[i].model, model->name) == 0) return &of_baselines[i];
@@ -131,7 +133,7 @@ static int cut(char *name, const char *suffix) {
     return 1;
 }
 
-/* What "DATA-MODEL[-interp|-per-time]" stands for. */
+/* The parts of "DATA-MODEL[-interp|-per-time]". */
 typedef struct task {
     const data_set *data;
     const mtan_architecture *model;
@@ -139,7 +141,7 @@ typedef struct task {
     mtan_classify_kind classify;
 } task;
 
-/* 0: nothing. */
+/* Returns 0 if the name does not fit. */
 static int read_name(const char *name, task *t) {
     const size_t n = strcspn(name, "-");
     char model[RECIPE_NAME];
@@ -153,7 +155,7 @@ static int read_name(const char *name, task *t) {
     return t->row->variational || t->classify != MTAN_CLASSIFY_NONE;
 }
 
-/* A setting of the architecture; one that it does not have stays away. */
+/* Sets a setting of the architecture, if it has that setting. */
 static void set_setting(mtan_config *c, const char *key, int32_t value) {
     char text[16];
     snprintf(text, sizeof text, "%d", (int)value);
@@ -175,8 +177,8 @@ static void set_named(mtan_config *c, const char *model) {
     if (strcmp(model, "seft") == 0) c->embed = 4, c->embed_base = 100, c->enc_heads = 4, c->head_hidden = 0;
 }
 
-/* A latent state: three samples of it in training; the published code takes three for a prediction too, and divides the mean
- * cross-entropy over them by their number once more. */
+/* A latent state: three samples of it in training. The published code also takes three for a prediction, and divides
+ * the mean cross-entropy over them by their number once more. */
 static void set_variational(mtan_config *c, mtan_preset preset) {
     c->samples = 3;
     c->alpha = preset == MTAN_FAITHFUL ? 100.0 / c->samples : 100;

@@ -11,7 +11,7 @@
 #include "../model/files.h"
 #include "../../data/array.h"
 
-/* Older lines end before the interval or behind it. */
+/* Lines of older files end before or after the interval. */
 enum { COLUMNS_LEAST = 14, COLUMNS_INTERVAL = 16, COLUMNS = 18 };
 static const char header[] = "table\trow\tdata\tpreset\tseed\tmetric\tvalue\tepochs\tbest_epoch\tseconds_per_epoch\t"
                              "threads\tbackend\tcommand\tdate\tlow\thigh\tcommit\tmachine\n";
@@ -31,7 +31,7 @@ static int compare_runs(const result *a, const result *b) {
     return c ? c : strcmp(a->metric, b->metric);
 }
 
-/* Puts a result in its place; of two for the same number the later stays. */
+/* Inserts a result in order; of two for the same number, the later stays. */
 static void insert(result **list, const result *one) {
     size_t low = 0, high = arrlenu(*list);
     while (low < high) {
@@ -95,7 +95,7 @@ static int read_columns(result *r, char *const column[COLUMNS]) {
            take_text(r->commit, sizeof r->commit, column[16]) && take_text(r->machine, sizeof r->machine, column[17]);
 }
 
-/* Cuts the line up. */
+/* Splits the line into columns. */
 static int read_line(result *r, char *line) {
     char none[] = "-", *column[COLUMNS], *at = line;
     int n = 0;
@@ -149,7 +149,7 @@ static void add_text(char **out, const char *text) {
     if (n) memcpy(arraddnptr(*out, n), text, n);
 }
 
-/* Text without what would end its column. */
+/* Replaces characters that would end the column. */
 static void add_column(char **out, const char *text, char end) {
     for (; *text; text++) arrput(*out, *text == '\t' || *text == '\n' || *text == '\r' ? ' ' : *text);
     arrput(*out, end);
@@ -161,7 +161,7 @@ static void add_number(char **out, double x, const char *format, const char *not
     add_column(out, isnan(x) ? nothing : text, '\t');
 }
 
-/* 0 where it is not known. */
+/* 0 is written as "not known". */
 static void add_count(char **out, int32_t n) {
     add_number(out, n ? (double)n : (double)NAN, "%.0f", "-");
 }
@@ -180,7 +180,7 @@ static void add_line(char **out, const result *r) {
     add_column(out, r->commit, '\t'), add_column(out, r->machine, '\n');
 }
 
-/* The file is read and replaced while no other process does so. */
+/* A lock keeps other processes from changing the file between reading and replacing it. */
 int results_add(const char *path, const result *some, size_t n, char *error) {
     const char *slash = strrchr(path, '/');
     char folder[4096], *text = NULL;
@@ -188,7 +188,8 @@ int results_add(const char *path, const result *some, size_t n, char *error) {
     folder_hold lock;
     int good;
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash + 1 - path) : 1, slash ? path : ".");
-    if (!folder_lock(&lock, folder, 1) && errno != EACCES) /* that may be written and not read */
+    if (!folder_lock(&lock, folder, 1) && errno != EACCES) /* a folder that may be written but not read cannot be
+                                                            * locked */
         return snprintf(error, 512, "%.400s: %s", folder, strerror(errno)), 0;
     if (!results_read(&list, path, error)) return folder_unlock(&lock), 0;
     for (size_t i = 0; i < n; i++) insert(&list, &some[i]);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* As published, boost clocks: GM200 with 3072 cores and 336.5 GB/s, GP102 with 3584 cores and 480 GB/s. */
+/* Published specifications at boost clock: GM200 with 3072 cores and 336.5 GB/s, GP102 with 3584 cores and 480 GB/s. */
 const roofline_card roofline_cards[] = {{"titanx-maxwell", "Maxwell", 3072 * 1.075e9 * 2, 336.5e9},
                                         {"titanx-pascal", "Pascal", 3584 * 1.531e9 * 2, 480e9},
                                         {NULL, NULL, 0, 0}};

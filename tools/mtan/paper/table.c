@@ -1,5 +1,6 @@
-/* mtan table: the paper's tables beside ours. Trains what is missing for as long as --budget says, measures it on the test records,
- * keeps the numbers in a file of results, and prints the tables from that file. A run that is cut short goes on the next time. */
+/* mtan table: the paper's tables next to ours. It trains missing runs for as long as --budget allows, measures them on
+ * the test records, keeps the numbers in a file of results, and prints the tables from that file. A run that is cut
+ * short is resumed the next time. */
 #define _POSIX_C_SOURCE 200809L
 #include "table.h"
 
@@ -25,14 +26,14 @@ enum { WORDS = 40, PATH_SIZE = 4096 };
 
 /* ---- data ---- */
 
-/* Where a data set that is read from files lies. */
+/* Location of a data set that is read from files. */
 typedef struct data_place {
     const data_set *set;
     char found[PATH_SIZE],
-        missing[512]; /* found "": nowhere, and why; tables print it, so it names no path of this machine */
+        missing[512]; /* why `found` is empty; tables print it, so it names no path of this machine */
 } data_place;
 
-/* 1, 0, or -1 with a message printed: what cannot be read is not missing. */
+/* 1, 0, or -1 with a message printed: an unreadable path is an error, not a missing data set. */
 static int holds(const char *path, const data_set *set) {
     char error[512];
     const int there = file_exists(path, error);
@@ -44,7 +45,7 @@ static int holds(const char *path, const data_set *set) {
     return found == set;
 }
 
-/* In a folder of --data with a name that says so, or --data itself. 0 with a message printed. */
+/* Looks for a folder of --data with the data set's name, then at --data itself. 0 with a message printed. */
 static int find_place(data_place *p, const char *path) {
     int found = holds(path, p->set);
     snprintf(p->found, sizeof p->found, "%s", path);
@@ -59,7 +60,7 @@ static int find_place(data_place *p, const char *path) {
     return 1;
 }
 
-/* An stb_ds array. 0 with a message printed. */
+/* Fills an stb_ds array. 0 with a message printed. */
 static int find_data(data_place **places, const char *path) {
     for (const data_set *set = data_sets; set->name; set++) {
         data_place *p;
@@ -71,14 +72,14 @@ static int find_data(data_place **places, const char *path) {
     return 1;
 }
 
-/* NULL: it is made, not read. */
+/* NULL: the data set is generated, not read. */
 static const data_place *place_of(const data_place *places, const char *name) {
     for (size_t i = 0; i < arrlenu(places); i++)
         if (strcmp(places[i].set->name, paper_data_set(name)) == 0) return &places[i];
     return NULL;
 }
 
-/* Where a data set is: "" for one that is made; NULL: nowhere. */
+/* Path of a data set: "" for a generated one; NULL: not found. */
 static const char *data_path(const data_place *places, const char *name) {
     const data_place *p = place_of(places, name);
     return !p ? "" : p->found[0] ? p->found : NULL;
@@ -117,7 +118,7 @@ static void add_pair(words *w, const char *name, const char *value) {
     if (value) add_word(w, name), add_word(w, value);
 }
 
-/* Options that the user gave and a command that is run takes too. */
+/* Passes options of the user on to a command that is run. */
 static void pass_on(words *w, const options *o) {
     add_pair(w, "--threads", option_text(o, "threads", NULL));
     add_pair(w, "--backend", option_text(o, "backend", NULL));
@@ -133,7 +134,7 @@ typedef struct job {
     result *results;
 } job;
 
-/* 2.gru-d.physionet.correct.0; where there is a run for every share of the times, 1.rnn-vae.physionet.50.faithful.0. */
+/* 2.gru-d.physionet.correct.0; with a run for every share of the times, 1.rnn-vae.physionet.50.faithful.0. */
 static void run_folder(const job *j, const paper_run *r, char path[PATH_SIZE]) {
     char share[8] = "";
     if (r->table == 1 && r->preset == MTAN_FAITHFUL) snprintf(share, sizeof share, ".%.2s", r->metrics + 4);
@@ -164,7 +165,7 @@ static void train_words(const job *j, const paper_run *r, words *w) {
     if (exists(folder, "last.safetensors")) add_word(w, "--resume");
 }
 
-/* The command that gives a run's numbers: a limit is not trained. */
+/* The command that produces a run's numbers; a limit is not trained. */
 static void run_words(const job *j, const paper_run *r, words *w) {
     char line[480];
     if (!limit_named(r->row)) {
@@ -182,9 +183,10 @@ static void print_command(FILE *out, const words *w) {
     fprintf(out, "%s\n", line);
 }
 
-/* ---- what a model is worth ---- */
+/* ---- measuring a model ---- */
 
-/* Epochs and mean seconds of the log beside a model; nothing when there is none. 0 with a message printed when it cannot be read. */
+/* Reads the number of epochs and their mean seconds from the log next to a model; nothing if there is none. 0 with a
+ * message printed if it cannot be read. */
 static int read_log(const char *model, result *r) {
     char path[PATH_SIZE], error[512], *text, *line;
     const char *slash = strrchr(model, '/');
@@ -227,7 +229,7 @@ static int measure_classes(session *s, const options *o, const char *metric, mea
     return 1;
 }
 
-/* The errors at one share of the times serve several metrics. */
+/* The errors at one share of the times; several metrics use them. */
 typedef struct curve_errors {
     double share; /* 0: none yet */
     interpolation_error e;
@@ -250,7 +252,7 @@ static void write_date(char date[24]) {
     if (!gmtime_r(&now, &utc) || !strftime(date, 24, "%Y-%m-%dT%H:%M:%SZ", &utc)) snprintf(date, 24, "-");
 }
 
-/* What the lines of a run's results share. */
+/* Fields that all lines of a run's results share. */
 static void start_result(result *r, const paper_run *run, const char *line) {
     memset(r, 0, sizeof *r);
     r->table = run->table, r->seed = run->seed;
@@ -264,7 +266,7 @@ static void start_result(result *r, const paper_run *run, const char *line) {
     write_date(r->date);
 }
 
-/* One line for each metric of a run; s NULL: it diverged, and there is nothing to measure. */
+/* One line for each metric of a run; s NULL: the run diverged, so there is nothing to measure. */
 static int add_results(job *j, const paper_run *run, result *r, session *s, const options *o) {
     measure m = {NAN, {NAN, NAN}};
     curve_errors errors;
@@ -288,7 +290,7 @@ static int add_results(job *j, const paper_run *run, result *r, session *s, cons
     return good;
 }
 
-/* Which run a model file is of. */
+/* Finds the run that a model file belongs to. */
 static int find_run(bundle *b, const char *model, paper_run *run, char *line, size_t size) {
     paper_run *all = NULL;
     char error[512] = "", described[400];
@@ -308,7 +310,7 @@ static int find_run(bundle *b, const char *model, paper_run *run, char *line, si
     return at >= 0;
 }
 
-/* Measures a model on its test records and keeps the numbers. trained: by this command just now. */
+/* Measures a model on its test records and keeps the numbers. trained: 1 if this command has just trained it. */
 static int add_model(job *j, const char *model, int trained) {
     char error[512] = "", line[480];
     words w;
@@ -341,7 +343,7 @@ static int add_model(job *j, const char *model, int trained) {
     return good;
 }
 
-/* A run that diverged is a result: it would diverge again. */
+/* A diverged run is a result too, since it would diverge again. */
 static int add_diverged(job *j, const paper_run *run) {
     char line[480], folder[PATH_SIZE], model[PATH_SIZE + 32];
     result r;
@@ -369,7 +371,7 @@ static int add_limit(job *j, const paper_run *run) {
     return results_add(j->results_path, r, 2, error) ? 1 : (complain("%s", error), 0);
 }
 
-/* ---- running what is missing ---- */
+/* ---- making the missing runs ---- */
 
 static int load_results(job *j) {
     char error[512];
@@ -377,7 +379,7 @@ static int load_results(job *j) {
     return results_read(&j->results, j->results_path, error) ? 1 : (complain("%s", error), 0);
 }
 
-/* DONE, BAD_RESULT: this one failed, others may not; INTERRUPTED: by a signal or by the end of the time. */
+/* DONE; BAD_RESULT: this run failed, others may succeed; INTERRUPTED: by a signal or by the end of the budget. */
 static int make_run(job *j, const paper_run *r, train_watch *w) {
     char folder[PATH_SIZE], model[PATH_SIZE + 32];
     words line;
@@ -396,7 +398,8 @@ static int make_run(job *j, const paper_run *r, train_watch *w) {
     return add_model(j, model, 1) ? DONE : BAD_RESULT;
 }
 
-/* Several processes may share the work: a run belongs to the one that has locked its folder, and is not made twice. */
+/* Several processes may share the work: a run belongs to the process that has locked its folder, so it is not made
+ * twice. */
 static int take_run(job *j, const paper_run *r, train_watch *w) {
     char folder[PATH_SIZE], error[512];
     folder_hold lock;
@@ -413,7 +416,7 @@ static int take_run(job *j, const paper_run *r, train_watch *w) {
     return status;
 }
 
-/* Those that were cut short come first, otherwise the order stays. */
+/* Puts interrupted runs first and otherwise keeps the order. */
 static void interrupted_first(const job *j, paper_run *runs) {
     size_t front = 0;
     for (size_t i = 0; i < arrlenu(runs); i++) {
@@ -426,7 +429,7 @@ static void interrupted_first(const job *j, paper_run *runs) {
     }
 }
 
-/* Leaves out what has no data. */
+/* The missing runs, without those that have no data. */
 static paper_run *runs_to_make(const job *j, size_t *without_data) {
     paper_run *runs = table_missing(&j->choice, j->results);
     size_t n = 0, all = arrlenu(runs);
@@ -487,7 +490,7 @@ static int read_choice(table_choice *c, const options *o) {
     return 1;
 }
 
-/* What is still to be done, on standard error. */
+/* Tells on standard error what is still to be run. */
 static void tell_missing(const job *j) {
     size_t without;
     paper_run *runs = runs_to_make(j, &without);

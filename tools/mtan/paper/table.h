@@ -1,4 +1,4 @@
-/* mtan table: what is to be run for the paper's tables, and what they look like. */
+/* mtan table: selects the runs for the paper's tables, and prints the tables. */
 #ifndef MTAN_TOOLS_TABLE_H
 #define MTAN_TOOLS_TABLE_H
 
@@ -7,44 +7,44 @@
 #include "paper.h"
 #include "results.h"
 
-/* Which rows, presets and seeds are asked for. */
+/* The rows, presets and seeds asked for. */
 typedef struct table_choice {
-    int tables[PAPER_TABLES + 1]; /* from 1: whether it is asked for */
-    const char *only;             /* ROW, DATA or ROW/DATA, several between commas; NULL: all */
+    int tables[PAPER_TABLES + 1]; /* from 1: 1 if asked for */
+    const char *only;             /* ROW, DATA or ROW/DATA, several separated by commas; NULL: all */
     int preset;                   /* an mtan_preset, or -1: all */
-    int64_t *seeds;               /* an stb_ds array: those to run */
-    int all_seeds;                /* every seed in the results counts, not only those */
+    int64_t *seeds;               /* an stb_ds array: the seeds to run */
+    int all_seeds;                /* 1: every seed in the results counts, not only `seeds` */
 } table_choice;
 
-/* "0,1,5-7" -> seeds, an stb_ds array. 1, or 0. */
+/* Parses "0,1,5-7" into seeds, an stb_ds array. Returns 1, or 0. */
 int table_seeds(int64_t **seeds, const char *text);
-/* Is this one of those asked for? */
+/* Is the row on this data asked for? */
 int table_wants(const table_choice *c, int table, const char *row, const char *data);
-/* Does `only` name something that there is? */
+/* Does `only` name an existing row or data set? */
 int table_only_exists(const char *only);
 
-/* The runs asked for whose numbers are not all in the results, in the order in which they are to be made: seed by seed. An stb_ds
+/* The runs asked for that lack some number in the results, in the order in which to make them: seed by seed. An stb_ds
  * array. */
 paper_run *table_missing(const table_choice *c, const result *results);
 
-int table_has(const result *results, const paper_run *r);      /* are they all in the results? */
+int table_has(const result *results, const paper_run *r);      /* are all the run's numbers in the results? */
 const char *table_next(const char *word, const char *between); /* the next word of a list, "" at its end */
 
-/* A number of a table from the results: over the seeds that have it. */
+/* A number of a table, from the results over all seeds that have it. */
 typedef struct table_number {
-    int runs, diverged;  /* seeds with a value; without one, as their run diverged */
-    double mean, spread; /* NaN: none; the spread is the standard deviation (n - 1) */
-    double low, high;    /* 95 %, over the test records: the ends' means; NaN: not known */
+    int runs, diverged;  /* seeds with a value; seeds without one, because the run diverged */
+    double mean, spread; /* NaN: none; spread is the standard deviation (n - 1) */
+    double low, high;    /* 95 % interval over the test records, each end averaged over the seeds; NaN: not known */
     double seconds;      /* per epoch, mean; NaN: not known */
-    int other;           /* runs with other options than the row's */
+    int other;           /* runs whose options differ from the row's */
 } table_number;
-/* whose: a preset's name, or paper_rerun. */
+/* whose: the name of a preset, or paper_rerun. */
 table_number table_number_of(const table_choice *c, const result *results, const paper_cell *cell, const char *whose);
-/* Does it differ from the paper's number by more than two standard errors? Both numbers have one: the paper's is what it prints behind
- * +-, ours is of the seeds and of the test records together. 0 where ours is not known. */
+/* Does it differ from the paper's number by more than two standard errors? The paper's standard error is what it prints
+ * after +-; ours covers the seeds and the test records together. 0 if ours is not known. */
 int table_differs(const table_number *n, const paper_cell *cell);
 
-/* The tables asked for. no_data says why a data set cannot be had, or NULL: by its name. */
+/* Prints the tables asked for. no_data returns why the data set of that name cannot be read, or NULL. */
 typedef const char *(*table_no_data)(void *context, const char *data);
 typedef enum table_format { TABLE_TEXT, TABLE_MARKDOWN, TABLE_CSV, TABLE_JSON } table_format;
 void table_print(FILE *out, table_format format, const table_choice *c, const result *results, table_no_data no_data,

@@ -1,4 +1,4 @@
-/* See table.h: choosing, counting and printing. Reads no file and trains nothing. */
+/* See table.h: choosing, counting and printing. It reads no file and trains nothing. */
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "../report/json_text.h"
 #include "table.h"
 
-/* ---- what is asked for ---- */
+/* ---- selection ---- */
 
 const char *table_next(const char *word, const char *between) {
     word += strcspn(word, between);
@@ -29,7 +29,7 @@ int table_seeds(int64_t **seeds, const char *text) {
     return 1;
 }
 
-/* Is the word of `length` ROW, DATA or ROW/DATA? */
+/* Is the word of `length` ROW, DATA or ROW/DATA of this row? */
 static int word_names(const char *word, size_t length, const char *row, const char *data) {
     char both[64];
     snprintf(both, sizeof both, "%s/%s", row, data);
@@ -59,7 +59,7 @@ int table_only_exists(const char *only) {
     return *only != 0;
 }
 
-/* ---- what is missing ---- */
+/* ---- missing runs ---- */
 
 static int has_word(const char *words, const char *word) {
     const size_t n = strlen(word);
@@ -68,7 +68,7 @@ static int has_word(const char *words, const char *word) {
     return 0;
 }
 
-/* Does a run give a number? */
+/* Does a run produce a number? */
 static int gives(const paper_run *r, const paper_cell *p) {
     const paper_row *row = paper_row_of(p->table, p->row);
     return row && row->home == r->table && strcmp(row->home_row, r->row) == 0 && strcmp(p->data, r->data) == 0 &&
@@ -111,7 +111,7 @@ static int seed_counts(const table_choice *c, int64_t seed) {
     return c->all_seeds;
 }
 
-/* Was it trained as the row says? Of what is no preset the row says nothing. */
+/* Was it trained with the row's options? Results without a preset always count as such. */
 static int is_usual(const result *r, const paper_cell *p) {
     paper_run *all = NULL;
     char command[480] = "";
@@ -124,7 +124,7 @@ static int is_usual(const result *r, const paper_cell *p) {
     return strcmp(command, r->command) == 0;
 }
 
-/* Sums over the runs that have a number. */
+/* Sums over the runs that have the number. */
 typedef struct sums {
     double squares, seconds, low, high;
     int timed, ranged;
@@ -173,7 +173,7 @@ int table_differs(const table_number *n, const paper_cell *cell) {
     return fabs(n->mean - cell->value) > 2 * sqrt(paper * paper + records * records + seeds * seeds);
 }
 
-/* Is a line of the tables? */
+/* Is the cell a line of the tables? */
 static int is_shown(const table_choice *c, const result *results, const paper_cell *p) {
     const paper_row *row = paper_row_of(p->table, p->row);
     int runs = !paper_data_has_none(p->data);
@@ -185,7 +185,7 @@ static int is_shown(const table_choice *c, const result *results, const paper_ce
 
 enum { NOTES = 26 };
 
-/* What is said below a table, each under a letter. */
+/* Notes below a table, each with a letter. */
 typedef struct footnotes {
     const char *text[NOTES];
     int n;
@@ -199,7 +199,7 @@ static void add_mark(footnotes *f, char *marks, size_t size, const char *note) {
     snprintf(marks + strlen(marks), size - strlen(marks), "%s%c", *marks ? "," : " ", 'a' + i);
 }
 
-/* Marks begin with a blank, if there are any. */
+/* Marks, if there are any, begin with a blank. */
 static void put_title(char *text, size_t size, table_format format, const char *title, const char *marks) {
     if (format == TABLE_MARKDOWN && *marks) snprintf(text, size, "%s<sup>%s</sup>", title, marks + 1);
     else snprintf(text, size, "%s%s%s", format == TABLE_MARKDOWN ? "" : "  ", title, marks);
@@ -211,8 +211,8 @@ static void put_value(char *text, double value, double spread, const paper_block
     else snprintf(text, 40, "%.*f +- %.*f", b->decimals, value * b->factor, b->decimals, spread * b->factor);
 }
 
-/* A line of a table for people: a title, the paper's number, that of its code, and three columns of each preset. In text they have
- * widths, left (-) or right. */
+/* A line of a table in text or Markdown: a title, the paper's number, the number of the paper's code, and three columns
+ * for each preset. In text the columns have widths, aligned left (-) or right. */
 enum { FIRST = 3, OURS = 3, COLUMNS = FIRST + OURS * PAPER_PRESETS };
 static const struct {
     const char *before;
@@ -252,8 +252,8 @@ static void put_ours(table_line *l, const table_number *n, const paper_block *b,
     put_range(next_cell(l), n->low, n->high, b);
 }
 
-/* What is to be said of a line: what is known of it, and what happened to its runs. The preset best goes beyond the paper: there it
- * may differ. */
+/* Adds the notes on a line: known reasons, and what happened to its runs. The preset best may differ from the paper,
+ * because it goes beyond it. */
 static void mark_line(footnotes *f, char *marks, size_t size, const paper_cell *p, const table_number *ours) {
     const char *known;
     int other = 0, diverged = 0, differs = 0, i;
@@ -310,7 +310,7 @@ static void print_block(FILE *out, table_format format, const table_choice *c, c
             print_line(out, format, c, results, p, f, absent);
 }
 
-/* In lines of 110 columns; in Markdown a line break ends each note. */
+/* Wraps lines at 110 columns; in Markdown a line break ends each note. */
 static void print_notes(FILE *out, table_format format, const footnotes *f) {
     if (format == TABLE_MARKDOWN && f->n > 0) fputc('\n', out);
     for (int i = 0; i < f->n; i++) {
@@ -376,7 +376,7 @@ static void json_notes(FILE *out, const paper_cell *p) {
     fputc(']', out);
 }
 
-/* Whose numbers stand beside the paper's: the presets', and its code's. */
+/* Sources of our numbers: the presets, and the paper's code. */
 enum { WHOSE = PAPER_PRESETS + 1 };
 static const char *whose_name(int i) {
     return i < PAPER_PRESETS ? paper_preset((mtan_preset)i) : paper_rerun;
@@ -409,7 +409,7 @@ static void print_json(FILE *out, const table_choice *c, const result *results, 
     fputs("]\n", out);
 }
 
-/* A number that is not there is an empty field. */
+/* A missing number is an empty field. */
 static void csv_real(FILE *out, double x) {
     if (isnan(x)) fputc(',', out);
     else fprintf(out, ",%.9g", x);
@@ -423,7 +423,7 @@ static void csv_line(FILE *out, const paper_cell *p, const char *whose, const ta
     fputc('\n', out);
 }
 
-/* A line for the paper's number, one for each preset's, and one for that of its code. */
+/* Prints a line for the paper's number, one for each preset, and one for the paper's code. */
 static void print_csv(FILE *out, const table_choice *c, const result *results) {
     fputs("table,row,data,metric,whose,mean,spread,low,high,seeds,diverged,other_options,seconds_per_epoch\n", out);
     for (const paper_cell *p = paper_cells; p->table; p++) {

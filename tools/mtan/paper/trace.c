@@ -10,7 +10,7 @@
 #include "../../data/memory.h"
 #include "cost.h"
 
-/* What the driver does not do, it does not look at either. */
+/* Most driver functions here ignore their parameters. */
 #if defined(__GNUC__)
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #endif
@@ -34,7 +34,7 @@ void trace_reset(void) {
     memset(streams, 0, sizeof streams);
 }
 
-/* A stream without kernels runs beside the other. */
+/* A stream without kernels runs in parallel to the other one, so its copies count as sent ahead. */
 void trace_read(roofline *r) {
     memset(r, 0, sizeof *r);
     memcpy(r->entry, kernels, sizeof kernels);
@@ -47,7 +47,8 @@ void trace_read(roofline *r) {
 
 /* ---- the driver ---- */
 
-/* Every function of a driver, doing nothing and succeeding: nothing_init, nothing_device_count, ... */
+/* A function for each entry of the driver's table that does nothing and succeeds: nothing_init, nothing_device_count,
+ * ... */
 #define X(name, symbol, parameters)                                                                                    \
     static int nothing_##name parameters {                                                                             \
         return 0;                                                                                                      \
@@ -55,7 +56,7 @@ void trace_read(roofline *r) {
 MTAN_CUDA_DRIVER(X)
 #undef X
 
-enum { OUT_OF_MEMORY = 2, NOT_FOUND = 500 }; /* as in CUDA */
+enum { OUT_OF_MEMORY = 2, NOT_FOUND = 500 }; /* values of CUDA */
 
 static int device_count(int *count) {
     return *count = 1, 0;
@@ -65,7 +66,7 @@ static int context_retain(void **context, int device) {
     return *context = kernels, 0;
 }
 
-/* A kernel without a cost is one that cannot be counted. */
+/* Refuses a kernel without a cost, since it cannot be counted. */
 static int function_get(void **function, void *module, const char *name) {
     for (int i = 0; i < KERNEL_COUNT; i++) {
         const size_t n = strlen(kernels[i].name);

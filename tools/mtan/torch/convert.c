@@ -1,5 +1,5 @@
-/* mtan convert: a checkpoint of the published code to a model file, or a model file to a checkpoint. Which way is seen from
- * what the first file is. The file written replaces the old one only when it is whole. */
+/* mtan convert: converts a checkpoint of the published code to a model file, or a model file to a checkpoint. The first
+ * file decides the direction. The output replaces an old file only when it is complete. */
 #include "convert.h"
 
 #include <stdio.h>
@@ -23,7 +23,7 @@ static void settings_given(const options *o, convert_given *given) {
     }
 }
 
-/* Where the weights came from. */
+/* The origin of the weights. */
 static void add_origin(mtan_file_pair **pairs, const converted *m) {
     char number[40];
     snprintf(number, sizeof number, "%lld", (long long)m->epoch);
@@ -37,7 +37,7 @@ static void add_origin(mtan_file_pair **pairs, const converted *m) {
 static int write_model(const options *o, const converted *m) {
     char error[ERROR_SIZE];
     mtan_file_pair *pairs = NULL;
-    mtan_trainer trainer; /* of which only moments and step are written */
+    mtan_trainer trainer; /* only its moments and step are written */
     prep p;
     int status = DONE;
     memset(&p, 0, sizeof p);

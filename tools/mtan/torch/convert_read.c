@@ -1,7 +1,7 @@
-/* From a checkpoint of the published code to a model. Names and shapes of the tensors say what model it is; what they
- * cannot say (reference points, heads of mTAND-Enc, the loss) comes from the user, else from the checkpoint's args, else
- * from a named configuration, else it is assumed and said. A tensor that is missing, left over or of another shape is
- * refused: half a model gives wrong numbers without a word. */
+/* From a checkpoint of the published code to a model. Names and shapes of the tensors determine the model. What they
+ * leave open (reference points, heads of mTAND-Enc, the loss) comes from the user, otherwise from the checkpoint's
+ * args, otherwise from a named configuration; otherwise it is assumed, and a remark says so. A tensor that is missing,
+ * left over or of another shape is refused, because half a model would silently give wrong numbers. */
 #include "convert.h"
 
 #include <math.h>
@@ -21,14 +21,14 @@ typedef struct reader {
     const torchfile *file;
     const pickle *p;
     int32_t part[PARTS]; /* state dicts, or -1 */
-    int prefixed;        /* one dict for all, whose names have the prefixes */
+    int prefixed;        /* one dict for all parts, whose names have prefixes */
     int32_t args, settings;
     const convert_given *given;
-    const mtan_config *recipe; /* the configuration that the user named, or NULL */
+    const mtan_config *recipe; /* the configuration named by the user, or NULL */
     mtan_config config;
     converted *out;
-    size_t narrowed; /* tensors of float64 that became mtan_real */
-    double change;   /* of them, the largest relative change of a value */
+    size_t narrowed; /* tensors of float64 that were converted to mtan_real */
+    double change;   /* the largest relative change of a value in that conversion */
     char *error;
 } reader;
 
@@ -49,13 +49,13 @@ static void remark(reader *r, const char *format, ...) {
     arrput(r->out->remarks, tool_text(text));
 }
 
-/* ---- what is in the checkpoint ---- */
+/* ---- contents of the checkpoint ---- */
 
 static int is_tensor(const pickle *p, int32_t value) {
     return value >= 0 && p->values[value].kind == PICKLE_TENSOR;
 }
 
-/* The published scripts' three dicts, or a single state_dict: of the encoder, or of all with prefixes. */
+/* The published scripts' three dicts, or a single state_dict: of the encoder, or of all parts with prefixes. */
 static int find_parts(reader *r) {
     const int32_t root = r->file->root;
     const pickle_value *dict = pickle_dict(r->p, root);
@@ -87,7 +87,8 @@ static const pickle_tensor *find(const reader *r, const char *name) {
     return NULL;
 }
 
-/* Extent d of a tensor; 0: no such tensor or extent. Beyond what a model can have counts as that much. */
+/* Extent d of a tensor; 0: no such tensor or extent. An extent beyond the largest possible in a model is cut to
+ * that. */
 static int32_t extent(const reader *r, const char *name, int d) {
     const pickle_tensor *x = find(r, name);
     if (!x || d >= x->rank) return 0;
@@ -118,7 +119,7 @@ static const char *given_text(const reader *r, const char *key) {
     return NULL;
 }
 
-/* ---- what model it is: names and shapes ---- */
+/* ---- the model: names and shapes ---- */
 
 static int interpolation_kind(reader *r, const char *part, mtan_interp_kind *kind) {
     if (extent_in(r, part, "att.linears.0.weight", 0)) *kind = MTAN_ATTENTION;
@@ -148,7 +149,7 @@ static int choose_recipe(reader *r, int full, mtan_classify_kind classify) {
     return 1;
 }
 
-/* Extent d of a tensor that has to be there. */
+/* Extent d of a tensor that must exist. */
 static int need(reader *r, int32_t *size, const char *part, const char *name, int d) {
     *size = extent_in(r, part, name, d);
     return *size > 0 ? 1 : refuse(r, "misses the tensor %s%s", part, name);
@@ -178,8 +179,8 @@ static void embedding_sizes(reader *r) {
     }
 }
 
-/* Channels times heads is all that an encoder's tensors tell; a decoder's output, or another kind of encoder, tells the
- * channels alone. */
+/* An encoder's tensors give only the product of channels and heads; a decoder's output, or another kind of encoder,
+ * gives the channels. */
 static int channels_and_heads(reader *r) {
     mtan_config *c = &r->config;
     const int32_t product = extent(r, "rec.att.linears.2.weight", 1) / 2;
@@ -194,7 +195,7 @@ static int channels_and_heads(reader *r) {
     else if (argument(r, "num_heads", &n) || argument(r, "enc_num_heads", &n)) c->enc_heads = (int32_t)n;
     else if (r->recipe) c->enc_heads = product / r->recipe->channels;
     else if (r->settings < 0) remark(r, "assumed one attention head (--enc-heads): the tensors do not tell");
-    /* A file of ours says how many channels there are, and the weights are held to what it says. */
+    /* A file written by mtan states its channels, and the weights are checked against them later. */
     if (c->enc_heads < 1 || (product % c->enc_heads && r->settings < 0))
         return refuse(r, "%d attention heads do not go with the shape of rec.att.linears.2.weight", (int)c->enc_heads);
     c->channels = product / c->enc_heads;
@@ -203,7 +204,7 @@ static int channels_and_heads(reader *r) {
 
 static int decoder_sizes(reader *r) {
     mtan_config *c = &r->config;
-    c->mlp_hidden = extent(r, "rec.hiddens_to_z0.0.weight", 0); /* which is there: so it is known to be mTAND-Full */
+    c->mlp_hidden = extent(r, "rec.hiddens_to_z0.0.weight", 0); /* present: this is how mTAND-Full is recognised */
     if (!need(r, &c->latent, "rec.", "hiddens_to_z0.2.weight", 0) ||
         !need(r, &c->dec_hidden, "dec.", "gru_rnn.weight_hh_l0", 1))
         return 0;
@@ -236,9 +237,9 @@ static int shapes_tell(reader *r) {
     return channels_and_heads(r);
 }
 
-/* ---- what shapes do not tell ---- */
+/* ---- what shapes leave open ---- */
 
-/* The published scripts' names. A setting that no args give stays as it is. */
+/* Reads the args under the published scripts' names. A setting that is not among them stays as it is. */
 static void args_tell(reader *r) {
     mtan_config *c = &r->config;
     double x;
@@ -248,14 +249,14 @@ static void args_tell(reader *r) {
     if (argument(r, "kl", &x)) c->kl_anneal = x > 0 || x < 0;
     if (argument(r, "k_iwae", &x)) c->samples = (int32_t)x;
     if (argument(r, "alpha", &x)) c->alpha = x;
-    if (c->kind == MTAN_ENC && argument(r, "freq", &x)) c->embed_base = x; /* Q8: the other classes take no base */
+    if (c->kind == MTAN_ENC && argument(r, "freq", &x)) c->embed_base = x; /* Q8: the other classes have no base */
     if (c->reference == MTAN_REF_EVEN && !argument(r, "num_ref_points", &x) && !r->recipe && r->settings < 0 &&
         !given_text(r, "ref_points"))
         remark(r, "assumed %d reference points%s", (int)c->ref_points,
                r->args >= 0 && c->kind == MTAN_ENC ? ", as the published script for mTAND-Enc has" : " (--ref-points)");
 }
 
-/* How the script was told to train, as far as mtan can take it. */
+/* The script's options for training, as far as mtan has them. */
 static void args_tell_training(reader *r) {
     converted *m = r->out;
     double x;
@@ -274,7 +275,7 @@ static int set(reader *r, const char *key, const char *text, size_t length) {
     return mtan_config_set(&r->config, key, value) == MTAN_OK;
 }
 
-/* The settings that convert_to_torch writes, then the user's. */
+/* The settings that convert_to_torch wrote, then the user's. */
 static int settings_tell(reader *r) {
     for (int32_t i = 0; mtan_config_key(i); i++) {
         const char *key = mtan_config_key(i), *given = given_text(r, key);
@@ -295,7 +296,7 @@ static int same_shape(const pickle_tensor *x, const mtan_param *param) {
            (x->rank == 1 || x->shape[1] == (size_t)param->cols);
 }
 
-/* What became of float64. 0: a value is beyond mtan_real. */
+/* Records the rounding of a float64 tensor. 0: a value is beyond the range of mtan_real. */
 static int weigh_loss(reader *r, const mtan_tensor_view *view, const mtan_real *out) {
     double *wide = tool_calloc(view->count, sizeof *wide);
     int fits = mtan_view_read_f64(view, wide, view->count) == MTAN_OK;
@@ -319,7 +320,7 @@ static int copy_reals(reader *r, const pickle_tensor *x, mtan_real *out) {
     return good;
 }
 
-/* Tensors in the state dicts. */
+/* Number of tensors in the state dicts. */
 static size_t count_tensors(const reader *r) {
     size_t n = 0;
     for (int i = 0; i < (r->prefixed ? 1 : PARTS); i++) {
@@ -342,7 +343,8 @@ static int check_tensors(reader *r) {
     return refuse(r, "has %zu tensors where the published class has %d", count_tensors(r), (int)n);
 }
 
-/* (K) points given by the caller of a model of ours, behind its weights. */
+/* The (K) reference points of a model written by mtan that were given by the caller; they are stored after its
+ * weights. */
 static int copy_points(reader *r, size_t count) {
     const int32_t value = pickle_get(r->p, r->file->root, "ref_points");
     const pickle_tensor *x = is_tensor(r->p, value) ? &r->p->tensors[r->p->values[value].whole] : NULL;
@@ -356,7 +358,7 @@ static int copy_points(reader *r, size_t count) {
 
 static int copy_weights(reader *r) {
     const int points = r->config.reference == MTAN_REF_GIVEN;
-    if (points) r->config.reference = MTAN_REF_EVEN; /* until the points are there */
+    if (points) r->config.reference = MTAN_REF_EVEN; /* until the points are read */
     const mtan_status status = mtan_config_check(&r->config);
     if (status != MTAN_OK) return refuse(r, "no model has these settings: %s", mtan_status_message(status));
     if (!check_tensors(r)) return 0;
@@ -377,13 +379,13 @@ static int copy_weights(reader *r) {
 
 typedef struct optimiser {
     int32_t state;
-    const pickle_value *ids; /* of the parameters, in the order in which the script listed them */
+    const pickle_value *ids; /* of the parameters, in the script's order */
     mtan_real *moment1, *moment2;
     double step;
-    int adamax; /* the second moment is a maximum */
+    int adamax; /* then the second moment is a maximum */
 } optimiser;
 
-/* A number, as itself or as a tensor of one element. */
+/* A number, given directly or as a tensor of one element. */
 static int number_of(const reader *r, int32_t value, double *x) {
     const pickle_value *v = value < 0 ? NULL : &r->p->values[value];
     mtan_tensor_view view;
@@ -398,7 +400,7 @@ static int number_of(const reader *r, int32_t value, double *x) {
     return good;
 }
 
-/* The moments of one parameter, `place` in the script's list. */
+/* The moments of one parameter, at `place` in the script's list. */
 static int copy_moments(reader *r, optimiser *o, size_t place, const mtan_param *param) {
     const pickle_value *id = &r->p->values[o->ids->items[place]];
     const int32_t entry = id->kind == PICKLE_INT ? pickle_get_whole(r->p, o->state, id->whole) : -1;
@@ -447,7 +449,7 @@ static void read_optimiser(reader *r) {
     if (saved < 0) return;
     if (!(r->out->lr > 0)) number_of(r, pickle_get(r->p, group, "lr"), &r->out->lr);
     const pickle_value *state = pickle_dict(r->p, o.state);
-    if (state && arrlen(state->items) == 0) return; /* of a run that has not begun */
+    if (state && arrlen(state->items) == 0) return; /* of a run that has not started */
     o.adamax = state && arrlen(state->items) > 1 && pickle_get(r->p, state->items[1], "exp_inf") >= 0;
     o.moment1 = tool_calloc(count, sizeof *o.moment1), o.moment2 = tool_calloc(count, sizeof *o.moment2);
     if (o.ids && o.ids->kind == PICKLE_LIST &&
@@ -463,7 +465,7 @@ static void read_optimiser(reader *r) {
         "order");
 }
 
-/* ---- for the record ---- */
+/* ---- information about the checkpoint ---- */
 
 static void print_value(FILE *out, const pickle_value *v) {
     char *text;
@@ -492,7 +494,7 @@ static void print_args(FILE *out, void *context) {
     fputc('}', out);
 }
 
-/* The args as JSON: their plain values. */
+/* The plain values of the args as JSON. */
 static char *args_text(reader *r) {
     const pickle_value *dict = pickle_dict(r->p, r->args);
     size_t length;

@@ -1,12 +1,12 @@
-/* mtan convert --stats-from DATA: the preprocessing of a converted model, as the published code computes it from that data,
- * and where its test records are, so that `mtan eval` and `mtan predict` take the data itself. */
+/* mtan convert --stats-from DATA: stores the preprocessing of a converted model, which the published code computes from
+ * that data, and the location of its test records, so that `mtan eval` and `mtan predict` can use the data directly. */
 #include <string.h>
 
 #include "convert.h"
 #include "../model/plan.h"
 #include "../command/shared_options.h"
 
-/* Which published command trains a model of this shape. */
+/* The published command that trains a model of this shape. */
 static const char *recipe_of(const mtan_config *c) {
     const int full = c->kind == MTAN_FULL;
     if (c->channels == 41)
@@ -16,7 +16,7 @@ static const char *recipe_of(const mtan_config *c) {
     return c->channels == 1 ? "toy-interp" : NULL;
 }
 
-/* What the checkpoint says of its training replaces what its kind of model is published with. */
+/* Training settings in the checkpoint replace the published ones. */
 static void keep_training(plan *p, const converted *m) {
     if (m->lr > 0) p->lr = m->lr;
     if (m->batch > 0) p->batch = m->batch;

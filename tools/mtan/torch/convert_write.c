@@ -1,5 +1,5 @@
-/* From a model to a checkpoint of the published scripts: their keys, their names, their args, and all settings under `mtan`,
- * so that the way back loses nothing. A checkpoint has no place for preprocessing. */
+/* From a model to a checkpoint with the published scripts' keys, names and args. All settings stand under `mtan`, so
+ * that converting back loses nothing. A checkpoint has no place for preprocessing. */
 #include "convert.h"
 
 #include <stdio.h>
@@ -28,7 +28,7 @@ static void put_bool_pair(torch_writer *w, const char *key, int value) {
     torch_put_bool(w, value);
 }
 
-/* How the model was trained, under the scripts' names, where its file says so. */
+/* Training settings under the scripts' names, if the model's file has them. */
 static void put_training(torch_writer *w, bundle *b) {
     const double lr = bundle_number(b, "mtan.plan.lr", 0), batch = bundle_number(b, "mtan.plan.batch", 0),
                  epochs = bundle_number(b, "mtan.plan.epochs", 0), observed = bundle_number(b, "mtan.data.observed", 0);
@@ -39,7 +39,8 @@ static void put_training(torch_writer *w, bundle *b) {
     if (observed > 0 && b->model.config.classify == MTAN_CLASSIFY_NONE) put_real_pair(w, "sample_tp", observed);
 }
 
-/* What the published scripts keep of their command line, as a plain dict: a Namespace would not be loaded. */
+/* The command line that the published scripts store, as a plain dict: torch.load(weights_only=True) would refuse a
+ * Namespace. */
 static void put_args(torch_writer *w, bundle *b) {
     const mtan_config *c = &b->model.config;
     static const char *const encoders[] = {"mtan_rnn", "interp", "enc_rnn3"}, *const decoders[] = {"mtan_rnn", "interp",
@@ -105,7 +106,8 @@ mtan_optimizer convert_optimizer(bundle *b) {
     return bundle_number(b, "mtan.plan.optimizer", said) > 0 ? MTAN_ADAMAX : MTAN_ADAM;
 }
 
-/* The optimiser's moments, the first of all parameters and then the second, copied from the model's file; NULL if it has none. */
+/* The optimiser's moments, copied from the model's file: first those of all parameters, then the second moments; NULL
+ * if it has none. */
 static mtan_real *read_moments(const bundle *b) {
     mtan_tensor_view first, second;
     const size_t count = mtan_weights_count(&b->model.config);
@@ -119,7 +121,7 @@ static mtan_real *read_moments(const bundle *b) {
     return NULL;
 }
 
-/* The order in which the published scripts list the parameters: dec before rec where there is no classifier. */
+/* The published scripts' order of the parameters: dec before rec if there is no classifier. */
 static int part_at(const mtan_config *c, int place) {
     return c->classify == MTAN_CLASSIFY_NONE && place < 2 ? !place : place;
 }
@@ -153,7 +155,8 @@ static int64_t put_moments(torch_writer *w, bundle *b, const mtan_real *moments,
     return id;
 }
 
-/* Always there, as the published scripts load it whenever they load weights; without moments its state is empty. */
+/* Always written, because the published scripts load it whenever they load weights; without moments its state is
+ * empty. */
 static void put_optimiser(torch_writer *w, bundle *b, const mtan_real *moments) {
     const double lr = bundle_number(b, "mtan.plan.lr", bundle_number(b, "mtan.torch.lr", 1e-3));
     torch_put_text(w, "optimizer_state_dict");

@@ -1,5 +1,5 @@
-/* See pickle.h. A stack machine of some forty instructions; every one either reads forward or fails, and nothing is compared
- * with everything, so time and memory are in proportion to the length of the input, but for a logarithm. */
+/* See pickle.h. A stack machine of some forty instructions. Each instruction either reads forward or fails, and values
+ * are not compared pairwise, so time and memory grow in proportion to the length of the input, up to a logarithm. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,7 +45,7 @@ static pickle_value *push_new(pickle *p, pickle_kind kind) {
     return &arrlast(p->values);
 }
 
-/* How many entries of the stack belong to the innermost mark. */
+/* The number of stack entries above the innermost mark. */
 static size_t above_mark(const pickle *p) {
     return arrlenu(p->stack) - (arrlenu(p->marks) ? arrlast(p->marks) : 0);
 }
@@ -62,7 +62,7 @@ static int pop_kind(pickle *p, pickle_kind kind, int32_t *value) {
     return p->values[*value].kind == kind ? 1 : fail(p, "the pickle is malformed at byte %zu", p->at);
 }
 
-/* The topmost value, which stays. */
+/* Reads the topmost value and leaves it on the stack. */
 static int top(pickle *p, int32_t *value) {
     return pop(p, value) ? arrput(p->stack, *value), 1 : 0;
 }
@@ -106,7 +106,7 @@ static int read_float(pickle *p) {
     return 1;
 }
 
-/* Bytes of the character that starts here; 0: not UTF-8. */
+/* Length in bytes of the character that starts here; 0: not UTF-8. */
 static size_t utf8_step(const uint8_t *s, size_t left) {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     const size_t n = s[0] < 0x80 ? 1 : s[0] >> 5 == 6 ? 2 : s[0] >> 4 == 14 ? 3 : s[0] >> 3 == 30 ? 4 : 0;
@@ -209,7 +209,7 @@ static int remember_at(pickle *p, int bytes) {
     return take_little(p, bytes, &index) && remember(p, index);
 }
 
-/* ---- names: all that a file may refer to ---- */
+/* ---- names: the only ones that a file may refer to ---- */
 
 enum { IS_ORDERED_DICT, IS_NAMESPACE, IS_TENSOR, IS_PARAMETER, IS_STORAGE };
 
@@ -242,7 +242,7 @@ static int text_is(const char *text, size_t length, const char *word) {
     return length == strlen(word) && memcmp(text, word, length) == 0;
 }
 
-/* A name from the file, fit for a message: shortened, without control characters. */
+/* A name from the file, made safe for a message: shortened, without control characters. */
 static const char *printable(char out[64], const char *text, size_t length) {
     size_t n = length < 60 ? length : 60;
     for (size_t i = 0; i < n; i++) out[i] = text[i] >= ' ' && text[i] < 127 ? text[i] : '?';
@@ -292,7 +292,7 @@ static int compare_texts(const char *a, size_t a_length, const char *b, size_t b
     return a_length ? memcmp(a, b, a_length) : 0;
 }
 
-/* Where a key stands among the storages in the order of their keys, or would stand. */
+/* Position of a key in the sorted list of storages, or where to insert it. */
 static size_t storage_place(const pickle *p, const char *key, size_t length, int *found) {
     size_t low = 0, high = arrlenu(p->by_key);
     *found = 0;
@@ -313,7 +313,7 @@ pickle_storage *pickle_storage_named(const pickle *p, const char *key, size_t le
     return found ? &p->storages[p->by_key[place]] : NULL;
 }
 
-/* The same key always means the same storage. Its number, or -1. */
+/* The same key always refers to the same storage. Returns its index, or -1. */
 static int32_t add_storage(pickle *p, const pickle_storage *s) {
     int found;
     const size_t place = storage_place(p, s->key, s->key_length, &found);
@@ -350,7 +350,7 @@ static int load_storage(pickle *p) {
     return index >= 0 && push_whole(p, PICKLE_STORAGE, index);
 }
 
-/* Shape and stride from two tuples of whole numbers, none negative. */
+/* Shape and stride from two tuples of non-negative integers. */
 static int read_shape(const pickle *p, pickle_tensor *x, const pickle_value *shape, const pickle_value *stride) {
     if (!shape || !stride || arrlen(shape->items) > MTAN_MAX_RANK || arrlen(shape->items) != arrlen(stride->items))
         return 0;
@@ -366,7 +366,8 @@ static int read_shape(const pickle *p, pickle_tensor *x, const pickle_value *sha
     return 1;
 }
 
-/* Does every element lie in the storage, and are there no more elements than it has? Sets count and contiguous. */
+/* Does every element lie in the storage, and are there at most as many elements as it has? Sets count and
+ * contiguous. */
 static int inside(pickle_tensor *x, uint64_t stored) {
     uint64_t last = x->offset;
     size_t expected = 1;
@@ -418,8 +419,8 @@ static int call(pickle *p, int from_class) {
     return fail(p, "refuses a call of %s.%s with arguments that torch.save does not write", k->module, k->name);
 }
 
-/* Attributes: those of a Namespace are kept (by reference, so that no file can multiply them); those of a state_dict are the
- * versions of its modules, which nothing here needs. */
+/* Attributes. Those of a Namespace are kept by reference, so that no file can multiply them; those of a state_dict are
+ * the versions of its modules, which are not needed. */
 static int build(pickle *p) {
     int32_t state = 0, object = 0;
     if (!pop(p, &state) || !top(p, &object)) return 0;
@@ -496,8 +497,8 @@ static int by_key(const void *a, const void *b) {
     return compare_keys(*(const pickle_value *const *)a, *(const pickle_value *const *)b);
 }
 
-/* For each value from `first` on that may be a key, the number of one that stands for all equal to it. Texts are compared
- * here once and for all: many dicts may share long keys. */
+/* Maps each value from `first` on that may be a key to a representative of all values equal to it. Texts are compared
+ * only here, because many dicts may share long keys. */
 static int32_t *find_equals(const pickle *p, size_t first) {
     const size_t n = arrlenu(p->values) - first;
     const pickle_value **keys = NULL;
@@ -520,10 +521,10 @@ static int fail_twice(pickle *p, const pickle_value *key) {
     return fail(p, "'%s' occurs twice in a dict", printable(word, key->text, key->length));
 }
 
-/* Python's last key would win; a file that says a thing twice is refused instead. */
+/* In Python the last of two equal keys would win; a file with a repeated key is refused instead. */
 static int all_keys_differ(pickle *p, size_t first) {
     int32_t *equal = find_equals(p, first), good = 1;
-    size_t *seen = tool_calloc(arrlenu(p->values) - first + 1, sizeof *seen); /* the last dict that had such a key */
+    size_t *seen = tool_calloc(arrlenu(p->values) - first + 1, sizeof *seen); /* the last dict that had this key */
     for (size_t i = first; good && i < arrlenu(p->values); i++) {
         const int32_t *items = p->values[i].items;
         for (size_t k = 0; good && p->values[i].kind == PICKLE_DICT && k < arrlenu(items); k += 2) {
@@ -558,7 +559,7 @@ void pickle_free(pickle *p) {
     arrfree(p->marks);
 }
 
-/* ---- looking things up ---- */
+/* ---- lookup ---- */
 
 const pickle_value *pickle_dict(const pickle *p, int32_t value) {
     if (value < 0) return NULL;

@@ -10,7 +10,7 @@ enum { NAME_MOST = 512, DEPTH_MOST = 12, TENSORS_MOST = 4096, VIEWS_MOST = 16, T
 
 /* ---- safetensors ---- */
 
-/* A text of the header, decoded; free() it. The file is checked, so it can be decoded. */
+/* A text of the header, decoded; free() it. Decoding cannot fail, because the file has been checked. */
 static char *decoded(const mtan_text *text) {
     size_t length = 0;
     char *out;
@@ -38,14 +38,14 @@ static void take_file(tensor_set *s, const mtan_file *file) {
 typedef struct walk {
     tensor_set *set;
     const torchfile *file;
-    unsigned char *seen; /* (values) containers already walked: a hostile file may hold a circle */
+    unsigned char *seen; /* (values) containers already walked: a hostile file may hold a cycle */
     uint64_t stored;     /* bytes of all storages */
-    uint64_t viewed;     /* bytes of the tensors so far: it may also name one storage many times */
-    size_t text;         /* bytes of names and texts so far: or one text */
+    uint64_t viewed;     /* bytes of the tensors so far: a hostile file may also use one storage many times */
+    size_t text;         /* bytes of names and texts so far: it may also use one text many times */
     int too_much;
 } walk;
 
-/* Is there room for a name, a text and what keeps them? */
+/* Counts a name, a text and their bookkeeping. Is there room for them? */
 static int take_text(walk *w, size_t bytes) {
     w->text += bytes + sizeof(named_tensor);
     return !(w->too_much |= w->text > TEXT_MOST);
@@ -77,7 +77,7 @@ static void add_text(walk *w, const char *name, const pickle_value *v) {
     arrput(w->set->metadata, m);
 }
 
-/* "rec_state_dict" and "weight" make "rec.weight". */
+/* Joins "rec_state_dict" and "weight" to "rec.weight". */
 static void join(char *out, const char *path, const char *key, size_t length) {
     static const char suffix[] = "_state_dict";
     const size_t n = sizeof suffix - 1;
@@ -116,7 +116,7 @@ static void walk_value(walk *w, const char *path, int32_t number, int depth) {
     }
 }
 
-/* 0: more than a checkpoint of any use holds. */
+/* Returns 0 if the file holds more than any useful checkpoint. */
 static int take_torch(tensor_set *s, const torchfile *file) {
     walk w = {s, file, tool_calloc(arrlenu(file->pickle.values), 1), 0, 0, 0, 0};
     for (size_t i = 0; i < arrlenu(file->pickle.storages); i++)

@@ -1,7 +1,7 @@
-/* The named tensors and texts of a file, be it safetensors or a PyTorch checkpoint: what `mtan compare` compares.
+/* The named tensors and texts of a file, safetensors or a PyTorch checkpoint: the input of `mtan compare`.
  *
- * In a checkpoint, keys are joined by points and "rec_state_dict" is called "rec", as in the model files that `mtan
- * convert` makes of it; numbers and texts (epoch, arguments) are its metadata. */
+ * In a checkpoint, keys are joined by points, and "rec_state_dict" is called "rec", as in the model files that `mtan
+ * convert` makes of it; numbers and texts (epoch, arguments) become its metadata. */
 #ifndef MTAN_TOOLS_TENSOR_SET_H
 #define MTAN_TOOLS_TENSOR_SET_H
 
@@ -15,7 +15,7 @@
 typedef struct named_tensor {
     char *name;
     mtan_tensor_view view;
-    uint8_t *gathered; /* its elements, where they do not lie one after the other in the file: an stb_ds array */
+    uint8_t *gathered; /* its elements, if they are not contiguous in the file: an stb_ds array */
 } named_tensor;
 
 typedef struct named_text {
@@ -25,13 +25,13 @@ typedef struct named_text {
 typedef struct tensor_set {
     named_tensor *tensors; /* stb_ds arrays, in the file's order */
     named_text *metadata;
-    int torch; /* a PyTorch checkpoint: */
+    int torch; /* 1: a PyTorch checkpoint, with: */
     torchfile file;
 } tensor_set;
 
-/* The bytes of such a file, as file_read gives them; of anything else the beginning. */
+/* The bytes of such a file, as file_read returns them; of any other file only the beginning. */
 void *tensor_set_read(const char *path, size_t *bytes, char *error);
-/* The blob has to stay. 1, or 0 with error (512 bytes) set and nothing to free. */
+/* The blob must stay in memory. Returns 1, or 0 with error (512 bytes) set and nothing to free. */
 int tensor_set_open(tensor_set *s, const char *name, const void *blob, size_t bytes, char *error);
 void tensor_set_close(tensor_set *s);
 

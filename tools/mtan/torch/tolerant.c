@@ -27,8 +27,8 @@ typedef struct reading {
     own_source events, labels;
     names records, channels, classes;
     own_row *rows, *statics,
-        *label_rows; /* good rows in the order of the file; a label's class stands in `channel`, or which of several
-                                           * labels it is */
+        *label_rows; /* good rows in the order of the file; `channel` holds a label's class or, with several labels, its
+                      * index */
     own_cut *cuts;
     int32_t *channel_place, *class_place; /* names in order of appearance -> sorted */
     int per_time;
@@ -61,7 +61,7 @@ static own_outcome next_label(reading *r, own_row *row) {
     return OWN_ROW_GOOD;
 }
 
-/* All rows of one file: 0 when it cannot be read to its end. */
+/* Reads all rows of one file; 0 if it cannot be read to its end. */
 static int read_rows(reading *r, own_source *s, own_outcome (*next)(reading *, own_row *), own_row **rows) {
     own_outcome got;
     own_row row;
@@ -91,10 +91,10 @@ static int read_labels(reading *r, const char *path, own_origin origin) {
 
 /* ---- records ---- */
 
-/* Rows, those of one record together. */
+/* Rows, grouped by record. */
 typedef struct grouped {
     own_row *rows;
-    size_t *first; /* (records + 1) where each record's start */
+    size_t *first; /* (records + 1) index of each record's first row */
 } grouped;
 
 static grouped by_record(const own_row *rows, int32_t records) {
@@ -129,7 +129,7 @@ static void refuse_truth(reading *r, const own_row *cell, mtan_real kept) {
     problems_add(r->problems, r->labels.error);
 }
 
-/* A label for each name that a file has a column for. */
+/* Adds one row of labels: a value for each label column of the file. */
 static void add_truths(dataset *d, reading *r, const own_row *cells, size_t n) {
     const size_t C = arrlenu(d->classes);
     mtan_real *row = arraddnptr(d->numbers, C);
@@ -142,7 +142,8 @@ static void add_truths(dataset *d, reading *r, const own_row *cells, size_t n) {
     dataset_add_label(d, 0);
 }
 
-/* Of two labels of one thing the first counts. `first` is the record's first observation, or NULL. */
+/* If one record or time has two labels, the first one counts. `first` is the time of the record's first observation, or
+ * NULL. */
 static void add_labels(dataset *d, reading *r, own_row *rows, size_t n, const own_time *first) {
     if (r->per_time) own_sort(r->labels.clock, rows, n);
     for (size_t i = 0, j; i < n; i = j) {
@@ -159,7 +160,7 @@ static void add_labels(dataset *d, reading *r, own_row *rows, size_t n, const ow
     }
 }
 
-/* The record's rows, as its label cuts them: an stb_ds array. */
+/* The record's rows up to the time of its label: an stb_ds array. */
 static void gather_events(reading *r, const grouped *events, const grouped *statics, int32_t record, own_row **mine) {
     const int32_t subject = own_subject(r->cuts, record);
     const size_t n = count_of(events, subject);

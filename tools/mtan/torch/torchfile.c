@@ -24,7 +24,7 @@ int torch_recognise(const void *blob, size_t bytes) {
 
 /* ---- the zip form ---- */
 
-/* The folder that all entries lie in, from the one entry FOLDER/data.pkl. */
+/* Finds the folder that holds all entries, from the single entry FOLDER/data.pkl. */
 static const zip_entry *find_pickle(const zipfile *z) {
     static const char tail[] = "/data.pkl";
     const size_t n = sizeof tail - 1;
@@ -39,7 +39,7 @@ static const zip_entry *find_pickle(const zipfile *z) {
     return found && found->name_length < PATH_SIZE - 80 ? found : NULL;
 }
 
-/* FOLDER/NAME; `pickle` is the entry FOLDER/data.pkl. */
+/* Finds FOLDER/NAME, next to the entry FOLDER/data.pkl. */
 static const zip_entry *find_beside(const zipfile *z, const zip_entry *pickle_entry, const char *name, size_t length) {
     char path[PATH_SIZE];
     const size_t folder = pickle_entry->name_length - strlen("data.pkl");
@@ -51,7 +51,7 @@ static const zip_entry *find_beside(const zipfile *z, const zip_entry *pickle_en
 
 static int check_byte_order(torchfile *t, const zip_entry *pickle_entry) {
     const zip_entry *e = find_beside(&t->zip, pickle_entry, "byteorder", 9);
-    if (!e) return 1; /* written before the entry existed, on a little-endian machine as far as anyone knows */
+    if (!e) return 1; /* older files have no such entry and are taken as little-endian */
     const uint8_t *content = zip_content(&t->zip, e, t->pickle.error);
     if (!content) return 0;
     return e->bytes == 6 && memcmp(content, "little", 6) == 0 ? 1 : refuse(t, "big-endian files are not supported");
@@ -89,7 +89,8 @@ static int is_magic(const pickle_value *v) {
     return v->kind == PICKLE_HUGE && v->length == 10 && memcmp(v->text, magic, 10) == 0;
 }
 
-/* Three pickles come first: a magic number, the version 1001, and what machine wrote the file. */
+/* The file starts with three pickles: a magic number, the version 1001, and a description of the machine that wrote
+ * it. */
 static int read_preamble(torchfile *t) {
     pickle *p = &t->pickle;
     int32_t magic = pickle_read(p);
@@ -106,7 +107,7 @@ static int read_preamble(torchfile *t) {
     return 1;
 }
 
-/* One storage: how many elements, in eight bytes, then the elements. */
+/* Reads one storage: the number of elements in eight bytes, then the elements. */
 static int read_storage(torchfile *t, const pickle_value *key) {
     pickle *p = &t->pickle;
     pickle_storage *s = key->kind == PICKLE_TEXT ? pickle_storage_named(p, key->text, key->length) : NULL;

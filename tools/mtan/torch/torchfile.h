@@ -1,8 +1,9 @@
-/* PyTorch checkpoints: files of torch.save, read without PyTorch, and written so that torch.load(weights_only=True) takes them.
+/* PyTorch checkpoints: reads files of torch.save without PyTorch, and writes files that torch.load(weights_only=True)
+ * accepts.
  *
- * Reads both forms: the stream of pickles and storages that torch.save wrote before version 1.6 (and with
- * _use_new_zipfile_serialization=False), and the zip archive of today. What a file may contain is in pickle.h; big-endian files,
- * TorchScript archives and whole pickled modules are refused. */
+ * It reads both forms: the stream of pickles and storages that torch.save wrote before version 1.6 (and with
+ * _use_new_zipfile_serialization=False), and the zip archive of today. pickle.h lists what a file may contain;
+ * big-endian files, TorchScript archives and whole pickled modules are refused. */
 #ifndef MTAN_TOOLS_TORCHFILE_H
 #define MTAN_TOOLS_TORCHFILE_H
 
@@ -16,14 +17,15 @@ typedef struct torchfile {
     int32_t root; /* number of the saved object in pickle.values */
 } torchfile;
 
-/* Does it start like a file of torch.save? */
+/* Does the blob start like a file of torch.save? */
 int torch_recognise(const void *blob, size_t bytes);
-/* 1, or 0 with error (512 bytes) set, "NAME: what is wrong", and nothing to free. The blob has to stay. */
+/* Returns 1, or 0 with error (512 bytes) set, "NAME: what is wrong", and nothing to free. The blob must stay in
+ * memory. */
 int torch_open(torchfile *t, const char *name, const void *blob, size_t bytes, char *error);
 void torch_close(torchfile *t);
 
-/* A tensor's elements as the library's readers take them (mtan_view_read and others). Elements that do not lie one after
- * the other are gathered into *scratch, an stb_ds array of the caller's, first. The view's name is empty. */
+/* A tensor's elements as a view for the library's readers (mtan_view_read and others). Elements that are not contiguous
+ * are first gathered into *scratch, an stb_ds array that belongs to the caller. The view's name is empty. */
 void torch_view(const torchfile *t, const pickle_tensor *x, mtan_tensor_view *view, uint8_t **scratch);
 
 /* ---- writing ----
@@ -32,7 +34,7 @@ void torch_view(const torchfile *t, const pickle_tensor *x, mtan_tensor_view *vi
 typedef struct torch_piece {
     const void *data;
     size_t bytes;
-    uint8_t *owned; /* stb_ds array: the bytes, where the writer made them */
+    uint8_t *owned; /* stb_ds array: the bytes, if the writer allocated them */
 } torch_piece;
 
 typedef struct torch_writer {
@@ -49,10 +51,10 @@ void torch_put_bool(torch_writer *w, int value);
 void torch_put_whole(torch_writer *w, int64_t value);
 void torch_put_real(torch_writer *w, double value);
 void torch_put_text(torch_writer *w, const char *text);
-/* rank 0, 1 or 2. The reals have to stay until torch_finish. */
+/* rank 0, 1 or 2. The reals must stay in memory until torch_finish. */
 void torch_put_tensor(torch_writer *w, int rank, size_t rows, size_t cols, const mtan_real *data);
 void torch_put_scalar(torch_writer *w, double value); /* a float32 tensor without dimensions */
-/* The whole file as a new stb_ds array, or NULL when it would exceed 4 GiB. Frees the writer. */
+/* Returns the whole file as a new stb_ds array, or NULL if it would exceed 4 GiB. Frees the writer. */
 uint8_t *torch_finish(torch_writer *w);
 
 #endif

@@ -1,5 +1,5 @@
-/* Writing files of torch.save: a zip archive with stored entries, their data at multiples of 64 bytes as PyTorch has it, and
- * a pickle of protocol 2. Nothing in it calls for more than torch.load(weights_only=True) allows. The same object gives the
+/* Writes files of torch.save: a zip archive with stored entries, their data aligned to 64 bytes as in PyTorch, and a
+ * pickle of protocol 2. Nothing in it needs more than torch.load(weights_only=True) allows. The same object gives the
  * same bytes. See torchfile.h. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,7 +52,7 @@ void torch_put_bool(torch_writer *w, int value) {
     arrput(w->pickle, (uint8_t)(value ? 0x88 : 0x89));
 }
 
-/* Up to 32 bits with sign, else as a number of eight bytes. */
+/* A signed number of up to 32 bits, otherwise eight bytes. */
 void torch_put_whole(torch_writer *w, int64_t value) {
     if (value >= INT32_MIN && value <= INT32_MAX) {
         put_op(w, 'J');
@@ -76,7 +76,7 @@ void torch_put_text(torch_writer *w, const char *text) {
     put_bytes(&w->pickle, text, strlen(text));
 }
 
-/* _rebuild_tensor_v2(storage, 0, shape, stride, False, OrderedDict()) on a storage of its own. */
+/* _rebuild_tensor_v2(storage, 0, shape, stride, False, OrderedDict()), with its own storage. */
 static void put_rebuilt(torch_writer *w, int rank, const size_t shape[2], int wide, size_t bytes) {
     char key[24];
     const size_t stride[2] = {rank == 2 ? shape[1] : 1, 1};
@@ -101,7 +101,7 @@ static void put_rebuilt(torch_writer *w, int rank, const size_t shape[2], int wi
     put_bytes(&w->pickle, ")RtR", 4);
 }
 
-/* The file is little-endian whatever this machine is. */
+/* The file is little-endian on every machine. */
 static uint8_t *as_little(const void *data, size_t count, size_t item) {
     uint8_t *out = NULL;
     for (size_t i = 0; i < count; i++) {
@@ -140,7 +140,8 @@ typedef struct archive {
     unsigned entries;
 } archive;
 
-/* What the local header and the directory have in common: version to flags, time (1980-01-01), checksum, sizes, name's length. */
+/* The common part of the local header and the directory: version to flags, time (1980-01-01), checksum, sizes, name's
+ * length. */
 static void put_common(uint8_t **out, uint32_t checksum, size_t n, size_t name) {
     put_little(out, 20, 2); /* version needed */
     put_little(out, 0, 2);  /* flags */
@@ -153,7 +154,7 @@ static void put_common(uint8_t **out, uint32_t checksum, size_t n, size_t name) 
     put_little(out, name, 2);
 }
 
-/* The padding is an extra field "FB", as PyTorch's own. */
+/* The padding is an extra field "FB", as in PyTorch's own files. */
 static void put_entry(archive *a, const char *name, const void *data, size_t n) {
     char path[64];
     const int length = snprintf(path, sizeof path, "archive/%s", name);
@@ -188,7 +189,7 @@ static void put_end(archive *a) {
     arrfree(a->directory);
 }
 
-/* The sum of all parts, with room for headers: sizes in the archive are 32 bits wide. */
+/* Sums the sizes of all parts with room for headers, because sizes in the archive are 32 bits wide. */
 static int too_large(const torch_writer *w) {
     uint64_t sum = arrlenu(w->pickle);
     for (size_t i = 0; i < arrlenu(w->pieces); i++) sum += w->pieces[i].bytes + 512;

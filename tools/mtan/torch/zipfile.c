@@ -16,7 +16,7 @@ enum {
     LOCATOR_SIZE = 20,
     END64_SIZE = 56,
     LONGEST_COMMENT = 0xffff,
-    MOST_ENTRIES = 16384, /* a checkpoint has one per tensor; the limit bounds the sorting */
+    MOST_ENTRIES = 16384, /* a checkpoint has one per tensor; the limit bounds the time to sort them */
     ERROR_SIZE = 512
 };
 #define LOCAL_MARK 0x04034b50u
@@ -53,7 +53,7 @@ typedef struct directory {
     uint64_t entries, bytes, offset;
 } directory;
 
-/* The end record is the last thing in the file but for a comment, whose length it gives. */
+/* The end record is the last thing in the file, except for a comment whose length it gives. */
 static const uint8_t *find_end(const zipfile *z) {
     const size_t furthest = z->bytes < END_SIZE + LONGEST_COMMENT ? z->bytes : END_SIZE + LONGEST_COMMENT;
     for (size_t back = END_SIZE; back <= furthest; back++) {
@@ -89,7 +89,7 @@ static int read_end(const zipfile *z, directory *d, char *error) {
     return 1;
 }
 
-/* Fields of 32 bits that are all ones stand in the extra field 1, in this order. */
+/* A 32-bit field whose bits are all ones is stored in extra field 1; the fields stand there in this order. */
 static int widen(const uint8_t *extra, size_t n, uint64_t *fields[3]) {
     int wanted = 0;
     for (int i = 0; i < 3; i++) wanted += *fields[i] == 0xffffffffu;
@@ -107,7 +107,7 @@ static int widen(const uint8_t *extra, size_t n, uint64_t *fields[3]) {
     return wanted == 0;
 }
 
-/* Where the content lies: behind the local header, whose name has to be the directory's. */
+/* Finds the content: it follows the local header, whose name must be the directory's. */
 static int locate(const zipfile *z, zip_entry *e, uint64_t offset, char *error) {
     if (offset > z->bytes || z->bytes - offset < LOCAL_SIZE || little(z->blob + offset, 4) != LOCAL_MARK)
         return refuse(error, "an entry of the zip archive lies outside the file: it is cut off or damaged");
@@ -121,7 +121,7 @@ static int locate(const zipfile *z, zip_entry *e, uint64_t offset, char *error) 
     return 1;
 }
 
-/* One entry of the directory; returns its length, or 0 with error set. */
+/* Reads one entry of the directory; returns its length, or 0 with error set. */
 static size_t read_entry(zipfile *z, const uint8_t *at, size_t left, char *error) {
     zip_entry e;
     if (left < CENTRAL_SIZE || little(at, 4) != CENTRAL_MARK)
@@ -201,7 +201,7 @@ const zip_entry *zip_find(const zipfile *z, const char *name) {
 /* ---- contents ---- */
 
 #ifdef MTAN_ZLIB
-/* Deflate makes at most 1032 bytes of one, so what is allocated stays in proportion to the file. */
+/* Deflate expands a byte to at most 1032, so allocations stay in proportion to the file. */
 static const uint8_t *inflate_entry(zipfile *z, const zip_entry *e, char *error) {
     z_stream stream;
     if (e->bytes / 1032 > e->packed_bytes + 1 || e->bytes >= UINT32_MAX || e->packed_bytes > UINT32_MAX)
@@ -234,7 +234,7 @@ const uint8_t *zip_content(zipfile *z, const zip_entry *e, char *error) {
         return refuse(error, "an entry of the zip archive is compressed in a way this program does not know"), NULL;
     }
     if (zip_checksum(content, (size_t)e->bytes) == e->checksum) return content;
-    char name[64]; /* nothing of a damaged or hostile name may reach a terminal but plain letters */
+    char name[64]; /* only printable ASCII of a damaged or hostile name may reach a terminal */
     size_t n = 0;
     for (; n < e->name_length && n + 1 < sizeof name; n++)
         name[n] = e->name[n] >= ' ' && e->name[n] < 127 ? e->name[n] : '?';

@@ -1,7 +1,8 @@
-/* Reading zip archives that lie in memory: stored entries where they are, deflated ones unpacked when built with zlib.
+/* Reads zip archives in memory: stored entries in place, deflated entries by unpacking them if built with zlib.
  *
- * Refuses: encryption, several disks, compression other than deflate, names that occur twice, entries that overlap, sizes that
- * do not fit the file, contents that do not match their checksum. Sizes and offsets of 64 bits (ZIP64) are understood. */
+ * Refuses encryption, several disks, compression other than deflate, names that occur twice, entries that overlap,
+ * sizes that do not fit the file, and contents that do not match their checksum. Sizes and offsets of 64 bits (ZIP64)
+ * are supported. */
 #ifndef MTAN_TOOLS_ZIPFILE_H
 #define MTAN_TOOLS_ZIPFILE_H
 
@@ -25,11 +26,11 @@ typedef struct zipfile {
     uint64_t used;      /* bytes of the archive that zip_content has handed out or unpacked */
 } zipfile;
 
-/* 1, or 0 with error (512 bytes) set and nothing to free. The blob has to stay. */
+/* Returns 1, or 0 with error (512 bytes) set and nothing to free. The blob must stay in memory. */
 int zip_open(zipfile *z, const void *blob, size_t bytes, char *error);
 const zip_entry *zip_find(const zipfile *z, const char *name);
-/* The entry's content, checked; valid until zip_close. Ask once per entry: asking for more than the archive holds is refused
- * as overlap. NULL with error set. */
+/* The entry's content, checked; valid until zip_close. Ask once per entry: asking for more bytes than the archive holds
+ * is refused as overlap. NULL with error set. */
 const uint8_t *zip_content(zipfile *z, const zip_entry *entry, char *error);
 void zip_close(zipfile *z);
 
