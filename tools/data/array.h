@@ -1,5 +1,5 @@
-/* Growing arrays and hash maps for the tools: stb_ds, which does not check realloc, with the allocator of memory.h, which never
- * returns NULL. */
+/* Growing arrays and hash maps for the tools: stb_ds, which does not check realloc, with the allocator of memory.h,
+ * which never returns NULL. */
 #ifndef MTAN_TOOLS_ARRAY_H
 #define MTAN_TOOLS_ARRAY_H
 
@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <stb/stb_ds.h>
 
-/* What stb_ds writes out at every use are functions here: the array is evaluated once, and the branches of one that is not there yet,
- * or has no room, stand in one place. The stand-in for stb_ds has no need of them. */
+/* Functions for what stb_ds expands inline at every use: they evaluate the array once, and handle a missing or a full
+ * array in one place. The stand-in for stb_ds does not need them. */
 #ifndef STB_DS_STAND_IN
 
 static inline size_t array_count(const void *array) {

@@ -1,6 +1,6 @@
-/* Text from files, as it may be shown. A name that comes from a file must not speak to the terminal that prints it: control
- * characters (escapes, colours, the title of a window), marks that turn the direction of writing and bytes that are no UTF-8
- * are taken out. Everything for people passes through here; JSON and HTML have escapes of their own. */
+/* Makes text from files safe to show. A name from a file must not send commands to the terminal that prints it: control
+ * characters (escapes, colours, the title of a window), marks that change the direction of writing, and bytes that are
+ * not UTF-8 are replaced. All text for people passes through here; JSON and HTML have their own escapes. */
 #ifndef MTAN_TOOLS_SHOWN_H
 #define MTAN_TOOLS_SHOWN_H
 
@@ -8,19 +8,19 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* The next character, moving on behind it; SHOWN_NOT for all of the above. */
+/* Reads the next character and moves past it; SHOWN_NOT for all of the above. */
 enum { SHOWN_NOT = 0xFFFD };
 uint32_t shown_next(const char **text);
 
-/* What is not shown becomes '?', in place. */
+/* Replaces characters that are not shown by '?', in place. */
 void shown_clean(char *text);
-/* The same on a stream: at most `most` characters in at least `width` columns. 1: that was not all of it. */
+/* The same, written to a stream: at most `most` characters in at least `width` columns. 1: the text was longer. */
 int shown_put(FILE *out, const char *text, size_t width, size_t most);
 
-/* Where bytes matter: \xe9 for each byte of what is not shown, cut at `size`. */
+/* Where bytes matter: \xe9 for each byte that is not shown, cut at `size`. */
 void shown_escape(char *out, size_t size, const char *text);
 
-/* 1 when all of it is UTF-8, which is what a model file takes. */
+/* 1 if all of it is UTF-8, which model files require. */
 int text_is_utf8(const char *text);
 
 #endif

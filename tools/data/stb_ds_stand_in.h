@@ -1,9 +1,10 @@
-/* stb_ds_stand_in.h: as much of stb_ds as the tools use, for machines where tools/deps.sh cannot get stb_ds.h: it then includes this
- * file in its place. Names and meaning are those of stb_ds; array.h sets the allocator.
+/* stb_ds_stand_in.h: the part of stb_ds that the tools use. Where tools/deps.sh cannot download stb_ds.h, its stb_ds.h
+ * includes this file instead. Names and meaning are those of stb_ds; array.h sets the allocator.
  *
- * An array is a pointer to its elements, with a ds_head in front; NULL is an empty one. A map is an array of struct { key, value }
- * in the order of insertion (one that is deleted gives its place to the last), whose element -1 holds the key that is looked for.
- * Keys of sh* are texts, which the caller keeps unless sh_new_strdup made the map; those of hm* are plain bytes without padding. */
+ * An array is a pointer to its elements, with a ds_head in front; NULL is an empty one. A map is an array of struct {
+ * key, value } in order of insertion (deleting an element moves the last one into its place); its element -1 holds the
+ * key to look up. Keys of sh* are texts, which belong to the caller unless sh_new_strdup made the map; keys of hm* are
+ * plain bytes without padding. */
 #ifndef INCLUDE_STB_DS_H
 #define INCLUDE_STB_DS_H
 #define STB_DS_STAND_IN
@@ -13,20 +14,21 @@
 
 typedef struct ds_head {
     size_t length, capacity; /* of a map: with element -1 */
-    size_t *slots;           /* of a map: hash table of places, see ds_find */
-    size_t slot_count, used; /* a power of two; slots that are not EMPTY */
-    int copies;              /* the texts of the keys are the map's own */
+    size_t *slots;           /* of a map: hash table of element numbers, see ds_find */
+    size_t slot_count, used; /* a power of two; number of slots that are not EMPTY */
+    int copies;              /* 1: the map owns copies of the key texts */
 } ds_head;
 
-enum { DS_HEAD = (sizeof(ds_head) + 15) / 16 * 16, DS_TEXT = 0 }; /* DS_TEXT as the size of a key: it is a text */
+enum { DS_HEAD = (sizeof(ds_head) + 15) / 16 * 16, DS_TEXT = 0 }; /* DS_TEXT as the size of a key: the key is a text */
 
 #define ds_head_of(a) ((ds_head *)(void *)((char *)(a)-DS_HEAD))
 void *ds_reserve(void *a, size_t size, size_t more,
                  size_t least); /* room for `more` elements, and for `least` in all */
 void ds_delete(void *a, size_t size, size_t at, size_t n);
-void *ds_map(void *map, size_t size);                         /* a map with element -1 */
-ptrdiff_t ds_find(void *map, size_t size, size_t key_size);   /* the place of the key in element -1, or -1 */
-void *ds_insert(void *map, size_t size, size_t key_size);     /* that key is the last element; it was not there */
+void *ds_map(void *map, size_t size);                         /* returns a map with an element -1 */
+ptrdiff_t ds_find(void *map, size_t size, size_t key_size);   /* the index of the key in element -1, or -1 */
+void *ds_insert(void *map, size_t size, size_t key_size);     /* adds the last element's key, which is not in the map
+                                                               * yet */
 ptrdiff_t ds_remove(void *map, size_t size, size_t key_size); /* 1, or 0 if it was not there */
 void ds_free(void *map, size_t size);
 
@@ -64,7 +66,7 @@ static inline size_t ds_length(const void *a) {
 #define sh_new_strdup(map) ((map) = ds_map(NULL, sizeof *(map)), (void)(ds_head_of((map)-1)->copies = 1))
 #define shfree(map) hmfree(map)
 #define shlen(map) ((map) ? (ptrdiff_t)ds_head_of((map)-1)->length - 1 : 0)
-/* Element -1 has the value 0 between calls: that of a key which is not there. */
+/* Between calls the value of element -1 is 0, which is the value of a missing key. */
 #define shget(map, k)                                                                                                  \
     (ds_ask(map, (char *)(k)), memset(&(map)[-1].value, 0, sizeof(map)->value),                                        \
      (map)[ds_find(map, sizeof *(map), DS_TEXT)].value)
@@ -81,7 +83,7 @@ void *ds_reserve(void *a, size_t size, size_t more, size_t least) {
     const ds_head *const old = a ? ds_head_of(a) : &empty;
     size_t capacity = old->capacity;
     ds_head *head;
-    if (more > SIZE_MAX / 2 - old->length) more = SIZE_MAX / 2; /* more than there is: the allocator says so */
+    if (more > SIZE_MAX / 2 - old->length) more = SIZE_MAX / 2; /* beyond any memory: the allocator fails */
     else more += old->length;
     if (least < more) least = more;
     if (least <= capacity && (a || !least)) return a;
@@ -100,7 +102,7 @@ void ds_delete(void *a, size_t size, size_t at, size_t n) {
     memmove(element, element + n * size, (ds_head_of(a)->length - at) * size);
 }
 
-/* A slot holds the place of an element counted from -1, so never 0. */
+/* A slot holds the number of an element counted from -1, so never 0. */
 enum { EMPTY = 0 };
 #define DELETED SIZE_MAX
 
@@ -132,7 +134,7 @@ static int ds_same(const void *a, const void *b, size_t key_size) {
     return key_size == DS_TEXT ? strcmp(ds_text(a), ds_text(b)) == 0 : memcmp(a, b, key_size) == 0;
 }
 
-/* The slot of the key of `like`, in a map that has slots: that which has it, or NULL. */
+/* The slot of the key of `like`, in a map that has slots; or NULL. */
 static size_t *ds_slot(const char *a, const void *like, size_t size, size_t key_size) {
     const ds_head *const head = ds_head_of(a);
     const size_t mask = head->slot_count - 1;
