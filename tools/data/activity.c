@@ -16,9 +16,9 @@ enum {
     STRIDE = ACTIVITY_ROWS / 2,
     MOST_TOTAL = 1 << 28,  /* bytes, unpacked; the published file has 21 MB */
     MOST_SEQUENCES = 1000, /* the published file has 25 */
-    MOST_TICKS = 1 << 24,  /* 46 hours: whole numbers that float32 still has */
+    MOST_TICKS = 1 << 24,  /* 46 hours: integers that float32 holds exactly */
     NAME_BYTES = 16,       /* of a sequence */
-    LOST_LABEL = -1,       /* meant to be CLASS_STANDING_UP; the published code does not find it in its table */
+    LOST_LABEL = -1,       /* intended as CLASS_STANDING_UP; the published code does not find it in its table */
     CLASS_STANDING_UP = 4
 };
 #define TICK 1e5 /* the clock counts 100 ns */
@@ -46,11 +46,11 @@ static const struct {
               {"sitting on the ground", 6}};
 enum { LABELS = sizeof labels / sizeof labels[0] };
 
-/* ---- rows: what follows within one tick ---- */
+/* ---- rows: everything within one tick ---- */
 
 typedef struct row {
     int32_t tick;
-    unsigned classes; /* a bit for each label seen */
+    unsigned classes; /* a bit for each label that occurred */
     float count[TAGS], mean[TAGS][3];
 } row;
 
@@ -60,7 +60,7 @@ typedef struct reader {
     mtan_preset preset;
     row *rows; /* stb_ds array: of the sequence being read */
     double start;
-    char (*sequence)[NAME_BYTES]; /* stb_ds array: those read so far, the last one being read */
+    char (*sequence)[NAME_BYTES]; /* stb_ds array: sequences read so far; the last one is being read */
     size_t lost, too_short;
 } reader;
 
@@ -73,7 +73,8 @@ static void observe(row *r, int tag, const float value[3]) {
     r->count[tag] += 1;
 }
 
-/* Two labels within one tick: the published code takes the lower class of those set, and class 0 if none is. */
+/* If labels differ within one tick, the published code takes the lowest class that occurred, and class 0 if there is
+ * none. */
 static int32_t class_of(const row *r) {
     int32_t c = 0;
     while (c < NAMED_CLASSES && !(r->classes >> c & 1)) c++;
@@ -82,7 +83,7 @@ static int32_t class_of(const row *r) {
 
 /* ---- windows ---- */
 
-/* Stable: almost always there is nothing to do. */
+/* A stable sort; the rows are almost always sorted already. */
 static void sort_rows(const row **sorted, const row *rows) {
     for (int i = 0; i < ACTIVITY_ROWS; i++) {
         int at = i;
@@ -91,7 +92,7 @@ static void sort_rows(const row **sorted, const row *rows) {
     }
 }
 
-/* Events of n rows of one tick by channel. */
+/* Adds the events of n rows of one tick, by channel. */
 static void add_events(dataset *d, mtan_real time, const row *const *rows, int n) {
     for (int32_t c = 0; c < ACTIVITY_CHANNELS; c++)
         for (int i = 0; i < n; i++)

@@ -13,13 +13,13 @@ static int by_key(const void *a, const void *b) {
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* The bucket of each thing; a negative key is shared with nobody. */
+/* The bucket of each item; a negative key gets a bucket of its own. */
 static size_t number_buckets(int32_t *number, const int32_t *key, size_t count) {
     keyed *sorted = tool_calloc(count, sizeof *sorted);
     size_t n = 0;
     for (size_t i = 0; i < count; i++) sorted[i].key = key[i], sorted[i].index = (int32_t)i;
     qsort(sorted, count, sizeof *sorted, by_key);
-    for (size_t i = 0, first = 0; i < count; i++) { /* number: the first thing of that key, for now */
+    for (size_t i = 0, first = 0; i < count; i++) { /* number: for now, the first item of that key */
         if (sorted[i].key < 0 || sorted[i].key != sorted[first].key) first = i;
         number[sorted[i].index] = sorted[first].index;
     }

@@ -1,6 +1,6 @@
-/* See csv.h. A line with an even number of quotes is a row and is split where it lies. One with an odd number has a
- * field that goes on in the next line: such lines are held until the number is even. When what is held turns out not to
- * be a row, only its first line is given up: a stray quote must not swallow the rows behind it. */
+/* See csv.h. A line with an even number of quotes is a row and is split in place. A line with an odd number has a field
+ * that continues on the next line: such lines are held until the number is even. If the held lines turn out not to be a
+ * row, only the first of them is given up, so that a stray quote does not swallow the rows after it. */
 #include "csv.h"
 
 #include <string.h>
@@ -18,7 +18,7 @@ static char *skip_blanks(char *at, const char *end) {
     return at;
 }
 
-/* Both leave *at behind the field, at a comma or the end, and return what is wrong, or NULL. */
+/* Both move *at past the field, to a comma or the end, and return what is wrong, or NULL. */
 static const char *bare_field(csv_field *f, char **at, const char *end) {
     char *p = f->text = *at;
     for (; p < end && *p != ','; p++) {
@@ -43,7 +43,7 @@ static const char *quoted_field(csv_field *f, char **at, const char *end) {
     return *at == end || **at == ',' ? NULL : "text behind a closing quote";
 }
 
-/* Finds the fields and changes nothing. */
+/* Finds the fields without changing any byte. */
 static const char *split(csv_reader *r, char *at, const char *end) {
     arrsetlen(r->fields, 0);
     for (;; at++) {
@@ -58,7 +58,7 @@ static const char *split(csv_reader *r, char *at, const char *end) {
     }
 }
 
-/* Makes texts of the fields found: "" becomes ", and a zero ends each. */
+/* Turns the fields into texts: "" becomes ", and a zero ends each. */
 static void finish(csv_reader *r) {
     for (size_t i = 0; i < arrlenu(r->fields); i++) {
         csv_field *f = &r->fields[i];
@@ -75,7 +75,7 @@ static void finish(csv_reader *r) {
     }
 }
 
-/* ---- which bytes are a row ---- */
+/* ---- which bytes form a row ---- */
 
 static int odd_quotes(const char *at, const char *end) {
     int odd = 0;
@@ -83,7 +83,7 @@ static int odd_quotes(const char *at, const char *end) {
     return odd;
 }
 
-/* Puts the line just read behind what is held from r->at on, and forgets what lies before. */
+/* Appends the line just read to the held bytes from r->at on, and discards the bytes before. */
 static void hold(csv_reader *r) {
     const size_t left = arrlenu(r->held) - r->at;
     if (left == 0) r->held_line = r->text.number;
@@ -94,8 +94,9 @@ static void hold(csv_reader *r) {
     arrput(r->held, '\n');
 }
 
-/* The end of the row that begins at r->at: the first LF outside quotes, with more lines as they are needed. Where the
- * quotes stay open it is the end of the first line, which is no row then. NULL: the file cannot be read. */
+/* Returns the end of the row that begins at r->at: the first LF outside quotes, after reading as many lines as needed.
+ * If the quotes never close, it is the end of the first line, which is then not a row. NULL: the file cannot be
+ * read. */
 static char *held_row(csv_reader *r) {
     int inside = 0;
     for (size_t n = 0;; n++) {
@@ -109,7 +110,7 @@ static char *held_row(csv_reader *r) {
     }
 }
 
-/* Moves on by the lines up to the LF at `last`, or by the first line alone. */
+/* Moves past all lines up to the LF at `last`, or past the first line only. */
 static void let_go(csv_reader *r, const char *last) {
     const char *p = r->held + r->at, *all = r->held + arrlenu(r->held);
     do p = (const char *)memchr(p, '\n', (size_t)(all - p)) + 1, r->held_line++;

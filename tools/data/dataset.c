@@ -84,7 +84,7 @@ int dataset_fail(dataset *d, const char *format, ...) {
     return 0;
 }
 
-/* ---- for the library ---- */
+/* ---- the library's form ---- */
 
 mtan_record dataset_view(const dataset *d, size_t record) {
     const dataset_record *r = &d->records[record];

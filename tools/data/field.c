@@ -22,7 +22,7 @@ static int at_end(const char *p) {
     return *skip_blanks(p) == 0;
 }
 
-/* Is the text this word (in small letters), in any case? */
+/* Does the text equal this word (given in lower case), in any case? */
 static int is_word(const char *p, const char *word) {
     for (; *word; p++, word++)
         if ((*p >= 'A' && *p <= 'Z' ? *p - 'A' + 'a' : *p) != *word) return 0;
@@ -37,12 +37,12 @@ int field_missing(const char *text) {
 /* ---- numbers ---- */
 
 typedef struct decimal {
-    uint64_t digits; /* the significant ones, as far as they fit */
-    int exponent;    /* of ten, behind them */
+    uint64_t digits; /* the significant ones that fit */
+    int exponent;    /* decimal, for the digits */
     int negative, exact;
 } decimal;
 
-/* One digit of the mantissa. */
+/* Adds a digit of the mantissa. */
 static void take_digit(decimal *d, char c, int behind_point) {
     if (d->digits < UINT64_C(100000000000000000)) {
         d->digits = 10 * d->digits + (uint64_t)(c - '0');
@@ -70,8 +70,8 @@ static const char *scan_number(decimal *d, const char *p) {
     return p;
 }
 
-/* A mantissa below 2^53 times or by a power of ten up to 10^22: both are exact in double, so one rounding is all there
- * is. strtod does the rest, which is rare. */
+/* A mantissa below 2^53, multiplied or divided by a power of ten up to 10^22: both are exact in double, so the result
+ * is rounded once. strtod handles the rare rest. */
 int field_number(const char *text, double *number) {
     static const double power[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                    1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
@@ -121,7 +121,7 @@ int field_looks_like_date(const char *text) {
     return is_digit(p[0]) && is_digit(p[1]) && is_digit(p[2]) && is_digit(p[3]) && p[4] == '-';
 }
 
-/* n digits that make a number of low..high, followed by `then` (0: by anything); moves on. */
+/* Reads n digits as a number in low..high, followed by `then` (0: by anything), and moves past them. */
 static int take(const char **p, int n, int low, int high, char then, int *number) {
     *number = 0;
     for (int i = 0; i < n; i++, ++*p) {
@@ -132,7 +132,8 @@ static int take(const char **p, int n, int low, int high, char then, int *number
     return *number >= low && *number <= high;
 }
 
-/* Days since 1970-01-01 in the proleptic Gregorian calendar: years begin in March, so that the leap day is the last. */
+/* Days since 1970-01-01 in the proleptic Gregorian calendar. Years begin in March here, so that the leap day is the
+ * last day. */
 static int64_t days(int year, int month, int day) {
     const int64_t y = month > 2 ? year : year - 1, m = month > 2 ? month - 3 : month + 9;
     return 365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day - 1 - 719468;
@@ -210,7 +211,9 @@ field_excerpt field_quote(const char *text) {
     size_t n = strlen(text);
     const int cut = n > MOST;
     if (cut)
-        for (n = MOST; n > MOST - 4 && ((unsigned char)text[n] & 0xc0) == 0x80;) n--; /* no half of a UTF-8 character */
+        for (n = MOST; n > MOST - 4 && ((unsigned char)text[n] & 0xc0) == 0x80;)
+            n--; /* do not split a UTF-8
+                                                                                       * character */
     memcpy(e.text, text, n);
     strcpy(e.text + n, cut ? "..." : "");
     shown_clean(e.text);

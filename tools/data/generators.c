@@ -36,7 +36,7 @@ size_t sklearn_split(int32_t *order, size_t n, double train_size, uint32_t seed)
     return n - n_train;
 }
 
-/* Sixteen uniforms, multiples of 2^-24, become sixteen normals: the first eight are u, the others v. */
+/* Turns sixteen uniforms, multiples of 2^-24, into sixteen normals: the first eight are u, the others v. */
 static void normal_block(float x[16]) {
     mtan_real u[8], w[8], v[8], pairs[16];
     for (int j = 0; j < 8; j++) {
@@ -48,7 +48,7 @@ static void normal_block(float x[16]) {
     for (int j = 0; j < 16; j++) x[j] = (float)pairs[j];
 }
 
-/* PyTorch works in blocks of 16; if some are left over it makes the last 16 anew, from further draws. */
+/* PyTorch works in blocks of 16. If some numbers are left over, it draws the last 16 again. */
 void torch_normal(mtan_mt19937 *rng, float *out, size_t n) {
     mtan_torch_uniform(rng, out, n, 0, 1);
     for (size_t i = 0; n - i >= 16; i += 16) normal_block(out + i);

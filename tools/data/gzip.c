@@ -1,5 +1,5 @@
-/* See gzip.h. read(2) instead of stdio or gzread, because both wait until their buffer is full: lines that come slowly
- * through a pipe are served as they come. */
+/* See gzip.h. It uses read(2) instead of stdio or gzread, because both wait until their buffer is full: lines that
+ * arrive slowly through a pipe must be returned as they arrive. */
 #define _POSIX_C_SOURCE 200809L
 #include "gzip.h"
 
@@ -26,7 +26,7 @@ static int fail(text_stream *s, const char *format, ...) {
     return 0;
 }
 
-/* ---- bytes as they stand in the file ---- */
+/* ---- bytes of the file ---- */
 
 /* -1 on an error, 0 at the end. */
 static ptrdiff_t read_some(text_stream *s, void *out, size_t n) {
@@ -38,7 +38,7 @@ static ptrdiff_t read_some(text_stream *s, void *out, size_t n) {
     return got;
 }
 
-/* The first two bytes decide what the file is; they may come one by one. */
+/* The first two bytes decide the file's type; they may arrive one at a time. */
 static int read_magic(text_stream *s) {
     while (s->packed_end < 2) {
         const ptrdiff_t got = read_some(s, s->packed + s->packed_end, CHUNK - s->packed_end);
@@ -70,7 +70,7 @@ static void stop_inflater(text_stream *s) {
     free(s->inflater);
 }
 
-/* At least one byte, or -1 on an error, 0 at the end. Members that follow each other (bgzip) are one file. */
+/* Returns at least one byte, -1 on an error, 0 at the end. Consecutive members (bgzip) form one file. */
 static ptrdiff_t inflate_some(text_stream *s, void *out, size_t n) {
     z_stream *z = s->inflater;
     z->next_out = out, z->avail_out = (uInt)n;
@@ -113,7 +113,7 @@ static ptrdiff_t plain_some(text_stream *s, void *out, size_t n) {
     return (ptrdiff_t)take;
 }
 
-/* Unpacked bytes, counted against the bound; as read_some. */
+/* Returns unpacked bytes, counted against the bound, like read_some. */
 static ptrdiff_t unpack_some(text_stream *s, void *out, size_t n) {
     const ptrdiff_t got = s->inflater ? inflate_some(s, out, n) : plain_some(s, out, n);
     if (got <= 0) return got;
@@ -162,7 +162,8 @@ double text_progress(const text_stream *s) {
 
 /* ---- lines and bytes ---- */
 
-/* More bytes behind those that wait, in a buffer that keeps one free for the final zero; as read_some. */
+/* Reads more bytes after the waiting ones, into a buffer that keeps one byte free for the final zero; like
+ * read_some. */
 static ptrdiff_t fill(text_stream *s) {
     ptrdiff_t got;
     memmove(s->buffer, s->buffer + s->at, s->end - s->at);
@@ -174,7 +175,7 @@ static ptrdiff_t fill(text_stream *s) {
     return got;
 }
 
-/* The bytes from s->at to `stop` as the next line. */
+/* Takes the bytes from s->at to `stop` as the next line. */
 static int take_line(text_stream *s, char *stop) {
     s->line = s->buffer + s->at;
     s->at = (size_t)(stop - s->buffer) + (stop < s->buffer + s->end);

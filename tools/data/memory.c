@@ -13,13 +13,13 @@
 typedef struct attempt {
     jmp_buf place;
     volatile size_t missing; /* volatile: it changes between setjmp and longjmp */
-    memory_undo *undos;      /* of those around it */
+    memory_undo *undos;      /* of the enclosing attempts */
     struct attempt *outer;
 } attempt;
 
-/* Of this thread. C99 has no word for that; gcc and clang have this one. */
+/* Thread-local. C99 has no keyword for that; gcc and clang have this one. */
 static __thread attempt *innermost;
-static __thread memory_undo *undos; /* the last one first */
+static __thread memory_undo *undos; /* the newest one first */
 
 size_t memory_try(void (*run)(void *argument), void *argument) {
     attempt a;

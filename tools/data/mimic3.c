@@ -1,8 +1,8 @@
-/* See mimic3.h. One pass over each table; a row costs no allocation, and rows of other items are split no further than
- * their item number. No table but the four is read (the items are below, so D_ITEMS is not needed), and nothing is
- * guessed: a field that is neither empty nor what it should be ends the loading. */
+/* See mimic3.h. There is one pass over each table. A row needs no allocation, and a row of another item is split only
+ * up to its item number. Only the four tables are read (the items are listed below, so D_ITEMS is not needed), and
+ * nothing is guessed: a field that is neither empty nor valid ends the loading. */
 #define _POSIX_C_SOURCE 200809L
-#define typeof __typeof__ /* stb_ds's maps use gcc's word for it, which -std=c99 takes away */
+#define typeof __typeof__ /* used by stb_ds's maps; -std=c99 disables gcc's keyword */
 #include "mimic3.h"
 
 #include <math.h>
@@ -29,7 +29,7 @@ enum { HOUR = 3600, WINDOW = 48 * HOUR, MOST_TIMES = 200 /* of a record, faithfu
 
 enum { FAITHFUL = 1, CORRECT = 2, BOTH = 3, ITEM_TOP = 1 << 18, CHOSEN = 0x80 };
 
-/* `list`: the published code reads a channel's lists one after the other, and appends the later to the first. */
+/* `list`: the published code reads a channel's lists one after the other, and appends later lists to the first. */
 typedef struct item_group {
     uint8_t signal, list, presets;
     const int32_t *items;
@@ -74,26 +74,26 @@ static const item_group groups[] = {
            45841)}, /* per kg, per day, with irrigation */
     {UO, 0, CORRECT, ITEMS(226557, 226558, 226559, 226560, 226561, 226563, 226564, 226565, 226567, 226584)}};
 
-/* ---- what is kept ---- */
+/* ---- kept rows ---- */
 
 enum { BLOCK_ROWS = 60 };
 
-/* Rows of one stay in the order of the files. Arrays beside each other, as a struct of the three would be padded. */
+/* Rows of one stay in the order of the files. Separate arrays, because a struct of the three fields would be padded. */
 typedef struct block {
-    double value[BLOCK_ROWS]; /* NaN: nothing there but its time */
+    double value[BLOCK_ROWS]; /* NaN: a row without a value; only its time counts */
     int32_t time[BLOCK_ROWS]; /* seconds from the stay's start */
     uint8_t kind[BLOCK_ROWS];
-    uint32_t next; /* block; of the last one nothing */
+    uint32_t next; /* number of the next block; unused in the last block */
 } block;
 
 typedef struct stay {
-    int64_t start, end; /* seconds: admission or ICU entry, discharge or death */
+    int64_t start, end; /* in seconds: admission or ICU entry, discharge or death */
     int32_t hadm, subject, label;
-    int32_t earliest;     /* of its rows; faithful: the window starts there */
-    uint32_t first, last; /* blocks */
+    int32_t earliest;     /* time of its earliest row; faithful: the window starts there */
+    uint32_t first, last; /* numbers of its blocks */
     uint32_t rows;
-    uint16_t beyond; /* faithful: bit for a list of Temp or CRR that has rows past the window */
-    uint8_t entered; /* correct: the ICU; faithful: has a row */
+    uint16_t beyond; /* faithful: a bit per list of Temp or CRR that has rows past the window */
+    uint8_t entered; /* correct: it has an ICU entry; faithful: it has a row */
     uint8_t chosen;
 } stay;
 
@@ -150,7 +150,7 @@ enum { MOST_WANTED = 6, MOST_COLUMNS = 64, TABLES = 4, REPORT_ROWS = 1 << 16 };
 
 typedef struct table table;
 
-/* A kind of table: its name, the columns that its rows need, and what to do with one (1, or 0 with d->error set). */
+/* A kind of table: its name, the columns that its rows need, and the function for a row (1, or 0 with d->error set). */
 typedef struct table_kind {
     const char *name;
     const char *columns[MOST_WANTED + 1];
@@ -161,16 +161,17 @@ struct table {
     const table_kind *kind;
     text_stream text;
     int column[MOST_WANTED];
-    char *field[MOST_COLUMNS]; /* of this line, those before `split` */
+    char *field[MOST_COLUMNS]; /* of this line; those before `split` are valid */
     int split;
-    char *rest; /* of this line; NULL: no field more */
+    char *rest; /* of this line, not yet split; NULL: no more fields */
 };
 
 static int fail_line(loader *l, const table *t, const char *what) {
     return dataset_fail(l->d, "%s:%zu: %s", t->text.name, t->text.number, what);
 }
 
-/* A field in quotes, undoubling the quotes within; NULL when it is not closed or something follows. */
+/* Splits off a field in quotes and replaces doubled quotes; NULL if it is not closed or something follows the closing
+ * quote. */
 static char *split_quoted(char **rest) {
     char *start = *rest + 1, *to = start, *from = start;
     for (; *from != '"' || from[1] == '"'; *to++ = *from++) {
@@ -192,7 +193,7 @@ static char *split_field(char **rest) {
     return start;
 }
 
-/* The fields up to a position; NULL when the line has fewer, or a quote is not closed. */
+/* Splits the line up to the field at a position; NULL if the line has fewer fields, or a quote is not closed. */
 static char *field_at(table *t, int position) {
     while (t->split <= position) {
         if (!t->rest || !(t->field[t->split] = split_field(&t->rest))) return NULL;
@@ -201,7 +202,7 @@ static char *field_at(table *t, int position) {
     return t->field[position];
 }
 
-/* Wanted columns of this line into `out`; 0 with an error when they are not there. */
+/* Puts wanted columns of this line into `out`; 0 with an error if they are missing. */
 static int take(loader *l, table *t, int wanted, char **out) {
     *out = field_at(t, t->column[wanted]);
     return *out ? 1 : fail_line(l, t, "too few fields, or a quote that is not closed");
@@ -272,7 +273,7 @@ static int two_digits(const char *text) {
     return (text[0] - '0') * 10 + text[1] - '0';
 }
 
-/* Days from some fixed one; -1 for a date that is none. */
+/* Days since a fixed day; -1 for an invalid date. */
 static int64_t days_to(int year, int month, int day) {
     static const int before[13] = {0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365};
     const int leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0, past = year - 1;
@@ -281,7 +282,7 @@ static int64_t days_to(int year, int month, int day) {
     return 365 * (int64_t)past + past / 4 - past / 100 + past / 400 + before[month - 1] + (leap && month > 2) + day;
 }
 
-/* "2130-02-04 04:00:00" as seconds from some fixed time. */
+/* "2130-02-04 04:00:00" as seconds since a fixed time. */
 static int read_time(const char *text, int64_t *seconds) {
     static const char shape[] = "dddd-dd-dd dd:dd:dd";
     size_t i = 0;
@@ -296,7 +297,7 @@ static int read_time(const char *text, int64_t *seconds) {
     return 1;
 }
 
-/* ---- ADMISSIONS, ICUSTAYS: which stays ---- */
+/* ---- ADMISSIONS, ICUSTAYS: the stays ---- */
 
 enum { A_SUBJECT, A_HADM, A_ADMIT, A_DISCHARGE, A_DEATH, A_LABEL };
 
@@ -351,7 +352,7 @@ static int icustay_row(loader *l, table *t) {
     return 1;
 }
 
-/* ---- CHARTEVENTS, OUTPUTEVENTS: their rows ---- */
+/* ---- CHARTEVENTS, OUTPUTEVENTS: the rows of stays ---- */
 
 enum { E_ITEM, E_HADM, E_TIME, E_VALUE, E_ERROR, E_NUMBER };
 
@@ -367,7 +368,7 @@ static double read_refill(loader *l, const char *text) {
     return NAN;
 }
 
-/* NaN when it is implausible. */
+/* Returns NaN if the value is implausible. */
 static double corrected(int signal, double value) {
     if (signal == TEMP && value >= 78.8 && value <= 113) value = (value - 32) / 1.8;
     if (signal == FIO2 && value <= 1) value *= 100;
@@ -386,8 +387,8 @@ static uint16_t list_bit(uint8_t kind) {
     return (uint16_t)(signal == TEMP || signal == CRR ? 1 << (list_of(kind) + 4 * (signal == CRR)) : 0);
 }
 
-/* The window starts at the earliest row, which only the last line tells. A row past the window as known so far is past
- * it for good; those that prove to be past it later are left out in the end. */
+/* The window starts at the stay's earliest row, which is only known after the last line. A row past the window known so
+ * far stays past it; rows that turn out to be past it later are left out at the end. */
 static void keep_faithful(loader *l, stay *s, int64_t time, uint8_t kind, double value) {
     if (signal_of(kind) == TEMP && list_of(kind) == 1) {
         if (isnan(value)) return;
@@ -400,7 +401,7 @@ static void keep_faithful(loader *l, stay *s, int64_t time, uint8_t kind, double
     else push_row(l, s, (int32_t)time, kind, value);
 }
 
-/* The value of a row: a word for capillary refill, else a number; NaN when the field is empty. */
+/* The value of a row: a word for capillary refill, otherwise a number; NaN if the field is empty. */
 static int row_value(loader *l, table *t, int signal, double *value) {
     char *text;
     if (!take(l, t, signal == UO || signal == CRR ? E_VALUE : E_NUMBER, &text)) return 0;
@@ -461,7 +462,7 @@ static const table_kind tables[TABLES] = {
 typedef struct row {
     double value;
     int32_t time;
-    uint32_t order; /* of the files */
+    uint32_t order; /* position in the files */
     uint8_t kind;
 } row;
 
@@ -488,7 +489,7 @@ static int by_time(const void *left, const void *right) {
     return difference ? difference : by_number(a->order, b->order);
 }
 
-/* As the published code holds them: per channel, list after list, each ascending in time. */
+/* The order of the published code: by channel, then list by list, each ascending in time. */
 static int by_list(const void *left, const void *right) {
     const row *a = left, *b = right;
     int difference = signal_of(a->kind) - signal_of(b->kind);
@@ -505,14 +506,15 @@ static int64_t last_shown(const row *rows, const stay *s) {
     return end;
 }
 
-/* A list before this one in the same channel has rows past the window, at which the published code stays. */
+/* Has an earlier list of the same channel rows past the window? The published code stops there. */
 static int blocked(const stay *s, uint8_t kind) {
     for (int list = 0; list < list_of(kind); list++)
         if (s->beyond & list_bit((uint8_t)(signal_of(kind) | list << 4))) return 1;
     return 0;
 }
 
-/* A row that proved to be past the window is not shown and ends its series: what follows in another list is earlier. */
+/* A row that turned out to be past the window is not shown and ends its series, since rows of a later list have earlier
+ * times. */
 static void add_faithful(loader *l, const stay *s, row *rows) {
     int64_t shown, previous = INT64_MIN;
     int signal = -1, ended = 0;
@@ -530,7 +532,7 @@ static void add_faithful(loader *l, const stay *s, row *rows) {
     }
 }
 
-/* Rows of one time: the coma scale's parts become their sum, if all three are there. */
+/* Adds rows of one time. The parts of the coma scale become their sum if all three are there. */
 static void add_moment(loader *l, const row *rows, size_t n) {
     const mtan_real time = (mtan_real)((double)rows[0].time / HOUR);
     double sum[SIGNALS] = {0};
@@ -607,7 +609,7 @@ static int make_records(loader *l) {
 
 /* ---- the folder ---- */
 
-/* The table's path, to be freed, and its size; NULL when the folder has none. */
+/* The table's path (free it) and its size; NULL if it is not in the folder. */
 static char *find_table(const char *folder, const char *name, double *size) {
     static const char *const endings[] = {".csv", ".csv.gz", ".CSV", ".CSV.gz"};
     struct stat status;
@@ -676,7 +678,7 @@ void mimic3_means(const dataset *d, const int32_t *train, size_t n, double *mean
     for (int c = 0; c < MIMIC3_CHANNELS; c++) means[c] = count[c] ? sum[c] / (double)count[c] : NAN;
 }
 
-/* What a record gets, ascending in channel; returns how many. */
+/* The means that a record gets, ascending in channel; returns how many. */
 static int32_t missing_of(const dataset *d, const dataset_record *r, const double *means, mtan_event *out) {
     int seen[MIMIC3_CHANNELS] = {0};
     int32_t n = 0;
@@ -686,7 +688,7 @@ static int32_t missing_of(const dataset *d, const dataset_record *r, const doubl
     return n;
 }
 
-/* Merges both ascending lists into `to`; the first stands n_other places behind it in the same array. */
+/* Merges both ascending lists into `to`; e may start n_other places after `to` in the same array. */
 static void merge(mtan_event *to, const mtan_event *e, int32_t n, const mtan_event *other, int32_t n_other) {
     int32_t i = 0, j = 0;
     while (j < n_other) {
@@ -695,12 +697,12 @@ static void merge(mtan_event *to, const mtan_event *e, int32_t n, const mtan_eve
     }
 }
 
-/* In place, from the last record to the first: there may be no room for the events twice. */
+/* Works in place, from the last record to the first, because there may be no memory for a copy of the events. */
 void mimic3_fill(dataset *d, const double *means) {
     mtan_event missing[MIMIC3_CHANNELS];
     size_t total = arrlenu(d->events), left;
     for (size_t i = 0; i < arrlenu(d->records); i++) total += (size_t)missing_of(d, &d->records[i], means, missing);
-    if (total == 0) return; /* nothing was observed, nothing is missing: there is no array */
+    if (total == 0) return; /* nothing was observed and nothing is missing: there is no array */
     left = total;
     arrsetlen(d->events, total);
     for (size_t i = arrlenu(d->records); i-- > 0;) {

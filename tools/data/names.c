@@ -21,7 +21,7 @@ static size_t length_of(const names *n, int32_t name) {
     return end - n->start[name] - 1;
 }
 
-/* The slot that holds the name, or the free one where it belongs. There is always a free one. */
+/* The slot of the name, or the free slot where it belongs. There is always a free one. */
 static struct names_slot *slot_of(const names *n, uint32_t hash, const char *text, size_t length) {
     const size_t mask = arrlenu(n->slots) - 1;
     size_t i = hash & mask;
@@ -41,7 +41,7 @@ int32_t names_find(const names *n, const char *text, size_t length) {
     return n->slots ? slot_of(n, hash_of(text, length), text, length)->name : -1;
 }
 
-/* Twice the slots. The names in them are all different, so each goes to the next free one. */
+/* Doubles the slots. All names in them differ, so each goes to the next free one. */
 static void grow(names *n) {
     struct names_slot *old = n->slots;
     const size_t had = arrlenu(old), slots = had ? 2 * had : 64;

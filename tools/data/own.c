@@ -1,4 +1,4 @@
-/* See own.h. A whole file: the rows are kept in the order of the file, then grouped by record. */
+/* See own.h: loading a whole file. The rows are kept in the order of the file, then grouped by record. */
 #include "own.h"
 
 #include <limits.h>
@@ -9,10 +9,10 @@
 #include "own_rows.h"
 #include "own_statics.h"
 
-/* The rows of record r are those at places start[r] to start[r + 1] - 1, in the order of the file. */
+/* The rows of record r are at places start[r] to start[r + 1] - 1, in the order of the file. */
 typedef struct groups {
     size_t *start;
-    uint32_t *order; /* which row stands at a place; NULL: the place's own */
+    uint32_t *order; /* row at each place; NULL: place i holds row i */
     const own_row *rows;
 } groups;
 
@@ -20,28 +20,30 @@ typedef struct loader {
     const own_options *options;
     names records, channels, classes;
     names group_names;
-    own_statics given; /* by a file of their own */
+    own_statics given; /* from the file of static values */
     own_source events, labels;
     own_row *rows;         /* of the events */
     own_row *statics;      /* of the events, without a time */
-    own_cut *cuts;         /* by record, as record_label */
-    own_row *label_rows;   /* of labels of times; of several labels each cell, with its label as the channel */
-    mtan_task task;        /* of numbers the texts are in `classes` */
-    int32_t *record_label; /* by record; shorter than the records where the last have none */
-    int32_t event_records; /* records of the events file: those behind are of the labels alone */
-    int32_t *record_group; /* by record and its subject: of the column of groups; -1: none; shorter as record_label */
-    size_t labelled;       /* labels kept: of records, rows of labels of times, or cells */
-    size_t other_columns;  /* of a file of several labels: the model has no such label */
-    size_t without_events; /* records of the labels alone */
+    own_cut *cuts;         /* by record; shorter than the records if the last ones are whole */
+    own_row *label_rows;   /* labels of times; of several labels each cell, with its label as the channel */
+    mtan_task task;        /* for numbers, `classes` holds their texts */
+    int32_t *record_label; /* by record; shorter than the records if the last ones have no label */
+    int32_t event_records; /* number of records in the events file; later records come from the labels only */
+    int32_t *record_group; /* by record or subject: value in the column of groups; -1: none; may be shorter than the
+                            * records */
+    size_t labelled;       /* number of labels kept: of records, rows of labels of times, or cells */
+    size_t other_columns;  /* in a file of several labels: columns that are not labels of the model */
+    size_t without_events; /* records that only the labels have */
     int per_time;
     own_tally tally;
 
     groups event_groups, static_groups, label_groups;
     own_row *mine, *mine_statics, *mine_labels; /* of one record */
-    int32_t *channel_place, *class_place;       /* of names in order of appearance; NULL: they stay where they are */
+    int32_t *channel_place, *class_place;       /* by number of a name, in order of appearance; NULL: the places are the
+                                                 * numbers */
 } loader;
 
-/* The record that a row belongs to. Rows of a record mostly follow each other: `last` is the one before, or -1. */
+/* The record of a row. Rows of a record are mostly consecutive: `last` is the record of the previous row, or -1. */
 static int32_t record_of(names *records, const csv_field *name, int32_t last) {
     if (last >= 0 && strcmp(names_text(records, last), name->text) == 0) return last;
     return names_add(records, name->text, name->length);
@@ -49,7 +51,8 @@ static int32_t record_of(names *records, const csv_field *name, int32_t last) {
 
 /* ---- groups ---- */
 
-/* What the row just read says of the record's group. Two records of one subject have one, as they stay together anyway. */
+/* Takes the record's group from the row just read. All records of a subject have the same group, since they stay
+ * together anyway. */
 static own_outcome read_group(loader *l, own_source *s, int32_t record) {
     const csv_field *text = s->group < 0 ? NULL : &s->csv.fields[s->group];
     const int32_t subject = own_subject(l->cuts, record);
@@ -65,7 +68,7 @@ static own_outcome read_group(loader *l, own_source *s, int32_t record) {
            OWN_ROW_BAD;
 }
 
-/* Groups of the column have numbers behind those of subjects. */
+/* Groups from the column are numbered after the groups of subjects. */
 static int32_t group_of(const loader *l, int32_t record) {
     const int32_t subject = own_subject(l->cuts, record);
     if (subject >= (int32_t)arrlen(l->record_group) || l->record_group[subject] < 0) return own_group(l->cuts, record);
@@ -107,7 +110,7 @@ static int read_events(loader *l, const char *path) {
 
 /* ---- labels ---- */
 
-/* Could these labels be a number to predict? Then there may be any number of different ones. */
+/* Could these labels be a number to predict? Then there may be any number of different labels. */
 static int may_be_number(const loader *l, const char *text) {
     double number;
     return l->options->task != OWN_TASK_CLASSES && field_value(text, &number);
@@ -133,7 +136,7 @@ static own_outcome read_class(loader *l, int32_t *label) {
     return OWN_ROW_GOOD;
 }
 
-/* Two labels of one thing: the same, or none beside one. */
+/* Two labels of one record or time must be the same, or one of them must be missing. */
 static own_outcome agree(loader *l, int32_t record, size_t line, int32_t *kept, int32_t label) {
     if (*kept == MTAN_UNLABELED) *kept = label;
     if (label == MTAN_UNLABELED || label == *kept) return OWN_ROW_GOOD;
@@ -158,7 +161,7 @@ static own_outcome keep_label(loader *l, own_row *row) {
 
 /* ---- several labels ---- */
 
-/* A cell: whether the record, or the time, has the label of its column. */
+/* Reads a cell: whether the record, or the time, has the label of its column. */
 static own_outcome read_cell(loader *l, own_row *row) {
     const csv_field *label = own_channel(&l->labels);
     if (own_read_truth(&l->labels, row) != OWN_ROW_GOOD) return OWN_ROW_BAD;
@@ -169,7 +172,7 @@ static own_outcome read_cell(loader *l, own_row *row) {
     return OWN_ROW_GOOD;
 }
 
-/* The names of the columns are those of the labels; a model has its own, and the other columns are nothing to it. */
+/* The columns' names are the labels. A model has its own labels, and ignores other columns. */
 static int name_columns(loader *l) {
     own_source *s = &l->labels;
     size_t kept = 0;
@@ -186,7 +189,7 @@ static int name_columns(loader *l) {
     return own_complain(s, s->csv.line, "more than %d labels", OWN_CLASSES_MOST);
 }
 
-/* Whether the columns of the labels are what the task asks for. */
+/* Do the columns of the labels fit the task? */
 static int check_columns(loader *l) {
     own_source *s = &l->labels;
     const own_task task = l->options->task;
@@ -215,7 +218,7 @@ static own_outcome read_label(loader *l, own_row *row) {
     return got == OWN_ROW_GOOD ? keep_label(l, row) : got;
 }
 
-/* Labels that are numbers and look like measurements rather than codes: see own.h. */
+/* Are all labels numbers that look like measurements rather than codes? See own.h. */
 static int looks_like_number(const loader *l) {
     enum { CODES = 20 };
     const int32_t different = names_count(&l->classes);
@@ -230,7 +233,7 @@ static int looks_like_number(const loader *l) {
 }
 
 static int check_labels(loader *l) {
-    enum { ENOUGH = 10 }; /* two records of two classes are a toy, not a mistake */
+    enum { ENOUGH = 10 }; /* two records of two classes are a small example, not a mistake */
     const char *file = l->labels.csv.text.name;
     const own_task task = l->options->task;
     if (l->labelled == 0) snprintf(l->labels.error, sizeof l->labels.error, "%s: no label", file);
@@ -272,7 +275,7 @@ static groups group(const own_row *rows, int32_t n_records) {
     }
     for (int32_t r = 2; r < n_records + 2; r++) g.start[r] += g.start[r - 1];
     if (!together) g.order = tool_calloc(n, sizeof *g.order);
-    for (size_t i = 0; i < n; i++) { /* start[r + 1] runs from the start of r to its end */
+    for (size_t i = 0; i < n; i++) { /* start[r + 1] moves from the start of r to its end */
         const size_t at = g.start[rows[i].record + 1]++;
         if (g.order) g.order[at] = (uint32_t)i;
     }
@@ -290,7 +293,7 @@ static void ungroup(groups *g) {
     free(g->start), free(g->order);
 }
 
-/* A class at its place, or the number that the label's text is. */
+/* Adds the index of a class, or the number in the label's text. */
 static void add_label(dataset *d, const loader *l, int32_t label) {
     const int none = label == MTAN_UNLABELED;
     double number = NAN;
@@ -301,7 +304,7 @@ static void add_label(dataset *d, const loader *l, int32_t label) {
     } else dataset_add_label(d, none || !l->class_place ? label : l->class_place[label]);
 }
 
-/* Several labels of one record, or of one of its times. */
+/* Adds several labels of one record, or of one of its times. */
 static int add_cells(dataset *d, loader *l, const own_row *cells, size_t n) {
     const size_t C = arrlenu(d->classes);
     mtan_real *row = arraddnptr(d->numbers, C);
@@ -320,7 +323,7 @@ static int add_cells(dataset *d, loader *l, const own_row *cells, size_t n) {
     return 1;
 }
 
-/* What the rows of one time say. */
+/* Adds the label or labels in the rows of one time. */
 static int add_time_label(dataset *d, loader *l, const own_row *rows, size_t n) {
     int32_t label = rows[0].channel;
     if (l->task == MTAN_TASK_LABELS) return add_cells(d, l, rows, n);
@@ -330,7 +333,7 @@ static int add_time_label(dataset *d, loader *l, const own_row *rows, size_t n) 
     return 1;
 }
 
-/* Labels of times, ascending; `first` is the record's first observation, or NULL. */
+/* Adds labels of times, ascending; `first` is the time of the record's first observation, or NULL. */
 static int add_time_labels(dataset *d, loader *l, const own_time *first) {
     own_row *mine = l->mine_labels;
     const size_t n = arrlenu(mine);
@@ -350,7 +353,7 @@ static int32_t label_of(const loader *l, int32_t record) {
     return record < (int32_t)arrlen(l->record_label) ? l->record_label[record] : MTAN_UNLABELED;
 }
 
-/* Has the record a label of its own, or one of several? */
+/* Does the record have a label of its own, or one of several? */
 static int has_label(const loader *l, int32_t record) {
     if (l->task == MTAN_TASK_LABELS) return l->label_groups.start[record + 1] > l->label_groups.start[record];
     return label_of(l, record) != MTAN_UNLABELED;
@@ -363,14 +366,14 @@ static int add_record_label(dataset *d, loader *l, int32_t record) {
     return add_cells(d, l, l->mine_labels, arrlenu(l->mine_labels));
 }
 
-/* Where channels or classes are given, they keep their places: then NULL. */
+/* Given channels or classes keep their places: then NULL. */
 static int32_t *set_names(char ***texts, char **given, const names *found) {
     if (!given) return names_sorted(found, texts);
     for (size_t i = 0; i < arrlenu(given); i++) arrput(*texts, tool_text(given[i]));
     return NULL;
 }
 
-/* The rows of a record, as its label cuts them. */
+/* Collects the rows of a record, up to the time of its label. */
 static void gather_events(loader *l, int32_t record) {
     const int32_t subject = own_subject(l->cuts, record);
     gather(&l->event_groups, subject, &l->mine);
@@ -394,8 +397,8 @@ static int add_record(dataset *d, loader *l, int32_t record) {
     return add_time_labels(d, l, first) || dataset_fail(d, "%s", l->labels.error);
 }
 
-/* Is no channel of the events a name of what does not change, or a value of it, "sex" or "sex=F"? A model, which has channels alone,
- * could not tell which is meant. */
+/* Checks that no channel of the events has the name of a static value, or of one of its values ("sex" or "sex=F"): a
+ * model knows only channels, and could not distinguish the two. */
 static int tell_apart(dataset *d, const loader *l) {
     char **statics = l->given.channels;
     const char *clash = NULL;
@@ -411,7 +414,8 @@ static int tell_apart(dataset *d, const loader *l) {
                                   l->options->statics, field_quote(clash).text);
 }
 
-/* The channels of a file of statics come first: their numbers are behind those of the events until then. */
+/* The channels of the file of statics come first in the data set, although until here they are numbered after those of
+ * the events. */
 static int place_channels(dataset *d, loader *l) {
     char **statics = l->given.channels;
     const int32_t n = (int32_t)arrlen(statics);
@@ -435,7 +439,7 @@ static int build(dataset *d, loader *l) {
     l->label_groups = group(l->label_rows, n);
     arrsetcap(d->records, (size_t)n);
     arrsetcap(d->events, arrlenu(l->rows) + arrlenu(l->statics) +
-                             1); /* never NULL: records point into it even when they have none */
+                             1); /* never NULL: records point into it even if they have no events */
     for (int32_t r = 0; r < n; r++) {
         if (own_is_divided(l->cuts, r) && !has_label(l, r)) continue;
         if (!add_record(d, l, r)) return 0;
@@ -444,7 +448,7 @@ static int build(dataset *d, loader *l) {
     return 1;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole file ---- */
 
 static void note_labels(dataset *d, const loader *l) {
     static const own_tally none;

@@ -1,4 +1,4 @@
-/* See own_columns.h. Each record's rows go through own_rows.h as those of a file do. */
+/* See own_columns.h. Each record's rows go through own_rows.h, like the rows of a file. */
 #include "own_columns.h"
 
 #include <float.h>
@@ -11,10 +11,10 @@
 typedef struct taking {
     const own_columns *columns;
     const own_options *options;
-    own_source events, labels; /* clock, origin, error and counts: there is no file */
+    own_source events, labels; /* used for clock, origin, error and counts; no file is open */
     const char **channels;     /* (n_channels) */
     const char **classes;      /* (n_classes) */
-    int32_t *channel_place;    /* (n_channels) in the data set; -1: the model has none of this name */
+    int32_t *channel_place;    /* (n_channels) places in the data set; -1: the model has no such channel */
     int32_t *class_place;      /* (n_classes) */
     own_row *rows, *timeless;  /* of one record: stb_ds arrays */
     own_tally tally;
@@ -47,7 +47,7 @@ static unsigned char *used_names(const int32_t *which, size_t rows, int32_t n) {
     return used;
 }
 
-/* Appends those from `first` on that are used to *texts, sorted as those of a file; place[i] is where i went. */
+/* Appends the used names from `first` on to *texts, sorted as from a file; place[i] is where name i went. */
 static void place_sorted(char ***texts, int32_t *place, const char **list, int32_t first, int32_t n,
                          const unsigned char *used) {
     names found;
@@ -62,7 +62,7 @@ static void place_sorted(char ***texts, int32_t *place, const char **list, int32
     names_free(&found);
 }
 
-/* Those of a model keep their places. 0: two of them have one name. */
+/* Names of a model keep their places. Returns 0 if two names are the same. */
 static int place_given(char ***texts, int32_t *place, const char **list, int32_t n, char **given) {
     names known;
     memset(&known, 0, sizeof known);
@@ -92,7 +92,7 @@ static size_t label_count(const own_columns *c) {
     return c->label_offset ? (size_t)c->label_offset[c->n_records] : (size_t)c->n_records;
 }
 
-/* In the order in which they are given, as columns of a file. */
+/* Names keep their given order, like the columns of a file. */
 static int place_several(dataset *d, taking *t) {
     const own_columns *c = t->columns;
     d->task = MTAN_TASK_LABELS;
@@ -121,7 +121,7 @@ static int place_classes(dataset *d, taking *t) {
 
 /* ---- rows ---- */
 
-/* A time of a row or label: OWN_ROW_GOOD, or OWN_ROW_STATIC where it has none. */
+/* Takes the time of a row or label: OWN_ROW_GOOD, or OWN_ROW_STATIC if it has none. */
 static own_outcome take_time(own_source *s, own_row *row, size_t at, const double *time, const int64_t *date) {
     row->line = (uint32_t)(at + 1);
     if (date) return row->time.ticks = date[at], date[at] == OWN_NO_DATE ? OWN_ROW_STATIC : OWN_ROW_GOOD;
@@ -177,7 +177,7 @@ static int take_events(dataset *d, taking *t, int32_t record) {
 
 /* ---- labels ---- */
 
-/* What is to be learned at a place of the labels becomes a label of the record that is made. 1, or 0 with an error. */
+/* Adds the label at a place of the columns to the record in progress. Returns 1, or 0 with an error. */
 
 static int take_class(dataset *d, const taking *t, size_t at) {
     const int32_t label = t->columns->label[at];
@@ -223,7 +223,7 @@ static int take_label(dataset *d, const taking *t, size_t at) {
                                 : take_class(d, t, at);
 }
 
-/* Is anything known there? */
+/* Is there a label at this place? */
 static int is_labelled(const own_columns *c, size_t at) {
     if (!c->several) return c->number ? !isnan(c->number[at]) : c->label[at] != MTAN_UNLABELED;
     for (int32_t i = 0; i < c->n_classes; i++)
@@ -231,7 +231,7 @@ static int is_labelled(const own_columns *c, size_t at) {
     return 0;
 }
 
-/* Two labels of one time have to be the same, or one of them is none. */
+/* Two labels of one time must be the same, or one of them must be missing. */
 static int take_time_labels(dataset *d, taking *t, int32_t record) {
     const own_columns *c = t->columns;
     const own_time *first = arrlen(t->rows) > 0 ? &t->rows[0].time : NULL;
@@ -266,7 +266,7 @@ static int take_labels(dataset *d, taking *t, int32_t record) {
     return t->columns->label_offset ? take_time_labels(d, t, record) : take_record_label(d, t, record);
 }
 
-/* ---- all of it ---- */
+/* ---- all columns ---- */
 
 static int is_ascending(const int64_t *offset, int32_t n) {
     for (int32_t i = 0; i < n; i++)

@@ -7,7 +7,7 @@
 #include "own_rows.h"
 #include "split.h"
 
-/* 1 + the part of that name; 0: there is none. */
+/* 1 + the part of that name; 0: no such part. */
 static int32_t part_named(const char *text) {
     for (int p = 0; p < SPLIT_PARTS; p++)
         if (strcmp(text, split_part_name(p)) == 0) return 1 + p;
@@ -34,7 +34,7 @@ static own_outcome read_part(dataset *d, own_source *s, const names *records, si
     return OWN_ROW_GOOD;
 }
 
-/* The records by their names. */
+/* Collects the names of the records. */
 static names names_of(const dataset *d) {
     names records;
     memset(&records, 0, sizeof records);

@@ -29,13 +29,13 @@ static const char *plural(size_t n) {
 /* ---- the header ---- */
 
 enum { LAYOUTS = 4 };
-typedef const char *layout[OWN_ROLES]; /* names of columns; NULL: there is none */
+typedef const char *layout[OWN_ROLES]; /* names of columns; NULL: no column */
 
-/* What the first row of a file may say. A role that its first layout has needs a column; but labels may be without times. */
+/* The allowed headers. A role that is in the first layout needs a column, except that labels may be without times. */
 static const struct {
     layout layouts[LAYOUTS];
     const char *help;
-    const char *wide; /* what each column of a wide file is; NULL: there are none */
+    const char *wide; /* meaning of the columns of a wide file; NULL: the file cannot be wide */
 } tables[OWN_TABLES] = {
     [OWN_EVENTS] = {{{"record", "time", "channel", "value"},
                      {"subject_id", "time", "code", "numeric_value"},
@@ -63,13 +63,13 @@ static const struct {
                       {"time_series_id", NULL, "name", "value"}},
                      "record,name,value, or record and one column per name",
                      "channel"}};
-static const char prediction_time[] = "prediction_time"; /* of MEDS, but any labels may have it */
+static const char prediction_time[] = "prediction_time"; /* from MEDS, but allowed for all labels */
 
 static char lower(char c) {
     return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
 }
 
-/* Are the letters the same, but for case and blanks around the first? */
+/* Are the names equal, apart from case and blanks around the first? */
 static int same_name(const char *text, const char *name) {
     text += strspn(text, " \t");
     for (; *name; text++, name++)
@@ -77,21 +77,21 @@ static int same_name(const char *text, const char *name) {
     return text[strspn(text, " \t")] == 0;
 }
 
-/* The first column of that name from `from` on, or -1. */
+/* The first column of that name, searching from `from` on, or -1. */
 static int32_t find_column(const own_source *s, const char *name, int32_t from) {
     for (int32_t i = from; i < (int32_t)arrlen(s->csv.fields); i++)
         if (same_name(s->csv.fields[i].text, name)) return i;
     return -1;
 }
 
-/* Gives a role the column of that name, if there is one. */
+/* Assigns the column of that name to a role, if there is one. */
 static int take_column(own_source *s, int role, const char *name) {
     s->name[role] = name;
     s->column[role] = name ? find_column(s, name, 0) : -1;
     return s->column[role] >= 0;
 }
 
-/* The first role that has no column and needs one, or -1. */
+/* The first role that needs a column and has none, or -1. */
 static int open_role(const own_source *s) {
     for (int role = 0; role < OWN_ROLES; role++) {
         const int needed = tables[s->table].layouts[0][role] && !(s->table == OWN_LABELS && role == OWN_TIME);
@@ -100,14 +100,15 @@ static int open_role(const own_source *s) {
     return -1;
 }
 
-/* Has every column of a layout been found? Nixtla's has none for channels. */
+/* Has every column of a layout been found? Nixtla's layout has no column for channels. */
 static int is_whole(const own_source *s, const layout columns) {
     for (int role = 0; role < OWN_ROLES; role++)
         if (columns[role] && s->column[role] < 0) return 0;
     return 1;
 }
 
-/* All columns of one layout of events; else every role by the first name that is there. As open_role. */
+/* Takes all columns of one layout of events if possible; otherwise, for each role, the first name that exists. Returns
+ * the same as open_role. */
 static int choose_columns(own_source *s) {
     const layout *layouts = tables[s->table].layouts;
     for (int i = 0; i < LAYOUTS && s->table == OWN_EVENTS; i++) {
@@ -120,7 +121,7 @@ static int choose_columns(own_source *s) {
     return open_role(s);
 }
 
-/* The columns that nothing is read from, for a note. */
+/* The columns that are not used, for a note. */
 static char *ignored_columns(const own_source *s) {
     char *list = NULL;
     for (int32_t i = 0; i < (int32_t)s->columns; i++) {
@@ -128,7 +129,7 @@ static char *ignored_columns(const own_source *s) {
         const int n = snprintf(text, sizeof text, "\"%s\"", field_quote(s->csv.fields[i].text).text);
         int used = s->group == i;
         for (int role = 0; role < OWN_ROLES; role++) used |= s->column[role] == i;
-        if (used || arrlen(list) > 300) continue; /* a note is not a place for a thousand columns */
+        if (used || arrlen(list) > 300) continue; /* keep the note short, even for a thousand columns */
         if (list) memcpy(arraddnptr(list, 2), ", ", 2);
         memcpy(arraddnptr(list, (size_t)n), text, (size_t)n);
     }
@@ -136,7 +137,7 @@ static char *ignored_columns(const own_source *s) {
     return list;
 }
 
-/* Is there a column that says what a row's channel or its value is, in any layout? A y is not enough: x,y,z are channels. */
+/* Is there a column for channels or values, in any layout? A y is not enough, because x,y,z are channels. */
 static int has_long_column(const own_source *s) {
     const layout *layouts = tables[s->table].layouts;
     for (int i = 0; i < LAYOUTS; i++)
@@ -145,7 +146,7 @@ static int has_long_column(const own_source *s) {
     return 0;
 }
 
-/* What is wrong with a column as a channel or a label, or NULL. */
+/* Returns what is wrong with a column as a channel or a label, or NULL. */
 static const char *column_fault(const own_source *s, const csv_field *field, names *seen) {
     const int32_t before = names_count(seen);
     if (field->length == 0)
@@ -159,7 +160,7 @@ static const char *column_fault(const own_source *s, const csv_field *field, nam
     return names_add(seen, field->text, field->length) < before ? "is there twice" : NULL;
 }
 
-/* Every column but those of the record and the time is a channel, or a label. 1, or 0 with error set. */
+/* Every column except the record's and the time's is a channel or a label. Returns 1, or 0 with error set. */
 static int take_wide(own_source *s) {
     const char *fault = NULL;
     names seen;
@@ -177,8 +178,7 @@ static int take_wide(own_source *s) {
     return !fault;
 }
 
-/* Events, what is true of a record at all times, or labels, without a column that names channels or holds values. 1, or 0 with error
- * set. */
+/* Handles events, static values or labels without a column for channels or values. Returns 1, or 0 with error set. */
 static int try_wide(own_source *s, int *role) {
     const size_t least = s->column[OWN_TIME] >= 0 ? 3 : 2;
     if (!tables[s->table].wide || *role <= OWN_TIME || s->columns < least || has_long_column(s)) return 1;
@@ -329,7 +329,7 @@ own_outcome own_read_event(own_source *s, names *channels, int fixed, int skip_u
     if (row->channel < 0 && fixed) return unknown_channel(s, channel->text, skip_unknown);
     row->line = (uint32_t)s->csv.line;
     if (!is_static && own_read_time(s, row) != OWN_ROW_GOOD) {
-        s->cell = arrlenu(s->wide); /* the other cells would say the same */
+        s->cell = arrlenu(s->wide); /* the other cells would give the same result */
         return OWN_ROW_BAD;
     }
     if (row->channel < 0) row->channel = names_add(channels, channel->text, channel->length);
@@ -360,7 +360,7 @@ own_outcome own_read_truth(own_source *s, own_row *row) {
 
 /* ---- the rows of a record ---- */
 
-/* Where b is later than a: -1; earlier: 1. */
+/* 1 if a's line comes after b's, -1 if it comes before. */
 static int compare_lines(const own_row *a, const own_row *b) {
     return (a->line > b->line) - (a->line < b->line);
 }
@@ -379,7 +379,7 @@ static int by_ticks(const void *left, const void *right) {
 
 void own_sort(own_clock clock, own_row *rows, size_t n) {
     int (*compare)(const void *, const void *) = clock == OWN_DATES ? by_ticks : by_number;
-    for (size_t i = 1; i < n; i++) /* files mostly are in order */
+    for (size_t i = 1; i < n; i++) /* files are mostly in order */
         if (compare(&rows[i - 1], &rows[i]) > 0) {
             qsort(rows, n, sizeof *rows, compare);
             return;
@@ -394,7 +394,7 @@ field_excerpt own_time_text(own_clock clock, own_time time) {
     return clock == OWN_DATES ? field_date_text(time.ticks) : field_number_text(time.number);
 }
 
-/* Are times counted from the record's first observation? */
+/* Do times count from the record's first observation? */
 static int counts(const own_source *s) {
     return s->clock == OWN_DATES || s->origin == OWN_ORIGIN_RECORD;
 }
@@ -407,12 +407,13 @@ int own_moment(own_source *s, const own_row *row, own_time first, mtan_real *mom
     return isfinite(*moment) ? 1 : own_complain(s, row->line, "the time is too large for a float");
 }
 
-/* Would counting from their first tell the n times of a record apart better? Where they begin takes three bits of each, or more. */
+/* Would counting from the first time distinguish the record's n times better? Their common start takes at least three
+ * bits of each. */
 static int begins_late(const own_row *rows, size_t n) {
     return fabs(rows[0].time.number) > 8 * (rows[n - 1].time.number - rows[0].time.number);
 }
 
-/* Two distinct times of the record that became one mtan_real: 0 with error set where that is refused. */
+/* Counts two distinct times of the record that became one mtan_real; returns 0 with error set if that is refused. */
 static int merge_times(own_source *s, const own_row *rows, size_t n, const own_row *b, const char *record,
                        own_tally *tally) {
     const own_row *a = b - 1;
@@ -452,7 +453,7 @@ int own_add_events(dataset *d, own_source *s, own_row *rows, size_t n, const int
     return 1;
 }
 
-/* ---- records that labels cut out of others ---- */
+/* ---- records cut out of others by their labels ---- */
 
 static own_cut *cut_at(own_cut **cuts, int32_t record) {
     const own_cut whole = {{0}, -1, 0};
@@ -460,7 +461,7 @@ static own_cut *cut_at(own_cut **cuts, int32_t record) {
     return *cuts + record;
 }
 
-/* The record subject@time, or -1: there are too many. */
+/* Adds the record subject@time; -1: there are too many. */
 static int32_t name_part(names *records, const csv_field *subject, const csv_field *time) {
     const size_t n = subject->length + 1 + time->length;
     char *text = tool_calloc(n + 1, 1);

@@ -1,4 +1,4 @@
-/* See own_statics.h. The file is read whole: whether a name is a category is known at its end. */
+/* See own_statics.h. The file is read as a whole, because only its end shows whether a name is a category. */
 #include "own_statics.h"
 
 #include <stdio.h>
@@ -6,15 +6,15 @@
 #include <string.h>
 
 typedef struct entry {
-    int32_t record, name, text; /* numbers in three lists of names */
+    int32_t record, name, text; /* indices in three lists of names */
     uint32_t line;
 } entry;
 
-/* What a name stands for: a number, or a category. */
+/* The meaning of a name: a number, or a category. */
 typedef struct variable {
     int is_category;
-    names values;      /* of a category, unless the model says what they are */
-    int32_t *channels; /* of a category, their places in the list of channels: an stb_ds array */
+    names values;      /* of a category, unless the model defines them */
+    int32_t *channels; /* of a category: indices of its channels, an stb_ds array */
 } variable;
 
 typedef struct reader {
@@ -56,7 +56,7 @@ static int by_record(const void *a, const void *b) {
     return (x->line > y->line) - (x->line < y->line);
 }
 
-/* Sorts them; of two of one record and name one stays, and they must be the same. */
+/* Sorts the entries. Of entries with the same record and name one stays; their values must be equal. */
 static int sort_entries(own_statics *s, reader *r) {
     size_t kept = 0;
     if (r->entries) qsort(r->entries, arrlenu(r->entries), sizeof *r->entries, by_record);
@@ -84,7 +84,7 @@ static char *category_name(const char *name, const char *value) {
     return text;
 }
 
-/* What the file says are numbers; and the values of the others. */
+/* Decides from the file which names are numbers, and collects the values of the others. */
 static void find_categories(reader *r) {
     double number;
     for (size_t i = 0; i < arrlenu(r->entries); i++)
@@ -97,7 +97,7 @@ static void find_categories(reader *r) {
     }
 }
 
-/* Gives each name the channels that are its values: those that begin with it and an equals sign. */
+/* Gives each name its channels: those that begin with the name and an equals sign. */
 static void share_channels(reader *r, char **channels) {
     for (int32_t c = 0; c < (int32_t)arrlen(channels); c++) {
         const char *equals = strchr(channels[c], '=');
@@ -106,7 +106,7 @@ static void share_channels(reader *r, char **channels) {
     }
 }
 
-/* What the model says: a name that is no channel itself, but has values that are. */
+/* Decides from the model: a name is a category if it is no channel itself but has values that are. */
 static void known_categories(reader *r) {
     for (int32_t k = 0; k < names_count(&r->names); k++) {
         const char *name = names_text(&r->names, k);
@@ -115,7 +115,7 @@ static void known_categories(reader *r) {
     }
 }
 
-/* The values of a category, in order: appended as its channels. */
+/* Appends the values of a category, sorted, as its channels. */
 static void add_category(own_statics *s, const reader *r, int32_t name) {
     char **sorted = NULL;
     int32_t *place = names_sorted(&r->variables[name].values, &sorted);
@@ -126,7 +126,7 @@ static void add_category(own_statics *s, const reader *r, int32_t name) {
     arrfree(sorted), arrfree(place);
 }
 
-/* The file's own, by name. */
+/* The channels of the file, by name. */
 static void make_channels(own_statics *s, reader *r) {
     char **sorted = NULL;
     int32_t *place = names_sorted(&r->names, &sorted);
@@ -142,7 +142,7 @@ static void make_channels(own_statics *s, reader *r) {
 
 /* ---- rows ---- */
 
-/* A category is observed whole: 1 for its value, 0 for the others. */
+/* A category is observed as a whole: 1 for its value, 0 for the others. */
 static void add_values(own_statics *s, reader *r, const entry *e, char **channels) {
     const int32_t *of = r->variables[e->name].channels;
     char *mine = category_name(names_text(&r->names, e->name), names_text(&r->texts, e->text));
@@ -192,7 +192,7 @@ static int make_rows(own_statics *s, reader *r, char **channels) {
     return 1;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole file ---- */
 
 static int read_file(own_statics *s, reader *r, const char *path, char **channels) {
     own_outcome got;

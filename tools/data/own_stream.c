@@ -1,4 +1,4 @@
-/* See own.h: record after record. The row that begins a record ends the one before it, so one row waits in the CSV
+/* See own.h: one record at a time. The first row of a record ends the record before it, so one row waits in the CSV
  * reader between calls. */
 #include "own.h"
 
@@ -10,7 +10,7 @@
 
 /* Hashes of the names seen: open addressing, at most three quarters in use; 0 is free. */
 typedef struct seen {
-    uint64_t *slots; /* stb_ds array, a power of two of them */
+    uint64_t *slots; /* stb_ds array; its length is a power of two */
     size_t used;
 } seen;
 
@@ -21,18 +21,18 @@ struct own_stream_state {
     seen seen;
     own_tally tally;
     own_row *rows;     /* of the record in progress */
-    own_row *statics;  /* likewise, those without a time */
-    own_statics given; /* by a file of their own */
-    char *name;        /* its name, an stb_ds array; empty: there is none */
-    char trouble[512]; /* its first error, or what ended the stream; "" while all is well */
-    char torn[512];    /* the first error of rows behind its last good one */
+    own_row *statics;  /* its rows without a time */
+    own_statics given; /* from the file of static values */
+    char *name;        /* its name, an stb_ds array; empty: no record in progress */
+    char trouble[512]; /* its first error, or what ended the stream; "" if there is none */
+    char torn[512];    /* the first error of rows after its last good one */
     int waiting;       /* the row just read belongs to the next record */
-    int ended, failed; /* the source has no more rows; and why is in trouble */
+    int ended, failed; /* the source has no more rows; the reason is in `trouble` */
 };
 
 /* ---- names seen ---- */
 
-/* Puts the hash in; 0 if it is there already. */
+/* Inserts the hash; 0 if it exists already. */
 static int put_hash(uint64_t *slots, uint64_t hash) {
     const size_t mask = arrlenu(slots) - 1;
     size_t i = (size_t)hash & mask;
@@ -64,7 +64,7 @@ static void copy_error(char *to, const char *from) {
     if (!to[0]) memcpy(to, from, strlen(from) + 1);
 }
 
-/* The row just read begins a record. 0: it was there before. */
+/* The row just read begins a record. Returns 0 if that record came before. */
 static int begin(struct own_stream_state *s) {
     const csv_field *name = own_field(&s->source, OWN_NAME);
     if (!is_new(&s->seen, name->text, name->length))
@@ -76,7 +76,7 @@ static int begin(struct own_stream_state *s) {
     return 1;
 }
 
-/* The row just read belongs to the record in progress. */
+/* Adds the row just read to the record in progress. */
 static void add_row(struct own_stream_state *s) {
     own_row row;
     s->torn[0] = 0;
@@ -90,7 +90,7 @@ static void add_row(struct own_stream_state *s) {
     }
 }
 
-/* Reads on until a record ends: 1; 0 when the stream has failed. */
+/* Reads until a record ends. Returns 1, or 0 if the stream has failed. */
 static int read_record(struct own_stream_state *s) {
     while (!s->ended) {
         const own_outcome got = s->waiting ? OWN_ROW_GOOD : own_source_next(&s->source);
@@ -116,13 +116,13 @@ static int read_record(struct own_stream_state *s) {
 
 static void clear(dataset *one, const own_options *o) {
     arrsetlen(one->records, 0), arrsetlen(one->events, 0), arrsetlen(one->names, 0), arrsetlen(one->time_texts, 0);
-    arrsetcap(one->events, 1); /* never NULL: the record points into it even when it has none */
+    arrsetcap(one->events, 1); /* never NULL: the record points into it even if it has no events */
     one->error[0] = 0;
     if (!one->channels)
         for (size_t i = 0; i < arrlenu(o->channels); i++) arrput(one->channels, tool_text(o->channels[i]));
 }
 
-/* The record in progress becomes the one of `one`. */
+/* Moves the record in progress to `one`. */
 static own_status deliver(struct own_stream_state *s, dataset *one) {
     dataset_add_record(one, s->name, -1);
     strcpy(one->unit, s->source.clock == OWN_DATES ? "hours" : "");
@@ -139,7 +139,7 @@ static own_status deliver(struct own_stream_state *s, dataset *one) {
     return OWN_BAD_RECORD;
 }
 
-/* Behind the last record: bad rows without any record, then the notes, once. */
+/* After the last record: reports bad rows that belong to no record, then the notes, once. */
 static own_status finish(struct own_stream_state *s, dataset *one) {
     if (s->torn[0]) {
         copy_error(one->error, s->torn);

@@ -12,7 +12,8 @@ static const double lead = 2.5; /* hours between pulse and fever */
 const char *const patient_channels[PATIENT_CHANNELS] = {"temperature", "pulse", "pressure"};
 const char *const patient_classes[2] = {"fever-first", "pulse-first"};
 
-/* Of a channel: its usual value, how patients differ, how it follows the rhythm and the episode, its noise, how often it is taken. */
+/* Per channel: its usual value, the spread between patients, its response to the rhythm and to the episode, its noise,
+ * and how often it is measured. */
 static const struct vital {
     double base, spread, rhythm, episode, noise;
     int times;
@@ -33,7 +34,7 @@ double patient_truth(const patient *p, int32_t channel, double hour) {
            v->episode * p->height * episode(hour - p->onset - shift, p->fall);
 }
 
-/* ---- what is seen of it ---- */
+/* ---- the observations ---- */
 
 static double uniform(mtan_mt19937 *rng, double low, double high) {
     return low + (high - low) * numpy_uniform(rng);
@@ -56,7 +57,7 @@ static void sort_hours(double *hour, int n) {
         }
 }
 
-/* Nothing is taken during four hours, which are others for each channel. */
+/* Nothing is measured during four hours, which differ between channels. */
 static void observe(patient *p, int32_t channel, mtan_mt19937 *rng) {
     const struct vital *v = &vitals[channel];
     double hour[PATIENT_MOST], gap;

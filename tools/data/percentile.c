@@ -12,7 +12,7 @@ void sort_ascending(double *x, size_t n) {
     if (n > 1) qsort(x, n, sizeof *x, by_value);
 }
 
-/* From the nearer end, so that the result is monotone and hits both. */
+/* Interpolates from the nearer end, so that the result is monotone and exact at both ends. */
 double percentile_sorted(const double *x, size_t n, double percent) {
     const double place = percent / 100 * (double)(n - 1);
     const size_t i = (size_t)place < n - 1 ? (size_t)place : n - 1, next = i + 1 < n ? i + 1 : i;

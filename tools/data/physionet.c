@@ -31,7 +31,7 @@ static const char *const channels[PHYSIONET_CHANNELS] = {
 /* ---- one file ---- */
 
 typedef struct observation {
-    int32_t tick, channel, order; /* time in quanta; place in the file, so that sorting keeps it */
+    int32_t tick, channel, order; /* time in quanta; position in the file, which keeps the sort stable */
     float value;
 } observation;
 
@@ -44,7 +44,7 @@ static int by_id(const void *left, const void *right) {
     return a->id < b->id ? -1 : a->id > b->id;
 }
 
-/* Sorts; the first id that is there twice, or -1. */
+/* Sorts the list; returns the first id that occurs twice, or -1. */
 static int32_t sort_by_id(numbered *list, size_t n) {
     if (n) qsort(list, n, sizeof *list, by_id);
     for (size_t i = 1; i < n; i++)
@@ -55,15 +55,15 @@ static int32_t sort_by_id(numbered *list, size_t n) {
 typedef struct reader {
     dataset *data;
     numbered *outcomes; /* stb_ds array: ids and classes, ascending */
-    char *text;         /* stb_ds array: the file being read, with room for a zero behind it */
+    char *text;         /* stb_ds array: the file being read, with room for a final zero */
     size_t length[PHYSIONET_CHANNELS];
 
     observation *seen; /* stb_ds array: of the file being read */
-    int32_t tick;      /* of the row being read: all lines of one time that follow each other */
+    int32_t tick;      /* of the row being read: all consecutive lines of one time */
     float mean[PHYSIONET_CHANNELS], count[PHYSIONET_CHANNELS]; /* of that row */
 } reader;
 
-/* The same parameters come in the same order time after time: the search begins behind the last one found. */
+/* The same parameters come in the same order at every time, so the search starts after the last one found. */
 static int32_t find_channel(const reader *r, const char *name, size_t length, int32_t last) {
     for (int32_t i = 1; i <= PHYSIONET_CHANNELS; i++) {
         const int32_t c = (last + i) % PHYSIONET_CHANNELS;
@@ -72,7 +72,7 @@ static int32_t find_channel(const reader *r, const char *name, size_t length, in
     return -1;
 }
 
-/* Decimal digits at *at, at most `most`; -1 when there are none or the number is larger. */
+/* Parses decimal digits at *at; -1 if there are none or the number exceeds `most`. */
 static int32_t parse_digits(const char **at, int32_t most) {
     const char *start = *at;
     int32_t x = 0;
@@ -102,7 +102,7 @@ static void observe(reader *r, int32_t tick, int32_t channel, float value) {
     *count += 1;
 }
 
-/* "HH:MM,Parameter,Value"; a parameter that is not ours is skipped before its value is read. *last: channel found. */
+/* "HH:MM,Parameter,Value"; an unknown parameter is skipped before its value is read. *last: the channel found. */
 static int parse_line(reader *r, const char *text, const char *file, int line, int32_t *last) {
     const char *at = text, *name, *comma;
     const int32_t hours = parse_digits(&at, MOST_HOURS);
@@ -133,7 +133,7 @@ static int in_order(const observation *o, size_t n) {
     return 1;
 }
 
-/* The observations of a file as a record, with its label. */
+/* Adds the observations of a file as a record, with its label. */
 static void add_record(reader *r, int32_t id) {
     dataset *d = r->data;
     const size_t n = arrlenu(r->seen);
@@ -151,7 +151,7 @@ static void add_record(reader *r, int32_t id) {
     }
 }
 
-/* The carriage return that ends a line of Windows. */
+/* Removes the carriage return of a Windows line end. */
 static void cut_return(char *line, char *stop) {
     if (stop > line && stop[-1] == '\r') stop[-1] = 0;
 }
@@ -179,7 +179,7 @@ static int parse_file(reader *r, size_t bytes, const char *file, int32_t id) {
     return 1;
 }
 
-/* The record's id from a path that ends in <digits>.txt; -1 for any other. */
+/* The record's id from a path that ends in <digits>.txt; -1 for any other path. */
 static int32_t id_of(const char *path) {
     const char *slash = strrchr(path, '/'), *at = slash ? slash + 1 : path;
     const int32_t id = parse_digits(&at, MOST_ID);
@@ -190,7 +190,7 @@ static int32_t id_of(const char *path) {
 
 enum { BLOCK = 512 };
 
-/* An octal field of a header; -1 when it is none. */
+/* An octal field of a header; -1 if it is invalid. */
 static int64_t octal(const unsigned char *field, size_t length) {
     int64_t x = 0;
     size_t i = 0;
@@ -213,7 +213,7 @@ static int tar_bytes(reader *r, text_stream *archive, void *out, size_t bytes) {
     return dataset_fail(r->data, "%s: the archive ends early", archive->name);
 }
 
-/* The file behind a header: parsed if it is a record, else passed over. */
+/* Reads the file after a header: parses it if it is a record, else skips it. */
 static int tar_member(reader *r, text_stream *archive, const unsigned char header[BLOCK], size_t size) {
     char name[101] = {0}, file[256];
     const char kind = (char)header[156];
@@ -233,7 +233,7 @@ static int tar_member(reader *r, text_stream *archive, const unsigned char heade
     return 1;
 }
 
-/* After the last file: blocks of zeros. Reading to the end compares the checksum that gzip keeps there. */
+/* After the last file come blocks of zeros. Reading to the end lets gzip check its checksum. */
 static int tar_end(reader *r, text_stream *archive) {
     unsigned char rest[BLOCK];
     while (text_bytes(archive, rest, sizeof rest) > 0) {
@@ -304,7 +304,7 @@ static int join(reader *r, char out[PATH_BYTES], const char *folder, const char 
     return dataset_fail(r->data, "%.100s...: the path is too long", folder);
 }
 
-/* 1: it is there, 0: it is not, -1: failed. */
+/* 1: it exists, 0: it does not, -1: failed. */
 static int is_there(reader *r, const char *path, struct stat *status) {
     if (stat(path, status) == 0) return 1;
     if (errno == ENOENT || errno == ENOTDIR) return 0;
@@ -352,7 +352,7 @@ static int read_folder(reader *r, const char *path) {
     return good;
 }
 
-/* The records from `first` on by id. Their events stay where they are. */
+/* Sorts the records from `first` on by id. Their events stay in place. */
 static int sort_records(reader *r, const char *path, size_t first) {
     dataset_record *records = r->data->records, *old;
     const size_t n = arrlenu(records) - first;
@@ -369,7 +369,7 @@ static int sort_records(reader *r, const char *path, size_t first) {
     return twice < 0 || dataset_fail(r->data, "%s: record %d is there twice", path, (int)twice);
 }
 
-/* One set, from a file or a folder of texts. */
+/* Reads one set, from a file or a folder of texts. */
 static int read_set(reader *r, const char *path, int is_folder) {
     const size_t first = arrlenu(r->data->records);
     if (!(is_folder ? read_folder(r, path) : read_archive(r, path))) return 0;
@@ -378,7 +378,7 @@ static int read_set(reader *r, const char *path, int is_folder) {
     return sort_records(r, path, first);
 }
 
-/* Where a set of the folder is: 0 not there, 1 an archive, 2 a folder, -1 failed. */
+/* Finds a set in the folder: 0 not found, 1 an archive, 2 a folder, -1 failed. */
 static int find_set(reader *r, char path[PATH_BYTES], const char *folder, char set) {
     static const char *const endings[] = {".tar.gz", ".tar", ""};
     struct stat status;
@@ -392,7 +392,7 @@ static int find_set(reader *r, char path[PATH_BYTES], const char *folder, char s
     return 0;
 }
 
-/* all: of several sets none may be missing. */
+/* all: every set must exist. */
 static int read_sets(reader *r, const char *folder, const char *sets, int all) {
     char path[PATH_BYTES], above[PATH_BYTES];
     int found = 0;

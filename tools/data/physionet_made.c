@@ -1,8 +1,8 @@
-/* Records with the statistics of PhysioNet's set-a, made from nothing: for benchmarks where the data is not at hand.
+/* Records with the statistics of PhysioNet's set-a, generated for benchmarks where the data is not available.
  *
- * Measured on set-a per channel: in how many of 100 records it is ever observed, and at how many of 1000 of such a
- * record's times. The number of times is log-normal (quartiles 59, 72, 88: median 72, sigma 0.29), at most 203; the times
- * are even with jitter. Values are uniform: no kernel's time depends on them. */
+ * The statistics per channel, measured on set-a: in how many of 100 records it is ever observed, and at how many of
+ * 1000 times of such a record. The number of times is log-normal (quartiles 59, 72, 88: median 72, sigma 0.29), at most
+ * 203; the times are evenly spaced with jitter. Values are uniform, because no kernel's time depends on them. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,7 +26,8 @@ static double normal(mtan_mt19937 *rng) {
     return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
 }
 
-/* The events of one time. The draws do not depend on `density`, so that a larger one adds cells to the same record. */
+/* Adds the events of one time. The draws do not depend on `density`, so a larger density adds cells to the same
+ * record. */
 static void make_time(dataset *d, mtan_mt19937 *rng, mtan_real time, const unsigned char *present, int32_t channels,
                       double density) {
     int32_t n = 0;

@@ -1,5 +1,5 @@
-/* See prep.h: fitting, applying and matching; prep_text.c writes and reads. Never looks at a record outside the
- * training part, but for PREP_PUBLISHED. */
+/* See prep.h: fitting, applying and matching; prep_text.c writes and reads. Only PREP_PUBLISHED looks at records
+ * outside the training part. */
 #define MTAN_INTERNALS
 #include "prep.h"
 
@@ -42,20 +42,20 @@ static mtan_real clipped(const mtan_prep_channel *c, mtan_real x) {
     return (c->has & MTAN_HAS_HIGH) && x > c->high ? c->high : x;
 }
 
-/* A divisor that leaves finite values finite, or 1. */
+/* A divisor that keeps finite values finite, or 1. */
 static mtan_real usable(mtan_real scale) {
     return (scale < 0 || scale > 0) && scale >= -LARGEST && scale <= LARGEST ? scale : 1;
 }
 
 /* ---- fitting values ---- */
 
-/* The values of some records, channel after channel. */
+/* The values of some records, grouped by channel. */
 typedef struct columns {
     mtan_real *value;
     size_t *first; /* (D + 1) */
 } columns;
 
-/* What to do with each event of the first `parts` parts that is not a missing code. */
+/* Called for each event of the first `parts` parts, except codes of missing values. */
 typedef void (*visit)(columns *c, size_t channel, mtan_real value);
 
 static int is_code(const mtan_prep_channel *c, mtan_real value) {
@@ -77,7 +77,7 @@ static void count_value(columns *c, size_t channel, mtan_real value) {
     c->first[channel + 1]++;
 }
 
-/* first[channel] is where the next value goes, and ends as the start of the next channel. */
+/* first[channel] is the index of the channel's next value, and ends as the start of the next channel. */
 static void put_value(columns *c, size_t channel, mtan_real value) {
     c->value[c->first[channel]++] = value;
 }
@@ -123,7 +123,7 @@ static void fit_zscore(mtan_prep_channel *c, const mtan_real *x, size_t n) {
         const double apart = (double)clipped(c, x[i]) - mean;
         squares += apart * apart;
     }
-    find_range(&low, &high, x, n); /* rounding gives equal values a deviation */
+    find_range(&low, &high, x, n); /* due to rounding, equal values can have a small deviation */
     c->offset = (mtan_real)mean;
     c->scale = low < high ? usable((mtan_real)sqrt(squares / (double)n)) : 1;
 }
@@ -147,7 +147,7 @@ static void fit_values(prep *p, const dataset *d, const split *s) {
     free(c.value), free(c.first);
 }
 
-/* What training saw, so that a record of another unit can be told. */
+/* The range of the training values, which reveals a record in another unit. */
 static void fit_ranges(prep *p, const dataset *d, const split *s) {
     columns c = gather(p, d, s, SPLIT_TRAIN + 1);
     for (size_t k = 0; k < arrlenu(p->channel); k++) {
@@ -197,7 +197,7 @@ static char **copy_texts(char **from) {
     return texts;
 }
 
-/* Mean and standard deviation of the training records' numbers: as z-scores they suit any optimiser. */
+/* Mean and standard deviation of the training records' numbers: z-scores suit any optimiser. */
 static void fit_number(prep *p, const dataset *d, const int32_t *records) {
     mtan_prep_unit unit = {0, 1};
     double sum = 0, squares = 0, n = 0;

@@ -1,12 +1,13 @@
-/* Preprocessing as metadata of a model file: see prep.h. The library reads it (mtan_prep_open) and checks every number; what is
- * here writes it, says in words what the library refused, and keeps what it read in the tools' arrays. */
+/* Preprocessing as metadata of a model file: see prep.h. The library reads it (mtan_prep_open) and checks every number.
+ * The functions here write it, explain in words what the library refused, and copy what it read into the tools'
+ * arrays. */
 #include "prep.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Digits that bring the same bits back. */
+/* Enough digits to restore the same bits. */
 #ifdef MTAN_DOUBLE
 enum { DIGITS = 17 };
 #else
@@ -16,13 +17,13 @@ enum { ERROR_SIZE = 256, DOUBLE_DIGITS = 17 };
 
 static const char *const kinds[PREP_KINDS] = {"none", "published", "minmax", "zscore", "times"};
 
-/* The numbers of a channel, their keys, and what stands for none. */
+/* The numbers of a channel, their keys, and the value for none. */
 static const struct field {
     const char *key;
     size_t offset;
-    uint32_t flag; /* of `has`; 0: it is always there */
+    uint32_t flag; /* in `has`; 0: always present */
     double none;
-    int optional; /* left out where no channel has it */
+    int optional; /* left out if no channel has it */
 } fields[] = {{"mtan.prep.offset", offsetof(mtan_prep_channel, offset), 0, 0, 0},
               {"mtan.prep.scale", offsetof(mtan_prep_channel, scale), 0, 0, 0},
               {"mtan.prep.low", offsetof(mtan_prep_channel, low), MTAN_HAS_LOW, -INFINITY, 0},
@@ -63,13 +64,13 @@ static void put_text(char **text, const char *piece) {
 }
 
 static void put_number(char **text, double x, int digits) {
-    char piece[40] = "nan"; /* printf may give it a sign */
+    char piece[40] = "nan"; /* printf may print NaN with a sign */
     if (!isnan(x)) snprintf(piece, sizeof piece, "%.*g", digits, x);
     if (arrlenu(*text) > 0) arrput(*text, ' ');
     put_text(text, piece);
 }
 
-/* Adds the text, which goes. */
+/* Adds the text and frees it. */
 static void add_text(mtan_file_pair **pairs, const char *key, char *text) {
     arrput(text, 0);
     add_pair(pairs, key, text);
@@ -99,7 +100,7 @@ static void add_names(mtan_file_pair **pairs, const char *key, char **names) {
     add_text(pairs, key, text);
 }
 
-/* All that numbers depend on. */
+/* Adds everything that affects the numbers. */
 static void add_numbers(mtan_file_pair **pairs, const prep *p) {
     char *scales = NULL, *span = NULL;
     add_pair(pairs, "mtan.prep.kind", prep_kind_name(p->kind));
@@ -133,7 +134,7 @@ void prep_write(const prep *p, mtan_file_pair **pairs) {
 
 /* ---- reading ---- */
 
-/* What stands under a key, in words, for one that the library could not use. */
+/* What a key should contain, in words, for a value that the library could not use. */
 static const struct {
     const char *key, *wants;
 } wanted[] = {{"mtan.channels", "a number of channels"},
@@ -167,7 +168,7 @@ static char *value_of(const mtan_file *file, const char *key) {
     return text;
 }
 
-/* The scales of the parts of the split: the library looks at that of new records alone. */
+/* Reads the scales of all parts of the split; the library reads only the scale of new records. */
 static int read_scales(prep *p, const mtan_file *file, char *error) {
     char *text = value_of(file, "mtan.time.scale"), *at = text;
     int good = 1;
@@ -191,7 +192,7 @@ static void copy_names(char ***to, const char *const *names, int32_t n) {
     for (int32_t i = 0; names && i < n && names[i][0]; i++) arrput(*to, tool_text(names[i]));
 }
 
-/* What the library read, in the tools' arrays. */
+/* Copies what the library read into the tools' arrays. */
 static int take_all(prep *p, const mtan_prep *read, const mtan_file *file, char *error) {
     if (strlen(read->unit) >= sizeof p->unit) return snprintf(error, ERROR_SIZE, "mtan.time.unit is too long"), 0;
     p->kind = read_kind(file);
@@ -214,7 +215,7 @@ int prep_read(prep *p, const mtan_file *file, char *error) {
     void *memory;
     int good;
     memset(p, 0, sizeof *p);
-    mtan_prep_size(file, &bytes); /* where that fails, mtan_prep_open says at which key */
+    mtan_prep_size(file, &bytes); /* if it fails, mtan_prep_open reports the key */
     memory = tool_calloc(bytes + 1, 1);
     good = mtan_prep_open(&read, file, memory, bytes, &key) == MTAN_OK ? take_all(p, &read, file, error)
                                                                        : refuse(error, key);

@@ -9,7 +9,7 @@
 #include "array.h"
 #include "own_rows.h"
 
-/* Where a file's header has the column; -1 with error set. */
+/* Position of the column in a file's header; -1 with error set. */
 static ptrdiff_t find_column(const char *path, const char *column, char *error) {
     csv_reader r;
     ptrdiff_t found = -1;
@@ -23,7 +23,7 @@ static ptrdiff_t find_column(const char *path, const char *column, char *error) 
     return found;
 }
 
-/* A label with a prediction time is that of a record of its own, subject@time. The caller frees it. */
+/* The record of a row; a label with a prediction time belongs to the record subject@time. The caller frees the name. */
 static char *record_of(const own_source *s) {
     const csv_field *name = own_field(s, OWN_NAME), *time = s->cuts ? own_field(s, OWN_TIME) : NULL;
     const int cut = time && time->length > 0;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* How many bytes follow a first byte; -1: no character starts so. */
+/* The number of bytes after a first byte; -1: no character starts with it. */
 static int following(unsigned char first) {
     if (first < 0x80) return 0;
     if (first >= 0xC2 && first <= 0xDF) return 1;
@@ -11,7 +11,7 @@ static int following(unsigned char first) {
     return first >= 0xF0 && first <= 0xF4 ? 3 : -1;
 }
 
-/* The next character, or -1: an overlong form as well, for it would hide what it is. */
+/* The next character, or -1. An overlong form is invalid too, because it would hide the character. */
 static int32_t next_code(const char **text) {
     static const int32_t least[4] = {0, 0x80, 0x800, 0x10000};
     const unsigned char *s = (const unsigned char *)*text;
@@ -26,7 +26,7 @@ static int32_t next_code(const char **text) {
     return more < 0 || c < least[more] || c > 0x10FFFF || (c >= 0xD800 && c <= 0xDFFF) ? -1 : c;
 }
 
-/* Not a control character, a mark of direction or a code that means nothing. */
+/* Is it neither a control character, nor a mark of direction, nor a noncharacter? */
 static int is_shown(int32_t c) {
     if (c < 0x20 || (c >= 0x7F && c < 0xA0)) return 0;
     if (c == 0x200E || c == 0x200F || (c >= 0x202A && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069)) return 0;
@@ -63,7 +63,7 @@ int shown_put(FILE *out, const char *text, size_t width, size_t most) {
 void shown_escape(char *out, size_t size, const char *text) {
     size_t used = 0;
     *out = 0;
-    while (*text && used + 17 < size) { /* four bytes of one character, each as \xe9, and the zero */
+    while (*text && used + 17 < size) { /* room for four bytes of one character, each as \xe9, and the zero */
         const char *from = text;
         const int plain = shown_next(&text) != SHOWN_NOT;
         for (; from < text; from++)

@@ -1,4 +1,4 @@
-/* See split.h. Refuses to leave training or test empty, or validation where the kind has one. */
+/* See split.h. It refuses to leave training or test empty, or validation if the kind has a validation part. */
 #include "split.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 
 enum { ERROR_SIZE = 256 };
 
-/* What is drawn: groups of records, or each record by itself. */
+/* The drawn items: groups of records, or single records. */
 static buckets find_items(const dataset *d, int by_group) {
     const size_t n = arrlenu(d->records);
     int32_t *key = tool_calloc(n, sizeof *key);
@@ -40,7 +40,7 @@ static int draw_parts(split *s, const buckets *items, const split_way *how, char
     const size_t n_valid = sklearn_split(inner, n_rest, kind == SPLIT_TWO ? 1 : 0.8, second);
     for (size_t i = 0; i < n_test; i++) add_item(s, SPLIT_TEST, items, order[i]);
     for (size_t i = 0; i < n_rest; i++) {
-        const size_t from = kind == SPLIT_TWO ? i : (size_t)inner[i]; /* one draw: its order stays */
+        const size_t from = kind == SPLIT_TWO ? i : (size_t)inner[i]; /* a single draw keeps its order */
         add_item(s, i < n_valid ? SPLIT_VALID : SPLIT_TRAIN, items, order[n_test + from]);
     }
     free(order), free(inner);
@@ -49,7 +49,8 @@ static int draw_parts(split *s, const buckets *items, const split_way *how, char
 
 /* ---- by class ---- */
 
-/* (C) How many labels of several are more frequent than each: rare ones are the hardest to spread over the parts. */
+/* (C) The rank of each of several labels: the number of more frequent labels. Rare labels are the hardest to spread
+ * over the parts. */
 static int32_t *rank_labels(const dataset *d) {
     const size_t C = arrlenu(d->classes), cells = arrlenu(d->numbers);
     int32_t *rank = tool_calloc(C, sizeof *rank), *count = tool_calloc(C, sizeof *count);
@@ -60,7 +61,8 @@ static int32_t *rank_labels(const dataset *d) {
     return rank;
 }
 
-/* What a row of labels is dealt by: its class, or the rarest of several labels that it has; 0 where it has none of them. */
+/* The class by which a row of labels is dealt: its class or, with several labels, the rarest label that it has; 0 if it
+ * has none. */
 static int32_t row_class(const dataset *d, const int32_t *rank, size_t row) {
     const size_t C = arrlenu(d->classes);
     int32_t class = d->labels[row];
@@ -69,7 +71,7 @@ static int32_t row_class(const dataset *d, const int32_t *rank, size_t row) {
     return class;
 }
 
-/* The largest class of each item; -1: it has none. */
+/* The largest class of each item; -1: no class. */
 static void find_classes(int32_t *class, const dataset *d, const buckets *items) {
     int32_t *rank = d->task == MTAN_TASK_LABELS ? rank_labels(d) : NULL;
     for (size_t i = 0; i < items->n; i++) {
@@ -85,7 +87,7 @@ static void find_classes(int32_t *class, const dataset *d, const buckets *items)
     free(rank);
 }
 
-/* The places in `list` of each class, those without a class together. */
+/* Groups the places in `list` by class; items without a class form a group. */
 static buckets group_classes(const int32_t *class, const int32_t *list, size_t n) {
     int32_t *key = tool_calloc(n, sizeof *key);
     for (size_t i = 0; i < n; i++) key[i] = class[list[i]] + 1;
@@ -94,8 +96,8 @@ static buckets group_classes(const int32_t *class, const int32_t *list, size_t n
     return classes;
 }
 
-/* How many of a class of n go to test and validation. One stays in training, one goes to each of the others as long as there
- * are any; `owed` is what classes before were short of. */
+/* How many items of a class of n go to test and validation. One stays in training, and each other part gets one as long
+ * as there are any. `owed` is what earlier classes could not give. */
 static void count_parts(int32_t count[SPLIT_PARTS], int32_t n, const double *share, double *owed) {
     static const int after_training[] = {SPLIT_TEST, SPLIT_VALID};
     int32_t spare = n - 1;
@@ -122,8 +124,8 @@ static int by_size(const void *a, const void *b) {
     return x->n != y->n ? (x->n > y->n) - (x->n < y->n) : (x->class > y->class) - (x->class < y->class);
 }
 
-/* Deals the n items of `list` to the parts, class by class, the smallest first: the large ones make up for what those took
- * beyond their share. */
+/* Deals the n items of `list` to the parts, class by class, the smallest first: large classes compensate for what small
+ * ones took beyond their share. */
 static void deal_parts(uint8_t *part, const int32_t *class, const int32_t *list, size_t n, const double *share,
                        uint32_t seed) {
     double owed[SPLIT_PARTS] = {0};
@@ -153,7 +155,7 @@ static void take_parts(split *s, const buckets *items, const uint8_t *part) {
     for (size_t i = 0; i < items->n; i++) add_item(s, part[i], items, (int32_t)i);
 }
 
-/* 0: a part would be empty. */
+/* Returns 0 if a part would be empty. */
 static int draw_stratified(split *s, const dataset *d, const buckets *items, uint32_t seed) {
     static const double share[SPLIT_PARTS] = {[SPLIT_VALID] = 0.16, [SPLIT_TEST] = 0.2};
     int32_t *class = tool_calloc(items->n, sizeof *class), *list = tool_calloc(items->n, sizeof *list);
@@ -171,7 +173,7 @@ static int draw_stratified(split *s, const dataset *d, const buckets *items, uin
 
 /* ---- scikit-learn's StratifiedKFold ---- */
 
-/* Has each record one label? */
+/* Does each record have one label? */
 static int has_one_label(const dataset *d, char *error) {
     for (size_t i = 0; i < arrlenu(d->records); i++) {
         const dataset_record *r = &d->records[i];
@@ -183,8 +185,8 @@ static int has_one_label(const dataset *d, char *error) {
     return 1;
 }
 
-/* Deals the items to the folds. All items sorted by class are dealt in turn, which says how many of a class each fold
- * gets; which ones is a shuffle within the class. */
+/* Deals the items to the folds. Dealing all items in turn, sorted by class, gives the number of items of a class per
+ * fold; a shuffle within the class selects them. */
 static void deal_folds(int32_t *fold, const buckets *classes, int32_t folds, uint32_t seed) {
     mtan_mt19937 rng;
     mtan_mt_seed(&rng, seed);
@@ -200,13 +202,13 @@ static void deal_folds(int32_t *fold, const buckets *classes, int32_t folds, uin
     }
 }
 
-/* The last fifth, in order, is for validation. */
+/* The last fifth, in order, goes to validation. */
 static void end_is_for_validation(uint8_t *part, const int32_t *rest) {
     const size_t n = arrlenu(rest), n_train = (size_t)(0.8 * (double)n);
     for (size_t i = n_train; i < n; i++) part[rest[i]] = SPLIT_VALID;
 }
 
-/* The chosen fold is the test set; a fifth of the others is for validation. */
+/* The chosen fold is the test set; a fifth of the other folds goes to validation. */
 static void take_fold(split *s, const buckets *items, const int32_t *fold, const int32_t *class, const split_way *how) {
     static const double share[SPLIT_PARTS] = {[SPLIT_VALID] = 0.2};
     uint8_t *part = tool_calloc(items->n, 1);
@@ -221,7 +223,7 @@ static void take_fold(split *s, const buckets *items, const int32_t *fold, const
     arrfree(rest), free(part);
 }
 
-/* A class must fill the folds, as scikit-learn has it, or all items together where folds are of any data. */
+/* Each class must fill the folds, as in scikit-learn; for folds of any data, all items together must. */
 static int draw_fold(split *s, const dataset *d, const buckets *items, const split_way *how, char *error) {
     const int32_t folds = how->folds;
     int32_t *class, *fold, *list;
@@ -275,18 +277,18 @@ static int take_given(split *s, const dataset *d, const buckets *items, char *er
         }
         add_item(s, d->records[first].part - 1, items, (int32_t)i);
     }
-    for (int p = 0; p < SPLIT_TEST; p++) /* who gives a split may test on other data */
+    for (int p = 0; p < SPLIT_TEST; p++) /* with a given split, the test may use other data */
         if (!s->part[p]) return snprintf(error, ERROR_SIZE, "the split has no %s record", part_names[p]), 0;
     return 1;
 }
 
-/* ---- the whole ---- */
+/* ---- making a split ---- */
 
 static void put_bytes(uint8_t out[8], uint64_t x) {
     for (int i = 0; i < 8; i++) out[i] = (uint8_t)(x >> 8 * i);
 }
 
-/* (records) The part of each. */
+/* (records) The part of each record. */
 static uint8_t *parts_of_records(const split *s, size_t records) {
     uint8_t *part = tool_calloc(records, 1);
     for (int p = 0; p < SPLIT_PARTS; p++)
@@ -294,7 +296,7 @@ static uint8_t *parts_of_records(const split *s, size_t records) {
     return part;
 }
 
-/* A chain over the records in the data set's order: the hash so far, that of the name, the part. The same on every
+/* A chain over the records in the data set's order: the hash so far, the hash of the name, the part. The same on every
  * host. */
 static uint64_t hash_split(const split *s, const dataset *d) {
     const size_t n = arrlenu(d->records);
@@ -311,7 +313,7 @@ static uint64_t hash_split(const split *s, const dataset *d) {
     return hash;
 }
 
-/* Takes 64 bits more into a hash. */
+/* Mixes 64 more bits into a hash. */
 static uint64_t mix(uint64_t hash, uint64_t word) {
     hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15); /* 2^64 over the golden ratio, odd */
     return hash ^ hash >> 32;
@@ -327,7 +329,7 @@ static uint64_t hash_texts(char **texts) {
     return hash;
 }
 
-/* As float, so that both builds agree. */
+/* The bits as float, so that both builds agree. */
 static uint64_t bits_of(mtan_real x) {
     const float number = (float)x;
     uint32_t bits;
@@ -355,7 +357,7 @@ static uint64_t hash_labels(const dataset *d, size_t record) {
     return hash;
 }
 
-/* Sums over the records do not depend on their order. */
+/* Sums over the records are independent of their order. */
 static void hash_data(split *s, const dataset *d) {
     s->values = hash_texts(d->channels), s->labels = hash_texts(d->classes);
     for (size_t i = 0; i < arrlenu(d->records); i++) s->values += hash_events(d, i), s->labels += hash_labels(d, i);
@@ -385,7 +387,7 @@ int split_make(split *s, const dataset *d, const split_way *how, char *error) {
     return good;
 }
 
-/* (n) The part of each item, which is that of its records. */
+/* (n) The part of each item, which is its records' part. */
 static uint8_t *parts_of_items(const split *s, const buckets *items, size_t records) {
     uint8_t *of_record = parts_of_records(s, records), *part = tool_calloc(items->n, 1);
     for (size_t i = 0; i < items->n; i++) part[i] = of_record[items->member[items->first[i]]];

@@ -7,7 +7,7 @@
 
 #include "generators.h"
 
-/* numpy.random after seed(): the twister, and the second half of the last pair of normals. */
+/* The state of numpy.random after seed(): the twister, and the second normal of the last pair. */
 typedef struct {
     mtan_mt19937 mt;
     int has_normal;
@@ -19,7 +19,7 @@ static void numpy_seed(numpy_random *rng, uint32_t seed) {
     rng->has_normal = 0;
 }
 
-/* randn(): Marsaglia's polar method. The second number of a pair is the first that is handed out. */
+/* randn(): Marsaglia's polar method. The second number of a pair is returned first. */
 static double numpy_normal(numpy_random *rng) {
     if (rng->has_normal) {
         rng->has_normal = 0;
@@ -37,7 +37,7 @@ static double numpy_normal(numpy_random *rng) {
     return factor * y;
 }
 
-/* linspace(0, 1, n)[i]: the step is rounded first, and the end is set. */
+/* linspace(0, 1, n)[i]: the step is rounded first, and the end is set explicitly. */
 static double even(size_t i, size_t n) {
     return i == n - 1 ? 1 : (double)i * (1.0 / (double)(n - 1));
 }
@@ -134,9 +134,9 @@ void synthetic_irregular(uint32_t seed, size_t n, size_t length, double *times, 
 
 /* ---- As a data set ---- */
 
-enum { MOST_NUMBERS = 1 << 26 }; /* of one array: 512 MB */
+enum { MOST_NUMBERS = 1 << 26 }; /* in one array: 512 MB */
 
-/* One series of C channels, each with its own ascending times (C, length): merged by time, then by channel. */
+/* Adds one series of C channels, each with its own ascending times (C, length): merged by time, then by channel. */
 static void add_events(dataset *d, size_t C, size_t length, const double *times, const double *values) {
     size_t next[SYNTHETIC_CHANNELS] = {0};
     dataset_record *r = &arrlast(d->records);
@@ -153,7 +153,7 @@ static void add_events(dataset *d, size_t C, size_t length, const double *times,
     }
 }
 
-/* The curves of one series (C, SYNTHETIC_TRUTH), by time, then by channel. */
+/* Adds the curves of one series (C, SYNTHETIC_TRUTH), by time, then by channel. */
 static void add_truth(dataset *d, size_t C, const double *truth) {
     for (size_t i = 0; i < SYNTHETIC_TRUTH; i++)
         for (size_t c = 0; c < C; c++) {

@@ -1,5 +1,6 @@
-/* See text_writer.h. The room is given: a stream that grows by itself (open_memstream) drops what it has no memory for and, with glibc,
- * says so to nobody but the one call, whose result nobody looks at. */
+/* See text_writer.h. The buffer is allocated here, because a stream that grows by itself (open_memstream) drops output
+ * that it has no memory for, and glibc reports that only to the printing call that failed, whose result is not
+ * checked. */
 #define _POSIX_C_SOURCE 200809L
 #include "text_writer.h"
 
@@ -14,7 +15,7 @@ typedef struct page {
     FILE *out;
 } page;
 
-/* The stream writes to `text` when it is closed, and when the program ends: it must not outlive it. */
+/* The stream writes to `text` when it is closed and when the program ends, so it must not outlive the buffer. */
 static void drop(void *argument) {
     page *p = argument;
     fclose(p->out);
@@ -39,7 +40,7 @@ char *text_write(text_body body, void *context, size_t *length) {
         const int good = fflush(p.out) == 0 && !ferror(p.out);
         const long end = ftell(p.out);
         fclose(p.out);
-        if (good && end >= 0 && (size_t)end + 1 < room) { /* a text that fills its room may have been cut */
+        if (good && end >= 0 && (size_t)end + 1 < room) { /* a text that fills the buffer may have been cut */
             p.text[end] = 0;
             *length = (size_t)end;
             return p.text;
