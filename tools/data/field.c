@@ -211,9 +211,7 @@ field_excerpt field_quote(const char *text) {
     size_t n = strlen(text);
     const int cut = n > MOST;
     if (cut)
-        for (n = MOST; n > MOST - 4 && ((unsigned char)text[n] & 0xc0) == 0x80;)
-            n--; /* do not split a UTF-8
-                                                                                       * character */
+        for (n = MOST; n > MOST - 4 && ((unsigned char)text[n] & 0xc0) == 0x80;) n--; /* keep UTF-8 characters whole */
     memcpy(e.text, text, n);
     strcpy(e.text + n, cut ? "..." : "");
     shown_clean(e.text);
