@@ -71,13 +71,7 @@ static unsigned facts_of(const plan *p, int free_model) {
 
 /* ---- trials ---- */
 
-enum {
-    KEPT = 3,
-    ROUNDS_MOST = 4,
-    TRIALS_MOST = 81,
-    PATH_ROOM = 4096
-}; /* one trial of KEPT goes on to the next
-                                                                         * round */
+enum { KEPT = 3, ROUNDS_MOST = 4, TRIALS_MOST = 81, PATH_ROOM = 4096 }; /* one of KEPT goes on to the next round */
 
 /* With few labelled records, the validation part is too small to tell one trial from another. Then every record outside
  * of the test part takes its turn in validation, and a trial is one run for each of TURNS splits.
