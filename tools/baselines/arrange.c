@@ -11,8 +11,8 @@
 
 /* ---- IP-Nets ---- */
 
-/* Of n events: of the c observations of a channel exactly floor(c / 5), where that is two or more, every choice as likely as
- * any other: an event is taken with the probability wanted / left. Returns how many. */
+/* Holds out, of the c observations of each channel among n events, exactly floor(c / 5) if that is two or more, with
+ * every choice equally likely: an event is taken with probability wanted / left. Returns their number. */
 static int32_t hold_out(mtan_event *held, const mtan_event *events, int32_t n, int32_t channels, mtan_mt19937 *rng) {
     int32_t *left = tool_calloc(2 * (size_t)channels, sizeof *left), *wanted = left + channels, count = 0;
     for (int32_t i = 0; i < n; i++) left[events[i].channel]++;
@@ -26,7 +26,7 @@ static int32_t hold_out(mtan_event *held, const mtan_event *events, int32_t n, i
     return count;
 }
 
-/* It learns to reconstruct what it is not shown: a record's targets are cells held out of its events. */
+/* IP-Nets learns to reconstruct cells that it does not see: a record's targets are cells held out of its events. */
 static void hold_cells_out(const baseline_batch *b) {
     for (int32_t i = 0; b->training && i < b->n; i++) {
         mtan_record *r = &b->records[i];
@@ -40,7 +40,8 @@ static void hold_cells_out(const baseline_batch *b) {
 
 /* ---- RNN-VAE as published ---- */
 
-/* A class per time is read at the record's own times. Without labels these are those of its events, which then stay. */
+/* A class per time is read at the record's own times. Without labels these are the times of its events, so the events
+ * must stay. */
 static int32_t keeps_events(const baseline_batch *b, const mtan_record *r) {
     return !b->training && b->config->classify == MTAN_CLASSIFY_TIME && !r->times;
 }
@@ -49,8 +50,8 @@ static void take_events(const baseline_batch *b, mtan_record *r, const mtan_reco
     if (!keeps_events(b, r)) r->events = from->events, r->n_events = from->n_events;
 }
 
-/* Its code reverses the batch instead of time: record i of n is encoded from the events of record n - 1 - i, and scored on its
- * own. */
+/* The published code reverses the batch instead of time: record i of n is encoded from the events of record n - 1 - i,
+ * and scored on its own. */
 static void reverse_records(const baseline_batch *b) {
     for (int32_t i = 0; b->training && i < b->n; i++) {
         mtan_record *r = &b->records[i];
@@ -64,11 +65,11 @@ static void reverse_records(const baseline_batch *b) {
     }
 }
 
-/* ---- which model has which ---- */
+/* ---- the models' hooks ---- */
 
 static const struct {
     const char *model;
-    int32_t faithful; /* as published alone */
+    int32_t faithful; /* 1: only with the published settings */
     baseline_hook hook;
 } hooks[] = {{"ip-nets", 0, {hold_cells_out, 0}}, {"rnn-vae", 1, {reverse_records, 1}}};
 

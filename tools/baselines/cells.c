@@ -2,7 +2,7 @@
 #include "cells.h"
 #include "ops.h"
 
-/* Events of the record that has most of them. */
+/* The number of events of the longest record. */
 static int32_t longest_record(const mtan_tape *tape) {
     const mtan_batch *batch = tape->batch;
     const int32_t D1 = batch->channels + 1, records = batch->records;
@@ -27,8 +27,8 @@ batch_cells cells_new(mtan_tape *tape, int32_t count, int32_t most) {
     return c;
 }
 
-/* Appends the cells of the events [from, to), which are one channel of one record, ascending in time; returns how many there are
- * then. */
+/* Appends the cells of the events [from, to), which are one channel of one record, ascending in time; returns the new
+ * number of cells. */
 static int32_t add_channel(const mtan_batch *batch, const mtan_real *time, batch_cells *c, int32_t n, int32_t from,
                            int32_t to) {
     for (int32_t i = from; i < to; n++) {

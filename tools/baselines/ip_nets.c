@@ -1,10 +1,12 @@
-/* See baselines.h. Interpolation-prediction networks (Shukla & Marlin, ICLR 2019). At points r, for channel d with cells (T_j, x_j):
+/* See baselines.h. Interpolation-prediction networks (Shukla & Marlin, ICLR 2019). At points r, for channel d with
+ * cells (T_j, x_j):
  *     y = sum_j w_j x_j / sum_j w_j,  w_j = exp(-alpha_d (r - T_j)^2);  lambda = sum_j w_j;  y' as y with 10 alpha_d
  *     omega_d = lambda_d / sum over channels of lambda;  ybar_d = mean of y_d over the points
  *     chi_d = sum_e Wc_de omega_e (y_e - ybar_e) + ybar_d
- * and a GRU reads [chi, lambda, y' - chi] point after point. The points are K even ones or, with a class per time, the queries.
- * In training the cells that are a record's targets are held out, and interpolated from the others at the record's own times.
- * Rows of points are step-major as those of a batch's sequence; the record of a row is in `owner`. */
+ * and a GRU reads [chi, lambda, y' - chi] point after point. The points are K evenly spaced ones or, with a class per
+ * time, the queries. In training, the cells that are a record's targets are held out, and interpolated from the others
+ * at the record's own times. Rows of points are step-major, like those of a batch's sequence; `owner` holds the record
+ * of a row. */
 #include <string.h>
 
 #include "baselines.h"
@@ -39,7 +41,7 @@ static mtan_status check(const mtan_config *c) {
     return is_switch(c->extra[SETTING_FAITHFUL]) ? check_sequence(c, c->extra[SETTING_BIDIRECTIONAL]) : MTAN_ERR_CONFIG;
 }
 
-/* Indices of the first parameter of each part; mean: faithful alone. */
+/* Indices of the first parameter of each part; only faithful has `mean`. */
 typedef struct roles {
     int32_t mean, kernel, cross, gru[2], head;
 } roles;
@@ -65,28 +67,28 @@ static void init(const mtan_config *c, const void *indices, mtan_real *weights, 
     for (size_t d = 0; d < (size_t)c->channels; d++) weights[cross.offset + d * ((size_t)c->channels + 1)] = 1;
 }
 
-/* ---- small things ---- */
+/* ---- helpers ---- */
 
 static void record(mtan_tape *tape, uint32_t op, const mtan_tensor *t, int32_t n) {
     mtan_node *node = mtan_record_op(tape, op);
     if (node) memcpy(node->t, t, (size_t)n * sizeof *t);
 }
 
-/* Whole numbers that a node can keep: a tensor of as many reals, which are at least as wide. */
+/* Integers in a tensor of as many reals, which are at least as wide: a form that a node can store. */
 static int32_t *ints_of(const mtan_tape *tape, mtan_tensor x) {
     return (int32_t *)(void *)mtan_data(tape, x);
 }
 
-/* ---- points: where a record is interpolated ---- */
+/* ---- points: the times at which a record is interpolated ---- */
 
 typedef struct points {
     int32_t rows, steps;
-    int32_t *first;    /* (steps + 1) row at which a step starts */
-    int32_t *length;   /* (B) steps, falling, by place in the sequence */
-    int32_t *place;    /* (B) of a record of the batch in the sequence: its row at step k is first[k] + place */
-    int32_t *start;    /* (B) its first point in `time`, of which it has length[place] */
+    int32_t *first;    /* (steps + 1) first row of each step */
+    int32_t *length;   /* (B) number of steps, descending, by place in the sequence */
+    int32_t *place;    /* (B) place of a record of the batch in the sequence: its row at step k is first[k] + place */
+    int32_t *start;    /* (B) its first point in `time`; it has length[place] points */
     mtan_real *time;   /* scaled */
-    mtan_tensor owner; /* (rows) record of a row, as a position of the batch */
+    mtan_tensor owner; /* (rows) record of a row, as an index in the batch */
 } points;
 
 static points points_new(mtan_tape *tape, int64_t rows, int32_t steps, int32_t times) {
@@ -104,13 +106,13 @@ static points points_new(mtan_tape *tape, int64_t rows, int32_t steps, int32_t t
     return p;
 }
 
-/* Squares of times stay finite, and small beside the inverse of the least weight. */
+/* Keeps squares of times finite, and small compared with the inverse of the smallest weight. */
 static mtan_real scaled(const mtan_forward *f, mtan_real time) {
     const double most = 1e9, t = f->config->embed_scale * (double)time;
     return (mtan_real)(t > most ? most : t < -most ? -most : t);
 }
 
-/* Steps and owners, from lengths and places. */
+/* Computes steps and owners from lengths and places. */
 static void points_finish(mtan_tape *tape, points *p) {
     const int32_t B = tape->batch->records;
     p->steps = p->length[0];
@@ -136,7 +138,7 @@ static points even_points(const mtan_forward *f) {
     return p;
 }
 
-/* Steps of the longest record, record b's being begin[b] up to begin[b + 1]; their bound while counting. */
+/* Length of the longest record, where record b is begin[b] up to begin[b + 1]; an upper bound while counting. */
 static int32_t longest(const mtan_tape *tape, const int32_t *begin) {
     int32_t most = 0;
     if (!op_runs(tape)) return tape->batch->steps;
@@ -145,7 +147,7 @@ static int32_t longest(const mtan_tape *tape, const int32_t *begin) {
     return most;
 }
 
-/* Every record's own times, those of record b at begin[b]: its queries, or its rows. */
+/* Every record's own times, which start at begin[b]: its queries, or its rows. */
 static points own_points(const mtan_forward *f, mtan_tensor time, const int32_t *begin) {
     const int32_t B = f->tape->batch->records;
     points p = points_new(f->tape, time.rows, longest(f->tape, begin), time.rows);
@@ -154,7 +156,7 @@ static points own_points(const mtan_forward *f, mtan_tensor time, const int32_t 
     for (int32_t b = 0; b < B; b++) {
         const int32_t length = begin[b + 1] - begin[b];
         p.start[b] = begin[b];
-        p.place[b] = 0; /* after the longer ones, and those as long before it */
+        p.place[b] = 0; /* after longer records, and after earlier ones of the same length */
         for (int32_t a = 0; a < B; a++)
             p.place[b] += begin[a + 1] - begin[a] > length || (a < b && begin[a + 1] - begin[a] == length);
         p.length[p.place[b]] = length;
@@ -164,18 +166,20 @@ static points own_points(const mtan_forward *f, mtan_tensor time, const int32_t 
 }
 
 /* ---- interpolation of every channel at the points ----
- * The nearest cell of a point is taken out of all exponents: its weight is 1, none is larger, and sums never vanish. alpha is all
- * that has a gradient here, one number to a channel, so the derivatives of the results are found along with them:
+ * The nearest cell of a point is taken out of all exponents: its weight becomes 1, no weight is larger, and sums never
+ * vanish. Only alpha has a gradient here, one number per channel, so the derivatives of the results are computed along
+ * with them:
  *     dy/dalpha = -sum_j p_j s_j (x_j - y),  d(log lambda)/dalpha = -sum_j p_j s_j - nearest^2
  * with p_j = w_j / sum w and s_j = (r - T_j)^2 - nearest^2. */
 
-/* Points that are done side by side. The trip count of the loops over them is known, so compilers make vectors of them. */
+/* Points per block. Loops over them have a known trip count, so compilers vectorise them. */
 enum { BLOCK = 32 };
 
-/* The largest weight is 1, so one of 1e-30 is lost in any sum. Smaller ones are slow to compute with, and are kept from coming up. */
+/* The largest weight is 1, so a weight of 1e-30 is lost in any sum. Smaller weights are slow to compute with, so they
+ * are prevented. */
 #define LEAST_EXPONENT ((mtan_real)-70) /* 4e-31 */
 #define LEAST_ROOT ((mtan_real)1e-3)    /* the tenth root of 1e-30 */
-#define NEVER_SEEN ((mtan_real)-1e30)   /* log lambda of a channel without a cell: exp and softmax make 0 of it */
+#define NEVER_SEEN ((mtan_real)-1e30)   /* log lambda of a channel without a cell: exp and softmax turn it into 0 */
 
 /* Sums over the cells of a channel at BLOCK points: of w x, w, w s x, w s. */
 typedef struct moments {
@@ -184,7 +188,7 @@ typedef struct moments {
 
 /* One channel at BLOCK points. */
 typedef struct lanes {
-    mtan_real point[BLOCK], near[BLOCK]; /* scaled time of the point, and of the cell nearest to it */
+    mtan_real point[BLOCK], near[BLOCK]; /* scaled time of the point, and of its nearest cell */
     struct {
         mtan_real y[BLOCK], log_lambda[BLOCK], fine[BLOCK];
         mtan_real dy[BLOCK], dlog_lambda[BLOCK], dfine[BLOCK]; /* with respect to alpha */
@@ -202,8 +206,8 @@ static void find_nearest(lanes *l, const mtan_real *time, int32_t n) {
     }
 }
 
-/* s and the exponent of w for a cell at time t. The difference of squares is made as a product: a square far off would lose what
- * tells neighbours apart. */
+/* Computes s and the exponent of w for a cell at time t. The difference of squares is computed as a product, because
+ * large squares would lose the difference between neighbours. */
 static void find_exponents(mtan_real *restrict s, mtan_real *restrict exponent, const mtan_real *restrict point,
                            const mtan_real *restrict near, mtan_real t, mtan_real alpha) {
     for (int i = 0; i < BLOCK; i++) {
@@ -213,7 +217,8 @@ static void find_exponents(mtan_real *restrict s, mtan_real *restrict exponent, 
     }
 }
 
-/* Weights for 10 alpha: tenth powers. Two loops, as gcc makes a branch of the choice where it has the powers of a constant. */
+/* Weights for 10 alpha: tenth powers. There are two loops, because in a single one gcc, which knows the powers of the
+ * constant, would turn the choice into a branch. */
 static void raise_weights(mtan_real *w) {
     for (int i = 0; i < BLOCK; i++) w[i] = w[i] > LEAST_ROOT ? w[i] : LEAST_ROOT;
     for (int i = 0; i < BLOCK; i++) {
@@ -236,7 +241,7 @@ static void add_cells(moments *restrict m, const mtan_real *restrict s, const mt
     }
 }
 
-/* y, and its derivative with respect to alpha where weights are exp(-factor alpha s). */
+/* y, and its derivative with respect to alpha for weights exp(-factor alpha s). */
 static void find_mean(mtan_real *restrict y, mtan_real *restrict dy, const moments *restrict m, mtan_real factor) {
     for (int i = 0; i < BLOCK; i++) {
         y[i] = m->sum[i] / m->total[i];
@@ -270,10 +275,10 @@ static void smooth_channel(const mtan_backend *k, lanes *l, mtan_real alpha, con
     find_mean(l->out.fine, l->out.dfine, &m, 10);
 }
 
-/* the tensors of its node */
+/* tensors of its node */
 enum { SMOOTH_Y, SMOOTH_LOG, SMOOTH_FINE, SMOOTH_ALPHA, SMOOTH_DY, SMOOTH_DLOG, SMOOTH_DFINE };
 
-/* Column d of the results, at rows first[0] + place, first[1] + place, ... up to `count`. */
+/* Writes column d of the results, at rows first[0] + place, first[1] + place, ... up to `count`. */
 static void scatter_lanes(const mtan_tape *tape, const mtan_tensor *t, const lanes *l, const int32_t *first,
                           int32_t place, int32_t count, int32_t d) {
     const mtan_real *from[7] = {l->out.y,  l->out.log_lambda,  l->out.fine, NULL,
@@ -285,7 +290,8 @@ static void scatter_lanes(const mtan_tape *tape, const mtan_tensor *t, const lan
     }
 }
 
-/* Record b at its points k up to k + BLOCK. Channels inside, so that the rows written stay in the cache. */
+/* Interpolates record b at its points k up to k + BLOCK. Channels are the inner loop, so that the written rows stay in
+ * the cache. */
 static void smooth_block(const mtan_tape *tape, const mtan_tensor *t, const points *p, const batch_cells *cells,
                          int32_t b, int32_t k, mtan_real *scratch) {
     const int32_t D = tape->batch->channels, place = p->place[b], left = p->length[place] - k;
@@ -305,7 +311,7 @@ static void smooth_block(const mtan_tape *tape, const mtan_tensor *t, const poin
     }
 }
 
-/* y, log_lambda and, where it has rows, fine: (rows of the points, D); alpha (1, D). */
+/* y, log_lambda and, if it has rows, fine: (rows of the points, D); alpha (1, D). */
 static void op_interpolate(mtan_tape *tape, mtan_tensor y, mtan_tensor log_lambda, mtan_tensor fine, mtan_tensor alpha,
                            const points *p, const batch_cells *cells) {
     const int32_t kept = tape->recording ? y.rows : 0, fine_kept = tape->recording ? fine.rows : 0, D = y.cols;
@@ -360,7 +366,7 @@ static void mean_back(mtan_tape *tape, const mtan_node *n) {
 }
 
 /* ---- y = omega (x - mean), omega the softmax of log lambda over the channels ----
- * A channel never seen has omega 0. Where none was seen the softmax is even, and x and mean are 0. */
+ * A channel that was never observed has omega 0. If none was, the softmax is uniform, and x and mean are 0. */
 
 enum { WEIGH_Y, WEIGH_X, WEIGH_LOG, WEIGH_MEAN, WEIGH_OWNER, WEIGH_OMEGA, WEIGH_SCRATCH };
 
@@ -494,7 +500,7 @@ static void pick_back(mtan_tape *tape, const mtan_node *n) {
                            n->t[0].cols);
 }
 
-/* ---- the points as the tape's sequence, for the library's GRU, in the forward pass and in the backward one ---- */
+/* ---- the points as the tape's sequence, for the library's GRU, in the forward and the backward pass ---- */
 
 typedef struct sequence {
     mtan_batch inner;
@@ -511,7 +517,7 @@ static void sequence_back(mtan_tape *tape, const mtan_node *n) {
     tape->batch = n->n[0] ? &s->inner : s->outer;
 }
 
-/* The states of a GRU that reads x (rows, 3D), forwards and, where there are two, backwards: h[0], h[1]. */
+/* States of the GRU over x (rows, 3D), forwards and, with two directions, backwards: h[0], h[1]. */
 static void run_gru(const mtan_forward *f, const points *p, mtan_tensor x, mtan_tensor h[2]) {
     mtan_tape *tape = f->tape;
     const roles *r = f->roles;
@@ -539,8 +545,8 @@ static const mtan_backward backward[] = {
 
 /* ---- cells ---- */
 
-/* The cells with their times scaled; without those that are held out (null: none is); faithful: a channel that then has
- * none gets one of the mean at time 0. */
+/* The cells with their times scaled, without the held-out ones (held null: none). Faithful: a channel without any cell
+ * left gets a cell of the mean at time 0. */
 static batch_cells kept_cells(const mtan_forward *f, const batch_cells *all, const int32_t *held) {
     const int32_t B = f->tape->batch->records, D = f->tape->batch->channels, more = faithful(f->config) ? D : 0;
     batch_cells c = cells_new(f->tape, all->count + B * more, all->most + more);
@@ -560,14 +566,15 @@ static batch_cells kept_cells(const mtan_forward *f, const batch_cells *all, con
     return c;
 }
 
-/* Position of the cell of an event among those of its channel, or -1. */
+/* Index of the cell of an event among those of its channel, or -1. */
 static int32_t find_cell(const batch_cells *cells, const int32_t *begin, const mtan_event *e) {
     for (int32_t j = begin[e->channel]; j < begin[e->channel + 1]; j++)
         if (!(cells->time[j] < e->time) && !(cells->time[j] > e->time)) return j;
     return -1;
 }
 
-/* held[j]: 1 where a cell is among its record's targets; a target that is no event counts for nothing. Returns how many are held. */
+/* Sets held[j] to 1 for cells among their record's targets; a target that is not an event is ignored. Returns the
+ * number of held cells. */
 static int32_t mark_held(const mtan_forward *f, const batch_cells *cells, int32_t *held) {
     const mtan_batch *batch = f->tape->batch;
     int32_t count = 0;
@@ -583,7 +590,8 @@ static int32_t mark_held(const mtan_forward *f, const batch_cells *cells, int32_
     return count;
 }
 
-/* goal and share (rows, D): the value of a held-out cell, and 1 / (D c) with c of them in its channel; 0 elsewhere. */
+/* goal and share (rows, D): the value of a held-out cell, and 1 / (D c) for c held-out cells in its channel; 0
+ * elsewhere. */
 static void fill_goals(const mtan_forward *f, const points *p, const batch_cells *cells, const int32_t *held,
                        mtan_tensor goal, mtan_tensor share) {
     mtan_tape *tape = f->tape;
@@ -661,7 +669,7 @@ static mtan_tensor held_out_loss(const mtan_forward *f, const batch_cells *all) 
     return y;
 }
 
-/* States at the queries, those of two directions side by side. */
+/* States at the queries; with two directions side by side. */
 static mtan_tensor states_at_queries(const mtan_forward *f, const points *p, const mtan_tensor *h) {
     mtan_tape *tape = f->tape;
     const mtan_batch *batch = tape->batch;

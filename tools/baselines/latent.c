@@ -48,7 +48,8 @@ int32_t add_rnn_encoder(mtan_params *p, const mtan_config *c) {
     return add_gru(p, "rec.rnn", 2 * c->channels + 1, c->enc_hidden);
 }
 
-/* Of one record. In TURNED_ROUND row i has the gap that its mirror image has to the row next in reverse order. */
+/* Gaps of one record. With TURNED_ROUND, row i gets the gap between its mirror image and the next row in reverse
+ * order. */
 static void fill_gaps(const mtan_forward *f, mtan_tensor gap, mtan_tensor time, mtan_tensor passed, int32_t b,
                       gap_kind kind) {
     row_walk w = walk_start(f, time, passed, b, kind != TO_ROW_AFTER), to = walk_start(f, time, passed, b, 0);
@@ -69,7 +70,7 @@ static mtan_tensor gaps_of(const mtan_forward *f, const dense_rows *rows, mtan_t
     return gap;
 }
 
-/* An update gate of exactly 1 leaves the state as it is, and nothing of the row has a gradient. */
+/* An update gate of exactly 1 keeps the state, and then nothing in the row has a gradient. */
 static void pass_over(const mtan_forward *f, mtan_tensor gates, mtan_tensor passed) {
     const int32_t N = f->config->enc_hidden;
     for (int32_t i = 0; op_runs(f->tape) && i < gates.rows; i++)
@@ -100,7 +101,8 @@ mtan_tensor apply_rnn_encoder(const mtan_forward *f, const dense_rows *rows, int
 void draw_latent(const mtan_forward *f, mtan_outputs *out, mtan_tensor states, int32_t index) {
     mtan_tape *tape = f->tape;
     const int32_t Z = f->config->latent;
-    const mtan_tensor found = apply_net(f, index, 1, states, 0); /* mean, and what std is the absolute value of */
+    const mtan_tensor found = apply_net(f, index, 1, states, 0); /* the mean, and a number whose absolute value is
+                                                                  * std */
     out->posterior = mtan_new(tape, states.rows, 2 * Z);
     mtan_op_copy(tape, mtan_columns(out->posterior, 0, Z), mtan_columns(found, 0, Z));
     op_logvar(tape, mtan_columns(out->posterior, Z, Z), mtan_columns(found, Z, Z));
@@ -122,7 +124,7 @@ int32_t most_queries(const mtan_tape *tape) {
     return most;
 }
 
-/* By insertion: they ascend already, but for an interpolation that asks otherwise. */
+/* Insertion sort, because queries ascend already, except for an interpolation in another order. */
 int32_t sort_queries(const mtan_forward *f, int32_t b, int32_t *order) {
     const mtan_batch *batch = f->tape->batch;
     const int32_t n = batch->query0[b + 1] - batch->query0[b];

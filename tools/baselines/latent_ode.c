@@ -1,9 +1,10 @@
-/* Latent ODEs (Rubanova et al., 2019): the decoder is an ODE for z, which starts from a sample at the record's first time and is read
- * at the queries. L-ODE-RNN has a GRU as encoder, L-ODE-ODE an ODE-RNN; both run from the last row to the first.
+/* Latent ODEs (Rubanova et al., 2019): the decoder is an ODE for z that starts from a sample at the record's first time
+ * and is read at the queries. L-ODE-RNN has a GRU as encoder, L-ODE-ODE an ODE-RNN; both run from the last row to the
+ * first.
  *
- * dopri5 controls its steps for every record and sample alone; with the setting "faithful" for the samples of a record together, and
- * the encoder of L-ODE-ODE has the published intervals. The setting most_steps is the most steps that dopri5 may take from one start
- * (ode.h says what happens beyond). */
+ * dopri5 controls its steps for every record and sample separately. With the setting "faithful" the samples of a record
+ * share their steps, and the encoder of L-ODE-ODE has the published intervals. The setting most_steps is the most steps
+ * that dopri5 may take from one start (ode.h describes what happens beyond). */
 #include "latent.h"
 
 #include <math.h>
@@ -19,7 +20,7 @@ static mtan_status check_decoder(const mtan_config *c) {
     return ok ? MTAN_OK : MTAN_ERR_CONFIG;
 }
 
-/* Indices of the parameters of either model: it has one of the two encoders. */
+/* Indices of the parameters of either model, which has one of the two encoders. */
 typedef struct roles {
     int32_t rnn;
     ode_rnn_roles ode_rnn;
@@ -33,7 +34,7 @@ static void add_decoder(mtan_params *p, const mtan_config *c, roles *r) {
     if (c->classify != MTAN_CLASSIFY_NONE) r->head = add_head(p, c, c->latent);
 }
 
-/* rec.z0 and the decoder */
+/* rec.z0 and the decoder. */
 static void start_rest(const mtan_config *c, mtan_real *weights, const roles *r, mtan_mt19937 *rng) {
     start_net(c, weights, r->z0, 1, rng);
     start_net(c, weights, r->ode, decoder_layers(c), rng);
@@ -41,8 +42,8 @@ static void start_rest(const mtan_config *c, mtan_real *weights, const roles *r,
     if (c->classify != MTAN_CLASSIFY_NONE) start_net(c, weights, r->head, c->head_hidden ? 2 : 0, rng);
 }
 
-/* Steps that a run with n outputs may take. Equal steps are ode_steps in a unit of time and one for each output: room for two
- * units of time, and what most_steps adds. */
+/* Most steps of a run with n outputs. A fixed-step method takes ode_steps per unit of time and one for each output:
+ * room for two units of time, plus most_steps. */
 static int32_t most_steps(const mtan_config *c, int32_t n) {
     const int32_t most = whole_setting(c, "most_steps");
     return whole_setting(c, "dec_solver") == ODE_DOPRI5 ? most : most + 2 * whole_setting(c, "ode_steps") + n;
@@ -61,14 +62,14 @@ static ode_solver solver_new(const mtan_forward *f, int32_t index) {
     return ode_solver_new(f, index, decoder_layers(c), set);
 }
 
-/* The first time at which record b was observed; 0 where it never was. */
+/* The first time at which record b was observed; 0 if it never was. */
 static double first_time(const mtan_forward *f, const dense_rows *rows, mtan_tensor passed, int32_t b) {
     row_walk w = walk_start(f, rows->time, passed, b, 0);
     return walk_next(&w) ? walk_time(&w) : 0;
 }
 
-/* A run for every sample of record b to its queries order[0], order[1], ... (n of them, from `from` on by `by`), whose times from the
- * start on are ahead of each other. */
+/* Adds a run for every sample of record b to n of its queries, order[from], order[from + by], ..., whose times move
+ * away from the start. */
 static void add_runs(const mtan_forward *f, ode_task *task, int32_t b, double start, const int32_t *order, int32_t n,
                      int32_t from, int32_t by) {
     const mtan_batch *batch = f->tape->batch;
@@ -89,7 +90,7 @@ static void add_runs(const mtan_forward *f, ode_task *task, int32_t b, double st
     }
 }
 
-/* Every sample's runs: from the start on, and back from it. */
+/* The runs of every sample: forwards from the start, and backwards from it. */
 static void fill_task(const mtan_forward *f, ode_task *task, const dense_rows *rows, int32_t *order) {
     const mtan_tensor passed = passed_rows(f, rows->mask, per_time(f->config));
     if (!op_runs(f->tape)) return;
@@ -118,7 +119,7 @@ static mtan_tensor decode(const mtan_forward *f, const dense_rows *rows, mtan_te
     return states;
 }
 
-/* What follows the encoder's states: the posterior, and of its samples what is wanted. */
+/* The part after the encoder's states: the posterior, and the outputs asked for from its samples. */
 static void finish(const mtan_forward *f, mtan_outputs *out, const dense_rows *rows, mtan_tensor states) {
     const mtan_config *c = f->config;
     const roles *r = f->roles;

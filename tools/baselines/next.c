@@ -15,7 +15,7 @@ void start_next(const mtan_config *c, mtan_real *weights, int32_t index, mtan_mt
 
 enum { NEXT_Y, NEXT_P, NEXT_X, NEXT_MASK, NEXT_SHARE, NEXT_TENSORS };
 
-/* One row of a record, and what the row before it tells. */
+/* One row of a record, and its prediction from the row before. */
 typedef struct next_row {
     const mtan_real *p, *x, *mask, *share; /* (D) */
     int32_t before;
@@ -60,7 +60,7 @@ void baseline_next_back(mtan_tape *tape, const mtan_node *n) {
 
 /* ---- the loss ---- */
 
-/* What a cell of a record's channel counts; 0 for a channel that has none. */
+/* The weight of a cell in a record's channel; 0 for a channel without cells. */
 static void fill_shares(const mtan_forward *f, mtan_tensor share, mtan_tensor mask) {
     const mtan_batch *batch = f->tape->batch;
     const int32_t D = share.cols;

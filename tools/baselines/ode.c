@@ -5,12 +5,14 @@
 #include <string.h>
 
 enum { STAGES = 7 };
-#define ENDLESS 1000 /* times `most`, where nothing is kept */
+#define ENDLESS 1000 /* factor on `most` if no steps are stored */
 #define POOL                                                                                                           \
-    192 /* rows that are gathered for one product: few rows at a time would move the weights' gradients in vain */
+    192 /* rows that are gathered for one product: with few rows at a time, most work would be moving the weights'
+         * gradients */
 
-/* An explicit method. Stage s is f at y0 + h sum over r < s of a[s][r] k_r, s = 0 .. last; the argument of the last is the state at
- * the step's end. With `reuses` f there is the next step's first stage; without, it is not needed. */
+/* An explicit method. Stage s is f at y0 + h sum over r < s of a[s][r] k_r, s = 0 .. last; the argument of the last
+ * stage is the state at the step's end. With `reuses`, f there is the next step's first stage; without, it is not
+ * computed. */
 typedef struct method {
     int32_t last, reuses;
     double a[STAGES][STAGES - 1];
@@ -27,7 +29,7 @@ static const method methods[] = {
             {19372. / 6561, -25360. / 2187, 64448. / 6561, -212. / 729},
             {9017. / 3168, -355. / 33, 46732. / 5247, 49. / 176, -5103. / 18656},
             {35. / 384, 0, 500. / 1113, 125. / 192, -2187. / 6784, 11. / 84}}}};
-/* dopri5: the end less that of the method of order 4; and the middle of the step, for the dense output */
+/* dopri5: its result minus that of the method of order 4; and the middle of the step, for the dense output */
 static const double error_weight[STAGES] = {35. / 384 - 1951. / 21600, 0, 500. / 1113 - 22642. / 50085,
     125. / 192 - 451. / 720, -2187. / 6784 + 12231. / 42400, 11. / 84 - 649. / 6300, -1. / 60};
 static const double middle_weight[STAGES] = {6025192743. / 30085553152. / 2, 0, 51252292925. / 65400821598. / 2,
@@ -35,13 +37,13 @@ static const double middle_weight[STAGES] = {6025192743. / 30085553152. / 2, 0, 
     11237099. / 235043384. / 2};
 /* clang-format on */
 
-/* One row while it runs: neighbours in the scratch matrices are lanes. */
+/* A running row. Neighbours in the scratch matrices are lanes. */
 typedef struct ode_lane {
-    int32_t row, next, left; /* its next output; equal steps left until that */
-    double time, h, sign;    /* how far it came, and the step; both positive */
+    int32_t row, next, left; /* its next output; equal steps left until then */
+    double time, h, sign;    /* time reached, and step size; both positive */
 } ode_lane;
 
-/* An op at work: addresses of all that the solver has. */
+/* A running op: addresses of all that the solver has. */
 typedef struct pass {
     mtan_tape *tape;
     const mtan_backend *kernel;
@@ -53,8 +55,8 @@ typedef struct pass {
     ode_step *step;
     mtan_real *arg, *k, *dk, *dy, *dy0, *df, *darg, *kept;
     mtan_tensor y, start;
-    int32_t rows, lanes; /* of the task; of them, those that run */
-    int32_t *filled;     /* rows of the pool */
+    int32_t rows, lanes; /* rows of the task; number of running ones */
+    int32_t *filled;     /* number of used rows in the pool */
     size_t size;         /* of a state */
 } pass;
 
@@ -74,7 +76,7 @@ void *bytes_of(const mtan_tape *tape, mtan_tensor x) {
     return (void *)mtan_data(tape, x);
 }
 
-/* w as the backend packs it, or its transpose. */
+/* w or its transpose, packed for the backend. */
 static mtan_tensor new_packed(mtan_tape *tape, mtan_tensor w, int32_t turned) {
     const int32_t n = turned ? w.cols : w.rows, k = turned ? w.rows : w.cols;
     const size_t ldw = (size_t)w.stride;
@@ -84,7 +86,7 @@ static mtan_tensor new_packed(mtan_tape *tape, mtan_tensor w, int32_t turned) {
     return packed;
 }
 
-/* The transposes serve the backward pass, and so does most of the pool. */
+/* The transposes and most of the pool are only needed by the backward pass. */
 static void new_field(mtan_tape *tape, ode_solver *s, const mtan_tensor *param) {
     const int32_t slots = tape->recording ? methods[s->set.method].last : 1;
     const int32_t all = count_product(tape, s->set.rows, slots), pool = !tape->recording || all > POOL ? all : POOL;
@@ -122,7 +124,7 @@ static void new_store(mtan_tape *tape, ode_solver *s) {
     if (op_runs(tape)) memset(bytes_of(tape, s->used), 0, (size_t)s->set.owners * sizeof(int32_t));
 }
 
-/* Its node runs backwards after those of its ops: the rest of the pool is left to it. */
+/* Its node runs backwards after those of its ops, and flushes the rest of the pool. */
 ode_solver ode_solver_of(mtan_tape *tape, const mtan_tensor *param, int32_t linears, ode_settings set) {
     mtan_node *node = mtan_record_op(tape, BASELINE_ODE_SOLVER);
     ode_solver s;
@@ -180,7 +182,7 @@ static void fail(const pass *p, mtan_status status) {
     if (p->tape->status == MTAN_OK) p->tape->status = status;
 }
 
-/* The lanes of a stage in arg, k or dk: stages lie side by side, as closely as the lanes allow. */
+/* The lanes of a stage in arg, k or dk: stages are stored one after the other, without gaps between lanes. */
 static mtan_real *stage_of(const pass *p, mtan_real *base, int32_t s) {
     return base + (size_t)s * (size_t)p->lanes * p->size;
 }
@@ -189,14 +191,14 @@ static mtan_real *lane_of(const pass *p, mtan_real *base, int32_t s, int32_t i) 
     return stage_of(p, base, s) + (size_t)i * p->size;
 }
 
-/* The lanes in slot number `slot` of the pool's free part. */
+/* The lanes in slot `slot` of the pool's free part. */
 static mtan_real *slot_of(const pass *p, mtan_tensor x, int32_t slot) {
     return mtan_data(p->tape, x) + ((size_t)*p->filled + (size_t)slot * (size_t)p->lanes) * (size_t)x.cols;
 }
 
 /* ---- the field ---- */
 
-/* f of all lanes. What its layers take in stays in a slot; y itself only where a backward pass will follow. */
+/* f of all lanes. Inputs of its layers stay in a slot; y itself only if a backward pass will follow. */
 static void field(const pass *p, mtan_real *f, const mtan_real *y, int32_t slot, int32_t keep) {
     const ode_solver *s = p->solver;
     if (keep) memcpy(slot_of(p, s->in[0], slot), y, (size_t)p->lanes * p->size * sizeof *y);
@@ -212,7 +214,7 @@ static void field(const pass *p, mtan_real *f, const mtan_real *y, int32_t slot,
     }
 }
 
-/* dy = [dy +] J^T df; gradients of what the layers give out stay in the slot. */
+/* dy = [dy +] J^T df; gradients of the layers' outputs stay in the slot. */
 static void field_back(const pass *p, mtan_real *dy, const mtan_real *df, int32_t slot, int32_t add) {
     const ode_solver *s = p->solver;
     memcpy(slot_of(p, s->dout[s->linears - 1], slot), df, (size_t)p->lanes * p->size * sizeof *df);
@@ -226,7 +228,7 @@ static void field_back(const pass *p, mtan_real *dy, const mtan_real *df, int32_
     }
 }
 
-/* Adds what the pool holds to the gradients of the weights. */
+/* Adds the pool's content to the gradients of the weights. */
 static void empty_pool(mtan_tape *tape, const ode_solver *s) {
     int32_t *filled = (int32_t *)bytes_of(tape, s->filled);
     for (int32_t i = 0; i < s->linears; i++) {
@@ -267,8 +269,8 @@ static double signed_step(const ode_lane *l) {
     return l->sign * l->h;
 }
 
-/* The stages from the states in the first argument (and, where it reuses it, f there): the end is in the last one. With `keep` each
- * leaves a slot of its own. */
+/* Computes the stages from the states in the first argument (and, if the method reuses it, f there); the end state is
+ * the last argument. With `keep` each stage uses a slot of its own. */
 static void take_step(const pass *p, int32_t keep) {
     const method *m = p->method;
     for (int32_t s = 0; s <= m->last; s++) {
@@ -284,7 +286,8 @@ typedef struct output_weights {
     double start, end, k[STAGES];
 } output_weights;
 
-/* At x in (0, 1] of the step: the quartic through both ends, their slopes and the middle; a method without it ends there. */
+/* Weights at x in (0, 1] of the step: the quartic through both ends, their slopes and the middle; for a method without
+ * dense output x is 1. */
 static output_weights weights_at(const method *m, double x) {
     const double middle = 16 * x * x * (1 - x) * (1 - x);
     output_weights w;
@@ -321,7 +324,7 @@ static int32_t steps_to(const pass *p, const ode_output *o) {
     return p->method->reuses ? fabs(o->time) > 0 : o->steps;
 }
 
-/* Outputs that are due take the state as it is. */
+/* Due outputs take the current state. */
 static void copy_outputs(const pass *p, ode_lane *l, const mtan_real *y) {
     while (has_output(p, l) && l->left == 0) {
         ode_output *o = &p->output[l->next++];
@@ -349,7 +352,7 @@ static void start_lanes(pass *p) {
     }
 }
 
-/* Keeps the step that lane i has taken from its first argument on. */
+/* Stores the step that lane i has taken from its first argument. */
 static void keep_step(const pass *p, int32_t i) {
     const ode_lane *l = &p->lane[i];
     const ode_row *r = &p->row[l->row];
@@ -364,7 +367,7 @@ static void keep_step(const pass *p, int32_t i) {
     p->step[at].h = signed_step(l);
 }
 
-/* Reads the outputs that a step of lane i has reached. */
+/* Reads the outputs reached by a step of lane i. */
 static void read_outputs(const pass *p, int32_t i) {
     ode_lane *l = &p->lane[i];
     const double t0 = l->time, t1 = t0 + l->h;
@@ -376,7 +379,7 @@ static void read_outputs(const pass *p, int32_t i) {
     l->time = t1;
 }
 
-/* Lane i goes on from the end of its step. */
+/* Moves lane i to the end of its step. */
 static void accept_step(const pass *p, int32_t i) {
     ode_lane *l = &p->lane[i];
     const mtan_real *y1 = lane_of(p, p->arg, p->method->last, i), *f1 = lane_of(p, p->k, p->method->last, i);
@@ -391,7 +394,7 @@ static void accept_step(const pass *p, int32_t i) {
     if (p->method->reuses) memcpy(lane_of(p, p->k, 0, i), f1, p->size * sizeof *f1);
 }
 
-/* Lanes with outputs to come move together. */
+/* Compacts the lanes that still have outputs to come. */
 static void close_ranks(pass *p) {
     int32_t to = 0;
     for (int32_t i = 0; i < p->lanes; i++) {
@@ -420,8 +423,8 @@ static void run_equal(pass *p) {
 
 /* ---- dopri5 ---- */
 
-/* Root mean square over the lanes of a group of w[0] x_0 + w[1] x_1 + ..., each number divided by its tolerance: that of the
- * state at the start or, where larger, at the end of the step. */
+/* Root mean square over the lanes of a group of w[0] x_0 + w[1] x_1 + ..., each number divided by its tolerance. The
+ * tolerance is that of the state at the start or, if larger, at the end of the step. */
 static double group_norm(const pass *p, int32_t first, mtan_real *x, const double *w, int32_t n, int32_t with_end) {
     const ode_settings *set = &p->solver->set;
     double sum = 0;
@@ -437,8 +440,8 @@ static double group_norm(const pass *p, int32_t first, mtan_real *x, const doubl
     return sqrt(sum / ((double)set->shared * (double)p->size));
 }
 
-/* Hairer's first step (Hairer, Norsett, Wanner: Solving Ordinary Differential Equations I, II.4), in the two halves between which
- * the field is evaluated once more. */
+/* Hairer's first step (Hairer, Norsett, Wanner: Solving Ordinary Differential Equations I, II.4), in two halves; the
+ * field is evaluated once between them. */
 static double try_first(const pass *p, int32_t first, double *d1) {
     const double one[1] = {1}, d0 = group_norm(p, first, p->arg, one, 1, 0);
     *d1 = group_norm(p, first, p->k, one, 1, 0);
@@ -468,7 +471,7 @@ static void first_steps(const pass *p) {
     }
 }
 
-/* By how much the step changes after an error of `ratio` tolerances. */
+/* The factor on the step size after an error of `ratio` tolerances. */
 static double step_factor(double ratio) {
     const double least = ratio < 1 ? 1 : 0.2, factor = 0.9 * pow(ratio, -0.2);
     if (ratio <= 0) return 10;
@@ -476,7 +479,7 @@ static double step_factor(double ratio) {
     return factor < 10 ? factor : 10;
 }
 
-/* A step that no longer moves the time will never end. */
+/* A step that no longer moves the time would never end. */
 static void check_steps(const pass *p) {
     for (int32_t i = 0; i < p->lanes; i++) {
         const ode_lane *l = &p->lane[i];
@@ -521,8 +524,8 @@ void op_ode(mtan_tape *tape, const ode_solver *solver, mtan_tensor y, mtan_tenso
 }
 
 /* ---- backward ----
- * Rows in the order of falling steps: step j is one of the first lanes, and a row joins them at its last step. dy and df carry the
- * gradients of the state and of f there from the step after. */
+ * Rows are ordered by descending number of steps: step j belongs to the first lanes, and a row joins them at its last
+ * step. dy and df carry the gradients of the state, and of f there, from the step after. */
 
 static void sort_lanes(const pass *p) {
     for (int32_t i = 0; i < p->rows; i++) {
@@ -533,7 +536,7 @@ static void sort_lanes(const pass *p) {
     }
 }
 
-/* The lanes at the start of step j. */
+/* Restores the lanes at the start of step j. */
 static void restore_step(pass *p, int32_t j) {
     const size_t width = (size_t)p->solver->kept.cols;
     while (p->lanes < p->rows && p->row[p->lane[p->lanes].row].steps > j) p->lanes++;
@@ -548,13 +551,13 @@ static void restore_step(pass *p, int32_t j) {
     }
 }
 
-/* y += factor x, n numbers */
+/* y += factor x, n numbers. */
 static void add_scaled(mtan_real *y, const mtan_real *x, double factor, size_t n) {
     const mtan_real f = (mtan_real)factor;
     for (size_t i = 0; i < n; i++) y[i] += f * x[i];
 }
 
-/* Gradients of the outputs read in step j. */
+/* Adds the gradients of the outputs read in step j. */
 static void outputs_back(const pass *p, int32_t i, int32_t j) {
     ode_lane *l = &p->lane[i];
     const double t0 = l->time, t1 = t0 + l->h;
@@ -569,7 +572,7 @@ static void outputs_back(const pass *p, int32_t i, int32_t j) {
     }
 }
 
-/* Of the argument of stage s: to the state at the start, and to the stages before. */
+/* From the argument of stage s to the state at the start and to the stages before. */
 static void argument_back(const pass *p, int32_t s) {
     p->kernel->add(p->dy0, p->size, p->darg, p->size, p->lanes, (int32_t)p->size);
     for (int32_t i = 0; i < p->lanes; i++)
@@ -601,7 +604,7 @@ static void step_back(pass *p, int32_t j) {
     if (m->reuses) memcpy(p->df, p->dk, n * sizeof *p->df);
 }
 
-/* The first stage of a row's first step, which no step before it has. */
+/* The first stage of a row's first step, which no earlier step shares. */
 static void first_back(const pass *p) {
     if (p->lanes == 0) return;
     reserve(p, 1);

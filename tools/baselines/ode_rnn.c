@@ -1,4 +1,4 @@
-/* See ode_rnn.h; and the model ODE-RNN itself. */
+/* See ode_rnn.h. This file also has the model ODE-RNN itself. */
 #include "ode_rnn.h"
 #include "next.h"
 
@@ -44,17 +44,17 @@ void start_ode_rnn(const mtan_config *c, mtan_real *weights, const ode_rnn_roles
 }
 
 /* ---- the unit ----
- * u = sigmoid(update(c)), r = sigmoid(reset(c)) with c = [y, s, x, m]; [y~, v] = new([r y, r s, x, m]);
- * y' = (1 - u) y~ + u y, s' = (1 - u) |v| + u s. Each net is a hidden layer with tanh and a linear one. What x and m add to the
- * hidden layers is computed for all rows at once, and so are the gradients of the weights. */
+ * u = sigmoid(update(c)), r = sigmoid(reset(c)) with c = [y, s, x, m]; [y~, v] = new([r y, r s, x, m]); y' = (1 - u) y~
+ * + u y, s' = (1 - u) |v| + u s. Each net is a hidden layer with tanh and a linear one. The contribution of x and m to
+ * the hidden layers is computed for all rows at once, and so are the gradients of the weights. */
 
 typedef struct gru_unit {
     mtan_tensor w1[NETS], w2[NETS], b2[NETS], packed1[NETS], packed2[NETS]; /* w1: the columns of the state */
     mtan_tensor hidden[NETS];                                               /* (R, G) */
     mtan_tensor out[NETS], dout[NETS];   /* (R, N): u, r; (R, 2N): y~ and v; gradients before the sigmoids */
-    mtan_tensor state, reset, dreset, h; /* (R, 2N): (y, s) before a row, times r, its gradient; (y', s') */
-    mtan_tensor passed;                  /* (R, 1): 1 where the row is passed over */
-    mtan_tensor self;                    /* a copy of this */
+    mtan_tensor state, reset, dreset, h; /* (R, 2N): (y, s) before a row; r times that, its gradient; (y', s') */
+    mtan_tensor passed;                  /* (R, 1): 1 where the row is skipped */
+    mtan_tensor self;                    /* a copy of this struct */
 } gru_unit;
 
 static void new_net(const mtan_forward *f, gru_unit *u, const dense_rows *rows, int32_t i, int32_t index) {
@@ -92,14 +92,14 @@ static gru_unit unit_new(const mtan_forward *f, const dense_rows *rows, const od
     return u;
 }
 
-/* c = [c +] a b^T, all rows of a step, from the packed b; the bias, when there is one, first */
+/* c = [c +] a b^T, for all rows of a step, with b packed; starts from the bias, if there is one */
 static void multiply(const mtan_tape *tape, mtan_tensor c, mtan_tensor a, mtan_tensor packed, const mtan_tensor *bias) {
     if (bias) tape->backend->copy(mtan_data(tape, c), (size_t)c.stride, mtan_data(tape, *bias), 0, c.rows, c.cols);
     tape->backend->product_packed(mtan_data(tape, c), (size_t)c.stride, mtan_data(tape, a), (size_t)a.stride,
                                   mtan_data(tape, packed), c.rows, c.cols, a.cols, 1);
 }
 
-/* Net i of a step's rows: `in` (rows, 2N) is the part of its input that is not x and m. */
+/* Net i for a step's rows: `in` (rows, 2N) is the part of its input without x and m. */
 static void run_net(const mtan_tape *tape, const gru_unit *u, int32_t i, mtan_tensor in, int32_t first, int32_t rows) {
     const mtan_tensor hidden = mtan_rows(u->hidden[i], first, rows), out = mtan_rows(u->out[i], first, rows);
     mtan_real *h = mtan_data(tape, hidden);
@@ -108,7 +108,7 @@ static void run_net(const mtan_tape *tape, const gru_unit *u, int32_t i, mtan_te
     multiply(tape, out, hidden, u->packed2[i], &u->b2[i]);
 }
 
-/* Addresses of one row in a step. Two of the lines belong to the state's halves: [0, N) is y, [N, 2N) is s. */
+/* Addresses of one row in a step. Two of the lines address the halves of the state: [0, N) is y, [N, 2N) is s. */
 typedef struct unit_row {
     mtan_real *u, *r, *fresh, *state, *reset, *h;
     int32_t passed;
@@ -153,7 +153,7 @@ static void op_unit(mtan_tape *tape, const gru_unit *u, int32_t first, int32_t r
     }
 }
 
-/* Of net i: from dout to the hidden layer, and to `din` [added to]. */
+/* Backward pass of net i: from dout to the hidden layer, and to `din` [added]. */
 static void net_back(const mtan_tape *tape, const gru_unit *u, int32_t i, mtan_real *din, int32_t add, int32_t first,
                      int32_t rows) {
     const mtan_tensor w1 = u->w1[i], w2 = u->w2[i], hidden = mtan_rows(u->hidden[i], first, rows);
@@ -166,7 +166,7 @@ static void net_back(const mtan_tape *tape, const gru_unit *u, int32_t i, mtan_r
                               w1.rows, add);
 }
 
-/* The blend of old and new state. */
+/* Backward pass of the blend of old and new state. */
 static void blend_back(const mtan_tape *tape, const gru_unit *u, int32_t row) {
     const unit_row at = unit_row_at(tape, u, row);
     const int32_t N = u->out[UPDATE].cols;
@@ -224,15 +224,16 @@ void ode_rnn_weights_back(mtan_tape *tape, const mtan_node *n) {
 
 /* ---- intervals ---- */
 
-/* What the ODE does before a row. */
+/* The interval of the ODE before a row. */
 typedef struct interval {
     double length;
     int32_t steps;
 } interval;
 
-/* Before row j (from 0) of those that count, `gap` after the row before it, which came gap_before after the one before that.
- * The published ODE-RNN goes back by a hundredth, then ahead by the whole span in one step, then back by the gap before; where steps
- * are to be counted the published code counts points, one fewer. */
+/* The interval before the j-th counted row (from 0), which comes `gap` after the row before it; gap_before is the gap
+ * before that row. The published ODE-RNN goes back by a hundredth, then ahead by the whole span in one step, then back
+ * by the previous gap. Where the number of steps matters, the published code counts points, which gives one step
+ * fewer. */
 static interval interval_at(int32_t j, double gap, double gap_before, double span, double steps,
                             ode_rnn_intervals kind) {
     interval i = {j == 0 ? 0 : gap, 0};
@@ -275,14 +276,14 @@ static const interval *intervals_of(const mtan_forward *f, mtan_tensor time, mta
 
 /* ---- the run ---- */
 
-/* Step i of the run; while sizes are counted, the most that it can be. */
+/* Step i of the run; while sizes are counted, the largest that is possible. */
 static run_step step_at(const mtan_tape *tape, int32_t i, int32_t reverse) {
     const int32_t B = tape->batch->records;
     const run_step most = {i, (size_t)i * (size_t)B, 0, B, B};
     return op_runs(tape) ? run_at(tape->batch, i, reverse) : most;
 }
 
-/* Enough for equal steps over the whole span, however its rows lie. */
+/* Enough for equal steps over the whole span, for any distribution of its rows. */
 static int32_t most_steps(const mtan_config *c, int32_t rows) {
     return whole_setting(c, "ode_steps") + 2 * rows + whole_setting(c, "most_steps");
 }
@@ -300,7 +301,7 @@ static ode_solver solver_new(const mtan_forward *f, int32_t index) {
     return ode_solver_new(f, index, whole_setting(c, "rec_layers") + 1, set);
 }
 
-/* y of `rows` rows from `first` on, records from `record` on, from `start` over their intervals. */
+/* Moves y of `rows` rows from `first` on, for records from `record` on, from `start` over their intervals. */
 static void move(const mtan_forward *f, const ode_solver *solver, mtan_tensor y, mtan_tensor start,
                  const interval *before, int32_t record) {
     ode_task task = ode_task_new(f->tape, y.rows, y.rows);
@@ -343,7 +344,7 @@ static const char *const settings[] = {"faithful",  "bidirectional", "units", "g
                                        "ode_steps", "rtol",          "atol",  "most_steps", "next",       NULL};
 static const double defaults[] = {0, 0, 50, 50, 3, ODE_EULER, 50, 1e-3, 1e-4, ODE_MOST_STEPS, 0};
 
-/* Do the states tell the next row too? */
+/* Do the states also predict the next row? */
 static int32_t tells_next(const mtan_config *c) {
     return setting_of(c, "next") > 0;
 }

@@ -1,5 +1,6 @@
-/* The recognition net of ODE-RNN, which L-ODE-ODE has too: between the rows of a record its state follows an ODE, at a row a gated
- * unit takes in what was observed (Rubanova et al., 2019). The state is (y, s), N numbers each; the ODE moves y alone. */
+/* The recognition net of ODE-RNN, also used by L-ODE-ODE: between the rows of a record its state follows an ODE, and at
+ * a row a gated unit takes in the observations (Rubanova et al., 2019). The state is (y, s), N numbers each; the ODE
+ * moves only y. */
 #ifndef MTAN_TOOLS_BASELINES_ODE_RNN_H
 #define MTAN_TOOLS_BASELINES_ODE_RNN_H
 
@@ -14,35 +15,38 @@ enum { BASELINE_UNIT = ODE_OWN_OP, BASELINE_UNIT_WEIGHTS, ODE_RNN_OWN_OP };
 void ode_rnn_unit_back(mtan_tape *tape, const mtan_node *n);
 void ode_rnn_weights_back(mtan_tape *tape, const mtan_node *n);
 
-/* Its settings by name: units, gru_units, rec_layers, rec_solver, ode_steps, rtol, atol. most_steps: steps of a record beyond what
- * its rows and ode_steps need, as the negative intervals of the published code and dopri5 may. */
+/* Checks its settings: units, gru_units, rec_layers, rec_solver, ode_steps, rtol, atol. most_steps: steps of a record
+ * in addition to those that its rows and ode_steps need; dopri5 and the negative intervals of the published code may
+ * need them. */
 mtan_status check_ode_rnn(const mtan_config *c);
 enum { ODE_MOST_STEPS = 128 }; /* default of most_steps */
-/* Do the settings make a solver, the one under this name (rec_solver, dec_solver)? */
+/* Do the settings under this name (rec_solver, dec_solver) form a valid solver? */
 int32_t is_solver(const mtan_config *c, const char *name);
 /* Indices of its parameters: the three nets of the unit, and the field. */
 typedef struct ode_rnn_roles {
     int32_t net[3], field;
 } ode_rnn_roles;
-/* Its parameters in a direction (0 or 1), and how they start. */
+/* Its parameters in a direction (0 or 1), and their initial values. */
 ode_rnn_roles add_ode_rnn(mtan_params *p, const mtan_config *c, int32_t direction);
 void start_ode_rnn(const mtan_config *c, mtan_real *weights, const ode_rnn_roles *roles, mtan_mt19937 *rng);
 
-/* What the ODE does before a row: the gap to the row before; or what the published code does in its ODE-RNN, which lags behind; or
- * in the encoder of its L-ODE-ODE, which starts a hundredth early and takes a step less in a gap. */
+/* The interval of the ODE before a row: the gap to the row before; or the interval of the published ODE-RNN, which lags
+ * behind; or that of the encoder in the published L-ODE-ODE, which starts a hundredth early and takes one step less per
+ * gap. */
 typedef enum ode_rnn_intervals { GAPS, PUBLISHED_LAGGING, PUBLISHED_EARLY } ode_rnn_intervals;
 
 typedef struct ode_rnn_run {
     ode_rnn_roles roles;
     int32_t reverse; /* from the last row to the first */
     ode_rnn_intervals intervals;
-    int32_t cells; /* rows without a cell are passed over: the state stays */
+    int32_t cells; /* skip rows without a cell: the state stays */
 } ode_rnn_run;
 
 /* States (R, 2N) after every row. */
 mtan_tensor apply_ode_rnn(const mtan_forward *f, const dense_rows *rows, ode_rnn_run run);
 
-/* Steps of a fixed size for `amount` of them: at least one. The 0.007 keeps whole amounts off the edge of rounding. */
+/* Number of steps of a fixed size for `amount` of them: at least one. The 0.007 keeps integer amounts away from the
+ * edge of rounding. */
 int32_t whole_steps(double amount);
 
 #endif

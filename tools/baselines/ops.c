@@ -17,7 +17,7 @@ static void record(mtan_tape *tape, uint32_t op, const mtan_tensor t[2]) {
     if (node) memcpy(node->t, t, 2 * sizeof *t);
 }
 
-/* Row i of the result and of what it is made of: data and gradients. A gradient is null where there is none. */
+/* Row i of the result and of its operands: data and gradients. A missing gradient is null. */
 typedef struct line {
     mtan_real *x[2], *d[2];
 } line;
@@ -50,7 +50,7 @@ void baseline_decay_back(mtan_tape *tape, const mtan_node *n) {
     }
 }
 
-/* An empty record under fresh weights has standard deviations of 0, whose logarithm has no value. */
+/* An empty record with initial weights has standard deviations of 0, whose logarithm is not finite. */
 #define LEAST_STD ((mtan_real)1e-6)
 
 void op_logvar(mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
@@ -176,7 +176,7 @@ mtan_tensor apply_head(const mtan_forward *f, int32_t index, mtan_tensor x) {
     return apply_net(f, index, f->config->head_hidden ? 2 : 0, x, 1);
 }
 
-/* ---- how parameters start ---- */
+/* ---- initial values of parameters ---- */
 
 void start_constant(const mtan_config *c, mtan_real *weights, int32_t index, double value) {
     mtan_param p;

@@ -1,8 +1,9 @@
-/* Phased LSTM (Neil et al., 2016): an LSTM whose state and memory move only while a gate of time is open, a little otherwise. Each
- * unit's gate opens once in a period tau, from a shift on, for the share `open` of it; tau, shift and share are learned.
+/* Phased LSTM (Neil et al., 2016): an LSTM whose state and memory are updated only while a time gate is open, and only
+ * slightly otherwise. Each unit's gate opens once in a period tau, from a shift on, for the fraction `open` of it; tau,
+ * shift and fraction are learned.
  *
- * Input [x, mask], where an unobserved value is the channel's last one, 0 before any. In the reverse direction time runs
- * backwards for the gates as well. */
+ * The input is [x, mask], where an unobserved value is the channel's last one, or 0 before the first. In the reverse
+ * direction, time runs backwards for the gates as well. */
 #include <math.h>
 
 #include "sequence.h"
@@ -62,23 +63,24 @@ static void init(const mtan_config *c, const void *indices, mtan_real *weights, 
     }
 }
 
-/* ---- the gate of time ---- */
+/* ---- the time gate ---- */
 
 enum { OP_TIME_GATE = BASELINE_OWN_OP, OP_PHASED_LSTM };
 enum { GATE_K, GATE_TIME, GATE_LOG_TAU, GATE_SHIFT, GATE_OPEN, GATE_TAU, GATE_TENSORS }; /* the tensors of its node */
 
-#define LEAK ((mtan_real)0.001) /* what passes a closed gate, times the phase */
+#define LEAK ((mtan_real)0.001) /* slope of the closed gate: it passes this times the phase */
 
-#define MOST_PERIODS ((mtan_real)(1 << 30)) /* beyond them a float has no fraction, and a period that old no meaning */
+#define MOST_PERIODS ((mtan_real)(1 << 30)) /* beyond them a float has no fraction, and the phase has no meaning */
 
-/* Phase of a unit after so many periods, in [0, 1). By an integer, as compilers make vectors of that and not of floor. */
+/* The phase of a unit after so many periods, in [0, 1). It uses a conversion to integer, which compilers vectorise,
+ * unlike floor. */
 static inline mtan_real phase(mtan_real periods) {
     const int32_t few = periods > -MOST_PERIODS && periods < MOST_PERIODS;
     const mtan_real near = few ? periods : 0, cut = (mtan_real)(int32_t)near, whole = cut > near ? cut - 1 : cut;
     return periods - (few ? whole : periods);
 }
 
-/* One row, k (N) at a time: closed, up, down. NaN is not closed. */
+/* One row of k (N): the gate is closed, opening or closing. NaN does not count as closed. */
 static void open_gates(mtan_real *restrict k, mtan_real now, const mtan_real *restrict shift,
                        const mtan_real *restrict open, const mtan_real *restrict tau, size_t N) {
     for (size_t j = 0; j < N; j++) {
@@ -101,7 +103,7 @@ static void op_time_gate(mtan_tape *tape, mtan_tensor k, mtan_tensor time, mtan_
                    mtan_data(tape, open), mtan_data(tape, tau), (size_t)k.cols);
 }
 
-/* The phase moves with (t - shift) / tau; floor does not. */
+/* The phase depends on (t - shift) / tau; the derivative of floor is 0. */
 static void open_gates_back(mtan_real *restrict dlog_tau, mtan_real *restrict dshift, mtan_real *restrict dopen,
                             const mtan_real *restrict dk, mtan_real now, const mtan_real *restrict shift,
                             const mtan_real *restrict open, const mtan_real *restrict tau, size_t N) {
@@ -128,12 +130,13 @@ static void time_gate_back(mtan_tape *tape, const mtan_node *n) {
 
 enum { LSTM_Y, LSTM_GX, LSTM_K, LSTM_W, LSTM_B, LSTM_C, LSTM_KEPT, LSTM_TENSORS }; /* the tensors of its node */
 
-/* kept (2 R + 2 B + 1, N): the states before each row, tanh(c~), room for the gradients of one step, and a row of zeros. */
+/* kept (2 R + 2 B + 1, N): the states before each row, tanh(c~), room for the gradients of one step, and a row of
+ * zeros. */
 static mtan_real *kept_rows(const mtan_tape *tape, const mtan_tensor *t, size_t first) {
     return mtan_data(tape, t[LSTM_KEPT]) + first * (size_t)t[LSTM_Y].cols;
 }
 
-/* Row b of a step, in all arrays; where there is no row before, what came before is zero. */
+/* Row b of a step, in all arrays; without a row before, the previous state is zero. */
 typedef struct cell {
     mtan_real *h, *c, *gate, *before, *tanh_c;
     const mtan_real *k, *c_before;
@@ -164,13 +167,13 @@ static void take_states(const mtan_tape *tape, const mtan_tensor *t, const run_s
     tape->backend->fill(to + (size_t)(s->known * y.cols), (size_t)(s->rows - s->known) * (size_t)y.cols, 0);
 }
 
-/* c~ of the gates (4 N), which are open already. */
+/* c~ from the gates (4 N), after their nonlinearities. */
 static void find_memory(mtan_real *restrict c, const mtan_real *restrict gate, const mtan_real *restrict before,
                         size_t N) {
     for (size_t j = 0; j < N; j++) c[j] = gate[N + j] * before[j] + gate[j] * gate[2 * N + j];
 }
 
-/* h' of tanh(c~) and the states before, and c~ becomes c'. */
+/* h' from tanh(c~) and the states before; c~ becomes c'. */
 static void pass_gate(mtan_real *restrict h, mtan_real *restrict c, const mtan_real *restrict k,
                       const mtan_real *restrict out, const mtan_real *restrict tanh_c,
                       const mtan_real *restrict h_before, const mtan_real *restrict c_before, size_t N) {
@@ -214,7 +217,8 @@ static void op_phased_lstm(mtan_tape *tape, mtan_tensor y, mtan_tensor gx, mtan_
     }
 }
 
-/* Gradients of h' and c' become those of h (by the direct way) and c; the gates (4 N) become their own. */
+/* Turns gradients of h' and c' into those of h (by the direct path) and c; the gates (4 N) become their own
+ * gradients. */
 static void move_cell_back(mtan_real *restrict gate, mtan_real *restrict dk, mtan_real *restrict dh,
                            mtan_real *restrict dc, const mtan_real *restrict k, const mtan_real *restrict tanh_c,
                            const mtan_real *restrict h_before, const mtan_real *restrict c_before, size_t N) {
@@ -267,7 +271,7 @@ static void fill_row(mtan_real *restrict to, const mtan_real *restrict x, const 
     }
 }
 
-/* The latest value of each channel at or before a row in the order of the run, 0 before any: (R, D). */
+/* The latest value of each channel at or before a row in the order of the run, 0 before the first: (R, D). */
 static mtan_tensor filled_forward(const mtan_forward *f, const dense_rows *rows, int32_t reverse) {
     const mtan_tape *tape = f->tape;
     const mtan_tensor y = mtan_new_constant(f->tape, rows->x.rows, rows->x.cols);
@@ -279,7 +283,7 @@ static mtan_tensor filled_forward(const mtan_forward *f, const dense_rows *rows,
             const mtan_real *x = mtan_data(tape, rows->x) + row, *seen = mtan_data(tape, rows->mask) + row;
             mtan_real *to = mtan_data(tape, y) + row;
             if (b < s.known) fill_row(to, x, seen, mtan_data(tape, y) + before, D);
-            else tape->backend->copy(to, D, x, D, 1, y.cols); /* an unobserved value is 0 there */
+            else tape->backend->copy(to, D, x, D, 1, y.cols); /* x is 0 where it is not observed */
         }
     }
     return y;

@@ -1,9 +1,10 @@
-/* GRUs on the rows of a record: RNN-Dt, RNN-Impute, RNN-Decay and GRU-D (Che et al., 2018), as their papers define them and,
- * with the setting "faithful", as the code of latent_ode (Rubanova et al., 2019) computes them.
+/* GRUs on the rows of a record: RNN-Dt, RNN-Impute, RNN-Decay and GRU-D (Che et al., 2018), as defined in their papers
+ * and, with the setting "faithful", as computed by the code of latent_ode (Rubanova et al., 2019).
  *
- * Two parts are combined. Imputation: an unobserved value is taken to fall from the channel's last one towards its mean, the
- * more the longer it has not been seen. Decay: the state falls towards 0 before every step. How long a channel has not been
- * seen is delta (R, D). The faithful form of delta, and all else that differs, is named where it is computed. */
+ * They combine two parts. Imputation: an unobserved value decays from the channel's last one towards its mean, the
+ * further the longer the channel has not been observed. Decay: the state decays towards 0 before every step. The time
+ * since a channel was last observed is delta (R, D). The faithful form of delta, and every other difference, is noted
+ * where it is computed. */
 #include "sequence.h"
 
 extern const mtan_architecture baseline_rnn_dt, baseline_rnn_impute, baseline_rnn_decay, baseline_gru_d;
@@ -30,12 +31,12 @@ static int32_t decays(const mtan_config *c) {
     return c->architecture == &baseline_rnn_decay || c->architecture == &baseline_gru_d;
 }
 
-/* Faithful imputation takes the mean of the record itself. */
+/* Faithful imputation uses the mean of the record itself. */
 static int32_t has_mean(const mtan_config *c) {
     return imputes(c) && !is_faithful(c);
 }
 
-/* Indices of the first tensors of the layers. */
+/* Indices of the layers' first tensors. */
 typedef struct roles {
     int32_t mean;
     struct {
@@ -75,9 +76,9 @@ static void init(const mtan_config *c, const void *indices, mtan_real *weights, 
     start_net(c, weights, r->head, c->head_hidden ? 2 : 0, rng);
 }
 
-/* ---- how long a channel has not been seen ---- */
+/* ---- time since a channel was observed ---- */
 
-/* delta_i = gap_i, and delta_{i-1} of a channel that was not observed at i - 1. Faithful: the second row takes nothing over. */
+/* delta_i = gap_i, plus delta_{i-1} if the channel was not observed at i - 1. Faithful: the second row adds nothing. */
 static void sum_gaps(const mtan_tape *tape, mtan_tensor delta, mtan_tensor mask, mtan_tensor gap, int32_t reverse,
                      int32_t faithful) {
     const mtan_batch *batch = tape->batch;
@@ -86,7 +87,8 @@ static void sum_gaps(const mtan_tape *tape, mtan_tensor delta, mtan_tensor mask,
         const run_step s = run_at(batch, i, reverse);
         for (int32_t b = 0; b < s.rows; b++) {
             const size_t row = s.row + (size_t)b, before = s.before + (size_t)b;
-            const int32_t place = reverse ? batch->length[b] - 1 - s.k : s.k; /* in the run over this record, from 0 */
+            const int32_t place = reverse ? batch->length[b] - 1 - s.k : s.k; /* its step in the run over this record,
+                                                                               * from 0 */
             const mtan_real since = mtan_data(tape, gap)[row];
             const mtan_real *past = mtan_data(tape, delta) + before * D, *seen = mtan_data(tape, mask) + before * D;
             mtan_real *to = mtan_data(tape, delta) + row * D;
@@ -96,7 +98,7 @@ static void sum_gaps(const mtan_tape *tape, mtan_tensor delta, mtan_tensor mask,
     }
 }
 
-/* Faithful: delta is a share of the record's largest. */
+/* Faithful: delta is divided by the record's largest. */
 static void divide_by_largest(const mtan_tape *tape, mtan_tensor delta) {
     const mtan_batch *batch = tape->batch;
     for (int32_t b = 0; b < batch->records; b++) {
@@ -112,7 +114,7 @@ static void divide_by_largest(const mtan_tape *tape, mtan_tensor delta) {
     }
 }
 
-/* Faithful: gaps are those to the next row. */
+/* Faithful: gaps reach to the next row. */
 static mtan_tensor gaps_of(const mtan_forward *f, const dense_rows *rows, int32_t reverse) {
     return is_faithful(f->config) ? gaps_after(f, rows->time, reverse) : gaps_before(f, rows->time, reverse);
 }
@@ -128,7 +130,7 @@ static mtan_tensor delta_of(const mtan_forward *f, const dense_rows *rows, mtan_
 /* ---- imputation: x^ = m x + (1 - m)(g last + (1 - g) mean), g = exp(-max(0, w delta + b)), written start + g way ---- */
 
 enum { OP_IMPUTE = BASELINE_OWN_OP, OP_DECAYED_GRU };
-enum { IMPUTE_Y, IMPUTE_START, IMPUTE_WAY, IMPUTE_DELTA, IMPUTE_W, IMPUTE_B, IMPUTE_G }; /* the tensors of its node */
+enum { IMPUTE_Y, IMPUTE_START, IMPUTE_WAY, IMPUTE_DELTA, IMPUTE_W, IMPUTE_B, IMPUTE_G }; /* tensors of its node */
 
 static void op_impute(mtan_tape *tape, mtan_tensor y, mtan_tensor start, mtan_tensor way, mtan_tensor delta,
                       mtan_tensor w, mtan_tensor b) {
@@ -167,7 +169,7 @@ static void impute_back(mtan_tape *tape, const mtan_node *n) {
     }
 }
 
-/* (B, D): the mean over a record's rows with zeros where nothing was observed, as the published code has it. */
+/* (B, D): the mean over a record's rows, with zeros for unobserved values, as in the published code. */
 static mtan_tensor means_of_records(const mtan_forward *f, const dense_rows *rows) {
     const mtan_batch *batch = f->tape->batch;
     const mtan_tensor mean = mtan_new_constant(f->tape, batch->records, f->config->channels);
@@ -183,7 +185,8 @@ static mtan_tensor means_of_records(const mtan_forward *f, const dense_rows *row
     return mean;
 }
 
-/* Latest value of each channel in the rows before, in the order of the run; until there is one the mean. Faithful: 0. */
+/* The latest value of each channel in the rows before, in the order of the run; before the first, the mean (faithful:
+ * 0). */
 static void fill_last(const mtan_forward *f, mtan_tensor last, const dense_rows *rows, mtan_tensor mean,
                       int32_t reverse) {
     const mtan_tape *tape = f->tape;
@@ -201,7 +204,8 @@ static void fill_last(const mtan_forward *f, mtan_tensor last, const dense_rows 
     }
 }
 
-/* start = m x + (1 - m) mean and, in place of `last`, way = (1 - m)(last - mean). The mean is one row, or one for a record. */
+/* start = m x + (1 - m) mean and, in place of `last`, way = (1 - m)(last - mean). The mean is a single row, or one row
+ * per record. */
 static void fill_start_and_way(const mtan_tape *tape, mtan_tensor start, mtan_tensor last, const dense_rows *rows,
                                mtan_tensor mean) {
     const mtan_batch *batch = tape->batch;
@@ -219,7 +223,7 @@ static void fill_start_and_way(const mtan_tape *tape, mtan_tensor start, mtan_te
         }
 }
 
-/* Faithful: the decay of inputs is as it starts, as that code did not hand it to the optimiser. */
+/* Faithful: the decay of inputs keeps its initial value, because that code did not pass it to the optimiser. */
 static mtan_tensor imputed(const mtan_forward *f, const dense_rows *rows, mtan_tensor delta, int32_t reverse) {
     const roles *r = f->roles;
     const int32_t index = r->of[reverse].input_decay;
@@ -237,9 +241,9 @@ static mtan_tensor imputed(const mtan_forward *f, const dense_rows *rows, mtan_t
 
 /* ---- a GRU whose state is multiplied by `decay` (R, N) or (R, 1) before every step ---- */
 
-enum { GRU_Y, GRU_GX, GRU_DECAY, GRU_W, GRU_B, GRU_HN, GRU_KEPT, GRU_TENSORS }; /* the tensors of its node */
+enum { GRU_Y, GRU_GX, GRU_DECAY, GRU_W, GRU_B, GRU_HN, GRU_KEPT, GRU_TENSORS }; /* tensors of its node */
 
-/* kept: the decayed states of all rows when recording, or of one step; behind them room for one step. */
+/* kept: the decayed states of all rows when recording, or of one step; then room for one more step. */
 static size_t kept_row(const mtan_tape *tape, const run_step *s) {
     return tape->recording ? s->row : 0;
 }
@@ -293,7 +297,7 @@ static void op_decayed_gru(mtan_tape *tape, mtan_tensor y, mtan_tensor gx, mtan_
     if (op_runs(tape)) decayed_gru_run(tape, t, packed, reverse);
 }
 
-/* dh of the decayed states of a step becomes that of the states before it. */
+/* Turns dh of the decayed states of a step into dh of the states before it. */
 static void decay_states_back(const mtan_tape *tape, const mtan_tensor *t, const run_step *s, mtan_real *dh) {
     const mtan_tensor y = t[GRU_Y], decay = t[GRU_DECAY];
     const size_t N = (size_t)y.cols, each = decay.cols > 1;
@@ -309,15 +313,15 @@ static void decay_states_back(const mtan_tape *tape, const mtan_tensor *t, const
     }
 }
 
-/* As in the library's GRU the gates become their gradients, hn that of the third recurrent part. The decayed states of all rows
- * lie together, so the weights take one product. */
+/* As in the library's GRU, the gates become their gradients, and hn that of the third recurrent part. The decayed
+ * states of all rows are contiguous, so the weights need only one product. */
 static void decayed_gru_back(mtan_tape *tape, const mtan_node *n) {
     const mtan_backend *k = tape->backend;
     const mtan_tensor *t = n->t, y = t[GRU_Y], gx = t[GRU_GX], w = t[GRU_W];
     const size_t N = (size_t)y.cols, ldg = (size_t)gx.stride, ldw = (size_t)w.stride;
     mtan_real *dh = step_room(tape, t), *g = mtan_data(tape, gx), *hn = mtan_data(tape, t[GRU_HN]);
     const mtan_real *kept = mtan_data(tape, t[GRU_KEPT]), *whh = mtan_data(tape, w);
-    int32_t carried = 0; /* rows of dh that hold a gradient from the step after */
+    int32_t carried = 0; /* rows of dh with a gradient from the step after */
     for (int32_t i = tape->batch->steps - 1; i >= 0; i--) {
         const run_step s = run_at(tape->batch, i, n->n[0]);
         if (carried < s.rows) k->fill(dh + (size_t)carried * N, (size_t)(s.rows - carried) * N, 0);
@@ -336,14 +340,14 @@ static void decayed_gru_back(mtan_tape *tape, const mtan_node *n) {
 
 /* ---- the models ---- */
 
-/* exp(-max(0, W delta + b)) of the states; faithful: one for all units. */
+/* exp(-max(0, W delta + b)), the decay of the states; faithful: one for all units. */
 static mtan_tensor state_decay(const mtan_forward *f, mtan_tensor delta, int32_t index) {
     const mtan_tensor a = apply_linear(f, index, delta), decay = mtan_new(f->tape, a.rows, a.cols);
     op_decay(f->tape, decay, a);
     return decay;
 }
 
-/* [mask, gap] for the models that see how long ago the last row was, the mask for those whose state decays. */
+/* [mask, gap] for the models that see the time since the last row, the mask for those whose state decays. */
 static mtan_tensor beside_values(const mtan_forward *f, const dense_rows *rows, mtan_tensor gap) {
     const int32_t D = rows->mask.cols;
     mtan_tensor both;

@@ -1,6 +1,7 @@
-/* RNN-VAE, as Rubanova et al. (2019) compare with: a GRU as encoder, and as decoder a GRU that starts from a sample of the latent
- * state and is fed with its own output and the time to the next query. The setting "faithful" has the encoder of the published code,
- * which turns round the gaps instead of the rows; that it pairs the records of a batch wrongly as well is for whoever makes the batch. */
+/* RNN-VAE, the comparison of Rubanova et al. (2019): a GRU as encoder; the decoder is a GRU that starts from a sample
+ * of the latent state and reads its own output and the time to the next query. With the setting "faithful", the encoder
+ * is that of the published code, which reverses the gaps instead of the rows. That code also pairs the records of a
+ * batch wrongly; code that makes batches reproduces this (arrange.h). */
 #include "latent.h"
 
 #include <string.h>
@@ -13,15 +14,17 @@ typedef struct roles {
 } roles;
 
 /* ---- the order of the decoder's rows ----
- * Step i of the decoder is the i-th distinct query time of every record that has so many. Records with more of them come first, so that
- * the rows of a step go on from the first rows of the step before; a record has S rows together. */
+ * Step i of the decoder is the i-th distinct query time of every record that has so many. Records with more distinct
+ * times come first, so that the rows of a step continue the first rows of the step before; a record has S consecutive
+ * rows. */
 
 typedef struct schedule {
     int32_t steps;
-    int32_t *first;       /* (steps + 1) first row of a step */
-    mtan_tensor first_at; /* where they are */
+    int32_t *first;       /* (steps + 1) first row of each step */
+    mtan_tensor first_at; /* their place in the workspace */
     mtan_tensor start,
-        at; /* int32_t: row of z that a row of the first step starts from; row of the decoder of every result */
+        at; /* int32_t: row of z that each row of the first step starts from; row of the decoder that each result is
+             * read from */
 } schedule;
 
 typedef struct query_count {
@@ -36,7 +39,7 @@ static int32_t count_distinct(const mtan_forward *f, int32_t b, int32_t *order) 
     return count;
 }
 
-/* Records by falling number of distinct queries, and the steps that makes. */
+/* Sorts records by descending number of distinct queries, and counts the steps. */
 static void order_records(const mtan_forward *f, schedule *s, query_count *count, int32_t *order) {
     const mtan_batch *batch = f->tape->batch;
     for (int32_t b = 0; b < batch->records; b++) {
@@ -53,7 +56,7 @@ static void order_records(const mtan_forward *f, schedule *s, query_count *count
     }
 }
 
-/* The rows of the record at place `place`: where they start from, where its queries are, and the gaps before them. */
+/* Fills in the rows of the record at place `place`: their starts, the rows of its queries, and the gaps before them. */
 static void place_record(const mtan_forward *f, const schedule *s, mtan_tensor gap, int32_t b, int32_t place,
                          int32_t *order) {
     const mtan_batch *batch = f->tape->batch;
@@ -72,7 +75,7 @@ static void place_record(const mtan_forward *f, const schedule *s, mtan_tensor g
     }
 }
 
-/* The schedule, and the gaps (rows, 1) that go with it. */
+/* The schedule, and its gaps (rows, 1). */
 static schedule schedule_of(const mtan_forward *f, mtan_tensor gap) {
     mtan_tape *tape = f->tape;
     const mtan_batch *batch = tape->batch;
@@ -101,7 +104,7 @@ typedef struct feedback {
     mtan_tensor w[PRODUCTS], b[PRODUCTS],
         packed[PRODUCTS];                   /* of the GRU's two products and the two layers of the output */
     mtan_tensor h, hidden, x;               /* (rows, Z), (rows, U), (rows, D) */
-    mtan_tensor fed, before, gates, hn, gh; /* [x, gap] and the state that a row comes from; see op_gru_step */
+    mtan_tensor fed, before, gates, hn, gh; /* [x, gap] and the previous state of each row; see op_gru_step */
 } feedback;
 
 static feedback feedback_new(const mtan_forward *f) {
@@ -129,7 +132,7 @@ static feedback feedback_new(const mtan_forward *f) {
     return d;
 }
 
-/* y = x w^T + b of product i, for as many rows as y has */
+/* y = x w^T + b of product i, for the rows of y. */
 static void product(const mtan_tape *tape, const feedback *d, int32_t i, mtan_tensor y, mtan_tensor x) {
     tape->backend->copy(mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, d->b[i]), 0, y.rows, y.cols);
     tape->backend->product_packed(mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, x), (size_t)x.stride,
@@ -140,7 +143,7 @@ static void copy_rows(const mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
     tape->backend->copy(mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, x), (size_t)x.stride, y.rows, y.cols);
 }
 
-/* The state of rows [first, first + rows) from the rows [from, from + rows) of the step before. */
+/* Computes the state of rows [first, first + rows) from the rows [from, from + rows) of the step before. */
 static void next_state(const mtan_tape *tape, const feedback *d, int32_t first, int32_t from, int32_t rows) {
     const mtan_tensor fed = mtan_rows(d->fed, first, rows), before = mtan_rows(d->before, first, rows);
     const mtan_tensor gates = mtan_rows(d->gates, first, rows), gh = mtan_rows(d->gh, 0, rows);
@@ -180,7 +183,7 @@ static void product_back(const mtan_tape *tape, mtan_real *dx, int32_t cols, con
     tape->backend->product_nn(dx, (size_t)cols, dy, ldy, mtan_data(tape, w), (size_t)w.stride, rows, cols, w.rows, 1);
 }
 
-/* A step's outputs to its states. */
+/* From a step's outputs to its states. */
 static void output_back(const mtan_tape *tape, const feedback *d, int32_t first, int32_t rows) {
     const mtan_tensor x = mtan_rows(d->x, first, rows), hidden = mtan_rows(d->hidden, first, rows);
     mtan_real *dhidden = mtan_grad(tape, hidden);
@@ -190,8 +193,8 @@ static void output_back(const mtan_tape *tape, const feedback *d, int32_t first,
                  d->w[OUT1], rows);
 }
 
-/* A step's states to states and outputs of the step before. The kernel turns gates into their gradients; that of the recurrent part
- * of the third it leaves in hn. */
+/* From a step's states to states and outputs of the step before. The kernel turns gates into their gradients, and
+ * leaves that of the recurrent part of the third gate in hn. */
 static void state_back(const mtan_tape *tape, const feedback *d, int32_t first, int32_t from, int32_t rows) {
     const int32_t Z = d->h.cols;
     const mtan_tensor w = d->w[HH];
@@ -214,7 +217,7 @@ static void weight_back(const mtan_tape *tape, mtan_tensor w, mtan_tensor b, con
     tape->backend->add(mtan_grad(tape, b), 0, dy, ldy, x.rows, w.rows);
 }
 
-/* All rows at once; those of the first step have come from no other. */
+/* All rows at once; rows of the first step have no step before. */
 static void weights_back(const mtan_tape *tape, const feedback *d, int32_t begun, int32_t all) {
     const int32_t Z = d->h.cols, rows = all - begun;
     const mtan_tensor gates = mtan_rows(d->gates, begun, rows), before = mtan_rows(d->before, begun, rows);

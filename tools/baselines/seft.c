@@ -1,10 +1,11 @@
 /* See baselines.h. Set functions for time series (Horn et al., ICML 2020): a record is a set of cells, each an element
  *     e = [sines and cosines of its time, its value, its channel as one of D]                                            (F)
- * which heads of attention add up:
+ * which attention heads add up:
  *     out_h = sum_j softmax_j(key_jh . q_h / sqrt(V)) phi(e_j),   key_j = [e_j, a] Wk^T,   a = agg(mean_j psi(e_j))
- * Keys are linear and a is the same for all cells of a record, so what it adds to a score it adds to all of them, and the softmax
- * takes it out again: psi, agg and a's columns of Wk change nothing and have no gradient. They are parameters of the model (its
- * files have them) and never computed. What is left of a score is e_j . A_h with A_h = q_h Wk_h / sqrt(V), which is made once. */
+ * Keys are linear and a is the same for all cells of a record, so a adds the same amount to all scores, and the softmax
+ * cancels it: psi, agg and a's columns of Wk change nothing and have no gradient. They are parameters of the model (its
+ * files have them) but are never computed. The rest of a score is e_j . A_h with A_h = q_h Wk_h / sqrt(V), which is
+ * computed once. */
 #include <math.h>
 #include <string.h>
 
@@ -26,7 +27,7 @@ static int32_t units_of(const mtan_config *c) {
     return (int32_t)c->extra[SETTING_UNITS];
 }
 
-/* Columns of an element that are numbers: its time and its value. Those of its channel follow. */
+/* Dense columns of an element: its time and its value. The columns of its channel follow. */
 static int32_t dense_size(const mtan_config *c) {
     return c->embed + 1;
 }
@@ -44,7 +45,7 @@ static mtan_status check(const mtan_config *c) {
     return is_whole((double)c->latent * c->enc_heads, 1, most) ? MTAN_OK : MTAN_ERR_SIZE;
 }
 
-/* Indices of the first parameter of each part that is computed with. */
+/* Indices of the first parameter of each part that takes part in the computation. */
 typedef struct roles {
     int32_t key, query, query_time, phi, rho, head;
 } roles;
@@ -100,12 +101,12 @@ static mtan_tensor elements(const mtan_forward *f, const batch_cells *cells) {
     return e;
 }
 
-/* Whole numbers that a node can keep: a row of as many reals, which are at least as wide. */
+/* Integers in a row of as many reals, which are at least as wide: a form that a node can store. */
 static int32_t *ints_of(const mtan_tape *tape, mtan_tensor row) {
     return (int32_t *)(void *)mtan_data(tape, row);
 }
 
-/* Where each channel's cells start: a row of D + 1 for each record. */
+/* First cell of each channel: a row of D + 1 for each record. */
 static mtan_tensor channel_ranges(mtan_tape *tape, const batch_cells *cells) {
     const int32_t B = tape->batch->records, D1 = tape->batch->channels + 1;
     const mtan_tensor begin = mtan_new_constant(tape, B, D1);
@@ -114,9 +115,10 @@ static mtan_tensor channel_ranges(mtan_tape *tape, const batch_cells *cells) {
     return begin;
 }
 
-/* ---- the first layer's share of the channel ----
- * An element is 1 at its channel and 0 at the others, so their product with a weight is the weight's column of that channel. The
- * columns are made rows, and the cells of a channel, which stand side by side, get theirs at once. */
+/* ---- the channel in the first layer ----
+ * An element is 1 at its channel and 0 at the others, so the product with a weight is the weight's column for that
+ * channel. The columns are transposed into rows, and the cells of a channel, which are contiguous, get theirs at
+ * once. */
 
 static void op_transpose(mtan_tape *tape, mtan_tensor y, mtan_tensor x) {
     mtan_node *node = mtan_record_op(tape, OP_TRANSPOSE);
@@ -156,13 +158,13 @@ static void channels_back(mtan_tape *tape, const mtan_node *node) {
     }
 }
 
-/* ---- heads of attention over the cells of a record ----
- * asked (queries, H F) are the A_h of the queries; y (queries, H V). A row of a query is H rows of F or V, one for each head, so the
- * heads of all queries are rows of one product. */
+/* ---- attention heads over the cells of a record ----
+ * asked (queries, H F) are the A_h of the queries; y (queries, H V). The row of a query is H rows of F or V, one for
+ * each head, so the heads of all queries are rows of one product. */
 
 enum { POOL_Y, POOL_ASKED, POOL_E, POOL_PHI, POOL_BEGIN, POOL_WEIGHT, POOL_GRADIENT, POOL_TENSORS }; /* of its node */
 
-/* What the node's tensors are to a record: heads of all its queries, its cells, sizes. */
+/* The node's tensors for one record: heads of all its queries, its cells, sizes. */
 typedef struct pool {
     const mtan_tensor *t;
     int32_t rows, cells, dense, F, V;
@@ -179,7 +181,7 @@ static pool pool_of(const mtan_tensor *t, int32_t heads) {
     return p;
 }
 
-/* score (rows, cells) += what is asked of the cell's channel. */
+/* score (rows, cells) += the part of `asked` for the cell's channel. */
 static void add_channels(const mtan_tape *tape, const pool *p, mtan_real *score) {
     const int32_t *begin = ints_of(tape, p->t[POOL_BEGIN]);
     for (int32_t r = 0; r < p->rows; r++, score += p->cells) {
@@ -216,10 +218,11 @@ static void op_pool(mtan_tape *tape, const mtan_tensor t[POOL_TENSORS], int32_t 
     if (!op_runs(tape)) return;
     if (p.cells > 0) pool_weights(tape, &p, weight);
     tape->backend->product_nn(mtan_data(tape, t[POOL_Y]), (size_t)p.V, weight, (size_t)p.cells,
-                              mtan_data(tape, t[POOL_PHI]), (size_t)p.V, p.rows, p.V, p.cells, 0); /* no cell: 0 */
+                              mtan_data(tape, t[POOL_PHI]), (size_t)p.V, p.rows, p.V, p.cells, 0); /* without cells:
+                                                                                                    * 0 */
 }
 
-/* The weights are made again: with a class per time they would be the largest tensor of all. */
+/* The weights are recomputed: with a class per time they would be the largest tensor of all. */
 static void pool_back(mtan_tape *tape, const mtan_node *n) {
     const mtan_backend *k = tape->backend;
     const mtan_tensor *t = n->t;
@@ -242,7 +245,7 @@ static const mtan_backward backward[] = {BASELINE_BACKWARD MTAN_BACKWARD(OP_TRAN
 
 /* ---- the model ---- */
 
-/* What the heads ask (rows, H V): one row for all records, or one for every query. */
+/* The queries of the heads (rows, H V): one row for all records, or one for every query. */
 static mtan_tensor queries(const mtan_forward *f, const roles *r) {
     mtan_tape *tape = f->tape;
     const mtan_batch *batch = tape->batch;
@@ -267,7 +270,7 @@ static mtan_tensor fold_keys(const mtan_forward *f, const roles *r, mtan_tensor 
     return y;
 }
 
-/* Most queries of a record, times heads. */
+/* Largest number of queries of a record, times heads. */
 static int32_t most_asked(const mtan_forward *f) {
     const mtan_batch *batch = f->tape->batch;
     int32_t most = 1;
@@ -284,7 +287,7 @@ static mtan_tensor relu_net(const mtan_forward *f, int32_t index, int32_t layers
     return y;
 }
 
-/* phi and the heads of all records: its layers' results, and what a record's pool has. */
+/* phi and the heads of all records: results of the layers, and the tensors of the pool. */
 typedef struct encoder {
     mtan_tensor layer[PHI_LAYERS]; /* (cells, U) and, the last, (cells, V) */
     mtan_tensor channels;          /* (D, U) the first layer's weights of the channels */
@@ -311,7 +314,7 @@ static encoder encoder_new(const mtan_forward *f, const batch_cells *cells) {
     return e;
 }
 
-/* phi of the cells first, first + 1, ... */
+/* phi of the cells from `first` on. */
 static void run_phi(const mtan_forward *f, const encoder *e, int32_t first, int32_t count, mtan_tensor begin) {
     mtan_tape *tape = f->tape;
     mtan_tensor x = mtan_rows(e->t[POOL_E], first, count);
@@ -326,7 +329,7 @@ static void run_phi(const mtan_forward *f, const encoder *e, int32_t first, int3
     }
 }
 
-/* Record b; while sizes are counted, what it has is not known. */
+/* Encodes record b; while sizes are counted, its content is not known. */
 static void encode_record(const mtan_forward *f, const encoder *e, int32_t b) {
     const mtan_batch *batch = f->tape->batch;
     const int32_t per_time = f->config->classify == MTAN_CLASSIFY_TIME, runs = op_runs(f->tape);
@@ -344,8 +347,8 @@ static void encode_record(const mtan_forward *f, const encoder *e, int32_t b) {
     op_pool(f->tape, t, f->config->enc_heads);
 }
 
-/* Record after record, so that its cells stay in the cache from layer to layer. The last comes first, so that gradients are added
- * from the first on. */
+/* Record by record, so that a record's cells stay in the cache from layer to layer. The last record comes first, so
+ * that the backward pass adds gradients from the first record on. */
 static void forward(const mtan_forward *f, mtan_outputs *out) {
     const roles *r = f->roles;
     const batch_cells cells = cells_of(f->tape);

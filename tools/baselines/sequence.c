@@ -40,7 +40,7 @@ mtan_tensor gaps_before(const mtan_forward *f, mtan_tensor time, int32_t reverse
     return gap;
 }
 
-/* The row after is the row before of the other direction. */
+/* The row after is the row before in the other direction. */
 mtan_tensor gaps_after(const mtan_forward *f, mtan_tensor time, int32_t reverse) {
     return gaps_before(f, time, !reverse);
 }
