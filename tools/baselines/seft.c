@@ -1,5 +1,5 @@
 /* See baselines.h. Set functions for time series (Horn et al., ICML 2020): a record is a set of cells, each an element
- *     e = [sines and cosines of its time, its value, its channel as one of D]                                            (F)
+ *     e = [sines and cosines of its time, its value, its channel as one of D]                                       (F)
  * which attention heads add up:
  *     out_h = sum_j softmax_j(key_jh . q_h / sqrt(V)) phi(e_j),   key_j = [e_j, a] Wk^T,   a = agg(mean_j psi(e_j))
  * Keys are linear and a is the same for all cells of a record, so a adds the same amount to all scores, and the softmax
