@@ -1,9 +1,9 @@
-/* bench: how fast the library is on this machine, how its time grows, and how much memory it needs. `bench --help`.
+/* bench: measures the library's speed on this machine, how its time grows, and how much memory it needs. `bench
+ * --help`.
  *
- * Rows are the work that the peers are measured on too (make bench-peers): same records in the same order, same batches,
- * a training step is mtan_trainer_step with Adam. Times are medians after a warm-up. Machines are noisy: only ratios taken
- * in one run count.
- */
+ * The rows are the workloads on which the peers are measured too (make bench-peers): the same records in the same
+ * order, the same batches; a training step is mtan_trainer_step with Adam. Times are medians after a warm-up. Machines
+ * are noisy: only compare ratios from a single run. */
 #define _POSIX_C_SOURCE 200809L
 #include <fcntl.h>
 #include <math.h>
@@ -51,7 +51,7 @@ static const char usage[] =
     "\n"
     "Prints a table and writes build/bench.json. Exit status 2 on bad usage or unreadable data.\n";
 
-enum { MADE = 1536, SET_A = 4000 }; /* records: twelve batches of 128, as the peers take; all of set-a */
+enum { MADE = 1536, SET_A = 4000 }; /* records: twelve batches of 128, as for the peers; all of set-a */
 
 typedef struct options {
     const char *program, *data, *rows, *backend, *json_row;
@@ -81,7 +81,7 @@ static void check(const char *what, mtan_status status) {
     if (status != MTAN_OK) die("%s: %s", what, mtan_status_message(status));
 }
 
-static void *allocate(size_t bytes) { /* not cleared: pages that nobody touches must not count as resident */
+static void *allocate(size_t bytes) { /* not cleared: pages that are never touched must not count as resident */
     void *memory = malloc(bytes ? bytes : 1);
     if (!memory) die("out of memory");
     return memory;
@@ -101,7 +101,7 @@ static double median(double *x, int n) {
 
 enum { MOST_BACKENDS = 8, MOST_THREADS = 256 };
 
-/* Those that run here, slowest first. */
+/* The backends that run here, slowest first. */
 static int list_backends(const mtan_backend *list[MOST_BACKENDS]) {
     mtan_backend_choice choice;
     int choices = 0, n = 0;
@@ -131,7 +131,7 @@ static void start_pool(mtan_pool *pool, int threads) {
 
 /* ---- records ---- */
 
-/* Everything a batch needs, once for events as they are and once with a tenth of the time points hidden. */
+/* The data of all batches, once with all events and once with a tenth of the time points hidden. */
 typedef struct workload {
     dataset raw;
     mtan_record *records; /* (n) all events */
@@ -142,7 +142,8 @@ typedef struct workload {
     mtan_bounds bounds; /* of one record */
 } workload;
 
-/* Labels are coins: their values change no time. The same coin hides time points, one throw per time. */
+/* Labels are coin tosses, since their values do not affect times. The same coin hides time points, one toss per
+ * time. */
 static uint32_t coin(uint32_t record, uint32_t index) {
     const uint32_t counter[4] = {record, index, 0, 0}, key[2] = {2012, 0};
     uint32_t out[4];
@@ -186,7 +187,7 @@ static void make_records(workload *d, int with_hidden) {
     }
 }
 
-/* Values as published, parts of 48 hours. */
+/* Values as published, times in units of 48 hours. */
 static void normalise(dataset *raw) {
     prep p;
     split all;
@@ -211,14 +212,15 @@ static void unload(workload *d) {
     dataset_free(&d->raw);
 }
 
-/* ---- operations, counted: multiply-adds of the folded models for one record; a pass back costs two passes forward ----
+/* ---- operation counts ----
+ * Multiply-adds of the folded models for one record. A backward pass costs two forward passes.
  *
  *   encoder    K L E scores, 2 K cells numerator and denominator, per direction 3N (K (D + N) + D): the values' half of
  *              the folded input weights, the recurrent weights, and the mask's half once a record
  *   posterior  K (2N M + M 2Z)                                        M: mlp_hidden
  *   decoder    GRU S K 2 3N' (Z + N'), scores L K E, values S L K 2N', folded first layer and output S L (2N' M + M D)
  *   classes    GRU over z S K 3N (Z + N) (MTAN_FULL), head N F + F F + F C          F: head_hidden
- * Not counted: what is done once a batch (folding, Adam), exp, tanh, sin and sums. */
+ * Not counted: work per batch (folding, Adam), exp, tanh, sin and sums. */
 
 typedef struct shape {
     double shown, times,
@@ -264,7 +266,7 @@ static const work works[] = {{"enc-train", "physionet-enc", 1, 0, MTAN_REAL},
                              {"enc-infer-single-int8", "physionet-enc", 0, 1, MTAN_INT8}};
 enum { WORKS = sizeof works / sizeof works[0] };
 
-/* A model ready to be timed: a trainer, or one predictor per thread. */
+/* A model ready for timing: a trainer, or one predictor per thread. */
 typedef struct engine {
     mtan_config config;
     mtan_model model;
@@ -277,7 +279,7 @@ typedef struct engine {
     int training, batch, threads;
 } engine;
 
-enum { EPOCH = 50 }; /* late enough that the KL has weight */
+enum { EPOCH = 50 }; /* late enough for the KL term to have weight */
 
 static void start_trainer(engine *e, double lr, mtan_bounds bounds) {
     mtan_train_config config;
@@ -303,7 +305,7 @@ static void start_predictors(engine *e, mtan_bounds bounds) {
               mtan_predictor_init(&e->predictor[i], &e->model, &bounds, (char *)e->memory + bytes * (size_t)i, bytes));
 }
 
-/* The pool starts here and the trainer keeps its address: an engine must not move. */
+/* The pool starts here and the trainer keeps its address, so an engine must not be moved. */
 static void engine_start(engine *e, const mtan_config *config, int training, int batch, double lr,
                          mtan_precision precision, const mtan_backend *backend, int threads, mtan_bounds bounds) {
     const size_t count = mtan_weights_count(config);
@@ -334,7 +336,7 @@ typedef struct prediction {
     mtan_status status[MOST_THREADS];
 } prediction;
 
-/* One thread's share of a batch, on its own predictor. */
+/* Predicts one thread's share of a batch, with its own predictor. */
 static void predict_part(void *argument, int32_t index, int32_t thread) {
     prediction *p = argument;
     const int32_t first = p->n * index / p->e->threads, last = p->n * (index + 1) / p->e->threads;
@@ -343,7 +345,7 @@ static void predict_part(void *argument, int32_t index, int32_t thread) {
                                                p->e->probability + first * p->e->config.classes);
 }
 
-/* One training step, or one batch of predictions. */
+/* Runs one training step, or one batch of predictions. */
 static void engine_run(engine *e, const mtan_record *records, int32_t n) {
     mtan_report report;
     prediction p;
@@ -356,7 +358,7 @@ static void engine_run(engine *e, const mtan_record *records, int32_t n) {
     for (int i = 0; i < e->threads; i++) check("prediction", p.status[i]);
 }
 
-/* Seconds of the repetition-th batch; batches follow each other through the records and start again. */
+/* Seconds of the repetition-th batch; batches cycle through the records. */
 static double time_batch(engine *e, const mtan_record *records, int32_t available, int repetition) {
     const int batches = available / e->batch;
     const mtan_record *batch = records + (size_t)(repetition % batches) * (size_t)e->batch;
@@ -368,10 +370,11 @@ static double time_batch(engine *e, const mtan_record *records, int32_t availabl
 typedef struct result {
     const char *work, *backend;
     int threads, batch, repeat;
-    double ms, gflops, peak; /* per record; of operations performed; of the machine before and after */
+    double ms, gflops, peak; /* per record; of the counted operations; of the machine, around the row */
 } result;
 
-/* Averages over the records that the batches take. Times are shown in the proportion in which cells are. */
+/* Averages over the records in the timed batches. The fraction of times shown is taken to be the fraction of cells
+ * shown. */
 static shape average(const mtan_record *records, const workload *d, int32_t n) {
     shape s = {0, 0, 0};
     double cells = 0;
@@ -384,7 +387,7 @@ static shape average(const mtan_record *records, const workload *d, int32_t n) {
     return s;
 }
 
-/* mTAN's recipes as published, the baselines' as their papers define them. */
+/* mTAN's recipes as published, the baselines' as defined in their papers. */
 static recipe find_recipe(const char *name) {
     recipe r;
     if (!recipe_named(&r, name, MTAN_FAITHFUL)) die("%s: no such recipe", name);
@@ -397,7 +400,8 @@ static uint32_t word_of(const void *context, uint64_t record) {
     return (uint32_t)record;
 }
 
-/* The records as the model wants them, with events that it makes, to be freed; NULL: it takes them as they are. */
+/* Arranges the records for the model. Returns the events that it creates (free them); NULL: it takes the records
+ * unchanged. */
 static mtan_event *arrange(const mtan_config *c, mtan_record *records, const workload *d) {
     const baseline_hook *hook = baseline_hook_of(c);
     const size_t most = (size_t)d->bounds.events;
@@ -418,7 +422,8 @@ static result time_row(const work *w, const workload *d, const mtan_backend *bac
     r.batch = w->batch ? w->batch : found.batch;
     if (d->n < r.batch) die("%s needs %d records, there are %d", w->name, r.batch, (int)d->n);
     engine_start(&e, &found.config, w->training, r.batch, found.lr, w->precision, backend, threads, d->bounds);
-    /* Warm up with a whole batch, so that pages are there and clocks are up; scalar steps take seconds: a few records. */
+    /* Warm up with a whole batch, so that pages are mapped and clocks are up. Scalar steps take seconds, so they get
+     * only a few records. */
     engine_run(&e, records, is_scalar(backend) && r.batch > 8 ? 8 : r.batch);
     for (int i = 0; i < repeat; i++) times[i] = time_batch(&e, records, d->n, i) / r.batch;
     const int32_t used = r.batch * repeat < d->n ? r.batch * repeat : d->n;
@@ -430,7 +435,7 @@ static result time_row(const work *w, const workload *d, const mtan_backend *bac
     return r;
 }
 
-/* Batches to time: single records are many and short. */
+/* Number of batches to time: single records take many, since each is short. */
 static int repetitions(const options *o, const work *w, const mtan_backend *backend) {
     int n = is_scalar(backend) ? 2 : 12;
     if (o->repeat) return o->repeat;
@@ -438,7 +443,7 @@ static int repetitions(const options *o, const work *w, const mtan_backend *back
     return o->quick ? (n + 3) / 4 : n;
 }
 
-/* ---- the machine's peak: loops of fused multiply-adds that stay in registers, one for each width of them ----
+/* ---- the machine's peak: loops of fused multiply-adds that stay in registers, one for each register width ----
  * Twelve chains hide the latency of two units of up to six cycles. */
 
 #define TWELVE(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
@@ -453,7 +458,7 @@ static int repetitions(const options *o, const work *w, const mtan_backend *back
     }                                                                                                                  \
     TWELVE(CHAIN_END)
 
-/* `lanes` a register; backend: the one with registers of this width. */
+/* `lanes` per register; backend: the one with registers of this width. */
 typedef struct meter {
     int lanes;
     const char *backend;
@@ -496,7 +501,7 @@ static int meter_runs(const meter *m) {
 }
 #endif
 
-/* What a backend is measured by: its own registers; of scalar code, the widest that the CPU has. NULL: there is none. */
+/* The meter for a backend: its own register width; for scalar code, the widest of the CPU. NULL: there is none. */
 static const meter *meter_of(const mtan_backend *backend) {
     const meter *widest = NULL;
     for (const meter *m = meters; m->loop; m++) {
@@ -507,14 +512,14 @@ static const meter *meter_of(const mtan_backend *backend) {
     return widest;
 }
 
-/* The product kernel on a shape that stays in the first-level cache: 12 x 96 x 48, packed weights, 25 kB in all. */
+/* The product kernel on a shape that stays in the L1 cache: 12 x 96 x 48, packed weights, 25 kB in all. */
 enum { PEAK_M = 12, PEAK_N = 96, PEAK_K = 48, PEAK_PACKED = 1 << 14 };
 
 typedef struct peak_job {
-    const meter *registers; /* or, where this is null, a backend's products */
+    const meter *registers; /* NULL: measure the backend's products instead */
     const mtan_backend *backend;
     long n;
-    float *sink; /* (threads, 16), so that nothing is optimised away and threads share no cache line */
+    float *sink; /* (threads, 16), so that nothing is optimised away and no two threads share a cache line */
 } peak_job;
 
 static void peak_body(void *argument, int32_t index, int32_t thread) {
@@ -537,11 +542,12 @@ static void peak_body(void *argument, int32_t index, int32_t thread) {
 
 enum { PEAK_RUNS = 20 };
 
-/* Seconds of a run: long enough that waking threads does not count, short enough that some run is not interrupted. A batch
- * is interrupted as often as all others are, so beside it a run takes about as long as a batch does, or as one record. */
+/* Seconds per run: long enough that waking threads does not matter, short enough that some runs are not interrupted.
+ * Batches are interrupted like everything else, so the runs around a row take about as long as a batch, or as one
+ * record. */
 static const double peak_alone = 0.004, peak_beside_batch = 0.03, peak_beside_record = 0.0004;
 
-/* GFLOP/s of all threads together, run by run. */
+/* GFLOP/s of all threads together, for each run. */
 static void measure_rates(const meter *registers, const mtan_backend *backend, int threads, double least,
                           double rate[PEAK_RUNS]) {
     const double each = registers ? 2.0 * 12 * registers->lanes : 2.0 * PEAK_M * PEAK_N * PEAK_K;
@@ -568,8 +574,8 @@ static double best_rate(const meter *registers, const mtan_backend *backend, int
     return best;
 }
 
-/* A row with the peak of its own minute: a machine that others use too has less to give in one minute than in another, so
- * peak and row are medians both, and the runs stand half before and half after the row. */
+/* Times a row together with the peak at that time. A shared machine has less to give in one minute than in another, so
+ * peak and row are both medians, and half of the peak runs come before the row and half after it. */
 static result time_beside_peak(const work *w, const workload *d, const mtan_backend *backend, int threads, int repeat) {
     const meter *registers = meter_of(backend);
     const double least = w->batch == 1 ? peak_beside_record : peak_beside_batch;
@@ -582,9 +588,9 @@ static result time_beside_peak(const work *w, const workload *d, const mtan_back
     return r;
 }
 
-/* ---- children: what is measured from the start of a process ---- */
+/* ---- children: measurements from the start of a process ---- */
 
-/* Pages of this process that are in memory, in bytes; -1 where the system does not say. */
+/* Resident memory of this process in bytes; -1 if the system does not report it. */
 static double resident(void) {
     long total, pages = 0;
     FILE *f = fopen("/proc/self/statm", "r");
@@ -593,7 +599,7 @@ static double resident(void) {
     return got == 2 ? (double)pages * (double)sysconf(_SC_PAGESIZE) : -1;
 }
 
-/* Training mTAND-Enc at batch 128 with all of set-a in memory. */
+/* Trains mTAND-Enc at batch 128 with all of set-a in memory. */
 static void train_in_memory(const options *o) {
     const recipe r = find_recipe(works[0].recipe);
     workload d;
@@ -604,7 +610,7 @@ static void train_in_memory(const options *o) {
     for (int i = 0; i < 3 && (i + 1) * e.batch <= d.n; i++) engine_run(&e, d.records + i * e.batch, e.batch);
 }
 
-/* The largest record of set-a in both ways, and the average one. */
+/* The largest record of set-a in events and in times, and the average one. */
 static const mtan_bounds largest = {1, 1501, 203}, typical = {1, 438, 75};
 
 static mtan_record record_of(const mtan_bounds *size, mtan_event *events) {
@@ -628,7 +634,7 @@ static void predict_in_memory(const options *o) {
     engine_run(&e, &record, 1);
 }
 
-/* --memory train|infer: bytes over those of the process before it did anything; without the weights for infer. */
+/* --memory train|infer: bytes on top of those of the process before it did anything; for infer without the weights. */
 static int memory_child(const options *o, const char *what) {
     const double empty = resident();
     double weights = 0;
@@ -642,7 +648,7 @@ static int memory_child(const options *o, const char *what) {
     return 0;
 }
 
-/* --first-prediction FILE: maps the model, uses it where it lies, predicts one record, says so. */
+/* --first-prediction FILE: maps the model, uses it in place, predicts one record, and reports it. */
 static int first_prediction_child(const options *o, const char *path) {
     static mtan_event events[438];
     const mtan_record record = record_of(&typical, events);
@@ -668,7 +674,8 @@ static int first_prediction_child(const options *o, const char *path) {
     return 0;
 }
 
-/* Runs this program again. Returns the seconds until its first output, whose number is *value; negative on failure. */
+/* Runs this program again. Returns the seconds until its first output, whose number goes to *value; negative on
+ * failure. */
 static double run_child(const options *o, const char *backend, const char *mode, const char *argument, double *value) {
     const char *arguments[9] = {o->program, mode, argument, "--backend", backend, NULL, NULL, NULL, NULL};
     extern char **environ;
@@ -702,7 +709,7 @@ static mtan_status write_file(void *context, const void *bytes, size_t n) {
     return fwrite(bytes, 1, n, context) == n ? MTAN_OK : MTAN_ERR_WRITE;
 }
 
-/* A model of physionet-enc; returns the file's size in MB. */
+/* Writes a model of physionet-enc; returns the file's size in MB. */
 static double write_model(const char *path) {
     const recipe r = find_recipe("physionet-enc");
     mtan_model model;
@@ -721,7 +728,7 @@ static double write_model(const char *path) {
 
 /* ---- reports: a line on the terminal, an object in the file ---- */
 
-/* An object of the list that is open; `first` of a list has no comma before it. */
+/* Begins an object of the open list; no comma goes before the `first`. */
 static void json_object(FILE *f, int first, const char *format, ...) {
     va_list arguments;
     if (!f) return;
@@ -777,7 +784,7 @@ static void progress(const options *o, const char *what, const char *backend, in
     fflush(stderr);
 }
 
-/* Is `name` one of the comma-separated list? No list: yes. */
+/* Is `name` in the comma-separated list? Without a list: yes. */
 static int wanted(const options *o, const char *name) {
     const size_t length = strlen(name);
     for (const char *at = o->rows; at; at = strchr(at, ','), at = at ? at + 1 : NULL)
@@ -808,7 +815,7 @@ static plan make_plan(const options *o) {
     return p;
 }
 
-/* A line of the table of peaks, whose label has been printed. */
+/* Prints a line of the table of peaks; its label has been printed. */
 static void report_rates(const options *o, const plan *p, const char *what, const meter *registers,
                          const mtan_backend *backend, int first) {
     for (int t = 0; t < p->thread_counts; t++) {
@@ -868,11 +875,11 @@ static void report_rows(const options *o, const plan *p, const workload *d) {
     if (o->json) fputs("],\n", o->json);
 }
 
-/* How the time of a training step of mTAND-Enc grows when one thing doubles. */
+/* How the time of a training step of mTAND-Enc grows when one size doubles. */
 typedef struct growth {
     const char *name;
     int records, points, hidden, channels; /* factors: 1 or 2 */
-    double density;                        /* cells at the start, of those of set-a */
+    double density;                        /* of cells before doubling, relative to set-a */
 } growth;
 
 static const growth growths[] = {{"records", 2, 1, 1, 1, 1},
@@ -881,7 +888,7 @@ static const growth growths[] = {{"records", 2, 1, 1, 1, 1},
                                  {"channels D", 1, 1, 1, 2, 1},
                                  {"hidden units N", 1, 1, 2, 1, 1}};
 
-/* Seconds of a step before and after doubling, and their ratio: medians over pairs of steps taken in turn. */
+/* Seconds of a step before and after doubling, and their ratio: medians over pairs of alternating steps. */
 static void time_growth(const growth *g, const mtan_backend *backend, int records, int repeat, double took[3]) {
     workload d[2];
     engine e[2];

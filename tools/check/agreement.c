@@ -1,11 +1,10 @@
-/* agreement: how far the library is from the reference, tensor by tensor.
+/* agreement: prints how far the library is from the reference, tensor by tensor.
  *
- *     agreement [CASE ...]      all cases of golden/ without one
+ *     agreement [CASE ...]      all cases of golden/ if none is given
  *     agreement --worst         one line per case: its worst tensor
  *
- * Prints case, tensor, difference (norm), limit and the share of the limit that was used; exit status 1 when a limit
- * is exceeded. Output is columns for people and for awk.
- */
+ * Prints case, tensor, difference (norm), limit and the fraction of the limit that was used; the exit status is 1 when
+ * a limit is exceeded. The output has columns for people and for awk. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* Compiles a CUDA file with NVRTC, the compiler that is a library and serves GPUs that nvcc 13 has given up.
+/* Compiles a CUDA file with NVRTC, NVIDIA's compiler as a library, which still supports GPUs that nvcc 13 has dropped.
  *
  *     cuda_check LIBNVRTC SOURCE INCLUDE ARCHITECTURE OUT
  *

@@ -1,4 +1,5 @@
-/* What clang needs to compile kernels.cu without a header or a library of CUDA's: the words that it does not know by itself. */
+/* Definitions that clang needs to compile kernels.cu without a header or a library of CUDA: the keywords that it does
+ * not know by itself. */
 #define __global__ __attribute__((global))
 #define __device__ __attribute__((device))
 #define __shared__ __attribute__((shared))

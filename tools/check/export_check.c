@@ -1,6 +1,6 @@
-/* Is a header of `mtan export` the model it came from, after a compiler has read it? Compiled by tools/check/export_check.sh
- * with that header as model.h, in C. Compares weights, settings, names, preprocessing and the record for the self-test
- * with the file.
+/* Checks that a header of `mtan export` still holds its model after a compiler has read it. tools/check/export_check.sh
+ * compiles this file in C, with that header as model.h. It compares weights, settings, names, preprocessing and the
+ * record of the self-test with the file.
  *
  *     export_check MODEL.safetensors */
 #include <math.h>
@@ -21,7 +21,7 @@ static void check(int good, const char *what) {
 
 #ifdef model_is_int8
 
-/* Whole numbers and scales against the file's tensors. */
+/* Compares integers and scales with the file's tensors. */
 static void check_int8(const bundle *b, const mtan_model *m, int32_t k, const mtan_param *p) {
     const size_t rows = (size_t)p->rows, count = rows * (size_t)p->cols;
     mtan_tensor_view view;
@@ -70,7 +70,8 @@ static void check_settings(const bundle *b, const mtan_model *m) {
         check(model_class_names[i] && strcmp(model_class_names[i], b->prep.classes[i]) == 0, "names of classes");
 }
 
-/* Values around the clips and the missing codes, repeats, and what is refused: the header's tables against the file's. */
+/* Compares the header's tables with the file's, on values around the clips, missing codes, repeats, and input that is
+ * refused. */
 static void check_preparation(const bundle *b) {
     static const double special[] = {-1, 0, 1, 3, 1e30, -1e30};
     static mtan_observation raw[RAW];

@@ -1,6 +1,6 @@
-/* Writes the seeds of the fuzz targets that read model files: each smallest model (tests/fuzz/smallest.h) as a description
- * (tests/fuzz/described.h), without and with what a trainer keeps; the first also with int8 matrices, with given points, and as an
- * ensemble of two. `make fuzz-seeds` runs it when settings or parameters have changed.
+/* Writes the seeds of the fuzz targets that read model files: each smallest model (tests/fuzz/smallest.h) as a
+ * description (tests/fuzz/described.h), with and without a trainer's state; the first model also with int8 matrices,
+ * with given points, and as an ensemble of two. Run it by `make fuzz-seeds` after a change of settings or parameters.
  *
  *     fuzz_seeds FOLDER      FOLDER/model/NAME, FOLDER/trainer/NAME */
 #include "../../tests/fuzz/described.h"
@@ -12,7 +12,7 @@ static void put_pair(FILE *out, const char *key, const char *value) {
     fprintf(out, "\2%s\3%s", key, value);
 }
 
-/* Those that a reader would not take for granted. */
+/* Only settings that differ from a reader's defaults. */
 static void put_settings(FILE *out, const mtan_config *c) {
     mtan_config usual;
     char value[64], expected[64];
@@ -31,10 +31,10 @@ static void put_settings(FILE *out, const mtan_config *c) {
     }
 }
 
-/* A parameter's name, with the words of described.h for its parts. */
+/* A parameter's name, written with described.h's words for its parts. */
 static void put_name(FILE *out, const char *name) {
     while (*name) {
-        int word = 16; /* the first that is a part of names */
+        int word = 16; /* the first word for a part of a name */
         while (word < FUZZ_WORDS &&
                (!described_words[word] || strncmp(name, described_words[word], strlen(described_words[word])) != 0))
             word++;
@@ -57,7 +57,7 @@ static void put_tensor(FILE *out, const char *name, const char *ending, int type
     put_shape(out, type, rows, cols);
 }
 
-/* Whole numbers come last, so that reals lie at multiples of 4. */
+/* Integers come last, so that reals are aligned to 4 bytes. */
 static void put_tensors(FILE *out, const mtan_config *c, form f) {
     mtan_param p;
     for (int whole = 0; whole <= (f == INT8); whole++)
@@ -87,12 +87,12 @@ static int write_seed(const char *folder, const char *name, const mtan_config *c
     if (f == GIVEN) put_pair(out, "reference", "given");
     fputc(4, out);
     put_tensors(out, c, f);
-    fwrite("}", 1, 2, out); /* with its zero */
+    fwrite("}", 1, 2, out); /* with its final zero */
     fwrite(data, 1, sizeof data, out);
     return fclose(out) == 0 || (perror(path), 0);
 }
 
-/* The other forms of a file that the first model stands for. */
+/* The other forms of file, for which the first model stands. */
 static int write_forms(const char *folder, mtan_config *c) {
     const int good = write_seed(folder, "int8", c, 0, INT8) && write_seed(folder, "given", c, 0, GIVEN);
     c->members = 2;

@@ -1,17 +1,16 @@
-/* sizes: what a model needs, in bytes, before anything is bought or built.
+/* sizes: prints the memory that a model needs, in bytes, before any hardware is bought or built.
  *
  *     sizes [RECIPE [EVENTS TIMES]]
  *
- * Every recipe without an argument. EVENTS and TIMES are the most of a record: 1501 and 203 (the largest of PhysioNet's
- * set-a) unless given. Weights may lie in flash; the rest is RAM. The numbers hold for every CPU.
- */
+ * Without an argument, it prints every recipe. EVENTS and TIMES are the maximum per record: 1501 and 203 (the largest
+ * in PhysioNet's set-a) by default. Weights may be in flash; the rest is RAM. The numbers hold for every CPU. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../mtan/paper/recipes.h"
 
-/* A stage that fails is told by name; the table goes on. */
+/* A stage that fails is reported by name; the table continues. */
 static int print_recipe(const char *name, int32_t events, int32_t times) {
     static const mtan_real nowhere[1] = {0}; /* sizes do not read weights */
     mtan_bounds bounds = {1, 0, 0};

@@ -1,11 +1,11 @@
-/* ulp: measures the library's elementary functions over every float there is, against libm in double.
+/* ulp: measures the error of the library's elementary functions over all floats, against libm in double.
  *
  *     ulp              all 2^32 floats (some minutes)
  *     ulp --sample N   every N-th float and the awkward ones
  *     ulp --quiet      no progress line
  *
- * Prints one line per function: the largest error in ulp of the true value, where it is, and the share of the limit.
- * Exit code 1 if a function is over its limit, 2 for a wrong argument. */
+ * Prints one line per function: the largest error in ulp of the true value, its argument, and its fraction of the
+ * limit. The exit code is 1 if a function exceeds its limit, 2 for a wrong argument. */
 #include "ulp.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* ulp.h: the true values of the library's elementary functions and the distance from them in units in the last place.
+/* ulp.h: the true values of the library's elementary functions, and the distance from them in units in the last place.
  * Shared by tools/check/ulp.c (all floats) and tests/library/test_math.c (a sample). Float build; needs libm. */
 #ifndef MTAN_ULP_H
 #define MTAN_ULP_H
@@ -12,7 +12,7 @@
 typedef struct {
     mtan_function function;
     const char *name;
-    const char *range; /* where the limit holds; elsewhere ulp_true says which value is promised */
+    const char *range; /* where the limit holds; elsewhere ulp_true gives the promised value */
     double limit;      /* ulp */
 } ulp_case;
 
@@ -29,13 +29,13 @@ static float ulp_float(uint32_t bits) {
     return x;
 }
 
-/* e^x; what is far beyond the range of a float is 0 or Inf without asking libm, which is slow there. */
+/* e^x; far beyond the range of a float it is 0 or Inf without a call of libm, which is slow there. */
 static double ulp_exp(double x) {
     return x < -200 ? 0 : x > 200 ? (double)INFINITY : fabs(x) < 0x1p-27 ? 1 + x : exp(x);
 }
 
 /* f(x) in double. A third of all floats are so small that two terms of the Taylor series are right to 2^-50: below
- * 2^-13, or 2^-27 where the third term is x^2. */
+ * 2^-13, or 2^-27 if the third term is x^2. */
 static double ulp_true(mtan_function f, double x) {
     double a = fabs(x), e;
     switch (f) {
@@ -54,8 +54,8 @@ static double ulp_true(mtan_function f, double x) {
     return (double)NAN;
 }
 
-/* |y - truth| over the spacing of floats at the truth. Overflow counts as 2^128. A NaN on one side only, or a zero of
- * the wrong sign, is infinitely wrong. */
+/* The distance |y - truth|, divided by the spacing of floats at the truth. Overflow counts as 2^128. A NaN on one side
+ * only, or a zero of the wrong sign, counts as an infinite error. */
 static double ulp_error(float y, double truth) {
     double d = y, scale;
     uint64_t bits, exponent;
@@ -75,8 +75,8 @@ static double ulp_error(float y, double truth) {
     return fabs(d - truth) * scale;
 }
 
-/* The i-th awkward argument; returns 0 when there are no more. They are 64 neighbours on each side, with both signs, of
- * every place where a function changes its formula, overflows, underflows or nearly cancels. */
+/* The i-th awkward argument; returns 0 after the last. They are 64 neighbours on each side, with both signs, of every
+ * place where a function changes its formula, overflows, underflows or nearly cancels. */
 static int ulp_awkward(uint32_t i, float *x) {
     static const float place[] = {
         /* ends, powers of two */
@@ -85,7 +85,7 @@ static int ulp_awkward(uint32_t i, float *x) {
         0.346573591f, 88.7228394f, 87.3365479f, 103.278931f, 103.972076f, 89.0f, 104.0f,
         /* log, softplus, tanh: where they change the formula or saturate */
         0.707106769f, 1.41421354f, 0.881373584f, 0.625f, 9.01091385f, 16.6355324f,
-        /* quarter turns and their halves; 252.9 is 2^-28 off one, the nearest of all; the largest angle */
+        /* quarter turns and their halves; 252.9 is 2^-28 from one, the closest of all; the largest angle */
         0.785398185f, 1.57079637f, 3.14159274f, 4.71238899f, 6.28318548f, 252.898209f, 31415.9258f, 99998.8906f, 1e5f,
         /* where adding ROUND stops rounding */
         4194304.0f, 8388608.0f};

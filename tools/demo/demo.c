@@ -1,13 +1,13 @@
-/* demo: what the model is for, on two thousand made-up patients, beside what people would do otherwise.
+/* demo: shows the use of the model on two thousand made-up patients, in comparison with simpler methods.
  *
  *     demo [--folder DIR] [--threads N] [--quiet]
  *
- * Writes the patients' observations and classes to DIR (build/demo), trains two models on them with the very commands that it prints,
- * and asks both about 300 patients they have never seen: the curve of each vital sign, noise-free, against straight lines and a
- * Gaussian process; and whether the pulse or the fever came first, against logistic regression on summaries. The models are used as a
- * program in C would use them: a file, raw observations, mtan.h. Steps and seeds are fixed, so the numbers do not depend on the
- * machine's speed or its number of threads. Exit status 1 when a rival wins, 2 when something could not be done.
- */
+ * Writes the patients' observations and classes to DIR (build/demo), trains two models on them with exactly the
+ * commands that it prints, and asks both about 300 patients that they have not seen: the noise-free curve of each vital
+ * sign, against straight lines and a Gaussian process; and whether the pulse or the fever came first, against logistic
+ * regression on summaries. It uses the models like any C program: a file, raw observations, mtan.h. Steps and seeds are
+ * fixed, so the numbers do not depend on the machine's speed or on the number of threads. The exit status is 1 if a
+ * simpler method wins, 2 if something failed. */
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <math.h>
@@ -59,8 +59,8 @@ static int write_files(const char *folder) {
     return 1;
 }
 
-/* A command of `mtan` in this process, shown, then run without a word of its own. The line is cut at blanks; @ stands for the
- * folder. */
+/* Runs a command of `mtan` in this process: prints it, then runs it quietly. The line is split at blanks; @ stands for
+ * the folder. */
 static int run_command(const char *line, const settings *s) {
     char text[1024] = "", threads[16], *word[WORDS + 3];
     options o;
@@ -78,7 +78,7 @@ static int run_command(const char *line, const settings *s) {
     return good;
 }
 
-/* A run of before would be in the way. */
+/* Removes an earlier run, which would be in the way. */
 static void clear_run(const char *folder, const char *run) {
     static const char *const names[] = {"best.safetensors", "last.safetensors", "log.csv", "steps.csv"};
     char path[512];
@@ -118,7 +118,7 @@ static int open_trained(trained *t, const char *folder, const char *run) {
     mtan_status status;
     snprintf(path, sizeof path, "%.400s/%s/best.safetensors", folder, run);
     if (!bundle_read(&t->file, path, error)) return complain("%s", error), 0;
-    t->file.model.config.predict_samples = 0; /* the mean of the latent state */
+    t->file.model.config.predict_samples = 0; /* predict from the mean of the latent state */
     t->prep = prep_view(&t->file.prep, SPLIT_TEST);
     status = mtan_predictor_size(&t->file.model, &most, &bytes);
     t->memory = tool_calloc(1, bytes);
@@ -154,7 +154,7 @@ static rival_series channel_of(const patient *p, int32_t channel) {
 }
 
 enum { MODEL, PROCESS, LINES, CURVE_WAYS };
-static double curve_error[CURVE_WAYS][PATIENT_CHANNELS]; /* mean squares, as shares of the channel's variance */
+static double curve_error[CURVE_WAYS][PATIENT_CHANNELS]; /* mean squares, divided by the channel's variance */
 
 static mtan_status add_model_errors(trained *t, const patient *p, const rival_process *fit) {
     mtan_event events[ROOM];
@@ -236,7 +236,7 @@ static int ask_model(trained *t, double *p) {
     return status == MTAN_OK || (complain("classes: %s", mtan_status_message(status)), 0);
 }
 
-/* The share of pairs of a positive and a negative that are in the right order. */
+/* The fraction of pairs of a positive and a negative that are in the right order. */
 static double pairs_in_order(const double *p) {
     double right = 0, pairs = 0;
     for (int i = 0; i < ASKED; i++)
@@ -248,7 +248,7 @@ static double pairs_in_order(const double *p) {
     return right / pairs;
 }
 
-/* ---- the whole ---- */
+/* ---- the demo ---- */
 
 static void print_curves(void) {
     static const char *const ways[CURVE_WAYS] = {"mTAND-Full", "Gaussian process", "straight lines"};

@@ -1,7 +1,7 @@
-/* Many records on all CPUs: one model, one predictor a thread, the records shared among them. The result has the bits of one thread.
+/* Predicts many records on all CPUs: one model, one predictor per thread, and the records divided among them. The
+ * result has the same bits as with one thread.
  *
- *     cc -O2 -I. tools/demo/parallel.c mtan.c platform/pool.c -pthread && ./a.out tools/demo/patients.safetensors
- */
+ *     cc -O2 -I. tools/demo/parallel.c mtan.c platform/pool.c -pthread && ./a.out tools/demo/patients.safetensors */
 #include "../../mtan.h"
 #include "../../platform/pool.h"
 
@@ -11,7 +11,7 @@
 
 enum { RECORDS = 1000, OBSERVATIONS = 12, ROOM = OBSERVATIONS + 3, AT_ONCE = 16 };
 
-/* A made-up patient: the pulse of those with an odd number rises. */
+/* A made-up patient, whose pulse rises if its number is odd. */
 static int prepare(const mtan_prep *prep, int i, mtan_event *events, mtan_record *record) {
     mtan_observation raw[OBSERVATIONS];
     mtan_prepared found;
@@ -27,14 +27,14 @@ static int prepare(const mtan_prep *prep, int i, mtan_event *events, mtan_record
     return 1;
 }
 
-/* Predicts all records on that many threads; 0: something failed. */
+/* Predicts all records on that many threads; returns 0 if something failed. */
 static int classify(const mtan_model *model, const mtan_record *records, int32_t threads, mtan_real *p) {
     const mtan_bounds most = {AT_ONCE, ROOM, ROOM};
     mtan_predictor *predictors;
     mtan_pool pool;
     mtan_status status;
     size_t bytes = 0;
-    if (mtan_pool_start(&pool, threads)) threads = pool.threads; /* as many as there were */
+    if (mtan_pool_start(&pool, threads)) threads = pool.threads; /* as many as could be started */
     predictors = calloc((size_t)threads, sizeof *predictors);
     status = mtan_predictor_size(model, &most, &bytes);
     char *memory = malloc((size_t)threads * bytes + 1);

@@ -1,10 +1,10 @@
-/* A case of golden/ for a board: its model as a model file, for `mtan export`, and its records with what the published
- * code makes of them as a C header, for platform/cortex-m/main.c.
+/* Prepares a case of golden/ for a board: its model as a model file, for `mtan export`, and its records with the
+ * outputs of the published code as a C header, for platform/cortex-m/main.c.
  *
  *     board_case CASE MODEL.safetensors RECORDS.h
  *
- * Takes cases with a class per record (logits are compared) and interpolation of one channel (means over the samples);
- * refuses others. */
+ * Accepts cases with a class per record (logits are compared) and interpolation of one channel (means over the
+ * samples); refuses others. */
 #include <stdio.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ typedef struct board_case {
     size_t records, events;
     int32_t *offset, *channel;
     mtan_real *time, *value;
-    double *reference; /* as it stands in the file */
+    double *reference; /* unchanged from the file */
 } board_case;
 
 static void refuse(const char *what) {
@@ -31,7 +31,7 @@ static void open_file(mtan_file *file, const char *name) {
     char path[128], error[512];
     size_t bytes = 0;
     snprintf(path, sizeof path, MTAN_GOLDEN_DIR "/%.60s.safetensors", name);
-    void *blob = file_read(path, &bytes, error); /* kept until the end */
+    void *blob = file_read(path, &bytes, error); /* not freed before the end */
     if (!blob) refuse(error);
     if (mtan_file_open(file, blob, bytes) != MTAN_OK) refuse(path);
 }
@@ -96,7 +96,7 @@ static void read_case(board_case *c, const char *name) {
 
 /* ---- the model ---- */
 
-/* Made-up preprocessing that uses all there is: a clip, a missing code, a scale of time. */
+/* Made-up preprocessing that uses every feature: a clip, a missing code, a time scale. */
 static void make_prep(prep *p, const mtan_config *c) {
     char name[32];
     memset(p, 0, sizeof *p), p->positive = -1;
@@ -139,7 +139,8 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Every list is one line of exact decimals. A case without the list (times, noise) gets a 0: C has no empty arrays. */
+/* Every list is one line of exact decimals. A missing list (times, noise) becomes a single 0, because C has no empty
+ * arrays. */
 static void put_real(FILE *out, double x) {
     fprintf(out, " %.9ef,", x);
 }
@@ -149,7 +150,7 @@ static void write_logits(const board_case *c, FILE *out, size_t record) {
         put_real(out, c->reference[record * (size_t)c->config.classes + (size_t)i]);
 }
 
-/* The published code decodes at every event; of those at one time the first stands for all. */
+/* The published code decodes at every event; the first event stands for all events at its time. */
 static void write_means(const board_case *c, FILE *out, size_t record) {
     const int32_t first = c->offset[record], end = c->offset[record + 1];
     for (int32_t i = first; i < end; i++) {
@@ -160,14 +161,15 @@ static void write_means(const board_case *c, FILE *out, size_t record) {
     }
 }
 
-/* In the order of one record; the rule's noise is (S, B, K, Z). */
+/* In the order of one record; the noise of the golden rule is (S, B, K, Z). */
 static void write_noise(const board_case *c, FILE *out, size_t record) {
     const size_t n = (size_t)c->config.ref_points * (size_t)c->config.latent;
     for (size_t s = 0; s < (size_t)c->config.samples; s++)
         for (size_t i = 0; i < n; i++) put_real(out, 2 * golden_u("noise", (s * c->records + record) * n + i));
 }
 
-/* Ascending distinct times of each record; as `time` is needed sorted from here on, for interpolation alone. */
+/* Ascending distinct times of each record. Sorts `time` in place: it is only used for interpolation from here on, which
+ * needs that order. */
 static size_t write_times(board_case *c, FILE *out, size_t record) {
     const size_t first = (size_t)c->offset[record], end = (size_t)c->offset[record + 1];
     size_t n = 0;

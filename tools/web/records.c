@@ -10,7 +10,7 @@ struct mtan_flat_model {
     mtan_file file;
 };
 
-/* Columns of the caller's, which must stay. */
+/* The caller's columns, which must stay in memory. */
 struct mtan_flat_data {
     const char *record, *channels;
     int32_t n, n_channels, n_queries, n_noise;
@@ -27,8 +27,8 @@ static int out_of_memory(void) {
 
 /* ---- models ---- */
 
-/* Weights of other types than F32 are copied behind the file: where matrices in I8 lie, the library opens them for its small
- * path, and a predictor needs reals. */
+/* Weights of types other than F32 are copied after the file. The library would open int8 matrices for its small path,
+ * but a predictor needs reals. */
 static mtan_status open_weights(mtan_flat_model *m) {
     size_t count = 0;
     mtan_real *weights;
@@ -57,7 +57,7 @@ typedef struct opening {
 
 static int open_model(void *job) {
     opening *o = job;
-    const char *key = NULL; /* of the metadata that preparation stumbled over */
+    const char *key = NULL; /* of the metadata that preparation could not use */
     mtan_flat_model *m = flat_take(sizeof *m);
     mtan_status status;
     if (!m) return out_of_memory();
@@ -72,7 +72,7 @@ static int open_model(void *job) {
     return 1;
 }
 
-/* The bytes are not copied: they stay where they lie, as long as the model. */
+/* The bytes are not copied: they must stay in place as long as the model. */
 mtan_flat_model *mtan_flat_model_open(const void *bytes, size_t n) {
     opening o = {NULL, bytes, n};
     return flat_call(open_model, &o) == 0 ? o.model : NULL;
@@ -113,7 +113,7 @@ int32_t web_room(mtan_flat_model *model, int32_t events, int32_t times, int32_t 
 
 /* ---- records ---- */
 
-/* One record, numbers for times. */
+/* One record whose times are numbers. */
 mtan_flat_data *mtan_flat_data_new(int32_t n_records, const char *records, const int64_t *offset, int32_t n_channels,
                                    const char *channels, const double *time, const int64_t *date,
                                    const int32_t *channel, const double *value) {
@@ -138,7 +138,7 @@ void web_noise(mtan_flat_data *data, int32_t n, const mtan_real *noise) {
     data->n_noise = n, data->noise = noise;
 }
 
-/* A question to the model about a record, and where its answer goes. */
+/* A question to the model about a record, and the place of the answer. */
 typedef struct question {
     const flat_core *core;
     const mtan_flat_data *data;
@@ -147,13 +147,13 @@ typedef struct question {
     int64_t *offset;
     double *out, *second;
     int32_t *counts;
-    /* made by open_question */
+    /* set by open_question */
     mtan_record record;
     mtan_prepared found;
     mtan_real *query; /* (queries) in the model's units */
 } question;
 
-/* The model's number of each of the data's channels, or NULL with a message. */
+/* The model's index of each of the data's channels, or NULL with a message. */
 static int32_t *known_channels(const question *q) {
     const char *name = q->data->channels;
     int32_t *known = flat_take((size_t)q->data->n_channels * sizeof *known);
@@ -164,7 +164,7 @@ static int32_t *known_channels(const question *q) {
     return known;
 }
 
-/* The observations; a value that is NaN is none. NULL: no memory. */
+/* The observations, without those whose value is NaN. NULL: no memory. */
 static mtan_observation *observations(const mtan_flat_data *d, const int32_t *known, int32_t *n) {
     mtan_observation *raw = flat_take((size_t)d->n * sizeof *raw);
     *n = 0;
@@ -176,7 +176,7 @@ static mtan_observation *observations(const mtan_flat_data *d, const int32_t *kn
 
 static int prepare_record(question *q) {
     const mtan_flat_data *d = q->data;
-    const int32_t D = q->core->model.config.channels; /* more, for channels that get a value where they have none */
+    const int32_t D = q->core->model.config.channels; /* extra room for channels that get a fill value */
     const int32_t *known = known_channels(q);
     int32_t n = 0;
     if (!known) return 0;
@@ -206,7 +206,7 @@ static void ask_queries(question *q) {
     q->record.times = q->query, q->record.n_times = q->data->n_queries;
 }
 
-/* Memory of the answer's way is given back. */
+/* Answers a question and gives back the memory used on the way. */
 static int32_t ask(question q, int (*answer)(void *question)) {
     void *floor = flat_take(0);
     const int32_t status = flat_call(answer, &q);
@@ -214,7 +214,7 @@ static int32_t ask(question q, int (*answer)(void *question)) {
     return status;
 }
 
-/* ---- what becomes of a record ---- */
+/* ---- the preparation of a record ---- */
 
 static int answer_found(void *job) {
     question *q = job;
@@ -275,7 +275,7 @@ int32_t mtan_flat_prepare(const mtan_flat_model *model, const mtan_flat_data *da
     return ask(q, answer_prepare);
 }
 
-/* ---- what is predicted of it ---- */
+/* ---- predictions ---- */
 
 static int answer_predict(void *job) {
     question *q = job;
@@ -294,7 +294,7 @@ static int answer_predict(void *job) {
     return 1;
 }
 
-/* There is one thread. */
+/* There is only one thread. */
 int32_t mtan_flat_predict(const mtan_flat_model *model, const mtan_flat_data *data, int32_t threads, int32_t samples,
                           uint64_t seed, double *out) {
     const question q = {.core = &model->core, .data = data, .samples = samples, .seed = seed, .out = out};
@@ -326,7 +326,7 @@ int32_t mtan_flat_interpolate(const mtan_flat_model *model, const mtan_flat_data
     return ask(q, answer_interpolate);
 }
 
-/* A model whose points are the record's own times has them at the queries, where there are any. */
+/* A model whose points are the record's own times has them at the queries, if there are any. */
 static size_t points_of(const question *q, size_t distinct) {
     const mtan_config *c = &q->core->model.config;
     return q->record.times ? (size_t)q->record.n_times : reference_points(c, distinct);

@@ -1,11 +1,13 @@
-/* The WebAssembly module that tools/web/mtan.js calls: memory, and names for the functions of tools/mtan/flat/flat.h, in numbers that
- * JavaScript has. An instance of the module is one model, so the state below is per model, and dropping the instance frees all of it.
+/* The WebAssembly module that tools/web/mtan.js calls: memory, and exported names for the functions of
+ * tools/mtan/flat/flat.h, with number types that JavaScript has. An instance of the module is one model, so the state
+ * below is per model, and dropping the instance frees all of it.
  *
- * Memory is an arena from the end of the stack to the end of the linear memory, which grows as it must and never shrinks: blocks
- * are taken one after the other and given back from the last. There is no malloc, no stdio, no libc beyond mem* and strlen.
+ * Memory is an arena from the end of the stack to the end of the linear memory, which grows as needed and never
+ * shrinks: blocks are taken one after the other and released in reverse order. There is no malloc, no stdio, and no
+ * libc beyond mem* and strlen.
  *
- * Calls return 0, or 1 and then message() has a sentence. Pointers and counts come from mtan.js and are trusted; the model file and
- * the observations are checked by the library. */
+ * Calls return 0, or 1 with a sentence in message(). Pointers and counts come from mtan.js and are trusted; the library
+ * checks the model file and the observations. */
 #include <stdarg.h>
 #include <string.h>
 
@@ -20,18 +22,18 @@ const mtan_backend *const web_backend = &mtan_backend_wasm;
 const mtan_backend *const web_backend = &mtan_backend_scalar;
 #endif
 
-#define EXPORT(name) __attribute__((export_name(name))) /* the linker exports no static function */
+#define EXPORT(name) __attribute__((export_name(name))) /* the linker does not export static functions */
 
 enum {
     PAGE = 65536, /* bytes of WebAssembly's unit of memory */
-    ALIGN = 64    /* as model files lay out their tensors */
+    ALIGN = 64    /* the alignment of tensors in model files */
 };
 
-extern unsigned char __heap_base; /* of the linker: its address is where the stack ends */
+extern unsigned char __heap_base; /* from the linker: its address is the end of the stack */
 
 static struct {
-    uintptr_t top;         /* of the arena; 0: nothing was ever taken */
-    uintptr_t end_of_kept; /* of the model and its streams */
+    uintptr_t top;         /* of the arena; 0: nothing taken yet */
+    uintptr_t end_of_kept; /* end of the model and its streams */
     mtan_flat_model *model;
     mtan_flat_data *data; /* the record of the calls below */
     int64_t offset[2], queries[2];
@@ -40,7 +42,7 @@ static struct {
 
 /* ---- memory and messages ---- */
 
-/* n bytes at a multiple of 64, or null when the memory cannot grow. */
+/* Returns n bytes at a multiple of 64, or null if the memory cannot grow. */
 EXPORT("take") void *flat_take(size_t n) {
     const uintptr_t from = web.top ? web.top : ((uintptr_t)&__heap_base + ALIGN - 1) / ALIGN * ALIGN;
     const uintptr_t room = (uintptr_t)__builtin_wasm_memory_size(0) * PAGE;
@@ -54,7 +56,7 @@ EXPORT("take") void *flat_take(size_t n) {
     return (void *)from;
 }
 
-/* Gives back `block` and all that was taken after it. */
+/* Releases `block` and everything taken after it. */
 EXPORT("release") void flat_give_back(void *block) {
     if (block) web.top = (uintptr_t)block;
 }
@@ -73,7 +75,7 @@ int flat_fail(const char *text, ...) {
     return 0;
 }
 
-/* What a call that failed has taken is given back. */
+/* A call that fails releases everything that it took. */
 int32_t flat_call(int (*work)(void *job), void *job) {
     void *floor = flat_take(0);
     web.message[0] = 0;
@@ -86,21 +88,21 @@ EXPORT("message") const char *mtan_flat_message(void) {
     return web.message;
 }
 
-/* Gives back all but the model and its streams. */
+/* Releases everything except the model and its streams. */
 EXPORT("drop") void web_drop(void) {
     web.top = web.end_of_kept;
 }
 
 /* ---- the model ---- */
 
-/* Of a safetensors file that was written to a block of the arena and stays there. */
+/* Opens a safetensors file that was written to a block of the arena and stays there. */
 EXPORT("open") int32_t web_open(const void *bytes, size_t n) {
     web.model = mtan_flat_model_open(bytes, n);
     web.end_of_kept = web.top;
     return web.model ? 0 : 1;
 }
 
-/* Drops the last one. */
+/* Drops the previous room first. */
 EXPORT("room") int32_t web_fit(int32_t events, int32_t times, int32_t samples) {
     web_drop();
     return web_room(web.model, events, times, samples);
@@ -155,7 +157,7 @@ EXPORT("far_value") int32_t web_far_value(int32_t channel, double value) {
     return mtan_prep_far_value(&flat_core_of(web.model)->prep, channel, value);
 }
 
-/* Times as they are counted: of these, and the model's. */
+/* Both take a time in the data's unit, counted from the record's origin; model_time returns it in the model's units. */
 EXPORT("far_time") int32_t web_far_time(double time) {
     return mtan_prep_far_time(&flat_core_of(web.model)->prep, time);
 }
@@ -164,9 +166,9 @@ EXPORT("model_time") mtan_real web_model_time(double time) {
     return mtan_prep_time(&flat_core_of(web.model)->prep, time);
 }
 
-/* ---- a record and what the model makes of it ---- */
+/* ---- a record and its predictions ---- */
 
-/* The record of the calls below, of n observations: columns of the arena. */
+/* Sets the record for the calls below, with n observations in columns of the arena. */
 EXPORT("record")
 int32_t web_record(const char *name, int32_t n, int32_t n_channels, const char *channels, const double *time,
                    const int32_t *channel, const double *value) {
@@ -188,13 +190,13 @@ EXPORT("found") int32_t web_became(int32_t *counts, double *origin) {
     return web_found(web.model, web.data, counts, origin);
 }
 
-/* How many distinct times there are, or -1; null: they are only counted. */
+/* Returns the number of distinct times, or -1; with null, only counts them. */
 EXPORT("times") int32_t web_times(double *times) {
     int64_t offset[2];
     return mtan_flat_times(web.model, web.data, offset, times) == 0 ? (int32_t)offset[1] : -1;
 }
 
-/* The same of the events that the model sees, and their times in its units. */
+/* The same for the events that the model sees, with their times in its units. */
 EXPORT("event_times") int32_t web_event_times(double *times) {
     int64_t offset[2];
     return mtan_flat_prepare(web.model, web.data, offset, times, NULL, NULL) == 0 ? (int32_t)offset[1] : -1;
@@ -214,7 +216,8 @@ EXPORT("attention") int32_t web_attention(int32_t head, int32_t channel, double 
 
 /* ---- streams ---- */
 
-/* Null on failure. It stays as long as the model, and so does what was taken since drop(), which is due before. */
+/* Returns null on failure. The stream stays as long as the model, and so does everything taken since drop(), so call
+ * drop() first. */
 EXPORT("stream_new") mtan_flat_stream *web_stream_new(const char *name, int32_t samples, uint32_t seed) {
     mtan_flat_stream *stream = mtan_flat_stream_new(web.model, name, samples, seed);
     web.end_of_kept = web.top;
