@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Sizes that differ, so that no dimension is hidden by another. Solvers with fixed steps: finite differences would see an
- * adaptive one change its steps. What a model has no setting for is left out. */
+/* Sizes that differ, so that swapped dimensions show. Solvers with fixed steps, because finite differences would change
+ * the steps of an adaptive one. Settings that a model does not have are left out. */
 static const char *const small_settings[][2] = {
     {"enc_hidden", "5"}, {"latent", "2"},     {"mlp_hidden", "6"}, {"head_hidden", "4"}, {"ref_points", "7"},
     {"embed", "4"},      {"enc_heads", "2"},  {"samples", "2"},    {"noise_std", "0.5"}, {"predict_samples", "2"},
@@ -19,7 +19,7 @@ static void shrink(mtan_config *c) {
         mtan_config_set(c, small_settings[i][0], small_settings[i][1]);
     if (c->classify == MTAN_CLASSIFY_TIME) c->head_hidden = 0;
     if (c->kind == MTAN_ENC) c->samples = c->predict_samples = 1;
-    else mtan_config_set(c, "most_steps", "300"); /* of an ODE: query times reach 37 */
+    else mtan_config_set(c, "most_steps", "300"); /* for an ODE: query times reach 37 */
 }
 
 double baseline_setting(const mtan_config *config, const char *name, double otherwise) {
@@ -27,9 +27,9 @@ double baseline_setting(const mtan_config *config, const char *name, double othe
     return mtan_config_get(config, name, text, sizeof text) == MTAN_OK ? atof(text) : otherwise;
 }
 
-enum { FORMS = 2 * 2 * 3 * 2 * 2 }; /* the next row too, kind, task, preset, directions */
+enum { FORMS = 2 * 2 * 3 * 2 * 2 }; /* also predicting the next row, kind, task, preset, directions */
 
-/* Form `form` of an architecture: 0 when it refuses it, or has no such setting. */
+/* Makes form `form` of an architecture; returns 0 if the architecture refuses it or lacks such a setting. */
 static int make_form(mtan_config *c, char *name, size_t size, const mtan_architecture *a, int form) {
     static const char *const tasks[] = {"none", "record", "time"};
     const int next = form / 24, full = form / 12 % 2, task = form / 4 % 3, faithful = form / 2 % 2, both = form % 2;
@@ -55,13 +55,14 @@ int baseline_form(mtan_config *config, char *name, size_t size, int index) {
     return 0;
 }
 
-/* Query times of a joined sequence: every other record's lie between the event times, so that the bound on both is reached. */
+/* Moves query times of a joined sequence: in every other record they lie between the event times, so that the bound on
+ * both is reached. */
 static void move_queries(const mtan_record *r) {
     mtan_real *t = (mtan_real *)(uintptr_t)r->times;
     for (int32_t i = 0; i < r->n_times; i++) t[i] += (mtan_real)0.01;
 }
 
-/* Without a decoder targets are observations that are held out: the first third of them. */
+/* Without a decoder, targets are held-out observations: the first third of them. */
 static void hold_out(mtan_record *r) {
     const int32_t n = r->n_events / 3;
     mtan_event *targets = guard_alloc((size_t)n * sizeof *targets);

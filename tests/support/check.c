@@ -23,12 +23,12 @@
 
 int check_quiet;
 
-/* Prints one line of a verdict unless it is expected. */
+/* Prints a line of a verdict, unless failure is expected. */
 #define SAY(...) ((void)(check_quiet || printf("  " __VA_ARGS__)))
 
 /* ---- comparisons ---- */
 
-/* 0 of 0 is no share at all; anything that is not a number, or more than nothing of nothing, is infinitely too much. */
+/* A difference of 0 uses no share of any limit. A NaN, or a positive difference with limit 0, gives infinity. */
 static double share_of(double diff, double limit) {
     if (diff == 0 && limit >= 0) return 0;
     double share = diff / limit;
@@ -106,7 +106,7 @@ int check_same(const char *name, const void *got, const void *expected, size_t b
 #define ZONE_BYTE 0xa5
 
 typedef struct {
-    void *base; /* what malloc gave */
+    void *base; /* returned by malloc */
     size_t bytes;
 } guard_header;
 

@@ -1,8 +1,8 @@
-/* Helpers of the tests: comparisons in which NaN fails, buffers that notice one byte too far, whole files in memory.
+/* Helpers of the tests: comparisons that fail for NaN, buffers that detect a write one byte too far, whole files in
+ * memory.
  *
- * The comparisons return 1 when all is well and 0 otherwise, so that a test says ASSERT(check_close(...)). They print
- * one line: the worst index, both values, and the share of the limit that was used.
- */
+ * The comparisons return 1 on success and 0 otherwise, so that a test says ASSERT(check_close(...)). They print one
+ * line: the worst index, both values, and the fraction of the limit that was used. */
 #ifndef MTAN_TESTS_CHECK_H
 #define MTAN_TESTS_CHECK_H
 
@@ -11,7 +11,7 @@
 #define MTAN_INTERNALS
 #include "../../mtan.h"
 
-/* The entry that uses most of its limit. share = diff / limit: failed above 1; infinite where NaN appears. */
+/* The entry that uses the largest fraction of its limit. share = diff / limit: above 1 it fails; infinite for NaN. */
 typedef struct {
     size_t index;
     double got, ref, diff, limit, share;
@@ -23,13 +23,13 @@ check_worst check_entries(const mtan_real *got, const double *ref, size_t n, dou
 /* By the norm: ||got - ref|| <= absolute + relative ||ref||. index, got and ref are those of the largest difference. */
 check_worst check_distance(const mtan_real *got, const double *ref, size_t n, double absolute, double relative);
 
-/* 1: print nothing. For tests that expect a failure. */
+/* 1: prints nothing, for tests that expect a failure. */
 extern int check_quiet;
 
-/* Did it stay within the limit? Written so that NaN answers no. */
+/* Did it stay within the limit? Written so that NaN fails. */
 int check_passes(const check_worst *worst);
 
-/* The two above with the verdict printed under `name`. */
+/* The two comparisons above, with the verdict printed under `name`. */
 int check_close(const char *name, const mtan_real *got, const double *ref, size_t n, double absolute, double relative);
 int check_norm(const char *name, const mtan_real *got, const double *ref, size_t n, double absolute, double relative);
 
@@ -43,11 +43,11 @@ int host_is_little(void);
 double check_length(const double *x, size_t n);
 
 /* A block of exactly `bytes` bytes, aligned to 64, between two guard zones. The content starts as all ones, which is
- * NaN in every floating type, so a read of something never written shows. With the address sanitizer the zones are
- * forbidden, so a read of them stops the test as well. Exits when the machine has no memory left. */
+ * NaN in every floating type, so that a read before a write shows. With the address sanitizer the zones are poisoned,
+ * so reading them stops the test as well. Exits if memory runs out. */
 void *guard_alloc(size_t bytes);
 
-/* Told about every such block from its first to its last moment; both may be null. */
+/* Called when each such block is allocated and when it is freed; both may be null. */
 typedef struct {
     void (*given)(void *block, size_t bytes);
     void (*taken)(void *block);
@@ -57,7 +57,7 @@ extern guard_watcher guard_watch;
 /* Are both zones untouched? Prints which byte is not. */
 int guard_check(const void *block);
 
-/* guard_check, then frees. NULL is fine. */
+/* Calls guard_check, then frees. NULL is fine. */
 int guard_free(void *block);
 
 /* A whole file in a guarded block (guard_free it); NULL, with the reason printed, if it cannot be read. */
@@ -66,18 +66,18 @@ void *slurp(const char *path, size_t *bytes);
 /* The same for a file of the folder golden/. */
 void *slurp_golden(const char *name, size_t *bytes);
 
-/* Is it a word of MTAN_SKIP_CASES? An emulated CPU takes minutes for the largest cases; a test that skips one says
- * LEFT_OUT. A suite may be named too. */
+/* Is the name in MTAN_SKIP_CASES? On an emulated CPU the largest cases take minutes; a test that skips one says
+ * LEFT_OUT. The variable may also name a suite. */
 int case_left_out(const char *name);
 #define LEFT_OUT "named in MTAN_SKIP_CASES"
 
-/* The first words of a test that takes an emulated CPU seconds: its name may be such a word. */
+/* Goes first in a test that takes seconds on an emulated CPU, so that MTAN_SKIP_CASES may name the test. */
 #define MAY_BE_LEFT_OUT()                                                                                              \
     do {                                                                                                               \
         if (case_left_out(__func__)) SKIPm(LEFT_OUT);                                                                  \
     } while (0)
 
-/* Puts random knots of encoded values in order, channel by channel, as a model's are. */
+/* Sorts random knots of encoded values, channel by channel, because a model's knots are sorted. */
 void sort_knots(const mtan_config *config, mtan_real *weights);
 
 #endif

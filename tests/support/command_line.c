@@ -1,4 +1,4 @@
-/* See command_line.h. Off Windows, as the suites of the command are. */
+/* See command_line.h. Not for Windows, like the suites of the command. */
 #define _POSIX_C_SOURCE 200809L
 #define _XOPEN_SOURCE 700
 #include "command_line.h"
@@ -29,7 +29,7 @@
 
 enum { WORDS = 64 };
 
-static char folder[64], terminal[64]; /* terminal: where output goes; empty: to files */
+static char folder[64], terminal[64]; /* terminal: receives the output; empty: the output goes to files */
 
 const char *command_path(const char *name) {
     static char paths[8][160];
@@ -39,7 +39,7 @@ const char *command_path(const char *name) {
     return path;
 }
 
-/* Two classes at two levels. */
+/* Two classes, at two levels of the values. */
 static void write_data(void) {
     FILE *events = fopen(command_path("events.csv"), "w"), *labels = fopen(command_path("labels.csv"), "w");
     FILE *times = fopen(command_path("times.csv"), "w");
@@ -75,7 +75,7 @@ void command_close(void *unused) {
     if (system(command_line) != 0) perror("mtan: build"), exit(2);
 }
 
-/* For what is written when a process ends, such as the counts of a profiler. */
+/* For files written when a process ends, such as a profiler's counts. */
 static void lift_limit(void) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_FSIZE, &limit) != 0) return;
@@ -119,7 +119,7 @@ int command_finish(pid_t child) {
     pid_t ended;
     do ended = waitpid(child, &status, 0);
     while (ended < 0 && errno == EINTR);
-    if (ended < 0) return -1; /* it has been waited for already */
+    if (ended < 0) return -1; /* it was waited for already */
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
@@ -133,7 +133,7 @@ static int has_ended(pid_t child) {
     return waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == child;
 }
 
-/* Takes what a terminal shows until nobody writes to it any more. */
+/* Copies a terminal's output until no process writes to it any more. */
 static void watch(int master, pid_t child, FILE *shown) {
     char piece[512];
     for (int ended = 0;;) {
@@ -160,7 +160,8 @@ static void say_columns(int descriptor) {
 int command_on_terminal(const char *line) {
     const int master = posix_openpt(O_RDWR | O_NOCTTY);
     const char *name = master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0 ? ptsname(master) : NULL;
-    const int slave = name ? open(name, O_RDWR | O_NOCTTY) : -1; /* so that the master has somebody to read from */
+    const int slave = name ? open(name, O_RDWR | O_NOCTTY) : -1; /* without an open slave, reading from the master
+                                                                  * fails */
     FILE *shown = fopen(command_path("terminal.txt"), "w");
     if (!shown) perror("mtan: build"), exit(2);
     if (slave < 0) return fclose(shown), close(master), -1;
@@ -311,7 +312,8 @@ void command_tensors(const char *name, const mtan_file_entry *entries, size_t n,
     free(blob);
 }
 
-/* A tensor of a file, to be written again: the file has little-endian elements, an entry the host's. The copy is the caller's. */
+/* An entry for writing a tensor of a file again: the file's elements are little-endian, an entry's are in host order.
+ * The caller frees the copy. */
 static mtan_file_entry entry_again(const named_tensor *t) {
     const mtan_tensor_view *v = &t->view;
     void *elements = tool_calloc(v->bytes + 1, 1);
@@ -361,7 +363,7 @@ static const char *json_text(const char *at) {
     return at + 1;
 }
 
-/* Members or elements up to the closing bracket. */
+/* Skips members or elements up to the closing bracket. */
 static const char *json_list(const char *at, char end) {
     at = json_blank(at + 1);
     if (*at == end) return at + 1;
@@ -373,7 +375,7 @@ static const char *json_list(const char *at, char end) {
     }
 }
 
-/* Where a value ends; NULL: it is none. */
+/* The end of a value; NULL: not a value. */
 static const char *json_value(const char *at) {
     static const char *const words[] = {"null", "true", "false"};
     char *end;

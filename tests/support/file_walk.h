@@ -1,4 +1,5 @@
-/* Reads all there is in an opened file, and checks what mtan_file_open promised of it. For the suite and the fuzzer. */
+/* Reads the whole content of an opened file, and checks what mtan_file_open guarantees. For the suite and the
+ * fuzzer. */
 #ifndef MTAN_TESTS_FILE_WALK_H
 #define MTAN_TESTS_FILE_WALK_H
 
@@ -37,8 +38,8 @@ static int file_walk_elements(const mtan_tensor_view *view) {
     return good;
 }
 
-/* The next tensor is also the index-th. A name with a zero inside cannot be asked for; every other one must lead back to the
- * same tensor. */
+/* The next tensor must also be the index-th. Looking up its name must lead back to the same tensor, unless the name
+ * contains a zero and cannot be passed. */
 static int file_walk_tensor(const mtan_file *file, size_t index, size_t *at, size_t *covered) {
     mtan_tensor_view view, again;
     if (mtan_file_tensor_next(file, at, &again) != MTAN_OK) return 0;
@@ -69,7 +70,7 @@ static int file_walk_pair(const mtan_file *file, size_t index, size_t *at) {
     return good;
 }
 
-/* 1 when all is as promised. Carries on after a failure, to touch as much as there is. */
+/* Returns 1 if everything is as guaranteed. It continues after a failure, to touch as much as possible. */
 static int file_walk(const mtan_file *file) {
     mtan_tensor_view view;
     mtan_text key, value;

@@ -1,5 +1,5 @@
-/* Loaded records against those of golden/data-*.safetensors: event by event, and by the hash that tools/golden/golden_data.py
- * defines. Both in the bits of float32, whatever mtan_real is. */
+/* Compares loaded records with golden/data-*.safetensors: event by event, and by the hash defined in
+ * tools/golden/golden_data.py. Both use the bits of float32, whatever mtan_real is. */
 #ifndef MTAN_TESTS_GOLDEN_EVENTS_H
 #define MTAN_TESTS_GOLDEN_EVENTS_H
 
@@ -9,15 +9,15 @@
 #include "check.h"
 #include "../../tools/data/dataset.h"
 
-/* A loader refused data that an environment variable names: skipped where only zlib is missing. */
+/* For a loader that refuses data named by an environment variable: the test is skipped if only zlib is missing. */
 #define REFUSED(error)                                                                                                 \
     do {                                                                                                               \
         if (strstr(error, "without zlib")) SKIPm(error);                                                               \
         FAILm(error);                                                                                                  \
     } while (0)
 
-/* All elements of a tensor of that type, guarded (guard_free it), and how many; NULL, with the reason printed, if there
- * is no such tensor. */
+/* All elements of a tensor of that type, guarded (guard_free it), and their number; NULL, with the reason printed, if
+ * there is no such tensor. */
 static void *golden_list(const char *file_name, const char *tensor, mtan_dtype dtype, size_t *n) {
     mtan_file file;
     mtan_tensor_view view;
@@ -59,7 +59,7 @@ static int golden_events_free(golden_events *g) {
     return guard_free(g->first) & guard_free(g->time) & guard_free(g->channel) & guard_free(g->value);
 }
 
-/* Record i of the data set has exactly the events of the golden record. */
+/* Does record i of the data set have exactly the events of the golden record? */
 static int same_events(const dataset *d, size_t i, const golden_events *g, size_t record) {
     const dataset_record *r = &d->records[i];
     const int32_t n = g->first[record + 1] - g->first[record];
@@ -98,7 +98,7 @@ static uint32_t record_hash(const dataset *d, size_t i) {
     return hash;
 }
 
-/* Every record's hash against a golden tensor, in the data set's order. */
+/* Compares every record's hash with a golden tensor, in the data set's order. */
 static int same_hashes(const dataset *d, const char *file_name, const char *tensor) {
     size_t n = 0, bad = 0;
     uint32_t *expected = golden_list(file_name, tensor, MTAN_DTYPE_U32, &n);

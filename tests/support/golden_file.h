@@ -1,4 +1,4 @@
-/* Reading one tensor of a file of golden/. */
+/* Reads one tensor of a file of golden/. */
 #ifndef MTAN_TESTS_GOLDEN_FILE_H
 #define MTAN_TESTS_GOLDEN_FILE_H
 

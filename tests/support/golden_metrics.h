@@ -1,4 +1,4 @@
-/* Tensors of golden/metrics.safetensors, or of the file that GOLDEN_FILE names, and numbers that are compared with them. */
+/* Tensors of golden/metrics.safetensors, or of the file in GOLDEN_FILE, and comparisons with them. */
 #ifndef MTAN_TESTS_GOLDEN_METRICS_H
 #define MTAN_TESTS_GOLDEN_METRICS_H
 
@@ -12,7 +12,7 @@
 #define GOLDEN_FILE "metrics.safetensors"
 #endif
 
-/* A block of a tensor's elements (free it) and their number. A tensor that is not there ends the program. */
+/* A block with a tensor's elements (free it), and their number. A missing tensor ends the program. */
 static inline void *golden_array(const char *tensor, mtan_dtype dtype, size_t element, size_t *n) {
     mtan_file file;
     mtan_tensor_view view;

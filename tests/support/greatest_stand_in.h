@@ -1,5 +1,6 @@
-/* greatest_stand_in.h: as much of greatest as our tests use, for machines where tools/deps.sh cannot get greatest.h: it then
- * includes this file in its place. Names, options and output are greatest's; where greatest can be had, it is what the tests run on. */
+/* greatest_stand_in.h: the part of greatest that our tests use. Where tools/deps.sh cannot download greatest.h, its
+ * greatest.h includes this file instead. Names, options and output are greatest's; where greatest is available, the
+ * tests use it. */
 #ifndef GREATEST_H
 #define GREATEST_H
 
@@ -11,7 +12,7 @@
 
 enum greatest_test_res { GREATEST_TEST_RES_FAIL = -1, GREATEST_TEST_RES_PASS, GREATEST_TEST_RES_SKIP };
 
-/* Of the whole run; counts are by the result plus one: failed, passed, skipped. */
+/* State of the whole run; counts are indexed by the result plus one: failed, passed, skipped. */
 typedef struct greatest_run {
     unsigned verbosity, column, assertions, all[3], suite[3];
     const char *only_suite, *only_test, *except_test;
@@ -19,7 +20,7 @@ typedef struct greatest_run {
     void (*setup)(void *), (*teardown)(void *);
     void *setup_argument, *teardown_argument;
     clock_t run_began, suite_began, test_began;
-    const char *suffix, *message, *file; /* of the test that runs */
+    const char *suffix, *message, *file; /* of the running test */
     unsigned line;
     char name[128];
 } greatest_run;
@@ -56,7 +57,7 @@ extern greatest_run greatest;
 #define ASSERT_EQm(text, expected, got) ASSERTm(text, (expected) == (got))
 #define ASSERT_EQ(expected, got) ASSERT_EQm(#expected " != " #got, expected, got)
 
-/* Arguments are evaluated once more when they are shown, as in greatest. */
+/* Arguments are evaluated a second time when they are printed, as in greatest. */
 #define GREATEST_SHOWN(text, condition, format, expected, got)                                                         \
     do {                                                                                                               \
         greatest.assertions++;                                                                                         \
@@ -74,7 +75,7 @@ extern greatest_run greatest;
 #define ASSERT_STR_EQ(expected, got)                                                                                   \
     GREATEST_SHOWN(#expected " != " #got, strcmp(expected, got) == 0, "%s", expected, got)
 #define ASSERT_MEM_EQ(expected, got, size) ASSERTm(#expected " != " #got, memcmp(expected, got, size) == 0)
-/* Unlike greatest's, NaN is not in range. */
+/* Unlike in greatest, NaN is not in range. */
 #define ASSERT_IN_RANGE(expected, got, tolerance)                                                                      \
     GREATEST_SHOWN(#expected " != " #got " +/- " #tolerance,                                                           \
                    (got) <= (expected) + (tolerance) && (got) >= (expected) - (tolerance), "%g", (double)(expected),   \
@@ -100,7 +101,7 @@ static inline int greatest_matches(const char *name, const char *filter) {
     return greatest.exactly ? strcmp(name, filter) == 0 : strstr(name, filter) != NULL;
 }
 
-/* Is the test to run? */
+/* Should the test run? */
 static inline int greatest_before(const char *test) {
     greatest_run *g = &greatest;
     int run;
@@ -170,7 +171,7 @@ static inline int greatest_usage(const char *program, int status) {
     return status;
 }
 
-/* -1, or the status with which the program ends. */
+/* Returns -1, or the exit status of the program. */
 static inline int greatest_options(int argc, char **argv) {
     for (int i = 1; i < argc; i++) {
         const char *o = argv[i];

@@ -6,9 +6,8 @@
 #include <string.h>
 
 /* ---- operands ----
- *
- * Each draws from the work's random numbers, so a call has one of them among its arguments at most: C leaves the order of
- * arguments open, and compilers differ. */
+ * Each function draws from the work's random numbers. A call must therefore have at most one of them among its
+ * arguments: C leaves the order of evaluation open, and compilers differ. */
 
 static void *give_bytes(kernel_work *w, const void *x, size_t bytes) {
     void *given = w->memory ? w->memory->place(x, bytes) : guard_alloc(bytes);
@@ -19,7 +18,7 @@ static void *give_bytes(kernel_work *w, const void *x, size_t bytes) {
     return given;
 }
 
-/* Compared afterwards. */
+/* Gives an operand that is compared afterwards. */
 static mtan_real *give(kernel_work *w, const mtan_real *x, size_t n) {
     mtan_real *given = give_bytes(w, x, n * sizeof *x);
     if (!(w->block[w->n - 1].reals = malloc((n + 1) * sizeof *x))) abort();
@@ -31,7 +30,7 @@ static int32_t *give_ints(kernel_work *w, const int32_t *x, size_t n) {
     return give_bytes(w, x, n * sizeof *x);
 }
 
-/* Mostly in [low, high), now and then a zero of either sign, a subnormal, or something large. */
+/* Mostly in [low, high); sometimes a zero of either sign, a subnormal, or a large number. */
 static mtan_real any_real(kernel_work *w, double low, double high, int special) {
     const mtan_real x = small_real(&w->random);
     const int32_t kind = small_whole(&w->random, 0, 63);
@@ -53,7 +52,7 @@ static mtan_real *take(kernel_work *w, size_t n, double scale) {
     return take_some(w, n, -scale, scale, 1);
 }
 
-/* Nothing special: for what is exponentiated and then summed. */
+/* No special values: for operands that are exponentiated and then summed. */
 static mtan_real *take_plain(kernel_work *w, size_t n, double scale) {
     return take_some(w, n, -scale, scale, 0);
 }
@@ -62,19 +61,19 @@ static mtan_real *take_positive(kernel_work *w, size_t n, double low, double hig
     return take_some(w, n, low, high, 0);
 }
 
-/* A place for a result. */
+/* Room for a result. */
 static mtan_real *take_room(kernel_work *w, size_t n) {
     return take_some(w, n, 0.5, 0.5, 0);
 }
 
-/* Each backend has its own layout there: not compared. */
+/* Room whose layout differs between backends: not compared. */
 static mtan_real *take_layout(kernel_work *w, size_t n) {
     mtan_real *room = take_room(w, n);
     w->block[w->n - 1].count = 0;
     return room;
 }
 
-/* A double as the sum of two reals: it has more digits than one. */
+/* Stores a double as the sum of two reals, because it has more digits than one. */
 static void keep(kernel_work *w, double x) {
     const mtan_real high = (mtan_real)x, pair[2] = {high, (mtan_real)(x - (double)high)};
     give(w, pair, 2);
@@ -138,7 +137,7 @@ static void run_packed(kernel_work *w, const kernel_shape *s) {
     w->backend->product_packed(c, (size_t)ldc, a, (size_t)lda, packed, s->m, s->n, s->k, s->add);
 }
 
-/* The same of a matrix (k, n) that is packed turned round. */
+/* The same with a matrix (k, n) that is packed transposed. */
 static void run_packed_turned(kernel_work *w, const kernel_shape *s) {
     const int32_t lda = s->k + s->pad, ldb = s->n + s->pad, ldc = s->n + s->pad;
     mtan_real *c = take(w, area(s->m, ldc), 1), *a = take(w, area(s->m, lda), 1), *b = take(w, area(s->k, ldb), 1);
@@ -155,7 +154,7 @@ static void run_int8(kernel_work *w, const kernel_shape *s) {
     w->backend->product_int8(c, (size_t)ldc, a, (size_t)lda, packed, s->m, s->n, s->k, s->add);
 }
 
-/* b where it lies: (n, k) with a scale to a row, or (k, n) without. */
+/* b unpacked: (n, k) with a scale per row, or (k, n) without scales. */
 static void run_int8_in_place(kernel_work *w, const kernel_shape *s) {
     const int32_t lda = s->k + s->pad, ldc = s->n + s->pad;
     const size_t bytes = area(s->n, s->k);
@@ -173,7 +172,7 @@ static void run_int8_in_place(kernel_work *w, const kernel_shape *s) {
 
 /* ---- elementwise, moves and sums: m rows, n columns ---- */
 
-/* In float all bits come up: infinities, NaN, subnormals. */
+/* In float, all bit patterns: infinities, NaN, subnormals. */
 static mtan_real *take_anything(kernel_work *w, size_t n) {
     static const double special[] = {0,      -0.0,           HUGE_VAL, -HUGE_VAL, (double)NAN,   1,          -1,
                                      89,     -104,           88.8,     -103.9,    0.625,         1e5,        -1e5,
@@ -274,11 +273,12 @@ static void run_softmax(kernel_work *w, const kernel_shape *s) {
 
 enum { RECORDS = 4, STEPS = 131, EVENTS = 2048 };
 
-/* Sizes of a batch: the first record has so many, the others fewer, the last one none where that is allowed. */
+/* Sizes of a batch: the first record has the full sizes, the others smaller ones, and the last one nothing if that is
+ * allowed. */
 typedef struct {
     int32_t channels, samples, steps, keys, queries;
-    int own;    /* sequences of different lengths, at points of the records' own; else all alike, at shared points */
-    int joined; /* the queries are steps: a record without steps has none */
+    int own;    /* 1: sequences of different lengths, at the records' own points; 0: equal lengths, at shared points */
+    int joined; /* 1: the queries are steps, so a record without steps has no queries */
 } sizes;
 
 static int32_t *starts(kernel_work *w, int32_t *at, const int32_t *count) {
@@ -299,7 +299,8 @@ static void make_steps(kernel_work *w, mtan_batch *b, const int32_t *length) {
     b->length = give_ints(w, length, RECORDS);
 }
 
-/* Events ascending in time in every channel: one with all keys, one with some and some twice, one with none, then single ones. */
+/* Events ascending in time in every channel: one channel with all keys, one with some keys and some twice, one with
+ * none, then channels with single events. */
 static void make_events(kernel_work *w, mtan_batch *b, const int32_t *keys) {
     int32_t *begin = malloc(RECORDS * ((size_t)b->channels + 1) * sizeof *begin), row[EVENTS], n = 0;
     if (!begin) abort();
@@ -318,7 +319,7 @@ static void make_events(kernel_work *w, mtan_batch *b, const int32_t *keys) {
     free(begin);
 }
 
-/* Target cells in the order of time, some of them the same one; a label for each query, or none; ids. */
+/* Target cells in order of time, some of them repeated; a label for each query, or none; ids. */
 static void make_targets(kernel_work *w, mtan_batch *b, const int32_t *queries, const int32_t *length) {
     int32_t count[RECORDS] = {0}, at[RECORDS + 1], row[EVENTS], channel[EVENTS], label[EVENTS], step[EVENTS], n = 0,
             q = 0;
@@ -435,7 +436,7 @@ static sizes attended(const kernel_shape *s) {
     return z;
 }
 
-/* With `add` some scores of a channel's only key are so low that it needs a base of its own. */
+/* With `add`, some scores of a channel's only key are so low that the channel needs its own base. */
 static mtan_real *take_scores(kernel_work *w, const kernel_shape *s, size_t n) {
     const size_t Q = (size_t)s->n;
     mtan_real *made = malloc((n + 1) * sizeof *made), *score;
@@ -460,7 +461,7 @@ static void run_attend(kernel_work *w, const kernel_shape *s) {
     w->backend->attend_weights(&b, take(w, N, 1), score, weight, total, s->pad % b.channels);
 }
 
-/* n logarithms under whole bases */
+/* n logarithms relative to integer bases */
 static void run_log_under(kernel_work *w, const kernel_shape *s) {
     enum { MOST = 64 };
     const size_t n = (size_t)s->n < MOST ? (size_t)s->n : MOST;
@@ -469,7 +470,7 @@ static void run_log_under(kernel_work *w, const kernel_shape *s) {
     w->backend->log_under(y, x, give(w, base, n), n);
 }
 
-/* Local statistics, each set of them in its turn; what a stream adds and reads. */
+/* Local statistics, one set after the other; and the sums that a stream adds to and reads. */
 static void run_moments(kernel_work *w, const kernel_shape *s) {
     const sizes z = attended(s);
     const int32_t which = (s->m + s->n + s->k) % 8;
@@ -559,7 +560,7 @@ static mtan_real *packed_back(kernel_work *w, const mtan_gru *layer) {
     return packed;
 }
 
-/* A whole sequence: weights as they stand, packed, or in int8; some records end early. */
+/* A whole sequence: weights unpacked, packed, or in int8; some records end early. */
 static void run_gru(kernel_work *w, const kernel_shape *s) {
     const int32_t N = s->n, S = 1 + s->pad % 2;
     const sizes z = {2, S, s->m < 6 ? s->m + 1 : 6, 2, 2, s->m % 2, 0};
@@ -581,7 +582,8 @@ static void run_gru(kernel_work *w, const kernel_shape *s) {
     if (layer.precision == MTAN_REAL) w->backend->gru_backward(&b, &layer, dw, db, g, ldg, hn, scratch, dy, y, ldy);
 }
 
-/* The input of a GRU that it computes itself, k columns in one or two parts. A device finds it computed. */
+/* The input that a GRU computes itself, with k columns in one or two parts. On a device the input is computed
+ * before. */
 static void take_input(kernel_work *w, const kernel_shape *s, const mtan_batch *b, mtan_gru *layer, mtan_real *g) {
     const size_t N3 = 3 * (size_t)s->n, columns = (size_t)s->k, parts = 1 + (size_t)s->m % 2,
                  S = (size_t)layer->samples;
@@ -699,7 +701,7 @@ static void run_cross_entropy(kernel_work *w, const kernel_shape *s) {
     w->backend->cross_entropy_backward(&b, take(w, n, 1), p, b.label, weight, (mtan_real)0.25, rows, samples, C);
 }
 
-/* n numbers or labels, of which some are missing; rows as those of the labels above */
+/* n numbers or labels, some of them missing; rows as for the labels above */
 static void run_numbers(kernel_work *w, const kernel_shape *s) {
     const sizes z = {2, 1 + s->pad % 3, 2, 2, 9, 1, 0};
     const mtan_batch b = make_batch(w, &z);
@@ -752,7 +754,7 @@ static void run_random(kernel_work *w, const kernel_shape *s) {
     w->backend->mask(&b, take_room(w, (size_t)b.rows * N), 0.3, 6, 11, s->n, MTAN_ROWS_BY_STEP, 1);
 }
 
-/* ---- all of them ---- */
+/* ---- the list of cases ---- */
 
 const kernel_case kernel_cases[] = {
     {"product_nn", run_nn, 1, KERNEL_SAME},

@@ -27,7 +27,7 @@ void golden_weights(const mtan_config *config, mtan_real *weights, double freq, 
         mtan_param p;
         double scale = 1;
         mtan_param_at(config, k, &p);
-        const int whole = ends_with(p.name, "values.knots"); /* down to quarters, so that some are the same */
+        const int whole = ends_with(p.name, "values.knots"); /* rounded down to quarters, so that some are equal */
         while (scale * scale * p.fan > 1) scale /= 2;
         if (ends_with(p.name, "periodic.weight")) scale *= freq;
         if (ends_with(p.name, "linears.0.weight") || ends_with(p.name, "linears.1.weight")) scale *= gain;
@@ -44,7 +44,7 @@ typedef struct {
     int n;
     mtan_event *events;
     int32_t *offset, *label;
-    mtan_real *times; /* query times of each record, or its distinct times, ascending; record b from time0[b] */
+    mtan_real *times; /* query times of each record, or its distinct times, ascending; record b starts at time0[b] */
     int *time0;
 } record_set;
 
@@ -98,7 +98,7 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Query times of its own, where the set has them, in place of the distinct times. */
+/* Replaces the distinct times by the set's own query times, if it has any. */
 static void load_queries(record_set *set, const mtan_file *file, const char *name) {
     size_t n = 0, records = 0;
     int32_t *offset = view_ints(file, name, "query_offset", &records);
@@ -149,7 +149,7 @@ static void free_set(record_set *set) {
     free(set->offset), free(set->label), free(set->events), free(set->times), free(set->time0);
 }
 
-/* Solvers go by their names in the files, by numbers in a model's own settings. */
+/* Solvers are names in the files, but numbers in a model's own settings. */
 static int load_setting(ladder *l, const char *name) {
     static const char *const solvers[] = {"euler", "rk4", "dopri5"};
     char key[64], text[64];
@@ -160,7 +160,8 @@ static int load_setting(ladder *l, const char *name) {
     return mtan_config_set(&l->config, name, text) == MTAN_OK;
 }
 
-/* A model defined elsewhere: it has a latent state when the file has noise, and the preset is one of its own settings. */
+/* For a model defined elsewhere: it has a latent state if the file has noise, and its preset is one of its own
+ * settings. */
 static int load_architecture_settings(ladder *l, const mtan_architecture *architecture) {
     mtan_tensor_view noise;
     char preset[16] = "";
@@ -190,7 +191,7 @@ static int max_int(int a, int b) {
     return a > b ? a : b;
 }
 
-/* Reals of a record's latent state: of K points, or of one where the model is defined elsewhere. */
+/* Reals in a record's latent state: of K points, or of one point if the model is defined elsewhere. */
 static size_t latent_count(const mtan_config *c) {
     return (size_t)(c->architecture ? 1 : c->ref_points) * (size_t)c->latent;
 }
@@ -227,7 +228,7 @@ static void make_records(ladder *l) {
     if (c->architecture) l->bounds.times += l->bounds.events; /* queries and events may share one sequence */
 }
 
-/* How many parameters the reference has: one gradient's error each. */
+/* The number of the reference's parameters; each has a gradient with an error. */
 static int32_t count_gradients(const ladder *l) {
     int32_t n = 0;
     for (size_t i = 0; i < l->file.tensors; i++) {
@@ -240,7 +241,7 @@ static int32_t count_gradients(const ladder *l) {
     return n;
 }
 
-/* Weights as the file has them, under the names of their parameters. */
+/* The file's weights, under the names of their parameters. */
 static int read_weights(ladder *l) {
     if (count_gradients(l) != mtan_param_count(&l->config)) {
         printf("%d parameters, %d in the file\n", (int)mtan_param_count(&l->config), (int)count_gradients(l));
@@ -321,8 +322,9 @@ static double limit_for(const ladder *l, double size, double err32) {
 #endif
 }
 
-/* What a limit on the norm of n errors leaves to their sum. Rounding errors of an output that all entries share (a bias, a
- * gate) have one sign, so in float the whole of it is used; in double the norm's own limit is far from reached. */
+/* The factor from a limit on the norm of n errors to a limit on their sum. In float it is used in full: rounding errors
+ * of an output that all entries share (a bias, a gate) have one sign. In double the norm's own limit is far from
+ * reached. */
 static double sum_reach(size_t n) {
     return sizeof(mtan_real) == sizeof(double) ? 1 : sqrt((double)n);
 }
@@ -335,7 +337,8 @@ static void report(ladder *l, const char *name, double difference, double limit)
     l->visit(l->context, name, difference, limit, share);
 }
 
-/* One tensor, stored whole or as 256 samples with sum and norm. Missing in the file is not an error: not every case has it. */
+/* Compares one tensor, stored whole or as 256 samples with sum and norm. A tensor that is missing in the file is not an
+ * error, because not every case has it. */
 static void compare(ladder *l, const char *name, const mtan_real *got, size_t n) {
     size_t count = 0, errors = 0, one = 0;
     double *ref = golden_f64(l, name, "", &count), *err = golden_f64(l, name, ".err32", &errors);
@@ -441,7 +444,7 @@ static size_t logit_rows(const ladder *l) {
 static void deliver_logits(ladder *l, const mtan_real *got, mtan_status status) {
     const size_t C = (size_t)l->config.classes, S = samples_of(l), rows = logit_rows(l);
     mtan_real *turned = malloc(rows * S * C * sizeof *turned);
-    for (size_t i = 0; i < rows * S * C; i++) { /* ours (rows, S, C), theirs (S, rows, C) */
+    for (size_t i = 0; i < rows * S * C; i++) { /* ours is (rows, S, C), the reference's (S, rows, C) */
         const size_t c = i % C, s = i / C % S, r = i / C / S;
         turned[(s * rows + r) * C + c] = status == MTAN_OK ? got[i] : (mtan_real)NAN;
     }
@@ -471,7 +474,7 @@ static void compare_latent(ladder *l, mtan_predictor *predictor) {
     free(mean), free(logvar);
 }
 
-/* The decoder at the scored cells: (S, cells), a record's cells in a stable order of time. */
+/* The decoder at the scored cells: (S, cells), with a record's cells stably sorted by time. */
 static void compare_curves(ladder *l, mtan_predictor *predictor) {
     const record_set *set = l->scored.n ? &l->scored : &l->seen;
     const size_t D = (size_t)l->config.channels, S = (size_t)l->config.samples, cells = (size_t)set->offset[set->n];

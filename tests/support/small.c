@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What the cases below change. Sizes are odd where they may be, so that no dimension is hidden by another. */
+/* The settings that the cases below change. Sizes are odd if possible, so that swapped dimensions show. */
 static const char base_settings[] =
     "embed 8 enc_hidden 5 dec_hidden 3 latent 2 ref_points 4 mlp_hidden 6 head_hidden 7 "
     "samples 2 predict_samples 3";
@@ -146,7 +146,7 @@ int small_close(small_model *s) {
     return guard_free(s->weights);
 }
 
-/* `times` distinct times over n events, the last time first. */
+/* `times` distinct times over n events, with the last time first. */
 static mtan_event *random_events(int32_t n, int32_t times, int32_t channels, uint64_t *random) {
     mtan_event *events = guard_alloc((size_t)n * sizeof *events);
     const int32_t start = small_whole(random, 0, 1000);
@@ -158,7 +158,7 @@ static mtan_event *random_events(int32_t n, int32_t times, int32_t channels, uin
     return events;
 }
 
-/* Some are missing; all could be labels. */
+/* Some are missing; all values are valid labels. */
 static mtan_real *random_numbers(size_t n, uint64_t *random) {
     mtan_real *numbers = guard_alloc(n * sizeof *numbers);
     for (size_t i = 0; i < n; i++) {
@@ -172,7 +172,7 @@ static int32_t pick(int32_t most, int largest, uint64_t *random) {
     return largest ? most : small_whole(random, 0, most);
 }
 
-/* Events without a time, or times without a bound for them, are no events. */
+/* If the bounds allow no events or no times, the record has no events. */
 static mtan_event *some_events(const mtan_config *c, const mtan_bounds *bounds, int largest, uint64_t *random,
                                int32_t *n) {
     int32_t times;

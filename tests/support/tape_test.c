@@ -186,7 +186,7 @@ static void start(piece *p, const char *name, const void *argument, size_t reals
     if (!counting) p->tape.work = guard_alloc(reals * sizeof(mtan_real));
 }
 
-/* One cache line less is too little, and nothing outside is touched. */
+/* A workspace that is one cache line too small must be refused, with nothing written outside of it. */
 static int refuses(piece *p, const char *name, piece_build build, const void *argument, size_t reals) {
     start(p, name, argument, reals, 0);
     build(p);
@@ -268,7 +268,7 @@ typedef struct golden {
     double largest; /* norm of the piece's gradients */
 } golden;
 
-/* PIECE/name + suffix, to be freed; null: not in the file */
+/* PIECE/name + suffix (free it); null: not in the file */
 static double *golden_tensor(const golden *g, const piece *p, const char *name, const char *suffix, size_t *n) {
     char full[160];
     mtan_tensor_view view;
@@ -305,7 +305,7 @@ static int golden_open(golden *g, const piece *p, const char *file) {
     return 1;
 }
 
-/* Entries whose norm is at most `size` (golden/README.md, Limits). */
+/* The limit for entries whose norm is at most `size` (golden/README.md, Limits). */
 static double limit_of(const golden *g, double size, double err32) {
     if (sizeof(mtan_real) == sizeof(double)) return 1e-10 * size + 1e-14 * g->largest;
     return 4 * err32 + 4 * ldexp(size, -24);
@@ -316,7 +316,7 @@ static int compare_whole(const golden *g, const char *name, const mtan_real *got
     return check_norm(name, got, ref, n, limit_of(g, check_length(ref, n), err32), 0);
 }
 
-/* 256 entries, the sum and the norm; sum and norm are compared as doubles, so they are their own "got". */
+/* 256 entries, the sum and the norm. Sum and norm are compared as doubles, so they are passed as their own "got". */
 static int compare_sampled(const golden *g, const piece *p, const char *name, const mtan_real *got, size_t n,
                            const double err32[3]) {
     size_t count = 0, one = 0;
@@ -364,7 +364,8 @@ int piece_compare(const piece *p, const char *file) {
     golden g;
     const int open = golden_open(&g, p, file);
     int ok = open;
-    for (int32_t k = 0; open && k < p->count; k++) { /* all of them, so that one run tells everything */
+    for (int32_t k = 0; open && k < p->count; k++) { /* compares all tensors, so that one run reports every
+                                                      * difference */
         const piece_tensor *t = &p->tensors[k];
         mtan_real *got;
         char name[80];

@@ -47,18 +47,19 @@ void tiny_config(mtan_config *c, tiny_kind kind) {
     must(mtan_config_check(c), __LINE__);
 }
 
-/* Record b has 4 + 3 b mod 8 events in no order of time, two to a time, no (time, channel) pair twice. Its label is the
- * sign of its values. */
+/* Record b has 4 + (3 b mod 8) events in no order of time, two per time, and no (time, channel) pair twice. Its label
+ * is the sign of its values. */
 static void make_record(tiny_model *s, int32_t b) {
     mtan_event *events = s->events + (size_t)b * TINY_EVENTS;
     int32_t *labels = s->labels + (size_t)b * TINY_EVENTS;
     mtan_record *r = &s->records[b];
-    const uint8_t number[4] = {(uint8_t)b, (uint8_t)(b >> 8)}; /* not b itself: the same noise in any byte order */
+    const uint8_t number[4] = {(uint8_t)b, (uint8_t)(b >> 8)}; /* not b itself: gives the same noise in any byte
+                                                                * order */
     r->n_events = 4 + 3 * b % 8;
     for (int32_t i = 0; i < r->n_events; i++) {
         const size_t at = (size_t)b * TINY_EVENTS + (size_t)i;
         const double noise = golden_u("tiny.value", at), level = b % 2 ? 0.75 : -0.75;
-        const int32_t channel = i % (b % 3 == 2 ? 2 : TINY_CHANNELS); /* every third lacks a channel */
+        const int32_t channel = i % (b % 3 == 2 ? 2 : TINY_CHANNELS); /* every third record lacks a channel */
         events[i].time = (mtan_real)(0.5 + 0.5 * golden_u("tiny.time", at - (size_t)(i % 2)));
         events[i].channel = channel;
         events[i].value = (mtan_real)(level + 0.125 * noise);

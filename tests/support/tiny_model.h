@@ -1,4 +1,4 @@
-/* Tiny models of every kind on made-up records, for tests that compare the library with itself. */
+/* Tiny models of every kind with made-up records, for tests that compare the library with itself. */
 #ifndef MTAN_TESTS_TINY_MODEL_H
 #define MTAN_TESTS_TINY_MODEL_H
 
@@ -17,7 +17,7 @@ typedef enum {
     TINY_PER_HEAD, /* an embedding per head, importance-weighted bound */
     TINY_FIXED,    /* positional embedding, no hidden layers in the head */
     TINY_OBSERVED, /* latent states at the observed times */
-    TINY_LINEAR,   /* a class per time by one layer, which is folded into the decoder */
+    TINY_LINEAR,   /* a class per time from one layer, which is folded into the decoder */
     TINY_VARIANCE, /* a learned variance: 2 encoder heads, 2 decoder heads, 3 samples */
     TINY_OBSERVED_VARIANCE,
     TINY_KINDS
@@ -27,7 +27,7 @@ int tiny_left_out(tiny_kind kind); /* case_left_out of tiny-NAME */
 
 enum { TINY_CHANNELS = 3, TINY_EVENTS = 11, TINY_TIMES = 11 };
 
-/* Steps of a test that trains on several threads. Two show ThreadSanitizer every access there is, at 30 times the cost. */
+/* Steps of a test that trains on several threads. Two steps show ThreadSanitizer every access, at 30 times the cost. */
 #ifdef MTAN_TESTS_THREADED
 enum { TINY_STEPS = 2 };
 #else
@@ -51,12 +51,12 @@ typedef struct {
 
 void tiny_config(mtan_config *config, tiny_kind kind);
 
-/* Each exits when the library refuses: these are the ground the tests stand on. */
+/* Each exits if the library refuses, because the tests depend on them. */
 void tiny_open(tiny_model *s, tiny_kind kind, int32_t records);
 void tiny_train(tiny_model *s, const mtan_train_config *config);
-void tiny_predict(tiny_model *s, int32_t records_at_once); /* anew each time */
+void tiny_predict(tiny_model *s, int32_t records_at_once); /* into a new array each time */
 
-/* Frees everything; 0 when something was written outside its memory. */
+/* Frees everything; returns 0 if something was written outside its memory. */
 int tiny_close(tiny_model *s);
 
 mtan_real *tiny_copy(const mtan_real *x, size_t n); /* free it */
