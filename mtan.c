@@ -6985,14 +6985,17 @@ mtan_status mtan_predictors_classify(mtan_predictor *predictors, int32_t threads
                                      mtan_real *probability) {
     spread s = {predictors, records, rows, probability, n};
     const mtan_predictor *first = predictors;
+    const int32_t each = predictors ? predictors[0].bounds.records : 1;
     if (!predictors || !parallel_for || (n > 0 && (!records || !probability))) return MTAN_ERR_NULL;
     if (n < 0 || threads < 1) return MTAN_ERR_INPUT;
     for (int32_t t = 0; t < threads; t++) {
-        if (!predictors[t].model || predictors[t].bounds.records != predictors[0].bounds.records)
+        const mtan_predictor *p = &predictors[t];
+        if (!p->model || memcmp(&p->bounds, &predictors[0].bounds, sizeof p->bounds) != 0 ||
+            mtan_config_outputs(&p->model->config) != mtan_config_outputs(&predictors[0].model->config))
             return MTAN_ERR_CONFIG;
         predictors[t].status = MTAN_OK;
     }
-    parallel_for(context, (n + predictors[0].bounds.records - 1) / predictors[0].bounds.records, spread_piece, &s);
+    parallel_for(context, n / each + (n % each > 0), spread_piece, &s);
     for (int32_t t = 1; t < threads; t++) {
         const mtan_predictor *p = &predictors[t];
         if (p->status != MTAN_OK && (first->status == MTAN_OK || p->failed < first->failed)) first = p;
@@ -7797,7 +7800,7 @@ static mtan_status trainer_prepare(mtan_trainer *trainer, struct mtan_trainer_st
     if (!config) return MTAN_ERR_NULL;
     if (!architecture_of(&model->config)->forward) return MTAN_ERR_CONFIG;
     if (members_of(&model->config) > 1) return MTAN_ERR_CONFIG;
-    if (model->precision != MTAN_REAL) return MTAN_ERR_CONFIG; /* int8 weights have no gradients */
+    if (model->precision != MTAN_REAL || model->rows) return MTAN_ERR_CONFIG; /* int8 weights have no gradients */
     memset(trainer, 0, sizeof *trainer);
     memset(state, 0, sizeof *state);
     trainer->state = state;
@@ -8043,13 +8046,13 @@ mtan_status mtan_trainer_gradient(mtan_trainer *trainer, const mtan_record *reco
     mtan_status status = check_batch(trainer, records, n, report);
     if (status == MTAN_OK) status = fold_and_pass(trainer, &prologue, records, n, epoch, 1, &made);
     if (status != MTAN_OK) {
-        if (trainer) trainer->state->next = NULL;
+        if (trainer) mtan_trainer_next(trainer, NULL, 0);
         return status;
     }
     mtan_backpropagate(&prologue);
     send_next(trainer);
     if ((status = gradient_norm(trainer, &made.gradient_norm)) != MTAN_OK) return status;
-    *report = made;
+    if (prologue.status == MTAN_OK) *report = made;
     return prologue.status;
 }
 
@@ -9582,15 +9585,16 @@ static mtan_real model_value(const mtan_prep_channel *c, mtan_real x) {
 }
 
 static const mtan_prep_channel *channel_of(const mtan_prep *prep, int32_t channel) {
-    return prep->channel && channel >= 0 && channel < prep->channels ? &prep->channel[channel] : NULL;
+    return prep && prep->channel && channel >= 0 && channel < prep->channels ? &prep->channel[channel] : NULL;
 }
 
 mtan_real mtan_prep_time(const mtan_prep *prep, double time) {
-    return within((mtan_real)time / (mtan_real)prep->time_scale, -LARGEST_REAL, LARGEST_REAL);
+    const mtan_real scale = prep ? (mtan_real)prep->time_scale : 1;
+    return within((mtan_real)time / scale, -LARGEST_REAL, LARGEST_REAL);
 }
 
 double mtan_prep_raw_time(const mtan_prep *prep, double time) {
-    return time * prep->time_scale;
+    return prep ? time * prep->time_scale : time;
 }
 
 double mtan_prep_raw_value(const mtan_prep *prep, int32_t channel, double value) {
@@ -9619,15 +9623,18 @@ static int32_t is_missing(const mtan_prep_channel *c, mtan_real value) {
     return c && (c->has & MTAN_HAS_MISSING) && value == c->missing;
 }
 
+static void scale_event(const mtan_prep *prep, mtan_event *e) {
+    const mtan_prep_channel *c = channel_of(prep, e->channel);
+    e->time = mtan_prep_time(prep, (double)e->time);
+    e->value = c ? model_value(c, e->value) : within(e->value, -LARGEST_REAL, LARGEST_REAL);
+}
+
 int32_t mtan_prep_scale(const mtan_prep *prep, mtan_event *events, int32_t n) {
     int32_t kept = 0;
     for (int32_t i = 0; i < n; i++) {
-        mtan_event e = events[i];
-        const mtan_prep_channel *c = channel_of(prep, e.channel);
-        if (is_missing(c, e.value)) continue;
-        e.time = mtan_prep_time(prep, (double)e.time);
-        e.value = c ? model_value(c, e.value) : within(e.value, -LARGEST_REAL, LARGEST_REAL);
-        events[kept++] = e;
+        if (is_missing(channel_of(prep, events[i].channel), events[i].value)) continue;
+        events[kept] = events[i];
+        scale_event(prep, &events[kept++]);
     }
     return kept;
 }
@@ -9641,7 +9648,7 @@ static int32_t is_far(double x, double least, double most) {
 }
 
 int32_t mtan_prep_far_value(const mtan_prep *prep, int32_t channel, double value) {
-    const mtan_prep_channel *c = prep ? channel_of(prep, channel) : NULL;
+    const mtan_prep_channel *c = channel_of(prep, channel);
     return c && (c->has & MTAN_HAS_RANGE) && is_far(value, (double)c->least, (double)c->most);
 }
 
@@ -9706,16 +9713,16 @@ static int32_t fill_channels(const mtan_prep *prep, mtan_event *events, int32_t 
 static void count_far(const mtan_prep *prep, const mtan_event *events, int32_t n, mtan_prepared *found) {
     for (int32_t i = 0; i < n; i++) {
         const mtan_event *e = &events[i];
-        if (is_missing(channel_of(prep, e->channel), e->value)) continue;
         found->far_values += mtan_prep_far_value(prep, e->channel, (double)e->value);
         found->far_times += mtan_prep_far_time(prep, (double)e->time);
     }
 }
 
+/* Codes for "not observed" are left out before repeats are averaged, so that no code enters a mean. */
 mtan_status mtan_prep_record(const mtan_prep *prep, const mtan_observation *raw, int32_t n, mtan_event *events,
                              int32_t room, mtan_prepared *found) {
     mtan_prepared made;
-    int32_t fills, kept;
+    int32_t fills, kept = 0;
     if (!prep || (n > 0 && (!raw || !events))) return MTAN_ERR_NULL;
     if (n < 0 || room < 0) return MTAN_ERR_INPUT;
     fills = count_fills(prep);
@@ -9724,18 +9731,19 @@ mtan_status mtan_prep_record(const mtan_prep *prep, const mtan_observation *raw,
     memset(&made, 0, sizeof made);
     made.origin = prep->from_first ? first_time(raw, n) : 0;
     for (int32_t i = 0; i < n; i++) {
-        const mtan_status status = raw_event(prep, &raw[i], made.origin, &events[i]);
+        const mtan_status status = raw_event(prep, &raw[i], made.origin, &events[kept]);
         if (status != MTAN_OK) return status;
+        kept += !is_missing(channel_of(prep, events[kept].channel), events[kept].value);
     }
-    kept = mtan_events_merge(events, n);
-    made.repeats = n - kept;
-    count_far(prep, events, kept, &made);
-    if (fills > 0 && (made.filled = fill_channels(prep, events, kept)) > 0) {
-        kept += made.filled;
-        sort_events(events, kept);
+    made.missing = n - kept;
+    made.events = mtan_events_merge(events, kept);
+    made.repeats = kept - made.events;
+    count_far(prep, events, made.events, &made);
+    if (fills > 0 && (made.filled = fill_channels(prep, events, made.events)) > 0) {
+        made.events += made.filled;
+        sort_events(events, made.events);
     }
-    made.events = mtan_prep_scale(prep, events, kept);
-    made.missing = kept - made.events;
+    for (int32_t i = 0; i < made.events; i++) scale_event(prep, &events[i]);
     if (found) *found = made;
     return MTAN_OK;
 }
@@ -9916,6 +9924,8 @@ static void take_double(void *context, int32_t index, double x) {
 static mtan_status read_fields(prep_reader *r, mtan_prep_channel *channel) {
     const int32_t D = r->made.channels;
     memset(channel, 0, (size_t)D * sizeof *channel);
+    for (int32_t d = 0; d < D; d++) /* with one end alone in the file the range stays empty, and nothing is far */
+        channel[d].least = LARGEST_REAL, channel[d].most = -LARGEST_REAL;
     for (int32_t f = 0; f < PREP_FIELDS; f++) {
         field_target target = {channel, &prep_fields[f]};
         mtan_status status = prep_numbers(r, target.field->key, D, target.field->none, take_field, &target);

@@ -484,7 +484,7 @@ typedef struct mtan_observation {
  * the width of that range. That usually means a wrong unit. The observation is used all the same. */
 typedef struct mtan_prepared {
     int32_t events;                /* events written */
-    int32_t missing;               /* events left out because their value is the code for "not observed" */
+    int32_t missing;               /* observations left out because their value is the code for "not observed" */
     int32_t repeats;               /* observations averaged into another one of the same time and channel */
     int32_t filled;                /* channels without an observation that got their `fill` at time 0 */
     int32_t far_values, far_times; /* observations whose value is far; whose time is far */
@@ -993,8 +993,8 @@ extern "C" {
 /* Sorts events in place by time, then by channel, without other memory. Events of one time and channel are merged into
  * one with their mean, computed in double. Returns how many remain. */
 int32_t mtan_events_merge(mtan_event *events, int32_t n);
-/* The rest of mtan_prep_record, in place, for merged events whose times are counted from the origin: removes codes for
- * "not observed", scales values and times. Values of a channel that the model does not have stay as they are. Returns
+/* What mtan_prep_record does to single events, in place, for times that are counted from the origin: removes codes for "not
+ * observed", scales values and times. Values of a channel that the model does not have stay as they are. Returns
  * how many remain. */
 int32_t mtan_prep_scale(const mtan_prep *prep, mtan_event *events, int32_t n);
 /* order: the indices of the names, sorted by their bytes, as in mtan_prep.order. */

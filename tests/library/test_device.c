@@ -356,6 +356,11 @@ TEST what_does_not_go_ahead(void) {
     mtan_trainer_next(&s.trainer, NULL, 0);
     ASSERT_EQ(MTAN_OK, take_step(&s));
     ASSERT_EQ(0, counted[ARRIVE]);
+    mtan_trainer_next(&s.trainer, s.records, RECORDS); /* and what went ahead of a step that failed before it took it */
+    ASSERT_EQ(MTAN_OK, take_step(&s));
+    ASSERT_EQ(MTAN_ERR_INPUT, mtan_trainer_step(&s.trainer, bad, RECORDS, 1, &report));
+    ASSERT_EQ(MTAN_OK, take_step(&s));
+    ASSERT_EQ(0, counted[ARRIVE]);
     ASSERT(tiny_close(&s));
     PASS();
 }

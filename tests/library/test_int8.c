@@ -454,11 +454,14 @@ static int same_in_place(const mtan_model *model, const tiny_model *s, const mta
 
 static int refused(const mtan_model *model, const tiny_model *s) {
     mtan_train_config config;
+    mtan_model real = *model; /* who says that it has reals does not make it so */
     size_t bytes = 0;
     mtan_train_config_init(&config);
+    real.precision = MTAN_REAL;
     return mtan_predictor_size(model, &s->bounds, &bytes) == MTAN_ERR_CONFIG &&
            mtan_stream_size(model, 0, &bytes) == MTAN_ERR_CONFIG &&
-           mtan_trainer_size(model, &config, &s->bounds, &bytes) == MTAN_ERR_CONFIG;
+           mtan_trainer_size(model, &config, &s->bounds, &bytes) == MTAN_ERR_CONFIG &&
+           mtan_trainer_size(&real, &config, &s->bounds, &bytes) == MTAN_ERR_CONFIG;
 }
 
 TEST a_model_in_place(tiny_kind kind) {

@@ -502,6 +502,43 @@ TEST an_observed_channel_is_not_filled(void) {
     PASS();
 }
 
+TEST without_a_preparation_numbers_stay(void) {
+    ASSERT(mtan_prep_time(NULL, 2) == 2 && mtan_prep_raw_time(NULL, 2) == 2);
+    ASSERT(mtan_prep_raw_value(NULL, 0, 2) == 2 && mtan_prep_raw_spread(NULL, 0, 2) == 2);
+    ASSERT(mtan_prep_number(NULL, 0, 2) == 2 && mtan_prep_raw_number(NULL, 0, 2) == 2);
+    ASSERT(!mtan_prep_far_value(NULL, 0, 1e9));
+    PASS();
+}
+
+/* A code for "not observed" beside a value of the same time is no part of a mean, and a channel of codes alone is filled. */
+TEST codes_enter_no_mean(void) {
+    static const mtan_file_pair coded[2] = {{"mtan.prep.missing", "-1 -1 -1"}, {"mtan.prep.fill", "nan 37.25 nan"}};
+    const mtan_observation raw[] = {{100, 0, -1}, {100, 0, 96}, {106, 1, -1}, {106, 2, -3}, {106, 2, 1}};
+    opened o = open_both(coded);
+    mtan_event e[8];
+    mtan_prepared found;
+    ASSERT_EQ_FMT(MTAN_OK, o.status, "%d");
+    ASSERT_EQ_FMT(MTAN_OK, mtan_prep_record(&o.prep, raw, 5, e, 8, &found), "%d");
+    ASSERT(found.events == 3 && found.missing == 2 && found.repeats == 1 && found.filled == 1);
+    ASSERT(e[0].channel == 0 && e[0].value == 1);                      /* 96, not the mean of 96 and -1 */
+    ASSERT(e[1].channel == 1 && e[1].time == 0 && e[1].value == 0.5f); /* the fill */
+    ASSERT(e[2].channel == 2 && e[2].value == -6);                     /* a mean of -1 is no code */
+    close_file(&o);
+    PASS();
+}
+
+/* With one end of its range alone a channel has no range. */
+TEST half_a_range_is_none(void) {
+    static const char *const keys[] = {"mtan.prep.least", "mtan.prep.most"};
+    for (int i = 0; i < 2; i++) {
+        opened o = open_changed(keys[i], NULL);
+        ASSERT_EQ_FMT(MTAN_OK, o.status, "%d");
+        ASSERT(!mtan_prep_far_value(&o.prep, 0, 1e9) && !mtan_prep_far_value(&o.prep, 0, -1e9));
+        close_file(&o);
+    }
+    PASS();
+}
+
 /* What an interval was found to need: a channel without it has its own deviation. */
 TEST bands_widen_a_spread(void) {
     opened o = open_changed("mtan.prep.band", "1.5 nan 0.5");
@@ -610,6 +647,9 @@ SUITE(preparation_suite) {
     RUN_TEST(names_are_found_among_many);
     RUN_TEST(a_record_is_prepared);
     RUN_TEST(an_observed_channel_is_not_filled);
+    RUN_TEST(without_a_preparation_numbers_stay);
+    RUN_TEST(codes_enter_no_mean);
+    RUN_TEST(half_a_range_is_none);
     RUN_TEST(bands_widen_a_spread);
     RUN_TEST(values_at_the_ends);
     RUN_TEST(bad_observations_are_refused);

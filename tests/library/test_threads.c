@@ -421,6 +421,12 @@ TEST the_first_failure_of_many_threads_is_told(void) {
     mtan_predictor unlike[2] = {s.predictor, s.predictor};
     unlike[1].bounds.records++;
     ASSERT_EQ(MTAN_ERR_CONFIG, mtan_predictors_classify(unlike, 2, mtan_pool_run, &pool, s.records, 1, NULL, together));
+    unlike[1] = s.predictor, unlike[1].bounds.times++;
+    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_predictors_classify(unlike, 2, mtan_pool_run, &pool, s.records, 1, NULL, together));
+    mtan_model wider = *s.predictor.model;
+    wider.config.classes++;
+    unlike[1] = s.predictor, unlike[1].model = &wider;
+    ASSERT_EQ(MTAN_ERR_CONFIG, mtan_predictors_classify(unlike, 2, mtan_pool_run, &pool, s.records, 1, NULL, together));
     unlike[1] = s.predictor, unlike[1].model = NULL;
     ASSERT_EQ(MTAN_ERR_CONFIG, mtan_predictors_classify(unlike, 2, mtan_pool_run, &pool, s.records, 1, NULL, together));
     ASSERT_EQ(MTAN_ERR_NULL, mtan_predictors_classify(&s.predictor, 1, mtan_pool_run, &pool, s.records, 1, NULL, NULL));
