@@ -485,6 +485,32 @@ TEST interpolation_follows_the_grid(void) {
     PASS();
 }
 
+/* Of two channels with as many points each the mean over channels is that over points; of one alone it is half. */
+TEST channels_weigh_the_same(void) {
+    static const char *const data[] = {
+        "record,time,channel,value\na,1,heat,2\na,2,pulse,3\na,4,heat,1\na,6,pulse,2\nb,1,heat,5\nb,2,pulse,1\nb,3,"
+        "heat,"
+        "2\nb,5,pulse,7\n",
+        "record,time,channel,value\na,1,heat,2\na,2,heat,3\na,4,heat,1\nb,1,heat,5\nb,2,heat,1\nb,3,heat,2\n"};
+    ASSERT_EQ_FMT(
+        DONE,
+        command_run("train own --model interp --data @/events.csv --enc-hidden 8 --embed 8 --ref-points 6 --latent 2 "
+                    "--dec-hidden 5 --mlp-hidden 6 --batch 16 --epochs 1 --quiet --out @/curves"),
+        "%d");
+    for (int i = 0; i < 2; i++) {
+        command_write("some.csv", data[i]);
+        ASSERT_EQ_FMT(
+            DONE, command_run("eval @/curves/best.safetensors --data @/some.csv --observed 0.5 --bootstrap 0 --json"),
+            "%d");
+        char *text = command_text("out.txt");
+        const double all = command_json(text, "interpolation", "mse_all"),
+                     by_channel = command_json(text, "interpolation", "mse_by_channel");
+        free(text);
+        ASSERT(all > 0 && fabs(by_channel - (i ? all / 2 : all)) <= 1e-6 * all);
+    }
+    PASS();
+}
+
 TEST bad_records_are_left_out_and_counted(void) {
     ASSERT_EQ_FMT(DONE, command_run(TRAIN "--epochs 1 --out @/run"), "%d");
     command_append("new.csv", "record,time,channel,value\na,1,heat,2\nb,1,heat,oops\nb,2,heat,3\nc,1,pulse,4\n");
@@ -623,6 +649,7 @@ SUITE(command_suite) {
     RUN_TEST(a_full_disk_loses_nothing);
     RUN_TEST(divergence_names_its_batch);
     RUN_TEST(interpolation_follows_the_grid);
+    RUN_TEST(channels_weigh_the_same);
     RUN_TEST(bad_records_are_left_out_and_counted);
     RUN_TEST(results_that_are_not_finite_are_left_out);
     RUN_TEST(curves_that_are_not_finite_are_left_out);

@@ -161,6 +161,7 @@ static void put_share_json(const share_error *e, const band_units *units) {
     put_range("mse_all", e->model.all, e->model.all_range);
     put_range("mse_held_out", e->model.held, e->model.held_range);
     put_range("mse_truth", e->model.truth, e->model.truth_range);
+    printf(", \"mse_by_channel\": %.9g", e->model.by_channel);
     printf(", \"points\": %zu, \"held_out_points\": %zu", e->model.points, e->model.held_points);
     contest_json(stdout, e->rivals);
     bands_json(stdout, &e->model.bands, units);

@@ -96,6 +96,20 @@ static double squared_errors(const mtan_event *e, size_t n, const mtan_real *tim
     return sum;
 }
 
+/* Mean squared error of a record as latent_ode measures it: the mean over a channel's points, then over all channels. A channel
+ * without a point counts as 0. */
+static double error_by_channel(const mtan_event *e, size_t n, const mtan_real *times, size_t queries,
+                               const mtan_real *mean, size_t channels) {
+    double *sum = tool_calloc(2 * channels, sizeof *sum), *count = sum + channels, total = 0;
+    for (size_t i = 0; i < n; i++) {
+        sum[e[i].channel] += squared_errors(&e[i], 1, times, queries, mean, channels);
+        count[e[i].channel]++;
+    }
+    for (size_t d = 0; d < channels; d++) total += count[d] > 0 ? sum[d] / count[d] : 0;
+    free(sum);
+    return total / (double)channels;
+}
+
 /* Time from an event to the nearest seen event of its channel. */
 static double gap_of(const mtan_event *e, const mtan_event *seen, size_t n) {
     double gap = INFINITY;
@@ -157,6 +171,8 @@ static mtan_status interpolate_record(const interpolation_job *job, mtan_predict
         error->all = error->held + squared_errors(h->seen, arrlenu(h->seen), times, arrlenu(times), mean, channels);
         error->truth =
             squared_errors(dataset_truth(q->data, r), (size_t)r->n_truth, times, arrlenu(times), mean, channels);
+        error->by_channel =
+            error_by_channel(dataset_events(q->data, r), (size_t)r->n_events, times, arrlenu(times), mean, channels);
         error->held_points = arrlenu(h->held), error->points = (size_t)r->n_events,
         error->truth_points = (size_t)r->n_truth;
         job->points[index] = held_points(q, &predictor->model->config, h, times, arrlenu(times), mean, std);
@@ -179,7 +195,7 @@ static void pool_errors(interpolation_error *e, const record_error *r, size_t n,
     memset(e, 0, sizeof *e);
     for (size_t first = 0; first < n; first += pooled) {
         const size_t count = n - first < pooled ? n - first : pooled;
-        record_error sum = {0, 0, 0, 0, 0, 0};
+        record_error sum = {0};
         for (size_t i = first; i < first + count; i++) {
             sum.all += r[i].all, sum.held += r[i].held, sum.truth += r[i].truth;
             sum.points += r[i].points, sum.held_points += r[i].held_points, sum.truth_points += r[i].truth_points;
@@ -189,6 +205,7 @@ static void pool_errors(interpolation_error *e, const record_error *r, size_t n,
         truth += sum.truth / (double)sum.truth_points * (double)count;
         e->points += sum.points, e->held_points += sum.held_points;
     }
+    for (size_t i = 0; i < n; i++) e->by_channel += r[i].by_channel / (double)n;
     e->all = all / (double)n, e->held = held / (double)n, e->truth = truth / (double)n;
 }
 

@@ -28,9 +28,10 @@ void shown_make(shown_records *s, const mtan_config *c, const dataset *d, const 
                 size_t batch);
 void shown_free(shown_records *s);
 
-/* Sums of squared errors of one record, and their numbers of points. */
+/* Sums of squared errors of one record, and their numbers of points. by_channel: of all points, their mean per channel, then over
+ * all channels, of which those without a point count as 0. */
 typedef struct record_error {
-    double all, held, truth;
+    double all, held, truth, by_channel;
     size_t points, held_points, truth_points;
 } record_error;
 
@@ -38,6 +39,7 @@ typedef struct record_error {
  * batches as published (Q21, Q22), in model units. */
 typedef struct interpolation_error {
     double all, held, truth; /* truth: on the noise-free curve, NaN without one */
+    double by_channel;       /* mean over records, as latent_ode measures: every channel weighs the same */
     size_t points, held_points;
     interval all_range, held_range, truth_range; /* 95 %, over records, pooled; NaN without --bootstrap */
     band_table bands;                            /* of the held-out points */
