@@ -5,7 +5,7 @@
     clf = mtan.Classifier(seed=0).fit(X, y)
     clf.predict_proba(X)
 
-The C of the `mtan` command does the work: model files are the same bytes, predictions the same bits.
+The C code of the `mtan` command does the work: model files have the same bytes, and predictions the same bits.
 """
 
 from ._flat import Error, flat

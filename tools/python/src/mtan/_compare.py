@@ -1,4 +1,4 @@
-"""A model beside the published code, number by number and in double: outputs, losses, gradients."""
+"""Compares a model with the published code, number by number and in double: outputs, losses, gradients."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ._flat import Error, flat_double
 from ._model import Data, Model
 from .events import Events
 
-# What the published code has no word for: settings, and the value with which a model is its own.
+# Settings that the published code does not have, and the values under which a model equals it.
 _PUBLISHED = {
     "task": "classes",
     "embed_heads": "shared",
@@ -37,7 +37,7 @@ _SHARE, _FLOOR = 1e-10, 1e-14  # of a tensor's norm, and of the largest gradient
 
 
 class Row(NamedTuple):
-    """One thing that was compared: norms, or a number itself, the difference's norm and its limit."""
+    """One compared quantity: two norms, or two numbers, the norm of the difference, and its limit."""
 
     what: str
     mtan: float
@@ -47,7 +47,7 @@ class Row(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        return self.difference <= self.limit  # which NaN is not
+        return self.difference <= self.limit  # false for NaN
 
     def __str__(self) -> str:
         numbers = f"{self.mtan:22.15g} {self.reference:22.15g}   {self.difference:9.2e}   {self.limit:9.2e}"
@@ -59,7 +59,7 @@ class Batch(NamedTuple):
 
     events: Events
     x: torch.Tensor  # (B, L, 2 D)
-    time: torch.Tensor  # (B, L)
+    time: torch.Tensor  # (B), or one per time of each record
     label: np.ndarray  # (B), or one to each time of each record
     noise: np.ndarray  # (S, B, K, Z)
 
@@ -69,7 +69,7 @@ class Batch(NamedTuple):
 
 @contextlib.contextmanager
 def _double() -> Iterator[None]:
-    """Everything in double: the published code calls .float() on its constants."""
+    """Computes everything in double, although the published code calls .float() on its constants."""
     kind, narrow = torch.get_default_dtype(), torch.Tensor.float
     torch.set_default_dtype(torch.float64)
     torch.Tensor.float = lambda self: self.double()  # type: ignore[method-assign,assignment,misc]
@@ -81,7 +81,8 @@ def _double() -> Iterator[None]:
 
 
 def _published(checkout: Any) -> tuple[Any, Any]:
-    """Its models and utils. torchvision serves it only for downloads and is replaced by an empty module; nothing of it stays imported."""
+    """The published models and utils. torchvision is only needed for downloads, so an empty module replaces it; nothing
+    of it stays imported."""
     source = pathlib.Path(checkout) / "src"
     if not (source / "models.py").exists():
         raise Error(f"{os.fspath(checkout)}: no checkout of the published code, which has src/models.py")
@@ -140,7 +141,7 @@ class _Reference:
             return self.models.dec_interp(D, query, Z, N, device="cpu")
         made = self.models.dec_rnn3(D, query, Z, N, E, learned, "cpu") if kind == "rnn3" else None
         made = made or self.models.dec_mtan_rnn(D, query, Z, N, E, H, learned, "cpu")
-        if self.classify == "time":  # the head stands on the decoder's embedding
+        if self.classify == "time":  # the head reads the decoder's embedding
             made.z0_to_obs = nn.Identity()
         return made
 
@@ -152,7 +153,7 @@ class _Reference:
         return nn.Sequential(*hidden, nn.Linear(1, 1))
 
     def _weighted(self, module: nn.Module, prefix: str) -> nn.Module:
-        """The published code fixes the width of some layers: a model's weights bring their own."""
+        """The published code fixes the width of some layers, so the model's weights replace the layers' own."""
         tensors = {name[len(prefix) :]: w for name, w in self.model.tensors().items() if name.startswith(prefix)}
         if "classifier.weight" in tensors:
             module.classifier = nn.Linear(1, 1)
@@ -171,7 +172,8 @@ class _Reference:
         return {f"{p}.{name}": w for p, module in parts.items() if module for name, w in module.named_parameters()}
 
     def outputs(self, b: Batch) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
-        """What predictions are compared with, the latent state at its mean; and losses, as the published scripts have them."""
+        """The outputs that predictions are compared with, with the latent state at its mean; and the losses of the
+        published scripts."""
         label, used = torch.from_numpy(b.label.astype(np.int64)), b.x[..., b.x.shape[-1] // 2 :].amax(-1) > 0
         if not self.full:
             logits = self.rec(b.x, b.time)
@@ -229,7 +231,7 @@ def _as_events(model: Model, record: np.ndarray, time: np.ndarray, channel: np.n
 
 
 def _given_events(model: Model, data: Data) -> tuple[Events, np.ndarray]:
-    """The records that have observations, in the model's units, and which they are."""
+    """The records that have observations, in the model's units, and their indices."""
     offset, time, channel, value = model.prepared(data)
     kept = np.flatnonzero(np.diff(offset))
     record = np.repeat(np.arange(len(kept)), np.diff(offset)[kept])

@@ -1,6 +1,6 @@
 """The C interface (tools/mtan/flat/flat.h) through ctypes.
 
-Calls release the GIL. A call that fails raises `Error` with the tool's own sentence.
+Calls release the GIL. A failed call raises `Error` with the tool's own message.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 
 class Error(ValueError):
-    """What went wrong, in the words of the `mtan` command."""
+    """An error message of the `mtan` command."""
 
 
 def _library(name: str) -> ctypes.CDLL:
@@ -104,16 +104,16 @@ class Functions:
 
 
     def complaint(self) -> str:
-        """What went wrong in the last call that failed."""
+        """The message of the last call that failed."""
         return self.message().decode("utf-8", "replace") or "the call failed"
 
     def check(self, status: int) -> None:
-        """Raises what a call that returned this status has said."""
+        """Raises the call's message if this status is a failure."""
         if status != 0:
             raise Error(self.complaint())
 
     def handle(self, pointer: int | None) -> int:
-        """A handle that a call has returned, or what it has said."""
+        """A handle that a call has returned; raises the call's message if it is null."""
         if not pointer:
             raise Error(self.complaint())
         return pointer
@@ -124,17 +124,17 @@ flat = Functions(_library("_mtan"))
 
 @functools.cache
 def flat_double() -> Functions:
-    """The same functions of a library that computes in double, for comparisons; it runs no commands."""
+    """The same functions from a library that computes in double, for comparisons; it does not run commands."""
     return Functions(_library("_mtan_double"), without="run")
 
 
 def address(array: np.ndarray | None) -> int | None:
-    """Where an array lies. It must be contiguous and outlive the call."""
+    """The address of an array, which must be contiguous and outlive the call."""
     return None if array is None else array.ctypes.data
 
 
 def names(texts: Iterable[str]) -> bytes:
-    """A list of names as C has it: zero-terminated, one after the other."""
+    """A list of names in C's form: zero-terminated, one after the other."""
     encoded = [text.encode("utf-8", "surrogateescape") for text in texts]
     for text in encoded:
         if b"\0" in text:
@@ -143,6 +143,6 @@ def names(texts: Iterable[str]) -> bytes:
 
 
 def words(texts: Iterable[str]) -> tuple[int, ctypes.Array[c_char_p]]:
-    """Words of a command line, and how many they are."""
+    """Words of a command line, and their number."""
     encoded = [text.encode("utf-8", "surrogateescape") for text in texts]
     return len(encoded), (c_char_p * len(encoded))(*encoded)

@@ -24,7 +24,7 @@ def _read(path: pathlib.Path, columns: list[str]) -> Any:
 
 
 def _plain(pa: Any, field: Any) -> Any:
-    """Dictionaries as what they stand for, dates as microseconds."""
+    """Decodes dictionaries, and converts dates to microseconds."""
     kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
     return field.with_type(pa.timestamp("us") if pa.types.is_timestamp(kind) else kind)
 
@@ -55,7 +55,7 @@ LABEL_COLUMNS = ["subject_id", "prediction_time", "boolean_value"]
 
 
 def _cut(events: Any, subjects: np.ndarray, labels: Any, no_date: int) -> tuple[Any, np.ndarray, np.ndarray]:
-    """A record for each label, with what its subject's rows say until then."""
+    """Makes a record for each label, from its subject's rows until the label's time."""
     subject = labels["subject_id"].to_numpy()
     place = np.searchsorted(subjects, subject)
     if np.any(place >= len(subjects)) or np.any(subjects[np.minimum(place, len(subjects) - 1)] != subject):

@@ -1,4 +1,4 @@
-"""A model file in memory and what it says of records: the handle behind estimators."""
+"""A model file in memory and its predictions: the handle behind the estimators."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .events import NO_DATE, Events, _rows
 
 
 class Data:
-    """Records, and what is known or asked about them, as C takes them. Keeps the arrays alive that C looks at."""
+    """Records with their labels and queries, in C's form. Keeps the arrays alive that C reads."""
 
     def __init__(self, events: Events, library: Functions = flat) -> None:
         self.events, self.flat = events, library
@@ -109,13 +109,13 @@ class Model:
         return text.value.decode("utf-8", "surrogateescape")
 
     def number(self, key: str) -> float:
-        """A setting that is a number; files have those that are not short in hexadecimal."""
+        """A number among the settings; files store numbers that are not short in hexadecimal."""
         text = self.text(key, "0")
         return float.fromhex(text) if "x" in text else float(text)
 
     @property
     def metadata(self) -> dict[str, str]:
-        """All that the file says beside its weights."""
+        """The file's metadata."""
         return self._header().get("__metadata__", {})
 
     def _header(self) -> dict[str, Any]:
@@ -135,7 +135,8 @@ class Model:
         return out
 
     def with_weights(self, weights: dict[str, np.ndarray]) -> Model:
-        """The same model with other weights. What was measured of the old ones, and what continues their training, stays behind."""
+        """The same model with other weights. Measurements of the old weights and the state for resuming training are
+        left out."""
         ours = {name: self.tensors()[name] for name, _ in self._parameters()}
         for name in ours:
             if name not in weights or weights[name].shape != ours[name].shape:
@@ -145,7 +146,8 @@ class Model:
         return Model(_file(kept, {name: np.asarray(weights[name], dtype=np.float32) for name in ours}))
 
     def bare(self, **settings: str) -> bytes:
-        """A file of the weights without preprocessing: times and values are then in the model's units. Settings are changed."""
+        """A file with the weights but no preprocessing, so that times and values are in the model's units. `settings`
+        replace the model's own."""
         named = ("mtan.names.channels", "mtan.names.classes")
         kept = {key: value for key, value in self.metadata.items() if key.count(".") < 2 or key in named}
         kept.update({"mtan." + key: value for key, value in settings.items()})
@@ -157,7 +159,7 @@ class Model:
 
     @property
     def counts_from_first(self) -> bool:
-        """Times are counted from a record's first observation."""
+        """Do times count from a record's first observation?"""
         return bool(self.flat.model_from_first(self.handle))
 
     @property
@@ -167,7 +169,7 @@ class Model:
     # ---- predictions ----
 
     def times(self, data: Data) -> tuple[np.ndarray, np.ndarray]:
-        """Where each record's distinct times begin, and those times as the model counts them."""
+        """The offset of each record's distinct times, and those times in the model's count."""
         offset = np.empty(len(data.events) + 1, dtype=np.int64)
         self.flat.check(self.flat.times(self.handle, data.handle, address(offset), None))
         time = np.empty(offset[-1])
@@ -193,7 +195,8 @@ class Model:
     # ---- for comparisons ----
 
     def prepared(self, data: Data) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Records as the model sees them: where their events begin, then times, channels and values in the model's units."""
+        """Records as the model sees them: the offset of their events, then times, channels and values in the model's
+        units."""
         offset = np.empty(len(data.events) + 1, dtype=np.int64)
         self.flat.check(self.flat.prepare(self.handle, data.handle, address(offset), None, None, None))
         time, channel, value = np.empty(offset[-1]), np.empty(offset[-1], dtype=np.int32), np.empty(offset[-1])
@@ -202,7 +205,8 @@ class Model:
         return offset, time, channel, value
 
     def dense(self, data: Data, dtype: Any = np.float32) -> tuple[np.ndarray, np.ndarray]:
-        """The same as the published code has it: (records, times, 2 channels) of values, then mask; (records, times)."""
+        """The same in the published code's form: (records, times, 2 channels) of values, then mask; (records,
+        times)."""
         offset, time, channel, value = self.prepared(data)
         record = np.repeat(np.arange(len(offset) - 1), np.diff(offset))
         repeat = _repeats(record, time, channel)
@@ -213,7 +217,8 @@ class Model:
         return x, times
 
     def gradient(self, data: Data, noise: np.ndarray | None, kl_weight: float) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Loss, minus the bound, cross-entropy and KL of labelled records; and the loss's gradient in each parameter."""
+        """Loss, negative bound, cross-entropy and KL of labelled records; and the loss's gradient for each
+        parameter."""
         shapes = dict(self._parameters())
         size = sum(rows * cols for rows, cols in shapes.values())
         loss, gradient = np.empty(4), np.empty(size)
@@ -233,7 +238,7 @@ class Model:
     # ---- explanations ----
 
     def attention(self, data: Data, head: int, channel: int) -> dict[str, np.ndarray]:
-        """Of the first record."""
+        """The attention weights of the first record."""
         offset, time = self.times(data)
         time = time[: offset[1]]
         points = len(time) if self.text("reference") == "observed" else int(self.text("ref_points"))
@@ -242,7 +247,7 @@ class Model:
         return {"reference": reference, "time": time, "weight": weight}
 
     def observations(self, data: Data) -> dict[str, np.ndarray]:
-        """The first record's as the model is shown them."""
+        """The first record's observations as the model sees them."""
         count = ctypes.c_int32()
         self.flat.check(self.flat.observations(self.handle, data.handle, 0, ctypes.byref(count), None, None, None))
         n = count.value
@@ -255,7 +260,8 @@ class Model:
         return {"time": time, "channel": np.array(self.channels, dtype=object)[channel], "value": value}
 
     def importance(self, data: Data, of: int, threads: int) -> tuple[int, float, np.ndarray]:
-        """The class or label that it is about, its log-odds or the number, and by how much each observation raises that."""
+        """The class or label explained, its log-odds (or the predicted number), and how much each observation raises
+        that."""
         which, said = ctypes.c_int32(of), ctypes.c_double()
         count = ctypes.c_int32()
         self.flat.check(self.flat.observations(self.handle, data.handle, 0, ctypes.byref(count), None, None, None))
@@ -279,8 +285,9 @@ class Model:
 class Stream:
     """One record whose observations arrive one by one, in any order, in constant memory.
 
-    `push` takes them as they come; `outputs` and `interpolate` say what the model makes of them so far, and of classes `predict_proba` and
-    `predict`, of numbers `predict` and `predict_interval`. Times are numbers, or dates where the model was trained on dates.
+    `push` takes observations as they arrive; `outputs` and `interpolate` give the model's results so far. Streams of
+    classifiers also have `predict_proba` and `predict`, those of regressors `predict` and `predict_interval`. Times are
+    numbers, or dates if the model was trained on dates.
     """
 
     def __init__(self, model: Model, record: str = "record", samples: int = -1, seed: int = 0) -> None:
@@ -299,13 +306,13 @@ class Stream:
         return float(time), NO_DATE
 
     def push(self, time: Any, channel: str, value: float) -> Stream:
-        """An observation. A value that is NaN is none."""
+        """Adds an observation. NaN as a value is ignored."""
         number, date = self._clock(time)
         self.flat.check(self.flat.stream_push(self.handle, number, date, str(channel).encode("utf-8", "surrogateescape"), float(value)))
         return self
 
     def outputs(self, time: Any = None) -> np.ndarray:
-        """The row of a prediction as the model has it."""
+        """The model's prediction as a row of outputs."""
         out = np.empty(self._model.outputs)
         number, date = self._clock(time)
         self.flat.check(self.flat.stream_predict(self.handle, number, date, address(out)))
@@ -336,7 +343,7 @@ def _file(metadata: dict[str, str], tensors: dict[str, np.ndarray]) -> bytes:
 
 
 def _repeats(record: np.ndarray, time: np.ndarray, channel: np.ndarray) -> np.ndarray:
-    """How many observations of the same record, time and channel stand before each."""
+    """For each observation, the number of earlier ones with the same record, time and channel."""
     order = np.lexsort((channel, time, record))
     new = np.ones(len(order), dtype=bool)
     new[1:] = np.any([np.diff(key[order]) != 0 for key in (record, time, channel)], axis=0)

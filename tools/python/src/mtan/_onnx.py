@@ -1,7 +1,8 @@
 """A model as an ONNX graph that takes records in the data's units: any number of them, of any length.
 
-Inputs are time (B, L), value and mask (B, L, D) and, of a model of curves, at (B, Q). The graph scales them as the library does, then
-computes what _torch.py has as a module, which is easier to read; a latent state is at its mean, as in predict(samples=0).
+Inputs are time (B, L), value and mask (B, L, D) and, for a model of curves, at (B, Q). The graph scales them as the
+library does, then computes the same as the module in _torch.py, which is easier to read; a latent state is at its mean,
+as with predict(samples=0).
 """
 
 from __future__ import annotations
@@ -18,19 +19,19 @@ from ._model import Model
 from ._settings import COURSE, LEAVES, Settings
 
 _OPSET, _IR = 18, 9
-_HIDDEN = -1e30  # a score that softmax makes 0, and that does not make it NaN where all are so
+_HIDDEN = -1e30  # a score that softmax turns into 0, without NaN where all scores are this low
 _LATE = 1e300
 
 
 class Graph:
-    """Nodes and constants, by names that are numbers."""
+    """Nodes and constants, whose names are numbers."""
 
     def __init__(self) -> None:
         self.nodes: list[Any] = []
         self.constants: dict[tuple[Any, ...], Any] = {}
 
     def __call__(self, op: str, *inputs: Any, outputs: int = 1, **attributes: Any) -> Any:
-        """The outputs of a node; inputs are names, or numbers and arrays, which become constants."""
+        """Adds a node and returns its outputs. Inputs are names, or numbers and arrays, which become constants."""
         names = [x if isinstance(x, str) else self.constant(x) for x in inputs]
         made = [f"{op.lower()}_{len(self.nodes)}_{i}" for i in range(outputs)]
         self.nodes.append(helper.make_node(op, names, made, **attributes))
@@ -44,7 +45,7 @@ class Graph:
             self.constants[key] = numpy_helper.from_array(array, f"constant_{len(self.constants)}")
         return self.constants[key].name
 
-    # ---- what is used often ----
+    # ---- frequent operations ----
 
     def axes(self, *axes: int) -> np.ndarray:
         return np.array(axes, dtype=np.int64)
@@ -56,7 +57,7 @@ class Graph:
         return self("Reduce" + kind, x, self.axes(axis), keepdims=keep)
 
     def shape(self, x: str, *sizes: int) -> str:
-        """0: as it is; -1: what is left."""
+        """Reshapes. 0: keeps a size; -1: takes the rest."""
         return self("Reshape", x, np.array(sizes, dtype=np.int64))
 
     def cut(self, x: str, axis: int, first: int, end: int) -> str:
@@ -73,7 +74,8 @@ class Graph:
 
 
 class Series:
-    """Each channel's observations, (B, L, D), in double: first those that there are, in the order of time. Numbers of them are (B, D)."""
+    """Each channel's observations, (B, L, D), in double: present ones first, in order of time. Their numbers are (B,
+    D)."""
 
     def __init__(self, g: Graph, time: str, value: str, mask: str) -> None:
         self.g, self.zero, self.one = g, np.float64(0), np.float64(1)
@@ -90,7 +92,7 @@ class Series:
         self.step, self.gap = (g("Mul", g("Sub", x, self._before(x)), self.inside) for x in (self.v, self.t))
 
     def _before(self, x: str) -> str:
-        """What stands before each; before the first, the first."""
+        """The value before each; for the first, the first itself."""
         return self.g("Concat", self.g.cut(x, 1, 0, 1), self.g.cut(x, 1, 0, -1), axis=1)
 
     def _mean(self, x: str) -> str:
@@ -167,7 +169,7 @@ class Series:
         ]
         numbers, mean = [], first
         for seen, own in zip(reversed(some), reversed(means)):
-            mean = g("Where", seen, own, mean)  # at the end that of the first part that has any
+            mean = g("Where", seen, own, mean)  # at the end, the mean of the first part that has observations
         for seen, own in zip(some, means):
             mean = g("Where", seen, own, mean)
             numbers.append(mean)
@@ -175,7 +177,7 @@ class Series:
 
 
 class Writer:
-    """One member's part of the graph: the weights, and what they make of records in the model's units."""
+    """One member's part of the graph: its weights, and its outputs for records in the model's units."""
 
     def __init__(self, g: Graph, s: Settings, tensors: dict[str, np.ndarray]) -> None:
         self.g, self.s, self.w = g, s, tensors
@@ -197,7 +199,8 @@ class Writer:
         return self.layer(name, x) if name + ".weight" in self.w else self.layer(name + ".0", x)
 
     def gru(self, name: str, x: str, both: bool = False) -> tuple[str, str]:
-        """States (B, T, N or 2 N) and the last of the forward one, (B, N). torch's gates are r, z, n and ONNX's z, r, n."""
+        """States (B, T, N or 2 N) and the last state of the forward direction, (B, N). torch orders gates r, z, n; ONNX
+        z, r, n."""
 
         def reordered(tensor: np.ndarray) -> np.ndarray:
             r, z, n = np.split(tensor, 3)
@@ -237,7 +240,7 @@ class Writer:
         return g("Concat", rising, waves, axis=3)
 
     def scores(self, part: str, heads: int, query: str, key: str) -> str:
-        """(B or 1, H, Q, L) of embeddings."""
+        """Scores (B or 1, H, Q, L) of embeddings."""
         g, E = self.g, self.s.embed
 
         def projected(embedded: str, layer: int, biased: bool) -> str:
@@ -252,7 +255,7 @@ class Writer:
         return np.linspace(0, 1, self.s.ref_points, dtype=np.float32)[None]
 
     def attend(self, time: str, value: str, mask: str) -> tuple[str, str]:
-        """(B, K, N) behind the attention's layer, and the intensities, (B, K, H D)."""
+        """(B, K, N) after the attention's layer, and the intensities, (B, K, H D)."""
         g, s = self.g, self.s
         value, mask = (g.cut(x, 2, s.statics, s.channels) for x in (value, mask))
         if s.values != "plain":
@@ -281,7 +284,7 @@ class Writer:
         return g.shape(g("Concat", x, share, axis=3), 0, 0, s.attended), g.shape(there, 0, 0, s.attended)
 
     def statistics(self, score: str, value: str, mask: str, time: str, point: str) -> tuple[str, str]:
-        """(B, H, K, F, D), 0 for a channel without observation; and the intensities, (B, H, K, D)."""
+        """(B, H, K, F, D), 0 for a channel without observations; and the intensities, (B, H, K, D)."""
         g, s = self.g, self.s
         there = g.unsqueeze(g("Transpose", mask, perm=[0, 2, 1]), 1, 2)  # (B, 1, 1, D, L)
         x = g.unsqueeze(g("Transpose", value, perm=[0, 2, 1]), 1, 2)
@@ -328,12 +331,12 @@ class Writer:
         return g.float(g("Concat", *parts, axis=1))
 
     def trees(self, logits: str, row: str) -> str:
-        """Trees that split by the summaries and the static channels' means, added to the logits."""
+        """Trees that split on the summaries and the static channels' means, added to the logits."""
         g, s = self.g, self.s
         count = s.summary_width - s.statics
         split, height = self.w["rec.trees.split"].reshape(s.trees, LEAVES - 1, 4), self.w["rec.trees.height"]
         channel = np.arange(count) % s.varying
-        channel[count - s.statics :] = count + np.arange(s.statics)  # whether there is one
+        channel[count - s.statics :] = count + np.arange(s.statics)  # whether the value is present
         leaf = g("Mul", g("Cast", g.cut(row, 1, 0, 1), to=TensorProto.INT64), np.zeros((1, s.trees), np.int64))
         for k in range(LEAVES - 1):
             by = split[:, k, 1].clip(0, count - 1).astype(np.int64)
@@ -366,7 +369,7 @@ class Writer:
         return self.g.cut(both, 2, 0, self.s.latent), intensity
 
     def decoded(self, z: str, at: str) -> tuple[str, str]:
-        """States of the decoder at queries, (B, Q, H 2 N), and the weights that it has them by."""
+        """States of the decoder at queries, (B, Q, H 2 N), and their attention weights."""
         g, s = self.g, self.s
         query, key = self.embedding("dec", at), self.embedding("dec", g.constant(self.points()))
         weight = g("Softmax", self.scores("dec", s.dec_heads, query, key), axis=3)
@@ -383,7 +386,7 @@ class Writer:
         return self.classify("classifier.classifier", self.gru("classifier.gru_rnn", z)[1], time, value, mask)
 
     def curves(self, time: str, value: str, mask: str, at: str) -> tuple[str, str | None]:
-        """Means and, where the variance is learned, standard deviations: (B, Q, D)."""
+        """Means and, if the variance is learned, standard deviations: (B, Q, D)."""
         g, s = self.g, self.s
         z, intensity = self.latent(time, value, mask)
         states, weight = self.decoded(z, at)
@@ -398,7 +401,7 @@ class Writer:
 
 
 class Units:
-    """What the library does with raw observations before the model sees them, and with numbers behind it."""
+    """The library's conversion of raw observations to the model's units, and of predicted numbers back."""
 
     def __init__(self, model: Model) -> None:
         D = len(model.channels)
@@ -417,7 +420,7 @@ class Units:
         return np.array(words, dtype=np.float32) if words else np.full(D, otherwise, dtype=np.float32)
 
     def records(self, g: Graph, time: str, value: str, mask: str) -> tuple[str, str, str, str]:
-        """Times, values and mask in the model's units, and where each record's times begin, (B, 1)."""
+        """Times, values and mask in the model's units, and the origin of each record's times, (B, 1)."""
         mask = g.float(g("Greater", mask, 0.0))
         if not np.isnan(self.missing).all():
             mask = g("Mul", mask, g.float(g("Not", g("Equal", value, self.missing))))
@@ -444,11 +447,11 @@ class Units:
 
 
 def _answers(g: Graph, s: Settings, units: Units, logits: list[str]) -> str:
-    """What predict says, from the logits of each member."""
+    """The outputs of predict, from the logits of each member."""
     quantiles = s.outputs // s.classes
 
     def read(x: str) -> str:
-        if s.task == "number":  # quantiles that were learned one by one may cross: in order they are no worse
+        if s.task == "number":  # separately learned quantiles may cross; sorting them never makes them worse
             return x if quantiles == 1 else g("TopK", x, g.axes(quantiles), outputs=2, axis=-1, largest=0)[0]
         return g("Softmax", x, axis=-1) if s.task == "classes" else g("Sigmoid", x)
 

@@ -1,4 +1,4 @@
-"""Curves as inline SVG, for notebooks: no script, nothing fetched, text in the page's own colour."""
+"""Curves as inline SVG, for notebooks: no scripts, nothing loaded from elsewhere, text in the page's own colour."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Curve(NamedTuple):
 
 
 class _Axes:
-    """From the data's numbers to places in a figure."""
+    """Converts the data's numbers to positions in a figure."""
 
     def __init__(self, curves: list[Curve]) -> None:
         self.x = self._range(np.concatenate([np.ravel(c.x) for c in curves]))
@@ -35,7 +35,7 @@ class _Axes:
         return (low, high) if high > low else (low - 0.5, low + 0.5)
 
     def place(self, x: Any, y: Any) -> list[tuple[float, float]]:
-        """Of the points that are numbers."""
+        """Positions of the points that are not NaN."""
         x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
         known = np.isfinite(x) & np.isfinite(y)
         across = (x[known] - self.x[0]) / (self.x[1] - self.x[0]) * (_WIDTH - _LEFT - _RIGHT) + _LEFT
@@ -70,7 +70,7 @@ def _frame(axes: _Axes, xlabel: str, ylabel: str) -> str:
 
 
 def figure(title: str, xlabel: str, ylabel: str, curves: list[Curve]) -> str:
-    """A figure of curves, one colour to each, with their names in it."""
+    """A figure of curves with a legend, each curve in its own colour."""
     axes = _Axes(curves)
     names = "".join(
         f'<tspan fill="{_COLOURS[i % len(_COLOURS)]}" dx="8">{html.escape(c.name)}</tspan>' for i, c in enumerate(curves) if c.name
@@ -85,7 +85,8 @@ def figure(title: str, xlabel: str, ylabel: str, curves: list[Curve]) -> str:
 
 
 def training(history: list[dict[str, float]], same_loss: bool) -> str:
-    """A model with a decoder is trained by a bound and validated by something else, which alone is shown then."""
+    """The curves of a training. A model with a decoder is trained by a bound but validated by another measure; then
+    only that measure is shown."""
     kinds = {"training": "train_loss", "validation": "val_loss"} if same_loss else {"validation": "val_loss"}
     epoch = [row["epoch"] for row in history]
     curves = [Curve(name, epoch, [row.get(key, np.nan) for row in history]) for name, key in kinds.items()]
@@ -93,9 +94,9 @@ def training(history: list[dict[str, float]], same_loss: bool) -> str:
 
 
 def roc(score: np.ndarray, positive: np.ndarray, records: str) -> str:
-    """Of the scores of records, and which of them are of the class."""
+    """The ROC curve from the scores of records and whether they are of the class."""
     order = np.argsort(-score, kind="stable")
-    ends = np.append(np.diff(score[order]) != 0, True)  # records of one score are passed at once
+    ends = np.append(np.diff(score[order]) != 0, True)  # records with equal scores are passed together
     hit = np.append(0, np.cumsum(positive[order])[ends]) / max(int(positive.sum()), 1)
     miss = np.append(0, np.cumsum(~positive[order])[ends]) / max(int((~positive).sum()), 1)
     area = float(np.sum(np.diff(miss) * (hit[1:] + hit[:-1]) / 2))

@@ -1,4 +1,4 @@
-"""The settings of a model that other frameworks build it by."""
+"""The settings that other frameworks need to rebuild a model."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from ._model import Model
 
 _FEATURES = {"mean": 1, "spread": 1, "intensity": 1, "slope": 3}
 LEAVES = 12  # of a tree
-COURSE = 8  # parts of time whose means a classifier may read
-_NUMBERS = (0, 11, 20, 20 + COURSE)  # of a channel that a classifier reads, by the setting `summaries`
-_FASTEST = 16.0  # cycles in a unit of time, where a model says nothing
+COURSE = 8  # parts of time whose means a classifier can read
+_NUMBERS = (0, 11, 20, 20 + COURSE)  # per channel that a classifier reads, by the setting `summaries`
+_FASTEST = 16.0  # cycles per unit of time, if a model does not say
 
 
 class Settings:
-    """What the layers are made by. Refuses what they do not know."""
+    """The settings that define the layers. Refuses settings that the layers do not support."""
 
     def __init__(self, model: Model, who: str) -> None:
         def whole(key: str) -> int:
@@ -41,7 +41,7 @@ class Settings:
         self.statics, self.summaries, self.trees = whole("statics"), whole("summaries"), whole("trees")
         self.statistics = model.text("statistics").split(",")
         self.values, self.bins = model.text("values"), whole("bins")
-        self.rate = float(np.float32(2 * (model.number("fastest") or _FASTEST)))  # as the library has it
+        self.rate = float(np.float32(2 * (model.number("fastest") or _FASTEST)))  # as in the library
         self.embed, self.learned = whole("embed"), model.text("embedding") == "learned"
         self.per_head = model.text("embed_heads") == "per_head"
         self.base, self.scale = model.number("embed_base"), model.number("embed_scale")
@@ -52,7 +52,7 @@ class Settings:
 
     @property
     def observed(self) -> bool:
-        """The reference points are the observed times."""
+        """Are the reference points the observed times?"""
         return self.classify == "time" and not self.full
 
     @property
@@ -61,12 +61,12 @@ class Settings:
 
     @property
     def attended(self) -> int:
-        """Channels that attention sees: those that change, with their bins."""
+        """Channels that attention sees: those that are not static, with their bins."""
         return self.varying * (1 + self.bins if self.values == "piecewise" else 1)
 
     @property
     def columns(self) -> int:
-        """Of a head: statistics of each channel and, unless the intensity is among them, the mask."""
+        """Columns of a head: the statistics of each channel and, unless the intensity is among them, the mask."""
         masks = 0 if "intensity" in self.statistics else 1
         return (sum(_FEATURES[name] for name in self.statistics) + masks) * self.attended
 

@@ -1,4 +1,4 @@
-"""What estimators inherit: scikit-learn's classes where it is installed, else the little of them that is needed."""
+"""Base classes of the estimators: scikit-learn's if it is installed, otherwise minimal replacements."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ try:
     from sklearn.utils.validation import column_or_1d, validate_data
 
     def checked_array(estimator: Any, X: Any, fitting: bool) -> np.ndarray:
-        """An array of two dimensions, checked as scikit-learn's own estimators check it, but that NaN is what was not observed."""
+        """A two-dimensional array, checked as in scikit-learn's own estimators, except that NaN means not observed."""
         least = 2 if fitting else 1
         return validate_data(estimator, X, reset=fitting, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=least)
 
@@ -23,7 +23,7 @@ try:
         return column_or_1d(y, warn=True)
 
     def html_of(estimator: Any) -> str:
-        """The parameters as scikit-learn shows them."""
+        """scikit-learn's display of the parameters."""
         return estimator_html_repr(estimator)
 
 except ImportError:
@@ -38,10 +38,10 @@ except ImportError:
         return f"<pre>{html.escape(repr(estimator))}</pre>"
 
     class NotFittedError(ValueError, AttributeError):  # type: ignore[no-redef]
-        """An estimator is asked before `fit`."""
+        """An estimator was used before `fit`."""
 
     class BaseEstimator:  # type: ignore[no-redef]
-        """Parameters are those of the constructor."""
+        """The parameters are those of the constructor."""
 
         def get_params(self, deep: bool = True) -> dict[str, Any]:
             return {name: getattr(self, name) for name in list(inspect.signature(type(self).__init__).parameters)[1:]}
@@ -55,7 +55,7 @@ except ImportError:
 
     class ClassifierMixin:  # type: ignore[no-redef]
         def score(self, X: Any, y: Any) -> float:
-            """The share of records whose class is predicted."""
+            """The fraction of records whose class is predicted."""
             return float(np.mean(self.predict(X) == np.asarray(y)))  # type: ignore[attr-defined]
 
     class RegressorMixin:  # type: ignore[no-redef]

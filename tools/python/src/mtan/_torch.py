@@ -1,7 +1,8 @@
-"""A model as a torch.nn.Module: the published code's parameter names and outputs, and what mtan has beyond it.
+"""A model as a torch.nn.Module: the published code's parameter names and outputs, and mtan's extensions.
 
-Each layer is written by its definition, dense and with a mask, as the published code has it; nothing is folded. It is differentiable with
-respect to times and values too. Shapes: B records, L times, K reference points, Q queries, D channels, H heads, E embedding, Z latent.
+Each layer follows its definition, dense and with a mask, as in the published code; nothing is folded. The module is
+also differentiable with respect to times and values. Shapes: B records, L times, K reference points, Q queries, D
+channels, H heads, E embedding, Z latent.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ._settings import COURSE, LEAVES, Settings
 
 
 class _Attention(nn.Module):
-    """multiTimeAttention: the weights of a query's and a key's embedding, and the layer behind them."""
+    """multiTimeAttention: the weights of a query's and a key's embedding, and the layer after them."""
 
     def __init__(self, embed: int, heads: int, columns: int, out: int) -> None:
         super().__init__()
@@ -30,8 +31,8 @@ class _Attention(nn.Module):
         self.linears: Any = nn.ModuleList([nn.Linear(embed, embed), nn.Linear(embed, embed), nn.Linear(columns, out)])
 
     def scores(self, query: Tensor, key: Tensor) -> Tensor:
-        """(B, H, Q, L) of embeddings (B, Q, 1 or H, E) and (B, L, 1 or H, E). The bias of the keys would shift all scores of a query
-        alike: it cancels in the softmax, and the intensity goes without it."""
+        """(B, H, Q, L) from embeddings (B, Q, 1 or H, E) and (B, L, 1 or H, E). The bias of the keys would shift all
+        scores of a query equally, so it cancels in the softmax; the intensity is defined without it."""
         shape = (self.heads, -1, query.shape[-1])
         q = torch.einsum("bqhe,hde->bhqd", query.expand(-1, -1, self.heads, -1), self.linears[0].weight.view(shape))
         k = torch.einsum("blhe,hde->bhld", key.expand(-1, -1, self.heads, -1), self.linears[1].weight.view(shape))
@@ -40,7 +41,7 @@ class _Attention(nn.Module):
 
 
 class _Timed(nn.Module):
-    """What encoder and decoder have in common: reference points, and an embedding of times."""
+    """The common part of encoder and decoder: reference points, and an embedding of times."""
 
     query: Tensor
 
@@ -51,7 +52,7 @@ class _Timed(nn.Module):
         self.register_buffer("query", torch.linspace(0, 1, s.ref_points), persistent=False)
 
     def _add_embedding(self) -> None:
-        """Last, as the published classes have it: parameters are listed in the order of their making."""
+        """Called last, as in the published classes, because parameters are listed in the order of their creation."""
         if self.learned:
             self.periodic = nn.Linear(1, self.embeddings * (self.embed - 1))
             self.linear = nn.Linear(1, self.embeddings)
@@ -68,7 +69,7 @@ class _Timed(nn.Module):
 
 
 class _Encoder(_Timed):
-    """Attention from reference points to what was observed of each channel, and its local statistics."""
+    """Attention from reference points to the observations of each channel, and its local statistics."""
 
     def __init__(self, s: Settings) -> None:
         super().__init__(s, s.enc_heads)
@@ -83,12 +84,12 @@ class _Encoder(_Timed):
         self.values = None if s.values == "plain" else _Values(s)
 
     def split(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Values, 0 where there are none, and mask: (B, L, D) each."""
+        """Values, with 0 where there are none, and mask: (B, L, D) each."""
         mask = x[..., self.dim :]
         return x[..., : self.dim].masked_fill(mask == 0, 0), mask
 
     def attend(self, x: Tensor, time: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, K, N) behind the attention's layer, and the intensities, (B, K, H D)."""
+        """(B, K, N) after the attention's layer, and the intensities, (B, K, H D)."""
         values, mask = (part[..., self.statics :] for part in self.split(x))
         if self.values is not None:
             values, mask = self.values(values, mask)
@@ -102,7 +103,7 @@ class _Encoder(_Timed):
         return self.att.linears[2](features.transpose(1, 2).flatten(2)), intensity.transpose(1, 2).flatten(2)
 
     def _statistics(self, score: Tensor, x: Tensor, mask: Tensor, time: Tensor, point: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, H, K, F, D), 0 for a channel without observation; and the intensities, (B, H, K, D)."""
+        """(B, H, K, F, D), 0 for a channel without observations; and the intensities, (B, H, K, D)."""
         hidden = (mask == 0).transpose(1, 2)[:, None, None]  # (B, 1, 1, D, L)
         none = hidden.all(-1)
         score = score.masked_fill(hidden, -math.inf).masked_fill(none.unsqueeze(-1), 0)
@@ -124,7 +125,7 @@ class _Encoder(_Timed):
 
 
     def logits(self, head: Callable[[Tensor], Tensor], last: Tensor, x: Tensor, time: Tensor) -> Tensor:
-        """Of records, from the last state of a sequence, once for each sample, and, beside it, the summaries."""
+        """Logits of records, from the last state of a sequence, once per sample, and the summaries next to it."""
         row = self.summary(*self.split(x), time).repeat(len(last) // len(x), 1)
         logits = head(torch.cat([last, row], -1))
         return logits if self.trees is None else self.trees(logits, row)
@@ -141,7 +142,8 @@ def _head(s: Settings, read: int) -> nn.Module:
 
 
 class _Trees(nn.Module):
-    """Trees that split by the summaries and the static channels' means, and add to the logits. Nothing trains them."""
+    """Trees that split on the summaries and the static channels' means, and add to the logits. They are not trained
+    here."""
 
     share: Tensor
     split: Tensor
@@ -170,7 +172,7 @@ class _Trees(nn.Module):
 
 
 class _Values(nn.Module):
-    """What a value is among those of its channel in training: mtan.h, mtan_values. Nothing trains the knots."""
+    """The encoding of a value by its channel's training values: mtan.h, mtan_values. The knots are not trained here."""
 
     knots: Tensor
 
@@ -192,13 +194,13 @@ class _Values(nn.Module):
 
 
 class _Summaries:
-    """What a classifier of records reads beside the sequence: mtan.h, MTAN_SUMMARIES, MTAN_SHAPES and MTAN_COURSE."""
+    """The additional inputs of a classifier of records: mtan.h, MTAN_SUMMARIES, MTAN_SHAPES and MTAN_COURSE."""
 
     def __init__(self, s: Settings) -> None:
         self.summaries, self.statics, self.rate = s.summaries, s.statics, s.rate
 
     def __call__(self, x: Tensor, mask: Tensor, time: Tensor) -> Tensor:
-        """(B, width). In double, as thresholds stand close to values."""
+        """(B, width). In double, because thresholds lie close to values."""
         M = self.statics
         fixed = _Series(x[..., :M], mask[..., :M], time).level()
         parts = []
@@ -208,7 +210,7 @@ class _Summaries:
 
 
 class _Series:
-    """Each channel's observations, (B, L, D): first those that there are, in the order of time. Numbers of them are (B, D)."""
+    """Each channel's observations, (B, L, D): present ones first, in order of time. Numbers computed from them are (B, D)."""
 
     def __init__(self, x: Tensor, mask: Tensor, time: Tensor) -> None:
         there = mask > 0
@@ -266,7 +268,7 @@ class _Series:
         means = [self.v[:, 0] + (self.u * at).sum(1) / at.sum(1).clamp(min=1) for at in here]
         numbers, mean = [], torch.zeros_like(self.n)
         for at, own in zip(reversed(here), reversed(means)):
-            mean = torch.where(at.any(1), own, mean)  # at the end that of the first part that has any
+            mean = torch.where(at.any(1), own, mean)  # at the end, the mean of the first part that has observations
         for at, own in zip(here, means):
             mean = torch.where(at.any(1), own, mean)
             numbers.append(mean)
@@ -274,12 +276,12 @@ class _Series:
 
 
 def _drawn(x: Tensor) -> Tensor:
-    """log(1 + x), and its mirror image below 0."""
+    """log(1 + x), and its point reflection below 0."""
     return torch.sign(x) * torch.log1p(x.abs())
 
 
 def _rounded(x: Tensor) -> Tensor:
-    """To 2^-16, with the gradient of what is not rounded."""
+    """Rounds to 2^-16, with the gradient of the unrounded value."""
     return x + (torch.round(x * 65536) / 65536 - x).detach()
 
 
@@ -293,7 +295,7 @@ def _root(x: Tensor) -> Tensor:
 
 
 class EncClassifier(_Encoder):
-    """enc_mtan_classif, and enc_mtan_classif_activity where times are classified."""
+    """enc_mtan_classif, or enc_mtan_classif_activity if times are classified."""
 
     def __init__(self, s: Settings) -> None:
         super().__init__(s)
@@ -331,7 +333,7 @@ class FullEncoder(_Encoder):
 
 
 class FullDecoder(_Timed):
-    """dec_mtan_rnn; where times are classified it ends behind the attention."""
+    """dec_mtan_rnn; if times are classified, it ends after the attention."""
 
     def __init__(self, s: Settings) -> None:
         super().__init__(s, s.dec_heads)
@@ -351,7 +353,7 @@ class FullDecoder(_Timed):
         return self.curves(z, time_steps)[0]
 
     def curves(self, z: Tensor, time_steps: Tensor, intensity: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
-        """Means and, where the variance is learned, standard deviations: (B, Q, D)."""
+        """Means and, if the variance is learned, standard deviations: (B, Q, D)."""
         key = self.embedding(self.query.to(z.dtype).unsqueeze(0)).expand(len(z), -1, -1, -1)
         weight = torch.softmax(self.att.scores(self.embedding(time_steps), key), -1)
         states = (weight @ self.gru_rnn(z)[0].unsqueeze(1)).transpose(1, 2).flatten(2)
@@ -378,17 +380,17 @@ class FullClassifier(nn.Module):
 
 
 class Output(NamedTuple):
-    """Of mTAND-Full. What a model does not have is None."""
+    """The output of mTAND-Full. Parts that a model does not have are None."""
 
     logits: Tensor | None
-    mean: Tensor  # of the latent state, (B, K, Z), as its log-variance
+    mean: Tensor  # of the latent state, (B, K, Z), like its log-variance
     logvar: Tensor
-    prediction: Tensor | None  # (S B, Q, D), as its standard deviations where they are learned
+    prediction: Tensor | None  # (S B, Q, D), like its standard deviations if they are learned
     sd: Tensor | None
 
 
 class Enc(nn.Module):
-    """mTAND-Enc: net(x, time_steps) are logits. x (B, L, 2 D) holds values and mask, time_steps (B, L)."""
+    """mTAND-Enc: net(x, time_steps) returns logits. x (B, L, 2 D) holds values and mask, time_steps (B, L)."""
 
     def __init__(self, s: Settings) -> None:
         super().__init__()
@@ -399,8 +401,8 @@ class Enc(nn.Module):
 
 
 class Full(nn.Module):
-    """mTAND-Full: net(x, time_steps, at, noise) is an Output. `noise` (S, B, K, Z) are standard normals; without it the latent state is
-    its mean. `at` (B, Q) are times of curves, by default time_steps."""
+    """mTAND-Full: net(x, time_steps, at, noise) returns an Output. `noise` (S, B, K, Z) are standard normals; without
+    it the latent state is at its mean. `at` (B, Q) are the times of curves, by default time_steps."""
 
     def __init__(self, s: Settings) -> None:
         super().__init__()
@@ -432,7 +434,7 @@ def _logits(out: Any) -> Any:
 
 
 class Ensemble(nn.Module):
-    """Its logits are the logs of the members' mean probabilities; numbers are their means."""
+    """Its logits are the logs of the members' mean probabilities; numbers are the members' means."""
 
     def __init__(self, members: list[nn.Module], task: str) -> None:
         super().__init__()
@@ -454,7 +456,8 @@ def _build(s: Settings, tensors: Mapping[str, np.ndarray]) -> nn.Module:
 
 
 def to_torch(model: Model) -> nn.Module:
-    """The model as a module, in float32. Parameters are named as in the published code, behind rec., dec. and classifier."""
+    """The model as a module, in float32. Parameters are named as in the published code, after rec., dec. and
+    classifier."""
     s, tensors = Settings(model, "to_torch"), model.tensors()
     if s.members == 1:
         return _build(s, tensors)

@@ -1,4 +1,4 @@
-"""`mtan train own` on records in memory: the same C, the same bytes."""
+"""`mtan train own` on records in memory: the same C code, the same bytes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ INTERRUPTED = 130
 
 
 class Progress:
-    """Shows how a training goes on, in a line of a terminal or of a notebook."""
+    """Shows the progress of a training, in a line of a terminal or of a notebook."""
 
     def __init__(self, show: bool, metric: str) -> None:
         self.show, self.metric, self.last = show, metric, ""
@@ -64,7 +64,7 @@ def _in_notebook() -> bool:
 
 
 class Run:
-    """What a training leaves: the best model's bytes, the table of its epochs, what was remarked."""
+    """The results of a training: the best model's bytes, the table of its epochs, and the remarks."""
 
     def __init__(self) -> None:
         self.contents = b""
@@ -75,7 +75,8 @@ class Run:
 
 
 def _memory_folder() -> str | None:
-    """Where files need no disk: a run is flushed to it after every epoch, which a run that nobody keeps need not wait for."""
+    """A folder in memory. A run is flushed to disk after every epoch, and a run that is not kept need not wait for
+    that."""
     folder, enough = "/dev/shm", 256 << 20
     if os.access(folder, os.W_OK) and shutil.disk_usage(folder).free > enough:
         return folder
@@ -83,8 +84,8 @@ def _memory_folder() -> str | None:
 
 
 def train(data: Data, words: list[str], out: str | None, progress: Progress) -> Run:
-    """Runs `mtan train own` with these options. An exception while it runs, such as that of Ctrl-C, ends it after the step; the run then
-    has it, and the best model so far if there is one."""
+    """Runs `mtan train own` with these options. An exception during the run, such as that of Ctrl-C, ends it after the
+    current step; the run then holds the exception, and the best model so far if there is one."""
     run = Run()
     with tempfile.TemporaryDirectory(prefix="mtan-", dir=_memory_folder()) as temporary:
         folder = pathlib.Path(out) if out else pathlib.Path(temporary) / "run"
@@ -94,13 +95,13 @@ def train(data: Data, words: list[str], out: str | None, progress: Progress) -> 
             raise Error(flat.complaint())
         run.contents = best.read_bytes() if best.exists() else b""
         run.log = log.read_text() if log.exists() else ""
-        if run.log:  # a search has told of its trials' epochs too
+        if run.log:  # a search also reports the epochs of its trials
             run.history = [{name: float(x or "nan") for name, x in row.items()} for row in csv.DictReader(io.StringIO(run.log))]
     return run
 
 
 def command(data: Data | None, words: list[str]) -> list[str]:
-    """Another command that writes files. Returns what was remarked."""
+    """Runs another command that writes files. Returns its remarks."""
     run = Run()
     if _call(data, words, run, Progress(False, "")) != 0:
         raise Error(flat.complaint())
@@ -114,7 +115,7 @@ def _call(data: Data | None, words: list[str], run: Run, progress: Progress) -> 
     def go_on(_context: Any, epoch: int, epochs: int, batch: int, batches: int, loss: float, *validation: float) -> int:
         try:
             _told(run, progress, epoch, epochs, batch, batches, loss, *validation)
-        except BaseException as error:  # nothing may leave a callback: it is raised when C has come to an end
+        except BaseException as error:  # nothing may escape from a callback: it is raised after C has returned
             run.interrupted = run.interrupted or error
         return run.interrupted is None
 
@@ -131,7 +132,8 @@ def _call(data: Data | None, words: list[str], run: Run, progress: Progress) -> 
 
 @contextlib.contextmanager
 def _interrupts(run: Run) -> Iterator[None]:
-    """Ctrl-C is noted and not raised, as no exception may begin inside a callback of C. Threads but the main one get no signals."""
+    """Records Ctrl-C instead of raising it, because no exception may start inside a callback of C. Only the main thread
+    gets signals."""
     usual = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if not usual:
         yield

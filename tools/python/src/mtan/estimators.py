@@ -17,13 +17,13 @@ from ._sklearn import BaseEstimator, ClassifierMixin, NotFittedError, RegressorM
 from ._train import Progress, command, train
 from .events import Events, _text
 
-# Parameters of estimators that are no options of `mtan train`, and options whose names are methods here.
+# Parameters of estimators that are not options of `mtan train`, and options whose names are methods here.
 _OURS = ("options", "out", "verbose", "validation", "skip_unknown")
 _RENAMED = {"embed_size": "embed", "forecast_horizon": "forecast"}
 
 
 class _Estimator(BaseEstimator):
-    """What all of them do: train, keep a model, explain it."""
+    """The common part of all estimators: training, keeping a model, explaining it."""
 
     model_: Model
 
@@ -34,7 +34,7 @@ class _Estimator(BaseEstimator):
         return tags
 
     def _events(self, X: Any, fitting: bool = False) -> Events:
-        """Events, or an array as Events.from_dense takes it."""
+        """Events, or an array in the form of Events.from_dense."""
         if isinstance(X, Events):
             return X
         if hasattr(X, "columns") or hasattr(X, "column_names"):
@@ -47,7 +47,7 @@ class _Estimator(BaseEstimator):
         return checked_target(y)
 
     def _keep(self, given: dict[str, Any]) -> None:
-        """Parameters as they were given: locals() of an __init__ that scikit-learn reads the names of."""
+        """Stores the parameters as given: locals() of an __init__, whose parameter names scikit-learn reads."""
         for name, value in given.items():
             if name != "self":
                 setattr(self, name, value)
@@ -55,7 +55,7 @@ class _Estimator(BaseEstimator):
     # ---- training ----
 
     def _words(self) -> list[str]:
-        """The options of `mtan train` that the parameters stand for; None is the command's own default."""
+        """The options of `mtan train` for the parameters; None means the command's own default."""
         given = {name: value for name, value in self.get_params(deep=False).items() if name not in _OURS}
         given.update(self.options or {})
         words: list[str] = []
@@ -85,7 +85,8 @@ class _Estimator(BaseEstimator):
         self.channels_ = list(model.channels)
 
     def _split(self, data: Data, groups: Any, strata: np.ndarray | None = None) -> list[str]:
-        """Records of one group stay on one side of the split, which is the command's or, with `validation`, drawn here."""
+        """Records of one group stay in one part of the split. The command draws the split, unless `validation` is set;
+        then it is drawn here."""
         codes = np.arange(len(data.events)) if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
         _same_length(data.events, codes, "groups")
         if groups is not None:
@@ -110,25 +111,26 @@ class _Estimator(BaseEstimator):
     # ---- files ----
 
     def save(self, path: Any) -> None:
-        """Writes the model file, which `mtan` and `mtan.load` read: whole or not at all."""
+        """Writes the model file, which `mtan` and `mtan.load` read: completely or not at all."""
         target = pathlib.Path(path)
         with tempfile.NamedTemporaryFile(dir=target.parent, prefix=target.name, delete=False) as file:
             file.write(self._model().contents)
         os.replace(file.name, target)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Parameters and the model file's bytes; not the records that it was fitted on."""
+        """Parameters and the model file's bytes, without the records that it was fitted on."""
         return {name: value for name, value in self.__dict__.items() if name != "_fitted_on"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
 
-    # ---- what a model says, and why ----
+    # ---- evaluation and explanation ----
 
     def evaluate(
         self, X: Any, y: Any = None, *, times: Any = None, draws: int = 1000, samples: int = -1, seed: int = 0
     ) -> dict[str, Any]:
-        """The metrics of `mtan eval`: each with its value and the ends of its 95 % interval over records; of several labels means over them."""
+        """The metrics of `mtan eval`: each with its value and the ends of its 95 % interval over records; for several
+        labels, means over the labels."""
         events = self._events(X)
         model, data = self._model(), self._labelled(events, y if times is None else _AtTimes(events, y, times))
         return model.evaluate(data, self._threads(), samples, seed, draws)
@@ -137,8 +139,9 @@ class _Estimator(BaseEstimator):
         return self._data(events)
 
     def _outputs(self, X: Any, times: Any, samples: int = -1, seed: int = 0) -> tuple[np.ndarray, np.ndarray | None]:
-        """(rows, outputs) of the model, and where the rows of each record begin, None where a record has one. A model of times is asked
-        at `times`, a list of ascending ones of each record, or at those of its observations."""
+        """The model's (rows, outputs), and the offset of each record's rows, or None if each record has one row. A
+        model of times is asked at `times`, a list with ascending times for each record, or at the times of its
+        observations."""
         model, events = self._model(), self._events(X)
         data = self._data(events)
         if not model.is_per_time:
@@ -154,14 +157,15 @@ class _Estimator(BaseEstimator):
         return model.predict(data, int(offset[-1]), self._threads(), samples, seed), offset
 
     def _importance(self, X: Any, of: int) -> tuple[int, float, dict[str, Any]]:
-        """What it is about, what is said of that, and by how much each observation of a record raises it."""
+        """The class or label explained, its log-odds (or the number), and how much each observation of a record raises
+        it."""
         model, data = self._model(), self._data(_one(self._events(X)))
         which, said, change = model.importance(data, of, self._threads())
         return which, said, {**model.observations(data), "change": change}
 
     def attention(self, X: Any, *, channel: str | None = None, head: int = 0) -> dict[str, Any]:
-        """What each reference point takes of each time of a record: arrays `reference`, `time` and `weight` (references, times). Of one
-        channel, or, without a name, a dictionary of all."""
+        """The attention weight of each time of a record at each reference point: arrays `reference`, `time` and
+        `weight` (references, times). For one channel or, without a name, as a dictionary of all channels."""
         model, data = self._model(), self._data(_one(self._events(X)))
         if channel is None:
             return {name: model.attention(data, head, i) for i, name in enumerate(model.channels)}
@@ -170,8 +174,8 @@ class _Estimator(BaseEstimator):
         return model.attention(data, head, model.channels.index(channel))
 
     def report(self, path: Any, X: Any = None, y: Any = None, *, card: bool = False) -> None:
-        """Writes the page of `mtan report`: curves, calibration, attention; or its model card, in Markdown that the Hugging Face Hub reads.
-        Without records, on those of `fit`, of which the part kept for testing counts."""
+        """Writes the page of `mtan report`: curves, calibration, attention; or its model card, in Markdown for the
+        Hugging Face Hub. Without records it uses those of `fit`, and measures on the part kept for testing."""
         if X is None and not hasattr(self, "_fitted_on"):
             raise Error("report needs records: report(path, X, y)")
         X, y = self._fitted_on if X is None else (self._events(X), y)
@@ -190,7 +194,8 @@ class _Estimator(BaseEstimator):
     # ---- notebooks ----
 
     def _repr_html_(self) -> str:
-        """Parameters, and of a fitted estimator curves: of its training, and of what it says of records that it was not trained on."""
+        """Parameters and, for a fitted estimator, curves: of its training, and of its predictions for records that it
+        was not trained on."""
         figures = []
         if getattr(self, "history_", None) and hasattr(self, "model_"):
             figures.append(_plots.training(self.history_, self.model_.text("kind") == "enc"))
@@ -205,7 +210,8 @@ class _Estimator(BaseEstimator):
         return []
 
     def _kept_apart(self) -> tuple[np.ndarray, str]:
-        """The records of `fit` that were kept for testing or, without such, for validation; all where the file does not say."""
+        """The records of `fit` that were kept for testing or, if there are none, for validation; all records if the
+        file does not say."""
         part = np.array(list(self._model().text("mtan.split.given")))
         if len(part) == 0:
             return np.arange(len(self._fitted_on[0])), "all records"
@@ -215,15 +221,15 @@ class _Estimator(BaseEstimator):
     # ---- other frameworks ----
 
     def dense(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Records as the model sees them and as the published code takes them: (records, times, 2 channels) of values, 0 where there is none,
-        then mask; and (records, times), padded by zeros. In the model's units."""
+        """Records as the model sees them, in the published code's form: (records, times, 2 channels) of values, 0 where
+        there is none, then mask; and (records, times), padded with zeros. In the model's units."""
         return self._model().dense(self._data(self._events(X)))
 
     def to_torch(self) -> Any:
         """The model as a torch.nn.Module with the published code's names and outputs, in the model's units:
 
             net = m.to_torch()
-            logits = net(*map(torch.from_numpy, m.dense(X)))     # of mTAND-Full an Output: logits, mean, logvar, prediction, sd
+            logits = net(*map(torch.from_numpy, m.dense(X)))  # mTAND-Full: an Output, with logits, mean, logvar, ...
         """
         try:
             from ._torch import to_torch
@@ -232,9 +238,10 @@ class _Estimator(BaseEstimator):
         return to_torch(self._model())
 
     def to_onnx(self, path: Any) -> None:
-        """Writes the model as an ONNX graph, which takes records in the data's units, any number of any length: `time` (B, L), `value` and
-        `mask` (B, L, channels), float32 (Events.to_dense), and of curves `at` (B, Q). It gives the `probability`, (B, classes) in the order
-        of the model's, the `number`, or `mean` and `sd` that predict does; a latent state is at its mean, as with samples=0."""
+        """Writes the model as an ONNX graph, which takes records in the data's units, any number of any length: `time`
+        (B, L), `value` and `mask` (B, L, channels), float32 (Events.to_dense), and for curves `at` (B, Q). It returns
+        the same as predict: the `probability`, (B, classes) in the model's order, the `number`, or `mean` and `sd`; a
+        latent state is at its mean, as with samples=0."""
         try:
             import onnx
 
@@ -249,15 +256,16 @@ class _Estimator(BaseEstimator):
 
 
 class Classifier(ClassifierMixin, _Estimator):
-    """Says which class a record belongs to.
+    """Predicts the class of a record.
 
         clf = mtan.Classifier(preset="correct", seed=0).fit(X, y)
         clf.predict_proba(X_new)
 
-    Parameters are options of `mtan train own` under their names with underscores; None is the command's default. `options` is a dictionary
-    of any others: {"decay": 0.01}. `out` is a folder that keeps the run. Of the records that `fit` gets the command trains on 64 %, chooses
-    the epoch by 16 % and keeps 20 % apart, which `report` shows. `validation=0.2` keeps none apart: so many choose the epoch, all others
-    are trained on. `skip_unknown` leaves out observations of channels that a model does not have.
+    Parameters are options of `mtan train own`, with underscores in their names; None is the command's default.
+    `options` is a dictionary of any others: {"decay": 0.01}. `out` is a folder that keeps the run. Of the records given
+    to `fit`, the command trains on 64 %, chooses the epoch on 16 % and sets 20 % apart, which `report` shows.
+    `validation=0.2` sets none apart: that fraction chooses the epoch, and all others are trained on. `skip_unknown`
+    leaves out observations of channels that a model does not have.
     """
 
     def __init__(
@@ -291,12 +299,14 @@ class Classifier(ClassifierMixin, _Estimator):
         self._keep(locals())
 
     def fit(self, X: Any, y: Any, groups: Any = None, *, times: Any = None) -> Classifier:
-        """Trains on records and their classes, None or NaN where one is not known. Records of one group stay on one side of the split.
+        """Trains on records and their classes; None or NaN means unknown. Records of one group stay in one part of the
+        split.
 
-        y may be (records, labels) of 1, 0 and NaN, or a frame of such columns: several labels that are each true or not. A model of times,
-        Classifier("per-time"), has `times`, a list of each record's, and y is a list of the classes at them.
+        y may be (records, labels) of 1, 0 and NaN, or a frame of such columns: several labels that are each true or
+        not. A model of times, Classifier("per-time"), takes `times`, a list with each record's times, and y is a list
+        of the classes at them.
 
-        Ctrl-C ends the training after the step that is under way; the estimator then has the best model so far."""
+        Ctrl-C ends the training after the current step; the estimator then has the best model so far."""
         events = self._events(X, fitting=True)
         several, timed = _is_table(y) and times is None, None if times is None else _AtTimes(events, y, times)
         y = timed or (y if several else self._target(y))
@@ -335,13 +345,15 @@ class Classifier(ClassifierMixin, _Estimator):
         return data
 
     def predict_proba(self, X: Any, *, times: Any = None, samples: int = -1, seed: int = 0) -> Any:
-        """(records, classes) in the order of `classes_`. Of a model that classifies times a list: (times, classes) for each record, at `times`,
-        a list of ascending ones of each record, or at those of its observations."""
+        """(records, classes) in the order of `classes_`. For a model that classifies times, a list with (times,
+        classes) for each record, at `times`, a list with ascending times for each record, or at the times of its
+        observations."""
         out, offset = self._outputs(X, times, samples, seed)
         return _by_record(out[:, self._order], offset)
 
     def predict(self, X: Any, *, times: Any = None) -> Any:
-        """The likeliest class of each record; of a model of several labels (records, labels), whether each is likely."""
+        """The most likely class of each record; for a model of several labels (records, labels), whether each label is
+        likely."""
         p = self.predict_proba(X, times=times)
         if self._model().text("task") == "labels":
             return [rows > 0.5 for rows in p] if isinstance(p, list) else p > 0.5
@@ -358,8 +370,8 @@ class Classifier(ClassifierMixin, _Estimator):
         return [_plots.roc(self.predict_proba(X[chosen[known]])[:, 1], labels[known] == self.classes_[1], name)]
 
     def importance(self, X: Any, *, of: Any = None) -> dict[str, Any]:
-        """By how much each observation of a record raises the log-odds of a class or of a label, by default of the likeliest: arrays
-        `time`, `channel`, `value` and `change`, the class or label `of` and its `log_odds`."""
+        """How much each observation of a record raises the log-odds of a class or of a label, by default of the most
+        likely one: arrays `time`, `channel`, `value` and `change`, the class or label `of` and its `log_odds`."""
         classes = self._model().classes
         if of is not None and _text(of) not in classes:
             raise Error(f"of={of!r}: must be one of {', '.join(classes)}")
@@ -372,14 +384,14 @@ class Classifier(ClassifierMixin, _Estimator):
 
 
 class _ClassStream(Stream):
-    """A stream that names classes as its estimator does."""
+    """A stream with the class names of its estimator."""
 
     def __init__(self, estimator: Classifier, record: str, samples: int, seed: int) -> None:
         super().__init__(estimator._model(), record, samples, seed)
         self.classes_, self._order = estimator.classes_, estimator._order
 
     def predict_proba(self, time: Any = None) -> np.ndarray:
-        """The probability of each of `classes_`, of the record so far, or of a time of it."""
+        """The probability of each of `classes_`, for the record so far or for one of its times."""
         return self.outputs(time)[self._order]
 
     def predict(self, time: Any = None) -> Any:
@@ -387,8 +399,8 @@ class _ClassStream(Stream):
 
 
 class Regressor(RegressorMixin, _Estimator):
-    """Predicts a number of a record, or of its times, in the data's unit. Parameters as Classifier has them; `interval`, a probability, makes
-    it learn the median and an interval that holds the number with that probability."""
+    """Predicts a number per record, or per time, in the data's unit. Parameters are those of Classifier. With
+    `interval`, a probability, it learns the median and an interval that contains the number with that probability."""
 
     def __init__(
         self,
@@ -420,8 +432,9 @@ class Regressor(RegressorMixin, _Estimator):
         self._keep(locals())
 
     def fit(self, X: Any, y: Any, groups: Any = None, *, times: Any = None) -> Regressor:
-        """Trains on records and their numbers, NaN where one is not known. A model of times, Regressor("per-time"), has `times`, a list of
-        each record's, and y is a list of the numbers at them. Groups and Ctrl-C are as in Classifier.fit."""
+        """Trains on records and their numbers; NaN means unknown. A model of times, Regressor("per-time"), takes
+        `times`, a list with each record's times, and y is a list of the numbers at them. Groups and Ctrl-C work as in
+        Classifier.fit."""
         events = self._events(X, fitting=True)
         y = self._target(y) if times is None else _AtTimes(events, y, times)
         data = self._labelled(events, y)
@@ -446,20 +459,20 @@ class Regressor(RegressorMixin, _Estimator):
         return data
 
     def predict(self, X: Any, *, times: Any = None) -> Any:
-        """The number of each record; with `interval` its median. Of a model of times a list: the numbers of each record, at `times`, a list
-        of ascending ones of each record, or at those of its observations."""
+        """The number of each record; with `interval`, its median. For a model of times, a list: the numbers of each
+        record, at `times`, a list with ascending times for each record, or at the times of its observations."""
         out, offset = self._outputs(X, times)
         return _by_record(_middle(out), offset)
 
     def predict_interval(self, X: Any, *, times: Any = None) -> tuple[Any, Any]:
-        """The ends of the interval of each number that `predict` has."""
+        """The ends of the interval around each number that `predict` returns."""
         out, offset = self._outputs(X, times)
         low, high = _ends(out)
         return _by_record(low, offset), _by_record(high, offset)
 
     def importance(self, X: Any) -> dict[str, Any]:
-        """By how much each observation of a record raises its number: arrays `time`, `channel`, `value` and `change`, and what is
-        `predicted`."""
+        """How much each observation of a record raises its number: arrays `time`, `channel`, `value` and `change`, and
+        the number `predicted`."""
         _, predicted, why = self._importance(X, 0)
         return {"predicted": predicted, **why}
 
@@ -483,7 +496,7 @@ class _NumberStream(Stream):
     """A stream that predicts a number."""
 
     def predict(self, time: Any = None) -> float:
-        """The number of the record so far, or of a time of it."""
+        """The number for the record so far, or for one of its times."""
         return float(_middle(self.outputs(time)))
 
     def predict_interval(self, time: Any = None) -> tuple[float, float]:
@@ -492,7 +505,7 @@ class _NumberStream(Stream):
 
 
 def _middle(out: np.ndarray) -> np.ndarray:
-    """The numbers themselves, of outputs that may have an interval around them."""
+    """The numbers themselves, from outputs that may include an interval."""
     return out[..., out.shape[-1] // 2]
 
 
@@ -503,7 +516,7 @@ def _ends(out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Interpolator(_Estimator):
-    """Fills in what was not observed: each channel at any time, with an uncertainty, beyond a record's last time too.
+    """Predicts unobserved values: each channel at any time, with an uncertainty, even after a record's last time.
 
         i = mtan.Interpolator().fit(X)
         mean, sd = i.predict(X, at=[0, 6, 12])
@@ -545,8 +558,9 @@ class Interpolator(_Estimator):
         return self
 
     def predict(self, X: Any, at: Any, *, samples: int = -1, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and standard deviation at times: (records, times, channels), channels as in `channels_`. `at` is (times) for all records or
-        (records, times), ascending, in the data's unit; where times are dates, dates, or hours since a record's first observation."""
+        """Mean and standard deviation at times: (records, times, channels), channels as in `channels_`. `at` is (times)
+        for all records or (records, times), ascending, in the data's unit; if times are dates, `at` holds dates, or
+        hours since a record's first observation."""
         model, events = self._model(), self._events(X)
         grid = _counted(model, events, at)
         data = self._data(events)
@@ -556,7 +570,7 @@ class Interpolator(_Estimator):
         return mean.reshape(n, q, -1), sd.reshape(n, q, -1)
 
     def _figures(self, X: Events, y: Any) -> list[str]:
-        """A record: its channel with most observations, and a band of two standard deviations."""
+        """A figure of a record: its channel with the most observations, and a band of two standard deviations."""
         chosen, _ = self._kept_apart()
         one = X[int(chosen[0])]
         seen = self._model().observations(self._data(one))
@@ -572,7 +586,8 @@ class Interpolator(_Estimator):
         return [_plots.figure(f"{name} of {one.records[0]}", "time", "", curves)]
 
     def forecast(self, X: Any, horizon: float, *, steps: int = 10, samples: int = -1, seed: int = 0) -> tuple[np.ndarray, ...]:
-        """Times after each record's last observation, as the model counts them, with mean and standard deviation at them."""
+        """Times after each record's last observation, in the model's count, with mean and standard deviation at
+        them."""
         model, events = self._model(), self._events(X)
         last = _as_counted(model, events, events.last())
         at = last[:, None] + np.linspace(horizon / steps, horizon, steps)
@@ -583,12 +598,12 @@ class Interpolator(_Estimator):
         return self._model().latent(self._data(self._events(X)), self._threads())[0]
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Minus the mean squared error of what is held out, in the model's units: higher is better."""
+        """The negative mean squared error of held-out points, in the model's units: higher is better."""
         return -self.evaluate(X, draws=0)["mse_held_out"][0]
 
 
 def load(path: Any) -> Any:
-    """The estimator of a model file: of `save`, of `mtan train`, of `mtan convert`."""
+    """The estimator of a model file, written by `save`, `mtan train` or `mtan convert`."""
     return _estimator_of(Model(pathlib.Path(path).read_bytes()))
 
 
@@ -604,21 +619,22 @@ def _estimator_of(model: Model) -> Any:
 
 
 class _Counted(np.ndarray):
-    """Times that are counted as the model counts them already."""
+    """Times that are already in the model's count."""
 
     def __new__(cls, array: np.ndarray) -> _Counted:
         return np.asarray(array, dtype=np.float64).view(cls)
 
 
 def _as_counted(model: Model, events: Events, times: np.ndarray, record: Any = slice(None)) -> np.ndarray:
-    """Times or ticks, of these records, as the model counts them."""
+    """Times or ticks of these records, in the model's count."""
     if events.date is not None:
         return (times - events.first()[record]) / 36e9
     return times - events.first()[record] if model.counts_from_first else times.astype(np.float64)
 
 
 class _AtTimes:
-    """What is true at times: where each record's begin, the times as its events have them, numbers or ticks, and the labels."""
+    """Labels of times: the offset of each record's times, the times in the form of its events (numbers or ticks), and
+    the labels."""
 
     def __init__(self, events: Events, labels: Any, times: Any) -> None:
         if len(labels) != len(events) or len(times) != len(events) or not all(hasattr(x, "__len__") for x in (*labels, *times)):
@@ -635,17 +651,17 @@ class _AtTimes:
 
 
 def _by_record(rows: np.ndarray, offset: np.ndarray | None) -> Any:
-    """A row for each record, or a list of each one's rows."""
+    """A row for each record, or a list with the rows of each."""
     return rows if offset is None else np.split(rows, offset[1:-1])
 
 
 def _is_table(y: Any) -> bool:
-    """Several labels: a frame, or an array of two dimensions."""
+    """Are these several labels, a frame or a two-dimensional array?"""
     return hasattr(y, "columns") or (getattr(y, "ndim", 1) == 2 and y.shape[1] > 1)
 
 
 def _several(y: Any, known: list[str]) -> tuple[list[str], np.ndarray]:
-    """The names of labels, those of the frame, of the model or numbers, and their values."""
+    """The names of labels (the frame's, the model's, or numbers) and their values."""
     if hasattr(y, "columns"):
         return [_text(c) for c in y.columns], np.asarray(y.to_numpy(), dtype=np.float64)
     value = np.asarray(y, dtype=np.float64)
@@ -653,7 +669,7 @@ def _several(y: Any, known: list[str]) -> tuple[list[str], np.ndarray]:
 
 
 def _counted(model: Model, events: Events, at: Any) -> np.ndarray:
-    """(records, times) as the model counts them."""
+    """(records, times) in the model's count."""
     n = len(events)
     if isinstance(at, _Counted):
         return np.asarray(at)
@@ -673,7 +689,7 @@ def _counted(model: Model, events: Events, at: Any) -> np.ndarray:
 
 
 def _missing_as_class(labels: np.ndarray) -> np.ndarray:
-    """Numbers of classes, one for the records that have none."""
+    """Class numbers, with one extra class for records without a label."""
     known = ~_missing(labels)
     out = np.zeros(len(labels), dtype=np.int64)
     out[known] = 1 + np.unique(labels[known], return_inverse=True)[1]
@@ -681,7 +697,8 @@ def _missing_as_class(labels: np.ndarray) -> np.ndarray:
 
 
 def _drawn_parts(group: np.ndarray, strata: np.ndarray | None, share: float, seed: int) -> np.ndarray:
-    """0 for training, 1 for validation: that share of the groups of each class, at least one of a class with two."""
+    """0 for training, 1 for validation: that fraction of the groups of each class, and at least one group of a class
+    with two."""
     if not 0 < share < 1:
         raise Error(f"validation={share}: must be a share between 0 and 1")
     groups, first = np.unique(group, return_index=True)
@@ -722,7 +739,7 @@ def _classes_of(y: Any) -> np.ndarray:
 
 
 def _ordered_classes(given: np.ndarray | None, names: list[str]) -> np.ndarray:
-    """The classes as y had them; of a model file, their names, as numbers where all are."""
+    """The classes as in y or, for a model file, their names, as numbers if all names are numbers."""
     if given is not None:
         return given
     try:

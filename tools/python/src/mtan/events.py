@@ -12,22 +12,23 @@ import numpy as np
 from ._flat import Error
 
 NO_DATE = np.iinfo(np.int64).min
-_TICKS = {"ns": (1, 100), "us": (10, 1), "ms": (10_000, 1)}  # ticks of 100 ns: times the first, divided by the second
+_TICKS = {"ns": (1, 100), "us": (10, 1), "ms": (10_000, 1)}  # to ticks of 100 ns: factor, divisor
 
 
 class Events:
-    """Observations of many records, as a model takes them.
+    """Observations of many records, the input of models.
 
     A frame has a row for each observation:
 
         Events(df, record="stay", time="t", channel="var", value="x")
 
-    `df` is a frame of pandas, polars, pyarrow or another library that narwhals knows. Rows may be in any order; records keep the order
-    of their first row. Times are numbers, or dates, with or without a time zone, which count as hours since a record's first
-    observation. A row without a value is left out. `static` is a frame with a row for each record and a column, the record's aside, for
-    each thing that does not change in it.
+    `df` is a frame of pandas, polars, pyarrow or another library that narwhals supports. Rows may be in any order;
+    records keep the order of their first row. Times are numbers, or dates with or without a time zone, which count as
+    hours since a record's first observation. A row without a value is left out. `static` is a frame with a row for each
+    record and, besides the record's column, a column for each static variable.
 
-    `events[3]`, `events[3:9]`, `events[mask]` and `events[[3, 1]]` are events too. `len(events)` is how many records there are.
+    `events[3]`, `events[3:9]`, `events[mask]` and `events[[3, 1]]` are events too. `len(events)` is the number of
+    records.
     """
 
     def __init__(
@@ -50,13 +51,13 @@ class Events:
         if static is not None:
             self._add_static(_frame(static), record)
 
-    # ---- other ways to make them ----
+    # ---- other constructors ----
 
     @classmethod
     def from_wide(
         cls, frame: Any, *, record: str = "record", time: str = "time", channels: Sequence[str] | None = None
     ) -> Events:
-        """A frame with a column for each channel. A cell without a value is not observed."""
+        """A frame with a column for each channel. An empty cell is not observed."""
         df = _frame(frame)
         chosen = list(channels) if channels is not None else [c for c in df.columns if c not in (record, time)]
         codes, names = _codes(_column(df, record), record)
@@ -78,10 +79,11 @@ class Events:
         records: Iterable[Any] | None = None,
         channels: Iterable[Any] | None = None,
     ) -> Events:
-        """Arrays as the published code has them: values (records, times, channels), times (times) or (records, times), mask as values.
+        """Arrays in the published code's form: values (records, times, channels), times (times) or (records, times),
+        mask like values.
 
-        Without a mask what is NaN is not observed; without times they are 0, 1, 2, ... Values of two dimensions are (records, times) of a
-        single channel.
+        Without a mask, NaN means not observed; without times, they are 0, 1, 2, ... Values of two dimensions are
+        (records, times) of a single channel.
         """
         x = np.asarray(values, dtype=np.float64)
         x = x[:, :, None] if x.ndim == 2 else x
@@ -103,10 +105,10 @@ class Events:
 
     @classmethod
     def from_meds(cls, folder: Any, labels: Any = None) -> Any:
-        """A MEDS data set: a folder with data/**/*.parquet. Codes are channels, rows without a time are true of their subject at all times.
+        """A MEDS data set: a folder with data/**/*.parquet. Codes are channels; rows without a time are static.
 
-        With labels, a parquet file or a folder of such, returns (events, y, groups): each label belongs to a record of its own, called
-        subject@time, with what was observed until then; y has the labels and groups the subjects.
+        With labels, a parquet file or a folder of them, returns (events, y, groups): each label becomes a record,
+        called subject@time, with the subject's observations up to that time; y has the labels, and groups the subjects.
         """
         from ._meds import read_meds
 
@@ -130,7 +132,7 @@ class Events:
         time: np.ndarray | None,
         date: np.ndarray | None,
     ) -> None:
-        """Rows in any order to rows by record, each record's in the order in which they came."""
+        """Groups rows in any order by record; each record's rows keep their order."""
         if len(names) == 0:
             raise Error("no record")
         if np.any(codes[1:] < codes[:-1]):
@@ -147,7 +149,8 @@ class Events:
         self.date = None if date is None else np.ascontiguousarray(date, dtype=np.int64)
 
     def _add_static(self, df: Any, record: str) -> None:
-        """Each column but the record's becomes a channel, or, of texts, a channel for each value; its rows have no time."""
+        """Each column except the record's becomes a channel or, for texts, a channel per value; its rows have no
+        time."""
         place = {name: i for i, name in enumerate(self.records)}
         at = np.array([place.get(_text(r), -1) for r in _column(df, record).to_list()], dtype=np.int64)
         if len(set(at[at >= 0].tolist())) != np.count_nonzero(at >= 0):
@@ -168,9 +171,9 @@ class Events:
         self.statics = len(channels)
 
     def to_dense(self, channels: Sequence[str] | None = None, *, from_first: bool = False) -> tuple[np.ndarray, np.ndarray]:
-        """Values, (records, times, channels) with NaN where nothing was observed, and times, (records, times) padded by zeros; in float32, as
-        models have them. Times may be counted from a record's first observation; dates are, in hours. Repeats are averaged, and what does
-        not change stands at a record's first time."""
+        """Values, (records, times, channels) with NaN where nothing was observed, and times, (records, times) padded
+        with zeros; in float32, like models. Times may count from a record's first observation; dates always do, in
+        hours. Repeats are averaged, and static values stand at a record's first time."""
         wide = list(channels) if channels is not None else self.channels
         place = np.array([wide.index(name) if name in wide else -1 for name in self.channels])[self.channel]
         record = np.repeat(np.arange(len(self)), np.diff(self.offset))
@@ -204,7 +207,7 @@ class Events:
         return len(self.records)
 
     def __getitem__(self, key: Any) -> Events:
-        if isinstance(key, tuple):  # scikit-learn asks for rows of an array: [rows, ...]
+        if isinstance(key, tuple):  # scikit-learn indexes rows of an array as [rows, ...]
             key = key[0]
         places = np.arange(len(self))[key]
         places = np.atleast_1d(places)
@@ -219,21 +222,22 @@ class Events:
         return part
 
     def align(self, frame: Any, *, record: str = "record", value: str = "label") -> np.ndarray:
-        """A column of another frame in the order of the records; NaN or None where it has none."""
+        """A column of another frame in the order of the records; NaN or None for records without a row."""
         df = _frame(frame)
         of = dict(zip((_text(r) for r in _column(df, record).to_list()), _column(df, value).to_list()))
         return np.array([of.get(name) for name in self.records])
 
     def first(self) -> np.ndarray:
-        """The time, or date in ticks of 100 ns, of each record's first observation that has a value: what times are counted from."""
+        """The time, or date in ticks of 100 ns, of each record's first observation with a value: the origin of relative
+        times."""
         return self._reduced(np.minimum)
 
     def last(self) -> np.ndarray:
-        """The same of each record's last observation."""
+        """The same for each record's last observation."""
         return self._reduced(np.maximum)
 
     def _reduced(self, ufunc: np.ufunc) -> np.ndarray:
-        """The least or the largest time of each record's observations; 0 where it has none."""
+        """The smallest or the largest time of each record's observations; 0 if it has none."""
         clock = self.date if self.date is not None else np.asarray(self.time)
         known = ~np.isnan(self.value) & (clock != NO_DATE if self.date is not None else ~np.isnan(clock))
         record = np.repeat(np.arange(len(self)), np.diff(self.offset))[known]
@@ -265,7 +269,7 @@ def _column(df: Any, name: str) -> Any:
 
 
 def _text(x: Any) -> str:
-    """A name as a file would have it."""
+    """A name as it would be in a file."""
     if isinstance(x, (bytes, np.bytes_)):
         return bytes(x).decode("utf-8", "surrogateescape")
     if isinstance(x, (float, np.floating)) and float(x).is_integer():
@@ -274,7 +278,7 @@ def _text(x: Any) -> str:
 
 
 def _unique(texts: list[str]) -> list[str]:
-    """The same names, of which those that come again get a number: records drawn with replacement are records of their own."""
+    """The same names, with a number added to repeated ones: records drawn with replacement are separate records."""
     seen: dict[str, int] = {}
     out = []
     for text in texts:
@@ -284,7 +288,7 @@ def _unique(texts: list[str]) -> list[str]:
 
 
 def _codes(column: Any, name: str) -> tuple[np.ndarray, list[str]]:
-    """The names of a column in the order of their first row, and which of them each row has."""
+    """The names of a column in the order of their first row, and the index of each row's name."""
     null = column.is_null()
     if null.any():
         raise Error(f'row {int(null.arg_true()[0])}: no {name}')
@@ -298,7 +302,8 @@ def _codes(column: Any, name: str) -> tuple[np.ndarray, list[str]]:
 
 
 def _encoded(column: Any) -> tuple[np.ndarray, list[Any]]:
-    """The different entries of a column in the order of their first row, and which of them each row has: by pyarrow where it is there."""
+    """The distinct entries of a column in the order of their first row, and the index of each row's entry; by pyarrow
+    if it is installed."""
     try:
         import pyarrow as pa
 
@@ -308,7 +313,7 @@ def _encoded(column: Any) -> tuple[np.ndarray, list[Any]]:
         coded = array.dictionary_encode()
         coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
         return coded.indices.to_numpy().astype(np.int64), coded.dictionary.to_pylist()
-    except Exception:  # no pyarrow, or objects that it has no type for
+    except Exception:  # no pyarrow, or objects of a type that it does not support
         seen: dict[Any, int] = {}
         values = column.to_list()
         codes = np.fromiter((seen.setdefault(v, len(seen)) for v in values), dtype=np.int64, count=len(values))
@@ -316,7 +321,7 @@ def _encoded(column: Any) -> tuple[np.ndarray, list[Any]]:
 
 
 def _numbers(column: Any, name: str) -> np.ndarray:
-    """A column of numbers; NaN where there is none."""
+    """A column of numbers, with NaN for missing ones."""
     try:
         return column.cast(nw.Float64).to_numpy().astype(np.float64)
     except Exception as error:
@@ -338,7 +343,7 @@ def _times(column: Any, name: str) -> tuple[np.ndarray | None, np.ndarray | None
 
 
 def _parsed(column: Any, name: str) -> Any:
-    """Texts and objects as what they stand for: numbers, else dates."""
+    """Converts texts and objects to numbers, or else to dates."""
     try:
         return column.cast(nw.Float64)
     except Exception:
@@ -366,7 +371,7 @@ def _check_rows(
     time_name: str,
     row: np.ndarray | None = None,
 ) -> None:
-    """Refuses what no model takes, by the row of the frame. A row without a value may have any time."""
+    """Refuses values that no model accepts, naming the row of the frame. A row without a value may have any time."""
     known = ~np.isnan(values)
     bad_value = np.isinf(values)
     bad_time = known & (date == NO_DATE if date is not None else ~np.isfinite(np.asarray(time)))
@@ -377,7 +382,7 @@ def _check_rows(
 
 
 def _static_channels(df: Any, record: str) -> tuple[list[str], np.ndarray]:
-    """Names, and cells (rows, names): a column of numbers is one, one of categories has one for each value (sex=F)."""
+    """Names, and cells (rows, names): a numeric column gives one name, a categorical column one per value (sex=F)."""
     names: list[str] = []
     cells: list[np.ndarray] = []
     for name in df.columns:
@@ -399,7 +404,8 @@ def _static_channels(df: Any, record: str) -> tuple[list[str], np.ndarray]:
 
 
 def _rows(record: np.ndarray, time: np.ndarray, records: int, repeat: np.ndarray | None = None) -> tuple[np.ndarray, int]:
-    """The row of each observation among those of its record, one for each time and, of repeats, further ones; and how many there are."""
+    """The row of each observation within its record, one row per time and further rows for repeats; and the number of
+    rows."""
     keys = (record, time) if repeat is None else (record, time, repeat)
     order = np.lexsort(keys[::-1])
     new = np.ones(len(order), dtype=bool)

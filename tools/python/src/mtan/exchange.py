@@ -26,13 +26,14 @@ def _need(package: str, what: str) -> Any:
 
 
 def from_torch(rec: Mapping[str, Any], dec: Any = None, classifier: Any = None, *, like: Any = None, **settings: Any) -> Any:
-    """The estimator of state dicts: those of the published classes, or one of `to_torch`, whose names begin with rec., dec. and classifier.
+    """The estimator from state dicts: those of the published classes, or one of `to_torch`, whose names begin with
+    rec., dec. and classifier.
 
         mtan.from_torch(rec.state_dict(), dec.state_dict(), classifier.state_dict(), ref_points=128, enc_heads=2)
         mtan.from_torch(net.state_dict(), like=m)      # m with other weights: its settings and its preprocessing
 
-    Settings are what shapes do not tell, as `mtan convert` takes them. Without `like` the model has no preprocessing: values and times are
-    taken as they stand.
+    Settings are needed where shapes leave them open, as in `mtan convert`. Without `like` the model has no
+    preprocessing: values and times are used unchanged.
     """
     states = _by_part(rec) if dec is None and classifier is None else {"rec": rec, "dec": dec, "classifier": classifier}
     if like is not None:
@@ -44,7 +45,7 @@ def from_torch(rec: Mapping[str, Any], dec: Any = None, classifier: Any = None, 
 
 
 def _by_part(state: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """One of to_torch by its prefixes; any other is mTAND-Enc's."""
+    """Splits a state dict of to_torch by its prefixes; any other is mTAND-Enc's."""
     if not all(name.split(".")[0] in _PARTS for name in state):
         return {"rec": dict(state)}
     parts: dict[str, dict[str, Any]] = {}
@@ -59,7 +60,8 @@ def _array(tensor: Any) -> np.ndarray:
 
 
 def _converted(states: Mapping[str, Mapping[str, Any]], settings: dict[str, Any]) -> Model:
-    """`mtan convert` knows what shapes tell. It reads a checkpoint without executing it, and this one is gone when it has."""
+    """Runs `mtan convert`, which derives the settings from the shapes. It reads a checkpoint without executing it; the
+    checkpoint is deleted afterwards."""
     torch = _need("torch", "from_torch")
     words = [word for key, value in settings.items() for word in ("--" + key.replace("_", "-"), _option_text(value))]
     checkpoint = {
@@ -77,11 +79,11 @@ def _converted(states: Mapping[str, Mapping[str, Any]], settings: dict[str, Any]
 
 
 def compare_with_reference(m: Any, checkout: Any, X: Any = None, y: Any = None, *, records: int = 8, seed: int = 0) -> list[Any]:
-    """Prints what the model and the published code, a folder of it, make of the same records, both in double: outputs, losses and the
-    gradient of the loss in every parameter, with the norm of each difference beside its limit.
+    """Runs the model and the published code (a folder of it) on the same records, both in double, and prints outputs,
+    losses and the gradient of the loss for every parameter, with the norm of each difference next to its limit.
 
-    Without X the records are random, as many as `records`; without y so are labels, as is the noise of the latent state. Returns the rows:
-    all(row.ok for row in rows) says whether the two agree.
+    Without X the records are random, as many as `records`; without y the labels are random too, and the noise of the
+    latent state always is. Returns the rows: all(row.ok for row in rows) tells whether the two agree.
     """
     _need("torch", "compare_with_reference")
     _need("sklearn", "the published code")
