@@ -4,21 +4,21 @@
     tools/bench/bench_baselines.py MODEL [--threads 2] [--batches 6] [--data DIR] [--serve]
     tools/bench/bench_baselines.py MODEL --check [--data DIR]
 
-One training step of the correct preset with a class per record, at the sizes of the recipes for PhysioNet. --check runs
-a few records through the equations of golden_baselines_models.py in float64 instead, and prints the differences of loss
-and gradients, relative to their norms. What makes it fast:
-  - records sorted by length, rows in the order of steps: a loop shrinks as records end (torch's GRU is faster padded);
-  - what does not depend on the state (inputs, decays, phases, the observation's share of gates) is one product, before
-    the loop;
-  - ODE-RNN: a record goes through its Euler steps and updates at its own pace, so a batch takes the ticks of its
-    longest record, not the sum over rows of the longest gap; the two gates share their products;
-  - dopri5: every row with its own step, all rows at once; outputs read from the quartics in one gather;
-  - IP-Nets, SeFT: observed cells alone; IP-Nets' sharp kernel is the tenth power of the smooth one; SeFT without what
-    cancels in its softmax, its queries multiplied into its keys.
-What depends on the data alone is prepared with the batch and not timed. Prints as tools/bench/bench_torch.py does which
-variants there are (one thread and several) and milliseconds per record of a training step, the median over the
-batches; records are as it has them. Needs torch, numpy and
-torchdiffeq.
+One training step of the correct preset with a class per record, at the sizes of the recipes for PhysioNet. --check
+instead runs a few records through the equations of golden_baselines_models.py in float64, and prints the differences of
+loss and gradients, relative to their norms. The techniques that make it fast:
+- records are sorted by length, with rows in the order of steps: a loop shrinks as records end (torch's GRU is faster
+  padded);
+- everything independent of the state (inputs, decays, phases, the observation's part of gates) is one product before
+  the loop;
+- ODE-RNN: a record goes through its Euler steps and updates at its own pace, so a batch takes as many ticks as its
+  longest record, not the sum over rows of the longest gap; the two gates share their products;
+- dopri5: every row has its own step, and all rows run at once; outputs are read from the quartics in one gather;
+- IP-Nets, SeFT: only observed cells; IP-Nets' sharp kernel is the tenth power of the smooth one; SeFT leaves out what
+  cancels in its softmax, and multiplies its queries into its keys. Work that depends only on the data is prepared with
+  the batch and not timed. Like tools/bench/bench_torch.py, it prints the variants (one thread and several) and
+  milliseconds per record of a training step, the median over the batches, on the same records. Needs torch, numpy and
+  torchdiffeq.
 """
 import argparse
 import json
@@ -66,7 +66,7 @@ def settings_of(name):
 # ---- Batches ---------------------------------------------------------------------------------------------------------
 
 def rows_of(record):
-    """A record of bench_torch.py as rows; a time at which nothing was observed is none."""
+    """The rows of a record of bench_torch.py; times without any observation are left out."""
     t, both = record
     seen = both[:, D:].any(1)
     to = lambda a: torch.tensor(a[seen], dtype=torch.get_default_dtype())
@@ -79,12 +79,12 @@ def packed(parts, sizes):
 
 
 def active(lengths):
-    """How many records have a row at each step."""
+    """The number of records that have a row at each step."""
     return [sum(n > i for n in lengths) for i in range(lengths[0])]
 
 
 def derived(rows):
-    """What recurrent models are fed with."""
+    """The inputs of recurrent models."""
     zero = torch.zeros(D)
     has = plain.last_before(plain.Rows(rows.t, torch.ones_like(rows.x), rows.m), zero)
     return dict(t=rows.t[:, None], x=rows.x, m=rows.m, gap=plain.since_last(rows.t)[:, None],
@@ -146,7 +146,7 @@ def imputed(rec, fed):
 
 
 def shrinking(state, n, done):
-    """The states of the n records that go on; the others join `done`."""
+    """The states of the first n records, which continue; the other records are appended to `done`."""
     if n < len(state):
         done.append(state[n:])
         state = state[:n]
@@ -158,7 +158,7 @@ def collected(state, done):
 
 
 def gates_to_state(gx, gh, h):
-    """torch's GRU from both shares of its gates."""
+    """torch's GRU, from the input's and the state's part of its gates."""
     N = h.shape[1]
     r, z = torch.sigmoid(gx[:, :2 * N] + gh[:, :2 * N]).chunk(2, 1)
     return torch.lerp(torch.tanh(torch.addcmul(gx[:, 2 * N:], r, gh[:, 2 * N:])), h, z)
@@ -204,7 +204,8 @@ def phased_states(rec, batch):
 # ---- ODE-RNN ---------------------------------------------------------------------------------------------------------
 
 class Ticks:
-    """Every record's Euler steps and updates: at a tick a step, 0 before the first row, then perhaps an update."""
+    """Every record's Euler steps and updates: each tick is a step (0 before the first row), and then possibly an
+    update."""
 
     def __init__(self, settings, rows):
         helper = plain.OdeRnn(settings)
@@ -234,7 +235,7 @@ def ode_rnn_states(rec, batch):
     gate_share, new_share = torch.cat(shares[:2], 1).split(ticks.sizes), shares[2].split(ticks.sizes)
     first = torch.cat([part[0].weight[:, :2 * N] for part in nets[:2]]).t()
     candidate = nets[2][0].weight[:, :2 * N].t()
-    # Second layers of both gates side by side, zero where one would see the other's units.
+    # Second layers of both gates side by side, with zeros where one would read the other's units.
     second = torch.block_diag(nets[0][2].weight, nets[1][2].weight).t()
     bias = torch.cat((nets[0][2].bias, nets[1][2].bias))
     both = ticks.seen.new_zeros(ticks.sizes[0], 2 * N)
@@ -277,7 +278,7 @@ def interpolation_batch(batch, settings):
 
 
 def held_out(group):
-    """A fifth of the cells of a record's channel, where that is two or more."""
+    """A fifth of the cells of a record's channel, if that is two or more."""
     held = torch.zeros(len(group), dtype=torch.bool)
     for g in group.unique():
         mine = (group == g).nonzero().flatten()
@@ -288,8 +289,9 @@ def held_out(group):
 
 
 def kernels(rec, cells, points, B, lengths=None):
-    """Kernel averages (B, K, D), log lambda and, without lengths, the sharp averages. points (K), not yet scaled, or
-    (B, K) of which a record has `lengths`, longest first. A few records at a time, so that the cache holds them."""
+    """Kernel averages (B, K, D), log lambda and, without lengths, the sharp averages. points is (K), not yet scaled, or
+    (B, K) with `lengths` points per record, longest first. It takes a few records at a time, so that they fit in the
+    cache."""
     parts = []
     for first in range(0, B, CHUNK):
         count = min(CHUNK, B - first)
@@ -312,7 +314,7 @@ def kernels_of_some(rec, cells, points, B, with_sharp):
     weight = torch.exp(score - best[group])
 
     def average(w):
-        """The kernel's sum, and the average; both (B, K, D)."""
+        """The sum of the kernel and its average; both (B, K, D)."""
         total = score.new_zeros(shape).index_add(0, group, w)
         weighted = score.new_zeros(shape).index_add(0, group, w * value[:, None])
         return total, (weighted / (total + (total == 0))).view(B, D, -1).transpose(1, 2)
@@ -345,7 +347,7 @@ def interpolation_loss(model, batch):
 # ---- SeFT ------------------------------------------------------------------------------------------------------------
 
 def set_batch(batch, settings, groups=4):
-    """Cells padded to the largest set of a group of records of about one size."""
+    """Cells padded to the largest set within a group of records of similar size."""
     record, _, channel, time, value = flat_cells(batch.rows)
     sizes = torch.bincount(record, minlength=len(batch.rows))
     order = sizes.argsort()
@@ -411,7 +413,7 @@ def combined(ks, weights):
 
 
 def dopri5(f, y, tau, rtol, atol):
-    """y (R, Z) at tau (R, Q) >= 0, ascending or 0 behind the last: (R, Q, Z). Every row takes steps of its own."""
+    """y (R, Z) at tau (R, Q) >= 0, ascending, with 0 after the last: (R, Q, Z). Every row takes its own steps."""
     end, t = tau.amax(1, keepdim=True), torch.zeros(len(y), 1, dtype=tau.dtype)
     fy = f(y)
     h = first_step(f, y, fy, rtol, atol)
@@ -434,7 +436,7 @@ def dopri5(f, y, tau, rtol, atol):
         t = torch.where(accepted, t + h, t)
         y, fy, h = torch.where(accepted, after, y), torch.where(accepted, ks[-1], fy), h * factor
     starts, ends = torch.cat(starts, 1), torch.cat(ends, 1)                              # (R, steps)
-    step = (tau[:, :, None] <= ends[:, None]).to(torch.uint8).argmax(2)                  # the first that reaches tau
+    step = (tau[:, :, None] <= ends[:, None]).to(torch.uint8).argmax(2)                  # the first step that reaches tau
     row = torch.arange(len(y))[:, None]
     x = (tau - starts[row, step]) / (ends - starts).clamp_min(1e-12)[row, step]
     powers = torch.stack([x ** i for i in range(5)], 2).unsqueeze(2)                     # (R, Q, 1, 5)
@@ -498,7 +500,7 @@ def batch_loss(model, batch, noise):
 
 
 def make(settings):
-    """The plain model's parameters as they are at the start, but nowhere zero where the check would be blind."""
+    """The plain model's initial parameters, without zeros that would hide errors from the check."""
     model = plain.build(settings)
     with torch.no_grad():
         if settings.architecture not in ("phased-lstm", "ip-nets", "seft"):
@@ -548,7 +550,8 @@ class Training:
 
 
 def variants_of(settings, threads):
-    """What torch.compile could fuse, the steps of a loop that shrinks as records end, has a shape of its own at each step."""
+    """torch.compile could fuse the steps of a loop that shrinks as records end, but there every step has another
+    shape."""
     counts = {"plain": threads} | ({"plain, 1 thread": 1} if threads > 1 else {})
     return {name: (count, None, lambda: Training(settings)) for name, count in counts.items()}
 

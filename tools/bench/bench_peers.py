@@ -1,24 +1,26 @@
 #!/usr/bin/env python3
-"""mtan and its peers on the same records, one after the other, several rounds: medians and ratios.
+"""Times mtan and its peers on the same records, one after the other, in several rounds: medians and ratios.
 
     tools/bench/bench_peers.py [--data DIR] [--reference CHECKOUT] [--rounds 3] [--batches 6] [--threads 2]
                          [--only WORK,...] [--backend NAME] [--out build/bench-peers.json]
 
-Peers: torch-tuned (tools/bench/bench_torch.py; for the baselines, gru-d-train and so on, tools/bench/bench_baselines.py), onnxruntime
-(inference; the tuned model exported), published (the published code's own classes on the CPU; needs --reference). Each is taken at its
-best: all its variants (torch.compile, a frozen trace, threads, settings of a session and so on) are timed in turns with mtan, and the
-ratio is to the fastest whose outputs are those of the plain one. Other arithmetic, bf16 and int8, is shown apart: it counts against
-mtan's int8 alone. A peer or a variant that cannot run is named as missing, with the reason. From the second round on, variants that
-took more than twice as long as the fastest are left out; the published code has one round, as it takes long.
+Peers: torch-tuned (tools/bench/bench_torch.py; for the baselines, gru-d-train and so on,
+tools/bench/bench_baselines.py), onnxruntime (inference; the tuned model exported), published (the published code's own
+classes on the CPU; needs --reference). Each counts at its best: all its variants (torch.compile, a frozen trace,
+threads, session settings and so on) are timed in turns with mtan, and the ratio is to the fastest variant whose outputs
+equal those of the plain one. Other arithmetic, bf16 and int8, is shown separately and only compared with mtan's int8. A
+peer or a variant that cannot run is listed as missing, with the reason. From the second round on, variants that took
+more than twice as long as the fastest are left out; the published code has only one round, because it is slow.
 
-Single records run on one thread. DIR holds set-a.tar.gz; without it every program generates records with its statistics.
-Every peer is a process of its own that waits while another one is timed; starting, reading, padding, compiling and exporting are not
-timed. The published code takes three steps (after one to warm up: single steps differ several times over), padded to the longest
-record of all, as it does. --only mtand is the six rows of mTAND. What torch.compile makes is kept in build/inductor
-(TORCHINDUCTOR_CACHE_DIR); --rounds 0 makes it and measures nothing, for which the machine may be busy.
+Single records run on one thread. DIR holds set-a.tar.gz; without it every program generates records with its
+statistics. Every peer is a separate process that waits while another one is timed; starting, reading, padding,
+compiling and exporting are not timed. The published code takes three steps (after one to warm up: single steps differ
+by a factor of several), padded to the longest record of all, as in its own scripts. --only mtand selects the six rows
+of mTAND. Programs compiled by torch.compile are kept in build/inductor (TORCHINDUCTOR_CACHE_DIR); --rounds 0 compiles
+them and measures nothing, so the machine may be busy meanwhile.
 
-Needs build/release/bench (make bench-peers builds it); the peers need torch, numpy, onnx and onnxruntime, torch.compile a C++
-compiler, the published code scikit-learn as well. Progress goes to stderr.
+Needs build/release/bench (make bench-peers builds it); the peers need torch, numpy, onnx and onnxruntime, torch.compile
+a C++ compiler, the published code also scikit-learn. Progress goes to stderr.
 """
 import argparse
 import json
@@ -34,7 +36,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 BUILD = HERE.parent.parent / "build"
 BENCH = BUILD / "release" / "bench"
-WORKS = {  # mtan's row: model, what is measured
+WORKS = {  # mtan's row: model, kind of work
     "enc-train": ("enc", "train"),
     "full-train": ("full", "train"),
     "interp-train": ("interp", "train"),
@@ -46,15 +48,15 @@ MTAND = list(WORKS)
 BASELINES = ("rnn-impute", "rnn-dt", "rnn-decay", "gru-d", "phased-lstm", "ip-nets", "seft", "rnn-vae", "ode-rnn", "l-ode-rnn",
              "l-ode-ode")
 WORKS.update({name + "-train": (name, "train") for name in BASELINES})
-SINGLES = 60  # single records timed, as the peers do
+SINGLES = 60  # single records timed, as for the peers
 PEERS = ("torch-tuned", "onnxruntime", "published")
-BARS = {  # with AVX-512 and two threads (singles: one); half of each with AVX2 alone
+BARS = {  # with AVX-512 and two threads (single records: one thread); half of each with only AVX2
     ("enc-train", "torch-tuned"): 3.5, ("full-train", "torch-tuned"): 3.5, ("interp-train", "torch-tuned"): 4,
     ("enc-infer-batch", "torch-tuned"): 4, ("enc-infer-single", "torch-tuned"): 8, ("enc-infer-single", "onnxruntime"): 3,
     ("enc-train", "published"): 250, ("full-train", "published"): 35, ("interp-train", "published"): 50,
 }
-EQUAL = 1  # a baseline's training step is to be as fast as its PyTorch form, on any CPU
-WORTH_MORE_ROUNDS = 2  # of the fastest variant's time
+EQUAL = 1  # a baseline's training step should be as fast as its PyTorch version, on any CPU
+WORTH_MORE_ROUNDS = 2  # times the fastest variant's time
 REST = 0.2  # seconds until a library's idle threads sleep
 
 
@@ -86,10 +88,12 @@ def mtan_row(work, threads, args):
     return row["backend"], row["ms_per_record"]
 
 
-# ---- Peers: a process each, which waits while others are timed -------------------------------------------------------------
+# ---- Peers: a process each, which waits while others are timed
+# -------------------------------------------------------------
 
 class Peer:
-    """.variants: {name: {"threads", "other": arithmetic or None, "difference" or "missing"}}, as its process tells them."""
+    """.variants: {name: {"threads", "other": arithmetic or None, "difference" or "missing"}}, as reported by its
+    process."""
 
     def __init__(self, command):
         kept = {"TORCHINDUCTOR_CACHE_DIR": str(BUILD / "inductor"), "TORCH_LOGS": "-all"}
@@ -121,7 +125,7 @@ class Peer:
 
 
 def peer_command(peer, model, what, threads, args):
-    """None: it has no such work."""
+    """The command of a peer; None: it does not have this work."""
     if peer != "torch-tuned" and (what == "train" if peer == "onnxruntime" else model in BASELINES):
         return None
     if peer == "published" and not args.reference:
@@ -167,14 +171,15 @@ def published_worker(model, what, args):
 # ---- ONNX Runtime --------------------------------------------------------------------------------------------------------
 
 def export(tuned, model, example, path):
-    """The tuned model with groups of any length as an ONNX file; its inputs are called t0, v0, t1, v1 and so on."""
+    """Writes the tuned model with groups of any length as an ONNX file; its inputs are called t0, v0, t1, v1 and so
+    on."""
     import warnings
     import torch
     exported, tensors = tuned.Flat(tuned.make(model)).eval(), tuned.flat(example)
     names = ["%s%d" % ("tv"[i % 2], i // 2) for i in range(len(tensors))]
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        exported(*tensors)  # leaves the products of weights as constants
+        exported(*tensors)  # keeps the products of weights as constants
         torch.onnx.export(exported, tensors, str(path), dynamo=False, input_names=names, output_names=["logits"], opset_version=17,
                           dynamic_axes={name: {0: "B" + name, 1: "L" + name} for name in names} | {"logits": {0: "B"}})
     return exported
@@ -233,7 +238,7 @@ def onnx_variants(what, padded, grouped, threads):
 
 
 class Expected:
-    """The model that was exported, in PyTorch: what the sessions are compared with. Not timed here."""
+    """The exported model in PyTorch, which the sessions are compared with. Not timed here."""
 
     def __init__(self, model):
         self.model = model
@@ -276,7 +281,7 @@ def cpu_flags():
 
 
 def versions():
-    """What the peers' libraries call themselves, without importing them here."""
+    """Versions of the peers' libraries, without importing them here."""
     from importlib import metadata
     found = []
     for name in ("torch", "onnxruntime"):
@@ -288,14 +293,14 @@ def versions():
 
 
 def describe():
-    """(the machine in a line, share of the bars that applies, the instruction set that decides it)"""
+    """(the machine in a line, the fraction of the bars that applies, the instruction set that decides it)"""
     name, flags = cpu_flags()
     share, widest = (1, "AVX-512") if "avx512f" in flags else (.5, "AVX2") if "avx2" in flags else (None, platform.machine())
     return "%s, %d CPUs, %s, %s, %s" % (name, os.cpu_count(), widest, platform.system(), versions()), share, widest
 
 
 class Found:
-    """What is timed: mtan's rows by name, the peers' variants by (model, what, peer, variant)."""
+    """The timings: mtan's rows by name, the peers' variants by (model, work, peer, variant)."""
 
     def __init__(self):
         self.mtan, self.backends, self.variants, self.times, self.missing = {}, {}, {}, {}, []
@@ -305,7 +310,7 @@ class Found:
         say("%s %s  %s%s: missing: %s" % (model, what, peer, ", " + variant if variant else "", reason))
 
     def slow(self, key):
-        """Is a variant far behind the fastest of its peer that computes the same as the plain one?"""
+        """Is a variant far behind the fastest one of its peer with the plain variant's outputs?"""
         rivals = [statistics.median(times) for other, times in self.times.items()
                   if other[:3] == key[:3] and self.variants[other]["other"] is None]
         return key in self.times and statistics.median(self.times[key]) > WORTH_MORE_ROUNDS * min(rivals)
@@ -373,7 +378,8 @@ def variant_rows(found):
 
 
 def ratio_rows(works, found, variants, share):
-    """Each row of mtan against the fastest variant of each peer: of the same arithmetic, or of any if the row is int8."""
+    """Compares each row of mtan with the fastest variant of each peer: of the same arithmetic, or of any if the row is
+    int8."""
     rows = []
     for work in works:
         mine = statistics.median(found.mtan[work])

@@ -1,27 +1,29 @@
 #!/usr/bin/env python3
-"""mTAND in PyTorch, tuned: the peer that `make bench-peers` measures mtan against.
+"""mTAND in PyTorch, tuned: the peer that `make bench-peers` compares mtan with.
 
     tools/bench/bench_torch.py enc|full|interp --work train|batch|single [--threads 2] [--batches 12] [--data DIR] [--serve]
     tools/bench/bench_torch.py enc|full|interp --reference CHECKOUT [--data DIR]
 
-The models of the recipes physionet-enc, -full and -interp, with the parameters of the published code, and its
-numbers: --reference checks that and prints the largest differences instead of times. What makes it fast:
-  - attention weights once per (query, time), numerator and denominator in one product;
-  - whatever stands between two products on the weight side alone is multiplied out first: query and key projections, the
-    encoder's output projection with the GRU's input weights, the decoder's with the first layer behind it;
-  - the decoder projects before it attends, and all samples of a record are columns of one product;
-  - the records of a batch are sorted by length and attended to in a few groups, each padded to its own longest record;
-  - in inference that product of weights is made once, not per call; fused Adam; no denormals.
-Tried and left out, because it gained nothing: a GRU with its own backward pass.
+The models of the recipes physionet-enc, -full and -interp, with the parameters of the published code, and its numbers:
+--reference checks that and prints the largest differences instead of times. The techniques that make it fast:
+- attention weights once per (query, time), numerator and denominator in one product;
+- adjacent products of weights are multiplied first: query and key projections, the encoder's output projection with the
+  GRU's input weights, the decoder's with the first layer after it;
+- the decoder projects before it attends, and all samples of a record are columns of one product;
+- the records of a batch are sorted by length and attended to in a few groups, each padded to its own longest record;
+- in inference those products of weights are computed once, not per call; fused Adam; no denormals. Tried and left out,
+  without a gain: a GRU with its own backward pass.
 
-What PyTorch offers beyond that are variants, each timed by itself: one thread, torch.compile, torch.compile with the GRU's steps
-unrolled, a frozen trace, oneDNN's recurrent layer; and apart, as they compute something else, bf16 autocast and int8. A variant
-counts when its outputs (in training: loss and gradients) are those of the plain model to LIMITS; one that fails says why.
+Further features of PyTorch are variants, each timed separately: one thread, torch.compile, torch.compile with the GRU's
+steps unrolled, a frozen trace, oneDNN's recurrent layer; and separately, because they compute something else, bf16
+autocast and int8. A variant counts if its outputs (in training: loss and gradients) equal those of the plain model to
+LIMITS; a variant that fails reports the reason.
 
-Prints a JSON line that names the variants, then one per variant: training and batched inference in milliseconds per record,
-inference of one record in milliseconds (the median over the inputs). With --serve it times a variant for each line of standard
-input that names one, so that others can take turns. Making and padding batches and compiling are not timed.
-Records come from DIR/set-a.tar.gz, or are generated with its statistics. Needs torch and numpy; --reference also needs scikit-learn.
+Prints a JSON line that lists the variants, then one line per variant: training and batched inference in milliseconds
+per record, inference of one record in milliseconds (the median over the inputs). With --serve it times a variant for
+each line of standard input that names one, so that other programs can take turns. Making and padding batches and
+compiling are not timed. Records come from DIR/set-a.tar.gz, or are generated with its statistics. Needs torch and
+numpy; --reference also needs scikit-learn.
 """
 import argparse
 import json
@@ -45,12 +47,12 @@ CHANNELS = ("Age Gender Height ICUType Weight Albumin ALP ALT AST Bilirubin BUN 
 D = len(CHANNELS)
 E = 128     # time embedding
 STD = 0.01  # of the observation noise
-SIZES = {   # batch, hidden, latent, reference points, samples, share of the time points that condition
+SIZES = {   # batch, hidden, latent, reference points, samples, fraction of the time points that condition
     "enc": (128, 128, 0, 128, 1, 1.0),
     "full": (50, 256, 20, 128, 1, 1.0),
     "interp": (32, 64, 16, 64, 5, 0.9),
 }
-SINGLES = 240  # as `bench` takes
+SINGLES = 240  # as in `bench`
 LONGEST = 203  # time stamps of set-a's longest record
 GROUPS = 4
 
@@ -58,7 +60,7 @@ GROUPS = 4
 # ---- Records: (times (L), values and mask side by side (L, 2D)) ------------------------------------------------------
 
 def parse(text):
-    """One file of the challenge: times on a grid of 0.016 h, as a share of 48 h; repeated values averaged."""
+    """One file of the challenge: times on a grid of 0.016 h, as a fraction of 48 h; repeated values averaged."""
     cells = {(0.0, None): []}
     column = {name: i for i, name in enumerate(CHANNELS)}
     for line in text.splitlines()[1:]:
@@ -77,7 +79,7 @@ def parse(text):
 
 
 def read_records(folder, limit=None):
-    """The first records of set-a by id, scaled as the published code scales them: (x - min) / max."""
+    """The first records of set-a by id, scaled as in the published code: (x - min) / max."""
     with tarfile.open(Path(folder) / "set-a.tar.gz") as archive:
         files = {Path(m.name).stem: archive.extractfile(m).read() for m in archive if m.name.endswith(".txt")}
     records = [parse(files[name].decode()) for name in sorted(files)[:limit]]
@@ -125,14 +127,14 @@ def pad(records, length=0):
 
 
 def group(records, groups=GROUPS):
-    """A batch: the records sorted by length, in groups of about one size, each padded to its own longest record."""
+    """A batch: the records sorted by length, in groups of similar size, each padded to its own longest record."""
     records = sorted(records, key=lambda r: len(r[0]))
     edges = [len(records) * i // groups for i in range(groups + 1)]
     return [pad(records[a:b]) for a, b in zip(edges, edges[1:]) if b > a]
 
 
 def inputs_of(work, records, size, form):
-    """(batches, or single records if that is the work, each in a form; records of an input)"""
+    """(batches, or single records if that is the work, each in the given form; number of records in an input)"""
     if work == "single":
         return [form([r]) for r in records[:SINGLES]], 1
     return [form(records[i:i + size]) for i in range(0, len(records) - size + 1, size)], size
@@ -141,7 +143,8 @@ def inputs_of(work, records, size, form):
 # ---- The models ------------------------------------------------------------------------------------------------------
 
 class TimeAttention(nn.Module):
-    """att.linears.{0,1,2} are query, key and output; one head. The key's bias is dead: it cancels in the softmax."""
+    """att.linears.{0,1,2} are query, key and output; one head. The key's bias has no effect: it cancels in the
+    softmax."""
 
     def __init__(self, inputs, outputs):
         super().__init__()
@@ -149,7 +152,7 @@ class TimeAttention(nn.Module):
 
 
 def of_weights(method):
-    """A method that depends on weights alone: without gradients its value is kept until training begins or ends."""
+    """A method that depends only on weights: without gradients, its value is cached until training begins or ends."""
     def value(self):
         if torch.is_grad_enabled():
             return method(self)
@@ -193,7 +196,7 @@ class Timed(nn.Module):
 
 
 def interpolate(rows, embedded, both):
-    """(B, K, 2D): channels interpolated at the reference points, and which channels were seen at all."""
+    """(B, K, 2D): channels interpolated at the reference points, and which channels were observed at all."""
     scores = rows @ embedded.transpose(1, 2)
     mask = both[..., D:]
     live = mask.amax(-1).unsqueeze(1)
@@ -205,7 +208,8 @@ def interpolate(rows, embedded, both):
 
 
 def run_gru(x, weights):
-    """(states, last state) of nn.GRU with these flat weights over x (B, T, I); eight of them: in both directions."""
+    """(states, last state) of nn.GRU with these flat weights over x (B, T, I); with eight weights, in both
+    directions."""
     both_ways = len(weights) == 8
     start = x.new_zeros(2 if both_ways else 1, x.size(0), weights[1].size(1))
     return torch._VF.gru(x, start, weights, True, 1, 0.0, False, both_ways, True)
@@ -221,7 +225,7 @@ class Encoder(Timed):
 
     @of_weights
     def gru_weights(self):
-        """The weights of self.gru_rnn, the output projection in front of it multiplied into those of the input."""
+        """The weights of self.gru_rnn, with the output projection before it multiplied into the input weights."""
         out, weights = self.att.linears[2], list(self.gru_rnn._flat_weights)
         for i in range(0, len(weights), 4):  # input, recurrent, and their biases, per direction
             weights[i], weights[i + 2] = weights[i] @ out.weight, torch.addmv(weights[i + 2], weights[i], out.bias)
@@ -233,7 +237,7 @@ def classifier_layers(hidden):
 
 
 class Enc(Encoder):
-    run_gru = staticmethod(run_gru)  # a variant has another
+    run_gru = staticmethod(run_gru)  # a variant replaces it
 
     def __init__(self, hidden, latent, points, samples, keep):
         super().__init__(2 * D, hidden, points)
@@ -271,7 +275,7 @@ class Generator(Timed):
         return first.weight @ out.weight, torch.addmv(first.bias, first.weight, out.bias)
 
     def one_group(self, rows, offset, bias, t, part):
-        """(S, b, L, D) at times t (b, L) from what the reference points project, part (b, K, S * units)."""
+        """(S, b, L, D) at times t (b, L), from the projections of the reference points, part (b, K, S * units)."""
         weights = torch.softmax(F.linear(self.embed(t), rows, offset), -1)
         hidden = (weights @ part).view(*t.shape, -1, len(bias))
         return self.z0_to_obs[2](F.relu(hidden + bias)).permute(2, 0, 1, 3)
@@ -308,7 +312,7 @@ class Full(nn.Module):
         return self.classifier(mean) if self.classifier else torch.cat([x[0].flatten(0, 1) for x in self.dec(mean[None], batch)])
 
     def draw(self, batch):
-        """What is random in the loss: noise (S, B, K, Z), and the time points that condition."""
+        """The random part of the loss: noise (S, B, K, Z), and the time points that condition."""
         shown = [torch.rand(*t.shape, 1) < self.keep for t, _ in batch] if self.keep < 1 else None
         return torch.randn(self.samples, sum(len(t) for t, _ in batch), *self.shape), shown
 
@@ -338,7 +342,7 @@ def make(name):
 # ---- The published code ----------------------------------------------------------------------------------------------
 
 def published(checkout):
-    """The modules `models` and `utils` of a checkout. They want torchvision for a download that is not made here."""
+    """The modules `models` and `utils` of a checkout, which import torchvision for a download that is not made here."""
     for name in ("torchvision", "torchvision.datasets", "torchvision.datasets.utils"):
         sys.modules.setdefault(name, types.ModuleType(name))
     sys.modules["torchvision.datasets.utils"].download_url = None
@@ -349,7 +353,8 @@ def published(checkout):
 
 
 def published_model(checkout, name):
-    """(its modules by our names, its loss of (x, mask, times in one tensor; labels; noise), its prediction of a batch)."""
+    """(its modules under our names, its loss of (x, mask, times in one tensor; labels; noise), its prediction for a
+    batch)"""
     models, utils = published(checkout)
     _, hidden, latent, points, samples, keep = SIZES[name]
     query = torch.linspace(0, 1, points)
@@ -385,7 +390,7 @@ def published_model(checkout, name):
 
 
 def whole(times, both):
-    """A batch as the published code takes it: values, mask and times in one tensor."""
+    """A batch in the published code's form: values, mask and times in one tensor."""
     return torch.cat([both, times.unsqueeze(-1)], -1)
 
 
@@ -435,7 +440,7 @@ def enumerate_rows(model, batch):
 # ---- Time ------------------------------------------------------------------------------------------------------------
 
 def milliseconds(call, inputs):
-    """Median over the inputs, the first of them run once before."""
+    """Median over the inputs; the first input is also run once before."""
     call(inputs[0])
     times = []
     for one in inputs:
@@ -452,20 +457,20 @@ def apart(found, expected):
 # ---- Variants --------------------------------------------------------------------------------------------------------
 # Each has .run(input), which is timed, and .outputs(input), which is compared with the plain one's.
 
-CHECKED = 20  # single records whose outputs are compared; of batches one
-LIMITS = {False: 1e-4, True: 0.1}  # relative difference from the plain model: of the same arithmetic, of another
+CHECKED = 20  # single records whose outputs are compared; for batches, one
+LIMITS = {False: 1e-4, True: 0.1}  # relative difference from the plain model: with the same arithmetic, with another
 BF16, INT8, UNROLLED = "bf16", "int8", 16
 
 
 def allow_shapes():
-    """Every length of a batch's groups is one compiled program, not one each."""
+    """Compiles one program for all lengths of a batch's groups, instead of one for each."""
     torch._dynamo.config.recompile_limit = 64
     torch.fx.experimental._config.use_duck_shape = False
 
 
 class Training:
     def __init__(self, name, change=None, other=None):
-        torch.manual_seed(0)  # all variants begin with the same weights
+        torch.manual_seed(0)  # all variants start from the same weights
         self.other, self.model = other, change(make(name)) if change else make(name)
         self.compiles = change is not None
         self.labels = torch.arange(SIZES[name][0]) % 2
@@ -489,7 +494,7 @@ class Training:
 
 
 class Inference:
-    """change: a function that gets the model and returns what is called with a batch instead of it."""
+    """change: a function that takes the model and returns the callable used for batches instead of it."""
 
     def __init__(self, name, change=None, other=None):
         torch.manual_seed(0)
@@ -507,8 +512,8 @@ class Inference:
 
 
 def compiled(model):
-    """With what is done to each group of a batch compiled for all lengths. (All of the loss: minutes to compile, as for every
-    number of groups; the GRU cannot be: it would be unrolled.)"""
+    """Compiles the work on each group of a batch, for all lengths. (The whole loss would take minutes to compile, again
+    for every number of groups; the GRU cannot be compiled, as it would be unrolled.)"""
     for part in model.modules():
         if isinstance(part, Timed):
             part.one_group = torch.compile(part.one_group, dynamic=True)
@@ -516,7 +521,7 @@ def compiled(model):
 
 
 def some_steps(h, inputs, across, bias):
-    """A GRU's state after the steps of inputs (B, T, 3N), as torch unrolls it when it compiles."""
+    """A GRU's state after the steps of inputs (B, T, 3N), in the form that torch unrolls when it compiles."""
     n = h.size(1)
     for at in inputs.unbind(1):
         now = torch.addmm(bias, h, across)
@@ -559,7 +564,7 @@ def frozen_on(example):
     def frozen(model):
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model(example)  # leaves the products of weights as constants
+            model(example)  # keeps the products of weights as constants
             traced = torch.jit.optimize_for_inference(torch.jit.freeze(torch.jit.trace(Flat(model).eval(), flat(example))))
         return lambda batch: traced(*flat(batch))
     return frozen
@@ -576,7 +581,7 @@ def onednn(model):
 
 
 def quantized(model):
-    """Dynamic int8 of the GRU, which has the projection in front of it multiplied in, and of the layers behind it."""
+    """Dynamic int8 of the GRU, with the projection before it multiplied in, and of the layers after it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from torch.ao.quantization import quantize_dynamic
@@ -589,7 +594,7 @@ def quantized(model):
 
 
 def variants_of(name, work, example, threads):
-    """{name: (threads, other arithmetic or None, how it is made)}, the plain one first."""
+    """{name: (threads, other arithmetic or None, function that makes it)}, the plain one first."""
     if work == "train":
         found = {"plain": (threads, None, lambda: Training(name)),
                  "compile": (threads, None, lambda: Training(name, compiled)),
@@ -608,35 +613,35 @@ def variants_of(name, work, example, threads):
 
 
 def check_variant(told, found, expected):
-    """What is said of a variant, its difference from the plain one filled in; too large a one is an error."""
+    """Fills in a variant's difference from the plain one; too large a difference is an error."""
     told["difference"] = float("%.2g" % apart(found, expected))
     if not told["difference"] <= LIMITS[told["other"] is not None]:
         raise ValueError("its outputs differ by %g of their norm" % told["difference"])
 
 
 def prepared(variants, inputs, checked):
-    """{name: object with .run}, {name: what is said of it}: made, compared with the first on some inputs, compiled for
-    all."""
+    """{name: object with .run}, {name: description}: made, compared with the first variant on some inputs, and compiled
+    for all."""
     ready, told, expected = {}, {}, None
     for name, (threads, other, build) in variants.items():
         torch.set_num_threads(threads)
         told[name] = {"threads": threads, "other": other}
         try:
             made = build()
-            if len(variants) > 1:  # else there is nothing to compare, and a run may take long
+            if len(variants) > 1:  # otherwise there is nothing to compare, and a run may take long
                 found = torch.cat([torch.as_tensor(made.outputs(one)).float().flatten() for one in inputs[:checked]])
                 expected = found if expected is None else expected
                 check_variant(told[name], found, expected)
             for one in inputs if getattr(made, "compiles", False) else []:
                 made.run(one)  # every length
             ready[name] = made
-        except Exception as error:  # whatever a library says of what it cannot do
+        except Exception as error:  # libraries report unsupported features in any way
             told[name]["missing"] = (str(error).strip() or repr(error)).splitlines()[0][:200]
     return ready, told
 
 
 def serve(variants, inputs, records, on_request):
-    """Times variants, all of them or those that standard input names, one per line. records: of an input."""
+    """Times variants: all of them, or those named on standard input, one per line. records: per input."""
     ready, told = prepared(variants, inputs, CHECKED if records == 1 else 1)
     print(json.dumps(told), flush=True)
     for line in sys.stdin if on_request else ready:

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""How the time and the memory of build/mtan grow, as Markdown: one thing grows, all others stay.
+"""Measures how the time and the memory of build/mtan grow, as Markdown: one size grows, all others stay.
 
     tools/bench/growth.py [--mtan build/mtan] [--only AXIS,...] [--most N] [--rounds 3]
 
-A row is a process of its own on made events in a CSV: seconds of CPU (the least of the rounds, as machines are shared) and
-the largest resident memory, everything included: start, reading, writing. Its exponent is that of the seconds since the row
-before: 1 is linear. Rows of less than a tenth of a second have none, they measure the start. --most leaves out larger sizes.
+A row is a separate process on made-up events in a CSV: seconds of CPU time (the minimum of the rounds, because machines
+are shared) and the peak resident memory, everything included: start, reading, writing. Its exponent compares its
+seconds with those of the row before: 1 is linear. Rows of less than a tenth of a second have no exponent, since they
+measure the start. --most leaves out larger sizes.
 """
 import argparse
 import math
@@ -20,7 +21,7 @@ from collections import namedtuple
 from pathlib import Path
 
 MTAN = Path(__file__).resolve().parent.parent.parent / "build" / "mtan"
-LEAST = 0.1  # seconds that an exponent can be taken of
+LEAST = 0.1  # shortest time, in seconds, for an exponent
 
 # ---- What is measured ------------------------------------------------------------------------------------------------------
 
@@ -47,7 +48,7 @@ Cost = namedtuple("Cost", "cpu wall megabytes")
 
 
 def write_events(folder, sizes):
-    """Records whose label shifts their values; an observation a time unit, of a channel drawn at random."""
+    """Records whose label shifts their values; one observation per time unit, of a channel drawn at random."""
     draw = random.Random(1)
     channels = ["c%d" % c for c in range(sizes["channels"])]
     with open(folder / "events.csv", "w") as events, open(folder / "labels.csv", "w") as labels, \
@@ -85,7 +86,7 @@ def run(mtan, folder, work, sizes):
 
 
 def measure(mtan, folder, work, sizes, rounds):
-    """The least of each over the rounds; what takes long is run once."""
+    """The minimum of each over the rounds; slow runs are made once."""
     costs = [run(mtan, folder, work, sizes)]
     while len(costs) < rounds and costs[0].wall < 5:
         costs.append(run(mtan, folder, work, sizes))
@@ -95,7 +96,7 @@ def measure(mtan, folder, work, sizes, rounds):
 # ---- Tables ----------------------------------------------------------------------------------------------------------------
 
 def memory_cell(cost):
-    """A child starts as a copy of this process, whose memory is the least that the system reports."""
+    """A child starts as a copy of this process, whose memory is therefore the least that the system reports."""
     least = megabytes(resource.getrusage(resource.RUSAGE_SELF))
     return "%.0f" % cost.megabytes if cost.megabytes > 1.1 * least else "< %.0f" % math.ceil(1.1 * least)
 
@@ -109,7 +110,7 @@ def cells(cost, before, factor):
 
 
 def thread_cells(cost, first):
-    """Threads share the work, so it is the clock that counts."""
+    """Threads share the work, so wall clock time counts here."""
     return ["%.2f" % cost.wall, memory_cell(cost), "%.2f" % (first.wall / cost.wall)]
 
 

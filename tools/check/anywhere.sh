@@ -1,7 +1,8 @@
 #!/bin/sh
-# `make demo` and a small `make test` on a machine that has a C compiler and make: a fresh copy, nothing that could fetch on PATH,
-# none of the system's headers for tools/deps.sh. All three dependencies must have been replaced by their stand-ins, each said in one
-# line, and what is found later must take their place. The whole takes half a minute on two idle cores.
+# Runs `make demo` and a small `make test` as on a machine that has only a C compiler and make: a fresh copy, no program
+# on PATH that could download, none of the system's headers for tools/deps.sh. All three dependencies must be replaced
+# by their stand-ins, each reported in one line, and dependencies found later must replace the stand-ins. The whole
+# takes half a minute on two idle cores.
 set -eu
 cd "$(dirname "$0")/../.."
 dir=$(mktemp -d "${TMPDIR:-/tmp}/mtan.XXXXXX")
@@ -14,11 +15,11 @@ for file in *; do
     case $file in build | runs) ;; *) cp -R "$file" "$dir/copy" ;; esac
 done
 
-# All programs of PATH but those that fetch. Links of ccache to itself would not find the compilers.
+# All programs of PATH except those that download. Links of ccache to itself would not find the compilers.
 IFS=:
 for folder in $PATH; do
     case $folder in /*ccache*) continue ;; esac
-    [ ! -d "$folder" ] || ln -s "$folder"/* "$dir/bin" 2>/dev/null || : # the first of a name stays
+    [ ! -d "$folder" ] || ln -s "$folder"/* "$dir/bin" 2>/dev/null || : # the first program of a name wins
 done
 unset IFS
 for program in apt apt-get aptitude dpkg curl wget git brew port conda pip 'pip[0-9]*' 'python*'; do
@@ -41,7 +42,7 @@ for name in greatest simde stb; do
 done
 tail -n 1 ../test.log | grep '^[1-9][0-9]* passed, 0 failed, ' || fail "no sum of make test"
 
-# What is found later takes the place of its stand-in, and all is compiled anew.
+# A dependency that is found later replaces its stand-in, and everything is compiled again.
 mkdir -p found/simde/x86 found/stb
 echo simde >found/simde/x86/avx2.h
 echo stb >found/stb/stb_ds.h

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Compares what builds of mtan.c computed: build/bits/COMPILER-LEVEL-CLASS.txt, the output of tests/library/bits_dump.c. Within a
-# class all must be equal; prints one line per build, with the first lines that differ under it. Exit status 1 if any does.
+# Compares the results of builds of mtan.c: build/bits/COMPILER-LEVEL-CLASS.txt, the output of
+# tests/library/bits_dump.c. Within a class all must be equal; prints one line per build, followed by the first lines
+# that differ. Exit status 1 if any differs.
 set -u
 [ $# -gt 1 ] || { echo "mtan: $0: nothing to compare"; exit 2; }
 bad=0

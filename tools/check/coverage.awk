@@ -1,6 +1,6 @@
 # Adds up what gcov prints; see coverage.sh.   awk -v only=FILE -f coverage.awk coverage_exempt.txt gcov-output
 BEGIN {
-    # areas: what their files begin with, least share of lines and of branches in percent
+    # areas: the prefixes of their files, and the required percentage of lines and of branches
     areas = split("mtan.c simd/ tools/ platform/", area, " ")
     limit_lines["mtan.c"] = 100; limit_branches["mtan.c"] = 100
     limit_lines["simd/"] = 100; limit_branches["simd/"] = 100
@@ -38,7 +38,7 @@ FILENAME == ARGV[1] {
     next
 }
 
-# ---- what gcov prints: lines, and under each its branches ----
+# ---- the output of gcov: lines, and the branches of each ----
 
 function finish_line(key) { # its branches are complete
     if (at == "" || !n) return
@@ -60,7 +60,7 @@ function finish_line(key) { # its branches are complete
             wanted = area_of(file) != "" && (only == "" || index(file, only) == 1)
             named = grouped = ""
         }
-        if (text ~ /^Graph:/) object = index(file, "simd/") == 1 ? substr(text, 7) : "" # each instruction set on its own
+        if (text ~ /^Graph:/) object = index(file, "simd/") == 1 ? substr(text, 7) : "" # a separate object for each instruction set
         next
     }
     if (!wanted) next
@@ -83,7 +83,7 @@ function finish_line(key) { # its branches are complete
 
 # ---- the report ----
 
-function missed(at, k, i, m, list) { # branches that were not taken, and, in `all`, how many there are
+function missed(at, k, i, m, list) { # branches that were not taken; their total goes to `all`
     m = all = 0
     split(lists[at], list, " ")
     for (k in list)
@@ -122,7 +122,7 @@ function row(name, l, lt, b, bt) {
     printf "%-44s %6d of %6d lines %6.2f %%   %6d of %6d branches %6.2f %%", name, l, lt, share(l, lt), b, bt, share(b, bt)
 }
 
-# Rounded down, that 100 is all.
+# Rounded down, so that 100 means all.
 function share(part, whole) { return whole ? int(10000 * part / whole) / 100 : 100 }
 
 function report_file(file, i, at, m, l, lt, b, bt, none) {

@@ -43,7 +43,7 @@ report() {
         awk -v only="$only" -f tools/check/coverage.awk tests/coverage_exempt.txt -
 }
 
-# Sources that are not part of the tests: programs of their own, other machines.
+# Sources that do not belong to the tests: separate programs, other machines.
 others() {
     printf '\nnot part of the tests, and not counted:'
     find mtan.c simd tools platform -name '*.c' | LC_ALL=C sort | while read -r source; do

@@ -38,13 +38,13 @@ ptxas=${PTXAS:-$deps/files/nvidia/cuda_nvcc/bin/ptxas}
 LD_LIBRARY_PATH=$(dirname "$nvrtc"):${LD_LIBRARY_PATH-}
 export LD_LIBRARY_PATH
 
-# name threads hot, of every kernel
+# for every kernel: name threads hot
 printf '#include "platform/cuda/arguments.h"\n#define X(name, a, x, y, hot) KERNEL name x y hot\nMTAN_CUDA_KERNELS(X)\n' |
     ${CC:-cc} -E -P -I. - | tr ';' '\n' | sed 's/KERNEL/\n&/g' | awk '$1 == "KERNEL" { print $2, $3 * $4, $5 }' >$out/kernels.txt
 
-# table PTXAS-OUTPUT COMPILER CARD STRICT: a line for each kernel. Both cards have, to a multiprocessor, 64 warps, 32 blocks, 65536
-# registers (given out by 256 to a warp, to a multiple of 4 warps) and 96 KB of shared memory (by 256 bytes); a block gets
-# at most 48 KB.
+# table PTXAS-OUTPUT COMPILER CARD STRICT: a line for each kernel. On both cards a multiprocessor has 64 warps, 32
+# blocks, 65536 registers (allocated in units of 256 per warp, for a multiple of 4 warps) and 96 KB of shared memory (in
+# units of 256 bytes); a block gets at most 48 KB.
 table() {
     awk -v compiler="$2" -v card="$3" -v strict="$4" '
     function up(x, to) { return int((x + to - 1) / to) * to }

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Numbers of departures, Q17 and the like: each one that a source file or golden/README.md cites must have a heading and a row
-# in golden/departures.md, and none may stand where users read: mtan.h, README.md, the tables of results, pages, and string
-# literals in C, which become help, messages and reports. Prints file:line of each offence; exit status 1 if there is any.
+# Checks the numbers of departures, Q17 and the like: each number that a source file or golden/README.md cites must have
+# a heading and a row in golden/departures.md. None may appear where users read: mtan.h, README.md, the tables of
+# results, pages, and string literals in C, which become help, messages and reports. Prints file:line of each offence;
+# exit status 1 if there is any.
 set -eu
 cd "$(dirname "$0")/../.."
 document=golden/departures.md
@@ -42,7 +43,7 @@ awk -v document=$document '
         is_c = FILENAME ~ /\.(c|h|cpp|cu|inc)$/
         for_users = FILENAME ~ /^(mtan\.h|README\.md)$|\.(txt|html)$/
     }
-    NR == FNR { # the document, for the first time: what it explains
+    NR == FNR { # the document, first pass: the numbers that it explains
         if ($1 == "###") { sub(/:$/, "", $2); heading[$2] = FNR }
         if (/^\| Q[0-9]+ \|/) row[$2] = 1
         next

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Exports models as C headers and has compilers read them: C99 with gcc and clang, C++11, the double build, without a hosted library,
-# all without a warning; then tools/check/export_check.c compares what was compiled with the model file. MTAN, BOARD_CASE and SHARED name
-# what is built already (build/mtan, build/release/board_case, build/release/shared.a). The last line is the sum.
+# Exports models as C headers and compiles them: C99 with gcc and clang, C++11, the double build, without a hosted
+# library, all without a warning; then tools/check/export_check.c compares the compiled model with the model file. MTAN,
+# BOARD_CASE and SHARED name programs that are built already (build/mtan, build/release/board_case,
+# build/release/shared.a). The last line is the sum.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 passed=0 failed=0 skipped=0

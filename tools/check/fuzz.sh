@@ -14,19 +14,19 @@ cd "$(dirname "$0")/../.." || exit 2
 mode=$1 seconds=$2
 shift 2
 passed=0 failed=0 skipped=0
-export ASAN_OPTIONS="quarantine_size_mb=16:${ASAN_OPTIONS-}" # a large quarantine costs more than the readers do
+export ASAN_OPTIONS="quarantine_size_mb=16:${ASAN_OPTIONS-}" # a large quarantine would cost more memory than the readers
 
 has_fuzzer() {
     echo 'int LLVMFuzzerTestOneInput(const char *data, long size) { return !data || !size; }' |
         clang -fsanitize=fuzzer,address,undefined -x c - -o /dev/null 2>/dev/null
 }
 
-# The target's own options, and the folder where it keeps what it learns; seeds that are elsewhere are copied there.
+# The target's own options, and the folder of its corpus; seeds that are elsewhere are copied there.
 prepare() { # name, corpus
     mkdir -p "$2"
     case $1 in
     model) echo -max_len=1024 ;;     # the smallest models: files that are read fast
-    activity) echo -max_len=128 ;;   # a byte can stand for fifty rows
+    activity) echo -max_len=128 ;;   # one byte can stand for fifty rows
     stream) echo -close_fd_mask=3 ;; # it prints predictions, and complains about each bad line
     predict) cp tests/fuzz/seeds/model/* "$2" && echo -max_len=1024 -dict=tests/fuzz/model.dict ;;
     torchfile) cp golden/torch-*.pt "$2" ;;
@@ -62,7 +62,7 @@ if ! has_fuzzer; then
 else
     targets=
     for name in "$@"; do targets="$targets build/fuzz/$name"; done
-    # The outer make's flags would pass its job server on; this one has its own number of jobs.
+    # The outer make's flags would pass on its job server; this one has its own number of jobs.
     MAKEFLAGS='' MFLAGS='' $MAKE --no-print-directory -s -k -j"$JOBS" $targets
     built=$?
     for name in "$@"; do

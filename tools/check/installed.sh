@@ -1,8 +1,8 @@
 #!/bin/sh
-# Installs into an empty folder and builds one program with the library in every way that platform/README.md names: by hand with the
-# archive and with the shared library, by pkg-config, by CMake's find_package, add_subdirectory and FetchContent. All have to print the
-# same line, with the kernels that this CPU runs fastest. What is exported, what DESTDIR does and what uninstall leaves is looked at
-# too. Without pkg-config or cmake their part is skipped.
+# Installs into an empty folder and builds one program with the library in every way described in platform/README.md: by
+# hand with the archive and with the shared library, by pkg-config, by CMake's find_package, add_subdirectory and
+# FetchContent. All must print the same line, with the fastest kernels of this CPU. It also checks the exported symbols,
+# DESTDIR, and that uninstall leaves nothing. Without pkg-config or cmake, their part is skipped.
 set -eu
 cd "$(dirname "$0")/../.."
 root=$PWD cc=${CC:-cc}
@@ -27,7 +27,7 @@ prints() { # what it is, program and arguments
 make_quiet install PREFIX="$prefix"
 best=$("$prefix/bin/mtan" backends | sed -n 's/ .*, the default$//p')
 
-# The headers have to do without the source tree.
+# The headers must work without the source tree.
 cd "$dir"
 "$cc" -std=c99 -pedantic -Wall -Wextra -Werror -I"$prefix/include" "$program" "$prefix/lib/libmtan.a" -o by-archive
 prints archive ./by-archive
@@ -81,7 +81,7 @@ else
     echo "SKIP find_package, add_subdirectory, FetchContent: no cmake"
 fi
 
-# DESTDIR is in no file; uninstall takes away what install brought.
+# No file contains DESTDIR; uninstall removes everything that install created.
 cd "$root"
 for folders in "PREFIX=$prefix" "DESTDIR=$dir/stage PREFIX=/usr LIBDIR=/usr/lib/odd INCLUDEDIR=/opt/odd MANDIR=/usr/man BINDIR=/bin"; do
     # shellcheck disable=SC2086 # several words

@@ -17,7 +17,8 @@ done
 rm -rf $dir && mkdir -p $dir
 export OMPI_CC="$cc" MPICH_CC="$cc"
 
-# Open MPI refuses to run as root, or more ranks than cores, unless told to; others do not know these settings.
+# Open MPI refuses to run as root, or with more ranks than cores, unless told otherwise; other MPIs ignore these
+# settings.
 [ "$(id -u)" != 0 ] || export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_hwloc_base_binding_policy=none
 export OMPI_MCA_btl_base_warn_component_unused=0 OMPI_MCA_btl_vader_single_copy_mechanism=none
@@ -30,7 +31,7 @@ verdict() { # name, status, log
     else failed=$((failed + 1)) && echo "FAILED  $1" && tail -n 20 "$3"; fi
 }
 
-# What is compiled: the compiler's warnings are errors, but not those of MPI's own header.
+# The compiler's warnings are errors, except those of MPI's own header.
 build() { # real, flags
     # shellcheck disable=SC2086 # flags and files are several words
     "$cc" $warn -O2 -ffp-contract=off -I. -Itests/support -DMTAN_GOLDEN_DIR='"golden"' $2 $files -lm -pthread -o "$dir/one-$1" &&
@@ -38,7 +39,7 @@ build() { # real, flags
             -pthread -o "$dir/many-$1"
 }
 
-same() { # real, ranks, threads: every rank's file is that of one process
+same() { # real, ranks, threads: every rank's file must equal that of one process
     run=$dir/$1-$2x$3
     timeout 120 mpirun -n "$2" "$dir/many-$1" "$run" "$3" || return
     for rank in $(seq 0 $(($2 - 1))); do cmp "$dir/one-$1.0" "$run.$rank" || return; done

@@ -1,30 +1,32 @@
 #!/usr/bin/env python3
-"""Does some test fail when mtan.c is wrong? Makes small faults in it, one at a time, and runs the tests: `make mutants`.
+"""Does some test fail when mtan.c is wrong? Makes small faults in it, one at a time, and runs the tests: `make
+mutants`.
 
     mutants.py COUNT SEED JOBS again|anew COMPILE LINK LIBRARIES SANITIZE
 
-COMPILE makes an object, LINK and LIBRARIES are what stands before and behind it when the tests are linked, SANITIZE are flags.
+COMPILE makes an object; LINK and LIBRARIES go before and after it when the tests are linked; SANITIZE are flags.
 
-A mutant is one change within a function: another comparison, another operation, another constant, a negated condition, a
-statement or a `!` taken out, an error that is none. Which are made is decided by the seed and by the text of function and line, so
-that a change of mtan.c elsewhere leaves the choice as it is.
+A mutant is one change within a function: another comparison, another operation, another constant, a negated condition,
+a statement or a `!` taken out, or a wrong error return. The seed and the text of function and line decide which mutants
+are made, so that a change of mtan.c elsewhere leaves the choice as it is.
 
-All mutants are compiled at once: a function with mutants gets their bodies beside its own, and MTAN_MUTANT says which one
-runs. The suites of tests/library run test by test, each in a process of its own. The first round, without a fault, says how long
-each test takes and which functions it comes to. A mutant then meets the tests that come to its function, the quickest first, until
-one fails, crashes, hangs, or takes several times as long as it should. Those that survive and are not judged meet them once more,
-with the sanitizers in mtan.c, as `make test` has them in gcc-sanitize.
+All mutants are compiled at once: a function with mutants gets their bodies next to its own, and MTAN_MUTANT selects the
+one that runs. The suites of tests/library run test by test, each in a separate process. The first round, without a
+fault, shows how long each test takes and which functions it reaches. A mutant then meets the tests that reach its
+function, the quickest first, until one fails, crashes, hangs, or takes several times its usual time. Mutants that
+survive and are not judged meet them once more, with the sanitizers in mtan.c, as in gcc-sanitize of `make test`.
 
-A mutant that does not compile does not count, nor one that compiles to the very object of mtan.c. What else survives must stand in
-tests/mutants_judged.txt, in a paragraph of its own:
+A mutant that does not compile does not count, nor does one that compiles to exactly the object of mtan.c. Any other
+survivor must have a paragraph in tests/mutants_judged.txt:
 
     function
     - the line as it is
     + the line with the fault
     the reason, in as many lines as it needs
 
-At least 95 of 100 have to be killed. The last line is the sum: killed, failed (survived without a judgement, or judged for
-nothing), skipped (survived and judged). `again` runs those alone that survived the last run and are not judged, and asks for no share.
+At least 95 of 100 have to be killed. The last line is the sum: killed, failed (survived without a judgement, or judged
+unnecessarily), skipped (survived and judged). `again` runs only those that survived the last run and are not judged,
+and requires no percentage.
 """
 import filecmp
 import hashlib
@@ -41,9 +43,9 @@ JUDGED = "tests/mutants_judged.txt"
 FOLDER = "build/mutants"
 SURVIVORS = FOLDER + "/survivors"
 SHARE = 0.95
-SLOWEST = 10  # seconds of CPU time: tests that take longer are left out
+SLOWEST = 10  # seconds of CPU time: slower tests are left out
 
-# Linked with the mutants: MTAN_MUTANT chooses one, MTAN_MUTANT_REACHED is the file for the functions that were entered.
+# Linked with the mutants: MTAN_MUTANT selects one; MTAN_MUTANT_REACHED is the file for the functions that were entered.
 CHOOSER = """
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,14 +87,15 @@ class Mutant:
         return "{}\n- {}\n+ {}\n".format(*self.key)
 
 
-# ---- where a fault can be ----
+# ---- places for faults ----
 
 def blank(match):
     return re.sub(r"[^\n]", " ", match.group())
 
 
 def masked(text):
-    """The text with blanks in place of comments, strings, characters and preprocessor lines, each in its place."""
+    """The text with blanks in place of comments, strings, characters and preprocessor lines; positions stay the
+    same."""
     text = re.sub(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|' + r"'(?:\\.|[^'\\\n])*'", blank, text, flags=re.S)
     return re.sub(r"^#(?:\\\n|[^\n])*", blank, text, flags=re.M)
 
@@ -103,7 +106,7 @@ def functions(code):
 
 
 def compiled_lines(command):
-    """Numbers of the source's lines that the preprocessor leaves."""
+    """Numbers of the source's lines that remain after the preprocessor."""
     words = [w for w in command if w != "-c"] + ["-E", SOURCE]
     lines, at = set(), None
     for line in subprocess.run(words, check=True, capture_output=True, text=True).stdout.split("\n"):
@@ -131,7 +134,7 @@ def operators(line):
     for m in re.finditer(r"(?<= )[-+*/%<>=!&|^]{1,3}(?= |$)", line):
         for new in SWAPS.get(m.group(), ()):
             yield m.start(), m.end(), new
-    if not line.lstrip().startswith("for "):  # a loop that counts the other way round only hangs
+    if not line.lstrip().startswith("for "):  # a for loop that counts the other way only hangs
         for m in re.finditer(r"\+\+|--", line):
             yield m.start(), m.end(), "--" if m.group() == "++" else "++"
 
@@ -184,7 +187,7 @@ def faults(line):
 
 
 def starts_here(code, at):
-    """Does a statement start here? A line that goes on from another cannot be taken out."""
+    """Does a statement start here? A line that continues another one cannot be taken out."""
     return re.search(r"[{};:)]\s*$|\belse\s*$", code[max(0, at - 2000):at])
 
 
@@ -204,7 +207,7 @@ def all_mutants(text, compiler):
 
 
 def choose(mutants, count, seed):
-    """The first by a number drawn from seed, function and line: the same ones wherever the line stands."""
+    """The first mutants by a number drawn from seed, function and line: the same mutants wherever the line is."""
     times, ranks = {}, []
     for i, mutant in enumerate(mutants):
         times[mutant.key] = times.get(mutant.key, 0) + 1
@@ -215,8 +218,8 @@ def choose(mutants, count, seed):
 # ---- one program of all mutants ----
 
 def with_mutants(text, numbered):
-    """The source in which mutant_chosen decides which body of a function runs, the lines [first, last] of each mutant in it,
-    and the functions by their number."""
+    """The source in which mutant_chosen selects the body of a function that runs, the lines [first, last] of each
+    mutant in it, and the functions by number."""
     by_function = {}
     for number, mutant in numbered:
         by_function.setdefault(mutant.function, []).append((number, mutant))
@@ -247,7 +250,8 @@ def write(path, text):
 
 
 class Program:
-    """The tests, linked with an mtan.c that has all these mutants. `numbered` are those that compile: [(number, mutant)]."""
+    """The tests, linked with an mtan.c that contains all these mutants. `numbered` are those that compile: [(number,
+    mutant)]."""
 
     def __init__(self, name, text, mutants, compiler, linker, libraries):
         base = f"{FOLDER}/{name}"
@@ -268,8 +272,8 @@ class Program:
         subprocess.run([*linker, FOLDER + "/choose.c", base + ".o", *libraries, "-o", self.path], check=True)
 
     def run(self, test, seconds, **environment):
-        """The test's output, or None if it failed. CPU time is limited, as other work on the machine does not count; the
-        clock ends those that wait for ever."""
+        """The test's output, or None if it failed. CPU time is limited, because other work on the machine must not
+        count; the wall clock stops tests that wait forever."""
         limits = f"ulimit -c 0; ulimit -t {math.ceil(seconds)}; exec \"$@\""
         words = ["sh", "-c", limits, "sh", self.path, "-e", "-s", test.suite, "-t", test.name]
         try:
@@ -294,18 +298,18 @@ class Program:
         return list(found.values())
 
     def measure(self, test):
-        """What the test does without a fault. False if it fails, or takes too long."""
+        """Records the test's behaviour without a fault. False if it fails or takes too long."""
         file, before = FOLDER + "/reached", resource.getrusage(resource.RUSAGE_CHILDREN)
         output = self.run(test, SLOWEST, MTAN_MUTANT_REACHED=file)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         test.seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        if output and re.search("Pass: [1-9]", output):  # a test that is skipped sees nothing
+        if output and re.search("Pass: [1-9]", output):  # a skipped test tests nothing
             with open(file, encoding="utf-8") as f:
                 test.reached = {self.functions[int(n)] for n in f.read().split()}
         return output is not None
 
     def killer(self, number, mutant, tests, slower=1):
-        """The first test that fails with the mutant and not without it, or None."""
+        """The first test that fails with the mutant but not without it, or None."""
         for test in tests:
             seconds = slower * (2 + 4 * test.seconds)
             if mutant.function in test.reached and self.run(test, seconds, MTAN_MUTANT=str(number)) is None and \
@@ -320,7 +324,7 @@ class Test:
         self.seconds, self.reached = 0.0, set()
 
 
-# ---- what survives ----
+# ---- survivors ----
 
 def object_of(compiler, text, path):
     subprocess.run([*compiler, "-x", "c", "-", "-o", path], input=text.encode(), check=True)
@@ -348,7 +352,7 @@ def read_judged(path):
 
 
 def check_judged(judged, mutants, killed):
-    """The number of entries that are wrong."""
+    """The number of wrong entries."""
     known, dead, wrong = {m.key for m in mutants}, {m.key for m in killed}, 0
     lines = {key[:2] for key in known}
     for key, reason in judged.items():
@@ -361,7 +365,7 @@ def check_judged(judged, mutants, killed):
 
 
 class Sweep:
-    """The mutants of one run, and what became of them."""
+    """The mutants of one run, and their outcomes."""
 
     def __init__(self, text, judged, jobs, words):
         self.text, self.judged, self.jobs = text, judged, jobs
@@ -390,11 +394,12 @@ class Sweep:
                 print(f"{mutant}{test.name if test else 'the same object' if identical else 'SURVIVED'}\n", file=log, flush=True)
 
     def second_round(self, tests, log):
-        """What gcc-sanitize would see: mtan.c and the tests' guards alone have the sanitizers, for those that nobody has judged."""
+        """Finds what gcc-sanitize would find: only mtan.c and the tests' guards have the sanitizers, for survivors that
+        are not judged."""
         tried = [m for m in self.survived if m.key not in self.judged]
         if not tried:
             return
-        guards = ["-I.", "-Itests/support", '-DMTAN_GOLDEN_DIR="golden"', "tests/support/check.c"]  # it forbids what is around a block
+        guards = ["-I.", "-Itests/support", '-DMTAN_GOLDEN_DIR="golden"', "tests/support/check.c"]  # poisons the zones around a block
         program = Program("sanitized", self.text, tried, [*self.compiler, *self.sanitizer],
                           [*self.linker, *self.sanitizer, *guards], self.libraries)
         with ThreadPoolExecutor(self.jobs) as pool:
@@ -405,7 +410,7 @@ class Sweep:
                     print(f"{mutant}{test.name}, sanitized\n", file=log, flush=True)
 
     def report(self, mutants, share_wanted):
-        """Prints it, and returns how much is wrong."""
+        """Prints the report, and returns the number of things that are wrong."""
         unjudged = [m for m in self.survived if m.key not in self.judged]
         for mutant in self.survived:
             print(("FAILED  " if mutant in unjudged else "judged  ") + str(mutant))

@@ -20,7 +20,7 @@ sed -n '/^ \*     --- program ---$/,/^ \*     --- end ---$/p' mtan.h | sed -e '1
 sed -n '/^```c$/,/^```$/p' README.md | sed '1d;$d' >$work/readme.c
 cmp -s $work/manual.c $work/readme.c || fail "its program is not that of mtan.h"
 
-# Every command with what it should print: NNN.sh, NNN.expected.
+# Every command with its expected output: NNN.sh, NNN.expected.
 awk -v dir=$work '
     function name() { return sprintf("%s/%03d", dir, n) }
     /^```console$/ { inside = 1; next }
@@ -45,7 +45,7 @@ matches() { # expected, got
         }' "$1" "$2"
 }
 
-# The commands of a block follow each other in one folder; make demo runs the demo that has been built.
+# The commands of a block run one after the other in one folder; make demo runs the demo that is already built.
 PATH=$root/build:$PATH
 cd $work
 for script in [0-9]*.sh; do

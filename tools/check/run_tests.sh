@@ -33,13 +33,14 @@ one() {
     shift
     limited "$@" >"$log" 2>&1
     status=$?
-    # greatest ends with "Pass: 12, fail: 0, skip: 1."; without it the program died, and what had passed still counts.
+    # greatest ends with "Pass: 12, fail: 0, skip: 1."; without that line the program crashed, and the tests passed
+    # before still count.
     set -- $(sed -n 's/^Pass: \([0-9]*\), fail: \([0-9]*\), skip: \([0-9]*\)\.$/\1 \2 \3/p' "$log" | tail -n 1)
     if [ $# != 3 ]; then
         [ $status != 124 ] || echo "took longer than $limit seconds" >>"$log"
         echo "ended with status $status in the middle of the tests" >>"$log"
         set -- "$(grep -c '^PASS ' "$log")" "$(($(grep -c '^FAIL ' "$log") + 1))" "$(grep -c '^SKIP ' "$log")"
-    elif [ $status != 0 ] && [ "$2" = 0 ]; then # for instance a leak, found at exit
+    elif [ $status != 0 ] && [ "$2" = 0 ]; then # for example a leak, found at exit
         echo "ended with status $status" >>"$log"
         set -- "$1" 1 "$3"
     fi
@@ -59,7 +60,8 @@ all() {
     rm -rf $results && mkdir -p $results || exit 2
     run=
     for t in "$@"; do [ -n "${t#*:}" ] || run="$run test-${t%%:*}"; done
-    # The outer make's flags would pass its job server on; this one has its own number of jobs. Old makes print as it comes.
+    # The outer make's flags would pass on its job server; this one has its own number of jobs. Old makes print output
+    # as it comes.
     case $($MAKE --help) in *--output-sync*) sync=-Otarget ;; *) sync= ;; esac
     [ -z "$run" ] || MTAN_TESTS_SUMMED=1 MAKEFLAGS='' MFLAGS='' $MAKE --no-print-directory -k -j"$jobs" $sync $run 2>&1
     passed=0 failed=0 skipped=0

@@ -23,7 +23,7 @@ compile() { # flags and files
 compile program.c mtan.c
 ./a.out
 
-# The example of several threads, which needs the pool beside the two files.
+# The example with several threads, which needs the pool in addition to the two files.
 mkdir -p tools/demo platform
 cp "$root"/tools/demo/parallel.c tools/demo && cp "$root"/platform/pool.[ch] platform
 compile -O2 tools/demo/parallel.c mtan.c platform/pool.c -pthread -o parallel

@@ -5,7 +5,7 @@
 set -eu
 mkdir -p "$1"
 awk -v dir="$1" '
-    function uniform() { seed = (seed * 16807) % 2147483647; return seed / 2147483647 } # the same draws from every awk
+    function uniform() { seed = (seed * 16807) % 2147483647; return seed / 2147483647 } # the same draws with every awk
     function normal() { return sqrt(-2 * log(uniform())) * cos(6.2831853 * uniform()) }
     BEGIN {
         seed = 2021

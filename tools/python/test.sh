@@ -16,7 +16,7 @@ verdict() { # name, status
     if [ "$2" = 0 ]; then passed=$((passed + 1)) && echo "ok      $1"; else failed=$((failed + 1)) && echo "FAILED  $1"; fi
 }
 
-count() { # how many tests of a log, of pytest's last line, are so: passed
+count() { # how many tests in a log have this result, from pytest's last line: passed
     sed -nE "s/^.*[^0-9]*\b([0-9]+) $2.*$/\1/p" "$1" | tail -n 1 | grep . || echo 0
 }
 
@@ -50,14 +50,14 @@ done
 [ -n "${MTAN_REFERENCE-}" ] || skip "the published code" "no checkout: MTAN_REFERENCE"
 suite "numpy $($venv/bin/python -c 'import numpy; print(numpy.__version__)')"
 [ -z "${PYTHON_SHORT-}" ] || finish
-# A wheel of the source archive has the same files, though it is built away from the project.
+# A wheel built from the source archive has the same files, although it is built away from the project.
 away=$(mktemp -d)
 names() { "$python" -m zipfile -l "$1" | sed 's/ .*//' | sort; }
 PATH=$PWD/build/python/builder/bin:$PATH build/python/builder/bin/pip wheel -q --no-build-isolation --no-deps -w "$away" build/python/*.tar.gz &&
     [ "$(names "$wheel")" = "$(names "$away"/*.whl)" ]
 verdict "the source archive" $?
 rm -rf "$away"
-# Frames of that time: pyarrow of today wants numpy 2, and does not say so to pip.
+# Packages of that time: today's pyarrow needs numpy 2, and does not tell pip so.
 if $venv/bin/pip install -q "$wheel[test]" 'numpy==1.26.*' 'pandas<3' 'pyarrow<20' >build/python/pip.log 2>&1; then suite "numpy 1.26"
 else skip "numpy 1.26" "not for this Python"; fi
 finish
