@@ -1,27 +1,28 @@
 #!/bin/sh
-# Which lines and branches the tests reach: runs build/coverage/run-tests, suite by suite, asks gcov, prints a row per file
-# and the sum of each area, and fails below an area's limit.
+# Measures which lines and branches the tests reach: runs build/coverage/run-tests, suite by suite, calls gcov, prints a
+# row per file and the sum of each area, and fails below an area's limit.
 #
-#   coverage.sh JOBS [FILE [SUITE...]]   FILE (a file, or a folder as tools/data/) shows that part alone, and each line of it that was
-#                                        not reached with its source text. With SUITEs those alone run, and what they reach is
-#                                        added to what was reached before; without, all run and counting starts from nothing.
+#   coverage.sh JOBS [FILE [SUITE...]]   FILE (a file, or a folder such as tools/data/) shows only that part, with the source text of
+#                                        each line that was not reached. With SUITEs, only those run, and what they reach is added to
+#                                        the earlier counts; without, all suites run and counting starts from zero.
 #
-# How branches are counted. gcov counts the edges of gcc's control flow graph as the front end made it: at -O0 nothing has been
-# merged, doubled or split by then, so `a && b` has four branches, a loop two, a switch one for each target and one for none
-# of its labels, and a comparison of floats two as any other has. (The two jumps that a comparison with NaN takes on x86 are made
-# after the counters.) A condition that is constant has no branch. So every branch that gcov prints counts, whether its line ran or not.
-# A source that several objects contain: what is in simd/ counts once for each object, so that every instruction set has to be
-# reached; lines and branches of other sources are reached if one object reaches them. Where macros give a line another number of
-# branches in one object than in another, each form of it counts on its own.
+# How branches are counted. gcov counts the edges of the control flow graph of gcc's front end. At -O0 nothing is
+# merged, doubled or split by then, so `a && b` has four branches, a loop two, a switch one for each target and one for
+# no matching label, and a comparison of floats two like any other. (The two jumps of a comparison with NaN on x86 are
+# generated after the counters.) A constant condition has no branch. So every branch that gcov prints counts, whether
+# its line ran or not. Sources that several objects contain: those in simd/ count once for each object, so that every
+# instruction set has to be reached; lines and branches of other sources are reached if one object reaches them. If
+# macros give a line different numbers of branches in different objects, each form of it counts separately.
 #
-# tests/coverage_exempt.txt names what cannot be reached, and why. An entry is a paragraph:
+# tests/coverage_exempt.txt lists what cannot be reached, and why. An entry is a paragraph:
 #
 #   file function 3 lines        or   file function 2 branches
 #   text of that source line, or enough of it to be found once in the function
 #   the reason, in as many lines as it needs
 #
-# `3 lines` takes the line and the next two that have code out of the count, with their branches; `2 branches` two branches of the
-# line that were not taken. An entry that finds no line or several, that was reached after all, or has no reason, is an error.
+# `3 lines` exempts the line and the next two lines with code, with their branches; `2 branches` exempts two branches of
+# the line that were not taken. An entry is an error if it matches no line or several lines, was reached after all, or
+# has no reason.
 set -eu
 cd "$(dirname "$0")/../.."
 jobs=$1 only=${2-}

@@ -1,12 +1,13 @@
 #!/bin/sh
-# Compiles platform/cuda/kernels.cu for the two Titan X, which nvcc 13 no longer serves, and says what a multiprocessor makes
-# of each kernel: registers, spills, shared memory, blocks at once, share of the most threads (theoretical occupancy).
+# Compiles platform/cuda/kernels.cu for the two Titan X, which nvcc 13 no longer supports, and prints for each kernel
+# the resources per multiprocessor: registers, spills, shared memory, resident blocks, fraction of the maximum number of
+# threads (theoretical occupancy).
 #
 #   tools/check/cuda_check.sh PROGRAM [CLANG]      PROGRAM is tools/check/cuda_check.c, built
 #
-# Fails when a kernel does not compile, when one could not be launched, or when a hot one (arguments.h) spills registers.
+# Fails if a kernel does not compile, if one could not be launched, or if a hot one (arguments.h) spills registers.
 # NVRTC and ptxas 12.9 come from their Python packages, pinned, into build/deps/cuda; or name them: NVRTC=libnvrtc.so
-# PTXAS=ptxas. clang is another compiler for the same file: what it makes must compile and launch.
+# PTXAS=ptxas. clang is a second compiler for the same file: its output must assemble and be launchable.
 set -eu
 cd "$(dirname "$0")/../.."
 program=$1 clang=${2-}

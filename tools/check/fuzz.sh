@@ -1,14 +1,14 @@
 #!/bin/sh
-# Builds the fuzz targets (tests/fuzz) and runs them, one after the other. A line for each, with the reason under it where something was
-# found, and the sum alone on the last line; status 1 if anything was found.
+# Builds the fuzz targets (tests/fuzz) and runs them, one after the other. Prints a line for each, followed by the
+# reason if something was found, and the sum on the last line; status 1 if anything was found.
 #
-#   fuzz.sh on SECONDS NAME...     goes on where the last run ended: what it learned is in build/fuzz/NAME.corpus
-#   fuzz.sh anew SECONDS NAME...   starts with the seeds alone, and always with the same random numbers
+#   fuzz.sh on SECONDS NAME...     continues from the last run, whose corpus is build/fuzz/NAME.corpus
+#   fuzz.sh anew SECONDS NAME...   starts with only the seeds, and always with the same random numbers
 #
-# FUZZ_RUNS in the environment: so many executions of each instead of the seconds. NAME-fast has what NAME has, its dictionary, its seeds
-# and its corpus.
+# FUZZ_RUNS in the environment: so many executions of each target instead of the seconds. NAME-fast shares the
+# dictionary, the seeds and the corpus of NAME.
 #
-# What was found stays as build/fuzz/NAME.crash-... or the like; `build/fuzz/NAME FILE` shows it again.
+# Inputs that fail are kept as build/fuzz/NAME.crash-... or similar; `build/fuzz/NAME FILE` reproduces the failure.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 mode=$1 seconds=$2

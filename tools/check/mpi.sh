@@ -1,9 +1,9 @@
 #!/bin/sh
 # Trains over 1, 2 and 4 MPI ranks of one machine, each with 1 and 2 threads, in float and in double, and compares every
-# rank's weights and reports bit for bit with those of one process that knows nothing of MPI. Needs mpicc and mpirun
-# (Debian: libopenmpi-dev, openmpi-bin). Then the number of ranks that must be refused, and the same for whole runs of the
-# command: build/mtan-mpi train --distributed against build/mtan train, on data made here.
-#   mpi.sh [CC]     CC: the compiler of the single process and, where mpicc heeds OMPI_CC or MPICH_CC, of the others
+# rank's weights and reports bit for bit with those of a single process without MPI. Needs mpicc and mpirun (Debian:
+# libopenmpi-dev, openmpi-bin). Then it tries a number of ranks that must be refused, and makes the same comparison for
+# whole runs of the command: build/mtan-mpi train --distributed against build/mtan train, on data made here.
+#   mpi.sh [CC]     CC: the compiler of the single process and, if mpicc respects OMPI_CC or MPICH_CC, of the ranks
 # The last line is the sum: N passed, N failed, N skipped.
 set -u
 cd "$(dirname "$0")/../.." || exit 2

@@ -1,7 +1,7 @@
 #!/bin/sh
-# The README as a reader takes it: at most 200 lines of 110 columns, the program of the manual word for word, links that lead somewhere,
-# and transcripts that are run. In a block ```console a line "$ command" is run (with "> " lines behind it), and what follows must be what
-# it prints, where a line "..." stands for any number of lines.
+# Checks the README: at most 200 lines of 110 columns, the program of the manual word for word, links that lead
+# somewhere, and transcripts that are run. In a block ```console a line "$ command" is run (with the "> " lines after
+# it), and the lines that follow must be its output, where a line "..." stands for any number of lines.
 #   readme.sh DEMO      DEMO is the program behind `make demo`
 set -eu
 cd "$(dirname "$0")/../.."

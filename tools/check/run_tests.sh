@@ -1,14 +1,14 @@
 #!/bin/sh
-# Runs what `make test` asks for and adds it up.
+# Runs the tests of `make test` and adds up the results.
 #
-#   run_tests.sh all JOBS NAME:REASON...   makes test-NAME for each whose REASON for skipping is empty; then the sum,
-#                                          alone on the last line; status 1 if anything failed
-#   run_tests.sh one NAME BINARY ARG...    one test binary; its output goes to build/NAME/log
-#   run_tests.sh check NAME COMMAND...     a command whose exit status is the verdict
+#   run_tests.sh all JOBS NAME:REASON...   makes test-NAME for each NAME without a REASON for skipping; then prints the sum on
+#                                          the last line; status 1 if anything failed
+#   run_tests.sh one NAME BINARY ARG...    runs one test binary; its output goes to build/NAME/log
+#   run_tests.sh check NAME COMMAND...     runs a command whose exit status is the verdict
 #
-# `one` and `check` print one line, with the reason under it where something failed, and leave "passed failed skipped" in
-# build/results/NAME. No such file after the run means that it never came to run: that is a failure. Called by itself, as
-# `make test-gcc-float` does, each ends with status 1 where something failed; under `all` the sum decides.
+# `one` and `check` print one line, followed by the reason if something failed, and write "passed failed skipped" to
+# build/results/NAME. If there is no such file after the run, the test never ran: that is a failure. When called
+# directly, as by `make test-gcc-float`, each ends with status 1 if something failed; under `all` the sum decides.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 results=build/results

@@ -1,9 +1,10 @@
 #!/bin/sh
-# What the library's object file gives and takes: every global name starts with mtan_; nothing is undefined but the four
-# mem* functions and the compiler's own helpers; no writable data. With and without optimisation, hosted and
-# freestanding, on x86 with and without FMA.   symbols.sh CC...
-# Before that, what the modules of the tools must not call: exit and abort, so that others can call them. The allocator may
-# abort where nobody waits for its failure.
+# Checks the symbols of the library's object file: every global name starts with mtan_; nothing is undefined except the
+# four mem* functions and the compiler's own helpers; there is no writable data. With and without optimisation, hosted
+# and freestanding, on x86 with and without FMA.
+#   symbols.sh CC...
+# Before that it checks that the modules of the tools do not call exit or abort, so that other programs can call them.
+# The allocator may abort if no attempt handles its failure.
 set -eu
 cd "$(dirname "$0")/../.."
 mkdir -p build/symbols

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Plays the engineer who copies the files into a project of his own: an empty folder, the program of the header's manual, a model
-# file beside it, one command line. First the two files without a flag; then with each vector backend of this machine's kind,
-# as the README says, with SIMDe and without it. Any warning is a failure; a backend that this CPU cannot run is compiled and
-# said to be.
+# Tests copying the files into another project: an empty folder, the program of the header's manual, a model file next
+# to it, one command line. First the two files without any flag; then each vector backend for this kind of machine, as
+# described in the README, with SIMDe and without it. Any warning is a failure; a backend that this CPU cannot run is
+# only compiled, and reported as such.
 #   vendored.sh CC [BACKEND:FLAGS:FLAG_OF_THE_CPU...]
 set -eu
 cd "$(dirname "$0")/../.."

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Writes DIR/events.csv and DIR/labels.csv: 400 made-up patients with three channels measured at irregular hours; the trend of
-# the second half of the day tells the sick from the well. The README's session runs on them.
+# Writes DIR/events.csv and DIR/labels.csv: 400 made-up patients with three channels measured at irregular hours; the
+# trend in the second half of the day distinguishes sick from well patients. The README's session uses them.
 #   example.sh DIR
 set -eu
 mkdir -p "$1"

@@ -1,42 +1,42 @@
 #!/bin/sh
-# Runs the tests on machines that this one is not, most of them emulated, and compares their bits with this machine's.
+# Runs the tests for other machines, most of them emulated, and compares their bits with this machine's.
 #
-#   tools/edge/edge.sh [target...]   all of them, or those named. JOBS=2: so many at once (default 1). EDGE_INSTALL=1: as root, install
-#                               what is missing by apt-get, for five minutes at most. EDGE_SECONDS=900: the short form; a target
-#                               whose turn comes later than that is skipped.
+#   tools/edge/edge.sh [target...]   all targets, or those named. JOBS=2: so many at once (default 1). EDGE_INSTALL=1: as root, installs
+#                               missing packages by apt-get, for five minutes at most. EDGE_SECONDS=900: the short form; a target
+#                               that would start later than that is skipped.
 #
 #   target    what runs                                                 by                class
 #   s390x     every suite; big-endian                                   qemu-s390x        fused
 #   aarch64   every suite, with the NEON backend                        qemu-aarch64      fused
 #   armhf     every suite; 32-bit addresses, VFPv4                      qemu-arm          fused
 #   riscv64   the suites of the library                                 qemu-riscv64      fused
-#   armv7     the bits alone; VFPv3                                     qemu-arm          unfused
+#   armv7     only the bits; VFPv3                                      qemu-arm          unfused
 #   musl      every suite; another C library, linked statically         this CPU          unfused
 #   windows   the suites of the library, its threads and backends       wine              unfused
 #   wasm      the suite of the vector backends with simd128;            node,             unfused
 #             modules, wrapper and page: tools/edge/wasm.sh                  a browser
 #   cortex-m  models on boards without an operating system:             qemu-system-arm   both
 #             tools/edge/edge_cortex_m.sh
-#   export    `mtan export` as compilers read it: tools/check/export_check.sh this CPU
+#   export    `mtan export` with several compilers: tools/check/export_check.sh this CPU
 #
-# All of one class must have the same bits. A target whose tools are missing is skipped, and the table says which packages it
-# needs. Under qemu the largest cases are left out (left_out below), and the table says so. The short form leaves out more: what takes
-# seconds, and suites that see neither byte order, word size, rounding nor files; it takes an emulated CPU a minute or two instead of
-# a quarter of an hour. The table stands at the end: verdict, target, what was run, result. The last line is the sum of its rows:
-# N passed, N failed, N skipped.
+# All targets of one class must have the same bits. A target whose tools are missing is skipped, and the table says
+# which packages it needs. Under qemu the largest cases are left out (left_out below), and the table says so. The short
+# form leaves out more: tests that take seconds, and suites that depend neither on byte order, word size, rounding nor
+# files. It takes a minute or two on an emulated CPU instead of a quarter of an hour. The table at the end has verdict,
+# target, what was run, and result. The last line is the sum of its rows: N passed, N failed, N skipped.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
-all='s390x armv7 export cortex-m windows armhf wasm aarch64 musl riscv64' # what sees the most for its time comes first
+all='s390x armv7 export cortex-m windows armhf wasm aarch64 musl riscv64' # the most revealing for their time come first
 limit=${EDGE_LIMIT:-1200} # seconds: a target that hangs is a failure; a busy machine may need more
 out=build/edge
 make="${MAKE:-make} -s --no-print-directory"
-unset MAKEFLAGS MFLAGS # the outer make's would pass its job server on
+unset MAKEFLAGS MFLAGS # the outer make's flags would pass on its job server
 
 have() { command -v "$1" >/dev/null 2>&1; }
 limited() { if have timeout; then timeout "$limit" "$@"; else "$@"; fi; }
 row() { printf '%-7s  %-8s %-6s %s\n' "$@" >>"$out/$2.rows"; } # verdict, target, what, result
 
-# ---- what a target needs ----
+# ---- requirements of a target ----
 
 compiler() {
     case $1 in
@@ -50,7 +50,7 @@ compiler() {
     esac
 }
 
-# What runs its programs. qemu-user-static's is as good; Debian keeps wine64 off the PATH.
+# The program that runs its binaries. qemu-user-static's works as well; Debian keeps wine64 off the PATH.
 emulator() {
     case $1 in
     musl | export) echo env && return ;;
@@ -78,17 +78,17 @@ packages() {
 }
 
 can_run() {
-    [ "$1" != browser ] || { have chromium-headless-shell; return; } # for tools/edge/wasm.sh, which can do without
+    [ "$1" != browser ] || { have chromium-headless-shell; return; } # for tools/edge/wasm.sh, which can run without it
     emulator "$1" >/dev/null && have "$(compiler "$1")" || return 1
-    case $1 in # a compiler may be there without its C library
+    case $1 in # a compiler may be installed without its C library
     wasm | export) ;;
     cortex-m) echo '#include <string.h>' | arm-none-eabi-gcc -E - >/dev/null 2>&1 ;;
     *) echo 'int main(void) { return 0; }' | "$(compiler "$1")" -static -x c - -o "$out/$1.probe" 2>/dev/null ;;
     esac
 }
 
-# Downloads first and for a limited time, as dpkg must not be stopped half-way. The first that cannot be downloaded, even with a
-# new list of packages, ends it.
+# Downloads first and with a time limit, because dpkg must not be stopped half-way. Stops at the first package that
+# cannot be downloaded, even with a new list of packages.
 install() {
     [ -n "${EDGE_INSTALL:-}" ] && have apt-get && have timeout && [ "$(id -u)" = 0 ] || return 0
     until=$(($(date +%s) + 300)) listed=
@@ -110,10 +110,10 @@ apt_get() { # target, option
         -o DPkg::Lock::Timeout=60 -o Acquire::Retries=1 "$2" $(packages "$1") >"$out/$1.install.log" 2>&1 </dev/null
 }
 
-# ---- one target: leaves rows, and what bits_dump printed ----
+# ---- one target: writes its rows, and the output of bits_dump ----
 
-# Words of MTAN_SKIP_CASES: golden cases, kinds of small models that are trained, tests and suites. An emulated CPU takes ten times
-# as long, and a search is stopped by the clock.
+# Words for MTAN_SKIP_CASES: golden cases, kinds of small models that are trained, tests and suites. An emulated CPU
+# takes ten times as long, and a search ends by the clock.
 left_out() {
     case $1 in
     aarch64) words="physionet-full mimic3-full $fewer" ;;
@@ -124,7 +124,7 @@ left_out() {
     echo "$words" | xargs # one line
 }
 fewer='search_suite large-record tiny-full tiny-per-head tiny-rbf-full tiny-rnn3-full tiny-full-time tiny-fixed tiny-observed'
-# In the short form too: tests that take seconds, suites that train or walk through the command.
+# For the short form as well: tests that take seconds, suites that train or go through the command.
 slow='physionet-enc tiny-variance tiny-observed-variance sizes_of_large_streams a_weight_that_is_nan_gives_no_prediction
     exact_blocks_are_enough_at_every_address sizes_rise_with_every_bound a_million_repeats
     large_headers_take_the_time_of_their_bytes large_files_take_the_time_of_their_bytes blob_may_change_after_it_was_opened
@@ -156,7 +156,7 @@ run_cpu() { # target, goals of make
     shift
     $make "$@" >"$log" 2>&1 || { row FAILED "$target" build "see $log"; return; }
     run "$target" bits 2>>"$log" | tr -d '\r' >"$out/$target.bits"
-    [ $# = 2 ] || return # the bits alone
+    [ $# = 2 ] || return # only the bits
     start=$(date +%s)
     MTAN_SKIP_CASES=$(left_out "$target") run "$target" run-tests -v >>"$log" 2>&1
     status=$?
@@ -178,8 +178,8 @@ run_wasm() {
     run_script wasm tools/edge/wasm.sh
 }
 
-# A script prints a line "ok ...", "FAILED ..." or "skipped ..." for each thing it ran. The boards' lines hold figures; of others those
-# that passed are counted.
+# A script prints a line "ok ...", "FAILED ..." or "skipped ..." for each thing it ran. The boards' lines contain
+# figures and are kept; for other scripts the passed lines are counted.
 run_script() { # target, script
     log=$out/$1.script.log
     MTAN=build/mtan BOARD_CASE=build/release/board_case SHARED=build/release/shared.a limited "$2" >"$log" 2>&1
@@ -211,7 +211,7 @@ run_one() {
     esac
 }
 
-# ---- bits: all of a class against this machine's, or against the first where this CPU has no fused multiply-add ----
+# ---- bits: all of a class compared with this machine's, or with the first if this CPU has no fused multiply-add ----
 
 reference() { # class
     native=$(have gcc && echo gcc || echo clang)-O2-$1
@@ -235,7 +235,7 @@ same_bits() { # target
     fi
 }
 
-# ---- all ----
+# ---- all targets ----
 
 if [ "${1:-}" = --one ]; then # a child of the command below
     run_one "$2"
@@ -250,7 +250,7 @@ export EDGE_END
 mkdir -p $out build/bits && rm -f $out/*.rows $out/*.bits $out/*-fused.txt $out/*-unfused.txt
 tools/deps.sh >$out/deps.log 2>&1 || { cat $out/deps.log; exit 2; }
 install
-case " $targets " in *" wasm "* | *" cortex-m "* | *" export "*) # now: their scripts run side by side
+case " $targets " in *" wasm "* | *" cortex-m "* | *" export "*) # now: their scripts run in parallel
     $make -j"${JOBS:-1}" mtan build/release/board_case >$out/make.log 2>&1 || { cat $out/make.log; exit 2; } ;;
 esac
 # shellcheck disable=SC2086 # a word per target

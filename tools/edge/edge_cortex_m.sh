@@ -1,10 +1,11 @@
 #!/bin/sh
-# Models on Cortex-M boards without an operating system, in qemu-system-arm: platform/cortex-m with a model exported by
-# `mtan export` and libgcc, nothing else.
+# Runs models on Cortex-M boards without an operating system, in qemu-system-arm: platform/cortex-m with a model
+# exported by `mtan export` and libgcc, nothing else.
 #
 #   tools/edge/edge_cortex_m.sh                            golden records on every core (part of `make edge`)
-#   tools/edge/edge_cortex_m.sh MODEL.safetensors [core]   an image of your own, and its self-test: build/edge/cortex-m/own/CORE-4/image.elf
-#   tools/edge/edge_cortex_m.sh --build-only ...           images alone; so it is where there is no qemu-system-arm
+#   tools/edge/edge_cortex_m.sh MODEL.safetensors [core]   an image of your own, and its self-test:
+#                                                          build/edge/cortex-m/own/CORE-4/image.elf
+#   tools/edge/edge_cortex_m.sh --build-only ...           only the images; the default without qemu-system-arm
 #
 #   core  board in qemu                                model
 #   M4F   mps2-an386                                   physionet-enc: 1.09 MB of weights; in int8 293 KB
@@ -12,11 +13,13 @@
 #   M3    mps2-an385, no FPU                           physionet-enc, and in int8
 #   M55   mps3-an547, 512 KB of code, 512 KB of RAM    physionet-enc in int8; toy-interp: 455 KB of weights
 #
-# mTAND-Enc with a class per record runs by mtan_small_logits, POINTS reference points at a time (default 4), in a library with that
-# alone (MTAN_SMALL_ONLY); interpolation by a predictor. An image passes when it holds no training code, when its self-test and its distance from the published code do, and when
-# every output has the bits of this machine's build of the same class, fused or unfused. Code, constants and RAM are bytes of the image, RAM
-# with the deepest stack. Instructions are counted by SysTick under -icount shift=0 (one instruction is one nanosecond), measured
-# against a loop of known length. MTAN and BOARD_CASE name programs that are built already. The last line is the sum.
+# mTAND-Enc with a class per record runs by mtan_small_logits, POINTS reference points at a time (default 4), in a
+# library that has only that (MTAN_SMALL_ONLY); interpolation runs by a predictor. An image passes if it contains no
+# training code, if its self-test and its distance from the published code pass, and if every output has the bits of
+# this machine's build of the same class, fused or unfused. Code, constants and RAM are bytes of the image, RAM with the
+# deepest stack. Instructions are counted by SysTick under -icount shift=0 (one instruction is one nanosecond),
+# calibrated by a loop of known length. MTAN and BOARD_CASE name programs that are already built. The last line is the
+# sum.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 passed=0 failed=0 skipped=0
@@ -32,7 +35,8 @@ fail() { failed=$((failed + 1)); printf 'FAILED  %-22s %s\n' "$1" "$2"; [ -z "${
 
 # ---- cores ----
 
-# Without the M55's vector extension: it flushes subnormal numbers to zero. -Os leaves the larger model some room.
+# Without the M55's vector extension, which flushes subnormal numbers to zero. -Os leaves some room for the larger
+# model.
 core_is() { # core: machine, class, script, flags
     case $1 in
     M4F) machine=mps2-an386 class=fused script=mps2.ld flags="-O2 -mcpu=cortex-m4 -mfloat-abi=hard -mfpu=fpv4-sp-d16" ;;
@@ -44,12 +48,13 @@ core_is() { # core: machine, class, script, flags
     flags="-std=c99 -mthumb -ffreestanding -ffunction-sections -fdata-sections $flags"
 }
 
-# ---- one model: its folder has model.h, and records.h if there is something to compare with ----
+# ---- one model: its folder has model.h, and records.h if there are records to compare with ----
 
 said() { sed -n "s/^$2: //p" "$1"; }
 is_fused() { [ "$1" = fused ] && echo 1 || echo 0; }
 
-# The same program on this machine: MODEL/host-CLASS.txt. Status 2: it does not run; 3: this machine has no such class.
+# Runs the same program on this machine: MODEL/host-CLASS.txt. Status 2: it does not run; 3: this machine does not have
+# this class.
 host() { # model, class, settings of main.c
     model=$1 kind=$2 flag=
     shift 2
@@ -62,10 +67,10 @@ host() { # model, class, settings of main.c
     mv "$model/host.txt" "$model/host-$kind.txt"
 }
 
-# What main.c is compiled with. mtan_small_size is the same on every CPU, so this machine says how much memory there must be.
+# The settings of main.c. mtan_small_size is the same on every CPU, so this machine computes the memory needed.
 settings() { # model, most records
     records=$([ ! -f "$1/records.h" ] || echo "-DRECORDS=\"records.h\" -DMOST_RECORDS=$2")
-    ! grep -q '_is_int8 1$' "$1/model.h" || records="$records -DLIMIT=1e-4f" # 4e-5 was seen
+    ! grep -q '_is_int8 1$' "$1/model.h" || records="$records -DLIMIT=1e-4f" # 4e-5 was measured
     if grep -q '_is_small 1$' "$1/model.h"; then
         # shellcheck disable=SC2086 # several words, or none
         host "$1" unfused -DPOINTS="$points" -DMEMORY=4194304 $records
@@ -87,7 +92,7 @@ build() { # model, core, folder of the image, settings of main.c: image.elf
     model=$1 objects=$out/$2 image=$3
     shift 3
     mkdir -p "$objects"
-    if [ ! -f "$objects/small_only.o" ]; then # what does not depend on the model; memory.c must not become calls of itself
+    if [ ! -f "$objects/small_only.o" ]; then # objects that do not depend on the model; memory.c must not be compiled into calls of itself
         compile startup.c "$objects/startup.o" && compile semihosting.c "$objects/semihosting.o" &&
             compile memory.c "$objects/memory.o" -fno-tree-loop-distribute-patterns &&
             compile predict_only.c "$objects/predict_only.o" &&
@@ -104,7 +109,7 @@ training='_backward$|^backward_of$|^adam|^mtan_trainer|^mtan_backward|^(cross_en
 trains() { arm-none-eabi-nm "$1" | awk '{ print $NF }' | grep -E "$training"; }
 section() { arm-none-eabi-size -A "$1" | awk -v s="$2" '$1 ~ s { n += $2 } END { print n + 0 }'; }
 
-# An image that is built and not run: its row ends with why.
+# A row for an image that is built but not run, with the reason.
 built() { # name, image, why, status
     printf '%-7s %-22s bytes: %5s code, %7s constants, %6s RAM without stack; %s: %s\n' "$4" "$1" "$(section "$2" '^\\.text')" \
         "$(section "$2" '^\\.rodata')" "$(section "$2" '^\\.(data|bss)')" "$2" "$3"
@@ -157,7 +162,7 @@ golden_case() { # case, most events, most times: model.h and records.h
     export_model "$model/model.safetensors" "$model" "$2" "$3"
 }
 
-# ---- all ----
+# ---- all models ----
 
 for tool in arm-none-eabi-gcc:gcc-arm-none-eabi gcc:gcc; do
     command -v "${tool%%:*}" >/dev/null 2>&1 || { skip cortex-m "no ${tool%%:*}: apt-get install ${tool#*:}"; finish; }
@@ -182,7 +187,7 @@ for case in physionet-enc:800:130 physionet-enc-int8:800:130 toy-interp:24:24; d
 done
 target "M4F physionet-enc" M4F $out/physionet-enc
 target "M7 physionet-enc" M7 $out/physionet-enc
-target "M3 physionet-enc" M3 $out/physionet-enc 2 # emulated arithmetic, emulated: half a minute for two records
+target "M3 physionet-enc" M3 $out/physionet-enc 2 # emulated arithmetic on an emulated CPU: half a minute for two records
 target "M4F physionet-enc int8" M4F $out/physionet-enc-int8
 target "M3 physionet-enc int8" M3 $out/physionet-enc-int8 2
 target "M55 physionet-enc int8" M55 $out/physionet-enc-int8

@@ -6,7 +6,7 @@
 #   tests                        golden/ in node, the wrapper against golden/ and the command, the    node,
 #                                page in a browser                                                    chromium-headless-shell
 #
-# What is missing is said and skipped. The last line is the sum: N passed, N failed, N skipped.
+# Parts whose tools are missing are reported and skipped. The last line is the sum: N passed, N failed, N skipped.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 out=build/wasm passed=0 failed=0 skipped=0
@@ -25,14 +25,14 @@ missing() { for tool in "$@"; do command -v "$tool" >/dev/null 2>&1 || { echo "n
 
 finish() { echo "$passed passed, $failed failed, $skipped skipped"; [ $failed = 0 ] && exit 0; exit 1; }
 
-newer() { [ -f "$1" ] && [ -z "$(find "$@" -newer "$1" 2>/dev/null)" ]; } # file, what it is made of: nothing to do
+newer() { [ -f "$1" ] && [ -z "$(find "$@" -newer "$1" 2>/dev/null)" ]; } # file, its sources: is it up to date?
 
 # ---- modules ----
 
 warnings="-pedantic -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Werror"
 flags="-O2 -std=gnu99 -ffp-contract=off -I. -isystem build/deps"
 
-shared="tools/mtan/flat/flat_core.c tools/mtan/flat/flat_stream.c tools/mtan/model/reference.c" # with the Python package
+shared="tools/mtan/flat/flat_core.c tools/mtan/flat/flat_stream.c tools/mtan/model/reference.c" # as in the Python package
 
 module() { # file, flags and sources
     file=$1 && shift
@@ -54,9 +54,9 @@ golden_suite() {
         node $out/golden.js -v
 }
 
-# ---- models: that of the page, and two that classify, to compare with the command ----
+# ---- models: the page's, and several others to compare with the command ----
 
-# Several samples to a bound, and noise twice that of the data, keep the band from promising too much.
+# Several samples per bound, and noise of twice the data's, keep the band from being too narrow.
 page_model() {
     newer $out/model.safetensors tools/web/series.js tools/edge/wasm.sh && return 0
     node tools/web/series.js 5000 >$out/events.csv && rm -rf $out/run &&
@@ -81,7 +81,7 @@ classifiers() {
         mv $out/run/best.safetensors $out/per-time.safetensors
 }
 
-# How often a record was observed, with an interval.
+# A model of a number: how often a record was observed, with an interval.
 number() {
     newer $out/number.safetensors tools/demo/example.sh tools/edge/wasm.sh && return 0
     awk -F, 'NR > 1 && !n[$1]++ { name[++names] = $1 } END { print "record,label"; for (i = 1; i <= names; i++) print name[i] "," n[name[i]] }' \
@@ -91,7 +91,7 @@ number() {
         mv $out/run/best.safetensors $out/number.safetensors
 }
 
-# Dates for times; a model that both classifies and interpolates, and its int8 version.
+# Dates as times; a model that both classifies and interpolates, and its int8 version.
 dated() {
     newer $out/dated-int8.safetensors tools/demo/example.sh tools/edge/wasm.sh && return 0
     awk -F, -v OFS=, 'NR == 1 { print; next } $1 != record { record = $1; day = 1 + day % 28 } {
@@ -103,7 +103,7 @@ dated() {
         build/mtan quantize $out/dated.safetensors $out/dated-int8.safetensors
 }
 
-# More channels than the page shows at first, and more classes than two.
+# More channels than the page shows at first, and more than two classes.
 wide() {
     newer $out/wide.safetensors tools/demo/example.sh tools/edge/wasm.sh && return 0
     awk -F, -v OFS=, 'NR > 1 { $3 = $3 " " NR % 4 } { print }' $out/patients/events.csv >$out/patients/wide.csv &&
@@ -114,12 +114,12 @@ wide() {
         mv $out/run/best.safetensors $out/wide.safetensors
 }
 
-# What the page has for who brings nothing.
+# The page's example, for readers without data of their own.
 example() {
     cp tools/demo/patients.safetensors $out/example.safetensors && head -n 400 $out/patients/events.csv >$out/example.csv
 }
 
-# What the command says of them, by the kernels whose bits the modules share.
+# The command's output for these models, by the kernels whose bits the modules share.
 command_says() {
     node tools/web/series.js 12 >$out/few.csv &&
         build/mtan interpolate $out/model.safetensors --data $out/few.csv --at 0:24:1.5 --backend scalar >$out/interpolated.csv &&
@@ -136,7 +136,7 @@ command_says() {
     done
 }
 
-# ---- all of it ----
+# ---- all parts ----
 
 reason=$(missing emcc node)
 if [ -n "$reason" ]; then

@@ -1,11 +1,13 @@
 #!/bin/sh
-# The wheel in an empty virtual environment: what it needs and no more, then its tests, with numpy of today and with 1.26.
+# Tests the wheel in an empty virtual environment: installs it with only its requirements, then runs its tests, with
+# today's numpy and with 1.26.
 #
 #   test.sh PYTHON
 #
-# PYTHON_SHORT leaves out 1.26, and what is large or rarely there: torch, onnx, the Hub's library, a kernel for notebooks. MTAN_COMMAND is
-# the `mtan` command to compare with, MTAN_REFERENCE a checkout of the published code, MTAN_PHYSIONET a folder with the challenge's
-# set-a.tar.gz. What is missing is said and skipped. The last line is the sum: N passed, N failed, N skipped.
+# PYTHON_SHORT leaves out 1.26, and large or rarely installed packages: torch, onnx, the Hub's library, a kernel for
+# notebooks. MTAN_COMMAND is the `mtan` command to compare with, MTAN_REFERENCE a checkout of the published code,
+# MTAN_PHYSIONET a folder with the challenge's set-a.tar.gz. Tests without their requirements are reported and skipped.
+# The last line is the sum: N passed, N failed, N skipped.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 python=$1 venv=build/python/venv passed=0 failed=0 skipped=0

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Builds build/python/mtan-*.whl in an environment of its own, which stays, so that the next time only what has changed is compiled; and
-# the source archive, build/python/mtan-*.tar.gz.
+# Builds build/python/mtan-*.whl in an environment of its own, which is kept, so that the next build compiles only what
+# has changed; and the source archive, build/python/mtan-*.tar.gz.
 #
 #   wheel.sh PYTHON
 #
-# Exit status: 0; 1: it cannot be built; 77: what builds it cannot be had.
+# Exit status: 0; 1: it cannot be built; 77: the build tools are not available.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 venv=build/python/builder
