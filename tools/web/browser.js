@@ -38,7 +38,7 @@ function start() {
     return { child, send, said };
 }
 
-/* What a person would see on the console. */
+/* Messages that a person would see on the console. */
 function complaints(said) {
     const bad = {
         'Runtime.exceptionThrown': () => true,
@@ -48,7 +48,7 @@ function complaints(said) {
     return said.filter((m) => m.method in bad && bad[m.method](m.params)).map((m) => JSON.stringify(m.params));
 }
 
-/* A page of some width, from disk. */
+/* Opens a page of some width, from disk. */
 async function open(browser, { width, height, scale = 1, dark = false, touch = false, motion = true }) {
     const { targetId } = await browser.send('Target.createTarget', { url: 'about:blank' });
     const { sessionId } = await browser.send('Target.attachToTarget', { targetId, flatten: true });
@@ -72,7 +72,7 @@ async function evaluate(page, expression) {
     return result.value;
 }
 
-/* Until the curves have come to rest. */
+/* Waits until the curves have come to rest. */
 async function settle(page) {
     for (let i = 0; i < 400; i++) {
         const state = await evaluate(page, `(document.getElementById('status') || {dataset: {}}).dataset.state || ''`);
@@ -83,7 +83,7 @@ async function settle(page) {
     throw new Error('the page never came to rest');
 }
 
-/* Of the whole page, or of the window: the pointer leaves where the window is made larger. */
+/* A picture of the whole page, or of the window: enlarging the window moves the pointer out of it. */
 async function shot(page, name, window = false) {
     const { data } = await page.send('Page.captureScreenshot', { format: 'png', captureBeyondViewport: !window });
     fs.writeFileSync(path.join(build, name + '.png'), Buffer.from(data, 'base64'));
@@ -91,7 +91,7 @@ async function shot(page, name, window = false) {
 
 /* ---- a person ---- */
 
-/* Where an hour and a value of a panel are on the screen. */
+/* The screen position of an hour and a value in a panel. */
 const PLACE = `(c, hour, value) => {
     const svg = document.querySelectorAll('svg')[c], b = svg.getBoundingClientRect(), f = JSON.parse(svg.dataset.frame);
     return [b.left + f.LEFT + (b.width - f.LEFT - f.RIGHT) * hour / f.HOURS,
@@ -136,7 +136,7 @@ async function press(page, text) {
 const points = (page, c) => evaluate(page, `document.querySelectorAll('svg')[${c}].querySelectorAll('.dot').length`);
 const links = (page, c) => evaluate(page, `document.querySelectorAll('svg')[${c}].querySelectorAll('.link').length`);
 
-/* What is drawn of a panel at an hour, in its values: the curve, and the height of its band. */
+/* The drawn values of a panel at an hour: the curve, and the height of its band. */
 const READ = `(c, hour) => {
     const svg = document.querySelectorAll('svg')[c], f = JSON.parse(svg.dataset.frame);
     const heights = (kind) => svg.querySelector(kind).getAttribute('d').split(/[MLZ]/).filter(Boolean).map((s) => Number(s.split(' ')[1]));
@@ -152,7 +152,7 @@ async function key(page, name) {
 
 /* ---- a person with files ---- */
 
-/* Until the record is shown, risk and all; returns how it ended. */
+/* Waits until the record is shown, including the risk; returns the final state. */
 async function settleOwn(page) {
     for (let i = 0; i < 800; i++) {
         const state = await evaluate(page, `document.getElementById('own').dataset.state || ''`);
@@ -170,7 +170,7 @@ async function doOwn(page, action) {
 
 const pressOwn = (page, id) => doOwn(page, () => evaluate(page, `document.getElementById('${id}').click()`));
 
-/* By the dialog's input. */
+/* Opens files through the dialog's input. */
 async function openFiles(page, names) {
     const { root } = await page.send('DOM.getDocument'), { nodeId } = await page.send('DOM.querySelector', { nodeId: root.nodeId, selector: '#files' });
     return doOwn(page, () => page.send('DOM.setFileInputFiles', { nodeId, files: names.map((name) => path.join(build, name)) }));
@@ -188,7 +188,7 @@ const count = (page, selector) => evaluate(page, `document.querySelectorAll('${s
 const problem = (page) => evaluate(page, `(document.getElementById('problem').hidden ? '' : document.getElementById('problem').textContent)`);
 const fits = (page) => evaluate(page, `document.documentElement.scrollWidth <= ${page.width}`); /* innerWidth grows with what is too wide */
 
-/* What mtan.js says in node of a record of a CSV. */
+/* The output of mtan.js in node for a record of a CSV. */
 async function inNode(model, csv, index) {
     const library = await mtan.load({ simd: fs.readFileSync(path.join(build, 'mtan.wasm')) });
     const opened = await library.open(fs.readFileSync(path.join(build, model)));
@@ -278,7 +278,8 @@ async function keyboard(browser) {
     expect(await points(page, 1) === 0, 'Enter did not remove the observation');
 }
 
-/* The example: what is shown is what mtan.js says; records by button and by key; the steps of the risk by key. */
+/* The example: the page shows the output of mtan.js; records change by button and by key, the steps of the risk by
+ * key. */
 async function ownExample(browser) {
     const page = await open(browser, { width: 1180, height: 900 });
     expect(await pressOwn(page, 'try') === 'ready', await problem(page));
@@ -319,7 +320,7 @@ async function ownDates(browser) {
     await shot(page, 'own-dark');
 }
 
-/* A class for each time, by drop; then a model that does not classify, and data that is not its own. */
+/* A class for each time, opened by drop; then a model that does not classify, and data that does not fit it. */
 async function ownDropped(browser) {
     const page = await open(browser, { width: 1180, height: 900 });
     expect(await dropFiles(page, ['patients/events.csv']) === 'ready' && (await text(page, 'model-name')) === 'No model yet', 'a CSV alone');
@@ -339,7 +340,7 @@ async function ownDropped(browser) {
     expect((await text(page, 'notes')).includes('nothing is observed'), await text(page, 'notes'));
 }
 
-/* Twelve channels and four classes: not all are shown at first; the likeliest class comes first. */
+/* Twelve channels and four classes: not all are shown at first; the most likely class comes first. */
 async function ownWide(browser) {
     const page = await open(browser, { width: 1180, height: 900 });
     expect(await openFiles(page, ['wide.safetensors', 'patients/wide.csv']) === 'ready', await problem(page));

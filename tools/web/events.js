@@ -1,14 +1,15 @@
 'use strict';
-/* People's own data in JavaScript: a CSV of observations, as tools/data/own.h reads it, for a page or node.
+/* People's own data in JavaScript: reads a CSV of observations like tools/data/own.h, for a page or node.
  *
  *     const data = events.read(text);                      // { records: [{ name, rows }], channels, clock, observations, notes }
  *     const one = events.record(data, 0, model);           // { name, events, start, unknown, left }: events for mtan.js
  *
- * The first row names the columns, in any order: record,time,channel,value, or the other names of LAYOUTS; or it names no column for
- * channels and values, and each column but the record's and the time's is a channel: record,time,hr,bp,... A time is a number or
- * an ISO-8601 date, a file has one kind alone; dates become hours since the record's first observation. A value that is nothing,
- * NaN, NA or null leaves its row out. The rows of a record may be scattered. What is wrong is thrown as an Error with `line`: the
- * physical line in which the row begins, 0 where it is about no line. */
+ * The first row names the columns, in any order: record,time,channel,value, or the other names of LAYOUTS. If it has no
+ * columns for channel and value, each column except the record's and the time's is a channel: record,time,hr,bp,... A
+ * time is a number or an ISO-8601 date, and a file has only one of these kinds; dates become hours since the record's
+ * first observation. A row whose value is empty, NaN, NA or null is left out. The rows of a record may be scattered.
+ * Errors are thrown as an Error with `line`, the physical line in which the row begins, or 0 if the error concerns no
+ * line. */
 (function (root) {
     const LAYOUTS = [['record', 'time', 'channel', 'value'], ['subject_id', 'time', 'code', 'numeric_value'],
         ['unique_id', 'ds', null, 'y'], ['time_series_id', 'timestamp', 'channel_id', 'value']];
@@ -43,7 +44,7 @@
 
     const oddQuotes = (text) => text.includes('"') && text.split('"').length % 2 === 0;
 
-    /* Calls take(fields, line) for each row; lines of blanks are passed over. */
+    /* Calls take(fields, line) for each row; blank lines are skipped. */
     function eachRow(text, take) {
         const lines = text.replace(/^\ufeff/, '').split('\n');
         for (let i = 0; i < lines.length; i++) {
@@ -65,7 +66,8 @@
     const isNumber = (text) => /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(text) && Number.isFinite(Number(text));
     const DATE = /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d+))?)?(?:Z|([-+])(\d\d):?(\d\d)?)?)?$/;
 
-    /* { time: whole seconds since 1970, ticks: of 100 ns beyond }, which a double of both could not hold; null: no date. */
+    /* { time: whole seconds since 1970, ticks: further units of 100 ns }, since one double could not hold both; null:
+     * not a date. */
     function date(text) {
         const match = DATE.exec(text);
         if (!match) return null;
@@ -81,7 +83,7 @@
 
     /* ---- a file ---- */
 
-    /* Where a wide file has the record, the time and its channels; null: it is none. */
+    /* The columns of the record, the time and the channels in a wide file; null: it is not a wide file. */
     function wideColumns(header, names, line) {
         const find = (role) => names.findIndex((name) => LAYOUTS.some((list) => list[role] === name));
         const [record, time] = [find(0), find(1)];
@@ -131,7 +133,7 @@
         if (!data.byName.has(name)) data.byName.set(name, data.records.length), data.records.push({ name, rows: [] });
     }
 
-    /* Adds an observation, unless it has no value. Rows without a time, which MEDS alone may have, stand at time 0. */
+    /* Adds an observation, unless it has no value. Rows without a time, which only MEDS allows, stand at time 0. */
     function addRow(data, columns, [name, time, channel, value], line) {
         if (channel === '') fail(line, 'the channel\'s name is empty');
         if (isMissing(value)) return void data.missing++;
@@ -160,7 +162,7 @@
 
     /* ---- a record ---- */
 
-    /* As the command: dates are hours, numbers are not. */
+    /* As in the command: dates are hours, numbers are not. */
     function checkUnit(data, model) {
         const wants = model.unit === 'hours' && model.fromFirst ? 'dates' : 'numbers';
         if (!data.clock || !model.fitted || data.clock === wants || (data.clock === 'dates' && model.unit === 'hours')) return;
@@ -168,7 +170,7 @@
             : `its times are dates, the model was trained on ${model.unit || 'numbers without a unit'}`);
     }
 
-    /* In the order of time, counted as the model does. */
+    /* Sorts by time, and counts times as the model does. */
     function count(data, rows, model) {
         const dated = data.clock === 'dates', timed = rows.filter((row) => !Number.isNaN(row.time));
         const least = (a, b) => a.time - b.time || a.ticks - b.ticks || a.line - b.line;
@@ -179,8 +181,8 @@
         return { first, rows: placed.map((row) => ({ ...row, raw: row.time, time: hour(row) })) };
     }
 
-    /* The record's observations of the model's channels. start: the date that hours are counted from; unknown: names of channels
-     * that the model does not have; left: how many rows that leaves out. */
+    /* The record's observations of the model's channels. start: the date from which hours are counted; unknown: names
+     * of channels that the model does not have; left: the number of rows left out for that. */
     function record(data, index, model) {
         checkUnit(data, model);
         const { name, rows } = data.records[index], number = data.channels.map((channel) => model.channelNamed(channel));

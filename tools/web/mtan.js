@@ -27,7 +27,7 @@
 (function (root) {
     const DOUBLE = 8; /* bytes */
     const TEXT_MOST = 1 << 20; /* of a setting */
-    const USUAL_SAMPLES = 20; /* of an interpolation, as the command has it */
+    const USUAL_SAMPLES = 20; /* of an interpolation, as in the command */
 
     /* The smallest module that uses simd128: () { i8x16.popcnt(i8x16.splat(0)) } */
     const PROBE = new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15,
@@ -38,7 +38,7 @@
     function Model(exports) {
         this.wasm = exports;
         this.bounds = { events: 0, times: 0, samples: -1 };
-        this.origin = 0; /* what the times of the last record were counted from */
+        this.origin = 0; /* origin of the last record's times */
     }
 
     Model.prototype = {
@@ -48,12 +48,12 @@
             return at ? new TextDecoder().decode(bytes.slice(at >>> 0, bytes.indexOf(0, at >>> 0))) : undefined;
         },
 
-        /* Something failed where the result is not 0: the module's sentence. */
+        /* Throws the module's message if the result is not 0. */
         check(status) {
             if (status !== 0) throw new Error(this.string(this.wasm.message()));
         },
 
-        /* Something failed where the count is -1. */
+        /* Throws the module's message if the count is -1. */
         count(n) {
             this.check(n < 0 ? 1 : 0);
             return n;
@@ -71,7 +71,7 @@
             return at;
         },
 
-        /* Numbers of that type. */
+        /* Copies numbers of that type into the module's memory. */
         putList(Type, list) {
             return this.put(new Uint8Array(Type.from(list).buffer));
         },
@@ -80,7 +80,7 @@
             return new Float64Array(this.wasm.memory.buffer, at, n).slice();
         },
 
-        /* Runs body; what it took is given back. */
+        /* Runs body, then releases everything that it took. */
         giveBack(body) {
             const floor = this.take(0);
             try {
@@ -111,11 +111,12 @@
             return this.giveBack(() => this.wasm.channel_named(this.putText(name)));
         },
 
-        /* Is it further outside of what training saw than that is wide? Of a wrong unit, mostly. Times of the last record's clock. */
+        /* Is it outside of the training range by more than the width of that range? The usual reason is a wrong unit.
+         * Times are on the last record's clock. */
         isFarValue(channel, value) { return this.wasm.far_value(channel, value) !== 0; },
         isFarTime(time) { return this.wasm.far_time(time - this.origin) !== 0; },
 
-        /* The predictor grows with the largest record seen. Growing takes back the arena behind the model. */
+        /* Grows the predictor to the largest record seen. Growing releases the arena after the model. */
         fit(events, times, samples) {
             const b = this.bounds;
             if (events <= b.events && times <= b.times && samples === b.samples) return;
@@ -131,13 +132,13 @@
             if (!(Number.isInteger(c) && c >= 0 && c < D)) throw new Error(`channel ${c}: the model has channels 0 to ${D - 1}`);
         },
 
-        /* Where the clock of these events begins. A value that is NaN is none. */
+        /* The origin of these events' clock. Events with NaN as value are ignored. */
         originOf(events) {
             if (!this.fromFirst) return 0;
             return Array.from(events.time).reduce((first, t, i) => t < first && !Number.isNaN(events.value[i]) ? t : first, Infinity);
         },
 
-        /* Puts the observations of a record, as the data has them. */
+        /* Copies the observations of a record unchanged. */
         putRecord(events, name) {
             const n = events.time.length, D = this.settings.channels;
             if (events.channel.length !== n || events.value.length !== n)
@@ -148,8 +149,9 @@
                 this.putList(Float64Array, events.time), this.putList(Int32Array, events.channel), this.putList(Float64Array, events.value)));
         },
 
-        /* What becomes of the observations: how many events the model sees, codes of missing values that were left out, repeats
-         * that went into a mean, channels that were filled, values and times far from training; what times are counted from. */
+        /* The preparation of the observations: the number of events that the model sees, of codes of missing values
+         * that were left out, of repeats that were averaged, of channels that were filled, of values and times far from
+         * training; and the origin of times. */
         prepare(events) {
             return this.giveBack(() => {
                 this.putRecord(events, '');
@@ -161,7 +163,7 @@
             });
         },
 
-        /* Puts a record, query times and noise and runs body(how many distinct times). */
+        /* Copies a record, query times and noise, and calls body(number of distinct times). */
         withRecord(events, times, options, samples, body) {
             const most = events.time.length + this.settings.channels;
             this.fit(most, Math.max(most, times ? times.length : 0), samples);
@@ -173,7 +175,8 @@
             });
         },
 
-        /* The distinct times of the record, as the events have them: two that the model cannot tell apart are one. */
+        /* The distinct times of the record, as in its events: two times that the model cannot distinguish count as
+         * one. */
         distinctTimes(events, distinct) {
             const at = this.take(distinct * DOUBLE), all = this.take(events.time.length * DOUBLE + this.settings.channels * DOUBLE);
             this.wasm.times(at);
@@ -214,8 +217,9 @@
             });
         },
 
-        /* The encoder's attention of one head (0) to one channel: weight (reference, time), rows sum to 1, or to 0 where the
-         * channel was never seen. time: the distinct times of all events; reference: the times of the rows. */
+        /* The attention of one encoder head (0) to one channel: weight (reference, time), whose rows sum to 1, or to 0
+         * if the channel was never observed. time: the distinct times of all events; reference: the times of the
+         * rows. */
         attention(events, channel, options = {}) {
             const s = this.settings, own = s.reference === 'observed';
             const at = own && s.kind === 'enc' ? options.times : null;
@@ -228,10 +232,10 @@
             });
         },
 
-        /* A record whose observations arrive one by one, in any order, in constant memory; as many as one likes, for as long as the
-         * model is there. options: samples, name, seed. */
+        /* A record whose observations arrive one by one, in any order, in constant memory. There may be any number of
+         * streams, and they last as long as the model. options: samples, name, seed. */
         stream(options = {}) {
-            this.wasm.drop(); /* and with it the predictor */
+            this.wasm.drop(); /* this also drops the predictor */
             this.bounds = { events: 0, times: 0, samples: -1 };
             const at = this.wasm.stream_new(this.putText(options.name || ''), this.samplesOf(options, -1), options.seed || 0) >>> 0;
             this.check(at === 0 ? 1 : 0);
@@ -239,7 +243,7 @@
         }
     };
 
-    /* ---- a stream of it ---- */
+    /* ---- a stream of the model ---- */
 
     function Stream(model, at) {
         this.model = model;
@@ -247,7 +251,8 @@
     }
 
     Stream.prototype = {
-        /* An observation. Times are on one clock, which the first one starts where the model counts from it; NaN is no value. */
+        /* Adds an observation. Times are on one clock, which starts at the first time if the model counts from there;
+         * NaN is no value. */
         push(time, channel, value) {
             const m = this.model;
             m.checkChannel(channel);
@@ -255,7 +260,7 @@
             return this;
         },
 
-        /* As the model's own; time: of a model of classes per time. */
+        /* Like the model's own; time: for a model of classes per time. */
         classify(time = NaN) {
             const m = this.model;
             return m.giveBack(() => {
@@ -279,12 +284,12 @@
         reset() { this.model.check(this.model.wasm.stream_reset(this.at)); }
     };
 
-    /* ---- what a file says ---- */
+    /* ---- contents of the file ---- */
 
-    /* n names; a model without them calls its things 0, 1, 2, ... */
+    /* n names; a model without names calls its channels or classes 0, 1, 2, ... */
     const names = (model, name, n) => Array.from({ length: n }, (none, i) => model.string(name(i)) || String(i));
 
-    /* [least, most], or null: not known. */
+    /* [least, most], or null if not known. */
     const range = (model, channel) => model.giveBack(() => {
         const ends = model.take(2 * DOUBLE);
         return model.wasm.range(channel, ends) === 0 ? Array.from(model.doubles(ends, 2)) : null;
@@ -317,7 +322,7 @@
 
     /* ---- the library ---- */
 
-    /* Takes the bytes (ArrayBuffer or typed array) of one or both modules: simd where the engine can run it. */
+    /* Takes the bytes (ArrayBuffer or typed array) of one or both modules, and uses simd if the engine can run it. */
     async function load(modules) {
         const simd = modules.simd && (!modules.plain || WebAssembly.validate(PROBE));
         const code = await WebAssembly.compile(simd ? modules.simd : modules.plain);

@@ -1,16 +1,18 @@
 'use strict';
-/* The page's second view: a model and a CSV of the reader's own. Files come by a dialog or are dropped; nothing is sent anywhere.
- * Shows for a record: the prediction, the prediction as observations arrive, curves where the model has them, attention.
- * Sections: state; files; what the model says; drawing; the risk; controls. */
+/* The page's second view: a model and a CSV of the reader's own. Files come through a dialog or are dropped on the
+ * page; nothing is sent anywhere. It shows for a record: the prediction, the prediction as observations arrive, curves
+ * if the model has them, attention.
+ *
+ * Sections: state; files; the model's output; drawing; the risk; controls. */
 (function (root) {
-    const MOMENTS = 300; /* of the risk, at most: each is a prediction */
+    const MOMENTS = 300; /* of the risk, at most: each needs a prediction */
     const GRID = 161; /* times of a curve */
     const MANY = 150; /* observations of a channel */
     const PANELS = 6; /* channels shown at first */
     const LINKS = 48, EDGES = 10; /* strongest edges drawn of a channel, and listed of all */
     const CLASSES = 8, LINES = 3; /* classes listed, and drawn over time */
-    const STEPS = 80; /* of the risk that are marked by a dot */
-    const SLICE = 12; /* milliseconds of work between two looks at the reader */
+    const STEPS = 80; /* of the risk that get a dot */
+    const SLICE = 12; /* milliseconds of work before the page handles input again */
     const LEFT = 46, RIGHT = 14, TOP = 10, PLOT = 120, STRIP = 50, BOTTOM = 26, RISK = 170; /* pixels */
     const { escape, round, short, path, ticks, link, nearest } = root.plot;
     const element = (id) => document.getElementById(id);
@@ -21,11 +23,11 @@
     let library, example;
     let model = null, modelFile = null; /* the file: { name, bytes } */
     let data = null, dataFile = null;
-    let chosen = 0, all = false; /* which record; are all channels shown? */
-    let one = null; /* of the record: what `think` made of it */
-    let risk = []; /* { time, p }: the prediction from what was known then */
-    let moment = -1; /* of the risk, that the pointer or the keyboard is at */
-    let run = 0; /* counts records shown: work for an older one ends */
+    let chosen = 0, all = false; /* index of the record; are all channels shown? */
+    let one = null; /* of the record: the output of `think` */
+    let risk = []; /* { time, p }: the prediction from the observations known at that time */
+    let moment = -1; /* index in risk, under the pointer or chosen by the keyboard */
+    let run = 0; /* counts shown records: work for an older record stops */
 
     const settle = (state) => { element('own').dataset.state = state; };
 
@@ -60,7 +62,7 @@
         all = false;
     }
 
-    /* files: { name, read }. What could not be read is said; what was open before stays. */
+    /* files: { name, read }. Files that could not be read are reported; earlier files stay open. */
     async function open(files) {
         element('problem').hidden = true;
         settle('busy');
@@ -79,13 +81,13 @@
         if (list.length) await open(Array.from(list, (file) => ({ name: file.name, read: read(file) })));
     }
 
-    /* ---- what the model says ---- */
+    /* ---- the model's output ---- */
 
     const perTime = () => model.settings.classify === 'time';
     const classifies = () => model.settings.classify !== 'none';
     const interpolates = () => model.settings.kind === 'full';
 
-    /* From the earliest to the latest time that is shown: training's, where the record lies in it, else the record's. */
+    /* The earliest and the latest time to show: those of training if the record lies within them, else the record's. */
     function spanOf(times) {
         let [low, high] = times.length ? [times[0], times[times.length - 1]] : model.span || [0, 1];
         if (model.span && !times.some((t) => model.isFarTime(t)))
@@ -93,7 +95,7 @@
         return high > low ? [low, high] : [low - 0.5, high + 0.5];
     }
 
-    /* The classes in the order in which they are shown: the positive one first, else the likeliest. */
+    /* The order of the classes on the page: the positive one first, otherwise the most likely. */
     function classOrder(p) {
         const list = model.classes.map((name, c) => c);
         return model.positive >= 0 ? [model.positive, ...list.filter((c) => c !== model.positive)] : list.sort((a, b) => p[b] - p[a]);
@@ -104,7 +106,7 @@
         return { times, ...model.interpolate(one.events, times, { name: one.name }) };
     }
 
-    /* By channel that was observed; none where the encoder does not attend. */
+    /* For each observed channel; none if the encoder has no attention. */
     function attentions() {
         const found = new Map();
         if (model.settings.encoder === 'rbf') return found;
@@ -129,10 +131,10 @@
         one.order = classOrder(one.last);
         one.curve = interpolates() ? curves(one.span) : null;
         one.attention = attentions();
-        one.edges = new Map(); /* by channel, once they are asked for */
+        one.edges = new Map(); /* by channel, computed when first needed */
     }
 
-    /* What the reader should know of the record before believing the rest. */
+    /* Warnings about the record that the reader should know before trusting the rest. */
     function notes() {
         const list = [], { found, unknown, left } = one;
         if (left) list.push(`${plural(left, 'row')} of channels that the model does not have left out: ` +
@@ -172,7 +174,7 @@
             `<path class="axis" d="M${LEFT} ${f.bottom}H${f.w - RIGHT}"/>`;
     }
 
-    /* The values that a panel has to show: observed, or in the band. */
+    /* The values that a panel must include: observed, or in the band. */
     function heights(c) {
         const D = model.channels.length, list = one.events.value.filter((v, i) => one.events.channel[i] === c);
         if (one.curve) for (let q = 0; q < GRID; q++)
@@ -210,7 +212,7 @@
                 `<circle class="reference" cx="${round(inside(r))}" cy="${bottom + 3}" r="1.8"/>`).join('');
     }
 
-    /* Many dots go without the rims that keep few apart: they would cover each other. */
+    /* Many dots have no rims, which separate a few dots: they would cover each other. */
     function dotText(f, c) {
         const [kind, size] = one.seen[c] > MANY ? ['dot many', 2] : ['dot', 4];
         return one.events.time.map((t, i) => one.events.channel[i] !== c ? '' :
@@ -225,7 +227,7 @@
             (one.seen[c] ? '' : `<text class="hint middle" x="${f.w / 2}" y="${TOP + PLOT / 2}">not observed</text>`);
     }
 
-    /* Those with most observations first. */
+    /* Channels with the most observations first. */
     function shownChannels() {
         const list = model.channels.map((name, c) => c).filter((c) => one.seen[c] > 0 || one.curve);
         list.sort((a, b) => one.seen[b] - one.seen[a] || a - b);
@@ -260,7 +262,7 @@
         element('others').textContent = others > 0 ? `and ${plural(others, 'class', 'classes')} below these` : '';
     }
 
-    /* Of each observation its strongest edge; first those that have most of what an even share would be. */
+    /* The strongest edge of each observation; first those with the largest multiple of an even share. */
     function strongest() {
         const list = [];
         for (const c of one.attention.keys()) {
@@ -282,7 +284,8 @@
 
     /* ---- the risk as observations arrive ---- */
 
-    /* The prediction from what was known at a time. A model of classes per time says it of the last of the times until then. */
+    /* The prediction from the observations known at a time. A model of classes per time predicts for the last of these
+     * times. */
     function predictAt(time) {
         const known = (list) => list.filter((x, i) => one.events.time[i] <= time), e = one.events;
         const events = { time: known(e.time), channel: known(e.channel), value: known(e.value) };
@@ -290,7 +293,7 @@
         return Array.from(model.classify(events, { name: one.name, times })).slice(-model.classes.length);
     }
 
-    /* The distinct times, or so many of them, the last included. */
+    /* The distinct times, or a limited number of them that includes the last. */
     function momentsOf(times) {
         if (times.length <= MOMENTS) return times;
         return Array.from({ length: MOMENTS }, (none, i) => times[Math.round((i + 1) * times.length / MOMENTS) - 1]);
@@ -330,7 +333,7 @@
             (one.times.length > MOMENTS ? `<span>at ${MOMENTS} of ${plural(one.times.length, 'time')}</span>` : '');
     }
 
-    /* What arrived at the moment, and what it made of the prediction. */
+    /* The observations that arrived at the moment, and their effect on the prediction. */
     function momentText() {
         if (moment < 0) return '';
         const { time, p } = risk[moment], from = moment ? risk[moment - 1].time : -Infinity, e = one.events;
@@ -390,7 +393,7 @@
         element('record').innerHTML = data.records.map((r, i) => `<option value="${i}">${escape(r.name)}</option>`).join('');
     }
 
-    /* Shows the record that is chosen. */
+    /* Shows the chosen record. */
     function showRecord() {
         element('record').value = chosen;
         element('before').disabled = chosen === 0;
@@ -455,7 +458,7 @@
     }
 
     function listenToDrops() {
-        let inside = 0; /* elements that the files are over: entering one comes before leaving another */
+        let inside = 0; /* number of elements under the files: entering one comes before leaving another */
         const mark = () => document.body.classList.toggle('dropping', inside > 0);
         document.addEventListener('dragenter', () => { inside++, mark(); });
         document.addEventListener('dragleave', () => { inside--, mark(); });
@@ -467,12 +470,12 @@
         });
     }
 
-    /* examples: the bytes of a model and of a CSV for who has neither at hand. */
+    /* examples: the bytes of a model and of a CSV, for readers without their own. */
     function start(made, examples) {
         library = made, example = examples;
         element('files').addEventListener('change', async (event) => {
             await openDropped(event.target.files);
-            event.target.value = ''; /* so that the same file can be opened again */
+            event.target.value = ''; /* allows opening the same file again */
         });
         element('open').addEventListener('click', () => element('files').click());
         element('try').addEventListener('click', () => open([{ name: 'patients.safetensors', read: () => example.model },

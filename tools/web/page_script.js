@@ -2,10 +2,11 @@
 /* The page's first view: points in, curves and attention out. Sections: state; model; drawing; pointers and keys; presets. */
 (function () {
     const GRID = 145, SAMPLES = 32; /* times of a curve: every ten minutes; draws of the posterior */
-    const LOW = -2.6, HIGH = 2.6; /* of a panel: the same for all and always, so that nothing jumps under the finger */
+    const LOW = -2.6, HIGH = 2.6; /* of a panel: constant and equal for all, so that nothing jumps under the finger */
     const LEFT = 34, RIGHT = 12, TOP = 8, PLOT = 150, STRIP = 64, BOTTOM = 30; /* pixels */
-    const REACH = 14, STILL = 4; /* pixels from a point that still mean it; of movement that are still a tap */
-    const FAINT = 0.02; /* weights below this share of the largest are not drawn */
+    const REACH = 14, STILL = 4; /* pixels: distance from a point that still selects it; movement that still counts as a
+                                  * tap */
+    const FAINT = 0.02; /* weights below this fraction of the largest are not drawn */
     const calm = matchMedia('(prefers-reduced-motion: reduce)').matches;
     const { CHANNELS, HOURS } = series;
     const { round, path, nearest: nearestIn } = plot;
@@ -17,10 +18,11 @@
     let model;
     let points = []; /* { time, channel, value }: channel is the panel's */
     let truth = null; /* (channel, hour) -> value of the preset, until a point is changed */
-    let seed = 1, chosen = 0; /* which series, which preset */
-    let hour = null; /* that the pointer is at */
+    let seed = 1, chosen = 0; /* number of the series, index of the preset */
+    let hour = null; /* under the pointer */
     let cursor = null; /* { time, channel, value } of the keyboard */
-    let curve = null, shown = null, attention = []; /* what the model says; what is drawn, on its way there; by panel */
+    let curve = null, shown = null, attention = []; /* the model's curve; the drawn curve, on its way there; attention
+                                                     * by panel */
     let dirty = false, width = 0;
     const spent = { interpolate: [], attention: [] }; /* milliseconds of the last calls */
 
@@ -72,7 +74,8 @@
             svg.setAttribute('aria-label', `Observations of ${CHANNELS[c]} and the curve between them. Arrow keys move a cursor, ` +
                 'Enter places an observation there or removes it.');
             svg.setAttribute('tabindex', 0);
-            svg.dataset.frame = JSON.stringify({ LEFT, RIGHT, TOP, PLOT, LOW, HIGH, HOURS, GRID }); /* for who looks from outside */
+            svg.dataset.frame = JSON.stringify({ LEFT, RIGHT, TOP, PLOT, LOW, HIGH, HOURS, GRID }); /* for tests of the
+                                                                                                     * page */
             listen(svg, c);
             listenToKeys(svg, c);
         });
@@ -101,7 +104,7 @@
         return hour === null ? -1 : nearestIn(attention[0].reference, hour);
     }
 
-    /* From the observations on the axis down to the reference points. */
+    /* Draws links from the observations on the axis down to the reference points. */
     function drawLinks(svg, c, on) {
         const { time, reference, weight } = attention[c], L = time.length, top = TOP + PLOT + 1, bottom = TOP + PLOT + STRIP - 2;
         const most = weight.reduce((a, b) => Math.max(a, b), 0);
@@ -153,7 +156,7 @@
         element('count').textContent = points.length;
     }
 
-    /* Curves glide to what the model says. Returns whether they are there. */
+    /* Moves the drawn curves towards the model's. Returns whether they have arrived. */
     function glide() {
         let far = 0;
         if (!shown || calm) shown = { mean: curve.mean.slice(), sd: curve.sd.slice() };
@@ -214,14 +217,14 @@
         change(true);
     }
 
-    /* The panel's point within reach of a place on the screen, or null. */
+    /* The panel's point within reach of a position on the screen, or null. */
     function nearestPoint(c, at) {
         const apart = (p) => p.channel === c ? Math.hypot(x(p.time) - at.px, y(p.value) - at.py) : Infinity;
         const best = points.reduce((a, p) => !a || apart(p) < apart(a) ? p : a, null);
         return best && apart(best) <= REACH ? best : null;
     }
 
-    /* Arrow keys move a cursor, Enter places an observation there or removes the one that is there. */
+    /* Arrow keys move a cursor; Enter places an observation there, or removes the one that is there. */
     function listenToKeys(svg, c) {
         const steps = { ArrowLeft: [-0.5, 0], ArrowRight: [0.5, 0], ArrowUp: [0, 0.2], ArrowDown: [0, -0.2] };
         const toggle = () => {
@@ -246,7 +249,7 @@
     }
 
     function listen(svg, c) {
-        let held = null; /* the point in hand; or where a finger came down */
+        let held = null; /* the dragged point; or the place where a finger came down */
         const place = (event) => {
             const box = svg.getBoundingClientRect(), px = event.clientX - box.left, py = event.clientY - box.top;
             const time = Math.max(0, Math.min(HOURS, HOURS * (px - LEFT) / (width - LEFT - RIGHT)));
@@ -255,10 +258,12 @@
         svg.addEventListener('pointerdown', (event) => {
             if (held || !event.isPrimary || event.button !== 0) return;
             const at = place(event), point = nearestPoint(c, at);
-            if (!point && at.py > TOP + PLOT + REACH) return; /* the strip of attention is for looking at */
+            if (!point && at.py > TOP + PLOT + REACH) return; /* the strip of attention is only for viewing */
             svg.setPointerCapture(event.pointerId);
             held = { point, from: at, fresh: false, moved: false };
-            if (!point && event.pointerType === 'mouse') held.point = add(c, at), held.fresh = true; /* a finger may mean to scroll */
+            if (!point && event.pointerType === 'mouse') held.point = add(c, at), held.fresh = true; /* a finger may be
+                                                                                                      * starting to
+                                                                                                      * scroll */
         });
         const follow = (event) => {
             const at = place(event);

@@ -1,5 +1,5 @@
 'use strict';
-/* What both views of the page draw with: texts of SVG and HTML. Sizes are pixels. */
+/* Drawing functions of both views of the page: texts of SVG and HTML. Sizes are pixels. */
 (function (root) {
     const ESCAPES = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', '\'': '&#39;' };
     const escape = (text) => String(text).replace(/[&<>"']/g, (c) => ESCAPES[c]); /* names come from files: they are never markup */
@@ -8,7 +8,7 @@
     const short = (number) => String(Number(number.toPrecision(4)));
     const path = (list) => list.map(([a, b], i) => (i ? 'L' : 'M') + round(a) + ' ' + round(b)).join('');
 
-    /* Round numbers from low to high, about n of them; hours by quarters of a day where that fits. */
+    /* Round numbers from low to high, about n of them; hours by quarters of a day if that fits. */
     function ticks(low, high, n, hours) {
         const width = (high - low) / n, power = 10 ** Math.floor(Math.log10(width));
         const steps = hours && width > 1 && width < 100 ? [2, 3, 6, 12, 24, 48, 96, 168] : [1, 2, 5, 10].map((k) => k * power);

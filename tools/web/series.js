@@ -1,10 +1,9 @@
 'use strict';
-/* The made-up series behind the page: what its model is trained on and what its presets show. Three channels on one clock of
- * 24 hours: `lead` is a sum of waves, `echo` is the lead two hours later and smaller, `mirror` its opposite with a slow wave of its
- * own. So what is seen of one says something about the others.
+/* The made-up series behind the page: its model is trained on them, and its presets show them. Three channels on one
+ * clock of 24 hours: `lead` is a sum of waves, `echo` is the lead two hours later and smaller, `mirror` is its negative
+ * plus a slow wave of its own. So observations of one channel tell something about the others.
  *
- *     node tools/web/series.js 4000 > events.csv         records for mtan train, the same bytes every time
- */
+ *     node tools/web/series.js 4000 > events.csv         records for mtan train, the same bytes every time */
 (function (root) {
     const CHANNELS = ['lead', 'echo', 'mirror'], HOURS = 24, NOISE = 0.05;
 
@@ -24,7 +23,7 @@
         return Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform());
     }
 
-    /* Waves: cycles a day, height, phase. */
+    /* A wave: cycles per day, height, phase. */
     function wave(uniform, slowest, fastest, height) {
         return [slowest + (fastest - slowest) * uniform(), height * normal(uniform), 2 * Math.PI * uniform()];
     }
@@ -44,7 +43,7 @@
         return { value, uniform };
     }
 
-    /* Observations of a series with so many per channel, at random hours between two. */
+    /* Observations of a series, so many per channel, at random hours within a range. */
     function observe(one, counts, from, to) {
         const events = { time: [], channel: [], value: [] };
         counts.forEach((n, channel) => {
@@ -58,7 +57,7 @@
         return events;
     }
 
-    /* A record of the training data: few or many observations of a channel, whatever the others have. */
+    /* A record of the training data: few or many observations per channel, independently of the other channels. */
     function record(seed) {
         const one = series(seed), uniform = one.uniform;
         const count = () => Math.floor(([3, 8, 24][Math.floor(3 * uniform())] + 1) * uniform());

@@ -131,7 +131,7 @@ function share(got, want, err32) {
     return used;
 }
 
-/* Mean over S of rows that come S times: (S, n) to (n). */
+/* Mean over S of rows that repeat S times: (S, n) to (n). */
 function meanOver(array, S) {
     const n = array.length / S;
     return Array.from({ length: n }, (none, i) => {
@@ -153,7 +153,7 @@ function noiseOf(b, S, B, n) {
     return own.map((u) => 2 * u);
 }
 
-/* Softmax moves no further than its logits do, and a mean no further than what it is of: so the limits of both hold. */
+/* Softmax moves no further than its logits, and a mean no further than its terms, so the limits of both hold. */
 async function goldenCase(library, name) {
     const file = readTensors(path.join(golden, name + '.safetensors')), { metadata, tensors } = file;
     const model = await library.open(goldenModel(file, 'F32')), s = model.settings;
@@ -174,7 +174,7 @@ async function goldenCase(library, name) {
     return `${(100 * Math.max(...used)).toFixed(1)} % of the limit`;
 }
 
-/* The decoder at the events of the targets in a stable order of time. */
+/* The decoder at the events of the targets, stably sorted by time. */
 function decoded(model, record, target, options) {
     const order = Array.from(target.time.keys()).sort((i, j) => target.time[i] - target.time[j] || i - j);
     const times = Array.from(new Set(order.map((i) => target.time[i]))), D = model.settings.channels;
@@ -183,14 +183,14 @@ function decoded(model, record, target, options) {
     return order.map((i) => mean[times.indexOf(target.time[i]) * D + target.channel[i]]);
 }
 
-/* ---- the command: rows of CSV that tools/edge/wasm.sh had it print ---- */
+/* ---- the command: rows of CSV that tools/edge/wasm.sh made it print ---- */
 
 function readRows(name) {
     const [head, ...rows] = fs.readFileSync(path.join(build, name), 'utf8').trim().split('\n').map((row) => row.split(','));
     return rows.map((row) => Object.fromEntries(head.map((key, i) => [key, row[i]])));
 }
 
-/* Events by record, as they stand. */
+/* Events by record, in their order. */
 function recordsOf(rows, model) {
     const records = new Map();
     for (const row of rows) {
@@ -220,7 +220,7 @@ async function likeInterpolate(library) {
     return `${rows.length} means and deviations, all digits`;
 }
 
-/* Of a row that `mtan predict` wrote: p_NAME of each class, in the model's order. */
+/* The probabilities in a row of `mtan predict`: p_NAME of each class, in the model's order. */
 function probabilities(row, model) {
     return model.classes.map((name) => row[`p_${name}`]);
 }
@@ -255,7 +255,7 @@ async function likeNumbers(library) {
     return `${rows.length} rows, all digits`;
 }
 
-/* A stream ends where the record does, whatever else the model is asked meanwhile. */
+/* A stream ends with the same result as the record, whatever else the model is asked in between. */
 async function streams(library) {
     const near = (got, whole) => got.length === whole.length && got.every((x, i) => Math.abs(x - whole[i]) <= 1e-5 * (1 + Math.abs(whole[i])));
     for (const kind of ['per-record', 'number', 'dated']) {
