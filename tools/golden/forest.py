@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Prints the AUC of a random forest on the made-up sets of tests/command/test_best_command.c, which has these numbers beside its sets.
+"""Prints the AUC of a random forest on the made-up sets of tests/command/test_best_command.c, which lists these numbers
+next to its sets.
 
     forest.py
 
-The sets are those of the test, draw for draw. A record has 47 features: count, mean, deviation, least, largest, first and last value, the mean
-absolute difference; mean, deviation, median, least and largest gap; ten counts and ten means in tenths of the time; the amplitude at
-fourteen periods. RandomForestClassifier(300, random_state=0) learns the 240 records and predicts the 400 others. Needs numpy and
-scikit-learn.
+The sets are those of the test, draw for draw. A record has 47 features: count, mean, deviation, smallest, largest,
+first and last value, the mean absolute difference; mean, deviation, median, smallest and largest gap; ten counts and
+ten means in tenths of the time; the amplitude at fourteen periods. RandomForestClassifier(300, random_state=0) learns
+the 240 records and predicts the 400 others. Needs numpy and scikit-learn.
 """
 import math
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Write golden/: what the published code computes, for the C tests to compare with.
+"""Write golden/: the results of the published code, for the C tests to compare with.
 
     tools/golden/golden.py --reference CHECKOUT [--physionet set-a.tar.gz] [--out golden] [--only CASE] [--runs 6]
 
-CHECKOUT is reml-lab/mTAN at commit 7a3d536.  Its own classes run in float64 (the truth) and in float32 (whose
-error is the yardstick of the float build).  Weights and inputs are not stored: they follow a rule, `rule` below,
-that C computes as well.  The tarball is read only to renew the (time, channel) pattern of eight records; without
-it the pattern comes from OUT/records.safetensors.  golden/README.md describes every file and every tensor.
+CHECKOUT is reml-lab/mTAN at commit 7a3d536. Its own classes run in float64 (the truth) and in float32 (whose error is
+the yardstick of the float build). Weights and inputs are not stored: they follow a rule, `rule` below, that C computes
+as well. The tarball is only needed to renew the (time, channel) pattern of eight records; without it the pattern comes
+from OUT/records.safetensors. golden/README.md describes every file and every tensor.
 
-Needs torch, numpy, scikit-learn.  Same versions, same machine: the same bytes.
+Needs torch, numpy, scikit-learn. The same versions on the same machine give the same bytes.
 """
 import argparse
 import json
@@ -26,8 +26,8 @@ import torch.nn.functional as F
 
 from golden_local import LocalEncoder, encode_input, value_parts
 
-FULL_UP_TO = 1024  # a tensor with at most so many entries is stored whole
-SAMPLES = 256      # of a larger one: so many entries, the sum and the norm
+FULL_UP_TO = 1024  # a tensor of at most so many entries is stored whole
+SAMPLES = 256      # of a larger one are stored: so many entries, the sum and the norm
 LEARNING_RATE = 1e-3
 
 
@@ -51,7 +51,7 @@ def rule(name, n):
 
 
 def real(array):
-    """A tensor of the default dtype; every value the rule makes is exact in float32."""
+    """A tensor of the default dtype; every value of the rule is exact in float32."""
     return torch.tensor(np.asarray(array), dtype=torch.get_default_dtype())
 
 
@@ -60,13 +60,13 @@ def by_rule(name, *shape, scale=1.0):
 
 
 class Runs:
-    """How often the float32 error is measured, and which measurement is under way (see `both`)."""
+    """The number of measurements of the float32 error, and the current one (see `both`)."""
     count = 1
     current = 0
 
 
 def nudged(name, array):
-    """The array in the first run; in run r each number moved by about one float32 step, up or down by the rule."""
+    """The array in the first run; in run r each number is moved by about one float32 step, up or down by the rule."""
     if Runs.current == 0:
         return array
     step = np.sign(rule(f"nudge.{Runs.current}.{name}", array.size)).reshape(array.shape) * 2.0**-23
@@ -104,13 +104,13 @@ DTYPES = {"F64": np.dtype("<f8"), "F32": np.dtype("<f4"), "I32": np.dtype("<i4")
 
 
 def summary(array):
-    """What is stored of a large tensor: entries evenly spaced, the sum and the norm."""
+    """The stored part of a large tensor: evenly spaced entries, the sum and the norm."""
     flat = array.reshape(-1)
     return flat[np.arange(SAMPLES) * flat.size // SAMPLES], flat.sum(), np.linalg.norm(flat)
 
 
 class Golden:
-    """One file being filled: results with their float32 error, or plain arrays."""
+    """A file being filled: results with their float32 error, or plain arrays."""
 
     def __init__(self, metadata):
         self.metadata = {key: str(value) for key, value in metadata.items()}
@@ -121,8 +121,8 @@ class Golden:
         self.tensors[name] = (dtype, np.atleast_1d(np.asarray(array)).astype(DTYPES[dtype]))
 
     def put_result(self, name, runs):
-        """runs: (float64, float32) of one result.  The first truth, whole or sampled, and the largest float32 error
-        over the same entries."""
+        """runs: (float64, float32) of one result. Stores the first truth, whole or sampled, and the largest float32
+        error over the same entries."""
         assert np.isfinite(runs).all(), name
         truth = runs[0][0]
         if truth.size <= FULL_UP_TO:
@@ -161,7 +161,7 @@ def read_safetensors(path):
                                 DTYPES[e["dtype"]]).reshape(e["shape"]) for name, e in header.items()}
 
 
-# ---- Records: event lists, and the dense tensors the reference eats -------------------------------------------------
+# ---- Records: event lists, and the dense tensors of the reference ----------------------------------------------------
 
 @dataclass
 class Records:
@@ -178,7 +178,7 @@ class Records:
 
 
 def make_records(name, channels, events, labels, classes=2):
-    """events: for each record its list of (time, channel); values and labels by the rule."""
+    """events: a list of (time, channel) for each record; values and labels by the rule."""
     flat = [event for record in events for event in record]
     values = rule("value." + name, len(flat))
     label = np.floor((rule("label." + name, labels) + 1) / 2 * classes)
@@ -188,7 +188,7 @@ def make_records(name, channels, events, labels, classes=2):
 
 
 def scattered(name, record, length, channels, share):
-    """Events at `length` irregular times; each channel seen with probability `share`, at least one a time."""
+    """Events at `length` irregular times; each channel is observed with probability `share`, at least one per time."""
     times = np.sort((rule(f"time.{name}.{record}", length) + 1) / 2).astype(np.float32)
     seen = (rule(f"seen.{name}.{record}", length * channels) + 1) / 2 < share
     return [(t, c) for l, t in enumerate(times) for c in range(channels)
@@ -216,7 +216,7 @@ def unsorted_events(record):
 
 
 def far_events(record):
-    """Channels 0 and 1 over the whole range, channel 2 at one time only (check_far holds it to its purpose)."""
+    """Channels 0 and 1 over the whole range, channel 2 at only one time (check_far verifies the purpose)."""
     return [(np.float32((2 * l + record) / 32), c) for l in range(16) for c in (0, 1, 2) if c < 2 or l == 7 + record]
 
 
@@ -226,7 +226,7 @@ SysABP Temp TroponinI TroponinT Urine WBC""".split()
 
 
 def physionet_pattern(tarball, records=8, longest=120):
-    """When which channel was observed in the first records by id; no value of a person."""
+    """The observed times and channels of the first records by id; no person's values."""
     patterns = []
     with tarfile.open(tarball) as archive:
         names = sorted(m.name for m in archive.getmembers() if m.name.endswith(".txt"))[:records]
@@ -291,11 +291,11 @@ def write_records(path, sets):
 
 @dataclass
 class Batch:
-    """The reference's padded tensors: mask 0 and time 0 in the padding rows."""
+    """The reference's padded tensors, with mask 0 and time 0 in the padding rows."""
     x: torch.Tensor      # (B, L, D)
     mask: torch.Tensor   # (B, L, D)
     time: torch.Tensor   # (B, L)
-    row: torch.Tensor    # (B, L) true where a row is not padding
+    row: torch.Tensor    # (B, L) true unless the row is padding
     cells: tuple         # three arrays (n): record, row, channel of the events sorted stably by (record, time)
     label: torch.Tensor
 
@@ -324,7 +324,7 @@ def dense(records):
 
 
 def conditioning(batch, records, subset):
-    """x and mask of the batch with the rows that `subset` lacks set to zero, as subsample_timepoints does."""
+    """x and mask of the batch, with the rows that are missing in `subset` set to zero, as subsample_timepoints does."""
     keep = torch.zeros_like(batch.time)
     for b in range(records.size):
         known = subset.time[subset.offset[b]:subset.offset[b + 1]].astype(np.float64)
@@ -335,7 +335,7 @@ def conditioning(batch, records, subset):
 # ---- The reference ---------------------------------------------------------------------------------------------------
 
 def load_reference(checkout):
-    """Its models and utils.  torchvision serves it only for downloads and is replaced by an empty module."""
+    """Its models and utils. It needs torchvision only for downloads, so an empty module replaces it."""
     for name in ("torchvision", "torchvision.datasets", "torchvision.datasets.utils"):
         sys.modules.setdefault(name, types.ModuleType(name))
     sys.modules["torchvision.datasets.utils"].download_url = None
@@ -343,7 +343,7 @@ def load_reference(checkout):
     sys.dont_write_bytecode = True
     import models
     import utils
-    # log(2 pi) goes through .float() there (Q16); in a float64 run it has to stay float64.
+    # log(2 pi) passes through .float() there (Q16); in a float64 run it must stay float64.
     torch.Tensor.float = lambda self: self.to(torch.get_default_dtype())
     return models, utils
 
@@ -359,8 +359,8 @@ def in_dtype(dtype, compute):
 def both(compute):
     """Runs of a computation in float64 and float32: the default dtype is set before anything is built.
 
-    One run measures the float32 error at one point, and for a tensor of one entry that can be small by luck.  Further
-    runs measure it again with all weights nudged, in both types alike."""
+    One run measures the float32 error at one point, and for a tensor of one entry that can be small by luck. Further
+    runs measure it again with all weights nudged, equally in both types."""
     runs = []
     for Runs.current in range(Runs.count):
         runs.append((in_dtype(torch.float64, compute), in_dtype(torch.float32, compute)))
@@ -384,7 +384,7 @@ class Case:
     freq: int = 8          # periodic.weight is multiplied by this
     gain: int = 1          # linears.0.weight and linears.1.weight are multiplied by this
     kl_coef: float = 0.5
-    targets: str = ""      # the loss runs over these records when they are not the conditioning ones
+    targets: str = ""      # the loss is over these records if they are not the conditioning ones
     steps: int = 0         # training steps; 0: one evaluation with gradients
 
     def __getattr__(self, key):
@@ -406,7 +406,7 @@ class Case:
 
 
 def per_head(model, heads, E):
-    """Q3, the paper's form: one embedding per head.  Slice h of the projections acts on embedding h."""
+    """Q3, the paper's form: one embedding per head. Slice h of the projections acts on embedding h."""
     model.periodic, model.linear = nn.Linear(1, heads * (E - 1)), nn.Linear(1, heads)
     att = model.att
 
@@ -428,8 +428,8 @@ def per_head(model, heads, E):
 
 
 def knots_by_rule(case):
-    """(D, bins + 1) of the channels that are not static: the rule's numbers, down to quarters, so that bins without width are
-    among them, ascending. No weights: nothing is learned of them."""
+    """(D, bins + 1) of the channels that are not static: numbers of the rule, rounded down to quarters so that some
+    bins have no width, ascending. They are not weights: nothing is learned about them."""
     varying = case.channels - case.config.get("statics", 0)
     u = rule("rec.values.knots", varying * (case.bins + 1)).reshape(varying, -1)
     return torch.tensor(np.sort(np.floor(4 * u) / 4), dtype=torch.get_default_dtype())
@@ -474,7 +474,7 @@ def build_decoder(models, case):
     model = models.dec_mtan_rnn(c.channels, query, c.latent, c.dec_hidden, c.embed, c.dec_heads, learned, "cpu")
     if c.embed_heads == "per_head":
         per_head(model, c.dec_heads, c.embed)
-    if c.classify == "time":  # Q40: the head stands on the decoder's embedding
+    if c.classify == "time":  # Q40: the head reads the decoder's embedding
         model.z0_to_obs = nn.Identity()
     return model
 
@@ -501,7 +501,7 @@ def build(models, case):
 
 
 def bound(utils, case, batch, mean, logvar, z, pred):
-    """-> recon, kl.  `faithful` is the scripts' own (Q17); the other two are the named alternatives."""
+    """Returns recon, kl. `faithful` is the scripts' own (Q17); the other two are the named alternatives."""
     args = types.SimpleNamespace(std=case.noise_std, norm=case.norm)
     logpx, kl = utils.compute_losses(case.channels, torch.cat((batch.x, batch.mask), 2), mean, logvar, pred, args,
                                      "cpu")
@@ -529,7 +529,7 @@ def evaluate_enc(case, modules, batch, seen):
 
 
 def evaluate_full(utils, case, modules, batch, seen):
-    """tan_interpolation.py, tan_classification.py, and activity-full (Q40: cross-entropy alone)."""
+    """tan_interpolation.py, tan_classification.py, and activity-full (Q40: only cross-entropy)."""
     S, Z, B = case.samples, case.latent, batch.time.shape[0]
     out = modules["rec"](seen, batch.time)
     mean, logvar = out[:, :, :Z], out[:, :, Z:]
@@ -553,7 +553,7 @@ def evaluate_full(utils, case, modules, batch, seen):
 
 
 def check_far(case, modules, batch, seen):
-    """In some query row, the best score of some channel must lie so far below the row's best that exp is zero."""
+    """Checks that in some query row, the best score of some channel is so far below the row's best that exp is zero."""
     rec = modules["rec"]
     embed = [rec.learn_time_embedding(t) for t in (rec.query.unsqueeze(0), batch.time)]
     query, key = (linear(e) for linear, e in zip(rec.att.linears, embed))
@@ -564,7 +564,7 @@ def check_far(case, modules, batch, seen):
 
 
 def prepare(reference, case, sets):
-    """Modules, parameters, and a function that evaluates the case with what they hold at the moment."""
+    """Modules, parameters, and a function that evaluates the case with their current values."""
     models, utils = reference
     modules, parameters = build(models, case)
     records = sets[case.targets or case.records]
@@ -649,7 +649,7 @@ def tiny_enc(**more):
     return enc_config(3, 7, 8, **(dict(embed=16) | more))
 
 
-# A noise of 0.25 lets reconstruction, KL, cross-entropy and every sample count in the tiny gradients.
+# A noise of 0.25 makes reconstruction, KL, cross-entropy and every sample count in the tiny gradients.
 TINY_DECODER = dict(dec_hidden=5, embed=16, noise_std=0.25)
 
 
@@ -709,7 +709,7 @@ def training_cases():
 
 @dataclass
 class Input:
-    """An input of a piece: u("PIECE.INPUT", i) through `value`; without `grad` it is a constant."""
+    """An input of a piece: u("PIECE.INPUT", i) mapped by `value`; without `grad` it is a constant."""
     shape: tuple
     value: object = lambda u: u
     grad: bool = True
@@ -730,7 +730,7 @@ def mask(*shape, unseen=None):
 
 
 def fixed(values):
-    """Values that do not depend on the rule: times, labels."""
+    """Values independent of the rule: times, labels."""
     values = np.asarray(values, float)
     return Input(values.shape, lambda u: values, grad=False)
 
@@ -802,13 +802,13 @@ def twice(x):
 
 
 def observed(v):
-    """Values as the reference's batches have them: 0 where nothing was observed, which shows only in a channel that never
-    was (Q4)."""
+    """Values in the form of the reference's batches: 0 where nothing was observed, which only matters in a channel that
+    is never observed (Q4)."""
     return torch.cat((v.x * v.mask, v.mask), -1)
 
 
 def attention(models, v, masked):
-    """One head, no projections.  The weights of the value half only: those of the mask half are the same."""
+    """One head, no projections. Only the weights of the value half: those of the mask half are the same."""
     value = observed(v) if masked else v.x
     out, weights = models.multiTimeAttention.attention(None, v.q, v.k, value, twice(v.mask) if masked else None)
     D = v.x.shape[-1]

@@ -5,11 +5,11 @@
 
 The models are in golden_baselines_models.py, the solvers in golden_baselines_ode.py: float64 (the truth) and float32
 (whose error is the yardstick of the float build), one record at a time. Float32 errors, large tensors and the rule for
-made-up numbers are those of golden.py. Unlike its cases a file holds its weights, F32 under their names: it is a model
-file too. golden/README.md describes every file and every tensor; golden_baselines_check.py holds the models to other
-people's code.
+made-up numbers are those of golden.py. Unlike golden.py's cases, a file contains its weights, F32 under their names: it
+is also a model file. golden/README.md describes every file and every tensor; golden_baselines_check.py compares the
+models with independent code.
 
-Needs torch, numpy, torchdiffeq. Same versions, same machine: the same bytes.
+Needs torch, numpy, torchdiffeq. The same versions on the same machine give the same bytes.
 """
 import argparse
 import math
@@ -51,7 +51,7 @@ def cell_numbers(records, b):
 
 
 def held_out(records):
-    """Cells 1, 5, 9, ... of each record but those with a single one."""
+    """Cells 1, 5, 9, ... of each record, except records with a single cell."""
     keep = np.zeros(len(records.time), bool)
     for b in range(records.size):
         number = cell_numbers(records, b)
@@ -62,7 +62,7 @@ def held_out(records):
 
 
 def timed_queries(records):
-    """Record 0: its times and others before, between and behind; 2, empty: two; the rest: their own times."""
+    """Record 0: its times and others before, between and after them; 2, empty: two; the rest: their own times."""
     own = [np.unique(records.time[a:b]) for a, b in zip(records.offset, records.offset[1:])]
     more = np.float32([0.0, 0.34375, 0.9921875])
     return [np.union1d(own[0], more), own[1], np.float32([0.25, 0.75]), own[3], own[4]]
@@ -117,14 +117,14 @@ def rows_of(cells, channels, queries=()):
 
 
 def without(cells, others):
-    """The cells whose (time, channel) is not among the others."""
+    """(time, channel, value) of record b, stably sorted by time."""
     pairs, gone = (list(zip(each.time.tolist(), each.channel.tolist())) for each in (cells, others))
     keep = torch.tensor([pair not in gone for pair in pairs], dtype=torch.bool)
     return Cells(cells.time[keep], cells.channel[keep], cells.value[keep])
 
 
 def make_record(case, sets, b):
-    """What a model sees of record b, and what it is scored on."""
+    """The model's view of record b, and its targets."""
     s, records = case.settings, sets[case.records]
     r = types.SimpleNamespace(cells=cells_of(sorted_events(records, b)))
     r.queries = real(records.queries[b]) if s.classify == "time" else real([])
@@ -171,7 +171,7 @@ OWN = {  # settings that only some models have
     "l-ode-rnn": dict(units=5, gen_layers=1, dec_solver="dopri5") | ODE,
     "l-ode-ode": dict(units=5, gru_units=6, rec_layers=2, gen_layers=1, rec_solver="euler", dec_solver="dopri5") | ODE,
 }
-# A noise of 0.25 lets reconstruction, KL, cross-entropy and every sample count in the gradients.
+# A noise of 0.25 makes reconstruction, KL, cross-entropy and every sample count in the gradients.
 BOUND = dict(latent=3, mlp_hidden=7, samples=2, noise_std=0.25, norm=1, skip_empty=1)
 
 
@@ -217,7 +217,7 @@ def all_cases():
 
 # ---- Weights ---------------------------------------------------------------------------------------------------------
 
-SPECIAL = {  # by the end of the name: what stands in for the scale of the rule, as a function of u
+SPECIAL = {  # by the end of the name: replaces the scale of the rule, as a function of u
     "input_decay.weight": lambda u: 2 * u,
     "input_decay.bias": lambda u: u / 2,
     "rec.mean": lambda u: u / 2,
@@ -241,7 +241,8 @@ def weight_of(name, owner, shape):
             return special(u)
     if name.endswith("cross.weight"):
         return np.eye(shape[0]) + u / 4
-    # Fields are steeper: where a step's error is far below the tolerance, rounding alone decides the size of the next.
+    # Fields are steeper: if a step's error were far below the tolerance, rounding alone would decide the size of the
+    # next step.
     return u * scale_of(owner) * (4 if ".ode." in name and name.endswith("weight") else 1)
 
 
@@ -268,14 +269,14 @@ def cross_entropy(logits, labels, samples=1):
 def classified(case, model, records, labels):
     result = {"logits": torch.cat([model.logits(record) for record in records])}
     result["loss"] = result["ce"] = cross_entropy(result["logits"], labels)
-    if case.targets or getattr(case.settings, "next", 0):  # IP-Nets: held-out cells; else the next row
+    if case.targets or getattr(case.settings, "next", 0):  # IP-Nets: held-out cells; otherwise the next row
         result["recon"] = torch.stack([model.reconstruction(record) for record in records]).mean()
         result["loss"] = result["recon"] + case.settings.alpha * result["ce"]
     return result
 
 
 def log_likelihood(case, states, model, record, queries):
-    """(S) log p of the targets, and the prediction at each of them (S, n)."""
+    """(S) log p of the targets, and the prediction for each of them (S, n)."""
     time, channel, value = record.targets
     out = model.dec.out(states)                                             # (S, Q, D)
     found = out[:, torch.searchsorted(queries, real(time)), torch.tensor(channel.astype(np.int64))]
@@ -334,7 +335,7 @@ def run(case, sets, tried):
     result = compute(case, model, records, sets[case.records].label)
     moving = {name: parameter for name, parameter in parameters.items() if parameter.requires_grad}
     found = golden.gradients(result["loss"], moving)
-    for name, parameter in parameters.items():  # those of frozen weights are zero
+    for name, parameter in parameters.items():  # gradients of frozen weights are zero
         result["grad." + name] = found.get("grad." + name, torch.zeros_like(parameter))
     tried.append(Field.all_tried)
     return result

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Holds the models behind golden/baseline-* to independent code; prints the largest differences, fails above 1e-12.
+"""Compares the models behind golden/baseline-* with independent code; prints the largest differences, fails above
+1e-12.
 
     tools/golden/golden_baselines_check.py CHECKOUT
 
 CHECKOUT is YuliaRubanova/latent_ode at commit c0682d4. In float64, on every record of two rows or more, alone in its
-batch: the faithful GRU models against its run_rnn; the faithful ODE-RNN against its run_odernn (but on the record whose
-gaps lie on the edge of its step count), and the likelihood of the next row that it trains with; both encoders of its
-latent ODE; RNN-VAE's faithful encoder against its run_rnn on what its reversal does to one record. Besides: Phased-LSTM
-with an open gate against torch.nn.LSTM, and its gate; IP-Nets against the dense formulas of its publication; SeFT's
-pooling against torch's attention.
+batch: the faithful GRU models against its run_rnn; the faithful ODE-RNN against its run_odernn (except on the record
+whose gaps lie on the edge of its step count), and the likelihood of the next row that it trains with; both encoders of
+its latent ODE; RNN-VAE's faithful encoder against its run_rnn on what its reversal does to one record. In addition:
+Phased-LSTM with an open gate against torch.nn.LSTM, and its gate; IP-Nets against the dense formulas of its
+publication; SeFT's pooling against torch's attention.
 """
 import importlib
 import math
@@ -26,7 +27,7 @@ LIMIT = 1e-12
 
 
 def load(checkout):
-    """Its modules. What it wants beside torch serves plots and metrics alone."""
+    """Its modules. Its other dependencies besides torch are only for plots and metrics."""
     for name in ("pandas", "sklearn", "matplotlib"):
         sys.modules.setdefault(name, types.ModuleType(name))
     sys.path.insert(0, checkout)
@@ -106,7 +107,8 @@ def ode_rnn(theirs, sets):
 
 
 def next_row(theirs, sets):
-    """The likelihood that its ODE_RNN is trained with beside the classes, without the constant of the density."""
+    """The likelihood that its ODE_RNN is trained with in addition to the classes, without the constant of the
+    density."""
     model, records = made(baselines.case("ode-rnn", preset="faithful", next=1, noise_std=0.25, alpha=2), sets)
     s, worst = model.settings, 0
     solver = solver_of(theirs, model.rec, "euler")
@@ -123,7 +125,7 @@ def next_row(theirs, sets):
 
 
 def ode_encoder(theirs, sets):
-    """Its backward run. It goes in negative time, ours in mirrored time, so the field's sign turns."""
+    """Its backward run, which goes in negative time. Ours goes in mirrored time, so the field's sign changes."""
     model, records = made(baselines.case("l-ode-ode", preset="faithful"), sets)
     rec, worst = model.rec, 0
     encoder = copied_unit(theirs, rec, solver_of(theirs, rec, "euler"))
@@ -153,7 +155,7 @@ def rnn_encoder(theirs, sets):
 
 
 def vae_encoder(theirs, sets):
-    """RNN_VAE.get_reconstruction up to z0: `reverse` leaves a batch of one record as it is and turns the gaps round."""
+    """RNN_VAE.get_reconstruction up to z0: `reverse` leaves a batch of one record unchanged and reverses the gaps."""
     model, records = made(baselines.case("rnn-vae", preset="faithful"), sets)
     rec, reverse, worst = model.rec, theirs.utils.reverse, 0
     cell = copied(nn.GRUCell(2 * model.settings.channels + 1, model.settings.enc_hidden), rec.rnn)
@@ -166,7 +168,7 @@ def vae_encoder(theirs, sets):
 
 
 def phased_lstm(sets):
-    """With the gate open it is a plain LSTM; and the gate."""
+    """With the gate open it equals a plain LSTM; and the gate itself."""
     model, records = made(baselines.case("phased-lstm"), sets)
     rec, worst = model.rec, 0
     with torch.no_grad():
@@ -188,7 +190,7 @@ def phased_lstm(sets):
 
 
 def ip_nets(sets):
-    """Dense tensors and log masks, as in the publication's code, on records whose channels have all been seen."""
+    """Dense tensors and log masks, as in the publication's code, on records whose channels have all been observed."""
     model, _ = made(baselines.case("ip-nets", preset="faithful"), sets)
     rec, D, n = model.rec, model.settings.channels, 9
     time = torch.linspace(0, 1, n)
@@ -213,7 +215,7 @@ def ip_nets(sets):
 
 
 def seft(sets):
-    """Its attention by torch's own, on the keys and values of one record."""
+    """Its attention against torch's own, on the keys and values of one record."""
     model, records = made(baselines.case("seft"), sets)
     rec, s, cells = model.rec, model.settings, records[0].cells
     caught = {}

@@ -1,7 +1,8 @@
-"""The paper's eleven baselines in PyTorch, one record at a time, as plain as their equations: for golden_baselines.py.
+"""The paper's eleven baselines in PyTorch, one record at a time, written directly from their equations: for
+golden_baselines.py.
 
-A module's parameters have the names that model files have. `settings` holds what the metadata mtan.* says. Cells are
-the observations of a record, repeats of a (time, channel) pair averaged; rows are its distinct times. Recurrent cells
+A module's parameters have the names used in model files. `settings` holds the metadata mtan.*. Cells are the
+observations of a record, with repeats of a (time, channel) pair averaged; rows are its distinct times. Recurrent cells
 and solvers are PyTorch's and torchdiffeq's own.
 """
 import math
@@ -13,13 +14,13 @@ from torch.nn import functional as F
 
 from golden_baselines_ode import net, fixed_steps, solve, step_count
 
-LEAK = 0.001   # Phased-LSTM: how far a closed gate still lets through
+LEAK = 0.001   # Phased-LSTM: how much a closed gate lets through
 LEAST = 1e-6   # of a posterior's standard deviation
 
 
 @dataclass
 class Rows:
-    """x is 0 where the mask m is."""
+    """x is 0 where the mask m is 0."""
     t: torch.Tensor  # (L)
     x: torch.Tensor  # (L, D)
     m: torch.Tensor  # (L, D)
@@ -50,7 +51,8 @@ def head(settings, inputs):
     return nn.Sequential(nn.Linear(inputs, W), nn.ReLU(), nn.Linear(W, W), nn.ReLU(), nn.Linear(W, C))
 
 
-# ---- What recurrent models are fed with ------------------------------------------------------------------------------
+# ---- Inputs of recurrent models
+# ---------------------------------------------------------------------------------------
 
 def since_last(t):
     """(L): time since the row before, 0 for the first."""
@@ -58,7 +60,7 @@ def since_last(t):
 
 
 def until_next(t):
-    """(L): time to the row behind, 0 for the last."""
+    """(L): time to the next row, 0 for the last."""
     return torch.cat((t[1:] - t[:-1], t.new_zeros(min(1, len(t)))))
 
 
@@ -71,7 +73,7 @@ def missing_for(rows):
 
 
 def missing_for_published(rows):
-    """As latent_ode computes it: gaps to the next time, the first row never counted on, scaled by the largest."""
+    """As in latent_ode: gaps to the next time, the first row never accumulated, scaled by the largest."""
     gaps, delta = until_next(rows.t), []
     for i, gap in enumerate(gaps):
         carried = (1 - rows.m[i - 1]) * delta[i - 1] if i >= 2 else torch.zeros_like(rows.x[0])
@@ -81,7 +83,7 @@ def missing_for_published(rows):
 
 
 def last_before(rows, otherwise):
-    """(L, D): the value observed last in a row before, or `otherwise` (D)."""
+    """(L, D): the last value observed in an earlier row, or `otherwise` (D)."""
     last = [otherwise]
     for x, m in zip(rows.x[:-1], rows.m[:-1]):
         last.append(m * x + (1 - m) * last[-1])
@@ -203,7 +205,7 @@ class OdeRnn(nn.Module):
     """states (L, N) of y; `both` gives (y, s) after the last row."""
 
     def __init__(self, settings, published):
-        """published: whose intervals, None, "lagging" or "early"."""
+        """published: the kind of published intervals, None, "lagging" or "early"."""
         super().__init__()
         D, N = settings.channels, settings.enc_hidden
         self.settings, self.published = settings, published
@@ -219,7 +221,7 @@ class OdeRnn(nn.Module):
         gaps = (t[1:] - t[:-1]).tolist()
         if self.published is None:
             return [(0.0, 0)] + [(gap, step_count(gap / span, steps)) for gap in gaps]
-        # latent_ode counts points where it means steps.
+        # latent_ode counts points instead of steps.
         points = lambda gap: max(1, math.floor(steps * gap / span + 0.007) - 1)
         if self.published == "early":  # the encoder of its latent ODE, in mirrored time, starts 0.01 before its first row
             return [(gap, points(gap)) for gap in [0.01] + gaps]
@@ -251,7 +253,7 @@ def direction(settings):
 
 
 class RowClassifier(nn.Module):
-    """The last state, or with bidirectional every row's, to a head."""
+    """Feeds the last state, or with bidirectional every row's state, to a head."""
 
     def __init__(self, settings):
         super().__init__()
@@ -267,7 +269,8 @@ class RowClassifier(nn.Module):
             self.dec = nn.Sequential(nn.Linear(settings.enc_hidden, 100), nn.Tanh(), nn.Linear(100, settings.channels))
 
     def reconstruction(self, record):
-        """latent_ode's second task: what each state tells of the next row. The first row counts as told without error."""
+        """latent_ode's second task: each state predicts the next row. The first row counts as predicted without
+        error."""
         x, m, s = record.rows.x, record.rows.m, self.settings
         told = torch.cat((x[:1], self.dec(self.rec(record.rows))[:-1]))
         seen = m.sum(0) > 0
@@ -307,7 +310,7 @@ class Interpolation(nn.Module):
             self.reverse.rnn = nn.GRU(3 * D, settings.enc_hidden)
 
     def completed(self, cells):
-        """faithful: a channel never observed gets the training mean at time 0."""
+        """faithful: a channel that was never observed gets the training mean at time 0."""
         if not hasattr(self, "mean"):
             return cells
         unseen = torch.tensor([d for d in range(self.channels) if d not in cells.channel], dtype=torch.long)
@@ -455,7 +458,7 @@ class RnnEncoder(nn.Module):
         if self.settings.architecture == "l-ode-rnn":
             rows = rows.mirrored()
             return rows, until_next(rows.t)
-        return rows, until_next(rows.mirrored().t)  # RNN-VAE's published code turns the gaps round, not the rows
+        return rows, until_next(rows.mirrored().t)  # RNN-VAE's published code reverses the gaps, not the rows
 
     def forward(self, rows):
         if len(rows) == 0:
@@ -476,7 +479,7 @@ class OdeEncoder(OdeRnn):
 
 
 class RnnDecoder(nn.Module):
-    """A GRU of latent size that is fed with its own output."""
+    """A GRU of latent size that reads its own output."""
 
     def __init__(self, settings):
         super().__init__()

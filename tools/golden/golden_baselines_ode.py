@@ -22,7 +22,7 @@ from torchdiffeq._impl.misc import _rms_norm, _select_initial_step
 
 import golden
 
-EDGE = 0.007  # keeps gaps that are whole multiples of a step off the edge of floor
+EDGE = 0.007  # keeps gaps that are integer multiples of a step away from the edge of floor
 
 
 def net(inputs, units, outputs, layers):
@@ -34,7 +34,7 @@ def net(inputs, units, outputs, layers):
 
 
 class Plain(nn.Module):
-    """f(t, y) as torchdiffeq wants it."""
+    """f(t, y) in torchdiffeq's form."""
 
     def __init__(self, f):
         super().__init__()
@@ -45,7 +45,7 @@ class Plain(nn.Module):
 
 
 class Field(nn.Module):
-    """sign * f(t, y) for dopri5; keeps the steps that were taken."""
+    """sign * f(t, y) for dopri5; records the accepted steps."""
     all_tried = 0  # by all fields
 
     def __init__(self, f, sign=1):
@@ -110,7 +110,8 @@ CASES = ("euler", "rk4") + tuple(TOLERANCES)
 
 
 def inputs():
-    """Field and starts by the rule. Steep enough for dopri5 to reject steps; the last row starts at rest, nearly."""
+    """Field and starts by the rule. The field is steep enough for dopri5 to reject steps; the last row starts nearly at
+    rest."""
     f = net(STATES, UNITS, STATES, 1)
     parameters = golden.set_weights("flow", f)
     for name, parameter in parameters.items():
@@ -149,7 +150,7 @@ def run_case(case, taken):
 
 
 def check_backward():
-    """torchdiffeq's own run over descending times gives what the field -f gives over ascending ones."""
+    """Checks that torchdiffeq's own run over descending times equals the field -f over ascending ones."""
     torch.set_default_dtype(torch.float64)
     f, _, start = inputs()
     ours = run_adaptive("dopri5-backward", f, start)[0]

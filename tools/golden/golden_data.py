@@ -69,10 +69,10 @@ CRAFTED = {
     # a time that comes back: the reference begins a new row, and averages nothing over the gap
     "10": "00:00,RecordID,10\n00:00,Age,90\n03:00,K,4.1\n03:00,K,4.4\n01:00,K,3.9\n03:00,K,5.5\n03:00,Na,139\n"
           "01:00,HR,77\n00:00,Age,91\n",
-    # nothing at the start but the id; minutes within a quantum of each other (0.96 min) fall together now and then
+    # only the id at the start; minutes within a quantum of each other (0.96 min) sometimes coincide
     "300": "00:00,RecordID,300\n"
            + "".join(f"{m // 60:02d}:{m % 60:02d},HR,{60 + (m * 37 % 101) / 7:.6g}\n" for m in range(600, 660))
-           # running means of many repeats: the order and the rounding of every step show
+           # running means of many repeats: the order and the rounding of every step matter
            + "".join(f"12:00,{parameter},{(i * 7919 + k * 104729) % 100003 / 997:.5f}\n"
                      for i in range(5) for k, parameter in enumerate(REPEATED)),
     "4000": "00:00,RecordID,4000\n",
@@ -83,7 +83,7 @@ OUTCOMES = ("RecordID,SAPS-I,SOFA,Length_of_stay,Survival,In-hospital_death\n"
 
 def crafted_activity(tags):
     """Two sequences: ticks shared by tags and repeated within one, labels that change within a tick, a clock that goes
-    back, and the label that the published table spells otherwise."""
+    back, and the label that the published table spells differently."""
     labels = ["walking", "falling", "lying down", "lying", "sitting down", "sitting", "standing up from lying",
               "on all fours", "sitting on the ground", "standing up from sitting",
               "standing up from sitting on the ground"]
@@ -101,8 +101,8 @@ def crafted_activity(tags):
 
 
 def hashes(blobs):
-    """mtan_bytes_hash of every blob, the low half. All blobs a byte at a time, the longest first: those still running are in
-    front."""
+    """mtan_bytes_hash of every blob, the low half. Processes all blobs a byte at a time, the longest first, so that the
+    unfinished ones are in front."""
     order = np.argsort([-len(b) for b in blobs], kind="stable")
     lengths = np.array([len(blobs[i]) for i in order])
     byte = np.zeros((lengths.max(), len(blobs)), np.uint8)
@@ -128,7 +128,7 @@ def events(tt, vals, mask):
 
 def rows(tt, labels):
     r = np.zeros(len(tt), ROW)
-    r["time"], r["label"] = tt.numpy(), labels.max(-1)[1].numpy()  # as the scripts turn them into class numbers
+    r["time"], r["label"] = tt.numpy(), labels.max(-1)[1].numpy()  # as the scripts convert them to class numbers
     return r[np.argsort(r["time"], kind="stable")]
 
 
@@ -144,7 +144,7 @@ def put_bytes(t, name, text):
 
 @contextlib.contextmanager
 def standing_in(folder, source):
-    """Runs with `folder` as working directory, and source(name, path) instead of a download."""
+    """Runs with `folder` as working directory, and with source(name, path) instead of a download."""
     def download_url(url, root, filename, md5):
         source(filename.split("?")[0], os.path.join(root, filename))
 
@@ -164,7 +164,7 @@ def standing_in(folder, source):
 
 @contextlib.contextmanager
 def noted_splits(utils):
-    """The lists that train_test_split returns, in the order of the calls."""
+    """Records the lists that train_test_split returns, in the order of the calls."""
     real, seen = utils.model_selection.train_test_split, []
 
     def split(*a, **k):

@@ -1,7 +1,7 @@
-"""mTAND-Enc with local statistics, summaries and static channels, as a PyTorch module written by their definitions: means and
-covariances in two passes, softmax and logsumexp over the observed times of a channel. The published code has no such model;
-golden.py exports it beside those that it has. And the encoding of values, which the published models can be given as well: to
-them it is more channels."""
+"""mTAND-Enc with local statistics, summaries and static channels, as a PyTorch module written from their definitions:
+means and covariances in two passes, softmax and logsumexp over the observed times of a channel. The published code has
+no such model; golden.py exports it in addition to the published ones. Also the encoding of values, which the published
+models can use as well: for them it is additional channels."""
 import math
 
 import torch
@@ -13,12 +13,12 @@ SUMMARIES, SHAPES, COURSE = 11, 9, 8
 
 
 def value_parts(case):
-    """How many channels attention sees in the place of one."""
+    """The number of channels that attention sees in place of one."""
     return 1 + case.bins if case.config.get("values") == "piecewise" else 1
 
 
 def encode(x, mask, knots, kind):
-    """x and mask (..., D) as attention reads them, by knots (D, bins + 1): mtan.h, mtan_values."""
+    """x and mask (..., D) as attention reads them, encoded by knots (D, bins + 1): mtan.h, mtan_values."""
     low, high, x = knots[:, :-1], knots[:, 1:], x.unsqueeze(-1)
     width = high - low
     share = torch.where(width > 0, (x - low) / width.where(width > 0, torch.ones_like(width)), (x >= high).to(x.dtype))
@@ -62,7 +62,7 @@ class LocalEncoder(nn.Module):
         return torch.cat([self.linear(time), torch.sin(self.periodic(time))], -1)
 
     def scores(self, time):
-        """(B, H, K, L). The bias of the keys would shift all scores of a point: it is no part of the model."""
+        """(B, H, K, L). The bias of the keys would shift all scores of a point equally, so the model leaves it out."""
         query, key = self.att.linears[0], self.att.linears[1]
         q = query(self.learn_time_embedding(self.query)).unflatten(-1, (self.heads, -1))
         k = (F.linear(self.learn_time_embedding(time), key.weight) + 0 * key.bias).unflatten(-1, (self.heads, -1))
@@ -128,7 +128,7 @@ def course(t, v):
     """The means of one channel in each part of time: mtan.h, MTAN_COURSE."""
     parts = [v[torch.clamp((t * COURSE).floor(), 0, COURSE - 1) == i] for i in range(COURSE)]
     means = [part.mean() for part in parts if len(part)] or [v.new_zeros(())]
-    before = [sum(len(part) > 0 for part in parts[:i + 1]) for i in range(COURSE)]  # how many parts have any up to here
+    before = [sum(len(part) > 0 for part in parts[:i + 1]) for i in range(COURSE)]  # non-empty parts so far
     return [means[max(n - 1, 0)] for n in before]
 
 

@@ -32,7 +32,7 @@ def two_draws(n, first, second):
 
 
 def fold_parts(label, fold, seed):
-    """As the published code's get_mimiciii_data with its default --old-split."""
+    """As in the published code's get_mimiciii_data with its default --old-split."""
     kfold = StratifiedKFold(n_splits=5, shuffle=True, random_state=seed)
     train, test = list(kfold.split(np.zeros(len(label)), label))[fold]
     frac = int(0.8 * train.shape[0])
@@ -52,7 +52,7 @@ def fold_labels():
 
 
 def split_hash(parts):
-    """Of the records r0, r1, ... and their parts, low word first."""
+    """Hash of the records r0, r1, ... and their parts, low word first."""
     h = 0
     for i in range(sum(map(len, parts))):
         part = [i in p for p in parts].index(True)
@@ -83,7 +83,7 @@ def splits(t):
     rng = np.random.RandomState(1)
     key = np.where(rng.random_sample(90) < 0.1, -1, 1000 * rng.randint(0, 23, 90))
     names, groups = [], []
-    for i, k in enumerate(key):  # in order of first appearance; -1 is shared with nobody
+    for i, k in enumerate(key):  # in order of first appearance; -1 is its own group
         if k >= 0 and k in names:
             groups[names.index(k)].append(i)
         else:
@@ -128,7 +128,7 @@ def make_records(test):
 
 
 def dense(record, seen):
-    """As the published loader gives a record, with the channels `seen`."""
+    """A record as the published loader returns it, with the channels `seen`."""
     times = np.unique(record[:, 0])
     values, mask = np.zeros((2, len(times), len(seen)), np.float32)
     row, column = np.searchsorted(times, record[:, 0]), np.searchsorted(seen, record[:, 1])
@@ -137,7 +137,7 @@ def dense(record, seen):
 
 
 def published(t, utils, physionet, records, parts):
-    """Through the published code; it cannot take a channel that is never observed."""
+    """Results of the published code, which does not accept a channel that is never observed."""
     seen = [c for c in range(CHANNELS) if c != 4]
     low, high = physionet.get_data_min_max([dense(r, seen)[0] for r in records], "cpu")
     time, value = {}, {}
@@ -196,7 +196,7 @@ def binary_cases():
     yield y, -logit * 1e300
     yield np.arange(40) % 40 == 17, np.round(rng.random_sample(40), 1)  # one positive
     yield np.arange(20) >= 10, np.arange(20.0)  # perfect
-    yield np.arange(2) == 0, np.array([-0.0, 0.0])  # a tie all the same
+    yield np.arange(2) == 0, np.array([-0.0, 0.0])  # still a tie
 
 
 def binary(t):

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""Writes golden/mimic3-demo.safetensors: what two presets make of the MIMIC-III demo, as counts and sums.
+"""Writes golden/mimic3-demo.safetensors: the records of both presets from the MIMIC-III demo, as counts and sums.
 
     golden_mimic3.py DEMO OUT     DEMO: the folder of the demo's tables (.csv.gz); OUT: the folder golden/
 
-An extraction of its own, in pandas, written from interp-net's queries and preprocessing (faithful) and from the table
-in tools/data/mimic3.h (correct). Run through interp-net's own code, the demo gives the same faithful records, value by
-value (commit af2dbb8; its queries in SQLite). The demo's licence is ODbL: no observation is exported, only counts,
-sums and labels.
-Needs numpy and pandas.
+An independent extraction, in pandas, written from interp-net's queries and preprocessing (faithful) and from the table
+in tools/data/mimic3.h (correct). interp-net's own code gives the same faithful records for the demo, value by value
+(commit af2dbb8; its queries in SQLite). The demo's licence is ODbL: no observation is exported, only counts, sums and
+labels. Needs numpy and pandas.
 """
 import json
 import os
@@ -41,7 +40,7 @@ METAVISION_URINE = [226557, 226558, 226559, 226560, 226561, 226563, 226564, 2265
 LIMITS = [(1, 100), (1, 350), (1, 300), (1, 375), (1, 375), (26, 45), (3, 15), (1, 2), (0, 2445), (20, 100), (10, 2000),
           (6.3, 8.4)]
 
-# per channel, lists of items: the later are appended to the first
+# per channel, lists of items: later lists are appended to the first
 FAITHFUL = [[v] for v in VITALS] + [[FAHRENHEIT, CELSIUS], [[198, 226755, 227013]], REFILL, [URINE],
                                     [[2981, 3420, 3422, 223835]], [GLUCOSE],
                                     [[780, 860, 1126, 1673, 3839, 4202, 4753, 220734, 223830, 228243]]]
@@ -96,7 +95,7 @@ def faithful_record(rows):
     shown = {t: i for i, t in enumerate([t for t in times if t - times[0] <= WINDOW])}
     events = []
     for c, s in enumerate(series):
-        at = 0  # the next entry of the series waits for its time to come by: for ever, once that has passed
+        at = 0  # the next entry of the series waits until its time comes: forever, if that time has already passed
         for t, i in shown.items():
             if at < len(s) and s[at][0] == t:
                 v = s[at][1]
@@ -141,7 +140,7 @@ def correct(adm, icu, rows, none):
 
 
 def fill(records, training):
-    """The mean of the training records' values at time 0, where a series has no observation."""
+    """The mean of the training records' values at time 0, for series without an observation."""
     values = [[v for i in training for _, c, v in records[i][1] if c == k] for k in range(CHANNELS)]
     means = [np.mean(v) if v else np.nan for v in values]
     for _, events in records:
@@ -151,7 +150,7 @@ def fill(records, training):
 
 
 def describe(t, prefix, records):
-    """Per record: events, distinct times, the sum of its values, and one in which time and channel count. Per channel:
+    """Per record: events, distinct times, the sum of its values, and a sum weighted by time and channel. Per channel:
     events, sum of values, sum of squares."""
     flat = [(r, h, c, v) for r, (_, events) in enumerate(records) for h, c, v in events]
     r, h, c, v = (np.array(x) for x in zip(*flat))
@@ -186,7 +185,7 @@ def main(folder, out):
         records = list(preset(*data))
         training = range(len(records)) if preset is faithful else range(0, len(records), 2)
         t[name + ".label"] = np.array([a.hospital_expire_flag for a, _ in records], np.int32)
-        # positions count, so that the order does too
+        # weighted by position, so that the order matters too
         t[name + ".ids"] = np.array([sum((i + 1.0) * a.hadm_id for i, (a, _) in enumerate(records)),
                                      sum((i + 1.0) * a.subject_id for i, (a, _) in enumerate(records))])
         describe(t, name, records)

@@ -1,15 +1,20 @@
 #!/usr/bin/env python3
-"""Writes golden/rivals.safetensors: logistic and ridge regressions, boosted trees, thresholds and recalibrations by scikit-learn.
+"""Writes golden/rivals.safetensors: logistic and ridge regressions, boosted trees, thresholds and recalibrations by
+scikit-learn.
 
     golden_rivals.py OUT     OUT: the folder golden/
 
-Each case has its rows x (n, features; NaN: missing), label and classes, the ridge, and what LogisticRegression(C = 1 / ridge) makes of the
-standardised rows: weight (features + 1, columns; the constants last) and the probabilities of the rows. boosted has the probabilities of
-boosted trees of LEAVES leaves on the rows in float32: of two classes HistGradientBoostingClassifier's after ROUNDS trees, of more those after
-one tree that all classes share, a DecisionTreeRegressor of their gradients. Or y, and Ridge(alpha = ridge) with what it says of the rows. decisions.* has probabilities
-p and label, thresholds and, for each, sensitivity, specificity, PPV, NPV and share flagged from confusion_matrix, the net benefit (of
-Vickers and Elkin's formula) and that of flagging all; recalibration is intercept and slope of the log-odds without a penalty. Needs numpy and scikit-learn
-(golden_rng.py, whose `write` is used, also torch). The same versions give the same bytes.
+Each case has its rows x (n, features; NaN: missing), label and classes, the ridge, and the results of
+LogisticRegression(C = 1 / ridge) on the standardised rows: weight (features + 1, columns; the constants last) and the
+probabilities of the rows. boosted has the probabilities of boosted trees of LEAVES leaves on the rows in float32. For
+two classes they are those of HistGradientBoostingClassifier after ROUNDS trees; for more classes, those after one tree
+that all classes share, a DecisionTreeRegressor of their gradients. A case with y instead has Ridge(alpha = ridge) and
+its predictions for the rows.
+
+decisions.* has probabilities p and label, thresholds and, for each threshold, sensitivity, specificity, PPV, NPV and
+the fraction flagged from confusion_matrix, the net benefit (Vickers and Elkin's formula) and that of flagging all;
+recalibration is intercept and slope of the log-odds without a penalty. Needs numpy and scikit-learn (golden_rng.py,
+whose `write` is used, also needs torch). The same versions give the same bytes.
 """
 import os
 import sys
@@ -64,7 +69,7 @@ def numbers(rng, n, features):
 
 
 def rows(rng, n, features, classes):
-    """Features of several sizes, some missing, one constant, one with a value far out."""
+    """Features of several sizes, some missing, one constant, one with an outlier."""
     x = rng.standard_normal((n, features))
     label = np.argmax(x[:, :classes] + rng.standard_normal((n, classes)), 1)
     x = x * np.logspace(-2, 3, features) + rng.standard_normal(features)

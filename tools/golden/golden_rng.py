@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes golden/rng.safetensors and golden/synthetic.safetensors: what NumPy, scikit-learn, PyTorch and the reference draw.
+"""Writes golden/rng.safetensors and golden/synthetic.safetensors: random draws of NumPy, scikit-learn, PyTorch and the
+reference.
 
     golden_rng.py REFERENCE OUT     REFERENCE: a checkout of the published code; OUT: the folder golden/
 
@@ -57,7 +58,7 @@ def mersenne(t):
 
 
 def numpy_legacy(t):
-    """One stream each: whole numbers below many bounds, uniforms, permutations of several lengths."""
+    """One stream each: integers below many bounds, uniforms, permutations of several lengths."""
     rng = np.random.RandomState(7)
     bounds = [0, 1, 2, 3, 4, 100, 127, 128, 1000, 65535, 65536, 2**31 - 1, 2**31, 2**32 - 2, 2**32 - 1] * 8
     t["interval.max"] = np.array(bounds, np.uint32)
@@ -71,7 +72,7 @@ def numpy_legacy(t):
 
 
 def splits(t):
-    """Sizes for every small n; for the lengths of the experiments the ends of both parts."""
+    """Sizes for every small n; for the lengths in the experiments, the ends of both parts."""
     t["split.tests"] = np.array([len(split(n, 0)[1]) for n in range(2, 200)], np.int32)
     cases = [(4000, 42), (3200, 11), (8000, 42), (6554, 42), (5243, 11), (101, 2**32 - 1)]
     ends = []
@@ -84,7 +85,7 @@ def splits(t):
 
 
 def pytorch(t):
-    """Fills one after the other from one generator, so that each also checks the state its forerunner left behind."""
+    """Consecutive fills from one generator, so that each also checks the state after the one before."""
     ranges = [(0, 1), (-1, 1), (-0.1, 0.1), (-(1 / 41) ** 0.5, (1 / 41) ** 0.5), (0.3, 0.7), (-1e-3, 2), (5, 6)]
     lengths = [1, 2, 15, 16, 17, 33, 100, 301]
     torch.manual_seed(3)
@@ -159,7 +160,8 @@ def few(array, k):
 
 
 def synthetic(utils, t):
-    """The reference's three generators; a spy keeps the key values, which the kernel smoother draws but does not return."""
+    """The reference's three generators; a spy records the key values, which the kernel smoother draws but does not
+    return."""
     args = types.SimpleNamespace(n=1000, length=20, batch_size=1000)
     keys, randn = [], np.random.randn
     np.random.randn = lambda *shape: keys.append(randn(*shape)) or keys[-1]
@@ -175,7 +177,7 @@ def synthetic(utils, t):
     t["irregular.times"], t["irregular.values"], t["irregular.truth"] = few(times, 2), few(values, 2), few(truth, 2)
 
     t["smooth.train"], t["smooth.test"] = split(1000, 42)
-    for part in ("train", "test"):  # the reference's own split of the same series is this one
+    for part in ("train", "test"):  # the reference splits the same series in this way
         (batch,) = smooth[part + "_dataloader"]
         expected = torch.from_numpy(smooth["dataset_obj"][t["smooth." + part]]).float()
         assert torch.equal(batch, expected)

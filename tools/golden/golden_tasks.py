@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Writes golden/tasks.safetensors: losses of numbers and labels with their gradients by PyTorch, their metrics by scikit-learn.
+"""Writes golden/tasks.safetensors: losses of numbers and labels with their gradients by PyTorch, their metrics by
+scikit-learn.
 
     golden_tasks.py OUT     OUT: the folder golden/
 
-Needs numpy, scikit-learn and torch. The same versions give the same bytes.
-x are a head's outputs, y what they are compared with, NaN where it is missing; losses are means over what is there.
+Needs numpy, scikit-learn and torch. The same versions give the same bytes. x are a head's outputs, y the targets, NaN
+where missing; losses are means over the targets that are present.
 """
 import os
 import sys
@@ -24,7 +25,7 @@ def with_gaps(rng, y):
 
 
 def put_loss(t, name, x, y, loss):
-    """The mean over the targets that are there, and its gradient."""
+    """The mean over the targets that are present, and its gradient."""
     x = torch.tensor(x, requires_grad=True)
     there = ~torch.isnan(torch.tensor(y))
     value = loss(x, torch.tensor(y), there)
@@ -42,7 +43,7 @@ def labels(x, y, there):
 
 
 def pinball(x, y, there):
-    """Of three outputs to a number: the sum of their losses."""
+    """For three outputs per number: the sum of their losses."""
     quantile = torch.tensor([(1 - INTERVAL) / 2, 0.5, (1 + INTERVAL) / 2], dtype=torch.float64)
     error = y[there][:, None] - x.reshape(ROWS, COUNT, 3)[there]
     return torch.maximum(quantile * error, (quantile - 1) * error).sum(1).mean()
@@ -70,7 +71,8 @@ def numbers(t):
 
 
 def several(t):
-    """Metrics of labels, the mean over them; one is always true, so that it has no AUC, and some are not known."""
+    """Metrics of labels, and their mean over the labels; one label is always true, so that it has no AUC, and some are
+    unknown."""
     rng = np.random.RandomState(2)
     y = (rng.rand(61, 4) < [0.5, 0.2, 0.8, 2]).astype(float)
     p = 1 / (1 + np.exp(-(2 * y - 1 + 1.5 * rng.randn(61, 4))))

@@ -34,7 +34,7 @@ HEAD, MLP = 5, 3
 
 
 def namespace(**more):
-    """What the scripts save as args; strings, None, bool, int and float occur."""
+    """The args that the scripts save; strings, None, bool, int and float occur."""
     return argparse.Namespace(**{"niters": 300, "lr": 0.001, "std": 0.01, "save": 1, "fname": None, "seed": 0,
                                  "batch_size": 50, "quantization": 0.016, "learn_emb": True, "dataset": "physionet",
                                  **more})
@@ -73,7 +73,8 @@ def checkpoint(modules, order, steps, epoch, args):
     return saved, expected
 
 
-# ---- cases: the checkpoint, its tensors, and the settings a converted model has ---------------------------------------
+# ---- cases: the checkpoint, its tensors, and the settings of the converted model
+# --------------------------------------
 
 def interp(models):
     query = torch.linspace(0, 1., 5)
@@ -164,7 +165,7 @@ def save_stream(saved, path, protocol):
     for _ in range(3):
         pickle.load(buffer)
     head = buffer.getvalue()[:buffer.tell()]
-    ops = list(pickletools.genops(buffer))  # moves the buffer behind the object
+    ops = list(pickletools.genops(buffer))  # moves the buffer past the object
     body = buffer.getvalue()[len(head):buffer.tell()]
     keys = pickle.load(buffer)
     element = {"FloatStorage": 4, "DoubleStorage": 8}
@@ -204,7 +205,7 @@ def main():
         saved, expected, settings = make(models)
         path = out / f"torch-{name}.pt"
         save(saved, path, protocol)
-        torch.load(path, weights_only=False)  # PyTorch still reads it
+        torch.load(path, weights_only=False)  # PyTorch can still read it
         file = golden.Golden(settings)
         for key, value in expected.items():
             array = value.detach().double().numpy() if name == "types" else value.detach().numpy()

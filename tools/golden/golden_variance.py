@@ -57,7 +57,7 @@ class Model:
         return F.linear(x, self.w[name + ".weight"], self.w[name + ".bias"])
 
     def scores(self, side, query, key):
-        """(H, queries, keys). The bias of the keys is no part of the model: it shifts a row of scores as a whole."""
+        """(H, queries, keys). The model has no bias of the keys, which would shift a whole row of scores."""
         def phi(t):
             t = t[:, None]
             return torch.cat([self.linear(side + "linear", t), torch.sin(self.linear(side + "periodic", t))], 1)
@@ -105,7 +105,7 @@ class Model:
 
 
 def record_of(case, b):
-    """Events by time; channel 2 is never seen in record 0. Targets are a few cells of its own times."""
+    """Events by time; channel 2 is never observed in record 0. Targets are a few cells at its own times."""
     def events(kind, n):
         time = torch.sort((unit(f"{case}.{kind}.time.{b}", n) + 1) / 2)[0].float().double()
         channel = torch.tensor([(3 * i + b) % (2 if b == 0 and kind == "shown" else D) for i in range(n)])
