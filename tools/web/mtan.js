@@ -1,29 +1,30 @@
 'use strict';
-/* mtan in JavaScript: opens a model file, float or int8, and runs it, in a browser or in node. Preparation and arithmetic are
- * mtan.wasm's, which has the functions of tools/mtan/flat/flat.h; what is here moves numbers in and out of its memory.
+/* mtan in JavaScript: opens a model file, float or int8, and runs it, in a browser or in node. mtan.wasm does
+ * the preparation and the arithmetic, with the functions of tools/mtan/flat/flat.h; this script moves numbers in and out of
+ * its memory.
  *
  *     const mtan = require('./mtan.js');                              // in a page, as a script: the global mtan
- *     const library = await mtan.load({ simd: bytes, plain: bytes }); // mtan.wasm, mtan-plain.wasm; one of them will do
+ *     const library = await mtan.load({ simd: bytes, plain: bytes }); // mtan.wasm, mtan-plain.wasm; one is enough
  *     const model = await library.open(buffer);                       // a safetensors file of `mtan train` or `mtan quantize`
- *     const pulse = model.channelNamed('pulse');                      // -1: it has none of that name
+ *     const pulse = model.channelNamed('pulse');                      // -1: no such channel
  *     const events = { time: [0.5, 2, 7.25], channel: [0, pulse, 0], value: [36.6, 118, 36.9] };
  *     const p = model.classify(events);                               // (C), or (times, C) for a model of classes per time;
- *                                                                     // of a number itself, or low, median, high
+ *                                                                     // for a number itself, or low, median, high
  *     const { mean, sd } = model.interpolate(events, [0, 1, 2, 3]);   // (times, channels) each
  *     const { time, reference, weight } = model.attention(events, 0); // weight: (reference, time)
- *     const { farValues } = model.prepare(events);                    // what became of the observations
+ *     const { farValues } = model.prepare(events);                    // see prepare()
  *     const stream = model.stream();                                  // a record whose observations arrive one by one
  *     stream.push(8, pulse, 121).classify();                          // also interpolate(time), reset()
  *
- * Events are three arrays of one length, typed or not, in any order, as the data has them; channels are numbers. Query times and
- * times of results are on the clock of the events. model.channels and model.classes have the names, model.positive the class that
- * a probability is about (-1: none), model.unit that of the times, model.ranges[c] = [least, most] what training saw of a channel
- * and model.span of the times, or null; model.fromFirst says whether times are counted from the record's first, model.fitted
- * whether the file has preprocessing, model.int8 whether its matrices are whole numbers.
- * Results are new arrays, row after row. Anything wrong is thrown as an Error with a sentence; the model stays usable.
+ * Events are three arrays of equal length, typed or not, in any order, in the data's units; channels are indices. Query times
+ * and times of results are on the clock of the events. model.channels and model.classes are the names, model.positive is the
+ * class whose probability is reported (-1: none), and model.unit the unit of times. model.ranges[c] = [least, most] and
+ * model.span are the ranges of a channel and of times in training, or null. model.fromFirst: times count from the record's
+ * first; model.fitted: the file has preprocessing; model.int8: its matrices are integers. Results are new arrays, row-major.
+ * Errors are thrown as an Error with a message; the model stays usable.
  *
- * The same events, name and samples give what `mtan predict` and `mtan interpolate --backend scalar` print, from both modules.
- * It does not train, fetch, or keep anything outside the model object: each has a memory of its own. */
+ * For the same events, name and samples, both modules give the output of `mtan predict` and `mtan interpolate --backend scalar`.
+ * The module does not train, fetch, or keep anything outside the model object: each model has its own memory. */
 (function (root) {
     const DOUBLE = 8; /* bytes */
     const TEXT_MOST = 1 << 20; /* of a setting */

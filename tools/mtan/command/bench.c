@@ -159,7 +159,7 @@ static int run(bench *b, const char *name, const request *q) {
     return good;
 }
 
-/* ---- for people ---- */
+/* ---- text ---- */
 
 static int card_wanted(const request *q, int card) {
     return q->card < 0 || q->card == card;
@@ -298,7 +298,7 @@ static void print_text(const bench *list, const request *q) {
     if (q->predict) print_assumptions(q);
 }
 
-/* ---- for programs ---- */
+/* ---- JSON ---- */
 
 static void put(const char *before, double x) {
     fputs(before, stdout);

@@ -53,7 +53,7 @@ static const char *kind_text(difference_kind kind) {
     return "";
 }
 
-/* ---- for people ---- */
+/* ---- text ---- */
 
 static void print_tensor(const tensor_difference *t) {
     char shape[96], other[96];
@@ -106,7 +106,7 @@ static void print_outcome(const outcome *x) {
     if (x->classes) printf("%zu of %zu predictions change class\n", x->changes, x->rows);
 }
 
-/* ---- for programs ---- */
+/* ---- JSON ---- */
 
 static void json_field(const char *name, double x) {
     printf(",\"%s\":", name);

@@ -118,7 +118,7 @@ static void find_memory(subject *s, const options *o) {
     if (mtan_trainer_size(&s->model, &train, &s->bounds, &s->train_bytes) != MTAN_OK) s->train_bytes = 0;
 }
 
-/* ---- for people ---- */
+/* ---- text ---- */
 
 /* Text from a file, shortened unless `full`. */
 static void print_text(const char *text, int full) {
@@ -194,7 +194,7 @@ static void print_all(const subject *s, int full) {
     for (size_t i = 0; i < arrlenu(s->set.tensors); i++) print_tensor(&s->set.tensors[i]);
 }
 
-/* ---- for programs ---- */
+/* ---- JSON ---- */
 
 static void json_field(const char *name, double value) {
     printf(", \"%s\": ", name);

@@ -181,7 +181,7 @@ static int is_shown(const table_choice *c, const result *results, const paper_ce
     return runs && table_wants(c, p->table, p->row, p->data);
 }
 
-/* ---- for people ---- */
+/* ---- text and Markdown ---- */
 
 enum { NOTES = 26 };
 
@@ -353,7 +353,7 @@ static void print_tables(FILE *out, table_format format, const table_choice *c, 
     }
 }
 
-/* ---- for programs ---- */
+/* ---- CSV and JSON ---- */
 
 static void json_key(FILE *out, const char *key, double x) {
     fprintf(out, ", \"%s\": ", key);
