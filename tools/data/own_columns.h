@@ -8,8 +8,9 @@
 /* Lists of names are zero-terminated texts, one after the other. A missing column is NULL. */
 typedef struct own_columns {
     int32_t n_records, n_channels, n_classes;
-    const char *records;   /* (n_records) names, no two the same */
-    const char *channels;  /* (n_channels) names; the first `statics` of them are static in a record */
+    const char *records; /* (n_records) names, no two the same */
+    const char
+        *channels; /* (n_channels) names; the first `statics` of them are static, they do not change within a record */
     const char *classes;   /* (n_classes) names */
     int32_t statics;       /* not used if a model is given, which knows its own */
     const int64_t *offset; /* (n_records + 1): the rows of record r are offset[r] to offset[r + 1] - 1 */
@@ -19,14 +20,16 @@ typedef struct own_columns {
     const double *value;    /* (rows) NaN: the row is left out and counted; its record exists all the same */
     /* The labels: a class or a number per record or, with label_offset (n_records + 1), which works like `offset`, per
      * time. */
-    const int32_t *label;  /* index in `classes`, MTAN_UNLABELED: none */
-    const double *number;  /* instead of label; NaN: none */
-    const double *several; /* instead of both, rows of n_classes labels: 1 (true), 0 (false), or NaN for not known */
+    const int32_t *label; /* index in `classes`, MTAN_UNLABELED: none */
+    const double *number; /* instead of label; NaN: none */
+    const double
+        *several; /* instead of both, rows of n_classes labels that are each true or not: 1, 0, or NaN for not known */
     const int64_t *label_offset;
     const double *label_time; /* numbers or dates, whichever the rows have */
     const int64_t *label_date;
     const int32_t *group; /* (n_records) records of one group stay in one part of a split; -1: none */
-    const int32_t *part;  /* (n_records) a given split: 0, 1 or 2 for training, validation or test; -1: none */
+    const int32_t
+        *part; /* (n_records) parts of a given split: 0, 1 or 2 for training, validation or test; -1: no part given */
 } own_columns;
 
 #define OWN_NO_DATE INT64_MIN

@@ -18,7 +18,8 @@ typedef struct options {
     double number[OPTIONS_MOST];     /* the value, of an option that takes a number */
     const char *argument[ARGUMENTS_MOST];
     int arguments;
-    const struct own_columns *columns; /* from a calling program, in place of --data and --labels; or NULL */
+    const struct own_columns
+        *columns; /* data in the memory of a calling program, in place of --data and --labels; or NULL */
 } options;
 
 typedef struct command {
