@@ -79,7 +79,8 @@ static int same_events(const dataset *d, size_t i, const golden_events *g, size_
     return r->n_events == n && r->n_times == times;
 }
 
-/* The low half of mtan_bytes_hash over (time, channel, value) of the events, and (time, class) of the labelled times. */
+/* The low half of mtan_bytes_hash over (time, channel, value) of the events, and (time, class) of the labelled
+ * times. */
 static uint32_t record_hash(const dataset *d, size_t i) {
     const dataset_record *r = &d->records[i];
     const size_t events = (size_t)r->n_events, rows = d->label_times ? (size_t)r->n_labels : 0;

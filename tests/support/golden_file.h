@@ -4,8 +4,8 @@
 
 #include "check.h"
 
-/* Copies the n elements of a tensor of exactly that type into `out`; 0 unless the file, the tensor, its type and its size
- * are as expected. */
+/* Copies the n elements of a tensor of exactly that type into `out`; returns 0 unless the file, the tensor, its type
+ * and its size are as expected. */
 static int golden_read(const char *file_name, const char *tensor, mtan_dtype dtype, void *out, size_t n) {
     mtan_file file;
     mtan_tensor_view view;

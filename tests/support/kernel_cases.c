@@ -1,4 +1,5 @@
-/* See kernel_cases.h. Sections: operands; products; elementwise; a batch; rows; attention; recurrence; losses; random numbers. */
+/* See kernel_cases.h. Sections: operands; products; elementwise; a batch; rows; attention; recurrence; losses; random
+ * numbers. */
 #include "kernel_cases.h"
 
 #include <math.h>
