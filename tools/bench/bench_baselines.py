@@ -208,7 +208,7 @@ class Ticks:
     update."""
 
     def __init__(self, settings, rows):
-        helper = plain.OdeRnn(settings)
+        helper = plain.OdeRnn(settings, None)
         plans = []
         for record in rows:
             plan = []
