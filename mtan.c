@@ -2625,14 +2625,18 @@ static void send(mtan_tape *tape, const void *from, size_t bytes) {
     if (device && runs(tape) && !device->send(from, bytes)) fail(tape, MTAN_ERR_DEVICE);
 }
 
+/* Bytes from the first element of a tensor to its last: of columns of a wider one, the rest of the last row is not theirs. */
+static size_t span_of(mtan_tensor x) {
+    return x.rows > 0 ? ((size_t)(x.rows - 1) * (size_t)x.stride + (size_t)x.cols) * sizeof(mtan_real) : 0;
+}
+
 static void send_tensor(mtan_tape *tape, mtan_tensor x) {
-    send(tape, mtan_data(tape, x), (size_t)x.rows * (size_t)x.stride * sizeof(mtan_real));
+    send(tape, mtan_data(tape, x), span_of(x));
 }
 
 static void fetch_tensor(mtan_tape *tape, mtan_tensor x) {
     const mtan_device *device = tape->backend->device;
-    if (device && runs(tape) && x.rows > 0 &&
-        !device->fetch(mtan_data(tape, x), (size_t)x.rows * (size_t)x.stride * sizeof(mtan_real)))
+    if (device && runs(tape) && x.rows > 0 && !device->fetch(mtan_data(tape, x), span_of(x)))
         fail(tape, MTAN_ERR_DEVICE);
 }
 

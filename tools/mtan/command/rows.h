@@ -21,9 +21,6 @@ typedef struct row_printer {
     int begun; /* 1: the header is printed */
 } row_printer;
 
-/* Prints a name as CSV has it. */
-void row_name(const char *name);
-void row_field(FILE *file, const char *name); /* the same, into a file that is CSV */
 /* Classes: record[,time],p_sick,p_well,predicted: a probability per class and the name of the largest; p0,p1 and a
  * number if the classes have no names. Several labels: the same without `predicted`. A number: record[,time],predicted,
  * and low,high if the model has an interval. JSON has the same keys. p (outputs). In both kinds of rows a time is a

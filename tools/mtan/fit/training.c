@@ -94,17 +94,18 @@ static int grow_trainer(training *t) {
     const size_t bytes = mtan_weights_count(&old.model->config) * sizeof *old.moment1;
     void *memory = t->memory;
     char error[512];
-    int good = grow_steps(&t->model.config) && make_trainer(t, &old.config) == MTAN_OK;
-    if (good) {
-        memcpy(t->trainer.moment1, old.moment1, bytes);
-        memcpy(t->trainer.moment2, old.moment2, bytes);
-        if (old.average) memcpy(t->trainer.average, old.average, bytes);
-        t->trainer.step = old.step;
-        runner_stop(&t->run);
-        good = start_validation(t, error);
+    if (!grow_steps(&t->model.config) || make_trainer(t, &old.config) != MTAN_OK) {
+        if (t->memory != memory) free(t->memory);
+        t->memory = memory, t->trainer = old;
+        return 0;
     }
-    if (memory != t->memory) free(memory);
-    return good;
+    memcpy(t->trainer.moment1, old.moment1, bytes);
+    memcpy(t->trainer.moment2, old.moment2, bytes);
+    if (old.average) memcpy(t->trainer.average, old.average, bytes);
+    t->trainer.step = old.step;
+    free(memory);
+    runner_stop(&t->run);
+    return start_validation(t, error);
 }
 
 /* Stores the channel means of the training records among the weights, for baselines that fill gaps with them. */
