@@ -2,6 +2,7 @@
  * `mtan train` make of it. */
 #define _POSIX_C_SOURCE 200809L
 #include <greatest.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -611,6 +612,55 @@ TEST predictions_are_made_at_their_times(void) {
     PASS();
 }
 
+/* Six times a record and two labels, one at a time without an observation. */
+static void write_sparse_labels(void) {
+    char line[96];
+    command_write("steps.csv", HEADER);
+    command_write("sparse.csv", "record,time,label\n");
+    for (int r = 0; r < 40; r++) {
+        for (int k = 0; k < 6; k++) {
+            snprintf(line, sizeof line, "r%d,%d,heat,%d\n", r, k, (r * 7 + k * k * 3) % 5);
+            command_append("steps.csv", line);
+        }
+        snprintf(line, sizeof line, "r%d,2,%s\nr%d,3.5,%s\n", r, r % 3 ? "up" : "down", r, r % 2 ? "up" : "down");
+        command_append("sparse.csv", line);
+    }
+}
+
+/* The mean of minus the logarithm of the label's probability, by the rows of `mtan predict`. */
+static double loss_of_rows(char *rows) {
+    double sum = 0, n = 0, time, down, up;
+    int r;
+    for (char *row = strtok(rows, "\n"); row; row = strtok(NULL, "\n")) {
+        if (sscanf(row, "r%d,%lf,%lf,%lf", &r, &time, &down, &up) != 4) continue;
+        if (time < 2 || (time > 2 && time < 3.5) || time > 3.5) continue;
+        sum -= log((time < 3 ? r % 3 : r % 2) ? up : down), n++;
+    }
+    return sum / n;
+}
+
+/* What the recurrent network says at one time depends on the times before it that are asked. */
+TEST eval_and_predict_ask_the_same_times(void) {
+    char *text;
+    double loss;
+    write_sparse_labels();
+    ASSERT_EQ_FMT(DONE,
+                  command_run("train own --model per-time --data @/steps.csv --labels @/sparse.csv --out @/run " SMALL),
+                  "%d");
+    ASSERT_EQ_FMT(
+        DONE, command_run("predict @/run/best.safetensors --data @/steps.csv --labels @/sparse.csv --split all"), "%d");
+    ASSERT_EQ_FMT(1 + 40 * 7, lines_of("out.txt"), "%d");
+    ASSERT(command_says("out.txt", "\nr7,3,") && command_says("out.txt", "\nr7,3.5,"));
+    text = command_text("out.txt"), loss = loss_of_rows(text), free(text);
+    ASSERT_EQ_FMT(
+        DONE, command_run("eval @/run/best.safetensors --data @/steps.csv --labels @/sparse.csv --split all --json"),
+        "%d");
+    text = command_text("out.txt");
+    ASSERT_IN_RANGE(command_json(text, "{", "log_loss"), loss, 1e-6);
+    free(text);
+    PASS();
+}
+
 /* ---- records that are too large for a workspace ---- */
 
 /* A record of n times between two of one. */
@@ -748,6 +798,7 @@ SUITE(own_command_suite) {
     RUN_TEST(a_part_of_the_split_is_predicted);
     RUN_TEST(a_prediction_draws_samples);
     RUN_TEST(predictions_are_made_at_their_times);
+    RUN_TEST(eval_and_predict_ask_the_same_times);
     RUN_TEST(a_record_of_any_length_is_predicted);
     RUN_TEST(a_record_that_is_too_large_costs_itself_alone);
     RUN_TEST(large_records_have_classes_of_times_and_curves);

@@ -19,6 +19,7 @@
 #include "../../tools/data/field.h"
 #include "../../tools/data/names.h"
 #include "../../tools/data/own.h"
+#include "../../tools/data/split.h"
 
 #define HEADER "record,time,channel,value\n"
 
@@ -788,9 +789,9 @@ TEST statics_that_do_not_do_are_refused(void) {
 
 TEST times_have_labels(void) {
     ASSERT(gives(THREE, "record,time,label\na,2,x\nb,0,y\na,1,y\na,3,\na,2,x\nz,5,x\n",
-                 "a 1:c=1 -> 1:y 2:x 3:? | b 2:c=2 -> 0:y | d 3:c=3 | z -> 5:x"));
+                 "a 1:c=1 -> 1:y 2:x 3:? | b 2:c=2 -> 0:y 2:? | d 3:c=3 | z -> 5:x"));
     ASSERT_EQ(3, dataset_view(&set, 0).n_times);
-    ASSERT_EQ(5, arrlen(set.label_times));
+    ASSERT_EQ(6, arrlen(set.label_times));
     ASSERT(same("labels.csv: records without a row of events: 1; labels.csv: records without a label: 1", notes(&set)));
     ASSERT(refuses(THREE, "record,time,label\na,2,x\na,1,x\na,2.0,y\n",
                    "labels.csv:4: record \"a\" at one time has label \"y\" here and \"x\" elsewhere"));
@@ -801,9 +802,47 @@ TEST times_have_labels(void) {
     options.origin = OWN_ORIGIN_RECORD; /* a record without events has its first label as origin */
     ASSERT(gives(HEADER "a,1700000007,c,1\na,1700000005,c,2\n",
                  "record,ds,label\na,1700000006,x\na,1700000004,y\nz,100,x\nz,101,y\n",
-                 "a 0:c=2 2:c=1 -> -1:y 1:x | z -> 0:x 1:y"));
+                 "a 0:c=2 2:c=1 -> -1:y 0:? 1:x 2:? | z -> 0:x 1:y"));
     ASSERT(gives(HEADER "a,2024-01-01T06:00:00,c,1\n", "record,timestamp,label\na,2024-01-01 07:30,x\na,2024-01-02,y\n",
-                 "a 0:c=1 -> 1.5:x 18:y"));
+                 "a 0:c=1 -> 0:? 1.5:x 18:y"));
+    PASS();
+}
+
+/* The texts of a record's times, one after the other. */
+static const char *time_texts(const dataset *d, size_t record, int n) {
+    const char *text = d->time_texts + d->records[record].time_text;
+    arrsetlen(shown, 0);
+    for (int i = 0; i < n; i++, text += strlen(text) + 1) show(i == 0 ? "%s" : " %s", text);
+    arrput(shown, 0);
+    return shown;
+}
+
+/* What a model says at one time may depend on the other times that it is asked about, so labels of a few times come with
+ * all observed times. */
+TEST times_without_a_label_are_asked_as_well(void) {
+    uint64_t hash;
+    split all;
+    char error[512];
+    const split_way way = {.kind = SPLIT_ALL};
+    options.keep_times = 1;
+    ASSERT(gives(HEADER "a,3,c,1\na,1.0,c,2\na,1,b,2\na,2,c,4\nb,7,c,1\n",
+                 "record,time,label\na,2.50,x\na,2.0,y\nz,1,x\n",
+                 "a 1:b=2 1:c=2 2:c=4 3:c=1 -> 1:? 2:y 2.5:x 3:? | b 7:c=1 | z -> 1:x"));
+    ASSERT_STR_EQ("1 2 2.5 3", time_texts(&set, 0, 4));
+    ASSERT_STR_EQ("7", time_texts(&set, 1, 1));
+    ASSERT_STR_EQ("1", time_texts(&set, 2, 1));
+    ASSERT_EQ(4, dataset_bounds(&set).times);
+    ASSERT(split_make(&all, &set, &way, error));
+    hash = all.labels, split_free(&all);
+    ASSERT(load(HEADER "a,3,c,1\na,1.0,c,2\na,1,b,2\na,2,c,4\nb,7,c,1\n",
+                "record,time,label\na,2.50,x\na,2.0,y\na,3,\nz,1,x\n"));
+    ASSERT(split_make(&all, &set, &way, error)); /* an empty label is none: the labels are the same */
+    ASSERT_EQ_FMT((unsigned long long)hash, (unsigned long long)all.labels, "%llx");
+    split_free(&all);
+    ASSERT(gives(HEADER "a,3,c,1\na,1,c,2\n", "record,time,ill,dead\na,1,1,0\na,2,,1\n",
+                 "a 1:c=2 3:c=1 -> 1:dead 2:dead 3:?")); /* render shows that there is a label, as class 0 */
+    ASSERT_EQ(6, arrlen(set.numbers));
+    ASSERT(set.numbers[1] > 0 && set.numbers[2] > 0 && isnan(set.numbers[3]) && isnan(set.numbers[5]));
     PASS();
 }
 
@@ -1059,6 +1098,7 @@ SUITE(own_suite) {
     RUN_TEST(statics_of_a_model_are_its_own);
     RUN_TEST(statics_that_do_not_do_are_refused);
     RUN_TEST(times_have_labels);
+    RUN_TEST(times_without_a_label_are_asked_as_well);
     RUN_TEST(a_stream_gives_record_after_record);
     RUN_TEST(a_stream_is_wide);
     RUN_TEST(a_stream_has_static_rows);

@@ -96,9 +96,11 @@ TEST a_column_is_a_label(void) {
     const mtan_real *first = dataset_view(&d, 0).numbers, *second = dataset_view(&d, 1).numbers;
     ASSERT(first[0] == 1 && first[1] == 0 && second[0] == 0 && second[1] == 1);
     dataset_free(&d);
+    command_write("events.csv", "record,time,channel,value\nr0,0,heat,1\n");
     ASSERT(loads(&d, "record,time,z,a\nr0,2,1,\nr0,1,0,1\nr0,3,,\n", NULL));
-    ASSERT(d.records[0].n_labels == 3 && d.labels[2] == MTAN_UNLABELED);
-    ASSERT(d.label_times[0] == 1 && d.numbers[0] == 1 && d.numbers[1] == 0 && isnan(d.numbers[2]) && d.numbers[3] == 1);
+    ASSERT(d.records[0].n_labels == 4 && d.labels[0] == MTAN_UNLABELED && d.labels[3] == MTAN_UNLABELED);
+    ASSERT(d.label_times[0] == 0 && isnan(d.numbers[0]) && isnan(d.numbers[1])); /* the observation */
+    ASSERT(d.label_times[1] == 1 && d.numbers[2] == 1 && d.numbers[3] == 0 && isnan(d.numbers[4]) && d.numbers[5] == 1);
     dataset_free(&d);
     PASS();
 }

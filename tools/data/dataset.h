@@ -39,7 +39,8 @@ typedef struct dataset {
                   * `labels` are then 0 */
     mtan_real *label_times; /* (labels) if labels belong to times, else NULL */
     char *names;            /* zero-terminated, one after the other */
-    char *time_texts;       /* likewise: the distinct times of each record as they were read; NULL: not kept */
+    char *time_texts;       /* likewise: the times of each record as they were read, a text for each of its labels of
+                             * times or, if it has none, for each distinct time; NULL: not kept */
     char **channels;        /* (D) names */
     int32_t statics; /* number of leading channels that are static in a record: they stand at its first time, or at 0 */
     char **classes;  /* (C) names of classes, numbers or labels; empty without labels */

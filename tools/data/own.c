@@ -345,7 +345,9 @@ static int add_time_labels(dataset *d, loader *l, const own_time *first) {
         if (!own_moment(&l->labels, &mine[i], first ? *first : mine[0].time, &moment)) return 0;
         arrput(d->label_times, moment);
         if (!add_time_label(d, l, mine + i, j - i)) return 0;
+        if (l->options->keep_times) dataset_add_time_text(d, own_time_text(l->labels.clock, mine[i].time).text);
     }
+    own_join_times(d);
     return 1;
 }
 

@@ -30,9 +30,10 @@
  * subject's observations up to and including that time. The records of a subject are one group, which splits keep
  * together; the subject itself is then not a record, unless it has a label without a time. A label is a class name;
  * classes are sorted like channels; at most 4096. An empty label (or NaN, NA, null) is no label. Two labels for a
- * record are an error unless they are the same. Times are on the clock of the record's events. A record without events
- * is allowed and counted, and so are records without a label. Ten or more labels that are all different and not numbers
- * are refused, because they look like names.
+ * record are an error unless they are the same. Times are on the clock of the record's events. If times have labels, an
+ * observed time without one gets MTAN_UNLABELED in each record that has labels. A record without events is allowed and
+ * counted, and so are records without a label. Ten or more labels that are all different and not numbers are refused,
+ * because they look like names.
  *
  * Numbers.  If the labels are all numbers, more than 20 different ones, and if there are fractions among them or most
  * are different, they are not classes but a number to predict. The notes say so, and `task` overrides it. The set then

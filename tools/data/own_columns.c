@@ -254,6 +254,7 @@ static int take_time_labels(dataset *d, taking *t, int32_t record) {
         arrput(d->label_times, moment);
         if (!take_label(d, t, r->line - 1)) return 0;
     }
+    own_join_times(d);
     return 1;
 }
 

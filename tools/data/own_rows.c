@@ -453,6 +453,66 @@ int own_add_events(dataset *d, own_source *s, own_row *rows, size_t n, const int
     return 1;
 }
 
+/* ---- the times of a record that has labels of times ---- */
+
+/* Copies of what the last record has: stb_ds arrays. */
+typedef struct time_labels {
+    mtan_real *times, *numbers;
+    int32_t *labels;
+    char *texts;
+} time_labels;
+
+static time_labels take_time_labels(dataset *d, size_t C) {
+    const dataset_record *r = &arrlast(d->records);
+    const size_t n = (size_t)r->n_labels, cells = C * n, bytes = arrlenu(d->time_texts) - r->time_text;
+    time_labels t = {NULL, NULL, NULL, NULL};
+    if (C > 0) memcpy(arraddnptr(t.numbers, cells), d->numbers + r->label0 * C, cells * sizeof *t.numbers);
+    memcpy(arraddnptr(t.times, n), d->label_times + r->label0, n * sizeof *t.times);
+    memcpy(arraddnptr(t.labels, n), d->labels + r->label0, n * sizeof *t.labels);
+    if (bytes > 0) memcpy(arraddnptr(t.texts, bytes), d->time_texts + r->time_text, bytes);
+    arrsetlen(d->label_times, r->label0), arrsetlen(d->labels, r->label0), arrsetlen(d->time_texts, r->time_text);
+    if (C > 0) arrsetlen(d->numbers, r->label0 * C);
+    arrlast(d->records).n_labels = 0;
+    return t;
+}
+
+static void free_time_labels(time_labels *t) {
+    arrfree(t->times), arrfree(t->numbers), arrfree(t->labels), arrfree(t->texts);
+}
+
+static const char *text_after(const char *text) {
+    return text ? text + strlen(text) + 1 : NULL;
+}
+
+/* Adds the label at a place of t, or at -1 none, with its numbers. */
+static void put_time_label(dataset *d, const time_labels *t, ptrdiff_t at, size_t C, mtan_real time) {
+    arrput(d->label_times, time);
+    dataset_add_label(d, at < 0 ? MTAN_UNLABELED : t->labels[at]);
+    for (size_t c = 0; c < C; c++) arrput(d->numbers, at < 0 ? (mtan_real)NAN : t->numbers[(size_t)at * C + c]);
+}
+
+void own_join_times(dataset *d) {
+    const size_t C = d->numbers ? arrlenu(d->classes) : 0;
+    const dataset_record r = arrlast(d->records);
+    const mtan_event *e = d->events + r.event0;
+    time_labels t = {NULL, NULL, NULL, NULL};
+    if (r.n_labels == 0) return;
+    t = take_time_labels(d, C);
+    const char *observed = t.texts, *labelled = t.texts;
+    for (int32_t i = 0; i < r.n_times; i++) labelled = text_after(labelled);
+    for (int32_t i = 0, j = 0; i < r.n_events || j < r.n_labels;) {
+        const int is_label = j < r.n_labels && !(i < r.n_events && e[i].time < t.times[j]);
+        const mtan_real time = is_label ? t.times[j] : e[i].time;
+        const int is_observed = i < r.n_events && !(e[i].time > time);
+        put_time_label(d, &t, is_label ? j : -1, C, time);
+        if (t.texts) dataset_add_time_text(d, is_observed ? observed : labelled);
+        while (i < r.n_events && !(e[i].time > time)) i++;
+        if (is_observed) observed = text_after(observed);
+        if (is_label) j++, labelled = text_after(labelled);
+    }
+    free_time_labels(&t);
+}
+
 /* ---- records cut out of others by their labels ---- */
 
 static own_cut *cut_at(own_cut **cuts, int32_t record) {

@@ -110,6 +110,12 @@ void own_add_statics(const own_source *s, own_row **rows, const own_row *statics
  * rows' channels to the data set's, or is NULL. Sorts the rows. Returns 1, or 0 with the source's error set. */
 int own_add_events(dataset *d, own_source *s, own_row *rows, size_t n, const int32_t *place, own_tally *tally);
 
+/* Ends the last record's labels of times, which are ascending: its other observed times become unlabelled rows, because
+ * a model's answer at one time may depend on the other times that are asked, and a prediction asks all of them. A record
+ * without labels stays without. If texts of times are kept, those of the labels follow those of the observed times, and
+ * become one list. */
+void own_join_times(dataset *d);
+
 /* Adds the counts as notes. */
 void own_note(dataset *d, const own_source *s, const own_tally *tally);
 

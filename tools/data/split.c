@@ -347,13 +347,20 @@ static uint64_t hash_events(const dataset *d, size_t record) {
     return hash;
 }
 
+static int counts(const dataset *d, size_t label) {
+    return !d->label_times || d->labels[label] != MTAN_UNLABELED;
+}
+
+/* Times without a label do not count: they say nothing about the labels. */
 static uint64_t hash_labels(const dataset *d, size_t record) {
     const dataset_record *r = &d->records[record];
+    const size_t C = d->numbers ? arrlenu(d->classes) : 0, end = r->label0 + (size_t)r->n_labels;
     uint64_t hash = mix_text(0, dataset_name(d, record));
-    for (size_t i = r->label0; i < r->label0 + (size_t)r->n_labels; i++)
-        hash = mix(hash, (d->label_times ? bits_of(d->label_times[i]) : 0) << 32 | (uint32_t)d->labels[i]);
-    for (size_t i = 0; d->numbers && i < (size_t)r->n_labels * arrlenu(d->classes); i++)
-        hash = mix(hash, bits_of(dataset_numbers(d, r)[i]));
+    for (size_t i = r->label0; i < end; i++)
+        if (counts(d, i))
+            hash = mix(hash, (d->label_times ? bits_of(d->label_times[i]) : 0) << 32 | (uint32_t)d->labels[i]);
+    for (size_t i = r->label0 * C; i < end * C; i++)
+        if (counts(d, i / C)) hash = mix(hash, bits_of(d->numbers[i]));
     return hash;
 }
 

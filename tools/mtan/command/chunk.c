@@ -32,10 +32,15 @@ static int is_broken(chunk *c, size_t record) {
 
 /* ---- classes ---- */
 
+/* The rows of a record: one for each of its times, those of its labels included, or a single one. */
+static size_t rows_of(const chunk *c, size_t record) {
+    const dataset_record *r = &c->records.records[record];
+    return !per_time(c) ? 1 : (size_t)(r->n_labels > 0 ? r->n_labels : r->n_times);
+}
+
 /* The text of a record's first time; NULL: its row has no time. */
 static const char *first_time(const chunk *c, size_t record) {
-    const dataset_record *r = &c->records.records[record];
-    return per_time(c) && r->n_times > 0 ? c->records.time_texts + r->time_text : NULL;
+    return per_time(c) && rows_of(c, record) > 0 ? c->records.time_texts + c->records.records[record].time_text : NULL;
 }
 
 /* Prints the rows of one record, p (rows, C). *time is the text of the first row's time, and moves past the last. */
@@ -55,7 +60,7 @@ static int classify(chunk *c) {
     int good;
     for (size_t i = 0; i < n; i++) {
         records[i] = dataset_view(&c->records, i);
-        row0[i + 1] = row0[i] + (per_time(c) ? (size_t)c->records.records[i].n_times : 1);
+        row0[i + 1] = row0[i] + rows_of(c, i);
     }
     p = tool_calloc(row0[n] * C, sizeof *p);
     good = has_rows(c, runner_classify(&c->run, records, n, row0, p, NULL));
@@ -208,12 +213,14 @@ static mtan_status lone_interpolate(lone *l, chunk *c, mtan_record *ask) {
     return status;
 }
 
-/* Collects up to QUERIES_AT_ONCE distinct times of the events from *event on, which moves past them. */
-static int32_t next_times(const mtan_record *r, int32_t *event, mtan_real *times) {
+/* Collects up to QUERIES_AT_ONCE times of the labels, if there are any, or else distinct times of the events, from *at
+ * on, which moves past them. Returns how many. */
+static int32_t next_times(const mtan_record *r, int32_t *at, mtan_real *times) {
+    const int32_t end = r->times ? r->n_times : r->n_events;
     int32_t n = 0;
-    for (; *event < r->n_events; ++*event) {
-        const mtan_real time = r->events[*event].time;
-        if (n > 0 && !(time > times[n - 1])) continue;
+    for (; *at < end; ++*at) {
+        const mtan_real time = r->times ? r->times[*at] : r->events[*at].time;
+        if (!r->times && n > 0 && !(time > times[n - 1])) continue;
         if (n == QUERIES_AT_ONCE) break;
         times[n++] = time;
     }
@@ -225,15 +232,17 @@ static mtan_status lone_classify(lone *l, chunk *c, mtan_record *ask) {
     mtan_real times[QUERIES_AT_ONCE], *out = tool_calloc(QUERIES_AT_ONCE * C, sizeof *out);
     double *p = tool_calloc(QUERIES_AT_ONCE * C, sizeof *p);
     const char *time = first_time(c, 0);
+    const mtan_record all = *ask;
+    const int32_t end = all.times ? all.n_times : all.n_events;
     mtan_status status;
-    int32_t event = 0;
+    int32_t at = 0;
     do {
-        const size_t rows = per_time(c) ? (size_t)(ask->n_times = next_times(ask, &event, times)) : 1;
+        const size_t rows = per_time(c) ? (size_t)(ask->n_times = next_times(&all, &at, times)) : 1;
         if (per_time(c)) ask->times = times;
         status = mtan_stream_predict(&l->stream, ask, out);
         for (size_t i = 0; status == MTAN_OK && i < rows * C; i++) p[i] = (double)out[i];
         if (status == MTAN_OK) put_classes(c, 0, &time, rows, p);
-    } while (status == MTAN_OK && per_time(c) && event < ask->n_events);
+    } while (status == MTAN_OK && per_time(c) && at < end);
     free(out), free(p);
     return status;
 }
@@ -274,6 +283,7 @@ static int fit_runner(chunk *c) {
 
 static void clear(dataset *d) {
     arrsetlen(d->records, 0), arrsetlen(d->events, 0), arrsetlen(d->names, 0), arrsetlen(d->time_texts, 0);
+    arrsetlen(d->labels, 0), arrfree(d->label_times);
 }
 
 int chunk_run(chunk *c) {
@@ -310,7 +320,7 @@ static void count_far(chunk *c, const mtan_event *raw, int32_t n) {
 }
 
 /* Adds n raw events of one time to the last record, in model units. If any of them remains and the time differs from
- * the one before, the time becomes one of the record's times and keeps the text that it was read from. */
+ * the one before, the time becomes one of the record's times and keeps the text that it was read from; NULL: no text. */
 static void take_time(chunk *c, const mtan_event *raw, int32_t n, const char *text) {
     dataset_record *r = &arrlast(c->records.records);
     mtan_event *e = arraddnptr(c->records.events, (size_t)n);
@@ -323,26 +333,46 @@ static void take_time(chunk *c, const mtan_event *raw, int32_t n, const char *te
     r->n_events += kept;
     r->n_times += is_new;
     arrsetlen(c->records.events, r->event0 + (size_t)r->n_events);
-    if (is_new && per_time(c)) dataset_add_time_text(&c->records, text ? text : real_text(raw->time).text);
+    if (is_new && text) dataset_add_time_text(&c->records, text);
+}
+
+/* Adds the times of a raw record's labels, which its predictions belong to. What the labels are, no model needs. */
+static void take_label_times(chunk *c, const dataset *from, const dataset_record *r) {
+    const char *text = from->time_texts ? from->time_texts + r->time_text : NULL;
+    for (size_t i = r->label0; i < r->label0 + (size_t)r->n_labels; i++) {
+        const mtan_real raw = from->label_times[i];
+        arrput(c->records.label_times, prep_time(c->prep, c->part, (double)raw));
+        dataset_add_label(&c->records, MTAN_UNLABELED);
+        dataset_add_time_text(&c->records, text ? text : real_text(raw).text);
+        if (text) text += strlen(text) + 1;
+    }
+}
+
+/* Are the predictions of a raw record those at the times of its labels? own.h has added the observed times to them. */
+static int asks_labels(const chunk *c, const dataset *from, const dataset_record *r) {
+    return per_time(c) && from->label_times && r->n_labels > 0;
 }
 
 static void take(chunk *c, const dataset *from, size_t record) {
     const dataset_record *r = &from->records[record];
-    const char *text = from->time_texts ? from->time_texts + r->time_text : NULL;
+    const int asked = asks_labels(c, from, r);
+    const char *text = from->time_texts && per_time(c) && !asked ? from->time_texts + r->time_text : NULL;
     dataset_add_record(&c->records, dataset_name(from, record), -1);
     for (int32_t i = 0, n; i < r->n_events; i += n) {
         const mtan_event *e = from->events + r->event0 + i;
         for (n = 1; i + n < r->n_events && !(e[n].time > e->time);) n++;
-        take_time(c, e, n, text);
+        take_time(c, e, n, text || asked || !per_time(c) ? text : real_text(e->time).text);
         if (text) text += strlen(text) + 1;
     }
+    if (asked) take_label_times(c, from, r);
 }
 
 int chunk_take(chunk *c, const dataset *from, size_t record, int part) {
     const size_t at_once = c->grid.n > QUERIES_AT_ONCE ? 1 : (size_t)RECORDS_AT_ONCE * (size_t)c->threads;
     const dataset_record *r = &from->records[record];
-    const int fits = r->n_events <= c->bounds.events && r->n_times <= c->bounds.times;
-    const int alone = !fits && !has_room(c, r->n_events, r->n_times);
+    const int32_t times = asks_labels(c, from, r) && r->n_labels > r->n_times ? r->n_labels : r->n_times;
+    const int fits = r->n_events <= c->bounds.events && times <= c->bounds.times;
+    const int alone = !fits && !has_room(c, r->n_events, times);
     if ((alone || part != c->part) && !chunk_run(c)) return 0;
     c->part = part;
     take(c, from, record);

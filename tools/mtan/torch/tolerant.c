@@ -158,6 +158,7 @@ static void add_labels(dataset *d, reading *r, own_row *rows, size_t n, const ow
         if (r->labels.wide) add_truths(d, r, rows + i, j - i);
         else dataset_add_label(d, r->class_place[rows[i].channel]);
     }
+    if (r->per_time) own_join_times(d);
 }
 
 /* The record's rows up to the time of its label: an stb_ds array. */
