@@ -230,6 +230,17 @@ TEST what_the_loader_refuses_is_a_problem(void) {
     PASS();
 }
 
+TEST labels_of_other_records_are_refused(void) {
+    const char *words = "no labelled record (\"pr0\" is the first) has an observation";
+    command_write("other.csv", "record,label\npr0,up\npr1,down\npr2,up\n");
+    ASSERT(command_refused("check @/events.csv --labels @/other.csv", words));
+    ASSERT(command_refused("train own --model enc --data @/events.csv --labels @/other.csv --out @/run", words));
+    ASSERT(command_refused("cv own --model enc --data @/events.csv --labels @/other.csv --out @/run", words));
+    command_append("events.csv", "r0,later,heat,1\n"); /* with other faults, too */
+    ASSERT(command_refused("check @/events.csv --labels @/other.csv", words));
+    PASS();
+}
+
 TEST what_cannot_be_looked_at_is_refused(void) {
     mkdir(command_path("empty"), 0777);
     ASSERT(command_refused("check -", "check reads its data twice: give it a file"));
@@ -416,6 +427,7 @@ SUITE(check_command_suite) {
     RUN_TEST(the_last_word_is_what_ends_the_reading);
     RUN_TEST(what_training_refuses_is_a_problem);
     RUN_TEST(what_the_loader_refuses_is_a_problem);
+    RUN_TEST(labels_of_other_records_are_refused);
     RUN_TEST(what_cannot_be_looked_at_is_refused);
     RUN_TEST(times_and_codes_are_described);
     RUN_TEST(persons_on_both_sides_leak);

@@ -132,12 +132,12 @@ static int gives(const char *events, const char *labels, const char *expected) {
     return same(expected, render(&set));
 }
 
-/* Is it refused with these words behind the folder? */
+/* Is it refused with these words behind the folder? NULL: with any. */
 static int refuses(const char *events, const char *labels, const char *expected) {
     char whole[600];
-    snprintf(whole, sizeof whole, "%s/%s", folder, expected);
+    snprintf(whole, sizeof whole, "%s/%s", folder, expected ? expected : "");
     if (load(events, labels)) return printf("  BAD    no error\n  wanted %s\n", whole), 0;
-    return same(whole, set.error);
+    return !expected || same(whole, set.error);
 }
 
 /* ---- columns ---- */
@@ -548,7 +548,8 @@ TEST records_have_labels(void) {
     ASSERT(same("labels.csv: columns ignored: \"x\"", notes(&set)));
     ASSERT(gives(THREE, "subject_id,prediction_time,boolean_value\nz,,true\na,,false\n",
                  "a 1:c=1 -> false | b 2:c=2 | d 3:c=3 | z -> true"));
-    ASSERT(same("labels.csv: records without a row of events: 1; labels.csv: records without a label: 2", notes(&set)));
+    ASSERT(same("labels.csv: labelled records without an observation: 1 of 2; labels.csv: records without a label: 2",
+                notes(&set)));
     ASSERT(gives(THREE, "unique_id,label\na,\nb,NA\nd,1\na,2\nd,\n", "a 1:c=1 -> 2 | b 2:c=2 | d 3:c=3 -> 1"));
     ASSERT(same("labels.csv: 3 rows without a label left out; labels.csv: records without a label: 1", notes(&set)));
     ASSERT(gives(THREE, "time_series_id,label\na,1\n", "a 1:c=1 -> 1 | b 2:c=2 | d 3:c=3"));
@@ -572,7 +573,8 @@ TEST labels_that_do_not_do_are_refused(void) {
     ASSERT(load(THREE, labels) && arrlen(set.classes) == 10);
     n = (size_t)sprintf(labels, "record,label\n");
     for (int i = 0; i <= OWN_CLASSES_MOST; i++) n += (size_t)sprintf(labels + n, "r%d,%d\n", i, i);
-    ASSERT(load(THREE, labels) && arrlen(set.classes) == 1 && set.numbers[4096] == 4096);
+    sprintf(labels + n, "a,0\n");
+    ASSERT(load(THREE, labels) && arrlen(set.classes) == 1 && set.numbers[4097] == 4096);
     options.task = OWN_TASK_CLASSES;
     ASSERT(refuses(THREE, labels, "labels.csv:4098: more than 4096 classes"));
     options.task = OWN_TASK_NUMBER;
@@ -586,6 +588,20 @@ TEST labels_that_do_not_do_are_refused(void) {
     PASS();
 }
 
+/* Then the two files write the names differently, and a model would learn nothing. */
+TEST labels_of_other_records_are_refused(void) {
+    ASSERT(refuses(THREE, "record,label\npa,x\npb,y\n", NULL) &&
+           strstr(set.error, "/labels.csv: no labelled record (\"pa\""));
+    ASSERT(strstr(set.error, "/events.csv (\"a\" is the first) has a label"));
+    ASSERT(refuses(THREE, "record,time,label\npa,1,x\na,1,\n", NULL));
+    ASSERT(refuses(THREE, "record,sick\npa,1\na,\n", NULL));
+    ASSERT(load(THREE, "record,label\npa,x\npb,y\nd,x\n"));
+    ASSERT(same("labels.csv: labelled records without an observation: 2 of 3; labels.csv: records without a label: 2",
+                notes(&set)));
+    ASSERT(load(HEADER "a,1,c,\n", "record,label\na,x\n")); /* the names agree, and no record has an observation */
+    PASS();
+}
+
 #define MEDS "subject_id,time,code,numeric_value\n"
 #define PREDICTIONS "subject_id,prediction_time,boolean_value\n"
 
@@ -593,7 +609,9 @@ TEST labels_that_do_not_do_are_refused(void) {
 TEST a_prediction_time_cuts_the_future(void) {
     ASSERT(gives(MEDS "a,3,c,3\na,1,c,1\na,2,c,2\nb,1,c,4\nd,1,c,5\n", PREDICTIONS "a,2,true\na,0.5,false\nb,9,true\n",
                  "d 1:c=5 | a@2 1:c=1 2:c=2 -> true | a@0.5 -> false | b@9 1:c=4 -> true"));
-    ASSERT(!set.label_times && same("labels.csv: records without a label: 1", notes(&set)));
+    ASSERT(!set.label_times &&
+           same("labels.csv: labelled records without an observation: 1 of 3; labels.csv: records without a label: 1",
+                notes(&set)));
     ASSERT_EQ_FMT(-1, (int)set.records[0].group, "%d");
     ASSERT(set.records[1].group >= 0 && set.records[1].group == set.records[2].group);
     ASSERT(set.records[3].group >= 0 && set.records[3].group != set.records[1].group);
@@ -601,7 +619,7 @@ TEST a_prediction_time_cuts_the_future(void) {
         MEDS "a,2024-01-01T06:00:00,c,1\na,2024-01-01 07:30:00,c,2\na,2024-01-02,c,3\n",
         PREDICTIONS "a,2024-01-01T07:30:00,true\na,2024-01-01T07:29:59,false\nz,2024-01-01,true\n",
         "a@2024-01-01T07:30:00 0:c=1 1.5:c=2 -> true | a@2024-01-01T07:29:59 0:c=1 -> false | z@2024-01-01 -> true"));
-    ASSERT(same("labels.csv: records without a row of events: 1", notes(&set)));
+    ASSERT(same("labels.csv: labelled records without an observation: 1 of 3", notes(&set)));
     /* Without a time a label is the subject's own; the column counts beside any names, and before one called time. */
     ASSERT(gives(HEADER "a,1,c,1\na,2,c,2\n", "record,time,prediction_time,label\na,9,,x\na,9,1,y\na,9,1,y\n",
                  "a 1:c=1 2:c=2 -> x | a@1 1:c=1 -> y"));
@@ -792,7 +810,8 @@ TEST times_have_labels(void) {
                  "a 1:c=1 -> 1:y 2:x 3:? | b 2:c=2 -> 0:y 2:? | d 3:c=3 | z -> 5:x"));
     ASSERT_EQ(3, dataset_view(&set, 0).n_times);
     ASSERT_EQ(6, arrlen(set.label_times));
-    ASSERT(same("labels.csv: records without a row of events: 1; labels.csv: records without a label: 1", notes(&set)));
+    ASSERT(same("labels.csv: labelled records without an observation: 1 of 3; labels.csv: records without a label: 1",
+                notes(&set)));
     ASSERT(refuses(THREE, "record,time,label\na,2,x\na,1,x\na,2.0,y\n",
                    "labels.csv:4: record \"a\" at one time has label \"y\" here and \"x\" elsewhere"));
     ASSERT(refuses(THREE, "record,time,label\na,2024-01-01,x\n",
@@ -1089,6 +1108,7 @@ SUITE(own_suite) {
     RUN_TEST(numbers_follow_the_origin);
     RUN_TEST(records_have_labels);
     RUN_TEST(labels_that_do_not_do_are_refused);
+    RUN_TEST(labels_of_other_records_are_refused);
     RUN_TEST(a_prediction_time_cuts_the_future);
     RUN_TEST(prediction_times_that_do_not_do_are_refused);
     RUN_TEST(rows_without_a_time_are_static);

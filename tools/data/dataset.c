@@ -52,6 +52,12 @@ mtan_real *dataset_numbers(const dataset *d, const dataset_record *r) {
     return d->numbers ? d->numbers + r->label0 * arrlenu(d->classes) : NULL;
 }
 
+int dataset_labelled(const dataset *d, const dataset_record *r) {
+    for (size_t i = r->label0; i < r->label0 + (size_t)r->n_labels; i++)
+        if (d->labels[i] != MTAN_UNLABELED) return 1;
+    return 0;
+}
+
 /* ---- normal form ---- */
 
 size_t dataset_end_record(dataset *d) {

@@ -59,6 +59,9 @@ mtan_event *dataset_truth(const dataset *d, const dataset_record *r);
 /* (n_labels, C) Its numbers; NULL if the task is classes. */
 mtan_real *dataset_numbers(const dataset *d, const dataset_record *r);
 
+/* Does the record, or one of its times, have a label? */
+int dataset_labelled(const dataset *d, const dataset_record *r);
+
 /* These append. dataset_add_record starts a record without events, and dataset_add_event adds to the last record.
  * dataset_end_record sorts the last record's events (stable), averages repeats of (time, channel) in double, counts the
  * record's times, and returns how many events averaging removed. */

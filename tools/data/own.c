@@ -28,12 +28,10 @@ typedef struct loader {
     own_row *label_rows;   /* labels of times; of several labels each cell, with its label as the channel */
     mtan_task task;        /* for numbers, `classes` holds their texts */
     int32_t *record_label; /* by record; shorter than the records if the last ones have no label */
-    int32_t event_records; /* number of records in the events file; later records come from the labels only */
     int32_t *record_group; /* by record or subject: value in the column of groups; -1: none; may be shorter than the
                             * records */
     size_t labelled;       /* number of labels kept: of records, rows of labels of times, or cells */
     size_t other_columns;  /* in a file of several labels: columns that are not labels of the model */
-    size_t without_events; /* records that only the labels have */
     int per_time;
     own_tally tally;
 
@@ -104,7 +102,6 @@ static int read_events(loader *l, const char *path) {
     while ((got = read_event(l, &row)) == OWN_ROW_GOOD || got == OWN_ROW_STATIC || got == OWN_ROW_LEFT_OUT)
         if (got == OWN_ROW_GOOD) arrput(l->rows, row);
         else if (got == OWN_ROW_STATIC) arrput(l->statics, row);
-    l->event_records = names_count(&l->records);
     return got == OWN_ROW_END;
 }
 
@@ -384,7 +381,6 @@ static void gather_events(loader *l, int32_t record) {
                     &l->mine_statics);
     own_cut_rows(l->events.clock, l->cuts, record, &l->mine);
     own_add_statics(&l->events, &l->mine, l->mine_statics, arrlenu(l->mine_statics));
-    l->without_events += subject >= l->event_records;
 }
 
 static int add_record(dataset *d, loader *l, int32_t record) {
@@ -452,13 +448,45 @@ static int build(dataset *d, loader *l) {
 
 /* ---- the whole file ---- */
 
+/* What the labels have to do with the observations. */
+typedef struct overlap {
+    size_t labelled, empty;            /* empty: labelled, but without an observation */
+    ptrdiff_t first_empty, unlabelled; /* the first of those; the first with observations, but no label; -1: none */
+} overlap;
+
+static overlap overlap_of(const dataset *d) {
+    overlap x = {0, 0, -1, -1};
+    for (size_t i = 0; i < arrlenu(d->records); i++) {
+        const dataset_record *r = &d->records[i];
+        const int empty = r->n_events == 0, labelled = dataset_labelled(d, r);
+        x.labelled += (size_t)labelled, x.empty += (size_t)(labelled && empty);
+        if (labelled && empty && x.first_empty < 0) x.first_empty = (ptrdiff_t)i;
+        if (!labelled && !empty && x.unlabelled < 0) x.unlabelled = (ptrdiff_t)i;
+    }
+    return x;
+}
+
+int own_labels_fit(const dataset *d, const char *events, const char *labels, char error[512]) {
+    const overlap x = overlap_of(d);
+    if (x.empty == 0 || x.empty < x.labelled || x.unlabelled < 0) return 1;
+    snprintf(
+        error, 512,
+        "%.120s: no labelled record (\"%.40s\" is the first) has an observation, and no record of %.120s (\"%.40s\" "
+        "is the first) has a label: are the ids written in the same way?",
+        labels, field_quote(dataset_name(d, (size_t)x.first_empty)).text, events,
+        field_quote(dataset_name(d, (size_t)x.unlabelled)).text);
+    return 0;
+}
+
 static void note_labels(dataset *d, const loader *l) {
     static const own_tally none;
+    const overlap x = overlap_of(d);
     size_t without = 0;
     own_note(d, &l->labels, &none);
     for (size_t i = 0; i < arrlenu(d->records); i++) without += d->records[i].n_labels == 0;
-    if (l->without_events)
-        dataset_note(d, "%s: records without a row of events: %zu", l->labels.csv.text.name, l->without_events);
+    if (x.empty)
+        dataset_note(d, "%s: labelled records without an observation: %zu of %zu", l->labels.csv.text.name, x.empty,
+                     x.labelled);
     if (without) dataset_note(d, "%s: records without a label: %zu", l->labels.csv.text.name, without);
     if (l->other_columns)
         dataset_note(d, "%s: columns that are no label of the model: %zu", l->labels.csv.text.name, l->other_columns);
@@ -478,6 +506,7 @@ static int load(dataset *d, loader *l, const char *events, const char *labels) {
         return dataset_fail(d, "%s", l->given.error);
     if (names_count(&l->records) == 0) return dataset_fail(d, "%s: no record", l->events.csv.text.name);
     if (!check_groups(d, l) || !build(d, l)) return 0;
+    if (labels && !own_labels_fit(d, l->events.csv.text.name, l->labels.csv.text.name, d->error)) return 0;
     own_note(d, &l->events, &l->tally);
     if (labels) note_labels(d, l);
     if (l->options->statics) own_statics_note(&l->given, d, l->options->statics);

@@ -33,7 +33,7 @@
  * record are an error unless they are the same. Times are on the clock of the record's events. If times have labels, an
  * observed time without one gets MTAN_UNLABELED in each record that has labels. A record without events is allowed and
  * counted, and so are records without a label. Ten or more labels that are all different and not numbers are refused,
- * because they look like names.
+ * because they look like names, and labels none of whose records has an observation.
  *
  * Numbers.  If the labels are all numbers, more than 20 different ones, and if there are fractions among them or most
  * are different, they are not classes but a number to predict. The notes say so, and `task` overrides it. The set then
@@ -79,6 +79,10 @@ typedef struct own_options {
  * with d->error set and nothing to free. While reading it needs about 36 bytes per row (40 if records are scattered)
  * and 100 per record. */
 int own_load(dataset *d, const char *events, const char *labels, const own_options *o);
+
+/* Do the labels belong to these observations? Returns 0 with error set if no labelled record has an observation, while
+ * other records have some: then the two files write the records' names differently. own_load refuses such files. */
+int own_labels_fit(const dataset *d, const char *events, const char *labels, char error[512]);
 
 /* Reads a given split: record,part, where a part is train, valid or test. Sets the records' parts; records of the file
  * that are not in the set are counted in a note. Returns 1, or 0 with d->error set; the set must still be freed. */

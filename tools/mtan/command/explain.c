@@ -209,11 +209,8 @@ static int explain_all_channels(session *s, runner *run, const options *o, int j
 /* ---- the command ---- */
 
 static int has_labels(const session *s) {
-    for (size_t i = 0; i < arrlenu(s->positions); i++) {
-        const dataset_record *r = &s->data.records[s->positions[i]];
-        for (int32_t k = 0; k < r->n_labels; k++)
-            if (s->data.labels[r->label0 + (size_t)k] != MTAN_UNLABELED) return 1;
-    }
+    for (size_t i = 0; i < arrlenu(s->positions); i++)
+        if (dataset_labelled(&s->data, &s->data.records[s->positions[i]])) return 1;
     return 0;
 }
 
