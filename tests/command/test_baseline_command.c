@@ -22,12 +22,13 @@ static const char *const models[] = {"rnn-impute", "rnn-dt",  "rnn-decay", "gru-
 enum { MODELS = sizeof models / sizeof models[0] };
 
 /* Options that make a model small, of those that it has. */
-static void add_small(char *line, size_t size, const char *model) {
+static void add_small(char *line, size_t size, const char *model, const char *tail) {
     static const char *const keys[] = {"units", "gru_units", "psi_units", "rec_layers", "gen_layers", "ode_steps"};
     static const int values[] = {6, 5, 4, 1, 1, 5};
     const mtan_architecture *a = baseline_named(model);
     snprintf(line + strlen(line), size - strlen(line),
-             " --enc-hidden 6 --head-hidden 4 --latent 3 --mlp-hidden 5 --batch 8 --quiet --threads 2");
+             " --enc-hidden 6 --latent 3 --mlp-hidden 5 --batch 8 --quiet --threads 2%s",
+             strcmp(tail, "-interp") == 0 ? "" : " --head-hidden 4");
     if (strcmp(model, "ip-nets") == 0) snprintf(line + strlen(line), size - strlen(line), " --ref-points 6");
     for (int k = 0; k < 6; k++)
         for (int i = 0; a->settings && a->settings[i]; i++)
@@ -42,7 +43,7 @@ static int train(const char *model, const char *tail, const char *labels, const 
     char line[700];
     snprintf(line, sizeof line, "train own --model %s%s --data @/events.csv", model, tail);
     if (labels) snprintf(line + strlen(line), sizeof line - strlen(line), " --labels @/%s", labels);
-    add_small(line, sizeof line, model);
+    add_small(line, sizeof line, model, tail);
     snprintf(line + strlen(line), sizeof line - strlen(line), " %s", more);
     return command_run(line);
 }

@@ -165,7 +165,7 @@ TEST an_ablation_is_trained_too(void) {
     ASSERT(auc("made", "--encoder rbf --ref-points 4 --embed 8 --enc-hidden 8 --head-hidden 8 --epochs 1") >= 0);
     ASSERT(command_refused("train own --model enc --data @/made.csv --labels @/made-labels.csv --out @/other "
                            "--encoder rbf --statistics mean,spread",
-                           "no model can have these settings"));
+                           "--statistics: it needs attention, and the encoder is rbf"));
     PASS();
 }
 
@@ -175,7 +175,7 @@ TEST without_summaries_there_are_no_trees(void) {
     ASSERT(auc("made", "--summaries 0 --ref-points 4 --embed 8 --enc-hidden 8 --head-hidden 8 --epochs 1") >= 0);
     ASSERT(command_refused("train own --model enc --data @/made.csv --labels @/made-labels.csv --out @/other "
                            "--summaries 0 --trees 10",
-                           "no model can have these settings"));
+                           "--trees: trees split by summaries or static columns: --summaries must be 1 or more"));
     PASS();
 }
 

@@ -166,6 +166,16 @@ TEST bad_rows_are_listed_and_left_out(void) {
 }
 
 /* Of two labels of one time the first counts; a time that is none, and a prediction for nobody, are rows at fault. */
+TEST data_without_observations_say_so(void) {
+    command_write("e.csv", "record,time,channel,value\n");
+    ASSERT_EQ_FMT(BAD_RESULT, command_run("check @/e.csv --labels @/labels.csv"), "%d");
+    ASSERT(command_says("err.txt", "e.csv: there are no observations"));
+    command_append("e.csv", "r0,T1.5,heat,1\nr1,T2.5,heat,1\n");
+    ASSERT_EQ_FMT(BAD_RESULT, command_run("check @/e.csv --labels @/labels.csv"), "%d");
+    ASSERT(command_says("err.txt", "e.csv: no row can be read: see the problems"));
+    PASS();
+}
+
 TEST bad_labels_of_times_are_listed(void) {
     static const char *const said[] = {"3 problems ",
                                        "l.csv:4: ",
@@ -422,6 +432,7 @@ SUITE(check_command_suite) {
     RUN_TEST(equal_records_leak);
     RUN_TEST(one_contradiction_is_one);
     RUN_TEST(bad_rows_are_listed_and_left_out);
+    RUN_TEST(data_without_observations_say_so);
     RUN_TEST(bad_labels_of_times_are_listed);
     RUN_TEST(labels_that_contradict_are_listed);
     RUN_TEST(the_last_word_is_what_ends_the_reading);

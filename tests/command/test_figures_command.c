@@ -6,7 +6,7 @@
 #include "../../tools/mtan/command/commands.h"
 #include "command_line.h"
 
-#define SMALL "--latent 2 --enc-hidden 4 --dec-hidden 4 --batch 400 --epochs 1 --threads 1 --quiet "
+#define SMALL "--latent 2 --enc-hidden 4 --batch 400 --epochs 1 --threads 1 --quiet "
 
 static size_t count(const char *text, const char *word) {
     size_t n = 0;
@@ -33,7 +33,8 @@ static int there_is(const char *name) {
 
 TEST two_models_become_two_figures(void) {
     char *curves, *attention;
-    ASSERT_EQ_FMT(DONE, command_run("train toy-interp --embed 8 --ref-points 6 --out @/mtan " SMALL), "%d");
+    ASSERT_EQ_FMT(DONE, command_run("train toy-interp --embed 8 --ref-points 6 --dec-hidden 4 --out @/mtan " SMALL),
+                  "%d");
     ASSERT_EQ_FMT(DONE, command_run("train toy-l-ode-ode --out @/ode " SMALL), "%d");
     ASSERT_EQ_FMT(DONE, command_run("figures @/mtan/best.safetensors @/ode/best.safetensors -o @/one"), "%d");
     ASSERT(command_says("err.txt", "/one/interpolation.svg\n") && command_says("err.txt", "/one/attention.svg\n"));

@@ -13,9 +13,9 @@
 #include "../../tools/mtan/command/commands.h"
 #include "../../tools/mtan/model/bundle.h"
 
-#define SMALL                                                                                                          \
-    "--enc-hidden 8 --embed 8 --ref-points 6 --head-hidden 6 --batch 16 --lr 0.01 --epochs 1 --quiet --threads "       \
-    "1 " COMMAND_STEADY
+#define SMALL_CURVES                                                                                                   \
+    "--enc-hidden 8 --embed 8 --ref-points 6 --batch 16 --lr 0.01 --epochs 1 --quiet --threads 1 " COMMAND_STEADY
+#define SMALL SMALL_CURVES " --head-hidden 6 "
 #define HEADER "record,time,channel,value\n"
 
 /* Records of two classes whose times are dates, with a label for every record. */
@@ -527,11 +527,10 @@ static int lines_of(const char *name) {
 /* Training needs both sets, a curve those records that there are. */
 TEST interpolation_takes_the_sets_that_are_there(void) {
     write_physionet("set-a", 1), write_physionet("set-b", 11);
-    ASSERT_EQ_FMT(
-        DONE,
-        command_run(
-            "train physionet-interp --data @/physionet --latent 2 --dec-hidden 5 --mlp-hidden 6 --out @/run " SMALL),
-        "%d");
+    ASSERT_EQ_FMT(DONE,
+                  command_run("train physionet-interp --data @/physionet --latent 2 --dec-hidden 5 --mlp-hidden 6 "
+                              "--out @/run " SMALL_CURVES),
+                  "%d");
     for (int b = 0; b < 2; b++) {
         const char *const away = b ? "physionet/set-a" : "physionet/set-b";
         ASSERT_EQ(0, rename(command_path(away), command_path("away")));
@@ -758,7 +757,7 @@ TEST a_page_is_for_people(void) {
     ASSERT_EQ_FMT(
         DONE,
         command_run("train own --model interp --data @/events.csv --frequencies log --latent 3 --dec-hidden 8 "
-                    "--mlp-hidden 6 --samples 1 --kl-anneal 1 --out @/run " SMALL " --epochs 11 --patience 0"),
+                    "--mlp-hidden 6 --samples 1 --kl-anneal 1 --out @/run " SMALL_CURVES " --epochs 11 --patience 0"),
         "%d");
     ASSERT_EQ_FMT(DONE, command_run("inspect @/run/last.safetensors"), "%d");
     ASSERT(command_says("out.txt", " frequencies log, slowest "));

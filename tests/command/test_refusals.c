@@ -26,6 +26,8 @@ static int all_refused(const refusal *cases, size_t n) {
 #define ALL_REFUSED(cases) ASSERT(all_refused(cases, sizeof cases / sizeof cases[0]))
 
 #define OWN "train own --data @/events.csv --labels @/labels.csv --quiet "
+#define NUMBER "train own --model enc --data @/events.csv --labels @/number.csv --quiet "
+#define THREE "train own --model enc --data @/events.csv --labels @/three.csv --quiet "
 #define SMALL "--enc-hidden 4 --embed 4 --ref-points 4 --head-hidden 3 --batch 8 --threads 1 --epochs 1 " COMMAND_STEADY
 
 static void write_data(void) {
@@ -96,7 +98,7 @@ TEST plans_that_cannot_be_made(void) {
         {OWN "--model enc --gru-units 3 --out @/x", "--gru-units is a setting of "},
         {OWN "--model enc --embed many --out @/x", "--embed many: not a value of this setting"},
         {OWN "--model ode-rnn --rec-solver best --out @/x", "--rec-solver best: not a value of this setting"},
-        {OWN "--model enc --embed 0 --out @/x", "no model can have these settings: `mtan help train`"},
+        {OWN "--model enc --embed 0 --out @/x", "--embed 0: must be at least 2"},
         {OWN "--model per-time --out @/x", "the labels belong to records: --model enc, full or a baseline"},
         {"train own --model enc --data @/events.csv --labels @/times.csv --out @/x",
          "the labels belong to times: --model per-time, or a baseline's -per-time"},
@@ -116,6 +118,74 @@ TEST plans_that_cannot_be_made(void) {
         {OWN "--model enc --resume --out @/x", "x/last.safetensors: No such file"}};
     ALL_REFUSED(cases);
     ASSERT_EQ_FMT(-1, access(command_path("x"), F_OK), "%d"); /* a folder that was made for nothing goes */
+    PASS();
+}
+
+/* A message names the setting and the reason. */
+TEST settings_that_no_model_can_have(void) {
+    static const refusal cases[] = {
+        {OWN "--model enc --embed 7 --embedding fixed --out @/x", "--embed 7: must be even with --embedding fixed"},
+        {OWN "--model enc --embed 6 --enc-heads 4 --out @/x", "--embed 6: must be a multiple of the numbers of heads"},
+        {OWN "--model enc --enc-heads 3 --out @/x", "--enc-heads 3: --embed must be a multiple of it"},
+        {OWN "--model enc --trees 9999 --out @/x", "--trees 9999: must be from 0 to 4096"},
+        {OWN "--model enc --members 100 --out @/x", "--members 100: no model can have this value together with "},
+        {OWN "--model full --variance learned --statistics mean,spread --out @/x",
+         "--variance learned: reads the intensity, so --statistics must be mean or contain it"},
+        {OWN "--model enc --encoder rbf --static @/static.csv --out @/x", "--encoder rbf: cannot have static columns"},
+        {OWN "--model enc --embed 0 --enc-hidden 0 --out @/x", "no model can have these settings together"},
+        {"train own --model enc --data @/header.csv --labels @/labels.csv --out @/x",
+         "the data has no observation to train on"}};
+    command_write("header.csv", "record,time,channel,value\n");
+    command_write("static.csv", "record,age\nr0,30\nr1,40\nr2,50\n");
+    ALL_REFUSED(cases);
+    ASSERT_EQ_FMT(-1, access(command_path("x"), F_OK), "%d");
+    PASS();
+}
+
+/* What is given is read. */
+TEST options_that_nothing_reads(void) {
+    static const refusal cases[] = {
+        {OWN "--model enc --latent 3 --out @/x", "--latent: mTAND-Enc has no latent state"},
+        {OWN "--model enc --samples 3 --out @/x", "--samples: mTAND-Enc has no latent state"},
+        {OWN "--model enc --predict-samples 3 --out @/x", "--predict-samples: mTAND-Enc has no latent state"},
+        {OWN "--model enc --rule mean_log_probability --out @/x", "--rule: mTAND-Enc has no latent state"},
+        {OWN "--model enc --alpha 3 --out @/x", "--alpha: mTAND-Enc has no latent state"},
+        {OWN "--model enc --noise-std 3 --out @/x", "--noise-std: mTAND-Enc has no latent state"},
+        {OWN "--model enc --bound iwae --out @/x", "--bound: mTAND-Enc has no latent state"},
+        {OWN "--model enc --kl-weight 3 --out @/x", "--kl-weight: mTAND-Enc has no latent state"},
+        {OWN "--model full --kl-anneal 1 --kl-weight 3 --out @/x", "--kl-weight: it is read with --kl-anneal 0 only"},
+        {OWN "--model enc --mlp-hidden 3 --out @/x", "--mlp-hidden: mTAND-Enc has no latent state"},
+        {OWN "--model enc --decoder rbf --out @/x", "--decoder: mTAND-Enc has no decoder"},
+        {OWN "--model enc --dec-heads 2 --out @/x", "--dec-heads: mTAND-Enc has no decoder"},
+        {OWN "--model enc --variance learned --out @/x", "--variance: mTAND-Enc has no decoder"},
+        {OWN "--model enc --bins 3 --out @/x", "--bins: it is for --values piecewise or quantile, and the values are "},
+        {OWN "--model enc --embed-base 3 --out @/x", "--embed-base: it is for --embedding fixed, and the time embed"},
+        {OWN "--model enc --lr-decay 1 --out @/x", "--lr-decay is for --schedule exponential, not cosine"},
+        {OWN "--model enc --interval 0.9 --out @/x",
+         "--interval: it needs a number to predict, and the labels are classes"},
+        {OWN "--model enc --trees 0 --refit trees --out @/x", "--refit: there are no trees: --trees is 0"},
+        {OWN "--model gru-d --trees 20 --out @/x", "--trees: gru-d does not read it, mTAND-Enc and mTAND-Full do"},
+        {OWN "--model interp --trees 20 --out @/x", "--trees: a model that interpolates predicts no label"},
+        {OWN "--model interp --dropout 0.2 --out @/x", "--dropout: a model that interpolates predicts no label"},
+        {OWN "--model interp --head-hidden 3 --out @/x", "--head-hidden: a model that interpolates predicts no label"},
+        {NUMBER "--select auc --out @/x", "--select: it is for classes or several labels, and the labels are a number"},
+        {NUMBER "--refit trees --out @/x", "--refit: it is for classes, and the labels are a number"},
+        {NUMBER "--trees 20 --out @/x", "--trees: it is for classes, and the labels are a number"},
+        {THREE "--positive low --out @/x", "--positive: it is for two classes, and the data has more"}};
+    FILE *number = fopen(command_path("number.csv"), "w"), *three = fopen(command_path("three.csv"), "w");
+    fputs("record,label\n", number), fputs("record,label\n", three);
+    for (int r = 0; r < COMMAND_RECORDS; r++) {
+        fprintf(number, "r%d,%.1f\n", r, 0.7 * r);
+        fprintf(three, "r%d,%s\n", r, r % 3 == 0 ? "low" : r % 3 == 1 ? "mid" : "top");
+    }
+    fclose(number), fclose(three);
+    ALL_REFUSED(cases);
+    ASSERT_EQ_FMT(-1, access(command_path("x"), F_OK), "%d");
+    ASSERT_EQ_FMT(DONE,
+                  command_run("train own --model interp --data @/events.csv --labels @/labels.csv "
+                              "--enc-hidden 4 --embed 4 --ref-points 4 --epochs 1 --out @/c"),
+                  "%d");
+    ASSERT(command_says("err.txt", "--labels: a model that interpolates does not learn from them"));
     PASS();
 }
 
@@ -436,6 +506,8 @@ SUITE(refusals_suite) {
     RUN_TEST(words_that_are_no_options);
     RUN_TEST(words_that_are_options);
     RUN_TEST(plans_that_cannot_be_made);
+    RUN_TEST(settings_that_no_model_can_have);
+    RUN_TEST(options_that_nothing_reads);
     RUN_TEST(a_path_that_is_too_long);
     RUN_TEST(data_that_cannot_be_split);
     RUN_TEST(runs_that_cannot_go_on);

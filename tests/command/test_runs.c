@@ -55,7 +55,7 @@ static int small_run_start(small_run *r, const char *model, const char *option) 
     if (!options_parse(&r->options, sizeof words / sizeof words[0], words)) return 0;
     in = option_input(&r->options, NULL);
     return plan_make(&r->plan, &r->options) && source_load(&r->data, &r->plan.source, &in) &&
-           plan_prepare(&r->plan, &r->data, &r->split, &r->prep, NULL) &&
+           plan_prepare(&r->plan, &r->options, &r->data, &r->split, &r->prep, NULL) &&
            training_start(&r->training, &r->plan, &r->data, &r->split, mtan_backend_best(), 1, NULL, error);
 }
 

@@ -13,7 +13,8 @@
 #include "command_line.h"
 
 #define DATA "--data @/events.csv --labels @/labels.csv "
-#define SMALL "--embed 8 --head-hidden 6 --batch 16 --threads 1 "
+#define SMALL_CURVES "--embed 8 --batch 16 --threads 1 "
+#define SMALL SMALL_CURVES "--head-hidden 6 "
 #define SEARCH "train own " DATA SMALL "--enc-hidden 8 --ref-points 6 --seed 3 "
 
 /* The options behind the first `before` in a text, up to the end of its line. */
@@ -84,7 +85,7 @@ TEST few_records_are_validated_in_turn(void) {
     ASSERT(turned && command_says("err.txt", said));
     ASSERT(access(command_path("found/trials"), F_OK) != 0);
     ASSERT_EQ_FMT(DONE,
-                  command_run("train own --model interp --data @/events.csv " SMALL "--latent 3 --enc-hidden 8 "
+                  command_run("train own --model interp --data @/events.csv " SMALL_CURVES "--latent 3 --enc-hidden 8 "
                               "--ref-points 6 --epochs 2 --budget 2trials --out @/curves"),
                   "%d");
     text = command_text("err.txt");
@@ -111,7 +112,7 @@ TEST curves_and_numbers_are_searched_too(void) {
         command_append("numbers.csv", line);
     }
     ASSERT_EQ_FMT(DONE,
-                  command_run("train own --data @/events.csv " SMALL
+                  command_run("train own --data @/events.csv " SMALL_CURVES
                               "--latent 3 --enc-hidden 8 --ref-points 6 --epochs 3 --budget 3trials --out @/curves"),
                   "%d");
     ASSERT(command_says("err.txt", "seconds  mse ") && command_says("err.txt", "mtan eval"));

@@ -79,9 +79,10 @@ TEST models_without_attention_refuse_them(void) {
     write_records();
     ASSERT(command_refused("train own --model gru-d --data @/made.csv --labels @/made-labels.csv --out @/run --values "
                            "piecewise",
-                           "no model can have these settings"));
-    ASSERT(command_refused(ENCODED "--encoder rbf --out @/run", "no model can have these settings"));
-    ASSERT(command_refused(TRAIN "--values quantile --bins 65 --out @/run", "no model can have these settings"));
+                           "--values: gru-d does not read it, mTAND-Enc and mTAND-Full do"));
+    ASSERT(
+        command_refused(ENCODED "--encoder rbf --out @/run", "--values: it needs attention, and the encoder is rbf"));
+    ASSERT(command_refused(TRAIN "--values quantile --bins 65 --out @/run", "--bins 65: must be from 1 to 64"));
     PASS();
 }
 

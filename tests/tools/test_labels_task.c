@@ -175,9 +175,7 @@ TEST rivals_know_the_shares(void) {
 
 /* ---- the command ---- */
 
-#define SMALL                                                                                                          \
-    " --enc-hidden 8 --embed 8 --ref-points 4 --head-hidden 8 --latent 2 --batch 16 --lr 0.02 --epochs 30 --threads "  \
-    "1 "
+#define SMALL " --enc-hidden 8 --embed 8 --ref-points 4 --head-hidden 8 --batch 16 --lr 0.02 --epochs 30 --threads 1 "
 #define DATA " --data @/series.csv --labels @/marks.csv "
 #define MODEL "@/run/best.safetensors"
 

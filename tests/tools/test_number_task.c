@@ -109,8 +109,7 @@ TEST the_last_layer_has_the_widths(void) {
 /* ---- the command ---- */
 
 #define SMALL                                                                                                          \
-    " --enc-hidden 8 --embed 8 --ref-points 4 --head-hidden 8 --latent 2 --batch 16 --lr 0.02 --epochs 30 --dropout "  \
-    "0 "                                                                                                               \
+    " --enc-hidden 8 --embed 8 --ref-points 4 --head-hidden 8 --batch 16 --lr 0.02 --epochs 30 --dropout 0 "           \
     "--threads 1 "
 enum { RECORDS = 100 };
 
@@ -223,7 +222,7 @@ SUITE(number_task_suite) {
     greatest_set_test_suffix("mean");
     RUN_TESTp(a_number_is_learned, TRAIN "--model enc", 0);
     greatest_set_test_suffix("interval");
-    RUN_TESTp(a_number_is_learned, TRAIN "--model full --interval 0.9", 1);
+    RUN_TESTp(a_number_is_learned, TRAIN "--model full --latent 2 --interval 0.9", 1);
     RUN_TEST(labels_are_what_one_says);
     RUN_TEST(intervals_hold_what_they_promise);
 }

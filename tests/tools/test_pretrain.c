@@ -13,7 +13,7 @@
 #include "../../tools/mtan/model/bundle.h"
 
 #define DATA "--data @/events.csv --labels @/labels.csv "
-#define SMALL "--enc-hidden 8 --embed 8 --ref-points 6 --head-hidden 6 --batch 8 --latent 2 --quiet --threads 1 "
+#define SMALL "--enc-hidden 8 --embed 8 --ref-points 6 --head-hidden 6 --batch 8 --quiet --threads 1 "
 #define TRAIN "train own --model enc " DATA SMALL
 /* A step that no weight can show. */
 #define STANDING "--epochs 1 --lr 1e-12 --decay 0 --trees 0 "
@@ -81,7 +81,7 @@ TEST the_decoder_is_pretrained_too(void) {
     write_unlabelled("more.csv", NULL);
     ASSERT_EQ_FMT(DONE,
                   command_run("train own --model full " DATA SMALL
-                              "--epochs 1 --lr 1e-12 --dec-hidden 5 --mlp-hidden 6 "
+                              "--epochs 1 --lr 1e-12 --latent 2 --dec-hidden 5 --mlp-hidden 6 "
                               "--pretrain @/more.csv --pretrain-epochs 2 --out @/run"),
                   "%d");
     ASSERT(distance("run/last.safetensors", "dec.z0_to_obs.2.weight", "run/pretrain/last.safetensors",
@@ -130,7 +130,8 @@ TEST what_judges_is_left_out(void) {
 
 /* Twice, and interrupted while it is pretrained. */
 TEST the_same_bits_follow(void) {
-    static const char line[] = TRAIN "--epochs 2 --trees 0 --pretrain @/more.csv --pretrain-epochs 60 --out @/";
+    static const char line[] =
+        TRAIN "--latent 2 --epochs 2 --trees 0 --pretrain @/more.csv --pretrain-epochs 60 --out @/";
     char other[512];
     write_unlabelled("more.csv", NULL);
     snprintf(other, sizeof other, "%swhole", line);

@@ -189,6 +189,13 @@ static void find_cost(checked *c, const options *o) {
     if (!c->has_cost) problems_add(&c->problems, mtan_status_message(c->cost.status));
 }
 
+static int has_observations(checked *c) {
+    if (arrlen(c->data.channels) > 0) return 1;
+    complain(c->rows_at_fault ? "%s: no row can be read: see the problems" : "%s: there are no observations", c->path);
+    problems_add(&c->problems, "`mtan train` would refuse these data");
+    return 0;
+}
+
 static void find_split(checked *c, const options *o) {
     prep p;
     if (!source_split(&c->split, &c->plan.source, &c->data)) {
@@ -198,7 +205,8 @@ static void find_split(checked *c, const options *o) {
     c->has_split = 1;
     c->leakage = profile_leakage(&c->profile, &c->data, &c->split);
     judge_leakage(c);
-    if (!plan_fit(&c->plan, &c->data)) {
+    if (!has_observations(c)) return;
+    if (!plan_fit(&c->plan, NULL, &c->data)) {
         problems_add(&c->problems, "`mtan train` would refuse these data");
         return;
     }

@@ -60,7 +60,7 @@ static int load_records(dataset *d, const plan *p, const request *q) {
 }
 
 static int prepare(plan *p, dataset *d, split *s, prep *prepared, const request *q) {
-    if (!load_records(d, p, q) || !plan_prepare(p, d, s, prepared, NULL)) return 0;
+    if (!load_records(d, p, q) || !plan_prepare(p, NULL, d, s, prepared, NULL)) return 0;
     arrsetlen(s->part[SPLIT_VALID], 0); /* no validation between epochs */
     if (arrlen(s->part[SPLIT_TRAIN]) > 0) return 1;
     return complain("bench: %s: no record is left for training", p->name), 0;

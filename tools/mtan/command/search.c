@@ -303,12 +303,17 @@ static int find_turns(const search *s, const training *t) {
 
 /* ---- time ---- */
 
+/* Numbers are compared by their loss, the rest by what the user asked for or, of labels, by AUC. */
+static plan_select selection_of(const search *s, const plan *p) {
+    if (p->config.task == MTAN_TASK_NUMBER) return SELECT_LOSS;
+    return p->source.interpolation || option_given(s->asked, "select") ? p->select : SELECT_AUC;
+}
+
 static int probe_goes_on(void *context, const training *t, const step_result *step, const epoch_result *epoch) {
     search *s = context;
     if (s->epochs == 0) s->reading = seconds() - s->start - t->train_seconds;
     s->epochs = t->plan->epochs;
-    s->select = t->plan->config.task == MTAN_TASK_NUMBER ? SELECT_LOSS : t->plan->select; /* numbers are compared by
-                                                                                           * their loss */
+    s->select = selection_of(s, t->plan);
     s->no_validation = arrlen(t->split->part[SPLIT_VALID]) == 0;
     if (s->turns == 0) s->turns = s->no_validation ? 1 : find_turns(s, t);
     if (epoch) s->pace = epoch->seconds + epoch->eval_seconds;
@@ -370,6 +375,7 @@ static int probe(search *s) {
     if (s->budget > 0) plan_time(s);
     else count_rounds(s);
     option_set(&s->base, "epochs", "", s->epochs);
+    if (s->select == SELECT_AUC) option_set(&s->base, "select", "auc", 0); /* one criterion for all trials */
     return DONE;
 }
 
@@ -515,8 +521,8 @@ static int has_labels(const options *o) {
     return option_given(o, "labels") || (o->columns && (o->columns->label || o->columns->number));
 }
 
-/* Sets the options that all trials share: the user's, a single model per trial, and one criterion of selection. Returns
- * 0 with a message printed if they cannot be used. */
+/* Sets the options that all trials share: the user's and a single model per trial. Returns 0 with a
+ * message printed if they cannot be used. */
 static int start_search(search *s) {
     const options *o = s->asked;
     struct stat data;
@@ -526,7 +532,6 @@ static int start_search(search *s) {
     s->free_model = strcmp(o->argument[0], "own") == 0 && !option_given(o, "model");
     if (s->free_model) option_set(&s->base, "model", has_labels(o) ? "enc" : "interp", 0);
     if (!plan_is_named(o) || !plan_make(&p, &s->base)) return 0;
-    if (!p.source.interpolation && !option_given(o, "select")) option_set(&s->base, "select", "auc", 0);
     if (stat(option_text(o, "data", ""), &data) == 0 && !S_ISREG(data.st_mode) && !S_ISDIR(data.st_mode))
         return complain("%s: --budget reads the data for every trial, and a pipe gives it once",
                         option_text(o, "data", "")),

@@ -471,12 +471,14 @@ static int prepare(plan *p, dataset *d, split *s, prep *prepared, bundle *resume
                             ? "; own data has groups where its labels have a prediction_time, or by --groups COLUMN"
                             : ""),
                0;
-    if (!plan_prepare(p, d, s, prepared, resumed) || !choose_positive(prepared, o)) return 0;
+    if (!plan_prepare(p, o, d, s, prepared, resumed) || !choose_positive(prepared, o)) return 0;
     if (!plan_can_be_saved(p, prepared, error)) return complain("%s", error), 0;
     note("%s, %s: %zu records (%td training, %td validation, %td test), %td channels, %zu parameters", p->name,
          preset_names[p->source.preset], arrlenu(d->records), arrlen(s->part[SPLIT_TRAIN]),
          arrlen(s->part[SPLIT_VALID]), arrlen(s->part[SPLIT_TEST]), arrlen(d->channels),
          mtan_weights_count(&p->config));
+    if (p->source.interpolation && option_given(o, "labels"))
+        note("--labels: a model that interpolates does not learn from them");
     if (arrlen(s->part[SPLIT_TRAIN]) == 0) return complain("no record is left for training"), 0;
     return 1;
 }

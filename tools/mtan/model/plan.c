@@ -11,6 +11,7 @@
 #include "../paper/recipes.h"
 #include "data_sets.h"
 #include "golden_record.h"
+#include "needs.h"
 #include "solver_room.h"
 
 /* ---- the numbers of a plan: one table for options, model files and --resume ---- */
@@ -316,7 +317,7 @@ static int apply_schedule(plan *p, const options *o) {
     const int falls = option_given(o, "lr-decay") && p->lr_decay < 1;
     const int schedule = word_option(o, "schedule", falls ? SCHEDULE_EXPONENTIAL : (int)p->schedule, schedules);
     if (schedule < 0) return 0;
-    if (falls && schedule != SCHEDULE_EXPONENTIAL)
+    if (option_given(o, "lr-decay") && schedule != SCHEDULE_EXPONENTIAL && (falls || schedule == SCHEDULE_COSINE))
         return complain("--lr-decay is for --schedule exponential, not %s", schedules[schedule]), 0;
     if (schedule == SCHEDULE_EXPONENTIAL && p->lr_decay >= 1 && option_given(o, "schedule"))
         return complain("--schedule exponential needs --lr-decay, the factor of a step"), 0;
@@ -354,6 +355,10 @@ static int apply_class_weights(plan *p, const options *o) {
 }
 
 static const char *const task_words[] = {"classes", "a number", "several labels, each true or not"};
+
+const char *plan_task_words(const plan *p) {
+    return task_words[p->config.task];
+}
 
 /* Whether an epoch can be chosen so, and what was chosen trained once more: what else validation finds, widths of intervals, is of the
  * model that it has seen. */
@@ -500,7 +505,8 @@ static int plan_options(plan *p, const options *o) {
     if (p->config.architecture && p->dropout > 0)
         return complain("--dropout is for mTAN's models: %s has none", model_title(&p->config)), 0;
     return board_goal_read(&p->goal, o) && apply_source(p, o) && apply_words(p, o) && apply_schedule(p, o) &&
-           apply_class_weights(p, o) && apply_pretraining(p, o) && apply_settings(&p->config, o);
+           apply_class_weights(p, o) && apply_pretraining(p, o) && apply_settings(&p->config, o) &&
+           needs_are_met(p, o, 0);
 }
 
 /* The least deviation where it is learned, in the model's units: below what data in the range 0 to 1 is worth. */
@@ -542,27 +548,69 @@ int plan_has_trees(const plan *p) {
     return p->config.trees > 0 && p->config.task == MTAN_TASK_CLASSES;
 }
 
-int plan_fit(plan *p, const dataset *d) {
-    const size_t classes = arrlenu(d->classes);
+/* The settings that follow from the data. */
+static void fit_config(plan *p, const dataset *d) {
     p->config.channels = (int32_t)arrlen(d->channels);
     if (d->statics > 0 && p->config.classify == MTAN_CLASSIFY_RECORD && !p->config.architecture)
         p->config.statics = d->statics; /* other models see them as channels with one observation */
     if (!p->config.summaries && p->config.statics == 0 && !p->goal.trees)
         p->config.trees = 0; /* a preset's have nothing to split by */
-    if (p->config.classify != MTAN_CLASSIFY_NONE) {
-        p->config.task = d->task;
-        if (classes < 2 && d->task == MTAN_TASK_CLASSES)
-            return complain("%s needs labels of at least two classes; --labels FILE has %zu", p->name, classes), 0;
-        if ((p->config.classify == MTAN_CLASSIFY_TIME) != (d->label_times != NULL))
-            return complain(d->label_times ? "the labels belong to times: --model per-time, or a baseline's -per-time"
-                                           : "the labels belong to records: --model enc, full or a baseline"),
-                   0;
-        p->config.classes = (int32_t)classes;
-        if (!fit_class_weights(p) || !fit_selection(p)) return 0;
+    if (p->config.classify == MTAN_CLASSIFY_NONE) return;
+    p->config.task = d->task;
+    p->config.classes = (int32_t)arrlenu(d->classes);
+}
+
+static int fit_labels(const plan *p, const dataset *d) {
+    if (p->config.classify == MTAN_CLASSIFY_NONE) return 1;
+    if (p->config.classes < 2 && d->task == MTAN_TASK_CLASSES)
+        return complain("%s needs labels of at least two classes; --labels FILE has %d", p->name,
+                        (int)p->config.classes),
+               0;
+    if ((p->config.classify == MTAN_CLASSIFY_TIME) != (d->label_times != NULL))
+        return complain(d->label_times ? "the labels belong to times: --model per-time, or a baseline's -per-time"
+                                       : "the labels belong to records: --model enc, full or a baseline"),
+               0;
+    return fit_class_weights(p) && fit_selection(p);
+}
+
+static void hear_nothing(void *context, int wrong, const char *text) {
+    (void)context, (void)wrong, (void)text;
+}
+
+/* Whether a model could have the settings if option i had not been given. */
+static int would_do_without(const options *o, const dataset *d, int i) {
+    options fewer = *o;
+    plan p;
+    fewer.value[i] = NULL;
+    if (!plan_make(&p, &fewer)) return 0;
+    fit_config(&p, d);
+    return mtan_config_check(&p.config) == MTAN_OK;
+}
+
+/* Says which of the given settings keeps all models from having them: one with a known reason, if there is any. */
+static int blame_setting(const plan *p, const options *o, const dataset *d) {
+    const message_ear before = messages_listen(hear_nothing, NULL);
+    const char *why = NULL;
+    char name[64];
+    int blamed = -1;
+    for (int i = 0; i < OPTIONS_MOST && option_name(i, name) && !why; i++) {
+        if (!option_key(i) || !o->value[i] || !would_do_without(o, d, i)) continue;
+        if ((why = needs_reason(&p->config, option_key(i))) || blamed < 0) blamed = i;
     }
+    messages_listen(before.hear, before.context);
+    if (blamed < 0) return complain("no model can have these settings together: `mtan help train` lists them"), 0;
+    return complain("--%s %s: %s", option_name(blamed, name), o->value[blamed],
+                    why ? why : "no model can have this value together with the other settings"),
+           0;
+}
+
+int plan_fit(plan *p, const options *o, const dataset *d) {
+    if (arrlen(d->channels) == 0) return complain("the data has no observation to train on"), 0;
+    fit_config(p, d);
+    if (!fit_labels(p, d) || (o && !needs_are_met(p, o, 1))) return 0;
     if (p->refit == REFIT_TREES && !plan_has_trees(p)) p->refit = REFIT_NOTHING;
     if (mtan_config_check(&p->config) == MTAN_OK) return board_choose(&p->goal, &p->config);
-    return complain("no model can have these settings: `mtan help train`"), 0;
+    return o ? blame_setting(p, o, d) : (complain("no model can have these settings"), 0);
 }
 
 /* Steps on other data would be another run. */
@@ -589,10 +637,10 @@ static void fit_frequencies(plan *p, const dataset *d, const int32_t *train) {
 
 enum { ENOUGH_STEPS = 600, ENOUGH_STEPS_OF_CURVES = 3200 };
 
-int plan_prepare(plan *p, dataset *d, split *s, prep *prepared, bundle *resumed) {
+int plan_prepare(plan *p, const options *o, dataset *d, split *s, prep *prepared, bundle *resumed) {
     if (resumed && !data_fits(resumed, d)) return 0;
     if (resumed) source_give_parts(&p->source, d, resumed);
-    if (!plan_fit(p, d) || !source_split(s, &p->source, d)) return 0;
+    if (!plan_fit(p, o, d) || !source_split(s, &p->source, d)) return 0;
     if (!resumed) source_fit(prepared, &p->source, d, s, p->scale, p->time_scale);
     else if (!is_run_data(s, resumed)) return 0;
     else *prepared = resumed->prep, memset(&resumed->prep, 0, sizeof resumed->prep);

@@ -46,13 +46,16 @@ int plan_make(plan *p, const options *o);
 /* Whether the first argument names a configuration. 0 with a message printed, which lists the names. */
 int plan_is_named(const options *o);
 int plan_published(plan *p, const char *name); /* a configuration as published, without options; 0: no such name */
-int plan_fit(plan *p, const dataset *d);
-int plan_has_trees(const plan *p); /* whether trees are fitted: for classes only */
+/* The settings that follow from the data, and whether all settings go together. o: the options that the plan was made
+ * with, which messages name; NULL: none were given. 1, or 0 with a message printed. */
+int plan_fit(plan *p, const options *o, const dataset *d);
+const char *plan_task_words(const plan *p); /* what the labels are: "classes", "a number", ... */
+int plan_has_trees(const plan *p);          /* whether trees are fitted: for classes only */
 /* The class weights in the loss, (C), an stb_ds array; NULL: all classes count the same. */
 double *plan_class_weights(const plan *p, const dataset *d, const split *s);
 /* Runs plan_fit, splits the data, and fits and applies the preprocessing. resumed: the file of a run to be resumed, or
  * NULL. Its data must be these data, and its preprocessing is moved to `prepared` instead of being fitted. */
-int plan_prepare(plan *p, dataset *d, split *s, prep *prepared, bundle *resumed);
+int plan_prepare(plan *p, const options *o, dataset *d, split *s, prep *prepared, bundle *resumed);
 /* Whether the model and everything that training adds can be saved; checked before training. 1, or 0 with error (512
  * bytes) set. */
 int plan_can_be_saved(const plan *p, const prep *prepared, char *error);
