@@ -275,11 +275,13 @@ TEST samples_follow_the_seed(void) {
         command_run("train own --model interp --data @/events.csv --enc-hidden 8 --embed 8 --ref-points 6 --latent 2 "
                     "--dec-hidden 5 --mlp-hidden 6 --batch 16 --epochs 1 --thin 0.3 --quiet --out @/curves"),
         "%d");
-    ASSERT_EQ_FMT(DONE, command_run("interpolate @/curves/best.safetensors --data @/events.csv --at 0:5:5 --seed 1"),
-                  "%d");
+    ASSERT_EQ_FMT(
+        DONE, command_run("interpolate @/curves/best.safetensors --data @/events.csv --at 0:5:5 --samples 5 --seed 1"),
+        "%d");
     first = command_text("out.txt");
-    ASSERT_EQ_FMT(DONE, command_run("interpolate @/curves/best.safetensors --data @/events.csv --at 0:5:5 --seed 2"),
-                  "%d");
+    ASSERT_EQ_FMT(
+        DONE, command_run("interpolate @/curves/best.safetensors --data @/events.csv --at 0:5:5 --samples 5 --seed 2"),
+        "%d");
     second = command_text("out.txt");
     ASSERT(strcmp(first, second) != 0);
     free(first), free(second);

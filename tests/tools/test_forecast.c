@@ -66,6 +66,70 @@ TEST the_future_is_predicted(void) {
     PASS();
 }
 
+enum { LINES = 20, HOURS = 12, AHEAD = 3 };
+
+static double line_value(int record, int hour) {
+    return 5 + record % 5 + 0.5 * hour + 0.3 * ((record * 7 + hour * 5) % 4);
+}
+
+/* Records with a value every hour: all of them, and those that a model sees before it forecasts the last AHEAD hours. */
+static void write_lines(void) {
+    char line[64];
+    command_write("lines.csv", "record,time,channel,value\n");
+    command_write("past.csv", "record,time,channel,value\n");
+    for (int r = 0; r < LINES; r++)
+        for (int h = 0; h < HOURS; h++) {
+            snprintf(line, sizeof line, "r%d,%d,heat,%.9g\n", r, h, line_value(r, h));
+            command_append("lines.csv", line);
+            if (h < HOURS - AHEAD) command_append("past.csv", line);
+        }
+}
+
+/* The held-out points as `mtan interpolate` predicts them without further options. */
+static void measure_output(double *mse, double *inside) {
+    char *text = command_text("out.txt");
+    int record, hour, points = 0;
+    double mean, sd;
+    *mse = *inside = 0;
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+        if (sscanf(line, "r%d,%d,heat,%lf,%lf", &record, &hour, &mean, &sd) != 4 || hour < HOURS - AHEAD) continue;
+        const double error = mean - line_value(record, hour);
+        *mse += error * error, *inside += fabs(error) <= 1.2815515655446004 * sd, points++;
+    }
+    *mse /= points, *inside /= points;
+    free(text);
+}
+
+/* The curves of a model with a learned variance are those that eval measures; any other model has a deviation only
+ * with samples. */
+TEST the_curves_are_those_that_eval_measures(void) {
+    double mse, inside;
+    char *text;
+    write_lines();
+    ASSERT_EQ_FMT(DONE,
+                  command_run("train own --data @/lines.csv --out @/lines --model interp --scale none --forecast 3 "
+                              "--quiet " SMALL),
+                  "%d");
+    ASSERT_EQ_FMT(
+        DONE, command_run("eval @/lines/best.safetensors --data @/lines.csv --split all --bootstrap 0 --json"), "%d");
+    text = command_text("out.txt");
+    ASSERT_EQ_FMT(DONE, command_run("interpolate @/lines/best.safetensors --data @/past.csv --at 0:11:1"), "%d");
+    measure_output(&mse, &inside);
+    ASSERT_IN_RANGE(command_json(text, "\"interpolation\"", "mse_held_out"), mse, 1e-5 * mse);
+    ASSERT_IN_RANGE(command_json(text, "\"bands\"", "in_80"), inside, 1e-6);
+    free(text);
+    ASSERT_EQ_FMT(DONE,
+                  command_run("train own --data @/lines.csv --out @/fixed --model interp --variance fixed --forecast 3 "
+                              "--quiet " SMALL),
+                  "%d");
+    ASSERT_EQ_FMT(DONE, command_run("interpolate @/fixed/best.safetensors --data @/past.csv --at 0:0:1"), "%d");
+    text = command_text("out.txt");
+    double sd = 0;
+    ASSERT(sscanf(strchr(text, '\n'), "\nr0,0,heat,%*f,%lf", &sd) == 1 && sd > 0);
+    free(text);
+    PASS();
+}
+
 TEST what_cannot_be_forecast_is_refused(void) {
     ASSERT(command_refused(TRAIN "--model enc --labels @/labels.csv --forecast 1",
                            "--forecast is for models that interpolate: --model interp"));
@@ -82,5 +146,6 @@ SUITE(forecast_suite) {
     RUN_TEST(the_end_of_a_record_is_held_out);
     RUN_TEST(a_forecast_is_trained_and_measured);
     RUN_TEST(the_future_is_predicted);
+    RUN_TEST(the_curves_are_those_that_eval_measures);
     RUN_TEST(what_cannot_be_forecast_is_refused);
 }

@@ -28,7 +28,7 @@
 (function (root) {
     const DOUBLE = 8; /* bytes */
     const TEXT_MOST = 1 << 20; /* of a setting */
-    const USUAL_SAMPLES = 20; /* of an interpolation, as in the command */
+    const USUAL_SAMPLES = 20; /* of an interpolation, as curve_samples.h has it */
 
     /* The smallest module that uses simd128: () { i8x16.popcnt(i8x16.splat(0)) } */
     const PROBE = new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15,
@@ -207,11 +207,11 @@
         },
 
         /* Mean and standard deviation over samples of the latent state at ascending times, (times, channels) as doubles.
-         * options: samples (20; 0: the posterior's mean, sd 0), name (a record's draws depend on it), seed, noise. */
+         * options: samples (default: 20, or the model's own number if its variance is learned; 0: the posterior's mean), name (a record's draws depend on it), seed, noise. */
         interpolate(events, times, options = {}) {
-            const n = times.length * this.settings.channels;
-            if (this.settings.kind !== 'full') throw new Error('this model classifies and does not interpolate');
-            return this.withRecord(events, times, options, this.samplesOf(options, USUAL_SAMPLES), () => {
+            const s = this.settings, n = times.length * s.channels;
+            if (s.kind !== 'full') throw new Error('this model classifies and does not interpolate');
+            return this.withRecord(events, times, options, this.samplesOf(options, s.variance === 'learned' ? s.predict_samples : USUAL_SAMPLES), () => {
                 const mean = this.take(n * DOUBLE), sd = this.take(n * DOUBLE);
                 this.check(this.wasm.interpolate(-1, options.seed || 0, mean, sd));
                 return { mean: this.doubles(mean, n), sd: this.doubles(sd, n) };
@@ -296,7 +296,7 @@
         return model.wasm.range(channel, ends) === 0 ? Array.from(model.doubles(ends, 2)) : null;
     });
 
-    const SETTINGS = ['kind', 'classify', 'encoder', 'reference', 'channels', 'classes', 'enc_heads', 'ref_points', 'predict_samples', 'task'];
+    const SETTINGS = ['kind', 'classify', 'encoder', 'reference', 'channels', 'classes', 'enc_heads', 'ref_points', 'predict_samples', 'task', 'variance'];
 
     function openModel(exports, file) {
         const model = new Model(exports), bytes = new Uint8Array(file);

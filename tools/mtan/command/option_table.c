@@ -156,7 +156,8 @@ static const option table[] = {
     {"predict", 0, TEXT("CARD"), " bench ",
      "count instead of measuring, for titanx (both), titanx-maxwell or titanx-pascal"},
     {"samples", 0, WHOLE("N", 0, 10000), " predict interpolate stream eval ",
-     "samples of the latent state; 0: its mean"},
+     "samples of the latent state; 0: its mean; default: the model's own number (curves of a model with --variance "
+     "fixed: 20, as their sd is that of the samples)"},
     {"kind", 0, TEXT("KIND"), " check ", "physionet, activity, mimic3 or own; default: by what is there"},
     {"recipe", 0, TEXT("NAME"), " convert ", "the named configuration that the checkpoint belongs to"},
     {"stats-from", 0, TEXT("DATA"), " convert ", "compute the preprocessing from this data, as `mtan train` would"},

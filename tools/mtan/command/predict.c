@@ -9,10 +9,11 @@
 #include "chunk.h"
 #include "commands.h"
 #include "shared_options.h"
+#include "../model/curve_samples.h"
 #include "../model/data_sets.h"
 #include "../model/session.h"
 
-enum { MOST_QUERIES = 10000000, USUAL_SAMPLES = 20 };
+enum { MOST_QUERIES = 10000000 };
 
 typedef struct job {
     const options *options;
@@ -151,7 +152,8 @@ static int set_up(job *j, const char *model) {
         return complain("%s: this model does not classify: `mtan interpolate`", model), 0;
     if (option_given(o, "samples") && c->kind != MTAN_FULL)
         return complain("--samples: this model has no latent state to draw from"), 0;
-    c->predict_samples = (int32_t)option_integer(o, "samples", curves ? USUAL_SAMPLES : c->predict_samples);
+    c->predict_samples =
+        (int32_t)option_integer(o, "samples", curves ? curve_samples(c, USUAL_SAMPLES) : c->predict_samples);
     j->session.keep_times = !curves && c->classify == MTAN_CLASSIFY_TIME;
     run->model = &j->session.bundle.model, run->prep = &j->session.bundle.prep;
     run->threads = option_threads(o), run->seed = (uint64_t)option_integer(o, "seed", 0);

@@ -12,9 +12,10 @@
 #include "rows.h"
 #include "settings.h"
 #include "shared_options.h"
+#include "../model/curve_samples.h"
 #include "../model/data_sets.h"
 
-enum { USUAL_SAMPLES = 20, USUAL_KEEP = 10000, USUAL_RECORDS = 10000 };
+enum { USUAL_KEEP = 10000, USUAL_RECORDS = 10000 };
 
 typedef struct state {
     mtan_stream stream;
@@ -393,7 +394,7 @@ static int open_model(job *j, const options *o) {
     if (!source_read(&j->source, &j->bundle, error)) return complain("%s: %s", path, error), 0;
     j->interpolates = c->classify == MTAN_CLASSIFY_NONE;
     if (j->settings->samples >= 0) c->predict_samples = j->settings->samples;
-    else if (j->interpolates) c->predict_samples = USUAL_SAMPLES;
+    else if (j->interpolates) c->predict_samples = curve_samples(c, USUAL_SAMPLES);
     j->dates = j->source.set->own && strcmp(j->bundle.prep.unit, "hours") == 0;
     j->relative = strcmp(j->source.origin, "record") == 0;
     if (j->source.has_means)

@@ -94,7 +94,7 @@ MTAN_FLAT int32_t mtan_flat_model_range(const mtan_flat_model *model, int32_t ch
 /* ---- Prediction ---------------------------------------------------------------------------------------------
  *
  * threads: 0 for as many as the machine has, at most 8. samples of the latent state: 0 for its mean, -1 for the number
- * in the model's file. seed: of the samples. A record that cannot be used fails the call, and the message names it. */
+ * in the model's file, or for curves without a learned variance 20. seed: of the samples. A record that cannot be used fails the call, and the message names it. */
 
 /* The distinct times of the records, as the model counts them, in the data's unit: offsets (n_records + 1), and the
  * times. Either may be NULL. */

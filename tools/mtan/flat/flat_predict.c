@@ -3,9 +3,8 @@
 
 #include "../command/messages.h"
 #include "../model/bounds.h"
+#include "../model/curve_samples.h"
 #include "flat_question.h"
-
-enum { USUAL_SAMPLES = 20 }; /* for curves, as in `mtan interpolate` */
 
 /* ---- classes and numbers ---- */
 
@@ -82,7 +81,7 @@ static int answer_interpolate(question *q) {
     if (!q->data->query_offset) return complain("no times to interpolate at"), 0;
     if (!question_open(q, 0)) return 0;
     if (q->model.config.kind != MTAN_FULL) return complain("this model classifies and does not interpolate"), 0;
-    if (q->samples < 0) q->model.config.predict_samples = USUAL_SAMPLES;
+    if (q->samples < 0) q->model.config.predict_samples = curve_samples(&q->model.config, USUAL_SAMPLES);
     return question_start(q, dataset_bounds(&q->set)) &&
            (runner_each(&q->run, arrlenu(q->set.records), interpolate_some, q) || question_failed(q, NULL));
 }

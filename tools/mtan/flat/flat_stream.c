@@ -1,9 +1,9 @@
 /* The streams of flat.h; they need only mtan.h (flat_core.h). */
 #include <string.h>
 
+#include "../model/curve_samples.h"
 #include "flat_core.h"
 
-enum { USUAL_SAMPLES = 20 };
 static const double TICKS_PER_HOUR = 36e9; /* of 100 ns */
 
 struct mtan_flat_stream {
@@ -29,7 +29,7 @@ typedef struct opening {
 
 static void set_samples(mtan_config *c, int32_t samples) {
     if (samples >= 0) c->predict_samples = samples;
-    else if (c->classify == MTAN_CLASSIFY_NONE) c->predict_samples = USUAL_SAMPLES;
+    else if (c->classify == MTAN_CLASSIFY_NONE) c->predict_samples = curve_samples(c, USUAL_SAMPLES);
 }
 
 static size_t room_of(const mtan_config *c) {

@@ -101,7 +101,7 @@ static int add_model(gallery *g, const options *o, const char *model) {
     g->title[g->models] = title_of(&s.bundle.model.config);
     good = arrlen(s.positions) >= EXAMPLES || (complain("%s: fewer than %d test records", model, EXAMPLES), 0);
     if (good) {
-        good = artist_start(&a, &s);
+        good = artist_start(&a, &s, SKETCH_SAMPLES);
         if (good && !(good = add_curves(g, &a, &s))) complain("%s: the curves could not be computed", model);
         if (good && !g->attends) add_attention(g, &a, &s);
         artist_end(&a);

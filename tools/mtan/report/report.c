@@ -26,6 +26,7 @@
 #include "../command/eval_groups.h"
 #include "../command/settings.h"
 #include "../command/shared_options.h"
+#include "../model/curve_samples.h"
 #include "../model/session.h"
 #include "../model/data_sets.h"
 
@@ -539,7 +540,8 @@ static int collect_pictures(collection *c) {
     artist a;
     int good;
     if (n == 0) return 1;
-    good = artist_start(&a, c->s) && collect_panels(c, &a, records, n);
+    good = artist_start(&a, c->s, curve_samples(&c->s->bundle.model.config, SKETCH_SAMPLES)) &&
+           collect_panels(c, &a, records, n);
     if (good) collect_attention(c, &a, records, n);
     artist_end(&a);
     if (good) progress("leaving out observations");

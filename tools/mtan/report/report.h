@@ -124,7 +124,7 @@ typedef struct report_data {
     const char *time_unit;
     const report_panel *panels; /* (panel_columns, panel_rows): a column is a record */
     size_t panel_columns, panel_rows;
-    int samples;                         /* the number of samples behind a panel's mean and sd */
+    int samples;                         /* the number of samples behind a panel's mean and sd; 0: the mean */
     report_points error_all, error_held; /* mean squared error by share of observed times, in percent */
     report_points error_lines;           /* the same for linear interpolation, on held-out points */
     int noisy;                           /* a panel's sd includes the noise of an observation */

@@ -608,15 +608,25 @@ static void band_plot(FILE *out, const report_data *r) {
     fputs("</table>\n</figure>\n", out);
 }
 
-static void interpolation(FILE *out, const report_data *r) {
-    char text[320] = "The model's curves for a few records.";
-    const int any = r->panel_columns * r->panel_rows > 0, errors = r->error_all.n + r->error_held.n > 0;
-    if (!any && !errors) return;
-    if (r->samples > 0)
-        snprintf(text, sizeof text,
+/* What the mean and the deviation of the curves are. */
+static void curves_text(char *text, size_t size, const report_data *r) {
+    if (r->samples == 0 && r->noisy)
+        snprintf(text, size,
+                 "The mean is decoded from the mean of the latent state, as it is measured; the deviation "
+                 "is that of a single observation, as the model learned it.");
+    else if (r->samples > 0)
+        snprintf(text, size,
                  "The mean and the standard deviation are those of %d curves, decoded from as many samples of the "
                  "posterior; the noise of a single observation is %s.",
                  r->samples, r->noisy ? "in the deviation, as the model learned it" : "not in them");
+    else snprintf(text, size, "The model's curves for a few records.");
+}
+
+static void interpolation(FILE *out, const report_data *r) {
+    char text[320];
+    const int any = r->panel_columns * r->panel_rows > 0, errors = r->error_all.n + r->error_held.n > 0;
+    if (!any && !errors) return;
+    curves_text(text, sizeof text, r);
     page_section(out, "Interpolation", any ? text : "Error on held-out time points.");
     if (any) panels(out, r);
     if (errors)

@@ -29,10 +29,10 @@ static int artist_fit(artist *a) {
     return status == MTAN_OK;
 }
 
-int artist_start(artist *a, const session *s) {
+int artist_start(artist *a, const session *s, int32_t samples) {
     memset(a, 0, sizeof *a);
     a->model = s->bundle.model;
-    a->model.config.predict_samples = SKETCH_SAMPLES;
+    a->model.config.predict_samples = samples;
     a->bounds = model_bounds(&s->bundle.model.config, &s->data);
     a->bounds.records = 1;
     if (a->bounds.times < SKETCH_GRID) a->bounds.times = SKETCH_GRID;

@@ -1,4 +1,4 @@
-/* A model's output for single records, as plain arrays in the data's units: curves with many samples of the posterior,
+/* A model's output for single records, as plain arrays in the data's units: curves with samples of the posterior,
  * and attention. */
 #ifndef MTAN_TOOLS_SKETCH_H
 #define MTAN_TOOLS_SKETCH_H
@@ -11,14 +11,15 @@ enum {
     SKETCH_SAMPLES = 100 /* as in the paper's figure */
 };
 
-/* A separate predictor for one record at a time with many samples. */
+/* A separate predictor for one record at a time. */
 typedef struct artist {
     mtan_model model;
     mtan_predictor predictor;
     mtan_bounds bounds;
     void *memory;
 } artist;
-int artist_start(artist *a, const session *s); /* 1, or 0 with a message printed; artist_end is due after both */
+/* samples: of the latent state. 1, or 0 with a message printed; artist_end is due after both. */
+int artist_start(artist *a, const session *s, int32_t samples);
 void artist_end(artist *a);
 
 /* Whether the model has curves: with a label per time the decoder only feeds the classifier (Q40). */
