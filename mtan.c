@@ -3955,7 +3955,10 @@ mtan_status mtan_model_member(mtan_model *member, const mtan_model *model, int32
 /* Whether two configs of the same settings have the same reference points: those of MTAN_REF_GIVEN are no setting. */
 static int32_t same_points(const mtan_config *a, const mtan_config *b) {
     if (a->reference != MTAN_REF_GIVEN || a->ref == b->ref) return 1;
-    return a->ref && b->ref && memcmp(a->ref, b->ref, (size_t)a->ref_points * sizeof *a->ref) == 0;
+    if (!a->ref || !b->ref) return 0;
+    for (int32_t k = 0; k < a->ref_points; k++)
+        if (a->ref[k] < b->ref[k] || a->ref[k] > b->ref[k]) return 0;
+    return 1;
 }
 
 /* Compares settings by the text that files hold. */
@@ -6984,6 +6987,10 @@ static void spread_piece(void *argument, int32_t index, int32_t thread) {
     if (status != MTAN_OK && (p->status == MTAN_OK || index < p->failed)) p->status = status, p->failed = index;
 }
 
+static int32_t same_bounds(const mtan_bounds *a, const mtan_bounds *b) {
+    return a->records == b->records && a->events == b->events && a->times == b->times;
+}
+
 mtan_status mtan_predictors_classify(mtan_predictor *predictors, int32_t threads, mtan_parallel_for parallel_for,
                                      void *context, const mtan_record *records, int32_t n, const int32_t *rows,
                                      mtan_real *probability) {
@@ -6994,7 +7001,7 @@ mtan_status mtan_predictors_classify(mtan_predictor *predictors, int32_t threads
     if (n < 0 || threads < 1) return MTAN_ERR_INPUT;
     for (int32_t t = 0; t < threads; t++) {
         const mtan_predictor *p = &predictors[t];
-        if (!p->model || memcmp(&p->bounds, &predictors[0].bounds, sizeof p->bounds) != 0 ||
+        if (!p->model || !same_bounds(&p->bounds, &predictors[0].bounds) ||
             mtan_config_outputs(&p->model->config) != mtan_config_outputs(&predictors[0].model->config))
             return MTAN_ERR_CONFIG;
         predictors[t].status = MTAN_OK;
