@@ -9931,12 +9931,12 @@ static void take_double(void *context, int32_t index, double x) {
     ((double *)context)[index] = x;
 }
 
-/* Older files have only the fields up to `missing`; their `fill` is mtan.data.means. */
+/* Older files have only the fields up to `missing`; their `fill` is mtan.data.means. Where a file has one end of a range
+ * alone, the range stays empty, and nothing is far. */
 static mtan_status read_fields(prep_reader *r, mtan_prep_channel *channel) {
     const int32_t D = r->made.channels;
     memset(channel, 0, (size_t)D * sizeof *channel);
-    for (int32_t d = 0; d < D; d++) /* with one end alone in the file the range stays empty, and nothing is far */
-        channel[d].least = LARGEST_REAL, channel[d].most = -LARGEST_REAL;
+    for (int32_t d = 0; d < D; d++) channel[d].least = LARGEST_REAL, channel[d].most = -LARGEST_REAL;
     for (int32_t f = 0; f < PREP_FIELDS; f++) {
         field_target target = {channel, &prep_fields[f]};
         mtan_status status = prep_numbers(r, target.field->key, D, target.field->none, take_field, &target);
@@ -9944,6 +9944,8 @@ static mtan_status read_fields(prep_reader *r, mtan_prep_channel *channel) {
             status = prep_numbers(r, "mtan.data.means", D, "nan", take_field, &target);
         if (status != MTAN_OK && (status != MTAN_ERR_MISSING || f < PREP_NEEDED)) return MTAN_ERR_FILE;
     }
+    for (int32_t d = 0; d < D; d++)
+        if (!(channel[d].has & MTAN_HAS_RANGE)) channel[d].least = channel[d].most = 0;
     return MTAN_OK;
 }
 

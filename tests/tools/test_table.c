@@ -480,7 +480,7 @@ TEST tables_are_printed(void) {
                   "\n  RNN-VAE e,f                0.515 +- 0.040   -               diverged             0             -"
                   "  0.820 +- 0.028       2   0.790-0.840  -                    0             -\n"));
     ASSERT(strstr(text,
-                  "\n  mTAND-Full b               4.139 +- 0.029   -               -                    0             "
+                  "\n  mTAND-Full c               4.139 +- 0.029   -               -                    0             "
                   "-  4.568"));
     ASSERT(strstr(text, "faithful         seeds  95 % of test  correct          seeds  95 % of test  best "));
     ASSERT(strstr(text, "  0.861                1   0.831-0.881\n"));

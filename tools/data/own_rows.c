@@ -494,7 +494,7 @@ static void put_time_label(dataset *d, const time_labels *t, ptrdiff_t at, size_
 void own_join_times(dataset *d) {
     const size_t C = d->numbers ? arrlenu(d->classes) : 0;
     const dataset_record r = arrlast(d->records);
-    const mtan_event *e = d->events + r.event0;
+    const mtan_event *e = r.n_events > 0 ? d->events + r.event0 : NULL;
     time_labels t = {NULL, NULL, NULL, NULL};
     if (r.n_labels == 0) return;
     t = take_time_labels(d, C);

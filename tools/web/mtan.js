@@ -167,7 +167,7 @@
         /* Copies a record, query times and noise, and calls body(number of distinct times). */
         withRecord(events, times, options, samples, body) {
             const most = events.time.length + this.settings.channels;
-            this.fit(most, Math.max(most, times ? times.length : 0), samples);
+            this.fit(most, most + (times ? times.length : 0), samples);
             return this.giveBack(() => {
                 this.putRecord(events, options.name || '');
                 if (times) this.wasm.queries(times.length, this.putList(Float64Array, Array.from(times, (t) => t - this.origin)));

@@ -277,20 +277,35 @@ int32_t mtan_flat_prepare(const mtan_flat_model *model, const mtan_flat_data *da
 
 /* ---- predictions ---- */
 
+/* Asks at the queries with the observed times among them. row (queries): the place of each query. */
+static int ask_times(question *q, size_t **row) {
+    const size_t n = (size_t)q->data->n_queries;
+    q->record.times = q->query, q->record.n_times = q->data->n_queries;
+    const size_t asked = asked_times(&q->record, NULL, NULL);
+    mtan_real *times = flat_take(asked * sizeof *times);
+    if (!times || !(*row = flat_take(n * sizeof **row))) return out_of_memory();
+    asked_times(&q->record, times, *row);
+    q->record.times = times, q->record.n_times = (int32_t)asked;
+    return 1;
+}
+
 static int answer_predict(void *job) {
     question *q = job;
     const mtan_config *c = &q->core->model.config;
     const int per_time = c->classify == MTAN_CLASSIFY_TIME;
+    const size_t O = (size_t)mtan_config_outputs(c);
+    size_t rows = 1, *row = NULL;
     if (c->classify == MTAN_CLASSIFY_NONE) return flat_fail("this model interpolates and does not classify", NULL);
     if (!open_question(q)) return 0;
-    if (per_time && q->data->query) ask_queries(q);
-    const size_t rows = !per_time ? 1 : q->data->query ? (size_t)q->data->n_queries : distinct_times(&q->record, NULL);
-    const size_t n = rows * (size_t)mtan_config_outputs(c);
-    mtan_real *out = flat_take(n * sizeof *out);
+    if (per_time && q->data->query && !ask_times(q, &row)) return 0;
+    if (per_time) rows = row ? (size_t)q->record.n_times : distinct_times(&q->record, NULL);
+    mtan_real *out = flat_take(rows * O * sizeof *out);
     if (!out) return out_of_memory();
     const mtan_status status = mtan_predictor_classify(&predictor, &q->record, 1, out);
     if (status != MTAN_OK) return flat_fail(mtan_status_message(status), NULL);
-    for (size_t i = 0; i < n; i++) q->out[i] = flat_raw_output(q->core, i, (double)out[i]);
+    for (size_t i = 0; i < (row ? (size_t)q->data->n_queries : rows); i++)
+        for (size_t o = 0; o < O; o++)
+            q->out[i * O + o] = flat_raw_output(q->core, o, (double)out[(row ? row[i] : i) * O + o]);
     return 1;
 }
 

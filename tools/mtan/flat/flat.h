@@ -101,7 +101,8 @@ MTAN_FLAT int32_t mtan_flat_model_range(const mtan_flat_model *model, int32_t ch
 MTAN_FLAT int32_t mtan_flat_times(const mtan_flat_model *model, const mtan_flat_data *data, int64_t *offset,
                                   double *time);
 /* (rows, outputs): a row per record; for a model that predicts at times, a row per query or, without queries, per
- * distinct time. Numbers are in the data's unit. */
+ * distinct time. Such a model is asked at the distinct times too, as in training, because its answer at one time may
+ * depend on the other times. Numbers are in the data's unit. */
 MTAN_FLAT int32_t mtan_flat_predict(const mtan_flat_model *model, const mtan_flat_data *data, int32_t threads,
                                     int32_t samples, uint64_t seed, double *out);
 /* (queries, channels) in the data's units. */

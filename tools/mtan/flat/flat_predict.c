@@ -4,36 +4,81 @@
 #include "../command/messages.h"
 #include "../model/bounds.h"
 #include "../model/curve_samples.h"
+#include "../model/reference.h"
 #include "flat_question.h"
 
 /* ---- classes and numbers ---- */
 
-/* The record, with its queries if the model predicts at times. */
-static mtan_record asked_record(const question *q, size_t i) {
-    mtan_record r = dataset_view(&q->set, i);
+/* What a model of labels of times is asked: the observed times of all records with the queries among them. */
+typedef struct asked {
+    mtan_record *record;
+    size_t *row0;     /* (records + 1) the first row of each record's answer */
+    size_t *row;      /* (queries) the row of each query in its record's answer; NULL: all rows are wanted */
+    mtan_real *times; /* (rows); NULL without queries */
+} asked;
+
+static void free_asked(asked *a) {
+    free(a->record), free(a->row0), free(a->row), free(a->times);
+}
+
+static void ask_queries(const question *q, asked *a, size_t i) {
+    const size_t first = (size_t)q->data->query_offset[i];
+    mtan_record *r = &a->record[i];
+    r->times = q->query + first, r->n_times = (int32_t)((size_t)q->data->query_offset[i + 1] - first);
+    mtan_real *times = a->times + a->row0[i];
+    r->n_times = (int32_t)asked_times(r, times, a->row + first);
+    r->times = times;
+    a->row0[i + 1] = a->row0[i] + (size_t)r->n_times;
+}
+
+static asked asked_of(const question *q) {
+    const size_t n = arrlenu(q->set.records);
+    const int per_time = question_per_time(q), queries = per_time && q->data->query_offset;
+    const size_t n_queries = queries ? (size_t)q->data->query_offset[n] : 0;
+    asked a = {tool_calloc(n, sizeof *a.record), tool_calloc(n + 1, sizeof *a.row0), NULL, NULL};
+    if (queries) {
+        a.row = tool_calloc(n_queries + 1, sizeof *a.row);
+        a.times = tool_calloc(n_queries + arrlenu(q->set.events) + 1, sizeof *a.times);
+    }
+    for (size_t i = 0; i < n; i++) {
+        a.record[i] = dataset_view(&q->set, i);
+        if (queries) ask_queries(q, &a, i);
+        else a.row0[i + 1] = a.row0[i] + (per_time ? (size_t)q->set.records[i].n_times : 1);
+    }
+    return a;
+}
+
+static mtan_bounds asked_bounds(const question *q, const asked *a) {
+    mtan_bounds b = model_bounds(&q->model.config, &q->set);
+    for (size_t i = 0; i < arrlenu(q->set.records); i++)
+        if (a->record[i].n_times > b.times) b.times = a->record[i].n_times;
+    return b;
+}
+
+/* Copies the wanted rows of the answer p, in the data's unit. */
+static void put_answer(const question *q, const asked *a, const double *p) {
+    const size_t O = (size_t)mtan_config_outputs(&q->model.config), n = arrlenu(q->set.records);
     const int64_t *offset = q->data->query_offset;
-    if (!offset || !question_per_time(q)) return r;
-    r.times = q->query + offset[i], r.n_times = (int32_t)(offset[i + 1] - offset[i]);
-    return r;
+    for (size_t i = 0, to = 0; i < n; i++) {
+        const size_t rows = a->row ? (size_t)(offset[i + 1] - offset[i]) : a->row0[i + 1] - a->row0[i];
+        for (size_t k = 0; k < rows; k++) {
+            const double *from = p + (a->row0[i] + (a->row ? a->row[(size_t)offset[i] + k] : k)) * O;
+            for (size_t o = 0; o < O; o++, to++) q->out[to] = flat_raw_output(&q->from->core, o, from[o]);
+        }
+    }
 }
 
 static int answer_predict(question *q) {
     if (!question_open(q, 0)) return 0;
     if (q->model.config.classify == MTAN_CLASSIFY_NONE)
         return complain("this model interpolates and does not classify"), 0;
-    const size_t n = arrlenu(q->set.records), O = (size_t)mtan_config_outputs(&q->model.config);
-    mtan_record *records = tool_calloc(n, sizeof *records);
-    size_t *row0 = tool_calloc(n + 1, sizeof *row0);
-    for (size_t i = 0; i < n; i++) {
-        records[i] = asked_record(q, i);
-        row0[i + 1] = row0[i] + (!question_per_time(q) ? 1
-                                 : records[i].times    ? (size_t)records[i].n_times
-                                                       : (size_t)q->set.records[i].n_times);
-    }
-    const int good = question_start(q, model_bounds(&q->model.config, &q->set)) &&
-                     (runner_classify(&q->run, records, n, row0, q->out, NULL) || question_failed(q, NULL));
-    for (size_t i = 0; good && i < row0[n] * O; i++) q->out[i] = flat_raw_output(&q->from->core, i, q->out[i]);
-    free(row0), free(records);
+    asked a = asked_of(q);
+    double *p = tool_calloc(a.row0[arrlenu(q->set.records)] * (size_t)mtan_config_outputs(&q->model.config), sizeof *p);
+    const int good =
+        question_start(q, asked_bounds(q, &a)) &&
+        (runner_classify(&q->run, a.record, arrlenu(q->set.records), a.row0, p, NULL) || question_failed(q, NULL));
+    if (good) put_answer(q, &a, p);
+    free(p), free_asked(&a);
     return good;
 }
 
