@@ -170,6 +170,11 @@ static int folder_tables(folder *f, training *t, int resume) {
     return f->log_file && f->steps_file;
 }
 
+/* May a table get another row? Not after a row was lost, so that it has no hole; flush_tables reports the error. */
+static int may_grow(const folder *f, FILE *file) {
+    return f->writes && !ferror(file);
+}
+
 /* Writes a number of a table; NaN becomes an empty field. */
 static void put_number(FILE *file, const char *before, double x, const char *format) {
     fputs(before, file);
@@ -187,12 +192,12 @@ static int flush_tables(const folder *f) {
 static void log_epoch(const folder *f, const training *t, const epoch_result *r) {
     const double numbers[] = {r->train_loss,  r->val_loss, r->val_metric, r->seconds,      r->eval_seconds,
                               r->train_recon, r->train_ce, r->train_kl,   r->gradient_norm};
-    if (!f->writes) return;
+    if (!may_grow(f, f->log_file)) return;
     fprintf(f->log_file, "%d", (int)t->epoch);
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         put_number(f->log_file, ",", numbers[i], i == 3 || i == 4 ? "%.3f" : "%.9g");
     fputc('\n', f->log_file);
-    (void)fflush(f->log_file); /* lets others follow the run; flush_tables reports errors */
+    (void)fflush(f->log_file); /* lets others follow the run */
 }
 
 /* The preprocessing for a model file, with the bands of the channels that were fitted on validation. Free its
@@ -392,7 +397,7 @@ static int run_epoch(folder *f, training *t, const prep *p, double *metric) {
     char error[512] = "";
     int more, best;
     while ((more = training_step(t, &step, error)) == 1) {
-        if (f->writes)
+        if (may_grow(f, f->steps_file))
             fprintf(f->steps_file, "%d,%d,%.9g,%.9g,%.3f\n", (int)step.epoch, (int)step.batch, step.loss,
                     step.gradient_norm, t->train_seconds);
         if (must_stop(f, t, &step)) {
