@@ -390,7 +390,20 @@ TEST what_was_chosen_is_trained_once_more(void) {
     ASSERT(!command_says("err.txt", "the model was trained on the validation records, too"));
     ASSERT_EQ_FMT(DONE, command_run(AGAIN "--epochs 3 --refit all --threads 2 --out @/threads"), "%d");
     ASSERT(same_run("again", "threads"));
-    ASSERT(command_refused(CURVES "--refit all --out @/x", "--refit is for models that classify"));
+    PASS();
+}
+
+/* Without labels too, unless bands are fitted on the validation records, as best does for own data. */
+TEST curves_are_trained_once_more(void) {
+    ASSERT_EQ_FMT(DONE, command_run(CURVES "--variance fixed --out @/once"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run(CURVES "--variance fixed --refit all --out @/again"), "%d");
+    ASSERT(same_weights("once/best.safetensors", "again/chosen.safetensors"));
+    ASSERT(!same_weights("again/best.safetensors", "again/chosen.safetensors"));
+    ASSERT_EQ_FMT(DONE, command_run("selftest @/again/best.safetensors"), "%d");
+    ASSERT(command_refused(CURVES "--refit all --out @/x",
+                           "--refit all does not go with --variance learned, whose bands are fitted on the validation "
+                           "records"));
+    ASSERT(command_refused(CURVES "--refit trees --out @/x", "--refit"));
     PASS();
 }
 
@@ -553,6 +566,7 @@ SUITE(runs_suite) {
     RUN_TEST(the_best_model_is_the_average);
     RUN_TEST(the_last_epoch_can_be_kept);
     RUN_TEST(what_was_chosen_is_trained_once_more);
+    RUN_TEST(curves_are_trained_once_more);
     RUN_TEST(trees_are_fitted_once_more);
     RUN_TEST(a_run_is_resumed_before_it_was_trained_once_more);
     RUN_TEST(balanced_weights_are_those_of_the_training_labels);

@@ -306,7 +306,6 @@ static int apply_words(plan *p, const options *o) {
     if (shuffle < 0 || optimizer < 0 || selection < 0 || scale < 0 || refit < 0) return 0;
     p->shuffle = shuffle, p->optimizer = optimizer, p->select = (plan_select)selection, p->scale = (prep_kind)scale;
     p->refit = (plan_refit)refit;
-    if (p->refit != REFIT_NOTHING && p->source.interpolation) return complain("--refit is for models that classify"), 0;
     if (p->select != SELECT_LAST && p->source.interpolation != (p->select == SELECT_MSE))
         return complain("--select %s does not go with this model", selections[selection]), 0;
     return 1;
@@ -360,11 +359,19 @@ const char *plan_task_words(const plan *p) {
     return task_words[p->config.task];
 }
 
-/* Whether an epoch can be chosen so, and what was chosen trained once more: what else validation finds, widths of intervals, is of the
- * model that it has seen. */
+/* Whether what was chosen can be trained once more, on the validation records too. The widths of intervals and bands are
+ * found on these, for the model that has not learned from them. */
+static int fit_refit(const plan *p) {
+    const mtan_config *c = &p->config;
+    if (p->refit != REFIT_ALL) return 1;
+    if (p->source.interpolation && c->variance == MTAN_VARIANCE_LEARNED)
+        return complain("--refit all does not go with --variance learned, whose bands are fitted on the validation records"),
+               0;
+    if (p->source.interpolation || c->task == MTAN_TASK_CLASSES) return 1;
+    return complain("--refit is for classes and curves, and the labels are %s", task_words[c->task]), 0;
+}
+
 static int fit_selection(const plan *p) {
-    if (p->refit == REFIT_ALL && p->config.task != MTAN_TASK_CLASSES)
-        return complain("--refit is for classes, and the labels are %s", task_words[p->config.task]), 0;
     if (p->select != SELECT_ACCURACY || p->config.task == MTAN_TASK_CLASSES) return 1;
     return complain("--select accuracy is for classes, and the labels are %s", task_words[p->config.task]), 0;
 }
@@ -607,7 +614,7 @@ static int blame_setting(const plan *p, const options *o, const dataset *d) {
 int plan_fit(plan *p, const options *o, const dataset *d) {
     if (arrlen(d->channels) == 0) return complain("the data has no observation to train on"), 0;
     fit_config(p, d);
-    if (!fit_labels(p, d) || (o && !needs_are_met(p, o, 1))) return 0;
+    if (!fit_labels(p, d) || !fit_refit(p) || (o && !needs_are_met(p, o, 1))) return 0;
     if (p->refit == REFIT_TREES && !plan_has_trees(p)) p->refit = REFIT_NOTHING;
     if (mtan_config_check(&p->config) == MTAN_OK) return board_choose(&p->goal, &p->config);
     return o ? blame_setting(p, o, d) : (complain("no model can have these settings"), 0);
