@@ -187,7 +187,7 @@ const data_set data_sets[] = {
      .defaults = {[MTAN_FAITHFUL] = {BOTH(PREP_PUBLISHED), AS_PUBLISHED, 0, 0},
                   [MTAN_CORRECT] = {{PREP_ZSCORE, PREP_MINMAX}, BOTH(SPLIT_PUBLISHED), 48, 48}},
      .best = physionet_best, .reconstructed = physionet_reconstructed, .curves = {physionet_curves, physionet_best_curves},
-     .observed = 0.5, .enc_rate = 3e-4, .baseline_epochs = 100},
+     .curves_again = 1, .observed = 0.5, .enc_rate = 3e-4, .baseline_epochs = 100},
     {.name = "activity", .load = activity_read, .needs_data = 1, .variant = BOTH(""),
      .recognise = activity_file, .folders = {"activity"},
      .how = "UCI Localization Data for Person Activity: ConfLongDemo_JSI.txt",

@@ -49,6 +49,7 @@ typedef struct data_set {
     int by_group;                      /* records of one group stay in the same part of the split */
     /* likewise, of mTAND-Full for interpolation, in the presets correct and best */
     const data_setting *curves[2];
+    int curves_again; /* in these presets, models that interpolate are trained once more on the validation records too */
     double observed; /* share of the times shown for interpolation; 1: all, and the true curve counts */
     double enc_rate; /* learning rate of mTAND-Enc in the correct preset; 0: the recipe's */
     int32_t baseline_epochs;

@@ -175,6 +175,7 @@ static void correct_defaults(plan *p, const recipe *r) {
         if (p->source.set->enc_rate > 0) p->lr = p->source.set->enc_rate;
     }
     if (r->reconstructs) take_settings(p, p->source.set->reconstructed);
+    if (p->source.interpolation && p->source.set->curves_again) p->refit = REFIT_ALL;
 }
 
 static int is_mtand_of_curves(const plan *p) {
@@ -520,12 +521,14 @@ static int plan_options(plan *p, const options *o) {
 #define LEAST_NOISE 0.01
 
 /* Local statistics are attention's. What a preset has of them, an encoder without attention does not; and a variance is learned from one
- * of them, the intensity. */
+ * of them, the intensity. Its bands are fitted on the validation records: fit_refit. */
 static void fit_encoder(plan *p, const options *o) {
     mtan_config *c = &p->config;
     if (c->encoder != MTAN_ATTENTION && !option_given(o, "statistics")) c->statistics = 0;
     if (c->encoder == MTAN_RBF || c->decoder == MTAN_RBF || (c->statistics && !(c->statistics & MTAN_INTENSITY)))
         if (!option_given(o, "variance")) c->variance = MTAN_VARIANCE_FIXED;
+    if (p->source.interpolation && c->variance == MTAN_VARIANCE_LEARNED && !option_given(o, "refit"))
+        p->refit = REFIT_NOTHING;
 }
 
 int plan_make(plan *p, const options *o) {
