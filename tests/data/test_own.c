@@ -916,6 +916,18 @@ TEST a_stream_gives_record_after_record(void) {
     PASS();
 }
 
+/* A model's codes for "not observed" enter no mean of a repeat, and the first time is that of all rows, as mtan_prep_record has it. */
+TEST codes_of_a_model_are_left_out(void) {
+    const mtan_prep_channel codes[2] = {{.missing = -1, .has = MTAN_HAS_MISSING}, {.missing = 7}};
+    const char *const events = HEADER "a,1,HR,-1\na,2,HR,-1\na,2,HR,80\na,2,BP,7\na,3,HR,-1\nb,0,HR,-1\n";
+    options.codes = codes, options.origin = OWN_ORIGIN_RECORD;
+    ASSERT(streams(events, "a 1:HR=80 1:BP=7 | b | end"));
+    dataset_free(&set);
+    ASSERT(gives(events, "record,time,label\na,2,x\n", "a 1:HR=80 1:BP=7 -> 1:x | b"));
+    ASSERT_EQ(1, set.records[0].n_times);
+    PASS();
+}
+
 TEST a_stream_is_wide(void) {
     ASSERT(streams("record,time,BP,HR\na,2,,1\na,1,3,\nb,7,,\nc,0,,5\nc,1,2,6\n",
                    "a 1:BP=3 2:HR=1 | b | c 0:HR=5 1:HR=6 1:BP=2 | end"));
@@ -1120,6 +1132,7 @@ SUITE(own_suite) {
     RUN_TEST(times_have_labels);
     RUN_TEST(times_without_a_label_are_asked_as_well);
     RUN_TEST(a_stream_gives_record_after_record);
+    RUN_TEST(codes_of_a_model_are_left_out);
     RUN_TEST(a_stream_is_wide);
     RUN_TEST(a_stream_has_static_rows);
     RUN_TEST(a_stream_goes_on_behind_a_bad_record);

@@ -98,7 +98,7 @@ static int read_events(loader *l, const char *path) {
     memset(&row, 0, sizeof row);
     row.record = -1;
     if (!own_source_open(&l->events, path, OWN_EVENTS, l->options->origin, l->options->groups)) return 0;
-    l->events.keep_times = l->options->keep_times;
+    l->events.keep_times = l->options->keep_times, l->events.codes = l->options->codes;
     while ((got = read_event(l, &row)) == OWN_ROW_GOOD || got == OWN_ROW_STATIC || got == OWN_ROW_LEFT_OUT)
         if (got == OWN_ROW_GOOD) arrput(l->rows, row);
         else if (got == OWN_ROW_STATIC) arrput(l->statics, row);

@@ -65,6 +65,7 @@ enum { OWN_CLASSES_MOST = 4096 };
 typedef struct own_options {
     char **channels; /* the model's, an stb_ds array: other channels are an error. NULL: the file's */
     char **classes;  /* the model's, likewise */
+    const mtan_prep_channel *codes; /* (channels) the model's, whose codes for "not observed" are left out; NULL: none */
     const char
         *groups; /* a column of the events or the labels, whose equal values stay in one part of a split; NULL: none.
                   * Must exist unless there are `channels` */

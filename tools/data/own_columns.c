@@ -24,7 +24,7 @@ static char events_name[] = "events", labels_name[] = "labels";
 
 static void source_start(own_source *s, own_table table, char *name, const taking *t) {
     memset(s, 0, sizeof *s);
-    s->table = table, s->origin = t->options->origin;
+    s->table = table, s->origin = t->options->origin, s->codes = t->options->codes;
     s->clock = t->columns->date ? OWN_DATES : OWN_NUMBERS;
     s->csv.text.name = name;
     s->name[OWN_VALUE] = table == OWN_LABELS ? "label" : "value";

@@ -414,9 +414,8 @@ static int begins_late(const own_row *rows, size_t n) {
 }
 
 /* Counts two distinct times of the record that became one mtan_real; returns 0 with error set if that is refused. */
-static int merge_times(own_source *s, const own_row *rows, size_t n, const own_row *b, const char *record,
-                       own_tally *tally) {
-    const own_row *a = b - 1;
+static int merge_times(own_source *s, const own_row *rows, size_t n, const own_row *a, const own_row *b,
+                       const char *record, own_tally *tally) {
     tally->merged++;
     if (s->origin != OWN_ORIGIN_AUTO || s->clock == OWN_DATES || !begins_late(rows, n)) return 1;
     return own_complain(s, a->line > b->line ? a->line : b->line,
@@ -435,19 +434,30 @@ void own_add_statics(const own_source *s, own_row **rows, const own_row *statics
     }
 }
 
+/* Whether a row holds the code for "not observed". It is left out before repeats are averaged, so that no code enters a
+ * mean, as mtan_prep_record has it. */
+static int is_code(const own_source *s, const own_row *row, const int32_t *place) {
+    const mtan_prep_channel *c = s->codes ? &s->codes[place ? place[row->channel] : row->channel] : NULL;
+    return c && (c->has & MTAN_HAS_MISSING) && row->value == c->missing;
+}
+
 int own_add_events(dataset *d, own_source *s, own_row *rows, size_t n, const int32_t *place, own_tally *tally) {
+    const own_row *last = NULL;
     mtan_real before = 0, now;
     own_sort(s->clock, rows, n);
     if (n > INT32_MAX)
         return own_complain(s, rows[n - 1].line, "more than %d observations of one record", (int)INT32_MAX);
-    for (size_t i = 0; i < n; i++, before = now) {
-        if (!own_moment(s, &rows[i], rows[0].time, &now)) return 0;
-        if (i > 0 && !(before < now) && !own_same_time(s->clock, rows[i - 1].time, rows[i].time) &&
-            !merge_times(s, rows, n, &rows[i], dataset_name(d, arrlenu(d->records) - 1), tally))
+    for (size_t i = 0; i < n; i++) {
+        const own_row *row = &rows[i];
+        if (is_code(s, row, place)) continue;
+        if (!own_moment(s, row, rows[0].time, &now)) return 0;
+        if (last && !(before < now) && !own_same_time(s->clock, last->time, row->time) &&
+            !merge_times(s, rows, n, last, row, dataset_name(d, arrlenu(d->records) - 1), tally))
             return 0;
-        if (s->keep_times && (i == 0 || before < now))
-            dataset_add_time_text(d, own_time_text(s->clock, rows[i].time).text);
-        dataset_add_event(d, now, place ? place[rows[i].channel] : rows[i].channel, rows[i].value);
+        if (s->keep_times && (!last || before < now))
+            dataset_add_time_text(d, own_time_text(s->clock, row->time).text);
+        dataset_add_event(d, now, place ? place[row->channel] : row->channel, row->value);
+        last = row, before = now;
     }
     tally->repeats += dataset_end_record(d);
     return 1;

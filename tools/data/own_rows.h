@@ -37,7 +37,8 @@ typedef struct own_source {
     csv_reader csv;
     own_clock clock;
     own_origin origin;
-    int keep_times; /* 0 unless the caller sets it after own_source_open */
+    int keep_times; /* 0 unless the caller sets it after own_source_open, and so the next */
+    const mtan_prep_channel *codes; /* (channels) rows that hold the code for "not observed" are left out; NULL: none */
     int statics;    /* events: a row without a time is true of its record at all times */
     own_column *
         wide; /* stb_ds array: events have a column per channel, labels one per label; NULL: all values in one column */

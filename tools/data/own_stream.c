@@ -177,7 +177,7 @@ int own_stream_open(own_stream *stream, const char *path, const own_options *o) 
         copy_error(stream->error, s->source.error);
     else if (o->statics && !own_statics_read(&s->given, o->statics, o->channels, o->skip_unknown))
         copy_error(stream->error, s->given.error);
-    s->source.keep_times = o->keep_times;
+    s->source.keep_times = o->keep_times, s->source.codes = o->codes;
     return stream->error[0] == 0;
 }
 

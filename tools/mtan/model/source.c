@@ -191,7 +191,8 @@ int source_own_options(own_options *own, const source_input *in, const source *f
     own->keep_times = in->keep_times;
     own->statics = in->statics;
     own->groups = from && from->groups[0] ? from->groups : NULL;
-    if (in->model && arrlen(in->model->channels) > 0) own->channels = in->model->channels;
+    if (in->model && arrlen(in->model->channels) > 0)
+        own->channels = in->model->channels, own->codes = in->model->channel;
     if (in->model && arrlen(in->model->classes) > 0) own->classes = in->model->classes;
     if (in->model && arrlen(in->model->number) > 0) own->task = OWN_TASK_NUMBER;
     if (in->task && !own_task_named(&own->task, in->task))
