@@ -379,6 +379,22 @@ TEST curves_are_the_commands(void) {
     PASS();
 }
 
+TEST times_asked_about_ascend(void) {
+    const double at[2] = {2.5, 0.5}; /* of record 1 */
+    double first[COMMAND_RECORDS], p[4];
+    int64_t label[COMMAND_RECORDS + 1], query[COMMAND_RECORDS + 1];
+    mtan_flat_model *m;
+    for (int i = 0; i <= COMMAND_RECORDS; i++) label[i] = i, query[i] = i < 2 ? 0 : 2;
+    for (int i = 0; i < COMMAND_RECORDS; i++) first[i] = columns.time[columns.offset[i]];
+    mtan_flat_data_label_times(columns.data, label, first, NULL);
+    ASSERT((m = trained("train own --model per-time " SIZES "--out @/flat")));
+    mtan_flat_data_queries(columns.data, query, at);
+    ASSERT(mtan_flat_predict(m, columns.data, 1, -1, 0, p) != 0);
+    ASSERT_STR_EQ("record r1: the times asked about must ascend", mtan_flat_message());
+    mtan_flat_model_free(m);
+    PASS();
+}
+
 TEST a_stream_ends_where_a_record_does(void) {
     mtan_flat_model *m =
         trained(ENC "--summaries 0 --out @/flat"); /* those count steps, and one that is late is none */
@@ -541,6 +557,7 @@ SUITE(flat_suite) {
     RUN_TEST(noise_is_given_or_drawn);
     RUN_TEST(prepared_records_are_in_the_models_units);
     RUN_TEST(curves_are_the_commands);
+    RUN_TEST(times_asked_about_ascend);
     RUN_TEST(a_stream_ends_where_a_record_does);
     RUN_TEST(attention_is_shares);
     RUN_TEST(importance_is_what_leaving_out_does);

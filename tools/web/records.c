@@ -280,6 +280,7 @@ int32_t mtan_flat_prepare(const mtan_flat_model *model, const mtan_flat_data *da
 /* Asks at the queries with the observed times among them. row (queries): the place of each query. */
 static int ask_times(question *q, size_t **row) {
     const size_t n = (size_t)q->data->n_queries;
+    if (!times_ascend(q->query, n)) return flat_fail("the times asked about must ascend", NULL);
     q->record.times = q->query, q->record.n_times = q->data->n_queries;
     const size_t asked = asked_times(&q->record, NULL, NULL);
     mtan_real *times = flat_take(asked * sizeof *times);

@@ -31,6 +31,15 @@ static void ask_queries(const question *q, asked *a, size_t i) {
     a->row0[i + 1] = a->row0[i] + (size_t)r->n_times;
 }
 
+/* 0 with a message printed. */
+static int queries_ascend(const question *q) {
+    const int64_t *offset = q->data->query_offset;
+    for (size_t i = 0; offset && i < arrlenu(q->set.records); i++)
+        if (!times_ascend(q->query + offset[i], (size_t)(offset[i + 1] - offset[i])))
+            return complain("record %s: the times asked about must ascend", dataset_name(&q->set, i)), 0;
+    return 1;
+}
+
 static asked asked_of(const question *q) {
     const size_t n = arrlenu(q->set.records);
     const int per_time = question_per_time(q), queries = per_time && q->data->query_offset;
@@ -72,6 +81,7 @@ static int answer_predict(question *q) {
     if (!question_open(q, 0)) return 0;
     if (q->model.config.classify == MTAN_CLASSIFY_NONE)
         return complain("this model interpolates and does not classify"), 0;
+    if (question_per_time(q) && !queries_ascend(q)) return 0;
     asked a = asked_of(q);
     double *p = tool_calloc(a.row0[arrlenu(q->set.records)] * (size_t)mtan_config_outputs(&q->model.config), sizeof *p);
     const int good =

@@ -11,6 +11,12 @@ size_t distinct_times(const mtan_record *record, mtan_real *times) {
     return n;
 }
 
+int times_ascend(const mtan_real *times, size_t n) {
+    size_t i = 1;
+    while (i < n && times[i] >= times[i - 1]) i++;
+    return i >= n;
+}
+
 size_t asked_times(const mtan_record *record, mtan_real *times, size_t *row) {
     size_t n = 0;
     for (int32_t i = 0, j = 0; i < record->n_events || j < record->n_times; n++) {

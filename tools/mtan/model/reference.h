@@ -8,7 +8,8 @@
 /* Writes the distinct times, ascending, of a record whose events are in order of time; times NULL: only counts. Returns
  * how many. */
 size_t distinct_times(const mtan_record *record, mtan_real *times);
-/* The distinct times with the record's query times among them, ascending as these are; row (n_times): the place of each
+int times_ascend(const mtan_real *times, size_t n);
+/* The distinct times with the record's query times, which ascend, among them, ascending too; row (n_times): the place of each
  * query. times and row may be NULL. Returns how many there are. A model of labels of times learns from all of them
  * (own.h), and its answer at one time may depend on the other times that are asked. */
 size_t asked_times(const mtan_record *record, mtan_real *times, size_t *row);
