@@ -94,6 +94,20 @@ TEST few_records_are_validated_in_turn(void) {
     PASS();
 }
 
+/* An option that only some of the models read is for their trials, and ends no other. */
+TEST options_of_some_trials_end_no_other(void) {
+    char *text;
+    ASSERT_EQ_FMT(DONE, command_run(SEARCH "--refit trees --latent 3 --epochs 2 --budget 9trials --out @/found"), "%d");
+    text = command_text("found/trials.csv");
+    ASSERT(strstr(text, "--model ") && !strstr(text, "impossible"));
+    free(text);
+    ASSERT(command_refused(SEARCH "--model enc --latent 3 --budget 9trials --out @/x",
+                           "--latent: mTAND-Enc has no latent state"));
+    ASSERT(command_refused(SEARCH "--interval 0.9 --budget 9trials --out @/x",
+                           "--interval: it needs a number to predict, and the labels are classes"));
+    PASS();
+}
+
 TEST the_clock_bounds_a_search(void) {
     const int status = command_run(SEARCH "--model enc --epochs 9 --budget 2s --out @/found");
     if (status == BAD_USE && command_says("err.txt", "no candidate had an epoch in that time"))
@@ -177,6 +191,7 @@ SUITE(search_suite) {
     RUN_TEST(the_best_is_the_run_of_its_options);
     RUN_TEST(what_was_tried_is_told_and_kept);
     RUN_TEST(few_records_are_validated_in_turn);
+    RUN_TEST(options_of_some_trials_end_no_other);
     RUN_TEST(the_clock_bounds_a_search);
     RUN_TEST(curves_and_numbers_are_searched_too);
     RUN_TEST(an_interrupted_search_keeps_its_best);

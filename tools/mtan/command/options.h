@@ -20,6 +20,7 @@ typedef struct options {
     int arguments;
     const struct own_columns
         *columns; /* data in the memory of a calling program, in place of --data and --labels; or NULL */
+    int trial;    /* of a search: an option that this trial's model does not read is there for others */
 } options;
 
 typedef struct command {

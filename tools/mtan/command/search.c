@@ -146,7 +146,7 @@ static void set_choice(trial *x, const char *name, const char *value) {
 /* Every choice draws its number, used or not, so a trial does not depend on the user's other options. Returns 0 if no
  * plan has these options. */
 static int draw_trial(search *s, trial *x, mtan_mt19937 *rng) {
-    x->words[0] = 0, x->options = s->base;
+    x->words[0] = 0, x->options = s->base, x->options.trial = 1;
     for (const choice *c = choices; c < choices + CHOICES; c++) {
         uint32_t last = 0;
         plan p;
@@ -530,6 +530,7 @@ static int start_search(search *s) {
     s->base = *o;
     option_set(&s->base, "budget", NULL, 0), option_set(&s->base, "ensemble", NULL, 0);
     s->free_model = strcmp(o->argument[0], "own") == 0 && !option_given(o, "model");
+    s->base.trial = s->free_model;
     if (s->free_model) option_set(&s->base, "model", has_labels(o) ? "enc" : "interp", 0);
     if (!plan_is_named(o) || !plan_make(&p, &s->base)) return 0;
     if (stat(option_text(o, "data", ""), &data) == 0 && !S_ISREG(data.st_mode) && !S_ISDIR(data.st_mode))

@@ -26,6 +26,7 @@ enum {
     TREES = 1 << 14
 };
 #define BY_DATA (CLASSES | NUMBER | NO_NUMBER | TWO | COLUMNS | TREES)
+#define OF_LABELS (CLASSES | NUMBER | NO_NUMBER | TWO) /* the same for all trials of a search */
 
 /* What is said where a fact is missing: after the model's name, or before what the labels are, or alone. */
 enum { AFTER_MODEL = MTAN | LATENT | DECODER, BEFORE_LABELS = CLASSES | NUMBER | NO_NUMBER };
@@ -135,7 +136,7 @@ static int refuse(const need *n, const plan *p, unsigned missing) {
 }
 
 int needs_are_met(const plan *p, const options *o, int with_data) {
-    const unsigned has = model_facts(p, o) | (with_data ? data_facts(p) : BY_DATA);
+    const unsigned has = model_facts(p, o) | (with_data ? data_facts(p) : BY_DATA) | (o->trial ? ~(unsigned)OF_LABELS : 0u);
     for (const need *n = needs; n < needs + NEEDS; n++)
         if ((n->facts & ~has) && is_asked(n, o)) return refuse(n, p, n->facts & ~has);
     return 1;

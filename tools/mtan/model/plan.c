@@ -614,11 +614,15 @@ static int blame_setting(const plan *p, const options *o, const dataset *d) {
            0;
 }
 
+static void refit_what_is_there(plan *p) {
+    if (p->refit == REFIT_TREES && !plan_has_trees(p)) p->refit = REFIT_NOTHING;
+}
+
 int plan_fit(plan *p, const options *o, const dataset *d) {
     if (arrlen(d->channels) == 0) return complain("the data has no observation to train on"), 0;
     fit_config(p, d);
     if (!fit_labels(p, d) || !fit_refit(p) || (o && !needs_are_met(p, o, 1))) return 0;
-    if (p->refit == REFIT_TREES && !plan_has_trees(p)) p->refit = REFIT_NOTHING;
+    refit_what_is_there(p);
     if (mtan_config_check(&p->config) == MTAN_OK) return board_choose(&p->goal, &p->config);
     return o ? blame_setting(p, o, d) : (complain("no model can have these settings"), 0);
 }
@@ -828,6 +832,7 @@ int plan_read(plan *p, bundle *b, const options *o, char *error) {
     if (!plan_load(p, b, error)) return 0;
     asked = *p;
     if (!plan_options(&asked, o)) return snprintf(error, 512, "cannot be resumed with these options"), 0;
+    refit_what_is_there(&asked);
     changed = contradiction(p, &asked);
     if (preset && strcmp(preset, preset_names[p->source.preset]) != 0) changed = "preset";
     if (option_given(o, "budget")) changed = "budget";
