@@ -165,7 +165,6 @@ TEST bad_rows_are_listed_and_left_out(void) {
     PASS();
 }
 
-/* Of two labels of one time the first counts; a time that is none, and a prediction for nobody, are rows at fault. */
 TEST data_without_observations_say_so(void) {
     command_write("e.csv", "record,time,channel,value\n");
     ASSERT_EQ_FMT(BAD_RESULT, command_run("check @/e.csv --labels @/labels.csv"), "%d");
@@ -176,6 +175,17 @@ TEST data_without_observations_say_so(void) {
     PASS();
 }
 
+/* Bad rows are listed, even where nothing else of the labelled records is left. */
+TEST bad_rows_of_the_labelled_are_listed(void) {
+    static const char *const said[] = {"3 problems ", "e.csv:2: ", "e.csv:3: ", " no labelled record (\"a\" ", NULL};
+    command_write("e.csv", HEADER "a,oops,x,1\nb,oops,x,2\nc,1,x,3\nd,2,x,4\n");
+    command_write("l.csv", "record,label\na,yes\nb,no\n");
+    ASSERT_EQ_FMT(BAD_RESULT, command_run("check @/e.csv --labels @/l.csv"), "%d");
+    ASSERT(says_all(said));
+    PASS();
+}
+
+/* Of two labels of one time the first counts; a time that is none, and a prediction for nobody, are rows at fault. */
 TEST bad_labels_of_times_are_listed(void) {
     static const char *const said[] = {"3 problems ",
                                        "l.csv:4: ",
@@ -242,12 +252,14 @@ TEST what_the_loader_refuses_is_a_problem(void) {
 
 TEST labels_of_other_records_are_refused(void) {
     const char *words = "no labelled record (\"pr0\" is the first) has an observation";
+    static const char *const said[] = {"2 problems ", " no labelled record (\"pr0\" is the first) has ", NULL};
     command_write("other.csv", "record,label\npr0,up\npr1,down\npr2,up\n");
     ASSERT(command_refused("check @/events.csv --labels @/other.csv", words));
     ASSERT(command_refused("train own --model enc --data @/events.csv --labels @/other.csv --out @/run", words));
     ASSERT(command_refused("cv own --model enc --data @/events.csv --labels @/other.csv --out @/run", words));
-    command_append("events.csv", "r0,later,heat,1\n"); /* with other faults, too */
-    ASSERT(command_refused("check @/events.csv --labels @/other.csv", words));
+    command_append("events.csv", "r0,later,heat,1\n"); /* with other faults it is one of them */
+    ASSERT_EQ_FMT(BAD_RESULT, command_run("check @/events.csv --labels @/other.csv"), "%d");
+    ASSERT(says_all(said));
     PASS();
 }
 
@@ -433,6 +445,7 @@ SUITE(check_command_suite) {
     RUN_TEST(one_contradiction_is_one);
     RUN_TEST(bad_rows_are_listed_and_left_out);
     RUN_TEST(data_without_observations_say_so);
+    RUN_TEST(bad_rows_of_the_labelled_are_listed);
     RUN_TEST(bad_labels_of_times_are_listed);
     RUN_TEST(labels_that_contradict_are_listed);
     RUN_TEST(the_last_word_is_what_ends_the_reading);

@@ -536,6 +536,15 @@ TEST a_run_that_cannot_be_seen_is_not_written_over(void) {
     PASS();
 }
 
+/* The reason is that of the row that was lost, not of a call after it. */
+TEST a_full_disk_is_named(void) {
+    if (mkdir(command_path("run"), 0777) != 0 || access("/dev/full", W_OK) != 0) SKIPm("there is no /dev/full");
+    ASSERT(symlink("/dev/full", command_path("run/log.csv")) == 0);
+    ASSERT_EQ_FMT(BAD_USE, command_run(TRAIN "--epochs 3 --out @/run"), "%d");
+    ASSERT(command_says("err.txt", "log.csv: cannot be written: No space left on device"));
+    PASS();
+}
+
 /* A page without its curves looks as if there were none. */
 TEST a_log_that_cannot_be_read_makes_no_page(void) {
     ASSERT_EQ_FMT(DONE, command_run(TRAIN "--epochs 1 --out @/run"), "%d");
@@ -575,5 +584,6 @@ SUITE(runs_suite) {
     RUN_TEST(a_refused_run_leaves_no_folder);
     RUN_TEST(the_folder_is_tried_before_the_data);
     RUN_TEST(a_run_that_cannot_be_seen_is_not_written_over);
+    RUN_TEST(a_full_disk_is_named);
     RUN_TEST(a_log_that_cannot_be_read_makes_no_page);
 }

@@ -90,7 +90,10 @@ static int read_own(checked *c, const options *o) {
     if (!source_own_options(&own, &in, NULL, error)) return complain("%s", error), 0;
     if (!tolerant_load(&c->data, &c->problems, c->path, c->labels, own.origin))
         return complain("%s", arrlast(c->problems.text)), 0;
-    if (c->labels && !own_labels_fit(&c->data, c->path, c->labels, error)) return complain("%s", error), 0;
+    if (c->labels && !own_labels_fit(&c->data, c->path, c->labels, error)) {
+        if (c->problems.count == 0) return complain("%s", error), 0;
+        problems_add(&c->problems, error); /* the bad rows may be those of the labelled records */
+    }
     if (c->problems.count > 0) return 1;
     if (own_load(&whole, c->path, c->labels, &own)) {
         dataset_free(&c->data);

@@ -146,11 +146,12 @@ const command commands[] = {
     {"interpolate", command_interpolate, "MODEL --data PATH|- --at A:B:STEP | --forecast H",
      "values at any times, with their spread",
      "Columns: record,time,channel,mean,sd,extrapolated; mean and sd in the data's own\n"
-     "units. A model trained with --variance learned, which --preset best does, gives\n"
-     "the numbers that `mtan eval` measures: sd is that of an observation, noise\n"
-     "included, and about 95 % of what is observed lies within 2 sd. Of any other\n"
-     "model they are the mean and the standard deviation of the curves of 20 samples\n"
-     "of the latent state, or of --samples; the noise of an observation is not in sd.\n"
+     "units. A model trained with --variance learned, as --preset best does for own\n"
+     "data, gives the numbers that `mtan eval` measures: sd is that of an observation,\n"
+     "noise included, and about 95 % of what is observed lies within 2 sd. Of any\n"
+     "other model they are the mean and the standard deviation of the curves of 20\n"
+     "samples of the latent state, or of --samples; the noise of an observation is not\n"
+     "in sd.\n"
      "extrapolated is 1 before a record's first observation and after its last.\n"
      "\n"
      "  mtan interpolate run/best.safetensors --data new.csv --at 0:48:0.5\n"

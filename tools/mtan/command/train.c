@@ -53,6 +53,7 @@ typedef struct folder {
     char chosen[4096]; /* the best model before it was trained again on the validation records too */
     char first[4096];  /* of an ensemble: the state of its first member */
     FILE *log_file, *steps_file;
+    int lost;         /* errno of the first row of these that could not be written; or 0 */
     char *held;       /* stb_ds: contents of the best model's file, while they are not on the disk; or NULL */
     double saved;     /* when the state was last written to the disk; 0: never */
     claim claim;      /* keeps other processes from training in it */
@@ -181,15 +182,16 @@ static void put_number(FILE *file, const char *before, double x, const char *for
     if (!isnan(x)) fprintf(file, format, x);
 }
 
-static int flush_table(FILE *file, const char *path) {
-    return stream_flush(file) ? 1 : (complain("%s: cannot be written: %s", path, strerror(errno)), 0);
+static int flush_table(const folder *f, FILE *file, const char *path) {
+    if (stream_flush(file)) return 1;
+    return complain("%s: cannot be written: %s", path, strerror(f->lost ? f->lost : errno)), 0;
 }
 
 static int flush_tables(const folder *f) {
-    return flush_table(f->log_file, f->log) && flush_table(f->steps_file, f->steps);
+    return flush_table(f, f->log_file, f->log) && flush_table(f, f->steps_file, f->steps);
 }
 
-static void log_epoch(const folder *f, const training *t, const epoch_result *r) {
+static void log_epoch(folder *f, const training *t, const epoch_result *r) {
     const double numbers[] = {r->train_loss,  r->val_loss, r->val_metric, r->seconds,      r->eval_seconds,
                               r->train_recon, r->train_ce, r->train_kl,   r->gradient_norm};
     if (!may_grow(f, f->log_file)) return;
@@ -197,7 +199,7 @@ static void log_epoch(const folder *f, const training *t, const epoch_result *r)
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         put_number(f->log_file, ",", numbers[i], i == 3 || i == 4 ? "%.3f" : "%.9g");
     fputc('\n', f->log_file);
-    (void)fflush(f->log_file); /* lets others follow the run */
+    if (fflush(f->log_file) != 0 && !f->lost) f->lost = errno; /* flushed, so that others can follow the run */
 }
 
 /* The preprocessing for a model file, with the bands of the channels that were fitted on validation. Free its
@@ -321,17 +323,18 @@ static int renew_best(const folder *f, const plan *p) {
 
 /* If the plan has trees, fits them to the best network's inputs for each record, and adds them to its file. */
 static int add_trees(const folder *f, const training *t, const options *o, trees_fit *fit) {
-    char error[512] = "";
+    char error[512] = "", from[80] = "";
     bundle b;
     int good;
     memset(fit, 0, sizeof *fit);
     if (!plan_has_trees(t->plan) || !f->writes) return 1;
     if (!bundle_read(&b, f->best, error)) return complain("%s", error), 0;
     good = trees_add(&b, t->data, t->split, t->plan->seed, option_threads(o), fit, error) || (complain("%s", error), 0);
+    if (good && fit->regression > 0)
+        snprintf(from, sizeof from, ", %d of them a regression and what goes on from it", (int)fit->regression);
     if (good && fit->count > 0)
         note("%d trees%s: validation log-loss %.4f, of the network %.4f, together %.4f (%.1f and %.1f of them)",
-             (int)fit->count, fit->regression > 0 ? ", half of them from a regression on" : "", fit->trees,
-             fit->network, fit->together, fit->trees_share, fit->network_share);
+             (int)fit->count, from, fit->trees, fit->network, fit->together, fit->trees_share, fit->network_share);
     good = good && rewrite_best(f, t->plan, &b, 1, 0);
     bundle_free(&b);
     return good;
@@ -397,9 +400,11 @@ static int run_epoch(folder *f, training *t, const prep *p, double *metric) {
     char error[512] = "";
     int more, best;
     while ((more = training_step(t, &step, error)) == 1) {
-        if (may_grow(f, f->steps_file))
+        if (may_grow(f, f->steps_file) &&
             fprintf(f->steps_file, "%d,%d,%.9g,%.9g,%.3f\n", (int)step.epoch, (int)step.batch, step.loss,
-                    step.gradient_norm, t->train_seconds);
+                    step.gradient_norm, t->train_seconds) < 0 &&
+            !f->lost)
+            f->lost = errno;
         if (must_stop(f, t, &step)) {
             if (!write_held(f)) return BAD_USE;
             if (f->writes) (void)flush_tables(f); /* the state is saved even if its rows cannot be */
