@@ -215,11 +215,45 @@ TEST eval_says_which_records_it_uses(void) {
     ASSERT(
         command_says("err.txt", "these are the training data with other labels, or none: the test part, 12 records"));
     ASSERT_EQ_FMT(DONE, command_run(EVAL("large.csv", "labels.csv")), "%d");
-    ASSERT(command_says("err.txt",
-                        "other data than the model was trained on (the same records with other values or times): "
-                        "all 60 records"));
+    ASSERT(command_says("err.txt", "these are the same records with other values or times than in training: part "
+                                   "'test', 12 records; --split all takes all, those that trained the model too"));
+    ASSERT(command_says("out.txt", "12 records of the part 'test'"));
+    ASSERT_EQ_FMT(DONE, command_run(EVAL("large.csv", "labels.csv") " --split all"), "%d");
     ASSERT(command_says("out.txt", "60 records of the part 'all'"));
-    ASSERT_EQ_FMT(BAD_USE, command_run(EVAL("large.csv", "labels.csv") " --split test"), "%d");
+    PASS();
+}
+
+/* In another order it is not known which records are those of the test part: no number is better than one of records
+ * that trained the model. */
+TEST the_order_of_records_tells_their_parts(void) {
+    char *text;
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--epochs 1 --out @/run"), "%d");
+    text = command_text("events.csv");
+    char *rows = strchr(text, '\n') + 1, *second = strstr(rows, "\nr1,") + 1;
+    command_write("turned.csv", "record,time,channel,value\n");
+    command_append("turned.csv", second);
+    *second = 0;
+    command_append("turned.csv", rows);
+    free(text);
+    ASSERT(
+        command_refused(EVAL("turned.csv", "labels.csv"), "the same records in another order or in other parts than"));
+    ASSERT_EQ_FMT(DONE, command_run(EVAL("turned.csv", "labels.csv") " --split all"), "%d");
+    ASSERT(command_says("out.txt", "60 records of the part 'all'"));
+    PASS();
+}
+
+/* What trained the model is no test of it because a file was forgotten: the command that is printed names all files. */
+TEST what_comes_next_names_every_file(void) {
+    command_write("static.csv", "record,name,value\nr0,age,3\nr1,age,4\nr2,age,5\n");
+    ASSERT_EQ_FMT(DONE,
+                  command_run("train own --model enc --data @/events.csv --labels @/labels.csv --static @/static.csv "
+                              "--epochs 1 --embed 8 --enc-hidden 8 --ref-points 6 --head-hidden 6 --out @/run"),
+                  "%d");
+    ASSERT(command_says("err.txt", "/labels.csv --static "));
+    ASSERT_EQ_FMT(DONE, command_run(EVAL("events.csv", "labels.csv")), "%d");
+    ASSERT(command_says("out.txt", "12 records of the part 'test'"));
+    command_run("check @/events.csv --labels @/labels.csv --static @/static.csv");
+    ASSERT(command_says("out.txt", "--static"));
     PASS();
 }
 
@@ -567,6 +601,8 @@ SUITE(runs_suite) {
     RUN_TEST(a_run_without_a_best_epoch_fails);
     RUN_TEST(a_run_is_resumed_with_its_own_data);
     RUN_TEST(eval_says_which_records_it_uses);
+    RUN_TEST(the_order_of_records_tells_their_parts);
+    RUN_TEST(what_comes_next_names_every_file);
     RUN_TEST(an_older_file_knows_its_data_by_names);
     RUN_TEST(threads_and_backends_leave_no_trace);
     RUN_TEST(a_resumed_run_writes_the_same_files);

@@ -57,7 +57,7 @@ static void suggest(words *w, const checked *c, const options *o) {
     }
 }
 
-static void spell_command(checked *c, const words *w) {
+static void spell_command(checked *c, const words *w, const options *o) {
     c->command[0] = 0;
     for (int i = 0; i < w->n; i++) shell_append(c->command, sizeof c->command, w->word[i]);
     shell_append(c->command, sizeof c->command, "--data");
@@ -65,6 +65,10 @@ static void spell_command(checked *c, const words *w) {
     if (c->labels) {
         shell_append(c->command, sizeof c->command, "--labels");
         shell_append(c->command, sizeof c->command, c->labels);
+    }
+    if (option_given(o, "static")) {
+        shell_append(c->command, sizeof c->command, "--static");
+        shell_append(c->command, sizeof c->command, option_text(o, "static", ""));
     }
     shell_append(c->command, sizeof c->command, "--out");
     shell_append(c->command, sizeof c->command, "run");
@@ -74,7 +78,7 @@ static int make_plan(checked *c, const options *o) {
     options of_train;
     words w;
     suggest(&w, c, o);
-    spell_command(c, &w);
+    spell_command(c, &w, o);
     return options_parse(&of_train, w.n, w.word) && plan_make(&c->plan, &of_train);
 }
 

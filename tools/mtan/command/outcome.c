@@ -79,7 +79,7 @@ static void say_attention(runner *run, const training *t) {
 }
 
 void outcome_next(const char *best, const options *o) {
-    static const char *const given[] = {"data", "labels"};
+    static const char *const given[] = {"data", "labels", "static"};
     char line[1024] = "", option[16];
     shell_append(line, sizeof line, "mtan"), shell_append(line, sizeof line, "eval");
     shell_append(line, sizeof line, best);

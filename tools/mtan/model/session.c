@@ -24,9 +24,10 @@ static data_match match_data(session *s) {
     return source_match(&s->split, &s->bundle);
 }
 
-/* Records with the values of the training data count as training data even if their labels changed. */
+/* Records of the training count as training data even if their labels or values changed: a column that was left out
+ * must not turn the records that trained the model into a test of it. */
 static int is_training_data(const session *s) {
-    return s->match <= DATA_OTHER_LABELS;
+    return s->match <= DATA_OTHER_VALUES;
 }
 
 void session_explain(session *s) {
@@ -34,8 +35,9 @@ void session_explain(session *s) {
     char part[16] = "all parts";
     if (!is_training_data(s)) return;
     if (strcmp(s->part, "all") != 0) snprintf(part, sizeof part, "the %s part", s->part);
-    note("these are the training data%s%s: %s, %td records", before[s->match], data_match_text(s->match), part,
-         arrlen(s->positions));
+    if (s->match != DATA_OTHER_VALUES) /* which session_split tells */
+        note("these are the training data%s%s: %s, %td records", before[s->match], data_match_text(s->match), part,
+             arrlen(s->positions));
     if (strcmp(s->part, "test") != 0 && bundle_number(&s->bundle, RUN_AGAIN, 0) > 0)
         note("the model was trained on the validation records, too (--refit): chosen.safetensors beside it was not");
 }
@@ -45,6 +47,11 @@ static int session_split(session *s, const options *o) {
     const char *asked = option_text(o, "split", NULL);
     s->part = asked ? asked : "test";
     s->match = match_data(s);
+    if (s->match == DATA_OTHER_ORDER && (!asked || strcmp(asked, "all") != 0))
+        return complain("%s than those the model was trained on, so which are test records is not known: give them as "
+                        "they were, or --split all takes them all",
+                        data_match_text(s->match)),
+               0;
     if (!is_training_data(s)) {
         if (asked && strcmp(asked, "all") != 0)
             return complain("--split %s: other data than the model was trained on (%s) has no such part; leave --split "
@@ -63,7 +70,11 @@ static int session_split(session *s, const options *o) {
         return complain("all of these records trained the model, and none is left to test it; --split train takes them "
                         "all the same"),
                0;
-    return arrlen(s->positions) > 0 ? 1 : (complain("--split %s: this split has no such records", s->part), 0);
+    if (arrlen(s->positions) == 0) return complain("--split %s: this split has no such records", s->part), 0;
+    if (s->match == DATA_OTHER_VALUES)
+        complain("these are %s than in training: part '%s', %td records%s", data_match_text(s->match), s->part,
+                 arrlen(s->positions), asked ? "" : "; --split all takes all, those that trained the model too");
+    return 1;
 }
 
 int session_read_model(session *s, const options *o, const char *model) {

@@ -95,6 +95,14 @@ void source_write_split(const split *s, const source *from, mtan_file_pair **pai
     free(given);
 }
 
+/* Sums of hashes over the records do not depend on their order, which the parts do. */
+static int is_another_order(const split *s, bundle *b) {
+    enum { VALUES = 1 };
+    char text[24];
+    write_hash(text, s, VALUES);
+    return strcmp(text, bundle_text(b, hashes[VALUES].key, "")) == 0;
+}
+
 data_match source_match(const split *s, bundle *b) {
     const int classifies = b->model.config.classify != MTAN_CLASSIFY_NONE;
     char text[24];
@@ -102,7 +110,8 @@ data_match source_match(const split *s, bundle *b) {
         const char *saved = bundle_text(b, hashes[i].key, NULL);
         if (!saved) return i == 0 ? DATA_UNKNOWN : DATA_SAME_NAMES;
         write_hash(text, s, i);
-        if (strcmp(text, saved) != 0 && (classifies || hashes[i].other != DATA_OTHER_LABELS)) return hashes[i].other;
+        if (strcmp(text, saved) == 0 || (!classifies && hashes[i].other == DATA_OTHER_LABELS)) continue;
+        return hashes[i].other == DATA_OTHER_RECORDS && is_another_order(s, b) ? DATA_OTHER_ORDER : hashes[i].other;
     }
     return DATA_SAME;
 }
@@ -113,6 +122,7 @@ const char *data_match_text(data_match match) {
     case DATA_SAME_NAMES: return "by the names of the records, all that this older file keeps of its data";
     case DATA_OTHER_LABELS: return "other labels, or none";
     case DATA_OTHER_VALUES: return "the same records with other values or times";
+    case DATA_OTHER_ORDER: return "the same records in another order or in other parts";
     case DATA_OTHER_RECORDS: return "other records, or another order of them";
     case DATA_UNKNOWN: return "its file does not say what that was";
     }

@@ -36,7 +36,8 @@ typedef enum data_match {
     DATA_SAME,
     DATA_SAME_NAMES,   /* an older file stores only the names of the records */
     DATA_OTHER_LABELS, /* or no labels */
-    DATA_OTHER_VALUES,
+    DATA_OTHER_VALUES, /* the parts of the records are known all the same */
+    DATA_OTHER_ORDER,  /* all values are there, and the parts are not known */
     DATA_OTHER_RECORDS,
     DATA_UNKNOWN /* the file stores nothing about its data */
 } data_match;
