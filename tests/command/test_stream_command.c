@@ -240,6 +240,20 @@ TEST bad_lines_are_reported_and_change_nothing(void) {
     PASS();
 }
 
+/* As in a file for predict. */
+TEST columns_behind_the_value_are_ignored(void) {
+    small_model s;
+    row rows[MOST_ROWS];
+    ASSERT(small_open_named(&s, "enc record even") && write_model(&s));
+    ASSERT_EQ_FMT(DONE, run(usual(), "record,time,channel,value,ward\nA,1,heat,2,\"3, east\"\nA,predict\n"), "%d");
+    ASSERT(says("err.txt", "standard input: the columns behind \"value\" are ignored"));
+    ASSERT_EQ_FMT(2, read_rows(rows), "%d");
+    ASSERT(near(rows[0].p, batch(&s.model, of_a, 1)));
+    ASSERT_EQ_FMT(BAD_RESULT, run(usual(), "record,time,channel,value,ward\nA,1,heat,2\n"), "%d");
+    ASSERT(small_close(&s));
+    PASS();
+}
+
 TEST models_of_other_kinds(void) {
     small_model s;
     stream_settings json = usual();
@@ -287,6 +301,7 @@ SUITE(stream_command_suite) {
     RUN_TEST(on_request_and_by_time);
     RUN_TEST(a_window);
     RUN_TEST(bad_lines_are_reported_and_change_nothing);
+    RUN_TEST(columns_behind_the_value_are_ignored);
     RUN_TEST(models_of_other_kinds);
     RUN_TEST(a_clock_starts_with_a_value);
     close_folder(NULL);

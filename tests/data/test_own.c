@@ -588,6 +588,22 @@ TEST labels_that_do_not_do_are_refused(void) {
     PASS();
 }
 
+/* A few bad cells, or a few numbers that occur often, make classes of numbers, and it is said. */
+TEST numbers_that_become_classes_are_noted(void) {
+    char labels[4096];
+    size_t n = (size_t)sprintf(labels, "record,label\na,abc\n");
+    for (int i = 0; i < 30; i++) n += (size_t)sprintf(labels + n, "r%d,%d.5\nq%d,%d.5\n", i, i, i, i);
+    ASSERT(load(THREE, labels) && arrlen(set.classes) == 31);
+    ASSERT(strstr(notes(&set), "30 of 31 different labels are numbers and \"abc\" is not: each is taken as a class"));
+    n = (size_t)sprintf(labels, "record,label\na,1\n");
+    for (int i = 0; i < 60; i++) n += (size_t)sprintf(labels + n, "r%d,%d\n", i, i % 30);
+    ASSERT(load(THREE, labels) && arrlen(set.classes) == 30);
+    ASSERT(strstr(notes(&set), "30 different numbers, each taken as a class; --task number predicts a number"));
+    options.task = OWN_TASK_CLASSES;
+    ASSERT(load(THREE, labels) && !strstr(notes(&set), "numbers"));
+    PASS();
+}
+
 /* Then the two files write the names differently, and a model would learn nothing. */
 TEST labels_of_other_records_are_refused(void) {
     ASSERT(refuses(THREE, "record,label\npa,x\npb,y\n", NULL) &&
@@ -1120,6 +1136,7 @@ SUITE(own_suite) {
     RUN_TEST(numbers_follow_the_origin);
     RUN_TEST(records_have_labels);
     RUN_TEST(labels_that_do_not_do_are_refused);
+    RUN_TEST(numbers_that_become_classes_are_noted);
     RUN_TEST(labels_of_other_records_are_refused);
     RUN_TEST(a_prediction_time_cuts_the_future);
     RUN_TEST(prediction_times_that_do_not_do_are_refused);

@@ -215,18 +215,42 @@ static own_outcome read_label(loader *l, own_row *row) {
     return got == OWN_ROW_GOOD ? keep_label(l, row) : got;
 }
 
+/* How many of the different labels are numbers, whether fractions are among them, and one that is no number; or -1. */
+typedef struct numeric {
+    int32_t numbers, fractions, other;
+} numeric;
+
+static numeric numeric_labels(const loader *l) {
+    numeric n = {0, 0, -1};
+    for (int32_t i = 0; i < names_count(&l->classes); i++) {
+        double number;
+        if (!field_value(names_text(&l->classes, i), &number)) n.other = i;
+        else n.numbers++, n.fractions |= number != floor(number);
+    }
+    return n;
+}
+
+enum { CODES = 20 }; /* no more different numbers than that are codes of classes */
+
 /* Are all labels numbers that look like measurements rather than codes? See own.h. */
 static int looks_like_number(const loader *l) {
-    enum { CODES = 20 };
     const int32_t different = names_count(&l->classes);
-    int fractions = 0;
-    if (different <= CODES) return 0;
-    for (int32_t i = 0; i < different; i++) {
-        double number;
-        if (!field_value(names_text(&l->classes, i), &number)) return 0;
-        fractions |= number != floor(number);
-    }
-    return fractions || (size_t)different > l->labelled / 2;
+    const numeric n = numeric_labels(l);
+    return different > CODES && n.other < 0 && (n.fractions || (size_t)different > l->labelled / 2);
+}
+
+/* Numbers that were taken as classes because there are few of them, or because of a label that is none. */
+static void note_numbers(dataset *d, const loader *l) {
+    const numeric n = numeric_labels(l);
+    const char *file = l->labels.csv.text.name;
+    if (l->task != MTAN_TASK_CLASSES || l->options->task != OWN_TASK_GUESSED || l->options->classes) return;
+    if (n.numbers <= CODES) return;
+    if (n.other < 0)
+        dataset_note(d, "%s: %d different numbers, each taken as a class; --task number predicts a number", file,
+                     (int)n.numbers);
+    else
+        dataset_note(d, "%s: %d of %d different labels are numbers and \"%.40s\" is not: each is taken as a class", file,
+                     (int)n.numbers, (int)names_count(&l->classes), field_quote(names_text(&l->classes, n.other)).text);
 }
 
 static int check_labels(loader *l) {
@@ -490,6 +514,7 @@ static void note_labels(dataset *d, const loader *l) {
     if (without) dataset_note(d, "%s: records without a label: %zu", l->labels.csv.text.name, without);
     if (l->other_columns)
         dataset_note(d, "%s: columns that are no label of the model: %zu", l->labels.csv.text.name, l->other_columns);
+    note_numbers(d, l);
     if (l->task == MTAN_TASK_NUMBER && l->options->task == OWN_TASK_GUESSED)
         dataset_note(d, "%s: %d different numbers: a number to predict; --task classes takes them as classes",
                      l->labels.csv.text.name, (int)names_count(&l->classes));

@@ -91,8 +91,8 @@ static const option table[] = {
     {"patience", 0, WHOLE("N", 0, 1e6), " train ",
      "stop after this many epochs without a better value of --select; 0: never"},
     {"select", 0, TEXT("WHAT"), " train ",
-     "what the best epoch is chosen by on the validation records: loss, auc, accuracy or mse (default: loss, or mse); "
-     "last: the last epoch is kept"},
+     "what the best epoch is chosen by on the validation records: loss, auc, accuracy or mse (default: loss, or mse; "
+     "auc for classes with --preset best); last: the last epoch is kept"},
     {"refit", 0, TEXT("WHAT"), " train ",
      "what is trained once more, on training and validation records together, for as many epochs and with as many "
      "trees as were best: nothing, trees, or all"},

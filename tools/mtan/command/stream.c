@@ -60,6 +60,7 @@ typedef struct job {
     int32_t *wide;       /* the channels of a header's columns after record and time; NULL: each line names its
                           * channel */
     cell *cells;         /* of the line; stb_ds array, as the ones above */
+    size_t columns;      /* of a line that names its channel: record,time,channel,value and what a header has more */
     size_t state_bytes;
     double every;                                            /* 0: after every line; infinite: on request */
     int interpolates, dates, relative, failed, strict, lost; /* lost: the input cannot be parsed any further */
@@ -308,10 +309,14 @@ static void take_two(job *j, const char *record, const char *word) {
     else if ((s = find_state(j, record))) predict(j, s, record);
 }
 
-/* Is the line a header: record,time and channel,value, or record,time and the channels of a wide file? */
+/* Is the line a header: record,time,channel,value and columns to ignore, or record,time and the channels of a wide
+ * file? */
 static int take_header(job *j, const csv_field *f, size_t n) {
     if (j->csv.line != 1 || n < 3 || strcmp(f[0].text, "record") != 0 || strcmp(f[1].text, "time") != 0) return 0;
-    if (n == 4 && strcmp(f[2].text, "channel") == 0 && strcmp(f[3].text, "value") == 0) return 1;
+    if (n >= 4 && strcmp(f[2].text, "channel") == 0 && strcmp(f[3].text, "value") == 0) {
+        if (n > 4) note("%s: the columns behind \"value\" are ignored", j->csv.text.name);
+        return j->columns = n, 1;
+    }
     for (size_t i = 2; i < n; i++) {
         const ptrdiff_t at = shgeti(j->channels, f[i].text);
         if (at < 0) return bad_line(j, "a channel that the model does not know", f[i].text), j->lost = 1;
@@ -326,7 +331,7 @@ static void take_line(job *j) {
     if (take_header(j, f, n)) return;
     if (f[0].length == 0) bad_line(j, "the record has no name", NULL);
     else if (j->wide && n == 2 + arrlenu(j->wide)) take_wide(j, f);
-    else if (!j->wide && n == 4) take_four(j, f);
+    else if (!j->wide && n == j->columns) take_four(j, f);
     else if (n == 1 || n == 2) take_two(j, f[0].text, n == 2 ? f[1].text : "predict");
     else bad_line(j, j->wide ? "not as many fields as the header has" : "must be record,time,channel,value", NULL);
 }
@@ -436,7 +441,7 @@ int stream_records(const stream_settings *s, const options *o) {
     job j;
     int status;
     memset(&j, 0, sizeof j);
-    j.settings = s;
+    j.settings = s, j.columns = 4;
     j.strict = option_given(o, "strict");
     sh_new_strdup(j.states);
     sh_new_strdup(j.channels);
