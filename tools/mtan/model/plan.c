@@ -566,6 +566,7 @@ static void fit_config(plan *p, const dataset *d) {
     if (!p->config.summaries && p->config.statics == 0 && !p->goal.trees)
         p->config.trees = 0; /* a preset's have nothing to split by */
     if (p->config.classify == MTAN_CLASSIFY_NONE) return;
+    if (d->task != MTAN_TASK_CLASSES) p->config.trees = 0; /* trees are for classes */
     p->config.task = d->task;
     p->config.classes = (int32_t)arrlenu(d->classes);
 }
