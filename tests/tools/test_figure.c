@@ -561,7 +561,8 @@ TEST thirty_classes_fit(void) {
         snprintf(row, sizeof row, ">%d a name of a c", c);
         ASSERT(strstr(text, row));
     }
-    ASSERT(strstr(text, "Most often confused: class 0, taken for 29 (1 of 4 rows)."));
+    ASSERT(strstr(text, "Most often confused: a name of a class that is long: 0, taken for a name of a class that is "
+                        "long: 29 (1 of 4 rows)."));
     matrix = strstr(text, "aria-label=\"Confusion");
     ASSERT_EQ_FMT((size_t)10, count(matrix, "class=\"tick middle\">"), "%zu"); /* every third column has its number */
     free(text);

@@ -4,7 +4,9 @@
 #include "html.h"
 
 void page_section(FILE *out, const char *title, const char *words) {
-    fprintf(out, "<section>\n<h2>%s</h2>\n<p>%s</p>\n", title, words);
+    fprintf(out, "<section>\n<h2>%s</h2>\n<p>", title);
+    html_text(out, words);
+    fputs("</p>\n", out);
 }
 
 /* The caption's name: a record and a channel, or only a title. */

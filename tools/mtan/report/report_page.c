@@ -280,12 +280,29 @@ static void histogram(const frame *f, const metric_bin *bins, const char *name) 
         frame_bar(&h, "c1", (k + 0.06) / METRIC_BINS, (k + 0.94) / METRIC_BINS, 0, count[k]);
 }
 
+static const char *class_name(const report_data *r, int32_t class, char number[16]) {
+    if (r->class_names && r->class_names[class] && *r->class_names[class]) return r->class_names[class];
+    snprintf(number, 16, "%d", (int)class);
+    return number;
+}
+
+/* A class within a sentence: its name, or "class 1". */
+static const char *said_class(const report_data *r, int32_t class, char text[48]) {
+    char number[16];
+    const char *name = class_name(r, class, number);
+    snprintf(text, 48, name == number ? "class %s" : "%.40s", name);
+    return text;
+}
+
 static void calibration_plot(FILE *out, const report_data *r) {
     const int strip = 48, apart = 16; /* the histogram below */
     const int two = r->classes == 2;
     metric_bin bins[METRIC_BINS];
-    char text[VERDICT_BYTES];
+    char text[VERDICT_BYTES], class[48], share[64], probability[80];
     frame f, below;
+    snprintf(share, sizeof share, "share that was %s", two ? said_class(r, 1, class) : "right");
+    snprintf(probability, sizeof probability, "%s %s", two ? "predicted probability of" : "probability of",
+             two ? class : "the class predicted");
     metric_bins(bins, r->p, r->label, r->rows, r->classes, two ? 1 : -1);
     page_caption(out, "Calibration", NULL);
     page_words(out, "error", metric_calibration(r->p, r->label, r->rows, r->classes));
@@ -294,19 +311,19 @@ static void calibration_plot(FILE *out, const report_data *r) {
     below = f;
     f.height -= strip + apart;
     below.top = f.top + f.height + apart, below.height = strip;
-    frame_axes(&f, NULL, two ? "share that was class 1" : "share that was right");
+    frame_axes(&f, NULL, share);
     reliability_points(&f, bins);
-    histogram(&below, bins, two ? "predicted probability of class 1" : "probability of the class predicted");
+    histogram(&below, bins, probability);
     page_plot_end(out);
 }
 
 static void ranking(FILE *out, const report_data *r) {
-    char text[256];
+    char text[256], class[48];
     if (r->classes < 2 || r->rows == 0) return;
     if (r->score)
         snprintf(text, sizeof text,
-                 "%zu labelled rows, %zu of them of class 1. Dashed: what chance would give. Bars: 95 %% intervals.",
-                 r->rows, positives(r));
+                 "%zu labelled rows, %zu of them %s. Dashed: what chance would give. Bars: 95 %% intervals.", r->rows,
+                 positives(r), said_class(r, 1, class));
     else snprintf(text, sizeof text, "%zu labelled rows. Bars: 95 %% intervals.", r->rows);
     page_section(out, "Classification", text);
     fputs("<div class=\"plots\">\n", out);
@@ -343,12 +360,6 @@ static int confusion_make(confusion *m, const report_data *r) {
     return m->n > 0;
 }
 
-static const char *class_name(const report_data *r, int32_t class, char number[16]) {
-    if (r->class_names && r->class_names[class] && *r->class_names[class]) return r->class_names[class];
-    snprintf(number, 16, "%d", (int)class);
-    return number;
-}
-
 static void cell_number(const frame *f, const confusion *m, int32_t i, int32_t j, double share) {
     char text[24];
     if (m->n > FEW_CLASSES || cell_of(m, i, j) == 0) return;
@@ -370,16 +381,16 @@ static void confusion_names(const frame *f, const report_data *r, const confusio
     }
 }
 
-static void confusion_verdict(FILE *out, const confusion *m) {
+static void confusion_verdict(FILE *out, const report_data *r, const confusion *m) {
     int32_t truth = 0, taken = 0;
-    char text[VERDICT_BYTES] = "No row is taken for another class.";
+    char text[VERDICT_BYTES] = "No row is taken for another class.", is[48], as[48];
     int64_t most = 0;
     for (int32_t i = 0; i < m->n; i++)
         for (int32_t j = 0; j < m->n; j++)
             if (i != j && cell_of(m, i, j) > most) most = cell_of(m, i, j), truth = i, taken = j;
     if (most > 0)
-        snprintf(text, sizeof text, "Most often confused: class %d, taken for %d (%lld of %lld rows).",
-                 (int)m->classes[truth], (int)m->classes[taken], (long long)most,
+        snprintf(text, sizeof text, "Most often confused: %s, taken for %s (%lld of %lld rows).",
+                 said_class(r, m->classes[truth], is), said_class(r, m->classes[taken], as), (long long)most,
                  (long long)m->table[m->classes[truth]].support);
     page_verdict(out, text);
 }
@@ -393,7 +404,7 @@ static void confusion_plot(FILE *out, const report_data *r, const confusion *m) 
     frame f;
     fprintf(out, "<figure%s>\n<figcaption><b>Confusion</b>", m->n > FEW_CLASSES && !r->score ? " class=\"wide\"" : "");
     fputs("<span>rows: truth; columns: predicted</span>", out);
-    confusion_verdict(out, m);
+    confusion_verdict(out, r, m);
     f = page_frame(out, TOP + m->n * cell + 14, "Confusion matrix: rows are the truth, columns the class predicted");
     f.left = label, f.width = WIDTH - label - RIGHT, f.height = m->n * cell;
     f.x.high = f.y.high = m->n;
