@@ -237,8 +237,9 @@ typedef enum mtan_values { MTAN_VALUES_PLAIN, MTAN_VALUES_QUANTILE, MTAN_VALUES_
  * any. */
 #define MTAN_COURSE 8
 
-/* A classifier of records may have decision trees in addition to the network. Each tree sorts a record into one of
- * MTAN_LEAVES leaves and adds that leaf's numbers (its heights) to the record's logits. Trees split by the summaries
+/* A model of records may have decision trees in addition to the network. Each tree sorts a record into one of
+ * MTAN_LEAVES leaves and adds that leaf's numbers (its heights) to the record's logits or numbers. Trees split by the
+ * summaries
  * above and by the means of static channels. A new model has trees that add nothing, and training does not change them.
  * A program that fits trees writes three tensors:
  *     rec.trees.share   one factor, by which the network's own logits are multiplied

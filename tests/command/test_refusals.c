@@ -27,6 +27,7 @@ static int all_refused(const refusal *cases, size_t n) {
 
 #define OWN "train own --data @/events.csv --labels @/labels.csv --quiet "
 #define NUMBER "train own --model enc --data @/events.csv --labels @/number.csv --quiet "
+#define SEVERAL "train own --model enc --data @/events.csv --labels @/several.csv --quiet "
 #define THREE "train own --model enc --data @/events.csv --labels @/three.csv --quiet "
 #define SMALL "--enc-hidden 4 --embed 4 --ref-points 4 --head-hidden 3 --batch 8 --threads 1 --epochs 1 " COMMAND_STEADY
 
@@ -169,16 +170,19 @@ TEST options_that_nothing_reads(void) {
         {OWN "--model interp --dropout 0.2 --out @/x", "--dropout: a model that interpolates predicts no label"},
         {OWN "--model interp --head-hidden 3 --out @/x", "--head-hidden: a model that interpolates predicts no label"},
         {NUMBER "--select auc --out @/x", "--select: it is for classes or several labels, and the labels are a number"},
-        {NUMBER "--refit trees --out @/x", "--refit: it is for classes, and the labels are a number"},
-        {NUMBER "--trees 20 --out @/x", "--trees: it is for classes, and the labels are a number"},
+        {NUMBER "--refit all --out @/x", "--refit is for classes and curves, and the labels are a number"},
+        {SEVERAL "--refit trees --out @/x", "--refit: it is for classes and numbers, and the labels are several labels"},
+        {SEVERAL "--trees 20 --out @/x", "--trees: it is for classes and numbers, and the labels are several labels"},
         {THREE "--positive low --out @/x", "--positive: it is for two classes, and the data has more"}};
     FILE *number = fopen(command_path("number.csv"), "w"), *three = fopen(command_path("three.csv"), "w");
-    fputs("record,label\n", number), fputs("record,label\n", three);
+    FILE *several = fopen(command_path("several.csv"), "w");
+    fputs("record,label\n", number), fputs("record,label\n", three), fputs("record,hot,wet\n", several);
     for (int r = 0; r < COMMAND_RECORDS; r++) {
         fprintf(number, "r%d,%.1f\n", r, 0.7 * r);
         fprintf(three, "r%d,%s\n", r, r % 3 == 0 ? "low" : r % 3 == 1 ? "mid" : "top");
+        fprintf(several, "r%d,%d,%d\n", r, r % 2, r % 3 == 0);
     }
-    fclose(number), fclose(three);
+    fclose(number), fclose(three), fclose(several);
     ALL_REFUSED(cases);
     ASSERT_EQ_FMT(-1, access(command_path("x"), F_OK), "%d");
     ASSERT_EQ_FMT(DONE,

@@ -35,7 +35,7 @@ TEST the_trees_are_scikit_learns(const char *of, int32_t trees) {
     mtan_real *x = guard_alloc(many * sizeof *x);
     boost b;
     for (size_t i = 0; i < many; i++) x[i] = (mtan_real)(float)wide[i];
-    const boost_rows rows = {x, label, n};
+    const boost_rows rows = {x, label, n, NULL};
     boost_fit(&b, rows, rows, &rule);
     ASSERT_EQ_FMT(trees, b.trees, "%d");
     for (size_t i = 0; i < n; i++) {
@@ -47,6 +47,45 @@ TEST the_trees_are_scikit_learns(const char *of, int32_t trees) {
     boost_free(&b);
     ASSERT(guard_free(x));
     free(wide), free(label), free(expected);
+    PASS();
+}
+
+/* The same for numbers to predict; and they go on from a regression that is written as trees. */
+TEST trees_of_targets_are_scikit_learns(const char *of) {
+    char name[32];
+    size_t n, many;
+    snprintf(name, sizeof name, "%s.x", of);
+    double *wide = golden_f64(name, &many);
+    snprintf(name, sizeof name, "%s.y", of);
+    double *y = golden_f64(name, &n);
+    snprintf(name, sizeof name, "%s.boosted", of);
+    double *expected = golden_f64(name, &n), said, from = 0, alone = 0;
+    const size_t features = many / n;
+    boost_rule rule = rule_of(features, 2, ROUNDS);
+    mtan_real *x = guard_alloc(many * sizeof *x);
+    uint8_t *reads = guard_alloc(features);
+    boost b, first;
+    rule.classes = 1;
+    memset(reads, 1, features);
+    for (size_t i = 0; i < many; i++) x[i] = (mtan_real)(float)wide[i];
+    const boost_rows rows = {x, NULL, n, y};
+    boost_fit(&b, rows, rows, &rule);
+    ASSERT_EQ_FMT((int)ROUNDS, b.trees, "%d");
+    for (size_t i = 0; i < n; i++) {
+        boost_at(&b, x + i * features, &said);
+        ASSERT_IN_RANGE(expected[i], said, 1e-5 * fabs(expected[i]));
+        alone += (said - y[i]) * (said - y[i]);
+    }
+    boost_free(&b);
+    stairs_fit(&first, rows, rows, reads, features, 1, 1);
+    rule.first = &first, rule.trees += first.trees;
+    boost_fit(&b, rows, rows, &rule);
+    ASSERT(b.trees > first.trees);
+    for (size_t i = 0; i < n; i++) boost_at(&b, x + i * features, &said), from += (said - y[i]) * (said - y[i]);
+    ASSERT(from < alone);
+    boost_free(&b), boost_free(&first);
+    ASSERT(guard_free(x) & guard_free(reads));
+    free(wide), free(y), free(expected);
     PASS();
 }
 
@@ -71,7 +110,7 @@ TEST a_number_that_tells_nothing_is_hardly_split_by(void) {
     const boost_rule rule = boost_default(NUMBERS, ROWS, 2, 1000, 7);
     boost b;
     make_rows(x, label, 1), make_rows(x + ROWS * NUMBERS, label + ROWS, 2);
-    boost_fit(&b, (boost_rows){x, label, ROWS}, (boost_rows){x + ROWS * NUMBERS, label + ROWS, ROWS}, &rule);
+    boost_fit(&b, (boost_rows){x, label, ROWS, NULL}, (boost_rows){x + ROWS * NUMBERS, label + ROWS, ROWS, NULL}, &rule);
     ASSERT(b.trees > 100);
     ASSERT(b.trees < 1000); /* validation has ended it */
     for (int32_t t = 0; t < b.trees; t++) first += b.split[t * BOOST_SPLITS].number == TELLS;
@@ -94,7 +133,7 @@ TEST numbers_that_tell_together_are_found(void) {
     make_rows(x, label, 3), make_rows(x + ROWS * NUMBERS, label + ROWS, 4);
     for (size_t i = 0; i < 2 * (size_t)ROWS; i++)
         label[i] = (x[i * NUMBERS] > 0) == (x[i * NUMBERS + 1] > (mtan_real)0.2);
-    boost_fit(&b, (boost_rows){x, label, ROWS}, (boost_rows){x + ROWS * NUMBERS, label + ROWS, ROWS}, &rule);
+    boost_fit(&b, (boost_rows){x, label, ROWS, NULL}, (boost_rows){x + ROWS * NUMBERS, label + ROWS, ROWS, NULL}, &rule);
     for (size_t i = ROWS; i < 2 * (size_t)ROWS; i++) {
         boost_at(&b, x + i * NUMBERS, logit);
         right += (logit[1] > logit[0]) == label[i];
@@ -114,7 +153,7 @@ TEST a_tree_looks_on_until_a_number_splits(void) {
     boost b;
     for (size_t i = 0; i < FEW * (size_t)MANY; i++) x[i] = 1;
     for (size_t i = 0; i < FEW; i++) label[i] = i % 2, x[i * MANY + 42] = (mtan_real)(i % 2);
-    const boost_rows rows = {x, label, FEW};
+    const boost_rows rows = {x, label, FEW, NULL};
     boost_fit(&b, rows, rows, &rule);
     ASSERT_EQ_FMT(50, b.trees, "%d");
     for (int32_t t = 0; t < b.trees; t++) ASSERT_EQ_FMT(42, b.split[t * BOOST_SPLITS].number, "%d");
@@ -131,7 +170,7 @@ TEST the_seed_decides_what_is_drawn(void) {
     make_rows(x, label, 5);
     for (uint32_t i = 0; i < 3; i++) {
         const boost_rule rule = boost_default(NUMBERS, ROWS, 2, 20, i / 2);
-        const boost_rows rows = {x, label, ROWS};
+        const boost_rows rows = {x, label, ROWS, NULL};
         boost b;
         boost_fit(&b, rows, rows, &rule);
         boost_at(&b, x, logit[i]);
@@ -149,7 +188,7 @@ TEST without_validation_rows_nothing_is_fitted(void) {
     const boost_rule rule = boost_default(1, 4, 3, 10, 0);
     double logit[3];
     boost b;
-    boost_fit(&b, (boost_rows){x, label, 4}, (boost_rows){NULL, NULL, 0}, &rule);
+    boost_fit(&b, (boost_rows){x, label, 4, NULL}, (boost_rows){NULL, NULL, 0, NULL}, &rule);
     ASSERT_EQ_FMT(0, b.trees, "%d");
     boost_at(&b, x, logit);
     ASSERT_IN_RANGE(log(2), logit[1] - logit[0], 1e-12);
@@ -179,7 +218,7 @@ TEST stairs_follow_the_regression(int32_t classes) {
     mtan_real *x = guard_alloc(ROWS * LINES * sizeof *x);
     int32_t *label = guard_alloc(ROWS * sizeof *label);
     double *wide = guard_alloc(2 * ROWS * sizeof *wide), logit[3], p[3], far = 0, mean = 0;
-    const boost_rows rows = {x, label, ROWS};
+    const boost_rows rows = {x, label, ROWS, NULL};
     logistic r;
     boost b;
     make_lines(x, label, classes, 5);
@@ -209,7 +248,7 @@ TEST stairs_take_the_mean_of_a_missing_number(void) {
     const uint8_t reads = 1;
     double logit[2], below[2], above[2];
     boost b;
-    stairs_fit(&b, (boost_rows){x, label, 6}, (boost_rows){x, label, 6}, &reads, 1, 2, 1);
+    stairs_fit(&b, (boost_rows){x, label, 6, NULL}, (boost_rows){x, label, 6, NULL}, &reads, 1, 2, 1);
     boost_at(&b, &none, logit), boost_at(&b, x + 2, below), boost_at(&b, x + 3, above);
     ASSERT(below[1] < above[1]);
     ASSERT(logit[1] >= below[1] && logit[1] <= above[1]);
@@ -222,7 +261,7 @@ TEST trees_go_on_from_those_given(void) {
     const uint8_t reads[LINES] = {1, 1, 1};
     mtan_real *x = guard_alloc(ROWS * LINES * sizeof *x);
     int32_t *label = guard_alloc(ROWS * sizeof *label);
-    const boost_rows rows = {x, label, ROWS};
+    const boost_rows rows = {x, label, ROWS, NULL};
     boost_rule rule = boost_default(LINES, ROWS, 2, 1, 0);
     double logit[2], same[2];
     boost first, b;
@@ -250,7 +289,7 @@ TEST trees_go_on_from_those_given(void) {
 TEST a_mean_is_of_the_sums(void) {
     mtan_real *x = guard_alloc(ROWS * LINES * sizeof *x);
     int32_t *label = guard_alloc(ROWS * sizeof *label);
-    const boost_rows rows = {x, label, ROWS};
+    const boost_rows rows = {x, label, ROWS, NULL};
     boost_rule rule = boost_default(LINES, ROWS, 3, 4, 0);
     double logit[3], of_a[3], of_b[3];
     boost a, b, mean;
@@ -274,6 +313,8 @@ SUITE(boost_suite) {
     RUN_TESTp(the_trees_are_scikit_learns, "two", ROUNDS);
     RUN_TESTp(the_trees_are_scikit_learns, "five", 1);
     RUN_TESTp(the_trees_are_scikit_learns, "strong", 1);
+    RUN_TEST1(trees_of_targets_are_scikit_learns, "number");
+    RUN_TEST1(trees_of_targets_are_scikit_learns, "wide");
     RUN_TEST(a_number_that_tells_nothing_is_hardly_split_by);
     RUN_TEST(numbers_that_tell_together_are_found);
     RUN_TEST(a_tree_looks_on_until_a_number_splits);

@@ -169,6 +169,63 @@ TEST a_number_is_learned(const char *line, int has_interval) {
     PASS();
 }
 
+/* 200 records whose label is a step of their mean, which trees take and a network with so few records hardly does. */
+static void write_step(const char *events, const char *labels, uint32_t random) {
+    char line[96];
+    command_write(events, "record,time,channel,value\n"), command_write(labels, "record,label\n");
+    for (int r = 0; r < 200; r++) {
+        double sum = 0;
+        for (int k = 0; k < 10; k++) {
+            random = random * 1664525u + 1013904223u;
+            const double x = (double)(r % 20) - 9.5 + (double)(random >> 16) / 65536;
+            snprintf(line, sizeof line, "r%d,%d,a,%.6f\n", r, k, x), command_append(events, line);
+            sum += x;
+        }
+        snprintf(line, sizeof line, "r%d,%.6f\n", r, (sum > 10 ? 7 : 3) + 0.001 * sum), command_append(labels, line);
+    }
+}
+
+static double error_on_fresh(const char *more) {
+    char line[512];
+    snprintf(line, sizeof line,
+             "train own --model enc --data @/step.csv --labels @/steps.csv --quiet --seed 1 %s%s --out @/%s", SMALL,
+             more, *more ? "without" : "with");
+    if (command_run(line) != DONE) return NAN;
+    snprintf(line, sizeof line,
+             "eval @/%s/best.safetensors --data @/fresh.csv --labels @/fresh-labels.csv --split all --json --quiet",
+             *more ? "without" : "with");
+    if (command_run(line) != DONE) return NAN;
+    char *text = command_text("out.txt");
+    const double error = command_json(text, "{", "rmse");
+    free(text);
+    return error;
+}
+
+/* Intervals too: they move with the trees, and hold as much as they promise. */
+TEST trees_add_to_a_number(void) {
+    char *text;
+    write_step("step.csv", "steps.csv", 1), write_step("fresh.csv", "fresh-labels.csv", 99);
+    const double with = error_on_fresh(""), without = error_on_fresh("--trees 0");
+    if (!(with < 0.8 * without)) printf("  BAD RMSE %g, without trees %g\n", with, without);
+    ASSERT(with < 0.8 * without);
+    ASSERT_EQ_FMT(DONE, command_run("selftest @/with/best.safetensors"), "%d");
+    ASSERT_EQ_FMT(DONE,
+                  command_run("train own --model enc --data @/step.csv --labels @/steps.csv --interval 0.8 --seed 1 "
+                              "--out @/interval" SMALL),
+                  "%d");
+    ASSERT(command_says("err.txt", " trees, ") && command_says("err.txt", "validation squared error "));
+    ASSERT_EQ_FMT(DONE,
+                  command_run("eval @/interval/best.safetensors --data @/fresh.csv --labels @/fresh-labels.csv "
+                              "--split all --json --quiet"),
+                  "%d");
+    text = command_text("out.txt");
+    const double inside = command_json(text, "{", "coverage");
+    free(text);
+    if (!(inside > 0.7 && inside < 0.95)) printf("  BAD %g of 0.8 inside\n", inside);
+    ASSERT(inside > 0.7 && inside < 0.95);
+    PASS();
+}
+
 TEST labels_are_what_one_says(void) {
     write_means();
     ASSERT(command_refused("train own --model enc --task classes --data @/means.csv --labels @/numbers.csv --out @/run",
@@ -223,6 +280,7 @@ SUITE(number_task_suite) {
     RUN_TESTp(a_number_is_learned, TRAIN "--model enc", 0);
     greatest_set_test_suffix("interval");
     RUN_TESTp(a_number_is_learned, TRAIN "--model full --latent 2 --interval 0.9", 1);
+    RUN_TEST(trees_add_to_a_number);
     RUN_TEST(labels_are_what_one_says);
     RUN_TEST(intervals_hold_what_they_promise);
 }

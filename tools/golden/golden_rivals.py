@@ -9,7 +9,7 @@ LogisticRegression(C = 1 / ridge) on the standardised rows: weight (features + 1
 probabilities of the rows. boosted has the probabilities of boosted trees of LEAVES leaves on the rows in float32. For
 two classes they are those of HistGradientBoostingClassifier after ROUNDS trees; for more classes, those after one tree
 that all classes share, a DecisionTreeRegressor of their gradients. A case with y instead has Ridge(alpha = ridge) and
-its predictions for the rows.
+its predictions for the rows; there boosted has those of HistGradientBoostingRegressor after ROUNDS trees.
 
 decisions.* has probabilities p and label, thresholds and, for each threshold, sensitivity, specificity, PPV, NPV and
 the fraction flagged from confusion_matrix, the net benefit (Vickers and Elkin's formula) and that of flagging all;
@@ -20,7 +20,7 @@ import os
 import sys
 
 import numpy as np
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import confusion_matrix
 from sklearn.tree import DecisionTreeRegressor
@@ -45,10 +45,13 @@ def regression(t, name, x, label, ridge):
     t[f"{name}.boosted"] = boosted(np.float32(x), label)
 
 
+TREES = dict(max_iter=ROUNDS, learning_rate=0.1, max_leaf_nodes=LEAVES, l2_regularization=5, min_samples_leaf=LEAST,
+             early_stopping=False)
+
+
 def boosted(x, label):
     if label.max() == 1:
-        return HistGradientBoostingClassifier(max_iter=ROUNDS, learning_rate=0.1, max_leaf_nodes=LEAVES, l2_regularization=5,
-                                              min_samples_leaf=LEAST, early_stopping=False).fit(x, label).predict_proba(x)
+        return HistGradientBoostingClassifier(**TREES).fit(x, label).predict_proba(x)
     share = np.bincount(label) / len(label)
     size = np.sqrt(share * (1 - share))  # of a gradient, so that the tree's squares are Newton's
     tree = DecisionTreeRegressor(max_leaf_nodes=LEAVES, min_samples_leaf=LEAST, random_state=0)
@@ -61,6 +64,7 @@ def ridge_regression(t, name, x, y, ridge):
     fit = Ridge(alpha=ridge, solver="cholesky").fit(z, y)
     t[f"{name}.x"], t[f"{name}.y"], t[f"{name}.ridge"] = x, y, np.array([float(ridge)])
     t[f"{name}.weight"], t[f"{name}.p"] = np.append(fit.coef_, fit.intercept_), fit.predict(z)
+    t[f"{name}.boosted"] = HistGradientBoostingRegressor(**TREES).fit(np.float32(x), y).predict(np.float32(x))
 
 
 def numbers(rng, n, features):

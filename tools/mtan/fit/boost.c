@@ -20,7 +20,7 @@ typedef struct placed {
     uint8_t *leaf;  /* (n) of the newest tree */
 } placed;
 
-/* Sums of the gradient and the curvature of the log-loss. */
+/* Sums of the gradient and the curvature of the loss. */
 typedef struct slope {
     double g, h;
 } slope;
@@ -106,6 +106,10 @@ static uint16_t step_of(const mtan_real *threshold, size_t n, mtan_real x) {
     return (uint16_t)step;
 }
 
+static int has_targets(const boost *b) {
+    return b->classes == 1;
+}
+
 /* The logits of a row from its sums. Of two classes, class 0 has no sum: its logit is 0. */
 static void spread_columns(const boost *b, const double *sum, double *logit) {
     if (b->columns == 1) logit[0] = 0, logit[1] = sum[0];
@@ -121,7 +125,7 @@ void boost_softmax(double *x, size_t n) {
 
 static void refresh(const boost *b, placed *r) {
     const size_t C = (size_t)b->classes;
-    for (size_t i = 0; i < r->rows.n; i++) {
+    for (size_t i = 0; i < r->rows.n && !has_targets(b); i++) {
         spread_columns(b, r->sum + i * (size_t)b->columns, r->p + i * C);
         boost_softmax(r->p + i * C, C);
     }
@@ -164,8 +168,19 @@ static void placed_free(placed *r) {
     free(r->step), free(r->sum), free(r->p), free(r->leaf);
 }
 
-/* Every row's sums start at the log of the class frequency; of two classes, at the log-odds of class 1. */
+static double mean_target(boost_rows rows) {
+    double sum = 0;
+    for (size_t i = 0; i < rows.n; i++) sum += rows.target[i];
+    return rows.n > 0 ? sum / (double)rows.n : 0;
+}
+
+/* Every row's sums start at the log of the class frequency; of two classes, at the log-odds of class 1; of targets, at
+ * their mean. */
 static void find_start(boost *b, boost_rows train) {
+    if (has_targets(b)) {
+        b->start[0] = mean_target(train);
+        return;
+    }
     double *count = tool_calloc((size_t)b->classes, sizeof *count);
     for (size_t i = 0; i < train.n; i++) count[train.label[i]]++;
     for (int32_t c = 0; c < b->classes; c++) count[c] = fmax(count[c], 0.5);
@@ -316,14 +331,19 @@ static void lift(const boost *b, placed *r, const double *height) {
     refresh(b, r);
 }
 
-static void find_slopes(fit *f) {
+static void find_class_slopes(fit *f, size_t i) {
     const size_t columns = (size_t)f->b->columns, C = (size_t)f->b->classes;
+    for (size_t c = 0; c < columns; c++) {
+        const size_t of = columns == 1 ? 1 : c;
+        const double p = f->train.p[i * C + of];
+        f->slope[i * columns + c] = (slope){p - ((size_t)f->train.rows.label[i] == of), p * (1 - p)};
+    }
+}
+
+static void find_slopes(fit *f) {
     for (size_t i = 0; i < f->train.rows.n; i++)
-        for (size_t c = 0; c < columns; c++) {
-            const size_t of = columns == 1 ? 1 : c;
-            const double p = f->train.p[i * C + of];
-            f->slope[i * columns + c] = (slope){p - ((size_t)f->train.rows.label[i] == of), p * (1 - p)};
-        }
+        if (has_targets(f->b)) f->slope[i] = (slope){f->train.sum[i] - f->train.rows.target[i], 1};
+        else find_class_slopes(f, i);
 }
 
 /* Returns 0 when no split helps. */
@@ -344,13 +364,23 @@ static int add_tree(fit *f) {
     return 1;
 }
 
-static void add_trees(fit *f) {
+/* The mean log-loss or squared error. */
+static double valid_loss(const fit *f) {
     const boost_rows valid = f->valid.rows;
-    const int32_t C = f->b->classes;
-    double least = metric_log_loss(f->valid.p, valid.label, valid.n, C);
+    double sum = 0;
+    if (!has_targets(f->b)) return metric_log_loss(f->valid.p, valid.label, valid.n, f->b->classes);
+    for (size_t i = 0; i < valid.n; i++) {
+        const double off = f->valid.sum[i] - valid.target[i];
+        sum += off * off;
+    }
+    return sum / (double)valid.n;
+}
+
+static void add_trees(fit *f) {
+    double least = valid_loss(f);
     int32_t kept = f->b->trees;
     while (f->b->trees < f->rule->trees && f->b->trees - kept < f->rule->patience && add_tree(f)) {
-        const double loss = metric_log_loss(f->valid.p, valid.label, valid.n, C);
+        const double loss = valid_loss(f);
         if (loss < least) least = loss, kept = f->b->trees;
     }
     f->b->trees = kept;
@@ -416,8 +446,9 @@ void boost_fit(boost *b, boost_rows train, boost_rows valid, const boost_rule *r
 }
 
 void boost_at(const boost *b, const mtan_real *x, double *logit) {
-    add_up(b, x, logit + (b->columns == 1)); /* one sum goes to the logit of class 1 */
-    if (b->columns == 1) logit[0] = 0;
+    const int32_t two = b->classes == 2; /* one sum, which goes to the logit of class 1 */
+    add_up(b, x, logit + two);
+    if (two) logit[0] = 0;
 }
 
 void boost_free(boost *b) {

@@ -7,7 +7,8 @@
  * thresholds, and the side that takes the rows without the number. Thresholds lie just below quantiles of the training
  * rows. A leaf moves its rows by `rate` of a Newton step. Each split is chosen among a few numbers that are drawn anew,
  * so that trees differ and their sum is steadier. Two classes share one sum, class 1 against class 0; of more classes
- * each has its own sum, and every leaf of a tree moves all of them. */
+ * each has its own sum, and every leaf of a tree moves all of them. Where a row has a number to predict in place of a
+ * class, half of the squared error takes the place of the log-loss, and the sum is the prediction. */
 #ifndef MTAN_TOOLS_BOOST_H
 #define MTAN_TOOLS_BOOST_H
 
@@ -18,20 +19,21 @@
 
 enum { BOOST_SPLITS = MTAN_LEAVES - 1 };
 
-/* x (n, numbers), NaN: missing; label (n) of 0 .. classes - 1. */
+/* x (n, numbers), NaN: missing; label (n) of 0 .. classes - 1; with `classes` 1 in the rule, target (n) in its place. */
 typedef struct boost_rows {
     const mtan_real *x;
     const int32_t *label;
     size_t n;
+    const double *target;
 } boost_rows;
 
 typedef struct boost boost;
 
 typedef struct boost_rule {
     size_t numbers;
-    int32_t classes;
-    int32_t trees;      /* at most; the fit keeps those up to the lowest validation log-loss */
-    int32_t patience;   /* early stopping: so many trees in a row without a lower validation log-loss */
+    int32_t classes;    /* 1: none, the rows have targets */
+    int32_t trees;      /* at most; the fit keeps those up to the lowest validation loss */
+    int32_t patience;   /* early stopping: so many trees in a row without a lower validation loss */
     int32_t thresholds; /* per number */
     size_t tried;       /* numbers that are tried for a split; more while none of them gives one */
     size_t least;       /* fewest rows of a leaf */
@@ -72,7 +74,7 @@ mtan_real boost_threshold(const double *ascending, size_t i);
 size_t boost_leaf(const boost *b, size_t tree, const mtan_real *x);
 /* Turns logits (n) into probabilities, in place. */
 void boost_softmax(double *x, size_t n);
-/* A row's sums as logits, (classes). */
+/* A row's sums as logits, (classes); of targets its prediction. */
 void boost_at(const boost *b, const mtan_real *x, double *logit);
 void boost_free(boost *b);
 

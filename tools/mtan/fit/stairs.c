@@ -7,6 +7,14 @@
 #include "../../data/memory.h"
 #include "../../data/percentile.h"
 #include "../measure/logistic.h"
+#include "../measure/ridge.h"
+
+/* A regression of either kind. */
+typedef struct line {
+    size_t features, columns;
+    const double *weight; /* (features + 1, columns); the constants come last */
+    const standards *standard;
+} line;
 
 /* Copies the numbers that are read into (rows, features). */
 static double *read_rows(boost_rows rows, const size_t *number, size_t features, size_t numbers) {
@@ -37,7 +45,7 @@ static void mean_steps(double mean[MTAN_LEAVES], const boost *b, boost_rows rows
     for (int32_t i = 0; i < MTAN_LEAVES; i++) mean[i] = count[i] > 0 ? mean[i] / count[i] : 0;
 }
 
-static void add_stairs(boost *b, const logistic *r, boost_rows rows, const double *x, size_t k, size_t number) {
+static void add_stairs(boost *b, const line *r, boost_rows rows, const double *x, size_t k, size_t number) {
     const size_t columns = r->columns, tree = (size_t)b->trees;
     double *sorted = tool_calloc(rows.n + 1, sizeof *sorted), mean[MTAN_LEAVES];
     size_t n = 0;
@@ -45,8 +53,8 @@ static void add_stairs(boost *b, const logistic *r, boost_rows rows, const doubl
         if (!isnan(x[i * r->features + k])) sorted[n++] = x[i * r->features + k];
     sort_ascending(sorted, n);
     if (n > 0 && sorted[0] < sorted[n - 1]) {
-        split_steps(b->split + tree * BOOST_SPLITS, sorted, n, number, r->standard.mean[k]);
-        mean_steps(mean, b, rows, x, &r->standard, k);
+        split_steps(b->split + tree * BOOST_SPLITS, sorted, n, number, r->standard->mean[k]);
+        mean_steps(mean, b, rows, x, r->standard, k);
         for (size_t i = 0; i < MTAN_LEAVES; i++)
             for (size_t c = 0; c < columns; c++)
                 b->height[(tree * MTAN_LEAVES + i) * columns + c] = mean[i] * r->weight[k * columns + c];
@@ -55,21 +63,42 @@ static void add_stairs(boost *b, const logistic *r, boost_rows rows, const doubl
     free(sorted);
 }
 
+/* Writes the line as trees: x (rows, features) are the rows of `number`, of which the steps are made. */
+static void write_stairs(boost *b, const line *r, boost_rows rows, const double *x, const size_t *number) {
+    for (size_t c = 0; c < r->columns; c++) b->start[c] = r->weight[r->features * r->columns + c];
+    for (size_t k = 0; k < r->features; k++) add_stairs(b, r, rows, x, k, number[k]);
+}
+
+static double class_stairs(boost *b, boost_rows train, const double *x, boost_rows valid, const double *y,
+                           const size_t *number, size_t features, double ridge) {
+    const logistic_rows rows = {x, train.label, train.n}, judges = {y, valid.label, valid.n};
+    logistic r;
+    if (isnan(ridge)) logistic_choose(&r, rows, judges, features, b->classes);
+    else logistic_fit(&r, rows, features, b->classes, ridge);
+    write_stairs(b, &(line){features, r.columns, r.weight, &r.standard}, train, x, number);
+    ridge = r.ridge;
+    return logistic_free(&r), ridge;
+}
+
+static double target_stairs(boost *b, boost_rows train, const double *x, boost_rows valid, const double *y,
+                            const size_t *number, size_t features, double ridge) {
+    const ridge_rows rows = {x, train.target, train.n}, judges = {y, valid.target, valid.n};
+    ridge_regression r;
+    if (isnan(ridge)) ridge_choose(&r, rows, judges, features);
+    else ridge_fit(&r, rows, features, ridge);
+    write_stairs(b, &(line){features, 1, r.weight, &r.standard}, train, x, number);
+    ridge = r.ridge;
+    return ridge_free(&r), ridge;
+}
+
 double stairs_fit(boost *b, boost_rows train, boost_rows valid, const uint8_t *reads, size_t numbers, int32_t classes,
                   double ridge) {
     size_t *number = tool_calloc(numbers + 1, sizeof *number), features = 0;
     for (size_t j = 0; j < numbers; j++)
         if (reads[j]) number[features++] = j;
     double *x = read_rows(train, number, features, numbers), *y = read_rows(valid, number, features, numbers);
-    const logistic_rows rows = {x, train.label, train.n}, judges = {y, valid.label, valid.n};
-    logistic r;
-    if (isnan(ridge)) logistic_choose(&r, rows, judges, features, classes);
-    else logistic_fit(&r, rows, features, classes, ridge);
     *b = boost_empty(numbers, classes, (int32_t)features);
-    for (size_t c = 0; c < r.columns; c++) b->start[c] = r.weight[features * r.columns + c];
-    for (size_t k = 0; k < features; k++) add_stairs(b, &r, train, x, k, number[k]);
-    ridge = r.ridge;
-    logistic_free(&r);
+    ridge = (classes == 1 ? target_stairs : class_stairs)(b, train, x, valid, y, number, features, ridge);
     free(number), free(x), free(y);
     return ridge;
 }

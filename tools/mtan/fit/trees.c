@@ -8,8 +8,10 @@
 
 #include "boost.h"
 #include "stairs.h"
+#include "widths.h"
 #include "../model/bounds.h"
 #include "../measure/metrics.h"
+#include "../measure/numbers.h"
 #include "../measure/predictions.h"
 #include "../measure/summaries.h"
 
@@ -36,23 +38,29 @@ static void read_numbers(const mtan_config *c, const mtan_record *record, mtan_r
     }
 }
 
-/* A row for each record that has a class. */
+static int has_number(const mtan_config *c) {
+    return c->task == MTAN_TASK_NUMBER;
+}
+
+/* A row for each record that has a class or a number. */
 static boost_rows rows_of(const mtan_config *c, const dataset *d, const int32_t *positions) {
     summary_row *rows = summary_rows(d, positions);
     const size_t n = arrlenu(rows), numbers = (size_t)numbers_of(c);
     mtan_real *x = tool_calloc(n * numbers + 1, sizeof *x), *room = tool_calloc(mtan_summaries_count(c), sizeof *room);
     int32_t *label = tool_calloc(n + 1, sizeof *label);
+    double *target = has_number(c) ? tool_calloc(n + 1, sizeof *target) : NULL;
     for (size_t i = 0; i < n; i++) {
         const mtan_record record = dataset_view(d, (size_t)rows[i].record);
         read_numbers(c, &record, x + i * numbers, room);
         label[i] = rows[i].label;
+        if (target) target[i] = (double)d->numbers[rows[i].place];
     }
     free(room), arrfree(rows);
-    return (boost_rows){x, label, n};
+    return (boost_rows){x, label, n, target};
 }
 
 static void rows_free(boost_rows r) {
-    free((void *)r.x), free((void *)r.label);
+    free((void *)r.x), free((void *)r.label), free((void *)r.target);
 }
 
 /* Resets the weights to the network alone, as at the start of a training. */
@@ -64,18 +72,26 @@ static void drop_trees(bundle *b) {
     memset(tensor(b, "rec.trees.height"), 0, leaves * (size_t)mtan_config_outputs(c) * sizeof(mtan_real));
 }
 
-/* The log-probabilities of the network and the logits of the trees, (rows, classes), with workspace for their
- * mixture. */
+/* What the network and the trees say of the validation rows, (n, classes), with workspace for their mixture: logits, or
+ * numbers. */
 typedef struct pair {
-    const predictions *of;
+    boost_rows rows;
+    int32_t classes; /* 1: numbers */
     double *network, *tree, *both;
 } pair;
 
+static double squared_error(const double *x, const double *y, size_t n) {
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) sum += (x[i] - y[i]) * (x[i] - y[i]);
+    return sum / (double)n;
+}
+
 static double loss_of(const pair *x, double network_share, double trees_share) {
-    const size_t C = (size_t)x->of->classes, n = x->of->rows * C;
+    const size_t C = (size_t)x->classes, n = x->rows.n * C;
     for (size_t i = 0; i < n; i++) x->both[i] = network_share * x->network[i] + trees_share * x->tree[i];
+    if (C == 1) return squared_error(x->both, x->rows.target, n);
     for (size_t i = 0; i < n; i += C) boost_softmax(x->both + i, C);
-    return metric_log_loss(x->both, x->of->label, x->of->rows, x->of->classes);
+    return metric_log_loss(x->both, x->rows.label, x->rows.n, x->classes);
 }
 
 /* A penalty on the mixture in addition to its loss, which draws it towards equal shares: otherwise a few validation
@@ -86,7 +102,7 @@ static double loss_of(const pair *x, double network_share, double trees_share) {
  * example 0.893 and 0.892. */
 static double doubt(const pair *x, double network_share, double trees_share) {
     const double records = 10, off = trees_share / (network_share + trees_share) - 0.5;
-    return records / (double)x->of->rows * off * off;
+    return records / (double)x->rows.n * off * off;
 }
 
 static void weigh(trees_fit *fit, const pair *x) {
@@ -107,26 +123,26 @@ static void write_split(mtan_real *to, const boost_split *from) {
     to[2] = from->threshold, to[3] = (mtan_real)from->side;
 }
 
-/* The heights of the first tree take up the initial sums. */
+/* The heights of the first tree take up the initial sums. Both ends of an interval move with its median. */
 static void write_trees(bundle *b, const boost *fitted, const trees_fit *fit) {
-    const size_t outputs = (size_t)fitted->classes, columns = (size_t)fitted->columns, trees = (size_t)fitted->trees;
+    const size_t outputs = (size_t)mtan_config_outputs(&b->model.config), trees = (size_t)fitted->trees;
+    const size_t columns = (size_t)fitted->columns, two = fitted->classes == 2; /* class 1 alone has a sum */
     mtan_real *splits = tensor(b, "rec.trees.split"), *height = tensor(b, "rec.trees.height");
     tensor(b, "rec.trees.share")[0] = (mtan_real)fit->network_share;
     for (size_t i = 0; i < trees * BOOST_SPLITS; i++) write_split(splits + SPLIT_REALS * i, &fitted->split[i]);
     for (size_t i = 0; i < trees * MTAN_LEAVES; i++)
-        for (size_t k = 0; k < columns; k++) {
-            const double start = i < MTAN_LEAVES ? fitted->start[k] : 0;
-            height[i * outputs + k + (columns == 1)] =
-                (mtan_real)(fit->trees_share * (fitted->height[i * columns + k] + start));
+        for (size_t k = two; k < outputs; k++) {
+            const size_t of = fitted->classes == 1 ? 0 : k - two;
+            const double start = i < MTAN_LEAVES ? fitted->start[of] : 0;
+            height[i * outputs + k] = (mtan_real)(fit->trees_share * (fitted->height[i * columns + of] + start));
         }
 }
 
-static pair pair_make(const predictions *p, const boost *fitted, boost_rows rows) {
-    const size_t C = (size_t)p->classes, n = p->rows * C;
-    const pair x = {p, tool_calloc(n + 1, sizeof(double)), tool_calloc(n + 1, sizeof(double)),
+static pair pair_make(const boost *fitted, boost_rows rows) {
+    const size_t C = (size_t)fitted->classes, n = rows.n * C;
+    const pair x = {rows, fitted->classes, tool_calloc(n + 1, sizeof(double)), tool_calloc(n + 1, sizeof(double)),
                     tool_calloc(n + 1, sizeof(double))};
-    for (size_t i = 0; i < n; i++) x.network[i] = log(fmax(p->p[i], 1e-15));
-    for (size_t i = 0; i < p->rows; i++) boost_at(fitted, rows.x + i * fitted->numbers, x.tree + i * C);
+    for (size_t i = 0; i < rows.n; i++) boost_at(fitted, rows.x + i * fitted->numbers, x.tree + i * C);
     return x;
 }
 
@@ -134,20 +150,52 @@ static void pair_free(pair *x) {
     free(x->network), free(x->tree), free(x->both);
 }
 
-/* rows: of the records at the positions that have a class. */
-static int compare(bundle *b, const dataset *d, const int32_t *positions, boost_rows rows, const boost *fitted,
-                   int32_t threads, trees_fit *fit, char *error) {
+/* The network's log-probabilities, or numbers, of the labelled records at the positions. 0: a record failed. */
+static int ask_classes(pair *x, runner *run, const dataset *d, const int32_t *positions) {
     predictions p;
+    if (!predictions_make(&p, run, d, positions, 0, 0)) return 0;
+    predictions_drop_unlabelled(&p);
+    for (size_t i = 0; i < p.rows * (size_t)p.classes; i++) x->network[i] = log(fmax(p.p[i], 1e-15));
+    return predictions_free(&p), 1;
+}
+
+static int ask_number(pair *x, runner *run, const dataset *d, const int32_t *positions) {
+    number_predictions p;
+    if (!numbers_make(&p, run, d, NULL, positions)) return 0;
+    for (size_t i = 0; i < p.rows; i++) x->network[i] = numbers_middle(&p, i);
+    return numbers_free(&p), 1;
+}
+
+/* rows: of the labelled records at the positions. */
+static int compare(runner *run, const dataset *d, const int32_t *positions, boost_rows rows, const boost *fitted,
+                   trees_fit *fit) {
+    pair x = pair_make(fitted, rows);
+    const int good = (fitted->classes == 1 ? ask_number : ask_classes)(&x, run, d, positions);
+    if (good) weigh(fit, &x);
+    pair_free(&x);
+    return good;
+}
+
+/* Trees move the intervals of a number, and the network's share scales them: they get the width that validation asks
+ * for once more. */
+static int widen(bundle *b, runner *run, const dataset *d, const int32_t *positions) {
+    const mtan_config *c = &b->model.config;
+    number_predictions p;
+    if (!has_number(c) || mtan_config_outputs(c) == 1) return 1;
+    if (!numbers_make(&p, run, d, NULL, positions)) return 0;
+    width_apply(c, b->weights, width_factor(&p, c->interval));
+    return numbers_free(&p), 1;
+}
+
+/* Weighs the trees against the network and writes them to it. 0 with error set. */
+static int join(bundle *b, const dataset *d, const int32_t *positions, boost_rows rows, const boost *fitted,
+                int32_t threads, trees_fit *fit, char *error) {
+    const mtan_bounds bounds = model_bounds(&b->model.config, d);
     runner run;
-    int good = runner_start(&run, &b->model, model_bounds(&b->model.config, d), threads, error);
-    if (good && !(good = predictions_make(&p, &run, d, positions, 0, 0)))
-        snprintf(error, 512, "%.400s", mtan_status_message(run.status));
-    if (good) {
-        predictions_drop_unlabelled(&p);
-        pair x = pair_make(&p, fitted, rows);
-        weigh(fit, &x);
-        pair_free(&x), predictions_free(&p);
-    }
+    if (!runner_start(&run, &b->model, bounds, threads, error)) return 0;
+    int good = compare(&run, d, positions, rows, fitted, fit);
+    if (good) write_trees(b, fitted, fit), good = widen(b, &run, d, positions);
+    if (!good) snprintf(error, 512, "%.400s", mtan_status_message(run.status));
     runner_stop(&run);
     return good;
 }
@@ -202,14 +250,13 @@ int trees_add(bundle *b, const dataset *d, const split *s, int64_t seed, int32_t
     if (regression) fit_both(&fitted, c, train, valid, rule, rule.trees, fit);
     else boost_fit(&fitted, train, valid, &rule);
     fit->count = fitted.trees;
-    if (fitted.trees > 0) good = compare(b, d, s->part[SPLIT_VALID], valid, &fitted, threads, fit, error);
-    if (fitted.trees > 0 && good) write_trees(b, &fitted, fit);
+    if (fitted.trees > 0) good = join(b, d, s->part[SPLIT_VALID], valid, &fitted, threads, fit, error);
     boost_free(&fitted);
     rows_free(train), rows_free(valid);
     return good;
 }
 
-/* The fit validates on its own training rows: their log-loss falls with every tree, so that it keeps all of them. */
+/* The fit validates on its own training rows: their loss falls with every tree, so that it keeps all of them. */
 void trees_refit(bundle *b, const dataset *d, const int32_t *positions, int64_t seed, const trees_fit *fit) {
     const mtan_config *c = &b->model.config;
     if (fit->count == 0) return;

@@ -7,7 +7,8 @@
 #include "../../data/split.h"
 #include "../model/bundle.h"
 
-/* Log-losses on the validation records: of the network, of the trees, and of both with the shares that minimise it. */
+/* Losses on the validation records, the log-loss or the squared error in the model's unit: of the network, of the trees,
+ * and of both with the shares that minimise it. */
 typedef struct trees_fit {
     double network, trees, together;
     double network_share, trees_share;

@@ -23,13 +23,14 @@ enum {
     NO_NUMBER = 1 << 11,
     TWO = 1 << 12,
     COLUMNS = 1 << 13, /* numbers that trees can split by */
-    TREES = 1 << 14
+    TREES = 1 << 14,
+    ONE = 1 << 15 /* one class or number, not several labels */
 };
-#define BY_DATA (CLASSES | NUMBER | NO_NUMBER | TWO | COLUMNS | TREES)
-#define OF_LABELS (CLASSES | NUMBER | NO_NUMBER | TWO) /* the same for all trials of a search */
+#define BY_DATA (CLASSES | NUMBER | NO_NUMBER | ONE | TWO | COLUMNS | TREES)
+#define OF_LABELS (CLASSES | NUMBER | NO_NUMBER | ONE | TWO) /* the same for all trials of a search */
 
 /* What is said where a fact is missing: after the model's name, or before what the labels are, or alone. */
-enum { AFTER_MODEL = MTAN | LATENT | DECODER, BEFORE_LABELS = CLASSES | NUMBER | NO_NUMBER };
+enum { AFTER_MODEL = MTAN | LATENT | DECODER, BEFORE_LABELS = CLASSES | NUMBER | NO_NUMBER | ONE };
 static const struct {
     unsigned fact;
     const char *missing;
@@ -46,6 +47,7 @@ static const struct {
     {CLASSES, "it is for classes, and the labels are "},
     {NUMBER, "it needs a number to predict, and the labels are "},
     {NO_NUMBER, "it is for classes or several labels, and the labels are "},
+    {ONE, "it is for classes and numbers, and the labels are "},
     {TWO, "it is for two classes, and the data has more"},
     {COLUMNS, "trees split by summaries or static columns: --summaries must be 1 or more, or --static given"},
     {TREES, "there are no trees: --trees is 0"},
@@ -80,7 +82,7 @@ static const need needs[] = {
     {"values", MTAN | ATTENTION, "plain", NULL},
     {"bins", MTAN | BINS, NULL, NULL},
     {"summaries", MTAN | LABELS | RECORDS, "0", NULL},
-    {"trees", MTAN | LABELS | RECORDS | CLASSES | COLUMNS, "0", NULL},
+    {"trees", MTAN | LABELS | RECORDS | ONE | COLUMNS, "0", NULL},
     {"embed-base", FIXED, NULL, NULL},
     {"embed-scale", FIXED, NULL, NULL},
     {"dropout", LABELS, "0", NULL},
@@ -88,7 +90,7 @@ static const need needs[] = {
     {"interval", LABELS | NUMBER, "0", NULL},
     {"positive", LABELS | CLASSES | TWO, NULL, NULL},
     {"select", NO_NUMBER, NULL, "auc"},
-    {"refit", CLASSES | TREES, NULL, "trees"},
+    {"refit", ONE | TREES, NULL, "trees"},
 };
 enum { NEEDS = sizeof needs / sizeof needs[0] };
 
@@ -114,6 +116,7 @@ static unsigned data_facts(const plan *p) {
     if (c->task == MTAN_TASK_CLASSES) has |= CLASSES;
     if (c->task == MTAN_TASK_NUMBER) has |= NUMBER;
     else has |= NO_NUMBER;
+    if (c->task != MTAN_TASK_LABELS) has |= ONE;
     if (c->classes == 2) has |= TWO;
     if (c->summaries > 0 || c->statics > 0) has |= COLUMNS;
     if (plan_has_trees(p)) has |= TREES;

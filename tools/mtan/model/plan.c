@@ -555,7 +555,7 @@ double plan_rate(const plan *p, int64_t step, int64_t steps) {
 }
 
 int plan_has_trees(const plan *p) {
-    return p->config.trees > 0 && p->config.task == MTAN_TASK_CLASSES;
+    return p->config.trees > 0 && p->config.task != MTAN_TASK_LABELS;
 }
 
 /* The settings that follow from the data. */
@@ -566,7 +566,7 @@ static void fit_config(plan *p, const dataset *d) {
     if (!p->config.summaries && p->config.statics == 0 && !p->goal.trees)
         p->config.trees = 0; /* a preset's have nothing to split by */
     if (p->config.classify == MTAN_CLASSIFY_NONE) return;
-    if (d->task != MTAN_TASK_CLASSES) p->config.trees = 0; /* trees are for classes */
+    if (d->task == MTAN_TASK_LABELS) p->config.trees = 0;
     p->config.task = d->task;
     p->config.classes = (int32_t)arrlenu(d->classes);
 }
