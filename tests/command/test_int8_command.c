@@ -1,5 +1,6 @@
 /* int8 models as people meet them: what quantize says, how compare and inspect see the file, the C header with int8 arrays. */
 #define _POSIX_C_SOURCE 200809L
+#include <float.h>
 #include <greatest.h>
 #include <math.h>
 #include <stdio.h>
@@ -218,6 +219,65 @@ TEST weights_that_do_not_fit_are_refused(void) {
     PASS();
 }
 
+/* ---- trees ---- */
+
+/* Channel b is measured in records of class 1 alone, and its values say nothing: trees must split by "known or not". */
+static void write_rare_channel(void) {
+    uint32_t random = 1;
+    char line[64];
+    command_write("d.csv", "record,time,channel,value\n"), command_write("l.csv", "record,label\n");
+    for (int r = 0; r < 60; r++) {
+        for (int k = 0; k < 8; k++) {
+            random = random * 1664525u + 1013904223u;
+            snprintf(line, sizeof line, "r%d,%d,%s,%g\n", r, k, r % 2 && k % 2 ? "b" : "a", (random >> 16) / 65536.0);
+            command_append("d.csv", line);
+        }
+        snprintf(line, sizeof line, "r%d,%d\n", r, r % 2);
+        command_append("l.csv", line);
+    }
+}
+
+/* Has a split of the trees this threshold? */
+static int has_threshold(const bundle *b, double threshold) {
+    mtan_tensor_view view;
+    int found = 0;
+    if (mtan_file_tensor(&b->file, "rec.trees.split", &view) != MTAN_OK) return 0;
+    double *x = tool_calloc(view.count, sizeof *x);
+    int ok = mtan_view_read_f64(&view, x, view.count) == MTAN_OK;
+    for (size_t k = 2; ok && k < view.count; k += 4) found += fabs(x[k] - threshold) <= 0;
+    free(x);
+    return found > 0;
+}
+
+static int same_tensor(const bundle *a, const bundle *b, const char *name) {
+    mtan_tensor_view x, y;
+    return mtan_file_tensor(&a->file, name, &x) == MTAN_OK && mtan_file_tensor(&b->file, name, &y) == MTAN_OK &&
+           x.count == y.count && x.dtype == y.dtype && x.bytes == y.bytes && memcmp(x.data, y.data, x.bytes) == 0;
+}
+
+/* A split by "known or not" has the largest float as its threshold. Trees stay reals, so every type keeps it. */
+TEST trees_stay_as_they_are(const char *type) {
+    char line[160], error[512];
+    bundle a, b;
+    if (sizeof(mtan_real) != sizeof(float)) SKIPm("the file is of doubles");
+    write_rare_channel();
+    ASSERT_EQ_FMT(DONE,
+                  command_run("train own --model enc --data @/d.csv --labels @/l.csv --enc-hidden 8 --embed 8 "
+                              "--ref-points 4 --head-hidden 8 --quiet --threads 1 --epochs 2 --trees 20 --out @/run"),
+                  "%d");
+    snprintf(line, sizeof line, "quantize " FLOAT " @/q --type %s --data @/d.csv --labels @/l.csv", type);
+    ASSERT_EQ_FMT(DONE, command_run(line), "%d");
+    ASSERT(bundle_read(&a, command_path("run/best.safetensors"), error) && bundle_read(&b, command_path("q"), error));
+    ASSERT(has_threshold(&a, FLT_MAX));
+    ASSERT(same_tensor(&a, &b, "rec.trees.share") && same_tensor(&a, &b, "rec.trees.split") &&
+           same_tensor(&a, &b, "rec.trees.height"));
+    bundle_free(&a), bundle_free(&b);
+    ASSERT_EQ_FMT(DONE, command_run("selftest @/q"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run("export @/q --c -o @/model.h"), "%d");
+    ASSERT(command_says("model.h", "3.4028234"));
+    PASS();
+}
+
 /* ---- other models ---- */
 
 TEST given_points_stay(void) {
@@ -281,6 +341,12 @@ SUITE(int8_command_suite) {
     RUN_TEST(int8_curves_are_exported_as_reals);
     RUN_TEST(numbers_of_16_bits_are_rounded);
     RUN_TEST(weights_that_do_not_fit_are_refused);
+    greatest_set_test_suffix("int8");
+    RUN_TESTp(trees_stay_as_they_are, "int8");
+    greatest_set_test_suffix("f16");
+    RUN_TESTp(trees_stay_as_they_are, "f16");
+    greatest_set_test_suffix("bf16");
+    RUN_TESTp(trees_stay_as_they_are, "bf16");
     RUN_TEST(given_points_stay);
     RUN_TEST(int8_of_int8_is_the_same);
     RUN_TEST(curves_and_many_classes_are_measured);

@@ -3,6 +3,7 @@
  * Vectors and matrices of one column stay as they are: they are 3 % of a model, and include the frequencies of the time
  * embedding. The smaller file keeps all metadata but cannot be trained further: the optimiser's state is left out. */
 #define MTAN_INTERNALS
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +45,7 @@ static uint16_t f16_of(float x) {
 
 /* The largest magnitude of the type: a larger weight would become infinite. */
 static double largest_of(mtan_dtype dtype) {
-    return dtype == MTAN_DTYPE_F16 ? 65504 : 3e38;
+    return dtype == MTAN_DTYPE_F16 ? 65504 : dtype == MTAN_DTYPE_F32 ? (double)FLT_MAX : 3e38;
 }
 
 /* ---- the file ---- */
@@ -106,18 +107,26 @@ static void add_real(smaller *s, const char *name, const mtan_param *p, const mt
     add_entry(s, add_name(s, name, ""), MTAN_DTYPE_F32, p, out);
 }
 
+/* The type in which a parameter is kept. Trees have one column: they split by thresholds that must not be rounded, and
+ * "known or not" is a threshold of FLT_MAX, which only a float holds. */
+static mtan_dtype kept_in(const mtan_param *p, mtan_dtype dtype) {
+    return p->rank != 2 || p->cols == 1 ? MTAN_DTYPE_F32 : dtype;
+}
+
 /* Returns 0 with a message printed if the type cannot hold a weight. */
 static int add_tensors(smaller *s, const mtan_model *model, mtan_dtype dtype) {
     for (int32_t i = 0; i < mtan_param_count(&model->config); i++) {
         const mtan_real *w = model->weights + model->offset[i];
+        mtan_dtype kept;
         mtan_param p;
         mtan_param_at(&model->config, i, &p);
+        kept = kept_in(&p, dtype);
         for (size_t k = 0; k < (size_t)p.rows * (size_t)p.cols; k++)
-            if (!(fabs((double)w[k]) <= largest_of(dtype)))
+            if (!(fabs((double)w[k]) <= largest_of(kept)))
                 return complain("%s: the weight %g cannot be kept in this type", p.name, (double)w[k]), 0;
-        if (p.rank != 2 || p.cols == 1) add_real(s, p.name, &p, w);
-        else if (dtype == MTAN_DTYPE_I8) add_int8(s, &p, w);
-        else add_half(s, &p, w, dtype);
+        if (kept == MTAN_DTYPE_F32) add_real(s, p.name, &p, w);
+        else if (kept == MTAN_DTYPE_I8) add_int8(s, &p, w);
+        else add_half(s, &p, w, kept);
     }
     if (model->config.reference == MTAN_REF_GIVEN) {
         mtan_param points;
