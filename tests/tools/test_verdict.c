@@ -71,7 +71,18 @@ static const char *calibrated(char *text, int64_t count, double slope, double sh
         const double p = (k + 0.5) / METRIC_BINS;
         bins[k] = (metric_bin){p, 0.5 + slope * (p - 0.5) + shift, count};
     }
-    return verdict_calibration(text, bins, two);
+    return verdict_calibration(text, bins, two, NULL, NULL);
+}
+
+/* The bins agree; the recalibration has this slope and this intercept, 0.2 of the slope and 0.3 to either side. */
+static const char *recalibrated(char *text, double slope, double intercept) {
+    const double fit[2][3] = {{slope, slope - 0.2, slope + 0.2}, {intercept, intercept - 0.3, intercept + 0.3}};
+    metric_bin bins[METRIC_BINS];
+    for (int k = 0; k < METRIC_BINS; k++) {
+        const double p = (k + 0.5) / METRIC_BINS;
+        bins[k] = (metric_bin){p, p, 100};
+    }
+    return verdict_calibration(text, bins, 1, fit[0], fit[1]);
 }
 
 TEST calibration_is_judged(void) {
@@ -83,6 +94,25 @@ TEST calibration_is_judged(void) {
     ASSERT(says(calibrated(text, 100, 1.5, 0, 1), "too cautious"));
     ASSERT(says(calibrated(text, 1, 1, -0.1, 1), "agree with what happened")); /* 15 rows prove nothing */
     ASSERT_STR_EQ("", calibrated(text, 0, 1, 0, 1));
+    PASS();
+}
+
+/* The page prints slope and intercept with their intervals, which the sentence must not contradict. */
+TEST calibration_is_judged_by_its_fit(void) {
+    const double one[3] = {1, 0.8, 1.2}, zero[3] = {0, -0.2, 0.2}, none[3] = {NAN, NAN, NAN};
+    char text[VERDICT_BYTES];
+    metric_bin cautious[METRIC_BINS];
+    ASSERT(says(recalibrated(text, 1.1, 0.2), "agree with what happened"));
+    ASSERT(says(recalibrated(text, 1.79, 1.53), "too cautious"));
+    ASSERT(says(recalibrated(text, 0.6, 0), "too extreme"));
+    ASSERT(says(recalibrated(text, 1, 0.5), "too low: where the model says 50 %, 62 % were of class 1"));
+    ASSERT(says(recalibrated(text, 1, -0.5), "too high: where the model says 50 %, 38 % were of class 1"));
+    for (int k = 0; k < METRIC_BINS; k++) {
+        const double p = (k + 0.5) / METRIC_BINS;
+        cautious[k] = (metric_bin){p, 0.5 + 1.5 * (p - 0.5), 100};
+    }
+    ASSERT(says(verdict_calibration(text, cautious, 1, one, zero), "agree with what happened")); /* as the fit says */
+    ASSERT(says(verdict_calibration(text, cautious, 1, none, none), "too cautious"));
     PASS();
 }
 
@@ -177,6 +207,7 @@ SUITE(verdict_suite) {
     RUN_TEST(learning_knows_the_direction_and_gaps);
     RUN_TEST(ranking_is_judged_by_its_interval);
     RUN_TEST(calibration_is_judged);
+    RUN_TEST(calibration_is_judged_by_its_fit);
     RUN_TEST(numbers_are_judged);
     RUN_TEST(curves_are_compared_with_straight_lines);
     RUN_TEST(errors_are_compared_with_straight_lines);

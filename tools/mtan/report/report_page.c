@@ -297,6 +297,8 @@ static const char *said_class(const report_data *r, int32_t class, char text[48]
 static void calibration_plot(FILE *out, const report_data *r) {
     const int strip = 48, apart = 16; /* the histogram below */
     const int two = r->classes == 2;
+    const double mirrored[3] = {-r->intercept[0], -r->intercept[2], -r->intercept[1]};
+    const double *intercept = r->positive == 0 ? mirrored : r->intercept; /* of class 1 */
     metric_bin bins[METRIC_BINS];
     char text[VERDICT_BYTES], class[48], share[64], probability[80];
     frame f, below;
@@ -306,7 +308,7 @@ static void calibration_plot(FILE *out, const report_data *r) {
     metric_bins(bins, r->p, r->label, r->rows, r->classes, two ? 1 : -1);
     page_caption(out, "Calibration", NULL);
     page_words(out, "error", metric_calibration(r->p, r->label, r->rows, r->classes));
-    page_verdict(out, verdict_calibration(text, bins, two));
+    page_verdict(out, verdict_calibration(text, bins, two, two ? r->slope : NULL, two ? intercept : NULL));
     f = page_frame(out, WIDTH, "Observed frequency by predicted probability, with the number of rows");
     below = f;
     f.height -= strip + apart;

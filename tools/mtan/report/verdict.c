@@ -138,18 +138,38 @@ static balance balance_of(const metric_bin *bins) {
     return b;
 }
 
-const char *verdict_calibration(char *text, const metric_bin bins[METRIC_BINS], int two) {
+static int is_known(const double fitted[3]) {
+    return fitted && fitted[1] <= fitted[2];
+}
+
+/* 1: the interval lies above x, -1: below it, 0: around it, or it is not known. */
+static int beyond(const double fitted[3], double x) {
+    return !is_known(fitted) ? 0 : fitted[1] > x ? 1 : fitted[2] < x ? -1 : 0;
+}
+
+/* 1: too cautious, -1: too extreme. The page prints the slope and its interval, so where they are known they decide: a
+ * sentence from the bins could contradict them. */
+static int caution(const balance *b, double doubt, int two, const double slope[3]) {
+    if (is_known(slope)) return beyond(slope, 1);
+    return !two || fabs(b->extreme) <= doubt ? 0 : b->extreme > 0 ? -1 : 1;
+}
+
+const char *verdict_calibration(char *text, const metric_bin bins[METRIC_BINS], int two, const double slope[3],
+                                const double intercept[3]) {
     const balance b = balance_of(bins);
     const double off = b.said - b.happened, doubt = 2 * sqrt(b.variance);
+    const int surer = caution(&b, doubt, two, slope), shift = beyond(intercept, 0);
     *text = 0;
     if (!(b.n > 0) || !isfinite(off) || !isfinite(doubt)) return text;
     if (fabs(off) > doubt)
         snprintf(text, VERDICT_BYTES, "Probabilities are too %s: %.0f %% on average, and %.0f %% %s.",
                  off > 0 ? "high" : "low", percent(b.said / b.n), percent(b.happened / b.n),
                  two ? "were of class 1" : "were right");
-    else if (two && fabs(b.extreme) > doubt)
-        say(text, b.extreme > 0 ? "Probabilities are too extreme: the model is surer than it should be."
-                                : "Probabilities are too cautious: the model could be surer.");
+    else if (surer < 0) say(text, "Probabilities are too extreme: the model is surer than it should be.");
+    else if (surer > 0) say(text, "Probabilities are too cautious: the model could be surer.");
+    else if (shift)
+        snprintf(text, VERDICT_BYTES, "Probabilities are too %s: where the model says 50 %%, %.0f %% were of class 1.",
+                 shift > 0 ? "low" : "high", percent(1 / (1 + exp(-intercept[0]))));
     else say(text, "Probabilities agree with what happened, as far as these rows can tell.");
     return text;
 }

@@ -18,8 +18,11 @@ const char *verdict_learning(char *text, const double *epoch, const double *trai
 const char *verdict_ranking(char *text, double auc, double low, double high);
 /* Average precision compared with the share of class 1, which is the average precision of guessing. */
 const char *verdict_precision(char *text, double average, double share);
-/* two: the bins are of the probability of class 1; else of the largest probability. Rows count as independent. */
-const char *verdict_calibration(char *text, const metric_bin bins[METRIC_BINS], int two);
+/* two: the bins are of the probability of class 1; else of the largest probability. Rows count as independent. slope
+ * and intercept are those of the logistic recalibration of class 1: value, and the ends of the interval. NULL, or ends
+ * that are NaN: not known. */
+const char *verdict_calibration(char *text, const metric_bin bins[METRIC_BINS], int two, const double slope[3],
+                                const double intercept[3]);
 /* For a number: verdict_coverage compares the share of numbers inside their intervals with the promised share;
  * verdict_explained, for models without intervals, gives the share of the variance. verdict_residuals tells whether
  * predictions are biased, too extreme or too cautious. */
