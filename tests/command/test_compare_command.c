@@ -225,6 +225,26 @@ TEST other_channels_are_refused(void) {
     PASS();
 }
 
+#define CURVES                                                                                                         \
+    "train own --model interp --data @/events.csv --enc-hidden 4 --embed 4 --ref-points 4 --latent 2 --epochs 1 "      \
+    "--quiet "
+
+/* A forecast holds out the end of a record, other models hold out times in between. */
+TEST other_points_are_refused(void) {
+    ASSERT_EQ_FMT(DONE, command_run(CURVES "--out @/between"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run(CURVES "--forecast 3 --out @/three"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run(CURVES "--forecast 2.5 --seed 1 --out @/less"), "%d");
+    ASSERT(command_refused("compare @/between/best.safetensors @/three/best.safetensors --data @/events.csv",
+                           "the first model interpolates and the second forecasts 3: they are not measured at the same "
+                           "points"));
+    ASSERT(command_refused("compare @/three/best.safetensors @/less/best.safetensors --data @/events.csv",
+                           "the first model forecasts 3 and the second forecasts 2.5: they are not"));
+    ASSERT_EQ_FMT(DONE, command_run(CURVES "--forecast 3 --seed 1 --out @/again"), "%d");
+    ASSERT_EQ_FMT(BAD_RESULT,
+                  command_run("compare @/three/best.safetensors @/again/best.safetensors --data @/events.csv"), "%d");
+    PASS();
+}
+
 TEST a_checkpoint_has_other_metadata(void) {
     command_tiny("m", TINY_ENC, "", 1, NULL, 0);
     ASSERT_EQ_FMT(DONE, command_run("convert @/m @/m.pt"), "%d");
@@ -249,5 +269,6 @@ SUITE(compare_command_suite) {
     RUN_TEST(what_cannot_be_compared_is_refused);
     RUN_TEST(other_splits_are_refused);
     RUN_TEST(other_channels_are_refused);
+    RUN_TEST(other_points_are_refused);
     RUN_TEST(a_checkpoint_has_other_metadata);
 }

@@ -378,6 +378,21 @@ static void free_errors(unseen_errors *e) {
     free(e->unit), free(e->sum), free(e->points);
 }
 
+static const char *asked(char text[48], const source *s) {
+    if (s->forecast > 0) snprintf(text, 48, "forecasts %g", s->forecast);
+    return s->forecast > 0 ? text : "interpolates";
+}
+
+/* The share of shown times is that of A for both models, but a forecast is asked for the end of a record. */
+static int asked_alike(const source *a, const source *b) {
+    char first[48], second[48];
+    if (!(fabs(a->forecast - b->forecast) > 0)) return 1;
+    return complain(
+               "the first model %s and the second %s: they are not measured at the same points, nothing to compare",
+               asked(first, a), asked(second, b)),
+           0;
+}
+
 static int compare_errors(outcome *result, const options *o, session *a, session *b) {
     const size_t n = arrlenu(a->positions);
     unseen_errors of_a, of_b;
@@ -386,6 +401,7 @@ static int compare_errors(outcome *result, const options *o, session *a, session
     memset(&of_b, 0, sizeof of_b);
     if (a->bundle.model.config.channels != b->bundle.model.config.channels)
         return complain("the two models do not have the same channels: nothing to compare"), 0;
+    if (!asked_alike(&a->source, &b->source)) return 0;
     if (find_errors(&of_a, a, a, o) && find_errors(&of_b, b, a, o)) {
         memset(&x, 0, sizeof x);
         x.n = n, x.points = of_a.points, x.squared_sum[0] = of_a.sum, x.squared_sum[1] = of_b.sum;
