@@ -15,7 +15,6 @@
 #include "../measure/predictions.h"
 #include "pretrain.h"
 #include "../model/solver_room.h"
-#include "widths.h"
 #include "../../data/generators.h"
 
 enum { DRAW_THIN = 1, DRAW_SHARE = 2, DRAW_TIMES = 3, DRAW_ORDER = 4, DRAW_HOOK = 5 };
@@ -362,15 +361,20 @@ static int validate_classes(training *t, epoch_result *result) {
     return 1;
 }
 
-/* In the model's units, which are standard deviations of the training records. */
+/* In the model's units, which are standard deviations of the training records. The RMSE is that of the model as it is
+ * saved, the loss that of the weights as they are trained. */
 static int validate_numbers(training *t, epoch_result *result) {
     number_predictions p;
     number_query q = {&p, NUMBER_RMSE, NULL, NULL};
-    if (!numbers_make(&p, &t->run, t->data, NULL, t->split->part[SPLIT_VALID])) return 0;
+    double *middle;
+    if (!numbers_make_unsorted(&p, &t->run, t->data, t->split->part[SPLIT_VALID])) return 0;
+    t->width = width_find(&p, t->plan->config.interval);
+    q.instead = middle = width_middles(&p, t->width);
+    numbers_sort(&p);
     result->val_points = p.rows;
     result->val_metric = number_drawn(&q, NULL, p.rows);
     result->val_loss = result->val_selected = numbers_loss(&p, t->plan->config.interval);
-    t->width = width_factor(&p, t->plan->config.interval);
+    free(middle);
     numbers_free(&p);
     return 1;
 }
@@ -454,7 +458,7 @@ static int change_kept(training *t, size_t bytes) {
 int training_widen(training *t, mtan_real **before) {
     const size_t count = mtan_weights_count(&t->kept.config), bytes = count * sizeof **before;
     *before = NULL;
-    if (!(fabs(t->width - 1) > 0) || !(t->width > 0)) return 1;
+    if (!width_changes(t->width)) return 1;
     *before = tool_realloc(NULL, bytes);
     memcpy(*before, kept_weights(t), bytes);
     width_apply(&t->kept.config, kept_weights(t), t->width);

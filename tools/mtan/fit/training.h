@@ -7,6 +7,7 @@
 #include "../../baselines/arrange.h"
 #include "../model/plan.h"
 #include "../model/runner.h"
+#include "widths.h"
 
 /* The result of one epoch. NaN where a number does not exist. */
 typedef struct epoch_result {
@@ -49,8 +50,7 @@ typedef struct training {
     double sum[5];        /* over this epoch's batches: loss, recon, ce, kl, gradient norm, each times its records */
     double train_seconds; /* of this epoch; not in checkpoints, so that equal trainings write equal bytes */
     mtan_real *bands;     /* (D) factors on learned deviations, from the last validation (bands.h); or NULL */
-    /* width: the factor on a number's intervals, from the last validation (widths.h); 0 or 1: they stay as they are */
-    double width;
+    width_change width;   /* of a number's intervals, from the last validation */
     int32_t best_epoch, since_best; /* best_epoch 0: none yet */
     double best;                    /* the smallest selection value: loss, MSE, or minus AUC; SELECT_LAST: the newest */
     double first_loss;
@@ -83,7 +83,7 @@ int training_finished(const training *t);       /* all epochs done, or `patience
 
 /* Copies weights and moments back from a device; call it before anything reads or writes them. 0: the device failed. */
 int training_fetch(training *t);
-/* The model that is saved as the best has its intervals scaled by `width`. training_widen scales `kept` and `run` and
+/* The model that is saved as the best has its intervals changed by `width`. training_widen changes `kept` and `run` and
  * hands the previous weights to the caller in *before, NULL where nothing changes; training_narrow restores and frees
  * them. 0: the device failed. */
 int training_widen(training *t, mtan_real **before);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../../data/memory.h"
+#include "../../data/percentile.h"
 
 static size_t rows_of(const dataset *d, int32_t position, int per_time) {
     const dataset_record *r = &d->records[position];
@@ -34,7 +35,8 @@ static void keep_known(number_predictions *p, const dataset *d, const prep *unit
     }
 }
 
-int numbers_make(number_predictions *p, runner *run, const dataset *d, const prep *units, const int32_t *positions) {
+static int make(number_predictions *p, runner *run, const dataset *d, const prep *units, const int32_t *positions,
+                int sorted) {
     const size_t n = arrlenu(positions);
     const int per_time = run->model->config.classify == MTAN_CLASSIFY_TIME;
     mtan_record *records = tool_calloc(n, sizeof *records);
@@ -49,11 +51,23 @@ int numbers_make(number_predictions *p, runner *run, const dataset *d, const pre
     p->p = tool_calloc(row0[n] * (size_t)p->outputs, sizeof *p->p);
     p->y = tool_calloc(row0[n] * arrlenu(d->classes), sizeof *p->y);
     p->record = tool_calloc(row0[n], sizeof *p->record), p->place = tool_calloc(row0[n], sizeof *p->place);
-    good = runner_classify(run, records, n, row0, p->p, NULL);
+    good = runner_classify(run, records, n, row0, sorted ? p->p : NULL, sorted ? NULL : p->p);
     if (good) keep_known(p, d, units, positions, row0);
     else numbers_free(p);
     free(row0), free(records);
     return good;
+}
+
+int numbers_make(number_predictions *p, runner *run, const dataset *d, const prep *units, const int32_t *positions) {
+    return make(p, run, d, units, positions, 1);
+}
+
+int numbers_make_unsorted(number_predictions *p, runner *run, const dataset *d, const int32_t *positions) {
+    return make(p, run, d, NULL, positions, 0);
+}
+
+void numbers_sort(number_predictions *p) {
+    for (size_t i = 0; p->outputs == 3 && i < p->rows; i++) sort_ascending(p->p + 3 * i, 3);
 }
 
 double numbers_middle(const number_predictions *p, size_t row) {

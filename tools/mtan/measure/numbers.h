@@ -18,6 +18,10 @@ typedef struct number_predictions {
 
 /* In the data's units, or with units NULL in the model's. 1, or 0 with run->status and run->failed set. */
 int numbers_make(number_predictions *p, runner *run, const dataset *d, const prep *units, const int32_t *positions);
+/* The same of a number in the model's units, with low, median and high as the net gives them: they may cross.
+ * numbers_sort makes them what a predictor gives. */
+int numbers_make_unsorted(number_predictions *p, runner *run, const dataset *d, const int32_t *positions);
+void numbers_sort(number_predictions *p);
 double numbers_raw(const prep *units, double x);                /* to the data's unit; NULL: as it is */
 double numbers_middle(const number_predictions *p, size_t row); /* the prediction, or the median of its interval */
 /* The mean training loss: squared errors, or with an interval pinball losses. */

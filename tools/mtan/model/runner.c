@@ -234,8 +234,11 @@ static mtan_status classify_chunk(void *context, mtan_predictor *predictor, size
     const classification *c = context;
     const size_t row = c->row0[first], rows = c->row0[first + count] - row;
     mtan_real *out = tool_calloc(rows * (size_t)c->samples * (size_t)c->classes, sizeof *out);
-    mtan_status status = mtan_predictor_classify(predictor, c->records + first, (int32_t)count, out);
-    if (status == MTAN_OK) keep_probabilities(c, out, row, rows);
+    mtan_status status = MTAN_OK;
+    if (c->probability) {
+        status = mtan_predictor_classify(predictor, c->records + first, (int32_t)count, out);
+        if (status == MTAN_OK) keep_probabilities(c, out, row, rows);
+    }
     if (status == MTAN_OK && c->logit) {
         status = mtan_predictor_logits(predictor, c->records + first, (int32_t)count, out);
         if (status == MTAN_OK) keep_logits(c, out, row, rows);

@@ -42,8 +42,8 @@ int runner_each(runner *r, size_t n, runner_body body, void *context);
 /* Text to print after the name of record r->failed. */
 const char *runner_doubt(const runner *r);
 
-/* Class probabilities of n records, and logits (mean over the samples) if not NULL: rows of C, one per record or one
- * per query time. row0 (n + 1): the first row of each record. */
+/* Class probabilities of n records, and logits (mean over the samples), each if not NULL: rows of C, one per record or
+ * one per query time. row0 (n + 1): the first row of each record. */
 int runner_classify(runner *r, const mtan_record *records, size_t n, const size_t *row0, double *probability,
                     double *logit);
 void runner_stop(runner *r);
