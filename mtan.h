@@ -238,13 +238,12 @@ typedef enum mtan_values { MTAN_VALUES_PLAIN, MTAN_VALUES_QUANTILE, MTAN_VALUES_
 #define MTAN_COURSE 8
 
 /* A model of records may have decision trees in addition to the network. Each tree sorts a record into one of
- * MTAN_LEAVES leaves and adds that leaf's numbers (its heights) to the record's logits or numbers. Trees split by the
- * summaries
- * above and by the means of static channels. A new model has trees that add nothing, and training does not change them.
- * A program that fits trees writes three tensors:
- *     rec.trees.share   one factor, by which the network's own logits are multiplied
+ * MTAN_LEAVES leaves and adds that leaf's numbers (its heights) to the record's outputs: logits, or numbers before they
+ * are in the data's unit. Trees split by the summaries above and by the means of static channels. A new model has trees
+ * that add nothing, and training does not change them. A program that fits trees writes three tensors:
+ *     rec.trees.share   one factor, by which the network's own outputs are multiplied
  *     rec.trees.split   MTAN_LEAVES - 1 splits for each tree. A split has four numbers: leaf, number, threshold, side
- *     rec.trees.height  for each tree and leaf, what it adds to each logit
+ *     rec.trees.height  for each tree and leaf, what it adds to each output
  * A record starts in leaf 0 and goes through the splits of a tree in order. Split k, from 0, applies only if the record
  * is in the split's `leaf`. `number` is an index into the record's row of mtan_summaries; the split moves the record to
  * leaf k + 1 if the value there is `threshold` or more. If the channel of that value was not observed, the record moves

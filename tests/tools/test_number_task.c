@@ -339,7 +339,7 @@ TEST quantiles_that_cross_stay_small(void) {
     bundle b;
     double scale;
     write_levels();
-    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--model enc --interval 0.8 --quiet --epochs 2 --lr 0.0005"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--model enc --trees 0 --interval 0.8 --quiet --epochs 2 --lr 0.0005"), "%d");
     ASSERT(bundle_read(&b, command_path("run/best.safetensors"), error));
     scale = numbers_raw(&b.prep, 1) - numbers_raw(&b.prep, 0);
     bundle_free(&b);

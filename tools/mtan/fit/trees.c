@@ -123,7 +123,13 @@ static void write_split(mtan_real *to, const boost_split *from) {
     to[2] = from->threshold, to[3] = (mtan_real)from->side;
 }
 
-/* The heights of the first tree take up the initial sums. Both ends of an interval move with its median. */
+/* What the first tree adds to output k in all leaves: the initial sum and, at the ends of an interval, the margin. */
+static double constant_of(const boost *fitted, const trees_fit *fit, size_t column, size_t k) {
+    static const double side[3] = {-1, 0, 1};
+    return fit->trees_share * fitted->start[column] + (fitted->classes == 1 ? side[k] * fit->margin : 0);
+}
+
+/* Both ends of an interval move with its median. */
 static void write_trees(bundle *b, const boost *fitted, const trees_fit *fit) {
     const size_t outputs = (size_t)mtan_config_outputs(&b->model.config), trees = (size_t)fitted->trees;
     const size_t columns = (size_t)fitted->columns, two = fitted->classes == 2; /* class 1 alone has a sum */
@@ -132,9 +138,9 @@ static void write_trees(bundle *b, const boost *fitted, const trees_fit *fit) {
     for (size_t i = 0; i < trees * BOOST_SPLITS; i++) write_split(splits + SPLIT_REALS * i, &fitted->split[i]);
     for (size_t i = 0; i < trees * MTAN_LEAVES; i++)
         for (size_t k = two; k < outputs; k++) {
-            const size_t of = fitted->classes == 1 ? 0 : k - two;
-            const double start = i < MTAN_LEAVES ? fitted->start[of] : 0;
-            height[i * outputs + k] = (mtan_real)(fit->trees_share * (fitted->height[i * columns + of] + start));
+            const size_t column = fitted->classes == 1 ? 0 : k - two;
+            const double constant = i < MTAN_LEAVES ? constant_of(fitted, fit, column, k) : 0;
+            height[i * outputs + k] = (mtan_real)(fit->trees_share * fitted->height[i * columns + column] + constant);
         }
 }
 
@@ -161,7 +167,7 @@ static int ask_classes(pair *x, runner *run, const dataset *d, const int32_t *po
 
 static int ask_number(pair *x, runner *run, const dataset *d, const int32_t *positions) {
     number_predictions p;
-    if (!numbers_make(&p, run, d, NULL, positions)) return 0;
+    if (!numbers_make_unsorted(&p, run, d, positions)) return 0; /* the median's own row */
     for (size_t i = 0; i < p.rows; i++) x->network[i] = numbers_middle(&p, i);
     return numbers_free(&p), 1;
 }
@@ -177,14 +183,19 @@ static int compare(runner *run, const dataset *d, const int32_t *positions, boos
 }
 
 /* Trees move the intervals of a number, and the network's share scales them: they get the width that validation asks
- * for once more. */
-static int widen(bundle *b, runner *run, const dataset *d, const int32_t *positions) {
+ * for once more. A factor goes into the network's rows, a margin, which the share would scale, into the first tree. */
+static int widen(bundle *b, runner *run, const dataset *d, const int32_t *positions, const boost *fitted,
+                 trees_fit *fit) {
     const mtan_config *c = &b->model.config;
     number_predictions p;
     if (!has_number(c) || mtan_config_outputs(c) == 1) return 1;
-    if (!numbers_make(&p, run, d, NULL, positions)) return 0;
-    width_apply(c, b->weights, width_factor(&p, c->interval));
-    return numbers_free(&p), 1;
+    if (!numbers_make_unsorted(&p, run, d, positions)) return 0;
+    const width_change w = width_find(&p, c->interval);
+    numbers_free(&p);
+    fit->margin = w.margin;
+    width_apply(c, b->weights, (width_change){w.factor, 0});
+    write_trees(b, fitted, fit);
+    return 1;
 }
 
 /* Weighs the trees against the network and writes them to it. 0 with error set. */
@@ -194,7 +205,7 @@ static int join(bundle *b, const dataset *d, const int32_t *positions, boost_row
     runner run;
     if (!runner_start(&run, &b->model, bounds, threads, error)) return 0;
     int good = compare(&run, d, positions, rows, fitted, fit);
-    if (good) write_trees(b, fitted, fit), good = widen(b, &run, d, positions);
+    if (good) write_trees(b, fitted, fit), good = widen(b, &run, d, positions, fitted, fit);
     if (!good) snprintf(error, 512, "%.400s", mtan_status_message(run.status));
     runner_stop(&run);
     return good;

@@ -15,6 +15,7 @@ typedef struct trees_fit {
     int32_t count;      /* 0: the trees do not help, and the network works alone */
     int32_t regression; /* how many of `count` are the regression, with this ridge, or continue from it */
     double ridge;
+    double margin; /* by which each end of an interval is moved outwards; 0 without an interval */
 } trees_fit;
 
 /* Replaces any trees that the model has. d: prepared as for the training. 1, or 0 with error (512 bytes) set. */
