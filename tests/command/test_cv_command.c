@@ -108,6 +108,75 @@ TEST other_models_have_folds(void) {
     PASS();
 }
 
+/* The record and the time of each row: the first two columns of a table, up to 60 rows in the order of the lines. */
+static int same_times(const char *table, const char *others) {
+    char *text = command_text(table), *other = command_text(others), line[96];
+    int rows = 0, good = 1;
+    for (const char *at = strchr(text, '\n'); at && at[1] && good && rows < 60; at = strchr(at + 1, '\n'), rows++) {
+        const size_t name = strcspn(at + 1, ",") + 1, time = strcspn(at + 1 + name, ",") + 1;
+        snprintf(line, sizeof line, "%.*s", (int)(1 + name + time), at);
+        if (!(good = strstr(other, line) != NULL)) printf("  BAD    no row of %s begins with %s\n", others, line + 1);
+    }
+    free(text), free(other);
+    return good && rows > 0;
+}
+
+/* Rows of dates.csv, and labels for two of three of their times. The times are dates or, like 0.1, no floats. */
+static void write_times(int dates) {
+    char line[64];
+    command_write("t.csv", "record,time,channel,value\n"), command_write("t-labels.csv", "record,time,label\n");
+    for (int r = 0; r < COMMAND_RECORDS; r++)
+        for (int i = 0; i < 4; i++) {
+            char time[32];
+            snprintf(time, sizeof time, dates ? "2024-03-%02dT01:1%d:24Z" : "%d.%d", r % 28 + 1, i + 1);
+            snprintf(line, sizeof line, "r%d,%s,x,%d\n", r, time, (r + i) % 7), command_append("t.csv", line);
+            snprintf(line, sizeof line, "r%d,%s,%s\n", r, time, (r + i) % 2 ? "up" : "down");
+            if (r > 0 && i % 3) command_append("t-labels.csv", line);
+        }
+}
+
+/* A row's time is the one of `mtan predict`, so that the tables can be joined: of labels, of observed times without one,
+ * of a record without labels; of numbers too, and of published data, whose times are not read as texts. */
+TEST times_are_those_of_the_data(void) {
+    for (int dates = 0; dates < 2; dates++) {
+        write_times(dates);
+        ASSERT_EQ_FMT(DONE,
+                      command_run(dates
+                                      ? "cv own --model per-time --data @/t.csv --labels @/t-labels.csv --out @/dates "
+                                        "--folds 2 " SMALL
+                                      : "cv own --model per-time --data @/t.csv --labels @/t-labels.csv --out @/cv "
+                                        "--folds 2 " SMALL),
+                      "%d");
+        ASSERT_EQ_FMT(DONE,
+                      command_run(dates ? "predict @/dates/fold0/best.safetensors --data @/t.csv --quiet"
+                                        : "predict @/cv/fold0/best.safetensors --data @/t.csv --quiet"),
+                      "%d");
+        ASSERT(same_times(dates ? "dates/predictions.csv" : "cv/predictions.csv", "out.txt"));
+    }
+    ASSERT(command_says("dates/predictions.csv", "r1,2024-03-02T01:12:24Z,"));
+    command_activity("activity");
+    ASSERT_EQ_FMT(DONE, command_run("cv activity-enc --data @/activity --out @/persons --folds 2 " SMALL), "%d");
+    ASSERT_EQ_FMT(DONE, command_run("predict @/persons/fold0/best.safetensors --data @/activity --quiet"), "%d");
+    ASSERT(same_times("persons/predictions.csv", "out.txt"));
+    PASS();
+}
+
+/* Each number of a time stands beside its time. */
+TEST numbers_have_their_times(void) {
+    char line[64];
+    write_times(1);
+    command_write("t-labels.csv", "record,time,label\n");
+    for (int r = 1; r < COMMAND_RECORDS; r++) {
+        snprintf(line, sizeof line, "r%d,2024-03-%02dT01:13:24Z,%d.5\n", r, r % 28 + 1, r);
+        command_append("t-labels.csv", line);
+    }
+    ASSERT_EQ_FMT(
+        DONE, command_run("cv own --model per-time --data @/t.csv --labels @/t-labels.csv --out @/cv --folds 2 " SMALL),
+        "%d");
+    ASSERT(command_says("cv/predictions.csv", "\nr7,2024-03-08T01:13:24Z,"));
+    PASS();
+}
+
 TEST what_cannot_be_done_is_refused(void) {
     ASSERT(command_refused("cv own --model enc --data @/events.csv --labels @/labels.csv", "--out is missing"));
     ASSERT(command_refused("cv own --model enc --out @/cv", "--data is missing"));
@@ -177,6 +246,8 @@ SUITE(cv_command_suite) {
     RUN_TEST(each_record_is_predicted_once);
     RUN_TEST(what_is_missing_is_trained);
     RUN_TEST(other_models_have_folds);
+    RUN_TEST(times_are_those_of_the_data);
+    RUN_TEST(numbers_have_their_times);
     RUN_TEST(folds_become_one_model);
     RUN_TEST(preprocessing_sees_the_training_records_alone);
     RUN_TEST(what_cannot_be_done_is_refused);

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../data/field.h"
 #include "../model/bounds.h"
 #include "../model/device.h"
 #include "messages.h"
@@ -299,18 +298,6 @@ int chunk_run(chunk *c) {
     return good;
 }
 
-/* The shortest decimal that reads back to this time. */
-static field_excerpt real_text(mtan_real time) {
-    double rounded = (double)time;
-    for (int digits = 1; digits <= 17; digits++) {
-        char text[32];
-        snprintf(text, sizeof text, "%.*g", digits, (double)time);
-        rounded = strtod(text, NULL);
-        if ((mtan_real)rounded == time) break;
-    }
-    return field_number_text(rounded);
-}
-
 static void count_far(chunk *c, const mtan_event *raw, int32_t n) {
     const mtan_prep units = prep_view(c->prep, c->part);
     for (int32_t i = 0; i < n; i++) {
@@ -343,7 +330,7 @@ static void take_label_times(chunk *c, const dataset *from, const dataset_record
         const mtan_real raw = from->label_times[i];
         arrput(c->records.label_times, prep_time(c->prep, c->part, (double)raw));
         dataset_add_label(&c->records, MTAN_UNLABELED);
-        dataset_add_time_text(&c->records, text ? text : real_text(raw).text);
+        dataset_add_time_text(&c->records, text ? text : row_time(raw).text);
         if (text) text += strlen(text) + 1;
     }
 }
@@ -361,7 +348,7 @@ static void take(chunk *c, const dataset *from, size_t record) {
     for (int32_t i = 0, n; i < r->n_events; i += n) {
         const mtan_event *e = from->events + r->event0 + i;
         for (n = 1; i + n < r->n_events && !(e[n].time > e->time);) n++;
-        take_time(c, e, n, text || asked || !per_time(c) ? text : real_text(e->time).text);
+        take_time(c, e, n, text || asked || !per_time(c) ? text : row_time(e->time).text);
         if (text) text += strlen(text) + 1;
     }
     if (asked) take_label_times(c, from, r);

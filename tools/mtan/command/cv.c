@@ -72,21 +72,16 @@ static double measure(const predictions *p, metric_name name, int32_t draws, int
     return value;
 }
 
-/* The times in the rows are those of the labels. */
 static void write_rows(FILE *file, const session *s, const predictions *p, int32_t fold) {
     const dataset *d = &s->data;
+    row_times times = {.of = s};
     int32_t before = -1, nth = 0;
     for (size_t i = 0; i < p->rows; i++) {
-        const dataset_record *r = &d->records[p->record[i]];
         const double *row = p->p + i * (size_t)p->classes;
         int32_t best = 0;
         nth = p->record[i] == before ? nth + 1 : 0, before = p->record[i];
         row_field(file, dataset_name(d, (size_t)p->record[i]));
-        if (d->label_times)
-            fprintf(file, ",%.9g",
-                    nth < r->n_labels
-                        ? prep_raw_time(&s->bundle.prep, SPLIT_TEST, (double)d->label_times[r->label0 + (size_t)nth])
-                        : NAN);
+        row_times_put(file, &times, p->record[i], nth);
         fprintf(file, ",%d,", (int)fold);
         if (p->label[i] != MTAN_UNLABELED) row_field(file, d->classes[p->label[i]]);
         for (int32_t k = 0; k < p->classes; k++) {
@@ -129,7 +124,7 @@ static int measure_fold(out_of_fold *x, const options *o, int32_t fold, FILE *fi
     interpolation_error e;
     session s;
     int good;
-    if (!fold_path(model, o, fold, "/best.safetensors") || !session_open(&s, o, model)) return 0;
+    if (!fold_path(model, o, fold, "/best.safetensors") || !session_open_times(&s, o, model)) return 0;
     if (s.data.numbers) good = pooled_numbers_add(&x->numbers, &s, o, fold, file);
     else if (!s.source.interpolation) good = measure_classes(x, &s, o, fold, file);
     else if ((good = session_interpolate(&s, o, s.source.observed, &e, NULL))) arrput(x->error, e.held);

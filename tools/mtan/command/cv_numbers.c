@@ -22,6 +22,28 @@ void fold_spread(const double *x, double *mean, double *sd) {
 
 /* ---- rows ---- */
 
+/* Moves to label `nth` of the record, which comes after the one before. */
+static void row_times_move(row_times *t, int32_t record, int32_t nth) {
+    const dataset *d = &t->of->data;
+    if (!d->time_texts) return;
+    if (!t->text || record != t->record)
+        t->text = d->time_texts + d->records[record].time_text, t->record = record, t->nth = 0;
+    for (; t->nth < nth; t->nth++) t->text += strlen(t->text) + 1;
+}
+
+void row_times_put(FILE *file, row_times *t, int32_t record, int32_t nth) {
+    const dataset *d = &t->of->data;
+    const dataset_record *r = &d->records[record];
+    if (!d->label_times) return;
+    row_times_move(t, record, nth);
+    fputc(',', file);
+    if (t->text) fputs(t->text, file);
+    else if (nth < r->n_labels) {
+        const double time = (double)d->label_times[r->label0 + (size_t)nth];
+        fputs(row_time((mtan_real)prep_raw_time(&t->of->bundle.prep, SPLIT_TEST, time)).text, file);
+    }
+}
+
 static void write_name(FILE *file, const char *before, const char *name) {
     const size_t room = strlen(before) + strlen(name) + 1;
     char *text = tool_calloc(room, 1);
@@ -46,11 +68,12 @@ static void write_number(FILE *file, double x) {
 static void write_rows(FILE *file, const session *s, const number_predictions *p, int32_t fold) {
     const dataset *d = &s->data;
     const size_t C = arrlenu(d->classes), O = (size_t)p->outputs;
+    row_times times = {.of = s};
     for (size_t i = 0; i < p->rows; i++) {
         const double *row = p->p + i * O;
+        const size_t nth = p->place[i] - d->records[p->record[i]].label0;
         row_field(file, dataset_name(d, (size_t)p->record[i]));
-        if (d->label_times)
-            write_number(file, prep_raw_time(&s->bundle.prep, SPLIT_TEST, (double)d->label_times[p->place[i]]));
+        row_times_put(file, &times, p->record[i], (int32_t)nth);
         fprintf(file, ",%d", (int)fold);
         for (size_t c = 0; c < C; c++) write_number(file, p->y[i * C + c]);
         if (d->task == MTAN_TASK_NUMBER && O == 3) write_number(file, row[1]), write_number(file, row[0]);

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "../../data/array.h"
-#include "../../data/field.h"
 #include "../../data/shown.h"
 #include "../report/json_text.h"
 
@@ -43,6 +42,17 @@ void row_name(const char *name) {
     shown_clean(clean);
     row_field(stdout, clean);
     free(clean);
+}
+
+field_excerpt row_time(mtan_real time) {
+    double rounded = (double)time;
+    for (int digits = 1; digits <= 17; digits++) {
+        char text[32];
+        snprintf(text, sizeof text, "%.*g", digits, (double)time);
+        rounded = strtod(text, NULL);
+        if ((mtan_real)rounded == time) break;
+    }
+    return field_number_text(rounded);
 }
 
 static void put_time_key(const char *time) {

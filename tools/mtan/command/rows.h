@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "../../../mtan.h"
+#include "../../data/field.h"
 
 typedef struct row_printer {
     const mtan_config *config;
@@ -32,6 +33,8 @@ void row_value(row_printer *r, const char *record, const char *time, const char 
 /* Prints a name as a field. To a file or a pipe its bytes go unchanged; to a terminal, made safe to show. */
 void row_name(const char *name);
 void row_field(FILE *file, const char *name); /* the same, into a file that is CSV */
+/* The shortest decimal that reads back to this time, for data without the texts of times. */
+field_excerpt row_time(mtan_real time);
 /* Prints the CSV header if there is one and it is not printed yet. Rows print it themselves: this call is for success
  * without a row. */
 void rows_header(row_printer *r);

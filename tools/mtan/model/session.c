@@ -92,14 +92,24 @@ int session_read_data(session *s, const options *o) {
     return data_fits(&s->bundle, &s->data) && session_split(s, o);
 }
 
-int session_open(session *s, const options *o, const char *model) {
+static int open_either(session *s, const options *o, const char *model, int with_times) {
     memset(s, 0, sizeof *s);
-    if (!session_read_model(s, o, model) || !session_read_data(s, o)) return session_close(s), 0;
+    if (!session_read_model(s, o, model)) return session_close(s), 0;
+    s->keep_times = with_times && s->bundle.model.config.classify == MTAN_CLASSIFY_TIME;
+    if (!session_read_data(s, o)) return session_close(s), 0;
     prep_apply(&s->bundle.prep, &s->data, &s->split);
     s->source.forecast = option_number(o, "forecast", option_given(o, "observed") ? 0 : s->source.forecast);
     s->data.horizon = (double)prep_time(&s->bundle.prep, SPLIT_TEST, s->source.forecast);
     if (option_given(o, "samples")) s->bundle.model.config.predict_samples = (int32_t)option_integer(o, "samples", 0);
     return 1;
+}
+
+int session_open(session *s, const options *o, const char *model) {
+    return open_either(s, o, model, 0);
+}
+
+int session_open_times(session *s, const options *o, const char *model) {
+    return open_either(s, o, model, 1);
 }
 
 void session_close(session *s) {

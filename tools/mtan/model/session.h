@@ -13,7 +13,7 @@ typedef struct session {
     source source;
     dataset data;
     split split;
-    int keep_times;     /* set by the caller: keep the texts of times (dataset.h) */
+    int keep_times;     /* keep the texts of times (dataset.h): set before session_read_data */
     int32_t *positions; /* of the requested part (--split, default "test"), an stb_ds array */
     const char *part;   /* "train", "valid", "test", "all" */
     data_match match;   /* whether this is the data of the training */
@@ -22,6 +22,8 @@ typedef struct session {
 /* Opens MODEL with --data, --labels, --split. Data that the model was not trained on is used completely, with a
  * message. Returns 1, or 0 with a message printed. */
 int session_open(session *s, const options *o, const char *model);
+/* The same, and keeps the texts of times if the model predicts labels of times. */
+int session_open_times(session *s, const options *o, const char *model);
 void session_explain(session *s); /* prints which records of the training data are used */
 /* session_open in two halves, for a zeroed session: the model, then its data, raw. session_close is due after both,
  * whatever they return. */
