@@ -947,13 +947,13 @@ TEST codes_of_a_model_are_left_out(void) {
 TEST a_stream_is_wide(void) {
     ASSERT(streams("record,time,BP,HR\na,2,,1\na,1,3,\nb,7,,\nc,0,,5\nc,1,2,6\n",
                    "a 1:BP=3 2:HR=1 | b | c 0:HR=5 1:HR=6 1:BP=2 | end"));
-    ASSERT(streams(
-        "record,time,BP,HR\na,0,1,x\na,1,2,3\nb,y,1,2\nc,0,,5\nc,1\nd,0,7,8\na,0,1,\n",
-        "BAD a/events.csv:2: \"x\" in column \"HR\" is no value: a number that a float can hold, or nothing "
-        "(each column but the record's and the time's is a channel) | BAD b/events.csv:4: \"y\" is no time: a "
-        "number, or a date as 2024-05-31 or 2024-05-31T23:59:00Z | BAD c/events.csv:6: 2 fields, but the "
-        "header has 4 | BAD d/events.csv:6: 2 fields, but the header has 4 | FAILED /events.csv:8: record \"a\" "
-        "comes back after another began: sort the file by record"));
+    ASSERT(
+        streams("record,time,BP,HR\na,0,1,x\na,1,2,3\nb,y,1,2\nc,0,,5\nc,1\nd,0,7,8\na,0,1,\n",
+                "BAD a/events.csv:2: \"x\" in column \"HR\" is no value: a number that a float can hold, or nothing "
+                "(each column but the record's and the time's is a channel) | BAD b/events.csv:4: \"y\" is no time: a "
+                "number, or a date as 2024-05-31 or 2024-05-31T23:59:00Z | BAD c/events.csv:6: 2 fields, but the "
+                "header has 4 | d 0:HR=8 0:BP=7 | FAILED /events.csv:8: record \"a\" "
+                "comes back after another began: sort the file by record"));
     PASS();
 }
 
@@ -972,13 +972,13 @@ TEST a_stream_goes_on_behind_a_bad_record(void) {
         HEADER "a,0,HR,1\na,0,Hr,1\nb,0,HR,1\n",
         "BAD a/events.csv:3: the model has no channel \"Hr\" (--skip-unknown leaves such rows out) | b 0:HR=1 | "
         "end"));
-    /* A line that is no row spoils the record around it; between two, both. */
+    /* A line without a readable name spoils the record around it; between two, both. */
     ASSERT(streams(HEADER "a,0,HR,1\na,1\na,2,HR,1\nb,0,HR,1\n",
                    "BAD a/events.csv:3: 2 fields, but the header has 4 | b 0:HR=1 | end"));
-    ASSERT(streams(
-        HEADER "a,0,HR,1\na,1\n,1,HR,1\nb,0,HR,1\nb,1,HR,2\nc,0,HR,3\n",
-        "BAD a/events.csv:3: 2 fields, but the header has 4 | BAD b/events.csv:3: 2 fields, but the header has 4 "
-        "| c 0:HR=3 | end"));
+    ASSERT(
+        streams(HEADER "a,0,HR,1\na,1\n,1,HR,1\nb,0,HR,1\nb,1,HR,2\nc,0,HR,3\n",
+                "BAD a/events.csv:3: 2 fields, but the header has 4 | BAD b/events.csv:4: the record's name is empty "
+                "| c 0:HR=3 | end"));
     ASSERT(streams(
         HEADER "a\nb,0,HR,1\nc,0,HR,2\nd",
         "BAD b/events.csv:2: 1 field, but the header has 4 | BAD c/events.csv:5: 1 field, but the header has 4 | "
@@ -995,6 +995,31 @@ TEST a_stream_goes_on_behind_a_bad_record(void) {
         "BAD a/events.csv:4: the times 1699999999 and 1700000000 of record \"a\" are one in float: use --origin "
         "record | b 1.7e+09:HR=4 | c 0:HR=1 | end"));
 #endif
+    PASS();
+}
+
+/* A row that says its record, but has too few or too many fields. */
+TEST a_bad_row_costs_its_own_record_alone(void) {
+    ASSERT(streams(HEADER "a,1,HR,8\nb,1,HR,8\nc,1,HR\nd,1,HR,8\ne,1,HR,7\n",
+                   "a 1:HR=8 | BAD c/events.csv:4: 3 fields, but the header has 4 | b 1:HR=8 | d 1:HR=8 | e 1:HR=7 | "
+                   "end"));
+    /* Once for a record, wherever its good rows are; and the first record, and the last. */
+    ASSERT(streams(HEADER "a,0,HR,1,\na,1,HR\na,2,HR,1\na,3,HR\nb,1,HR,8\nc,1\nc,2\n",
+                   "BAD a/events.csv:2: 5 fields, but the header has 4 | BAD c/events.csv:7: 2 fields, but the header "
+                   "has 4 | b 1:HR=8 | end"));
+    /* Within another record it costs that one nothing, and a row of a record that has ended only itself. */
+    ASSERT(streams(HEADER "a,0,HR,1\nb,0,HR,2\nx,1\nb,1,HR,3\na,1,HR\nb,2,HR,4\n",
+                   "a 0:HR=1 | BAD x/events.csv:4: 2 fields, but the header has 4 | BAD /events.csv:6: 3 fields, but "
+                   "the header has 4 | b 0:HR=2 1:HR=3 2:HR=4 | end"));
+    ASSERT(streams(HEADER "a,0,HR,1\nb,1\nc,0,HR,1\nb,2,HR,1\nd,0,HR,1\nb,3,HR,1\n",
+                   "BAD b/events.csv:3: 2 fields, but the header has 4 | a 0:HR=1 | c 0:HR=1 | d 0:HR=1 | FAILED "
+                   "/events.csv:7: record \"b\" comes back after another began: sort the file by record"));
+    /* The name is not sure in another column, nor where the row may be cut within it. */
+    ASSERT(streams("time,record,channel,value\n0,a,HR,1\n1,b,HR\n0,c,HR,1\n",
+                   "BAD a/events.csv:3: 3 fields, but the header has 4 | BAD c/events.csv:3: 3 fields, but the header "
+                   "has 4 | end"));
+    ASSERT(streams(HEADER "a,0,HR,1\nb\nc,0,HR,1\n", "BAD a/events.csv:3: 1 field, but the header has 4 | BAD "
+                                                     "c/events.csv:3: 1 field, but the header has 4 | end"));
     PASS();
 }
 
@@ -1153,6 +1178,7 @@ SUITE(own_suite) {
     RUN_TEST(a_stream_is_wide);
     RUN_TEST(a_stream_has_static_rows);
     RUN_TEST(a_stream_goes_on_behind_a_bad_record);
+    RUN_TEST(a_bad_row_costs_its_own_record_alone);
     RUN_TEST(a_stream_ends_where_it_makes_no_sense);
     RUN_TEST(long_fields_and_lines_are_refused);
     RUN_TEST(an_open_quote_costs_its_line_alone);

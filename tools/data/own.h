@@ -65,7 +65,8 @@ enum { OWN_CLASSES_MOST = 4096 };
 typedef struct own_options {
     char **channels; /* the model's, an stb_ds array: other channels are an error. NULL: the file's */
     char **classes;  /* the model's, likewise */
-    const mtan_prep_channel *codes; /* (channels) the model's, whose codes for "not observed" are left out; NULL: none */
+    const mtan_prep_channel
+        *codes; /* (channels) the model's, whose codes for "not observed" are left out; NULL: none */
     const char
         *groups; /* a column of the events or the labels, whose equal values stay in one part of a split; NULL: none.
                   * Must exist unless there are `channels` */
@@ -109,8 +110,10 @@ typedef enum own_status {
     OWN_END,    /* `one` holds no record, but the notes on the whole file */
     OWN_RECORD, /* `one` holds one record */
     /* A row could not be read: `one` holds the record's name without events (or no record, if no name could be read),
-     * and the first error. The rest of the record is skipped, and the next call continues after it. A row without a
-     * readable record name makes the record around it bad; between two records it makes both bad. */
+     * and the first error. The rest of the record is skipped, and the next call continues after it. A row with too few
+     * or too many fields costs its own record alone, if the name is its first field and not its only one; where other
+     * rows of that record are missing, it is reported before the record in progress. A row without such a name makes
+     * the record around it bad; between two records it makes both bad. */
     OWN_BAD_RECORD,
     /* The stream cannot continue: the file cannot be read, or a record came back after another began (sort the file by
      * record). The record in progress is lost. Further calls return the same. */

@@ -242,6 +242,12 @@ const csv_field *own_field(const own_source *s, int role) {
     return s->column[role] < 0 ? NULL : &s->csv.fields[s->column[role]];
 }
 
+/* Does a row with too few or too many fields still say its record? A missing field shifts those behind it, so the name
+ * must be the first, and another field must follow, or the row may be cut within the name. */
+static int has_sure_name(const own_source *s) {
+    return s->column[OWN_NAME] == 0 && arrlen(s->csv.fields) > 1 && own_field(s, OWN_NAME)->length > 0;
+}
+
 static own_outcome next_line(own_source *s) {
     const csv_status got = csv_next(&s->csv);
     if (got == CSV_END) return OWN_ROW_END;
@@ -251,7 +257,7 @@ static own_outcome next_line(own_source *s) {
     if (arrlenu(s->csv.fields) != s->columns)
         return own_complain(s, s->csv.line, "%zu field%s, but the header has %zu", arrlenu(s->csv.fields),
                             plural(arrlenu(s->csv.fields)), s->columns),
-               OWN_ROW_TORN;
+               has_sure_name(s) ? OWN_ROW_BAD : OWN_ROW_TORN;
     if (own_field(s, OWN_NAME)->length == 0)
         return own_complain(s, s->csv.line, "the record's name is empty"), OWN_ROW_TORN;
     return OWN_ROW_GOOD;
@@ -454,8 +460,7 @@ int own_add_events(dataset *d, own_source *s, own_row *rows, size_t n, const int
         if (last && !(before < now) && !own_same_time(s->clock, last->time, row->time) &&
             !merge_times(s, rows, n, last, row, dataset_name(d, arrlenu(d->records) - 1), tally))
             return 0;
-        if (s->keep_times && (!last || before < now))
-            dataset_add_time_text(d, own_time_text(s->clock, row->time).text);
+        if (s->keep_times && (!last || before < now)) dataset_add_time_text(d, own_time_text(s->clock, row->time).text);
         dataset_add_event(d, now, place ? place[row->channel] : row->channel, row->value);
         last = row, before = now;
     }

@@ -37,9 +37,9 @@ typedef struct own_source {
     csv_reader csv;
     own_clock clock;
     own_origin origin;
-    int keep_times; /* 0 unless the caller sets it after own_source_open, and so the next */
+    int keep_times;                 /* 0 unless the caller sets it after own_source_open, and so the next */
     const mtan_prep_channel *codes; /* (channels) rows that hold the code for "not observed" are left out; NULL: none */
-    int statics;    /* events: a row without a time is true of its record at all times */
+    int statics;                    /* events: a row without a time is true of its record at all times */
     own_column *
         wide; /* stb_ds array: events have a column per channel, labels one per label; NULL: all values in one column */
     size_t cell; /* index in `wide` of the next cell; past the last: the next row comes */
@@ -61,7 +61,7 @@ typedef enum own_outcome {
     OWN_ROW_GOOD,
     OWN_ROW_STATIC,   /* good, but without a time */
     OWN_ROW_LEFT_OUT, /* correct, but without anything to use */
-    OWN_ROW_BAD,      /* error says why; its record is known */
+    OWN_ROW_BAD,      /* error says why; its record is known: OWN_NAME of own_field */
     OWN_ROW_TORN,     /* error says why; its record is not known */
     OWN_ROW_FAILED    /* error says why; there are no more rows */
 } own_outcome;

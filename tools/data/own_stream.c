@@ -24,6 +24,8 @@ struct own_stream_state {
     own_row *statics;  /* its rows without a time */
     own_statics given; /* from the file of static values */
     char *name;        /* its name, an stb_ds array; empty: no record in progress */
+    char *stray;       /* the last record that was reported before any good row of it, likewise; empty: none */
+    int reported;      /* the record in progress is that one */
     char trouble[512]; /* its first error, or what ended the stream; "" if there is none */
     char torn[512];    /* the first error of rows after its last good one */
     int waiting;       /* the row just read belongs to the next record */
@@ -64,16 +66,46 @@ static void copy_error(char *to, const char *from) {
     if (!to[0]) memcpy(to, from, strlen(from) + 1);
 }
 
+static void set_name(char **to, const csv_field *name) {
+    arrsetlen(*to, 0);
+    memcpy(arraddnptr(*to, name->length + 1), name->text, name->length + 1);
+}
+
+/* Is that the name of the row just read? */
+static int is_its_name(const struct own_stream_state *s, const char *name) {
+    return arrlen(name) > 0 && strcmp(name, own_field(&s->source, OWN_NAME)->text) == 0;
+}
+
 /* The row just read begins a record. Returns 0 if that record came before. */
 static int begin(struct own_stream_state *s) {
     const csv_field *name = own_field(&s->source, OWN_NAME);
-    if (!is_new(&s->seen, name->text, name->length))
+    s->reported = is_its_name(s, s->stray);
+    if (s->reported) arrsetlen(s->stray, 0);
+    else if (!is_new(&s->seen, name->text, name->length))
         return own_complain(&s->source, s->source.csv.line,
                             "record \"%s\" comes back after another began: sort the file by record",
                             field_quote(name->text).text);
-    memcpy(arraddnptr(s->name, name->length + 1), name->text, name->length + 1);
+    set_name(&s->name, name);
     copy_error(s->trouble, s->torn);
     return 1;
+}
+
+/* The row just read has a name, but too few or too many fields. Is it of a record that is not in progress, and must be
+ * reported? */
+static int is_stray(struct own_stream_state *s) {
+    s->torn[0] = 0;
+    if (is_its_name(s, s->name)) copy_error(s->trouble, s->source.error);
+    return !is_its_name(s, s->name) && !is_its_name(s, s->stray);
+}
+
+/* Puts the record of that row into `one`, unless it ended long ago: then the row alone is lost. */
+static own_status report_stray(struct own_stream_state *s, dataset *one) {
+    const csv_field *name = own_field(&s->source, OWN_NAME);
+    copy_error(one->error, s->source.error);
+    if (!is_new(&s->seen, name->text, name->length)) return OWN_BAD_RECORD;
+    dataset_add_record(one, name->text, -1);
+    set_name(&s->stray, name);
+    return OWN_BAD_RECORD;
 }
 
 /* Adds the row just read to the record in progress. */
@@ -90,8 +122,10 @@ static void add_row(struct own_stream_state *s) {
     }
 }
 
-/* Reads until a record ends. Returns 1, or 0 if the stream has failed. */
-static int read_record(struct own_stream_state *s) {
+typedef enum found { FOUND_RECORD, FOUND_STRAY, FOUND_FAILURE } found;
+
+/* Reads until a record ends, or a row of another record must be reported. */
+static found read_record(struct own_stream_state *s) {
     while (!s->ended) {
         const own_outcome got = s->waiting ? OWN_ROW_GOOD : own_source_next(&s->source);
         s->waiting = 0;
@@ -100,16 +134,17 @@ static int read_record(struct own_stream_state *s) {
         } else if (got == OWN_ROW_TORN) {
             copy_error(s->torn, s->source.error);
             if (arrlen(s->name) > 0) copy_error(s->trouble, s->source.error);
+        } else if (got == OWN_ROW_BAD) {
+            if (is_stray(s)) return FOUND_STRAY;
         } else if (got == OWN_ROW_GOOD) {
-            if (arrlen(s->name) > 0 && strcmp(s->name, own_field(&s->source, OWN_NAME)->text) != 0)
-                return s->waiting = 1;
-            if (arrlen(s->name) == 0 && !begin(s)) return 0;
+            if (arrlen(s->name) > 0 && !is_its_name(s, s->name)) return s->waiting = 1, FOUND_RECORD;
+            if (arrlen(s->name) == 0 && !begin(s)) return FOUND_FAILURE;
             add_row(s);
         } else {
-            return 0;
+            return FOUND_FAILURE;
         }
     }
-    return 1;
+    return FOUND_RECORD;
 }
 
 /* ---- records ---- */
@@ -122,6 +157,13 @@ static void clear(dataset *one, const own_options *o) {
         for (size_t i = 0; i < arrlenu(o->channels); i++) arrput(one->channels, tool_text(o->channels[i]));
 }
 
+/* Ends the record in progress. */
+static void drop(struct own_stream_state *s) {
+    arrsetlen(s->rows, 0), arrsetlen(s->statics, 0), arrsetlen(s->name, 0);
+    s->trouble[0] = 0, s->reported = 0;
+    if (s->ended) s->torn[0] = 0;
+}
+
 /* Moves the record in progress to `one`. */
 static own_status deliver(struct own_stream_state *s, dataset *one) {
     dataset_add_record(one, s->name, -1);
@@ -130,12 +172,10 @@ static own_status deliver(struct own_stream_state *s, dataset *one) {
     own_add_statics(&s->source, &s->rows, s->statics, arrlenu(s->statics));
     if (!s->trouble[0] && !own_add_events(one, &s->source, s->rows, arrlenu(s->rows), NULL, &s->tally))
         copy_error(s->trouble, s->source.error);
-    arrsetlen(s->rows, 0), arrsetlen(s->statics, 0), arrsetlen(s->name, 0);
-    if (s->ended) s->torn[0] = 0;
-    if (!s->trouble[0]) return OWN_RECORD;
-    arrsetlen(one->events, 0), arrsetlen(one->time_texts, 0), one->records[0].n_events = 0;
     copy_error(one->error, s->trouble);
-    s->trouble[0] = 0;
+    drop(s);
+    if (!one->error[0]) return OWN_RECORD;
+    arrsetlen(one->events, 0), arrsetlen(one->time_texts, 0), one->records[0].n_events = 0;
     return OWN_BAD_RECORD;
 }
 
@@ -154,8 +194,11 @@ static own_status finish(struct own_stream_state *s, dataset *one) {
 
 own_status own_stream_next(own_stream *stream, dataset *one) {
     struct own_stream_state *s = stream->state;
+    found got = s->failed ? FOUND_FAILURE : read_record(s);
     clear(one, &s->options);
-    if (!s->failed && !read_record(s)) {
+    for (; got == FOUND_RECORD && s->reported; got = read_record(s)) drop(s);
+    if (got == FOUND_STRAY) return report_stray(s, one);
+    if (got == FOUND_FAILURE && !s->failed) {
         s->failed = 1;
         s->trouble[0] = 0;
         copy_error(s->trouble, s->source.error);
@@ -187,7 +230,7 @@ void own_stream_close(own_stream *stream) {
     own_source_close(&s->source);
     names_free(&s->channels);
     own_statics_free(&s->given);
-    arrfree(s->seen.slots), arrfree(s->rows), arrfree(s->statics), arrfree(s->name);
+    arrfree(s->seen.slots), arrfree(s->rows), arrfree(s->statics), arrfree(s->name), arrfree(s->stray);
     free(s);
     stream->state = NULL;
 }

@@ -55,6 +55,11 @@ static int take_one(job *j, dataset *one) {
     return chunk_take(&j->chunk, one, 0, SPLIT_TEST);
 }
 
+static void tell_bad(const dataset *one) {
+    if (arrlen(one->records) > 0) complain("%s; record %s is left out", one->error, dataset_name(one, 0));
+    else complain("%s; the row is left out", one->error);
+}
+
 static int stream_events(job *j, const char *path) {
     session *from = &j->session;
     source_input in = option_input(j->options, &from->bundle.prep);
@@ -72,7 +77,7 @@ static int stream_events(job *j, const char *path) {
     if (!own_stream_open(&s, path, &own)) return complain("%s", s.error), own_stream_close(&s), 0;
     while (good && ((got = own_stream_next(&s, &one)) == OWN_RECORD || got == OWN_BAD_RECORD)) {
         if (got == OWN_RECORD) good = take_one(j, &one);
-        else complain("%s", one.error), j->chunk.failed = 1;
+        else tell_bad(&one), j->chunk.failed = 1;
     }
     good = chunk_run(&j->chunk) && good;
     if (good && got == OWN_FAILED) complain("%s", one.error), good = 0;
