@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include <greatest.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,6 +71,20 @@ TEST what_is_missing_is_trained(void) {
     ASSERT(command_same_files("cv/fold0/best.safetensors", "kept/best.safetensors"));
     ASSERT(command_refused(CV "--model enc --folds 2 --lr 0.5", "--lr: a resumed run keeps the setting"));
     ASSERT(command_refused(CV "--model enc --folds 4", "--fold: a resumed run keeps the setting"));
+    PASS();
+}
+
+/* The message says what works: cv has no --resume. */
+TEST an_interrupted_cv_goes_on(void) {
+    const char *const line =
+        "cv own --model enc --data @/events.csv --labels @/labels.csv --out @/cv --folds 2 --embed 4 "
+        "--enc-hidden 4 --ref-points 4 --head-hidden 4 --epochs 300 --patience 0";
+    const pid_t child = command_start(line, 0);
+    const int waited = command_wait("cv/fold0/log.csv", 2);
+    kill(child, SIGINT);
+    ASSERT_EQ_FMT(INTERRUPTED, command_finish(child), "%d");
+    ASSERT(waited && command_says("err.txt", "/last.safetensors: go on with the same command\n"));
+    ASSERT_EQ_FMT(DONE, command_run(line), "%d");
     PASS();
 }
 
@@ -245,6 +260,7 @@ SUITE(cv_command_suite) {
     GREATEST_SET_TEARDOWN_CB(command_close, NULL);
     RUN_TEST(each_record_is_predicted_once);
     RUN_TEST(what_is_missing_is_trained);
+    RUN_TEST(an_interrupted_cv_goes_on);
     RUN_TEST(other_models_have_folds);
     RUN_TEST(times_are_those_of_the_data);
     RUN_TEST(numbers_have_their_times);

@@ -138,7 +138,8 @@ TEST curves_and_numbers_are_searched_too(void) {
     PASS();
 }
 
-/* The best so far stays, as a run that can be gone on with. */
+/* The best so far stays, as a run that can be gone on with as the message says, and so does the table of this first
+ * round. */
 TEST an_interrupted_search_keeps_its_best(void) {
     const pid_t child = command_start(SEARCH "--model enc --epochs 90 --budget 9trials --out @/stopped", 0);
     const int waited = command_wait("stopped/trials/1/log.csv", 2);
@@ -146,10 +147,33 @@ TEST an_interrupted_search_keeps_its_best(void) {
     const int status = command_finish(child);
     ASSERT(waited);
     ASSERT_EQ_FMT(INTERRUPTED, status, "%d");
-    ASSERT(command_says("err.txt", "the best so far is in "));
+    ASSERT(command_says("err.txt", "the best so far is in ") &&
+           command_says("err.txt", "go on with --resume instead of --budget\n"));
+    ASSERT(command_says("stopped/trials.csv", "trial,round,epochs,seconds,auc,end,options\n0,1,10,"));
     ASSERT(access(command_path("stopped/trials"), F_OK) != 0);
     ASSERT_EQ_FMT(DONE, command_run("selftest @/stopped/best.safetensors"), "%d");
     ASSERT(command_refused("train own " DATA "--lr 5 --out @/stopped --resume", "--lr: a resumed run keeps"));
+    ASSERT_EQ_FMT(DONE, command_run(SEARCH "--model enc --epochs 90 --resume --quiet --out @/stopped"), "%d");
+    PASS();
+}
+
+/* The table has what a later round did until then. Of an ensemble no run is left, and the message does not promise one. */
+TEST the_table_of_a_stopped_search_is_up_to_date(void) {
+    const pid_t child = command_start("train own --model interp --data @/events.csv " SMALL_CURVES
+                                      "--latent 3 --enc-hidden 8 --ref-points 6 --epochs 180 --budget 9trials "
+                                      "--ensemble 2 --out @/stopped",
+                                      0);
+    const int waited = command_wait("stopped/trials.csv", 4);
+    kill(child, SIGINT);
+    ASSERT_EQ_FMT(INTERRUPTED, command_finish(child), "%d");
+    ASSERT(waited);
+    char *text = command_text("err.txt");
+    const int in_rounds = strstr(text, "best: trial ") == NULL;
+    free(text);
+    if (!in_rounds) SKIPm("the search ended before the signal");
+    ASSERT(command_says("stopped/trials.csv", ",2,"));
+    ASSERT(command_says("err.txt", "nothing to go on with; "));
+    ASSERT(access(command_path("stopped/last.safetensors"), F_OK) != 0);
     PASS();
 }
 
@@ -195,6 +219,7 @@ SUITE(search_suite) {
     RUN_TEST(the_clock_bounds_a_search);
     RUN_TEST(curves_and_numbers_are_searched_too);
     RUN_TEST(an_interrupted_search_keeps_its_best);
+    RUN_TEST(the_table_of_a_stopped_search_is_up_to_date);
     RUN_TEST(a_killed_search_is_started_anew);
     RUN_TEST(members_have_the_settings_of_the_best);
     RUN_TEST(what_cannot_be_searched_is_refused);

@@ -36,10 +36,11 @@ static int fold_path(char path[PATH_ROOM], const options *o, int32_t fold, const
     return n < PATH_ROOM ? 1 : (complain("%s: the path is too long", option_text(o, "out", "")), 0);
 }
 
-/* Runs `mtan train` with the same options, a fold and its folder. --budget is passed only at the start of a run. */
+/* Runs `mtan train` with the same options, a fold and its folder. --budget is passed only at the start of a run. A run
+ * that was interrupted is resumed by the next call. */
 static int train_fold(const options *o, int32_t fold, int32_t folds) {
     char path[PATH_ROOM], last[PATH_ROOM], error[512];
-    train_watch watch = {.deadline = INFINITY};
+    train_watch watch = {.deadline = INFINITY, .again = "the same command"};
     options train = *o;
     int there;
     if (!fold_path(path, o, fold, "") || !fold_path(last, o, fold, "/last.safetensors")) return BAD_USE;

@@ -403,7 +403,16 @@ static void show(const search *s, const trial *x) {
          x->words[0] ? x->words + 1 : "as it stands");
 }
 
+/* Has a trial had an epoch, or been ended? */
+static int has_tried(const search *s) {
+    for (int i = 0; i < s->count; i++)
+        if (s->trials[i].epochs > 0 || s->trials[i].end) return 1;
+    return 0;
+}
+
+/* Nothing tried, no table: then the folder is removed if it was created for nothing. */
 static int write_table(const search *s) {
+    if (!has_tried(s)) return 1;
     const size_t room = 512 * (size_t)(s->count + 1);
     char path[PATH_ROOM], error[512], *text = tool_calloc(room, 1);
     size_t n = (size_t)snprintf(text, room, "trial,round,epochs,seconds,%s,end,options\n", selected_by(s));
@@ -445,7 +454,7 @@ static trial *run_rounds(search *s) {
         }
         qsort(order, (size_t)left, sizeof *order, compare_trials);
         left = (left + KEPT - 1) / KEPT;
-        over = over || !write_table(s);
+        over = !write_table(s) || over;
     }
     best = isfinite(order[0]->best) && !order[0]->end ? order[0] : NULL;
     free(order);
@@ -479,19 +488,28 @@ static void remove_trials(const search *s) {
     (void)rmdir(path);
 }
 
+/* What goes on with the run of the best trial if it is stopped. A run keeps its settings, so --budget is not given
+ * again. */
+static const char *how_again(const search *s) {
+    return s->outer && s->outer->again ? s->outer->again : "--resume instead of --budget";
+}
+
 /* Trains the best trial to its end by resuming it. For an ensemble, members are trained with its settings instead. */
 static int train_best(search *s, const trial *best) {
     const int joined = option_integer(s->asked, "ensemble", 1) > 1;
     train_watch w = {.deadline = s->budget > 0 ? s->start + s->budget : INFINITY, .signals = 1, .aloud = 1};
     options o = best->options;
     int status;
+    if (s->outer) w = *s->outer;
+    w.again = how_again(s);
     option_set(&o, "out", s->out, 0), option_set(&o, "resume", joined ? NULL : "", 0);
     option_set(&o, "ensemble", joined ? "" : NULL, (double)option_integer(s->asked, "ensemble", 1));
     note("best: trial %d:%s --epochs %d%s%s", (int)(best - s->trials), best->words, (int)s->epochs,
          option_given(s->asked, "select") ? "" : " --select ", option_given(s->asked, "select") ? "" : selected_by(s));
-    if (s->outer) return train_run(&o, s->outer);
     status = train_run(&o, &w);
-    return status == INTERRUPTED && w.late ? DONE : status;
+    if (!s->outer) return status == INTERRUPTED && w.late ? DONE : status;
+    s->outer->late = w.late, s->outer->diverged = w.diverged;
+    return status;
 }
 
 static int found_none(const search *s) {
@@ -500,21 +518,29 @@ static int found_none(const search *s) {
     return complain("every candidate diverged: a smaller --lr may help");
 }
 
+/* Tells what a search that was stopped leaves. joined: its trials become no run, as an ensemble is trained afterwards. */
+static int tell_stopped(const search *s, const trial *best, int joined) {
+    if (!best) note("interrupted before a candidate had a value: nothing to go on with");
+    else if (joined)
+        note("interrupted before the ensemble: nothing to go on with; %s/trials.csv lists the trials", s->out);
+    else note("interrupted: the best so far is in %s: go on with %s", s->out, how_again(s));
+    return INTERRUPTED;
+}
+
 /* Runs the rounds in a folder that this process has claimed. Returns DONE with the best trial, moved to the folder as
  * its run unless an ensemble follows, or an exit status. */
 static int find_best(search *s, trial **best) {
+    const int joined = option_integer(s->asked, "ensemble", 1) > 1;
     char path[PATH_ROOM], error[512];
     int status;
     remove_trials(s); /* left by a process that was killed */
     snprintf(path, sizeof path, "%.4000s/trials", s->out);
     if (folder_make(path, error) < 0) return complain("%s", error);
-    if ((status = probe(s)) != DONE) return status;
+    if ((status = probe(s)) != DONE) return status == INTERRUPTED ? tell_stopped(s, NULL, joined) : status;
     draw_trials(s);
-    if (!(*best = run_rounds(s))) return s->stopped ? INTERRUPTED : found_none(s);
-    if (option_integer(s->asked, "ensemble", 1) == 1 && !promote(s, *best)) return BAD_USE;
-    if (!s->stopped) return DONE;
-    note("interrupted: the best so far is in %s: go on with --resume", s->out);
-    return INTERRUPTED;
+    if (!(*best = run_rounds(s)) && !s->stopped) return found_none(s);
+    if (*best && !joined && !promote(s, *best)) return BAD_USE;
+    return s->stopped ? tell_stopped(s, *best, joined) : DONE;
 }
 
 static int has_labels(const options *o) {

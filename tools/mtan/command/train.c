@@ -387,6 +387,11 @@ static const char *why_over(void) {
     return interrupted ? "interrupted" : "the time is up";
 }
 
+/* What goes on with a run that is over. */
+static const char *how_again(const folder *f) {
+    return f->watch && f->watch->again ? f->watch->again : "--resume";
+}
+
 /* Must the run end after this step? */
 static int must_stop(const folder *f, const training *t, const step_result *step) {
     ask(f, t, step, NULL);
@@ -409,8 +414,8 @@ static int run_epoch(folder *f, training *t, const prep *p, double *metric) {
             if (!write_held(f)) return BAD_USE;
             if (f->writes) (void)flush_tables(f); /* the state is saved even if its rows cannot be */
             if (!save_state(f, t, p)) return BAD_USE;
-            note("%s after epoch %d, batch %d; the state is in %s: go on with --resume", why_over(), (int)step.epoch,
-                 (int)step.batch, f->last);
+            note("%s after epoch %d, batch %d; the state is in %s: go on with %s", why_over(), (int)step.epoch,
+                 (int)step.batch, f->last, how_again(f));
             return INTERRUPTED;
         }
         show_step(t, &step, *metric);
@@ -599,7 +604,8 @@ static int run_again(const folder *f, training *t, int32_t epochs) {
     while (t->epoch < epochs) {
         int more;
         while ((more = training_step(t, &step, error)) == 1) {
-            if (is_over(f)) return note("%s while training once more: go on with --resume", why_over()), INTERRUPTED;
+            if (is_over(f))
+                return note("%s while training once more: go on with %s", why_over(), how_again(f)), INTERRUPTED;
             show_step(t, &step, NAN);
         }
         if (more < 0 || training_end_epoch(t, &result, error) < 0) return complain("%s", error);

@@ -11,8 +11,9 @@ typedef struct train_watch {
      * caller that sets it handles signals. NULL: none. */
     int (*go_on)(void *context, const training *t, const step_result *step, const epoch_result *epoch);
     void *context;
-    int signals; /* with go_on too, a signal saves the run and ends it */
-    int aloud;   /* prints the summary at its end, as the command does */
+    int signals;       /* with go_on too, a signal saves the run and ends it */
+    int aloud;         /* prints the summary at its end, as the command does */
+    const char *again; /* what goes on with the run if it is stopped, for the message; NULL: "--resume" */
     /* results */
     int late, diverged; /* ended by the deadline or by go_on; its loss stopped being a number */
 } train_watch;
