@@ -76,11 +76,13 @@ static int run(const char *line, mtan_flat_progress asked, void *context) {
 typedef struct watched {
     int steps, epochs, most, rising;
     double loss;
+    int asked, stops; /* calls after the last epoch; which of them stops the run, from 1; 0: none */
 } watched;
 
 static int32_t watch(void *context, int32_t epoch, int32_t epochs, int32_t batch, int32_t batches, double loss,
                      double val_loss, double val_metric) {
     watched *w = context;
+    if (epoch == 0) return isnan(loss) && isnan(val_loss) && isnan(val_metric) && ++w->asked != w->stops;
     w->rising = w->rising && epoch >= 1 && epoch <= epochs && batch >= 0 && batch <= batches && isfinite(loss);
     if (batch > 0) w->steps++, w->rising = w->rising && isnan(val_loss);
     else w->epochs++, w->rising = w->rising && isfinite(val_loss) && val_metric >= 0 && val_metric <= 1;
@@ -88,7 +90,7 @@ static int32_t watch(void *context, int32_t epoch, int32_t epochs, int32_t batch
 }
 
 TEST a_training_writes_the_commands_bytes(void) {
-    watched w = {0, 0, 0, 1, 0};
+    watched w = {.rising = 1};
     ASSERT_EQ_FMT(DONE, run(ENC "--out @/flat", watch, &w), "%d");
     ASSERT_EQ_FMT(DONE, command_run(ENC "--out @/run --data @/events.csv --labels @/labels.csv --quiet"), "%d");
     ASSERT(command_same_files("flat/best.safetensors", "run/best.safetensors"));
@@ -120,13 +122,35 @@ TEST curves_train_to_the_commands_bytes(void) {
 
 /* Whoever watches stops a run; it keeps its best model and goes on to the bytes of one that was never stopped. */
 TEST a_training_is_stopped_and_resumed(void) {
-    watched w = {0, 0, 4, 1, 0};
+    watched w = {.most = 4, .rising = 1};
     ASSERT_EQ_FMT(INTERRUPTED, run(ENC "--out @/flat", watch, &w), "%d");
     ASSERT_EQ_FMT(4, w.steps, "%d");
     ASSERT(command_bytes("flat/best.safetensors") > 0);
     ASSERT_EQ_FMT(DONE, run(ENC "--out @/flat --resume", NULL, NULL), "%d");
     ASSERT_EQ_FMT(DONE, run(ENC "--out @/whole", NULL, NULL), "%d");
     ASSERT(command_same_files("flat/best.safetensors", "whole/best.safetensors"));
+    PASS();
+}
+
+/* Whatever it stops after the last epoch, the model is whole, and the run goes on to the same bytes. */
+TEST what_follows_a_training_is_stopped_too(const char *line) {
+    watched all = {.rising = 1};
+    char words[256];
+    snprintf(words, sizeof words, "%s --out @/whole", line);
+    ASSERT_EQ_FMT(DONE, run(words, watch, &all), "%d");
+    ASSERT(all.rising && all.asked > 10);
+    for (int part = 0; part <= 4; part++) {
+        watched w = {.rising = 1, .stops = part ? all.asked * part / 4 : 1};
+        snprintf(words, sizeof words, "%s --out @/flat%d", line, part);
+        ASSERT_EQ_FMT(INTERRUPTED, run(words, watch, &w), "%d");
+        ASSERT(w.asked == w.stops && w.epochs == all.epochs);
+        snprintf(words, sizeof words, "selftest @/flat%d/best.safetensors", part);
+        ASSERT_EQ_FMT(DONE, command_run(words), "%d");
+        snprintf(words, sizeof words, "%s --out @/flat%d --resume", line, part);
+        ASSERT_EQ_FMT(DONE, run(words, NULL, NULL), "%d");
+        snprintf(words, sizeof words, "flat%d/best.safetensors", part);
+        ASSERT(command_same_files(words, "whole/best.safetensors"));
+    }
     PASS();
 }
 
@@ -549,6 +573,8 @@ SUITE(flat_suite) {
     RUN_TEST(several_labels_train_to_the_commands_bytes);
     RUN_TEST(curves_train_to_the_commands_bytes);
     RUN_TEST(a_training_is_stopped_and_resumed);
+    RUN_TESTp(what_follows_a_training_is_stopped_too, ENC "--refit trees");
+    RUN_TESTp(what_follows_a_training_is_stopped_too, ENC "--refit all");
     RUN_TEST(failures_are_sentences);
     RUN_TEST(a_model_is_its_bytes);
     RUN_TEST(facts_of_a_model);

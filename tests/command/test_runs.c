@@ -353,6 +353,45 @@ TEST an_interrupted_run_writes_the_same_files(void) {
     PASS();
 }
 
+/* Records of so many classes that the fit of trees and the comparison with a regression take seconds. */
+static void write_many_classes(void) {
+    enum { MANY = 300, CLASSES = 75 };
+    char line[96];
+    command_write("many.csv", "record,time,a,b,c,d\n"), command_write("many-labels.csv", "record,label\n");
+    for (int r = 0; r < MANY; r++) {
+        for (int i = 0; i < 3; i++) {
+            snprintf(line, sizeof line, "m%d,%d,%d,%d,%d,%d\n", r, i, (r * 7 + i) % 31, r * 11 % 37, (r + i * i) % 41,
+                     r * r % 43);
+            command_append("many.csv", line);
+        }
+        snprintf(line, sizeof line, "m%d,class %d\n", r, r % CLASSES), command_append("many-labels.csv", line);
+    }
+}
+
+/* Ctrl-C after the last epoch: the network is there, and the run goes on to the files of one that was not stopped. */
+TEST what_follows_the_last_epoch_is_interrupted(void) {
+    static const char many[] =
+        "train own --model enc --data @/many.csv --labels @/many-labels.csv --enc-hidden 8 --embed 8 "
+        "--ref-points 6 --head-hidden 6 --batch 64 --epochs 1 --trees 200 --threads 1 ";
+    char line[512];
+    write_many_classes();
+    snprintf(line, sizeof line, "%s--out @/stopped", many);
+    const pid_t child = command_start(line, 0);
+    const int waited = command_wait("stopped/log.csv", 1); /* the last epoch is over */
+    kill(child, SIGINT);
+    ASSERT_EQ_FMT(INTERRUPTED, command_finish(child), "%d");
+    ASSERT(waited && command_says("err.txt", "interrupted in ") &&
+           command_says("err.txt", ", which is left out with all that follows: go on with --resume\n"));
+    ASSERT_EQ_FMT(DONE, command_run("selftest @/stopped/best.safetensors"), "%d");
+    ASSERT(access(command_path("stopped/chosen.safetensors"), F_OK) != 0);
+    snprintf(line, sizeof line, "%s--quiet --out @/stopped --resume", many);
+    ASSERT_EQ_FMT(DONE, command_run(line), "%d");
+    snprintf(line, sizeof line, "%s--quiet --out @/never", many);
+    ASSERT_EQ_FMT(DONE, command_run(line), "%d");
+    ASSERT(same_run("never", "stopped"));
+    PASS();
+}
+
 /* The epochs of a schedule that ends with them are the run's for good. */
 TEST a_schedule_keeps_its_epochs(void) {
     ASSERT_EQ_FMT(DONE, command_run(TRAIN "--schedule cosine --warmup 0.1 --epochs 2 --out @/fixed"), "%d");
@@ -607,6 +646,7 @@ SUITE(runs_suite) {
     RUN_TEST(threads_and_backends_leave_no_trace);
     RUN_TEST(a_resumed_run_writes_the_same_files);
     RUN_TEST(an_interrupted_run_writes_the_same_files);
+    RUN_TEST(what_follows_the_last_epoch_is_interrupted);
     RUN_TEST(a_schedule_keeps_its_epochs);
     RUN_TEST(the_best_model_is_the_average);
     RUN_TEST(the_last_epoch_can_be_kept);

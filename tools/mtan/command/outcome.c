@@ -8,6 +8,7 @@
 #include "../model/bounds.h"
 #include "../measure/numbers.h"
 #include "../measure/predictions.h"
+#include "../measure/stop.h"
 #include "../report/attention_view.h"
 #include "../report/contest_text.h"
 #include "../report/verdict.h"
@@ -67,6 +68,7 @@ static void say_contest(runner *run, const training *t, const prep *units) {
                                                                   : contest_of_numbers(run, t, positions, units);
     const contest_number *n = contest_headline(numbers, contest_classes_of(config));
     char text[CONTEST_VERDICT_BYTES];
+    if (stop_asked()) n = NULL; /* the numbers are of a part of the work */
     if (n) note("validation, %td records: %s", arrlen(positions), contest_line(text, sizeof text, n));
     if (n && *contest_verdict(text, n, config)) note("%s", text);
     arrfree(numbers);
@@ -104,7 +106,7 @@ void outcome_say(const char *best, const training *t, const options *o) {
         b.model.backend = t->model.backend;
         if (runner_start(&run, &b.model, bounds, option_threads(o), error)) {
             say_contest(&run, t, &b.prep);
-            say_attention(&run, t);
+            if (!stop_asked()) say_attention(&run, t);
             runner_stop(&run);
         }
         bundle_free(&b);

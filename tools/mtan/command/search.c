@@ -220,6 +220,7 @@ static int trial_goes_on(void *context, const training *t, const step_result *st
         progress("round %d of %d, trial %d of %d, epoch %d", s->now->round, s->rounds, (int)(s->now - s->trials) + 1,
                  s->count, (int)t->epoch + 1);
     messages_listen(own.hear, own.context);
+    if (!step && !epoch) return outer_goes_on(s, t, NULL, NULL);
     if (epoch) s->now->turn[s->turn] = t->best, s->reached = t->epoch;
     return outer_goes_on(s, t, step, epoch) && t->epoch < s->until;
 }
@@ -311,6 +312,7 @@ static plan_select selection_of(const search *s, const plan *p) {
 
 static int probe_goes_on(void *context, const training *t, const step_result *step, const epoch_result *epoch) {
     search *s = context;
+    if (!step && !epoch) return outer_goes_on(s, t, NULL, NULL);
     if (s->epochs == 0) s->reading = seconds() - s->start - t->train_seconds;
     s->epochs = t->plan->epochs;
     s->select = selection_of(s, t->plan);
@@ -518,7 +520,8 @@ static int found_none(const search *s) {
     return complain("every candidate diverged: a smaller --lr may help");
 }
 
-/* Tells what a search that was stopped leaves. joined: its trials become no run, as an ensemble is trained afterwards. */
+/* Tells what a search that was stopped leaves. joined: its trials become no run, as an ensemble is trained
+ * afterwards. */
 static int tell_stopped(const search *s, const trial *best, int joined) {
     if (!best) note("interrupted before a candidate had a value: nothing to go on with");
     else if (joined)

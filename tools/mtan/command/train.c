@@ -23,6 +23,7 @@
 #include "../model/files.h"
 #include "../model/golden_record.h"
 #include "../fit/pretrain.h"
+#include "../measure/stop.h"
 #include "outcome.h"
 #include "search.h"
 #include "train.h"
@@ -321,7 +322,8 @@ static int renew_best(const folder *f, const plan *p) {
     return good;
 }
 
-/* If the plan has trees, fits them to the best network's inputs for each record, and adds them to its file. */
+/* If the plan has trees, fits them to the best network's inputs for each record, and adds them to its file. If that is
+ * stopped, the file stays as it was. */
 static int add_trees(const folder *f, const training *t, const options *o, trees_fit *fit) {
     char error[512] = "", from[80] = "";
     bundle b;
@@ -330,6 +332,7 @@ static int add_trees(const folder *f, const training *t, const options *o, trees
     if (!plan_has_trees(t->plan) || !f->writes) return 1;
     if (!bundle_read(&b, f->best, error)) return complain("%s", error), 0;
     good = trees_add(&b, t->data, t->split, t->plan->seed, option_threads(o), fit, error) || (complain("%s", error), 0);
+    if (good && stop_asked()) return bundle_free(&b), 1;
     if (good && fit->regression > 0)
         snprintf(from, sizeof from, ", %d of them a regression and what goes on from it", (int)fit->regression);
     if (good && fit->count > 0)
@@ -380,11 +383,11 @@ static void ask(const folder *f, const training *t, const step_result *step, con
 /* Has the deadline passed, or has the run been stopped? */
 static int is_over(const folder *f) {
     if (f->watch && seconds() >= f->watch->deadline) f->watch->late = 1;
-    return distributed_any(f->ranks, interrupted || (f->watch && f->watch->late));
+    return distributed_any(f->ranks, interrupted || stop_asked() || (f->watch && f->watch->late));
 }
 
 static const char *why_over(void) {
-    return interrupted ? "interrupted" : "the time is up";
+    return interrupted ? "interrupted" : stop_asked() ? "stopped" : "the time is up";
 }
 
 /* What goes on with a run that is over. */
@@ -578,6 +581,43 @@ static int take_pretrained(training *t, const folder *f, const task *k) {
     return status;
 }
 
+/* ---- what follows the last epoch ---- */
+
+typedef struct follow_up {
+    const folder *folder;
+    const training *training;
+    memory_undo undo;
+} follow_up;
+
+/* Has a signal or the watcher stopped it? A deadline does not: the model is to be whole. */
+static int is_unwanted(void *context) {
+    const follow_up *x = context;
+    const train_watch *w = x->folder->watch;
+    return interrupted || (w && w->go_on && !w->go_on(w->context, x->training, NULL, NULL));
+}
+
+static void hear_no_more(void *unused) {
+    (void)unused;
+    stop_listen(NULL, NULL);
+}
+
+static void follow_up_start(follow_up *x, const folder *f, const training *t) {
+    x->folder = f, x->training = t;
+    memory_remember(&x->undo, hear_no_more, NULL);
+    stop_listen(is_unwanted, x);
+}
+
+static void follow_up_end(follow_up *x) {
+    hear_no_more(NULL);
+    memory_forget(&x->undo);
+}
+
+/* Ends it: `what` is left out, and is done again when the run is resumed, whose state is that of the last epoch. */
+static int leave_out(const folder *f, const char *what) {
+    note("%s in %s, which is left out with all that follows: go on with %s", why_over(), what, how_again(f));
+    return INTERRUPTED;
+}
+
 /* ---- training again, on the validation records too ---- */
 
 static int copy_file(const char *from, const char *to) {
@@ -604,8 +644,7 @@ static int run_again(const folder *f, training *t, int32_t epochs) {
     while (t->epoch < epochs) {
         int more;
         while ((more = training_step(t, &step, error)) == 1) {
-            if (is_over(f))
-                return note("%s while training once more: go on with %s", why_over(), how_again(f)), INTERRUPTED;
+            if (is_over(f)) return leave_out(f, "the second training");
             show_step(t, &step, NAN);
         }
         if (more < 0 || training_end_epoch(t, &result, error) < 0) return complain("%s", error);
@@ -635,15 +674,15 @@ static int write_again(const folder *f, const training *t, const mtan_real *weig
                        const trees_fit *trees) {
     char error[512] = "";
     bundle b;
-    int good;
-    if (!f->writes) return 1;
-    if (!copy_file(f->best, f->chosen)) return 0;
-    if (!bundle_read(&b, f->best, error)) return complain("%s", error), 0;
+    int status = BAD_USE;
+    if (!f->writes) return DONE;
+    if (!bundle_read(&b, f->best, error)) return complain("%s", error);
     if (weights) memcpy(b.weights, weights, mtan_weights_count(&b.model.config) * sizeof *b.weights);
     trees_refit(&b, t->data, positions, t->plan->seed, trees);
-    good = rewrite_best(f, t->plan, &b, 1, 1);
+    if (stop_asked()) status = leave_out(f, "the second training");
+    else if (copy_file(f->best, f->chosen) && rewrite_best(f, t->plan, &b, 1, 1)) status = DONE;
     bundle_free(&b);
-    return good;
+    return status;
 }
 
 static int train_network_again(const folder *f, const training *chosen, const split *all, const task *k,
@@ -654,7 +693,7 @@ static int train_network_again(const folder *f, const training *chosen, const sp
     note("once more, %d epochs on the %td records of training and validation", (int)chosen->best_epoch,
          arrlen(all->part[SPLIT_TRAIN]));
     if (start_again(&t, chosen, all, k, f)) status = run_again(f, &t, chosen->best_epoch);
-    if (status == DONE && !write_again(f, &t, t.kept.weights, all->part[SPLIT_TRAIN], trees)) status = BAD_USE;
+    if (status == DONE) status = write_again(f, &t, t.kept.weights, all->part[SPLIT_TRAIN], trees);
     training_stop(&t);
     return status;
 }
@@ -669,7 +708,7 @@ static int train_again(const folder *f, const training *chosen, const task *k, c
     if (chosen->plan->refit == REFIT_ALL) status = train_network_again(f, chosen, &all, k, trees);
     else if (trees->count > 0) {
         note("the trees once more, on the %td records of training and validation", arrlen(all.part[SPLIT_TRAIN]));
-        if (!write_again(f, chosen, NULL, all.part[SPLIT_TRAIN], trees)) status = BAD_USE;
+        status = write_again(f, chosen, NULL, all.part[SPLIT_TRAIN], trees);
     }
     split_free(&all);
     return status;
@@ -677,17 +716,29 @@ static int train_again(const folder *f, const training *chosen, const task *k, c
 
 /* ---- models ---- */
 
-/* An ensemble's members are measured together, unless they were also trained on the validation records. */
-static int finish(const folder *f, const training *t, const task *k) {
+/* An ensemble's members are measured together, unless they were also trained on the validation records. Only the first
+ * rank fits trees and measures, but all ranks stop. */
+static int complete(const folder *f, const training *t, const task *k) {
     const int alone = t->plan->ensemble == 1, aloud = f->writes && is_aloud(f);
     trees_fit trees;
     int status = DONE;
-    if (t->best_epoch == 0) return no_best(f, t);
-    note("best epoch %d of %d: %s", (int)t->best_epoch, (int)t->epoch, f->best);
     if (!restore_chosen(f) || !add_trees(f, t, k->options, &trees)) return BAD_USE;
+    if (distributed_any(f->ranks, stop_asked())) return leave_out(f, "the fit of trees");
     if (aloud && (alone || t->plan->refit != REFIT_NOTHING)) outcome_say(f->best, t, k->options);
+    if (distributed_any(f->ranks, stop_asked())) return leave_out(f, "the comparison with simpler models");
     if (t->plan->refit != REFIT_NOTHING) status = train_again(f, t, k, &trees);
     if (status == DONE && aloud && alone) outcome_next(f->best, k->options);
+    return status;
+}
+
+static int finish(const folder *f, const training *t, const task *k) {
+    follow_up x;
+    int status;
+    if (t->best_epoch == 0) return no_best(f, t);
+    note("best epoch %d of %d: %s", (int)t->best_epoch, (int)t->epoch, f->best);
+    follow_up_start(&x, f, t);
+    status = complete(f, t, k);
+    follow_up_end(&x);
     return status;
 }
 
@@ -714,6 +765,16 @@ static int train_member(training *t, folder *f, const char *path, const plan *p,
     return status;
 }
 
+static int say_joined(const folder *f, const training *t, const task *k) {
+    follow_up x;
+    int status;
+    follow_up_start(&x, f, t);
+    outcome_say(f->best, t, k->options);
+    status = stop_asked() ? leave_out(f, "the comparison with simpler models") : DONE;
+    follow_up_end(&x);
+    return status;
+}
+
 /* Trains the members one after the other, each with its own seed, and joins their best models. */
 static int train_members(const folder *f, const char *out, const plan *p, const task *k) {
     char(*best)[4096] = tool_calloc((size_t)p->ensemble, sizeof *best), path[4096], error[512] = "";
@@ -735,7 +796,7 @@ static int train_members(const folder *f, const char *out, const plan *p, const 
         if (status == DONE && last && f->writes) {
             if (!ensemble_join(f->best, p, best, p->ensemble, NULL, error)) status = complain("%s", error);
             else note("the average of %d models: %s", (int)p->ensemble, f->best);
-            if (status == DONE && is_aloud(f) && p->refit == REFIT_NOTHING) outcome_say(f->best, &t, k->options);
+            if (status == DONE && is_aloud(f) && p->refit == REFIT_NOTHING) status = say_joined(f, &t, k);
             if (status == DONE && is_aloud(f)) outcome_next(f->best, k->options);
         }
         training_stop(&t);

@@ -7,8 +7,9 @@
 
 typedef struct train_watch {
     double deadline; /* on the clock of seconds(): then the run is saved and ends as if interrupted */
-    /* Called after each step and, with its result, after each epoch; returning 0 acts like a passed deadline. The
-     * caller that sets it handles signals. NULL: none. */
+    /* Called after each step and, with its result, after each epoch; returning 0 acts like a passed deadline. Called
+     * with neither while trees are fitted or the model is compared, after the last epoch; returning 0 leaves that out.
+     * The caller that sets it handles signals. NULL: none. */
     int (*go_on)(void *context, const training *t, const step_result *step, const epoch_result *epoch);
     void *context;
     int signals;       /* with go_on too, a signal saves the run and ends it */

@@ -10,6 +10,7 @@
 #include "../../data/memory.h"
 #include "../../data/percentile.h"
 #include "../measure/metrics.h"
+#include "../measure/stop.h"
 
 /* Rows of the fit with the step of each number (its bin between thresholds), and their sums so far. */
 typedef struct placed {
@@ -379,7 +380,7 @@ static double valid_loss(const fit *f) {
 static void add_trees(fit *f) {
     double least = valid_loss(f);
     int32_t kept = f->b->trees;
-    while (f->b->trees < f->rule->trees && f->b->trees - kept < f->rule->patience && add_tree(f)) {
+    while (!stop_asked() && f->b->trees < f->rule->trees && f->b->trees - kept < f->rule->patience && add_tree(f)) {
         const double loss = valid_loss(f);
         if (loss < least) least = loss, kept = f->b->trees;
     }

@@ -63,7 +63,8 @@ struct boost {
  * 0.01 0.860; 500 trees at rate 0.02 0.858; 63 thresholds the same; 16 leaves 0.860; least 10 0.860; four sums of 250
  * trees each, averaged, 0.861. */
 boost_rule boost_default(size_t numbers, size_t rows, int32_t classes, int32_t trees, uint32_t seed);
-/* Without training or validation rows it adds no tree to those of rule->first. */
+/* Without training or validation rows it adds no tree to those of rule->first. It asks before each tree whether to stop
+ * (stop.h). */
 void boost_fit(boost *b, boost_rows train, boost_rows valid, const boost_rule *rule);
 /* Takes the trees of both at half their height, so that a row's sums are the mean of the two. */
 void boost_mean(boost *mean, const boost *a, const boost *b);

@@ -13,6 +13,7 @@
 #include "../measure/metrics.h"
 #include "../measure/numbers.h"
 #include "../measure/predictions.h"
+#include "../measure/stop.h"
 #include "../measure/summaries.h"
 
 enum { SHARES = 15 };     /* the shares of network and trees are each tried at 0, 0.1, ..., SHARES / 10 */
@@ -260,8 +261,8 @@ int trees_add(bundle *b, const dataset *d, const split *s, int64_t seed, int32_t
     fit->ridge = NAN;
     if (regression) fit_both(&fitted, c, train, valid, rule, rule.trees, fit);
     else boost_fit(&fitted, train, valid, &rule);
-    fit->count = fitted.trees;
-    if (fitted.trees > 0) good = join(b, d, s->part[SPLIT_VALID], valid, &fitted, threads, fit, error);
+    fit->count = stop_asked() ? 0 : fitted.trees;
+    if (fit->count > 0) good = join(b, d, s->part[SPLIT_VALID], valid, &fitted, threads, fit, error);
     boost_free(&fitted);
     rows_free(train), rows_free(valid);
     return good;
@@ -279,6 +280,6 @@ void trees_refit(bundle *b, const dataset *d, const int32_t *positions, int64_t 
     drop_trees(b);
     if (fit->regression == 0) boost_fit(&fitted, rows, rows, &rule);
     else fit_both(&fitted, c, rows, rows, rule, fit->regression, &again);
-    write_trees(b, &fitted, fit);
+    if (!stop_asked()) write_trees(b, &fitted, fit);
     boost_free(&fitted), rows_free(rows);
 }

@@ -18,7 +18,8 @@ typedef struct trees_fit {
     double margin; /* by which each end of an interval is moved outwards; 0 without an interval */
 } trees_fit;
 
-/* Replaces any trees that the model has. d: prepared as for the training. 1, or 0 with error (512 bytes) set. */
+/* Replaces any trees that the model has. d: prepared as for the training. 1, or 0 with error (512 bytes) set. A fit
+ * that is stopped (stop.h) leaves the model without trees; so does trees_refit. */
 int trees_add(bundle *b, const dataset *d, const split *s, int64_t seed, int32_t threads, trees_fit *fit, char *error);
 /* Fits as many trees again, with the shares of `fit`, to all records at the positions: training and validation
  * together. */

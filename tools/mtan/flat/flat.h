@@ -174,7 +174,8 @@ MTAN_FLAT int32_t mtan_flat_stream_reset(mtan_flat_stream *stream);
  * status. `mtan train own` on the command line writes the same bytes. */
 
 /* Called after each step of a training, with NaN for the numbers of validation, and after each epoch, with batch 0. If
- * it returns 0, the run is saved and ends with status 130. */
+ * it returns 0, the run is saved and ends with status 130. After the last epoch, while trees are fitted or the model is
+ * compared with others, it is called with epoch 0 and NaN for all numbers. */
 typedef int32_t (*mtan_flat_progress)(void *context, int32_t epoch, int32_t epochs, int32_t batch, int32_t batches,
                                       double loss, double val_loss, double val_metric);
 MTAN_FLAT int32_t mtan_flat_run(const mtan_flat_data *data, int32_t n_words, const char *const *words,

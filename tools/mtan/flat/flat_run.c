@@ -27,6 +27,7 @@ static int writes_files(const char *name) {
 static int go_on(void *context, const training *t, const step_result *step, const epoch_result *epoch) {
     const running *r = context;
     const int32_t epochs = t->plan->epochs, batches = training_batches(t);
+    if (!step && !epoch) return r->progress(r->context, 0, epochs, 0, batches, NAN, NAN, NAN) != 0;
     if (epoch)
         return r->progress(r->context, t->epoch, epochs, 0, batches, epoch->train_loss, epoch->val_loss,
                            epoch->val_metric) != 0;

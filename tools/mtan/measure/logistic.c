@@ -8,6 +8,7 @@
 
 #include "../../data/array.h"
 #include "metrics.h"
+#include "stop.h"
 
 enum {
     LANES = 8,
@@ -186,7 +187,7 @@ static void minimise(const objective *o, double *w) {
     memory m = {room + 4 * n, room + (4 + MEMORY) * n, {0}, n, 0};
     point here = {w, room, 0}, there = {room + n, room + 2 * n, 0};
     here.value = value_at(o, w, here.gradient);
-    for (int step = 0; step < STEPS_MOST; step++) {
+    for (int step = 0; step < STEPS_MOST && !stop_asked(); step++) {
         const double steepest = largest(here.gradient, n);
         if (!(steepest > FLAT * (double)o->n)) break;
         direction_of(&m, here.gradient, direction);
@@ -231,7 +232,8 @@ void logistic_choose(logistic *r, logistic_rows train, logistic_rows valid, size
     *r = logistic_new(train, features, classes);
     o = objective_make(r, train);
     best = tool_calloc(o.weights, sizeof *best);
-    for (size_t i = 0; i < sizeof ridges / sizeof ridges[0]; i++) { /* warm start from the fit before */
+    for (size_t i = 0; i < sizeof ridges / sizeof ridges[0] && !stop_asked();
+         i++) { /* warm start from the fit before */
         r->ridge = ridges[i];
         minimise(&o, r->weight);
         const double loss = loss_on(r, valid);

@@ -10,6 +10,7 @@
 #include "../../data/buckets.h"
 #include "../../data/percentile.h"
 #include "../../data/generators.h"
+#include "stop.h"
 
 static int is_class(int32_t label, int32_t classes) {
     return label >= 0 && label < classes;
@@ -361,7 +362,7 @@ interval metric_bootstrap(metric_function metric, void *context, size_t n, const
     interval range = {NAN, NAN};
     mtan_mt19937 rng;
     mtan_mt_seed(&rng, seed);
-    for (int32_t i = 0; n > 0 && i < draws; i++) {
+    for (int32_t i = 0; n > 0 && i < draws && !stop_asked(); i++) {
         double value;
         draw_rows(&rows, &groups, &rng);
         value = metric(context, rows, arrlenu(rows));

@@ -160,6 +160,8 @@ def _told(
     val_loss: float,
     val_metric: float,
 ) -> None:
+    if epoch == 0:  # after the last epoch, only to ask whether to go on
+        return
     if batch > 0:
         progress.step(epoch, epochs, batch, batches, loss)
         return
