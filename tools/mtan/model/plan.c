@@ -219,7 +219,12 @@ static void curves_defaults(plan *p) {
  * has 0.912, so half of the trees go on from one (fit/stairs.h). AUC of others, mean of eight draws, all trees from nothing and so: the mean 0.896
  * and 0.904, the spread 0.943 and 0.949, where they lie 0.993 both, how many there are 0.795 and 0.796, a local shape 0.999 and 0.998, the period
  * 0.949 and 0.953, the trend of the README's example 0.893 both. Where validation rather than a mean of both chose, the example had 0.885; a
- * regression beside the trees, from which none goes on, 0.996 for the shape and 0.951 for the period. */
+ * regression beside the trees, from which none goes on, 0.996 for the shape and 0.951 for the period.
+ *
+ * A number to predict, 300 records of two channels, RMSE on 800 others, mean of four draws: without trees, with them, a random forest on 38 features and
+ * gradient boosting on these (scikit-learn's defaults): the mean 0.430, 0.411, 0.428, 0.452; the spread 0.353, 0.321, 0.308, 0.322; the slope 0.449,
+ * 0.430, 0.414, 0.438; a mean times the sign of a slope 0.798, 0.766, 0.770, 0.815; a squared mean 0.885, 0.857, 0.857, 0.954; a period 0.672, 0.613,
+ * 0.601, 0.608; steps of mean and spread 0.798, 0.756, 0.709, 0.726. */
 static void best_defaults(plan *p) {
     p->config.enc_hidden = 64, p->config.ref_points = 64, p->config.trees = 200;
     p->epochs = 0; /* by the data: plan_enough_epochs */
