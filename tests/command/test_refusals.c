@@ -171,7 +171,8 @@ TEST options_that_nothing_reads(void) {
         {OWN "--model interp --head-hidden 3 --out @/x", "--head-hidden: a model that interpolates predicts no label"},
         {NUMBER "--select auc --out @/x", "--select: it is for classes or several labels, and the labels are a number"},
         {NUMBER "--refit all --out @/x", "--refit is for classes and curves, and the labels are a number"},
-        {SEVERAL "--refit trees --out @/x", "--refit: it is for classes and numbers, and the labels are several labels"},
+        {SEVERAL "--refit trees --out @/x",
+         "--refit: it is for classes and numbers, and the labels are several labels"},
         {SEVERAL "--trees 20 --out @/x", "--trees: it is for classes and numbers, and the labels are several labels"},
         {THREE "--positive low --out @/x", "--positive: it is for two classes, and the data has more"}};
     FILE *number = fopen(command_path("number.csv"), "w"), *three = fopen(command_path("three.csv"), "w");

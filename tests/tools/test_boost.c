@@ -110,7 +110,8 @@ TEST a_number_that_tells_nothing_is_hardly_split_by(void) {
     const boost_rule rule = boost_default(NUMBERS, ROWS, 2, 1000, 7);
     boost b;
     make_rows(x, label, 1), make_rows(x + ROWS * NUMBERS, label + ROWS, 2);
-    boost_fit(&b, (boost_rows){x, label, ROWS, NULL}, (boost_rows){x + ROWS * NUMBERS, label + ROWS, ROWS, NULL}, &rule);
+    boost_fit(&b, (boost_rows){x, label, ROWS, NULL}, (boost_rows){x + ROWS * NUMBERS, label + ROWS, ROWS, NULL},
+              &rule);
     ASSERT(b.trees > 100);
     ASSERT(b.trees < 1000); /* validation has ended it */
     for (int32_t t = 0; t < b.trees; t++) first += b.split[t * BOOST_SPLITS].number == TELLS;
@@ -133,7 +134,8 @@ TEST numbers_that_tell_together_are_found(void) {
     make_rows(x, label, 3), make_rows(x + ROWS * NUMBERS, label + ROWS, 4);
     for (size_t i = 0; i < 2 * (size_t)ROWS; i++)
         label[i] = (x[i * NUMBERS] > 0) == (x[i * NUMBERS + 1] > (mtan_real)0.2);
-    boost_fit(&b, (boost_rows){x, label, ROWS, NULL}, (boost_rows){x + ROWS * NUMBERS, label + ROWS, ROWS, NULL}, &rule);
+    boost_fit(&b, (boost_rows){x, label, ROWS, NULL}, (boost_rows){x + ROWS * NUMBERS, label + ROWS, ROWS, NULL},
+              &rule);
     for (size_t i = ROWS; i < 2 * (size_t)ROWS; i++) {
         boost_at(&b, x + i * NUMBERS, logit);
         right += (logit[1] > logit[0]) == label[i];

@@ -249,8 +249,9 @@ static void note_numbers(dataset *d, const loader *l) {
         dataset_note(d, "%s: %d different numbers, each taken as a class; --task number predicts a number", file,
                      (int)n.numbers);
     else
-        dataset_note(d, "%s: %d of %d different labels are numbers and \"%.40s\" is not: each is taken as a class", file,
-                     (int)n.numbers, (int)names_count(&l->classes), field_quote(names_text(&l->classes, n.other)).text);
+        dataset_note(d, "%s: %d of %d different labels are numbers and \"%.40s\" is not: each is taken as a class",
+                     file, (int)n.numbers, (int)names_count(&l->classes),
+                     field_quote(names_text(&l->classes, n.other)).text);
 }
 
 static int check_labels(loader *l) {

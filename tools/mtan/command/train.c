@@ -337,8 +337,8 @@ static int add_trees(const folder *f, const training *t, const options *o, trees
         snprintf(from, sizeof from, ", %d of them a regression and what goes on from it", (int)fit->regression);
     if (good && fit->count > 0)
         note("%d trees%s: validation %s %.4f, of the network %.4f, together %.4f (%.1f and %.1f of them)",
-             (int)fit->count, from, t->model.config.task == MTAN_TASK_NUMBER ? "squared error" : "log-loss",
-             fit->trees, fit->network, fit->together, fit->trees_share, fit->network_share);
+             (int)fit->count, from, t->model.config.task == MTAN_TASK_NUMBER ? "squared error" : "log-loss", fit->trees,
+             fit->network, fit->together, fit->trees_share, fit->network_share);
     good = good && rewrite_best(f, t->plan, &b, 1, 0);
     bundle_free(&b);
     return good;

@@ -139,8 +139,8 @@ static int refuse(const need *n, const plan *p, unsigned missing) {
 }
 
 int needs_are_met(const plan *p, const options *o, int with_data) {
-    const unsigned has = model_facts(p, o) | (with_data ? data_facts(p) : BY_DATA) |
-                         (o->trial ? ~(unsigned)OF_LABELS : 0u);
+    const unsigned has =
+        model_facts(p, o) | (with_data ? data_facts(p) : BY_DATA) | (o->trial ? ~(unsigned)OF_LABELS : 0u);
     for (const need *n = needs; n < needs + NEEDS; n++)
         if ((n->facts & ~has) && is_asked(n, o)) return refuse(n, p, n->facts & ~has);
     return 1;

@@ -371,7 +371,8 @@ static int fit_refit(const plan *p) {
     const mtan_config *c = &p->config;
     if (p->refit != REFIT_ALL) return 1;
     if (p->source.interpolation && c->variance == MTAN_VARIANCE_LEARNED)
-        return complain("--refit all does not go with --variance learned, whose bands are fitted on the validation records"),
+        return complain(
+                   "--refit all does not go with --variance learned, whose bands are fitted on the validation records"),
                0;
     if (p->source.interpolation || c->task == MTAN_TASK_CLASSES) return 1;
     return complain("--refit is for classes and curves, and the labels are %s", task_words[c->task]), 0;
