@@ -1,6 +1,7 @@
-/* A logistic regression (logistic.h), or of targets a linear one (ridge.h), written as trees (boost.h): one tree for each number, whose leaves follow the
- * regression line in steps. An effect that grows slowly with a number takes one weight here, but many boosted trees
- * that find it split by split. Few rows suffice for the weight, not for the trees. */
+/* A logistic regression (logistic.h), or of targets a linear one (ridge.h), written as trees (boost.h): one tree for
+ * each number, whose leaves follow the regression line in steps. An effect that grows slowly with a number takes one
+ * weight here, but many boosted trees that find it split by split. Few rows suffice for the weight, not for the
+ * trees. */
 #ifndef MTAN_TOOLS_STAIRS_H
 #define MTAN_TOOLS_STAIRS_H
 
