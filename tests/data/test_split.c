@@ -220,6 +220,23 @@ TEST a_stratified_draw_follows_its_seed(void) {
     PASS();
 }
 
+/* Two records of each class cannot be in three parts: each is drawn alike, and stays where a model file will have it. */
+TEST rare_classes_are_drawn_in_order(void) {
+    enum { N = 40 };
+    int32_t label[N];
+    char error[256];
+    split s;
+    for (int32_t i = 0; i < N; i++) label[i] = i / 2;
+    dataset d = make_data(N, label, NULL);
+    ASSERT(split_make(&s, &d, &(split_way){SPLIT_STRATIFIED, 0, 0, SPLIT_FOLD_COUNT, 3}, error));
+    ASSERT(covers(&s, N) && arrlen(s.part[SPLIT_VALID]) > 1 && arrlen(s.part[SPLIT_TEST]) > 1);
+    for (int part = 0; part < SPLIT_PARTS; part++)
+        for (size_t i = 1; i < arrlenu(s.part[part]); i++) ASSERT(s.part[part][i] > s.part[part][i - 1]);
+    split_free(&s);
+    dataset_free(&d);
+    PASS();
+}
+
 /* Records in the order of their classes, in groups of three: each record is tested once, every fold has every class, and the
  * sides do not share a group. */
 TEST folds_of_any_data_cover_it(void) {
@@ -448,6 +465,7 @@ SUITE(split_suite) {
     RUN_TEST(groups_stay_together);
     RUN_TEST(each_class_has_its_share);
     RUN_TEST(a_stratified_draw_follows_its_seed);
+    RUN_TEST(rare_classes_are_drawn_in_order);
     RUN_TEST(folds_of_any_data_cover_it);
     RUN_TEST(all_have_their_turn);
     RUN_TEST(parts_may_be_given);

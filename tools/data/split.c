@@ -370,13 +370,31 @@ static void hash_data(split *s, const dataset *d) {
     for (size_t i = 0; i < arrlenu(d->records); i++) s->values += hash_events(d, i), s->labels += hash_labels(d, i);
 }
 
+/* (n) The part of each item, which is its records' part. */
+static uint8_t *parts_of_items(const split *s, const buckets *items, size_t records) {
+    uint8_t *of_record = parts_of_records(s, records), *part = tool_calloc(items->n, 1);
+    for (size_t i = 0; i < items->n; i++) part[i] = of_record[items->member[items->first[i]]];
+    free(of_record);
+    return part;
+}
+
+/* Where classes are too rare to be in every part. The records of a part are in the order of the data, as they are when
+ * the parts are read back from a model file. */
+static int draw_in_order(split *s, const dataset *d, const buckets *items, const split_way *how, char *error) {
+    if (!draw_parts(s, items, how, error)) return 0;
+    uint8_t *part = parts_of_items(s, items, arrlenu(d->records));
+    split_free(s);
+    take_parts(s, items, part);
+    return free(part), 1;
+}
+
 static int draw(split *s, const dataset *d, const buckets *items, const split_way *how, char *error) {
     switch (how->kind) {
     case SPLIT_FOLDS:
     case SPLIT_STRATIFIED_FOLDS: return draw_fold(s, d, items, how, error);
     case SPLIT_GIVEN: return take_given(s, d, items, error);
     case SPLIT_ALL: return take_all(s, items);
-    case SPLIT_STRATIFIED: return draw_stratified(s, d, items, how->seed) || draw_parts(s, items, how, error);
+    case SPLIT_STRATIFIED: return draw_stratified(s, d, items, how->seed) || draw_in_order(s, d, items, how, error);
     default: return draw_parts(s, items, how, error);
     }
 }
@@ -392,14 +410,6 @@ int split_make(split *s, const dataset *d, const split_way *how, char *error) {
     if (good) s->hash = hash_split(s, d), hash_data(s, d);
     else split_free(s);
     return good;
-}
-
-/* (n) The part of each item, which is its records' part. */
-static uint8_t *parts_of_items(const split *s, const buckets *items, size_t records) {
-    uint8_t *of_record = parts_of_records(s, records), *part = tool_calloc(items->n, 1);
-    for (size_t i = 0; i < items->n; i++) part[i] = of_record[items->member[items->first[i]]];
-    free(of_record);
-    return part;
 }
 
 void split_turn(split *s, const split *from, const dataset *d, int by_group, int32_t turn, int32_t turns) {
