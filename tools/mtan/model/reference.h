@@ -9,9 +9,9 @@
  * how many. */
 size_t distinct_times(const mtan_record *record, mtan_real *times);
 int times_ascend(const mtan_real *times, size_t n);
-/* The distinct times with the record's query times, which ascend, among them, ascending too; row (n_times): the place of each
- * query. times and row may be NULL. Returns how many there are. A model of labels of times learns from all of them
- * (own.h), and its answer at one time may depend on the other times that are asked. */
+/* The distinct times and the record's query times, which must ascend, as one ascending list; row (n_times): the place
+ * of each query. times and row may be NULL. Returns how many there are. A model of labels of times learns from all of
+ * them (own.h), and its answer at one time may depend on the other times that are asked. */
 size_t asked_times(const mtan_record *record, mtan_real *times, size_t *row);
 /* The number of reference points for a record with so many distinct times, and the time of one point, in the model's
  * units. */
