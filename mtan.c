@@ -868,7 +868,8 @@ static void scalar_pack(mtan_real *packed, const mtan_real *b, size_t bj, size_t
 }
 
 static void scalar_product_packed(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *packed,
-                                  int32_t m, int32_t n, int32_t k, int32_t add) {
+                                  int32_t m, int32_t n, int32_t k, int32_t add, int32_t last_first) {
+    (void)last_first;
     scalar_product_nn(c, ldc, a, lda, packed, (size_t)n, m, n, k, add);
 }
 
@@ -1958,6 +1959,7 @@ static void scalar_gates_backward(mtan_real *dh, mtan_real *g, size_t ldg, mtan_
 typedef struct gru_step {
     size_t row, before;  /* first row of the step and of the state before it */
     int32_t rows, known; /* rows of the step, and how many of them have a state before */
+    int32_t odd;         /* every second step reads the recurrent weights from their end */
 } gru_step;
 
 /* step number i in the order of the run */
@@ -1969,21 +1971,23 @@ static gru_step gru_step_at(const mtan_batch *b, int32_t i, int32_t samples, int
     s.before = i == 0 ? 0 : (size_t)b->first[from] * (size_t)samples;
     s.known = i == 0 ? 0 : step_rows(b, from) * samples;
     s.known = s.known < s.rows ? s.known : s.rows;
+    s.odd = i % 2;
     return s;
 }
 
 /* y += x w^T with packed weights */
 static void gru_multiply(mtan_precision precision, mtan_real *y, size_t ldy, const mtan_real *x, size_t ldx,
-                         const mtan_real *packed, int32_t rows, int32_t n, int32_t k) {
-    (precision == MTAN_INT8 ? kernels->product_int8 : kernels->product_packed)(y, ldy, x, ldx, packed, rows, n, k, 1);
+                         const mtan_real *packed, int32_t rows, int32_t n, int32_t k, int32_t last_first) {
+    if (precision == MTAN_INT8) kernels->product_int8(y, ldy, x, ldx, packed, rows, n, k, 1);
+    else kernels->product_packed(y, ldy, x, ldx, packed, rows, n, k, 1, last_first);
 }
 
 /* gh += h W^T, with the weights packed or not */
-static void gru_recur(const mtan_gru *layer, mtan_real *gh, const mtan_real *h, size_t ldh, int32_t rows) {
+static void gru_recur(const mtan_gru *layer, mtan_real *gh, const mtan_real *h, size_t ldh, int32_t rows, int32_t odd) {
     const int32_t N = layer->hidden;
     const size_t wide = 3 * (size_t)N;
     if (!layer->packed) kernels->product_nt(gh, wide, h, ldh, layer->w, layer->ldw, rows, 3 * N, N, 1);
-    else gru_multiply(layer->precision, gh, wide, h, ldh, layer->packed, rows, 3 * N, N);
+    else gru_multiply(layer->precision, gh, wide, h, ldh, layer->packed, rows, 3 * N, N, odd);
 }
 
 /* How many rows of g get their input at once: as many steps of `widest` rows as fit into 128 KB of floats, but at least
@@ -2022,7 +2026,7 @@ static void gru_feed(const mtan_batch *b, const mtan_gru *layer, gru_block block
                       step_rows(b, k) * layer->samples, 3 * layer->hidden);
     for (size_t p = 0; p < (size_t)layer->parts; p++)
         gru_multiply(layer->in_precision, g, ldg, layer->x + first * layer->ldx + p * (size_t)layer->columns,
-                     layer->ldx, layer->w_in + p * layer->part, rows, 3 * layer->hidden, layer->columns);
+                     layer->ldx, layer->w_in + p * layer->part, rows, 3 * layer->hidden, layer->columns, 0);
 }
 
 /* One step; g points at the step's first row. */
@@ -2030,7 +2034,7 @@ static void gru_forward_step(const mtan_gru *layer, gru_step s, mtan_real *y, si
                              mtan_real *hn, mtan_real *scratch) {
     const size_t N = (size_t)layer->hidden, known = (size_t)s.known, rest = s.row + known;
     kernels->copy(scratch, 3 * N, layer->bias, 0, s.rows, 3 * layer->hidden);
-    if (s.known) gru_recur(layer, scratch, y + s.before * ldy, ldy, s.known);
+    if (s.known) gru_recur(layer, scratch, y + s.before * ldy, ldy, s.known, s.odd);
     kernels->gates_forward(y + s.row * ldy, ldy, g, ldg, hn ? hn + s.row * N : NULL, scratch, y + s.before * ldy, ldy,
                            s.known, layer->hidden);
     kernels->gates_forward(y + rest * ldy, ldy, g + known * ldg, ldg, hn ? hn + rest * N : NULL,
@@ -2071,12 +2075,12 @@ static void gru_weights_back(const mtan_batch *b, const mtan_gru *layer, mtan_re
 
 /* dh += g W, with the weights packed or not; for n, hn takes the place of g */
 static void gru_recur_back(const mtan_gru *layer, mtan_real *dh, const mtan_real *g, size_t ldg, const mtan_real *hn,
-                           int32_t rows) {
+                           int32_t rows, int32_t odd) {
     const int32_t n = layer->hidden;
     const size_t N = (size_t)n;
     if (layer->back) {
-        kernels->product_packed(dh, N, g, ldg, layer->back, rows, n, 2 * n, 1);
-        kernels->product_packed(dh, N, hn, N, layer->back + kernels->pack_count(n, 2 * n), rows, n, n, 1);
+        kernels->product_packed(dh, N, g, ldg, layer->back, rows, n, 2 * n, 1, odd);
+        kernels->product_packed(dh, N, hn, N, layer->back + kernels->pack_count(n, 2 * n), rows, n, n, 1, odd);
     } else {
         kernels->product_nn(dh, N, g, ldg, layer->w, layer->ldw, rows, n, 2 * n, 1);
         kernels->product_nn(dh, N, hn, N, layer->w + 2 * N * layer->ldw, layer->ldw, rows, n, n, 1);
@@ -2098,7 +2102,7 @@ static void scalar_gru_backward(const mtan_batch *b, const mtan_gru *layer, mtan
         kernels->gates_backward(dh, g + s.row * ldg, ldg, hn + s.row * N, y + s.before * ldy, ldy, s.known, n);
         kernels->gates_backward(dh + (size_t)s.known * N, g + rest * ldg, ldg, hn + rest * N, NULL, 0, s.rows - s.known,
                                 n);
-        gru_recur_back(layer, dh, g + s.row * ldg, ldg, hn + s.row * N, s.known);
+        gru_recur_back(layer, dh, g + s.row * ldg, ldg, hn + s.row * N, s.known, s.odd);
         carried = s.known;
     }
     gru_weights_back(b, layer, dw, db, g, ldg, hn, y, ldy);
@@ -2869,8 +2873,9 @@ void mtan_op_embed_fixed(mtan_tape *tape, mtan_tensor y, mtan_tensor time, doubl
 /* y = [y +] x w^T with w as the backend packs it for the tape's precision */
 static void multiply_packed(const mtan_tape *tape, mtan_real *y, size_t ldy, const mtan_real *x, size_t ldx,
                             mtan_tensor packed, int32_t rows, int32_t n, int32_t k, int32_t add) {
-    (tape->precision == MTAN_INT8 ? tape->backend->product_int8 : tape->backend->product_packed)(
-        y, ldy, x, ldx, mtan_data(tape, packed), rows, n, k, add);
+    const mtan_real *w = mtan_data(tape, packed);
+    if (tape->precision == MTAN_INT8) tape->backend->product_int8(y, ldy, x, ldx, w, rows, n, k, add);
+    else tape->backend->product_packed(y, ldy, x, ldx, w, rows, n, k, add, 0);
 }
 
 /* packed: w as the backend packs it, or `nothing`. A packed product always adds to y, so it needs a bias or add. */

@@ -1427,11 +1427,13 @@ enum { MTAN_MOMENTS = 6, MTAN_FEATURES = 6 }; /* sums of a channel at a point; n
     TRAIN(void, product_tn, (mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *b,             \
                              size_t ldb, int32_t m, int32_t n, int32_t k, int32_t add))                                \
     /* product_nt with its b (n, k) packed once for many products: the number of reals; packing; c = [c +] a b^T.      \
-     * Element (j, p) of b is at b[j bj + p bp], and bj or bp is 1, so a transposed matrix can be packed too */        \
+     * Element (j, p) of b is at b[j bj + p bp], and bj or bp is 1, so a transposed matrix can be packed too.          \
+     * last_first: from the last columns to the first, with the same result; of two products with the same weights the \
+     * second then begins with what the first has left in the cache */                                                 \
     PREDICT(size_t, pack_count, (int32_t n, int32_t k))                                                                \
     PREDICT(void, pack, (mtan_real *packed, const mtan_real *b, size_t bj, size_t bp, int32_t n, int32_t k))           \
     PREDICT(void, product_packed, (mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *packed,  \
-                                   int32_t m, int32_t n, int32_t k, int32_t add))                                      \
+                                   int32_t m, int32_t n, int32_t k, int32_t add, int32_t last_first))                  \
     /* the same three with b in int8, one scale per row, and a in int16, one scale per block of 512 terms. The sums    \
      * are sums of integers, so the order of their terms does not matter */                                            \
     PREDICT(size_t, pack_int8_count, (int32_t n, int32_t k))                                                           \

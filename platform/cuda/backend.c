@@ -233,7 +233,8 @@ static void cuda_pack(mtan_real *packed, const mtan_real *b, size_t bj, size_t b
 }
 
 static void cuda_product_packed(mtan_real *c, size_t ldc, const mtan_real *a, size_t lda, const mtan_real *packed,
-                                int32_t m, int32_t n, int32_t k, int32_t add) {
+                                int32_t m, int32_t n, int32_t k, int32_t add, int32_t last_first) {
+    (void)last_first;
     cuda_product_nn(c, ldc, a, lda, packed, (size_t)n, m, n, k, add);
 }
 

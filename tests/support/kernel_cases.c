@@ -135,16 +135,16 @@ static void run_packed(kernel_work *w, const kernel_shape *s) {
     mtan_real *c = take(w, area(s->m, ldc), 1), *a = take(w, area(s->m, lda), 1), *b = take(w, area(s->n, ldb), 1);
     mtan_real *packed = take_layout(w, w->backend->pack_count(s->n, s->k));
     w->backend->pack(packed, b, (size_t)ldb, 1, s->n, s->k);
-    w->backend->product_packed(c, (size_t)ldc, a, (size_t)lda, packed, s->m, s->n, s->k, s->add);
+    w->backend->product_packed(c, (size_t)ldc, a, (size_t)lda, packed, s->m, s->n, s->k, s->add, 0);
 }
 
-/* The same with a matrix (k, n) that is packed transposed. */
+/* The same with a matrix (k, n) that is packed transposed, and from the last columns on. */
 static void run_packed_turned(kernel_work *w, const kernel_shape *s) {
     const int32_t lda = s->k + s->pad, ldb = s->n + s->pad, ldc = s->n + s->pad;
     mtan_real *c = take(w, area(s->m, ldc), 1), *a = take(w, area(s->m, lda), 1), *b = take(w, area(s->k, ldb), 1);
     mtan_real *packed = take_layout(w, w->backend->pack_count(s->n, s->k));
     w->backend->pack(packed, b, 1, (size_t)ldb, s->n, s->k);
-    w->backend->product_packed(c, (size_t)ldc, a, (size_t)lda, packed, s->m, s->n, s->k, s->add);
+    w->backend->product_packed(c, (size_t)ldc, a, (size_t)lda, packed, s->m, s->n, s->k, s->add, 1);
 }
 
 static void run_int8(kernel_work *w, const kernel_shape *s) {

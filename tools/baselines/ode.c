@@ -208,7 +208,7 @@ static void field(const pass *p, mtan_real *f, const mtan_real *y, int32_t slot,
         mtan_real *to = hidden ? slot_of(p, s->in[i + 1], slot) : f;
         p->kernel->copy(to, (size_t)w.rows, mtan_data(p->tape, s->bias[i]), 0, p->lanes, w.rows);
         p->kernel->product_packed(to, (size_t)w.rows, y, (size_t)w.cols, mtan_data(p->tape, s->packed[i]), p->lanes,
-                                  w.rows, w.cols, 1);
+                                  w.rows, w.cols, 1, 0);
         if (hidden) p->kernel->map(MTAN_TANH, to, to, (size_t)p->lanes * (size_t)w.rows);
         y = to;
     }
@@ -222,7 +222,7 @@ static void field_back(const pass *p, mtan_real *dy, const mtan_real *df, int32_
         const mtan_tensor w = s->weight[i];
         mtan_real *to = i > 0 ? slot_of(p, s->dout[i - 1], slot) : dy;
         p->kernel->product_packed(to, (size_t)w.cols, df, (size_t)w.rows, mtan_data(p->tape, s->turned[i]), p->lanes,
-                                  w.cols, w.rows, i == 0 && add);
+                                  w.cols, w.rows, i == 0 && add, 0);
         if (i > 0) p->kernel->tanh_backward(to, slot_of(p, s->in[i], slot), (size_t)p->lanes * (size_t)w.cols);
         df = to;
     }

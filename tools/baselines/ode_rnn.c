@@ -96,7 +96,7 @@ static gru_unit unit_new(const mtan_forward *f, const dense_rows *rows, const od
 static void multiply(const mtan_tape *tape, mtan_tensor c, mtan_tensor a, mtan_tensor packed, const mtan_tensor *bias) {
     if (bias) tape->backend->copy(mtan_data(tape, c), (size_t)c.stride, mtan_data(tape, *bias), 0, c.rows, c.cols);
     tape->backend->product_packed(mtan_data(tape, c), (size_t)c.stride, mtan_data(tape, a), (size_t)a.stride,
-                                  mtan_data(tape, packed), c.rows, c.cols, a.cols, 1);
+                                  mtan_data(tape, packed), c.rows, c.cols, a.cols, 1, 0);
 }
 
 /* Net i for a step's rows: `in` (rows, 2N) is the part of its input without x and m. */

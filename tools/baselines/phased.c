@@ -210,7 +210,7 @@ static void op_phased_lstm(mtan_tape *tape, mtan_tensor y, mtan_tensor gx, mtan_
         take_states(tape, t, &s);
         tape->backend->product_packed(mtan_data(tape, gx) + s.row * (size_t)gx.stride, (size_t)gx.stride,
                                       kept_rows(tape, t, s.row), (size_t)N, mtan_data(tape, packed), s.rows, 4 * N, N,
-                                      1);
+                                      1, i % 2);
         tape->backend->add(mtan_data(tape, gx) + s.row * (size_t)gx.stride, (size_t)gx.stride, mtan_data(tape, b_hh), 0,
                            s.rows, 4 * N);
         for (int32_t b = 0; b < s.rows; b++) move_cell(tape, t, cell_at(tape, t, &s, b));

@@ -277,7 +277,7 @@ static void decayed_gru_run(const mtan_tape *tape, const mtan_tensor *t, mtan_te
         mtan_real *hn = tape->recording ? mtan_data(tape, t[GRU_HN]) + s.row * N : NULL;
         decay_states(tape, t, &s);
         k->copy(gh, 3 * N, mtan_data(tape, t[GRU_B]), 0, s.rows, 3 * y.cols);
-        k->product_packed(gh, 3 * N, before, N, mtan_data(tape, packed), s.rows, 3 * y.cols, y.cols, 1);
+        k->product_packed(gh, 3 * N, before, N, mtan_data(tape, packed), s.rows, 3 * y.cols, y.cols, 1, i % 2);
         k->gates_forward(mtan_data(tape, y) + s.row * (size_t)y.stride, (size_t)y.stride,
                          mtan_data(tape, gx) + s.row * (size_t)gx.stride, (size_t)gx.stride, hn, gh, before, N, s.rows,
                          y.cols);

@@ -136,7 +136,7 @@ static feedback feedback_new(const mtan_forward *f) {
 static void product(const mtan_tape *tape, const feedback *d, int32_t i, mtan_tensor y, mtan_tensor x) {
     tape->backend->copy(mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, d->b[i]), 0, y.rows, y.cols);
     tape->backend->product_packed(mtan_data(tape, y), (size_t)y.stride, mtan_data(tape, x), (size_t)x.stride,
-                                  mtan_data(tape, d->packed[i]), y.rows, y.cols, x.cols, 1);
+                                  mtan_data(tape, d->packed[i]), y.rows, y.cols, x.cols, 1, 0);
 }
 
 static void copy_rows(const mtan_tape *tape, mtan_tensor y, mtan_tensor x) {

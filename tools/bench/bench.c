@@ -536,7 +536,7 @@ static void peak_body(void *argument, int32_t index, int32_t thread) {
         die("packed weights are larger than the benchmark's block");
     job->backend->pack(packed, b, PEAK_K, 1, PEAK_N, PEAK_K);
     for (long i = 0; i < job->n; i++)
-        job->backend->product_packed(c, PEAK_N, a, PEAK_K, packed, PEAK_M, PEAK_N, PEAK_K, 0);
+        job->backend->product_packed(c, PEAK_N, a, PEAK_K, packed, PEAK_M, PEAK_N, PEAK_K, 0, 0);
     job->sink[16 * index] = (float)c[0];
 }
 
