@@ -70,7 +70,7 @@ TEST what_is_missing_is_trained(void) {
     free(first), free(again);
     ASSERT(command_same_files("cv/fold0/best.safetensors", "kept/best.safetensors"));
     ASSERT(command_refused(CV "--model enc --folds 2 --lr 0.5", "--lr: a resumed run keeps the setting"));
-    ASSERT(command_refused(CV "--model enc --folds 4", "--fold: a resumed run keeps the setting"));
+    ASSERT(command_refused(CV "--model enc --folds 4", "--folds: a resumed run keeps the setting"));
     PASS();
 }
 

@@ -204,6 +204,69 @@ TEST a_run_is_resumed_with_its_own_data(void) {
     PASS();
 }
 
+/* What a run was started with, which its file keeps, and another value for it. */
+static const struct {
+    const char *option, *start, *changed;
+    int curves; /* of a model that interpolates */
+} kept[] = {{"by-group", "--groups group --by-group", "--by-group", 0},
+            {"fold", "--fold 1", "--fold 2", 0},
+            {"folds", "--fold 1 --folds 4", "--fold 1 --folds 3", 0},
+            {"split-seed", "--split-seed 7", "--split-seed 8", 0},
+            {"splits", "--fold 1", "--splits @/parts.csv", 0},
+            {"fit", "--fit all", "--fit training", 0},
+            {"origin", "--origin record", "--origin zero", 0},
+            {"groups", "--groups group", "--groups other", 0},
+            {"positive", "--positive down", "--positive up", 0},
+            {"observed", "--observed 0.7", "--observed 0.6", 1},
+            {"forecast", "--forecast 6", "--forecast 5", 1}};
+enum { KEPT = sizeof kept / sizeof kept[0] };
+
+static int train_kept(size_t i, const char *more) {
+    char line[1024];
+    snprintf(line, sizeof line, "%s%s", kept[i].curves ? CURVES : TRAIN "--labels @/grouped.csv ", more);
+    return command_run(line);
+}
+
+static void write_groups(void) {
+    char line[64];
+    command_write("grouped.csv", "record,label,group,other\n"), command_write("parts.csv", "record,part\n");
+    for (int r = 0; r < COMMAND_RECORDS; r++) {
+        snprintf(line, sizeof line, "r%d,%s,g%d,h%d\n", r, r % 2 ? "up" : "down", r / 2, r / 3);
+        command_append("grouped.csv", line);
+        snprintf(line, sizeof line, "r%d,%s\n", r, r % 3 == 0 ? "train" : r % 3 == 1 ? "valid" : "test");
+        command_append("parts.csv", line);
+    }
+}
+
+TEST a_resumed_run_keeps_what_its_file_says(void) {
+    char line[256], said[128];
+    for (const source_field *f = source_fields; f->key; f++) {
+        size_t i = 0;
+        while (i < KEPT && f->option && strcmp(kept[i].option, f->option) != 0) i++;
+        ASSERTm(f->key, i < KEPT);
+    }
+    write_groups();
+    for (size_t i = 0; i < KEPT; i++) {
+        snprintf(line, sizeof line, "%s --epochs 1 --out @/parts%zu", kept[i].start, i);
+        ASSERT_EQ_FMT(DONE, train_kept(i, line), "%d");
+        snprintf(line, sizeof line, "%s --epochs 3 --out @/whole%zu", kept[i].start, i);
+        ASSERT_EQ_FMT(DONE, train_kept(i, line), "%d");
+        if (strcmp(kept[i].option, "by-group") != 0) { /* a flag, which --groups has set already */
+            snprintf(line, sizeof line, "%s --epochs 3 --resume --out @/parts%zu", kept[i].changed, i);
+            ASSERT_EQ_FMTm(kept[i].option, BAD_USE, train_kept(i, line), "%d");
+            snprintf(said, sizeof said, "--%s: a resumed run keeps the setting that it was started with",
+                     kept[i].option);
+            ASSERTm(kept[i].option, command_says("err.txt", said));
+        }
+        snprintf(line, sizeof line, "--epochs 3 --resume --out @/parts%zu", i);
+        ASSERT_EQ_FMTm(kept[i].option, DONE, train_kept(i, line), "%d");
+        snprintf(line, sizeof line, "parts%zu/best.safetensors", i);
+        snprintf(said, sizeof said, "whole%zu/best.safetensors", i);
+        ASSERTm(kept[i].option, command_same_files(line, said));
+    }
+    PASS();
+}
+
 TEST eval_says_which_records_it_uses(void) {
     ASSERT_EQ_FMT(DONE, command_run(TRAIN "--epochs 1 --out @/run"), "%d");
     write_events("large.csv", 1000, 0), write_flipped("flipped.csv");
@@ -639,6 +702,7 @@ SUITE(runs_suite) {
     RUN_TEST(a_variance_is_learned_from_what_is_hidden);
     RUN_TEST(a_run_without_a_best_epoch_fails);
     RUN_TEST(a_run_is_resumed_with_its_own_data);
+    RUN_TEST(a_resumed_run_keeps_what_its_file_says);
     RUN_TEST(eval_says_which_records_it_uses);
     RUN_TEST(the_order_of_records_tells_their_parts);
     RUN_TEST(what_comes_next_names_every_file);

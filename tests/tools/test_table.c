@@ -137,6 +137,24 @@ TEST runs_are_known_again(void) {
     PASS();
 }
 
+/* What a line of results says of a run is how it was made. */
+TEST a_plan_is_described_by_its_options(void) {
+    static const char *const given[] = {" --fit all", " --by-group",     " --fold 1 --folds 4", " --split-seed 7",
+                                        " --lr 0.01", " --scale zscore", " --forecast 0.25",    " --select last"};
+    for (size_t i = 0; i < sizeof given / sizeof given[0]; i++) {
+        char line[160], described[400], *word[16];
+        int n = 0;
+        options o;
+        plan p;
+        snprintf(line, sizeof line, "mtan train toy-interp%s", given[i]);
+        for (char *at = strtok(line, " "); at; at = strtok(NULL, " ")) word[n++] = at;
+        ASSERT(options_parse(&o, n, word) && plan_make(&p, &o));
+        ASSERT(plan_describe(&p, described, sizeof described));
+        ASSERT_STR_EQ(given[i], described);
+    }
+    PASS();
+}
+
 TEST other_options_are_the_same_row_or_none(void) {
     paper_run *runs = NULL;
     ptrdiff_t at;
@@ -853,6 +871,7 @@ SUITE(table_suite) {
     RUN_TEST(rows_have_a_home);
     RUN_TEST(every_number_has_its_run);
     RUN_TEST(runs_are_known_again);
+    RUN_TEST(a_plan_is_described_by_its_options);
     RUN_TEST(other_options_are_the_same_row_or_none);
     RUN_TEST(limits_are_numpys);
     RUN_TEST(seeds_are_parsed);

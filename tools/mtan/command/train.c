@@ -471,12 +471,16 @@ static int has_groups(const dataset *d) {
 }
 
 /* Sets the positive class, whose probability is reported, by its name. */
-static int choose_positive(prep *p, const options *o) {
+static int choose_positive(prep *p, const options *o, int resumed) {
     const char *name = option_text(o, "positive", NULL);
     const mtan_prep names = prep_view(p, SPLIT_TEST);
+    const int32_t chosen = name ? mtan_prep_class_named(&names, name) : 0;
     if (!name) return 1;
-    p->positive = mtan_prep_class_named(&names, name);
-    return p->positive >= 0 || (complain("--positive %s: no class of the data is called so", name), 0);
+    if (chosen < 0) return complain("--positive %s: no class of the data is called so", name), 0;
+    if (resumed && chosen != names.positive)
+        return complain("--positive: a resumed run keeps the setting that it was started with"), 0;
+    p->positive = chosen;
+    return 1;
 }
 
 /* resumed: the file of the run to resume, or NULL. */
@@ -490,7 +494,7 @@ static int prepare(plan *p, dataset *d, split *s, prep *prepared, bundle *resume
                             ? "; own data has groups where its labels have a prediction_time, or by --groups COLUMN"
                             : ""),
                0;
-    if (!plan_prepare(p, o, d, s, prepared, resumed) || !choose_positive(prepared, o)) return 0;
+    if (!plan_prepare(p, o, d, s, prepared, resumed) || !choose_positive(prepared, o, resumed != NULL)) return 0;
     if (!plan_can_be_saved(p, prepared, error)) return complain("%s", error), 0;
     note("%s, %s: %zu records (%td training, %td validation, %td test), %td channels, %zu parameters", p->name,
          preset_names[p->source.preset], arrlenu(d->records), arrlen(s->part[SPLIT_TRAIN]),

@@ -108,8 +108,9 @@ static int word_option(const options *o, const char *name, int otherwise, const 
 static const char *const answers[] = {"no", "yes", NULL}, *const optimizers[] = {"adam", "adamax", NULL},
                          *const selections[] = {"loss", "auc", "mse", "accuracy", "last", NULL},
                          *const schedules[] = {"constant", "exponential", "cosine", NULL},
-                         *const refits[] = {"nothing", "all", "trees", NULL}, *const fits[] = {"training", "all", NULL},
-                         *const scales[] = {"none", "published", "minmax", "zscore", "times", NULL};
+                         *const refits[] = {"nothing", "all", "trees", NULL}, *const scales[] = {"none",   "published",
+                                                                                                 "minmax", "zscore",
+                                                                                                 "times",  NULL};
 
 /* The words that a field of the plan stands for, in the order of its numbers, or NULL: it is a number. */
 static const char *const *words_of(const char *name) {
@@ -468,9 +469,6 @@ static void apply_numbers(plan *p, const options *o) {
 static int apply_split(source *s, const options *o) {
     const char *groups = option_text(o, "groups", NULL);
     split_way *w = &s->split;
-    w->seed = (uint32_t)option_integer(o, "split-seed", w->seed);
-    w->fold = (int32_t)option_integer(o, "fold", w->fold);
-    w->folds = (int32_t)option_integer(o, "folds", w->folds);
     if (option_given(o, "fold"))
         w->kind = s->set->own || option_given(o, "folds") ? SPLIT_STRATIFIED_FOLDS : SPLIT_FOLDS;
     if (option_given(o, "splits")) w->kind = SPLIT_GIVEN;
@@ -485,6 +483,20 @@ static int apply_split(source *s, const options *o) {
     return 1;
 }
 
+/* Options that set a field as they are. */
+static int apply_fields(source *s, const options *o) {
+    for (const source_field *f = source_fields; f->key; f++) {
+        const option *x = f->option ? option_of("train", f->option) : NULL;
+        const int place = f->words ? word_option(o, f->option, (int)source_number(s, f), f->words) : 0;
+        if (place < 0) return 0;
+        if (f->words) source_set(s, f, place);
+        else if (x && (x->kind == OPTION_NUMBER || x->kind == OPTION_WHOLE))
+            source_set(s, f, option_number(o, f->option, source_number(s, f)));
+    }
+    if (option_given(o, "origin")) snprintf(s->origin, sizeof s->origin, "%s", option_text(o, "origin", ""));
+    return 1;
+}
+
 static int apply_source(plan *p, const options *o) {
     source *s = &p->source;
     if (option_given(o, "observed") && !s->interpolation)
@@ -493,15 +505,9 @@ static int apply_source(plan *p, const options *o) {
         return complain("--forecast is for models that interpolate: --model interp"), 0;
     if (option_given(o, "forecast") && option_given(o, "observed"))
         return complain("--forecast shows the past, --observed a share of the times: one of them"), 0;
-    s->forecast = option_number(o, "forecast", 0);
     p->observed_low = option_number(o, "observed", p->observed_low);
     p->observed_high = option_number(o, "observed", p->observed_high);
-    s->observed = option_number(o, "observed", s->observed);
-    const int fit = word_option(o, "fit", s->fit_all, fits);
-    if (fit < 0 || !apply_split(s, o)) return 0;
-    s->fit_all = fit;
-    if (option_given(o, "origin")) snprintf(s->origin, sizeof s->origin, "%s", option_text(o, "origin", ""));
-    return 1;
+    return apply_fields(s, o) && apply_split(s, o);
 }
 
 /* Records without labels are for an encoder that a label of each record is predicted from. */
@@ -713,16 +719,25 @@ static void describe_settings(description *d, mtan_config usual, mtan_config c) 
             describe(d, setting_option(key, name), b);
 }
 
-static void describe_source(description *d, const plan *usual, const plan *p) {
+static int source_differs(const plan *usual, const plan *p, const source_field *f) {
     const source *a = &usual->source, *b = &p->source;
-    if (differ(usual->observed_low, p->observed_low) || differ(usual->observed_high, p->observed_high) ||
-        differ(a->observed, b->observed))
-        describe_number(d, "observed", b->observed);
-    if (differ(a->forecast, b->forecast)) describe_number(d, "forecast", b->forecast);
-    if (a->split.seed != b->split.seed) describe_number(d, "split-seed", b->split.seed);
-    if (a->split.fold != b->split.fold || a->split.kind != b->split.kind) describe_number(d, "fold", b->split.fold);
-    if (a->split.folds != b->split.folds) describe_number(d, "folds", b->split.folds);
-    if (a->split.by_group != b->split.by_group) describe(d, "by-group", NULL);
+    const int shown = differ(usual->observed_low, p->observed_low) || differ(usual->observed_high, p->observed_high);
+    if (f->type == 't') return strcmp(source_text(a, f), source_text(b, f)) != 0;
+    if (strcmp(f->key, "fold") == 0 && a->split.kind != b->split.kind) return 1;
+    return differ(source_number(a, f), source_number(b, f)) || (strcmp(f->key, "observed") == 0 && shown);
+}
+
+/* The kind of the split follows from the fold. */
+static void describe_source(description *d, const plan *usual, const plan *p) {
+    for (const source_field *f = source_fields; f->key; f++) {
+        const option *x = f->option ? option_of("train", f->option) : NULL;
+        const double value = f->type == 't' ? 0 : source_number(&p->source, f);
+        if (!f->option || !source_differs(usual, p, f)) continue;
+        if (f->type == 't') describe(d, f->option, source_text(&p->source, f));
+        else if (f->words) describe(d, f->option, f->words[(int)value]);
+        else if (x && x->kind == OPTION_FLAG) describe(d, f->option, NULL);
+        else describe_number(d, f->option, value);
+    }
 }
 
 int plan_describe(const plan *p, char *text, size_t size) {
@@ -795,12 +810,16 @@ static int read_fields(plan *p, bundle *b, char *error) {
     return 1;
 }
 
+/* The option that sets a field: its name, but one option sets both ends of the share that is shown. */
+static const char *option_for(const field *f) {
+    return option_of("train", f->name) ? f->name : "observed";
+}
+
 /* A setting that the options would change, but may not; NULL: none. */
 static const char *contradiction(const plan *saved, const plan *asked) {
-    const source *a = &saved->source, *b = &asked->source;
     for (int i = 0; i < FIELDS; i++)
         if (!fields[i].may_change && fabs(field_get(saved, &fields[i]) - field_get(asked, &fields[i])) > 0)
-            return fields[i].name;
+            return option_for(&fields[i]);
     for (int32_t i = 0; setting_key(&saved->config, i); i++) {
         const char *key = setting_key(&saved->config, i);
         char x[64], y[64];
@@ -810,13 +829,7 @@ static const char *contradiction(const plan *saved, const plan *asked) {
     }
     if (strcmp(saved->class_weights, asked->class_weights) != 0) return "class-weights";
     if ((saved->schedule == SCHEDULE_COSINE || saved->warmup > 0) && saved->epochs != asked->epochs) return "epochs";
-    if (a->split.seed != b->split.seed) return "split-seed";
-    if (a->split.kind != b->split.kind) return b->split.kind == SPLIT_GIVEN ? "splits" : "fold";
-    if (a->split.fold != b->split.fold || a->split.folds != b->split.folds) return "fold";
-    if (a->split.by_group != b->split.by_group) return "by-group";
-    if (strcmp(a->groups, b->groups) != 0) return "groups";
-    if (a->fit_all != b->fit_all) return "fit";
-    return strcmp(a->origin, b->origin) != 0 ? "origin" : NULL;
+    return source_difference(&saved->source, &asked->source);
 }
 
 int plan_load(plan *p, bundle *b, char *error) {

@@ -28,21 +28,71 @@ static mtan_preset preset_of(const char *name) {
     return MTAN_CORRECT;
 }
 
+static const char *const fit_words[] = {"training", "all", NULL};
+
+#define NUMBER(key, option, type, member, low, high, otherwise)                                                        \
+    { key, option, type, offsetof(source, member), 0, low, high, otherwise, NULL }
+#define TEXT(key, member)                                                                                              \
+    { key, key, 't', offsetof(source, member), sizeof((source *)0)->member, 0, 0, 0, NULL }
+const source_field source_fields[] = {
+    NUMBER("split_kind", NULL, 'i', split.kind, 0, SPLIT_KINDS - 1, 0),
+    NUMBER("by_group", "by-group", 'i', split.by_group, 0, 1, 0),
+    NUMBER("fold", "fold", 'i', split.fold, 0, SPLIT_FOLDS_MOST - 1, 0),
+    NUMBER("folds", "folds", 'i', split.folds, 1, SPLIT_FOLDS_MOST, SPLIT_FOLD_COUNT),
+    NUMBER("split_seed", "split-seed", 'u', split.seed, 0, UINT32_MAX, SPLIT_SEED),
+    NUMBER("observed", "observed", 'd', observed, 1e-12, 1, 1),
+    NUMBER("forecast", "forecast", 'd', forecast, 0, 1e12, 0),
+    {"fit", "fit", 'i', offsetof(source, fit_all), 0, 0, 1, 0, fit_words},
+    TEXT("origin", origin),
+    TEXT("groups", groups),
+    {NULL, NULL, 0, 0, 0, 0, 0, 0, NULL},
+};
+
+double source_number(const source *s, const source_field *f) {
+    const char *at = (const char *)s + f->offset;
+    int32_t i;
+    uint32_t u;
+    double d;
+    if (f->type == 'i') return memcpy(&i, at, sizeof i), (double)i;
+    if (f->type == 'u') return memcpy(&u, at, sizeof u), (double)u;
+    return memcpy(&d, at, sizeof d), d;
+}
+
+const char *source_text(const source *s, const source_field *f) {
+    return (const char *)s + f->offset;
+}
+
+void source_set(source *s, const source_field *f, double x) {
+    char *at = (char *)s + f->offset;
+    const int32_t i = f->type == 'i' ? (int32_t)x : 0;
+    const uint32_t u = f->type == 'u' ? (uint32_t)x : 0;
+    if (f->type == 'i') memcpy(at, &i, sizeof i);
+    else if (f->type == 'u') memcpy(at, &u, sizeof u);
+    else memcpy(at, &x, sizeof x);
+}
+
 void source_write(const source *s, mtan_file_pair **pairs) {
+    char key[64];
     pairs_add(pairs, "mtan.data.kind", s->set->name);
     pairs_add(pairs, "mtan.data.variant", s->variant);
     pairs_add(pairs, "mtan.data.preset", preset_names[s->preset]);
-    pairs_add(pairs, "mtan.data.origin", s->origin);
-    pairs_add(pairs, "mtan.data.groups", s->groups);
-    if (s->fit_all) pairs_add(pairs, "mtan.data.fit", "all");
-    add_number(pairs, "mtan.data.split_kind", (double)s->split.kind);
-    add_number(pairs, "mtan.data.by_group", s->split.by_group);
-    add_number(pairs, "mtan.data.fold", s->split.fold);
-    add_number(pairs, "mtan.data.folds", s->split.folds);
-    add_number(pairs, "mtan.data.split_seed", s->split.seed);
     add_number(pairs, "mtan.data.interpolation", s->interpolation);
-    add_number(pairs, "mtan.data.observed", s->observed);
-    if (s->forecast > 0) add_number(pairs, "mtan.data.forecast", s->forecast);
+    for (const source_field *f = source_fields; f->key; f++) {
+        snprintf(key, sizeof key, "mtan.data.%s", f->key);
+        if (f->type == 't') pairs_add(pairs, key, source_text(s, f));
+        else if (f->words) pairs_add(pairs, key, f->words[(int)source_number(s, f)]);
+        else add_number(pairs, key, source_number(s, f));
+    }
+}
+
+const char *source_difference(const source *a, const source *b) {
+    for (const source_field *f = source_fields; f->key; f++) {
+        if (f->type == 't' ? strcmp(source_text(a, f), source_text(b, f)) == 0
+                           : !(fabs(source_number(a, f) - source_number(b, f)) > 0))
+            continue;
+        return f->option ? f->option : b->split.kind == SPLIT_GIVEN ? "splits" : "fold";
+    }
+    return NULL;
 }
 
 /* In the order in which differences are reported. */
@@ -138,36 +188,40 @@ static void read_means(source *s, const prep *p) {
     s->has_means = 1;
 }
 
-/* A whole number from a model file within 0 to `most`, else -1. */
-static int whole(bundle *b, const char *key, double most) {
-    const double x = bundle_number(b, key, 0);
-    return x >= 0 && x <= most ? (int)x : -1;
+/* The place of a word in a list, -1 if it is none of them. */
+static int place_of(const char *const *words, const char *word) {
+    for (int i = 0; words[i]; i++)
+        if (strcmp(words[i], word) == 0) return i;
+    return -1;
+}
+
+static int read_field(source *s, bundle *b, const source_field *f) {
+    char key[64];
+    double x;
+    snprintf(key, sizeof key, "mtan.data.%s", f->key);
+    if (f->type == 't') {
+        snprintf((char *)s + f->offset, f->size, "%s", bundle_text(b, key, ""));
+        return 1;
+    }
+    if (f->words) x = place_of(f->words, bundle_text(b, key, f->words[(int)f->otherwise]));
+    else x = bundle_number(b, key, f->otherwise);
+    if (!(x >= f->low && x <= f->high)) return 0;
+    source_set(s, f, x);
+    return 1;
 }
 
 int source_read(source *s, bundle *b, char *error) {
-    const int kind = whole(b, "mtan.data.split_kind", SPLIT_KINDS - 1),
-              fold = whole(b, "mtan.data.fold", SPLIT_FOLDS_MOST - 1);
-    const double folds = bundle_number(b, "mtan.data.folds", SPLIT_FOLD_COUNT); /* older files have none */
-    const double seed = bundle_number(b, "mtan.data.split_seed", 42),
-                 observed = bundle_number(b, "mtan.data.observed", 1),
-                 forecast = bundle_number(b, "mtan.data.forecast", 0);
     const char *name = bundle_text(b, "mtan.data.kind", "own");
     memset(s, 0, sizeof *s);
     s->set = data_set_named(name, strlen(name));
     snprintf(s->variant, sizeof s->variant, "%s", bundle_text(b, "mtan.data.variant", ""));
-    snprintf(s->origin, sizeof s->origin, "%s", bundle_text(b, "mtan.data.origin", "auto"));
     s->preset = preset_of(bundle_text(b, "mtan.data.preset", "correct"));
-    s->fit_all = strcmp(bundle_text(b, "mtan.data.fit", "training"), "all") == 0;
-    snprintf(s->groups, sizeof s->groups, "%s", bundle_text(b, "mtan.data.groups", ""));
-    if (!s->set || kind < 0 || fold < 0 || !(folds > fold && folds <= SPLIT_FOLDS_MOST) ||
-        !(seed >= 0 && seed <= UINT32_MAX) || !(observed > 0 && observed <= 1) || !(forecast >= 0 && forecast <= 1e12))
-        return snprintf(error, 512, "its mtan.data.* metadata is out of range"), 0;
-    s->split.kind = (split_kind)kind;
-    s->split.by_group = whole(b, "mtan.data.by_group", 1) == 1;
-    s->split.fold = fold, s->split.folds = (int32_t)folds;
-    s->split.seed = (uint32_t)seed;
+    if (!s->set) return snprintf(error, 512, "its mtan.data.kind is no data set of this version"), 0;
+    for (const source_field *f = source_fields; f->key; f++)
+        if (!read_field(s, b, f)) return snprintf(error, 512, "its mtan.data.%s is out of range", f->key), 0;
+    if (s->split.fold >= s->split.folds) return snprintf(error, 512, "its mtan.data.fold is out of range"), 0;
+    if (!s->origin[0]) strcpy(s->origin, "auto");
     s->interpolation = b->model.config.classify == MTAN_CLASSIFY_NONE;
-    s->observed = observed, s->forecast = forecast;
     if (s->set->means && (int32_t)arrlen(b->prep.channel) != s->set->channels)
         return snprintf(error, 512, "it has %d channels, and %s has %d", (int)arrlen(b->prep.channel), s->set->name,
                         (int)s->set->channels),

@@ -22,13 +22,31 @@ typedef struct source {
     double observed;   /* that share in evaluation */
     double forecast;   /* forecast instead of a share: hold out the last so much time, in the data's unit; 0: a share */
     char origin[8];    /* own data: where times start: auto, zero, record */
-    int fit_all;       /* preprocessing is fitted to all records, not only to the training records */
+    int32_t fit_all;   /* preprocessing is fitted to all records, not only to the training records */
     int has_means;
     double means[SOURCE_MEANS]; /* value at time 0 of a series without an observation */
 } source;
 
+/* What an option sets, a model file stores as mtan.data.<key>, and a resumed run keeps. */
+typedef struct source_field {
+    const char *key;
+    const char *option; /* NULL: several decide */
+    char type;          /* i int32_t or an enum, u uint32_t, d double, t a text of `size` bytes */
+    size_t offset, size;
+    double low, high, otherwise; /* otherwise: in a file from before there was such a field */
+    const char *const *words;    /* by number, up to a NULL; NULL: none */
+} source_field;
+
+extern const source_field source_fields[]; /* up to one without a key */
+
+double source_number(const source *s, const source_field *f); /* of a field that is no text */
+const char *source_text(const source *s, const source_field *f);
+void source_set(source *s, const source_field *f, double x);
+
 void source_write(const source *s, mtan_file_pair **pairs); /* with malloc'd texts, like prep_write */
 int source_read(source *s, bundle *b, char *error);
+/* The option by which two sources of a data set differ; NULL: none. */
+const char *source_difference(const source *a, const source *b);
 
 /* Whether data is the data that a model was trained on. The first three values mean yes, as far as the model's file can
  * tell. */
