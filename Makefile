@@ -231,7 +231,8 @@ test-cxx: build/release/mtan.o
 $(CHECKS:%=test-%): test-%:
 	@tools/check/run_tests.sh check $* $(MAKE) --no-print-directory $*
 
-suites: ## check that every suite of tests/ is in the list that runs
+suites: ## check that every suite of tests/ is in the list that runs, and that no test takes NaN for near
+	@! grep -n ASSERT_IN_RANGE tests/*/test_*.c
 	@for s in $$(sed -n 's/^SUITE(\([a-z0-9_]*\)).*/\1/p' tests/*/test_*.c); do \
 		grep -q "^X($$s)" tests/suites.h || { echo "mtan: $$s is not in tests/suites.h"; bad=1; }; done; test -z "$$bad"
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "check.h"
 #include "../../tools/mtan/command/option_table.h"
 
 enum { LINE = 256, WORDS = 16 };
@@ -65,7 +66,7 @@ TEST numbers_are_read(void) {
     ASSERT(parse(&o, "mtan train own --epochs many --epochs 7 --lr=1e-3 --quiet", said)); /* the last one counts */
     ASSERT_STR_EQ("", said);
     ASSERT_EQ(7, option_integer(&o, "epochs", 1));
-    ASSERT_IN_RANGE(1e-3, option_number(&o, "lr", 0), 0);
+    ASSERT_NEAR(1e-3, option_number(&o, "lr", 0), 0);
     ASSERT_EQ(64, option_integer(&o, "batch", 64));
     ASSERT_EQ(5, option_integer(&o, "bootstrap", 5)); /* no option of train */
     ASSERT(parse(&o, "mtan train own --epochs many --help", said));

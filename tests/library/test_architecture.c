@@ -498,8 +498,8 @@ TEST a_penalty_is_in_the_loss(void) {
     ASSERT(scene_open(&s, &counter, MTAN_ENC, MTAN_CLASSIFY_RECORD));
     s.config.skip_empty = s.model.config.skip_empty = 0;
     ASSERT_EQ(MTAN_OK, loss_of(&s, NULL, &report));
-    ASSERT_IN_RANGE(0.0625, report.recon, 1e-7); /* 0.25 squared, for each of the records */
-    ASSERT_IN_RANGE(report.ce + 0.0625, report.loss, 1e-7);
+    ASSERT_NEAR(0.0625, report.recon, 1e-7); /* 0.25 squared, for each of the records */
+    ASSERT_NEAR(report.ce + 0.0625, report.loss, 1e-7);
     ASSERT(scene_close(&s));
     PASS();
 }

@@ -61,6 +61,10 @@ TEST close_rejects_nan_and_infinity(void) {
     const double two = 2;
     FAILS(check_close("NaN limit", &one, &two, 1, (double)NAN, 0));
     FAILS(check_norm("NaN limit", &one, &two, 1, (double)NAN, 0));
+    FAILS(check_near(1, (double)NAN, 1));
+    FAILS(check_near((double)NAN, 1, 1));
+    FAILS(check_near(1, 1, (double)NAN));
+    ASSERT(check_near(1, 1.5, 0.5));
     PASS();
 }
 

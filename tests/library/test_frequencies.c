@@ -216,8 +216,8 @@ TEST the_range_follows_from_the_records(void) {
     ASSERT(c.slowest == 0.5 && c.fastest == 50); /* chosen: they stay */
     c.slowest = c.fastest = 0;
     ASSERT_EQ_FMT(MTAN_OK, mtan_config_fit_frequencies(&c, records, 3), "%d");
-    ASSERT_IN_RANGE(1 / 0.75, c.slowest, 1e-12);
-    ASSERT_IN_RANGE(0.5 * pow(2, 11.0 / 5), c.fastest, 1e-9);
+    ASSERT_NEAR(1 / 0.75, c.slowest, 1e-12);
+    ASSERT_NEAR(0.5 * pow(2, 11.0 / 5), c.fastest, 1e-9);
     c.slowest = c.fastest = 0;
     ASSERT_EQ_FMT(MTAN_ERR_INPUT, mtan_config_fit_frequencies(&c, records + 2, 1), "%d"); /* no gap */
     ASSERT_EQ_FMT(MTAN_ERR_INPUT, mtan_config_fit_frequencies(&c, NULL, 0), "%d");

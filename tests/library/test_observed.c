@@ -95,7 +95,7 @@ TEST equals_given_points(mtan_interp_kind kind, mtan_classify_kind classify) {
         ASSERT(gradient_of(&own, &s.records[b], 1, &x));
         ASSERT(gradient_of(&given, &s.records[b], 1, &y));
         ASSERT_EQ(x.n, y.n);
-        ASSERT_IN_RANGE(y.report.loss, x.report.loss, tolerance * (y.report.loss > 0 ? y.report.loss : -y.report.loss));
+        ASSERT_NEAR(y.report.loss, x.report.loss, tolerance * (y.report.loss > 0 ? y.report.loss : -y.report.loss));
         ASSERT(x.report.loss - x.report.loss == 0);
         reference = malloc(y.n * sizeof *reference);
         for (size_t i = 0; i < y.n; i++) reference[i] = (double)y.gradient[i];

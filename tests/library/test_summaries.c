@@ -232,13 +232,12 @@ TEST static_channels_are_read_and_not_attended_to(void) {
         const mtan_record r = made(e, n, CHANNELS - 1, 0, &random);
         for (int32_t m = 0; m < STATIC; m++) {
             const series x = series_of(&r, m);
-            ASSERT_IN_RANGE(x.n ? mean(x.value, x.n) : 0, number_at(&s, &r, HIDDEN + MTAN_SUMMARIES * VARYING + m),
-                            1e-6);
+            ASSERT_NEAR(x.n ? mean(x.value, x.n) : 0, number_at(&s, &r, HIDDEN + MTAN_SUMMARIES * VARYING + m), 1e-6);
             ASSERT_EQ_FMT(x.n ? 1.0 : 0.0, number_at(&s, &r, HIDDEN + MTAN_SUMMARIES * VARYING + STATIC + m), "%g");
         }
         for (int32_t d = 0; d < VARYING; d++) { /* the last channel is never observed */
             const series x = series_of(&r, STATIC + d);
-            ASSERT_IN_RANGE(log1p(x.n), number_at(&s, &r, HIDDEN + VARYING + d), 1e-6);
+            ASSERT_NEAR(log1p(x.n), number_at(&s, &r, HIDDEN + VARYING + d), 1e-6);
         }
         for (int32_t m = 0; n > 0 && m < STATIC; m++) {
             for (int i = 0; i < 2 * MOST; i++) weight[i] = 7;

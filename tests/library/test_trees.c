@@ -86,7 +86,7 @@ TEST trees_add_the_heights_of_their_leaves(const char *name) {
                 want += (double)kept[(t * MTAN_LEAVES + leaf) * outputs + i % outputs];
                 leaves |= 1u << leaf;
             }
-            ASSERT_IN_RANGE(want, (double)with[b * logits + i], 1e-5);
+            ASSERT_NEAR(want, (double)with[b * logits + i], 1e-5);
             changed += fabs(want - (double)alone[b * logits + i]) > 0.01;
         }
     }

@@ -126,10 +126,10 @@ TEST a_bins_share_is_what_the_header_says(void) {
     for (size_t k = 0; k < sizeof known / sizeof known[0]; k++) {
         double sum = 0;
         for (int j = 0; j < 3; j++) {
-            ASSERT_IN_RANGE(known[k].share[j], share_of(known[k].x, knots[j], knots[j + 1]), 1e-15);
+            ASSERT_NEAR(known[k].share[j], share_of(known[k].x, knots[j], knots[j + 1]), 1e-15);
             sum += known[k].share[j];
         }
-        ASSERT_IN_RANGE(known[k].quantile, sum / 3, 1e-15);
+        ASSERT_NEAR(known[k].quantile, sum / 3, 1e-15);
     }
     PASS();
 }
@@ -181,7 +181,7 @@ TEST knots_begin_evenly(void) {
     ASSERT_EQ(MTAN_OK, mtan_weights_init(&s.config, s.weights, s.count, 1));
     for (int32_t d = 0; d < s.config.channels; d++)
         for (int32_t j = 0; j <= s.config.bins; j++)
-            ASSERT_IN_RANGE((double)j / s.config.bins, (double)knots_at(&s, d)[j], 1e-7);
+            ASSERT_NEAR((double)j / s.config.bins, (double)knots_at(&s, d)[j], 1e-7);
     ASSERT(small_close(&s));
     PASS();
 }
@@ -224,7 +224,7 @@ TEST members_have_their_own_knots(void) {
     ASSERT_EQ(MTAN_OK, mtan_predictor_classify(&run.predictor, set.records, set.n, both));
     ASSERT(memcmp(own[0], own[1], sizeof own[0]) != 0);
     for (int i = 0; i < 2 * RECORDS; i++)
-        ASSERT_IN_RANGE(((double)own[0][i] + (double)own[1][i]) / 2, (double)both[i], 1e-6);
+        ASSERT_NEAR(((double)own[0][i] + (double)own[1][i]) / 2, (double)both[i], 1e-6);
     ASSERT(guard_free(run.memory) & guard_free(weights) & small_free(&set) & small_close(&s[0]) & small_close(&s[1]));
     PASS();
 }

@@ -89,6 +89,12 @@ int check_norm(const char *name, const mtan_real *got, const double *ref, size_t
     return report(name, "by norm", n, check_distance(got, ref, n, absolute, relative));
 }
 
+int check_near(double expected, double got, double tolerance) {
+    if (fabs(got - expected) <= tolerance) return 1;
+    SAY("BAD %.17g is not within %g of %.17g\n", got, tolerance, expected);
+    return 0;
+}
+
 int check_same(const char *name, const void *got, const void *expected, size_t bytes) {
     const unsigned char *a = got, *b = expected;
     if (bytes && memcmp(a, b, bytes) == 0) return 1;

@@ -33,6 +33,10 @@ int check_passes(const check_worst *worst);
 int check_close(const char *name, const mtan_real *got, const double *ref, size_t n, double absolute, double relative);
 int check_norm(const char *name, const mtan_real *got, const double *ref, size_t n, double absolute, double relative);
 
+/* |got - expected| <= tolerance, and neither is NaN, which greatest's ASSERT_IN_RANGE lets pass. Prints both. */
+int check_near(double expected, double got, double tolerance);
+#define ASSERT_NEAR(expected, got, tolerance) ASSERT(check_near((double)(expected), (double)(got), (double)(tolerance)))
+
 /* The same bits? Prints the first byte that differs. */
 int check_same(const char *name, const void *got, const void *expected, size_t bytes);
 

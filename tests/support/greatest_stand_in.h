@@ -75,11 +75,6 @@ extern greatest_run greatest;
 #define ASSERT_STR_EQ(expected, got)                                                                                   \
     GREATEST_SHOWN(#expected " != " #got, strcmp(expected, got) == 0, "%s", expected, got)
 #define ASSERT_MEM_EQ(expected, got, size) ASSERTm(#expected " != " #got, memcmp(expected, got, size) == 0)
-/* Unlike in greatest, NaN is not in range. */
-#define ASSERT_IN_RANGE(expected, got, tolerance)                                                                      \
-    GREATEST_SHOWN(#expected " != " #got " +/- " #tolerance,                                                           \
-                   (got) <= (expected) + (tolerance) && (got) >= (expected) - (tolerance), "%g", (double)(expected),   \
-                   (double)(got))
 
 static inline unsigned greatest_get_verbosity(void) {
     return greatest.verbosity;

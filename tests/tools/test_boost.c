@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "check.h"
 #include "golden_metrics.h"
 #include "../../tools/data/generators.h"
 #include "../../tools/mtan/fit/boost.h"
@@ -42,7 +43,7 @@ TEST the_trees_are_scikit_learns(const char *of, int32_t trees) {
         double sum = 0;
         boost_at(&b, x + i * features, logit);
         for (size_t c = 0; c < classes; c++) sum += exp(logit[c]);
-        for (size_t c = 0; c < classes; c++) ASSERT_IN_RANGE(expected[i * classes + c], exp(logit[c]) / sum, 1e-5);
+        for (size_t c = 0; c < classes; c++) ASSERT_NEAR(expected[i * classes + c], exp(logit[c]) / sum, 1e-5);
     }
     boost_free(&b);
     ASSERT(guard_free(x));
@@ -73,7 +74,7 @@ TEST trees_of_targets_are_scikit_learns(const char *of) {
     ASSERT_EQ_FMT((int)ROUNDS, b.trees, "%d");
     for (size_t i = 0; i < n; i++) {
         boost_at(&b, x + i * features, &said);
-        ASSERT_IN_RANGE(expected[i], said, 1e-5 * fabs(expected[i]));
+        ASSERT_NEAR(expected[i], said, 1e-5 * fabs(expected[i]));
         alone += (said - y[i]) * (said - y[i]);
     }
     boost_free(&b);
@@ -193,7 +194,7 @@ TEST without_validation_rows_nothing_is_fitted(void) {
     boost_fit(&b, (boost_rows){x, label, 4, NULL}, (boost_rows){NULL, NULL, 0, NULL}, &rule);
     ASSERT_EQ_FMT(0, b.trees, "%d");
     boost_at(&b, x, logit);
-    ASSERT_IN_RANGE(log(2), logit[1] - logit[0], 1e-12);
+    ASSERT_NEAR(log(2), logit[1] - logit[0], 1e-12);
     boost_free(&b);
     PASS();
 }
@@ -225,7 +226,7 @@ TEST stairs_follow_the_regression(int32_t classes) {
     boost b;
     make_lines(x, label, classes, 5);
     for (size_t i = 0; i < ROWS; i++) wide[2 * i] = (double)x[i * LINES], wide[2 * i + 1] = (double)x[i * LINES + 2];
-    ASSERT_IN_RANGE(3, stairs_fit(&b, rows, rows, reads, LINES, classes, 3), 0);
+    ASSERT_NEAR(3, stairs_fit(&b, rows, rows, reads, LINES, classes, 3), 0);
     logistic_fit(&r, (logistic_rows){wide, label, ROWS}, 2, classes, 3);
     ASSERT_EQ_FMT(2, b.trees, "%d");
     for (int32_t i = 0; i < b.trees * BOOST_SPLITS; i++) ASSERT(b.split[i].number != SKIPPED);
@@ -276,7 +277,7 @@ TEST trees_go_on_from_those_given(void) {
     ASSERT_EQ_FMT(2, b.trees, "%d");
     for (size_t i = 0; i < ROWS; i++) {
         boost_at(&b, x + i * LINES, logit), boost_at(&first, x + i * LINES, same);
-        ASSERT_IN_RANGE(same[1], logit[1], 0);
+        ASSERT_NEAR(same[1], logit[1], 0);
     }
     boost_free(&b);
     rule = boost_default(LINES, ROWS, 2, 50, 0), rule.first = &first;

@@ -7,6 +7,7 @@
 #include "../../tools/data/dataset.h"
 #include "../../tools/mtan/command/commands.h"
 #include "../../tools/mtan/measure/interpolation.h"
+#include "check.h"
 #include "command_line.h"
 
 TEST the_end_of_a_record_is_held_out(void) {
@@ -115,8 +116,8 @@ TEST the_curves_are_those_that_eval_measures(void) {
     text = command_text("out.txt");
     ASSERT_EQ_FMT(DONE, command_run("interpolate @/lines/best.safetensors --data @/past.csv --at 0:11:1"), "%d");
     measure_output(&mse, &inside);
-    ASSERT_IN_RANGE(command_json(text, "\"interpolation\"", "mse_held_out"), mse, 1e-5 * mse);
-    ASSERT_IN_RANGE(command_json(text, "\"bands\"", "in_80"), inside, 1e-6);
+    ASSERT_NEAR(command_json(text, "\"interpolation\"", "mse_held_out"), mse, 1e-5 * mse);
+    ASSERT_NEAR(command_json(text, "\"bands\"", "in_80"), inside, 1e-6);
     free(text);
     ASSERT_EQ_FMT(DONE,
                   command_run("train own --data @/lines.csv --out @/fixed --model interp --variance fixed --forecast 3 "
