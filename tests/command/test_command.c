@@ -369,8 +369,8 @@ TEST a_model_is_made_smaller(void) {
     ASSERT_EQ_FMT(DONE, command_run(TRAIN "--epochs 12 --out @/large"), "%d");
     snprintf(line, sizeof line, "quantize @/large/best.safetensors @/small.safetensors%s", data);
     ASSERT_EQ_FMT(DONE, command_run(line), "%d");
-    ASSERT(command_says("out.txt", "of a probability") && command_says("out.txt", "'valid'") &&
-           command_says("out.txt", "AUC"));
+    ASSERT(command_says("err.txt", "of a probability") && command_says("err.txt", "'valid'") &&
+           command_says("err.txt", "AUC"));
     ASSERT(command_bytes("small.safetensors") < command_bytes("large/best.safetensors"));
     ASSERT_EQ_FMT(DONE, command_run("selftest @/small.safetensors"), "%d");
     ASSERT(command_says("out.txt", "the same bits"));

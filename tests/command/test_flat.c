@@ -1,10 +1,12 @@
 /* The flat interface for other languages against the command: the same model files, the same numbers, the same sentences. */
 #define _POSIX_C_SOURCE 200809L
+#include <fcntl.h>
 #include <greatest.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../../tools/data/array.h"
 #include "../../tools/data/memory.h"
@@ -533,6 +535,33 @@ TEST each_label_has_importances(void) {
     PASS();
 }
 
+TEST a_search_sees_several_labels(void) {
+    static const char names[] = "early\0late";
+    static double marks[2 * COMMAND_RECORDS];
+    mtan_flat_model *m;
+    for (int i = 0; i < COMMAND_RECORDS; i++) marks[2 * i] = i % 2, marks[2 * i + 1] = i % 3 == 0;
+    mtan_flat_data_labels(columns.data, 2, names, marks);
+    ASSERT((m = trained("train own --budget 2trials --batch 16 --epochs 2 --threads 1 --out @/flat")));
+    ASSERT_EQ_FMT(2, (int)mtan_flat_model_outputs(m), "%d"); /* not curves */
+    ASSERT_STR_EQ("late", mtan_flat_model_class(m, 1));
+    mtan_flat_model_free(m);
+    PASS();
+}
+
+/* What a command of another program's would print goes to who listens. */
+TEST commands_print_nothing(void) {
+    ASSERT_EQ_FMT(DONE, run(ENC "--out @/flat", NULL, NULL), "%d");
+    fflush(stdout);
+    const int before = dup(STDOUT_FILENO), file = open(command_path("out.txt"), O_RDWR | O_CREAT | O_TRUNC, 0600);
+    ASSERT(before >= 0 && file >= 0 && dup2(file, STDOUT_FILENO) >= 0);
+    const int status = run("quantize @/flat/best.safetensors @/small.safetensors", NULL, NULL);
+    fflush(stdout);
+    (void)dup2(before, STDOUT_FILENO), close(before), close(file);
+    ASSERT_EQ_FMT(DONE, status, "%d");
+    ASSERT_EQ_FMT((size_t)0, command_bytes("out.txt"), "%zu");
+    PASS();
+}
+
 TEST metrics_are_the_commands(void) {
     mtan_flat_model *m = trained(ENC "--out @/flat");
     double value[18];
@@ -589,6 +618,8 @@ SUITE(flat_suite) {
     RUN_TEST(importance_is_what_leaving_out_does);
     RUN_TEST(a_number_has_importances);
     RUN_TEST(each_label_has_importances);
+    RUN_TEST(a_search_sees_several_labels);
+    RUN_TEST(commands_print_nothing);
     RUN_TEST(metrics_are_the_commands);
     RUN_TEST(a_report_needs_no_files);
 }

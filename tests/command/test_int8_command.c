@@ -51,7 +51,7 @@ TEST a_loss_of_auc_is_a_bad_result(void) {
     ASSERT(set_column("run/best.safetensors", "rec.classifier.2.weight", 3, 1e6f));
     ASSERT_EQ_FMT(BAD_RESULT, command_run("quantize " FLOAT " @/int8.safetensors" DATA), "%d");
     ASSERT(command_says("err.txt", "the AUC falls by more than 0.002"));
-    ASSERT(command_says("out.txt", "AUC"));
+    ASSERT(command_says("err.txt", "AUC  "));
     ASSERT_EQ_FMT(DONE, command_run("quantize " FLOAT " @/f16.safetensors --type bf16" DATA), "%d");
     PASS();
 }
@@ -324,10 +324,10 @@ TEST curves_and_many_classes_are_measured(void) {
     write_curves();
     command_tiny("curves", TINY_INTERP, "", 1, NULL, 0), command_tiny("three", TINY_ENC, "classes 3", 1, NULL, 0);
     ASSERT_EQ_FMT(DONE, command_run("quantize @/curves @/q --type f16 --data @/d.csv"), "%d");
-    ASSERT(command_says("out.txt", "mean squared error ") &&
-           command_says("out.txt", ", at held-out points of the part 'all'\n"));
+    ASSERT(command_says("err.txt", "mean squared error ") &&
+           command_says("err.txt", ", at held-out points of the part 'all'\n"));
     ASSERT(command_run("quantize @/three @/q --type f16 --data @/d.csv --labels @/l.csv --split all") != BAD_USE);
-    ASSERT(command_says("out.txt", "12 records of the part 'all'\nAUC  "));
+    ASSERT(command_says("err.txt", "12 records of the part 'all'\nAUC  "));
     PASS();
 }
 

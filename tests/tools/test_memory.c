@@ -112,7 +112,7 @@ static int hungry(const options *o) {
 }
 
 TEST a_command_comes_back(void) {
-    const command c = {"hungry", hungry, "", "", "", 0, 0};
+    const command c = {"hungry", hungry, "", "", "", 0, 0, 0};
     options o;
     memset(&o, 0, sizeof o);
     o.command = &c;

@@ -303,6 +303,10 @@ static void taking_free(taking *t) {
     free(t->events.first_unknown);
 }
 
+int own_columns_labelled(const own_columns *c) {
+    return c->label || c->number || c->several;
+}
+
 int own_take_columns(dataset *d, const own_columns *c, const own_options *o) {
     taking t;
     int good;

@@ -34,6 +34,8 @@ typedef struct own_columns {
 
 #define OWN_NO_DATE INT64_MIN
 
+int own_columns_labelled(const own_columns *c); /* whether there are labels, of any kind */
+
 /* The options for groups, statics, task and files are ignored. Returns 1, or 0 with d->error set and nothing to free;
  * messages name a row by its place, from 1: "events:7: ...". */
 int own_take_columns(dataset *d, const own_columns *c, const own_options *o);

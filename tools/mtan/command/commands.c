@@ -87,7 +87,7 @@ const command commands[] = {
      "  mtan train own --data events.csv --labels labels.csv --out run --budget 10m\n"
      "  mtan train physionet-gru-d --data physionet2012 --out run --enc-hidden 64\n"
      "  mtan train physionet-enc --data physionet2012 --out run --resume\n",
-     1, 1},
+     1, 1, COMMAND_TRAINS | COMMAND_ON_DEVICE | COMMAND_WRITES},
     {"eval", command_eval, "MODEL --data PATH [--split test]", "measure a model on the records that training left out",
      "AUC, AUPRC, accuracy, log-loss, Brier score and calibration error with 95 %\n"
      "intervals, and a table per class; for models that interpolate the mean\n"
@@ -106,7 +106,7 @@ const command commands[] = {
      "the threshold, by row.\n"
      "\n"
      "  mtan eval run/best.safetensors --data physionet2012 --json\n",
-     1, 1},
+     1, 1, COMMAND_ON_DEVICE},
     {"explain", command_explain, "MODEL --data PATH [--channels | --over-time]",
      "which observations and channels a prediction rests on",
      "For every observation of every record, as CSV: class (the positive one of two,\n"
@@ -121,7 +121,7 @@ const command commands[] = {
      "\n"
      "  mtan explain run/best.safetensors --data events.csv --labels labels.csv\n"
      "  mtan explain run/best.safetensors --data physionet2012 --channels --json\n",
-     1, 1},
+     1, 1, 0},
     {"predict", command_predict, "MODEL --data PATH|-", "class probabilities of records, or of their times",
      "Columns: record, time where the model classifies times, p_CLASS of each class\n"
      "(p_sick,p_well; p0,p1 where the classes have no names) and predicted, the\n"
@@ -142,7 +142,7 @@ const command commands[] = {
      "  mtan predict run/best.safetensors --data new.csv > scores.csv\n"
      "  mtan predict run/best.safetensors --data physionet2012 --split test\n"
      "  cat new.csv | mtan predict run/best.safetensors --data - --json\n",
-     1, 1},
+     1, 1, COMMAND_ON_DEVICE},
     {"interpolate", command_interpolate, "MODEL --data PATH|- --at A:B:STEP | --forecast H",
      "values at any times, with their spread",
      "Columns: record,time,channel,mean,sd,extrapolated; mean and sd in the data's own\n"
@@ -156,7 +156,7 @@ const command commands[] = {
      "\n"
      "  mtan interpolate run/best.safetensors --data new.csv --at 0:48:0.5\n"
      "  mtan interpolate run/best.safetensors --data new.csv --forecast 6\n",
-     1, 1},
+     1, 1, COMMAND_ON_DEVICE},
     {"stream", command_stream, "MODEL [--data PATH|-] [--every line|request|TIME]",
      "predictions while observations arrive, many records at once",
      "Reads lines record,time,channel,value from standard input, records mixed and\n"
@@ -169,7 +169,7 @@ const command commands[] = {
      "  tail -f ward.csv | mtan stream run/best.safetensors\n"
      "  mtan stream run/best.safetensors --every request --json < ward.csv\n"
      "  mtan stream run/best.safetensors --window 24 --keep 2000 < ward.csv\n",
-     1, 1},
+     1, 1, 0},
     {"export", command_export, "MODEL --c -o FILE.h", "a model as one C header, for a board without files",
      "Const arrays of the weights (the same bits), settings, names, preprocessing\n"
      "and a record with its expected output. C99 and C++. Says what it needs on a\n"
@@ -180,7 +180,7 @@ const command commands[] = {
      "  mtan quantize run/best.safetensors int8.safetensors\n"
      "  mtan export int8.safetensors --c -o model.h\n"
      "  mtan export curves/best.safetensors --c -o curves.h --events 300 --times 80\n",
-     1, 1},
+     1, 1, COMMAND_WRITES},
     {"report", command_report, "RUN --data PATH -o FILE",
      "a page with curves, calibration, interpolations and attention",
      "One HTML file that needs nothing else; with --card a model card in Markdown,\n"
@@ -188,7 +188,7 @@ const command commands[] = {
      "\n"
      "  mtan report run --data physionet2012 -o report.html\n"
      "  mtan report run --data physionet2012 --card\n",
-     1, 1},
+     1, 1, COMMAND_WRITES},
     {"table", command_table, "[1 2 3 4 5] [--data FOLDER] [--budget TIME]", "the paper's tables beside ours",
      "Prints the paper's numbers, those of its own code where it was run here, and\n"
      "ours by preset, from the lines of --results: mean and standard deviation over\n"
@@ -202,7 +202,7 @@ const command commands[] = {
      "  mtan table 2 --data data --dry-run\n"
      "  mtan table 2 --data data --only gru-d,mtand-enc/physionet --budget 60\n"
      "  mtan table --add run/best.safetensors --data data\n",
-     0, 5},
+     0, 5, COMMAND_ON_DEVICE},
     {"figures", command_figures, "MODEL [MODEL ...] [-o FOLDER]", "the paper's figures of the synthetic set, as SVG",
      "Three test records: interpolation.svg has the truth and what each model makes\n"
      "of the points shown, by 100 samples of the posterior, a row each in the order\n"
@@ -211,13 +211,13 @@ const command commands[] = {
      "  mtan train toy-interp --latent 20 --out mtan\n"
      "  mtan train toy-l-ode-ode --latent 20 --out ode\n"
      "  mtan figures mtan/best.safetensors ode/best.safetensors -o figures\n",
-     1, FIGURES_MODELS_MOST},
-    {"selftest", command_selftest, "MODEL", "prove a model on this machine by the record that its file keeps", "", 1,
-     1},
-    {"inspect", command_inspect, "FILE", "tensors, metadata, sizes and memory need of a model file", "", 1, 1},
+     1, FIGURES_MODELS_MOST, 0},
+    {"selftest", command_selftest, "MODEL", "prove a model on this machine by the record that its file keeps", "", 1, 1,
+     COMMAND_ON_DEVICE},
+    {"inspect", command_inspect, "FILE", "tensors, metadata, sizes and memory need of a model file", "", 1, 1, 0},
     {"compare", command_compare, "A B [--data PATH]",
      "differences of two models, tensor by tensor and in their metrics",
-     "Exit status 0: the same bits, or within --tolerance. 1: they differ.\n", 2, 2},
+     "Exit status 0: the same bits, or within --tolerance. 1: they differ.\n", 2, 2, 0},
     {"convert", command_convert, "FROM TO", "checkpoints of the published code to safetensors, and back",
      "Nothing in a checkpoint is executed: what is not a tensor, a number, a text\n"
      "or a container of them is refused. What the tensors do not tell (reference\n"
@@ -229,7 +229,7 @@ const command commands[] = {
      "  mtan convert checkpoint.h5 model.safetensors --stats-from physionet2012\n"
      "  mtan convert weights.pt model.safetensors --ref-points 64 --enc-heads 2\n"
      "  mtan convert model.safetensors checkpoint.pt\n",
-     2, 2},
+     2, 2, COMMAND_SETTINGS | COMMAND_WRITES},
     {"quantize", command_quantize, "MODEL OUT [--type int8|f16|bf16] [--data PATH]",
      "a smaller model file, and what that changes",
      "int8 keeps every matrix as whole numbers with a scale to a row, a quarter of\n"
@@ -238,7 +238,7 @@ const command commands[] = {
      "validation records; exit status 1 when it falls by more than 0.002.\n"
      "\n"
      "  mtan quantize run/best.safetensors small.safetensors --data physionet2012\n",
-     2, 2},
+     2, 2, COMMAND_WRITES},
     {"split", command_split, "MODEL --data PATH | DATA [--labels FILE]",
      "which record is for training, validation and test",
      "Columns: record,part. Of a model's file what it was trained with, of data what\n"
@@ -247,7 +247,7 @@ const command commands[] = {
      "\n"
      "  mtan split run/best.safetensors --data events.csv\n"
      "  mtan split events.csv --labels labels.csv --groups ward > splits.csv\n",
-     1, 1},
+     1, 1, 0},
     {"cv", command_cv, "NAME --data PATH --out FOLDER [--folds 5]",
      "cross-validation: a model for each fold, measured on it",
      "Takes the options of `mtan train` and trains in FOLDER/fold0, FOLDER/fold1 and so\n"
@@ -261,13 +261,13 @@ const command commands[] = {
      "\n"
      "  mtan cv own --model enc --data events.csv --labels labels.csv --out cv\n"
      "  mtan cv own --model enc --data events.csv --labels labels.csv --out cv --folds 10\n",
-     1, 1},
+     1, 1, COMMAND_TRAINS | COMMAND_ON_DEVICE},
     {"check", command_check, "DATA [--labels FILE]", "profile a data set before training on it",
      "Problems by line, sparsity, gaps, leakage between the splits, suggested\n"
      "settings, expected time per epoch and memory.\n"
      "\n"
      "  mtan check events.csv --labels labels.csv\n",
-     1, 1},
+     1, 1, 0},
     {"bench", command_bench, "[NAME...] [--rows] [--backend NAME] [--records N] [--markdown] [--predict CARD]",
      "seconds per epoch here, in the paper, and predicted for its card",
      "Trains NAME (default: physionet-enc and physionet-full) as published, on --data\n"
@@ -286,12 +286,12 @@ const command commands[] = {
      "  mtan bench --rows --data activity --threads 1 --records 1280 --markdown\n"
      "  mtan bench physionet-enc --records 512 --epochs 1\n"
      "  mtan bench --predict titanx\n",
-     0, ARGUMENTS_MOST},
-    {"backends", command_backends, "", "which kernels can run on this machine", "", 0, 0},
-    {"help", command_help, "[COMMAND]", "this list, or all about a command", "", 0, 1},
-    {"man", command_man, "", "the man page", "  mtan man | man -l -\n", 0, 0},
+     0, ARGUMENTS_MOST, COMMAND_ON_DEVICE},
+    {"backends", command_backends, "", "which kernels can run on this machine", "", 0, 0, 0},
+    {"help", command_help, "[COMMAND]", "this list, or all about a command", "", 0, 1, 0},
+    {"man", command_man, "", "the man page", "  mtan man | man -l -\n", 0, 0, 0},
     {"completion", command_completion, "[bash|zsh|fish]", "completion for a shell, bash if none is named",
      "  eval \"$(mtan completion)\"\n"
      "  mtan completion fish > ~/.config/fish/completions/mtan.fish\n",
-     0, 1},
-    {NULL, NULL, NULL, NULL, NULL, 0, 0}};
+     0, 1, 0},
+    {NULL, NULL, NULL, NULL, NULL, 0, 0, 0}};

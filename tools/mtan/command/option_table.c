@@ -223,7 +223,7 @@ int option_is_fixed(const char *name) {
 /* `mtan cv` trains, so it takes the options of `mtan train`, except those that it sets itself and those of several
  * processes. */
 static int of_training(const option *x, const command *c) {
-    return strcmp(c->name, "cv") == 0 && word_in(x->commands, "train") &&
+    return (c->traits & COMMAND_TRAINS) && word_in(x->commands, "train") &&
            !word_in(" fold splits resume distributed ensemble ", x->name);
 }
 
@@ -232,8 +232,7 @@ int option_belongs(int i, const command *c) {
     if (i < TABLE)
         return table[i].commands[0] == '*' || word_in(table[i].commands, c->name) || of_training(&table[i], c);
     if (option_is_fixed(option_name(i, name))) return 0;
-    if (strcmp(c->name, "cv") == 0) return 1;
-    return strcmp(c->name, "train") == 0 || (strcmp(c->name, "convert") == 0 && i < option_first_of_baselines());
+    return (c->traits & COMMAND_TRAINS) || ((c->traits & COMMAND_SETTINGS) && i < option_first_of_baselines());
 }
 
 int option_find(const command *c, const char *name, size_t length) {

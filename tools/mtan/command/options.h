@@ -23,6 +23,10 @@ typedef struct options {
     int trial;    /* of a search: an option that this trial's model does not read is there for others */
 } options;
 
+/* TRAINS: takes all settings of models, and the options of `mtan train`. SETTINGS: takes those of mTAN. ON_DEVICE: runs
+ * models in blocks, which a device can hold. WRITES: its result is files, so another program can run it (flat.h). */
+enum { COMMAND_TRAINS = 1, COMMAND_SETTINGS = 2, COMMAND_ON_DEVICE = 4, COMMAND_WRITES = 8 };
+
 typedef struct command {
     const char *name;
     int (*run)(const options *o); /* returns the exit status */
@@ -30,6 +34,7 @@ typedef struct command {
     const char *summary;          /* one line */
     const char *details;          /* sentences and examples for `mtan help COMMAND` */
     int least, most;              /* how many arguments */
+    unsigned traits;
 } command;
 
 extern const command commands[]; /* ends with a NULL name */

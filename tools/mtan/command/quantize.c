@@ -193,9 +193,9 @@ static int compare_classes(session *s, const options *o, const mtan_model *after
     change = largest_change(&a, &b);
     predictions_drop_unlabelled(&a), predictions_drop_unlabelled(&b);
     before_auc = auc(&a), after_auc = auc(&b);
-    printf("largest change     %.6f of a probability, %td records of the part '%s'\n", change, arrlen(s->positions),
-           s->part);
-    printf("AUC                %.4f, was %.4f (%+.4f)\n", after_auc, before_auc, after_auc - before_auc);
+    note("largest change     %.6f of a probability, %td records of the part '%s'", change, arrlen(s->positions),
+         s->part);
+    note("AUC                %.4f, was %.4f (%+.4f)", after_auc, before_auc, after_auc - before_auc);
     predictions_free(&a), predictions_free(&b);
     if (!(before_auc - after_auc > LARGEST_LOSS)) return DONE;
     complain("the AUC falls by more than %g: use --type f16, or train longer", LARGEST_LOSS);
@@ -228,8 +228,7 @@ static int compare_numbers(session *s, const options *o, const mtan_model *after
     s->bundle.model = *after;
     if (!session_numbers(s, o, &b)) return numbers_free(&a), BAD_USE;
     was = worth_of(&a, task), is = worth_of(&b, task);
-    printf("%-18s %.5g, was %.5g, %zu rows of the part '%s'\n", labels ? "AUC, mean" : "RMSE", is, was, a.rows,
-           s->part);
+    note("%-18s %.5g, was %.5g, %zu rows of the part '%s'", labels ? "AUC, mean" : "RMSE", is, was, a.rows, s->part);
     numbers_free(&a), numbers_free(&b);
     if (labels ? !(was - is > LARGEST_LOSS) : !(is > was * (1 + LARGEST_GROWTH))) return DONE;
     complain("the %s by more than %g: use --type f16, or train longer", labels ? "AUC falls" : "RMSE grows",
@@ -243,7 +242,7 @@ static int compare_curves(session *s, const options *o, const mtan_model *after)
     if (!session_interpolate(s, o, share, &a, NULL)) return BAD_USE;
     s->bundle.model = *after;
     if (!session_interpolate(s, o, share, &b, NULL)) return BAD_USE;
-    printf("mean squared error %.6f, was %.6f, at held-out points of the part '%s'\n", b.held, a.held, s->part);
+    note("mean squared error %.6f, was %.6f, at held-out points of the part '%s'", b.held, a.held, s->part);
     return DONE;
 }
 
@@ -261,7 +260,7 @@ static void choose_part(session *s, const options *o) {
 static void compare_golden(bundle *b, const mtan_model *after) {
     double change;
     if (golden_record_change(b, after, &change))
-        printf("largest change     %.6f of an output of the file's own record; --data measures the AUC\n", change);
+        note("largest change     %.6f of an output of the file's own record; --data measures the AUC", change);
 }
 
 /* ---- the command ---- */
@@ -295,7 +294,7 @@ static int write_smaller(const options *o, bundle *b, mtan_dtype dtype, mtan_mod
         good = (blob = smaller_bytes(&s, &bytes)) != NULL;
     }
     if (good && !file_write(o->argument[1], blob, bytes, error)) complain("%s", error), good = 0;
-    if (good) printf("size               %zu bytes, was %zu\n", bytes, b->bytes);
+    if (good) note("size               %zu bytes, was %zu", bytes, b->bytes);
     free(blob);
     smaller_free(&s);
     return good;

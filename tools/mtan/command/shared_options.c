@@ -34,17 +34,10 @@ int32_t option_threads(const options *o) {
     return (int32_t)option_integer(o, "threads", usual_threads());
 }
 
-/* Commands that run models in blocks, which a device can hold. */
-static int uses_device(const options *o) {
-    static const char *const names[] = {"train", "eval", "predict", "interpolate", "selftest", "bench", "table", "cv"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(o->command->name, names[i]) == 0) return 1;
-    return 0;
-}
-
 static int option_device(const options *o, const mtan_backend **b) {
     char text[DEVICE_TEXT];
-    if (!uses_device(o)) return complain("--backend cuda: `mtan %s` runs on the CPU alone", o->command->name), 0;
+    if (!(o->command->traits & COMMAND_ON_DEVICE))
+        return complain("--backend cuda: `mtan %s` runs on the CPU alone", o->command->name), 0;
     *b = device_open(text);
     if (!*b) return complain("--backend cuda: %s", text), 0;
     note("cuda: %s", text);

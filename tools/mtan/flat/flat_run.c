@@ -18,10 +18,8 @@ typedef struct running {
 
 /* Commands that print results are refused, as they would print into another program's output. */
 static int writes_files(const char *name) {
-    static const char *const names[] = {"train", "report", "convert", "quantize", "export"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(name, names[i]) == 0) return 1;
-    return 0;
+    const command *c = command_named(name);
+    return c && (c->traits & COMMAND_WRITES);
 }
 
 static int go_on(void *context, const training *t, const step_result *step, const epoch_result *epoch) {
