@@ -1,6 +1,7 @@
 /* mtan cv: for each fold, a model that is trained without the fold and measured on it. OUT/fold0, OUT/fold1 and so on
  * are runs of `mtan train`, which are resumed where they stopped. OUT/predictions.csv has for each record the output of
  * the model that was trained without it. */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -240,19 +241,28 @@ static int join_folds(const options *o, int32_t folds) {
 
 /* ---- the command ---- */
 
+/* Ends the table of predictions, which was written under another name. Without rows it takes no place. 1, or 0 with a
+ * message printed. */
+static int keep_predictions(FILE *file, const char *written, const char *path, int has_rows) {
+    const int failed = (has_rows && !stream_flush(file)) | (fclose(file) != 0);
+    if (failed || (has_rows && rename(written, path) != 0)) return complain("%s: %s", path, strerror(errno)), 0;
+    if (has_rows) note("out-of-fold predictions: %s", path);
+    return 1;
+}
+
 static int measure_all(const options *o, int32_t folds) {
-    char path[PATH_ROOM];
+    char path[PATH_ROOM], written[PATH_ROOM + 8];
     out_of_fold x;
     FILE *file;
     int good = 1;
     memset(&x, 0, sizeof x);
     if (snprintf(path, sizeof path, "%s/predictions.csv", option_text(o, "out", "")) >= PATH_ROOM) return BAD_USE;
-    if (!(file = fopen(path, "w"))) return complain("%s: cannot be written", path);
+    snprintf(written, sizeof written, "%s.part", path);
+    if (!(file = fopen(written, "w"))) return complain("%s: %s", path, strerror(errno));
     for (int32_t k = 0; k < folds && good; k++) good = measure_fold(&x, o, k, file);
-    if (fclose(file) != 0) complain("%s: cannot be written", path), good = 0;
-    const int has_rows = x.label || x.numbers.record;
-    if (good && has_rows) note("out-of-fold predictions: %s", path);
-    if (!good || !has_rows) remove(path);
+    if (good) good = keep_predictions(file, written, path, x.label || x.numbers.record);
+    else fclose(file);
+    remove(written);
     if (good) tell(&x, o, folds);
     free_rows(&x);
     return good ? DONE : BAD_USE;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "../../data/generators.h"
+#include "../../data/array.h"
 #include "../../data/own_columns.h"
 #include "../model/data_sets.h"
 #include "../model/files.h"
@@ -270,36 +271,45 @@ static size_t count_labelled(const training *t) {
     return n;
 }
 
-static void put_quoted(FILE *file, const char *text) {
-    fputc('"', file);
-    for (; *text; text++) fprintf(file, *text == '"' ? "\"\"" : "%c", *text);
-    fputc('"', file);
+static void add_text(char **out, const char *text) {
+    memcpy(arraddnptr(*out, strlen(text)), text, strlen(text));
 }
 
-/* Returns 0 if the file cannot be written. */
+static void add_quoted(char **out, const char *text) {
+    arrput(*out, '"');
+    for (; *text; text++) {
+        if (*text == '"') arrput(*out, '"');
+        arrput(*out, *text);
+    }
+    arrput(*out, '"');
+}
+
+/* Returns 0, with a message printed, if the file cannot be written. */
 static int write_split(const search *s, const training *t, int turn) {
-    char path[PATH_ROOM];
+    char path[PATH_ROOM], error[512], *out = NULL;
     split turned;
-    FILE *file;
+    int good;
     name_split(path, s, turn);
-    if (!(file = fopen(path, "w"))) return 0;
     split_turn(&turned, t->split, t->data, t->plan->source.split.by_group, turn, TURNS);
-    fputs("record,part\n", file);
+    add_text(&out, "record,part\n");
     for (int part = 0; part < SPLIT_PARTS; part++)
         for (size_t i = 0; i < arrlenu(turned.part[part]); i++) {
-            put_quoted(file, dataset_name(t->data, (size_t)turned.part[part][i]));
-            fprintf(file, ",%s\n", split_part_name(part));
+            add_quoted(&out, dataset_name(t->data, (size_t)turned.part[part][i]));
+            add_text(&out, ","), add_text(&out, split_part_name(part)), add_text(&out, "\n");
         }
     split_free(&turned);
-    return fclose(file) == 0;
+    good = file_write(path, out, arrlenu(out), error) || (complain("%s", error), 0);
+    arrfree(out);
+    return good;
 }
 
-/* TURNS if there are few labelled records but enough for each turn, otherwise 1. */
+/* TURNS if there are few labelled records but enough for each turn, otherwise 1; -1: they cannot be written. */
 static int find_turns(const search *s, const training *t) {
     const size_t labelled = t->plan->source.interpolation ? FEW : count_labelled(t);
-    int good = labelled < FEW && arrlen(t->split->part[SPLIT_TRAIN]) >= 2 * TURNS;
-    for (int turn = 1; turn < TURNS && good; turn++) good = write_split(s, t, turn);
-    return good ? TURNS : 1;
+    if (labelled >= FEW || arrlen(t->split->part[SPLIT_TRAIN]) < 2 * TURNS) return 1;
+    for (int turn = 1; turn < TURNS; turn++)
+        if (!write_split(s, t, turn)) return -1;
+    return TURNS;
 }
 
 /* ---- time ---- */
@@ -320,7 +330,7 @@ static int probe_goes_on(void *context, const training *t, const step_result *st
     if (s->turns == 0) s->turns = s->no_validation ? 1 : find_turns(s, t);
     if (epoch) s->pace = epoch->seconds + epoch->eval_seconds;
     else s->pace = t->train_seconds / step->batch * training_batches(t);
-    return outer_goes_on(s, t, step, epoch) && !epoch && !s->no_validation && s->budget > 0;
+    return outer_goes_on(s, t, step, epoch) && !epoch && !s->no_validation && s->turns > 0 && s->budget > 0;
 }
 
 /* The number of epochs that a search of so many rounds can afford, if a trial takes 1.5 times as long as the unchanged
@@ -373,6 +383,7 @@ static int probe(search *s) {
     remove_run(s, "probe");
     if (s->stopped) return INTERRUPTED;
     if (s->no_validation) return complain("--budget needs validation records: this plan has none");
+    if (s->turns < 0) return complain("%s", s->heard);
     if (status == BAD_USE && !w.diverged) return complain("%s", s->heard);
     if (s->budget > 0) plan_time(s);
     else count_rounds(s);
@@ -547,7 +558,7 @@ static int find_best(search *s, trial **best) {
 }
 
 static int has_labels(const options *o) {
-    return option_given(o, "labels") || (o->columns && (o->columns->label || o->columns->number));
+    return option_given(o, "labels") || (o->columns && own_columns_labelled(o->columns));
 }
 
 /* Sets the options that all trials share: the user's and a single model per trial. Returns 0 with a

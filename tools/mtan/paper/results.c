@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "../model/files.h"
 #include "../../data/array.h"
@@ -119,13 +118,13 @@ static int is_header(const char *line) {
 }
 
 int results_read(result **list, const char *path, char *error) {
-    struct stat status;
     size_t bytes = 0, number = 1;
     char *text, *line, *end;
     result one;
     int good = 1;
+    const int there = file_exists(path, error);
     *list = NULL;
-    if (stat(path, &status) != 0 && errno == ENOENT) return 1;
+    if (there <= 0) return there == 0;
     if (!(text = file_read(path, &bytes, error))) return 0;
     for (line = text; good && *line; line = end, number++) {
         const size_t length = strcspn(line, "\r\n");

@@ -94,13 +94,17 @@ static const char *no_data(void *context, const char *name) {
 
 typedef struct words {
     char *word[WORDS], text[2 * PATH_SIZE + 1024];
-    int n;
+    int n, lost;
     size_t used;
 } words;
 
+/* A command line that has no room for its words is not run: `lost` says so. */
 static void add_word(words *w, const char *word) {
     const size_t n = strlen(word) + 1;
-    if (w->n == WORDS || w->used + n > sizeof w->text) return;
+    if (w->n == WORDS || w->used + n > sizeof w->text) {
+        w->lost = 1;
+        return;
+    }
     w->word[w->n++] = memcpy(w->text + w->used, word, n);
     w->used += n;
 }
@@ -124,6 +128,11 @@ static void pass_on(words *w, const options *o) {
     add_pair(w, "--backend", option_text(o, "backend", NULL));
 }
 
+static int parse_words(options *o, words *w) {
+    if (w->lost) return complain("the paths of --data and --out are too long"), 0;
+    return options_parse(o, w->n, w->word);
+}
+
 /* ---- a run ---- */
 
 typedef struct job {
@@ -143,10 +152,9 @@ static void run_folder(const job *j, const paper_run *r, char path[PATH_SIZE]) {
 }
 
 static int exists(const char *folder, const char *name) {
-    struct stat status;
-    char path[PATH_SIZE + 32];
+    char path[PATH_SIZE + 32], error[512];
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    return stat(path, &status) == 0;
+    return file_exists(path, error) == 1;
 }
 
 static void train_words(const job *j, const paper_run *r, words *w) {
@@ -329,7 +337,7 @@ static int add_model(job *j, const char *model, int trained) {
     if (!data_path(j->places, run.data)) return complain("%s", no_data(j->places, run.data)), 0;
     if (*data_path(j->places, run.data)) add_pair(&w, "--data", data_path(j->places, run.data));
     pass_on(&w, j->options);
-    if (!options_parse(&o, w.n, w.word) || !session_open(&s, &o, model)) return 0;
+    if (!parse_words(&o, &w) || !session_open(&s, &o, model)) return 0;
     start_result(&r, &run, line);
     if (!read_log(model, &r)) return session_close(&s), 0;
     if (!r.epochs) r.epochs = (int32_t)fmin(1e9, bundle_number(&s.bundle, "mtan.run.epoch", 0));
@@ -388,7 +396,7 @@ static int make_run(job *j, const paper_run *r, train_watch *w) {
     if (limit_named(r->row)) return add_limit(j, r) ? DONE : BAD_RESULT;
     train_words(j, r, &line);
     if (!quiet()) print_command(stderr, &line);
-    if (!options_parse(&o, line.n, line.word)) return BAD_RESULT;
+    if (!parse_words(&o, &line)) return BAD_RESULT;
     status = train_run(&o, w);
     if (status == INTERRUPTED) return status;
     if (w->diverged) return add_diverged(j, r) ? DONE : BAD_RESULT;

@@ -41,7 +41,8 @@ static own_outcome next_event(reading *r, own_row *row) {
     const own_outcome got = own_source_next(&r->events);
     if (got != OWN_ROW_GOOD) return got;
     name = own_field(&r->events, OWN_NAME);
-    if ((row->record = names_add(&r->records, name->text, name->length)) < 0) return OWN_ROW_END;
+    if ((row->record = names_add(&r->records, name->text, name->length)) < 0)
+        return own_complain(&r->events, r->events.csv.line, "too many records"), OWN_ROW_FAILED;
     return own_read_event(&r->events, &r->channels, 0, 0, row);
 }
 
@@ -50,7 +51,8 @@ static own_outcome next_label(reading *r, own_row *row) {
     const own_outcome got = own_source_next(&r->labels);
     if (got != OWN_ROW_GOOD) return got;
     name = own_field(&r->labels, OWN_NAME), label = own_field(&r->labels, OWN_VALUE);
-    if ((row->record = names_add(&r->records, name->text, name->length)) < 0) return OWN_ROW_END;
+    if ((row->record = names_add(&r->records, name->text, name->length)) < 0)
+        return own_complain(&r->labels, r->labels.csv.line, "too many records"), OWN_ROW_FAILED;
     row->line = (uint32_t)r->labels.csv.line;
     if (r->per_time && own_read_time(&r->labels, row) != OWN_ROW_GOOD) return OWN_ROW_BAD;
     if (r->labels.cuts && own_cut_record(&r->labels, &r->records, &r->cuts, row) != OWN_ROW_GOOD) return OWN_ROW_BAD;
