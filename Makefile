@@ -213,7 +213,7 @@ installing = DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' BINDIR='$(BINDIR)' LIBDIR='
 demo: build/release/demo ## train on made-up patients and compare with what people would do otherwise (half a minute)
 	@build/release/demo $(ARGS)
 
-CHECKS := suites departures fresh vendored readme anywhere installed symbols cxx bits manual
+CHECKS := suites layers departures fresh vendored readme anywhere installed symbols cxx bits manual
 symbols.SKIP := $(if $(findstring Darwin,$(shell uname -s)),nm and size print ELF files otherwise)
 readme.SKIP := $(if $(HAS_FMA),,the README has the numbers of CPUs with fused multiply-add)
 cxx.SKIP := $(if $(HAS_CXX),,no C++ compiler)
@@ -235,6 +235,9 @@ suites: ## check that every suite of tests/ is in the list that runs, and that n
 	@! grep -n ASSERT_IN_RANGE tests/*/test_*.c
 	@for s in $$(sed -n 's/^SUITE(\([a-z0-9_]*\)).*/\1/p' tests/*/test_*.c); do \
 		grep -q "^X($$s)" tests/suites.h || { echo "mtan: $$s is not in tests/suites.h"; bad=1; }; done; test -z "$$bad"
+
+layers: ## no folder of the command includes from one above it
+	@tools/check/layers.sh
 
 departures: ## every departure that a comment cites is explained in golden/departures.md, none is cited where users read
 	@tools/check/departures.sh

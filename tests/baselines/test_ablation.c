@@ -10,7 +10,7 @@
 #include "check.h"
 #include "command_line.h"
 #include "../../tools/mtan/model/bundle.h"
-#include "../../tools/mtan/command/options.h"
+#include "../../tools/mtan/options/options.h"
 #include "../../tools/data/generators.h"
 
 enum { RECORDS = 48 };

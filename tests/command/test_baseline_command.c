@@ -14,8 +14,8 @@
 #include "../../tools/baselines/baselines.h"
 #include "../../tools/mtan/model/bundle.h"
 #include "../../tools/mtan/model/plan.h"
-#include "../../tools/mtan/command/settings.h"
-#include "../../tools/mtan/paper/recipes.h"
+#include "../../tools/mtan/options/settings.h"
+#include "../../tools/mtan/model/recipes.h"
 
 static const char *const models[] = {"rnn-impute", "rnn-dt",  "rnn-decay", "gru-d",     "phased-lstm", "ip-nets",
                                      "seft",       "rnn-vae", "ode-rnn",   "l-ode-rnn", "l-ode-ode"};

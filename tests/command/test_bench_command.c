@@ -10,7 +10,7 @@
 #include "check.h"
 #include "command_line.h"
 #include "tiny_model.h"
-#include "../../tools/mtan/command/options.h"
+#include "../../tools/mtan/options/options.h"
 #include "../../tools/mtan/paper/trace.h"
 
 #ifndef MTAN_DOUBLE

@@ -14,8 +14,8 @@
 #include "command_line.h"
 #include "../../tools/mtan/model/bundle.h"
 #include "../../tools/mtan/command/commands.h"
-#include "../../tools/mtan/command/option_table.h"
-#include "../../tools/mtan/model/files.h"
+#include "../../tools/mtan/options/option_table.h"
+#include "../../tools/mtan/base/files.h"
 
 #define TRAIN                                                                                                          \
     "train own --model enc --data @/events.csv --labels @/labels.csv --enc-hidden 16 --embed 16 --ref-points 8 "       \

@@ -14,7 +14,7 @@
 #include "tiny_model.h"
 #include "../../tools/mtan/command/commands.h"
 #include "../../tools/mtan/model/bundle.h"
-#include "../../tools/mtan/model/files.h"
+#include "../../tools/mtan/base/files.h"
 #include "../../tools/mtan/torch/torchfile.h"
 
 /* ---- checkpoints by hand ---- */

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../tools/mtan/command/messages.h"
+#include "../../tools/mtan/base/messages.h"
 #include "../../tools/mtan/model/ensemble.h"
 #include "command_line.h"
 

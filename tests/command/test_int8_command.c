@@ -12,7 +12,7 @@
 #include "tiny_model.h"
 #include "../../tools/mtan/model/bundle.h"
 #include "../../tools/mtan/command/commands.h"
-#include "../../tools/mtan/model/files.h"
+#include "../../tools/mtan/base/files.h"
 
 #define TRAIN                                                                                                          \
     "train own --model enc --data @/events.csv --labels @/labels.csv --enc-hidden 16 --embed 16 --ref-points 8 "       \

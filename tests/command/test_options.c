@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "../../tools/mtan/command/option_table.h"
+#include "../../tools/mtan/options/option_table.h"
 
 enum { LINE = 256, WORDS = 16 };
 

@@ -12,8 +12,8 @@
 #include "command_line.h"
 #include "../../simd/mtan_simd.h"
 #include "../../tools/mtan/command/commands.h"
-#include "../../tools/mtan/command/shared_options.h"
-#include "../../tools/mtan/model/files.h"
+#include "../../tools/mtan/model/shared_options.h"
+#include "../../tools/mtan/base/files.h"
 #include "../../tools/mtan/fit/training.h"
 
 #define DATA "--data @/events.csv --labels @/labels.csv "

@@ -11,7 +11,7 @@
 #include "small.h"
 #include "../../tools/mtan/model/bundle.h"
 #include "../../tools/mtan/command/stream.h"
-#include "../../tools/mtan/model/files.h"
+#include "../../tools/mtan/base/files.h"
 
 enum { MOST_ROWS = 64, MOST_EVENTS = 16 };
 

@@ -11,7 +11,7 @@
 
 #include "cuda_driver.h"
 #include "cuda_shim.h"
-#include "../../tools/mtan/model/device.h"
+#include "../../tools/mtan/run/device.h"
 
 static const char *const SMALL = "--epochs 1 --batch 10 --ref-points 4 --enc-hidden 8 --embed 8 --enc-heads 1 "
                                  "--head-hidden 0 --seed 1 --quiet";

@@ -3,7 +3,7 @@
 #include "dataset_walk.h"
 #include "own_files.h"
 
-#include "../../tools/mtan/torch/tolerant.h"
+#include "../../tools/data/own_tolerant.h"
 
 static int same_texts(char **a, char **b) {
     if (arrlen(a) != arrlen(b)) return 0;

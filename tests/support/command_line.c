@@ -22,8 +22,8 @@
 #include "small.h"
 #include "../../tools/mtan/model/bundle.h"
 #include "../../tools/mtan/command/commands.h"
-#include "../../tools/mtan/command/options.h"
-#include "../../tools/mtan/model/files.h"
+#include "../../tools/mtan/options/options.h"
+#include "../../tools/mtan/base/files.h"
 #include "../../tools/mtan/torch/tensor_set.h"
 #include "../../tools/data/generators.h"
 

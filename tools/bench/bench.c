@@ -31,7 +31,7 @@
 #include "../data/prep.h"
 #include "../data/split.h"
 #include "../mtan/paper/origin.h"
-#include "../mtan/paper/recipes.h"
+#include "../mtan/model/recipes.h"
 
 static const char usage[] =
     "usage: bench [--data DIR] [--rows A,B] [--backend NAME] [--threads N] [--repeat N] [--quick] [--quiet]\n"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../mtan/paper/recipes.h"
+#include "../mtan/model/recipes.h"
 
 /* A stage that fails is reported by name; the table continues. */
 static int print_recipe(const char *name, int32_t events, int32_t times) {

@@ -10,7 +10,7 @@
 
 #include "../../tests/support/ladder.h"
 #include "../mtan/model/bundle.h"
-#include "../mtan/model/files.h"
+#include "../mtan/base/files.h"
 
 typedef struct board_case {
     mtan_file file, sets; /* the case, and all golden records */

@@ -32,7 +32,7 @@ newer() { [ -f "$1" ] && [ -z "$(find "$@" -newer "$1" 2>/dev/null)" ]; } # file
 warnings="-pedantic -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Werror"
 flags="-O2 -std=gnu99 -ffp-contract=off -I. -isystem build/deps"
 
-shared="tools/mtan/flat/flat_core.c tools/mtan/flat/flat_stream.c tools/mtan/model/reference.c" # as in the Python package
+shared="tools/mtan/flat/flat_core.c tools/mtan/flat/flat_stream.c tools/mtan/run/reference.c" # as in the Python package
 
 module() { # file, flags and sources
     file=$1 && shift

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "../mtan/model/reference.h"
+#include "../mtan/run/reference.h"
 
 struct mtan_flat_model {
     flat_core core;

@@ -1,4 +1,4 @@
-/* The results of `mtan check` on a data set: filled by check_data.c, printed by check_print.c. */
+/* The results of `mtan check` on a data set: filled by command/check.c, printed by check_print.c. */
 #ifndef MTAN_TOOLS_CHECK_DATA_H
 #define MTAN_TOOLS_CHECK_DATA_H
 
@@ -6,7 +6,7 @@
 #include "../model/data_sets.h"
 #include "../model/plan.h"
 #include "profile.h"
-#include "../torch/tolerant.h"
+#include "../../data/own_tolerant.h"
 
 typedef struct checked {
     const char *path, *labels;

@@ -7,7 +7,7 @@
 #include "../../data/field.h"
 #include "../../data/shown.h"
 #include "../report/contest_text.h"
-#include "../report/json_text.h"
+#include "../base/json_text.h"
 
 enum { LISTED_CHANNELS = 60, LISTED_CLASSES = 20, NAME_WIDTH = 14, LINE = 80 };
 

@@ -8,9 +8,9 @@
 #include "../../../platform/pool.h"
 #include "../../data/buckets.h"
 #include "../../data/percentile.h"
-#include "../command/messages.h"
-#include "../model/bounds.h"
-#include "../model/solver_room.h"
+#include "../base/messages.h"
+#include "../run/bounds.h"
+#include "../run/solver_room.h"
 
 /* The p-th percentile; NaN without values. */
 static double percentile(const double *ascending, size_t n, double p) {

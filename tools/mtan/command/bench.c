@@ -8,13 +8,13 @@
 #include <time.h>
 
 #include "commands.h"
-#include "../report/json_text.h"
+#include "../base/json_text.h"
 #include "../paper/paper.h"
-#include "../paper/recipes.h"
+#include "../model/recipes.h"
 #include "../paper/trace.h"
 #include "../model/data_sets.h"
 #include "../fit/training.h"
-#include "shared_options.h"
+#include "../model/shared_options.h"
 
 /* A thread with a smaller share of its core was disturbed: an epoch alone on a machine gets 0.99 and more. */
 static const double ALONE = 0.97;

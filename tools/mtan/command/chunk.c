@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../model/bounds.h"
-#include "../model/device.h"
-#include "messages.h"
+#include "../run/bounds.h"
+#include "../run/device.h"
+#include "../base/messages.h"
 
 enum { RECORDS_AT_ONCE = 16, QUERIES_AT_ONCE = 512 };
 static const size_t most_bytes = (size_t)1 << 31; /* of a workspace for one record */

@@ -7,7 +7,7 @@
 #define MTAN_TOOLS_CHUNK_H
 
 #include "../../data/prep.h"
-#include "../model/runner.h"
+#include "../run/runner.h"
 #include "far.h"
 #include "rows.h"
 

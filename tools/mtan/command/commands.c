@@ -6,8 +6,8 @@
 #include "commands.h"
 #include "completion.h"
 #include "help.h"
-#include "../model/device.h"
-#include "../report/json_text.h"
+#include "../run/device.h"
+#include "../base/json_text.h"
 
 static int command_help(const options *o) {
     if (o->arguments == 0) return help_short(stdout), DONE;

@@ -3,11 +3,11 @@
 #include "commands.h"
 #include "difference.h"
 #include "../../data/shown.h"
-#include "../report/json_text.h"
-#include "../model/bounds.h"
+#include "../base/json_text.h"
+#include "../run/bounds.h"
 #include "../model/session.h"
 #include "../measure/worth.h"
-#include "shared_options.h"
+#include "../model/shared_options.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "../paper/recipes.h"
-#include "option_table.h"
+#include "../model/recipes.h"
+#include "../options/option_table.h"
 
 /* The first argument of `mtan train`: own, or a published setting. */
 static void print_recipes(FILE *out) {

@@ -9,14 +9,14 @@
 
 #include "commands.h"
 #include "cv_numbers.h"
-#include "option_table.h"
+#include "../options/option_table.h"
 #include "rows.h"
 #include "train.h"
 #include "../model/ensemble.h"
-#include "../model/files.h"
+#include "../base/files.h"
 #include "../measure/metrics.h"
 #include "../model/session.h"
-#include "../report/json_text.h"
+#include "../base/json_text.h"
 
 enum { PATH_ROOM = 4096 };
 

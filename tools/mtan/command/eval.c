@@ -7,7 +7,7 @@
 #include "../../data/shown.h"
 #include "../report/bands_text.h"
 #include "../report/contest_text.h"
-#include "../report/json_text.h"
+#include "../base/json_text.h"
 #include "../measure/metrics.h"
 #include "../model/session.h"
 #include "eval_decisions.h"

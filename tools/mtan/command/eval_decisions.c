@@ -6,7 +6,7 @@
 
 #include "../../data/shown.h"
 #include "../measure/decisions.h"
-#include "../report/json_text.h"
+#include "../base/json_text.h"
 
 static const double thresholds[] = {0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9};
 enum { THRESHOLDS = sizeof thresholds / sizeof thresholds[0] };

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "../../data/shown.h"
-#include "../report/json_text.h"
-#include "messages.h"
+#include "../base/json_text.h"
+#include "../base/messages.h"
 
 int option_groups(record_column *column, subgroup **groups, const session *s, const options *o, const worth *w,
                   int32_t draws) {

@@ -6,7 +6,7 @@
 
 #include "../../data/shown.h"
 #include "../measure/labels.h"
-#include "../report/json_text.h"
+#include "../base/json_text.h"
 #include "commands.h"
 #include "eval_groups.h"
 #include "eval_parts.h"

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "../report/contest_text.h"
-#include "../report/json_text.h"
+#include "../base/json_text.h"
 
 void put_key(const char *key, double x) {
     printf(", \"%s\": ", key);

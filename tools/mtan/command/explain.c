@@ -4,14 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../model/bounds.h"
-#include "../model/device.h"
+#include "../run/bounds.h"
+#include "../run/device.h"
 #include "../measure/explain.h"
 #include "../model/session.h"
-#include "../report/json_text.h"
+#include "../base/json_text.h"
 #include "commands.h"
 #include "rows.h"
-#include "shared_options.h"
+#include "../model/shared_options.h"
 
 static void put_key(const char *before, const char *key, double x) {
     printf("%s\"%s\": ", before, key);

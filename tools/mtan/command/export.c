@@ -27,9 +27,9 @@
 #include "commands.h"
 #include "../model/board.h"
 #include "../model/golden_record.h"
-#include "options.h"
-#include "settings.h"
-#include "../model/files.h"
+#include "../options/options.h"
+#include "../options/settings.h"
+#include "../base/files.h"
 
 enum { ERROR_SIZE = 512, WIDTH = 118, NAME_MOST = 40, MADE_EVENTS = 16, MADE_TIMES = 5 };
 

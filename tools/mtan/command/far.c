@@ -2,7 +2,7 @@
 #include "far.h"
 
 #include "../../data/array.h"
-#include "messages.h"
+#include "../base/messages.h"
 
 static void make_room(far_tally *f, int32_t channels) {
     while (arrlen(f->values) < channels) {

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "option_table.h"
-#include "settings.h"
+#include "../options/option_table.h"
+#include "../options/settings.h"
 
 /* Text for `out` ends one column before the terminal does. */
 static int width_of(FILE *out) {

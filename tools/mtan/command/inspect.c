@@ -9,8 +9,8 @@
 #include "../../data/shown.h"
 #include "commands.h"
 #include "../torch/convert.h"
-#include "../report/json_text.h"
-#include "settings.h"
+#include "../base/json_text.h"
+#include "../options/settings.h"
 #include "../torch/tensor_set.h"
 
 enum { ERROR_SIZE = 512, LONGEST = 72, BATCH = 32, POINTS = 4 };

@@ -5,7 +5,7 @@
 #include "../../../mtan.h"
 #include "commands.h"
 #include "help.h"
-#include "../model/device.h"
+#include "../run/device.h"
 
 /* Output that did not reach its file (a full disk, a closed pipe) makes the command fail. */
 static int check_output(int status) {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../model/bounds.h"
+#include "../run/bounds.h"
 #include "../measure/numbers.h"
 #include "../measure/predictions.h"
 #include "../measure/stop.h"
@@ -13,8 +13,8 @@
 #include "../report/contest_text.h"
 #include "../report/verdict.h"
 #include "commands.h"
-#include "shared_options.h"
-#include "shell_word.h"
+#include "../model/shared_options.h"
+#include "../base/shell_word.h"
 
 enum { DRAWS = 1000 };
 

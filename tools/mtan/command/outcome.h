@@ -4,7 +4,7 @@
 #define MTAN_TOOLS_OUTCOME_H
 
 #include "../fit/training.h"
-#include "options.h"
+#include "../options/options.h"
 
 /* best: the file of the best model. What cannot be measured is left out without an error, since the training itself has
  * succeeded. */

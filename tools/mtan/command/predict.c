@@ -8,8 +8,8 @@
 #include "../../data/own_rows.h"
 #include "chunk.h"
 #include "commands.h"
-#include "shared_options.h"
-#include "../model/curve_samples.h"
+#include "../model/shared_options.h"
+#include "../run/curve_samples.h"
 #include "../model/data_sets.h"
 #include "../model/session.h"
 

@@ -12,9 +12,9 @@
 #include "../model/golden_record.h"
 #include "../measure/labels.h"
 #include "../measure/metrics.h"
-#include "settings.h"
-#include "../model/files.h"
-#include "shared_options.h"
+#include "../options/settings.h"
+#include "../base/files.h"
+#include "../model/shared_options.h"
 #include "../model/session.h"
 
 static const double LARGEST_LOSS = 0.002; /* of AUC */

@@ -10,7 +10,7 @@
 
 #include "../../data/array.h"
 #include "../../data/shown.h"
-#include "../report/json_text.h"
+#include "../base/json_text.h"
 
 static int is_blank(char c) {
     return c == ' ' || c == '\t';

@@ -13,7 +13,7 @@
 #include "../../data/array.h"
 #include "../../data/own_columns.h"
 #include "../model/data_sets.h"
-#include "../model/files.h"
+#include "../base/files.h"
 
 /* ---- the choices ---- */
 

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "commands.h"
-#include "option_table.h"
+#include "../options/option_table.h"
 #include "rows.h"
-#include "shared_options.h"
+#include "../model/shared_options.h"
 #include "../model/data_sets.h"
 #include "../model/plan.h"
 #include "../model/session.h"

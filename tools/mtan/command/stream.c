@@ -10,9 +10,9 @@
 #include "../../data/own_statics.h"
 #include "far.h"
 #include "rows.h"
-#include "settings.h"
-#include "shared_options.h"
-#include "../model/curve_samples.h"
+#include "../options/settings.h"
+#include "../model/shared_options.h"
+#include "../run/curve_samples.h"
 #include "../model/data_sets.h"
 
 enum { USUAL_KEEP = 10000, USUAL_RECORDS = 10000 };

@@ -22,7 +22,7 @@
 
 #include <stdint.h>
 
-#include "options.h"
+#include "../options/options.h"
 
 typedef struct stream_settings {
     const char *model, *data; /* data "-": standard input */

@@ -17,10 +17,10 @@
 #include "commands.h"
 #include "../fit/trees.h"
 #include "../model/data_sets.h"
-#include "../model/device.h"
+#include "../run/device.h"
 #include "../model/ensemble.h"
 #include "../fit/distributed.h"
-#include "../model/files.h"
+#include "../base/files.h"
 #include "../model/golden_record.h"
 #include "../fit/pretrain.h"
 #include "../measure/stop.h"
@@ -28,7 +28,7 @@
 #include "search.h"
 #include "train.h"
 #include "../fit/training.h"
-#include "shared_options.h"
+#include "../model/shared_options.h"
 
 static volatile sig_atomic_t interrupted;
 

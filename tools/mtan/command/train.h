@@ -3,7 +3,7 @@
 #define MTAN_TOOLS_TRAIN_H
 
 #include "../fit/training.h"
-#include "options.h"
+#include "../options/options.h"
 
 typedef struct train_watch {
     double deadline; /* on the clock of seconds(): then the run is saved and ends as if interrupted */

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../command/messages.h"
-#include "../paper/recipes.h"
+#include "../base/messages.h"
+#include "../model/recipes.h"
 #include "../model/bundle.h"
 #include "../model/data_sets.h"
 

@@ -5,16 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../model/bounds.h"
+#include "../run/bounds.h"
 #include "../model/bundle.h"
-#include "../model/device.h"
+#include "../run/device.h"
 #include "../measure/interpolation.h"
 #include "knots.h"
 #include "../measure/labels.h"
 #include "../measure/numbers.h"
 #include "../measure/predictions.h"
 #include "pretrain.h"
-#include "../model/solver_room.h"
+#include "../run/solver_room.h"
 #include "../../data/generators.h"
 
 enum { DRAW_THIN = 1, DRAW_SHARE = 2, DRAW_TIMES = 3, DRAW_ORDER = 4, DRAW_HOOK = 5 };

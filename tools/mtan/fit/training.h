@@ -6,7 +6,7 @@
 
 #include "../../baselines/arrange.h"
 #include "../model/plan.h"
-#include "../model/runner.h"
+#include "../run/runner.h"
 #include "widths.h"
 
 /* The result of one epoch. NaN where a number does not exist. */

@@ -9,7 +9,7 @@
 #include "boost.h"
 #include "stairs.h"
 #include "widths.h"
-#include "../model/bounds.h"
+#include "../run/bounds.h"
 #include "../measure/metrics.h"
 #include "../measure/numbers.h"
 #include "../measure/predictions.h"

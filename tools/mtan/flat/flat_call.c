@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../command/messages.h"
+#include "../base/messages.h"
 
 static __thread char message[1024];
 static __thread struct {

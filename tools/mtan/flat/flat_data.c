@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../command/messages.h"
+#include "../base/messages.h"
 #include "../model/data_sets.h"
 #include "flat_call.h"
 

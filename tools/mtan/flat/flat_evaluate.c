@@ -1,8 +1,8 @@
 /* Evaluation for flat.h: the metrics of `mtan eval`. */
 #include <math.h>
 
-#include "../command/messages.h"
-#include "../model/bounds.h"
+#include "../base/messages.h"
+#include "../run/bounds.h"
 #include "../measure/interpolation.h"
 #include "../measure/worth.h"
 #include "flat_question.h"

@@ -2,11 +2,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../command/messages.h"
-#include "../model/bounds.h"
-#include "../model/device.h"
+#include "../base/messages.h"
+#include "../run/bounds.h"
+#include "../run/device.h"
 #include "../measure/explain.h"
-#include "../model/reference.h"
+#include "../run/reference.h"
 #include "flat_question.h"
 
 /* ---- times and observations ---- */

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../command/messages.h"
-#include "../model/bounds.h"
+#include "../base/messages.h"
+#include "../run/bounds.h"
 #include "flat_question.h"
 
 /* ---- parameters ---- */

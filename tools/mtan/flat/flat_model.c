@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../command/messages.h"
-#include "../command/settings.h"
+#include "../base/messages.h"
+#include "../options/settings.h"
 #include "../model/data_sets.h"
-#include "../model/files.h"
+#include "../base/files.h"
 #include "flat_call.h"
 
 typedef struct opening {

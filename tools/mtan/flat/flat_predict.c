@@ -1,10 +1,10 @@
 /* Predictions for flat.h: classes, numbers, curves, the latent state. */
 #include <stdlib.h>
 
-#include "../command/messages.h"
-#include "../model/bounds.h"
-#include "../model/curve_samples.h"
-#include "../model/reference.h"
+#include "../base/messages.h"
+#include "../run/bounds.h"
+#include "../run/curve_samples.h"
+#include "../run/reference.h"
 #include "flat_question.h"
 
 /* ---- classes and numbers ---- */

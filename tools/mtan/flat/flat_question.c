@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 
-#include "../command/messages.h"
-#include "../command/shared_options.h"
-#include "../model/device.h"
+#include "../base/messages.h"
+#include "../model/shared_options.h"
+#include "../run/device.h"
 
 static void take_queries(question *q) {
     const int64_t *offset = q->data->query_offset;

@@ -2,7 +2,7 @@
 #ifndef MTAN_TOOLS_FLAT_QUESTION_H
 #define MTAN_TOOLS_FLAT_QUESTION_H
 
-#include "../model/runner.h"
+#include "../run/runner.h"
 #include "flat_call.h"
 
 enum { QUERIES_AT_ONCE = 512 };

@@ -1,7 +1,7 @@
 /* The streams of flat.h; they need only mtan.h (flat_core.h). */
 #include <string.h>
 
-#include "../model/curve_samples.h"
+#include "../run/curve_samples.h"
 #include "flat_core.h"
 
 static const double TICKS_PER_HOUR = 36e9; /* of 100 ns */

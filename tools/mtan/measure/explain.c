@@ -7,7 +7,7 @@
 
 #include "../../data/generators.h"
 #include "predictions.h"
-#include "../model/reference.h"
+#include "../run/reference.h"
 
 /* ---- records slightly other than one ---- */
 

@@ -6,7 +6,7 @@
 
 #include "../../data/dataset.h"
 #include "../../data/prep.h"
-#include "../model/runner.h"
+#include "../run/runner.h"
 #include "worth.h"
 
 /* The class with the highest of (classes) probabilities. */

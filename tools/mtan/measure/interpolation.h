@@ -6,7 +6,7 @@
 #include "../../data/prep.h"
 #include "bands.h"
 #include "metrics.h"
-#include "../model/runner.h"
+#include "../run/runner.h"
 
 /* One record, split into what the model sees and what it is scored on. The held-out times depend only on the record's
  * name and `share` (Q23), so every evaluation and every model holds out the same. If the data set has a horizon, the

@@ -4,7 +4,7 @@
 #define MTAN_TOOLS_MODEL_NUMBERS_H
 
 #include "../../data/prep.h"
-#include "../model/runner.h"
+#include "../run/runner.h"
 
 /* A row for each record or time that has a number, or one of several labels. */
 typedef struct number_predictions {

@@ -3,7 +3,7 @@
 #define MTAN_TOOLS_PREDICTIONS_H
 
 #include "../../data/dataset.h"
-#include "../model/runner.h"
+#include "../run/runner.h"
 
 /* Unlabelled rows are ignored by the metrics. */
 typedef struct predictions {

@@ -6,7 +6,7 @@
 #ifndef MTAN_TOOLS_BOARD_H
 #define MTAN_TOOLS_BOARD_H
 
-#include "../command/options.h"
+#include "../options/options.h"
 #include "../../../mtan.h"
 
 enum {

@@ -8,7 +8,7 @@
 #include "../../../simd/mtan_simd.h"
 #include "../../baselines/baselines.h"
 #include "../../data/shown.h"
-#include "files.h"
+#include "../base/files.h"
 
 enum { ERROR_SIZE = 512 };
 

@@ -12,7 +12,7 @@
 #include "../../data/mimic3.h"
 #include "../../data/physionet.h"
 #include "../../data/synthetic.h"
-#include "../command/messages.h"
+#include "../base/messages.h"
 
 /* ---- PhysioNet 2012 ---- */
 

@@ -1,4 +1,4 @@
-/* See golden_record.h, and the command selftest. */
+/* See golden_record.h. */
 #include "golden_record.h"
 
 #include <inttypes.h>
@@ -7,10 +7,8 @@
 #include <string.h>
 
 #include "../../../simd/mtan_simd.h"
-#include "../command/commands.h"
-#include "device.h"
-#include "../report/json_text.h"
-#include "../command/shared_options.h"
+#include "../base/json_text.h"
+#include "../run/device.h"
 
 enum { FEWEST = 8, MOST_EVENTS = 400, QUERIES = 5 };
 static const double BETWEEN_CLASSES =
@@ -255,53 +253,24 @@ void golden_record_renew(bundle *b, const mtan_model *other, mtan_file_pair *pai
     golden_record_free(&x);
 }
 
-/* ---- the command selftest ---- */
+/* ---- the self-test ---- */
 
-static int test_example(const options *o, const char *path, bundle *b, golden_record *x) {
+int golden_record_test(golden_verdict *v, bundle *b, golden_record *x, char *error) {
     const mtan_real *expected = x->output;
+    const size_t n = arrlenu(expected);
     const mtan_bounds bounds = {0, (int32_t)arrlen(x->events) + 1, (int32_t)(arrlen(x->events) + arrlen(x->times)) + 1};
-    const int same_class = !on_device(b->model.backend) && x->fused == mtan_backend_fused(b->model.backend);
-    mtan_real *out = tool_calloc(arrlenu(expected), sizeof *out);
-    char error[512];
-    double worst;
-    int good;
+    mtan_real *out;
     mtan_status status;
     runner run;
-    if (!runner_start(&run, &b->model, bounds, 1, error)) return free(out), complain("%s", error);
+    if (!runner_start(&run, &b->model, bounds, 1, error)) return 0;
+    out = tool_calloc(n, sizeof *out);
     status = run_record(&run, x, out);
-    if (status == MTAN_ERR_DEVICE)
-        return runner_stop(&run), free(out), complain("%s: %s", path, status_message(status));
-    worst = status == MTAN_OK ? worst_difference(out, expected, arrlenu(expected)) : INFINITY;
-    good = status == MTAN_OK &&
-           (same_class ? memcmp(out, expected, arrlenu(expected) * sizeof *out) == 0 : worst <= BETWEEN_CLASSES);
-    if (option_given(o, "json")) {
-        fputs("{\"model\": ", stdout), json_string(stdout, path);
-        printf(", \"backend\": \"%s\", \"numbers\": %zu, \"same_class\": %s, \"worst\": ",
-               mtan_backend_name(b->model.backend), arrlenu(expected), same_class ? "true" : "false");
-        json_number(stdout, worst);
-        printf(", \"passed\": %s}\n", good ? "true" : "false");
-    } else if (good)
-        printf("%s: passed on %s: %zu numbers, %s\n", path, mtan_backend_name(b->model.backend), arrlenu(expected),
-               same_class ? "the same bits"
-               : on_device(b->model.backend)
-                   ? "equal to rounding"
-                   : "equal to rounding (the model was written on the other class of hardware)");
-    else printf("%s: FAILED on %s: largest difference %g\n", path, mtan_backend_name(b->model.backend), worst);
+    v->numbers = n;
+    v->same_class = !on_device(b->model.backend) && x->fused == mtan_backend_fused(b->model.backend);
+    v->worst = status == MTAN_OK ? worst_difference(out, expected, n) : INFINITY;
+    v->passed = status == MTAN_OK &&
+                (v->same_class ? memcmp(out, expected, n * sizeof *out) == 0 : v->worst <= BETWEEN_CLASSES);
     runner_stop(&run);
     free(out);
-    return good ? DONE : BAD_RESULT;
-}
-
-int command_selftest(const options *o) {
-    char error[512] = "";
-    golden_record x;
-    bundle b;
-    int status;
-    if (!bundle_read(&b, o->argument[0], error)) return complain("%s", error);
-    if (!option_backend(o, &b.model.backend)) return bundle_free(&b), BAD_USE;
-    if (golden_record_read(&x, &b)) status = test_example(o, o->argument[0], &b, &x);
-    else status = complain("%s: holds no usable record for a self-test (mtan.golden.*)", o->argument[0]);
-    golden_record_free(&x);
-    bundle_free(&b);
-    return status;
+    return status != MTAN_ERR_DEVICE || (snprintf(error, 512, "%s", status_message(status)), 0);
 }

@@ -4,8 +4,8 @@
 #define MTAN_TOOLS_GOLDEN_RECORD_H
 
 #include "../../data/split.h"
+#include "../run/runner.h"
 #include "bundle.h"
-#include "runner.h"
 
 /* Picks a small record, preferably one that was not trained on, runs it through the runner's model and adds it as
  * mtan.golden.*. */
@@ -29,6 +29,15 @@ int golden_record_read(golden_record *x, bundle *b);
 size_t golden_record_size(const mtan_config *config, const golden_record *x);
 mtan_status golden_record_run(mtan_predictor *p, golden_record *x, mtan_real *out);
 void golden_record_free(golden_record *x);
+
+typedef struct golden_verdict {
+    size_t numbers;         /* compared */
+    int same_class, passed; /* same_class: hardware with fused multiply-add both, or both without: the bits are equal */
+    double worst;           /* difference; infinite: the model cannot run it */
+} golden_verdict;
+
+/* Runs the file's record on the model's backend. 1, or 0 with error (512 bytes) set: it could not be run. */
+int golden_record_test(golden_verdict *v, bundle *b, golden_record *x, char *error);
 
 /* Runs the file's record through another model of the same settings: *change gets the largest difference from the
  * output of the file's own model. 0: there is no such record, or a model cannot run it. */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "../command/settings.h"
+#include "../options/settings.h"
 
 /* ---- options that nothing reads ---- */
 

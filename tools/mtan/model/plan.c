@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../command/option_table.h"
-#include "../command/settings.h"
-#include "../paper/recipes.h"
+#include "../options/option_table.h"
+#include "../options/settings.h"
+#include "recipes.h"
 #include "data_sets.h"
 #include "golden_record.h"
 #include "needs.h"
-#include "solver_room.h"
+#include "../run/solver_room.h"
 
 /* ---- the numbers of a plan: one table for options, model files and --resume ---- */
 

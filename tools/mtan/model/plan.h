@@ -4,7 +4,7 @@
 #ifndef MTAN_TOOLS_PLAN_H
 #define MTAN_TOOLS_PLAN_H
 
-#include "../command/options.h"
+#include "../options/options.h"
 #include "board.h"
 #include "source.h"
 

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../command/shared_options.h"
-#include "bounds.h"
-#include "device.h"
+#include "shared_options.h"
+#include "../run/bounds.h"
+#include "../run/device.h"
 
 /* Puts all records into the test part. */
 static void split_none(split *s, const dataset *d) {

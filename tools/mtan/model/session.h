@@ -2,7 +2,7 @@
 #ifndef MTAN_TOOLS_SESSION_H
 #define MTAN_TOOLS_SESSION_H
 
-#include "../command/options.h"
+#include "../options/options.h"
 #include "../measure/interpolation.h"
 #include "../measure/numbers.h"
 #include "../measure/predictions.h"

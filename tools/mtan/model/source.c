@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../command/messages.h"
+#include "../base/messages.h"
 #include "data_sets.h"
 
 /* ---- in a model file ---- */

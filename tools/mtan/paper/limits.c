@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "../../data/synthetic.h"
-#include "../command/options.h"
+#include "../options/options.h"
 #include "../model/plan.h"
 #include "../measure/rivals.h"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../model/files.h"
+#include "../base/files.h"
 #include "../../data/array.h"
 
 /* Lines of older files end before or after the interval. */

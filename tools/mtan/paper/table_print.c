@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../report/json_text.h"
+#include "../base/json_text.h"
 #include "table.h"
 
 /* ---- selection ---- */

@@ -15,7 +15,7 @@
 #ifndef MTAN_TOOLS_TRACE_H
 #define MTAN_TOOLS_TRACE_H
 
-#include "../model/device.h"
+#include "../run/device.h"
 #include "roofline.h"
 
 /* Until trace_close, the counting device takes the place of the GPU (device.h), even if there is a GPU. */

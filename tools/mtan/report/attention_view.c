@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../../data/array.h"
-#include "../model/reference.h"
+#include "../run/reference.h"
 #include "verdict.h"
 
 /* The distinct times of a record, ascending, and the indices of those at which a channel was observed. A record may

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "json_text.h"
+#include "../base/json_text.h"
 
 const band_row *bands_row(const band_table *table, int i, const band_units *units, char name[BAND_NAME]) {
     const char *space = units->unit[0] ? " " : "";

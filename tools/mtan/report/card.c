@@ -8,9 +8,9 @@
 
 #include "../../data/memory.h"
 #include "../../data/text_writer.h"
-#include "../model/files.h"
+#include "../base/files.h"
 #include "html.h"
-#include "json_text.h"
+#include "../base/json_text.h"
 
 /* ---- texts ---- */
 

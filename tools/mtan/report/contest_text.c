@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "../../data/array.h"
-#include "json_text.h"
+#include "../base/json_text.h"
 
 /* ---- tables ---- */
 

@@ -4,7 +4,7 @@
 #include <stdarg.h>
 
 #include "../../data/array.h"
-#include "../command/settings.h"
+#include "../options/settings.h"
 
 void report_pair_add(report_pair **pairs, const char *key, const char *format, ...) {
     char value[1024];

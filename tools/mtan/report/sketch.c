@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../command/messages.h"
-#include "../model/bounds.h"
-#include "../model/solver_room.h"
+#include "../base/messages.h"
+#include "../run/bounds.h"
+#include "../run/solver_room.h"
 #include "attention_view.h"
 
 static const size_t MEMORY_MOST = (size_t)1 << 30; /* of the predictor with many samples */

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../command/shared_options.h"
-#include "../model/bounds.h"
-#include "../model/device.h"
+#include "../model/shared_options.h"
+#include "../run/bounds.h"
+#include "../run/device.h"
 #include "../measure/explain.h"
 
 enum { TOLD = 6, CHANNELS_TOLD = 12 };

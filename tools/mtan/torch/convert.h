@@ -3,7 +3,7 @@
 #define MTAN_TOOLS_CONVERT_H
 
 #include "../model/bundle.h"
-#include "../command/options.h"
+#include "../options/options.h"
 #include "torchfile.h"
 
 /* What the user specifies about a checkpoint. It takes precedence over the checkpoint's own args, but never over the

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "../../data/text_writer.h"
-#include "../report/json_text.h"
+#include "../base/json_text.h"
 
 enum { ERROR_SIZE = 512, PARTS = 3, NAME_SIZE = 96, MOST_ARGS = 1024, LONGEST_ARGS = 65536 };
 static const char *const prefixes[PARTS] = {"rec.", "dec.", "classifier."};

@@ -4,7 +4,7 @@
 
 #include "convert.h"
 #include "../model/plan.h"
-#include "../command/shared_options.h"
+#include "../model/shared_options.h"
 
 /* The published command that trains a model of this shape. */
 static const char *recipe_of(const mtan_config *c) {

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../model/files.h"
+#include "../base/files.h"
 
 enum { NAME_MOST = 512, DEPTH_MOST = 12, TENSORS_MOST = 4096, VIEWS_MOST = 16, TEXT_MOST = 32 << 20 };
 

@@ -14,7 +14,7 @@
 #include "../../tools/mtan/report/figure.h"
 #include "../../tools/mtan/report/html.h"
 #include "../../tools/mtan/report/report.h"
-#include "../../tools/mtan/model/files.h"
+#include "../../tools/mtan/base/files.h"
 #include "../../tools/data/generators.h"
 
 /* ---- what was written ---- */

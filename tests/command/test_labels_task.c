@@ -211,7 +211,7 @@ TEST a_model_of_labels_goes_everywhere(void) {
     ASSERT_EQ_FMT(DONE, command_run("selftest " MODEL), "%d");
     ASSERT_EQ_FMT(DONE, command_run("quantize @/run/member-0/best.safetensors @/small.safetensors --type f16" DATA),
                   "%d");
-    ASSERT(command_says("out.txt", "AUC, mean "));
+    ASSERT(command_says("err.txt", "AUC, mean "));
     ASSERT_EQ_FMT(DONE, command_run("export @/run/member-0/best.safetensors --c -o @/model.h"), "%d");
     ASSERT(command_says("model.h", "MTAN_TASK_LABELS") && command_says("model.h", "\"busy\""));
     ASSERT_EQ_FMT(DONE, command_run("report @/run/member-0 --bootstrap 20" DATA "-o @/page.html"), "%d");

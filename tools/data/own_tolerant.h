@@ -3,7 +3,7 @@
 #ifndef MTAN_TOOLS_TOLERANT_H
 #define MTAN_TOOLS_TOLERANT_H
 
-#include "../../data/own.h"
+#include "own.h"
 
 typedef struct problems {
     char **text;  /* the first `most` messages, "file:line: what is wrong": an stb_ds array */

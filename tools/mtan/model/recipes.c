@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../../baselines/baselines.h"
-#include "../model/data_sets.h"
+#include "data_sets.h"
 
 /* ---- mTAN ---- */
 

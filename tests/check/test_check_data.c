@@ -10,7 +10,7 @@
 
 #include "check.h"
 #include "../../tools/mtan/check/check_data.h"
-#include "../../tools/mtan/command/shell_word.h"
+#include "../../tools/mtan/base/shell_word.h"
 
 #define COUNT(expected, got) ASSERT_EQ_FMT((size_t)(expected), (size_t)(got), "%zu")
 

@@ -2,7 +2,7 @@
  * the test records, keeps the numbers in a file of results, and prints the tables from that file. A run that is cut
  * short is resumed the next time. */
 #define _POSIX_C_SOURCE 200809L
-#include "table.h"
+#include "../paper/table.h"
 
 #include <errno.h>
 #include <math.h>
@@ -11,16 +11,16 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "../command/shell_word.h"
-#include "../command/commands.h"
+#include "../base/shell_word.h"
+#include "commands.h"
 #include "../model/data_sets.h"
-#include "../model/files.h"
+#include "../base/files.h"
 #include "../model/plan.h"
-#include "../command/train.h"
-#include "../command/shared_options.h"
+#include "train.h"
+#include "../model/shared_options.h"
 #include "../model/session.h"
-#include "limits.h"
-#include "origin.h"
+#include "../paper/limits.h"
+#include "../paper/origin.h"
 
 enum { WORDS = 40, PATH_SIZE = 4096 };
 

@@ -7,14 +7,14 @@
 #include <string.h>
 
 #include "../../data/text_writer.h"
-#include "../command/commands.h"
-#include "../command/settings.h"
+#include "commands.h"
+#include "../options/settings.h"
 #include "../model/data_sets.h"
-#include "../model/files.h"
+#include "../base/files.h"
 #include "../report/pictures.h"
 #include "../report/sketch.h"
 #include "../report/style.h"
-#include "paper.h"
+#include "../paper/paper.h"
 
 enum {
     EXAMPLES = 3,

@@ -2,8 +2,8 @@
 #ifndef MTAN_TOOLS_SHARED_OPTIONS_H
 #define MTAN_TOOLS_SHARED_OPTIONS_H
 
-#include "../model/source.h"
-#include "options.h"
+#include "source.h"
+#include "../options/options.h"
 
 int32_t usual_threads(void);              /* CPUs, at most 8 */
 int32_t option_threads(const options *o); /* --threads; default: usual_threads() */

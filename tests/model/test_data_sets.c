@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "command_line.h"
-#include "../../tools/mtan/command/messages.h"
-#include "../../tools/mtan/command/settings.h"
+#include "../../tools/mtan/base/messages.h"
+#include "../../tools/mtan/options/settings.h"
 #include "../../tools/mtan/model/data_sets.h"
-#include "../../tools/mtan/model/files.h"
+#include "../../tools/mtan/base/files.h"
 #include "../../tools/mtan/model/plan.h"
 
 TEST every_row_is_whole(void) {

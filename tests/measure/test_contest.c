@@ -7,7 +7,7 @@
 
 #include "../../tools/data/array.h"
 #include "../../tools/data/split.h"
-#include "../../tools/mtan/command/option_table.h"
+#include "../../tools/mtan/options/option_table.h"
 #include "../../tools/mtan/measure/contest.h"
 #include "../../tools/mtan/report/contest_text.h"
 #include "check.h"

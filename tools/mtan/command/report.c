@@ -2,7 +2,7 @@
  * (report.h), in the data's own units. It decides what is shown; report_page.c decides how. The page is written
  * atomically. */
 #define _POSIX_C_SOURCE 200809L
-#include "report.h"
+#include "../report/report.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -11,22 +11,22 @@
 #include <sys/stat.h>
 
 #include "../../data/text_writer.h"
-#include "../command/commands.h"
+#include "commands.h"
 #include "../measure/labels.h"
 #include "../measure/metrics.h"
 #include "../model/plan.h"
-#include "../model/files.h"
-#include "card.h"
-#include "contest_text.h"
-#include "report_tables.h"
-#include "sketch.h"
-#include "html.h"
-#include "stories.h"
+#include "../base/files.h"
+#include "../report/card.h"
+#include "../report/contest_text.h"
+#include "../report/report_tables.h"
+#include "../report/sketch.h"
+#include "../report/html.h"
+#include "../report/stories.h"
 #include "../measure/decisions.h"
-#include "../command/eval_groups.h"
-#include "../command/settings.h"
-#include "../command/shared_options.h"
-#include "../model/curve_samples.h"
+#include "eval_groups.h"
+#include "../options/settings.h"
+#include "../model/shared_options.h"
+#include "../run/curve_samples.h"
 #include "../model/session.h"
 #include "../model/data_sets.h"
 

@@ -7,7 +7,7 @@
 
 #include "check.h"
 #include "../../tools/mtan/command/difference.h"
-#include "../../tools/mtan/report/json_text.h"
+#include "../../tools/mtan/base/json_text.h"
 #include "../../tools/mtan/torch/torchfile.h"
 
 typedef struct made_file {

@@ -11,7 +11,7 @@
 #include "check.h"
 #include "tiny_model.h"
 #include "../../tools/mtan/command/export.h"
-#include "../../tools/mtan/model/files.h"
+#include "../../tools/mtan/base/files.h"
 
 static char path[64];
 static board_need need; /* of the last model that was exported */

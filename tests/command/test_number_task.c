@@ -209,7 +209,7 @@ TEST a_number_is_learned(const char *line, int has_interval) {
                   command_run("quantize @/run/best.safetensors @/small.safetensors --type f16 --data @/means.csv "
                               "--labels @/numbers.csv"),
                   "%d");
-    ASSERT(command_says("out.txt", "RMSE "));
+    ASSERT(command_says("err.txt", "RMSE "));
     ASSERT_EQ_FMT(DONE, command_run("check @/means.csv --labels @/numbers.csv"), "%d");
     ASSERT(command_says("out.txt", "ridge        mean\nRMSE "));
     PASS();

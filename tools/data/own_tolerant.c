@@ -1,12 +1,12 @@
-/* See tolerant.h. */
-#include "tolerant.h"
+/* See own_tolerant.h. */
+#include "own_tolerant.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "../../data/field.h"
-#include "../../data/own_rows.h"
+#include "field.h"
+#include "own_rows.h"
 
 void problems_add(problems *p, const char *text) {
     if (p->count++ < p->most) arrput(p->text, tool_text(text));

@@ -16,7 +16,7 @@
 
 #include "command_line.h"
 #include "../../tools/data/gzip.h"
-#include "../../tools/mtan/model/files.h"
+#include "../../tools/mtan/base/files.h"
 
 enum { PIECE = 50000, PIECES = 8 };
 

@@ -12,9 +12,9 @@
 
 #include "../../tools/data/text_writer.h"
 #include "../../tools/mtan/command/commands.h"
-#include "../../tools/mtan/model/files.h"
+#include "../../tools/mtan/base/files.h"
 #include "../../tools/mtan/measure/metrics.h"
-#include "../../tools/mtan/model/runner.h"
+#include "../../tools/mtan/run/runner.h"
 #include "command_line.h"
 #include "tiny_model.h"
 

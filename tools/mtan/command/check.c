@@ -1,16 +1,16 @@
 /* mtan check DATA: problems, profile, leakage, suggested settings and their cost, before any time is spent on training.
  * It changes no file; own data with faults is profiled by its good rows. */
-#include "check_data.h"
-#include "flags.h"
-#include "../command/commands.h"
+#include "../check/check_data.h"
+#include "../check/flags.h"
+#include "commands.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "../../../simd/mtan_simd.h"
-#include "../command/shared_options.h"
-#include "../command/shell_word.h"
+#include "../model/shared_options.h"
+#include "../base/shell_word.h"
 
 enum { PROBLEMS_LISTED = 20, PROBLEMS_IN_JSON = 1000 };
 static const double timing_seconds = 1;

@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include "messages.h"
+#include "../base/messages.h"
 
 enum { OPTIONS_MOST = 192, ARGUMENTS_MOST = 8 };
 

@@ -5,7 +5,7 @@
 
 #include "../../../platform/pool.h"
 #include "../../../simd/mtan_simd.h"
-#include "../model/device.h"
+#include "../run/device.h"
 
 enum { MOST_THREADS = 8 };
 

@@ -1,16 +1,16 @@
 /* mtan convert: converts a checkpoint of the published code to a model file, or a model file to a checkpoint. The first
  * file decides the direction. The output replaces an old file only when it is complete. */
-#include "convert.h"
+#include "../torch/convert.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../command/commands.h"
-#include "../command/settings.h"
-#include "../model/files.h"
-#include "../paper/recipes.h"
-#include "tensor_set.h"
+#include "commands.h"
+#include "../options/settings.h"
+#include "../base/files.h"
+#include "../model/recipes.h"
+#include "../torch/tensor_set.h"
 
 enum { ERROR_SIZE = 512 };
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "../../baselines/architecture_settings.h"
-#include "../command/messages.h"
+#include "../base/messages.h"
 
 enum { MOST_STEPS = 1 << 16 };
 

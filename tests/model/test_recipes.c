@@ -11,7 +11,7 @@
 #include "../../tools/baselines/baselines.h"
 #include "../../tools/mtan/model/data_sets.h"
 #include "../../tools/mtan/model/plan.h"
-#include "../../tools/mtan/paper/recipes.h"
+#include "../../tools/mtan/model/recipes.h"
 
 /* ---- mTAN ---- */
 
