@@ -355,6 +355,22 @@ TEST quantiles_that_cross_stay_small(void) {
     PASS();
 }
 
+/* A model that interpolates has no use for the labels, which --groups needs all the same. */
+TEST curves_beside_numbers(void) {
+    write_means();
+    ASSERT_EQ_FMT(
+        DONE,
+        command_run(
+            "train own --model interp --out @/run --data @/means.csv --labels @/numbers.csv "
+            "--epochs 2 --latent 2 --dec-hidden 5 --mlp-hidden 6 --quiet --embed 8 --enc-hidden 8 --ref-points 6"),
+        "%d");
+    ASSERT_EQ_FMT(DONE, command_run("eval @/run/best.safetensors --data @/means.csv --labels @/numbers.csv"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run("interpolate @/run/best.safetensors --data @/means.csv --at 0:1:0.5"), "%d");
+    ASSERT_EQ_FMT(
+        DONE, command_run("train own --resume --out @/run --data @/means.csv --labels @/numbers.csv --epochs 2"), "%d");
+    PASS();
+}
+
 SUITE(number_task_suite) {
     RUN_TEST(metrics_are_scikit_learns);
     RUN_TEST(metrics_that_do_not_exist);
@@ -372,4 +388,5 @@ SUITE(number_task_suite) {
     RUN_TEST(labels_are_what_one_says);
     RUN_TEST(intervals_hold_what_they_promise);
     RUN_TEST(quantiles_that_cross_stay_small);
+    RUN_TEST(curves_beside_numbers);
 }

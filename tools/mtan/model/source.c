@@ -334,6 +334,7 @@ void source_fit(prep *p, const source *from, const dataset *d, const split *s, p
     for (size_t c = 0; coded && c < arrlenu(d->channels); c++)
         arrput(missing, is_among(coded, d->channels[c]) ? -1 : (mtan_real)NAN);
     prep_fit(p, d, &fitted, scale, time_scale, missing);
+    if (from->interpolation && p->number) arrsetlen(p->number, 0); /* it predicts none of the labels */
     if (from->fit_all) arrfree(fitted.part[SPLIT_TRAIN]);
     arrfree(missing);
     p->from_first = strcmp(from->origin, "record") == 0 || (from->set->own && strcmp(d->unit, "hours") == 0);
