@@ -598,7 +598,9 @@ mtan_status mtan_predictor_attention(mtan_predictor *predictor, const mtan_recor
  * observations with less than 2^-94 of their channel's weight.
  * Late observations.  Once an observation arrives late, or after 2^16 others of its channel, the sums of the channel
  * are kept with twice the digits: 10^8 observations are as exact as ten, while the plain sums of a batch drift. Results
- * then agree with a predictor's to a few 1e-6 of their largest entry (at least 1).
+ * then agree with a predictor's to a few 1e-6 of their largest entry (at least 1). But `summaries` leave a late
+ * observation out of the steps between neighbours, and models that have them may then predict something else: where it
+ * matters, keep the observations, and after a late one reset the stream and push them again in the order of time.
  * Cost.  O(H K E) for an observation at another time than the one before, O(H K) for a further one at the same time.
  * Memory.  About 5 D H K reals (mTAND-Enc of PhysioNet: 109 KB), or 13 D H K with local statistics. For each channel
  * 120 bytes more with config.summaries 1, 176 with 2 and 304 with 3. Three reals for each event of the window.

@@ -179,6 +179,43 @@ TEST without_summaries_there_are_no_trees(void) {
     PASS();
 }
 
+/* ---- streams ---- */
+
+/* Line i of record r: a time out of order, and one that repeats another's. As numbers, or as dates of the year 2024. */
+static void put_line(const char *name, int r, int i, int dates) {
+    const int hour = i * 7 % 12;
+    char time[32], line[96];
+    if (dates) snprintf(time, sizeof time, "2024-01-%02dT%02d:00:00Z", 1 + r % 28, hour);
+    else snprintf(time, sizeof time, "%d", hour);
+    snprintf(line, sizeof line, "r%d,%s,%s,%d\n", r, time, i % 3 ? "heat" : "pulse", (r * 5 + i * 11) % 17);
+    command_append(name, line);
+}
+
+/* `mtan stream` puts a line that comes late in its place: first, last and steps of a summary depend on the order. */
+TEST a_stream_in_any_order(int dates) {
+    enum { LINES = 15 };
+    char *predicted, *streamed, line[32];
+    command_write("file.csv", "record,time,channel,value\n"), command_write("lines.csv", "");
+    for (int r = 0; r < COMMAND_RECORDS; r++)
+        for (int i = 0; i < LINES; i++) put_line("file.csv", r, i, dates);
+    for (int i = LINES; i-- > 0;)
+        for (int r = 0; r < COMMAND_RECORDS; r++) put_line("lines.csv", r, (i * 4 + r) % LINES, dates);
+    for (int r = 0; r < COMMAND_RECORDS; r++) sprintf(line, "r%d,predict\n", r), command_append("lines.csv", line);
+    ASSERT_EQ_FMT(DONE,
+                  command_run("train own --model enc --data @/file.csv --labels @/labels.csv --quiet --threads 1 "
+                              "--epochs 2 --trees 30 --summaries 3 --out @/run"),
+                  "%d");
+    ASSERT_EQ_FMT(DONE, command_run("predict @/run/best.safetensors --data @/file.csv --quiet"), "%d");
+    predicted = command_text("out.txt");
+    ASSERT_EQ_FMT(DONE, command_run("stream @/run/best.safetensors --data @/lines.csv --every request"), "%d");
+    streamed = command_text("out.txt");
+    ASSERT_STR_EQ(predicted, streamed);
+    free(predicted), free(streamed);
+    ASSERT_EQ_FMT(DONE, command_run("stream @/run/best.safetensors --data @/lines.csv --every request --keep 5"), "%d");
+    ASSERT(command_says("err.txt", "came late to records of more than 5 observations (--keep)"));
+    PASS();
+}
+
 SUITE(best_command_suite) {
     GREATEST_SET_SETUP_CB(command_open, NULL);
     GREATEST_SET_TEARDOWN_CB(command_close, NULL);
@@ -190,4 +227,6 @@ SUITE(best_command_suite) {
     RUN_TEST(the_preset_is_kept);
     RUN_TEST(an_ablation_is_trained_too);
     RUN_TEST(without_summaries_there_are_no_trees);
+    RUN_TESTp(a_stream_in_any_order, 0);
+    RUN_TESTp(a_stream_in_any_order, 1);
 }

@@ -241,6 +241,18 @@ TEST bad_lines_are_reported_and_change_nothing(void) {
 }
 
 /* As in a file for predict. */
+TEST many_bad_lines_are_counted(void) {
+    char lines[1024] = "";
+    small_model s;
+    ASSERT(small_open_named(&s, "enc record even") && write_model(&s));
+    for (int i = 0; i < 33; i++) strcat(lines, "A,1,heat,warm\n");
+    ASSERT_EQ_FMT(BAD_RESULT, run(usual(), lines), "%d");
+    ASSERT(says("err.txt", "standard input:20: not a number that a float can hold: warm\n"
+                           "mtan: more like these are counted, not shown\nmtan: 13 more like these\n"));
+    ASSERT(small_close(&s));
+    PASS();
+}
+
 TEST columns_behind_the_value_are_ignored(void) {
     small_model s;
     row rows[MOST_ROWS];
@@ -301,6 +313,7 @@ SUITE(stream_command_suite) {
     RUN_TEST(on_request_and_by_time);
     RUN_TEST(a_window);
     RUN_TEST(bad_lines_are_reported_and_change_nothing);
+    RUN_TEST(many_bad_lines_are_counted);
     RUN_TEST(columns_behind_the_value_are_ignored);
     RUN_TEST(models_of_other_kinds);
     RUN_TEST(a_clock_starts_with_a_value);

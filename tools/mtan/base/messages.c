@@ -65,6 +65,17 @@ int complain(const char *format, ...) {
     return BAD_USE;
 }
 
+enum { TOLD_MOST = 20 };
+
+int complain_again(size_t *told) {
+    if (*told == TOLD_MOST) complain("more like these are counted, not shown");
+    return (*told)++ < TOLD_MOST;
+}
+
+void complain_rest(size_t told) {
+    if (told > TOLD_MOST) complain("%zu more like these", told - TOLD_MOST);
+}
+
 void note(const char *format, ...) {
     va_list arguments;
     if (messages.quiet && !listener.hear) return;

@@ -8,6 +8,10 @@ enum { DONE = 0, BAD_RESULT = 1, BAD_USE = 2, INTERRUPTED = 130 }; /* exit statu
 
 /* Reports an error, after "mtan: ". Returns BAD_USE. */
 int complain(const char *format, ...);
+/* Errors that may be as many as the lines of a file: told is how many there were, from 0. Is this one still to be told?
+ * Not when twenty have been, which is said once. complain_rest says at the end how many were not told. */
+int complain_again(size_t *told);
+void complain_rest(size_t told);
 /* A remark; nothing with --quiet. */
 void note(const char *format, ...);
 void messages_quiet(int on); /* --quiet: only complain prints */

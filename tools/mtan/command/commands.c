@@ -160,11 +160,12 @@ const command commands[] = {
     {"stream", command_stream, "MODEL [--data PATH|-] [--every line|request|TIME]",
      "predictions while observations arrive, many records at once",
      "Reads lines record,time,channel,value from standard input, records mixed and\n"
-     "in any order, and prints what `mtan predict` prints after each, but that two\n"
-     "observations of one time and channel count twice, where it takes their mean.\n"
-     "record,time,, and record,predict ask for a prediction, record,end lets a record\n"
-     "go. Memory does not grow with the number of observations. A line that cannot be\n"
-     "used is reported and changes nothing; the exit status is then 1.\n"
+     "in any order, and prints what `mtan predict` prints after each. record,time,,\n"
+     "and record,predict ask for a prediction, record,end lets a record go. A record\n"
+     "holds at most --keep observations, to put lines that come late in their place;\n"
+     "one with more holds none, and a late line may then change its predictions. A\n"
+     "line that cannot be used is reported and changes nothing; the exit status is\n"
+     "then 1.\n"
      "\n"
      "  tail -f ward.csv | mtan stream run/best.safetensors\n"
      "  mtan stream run/best.safetensors --every request --json < ward.csv\n"

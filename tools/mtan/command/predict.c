@@ -19,6 +19,7 @@ typedef struct job {
     const options *options;
     session session;
     chunk chunk;
+    size_t told; /* rows that could not be used */
 } job;
 
 /* ---- a stream of events ---- */
@@ -55,7 +56,8 @@ static int take_one(job *j, dataset *one) {
     return chunk_take(&j->chunk, one, 0, SPLIT_TEST);
 }
 
-static void tell_bad(const dataset *one) {
+static void tell_bad(job *j, const dataset *one) {
+    if (!complain_again(&j->told)) return;
     if (arrlen(one->records) > 0) complain("%s; record %s is left out", one->error, dataset_name(one, 0));
     else complain("%s; the row is left out", one->error);
 }
@@ -77,9 +79,10 @@ static int stream_events(job *j, const char *path) {
     if (!own_stream_open(&s, path, &own)) return complain("%s", s.error), own_stream_close(&s), 0;
     while (good && ((got = own_stream_next(&s, &one)) == OWN_RECORD || got == OWN_BAD_RECORD)) {
         if (got == OWN_RECORD) good = take_one(j, &one);
-        else tell_bad(&one), j->chunk.failed = 1;
+        else tell_bad(j, &one), j->chunk.failed = 1;
     }
     good = chunk_run(&j->chunk) && good;
+    complain_rest(j->told);
     if (good && got == OWN_FAILED) complain("%s", one.error), good = 0;
     for (size_t i = 0; good && i < arrlenu(one.notes); i++) note("%s", one.notes[i]);
     dataset_free(&one);

@@ -1,4 +1,5 @@
 /* See stream.h. One predictor serves all records; each record has a stream's state in a hash map. */
+#define MTAN_INTERNALS
 #include "stream.h"
 
 #include "commands.h"
@@ -17,15 +18,25 @@
 
 enum { USUAL_KEEP = 10000, USUAL_RECORDS = 10000 };
 
+/* An observation of a record, as it was read. */
+typedef struct held_row {
+    own_time time;
+    int32_t channel;
+    mtan_real value;
+} held_row;
+
 typedef struct state {
     mtan_stream stream;
     void *memory;
+    held_row *held;  /* the observations so far, as many as --keep says; an stb_ds array */
     own_time time;   /* of the last line, as it was read */
-    own_time first;  /* of the first observation: the origin of relative times */
+    own_time first;  /* of the earliest observation: the origin of relative times */
     double latest;   /* the largest time so far, from that origin, once it is known */
     double from, to; /* first and last time of the observations, once there is one */
     double shown;    /* `to` when a prediction was last printed */
     int lines, runs, was_shown, observed;
+    int stale;    /* an observation in `held` came late: the stream is to be filled again before it predicts */
+    int overfull; /* there were more than `held` may hold: nothing is held any more */
 } state;
 
 typedef struct state_entry {
@@ -59,11 +70,14 @@ typedef struct job {
     own_row *given;      /* of one of those records */
     int32_t *wide;       /* the channels of a header's columns after record and time; NULL: each line names its
                           * channel */
-    cell *cells;         /* of the line; stb_ds array, as the ones above */
+    cell *cells;         /* of the line; stb_ds array, as the ones above and the next one */
+    mtan_event *events;  /* of a record whose stream is filled again */
     size_t columns;      /* of a line that names its channel: record,time,channel,value and what a header has more */
     size_t state_bytes;
     double every;                                            /* 0: after every line; infinite: on request */
     int interpolates, dates, relative, failed, strict, lost; /* lost: the input cannot be parsed any further */
+    size_t told;                                             /* lines that were wrong */
+    size_t late; /* lines that came late, and whose record holds nothing any more */
     far_tally far;
     row_printer rows;
     double *p;
@@ -83,8 +97,9 @@ void stream_settings_init(stream_settings *s) {
 
 /* Reports the line as wrong. The next one may be good. */
 static int bad_line(job *j, const char *what, const char *text) {
-    complain("%s:%zu: %s%s%s", j->csv.text.name, j->csv.line, what, text ? ": " : "",
-             text ? field_quote(text).text : "");
+    if (complain_again(&j->told))
+        complain("%s:%zu: %s%s%s", j->csv.text.name, j->csv.line, what, text ? ": " : "",
+                 text ? field_quote(text).text : "");
     j->failed = 1;
     return 0;
 }
@@ -120,7 +135,7 @@ static state *find_state(job *j, const char *record) {
 }
 
 static void free_state(state *s) {
-    if (s) free(s->memory);
+    if (s) free(s->memory), arrfree(s->held);
     free(s);
 }
 
@@ -149,8 +164,9 @@ static double moment(const job *j, const state *s, own_time time) {
     return j->relative ? time.number - s->first.number : time.number;
 }
 
-/* Where times are relative, the clock starts at the first line with a value; a request or a line without values does
- * not start it. */
+/* Where times are relative, the clock starts at the earliest line with a value; a request or a line without values does
+ * not start it. A line that is earlier than the first one moves the origin, while the record holds what it needs to
+ * fill its stream again. */
 static void move_clock(const job *j, state *s, own_time time, int observes) {
     double now;
     s->lines = 1;
@@ -158,8 +174,63 @@ static void move_clock(const job *j, state *s, own_time time, int observes) {
     if (!s->runs && counts(j) && !observes) return;
     if (!s->runs) s->first = time;
     now = moment(j, s, time);
+    if (now < 0 && counts(j) && observes && !s->overfull) {
+        s->latest -= now, s->from -= now, s->to -= now, s->shown -= now;
+        s->first = time, s->stale = 1, now = 0;
+    }
     s->latest = s->runs && s->latest > now ? s->latest : now;
     s->runs = 1;
+}
+
+/* ---- observations that come late ---- */
+
+/* Does the line belong before, or at the place of, an observation that the record has? `mtan predict` reads them in the
+ * order of time and averages repeats. */
+static int comes_late(const job *j, const state *s, size_t cells) {
+    const mtan_real now = (mtan_real)moment(j, s, s->time), newest = (mtan_real)s->to;
+    if (!s->observed || now > newest) return 0;
+    if (now < newest || s->overfull) return now < newest;
+    for (size_t i = arrlenu(s->held); i-- > 0 && !((mtan_real)moment(j, s, s->held[i].time) < now);)
+        for (size_t k = 0; k < cells; k++)
+            if (s->held[i].channel == j->cells[k].channel) return 1;
+    return 0;
+}
+
+static void hold(const job *j, state *s, size_t cells) {
+    if (s->overfull) return;
+    for (size_t i = 0; i < cells; i++) {
+        const held_row row = {s->time, j->cells[i].channel, (mtan_real)j->cells[i].raw.value};
+        arrput(s->held, row);
+    }
+    if (arrlen(s->held) <= j->settings->keep) return;
+    arrfree(s->held);
+    s->overfull = 1;
+}
+
+/* Forgets what the stream has forgotten. */
+static void hold_from(const job *j, state *s, mtan_real before) {
+    size_t kept = 0;
+    for (size_t i = 0; i < arrlenu(s->held); i++)
+        if (!(prep_time(&j->bundle.prep, SPLIT_TEST, moment(j, s, s->held[i].time)) < before))
+            s->held[kept++] = s->held[i];
+    if (s->held) arrsetlen(s->held, kept);
+}
+
+/* Fills the stream with what the record holds, in the order of time and with repeats averaged. */
+static mtan_status fill_again(job *j, state *s, const char *record) {
+    const mtan_prep units = prep_view(&j->bundle.prep, SPLIT_TEST);
+    mtan_status status = mtan_stream_reset(&s->stream);
+    int32_t n = (int32_t)arrlen(s->held);
+    arrsetlen(j->events, (size_t)n);
+    for (int32_t i = 0; i < n; i++)
+        j->events[i] = (mtan_event){(mtan_real)moment(j, s, s->held[i].time), s->held[i].channel, s->held[i].value};
+    n = mtan_events_merge(j->events, n);
+    n = mtan_prep_scale(&units, j->events, n);
+    if (status == MTAN_OK) take_statics(j, s, record);
+    for (int32_t i = 0; i < n && status == MTAN_OK; i++)
+        status = mtan_stream_push(&s->stream, j->events[i].time, j->events[i].channel, j->events[i].value);
+    s->stale = status != MTAN_OK;
+    return status;
 }
 
 /* ---- predictions ---- */
@@ -170,6 +241,7 @@ static int forget(job *j, state *s) {
         j->settings->window > 0 && s->stream.events > 0 ? mtan_stream_expire(&s->stream, before) : MTAN_OK;
     if (status == MTAN_ERR_MEMORY)
         return bad_line(j, "the window holds more observations than --keep says: nothing is forgotten", NULL);
+    if (status == MTAN_OK && j->settings->window > 0) hold_from(j, s, before);
     return status == MTAN_OK || bad_line(j, mtan_status_message(status), NULL);
 }
 
@@ -201,6 +273,8 @@ static int predict(job *j, state *s, const char *record) {
     memset(&ask, 0, sizeof ask);
     ask.times = &time, ask.n_times = 1;
     ask.id = mtan_bytes_hash(record, strlen(record));
+    if (s->stale && (status = fill_again(j, s, record)) != MTAN_OK)
+        return bad_line(j, mtan_status_message(status), record);
     forget(j, s);
     status = j->interpolates ? mtan_stream_interpolate(&s->stream, &ask, j->out, j->spread)
                              : mtan_stream_predict(&s->stream, &ask, j->out);
@@ -225,13 +299,9 @@ static int read_cell(job *j, const state *s, const mtan_prep *units, cell *c) {
     return status == MTAN_ERR_MISSING ? 0 : (bad_line(j, mtan_status_message(status), c->text), -1);
 }
 
-static int push_cell(job *j, state *s, const mtan_prep *units, const cell *c) {
+static int push_cell(job *j, state *s, const cell *c) {
     const mtan_status status = mtan_stream_push(&s->stream, c->event.time, c->event.channel, c->event.value);
-    if (status != MTAN_OK) return bad_line(j, mtan_status_message(status), c->text);
-    if (!s->observed++) s->from = s->to = c->raw.time;
-    s->from = fmin(s->from, c->raw.time), s->to = fmax(s->to, c->raw.time);
-    far_count(&j->far, units, &c->raw);
-    return 1;
+    return status == MTAN_OK || bad_line(j, mtan_status_message(status), c->text);
 }
 
 /* Takes all of the line's observations or none; cells without a value do not count. */
@@ -243,8 +313,16 @@ static int observe(job *j, state *s) {
         if (is < 0) return 0;
         if (is) j->cells[n++] = j->cells[i];
     }
-    for (size_t i = 0; i < n; i++)
-        if (!push_cell(j, s, &units, &j->cells[i])) return 0;
+    if (n > 0 && comes_late(j, s, n)) s->overfull ? (void)j->late++ : (void)(s->stale = 1);
+    for (size_t i = 0; i < n && !s->stale; i++)
+        if (!push_cell(j, s, &j->cells[i])) return 0;
+    hold(j, s, n);
+    for (size_t i = 0; i < n; i++) {
+        const double now = j->cells[i].raw.time;
+        if (!s->observed++) s->from = s->to = now;
+        s->from = fmin(s->from, now), s->to = fmax(s->to, now);
+        far_count(&j->far, &units, &j->cells[i].raw);
+    }
     return 1;
 }
 
@@ -353,6 +431,11 @@ static int take_lines(job *j) {
     }
     if (got == CSV_FAILED) return complain("%s", j->csv.text.error);
     rows_header(&j->rows);
+    complain_rest(j->told);
+    if (j->late)
+        note("%zu lines came late to records of more than %d observations (--keep): these records' predictions may "
+             "differ from those of `mtan predict`",
+             j->late, (int)j->settings->keep);
     if (!written_out()) return complain("standard output: cannot write");
     const mtan_prep units = prep_view(&j->bundle.prep, SPLIT_TEST);
     return (far_tell(&j->far, &units) && j->strict) || j->failed ? BAD_RESULT : DONE;
@@ -449,7 +532,7 @@ int stream_records(const stream_settings *s, const options *o) {
     for (ptrdiff_t i = 0; i < shlen(j.states); i++) free_state(j.states[i].value);
     shfree(j.states), shfree(j.channels);
     own_statics_free(&j.statics);
-    arrfree(j.given), arrfree(j.wide), arrfree(j.cells);
+    arrfree(j.given), arrfree(j.wide), arrfree(j.cells), arrfree(j.events);
     csv_close(&j.csv);
     free(j.memory), free(j.p), free(j.out), free(j.spread);
     far_free(&j.far);

@@ -10,13 +10,14 @@
  * A first row record,time,channel,value is skipped. A first row record,time,hr,bp,... starts the wide form: each line
  * then has a cell for each of these channels. An empty cell is not observed, and a line without any value asks for a
  * prediction. A line that cannot be used is reported with its number and changes nothing; the exit status is then 1.
- * Predictions equal those of `mtan predict` on the observations so far, with one exception: `mtan predict` averages
- * rows of one record, time and channel, and here they count separately. Memory: mtan_stream_size for each record,
- * whatever the number of observations.
+ * Predictions equal those of `mtan predict` on the observations so far, in whatever order they came. Memory:
+ * mtan_stream_size for each record, and 16 bytes for each of its observations, of at most `keep`. A record with more
+ * holds none of them: a line that comes late then counts as the library's stream has it (mtan.h), and a second one of
+ * the same time and channel counts separately.
  *
  * Times are numbers in the data's unit, or dates if the model was trained on dates, and are printed as they were read.
- * If the model's times start at the record's first observation, they start here at the first line with a value that
- * arrives; until then there is no prediction of a time. */
+ * If the model's times start at the record's first observation, they start here at the earliest line with a value that
+ * has arrived; until then there is no prediction of a time. */
 #ifndef MTAN_TOOLS_STREAM_H
 #define MTAN_TOOLS_STREAM_H
 
@@ -30,7 +31,7 @@ typedef struct stream_settings {
     const char *every;        /* predict per "line", per "request", or each time a record advances by this many units of
                         * time */
     double window;            /* drops observations older than this before the record's latest time; 0: keeps all */
-    int32_t keep;             /* most observations kept for the window, per record */
+    int32_t keep;             /* most observations that a record holds, for the window and for lines that come late */
     int64_t records;          /* most records at once */
     int32_t samples;          /* of the latent state; negative: the model's own number */
     uint64_t seed;

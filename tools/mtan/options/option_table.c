@@ -150,7 +150,9 @@ static const option table[] = {
      "print after every line (default), on request alone, or when a record has moved on by this time"},
     {"window", 0, NUMBER("TIME", 0, 1e12), " stream ",
      "forget what is older than this before the record's latest time"},
-    {"keep", 0, WHOLE("N", 1, 1 << 20), " stream ", "most observations in the window of a record (default 10000)"},
+    {"keep", 0, WHOLE("N", 1, 1 << 20), " stream ",
+     "most observations that a record holds, for --window and to put lines that come late in their place (default "
+     "10000)"},
     {"records", 0, WHOLE("N", 1, INT32_MAX), " stream ", "most records at once (stream, default 10000)"},
     {"records", 0, WHOLE("N", 1, 1e6), " bench ", "records to train on in an epoch, whose time is scaled (bench)"},
     {"predict", 0, TEXT("CARD"), " bench ",
