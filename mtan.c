@@ -13,7 +13,7 @@
  *   10. Gathered sums     attention summed observation by observation
  *   11. mTAND             the paper's two models: folding, encoder, decoder, heads
  *   12. Prediction
- *   13. Streams           and prediction in a few kilobytes
+ *   13. Streams           and small memory
  *   14. Training
  *   15. Files             safetensors, model files
  *   16. Preparation       turns raw observations into what a model sees, as its file specifies
@@ -79,10 +79,17 @@ static int32_t is_finite(mtan_real x) {
     return x - x == 0;
 }
 
-/* Marks a missing number. */
+/* Marks a missing number. Its bits are copied: to compute it would raise the exception of an invalid operation, which
+ * some programs trap. */
 static mtan_real not_a_number(void) {
-    const mtan_real zero = 0;
-    return zero / zero;
+#ifdef MTAN_DOUBLE
+    const uint64_t bits = 0x7ff8000000000000;
+#else
+    const uint32_t bits = 0x7fc00000;
+#endif
+    mtan_real x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
 }
 
 static int32_t all_finite(const mtan_real *x, size_t n) {
@@ -4916,6 +4923,49 @@ mtan_status mtan_record_times(const mtan_record *record, int32_t *scratch, int32
     return MTAN_OK;
 }
 
+/* Index of the event after event `last` in time order, -1 after the final one. Events at the same time keep their
+ * order. last = -1 asks for the first event. */
+static int32_t event_after(const mtan_record *r, int32_t last) {
+    int32_t next = -1;
+    for (int32_t i = 0; i < r->n_events; i++) {
+        const mtan_real t = r->events[i].time;
+        if (last >= 0 && (t < r->events[last].time || (t <= r->events[last].time && i <= last))) continue;
+        if (next < 0 || t < r->events[next].time) next = i;
+    }
+    return next;
+}
+
+/* Event number n of a record in the order of time, after event `last`. Events that are not `ordered` are searched for
+ * one by one, in quadratic time, as there is no memory to sort them in. */
+static int32_t next_in_time(const mtan_record *r, int32_t ordered, int32_t n, int32_t last) {
+    return ordered ? n : event_after(r, last);
+}
+
+size_t mtan_summaries_count(const mtan_config *config) {
+    return mtan_config_check(config) == MTAN_OK ? (size_t)summary_width(config) : 0;
+}
+
+mtan_status mtan_summaries(const mtan_config *config, const mtan_record *record, mtan_real *row, size_t count) {
+    mtan_status status = mtan_config_check(config);
+    const mtan_bounds any = {1, INT32_MAX, INT32_MAX};
+    if (!config || !record || !row) return MTAN_ERR_NULL;
+    if (status != MTAN_OK) return status;
+    if (count < (size_t)summary_width(config)) return MTAN_ERR_MEMORY;
+    if ((status = check_record(record, config, &any)) != MTAN_OK) return status;
+    const int32_t ordered = count_ordered(record->events, record->n_events) >= 0;
+    for (int32_t d = 0; d < config->channels; d++) {
+        channel_summary s;
+        memset(&s, 0, sizeof s);
+        for (int32_t n = 0, i = -1; n < record->n_events; n++) {
+            i = next_in_time(record, ordered, n, i);
+            if (record->events[i].channel != d) continue;
+            summary_add(&s, config, (double)record->events[i].time, (double)record->events[i].value);
+        }
+        summary_put(row, config, d, &s);
+    }
+    return MTAN_OK;
+}
+
 /* ==== 9. Models: shared parts =====================================================================================
  * An architecture defines a model: a list of parameters, a forward function made of ops and, where it saves time, a
  * prologue that folds what depends on the weights alone. Gradients come from the tape. Folded tensors are outputs of the
@@ -6478,20 +6528,7 @@ static void small_block(const mtan_forward *f, const mtan_record *record, mtan_t
     f->tape->top = top;
 }
 
-/* Index of the event after event `last` in time order, -1 after the final one. Events at the same time keep their
- * order. last = -1 asks for the first event. */
-static int32_t event_after(const mtan_record *r, int32_t last) {
-    int32_t next = -1;
-    for (int32_t i = 0; i < r->n_events; i++) {
-        const mtan_real t = r->events[i].time;
-        if (last >= 0 && (t < r->events[last].time || (t <= r->events[last].time && i <= last))) continue;
-        if (next < 0 || t < r->events[next].time) next = i;
-    }
-    return next;
-}
-
-/* Events that are not in time order are searched for one by one, in quadratic time: memory must not grow with the
- * record, and boards rarely need to sort. */
+/* Memory must not grow with the record, and boards rarely need to sort. */
 static void small_summary(const mtan_forward *f, mtan_tensor row, const mtan_record *record) {
     const size_t top = f->tape->top;
     channel_summary *channel = new_summaries(f->tape, f->config);
@@ -6499,38 +6536,13 @@ static void small_summary(const mtan_forward *f, mtan_tensor row, const mtan_rec
         const int32_t ordered = count_ordered(record->events, record->n_events) >= 0;
         clear_summaries(channel, f->config);
         for (int32_t n = 0, i = -1; n < record->n_events; n++) {
-            i = ordered ? n : event_after(record, i);
+            i = next_in_time(record, ordered, n, i);
             summary_add(summary_at(channel, f->config, record->events[i].channel), f->config,
                         (double)record->events[i].time, (double)record->events[i].value);
         }
         summary_row(mtan_data(f->tape, row), f->config, channel);
     }
     f->tape->top = top;
-}
-
-size_t mtan_summaries_count(const mtan_config *config) {
-    return mtan_config_check(config) == MTAN_OK ? (size_t)summary_width(config) : 0;
-}
-
-mtan_status mtan_summaries(const mtan_config *config, const mtan_record *record, mtan_real *row, size_t count) {
-    mtan_status status = mtan_config_check(config);
-    const mtan_bounds any = {1, INT32_MAX, INT32_MAX};
-    if (!config || !record || !row) return MTAN_ERR_NULL;
-    if (status != MTAN_OK) return status;
-    if (count < (size_t)summary_width(config)) return MTAN_ERR_MEMORY;
-    if ((status = check_record(record, config, &any)) != MTAN_OK) return status;
-    const int32_t ordered = count_ordered(record->events, record->n_events) >= 0;
-    for (int32_t d = 0; d < config->channels; d++) {
-        channel_summary s;
-        memset(&s, 0, sizeof s);
-        for (int32_t n = 0, i = -1; n < record->n_events; n++) {
-            i = ordered ? n : event_after(record, i);
-            if (record->events[i].channel != d) continue;
-            summary_add(&s, config, (double)record->events[i].time, (double)record->events[i].value);
-        }
-        summary_put(row, config, d, &s);
-    }
-    return MTAN_OK;
 }
 
 /* The logits, on a tape that counts (record null) or runs. */
@@ -9678,7 +9690,7 @@ static int32_t fits_real(double x) {
 
 /* Turns a raw observation into an event in the data's units, with its time counted from `origin`. */
 static mtan_status raw_event(const mtan_prep *prep, const mtan_observation *raw, double origin, mtan_event *event) {
-    const double time = raw->time - origin;
+    const double time = raw->channel < prep->statics ? 0 : raw->time - origin;
     if (!fits_real(time) || !fits_real(raw->value) || raw->channel < 0 || raw->channel >= prep->channels)
         return MTAN_ERR_INPUT;
     event->time = (mtan_real)time;
@@ -9697,10 +9709,12 @@ mtan_status mtan_prep_event(const mtan_prep *prep, const mtan_observation *raw, 
     return MTAN_OK;
 }
 
-static double first_time(const mtan_observation *raw, int32_t n) {
-    double first = n > 0 ? raw[0].time : 0;
-    for (int32_t i = 1; i < n; i++)
-        if (raw[i].time < first) first = raw[i].time;
+/* Of the observations that change; 0 if there is none. */
+static double first_time(const mtan_prep *prep, const mtan_observation *raw, int32_t n) {
+    double first = 0;
+    int32_t found = 0;
+    for (int32_t i = 0; i < n; i++)
+        if (raw[i].channel >= prep->statics && (!found++ || raw[i].time < first)) first = raw[i].time;
     return first;
 }
 
@@ -9745,7 +9759,7 @@ mtan_status mtan_prep_record(const mtan_prep *prep, const mtan_observation *raw,
     if (fills > 0 && !events) return MTAN_ERR_NULL;
     if (room - n < fills) return MTAN_ERR_MEMORY;
     memset(&made, 0, sizeof made);
-    made.origin = prep->from_first ? first_time(raw, n) : 0;
+    made.origin = prep->from_first ? first_time(prep, raw, n) : 0;
     for (int32_t i = 0; i < n; i++) {
         const mtan_status status = raw_event(prep, &raw[i], made.origin, &events[kept]);
         if (status != MTAN_OK) return status;
@@ -10080,6 +10094,8 @@ static mtan_status prep_start(prep_reader *r, prep_layout *l, const mtan_file *f
     r->made.unit = "", r->made.time_scale = 1, r->made.first = 1, r->made.last = 0;
     if (read_count(r, "mtan.channels", &r->made.channels) != MTAN_OK || r->made.channels == 0) return MTAN_ERR_FILE;
     status = read_count(r, "mtan.classes", &r->made.classes);
+    if (status != MTAN_OK && status != MTAN_ERR_MISSING) return status;
+    status = read_count(r, "mtan.statics", &r->made.statics);
     if (status != MTAN_OK && status != MTAN_ERR_MISSING) return status;
     if ((status = read_kind(r)) != MTAN_OK) return status;
     l->channel_text = text_room(file, CHANNEL_NAMES);

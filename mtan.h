@@ -4,7 +4,7 @@
  * (time, channel, value) in any order, without padding and without a mask. The library trains and runs two models with
  * the numbers of the published PyTorch code:
  *     mTAND-Enc   classifies a record, or every time point of it
- *     mTAND-Full  a variational encoder and decoder that interpolates at any time, with or without a classifier
+ *     mTAND-Full  a variational encoder and decoder that interpolates at any time, and can classify records too
  *
  * The library never allocates, prints, exits, starts a thread or keeps a global: the caller owns every byte. It needs
  * no libc beyond memcpy, memmove, memset and memcmp, and no libm.
@@ -421,7 +421,10 @@ mtan_status mtan_record_times(const mtan_record *record, int32_t *scratch, int32
  *     record.events = events, record.n_events = found.events;
  *
  * The results have the same bits as those of `mtan predict`. A time or value that is too large for mtan_real after
- * scaling becomes its largest number, never infinite.
+ * scaling becomes its largest number, never infinite. What does not change within a record (mtan_config.statics) is an
+ * observation like any other, whose time does not matter. A model without `statics` may see such a value as a channel
+ * with one observation: it belongs at the time of the record's first observation if times are counted from there, else
+ * at 0, where `mtan train --static` puts it.
  */
 enum {
     MTAN_HAS_LOW = 1,
@@ -450,7 +453,7 @@ typedef struct mtan_prep_unit {
 typedef struct mtan_prep {
     int32_t channels, classes;        /* D, C */
     int32_t fitted;                   /* 1: the file has preprocessing; 0: numbers are used as they are */
-    int32_t from_first;               /* 1: times are counted from the record's first observation */
+    int32_t from_first;               /* 1: times count from the record's first observation of what changes */
     int32_t positive;                 /* the class whose probability is reported when there are two; else -1 */
     double time_scale;                /* times are divided by this */
     double first, last;               /* range of the times in training, from the origin; first > last: unknown */
@@ -460,11 +463,23 @@ typedef struct mtan_prep {
     const char *const *class_names;   /* (C) of classes, numbers or labels; null: none */
     const mtan_prep_unit *number;     /* (C) for a model that predicts numbers; null: they are used as they are */
     const int32_t *order;             /* private: (D) channels sorted by name, or null */
+    int32_t statics;                  /* so many channels, the first ones, do not change within a record */
 } mtan_prep;
 
 /* The prep points into the memory, which must stay; the file may go. A file is hostile until it is checked. If its
  * preprocessing cannot be used, the result is MTAN_ERR_FILE, and *key (key may be null) is the metadata key at
- * fault. */
+ * fault. The keys, which a program that trains gives to mtan_model_save; a list has a number for each channel, between
+ * blanks, and inf, -inf or nan where there is none:
+ *     mtan.prep.kind                              none, published, minmax, zscore or times
+ *     mtan.prep.{offset,scale,low,high,missing}   lists
+ *     mtan.prep.{fill,least,most,band}            lists, or not there
+ *     mtan.time.scale                             three numbers: of training, validation and test, which is used
+ *     mtan.time.span                              two: the first and the last time in training; or not there
+ *     mtan.time.unit                              "hours", or not there
+ *     mtan.names.{channels,classes}               ["Age","HR"], a JSON array, or not there
+ *     mtan.names.positive                         the name of a class, or not there
+ *     mtan.number.{offset,scale}                  for each number that the model predicts, or not there
+ *     mtan.data.origin                            "record": times count from the record's first observation */
 mtan_status mtan_prep_size(const mtan_file *file, size_t *bytes);
 mtan_status mtan_prep_open(mtan_prep *prep, const mtan_file *file, void *memory, size_t bytes, const char **key);
 
@@ -653,7 +668,8 @@ mtan_status mtan_stream_expire(mtan_stream *stream, mtan_real before);
  * time and uses the weights where they lie (flash); nothing is folded, and the memory does not grow with the record.
  * mtan_small_size says how many bytes are needed to compute `points` reference points at once, from 1 to K. More points
  * are faster, because the events are read K / points times, and the result has the same bits. mTAND-Enc of PhysioNet
- * needs 6527 bytes for 1 point, 9663 for 4, and less than 4 KB of stack.
+ * needs 6527 bytes for 1 point, 9663 for 4, and less than 4 KB of stack. With config.summaries, events that are not in
+ * the order of time take n^2 steps.
  *
  * The small path is slower than a predictor. Its products associate differently: in float its logits agree with a
  * predictor's to 1e-5 of the largest (at least 1). Calls with separate memory may run at the same time. Fail with
@@ -668,14 +684,6 @@ mtan_status mtan_small_classify(const mtan_model *model, const mtan_record *reco
                                 size_t bytes, mtan_real *probability);
 mtan_status mtan_small_logits(const mtan_model *model, const mtan_record *record, int32_t points, void *memory,
                               size_t bytes, mtan_real *logits);
-
-/* The row of numbers that the classifier of records reads in addition to the sequence. First come the summaries of the
- * channels that change, as many as config.summaries says, number by number: the first number of all channels, then the
- * second of all, and so on. Then come the means of the static channels, then for each of these 1 if it was observed.
- * mtan_summaries_count: the length of the row in reals, 0 if there is none. Events that are not in the order of time
- * take n^2 steps. Fails with MTAN_ERR_NULL, _CONFIG, _SIZE, _INPUT, MTAN_ERR_MEMORY (count too small). */
-size_t mtan_summaries_count(const mtan_config *config);
-mtan_status mtan_summaries(const mtan_config *config, const mtan_record *record, mtan_real *row, size_t count);
 
 /* ---- Settings and weights ----------------------------------------------------------------------------------- */
 
@@ -692,8 +700,9 @@ mtan_status mtan_config_preset(mtan_config *config, mtan_preset preset);
 /* MTAN_OK; or MTAN_ERR_CONFIG or MTAN_ERR_SIZE if no model can have these settings. */
 mtan_status mtan_config_check(const mtan_config *config);
 
-/* Settings as text, as in model files: key "enc_hidden", value "128"; key "bound", value "elbo". mtan_config_key lists
- * the keys and returns null past the last. */
+/* Settings as text, as in model files: key "enc_hidden", value "128"; key "bound", value "elbo". A number with too many
+ * decimals comes in C's hexadecimal form; both forms are read back to the same bits. mtan_config_key lists the keys and
+ * returns null past the last. */
 const char *mtan_config_key(int32_t index);
 mtan_status mtan_config_get(const mtan_config *config, const char *key, char *text, size_t size);
 mtan_status mtan_config_set(mtan_config *config, const char *key, const char *text);
@@ -710,8 +719,17 @@ typedef struct mtan_param {
 int32_t mtan_param_count(const mtan_config *config); /* 0 for a config that fails its check */
 mtan_status mtan_param_at(const mtan_config *config, int32_t index, mtan_param *param);
 
+/* The row of numbers that the classifier of records reads in addition to the sequence. First come the summaries of the
+ * channels that change, as many as config.summaries says, number by number: the first number of all channels, then the
+ * second of all, and so on. Then come the means of the static channels, then for each of these 1 if it was observed.
+ * mtan_summaries_count: the length of the row in reals, 0 if there is none. Events that are not in the order of time
+ * take n^2 steps. Fails with MTAN_ERR_NULL, _CONFIG, _SIZE, _INPUT, MTAN_ERR_MEMORY (count too small). */
+size_t mtan_summaries_count(const mtan_config *config);
+mtan_status mtan_summaries(const mtan_config *config, const mtan_record *record, mtan_real *row, size_t count);
+
 /* mtan_weights_count: P, or 0 for a config that fails its check. mtan_weights_init: initial weights, those of the
- * published code after torch.manual_seed(seed). */
+ * published code after torch.manual_seed(seed). MTAN_ERR_CONFIG for several `members`: each is trained as a model of its
+ * own, and mtan_model_join puts them together. */
 size_t mtan_weights_count(const mtan_config *config);
 mtan_status mtan_weights_init(const mtan_config *config, mtan_real *weights, size_t count, uint32_t seed);
 
@@ -840,8 +858,8 @@ mtan_status mtan_trainer_update(mtan_trainer *trainer, int32_t epoch);
 mtan_status mtan_trainer_loss(mtan_trainer *trainer, const mtan_record *records, int32_t n, int32_t epoch,
                               mtan_report *report);
 
-/* Writes a model: weights under their names, settings as mtan.* metadata, and the caller's own pairs (preprocessing,
- * preset, channel names). With a trainer, its moments, average and step are written too, and training that resumes from
+/* Writes a model: weights under their names, settings as mtan.* metadata, and the caller's own pairs, such as those that
+ * mtan_prep_open reads. With a trainer, its moments, average and step are written too, and training that resumes from
  * the file gives the same bits. */
 #define MTAN_MAX_PAIRS 128 /* of the caller's own */
 typedef struct mtan_file_pair {

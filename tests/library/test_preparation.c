@@ -486,6 +486,28 @@ TEST a_record_is_prepared(void) {
     PASS();
 }
 
+/* What does not change within a record has no time: it starts no clock, and is not far. */
+TEST what_is_static_has_no_time(void) {
+    const mtan_observation raw[] = {{0, 0, 96}, {112, 1, 38}, {106, 1, 38}, {-1e9, 0, 20}};
+    opened o = open_changed("mtan.statics", "1"), bad = open_changed("mtan.statics", "-1");
+    mtan_event e[8];
+    mtan_prepared found;
+    ASSERT_EQ_FMT(MTAN_OK, o.status, "%d");
+    ASSERT_EQ_FMT(1, o.prep.statics, "%d");
+    ASSERT_EQ_FMT(MTAN_ERR_FILE, bad.status, "%d");
+    ASSERT_EQ_FMT(MTAN_OK, mtan_prep_record(&o.prep, raw, 4, e, 8, &found), "%d");
+    ASSERT(found.events == 3 && found.repeats == 1 && found.far_times == 0);
+    ASSERT_EQ_FMT(106.0, found.origin, "%g");
+    ASSERT(e[0].channel == 0 && e[0].time == 0 && e[1].channel == 1 && e[1].time == 0);
+    ASSERT(e[2].time > 0);
+    ASSERT_EQ_FMT(MTAN_OK, mtan_prep_record(&o.prep, raw, 1, e, 8, &found), "%d");
+    ASSERT(found.origin == 0 && e[0].channel == 0);
+    ASSERT_EQ_FMT(MTAN_OK, mtan_prep_event(&o.prep, &raw[3], e), "%d");
+    ASSERT(e[0].time == 0);
+    close_file(&o), close_file(&bad);
+    PASS();
+}
+
 /* A channel that is observed needs no fill, and one without a range has nothing far from it. */
 TEST an_observed_channel_is_not_filled(void) {
     static const mtan_file_pair rangeless[2] = {{"mtan.prep.least", NULL}, {"mtan.prep.most", NULL}};
@@ -646,6 +668,7 @@ SUITE(preparation_suite) {
     RUN_TEST(too_little_memory_is_refused);
     RUN_TEST(names_are_found_among_many);
     RUN_TEST(a_record_is_prepared);
+    RUN_TEST(what_is_static_has_no_time);
     RUN_TEST(an_observed_channel_is_not_filled);
     RUN_TEST(without_a_preparation_numbers_stay);
     RUN_TEST(codes_enter_no_mean);

@@ -1,5 +1,6 @@
 /* Numbers and labels instead of classes: losses against PyTorch, gradients of whole models, what predictors, streams and the small
  * path give, and what is refused. */
+#include <fenv.h>
 #include <greatest.h>
 #include <math.h>
 #include <stdlib.h>
@@ -204,6 +205,24 @@ TEST predictions_are_read_from_logits(const char *name) {
     PASS();
 }
 
+/* A program may trap the exceptions of floating-point arithmetic. */
+TEST predictions_raise_no_invalid_operation(const char *name) {
+#ifdef FE_INVALID
+    desk d;
+    ASSERT(desk_open(&d, name));
+    const size_t O = (size_t)mtan_config_outputs(&d.small.config), rows = small_class_rows(&d.small.config, &d.set);
+    mtan_real *out = guard_alloc(rows * O * sizeof *out);
+    feclearexcept(FE_ALL_EXCEPT);
+    ASSERT_EQ(MTAN_OK, mtan_predictor_classify(&d.predictor, d.set.records, RECORDS, out));
+    ASSERT_FALSE(fetestexcept(FE_INVALID));
+    ASSERT(guard_free(out) && desk_close(&d));
+    PASS();
+#else
+    (void)name;
+    SKIPm("this machine has no such exceptions");
+#endif
+}
+
 /* The small path has its own way to the end; streams go that of predictors, and the suite of streams walks over these models. */
 TEST the_small_path_agrees(const char *name) {
     size_t bytes = 0;
@@ -338,6 +357,7 @@ SUITE(tasks_suite) {
         RUN_TESTp(a_number_can_be_learned, every[i]);
         greatest_set_test_suffix(every[i]);
         RUN_TESTp(predictions_are_read_from_logits, every[i]);
+        RUN_TESTp(predictions_raise_no_invalid_operation, every[i]);
     }
     RUN_TESTp(targets_that_no_model_has_are_refused, "enc number", INFINITY);
     RUN_TESTp(targets_that_no_model_has_are_refused, "enc labels", 2);

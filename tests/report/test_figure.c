@@ -611,7 +611,7 @@ static int make_run(char folder[64], char path[96]) {
                                     {"mtan.plan.name", "<toy>"},
                                     {"mtan.plan.lr", "0.10000000000000001"},
                                     {"mtan.run.best_epoch", "1"}};
-    prep p = {PREP_NONE, NULL, {1, 1, 1}, 1, 0, 0, "", NULL, NULL, NULL, -1};
+    prep p = {.kind = PREP_NONE, .time_scale = {1, 1, 1}, .first = 1, .positive = -1};
     mtan_real weights[4000];
     mtan_config config;
     mtan_model model;

@@ -33,6 +33,7 @@ mtan_prep prep_view(const prep *p, int part) {
     view.first = p->first, view.last = p->last;
     view.unit = p->unit;
     view.channel = p->channel, view.number = p->number;
+    view.statics = p->statics;
     view.channel_names = (const char *const *)p->channels, view.class_names = (const char *const *)p->classes;
     return view;
 }

@@ -36,6 +36,7 @@ typedef struct prep {
     mtan_prep_unit *number;     /* stb_ds array: scale of labels that are a number; empty: they are classes */
     char **channels, **classes; /* names, stb_ds arrays of malloc'd text; empty: a model without names */
     int32_t positive;           /* the class whose probability is reported, of two; -1: the second */
+    int32_t statics;            /* of the model in a file: so many channels do not change within a record */
 } prep;
 
 /* "none", "published", "minmax", "zscore", "times", as in model files. */
@@ -61,16 +62,8 @@ double prep_raw_value(const prep *p, int32_t channel, double value);  /* back to
 double prep_raw_spread(const prep *p, int32_t channel, double value); /* a standard deviation back to the data's unit */
 
 /* As text: prep_write appends pairs for mtan_model_save (keys and values are malloc'd) to the stb_ds array, and
- * prep_read reads them back from a file, to the same bits. Names must be UTF-8, or mtan_model_save refuses them.
- *
- *     mtan.prep.kind                              a name from above
- *     mtan.prep.{offset,scale,low,high,missing}   a number per channel, between spaces; -inf, inf and nan for none
- *     mtan.prep.{fill,least,most,band}            likewise; missing in older files
- *     mtan.time.scale                             three numbers: training, validation, test
- *     mtan.time.span                              two: the first and the last in training; missing in older files
- *     mtan.time.unit                              "hours"
- *     mtan.names.{channels,classes}               ["Age","HR"], a JSON array; mtan.channels and mtan.classes are counts
- *     mtan.names.positive                         the name of a class, if it was chosen
+ * prep_read reads them back from a file, to the same bits. mtan.h lists the keys at mtan_prep_open. Names must be UTF-8,
+ * or mtan_model_save refuses them.
  *
  * prep_read returns 1, or 0 with error (256 bytes) set and nothing to free. A file without mtan.prep.kind is a model
  * without preprocessing: PREP_NONE, with whatever names there are; a prep without channels is written in that form. */

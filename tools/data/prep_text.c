@@ -199,7 +199,7 @@ static int take_all(prep *p, const mtan_prep *read, const mtan_file *file, char 
     for (int32_t d = 0; d < read->channels; d++)
         arrput(p->channel, read->channel ? read->channel[d] : prep_untouched());
     for (int part = 0; part < SPLIT_PARTS; part++) p->time_scale[part] = 1;
-    p->first = read->first, p->last = read->last, p->from_first = read->from_first;
+    p->first = read->first, p->last = read->last, p->from_first = read->from_first, p->statics = read->statics;
     strcpy(p->unit, read->unit);
     copy_names(&p->channels, read->channel_names, read->channels);
     copy_names(&p->classes, read->class_names, read->classes);
