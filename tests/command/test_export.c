@@ -225,6 +225,27 @@ TEST preprocessing_comes_along(void) {
     PASS();
 }
 
+/* The top of the header says what its numbers are counted in. */
+TEST units_are_told(void) {
+    static const struct {
+        tiny_kind kind;
+        const char *words;
+    } cases[] = {
+        {TINY_ENC, "Times are in the unit of the training data, counted as in the training data: model_prepare"},
+        {TINY_INTERP, "mtan_prep_raw_value(&model_prep, channel, mean)"}};
+    char error[512] = "";
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        tiny_model t;
+        tiny_open(&t, cases[i].kind, 1);
+        char *text = exported(&t, NULL, 0, "model", error);
+        ASSERTm(error, text);
+        ASSERT(strstr(text, cases[i].words));
+        free(text);
+        ASSERT(tiny_close(&t));
+    }
+    PASS();
+}
+
 /* Runs a record in as much memory as the header says, and not a byte more. */
 static mtan_status run_as_exported(const mtan_model *m, const char *text, const mtan_record *r, mtan_real *out) {
     const mtan_bounds most = {1, (int32_t)number_of(text, "events"), (int32_t)number_of(text, "times")};
@@ -407,6 +428,7 @@ SUITE(export_suite) {
     for (int kind = 0; kind < TINY_KINDS; kind++) RUN_TEST1(settings_are_those_of_the_model, kind);
     RUN_TEST(given_points_come_along);
     RUN_TEST(preprocessing_comes_along);
+    RUN_TEST(units_are_told);
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) RUN_TEST1(record_is_made_up, kinds[i]);
     RUN_TEST(record_of_the_file_is_taken);
     RUN_TEST(small_output_is_near_that_of_the_file);

@@ -247,6 +247,9 @@ TEST a_stream_takes_wide_lines_and_statics(void) {
     streamed = last_line("out.txt");
     ASSERT_STR_EQ(whole, streamed);
     free(whole), free(streamed);
+    command_write("strange.csv", "record,age,sex\nr5,45,?\nr6,46,f\n");
+    ASSERT_EQ_FMT(DONE, command_run("stream @/run/best.safetensors --data @/lines.csv --static @/strange.csv"), "%d");
+    ASSERT(command_says("err.txt", "2 values of categories that the model does not know, \"sex=?\" the first"));
     ASSERT_EQ_FMT(DONE, command_run("stream @/run/best.safetensors --data @/new.csv"), "%d");
     ASSERT(command_says("err.txt", "static channels (age, sex=F, sex=M) are missing: --static FILE gives them"));
     command_append("new.csv", "r5,2,x,8\nr5,3,8\nr5,4,,\n");

@@ -242,12 +242,18 @@ void own_statics_add(own_statics *s, const char *record, int32_t first, own_row 
     }
 }
 
-void own_statics_note(const own_statics *s, dataset *d, const char *path) {
+int own_statics_strange(const own_statics *s, const char *path, char text[512]) {
     if (s->unknown)
-        dataset_note(
-            d,
-            "%s: %zu value%s of categories that the model does not know, \"%s\" the first: none of its channels is 1",
-            path, s->unknown, s->unknown == 1 ? "" : "s", s->first_unknown);
+        snprintf(text, 512,
+                 "%.200s: %zu value%s of categories that the model does not know, \"%.100s\" the first: none of its "
+                 "channels is 1",
+                 path, s->unknown, s->unknown == 1 ? "" : "s", s->first_unknown);
+    return s->unknown > 0;
+}
+
+void own_statics_note(const own_statics *s, dataset *d, const char *path) {
+    char text[512];
+    if (own_statics_strange(s, path, text)) dataset_note(d, "%s", text);
     if (names_count(&s->records) > 0 && s->used == 0) dataset_note(d, "%s: none of its records is in the data", path);
 }
 

@@ -26,6 +26,9 @@ typedef struct own_statics {
 int own_statics_read(own_statics *s, const char *path, char **channels, int skip_unknown);
 /* Adds the record's rows to an stb_ds array, with `first` added to their channels. */
 void own_statics_add(own_statics *s, const char *record, int32_t first, own_row **rows);
+/* Says in a sentence which values the model does not know; 0: it knows all. */
+int own_statics_strange(const own_statics *s, const char *path, char text[512]);
+/* Adds that sentence to the data set's notes, and one if no record was looked up. */
 void own_statics_note(const own_statics *s, dataset *d, const char *path);
 void own_statics_free(own_statics *s);
 

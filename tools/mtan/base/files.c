@@ -75,11 +75,19 @@ int file_exists(const char *path, char *error) {
     return snprintf(error, ERROR_SIZE, "%.400s: %s", path, strerror(errno)), -1;
 }
 
+static int is_one(const struct stat *a, const struct stat *b) {
+    return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
+}
+
+int same_file(const char *a, const char *b) {
+    struct stat one, other;
+    return stat(a, &one) == 0 && stat(b, &other) == 0 && is_one(&one, &other);
+}
+
 /* Whether the path still names this open file. */
 static int is_there(int descriptor, const char *path) {
     struct stat mine, there;
-    return fstat(descriptor, &mine) == 0 && stat(path, &there) == 0 && mine.st_ino == there.st_ino &&
-           mine.st_dev == there.st_dev;
+    return fstat(descriptor, &mine) == 0 && stat(path, &there) == 0 && is_one(&mine, &there);
 }
 
 /* ---- reading ---- */

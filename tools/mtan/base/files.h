@@ -10,6 +10,8 @@
 
 /* Whether a file or folder of this name exists: 1 or 0; -1 with error set if the system cannot tell. */
 int file_exists(const char *path, char *error);
+/* Whether both names lead to one file that exists. */
+int same_file(const char *a, const char *b);
 /* Reads a whole file, malloc'd, with a zero after its `bytes`. NULL with error set, also when the file is larger than 4
  * GiB, or than 256 MiB if it is a pipe or a device, whose end is unknown. */
 void *file_read(const char *path, size_t *bytes, char *error);

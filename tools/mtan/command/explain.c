@@ -88,7 +88,7 @@ static void put_observation(const session *s, const char *record, const mtan_eve
     row_name(record), put_datum(",", (double)e->time), putchar(',');
     row_name(channel), put_datum(",", (double)e->value), putchar(',');
     if (answers[task].of) row_name(of), putchar(',');
-    printf("%.6g,%.6g\n", f->said, change);
+    printf("%.9g,%.9g\n", f->said, change); /* as many digits as `mtan predict` prints */
 }
 
 /* Fills one influence, or one per label. */

@@ -211,17 +211,30 @@ static void write_need(header *h) {
             n->weights, n->code / 1024, n->points ? " with -DMTAN_SMALL_ONLY" : "", n->memory, n->stack / 1024);
 }
 
+/* What times and results are counted in. */
+static void write_units(header *h, const bundle *b) {
+    const mtan_config *c = &b->model.config;
+    fputs(" *\n * Times are in ", h->out);
+    write_remark(h, b->prep.unit[0] ? b->prep.unit : "the unit of the training data");
+    fputs(b->prep.from_first ? ", counted from the record's first observation" : ", counted as in the training data",
+          h->out);
+    write_code(h, ": @_prepare takes them so.\n");
+    if (c->classify == MTAN_CLASSIFY_NONE)
+        write_code(h, " * The model interpolates at record.times, each made by mtan_prep_time(&@_prep, time). A mean "
+                      "in the data's\n"
+                      " * unit is mtan_prep_raw_value(&@_prep, channel, mean).\n");
+    else if (b->prep.number)
+        write_code(h, " * A predicted number in the data's unit is mtan_prep_raw_number(&@_prep, k, out[k]).\n");
+}
+
 static void write_top(header *h, bundle *b, const export_settings *s) {
     fputs("/* A model of mtan " MTAN_VERSION ", from ", h->out);
     write_remark(h, s->source);
     fputs(". Include it in one file: every array is static.\n", h->out);
     write_code(h, h->need.points ? use_small_code : use_predictor_code);
     write_need(h);
-    fputs(" *\n * Times are in ", h->out);
-    write_remark(h, b->prep.unit[0] ? b->prep.unit : "the unit of the training data");
-    fputs(", their origin: ", h->out);
-    write_remark(h, bundle_text(b, "mtan.data.origin", "that of the training data"));
-    fprintf(h->out, ". */\n#ifndef MTAN_EXPORT_%s_H\n#define MTAN_EXPORT_%s_H\n\n#include \"mtan.h\"\n", h->name,
+    write_units(h, b);
+    fprintf(h->out, " */\n#ifndef MTAN_EXPORT_%s_H\n#define MTAN_EXPORT_%s_H\n\n#include \"mtan.h\"\n", h->name,
             h->name);
 }
 
@@ -484,7 +497,8 @@ static void write_preprocessing(header *h, const bundle *b) {
         view.first, view.last);
     write_string(h, view.unit);
     write_code(h, ",\n    @_prep_channels, @_channel_names, @_class_names, ");
-    write_code(h, view.number ? "@_units, 0\n};\n" : "0, 0\n};\n");
+    fprintf(h->out, view.number ? "%s_units, 0, %d\n};\n" : "%s0, 0, %d\n};\n", view.number ? h->name : "",
+            (int)view.statics);
     write_code(h, prepare_code);
 }
 
@@ -667,8 +681,10 @@ char *export_text(bundle *b, const export_settings *s, size_t *length, board_nee
 }
 
 /* The file is replaced as a whole, so a device or a pipe of that name is refused: it would be lost. */
-static int put_text(const char *path, const char *text, size_t n, char *error) {
+static int put_text(const char *path, const char *model, const char *text, size_t n, char *error) {
     struct stat found;
+    if (path && same_file(path, model))
+        return snprintf(error, ERROR_SIZE, "--out is the model itself, which the header would replace"), 0;
     if (path && stat(path, &found) == 0 && !S_ISREG(found.st_mode))
         return snprintf(error, ERROR_SIZE, "%.200s is no regular file; without -o the header goes to standard output",
                         path),
@@ -699,7 +715,7 @@ int command_export(const options *o) {
         return bundle_free(&b), BAD_USE;
     }
     text = export_text(&b, &s, &n, &need, error);
-    good = text && put_text(out, text, n, error);
+    good = text && put_text(out, path, text, n, error);
     if (good && out)
         note("%s: %zu bytes of weights and about %zu KB of code, %zu bytes of RAM and about %zu KB of stack, by %s",
              out, need.weights, need.code / 1024, need.memory, need.stack / 1024,

@@ -465,11 +465,14 @@ static void name_channels(job *j) {
 /* Opens the static values of the records that may come. */
 static int open_statics(job *j) {
     const source_input in = {.statics = j->settings->statics};
+    char text[512];
     source_tell_statics(&j->source, &in, &j->bundle);
     if (!in.statics) return 1;
     if (j->settings->window > 0) return complain("--window would forget what --static gives"), 0;
-    return own_statics_read(&j->statics, in.statics, j->bundle.prep.channels, 0) ||
-           (complain("%s", j->statics.error), 0);
+    if (!own_statics_read(&j->statics, in.statics, j->bundle.prep.channels, 0))
+        return complain("%s", j->statics.error), 0;
+    if (own_statics_strange(&j->statics, in.statics, text)) note("%s", text);
+    return 1;
 }
 
 static int open_model(job *j, const options *o) {
