@@ -45,3 +45,9 @@ void page_plot_end(FILE *out) {
     figure_end(out);
     fputs("</figure>\n", out);
 }
+
+const char *page_time(char name[80], const char *what, const report_data *r) {
+    const int unit = r->time_unit && *r->time_unit;
+    snprintf(name, 80, "%s%s%.40s", what, unit ? ", " : "", unit ? r->time_unit : "");
+    return name;
+}

@@ -28,8 +28,13 @@ void page_verdict(FILE *out, const char *text);
 frame page_frame(FILE *out, int height, const char *description);
 void page_plot_end(FILE *out);
 
-/* Sections in page_numbers.c; they print nothing if the report has no such data. */
+/* The name of a time axis: "time, hours". */
+const char *page_time(char name[80], const char *what, const report_data *r);
+
+/* Sections in page_classes.c, page_numbers.c and page_curves.c; they print nothing if the report has no such data. */
+void page_classes(FILE *out, const report_data *r);
 void page_number(FILE *out, const report_data *r);
 void page_labels(FILE *out, const report_data *r);
+void page_curves(FILE *out, const report_data *r);
 
 #endif

@@ -1,10 +1,13 @@
-/* The style of pages and figures: one list of colours, and the CSS rules for figure.h. */
+/* The style of pages and figures: one list of colours, and the CSS rules. */
 #ifndef MTAN_TOOLS_STYLE_H
 #define MTAN_TOOLS_STYLE_H
 
 #include <stdio.h>
 
-extern const char style_drawing[]; /* rules for the elements of a figure; colours by name: var(--c1) */
+/* Rules, with colours by name: var(--c1). A page has them in this order. */
+extern const char style_page[];    /* its text, its headline numbers and the grid of its figures */
+extern const char style_drawing[]; /* the elements of a figure (figure.h) */
+extern const char style_tables[];  /* its tables; and what changes on narrow screens and on paper */
 
 /* Writes the colours as CSS variables; dark ones for screens only, so that paper stays white. */
 void style_colours(FILE *out);
