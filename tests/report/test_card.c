@@ -15,7 +15,7 @@
 
 /* ---- of plain numbers ---- */
 
-static report_number numbers[] = {{.name = "Log loss", .value = 2e-6, .low = 1e-6, .high = 3e-6},
+static report_number numbers[] = {{.name = "log-loss", .value = 2e-6, .low = 1e-6, .high = 3e-6},
                                   {.name = "AUC", .value = NAN, .low = NAN, .high = NAN}};
 static char *hostile[] = {"a|b", "\"]\n---\n# x", "<b>"};
 static report_data page = {.title = "m: \"x\"\\\n---", .subtitle = "s", .numbers = numbers, .n_numbers = 2};
@@ -48,7 +48,7 @@ TEST names_stay_names(void) {
 TEST metrics_are_numbers(void) {
     size_t length;
     char *card = text_write(write_card, NULL, &length);
-    ASSERT(strstr(card, "    - type: log_loss\n      name: \"Log loss\"\n      value: 0.000002\n"));
+    ASSERT(strstr(card, "    - type: log_loss\n      name: \"log-loss\"\n      value: 0.000002\n"));
     ASSERT(!strstr(card, "type: auc") && !strstr(card, "nan"));
     free(card);
     numbers[0].value = NAN;

@@ -229,9 +229,6 @@ static void say_verdict(collection *c, const contest_number *headline) {
     c->page.verdict = text(c, "%s", contest_verdict(words, headline, &c->s->bundle.model.config));
 }
 
-static const char *const metric_titles[METRICS] = {"AUC",      "Average precision", "Accuracy",
-                                                   "Log loss", "Brier score",       "Calibration error"};
-
 /* Metrics with intervals, for which the bootstrap draws the times of one record together. */
 static void collect_metrics(collection *c, const predictions *p) {
     const int32_t draws = (int32_t)option_integer(c->o, "bootstrap", DRAWS);
@@ -247,10 +244,10 @@ static void collect_metrics(collection *c, const predictions *p) {
         interval range = {NAN, NAN};
         q.name = (metric_name)i;
         if (draws > 0)
-            progress("resampling: %s", metric_titles[i]),
+            progress("resampling: %s", metric_title(q.name)),
                 range = metric_bootstrap(metric_drawn, &q, p->rows, p->record, draws, 0);
         if (i == METRIC_AUC) c->page.auc_low = range.low, c->page.auc_high = range.high;
-        add_number(c, metric_titles[i], metric_drawn(&q, NULL, p->rows), range,
+        add_number(c, metric_title(q.name), metric_drawn(&q, NULL, p->rows), range,
                    p->classes > 2 && i <= METRIC_AUPRC ? "mean over the classes" : NULL,
                    rivals_text(c, numbers, metric_key(q.name)));
     }
@@ -335,7 +332,8 @@ static void collect_labels(collection *c, const number_predictions *p, const con
         const metric_name name = (metric_name)i;
         interval range;
         const double value = label_measure(&t, p, name, -1, draws, &range);
-        add_number(c, metric_titles[i], value, range, "mean over the labels", rivals_text(c, rivals, metric_key(name)));
+        add_number(c, metric_title(name), value, range, "mean over the labels",
+                   rivals_text(c, rivals, metric_key(name)));
     }
     for (int32_t k = 0; k < t.labels; k++) {
         progress("resampling: %s", c->s->data.classes[k]);

@@ -34,7 +34,7 @@ static void put_list(FILE *out, char *const *names, size_t n) {
     for (size_t i = 0; i < n; i++) fputs(i ? ", " : "", out), put_text(out, names[i]);
 }
 
-/* "Average precision" as a key: average_precision. */
+/* "Brier score" as a key: brier_score. */
 static void put_key(FILE *out, const char *name) {
     for (; *name; name++) fputc(isalnum((unsigned char)*name) ? tolower((unsigned char)*name) : '_', out);
 }

@@ -26,6 +26,7 @@ const char style_page[] =
     ".numbers div{flex:1 1 150px;max-width:270px;background:var(--card);border:1px solid "
     "var(--edge);border-radius:8px;padding:12px 14px}\n"
     ".numbers dt{font-size:13px;color:var(--soft)}\n"
+    ".numbers dt::first-letter,.tables h2::first-letter{text-transform:uppercase}\n"
     ".numbers dd{margin:0;font-size:24px;font-weight:600;font-variant-numeric:tabular-nums;line-height:1.3}\n"
     ".numbers small{display:block;font-size:12px;font-weight:400;color:var(--soft)}\n"
     ".plots{display:grid;grid-template-columns:repeat(3,minmax(0,1fr));gap:16px}\n"
