@@ -707,13 +707,25 @@ static card_facts facts_of(const session *s) {
     f.channels = p->channels, f.n_channels = arrlenu(p->channels);
     f.outputs = p->classes, f.n_outputs = arrlenu(p->classes);
     if (m->classify == MTAN_CLASSIFY_NONE)
-        f.task = "time-series-forecasting", f.what = "every channel at any time", f.n_outputs = 0;
+        f.task = "time-series-forecasting", f.what = "every channel at any time", f.n_outputs = 0, f.interpolates = 1;
     return f;
 }
 
-static int save(const collection *c, const char *path, char *error) {
-    const card_facts facts = facts_of(c->s);
-    return option_given(c->o, "card") ? card_save(path, &c->page, &facts, error) : report_save(path, &c->page, error);
+/* The settings do not tell whether a model that interpolates has static channels: it has them among the others. */
+static void facts_of_use(card_facts *f, const session *s, const options *o, const char *model) {
+    const char *slash = strrchr(model, '/');
+    const prep *p = &s->bundle.prep;
+    f->model = slash ? slash + 1 : model;
+    f->statics = option_given(o, "static") || (o->columns && o->columns->statics > 0) ||
+                 (s->source.set->own && s->bundle.model.config.statics > 0);
+    f->forecast = s->source.forecast, f->first = p->first, f->last = p->last;
+}
+
+static int save(const collection *c, const run_paths *paths, char *error) {
+    card_facts facts = facts_of(c->s);
+    if (!option_given(c->o, "card")) return report_save(paths->out, &c->page, error);
+    facts_of_use(&facts, c->s, c->o, paths->model);
+    return card_save(paths->out, &c->page, &facts, error);
 }
 
 int command_report(const options *o) {
@@ -726,7 +738,7 @@ int command_report(const options *o) {
     memset(&c, 0, sizeof c);
     c.s = &s, c.o = o, c.page.best_epoch = NAN;
     if (collect(&c, paths.log)) {
-        if (save(&c, paths.out, error)) note("%s", paths.out), status = DONE;
+        if (save(&c, &paths, error)) note("%s", paths.out), status = DONE;
         else complain("%s", error);
     }
     collection_free(&c);

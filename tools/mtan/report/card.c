@@ -9,8 +9,10 @@
 #include "../../data/memory.h"
 #include "../../data/text_writer.h"
 #include "../base/files.h"
-#include "html.h"
 #include "../base/json_text.h"
+#include "../base/shell_word.h"
+#include "figure.h"
+#include "html.h"
 
 /* ---- texts ---- */
 
@@ -93,15 +95,52 @@ static void put_table(FILE *out, const report_table *t) {
     fputc('\n', out);
 }
 
+/* ---- how it is used: every command runs as it is printed, beside the model and files of these names ---- */
+
+enum { TIMES_MOST = 10 };
+
+/* Round times within those of the training records. */
+static size_t round_times(const card_facts *f, double times[AXIS_TICKS_MOST]) {
+    const double ends[] = {f->first, f->last};
+    axis a = axis_none;
+    if (f->first <= f->last) axis_fit(&a, ends, 2);
+    axis_settle(&a, 0);
+    return axis_ticks(&a, TIMES_MOST, times);
+}
+
+static void put_python(FILE *out, const card_facts *f) {
+    double times[AXIS_TICKS_MOST];
+    const size_t n = round_times(f, times);
+    fputs("```python\nimport mtan\nimport pandas\n\nevents = mtan.Events(pandas.read_csv(\"events.csv\")", out);
+    if (f->statics) fputs(", static=pandas.read_csv(\"static.csv\")", out);
+    fputs(")\nm = mtan.load(", out), json_string(out, f->model), fputs(")\n", out);
+    if (!f->interpolates) fputs("m.predict(events)\n", out);
+    else if (f->forecast > 0) fprintf(out, "times, mean, sd = m.forecast(events, %.9g)\n", f->forecast);
+    else {
+        fputs("mean, sd = m.predict(events, at=[", out);
+        for (size_t i = 0; i < n; i++) fprintf(out, "%s%.9g", i ? ", " : "", times[i]);
+        fputs("])\n", out);
+    }
+    fputs("```\n\n", out);
+}
+
+static void put_command(FILE *out, const card_facts *f) {
+    char line[1024] = "";
+    double times[AXIS_TICKS_MOST];
+    const size_t n = round_times(f, times);
+    shell_append(line, sizeof line, f->model);
+    fprintf(out, "```console\n$ mtan %s %s --data events.csv", f->interpolates ? "interpolate" : "predict", line);
+    if (f->statics) fputs(" --static static.csv", out);
+    if (f->interpolates && f->forecast > 0) fprintf(out, " --forecast %.9g", f->forecast);
+    else if (f->interpolates) fprintf(out, " --at %.9g:%.9g:%.9g", times[0], times[n - 1], times[1] - times[0]);
+    fputs("\n```\n\n", out);
+}
+
 static void put_use(FILE *out, const card_facts *f) {
-    fputs("## Use\n\nRaw observations go in, rows of record, time, channel and value in the data's units: the "
-          "preprocessing is part "
-          "of the file.\n\n```python\nimport mtan\n\nm = mtan.load(\"model.safetensors\")\n",
-          out);
-    fputs(f->n_outputs > 0 ? "m.predict(mtan.Events(frame))\n" : "mean, sd = m.predict(mtan.Events(frame), at=times)\n",
-          out);
-    fprintf(out, "```\n\n```console\n$ mtan %s model.safetensors --data events.csv\n```\n\n",
-            f->n_outputs > 0 ? "predict" : "interpolate");
+    fputs("## Use\n\nRaw observations go in, rows of record, time, channel and value in the data's units", out);
+    if (f->statics) fputs(", and what does not change in a record, a row for each with a column for each value", out);
+    fputs(": the preprocessing is part of the file.\n\n", out);
+    put_python(out, f), put_command(out, f);
 }
 
 void card_write(FILE *out, const report_data *r, const card_facts *f) {

@@ -13,6 +13,12 @@ typedef struct card_facts {
     char *const *channels; /* names of its inputs */
     char *const *outputs;  /* names of its outputs; n_outputs 0: none */
     size_t n_channels, n_outputs;
+    /* how it is used */
+    const char *model;  /* the name of its file, which lies beside the card */
+    int interpolates;   /* it predicts curves */
+    int statics;        /* it reads static channels, from a file of their own */
+    double forecast;    /* how far it was trained to look ahead, in the data's unit; 0: not at all */
+    double first, last; /* the times of the training records, in the data's unit; first > last: not known */
 } card_facts;
 
 void card_write(FILE *out, const report_data *r, const card_facts *f);

@@ -11,7 +11,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import SMALL, made_frame
+from conftest import SMALL, made_frame, with_static
 
 import mtan
 from mtan._sklearn import NotFittedError
@@ -27,6 +27,24 @@ def test_a_card_is_one_that_the_hub_reads(classifier, events, data, tmp_path):
     measured = classifier.evaluate(events[kept_apart], data[1][kept_apart], draws=0)
     assert abs(found["log_loss"] - measured["log_loss"][0]) < 1e-6
     assert "It reads 3 channels: BP, heat, pulse." in card.text
+
+
+@pytest.mark.parametrize("kind", ["classes", "curves", "forecast"])
+def test_the_lines_of_a_card_run(kind, data, events, tmp_path, monkeypatch):
+    frame, labels, _ = data
+    horizon = 2 if kind == "forecast" else None
+    if kind == "classes":
+        estimator = mtan.Classifier(**SMALL).fit(with_static(frame), labels)
+    else:
+        estimator = mtan.Interpolator(forecast_horizon=horizon, dec_hidden=6, latent=3, **SMALL).fit(with_static(frame))
+    estimator.report(tmp_path / "README.md", card=True)
+    estimator.save(tmp_path / "best.safetensors")
+    frame.to_csv(tmp_path / "events.csv", index=False)
+    pd.DataFrame({"record": frame["record"].unique(), "age": 40}).to_csv(tmp_path / "static.csv", index=False)
+    lines = (tmp_path / "README.md").read_text().split("```python\n")[1].split("```")[0]
+    assert ("static.csv" in lines) and (".forecast(" in lines) == (kind == "forecast")
+    monkeypatch.chdir(tmp_path)
+    exec(lines, {})
 
 
 def test_a_classifier_learns(classifier, events, data):
