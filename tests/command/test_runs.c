@@ -509,6 +509,57 @@ TEST the_last_epoch_can_be_kept(void) {
     PASS();
 }
 
+/* The number in a column of a row of a log; row 0 is the heading. NaN: it is empty, or there is no such column. */
+static double logged(const char *log, const char *column, int row) {
+    const size_t n = strlen(column);
+    const char *at = log;
+    int before = 0;
+    for (; strncmp(at, column, n) != 0 || !strchr(",\n", at[n]); before++)
+        if (at += strcspn(at, ",\n"), *at++ == '\n') return NAN;
+    for (at = log; row > 0; row--) at = strchr(at, '\n') + 1;
+    for (; before > 0; before--) at = strchr(at, ',') + 1;
+    return strchr(",\n", *at) ? NAN : strtod(at, NULL);
+}
+
+#define SHOWN                                                                                                          \
+    "train own --model enc --data @/events.csv --enc-hidden 8 --embed 8 --ref-points 6 --head-hidden 6 --batch 8 "     \
+    "--lr 0.003 --epochs 6 --trees 0 --threads 1 " COMMAND_STEADY
+
+/* The first row with the largest value of a column is that of the epoch that was chosen. */
+static int chosen_by(const char *run, const char *column) {
+    char name[64], words[64];
+    snprintf(name, sizeof name, "%s/log.csv", run);
+    char *log = command_text(name);
+    int best = 1;
+    for (int row = 2; row <= 6; row++)
+        if (logged(log, column, row) > logged(log, column, best)) best = row;
+    snprintf(words, sizeof words, "best epoch %d of 6", isnan(logged(log, column, best)) ? 0 : best);
+    free(log);
+    snprintf(name, sizeof name, "  %s ", column);
+    return command_says("err.txt", words) && command_says("err.txt", name);
+}
+
+/* Of more than two classes the accuracy is printed, and of two the AUC, whatever chooses. */
+TEST the_metric_that_chooses_is_shown(void) {
+    char row[32];
+    command_write("three.csv", "record,label\n");
+    for (int r = 0; r < COMMAND_RECORDS; r++)
+        snprintf(row, sizeof row, "r%d,%s\n", r,
+                 r % 2   ? "up"
+                 : r % 3 ? "down"
+                         : "odd"),
+            command_append("three.csv", row);
+    ASSERT_EQ_FMT(DONE, command_run(SHOWN "--labels @/three.csv --select auc --out @/three"), "%d");
+    ASSERT(chosen_by("three", "val_auc") && command_says("three/log.csv", ",val_loss,val_acc,seconds,"));
+    ASSERT_EQ_FMT(DONE, command_run("report @/three -o @/three.html"), "%d");
+    ASSERT(command_says("three.html", "Validation AUC") && command_says("three.html", "Validation accuracy"));
+    ASSERT_EQ_FMT(DONE, command_run(SHOWN "--labels @/labels.csv --select accuracy --out @/two"), "%d");
+    ASSERT(chosen_by("two", "val_acc") && command_says("two/log.csv", ",val_loss,val_auc,seconds,"));
+    ASSERT_EQ_FMT(DONE, command_run(SHOWN "--labels @/labels.csv --select auc --out @/both"), "%d");
+    ASSERT(chosen_by("both", "val_auc") && command_says("both/log.csv", ",gradient_norm\n"));
+    PASS();
+}
+
 #define AGAIN TRAIN "--trees 20 --average 0.5 --select auc "
 
 /* The chosen model is that of a run that ends there; the best one has seen the validation records too. */
@@ -714,6 +765,7 @@ SUITE(runs_suite) {
     RUN_TEST(a_schedule_keeps_its_epochs);
     RUN_TEST(the_best_model_is_the_average);
     RUN_TEST(the_last_epoch_can_be_kept);
+    RUN_TEST(the_metric_that_chooses_is_shown);
     RUN_TEST(what_was_chosen_is_trained_once_more);
     RUN_TEST(curves_are_trained_once_more);
     RUN_TEST(trees_are_fitted_once_more);

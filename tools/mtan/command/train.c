@@ -160,11 +160,12 @@ static int last_seconds(const char *path, double *x) {
 
 static int folder_tables(folder *f, training *t, int resume) {
     static const char steps[] = "epoch,batch,loss,gradient_norm,seconds";
+    const char *choice = training_choice(t);
     char log[160];
     if (!f->writes) return 1;
     snprintf(log, sizeof log,
-             "epoch,train_loss,val_loss,%s,seconds,eval_seconds,train_recon,train_ce,train_kl,gradient_norm",
-             training_metric(t));
+             "epoch,train_loss,val_loss,%s,seconds,eval_seconds,train_recon,train_ce,train_kl,gradient_norm%s%s",
+             training_metric(t), choice ? "," : "", choice ? choice : "");
     if (resume && (!cut_table(f->log, log, t->epoch, -1) || !cut_table(f->steps, steps, t->epoch, t->batch))) return 0;
     if (t->batch > 0 && !last_seconds(f->steps, &t->train_seconds)) return 0;
     f->log_file = append(f->log, log, !resume);
@@ -199,6 +200,7 @@ static void log_epoch(folder *f, const training *t, const epoch_result *r) {
     fprintf(f->log_file, "%d", (int)t->epoch);
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         put_number(f->log_file, ",", numbers[i], i == 3 || i == 4 ? "%.3f" : "%.9g");
+    if (training_choice(t)) put_number(f->log_file, ",", r->val_choice, "%.9g");
     fputc('\n', f->log_file);
     if (fflush(f->log_file) != 0 && !f->lost) f->lost = errno; /* flushed, so that others can follow the run */
 }
@@ -367,11 +369,13 @@ static void show_step(const training *t, const step_result *s, double last_metri
 }
 
 static void show_epoch(const training *t, const epoch_result *r, int best) {
-    char validation[96] = "";
+    const char *name = training_choice(t);
+    char validation[96] = "", choice[48] = "";
     if (!isnan(r->val_loss))
         snprintf(validation, sizeof validation, "  val_loss %.4f  %s %.4f", r->val_loss, training_metric(t),
                  r->val_metric);
-    note("epoch %3d  loss %.4f%s  %.2f s + %.2f s%s", (int)t->epoch, r->train_loss, validation, r->seconds,
+    if (name && !isnan(r->val_choice)) snprintf(choice, sizeof choice, "  %s %.4f", name, r->val_choice);
+    note("epoch %3d  loss %.4f%s%s  %.2f s + %.2f s%s", (int)t->epoch, r->train_loss, validation, choice, r->seconds,
          r->eval_seconds, best && !isnan(r->val_loss) ? "  best" : "");
 }
 

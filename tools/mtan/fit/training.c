@@ -337,15 +337,21 @@ const char *training_metric(const training *t) {
     return t->plan->config.classes == 2 || t->plan->config.task == MTAN_TASK_LABELS ? "val_auc" : "val_acc";
 }
 
-/* The selection value, smaller is better. Validation records of a single class have no AUC; the loss decides then. */
-static double select_classes(plan_select by, const predictions *p) {
-    const double auc = by != SELECT_AUC  ? NAN
-                       : p->classes == 2 ? metric_auc(p->score, p->label, p->rows)
-                                         : metric_auc_classes(p->p, p->label, p->rows, p->classes);
-    if (by == SELECT_ACCURACY) return -metric_accuracy(p->p, p->label, p->rows, p->classes);
-    return isnan(auc) ? metric_log_loss(p->p, p->label, p->rows, p->classes) : -auc;
+const char *training_choice(const training *t) {
+    const plan *p = t->plan;
+    const int classes = p->source.interpolation || p->config.task != MTAN_TASK_CLASSES ? 0 : p->config.classes;
+    if (classes > 2 && p->select == SELECT_AUC) return "val_auc";
+    return classes == 2 && p->select == SELECT_ACCURACY ? "val_acc" : NULL;
 }
 
+static double choice_of(plan_select by, const predictions *p) {
+    if (by == SELECT_ACCURACY) return metric_accuracy(p->p, p->label, p->rows, p->classes);
+    if (by != SELECT_AUC) return NAN;
+    return p->classes == 2 ? metric_auc(p->score, p->label, p->rows)
+                           : metric_auc_classes(p->p, p->label, p->rows, p->classes);
+}
+
+/* Validation records of a single class have no AUC; the loss decides then. */
 static int validate_classes(training *t, epoch_result *result) {
     const int two = t->plan->config.classes == 2;
     predictions p;
@@ -355,7 +361,8 @@ static int validate_classes(training *t, epoch_result *result) {
     predictions_drop_unlabelled(&p);
     result->val_points = p.rows;
     result->val_loss = metric_log_loss(p.p, p.label, p.rows, p.classes);
-    result->val_selected = select_classes(t->plan->select, &p);
+    result->val_choice = choice_of(t->plan->select, &p);
+    result->val_selected = isnan(result->val_choice) ? result->val_loss : -result->val_choice;
     result->val_metric = two ? metric_auc(p.score, p.label, p.rows) : metric_accuracy(p.p, p.label, p.rows, p.classes);
     predictions_free(&p);
     return 1;
@@ -422,7 +429,7 @@ int training_end_epoch(training *t, epoch_result *result, char *error) {
     int good, best;
     result->train_loss = t->sum[0] / n, result->train_recon = t->sum[1] / n, result->train_ce = t->sum[2] / n;
     result->train_kl = t->sum[3] / n, result->gradient_norm = t->sum[4] / n;
-    result->val_loss = result->val_metric = result->val_selected = NAN, result->val_points = 0;
+    result->val_loss = result->val_metric = result->val_choice = result->val_selected = NAN, result->val_points = 0;
     result->seconds = t->train_seconds;
     good = runner_refresh(&t->run) == MTAN_OK;
     if (good && arrlen(t->split->part[SPLIT_VALID]) > 0) good = validate(t, result);

@@ -13,9 +13,9 @@
 typedef struct epoch_result {
     double train_loss, train_recon, train_ce, train_kl, gradient_norm;
     /* val_metric: AUC (two classes, labels), accuracy (more classes), RMSE (a number), MSE of held-out points
-     * (interpolation). val_selected: the best epoch has the smallest: loss or MSE, or minus AUC or accuracy (plan.h,
-     * select). */
-    double val_loss, val_metric;
+     * (interpolation). val_choice: of classes, the AUC or accuracy that chooses the epoch. val_selected: the best epoch
+     * has the smallest: loss or MSE, or minus AUC or accuracy (plan.h, select). */
+    double val_loss, val_metric, val_choice;
     double val_selected;
     size_t val_points; /* labelled rows or points validated; 0: no basis for choosing an epoch */
     double seconds, eval_seconds;
@@ -79,6 +79,7 @@ int training_step(training *t, step_result *step, char *error);
 int training_end_epoch(training *t, epoch_result *result, char *error);
 int32_t training_batches(const training *t);    /* per epoch */
 const char *training_metric(const training *t); /* "val_auc", "val_acc", "val_rmse" or "val_mse" */
+const char *training_choice(const training *t); /* the name of val_choice; NULL: it is val_loss or val_metric */
 int training_finished(const training *t);       /* all epochs done, or `patience` epochs without a better one */
 
 /* Copies weights and moments back from a device; call it before anything reads or writes them. 0: the device failed. */
