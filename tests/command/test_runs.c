@@ -500,10 +500,28 @@ static int same_weights(const char *a, const char *b) {
     return same;
 }
 
+/* The newest state is of another epoch than the best. */
+TEST a_page_says_whose_weights_it_shows(void) {
+    char words[512];
+    ASSERT_EQ_FMT(DONE, command_run(TRAIN "--lr 1 --epochs 5 --trees 0 --select auc --out @/run"), "%d");
+    bundle b;
+    ASSERT(bundle_read(&b, command_path("run/last.safetensors"), words));
+    const double best = bundle_number(&b, "mtan.run.best_epoch", NAN);
+    bundle_free(&b);
+    ASSERT(best < 5);
+    ASSERT_EQ_FMT(DONE, command_run("report @/run/last.safetensors -o @/page.html --quiet"), "%d");
+    snprintf(words, sizeof words, "marks epoch %.0f of 5, which had the highest validation AUC. The weights used",
+             best);
+    ASSERT(command_says("page.html", words) && command_says("page.html", " used below are those after epoch 5.<"));
+    PASS();
+}
+
 /* Whatever the validation records say of it. */
 TEST the_last_epoch_can_be_kept(void) {
     ASSERT_EQ_FMT(DONE, command_run(TRAIN "--lr 1 --epochs 4 --trees 0 --select last --out @/last"), "%d");
     ASSERT(same_weights("last/best.safetensors", "last/last.safetensors"));
+    ASSERT_EQ_FMT(DONE, command_run("report @/last -o @/page.html --quiet"), "%d");
+    ASSERT(command_says("page.html", "marks epoch 4 of 4, which is the last and whose weights are used below.<"));
     ASSERT_EQ_FMT(DONE, command_run(CURVES "--select last --epochs 2 --out @/curves"), "%d");
     ASSERT(same_weights("curves/best.safetensors", "curves/last.safetensors"));
     PASS();
@@ -568,6 +586,12 @@ TEST what_was_chosen_is_trained_once_more(void) {
     ASSERT_EQ_FMT(DONE, command_run(AGAIN "--epochs 3 --refit all --out @/again"), "%d");
     ASSERT(same_weights("once/best.safetensors", "again/chosen.safetensors"));
     ASSERT(!same_weights("again/best.safetensors", "again/chosen.safetensors"));
+    ASSERT_EQ_FMT(DONE, command_run("report @/again -o @/page.html --quiet"), "%d");
+    ASSERT(command_says("page.html",
+                        " of 3, which had the highest validation AUC. The weights used below were trained "
+                        "once more in as many epochs, on the records of training and validation together.<"));
+    ASSERT_EQ_FMT(DONE, command_run("report @/once -o @/page.html --quiet"), "%d");
+    ASSERT(command_says("page.html", " of 3, which had the highest validation AUC and whose weights are used below.<"));
     ASSERT_EQ_FMT(DONE, command_run("selftest @/again/best.safetensors"), "%d");
     ASSERT_EQ_FMT(DONE, command_run("eval @/again/best.safetensors --split valid --bootstrap 0 " DATA), "%d");
     ASSERT(command_says("err.txt", "the model was trained on the validation records, too"));
@@ -764,6 +788,7 @@ SUITE(runs_suite) {
     RUN_TEST(what_follows_the_last_epoch_is_interrupted);
     RUN_TEST(a_schedule_keeps_its_epochs);
     RUN_TEST(the_best_model_is_the_average);
+    RUN_TEST(a_page_says_whose_weights_it_shows);
     RUN_TEST(the_last_epoch_can_be_kept);
     RUN_TEST(the_metric_that_chooses_is_shown);
     RUN_TEST(what_was_chosen_is_trained_once_more);

@@ -165,8 +165,8 @@ static const card_case card_cases[] = {
     {"--model interp", "--static @/static.csv", " --static static.csv --at 0:9:1\n"},
     {"--model interp", "", "\n$ mtan interpolate best.safetensors --data events.csv --at 1:9:1\n"},
     {"--model interp --forecast 2.5", "", " --forecast 2.5\n"},
-    {"--model enc --head-hidden 6", "--labels @/numbers.csv", "\n$ mtan predict best"},
-    {"--model enc --head-hidden 6", "--labels @/several.csv", "\n$ mtan predict best"},
+    {"--model enc --head-hidden 6", "--labels @/numbers.csv", "\n| select | loss |\n"},
+    {"--model enc --head-hidden 6", "--labels @/several.csv", "\n| select | auc |\n"},
     {"--model per-time --preset correct --head-hidden 6", "--labels @/times.csv", "\n$ mtan predict "},
 };
 

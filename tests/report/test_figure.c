@@ -389,7 +389,7 @@ static void make_report(made *m, const char *name, int32_t classes, double facto
     for (int i = 0; i < REFERENCES * KEYS; i++) m->weight[i] = factor * (i % KEYS) / 10;
     m->names[0] = m->names[1] = m->names[2] = name;
     m->number = (report_number){name, factor, factor, factor, name, name};
-    m->curve = (report_curve){name, name, m->loss, -1, NULL};
+    m->curve = (report_curve){name, name, m->loss, -1, 1, NULL};
     m->panel = (report_panel){
         name, name, {m->x, m->y, POINTS}, {m->x, m->y, 3}, {m->x, m->y, POINTS}, {m->x, m->y, POINTS}, m->y};
     m->attention = (report_attention){name, name, m->time, m->reference, m->weight, KEYS, REFERENCES};
@@ -410,6 +410,8 @@ static void make_report(made *m, const char *name, int32_t classes, double facto
                             &m->curve,
                             1,
                             3 * factor,
+                            name,
+                            0,
                             ROWS,
                             classes,
                             m->p,
@@ -504,7 +506,7 @@ TEST a_page_has_what_the_run_has(void) {
     /* loss; ROC, precision-recall, calibration, confusion, decisions; scatter, errors; a label's ROC; curve, error; course; links,
      * cells */
     ASSERT_EQ_FMT((size_t)14, count(full, "<svg"), "%zu");
-    ASSERT(strstr(full, "marks epoch 3,"));
+    ASSERT(strstr(full, "<p>By epoch. name</p>"));
     free(full), free(bare);
     PASS();
 }
@@ -671,7 +673,7 @@ TEST a_run_becomes_a_page(void) {
            strstr(second, "<h2>Attention"));
     ASSERT(strstr(second, "<tr><th>lr</th><td>0.1</td></tr>") &&
            strstr(second, "<tr><th>ref_points</th><td>6</td></tr>"));
-    ASSERT(strstr(second, "marks epoch 1,"));
+    ASSERT(strstr(second, "marks epoch 1 of 3, which was kept.<"));
     ASSERT_EQ_FMT((size_t)12, count(second, "<svg"), "%zu"); /* 3 curves, 3 interpolations, 3 x 2 of attention */
     free(second);
     ASSERT(guard_free(first));

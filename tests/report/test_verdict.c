@@ -25,14 +25,15 @@ TEST learning_is_judged(void) {
     double epoch[EPOCHS], train[EPOCHS], valid[EPOCHS];
     char text[VERDICT_BYTES];
     bend(epoch, train, -0.02, -0.01), bend(epoch, valid, -0.02, 0.01);
-    ASSERT(says(verdict_learning(text, epoch, train, valid, EPOCHS, -1), "worse after epoch 17: overfitting"));
-    ASSERT(says(verdict_learning(text, epoch, NULL, valid, EPOCHS, -1), "worse after epoch 17."));
+    ASSERT(
+        says(verdict_learning(text, epoch, train, valid, EPOCHS, -1, END_OPEN), "worse after epoch 17: overfitting"));
+    ASSERT(says(verdict_learning(text, epoch, NULL, valid, EPOCHS, -1, END_OPEN), "worse after epoch 17."));
     bend(epoch, train, -0.02, 0.02);
-    ASSERT(says(verdict_learning(text, epoch, train, valid, EPOCHS, -1), "worse after epoch 17."));
+    ASSERT(says(verdict_learning(text, epoch, train, valid, EPOCHS, -1, END_OPEN), "worse after epoch 17."));
     bend(epoch, valid, -0.02, -0.01);
-    ASSERT(says(verdict_learning(text, epoch, train, valid, EPOCHS, -1), "Still improving"));
+    ASSERT(says(verdict_learning(text, epoch, train, valid, EPOCHS, -1, END_OPEN), "Still improving"));
     bend(epoch, valid, -0.02, 0);
-    ASSERT(says(verdict_learning(text, epoch, train, valid, EPOCHS, -1), "Level at the end"));
+    ASSERT(says(verdict_learning(text, epoch, train, valid, EPOCHS, -1, END_OPEN), "Level at the end"));
     PASS();
 }
 
@@ -41,13 +42,36 @@ TEST learning_knows_the_direction_and_gaps(void) {
     double epoch[EPOCHS], valid[EPOCHS];
     char text[VERDICT_BYTES];
     bend(epoch, valid, 0.02, 0.01);
-    ASSERT(says(verdict_learning(text, epoch, NULL, valid, EPOCHS, 1), "Still improving"));
+    ASSERT(says(verdict_learning(text, epoch, NULL, valid, EPOCHS, 1, END_OPEN), "Still improving"));
     for (int i = 0; i < EPOCHS; i++)
         if (i % 3) valid[i] = NAN;
-    ASSERT(says(verdict_learning(text, epoch, NULL, valid, EPOCHS, 1), "Still improving"));
-    ASSERT(says(verdict_learning(text, epoch, NULL, valid, 9, 1), "Too few epochs"));
+    ASSERT(says(verdict_learning(text, epoch, NULL, valid, EPOCHS, 1, END_OPEN), "Still improving"));
+    ASSERT(says(verdict_learning(text, epoch, NULL, valid, 9, 1, END_OPEN), "Too few epochs"));
     for (int i = 0; i < EPOCHS; i++) valid[i] = NAN;
-    ASSERT_STR_EQ("", verdict_learning(text, epoch, NULL, valid, EPOCHS, 1));
+    ASSERT_STR_EQ("", verdict_learning(text, epoch, NULL, valid, EPOCHS, 1, END_OPEN));
+    PASS();
+}
+
+/* More epochs are promised a gain only where they could go on as the last ones did. */
+TEST learning_is_judged_by_its_end(void) {
+    double epoch[EPOCHS], valid[EPOCHS];
+    char text[VERDICT_BYTES];
+    bend(epoch, valid, 0.02, 0.01);
+    ASSERT(verdict_improves(epoch, valid, EPOCHS, 1));
+    ASSERT_STR_EQ("Improving until the learning rate had fallen to its end.",
+                  verdict_learning(text, epoch, NULL, valid, EPOCHS, 1, END_SCHEDULE));
+    ASSERT_STR_EQ("Improving to the end, unlike the measure that chooses the epoch.",
+                  verdict_learning(text, epoch, NULL, valid, EPOCHS, 1, END_CHOICE));
+    valid[7] = valid[EPOCHS - 1] + 0.01; /* the best epoch, which the last ones come near again */
+    ASSERT(!verdict_improves(epoch, valid, EPOCHS, 1));
+    ASSERT(says(verdict_learning(text, epoch, NULL, valid, EPOCHS, 1, END_OPEN), "Level at the end: more epochs"));
+    bend(epoch, valid, 0.02, 0);
+    ASSERT_STR_EQ("Level at the end, where the learning rate had fallen to its end.",
+                  verdict_learning(text, epoch, NULL, valid, EPOCHS, 1, END_SCHEDULE));
+    bend(epoch, valid, 0.02, -0.01);
+    ASSERT(says(verdict_learning(text, epoch, NULL, valid, EPOCHS, 1, END_SCHEDULE), "worse after epoch"));
+    for (int i = 0; i < EPOCHS; i++) valid[i] = NAN;
+    ASSERT(!verdict_improves(epoch, valid, EPOCHS, 1));
     PASS();
 }
 
@@ -205,6 +229,7 @@ TEST attention_is_judged(void) {
 SUITE(verdict_suite) {
     RUN_TEST(learning_is_judged);
     RUN_TEST(learning_knows_the_direction_and_gaps);
+    RUN_TEST(learning_is_judged_by_its_end);
     RUN_TEST(ranking_is_judged_by_its_interval);
     RUN_TEST(calibration_is_judged);
     RUN_TEST(calibration_is_judged_by_its_fit);

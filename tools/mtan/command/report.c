@@ -17,6 +17,7 @@
 #include "../model/plan.h"
 #include "../base/files.h"
 #include "../report/card.h"
+#include "../report/epoch_choice.h"
 #include "../report/contest_text.h"
 #include "../report/report_tables.h"
 #include "../report/sketch.h"
@@ -50,6 +51,7 @@ typedef struct collection {
     report_attention *attention;
     report_table *tables;
     stories stories;
+    epoch_choice choice;
     session *s;
     const options *o;
 } collection;
@@ -168,10 +170,33 @@ static const double *copy(collection *c, const double *from, size_t n) {
     return to;
 }
 
+/* Which epoch the model is of. The loss chooses where validation has no AUC. */
+static void collect_choice(collection *c, const log_table *t) {
+    const double *loss = log_column(t, "val_loss"), *auc = log_column(t, "val_auc"), last = c->page.epoch[t->rows - 1];
+    char words[CHOICE_BYTES];
+    if (!loss || !any_finite(loss, t->rows)) return;
+    if (c->choice.by == SELECT_AUC && auc && !any_finite(auc, t->rows)) c->choice.by = SELECT_LOSS;
+    c->page.best_epoch = c->choice.best, c->page.schedule_ended = choice_schedule_ended(&c->choice, last);
+    if (choice_sentence(words, &c->choice, &c->s->bundle.model.config, last)) c->page.chosen = text(c, "%s", words);
+}
+
+static void collect_curves(collection *c, const log_table *t) {
+    const mtan_config *m = &c->s->bundle.model.config;
+    const char *by = choice_column(&c->choice);
+    for (size_t i = 0; i < sizeof drawn / sizeof drawn[0]; i++) {
+        const double *value = log_column(t, drawn[i].column);
+        if (!(drawn[i].kinds & model_kind(m)) || !value || !any_finite(value, t->rows)) continue;
+        report_curve curve = {.plot = drawn[i].plot, .name = drawn[i].name, .better = drawn[i].better};
+        curve.value = copy(c, value, t->rows), curve.remark = curve_remark(m, drawn[i].plot, t->rows);
+        curve.chooses = by && strcmp(drawn[i].column, by) == 0;
+        if (strcmp(drawn[i].column, "val_mse") == 0) curve.name = c->s->source.observed < 1 ? "held out" : "true curve";
+        arrput(c->curves, curve);
+    }
+}
+
 /* A missing log is fine; an unreadable one is a failure. */
 static int collect_log(collection *c, const char *path) {
-    const int kind = model_kind(&c->s->bundle.model.config);
-    const double *epoch, *value;
+    const double *epoch;
     char error[512], *content;
     size_t bytes;
     log_table t;
@@ -181,18 +206,10 @@ static int collect_log(collection *c, const char *path) {
     log_read(&t, content);
     epoch = log_column(&t, "epoch");
     if (!epoch) note("%s: no column `epoch`, no learning curves", path);
-    for (size_t i = 0; epoch && i < sizeof drawn / sizeof drawn[0]; i++) {
-        if (!(drawn[i].kinds & kind) || !(value = log_column(&t, drawn[i].column)) || !any_finite(value, t.rows))
-            continue;
-        report_curve curve = {drawn[i].plot, drawn[i].name, copy(c, value, t.rows), drawn[i].better,
-                              curve_remark(&c->s->bundle.model.config, drawn[i].plot, t.rows)};
-        if (strcmp(drawn[i].column, "val_mse") == 0) curve.name = c->s->source.observed < 1 ? "held out" : "true curve";
-        arrput(c->curves, curve);
+    else if (t.rows > 0) {
+        c->page.epoch = copy(c, epoch, t.rows), c->page.epochs = t.rows;
+        collect_choice(c, &t), collect_curves(c, &t);
     }
-    if (epoch) c->page.epoch = copy(c, epoch, t.rows), c->page.epochs = t.rows;
-    value = log_column(&t, "val_loss");
-    if (value && any_finite(value, t.rows))
-        c->page.best_epoch = bundle_number(&c->s->bundle, "mtan.run.best_epoch", NAN);
     for (size_t i = 0; i < t.columns; i++) arrfree(t.column[i]);
     free(content);
     return 1;
@@ -575,7 +592,9 @@ static void training_table(collection *c) {
         if (mtan_text_decode(&raw_key, key, sizeof key, NULL) != MTAN_OK || strncmp(key, "mtan.plan.", 10) != 0 ||
             mtan_text_decode(&raw_value, value, sizeof value, NULL) != MTAN_OK)
             continue;
-        report_pair_add(&pairs, key + 10, "%s", plan_text(key + 10, value, short_value));
+        if (strcmp(key, "mtan.plan.select") == 0)
+            report_pair_add(&pairs, "select", "%s", plan_word("select", c->choice.by));
+        else report_pair_add(&pairs, key + 10, "%s", plan_text(key + 10, value, short_value));
     }
     for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++)
         if (bundle_text(&c->s->bundle, kept[i], NULL))
@@ -667,6 +686,7 @@ static void titles(collection *c) {
 
 static int collect(collection *c, const char *log) {
     titles(c);
+    c->choice = choice_read(&c->s->bundle);
     if (!collect_log(c, log)) return 0;
     if (c->s->part && !(collect_classes(c) && collect_errors(c) && collect_pictures(c))) return 0;
     add_table(c, "Model", report_model_pairs(&c->s->bundle.model.config));

@@ -23,6 +23,7 @@ typedef struct report_curve {
     const char *name;    /* "train" */
     const double *value; /* (epochs) NaN: not measured */
     int better;          /* validation curves: 1: higher is better, -1: lower; 0: not judged */
+    int chooses;         /* its best value chose the epoch */
     const char *remark;  /* a sentence above a plot without a verdict, or NULL */
 } report_curve;
 
@@ -97,7 +98,9 @@ typedef struct report_data {
     size_t epochs;
     const report_curve *curves; /* (epochs) each */
     size_t n_curves;
-    double best_epoch; /* NaN: none */
+    double best_epoch;  /* NaN: none */
+    const char *chosen; /* which epoch that is, and what became of its weights, in a sentence; NULL: nothing to say */
+    int schedule_ended; /* the learning rate had fallen to its end */
     /* classification */
     size_t rows;              /* labelled */
     int32_t classes;          /* 0: none */

@@ -76,17 +76,35 @@ static double value_at(const report_data *r, const double *value, double epoch) 
     return NAN;
 }
 
+static const report_curve *choosing_curve(const report_curve *curves, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (curves[i].chooses) return &curves[i];
+    return NULL;
+}
+
+/* Where the log lacks the measure that chose the epoch, the epoch itself tells whether it improved to the end. */
+static learning_end end_of_learning(const report_data *r) {
+    const report_curve *c = choosing_curve(r->curves, r->n_curves);
+    const double late = r->epochs > 0 ? r->epoch[r->epochs - 1] - (double)r->epochs / 5 : NAN;
+    const int improved = c ? verdict_improves(r->epoch, c->value, r->epochs, c->better) : !(r->best_epoch <= late);
+    return r->schedule_ended ? END_SCHEDULE : improved ? END_OPEN : END_CHOICE;
+}
+
+/* The curve of a plot that is judged: the one that chose the epoch, else the first of validation. */
+static const report_curve *judged_curve(const report_curve *curves, size_t n) {
+    const report_curve *c = choosing_curve(curves, n);
+    for (size_t i = 0; !c && i < n; i++)
+        if (curves[i].better) c = &curves[i];
+    return c;
+}
+
 /* The verdict is about the validation curve of a plot; the training curve, if drawn, shows overfitting. */
 static void curves_verdict(FILE *out, const report_data *r, const report_curve *curves, size_t n) {
     const double *train = n > 1 && !curves[0].better ? curves[0].value : NULL;
+    const report_curve *c = judged_curve(curves, n);
     char text[VERDICT_BYTES];
-    size_t judged = 0;
-    while (judged < n && !curves[judged].better) judged++;
-    if (judged == n) {
-        page_verdict(out, curves[0].remark ? curves[0].remark : "");
-        return;
-    }
-    page_verdict(out, verdict_learning(text, r->epoch, train, curves[judged].value, r->epochs, curves[judged].better));
+    if (!c) page_verdict(out, curves[0].remark ? curves[0].remark : "");
+    else page_verdict(out, verdict_learning(text, r->epoch, train, c->value, r->epochs, c->better, end_of_learning(r)));
 }
 
 static void curves_plot(FILE *out, const report_data *r, const report_curve *curves, size_t n) {
@@ -114,14 +132,9 @@ static void curves_plot(FILE *out, const report_data *r, const report_curve *cur
 }
 
 static void learning(FILE *out, const report_data *r) {
-    char text[160], epoch[32];
+    char text[640];
     if (r->n_curves == 0) return;
-    snprintf(text, sizeof text, "By epoch.");
-    if (isfinite(r->best_epoch))
-        snprintf(text, sizeof text,
-                 "By epoch. The dashed line marks epoch %s, the best on the validation records, whose weights are used "
-                 "below.",
-                 html_number(epoch, r->best_epoch, 7));
+    snprintf(text, sizeof text, "By epoch.%s%s", r->chosen ? " " : "", r->chosen ? r->chosen : "");
     page_section(out, "Learning", text);
     fputs("<div class=\"plots\">\n", out);
     for (size_t first = 0, end; first < r->n_curves; first = end) {

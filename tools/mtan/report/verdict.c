@@ -78,26 +78,55 @@ static int trained_on(const double *epoch, const double *train, size_t epochs, i
     return last > before;
 }
 
+typedef enum course_kind { COURSE_NONE, COURSE_SHORT, COURSE_WORSE, COURSE_IMPROVING, COURSE_LEVEL } course_kind;
+
 /* Windows of a fifth of the epochs. The best window is chosen out of many, so it must be ahead by four standard errors
- * of a difference; two windows that are fixed beforehand must differ by two. */
+ * of a difference; two windows that are fixed beforehand must differ by two. What improves has its best epoch in the
+ * last window. */
+static course_kind course_judge(const course *c) {
+    const size_t width = c->n / 5;
+    if (c->n < 10) return c->n > 0 ? COURSE_SHORT : COURSE_NONE;
+    const double error = scatter(c) * sqrt(2 / (double)width), last = mean_of(c->value + c->n - width, width);
+    const double before = mean_of(c->value + c->n - 2 * width, width);
+    if (mean_of(c->value + best_window(c, width), width) - last > 4 * error) return COURSE_WORSE;
+    return last - before > 2 * error && best_place(c) >= c->n - width ? COURSE_IMPROVING : COURSE_LEVEL;
+}
+
+static const char *improving_words(learning_end end) {
+    switch (end) {
+    case END_OPEN: break;
+    case END_SCHEDULE: return "Improving until the learning rate had fallen to its end.";
+    case END_CHOICE: return "Improving to the end, unlike the measure that chooses the epoch.";
+    }
+    return "Still improving when it ended: more epochs may help.";
+}
+
 const char *verdict_learning(char *text, const double *epoch, const double *train, const double *valid, size_t epochs,
-                             int better) {
+                             int better, learning_end end) {
     course c = course_make(epoch, valid, epochs, better);
-    const size_t width = c.n / 5;
+    const double since = c.n > 0 ? c.epoch[best_place(&c)] : NAN;
     *text = 0;
-    if (c.n < 10) say(text, c.n > 0 ? "Too few epochs to tell whether it still improves." : "");
-    else {
-        const double error = scatter(&c) * sqrt(2 / (double)width), last = mean_of(c.value + c.n - width, width);
-        const double before = mean_of(c.value + c.n - 2 * width, width);
-        const double best = mean_of(c.value + best_window(&c, width), width), since = c.epoch[best_place(&c)];
-        if (best - last > 4 * error)
-            snprintf(text, VERDICT_BYTES, "Validation got worse after epoch %.0f%s.", since,
-                     trained_on(epoch, train, epochs, better, since) ? ": overfitting" : "");
-        else if (last - before > 2 * error) say(text, "Still improving when it ended: more epochs may help.");
-        else say(text, "Level at the end: more epochs would change little.");
+    switch (course_judge(&c)) {
+    case COURSE_NONE: break;
+    case COURSE_SHORT: say(text, "Too few epochs to tell whether it still improves."); break;
+    case COURSE_WORSE:
+        snprintf(text, VERDICT_BYTES, "Validation got worse after epoch %.0f%s.", since,
+                 trained_on(epoch, train, epochs, better, since) ? ": overfitting" : "");
+        break;
+    case COURSE_IMPROVING: say(text, improving_words(end)); break;
+    case COURSE_LEVEL:
+        say(text, end == END_SCHEDULE ? "Level at the end, where the learning rate had fallen to its end."
+                                      : "Level at the end: more epochs would change little.");
     }
     course_free(&c);
     return text;
+}
+
+int verdict_improves(const double *epoch, const double *valid, size_t epochs, int better) {
+    course c = course_make(epoch, valid, epochs, better);
+    const int improves = course_judge(&c) == COURSE_IMPROVING;
+    course_free(&c);
+    return improves;
 }
 
 /* ---- classification ---- */

@@ -11,9 +11,16 @@ enum { VERDICT_BYTES = 256 };
 
 /* Validation by epoch: still improving, level, or worse since its best epoch. `better` is 1 if higher values are
  * better, -1 if lower ones are. train: the same measure on the training records, which tells overfitting from bad luck;
- * or NULL. */
+ * or NULL. end: whether more epochs could go on as the last ones did. */
+typedef enum learning_end {
+    END_OPEN,     /* they could */
+    END_SCHEDULE, /* the learning rate had fallen to its end */
+    END_CHOICE    /* the measure that chooses the epoch no longer improved */
+} learning_end;
 const char *verdict_learning(char *text, const double *epoch, const double *train, const double *valid, size_t epochs,
-                             int better);
+                             int better, learning_end end);
+/* Whether the last epochs still improved, the best one among them. */
+int verdict_improves(const double *epoch, const double *valid, size_t epochs, int better);
 /* The AUC and its 95 % interval (NaN: not known). */
 const char *verdict_ranking(char *text, double auc, double low, double high);
 /* Average precision compared with the share of class 1, which is the average precision of guessing. */
