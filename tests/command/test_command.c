@@ -333,6 +333,7 @@ TEST a_model_is_trained_and_used(void) {
         command_run("eval @/run/best.safetensors --data @/events.csv --labels @/labels.csv --json --bootstrap 50"),
         "%d");
     ASSERT(command_says("out.txt", "\"auc\": 1,"));
+    ASSERT(command_says("out.txt", "\"calibration_error_low\": null, \"calibration_error_high\": null,"));
     ASSERT_EQ_FMT(DONE, command_run("selftest @/run/best.safetensors"), "%d");
     ASSERT(command_says("out.txt", "the same bits"));
     ASSERT_EQ_FMT(DONE, command_run("predict @/run/best.safetensors --data @/events.csv --threads 1"), "%d");

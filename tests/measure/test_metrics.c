@@ -173,6 +173,30 @@ TEST intervals_are_numpys(void) {
     PASS();
 }
 
+/* 80 rows of a calibrated model: the draws lie above the error, which is itself above 0. */
+TEST the_calibration_error_has_no_interval(void) {
+    enum { N = 80 };
+    double p[2 * N];
+    int32_t label[N];
+    mtan_mt19937 rng;
+    mtan_mt_seed(&rng, 1);
+    for (int i = 0; i < N; i++) {
+        p[2 * i + 1] = numpy_uniform(&rng), p[2 * i] = 1 - p[2 * i + 1];
+        label[i] = numpy_uniform(&rng) < p[2 * i + 1];
+    }
+    metric_query q = {metric_table_new(p, NULL, label, N, 2), METRIC_CALIBRATION, NULL};
+    const interval drawn = metric_bootstrap(metric_drawn, &q, N, NULL, 1000, 0);
+    const interval none = metric_interval(&q, N, NULL, 1000);
+    ASSERT((drawn.low + drawn.high) / 2 > 1.2 * metric_drawn(&q, NULL, N));
+    ASSERT(isnan(none.low) && isnan(none.high) && isnan(metric_interval(&q, N, NULL, 0).low));
+    q.name = METRIC_BRIER;
+    const interval same = metric_bootstrap(metric_drawn, &q, N, NULL, 100, 0),
+                   range = metric_interval(&q, N, NULL, 100);
+    ASSERT(range.low == same.low && range.high == same.high && range.low < range.high);
+    metric_table_free(q.table);
+    PASS();
+}
+
 /* ---- edges ---- */
 
 TEST one_class_has_no_area(void) {
@@ -421,6 +445,7 @@ SUITE(metrics_suite) {
         RUN_TEST1(draws_are_those_rows, tables[i]);
     }
     RUN_TEST(intervals_are_numpys);
+    RUN_TEST(the_calibration_error_has_no_interval);
     RUN_TEST(one_class_has_no_area);
     RUN_TEST(nothing_has_no_score);
     RUN_TEST(a_class_never_predicted_has_no_precision);

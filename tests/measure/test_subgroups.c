@@ -63,6 +63,8 @@ TEST groups_are_measured_alone(void) {
     accuracy = command_json(text, "\"name\": \"f\", \"rows\"", "accuracy"),
     loss = command_json(text, "\"name\": \"f\", \"rows\"", "log_loss");
     low = command_json(text, "\"name\": \"f\", \"rows\"", "log_loss_low");
+    ASSERT(isfinite(command_json(text, "\"name\": \"f\", \"rows\"", "calibration_error")));
+    ASSERT(isnan(command_json(text, "\"name\": \"f\", \"rows\"", "calibration_error_low")));
     free(text);
     command_write("f.csv", "record,label\n");
     for (int r = 1; r < COMMAND_RECORDS; r += 3)

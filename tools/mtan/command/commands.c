@@ -89,15 +89,16 @@ const command commands[] = {
      "  mtan train physionet-enc --data physionet2012 --out run --resume\n",
      1, 1, COMMAND_TRAINS | COMMAND_ON_DEVICE | COMMAND_WRITES},
     {"eval", command_eval, "MODEL --data PATH [--split test]", "measure a model on the records that training left out",
-     "AUC, AUPRC, accuracy, log-loss, Brier score and calibration error with 95 %\n"
-     "intervals, and a table per class; for models that interpolate the mean\n"
+     "AUC, AUPRC, accuracy, log-loss and Brier score with 95 % intervals, calibration\n"
+     "error, and a table per class; for models that interpolate the mean\n"
      "squared error over all points and over the points held out when 50 to 90 %\n"
      "of the times are observed, and of the held-out points how many lie in their\n"
      "bands of 50, 80 and 95 %, by the time to the nearest observation of their\n"
      "channel that was shown. Brier score: as scikit-learn's, the mean squared\n"
      "distance from the probabilities to the truth, half of it for two classes.\n"
      "Calibration error: of the largest class's probability, in 15 even bins, the\n"
-     "mean over records of |share that is right - probability|.\n"
+     "mean over records of |share that is right - probability|. It has no interval:\n"
+     "resampling adds noise to every bin, which counts as error.\n"
      "Beside these what needs no model: the largest class and logistic regression on\n"
      "summaries, or the mean, the last value and straight lines, and by how much the\n"
      "model is better than the best of them. Of two classes also slope and intercept\n"

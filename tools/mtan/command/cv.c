@@ -69,7 +69,7 @@ static double measure(const predictions *p, metric_name name, int32_t draws, int
     metric_query q = {metric_table_new(p->p, p->classes == 2 ? p->score : NULL, p->label, p->rows, p->classes), name,
                       NULL};
     const double value = metric_drawn(&q, NULL, p->rows);
-    if (draws > 0) *range = metric_bootstrap(metric_drawn, &q, p->rows, p->record, draws, 0);
+    *range = metric_interval(&q, p->rows, p->record, draws);
     metric_table_free(q.table);
     return value;
 }

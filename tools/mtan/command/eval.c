@@ -20,9 +20,8 @@ enum { SHARES = 5 };
 /* ---- classification ---- */
 
 static void put_measure(metric_query *q, const predictions *p, metric_name which, int32_t draws, int json) {
-    interval range = {NAN, NAN};
     q->name = which;
-    if (draws > 0) range = metric_bootstrap(metric_drawn, q, p->rows, p->record, draws, 0);
+    const interval range = metric_interval(q, p->rows, p->record, draws);
     const double value = metric_drawn(q, NULL, p->rows);
     if (json) put_range(metric_key(which), value, range);
     else put_metric(metric_title(which), "%.4f", value, range);

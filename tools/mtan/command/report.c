@@ -258,11 +258,9 @@ static void collect_metrics(collection *c, const predictions *p) {
     numbers = contest_classes(&rivals, p, draws);
     say_verdict(c, contest_headline(numbers, p->classes));
     for (int i = 0; i < METRICS; i++) {
-        interval range = {NAN, NAN};
         q.name = (metric_name)i;
-        if (draws > 0)
-            progress("resampling: %s", metric_title(q.name)),
-                range = metric_bootstrap(metric_drawn, &q, p->rows, p->record, draws, 0);
+        if (draws > 0) progress("resampling: %s", metric_title(q.name));
+        const interval range = metric_interval(&q, p->rows, p->record, draws);
         if (i == METRIC_AUC) c->page.auc_low = range.low, c->page.auc_high = range.high;
         add_number(c, metric_title(q.name), metric_drawn(&q, NULL, p->rows), range,
                    p->classes > 2 && i <= METRIC_AUPRC ? "mean over the classes" : NULL,

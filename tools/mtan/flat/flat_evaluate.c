@@ -20,7 +20,8 @@ static void put_metric(question *q, int index, double value, interval range) {
 /* The bootstrap draws the rows of one record together. */
 static interval range_of(const question *q, worth_query *m) {
     const interval none = {NAN, NAN};
-    return q->draws > 0 ? metric_bootstrap(worth_drawn, m, m->of->rows, m->of->record, q->draws, 0) : none;
+    const int has = q->draws > 0 && task_metric_has_interval(m->of->task, m->metric);
+    return has ? metric_bootstrap(worth_drawn, m, m->of->rows, m->of->record, q->draws, 0) : none;
 }
 
 static int evaluate_task(question *q, const int32_t *positions) {

@@ -515,3 +515,12 @@ double metric_drawn(void *context, const int32_t *rows, size_t n) {
     const double value = drawn_one(q->table, q->name, rows, n);
     return q->minus ? value - drawn_one(q->minus, q->name, rows, n) : value;
 }
+
+int metric_has_interval(metric_name name) {
+    return name != METRIC_CALIBRATION;
+}
+
+interval metric_interval(metric_query *q, size_t n, const int32_t *group, int32_t draws) {
+    const interval none = {NAN, NAN};
+    return draws > 0 && metric_has_interval(q->name) ? metric_bootstrap(metric_drawn, q, n, group, draws, 0) : none;
+}

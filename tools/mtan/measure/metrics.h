@@ -101,6 +101,13 @@ typedef struct metric_query {
 } metric_query;
 /* A metric_function; context is a metric_query. rows NULL: all rows once. */
 double metric_drawn(void *context, const int32_t *rows, size_t n);
+/* The bootstrap of a metric, from seed 0; NaN without draws, and of a metric that has no interval. The calibration
+ * error has none: it counts the noise in every bin as error, and a draw, which takes some rows twice and leaves others
+ * out, adds as much noise again. 80 rows of a calibrated model have an error of 0.10, on average over 200 such sets,
+ * and their draws reach from 0.08 to 0.20; in 13 sets the error itself was outside. The slope and the intercept of the
+ * recalibration (decisions.h) have intervals. */
+interval metric_interval(metric_query *q, size_t n, const int32_t *group, int32_t draws);
+int metric_has_interval(metric_name name);
 
 /* A metric_function for errors pooled over points: the sum of above[row], minus the sum of minus[row] for another model
  * on the same rows, divided by the sum of below[row]. */

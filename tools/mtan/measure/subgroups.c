@@ -52,7 +52,8 @@ static void group_measure(subgroup *g, const worth *w, const int32_t *rows, int3
         worth_query q = {w, i, NULL, rows};
         g->value[i] = worth_drawn(&q, NULL, g->rows);
         g->range[i] = (interval){NAN, NAN};
-        if (draws > 0) g->range[i] = metric_bootstrap(worth_drawn, &q, g->rows, record, draws, 0);
+        if (draws > 0 && task_metric_has_interval(w->task, i))
+            g->range[i] = metric_bootstrap(worth_drawn, &q, g->rows, record, draws, 0);
     }
     free(record);
 }

@@ -9,7 +9,7 @@ typedef struct subgroup {
     const char *name; /* the column's value */
     size_t rows;
     double value[METRICS];   /* the first worth_metrics are used (worth.h) */
-    interval range[METRICS]; /* 95 %, NaN without draws */
+    interval range[METRICS]; /* 95 %, NaN without draws, and of a metric without an interval */
 } subgroup;
 
 enum { SUBGROUPS_MOST = 30 };

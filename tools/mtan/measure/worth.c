@@ -46,6 +46,10 @@ const char *task_metric_title(mtan_task task, int metric) {
     return task == MTAN_TASK_NUMBER ? number_metric_title((number_metric)metric) : metric_title((metric_name)metric);
 }
 
+int task_metric_has_interval(mtan_task task, int metric) {
+    return task == MTAN_TASK_NUMBER || metric_has_interval((metric_name)metric);
+}
+
 int worth_metrics(const worth *w) {
     return task_metrics(w->task, w->numbers ? w->numbers->outputs : w->classes);
 }

@@ -24,6 +24,7 @@ void worth_free(worth *w);
 int task_metrics(mtan_task task, int32_t outputs); /* their number, for predictions with so many outputs */
 const char *task_metric_key(mtan_task task, int metric);
 const char *task_metric_title(mtan_task task, int metric);
+int task_metric_has_interval(mtan_task task, int metric); /* metrics.h: metric_interval */
 int worth_metrics(const worth *w);
 int worth_headline(const worth *w); /* the headline metric; higher is better */
 

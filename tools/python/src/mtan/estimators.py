@@ -130,7 +130,7 @@ class _Estimator(BaseEstimator):
         self, X: Any, y: Any = None, *, times: Any = None, draws: int = 1000, samples: int = -1, seed: int = 0
     ) -> dict[str, Any]:
         """The metrics of `mtan eval`: each with its value and the ends of its 95 % interval over records; for several
-        labels, means over the labels."""
+        labels, means over the labels. The ends are NaN without draws, and of the calibration error."""
         events = self._events(X)
         model, data = self._model(), self._labelled(events, y if times is None else _AtTimes(events, y, times))
         return model.evaluate(data, self._threads(), samples, seed, draws)
