@@ -427,6 +427,13 @@ TEST check_says_how_far_one_gets_without_a_model(void) {
     char *text;
     ASSERT_EQ_FMT(DONE, command_run("check @/events.csv --labels @/labels.csv"), "%d");
     ASSERT(says_all(words));
+    text = command_text("out.txt");
+    ASSERT(!strstr(text, "too few to tell"));
+    free(text);
+    command_write("some-labels.csv", "record,label\n");
+    for (int r = 0; r < 40; r++) line("some-labels.csv", "r%d,%s\n", r, r % 2 ? "up" : "down");
+    ASSERT_EQ_FMT(DONE, command_run("check @/events.csv --labels @/some-labels.csv"), "%d");
+    ASSERT(says_all((const char *const[]){"8 records are too few to tell which is better.", NULL}));
     ASSERT_EQ_FMT(DONE, command_run("check @/events.csv --model interp"), "%d");
     ASSERT(says_all((const char *const[]){"without a model mean last lines squared error, held out 0.", NULL}));
     ASSERT_EQ_FMT(DONE, command_run("check @/events.csv --labels @/labels.csv --json"), "%d");

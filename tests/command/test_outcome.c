@@ -70,6 +70,21 @@ TEST eval_has_everybodys_numbers(void) {
     PASS();
 }
 
+/* Of two records an AUC is 0, 0.5 or 1, and every draw that has one has the same. */
+TEST a_handful_of_records_proves_nothing(void) {
+    command_write("two.csv", "record,time,channel,value\na,1,heat,3.5\na,2,heat,4\nb,1,pulse,7\nb,2,heat,6.5\n");
+    command_write("two-labels.csv", "record,label\na,down\nb,up\n");
+    ASSERT_EQ_FMT(DONE, command_run(CLASSES "--quiet"), "%d");
+    ASSERT_EQ_FMT(DONE, command_run("eval @/run/best.safetensors --data @/two.csv --labels @/two-labels.csv"), "%d");
+    ASSERT(command_says("out.txt",
+                        "\n2 records are too few to tell whether the model beats the largest class: its AUC is "));
+    ASSERT_EQ_FMT(DONE, command_run("report @/run --data @/two.csv --labels @/two-labels.csv -o @/page.html --quiet"),
+                  "%d");
+    ASSERT(command_says("page.html", "<p class=\"verdict\">2 records are too few to tell"));
+    ASSERT(command_says("page.html", "<em>Too few rows of a class to tell: 1.</em>"));
+    PASS();
+}
+
 TEST the_page_says_what_mattered(void) {
     ASSERT_EQ_FMT(DONE, command_run(CLASSES "--quiet"), "%d");
     ASSERT_EQ_FMT(DONE, command_run("report @/run " DATA "-o @/page.html --quiet"), "%d");
@@ -89,5 +104,6 @@ SUITE(outcome_suite) {
     RUN_TEST(uniform_attention_is_told);
     RUN_TEST(curves_are_judged_too);
     RUN_TEST(eval_has_everybodys_numbers);
+    RUN_TEST(a_handful_of_records_proves_nothing);
     RUN_TEST(the_page_says_what_mattered);
 }

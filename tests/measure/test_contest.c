@@ -246,6 +246,37 @@ TEST a_sentence_says_who_won(void) {
     PASS();
 }
 
+/* However clear the interval is: that of a handful of records is too narrow. */
+TEST a_sentence_says_when_records_are_too_few(void) {
+    contest_number n = contest_number_new("auc", "AUC", 1);
+    char text[CONTEST_VERDICT_BYTES];
+    mtan_config config;
+    memset(&config, 0, sizeof config);
+    n.model = 1, n.rival[RIVAL_SHARES] = 0.5, n.best = RIVAL_SHARES, n.better = n.range.low = n.range.high = 0.5;
+    ASSERT(strstr(contest_verdict(text, &n, &config), "The model beats the largest class"));
+    n.records = 2, n.rarest = 1;
+    ASSERT_STR_EQ("2 records are too few to tell whether the model beats the largest class: its AUC is 1.0000 against "
+                  "0.5000.",
+                  contest_verdict(text, &n, &config));
+    n.records = 100;
+    ASSERT_STR_EQ("1 record of the rarer class is too few to tell whether the model beats the largest class: its AUC "
+                  "is 1.0000 against 0.5000.",
+                  contest_verdict(text, &n, &config));
+    n.rarest = CONTEST_OF_CLASS;
+    ASSERT(strstr(contest_verdict(text, &n, &config), "The model beats the largest class"));
+    PASS();
+}
+
+/* Two rows of a record are not two records. */
+TEST records_are_counted(void) {
+    static const int32_t record[] = {4, 4, 7, 7, 9}, label[] = {0, 0, 0, 1, 1};
+    ASSERT_EQ_FMT((size_t)3, contest_records(record, NULL, 5, 0), "%zu");
+    ASSERT_EQ_FMT((size_t)2, contest_records(record, label, 5, 0), "%zu");
+    ASSERT_EQ_FMT((size_t)2, contest_records(record, label, 5, 1), "%zu");
+    ASSERT_EQ_FMT((size_t)0, contest_records(record, label, 5, 2), "%zu");
+    PASS();
+}
+
 /* An option that is advised has to be there. */
 TEST advice_names_options(void) {
     char name[64];
@@ -267,5 +298,7 @@ SUITE(contest_suite) {
     RUN_TEST(straight_lines_follow_a_ramp);
     RUN_TEST(a_model_is_judged_by_its_records);
     RUN_TEST(a_sentence_says_who_won);
+    RUN_TEST(a_sentence_says_when_records_are_too_few);
+    RUN_TEST(records_are_counted);
     RUN_TEST(advice_names_options);
 }

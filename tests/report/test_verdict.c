@@ -77,11 +77,12 @@ TEST learning_is_judged_by_its_end(void) {
 
 TEST ranking_is_judged_by_its_interval(void) {
     char text[VERDICT_BYTES];
-    ASSERT(says(verdict_ranking(text, 0.56, 0.49, 0.63), "At chance level"));
-    ASSERT(says(verdict_ranking(text, 0.40, 0.33, 0.47), "Worse than chance"));
-    ASSERT(says(verdict_ranking(text, 0.92, 0.89, 0.94), "92 % are ranked rightly"));
-    ASSERT(says(verdict_ranking(text, 0.92, NAN, NAN), "92 % are ranked rightly"));
-    ASSERT_STR_EQ("", verdict_ranking(text, NAN, NAN, NAN));
+    ASSERT(says(verdict_ranking(text, 0.56, 0.49, 0.63, 50), "At chance level"));
+    ASSERT(says(verdict_ranking(text, 0.40, 0.33, 0.47, 50), "Worse than chance"));
+    ASSERT(says(verdict_ranking(text, 0.92, 0.89, 0.94, 50), "92 % are ranked rightly"));
+    ASSERT(says(verdict_ranking(text, 0.92, NAN, NAN, 50), "92 % are ranked rightly"));
+    ASSERT_STR_EQ("", verdict_ranking(text, NAN, NAN, NAN, 50));
+    ASSERT_STR_EQ("Too few rows of a class to tell: 1.", verdict_ranking(text, 1, 1, 1, 1));
     ASSERT(says(verdict_precision(text, 0.5, 0.1), "5.0 times what guessing has (0.100)"));
     ASSERT(says(verdict_precision(text, 0.1, 0.1), "No better than guessing"));
     ASSERT_STR_EQ("", verdict_precision(text, NAN, 0.1));

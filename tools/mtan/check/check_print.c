@@ -126,10 +126,13 @@ static void print_split(const checked *c) {
 
 /* The baselines. */
 static void print_rivals(const checked *c) {
+    const contest_number *headline = contest_headline(c->rivals, contest_classes_of(&c->plan.config));
+    char few[CONTEST_FEW_BYTES];
     if (!c->rivals) return;
     printf("\n");
     contest_heading(stdout, "without a model", &c->rivals[0]);
     for (size_t i = 0; i < arrlenu(c->rivals); i++) contest_row(stdout, c->rivals[i].title, &c->rivals[i]);
+    if (headline && contest_few(few, headline)) printf("%s which is better.\n", few);
 }
 
 static const char *duration(char text[32], double seconds) {

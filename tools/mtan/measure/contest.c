@@ -93,7 +93,7 @@ rival_name contest_best(const contest_number *n) {
 }
 
 contest_number contest_number_new(const char *key, const char *title, int higher) {
-    contest_number n = {key, title, higher, 0, NAN, {0}, RIVALS, NAN, {NAN, NAN}};
+    contest_number n = {key, title, higher, 0, NAN, {0}, RIVALS, NAN, {NAN, NAN}, SIZE_MAX, SIZE_MAX};
     for (int i = 0; i < RIVALS; i++) n.rival[i] = NAN;
     return n;
 }
@@ -107,10 +107,30 @@ void contest_judge(contest_number *n, metric_function difference, void *context,
     n->range.low = n->higher > 0 ? range.low : -range.high, n->range.high = n->higher > 0 ? range.high : -range.low;
 }
 
+size_t contest_records(const int32_t *record, const int32_t *label, size_t rows, int32_t of) {
+    int32_t last = -1;
+    size_t n = 0;
+    for (size_t i = 0; i < rows; i++)
+        if ((!label || label[i] == of) && record[i] != last) n++, last = record[i];
+    return n;
+}
+
+/* The records of the rarest of the classes that occur. */
+static size_t rarest_class(const class_rivals *r) {
+    size_t rarest = SIZE_MAX;
+    for (int32_t c = 0; c < r->classes; c++) {
+        const size_t n = contest_records(r->record, r->label, r->rows, c);
+        if (n > 0 && n < rarest) rarest = n;
+    }
+    return rarest;
+}
+
 static contest_number class_number(metric_name name, metric_table *model, metric_table *const rival[RIVALS],
                                    const class_rivals *r, int32_t draws) {
     contest_number n = contest_number_new(metric_key(name), metric_title(name), metric_higher(name));
     metric_query q = {model, name, NULL};
+    n.records = contest_records(r->record, NULL, r->rows, 0);
+    if (name <= METRIC_AUPRC) n.rarest = rarest_class(r);
     if (model) n.model = metric_drawn(&q, NULL, r->rows);
     for (int i = 0; i < RIVALS; i++)
         if ((q.table = rival[i]) != NULL) n.rival[i] = metric_drawn(&q, NULL, r->rows);
@@ -211,7 +231,8 @@ static contest_number curve_number(error_kind kind, const record_error *model, r
     contest_number x = contest_number_new(keys[kind], titles[kind], -1);
     double *points = tool_calloc(n, sizeof *points), *ours = column_of(model, n, kind), *theirs[RIVALS];
     metric_quotient q = {ours, points, NULL};
-    for (size_t i = 0; i < n; i++) points[i] = points_of(&rival[RIVAL_LINES][i], kind);
+    x.records = 0;
+    for (size_t i = 0; i < n; i++) points[i] = points_of(&rival[RIVAL_LINES][i], kind), x.records += points[i] > 0;
     if (ours) x.model = metric_pooled(&q, NULL, n);
     for (int i = 0; i < RIVALS; i++)
         if ((q.above = theirs[i] = column_of(rival[i], n, kind)) != NULL) x.rival[i] = metric_pooled(&q, NULL, n);

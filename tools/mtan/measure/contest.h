@@ -36,13 +36,24 @@ typedef struct contest_number {
      * baseline */
     double better;
     interval range; /* 95 % interval of `better`; NaN without draws */
+    /* The records measured; and of metrics that rank, those of the rarest class (of labels: of the rarer side of the
+     * label that has most). SIZE_MAX: not counted. */
+    size_t records, rarest;
 } contest_number;
 
-/* For code that makes contest_numbers. contest_number_new: all values NaN. contest_best: the best baseline that has the
- * metric, the first of equals. contest_judge: sets `better` and its range; `difference` is a metric_function of the
- * model's value minus the best baseline's. */
+/* With fewer records, or fewer of a class, the interval is too narrow to tell who is better. Of two equal models, one
+ * had an AUC that was better by more than chance in 31, 13, 7 and 6 % of the samples with 1, 2, 3 and 5 records of a
+ * class and 100 of the other, and a log-loss in 26, 11, 7 and 6 % of those with 2, 4, 6 and 10 records: 1000 to 2000
+ * samples each; it should be 2.5 %. */
+enum { CONTEST_RECORDS = 10, CONTEST_OF_CLASS = 5 };
+
+/* For code that makes contest_numbers. contest_number_new: all values NaN, nothing counted. contest_best: the best
+ * baseline that has the metric, the first of equals. contest_judge: sets `better` and its range; `difference` is a
+ * metric_function of the model's value minus the best baseline's. contest_records: how many records have a row with
+ * this label, or with label NULL any row; the rows of a record are adjacent. */
 contest_number contest_number_new(const char *key, const char *title, int higher);
 rival_name contest_best(const contest_number *n);
+size_t contest_records(const int32_t *record, const int32_t *label, size_t rows, int32_t of);
 void contest_judge(contest_number *n, metric_function difference, void *context, size_t rows, const int32_t *group,
                    int32_t draws);
 

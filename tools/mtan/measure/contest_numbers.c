@@ -167,7 +167,7 @@ static contest_number number_number(number_metric name, const number_rivals *r, 
     number_query q = {model ? model : &alone, name, NULL, NULL};
     contest_number n =
         contest_number_new(number_metric_key(name), number_metric_title(name), number_metric_higher(name));
-    n.in_units = number_metric_in_units(name);
+    n.in_units = number_metric_in_units(name), n.records = contest_records(r->record, NULL, r->rows, 0);
     if (model) n.model = number_drawn(&q, NULL, r->rows);
     for (int i = 0; i < RIVALS; i++)
         if ((q.instead = r->p[i]) != NULL) n.rival[i] = number_drawn(&q, NULL, r->rows);
@@ -186,10 +186,24 @@ contest_number *contest_numbers(const number_rivals *r, const number_predictions
     return numbers;
 }
 
+/* The records in which a label is true, or those in which it is not, if they are fewer: of the label that has most. */
+static size_t rarest_outcome(const label_tables *t, const number_rivals *r) {
+    size_t most = 0;
+    for (int32_t c = 0; c < t->labels; c++) {
+        const int32_t *truth = t->truth + (size_t)c * r->rows;
+        const size_t yes = contest_records(r->record, truth, r->rows, 1),
+                     no = contest_records(r->record, truth, r->rows, 0);
+        if ((yes < no ? yes : no) > most) most = yes < no ? yes : no;
+    }
+    return most;
+}
+
 static contest_number label_number(metric_name name, const label_tables *model, const label_tables rival[RIVALS],
                                    const number_rivals *r, int32_t draws) {
     contest_number n = contest_number_new(metric_key(name), metric_title(name), metric_higher(name));
     label_query q = {model, name, -1, NULL};
+    n.records = contest_records(r->record, NULL, r->rows, 0);
+    if (name <= METRIC_AUPRC) n.rarest = rarest_outcome(&rival[RIVAL_PREVALENCE], r);
     if (model) n.model = label_drawn(&q, NULL, r->rows);
     for (int i = 0; i < RIVALS; i++)
         if (r->p[i]) q.tables = &rival[i], n.rival[i] = label_drawn(&q, NULL, r->rows);

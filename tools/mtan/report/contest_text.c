@@ -135,16 +135,29 @@ int contest_lost(const contest_number *n) {
     return !((isnan(n->range.low) ? n->better : n->range.low) > 0);
 }
 
+const char *contest_few(char text[CONTEST_FEW_BYTES], const contest_number *n) {
+    const int all = n->records < CONTEST_RECORDS;
+    const size_t few = all ? n->records : n->rarest;
+    if (!all && few >= CONTEST_OF_CLASS) return NULL;
+    snprintf(text, CONTEST_FEW_BYTES, "%zu record%s%s %s too few to tell", few, few == 1 ? "" : "s",
+             all ? "" : " of the rarer class", few == 1 ? "is" : "are");
+    return text;
+}
+
 const char *contest_verdict(char *text, const contest_number *n, const mtan_config *config) {
     const size_t size = CONTEST_VERDICT_BYTES;
-    char a[32], b[32], c[32];
+    char a[32], b[32], c[32], few[CONTEST_FEW_BYTES];
     *text = 0;
     if (!n || isnan(n->better)) return text;
-    snprintf(text, size, "The model %s %s: its %s is %s against %s",
-             !contest_lost(n) ? "beats"
-             : n->better > 0  ? "may be no better than"
-                              : "does not beat",
-             rival_title(n->best), n->title, number_text(a, n, n->model), number_text(b, n, n->rival[n->best]));
+    if (contest_few(few, n)) append(text, size, "%s whether the model beats", few);
+    else
+        append(text, size, "The model %s",
+               !contest_lost(n) ? "beats"
+               : n->better > 0  ? "may be no better than"
+                                : "does not beat");
+    append(text, size, " %s: its %s is %s against %s", rival_title(n->best), n->title, number_text(a, n, n->model),
+           number_text(b, n, n->rival[n->best]));
+    if (contest_few(few, n)) return append(text, size, "."), text;
     if (!isnan(n->range.low))
         append(text, size, ", better by %s (95 %%: %s to %s)", number_text(a, n, n->better),
                number_text(b, n, n->range.low), number_text(c, n, n->range.high));

@@ -28,11 +28,12 @@ static size_t positives(const report_data *r) {
 static void roc_plot(FILE *out, const report_data *r) {
     double *x = tool_calloc(r->rows + 1, sizeof *x), *y = tool_calloc(r->rows + 1, sizeof *y);
     const double area = metric_auc(r->score, r->label, r->rows);
+    const size_t of_1 = positives(r), of_0 = r->rows - of_1;
     char text[VERDICT_BYTES];
     frame f;
     page_caption(out, "ROC", NULL);
     page_words(out, "area", area);
-    page_verdict(out, verdict_ranking(text, area, r->auc_low, r->auc_high));
+    page_verdict(out, verdict_ranking(text, area, r->auc_low, r->auc_high, of_1 < of_0 ? of_1 : of_0));
     f = page_frame(out, WIDTH, "Receiver operating characteristic");
     frame_axes(&f, "false positive rate", "true positive rate");
     frame_rule(&f, "rule", 0, 0, 1, 1);

@@ -89,11 +89,12 @@ void page_number(FILE *out, const report_data *r) {
 enum { CURVES_MOST = 8 }; /* the first labels have a picture each; the table has all */
 
 static void label_plot(FILE *out, const report_label *l) {
+    const double rarer = (double)l->known * fmin(l->share, 1 - l->share);
     char text[VERDICT_BYTES];
     frame f;
     page_caption(out, "ROC", l->name);
     page_words(out, "area", l->auc);
-    page_verdict(out, verdict_ranking(text, l->auc, l->auc_low, l->auc_high));
+    page_verdict(out, verdict_ranking(text, l->auc, l->auc_low, l->auc_high, rarer > 0 ? (size_t)(rarer + 0.5) : 0));
     f = page_frame(out, WIDTH, "Receiver operating characteristic");
     if (l->roc.n > 0) {
         frame_axes(&f, "false positive rate", "true positive rate");

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../../data/array.h"
+#include "../measure/contest.h"
 
 static const char *say(char *text, const char *words) {
     snprintf(text, VERDICT_BYTES, "%s", words);
@@ -131,9 +132,13 @@ int verdict_improves(const double *epoch, const double *valid, size_t epochs, in
 
 /* ---- classification ---- */
 
-const char *verdict_ranking(char *text, double auc, double low, double high) {
+const char *verdict_ranking(char *text, double auc, double low, double high, size_t rarer) {
     *text = 0;
     if (!(auc >= 0 && auc <= 1)) return text;
+    if (rarer < CONTEST_OF_CLASS) {
+        snprintf(text, VERDICT_BYTES, "Too few rows of a class to tell: %zu.", rarer);
+        return text;
+    }
     if (low <= 0.5 && high >= 0.5) return say(text, "At chance level: the interval of the area includes 0.5.");
     if (high < 0.5) return say(text, "Worse than chance: the model ranks the classes the wrong way round.");
     snprintf(text, VERDICT_BYTES, "Of two rows of different classes, %.0f %% are ranked rightly (chance: 50 %%).",

@@ -21,8 +21,8 @@ const char *verdict_learning(char *text, const double *epoch, const double *trai
                              int better, learning_end end);
 /* Whether the last epochs still improved, the best one among them. */
 int verdict_improves(const double *epoch, const double *valid, size_t epochs, int better);
-/* The AUC and its 95 % interval (NaN: not known). */
-const char *verdict_ranking(char *text, double auc, double low, double high);
+/* The AUC and its 95 % interval (NaN: not known). rarer: the rows of the class that has fewer. */
+const char *verdict_ranking(char *text, double auc, double low, double high, size_t rarer);
 /* Average precision compared with the share of class 1, which is the average precision of guessing. */
 const char *verdict_precision(char *text, double average, double share);
 /* two: the bins are of the probability of class 1; else of the largest probability. Rows count as independent. slope
