@@ -195,6 +195,11 @@ TEST labels_are_learned(const char *line) {
     ASSERT_EQ_FMT(DONE, command_run("eval " MODEL " --data @/series.csv --labels @/several.csv --bootstrap 50"), "%d");
     ASSERT(command_says("err.txt", "several.csv: columns that are no label of the model: 1")); /* the sex */
     ASSERT(command_says("out.txt", "labelled rows; means over the labels\nAUC "));
+    ASSERT_EQ_FMT(DONE, command_run("eval " MODEL " --data @/series.csv --labels @/several.csv --bootstrap 0 --by sex"),
+                  "%d");
+    char *said = command_text("err.txt");
+    ASSERT(!strstr(said, "no label of the model"));
+    free(said);
     ASSERT(command_says("out.txt", "label                       known      true  AUC "));
     ASSERT_EQ_FMT(DONE, command_run("predict " MODEL " --data @/series.csv --quiet"), "%d");
     ASSERT(command_says("out.txt", "record,p_busy,p_high,p_odd\nr0,0."));

@@ -80,8 +80,9 @@ TEST groups_are_measured_alone(void) {
 
 TEST groups_are_shown(void) {
     ASSERT(train());
-    ASSERT_EQ_FMT(DONE, command_run("eval @/run/best.safetensors " DATA "--by sex"), "%d");
-    ASSERT(command_says("out.txt", "\nsex                rows  AUC ") &&
+    ASSERT_EQ_FMT(DONE, command_run("eval @/run/best.safetensors " DATA "--by Sex"), "%d");
+    ASSERT(command_says("err.txt", "by.csv: columns ignored: \"id\"\n")); /* what it groups by it reads */
+    ASSERT(command_says("out.txt", "\nSex                rows  AUC ") &&
            command_says("out.txt", "\nf                    20  "));
     ASSERT_EQ_FMT(DONE, command_run("report @/run " DATA "--by sex -o @/page.html --quiet"), "%d");
     ASSERT(command_says("page.html", "AUC by sex"));

@@ -177,7 +177,7 @@ static int name_columns(loader *l) {
         const csv_field *name = &s->wide[i].channel;
         if (!l->options->classes) (void)names_add(&l->classes, name->text, name->length);
         if (names_find(&l->classes, name->text, name->length) >= 0) s->wide[kept++] = s->wide[i];
-        else free(s->wide[i].channel.text), l->other_columns++;
+        else free(s->wide[i].channel.text), l->other_columns += s->wide[i].column != s->read;
     }
     arrsetlen(s->wide, kept);
     s->cell = kept;
@@ -278,6 +278,7 @@ static int read_labels(loader *l, const char *path) {
     memset(&row, 0, sizeof row);
     row.record = -1;
     if (!own_source_open(&l->labels, path, OWN_LABELS, l->options->origin, l->options->groups)) return 0;
+    own_source_read(&l->labels, l->options->read);
     if (!check_columns(l)) return 0;
     l->per_time = own_field(&l->labels, OWN_TIME) != NULL && !l->labels.cuts;
     l->labels.clock = l->events.clock;

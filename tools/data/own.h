@@ -70,6 +70,8 @@ typedef struct own_options {
     const char
         *groups; /* a column of the events or the labels, whose equal values stay in one part of a split; NULL: none.
                   * Must exist unless there are `channels` */
+    const char *read;    /* a column of the labels that the caller reads (record_column.h), so that no note calls it
+                          * ignored; NULL: none */
     const char *statics; /* a file of static values (own_statics.h); NULL: none */
     int skip_unknown;    /* rows of channels that are not in `channels` are left out and counted */
     int keep_times;      /* fills time_texts: numbers, and dates in UTC, as they were read, whatever the origin */

@@ -127,7 +127,7 @@ static char *ignored_columns(const own_source *s) {
     for (int32_t i = 0; i < (int32_t)s->columns; i++) {
         char text[64];
         const int n = snprintf(text, sizeof text, "\"%s\"", field_quote(s->csv.fields[i].text).text);
-        int used = s->group == i;
+        int used = s->group == i || s->read == i;
         for (int role = 0; role < OWN_ROLES; role++) used |= s->column[role] == i;
         if (used || arrlen(list) > 300) continue; /* keep the note short, even for a thousand columns */
         if (list) memcpy(arraddnptr(list, 2), ", ", 2);
@@ -199,7 +199,7 @@ static int check_separator(own_source *s) {
 static int understand_header(own_source *s, const char *group) {
     int role;
     s->columns = arrlenu(s->csv.fields);
-    s->group = group ? find_column(s, group, 0) : -1;
+    s->group = group ? find_column(s, group, 0) : -1, s->read = -1;
     role = choose_columns(s);
     if (s->table == OWN_LABELS && find_column(s, prediction_time, 0) >= 0)
         s->cuts = take_column(s, OWN_TIME, prediction_time);
@@ -225,6 +225,13 @@ int own_source_open(own_source *s, const char *path, own_table table, own_origin
     if (got == CSV_END) snprintf(s->error, sizeof s->error, "%s: empty, without so much as a header", s->csv.text.name);
     else memcpy(s->error, s->csv.text.error, sizeof s->error);
     return 0;
+}
+
+void own_source_read(own_source *s, const char *column) {
+    if (column) s->read = find_column(s, column, 0);
+    if (!s->ignored) return;
+    arrfree(s->ignored);
+    s->ignored = ignored_columns(s);
 }
 
 void own_source_close(own_source *s) {

@@ -47,6 +47,7 @@ typedef struct own_source {
     own_table table;
     int32_t column[OWN_ROLES];   /* -1: the file has no such column */
     int32_t group;               /* the column whose equal values stay together; -1: the file has none */
+    int32_t read;                /* the column that somebody else reads; -1: none */
     size_t columns;              /* in every row */
     const char *name[OWN_ROLES]; /* of the columns above */
     char *ignored;               /* names of the other columns, for a note; NULL: none */
@@ -69,6 +70,8 @@ typedef enum own_outcome {
 /* Opens the file and parses its header. group: the name of a column of groups, which the file may have; or NULL.
  * Returns 1, or 0 with error set. own_source_close is allowed after both. */
 int own_source_open(own_source *s, const char *path, own_table table, own_origin origin, const char *group);
+/* Right after own_source_open: no note calls this column ignored, as somebody else reads it. NULL: none. */
+void own_source_read(own_source *s, const char *column);
 void own_source_close(own_source *s);
 
 /* Reads the next row: OWN_ROW_GOOD if it has as many fields as the header, and a record's name. Then own_field returns

@@ -17,6 +17,7 @@ source_input option_input(const options *o, const prep *model) {
     in.columns = o->columns;
     in.origin = option_text(o, "origin", NULL);
     in.statics = option_text(o, "static", NULL);
+    in.by = option_text(o, "by", NULL);
     in.splits = option_text(o, "splits", NULL);
     in.task = option_text(o, "task", NULL);
     in.positive = option_text(o, "positive", NULL);

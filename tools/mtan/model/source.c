@@ -253,7 +253,7 @@ int source_own_options(own_options *own, const source_input *in, const source *f
     memset(own, 0, sizeof *own);
     own->skip_unknown = in->skip_unknown;
     own->keep_times = in->keep_times;
-    own->statics = in->statics;
+    own->statics = in->statics, own->read = in->by;
     own->groups = from && from->groups[0] ? from->groups : NULL;
     if (in->model && arrlen(in->model->channels) > 0)
         own->channels = in->model->channels, own->codes = in->model->channel;

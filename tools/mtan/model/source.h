@@ -77,6 +77,7 @@ typedef struct source_input {
     const char *task;           /* own data: kind of labels: classes, number or labels; NULL: guessed */
     const char *origin;         /* own data: where times start; NULL: as the source says */
     const char *statics;        /* own data: a file of static channels; NULL: none */
+    const char *by;             /* own data: a column of the labels that the command reads itself; NULL: none */
     const char *splits;         /* a file with the part of each record; NULL: as the source says */
     const char *positive;       /* the class that becomes the second of two, without a model; NULL: as read */
     int skip_unknown;           /* own data: ignore rows of channels that the model does not have */
