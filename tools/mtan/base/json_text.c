@@ -49,3 +49,20 @@ void json_number(FILE *out, double x) {
     }
     fputs(text, out);
 }
+
+void json_member(FILE *out, int *first, const char *key) {
+    fprintf(out, "%s\"%s\": ", first && *first ? "" : ", ", key);
+    if (first) *first = 0;
+}
+
+void json_key_text(FILE *out, int *first, const char *key, const char *text) {
+    json_member(out, first, key), json_string(out, text);
+}
+
+void json_key_number(FILE *out, int *first, const char *key, double x) {
+    json_member(out, first, key), json_number(out, x);
+}
+
+void json_key_count(FILE *out, int *first, const char *key, size_t n) {
+    json_member(out, first, key), fprintf(out, "%zu", n);
+}

@@ -34,14 +34,17 @@ static const char *class_name(const session *s, int32_t k, char number[16]) {
 
 static void put_classes_json(const session *s, const metric_class *table, const int64_t *counts, int32_t C) {
     char number[16];
-    fputs(", \"classes\": [", stdout);
+    json_member(stdout, NULL, "classes"), putchar('[');
     for (int32_t k = 0; k < C; k++) {
-        fputs(k ? ", {\"name\": " : "{\"name\": ", stdout), json_string(stdout, class_name(s, k, number));
-        printf(", \"support\": %lld, \"predicted\": %lld", (long long)table[k].support, (long long)table[k].predicted);
-        put_key("precision", table[k].precision), put_key("recall", table[k].recall), put_key("f1", table[k].f1);
+        int first = 1;
+        fputs(k ? ", {" : "{", stdout), json_key_text(stdout, &first, "name", class_name(s, k, number));
+        json_key_count(stdout, &first, "support", (size_t)table[k].support);
+        json_key_count(stdout, &first, "predicted", (size_t)table[k].predicted);
+        json_key_number(stdout, &first, "precision", table[k].precision);
+        json_key_number(stdout, &first, "recall", table[k].recall), json_key_number(stdout, &first, "f1", table[k].f1);
         putchar('}');
     }
-    fputs("], \"confusion\": [", stdout);
+    putchar(']'), json_member(stdout, NULL, "confusion"), putchar('[');
     for (int32_t i = 0; i < C; i++) {
         for (int32_t k = 0; k < C; k++) printf("%s%lld", k ? ", " : i ? ", [" : "[", (long long)counts[i * C + k]);
         putchar(']');
@@ -50,13 +53,14 @@ static void put_classes_json(const session *s, const metric_class *table, const 
 }
 
 static void put_classes(const session *s, const metric_class *table, int32_t C) {
-    char number[16];
+    char number[16], precision[32], recall[32], f1[32];
     printf("\n%-24s %9s %9s %9s %9s %9s\n", "class", "rows", "predicted", "precision", "recall", "F1");
     for (int32_t k = 0; k < C; k++) {
         if (table[k].support + table[k].predicted == 0) continue;
         shown_put(stdout, class_name(s, k, number), 24, SIZE_MAX);
-        printf(" %9lld %9lld %9.4f %9.4f %9.4f\n", (long long)table[k].support, (long long)table[k].predicted,
-               table[k].precision, table[k].recall, table[k].f1);
+        printf(" %9lld %9lld %9s %9s %9s\n", (long long)table[k].support, (long long)table[k].predicted,
+               shown_number(precision, "%.4f", table[k].precision), shown_number(recall, "%.4f", table[k].recall),
+               shown_number(f1, "%.4f", table[k].f1));
     }
 }
 
@@ -86,7 +90,7 @@ static void put_all(session *s, const options *o, const predictions *p, const wo
                     int32_t draws, int json) {
     metric_query q = {w->table, METRIC_AUC, NULL};
     put_what(s, o, json);
-    if (json) printf(", \"rows\": %zu", p->rows);
+    if (json) json_key_count(stdout, NULL, "rows", p->rows);
     else printf("%td records of the part '%s', %zu labelled rows\n", arrlen(s->positions), s->part, p->rows);
     for (int i = 0; i < METRICS; i++) put_measure(&q, p, (metric_name)i, draws, json);
     put_class_rivals(s, p, draws, json);
@@ -155,13 +159,16 @@ static const char *share_title(char title[SHARE_TITLE], const share_error *e) {
 }
 
 static void put_share_json(const share_error *e, const band_units *units) {
-    if (e->forecast > 0) printf("{\"forecast\": %g", e->forecast);
-    else printf("{\"observed\": %g", e->share);
+    int first = 1;
+    putchar('{');
+    if (e->forecast > 0) json_key_number(stdout, &first, "forecast", e->forecast);
+    else json_key_number(stdout, &first, "observed", e->share);
     put_range("mse_all", e->model.all, e->model.all_range);
     put_range("mse_held_out", e->model.held, e->model.held_range);
     put_range("mse_truth", e->model.truth, e->model.truth_range);
-    printf(", \"mse_by_channel\": %.9g", e->model.by_channel);
-    printf(", \"points\": %zu, \"held_out_points\": %zu", e->model.points, e->model.held_points);
+    json_key_number(stdout, &first, "mse_by_channel", e->model.by_channel);
+    json_key_count(stdout, &first, "points", e->model.points);
+    json_key_count(stdout, &first, "held_out_points", e->model.held_points);
     contest_json(stdout, e->rivals);
     bands_json(stdout, &e->model.bands, units);
     putchar('}');
@@ -189,7 +196,7 @@ static void put_fillers(const share_error *errors, int shares) {
 static void put_shares(const session *s, const options *o, const share_error *errors, int shares, int json) {
     const band_units units = session_units(s);
     put_what(s, o, json);
-    if (json) fputs(", \"interpolation\": [", stdout);
+    if (json) json_member(stdout, NULL, "interpolation"), putchar('[');
     else
         printf("%td records of the part '%s'; mean squared errors in the model's units, 95 %% intervals\n%10s  %-26s  "
                "%-26s  %-26s\n",

@@ -3,35 +3,54 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../../data/shown.h"
 #include "../measure/decisions.h"
 #include "../base/json_text.h"
+#include "eval_parts.h"
 
 static const double thresholds[] = {0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9};
 enum { THRESHOLDS = sizeof thresholds / sizeof thresholds[0] };
 
-static void put_key(const char *before, const char *key, double x) {
-    printf("%s\"%s\": ", before, key);
-    json_number(stdout, x);
+/* The columns of the table, for programs and for people. */
+enum { COLUMNS = 8 };
+static const struct {
+    const char *key, *title, *format;
+    int width;
+} columns[COLUMNS] = {{"threshold", "threshold", "%.2f", 9},
+                      {"sensitivity", "sensitivity", "%.4f", 11},
+                      {"specificity", "specificity", "%.4f", 11},
+                      {"ppv", "PPV", "%.4f", 8},
+                      {"npv", "NPV", "%.4f", 8},
+                      {"flagged", "flagged", "%.4f", 8},
+                      {"net_benefit", "net benefit", "%.4f", 11},
+                      {"net_benefit_all", "of all", "%.4f", 11}};
+
+static void cells_of(double cell[COLUMNS], const decision *d) {
+    const double cells[COLUMNS] = {d->threshold, d->sensitivity, d->specificity, d->ppv,
+                                   d->npv,       d->flagged,     d->benefit,     d->benefit_all};
+    memcpy(cell, cells, sizeof cells);
 }
 
-static void put_range(const char *key, double x, interval range) {
-    printf(", \"%s\": {", key);
-    put_key("", "value", x), put_key(", ", "low", range.low), put_key(", ", "high", range.high);
+static void range_json(const char *key, double x, interval range) {
+    int first = 1;
+    json_member(stdout, NULL, key), putchar('{'), json_key_number(stdout, &first, "value", x);
+    json_key_number(stdout, &first, "low", range.low), json_key_number(stdout, &first, "high", range.high);
     putchar('}');
 }
 
 static void put_json(const char *positive, const recalibration *r, const decision *d) {
-    fputs(", \"positive\": ", stdout), json_string(stdout, positive);
-    put_range("calibration_slope", r->slope, r->slope_range);
-    put_range("calibration_intercept", r->intercept, r->intercept_range);
-    fputs(", \"thresholds\": [", stdout);
+    double cell[COLUMNS];
+    json_key_text(stdout, NULL, "positive", positive);
+    range_json("calibration_slope", r->slope, r->slope_range);
+    range_json("calibration_intercept", r->intercept, r->intercept_range);
+    json_member(stdout, NULL, "thresholds");
     for (int i = 0; i < THRESHOLDS; i++) {
-        put_key(i ? ", {" : "{", "threshold", d[i].threshold), put_key(", ", "sensitivity", d[i].sensitivity);
-        put_key(", ", "specificity", d[i].specificity), put_key(", ", "ppv", d[i].ppv), put_key(", ", "npv", d[i].npv);
-        put_key(", ", "flagged", d[i].flagged), put_key(", ", "net_benefit", d[i].benefit);
-        put_key(", ", "net_benefit_all", d[i].benefit_all), putchar('}');
+        int first = 1;
+        cells_of(cell, &d[i]), fputs(i ? ", {" : "[{", stdout);
+        for (int k = 0; k < COLUMNS; k++) json_key_number(stdout, &first, columns[k].key, cell[k]);
+        putchar('}');
     }
     putchar(']');
 }
@@ -44,14 +63,19 @@ static void put_line(const char *name, double x, interval range, const char *mea
 }
 
 static void put_text(const char *positive, const recalibration *r, const decision *d) {
+    double cell[COLUMNS];
+    char text[32];
     fputs("\nprobability of ", stdout), shown_put(stdout, positive, 0, SIZE_MAX), putchar('\n');
     put_line("slope", r->slope, r->slope_range, "1 is right, less: too extreme");
     put_line("intercept", r->intercept, r->intercept_range, "0 is right");
-    printf("%9s %11s %11s %8s %8s %8s %11s %11s\n", "threshold", "sensitivity", "specificity", "PPV", "NPV", "flagged",
-           "net benefit", "of all");
-    for (int i = 0; i < THRESHOLDS; i++)
-        printf("%9.2f %11.4f %11.4f %8.4f %8.4f %8.4f %11.4f %11.4f\n", d[i].threshold, d[i].sensitivity,
-               d[i].specificity, d[i].ppv, d[i].npv, d[i].flagged, d[i].benefit, d[i].benefit_all);
+    for (int k = 0; k < COLUMNS; k++) printf("%s%*s", k ? " " : "", columns[k].width, columns[k].title);
+    putchar('\n');
+    for (int i = 0; i < THRESHOLDS; i++) {
+        cells_of(cell, &d[i]);
+        for (int k = 0; k < COLUMNS; k++)
+            printf("%s%*s", k ? " " : "", columns[k].width, shown_number(text, columns[k].format, cell[k]));
+        putchar('\n');
+    }
 }
 
 void put_decisions(const session *s, const predictions *p, int32_t draws, int json) {

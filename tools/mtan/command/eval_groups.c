@@ -7,6 +7,7 @@
 #include "../../data/shown.h"
 #include "../base/json_text.h"
 #include "../base/messages.h"
+#include "eval_parts.h"
 
 int option_groups(record_column *column, subgroup **groups, const session *s, const options *o, const worth *w,
                   int32_t draws) {
@@ -21,17 +22,14 @@ int option_groups(record_column *column, subgroup **groups, const session *s, co
 }
 
 static void put_json(const char *column, const subgroup *groups, const worth *w) {
-    fputs(", \"by\": {\"column\": ", stdout), json_string(stdout, column), fputs(", \"groups\": [", stdout);
+    int first = 1;
+    json_member(stdout, NULL, "by"), putchar('{'), json_key_text(stdout, &first, "column", column);
+    json_member(stdout, &first, "groups"), putchar('[');
     for (size_t k = 0; k < arrlenu(groups); k++) {
         const subgroup *g = &groups[k];
-        fputs(k ? ", {\"name\": " : "{\"name\": ", stdout), json_string(stdout, g->name);
-        printf(", \"rows\": %zu", g->rows);
-        for (int i = 0; i < worth_metrics(w); i++) {
-            const char *key = task_metric_key(w->task, i);
-            printf(", \"%s\": ", key), json_number(stdout, g->value[i]);
-            printf(", \"%s_low\": ", key), json_number(stdout, g->range[i].low);
-            printf(", \"%s_high\": ", key), json_number(stdout, g->range[i].high);
-        }
+        fputs(k ? ", {" : "{", stdout), first = 1;
+        json_key_text(stdout, &first, "name", g->name), json_key_count(stdout, &first, "rows", g->rows);
+        for (int i = 0; i < worth_metrics(w); i++) put_range(task_metric_key(w->task, i), g->value[i], g->range[i]);
         putchar('}');
     }
     fputs("]}", stdout);
@@ -40,7 +38,7 @@ static void put_json(const char *column, const subgroup *groups, const worth *w)
 /* Shares have four decimals, numbers in the data's unit four significant digits. */
 static void put_cell(double x, interval range, int in_units) {
     char text[64];
-    snprintf(text, sizeof text, in_units ? "%.4g" : "%.4f", x);
+    shown_number(text, in_units ? "%.4g" : "%.4f", x);
     if (!isnan(range.low))
         snprintf(text + strlen(text), sizeof text - strlen(text), in_units ? " (%.3g to %.3g)" : " (%.3f to %.3f)",
                  range.low, range.high);

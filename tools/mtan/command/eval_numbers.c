@@ -31,8 +31,9 @@ enum { OF_EACH = sizeof of_each / sizeof of_each[0] };
 
 static void put_label_json(const session *s, const label_tables *t, const number_predictions *p, int32_t c,
                            int32_t draws) {
-    printf("%s{\"name\": ", c ? ", " : ""), json_string(stdout, s->data.classes[c]);
-    printf(", \"known\": %zu", t->known[c]), put_key("share", t->mean[c]);
+    int first = 1;
+    fputs(c ? ", {" : "{", stdout), json_key_text(stdout, &first, "name", s->data.classes[c]);
+    json_key_count(stdout, &first, "known", t->known[c]), json_key_number(stdout, &first, "share", t->mean[c]);
     for (int i = 0; i < OF_EACH; i++) {
         interval range;
         const double value = label_measure(t, p, of_each[i], c, draws, &range);
@@ -44,14 +45,15 @@ static void put_label_json(const session *s, const label_tables *t, const number
 /* "0.8123 (0.75-0.87)" */
 static void put_cell(double x, interval range) {
     char text[64];
-    snprintf(text, sizeof text, "%.4f", x);
+    shown_number(text, "%.4f", x);
     if (!isnan(range.low)) snprintf(text, sizeof text, "%.4f (%.3f-%.3f)", x, range.low, range.high);
     printf("  %-20s", text);
 }
 
 static void put_label(const session *s, const label_tables *t, const number_predictions *p, int32_t c, int32_t draws) {
+    char share[32];
     shown_put(stdout, s->data.classes[c], 24, SIZE_MAX);
-    printf(" %8zu %7.1f %%", t->known[c], 100 * t->mean[c]);
+    printf(" %8zu %9s", t->known[c], shown_number(share, "%.1f %%", 100 * t->mean[c]));
     for (int i = 0; i < OF_EACH; i++) {
         interval range;
         const double value = label_measure(t, p, of_each[i], c, draws, &range);
@@ -61,7 +63,7 @@ static void put_label(const session *s, const label_tables *t, const number_pred
 }
 
 static void put_each(const session *s, const label_tables *t, const number_predictions *p, int32_t draws, int json) {
-    if (json) fputs(", \"labels\": [", stdout);
+    if (json) json_member(stdout, NULL, "labels"), putchar('[');
     else printf("\n%-24s %8s %9s  %-20s  %-20s\n", "label", "known", "true", "AUC", "average precision");
     for (int32_t c = 0; c < t->labels; c++) {
         if (json) put_label_json(s, t, p, c, draws);
@@ -88,7 +90,7 @@ static void put_all(const session *s, const options *o, const number_predictions
     contest_number *numbers;
     number_rivals r;
     put_what(s, o, json);
-    if (json) printf(", \"rows\": %zu", p->rows);
+    if (json) json_key_count(stdout, NULL, "rows", p->rows);
     else
         printf("%td records of the part '%s', %zu %s\n", arrlen(s->positions), s->part, p->rows,
                labels ? "labelled rows; means over the labels" : "numbers");

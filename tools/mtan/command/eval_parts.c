@@ -7,38 +7,38 @@
 #include "../report/contest_text.h"
 #include "../base/json_text.h"
 
-void put_key(const char *key, double x) {
-    printf(", \"%s\": ", key);
-    json_number(stdout, x);
-}
-
 void put_range(const char *key, double x, interval range) {
     char name[40];
-    put_key(key, x);
-    snprintf(name, sizeof name, "%s_low", key), put_key(name, range.low);
-    snprintf(name, sizeof name, "%s_high", key), put_key(name, range.high);
+    json_key_number(stdout, NULL, key, x);
+    snprintf(name, sizeof name, "%s_low", key), json_key_number(stdout, NULL, name, range.low);
+    snprintf(name, sizeof name, "%s_high", key), json_key_number(stdout, NULL, name, range.high);
 }
 
 void put_what(const session *s, const options *o, int json) {
+    int first = 1;
     if (!json) return;
-    fputs("{\"model\": ", stdout), json_string(stdout, o->argument[0]);
-    fputs(", \"split\": ", stdout), json_string(stdout, s->part);
-    printf(", \"records\": %td", arrlen(s->positions));
+    putchar('{'), json_key_text(stdout, &first, "model", o->argument[0]);
+    json_key_text(stdout, &first, "split", s->part), json_key_count(stdout, &first, "records", arrlenu(s->positions));
+}
+
+const char *shown_number(char text[32], const char *format, double x) {
+    snprintf(text, 32, format, x);
+    return text;
 }
 
 void put_metric(const char *title, const char *format, double x, interval range) {
     char value[32], low[32], high[32];
-    snprintf(value, sizeof value, format, x);
-    snprintf(low, sizeof low, format, range.low), snprintf(high, sizeof high, format, range.high);
-    printf("%-18s %8s", title, value);
-    if (!isnan(range.low)) printf("   95 %% interval %s to %s", low, high);
+    printf("%-18s %8s", title, shown_number(value, format, x));
+    if (!isnan(range.low))
+        printf("   95 %% interval %s to %s", shown_number(low, format, range.low),
+               shown_number(high, format, range.high));
     putchar('\n');
 }
 
 void put_verdict(const session *s, const contest_number *headline, int json) {
     char text[CONTEST_VERDICT_BYTES];
     contest_verdict(text, headline, &s->bundle.model.config);
-    if (json) fputs(", \"verdict\": ", stdout), json_string(stdout, text);
+    if (json) json_key_text(stdout, NULL, "verdict", text);
     else if (*text) puts(text);
 }
 

@@ -32,26 +32,23 @@ void bands_put(FILE *out, const band_table *table, const band_units *units) {
     }
 }
 
-static void put_key(FILE *out, const char *key, double x) {
-    fprintf(out, ", \"%s\": ", key);
-    json_number(out, x);
-}
-
 static void row_json(FILE *out, const band_row *row, const band_units *units) {
     char key[16];
-    fprintf(out, "{\"points\": %zu", row->points);
-    put_key(out, "from", row->from * units->time_scale), put_key(out, "to", row->to * units->time_scale);
-    put_key(out, "mse", row->mse), put_key(out, "log_likelihood", row->log_likelihood);
+    int first = 1;
+    fputc('{', out), json_key_count(out, &first, "points", row->points);
+    json_key_number(out, &first, "from", row->from * units->time_scale);
+    json_key_number(out, &first, "to", row->to * units->time_scale);
+    json_key_number(out, &first, "mse", row->mse), json_key_number(out, &first, "log_likelihood", row->log_likelihood);
     for (int k = 0; k < BAND_LEVELS; k++) {
         snprintf(key, sizeof key, "in_%.0f", 100 * band_levels[k]);
-        put_key(out, key, row->inside[k]);
+        json_key_number(out, &first, key, row->inside[k]);
     }
     fputc('}', out);
 }
 
 void bands_json(FILE *out, const band_table *table, const band_units *units) {
     if (table->all.points == 0) return;
-    fputs(", \"bands\": {\"all\": ", out), row_json(out, &table->all, units);
+    json_member(out, NULL, "bands"), fputs("{\"all\": ", out), row_json(out, &table->all, units);
     fputs(", \"by_gap\": [", out);
     for (int i = 0; i < table->gaps; i++) fputs(i ? ", " : "", out), row_json(out, &table->gap[i], units);
     fputs("]}", out);

@@ -45,24 +45,22 @@ void contest_row(FILE *out, const char *title, const contest_number *n) {
     fputc('\n', out);
 }
 
-static void put_number(FILE *out, const char *before, const char *key, double x) {
-    fprintf(out, "%s\"%s\": ", before, key);
-    json_number(out, x);
+static void number_json(FILE *out, const contest_number *n) {
+    int first = 1;
+    fputc('{', out), json_key_number(out, &first, "model", n->model);
+    for (int i = 0; i < RIVALS; i++)
+        if (takes_part(n, i)) json_key_number(out, &first, rival_key((rival_name)i), n->rival[i]);
+    if (n->best < RIVALS) json_key_text(out, &first, "best", rival_key(n->best));
+    json_key_number(out, &first, "better_by", n->better);
+    json_key_number(out, &first, "low", n->range.low), json_key_number(out, &first, "high", n->range.high);
+    fputc('}', out);
 }
 
 void contest_json(FILE *out, const contest_number *numbers) {
-    fputs(", \"baselines\": {", out);
-    for (size_t k = 0; k < arrlenu(numbers); k++) {
-        const contest_number *n = &numbers[k];
-        fprintf(out, "%s\"%s\": {", k ? ", " : "", n->key);
-        put_number(out, "", "model", n->model);
-        for (int i = 0; i < RIVALS; i++)
-            if (takes_part(n, i)) put_number(out, ", ", rival_key((rival_name)i), n->rival[i]);
-        if (n->best < RIVALS) fprintf(out, ", \"best\": \"%s\"", rival_key(n->best));
-        put_number(out, ", ", "better_by", n->better);
-        put_number(out, ", ", "low", n->range.low), put_number(out, ", ", "high", n->range.high);
-        fputc('}', out);
-    }
+    int first = 1;
+    json_member(out, NULL, "baselines"), fputc('{', out);
+    for (size_t k = 0; k < arrlenu(numbers); k++)
+        json_member(out, &first, numbers[k].key), number_json(out, &numbers[k]);
     fputc('}', out);
 }
 
