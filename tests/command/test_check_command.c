@@ -206,9 +206,12 @@ TEST bad_labels_of_times_are_listed(void) {
 
 /* Each row that contradicts another is listed, the first counts; and a file without an observation has no sparsity. */
 TEST labels_that_contradict_are_listed(void) {
-    static const char *const said[] = {"3 problems ", "l.csv:3: record \"a\" has \"x\" 1 here and 0 elsewhere",
+    static const char *const said[] = {"3 problems ",
+                                       "l.csv:3: record \"a\" has \"x\" 1 here and 0 elsewhere",
                                        "l.csv:5: record \"b\" has \"y\" 0 here and 1 elsewhere",
-                                       " sparsity none: there is no observation ", NULL};
+                                       " times none: there is no observation ",
+                                       " sparsity none: there is no observation ",
+                                       NULL};
     command_write("e.csv", HEADER);
     command_write("l.csv", "record,x,y\na,0,\na,1,1\nb,,1\nb,1,0\n");
     ASSERT_EQ_FMT(BAD_RESULT, command_run("check @/e.csv --labels @/l.csv"), "%d");

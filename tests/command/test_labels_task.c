@@ -208,6 +208,21 @@ TEST labels_are_learned(const char *line) {
     PASS();
 }
 
+TEST a_label_that_is_never_known_has_no_numbers(void) {
+    char row[32];
+    write_data();
+    command_write("unknown.csv", "record,busy,high,odd\n");
+    for (int r = 0; r < 60; r++)
+        snprintf(row, sizeof row, "r%d,%d,%d,\n", r, r % 2, r % 3 == 0), command_append("unknown.csv", row);
+    ASSERT_EQ_FMT(DONE, command_run("train own --model enc --out @/run --epochs 1 --quiet" DATA SMALL), "%d");
+    ASSERT_EQ_FMT(DONE, command_run("eval " MODEL " --data @/series.csv --labels @/unknown.csv --split all"), "%d");
+    ASSERT(command_says("out.txt", "\nodd                             0         -  -                     -  "));
+    ASSERT_EQ_FMT(
+        DONE, command_run("report @/run --data @/series.csv --labels @/unknown.csv --split all -o @/page.html"), "%d");
+    ASSERT(command_says("page.html", "<tr><td>odd</td><td class=\"n\">0</td><td class=\"n\">\xE2\x80\x93</td>"));
+    PASS();
+}
+
 TEST a_model_of_labels_goes_everywhere(void) {
     write_data();
     ASSERT_EQ_FMT(DONE, command_run("train own --model enc --out @/run --ensemble 2 --quiet" DATA SMALL), "%d");
@@ -262,6 +277,7 @@ SUITE(labels_task_suite) {
     greatest_set_test_suffix("baseline");
     RUN_TESTp(labels_are_learned,
               "train own --model gru-d --out @/run" DATA "--batch 16 --lr 0.02 --epochs 30 --threads 1");
+    RUN_TEST(a_label_that_is_never_known_has_no_numbers);
     RUN_TEST(a_model_of_labels_goes_everywhere);
     RUN_TEST(what_labels_do_not_have_is_refused);
 }

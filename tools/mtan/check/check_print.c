@@ -97,7 +97,8 @@ static const char *unit_text(const checked *c) {
 static void print_times(const checked *c) {
     const profile *p = &c->profile;
     const double *q = p->stamps_quantile;
-    printf("\n%-14s %zu time stamps from %.6g to %.6g%s\n", "times", p->stamps, p->first, p->last, unit_text(c));
+    if (p->stamps == 0) printf("\n%-14s none: there is no observation\n", "times");
+    else printf("\n%-14s %zu time stamps from %.6g to %.6g%s\n", "times", p->stamps, p->first, p->last, unit_text(c));
     printf("%-14s least %g, quarter %g, median %g, three quarters %g, most %g\n", "per record", q[0], q[1], q[2], q[3],
            q[4]);
     if (isnan(p->gap_median)) printf("%-14s none: no record has two times\n", "gaps");

@@ -22,7 +22,8 @@ void put_what(const session *s, const options *o, int json) {
 }
 
 const char *shown_number(char text[32], const char *format, double x) {
-    snprintf(text, 32, format, x);
+    if (isnan(x)) snprintf(text, 32, "-");
+    else snprintf(text, 32, format, x);
     return text;
 }
 

@@ -9,7 +9,7 @@
 void put_what(const session *s, const options *o, int json);
 /* "auc": x, "auc_low": ..., "auc_high": ... */
 void put_range(const char *key, double x, interval range);
-/* A number for people, in `format`. */
+/* A number for people, in `format`; "-" for one that does not exist. */
 const char *shown_number(char text[32], const char *format, double x);
 /* A line: the title, the value and its interval, if there is one. format: of one number. */
 void put_metric(const char *title, const char *format, double x, interval range);

@@ -120,8 +120,8 @@ static void label_table(FILE *out, const report_data *r) {
     for (size_t i = 0; i < r->n_labels; i++) {
         const report_label *l = &r->labels[i];
         fputs("<tr><td>", out), html_short(out, l->name, NAME_MOST);
-        fprintf(out, "</td><td class=\"n\">%zu</td><td class=\"n\">%s %%</td>", l->known,
-                html_fixed(text, 100 * l->share, 1));
+        fprintf(out, "</td><td class=\"n\">%zu</td><td class=\"n\">%s%s</td>", l->known,
+                html_fixed(text, 100 * l->share, 1), isnan(l->share) ? "" : " %");
         range_cell(out, l->auc, l->auc_low, l->auc_high);
         range_cell(out, l->average, l->average_low, l->average_high);
         fputs("</tr>\n", out);
