@@ -244,8 +244,9 @@ static int join_folds(const options *o, int32_t folds) {
 /* Ends the table of predictions, which was written under another name. Without rows it takes no place. 1, or 0 with a
  * message printed. */
 static int keep_predictions(FILE *file, const char *written, const char *path, int has_rows) {
-    const int failed = (has_rows && !stream_flush(file)) | (fclose(file) != 0);
-    if (failed || (has_rows && rename(written, path) != 0)) return complain("%s: %s", path, strerror(errno)), 0;
+    const int flushed = !has_rows || stream_flush(file), closed = fclose(file) == 0;
+    if (!flushed || !closed || (has_rows && rename(written, path) != 0))
+        return complain("%s: %s", path, strerror(errno)), 0;
     if (has_rows) note("out-of-fold predictions: %s", path);
     return 1;
 }
