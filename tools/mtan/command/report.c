@@ -590,7 +590,7 @@ static void training_table(collection *c) {
         if (mtan_text_decode(&raw_key, key, sizeof key, NULL) != MTAN_OK || strncmp(key, "mtan.plan.", 10) != 0 ||
             mtan_text_decode(&raw_value, value, sizeof value, NULL) != MTAN_OK)
             continue;
-        if (strcmp(key, "mtan.plan.select") == 0)
+        if (c->choice.known && strcmp(key, "mtan.plan.select") == 0)
             report_pair_add(&pairs, "select", "%s", plan_word("select", c->choice.by));
         else report_pair_add(&pairs, key + 10, "%s", plan_text(key + 10, value, short_value));
     }
