@@ -83,9 +83,10 @@ TEST ranking_is_judged_by_its_interval(void) {
     ASSERT(says(verdict_ranking(text, 0.92, NAN, NAN, 50), "92 % are ranked rightly"));
     ASSERT_STR_EQ("", verdict_ranking(text, NAN, NAN, NAN, 50));
     ASSERT_STR_EQ("Too few rows of a class to tell: 1.", verdict_ranking(text, 1, 1, 1, 1));
-    ASSERT(says(verdict_precision(text, 0.5, 0.1), "5.0 times what guessing has (0.100)"));
-    ASSERT(says(verdict_precision(text, 0.1, 0.1), "No better than guessing"));
-    ASSERT_STR_EQ("", verdict_precision(text, NAN, 0.1));
+    ASSERT_STR_EQ("Too few rows of a class to tell: 4.", verdict_precision(text, 1, 0.5, 4));
+    ASSERT(says(verdict_precision(text, 0.5, 0.1, 50), "5.0 times what guessing has (0.100)"));
+    ASSERT(says(verdict_precision(text, 0.1, 0.1, 50), "No better than guessing"));
+    ASSERT_STR_EQ("", verdict_precision(text, NAN, 0.1, 50));
     PASS();
 }
 

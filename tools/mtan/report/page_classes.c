@@ -25,15 +25,19 @@ static size_t positives(const report_data *r) {
     return n;
 }
 
+static size_t rarer(const report_data *r) {
+    const size_t of_1 = positives(r), of_0 = r->rows - of_1;
+    return of_1 < of_0 ? of_1 : of_0;
+}
+
 static void roc_plot(FILE *out, const report_data *r) {
     double *x = tool_calloc(r->rows + 1, sizeof *x), *y = tool_calloc(r->rows + 1, sizeof *y);
     const double area = metric_auc(r->score, r->label, r->rows);
-    const size_t of_1 = positives(r), of_0 = r->rows - of_1;
     char text[VERDICT_BYTES];
     frame f;
     page_caption(out, "ROC", NULL);
     page_words(out, "area", area);
-    page_verdict(out, verdict_ranking(text, area, r->auc_low, r->auc_high, of_1 < of_0 ? of_1 : of_0));
+    page_verdict(out, verdict_ranking(text, area, r->auc_low, r->auc_high, rarer(r)));
     f = page_frame(out, WIDTH, "Receiver operating characteristic");
     frame_axes(&f, "false positive rate", "true positive rate");
     frame_rule(&f, "rule", 0, 0, 1, 1);
@@ -50,7 +54,7 @@ static void pr_plot(FILE *out, const report_data *r) {
     frame f;
     page_caption(out, "Precision\xE2\x80\x93recall", NULL);
     page_words(out, "average", average);
-    page_verdict(out, verdict_precision(text, average, share));
+    page_verdict(out, verdict_precision(text, average, share, rarer(r)));
     f = page_frame(out, WIDTH, "Precision by recall");
     frame_axes(&f, "recall", "precision");
     frame_rule(&f, "rule", 0, share, 1, share);

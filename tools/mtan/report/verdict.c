@@ -132,13 +132,15 @@ int verdict_improves(const double *epoch, const double *valid, size_t epochs, in
 
 /* ---- classification ---- */
 
+static const char *say_too_few(char *text, size_t rarer) {
+    snprintf(text, VERDICT_BYTES, "Too few rows of a class to tell: %zu.", rarer);
+    return text;
+}
+
 const char *verdict_ranking(char *text, double auc, double low, double high, size_t rarer) {
     *text = 0;
     if (!(auc >= 0 && auc <= 1)) return text;
-    if (rarer < CONTEST_OF_CLASS) {
-        snprintf(text, VERDICT_BYTES, "Too few rows of a class to tell: %zu.", rarer);
-        return text;
-    }
+    if (rarer < CONTEST_OF_CLASS) return say_too_few(text, rarer);
     if (low <= 0.5 && high >= 0.5) return say(text, "At chance level: the interval of the area includes 0.5.");
     if (high < 0.5) return say(text, "Worse than chance: the model ranks the classes the wrong way round.");
     snprintf(text, VERDICT_BYTES, "Of two rows of different classes, %.0f %% are ranked rightly (chance: 50 %%).",
@@ -146,9 +148,10 @@ const char *verdict_ranking(char *text, double auc, double low, double high, siz
     return text;
 }
 
-const char *verdict_precision(char *text, double average, double share) {
+const char *verdict_precision(char *text, double average, double share, size_t rarer) {
     *text = 0;
     if (!isfinite(average) || !(share > 0)) return text;
+    if (rarer < CONTEST_OF_CLASS) return say_too_few(text, rarer);
     if (average < 1.05 * share) snprintf(text, VERDICT_BYTES, "No better than guessing, which has %.3f.", share);
     else snprintf(text, VERDICT_BYTES, "%.1f times what guessing has (%.3f).", average / share, share);
     return text;

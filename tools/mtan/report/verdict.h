@@ -21,10 +21,10 @@ const char *verdict_learning(char *text, const double *epoch, const double *trai
                              int better, learning_end end);
 /* Whether the last epochs still improved, the best one among them. */
 int verdict_improves(const double *epoch, const double *valid, size_t epochs, int better);
-/* The AUC and its 95 % interval (NaN: not known). rarer: the rows of the class that has fewer. */
+/* The AUC and its 95 % interval (NaN: not known). rarer, here and below: the rows of the class that has fewer. */
 const char *verdict_ranking(char *text, double auc, double low, double high, size_t rarer);
 /* Average precision compared with the share of class 1, which is the average precision of guessing. */
-const char *verdict_precision(char *text, double average, double share);
+const char *verdict_precision(char *text, double average, double share, size_t rarer);
 /* two: the bins are of the probability of class 1; else of the largest probability. Rows count as independent. slope
  * and intercept are those of the logistic recalibration of class 1: value, and the ends of the interval. NULL, or ends
  * that are NaN: not known. */
